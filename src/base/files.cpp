@@ -1,0 +1,114 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+namespace orknn {
+namespace {
+std::string reason() { return std::strerror(errno); }
+
+// Closes a descriptor when leaving scope.
+struct Descriptor {
+  int fd = -1;
+  ~Descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+class BufferedFileWriter final : public FileWriter {
+ public:
+  BufferedFileWriter(int fd, const std::string& path) : fd_(fd), path_(path) { buffer_.reserve(kBufferBytes); }
+  Status write(std::span<const std::byte> bytes) override {
+    if (buffer_.size() + bytes.size() <= kBufferBytes) {
+      buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+      return {};
+    }
+    ORKNN_TRY(flush());
+    return write_through(bytes);
+  }
+  Status flush() {
+    Status s = write_through(buffer_);
+    buffer_.clear();
+    return s;
+  }
+
+ private:
+  static constexpr size_t kBufferBytes = 1 << 16;
+  Status write_through(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return io_error("cannot write '" + path_ + "': " + reason()).hint("check free space and permissions");
+      bytes = bytes.subspan(static_cast<size_t>(n));
+    }
+    return {};
+  }
+  int fd_;
+  const std::string& path_;
+  std::vector<std::byte> buffer_;
+};
+}  // namespace
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.fd < 0) {
+    const Code code = errno == ENOENT ? Code::NotFound : Code::Io;
+    return Status::error(code, "cannot open '" + path + "': " + reason());
+  }
+  struct stat info {};
+  if (::fstat(file.fd, &info) != 0) return io_error("cannot read '" + path + "': " + reason());
+  if (!S_ISREG(info.st_mode)) return io_error("cannot read '" + path + "': not a regular file");
+  std::shared_ptr<MappedFile> mapped(new MappedFile);
+  mapped->size_ = static_cast<size_t>(info.st_size);
+  if (mapped->size_ > 0) {
+    void* address = ::mmap(nullptr, mapped->size_, PROT_READ, MAP_PRIVATE, file.fd, 0);
+    if (address == MAP_FAILED) return io_error("cannot map '" + path + "': " + reason());
+    mapped->data_ = static_cast<const std::byte*>(address);
+  }
+  return std::shared_ptr<const MappedFile>(std::move(mapped));
+}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+Status write_file_atomically(const std::string& path, const std::function<Status(FileWriter&)>& fill) {
+  std::string temporary = path + ".XXXXXX";
+  Descriptor file{::mkostemp(temporary.data(), O_CLOEXEC)};
+  if (file.fd < 0) return io_error("cannot create a file beside '" + path + "': " + reason()).hint("check that the folder exists and is writable");
+  Status status = [&]() -> Status {
+    BufferedFileWriter writer(file.fd, path);
+    ORKNN_TRY(fill(writer));
+    ORKNN_TRY(writer.flush());
+    const mode_t mask = ::umask(0);  // mkostemp makes 0600; give the file the mode an ordinary open would
+    ::umask(mask);
+    if (::fchmod(file.fd, 0666 & ~mask) != 0) return io_error("cannot set the mode of '" + path + "': " + reason());
+    const int fd = std::exchange(file.fd, -1);
+    if (::close(fd) != 0) return io_error("cannot write '" + path + "': " + reason());
+    if (::rename(temporary.c_str(), path.c_str()) != 0) return io_error("cannot write '" + path + "': " + reason());
+    return {};
+  }();
+  if (!status) ::unlink(temporary.c_str());
+  return status;
+}
+
+std::string file_stem(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  const size_t dot = name.find_last_of('.');
+  return dot == std::string::npos || dot == 0 ? name : name.substr(0, dot);
+}
+
+std::string directory_of(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace orknn

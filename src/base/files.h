@@ -1,0 +1,47 @@
+// Files: mapped reading, and writing that is all or nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+
+namespace orknn {
+
+// A file's bytes, mapped read-only for as long as the object lives.
+class MappedFile {
+ public:
+  static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  MappedFile() = default;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// Receives the pieces of a file in order.
+class FileWriter {
+ public:
+  virtual ~FileWriter() = default;
+  virtual Status write(std::span<const std::byte> bytes) = 0;
+  Status write(std::string_view text) { return write(std::as_bytes(std::span(text.data(), text.size()))); }
+};
+
+// Writes `path` through a temporary file in the same folder that is renamed when `fill` and the final flush succeed.
+// On any failure the old file, if there was one, is untouched and no temporary is left.
+Status write_file_atomically(const std::string& path, const std::function<Status(FileWriter&)>& fill);
+
+// "model" of "dir/model.onnx".
+std::string file_stem(const std::string& path);
+// "dir" of "dir/model.onnx", "." when there is none.
+std::string directory_of(const std::string& path);
+
+}  // namespace orknn

@@ -1,0 +1,45 @@
+#include "base/log.h"
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+namespace orknn {
+namespace {
+LogLevel level_from_environment() {
+  const char* text = std::getenv("RKNN_LOG_LEVEL");
+  if (!text || text[0] < '0' || text[0] > '5' || text[1] != '\0') return LogLevel::Warn;
+  return static_cast<LogLevel>(text[0] - '0');
+}
+std::atomic<LogLevel>& current_level() {
+  static std::atomic<LogLevel> level{level_from_environment()};
+  return level;
+}
+std::mutex sink_mutex;
+LogSink& current_sink() {
+  static LogSink sink;
+  return sink;
+}
+}  // namespace
+
+void set_log_sink(LogSink sink) {
+  const std::lock_guard lock(sink_mutex);
+  current_sink() = std::move(sink);
+}
+void set_log_level(LogLevel level) { current_level() = level; }
+LogLevel log_level() { return current_level(); }
+
+void log(LogLevel level, std::string_view tag, std::string_view line) {
+  if (level > log_level()) return;
+  const std::lock_guard lock(sink_mutex);
+  if (const LogSink& sink = current_sink()) {
+    sink(level, tag, line);
+    return;
+  }
+  static constexpr char kLetters[] = "EWIIDD";
+  std::fprintf(stderr, "%c %.*s: %.*s\n", kLetters[static_cast<int>(level)], static_cast<int>(tag.size()), tag.data(),
+               static_cast<int>(line.size()), line.data());
+}
+
+}  // namespace orknn

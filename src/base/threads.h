@@ -1,0 +1,34 @@
+// A small thread pool. Work is split into fixed ranges, so results never depend on the number of threads as long as
+// ranges do not share an accumulator. No spinning: idle workers sleep.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace orknn {
+
+class ThreadPool {
+ public:
+  // `threads` counts the calling thread too; 0 = one per core this process may use.
+  explicit ThreadPool(int threads = 0);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const;
+
+  // Calls body(begin, end) over [0, count) in chunks of `grain` items (the last may be shorter), on all threads, and
+  // returns when all are done. One chunk, or a call from inside a body, runs on the calling thread.
+  void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t begin, int64_t end)>& body);
+
+  // The pool shared by everything that was not given its own. ORKNN_THREADS overrides its size.
+  static ThreadPool& shared();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace orknn

@@ -1,0 +1,72 @@
+#include "ir/infer.h"
+
+#include <algorithm>
+
+#include "ir/verify.h"
+
+namespace orknn::ir {
+namespace {
+// Integer tensors longer than this are not followed element by element.
+constexpr int64_t kMaxContent = 64;
+
+bool content_fits(const TensorFacts& f) {
+  if (!f.content || !f.shape || f.shape->size() > 1) return f.content && !f.shape;
+  if (f.shape->empty()) return f.content->size() == 1;
+  return f.shape->front().is_known() && f.shape->front().value() == static_cast<int64_t>(f.content->size());
+}
+}  // namespace
+
+Result<std::vector<TensorFacts>> infer_node(const Node& node, const OpSet& ops, std::vector<TensorFacts> inputs) {
+  const OpDef* def = ops.find(node.op);
+  if (!def) return unsupported("operator is not known").node(node.name, node.op);
+  ORKNN_TRY(verify_node(node, *def));
+  inputs.resize(node.own_input_count());
+  InferContext context(node, *def, ops, std::move(inputs), node.outputs.size());
+  if (Status s = def->infer(context); !s) return s.node(node.name, node.op);
+  std::vector<TensorFacts> out;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    out.push_back(context.output(i));
+    if (out.back().content && (!content_fits(out.back()) || out.back().content->size() > kMaxContent)) out.back().content.reset();
+  }
+  return out;
+}
+
+Status infer_shapes(Graph& graph, const OpSet& ops) {
+  Status problems;
+  std::vector<std::optional<std::vector<Dim>>> contents(graph.tensor_count());
+  for (NodeId id : graph.order()) {
+    const Node& n = graph.node(id);
+    std::vector<TensorFacts> facts;
+    bool inputs_typed = true;
+    for (TensorId t : n.inputs) {
+      TensorFacts f;
+      if (t) {
+        const Tensor& tensor = graph.tensor(t);
+        f.dtype = tensor.dtype;
+        f.shape = tensor.shape;
+        f.constant = graph.constant(t);
+        f.content = contents[static_cast<size_t>(t.index)];
+        inputs_typed &= tensor.dtype != DType::Undefined;
+      }
+      facts.push_back(std::move(f));
+    }
+    if (!inputs_typed) continue;  // follows from a problem reported already
+    auto result = infer_node(n, ops, std::move(facts));
+    if (!result) {
+      problems.also(result.status());
+      for (TensorId t : n.outputs)
+        if (t) graph.tensor(t).dtype = DType::Undefined;
+      continue;
+    }
+    for (size_t i = 0; i < n.outputs.size(); ++i) {
+      if (!n.outputs[i]) continue;
+      Tensor& tensor = graph.tensor(n.outputs[i]);
+      tensor.dtype = (*result)[i].dtype;
+      tensor.shape = std::move((*result)[i].shape);
+      contents[static_cast<size_t>(n.outputs[i].index)] = std::move((*result)[i].content);
+    }
+  }
+  return problems.stage("infer_shapes");
+}
+
+}  // namespace orknn::ir

@@ -1,0 +1,169 @@
+// What an operator is: schema, shape rule, reference kernel, quantization rule, cost. The ir room knows this shape of
+// an operator and none by name; the operators themselves live in ops/.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "base/threads.h"
+#include "ir/graph.h"
+
+namespace orknn::ir {
+
+class OpSet;
+
+struct AttributeDef {
+  std::string_view name;
+  AttributeKind kind;
+  bool required = false;
+  std::optional<Attribute> fallback;  // value when absent; nothing = the op tells absence from presence
+};
+
+// Shorthands for schema tables: attr_int("axis", 0), attr_ints("pads"), required(attr_graph("body")).
+inline AttributeDef attr_int(std::string_view name) { return {name, AttributeKind::Int, false, {}}; }
+inline AttributeDef attr_int(std::string_view name, int64_t v) { return {name, AttributeKind::Int, false, Attribute(v)}; }
+inline AttributeDef attr_float(std::string_view name) { return {name, AttributeKind::Float, false, {}}; }
+inline AttributeDef attr_float(std::string_view name, double v) { return {name, AttributeKind::Float, false, Attribute(v)}; }
+inline AttributeDef attr_string(std::string_view name) { return {name, AttributeKind::String, false, {}}; }
+inline AttributeDef attr_string(std::string_view name, std::string v) { return {name, AttributeKind::String, false, Attribute(std::move(v))}; }
+inline AttributeDef attr_ints(std::string_view name) { return {name, AttributeKind::Ints, false, {}}; }
+inline AttributeDef attr_ints(std::string_view name, std::vector<int64_t> v) { return {name, AttributeKind::Ints, false, Attribute(std::move(v))}; }
+inline AttributeDef attr_floats(std::string_view name) { return {name, AttributeKind::Floats, false, {}}; }
+inline AttributeDef attr_strings(std::string_view name) { return {name, AttributeKind::Strings, false, {}}; }
+inline AttributeDef attr_tensor(std::string_view name) { return {name, AttributeKind::Tensor, false, {}}; }
+inline AttributeDef attr_graph(std::string_view name) { return {name, AttributeKind::Graph, false, {}}; }
+inline AttributeDef required(AttributeDef d) {
+  d.required = true;
+  return d;
+}
+
+// Number of inputs or outputs an op takes. kMany = no upper bound.
+struct Arity {
+  static constexpr int kMany = 1 << 30;
+  int min = 1, max = 1;
+};
+
+// Which block of the NPU an op belongs to when it is placed there.
+enum class Engine : uint8_t { None, Conv, Depthwise, MatMul, Elementwise, Pool, Move, Lut, Norm, Recurrent };
+
+// How quantization treats an op (used by the quantize room).
+enum class QuantRule : uint8_t {
+  Float,       // stays in float
+  Compute,     // own output parameters from calibration
+  SameScale,   // output shares the parameters of input 0 (pooling, reshape, ...)
+  SharedScale, // all data inputs and the output share one set (concat)
+  Table,       // function of one value: a lookup table
+  Fixed01,     // output range is exactly [0, 1]
+  Fixed11,     // output range is exactly [-1, 1]
+  Integer,     // works on integer contents (indices, shapes); never quantized
+};
+
+// What inference knows about one tensor.
+struct TensorFacts {
+  DType dtype = DType::Undefined;
+  std::optional<Shape> shape;
+  const TensorData* constant = nullptr;       // whole value, when known
+  std::optional<std::vector<Dim>> content;    // elements of a small integer tensor, some of them possibly unknown
+};
+
+// Read access to a node's attributes with the schema's fallbacks.
+class NodeReader {
+ public:
+  NodeReader(const Node& node, const struct OpDef& def) : node_(node), def_(def) {}
+  const Node& node() const { return node_; }
+  // The attribute or its schema fallback; asserts that one of the two exists.
+  int64_t get_int(std::string_view name) const;
+  double get_float(std::string_view name) const;
+  const std::string& get_string(std::string_view name) const;
+  const std::vector<int64_t>& get_ints(std::string_view name) const;
+  // nullptr when the node has none (fallbacks not considered).
+  template <class T> const T* find(std::string_view name) const { return node_.attributes.get<T>(name); }
+
+ private:
+  const Attribute& lookup(std::string_view name) const;
+  const Node& node_;
+  const OpDef& def_;
+};
+
+// Passed to a shape rule: read the inputs, set every output.
+class InferContext : public NodeReader {
+ public:
+  InferContext(const Node& node, const OpDef& def, const OpSet& op_set, std::vector<TensorFacts> inputs, size_t output_count)
+      : NodeReader(node, def), ops(op_set), inputs_(std::move(inputs)), outputs_(output_count) {}
+  const OpSet& ops;
+
+  size_t input_count() const { return inputs_.size(); }
+  bool has_input(size_t i) const { return i < inputs_.size() && inputs_[i].dtype != DType::Undefined; }
+  const TensorFacts& input(size_t i) const { return inputs_[i]; }
+  DType dtype(size_t i) const { return inputs_[i].dtype; }
+  // Shape of input i; nullptr when absent or of unknown rank.
+  const Shape* shape(size_t i) const { return has_input(i) && inputs_[i].shape ? &*inputs_[i].shape : nullptr; }
+  const TensorData* constant(size_t i) const { return has_input(i) ? inputs_[i].constant : nullptr; }
+  // All elements of an integer input when every one is known (constant or computed shape arithmetic).
+  std::optional<std::vector<int64_t>> ints(size_t i) const;
+  // Elements of an integer input, unknown ones included; nothing when not even their number is known.
+  std::optional<std::vector<Dim>> content(size_t i) const;
+
+  size_t output_count() const { return outputs_.size(); }
+  // Unknown rank = std::nullopt. Setting an output the node does not have is ignored.
+  void set_output(size_t i, DType dtype, std::optional<Shape> shape);
+  void set_content(size_t i, std::vector<Dim> content);
+  const TensorFacts& output(size_t i) const { return outputs_[i]; }
+
+ private:
+  std::vector<TensorFacts> inputs_, outputs_;
+};
+
+// Passed to a kernel: read the inputs, ask for each output by its actual type and shape and fill it.
+class RunContext : public NodeReader {
+ public:
+  RunContext(const Node& node, const OpDef& def, const OpSet& op_set, ThreadPool& thread_pool)
+      : NodeReader(node, def), ops(op_set), pool(thread_pool) {}
+  virtual ~RunContext() = default;
+  const OpSet& ops;
+  ThreadPool& pool;
+
+  virtual size_t input_count() const = 0;
+  virtual bool has_input(size_t i) const = 0;
+  virtual TensorView input(size_t i) const = 0;  // only when has_input(i)
+  virtual size_t output_count() const = 0;
+  virtual bool has_output(size_t i) const = 0;   // false for an optional output nobody reads
+  // Memory for output i. Where the shape was planned ahead the memory is the planned one and the shape must agree
+  // (error otherwise); elsewhere it is allocated. Contents are uninitialized. Call once per existing output.
+  virtual Result<MutableTensorView> output(size_t i, DType dtype, std::span<const int64_t> dims) = 0;
+  // Hands over a finished value as output i (used by control flow).
+  virtual Status set_output(size_t i, const TensorData& value) = 0;
+};
+
+// Work of one execution, for cost models.
+struct OpCost {
+  int64_t macs = 0;         // multiply-accumulates on the MAC array
+  int64_t element_ops = 0;  // everything else
+};
+
+using InferFn = Status (*)(InferContext&);
+using RunFn = Status (*)(RunContext&);
+using CostFn = OpCost (*)(const NodeReader&, std::span<const Dims> inputs, std::span<const Dims> outputs);
+
+struct OpDef {
+  std::string_view name;
+  std::string_view summary;  // one line for docs/ops.md
+  Arity inputs{1, 1};
+  Arity outputs{1, 1};
+  std::vector<AttributeDef> attributes = {};
+  InferFn infer = nullptr;
+  RunFn run = nullptr;
+  // The kernel computes float16 and bfloat16 in float32: whoever calls it widens such inputs and narrows such outputs.
+  // Kernels of these ops see float32, float64, integers and bool only. Pure data movement sets this to false.
+  bool widen_half = true;
+  QuantRule quant = QuantRule::Float;
+  CostFn cost = nullptr;  // nullptr = one element op per output element
+  Engine engine = Engine::None;
+  // Same inputs, same outputs: may be folded. False for random ops.
+  bool deterministic = true;
+};
+
+}  // namespace orknn::ir

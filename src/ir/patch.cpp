@@ -1,0 +1,84 @@
+#include "ir/patch.h"
+
+#include <algorithm>
+
+namespace orknn::ir {
+
+TensorId Patch::add_tensor(std::string name, DType dtype, std::optional<Shape> shape) {
+  tensors_.push_back({std::move(name), dtype, std::move(shape), {}});
+  return {base_ + static_cast<int32_t>(tensors_.size()) - 1};
+}
+
+TensorId Patch::add_constant(std::string name, TensorData value) {
+  const TensorId id = add_tensor(std::move(name));
+  tensors_.back().constant = std::move(value);
+  return id;
+}
+
+TensorId Patch::add_node(std::string op, std::string name, std::vector<TensorId> inputs, Attributes attributes, std::vector<std::string> origin) {
+  Node n;
+  const TensorId out = add_tensor(name.empty() ? op : name);
+  n.op = std::move(op);
+  n.name = std::move(name);
+  n.inputs = std::move(inputs);
+  n.outputs = {out};
+  n.attributes = std::move(attributes);
+  n.origin = std::move(origin);
+  nodes_.push_back(std::move(n));
+  return out;
+}
+
+void Patch::add_node(Node node) { nodes_.push_back(std::move(node)); }
+
+void Patch::apply(Graph& graph) const {
+  ORKNN_ASSERT(base_ == static_cast<int32_t>(graph.tensor_count()), "a patch is applied to the graph it was made for");
+  for (const NewTensor& t : tensors_) {
+    if (t.constant.has_value()) graph.add_constant(t.name, t.constant);
+    else graph.add_tensor(t.name, t.dtype, t.shape);
+  }
+  for (NodeId id : removed_)
+    if (graph.is_alive(id)) graph.remove_node(id);
+  for (const Node& n : nodes_) graph.add_node(n);
+  for (const auto& [from, to] : replaced_) {
+    const bool was_output = graph.is_output(from);
+    graph.replace_uses(from, to);
+    // The user knows outputs by name: the new producer takes the old name over, unless it is an input, a constant or an
+    // output under its own name.
+    if (was_output && graph.producer(to) && std::count(graph.outputs().begin(), graph.outputs().end(), to) == 1) {
+      const std::string name = graph.tensor(from).name;
+      graph.rename_tensor(from, name + "_before");
+      graph.rename_tensor(to, name);
+    }
+  }
+  remove_dead_nodes(graph);
+}
+
+std::string Patch::describe(const Graph& before) const {
+  std::string text = "removed";
+  for (NodeId id : removed_) text += " " + before.node(id).type_name() + ":" + before.node(id).name;
+  text += "; added";
+  for (const Node& n : nodes_) text += " " + n.type_name() + ":" + n.name;
+  return text;
+}
+
+size_t remove_dead_nodes(Graph& graph) {
+  size_t removed = 0;
+  const std::vector<NodeId> order = graph.order();
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    const Node& n = graph.node(*it);
+    if (std::any_of(n.outputs.begin(), n.outputs.end(), [&](TensorId t) { return t && graph.reader_count(t) > 0; })) continue;
+    graph.remove_node(*it);
+    ++removed;
+  }
+  return removed;
+}
+
+std::vector<std::string> join_origins(std::initializer_list<const Node*> nodes) {
+  std::vector<std::string> out;
+  for (const Node* n : nodes)
+    for (const std::string& name : n->origin)
+      if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+  return out;
+}
+
+}  // namespace orknn::ir

@@ -1,0 +1,53 @@
+// A change to a graph as a value. Rules read a graph and return a patch; only the driver applies it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace orknn::ir {
+
+class Patch {
+ public:
+  // `graph` is the graph the patch will be applied to; new tensors get ids behind its last one.
+  explicit Patch(const Graph& graph) : base_(static_cast<int32_t>(graph.tensor_count())) {}
+
+  TensorId add_constant(std::string name, TensorData value);
+  TensorId add_tensor(std::string name, DType dtype = DType::Undefined, std::optional<Shape> shape = {});
+  // A node with one new output; returns that output. `origin` is usually joined from the nodes it replaces.
+  TensorId add_node(std::string op, std::string name, std::vector<TensorId> inputs, Attributes attributes,
+                    std::vector<std::string> origin);
+  void add_node(Node node);  // with outputs made by add_tensor, or taken over from removed nodes
+  void remove_node(NodeId id) { removed_.push_back(id); }
+  // All readers of `from`, graph outputs included, read `to`. If `from` is a graph output its name moves to `to`.
+  void replace_tensor(TensorId from, TensorId to) { replaced_.push_back({from, to}); }
+
+  bool empty() const { return nodes_.empty() && removed_.empty() && replaced_.empty(); }
+  // Applies the patch: removes, adds, rewires; then removes nodes whose results nobody reads any more.
+  void apply(Graph& graph) const;
+  // "removed a, b; added c" for the trace.
+  std::string describe(const Graph& before) const;
+
+ private:
+  struct NewTensor { std::string name; DType dtype; std::optional<Shape> shape; TensorData constant; };
+  int32_t base_;
+  std::vector<NewTensor> tensors_;
+  std::vector<Node> nodes_;
+  std::vector<NodeId> removed_;
+  std::vector<std::pair<TensorId, TensorId>> replaced_;
+};
+
+// What a rule says about a node: no match, a patch, or an error.
+using Rewrite = Result<std::optional<Patch>>;
+inline Rewrite no_match() { return std::optional<Patch>{}; }
+
+// Removes nodes none of whose outputs are read, repeatedly. Returns how many.
+size_t remove_dead_nodes(Graph& graph);
+
+// Joined origins of several nodes, each name once.
+std::vector<std::string> join_origins(std::initializer_list<const Node*> nodes);
+
+}  // namespace orknn::ir
