@@ -50,7 +50,8 @@ struct Tensor {
 };
 
 // An element-wise step computed on a node's result before it is stored: op (a one- or two-operand element-wise op of
-// the op set), its attributes, and for two operands which of the node's inputs is the other one.
+// the op set), its attributes, and for two operands which of the node's inputs is the other one. A tail never changes the
+// shape of the result. A Clip step states its bounds as float attributes `min` and `max` (absent = unbounded).
 struct TailStep {
   std::string op;
   Attributes attributes;

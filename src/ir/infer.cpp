@@ -31,9 +31,9 @@ Result<std::vector<TensorFacts>> infer_node(const Node& node, const OpSet& ops, 
   return out;
 }
 
-Status infer_shapes(Graph& graph, const OpSet& ops) {
+Status infer_shapes(Graph& graph, const OpSet& ops, TensorContents* known_contents) {
   Status problems;
-  std::vector<std::optional<std::vector<Dim>>> contents(graph.tensor_count());
+  TensorContents contents(graph.tensor_count());
   for (NodeId id : graph.order()) {
     const Node& n = graph.node(id);
     std::vector<TensorFacts> facts;
@@ -66,6 +66,7 @@ Status infer_shapes(Graph& graph, const OpSet& ops) {
       contents[static_cast<size_t>(n.outputs[i].index)] = std::move((*result)[i].content);
     }
   }
+  if (known_contents) *known_contents = std::move(contents);
   return problems.stage("infer_shapes");
 }
 

@@ -30,27 +30,49 @@ TensorId Patch::add_node(std::string op, std::string name, std::vector<TensorId>
 
 void Patch::add_node(Node node) { nodes_.push_back(std::move(node)); }
 
-void Patch::apply(Graph& graph) const {
+Patch::Applied Patch::apply(Graph& graph) const {
   ORKNN_ASSERT(base_ == static_cast<int32_t>(graph.tensor_count()), "a patch is applied to the graph it was made for");
+  Applied done;
+  std::vector<NodeId> suspects;  // nodes that may have lost their last reader
+  const auto suspect_producers = [&](NodeId id) {
+    for (TensorId t : graph.node(id).inputs)
+      if (const NodeId p = graph.producer(t)) suspects.push_back(p);
+  };
+  const auto remove = [&](NodeId id) {
+    suspect_producers(id);
+    graph.remove_node(id);
+    done.removed.push_back(id);
+  };
   for (const NewTensor& t : tensors_) {
     if (t.constant.has_value()) graph.add_constant(t.name, t.constant);
     else graph.add_tensor(t.name, t.dtype, t.shape);
   }
   for (NodeId id : removed_)
-    if (graph.is_alive(id)) graph.remove_node(id);
-  for (const Node& n : nodes_) graph.add_node(n);
+    if (graph.is_alive(id)) remove(id);
+  for (const Node& n : nodes_) done.added.push_back(graph.add_node(n));
   for (const auto& [from, to] : replaced_) {
     const bool was_output = graph.is_output(from);
     graph.replace_uses(from, to);
-    // The user knows outputs by name: the new producer takes the old name over, unless it is an input, a constant or an
-    // output under its own name.
-    if (was_output && graph.producer(to) && std::count(graph.outputs().begin(), graph.outputs().end(), to) == 1) {
+    if (const NodeId p = graph.producer(from)) suspects.push_back(p);
+    // The user knows outputs by name: the new source takes the old name over, unless it is an input, an older constant or
+    // an output under its own name.
+    const bool may_rename = graph.producer(to) || (graph.is_constant(to) && to.index >= base_);
+    if (was_output && may_rename && std::count(graph.outputs().begin(), graph.outputs().end(), to) == 1) {
       const std::string name = graph.tensor(from).name;
       graph.rename_tensor(from, name + "_before");
       graph.rename_tensor(to, name);
     }
   }
-  remove_dead_nodes(graph);
+  suspects.insert(suspects.end(), done.added.begin(), done.added.end());
+  while (!suspects.empty()) {
+    const NodeId id = suspects.back();
+    suspects.pop_back();
+    if (!graph.is_alive(id)) continue;
+    const std::vector<TensorId>& outputs = graph.node(id).outputs;
+    if (std::any_of(outputs.begin(), outputs.end(), [&](TensorId t) { return t && graph.reader_count(t) > 0; })) continue;
+    remove(id);
+  }
+  return done;
 }
 
 std::string Patch::describe(const Graph& before) const {

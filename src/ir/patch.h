@@ -26,8 +26,12 @@ class Patch {
   void replace_tensor(TensorId from, TensorId to) { replaced_.push_back({from, to}); }
 
   bool empty() const { return nodes_.empty() && removed_.empty() && replaced_.empty(); }
-  // Applies the patch: removes, adds, rewires; then removes nodes whose results nobody reads any more.
-  void apply(Graph& graph) const;
+  // What apply() did: nodes it added and nodes it removed, those that became useless included.
+  struct Applied {
+    std::vector<NodeId> added, removed;
+  };
+  // Applies the patch: removes, adds, rewires; then removes the nodes whose results nobody reads any more because of it.
+  Applied apply(Graph& graph) const;
   // "removed a, b; added c" for the trace.
   std::string describe(const Graph& before) const;
 
