@@ -1,0 +1,211 @@
+// Runs every operator case through the reference evaluator: golden values, shape rules (with full, symbolic and no knowledge of
+// the input shapes), text round trip, float16, and damaged variants that must be refused or computed, but never crash.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "ir/infer.h"
+#include "ir/text.h"
+#include "op_case.h"
+#include "ops/eval.h"
+
+namespace orknn::tests {
+namespace {
+using namespace ir;
+
+// Tolerance of a case rerun in float16: inputs and results are rounded to 11 bits.
+constexpr double kHalfAbsolute = 1e-2, kHalfRelative = 2e-2;
+
+Result<std::vector<TensorData>> infer_and_run(Graph& graph, std::span<const TensorData> inputs) {
+  ORKNN_TRY(infer_shapes(graph, ops::builtin_ops()));
+  return ops::eval_graph(graph, ops::builtin_ops(), inputs);
+}
+
+// The inferred shape may know less than the result, but nothing else.
+void expect_consistent(const Tensor& inferred, const TensorData& expected, const char* knowledge) {
+  EXPECT_EQ(inferred.dtype, expected.dtype()) << "type of '" << inferred.name << "' with " << knowledge;
+  if (!inferred.shape) return;
+  bool fits = inferred.shape->size() == expected.dims().size();
+  for (size_t i = 0; fits && i < expected.dims().size(); ++i) {
+    const Dim& d = (*inferred.shape)[i];
+    fits = !d.is_known() || d.value() == expected.dims()[i];
+  }
+  EXPECT_TRUE(fits) << "shape rule of '" << inferred.name << "' with " << knowledge << " says " << to_string(*inferred.shape)
+                    << ", expected " << to_string(expected.dims());
+}
+
+void check_shape_rules(const Graph& graph, const OpCase& c) {
+  const auto infer_with = [&](const char* knowledge, auto&& change) {
+    Graph g = graph;
+    for (TensorId t : g.inputs()) change(g.tensor(t));
+    const Status status = infer_shapes(g, ops::builtin_ops());
+    EXPECT_TRUE(status) << "inference with " << knowledge << ": " << status.to_string();
+    if (!status) return;
+    for (size_t i = 0; i < c.outputs.size(); ++i) expect_consistent(g.tensor(g.outputs()[i]), c.outputs[i].value, knowledge);
+  };
+  infer_with("known input shapes", [](Tensor&) {});
+  infer_with("symbolic input shapes", [](Tensor& t) {
+    if (!t.shape) return;
+    for (size_t i = 0; i < t.shape->size(); ++i) (*t.shape)[i] = Dim::symbol(t.name + std::to_string(i));
+  });
+  infer_with("anonymous input extents", [](Tensor& t) {
+    if (t.shape) t.shape->assign(t.shape->size(), Dim());
+  });
+  infer_with("input shapes of unknown rank", [](Tensor& t) { t.shape.reset(); });
+}
+
+void check_round_trip(const Graph& graph) {
+  const std::string text = print(graph);
+  const auto again = parse(text);
+  ASSERT_TRUE(again) << again.status().to_string() << "\n" << text;
+  EXPECT_EQ(print(*again), text);
+}
+
+// Every float32 input and constant becomes float16.
+void check_half(const Graph& graph, const OpCase& c) {
+  Graph g = graph;
+  std::vector<TensorData> inputs;
+  const auto narrow = [](const TensorData& t) { return t.dtype() == DType::Float32 ? convert(t.view(), DType::Float16) : t; };
+  for (size_t i = 0; i < g.tensor_count(); ++i) {
+    Tensor& t = g.tensor(TensorId{static_cast<int32_t>(i)});
+    if (t.dtype == DType::Float32) t.dtype = DType::Float16;
+    if (t.is_constant()) t.constant = narrow(t.constant);
+  }
+  for (const TensorData& t : c.inputs) inputs.push_back(narrow(t));
+  const auto results = infer_and_run(g, inputs);
+  ASSERT_TRUE(results) << "in float16: " << results.status().to_string();
+  for (size_t i = 0; i < results->size(); ++i) {
+    const TensorData& expected = c.outputs[i].value;
+    const TensorData found = (*results)[i].dtype() == DType::Float16 ? convert((*results)[i].view(), DType::Float32) : (*results)[i];
+    const Status status = compare(found, expected, kHalfAbsolute, kHalfRelative);
+    EXPECT_TRUE(status) << "in float16: " << status.to_string();
+  }
+}
+
+// Runs a damaged variant; any Status or any result will do.
+void survive(Graph graph, std::span<const TensorData> inputs, const std::string& what) {
+  SCOPED_TRACE(what);
+  const auto result = infer_and_run(graph, inputs);
+  if (result) return;
+  EXPECT_FALSE(result.status().to_string().empty());
+  EXPECT_NE(result.status().code(), Code::Internal) << result.status().to_string();
+  // A run is not always preceded by inference of the whole graph.
+  (void)ops::eval_graph(graph, ops::builtin_ops(), inputs);
+}
+
+void check_damaged(const Graph& graph, const OpCase& c) {
+  for (NodeId id : graph.order()) {
+    for (size_t i = 0; i < graph.node(id).inputs.size(); ++i) {
+      Graph g = graph;
+      Node n = g.node(id);
+      n.inputs[i] = {};
+      g.replace_node(id, std::move(n));
+      survive(std::move(g), c.inputs, "without input " + std::to_string(i) + " of " + graph.node(id).op);
+    }
+    if (graph.node(id).own_input_count() == graph.node(id).inputs.size() && !graph.node(id).inputs.empty()) {
+      Graph g = graph;
+      Node n = g.node(id);
+      n.inputs.pop_back();
+      g.replace_node(id, std::move(n));
+      survive(std::move(g), c.inputs, "without the last input of " + graph.node(id).op);
+    }
+  }
+  // Every input and constant in turn gets another shape or type; its contents are zeros then.
+  const auto replace = [&](DType dtype, const Dims& dims, TensorId t, const std::string& what) {
+    Graph g = graph;
+    std::vector<TensorData> inputs = c.inputs;
+    TensorData value = TensorData::zeros(dtype, dims);
+    Tensor& tensor = g.tensor(t);
+    tensor.dtype = dtype;
+    tensor.shape = to_shape(dims);
+    if (tensor.is_constant()) tensor.constant = value;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (g.inputs()[i] == t) inputs[i] = value;
+    survive(std::move(g), inputs, "with '" + graph.tensor(t).name + "' " + what);
+  };
+  for (size_t i = 0; i < graph.tensor_count(); ++i) {
+    const TensorId t{static_cast<int32_t>(i)};
+    const Tensor& tensor = graph.tensor(t);
+    if (!tensor.is_constant() && !graph.is_input(t)) continue;
+    Dims dims = {1};
+    for (size_t k = 0; k < c.inputs.size(); ++k)
+      if (graph.inputs()[k] == t) dims = c.inputs[k].dims();
+    if (tensor.is_constant()) dims = tensor.constant.dims();
+    replace(tensor.dtype, {}, t, "as a scalar");
+    replace(tensor.dtype, {0}, t, "empty");
+    replace(tensor.dtype, dims, t, "all zero");
+    Dims higher = dims;
+    higher.insert(higher.begin(), 2);
+    replace(tensor.dtype, higher, t, "of higher rank");
+    if (!dims.empty()) {
+      Dims changed = dims;
+      changed.back() += 1;
+      replace(tensor.dtype, changed, t, "longer in its last axis");
+      changed = dims;
+      changed.front() = 0;
+      replace(tensor.dtype, changed, t, "without elements");
+      replace(tensor.dtype, Dims(dims.begin() + 1, dims.end()), t, "of lower rank");
+    }
+    for (DType dtype : {DType::Float32, DType::Float64, DType::Float16, DType::Int64, DType::Int8, DType::Bool, DType::UInt4})
+      if (dtype != tensor.dtype) replace(dtype, dims, t, "as " + std::string(dtype_name(dtype)));
+  }
+}
+
+void check(const OpCase& c) {
+  auto graph = parse(c.graph);
+  ASSERT_TRUE(graph) << graph.status().to_string();
+  ASSERT_EQ(graph->inputs().size(), c.inputs.size()) << "one 'in' line per graph input";
+  check_round_trip(*graph);
+  if (!c.error.empty()) {
+    const auto results = infer_and_run(*graph, c.inputs);
+    ASSERT_FALSE(results) << "expected to be refused";
+    EXPECT_NE(results.status().to_string().find(c.error), std::string::npos) << results.status().to_string();
+    return;
+  }
+  ASSERT_EQ(graph->outputs().size(), c.outputs.size()) << "one 'out' line per graph output";
+  check_shape_rules(*graph, c);
+  Graph inferred = *graph;
+  const auto results = infer_and_run(inferred, c.inputs);
+  ASSERT_TRUE(results) << results.status().to_string();
+  for (size_t i = 0; i < results->size(); ++i) {
+    const ExpectedOutput& expected = c.outputs[i];
+    const TensorData& found = (*results)[i];
+    const TensorData& wanted = expected.any && found.dims() == expected.value.dims() && found.dtype() == expected.value.dtype() ? found : expected.value;
+    const Status status = compare(found, wanted, c.absolute, c.relative);
+    EXPECT_TRUE(status) << "output " << i << ": " << status.to_string();
+  }
+  check_round_trip(inferred);
+  if (c.half) check_half(*graph, c);
+  check_damaged(*graph, c);
+}
+
+[[maybe_unused]] const bool registered = register_op_cases("OpCase", check);
+
+void collect_ops(const Graph& graph, std::set<std::string>& names) {
+  for (NodeId id : graph.order()) {
+    const Node& n = graph.node(id);
+    names.insert(n.op);
+    for (const TailStep& step : n.tail) names.insert(step.op);
+    for (const auto& [name, value] : n.attributes)
+      if (const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value)) collect_ops(**body, names);
+  }
+}
+
+TEST(OpCases, every_op_has_cases) {
+  std::set<std::string> tested;
+  for (const std::string& path : op_case_files()) {
+    const auto cases = read_op_cases(path);
+    if (!cases) continue;  // its own test reports that
+    for (const OpCase& c : *cases)
+      if (const auto graph = parse(c.graph)) collect_ops(*graph, tested);
+  }
+  std::set<std::string_view> missing;
+  for (const auto& [name, def] : ops::builtin_ops())
+    if (!tested.contains(std::string(name))) missing.insert(name);
+  std::string list;
+  for (std::string_view name : missing) list += " " + std::string(name);
+  EXPECT_TRUE(missing.empty()) << "ops without a case:" << list;
+}
+
+}  // namespace
+}  // namespace orknn::tests
