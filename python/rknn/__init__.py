@@ -1,0 +1,1 @@
+"""OpenRKNN: the RKNN toolkit's Python packages (rknn.api, rknn.utils)."""

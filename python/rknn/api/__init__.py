@@ -1,0 +1,4 @@
+"""`from rknn.api import RKNN`."""
+from .rknn import RKNN
+
+__all__ = ["RKNN"]

@@ -1,0 +1,246 @@
+"""The RKNN class of Toolkit2: converts, builds, exports and runs models. Thin: the work is done by the native module."""
+import functools
+import os
+
+import numpy as np
+
+from .. import _openrknn
+from . import options as config_options
+from .log import Log, Progress
+
+VERSION = _openrknn.version()
+
+
+def _guarded(method):
+    """The failure contract of calls that return 0 or -1: problems are logged as E lines and become -1.
+
+    With ORKNN_RAISE=1 in the environment they become ValueError instead, as in the vendor's newer releases.
+    """
+    @functools.wraps(method)
+    def call(self, *args, **kwargs):
+        try:
+            method(self, *args, **kwargs)
+        except (ValueError, RuntimeError, TypeError, OSError) as error:
+            self._fail(method.__name__, str(error))
+            if os.environ.get("ORKNN_RAISE") == "1":
+                raise ValueError(str(error)) from None
+            return -1
+        return 0
+    return call
+
+
+class RKNN:
+    """One object = one model. Every call that can fail returns 0 or -1 and logs why; config() raises ValueError."""
+
+    NPU_CORE_AUTO, NPU_CORE_0, NPU_CORE_1, NPU_CORE_2 = 0, 1, 2, 4
+    NPU_CORE_0_1, NPU_CORE_0_1_2, NPU_CORE_ALL = 3, 7, 0xffff
+
+    def __init__(self, verbose=False, verbose_file=None):
+        self._log = Log(verbose, verbose_file)
+        self._log.info(f"rknn-toolkit2 version: {VERSION}")
+        self._builder = None   # building side: config, source graph, built model
+        self._session = None   # running side
+        self._model_path = None
+        self._released = False
+
+    # ---- building
+
+    def config(self, **kwargs):
+        """Sets the build options (keywords only); see docs/python_api.md. Raises ValueError on an illegal one."""
+        self._alive("config")
+        try:
+            checked = config_options.check(kwargs, lambda text: self._log.warn("config", text))
+            self._builder = _openrknn.Builder(checked, self._core_log, Progress(self._log))
+        except ValueError as error:
+            self._log.error("config", str(error))
+            raise
+        self._session = None
+
+    @_guarded
+    def load_onnx(self, model, inputs=None, input_size_list=None, input_initial_val=None, outputs=None):
+        """Reads an ONNX model. `inputs`/`outputs` crop it, `input_size_list` fixes shapes, `input_initial_val` makes inputs constant."""
+        if inputs is not None or input_size_list is not None or outputs is not None:
+            self._log.warn("load_onnx", "If you don't need to crop the model, don't set 'inputs'/'input_size_list'/'outputs'!")
+        self._load("load_onnx", "onnx", os.fspath(model), inputs, input_size_list, input_initial_val, outputs)
+
+    @_guarded
+    def build(self, do_quantization=True, dataset=None, rknn_batch_size=None, auto_hybrid=False, **_):
+        """Optimizes and compiles the loaded model. Only float builds (do_quantization=False) are available yet."""
+        builder = self._need_builder("build")
+        if isinstance(rknn_batch_size, bool):  # Toolkit1's third argument is pre_compile
+            rknn_batch_size = None
+        if rknn_batch_size not in (None, -1, 1):
+            raise ValueError("rknn_batch_size is not available yet!")
+        if auto_hybrid:
+            raise ValueError("auto_hybrid is not available yet!")
+        self._log.info("rknn building ...")
+        builder.build(bool(do_quantization), None if dataset is None else os.fspath(dataset))
+        self._session = None
+        self._log.info("rknn building done.")
+
+    @_guarded
+    def export_rknn(self, export_path, **_):
+        """Writes the built model."""
+        self._need_builder("export_rknn").export_rknn(os.fspath(export_path))
+
+    @_guarded
+    def load_rknn(self, path, **_):
+        """Reads a finished .rknn; config() is not needed. The simulator can run it."""
+        self._alive("load_rknn")
+        path = os.fspath(path)
+        self._session = None
+        self._builder = None
+        _openrknn.Session.from_file(path)  # refuses a bad file here rather than in init_runtime
+        self._model_path = path
+
+    # ---- running
+
+    @_guarded
+    def init_runtime(self, target=None, target_sub_class=None, device_id=None, perf_debug=False, eval_mem=False, async_mode=False,
+                     core_mask=NPU_CORE_AUTO, fallback_prior_device="cpu", rknn2precompile=False):
+        """Prepares the model for inference() on the simulator (target=None)."""
+        self._alive("init_runtime")
+        if target is not None:
+            raise ValueError(f"Connect to Device Failure (-1): target '{target}' needs a connected board, which is not available yet; "
+                             "leave target unset to run on the simulator")
+        legal = [self.NPU_CORE_AUTO, self.NPU_CORE_0, self.NPU_CORE_1, self.NPU_CORE_2, self.NPU_CORE_0_1, self.NPU_CORE_0_1_2, self.NPU_CORE_ALL]
+        if core_mask not in legal:
+            raise ValueError(f"Invalid core_mask {core_mask!r}, expect in {legal}!")
+        if fallback_prior_device not in ("cpu", "gpu"):
+            raise ValueError(f"Invalid fallback_prior_device {fallback_prior_device!r}, expect in ['cpu', 'gpu']!")
+        self._log.info("Target is None, use simulator!")
+        if self._model_path is not None:
+            self._session = _openrknn.Session.from_file(self._model_path)
+        else:
+            self._session = self._need_builder("init_runtime").make_session()
+
+    def inference(self, inputs, data_format=None, inputs_pass_through=None, get_frame_id=False, **_):
+        """Runs the model once; returns a list of arrays. Raises ValueError when the inputs do not fit."""
+        try:
+            if self._session is None:
+                raise ValueError("The runtime is not initialized, call init_runtime first!")
+            prepared = self._prepare_inputs(inputs, data_format, inputs_pass_through)
+            return self._session.run(prepared)
+        except (ValueError, RuntimeError, TypeError) as error:
+            self._fail("inference", str(error))
+            raise ValueError(str(error)) from None
+
+    # ---- information
+
+    def get_sdk_version(self):
+        """The version block of the simulator; needs init_runtime."""
+        if self._session is None:
+            self._fail("get_sdk_version", "The runtime is not initialized, call init_runtime first!")
+            return None
+        line = "=" * 46
+        build = _openrknn.build_id()
+        return (f"{line}\nRKNN VERSION:\n  API: {VERSION} ({build})\n  DRV: rknn_server: {VERSION} (simulator)\n"
+                f"  DRV: rknnrt: {VERSION} ({build})\n{line}")
+
+    def list_support_target_platform(self, rknn_model=None):
+        """Prints and returns the platforms a .rknn runs on, or all of them without a path."""
+        stars = "*" * 50
+        if rknn_model is None:
+            families = _openrknn.platform_families()
+            print(stars, "All RKNN Toolkit supported target platforms:", sep="\n")
+            for index, (_, members) in enumerate(families.items(), 1):
+                print(f"    chip family {index}: {','.join(m.upper() for m in members)}")
+            print(stars)
+            return families
+        try:
+            filled, supported = _openrknn.platforms_of(os.fspath(rknn_model))
+        except (ValueError, RuntimeError) as error:
+            self._fail("list_support_target_platform", str(error))
+            return None
+        supported = [name.upper() for name in supported]
+        print(stars, f"Target platforms filled in RKNN model:         {[filled]}",
+              f"Target platforms supported by this RKNN model: {supported}", stars, sep="\n")
+        return {"filled_target_platform": [filled], "support_target_platform": supported}
+
+    def release(self):
+        """Frees everything. Harmless at any time and more than once."""
+        self._builder = self._session = self._model_path = None
+        self._released = True
+        self._log.close()
+
+    # ---- inside
+
+    def _alive(self, function):
+        if self._released:
+            raise ValueError(f"{function} after release, create a new RKNN object!")
+
+    def _core_log(self, level, tag, line):
+        self._log.core_line(level, tag, line)
+
+    def _fail(self, function, text):
+        if self._log.warnings:
+            self._log.warn(function, f"===================== WARN({self._log.warnings}) =====================")
+        self._log.error(function, text)
+
+    def _need_builder(self, function):
+        self._alive(function)
+        if self._builder is None:
+            raise ValueError(f"{function} needs config() and a loaded source model first!")
+        return self._builder
+
+    def _load(self, function, framework, path, inputs, sizes, initial, outputs):
+        builder = self._need_builder(function)
+        names = lambda value: None if value is None else [value] if isinstance(value, str) else [str(v) for v in value]
+        if sizes is not None:
+            sizes = list(sizes)
+            if sizes and all(isinstance(v, (int, np.integer)) for v in sizes):
+                sizes = [sizes]
+            sizes = [[int(d) for d in shape] for shape in sizes]
+        if initial is not None:
+            initial = [None if v is None else np.ascontiguousarray(v) for v in initial]
+        self._session, self._model_path = None, None
+        builder.load(framework, path, names(inputs), sizes, initial, names(outputs))
+
+    def _prepare_inputs(self, inputs, data_format, pass_through):
+        """(array, layout, pass_through) per model input, by the rules for arrays of any dtype, rank and stride."""
+        if inputs is None:
+            raise ValueError("The inputs are None!")
+        if isinstance(inputs, np.ndarray):
+            inputs = [inputs]
+        inputs = list(inputs)
+        ports = self._session.inputs()
+        if len(inputs) != len(ports):
+            raise ValueError(f"The number of inputs is wrong, expect {len(ports)} ({', '.join(p['name'] for p in ports)}), found {len(inputs)}!")
+        formats = [data_format] * len(ports) if data_format is None or isinstance(data_format, str) else list(data_format)
+        if len(formats) != len(ports):
+            raise ValueError(f"The length of data_format is wrong, expect {len(ports)}, found {len(formats)}!")
+        flags = [0] * len(ports) if pass_through is None else [int(bool(v)) for v in pass_through]
+        if len(flags) != len(ports):
+            raise ValueError(f"The length of inputs_pass_through is wrong, expect {len(ports)}, found {len(flags)}!")
+        if data_format is None and any(len(p["shape"]) == 4 for p in ports):
+            self._log.warn("inference", "The 'data_format' is not set, and its default value is 'nhwc'!")
+        return [self._prepare_input(*item) for item in zip(inputs, ports, formats, flags)]
+
+    def _prepare_input(self, array, port, layout, pass_through):
+        array = np.asarray(array)
+        if array.dtype.kind not in "biuf":
+            raise ValueError(f"The dtype {array.dtype} of input '{port['name']}' is not supported, expect numbers!")
+        if array.dtype.itemsize > 8:
+            array = array.astype(np.float64)
+        shape = list(port["shape"])
+        layout = "nhwc" if layout is None else str(layout).lower()
+        if layout not in ("nchw", "nhwc"):
+            raise ValueError(f"Invalid data_format '{layout}', expect 'nchw' or 'nhwc'!")
+        if len(shape) == 4:
+            nchw = shape if port["layout"] != "nhwc" else [shape[0], shape[3], shape[1], shape[2]]
+            wanted = nchw if layout == "nchw" else [nchw[0], nchw[2], nchw[3], nchw[1]]
+            if array.ndim == 3 and array.size == np.prod(wanted):
+                if list(array.shape) == wanted[1:]:
+                    expanded = (1,) + array.shape
+                    self._log.warn("inference", f"The dims of input(ndarray) shape {array.shape} is wrong, expect dims is 4! "
+                                                f"Try expand dims to {expanded}!")
+                else:  # Toolkit1: pictures of a batch stacked along H
+                    expanded = tuple(wanted)
+                array = array.reshape(expanded)
+            if list(array.shape) != wanted:
+                raise ValueError(f"The input(ndarray) shape {array.shape} is wrong, expect '{layout}' like {tuple(wanted)}!")
+        elif list(array.shape) != shape:
+            if array.size != int(np.prod(shape)) or array.ndim > len(shape):
+                raise ValueError(f"The input(ndarray) shape {array.shape} is wrong, expect {tuple(shape)} for input '{port['name']}'!")
+            array = array.reshape(shape)
+        return np.ascontiguousarray(array), layout, bool(pass_through)
