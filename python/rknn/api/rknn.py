@@ -192,7 +192,7 @@ class RKNN:
                 sizes = [sizes]
             sizes = [[int(d) for d in shape] for shape in sizes]
         if initial is not None:
-            initial = [None if v is None else np.ascontiguousarray(v) for v in initial]
+            initial = [None if v is None else np.asarray(v, order="C") for v in initial]
         self._session, self._model_path = None, None
         builder.load(framework, path, names(inputs), sizes, initial, names(outputs))
 
@@ -243,4 +243,4 @@ class RKNN:
             if array.size != int(np.prod(shape)) or array.ndim > len(shape):
                 raise ValueError(f"The input(ndarray) shape {array.shape} is wrong, expect {tuple(shape)} for input '{port['name']}'!")
             array = array.reshape(shape)
-        return np.ascontiguousarray(array), layout, bool(pass_through)
+        return np.asarray(array, order="C"), layout, bool(pass_through)

@@ -1,0 +1,30 @@
+# The two commands: `make demo` shows the whole flow on a bundled network, `make test` runs every test.
+# Both install what they need (Debian packages with root or sudo, a .venv) and build. See README.md.
+.PHONY: demo test build venv bench clean format
+
+demo: venv
+	scripts/demo
+
+test:
+	scripts/test
+
+# The C++ side (libraries, librknnrt.so, tests, command line) in build/release.
+build:
+	scripts/bootstrap
+	cmake --preset release
+	cmake --build --preset release
+
+# The Python package with everything in it, installed into .venv.
+venv:
+	scripts/bootstrap
+	scripts/venv
+
+bench: venv
+	scripts/venv bench
+	.venv/bin/python bench/run.py
+
+format:
+	git ls-files '*.cpp' '*.h' '*.c' | xargs clang-format-14 -i
+
+clean:
+	rm -rf build .venv out
