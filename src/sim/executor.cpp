@@ -1,0 +1,458 @@
+#include "sim/executor.h"
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+
+#include "ir/infer.h"
+#include "ops/eval.h"
+#include "sim/kernel.h"
+
+namespace orknn::sim {
+namespace {
+using namespace ir;
+using format::Buffer;
+using format::Program;
+using format::Task;
+
+constexpr size_t kAlignment = 64;
+
+size_t index_of(TensorId id) { return static_cast<size_t>(id.index); }
+
+// Owned bytes, aligned; contents undefined.
+class AlignedBytes {
+ public:
+  // False when memory is short; the old bytes are gone then.
+  bool reserve(size_t bytes) {
+    if (bytes <= size_) return true;
+    data_.reset();
+    size_ = 0;
+    data_.reset(static_cast<std::byte*>(::operator new(bytes, std::align_val_t{kAlignment}, std::nothrow)));
+    if (data_) size_ = bytes;
+    return data_ != nullptr;
+  }
+  std::byte* data() const { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{kAlignment}); }
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  size_t size_ = 0;
+};
+
+Status out_of_memory(const std::string& what, uint64_t bytes) {
+  return Status::error(Code::OutOfMemory, "no memory for " + what + " (" + std::to_string(bytes) + " bytes)");
+}
+
+// Checks that tensors alive at the same time have memory of their own. An output may take exactly the place of an input
+// that dies at the same task.
+class ArenaCheck {
+ public:
+  Status claim(uint64_t offset, uint64_t bytes, const std::string& name) {
+    if (bytes == 0) return {};
+    const auto next = live_.lower_bound(offset);
+    const bool hits_next = next != live_.end() && next->first < offset + bytes;
+    const bool hits_previous = next != live_.begin() && std::prev(next)->second > offset;
+    if (hits_next || hits_previous) return invalid_model("the memory plan gives tensor '" + name + "' memory that is in use");
+    live_[offset] = offset + bytes;
+    return {};
+  }
+  void release(uint64_t offset, uint64_t bytes) {
+    if (bytes) live_.erase(offset);
+  }
+
+ private:
+  std::map<uint64_t, uint64_t> live_;  // begin -> end
+};
+}  // namespace
+
+struct Executor::Plan {
+  struct Step {
+    const Node* node = nullptr;
+    const OpDef* def = nullptr;  // nullptr = unknown op
+    std::vector<DType> output_types;
+    std::vector<OperandFacts> inputs, outputs;  // filled for fast kernels
+    const Kernel* kernel = nullptr;
+    std::once_flag prepared;
+    std::unique_ptr<const KernelState> state;
+    Status prepare_status;
+  };
+  const Program* program = nullptr;
+  const OpSet* ops = nullptr;
+  std::vector<Step> steps;
+  std::vector<std::optional<Dims>> dims;  // per tensor, where known ahead
+  std::vector<uint32_t> readers;          // per tensor, graph outputs included
+
+  Status check_wiring() const;
+  Status check_buffers() const;
+  Status infer_and_choose();
+};
+
+// Ids, one task per node, every value computed before it is read.
+Status Executor::Plan::check_wiring() const {
+  const Graph& g = program->graph;
+  if (program->buffers.size() != g.tensor_count()) return invalid_model("the program has not one buffer per tensor");
+  if (program->tasks.size() != g.node_count()) return invalid_model("the program has not one task per node");
+  std::vector<char> known(g.tensor_count(), 0);
+  for (size_t i = 0; i < g.tensor_count(); ++i) known[i] = g.tensor(TensorId{static_cast<int32_t>(i)}).is_constant();
+  for (const format::Port& port : program->inputs) {
+    if (!port.tensor || index_of(port.tensor) >= g.tensor_count()) return invalid_model("an input port names no tensor");
+    known[index_of(port.tensor)] = 1;
+  }
+  std::vector<char> done;
+  for (const Task& task : program->tasks) {
+    if (!g.is_alive(task.node)) return invalid_model("a task names no node");
+    if (done.size() <= static_cast<size_t>(task.node.index)) done.resize(static_cast<size_t>(task.node.index) + 1, 0);
+    if (done[static_cast<size_t>(task.node.index)]++) return invalid_model("two tasks run the same node");
+    const Node& n = g.node(task.node);
+    size_t operands = 0;
+    for (const TailStep& step : n.tail) operands += step.operand >= 0;
+    for (const TailStep& step : n.tail) {
+      const auto i = static_cast<size_t>(step.operand);
+      if (step.operand >= 0 && (operands > n.inputs.size() || i < n.inputs.size() - operands || i >= n.inputs.size() || !n.inputs[i]))
+        return invalid_model("a fused step names no operand").node(n.name, n.op);
+    }
+    for (TensorId t : n.inputs)
+      if (t && !known[index_of(t)])
+        return invalid_model("tensor '" + g.tensor(t).name + "' is read before it is computed").node(n.name, n.op);
+    for (TensorId t : n.outputs) {
+      if (!t) continue;
+      if (known[index_of(t)]) return invalid_model("tensor '" + g.tensor(t).name + "' is computed twice").node(n.name, n.op);
+      known[index_of(t)] = 1;
+    }
+  }
+  for (const format::Port& port : program->outputs) {
+    if (!port.tensor || index_of(port.tensor) >= g.tensor_count()) return invalid_model("an output port names no tensor");
+    if (!known[index_of(port.tensor)]) return invalid_model("output '" + g.tensor(port.tensor).name + "' is never computed");
+  }
+  return {};
+}
+
+Status Executor::Plan::check_buffers() const {
+  const Graph& g = program->graph;
+  ArenaCheck arena;
+  std::vector<uint32_t> left = readers;
+  const auto in_arena = [&](TensorId t) { return program->buffers[index_of(t)].place == Buffer::Place::Arena && !g.is_constant(t) && g.producer(t); };
+  const auto finish = [&](TensorId t) {
+    if (in_arena(t)) arena.release(program->buffers[index_of(t)].offset, program->buffers[index_of(t)].bytes);
+  };
+  for (const Step& step : steps) {
+    for (TensorId t : step.node->inputs)
+      if (t && --left[index_of(t)] == 0) finish(t);
+    for (TensorId t : step.node->outputs) {
+      if (!t || !in_arena(t)) continue;
+      const Buffer& b = program->buffers[index_of(t)];
+      const Tensor& tensor = g.tensor(t);
+      const std::optional<Dims>& d = dims[index_of(t)];
+      if (!d) return invalid_model("tensor '" + tensor.name + "' has planned memory but no known size");
+      const uint64_t dense = static_cast<uint64_t>(element_count(*d)) * dtype_bytes(tensor.dtype);
+      if (b.offset % kAlignment != 0 || b.bytes < dense || b.offset > program->arena_bytes || b.bytes > program->arena_bytes - b.offset)
+        return invalid_model("the memory of tensor '" + tensor.name + "' is not inside the arena")
+            .expected("at least " + std::to_string(dense) + " bytes at a multiple of 64 inside " + std::to_string(program->arena_bytes))
+            .found(std::to_string(b.bytes) + " bytes at " + std::to_string(b.offset));
+      ORKNN_TRY(arena.claim(b.offset, b.bytes, tensor.name));
+    }
+    for (TensorId t : step.node->outputs)
+      if (t && left[index_of(t)] == 0) finish(t);
+  }
+  return {};
+}
+
+// Compares every stated shape with the shape rules and picks kernels. A kernel that relies on a shape ahead of time only
+// gets nodes whose rule confirms it; everywhere else the shape is checked when the value appears.
+Status Executor::Plan::infer_and_choose() {
+  const Graph& g = program->graph;
+  std::vector<std::optional<std::vector<Dim>>> contents(g.tensor_count());
+  for (Step& step : steps) {
+    const Node& n = *step.node;
+    for (TensorId t : n.outputs) step.output_types.push_back(t ? g.tensor(t).dtype : DType::Undefined);
+    if (!step.def) continue;
+    std::vector<TensorFacts> facts;
+    bool all_static = true;
+    for (TensorId t : n.inputs) {
+      TensorFacts f;
+      if (t) {
+        const Tensor& tensor = g.tensor(t);
+        f.dtype = tensor.dtype;
+        f.shape = tensor.shape;
+        f.constant = g.constant(t);
+        f.content = contents[index_of(t)];
+        all_static &= dims[index_of(t)].has_value();
+      }
+      facts.push_back(std::move(f));
+    }
+    ORKNN_TRY_ASSIGN(std::vector<TensorFacts> inferred, infer_node(n, *ops, std::move(facts)));
+    for (size_t i = 0; i < n.outputs.size(); ++i) {
+      const TensorId t = n.outputs[i];
+      if (!t) continue;
+      const Tensor& tensor = g.tensor(t);
+      const std::optional<Dims> rule = inferred[i].shape ? to_dims(*inferred[i].shape) : std::nullopt;
+      const std::optional<Dims>& stated = dims[index_of(t)];
+      if (inferred[i].dtype != tensor.dtype || (rule && stated && *rule != *stated))
+        return invalid_model("tensor '" + tensor.name + "' does not fit the operator that computes it")
+            .expected(std::string(dtype_name(inferred[i].dtype)) + (inferred[i].shape ? to_string(*inferred[i].shape) : ""))
+            .found(std::string(dtype_name(tensor.dtype)) + (tensor.shape ? to_string(*tensor.shape) : ""))
+            .node(n.name, n.op);
+      all_static &= rule.has_value() && stated.has_value();
+      contents[index_of(t)] = std::move(inferred[i].content);
+    }
+    if (!all_static) continue;
+    const auto describe = [&](TensorId t) {
+      OperandFacts o;
+      if (t) {
+        o.dtype = g.tensor(t).dtype;
+        o.dims = *dims[index_of(t)];
+        o.constant = g.constant(t);
+      }
+      return o;
+    };
+    for (TensorId t : n.inputs) step.inputs.push_back(describe(t));
+    for (TensorId t : n.outputs) step.outputs.push_back(describe(t));
+    bool tail_fits = true;
+    for (const TailStep& tail : n.tail) {
+      if (tail.operand < 0) continue;
+      const auto i = static_cast<size_t>(tail.operand);
+      const auto joined = broadcast(step.outputs[0].dims, step.inputs[i].dims);
+      tail_fits &= joined && *joined == step.outputs[0].dims;
+    }
+    if (tail_fits) step.kernel = find_kernel({n, *step.def, step.inputs, step.outputs});
+  }
+  return {};
+}
+
+struct Executor::State {
+  // The current value of a tensor.
+  struct Value {
+    DType dtype = DType::Undefined;
+    Dims dims;
+    void* data = nullptr;
+    bool ready = false;
+    TensorData owned;  // memory of its own: graph outputs, sizes known only now
+  };
+  const Plan& plan;
+  ThreadPool& pool;
+  AlignedBytes arena, scratch;
+  std::vector<Value> values;      // per tensor
+  std::vector<uint32_t> left;     // readers still to come in this run
+  std::vector<TensorView> input_views;
+  std::vector<MutableTensorView> output_views;
+  std::vector<TensorView> results;
+  std::vector<TensorData> kept;   // copies of outputs that are graph inputs
+
+  State(const Plan& p, ThreadPool& thread_pool) : plan(p), pool(thread_pool), values(p.program->graph.tensor_count()) {}
+
+  TensorView view(TensorId t) const {
+    const Value& v = values[index_of(t)];
+    return {v.dtype, v.dims, v.data};
+  }
+  // Memory for a computed tensor of the given type and shape, which must agree with what the program states.
+  Result<MutableTensorView> bind(TensorId t, DType dtype, std::span<const int64_t> dims) {
+    const Tensor& tensor = plan.program->graph.tensor(t);
+    const std::optional<Dims>& stated = plan.dims[index_of(t)];
+    if (dtype != tensor.dtype || (stated && !std::equal(stated->begin(), stated->end(), dims.begin(), dims.end())))
+      return invalid_model("the result '" + tensor.name + "' differs from what the program states")
+          .expected(std::string(dtype_name(tensor.dtype)) + (tensor.shape ? to_string(*tensor.shape) : ""))
+          .found(std::string(dtype_name(dtype)) + to_string(dims));
+    ORKNN_TRY(checked_element_count(dims).status());
+    Value& v = values[index_of(t)];
+    v.dtype = dtype;
+    v.dims.assign(dims.begin(), dims.end());
+    const Buffer& b = plan.program->buffers[index_of(t)];
+    if (b.place == Buffer::Place::Arena) {
+      v.data = arena.data() + b.offset;
+    } else {
+      if (!stated || !v.owned.has_value()) v.owned = TensorData::allocate(dtype, v.dims);
+      v.data = v.owned.mutable_data();
+    }
+    v.ready = true;
+    return MutableTensorView{dtype, v.dims, v.data};
+  }
+  // After the last reader: memory whose size was only known at run time goes back.
+  void release(TensorId t) {
+    Value& v = values[index_of(t)];
+    v.ready = false;
+    if (plan.program->buffers[index_of(t)].place == Buffer::Place::None) v.owned = {};
+  }
+  Status run_step(size_t index);
+};
+
+namespace {
+// Binds a reference kernel to planned memory.
+template <class State>
+class PlannedContext : public RunContext {
+ public:
+  PlannedContext(const Node& node, const OpDef& def, const OpSet& ops, ThreadPool& pool, State& state) : RunContext(node, def, ops, pool), state_(state) {}
+  size_t input_count() const override { return node().inputs.size(); }
+  bool has_input(size_t i) const override { return i < node().inputs.size() && node().inputs[i]; }
+  TensorView input(size_t i) const override { return state_.view(node().inputs[i]); }
+  size_t output_count() const override { return node().outputs.size(); }
+  bool has_output(size_t i) const override { return i < node().outputs.size() && node().outputs[i]; }
+  Result<MutableTensorView> output(size_t i, DType dtype, std::span<const int64_t> dims) override {
+    ORKNN_ASSERT(has_output(i), "a kernel only asks for outputs the node has");
+    return state_.bind(node().outputs[i], dtype, dims);
+  }
+  Status set_output(size_t i, const TensorData& value) override {
+    ORKNN_TRY_ASSIGN(const MutableTensorView out, output(i, value.dtype(), value.dims()));
+    if (out.bytes()) std::memcpy(out.data, value.data(), out.bytes());
+    return {};
+  }
+
+ private:
+  State& state_;
+};
+
+class PlannedKernelContext final : public KernelContext {
+ public:
+  PlannedKernelContext(const Node& n, const OpDef& d, std::span<const TensorView> in, std::span<const MutableTensorView> out, ThreadPool& thread_pool,
+                       AlignedBytes& bytes)
+      : KernelContext(n, d, in, out, thread_pool), bytes_(bytes) {}
+  std::byte* scratch(size_t bytes) override { return bytes_.reserve(std::max<size_t>(bytes, 1)) ? bytes_.data() : nullptr; }
+
+ private:
+  AlignedBytes& bytes_;
+};
+}  // namespace
+
+Status Executor::State::run_step(size_t index) {
+  Plan::Step& step = const_cast<Plan&>(plan).steps[index];  // only the once-guarded preparation changes
+  const Node& n = *step.node;
+  if (!step.def)
+    return unsupported("operator is not known to the runtime").hint("register it as a custom op before running");
+  if (!step.kernel) {
+    PlannedContext context(n, *step.def, *plan.ops, pool, *this);
+    return ops::run_node(n, *step.def, context, step.output_types);
+  }
+  if (step.kernel->prepare) {
+    std::call_once(step.prepared, [&] {
+      auto state = step.kernel->prepare({n, *step.def, step.inputs, step.outputs}, pool);
+      if (state) step.state = std::move(*state);
+      else step.prepare_status = state.status();
+    });
+    if (!step.prepare_status) return step.prepare_status;
+  }
+  input_views.clear();
+  output_views.clear();
+  for (TensorId t : n.inputs) input_views.push_back(t ? view(t) : TensorView{});
+  for (size_t i = 0; i < n.outputs.size(); ++i) {
+    if (!n.outputs[i]) {
+      output_views.push_back({});
+      continue;
+    }
+    ORKNN_TRY_ASSIGN(const MutableTensorView out, bind(n.outputs[i], step.outputs[i].dtype, step.outputs[i].dims));
+    output_views.push_back(out);
+  }
+  PlannedKernelContext context(n, *step.def, input_views, output_views, pool, scratch);
+  return step.kernel->run(context, step.state.get());
+}
+
+Executor::Executor() = default;
+Executor::~Executor() = default;
+
+Result<std::unique_ptr<Executor>> Executor::create(const Program& program, const OpSet& ops, ThreadPool& pool) {
+  auto plan = std::make_shared<Plan>();
+  plan->program = &program;
+  plan->ops = &ops;
+  ORKNN_TRY(plan->check_wiring());
+  const Graph& g = program.graph;
+  for (size_t i = 0; i < g.tensor_count(); ++i) {
+    const Tensor& tensor = g.tensor(TensorId{static_cast<int32_t>(i)});
+    plan->dims.push_back(tensor.is_constant() ? std::optional(tensor.constant.dims()) : tensor.shape ? to_dims(*tensor.shape) : std::nullopt);
+    plan->readers.push_back(0);
+    if (!plan->dims.back()) continue;
+    const Result<int64_t> count = checked_element_count(*plan->dims.back());
+    if (!count) return Status(count.status()).also(invalid_model("tensor '" + tensor.name + "' has an impossible shape"));
+  }
+  plan->steps = std::vector<Plan::Step>(program.tasks.size());
+  for (size_t i = 0; i < program.tasks.size(); ++i) {
+    const Node& n = g.node(program.tasks[i].node);
+    plan->steps[i].node = &n;
+    plan->steps[i].def = ops.find(n.op);
+    for (TensorId t : n.inputs)
+      if (t) ++plan->readers[index_of(t)];
+  }
+  for (const format::Port& port : program.outputs) ++plan->readers[index_of(port.tensor)];
+  ORKNN_TRY(plan->infer_and_choose());
+  ORKNN_TRY(plan->check_buffers());
+  return from_plan(std::move(plan), pool);
+}
+
+Result<std::unique_ptr<Executor>> Executor::from_plan(std::shared_ptr<Plan> plan, ThreadPool& pool) {
+  std::unique_ptr<Executor> executor(new Executor());
+  executor->plan_ = std::move(plan);
+  executor->state_ = std::make_unique<State>(*executor->plan_, pool);
+  State& s = *executor->state_;
+  const Program& program = *s.plan.program;
+  if (program.arena_bytes && !s.arena.reserve(program.arena_bytes)) return out_of_memory("the activations", program.arena_bytes);
+  for (size_t i = 0; i < s.values.size(); ++i) {
+    const TensorData* constant = program.graph.constant(TensorId{static_cast<int32_t>(i)});
+    if (!constant) continue;
+    // Kernels only ever read inputs, so the constant's bytes are never written through this pointer.
+    s.values[i] = {constant->dtype(), constant->dims(), const_cast<void*>(constant->data()), true, {}};
+  }
+  return executor;
+}
+
+Result<std::unique_ptr<Executor>> Executor::duplicate(ThreadPool& pool) const { return from_plan(plan_, pool); }
+
+Status Executor::run(std::span<const TensorView> inputs, const RunHooks& hooks) {
+  State& s = *state_;
+  const Program& program = *plan_->program;
+  const Graph& g = program.graph;
+  s.results.clear();
+  if (inputs.size() != program.inputs.size())
+    return invalid_argument("wrong number of inputs").expected(std::to_string(program.inputs.size())).found(std::to_string(inputs.size()));
+  try {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const TensorId t = program.inputs[i].tensor;
+      const Tensor& tensor = g.tensor(t);
+      const std::optional<Dims>& stated = plan_->dims[index_of(t)];
+      if (inputs[i].dtype != tensor.dtype || (stated && !std::equal(stated->begin(), stated->end(), inputs[i].dims.begin(), inputs[i].dims.end())))
+        return invalid_argument("input '" + tensor.name + "' does not fit")
+            .expected(std::string(dtype_name(tensor.dtype)) + (tensor.shape ? to_string(*tensor.shape) : ""))
+            .found(std::string(dtype_name(inputs[i].dtype)) + to_string(inputs[i].dims));
+      s.values[index_of(t)] = {inputs[i].dtype, Dims(inputs[i].dims.begin(), inputs[i].dims.end()), const_cast<void*>(inputs[i].data), true, {}};
+    }
+    s.left = plan_->readers;
+    for (size_t i = 0; i < plan_->steps.size(); ++i) {
+      const Node& n = *plan_->steps[i].node;
+      const auto begin = std::chrono::steady_clock::now();
+      if (Status status = s.run_step(i); !status) return status.node(n.name, n.op);
+      if (hooks.timing) hooks.timing(i, std::chrono::steady_clock::now() - begin);
+      for (TensorId t : n.outputs) {
+        if (!t) continue;
+        if (!s.values[index_of(t)].ready) return internal_error("the kernel left out '" + g.tensor(t).name + "'").node(n.name, n.op);
+        if (hooks.observe) hooks.observe(t, s.view(t));
+      }
+      for (TensorId t : n.inputs)
+        if (t && --s.left[index_of(t)] == 0 && g.producer(t)) s.release(t);
+      for (TensorId t : n.outputs)
+        if (t && s.left[index_of(t)] == 0) s.release(t);
+    }
+    s.kept.clear();
+    for (const format::Port& port : program.outputs) {
+      TensorView v = s.view(port.tensor);
+      if (!g.producer(port.tensor) && !g.is_constant(port.tensor)) {
+        s.kept.push_back(convert(v, v.dtype));
+        v.data = s.kept.back().data();
+      }
+      s.results.push_back(v);
+    }
+  } catch (const std::bad_alloc&) {
+    s.results.clear();
+    return Status::error(Code::OutOfMemory, "memory ran out while the model was running");
+  }
+  return {};
+}
+
+TensorView Executor::output(size_t i) const { return i < state_->results.size() ? state_->results[i] : TensorView{}; }
+
+std::string_view Executor::kernel_name(size_t task) const {
+  const Kernel* kernel = plan_->steps[task].kernel;
+  return kernel ? kernel->name : "reference";
+}
+
+const Program& Executor::program() const { return *plan_->program; }
+
+}  // namespace orknn::sim

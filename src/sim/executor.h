@@ -1,0 +1,56 @@
+// Runs a Program: planned memory, a fast kernel per task where there is one, the reference kernel elsewhere.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "base/threads.h"
+#include "format/program.h"
+#include "ir/op_set.h"
+
+namespace orknn::sim {
+
+// Hooks of one run. Both are called on the calling thread, in task order.
+struct RunHooks {
+  // Time of each task; `index` counts Program::tasks.
+  std::function<void(size_t index, std::chrono::nanoseconds duration)> timing;
+  // Every computed tensor while it is valid (layer dumps, accuracy analysis).
+  std::function<void(ir::TensorId tensor, const ir::TensorView& value)> observe;
+};
+
+// One context of a program: its own activation memory, outputs of its own. Not for use from two threads at once; several
+// executors of one program (duplicate()) may run in parallel.
+class Executor {
+ public:
+  // Checks the program (it may come from an untrusted file): ids, buffers inside the arena, shapes against the ops' shape
+  // rules. Unknown ops are accepted here and fail when run. `program`, `ops` and `pool` must outlive the executor.
+  static Result<std::unique_ptr<Executor>> create(const format::Program& program, const ir::OpSet& ops, ThreadPool& pool = ThreadPool::shared());
+  // A second context that shares everything prepared so far or later (packed weights).
+  Result<std::unique_ptr<Executor>> duplicate(ThreadPool& pool) const;
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Inputs in the order of program.inputs, in the dtypes of the program's tensors; read in place, so they must stay valid
+  // until the call returns. The error names the node.
+  Status run(std::span<const ir::TensorView> inputs, const RunHooks& hooks = {});
+  // Result i of the last successful run, in the order of program.outputs; valid until the next run. Without such a run
+  // its data is nullptr.
+  ir::TensorView output(size_t i) const;
+
+  // Name of the kernel a task uses, "reference" where there is no faster one.
+  std::string_view kernel_name(size_t task) const;
+  const format::Program& program() const;
+
+ private:
+  struct Plan;   // shared by duplicates
+  struct State;  // memory of this context
+  Executor();
+  static Result<std::unique_ptr<Executor>> from_plan(std::shared_ptr<Plan> plan, ThreadPool& pool);
+  std::shared_ptr<Plan> plan_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace orknn::sim

@@ -1,0 +1,23 @@
+#include "sim/kernel.h"
+
+namespace orknn::sim {
+
+// Made by the build from the list of files in sim/kernels/: each offers `std::span<const Kernel> <stem>()`.
+using KernelFile = std::span<const Kernel> (*)();
+extern const std::span<const KernelFile> kKernelFiles;
+
+std::vector<const Kernel*> all_kernels() {
+  std::vector<const Kernel*> kernels;
+  for (KernelFile file : kKernelFiles)
+    for (const Kernel& kernel : file()) kernels.push_back(&kernel);
+  return kernels;
+}
+
+const Kernel* find_kernel(const KernelQuery& query) {
+  static const std::vector<const Kernel*> kernels = all_kernels();
+  for (const Kernel* kernel : kernels)
+    if (kernel->accepts(query)) return kernel;
+  return nullptr;
+}
+
+}  // namespace orknn::sim
