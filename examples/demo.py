@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""The whole flow on the bundled networks: convert, export, run through the Python API and through a C program, compare.
+
+Prints tables of what came out and leaves pictures with the results drawn in in out/.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import pictures
+from rknn.api import RKNN
+
+HERE = pathlib.Path(__file__).resolve().parent
+MODELS, OUT = HERE / "models", HERE.parent / "out"
+COLOUR = sys.stdout.isatty()
+
+
+def title(text):
+    print(f"\n\033[1m{text}\033[0m" if COLOUR else f"\n{text}")
+
+
+def table(header, rows):
+    widths = [max(len(str(row[i])) for row in [header] + rows) for i in range(len(header))]
+    line = lambda row: "  " + "  ".join(str(v).ljust(w) if i == 0 else str(v).rjust(w) for i, (v, w) in enumerate(zip(row, widths)))
+    print(line(header), "  " + "  ".join("-" * w for w in widths), *map(line, rows), sep="\n")
+
+
+def must(code, what):
+    if code != 0:
+        sys.exit(f"{what} failed")
+
+
+def convert(name, float_dtype, info):
+    """Builds a bundled network, writes out/<name>.<dtype>.rknn; returns its path and the seconds it took."""
+    start = time.perf_counter()
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588", mean_values=[[info["mean"]] * 3], std_values=[[info["std"]] * 3], float_dtype=float_dtype)
+    must(rknn.load_onnx(str(MODELS / f"{name}.onnx")), "load_onnx")
+    must(rknn.build(do_quantization=False), "build")
+    path = OUT / f"{name}.{float_dtype}.rknn"
+    must(rknn.export_rknn(str(path)), "export_rknn")
+    rknn.release()
+    return path, time.perf_counter() - start
+
+
+def open_model(path):
+    rknn = RKNN()
+    must(rknn.load_rknn(str(path)), "load_rknn")
+    must(rknn.init_runtime(), "init_runtime")
+    return rknn
+
+
+def run_all(rknn, images):
+    """Outputs per picture and the mean milliseconds per picture."""
+    rknn.inference([images[0][None]], data_format="nhwc")
+    start = time.perf_counter()
+    outputs = [rknn.inference([image[None]], data_format="nhwc") for image in images]
+    return outputs, 1e3 * (time.perf_counter() - start) / len(images)
+
+
+def cosine(a, b):
+    a, b = (np.concatenate([v.ravel() for v in x]).astype(np.float64) for x in (a, b))
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+def build_c_program():
+    binary = OUT / "classify"
+    directory = lambda flag: subprocess.run([pathlib.Path(sys.executable).parent / "openrknn", flag], check=True, capture_output=True, text=True).stdout.strip()
+    lib = directory("--libdir")
+    subprocess.run(["cc", "-O2", "-o", binary, HERE / "c" / "classify.c", f"-I{directory('--includedir')}", f"-L{lib}", "-lrknnrt",
+                    f"-Wl,-rpath,{lib}"], check=True)
+    return binary
+
+
+def classifier():
+    info = json.loads((MODELS / "shapes.json").read_text())
+    images = [pictures.read_png(MODELS / "pictures" / row["file"]) for row in info["pictures"]]
+    truth = [info["classes"].index(row["label"]) for row in info["pictures"]]
+    title(f"1. Classifier: {len(info['classes'])} shapes, {len(images)} labelled pictures of 64x64")
+    results, rows = {}, []
+    for dtype in ("float32", "float16"):
+        path, seconds = convert("shapes", dtype, info)
+        rknn = open_model(path)
+        results[dtype], ms = run_all(rknn, images)
+        rknn.release()
+        best = [int(np.argmax(out[0])) for out in results[dtype]]
+        same = np.mean([b == int(np.argmax(out[0])) for b, out in zip(best, results["float32"])])
+        rows.append([f"Python API, {dtype}", f"{np.mean(np.equal(best, truth)):.1%}", f"{same:.1%}",
+                     f"{np.mean([cosine(a, b) for a, b in zip(results[dtype], results['float32'])]):.6f}", f"{ms:.2f}",
+                     f"{path.stat().st_size / 1024:.0f}", f"{seconds:.2f}"])
+    for i, image in enumerate(images):
+        pictures.write_ppm(OUT / "ppm" / f"{i:03}.ppm", image)
+    files = [OUT / "ppm" / f"{i:03}.ppm" for i in range(len(images))]
+    lines = subprocess.run([build_c_program(), OUT / "shapes.float16.rknn", *files], check=True, capture_output=True, text=True).stdout.splitlines()
+    answers = [line.split() for line in lines if not line.startswith("memory")]
+    best = [int(a[1]) for a in answers]
+    same = np.mean([b == int(np.argmax(out[0])) for b, out in zip(best, results["float32"])])
+    rows.append(["C program, float16", f"{np.mean(np.equal(best, truth)):.1%}", f"{same:.1%}", "", f"{np.mean([float(a[3]) for a in answers[1:]]):.2f}", "", ""])
+    table(["run", "right answers", "same as float32", "cosine", "ms/picture", "file KiB", "convert s"], rows)
+    bytes_equal = all(np.float32(a[2]) == out[0].max() for a, out in zip(answers, results["float16"]))
+    weight, internal = map(int, lines[-1].split()[1:])
+    print(f"  C and Python scores {'are identical' if bytes_equal else 'DIFFER'}; memory on the device: weights {weight / 1024:.0f} KiB, "
+          f"activations {internal / 1024:.0f} KiB")
+    sheet = np.concatenate([np.concatenate([
+        pictures.draw_text(pictures.enlarge(images[r * 6 + c], 2), 0, 0, info["classes"][best[r * 6 + c]],
+                           (90, 230, 90) if best[r * 6 + c] == truth[r * 6 + c] else (240, 80, 80), 1 + (c >= 0)) for c in range(6)], 1) for r in range(4)])
+    pictures.write_png(OUT / "shapes.png", sheet)
+    return bytes_equal
+
+
+def decode(outputs, strides, threshold=0.5):
+    """Boxes (x0, y0, x1, y1), scores and classes of one picture from the per-stride maps, after non-maximum suppression."""
+    sigmoid = lambda v: 1 / (1 + np.exp(-v))
+    found = []
+    for stride, out in zip(strides, outputs):
+        for y, x in np.argwhere(sigmoid(out[0, 4]) > threshold):
+            cell = out[0, :, y, x]
+            cx, cy = (x + sigmoid(cell[0])) * stride, (y + sigmoid(cell[1])) * stride
+            w, h = np.exp(cell[2:4]) * stride
+            found.append((float(sigmoid(cell[4])), int(np.argmax(cell[5:])), [cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2]))
+    kept = []
+    for item in sorted(found, key=lambda f: -f[0]):
+        if all(overlap(item[2], other[2]) < 0.45 for other in kept):
+            kept.append(item)
+    return kept
+
+
+def overlap(a, b):
+    w, h = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    if w <= 0 or h <= 0:
+        return 0.0
+    return w * h / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - w * h)
+
+
+def detector():
+    info = json.loads((MODELS / "boxes.json").read_text())
+    images = [pictures.read_png(MODELS / "pictures" / row["file"]) for row in info["pictures"]]
+    title(f"2. Detector: {len(images)} labelled pictures of 128x128, outputs on strides {info['strides']}")
+    reference, rows = None, []
+    for dtype in ("float32", "float16"):
+        path, seconds = convert("boxes", dtype, info)
+        rknn = open_model(path)
+        outputs, ms = run_all(rknn, images)
+        rknn.release()
+        reference = reference or outputs
+        hits = wrong = total = 0
+        for row, out in zip(info["pictures"], outputs):
+            left = list(zip(row["boxes"], row["labels"]))
+            total += len(left)
+            for _, label, box in decode(out, info["strides"]):
+                match = next((t for t in left if t[1] == info["classes"][label] and overlap(t[0], box) > 0.5), None)
+                hits, wrong = hits + (match is not None), wrong + (match is None)
+                if match:
+                    left.remove(match)
+        rows.append([f"Python API, {dtype}", f"{hits}/{total}", wrong, f"{np.mean([cosine(a, b) for a, b in zip(outputs, reference)]):.6f}",
+                     f"{ms:.2f}", f"{path.stat().st_size / 1024:.0f}", f"{seconds:.2f}"])
+    table(["run", "objects found", "wrong boxes", "cosine", "ms/picture", "file KiB", "convert s"], rows)
+    tiles = []
+    for image, out in zip(images[:6], outputs):
+        canvas = pictures.enlarge(image, 3)
+        for score, label, box in decode(out, info["strides"]):
+            pictures.draw_box(canvas, [3 * v for v in box], pictures.PALETTE[label], f"{info['classes'][label]} {score:.0%}")
+        tiles.append(canvas)
+    pictures.write_png(OUT / "boxes.png", np.concatenate([np.concatenate(tiles[:3], 1), np.concatenate(tiles[3:], 1)]))
+
+
+def main():
+    (OUT / "ppm").mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("RKNN_LOG_LEVEL", "0")
+    sys.stderr = open(OUT / "demo.log", "w")  # the toolkit's log lines; the tables stay readable
+    identical = classifier()
+    detector()
+    print(f"\n  Pictures with the results drawn in: {OUT / 'shapes.png'}, {OUT / 'boxes.png'}; toolkit log: {OUT / 'demo.log'}\n"
+          f"  Look inside: openrknn info {OUT / 'shapes.float16.rknn'}   or open the file in Netron")
+    return 0 if identical else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

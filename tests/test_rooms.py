@@ -1,0 +1,58 @@
+"""The tree's own rules: which room may include which, and that every header stands on its own feet in its room."""
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def allowed_includes():
+    """room -> rooms it may include, from CMakeLists.txt."""
+    text = (ROOT / "CMakeLists.txt").read_text()
+    rooms = {}
+    for name, rest in re.findall(r"^orknn_room\((\w+)([^)]*)\)", text, re.M):
+        uses = re.search(r"USES ([\w ]+)", rest.split("LINK")[0])
+        rooms[name] = set(uses.group(1).split()) if uses else set()
+    return rooms
+
+
+def test_rooms_include_only_what_the_table_allows():
+    rooms = allowed_includes()
+    assert {"base", "ir", "ops", "format", "sim", "runtime", "toolkit"} <= rooms.keys()
+    wrong = []
+    for path in (ROOT / "src").rglob("*.*"):
+        if path.suffix not in (".h", ".cpp") or path.name.endswith("_test.cpp"):
+            continue
+        room = path.relative_to(ROOT / "src").parts[0]
+        for target in re.findall(r'#include "(\w+)/', path.read_text()):
+            if target in rooms and target != room and target not in rooms[room]:
+                wrong.append(f"{path.relative_to(ROOT)} includes {target}/, which {room} may not use")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_table_has_no_cycles():
+    rooms = allowed_includes()
+    done = set()
+    while len(done) < len(rooms):
+        ready = {room for room in rooms if room not in done and rooms[room] <= done}
+        assert ready, f"cycle among {sorted(rooms.keys() - done)}"
+        done |= ready
+
+
+def test_every_room_has_a_readme():
+    missing = [room for room in allowed_includes() if (ROOT / "src" / room).is_dir() and not (ROOT / "src" / room / "README.md").exists()]
+    assert not missing
+
+
+def test_platform_names_stay_in_the_platform_room():
+    name = re.compile(r"\b(rk|rv)(1106b?|1103b?|1109|1126b?|1806|1808|2118|3399pro|3562|3566|3568|3576|3588s?)\b", re.I)
+    wrong = [str(p.relative_to(ROOT)) for p in (ROOT / "src").rglob("*.cpp")
+             if "platform" not in p.parts and not p.name.endswith("_test.cpp")
+             and any(name.search(line.split("//")[0]) for line in p.read_text().splitlines())]
+    assert not wrong, f"SoC names outside src/platform: {wrong}"
+
+
+def test_one_op_one_file_with_cases():
+    files = [p for p in (ROOT / "src" / "ops").glob("*/*.cpp") if p.parent.name != "support" and not p.name.endswith("_test.cpp")]
+    assert len(files) > 40
+    missing = [str(p.relative_to(ROOT)) for p in files if not p.with_suffix(".cases").exists()]
+    assert not missing, f"op files without test cases: {missing}"
