@@ -10,9 +10,10 @@ namespace {
 constexpr int64_t kMaxContent = 64;
 
 bool content_fits(const TensorFacts& f) {
-  if (!f.content || !f.shape || f.shape->size() > 1) return f.content && !f.shape;
-  if (f.shape->empty()) return f.content->size() == 1;
-  return f.shape->front().is_known() && f.shape->front().value() == static_cast<int64_t>(f.content->size());
+  if (!f.content || !f.shape) return f.content.has_value();
+  const std::optional<Dims> dims = to_dims(*f.shape);
+  const Result<int64_t> count = dims ? checked_element_count(*dims, kMaxContent) : Result<int64_t>(-1);
+  return count && *count == static_cast<int64_t>(f.content->size());
 }
 }  // namespace
 

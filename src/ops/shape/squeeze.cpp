@@ -1,0 +1,87 @@
+// Removes or inserts axes of extent 1.
+#include <algorithm>
+
+#include "ops/support/movement.h"
+
+namespace orknn::ops {
+namespace {
+using namespace ir;
+
+// `axes` is null when the node gives none: then every axis of extent 1 goes, which needs a static shape.
+Result<Shape> squeezed(const Shape& x, const std::vector<int64_t>* axes) {
+  std::vector<int64_t> drop;
+  if (axes) {
+    ORKNN_TRY_ASSIGN(drop, distinct_axes(*axes, static_cast<int64_t>(x.size())));
+  } else {
+    for (size_t i = 0; i < x.size(); ++i)
+      if (x[i] == Dim(1)) drop.push_back(static_cast<int64_t>(i));
+  }
+  Shape out;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (!std::binary_search(drop.begin(), drop.end(), static_cast<int64_t>(i))) out.push_back(x[i]);
+    else if (x[i].is_known() && x[i].value() != 1)
+      return shape_mismatch("only axes of extent 1 can be removed").found("axis " + std::to_string(i) + " of " + to_string(x));
+  }
+  return out;
+}
+
+Result<Shape> unsqueezed(const Shape& x, const std::vector<int64_t>& axes) {
+  const auto rank = static_cast<int64_t>(x.size() + axes.size());
+  ORKNN_TRY_ASSIGN(const std::vector<int64_t> insert, distinct_axes(axes, rank));
+  Shape out;
+  size_t from = 0;
+  for (int64_t i = 0; i < rank; ++i) out.push_back(std::binary_search(insert.begin(), insert.end(), i) ? Dim(1) : x[from++]);
+  return out;
+}
+
+Status infer_squeeze(InferContext& c) {
+  ORKNN_TRY(require_integer(c, 1, "axes"));
+  const std::optional<std::vector<int64_t>> axes = c.ints(1);
+  const Shape* x = c.shape(0);
+  if (!x || (c.has_input(1) ? !axes : !is_static(*x))) {
+    c.set_output(0, c.dtype(0), std::nullopt);
+    return {};
+  }
+  ORKNN_TRY_ASSIGN(Shape out, squeezed(*x, axes ? &*axes : nullptr));
+  c.set_output(0, c.dtype(0), std::move(out));
+  if (auto content = small_content(c, 0)) c.set_content(0, std::move(*content));
+  return {};
+}
+
+Status run_squeeze(RunContext& c) {
+  std::vector<int64_t> axes;
+  if (c.has_input(1)) axes = to_ints(c.input(1));
+  ORKNN_TRY_ASSIGN(const Shape out, squeezed(to_shape(c.input(0).dims), c.has_input(1) ? &axes : nullptr));
+  return copy_reshaped(c, *to_dims(out));
+}
+
+Status infer_unsqueeze(InferContext& c) {
+  ORKNN_TRY(require_integer(c, 1, "axes"));
+  const std::optional<std::vector<int64_t>> axes = c.ints(1);
+  const Shape* x = c.shape(0);
+  if (!x || !axes) {
+    c.set_output(0, c.dtype(0), std::nullopt);
+    return {};
+  }
+  ORKNN_TRY_ASSIGN(Shape out, unsqueezed(*x, *axes));
+  c.set_output(0, c.dtype(0), std::move(out));
+  if (auto content = small_content(c, 0)) c.set_content(0, std::move(*content));
+  return {};
+}
+
+Status run_unsqueeze(RunContext& c) {
+  ORKNN_TRY_ASSIGN(const Shape out, unsqueezed(to_shape(c.input(0).dims), to_ints(c.input(1))));
+  return copy_reshaped(c, *to_dims(out));
+}
+}  // namespace
+
+std::span<const OpDef> squeeze() {
+  static const OpDef defs[] = {
+      {.name = "Squeeze", .summary = "removes axes of extent 1", .inputs = {1, 2}, .infer = infer_squeeze, .run = run_squeeze, .widen_half = false,
+       .quant = QuantRule::SameScale, .engine = Engine::Move},
+      {.name = "Unsqueeze", .summary = "inserts axes of extent 1", .inputs = {2, 2}, .infer = infer_unsqueeze, .run = run_unsqueeze,
+       .widen_half = false, .quant = QuantRule::SameScale, .engine = Engine::Move},
+  };
+  return defs;
+}
+}  // namespace orknn::ops

@@ -1,0 +1,221 @@
+#include "ops/support/movement.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace orknn::ops {
+using namespace ir;
+namespace {
+// A chunk of work for one thread moves about this much.
+constexpr int64_t kChunkBytes = 1 << 17;
+constexpr int64_t kTile = 32;
+constexpr int64_t kMaxContent = 64;
+
+// Walks the outer axes of a copy in row-major order.
+class Walker {
+ public:
+  Walker(std::span<const CopyAxis> axes, int64_t start) : axes_(axes), at_(axes.size()) {
+    for (size_t i = axes.size(); i-- > 0;) {
+      at_[i] = start % axes[i].extent;
+      start /= axes[i].extent;
+      from += at_[i] * axes[i].from_stride;
+      to += at_[i] * axes[i].to_stride;
+    }
+  }
+  void next() {
+    for (size_t i = axes_.size(); i-- > 0;) {
+      from += axes_[i].from_stride;
+      to += axes_[i].to_stride;
+      if (++at_[i] < axes_[i].extent) return;
+      from -= axes_[i].extent * axes_[i].from_stride;
+      to -= axes_[i].extent * axes_[i].to_stride;
+      at_[i] = 0;
+    }
+  }
+  int64_t from = 0, to = 0;
+
+ private:
+  std::span<const CopyAxis> axes_;
+  std::vector<int64_t> at_;
+};
+
+void join_axes(std::vector<CopyAxis>& axes) {
+  std::vector<CopyAxis> joined;
+  for (const CopyAxis& a : axes) {
+    if (a.extent == 1) continue;
+    if (!joined.empty() && joined.back().from_stride == a.from_stride * a.extent && joined.back().to_stride == a.to_stride * a.extent)
+      joined.back() = {joined.back().extent * a.extent, a.from_stride, a.to_stride};
+    else
+      joined.push_back(a);
+  }
+  axes = std::move(joined);
+}
+
+// Copies with an inner loop over the last axis, or over tiles of it and the axis the source is contiguous along.
+// `Bytes` is the element size.
+template <size_t Bytes>
+void copy_elements(std::vector<CopyAxis> axes, const std::byte* from, std::byte* to, ThreadPool& pool) {
+  constexpr auto kBytes = static_cast<int64_t>(Bytes);
+  const CopyAxis inner = axes.back();
+  axes.pop_back();
+  const auto across = std::find_if(axes.begin(), axes.end(), [](const CopyAxis& a) { return a.from_stride == 1; });
+  if (across != axes.end() && inner.to_stride == 1) {
+    const CopyAxis other = *across;
+    axes.erase(across);
+    // Tiles of `other` become the last outer axis.
+    const int64_t tiles = (other.extent + kTile - 1) / kTile;
+    int64_t outer = tiles;
+    for (const CopyAxis& a : axes) outer *= a.extent;
+    axes.push_back({tiles, kTile, kTile * other.to_stride});
+    const int64_t grain = std::max<int64_t>(1, kChunkBytes / (kBytes * std::min(kTile, other.extent) * inner.extent));
+    pool.parallel_for(outer, grain, [&](int64_t begin, int64_t end) {
+      Walker walker(axes, begin);
+      for (int64_t n = begin; n < end; ++n, walker.next()) {
+        const int64_t rows = std::min(kTile, other.extent - n % tiles * kTile);
+        for (int64_t column = 0; column < inner.extent; column += kTile) {
+          const int64_t columns = std::min(kTile, inner.extent - column);
+          const std::byte* source = from + (walker.from + column * inner.from_stride) * kBytes;
+          std::byte* target = to + (walker.to + column) * kBytes;
+          for (int64_t r = 0; r < rows; ++r)
+            for (int64_t k = 0; k < columns; ++k)
+              std::memcpy(target + (r * other.to_stride + k) * kBytes, source + (r + k * inner.from_stride) * kBytes, Bytes);
+        }
+      }
+    });
+    return;
+  }
+  int64_t outer = 1;
+  for (const CopyAxis& a : axes) outer *= a.extent;
+  const int64_t grain = std::max<int64_t>(1, kChunkBytes / (kBytes * inner.extent));
+  pool.parallel_for(outer, grain, [&](int64_t begin, int64_t end) {
+    Walker walker(axes, begin);
+    for (int64_t n = begin; n < end; ++n, walker.next()) {
+      const std::byte* source = from + walker.from * kBytes;
+      std::byte* target = to + walker.to * kBytes;
+      for (int64_t k = 0; k < inner.extent; ++k)
+        std::memcpy(target + k * inner.to_stride * kBytes, source + k * inner.from_stride * kBytes, Bytes);
+    }
+  });
+}
+
+void copy_runs(std::vector<CopyAxis> axes, const std::byte* from, std::byte* to, int64_t element_bytes, ThreadPool& pool) {
+  const int64_t run = axes.back().extent * element_bytes;
+  axes.pop_back();
+  if (axes.empty()) {
+    pool.parallel_for(run, kChunkBytes * 8, [&](int64_t begin, int64_t end) { std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin)); });
+    return;
+  }
+  int64_t outer = 1;
+  for (const CopyAxis& a : axes) outer *= a.extent;
+  pool.parallel_for(outer, std::max<int64_t>(1, kChunkBytes / run), [&](int64_t begin, int64_t end) {
+    Walker walker(axes, begin);
+    for (int64_t n = begin; n < end; ++n, walker.next())
+      std::memcpy(to + walker.to * element_bytes, from + walker.from * element_bytes, static_cast<size_t>(run));
+  });
+}
+}  // namespace
+
+void copy_strided(std::vector<CopyAxis> axes, const void* from, void* to, size_t element_bytes, ThreadPool& pool) {
+  for (const CopyAxis& a : axes)
+    if (a.extent <= 0) return;
+  join_axes(axes);
+  const auto* source = static_cast<const std::byte*>(from);
+  auto* target = static_cast<std::byte*>(to);
+  auto bytes = static_cast<int64_t>(element_bytes);
+  if (axes.empty()) {
+    std::memcpy(target, source, element_bytes);
+    return;
+  }
+  const auto contiguous = [&] { return axes.back().from_stride == 1 && axes.back().to_stride == 1; };
+  if (contiguous() && axes.size() > 1) {
+    // A short run counts as one larger element, so that it moves without a call.
+    const int64_t run = axes.back().extent, run_bytes = run * bytes;
+    const bool aligned = std::all_of(axes.begin(), axes.end() - 1, [&](const CopyAxis& a) { return a.from_stride % run == 0 && a.to_stride % run == 0; });
+    if (aligned && (run_bytes == 2 || run_bytes == 4 || run_bytes == 8 || run_bytes == 16)) {
+      axes.pop_back();
+      for (CopyAxis& a : axes) {
+        a.from_stride /= run;
+        a.to_stride /= run;
+      }
+      bytes = run_bytes;
+    }
+  }
+  if (contiguous()) return copy_runs(std::move(axes), source, target, bytes, pool);
+  switch (bytes) {
+    case 1: return copy_elements<1>(std::move(axes), source, target, pool);
+    case 2: return copy_elements<2>(std::move(axes), source, target, pool);
+    case 4: return copy_elements<4>(std::move(axes), source, target, pool);
+    case 8: return copy_elements<8>(std::move(axes), source, target, pool);
+    default: return copy_elements<16>(std::move(axes), source, target, pool);
+  }
+}
+
+std::vector<CopyAxis> into_dense(std::span<const int64_t> dims, std::span<const int64_t> from_strides) {
+  const Dims to_strides = strides_of(dims);
+  std::vector<CopyAxis> axes(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) axes[i] = {dims[i], from_strides[i], to_strides[i]};
+  return axes;
+}
+
+void fill_elements(void* to, int64_t count, const void* element, size_t element_bytes) {
+  auto* target = static_cast<std::byte*>(to);
+  for (int64_t i = 0; i < count; ++i, target += element_bytes) std::memcpy(target, element, element_bytes);
+}
+
+Status copy_reshaped(RunContext& c, std::span<const int64_t> dims) {
+  const TensorView x = c.input(0);
+  ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, dims));
+  if (y.count() != x.count()) return shape_mismatch("the new shape has another number of elements").expected(to_string(x.dims)).found(to_string(dims));
+  copy_strided({{x.count(), 1, 1}}, x.data, y.data, dtype_bytes(x.dtype), c.pool);
+  return {};
+}
+
+std::optional<std::vector<Dim>> small_content(const InferContext& c, size_t i) {
+  const Shape* shape = c.shape(i);
+  if (!shape || !(is_integer(c.dtype(i)) || c.dtype(i) == DType::Bool)) return std::nullopt;
+  const std::optional<Dims> dims = to_dims(*shape);
+  if (!dims) return std::nullopt;
+  const Result<int64_t> count = checked_element_count(*dims, kMaxContent);
+  if (!count) return std::nullopt;
+  std::optional<std::vector<Dim>> content = c.content(i);
+  if (!content || static_cast<int64_t>(content->size()) != *count) return std::nullopt;
+  return content;
+}
+
+std::vector<Dim> copy_content(const std::vector<Dim>& content, std::span<const CopyAxis> axes, int64_t from_offset) {
+  int64_t count = 1;
+  for (const CopyAxis& a : axes)
+    if (__builtin_mul_overflow(count, a.extent, &count) || count > kMaxContent) return {};
+  std::vector<Dim> out(static_cast<size_t>(count));
+  if (count == 0) return out;
+  Walker walker(axes, 0);
+  for (int64_t n = 0; n < count; ++n, walker.next()) out[static_cast<size_t>(walker.to)] = content[static_cast<size_t>(from_offset + walker.from)];
+  return out;
+}
+
+Status require_integer(const InferContext& c, size_t i, std::string_view what) {
+  if (!c.has_input(i) || is_integer(c.dtype(i))) return {};
+  return invalid_model(std::string(what) + " must be integers").found(std::string(dtype_name(c.dtype(i))));
+}
+
+Result<std::vector<int64_t>> distinct_axes(std::span<const int64_t> axes, int64_t rank) {
+  std::vector<int64_t> out;
+  for (int64_t axis : axes) {
+    ORKNN_TRY_ASSIGN(const int64_t normalized, normalize_axis(axis, rank));
+    out.push_back(normalized);
+  }
+  std::sort(out.begin(), out.end());
+  if (std::adjacent_find(out.begin(), out.end()) != out.end()) return invalid_model("an axis is given twice").found(to_string(axes));
+  return out;
+}
+
+Status index_error(int64_t index, int64_t extent) {
+  return invalid_argument("index out of range").expected("between " + std::to_string(-extent) + " and " + std::to_string(extent - 1)).found(std::to_string(index));
+}
+
+Result<int64_t> checked_index(int64_t index, int64_t extent) {
+  if (index < -extent || index >= extent) return index_error(index, extent);
+  return index < 0 ? index + extent : index;
+}
+
+}  // namespace orknn::ops

@@ -1,0 +1,56 @@
+// Loops and shape-rule pieces shared by operators that only move elements.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/op_def.h"
+
+namespace orknn::ops {
+
+// One axis of a strided copy; strides count elements and may be zero or negative on the source side.
+struct CopyAxis {
+  int64_t extent = 1, from_stride = 0, to_stride = 0;
+};
+
+// Copies `axes` from one strided place to another. Adjacent axes are joined, contiguous runs move as blocks, and
+// transpositions go tile by tile. The result does not depend on the number of threads.
+void copy_strided(std::vector<CopyAxis> axes, const void* from, void* to, size_t element_bytes, ThreadPool& pool);
+
+// The axes of a copy into a dense tensor of `dims`.
+std::vector<CopyAxis> into_dense(std::span<const int64_t> dims, std::span<const int64_t> from_strides);
+
+// Writes `count` copies of one element.
+void fill_elements(void* to, int64_t count, const void* element, size_t element_bytes);
+
+// Pointer arithmetic in elements of `element_bytes`.
+inline const void* offset_by(const void* p, int64_t elements, size_t element_bytes) {
+  return static_cast<const std::byte*>(p) + elements * static_cast<int64_t>(element_bytes);
+}
+inline void* offset_by(void* p, int64_t elements, size_t element_bytes) {
+  return static_cast<std::byte*>(p) + elements * static_cast<int64_t>(element_bytes);
+}
+
+// Output 0 is input 0's bytes under another shape.
+Status copy_reshaped(ir::RunContext& c, std::span<const int64_t> dims);
+
+// Elements of integer input i for propagation through a shape rule: only when they are few and agree with its shape.
+std::optional<std::vector<ir::Dim>> small_content(const ir::InferContext& c, size_t i);
+// The content that copy_strided would make of `content`.
+std::vector<ir::Dim> copy_content(const std::vector<ir::Dim>& content, std::span<const CopyAxis> axes, int64_t from_offset = 0);
+
+// Checks that an input (if present) holds integers; `what` names it in the error.
+Status require_integer(const ir::InferContext& c, size_t i, std::string_view what);
+// Sorted, normalized and distinct axes.
+Result<std::vector<int64_t>> distinct_axes(std::span<const int64_t> axes, int64_t rank);
+// Index in [-extent, extent) to [0, extent); an error otherwise.
+Result<int64_t> checked_index(int64_t index, int64_t extent);
+// Tells a caller's index problem in one place, so that inner loops stay small.
+Status index_error(int64_t index, int64_t extent);
+
+// Product of extents [from, to) of dims, which hold a real tensor's shape and cannot overflow.
+inline int64_t extent_product(std::span<const int64_t> dims, size_t from, size_t to) { return ir::element_count(dims.subspan(from, to - from)); }
+
+}  // namespace orknn::ops
