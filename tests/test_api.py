@@ -1,0 +1,216 @@
+"""The RKNN class as a client script uses it."""
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from rknn.api import RKNN
+
+
+@pytest.fixture
+def conv_model(make_onnx):
+    rng = np.random.default_rng(3)
+    weight = rng.standard_normal((4, 3, 3, 3)).astype(np.float32)
+    return make_onnx([("Conv", ["x", "w"], ["c"], dict(pads=[1, 1, 1, 1])), ("Relu", ["c"], ["y"], {})],
+                     {"x": ("float32", [1, 3, 8, 6])}, {"y": ("float32", [1, 4, 8, 6])}, {"w": weight})
+
+
+def picture(shape=(1, 8, 6, 3)):
+    return np.random.default_rng(5).integers(0, 256, shape).astype(np.uint8)
+
+
+def test_class_is_recognised_by_demo_scripts():
+    assert "rknn" in str(type(RKNN()))
+    assert (RKNN.NPU_CORE_AUTO, RKNN.NPU_CORE_0_1_2, RKNN.NPU_CORE_ALL) == (0, 7, 0xffff)
+
+
+def test_inference_accepts_every_input_form(conv_model, build):
+    rknn = build(conv_model)
+    image = picture()
+    nhwc = rknn.inference([image])[0]
+    assert nhwc.shape == (1, 4, 8, 6) and nhwc.dtype == np.float32
+    nchw = image.transpose(0, 3, 1, 2)
+    for same in ([image.astype(np.float64)], (image,), image, [image[0]], [image.astype(np.int64)], [np.asfortranarray(image)]):
+        np.testing.assert_array_equal(rknn.inference(same)[0], nhwc)
+    np.testing.assert_array_equal(rknn.inference([nchw], data_format="NCHW")[0], nhwc)
+    np.testing.assert_array_equal(rknn.inference([nchw], data_format=["nchw"])[0], nhwc)
+    np.testing.assert_array_equal(rknn.inference([image[..., ::-1][..., ::-1]], "nhwc")[0], nhwc)
+    assert isinstance(rknn.inference([image]), list)
+
+
+def test_wrong_inputs_raise_with_both_shapes(conv_model, build, capfd):
+    rknn = build(conv_model)
+    with pytest.raises(ValueError, match=r"shape \(1, 3, 8, 6\) is wrong, expect 'nhwc' like \(1, 8, 6, 3\)"):
+        rknn.inference([picture((1, 3, 8, 6))])
+    with pytest.raises(ValueError, match="number of inputs"):
+        rknn.inference([picture(), picture()])
+    with pytest.raises(ValueError, match="data_format"):
+        rknn.inference([picture()], data_format="chwn")
+    with pytest.raises(ValueError, match="dtype"):
+        rknn.inference([np.array(["text"])])
+    assert "E inference: " in capfd.readouterr().err
+
+
+def test_mean_and_std_are_part_of_the_model(conv_model, build):
+    image = picture()
+    plain = build(conv_model).inference([(image.astype(np.float32) - [10, 20, 30]) / [2, 4, 8]])[0]
+    inside = build(conv_model, mean_values=[[10, 20, 30]], std_values=[[2, 4, 8]])
+    np.testing.assert_allclose(inside.inference([image])[0], plain, rtol=1e-5, atol=1e-4)
+    flat = build(conv_model, mean_values=[10, 20, 30], std_values=[2, 4, 8])
+    np.testing.assert_array_equal(flat.inference([image])[0], inside.inference([image])[0])
+    through = inside.inference([image.transpose(0, 3, 1, 2).astype(np.float32)], data_format="nchw", inputs_pass_through=[1])[0]
+    np.testing.assert_allclose(through, build(conv_model).inference([image])[0], rtol=1e-5, atol=1e-3)
+
+
+def test_wrong_mean_length_fails_at_load(conv_model, capfd):
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588", mean_values=[[1, 2]])
+    assert rknn.load_onnx(conv_model) == -1
+    assert "mean_values" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("options, text", [
+    (dict(target_platform="rv9999"), "Invalid target_platform 'rv9999'"), (dict(nonsense=1), "nonsense"), (dict(optimization_level=4), "optimization_level"),
+    (dict(quantized_dtype="float16"), "Invalid quantized_dtype 'float16', expect in \\['w8a8'"), (dict(float_dtype="int3"), "float_dtype"),
+    (dict(std_values=[[0]]), "std_values"), (dict(op_target={"a": "moon"}), "op_target"), (dict(quantized_method="group48"), "quantized_method"),
+    (dict(dynamic_input=[[[1, 3, 8, 8]]]), "dynamic_input"), (dict(disable_rules="fold"), "disable_rules"), (dict(mean_values="abc"), "mean_values")])
+def test_config_refuses(options, text):
+    with pytest.raises(ValueError, match=text):
+        RKNN().config(**{"target_platform": "rk3588", **options})
+
+
+def test_config_accepts_vendor_and_old_keys(conv_model, build, capfd):
+    build(conv_model, channel_mean_value="0 0 0 1", batch_size=10, sram_prefer=True, quantized_dtype="asymmetric_quantized-8", target_platform=["RK3588"])
+    assert "'sram_prefer' has no effect" in capfd.readouterr().err
+
+
+def test_failure_contract(tmp_path, conv_model, monkeypatch, capfd):
+    rknn = RKNN()
+    assert rknn.build(do_quantization=False) == -1 and rknn.load_onnx(conv_model) == -1 and rknn.init_runtime() == -1
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(str(tmp_path / "missing.onnx")) == -1
+    assert "missing.onnx" in capfd.readouterr().err
+    assert rknn.load_rknn(conv_model) == -1
+    assert rknn.load_rknn(str(tmp_path)) == -1
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(conv_model) == 0
+    assert rknn.build() == -1                                      # quantization is not available yet and says so
+    assert "quantiz" in capfd.readouterr().err.lower()
+    assert rknn.build(do_quantization=False) == 0
+    assert rknn.init_runtime(target="rk3588") == -1
+    assert rknn.export_rknn(str(tmp_path / "no" / "such" / "folder.rknn")) == -1
+    monkeypatch.setenv("ORKNN_RAISE", "1")
+    with pytest.raises(ValueError):
+        rknn.load_onnx("missing.onnx")
+    rknn.release()
+    rknn.release()
+    assert RKNN().get_sdk_version() is None
+
+
+def test_crop_sizes_and_initial_values(make_onnx, build, capfd):
+    model = make_onnx([("Add", ["a", "b"], ["s"], {}), ("Relu", ["s"], ["r"], {}), ("Neg", ["r"], ["n"], {})],
+                      {"a": ("float32", ["N", 4]), "b": ("float32", ["N", 4])}, {"n": ("float32", ["N", 4])})
+    a, b = np.float32([[1, -2, 3, -4]] * 2), np.float32([[1, 1, 1, 1]] * 2)
+    whole = build(model, load=dict(input_size_list=[[2, 4], [2, 4]])).inference([a, b])[0]
+    np.testing.assert_array_equal(whole, -np.maximum(a + b, 0))
+    cropped = build(model, load=dict(inputs=["s"], input_size_list=[[2, 4]], outputs=["r"])).inference([a])[0]
+    np.testing.assert_array_equal(cropped, np.maximum(a, 0))
+    assert "If you don't need to crop the model" in capfd.readouterr().err
+    fixed = build(model, load=dict(input_size_list=[[2, 4], [2, 4]], input_initial_val=[None, b])).inference([a])[0]
+    np.testing.assert_array_equal(fixed, whole)
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(model) == -1
+    assert "Invalid input_shape" in capfd.readouterr().err
+    assert rknn.load_onnx(model, outputs=["nope"], input_size_list=[[2, 4], [2, 4]]) == -1
+    assert "nope" in capfd.readouterr().err
+
+
+def test_unknown_ops_are_reported_at_once(make_onnx, capfd):
+    model = make_onnx([("Frobnicate", ["x"], ["a"], {}), ("Defenestrate", ["a"], ["y"], {})], {"x": ("float32", [2])}, {"y": ("float32", [2])})
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(model) == -1
+    err = capfd.readouterr().err
+    assert "Frobnicate_0" in err and "Defenestrate_1" in err
+
+
+def test_integer_and_bool_outputs_keep_their_type(make_onnx, build):
+    model = make_onnx([("ArgMax", ["x"], ["i"], dict(axis=1, keepdims=0)), ("Greater", ["x", "z"], ["g"], {}), ("Cast", ["x"], ["c"], dict(to=6))],
+                      {"x": ("float32", [2, 3])}, {"i": ("int64", [2]), "g": ("bool", [2, 3]), "c": ("int32", [2, 3])}, {"z": np.float32(0)})
+    for dtype in ("float32", "float16"):
+        index, greater, cast = build(model, float_dtype=dtype).inference([np.float32([[1, 5, 2], [-1, -2, -3]])])
+        assert (index.dtype, greater.dtype, cast.dtype) == (np.int64, np.bool_, np.int32)
+        assert index.tolist() == [1, 0] and greater.tolist() == [[True] * 3, [False] * 3] and cast.tolist() == [[1, 5, 2], [-1, -2, -3]]
+
+
+def test_exported_file_runs_and_is_reproducible(tmp_path, shapes_model, build):
+    files = []
+    for i, threads in enumerate(("1", "2")):
+        path = tmp_path / f"{i}.rknn"
+        code = ("import sys; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588', custom_string='hello')\n"
+                "assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0 and r.export_rknn(sys.argv[2]) == 0")
+        subprocess.run([sys.executable, "-c", code, str(shapes_model), str(path)], check=True, capture_output=True, env=dict(os.environ, ORKNN_THREADS=threads))
+        files.append(path.read_bytes())
+    assert files[0] == files[1]
+    image = picture((1, 64, 64, 3))
+    rknn = RKNN()
+    assert rknn.load_rknn(str(tmp_path / "0.rknn")) == 0 and rknn.init_runtime() == 0
+    loaded = rknn.inference([image])[0]
+    np.testing.assert_array_equal(loaded, build(shapes_model, float_dtype="float16").inference([image])[0])
+    assert "RKNN VERSION:" in rknn.get_sdk_version()
+    assert rknn.list_support_target_platform(str(tmp_path / "0.rknn"))["support_target_platform"] == ["RK3588"]
+    assert rknn.list_support_target_platform()
+
+
+def test_full_disk_leaves_nothing(tmp_path, shapes_model):
+    """A file size limit stands for a full disk: the export fails, says so, and leaves neither the file nor a temporary."""
+    code = ("import sys, resource, signal; from rknn.api import RKNN\n"
+            "r = RKNN(); r.config(target_platform='rk3588'); assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0\n"
+            "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+            "sys.exit(0 if r.export_rknn(sys.argv[2]) == -1 else 1)")
+    done = subprocess.run([sys.executable, "-c", code, str(shapes_model), str(tmp_path / "x.rknn")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "cannot write" in done.stderr and list(tmp_path.glob("x.rknn*")) == []
+
+
+def test_optimization_levels_agree(shapes_model, build):
+    image = picture((1, 64, 64, 3))
+    results = [build(shapes_model, optimization_level=level).inference([image])[0] for level in range(4)]
+    for other in results[:3]:
+        np.testing.assert_allclose(other, results[3], rtol=1e-4, atol=1e-4)
+
+
+def test_bundled_classifier_is_right(root, shapes_model, build):
+    import json
+    import pictures
+    info = json.loads((root / "examples" / "models" / "shapes.json").read_text())
+    rknn = build(shapes_model, float_dtype="float16", mean_values=[[info["mean"]] * 3], std_values=[[info["std"]] * 3])
+    right = 0
+    for row in info["pictures"]:
+        image = pictures.read_png(root / "examples" / "models" / "pictures" / row["file"])
+        right += info["classes"][int(np.argmax(rknn.inference([image[None]])[0]))] == row["label"]
+    assert right >= 0.95 * len(info["pictures"])
+
+
+def test_building_shares_the_weights(tmp_path, make_onnx):
+    """Peak memory of load and build: at most twice the weights and 100 MB."""
+    weight = np.random.default_rng(1).standard_normal((4096, 8192)).astype(np.float32)   # 128 MiB
+    model = make_onnx([("MatMul", ["x", "w"], ["y"], {})], {"x": ("float32", [1, 4096])}, {"y": ("float32", [1, 8192])}, {"w": weight})
+    code = ("import sys, resource; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588')\n"
+            "assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0\n"
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)")
+    peak = int(subprocess.run([sys.executable, "-c", code, model], check=True, capture_output=True, text=True).stdout.split()[-1]) * 1024
+    assert peak <= 2 * weight.nbytes + 100e6
+
+
+def test_verbose_file(tmp_path, conv_model):
+    log = tmp_path / "log.txt"
+    rknn = RKNN(verbose=True, verbose_file=str(log))
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(conv_model) == 0
+    rknn.release()
+    assert "rknn-toolkit2 version" in log.read_text()
