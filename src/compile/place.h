@@ -1,0 +1,12 @@
+// Decides for every node which device computes it, and says why.
+#pragma once
+
+#include "compile/compile.h"
+
+namespace orknn::compile {
+
+// One task per node of `graph` (compacted) in execution order, with device, engine, core mask and reason set. Reports all
+// nodes it cannot place at once.
+Result<std::vector<format::Task>> place(const ir::Graph& graph, const CompileOptions& options);
+
+}  // namespace orknn::compile

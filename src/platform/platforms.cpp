@@ -1,0 +1,217 @@
+#include "platform/platforms.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+namespace orknn::platform {
+namespace {
+constexpr int64_t kKiB = 1024, kMHz = 1'000'000;
+
+// Channel alignments that several chips share (conv in, conv out, depthwise, other).
+constexpr ChannelAlignment kWideInt8{32, 32, 64, 16}, kWideHalf{32, 16, 32, 8}, kWideFloat{16, 16, 16, 4};
+constexpr ChannelAlignment kMediumInt8{32, 16, 32, 16}, kMediumHalf{32, 8, 16, 8}, kMediumFloat{16, 8, 8, 4};
+constexpr ChannelAlignment kSmallInt16{16, 16, 16, 8};
+constexpr ChannelAlignment kOldInt8{32, 16, 32, 8}, kOldHalf{16, 8, 16, 4}, kOldFloat{8, 8, 8, 2};
+constexpr ChannelAlignment kTinyInt8{8, 8, 8, 8}, kAudioHalf{8, 8, 8, 4};
+
+constexpr FirstLayerLimits kFirstLayerOld{.width_align_int8 = 8, .width_align_half = 4, .row_elements_int8 = 1024,
+    .row_elements_half = 1024, .strict = true, .conv_reserved_banks = 1};
+// The published formula gives up to 9 free banks here, so the window 1..7 of the other chips is widened.
+constexpr FirstLayerLimits kFirstLayerWide{.max_width = 8192, .row_elements_half = 1024, .max_free_banks = 9,
+    .conv_reserved_banks = 3, .depthwise_taps_per_bank_int8 = 2048, .depthwise_taps_per_bank_half = 2048,
+    .depthwise_reserved_banks_int8 = 3, .depthwise_reserved_banks_half = 3};
+constexpr FirstLayerLimits kFirstLayerMedium{};
+constexpr FirstLayerLimits kFirstLayerNew{.depthwise_taps_per_bank_int8 = 2048, .depthwise_taps_per_bank_half = 2048,
+    .depthwise_reserved_banks_half = 3};
+constexpr FirstLayerLimits kFirstLayerTiny{.width_align_int8 = 8, .width_align_half = 8};
+constexpr FirstLayerLimits kFirstLayerAudio{.width_align_int8 = 4, .width_align_half = 4};
+
+constexpr Features kLinuxChip{.general_api = true, .dynamic_shape = true, .matmul_api = true, .custom_ops = true,
+    .layer_profile = true, .dup_context = true, .encryption = true, .memory_from_fd = true, .board_connection = true};
+constexpr Features kMicroChip{.memory_from_fd = true, .device_memory_query = true, .board_connection = true, .nchw_output = false};
+constexpr Features kGeneration1{.general_api = true, .layer_profile = true, .encryption = true, .board_connection = true};
+
+constexpr Features with(Features f, bool Features::*flag) {
+  f.*flag = true;
+  return f;
+}
+constexpr Features kMultiCore = with(kLinuxChip, &Features::core_mask);
+
+const std::vector<std::string_view> kToolkit1Dtypes{"asymmetric_quantized-u8", "asymmetric_affine-u8", "dynamic_fixed_point-8",
+    "dynamic_fixed_point-i8", "dynamic_fixed_point-16", "dynamic_fixed_point-i16"};
+
+// Two names for one row of figures.
+Platform renamed(Platform p, std::string_view name, std::vector<std::string_view> aliases = {}) {
+  p.name = name;
+  p.aliases = std::move(aliases);
+  return p;
+}
+
+std::vector<Platform> make_rows() {
+  std::vector<Platform> rows;
+
+  // Fp16 only; clock, MACs and memory are assumed.
+  rows.push_back({.name = "rk2118", .compatibility = "rk2118", .operator_group = 'F', .estimated = true, .half_macs = 32,
+      .npu_hz = 500 * kMHz, .ddr_hz = 400 * kMHz, .cpu_hz = 400 * kMHz, .ddr_bus_bytes = 2, .c2_half = 4, .align_int8 = kAudioHalf,
+      .align_half = kAudioHalf, .align_float = kAudioHalf, .output_align_conv_half = 8, .depthwise_array = 8,
+      .first_layer = kFirstLayerAudio, .conv_int8 = false, .cpu_ops = CpuOps::None,
+      .features = {.device_memory_query = true, .nchw_output = false}, .speed = {0.75, 0, 1e9, 2, 0.75}});
+
+  rows.push_back({.name = "rk3562", .compatibility = "rk3562", .operator_group = 'C', .int8_macs = 512, .int16_macs = 256, .half_macs = 256,
+      .npu_hz = 1000 * kMHz, .ddr_hz = 1560 * kMHz, .cpu_hz = 2000 * kMHz, .nbuf_bytes = 256 * kKiB, .c2_int8 = 16, .c2_half = 8,
+      .align_int8 = kMediumInt8, .align_half = kMediumHalf, .align_float = kMediumFloat, .output_align_conv_int8 = 32,
+      .output_align_conv_half = 16, .depthwise_array = 32, .first_layer = kFirstLayerMedium,
+      .features = with(kLinuxChip, &Features::flash_attention), .quantized_dtypes = {"w8a8", "w8a16"}, .speed = {0.94, 0, 5.2e9, 0.5, 0.8}});
+
+  Platform old{.name = "rk3566", .compatibility = "rk3566/rk3568", .operator_group = 'A', .int8_macs = 512, .int16_macs = 128, .half_macs = 128,
+      .npu_hz = 1000 * kMHz, .ddr_hz = 1056 * kMHz, .cpu_hz = 1800 * kMHz, .c2_int8 = 8, .c2_half = 4, .align_int8 = kOldInt8,
+      .align_half = kOldHalf, .align_float = kOldFloat, .output_align_conv_int8 = 16, .output_align_conv_half = 8, .depthwise_array = 32,
+      .transposed_conv_stride_power_of_two = true, .first_layer = kFirstLayerOld, .max_tasks_per_submit = 4095,
+      .features = kLinuxChip, .quantized_dtypes = {"w8a8"}, .speed = {0.75, 0, 3.3e9, 1.9, 0.75}};
+  rows.push_back(old);
+  old.ddr_hz = 1560 * kMHz;
+  rows.push_back(renamed(old, "rk3568"));
+
+  // One core as in rk3588 by block shapes and published speeds (inferred).
+  Platform newer{.name = "rk3576", .compatibility = "rk3576", .operator_group = 'E', .cores = 2, .int8_macs = 1024, .int16_macs = 512,
+      .half_macs = 512, .int4_macs = 2048, .npu_hz = 1000 * kMHz, .ddr_hz = 2112 * kMHz, .cpu_hz = 2016 * kMHz, .nbuf_bytes = 1024 * kKiB,
+      .c2_int8 = 16, .c2_half = 8, .align_int8 = kWideInt8, .align_half = kWideHalf, .align_float = kWideFloat, .output_align_conv_int8 = 32,
+      .output_align_conv_half = 16, .first_layer = kFirstLayerNew, .multi_core_lut = true,
+      .features = with(with(kMultiCore, &Features::flash_attention), &Features::sparse_weights), .quantized_dtypes = {"w8a8", "w4a16"},
+      .speed = {0.89, 0, 8.9e9, 0.5, 10}};
+  rows.push_back(newer);
+
+  rows.push_back({.name = "rk3588", .aliases = {"rk3588s"}, .compatibility = "rk3588/rk3588s", .operator_group = 'B', .cores = 3,
+      .int8_macs = 1024, .int16_macs = 512, .half_macs = 512, .int4_macs = 2048, .npu_hz = 1000 * kMHz, .ddr_hz = 2112 * kMHz,
+      .cpu_hz = 2256 * kMHz, .ddr_bus_bytes = 8, .cbuf_banks = 12, .sram_bytes = 956 * kKiB, .c2_int8 = 16, .c2_half = 8,
+      .align_int8 = kWideInt8, .align_half = kWideHalf, .align_float = kWideFloat, .output_align_conv_int8 = 32, .output_align_conv_half = 16,
+      .transposed_conv_stride_power_of_two = true, .first_layer = kFirstLayerWide, .max_tasks_per_submit = 4095,
+      .features = with(with(kMultiCore, &Features::sram_for_internal), &Features::weight_compression), .quantized_dtypes = {"w8a8"},
+      .speed = {0.95, 0, 10.2e9, 5.3, 1.9}});
+
+  const Platform micro{.name = "rv1103", .compatibility = "rv1103/rv1106", .operator_group = 'D', .int8_macs = 512, .int16_macs = 256,
+      .npu_hz = 500 * kMHz, .ddr_hz = 924 * kMHz, .cpu_hz = 1608 * kMHz, .ddr_bus_bytes = 2, .c2_int8 = 16, .c2_half = 8,
+      .align_int8 = kMediumInt8, .align_half = kSmallInt16, .align_float = kMediumFloat, .output_align_conv_int8 = 32, .depthwise_array = 32,
+      .first_layer = kFirstLayerMedium, .conv_half = false, .cpu_ops = CpuOps::Few,
+      .features = with(kMicroChip, &Features::weight_compression), .quantized_dtypes = {"w8a8", "w16a16i", "w16a16i_dfp"},
+      .speed = {0.75, 0, 1.8e9, 2, 0.75}};
+  rows.push_back(micro);
+  // A narrower core (two-lane difference in C2); compute figures are assumed.
+  Platform micro_b = micro;
+  micro_b.compatibility = "rv1103b/rv1106b";
+  micro_b.operator_group = 'G';
+  micro_b.estimated = true;
+  micro_b.int8_macs = 256;
+  micro_b.int16_macs = 64;
+  micro_b.c2_int8 = 8;
+  micro_b.c2_half = 0;
+  micro_b.align_int8 = kTinyInt8;
+  micro_b.output_align_conv_int8 = 8;
+  micro_b.depthwise_array = 8;
+  micro_b.first_layer = kFirstLayerTiny;
+  micro_b.features = kMicroChip;
+  micro_b.quantized_dtypes = {"w8a8"};
+  rows.push_back(renamed(micro_b, "rv1103b"));
+  rows.push_back(renamed(micro, "rv1106"));
+  rows.push_back(renamed(micro_b, "rv1106b"));
+
+  Platform single = renamed(newer, "rv1126b");
+  single.compatibility = "rv1126b";
+  single.cores = 1;
+  single.npu_hz = 950 * kMHz;
+  single.ddr_hz = 1560 * kMHz;  // assumed
+  single.cpu_hz = 1608 * kMHz;
+  single.nbuf_bytes = 512 * kKiB;
+  single.multi_core_lut = false;
+  single.features = with(kLinuxChip, &Features::sparse_weights);
+  rows.push_back(single);
+
+  // Generation 1: other cores, no published operator limits; placement borrows the most permissive column.
+  const Platform first{.name = "rk1806", .generation = 1, .compatibility = "rk1806/rk1808/rk3399pro", .operator_group = 'B', .int8_macs = 1920,
+      .int16_macs = 192, .half_macs = 64, .npu_hz = 792 * kMHz, .ddr_hz = 924 * kMHz, .cpu_hz = 1200 * kMHz, .cbuf_banks = 16,
+      .c2_int8 = 16, .c2_half = 8, .align_int8 = kWideInt8, .align_half = kWideHalf, .align_float = kWideFloat, .output_align_conv_int8 = 32,
+      .output_align_conv_half = 16, .features = kGeneration1, .quantized_dtypes = kToolkit1Dtypes, .speed = {0.62, 0.14, 6.8e9, 42, 0}};
+  rows.push_back(first);
+  rows.push_back(renamed(first, "rk1808"));
+  Platform companion = renamed(first, "rk3399pro", {"rk3399prod"});
+  companion.ddr_hz = 934 * kMHz;
+  companion.cpu_hz = 1512 * kMHz;
+  rows.push_back(companion);
+  Platform camera = renamed(first, "rv1109", {"rk1109"});
+  camera.compatibility = "rv1109/rv1126";
+  camera.int8_macs = 1024;  // from marketed speed and clock (inferred)
+  camera.int16_macs = 256;
+  camera.half_macs = 128;
+  camera.npu_hz = 594 * kMHz;
+  camera.cpu_hz = 1512 * kMHz;
+  camera.speed = {0.44, 0.16, 7.2e9, 0, 2.6};
+  rows.push_back(camera);
+  camera = renamed(camera, "rv1126", {"rk1126"});
+  camera.npu_hz = 934 * kMHz;
+  camera.speed = {0.40, 0.15, 10.6e9, 0.2, 2.4};
+  rows.push_back(camera);
+  return rows;
+}
+
+const std::vector<Platform>& rows() {
+  static const std::vector<Platform> table = make_rows();
+  return table;
+}
+}  // namespace
+
+int Platform::c2(DType t) const {
+  switch (dtype_bytes(t)) {
+    case 1: return std::max(c2_int8, 1);
+    case 2: return std::max(c2_half, 1);
+    case 4: return std::max(align_float.other, 1);
+    default: return 1;
+  }
+}
+
+const ChannelAlignment& Platform::alignment(DType t) const {
+  static const ChannelAlignment none{};
+  switch (dtype_bytes(t)) {
+    case 1: return align_int8;
+    case 2: return align_half;
+    case 4: return align_float;
+    default: return none;
+  }
+}
+
+int Platform::macs_per_cycle(DType t) const {
+  switch (t) {
+    case DType::Int8: case DType::UInt8: return int8_macs;
+    case DType::Int16: case DType::UInt16: return int16_macs;
+    case DType::Int4: case DType::UInt4: return int4_macs ? int4_macs : int8_macs;
+    default: return half_macs ? half_macs : int16_macs;
+  }
+}
+
+double Platform::ddr_bytes_per_cycle() const {
+  const double exact = static_cast<double>(ddr_hz) * 2 * ddr_bus_bytes * 0.7 / static_cast<double>(npu_hz);
+  return std::round(exact * 1000) / 1000;
+}
+
+std::span<const Platform> all() { return rows(); }
+
+const Platform* find(std::string_view name) {
+  std::string wanted(name);
+  std::transform(wanted.begin(), wanted.end(), wanted.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const Platform& p : rows())
+    if (p.name == wanted || std::find(p.aliases.begin(), p.aliases.end(), wanted) != p.aliases.end()) return &p;
+  return nullptr;
+}
+
+Result<const Platform*> get(std::string_view name) {
+  if (const Platform* p = find(name)) return p;
+  std::string names;
+  for (const Platform& p : rows()) names += (names.empty() ? "" : ", ") + std::string(p.name);
+  return invalid_argument("Invalid target_platform '" + std::string(name) + "'!").expected("one of " + names);
+}
+
+const Platform& default_platform() { return *find("rk3588"); }
+
+bool compatible(const Platform& a, const Platform& b) { return a.compatibility == b.compatibility; }
+
+}  // namespace orknn::platform

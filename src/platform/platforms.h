@@ -1,0 +1,122 @@
+// What is known about each chip, one row per SoC (platforms.cpp). Code asks a Platform for a property and never compares
+// names; figures marked "inferred" or "assumed" there have no primary source.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/status.h"
+
+namespace orknn::platform {
+
+// Which operators the chip's runtime computes on its CPU when the NPU cannot.
+enum class CpuOps : uint8_t {
+  None,  // the NPU or nothing
+  Few,   // the short list of the smallest chips
+  All,   // the whole CPU list
+};
+
+// Channels are padded to these multiples. They are also the granularity of the compute array, so a conv with fewer
+// channels takes as long as one with the padded number.
+struct ChannelAlignment {
+  int conv_in = 1, conv_out = 1, depthwise = 1, other = 1;
+};
+
+// Limits of a convolution that reads an image (4-D input with 1, 3 or 4 channels) directly.
+struct FirstLayerLimits {
+  int width_align_int8 = 16, width_align_half = 8;   // elements; matters for zero-copy inputs only
+  int max_width = 4096;
+  int row_elements_int8 = 2048, row_elements_half = 2048;  // width * kernel height per free bank
+  bool strict = false;                               // the product must be smaller, not smaller or equal
+  int max_free_banks = 7;
+  int conv_reserved_banks = 2;                       // banks the weights take at least
+  int depthwise_taps_per_bank_int8 = 4096, depthwise_taps_per_bank_half = 4096;
+  int depthwise_reserved_banks_int8 = 1, depthwise_reserved_banks_half = 1;
+};
+
+// Constants of the time model t = max(cycles / (efficiency * clock), bytes / bandwidth, elements / (lut * clock)) + overhead.
+struct SpeedModel {
+  double efficiency = 0.9;
+  double efficiency_1x1 = 0;       // generation 1 only; 0 = the same
+  double bytes_per_second = 5e9;   // what one core gets from DDR
+  double overhead_us = 1;
+  double lut_elements_per_cycle = 1;  // 0 = not binding
+};
+
+struct Features {
+  bool general_api = false;         // inputs_set / outputs_get
+  bool dynamic_shape = false;
+  bool matmul_api = false;
+  bool custom_ops = false;
+  bool layer_profile = false;
+  bool dup_context = false;
+  bool core_mask = false;
+  bool sram_for_internal = false;
+  bool encryption = false;
+  bool sparse_weights = false;
+  bool weight_compression = false;
+  bool flash_attention = false;
+  bool memory_from_fd = false;
+  bool device_memory_query = false;
+  bool board_connection = false;    // init_runtime(target=...)
+  bool nchw_output = true;
+};
+
+struct Platform {
+  std::string_view name;                       // as users write it, lower case
+  std::vector<std::string_view> aliases = {};
+  int generation = 2;                          // 1 = Toolkit1 chips
+  std::string_view compatibility = {};         // chips with the same text run each other's models
+  char operator_group = 'A';                   // column of the operator tables (compile/npu_ops.cpp)
+  bool estimated = false;                      // compute figures below are assumptions
+
+  int cores = 1;
+  int int8_macs = 0, int16_macs = 0, half_macs = 0, int4_macs = 0;  // per core and cycle
+  int64_t npu_hz = 0, ddr_hz = 0, cpu_hz = 0;
+  int ddr_bus_bytes = 4;
+  int cbuf_banks = 8, cbuf_bank_bytes = 32 * 1024;  // convolution buffer of one core
+  int64_t sram_bytes = 0;   // system SRAM the NPU may be given
+  int64_t nbuf_bytes = 0;   // on-chip buffer of the NPU itself
+
+  int c2_int8 = 0, c2_half = 0;   // lanes of the native layout NC1HWC2; 0 = type not offered
+  ChannelAlignment align_int8 = {}, align_half = {}, align_float = {};
+  int output_align_conv_int8 = 0, output_align_conv_half = 0;     // NC1HWC2 outputs made by a convolution
+  int depthwise_array = 64;  // channels one depthwise cycle covers
+  int min_passes_int8 = 4, min_passes_half = 2;  // least kernel passes of a dense convolution
+  int max_depthwise_kernel = 8;
+  bool transposed_conv_stride_power_of_two = false;
+  FirstLayerLimits first_layer = {};
+  int max_tasks_per_submit = 65535;
+
+  bool conv_int8 = true, conv_half = true;
+  CpuOps cpu_ops = CpuOps::All;
+  bool multi_core_lut = false;     // convolutions with a table activation, and attention, may be split over cores
+  Features features = {};
+  std::vector<std::string_view> quantized_dtypes = {};  // accepted by config(quantized_dtype=...)
+  SpeedModel speed = {};
+
+  int64_t cbuf_bytes() const { return int64_t{cbuf_banks} * cbuf_bank_bytes; }
+  // Lanes of the native layout for elements of this type; 1 where the chip has no such layout.
+  int c2(DType t) const;
+  const ChannelAlignment& alignment(DType t) const;
+  int macs_per_cycle(DType t) const;
+  // Bytes the DDR moves per NPU cycle in the vendor's cycle columns.
+  double ddr_bytes_per_cycle() const;
+};
+
+// All rows, Toolkit2 chips first, each in alphabetical order.
+std::span<const Platform> all();
+// Any case, aliases included; nullptr when unknown.
+const Platform* find(std::string_view name);
+// The same with an error that lists what exists.
+Result<const Platform*> get(std::string_view name);
+// What a build uses when the user names no chip.
+const Platform& default_platform();
+// True when a model made for `a` runs on `b`.
+bool compatible(const Platform& a, const Platform& b);
+
+}  // namespace orknn::platform

@@ -1,0 +1,91 @@
+// Rows are complete and consistent, look-up follows the vendor's spellings, and no other source file names a chip.
+#include "platform/platforms.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+
+namespace orknn::platform {
+namespace {
+
+TEST(Platforms, FindsNamesAndAliasesInAnyCase) {
+  ASSERT_NE(find("rk3588"), nullptr);
+  EXPECT_EQ(find("RK3588S"), find("rk3588"));
+  EXPECT_EQ(find("rk1126"), find("rv1126"));
+  EXPECT_NE(find("rv1126"), find("rv1126b"));
+  EXPECT_EQ(find("rk3399proD"), find("RK3399PRO"));
+  EXPECT_EQ(find("rk9999"), nullptr);
+  EXPECT_EQ(find(""), nullptr);
+  const auto bad = get("rk9999");
+  ASSERT_FALSE(bad);
+  EXPECT_NE(bad.status().to_string().find("Invalid target_platform 'rk9999'!"), std::string::npos);
+  EXPECT_NE(bad.status().to_string().find("rk3588"), std::string::npos);
+}
+
+TEST(Platforms, EveryRowIsComplete) {
+  std::set<std::string_view> names;
+  for (const Platform& p : all()) {
+    SCOPED_TRACE(p.name);
+    EXPECT_TRUE(names.insert(p.name).second);
+    for (std::string_view alias : p.aliases) EXPECT_TRUE(names.insert(alias).second);
+    EXPECT_FALSE(p.compatibility.empty());
+    EXPECT_TRUE(p.operator_group >= 'A' && p.operator_group <= 'G');
+    EXPECT_GT(p.cores, 0);
+    EXPECT_GT(p.npu_hz, 0);
+    EXPECT_GT(p.ddr_hz, 0);
+    EXPECT_GT(p.macs_per_cycle(p.conv_int8 ? DType::Int8 : DType::Float16), 0);
+    EXPECT_GT(p.speed.bytes_per_second, 0);
+    EXPECT_TRUE(p.conv_int8 == !p.quantized_dtypes.empty());
+    EXPECT_EQ(p.features.core_mask, p.cores > 1);
+  }
+}
+
+// B of platforms.md 5.1, bytes of DDR traffic per NPU cycle.
+TEST(Platforms, DdrBytesPerCycleAreThePublishedOnes) {
+  EXPECT_DOUBLE_EQ(find("rk3588")->ddr_bytes_per_cycle(), 23.654);
+  EXPECT_DOUBLE_EQ(find("rk3576")->ddr_bytes_per_cycle(), 11.827);
+  EXPECT_DOUBLE_EQ(find("rk3562")->ddr_bytes_per_cycle(), 8.736);
+  EXPECT_DOUBLE_EQ(find("rk3568")->ddr_bytes_per_cycle(), 8.736);
+  EXPECT_DOUBLE_EQ(find("rk3566")->ddr_bytes_per_cycle(), 5.914);
+}
+
+TEST(Platforms, ModelsAreSharedInsideAGroupOnly) {
+  EXPECT_TRUE(compatible(*find("rk3566"), *find("rk3568")));
+  EXPECT_TRUE(compatible(*find("rk1808"), *find("rk3399pro")));
+  EXPECT_TRUE(compatible(*find("rv1103"), *find("rv1106")));
+  EXPECT_FALSE(compatible(*find("rv1106"), *find("rv1106b")));
+  EXPECT_FALSE(compatible(*find("rk3588"), *find("rk3576")));
+  EXPECT_FALSE(compatible(*find("rv1126"), *find("rv1126b")));
+}
+
+// A chip is one row: nothing but platforms.cpp may spell a chip's name in code. Comments, tests and documents may.
+TEST(Platforms, NoOtherFileNamesAChip) {
+  namespace fs = std::filesystem;
+  const std::regex chip("\\br[kv][0-9]{4}[a-z]*\\b", std::regex::icase);
+  std::vector<std::string> found;
+  for (const char* folder : {"src", "tools", "python/src"}) {
+    const fs::path root = fs::path(ORKNN_SOURCE_DIR) / folder;
+    if (!fs::exists(root)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root)) {
+      const std::string name = entry.path().filename().string(), extension = entry.path().extension().string();
+      if (extension != ".cpp" && extension != ".h") continue;
+      if (name == "platforms.cpp" || name.find("_test.cpp") != std::string::npos) continue;
+      std::ifstream in(entry.path());
+      std::string line;
+      for (int number = 1; std::getline(in, line); ++number)
+        if (std::regex_search(line.substr(0, line.find("//")), chip))
+          found.push_back(entry.path().string() + ":" + std::to_string(number) + ": " + line);
+    }
+  }
+  EXPECT_TRUE(found.empty()) << [&] {
+    std::string all_lines;
+    for (const auto& f : found) all_lines += f + "\n";
+    return all_lines;
+  }();
+}
+
+}  // namespace
+}  // namespace orknn::platform
