@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Speed, memory and size of OpenRKNN beside ONNX Runtime, in one run on one machine. Prints a table; --json FILE keeps the figures.
 
-  bench/run.py [--models DIR] [--threads 1 2] [--repeat N] [NAME ...]
+  bench/run.py [--models DIR] [--threads 1 2] [--repeat N] [--all | NAME ...]
 
 Networks are the weightless structures of the benchmark set (filled with its fill.py), looked for in ../shared/models; pass --models for
 another folder of .onnx files. Every timing is the median of N runs in a process of its own.
@@ -89,11 +89,14 @@ def find(name, models, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=DEFAULT)
+    parser.add_argument("--all", action="store_true", help="every network of the folder")
     parser.add_argument("--models", type=pathlib.Path, default=ROOT.parent / "shared" / "models")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--repeat", type=int, default=15)
     parser.add_argument("--json", type=pathlib.Path)
     args = parser.parse_args()
+    if args.all:
+        args.names = sorted({p.name.split(".onnx")[0] for p in args.models.glob("*.onnx*")})
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
     flags = next((line for line in open("/proc/cpuinfo") if line.startswith("flags")), "")
     isa = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "baseline"
