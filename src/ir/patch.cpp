@@ -15,6 +15,12 @@ TensorId Patch::add_constant(std::string name, TensorData value) {
   return id;
 }
 
+const TensorData* Patch::constant(TensorId id) const {
+  if (!is_new(id)) return nullptr;
+  const TensorData& value = tensors_[static_cast<size_t>(id.index - base_)].constant;
+  return value.has_value() ? &value : nullptr;
+}
+
 TensorId Patch::add_node(std::string op, std::string name, std::vector<TensorId> inputs, Attributes attributes, std::vector<std::string> origin) {
   Node n;
   const TensorId out = add_tensor(name.empty() ? op : name);
@@ -95,7 +101,7 @@ size_t remove_dead_nodes(Graph& graph) {
   return removed;
 }
 
-std::vector<std::string> join_origins(std::initializer_list<const Node*> nodes) {
+std::vector<std::string> join_origins(std::span<const Node* const> nodes) {
   std::vector<std::string> out;
   for (const Node* n : nodes)
     for (const std::string& name : n->origin)

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,12 @@ class Patch {
   void remove_node(NodeId id) { removed_.push_back(id); }
   // All readers of `from`, graph outputs included, read `to`. If `from` is a graph output its name moves to `to`.
   void replace_tensor(TensorId from, TensorId to) { replaced_.push_back({from, to}); }
+
+  // What the patch holds, for whoever checks it before it is applied.
+  std::span<const Node> nodes() const { return nodes_; }
+  std::span<const std::pair<TensorId, TensorId>> replacements() const { return replaced_; }
+  bool is_new(TensorId id) const { return id.index >= base_; }
+  const TensorData* constant(TensorId id) const;  // of a constant this patch adds, else nullptr
 
   bool empty() const { return nodes_.empty() && removed_.empty() && replaced_.empty(); }
   // What apply() did: nodes it added and nodes it removed, those that became useless included.
@@ -52,6 +59,9 @@ inline Rewrite no_match() { return std::optional<Patch>{}; }
 size_t remove_dead_nodes(Graph& graph);
 
 // Joined origins of several nodes, each name once.
-std::vector<std::string> join_origins(std::initializer_list<const Node*> nodes);
+std::vector<std::string> join_origins(std::span<const Node* const> nodes);
+inline std::vector<std::string> join_origins(std::initializer_list<const Node*> nodes) {
+  return join_origins(std::span<const Node* const>(nodes.begin(), nodes.size()));
+}
 
 }  // namespace orknn::ir
