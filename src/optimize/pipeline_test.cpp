@@ -1,0 +1,97 @@
+// The driver: options, limits, trace.
+#include "optimize/pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/text.h"
+#include "ops/eval.h"
+
+namespace orknn::optimize {
+namespace {
+using namespace ir;
+
+Graph sample() {
+  Result<Graph> g = parse(R"(graph "g" (%x: float32[2]) -> (%y) {
+    %a = Relu(%x) "r1" from "r1"
+    %b = Relu(%a) "r2" from "r2"
+    %dead = Relu(%x) "r3" from "r3"
+    %c: float32[2] = const {-1, 1}
+    %d = Relu(%c) "r4" from "r4"
+    %dead2 = Relu(%d) "r5" from "r5"
+    %y = Relu(%b) "r6" from "r6"
+  })");
+  EXPECT_TRUE(g) << g.status().to_string();
+  return std::move(*g);
+}
+
+TEST(Optimize, RejectsUnknownPassNamesAndListsTheLegalOnes) {
+  Graph g = sample();
+  const Status s = optimize(g, ops::builtin_ops(), {.disable = {"fold_everything"}, .stop_after = "nope"});
+  ASSERT_FALSE(s);
+  EXPECT_EQ(s.count(), 2u);
+  EXPECT_NE(s.to_string().find("fold_constants, "), std::string::npos) << s.to_string();
+  EXPECT_NE(s.to_string().find("fold_everything"), std::string::npos);
+}
+
+TEST(Optimize, RejectsUnknownLevels) {
+  Graph g = sample();
+  EXPECT_FALSE(optimize(g, ops::builtin_ops(), {.level = 4}));
+  EXPECT_FALSE(optimize(g, ops::builtin_ops(), {.level = -1}));
+}
+
+TEST(Optimize, RemovesDeadNodesAtEveryLevelAndTracesThem) {
+  for (int level = 0; level <= 3; ++level) {
+    Graph g = sample();
+    Trace trace;
+    const Status s = optimize(g, ops::builtin_ops(), {.level = level}, &trace);
+    ASSERT_TRUE(s) << s.to_string();
+    EXPECT_EQ(g.node_count(), 3u);
+    EXPECT_NE(trace.to_text().find("Relu:r3 -> nothing"), std::string::npos) << trace.to_text();
+    EXPECT_NE(trace.to_json().find("\"pass\": \"fold_constants\""), std::string::npos) << trace.to_json();
+  }
+}
+
+TEST(Optimize, MaxRewritesAndStopAfterAndDisable) {
+  Graph g = sample();
+  Trace trace;
+  ASSERT_TRUE(optimize(g, ops::builtin_ops(), {.max_rewrites = 1}, &trace));
+  EXPECT_EQ(trace.entries.size(), 1u);
+
+  g = sample();
+  trace = {};
+  ASSERT_TRUE(optimize(g, ops::builtin_ops(), {.stop_after = "fold_constants"}, &trace));
+  for (const TraceEntry& e : trace.entries) EXPECT_EQ(e.pass, "fold_constants");
+
+  g = sample();
+  trace = {};
+  ASSERT_TRUE(optimize(g, ops::builtin_ops(), {.disable = {"fold_constants"}}, &trace));
+  for (const TraceEntry& e : trace.entries) EXPECT_NE(e.pass, "fold_constants");
+}
+
+TEST(Optimize, DumpsAndReportsProgress) {
+  Graph g = sample();
+  OptimizeOptions options;
+  options.dump_after = {"fold_constants"};
+  int dumps = 0;
+  options.dump = [&](std::string_view pass, const Graph&) { dumps += pass == "fold_constants"; };
+  double last = -1;
+  options.progress = [&](std::string_view, double done) { last = done; };
+  ASSERT_TRUE(optimize(g, ops::builtin_ops(), options));
+  EXPECT_GE(dumps, 1);
+  EXPECT_EQ(last, 1.0);
+}
+
+TEST(Optimize, LongChainsTakeLittleTime) {
+  Graph g;
+  TensorId t = g.add_tensor("x", DType::Float32, Shape{Dim(4)});
+  g.inputs() = {t};
+  for (int i = 0; i < 3000; ++i) t = g.node(g.add_node("Identity", "i" + std::to_string(i), {t})).output(0);
+  t = g.node(g.add_node("Relu", "r", {t})).output(0);
+  g.outputs() = {t};
+  if (!ops::builtin_ops().find("Identity")) GTEST_SKIP() << "needs Identity";
+  ASSERT_TRUE(optimize(g, ops::builtin_ops()));
+  EXPECT_EQ(g.node_count(), 1u);
+}
+
+}  // namespace
+}  // namespace orknn::optimize
