@@ -9,7 +9,7 @@ Status run(ir::RunContext& c) {
 }  // namespace
 
 std::span<const ir::OpDef> relu() {
-  static const ir::OpDef def{.name = "Relu", .summary = "max(x, 0)", .infer = same_as_input, .run = run,
+  static const ir::OpDef def{.name = "Relu", .summary = "max(x, 0)", .infer = arithmetic_same_as_input, .run = run,
                              .quant = ir::QuantRule::Compute, .engine = ir::Engine::Elementwise};
   return {&def, 1};
 }

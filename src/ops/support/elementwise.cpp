@@ -1,14 +1,46 @@
 #include "ops/support/elementwise.h"
 
+#include <algorithm>
+
 namespace orknn::ops {
 using namespace ir;
+
+bool is_wide_integer(DType t) { return is_integer(t) && t != DType::Int4 && t != DType::UInt4; }
+bool is_arithmetic(DType t) { return is_float(t) || is_wide_integer(t); }
+bool is_any(DType) { return true; }
+
+Status check_type(const InferContext& c, size_t input, bool (*allowed)(DType), std::string_view what) {
+  if (allowed(c.dtype(input))) return {};
+  return invalid_model("input " + std::to_string(input) + " has a type this operator does not take")
+      .expected(std::string(what))
+      .found(std::string(dtype_name(c.dtype(input))));
+}
+
+Status check_types(const InferContext& c, bool (*allowed)(DType), std::string_view what) {
+  ORKNN_TRY(check_type(c, 0, allowed, what));
+  for (size_t i = 1; i < c.input_count(); ++i)
+    if (c.has_input(i) && c.dtype(i) != c.dtype(0))
+      return invalid_model("inputs 0 and " + std::to_string(i) + " have different types")
+          .expected(std::string(dtype_name(c.dtype(0))))
+          .found(std::string(dtype_name(c.dtype(i))));
+  return {};
+}
 
 Status same_as_input(InferContext& c) {
   c.set_output(0, c.dtype(0), c.input(0).shape);
   return {};
 }
 
-namespace {
+Status float_same_as_input(InferContext& c) {
+  ORKNN_TRY(check_type(c, 0, [](DType t) { return is_float(t); }, "a floating-point type"));
+  return same_as_input(c);
+}
+
+Status arithmetic_same_as_input(InferContext& c) {
+  ORKNN_TRY(check_type(c, 0, is_arithmetic, "a number type of at least 8 bits"));
+  return same_as_input(c);
+}
+
 Status broadcast_all(InferContext& c, DType result) {
   std::optional<Shape> shape = c.input(0).shape;
   for (size_t i = 1; i < c.input_count(); ++i) {
@@ -22,9 +54,92 @@ Status broadcast_all(InferContext& c, DType result) {
   c.set_output(0, result, std::move(shape));
   return {};
 }
-}  // namespace
 
 Status broadcast_inputs(InferContext& c) { return broadcast_all(c, c.dtype(0)); }
 Status broadcast_to_bool(InferContext& c) { return broadcast_all(c, DType::Bool); }
+
+void fold_content(InferContext& c, const std::function<Dim(std::span<const Dim>)>& f) {
+  const std::optional<Shape>& shape = c.output(0).shape;
+  if (!shape || shape->size() > 1) return;
+  if (!shape->empty() && (!shape->front().is_known() || shape->front().value() > 64)) return;
+  const size_t n = shape->empty() ? 1 : static_cast<size_t>(shape->front().value());
+  std::vector<std::vector<Dim>> inputs;
+  for (size_t i = 0; i < c.input_count(); ++i) {
+    std::optional<std::vector<Dim>> content = c.content(i);
+    if (!content || (content->size() != n && content->size() != 1)) return;
+    inputs.push_back(std::move(*content));
+  }
+  std::vector<Dim> out(n), arguments(inputs.size());
+  for (size_t k = 0; k < n; ++k) {
+    for (size_t i = 0; i < inputs.size(); ++i) arguments[i] = inputs[i][inputs[i].size() == 1 ? 0 : k];
+    out[k] = f(arguments);
+  }
+  c.set_content(0, std::move(out));
+}
+
+Result<Broadcast> Broadcast::plan(std::initializer_list<std::span<const int64_t>> inputs) {
+  Broadcast b;
+  for (std::span<const int64_t> dims : inputs) {
+    ORKNN_TRY_ASSIGN(b.dims_, broadcast(b.dims_, dims));
+  }
+  const size_t rank = b.dims_.size();
+  std::vector<Dims> full;  // strides on every axis of the result, 0 where the input is repeated
+  for (std::span<const int64_t> dims : inputs) {
+    Dims& strides = full.emplace_back(rank, 0);
+    int64_t step = 1;
+    for (size_t i = dims.size(); i-- > 0;) {
+      const size_t axis = i + rank - dims.size();
+      if (dims[i] != 1) strides[axis] = step;
+      step *= dims[i];
+    }
+  }
+  // Axes of extent 1 vanish; neighbours that every input passes through alike become one.
+  b.strides_.resize(inputs.size());
+  for (size_t axis = 0; axis < rank; ++axis) {
+    const int64_t extent = b.dims_[axis];
+    if (extent == 1) continue;
+    bool merge = !b.loop_.empty();
+    for (size_t k = 0; merge && k < full.size(); ++k) merge = b.strides_[k].back() == full[k][axis] * extent;
+    if (merge) b.loop_.back() *= extent;
+    else b.loop_.push_back(extent);
+    for (size_t k = 0; k < full.size(); ++k) {
+      if (merge) b.strides_[k].back() = full[k][axis];
+      else b.strides_[k].push_back(full[k][axis]);
+    }
+  }
+  if (b.loop_.empty()) {
+    b.loop_ = {1};
+    for (Dims& s : b.strides_) s = {1};
+  }
+  return b;
+}
+
+void Broadcast::for_rows(ThreadPool& pool, const std::function<void(int64_t, const int64_t*, int64_t)>& row) const {
+  const int64_t count = element_count(dims_), length = loop_.back();
+  if (count == 0) return;
+  const size_t inputs = strides_.size(), outer = loop_.size() - 1;
+  pool.parallel_for(count, kElementGrain, [&](int64_t begin, int64_t end) {
+    Dims index(outer), start(inputs, 0), place(inputs);
+    int64_t rest = begin / length, column = begin % length;
+    for (size_t axis = outer; axis-- > 0;) {
+      index[axis] = rest % loop_[axis];
+      rest /= loop_[axis];
+      for (size_t k = 0; k < inputs; ++k) start[k] += index[axis] * strides_[k][axis];
+    }
+    for (int64_t at = begin; at < end;) {
+      const int64_t n = std::min(length - column, end - at);
+      for (size_t k = 0; k < inputs; ++k) place[k] = start[k] + column * strides_[k][outer];
+      row(at, place.data(), n);
+      at += n;
+      column = 0;
+      for (size_t axis = outer; axis-- > 0;) {
+        for (size_t k = 0; k < inputs; ++k) start[k] += strides_[k][axis];
+        if (++index[axis] < loop_[axis]) break;
+        for (size_t k = 0; k < inputs; ++k) start[k] -= loop_[axis] * strides_[k][axis];
+        index[axis] = 0;
+      }
+    }
+  });
+}
 
 }  // namespace orknn::ops

@@ -1,33 +1,117 @@
 // Shape rules and loops shared by element-wise ops.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "ir/op_def.h"
 
 namespace orknn::ops {
 
-// Shape rule: output 0 has the type and shape of input 0.
+// Elements per parallel chunk: small enough to share work, large enough to hide the cost of handing it out.
+constexpr int64_t kElementGrain = 16384;
+
+// ---- types
+// Floats and integers of 8 bits or more: what arithmetic is defined on.
+bool is_arithmetic(DType t);
+bool is_wide_integer(DType t);  // integers of 8 bits or more
+bool is_any(DType t);
+
+// Ok when all inputs the node has are of one type and `allowed` holds for it; `what` names the allowed types in the error.
+Status check_types(const ir::InferContext& c, bool (*allowed)(DType), std::string_view what);
+// The same for one input.
+Status check_type(const ir::InferContext& c, size_t input, bool (*allowed)(DType), std::string_view what);
+
+// ---- shape rules
+// Output 0 has the type and shape of input 0.
 Status same_as_input(ir::InferContext& c);
-// Shape rule: outputs broadcast all inputs; type of input 0.
+Status float_same_as_input(ir::InferContext& c);       // refuses what is not a float
+Status arithmetic_same_as_input(ir::InferContext& c);  // refuses bool and 4-bit integers
+// Output 0 broadcasts all inputs; type of input 0.
 Status broadcast_inputs(ir::InferContext& c);
 // The same with a bool result (comparisons).
 Status broadcast_to_bool(ir::InferContext& c);
+// Sets output 0 to the broadcast shape of all inputs and the given type.
+Status broadcast_all(ir::InferContext& c, DType result);
+
+// Shape arithmetic: when output 0 (set before) is a small vector or scalar and the elements of all inputs are known well enough,
+// computes its elements as f(elements of the inputs at one place).
+void fold_content(ir::InferContext& c, const std::function<ir::Dim(std::span<const ir::Dim>)>& f);
+
+// ---- loops
+// Calls f(TypeTag<T>{}) for float, double and integers; anything else does nothing. The shape rule has refused other types.
+template <class F>
+void visit_arithmetic(DType t, F&& f) {
+  visit_dtype(t, [&]<class T>(TypeTag<T> tag) {
+    if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16> && !std::is_same_v<T, bool>) f(tag);
+  });
+}
+template <class F>
+void visit_float(DType t, F&& f) {
+  if (t == DType::Float64) f(TypeTag<double>{});
+  else if (t == DType::Float32) f(TypeTag<float>{});
+}
+template <class F>
+void visit_integer(DType t, F&& f) {
+  visit_dtype(t, [&]<class T>(TypeTag<T> tag) {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) f(tag);
+  });
+}
+
+// to[i] = f(from[i]) for n elements.
+template <class From, class To, class F>
+void map_elements(ThreadPool& pool, const From* from, To* to, int64_t n, F&& f) {
+  pool.parallel_for(n, kElementGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to[i] = static_cast<To>(f(from[i]));
+  });
+}
 
 // Calls f on each element of input 0 in its own type (float, double, integers) and writes the result in that type.
 template <class F>
 Status map_numeric(ir::RunContext& c, F&& f) {
   const ir::TensorView x = c.input(0);
   ORKNN_TRY_ASSIGN(const ir::MutableTensorView y, c.output(0, x.dtype, x.dims));
-  const int64_t n = x.count();
-  visit_dtype(x.dtype, [&]<class T>(TypeTag<T>) {
-    if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16> && !std::is_same_v<T, bool>) {
-      const T* from = x.as<T>();
-      T* to = y.as<T>();
-      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(f(from[i]));
-    }
-  });
+  visit_arithmetic(x.dtype, [&]<class T>(TypeTag<T>) { map_elements(c.pool, x.as<T>(), y.as<T>(), x.count(), f); });
   return {};
+}
+// The same for float and double only.
+template <class F>
+Status map_float(ir::RunContext& c, F&& f) {
+  const ir::TensorView x = c.input(0);
+  ORKNN_TRY_ASSIGN(const ir::MutableTensorView y, c.output(0, x.dtype, x.dims));
+  visit_float(x.dtype, [&]<class T>(TypeTag<T>) { map_elements(c.pool, x.as<T>(), y.as<T>(), x.count(), f); });
+  return {};
+}
+
+// How several tensors broadcast to one, as rows in which each input either advances by one element or stands still.
+class Broadcast {
+ public:
+  static Result<Broadcast> plan(std::initializer_list<std::span<const int64_t>> inputs);
+  const ir::Dims& dims() const { return dims_; }
+  // 0 or 1: how input i moves inside a row.
+  int64_t step(size_t i) const { return strides_[i].back(); }
+  // Calls row(out, in, n): n elements from out on; in[i] is where input i starts. Rows may run in parallel.
+  void for_rows(ThreadPool& pool, const std::function<void(int64_t out, const int64_t* in, int64_t n)>& row) const;
+
+ private:
+  ir::Dims dims_;
+  ir::Dims loop_;                  // merged axes, the last one is the row; never empty
+  std::vector<ir::Dims> strides_;  // per input, per merged axis
+};
+
+// y = f(a, b) over a broadcast plan of two inputs.
+template <class A, class B, class Y, class F>
+void map_rows(ThreadPool& pool, const Broadcast& plan, const A* a, const B* b, Y* y, F&& f) {
+  const int64_t step_a = plan.step(0), step_b = plan.step(1);
+  plan.for_rows(pool, [&](int64_t out, const int64_t* in, int64_t n) {
+    const A* pa = a + in[0];
+    const B* pb = b + in[1];
+    Y* to = y + out;
+    if (step_a == 1 && step_b == 1)
+      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<Y>(f(pa[i], pb[i]));
+    else
+      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<Y>(f(pa[i * step_a], pb[i * step_b]));
+  });
 }
 
 }  // namespace orknn::ops

@@ -1,0 +1,48 @@
+// Add, Sub, Mul and Div with NumPy broadcasting.
+#include "ops/support/broadcast_ops.h"
+
+namespace orknn::ops {
+namespace {
+using namespace ir;
+
+template <class F>
+Status run(RunContext& c) {
+  return run_binary(c, F{});
+}
+
+enum class Step { Add, Sub, Mul, Div };
+
+template <Step step>
+Status infer(InferContext& c) {
+  ORKNN_TRY(check_types(c, is_arithmetic, "a number type of at least 8 bits"));
+  ORKNN_TRY(broadcast_inputs(c));
+  if (!is_integer(c.dtype(0))) return {};
+  fold_content(c, [](std::span<const Dim> x) -> Dim {
+    switch (step) {
+      case Step::Add: return x[0] + x[1];
+      case Step::Sub: return x[0] - x[1];
+      case Step::Mul: return x[0] * x[1];
+      case Step::Div: return x[0] / x[1];
+    }
+    return {};
+  });
+  return {};
+}
+
+template <Step step, class F>
+OpDef define(std::string_view name, std::string_view summary, F) {
+  return {.name = name, .summary = summary, .inputs = {2, 2}, .infer = infer<step>, .run = run<F>,
+          .quant = QuantRule::Compute, .engine = Engine::Elementwise};
+}
+}  // namespace
+
+std::span<const OpDef> arithmetic() {
+  static const OpDef defs[] = {
+      define<Step::Add>("Add", "a + b", WrappingAdd{}),
+      define<Step::Sub>("Sub", "a - b", WrappingSub{}),
+      define<Step::Mul>("Mul", "a * b", WrappingMul{}),
+      define<Step::Div>("Div", "a / b; integers round towards zero", CheckedDiv{}),
+  };
+  return defs;
+}
+}  // namespace orknn::ops
