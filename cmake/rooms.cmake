@@ -37,3 +37,14 @@ function(orknn_stem_table target folder namespace type include table)
   file(CONFIGURE OUTPUT ${output} CONTENT "${text}" @ONLY)
   target_sources(${target} PRIVATE ${output})
 endfunction()
+
+# Compiles src/<schema> (a .fbs file) to <stem>_generated.h for one room; the header is private to it.
+function(orknn_flatbuffer target schema)
+  find_program(FLATC flatc REQUIRED)
+  get_filename_component(stem ${schema} NAME_WE)
+  set(folder ${PROJECT_BINARY_DIR}/generated/${target})
+  add_custom_command(OUTPUT ${folder}/${stem}_generated.h COMMAND ${FLATC} --cpp -o ${folder} ${PROJECT_SOURCE_DIR}/src/${schema}
+                     DEPENDS ${PROJECT_SOURCE_DIR}/src/${schema} VERBATIM)
+  target_sources(${target} PRIVATE ${folder}/${stem}_generated.h)
+  target_include_directories(${target} SYSTEM PRIVATE ${folder})
+endfunction()

@@ -99,6 +99,9 @@ Status Executor::Plan::check_wiring() const {
   for (size_t i = 0; i < g.tensor_count(); ++i) known[i] = g.tensor(TensorId{static_cast<int32_t>(i)}).is_constant();
   for (const format::Port& port : program->inputs) {
     if (!port.tensor || index_of(port.tensor) >= g.tensor_count()) return invalid_model("an input port names no tensor");
+    const Tensor& tensor = g.tensor(port.tensor);
+    if (known[index_of(port.tensor)]) return invalid_model("input '" + tensor.name + "' is a constant or given twice");
+    if (tensor.dtype == DType::Undefined) return invalid_model("input '" + tensor.name + "' has no type");
     known[index_of(port.tensor)] = 1;
   }
   std::vector<char> done;
@@ -120,6 +123,7 @@ Status Executor::Plan::check_wiring() const {
     for (TensorId t : n.outputs) {
       if (!t) continue;
       if (known[index_of(t)]) return invalid_model("tensor '" + g.tensor(t).name + "' is computed twice").node(n.name, n.op);
+      if (g.tensor(t).dtype == DType::Undefined) return invalid_model("tensor '" + g.tensor(t).name + "' has no type").node(n.name, n.op);
       known[index_of(t)] = 1;
     }
   }

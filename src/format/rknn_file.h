@@ -1,0 +1,31 @@
+// Reading and writing .rknn files (docs/rknn_format.md). A file is checked as a whole before anything of it is used.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/threads.h"
+#include "format/program.h"
+
+namespace orknn::format {
+
+// The same model always gives the same bytes. The file appears when it is complete, or not at all.
+Status write_rknn(const Model& model, const std::string& path);
+Status write_rknn(const Model& model, FileWriter& out);
+Result<std::vector<std::byte>> write_rknn_to_memory(const Model& model);
+
+// Maps the file; constants point into the mapping, which they keep alive. The error says whether the file is no .rknn
+// at all, one of the vendor's, encrypted, cut off or damaged.
+Result<Model> read_rknn(const std::string& path, ThreadPool& pool = ThreadPool::shared());
+// A model inside a larger file. `bytes` 0 = to the end of the file.
+Result<Model> read_rknn(const std::string& path, uint64_t offset, uint64_t bytes, ThreadPool& pool = ThreadPool::shared());
+// From memory that `keeper` keeps alive. Without keeper, or at an address that is no multiple of 64, it is copied first.
+Result<Model> read_rknn(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper, ThreadPool& pool = ThreadPool::shared());
+
+// Sets Model::weight_bytes and the offsets of constants as write_rknn stores them.
+void place_weights(Model& model);
+
+}  // namespace orknn::format

@@ -1,0 +1,228 @@
+#include "format/viewer_part.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "rknn_generated.h"
+
+namespace orknn::format {
+namespace {
+using namespace ir;
+using flatbuffers::FlatBufferBuilder;
+using flatbuffers::Offset;
+using Json = nlohmann::ordered_json;
+
+enum Kind : int8_t { kPlaceholder = 0, kInput = 1, kOutput = 2, kBetween = 3, kNpuConstant = 4, kCpuConstant = 5 };
+
+template <class To>
+To saturate(uint64_t value) {
+  return static_cast<To>(std::min<uint64_t>(value, static_cast<uint64_t>(std::numeric_limits<To>::max())));
+}
+
+std::vector<int32_t> viewer_shape(const Tensor& t) {
+  std::vector<int32_t> shape;
+  if (t.shape)
+    for (const Dim& d : *t.shape) shape.push_back(d.is_known() ? saturate<int32_t>(static_cast<uint64_t>(d.value())) : -1);
+  return shape;
+}
+
+// Names of types the JSON part may state; viewers refuse others.
+std::string viewer_type(DType t) {
+  switch (t) {
+    case DType::UInt8: case DType::Int8: case DType::Int16: case DType::Int32: case DType::Int64:
+    case DType::Float16: case DType::Float32: case DType::Float64: return std::string(dtype_name(t));
+    default: return "";
+  }
+}
+
+std::string_view layout_name(Layout layout) { return layout == Layout::NHWC ? "NHWC" : layout == Layout::NCHW ? "NCHW" : "UNDEFINED"; }
+
+std::string quant_method(const Tensor& t) { return !t.quant ? "" : t.quant->axis < 0 ? "layer" : "channel"; }
+
+std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+std::string ports_json(const Program& program, const std::vector<Port>& ports) {
+  Json json = Json::object();
+  for (const Port& p : ports)
+    json[program.graph.tensor(p.tensor).name] = {{"dtype", dtype_name(program.graph.tensor(p.tensor).dtype)}, {"layout", layout_name(p.layout)}};
+  return text_of(json);
+}
+
+// "2.3.2" -> 20302.
+int32_t version_code(std::string_view version) {
+  int32_t code = 0;
+  for (int part = 0; part < 3; ++part) {
+    int32_t number = 0;
+    const auto [end, error] = std::from_chars(version.data(), version.data() + version.size(), number);
+    if (error != std::errc()) number = 0;
+    code = code * 100 + std::clamp(number, 0, 99);
+    version.remove_prefix(static_cast<size_t>(end - version.data()));
+    if (!version.empty() && version.front() == '.') version.remove_prefix(1);
+  }
+  return code;
+}
+
+class GraphWriter {
+ public:
+  GraphWriter(FlatBufferBuilder& builder, const Program& program) : b_(builder), p_(program), g_(program.graph) {}
+
+  Offset<fb::Graph> write() {
+    for (const Task& task : p_.tasks)
+      if (task.device == Device::Npu)
+        for (TensorId t : g_.node(task.node).inputs) npu_reads_.insert(t);
+    std::vector<Offset<fb::Tensor>> tensors{placeholder()};
+    for (size_t i = 0; i < g_.tensor_count(); ++i) tensors.push_back(tensor(TensorId{static_cast<int32_t>(i)}));
+    std::vector<Offset<fb::Node>> nodes;
+    std::vector<int32_t> inputs, outputs;
+    std::vector<Offset<fb::InputNormalization>> normalization;
+    for (const Port& port : p_.inputs) {
+      inputs.push_back(number(port.tensor));
+      nodes.push_back(node("InputOperator", "InputOperator:" + g_.tensor(port.tensor).name, Device::Cpu, {}, {inputs.back()}));
+      normalization.push_back(fb::CreateInputNormalization(b_, b_.CreateVector(port.mean), b_.CreateVector(port.std)));
+    }
+    for (const Task& task : p_.tasks) {
+      const Node& n = g_.node(task.node);
+      const std::string type = n.type_name();
+      nodes.push_back(node(type, type + ":" + n.name, task.device, numbers(n.inputs), numbers(n.outputs)));
+    }
+    for (const Port& port : p_.outputs) {
+      outputs.push_back(number(port.tensor));
+      nodes.push_back(node("OutputOperator", "OutputOperator:" + g_.tensor(port.tensor).name, Device::Cpu, {outputs.back()}, {}));
+    }
+    return fb::CreateGraph(b_, b_.CreateVector(tensors), b_.CreateVector(nodes), b_.CreateVector(inputs), b_.CreateVector(outputs),
+                           b_.CreateVector(normalization));
+  }
+
+ private:
+  // Entry 0 stands for "no tensor".
+  static int32_t number(TensorId t) { return t.index + 1; }
+  static std::vector<int32_t> numbers(std::vector<TensorId> ids) {
+    while (!ids.empty() && !ids.back()) ids.pop_back();
+    std::vector<int32_t> out;
+    for (TensorId t : ids) out.push_back(number(t));
+    return out;
+  }
+  Offset<fb::Tensor> placeholder() { return fb::CreateTensor(b_, 0, 0, kPlaceholder, 0, 0, b_.CreateString("")); }
+
+  Kind kind(TensorId t) const {
+    if (g_.is_constant(t)) return npu_reads_.contains(t) ? kNpuConstant : kCpuConstant;
+    const auto is_port = [&](const std::vector<Port>& ports) { return std::any_of(ports.begin(), ports.end(), [&](const Port& p) { return p.tensor == t; }); };
+    return is_port(p_.inputs) ? kInput : is_port(p_.outputs) ? kOutput : kBetween;
+  }
+
+  Offset<fb::Tensor> tensor(TensorId id) {
+    const Tensor& t = g_.tensor(id);
+    const auto shape = b_.CreateVector(viewer_shape(t));
+    const auto name = b_.CreateString(t.name);
+    const auto method = b_.CreateString(quant_method(t));
+    const auto type = b_.CreateString(t.quant ? std::string(dtype_name(t.dtype)) : "");
+    const QuantParams quant = t.quant.value_or(QuantParams{});
+    const auto min = b_.CreateVector(quant.min), max = b_.CreateVector(quant.max), scale = b_.CreateVector(quant.scale);
+    const auto zero_point = b_.CreateVector(quant.zero_point);
+    const Buffer& buffer = p_.buffers[static_cast<size_t>(id.index)];
+    const uint64_t bytes = t.is_constant() ? t.constant.bytes() : buffer.bytes;
+    return fb::CreateTensor(b_, static_cast<int8_t>(t.dtype), static_cast<int8_t>(t.layout), kind(id), shape, shape, name, method, type, min, max, scale,
+                            zero_point, saturate<uint32_t>(bytes),
+                            buffer.place == Buffer::Place::Arena ? saturate<uint32_t>(buffer.offset) : 0);
+  }
+
+  Offset<fb::Node> node(const std::string& type, const std::string& name, Device device, const std::vector<int32_t>& inputs,
+                        const std::vector<int32_t>& outputs) {
+    const auto type_text = b_.CreateString(type);
+    const auto name_text = b_.CreateString(name);
+    const auto in = b_.CreateVector(inputs), out = b_.CreateVector(outputs);
+    return fb::CreateNode(b_, 0, type_text, name_text, device == Device::Npu ? 2 : 0, in, out);
+  }
+
+  FlatBufferBuilder& b_;
+  const Program& p_;
+  const Graph& g_;
+  std::set<TensorId> npu_reads_;
+};
+}  // namespace
+
+std::vector<std::byte> make_viewer_flatbuffer(const Model& model, uint64_t weight_bytes) {
+  FlatBufferBuilder b;
+  std::vector<Offset<fb::Graph>> graphs;
+  uint64_t arena_bytes = 0;
+  for (const Program& program : model.programs) {
+    graphs.push_back(GraphWriter(b, program).write());
+    arena_bytes = std::max(arena_bytes, program.arena_bytes);
+  }
+  const auto graph_list = b.CreateVector(graphs);
+  const auto format = b.CreateString("RKNPU");
+  const auto generator = b.CreateString(std::string(kWriterMark));
+  const auto compiler = b.CreateString(model.toolkit_version + "-" + std::string(kWriterMark));
+  const auto runtime = b.CreateString(model.target_platform);
+  const auto source = b.CreateString(model.source_framework);
+  const bool has_program = !model.programs.empty();
+  const auto input_json = b.CreateString(has_program ? ports_json(model.programs[0], model.programs[0].inputs) : "{}");
+  const auto output_json = b.CreateString(has_program ? ports_json(model.programs[0], model.programs[0].outputs) : "{}");
+  const auto shape_kind = b.CreateString("static_shape");
+  const auto sizes = fb::CreateSizes(b, weight_bytes, arena_bytes);
+  fb::ModelBuilder root(b);
+  root.add_version(6);
+  root.add_format(format);
+  root.add_graphs(graph_list);
+  root.add_generator(generator);
+  root.add_toolkit_code(version_code(model.toolkit_version));
+  root.add_compiler(compiler);
+  root.add_runtime(runtime);
+  root.add_source(source);
+  root.add_input_json(input_json);
+  root.add_output_json(output_json);
+  root.add_shape_kind(shape_kind);
+  root.add_sizes(sizes);
+  fb::FinishModelBuffer(b, root.Finish());
+  const auto* p = reinterpret_cast<const std::byte*>(b.GetBufferPointer());
+  return {p, p + b.GetSize()};
+}
+
+std::string make_viewer_json(const Model& model) {
+  Json tensors = Json::array(), connections = Json::array(), ports = Json::array();
+  const auto add = [&](const Program& program, const Port& port, const char* side, size_t index) {
+    const Tensor& t = program.graph.tensor(port.tensor);
+    const size_t id = tensors.size();
+    const std::string type = viewer_type(t.dtype);
+    tensors.push_back({{"tensor_id", id}, {"url", t.name}, {"dim_num", t.shape ? t.shape->size() : 0}, {"size", viewer_shape(t)},
+                       {"dtype", {{"vx_type", type}, {"qnt_type", t.quant ? type : ""}, {"qnt_method", quant_method(t)}}}});
+    connections.push_back({{"left", side}, {"left_tensor_id", index}, {"node_id", 0}, {"right_tensor", {{"tensor_id", id}, {"type", "norm_tensor"}}}});
+    ports.push_back({{"left", side}, {"left_tensor_id", index}, {"right", "norm_tensor"}, {"right_tensor_id", id}});
+  };
+  size_t inputs = 0, outputs = 0;
+  if (!model.programs.empty()) {
+    const Program& program = model.programs[0];
+    for (const Port& p : program.inputs) add(program, p, "input", inputs++);
+    for (const Port& p : program.outputs) add(program, p, "output", outputs++);
+  }
+  Json node = {{"lid", "npu_network_bin_graph"}, {"uid", 0}, {"name", "nnbg"}, {"op", "RKNN_OP_NNBG"}, {"input_num", inputs}, {"output_num", outputs},
+               {"nn", {{"nbg", {{"type", "RKNN_OP_NNBG"}}}}}};
+  Json json;
+  json["name"] = model.name;
+  json["version"] = model.toolkit_version + "-" + std::string(kWriterMark);
+  json["ori_network_platform"] = model.source_framework;
+  json["network_platform"] = model.source_framework;
+  json["target_platform"] = Json::array({model.target_platform});
+  json["input_num"] = inputs;
+  json["output_num"] = outputs;
+  json["node_num"] = 1;
+  json["norm_tensor_num"] = tensors.size();
+  json["nodes"] = Json::array({std::move(node)});
+  json["connection"] = std::move(connections);
+  json["graph"] = std::move(ports);
+  json["norm_tensor"] = std::move(tensors);
+  json["const_tensor"] = Json::array();
+  json["virtual_tensor"] = Json::array();
+  return text_of(json);
+}
+
+bool is_viewer_flatbuffer(std::span<const std::byte> bytes) {
+  // Every table and vector takes at least four bytes, so this many tables can exist and no more.
+  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), 64,
+                                 static_cast<flatbuffers::uoffset_t>(std::min<size_t>(bytes.size() / 4 + 1, 1u << 30)));
+  return fb::VerifyModelBuffer(verifier);
+}
+
+}  // namespace orknn::format

@@ -1,0 +1,45 @@
+#include "format/weights.h"
+
+#include <cstring>
+
+#include "base/checksum.h"
+#include "format/bytes.h"
+
+namespace orknn::format {
+
+uint64_t WeightCollector::add(const ir::TensorData& value) {
+  const std::span<const std::byte> bytes(static_cast<const std::byte*>(value.data()), value.bytes());
+  if (bytes.empty()) return 0;
+  // The same memory again (a constant shared by programs) needs no look at its content.
+  if (const auto same = by_address_.find(value.data()); same != by_address_.end() && pieces_[same->second].bytes.size() == bytes.size())
+    return pieces_[same->second].offset;
+  const uint64_t sum = checksum64(bytes);
+  const auto [begin, end] = by_checksum_.equal_range(sum);
+  for (auto it = begin; it != end; ++it) {
+    const Piece& piece = pieces_[it->second];
+    if (piece.bytes.size() == bytes.size() && std::memcmp(piece.bytes.data(), bytes.data(), bytes.size()) == 0) return piece.offset;
+  }
+  by_checksum_.emplace(sum, pieces_.size());
+  by_address_.emplace(value.data(), pieces_.size());
+  pieces_.push_back({bytes, bytes_});
+  bytes_ += aligned(bytes.size());
+  return pieces_.back().offset;
+}
+
+Result<ir::TensorData> WeightSection::tensor(DType dtype, ir::Dims dims, uint64_t offset) const {
+  if (dtype_bytes(dtype) == 0) return invalid_model("a constant has an unknown element type");
+  for (int64_t d : dims)
+    if (d < 0) return invalid_model("a constant has a negative extent");
+  ORKNN_TRY_ASSIGN(const int64_t elements, ir::checked_element_count(dims));
+  const uint64_t size = static_cast<uint64_t>(elements) * dtype_bytes(dtype);
+  if (offset % kFileAlignment != 0 || offset > bytes.size() || size > bytes.size() - offset)
+    return invalid_model("a constant lies outside the weight section");
+  if (dtype == DType::Bool) {
+    // A bool with another value than 0 or 1 has no meaning in C++.
+    for (std::byte b : bytes.subspan(offset, size))
+      if (b > std::byte{1}) return invalid_model("a bool constant holds something else than 0 and 1");
+  }
+  return ir::TensorData::wrap(dtype, std::move(dims), bytes.data() + offset, keeper);
+}
+
+}  // namespace orknn::format

@@ -1,0 +1,40 @@
+// The weight section: every constant of a model once, each at a multiple of 64 bytes.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/tensor_data.h"
+
+namespace orknn::format {
+
+// Collects constants in order of appearance. Refers to their bytes, so the tensors must outlive it.
+class WeightCollector {
+ public:
+  // Offset of the bytes in the section; equal bytes get the same one.
+  uint64_t add(const ir::TensorData& value);
+  uint64_t section_bytes() const { return bytes_; }
+  struct Piece {
+    std::span<const std::byte> bytes;
+    uint64_t offset;
+  };
+  const std::vector<Piece>& pieces() const { return pieces_; }
+
+ private:
+  std::vector<Piece> pieces_;
+  std::unordered_multimap<uint64_t, size_t> by_checksum_;
+  std::unordered_map<const void*, size_t> by_address_;
+  uint64_t bytes_ = 0;
+};
+
+// The section of a loaded file; `keeper` keeps the bytes alive.
+struct WeightSection {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> keeper;
+  // A tensor over the section's own bytes. Checks type, shape, alignment and range.
+  Result<ir::TensorData> tensor(DType dtype, ir::Dims dims, uint64_t offset) const;
+};
+
+}  // namespace orknn::format
