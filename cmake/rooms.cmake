@@ -20,8 +20,10 @@ function(orknn_room name)
 endfunction()
 
 # Lists the .cpp files below `folder` and writes a table that calls the function named after each file's stem.
-# `folder`/support and files directly in `folder` are no entries.
+# `folder`/support and files directly in `folder` are no entries. With FOLDERS only files named like their folder are, and
+# the function is called <stem>_<FOLDERS>.
 function(orknn_stem_table target folder namespace type include table)
+  cmake_parse_arguments(ARG "" "FOLDERS" "" ${ARGN})
   file(GLOB_RECURSE files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*/*.cpp)
   list(FILTER files EXCLUDE REGEX "_test\\.cpp$|/support/")
   list(SORT files)
@@ -29,6 +31,12 @@ function(orknn_stem_table target folder namespace type include table)
   set(calls "")
   foreach(file ${files})
     get_filename_component(stem ${file} NAME_WE)
+    if(ARG_FOLDERS)
+      if(NOT file MATCHES "/${stem}/${stem}\\.cpp$")
+        continue()
+      endif()
+      string(APPEND stem _${ARG_FOLDERS})
+    endif()
     string(APPEND declarations "${type} ${stem}();\n")
     string(APPEND calls "  &${stem},\n")
   endforeach()

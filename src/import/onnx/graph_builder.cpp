@@ -1,0 +1,640 @@
+#include "import/onnx/graph_builder.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+
+#include "import/onnx/upgrade.h"
+#include "ir/infer.h"
+#include "ir/verify.h"
+
+namespace orknn::importer::onnx {
+using namespace ir;
+
+namespace {
+constexpr int kMaxFunctionDepth = 32;
+// The shape rule of a loop may visit its body more than once, so nesting multiplies the work of whoever infers shapes.
+constexpr int kMaxBodyDepth = 8;
+// Functions that call functions can multiply: a small file must not become a graph that fills the memory.
+constexpr size_t kMaxNodes = 2'000'000;
+constexpr size_t kMaxReported = 100;
+
+bool is_standard(std::string_view domain) { return domain.empty() || domain == "ai.onnx"; }
+std::string op_name(std::string_view domain, std::string_view op) {
+  return is_standard(domain) ? std::string(op) : std::string(domain) + ":" + std::string(op);
+}
+bool is_constant_node(const NodeProto& n) { return is_standard(n.domain) && n.op_type == "Constant"; }
+
+std::string function_key(std::string_view domain, std::string_view name, std::string_view overload) {
+  std::string key(is_standard(domain) ? "" : domain);
+  return key.append(1, '\0').append(name).append(1, '\0').append(overload);
+}
+
+// Optional outputs nobody reads are dropped for these, so that nobody computes them either.
+bool has_optional_outputs(std::string_view op) {
+  static constexpr std::string_view kOps[] = {"BatchNormalization", "Dropout", "MaxPool", "LayerNormalization", "LSTM", "GRU", "RNN", "Attention", "Unique",
+                                              "SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "SoftmaxCrossEntropyLoss"};
+  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+}
+
+// Names a nested graph takes from the graphs around it.
+void add_free_names(const GraphProto& graph, std::vector<std::string_view>& names) {
+  std::unordered_set<std::string_view> own;
+  for (const ValueInfoProto& v : graph.inputs) own.insert(v.name);
+  for (const TensorProto& t : graph.initializers) own.insert(t.name);
+  for (const SparseTensorProto& t : graph.sparse_initializers) own.insert(t.values.name);
+  for (const NodeProto& n : graph.nodes) own.insert(n.outputs.begin(), n.outputs.end());
+  std::vector<std::string_view> used;
+  for (const NodeProto& n : graph.nodes) {
+    used.insert(used.end(), n.inputs.begin(), n.inputs.end());
+    for (const AttributeProto& a : n.attributes)
+      if (a.graph) add_free_names(*a.graph, used);
+  }
+  for (const ValueInfoProto& v : graph.outputs) used.push_back(v.name);
+  for (std::string_view name : used)
+    if (!name.empty() && !own.contains(name)) names.push_back(name);
+}
+
+std::vector<std::string_view> names_read(const NodeProto& node) {
+  std::vector<std::string_view> names;
+  for (std::string_view name : node.inputs)
+    if (!name.empty()) names.push_back(name);
+  for (const AttributeProto& a : node.attributes)
+    if (a.graph) add_free_names(*a.graph, names);
+  return names;
+}
+
+std::string first_output(const NodeProto& node) {
+  for (std::string_view name : node.outputs)
+    if (!name.empty()) return std::string(name);
+  return {};
+}
+
+std::string quoted_list(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& n : names) text += (text.empty() ? "'" : ", '") + n + "'";
+  return "[" + text + "]";
+}
+
+// The wording users of the vendor's toolkit search for.
+Status no_such_tensor(const std::string& name, std::string_view list, const std::vector<std::string>& names) {
+  return invalid_argument("the '" + name + "' in " + std::string(list) + "=" + quoted_list(names) + " is invalied!").hint("give names of tensors in the model");
+}
+}  // namespace
+
+OpSets op_sets_of(const std::vector<OperatorSetProto>& imports) {
+  OpSets sets;
+  for (const OperatorSetProto& o : imports) {
+    int64_t& version = sets[is_standard(o.domain) ? std::string_view() : o.domain];
+    version = std::max(version, o.version);
+  }
+  return sets;
+}
+
+GraphBuilder::GraphBuilder(const ModelProto& model, TensorReader& tensors, const OpSet& ops)
+    : model_(model), tensors_(tensors), ops_(ops), op_sets_(op_sets_of(model.op_sets)) {
+  op_sets_.try_emplace("", 1);  // files older than the field
+  for (const FunctionProto& f : model.functions) functions_.emplace(function_key(f.domain, f.name, f.overload), &f);
+}
+
+void GraphBuilder::report(Status status) {
+  if (++problem_count_ <= kMaxReported) problems_.also(status);
+}
+
+// --- inputs of the graph
+
+std::optional<Shape> GraphBuilder::shape_of(const TypeProto& type) const {
+  if (!type.has_shape) return std::nullopt;
+  Shape shape;
+  for (const DimProto& d : type.shape) {
+    if (d.kind == DimProto::Kind::Value && d.value >= 0) {
+      shape.emplace_back(d.value);
+    } else if (d.kind == DimProto::Kind::Parameter && !d.parameter.empty()) {
+      const auto known = symbols_.find(d.parameter);
+      shape.push_back(known != symbols_.end() ? Dim(known->second) : Dim::symbol(std::string(d.parameter)));
+    } else {
+      shape.emplace_back();
+    }
+  }
+  return shape;
+}
+
+Result<GraphBuilder::Port> GraphBuilder::port_of(const ValueInfoProto& info) {
+  const auto problem = [&](Status status) { return Status::error(status.code(), "input '" + std::string(info.name) + "': " + status.message()); };
+  if (info.type.kind != TypeProto::Kind::Tensor) {
+    if (info.type.kind == TypeProto::Kind::None) return problem(invalid_model("it has no type"));
+    return problem(unsupported("only tensors can be inputs, not sequences, maps, optional or sparse values"));
+  }
+  const auto dtype = to_dtype(info.type.element_type);
+  if (!dtype) return problem(dtype.status());
+  return Port{info.name, *dtype, shape_of(info.type), {}};
+}
+
+// Types of tensors inside of the model that become inputs: from running the shape rules up to them, or else from what the file
+// says about them.
+Status GraphBuilder::guess_inner_ports(std::vector<Port>& inner) {
+  ImportOptions up_to_here;
+  for (const Port& p : inner) up_to_here.outputs.emplace_back(p.name);
+  GraphBuilder front(model_, tensors_, ops_);
+  auto built = front.build(up_to_here);
+  if (built) {
+    (void)infer_shapes(*built, ops_).is_ok();  // what could not be settled stays unknown
+    for (size_t i = 0; i < inner.size(); ++i) {
+      const Tensor& t = built->tensor(built->outputs()[i]);
+      inner[i].dtype = t.dtype;
+      inner[i].shape = t.shape;
+    }
+  }
+  for (Port& p : inner) {
+    if (p.dtype != DType::Undefined) continue;
+    for (const auto* list : {&model_.graph.value_info, &model_.graph.outputs})
+      for (const ValueInfoProto& v : *list)
+        if (v.name == p.name && v.type.kind == TypeProto::Kind::Tensor)
+          if (const auto dtype = to_dtype(v.type.element_type)) p.dtype = *dtype;
+    if (p.dtype != DType::Undefined) continue;
+    p.dtype = DType::Float32;
+    warnings_.push_back("the type of '" + std::string(p.name) + "' is not known; float32 is assumed");
+  }
+  return {};
+}
+
+Result<std::vector<GraphBuilder::Port>> GraphBuilder::ports(const ImportOptions& options) {
+  const GraphProto& g = model_.graph;
+  Names constants;
+  for (const TensorProto& t : g.initializers) constants.insert(t.name);
+  for (const SparseTensorProto& t : g.sparse_initializers) constants.insert(t.values.name);
+  std::vector<const ValueInfoProto*> own;
+  for (const ValueInfoProto& v : g.inputs)
+    if (!constants.contains(v.name)) own.push_back(&v);
+
+  const size_t count = options.inputs.empty() ? own.size() : options.inputs.size();
+  for (const auto& [given, what] : {std::pair(options.input_size_list.size(), "input_size_list"), std::pair(options.input_initial_val.size(), "input_initial_val")})
+    if (given != 0 && given != count) return invalid_argument(std::string(what) + " has the wrong length").expected(std::to_string(count) + " entries, one per input").found(std::to_string(given));
+  for (size_t i = 0; i < options.inputs.size(); ++i)
+    if (std::find(options.inputs.begin(), options.inputs.begin() + static_cast<std::ptrdiff_t>(i), options.inputs[i]) != options.inputs.begin() + static_cast<std::ptrdiff_t>(i))
+      return invalid_argument("'" + options.inputs[i] + "' is listed twice in inputs=" + quoted_list(options.inputs));
+
+  Names produced;
+  for (const NodeProto& n : g.nodes) produced.insert(n.outputs.begin(), n.outputs.end());
+  std::vector<Port> list(count), inner;
+  std::vector<size_t> inner_at;
+  for (size_t i = 0; i < count; ++i) {
+    const auto declared = std::find_if(own.begin(), own.end(), [&](const ValueInfoProto* v) { return options.inputs.empty() ? v == own[i] : v->name == options.inputs[i]; });
+    if (declared != own.end()) {
+      ORKNN_TRY_ASSIGN(list[i], port_of(**declared));
+    } else if (constants.contains(options.inputs[i]) || produced.contains(options.inputs[i])) {
+      list[i].name = options.inputs[i];
+      inner.push_back(list[i]);
+      inner_at.push_back(i);
+    } else {
+      return no_such_tensor(options.inputs[i], "inputs", options.inputs);
+    }
+  }
+  if (!inner.empty()) {
+    ORKNN_TRY(guess_inner_ports(inner));
+    for (size_t k = 0; k < inner.size(); ++k) list[inner_at[k]] = inner[k];
+  }
+
+  for (size_t i = 0; i < count && i < options.input_size_list.size(); ++i) {
+    const Dims& size = options.input_size_list[i];
+    Port& p = list[i];
+    const bool is_inner = std::find(inner_at.begin(), inner_at.end(), i) != inner_at.end();
+    if (std::any_of(size.begin(), size.end(), [](int64_t d) { return d < 0; }) || !checked_element_count(size))
+      return invalid_argument("Invalid input_shape = " + ir::to_string(size) + " for input " + std::to_string(i) + "!");
+    if (p.shape && !is_inner && p.shape->size() != size.size())
+      return invalid_argument("the shape of input '" + std::string(p.name) + "' in input_size_list has the wrong number of dimensions")
+          .expected(std::to_string(p.shape->size()) + " as in " + ir::to_string(*p.shape)).found(ir::to_string(size));
+    for (size_t k = 0; p.shape && k < p.shape->size() && k < size.size(); ++k)
+      if (const std::string& symbol = (*p.shape)[k].symbol(); !symbol.empty()) symbols_.try_emplace(symbol, size[k]);
+    p.shape = to_shape(size);
+  }
+  for (Port& p : list) {  // symbols shared with inputs that were not sized
+    if (!p.shape) continue;
+    for (Dim& d : *p.shape)
+      if (const auto known = symbols_.find(d.symbol()); !d.symbol().empty() && known != symbols_.end()) d = Dim(known->second);
+  }
+  for (size_t i = 0; i < count && i < options.input_initial_val.size(); ++i) {
+    const TensorData& value = options.input_initial_val[i];
+    if (!value.has_value()) continue;
+    list[i].value = value.dtype() == list[i].dtype ? value : convert(value.view(), list[i].dtype);
+    if (list[i].shape && list[i].shape->size() != value.dims().size())
+      return invalid_argument("the value of input '" + std::string(list[i].name) + "' in input_initial_val has the wrong number of dimensions")
+          .expected(ir::to_string(*list[i].shape)).found(ir::to_string(value.dims()));
+  }
+  return list;
+}
+
+// --- order
+
+Result<GraphBuilder::Plan> GraphBuilder::plan(const std::vector<NodeProto>& nodes, const std::vector<std::string_view>& outputs, const Names& stops) const {
+  std::unordered_map<std::string_view, size_t> producer;
+  for (size_t i = 0; i < nodes.size(); ++i)
+    for (std::string_view name : nodes[i].outputs)
+      if (!name.empty() && !producer.emplace(name, i).second && !stops.contains(name))
+        return invalid_model("tensor '" + std::string(name) + "' is produced twice").node(nodes[i].name, nodes[i].op_type);
+
+  Plan result;
+  std::vector<char> needed(nodes.size(), 0);
+  std::vector<std::vector<size_t>> readers(nodes.size());
+  std::vector<size_t> waiting(nodes.size(), 0), pending;
+  const auto need = [&](std::string_view name) -> std::optional<size_t> {
+    result.read.insert(name);
+    const auto it = stops.contains(name) ? producer.end() : producer.find(name);
+    if (it == producer.end()) return std::nullopt;
+    if (!needed[it->second]) {
+      needed[it->second] = 1;
+      pending.push_back(it->second);
+    }
+    return it->second;
+  };
+  for (std::string_view name : outputs)
+    if (!name.empty()) need(name);
+  size_t count = 0;
+  while (!pending.empty()) {
+    const size_t i = pending.back();
+    pending.pop_back();
+    ++count;
+    for (std::string_view name : names_read(nodes[i]))
+      if (const auto source = need(name)) {
+        readers[*source].push_back(i);
+        ++waiting[i];
+      }
+  }
+  // Kahn's algorithm, the earliest in the file first.
+  std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
+  for (size_t i = 0; i < nodes.size(); ++i)
+    if (needed[i] && waiting[i] == 0) ready.push(i);
+  while (!ready.empty()) {
+    const size_t i = ready.top();
+    ready.pop();
+    result.nodes.push_back(&nodes[i]);
+    for (size_t reader : readers[i])
+      if (--waiting[reader] == 0) ready.push(reader);
+  }
+  if (result.nodes.size() != count) return invalid_model("the graph has a cycle");
+  return result;
+}
+
+// --- names
+
+void GraphBuilder::add_initializers(Scope& scope, const GraphProto& graph) {
+  for (const TensorProto& t : graph.initializers)
+    if (scope.defined.insert(t.name).second) scope.initializers.emplace(t.name, &t);
+  for (const SparseTensorProto& t : graph.sparse_initializers)
+    if (scope.defined.insert(t.values.name).second) scope.sparse_initializers.emplace(t.values.name, &t);
+}
+
+Result<bool> GraphBuilder::find(Scope& scope, std::string_view name, TensorId& id) {
+  if (const auto it = scope.values.find(name); it != scope.values.end()) {
+    id = it->second;
+    return true;
+  }
+  const auto dense = scope.initializers.find(name);
+  const auto sparse = scope.sparse_initializers.find(name);
+  if (dense != scope.initializers.end() || sparse != scope.sparse_initializers.end()) {
+    auto value = dense != scope.initializers.end() ? tensors_.read(*dense->second) : tensors_.read(*sparse->second);
+    if (!value) return Status(value.status()).node(name, "initializer");
+    id = scope.graph.add_constant(scope.prefix + std::string(name), std::move(*value));
+    scope.values.emplace(name, id);
+    return true;
+  }
+  if (!scope.outer) return false;
+  TensorId outside;
+  ORKNN_TRY_ASSIGN(const bool found, find(*scope.outer, name, outside));
+  if (!found) return false;
+  if (outside) {
+    const Tensor& t = scope.outer->graph.tensor(outside);
+    if (t.is_constant()) {
+      id = scope.graph.add_constant(t.name, t.constant);  // shares the bytes
+    } else {
+      id = scope.graph.add_tensor(t.name, t.dtype, t.shape);
+      scope.captures.push_back({outside, id});
+    }
+  }
+  scope.values.emplace(name, id);
+  return true;
+}
+
+Result<TensorId> GraphBuilder::lookup(Scope& scope, std::string_view name) {
+  if (name.empty()) return TensorId{};
+  TensorId id;
+  ORKNN_TRY_ASSIGN(const bool found, find(scope, name, id));
+  if (!found) return invalid_model("tensor '" + std::string(name) + "' is read but nothing produces it");
+  return id;
+}
+
+// --- attributes
+
+std::vector<AttributeProto> GraphBuilder::resolved_attributes(const Scope& scope, const NodeProto& node) const {
+  std::vector<AttributeProto> list;
+  for (const AttributeProto& a : node.attributes) {
+    if (a.reference.empty()) {
+      list.push_back(a);
+      continue;
+    }
+    if (!scope.arguments) continue;
+    const auto it = scope.arguments->find(a.reference);
+    if (it == scope.arguments->end()) continue;  // not given: the op's own default holds
+    list.push_back(it->second);
+    list.back().name = a.name;
+  }
+  return list;
+}
+
+Result<Attribute> GraphBuilder::to_attribute(const AttributeProto& a) {
+  switch (a.type) {
+    case AttributeType::Float: return Attribute(static_cast<double>(a.f));
+    case AttributeType::Int: return Attribute(a.i);
+    case AttributeType::String: return Attribute(std::string(a.s));
+    case AttributeType::Floats: return Attribute(std::vector<double>(a.floats.begin(), a.floats.end()));
+    case AttributeType::Ints: return Attribute(a.ints);
+    case AttributeType::Strings: return Attribute(std::vector<std::string>(a.strings.begin(), a.strings.end()));
+    case AttributeType::Tensor: {
+      if (!a.tensor) break;
+      ORKNN_TRY_ASSIGN(TensorData value, tensors_.read(*a.tensor));
+      return Attribute(std::move(value));
+    }
+    case AttributeType::SparseTensor: {
+      if (!a.sparse_tensor) break;
+      ORKNN_TRY_ASSIGN(TensorData value, tensors_.read(*a.sparse_tensor));
+      return Attribute(std::move(value));
+    }
+    default: break;
+  }
+  return unsupported("attribute '" + std::string(a.name) + "' has a type that is not supported").found("type " + std::to_string(static_cast<int>(a.type)));
+}
+
+Result<TensorData> GraphBuilder::constant_value(const Scope& scope, const NodeProto& node) {
+  for (const AttributeProto& a : resolved_attributes(scope, node)) {
+    if ((a.name == "value" && a.type == AttributeType::Tensor) || (a.name == "sparse_value" && a.type == AttributeType::SparseTensor)) {
+      ORKNN_TRY_ASSIGN(const Attribute value, to_attribute(a));
+      return std::get<TensorData>(value);
+    }
+    if (a.name == "value_float") return TensorData::scalar<float>(a.f);
+    if (a.name == "value_int") return TensorData::scalar<int64_t>(a.i);
+    if (a.name == "value_floats") return TensorData::from<float>({static_cast<int64_t>(a.floats.size())}, a.floats);
+    if (a.name == "value_ints") return TensorData::vector(a.ints);
+    if (a.name == "value_string" || a.name == "value_strings") return unsupported("string tensors are not supported");
+  }
+  return invalid_model("the constant has no value");
+}
+
+const FunctionProto* GraphBuilder::find_function(const NodeProto& node) const {
+  if (functions_.empty()) return nullptr;
+  const auto it = functions_.find(function_key(node.domain, node.op_type, node.overload));
+  return it == functions_.end() ? nullptr : it->second;
+}
+
+// --- nodes
+
+Status GraphBuilder::build_nodes(Scope& scope, const Plan& plan) {
+  for (const NodeProto* node : plan.nodes) ORKNN_TRY(declare(scope, *node, plan));
+  for (const NodeProto* node : plan.nodes) {
+    if (is_constant_node(*node)) continue;
+    if (++node_count_ > kMaxNodes) return unsupported("the model has too many nodes").expected("at most " + std::to_string(kMaxNodes));
+    if (Status s = translate(scope, *node); !s)
+      report(s.node(scope.prefix + (node->name.empty() ? first_output(*node) : std::string(node->name)), op_name(node->domain, node->op_type)));
+  }
+  return {};
+}
+
+// Makes the tensors of a node's outputs; constants get their value at once.
+Status GraphBuilder::declare(Scope& scope, const NodeProto& node, const Plan& plan) {
+  const bool is_constant = is_constant_node(node);
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const std::string_view name = node.outputs[i];
+    if (name.empty() || scope.cut.contains(name)) continue;
+    if (!plan.read.contains(name) && has_optional_outputs(node.op_type) && !find_function(node)) continue;
+    if (!scope.defined.insert(name).second) return invalid_model("tensor '" + std::string(name) + "' is produced twice").node(node.name, node.op_type);
+    const auto bound = scope.values.find(name);  // output of a function: the caller has made the tensor
+    if (!is_constant) {
+      if (bound == scope.values.end()) scope.values.emplace(name, scope.graph.add_tensor(scope.prefix + std::string(name)));
+      continue;
+    }
+    auto value = constant_value(scope, node);
+    if (!value) {
+      report(Status(value.status()).node(scope.prefix + std::string(node.name.empty() ? name : node.name), "Constant"));
+      value = TensorData::scalar<float>(0);  // stands in, so that only the cause is reported
+    }
+    const TensorId id = scope.graph.add_constant(scope.prefix + std::string(name), std::move(*value));
+    if (bound == scope.values.end()) {
+      scope.values.emplace(name, id);
+      continue;
+    }
+    Node copy;
+    copy.op = "Identity";
+    copy.name = scope.prefix + std::string(name);
+    copy.origin = {copy.name};
+    copy.inputs = {id};
+    copy.outputs = {bound->second};
+    infer_added_node(scope.graph, ops_, scope.graph.add_node(std::move(copy)));
+  }
+  return {};
+}
+
+Status GraphBuilder::translate(Scope& scope, const NodeProto& proto) {
+  Node node;
+  node.op = op_name(proto.domain, proto.op_type);
+  node.name = scope.prefix + (proto.name.empty() ? first_output(proto) : std::string(proto.name));
+  node.origin = {node.name};
+  if (const FunctionProto* function = find_function(proto)) return inline_function(scope, proto, *function, node.name);
+
+  for (std::string_view name : proto.inputs) {
+    ORKNN_TRY_ASSIGN(const TensorId id, lookup(scope, name));
+    node.inputs.push_back(id);
+  }
+  while (!node.inputs.empty() && !node.inputs.back()) node.inputs.pop_back();
+  for (std::string_view name : proto.outputs) {
+    const auto it = scope.values.find(name);
+    if (scope.cut.contains(name)) node.outputs.push_back(scope.graph.add_tensor(std::string(name)));  // computed for nobody
+    else node.outputs.push_back(name.empty() || it == scope.values.end() ? TensorId{} : it->second);
+  }
+  while (!node.outputs.empty() && !node.outputs.back()) node.outputs.pop_back();
+
+  std::vector<Body> bodies;
+  for (const AttributeProto& a : resolved_attributes(scope, proto)) {
+    if (a.type == AttributeType::Graph && a.graph) {
+      ORKNN_TRY_ASSIGN(Body body, build_body(scope, a, node.name));
+      bodies.push_back(std::move(body));
+      continue;
+    }
+    auto value = to_attribute(a);
+    if (!value) return value.status();
+    node.attributes.set(std::string(a.name), std::move(*value));
+  }
+  ORKNN_TRY(attach_bodies(scope, node, std::move(bodies)));
+  node.attributes.erase("consumed_inputs");  // a memory hint of the first opsets
+
+  const auto version = scope.op_sets.find(is_standard(proto.domain) ? std::string_view() : proto.domain);
+  Upgrade upgraded(scope.graph, ops_, std::move(node), version == scope.op_sets.end() ? 1 : version->second);
+  ORKNN_TRY(upgrade(upgraded));
+  if (!ops_.find(upgraded.node.op))
+    return unsupported("operator is not supported").hint("register it as a custom operator, or cut the model before it with 'outputs'");
+  infer_added_node(scope.graph, ops_, scope.graph.add_node(std::move(upgraded.node)));
+  return {};
+}
+
+Status GraphBuilder::inline_function(Scope& scope, const NodeProto& node, const FunctionProto& function, const std::string& name) {
+  if (scope.function_depth >= kMaxFunctionDepth) return invalid_model("functions call each other too deeply").expected("at most " + std::to_string(kMaxFunctionDepth) + " levels");
+  Arguments arguments;
+  for (const AttributeProto& a : function.defaults) arguments.insert_or_assign(a.name, a);
+  for (AttributeProto& a : resolved_attributes(scope, node)) {
+    if (a.graph) return unsupported("a graph cannot be handed to a function");
+    arguments.insert_or_assign(a.name, std::move(a));
+  }
+  OpSets op_sets = op_sets_of(function.op_sets);
+  for (const auto& [domain, version] : op_sets_) op_sets.try_emplace(domain, version);
+  Scope inner{.graph = scope.graph, .op_sets = op_sets, .arguments = &arguments, .prefix = name + "/",
+              .function_depth = scope.function_depth + 1, .body_depth = scope.body_depth};
+  for (size_t i = 0; i < function.inputs.size(); ++i) {
+    TensorId id;
+    if (i < node.inputs.size()) {
+      ORKNN_TRY_ASSIGN(id, lookup(scope, node.inputs[i]));
+    }
+    if (!inner.defined.insert(function.inputs[i]).second) return invalid_model("function input '" + std::string(function.inputs[i]) + "' is listed twice");
+    inner.values.emplace(function.inputs[i], id);
+  }
+  if (node.inputs.size() > function.inputs.size())
+    return invalid_model("wrong number of inputs").expected("at most " + std::to_string(function.inputs.size())).found(std::to_string(node.inputs.size()));
+  if (node.outputs.size() > function.outputs.size())
+    return invalid_model("wrong number of outputs").expected("at most " + std::to_string(function.outputs.size())).found(std::to_string(node.outputs.size()));
+
+  std::vector<std::string_view> wanted;
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    if (!node.outputs[i].empty()) wanted.push_back(function.outputs[i]);
+  ORKNN_TRY_ASSIGN(const Plan steps, plan(function.nodes, wanted, inner.defined));
+  // Results go straight into the caller's tensors; one that is an input, or handed out twice, is copied.
+  Names made;
+  for (const NodeProto* n : steps.nodes) made.insert(n->outputs.begin(), n->outputs.end());
+  std::vector<std::pair<std::string_view, TensorId>> copies;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const auto target = scope.values.find(node.outputs[i]);
+    if (node.outputs[i].empty() || target == scope.values.end()) continue;
+    if (!made.contains(function.outputs[i]) || !inner.values.emplace(function.outputs[i], target->second).second) copies.emplace_back(function.outputs[i], target->second);
+  }
+  ORKNN_TRY(build_nodes(inner, steps));
+  for (const auto& [from, to] : copies) {
+    Node copy;
+    copy.op = "Identity";
+    copy.name = inner.prefix + std::string(from);
+    copy.origin = {name};
+    ORKNN_TRY_ASSIGN(const TensorId source, lookup(inner, from));
+    if (!source) return invalid_model("function output '" + std::string(from) + "' is an input that was not given");
+    copy.inputs = {source};
+    copy.outputs = {to};
+    infer_added_node(scope.graph, ops_, scope.graph.add_node(std::move(copy)));
+  }
+  return {};
+}
+
+// --- control flow
+
+Result<GraphBuilder::Body> GraphBuilder::build_body(Scope& outer, const AttributeProto& attribute, const std::string& node_name) {
+  const GraphProto& proto = *attribute.graph;
+  Body body{std::string(attribute.name), std::make_shared<Graph>(), {}};
+  body.graph->name = proto.name.empty() ? node_name + "/" + body.attribute : std::string(proto.name);
+  Scope scope{.graph = *body.graph, .op_sets = outer.op_sets, .outer = &outer, .arguments = outer.arguments,
+              .function_depth = outer.function_depth, .body_depth = outer.body_depth + 1};
+  if (scope.body_depth > kMaxBodyDepth) return unsupported("control flow is nested too deeply").expected("at most " + std::to_string(kMaxBodyDepth) + " levels");
+  Names constants;
+  if (model_.ir_version < 4)  // initializers had to be listed as inputs, too
+    for (const TensorProto& t : proto.initializers) constants.insert(t.name);
+  for (const ValueInfoProto& v : proto.inputs) {
+    if (constants.contains(v.name)) continue;
+    if (!scope.defined.insert(v.name).second) return invalid_model("body input '" + std::string(v.name) + "' is listed twice");
+    // The type is a hint for upgrades; the real one comes from the node's inputs.
+    const auto dtype = v.type.kind == TypeProto::Kind::Tensor ? to_dtype(v.type.element_type) : Result<DType>(DType::Undefined);
+    const TensorId id = body.graph->add_tensor(std::string(v.name), dtype ? *dtype : DType::Undefined, shape_of(v.type));
+    scope.values.emplace(v.name, id);
+    body.graph->inputs().push_back(id);
+  }
+  add_initializers(scope, proto);
+  std::vector<std::string_view> outputs;
+  for (const ValueInfoProto& v : proto.outputs) outputs.push_back(v.name);
+  Names given;
+  for (const auto& [name, id] : scope.values) given.insert(name);
+  ORKNN_TRY_ASSIGN(const Plan steps, plan(proto.nodes, outputs, given));
+  ORKNN_TRY(build_nodes(scope, steps));
+  for (std::string_view name : outputs) {
+    ORKNN_TRY_ASSIGN(const TensorId id, lookup(scope, name));
+    if (!id) return invalid_model("a body output has no name");
+    body.graph->outputs().push_back(id);
+  }
+  body.captures = std::move(scope.captures);
+  return body;
+}
+
+// Every body of a node takes the same captures in the same order, behind its own inputs.
+Status GraphBuilder::attach_bodies(Scope& scope, Node& node, std::vector<Body> bodies) {
+  if (bodies.empty()) return {};
+  std::vector<TensorId> captured;
+  for (const Body& b : bodies)
+    for (const Scope::Capture& c : b.captures)
+      if (std::find(captured.begin(), captured.end(), c.outside) == captured.end()) captured.push_back(c.outside);
+  for (Body& b : bodies) {
+    for (TensorId outside : captured) {
+      const auto own = std::find_if(b.captures.begin(), b.captures.end(), [&](const Scope::Capture& c) { return c.outside == outside; });
+      const Tensor& t = scope.graph.tensor(outside);
+      b.graph->inputs().push_back(own != b.captures.end() ? own->inside : b.graph->add_tensor(t.name, t.dtype, t.shape));
+    }
+    if (problem_count_ == 0) ORKNN_TRY(verify(*b.graph, ops_, Stage::Imported));
+    node.attributes.set(b.attribute, std::shared_ptr<const Graph>(std::move(b.graph)));
+  }
+  if (node.op == "Loop" && node.inputs.size() < 2) node.inputs.resize(2);
+  node.inputs.insert(node.inputs.end(), captured.begin(), captured.end());
+  if (node.op == "Loop" || node.op == "Scan") node.attributes.set("captures", static_cast<int64_t>(captured.size()));
+  return {};
+}
+
+// --- the whole
+
+Result<Graph> GraphBuilder::build(const ImportOptions& options) {
+  const GraphProto& proto = model_.graph;
+  ORKNN_TRY_ASSIGN(std::vector<Port> inputs, ports(options));
+  Graph graph;
+  graph.name = std::string(proto.name);
+  Scope scope{.graph = graph, .op_sets = op_sets_};
+  Names given;
+  for (Port& p : inputs) {
+    if (p.name.empty() || !scope.defined.insert(p.name).second) return invalid_model("input '" + std::string(p.name) + "' is listed twice or has no name");
+    given.insert(p.name);
+    if (p.value.has_value()) {
+      scope.values.emplace(p.name, graph.add_constant(std::string(p.name), std::move(p.value)));
+      continue;
+    }
+    const TensorId id = graph.add_tensor(std::string(p.name), p.dtype, std::move(p.shape));
+    scope.values.emplace(p.name, id);
+    graph.inputs().push_back(id);
+  }
+  add_initializers(scope, proto);
+
+  Names produced;
+  for (const NodeProto& n : proto.nodes) produced.insert(n.outputs.begin(), n.outputs.end());
+  std::vector<std::string_view> outputs;
+  for (const ValueInfoProto& v : proto.outputs)
+    if (options.outputs.empty()) outputs.push_back(v.name);
+  for (const std::string& name : options.outputs) {
+    if (name.empty() || (!produced.contains(name) && !scope.defined.contains(name))) return no_such_tensor(name, "outputs", options.outputs);
+    outputs.push_back(name);
+  }
+  if (outputs.empty()) return invalid_model("the graph has no outputs");
+  ORKNN_TRY_ASSIGN(const Plan steps, plan(proto.nodes, outputs, given));
+  if (!options.inputs.empty())
+    for (const ValueInfoProto& v : proto.inputs)
+      if (steps.read.contains(v.name) && !scope.defined.contains(v.name))
+        return invalid_argument("the outputs depend on input '" + std::string(v.name) + "', which is not in inputs=" + quoted_list(options.inputs));
+  if (!options.inputs.empty()) scope.cut = given;
+  ORKNN_TRY(build_nodes(scope, steps));
+  for (std::string_view name : outputs) {
+    if (!problems_.is_ok()) break;
+    ORKNN_TRY_ASSIGN(const TensorId id, lookup(scope, name));
+    if (!id) return invalid_model("an output has no name");
+    graph.outputs().push_back(id);
+  }
+  if (problem_count_ > kMaxReported) problems_.also(unsupported("and " + std::to_string(problem_count_ - kMaxReported) + " more problems"));
+  if (!problems_) return problems_;
+  ORKNN_TRY(verify(graph, ops_, Stage::Imported));
+  return graph;
+}
+
+}  // namespace orknn::importer::onnx

@@ -1,0 +1,105 @@
+// Builds our graph from the messages of an ONNX model: names to tensors, functions inlined, bodies of control flow closed, the
+// graph cut where the user asks, every node brought to the newest opset.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "import/importer.h"
+#include "import/onnx/parse.h"
+#include "import/onnx/tensors.h"
+
+namespace orknn::importer::onnx {
+
+// Version of each domain; the standard one is "".
+using OpSets = std::map<std::string_view, int64_t>;
+OpSets op_sets_of(const std::vector<OperatorSetProto>& imports);
+
+class GraphBuilder {
+ public:
+  GraphBuilder(const ModelProto& model, TensorReader& tensors, const ir::OpSet& ops);
+  // All problems at once where they do not follow from each other.
+  Result<ir::Graph> build(const ImportOptions& options);
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  using Names = std::unordered_set<std::string_view>;
+  using Arguments = std::unordered_map<std::string_view, AttributeProto>;
+
+  // The names one graph, body or function call sees.
+  struct Scope {
+    ir::Graph& graph;
+    const OpSets& op_sets;
+    Scope* outer = nullptr;                // around a body: its names are visible too
+    const Arguments* arguments = nullptr;  // attribute values of the function call
+    std::string prefix = {};               // put before the names of inlined nodes and tensors
+    int function_depth = 0, body_depth = 0;
+    std::unordered_map<std::string_view, ir::TensorId> values = {};
+    Names defined = {};                    // names that have their one definition
+    Names cut = {};                        // names the user made inputs, though a node may produce them too
+    std::unordered_map<std::string_view, const TensorProto*> initializers = {};  // read when somebody asks
+    std::unordered_map<std::string_view, const SparseTensorProto*> sparse_initializers = {};
+    struct Capture { ir::TensorId outside, inside; };
+    std::vector<Capture> captures = {};
+  };
+
+  // The nodes a result depends on, in execution order, and the names somebody reads.
+  struct Plan {
+    std::vector<const NodeProto*> nodes;
+    Names read;
+  };
+
+  struct Body {
+    std::string attribute;
+    std::shared_ptr<ir::Graph> graph;
+    std::vector<Scope::Capture> captures;
+  };
+
+  struct Port {
+    std::string_view name;
+    DType dtype = DType::Undefined;
+    std::optional<ir::Shape> shape;
+    ir::TensorData value;  // set by input_initial_val
+  };
+
+  Result<std::vector<Port>> ports(const ImportOptions& options);
+  Result<Port> port_of(const ValueInfoProto& info);
+  Status guess_inner_ports(std::vector<Port>& inner);
+  std::optional<ir::Shape> shape_of(const TypeProto& type) const;
+
+  Result<Plan> plan(const std::vector<NodeProto>& nodes, const std::vector<std::string_view>& outputs, const Names& stops) const;
+  void add_initializers(Scope& scope, const GraphProto& graph);
+  Status build_nodes(Scope& scope, const Plan& plan);
+  Status declare(Scope& scope, const NodeProto& node, const Plan& plan);
+  Status translate(Scope& scope, const NodeProto& node);
+  Status inline_function(Scope& scope, const NodeProto& node, const FunctionProto& function, const std::string& name);
+  Result<Body> build_body(Scope& outer, const AttributeProto& attribute, const std::string& node_name);
+  Status attach_bodies(Scope& scope, ir::Node& node, std::vector<Body> bodies);
+
+  // False when the name is nowhere to be found.
+  Result<bool> find(Scope& scope, std::string_view name, ir::TensorId& id);
+  Result<ir::TensorId> lookup(Scope& scope, std::string_view name);
+  Result<ir::TensorData> constant_value(const Scope& scope, const NodeProto& node);
+  Result<ir::Attribute> to_attribute(const AttributeProto& attribute);
+  std::vector<AttributeProto> resolved_attributes(const Scope& scope, const NodeProto& node) const;
+  const FunctionProto* find_function(const NodeProto& node) const;
+  // Keeps a problem and goes on; too many are only counted.
+  void report(Status status);
+
+  const ModelProto& model_;
+  TensorReader& tensors_;
+  const ir::OpSet& ops_;
+  OpSets op_sets_;
+  std::map<std::string, const FunctionProto*> functions_;
+  std::map<std::string, int64_t, std::less<>> symbols_;  // dimension names settled by input_size_list
+  std::vector<std::string> warnings_;
+  Status problems_;
+  size_t problem_count_ = 0;
+  size_t node_count_ = 0;
+};
+
+}  // namespace orknn::importer::onnx

@@ -1,0 +1,201 @@
+// Operators of the com.microsoft domain that ONNX Runtime's optimizer and quantizer write, said in standard ones.
+#include <algorithm>
+
+#include "import/onnx/upgrade.h"
+
+namespace orknn::importer::onnx {
+namespace {
+using namespace ir;
+
+// --- activations and norms
+
+Status gelu(Upgrade& u) {
+  u.become("Gelu", {u.input(0)});
+  return {};
+}
+Status bias_gelu(Upgrade& u) {
+  u.become("Gelu", {u.emit("Add", {u.input(0), u.input(1)})});
+  return {};
+}
+Status fast_gelu(Upgrade& u) {
+  const TensorId x = u.has_input(1) ? u.emit("Add", {u.input(0), u.input(1)}) : u.input(0);
+  u.become("Gelu", {x}, {{"approximate", std::string("tanh")}});
+  return {};
+}
+Status quick_gelu(Upgrade& u) {
+  const double alpha = u.take_float("alpha").value_or(1.702);
+  u.become("Swish", {u.input(0)}, {{"alpha", alpha}});
+  return {};
+}
+
+// The sum that is normalized is output 3, which an Identity hands out when it is read.
+Status skip_norm(Upgrade& u, const std::string& op, size_t bias, std::vector<TensorId> parameters) {
+  const double epsilon = u.take_float("epsilon").value_or(1e-12);
+  TensorId sum = u.emit("Add", {u.input(0), u.input(1)});
+  if (u.has_input(bias)) sum = u.emit("Add", {sum, u.input(bias)});
+  if (const TensorId handed_out = u.node.output(3)) {
+    Node copy;
+    copy.op = "Identity";
+    copy.name = u.node.name + "/sum";
+    copy.origin = u.node.origin;
+    copy.inputs = {sum};
+    copy.outputs = {handed_out};
+    infer_added_node(u.graph(), u.ops(), u.graph().add_node(std::move(copy)));
+    u.node.outputs.resize(3);
+  }
+  ORKNN_TRY(u.only_first_output());
+  parameters.insert(parameters.begin(), sum);
+  u.become(op, std::move(parameters), {{"axis", int64_t{-1}}, {"epsilon", epsilon}});
+  return {};
+}
+Status skip_layer_normalization(Upgrade& u) {
+  std::vector<TensorId> parameters{u.input(2)};
+  if (u.has_input(3)) parameters.push_back(u.input(3));
+  return skip_norm(u, "LayerNormalization", 4, std::move(parameters));
+}
+Status skip_rms_normalization(Upgrade& u) { return skip_norm(u, "RMSNormalization", 3, {u.input(2)}); }
+
+Status same_name(Upgrade& u) {
+  u.node.op = u.node.op.substr(u.node.op.find(':') + 1);
+  return {};
+}
+
+// --- fused pairs
+
+// Swaps the last two axes of input `i`.
+Result<TensorId> transposed(Upgrade& u, size_t i) {
+  ORKNN_TRY_ASSIGN(const int64_t rank, u.need_rank(i, "to transpose it"));
+  if (rank < 2) return u.input(i);
+  std::vector<int64_t> order(static_cast<size_t>(rank));
+  for (int64_t k = 0; k < rank; ++k) order[static_cast<size_t>(k)] = k;
+  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  return u.emit("Transpose", {u.input(i)}, {{"perm", order}});
+}
+
+Status fused_matmul(Upgrade& u) {
+  if (u.take_int("transBatchA").value_or(0) || u.take_int("transBatchB").value_or(0)) return unsupported("transposed batch axes are not supported");
+  TensorId a = u.input(0), b = u.input(1);
+  if (u.take_int("transA").value_or(0)) {
+    ORKNN_TRY_ASSIGN(a, transposed(u, 0));
+  }
+  if (u.take_int("transB").value_or(0)) {
+    ORKNN_TRY_ASSIGN(b, transposed(u, 1));
+  }
+  const double alpha = u.take_float("alpha").value_or(1);
+  if (alpha == 1) {
+    u.become("MatMul", {a, b});
+    return {};
+  }
+  u.become("Mul", {u.emit("MatMul", {a, b}), u.add_scalar("alpha", alpha, u.dtype(0))});
+  return {};
+}
+
+// Makes this node the activation of `x`.
+Status activate(Upgrade& u, TensorId x, const std::string& name, const std::vector<double>& parameters) {
+  const auto parameter = [&](size_t i, double fallback) { return i < parameters.size() ? parameters[i] : fallback; };
+  if (name.empty()) u.become("Identity", {x});
+  else if (name == "Relu" || name == "Tanh" || name == "Sigmoid") u.become(name, {x});
+  else if (name == "LeakyRelu") u.become(name, {x}, {{"alpha", parameter(0, 0.01)}});
+  else if (name == "HardSigmoid") u.become(name, {x}, {{"alpha", parameter(0, 0.2)}, {"beta", parameter(1, 0.5)}});
+  else if (name == "Clip" && parameters.size() == 2)
+    u.become(name, {x, u.add_scalar("min", parameters[0], u.dtype(0)), u.add_scalar("max", parameters[1], u.dtype(0))});
+  else return unsupported("this fused activation is not supported").expected("Relu, Tanh, Sigmoid, LeakyRelu, HardSigmoid or Clip").found(name);
+  return {};
+}
+
+Status fused_conv(Upgrade& u) {
+  const std::string activation = u.take_string("activation").value_or("");
+  const auto parameters = u.take_floats("activation_params").value_or(std::vector<double>{});
+  std::vector<TensorId> inputs = u.node.inputs;
+  if (inputs.size() > 3) inputs.resize(3);
+  TensorId x = u.emit("Conv", std::move(inputs), u.node.attributes);
+  if (u.has_input(3)) x = u.emit("Add", {x, u.input(3)});
+  return activate(u, x, activation, parameters);
+}
+
+Status fused_gemm(Upgrade& u) {
+  const std::string activation = u.take_string("activation").value_or("");
+  const std::vector<double> parameters{u.take_float("activation_alpha").value_or(activation == "HardSigmoid" ? 0.2 : 0.01), u.take_float("activation_beta").value_or(0.5)};
+  return activate(u, u.emit("Gemm", u.node.inputs, u.node.attributes), activation, parameters);
+}
+
+// --- quantized operators: dequantize, compute, quantize
+
+TensorId dequantized(Upgrade& u, size_t i) { return u.emit("DequantizeLinear", {u.input(i), u.input(i + 1), u.input(i + 2)}); }
+Status quantize(Upgrade& u, TensorId x, size_t scale) {
+  if (!u.has_input(scale)) return invalid_model("the scale of the output is missing");
+  std::vector<TensorId> inputs{x, u.input(scale)};
+  if (u.has_input(scale + 1)) inputs.push_back(u.input(scale + 1));
+  u.become("QuantizeLinear", std::move(inputs));
+  return {};
+}
+
+// Inputs x, scale, zero point, output scale, output zero point; attributes are those of the float op.
+Status quantized_unary(Upgrade& u, const std::string& op) {
+  Attributes attributes = u.node.attributes;
+  return quantize(u, u.emit(op, {dequantized(u, 0)}, std::move(attributes)), 3);
+}
+Status q_sigmoid(Upgrade& u) { return quantized_unary(u, "Sigmoid"); }
+Status q_leaky_relu(Upgrade& u) { return quantized_unary(u, "LeakyRelu"); }
+Status q_softmax(Upgrade& u) {
+  const int64_t version = u.take_int("opset").value_or(13);
+  if (version < 13) u.node.attributes.set("flatten", int64_t{1});
+  return quantized_unary(u, "Softmax");
+}
+Status refuse_channels_last(Upgrade& u) {
+  return u.take_int("channels_last").value_or(0) ? unsupported("channels_last is not supported") : Status{};
+}
+Status q_average_pool(Upgrade& u) {
+  ORKNN_TRY(refuse_channels_last(u));
+  return quantized_unary(u, "AveragePool");
+}
+Status q_global_average_pool(Upgrade& u) {
+  ORKNN_TRY(refuse_channels_last(u));
+  return quantized_unary(u, "GlobalAveragePool");
+}
+
+Status quantized_binary(Upgrade& u, const std::string& op) {
+  const TensorId a = dequantized(u, 0), b = dequantized(u, 3);
+  return quantize(u, u.emit(op, {a, b}), 6);
+}
+Status q_add(Upgrade& u) { return quantized_binary(u, "Add"); }
+Status q_mul(Upgrade& u) { return quantized_binary(u, "Mul"); }
+
+Status q_concat(Upgrade& u) {
+  if (u.node.inputs.size() < 5 || u.node.inputs.size() % 3 != 2) return invalid_model("wrong number of inputs").expected("2 and three per part").found(std::to_string(u.node.inputs.size()));
+  std::vector<TensorId> parts;
+  const size_t count = u.node.inputs.size();
+  for (size_t i = 2; i < count; i += 3) parts.push_back(dequantized(u, i));
+  Attributes attributes = u.node.attributes;
+  return quantize(u, u.emit("Concat", std::move(parts), std::move(attributes)), 0);
+}
+
+constexpr UpgradeRow kRows[] = {
+    {"com.microsoft:Gelu", kAnyVersion, gelu},
+    {"com.microsoft:BiasGelu", kAnyVersion, bias_gelu},
+    {"com.microsoft:FastGelu", kAnyVersion, fast_gelu},
+    {"com.microsoft:QuickGelu", kAnyVersion, quick_gelu},
+    {"com.microsoft:LayerNormalization", kAnyVersion, same_name},
+    {"com.microsoft:SkipLayerNormalization", kAnyVersion, skip_layer_normalization},
+    {"com.microsoft:SkipSimplifiedLayerNormalization", kAnyVersion, skip_rms_normalization},
+    {"com.microsoft:QuantizeLinear", kAnyVersion, same_name},
+    {"com.microsoft:DequantizeLinear", kAnyVersion, same_name},
+    {"com.microsoft:GridSample", kAnyVersion, same_name},
+    {"com.microsoft:FusedMatMul", kAnyVersion, fused_matmul},
+    {"com.microsoft:TransposeMatMul", kAnyVersion, fused_matmul},
+    {"com.microsoft:FusedConv", kAnyVersion, fused_conv},
+    {"com.microsoft:FusedGemm", kAnyVersion, fused_gemm},
+    {"com.microsoft:QLinearSigmoid", kAnyVersion, q_sigmoid},
+    {"com.microsoft:QLinearLeakyRelu", kAnyVersion, q_leaky_relu},
+    {"com.microsoft:QLinearSoftmax", kAnyVersion, q_softmax},
+    {"com.microsoft:QLinearAveragePool", kAnyVersion, q_average_pool},
+    {"com.microsoft:QLinearGlobalAveragePool", kAnyVersion, q_global_average_pool},
+    {"com.microsoft:QLinearAdd", kAnyVersion, q_add},
+    {"com.microsoft:QLinearMul", kAnyVersion, q_mul},
+    {"com.microsoft:QLinearConcat", kAnyVersion, q_concat},
+};
+}  // namespace
+
+std::span<const UpgradeRow> microsoft_rows() { return kRows; }
+
+}  // namespace orknn::importer::onnx

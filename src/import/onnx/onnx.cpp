@@ -1,0 +1,52 @@
+// ONNX files: every opset and IR version, external data, functions, cropping.
+#include <algorithm>
+
+#include "import/importer.h"
+#include "import/onnx/graph_builder.h"
+
+namespace orknn::importer {
+namespace onnx {
+namespace {
+// The newest standard op set our operators follow.
+constexpr int64_t kNewestOpset = 24;
+
+// ModelProto begins with a version number and holds a graph; GraphDef of TensorFlow and NetParameter of Caffe do not.
+bool sniff(std::span<const std::byte> bytes) {
+  wire::Reader reader(bytes);
+  bool has_version = false, has_graph = false;
+  for (wire::Field field; reader.next(field);) {
+    has_version |= field.number == 1 && field.type == wire::WireType::Varint;
+    has_graph |= field.number == 7 && field.type == wire::WireType::Bytes;
+    if (field.number == 1 && field.type != wire::WireType::Varint) return false;
+  }
+  return reader.status().is_ok() && has_version && has_graph;
+}
+
+Result<Imported> load(const Source& source, const ImportOptions& options, const ir::OpSet& ops) {
+  ORKNN_TRY_ASSIGN(const ModelProto model, parse_model(source.bytes));
+  if (!model.has_graph) return invalid_model("the file holds no graph").hint("is it an ONNX model?");
+  Imported result;
+  result.source.framework = "onnx";
+  result.source.producer = std::string(model.producer_name);
+  if (!model.producer_version.empty()) result.source.producer += " " + std::string(model.producer_version);
+  result.source.format_version = model.ir_version;
+  for (const auto& [domain, version] : op_sets_of(model.op_sets)) {
+    result.source.op_sets.emplace_back(std::string(domain), version);
+    if (domain.empty() && version > kNewestOpset)
+      result.source.warnings.push_back("opset " + std::to_string(version) + " is newer than " + std::to_string(kNewestOpset) + ": operators are taken to mean what they mean there");
+  }
+  TensorReader tensors(source.folder, source.keeper);
+  GraphBuilder builder(model, tensors, ops);
+  ORKNN_TRY_ASSIGN(result.graph, builder.build(options));
+  result.source.warnings.insert(result.source.warnings.end(), builder.warnings().begin(), builder.warnings().end());
+  return result;
+}
+}  // namespace
+}  // namespace onnx
+
+const Importer& onnx_importer() {
+  static const Importer importer{.name = "onnx", .extensions = {".onnx"}, .sniff = onnx::sniff, .load = onnx::load};
+  return importer;
+}
+
+}  // namespace orknn::importer

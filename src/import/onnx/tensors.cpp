@@ -1,0 +1,215 @@
+#include "import/onnx/tensors.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+namespace orknn::importer::onnx {
+namespace {
+using ir::Dims;
+using ir::TensorData;
+
+// A sparse tensor states its dense shape freely; beyond this many bytes we take it for damage rather than allocate.
+constexpr int64_t kMaxSparseBytes = int64_t{1} << 30;
+
+bool is_four_bit(DType t) { return t == DType::Int4 || t == DType::UInt4; }
+
+// Bytes of `count` elements in a file.
+uint64_t stored_bytes(DType dtype, int64_t count) {
+  const auto n = static_cast<uint64_t>(count);
+  return is_four_bit(dtype) ? (n + 1) / 2 : n * dtype_bytes(dtype);
+}
+
+std::string_view foreign_type_name(int64_t data_type) {
+  switch (data_type) {
+    case 0: return "undefined";
+    case 8: return "string";
+    case 14: return "complex64";
+    case 15: return "complex128";
+    case 17: return "float8e4m3fn";
+    case 18: return "float8e4m3fnuz";
+    case 19: return "float8e5m2";
+    case 20: return "float8e5m2fnuz";
+    case 23: return "float4e2m1";
+    case 24: return "float8e8m0";
+    case 25: return "uint2";
+    case 26: return "int2";
+    default: return "unknown";
+  }
+}
+
+Status wrong_size(int64_t count, DType dtype, const Dims& dims, uint64_t found, std::string_view unit) {
+  return invalid_model("the data does not fit the shape")
+      .expected(std::to_string(count) + " elements for " + std::string(dtype_name(dtype)) + ir::to_string(dims))
+      .found(std::to_string(found) + " " + std::string(unit));
+}
+
+// Two values per byte, low half first.
+void unpack_four_bit(const uint8_t* packed, uint8_t* out, int64_t count, bool is_signed) {
+  for (int64_t i = 0; i < count; ++i) {
+    const uint8_t value = (packed[i / 2] >> (i % 2 ? 4 : 0)) & 15;
+    out[i] = is_signed && value >= 8 ? static_cast<uint8_t>(value | 0xf0) : value;
+  }
+}
+
+bool parse_number(std::string_view text, uint64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// External data must lie in the model's own folder.
+bool stays_inside(std::string_view path) {
+  if (path.empty() || path.front() == '/' || path.find('\0') != std::string_view::npos || path.find('\\') != std::string_view::npos) return false;
+  while (!path.empty()) {
+    const size_t slash = std::min(path.find('/'), path.size());
+    if (path.substr(0, slash) == "..") return false;
+    path.remove_prefix(std::min(slash + 1, path.size()));
+  }
+  return true;
+}
+}  // namespace
+
+Result<DType> to_dtype(int64_t data_type) {
+  switch (data_type) {
+    case 1: case 2: case 3: case 4: case 5: case 6: case 7: case 9: case 10: case 11: case 12: case 13: case 16: case 21: case 22:
+      return static_cast<DType>(data_type);  // DType uses the numbers of ONNX
+    default:
+      return unsupported("element type " + std::string(foreign_type_name(data_type)) + " (" + std::to_string(data_type) + ") is not supported");
+  }
+}
+
+Result<TensorReader::Payload> TensorReader::external(const TensorProto& tensor, uint64_t wanted_bytes) {
+  std::string_view location;
+  uint64_t offset = 0, length = wanted_bytes;
+  for (const StringEntry& e : tensor.external_data) {
+    if (e.key == "location") location = e.value;
+    if (e.key == "offset" && !parse_number(e.value, offset)) return invalid_model("external data has no valid offset").found("'" + std::string(e.value) + "'");
+    if (e.key == "length" && !parse_number(e.value, length)) return invalid_model("external data has no valid length").found("'" + std::string(e.value) + "'");
+  }
+  if (!stays_inside(location))
+    return invalid_model("external data must be a file in the model's own folder").found("'" + std::string(location) + "'");
+  if (folder_.empty()) return invalid_model("external data cannot be found for a model that was not loaded from a file").found("'" + std::string(location) + "'");
+  auto& file = files_[std::string(location)];
+  if (!file) {
+    auto opened = MappedFile::open(folder_ + "/" + std::string(location));
+    if (!opened) return Status(opened.status()).hint("keep the files of a model together in one folder");
+    file = std::move(*opened);
+  }
+  const uint64_t size = file->bytes().size();
+  if (offset > size || length > size - offset)
+    return invalid_model("external data '" + std::string(location) + "' is too short")
+        .expected(std::to_string(length) + " bytes at " + std::to_string(offset))
+        .found("a file of " + std::to_string(size) + " bytes");
+  return Payload{file->bytes().subspan(static_cast<size_t>(offset), static_cast<size_t>(length)), file};
+}
+
+Result<TensorData> TensorReader::from_bytes(DType dtype, Dims dims, int64_t count, const Payload& payload) {
+  const uint64_t wanted = stored_bytes(dtype, count);
+  if (payload.bytes.size() != wanted) return wrong_size(count, dtype, dims, payload.bytes.size(), "bytes");
+  const void* data = payload.bytes.data();
+  if (is_four_bit(dtype)) {
+    TensorData t = TensorData::allocate(dtype, std::move(dims));
+    unpack_four_bit(static_cast<const uint8_t*>(data), static_cast<uint8_t*>(t.mutable_data()), count, dtype == DType::Int4);
+    return t;
+  }
+  // A bool that is neither 0 nor 1 must not reach C++ code as a bool.
+  const auto* octets = static_cast<const uint8_t*>(data);
+  if (dtype == DType::Bool && std::any_of(octets, octets + count, [](uint8_t b) { return b > 1; })) {
+    TensorData t = TensorData::allocate(dtype, std::move(dims));
+    std::transform(octets, octets + count, static_cast<uint8_t*>(t.mutable_data()), [](uint8_t b) { return b != 0; });
+    return t;
+  }
+  if (count > 0 && reinterpret_cast<uintptr_t>(data) % dtype_bytes(dtype) == 0) return TensorData::wrap(dtype, std::move(dims), data, payload.keeper);
+  TensorData t = TensorData::allocate(dtype, std::move(dims));
+  if (wanted > 0) std::memcpy(t.mutable_data(), data, wanted);
+  return t;
+}
+
+Result<TensorData> TensorReader::from_fields(const TensorProto& tensor, DType dtype, Dims dims, int64_t count) {
+  uint32_t number = kInt32Data;
+  switch (dtype) {
+    case DType::Float32: number = kFloatData; break;
+    case DType::Float64: number = kDoubleData; break;
+    case DType::Int64: number = kInt64Data; break;
+    case DType::UInt32: case DType::UInt64: number = kUInt64Data; break;
+    default: break;
+  }
+  // The first walk counts, the second stores: nothing is allocated on the word of the shape alone.
+  const bool packs_two = is_four_bit(dtype);
+  const auto walk = [&](auto&& store) -> Status {
+    wire::Reader reader(tensor.message);
+    for (wire::Field field; reader.next(field);) {
+      if (field.number != number) continue;
+      if (number == kFloatData) ORKNN_TRY(wire::for_each_fixed<uint32_t>(field, store));
+      else if (number == kDoubleData) ORKNN_TRY(wire::for_each_fixed<uint64_t>(field, store));
+      else ORKNN_TRY(wire::for_each_varint(field, store));
+    }
+    return reader.status();
+  };
+  uint64_t found = 0;
+  ORKNN_TRY(walk([&](uint64_t) { ++found; }));
+  const uint64_t wanted = packs_two ? (static_cast<uint64_t>(count) + 1) / 2 : static_cast<uint64_t>(count);
+  if (found != wanted) return wrong_size(count, dtype, dims, found, "values");
+  TensorData t = TensorData::allocate(dtype, std::move(dims));
+  auto* out = static_cast<std::byte*>(t.mutable_data());
+  if (packs_two) {
+    std::vector<uint8_t> packed;
+    packed.reserve(found);
+    ORKNN_TRY(walk([&](uint64_t v) { packed.push_back(static_cast<uint8_t>(v)); }));
+    unpack_four_bit(packed.data(), reinterpret_cast<uint8_t*>(out), count, dtype == DType::Int4);
+    return t;
+  }
+  const size_t size = dtype_bytes(dtype);
+  ORKNN_TRY(walk([&](uint64_t v) {
+    if (dtype == DType::Bool) v = v != 0;
+    for (size_t i = 0; i < size; ++i) *out++ = static_cast<std::byte>(v >> (8 * i));
+  }));
+  return t;
+}
+
+Result<TensorData> TensorReader::read(const TensorProto& tensor) {
+  ORKNN_TRY_ASSIGN(const DType dtype, to_dtype(tensor.data_type));
+  if (tensor.has_segment) return unsupported("tensors stored in segments are not supported");
+  for (int64_t d : tensor.dims)
+    if (d < 0) return invalid_model("the shape has a negative extent").found(ir::to_string(tensor.dims));
+  ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(tensor.dims));
+  if (tensor.is_external) {
+    ORKNN_TRY_ASSIGN(const Payload payload, external(tensor, stored_bytes(dtype, count)));
+    return from_bytes(dtype, tensor.dims, count, payload);
+  }
+  if (tensor.has_raw_data) return from_bytes(dtype, tensor.dims, count, {tensor.raw_data, keeper_});
+  return from_fields(tensor, dtype, tensor.dims, count);
+}
+
+Result<TensorData> TensorReader::read(const SparseTensorProto& tensor) {
+  ORKNN_TRY_ASSIGN(const TensorData values, read(tensor.values));
+  ORKNN_TRY_ASSIGN(const TensorData indices, read(tensor.indices));
+  for (int64_t d : tensor.dims)
+    if (d < 0) return invalid_model("the shape has a negative extent").found(ir::to_string(tensor.dims));
+  ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(tensor.dims, kMaxSparseBytes / static_cast<int64_t>(dtype_bytes(values.dtype()))));
+  const auto rank = static_cast<int64_t>(tensor.dims.size());
+  const int64_t stored = values.count();
+  const bool linear = indices.dims() == Dims{stored};
+  if (values.dims().size() != 1 || indices.dtype() != DType::Int64 || (!linear && indices.dims() != Dims{stored, rank}))
+    return invalid_model("sparse tensor indices do not fit its values").expected("int64" + ir::to_string(Dims{stored}) + " or int64" + ir::to_string(Dims{stored, rank}))
+        .found(std::string(dtype_name(indices.dtype())) + ir::to_string(indices.dims()));
+  TensorData dense = TensorData::zeros(values.dtype(), tensor.dims);
+  const Dims strides = ir::strides_of(tensor.dims);
+  const size_t size = dtype_bytes(values.dtype());
+  auto* out = static_cast<std::byte*>(dense.mutable_data());
+  const auto* in = static_cast<const std::byte*>(values.data());
+  for (int64_t i = 0; i < stored; ++i) {
+    int64_t at = linear ? indices.as<int64_t>()[i] : 0;
+    bool inside = at >= 0 && at < count;
+    for (int64_t axis = 0; !linear && axis < rank; ++axis) {
+      const int64_t index = indices.as<int64_t>()[i * rank + axis];
+      inside &= index >= 0 && index < tensor.dims[static_cast<size_t>(axis)];
+      if (inside) at += index * strides[static_cast<size_t>(axis)];
+    }
+    if (!inside) return invalid_model("a sparse tensor has an index outside of its shape").expected("inside of " + ir::to_string(tensor.dims));
+    std::memcpy(out + static_cast<size_t>(at) * size, in + static_cast<size_t>(i) * size, size);
+  }
+  return dense;
+}
+
+}  // namespace orknn::importer::onnx

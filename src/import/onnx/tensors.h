@@ -1,0 +1,40 @@
+// Values of ONNX tensors, wherever the file keeps them: raw bytes, typed fields, a file beside the model, a sparse list.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/files.h"
+#include "import/onnx/parse.h"
+#include "ir/tensor_data.h"
+
+namespace orknn::importer::onnx {
+
+// Our type for an ONNX data_type. The error says which type it is when we have none (strings, complex, 8-bit floats).
+Result<DType> to_dtype(int64_t data_type);
+
+class TensorReader {
+ public:
+  // `keeper` holds the model's bytes. External data is looked for in `folder`; empty = there may be none.
+  TensorReader(std::string folder, std::shared_ptr<const void> keeper) : folder_(std::move(folder)), keeper_(std::move(keeper)) {}
+
+  // Points into the file where the layout there is ours, copies otherwise.
+  Result<ir::TensorData> read(const TensorProto& tensor);
+  Result<ir::TensorData> read(const SparseTensorProto& tensor);
+
+ private:
+  struct Payload {
+    Bytes bytes;
+    std::shared_ptr<const void> keeper;
+  };
+  Result<Payload> external(const TensorProto& tensor, uint64_t wanted_bytes);
+  Result<ir::TensorData> from_bytes(DType dtype, ir::Dims dims, int64_t count, const Payload& payload);
+  Result<ir::TensorData> from_fields(const TensorProto& tensor, DType dtype, ir::Dims dims, int64_t count);
+
+  std::string folder_;
+  std::shared_ptr<const void> keeper_;
+  std::map<std::string, std::shared_ptr<const MappedFile>, std::less<>> files_;
+};
+
+}  // namespace orknn::importer::onnx
