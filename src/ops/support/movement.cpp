@@ -170,6 +170,20 @@ Status copy_reshaped(RunContext& c, std::span<const int64_t> dims) {
   return {};
 }
 
+Status copy_permuted(RunContext& c, std::span<const int64_t> split, std::span<const size_t> perm, std::span<const int64_t> out) {
+  const TensorView x = c.input(0);
+  ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, out));
+  const Dims strides = strides_of(split);
+  Dims dims, from;
+  for (const size_t axis : perm) {
+    dims.push_back(split[axis]);
+    from.push_back(strides[axis]);
+  }
+  ORKNN_ASSERT(element_count(dims) == x.count() && x.count() == y.count(), "a permutation keeps the number of elements");
+  copy_strided(into_dense(dims, from), x.data, y.data, dtype_bytes(x.dtype), c.pool);
+  return {};
+}
+
 std::optional<std::vector<Dim>> small_content(const InferContext& c, size_t i) {
   const Shape* shape = c.shape(i);
   if (!shape || !(is_integer(c.dtype(i)) || c.dtype(i) == DType::Bool)) return std::nullopt;

@@ -36,6 +36,9 @@ inline void* offset_by(void* p, int64_t elements, size_t element_bytes) {
 // Output 0 is input 0's bytes under another shape.
 Status copy_reshaped(ir::RunContext& c, std::span<const int64_t> dims);
 
+// Output 0 (of `out` dims) is input 0 seen as `split` dims with those axes permuted. The element counts must agree.
+Status copy_permuted(ir::RunContext& c, std::span<const int64_t> split, std::span<const size_t> perm, std::span<const int64_t> out);
+
 // Elements of integer input i for propagation through a shape rule: only when they are few and agree with its shape.
 std::optional<std::vector<ir::Dim>> small_content(const ir::InferContext& c, size_t i);
 // The content that copy_strided would make of `content`.
