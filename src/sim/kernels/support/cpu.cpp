@@ -1,0 +1,67 @@
+#include "sim/kernels/support/cpu.h"
+
+#include <atomic>
+#include <cstdlib>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "base/assert.h"
+
+namespace orknn::sim::kernels {
+namespace {
+constexpr Isa kAllIsas[] = {Isa::Portable, Isa::Avx2, Isa::Avx512};
+
+Isa choose() {
+  const std::vector<Isa> available = available_isas();
+  if (const char* wanted = std::getenv("ORKNN_ISA"))
+    for (Isa isa : available)
+      if (isa_name(isa) == wanted) return isa;
+  return available.back();
+}
+
+std::atomic<Isa>& current() {
+  static std::atomic<Isa> isa{choose()};
+  return isa;
+}
+}  // namespace
+
+std::string_view isa_name(Isa isa) {
+  switch (isa) {
+    case Isa::Portable: break;
+    case Isa::Avx2: return "avx2";
+    case Isa::Avx512: return "avx512";
+  }
+  return "portable";
+}
+
+bool isa_available(Isa isa) {
+  if (isa == Isa::Portable) return true;
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const bool f16c = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;  // clang has no name for it
+  const bool avx2 = f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (isa == Isa::Avx2) return avx2;
+  return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+#else
+  return false;
+#endif
+}
+
+std::vector<Isa> available_isas() {
+  std::vector<Isa> isas;
+  for (Isa isa : kAllIsas)
+    if (isa_available(isa)) isas.push_back(isa);
+  return isas;
+}
+
+Isa current_isa() { return current().load(std::memory_order_relaxed); }
+
+void set_current_isa(Isa isa) {
+  ORKNN_ASSERT(isa_available(isa), "only a form this machine can run is chosen");
+  current().store(isa, std::memory_order_relaxed);
+}
+
+}  // namespace orknn::sim::kernels

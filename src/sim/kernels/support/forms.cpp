@@ -1,0 +1,26 @@
+#include "sim/kernels/support/forms.h"
+
+namespace orknn::sim::kernels {
+
+namespace portable {
+extern const Forms kForms;
+}
+#if defined(__x86_64__)
+namespace avx2 {
+extern const Forms kForms;
+}
+namespace avx512 {
+extern const Forms kForms;
+}
+#endif
+
+const Forms& forms(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::Avx2) return avx2::kForms;
+  if (isa == Isa::Avx512) return avx512::kForms;
+#endif
+  (void)isa;
+  return portable::kForms;
+}
+
+}  // namespace orknn::sim::kernels

@@ -1,0 +1,106 @@
+// The compute cores: plain functions over pointers that exist once per instruction set. Each works on a range that one
+// thread owns; dividing work between threads and everything about nodes and tensors is the callers' business.
+#pragma once
+
+#include <cstdint>
+
+#include "base/half.h"
+#include "sim/kernels/support/cpu.h"
+
+namespace orknn::sim::kernels {
+
+// Storage of tensors the cores understand.
+enum class Storage : uint8_t { Float, Half };
+
+// --- element-wise functions
+
+enum class Fn : uint8_t {
+  // of x and up to two parameters a, b
+  Identity, Relu, Clip /* a..b */, LeakyRelu /* a */, Sigmoid, Swish /* x * sigmoid(a x) */, HardSwish, HardSigmoid /* clamp(a x + b, 0, 1) */,
+  Tanh, Gelu, GeluTanh, Mish, Elu /* a */, Selu /* a, b */, Celu /* a */, Softplus, Softsign, ThresholdedRelu /* a */,
+  Exp, Log, Sqrt, Reciprocal, Negate, Abs, Erf, Floor, Ceil, Round, Square, ScaleShift /* a x + b */,
+  // of x and an operand y
+  Add, Subtract, SubtractFrom /* y - x */, Multiply, Divide, DivideInto /* y / x */, Max, Min, PRelu /* x < 0 ? x y : x */,
+};
+constexpr bool takes_operand(Fn fn) { return fn >= Fn::Add; }
+
+// One step of a fused tail, on a value at (row, column) of a matrix of results. Its operand is
+// operand[batch * batch_stride + row * row_stride + column * column_stride], column_stride 0 or 1.
+struct Step {
+  Fn fn = Fn::Identity;
+  Storage storage = Storage::Float;  // of the operand
+  float a = 0, b = 0;
+  const void* operand = nullptr;
+  int64_t batch_stride = 0, row_stride = 0, column_stride = 0;
+};
+
+// --- matrix product
+
+constexpr int64_t kPanelRows = 8;      // rows of A per packed panel: [ceil(rows / 8)][depth][8]
+constexpr int64_t kPanelColumns = 48;  // columns of B per packed panel: [ceil(columns / 48)][depth][48]
+
+constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t panels_a(int64_t rows) { return divide_up(rows, kPanelRows); }
+constexpr int64_t panels_b(int64_t columns) { return divide_up(columns, kPanelColumns); }
+
+// A block of C = finish(A * B). Panels of A and B may have more depth than the block uses (the strides say).
+struct GemmBlock {
+  const float* a = nullptr;
+  int64_t a_panel_stride = 0;        // floats from one panel of 8 rows to the next
+  const float* b = nullptr;
+  int64_t b_panel_stride = 0;        // floats from one panel of 48 columns to the next
+  int64_t b_row_stride = kPanelColumns;
+  int64_t rows = 0, columns = 0, depth = 0;
+  float* sum = nullptr;              // where float results (or partial sums) go; equals `c` for float results
+  int64_t sum_row_stride = 0;
+  bool accumulate = false;           // start from what `sum` holds instead of the bias
+  bool finish = true;                // last part of the depth: clamp, apply steps, store
+  const float* row_bias = nullptr;   // first row of the block; nullptr = 0
+  bool clamp = false;
+  float low = 0, high = 0;
+  const Step* steps = nullptr;
+  int64_t step_count = 0;
+  int64_t batch = 0, row = 0, column = 0;  // place of the block in the result, for operands of steps
+  Storage storage = Storage::Float;
+  void* c = nullptr;                 // top left corner of the block
+  int64_t c_row_stride = 0;
+};
+
+// Where the columns of B come from when B is the unfolded input of a convolution: column = output position
+// (z * out_height + y) * out_width + x, depth = tap * channels + channel.
+struct Tap {
+  int32_t z = 0, y = 0, x = 0;  // input position = output position * stride + tap
+};
+struct ConvSource {
+  const void* x = nullptr;
+  Storage storage = Storage::Float;
+  int64_t channels = 0;
+  int64_t depth = 1, height = 1, width = 1;
+  int64_t out_height = 1, out_width = 1;
+  int64_t stride_z = 1, stride_y = 1, stride_x = 1;
+  const Tap* taps = nullptr;
+};
+
+// --- the table
+
+struct Forms {
+  void (*gemm)(const GemmBlock& block);
+  // Rows of a matrix to panels of 8: element (r, k) at src[r * row_stride + k * depth_stride]. Missing rows become 0.
+  void (*pack_a)(const void* src, Storage storage, int64_t row_stride, int64_t depth_stride, int64_t rows, int64_t depth, float* dst);
+  // Columns of a matrix to panels of 48: element (k, c) at src[k * depth_stride + c * column_stride]. Missing columns become 0.
+  void (*pack_b)(const void* src, Storage storage, int64_t depth_stride, int64_t column_stride, int64_t depth, int64_t columns, float* dst);
+  // Columns [column, column + columns) and depth [k_begin, k_end) of an unfolded input, to panels of 48.
+  void (*pack_conv)(const ConvSource& source, int64_t column, int64_t columns, int64_t k_begin, int64_t k_end, float* dst);
+  // Applies steps to a block of floats in place.
+  void (*apply_steps)(float* values, int64_t row_stride, int64_t rows, int64_t columns, const Step* steps, int64_t step_count, int64_t batch,
+                      int64_t row, int64_t column);
+  // Widens or narrows.
+  void (*to_float)(const Half* from, float* to, int64_t count);
+  void (*to_half)(const float* from, Half* to, int64_t count);
+};
+
+// The table of a form that isa_available().
+const Forms& forms(Isa isa);
+inline const Forms& forms() { return forms(current_isa()); }
+
+}  // namespace orknn::sim::kernels

@@ -1,0 +1,2 @@
+// The compute cores in plain C++.
+#include "sim/kernels/support/forms_body.h"

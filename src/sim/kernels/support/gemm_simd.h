@@ -1,0 +1,278 @@
+// Matrix product of packed panels, and the packing. The micro-kernel holds rows x columns of C in registers over the
+// whole depth, broadcasts A and reads vectors of B; every element of C is summed in order of depth, whatever its block.
+#pragma once
+
+#include "sim/kernels/support/steps_simd.h"
+
+namespace orknn::sim::kernels::ORKNN_FORM {
+
+#if defined(ORKNN_FORM_AVX512)
+constexpr int kMicroRows = 8, kMicroVecs = 3;  // 24 sums, 3 of B, 1 of A of 32 registers
+#elif defined(ORKNN_FORM_AVX2)
+constexpr int kMicroRows = 4, kMicroVecs = 3;  // 12 sums, 3 of B, 1 of A of 16 registers
+#else
+constexpr int kMicroRows = 4, kMicroVecs = 2;
+#endif
+constexpr int kMicroColumns = kMicroVecs * Vec::kWidth;
+static_assert(kPanelColumns % kMicroColumns == 0 && kPanelRows % kMicroRows == 0);
+
+struct MicroArguments {
+  const float* a;
+  const float* b;
+  int64_t b_row_stride, depth;
+  float* c;
+  int64_t c_row_stride;
+  int last_columns;  // valid columns of the last vector
+  const float* bias;
+  bool accumulate, clamp;
+  float low, high;
+};
+
+template <int Rows, int Vecs> static void micro(const MicroArguments& m) {
+  Vec sums[Rows][Vecs];
+  if (m.accumulate) {
+    ORKNN_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      const float* c = m.c + r * m.c_row_stride;
+      ORKNN_UNROLL
+      for (int v = 0; v < Vecs; ++v)
+        sums[r][v] = v + 1 < Vecs ? load(c + v * Vec::kWidth) : load_part(c + v * Vec::kWidth, m.last_columns);
+    }
+  } else {
+    ORKNN_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      const Vec start = splat(m.bias ? m.bias[r] : 0.0f);
+      ORKNN_UNROLL
+      for (int v = 0; v < Vecs; ++v) sums[r][v] = start;
+    }
+  }
+  const float* a = m.a;
+  const float* b = m.b;
+  const int64_t b_row_stride = m.b_row_stride;
+  for (int64_t k = m.depth; k > 0; --k) {
+    Vec columns[Vecs];
+    ORKNN_UNROLL
+    for (int v = 0; v < Vecs; ++v) columns[v] = load(b + v * Vec::kWidth);
+    ORKNN_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      const Vec weight = splat(a[r]);
+      ORKNN_UNROLL
+      for (int v = 0; v < Vecs; ++v) sums[r][v] = fma(weight, columns[v], sums[r][v]);
+    }
+    a += kPanelRows;
+    b += b_row_stride;
+  }
+  const bool whole = m.last_columns == Vec::kWidth;
+  const Vec low = splat(m.low), high = splat(m.high);
+  ORKNN_UNROLL
+  for (int r = 0; r < Rows; ++r) {
+    float* c = m.c + r * m.c_row_stride;
+    ORKNN_UNROLL
+    for (int v = 0; v < Vecs; ++v) {
+      const Vec y = m.clamp ? min(high, max(low, sums[r][v])) : sums[r][v];
+      if (v + 1 < Vecs || whole) store(c + v * Vec::kWidth, y);
+      else store_part(c + v * Vec::kWidth, y, m.last_columns);
+    }
+  }
+}
+
+using Micro = void (*)(const MicroArguments&);
+// kMicro[rows - 1][vectors - 1]
+#if defined(ORKNN_FORM_AVX512)
+static constexpr Micro kMicro[8][3] = {
+    {micro<1, 1>, micro<1, 2>, micro<1, 3>}, {micro<2, 1>, micro<2, 2>, micro<2, 3>}, {micro<3, 1>, micro<3, 2>, micro<3, 3>},
+    {micro<4, 1>, micro<4, 2>, micro<4, 3>}, {micro<5, 1>, micro<5, 2>, micro<5, 3>}, {micro<6, 1>, micro<6, 2>, micro<6, 3>},
+    {micro<7, 1>, micro<7, 2>, micro<7, 3>}, {micro<8, 1>, micro<8, 2>, micro<8, 3>}};
+#elif defined(ORKNN_FORM_AVX2)
+static constexpr Micro kMicro[4][3] = {{micro<1, 1>, micro<1, 2>, micro<1, 3>},
+                                       {micro<2, 1>, micro<2, 2>, micro<2, 3>},
+                                       {micro<3, 1>, micro<3, 2>, micro<3, 3>},
+                                       {micro<4, 1>, micro<4, 2>, micro<4, 3>}};
+#else
+static constexpr Micro kMicro[4][2] = {{micro<1, 1>, micro<1, 2>}, {micro<2, 1>, micro<2, 2>}, {micro<3, 1>, micro<3, 2>}, {micro<4, 1>, micro<4, 2>}};
+#endif
+
+static void gemm(const GemmBlock& g) {
+  // Half results are computed in a small float tile that stays in the first-level cache.
+  alignas(64) float tile[kPanelRows * kPanelColumns];
+  MicroArguments m;
+  m.b_row_stride = g.b_row_stride;
+  m.depth = g.depth;
+  m.accumulate = g.accumulate;
+  m.clamp = g.finish && g.clamp;
+  m.low = g.low;
+  m.high = g.high;
+  const bool narrow = g.storage == Storage::Half;
+  for (int64_t row = 0; row < g.rows; row += kPanelRows) {
+    const float* a = g.a + row / kPanelRows * g.a_panel_stride;
+    const int64_t rows = smaller(kPanelRows, g.rows - row);
+    for (int64_t column = 0; column < g.columns; column += kPanelColumns) {
+      const float* b = g.b + column / kPanelColumns * g.b_panel_stride;
+      const int64_t columns = smaller(kPanelColumns, g.columns - column);
+      // With one pass over the depth a half result needs no memory for its sums but the tile.
+      const bool in_tile = narrow && g.sum == nullptr;
+      float* c = in_tile ? tile : g.sum + row * g.sum_row_stride + column;
+      const int64_t c_row_stride = in_tile ? kPanelColumns : g.sum_row_stride;
+      m.c_row_stride = c_row_stride;
+      for (int64_t j = 0; j < columns; j += kMicroColumns) {
+        const int64_t part = smaller(kMicroColumns, columns - j);
+        const int64_t vecs = divide_up(part, Vec::kWidth);
+        m.b = b + j;
+        m.last_columns = static_cast<int>(part - (vecs - 1) * Vec::kWidth);
+        for (int64_t i = 0; i < rows; i += kMicroRows) {
+          m.a = a + i;
+          m.bias = g.row_bias ? g.row_bias + row + i : nullptr;
+          m.c = c + i * c_row_stride + j;
+          kMicro[smaller(kMicroRows, rows - i) - 1][vecs - 1](m);
+        }
+      }
+      if (!g.finish) continue;
+      if (g.step_count > 0) apply_steps(c, c_row_stride, rows, columns, g.steps, g.step_count, g.batch, g.row + row, g.column + column);
+      if (narrow)
+        for (int64_t i = 0; i < rows; ++i)
+          to_half(c + i * c_row_stride, static_cast<Half*>(g.c) + (row + i) * g.c_row_stride + column, columns);
+    }
+  }
+}
+
+template <class T>
+static void pack_a_of(const T* src, int64_t row_stride, int64_t depth_stride, int64_t rows, int64_t depth, float* dst) {
+  for (int64_t row = 0; row < rows; row += kPanelRows, dst += kPanelRows * depth) {
+    const T* from = src + row * row_stride;
+    const int64_t valid = smaller(kPanelRows, rows - row);
+    int64_t k = 0;
+    if (valid == kPanelRows && depth_stride == 1)
+      for (; k + 8 <= depth; k += 8) transpose8(from + k, row_stride, dst + k * kPanelRows, kPanelRows);
+    float one[Vec::kWidth];
+    for (; k < depth; ++k)
+      for (int64_t r = 0; r < kPanelRows; ++r) {
+        if (r < valid) store(one, load_part(from + r * row_stride + k * depth_stride, 1));
+        dst[k * kPanelRows + r] = r < valid ? one[0] : 0.0f;
+      }
+  }
+}
+
+static void pack_a(const void* src, Storage storage, int64_t row_stride, int64_t depth_stride, int64_t rows, int64_t depth, float* dst) {
+  if (storage == Storage::Half) pack_a_of(static_cast<const Half*>(src), row_stride, depth_stride, rows, depth, dst);
+  else pack_a_of(static_cast<const float*>(src), row_stride, depth_stride, rows, depth, dst);
+}
+
+template <class T>
+static void pack_b_of(const T* src, int64_t depth_stride, int64_t column_stride, int64_t depth, int64_t columns, float* dst) {
+  for (int64_t column = 0; column < columns; column += kPanelColumns, dst += kPanelColumns * depth) {
+    const int64_t valid = smaller(kPanelColumns, columns - column);
+    const T* from = src + column * column_stride;
+    if (column_stride == 1) {
+      for (int64_t k = 0; k < depth; ++k) {
+        float* to = dst + k * kPanelColumns;
+        for (int64_t c = 0; c < kPanelColumns; c += Vec::kWidth)
+          store(to + c, c >= valid ? splat(0.0f) : load_up_to(from + k * depth_stride + c, valid - c));
+      }
+      continue;
+    }
+    int64_t c = 0;
+    if (depth_stride == 1)
+      for (; c + 8 <= valid; c += 8) {
+        int64_t k = 0;
+        for (; k + 8 <= depth; k += 8) transpose8(from + c * column_stride + k, column_stride, dst + k * kPanelColumns + c, kPanelColumns);
+        float one[Vec::kWidth];
+        for (; k < depth; ++k)
+          for (int64_t i = 0; i < 8; ++i) {
+            store(one, load_part(from + (c + i) * column_stride + k, 1));
+            dst[k * kPanelColumns + c + i] = one[0];
+          }
+      }
+    float one[Vec::kWidth];
+    for (; c < kPanelColumns; ++c)
+      for (int64_t k = 0; k < depth; ++k) {
+        if (c < valid) store(one, load_part(from + c * column_stride + k * depth_stride, 1));
+        dst[k * kPanelColumns + c] = c < valid ? one[0] : 0.0f;
+      }
+  }
+}
+
+static void pack_b(const void* src, Storage storage, int64_t depth_stride, int64_t column_stride, int64_t depth, int64_t columns, float* dst) {
+  if (storage == Storage::Half) pack_b_of(static_cast<const Half*>(src), depth_stride, column_stride, depth, columns, dst);
+  else pack_b_of(static_cast<const float*>(src), depth_stride, column_stride, depth, columns, dst);
+}
+
+// Up to one vector of neighbouring columns in one row of the output, all from one row of the input.
+struct Chunk {
+  int64_t from;     // element of the channel's plane the first column reads (may lie outside where not valid)
+  int64_t to;       // place in the packed panels, without the depth
+  int8_t begin, end;  // valid columns; the others are padding
+  int8_t length;      // columns to write; less than a vector only where more would leave the panel
+};
+
+template <int StrideX, class T> ORKNN_SIMD Vec load_chunk(const T* p, const Chunk& c, int64_t stride_x) {
+  if constexpr (StrideX == 1) return c.end - c.begin == Vec::kWidth ? load(p) : load_window(p, c.begin, c.end);
+  if constexpr (StrideX == 2) return c.end - c.begin == Vec::kWidth ? load_even(p) : load_even_window(p, c.begin, c.end);
+  alignas(64) T values[Vec::kWidth] = {};
+  for (int i = c.begin; i < c.end; ++i) values[i] = p[i * stride_x];
+  return load(values);
+}
+
+template <int StrideX, class T>
+static void copy_chunks(const T* plane, int64_t plane_size, int64_t channels, const Chunk* chunks, int64_t chunk_count, int64_t stride_x, float* dst) {
+  for (int64_t channel = 0; channel < channels; ++channel, plane += plane_size, dst += kPanelColumns)
+    for (int64_t i = 0; i < chunk_count; ++i) {
+      const Chunk& c = chunks[i];
+      const Vec v = load_chunk<StrideX>(plane + c.from, c, stride_x);
+      if (c.length == Vec::kWidth) store(dst + c.to, v);
+      else store_part(dst + c.to, v, c.length);
+    }
+}
+
+template <class T>
+static void pack_conv_of(const ConvSource& s, int64_t column, int64_t columns, int64_t k_begin, int64_t k_end, float* dst) {
+  constexpr int64_t kChunks = 256;
+  Chunk chunks[kChunks];
+  const int64_t depth = k_end - k_begin, plane_size = s.depth * s.height * s.width;
+  const int64_t out_plane = s.out_height * s.out_width;
+  for (int64_t k = k_begin; k < k_end;) {
+    const Tap tap = s.taps[k / s.channels];
+    const int64_t channel = k % s.channels, channels = smaller(s.channels - channel, k_end - k);
+    for (int64_t done = 0; done < columns;) {
+      int64_t count = 0;
+      while (done < columns && count < kChunks) {
+        const int64_t position = column + done;
+        const int64_t out_z = position / out_plane, out_y = position % out_plane / s.out_width, out_x = position % s.out_width;
+        const int64_t z = out_z * s.stride_z + tap.z, y = out_y * s.stride_y + tap.y;
+        const bool row_exists = z >= 0 && z < s.depth && y >= 0 && y < s.height;
+        int64_t x = out_x * s.stride_x + tap.x;
+        const int64_t run = smaller(s.out_width - out_x, columns - done);
+        for (int64_t taken = 0; taken < run && count < kChunks;) {
+          const int64_t place = (done + taken) % kPanelColumns;
+          const int64_t length = smaller(smaller(Vec::kWidth, run - taken), kPanelColumns - place);
+          Chunk& c = chunks[count++];
+          c.to = (done + taken) / kPanelColumns * kPanelColumns * depth + place;
+          c.from = (z * s.height + y) * s.width + x;
+          // Columns whose x lies in [0, width): ceil and floor of the bounds, kept inside the chunk.
+          const int64_t first = x >= 0 ? 0 : smaller(divide_up(-x, s.stride_x), length);
+          const int64_t last = x >= s.width ? 0 : smaller(divide_up(s.width - x, s.stride_x), length);
+          const bool some = row_exists && first < last;
+          c.begin = static_cast<int8_t>(some ? first : 0);
+          c.end = static_cast<int8_t>(some ? last : 0);
+          // What a full vector writes beyond the chunk is overwritten by the next chunk or the next row of depth.
+          c.length = static_cast<int8_t>(place + Vec::kWidth <= kPanelColumns ? Vec::kWidth : length);
+          taken += length;
+          x += length * s.stride_x;
+          if (taken == run || count == kChunks) done += taken, taken = run;
+        }
+      }
+      const T* plane = static_cast<const T*>(s.x) + channel * plane_size;
+      float* to = dst + (k - k_begin) * kPanelColumns;
+      if (s.stride_x == 1) copy_chunks<1>(plane, plane_size, channels, chunks, count, 1, to);
+      else if (s.stride_x == 2) copy_chunks<2>(plane, plane_size, channels, chunks, count, 2, to);
+      else copy_chunks<0>(plane, plane_size, channels, chunks, count, s.stride_x, to);
+    }
+    k += channels;
+  }
+}
+
+static void pack_conv(const ConvSource& source, int64_t column, int64_t columns, int64_t k_begin, int64_t k_end, float* dst) {
+  if (source.storage == Storage::Half) pack_conv_of<Half>(source, column, columns, k_begin, k_end, dst);
+  else pack_conv_of<float>(source, column, columns, k_begin, k_end, dst);
+}
+
+}  // namespace orknn::sim::kernels::ORKNN_FORM
