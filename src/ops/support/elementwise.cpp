@@ -58,11 +58,15 @@ Status broadcast_all(InferContext& c, DType result) {
 Status broadcast_inputs(InferContext& c) { return broadcast_all(c, c.dtype(0)); }
 Status broadcast_to_bool(InferContext& c) { return broadcast_all(c, DType::Bool); }
 
+// Longer integer tensors are no shapes.
+constexpr int64_t kMaxContent = 64;
+
 void fold_content(InferContext& c, const std::function<Dim(std::span<const Dim>)>& f) {
   const std::optional<Shape>& shape = c.output(0).shape;
-  if (!shape || shape->size() > 1) return;
-  if (!shape->empty() && (!shape->front().is_known() || shape->front().value() > 64)) return;
-  const size_t n = shape->empty() ? 1 : static_cast<size_t>(shape->front().value());
+  const std::optional<Dims> dims = shape ? to_dims(*shape) : std::nullopt;
+  const Result<int64_t> count = dims ? checked_element_count(*dims, kMaxContent) : Result<int64_t>(internal_error("unknown"));
+  if (!count) return;
+  const size_t n = static_cast<size_t>(*count);
   std::vector<std::vector<Dim>> inputs;
   for (size_t i = 0; i < c.input_count(); ++i) {
     std::optional<std::vector<Dim>> content = c.content(i);
