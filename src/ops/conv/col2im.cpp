@@ -41,6 +41,9 @@ Status infer(InferContext& c) {
   if (image && block) {
     ORKNN_TRY_ASSIGN(const Geometry g, geometry(c, *image, *block));
     ORKNN_TRY_ASSIGN(out, output_shape(g, c.shape(0) ? *c.shape(0) : Shape(3)));
+  } else if (const auto extents = c.content(1)) {
+    out = Shape{c.shape(0) && !c.shape(0)->empty() ? c.shape(0)->front() : Dim(), Dim()};
+    out->insert(out->end(), extents->begin(), extents->end());
   }
   c.set_output(0, c.dtype(0), std::move(out));
   return {};
