@@ -1,0 +1,134 @@
+#include "runtime/session.h"
+
+#include <new>
+
+#include "format/rknn_file.h"
+#include "ops/eval.h"
+
+namespace orknn::runtime {
+namespace {
+using namespace ir;
+
+PortInfo describe(const format::Program& program, const format::Port& port) {
+  const Tensor& t = program.graph.tensor(port.tensor);
+  PortInfo info;
+  info.name = t.name;
+  if (t.shape)
+    for (const Dim& d : *t.shape) info.dims.push_back(d.is_known() ? d.value() : -1);
+  info.layout = port_layout(port, t);
+  info.source_dtype = port.dtype;
+  info.dtype = t.dtype;
+  info.quantized = t.quant && !t.quant->scale.empty() && is_integer(t.dtype);
+  if (info.quantized) {
+    info.scale = t.quant->scale[0];
+    info.zero_point = t.quant->zero_point.empty() ? 0 : t.quant->zero_point[0];
+  }
+  return info;
+}
+
+Status no_memory() { return Status::error(Code::OutOfMemory, "memory ran out"); }
+}  // namespace
+
+Session::~Session() = default;
+
+Result<std::unique_ptr<Session>> Session::make(std::shared_ptr<const format::Model> model, std::unique_ptr<sim::Executor> executor, ThreadPool& pool) {
+  std::unique_ptr<Session> session(new Session());
+  session->model_ = std::move(model);
+  session->executor_ = std::move(executor);
+  session->pool_ = &pool;
+  const format::Program& program = session->program();
+  for (const format::Port& port : program.inputs) session->inputs_.push_back(describe(program, port));
+  for (const format::Port& port : program.outputs) session->outputs_.push_back(describe(program, port));
+  session->values_.resize(program.inputs.size());
+  return session;
+}
+
+Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const format::Model> model, ThreadPool* pool) {
+  if (model->programs.empty()) return invalid_model("the model holds no program");
+  ThreadPool& threads = pool ? *pool : ThreadPool::shared();
+  try {
+    auto executor = sim::Executor::create(model->programs[0], ops::builtin_ops(), threads);
+    if (!executor) return Status(executor.status()).model(model->name).stage("init_runtime");
+    return make(std::move(model), std::move(*executor), threads);
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+}
+
+Result<std::unique_ptr<Session>> Session::open(const std::string& path, ThreadPool* pool) {
+  ORKNN_TRY_ASSIGN(format::Model model, format::read_rknn(path, pool ? *pool : ThreadPool::shared()));
+  return open(std::make_shared<const format::Model>(std::move(model)), pool);
+}
+
+Result<std::unique_ptr<Session>> Session::open(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper, ThreadPool* pool) {
+  ORKNN_TRY_ASSIGN(format::Model model, format::read_rknn(bytes, std::move(keeper), pool ? *pool : ThreadPool::shared()));
+  return open(std::make_shared<const format::Model>(std::move(model)), pool);
+}
+
+Result<std::unique_ptr<Session>> Session::duplicate() const {
+  ORKNN_TRY_ASSIGN(std::unique_ptr<sim::Executor> executor, executor_->duplicate(*pool_));
+  return make(model_, std::move(executor), *pool_);
+}
+
+MemorySizes Session::memory() const {
+  MemorySizes sizes{model_->weight_bytes, program().arena_bytes, 0};
+  for (const auto* ports : {&program().inputs, &program().outputs})
+    for (const format::Port& port : *ports) sizes.port_bytes += program().buffers[static_cast<size_t>(port.tensor.index)].bytes;
+  return sizes;
+}
+
+Status Session::set_input(size_t index, const InputData& data) {
+  if (index >= inputs_.size())
+    return invalid_argument("there is no input " + std::to_string(index)).expected("below " + std::to_string(inputs_.size())).model(model_->name);
+  try {
+    const format::Port& port = program().inputs[index];
+    auto value = convert_input(port, program().graph.tensor(port.tensor), data, *pool_);
+    if (!value) return Status(value.status()).model(model_->name);
+    values_[index] = std::move(*value);
+    return {};
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+}
+
+Status Session::run(const sim::RunHooks& hooks) {
+  std::vector<TensorView> views;
+  try {
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (!values_[i].has_value()) {
+        const Tensor& t = program().graph.tensor(program().inputs[i].tensor);
+        const std::optional<Dims> dims = t.shape ? to_dims(*t.shape) : std::nullopt;
+        if (!dims) return invalid_argument("input '" + t.name + "' has no fixed shape and was not set").model(model_->name);
+        values_[i] = TensorData::zeros(t.dtype, *dims);
+      }
+      views.push_back(values_[i].view());
+    }
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  has_run_ = false;
+  if (Status s = executor_->run(views, hooks); !s) return s.model(model_->name).stage("run");
+  duration_ = std::chrono::steady_clock::now() - begin;
+  has_run_ = true;
+  return {};
+}
+
+DType Session::natural_dtype(size_t index) const {
+  const PortInfo& port = outputs_[index];
+  return is_float(port.source_dtype) || port.source_dtype == DType::Undefined ? DType::Float32 : port.source_dtype;
+}
+
+void Session::read_output(size_t index, DType dtype, void* to) const {
+  const TensorView value = executor_->output(index);
+  convert_output(program().graph.tensor(program().outputs[index].tensor), value, dtype, to, *pool_);
+}
+
+TensorData Session::output(size_t index) const {
+  const std::span<const int64_t> dims = output_dims(index);
+  TensorData out = TensorData::allocate(natural_dtype(index), Dims(dims.begin(), dims.end()));
+  read_output(index, out.dtype(), out.mutable_data());
+  return out;
+}
+
+}  // namespace orknn::runtime

@@ -1,0 +1,81 @@
+// A loaded model with its inputs and results. The C API and the Python module both stand on it, so they give the same bytes.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "format/program.h"
+#include "runtime/convert.h"
+#include "sim/executor.h"
+
+namespace orknn::runtime {
+
+// An input or output as users see it.
+struct PortInfo {
+  std::string name;
+  ir::Dims dims;                 // of the source model; -1 where known only at run time
+  ir::Layout layout = ir::Layout::Undefined;  // NCHW or NHWC for 4-D, else Undefined
+  DType source_dtype = DType::Float32;
+  DType dtype = DType::Float32;  // what the program computes with
+  bool quantized = false;
+  float scale = 1;               // of a quantized tensor
+  int32_t zero_point = 0;
+};
+
+struct MemorySizes {
+  uint64_t weight_bytes = 0;
+  uint64_t internal_bytes = 0;  // activations, without inputs and outputs
+  uint64_t port_bytes = 0;      // inputs and outputs
+};
+
+// Not for use from two threads at once. Sessions made by duplicate() are independent and share the weights.
+class Session {
+ public:
+  // `pool` = nullptr: the shared one. It must outlive the session.
+  static Result<std::unique_ptr<Session>> open(const std::string& path, ThreadPool* pool = nullptr);
+  // From memory; copied unless `keeper` keeps it alive.
+  static Result<std::unique_ptr<Session>> open(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper, ThreadPool* pool = nullptr);
+  static Result<std::unique_ptr<Session>> open(std::shared_ptr<const format::Model> model, ThreadPool* pool = nullptr);
+  Result<std::unique_ptr<Session>> duplicate() const;
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  const format::Model& model() const { return *model_; }
+  const format::Program& program() const { return model_->programs[0]; }
+  const std::vector<PortInfo>& inputs() const { return inputs_; }
+  const std::vector<PortInfo>& outputs() const { return outputs_; }
+  MemorySizes memory() const;
+
+  // Takes the data at once. An input that was never set is all zeros.
+  Status set_input(size_t index, const InputData& data);
+  Status run(const sim::RunHooks& hooks = {});
+  bool has_run() const { return has_run_; }
+  std::chrono::nanoseconds last_duration() const { return duration_; }
+
+  // After a run: extents and contents of output `index`.
+  std::span<const int64_t> output_dims(size_t index) const { return executor_->output(index).dims; }
+  // float32 for floats and quantized values, the source model's type for integers and bool.
+  DType natural_dtype(size_t index) const;
+  // `to` holds exactly the elements in type `dtype`.
+  void read_output(size_t index, DType dtype, void* to) const;
+  ir::TensorData output(size_t index) const;
+
+  std::string_view kernel_name(size_t task) const { return executor_->kernel_name(task); }
+
+ private:
+  Session() = default;
+  static Result<std::unique_ptr<Session>> make(std::shared_ptr<const format::Model> model, std::unique_ptr<sim::Executor> executor, ThreadPool& pool);
+
+  std::shared_ptr<const format::Model> model_;
+  std::unique_ptr<sim::Executor> executor_;
+  ThreadPool* pool_ = nullptr;
+  std::vector<PortInfo> inputs_, outputs_;
+  std::vector<ir::TensorData> values_;  // inputs as the program takes them; no value = not set yet
+  std::chrono::nanoseconds duration_{0};
+  bool has_run_ = false;
+};
+
+}  // namespace orknn::runtime
