@@ -4,6 +4,7 @@
 #include "compile/lower_float.h"
 #include "compile/place.h"
 #include "compile/plan_memory.h"
+#include "compile/predict.h"
 #include "ops/eval.h"
 
 namespace orknn::compile {
@@ -48,6 +49,7 @@ Result<format::Program> compile(ir::Graph graph, const CompileOptions& given) {
   for (size_t i = 0; i < program.outputs.size(); ++i) program.outputs[i].tensor = program.graph.outputs()[i];
 
   ORKNN_TRY_ASSIGN(program.tasks, place(program.graph, options));
+  predict(program, *options.platform, *options.ops);
   const auto planner = options.share_memory ? first_fit_planner() : linear_planner();
   ORKNN_TRY(plan_memory(program, *options.platform, *planner));
   return program;

@@ -1,13 +1,76 @@
 #include "compile/place.h"
 
+#include <algorithm>
+#include <set>
+
+#include "compile/cpu_ops.h"
+#include "compile/npu_ops.h"
 #include "ops/eval.h"
 
 namespace orknn::compile {
+namespace {
+using format::Device;
+
+// Activations that cost no table look-up, and additions: a convolution followed by them is still split over cores.
+bool splittable_tail(const ir::Node& n) {
+  static const std::set<std::string_view> kPlain{"Relu", "Clip", "PRelu", "LeakyRelu", "Add"};
+  return std::all_of(n.tail.begin(), n.tail.end(), [](const ir::TailStep& s) { return kPlain.contains(s.op); });
+}
+
+// Operator list 3.6: what several cores may share.
+bool splittable(const platform::Platform& p, const ir::Node& n) {
+  if (n.op == "Conv" || n.op == "Gemm") return splittable_tail(n) || p.multi_core_lut;
+  if (n.op == "Add" || n.op == "Mul")
+    return std::all_of(n.tail.begin(), n.tail.end(), [](const ir::TailStep& s) { return s.op == "Relu"; });
+  return n.op == "Attention" && p.multi_core_lut;
+}
+
+// What the user asked for this node: by output tensor, by node name, by type.
+const std::string* wish(const CompileOptions& options, const ir::Graph& graph, const ir::Node& n, std::set<std::string>& used) {
+  const auto look_up = [&](const std::string& key) -> const std::string* {
+    const auto it = options.op_target.find(key);
+    if (it == options.op_target.end()) return nullptr;
+    used.insert(key);
+    return &it->second;
+  };
+  for (ir::TensorId t : n.outputs)
+    if (t)
+      if (const std::string* found = look_up(graph.tensor(t).name)) return found;
+  if (!n.name.empty())
+    if (const std::string* found = look_up(n.name)) return found;
+  return look_up(n.op);
+}
+
+struct Decision {
+  Device device = Device::Cpu;
+  std::string reason;
+  bool off_list = false;
+};
+
+Decision decide(const NodeFacts& facts, const std::string* asked, const CompileOptions& options) {
+  const Objection npu = npu_objection(facts), cpu = cpu_objection(facts);
+  const bool cpu_wanted = asked && (*asked == "cpu" || *asked == "gpu");
+  if (npu.empty() && !cpu_wanted) return {Device::Npu, "on the NPU operator list, within its limits", false};
+  if (asked && *asked == "npu" && options.warn)
+    options.warn("op_target asks for the npu for '" + facts.node().name + "' (" + facts.node().op + "), but " + npu + "!");
+  std::string because = npu.empty() ? "op_target says " + *asked : npu;
+  if (cpu.empty()) return {Device::Cpu, because + "; on the CPU operator list", false};
+  if (npu.empty()) return {Device::Cpu, because + "; runs on the CPU reference kernel", false};
+  return {Device::Cpu, "not on the vendor's operator list; runs on the CPU reference kernel (" + because + "; " + cpu + ")", true};
+}
+}  // namespace
 
 Result<std::vector<format::Task>> place(const ir::Graph& graph, const CompileOptions& options) {
   const ir::OpSet& ops = options.ops ? *options.ops : ops::builtin_ops();
-  std::vector<format::Task> tasks;
+  const platform::Platform& platform = options.platform ? *options.platform : platform::default_platform();
   Status problems;
+  for (const auto& [key, value] : options.op_target)
+    if (value != "npu" && value != "cpu" && value != "gpu" && value != "auto")
+      problems.also(invalid_argument("Invalid op_target '" + value + "' for '" + key + "'!").expected("npu, cpu, gpu or auto"));
+
+  std::vector<format::Task> tasks;
+  std::set<std::string> used;
+  std::map<std::string, std::vector<std::string>> off_list;  // op -> nodes
   for (ir::NodeId id : graph.order()) {
     const ir::Node& n = graph.node(id);
     const ir::OpDef* def = ops.find(n.op);
@@ -15,13 +78,33 @@ Result<std::vector<format::Task>> place(const ir::Graph& graph, const CompileOpt
       problems.also(unsupported("operator is not known").node(n.name, n.op));
       continue;
     }
+    const NodeFacts facts(graph, n, platform);
+    const Decision decision = decide(facts, wish(options, graph, n, used), options);
     format::Task task;
     task.node = id;
-    task.engine = def->engine;
-    task.reason = "runs on the CPU reference kernel";
+    task.device = decision.device;
+    task.reason = decision.reason;
+    if (decision.device == Device::Npu) {
+      task.engine = def->engine;
+      if (n.op == "Conv" || n.op == "ConvTranspose")
+        if (const auto window = window_of(facts); window && window->depthwise) task.engine = ir::Engine::Depthwise;
+      if (!options.single_core && platform.cores > 1 && splittable(platform, n)) task.core_mask = (1u << platform.cores) - 1;
+    }
+    if (decision.off_list) off_list[n.op].push_back(n.name.empty() ? n.op : n.name);
     tasks.push_back(std::move(task));
   }
   if (!problems) return problems.stage("place");
+  if (options.warn) {
+    for (const auto& [op, nodes] : off_list) {
+      std::string names;
+      for (size_t i = 0; i < nodes.size() && i < 3; ++i) names += (i ? ", '" : "'") + nodes[i] + "'";
+      if (nodes.size() > 3) names += " and " + std::to_string(nodes.size() - 3) + " more";
+      options.warn("The Op of '" + op + "' (" + names + ") is not on the operator list of " + std::string(platform.name) +
+                   " for this type and shape, it runs on the CPU reference kernel!");
+    }
+    for (const auto& [key, value] : options.op_target)
+      if (!used.contains(key)) options.warn("op_target names '" + key + "', which is neither a tensor, a node nor an op type of this model!");
+  }
   return tasks;
 }
 
