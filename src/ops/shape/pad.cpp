@@ -114,7 +114,10 @@ Status run(RunContext& c) {
   }
 
   if (nothing_kept) return shape_mismatch("an axis without elements can only be padded with a constant").found(to_string(x.dims));
-  if (rank == 0) return copy_reshaped(c, dims);
+  if (rank == 0) {
+    std::memcpy(y.data, x.data, bytes);
+    return {};
+  }
   // Source position for each output position, per axis.
   std::vector<std::vector<int64_t>> source(rank);
   for (size_t i = 0; i < rank; ++i)
