@@ -1,0 +1,178 @@
+#include "toolkit/builder.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "format/rknn_file.h"
+#include "ops/eval.h"
+#include "optimize/pipeline.h"
+
+namespace orknn::toolkit {
+namespace {
+
+// "['batch', 3, 224, 224]", as the vendor's tool prints shapes.
+std::string shape_text(const std::optional<ir::Shape>& shape) {
+  if (!shape) return "None";
+  std::string text = "[";
+  for (const ir::Dim& d : *shape) {
+    if (text.size() > 1) text += ", ";
+    text += d.is_known() ? d.to_string() : d.is_anonymous() ? "-1" : "'" + d.symbol() + "'";
+  }
+  return text + "]";
+}
+
+// A program has fixed shapes. An empty tensor is legal unless it looks like a picture whose size was never filled in.
+Status check_input_shapes(const ir::Graph& graph) {
+  Status problems;
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const ir::Tensor& t = graph.tensor(graph.inputs()[i]);
+    bool usable = t.shape.has_value();
+    if (usable)
+      for (const ir::Dim& d : *t.shape) usable &= d.is_known() && (t.shape->size() >= 4 ? d.value() > 0 : d.value() >= 0);
+    if (!usable)
+      problems.also(invalid_argument(fmt::format("Invalid input_shape = {} for input {}!", shape_text(t.shape), i))
+                        .hint(fmt::format("give the shape of '{}' with input_size_list", t.name)));
+  }
+  return problems;
+}
+
+std::string upper(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+}  // namespace
+
+size_t channel_axis(const ir::Tensor& tensor) {
+  const size_t rank = tensor.shape ? tensor.shape->size() : 0;
+  if (rank < 2) return 0;
+  return tensor.layout == ir::Layout::NHWC ? rank - 1 : 1;
+}
+
+Result<std::vector<compile::Normalization>> normalization_of(const ir::Graph& graph, const BuildConfig& config, std::string_view tag) {
+  Status problems;
+  std::vector<compile::Normalization> result;
+  const struct { std::string_view name, default_name; const std::optional<ChannelValues>& values; double neutral; } options[] = {
+      {"mean_values", "zeros", config.mean_values, 0}, {"std_values", "ones", config.std_values, 1}};
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const ir::Tensor& tensor = graph.tensor(graph.inputs()[i]);
+    int64_t channels = 1;
+    if (tensor.shape && !tensor.shape->empty()) channels = (*tensor.shape)[channel_axis(tensor)].value();
+    std::vector<double> rows[2];
+    for (int k = 0; k < 2; ++k) {
+      const auto& option = options[k];
+      if (!option.values || i >= option.values->size()) {
+        log(LogLevel::Warn, tag, fmt::format("The config.{} is None, {} will be set for input {}!", option.name, option.default_name, i));
+        continue;
+      }
+      rows[k] = (*option.values)[i];
+      if (static_cast<int64_t>(rows[k].size()) != channels)
+        problems.also(invalid_argument(fmt::format("The len of {} ({}) for input {} is wrong, expect {}!", option.name, rows[k], i, channels)));
+    }
+    compile::Normalization n;
+    const bool neutral = std::all_of(rows[0].begin(), rows[0].end(), [](double v) { return v == 0; }) &&
+                         std::all_of(rows[1].begin(), rows[1].end(), [](double v) { return v == 1; });
+    if (!neutral && problems) {
+      rows[0].resize(static_cast<size_t>(channels), 0);
+      rows[1].resize(static_cast<size_t>(channels), 1);
+      n.mean.assign(rows[0].begin(), rows[0].end());
+      n.std.assign(rows[1].begin(), rows[1].end());
+    }
+    result.push_back(std::move(n));
+  }
+  if (!problems) return problems;
+  return result;
+}
+
+Result<Builder> Builder::create(BuildConfig config, Progress progress) {
+  Builder builder;
+  ORKNN_TRY_ASSIGN(builder.platform_, check(config));
+  builder.config_ = std::move(config);
+  builder.progress_ = std::move(progress);
+  return builder;
+}
+
+Status Builder::load_model(const std::string& path, std::string_view framework, const importer::ImportOptions& options,
+                           std::vector<std::string> other_files) {
+  report("Loading", 0, 1);
+  ORKNN_TRY_ASSIGN(importer::Imported imported, importer::load_file(path, options, ops::builtin_ops(), framework, std::move(other_files)));
+  const std::string tag = "load_" + imported.source.framework;
+  for (const std::string& text : imported.source.warnings) log(LogLevel::Warn, tag, text);
+  if (Status s = check_input_shapes(imported.graph); !s) return s.model(path).stage("load");
+  auto normalization = normalization_of(imported.graph, config_, tag);
+  if (!normalization) return Status(normalization.status()).model(path).stage("load");
+  graph_ = std::move(imported.graph);
+  source_ = std::move(imported.source);
+  normalization_ = std::move(*normalization);
+  model_name_ = file_stem(path);
+  model_.reset();
+  trace_ = {};
+  loaded_ = true;
+  report("Loading", 1, 1);
+  return {};
+}
+
+Status Builder::build(bool do_quantization) {
+  if (!loaded_) return invalid_argument("build needs a loaded source model first");
+  if (do_quantization)
+    return unsupported("quantization is not available yet").model(model_name_).stage("build").hint("call build(do_quantization=False) for a float16 model");
+
+  // The stages work on a copy that shares the constants, so that build() can be called again with the same source.
+  ir::Graph graph = graph_;
+  optimize::OptimizeOptions optimizing;
+  optimizing.level = config_.optimization_level;
+  const auto passes = optimize::pass_catalogue();
+  for (const std::string& rule : config_.disable_rules)
+    if (std::any_of(passes.begin(), passes.end(), [&](const optimize::Pass& p) { return p.name == rule; })) optimizing.disable.push_back(rule);
+  optimizing.stop_after = config_.stop_after;
+  optimizing.dump_after = config_.dump_after;
+  optimizing.dump = config_.dump;
+  optimizing.max_rewrites = config_.max_rewrites;
+  constexpr int64_t kSteps = 100;
+  optimizing.progress = [this](std::string_view, double done) {
+    report("OpFusing 0", std::clamp<int64_t>(static_cast<int64_t>(done * kSteps), 0, kSteps - 1), kSteps);
+  };
+  trace_ = {};
+  report("OpFusing 0", 0, kSteps);
+  if (Status s = optimize::optimize(graph, ops::builtin_ops(), optimizing, &trace_); !s) return s.model(model_name_).stage("optimize");
+  report("OpFusing 0", kSteps, kSteps);
+  log(LogLevel::Detail, "build", fmt::format("optimizer: {} rewrites, {} nodes left", trace_.entries.size(), graph.node_count()));
+
+  compile::CompileOptions compiling;
+  compiling.platform = platform_;
+  compiling.float_dtype = dtype_from_name(config_.float_dtype);
+  compiling.op_target = config_.op_target;
+  compiling.normalization = normalization_;
+  compiling.single_core = config_.single_core_mode;
+  compiling.share_memory = config_.share_memory;
+  compiling.warn = [](std::string_view text) { log(LogLevel::Warn, "build", text); };
+  report("Compiling", 0, 1);
+  auto program = compile::compile(std::move(graph), compiling);
+  if (!program) return Status(program.status()).model(model_name_).stage("compile");
+
+  auto model = std::make_shared<format::Model>();
+  model->name = model_name_;
+  model->target_platform = platform_->name;
+  model->source_framework = upper(source_.framework);
+  model->toolkit_version = version();
+  model->custom_string = config_.custom_string;
+  model->float_dtype = config_.float_dtype;
+  model->programs.push_back(std::move(*program));
+  format::place_weights(*model);
+  model_ = std::move(model);
+  report("Compiling", 1, 1);
+  return {};
+}
+
+Status Builder::export_rknn(const std::string& path) const {
+  if (!model_) return invalid_argument("export_rknn needs a built model, call build first");
+  Status s = format::write_rknn(*model_, path);
+  return s ? s : s.model(path).stage("export");
+}
+
+}  // namespace orknn::toolkit

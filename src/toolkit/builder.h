@@ -1,0 +1,76 @@
+// The building side in one class: configure, load, build, export. Python and the command line stand on it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compile/compile.h"
+#include "format/program.h"
+#include "import/importer.h"
+#include "optimize/trace.h"
+#include "toolkit/config.h"
+
+namespace orknn::toolkit {
+
+// Called with the stage's name and how far it is; `done` == `total` ends it.
+using Progress = std::function<void(std::string_view stage, int64_t done, int64_t total)>;
+
+// One object = one model. Calls return what went wrong and log nothing about it; remarks go to the log under the name of the
+// vendor's function (load_onnx, build).
+class Builder {
+ public:
+  // Checks the options.
+  static Result<Builder> create(BuildConfig config, Progress progress = {});
+
+  // Reads a source model. `framework` is an importer's name, empty = recognize the file. `other_files`: weights of formats that
+  // keep them apart. A failed load leaves the earlier model in place.
+  Status load_model(const std::string& path, std::string_view framework = {}, const importer::ImportOptions& options = {},
+                    std::vector<std::string> other_files = {});
+  bool is_loaded() const { return loaded_; }
+
+  // Optimizes and compiles the loaded model; may be called again.
+  Status build(bool do_quantization = false);
+  bool is_built() const { return model_ != nullptr; }
+
+  // The file is complete or does not appear.
+  Status export_rknn(const std::string& path) const;
+
+  // The built model, nullptr before build(). Shared with sessions that run it.
+  std::shared_ptr<const format::Model> model() const { return model_; }
+  // The graph as imported, and where it came from; only after load_model().
+  const ir::Graph& source_graph() const { return graph_; }
+  const importer::SourceInfo& source() const { return source_; }
+  // What the optimizer did in the last build().
+  const optimize::Trace& trace() const { return trace_; }
+  const BuildConfig& config() const { return config_; }
+  const platform::Platform& platform() const { return *platform_; }
+
+ private:
+  Builder() = default;
+  void report(std::string_view stage, int64_t done, int64_t total) const {
+    if (progress_) progress_(stage, done, total);
+  }
+
+  BuildConfig config_;
+  const platform::Platform* platform_ = nullptr;
+  Progress progress_;
+  bool loaded_ = false;
+  std::string model_name_;
+  ir::Graph graph_;
+  importer::SourceInfo source_;
+  std::vector<compile::Normalization> normalization_;
+  optimize::Trace trace_;
+  std::shared_ptr<const format::Model> model_;
+};
+
+// mean_values and std_values for the inputs of `graph`: fills in what is missing, with a warning per input under `tag`, and
+// refuses lists whose length is not the input's number of channels. Inputs that need nothing get empty lists.
+Result<std::vector<compile::Normalization>> normalization_of(const ir::Graph& graph, const BuildConfig& config, std::string_view tag);
+
+// Channel axis of an input: 1, or the last one for NHWC data; 0 for vectors.
+size_t channel_axis(const ir::Tensor& tensor);
+
+}  // namespace orknn::toolkit

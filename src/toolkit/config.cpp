@@ -1,0 +1,87 @@
+#include "toolkit/config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/log.h"
+#include "optimize/pipeline.h"
+
+namespace orknn::toolkit {
+namespace {
+
+std::string quoted_list(const std::vector<std::string>& names) {
+  std::string text = "[";
+  for (const std::string& n : names) text += (text.size() > 1 ? ", '" : "'") + n + "'";
+  return text + "]";
+}
+
+void one_of(Status& problems, std::string_view key, const std::string& value, const std::vector<std::string>& legal) {
+  if (std::find(legal.begin(), legal.end(), value) == legal.end())
+    problems.also(invalid_argument(fmt::format("Invalid {} '{}', expect in {}!", key, value, quoted_list(legal))));
+}
+
+void warn(const std::string& text) { log(LogLevel::Warn, "config", text); }
+}  // namespace
+
+std::vector<std::string> quantized_dtypes() {
+  return {"w8a8", "w8a16", "w16a16i", "w16a16i_dfp", "w4a16", "asymmetric_quantized-8", "asymmetric_quantized-u8", "asymmetric_affine-u8",
+          "dynamic_fixed_point-8", "dynamic_fixed_point-i8", "dynamic_fixed_point-16", "dynamic_fixed_point-i16"};
+}
+
+Result<const platform::Platform*> check(const BuildConfig& c) {
+  Status problems;
+  const platform::Platform* chip = &platform::default_platform();
+  if (c.target_platform.empty()) {
+    warn(fmt::format("'target_platform' is None, use {} as default, set it to the chip you build for!", chip->name));
+  } else if (auto found = platform::get(c.target_platform)) {
+    chip = *found;
+  } else {
+    problems.also(found.status());
+  }
+  one_of(problems, "float_dtype", c.float_dtype, {"float16", "float32"});
+  one_of(problems, "quantized_algorithm", c.quantized_algorithm, {"normal", "mmse", "kl_divergence", "gdq", "moving_average"});
+  std::vector<std::string> methods{"layer", "channel"};
+  for (int size = 32; size <= 256; size += 32) methods.push_back(fmt::format("group{}", size));
+  one_of(problems, "quantized_method", c.quantized_method, methods);
+  const std::vector<std::string> dtypes = quantized_dtypes();
+  if (std::find(dtypes.begin(), dtypes.end(), c.quantized_dtype) == dtypes.end())
+    problems.also(invalid_argument(fmt::format("Invalid quantized_dtype '{}', expect in {}!", c.quantized_dtype,
+                                               quoted_list({dtypes.begin(), dtypes.begin() + 5}))));
+  if (c.optimization_level < 0 || c.optimization_level > 3)
+    problems.also(invalid_argument(fmt::format("Invalid optimization_level {}, expect in [0, 1, 2, 3]!", c.optimization_level)));
+  for (const auto& [key, value] : c.op_target)
+    if (value != "cpu" && value != "npu" && value != "gpu" && value != "auto")
+      problems.also(invalid_argument(fmt::format("Invalid op_target '{}' for '{}', expect in ['cpu', 'npu', 'gpu', 'auto']!", value, key)));
+  if (c.custom_string.size() > 1023) problems.also(invalid_argument("Invalid custom_string, expect at most 1023 bytes!"));
+  const auto finite = [&](std::string_view key, const std::optional<ChannelValues>& values, bool zero_allowed) {
+    if (!values) return;
+    for (const auto& row : *values)
+      for (double v : row)
+        if (!std::isfinite(v) || !std::isfinite(static_cast<float>(v)) || (!zero_allowed && static_cast<float>(v) == 0))
+          problems.also(invalid_argument(fmt::format("Invalid {} {}, expect finite {}numbers!", key, row, zero_allowed ? "" : "non-zero ")));
+  };
+  finite("mean_values", c.mean_values, true);
+  finite("std_values", c.std_values, false);
+
+  const struct { std::string_view name; bool asked; } refused[] = {
+      {"remove_weight", c.remove_weight}, {"dynamic_input", c.dynamic_input}, {"inputs_yuv_fmt", c.inputs_yuv_fmt}},
+      ignored[] = {{"compress_weight", c.compress_weight}, {"model_pruning", c.model_pruning}, {"quantize_weight", c.quantize_weight},
+                   {"remove_reshape", c.remove_reshape}, {"sparse_infer", c.sparse_infer}, {"enable_flash_attention", c.enable_flash_attention}};
+  for (const auto& option : refused)
+    if (option.asked) problems.also(unsupported(fmt::format("The '{}' is not available yet!", option.name)));
+  if (!problems) return problems;
+
+  for (const auto& option : ignored)
+    if (option.asked) warn(fmt::format("The '{}' is not available yet and is ignored!", option.name));
+  if (c.single_core_mode && chip->cores == 1) warn(fmt::format("The 'single_core_mode' has no effect on {}, it has one core!", chip->name));
+  const auto passes = optimize::pass_catalogue();
+  for (const std::string& rule : c.disable_rules)
+    if (std::none_of(passes.begin(), passes.end(), [&](const optimize::Pass& p) { return p.name == rule; }))
+      warn(fmt::format("The rule '{}' in disable_rules is not known and is ignored!", rule));
+  return chip;
+}
+
+}  // namespace orknn::toolkit

@@ -1,0 +1,49 @@
+// Build options, the keys of config() that matter to the building side, checked in one place.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/graph.h"
+#include "platform/platforms.h"
+
+namespace orknn::toolkit {
+
+using ChannelValues = std::vector<std::vector<double>>;  // one list per input
+
+struct BuildConfig {
+  std::string target_platform;  // any case; empty = the default one, with a warning
+  std::optional<ChannelValues> mean_values, std_values;
+  std::string quantized_dtype = "w8a8";
+  std::string quantized_algorithm = "normal";
+  std::string quantized_method = "channel";
+  std::string float_dtype = "float16";  // or "float32": ours, for exact comparison with the source framework
+  int optimization_level = 3;
+  std::string custom_string;
+  std::map<std::string, std::string> op_target;
+  std::vector<std::string> disable_rules;  // optimizer passes to leave out; names we do not have are ignored with a warning
+  bool single_core_mode = false;
+  // Asked for by the user but not available yet: those that would change what the model computes are an error, the others a warning.
+  bool remove_weight = false, compress_weight = false, model_pruning = false, quantize_weight = false, remove_reshape = false;
+  bool sparse_infer = false, enable_flash_attention = false, dynamic_input = false, inputs_yuv_fmt = false;
+
+  // For looking inside (command line); config() has no such keys.
+  std::string stop_after;
+  std::vector<std::string> dump_after;
+  std::function<void(std::string_view pass, const ir::Graph& graph)> dump;
+  size_t max_rewrites = SIZE_MAX;
+  bool share_memory = true;
+};
+
+// Checks every option and reports all that are wrong; warnings go to the log under the tag "config". Returns the chip.
+Result<const platform::Platform*> check(const BuildConfig& config);
+
+// Names `config` accepts for quantized_dtype, in the order the vendor prints them; old spellings included at the end.
+std::vector<std::string> quantized_dtypes();
+
+}  // namespace orknn::toolkit
