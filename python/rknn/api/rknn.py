@@ -1,4 +1,5 @@
 """The RKNN class of Toolkit2: converts, builds, exports and runs models. Thin: the work is done by the native module."""
+import atexit
 import functools
 import os
 
@@ -9,6 +10,7 @@ from . import options as config_options
 from .log import Log, Progress
 
 VERSION = _openrknn.version()
+atexit.register(_openrknn.set_log, None, 1)  # no Python log sink once the interpreter is going down
 
 
 def _guarded(method):
@@ -50,7 +52,8 @@ class RKNN:
         self._alive("config")
         try:
             checked = config_options.check(kwargs, lambda text: self._log.warn("config", text))
-            self._builder = _openrknn.Builder(checked, self._core_log, Progress(self._log))
+            self._use_log()
+            self._builder = _openrknn.Builder.create(checked, Progress(self._log))
         except ValueError as error:
             self._log.error("config", str(error))
             raise
@@ -74,7 +77,7 @@ class RKNN:
         if auto_hybrid:
             raise ValueError("auto_hybrid is not available yet!")
         self._log.info("rknn building ...")
-        builder.build(bool(do_quantization), None if dataset is None else os.fspath(dataset))
+        builder.build(bool(do_quantization))
         self._session = None
         self._log.info("rknn building done.")
 
@@ -119,6 +122,7 @@ class RKNN:
         try:
             if self._session is None:
                 raise ValueError("The runtime is not initialized, call init_runtime first!")
+            self._use_log()
             prepared = self._prepare_inputs(inputs, data_format, inputs_pass_through)
             return self._session.run(prepared)
         except (ValueError, RuntimeError, TypeError) as error:
@@ -133,9 +137,8 @@ class RKNN:
             self._fail("get_sdk_version", "The runtime is not initialized, call init_runtime first!")
             return None
         line = "=" * 46
-        build = _openrknn.build_id()
-        return (f"{line}\nRKNN VERSION:\n  API: {VERSION} ({build})\n  DRV: rknn_server: {VERSION} (simulator)\n"
-                f"  DRV: rknnrt: {VERSION} ({build})\n{line}")
+        return (f"{line}\nRKNN VERSION:\n  API: {VERSION} (openrknn)\n  DRV: rknn_server: {VERSION} (simulator)\n"
+                f"  DRV: rknnrt: {VERSION} (openrknn)\n{line}")
 
     def list_support_target_platform(self, rknn_model=None):
         """Prints and returns the platforms a .rknn runs on, or all of them without a path."""
@@ -168,9 +171,11 @@ class RKNN:
     def _alive(self, function):
         if self._released:
             raise ValueError(f"{function} after release, create a new RKNN object!")
+        self._use_log()
 
-    def _core_log(self, level, tag, line):
-        self._log.core_line(level, tag, line)
+    def _use_log(self):
+        """Lines of the native side go to this object's log from here on."""
+        _openrknn.set_log(self._log.core_line, 4 if self._log.verbose else 1)
 
     def _fail(self, function, text):
         if self._log.warnings:

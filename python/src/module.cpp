@@ -1,0 +1,218 @@
+// rknn._openrknn: the toolkit's builder and the runtime's session for Python. Arrays are read in place and results are
+// handed over without a copy; errors become ValueError with the whole message.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "base/log.h"
+#include "base/version.h"
+#include "platform/platforms.h"
+#include "runtime/session.h"
+#include "toolkit/builder.h"
+
+namespace nb = nanobind;
+using namespace orknn;
+
+namespace {
+
+using Array = nb::ndarray<nb::c_contig, nb::device::cpu>;
+
+void check(const Status& status) {
+  if (!status) throw nb::value_error(status.to_string().c_str());
+}
+template <class T>
+T take(Result<T> result) {
+  if (!result) throw nb::value_error(result.status().to_string().c_str());
+  return std::move(*result);
+}
+
+DType dtype_of_array(const Array& array) {
+  const nb::dlpack::dtype t = array.dtype();
+  const auto code = static_cast<nb::dlpack::dtype_code>(t.code);
+  if (code == nb::dlpack::dtype_code::Bool) return DType::Bool;
+  if (code == nb::dlpack::dtype_code::Float) return t.bits == 16 ? DType::Float16 : t.bits == 64 ? DType::Float64 : DType::Float32;
+  const bool is_signed = code == nb::dlpack::dtype_code::Int;
+  if (!is_signed && code != nb::dlpack::dtype_code::UInt) throw nb::value_error("the array holds no plain numbers");
+  switch (t.bits) {
+    case 8: return is_signed ? DType::Int8 : DType::UInt8;
+    case 16: return is_signed ? DType::Int16 : DType::UInt16;
+    case 32: return is_signed ? DType::Int32 : DType::UInt32;
+    default: return is_signed ? DType::Int64 : DType::UInt64;
+  }
+}
+
+ir::Dims dims_of(const Array& array) {
+  ir::Dims dims;
+  for (size_t i = 0; i < array.ndim(); ++i) dims.push_back(static_cast<int64_t>(array.shape(i)));
+  return dims;
+}
+
+// NumPy array that owns `value`.
+nb::object to_array(const ir::TensorData& value) {
+  auto* owner = new ir::TensorData(value);
+  const nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<ir::TensorData*>(p); });
+  nb::dlpack::dtype t{};
+  t.lanes = 1;
+  t.bits = static_cast<uint8_t>(8 * dtype_bytes(value.dtype()));
+  const auto code = value.dtype() == DType::Bool           ? nb::dlpack::dtype_code::Bool
+                    : is_float(value.dtype())              ? nb::dlpack::dtype_code::Float
+                    : is_signed_int(value.dtype())         ? nb::dlpack::dtype_code::Int
+                                                           : nb::dlpack::dtype_code::UInt;
+  t.code = static_cast<uint8_t>(code);
+  const std::vector<size_t> shape(value.dims().begin(), value.dims().end());
+  return nb::cast(nb::ndarray<nb::numpy>(const_cast<void*>(value.data()), shape.size(), shape.data(), capsule, nullptr, t),
+                  nb::rv_policy::reference);
+}
+
+nb::list describe(const std::vector<runtime::PortInfo>& ports) {
+  nb::list out;
+  for (const runtime::PortInfo& p : ports) {
+    nb::dict d;
+    d["name"] = p.name;
+    d["shape"] = p.dims;
+    d["layout"] = p.layout == ir::Layout::NHWC ? "nhwc" : p.layout == ir::Layout::NCHW ? "nchw" : "";
+    d["dtype"] = std::string(dtype_name(p.source_dtype));
+    out.append(std::move(d));
+  }
+  return out;
+}
+
+// Sets inputs of (array, layout, pass_through) triples, runs without holding the interpreter lock, returns the results.
+nb::list run_session(runtime::Session& session, nb::list inputs) {
+  if (nb::len(inputs) != session.inputs().size()) throw nb::value_error("wrong number of inputs");
+  for (size_t i = 0; i < nb::len(inputs); ++i) {
+    const auto item = nb::cast<nb::tuple>(inputs[i]);
+    const auto array = nb::cast<Array>(item[0]);
+    const auto layout = nb::cast<std::string>(item[1]);
+    const ir::Dims dims = dims_of(array);
+    runtime::InputData data;
+    data.dtype = dtype_of_array(array);
+    data.data = array.data();
+    data.bytes = array.nbytes();
+    data.layout = dims.size() != 4 ? ir::Layout::Undefined : layout == "nhwc" ? ir::Layout::NHWC : ir::Layout::NCHW;
+    data.pass_through = nb::cast<bool>(item[2]);
+    data.dims = dims;
+    check(session.set_input(i, data));
+  }
+  Status status;
+  {
+    const nb::gil_scoped_release release;
+    status = session.run();
+  }
+  check(status);
+  nb::list out;
+  for (size_t i = 0; i < session.outputs().size(); ++i) out.append(to_array(session.output(i)));
+  return out;
+}
+
+}  // namespace
+
+namespace {
+
+template <class T>
+T get(const nb::dict& options, const char* key) {
+  return nb::cast<T>(options[key]);
+}
+
+toolkit::BuildConfig to_config(const nb::dict& options) {
+  toolkit::BuildConfig c;
+  c.target_platform = get<std::string>(options, "target_platform");
+  c.mean_values = get<std::optional<toolkit::ChannelValues>>(options, "mean_values");
+  c.std_values = get<std::optional<toolkit::ChannelValues>>(options, "std_values");
+  c.quantized_dtype = get<std::string>(options, "quantized_dtype");
+  c.quantized_algorithm = get<std::string>(options, "quantized_algorithm");
+  c.quantized_method = get<std::string>(options, "quantized_method");
+  c.float_dtype = get<std::string>(options, "float_dtype");
+  c.optimization_level = get<int>(options, "optimization_level");
+  c.custom_string = get<std::optional<std::string>>(options, "custom_string").value_or("");
+  c.op_target = get<std::optional<std::map<std::string, std::string>>>(options, "op_target").value_or(std::map<std::string, std::string>{});
+  c.disable_rules = get<std::optional<std::vector<std::string>>>(options, "disable_rules").value_or(std::vector<std::string>{});
+  c.single_core_mode = get<bool>(options, "single_core_mode");
+  return c;
+}
+
+// A copy: the caller may change the array afterwards.
+ir::TensorData to_tensor(nb::handle value) {
+  if (value.is_none()) return {};
+  const auto array = nb::cast<Array>(value);
+  const DType dtype = dtype_of_array(array);
+  ir::TensorData t = ir::TensorData::allocate(dtype, dims_of(array));
+  std::memcpy(t.mutable_data(), array.data(), t.bytes());
+  return t;
+}
+
+void load(toolkit::Builder& builder, const std::string& framework, const std::string& path, std::optional<std::vector<std::string>> inputs,
+          std::optional<std::vector<ir::Dims>> sizes, nb::object initial, std::optional<std::vector<std::string>> outputs) {
+  importer::ImportOptions options;
+  options.inputs = inputs.value_or(std::vector<std::string>{});
+  options.input_size_list = sizes.value_or(std::vector<ir::Dims>{});
+  options.outputs = outputs.value_or(std::vector<std::string>{});
+  if (!initial.is_none())
+    for (nb::handle value : initial) options.input_initial_val.push_back(to_tensor(value));
+  Status status;
+  {
+    const nb::gil_scoped_release release;
+    status = builder.load_model(path, framework, options);
+  }
+  check(status);
+}
+
+void set_log(std::optional<std::function<void(int, std::string, std::string)>> sink, int level) {
+  set_log_level(static_cast<LogLevel>(level));
+  if (!sink) return set_log_sink({});
+  set_log_sink([f = std::move(*sink)](LogLevel l, std::string_view tag, std::string_view line) {
+    f(static_cast<int>(l), std::string(tag), std::string(line));
+  });
+}
+
+}  // namespace
+
+NB_MODULE(_openrknn, m) {
+  m.def("version", [] { return std::string(version()); });
+  m.def("set_log", &set_log, nb::arg("sink").none(), nb::arg("level"));
+  m.def("platform_families", [] {
+    std::map<std::string, std::vector<std::string>> out;
+    for (const platform::Platform& p : platform::all()) out[std::string(p.compatibility)].emplace_back(p.name);
+    return out;
+  });
+  m.def("platforms_of", [](const std::string& path) {
+    const auto session = take(runtime::Session::open(path));
+    const std::string& filled = session->model().target_platform;
+    std::vector<std::string> same;
+    const platform::Platform* own = platform::find(filled);
+    for (const platform::Platform& p : platform::all())
+      if (own && p.compatibility == own->compatibility) same.emplace_back(p.name);
+    return std::pair(filled, same);
+  });
+
+  nb::class_<runtime::Session>(m, "Session")
+      .def_static("from_file", [](const std::string& path) { return take(runtime::Session::open(path)); })
+      .def("inputs", [](const runtime::Session& s) { return describe(s.inputs()); })
+      .def("outputs", [](const runtime::Session& s) { return describe(s.outputs()); })
+      .def("run", &run_session);
+
+  nb::class_<toolkit::Builder>(m, "Builder")
+      .def_static("create", [](const nb::dict& options, toolkit::Progress progress) {
+        return take(toolkit::Builder::create(to_config(options), std::move(progress)));
+      })
+      .def("load", &load, nb::arg("framework"), nb::arg("path"), nb::arg("inputs").none(), nb::arg("sizes").none(), nb::arg("initial").none(),
+           nb::arg("outputs").none())
+      .def("build", [](toolkit::Builder& b, bool do_quantization) {
+        Status status;
+        {
+          const nb::gil_scoped_release release;
+          status = b.build(do_quantization);
+        }
+        check(status);
+      })
+      .def("export_rknn", [](const toolkit::Builder& b, const std::string& path) { check(b.export_rknn(path)); })
+      .def("make_session", [](const toolkit::Builder& b) {
+        if (!b.model()) throw nb::value_error("the model is not built yet");
+        return take(runtime::Session::open(b.model()));
+      });
+}
