@@ -48,7 +48,7 @@ Status run_dropout(RunContext& c) {
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, x.dims));
   if (!drop) std::memcpy(y.data, x.data, x.bytes());
   else
-    visit_float(x.dtype, [&]<class T>(TypeTag<T>) {
+    visit_real(x.dtype, [&]<class T>(TypeTag<T>) {
       for (int64_t i = 0; i < x.count(); ++i) y.as<T>()[i] = kept(i) ? static_cast<T>(x.as<T>()[i] / (1 - ratio)) : T(0);
     });
   if (!c.has_output(1)) return {};

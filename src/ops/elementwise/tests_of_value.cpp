@@ -16,7 +16,7 @@ template <class F>
 Status map_to_bool(RunContext& c, F&& f) {
   const TensorView x = c.input(0);
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, DType::Bool, x.dims));
-  visit_float(x.dtype, [&]<class T>(TypeTag<T>) { map_elements(c.pool, x.as<T>(), y.as<bool>(), x.count(), f); });
+  visit_real(x.dtype, [&]<class T>(TypeTag<T>) { map_elements(c.pool, x.as<T>(), y.as<bool>(), x.count(), f); });
   return {};
 }
 Status run_is_inf(RunContext& c) {

@@ -52,7 +52,7 @@ Status fold_inputs(RunContext& c, F f, double factor = 1) {
     });
   }
   if (factor != 1)
-    visit_float(y.dtype, [&]<class T>(TypeTag<T>) { map_elements(c.pool, y.as<T>(), y.as<T>(), y.count(), [&](T v) { return v * static_cast<T>(factor); }); });
+    visit_real(y.dtype, [&]<class T>(TypeTag<T>) { map_elements(c.pool, y.as<T>(), y.as<T>(), y.count(), [&](T v) { return v * static_cast<T>(factor); }); });
   return {};
 }
 

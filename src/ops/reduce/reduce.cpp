@@ -169,7 +169,7 @@ Status run_total(RunContext& c) {
   ORKNN_TRY_ASSIGN(const Job job, prepare(c));
   const int64_t n = job.y.count();
   if (is_float(job.x.dtype)) {
-    visit_float(job.x.dtype, [&]<class T>(TypeTag<T>) { for_outputs(c.pool, job.plan, job.x.as<T>(), job.y.as<T>(), n, F{}); });
+    visit_real(job.x.dtype, [&]<class T>(TypeTag<T>) { for_outputs(c.pool, job.plan, job.x.as<T>(), job.y.as<T>(), n, F{}); });
     return {};
   }
   const TensorData wide = convert(job.x, DType::Int64);

@@ -22,6 +22,9 @@ Status check_types(const ir::InferContext& c, bool (*allowed)(DType), std::strin
 // The same for one input.
 Status check_type(const ir::InferContext& c, size_t input, bool (*allowed)(DType), std::string_view what);
 
+// The element type an int attribute names by its ONNX number; `fallback` when the node has none, or 0.
+Result<DType> type_attribute(const ir::NodeReader& c, std::string_view name, DType fallback);
+
 // ---- shape rules
 // Output 0 has the type and shape of input 0.
 Status same_as_input(ir::InferContext& c);
@@ -47,7 +50,7 @@ void visit_arithmetic(DType t, F&& f) {
   });
 }
 template <class F>
-void visit_float(DType t, F&& f) {
+void visit_real(DType t, F&& f) {
   if (t == DType::Float64) f(TypeTag<double>{});
   else if (t == DType::Float32) f(TypeTag<float>{});
 }
@@ -79,7 +82,7 @@ template <class F>
 Status map_float(ir::RunContext& c, F&& f) {
   const ir::TensorView x = c.input(0);
   ORKNN_TRY_ASSIGN(const ir::MutableTensorView y, c.output(0, x.dtype, x.dims));
-  visit_float(x.dtype, [&]<class T>(TypeTag<T>) { map_elements(c.pool, x.as<T>(), y.as<T>(), x.count(), f); });
+  visit_real(x.dtype, [&]<class T>(TypeTag<T>) { map_elements(c.pool, x.as<T>(), y.as<T>(), x.count(), f); });
   return {};
 }
 
