@@ -18,7 +18,7 @@ Status run(RunContext& c) {
   ORKNN_TRY_ASSIGN(const ConvShape s, conv_shape(c, x.dims, w.dims));
   if (c.has_input(2)) ORKNN_TRY(check_bias(c.input(2), s.output_channels));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, s.output_dims()));
-  return visit_float(x.dtype, [&]<class T>(TypeTag<T>) {
+  return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) {
     const T* bias = c.has_input(2) ? c.input(2).as<T>() : nullptr;
     convolve<double>(c.pool, s, x.as<T>(), w.as<T>(), 0.0, [](int64_t) { return 0.0; },
                      [&](int64_t image, int64_t channel, std::span<const double> sums) {

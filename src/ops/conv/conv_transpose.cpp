@@ -47,7 +47,7 @@ Status run(RunContext& c) {
   const int64_t input_plane = element_count(s.input), output_plane = element_count(s.output), taps = s.window.taps();
   const int64_t per_group = s.outputs_per_group();
   const Dims output_strides = strides_of(s.output);
-  return visit_float(x.dtype, [&]<class T>(TypeTag<T>) {
+  return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) {
     const T* bias = c.has_input(2) ? c.input(2).as<T>() : nullptr;
     c.pool.parallel_for(s.batch * s.output_channels, 1, [&](int64_t begin, int64_t end) {
       std::vector<double> sums(static_cast<size_t>(output_plane));

@@ -47,7 +47,7 @@ Status run(RunContext& c) {
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, s.output_dims()));
   const int64_t output_plane = s.output[0] * s.output[1], input_plane = s.input[0] * s.input[1];
   const int64_t channels_per_offset = s.input_channels / offset_groups;
-  return visit_float(x.dtype, [&]<class T>(TypeTag<T>) {
+  return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) {
     const T* bias = c.has_input(3) ? c.input(3).as<T>() : nullptr;
     const T* mask = c.has_input(4) ? c.input(4).as<T>() : nullptr;
     c.pool.parallel_for(s.batch * output_plane, 16, [&](int64_t begin, int64_t end) {

@@ -46,7 +46,7 @@ Status run(RunContext& c) {
   const int64_t n = x.dims.back();
   const std::span<const int64_t> dims = x.dims.first(x.dims.size() - 2);
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, dims));
-  return visit_float(x.dtype, [&]<class T>(TypeTag<T>) {
+  return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) {
     for (int64_t i = 0; i < y.count(); ++i) {
       const T* from = x.as<T>() + i * n * n;
       y.as<T>()[i] = static_cast<T>(determinant(std::vector<double>(from, from + n * n), static_cast<size_t>(n)));

@@ -52,7 +52,7 @@ void batch_statistics(const T* x, int64_t batch, int64_t channels, int64_t inner
 Status write_running(RunContext& c, size_t output, const TensorView& old, const std::vector<double>& batch, double momentum) {
   if (!c.has_output(output)) return {};
   ORKNN_TRY_ASSIGN(const MutableTensorView out, c.output(output, old.dtype, old.dims));
-  return visit_float(old.dtype, [&]<class T>(TypeTag<T>) {
+  return run_as_float(old.dtype, [&]<class T>(TypeTag<T>) {
     for (size_t i = 0; i < batch.size(); ++i) out.as<T>()[i] = static_cast<T>(static_cast<double>(old.as<T>()[i]) * momentum + batch[i] * (1 - momentum));
     return Status();
   });
@@ -68,7 +68,7 @@ Status run(RunContext& c) {
   auto& [unused, scale, bias, mean, variance] = parameters;
   const double epsilon = c.get_float("epsilon");
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, x.dims));
-  ORKNN_TRY(visit_float(x.dtype, [&]<class T>(TypeTag<T>) {
+  ORKNN_TRY(run_as_float(x.dtype, [&]<class T>(TypeTag<T>) {
     if (c.get_int("training_mode") != 0) batch_statistics(x.as<T>(), batch, channels, inner, mean, variance);
     c.pool.parallel_for(batch * channels, 8, [&](int64_t begin, int64_t end) {
       for (int64_t plane = begin; plane < end; ++plane) {

@@ -29,7 +29,7 @@ Status run(RunContext& c) {
   Dims dims(x.dims.begin(), x.dims.end());
   dims[static_cast<size_t>(axis)] /= 2;
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, dims));
-  return visit_float(x.dtype, [&]<class T>(TypeTag<T>) {
+  return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) {
     for (int64_t o = 0; o < split.outer; ++o) {
       const T* from = x.as<T>() + o * 2 * half;
       T* to = y.as<T>() + o * half;

@@ -30,7 +30,7 @@ Status run(RunContext& c, int64_t groups) {
   const double epsilon = c.get_float("epsilon");
   const int64_t per_group = channels / groups;
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, x.dims));
-  return visit_float(x.dtype, [&]<class T>(TypeTag<T>) {
+  return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) {
     c.pool.parallel_for(batch * groups, 1, [&](int64_t begin, int64_t end) {
       for (int64_t group = begin; group < end; ++group) {
         const T* from = x.as<T>() + group * per_group * inner;

@@ -54,7 +54,7 @@ Status write_statistics(RunContext& c, size_t output, const Dims& dims, const st
   if (!c.has_output(output)) return {};
   ORKNN_TRY_ASSIGN(const DType stash, stash_type(c));
   ORKNN_TRY_ASSIGN(const MutableTensorView out, c.output(output, stash == DType::Float64 ? DType::Float64 : DType::Float32, dims));
-  return visit_float(out.dtype, [&]<class T>(TypeTag<T>) {
+  return run_as_float(out.dtype, [&]<class T>(TypeTag<T>) {
     std::transform(values.begin(), values.end(), out.as<T>(), [](double v) { return static_cast<T>(v); });
     return Status();
   });
@@ -73,8 +73,8 @@ Status run(RunContext& c, bool subtract_mean) {
   const double epsilon = c.get_float("epsilon");
   std::vector<double> means(static_cast<size_t>(rows)), inverses(static_cast<size_t>(rows));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, subtract_mean ? x.dtype : c.input(1).dtype, x.dims));
-  ORKNN_TRY(visit_float(x.dtype, [&]<class T>(TypeTag<T>) {
-    return visit_float(y.dtype, [&]<class Y>(TypeTag<Y>) {
+  ORKNN_TRY(run_as_float(x.dtype, [&]<class T>(TypeTag<T>) {
+    return run_as_float(y.dtype, [&]<class Y>(TypeTag<Y>) {
       c.pool.parallel_for(rows, 16, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
           const T* from = x.as<T>() + row * count;

@@ -22,7 +22,7 @@ Status run(RunContext& c) {
   const AxisSplit split = split_at(x.dims, axis);
   const bool euclidean = c.get_int("p") == 2;
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, x.dims));
-  return visit_float(x.dtype, [&]<class T>(TypeTag<T>) {
+  return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) {
     for (int64_t item = 0; item < split.outer * split.inner; ++item) {
       const int64_t start = item / split.inner * split.extent * split.inner + item % split.inner, end = start + split.extent * split.inner;
       double sum = 0;

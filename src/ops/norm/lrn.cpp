@@ -22,7 +22,7 @@ Status run(RunContext& c) {
   // Channels before and after; an even size reaches one further after.
   const int64_t before = std::min((size - 1) / 2, channels), after = std::min(size - 1 - (size - 1) / 2, channels);
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, x.dims));
-  return visit_float(x.dtype, [&]<class T>(TypeTag<T>) {
+  return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) {
     c.pool.parallel_for(batch * channels, 1, [&](int64_t begin, int64_t end) {
       std::vector<double> squares(static_cast<size_t>(inner));
       for (int64_t plane = begin; plane < end; ++plane) {

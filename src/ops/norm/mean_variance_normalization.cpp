@@ -43,7 +43,7 @@ Status run(RunContext& c) {
       f(i, static_cast<size_t>(group));
     }
   };
-  return visit_float(x.dtype, [&]<class T>(TypeTag<T>) {
+  return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) {
     std::vector<double> mean(groups, 0), deviation(groups, 0);
     each([&](int64_t i, size_t g) { mean[g] += static_cast<double>(x.as<T>()[i]) / count; });
     each([&](int64_t i, size_t g) {

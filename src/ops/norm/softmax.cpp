@@ -33,7 +33,7 @@ Status run(RunContext& c, Line&& line) {
     if (c.get_int("flatten") != 0) split = {split.outer, split.extent * split.inner, 1};
   }
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, x.dims));
-  return visit_float(x.dtype, [&]<class T>(TypeTag<T>) {
+  return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) {
     c.pool.parallel_for(split.outer * split.inner, 64, [&](int64_t begin, int64_t end) {
       std::vector<double> values(static_cast<size_t>(split.extent)), results(values.size());
       for (int64_t item = begin; item < end; ++item) {

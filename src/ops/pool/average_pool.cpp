@@ -16,7 +16,7 @@ Status run_sum(RunContext& c, Add&& add, Finish&& finish) {
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, s.output_dims()));
   const int64_t input_plane = element_count(s.input), output_plane = element_count(s.output);
   const Dims strides = strides_of(s.input);
-  return visit_float(x.dtype, [&]<class T>(TypeTag<T>) {
+  return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) {
     for_each_plane(c.pool, s.planes(), [&](int64_t plane) {
       const T* from = x.as<T>() + plane * input_plane;
       for_each_window(s, [&](int64_t o, const Taps& taps) {

@@ -29,7 +29,7 @@ Status run_global(RunContext& c, Reduce&& reduce) {
   std::fill(dims.begin() + 2, dims.end(), 1);
   const int64_t plane_size = element_count(x.dims.subspan(2));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, dims));
-  return visit_float(x.dtype, [&]<class T>(TypeTag<T>) {
+  return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) {
     for_each_plane(c.pool, dims[0] * dims[1], [&](int64_t plane) {
       y.as<T>()[plane] = static_cast<T>(reduce(std::span<const T>(x.as<T>() + plane * plane_size, static_cast<size_t>(plane_size))));
     });

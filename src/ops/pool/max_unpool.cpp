@@ -47,7 +47,7 @@ Status run(RunContext& c) {
     if (dims[i] < (*unpooled)[i]) return wrong_shape("output_shape", "at least " + to_string(*unpooled), dims);
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, dims));
   const Dims from_strides = strides_of(*unpooled), to_strides = strides_of(dims);
-  return visit_float(x.dtype, [&]<class T>(TypeTag<T>) -> Status {
+  return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) -> Status {
     std::fill_n(y.as<T>(), y.count(), T{});
     for (int64_t i = 0; i < x.count(); ++i) {
       const int64_t index = indices.as<int64_t>()[i];

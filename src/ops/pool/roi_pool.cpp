@@ -108,7 +108,7 @@ Status run_align(RunContext& c) {
   for (int64_t r = 0; r < regions; ++r) ORKNN_TRY(check_image(static_cast<double>(images.as<int64_t>()[r]), x.dims[0]));
   if (height == 0 || width == 0) return wrong_shape("input 0", "an image with elements", x.dims);
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, Dims{regions, channels, out_height, out_width}));
-  return visit_float(x.dtype, [&]<class T>(TypeTag<T>) -> Status {
+  return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) -> Status {
     const T scale = static_cast<T>(c.get_float("spatial_scale")), shift = half_pixel ? T(0.5) : T(0);
     for (int64_t i = 0; i < rois.count(); ++i)
       if (!std::isfinite(rois.as<T>()[i] * scale)) return invalid_argument("a region is not finite").found(std::to_string(rois.as<T>()[i]));
@@ -188,7 +188,7 @@ Status run_max(RunContext& c) {
   const std::vector<int64_t>& pooled = *c.find<std::vector<int64_t>>("pooled_shape");
   const int64_t regions = rois.dims[0], channels = x.dims[1], height = x.dims[2], width = x.dims[3];
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, Dims{regions, channels, pooled[0], pooled[1]}));
-  return visit_float(x.dtype, [&]<class T>(TypeTag<T>) -> Status {
+  return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) -> Status {
     const T scale = static_cast<T>(c.get_float("spatial_scale"));
     for (int64_t r = 0; r < regions; ++r) {
       const T* roi = rois.as<T>() + r * 5;

@@ -15,7 +15,7 @@ Status wrong_shape(std::string_view what, std::string expected, std::span<const 
 
 // Calls f(TypeTag<T>) with float or double. Half types are widened before a kernel sees them.
 template <class F>
-Status visit_float(DType t, F&& f) {
+Status run_as_float(DType t, F&& f) {
   if (t == DType::Float32) return f(TypeTag<float>{});
   if (t == DType::Float64) return f(TypeTag<double>{});
   return unsupported("element type is not supported").expected("a floating-point type").found(std::string(dtype_name(t)));
