@@ -34,7 +34,9 @@ Result<std::vector<TensorFacts>> infer_node(const Node& node, const OpSet& ops, 
 
 Status infer_shapes(Graph& graph, const OpSet& ops, TensorContents* known_contents) {
   Status problems;
-  TensorContents contents(graph.tensor_count());
+  TensorContents contents;
+  if (known_contents) contents = std::move(*known_contents);
+  contents.resize(graph.tensor_count());
   for (NodeId id : graph.order()) {
     const Node& n = graph.node(id);
     std::vector<TensorFacts> facts;

@@ -13,7 +13,7 @@ namespace orknn::ir {
 // tensors are followed element by element, so shape arithmetic (Shape, Gather, Concat, Mul, ...) settles without
 // being folded first, symbols included. Collects every failing node before it returns.
 // A shape the graph states already (value_info) is overwritten. `contents`, if given, receives what is known of the elements
-// of small integer tensors, by tensor index (constants are not repeated there).
+// of small integer tensors, by tensor index (constants are not repeated there); what it holds already counts as known.
 using TensorContents = std::vector<std::optional<std::vector<Dim>>>;
 Status infer_shapes(Graph& graph, const OpSet& ops, TensorContents* contents = nullptr);
 
