@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "platform/platforms.h"
 #include "rknn_generated.h"
 
 namespace orknn::format {
@@ -152,7 +153,8 @@ std::vector<std::byte> make_viewer_flatbuffer(const Model& model, uint64_t weigh
     arena_bytes = std::max(arena_bytes, program.arena_bytes);
   }
   const auto graph_list = b.CreateVector(graphs);
-  const auto format = b.CreateString("RKNPU");
+  const platform::Platform* platform = platform::find(model.target_platform);
+  const auto format = b.CreateString(std::string(platform ? platform->npu_name : "RKNPU"));
   const auto generator = b.CreateString(std::string(kWriterMark));
   const auto compiler = b.CreateString(model.toolkit_version + "-" + std::string(kWriterMark));
   const auto runtime = b.CreateString(model.target_platform);

@@ -58,13 +58,13 @@ std::vector<Platform> make_rows() {
       .first_layer = kFirstLayerAudio, .conv_int8 = false, .cpu_ops = CpuOps::None,
       .features = {.device_memory_query = true, .nchw_output = false}, .speed = {0.75, 0, 1e9, 2, 0.75}});
 
-  rows.push_back({.name = "rk3562", .compatibility = "rk3562", .operator_group = 'C', .int8_macs = 512, .int16_macs = 256, .half_macs = 256,
+  rows.push_back({.name = "rk3562", .compatibility = "rk3562", .npu_name = "RKNPU t4", .operator_group = 'C', .int8_macs = 512, .int16_macs = 256, .half_macs = 256,
       .npu_hz = 1000 * kMHz, .ddr_hz = 1560 * kMHz, .cpu_hz = 2000 * kMHz, .nbuf_bytes = 256 * kKiB, .c2_int8 = 16, .c2_half = 8,
       .align_int8 = kMediumInt8, .align_half = kMediumHalf, .align_float = kMediumFloat, .output_align_conv_int8 = 32,
       .output_align_conv_half = 16, .depthwise_array = 32, .first_layer = kFirstLayerMedium,
       .features = with(kLinuxChip, &Features::flash_attention), .quantized_dtypes = {"w8a8", "w8a16"}, .speed = {0.94, 0, 5.2e9, 0.5, 0.8}});
 
-  Platform old{.name = "rk3566", .compatibility = "rk3566/rk3568", .operator_group = 'A', .int8_macs = 512, .int16_macs = 128, .half_macs = 128,
+  Platform old{.name = "rk3566", .compatibility = "rk3566/rk3568", .npu_name = "RKNPU lite", .operator_group = 'A', .int8_macs = 512, .int16_macs = 128, .half_macs = 128,
       .npu_hz = 1000 * kMHz, .ddr_hz = 1056 * kMHz, .cpu_hz = 1800 * kMHz, .c2_int8 = 8, .c2_half = 4, .align_int8 = kOldInt8,
       .align_half = kOldHalf, .align_float = kOldFloat, .output_align_conv_int8 = 16, .output_align_conv_half = 8, .depthwise_array = 32,
       .transposed_conv_stride_power_of_two = true, .first_layer = kFirstLayerOld, .max_tasks_per_submit = 4095,
@@ -74,7 +74,7 @@ std::vector<Platform> make_rows() {
   rows.push_back(renamed(old, "rk3568"));
 
   // One core as in rk3588 by block shapes and published speeds (inferred).
-  Platform newer{.name = "rk3576", .compatibility = "rk3576", .operator_group = 'E', .cores = 2, .int8_macs = 1024, .int16_macs = 512,
+  Platform newer{.name = "rk3576", .compatibility = "rk3576", .npu_name = "RKNPU f2", .operator_group = 'E', .cores = 2, .int8_macs = 1024, .int16_macs = 512,
       .half_macs = 512, .int4_macs = 2048, .npu_hz = 1000 * kMHz, .ddr_hz = 2112 * kMHz, .cpu_hz = 2016 * kMHz, .nbuf_bytes = 1024 * kKiB,
       .c2_int8 = 16, .c2_half = 8, .align_int8 = kWideInt8, .align_half = kWideHalf, .align_float = kWideFloat, .output_align_conv_int8 = 32,
       .output_align_conv_half = 16, .first_layer = kFirstLayerNew, .multi_core_lut = true,
@@ -82,7 +82,7 @@ std::vector<Platform> make_rows() {
       .speed = {0.89, 0, 8.9e9, 0.5, 10}};
   rows.push_back(newer);
 
-  rows.push_back({.name = "rk3588", .aliases = {"rk3588s"}, .compatibility = "rk3588/rk3588s", .operator_group = 'B', .cores = 3,
+  rows.push_back({.name = "rk3588", .aliases = {"rk3588s"}, .compatibility = "rk3588/rk3588s", .npu_name = "RKNPU v2", .operator_group = 'B', .cores = 3,
       .int8_macs = 1024, .int16_macs = 512, .half_macs = 512, .int4_macs = 2048, .npu_hz = 1000 * kMHz, .ddr_hz = 2112 * kMHz,
       .cpu_hz = 2256 * kMHz, .ddr_bus_bytes = 8, .cbuf_banks = 12, .sram_bytes = 956 * kKiB, .c2_int8 = 16, .c2_half = 8,
       .align_int8 = kWideInt8, .align_half = kWideHalf, .align_float = kWideFloat, .output_align_conv_int8 = 32, .output_align_conv_half = 16,
@@ -118,6 +118,7 @@ std::vector<Platform> make_rows() {
 
   Platform single = renamed(newer, "rv1126b");
   single.compatibility = "rv1126b";
+  single.npu_name = "RKNPU f3";
   single.cores = 1;
   single.npu_hz = 950 * kMHz;
   single.ddr_hz = 1560 * kMHz;  // assumed

@@ -71,6 +71,7 @@ struct Platform {
   std::vector<std::string_view> aliases = {};
   int generation = 2;                          // 1 = Toolkit1 chips
   std::string_view compatibility = {};         // chips with the same text run each other's models
+  std::string_view npu_name = "RKNPU";         // how logs and files call the NPU
   char operator_group = 'A';                   // column of the operator tables (compile/npu_ops.cpp)
   bool estimated = false;                      // compute figures below are assumptions
 

@@ -1,0 +1,51 @@
+#include "runtime/c_call.h"
+
+#include <sys/time.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <mutex>
+
+#include "base/log.h"
+#include "runtime/error_codes.h"
+
+namespace orknn::runtime {
+namespace {
+thread_local std::string error_text;
+
+// "E RKNN: [12:34:56.789] text" on standard error; tools match this prefix.
+void write_line(LogLevel level, std::string_view tag, std::string_view line) {
+  timeval now{};
+  gettimeofday(&now, nullptr);
+  tm local{};
+  localtime_r(&now.tv_sec, &local);
+  static constexpr char kLetters[] = "EWIDDD";
+  std::fprintf(stderr, "%c RKNN: [%02d:%02d:%02d.%03d] %.*s%s%.*s\n", kLetters[static_cast<int>(level)], local.tm_hour, local.tm_min, local.tm_sec,
+               static_cast<int>(now.tv_usec / 1000), static_cast<int>(tag.size()), tag.data(), tag.empty() ? "" : ": ", static_cast<int>(line.size()),
+               line.data());
+}
+}  // namespace
+
+void begin_call() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    set_log_sink(write_line);
+    if (!std::getenv("RKNN_LOG_LEVEL")) set_log_level(LogLevel::Error);
+  });
+  error_text.clear();
+}
+
+int fail(int code, const char* function, const std::string& text) {
+  error_text = std::string(function) + ": " + text;
+  log(LogLevel::Error, function, text + " (" + std::to_string(code) + ")");
+  return code;
+}
+
+int fail(const char* function, const Status& status) { return fail(rknn_code(status.code()), function, status.to_string()); }
+
+int not_yet(const char* function) { return fail(RKNN_ERR_FAIL, function, "this function is not available yet in OpenRKNN"); }
+
+const std::string& last_error() { return error_text; }
+
+}  // namespace orknn::runtime

@@ -1,0 +1,41 @@
+// What every function of the C API does around its work: log lines in the vendor's form, the last-error text, no exception
+// out, and public visibility of what the headers declare.
+#pragma once
+
+#pragma GCC visibility push(default)
+#include "openrknn.h"
+#include "rknn_api.h"
+#include "rknn_custom_op.h"
+#include "rknn_matmul_api.h"
+#pragma GCC visibility pop
+
+#include <new>
+#include <string>
+
+#include "base/status.h"
+
+namespace orknn::runtime {
+
+// Sets up logging at the first call, and forgets the thread's last error.
+void begin_call();
+// Logs one E line, keeps the text for orknn_last_error, returns `code`.
+int fail(int code, const char* function, const std::string& text);
+int fail(const char* function, const Status& status);
+// For functions that belong to a later stage of the project.
+int not_yet(const char* function);
+const std::string& last_error();
+
+// Runs the body of a C function.
+template <class Body>
+int c_call(const char* function, Body body) {
+  begin_call();
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return fail(RKNN_ERR_MALLOC_FAIL, function, "memory ran out");
+  } catch (...) {
+    return fail(RKNN_ERR_FAIL, function, "unexpected exception");
+  }
+}
+
+}  // namespace orknn::runtime

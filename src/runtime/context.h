@@ -1,0 +1,34 @@
+// What stands behind a rknn_context: a session, its lock and the buffers handed out.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "rknn_api.h"
+#include "runtime/session.h"
+
+namespace orknn::runtime {
+
+struct Context {
+  std::mutex mutex;  // held by every call on the context
+  bool destroyed = false;
+  std::shared_ptr<ThreadPool> pool;  // what the session computes with, when it is not the shared one
+  std::unique_ptr<Session> session;
+  uint32_t flags = 0;
+  uint64_t frame = 0;                // number of the last run
+  std::unordered_map<void*, std::unique_ptr<std::byte[]>> buffers;  // made by rknn_outputs_get and not yet released
+  std::vector<std::chrono::nanoseconds> task_times;                 // of the last run, when they are collected
+  std::string report;                                               // text of RKNN_QUERY_PERF_DETAIL
+
+  bool is_dry() const { return flags & RKNN_FLAG_COLLECT_MODEL_INFO_ONLY; }
+};
+
+rknn_context publish(std::shared_ptr<Context> context);
+// Nothing for 0, unknown and destroyed handles.
+std::shared_ptr<Context> find_context(rknn_context handle);
+// Takes the handle out of the table, waits for a call that is under way, and frees everything. False when there is none.
+bool destroy_context(rknn_context handle);
+
+}  // namespace orknn::runtime
