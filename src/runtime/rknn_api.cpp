@@ -20,8 +20,8 @@ using namespace ir;
 
 constexpr std::string_view kDriverVersion = "0.0.0 (simulator)";
 
-// People look for this text in the library file, so the number must be a literal of the build.
-const char kVersionText[] = "librknnrt version: " ORKNN_VERSION " (OpenRKNN)";
+// People look for this text in the library file, so it must be there in one piece.
+[[gnu::used]] const char kVersionText[] = "librknnrt version: " ORKNN_VERSION " (OpenRKNN)";
 
 std::string api_version() { return std::string(kVersionText).substr(sizeof "librknnrt version: " - 1); }
 

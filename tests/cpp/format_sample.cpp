@@ -9,7 +9,7 @@
 
 namespace orknn::format {
 
-Model sample_model() {
+Model sample_model(bool with_body) {
   Model model;
   model.name = "sample";
   model.target_platform = "rk3588";
@@ -32,21 +32,22 @@ Model sample_model() {
   p.graph = std::move(*graph);
   ir::Graph& g = p.graph;
   g.tensor(g.find_tensor("x")).quant = ir::QuantParams{{0.5f}, {3}, -1, {-1.f}, {2.f}};
-  // A nested graph that nobody runs, to be stored and read back.
-  auto branch = ir::parse(R"(graph "branch" (%p: float16[3]) -> (%q) {
+  if (with_body) {
+    auto branch = ir::parse(R"(graph "branch" (%p: float16[3]) -> (%q) {
   %q: float16[3] = Relu(%p)
 })");
-  EXPECT_TRUE(branch) << branch.status().to_string();
-  const auto body = std::make_shared<const ir::Graph>(std::move(*branch));
-  const ir::TensorId condition = g.add_constant("condition", ir::TensorData::scalar(true));
-  const ir::TensorId unused = g.add_tensor("unused", DType::Float16, ir::Shape{3});
-  ir::Node node;
-  node.op = "If";
-  node.name = "choice";
-  node.inputs = {condition, g.find_tensor("same_as_w")};
-  node.outputs = {unused};
-  node.attributes = {{"then_branch", body}, {"else_branch", body}};
-  g.add_node(node);
+    EXPECT_TRUE(branch) << branch.status().to_string();
+    const auto body = std::make_shared<const ir::Graph>(std::move(*branch));
+    const ir::TensorId condition = g.add_constant("condition", ir::TensorData::scalar(true));
+    const ir::TensorId unused = g.add_tensor("unused", DType::Float16, ir::Shape{3});
+    ir::Node node;
+    node.op = "If";
+    node.name = "choice";
+    node.inputs = {condition, g.find_tensor("same_as_w")};
+    node.outputs = {unused};
+    node.attributes = {{"then_branch", body}, {"else_branch", body}};
+    g.add_node(node);
+  }
 
   p.buffers.resize(g.tensor_count());
   for (ir::NodeId id : g.order()) {

@@ -8,8 +8,8 @@
 
 namespace orknn::format {
 
-// x (1x2x2x3 float16, NCHW) -> Relu with a fused Mul -> y; plus a second output that goes through a nested graph.
-Model sample_model();
+// x float16[1,3,2,2] -> Relu with a fused Mul -> Add, Relu -> y, and reshaped -> z. `with_body` adds an If with nested graphs.
+Model sample_model(bool with_body = false);
 // Changes some bytes of a valid file and makes all its checksums right again.
 void forge(std::vector<std::byte>& file, std::mt19937& random);
 // Creates an executor and runs it on zeros; true when that worked.

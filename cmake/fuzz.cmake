@@ -1,0 +1,11 @@
+# One libFuzzer program per file in tests/fuzz (clang; see tests/fuzz/README.md).
+if(ORKNN_FUZZ)
+  get_property(libraries GLOBAL PROPERTY ORKNN_TEST_LIBRARIES)
+  file(GLOB targets CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/*.cpp)
+  foreach(target ${targets})
+    get_filename_component(stem ${target} NAME_WE)
+    add_executable(${stem} ${target})
+    target_link_libraries(${stem} PRIVATE ${libraries} orknn_options)
+    target_link_options(${stem} PRIVATE -fsanitize=fuzzer)
+  endforeach()
+endif()
