@@ -1,0 +1,7 @@
+# Command line programs.
+find_package(CLI11 REQUIRED)
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/openrknn/*.cpp)
+add_executable(openrknn ${sources})
+target_link_libraries(openrknn PRIVATE orknn_toolkit CLI11::CLI11 fmt::fmt-header-only nlohmann_json::nlohmann_json orknn_options)
+# `openrknn --includedir` looks beside the program when it is not installed.
+file(CREATE_LINK ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include SYMBOLIC)

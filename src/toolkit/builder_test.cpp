@@ -1,0 +1,201 @@
+// Options, loading rules, and the whole building side on a bundled network.
+#include "toolkit/builder.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "format/rknn_file.h"
+#include "ir/text.h"
+#include "runtime/session.h"
+#include "toolkit/npy.h"
+#include "toolkit/report.h"
+
+namespace orknn::toolkit {
+namespace {
+
+const std::string kModel = std::string(ORKNN_SOURCE_DIR) + "/examples/models/shapes.onnx";
+
+// Collects log lines while it lives.
+class LogLines {
+ public:
+  LogLines() {
+    set_log_sink([this](LogLevel level, std::string_view tag, std::string_view line) {
+      if (level <= LogLevel::Warn) lines.push_back(std::string(level == LogLevel::Error ? "E " : "W ") + std::string(tag) + ": " + std::string(line));
+    });
+  }
+  ~LogLines() { set_log_sink({}); }
+  bool has(std::string_view text) const {
+    for (const std::string& l : lines)
+      if (l.find(text) != l.npos) return true;
+    return false;
+  }
+  std::vector<std::string> lines;
+};
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() : path_(std::filesystem::temp_directory_path() / ("orknn_" + std::to_string(getpid()))) { std::filesystem::create_directories(path_); }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  std::string file(const char* name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+BuildConfig for_default_chip() {
+  BuildConfig c;
+  c.target_platform = "RK3588";
+  return c;
+}
+
+TEST(BuildConfig, ReportsEveryProblemInTheVendorsWords) {
+  BuildConfig c = for_default_chip();
+  c.target_platform = "rv9999";
+  c.quantized_dtype = "float16";
+  c.float_dtype = "int3";
+  c.optimization_level = 7;
+  c.std_values = ChannelValues{{0, 1}};
+  c.op_target = {{"Conv_0", "fpga"}};
+  c.dynamic_input = true;
+  const auto result = Builder::create(c);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.status().count(), 7u);
+  const std::string text = result.status().to_string();
+  for (const char* wanted : {"Invalid target_platform 'rv9999'!", "Invalid quantized_dtype 'float16', expect in ['w8a8', 'w8a16', 'w16a16i', 'w16a16i_dfp', 'w4a16']!",
+                             "Invalid float_dtype 'int3'", "Invalid optimization_level 7", "Invalid std_values", "Invalid op_target 'fpga'", "The 'dynamic_input' is not available yet!"})
+    EXPECT_NE(text.find(wanted), std::string::npos) << wanted << "\n" << text;
+}
+
+TEST(BuildConfig, WarnsAboutWhatHasNoEffect) {
+  LogLines log;
+  BuildConfig c;
+  c.model_pruning = true;
+  c.disable_rules = {"squeeze_1_in_nd_transpose"};
+  ASSERT_TRUE(Builder::create(c));
+  EXPECT_TRUE(log.has("W config: 'target_platform' is None"));
+  EXPECT_TRUE(log.has("'model_pruning' is not available yet and is ignored"));
+  EXPECT_TRUE(log.has("'squeeze_1_in_nd_transpose'"));
+}
+
+TEST(Normalization, DefaultsAndLengths) {
+  auto graph = ir::parse(R"(graph "g" (%a: float32[1,3,8,8], %b: float32[1,32], %c: float32[4], %d: float32[]) -> (%a) {
+})");
+  ASSERT_TRUE(graph) << graph.status().to_string();
+  graph->tensor(graph->inputs()[0]).layout = ir::Layout::NCHW;
+  LogLines log;
+  BuildConfig c;
+  c.mean_values = ChannelValues{{128, 128, 128}};
+  auto n = normalization_of(*graph, c, "load_onnx");
+  ASSERT_TRUE(n) << n.status().to_string();
+  EXPECT_EQ((*n)[0].mean, (std::vector<float>{128, 128, 128}));
+  EXPECT_EQ((*n)[0].std, (std::vector<float>{1, 1, 1}));
+  EXPECT_TRUE((*n)[1].mean.empty() && (*n)[1].std.empty());
+  EXPECT_TRUE(log.has("W load_onnx: The config.mean_values is None, zeros will be set for input 1!"));
+  EXPECT_TRUE(log.has("W load_onnx: The config.std_values is None, ones will be set for input 0!"));
+  EXPECT_FALSE(log.has("mean_values is None, zeros will be set for input 0"));
+
+  c.mean_values = ChannelValues{{0, 0, 0}, {128, 128, 128}};
+  n = normalization_of(*graph, c, "load_tflite");
+  ASSERT_FALSE(n);
+  EXPECT_NE(n.status().to_string().find("The len of mean_values ([128, 128, 128]) for input 1 is wrong, expect 32!"), std::string::npos) << n.status().to_string();
+
+  graph->tensor(graph->inputs()[0]).layout = ir::Layout::NHWC;
+  c.mean_values = ChannelValues{{1, 2, 3, 4, 5, 6, 7, 8}};
+  EXPECT_TRUE(normalization_of(*graph, c, "load_tflite")) << "the channels of NHWC come last";
+}
+
+TEST(Builder, NeedsItsStepsInOrder) {
+  auto builder = Builder::create(for_default_chip());
+  ASSERT_TRUE(builder);
+  EXPECT_FALSE(builder->build());
+  EXPECT_FALSE(builder->export_rknn("/nonexistent/x.rknn"));
+  EXPECT_FALSE(builder->load_model("/nonexistent/x.onnx"));
+  EXPECT_FALSE(builder->is_loaded());
+}
+
+TEST(Builder, BuildsExportsAndRuns) {
+  LogLines log;
+  TemporaryFolder folder;
+  std::string files[2];
+  for (int i = 0; i < 2; ++i) {
+    BuildConfig c = for_default_chip();
+    c.custom_string = "hello";
+    auto builder = Builder::create(c);
+    ASSERT_TRUE(builder);
+    const Status loaded = builder->load_model(kModel);
+    ASSERT_TRUE(loaded) << loaded.to_string();
+    const Status quantized = builder->build(true);
+    EXPECT_NE(quantized.to_string().find("quantization is not available yet"), std::string::npos);
+    const Status built = builder->build();
+    ASSERT_TRUE(built) << built.to_string();
+    files[i] = folder.file(i ? "b.rknn" : "a.rknn");
+    const Status exported = builder->export_rknn(files[i]);
+    ASSERT_TRUE(exported) << exported.to_string();
+    if (i) continue;
+
+    const ModelReport report = describe(*builder->model());
+    EXPECT_EQ(report.target_platform, "rk3588");
+    EXPECT_GT(report.programs[0].npu_layers, 5u);
+    EXPECT_GT(report.programs[0].macs, 100000u);
+    EXPECT_GT(report.weight_bytes, 1000u);
+    EXPECT_NE(layers_text(report).find("NPU"), std::string::npos);
+    EXPECT_NE(memory_text(report).find("0x00000000"), std::string::npos);
+    EXPECT_EQ(to_json(report)["programs"][0]["layers"].size(), report.programs[0].layers.size());
+
+    auto session = runtime::Session::open(builder->model());
+    ASSERT_TRUE(session) << session.status().to_string();
+    const Status ran = (*session)->run();
+    ASSERT_TRUE(ran) << ran.to_string();
+    auto from_file = runtime::Session::open(files[0]);
+    ASSERT_TRUE(from_file) << from_file.status().to_string();
+    ASSERT_TRUE((*from_file)->run());
+    EXPECT_TRUE(ir::identical((*session)->output(0).view(), (*from_file)->output(0).view()));
+  }
+  std::ifstream a(files[0], std::ios::binary), b(files[1], std::ios::binary);
+  const std::string bytes_a(std::istreambuf_iterator<char>(a), {}), bytes_b(std::istreambuf_iterator<char>(b), {});
+  EXPECT_FALSE(bytes_a.empty());
+  EXPECT_TRUE(bytes_a == bytes_b) << "the same build gives the same bytes";
+}
+
+TEST(Npy, RoundTrip) {
+  TemporaryFolder folder;
+  const std::string path = folder.file("x.npy");
+  for (const ir::Dims& dims : {ir::Dims{}, ir::Dims{3}, ir::Dims{2, 0}, ir::Dims{2, 3, 4}}) {
+    std::vector<float> values(static_cast<size_t>(ir::element_count(dims)));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) - 1.5f;
+    const ir::TensorData value = ir::TensorData::from<float>(dims, values);
+    ASSERT_TRUE(write_npy(path, value));
+    const auto back = read_npy(path);
+    ASSERT_TRUE(back) << back.status().to_string();
+    EXPECT_TRUE(ir::identical(back->view(), value.view())) << ir::to_string(dims);
+  }
+}
+
+TEST(Npy, FortranOrderAndDamage) {
+  TemporaryFolder folder;
+  const std::string path = folder.file("x.npy");
+  const auto write = [&](std::string header, const std::string& data) {
+    header.resize(117, ' ');
+    header += '\n';
+    std::ofstream(path, std::ios::binary) << std::string("\x93NUMPY\x01\x00", 8) << static_cast<char>(118) << '\0' << header << data;
+  };
+  write("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", std::string("\1\2\3\4\5\6", 6));
+  const auto value = read_npy(path);
+  ASSERT_TRUE(value) << value.status().to_string();
+  EXPECT_EQ(ir::to_ints(value->view()), (std::vector<int64_t>{1, 3, 5, 2, 4, 6}));
+  for (const char* header : {"{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }", "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
+                             "{'descr': '<f4', 'fortran_order': False, 'shape': (1, }", "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }",
+                             "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }", "{'descr': '<f4', 'shape': (1,), }", "", "{'descr': '"}) {
+    write(header, "1234");
+    EXPECT_FALSE(read_npy(path)) << header;
+  }
+  EXPECT_FALSE(read_npy(folder.file("missing.npy")));
+}
+
+}  // namespace
+}  // namespace orknn::toolkit

@@ -1,0 +1,128 @@
+#include "toolkit/npy.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstring>
+
+#include "base/files.h"
+
+namespace orknn::toolkit {
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+
+struct TypeName {
+  std::string_view text;
+  DType dtype;
+};
+constexpr TypeName kTypes[] = {{"f4", DType::Float32}, {"f8", DType::Float64}, {"f2", DType::Float16}, {"u1", DType::UInt8}, {"i1", DType::Int8},
+                               {"u2", DType::UInt16},  {"i2", DType::Int16},   {"u4", DType::UInt32},  {"i4", DType::Int32}, {"u8", DType::UInt64},
+                               {"i8", DType::Int64},   {"b1", DType::Bool}};
+
+Status bad(std::string what) { return invalid_argument("not a usable .npy file: " + std::move(what)); }
+
+// The text behind 'key': in the header's Python dictionary.
+Result<std::string_view> field(std::string_view header, std::string_view key) {
+  const size_t at = header.find(fmt::format("'{}':", key));
+  if (at == header.npos) return bad(fmt::format("the header has no '{}'", key));
+  std::string_view rest = header.substr(at + key.size() + 3);
+  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+  return rest;
+}
+
+Result<ir::Dims> parse_shape(std::string_view text) {
+  if (text.empty() || text.front() != '(') return bad("the shape is no tuple");
+  text.remove_prefix(1);
+  ir::Dims dims;
+  while (true) {
+    text.remove_prefix(std::min(text.find_first_not_of(" ,"), text.size()));
+    if (text.empty()) return bad("the shape is cut off");
+    if (text.front() == ')') return dims;
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || value < 0 || dims.size() >= 64) return bad("the shape is no list of sizes");
+    dims.push_back(value);
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+  }
+}
+
+// `from` in column-major order becomes row-major.
+ir::TensorData reordered(const ir::TensorData& from) {
+  ir::TensorData to = ir::TensorData::allocate(from.dtype(), from.dims());
+  const size_t element = dtype_bytes(from.dtype()), rank = from.dims().size();
+  const auto* source = static_cast<const std::byte*>(from.data());
+  auto* target = static_cast<std::byte*>(to.mutable_data());
+  ir::Dims stride(rank, 1), index(rank, 0);
+  for (size_t i = 1; i < rank; ++i) stride[i] = stride[i - 1] * from.dims()[i - 1];
+  for (int64_t k = 0; k < from.count(); ++k) {
+    int64_t offset = 0;
+    for (size_t i = 0; i < rank; ++i) offset += index[i] * stride[i];
+    std::memcpy(target + static_cast<size_t>(k) * element, source + static_cast<size_t>(offset) * element, element);
+    for (size_t i = rank; i-- > 0 && ++index[i] == from.dims()[i];) index[i] = 0;
+  }
+  return to;
+}
+
+Result<ir::TensorData> parse(const std::shared_ptr<const MappedFile>& file) {
+  const std::span<const std::byte> bytes = file->bytes();
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (bytes.size() < 10 || text.substr(0, kMagic.size()) != kMagic) return bad("it does not begin with \\x93NUMPY");
+  const auto byte = [&](size_t i) { return static_cast<size_t>(bytes[i]); };
+  const bool long_header = byte(6) >= 2;
+  if (byte(6) < 1 || byte(6) > 3 || (long_header && bytes.size() < 12)) return bad("unknown version");
+  const size_t start = long_header ? 12 : 10;
+  const size_t length = byte(8) | byte(9) << 8 | (long_header ? byte(10) << 16 | byte(11) << 24 : 0);
+  if (length > bytes.size() - start) return bad("the header is cut off");
+  const std::string_view header = text.substr(start, length);
+
+  ORKNN_TRY_ASSIGN(const std::string_view type_field, field(header, "descr"));
+  ORKNN_TRY_ASSIGN(const std::string_view order_field, field(header, "fortran_order"));
+  ORKNN_TRY_ASSIGN(const std::string_view shape_field, field(header, "shape"));
+  ORKNN_TRY_ASSIGN(ir::Dims dims, parse_shape(shape_field));
+  DType dtype = DType::Undefined;
+  if (type_field.size() > 4 && (type_field[1] == '<' || type_field[1] == '|' || type_field[1] == '='))
+    for (const TypeName& t : kTypes)
+      if (type_field.substr(2, 2) == t.text && type_field[4] == type_field[0]) dtype = t.dtype;
+  if (dtype == DType::Undefined) return bad(fmt::format("element type {} is not supported", type_field.substr(0, type_field.find(','))));
+  ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(dims));
+  const size_t wanted = static_cast<size_t>(count) * dtype_bytes(dtype), found = bytes.size() - start - length;
+  if (found < wanted) return bad(fmt::format("{} bytes of data are missing", wanted - found));
+  ir::TensorData value = ir::TensorData::allocate(dtype, std::move(dims));
+  if (wanted) std::memcpy(value.mutable_data(), bytes.data() + start + length, wanted);
+  if (dtype == DType::Bool)  // any other byte would be no bool
+    for (uint8_t& b : std::span(static_cast<uint8_t*>(value.mutable_data()), wanted)) b = b != 0;
+  return order_field.substr(0, 4) == "True" ? reordered(value) : value;
+}
+}  // namespace
+
+Result<ir::TensorData> read_npy(const std::string& path) {
+  ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+  auto value = parse(file);
+  if (!value) return Status(value.status()).model(path);
+  return value;
+}
+
+Status write_npy(const std::string& path, const ir::TensorData& given) {
+  ir::TensorData value = given;
+  if (value.dtype() == DType::BFloat16) value = ir::convert(value.view(), DType::Float32);
+  if (value.dtype() == DType::Int4) value = ir::convert(value.view(), DType::Int8);
+  if (value.dtype() == DType::UInt4) value = ir::convert(value.view(), DType::UInt8);
+  std::string_view type;
+  for (const TypeName& t : kTypes)
+    if (t.dtype == value.dtype()) type = t.text;
+  std::string shape;
+  for (int64_t d : value.dims()) shape += fmt::format("{},", d);
+  if (value.dims().size() > 1) shape.pop_back();
+  std::string header = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}", dtype_bytes(value.dtype()) == 1 ? '|' : '<', type, shape);
+  header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 11, ' ');
+  header += '\n';
+  std::string start(kMagic);
+  start += {'\x01', '\x00', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
+  return write_file_atomically(path, [&](FileWriter& out) -> Status {
+    ORKNN_TRY(out.write(start + header));
+    return out.write(std::span(static_cast<const std::byte*>(value.data()), value.bytes()));
+  });
+}
+
+}  // namespace orknn::toolkit

@@ -1,0 +1,254 @@
+#include "toolkit/report.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <nlohmann/json.hpp>
+
+#include "toolkit/table.h"
+
+namespace orknn::toolkit {
+namespace {
+using nlohmann::ordered_json;
+using Align = Table::Align;
+
+std::string_view device_name(format::Device d) {
+  switch (d) {
+    case format::Device::Npu: return "NPU";
+    case format::Device::Custom: return "custom";
+    case format::Device::Cpu: break;
+  }
+  return "CPU";
+}
+
+std::string_view engine_name(ir::Engine e) {
+  switch (e) {
+    case ir::Engine::Conv: return "conv";
+    case ir::Engine::Depthwise: return "depthwise";
+    case ir::Engine::MatMul: return "matmul";
+    case ir::Engine::Elementwise: return "elementwise";
+    case ir::Engine::Pool: return "pool";
+    case ir::Engine::Move: return "move";
+    case ir::Engine::Lut: return "lut";
+    case ir::Engine::Norm: return "norm";
+    case ir::Engine::Recurrent: return "recurrent";
+    case ir::Engine::None: break;
+  }
+  return "-";
+}
+
+std::string_view place_name(format::Buffer::Place p) {
+  switch (p) {
+    case format::Buffer::Place::Arena: return "arena";
+    case format::Buffer::Place::External: return "external";
+    case format::Buffer::Place::Weights: return "weights";
+    case format::Buffer::Place::None: break;
+  }
+  return "run time";
+}
+
+std::string_view layout_name(ir::Layout l) { return l == ir::Layout::NHWC ? "NHWC" : l == ir::Layout::NCHW ? "NCHW" : ""; }
+
+std::string shape_of(const ir::Tensor& t) { return t.shape ? ir::to_string(*t.shape) : "?"; }
+
+PortReport describe(const ir::Graph& graph, const format::Port& port) {
+  const ir::Tensor& t = graph.tensor(port.tensor);
+  return {t.name, std::string(dtype_name(port.dtype)), shape_of(t), std::string(layout_name(port.layout)), port.mean, port.std};
+}
+
+ProgramReport describe(const format::Program& program, double npu_hz) {
+  const ir::Graph& graph = program.graph;
+  ProgramReport report;
+  report.label = program.label;
+  for (const format::Port& p : program.inputs) report.inputs.push_back(describe(graph, p));
+  for (const format::Port& p : program.outputs) report.outputs.push_back(describe(graph, p));
+  std::vector<int64_t> first(graph.tensor_count(), -1), last(graph.tensor_count(), -1);
+  for (size_t i = 0; i < program.tasks.size(); ++i) {
+    const format::Task& task = program.tasks[i];
+    const ir::Node& n = graph.node(task.node);
+    LayerReport row;
+    row.index = i;
+    row.type = n.type_name();
+    row.name = n.name;
+    row.origin = n.origin;
+    row.device = device_name(task.device);
+    row.engine = engine_name(task.engine);
+    row.reason = task.reason;
+    for (ir::TensorId t : n.inputs) {
+      if (!t) continue;
+      last[static_cast<size_t>(t.index)] = static_cast<int64_t>(i);
+      if (!graph.is_constant(t)) row.inputs.push_back(graph.tensor(t).name);
+    }
+    for (ir::TensorId t : n.outputs) {
+      if (!t) continue;
+      first[static_cast<size_t>(t.index)] = static_cast<int64_t>(i);
+      row.outputs.push_back(graph.tensor(t).name);
+      if (row.output_shape.empty()) {
+        row.output_shape = shape_of(graph.tensor(t));
+        row.output_type = dtype_name(graph.tensor(t).dtype);
+      }
+    }
+    row.macs = task.macs;
+    row.cycles = task.predicted_cycles;
+    row.microseconds = npu_hz > 0 ? static_cast<double>(task.predicted_cycles) / npu_hz * 1e6 : 0;
+    row.read_bytes = task.read_bytes;
+    row.write_bytes = task.write_bytes;
+    row.cores = static_cast<uint32_t>(std::popcount(task.core_mask));
+    row.tiles = task.tiles;
+    report.macs += row.macs;
+    report.microseconds += row.microseconds;
+    ++(task.device == format::Device::Npu ? report.npu_layers : report.cpu_layers);
+    report.layers.push_back(std::move(row));
+  }
+  report.internal_bytes = program.arena_bytes;
+  for (size_t i = 0; i < program.buffers.size() && i < graph.tensor_count(); ++i) {
+    const ir::Tensor& t = graph.tensor({static_cast<int32_t>(i)});
+    const format::Buffer& b = program.buffers[i];
+    if (b.place == format::Buffer::Place::External) report.port_bytes += b.bytes;
+    report.tensors.push_back({t.name, std::string(dtype_name(t.dtype)), shape_of(t), std::string(place_name(b.place)), b.offset, b.bytes, first[i], last[i]});
+  }
+  return report;
+}
+
+ordered_json to_json(const PortReport& p) {
+  ordered_json j{{"name", p.name}, {"type", p.type}, {"shape", p.shape}, {"layout", p.layout}};
+  if (!p.mean.empty()) j["mean"] = p.mean;
+  if (!p.std.empty()) j["std"] = p.std;
+  return j;
+}
+
+std::string count_text(double value) {
+  if (value >= 1e9) return fmt::format("{:.2f} G", value / 1e9);
+  if (value >= 1e6) return fmt::format("{:.2f} M", value / 1e6);
+  return value >= 1e3 ? fmt::format("{:.2f} k", value / 1e3) : fmt::format("{:.0f}", value);
+}
+
+std::string ports_text(std::string_view what, const std::vector<PortReport>& ports) {
+  std::string text;
+  for (const PortReport& p : ports) {
+    text += fmt::format("{:<16}{}: {}{}{}", what, p.name, p.type, p.shape, p.layout.empty() ? "" : " " + p.layout);
+    if (!p.mean.empty()) text += fmt::format(", mean [{}], std [{}]", fmt::join(p.mean, ","), fmt::join(p.std, ","));
+    text += "\n";
+  }
+  return text;
+}
+
+// Several programs in one file: each table under its label.
+template <class F>
+std::string per_program(const ModelReport& report, F&& table) {
+  std::string text;
+  for (const ProgramReport& p : report.programs) {
+    if (report.programs.size() > 1) text += "program " + p.label + "\n";
+    text += table(p);
+  }
+  return text;
+}
+}  // namespace
+
+std::string bytes_text(uint64_t bytes) {
+  const double v = static_cast<double>(bytes);
+  if (v >= 1024.0 * 1024 * 1024) return fmt::format("{:.2f} GiB", v / (1024.0 * 1024 * 1024));
+  if (v >= 1024.0 * 1024) return fmt::format("{:.2f} MiB", v / (1024.0 * 1024));
+  return v >= 1024 ? fmt::format("{:.2f} KiB", v / 1024) : fmt::format("{} B", bytes);
+}
+
+ModelReport describe(const format::Model& model) {
+  ModelReport report{model.name, model.target_platform, model.source_framework, model.toolkit_version, model.float_dtype, model.custom_string, model.weight_bytes, {}};
+  const platform::Platform* chip = platform::find(model.target_platform);
+  for (const format::Program& p : model.programs) report.programs.push_back(describe(p, chip ? static_cast<double>(chip->npu_hz) : 0));
+  return report;
+}
+
+ordered_json to_json(const ModelReport& report) {
+  ordered_json j{{"name", report.name}, {"target_platform", report.target_platform}, {"source_framework", report.source_framework},
+                 {"toolkit_version", report.toolkit_version}, {"float_dtype", report.float_dtype}, {"custom_string", report.custom_string},
+                 {"weight_bytes", report.weight_bytes}, {"programs", ordered_json::array()}};
+  for (const ProgramReport& p : report.programs) {
+    ordered_json program{{"label", p.label}, {"internal_bytes", p.internal_bytes}, {"port_bytes", p.port_bytes}, {"macs", p.macs},
+                         {"predicted_us", p.microseconds}, {"npu_layers", p.npu_layers}, {"cpu_layers", p.cpu_layers}};
+    for (const PortReport& port : p.inputs) program["inputs"].push_back(to_json(port));
+    for (const PortReport& port : p.outputs) program["outputs"].push_back(to_json(port));
+    program["layers"] = ordered_json::array();
+    for (const LayerReport& l : p.layers)
+      program["layers"].push_back({{"index", l.index}, {"type", l.type}, {"name", l.name}, {"origin", l.origin}, {"device", l.device}, {"engine", l.engine},
+                                   {"reason", l.reason}, {"inputs", l.inputs}, {"outputs", l.outputs}, {"output_type", l.output_type},
+                                   {"output_shape", l.output_shape}, {"macs", l.macs}, {"cycles", l.cycles}, {"predicted_us", l.microseconds},
+                                   {"read_bytes", l.read_bytes}, {"write_bytes", l.write_bytes}, {"cores", l.cores}, {"tiles", l.tiles}});
+    program["tensors"] = ordered_json::array();
+    for (const TensorReport& t : p.tensors)
+      program["tensors"].push_back({{"name", t.name}, {"type", t.type}, {"shape", t.shape}, {"place", t.place}, {"offset", t.offset}, {"bytes", t.bytes},
+                                    {"first_layer", t.first_layer}, {"last_layer", t.last_layer}});
+    j["programs"].push_back(std::move(program));
+  }
+  return j;
+}
+
+ordered_json to_json(const platform::Platform& p) {
+  return {{"name", p.name}, {"aliases", p.aliases}, {"generation", p.generation}, {"compatibility", p.compatibility}, {"estimated", p.estimated},
+          {"cores", p.cores}, {"int8_macs", p.int8_macs}, {"int16_macs", p.int16_macs}, {"float16_macs", p.half_macs}, {"int4_macs", p.int4_macs},
+          {"npu_hz", p.npu_hz}, {"ddr_hz", p.ddr_hz}, {"cpu_hz", p.cpu_hz}, {"ddr_bus_bytes", p.ddr_bus_bytes}, {"cbuf_bytes", p.cbuf_bytes()},
+          {"sram_bytes", p.sram_bytes}, {"nbuf_bytes", p.nbuf_bytes}, {"conv_int8", p.conv_int8}, {"conv_float16", p.conv_half},
+          {"quantized_dtypes", p.quantized_dtypes}};
+}
+
+std::string summary_text(const ModelReport& r) {
+  std::string text = fmt::format("{:<16}{}\n{:<16}{}\n{:<16}{}\n{:<16}{}\n", "model", r.name, "made for", r.target_platform, "made from",
+                                 r.source_framework, "made by", "openrknn " + r.toolkit_version);
+  text += fmt::format("{:<16}{}\n", "computes in", r.float_dtype);
+  if (!r.custom_string.empty()) text += fmt::format("{:<16}{}\n", "custom string", r.custom_string);
+  text += fmt::format("{:<16}{}\n", "weights", bytes_text(r.weight_bytes));
+  text += per_program(r, [](const ProgramReport& p) {
+    return ports_text("input", p.inputs) + ports_text("output", p.outputs) +
+           fmt::format("{:<16}{}, inputs and outputs {}\n{:<16}{} on the NPU, {} on the CPU\n{:<16}{} multiply-accumulates, {:.2f} ms predicted on one core\n",
+                       "activations", bytes_text(p.internal_bytes), bytes_text(p.port_bytes), "layers", p.npu_layers, p.cpu_layers, "work",
+                       count_text(static_cast<double>(p.macs)), p.microseconds / 1000);
+  });
+  return text;
+}
+
+std::string layers_text(const ModelReport& r) {
+  return per_program(r, [](const ProgramReport& p) {
+    Table table({{"#", Align::Right}, {"type"}, {"name"}, {"device"}, {"engine"}, {"output"}, {"MACs", Align::Right}, {"read", Align::Right},
+                 {"us", Align::Right}, {"tiles", Align::Right}, {"why"}});
+    for (const LayerReport& l : p.layers)
+      table.add({std::to_string(l.index), l.type, l.name, l.device, l.engine, l.output_type + l.output_shape,
+                 l.macs ? count_text(static_cast<double>(l.macs)) : "", bytes_text(l.read_bytes), fmt::format("{:.1f}", l.microseconds),
+                 std::to_string(l.tiles), l.reason});
+    return table.to_text();
+  });
+}
+
+std::string tensors_text(const ModelReport& r) {
+  return per_program(r, [](const ProgramReport& p) {
+    Table table({{"tensor"}, {"type"}, {"shape"}, {"place"}, {"bytes", Align::Right}});
+    for (const TensorReport& t : p.tensors) table.add({t.name, t.type, t.shape, t.place, std::to_string(t.bytes)});
+    return table.to_text();
+  });
+}
+
+std::string memory_text(const ModelReport& r) {
+  return per_program(r, [](const ProgramReport& p) {
+    Table table({{"start", Align::Right}, {"end", Align::Right}, {"bytes", Align::Right}, {"made", Align::Right}, {"last read", Align::Right}, {"tensor"}, {"shape"}});
+    for (const TensorReport& t : p.tensors)
+      if (t.place == "arena")
+        table.add({fmt::format("0x{:08x}", t.offset), fmt::format("0x{:08x}", t.offset + t.bytes), std::to_string(t.bytes), std::to_string(t.first_layer),
+                   t.last_layer < 0 ? "-" : std::to_string(t.last_layer), t.name, t.type + t.shape});
+    return table.to_text() + fmt::format("activation memory: {} ({} bytes)\n", bytes_text(p.internal_bytes), p.internal_bytes);
+  });
+}
+
+std::string platforms_text() {
+  Table table({{"platform"}, {"cores", Align::Right}, {"int8 TOPS", Align::Right}, {"fp16 TFLOPS", Align::Right}, {"NPU MHz", Align::Right}, {"DDR MHz", Align::Right},
+               {"on-chip", Align::Right}, {"toolkit", Align::Right}, {"runs models of"}, {""}});
+  for (const platform::Platform& p : platform::all()) {
+    const auto tera = [&](int macs) { return macs ? fmt::format("{:.2f}", 2e-12 * macs * p.cores * static_cast<double>(p.npu_hz)) : std::string("-"); };
+    std::string name(p.name);
+    for (std::string_view alias : p.aliases) name += ", " + std::string(alias);
+    table.add({name, std::to_string(p.cores), tera(p.int8_macs), tera(p.half_macs), std::to_string(p.npu_hz / 1'000'000), std::to_string(p.ddr_hz / 1'000'000),
+               bytes_text(static_cast<uint64_t>(p.cores * p.cbuf_bytes() + p.nbuf_bytes + p.sram_bytes)), std::to_string(p.generation),
+               std::string(p.compatibility), p.estimated ? "figures assumed" : ""});
+  }
+  return table.to_text();
+}
+
+}  // namespace orknn::toolkit

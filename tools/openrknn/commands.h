@@ -1,0 +1,41 @@
+// One function per command: declares its options and returns what runs after parsing.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "toolkit/builder.h"
+
+namespace orknn::cli {
+
+// Runs the command and gives the exit code.
+using Action = std::function<int()>;
+
+Action add_convert(CLI::App& app);
+Action add_run(CLI::App& app);
+Action add_info(CLI::App& app);
+Action add_platforms(CLI::App& app);
+Action add_passes(CLI::App& app);
+Action add_ops(CLI::App& app);
+
+// Folders of the installed library and headers; empty when they are not where the program expects them.
+std::string library_folder();
+std::string include_folder();
+
+// Options that several commands share: how a source model is read and built.
+struct SourceOptions {
+  std::string platform, float_dtype = "float16", framework;
+  int level = 3;
+  std::vector<std::string> inputs, outputs, sizes, means, stds, targets, other_files;
+
+  void add_to(CLI::App& command);
+  Result<toolkit::BuildConfig> config() const;
+  Result<importer::ImportOptions> import_options() const;
+};
+
+// Whether the file is a finished .rknn (by its first bytes, else by its name).
+bool is_rknn(const std::string& path);
+// A finished model is read; a source model is built in memory.
+Result<std::shared_ptr<const format::Model>> open_model(const std::string& path, const SourceOptions& options);
+
+}  // namespace orknn::cli

@@ -1,0 +1,107 @@
+// openrknn convert MODEL -o OUT: a source model becomes a .rknn.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "commands.h"
+#include "ir/text.h"
+#include "optimize/pipeline.h"
+#include "terminal.h"
+#include "toolkit/report.h"
+
+namespace orknn::cli {
+namespace {
+
+// Constants with more elements are not worth reading in a dump.
+constexpr int64_t kDumpedElements = 16;
+
+struct Options {
+  SourceOptions source;
+  std::string model, out, stop_after, custom_string;
+  std::vector<std::string> disable, dump_after;
+  size_t max_rewrites = SIZE_MAX;
+  bool trace = false, json = false, single_core = false, separate_buffers = false;
+};
+
+Status check_passes(const std::vector<std::string>& names) {
+  std::string known;
+  const auto passes = optimize::pass_catalogue();
+  for (const optimize::Pass& p : passes) known += (known.empty() ? "" : ", ") + std::string(p.name);
+  for (const std::string& name : names)
+    if (std::none_of(passes.begin(), passes.end(), [&](const optimize::Pass& p) { return p.name == name; }))
+      return invalid_argument(fmt::format("there is no pass '{}'", name)).expected("one of " + known);
+  return {};
+}
+
+Status convert(const Options& o) {
+  ORKNN_TRY_ASSIGN(toolkit::BuildConfig config, o.source.config());
+  ORKNN_TRY_ASSIGN(const importer::ImportOptions importing, o.source.import_options());
+  config.disable_rules = o.disable;
+  config.stop_after = o.stop_after;
+  config.max_rewrites = o.max_rewrites;
+  config.custom_string = o.custom_string;
+  config.single_core_mode = o.single_core;
+  config.share_memory = !o.separate_buffers;
+  std::map<std::string, std::string> dump_files;  // pass -> file, empty = stdout
+  for (const std::string& dump : o.dump_after) {
+    const size_t at = dump.find('=');
+    config.dump_after.push_back(dump.substr(0, at));
+    dump_files[config.dump_after.back()] = at == dump.npos ? "" : dump.substr(at + 1);
+  }
+  std::vector<std::string> named = config.disable_rules;
+  named.insert(named.end(), config.dump_after.begin(), config.dump_after.end());
+  if (!config.stop_after.empty()) named.push_back(config.stop_after);
+  ORKNN_TRY(check_passes(named));
+  Status dumped;
+  config.dump = [&](std::string_view pass, const ir::Graph& graph) {
+    const std::string text = ir::print(graph, {.max_elements = kDumpedElements}), &file = dump_files[std::string(pass)];
+    if (file.empty()) print(fmt::format("after {}:\n{}\n", pass, text));
+    else if (Status s = write_file_atomically(file, [&](FileWriter& out) { return out.write(text); }); !s) dumped.also(s);
+  };
+
+  const bool is_stopped = !config.stop_after.empty();
+  ORKNN_TRY_ASSIGN(toolkit::Builder builder, toolkit::Builder::create(std::move(config), progress_bar()));
+  ORKNN_TRY(builder.load_model(o.model, o.source.framework, importing, o.source.other_files));
+  ORKNN_TRY(builder.build());
+  ORKNN_TRY(dumped);
+  ORKNN_TRY(builder.export_rknn(o.out));
+
+  const toolkit::ModelReport report = toolkit::describe(*builder.model());
+  const uint64_t bytes = std::filesystem::file_size(o.out);
+  if (o.json) {
+    nlohmann::ordered_json j{{"output", o.out}, {"file_bytes", bytes}, {"model", toolkit::to_json(report)}};
+    if (o.trace) j["trace"] = nlohmann::ordered_json::parse(builder.trace().to_json());
+    print(j.dump(2) + "\n");
+    return {};
+  }
+  if (o.trace) print(builder.trace().to_text());
+  print(toolkit::summary_text(report));
+  print(fmt::format("{:<16}{} ({}){}\n", "written", o.out, toolkit::bytes_text(bytes), is_stopped ? ", not fully optimized" : ""));
+  return {};
+}
+}  // namespace
+
+Action add_convert(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("convert", "convert a model to .rknn");
+  const auto o = std::make_shared<Options>();
+  command->add_option("model", o->model, "source model")->required();
+  command->add_option("-o,--output", o->out, "the .rknn to write")->required();
+  o->source.add_to(*command);
+  command->add_option("--custom-string", o->custom_string, "text stored in the model");
+  command->add_flag("--single-core", o->single_core, "plan every layer for one core");
+  command->add_flag("--separate-buffers", o->separate_buffers, "no memory is reused, so every intermediate result can be looked at");
+  command->add_option("--disable", o->disable, "optimizer pass to leave out; may be repeated")->allow_extra_args(false);
+  command->add_option("--stop-after", o->stop_after, "stop optimizing after this pass");
+  command->add_option("--dump-after", o->dump_after, "print the graph after PASS, or write it: PASS=FILE")->allow_extra_args(false);
+  command->add_option("--max-rewrites", o->max_rewrites, "stop optimizing after so many rewrites");
+  command->add_flag("--trace", o->trace, "show what the optimizer did");
+  command->add_flag("--json", o->json, "print JSON");
+  return [o] {
+    const Status s = convert(*o);
+    return s ? int{kOk} : fail(s);
+  };
+}
+
+}  // namespace orknn::cli

@@ -1,0 +1,148 @@
+// openrknn run MODEL --input FILE.npy: runs a .rknn or a source model on the simulator.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "runtime/session.h"
+#include "terminal.h"
+#include "toolkit/npy.h"
+#include "toolkit/report.h"
+#include "toolkit/table.h"
+
+namespace orknn::cli {
+namespace {
+
+struct Options {
+  SourceOptions source;
+  std::string model, out, layout;
+  std::vector<std::string> inputs;
+  int loop = 1, threads = 0;
+  bool pass_through = false, layers = false, json = false;
+};
+
+struct Statistics {
+  double min = 0, max = 0, mean = 0;
+  int64_t not_finite = 0;
+};
+
+Statistics statistics_of(const ir::TensorData& value) {
+  Statistics s;
+  int64_t count = 0;
+  for (double v : ir::to_doubles(value.view())) {
+    if (!std::isfinite(v)) {
+      ++s.not_finite;
+      continue;
+    }
+    s.min = count ? std::min(s.min, v) : v;
+    s.max = count ? std::max(s.max, v) : v;
+    s.mean += v;
+    ++count;
+  }
+  if (count) s.mean /= static_cast<double>(count);
+  return s;
+}
+
+Status feed(runtime::Session& session, const Options& o) {
+  for (size_t k = 0; k < o.inputs.size(); ++k) {
+    // NAME=FILE names the input; FILE alone goes by position.
+    std::string file = o.inputs[k];
+    size_t index = k;
+    if (const size_t at = file.find('='); at != file.npos) {
+      const auto& ports = session.inputs();
+      const auto it = std::find_if(ports.begin(), ports.end(), [&](const runtime::PortInfo& p) { return p.name == file.substr(0, at); });
+      if (it != ports.end()) {
+        index = static_cast<size_t>(it - ports.begin());
+        file = file.substr(at + 1);
+      }
+    }
+    if (index >= session.inputs().size())
+      return invalid_argument(fmt::format("the model has {} input(s), found {}", session.inputs().size(), o.inputs.size()));
+    ORKNN_TRY_ASSIGN(const ir::TensorData value, toolkit::read_npy(file));
+    runtime::InputData data;
+    data.dtype = value.dtype();
+    data.data = value.data();
+    data.bytes = value.bytes();
+    data.layout = o.layout == "nhwc" ? ir::Layout::NHWC : o.layout == "nchw" ? ir::Layout::NCHW : ir::Layout::Undefined;
+    data.pass_through = o.pass_through;
+    data.dims = value.dims();
+    if (Status s = session.set_input(index, data); !s) return s.model(file);
+  }
+  return {};
+}
+
+Status run(const Options& o) {
+  ORKNN_TRY_ASSIGN(const std::shared_ptr<const format::Model> model, open_model(o.model, o.source));
+  ThreadPool pool(o.threads);
+  ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> session, runtime::Session::open(model, &pool));
+  ORKNN_TRY(feed(*session, o));
+
+  std::vector<double> times, layer_times(session->program().tasks.size(), 0);
+  sim::RunHooks hooks;
+  if (o.layers) hooks.timing = [&](size_t index, std::chrono::nanoseconds d) { layer_times[index] += static_cast<double>(d.count()) * 1e-3; };
+  for (int i = 0; i < o.loop; ++i) {
+    ORKNN_TRY(session->run(hooks));
+    times.push_back(static_cast<double>(session->last_duration().count()) * 1e-6);
+  }
+  std::sort(times.begin(), times.end());
+  const double median = times[times.size() / 2];
+
+  nlohmann::ordered_json j{{"model", o.model}, {"threads", pool.threads()}, {"runs", o.loop}, {"min_ms", times.front()}, {"median_ms", median}, {"max_ms", times.back()}};
+  toolkit::Table table({{"output"}, {"type"}, {"shape"}, {"min", toolkit::Table::Align::Right}, {"max", toolkit::Table::Align::Right},
+                        {"mean", toolkit::Table::Align::Right}, {"NaN, inf", toolkit::Table::Align::Right}, {"file"}});
+  for (size_t i = 0; i < session->outputs().size(); ++i) {
+    const ir::TensorData value = session->output(i);
+    const std::string file = o.out.empty() ? "" : fmt::format("{}/output_{}.npy", o.out, i);
+    if (!file.empty())
+      if (Status s = toolkit::write_npy(file, value); !s) return s.model(file);
+    const Statistics s = statistics_of(value);
+    const std::string& name = session->outputs()[i].name;
+    table.add({name, std::string(dtype_name(value.dtype())), ir::to_string(value.dims()), fmt::format("{:.6g}", s.min), fmt::format("{:.6g}", s.max),
+               fmt::format("{:.6g}", s.mean), std::to_string(s.not_finite), file});
+    j["outputs"].push_back({{"name", name}, {"type", dtype_name(value.dtype())}, {"shape", value.dims()}, {"min", s.min}, {"max", s.max}, {"mean", s.mean},
+                            {"not_finite", s.not_finite}, {"file", file}});
+  }
+  toolkit::Table layers({{"#", toolkit::Table::Align::Right}, {"type"}, {"name"}, {"device"}, {"kernel"}, {"us", toolkit::Table::Align::Right}});
+  if (o.layers) {
+    for (const toolkit::LayerReport& l : toolkit::describe(*model).programs[0].layers) {
+      const double us = layer_times[l.index] / o.loop;
+      const std::string kernel(session->kernel_name(l.index));
+      layers.add({std::to_string(l.index), l.type, l.name, l.device, kernel, fmt::format("{:.1f}", us)});
+      j["layers"].push_back({{"index", l.index}, {"type", l.type}, {"name", l.name}, {"device", l.device}, {"kernel", kernel}, {"us", us}});
+    }
+  }
+  if (o.json) {
+    print(j.dump(2) + "\n");
+    return {};
+  }
+  if (o.layers) print(layers.to_text() + "\n");
+  print(table.to_text());
+  print(o.loop == 1 ? fmt::format("{:.3f} ms with {} thread(s)\n", median, pool.threads())
+                    : fmt::format("{:.3f} ms median of {} runs with {} thread(s), {:.3f} to {:.3f} ms\n", median, o.loop, pool.threads(), times.front(), times.back()));
+  return {};
+}
+}  // namespace
+
+Action add_run(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("run", "run a .rknn or a source model on the simulator");
+  const auto o = std::make_shared<Options>();
+  command->add_option("model", o->model, ".rknn or source model")->required();
+  command->add_option("-i,--input", o->inputs, ".npy file of each input, in order, or NAME=FILE; inputs not given are zeros");
+  command->add_option("--layout", o->layout, "axis order of 4-D inputs, the model's own by default")->check(CLI::IsMember({"nchw", "nhwc"}));
+  command->add_flag("--pass-through", o->pass_through, "inputs are used as they are, without mean and std");
+  command->add_option("--out", o->out, "folder for output_0.npy, ...")->check(CLI::ExistingDirectory);
+  command->add_option("--loop", o->loop, "number of runs")->check(CLI::Range(1, 1000000));
+  command->add_option("--threads", o->threads, "0 = one per core")->check(CLI::Range(0, 1024));
+  command->add_flag("--layers", o->layers, "show the time of every layer");
+  o->source.add_to(*command);
+  command->add_flag("--json", o->json, "print JSON");
+  return [o] {
+    const Status s = run(*o);
+    return s ? int{kOk} : fail(s);
+  };
+}
+
+}  // namespace orknn::cli

@@ -1,0 +1,106 @@
+// Reading and checking the options that describe a source model.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <fstream>
+
+#include "commands.h"
+#include "format/rknn_file.h"
+#include "terminal.h"
+
+namespace orknn::cli {
+namespace {
+
+std::vector<std::string> split(const std::string& text, std::string_view separators) {
+  std::vector<std::string> parts(1);
+  for (char c : text) {
+    if (separators.find(c) != separators.npos) parts.emplace_back();
+    else if (c != ' ' && c != '[' && c != ']') parts.back() += c;
+  }
+  return parts;
+}
+
+template <class T>
+Result<std::vector<T>> numbers(const std::string& option, const std::string& text, std::string_view separators) {
+  std::vector<T> values;
+  for (const std::string& part : split(text, separators)) {
+    T value{};
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (error != std::errc{} || end != part.data() + part.size())
+      return invalid_argument(fmt::format("{} needs numbers, found '{}'", option, text)).expected("for example 1,3,224,224");
+    values.push_back(value);
+  }
+  return values;
+}
+}  // namespace
+
+void SourceOptions::add_to(CLI::App& command) {
+  command.add_option("-t,--target-platform,--target", platform, "chip to build for (openrknn platforms)");
+  command.add_option("--float-dtype", float_dtype, "float16, or float32 for exact comparison with the source framework")
+      ->check(CLI::IsMember({"float16", "float32"}));
+  command.add_option("-O,--optimization-level", level, "0 = no rewriting, 3 = all rules")->check(CLI::Range(0, 3));
+  command.add_option("--framework", framework, "format of the source model; recognized by default");
+  command.add_option("--inputs", inputs, "tensors at which the model begins, a,b")->delimiter(',')->allow_extra_args(false);
+  command.add_option("--input-size-list", sizes, "shape of each input, 1,3,224,224; once per input")->allow_extra_args(false);
+  command.add_option("--outputs", outputs, "tensors at which the model ends, a,b")->delimiter(',')->allow_extra_args(false);
+  command.add_option("--mean", means, "mean of each channel, 123.675,116.28,103.53; once per input")->allow_extra_args(false);
+  command.add_option("--std", stds, "divisor of each channel; once per input")->allow_extra_args(false);
+  command.add_option("--op-target", targets, "where an op runs, NAME=cpu; may be repeated")->allow_extra_args(false);
+  command.add_option("--weights", other_files, "second file of formats that keep weights apart")->allow_extra_args(false);
+}
+
+Result<toolkit::BuildConfig> SourceOptions::config() const {
+  toolkit::BuildConfig config;
+  config.target_platform = platform;
+  config.float_dtype = float_dtype;
+  config.optimization_level = level;
+  const auto rows = [](const std::string& option, const std::vector<std::string>& texts) -> Result<toolkit::ChannelValues> {
+    toolkit::ChannelValues values;
+    for (const std::string& text : texts) {
+      ORKNN_TRY_ASSIGN(std::vector<double> row, numbers<double>(option, text, ","));
+      values.push_back(std::move(row));
+    }
+    return values;
+  };
+  if (!means.empty()) { ORKNN_TRY_ASSIGN(config.mean_values, rows("--mean", means)); }
+  if (!stds.empty()) { ORKNN_TRY_ASSIGN(config.std_values, rows("--std", stds)); }
+  for (const std::string& target : targets) {
+    const size_t at = target.rfind('=');
+    if (at == target.npos) return invalid_argument("--op-target needs NAME=npu or NAME=cpu").found(target);
+    config.op_target[target.substr(0, at)] = target.substr(at + 1);
+  }
+  return config;
+}
+
+Result<importer::ImportOptions> SourceOptions::import_options() const {
+  importer::ImportOptions options;
+  options.inputs = inputs;
+  options.outputs = outputs;
+  for (const std::string& text : sizes) {
+    ORKNN_TRY_ASSIGN(ir::Dims dims, numbers<int64_t>("--input-size-list", text, ",x"));
+    options.input_size_list.push_back(std::move(dims));
+  }
+  return options;
+}
+
+bool is_rknn(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  char magic[4] = {};
+  if (in.read(magic, sizeof magic) && std::string_view(magic, sizeof magic) == "RKNN") return true;
+  return path.ends_with(".rknn");
+}
+
+Result<std::shared_ptr<const format::Model>> open_model(const std::string& path, const SourceOptions& options) {
+  if (is_rknn(path)) {
+    ORKNN_TRY_ASSIGN(format::Model model, format::read_rknn(path));
+    return std::shared_ptr<const format::Model>(std::make_shared<format::Model>(std::move(model)));
+  }
+  ORKNN_TRY_ASSIGN(toolkit::BuildConfig config, options.config());
+  ORKNN_TRY_ASSIGN(const importer::ImportOptions importing, options.import_options());
+  ORKNN_TRY_ASSIGN(toolkit::Builder builder, toolkit::Builder::create(std::move(config), progress_bar()));
+  ORKNN_TRY(builder.load_model(path, options.framework, importing, options.other_files));
+  ORKNN_TRY(builder.build());
+  return builder.model();
+}
+
+}  // namespace orknn::cli

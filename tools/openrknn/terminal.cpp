@@ -1,0 +1,66 @@
+#include "terminal.h"
+
+#include <fmt/color.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <mutex>
+
+#include "base/log.h"
+
+namespace orknn::cli {
+namespace {
+
+bool is_terminal() {
+  static const bool terminal = isatty(STDERR_FILENO) != 0;
+  return terminal;
+}
+
+std::mutex& line_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+bool bar_is_open = false;  // guarded by line_mutex()
+
+// A line of its own, below a bar that is still moving.
+void print_line(const std::string& text, fmt::color color) {
+  const std::lock_guard lock(line_mutex());
+  if (bar_is_open) fmt::print(stderr, "\n");
+  bar_is_open = false;
+  if (is_terminal()) fmt::print(stderr, fg(color), "{}\n", text);
+  else fmt::print(stderr, "{}\n", text);
+}
+}  // namespace
+
+void attach_log(bool verbose) {
+  if (verbose) set_log_level(LogLevel::Debug);
+  set_log_sink([](LogLevel level, std::string_view tag, std::string_view line) {
+    constexpr std::string_view kLetters = "EWIIDD";
+    const bool named = level <= LogLevel::Warn;
+    print_line(fmt::format("{} {}{}", kLetters[static_cast<size_t>(level)], named ? std::string(tag) + ": " : "", line),
+               level == LogLevel::Error ? fmt::color::red : level == LogLevel::Warn ? fmt::color::orange : fmt::color::gray);
+  });
+}
+
+int fail(const Status& status) {
+  print_line(status.to_string(), fmt::color::red);
+  return kFailed;
+}
+
+void print(std::string_view text) { fmt::print("{}", text); }
+
+toolkit::Progress progress_bar() {
+  if (!is_terminal()) return {};
+  return [](std::string_view stage, int64_t done, int64_t total) {
+    const std::lock_guard lock(line_mutex());
+    constexpr int64_t kWidth = 30;
+    const int64_t filled = total > 0 ? kWidth * done / total : kWidth;
+    std::string bar;
+    for (int64_t i = 0; i < kWidth; ++i) bar += i < filled ? "█" : " ";
+    bar_is_open = done < total;
+    fmt::print(stderr, "\r{:<12} {:3}%|{}|{}", stage, total > 0 ? 100 * done / total : 100, bar, bar_is_open ? "" : "\n");
+  };
+}
+
+}  // namespace orknn::cli

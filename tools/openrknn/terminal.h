@@ -1,0 +1,23 @@
+// How the command line speaks: results to stdout, everything else to stderr; colours and moving bars only on a terminal.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "toolkit/builder.h"
+
+namespace orknn::cli {
+
+// Exit codes of the program.
+enum Exit { kOk = 0, kFailed = 1, kUsage = 2 };
+
+// Log lines go to stderr as "W build: text"; `verbose` shows more of them.
+void attach_log(bool verbose);
+// Prints an error and returns kFailed.
+int fail(const Status& status);
+void print(std::string_view text);
+// A bar on stderr when that is a terminal, nothing otherwise.
+toolkit::Progress progress_bar();
+
+}  // namespace orknn::cli
