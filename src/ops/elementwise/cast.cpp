@@ -75,11 +75,11 @@ Status run_to(RunContext& c, DType to) {
   return {};
 }
 
+// Strings and 8-bit floats have no place in this IR.
 Result<DType> target_type(const NodeReader& c) {
-  const int64_t number = c.get_int("to");
-  const DType t = number > 0 && number < 256 ? static_cast<DType>(number) : DType::Undefined;
-  if (dtype_bytes(t) == 0) return unsupported("cannot cast to this type").found("ONNX type number " + std::to_string(number));
-  return t;
+  ORKNN_TRY_ASSIGN(const DType to, type_attribute(c, "to", DType::Undefined));
+  if (to == DType::Undefined) return unsupported("attribute 'to' names no type");
+  return to;
 }
 Status infer_cast(InferContext& c) {
   ORKNN_TRY_ASSIGN(const DType to, target_type(c));

@@ -26,6 +26,15 @@ Status check_types(const InferContext& c, bool (*allowed)(DType), std::string_vi
   return {};
 }
 
+Result<DType> type_attribute(const NodeReader& c, std::string_view name, DType fallback) {
+  const int64_t number = c.node().attributes.int_or(name, 0);
+  if (number == 0) return fallback;
+  const DType t = number > 0 && number < 256 ? static_cast<DType>(number) : DType::Undefined;
+  if (dtype_bytes(t) == 0)
+    return unsupported("attribute '" + std::string(name) + "' names a type we do not have").found("ONNX type " + std::to_string(number));
+  return t;
+}
+
 Status same_as_input(InferContext& c) {
   c.set_output(0, c.dtype(0), c.input(0).shape);
   return {};
