@@ -65,7 +65,8 @@ Status run(RunContext& c) {
   for (size_t i = 1; i < 5; ++i) {
     ORKNN_TRY_ASSIGN(parameters[i], channel_values(c.input(i), channels, kParameterNames[i]));
   }
-  auto& [unused, scale, bias, mean, variance] = parameters;
+  const std::vector<double>&scale = parameters[1], &bias = parameters[2];
+  std::vector<double>&mean = parameters[3], &variance = parameters[4];
   const double epsilon = c.get_float("epsilon");
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, x.dims));
   ORKNN_TRY(run_as_float(x.dtype, [&]<class T>(TypeTag<T>) {

@@ -79,6 +79,8 @@ Result<Dim> window_output(const Window& w, size_t axis, const Dim& input) {
   if (extent < 0 || extent >= kLimit) return shape_mismatch("spatial extent out of range").found(std::to_string(extent));
   if (same) return Dim((extent + stride - 1) / stride);
   const int64_t slack = extent + pads - w.span(axis);
+  // With ceil_mode the only window may be a partial one.
+  if (w.ceil_mode && slack < 0 && slack > -stride && extent + w.pads_begin[axis] > 0) return Dim(1);
   if (slack < 0)
     return shape_mismatch("the kernel does not fit in the padded input")
         .expected("an extent of at least " + std::to_string(w.span(axis)) + " on spatial axis " + std::to_string(axis))
