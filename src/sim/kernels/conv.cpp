@@ -23,7 +23,7 @@ std::optional<Window> window(const KernelQuery& q) {
 
 bool accepts(const KernelQuery& q) {
   if (q.node.op != "Conv" || !storage_of(q.inputs[0].dtype) || !storage_of(q.inputs[1].dtype)) return false;
-  if (!q.inputs[1].constant || !storage_of(q.outputs[0].dtype)) return false;
+  if (is_depthwise(q) || !q.inputs[1].constant || !storage_of(q.outputs[0].dtype)) return false;
   if (q.node.has_input(2) && (!q.inputs[2].constant || !storage_of(q.inputs[2].dtype))) return false;
   // The shape rule has checked all of this; a wrong guess here would read foreign memory.
   const ir::Dims &x = q.inputs[0].dims, &w = q.inputs[1].dims, &y = q.outputs[0].dims;

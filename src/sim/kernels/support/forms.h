@@ -81,6 +81,59 @@ struct ConvSource {
   const Tap* taps = nullptr;
 };
 
+// --- rows
+
+enum class Reduction : uint8_t { Sum, SumOfSquares, SumOfMagnitudes, Max, Min };
+
+// y = (x - mean) / sqrt(variance + epsilon) * scale + bias over one row.
+struct NormalizeRow {
+  const void* x = nullptr;
+  void* y = nullptr;
+  Storage storage = Storage::Float;
+  int64_t count = 0;
+  bool centered = true;            // false: mean is taken as 0 (root mean square)
+  float epsilon = 0;
+  const float* scale = nullptr;    // per element; nullptr = row_scale and row_bias for the whole row
+  const float* bias = nullptr;     // per element, only with `scale`; nullptr = 0
+  float row_scale = 1, row_bias = 0;
+  float* mean = nullptr;           // optional results
+  float* inverse_deviation = nullptr;
+};
+
+// --- windows over a plane
+
+// Rows of a padded copy of a plane (or of part of it), columns split by remainder modulo `stride`.
+struct PadRows {
+  const void* x = nullptr;
+  Storage storage = Storage::Float;
+  int64_t height = 0, width = 0;
+  int64_t pad_top = 0, pad_left = 0;
+  int64_t row = 0, rows = 0;       // which padded rows
+  int64_t stride = 1;
+  int64_t phase_size = 0;          // floats per phase, a multiple of 16
+  float fill = 0;
+  float* y = nullptr;
+};
+// One row of results; result c reads x[offsets[t] + c]. May read up to 15 floats beyond the last result's.
+struct DepthwiseRow {
+  const float* x = nullptr;
+  const int64_t* offsets = nullptr;
+  const float* weights = nullptr;
+  int64_t taps = 0, columns = 0;
+  float bias = 0;
+  bool clamp = false;
+  float low = 0, high = 0;
+  float* y = nullptr;
+};
+struct PoolRow {
+  const float* x = nullptr;
+  const int64_t* offsets = nullptr;
+  int64_t taps = 0, columns = 0;
+  const float* counts = nullptr;   // average over counts[c] * row_count; nullptr = maximum
+  float row_count = 1;
+  float* y = nullptr;
+};
+
 // --- the table
 
 struct Forms {
@@ -94,6 +147,20 @@ struct Forms {
   // Applies steps to a block of floats in place.
   void (*apply_steps)(float* values, int64_t row_stride, int64_t rows, int64_t columns, const Step* steps, int64_t step_count, int64_t batch,
                       int64_t row, int64_t column);
+  // y[i] = fn(x[i]) and z[i] = fn(x[i], y[i]), where an operand that is not dense is one value for all i. In place is fine.
+  void (*map)(Fn fn, float a, float b, const float* x, float* y, int64_t count);
+  void (*map2)(Fn fn, const float* x, bool x_dense, const float* y, bool y_dense, float* z, int64_t count);
+  // Softmax (or its logarithm) of each of `rows` rows; `buffer` holds `count` floats.
+  void (*softmax_rows)(const void* x, void* y, Storage storage, int64_t rows, int64_t count, bool logarithm, float* buffer);
+  // Softmax over `count` values row_stride apart, for `columns` neighbours.
+  void (*softmax_columns)(const void* x, void* y, Storage storage, int64_t count, int64_t row_stride, int64_t columns, bool logarithm);
+  void (*normalize)(const NormalizeRow& row);
+  double (*reduce_row)(Reduction reduction, const void* x, Storage storage, int64_t count);
+  // y[c] = reduction over x[r * row_stride + c], r < rows, rows >= 1.
+  void (*reduce_columns)(Reduction reduction, const void* x, Storage storage, int64_t rows, int64_t row_stride, int64_t columns, float* y);
+  void (*pad_rows)(const PadRows& rows);
+  void (*depthwise_row)(const DepthwiseRow& row);
+  void (*pool_row)(const PoolRow& row);
   // Widens or narrows.
   void (*to_float)(const Half* from, float* to, int64_t count);
   void (*to_half)(const float* from, Half* to, int64_t count);

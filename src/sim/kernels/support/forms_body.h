@@ -2,6 +2,8 @@
 #pragma once
 
 #include "sim/kernels/support/gemm_simd.h"
+#include "sim/kernels/support/plane_simd.h"
+#include "sim/kernels/support/rows_simd.h"
 
 namespace orknn::sim::kernels::ORKNN_FORM {
 
@@ -12,6 +14,16 @@ const Forms kForms = {
     .pack_b = pack_b,
     .pack_conv = pack_conv,
     .apply_steps = apply_steps,
+    .map = map,
+    .map2 = map2,
+    .softmax_rows = softmax_rows,
+    .softmax_columns = softmax_columns,
+    .normalize = normalize,
+    .reduce_row = reduce_row,
+    .reduce_columns = reduce_columns,
+    .pad_rows = pad_rows,
+    .depthwise_row = depthwise_row,
+    .pool_row = pool_row,
     .to_float = to_float,
     .to_half = to_half,
 };

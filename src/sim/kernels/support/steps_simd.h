@@ -117,6 +117,33 @@ static void apply_steps(float* values, int64_t row_stride, int64_t rows, int64_t
   }
 }
 
+static void map(Fn fn, float a, float b, const float* x, float* y, int64_t count) {
+  with_unary(fn, a, b, [&](auto f) {
+    int64_t i = 0;
+    for (; i + Vec::kWidth <= count; i += Vec::kWidth) store(y + i, f(load(x + i)));
+    if (i < count) store_part(y + i, f(load_part(x + i, static_cast<int>(count - i))), static_cast<int>(count - i));
+  });
+}
+
+static void map2(Fn fn, const float* x, bool x_dense, const float* y, bool y_dense, float* z, int64_t count) {
+  with_binary(fn, [&](auto f) {
+    const auto loop = [&](auto left, auto right) {
+      int64_t i = 0;
+      for (; i + Vec::kWidth <= count; i += Vec::kWidth) store(z + i, f(left(i, Vec::kWidth), right(i, Vec::kWidth)));
+      if (i < count) {
+        const int rest = static_cast<int>(count - i);
+        store_part(z + i, f(left(i, rest), right(i, rest)), rest);
+      }
+    };
+    const auto dense = [](const float* p) { return [p](int64_t i, int n) { return n == Vec::kWidth ? load(p + i) : load_part(p + i, n); }; };
+    const auto same = [](const float* p) { return [v = splat(*p)](int64_t, int) { return v; }; };
+    if (x_dense && y_dense) loop(dense(x), dense(y));
+    else if (x_dense) loop(dense(x), same(y));
+    else if (y_dense) loop(same(x), dense(y));
+    else loop(same(x), same(y));
+  });
+}
+
 static void to_float(const Half* from, float* to, int64_t count) {
   int64_t i = 0;
   for (; i + Vec::kWidth <= count; i += Vec::kWidth) store(to + i, load(from + i));

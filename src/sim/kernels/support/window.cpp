@@ -41,4 +41,24 @@ std::optional<Window> window_of(const ir::NodeReader& reader, const ir::Dims& in
   return w;
 }
 
+bool is_depthwise(const KernelQuery& q) {
+  if (q.node.op != "Conv" || !q.inputs[1].constant) return false;
+  const ir::Dims &x = q.inputs[0].dims, &w = q.inputs[1].dims;
+  return x.size() == w.size() && x.size() >= 3 && x.size() <= 4 && w[1] == 1 && x[1] > 1 && q.node.attributes.int_or("group", 1) == x[1] &&
+         w[0] % x[1] == 0;
+}
+
+PlaneLayout plane_layout(const Window& w) {
+  PlaneLayout layout;
+  const int64_t stride = w.stride[2], last = (w.kernel[2] - 1) * w.dilation[2];
+  layout.phase_size = (w.out[2] + last / stride + 1 + 15) / 16 * 16 + 16;  // vectors may read past the last column
+  layout.row_size = stride * layout.phase_size;
+  for (int64_t y = 0; y < w.kernel[1]; ++y)
+    for (int64_t x = 0; x < w.kernel[2]; ++x) {
+      const int64_t column = x * w.dilation[2];
+      layout.offsets.push_back(y * w.dilation[1] * layout.row_size + column % stride * layout.phase_size + column / stride);
+    }
+  return layout;
+}
+
 }  // namespace orknn::sim::kernels

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <optional>
+#include <vector>
 
 #include "sim/kernel.h"
 
@@ -29,5 +30,18 @@ struct Window {
 // The window of a node with ONNX window attributes, for input and output [N, C, spatial...]. `kernel` gives the extents where
 // the node has no kernel_shape. Nothing for more than three spatial axes or attributes that do not fit the shapes.
 std::optional<Window> window_of(const ir::NodeReader& node, const ir::Dims& input, const ir::Dims& output, std::span<const int64_t> kernel);
+
+// True for a Conv with constant weights whose every output channel reads one input channel, on at most two spatial axes.
+bool is_depthwise(const KernelQuery& query);
+
+// A padded copy of a plane laid out for the plane cores (forms.h): where each tap of the window reads.
+struct PlaneLayout {
+  int64_t phase_size = 0;
+  int64_t row_size = 0;              // floats per padded row
+  std::vector<int64_t> offsets;      // per tap, from the first column of the padded row an output row begins at
+};
+PlaneLayout plane_layout(const Window& window);
+// Padded rows that `out_rows` rows of output read.
+inline int64_t padded_rows(const Window& w, int64_t out_rows) { return (out_rows - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilation[1] + 1; }
 
 }  // namespace orknn::sim::kernels

@@ -1,0 +1,188 @@
+// Cores that reduce or normalize rows: softmax, layer normalization, sums and maxima. Long sums run in blocks whose totals
+// are added in double.
+#pragma once
+
+#include "sim/kernels/support/steps_simd.h"
+
+namespace orknn::sim::kernels::ORKNN_FORM {
+
+// Calls body(first, vector, valid) over a row, the last vector being partial.
+template <class T, class Body> ORKNN_SIMD void for_each_vec(const T* x, int64_t count, Body body) {
+  int64_t i = 0;
+  for (; i + Vec::kWidth <= count; i += Vec::kWidth) body(i, load(x + i), Vec::kWidth);
+  if (i < count) body(i, load_part(x + i, static_cast<int>(count - i)), static_cast<int>(count - i));
+}
+
+ORKNN_SIMD float biggest(Vec v, int valid) {
+  alignas(64) float values[Vec::kWidth];
+  store(values, v);
+  float m = values[0];
+  for (int i = 1; i < valid; ++i) m = values[i] > m || values[i] != values[i] ? values[i] : m;
+  return m;
+}
+
+// The largest element; NaN if there is one.
+template <class T> ORKNN_SIMD float row_max(const T* x, int64_t count) {
+  const float lowest = -__builtin_inff();
+  if (count < Vec::kWidth) return count == 0 ? lowest : biggest(load_part(x, static_cast<int>(count)), static_cast<int>(count));
+  const auto join = [](Vec a, Vec b) { return select(is_nan(a), a, max(a, b)); };
+  Vec m = load(x);
+  int64_t i = Vec::kWidth;
+  for (; i + Vec::kWidth <= count; i += Vec::kWidth) m = join(m, load(x + i));
+  if (i < count) m = join(m, load(x + count - Vec::kWidth));  // overlapping is harmless
+  return biggest(m, Vec::kWidth);
+}
+
+// Sum of f(x[i]) as double, in blocks.
+template <class T, class F> ORKNN_SIMD double row_sum(const T* x, int64_t count, F f) {
+  constexpr int64_t kBlock = 4096;
+  double total = 0;
+  for (int64_t start = 0; start < count; start += kBlock) {
+    const int64_t n = smaller(kBlock, count - start);
+    const T* p = x + start;
+    Vec s[4] = {splat(0.0f), splat(0.0f), splat(0.0f), splat(0.0f)};
+    int64_t i = 0;
+    for (; i + 4 * Vec::kWidth <= n; i += 4 * Vec::kWidth) {
+      ORKNN_UNROLL
+      for (int k = 0; k < 4; ++k) s[k] = s[k] + f(load(p + i + k * Vec::kWidth));
+    }
+    for (; i + Vec::kWidth <= n; i += Vec::kWidth) s[0] = s[0] + f(load(p + i));
+    if (i < n) {
+      const int rest = static_cast<int>(n - i);
+      alignas(64) float values[Vec::kWidth];
+      store(values, f(load_part(p + i, rest)));
+      s[1] = s[1] + load_part(values, rest);
+    }
+    total += static_cast<double>(sum((s[0] + s[1]) + (s[2] + s[3])));
+  }
+  return total;
+}
+
+template <class T> static void softmax_rows_of(const T* x, T* y, int64_t rows, int64_t count, bool logarithm, float* buffer) {
+  for (int64_t r = 0; r < rows; ++r, x += count, y += count) {
+    const float m = row_max(x, count);
+    const Vec top = splat(m);
+    if (logarithm) {
+      const auto total = static_cast<float>(row_sum(x, count, [=](Vec v) { return exp(v - top); }));
+      alignas(64) float one[Vec::kWidth];
+      store(one, log(splat(total)));
+      const Vec shift = splat(one[0]);
+      for_each_vec(x, count, [&](int64_t i, Vec v, int valid) { store_up_to(y + i, (v - top) - shift, valid); });
+      continue;
+    }
+    for_each_vec(x, count, [&](int64_t i, Vec v, int valid) { store_up_to(buffer + i, exp(v - top), valid); });
+    const Vec scale = splat(static_cast<float>(1.0 / row_sum(buffer, count, [](Vec v) { return v; })));
+    for_each_vec(buffer, count, [&](int64_t i, Vec v, int valid) { store_up_to(y + i, v * scale, valid); });
+  }
+}
+
+static void softmax_rows(const void* x, void* y, Storage storage, int64_t rows, int64_t count, bool logarithm, float* buffer) {
+  if (storage == Storage::Half) softmax_rows_of(static_cast<const Half*>(x), static_cast<Half*>(y), rows, count, logarithm, buffer);
+  else softmax_rows_of(static_cast<const float*>(x), static_cast<float*>(y), rows, count, logarithm, buffer);
+}
+
+// Softmax down `count` rows of `columns` neighbouring values, row_stride apart.
+template <class T> static void softmax_columns_of(const T* x, T* y, int64_t count, int64_t row_stride, int64_t columns, bool logarithm) {
+  for (int64_t c = 0; c < columns; c += Vec::kWidth) {
+    const int64_t valid = columns - c;
+    Vec top = load_up_to(x + c, valid);
+    for (int64_t k = 1; k < count; ++k) {
+      const Vec v = load_up_to(x + c + k * row_stride, valid);
+      top = select(is_nan(top), top, max(top, v));
+    }
+    Vec total = splat(0.0f);
+    for (int64_t k = 0; k < count; ++k) total = total + exp(load_up_to(x + c + k * row_stride, valid) - top);
+    if (logarithm) {
+      const Vec shift = log(total);
+      for (int64_t k = 0; k < count; ++k) store_up_to(y + c + k * row_stride, (load_up_to(x + c + k * row_stride, valid) - top) - shift, valid);
+    } else {
+      const Vec scale = splat(1.0f) / total;
+      for (int64_t k = 0; k < count; ++k) store_up_to(y + c + k * row_stride, exp(load_up_to(x + c + k * row_stride, valid) - top) * scale, valid);
+    }
+  }
+}
+
+static void softmax_columns(const void* x, void* y, Storage storage, int64_t count, int64_t row_stride, int64_t columns, bool logarithm) {
+  if (storage == Storage::Half) softmax_columns_of(static_cast<const Half*>(x), static_cast<Half*>(y), count, row_stride, columns, logarithm);
+  else softmax_columns_of(static_cast<const float*>(x), static_cast<float*>(y), count, row_stride, columns, logarithm);
+}
+
+template <class T> static void normalize_of(const NormalizeRow& n) {
+  const T* x = static_cast<const T*>(n.x);
+  T* y = static_cast<T*>(n.y);
+  const auto count = static_cast<double>(n.count);
+  const double mean = n.centered ? row_sum(x, n.count, [](Vec v) { return v; }) / count : 0.0;
+  const Vec middle = splat(static_cast<float>(mean));
+  const double variance = row_sum(x, n.count, [=](Vec v) { return (v - middle) * (v - middle); }) / count;
+  const double inverse = 1.0 / __builtin_sqrt(variance + static_cast<double>(n.epsilon));
+  if (n.mean) *n.mean = static_cast<float>(mean);
+  if (n.inverse_deviation) *n.inverse_deviation = static_cast<float>(inverse);
+  const Vec factor = splat(static_cast<float>(inverse));
+  if (n.scale) {
+    for_each_vec(x, n.count, [&](int64_t i, Vec v, int valid) {
+      const Vec shift = n.bias ? load_up_to(n.bias + i, valid) : splat(0.0f);
+      store_up_to(y + i, fma((v - middle) * factor, load_up_to(n.scale + i, valid), shift), valid);
+    });
+  } else {
+    const Vec all = splat(static_cast<float>(inverse * static_cast<double>(n.row_scale))), shift = splat(n.row_bias);
+    for_each_vec(x, n.count, [&](int64_t i, Vec v, int valid) { store_up_to(y + i, fma(v - middle, all, shift), valid); });
+  }
+}
+
+static void normalize(const NormalizeRow& n) {
+  if (n.storage == Storage::Half) normalize_of<Half>(n);
+  else normalize_of<float>(n);
+}
+
+template <class T> static double reduce_row_of(Reduction reduction, const T* x, int64_t count) {
+  switch (reduction) {
+    case Reduction::Max: return static_cast<double>(row_max(x, count));
+    case Reduction::Min: {
+      // Through negation, so that NaN is treated alike.
+      const float lowest = -__builtin_inff();
+      Vec m = splat(lowest);
+      for_each_vec(x, count, [&](int64_t, Vec v, int valid) {
+        alignas(64) float values[Vec::kWidth];
+        store(values, splat(lowest));
+        store_part(values, negate(v), valid);
+        const Vec w = load(values);
+        m = select(is_nan(m), m, max(m, w));
+      });
+      return -static_cast<double>(biggest(m, Vec::kWidth));
+    }
+    case Reduction::SumOfSquares: return row_sum(x, count, [](Vec v) { return v * v; });
+    case Reduction::SumOfMagnitudes: return row_sum(x, count, [](Vec v) { return abs(v); });
+    case Reduction::Sum: break;
+  }
+  return row_sum(x, count, [](Vec v) { return v; });
+}
+
+static double reduce_row(Reduction reduction, const void* x, Storage storage, int64_t count) {
+  return storage == Storage::Half ? reduce_row_of(reduction, static_cast<const Half*>(x), count)
+                                  : reduce_row_of(reduction, static_cast<const float*>(x), count);
+}
+
+template <class T> static void reduce_columns_of(Reduction reduction, const T* x, int64_t rows, int64_t row_stride, int64_t columns, float* y) {
+  const auto down = [&](auto first, auto join) {
+    for (int64_t c = 0; c < columns; c += Vec::kWidth) {
+      const int64_t valid = columns - c;
+      Vec v = first(load_up_to(x + c, valid));
+      for (int64_t r = 1; r < rows; ++r) v = join(v, load_up_to(x + c + r * row_stride, valid));
+      store_up_to(y + c, v, valid);
+    }
+  };
+  switch (reduction) {
+    case Reduction::Max: return down([](Vec v) { return v; }, [](Vec a, Vec b) { return select(is_nan(a), a, max(a, b)); });
+    case Reduction::Min: return down([](Vec v) { return v; }, [](Vec a, Vec b) { return select(is_nan(a), a, min(a, b)); });
+    case Reduction::SumOfSquares: return down([](Vec v) { return v * v; }, [](Vec a, Vec b) { return fma(b, b, a); });
+    case Reduction::SumOfMagnitudes: return down([](Vec v) { return abs(v); }, [](Vec a, Vec b) { return a + abs(b); });
+    case Reduction::Sum: return down([](Vec v) { return v; }, [](Vec a, Vec b) { return a + b; });
+  }
+}
+
+static void reduce_columns(Reduction reduction, const void* x, Storage storage, int64_t rows, int64_t row_stride, int64_t columns, float* y) {
+  if (storage == Storage::Half) reduce_columns_of(reduction, static_cast<const Half*>(x), rows, row_stride, columns, y);
+  else reduce_columns_of(reduction, static_cast<const float*>(x), rows, row_stride, columns, y);
+}
+
+}  // namespace orknn::sim::kernels::ORKNN_FORM
