@@ -85,6 +85,10 @@ struct ConvSource {
 
 enum class Reduction : uint8_t { Sum, SumOfSquares, SumOfMagnitudes, Max, Min };
 
+struct Moments {
+  double mean = 0, variance = 0;
+};
+
 // y = (x - mean) / sqrt(variance + epsilon) * scale + bias over one row.
 struct NormalizeRow {
   const void* x = nullptr;
@@ -93,11 +97,8 @@ struct NormalizeRow {
   int64_t count = 0;
   bool centered = true;            // false: mean is taken as 0 (root mean square)
   float epsilon = 0;
-  const float* scale = nullptr;    // per element; nullptr = row_scale and row_bias for the whole row
-  const float* bias = nullptr;     // per element, only with `scale`; nullptr = 0
-  float row_scale = 1, row_bias = 0;
-  float* mean = nullptr;           // optional results
-  float* inverse_deviation = nullptr;
+  const float* scale = nullptr;    // per element
+  const float* bias = nullptr;     // per element; nullptr = 0
 };
 
 // --- windows over a plane
@@ -155,6 +156,9 @@ struct Forms {
   // Softmax over `count` values row_stride apart, for `columns` neighbours.
   void (*softmax_columns)(const void* x, void* y, Storage storage, int64_t count, int64_t row_stride, int64_t columns, bool logarithm);
   void (*normalize)(const NormalizeRow& row);
+  Moments (*moments)(const void* x, Storage storage, int64_t count);
+  // y[i] = (x[i] - shift) * scale + bias.
+  void (*shift_scale)(const void* x, void* y, Storage storage, int64_t count, float shift, float scale, float bias);
   double (*reduce_row)(Reduction reduction, const void* x, Storage storage, int64_t count);
   // y[c] = reduction over x[r * row_stride + c], r < rows, rows >= 1.
   void (*reduce_columns)(Reduction reduction, const void* x, Storage storage, int64_t rows, int64_t row_stride, int64_t columns, float* y);

@@ -91,7 +91,7 @@ template <bool Max> ORKNN_SIMD void pool_row_of(const PoolRow& p) {
     Vec v = load(p.x + p.offsets[0] + c);
     for (int64_t t = 1; t < p.taps; ++t) {
       const Vec w = load(p.x + p.offsets[t] + c);
-      v = Max ? select(is_nan(v), v, max(v, w)) : v + w;
+      v = Max ? max(w, v) : v + w;  // a NaN stays or is passed over like in the reference
     }
     if (!Max) v = v / (load_up_to(p.counts + c, p.columns - c) * splat(p.row_count));
     store_up_to(p.y + c, v, p.columns - c);

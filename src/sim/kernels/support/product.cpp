@@ -70,25 +70,47 @@ void for_each_job(ThreadPool& pool, int64_t jobs, const std::function<void(int64
   });
 }
 
+namespace {
+// How the working memory is used: packed A of `group` batches, then packed B and sums per thread.
+struct Memory {
+  int64_t a_size = 0, group = 0, shared = 0, b_size = 0, sum_size = 0, total = 0;
+};
+Memory memory_of(const Product& p, const Division& d, int64_t threads) {
+  Memory m;
+  const bool pack_a = !p.packed_a;
+  m.a_size = panels_a(p.rows) * kPanelRows * p.depth;
+  m.b_size = p.packed_b ? 0 : d.panels * kPanelColumns * d.depth_block;
+  // Half results that need several passes keep their sums here.
+  m.sum_size = d.depth_block < p.depth && p.storage == Storage::Half ? d.row_panels * kPanelRows * d.panels * kPanelColumns : 0;
+  m.group = pack_a ? std::clamp<int64_t>(kPackedBytes / std::max<int64_t>(4 * m.a_size, 1), 1, p.batches) : p.batches;
+  m.shared = pack_a ? (m.group * m.a_size + 15) / 16 * 16 : 0;
+  m.total = m.shared + threads * (m.b_size + m.sum_size);
+  return m;
+}
+bool is_empty(const Product& p) { return p.batches == 0 || p.rows == 0 || p.columns == 0; }
+}  // namespace
+
+int64_t product_scratch(const Product& p, const ThreadPool& pool) {
+  return is_empty(p) ? 0 : memory_of(p, divide(p, pool.threads()), pool.threads()).total;
+}
+
 Status run_product(const Product& p, KernelContext& context) {
-  if (p.batches == 0 || p.rows == 0 || p.columns == 0) return {};
+  const int64_t bytes = product_scratch(p, context.pool) * static_cast<int64_t>(sizeof(float));
+  auto* scratch = reinterpret_cast<float*>(context.scratch(static_cast<size_t>(bytes)));
+  if (!scratch) return out_of_scratch(bytes);
+  run_product(p, context.pool, scratch);
+  return {};
+}
+
+void run_product(const Product& p, ThreadPool& pool, float* scratch) {
+  if (is_empty(p)) return;
   const Forms& f = forms();
-  const int64_t threads = context.pool.threads();
-  const Division d = divide(p, threads);
+  const Division d = divide(p, pool.threads());
+  const Memory m = memory_of(p, d, pool.threads());
+  const int64_t a_size = m.a_size, group = m.group, shared = m.shared, b_size = m.b_size, sum_size = m.sum_size;
   std::vector<Step> steps = p.steps;
   const Clamp clamp = take_clamp(steps);
-
-  const bool pack_b = !p.packed_b, pack_a = !p.packed_a;
-  const int64_t a_size = panels_a(p.rows) * kPanelRows * p.depth;
-  const int64_t b_size = pack_b ? d.panels * kPanelColumns * d.depth_block : 0;
-  const bool passes = d.depth_block < p.depth;
-  // Half results that need several passes keep their sums here.
-  const int64_t sum_size = passes && p.storage == Storage::Half ? d.row_panels * kPanelRows * d.panels * kPanelColumns : 0;
-  const int64_t group = pack_a ? std::clamp<int64_t>(kPackedBytes / std::max<int64_t>(4 * a_size, 1), 1, p.batches) : p.batches;
-  const int64_t shared = pack_a ? group * a_size : 0;
-  const int64_t scratch_bytes = (shared + threads * (b_size + sum_size)) * static_cast<int64_t>(sizeof(float));
-  auto* scratch = reinterpret_cast<float*>(context.scratch(static_cast<size_t>(scratch_bytes)));
-  if (!scratch) return out_of_scratch(scratch_bytes);
+  const bool pack_a = !p.packed_a;
 
   for (int64_t first = 0; first < p.batches; first += group) {
     const int64_t batches = std::min(group, p.batches - first);
@@ -96,7 +118,7 @@ Status run_product(const Product& p, KernelContext& context) {
       // Parts of 8 panels; the number of parts does not depend on the number of threads.
       constexpr int64_t kPart = 8;
       const int64_t parts = divide_up(panels_a(p.rows), kPart);
-      context.pool.parallel_for(batches * parts, 1, [&](int64_t begin, int64_t end) {
+      pool.parallel_for(batches * parts, 1, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const int64_t batch = i / parts, row = i % parts * kPart * kPanelRows;
           f.pack_a(advance(p.a.data, p.a.storage, p.place(first + batch).a + row * p.a.row_stride), p.a.storage, p.a.row_stride, p.a.column_stride,
@@ -104,7 +126,7 @@ Status run_product(const Product& p, KernelContext& context) {
         }
       });
     }
-    for_each_job(context.pool, batches * d.column_parts * d.row_parts, [&](int64_t job, int64_t worker) {
+    for_each_job(pool, batches * d.column_parts * d.row_parts, [&](int64_t job, int64_t worker) {
       const int64_t batch = job / (d.column_parts * d.row_parts), part = job % (d.column_parts * d.row_parts);
       const int64_t row = part % d.row_parts * d.row_panels * kPanelRows, column = part / d.row_parts * d.panels * kPanelColumns;
       const Product::Place place = p.place(first + batch);
@@ -154,7 +176,6 @@ Status run_product(const Product& p, KernelContext& context) {
       } while (k < p.depth);
     });
   }
-  return {};
 }
 
 }  // namespace orknn::sim::kernels

@@ -53,7 +53,11 @@ struct Product {
   std::function<Place(int64_t batch)> place;
 };
 
-// Fails only when memory is short.
+// Floats of working memory a product needs.
+int64_t product_scratch(const Product& product, const ThreadPool& pool);
+// `scratch` is aligned to 64 bytes.
+void run_product(const Product& product, ThreadPool& pool, float* scratch);
+// The same with the context's working memory; fails when memory is short.
 Status run_product(const Product& product, KernelContext& context);
 
 // Calls body(job, worker) for every job in [0, jobs), each worker being one thread at a time; workers < pool.threads().

@@ -107,28 +107,38 @@ static void softmax_columns(const void* x, void* y, Storage storage, int64_t cou
   else softmax_columns_of(static_cast<const float*>(x), static_cast<float*>(y), count, row_stride, columns, logarithm);
 }
 
+template <class T> ORKNN_SIMD Moments moments_of(const T* x, int64_t count, bool centered) {
+  const auto n = static_cast<double>(count);
+  Moments m;
+  if (centered) m.mean = row_sum(x, count, [](Vec v) { return v; }) / n;
+  const Vec middle = splat(static_cast<float>(m.mean));
+  m.variance = row_sum(x, count, [=](Vec v) { return (v - middle) * (v - middle); }) / n;
+  return m;
+}
+static Moments moments(const void* x, Storage storage, int64_t count) {
+  return storage == Storage::Half ? moments_of(static_cast<const Half*>(x), count, true) : moments_of(static_cast<const float*>(x), count, true);
+}
+
+template <class T> static void shift_scale_of(const T* x, T* y, int64_t count, float shift, float scale, float bias) {
+  const Vec middle = splat(shift), factor = splat(scale), offset = splat(bias);
+  for_each_vec(x, count, [&](int64_t i, Vec v, int valid) { store_up_to(y + i, fma(v - middle, factor, offset), valid); });
+}
+static void shift_scale(const void* x, void* y, Storage storage, int64_t count, float shift, float scale, float bias) {
+  if (storage == Storage::Half) shift_scale_of(static_cast<const Half*>(x), static_cast<Half*>(y), count, shift, scale, bias);
+  else shift_scale_of(static_cast<const float*>(x), static_cast<float*>(y), count, shift, scale, bias);
+}
+
 template <class T> static void normalize_of(const NormalizeRow& n) {
   const T* x = static_cast<const T*>(n.x);
   T* y = static_cast<T*>(n.y);
-  const auto count = static_cast<double>(n.count);
-  const double mean = n.centered ? row_sum(x, n.count, [](Vec v) { return v; }) / count : 0.0;
-  const Vec middle = splat(static_cast<float>(mean));
-  const double variance = row_sum(x, n.count, [=](Vec v) { return (v - middle) * (v - middle); }) / count;
-  const double inverse = 1.0 / __builtin_sqrt(variance + static_cast<double>(n.epsilon));
-  if (n.mean) *n.mean = static_cast<float>(mean);
-  if (n.inverse_deviation) *n.inverse_deviation = static_cast<float>(inverse);
-  const Vec factor = splat(static_cast<float>(inverse));
-  if (n.scale) {
-    for_each_vec(x, n.count, [&](int64_t i, Vec v, int valid) {
-      const Vec shift = n.bias ? load_up_to(n.bias + i, valid) : splat(0.0f);
-      store_up_to(y + i, fma((v - middle) * factor, load_up_to(n.scale + i, valid), shift), valid);
-    });
-  } else {
-    const Vec all = splat(static_cast<float>(inverse * static_cast<double>(n.row_scale))), shift = splat(n.row_bias);
-    for_each_vec(x, n.count, [&](int64_t i, Vec v, int valid) { store_up_to(y + i, fma(v - middle, all, shift), valid); });
-  }
+  const Moments m = moments_of(x, n.count, n.centered);
+  const Vec middle = splat(static_cast<float>(m.mean));
+  const Vec factor = splat(static_cast<float>(1.0 / __builtin_sqrt(m.variance + static_cast<double>(n.epsilon))));
+  for_each_vec(x, n.count, [&](int64_t i, Vec v, int valid) {
+    const Vec offset = n.bias ? load_up_to(n.bias + i, valid) : splat(0.0f);
+    store_up_to(y + i, fma((v - middle) * factor, load_up_to(n.scale + i, valid), offset), valid);
+  });
 }
-
 static void normalize(const NormalizeRow& n) {
   if (n.storage == Storage::Half) normalize_of<Half>(n);
   else normalize_of<float>(n);

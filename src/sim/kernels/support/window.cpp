@@ -1,42 +1,28 @@
 #include "sim/kernels/support/window.h"
 
-#include <algorithm>
-
 namespace orknn::sim::kernels {
 
-std::optional<Window> window_of(const ir::NodeReader& reader, const ir::Dims& input, const ir::Dims& output, std::span<const int64_t> kernel) {
+std::optional<Window> window_of(const ir::NodeReader& node, const ir::Dims& input, const ir::Dims& output, std::span<const int64_t> kernel) {
   if (input.size() != output.size() || input.size() < 3 || input.size() > 5) return std::nullopt;
-  const size_t axes = input.size() - 2, skip = 3 - axes;
-  const ir::Attributes& attributes = reader.node().attributes;
-  const auto ints = [&](std::string_view name, size_t count, int64_t fallback) -> std::optional<std::vector<int64_t>> {
-    std::vector<int64_t> v = attributes.ints_or(name);
-    if (v.empty()) v.assign(count, fallback);
-    return v.size() == count ? std::optional(std::move(v)) : std::nullopt;
-  };
-  const auto strides = ints("strides", axes, 1), dilations = ints("dilations", axes, 1), pads = ints("pads", 2 * axes, 0);
-  auto shape = attributes.ints_or("kernel_shape");
-  if (shape.empty()) shape.assign(kernel.begin(), kernel.end());
-  if (!strides || !dilations || !pads || shape.size() != axes) return std::nullopt;
-  const std::string auto_pad = attributes.string_or("auto_pad", "NOTSET");
+  const size_t axes = input.size() - 2;
+  Result<ops::Window> read = ops::read_window(node, axes, kernel);
+  if (!read) return std::nullopt;
+  const std::span<const int64_t> in(input.data() + 2, axes), out(output.data() + 2, axes);
+  ops::settle_pads(*read, in);
+  return window_of(*read, in, out);
+}
+
+Window window_of(const ops::Window& settled, std::span<const int64_t> in, std::span<const int64_t> out) {
   Window w;
+  const size_t axes = in.size(), skip = 3 - axes;
   for (size_t i = 0; i < axes; ++i) {
-    for (int64_t v : {shape[i], (*strides)[i], (*dilations)[i]})
-      if (v < 1 || v > INT32_MAX) return std::nullopt;
-    w.kernel[skip + i] = shape[i];
-    w.stride[skip + i] = (*strides)[i];
-    w.dilation[skip + i] = (*dilations)[i];
-    w.in[skip + i] = input[2 + i];
-    w.out[skip + i] = output[2 + i];
-    int64_t begin = (*pads)[i], end = (*pads)[axes + i];
-    if (auto_pad == "VALID") begin = end = 0;
-    if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
-      const int64_t reach = (output[2 + i] - 1) * (*strides)[i] + (shape[i] - 1) * (*dilations)[i] + 1;
-      const int64_t total = std::max<int64_t>(0, reach - input[2 + i]);
-      begin = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
-      end = total - begin;
-    }
-    w.pad_begin[skip + i] = begin;
-    w.pad_end[skip + i] = end;
+    w.kernel[skip + i] = settled.kernel[i];
+    w.stride[skip + i] = settled.strides[i];
+    w.dilation[skip + i] = settled.dilations[i];
+    w.pad_begin[skip + i] = settled.pads_begin[i];
+    w.pad_end[skip + i] = settled.pads_end[i];
+    w.in[skip + i] = in[i];
+    w.out[skip + i] = out[i];
   }
   return w;
 }

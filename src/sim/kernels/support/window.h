@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "ops/support/window.h"
 #include "sim/kernel.h"
 
 namespace orknn::sim::kernels {
@@ -27,9 +28,11 @@ struct Window {
   bool padded() const { return pad_begin != Axes{0, 0, 0} || pad_end != Axes{0, 0, 0}; }
 };
 
-// The window of a node with ONNX window attributes, for input and output [N, C, spatial...]. `kernel` gives the extents where
-// the node has no kernel_shape. Nothing for more than three spatial axes or attributes that do not fit the shapes.
+// The window of a node with ONNX window attributes, for input and output [N, C, spatial...]. `kernel` is what the weights say,
+// empty for pools. Nothing for more than three spatial axes or attributes that do not fit the shapes.
 std::optional<Window> window_of(const ir::NodeReader& node, const ir::Dims& input, const ir::Dims& output, std::span<const int64_t> kernel);
+// The same for up to three axes whose padding is settled.
+Window window_of(const ops::Window& settled, std::span<const int64_t> in, std::span<const int64_t> out);
 
 // True for a Conv with constant weights whose every output channel reads one input channel, on at most two spatial axes.
 bool is_depthwise(const KernelQuery& query);

@@ -1,0 +1,331 @@
+// Every fast kernel in every form this machine can run, against the reference kernels: odd sizes, float32 and float16,
+// fused tails, and the same bytes from any number of threads.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "ir/infer.h"
+#include "ops/eval.h"
+#include "sim/kernel.h"
+#include "sim/kernels/support/cpu.h"
+
+namespace orknn::sim {
+namespace {
+using ir::Dims;
+using ir::Node;
+using ir::TensorData;
+using ir::TensorId;
+
+struct Argument {
+  Dims dims;
+  bool constant = false;
+  std::vector<double> values = {};     // instead of random ones
+  DType dtype = DType::Undefined;      // instead of the case's type
+  bool absent = false;
+};
+Argument weight(Dims dims) { return {std::move(dims), true}; }
+Argument ints(std::vector<double> values) { return {{static_cast<int64_t>(values.size())}, true, values, DType::Int64}; }
+Argument none() { return {{}, false, {}, DType::Undefined, true}; }
+
+struct Case {
+  std::string name;
+  std::string op;
+  std::vector<Argument> inputs;
+  ir::Attributes attributes = {};
+  std::vector<ir::TailStep> tail = {};
+  std::string kernel;       // expected name; empty = any
+  double low = -2, high = 2;
+  double tolerance = 1e-5;  // of the largest magnitude, float32
+};
+
+TensorData make(const Argument& a, DType dtype, const Case& c, std::mt19937& random) {
+  if (a.absent) return {};
+  std::vector<double> values = a.values;
+  const int64_t count = ir::element_count(a.dims);
+  std::uniform_real_distribution<double> distribution(c.low, c.high);
+  if (values.empty())
+    for (int64_t i = 0; i < count; ++i) values.push_back(distribution(random));
+  const TensorData wide = TensorData::from<double>(a.dims, values);
+  return ir::convert(wide.view(), a.dtype == DType::Undefined ? dtype : a.dtype);
+}
+
+class Context final : public KernelContext {
+ public:
+  Context(const Node& n, const ir::OpDef& d, std::span<const ir::TensorView> in, std::span<const ir::MutableTensorView> out, ThreadPool& pool)
+      : KernelContext(n, d, in, out, pool) {}
+  std::byte* scratch(size_t bytes) override {
+    memory_ = TensorData::allocate(DType::UInt8, {static_cast<int64_t>(bytes)});
+    auto* data = static_cast<std::byte*>(memory_.mutable_data());
+    std::memset(data, 0xff, bytes);  // NaN everywhere: nothing may depend on it
+    return data;
+  }
+
+ private:
+  TensorData memory_;
+};
+
+void compare(const TensorData& expected, const TensorData& found, double tolerance, const std::string& what) {
+  const std::vector<double> e = ir::to_doubles(expected.view()), f = ir::to_doubles(found.view());
+  double magnitude = 0;
+  for (double v : e)
+    if (std::isfinite(v)) magnitude = std::max(magnitude, std::abs(v));
+  const bool half = expected.dtype() == DType::Float16;
+  for (size_t i = 0; i < e.size(); ++i) {
+    if (std::isnan(e[i]) && std::isnan(f[i])) continue;
+    if (e[i] == f[i]) continue;
+    const double allowed = tolerance * magnitude + (half ? std::abs(e[i]) / 1024 + 1e-7 : 0);
+    ASSERT_LE(std::abs(e[i] - f[i]), allowed) << what << ": element " << i << " of " << e.size() << " expected " << e[i] << " found " << f[i];
+  }
+}
+
+void check(const Case& c, DType dtype) {
+  std::mt19937 random(7);
+  Node node;
+  node.op = c.op;
+  node.name = c.name;
+  node.attributes = c.attributes;
+  node.tail = c.tail;
+  std::vector<TensorData> inputs;
+  std::vector<OperandFacts> facts;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    inputs.push_back(make(c.inputs[i], dtype, c, random));
+    node.inputs.push_back(c.inputs[i].absent ? TensorId{} : TensorId{static_cast<int32_t>(i)});
+  }
+  for (size_t i = 0; i < c.inputs.size(); ++i)
+    facts.push_back({inputs[i].dtype(), inputs[i].dims(), c.inputs[i].constant ? &inputs[i] : nullptr});
+  node.outputs = {TensorId{100}};
+  const auto expected = ops::eval_node(node, ops::builtin_ops(), inputs);
+  ASSERT_TRUE(expected) << c.name << ": " << expected.status().to_string();
+  const TensorData& reference = (*expected)[0];
+  const ir::OpDef& def = *ops::builtin_ops().find(node.op);
+  const OperandFacts outputs[] = {{reference.dtype(), reference.dims(), nullptr}};
+  const KernelQuery query{node, def, facts, outputs};
+  const Kernel* kernel = find_kernel(query);
+  ASSERT_NE(kernel, nullptr) << c.name << ": no kernel accepts it";
+  if (!c.kernel.empty()) {
+    EXPECT_EQ(kernel->name, c.kernel) << c.name;
+  }
+  const kernels::Isa before = kernels::current_isa();
+  for (kernels::Isa isa : kernels::available_isas()) {
+    kernels::set_current_isa(isa);
+    TensorData first;
+    for (int threads : {1, 2, 3}) {
+      const std::string what = c.name + " " + std::string(dtype_name(dtype)) + " " + std::string(kernels::isa_name(isa)) + " " + std::to_string(threads) + " threads";
+      ThreadPool pool(threads);
+      std::unique_ptr<const KernelState> state;
+      if (kernel->prepare) {
+        auto prepared = kernel->prepare(query, pool);
+        ASSERT_TRUE(prepared) << what;
+        state = std::move(*prepared);
+      }
+      std::vector<ir::TensorView> views;
+      for (const TensorData& t : inputs) views.push_back(t.view());
+      TensorData result = TensorData::allocate(reference.dtype(), reference.dims());
+      if (result.bytes()) std::memset(result.mutable_data(), 0x7e, result.bytes());
+      const ir::MutableTensorView out[] = {{result.dtype(), result.dims(), result.mutable_data()}};
+      Context context(node, def, views, out, pool);
+      const Status status = kernel->run(context, state.get());
+      ASSERT_TRUE(status) << what << status.to_string();
+      if (threads == 1) {
+        compare(reference, result, c.tolerance, what);
+        first = result;
+      } else {
+        EXPECT_TRUE(ir::identical(first.view(), result.view())) << what;
+      }
+    }
+  }
+  kernels::set_current_isa(before);
+}
+
+using Tail = std::vector<ir::TailStep>;
+ir::Attribute list(std::vector<int64_t> v) { return v; }
+
+Case convolution(std::string name, Dims x, Dims w, ir::Attributes attributes, bool bias = true, std::string kernel = "conv_gemm") {
+  Case c{.name = std::move(name), .op = "Conv", .inputs = {{x}, weight(w)}, .attributes = std::move(attributes), .kernel = std::move(kernel)};
+  if (bias) c.inputs.push_back(weight({w[0]}));
+  return c;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  const auto add = [&](Case c) { all.push_back(std::move(c)); };
+  // convolution
+  add(convolution("pointwise", {1, 5, 7, 7}, {9, 5, 1, 1}, {}));
+  add(convolution("pointwise_wide", {2, 17, 13, 11}, {33, 17, 1, 1}, {}, false));
+  add(convolution("pointwise_long", {1, 3, 1, 500}, {8, 3, 1, 1}, {}));
+  add(convolution("pointwise_stride", {1, 6, 9, 9}, {12, 6, 1, 1}, {{"strides", list({2, 2})}}));
+  add(convolution("three", {1, 4, 14, 14}, {16, 4, 3, 3}, {{"pads", list({1, 1, 1, 1})}}));
+  add(convolution("three_small", {2, 3, 3, 2}, {5, 3, 3, 3}, {{"pads", list({1, 1, 1, 1})}}));
+  add(convolution("three_wide", {1, 3, 6, 75}, {7, 3, 3, 3}, {{"pads", list({1, 1, 1, 1})}}));
+  add(convolution("three_stride", {1, 3, 33, 35}, {16, 3, 3, 3}, {{"pads", list({1, 1, 1, 1})}, {"strides", list({2, 2})}}));
+  add(convolution("three_stride_even", {1, 2, 40, 80}, {8, 2, 3, 3}, {{"pads", list({0, 0, 1, 1})}, {"strides", list({2, 2})}}));
+  add(convolution("seven_stride", {1, 3, 41, 43}, {9, 3, 7, 7}, {{"pads", list({3, 3, 3, 3})}, {"strides", list({2, 2})}}));
+  add(convolution("patch", {1, 3, 32, 32}, {10, 3, 8, 8}, {{"strides", list({8, 8})}}));
+  add(convolution("stride_three", {1, 2, 20, 22}, {4, 2, 3, 5}, {{"pads", list({1, 2, 0, 1})}, {"strides", list({3, 3})}}));
+  add(convolution("dilated", {1, 4, 17, 19}, {6, 4, 3, 3}, {{"pads", list({2, 2, 2, 2})}, {"dilations", list({2, 2})}}));
+  add(convolution("far_padding", {1, 2, 5, 5}, {3, 2, 3, 3}, {{"pads", list({6, 5, 4, 7})}}));
+  add(convolution("same_upper", {1, 2, 7, 8}, {3, 2, 4, 4}, {{"auto_pad", std::string("SAME_UPPER")}, {"strides", list({2, 2})}}));
+  add(convolution("same_lower", {1, 2, 7, 8}, {3, 2, 4, 4}, {{"auto_pad", std::string("SAME_LOWER")}, {"strides", list({2, 2})}}));
+  add(convolution("grouped", {2, 12, 9, 9}, {20, 3, 3, 3}, {{"pads", list({1, 1, 1, 1})}, {"group", int64_t{4}}}));
+  add(convolution("deep", {1, 400, 5, 7}, {11, 400, 3, 3}, {{"pads", list({1, 1, 1, 1})}}));
+  add(convolution("many_rows", {1, 40, 7, 7}, {200, 40, 3, 3}, {{"pads", list({1, 1, 1, 1})}}));
+  add(convolution("many_columns", {1, 8, 60, 61}, {8, 8, 3, 3}, {{"pads", list({1, 1, 1, 1})}}));
+  add(convolution("one_axis", {2, 4, 50}, {6, 4, 5}, {{"pads", list({2, 2})}}));
+  add(convolution("three_axes", {1, 2, 5, 6, 7}, {4, 2, 3, 3, 3}, {{"pads", list({1, 1, 1, 1, 1, 1})}, {"strides", list({1, 2, 1})}}));
+  add(convolution("empty_batch", {0, 2, 5, 6}, {4, 2, 3, 3}, {}));
+  // tails on a convolution
+  const auto with_tail = [&](std::string name, Tail tail, std::vector<Argument> operands) {
+    Case c = convolution(std::move(name), {2, 6, 10, 9}, {13, 6, 3, 3}, {{"pads", list({1, 1, 1, 1})}});
+    c.tail = std::move(tail);
+    for (Argument& a : operands) c.inputs.push_back(std::move(a));
+    add(c);
+    c.name += "_depthwise";
+    c.kernel = "conv_depthwise";
+    c.inputs[0].dims = {2, 13, 10, 9};
+    c.inputs[1] = weight({13, 1, 3, 3});
+    c.attributes.set("group", int64_t{13});
+    add(c);
+  };
+  with_tail("tail_relu", {{.op = "Relu"}}, {});
+  with_tail("tail_clip", {{.op = "Clip", .attributes = {{"min", 0.0}, {"max", 6.0}}}}, {});
+  with_tail("tail_swish", {{.op = "Swish"}}, {});
+  with_tail("tail_add_relu", {{.op = "Add", .operand = 3}, {.op = "Relu"}}, {{{2, 13, 10, 9}}});
+  with_tail("tail_add_broadcast", {{.op = "Add", .operand = 3}, {.op = "Mul", .operand = 4}, {.op = "Sub", .operand = 5, .operand_first = true}},
+            {{{13, 1, 1}}, {{1}}, {{1, 1, 10, 9}}});
+  with_tail("tail_prelu", {{.op = "PRelu", .operand = 3}}, {{{13, 1, 1}}});
+  with_tail("tail_batch", {{.op = "Mul", .operand = 3}, {.op = "HardSwish"}}, {{{2, 13, 1, 1}}});
+  // depthwise
+  const auto depthwise = [&](std::string name, Dims x, Dims w, ir::Attributes attributes) {
+    attributes.set("group", x[1]);
+    add(convolution("depthwise_" + name, x, w, std::move(attributes), true, "conv_depthwise"));
+  };
+  depthwise("three", {1, 5, 20, 37}, {5, 1, 3, 3}, {{"pads", list({1, 1, 1, 1})}});
+  depthwise("three_stride", {2, 3, 21, 40}, {3, 1, 3, 3}, {{"pads", list({1, 1, 1, 1})}, {"strides", list({2, 2})}});
+  depthwise("five", {1, 3, 14, 14}, {3, 1, 5, 5}, {{"pads", list({2, 2, 2, 2})}});
+  depthwise("five_stride", {1, 3, 30, 31}, {3, 1, 5, 5}, {{"pads", list({2, 2, 2, 2})}, {"strides", list({2, 2})}});
+  depthwise("seven_wide", {1, 2, 9, 100}, {2, 1, 7, 7}, {{"pads", list({3, 3, 3, 3})}});
+  depthwise("tiny", {1, 4, 2, 3}, {4, 1, 3, 3}, {{"pads", list({1, 1, 1, 1})}});
+  depthwise("stride_three", {1, 4, 19, 18}, {4, 1, 3, 2}, {{"strides", list({3, 3})}});
+  depthwise("dilated", {1, 3, 19, 18}, {3, 1, 3, 3}, {{"pads", list({2, 3, 2, 3})}, {"dilations", list({2, 3})}});
+  depthwise("multiplier", {1, 3, 9, 10}, {6, 1, 3, 3}, {{"pads", list({1, 1, 1, 1})}});
+  depthwise("one_axis", {1, 3, 50}, {3, 1, 5}, {{"pads", list({4, 0})}});
+  depthwise("bands", {1, 2, 200, 300}, {2, 1, 3, 3}, {{"pads", list({1, 1, 1, 1})}});
+  // transposed
+  const auto transposed = [&](std::string name, Dims x, Dims w, ir::Attributes attributes, Tail tail = {}) {
+    const int64_t groups = attributes.int_or("group", 1);
+    add({.name = "transposed_" + name, .op = "ConvTranspose", .inputs = {{x}, weight(w), weight({w[1] * groups})}, .attributes = std::move(attributes),
+         .tail = std::move(tail), .kernel = "conv_transpose"});
+  };
+  transposed("two", {1, 6, 7, 5}, {6, 9, 2, 2}, {{"strides", list({2, 2})}}, {{.op = "Relu"}});
+  transposed("three", {2, 4, 6, 5}, {4, 3, 3, 3}, {{"strides", list({2, 2})}, {"pads", list({1, 1, 1, 1})}, {"output_padding", list({1, 1})}});
+  transposed("four", {1, 4, 6, 5}, {4, 3, 4, 4}, {{"strides", list({2, 2})}, {"pads", list({1, 1, 1, 1})}}, {{.op = "Sigmoid"}});
+  transposed("plain", {1, 4, 6, 5}, {4, 3, 3, 3}, {{"pads", list({1, 0, 1, 0})}});
+  transposed("gaps", {1, 2, 4, 4}, {2, 3, 2, 2}, {{"strides", list({3, 3})}});
+  transposed("dilated", {1, 2, 5, 6}, {2, 3, 3, 3}, {{"strides", list({2, 3})}, {"dilations", list({2, 2})}});
+  transposed("grouped", {1, 6, 5, 6}, {6, 2, 3, 3}, {{"strides", list({2, 2})}, {"group", int64_t{3}}});
+  transposed("one_axis", {1, 3, 20}, {3, 4, 4}, {{"strides", list({2})}, {"pads", list({1, 1})}});
+  // matrix products
+  const auto matmul = [&](std::string name, Argument a, Argument b) {
+    add({.name = "matmul_" + name, .op = "MatMul", .inputs = {std::move(a), std::move(b)}, .kernel = "matmul"});
+  };
+  matmul("weights", {{1, 13, 50}}, weight({50, 70}));
+  matmul("one_row", {{1, 100}}, weight({100, 333}));
+  matmul("batched", {{3, 2, 19, 21}}, {{3, 2, 21, 23}});
+  matmul("broadcast", {{3, 1, 9, 21}}, {{2, 21, 10}});
+  matmul("broadcast_left", {{9, 21}}, {{4, 21, 10}});
+  matmul("one_matrix", {{3, 2, 9, 21}}, {{21, 10}});
+  matmul("deep", {{5, 4000}}, {{4000, 60}});
+  matmul("tall", {{600, 33}}, weight({33, 17}));
+  const auto gemm = [&](std::string name, Argument a, Argument b, std::vector<Argument> c, ir::Attributes attributes, Tail tail = {}) {
+    Case one{.name = "gemm_" + name, .op = "Gemm", .inputs = {std::move(a), std::move(b)}, .attributes = std::move(attributes), .tail = std::move(tail), .kernel = "matmul"};
+    for (Argument& x : c) one.inputs.push_back(std::move(x));
+    add(one);
+  };
+  gemm("plain", {{7, 40}}, weight({40, 51}), {weight({51})}, {}, {{.op = "Relu"}});
+  gemm("transposed", {{1, 40}}, weight({100, 40}), {weight({100})}, {{"transB", int64_t{1}}});
+  gemm("scaled", {{40, 9}}, {{33, 40}}, {weight({9, 1})}, {{"transA", int64_t{1}}, {"transB", int64_t{1}}, {"alpha", 0.5}, {"beta", 2.0}});
+  gemm("dynamic_c", {{6, 5}}, {{5, 20}}, {{{6, 20}}}, {});
+  gemm("tail", {{6, 5}}, weight({5, 20}), {weight({20})}, {}, {{.op = "Gelu"}, {.op = "Add", .operand = 3}});
+  all.back().inputs.push_back({{6, 20}});
+  // pools
+  const auto pool = [&](std::string op, std::string name, Dims x, ir::Attributes attributes) {
+    add({.name = op + "_" + name, .op = op, .inputs = {{std::move(x)}}, .attributes = std::move(attributes), .kernel = "pool"});
+  };
+  for (const char* op : {"MaxPool", "AveragePool"}) {
+    pool(op, "two", {2, 3, 12, 14}, {{"kernel_shape", list({2, 2})}, {"strides", list({2, 2})}});
+    pool(op, "three", {1, 5, 23, 35}, {{"kernel_shape", list({3, 3})}, {"strides", list({2, 2})}, {"pads", list({1, 1, 1, 1})}});
+    pool(op, "five", {1, 5, 20, 20}, {{"kernel_shape", list({5, 5})}, {"pads", list({2, 2, 2, 2})}});
+    pool(op, "ceil", {1, 2, 10, 11}, {{"kernel_shape", list({3, 3})}, {"strides", list({2, 2})}, {"ceil_mode", int64_t{1}}});
+    pool(op, "dilated", {1, 2, 20, 21}, {{"kernel_shape", list({3, 2})}, {"dilations", list({2, 3})}, {"strides", list({3, 1})}});
+    pool(op, "one_axis", {1, 2, 41}, {{"kernel_shape", list({4})}, {"strides", list({3})}, {"pads", list({1, 2})}});
+  }
+  pool("AveragePool", "with_padding", {1, 5, 23, 35}, {{"kernel_shape", list({3, 3})}, {"pads", list({1, 1, 1, 1})}, {"count_include_pad", int64_t{1}}});
+  pool("AveragePool", "with_padding_ceil", {1, 2, 10, 11},
+       {{"kernel_shape", list({3, 3})}, {"strides", list({2, 2})}, {"pads", list({1, 1, 0, 0})}, {"ceil_mode", int64_t{1}}, {"count_include_pad", int64_t{1}}});
+  add({.name = "global_average", .op = "GlobalAveragePool", .inputs = {{{2, 5, 7, 9}}}, .kernel = "reduce"});
+  add({.name = "global_max", .op = "GlobalMaxPool", .inputs = {{{2, 5, 7, 9}}}, .kernel = "reduce"});
+  // element-wise
+  for (const char* op : {"Relu", "LeakyRelu", "Sigmoid", "Swish", "HardSwish", "HardSigmoid", "Tanh", "Gelu", "Mish", "Elu", "Selu", "Celu", "Softplus",
+                         "Softsign", "ThresholdedRelu", "Exp", "Neg", "Abs", "Erf", "Floor", "Ceil", "Round"})
+    for (double range : {0.3, 3.0, 9.0})
+      add({.name = std::string("unary_") + op + std::to_string(range), .op = op, .inputs = {{{3, 5, 17}}}, .kernel = "elementwise", .low = -range, .high = range});
+  for (const char* op : {"Sqrt", "Log", "Reciprocal"})
+    add({.name = std::string("unary_") + op, .op = op, .inputs = {{{333}}}, .kernel = "elementwise", .low = 0.01, .high = 9});
+  add({.name = "unary_gelu_tanh", .op = "Gelu", .inputs = {{{333}}}, .attributes = {{"approximate", std::string("tanh")}}, .kernel = "elementwise", .low = -5, .high = 5});
+  add({.name = "unary_long", .op = "Sigmoid", .inputs = {{{70000}}}, .kernel = "elementwise"});
+  add({.name = "clip", .op = "Clip", .inputs = {{{333}}, {{}, true, {-0.5}}, {{}, true, {1}}}, .kernel = "elementwise"});
+  add({.name = "clip_low", .op = "Clip", .inputs = {{{333}}, none(), {{}, true, {1}}}, .kernel = "elementwise"});
+  add({.name = "square", .op = "Pow", .inputs = {{{333}}, {{}, true, {2}}}, .kernel = "elementwise"});
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  for (const char* op : {"Relu", "LeakyRelu", "Sigmoid", "HardSwish", "HardSigmoid", "Tanh", "Elu", "Softplus", "Exp", "Log", "Sqrt", "Erf", "Abs"})
+    add({.name = std::string("special_") + op, .op = op, .inputs = {{{9}, false, {nan, inf, -inf, 0.0, -0.0, 100, -100, 1e-6, -1e-6}}}, .kernel = "elementwise"});
+  for (const char* op : {"Add", "Sub", "Mul", "Div", "Max", "Min"}) {
+    const std::string name = std::string("binary_") + op;
+    add({.name = name + "_same", .op = op, .inputs = {{{2, 3, 50, 7}}, {{2, 3, 50, 7}}}, .kernel = "elementwise", .low = 0.5});
+    add({.name = name + "_channel", .op = op, .inputs = {{{2, 3, 5, 7}}, {{3, 1, 1}}}, .kernel = "elementwise", .low = 0.5});
+    add({.name = name + "_left", .op = op, .inputs = {{{7}}, {{2, 3, 5, 7}}}, .kernel = "elementwise", .low = 0.5});
+    add({.name = name + "_scalar", .op = op, .inputs = {{{2, 3, 5, 7}}, {{}, true, {1.5}}}, .kernel = "elementwise", .low = 0.5});
+    add({.name = name + "_outer", .op = op, .inputs = {{{4, 1, 5, 1}}, {{3, 1, 7}}}, .kernel = "elementwise", .low = 0.5});
+    add({.name = name + "_tail", .op = op, .inputs = {{{2, 3, 50, 7}}, {{3, 1, 1}}, {{50, 1}}}, .tail = {{.op = "Relu"}, {.op = "Mul", .operand = 2}}, .kernel = "elementwise", .low = 0.5});
+  }
+  add({.name = "binary_nan", .op = "Max", .inputs = {{{4}, false, {nan, 1, nan, 2}}, {{4}, false, {1, nan, nan, 3}}}, .kernel = "elementwise"});
+  add({.name = "prelu", .op = "PRelu", .inputs = {{{2, 3, 5, 7}}, {{3, 1, 1}}}, .kernel = "elementwise"});
+  add({.name = "empty", .op = "Add", .inputs = {{{0, 3}}, {{3}}}, .kernel = "elementwise"});
+  // softmax
+  for (const char* op : {"Softmax", "LogSoftmax"}) {
+    add({.name = std::string(op) + "_rows", .op = op, .inputs = {{{5, 3, 197}}}, .kernel = "softmax", .low = -8, .high = 8});
+    add({.name = std::string(op) + "_short", .op = op, .inputs = {{{5, 300, 3}}}, .kernel = "softmax", .low = -8, .high = 8});
+    add({.name = std::string(op) + "_columns", .op = op, .inputs = {{{2, 16, 4, 33}}}, .attributes = {{"axis", int64_t{1}}}, .kernel = "softmax", .low = -8, .high = 8});
+    add({.name = std::string(op) + "_flatten", .op = op, .inputs = {{{2, 4, 33}}}, .attributes = {{"axis", int64_t{1}}, {"flatten", int64_t{1}}}, .kernel = "softmax"});
+  }
+  add({.name = "softmax_masked", .op = "Softmax", .inputs = {{{2, 4}, false, {1, -inf, 2, -inf, -inf, -inf, -inf, -inf}}}, .kernel = "softmax"});
+  // normalizations
+  add({.name = "layer_norm", .op = "LayerNormalization", .inputs = {{{2, 50, 96}}, weight({96}), weight({96})}, .kernel = "normalize_rows"});
+  add({.name = "layer_norm_axes", .op = "LayerNormalization", .inputs = {{{3, 5, 7}}, weight({5, 7})}, .attributes = {{"axis", int64_t{1}}}, .kernel = "normalize_rows"});
+  add({.name = "rms_norm", .op = "RMSNormalization", .inputs = {{{2, 11, 45}}, weight({45})}, .kernel = "normalize_rows"});
+  add({.name = "instance_norm", .op = "InstanceNormalization", .inputs = {{{2, 3, 11, 45}}, weight({3}), weight({3})}, .kernel = "normalize_channels"});
+  add({.name = "group_norm", .op = "GroupNormalization", .inputs = {{{2, 6, 11, 5}}, weight({6}), weight({6})}, .attributes = {{"num_groups", int64_t{2}}}, .kernel = "normalize_channels"});
+  add({.name = "batch_norm", .op = "BatchNormalization", .inputs = {{{2, 6, 11, 5}}, weight({6}), weight({6}), weight({6}), weight({6})}, .kernel = "batch_norm", .low = 0.1});
+  // reductions
+  for (const char* op : {"ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare"}) {
+    add({.name = std::string(op) + "_last", .op = op, .inputs = {{{3, 7, 129}}, ints({-1})}, .kernel = "reduce"});
+    add({.name = std::string(op) + "_image", .op = op, .inputs = {{{2, 5, 7, 9}}, ints({2, 3})}, .attributes = {{"keepdims", int64_t{0}}}, .kernel = "reduce"});
+    add({.name = std::string(op) + "_middle", .op = op, .inputs = {{{2, 31, 7, 9}}, ints({1})}, .kernel = "reduce"});
+    add({.name = std::string(op) + "_all", .op = op, .inputs = {{{2, 31, 7}}}, .kernel = "reduce"});
+  }
+  return all;
+}
+
+TEST(Kernels, AgreeWithReference) {
+  for (const Case& c : cases())
+    for (DType dtype : {DType::Float32, DType::Float16}) {
+      check(c, dtype);
+      if (HasFatalFailure()) return;
+    }
+}
+
+}  // namespace
+}  // namespace orknn::sim
