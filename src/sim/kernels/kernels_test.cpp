@@ -316,6 +316,16 @@ std::vector<Case> cases() {
     add({.name = std::string(op) + "_middle", .op = op, .inputs = {{{2, 31, 7, 9}}, ints({1})}, .kernel = "reduce"});
     add({.name = std::string(op) + "_all", .op = op, .inputs = {{{2, 31, 7}}}, .kernel = "reduce"});
   }
+  // attention
+  const auto attend = [&](std::string name, std::vector<Argument> inputs, ir::Attributes attributes) {
+    add({.name = "attention_" + name, .op = "Attention", .inputs = std::move(inputs), .attributes = std::move(attributes), .kernel = "attention"});
+  };
+  attend("heads", {{{2, 3, 19, 8}}, {{2, 3, 53, 8}}, {{2, 3, 53, 5}}}, {});
+  attend("joined", {{{2, 19, 24}}, {{2, 21, 24}}, {{2, 21, 24}}}, {{"q_num_heads", int64_t{3}}, {"kv_num_heads", int64_t{3}}});
+  attend("grouped_causal", {{{1, 4, 30, 8}}, {{1, 2, 30, 8}}, {{1, 2, 30, 8}}}, {{"is_causal", int64_t{1}}, {"scale", 0.25}});
+  attend("mask", {{{2, 3, 9, 8}}, {{2, 3, 7, 8}}, {{2, 3, 7, 5}}, {{2, 1, 9, 7}}}, {});
+  attend("bool_mask", {{{1, 2, 3, 8}}, {{1, 2, 4, 8}}, {{1, 2, 4, 5}}, {{3, 4}, false, {1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1}, DType::Bool}}, {});
+  attend("blocks", {{{1, 1, 200, 4}}, {{1, 1, 700, 4}}, {{1, 1, 700, 4}}}, {});
   return all;
 }
 

@@ -1,0 +1,7 @@
+# Benchmarks of single kernels: orknn_bench, with Google Benchmark's own options (--benchmark_filter=conv/resnet50).
+if(ORKNN_BENCH)
+  find_package(benchmark REQUIRED)
+  add_executable(orknn_bench ${PROJECT_SOURCE_DIR}/bench/kernels.cpp)
+  target_link_libraries(orknn_bench PRIVATE orknn_sim benchmark::benchmark orknn_options)
+  target_compile_definitions(orknn_bench PRIVATE ORKNN_SHAPES_DIR="${PROJECT_SOURCE_DIR}/bench/shapes")
+endif()
