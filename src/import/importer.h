@@ -29,7 +29,7 @@ struct Source {
 // the model's own inputs when `inputs` is empty.
 struct ImportOptions {
   std::vector<std::string> inputs;              // tensors at which the graph begins
-  std::vector<ir::Dims> input_size_list;        // their shapes
+  std::vector<ir::Dims> input_size_list;        // their shapes; a negative extent leaves what the model says
   std::vector<ir::TensorData> input_initial_val;  // an entry with a value turns that input into a constant
   std::vector<std::string> outputs;             // tensors at which the graph ends
 };

@@ -199,14 +199,20 @@ Result<std::vector<GraphBuilder::Port>> GraphBuilder::ports(const ImportOptions&
     const Dims& size = options.input_size_list[i];
     Port& p = list[i];
     const bool is_inner = std::find(inner_at.begin(), inner_at.end(), i) != inner_at.end();
-    if (std::any_of(size.begin(), size.end(), [](int64_t d) { return d < 0; }) || !checked_element_count(size))
-      return invalid_argument("Invalid input_shape = " + ir::to_string(size) + " for input " + std::to_string(i) + "!");
+    if (p.shape && p.shape->empty() && size == Dims{1}) continue;  // NumPy has no way to say the shape of a scalar apart
     if (p.shape && !is_inner && p.shape->size() != size.size())
       return invalid_argument("the shape of input '" + std::string(p.name) + "' in input_size_list has the wrong number of dimensions")
           .expected(std::to_string(p.shape->size()) + " as in " + ir::to_string(*p.shape)).found(ir::to_string(size));
-    for (size_t k = 0; p.shape && k < p.shape->size() && k < size.size(); ++k)
-      if (const std::string& symbol = (*p.shape)[k].symbol(); !symbol.empty()) symbols_.try_emplace(symbol, size[k]);
-    p.shape = to_shape(size);
+    Dims known;
+    Shape shape = p.shape && p.shape->size() == size.size() ? *p.shape : Shape(size.size());
+    for (size_t k = 0; k < size.size(); ++k) {
+      if (size[k] < 0) continue;
+      known.push_back(size[k]);
+      if (!shape[k].symbol().empty()) symbols_.try_emplace(shape[k].symbol(), size[k]);
+      shape[k] = Dim(size[k]);
+    }
+    if (!checked_element_count(known)) return invalid_argument("Invalid input_shape = " + ir::to_string(size) + " for input " + std::to_string(i) + "!");
+    p.shape = std::move(shape);
   }
   for (Port& p : list) {  // symbols shared with inputs that were not sized
     if (!p.shape) continue;
@@ -217,7 +223,8 @@ Result<std::vector<GraphBuilder::Port>> GraphBuilder::ports(const ImportOptions&
     const TensorData& value = options.input_initial_val[i];
     if (!value.has_value()) continue;
     list[i].value = value.dtype() == list[i].dtype ? value : convert(value.view(), list[i].dtype);
-    if (list[i].shape && list[i].shape->size() != value.dims().size())
+    if (list[i].shape && list[i].shape->empty() && value.count() == 1) list[i].value = list[i].value.reshaped({});
+    if (list[i].shape && list[i].shape->size() != list[i].value.dims().size())
       return invalid_argument("the value of input '" + std::string(list[i].name) + "' in input_initial_val has the wrong number of dimensions")
           .expected(ir::to_string(*list[i].shape)).found(ir::to_string(value.dims()));
   }

@@ -51,7 +51,7 @@ Status slice(Upgrade& u) {
 
 Status split(Upgrade& u) {
   ORKNN_TRY(list_to_input<1>(u, "split"));
-  if (!u.has_input(1)) u.node.attributes.set("num_outputs", static_cast<int64_t>(u.node.outputs.size()));
+  if (!u.has_input(1) && !u.node.attributes.has("num_outputs")) u.node.attributes.set("num_outputs", static_cast<int64_t>(u.node.outputs.size()));
   return {};
 }
 
@@ -179,6 +179,26 @@ Status old_broadcast(Upgrade& u) {
   const int64_t trailing = rank - at - inner_rank;
   if (trailing < 0) return shape_mismatch("input 1 does not fit input 0 from axis " + std::to_string(*axis) + " on").expected("rank at most " + std::to_string(rank - at)).found(std::to_string(inner_rank));
   if (trailing > 0) add_trailing_axes(u, 1, inner_rank, trailing);
+  return {};
+}
+
+// All operands from `First` on shall have one type. Some writers leave constants in another one: those are converted, and
+// otherwise integers to the floating type.
+template <size_t First>
+Status same_types(Upgrade& u) {
+  DType wanted = DType::Undefined;
+  bool from_constant = true;
+  for (size_t i = First; i < u.node.inputs.size(); ++i) {
+    if (!u.is_typed(i)) return {};
+    const bool stronger = wanted == DType::Undefined || (from_constant && !u.constant(i)) ||
+                          (from_constant == (u.constant(i) != nullptr) && is_float(u.dtype(i)) && !is_float(wanted));
+    if (stronger) {
+      wanted = u.dtype(i);
+      from_constant = u.constant(i) != nullptr;
+    }
+  }
+  for (size_t i = First; i < u.node.inputs.size(); ++i)
+    if (u.dtype(i) != wanted) u.set_input(i, u.emit("Cast", {u.input(i)}, {{"to", static_cast<int64_t>(wanted)}}));
   return {};
 }
 
@@ -354,14 +374,20 @@ Status simplified_layer_normalization(Upgrade& u) {
   return {};
 }
 
+// Rows that turn attributes into inputs hold for every version: some files state a newer opset than they follow.
 constexpr UpgradeRow kRows[] = {
     {"Add", 7, old_broadcast}, {"Sub", 7, old_broadcast}, {"Mul", 7, old_broadcast}, {"Div", 7, old_broadcast}, {"Pow", 7, old_broadcast},
     {"And", 7, old_broadcast}, {"Or", 7, old_broadcast}, {"Xor", 7, old_broadcast},
     {"Equal", 7, old_broadcast}, {"Greater", 7, old_broadcast}, {"Less", 7, old_broadcast},
+    {"Add", kAnyVersion, same_types<0>}, {"Sub", kAnyVersion, same_types<0>}, {"Mul", kAnyVersion, same_types<0>}, {"Div", kAnyVersion, same_types<0>},
+    {"Equal", kAnyVersion, same_types<0>}, {"Greater", kAnyVersion, same_types<0>}, {"Less", kAnyVersion, same_types<0>},
+    {"GreaterOrEqual", kAnyVersion, same_types<0>}, {"LessOrEqual", kAnyVersion, same_types<0>}, {"Mod", kAnyVersion, same_types<0>},
+    {"Max", kAnyVersion, same_types<0>}, {"Min", kAnyVersion, same_types<0>}, {"Mean", kAnyVersion, same_types<0>}, {"Sum", kAnyVersion, same_types<0>},
+    {"Where", kAnyVersion, same_types<1>}, {"Concat", kAnyVersion, same_types<0>},
     {"Affine", kAnyVersion, affine},
     {"BatchNormalization", 9, batch_normalization_spatial}, {"BatchNormalization", 14, batch_normalization},
     {"Cast", 6, cast_name_to_number},
-    {"Clip", 11, clip},
+    {"Clip", kAnyVersion, clip},
     {"Concat", 4, concat_axis},
     {"Crop", kAnyVersion, crop},
     {"DFT", 20, dft},
@@ -375,12 +401,12 @@ constexpr UpgradeRow kRows[] = {
     {"ImageScaler", kAnyVersion, image_scaler},
     {"MeanVarianceNormalization", 9, mean_variance_normalization},
     {"PRelu", kAnyVersion, prelu},
-    {"Pad", 2, pad_names}, {"Pad", 11, pad},
+    {"Pad", 2, pad_names}, {"Pad", kAnyVersion, pad},
     {"ParametricSoftplus", kAnyVersion, parametric_softplus},
-    {"ReduceL1", 18, axes_to_input}, {"ReduceL2", 18, axes_to_input}, {"ReduceLogSum", 18, axes_to_input}, {"ReduceLogSumExp", 18, axes_to_input},
-    {"ReduceMax", 18, axes_to_input}, {"ReduceMean", 18, axes_to_input}, {"ReduceMin", 18, axes_to_input}, {"ReduceProd", 18, axes_to_input},
-    {"ReduceSum", 13, axes_to_input}, {"ReduceSumSquare", 18, axes_to_input},
-    {"Reshape", 5, shape_to_input},
+    {"ReduceL1", kAnyVersion, axes_to_input}, {"ReduceL2", kAnyVersion, axes_to_input}, {"ReduceLogSum", kAnyVersion, axes_to_input}, {"ReduceLogSumExp", kAnyVersion, axes_to_input},
+    {"ReduceMax", kAnyVersion, axes_to_input}, {"ReduceMean", kAnyVersion, axes_to_input}, {"ReduceMin", kAnyVersion, axes_to_input}, {"ReduceProd", kAnyVersion, axes_to_input},
+    {"ReduceSum", kAnyVersion, axes_to_input}, {"ReduceSumSquare", kAnyVersion, axes_to_input},
+    {"Reshape", kAnyVersion, shape_to_input},
     {"Resize", 11, resize_10},
     {"RoiAlign", 16, roi_align},
     {"Scale", kAnyVersion, scale}, {"ScaledTanh", kAnyVersion, scaled_tanh},
@@ -388,11 +414,11 @@ constexpr UpgradeRow kRows[] = {
     {"Scatter", kAnyVersion, rename_scatter},
     {"Selu", 6, selu_defaults},
     {"SimplifiedLayerNormalization", kAnyVersion, simplified_layer_normalization},
-    {"Slice", 10, slice},
-    {"Split", 18, split},
-    {"Squeeze", 13, axes_to_input}, {"Unsqueeze", 13, axes_to_input},
+    {"Slice", kAnyVersion, slice},
+    {"Split", kAnyVersion, split},
+    {"Squeeze", kAnyVersion, axes_to_input}, {"Unsqueeze", kAnyVersion, axes_to_input},
     {"Tile", 6, tile},
-    {"TopK", 10, top_k},
+    {"TopK", kAnyVersion, top_k},
     {"Upsample", kAnyVersion, upsample},
 };
 }  // namespace

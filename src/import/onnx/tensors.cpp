@@ -10,7 +10,7 @@ using ir::Dims;
 using ir::TensorData;
 
 // A sparse tensor states its dense shape freely; beyond this many bytes we take it for damage rather than allocate.
-constexpr int64_t kMaxSparseBytes = int64_t{1} << 30;
+constexpr int64_t kMaxSparseBytes = int64_t{1} << 28;
 
 bool is_four_bit(DType t) { return t == DType::Int4 || t == DType::UInt4; }
 

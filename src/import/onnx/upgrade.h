@@ -28,6 +28,7 @@ class Upgrade {
   // --- what is known about the inputs
   bool has_input(size_t i) const { return !node.input(i).is_none(); }
   ir::TensorId input(size_t i) const { return node.input(i); }
+  bool is_typed(size_t i) const { return has_input(i) && graph_.tensor(input(i)).dtype != DType::Undefined; }
   DType dtype(size_t i) const;           // float32 when not known
   const ir::Shape* shape(size_t i) const;  // nullptr when the rank is not known
   std::optional<int64_t> rank(size_t i) const;
