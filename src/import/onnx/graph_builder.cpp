@@ -199,7 +199,8 @@ Result<std::vector<GraphBuilder::Port>> GraphBuilder::ports(const ImportOptions&
     const Dims& size = options.input_size_list[i];
     Port& p = list[i];
     const bool is_inner = std::find(inner_at.begin(), inner_at.end(), i) != inner_at.end();
-    if (p.shape && p.shape->empty() && size == Dims{1}) continue;  // NumPy has no way to say the shape of a scalar apart
+    if (p.shape && p.shape->empty() && size == Dims{1}) continue;  // NumPy users write scalars as vectors of one
+    if (p.shape && p.shape->empty()) p.shape.reset();              // some writers mean "unknown" by no dimensions
     if (p.shape && !is_inner && p.shape->size() != size.size())
       return invalid_argument("the shape of input '" + std::string(p.name) + "' in input_size_list has the wrong number of dimensions")
           .expected(std::to_string(p.shape->size()) + " as in " + ir::to_string(*p.shape)).found(ir::to_string(size));

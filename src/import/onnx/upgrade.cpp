@@ -67,7 +67,10 @@ std::optional<double> Upgrade::take_float(const std::string& name) {
   return take<double>(node.attributes, name);
 }
 std::optional<std::string> Upgrade::take_string(const std::string& name) { return take<std::string>(node.attributes, name); }
-std::optional<std::vector<int64_t>> Upgrade::take_ints(const std::string& name) { return take<std::vector<int64_t>>(node.attributes, name); }
+std::optional<std::vector<int64_t>> Upgrade::take_ints(const std::string& name) {
+  if (const auto single = take_int(name)) return std::vector<int64_t>{*single};
+  return take<std::vector<int64_t>>(node.attributes, name);
+}
 std::optional<std::vector<double>> Upgrade::take_floats(const std::string& name) { return take<std::vector<double>>(node.attributes, name); }
 
 void Upgrade::rename(const std::string& from, const std::string& to) {

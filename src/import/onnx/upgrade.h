@@ -40,7 +40,7 @@ class Upgrade {
   std::optional<int64_t> take_int(const std::string& name);
   std::optional<double> take_float(const std::string& name);
   std::optional<std::string> take_string(const std::string& name);
-  std::optional<std::vector<int64_t>> take_ints(const std::string& name);
+  std::optional<std::vector<int64_t>> take_ints(const std::string& name);  // a single number is a list of one
   std::optional<std::vector<double>> take_floats(const std::string& name);
   void drop(const std::string& name) { node.attributes.erase(name); }
   void rename(const std::string& from, const std::string& to);

@@ -173,7 +173,11 @@ float source_coordinate(Coordinates mode, const AxisSetup& a, int64_t position) 
       return from / 2 * (1 - adjustment) + (x + 0.5f) / a.scale - 0.5f;
     }
     case Coordinates::PytorchHalfPixel: return a.to > 1 ? (x + 0.5f) / a.scale - 0.5f : 0.0f;
-    case Coordinates::AlignCorners: return a.to == 1 ? 0.0f : x * (from - 1) / (to - 1);
+    case Coordinates::AlignCorners: {
+      // The length asked for, which ONNX does not round before it aligns; equal to the real one where sizes are given.
+      const float wanted = a.scale * from, length = std::abs(wanted - to) < 1e-3f ? to : wanted;
+      return a.to == 1 ? 0.0f : x * (from - 1) / (length - 1);
+    }
     case Coordinates::Asymmetric: return x / a.scale;
     case Coordinates::TfHalfPixelForNn: return (x + 0.5f) / a.scale;
     case Coordinates::CropAndResize:
