@@ -121,7 +121,7 @@ Outcome run_case(const fs::path& folder, const json& info, bool verbose) {
     if (!data) return refused(data.status());
     complete &= data->has_value();
     arrays.push_back(*data);
-    if (!has(entry, "shape")) fixed = false;
+    if (!has(entry, "shape") || entry["shape"].empty()) fixed = false;
     else
       for (const json& d : entry["shape"]) fixed &= d.is_number_integer() && d.get<int64_t>() >= 0;
   }

@@ -16,7 +16,7 @@ constexpr int kMaxFunctionDepth = 32;
 // The shape rule of a loop may visit its body more than once, so nesting multiplies the work of whoever infers shapes.
 constexpr int kMaxBodyDepth = 8;
 // Functions that call functions can multiply: a small file must not become a graph that fills the memory.
-constexpr size_t kMaxNodes = 2'000'000;
+constexpr size_t kMaxInlinedNodes = 200'000;
 constexpr size_t kMaxReported = 100;
 
 bool is_standard(std::string_view domain) { return domain.empty() || domain == "ai.onnx"; }
@@ -399,7 +399,8 @@ Status GraphBuilder::build_nodes(Scope& scope, const Plan& plan) {
   for (const NodeProto* node : plan.nodes) ORKNN_TRY(declare(scope, *node, plan));
   for (const NodeProto* node : plan.nodes) {
     if (is_constant_node(*node)) continue;
-    if (++node_count_ > kMaxNodes) return unsupported("the model has too many nodes").expected("at most " + std::to_string(kMaxNodes));
+    if (scope.function_depth > 0 && ++inlined_nodes_ > kMaxInlinedNodes)
+      return unsupported("the model's functions have too many nodes when inlined").expected("at most " + std::to_string(kMaxInlinedNodes));
     if (Status s = translate(scope, *node); !s)
       report(s.node(scope.prefix + (node->name.empty() ? first_output(*node) : std::string(node->name)), op_name(node->domain, node->op_type)));
   }

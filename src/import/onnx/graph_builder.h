@@ -99,7 +99,7 @@ class GraphBuilder {
   std::vector<std::string> warnings_;
   Status problems_;
   size_t problem_count_ = 0;
-  size_t node_count_ = 0;
+  size_t inlined_nodes_ = 0;
 };
 
 }  // namespace orknn::importer::onnx

@@ -139,6 +139,27 @@ Status recurrent(Upgrade& u) {
   return {};
 }
 
+// Batch-first sequences with states that are direction-first, as layout 0 has them: some writers mean only the sequences by
+// layout 1. The node becomes one of layout 0 with its sequences transposed.
+Status states_of_layout_0(Upgrade& u) {
+  const Shape* x = u.shape(0);
+  const Shape* state = u.shape(5);
+  if (u.node.attributes.int_or("layout", 0) != 1 || !x || !state || x->size() != 3 || state->size() != 3) return {};
+  const Dim directions(u.node.attributes.string_or("direction", "forward") == "bidirectional" ? 2 : 1);
+  const bool as_stated = (*state)[0] == (*x)[0] && (*state)[1] == directions;
+  if (as_stated || !((*state)[0] == directions && (*state)[1] == (*x)[0])) return {};
+  u.node.attributes.set("layout", int64_t{0});
+  u.set_input(0, u.emit("Transpose", {u.input(0)}, {{"perm", std::vector<int64_t>{1, 0, 2}}}));
+  if (!u.node.output(0)) return {};
+  Node inner = u.node;
+  const TensorId sequences = u.graph().add_tensor(u.node.name + "/Y");
+  inner.outputs[0] = sequences;
+  infer_added_node(u.graph(), u.ops(), u.graph().add_node(std::move(inner)));
+  u.node.outputs.resize(1);
+  u.become("Transpose", {sequences}, {{"perm", std::vector<int64_t>{2, 0, 1, 3}}});
+  return {};
+}
+
 Status mean_variance_normalization(Upgrade& u) {
   if (u.take_int("normalize_variance").value_or(1) == 0) return unsupported("normalizing the mean without the variance is not supported");
   const bool across_channels = u.take_int("across_channels").value_or(0) != 0;
@@ -393,6 +414,7 @@ constexpr UpgradeRow kRows[] = {
     {"DFT", 20, dft},
     {"Dropout", 12, dropout},
     {"GRU", 7, recurrent}, {"LSTM", 7, recurrent}, {"RNN", 7, recurrent},
+    {"GRU", kAnyVersion, states_of_layout_0}, {"LSTM", kAnyVersion, states_of_layout_0}, {"RNN", kAnyVersion, states_of_layout_0},
     {"Gemm", 7, drop_broadcast},
     {"GlobalLpPool", 2, norm_power_to_int}, {"LpPool", 2, norm_power_to_int},
     {"GridSample", 20, grid_sample_modes},
