@@ -78,6 +78,14 @@ Patch::Applied Patch::apply(Graph& graph) const {
     if (std::any_of(outputs.begin(), outputs.end(), [&](TensorId t) { return t && graph.reader_count(t) > 0; })) continue;
     remove(id);
   }
+  // What a new tensor replaces often has the name it would like: a rescaled weight keeps being called as in the model.
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const TensorId id{base_ + static_cast<int32_t>(i)}, holder = graph.find_tensor(tensors_[i].name);
+    if (!holder || holder.index >= base_ || graph.reader_count(holder) > 0 || graph.producer(holder) || graph.is_input(holder)) continue;
+    if (graph.is_output(id)) continue;
+    graph.rename_tensor(holder, tensors_[i].name + "_before");
+    graph.rename_tensor(id, tensors_[i].name);
+  }
   return done;
 }
 

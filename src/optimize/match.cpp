@@ -73,6 +73,21 @@ const Node* only_reader(const Graph& g, TensorId id) {
   return &g.node(g.users(id).front());
 }
 
+bool is_closed(const Graph& g, const std::vector<const Node*>& nodes, const Node& root) {
+  for (const Node* n : nodes) {
+    if (n == &root) continue;
+    for (TensorId t : n->outputs) {
+      if (!t) continue;
+      if (g.is_output(t)) return false;
+      for (NodeId user : g.users(t)) {
+        const Node* reader = &g.node(user);
+        if (reader != &root && std::ranges::find(nodes, reader) == nodes.end()) return false;
+      }
+    }
+  }
+  return true;
+}
+
 bool only_first_output(const Graph& g, const Node& node) {
   for (size_t i = 1; i < node.outputs.size(); ++i)
     if (node.outputs[i] && g.reader_count(node.outputs[i]) > 0) return false;

@@ -27,6 +27,8 @@ struct Case {
   std::string before, after;
 };
 
+void PrintTo(const Case& c, std::ostream* out) { *out << c.file << ":" << c.line; }
+
 std::filesystem::path test_folder() { return std::filesystem::path(ORKNN_SOURCE_DIR) / "src/optimize/tests"; }
 
 std::vector<Case> read_cases() {

@@ -65,7 +65,7 @@ class Driver : public Rewriter {
       tensor.shape = std::move(f.shape);
     }
     ++rewrites_;
-    record(done);
+    record(patch, done);
     for (NodeId id : done.added) enqueue_around(id);
     for (const auto& [from, to] : patch.replacements())
       for (NodeId user : graph_.users(to)) enqueue(user);
@@ -180,8 +180,15 @@ class Driver : public Rewriter {
     return {};
   }
 
-  void record(const Patch::Applied& done) {
+  void record(const Patch& patch, const Patch::Applied& done) {
     if (!trace_) return;
+    if (done.removed.empty() && done.added.empty()) {
+      std::string text;
+      for (const auto& [from, to] : patch.replacements())
+        text += (text.empty() ? "readers of " : ", ") + graph_.tensor(from).name + " read " + graph_.tensor(to).name;
+      trace_->entries.push_back({rewrites_, std::string(current_->name), text});
+      return;
+    }
     const auto list = [&](const std::vector<NodeId>& ids) {
       std::string text;
       for (NodeId id : ids) text += (text.empty() ? "" : ", ") + graph_.node(id).type_name() + ":" + graph_.node(id).name;

@@ -12,8 +12,8 @@ using namespace ir;
 
 Graph sample() {
   Result<Graph> g = parse(R"(graph "g" (%x: float32[2]) -> (%y) {
-    %a = Relu(%x) "r1" from "r1"
-    %b = Relu(%a) "r2" from "r2"
+    %a = Neg(%x) "r1" from "r1"
+    %b = Abs(%a) "r2" from "r2"
     %dead = Relu(%x) "r3" from "r3"
     %c: float32[2] = const {-1, 1}
     %d = Relu(%c) "r4" from "r4"
@@ -88,7 +88,6 @@ TEST(Optimize, LongChainsTakeLittleTime) {
   for (int i = 0; i < 3000; ++i) t = g.node(g.add_node("Identity", "i" + std::to_string(i), {t})).output(0);
   t = g.node(g.add_node("Relu", "r", {t})).output(0);
   g.outputs() = {t};
-  if (!ops::builtin_ops().find("Identity")) GTEST_SKIP() << "needs Identity";
   ASSERT_TRUE(optimize(g, ops::builtin_ops()));
   EXPECT_EQ(g.node_count(), 1u);
 }

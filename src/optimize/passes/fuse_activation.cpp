@@ -1,0 +1,56 @@
+// Computes an activation on the result of the node before it, before that is stored.
+//
+// Before: %c = Conv(%x, %w) ; %y = Relu(%c)     After: %y = Conv(%x, %w) + Relu()
+// Legal: floats; the node before is a Conv, ConvTranspose, Gemm, MatMul, Add, Mul or BatchNormalization, its result is read nowhere else and has no
+// activation yet (an Add may stand between).
+#include <algorithm>
+#include <cmath>
+
+#include "optimize/gated_form.h"
+#include "optimize/match.h"
+#include "optimize/pass.h"
+
+namespace orknn::optimize {
+namespace {
+using namespace ir;
+
+const std::vector<std::string_view> kActivations = {"Relu", "Clip", "LeakyRelu", "PRelu", "Sigmoid", "Tanh", "Elu", "Swish", "Softplus", "HardSigmoid",
+                                                    "HardSwish", "Mish", "Gelu"};
+const std::vector<std::string_view> kCarriers = {"Conv", "ConvTranspose", "Gemm", "MatMul", "Add", "Mul", "BatchNormalization"};
+
+bool contains(const std::vector<std::string_view>& list, std::string_view name) { return std::ranges::find(list, name) != list.end(); }
+
+Rewrite rule(const Graph& g, const Node& n) {
+  if (!n.tail.empty() || !is_float_tensor(g, n.output(0))) return no_match();
+  const Node* carrier = g.producer_node(n.input(0));
+  if (!carrier || !contains(kCarriers, carrier->op) || carrier->output(0) != n.input(0) || !read_once(g, n.input(0))) return no_match();
+  if (carrier->outputs.size() > 1 || dtype_of(g, n.input(0)) != dtype_of(g, n.output(0))) return no_match();
+  if (std::ranges::any_of(carrier->tail, [](const TailStep& s) { return s.op != "Add"; })) return no_match();
+
+  Node fused = *carrier;
+  fused.outputs = n.outputs;
+  TailStep step{n.op, n.attributes, -1, false};
+  if (n.op == "Clip") {
+    const auto bounds = clip_bounds(g, n);
+    if (!bounds) return no_match();
+    if (std::isfinite(bounds->low)) step.attributes.set("min", bounds->low);
+    if (std::isfinite(bounds->high)) step.attributes.set("max", bounds->high);
+  }
+  if (n.op == "PRelu") {
+    // Only a slope per channel or one for all: anything else is not what the output stage can do.
+    const TensorData* slope = g.constant(n.input(1));
+    const auto dims = dims_of(g, n.output(0));
+    if (!slope || !dims || (slope->count() != 1 && (dims->size() < 2 || slope->count() != (*dims)[1]))) return no_match();
+    step.operand = static_cast<int32_t>(fused.inputs.size());
+    fused.inputs.push_back(n.input(1));
+  }
+  fused.tail.push_back(std::move(step));
+  return replace_node(g, n, std::move(fused), {carrier});
+}
+}  // namespace
+
+Pass fuse_activation() {
+  return {.name = "fuse_activation", .summary = "activation into the Conv, Gemm, MatMul, Add, Mul or BatchNormalization before it", .min_level = 1,
+          .rule = rule, .roots = kActivations};
+}
+}  // namespace orknn::optimize
