@@ -1,10 +1,22 @@
 #include "ops/eval.h"
 
+#include <unistd.h>
+
+#include <new>
+
 #include "ir/infer.h"
 
 namespace orknn::ops {
 namespace {
 using namespace ir;
+
+// A tensor larger than the machine's memory can only come from a model that lies about its shapes.
+Status check_memory(int64_t elements, DType dtype) {
+  static const auto memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  const double bytes = static_cast<double>(elements) * static_cast<double>(dtype_bytes(dtype));
+  if (memory <= 0 || bytes <= memory) return {};
+  return Status::error(Code::OutOfMemory, "a result is larger than the memory of this machine").found(std::to_string(static_cast<int64_t>(bytes)) + " bytes");
+}
 
 bool is_half(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
 
@@ -22,6 +34,7 @@ class ValueContext : public RunContext {
     ORKNN_ASSERT(i < outputs_.size(), "a kernel only asks for outputs the node has");
     const Result<int64_t> n = checked_element_count(dims);
     if (!n) return n.status();
+    ORKNN_TRY(check_memory(*n, dtype));
     outputs_[i] = TensorData::allocate(dtype, Dims(dims.begin(), dims.end()));
     return MutableTensorView{dtype, outputs_[i].dims(), outputs_[i].mutable_data()};
   }
@@ -111,7 +124,13 @@ Result<std::vector<TensorData>> eval_node(const Node& node, const OpSet& ops, st
   std::vector<DType> types;
   for (const TensorFacts& f : inferred) types.push_back(f.dtype);
   ValueContext context(node, *def, ops, pool, inputs);
-  if (Status s = run_node(node, *def, context, types); !s) return s.node(node.name, node.op);
+  Status status;
+  try {
+    status = run_node(node, *def, context, types);
+  } catch (const std::bad_alloc&) {
+    status = Status::error(Code::OutOfMemory, "not enough memory to compute this node");
+  }
+  if (!status) return status.node(node.name, node.op);
   for (size_t i = 0; i < types.size(); ++i) {
     const TensorData& value = context.outputs()[i];
     if (!node.outputs[i] || !value.has_value()) continue;
