@@ -1,4 +1,5 @@
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <new>
@@ -96,6 +97,17 @@ Result<std::vector<Section>> check_table(std::span<const std::byte> bytes, uint6
   return sections;
 }
 
+// Maps the pages of a range in one call instead of a fault for each few; no harm where it does nothing.
+void map_pages(std::span<const std::byte> bytes) {
+#ifdef MADV_POPULATE_READ
+  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data()) / page * page, end = reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size();
+  (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_READ);
+#else
+  (void)bytes;
+#endif
+}
+
 // Checksums of several ranges of the file at once, on all threads.
 bool ranges_intact(std::span<const std::byte> bytes, std::span<const Section> ranges, ThreadPool& pool) {
   struct Chunk {
@@ -106,7 +118,11 @@ bool ranges_intact(std::span<const std::byte> bytes, std::span<const Section> ra
     for (uint64_t at = 0; at < r.bytes; at += kChunkBytes) chunks.push_back({r.offset + at, std::min(kChunkBytes, r.bytes - at)});
   std::vector<uint64_t> sums(chunks.size());
   pool.parallel_for(static_cast<int64_t>(chunks.size()), 4, [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) sums[i] = checksum64(bytes.subspan(chunks[i].offset, chunks[i].bytes));
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      const auto chunk = bytes.subspan(chunks[i].offset, chunks[i].bytes);
+      map_pages(chunk);
+      sums[i] = checksum64(chunk);
+    }
   });
   size_t next = 0;
   for (const Section& r : ranges) {

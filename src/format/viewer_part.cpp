@@ -86,7 +86,9 @@ class GraphWriter {
     for (const Task& task : p_.tasks) {
       const Node& n = g_.node(task.node);
       const std::string type = n.type_name();
-      nodes.push_back(node(type, type + ":" + n.name, task.device, numbers(n.inputs), numbers(n.outputs)));
+      std::vector<TensorId> results = n.outputs;
+      std::erase_if(results, [](TensorId t) { return !t; });
+      nodes.push_back(node(type, type + ":" + n.name, task.device, numbers(n.inputs), numbers(results)));
     }
     for (const Port& port : p_.outputs) {
       outputs.push_back(number(port.tensor));
