@@ -2,6 +2,7 @@
 
 #include <sys/time.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -31,7 +32,8 @@ void begin_call() {
   static std::once_flag once;
   std::call_once(once, [] {
     set_log_sink(write_line);
-    if (!std::getenv("RKNN_LOG_LEVEL")) set_log_level(LogLevel::Error);
+    const char* level = std::getenv("RKNN_LOG_LEVEL");
+    set_log_level(static_cast<LogLevel>(std::clamp(level ? std::atoi(level) : 0, 0, static_cast<int>(LogLevel::Trace))));
   });
   error_text.clear();
 }

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <memory>
 
+#include "sim/kernels/support/forms.h"
+
 namespace orknn::runtime {
 namespace {
 using namespace ir;
@@ -17,12 +19,20 @@ void over(ThreadPool& pool, int64_t count, Body body) {
   pool.parallel_for(count, kGrain, body);
 }
 
+// Element-wise conversion; the pairs that float models need at their borders have vector code.
+void convert_piece(DType from_type, const void* from, DType to_type, void* to, int64_t count) {
+  const auto& forms = sim::kernels::forms();
+  if (from_type == DType::Float32 && to_type == DType::Float16) return forms.to_half(static_cast<const float*>(from), static_cast<Half*>(to), count);
+  if (from_type == DType::Float16 && to_type == DType::Float32) return forms.to_float(static_cast<const Half*>(from), static_cast<float*>(to), count);
+  const Dims dims{count};
+  convert_elements({from_type, dims, from}, {to_type, dims, to});
+}
+
 void convert_range(DType from_type, const void* from, DType to_type, void* to, int64_t count, ThreadPool& pool) {
   const size_t from_bytes = dtype_bytes(from_type), to_bytes = dtype_bytes(to_type);
   over(pool, count, [&](int64_t begin, int64_t end) {
-    const Dims dims{end - begin};
-    convert_elements({from_type, dims, static_cast<const std::byte*>(from) + static_cast<size_t>(begin) * from_bytes},
-                     {to_type, dims, static_cast<std::byte*>(to) + static_cast<size_t>(begin) * to_bytes});
+    convert_piece(from_type, static_cast<const std::byte*>(from) + static_cast<size_t>(begin) * from_bytes, to_type,
+                  static_cast<std::byte*>(to) + static_cast<size_t>(begin) * to_bytes, end - begin);
   });
 }
 
@@ -135,15 +145,14 @@ void convert_numbers(DType from_type, const void* from, const MutableTensorView&
   const size_t from_bytes = dtype_bytes(from_type);
   over(pool, to.count(), [&](int64_t begin, int64_t end) {
     std::vector<float> reals(static_cast<size_t>(end - begin));
-    const Dims dims{end - begin};
-    convert_elements({from_type, dims, static_cast<const std::byte*>(from) + static_cast<size_t>(begin) * from_bytes}, {DType::Float32, dims, reals.data()});
+    convert_piece(from_type, static_cast<const std::byte*>(from) + static_cast<size_t>(begin) * from_bytes, DType::Float32, reals.data(), end - begin);
     if (normalization)
       for (int64_t i = begin; i < end; ++i) {
         float& x = reals[static_cast<size_t>(i - begin)];
         x = (*normalization)(x, i / channels.inner % channels.count);
       }
     if (!quantize) {
-      convert_elements({DType::Float32, dims, reals.data()}, {to.dtype, dims, static_cast<std::byte*>(to.data) + static_cast<size_t>(begin) * dtype_bytes(to.dtype)});
+      convert_piece(DType::Float32, reals.data(), to.dtype, static_cast<std::byte*>(to.data) + static_cast<size_t>(begin) * dtype_bytes(to.dtype), end - begin);
       return;
     }
     visit_dtype(to.dtype, [&]<class T>(TypeTag<T>) {
@@ -227,8 +236,7 @@ void convert_output(const Tensor& tensor, const TensorView& value, DType dtype, 
         const int64_t c = i / channels.inner % channels.count;
         reals[static_cast<size_t>(i - begin)] = (static_cast<float>(value.as<F>()[i]) - static_cast<float>(quant_zero(q, c))) * quant_scale(q, c);
       }
-      const Dims dims{end - begin};
-      convert_elements({DType::Float32, dims, reals.data()}, {dtype, dims, static_cast<std::byte*>(to) + static_cast<size_t>(begin) * dtype_bytes(dtype)});
+      convert_piece(DType::Float32, reals.data(), dtype, static_cast<std::byte*>(to) + static_cast<size_t>(begin) * dtype_bytes(dtype), end - begin);
     });
   });
 }

@@ -241,6 +241,8 @@ int check_input(const Context& context, const rknn_input& input, InputData& data
   const uint32_t format = number(input.fmt);
   if (is_picture && !input.pass_through && (format >= RKNN_TENSOR_FORMAT_MAX || format == RKNN_TENSOR_NC1HWC2))
     return fail(RKNN_ERR_INPUT_INVALID, kName, name + ": fmt " + std::to_string(format) + " is neither NHWC nor NCHW");
+  if (std::any_of(port.dims.begin(), port.dims.end(), [](int64_t d) { return d < 0; }))
+    return fail(RKNN_ERR_FAIL, kName, name + ": its shape is known only at run time, which the C API cannot express");
   const uint64_t needed = (input.pass_through ? element_count_of(native) : static_cast<uint64_t>(element_count(port.dims))) * dtype_bytes(data.dtype);
   if (input.size < needed)
     return fail(RKNN_ERR_PARAM_INVALID, kName, name + ": size is " + std::to_string(input.size) + " bytes, " + std::to_string(needed) + " are needed");

@@ -144,7 +144,7 @@ TEST(RknnFile, ForgedFilesNeverCrash) {
   const std::vector<std::byte> good[] = {bytes_of(sample_model()), bytes_of(sample_model(true))};
   std::mt19937 random(7);
   size_t loaded = 0, ran = 0;
-  for (int round = 0; round < 4000; ++round) {
+  for (int round = 0; round < 10000; ++round) {
     std::vector<std::byte> bytes = good[round % 2];
     forge(bytes, random);
     auto model = read(bytes);
