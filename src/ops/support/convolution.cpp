@@ -202,6 +202,38 @@ Status infer_conv_transpose(InferContext& c) {
   return {};
 }
 
+std::vector<TapRun> tap_runs(const ConvShape& s, int64_t tap) {
+  const Window& w = s.window;
+  const size_t inner = w.rank() - 1;
+  const Dims rows(s.output.begin(), s.output.end() - 1), strides = strides_of(s.input), kernel_strides = strides_of(w.kernel);
+  // Input position on axis i of output 0 for this tap.
+  const auto start = [&](size_t i) { return tap / kernel_strides[i] % w.kernel[i] * w.dilations[i] - w.pads_begin[i]; };
+  const OutputRange range = outputs_inside(start(inner), w.strides[inner], s.input[inner], s.output[inner]);
+  std::vector<TapRun> runs;
+  if (range.begin == range.end) return runs;
+  Dims row(inner, 0);
+  int64_t output = range.begin;
+  do {
+    int64_t input = range.begin * w.strides[inner] + start(inner);
+    bool inside = true;
+    for (size_t i = 0; i < inner && inside; ++i) {
+      const int64_t at = row[i] * w.strides[i] + start(i);
+      inside = at >= 0 && at < s.input[i];
+      input += at * strides[i];
+    }
+    if (inside) {
+      // Whole rows that follow one another in both planes make one run.
+      const int64_t count = range.end - range.begin;
+      if (!runs.empty() && runs.back().output + runs.back().count == output && runs.back().input + runs.back().count * w.strides[inner] == input)
+        runs.back().count += count;
+      else
+        runs.push_back({input, output, count});
+    }
+    output += s.output[inner];
+  } while (next_index(row, rows));
+  return runs;
+}
+
 Status check_bias(const TensorView& bias, int64_t channels) {
   if (bias.rank() != 1 || bias.dims[0] != channels)
     return shape_mismatch("bias has the wrong shape").expected("[" + std::to_string(channels) + "]").found(to_string(bias.dims));

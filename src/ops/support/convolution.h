@@ -36,55 +36,66 @@ Status infer_conv_transpose(ir::InferContext& c);
 // A bias is [channels].
 Status check_bias(const ir::TensorView& bias, int64_t channels);
 
+// A run of outputs in one plane that read equally spaced inputs for one tap of the kernel.
+struct TapRun {
+  int64_t input, output, count;
+};
+// The runs of one tap (row-major index into the kernel) that cover every output whose input for that tap is not padding.
+std::vector<TapRun> tap_runs(const ConvShape& s, int64_t tap);
+
 // For each image and output channel: sums (x - x_zero) * (w - w_zero(channel)) in type A over the taps inside the input
 // (padding adds nothing) and calls store(image, channel, sums of the plane) on some thread of the pool.
 template <class A, class X, class W, class Zero, class Store>
 void convolve(ThreadPool& pool, const ConvShape& s, const X* x, const W* w, A x_zero, Zero&& w_zero, Store&& store) {
-  const size_t inner = s.window.rank() - 1;  // the innermost spatial axis runs contiguously
-  const int64_t input_plane = ir::element_count(s.input), output_plane = ir::element_count(s.output), taps = s.window.taps();
-  const ir::Dims outer_dims(s.output.begin(), s.output.end() - 1);
-  const ir::Dims input_strides = ir::strides_of(s.input);
-  const int64_t stride = s.window.strides[inner];
-  if (output_plane == 0) return;
-  pool.parallel_for(s.batch * s.output_channels, 1, [&](int64_t begin, int64_t end) {
-    std::vector<A> sums(static_cast<size_t>(output_plane));
+  constexpr int64_t kBlock = 4;  // output channels that share each read of the input
+  const int64_t input_plane = ir::element_count(s.input), output_plane = ir::element_count(s.output);
+  if (output_plane == 0 || s.output_channels == 0) return;
+  const int64_t taps = s.window.taps();
+  // Runs are the same for all channels and kept, unless kernel and output are both absurdly big.
+  constexpr int64_t kMaxKept = 1 << 22;
+  std::vector<std::vector<TapRun>> kept;
+  if (taps <= kMaxKept / (output_plane / s.output.back()))
+    for (int64_t t = 0; t < taps; ++t) kept.push_back(tap_runs(s, t));
+  const int64_t per_group = s.outputs_per_group(), depth = s.channels_per_group(), stride = s.window.strides.back();
+  const int64_t blocks = (per_group + kBlock - 1) / kBlock;
+  pool.parallel_for(s.batch * s.groups * blocks, 1, [&](int64_t begin, int64_t end) {
+    std::vector<A> sums(static_cast<size_t>(kBlock * output_plane));
     for (int64_t item = begin; item < end; ++item) {
-      const int64_t image = item / s.output_channels, channel = item % s.output_channels;
+      const int64_t image = item / (s.groups * blocks), group = item / blocks % s.groups, first = item % blocks * kBlock;
+      const int64_t channel = group * per_group + first, count = std::min(kBlock, per_group - first);
       std::fill(sums.begin(), sums.end(), A{});
-      const int64_t first = channel / s.outputs_per_group() * s.channels_per_group();
-      const A zero = w_zero(channel);
-      for (int64_t c = 0; c < s.channels_per_group(); ++c) {
-        const X* plane = x + (image * s.input_channels + first + c) * input_plane;
-        const W* kernel = w + (channel * s.channels_per_group() + c) * taps;
-        ir::Dims tap(s.window.rank(), 0);
-        for (int64_t t = 0; t < taps; ++t, next_index(tap, s.window.kernel)) {
-          const A weight = static_cast<A>(kernel[t]) - zero;
-          const int64_t offset = tap[inner] * s.window.dilations[inner] - s.window.pads_begin[inner];
-          const OutputRange range = outputs_inside(offset, stride, s.input[inner], s.output[inner]);
-          ir::Dims row(inner, 0);
-          A* to = sums.data();
-          do {
-            int64_t start = 0;
-            bool inside = true;
-            for (size_t i = 0; i < inner && inside; ++i) {
-              const int64_t at = row[i] * s.window.strides[i] + tap[i] * s.window.dilations[i] - s.window.pads_begin[i];
-              inside = at >= 0 && at < s.input[i];
-              start += at * input_strides[i];
+      A zeros[kBlock] = {};
+      for (int64_t m = 0; m < count; ++m) zeros[m] = w_zero(channel + m);
+      for (int64_t c = 0; c < depth; ++c) {
+        const X* plane = x + (image * s.input_channels + group * depth + c) * input_plane;
+        for (int64_t t = 0; t < taps; ++t) {
+          A weights[kBlock] = {};
+          for (int64_t m = 0; m < count; ++m) weights[m] = static_cast<A>(w[((channel + m) * depth + c) * taps + t]) - zeros[m];
+          std::vector<TapRun> fresh;
+          if (kept.empty()) fresh = tap_runs(s, t);
+          for (const TapRun& run : kept.empty() ? fresh : kept[static_cast<size_t>(t)]) {
+            const X* from = plane + run.input;
+            A* sum = sums.data() + run.output;
+            if (count == 1) {
+              for (int64_t i = 0; i < run.count; ++i) sum[i] += (static_cast<A>(from[i * stride]) - x_zero) * weights[0];
+              continue;
             }
-            if (inside && range.begin < range.end) {
-              const X* from = plane + start + (range.begin * stride + offset);
-              A* sum = to + range.begin;
-              const int64_t n = range.end - range.begin;
-              if (stride == 1)
-                for (int64_t i = 0; i < n; ++i) sum[i] += (static_cast<A>(from[i]) - x_zero) * weight;
-              else
-                for (int64_t i = 0; i < n; ++i) sum[i] += (static_cast<A>(from[i * stride]) - x_zero) * weight;
-            }
-            to += s.output[inner];
-          } while (next_index(row, outer_dims));
+            A *sum1 = sum + output_plane, *sum2 = sum1 + output_plane, *sum3 = sum2 + output_plane;
+            const auto add = [&](int64_t i, A value) {
+              sum[i] += value * weights[0];
+              sum1[i] += value * weights[1];
+              sum2[i] += value * weights[2];
+              sum3[i] += value * weights[3];
+            };
+            if (stride == 1)
+              for (int64_t i = 0; i < run.count; ++i) add(i, static_cast<A>(from[i]) - x_zero);
+            else
+              for (int64_t i = 0; i < run.count; ++i) add(i, static_cast<A>(from[i * stride]) - x_zero);
+          }
         }
       }
-      store(image, channel, std::span<const A>(sums));
+      for (int64_t m = 0; m < count; ++m)
+        store(image, channel + m, std::span<const A>(sums.data() + m * output_plane, static_cast<size_t>(output_plane)));
     }
   });
 }
