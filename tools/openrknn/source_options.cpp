@@ -23,7 +23,9 @@ std::vector<std::string> split(const std::string& text, std::string_view separat
 template <class T>
 Result<std::vector<T>> numbers(const std::string& option, const std::string& text, std::string_view separators) {
   std::vector<T> values;
-  for (const std::string& part : split(text, separators)) {
+  const std::vector<std::string> parts = split(text, separators);
+  if (parts.size() == 1 && parts[0].empty()) return values;  // "[]": the shape of a single number
+  for (const std::string& part : parts) {
     T value{};
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
     if (error != std::errc{} || end != part.data() + part.size())
