@@ -181,6 +181,19 @@ class Lowering {
     return it->second;
   }
 
+  // Importers leave types open inside bodies. The inputs of a body are those of its node, behind the condition for If.
+  void settle_types(const Node& n, Graph& body) const {
+    const size_t first = n.op == "If" ? 1 : 0;
+    for (size_t i = 0; i < body.inputs().size(); ++i) {
+      Tensor& inside = body.tensor(body.inputs()[i]);
+      const TensorId outside = n.input(first + i);
+      if (inside.dtype != DType::Undefined || !outside) continue;
+      inside.dtype = was_lowered(outside) ? DType::Float32 : graph_.tensor(outside).dtype;
+    }
+    // A body that cannot be inferred is reported by the lowering itself, with the node's name.
+    static_cast<void>(ir::infer_shapes(body, ops_));
+  }
+
   Status lower_attributes(Node& n) {
     static constexpr std::string_view kTypeAttributes[] = {"to", "dtype", "output_dtype", "output_datatype"};
     for (std::string_view name : kTypeAttributes)
@@ -196,6 +209,7 @@ class Lowering {
         changed.set(name, to_half(*data, clamped));
       } else if (const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && *body) {
         Graph copy = **body;
+        settle_types(n, copy);
         ORKNN_TRY(Lowering(copy, ops_, warn_).run());
         changed.set(name, std::make_shared<const Graph>(std::move(copy)));
       }

@@ -88,6 +88,23 @@ TEST(LowerFloat, RangeCountsInFloat32) {
   EXPECT_EQ(g.producer_node(g.find_tensor("y"))->op, "Cast");
 }
 
+TEST(LowerFloat, BodiesWithOpenTypes) {
+  if (!ops::builtin_ops().find("Loop")) GTEST_SKIP();
+  const ir::Graph g = lowered(R"(graph "g" (%n: int64[], %c: bool[], %x: float32[2]) -> (%y) {
+  %y = Loop(%n, %c, %x) {body = graph "b" (%i: int64[], %k: bool[], %prev) -> (%k2, %next) {
+    %one: float32[] = const {1}
+    %k2: bool[] = Identity(%k)
+    %next = Add(%prev, %one)
+  }, captures = 0}
+})");
+  EXPECT_EQ(type_of(g, "y"), DType::Float16);
+  const ir::Node* loop = g.producer_node(g.find_tensor("y"));
+  const ir::Graph& body = **loop->attributes.get<std::shared_ptr<const ir::Graph>>("body");
+  EXPECT_EQ(type_of(body, "prev"), DType::Float16);
+  EXPECT_EQ(type_of(body, "one"), DType::Float16);
+  EXPECT_EQ(type_of(body, "next"), DType::Float16);
+}
+
 TEST(Compile, KeepsTheSourceTypesOfPorts) {
   auto graph = ir::parse(R"(graph "g" (%x: float32[1,8,4,4]) -> (%y) {
   %a: float32[1,8,4,4] = Relu(%x)

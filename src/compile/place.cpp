@@ -50,7 +50,7 @@ struct Decision {
 Decision decide(const NodeFacts& facts, const std::string* asked, const CompileOptions& options) {
   const Objection npu = npu_objection(facts), cpu = cpu_objection(facts);
   const bool cpu_wanted = asked && (*asked == "cpu" || *asked == "gpu");
-  if (npu.empty() && !cpu_wanted) return {Device::Npu, "on the NPU operator list, within its limits", false};
+  if (npu.empty() && !cpu_wanted) return {Device::Npu, std::string(find_npu_op(facts.node().op)->vendor) + " is on the NPU operator list and within its limits", false};
   if (asked && *asked == "npu" && options.warn)
     options.warn("op_target asks for the npu for '" + facts.node().name + "' (" + facts.node().op + "), but " + npu + "!");
   std::string because = npu.empty() ? "op_target says " + *asked : npu;
