@@ -25,7 +25,7 @@ Status verify_node(const Node& node, const OpDef& def) {
     if (d.required && !node.attributes.has(d.name))
       return invalid_model("attribute '" + std::string(d.name) + "' is missing").node(node.name, node.op);
   for (const auto& [name, value] : node.attributes) {
-    const auto d = std::find_if(def.attributes.begin(), def.attributes.end(), [&](const AttributeDef& x) { return x.name == name; });
+    const auto d = std::find_if(def.attributes.begin(), def.attributes.end(), [&wanted = name](const AttributeDef& x) { return x.name == wanted; });
     if (d == def.attributes.end()) return invalid_model("unknown attribute '" + name + "'").node(node.name, node.op);
     const AttributeKind kind = kind_of(value);
     if (kind != d->kind && !(d->kind == AttributeKind::Float && kind == AttributeKind::Int))
