@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "ops/support/movement.h"
 
@@ -226,7 +227,7 @@ Result<Taps> make_taps(const Filter& filter, Coordinates coordinates, const Axis
   const float reach = (filter.mode == Mode::Cubic ? 2.0f : 1.0f) / stretch;
   if (!(reach < 1e6f) || (reach + 1) * static_cast<float>(a.to) > 1e9f) return unsupported("the filter of an antialiased axis is too wide").found(std::to_string(reach));
   Taps taps;
-  taps.width = static_cast<size_t>(2 * std::ceil(reach)) + 1;
+  taps.width = static_cast<size_t>(2 * std::ceil(reach));
   taps.positions.assign(taps.width * static_cast<size_t>(a.to), 0);
   taps.weights.assign(taps.positions.size(), 0.0f);
   taps.identity = a.from == a.to;
@@ -236,7 +237,7 @@ Result<Taps> make_taps(const Filter& filter, Coordinates coordinates, const Axis
     const float at = std::isnan(raw) ? 0.0f : std::clamp(raw, -limit, limit);
     if (coordinates == Coordinates::CropAndResize) taps.outside.push_back(!(at >= 0 && at <= static_cast<float>(a.from - 1)));
     const float base = std::floor(at), fraction = at - base;
-    const auto first = static_cast<int64_t>(base) - static_cast<int64_t>(std::ceil(reach));
+    const auto first = static_cast<int64_t>(base) - static_cast<int64_t>(std::ceil(reach)) + 1;
     int64_t* positions = taps.positions.data() + static_cast<size_t>(n) * taps.width;
     float* weights = taps.weights.data() + static_cast<size_t>(n) * taps.width;
     float total = 0;
@@ -266,6 +267,12 @@ void resample_axis(std::span<const int64_t> dims, size_t axis, const Taps& taps,
       const float* weights = taps.weights.data() + static_cast<size_t>(n % extent) * taps.width;
       const T* source = from + n / extent * old_extent * inner;
       T* target = to + n * inner;
+      if (inner == 1) {
+        T sum = 0;
+        for (size_t k = 0; k < taps.width; ++k) sum += static_cast<T>(weights[k]) * source[positions[k]];
+        *target = sum;
+        continue;
+      }
       std::fill(target, target + inner, T{0});
       for (size_t k = 0; k < taps.width; ++k) {
         if (weights[k] == 0.0f) continue;
@@ -280,7 +287,12 @@ void resample_axis(std::span<const int64_t> dims, size_t axis, const Taps& taps,
 // All axes in turn, in type T; the result is left in `values`.
 template <class T>
 void resample(Dims dims, const std::vector<size_t>& axes, const std::vector<Taps>& taps, std::span<const int64_t> out, std::vector<T>& values, ThreadPool& pool) {
-  for (size_t i = 0; i < axes.size(); ++i) {
+  // Shrinking axes first, then enlarging ones from the last on: the least work, most of it on contiguous rows.
+  std::vector<size_t> order(axes.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto enlarges = [&](size_t i) { return out[axes[i]] >= dims[axes[i]]; };
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return enlarges(a) != enlarges(b) ? enlarges(b) : enlarges(a) && axes[a] > axes[b]; });
+  for (const size_t i : order) {
     if (taps[i].identity) continue;
     const size_t axis = axes[i];
     Dims next = dims;

@@ -158,8 +158,17 @@ std::vector<CopyAxis> into_dense(std::span<const int64_t> dims, std::span<const 
 }
 
 void fill_elements(void* to, int64_t count, const void* element, size_t element_bytes) {
-  auto* target = static_cast<std::byte*>(to);
-  for (int64_t i = 0; i < count; ++i, target += element_bytes) std::memcpy(target, element, element_bytes);
+  const auto fill = [&]<class T>(TypeTag<T>) {
+    T value;
+    std::memcpy(&value, element, sizeof value);
+    std::fill_n(static_cast<T*>(to), count, value);
+  };
+  switch (element_bytes) {
+    case 1: return fill(TypeTag<uint8_t>{});
+    case 2: return fill(TypeTag<uint16_t>{});
+    case 4: return fill(TypeTag<uint32_t>{});
+    default: return fill(TypeTag<uint64_t>{});
+  }
 }
 
 Status copy_reshaped(RunContext& c, std::span<const int64_t> dims) {
