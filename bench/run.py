@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 DEFAULT = ["mobilenet_v2", "resnet50", "yolov8n", "vit_b_16"]
 
 FEEDS = """
-import sys, time, os, json, resource, numpy as np
+import sys, time, os, json, numpy as np
 def feed(rng, shape, dtype):
     return rng.standard_normal(shape).astype(dtype) if dtype.startswith('float') else np.zeros(shape, dtype)
 def median_ms(call, repeat):
@@ -37,7 +37,7 @@ from rknn.api import RKNN
 import rknn._openrknn as core
 r = RKNN(); r.config(target_platform='rk3588', float_dtype=mode)
 start = time.perf_counter(); assert r.load_onnx(path) == 0; assert r.build(do_quantization=False) == 0; build = time.perf_counter() - start
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+peak = int(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1]) / 1024
 out = f'{path}.{mode}.rknn'; assert r.export_rknn(out) == 0; r.release()
 start = time.perf_counter(); s = core.Session.from_file(out); load = time.perf_counter() - start
 feeds = [(feed(rng, p['shape'], p['dtype']), 'nchw', False) for p in s.inputs()]

@@ -38,7 +38,7 @@ def _number_lists(name, value):
         if all(isinstance(v, numbers.Real) for v in rows):
             rows = [rows]
         rows = [[float(v) for v in row] for row in rows]
-    except TypeError:
+    except (TypeError, ValueError):
         raise ValueError(f"Invalid {name} {value!r}, expect a list of lists of numbers, e.g. [[128, 128, 128]]!") from None
     if name == "std_values" and any(v == 0 for row in rows for v in row):
         raise ValueError(f"Invalid std_values {value!r}, zero is not allowed!")
