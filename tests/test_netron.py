@@ -44,9 +44,9 @@ def test_netron_shows_the_graph(tmp_path, shapes_model):
             page = context.new_page()
             page.goto(url)
             page.wait_for_selector(".graph-node", timeout=30000)
-            page.get_by_text("NNBG").wait_for()
+            page.get_by_text("NNBG", exact=True).wait_for()
             page.get_by_text("\u0192").click()   # shows what is inside the node: the compiled graph
-            page.get_by_text("InputOperator").first.wait_for()
+            page.locator("svg text", has_text="InputOperator").first.wait_for()
             page.screenshot(path=str(tmp_path / "netron.png"))
             shown = page.content()
             browser.close()
