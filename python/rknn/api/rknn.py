@@ -245,7 +245,7 @@ class RKNN:
             if list(array.shape) != wanted:
                 raise ValueError(f"The input(ndarray) shape {array.shape} is wrong, expect '{layout}' like {tuple(wanted)}!")
         elif list(array.shape) != shape:
-            if array.size != int(np.prod(shape)) or array.ndim > len(shape):
+            if [d for d in array.shape if d != 1] != [d for d in shape if d != 1]:
                 raise ValueError(f"The input(ndarray) shape {array.shape} is wrong, expect {tuple(shape)} for input '{port['name']}'!")
             array = array.reshape(shape)
         return np.asarray(array, order="C"), layout, bool(pass_through)
