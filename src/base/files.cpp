@@ -7,6 +7,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <vector>
 
 namespace orknn {
@@ -53,6 +55,16 @@ class BufferedFileWriter final : public FileWriter {
   const std::string& path_;
   std::vector<std::byte> buffer_;
 };
+
+// Start and size of every live mapping: only their pages may be given back.
+struct Mappings {
+  std::mutex mutex;
+  std::map<const std::byte*, size_t> ranges;
+};
+Mappings& mappings() {
+  static Mappings& all = *new Mappings;  // outlives every static object that holds a file
+  return all;
+}
 }  // namespace
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
@@ -70,12 +82,29 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
     void* address = ::mmap(nullptr, mapped->size_, PROT_READ, MAP_PRIVATE, file.fd, 0);
     if (address == MAP_FAILED) return io_error("cannot map '" + path + "': " + reason());
     mapped->data_ = static_cast<const std::byte*>(address);
+    const std::lock_guard lock(mappings().mutex);
+    mappings().ranges[mapped->data_] = mapped->size_;
   }
   return std::shared_ptr<const MappedFile>(std::move(mapped));
 }
 
 MappedFile::~MappedFile() {
-  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (!data_) return;
+  const std::lock_guard lock(mappings().mutex);
+  mappings().ranges.erase(data_);
+  ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void release_mapped_pages(std::span<const std::byte> bytes) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(bytes.data()) + page - 1) / page * page;
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size()) / page * page;
+  if (begin >= end) return;
+  const std::lock_guard lock(mappings().mutex);
+  auto it = mappings().ranges.upper_bound(bytes.data());
+  if (it == mappings().ranges.begin()) return;
+  --it;
+  if (bytes.data() + bytes.size() <= it->first + it->second) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 Status write_file_atomically(const std::string& path, const std::function<Status(FileWriter&)>& fill) {

@@ -27,6 +27,10 @@ class MappedFile {
   size_t size_ = 0;
 };
 
+// Tells the system that these bytes, if they belong to a MappedFile, will hardly be read again: they stop counting as memory
+// of this process. Reading them later is legal and fetches them anew. No effect on other bytes.
+void release_mapped_pages(std::span<const std::byte> bytes);
+
 // Receives the pieces of a file in order.
 class FileWriter {
  public:

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 
+#include "base/files.h"
 #include "base/threads.h"
 #include "ir/infer.h"
 
@@ -67,6 +68,7 @@ TensorData to_half(const TensorData& value, std::atomic<int64_t>& clamped) {
     }
     if (outside) clamped += outside;
   });
+  release_mapped_pages({reinterpret_cast<const std::byte*>(from), value.bytes()});  // the source is rarely looked at again
   // An epsilon that protects a division must not vanish.
   if (count == 1 && from[0] != 0 && (to[0] & 0x7fff) == 0) to[0] |= 1;
   return result;
