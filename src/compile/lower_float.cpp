@@ -68,10 +68,23 @@ TensorData to_half(const TensorData& value, std::atomic<int64_t>& clamped) {
     }
     if (outside) clamped += outside;
   });
+  // An epsilon that protects a division or a logarithm must not vanish, whether it is one number or spread over a bias.
+  const bool is_uniform = count > 0 && std::all_of(from, from + count, [&](float f) { return f == from[0]; });
+  if (is_uniform && from[0] != 0 && (to[0] & 0x7fff) == 0)
+    for (int64_t i = 0; i < count; ++i) to[i] |= 1;
   release_mapped_pages({reinterpret_cast<const std::byte*>(from), value.bytes()});  // the source is rarely looked at again
-  // An epsilon that protects a division must not vanish.
-  if (count == 1 && from[0] != 0 && (to[0] & 0x7fff) == 0) to[0] |= 1;
   return result;
+}
+
+// The same for the bounds of a fused Clip: they are applied in float32, but what comes out is stored in half.
+void keep_clip_bounds(Node& n) {
+  for (ir::TailStep& step : n.tail) {
+    if (step.op != "Clip") continue;
+    for (const char* name : {"min", "max"}) {
+      const double bound = step.attributes.float_or(name, 0);
+      if (bound != 0 && (float_to_half(static_cast<float>(bound)) & 0x7fff) == 0) step.attributes.set(name, std::copysign(0x1p-24, bound));
+    }
+  }
 }
 
 class Lowering {
@@ -121,6 +134,15 @@ class Lowering {
     }
   }
 
+  // An input that only QuantizeLinear reads is quantized from what the user feeds, as the chip's input stage does, not from half.
+  bool is_quantized_at_once(TensorId t) const {
+    const auto users = graph_.users(t);
+    return !users.empty() && !graph_.is_output(t) && std::all_of(users.begin(), users.end(), [&](NodeId user) {
+      const Node& n = graph_.node(user);
+      return n.op == "QuantizeLinear" && n.tail.empty() && n.input(0) == t && n.input(1) != t;
+    });
+  }
+
   bool only_exact_readers(TensorId t) const {
     for (NodeId user : graph_.users(t)) {
       const Node& n = graph_.node(user);
@@ -133,7 +155,7 @@ class Lowering {
   // Graph inputs and constants. A constant read both ways is split; the float32 half shares the bytes.
   void retype_sources() {
     for (TensorId t : graph_.inputs())
-      if (graph_.tensor(t).dtype == DType::Float32 && !graph_.is_constant(t)) graph_.tensor(t).dtype = DType::Float16;
+      if (graph_.tensor(t).dtype == DType::Float32 && !graph_.is_constant(t) && !is_quantized_at_once(t)) graph_.tensor(t).dtype = DType::Float16;
     const size_t count = graph_.tensor_count();
     for (size_t i = 0; i < count; ++i) {
       const TensorId t{static_cast<int32_t>(i)};
@@ -217,6 +239,7 @@ class Lowering {
       }
     }
     n.attributes = std::move(changed);
+    keep_clip_bounds(n);
     return {};
   }
 

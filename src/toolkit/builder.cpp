@@ -27,9 +27,12 @@ std::string shape_text(const std::optional<ir::Shape>& shape) {
   return text + "]";
 }
 
-// A program has fixed shapes. An empty tensor is legal unless it looks like a picture whose size was never filled in.
-Status check_input_shapes(const ir::Graph& graph) {
+// A program has fixed shapes, unless the user left extents open on purpose (a negative one in input_size_list). An empty tensor is
+// legal unless it looks like a picture whose size was never filled in.
+Status check_input_shapes(const ir::Graph& graph, const importer::ImportOptions& options) {
   Status problems;
+  for (const ir::Dims& size : options.input_size_list)
+    if (std::any_of(size.begin(), size.end(), [](int64_t d) { return d < 0; })) return problems;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     const ir::Tensor& t = graph.tensor(graph.inputs()[i]);
     bool usable = t.shape.has_value();
@@ -103,7 +106,7 @@ Status Builder::load_model(const std::string& path, std::string_view framework, 
   ORKNN_TRY_ASSIGN(importer::Imported imported, importer::load_file(path, options, ops::builtin_ops(), framework, std::move(other_files)));
   const std::string tag = "load_" + imported.source.framework;
   for (const std::string& text : imported.source.warnings) log(LogLevel::Warn, tag, text);
-  if (Status s = check_input_shapes(imported.graph); !s) return s.model(path).stage("load");
+  if (Status s = check_input_shapes(imported.graph, options); !s) return s.model(path).stage("load");
   auto normalization = normalization_of(imported.graph, config_, tag);
   if (!normalization) return Status(normalization.status()).model(path).stage("load");
   graph_ = std::move(imported.graph);

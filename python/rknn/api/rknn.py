@@ -31,6 +31,11 @@ def _guarded(method):
     return call
 
 
+def _fits(found, expected):
+    """Same rank and extents; a negative expected extent is open."""
+    return len(found) == len(expected) and all(e < 0 or f == e for f, e in zip(found, expected))
+
+
 class RKNN:
     """One object = one model. Every call that can fail returns 0 or -1 and logs why; config() raises ValueError."""
 
@@ -195,7 +200,7 @@ class RKNN:
             sizes = list(sizes)
             if sizes and all(isinstance(v, (int, np.integer)) for v in sizes):
                 sizes = [sizes]
-            sizes = [[int(d) for d in shape] for shape in sizes]
+            sizes = [[-1 if d is None or isinstance(d, str) else int(d) for d in shape] for shape in sizes]  # a name leaves it open
         if initial is not None:
             initial = [None if v is None else np.asarray(v, order="C") for v in initial]
         self._session, self._model_path = None, None
@@ -234,17 +239,17 @@ class RKNN:
         if len(shape) == 4:
             nchw = shape if port["layout"] != "nhwc" else [shape[0], shape[3], shape[1], shape[2]]
             wanted = nchw if layout == "nchw" else [nchw[0], nchw[2], nchw[3], nchw[1]]
-            if array.ndim == 3 and array.size == np.prod(wanted):
-                if list(array.shape) == wanted[1:]:
+            if array.ndim == 3 and (array.size == np.prod(wanted) or _fits(array.shape, wanted[1:])):
+                if _fits(array.shape, wanted[1:]):
                     expanded = (1,) + array.shape
                     self._log.warn("inference", f"The dims of input(ndarray) shape {array.shape} is wrong, expect dims is 4! "
                                                 f"Try expand dims to {expanded}!")
                 else:  # Toolkit1: pictures of a batch stacked along H
                     expanded = tuple(wanted)
                 array = array.reshape(expanded)
-            if list(array.shape) != wanted:
+            if not _fits(array.shape, wanted):
                 raise ValueError(f"The input(ndarray) shape {array.shape} is wrong, expect '{layout}' like {tuple(wanted)}!")
-        elif list(array.shape) != shape:
+        elif not _fits(array.shape, shape):
             if [d for d in array.shape if d != 1] != [d for d in shape if d != 1]:
                 raise ValueError(f"The input(ndarray) shape {array.shape} is wrong, expect {tuple(shape)} for input '{port['name']}'!")
             array = array.reshape(shape)
