@@ -12,9 +12,8 @@ bool is_byte(DType t) { return t == DType::Int8 || t == DType::UInt8; }
 
 // Parameters of the left operand are per row: a vector means one entry per row.
 Dims row_dims(std::span<const int64_t> dims) {
-  Dims out(dims.begin(), dims.end());
-  if (out.size() == 1 && out[0] != 1) out.push_back(1);
-  return out;
+  if (dims.size() == 1 && dims[0] != 1) return {dims[0], 1};
+  return Dims(dims.begin(), dims.end());
 }
 
 // x minus its zero points, widened. Sums are formed modulo 2^32, which is what int32 accumulators do.
