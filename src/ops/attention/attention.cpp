@@ -111,8 +111,10 @@ class Bias {
     Bias bias;
     bias.total_ = total;
     bias.causal_ = c.get_int("is_causal") != 0;
-    bias.left_ = c.get_int("left_window_size");
-    bias.right_ = c.get_int("right_window_size");
+    // Windows wider than everything are as good as none, and sums with them stay small.
+    constexpr int64_t kWidest = int64_t{1} << 40;
+    bias.left_ = std::clamp<int64_t>(c.get_int("left_window_size"), -1, kWidest);
+    bias.right_ = std::clamp<int64_t>(c.get_int("right_window_size"), -1, kWidest);
     bias.offsets_.assign(static_cast<size_t>(q.batch), past);
     bias.lengths_.assign(static_cast<size_t>(q.batch), total);
     if (c.has_input(kLengths)) {

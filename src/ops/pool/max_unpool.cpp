@@ -12,6 +12,7 @@ using namespace ir;
 Result<Shape> unpooled_shape(const NodeReader& node, const Shape& x) {
   if (x.size() < 3) return shape_mismatch("input 0 has the wrong rank").expected("3 or more").found(to_string(x));
   ORKNN_TRY_ASSIGN(const Window w, read_window(node, x.size() - 2));
+  ORKNN_TRY(check_spread(w));
   Shape out = x;
   for (size_t i = 2; i < x.size(); ++i) {
     out[i] = (x[i] + Dim(-1)) * Dim(w.strides[i - 2]) + Dim(w.kernel[i - 2] - w.pads_begin[i - 2] - w.pads_end[i - 2]);

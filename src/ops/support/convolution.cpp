@@ -160,6 +160,7 @@ Result<ConvShape> conv_transpose_shape(const NodeReader& node, std::span<const i
   ORKNN_TRY(check_transpose_channels(x[1], w[0], s.groups));
   if (__builtin_mul_overflow(w[1], s.groups, &s.output_channels)) return shape_mismatch("too many output channels").found(to_string(w));
   ORKNN_TRY_ASSIGN(s.window, read_window(node, x.size() - 2, w.subspan(2)));
+  ORKNN_TRY(check_spread(s.window));
   ORKNN_TRY_ASSIGN(const TransposeExtras extras, read_transpose_extras(node, x.size() - 2));
   s.input.assign(x.begin() + 2, x.end());
   s.output.resize(s.input.size());
@@ -194,6 +195,7 @@ Status infer_conv_transpose(InferContext& c) {
   const Dims kernel = known_kernel(w);
   if (!kernel.empty() || c.find<std::vector<int64_t>>("kernel_shape")) {
     ORKNN_TRY_ASSIGN(const Window window, read_window(c, rank - 2, kernel));
+    ORKNN_TRY(check_spread(window));
     for (size_t i = 2; i < rank; ++i) {
       ORKNN_TRY_ASSIGN(out[i], transpose_output(window, i - 2, extras, x ? (*x)[i] : Dim()));
     }

@@ -1,5 +1,7 @@
 #include "ops/support/pooling.h"
 
+#include <algorithm>
+
 #include "ops/support/floating.h"
 
 namespace orknn::ops {
@@ -21,6 +23,15 @@ Status check_rank(size_t rank) {
   if (rank >= 3) return {};
   return shape_mismatch("input 0 has the wrong rank").expected("3 or more").found(std::to_string(rank));
 }
+
+// A window that lies in the padding altogether has no value.
+Result<Window> read_pool_window(const NodeReader& node, size_t spatial_rank) {
+  ORKNN_TRY_ASSIGN(Window w, read_window(node, spatial_rank));
+  for (size_t i = 0; i < spatial_rank; ++i)
+    if (std::max(w.pads_begin[i], w.pads_end[i]) > w.span(i))
+      return invalid_model("padding is larger than the kernel").expected("at most " + std::to_string(w.span(i))).found(to_string(w.pads_begin) + " and " + to_string(w.pads_end));
+  return w;
+}
 }  // namespace
 
 Result<PoolShape> pool_shape(const NodeReader& node, std::span<const int64_t> x) {
@@ -28,7 +39,7 @@ Result<PoolShape> pool_shape(const NodeReader& node, std::span<const int64_t> x)
   PoolShape s;
   s.batch = x[0];
   s.channels = x[1];
-  ORKNN_TRY_ASSIGN(s.window, read_window(node, x.size() - 2));
+  ORKNN_TRY_ASSIGN(s.window, read_pool_window(node, x.size() - 2));
   s.input.assign(x.begin() + 2, x.end());
   ORKNN_TRY_ASSIGN(s.output, window_output(s.window, s.input));
   settle_pads(s.window, s.input);
@@ -39,7 +50,7 @@ Result<std::optional<Shape>> infer_pool(const InferContext& c) {
   const Shape* x = c.shape(0);
   if (!x) return std::optional<Shape>();
   ORKNN_TRY(check_rank(x->size()));
-  ORKNN_TRY_ASSIGN(const Window window, read_window(c, x->size() - 2));
+  ORKNN_TRY_ASSIGN(const Window window, read_pool_window(c, x->size() - 2));
   Shape out = *x;
   for (size_t i = 2; i < out.size(); ++i) {
     ORKNN_TRY_ASSIGN(out[i], window_output(window, i - 2, (*x)[i]));

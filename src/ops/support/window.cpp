@@ -8,6 +8,7 @@ using namespace ir;
 namespace {
 // Above this no extent is meaningful, and products of two stay far from overflow.
 constexpr int64_t kLimit = int64_t{1} << 31;
+constexpr int64_t kMostPadding = 1 << 16;
 
 Result<Dims> read_list(const NodeReader& node, std::string_view name, size_t length, int64_t fallback, int64_t least) {
   const auto* given = node.find<std::vector<int64_t>>(name);
@@ -62,6 +63,10 @@ Result<Window> read_window(const NodeReader& node, size_t spatial_rank, std::spa
   }
   w.pads_begin.assign(pads.begin(), pads.begin() + static_cast<int64_t>(spatial_rank));
   w.pads_end.assign(pads.begin() + static_cast<int64_t>(spatial_rank), pads.end());
+  // Padding beyond the kernel only adds outputs that see nothing: some is harmless, more is a lying attribute.
+  for (size_t i = 0; i < spatial_rank; ++i)
+    if (const int64_t most = std::max(w.span(i), kMostPadding); w.pads_begin[i] > most || w.pads_end[i] > most)
+      return invalid_model("padding is out of range").expected("at most " + std::to_string(most)).found(to_string(pads));
   w.ceil_mode = node.node().attributes.int_or("ceil_mode", 0) != 0;
   return w;
 }
@@ -98,6 +103,13 @@ Result<Dims> window_output(const Window& w, std::span<const int64_t> input) {
     out[i] = d.value();
   }
   return out;
+}
+
+Status check_spread(const Window& w) {
+  constexpr int64_t kMostSpread = 1 << 16;
+  for (int64_t stride : w.strides)
+    if (stride > kMostSpread) return invalid_model("strides are out of range").expected("at most " + std::to_string(kMostSpread)).found(to_string(w.strides));
+  return {};
 }
 
 void settle_pads(Window& w, std::span<const int64_t> input) {

@@ -30,6 +30,9 @@ Result<Window> read_window(const ir::NodeReader& node, size_t spatial_rank, std:
 Result<ir::Dim> window_output(const Window& window, size_t axis, const ir::Dim& input);
 Result<ir::Dims> window_output(const Window& window, std::span<const int64_t> input);
 
+// For ops that spread their input out by the strides: refuses strides that only a lying attribute has.
+Status check_spread(const Window& window);
+
 // Replaces auto_pad by the pads it means for this input.
 void settle_pads(Window& window, std::span<const int64_t> input);
 
