@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -107,7 +108,17 @@ void release_mapped_pages(std::span<const std::byte> bytes) {
   if (bytes.data() + bytes.size() <= it->first + it->second) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
-Status write_file_atomically(const std::string& path, const std::function<Status(FileWriter&)>& fill) {
+Status write_file_atomically(const std::string& given_path, const std::function<Status(FileWriter&)>& fill) {
+  // A link is written through, and nothing but a regular file is ever replaced.
+  std::string path = given_path;
+  struct stat info {};
+  if (::stat(given_path.c_str(), &info) == 0) {
+    if (!S_ISREG(info.st_mode)) return io_error("cannot write '" + given_path + "': it exists and is not a regular file");
+    if (char* real = ::realpath(given_path.c_str(), nullptr)) {
+      path = real;
+      std::free(real);
+    }
+  }
   std::string temporary = path + ".XXXXXX";
   Descriptor file{::mkostemp(temporary.data(), O_CLOEXEC)};
   if (file.fd < 0) return io_error("cannot create a file beside '" + path + "': " + reason()).hint("check that the folder exists and is writable");

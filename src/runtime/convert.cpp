@@ -42,8 +42,9 @@ struct Channels {
 };
 
 Channels channels_of(std::span<const int64_t> dims, Layout layout) {
-  if (dims.size() != 4) return {};
-  return layout == Layout::NHWC ? Channels{dims[3], 1} : Channels{dims[1], dims[2] * dims[3]};
+  if (dims.empty()) return {};
+  if (dims.size() == 1 || (dims.size() == 4 && layout == Layout::NHWC)) return {dims.back(), 1};
+  return {dims[1], element_count(dims.subspan(2))};
 }
 
 // Copies `batch` matrices of rows x columns to their transposes.
@@ -208,7 +209,7 @@ Result<TensorData> convert_input(const format::Port& port, const Tensor& tensor,
   const Channels channels = channels_of(*dims, model_layout);
   const bool real = is_float(tensor.dtype) || is_quantized(tensor);
   const std::optional<Normalization> normalization =
-      dims->size() == 4 && real && !data.pass_through ? normalization_of(port, channels.count) : std::nullopt;
+      real && !data.pass_through ? normalization_of(port, channels.count) : std::nullopt;
   const bool quantize = is_quantized(tensor) && !data.pass_through;
   TensorData out = TensorData::allocate(tensor.dtype, *dims);
   if (count == 0) return out;

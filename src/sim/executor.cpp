@@ -221,7 +221,10 @@ Status Executor::Plan::infer_and_choose() {
       const auto joined = broadcast(step.outputs[0].dims, step.inputs[i].dims);
       tail_fits &= joined && *joined == step.outputs[0].dims;
     }
-    if (tail_fits) step.kernel = find_kernel({n, *step.def, step.inputs, step.outputs});
+    // Empty tensors are left to the reference kernels, which all handle them; fast ones may divide by an extent.
+    const auto is_empty = [](const OperandFacts& o) { return o.exists() && element_count(o.dims) == 0; };
+    const bool any_empty = std::any_of(step.inputs.begin(), step.inputs.end(), is_empty) || std::any_of(step.outputs.begin(), step.outputs.end(), is_empty);
+    if (tail_fits && !any_empty) step.kernel = find_kernel({n, *step.def, step.inputs, step.outputs});
   }
   return {};
 }
@@ -323,7 +326,7 @@ Status Executor::State::run_step(size_t index) {
   Plan::Step& step = const_cast<Plan&>(plan).steps[index];  // only the once-guarded preparation changes
   const Node& n = *step.node;
   if (!step.def)
-    return unsupported("operator is not known to the runtime").hint("register it as a custom op before running");
+    return unsupported("operator is not known to the runtime");
   if (!step.kernel) {
     PlannedContext context(n, *step.def, *plan.ops, pool, *this);
     return ops::run_node(n, *step.def, context, step.output_types);

@@ -103,6 +103,8 @@ Result<Builder> Builder::create(BuildConfig config, Progress progress) {
 Status Builder::load_model(const std::string& path, std::string_view framework, const importer::ImportOptions& options,
                            std::vector<std::string> other_files) {
   report("Loading", 0, 1);
+  loaded_ = false;  // a failed load must not leave an earlier model to be built or exported by mistake
+  model_ = nullptr;
   ORKNN_TRY_ASSIGN(importer::Imported imported, importer::load_file(path, options, ops::builtin_ops(), framework, std::move(other_files)));
   const std::string tag = "load_" + imported.source.framework;
   for (const std::string& text : imported.source.warnings) log(LogLevel::Warn, tag, text);

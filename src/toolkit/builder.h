@@ -26,7 +26,7 @@ class Builder {
   static Result<Builder> create(BuildConfig config, Progress progress = {});
 
   // Reads a source model. `framework` is an importer's name, empty = recognize the file. `other_files`: weights of formats that
-  // keep them apart. A failed load leaves the earlier model in place.
+  // keep them apart. A failed load leaves no model.
   Status load_model(const std::string& path, std::string_view framework = {}, const importer::ImportOptions& options = {},
                     std::vector<std::string> other_files = {});
   bool is_loaded() const { return loaded_; }

@@ -107,7 +107,8 @@ Status run(const Options& o) {
   }
   toolkit::Table layers({{"#", toolkit::Table::Align::Right}, {"type"}, {"name"}, {"device"}, {"kernel"}, {"us", toolkit::Table::Align::Right}});
   if (o.layers) {
-    for (const toolkit::LayerReport& l : toolkit::describe(*model).programs[0].layers) {
+    const auto report = toolkit::describe(*model);
+    for (const toolkit::LayerReport& l : report.programs[0].layers) {
       const double us = layer_times[l.index] / o.loop;
       const std::string kernel(session->kernel_name(l.index));
       layers.add({std::to_string(l.index), l.type, l.name, l.device, kernel, fmt::format("{:.1f}", us)});

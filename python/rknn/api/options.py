@@ -105,6 +105,8 @@ def check(options, warn):
         raise ValueError(f"Invalid quantized_dtype {result['quantized_dtype']!r}, expect in {QUANTIZED_DTYPES}!")
     result["quantized_dtype"] = dtype
     _one_of(result, "quantized_algorithm", ["normal", "mmse", "kl_divergence", "gdq", "moving_average"])
+    if result["quantized_algorithm"] == "gdq" and dtype not in ("w4a16", "w8a16"):
+        raise ValueError("Invalid quantized_algorithm 'gdq', it needs quantized_dtype 'w4a16' or 'w8a16'!")
     groups = [f"group{size}" for size in range(32, 257, 32)]
     _one_of(result, "quantized_method", ["layer", "channel"] + groups)
     if result["quantized_method"] in groups and dtype != "w4a16":
@@ -116,7 +118,7 @@ def check(options, warn):
         result["custom_string"] = str(result["custom_string"])
         if len(result["custom_string"].encode()) > 1023:
             raise ValueError("Invalid custom_string, expect at most 1023 bytes!")
-    target = result["op_target"] or {}
+    target = {} if result["op_target"] is None else result["op_target"]
     if not isinstance(target, dict) or any(v not in ("cpu", "npu", "gpu", "auto") for v in target.values()):
         raise ValueError(f"Invalid op_target {target!r}, expect a dict whose values are 'cpu', 'npu', 'gpu' or 'auto'!")
     rules = result["disable_rules"]

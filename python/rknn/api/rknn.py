@@ -2,6 +2,7 @@
 import atexit
 import functools
 import os
+import threading
 
 import numpy as np
 
@@ -49,6 +50,7 @@ class RKNN:
         self._session = None   # running side
         self._model_path = None
         self._released = False
+        self._running = threading.Lock()  # one session, one run at a time
 
     # ---- building
 
@@ -129,10 +131,27 @@ class RKNN:
                 raise ValueError("The runtime is not initialized, call init_runtime first!")
             self._use_log()
             prepared = self._prepare_inputs(inputs, data_format, inputs_pass_through)
-            return self._session.run(prepared)
+            with self._running:
+                return self._session.run(prepared)
         except (ValueError, RuntimeError, TypeError) as error:
             self._fail("inference", str(error))
             raise ValueError(str(error)) from None
+
+    # ---- known by name, not available yet
+
+    def _unavailable(name, result=-1):
+        def call(self, *args, **kwargs):
+            self._fail(name, f"{name} is not available yet!")
+            return result
+        call.__name__, call.__doc__ = name, "Not available yet: logs an E line."
+        return call
+
+    for _name in ("load_caffe", "load_tensorflow", "load_tflite", "load_darknet", "load_pytorch", "load_mxnet", "load_keras", "accuracy_analysis",
+                  "hybrid_quantization_step1", "hybrid_quantization_step2", "export_encrypted_rknn_model", "reg_custom_op", "codegen"):
+        locals()[_name] = _unavailable(_name)
+    eval_perf, eval_memory = _unavailable("eval_perf", None), _unavailable("eval_memory", None)
+    list_devices = _unavailable("list_devices", ([], []))
+    del _name, _unavailable
 
     # ---- information
 
@@ -190,7 +209,8 @@ class RKNN:
     def _need_builder(self, function):
         self._alive(function)
         if self._builder is None:
-            raise ValueError(f"{function} needs config() and a loaded source model first!")
+            raise ValueError(f"{function} needs config() first!" if function.startswith("load_") else
+                             f"{function} needs config(), a loaded source model and, except for build, build() first!")
         return self._builder
 
     def _load(self, function, framework, path, inputs, sizes, initial, outputs):
@@ -210,7 +230,7 @@ class RKNN:
         """(array, layout, pass_through) per model input, by the rules for arrays of any dtype, rank and stride."""
         if inputs is None:
             raise ValueError("The inputs are None!")
-        if isinstance(inputs, np.ndarray):
+        if isinstance(inputs, np.ndarray) or not hasattr(inputs, "__iter__"):
             inputs = [inputs]
         inputs = list(inputs)
         ports = self._session.inputs()
@@ -232,6 +252,7 @@ class RKNN:
             raise ValueError(f"The dtype {array.dtype} of input '{port['name']}' is not supported, expect numbers!")
         if array.dtype.itemsize > 8:
             array = array.astype(np.float64)
+        array = array.astype(array.dtype.newbyteorder("="), copy=False)
         shape = list(port["shape"])
         layout = "nhwc" if layout is None else str(layout).lower()
         if layout not in ("nchw", "nhwc"):

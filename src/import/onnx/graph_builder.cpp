@@ -478,7 +478,7 @@ Status GraphBuilder::translate(Scope& scope, const NodeProto& proto) {
   Upgrade upgraded(scope.graph, ops_, std::move(node), version == scope.op_sets.end() ? 1 : version->second);
   ORKNN_TRY(upgrade(upgraded));
   if (!ops_.find(upgraded.node.op))
-    return unsupported("operator is not supported").hint("register it as a custom operator, or cut the model before it with 'outputs'");
+    return unsupported("operator is not supported").hint("cut the model before it with 'outputs'");
   infer_added_node(scope.graph, ops_, scope.graph.add_node(std::move(upgraded.node)));
   return {};
 }
