@@ -1,4 +1,5 @@
-// Operators of the com.microsoft domain that ONNX Runtime's optimizer and quantizer write, said in standard ones.
+// Operators of the com.microsoft domain that ONNX Runtime's optimizer writes, said in standard ones. The quantized ones of that
+// domain are operators of ours.
 #include <algorithm>
 
 #include "import/onnx/upgrade.h"
@@ -119,57 +120,6 @@ Status fused_gemm(Upgrade& u) {
   return activate(u, u.emit("Gemm", u.node.inputs, u.node.attributes), activation, parameters);
 }
 
-// --- quantized operators: dequantize, compute, quantize
-
-TensorId dequantized(Upgrade& u, size_t i) { return u.emit("DequantizeLinear", {u.input(i), u.input(i + 1), u.input(i + 2)}); }
-Status quantize(Upgrade& u, TensorId x, size_t scale) {
-  if (!u.has_input(scale)) return invalid_model("the scale of the output is missing");
-  std::vector<TensorId> inputs{x, u.input(scale)};
-  if (u.has_input(scale + 1)) inputs.push_back(u.input(scale + 1));
-  u.become("QuantizeLinear", std::move(inputs));
-  return {};
-}
-
-// Inputs x, scale, zero point, output scale, output zero point; attributes are those of the float op.
-Status quantized_unary(Upgrade& u, const std::string& op) {
-  Attributes attributes = u.node.attributes;
-  return quantize(u, u.emit(op, {dequantized(u, 0)}, std::move(attributes)), 3);
-}
-Status q_sigmoid(Upgrade& u) { return quantized_unary(u, "Sigmoid"); }
-Status q_leaky_relu(Upgrade& u) { return quantized_unary(u, "LeakyRelu"); }
-Status q_softmax(Upgrade& u) {
-  const int64_t version = u.take_int("opset").value_or(13);
-  if (version < 13) u.node.attributes.set("flatten", int64_t{1});
-  return quantized_unary(u, "Softmax");
-}
-Status refuse_channels_last(Upgrade& u) {
-  return u.take_int("channels_last").value_or(0) ? unsupported("channels_last is not supported") : Status{};
-}
-Status q_average_pool(Upgrade& u) {
-  ORKNN_TRY(refuse_channels_last(u));
-  return quantized_unary(u, "AveragePool");
-}
-Status q_global_average_pool(Upgrade& u) {
-  ORKNN_TRY(refuse_channels_last(u));
-  return quantized_unary(u, "GlobalAveragePool");
-}
-
-Status quantized_binary(Upgrade& u, const std::string& op) {
-  const TensorId a = dequantized(u, 0), b = dequantized(u, 3);
-  return quantize(u, u.emit(op, {a, b}), 6);
-}
-Status q_add(Upgrade& u) { return quantized_binary(u, "Add"); }
-Status q_mul(Upgrade& u) { return quantized_binary(u, "Mul"); }
-
-Status q_concat(Upgrade& u) {
-  if (u.node.inputs.size() < 5 || u.node.inputs.size() % 3 != 2) return invalid_model("wrong number of inputs").expected("2 and three per part").found(std::to_string(u.node.inputs.size()));
-  std::vector<TensorId> parts;
-  const size_t count = u.node.inputs.size();
-  for (size_t i = 2; i < count; i += 3) parts.push_back(dequantized(u, i));
-  Attributes attributes = u.node.attributes;
-  return quantize(u, u.emit("Concat", std::move(parts), std::move(attributes)), 0);
-}
-
 constexpr UpgradeRow kRows[] = {
     {"com.microsoft:Gelu", kAnyVersion, gelu},
     {"com.microsoft:BiasGelu", kAnyVersion, bias_gelu},
@@ -185,14 +135,6 @@ constexpr UpgradeRow kRows[] = {
     {"com.microsoft:TransposeMatMul", kAnyVersion, fused_matmul},
     {"com.microsoft:FusedConv", kAnyVersion, fused_conv},
     {"com.microsoft:FusedGemm", kAnyVersion, fused_gemm},
-    {"com.microsoft:QLinearSigmoid", kAnyVersion, q_sigmoid},
-    {"com.microsoft:QLinearLeakyRelu", kAnyVersion, q_leaky_relu},
-    {"com.microsoft:QLinearSoftmax", kAnyVersion, q_softmax},
-    {"com.microsoft:QLinearAveragePool", kAnyVersion, q_average_pool},
-    {"com.microsoft:QLinearGlobalAveragePool", kAnyVersion, q_global_average_pool},
-    {"com.microsoft:QLinearAdd", kAnyVersion, q_add},
-    {"com.microsoft:QLinearMul", kAnyVersion, q_mul},
-    {"com.microsoft:QLinearConcat", kAnyVersion, q_concat},
 };
 }  // namespace
 
