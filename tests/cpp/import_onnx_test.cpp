@@ -124,6 +124,13 @@ TEST(OnnxUpgrade, OtherFormsOfTheirTime) {
   EXPECT_EQ(run(scaler, {floats({1, 2, 1, 1}, {3, 4})})[0], (Values{7, 18}));
 }
 
+TEST(OnnxUpgrade, OptionalTensorsAreTensors) {
+  const auto x = floats({1}, {4});
+  EXPECT_EQ(run(one_node(18, node("OptionalGetElement", {"x"}, {"out"}), {{"1"}}), {x})[0], Values{4});
+  EXPECT_EQ(run(one_node(18, node("OptionalHasElement", {"x"}, {"out"}), {{"1"}}), {x})[0], Values{1});
+  EXPECT_EQ(run(one_node(18, node("OptionalHasElement", {""}, {"out"}), {{"1"}}), {x})[0], Values{0});
+}
+
 TEST(OnnxUpgrade, SlopePerChannel) {
   const Message m = one_node(6, node("PRelu", {"x", "s"}, {"out"}), {{"1", "2", "1", "2"}}, {float_tensor("s", {2}, {2, 3})});
   EXPECT_EQ(run(m, {floats({1, 2, 1, 2}, {-1, -1, -1, 1})})[0], (Values{-2, -2, -3, 1}));

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
+#include <optional>
 
 #include "import/onnx/upgrade.h"
 
@@ -65,16 +67,21 @@ Status dft(Upgrade& u) {
   return {};
 }
 
+// The value of a constant of one element, which old opsets may write as a float.
+std::optional<int64_t> whole_number(const TensorData* t) {
+  if (!t || t->count() != 1) return std::nullopt;
+  const double value = to_doubles(t->view())[0];
+  return std::abs(value) < 1e9 ? std::optional(static_cast<int64_t>(value)) : std::nullopt;
+}
+
 // Tile(input, tiles, axis) repeated along one axis only.
 Status tile(Upgrade& u) {
-  const TensorData* tiles = u.constant(1);
-  const TensorData* axis = u.constant(2);
-  if (!tiles || !axis || tiles->count() != 1 || axis->count() != 1)
-    return unsupported("this old form needs constant tiles and axis").expected("one number each");
+  const auto tiles = whole_number(u.constant(1)), axis = whole_number(u.constant(2));
+  if (!tiles || !axis) return unsupported("this old form needs constant tiles and axis").expected("one number each");
   ORKNN_TRY_ASSIGN(const int64_t rank, u.need_rank(0, "to tile one axis"));
-  ORKNN_TRY_ASSIGN(const int64_t at, normalize_axis(static_cast<int64_t>(to_doubles(axis->view())[0]), rank));
+  ORKNN_TRY_ASSIGN(const int64_t at, normalize_axis(*axis, rank));
   std::vector<int64_t> repeats(static_cast<size_t>(rank), 1);
-  repeats[static_cast<size_t>(at)] = static_cast<int64_t>(to_doubles(tiles->view())[0]);
+  repeats[static_cast<size_t>(at)] = *tiles;
   u.become("Tile", {u.input(0), u.add_ints("repeats", repeats)});
   return {};
 }
@@ -112,7 +119,7 @@ Status softmax(Upgrade& u) {
 }
 
 Status norm_power_to_int(Upgrade& u) {
-  if (const auto p = u.take_float("p")) u.node.attributes.set("p", static_cast<int64_t>(std::clamp(*p, 0.0, 1e6)));
+  if (const auto p = u.take_float("p")) u.node.attributes.set("p", *p > 0 && *p < 1e6 ? static_cast<int64_t>(*p) : int64_t{0});
   return {};
 }
 
@@ -280,6 +287,17 @@ Status rename_scatter(Upgrade& u) {
   return {};
 }
 
+// There are no optional values in our graphs: a tensor is there or it is not.
+Status optional_value(Upgrade& u) {
+  if (!u.has_input(0)) return unsupported("an empty optional value is not supported");
+  u.become("Identity", {u.input(0)});
+  return {};
+}
+Status optional_has_element(Upgrade& u) {
+  u.become("Identity", {u.add_constant("present", TensorData::scalar<bool>(u.has_input(0)))});
+  return {};
+}
+
 // Opset 18 scaled per group, newer ones per channel: every value is repeated for the channels of its group.
 Status group_normalization(Upgrade& u) {
   const Shape* x = u.shape(0);
@@ -422,6 +440,7 @@ constexpr UpgradeRow kRows[] = {
     {"Hardmax", 13, softmax}, {"LogSoftmax", 13, softmax}, {"Softmax", 13, softmax},
     {"ImageScaler", kAnyVersion, image_scaler},
     {"MeanVarianceNormalization", 9, mean_variance_normalization},
+    {"Optional", kAnyVersion, optional_value}, {"OptionalGetElement", kAnyVersion, optional_value}, {"OptionalHasElement", kAnyVersion, optional_has_element},
     {"PRelu", kAnyVersion, prelu},
     {"Pad", 2, pad_names}, {"Pad", kAnyVersion, pad},
     {"ParametricSoftplus", kAnyVersion, parametric_softplus},

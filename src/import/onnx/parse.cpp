@@ -106,7 +106,9 @@ Status parse(TypeProto& t, Bytes bytes, int depth) {
       case 5: t.kind = Kind::Map; return {};
       case 7: t.kind = Kind::Opaque; return {};
       case 8: t.kind = Kind::SparseTensor; return {};
-      case 9: t.kind = Kind::Optional; return {};
+      case 9:  // an optional tensor is read as one that is there
+        t.kind = Kind::Optional;
+        return for_each_field(f.bytes, depth + 1, [&](const Field& g) { return g.number == 1 ? parse_field(g, t, depth + 1) : Status{}; });
       default: return {};
     }
     t.kind = Kind::Tensor;
