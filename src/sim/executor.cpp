@@ -3,8 +3,8 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <new>
 
+#include "base/memory.h"
 #include "ir/infer.h"
 #include "ops/eval.h"
 #include "sim/kernel.h"
@@ -28,17 +28,14 @@ class AlignedBytes {
     if (bytes <= size_) return true;
     data_.reset();
     size_ = 0;
-    data_.reset(static_cast<std::byte*>(::operator new(bytes, std::align_val_t{kAlignment}, std::nothrow)));
+    data_.reset(static_cast<std::byte*>(allocate_aligned(bytes)));
     if (data_) size_ = bytes;
     return data_ != nullptr;
   }
   std::byte* data() const { return data_.get(); }
 
  private:
-  struct Free {
-    void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{kAlignment}); }
-  };
-  std::unique_ptr<std::byte, Free> data_;
+  AlignedPtr<std::byte> data_;
   size_t size_ = 0;
 };
 

@@ -59,7 +59,7 @@ Status run(KernelContext& c, const KernelState* state) {
 
   const int64_t fitting = kBandBytes / (s.layout.row_size * 4) - (w.kernel[1] - 1) * w.dilation[1];
   const int64_t band = std::clamp<int64_t>(fitting / w.stride[1], std::min<int64_t>(4, w.out[1]), w.out[1]), bands = divide_up(w.out[1], band);
-  const int64_t plane_size = padded_rows(w, band) * s.layout.row_size, band_size = half ? (band * w.out[2] + 15) / 16 * 16 : 0;
+  const int64_t plane_size = padded_rows(w, band) * s.layout.row_size + 16, band_size = half ? (band * w.out[2] + 15) / 16 * 16 : 0;
   const int64_t scratch_bytes = c.pool.threads() * (plane_size + band_size) * 4;
   auto* scratch = reinterpret_cast<float*>(c.scratch(static_cast<size_t>(scratch_bytes)));
   if (!scratch) return out_of_scratch(scratch_bytes);
@@ -86,20 +86,21 @@ Status run(KernelContext& c, const KernelState* state) {
       f.pad_rows(pad);
       const int64_t place = (n * channels + channel) * w.out_size() + row * w.out[2];
       float* y = half ? plane + plane_size : c.outputs[0].as<float>() + place;
-      DepthwiseRow d;
+      DepthwiseRows d;
+      d.x = plane;
+      d.row_step = w.stride[1] * s.layout.row_size;
       d.offsets = s.layout.offsets.data();
       d.weights = s.weights.data() + channel * w.taps();
       d.taps = w.taps();
+      d.rows = rows;
       d.columns = w.out[2];
+      d.three = w.kernel[1] == 3 && w.kernel[2] == 3 && w.stride[1] == 1 && w.dilation[1] == 1;
       d.bias = s.bias.empty() ? 0.0f : s.bias[static_cast<size_t>(channel)];
       d.clamp = clamp.active;
       d.low = clamp.low;
       d.high = clamp.high;
-      for (int64_t r = 0; r < rows; ++r) {
-        d.x = plane + r * w.stride[1] * s.layout.row_size;
-        d.y = y + r * w.out[2];
-        f.depthwise_row(d);
-      }
+      d.y = y;
+      f.depthwise_rows(d);
       if (!steps.empty())
         f.apply_steps(y, 0, 1, rows * w.out[2], steps.data(), static_cast<int64_t>(steps.size()), n, channel, row * w.out[2]);
       if (half) f.to_half(y, c.outputs[0].as<Half>() + place, rows * w.out[2]);

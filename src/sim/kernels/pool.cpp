@@ -70,7 +70,7 @@ Status run(KernelContext& c, const KernelState* state) {
   const int64_t channels = c.outputs[0].dims[1], planes = c.outputs[0].dims[0] * channels;
   const bool half = c.outputs[0].dtype == DType::Float16;
   const std::vector<Step> steps = s.tail.bind(c.inputs);
-  const int64_t rows = padded_rows(w, w.out[1]), plane_size = rows * s.layout.row_size, out_size = half ? (w.out_size() + 15) / 16 * 16 : 0;
+  const int64_t rows = padded_rows(w, w.out[1]), plane_size = rows * s.layout.row_size + 16, out_size = half ? (w.out_size() + 15) / 16 * 16 : 0;
   const int64_t scratch_bytes = c.pool.threads() * (plane_size + out_size) * 4;
   auto* scratch = reinterpret_cast<float*>(c.scratch(static_cast<size_t>(scratch_bytes)));
   if (!scratch) return out_of_scratch(scratch_bytes);

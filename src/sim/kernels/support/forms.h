@@ -113,19 +113,23 @@ struct PadRows {
   int64_t stride = 1;
   int64_t phase_size = 0;          // floats per phase, a multiple of 16
   float fill = 0;
-  float* y = nullptr;
+  float* y = nullptr;              // up to 15 floats behind the last row are written too
 };
-// One row of results; result c reads x[offsets[t] + c]. May read up to 15 floats beyond the last result's.
-struct DepthwiseRow {
+// Rows of results, one below the other: result (r, c) reads x[r * row_step + offsets[t] + c]. May read up to 15 floats beyond
+// the last column's.
+struct DepthwiseRows {
   const float* x = nullptr;
+  int64_t row_step = 0;
   const int64_t* offsets = nullptr;
   const float* weights = nullptr;
-  int64_t taps = 0, columns = 0;
+  int64_t taps = 0, rows = 0, columns = 0;
+  bool three = false;              // a 3x3 window with row_step between its rows, too
   float bias = 0;
   bool clamp = false;
   float low = 0, high = 0;
   float* y = nullptr;
 };
+// One row of results; result c reads x[offsets[t] + c].
 struct PoolRow {
   const float* x = nullptr;
   const int64_t* offsets = nullptr;
@@ -163,7 +167,7 @@ struct Forms {
   // y[c] = reduction over x[r * row_stride + c], r < rows, rows >= 1.
   void (*reduce_columns)(Reduction reduction, const void* x, Storage storage, int64_t rows, int64_t row_stride, int64_t columns, float* y);
   void (*pad_rows)(const PadRows& rows);
-  void (*depthwise_row)(const DepthwiseRow& row);
+  void (*depthwise_rows)(const DepthwiseRows& rows);
   void (*pool_row)(const PoolRow& row);
   // Widens or narrows.
   void (*to_float)(const Half* from, float* to, int64_t count);

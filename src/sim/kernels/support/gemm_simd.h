@@ -13,6 +13,7 @@ constexpr int kMicroRows = 4, kMicroVecs = 3;  // 12 sums, 3 of B, 1 of A of 16 
 #else
 constexpr int kMicroRows = 4, kMicroVecs = 2;
 #endif
+constexpr int kPrefetch = 2048;  // floats of A ahead
 constexpr int kMicroColumns = kMicroVecs * Vec::kWidth;
 static_assert(kPanelColumns % kMicroColumns == 0 && kPanelRows % kMicroRows == 0);
 
@@ -50,6 +51,8 @@ template <int Rows, int Vecs> static void micro(const MicroArguments& m) {
   const float* b = m.b;
   const int64_t b_row_stride = m.b_row_stride;
   for (int64_t k = m.depth; k > 0; --k) {
+    // Weights come from far away and are read once: ask for them before the hardware does.
+    __builtin_prefetch(a + kPrefetch);
     Vec columns[Vecs];
     ORKNN_UNROLL
     for (int v = 0; v < Vecs; ++v) columns[v] = load(b + v * Vec::kWidth);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <new>
 
 namespace orknn::sim::kernels {
 namespace {
@@ -48,10 +47,9 @@ const void* advance(const void* p, Storage s, int64_t elements) {
 }  // namespace
 
 bool AlignedFloats::allocate(int64_t count) {
-  data_.reset(static_cast<float*>(::operator new(static_cast<size_t>(std::max<int64_t>(count, 1)) * sizeof(float), std::align_val_t{64}, std::nothrow)));
+  data_.reset(static_cast<float*>(allocate_aligned(static_cast<size_t>(count) * sizeof(float))));
   return data_ != nullptr;
 }
-void AlignedFloats::Free::operator()(float* p) const { ::operator delete(p, std::align_val_t{64}); }
 
 Status out_of_scratch(int64_t bytes) {
   return Status::error(Code::OutOfMemory, "no memory for working space").expected(std::to_string(bytes) + " bytes");

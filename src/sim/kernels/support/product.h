@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "base/memory.h"
 #include "sim/kernel.h"
 #include "sim/kernels/support/forms.h"
 #include "sim/kernels/support/tail.h"
@@ -19,10 +20,7 @@ class AlignedFloats {
   float* data() const { return data_.get(); }
 
  private:
-  struct Free {
-    void operator()(float* p) const;
-  };
-  std::unique_ptr<float, Free> data_;
+  AlignedPtr<float> data_;
 };
 
 // A matrix whose elements are somewhere in memory.

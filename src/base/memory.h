@@ -1,0 +1,19 @@
+// Blocks of memory aligned to a cache line. Large ones ask the system for large pages: networks stride through tensors
+// and weights, and translating addresses page by page costs more than the memory itself.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace orknn {
+
+// Uninitialized; nullptr when memory is short.
+void* allocate_aligned(size_t bytes) noexcept;
+void free_aligned(void* block) noexcept;
+
+struct AlignedDelete {
+  void operator()(void* block) const noexcept { free_aligned(block); }
+};
+template <class T> using AlignedPtr = std::unique_ptr<T, AlignedDelete>;
+
+}  // namespace orknn
