@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
@@ -19,20 +20,32 @@ int usable_cores() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 thread_local bool inside_pool = false;
+constexpr std::chrono::microseconds kSpin{40};
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 }  // namespace
 
 struct ThreadPool::State {
   std::vector<std::thread> workers;
-  std::mutex run_mutex;  // one parallel_for at a time; others run their work on their own thread
-  std::mutex mutex;
+  bool may_spin = false;  // every thread has a core to itself, as far as we know
+  std::mutex run_mutex;   // one parallel_for at a time; others run their work on their own thread
+  std::mutex mutex;       // guards all below; the atomics are also read without it
   std::condition_variable wake, done;
-  // The current job; valid while `generation` is odd-stepped and `active` > 0.
   const std::function<void(int64_t, int64_t)>* body = nullptr;
   int64_t count = 0, grain = 1;
+  bool open = false;      // workers may still join the job
+  int sleeping = 0;
+  bool caller_sleeps = false;
+  std::atomic<int> active{0};  // workers inside the job
+  std::atomic<uint64_t> generation{0};
+  std::atomic<bool> stop{false};
   std::atomic<int64_t> next{0};
-  uint64_t generation = 0;
-  int active = 0;
-  bool stop = false;
 
   void work() {
     for (;;) {
@@ -41,24 +54,46 @@ struct ThreadPool::State {
       (*body)(begin, std::min(begin + grain, count));
     }
   }
+  // Looks for a while whether `ready` comes true: much shorter than a task, longer than the gap between two tasks.
+  template <class Ready> bool spin(Ready&& ready) const {
+    if (!may_spin) return ready();
+    const auto end = std::chrono::steady_clock::now() + kSpin;
+    do {
+      for (int i = 0; i < 16; ++i) {
+        if (ready()) return true;
+        relax();
+      }
+    } while (std::chrono::steady_clock::now() < end);
+    return false;
+  }
   void worker_loop() {
     inside_pool = true;
     uint64_t seen = 0;
-    std::unique_lock lock(mutex);
+    const auto ready = [&] { return stop.load(std::memory_order_relaxed) || generation.load(std::memory_order_relaxed) != seen; };
     for (;;) {
-      wake.wait(lock, [&] { return stop || generation != seen; });
-      if (stop) return;
-      seen = generation;
+      spin(ready);
+      std::unique_lock lock(mutex);
+      if (!ready()) {
+        ++sleeping;
+        wake.wait(lock, ready);
+        --sleeping;
+      }
+      if (stop.load(std::memory_order_relaxed)) return;
+      seen = generation.load(std::memory_order_relaxed);
+      if (!open) continue;  // the others were faster
+      active.fetch_add(1, std::memory_order_relaxed);
       lock.unlock();
       work();
       lock.lock();
-      if (--active == 0) done.notify_one();
+      if (active.fetch_sub(1, std::memory_order_release) == 1 && caller_sleeps) done.notify_one();
     }
   }
 };
 
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
-  if (threads <= 0) threads = usable_cores();
+  const int cores = usable_cores();
+  if (threads <= 0) threads = cores;
+  state_->may_spin = threads <= cores;
   for (int i = 1; i < threads; ++i) state_->workers.emplace_back([s = state_.get()] { s->worker_loop(); });
 }
 
@@ -82,21 +117,33 @@ void ThreadPool::parallel_for(int64_t count, int64_t grain, const std::function<
     for (int64_t begin = 0; begin < count; begin += grain) body(begin, std::min(begin + grain, count));
     return;
   }
+  bool wake = false;
   {
     const std::lock_guard lock(s.mutex);
     s.body = &body;
     s.count = count;
     s.grain = grain;
     s.next.store(0, std::memory_order_relaxed);
-    s.active = static_cast<int>(s.workers.size());
-    ++s.generation;
+    s.open = true;
+    s.generation.fetch_add(1, std::memory_order_release);
+    wake = s.sleeping > 0;
   }
-  s.wake.notify_all();
+  if (wake) s.wake.notify_all();
   inside_pool = true;
   s.work();
   inside_pool = false;
+  // Nothing is left to take: whoever has not come yet need not come, those inside are awaited.
+  const auto finished = [&] { return s.active.load(std::memory_order_acquire) == 0; };
+  {
+    const std::lock_guard lock(s.mutex);
+    s.open = false;
+    if (finished()) return;
+  }
+  if (s.spin(finished)) return;
   std::unique_lock lock(s.mutex);
-  s.done.wait(lock, [&] { return s.active == 0; });
+  s.caller_sleeps = true;
+  s.done.wait(lock, finished);
+  s.caller_sleeps = false;
 }
 
 ThreadPool& ThreadPool::shared() {

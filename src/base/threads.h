@@ -1,5 +1,5 @@
 // A small thread pool. Work is split into fixed ranges, so results never depend on the number of threads as long as
-// ranges do not share an accumulator. No spinning: idle workers sleep.
+// ranges do not share an accumulator. Idle workers sleep, after looking for more work for some tens of microseconds.
 #pragma once
 
 #include <cstddef>
