@@ -217,13 +217,24 @@ template <int StrideX, class T> ORKNN_SIMD Vec load_chunk(const T* p, const Chun
 
 template <int StrideX, class T>
 static void copy_chunks(const T* plane, int64_t plane_size, int64_t channels, const Chunk* chunks, int64_t chunk_count, int64_t stride_x, float* dst) {
-  for (int64_t channel = 0; channel < channels; ++channel, plane += plane_size, dst += kPanelColumns)
-    for (int64_t i = 0; i < chunk_count; ++i) {
-      const Chunk& c = chunks[i];
-      const Vec v = load_chunk<StrideX>(plane + c.from, c, stride_x);
-      if (c.length == Vec::kWidth) store(dst + c.to, v);
-      else store_part(dst + c.to, v, c.length);
+  for (int64_t i = 0; i < chunk_count; ++i) {
+    const Chunk c = chunks[i];
+    const T* from = plane + c.from;
+    float* to = dst + c.to;
+    // One loop per kind of chunk: nearly all are whole vectors.
+    const bool whole = c.end - c.begin == Vec::kWidth;
+    if (whole && c.length == Vec::kWidth && StrideX == 1) {
+      for (int64_t k = 0; k < channels; ++k, from += plane_size, to += kPanelColumns) store(to, load(from));
+    } else if (whole && c.length == Vec::kWidth && StrideX == 2) {
+      for (int64_t k = 0; k < channels; ++k, from += plane_size, to += kPanelColumns) store(to, load_even(from));
+    } else if (c.begin == c.end) {
+      for (int64_t k = 0; k < channels; ++k, to += kPanelColumns) store_up_to(to, splat(0.0f), c.length);
+    } else if (c.length == Vec::kWidth) {
+      for (int64_t k = 0; k < channels; ++k, from += plane_size, to += kPanelColumns) store(to, load_chunk<StrideX>(from, c, stride_x));
+    } else {
+      for (int64_t k = 0; k < channels; ++k, from += plane_size, to += kPanelColumns) store_part(to, load_chunk<StrideX>(from, c, stride_x), c.length);
     }
+  }
 }
 
 template <class T>
@@ -256,7 +267,7 @@ static void pack_conv_of(const ConvSource& s, int64_t column, int64_t columns, i
           const bool some = row_exists && first < last;
           c.begin = static_cast<int8_t>(some ? first : 0);
           c.end = static_cast<int8_t>(some ? last : 0);
-          // What a full vector writes beyond the chunk is overwritten by the next chunk or the next row of depth.
+          // What a whole vector writes beyond the chunk is overwritten by the next one, chunks being written in order.
           c.length = static_cast<int8_t>(place + Vec::kWidth <= kPanelColumns ? Vec::kWidth : length);
           taken += length;
           x += length * s.stride_x;
