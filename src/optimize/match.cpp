@@ -20,8 +20,8 @@ DType dtype_of(const Graph& g, TensorId id) { return id ? g.tensor(id).dtype : D
 bool is_float_tensor(const Graph& g, TensorId id) { return is_float(dtype_of(g, id)); }
 
 bool same_shape(const Graph& g, TensorId a, TensorId b) {
-  const auto x = dims_of(g, a), y = dims_of(g, b);
-  return x && y && *x == *y;
+  if (!a || !b || !g.tensor(a).shape || !g.tensor(b).shape) return false;
+  return a == b || *g.tensor(a).shape == *g.tensor(b).shape;
 }
 
 std::optional<std::vector<int64_t>> constant_ints(const Graph& g, TensorId id) {

@@ -17,7 +17,7 @@ std::optional<ir::Dims> dims_of(const ir::Graph& g, ir::TensorId id);
 int64_t rank_of(const ir::Graph& g, ir::TensorId id);
 DType dtype_of(const ir::Graph& g, ir::TensorId id);
 bool is_float_tensor(const ir::Graph& g, ir::TensorId id);
-// Both shapes are static and equal.
+// Both shapes are surely equal; symbols count, unknown extents do not.
 bool same_shape(const ir::Graph& g, ir::TensorId a, ir::TensorId b);
 
 // --- constants

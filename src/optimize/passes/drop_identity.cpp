@@ -84,7 +84,7 @@ bool reduce_single(const Graph& g, const Node& n) {
   if (!same_shapes(g, n)) return false;
   const auto axes = reduce_axes(g, n);
   const auto dims = dims_of(g, n.input(0));
-  return axes && std::ranges::all_of(*axes, [&](int64_t a) { return (*dims)[static_cast<size_t>(a)] == 1; });
+  return axes && dims && std::ranges::all_of(*axes, [&](int64_t a) { return (*dims)[static_cast<size_t>(a)] == 1; });
 }
 
 bool pool_of_one(const Graph& g, const Node& n) {

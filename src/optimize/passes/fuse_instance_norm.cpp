@@ -18,7 +18,9 @@ Rewrite absorb(const Graph& g, const Node& n) {
   for (size_t i = 0; i < 2; ++i) {
     const Node* norm = g.sole_producer(n.input(i), "InstanceNormalization");
     if (!norm || !same_shape(g, n.input(i), n.output(0))) continue;
-    const int64_t channels = (*dims_of(g, n.output(0)))[1];
+    const Dim extent = (*g.tensor(n.output(0)).shape)[1];
+    if (!extent.is_known()) continue;
+    const int64_t channels = extent.value();
     const auto values = per_channel(g, n.input(1 - i), 1, rank_of(g, n.output(0)), channels);
     auto scale = per_channel(g, norm->input(1), 0, 1, channels), shift = per_channel(g, norm->input(2), 0, 1, channels);
     if (!values || !scale || !shift) continue;
@@ -45,9 +47,9 @@ Rewrite rule(const Graph& g, const Node& n) {
   }
   const auto m = match_normalization(g, n);
   if (!m || !m->is_centered || m->scale || m->shift) return no_match();
-  const auto dims = dims_of(g, m->x);
-  if (dims->size() < 4 || m->axes.size() + 2 != dims->size() || m->axes.front() != 2) return no_match();
-  const int64_t channels = (*dims)[1];
+  const Shape& shape = *g.tensor(m->x).shape;
+  if (shape.size() < 4 || m->axes.size() + 2 != shape.size() || m->axes.front() != 2 || !shape[1].is_known()) return no_match();
+  const int64_t channels = shape[1].value();
   const std::string name = g.tensor(n.output(0)).name;
   const auto filled = [&](double v) { return constant_from(std::vector<double>(static_cast<size_t>(channels), v), {channels}, dtype_of(g, m->x)); };
   Patch patch(g);

@@ -11,12 +11,15 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Dims normalized_dims(const Dims& dims, size_t axes) { return Dims(dims.end() - static_cast<int64_t>(axes), dims.end()); }
+// Extents of the last axes; the others may be unknown.
+std::optional<Dims> normalized_dims(const Shape& shape, size_t axes) { return to_dims(Shape(shape.end() - static_cast<int64_t>(axes), shape.end())); }
 
 Rewrite fuse_core(const Graph& g, const Node& n) {
   const auto m = match_normalization(g, n);
   if (!m || !m->is_centered || !are_trailing(m->axes, rank_of(g, m->x))) return no_match();
-  const Dims dims = normalized_dims(*dims_of(g, m->x), m->axes.size());
+  const auto normalized = normalized_dims(*g.tensor(m->x).shape, m->axes.size());
+  if (!normalized) return no_match();
+  const Dims& dims = *normalized;
   const DType dtype = dtype_of(g, m->x);
   Patch patch(g);
   std::vector<TensorId> inputs{m->x};

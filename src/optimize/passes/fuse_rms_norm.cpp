@@ -36,10 +36,11 @@ Rewrite rule(const Graph& g, const Node& n) {
   }
   const auto m = match_normalization(g, n);
   if (!m || m->is_centered || !are_trailing(m->axes, rank_of(g, m->x))) return no_match();
-  const Dims all = *dims_of(g, m->x);
-  const Dims dims(all.end() - static_cast<int64_t>(m->axes.size()), all.end());
+  const Shape& shape = *g.tensor(m->x).shape;
+  const auto dims = to_dims(Shape(shape.end() - static_cast<int64_t>(m->axes.size()), shape.end()));
+  if (!dims) return no_match();
   Patch patch(g);
-  const TensorData ones = constant_from(std::vector<double>(static_cast<size_t>(element_count(dims)), 1.0), dims, dtype_of(g, m->x));
+  const TensorData ones = constant_from(std::vector<double>(static_cast<size_t>(element_count(*dims)), 1.0), *dims, dtype_of(g, m->x));
   const TensorId scale = patch.add_constant(g.tensor(n.output(0)).name + "_scale", ones);
   replace_node(g, patch, n, successor(n, "RMSNormalization", {m->x, scale}, {{"axis", -static_cast<int64_t>(m->axes.size())}, {"epsilon", m->epsilon}}), m->nodes);
   return rewrite(std::move(patch));
