@@ -22,6 +22,7 @@ struct Affine {
 };
 
 std::optional<Affine> affine_of(const Graph& g, const Node& n, int64_t axis, int64_t rank, int64_t channels) {
+  if (n.op == "Neg") return Affine{n.input(0), std::vector<double>(static_cast<size_t>(channels), -1.0), std::vector<double>(static_cast<size_t>(channels), 0.0)};
   const bool constant_first = g.is_constant(n.input(0));
   const TensorId constant = n.input(constant_first ? 0 : 1);
   Affine a;
@@ -47,7 +48,8 @@ std::optional<Affine> affine_of(const Graph& g, const Node& n, int64_t axis, int
 bool shifts(const Affine& a) { return std::ranges::any_of(a.shift, [](double s) { return s != 0; }); }
 
 Rewrite rule(const Graph& g, const Node& n) {
-  if (!n.tail.empty() || !is_float_tensor(g, n.output(0)) || g.is_constant(n.input(0)) == g.is_constant(n.input(1))) return no_match();
+  if (!n.tail.empty() || !is_float_tensor(g, n.output(0))) return no_match();
+  if (n.op != "Neg" && g.is_constant(n.input(0)) == g.is_constant(n.input(1))) return no_match();
   const TensorId x = n.input(g.is_constant(n.input(0)) ? 1 : 0);
 
   if (const Node* before = g.producer_node(x); before && read_once(g, x)) {
@@ -74,7 +76,7 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fold_scale() {
-  return {.name = "fold_scale", .summary = "constant per-channel Mul, Div, Add, Sub into the weights before or after", .min_level = 1,
-          .rule = rule, .roots = {"Mul", "Div", "Add", "Sub"}};
+  return {.name = "fold_scale", .summary = "constant per-channel Mul, Div, Add, Sub, Neg into the weights before or after", .min_level = 1,
+          .rule = rule, .roots = {"Mul", "Div", "Add", "Sub", "Neg"}};
 }
 }  // namespace orknn::optimize

@@ -1,7 +1,9 @@
-// Moves a Transpose to channels first up through element-wise ops, so that these meet the Conv that wanted it.
+// Moves a Transpose to channels first up through element-wise ops, so that these meet the Conv that wanted it. Usually that is the
+// preprocessing at the beginning of an NHWC model.
 //
 // Before: %a = Sub(%x, const) ; %t = Transpose(%a) {perm = [0,3,1,2]}     After: %t' = Transpose(%x) ; %t = Sub(%t', const')
-// Legal: one operand is computed, the others are constants; the Transpose is the only reader.
+// Legal: one operand is computed, the others are constants; the Transpose is the only reader. Done when such ops lead all the way to a graph
+// input or another Transpose; elsewhere they belong to what is above them.
 #include <algorithm>
 
 #include "optimize/match.h"
@@ -12,17 +14,36 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
+// The one computed input of an element-wise node whose other inputs are constants; -1 when there is no such.
+int computed_input(const Graph& g, const Node& f) {
+  const bool broadcasts = is_broadcasting(f.op);
+  if (!f.tail.empty() || f.outputs.size() != 1 || (!broadcasts && !is_pointwise(f.op))) return -1;
+  int computed = 0, data = -1;
+  for (size_t i = 0; i < f.inputs.size(); ++i)
+    if (f.inputs[i] && !g.is_constant(f.inputs[i])) ++computed, data = static_cast<int>(i);
+  if (computed != 1 || (!broadcasts && data != 0)) return -1;
+  return same_shape(g, f.inputs[static_cast<size_t>(data)], f.output(0)) ? data : -1;
+}
+
+bool leads_to_the_top(const Graph& g, TensorId t) {
+  for (int step = 0; step < 16; ++step) {
+    if (g.is_input(t)) return true;
+    const Node* n = g.producer_node(t);
+    if (!n || n->op == "Transpose") return n != nullptr;
+    const int data = read_once(g, t) ? computed_input(g, *n) : -1;
+    if (data < 0) return false;
+    t = n->inputs[static_cast<size_t>(data)];
+  }
+  return false;
+}
+
 Rewrite rule(const Graph& g, const Node& n) {
   const auto perm = transpose_perm(g, n);
   if (!perm || !is_channels_first(*perm) || !n.tail.empty()) return no_match();
   const Node* f = g.producer_node(n.input(0));
-  if (!f || !f->tail.empty() || f->outputs.size() != 1 || !read_once(g, n.input(0))) return no_match();
+  if (!f || f->op == "Transpose" || !leads_to_the_top(g, n.input(0))) return no_match();
+  const auto data = static_cast<size_t>(computed_input(g, *f));
   const bool broadcasts = is_broadcasting(f->op);
-  if (!broadcasts && !is_pointwise(f->op)) return no_match();
-  size_t computed = 0, data = 0;
-  for (size_t i = 0; i < f->inputs.size(); ++i)
-    if (f->inputs[i] && !g.is_constant(f->inputs[i])) ++computed, data = i;
-  if (computed != 1 || (!broadcasts && data != 0) || rank_of(g, f->inputs[data]) != static_cast<int64_t>(perm->size())) return no_match();
 
   Patch patch(g);
   Node above = *f;

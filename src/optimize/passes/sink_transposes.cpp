@@ -3,7 +3,8 @@
 //
 // Before: %t = Transpose(%c) {perm = [0,2,3,1]} ; %y = Relu(%t)     After: %r = Relu(%c) ; %y = Transpose(%r) {perm = [0,2,3,1]}
 // Legal: the op works element by element or its axes can be renamed (Concat, Split, Slice, Pad, Reduce, ArgMax, Softmax, Resize, Tile, Squeeze).
-// Done when it cannot add work: channels-last Transposes always move down; others when a partner is in sight or two become one.
+// Done when it cannot add work: channels-last Transposes always move down; others when a partner is in sight, when two become one, or when an
+// activation or a constant factor thereby meets the Conv, Gemm or MatMul it can be fused with.
 #include <algorithm>
 
 #include "optimize/match.h"
@@ -44,6 +45,25 @@ bool meets_inverse(const Graph& g, TensorId t, const Perm& perm) {
     t = reader->output(0);
   }
   return false;
+}
+
+// `t` is the result of a Conv, ConvTranspose, Gemm or MatMul, maybe with constant arithmetic behind it, and is needed only here.
+bool comes_from_weights(const Graph& g, TensorId t) {
+  for (int step = 0; step < 4; ++step) {
+    const Node* n = read_once(g, t) ? g.producer_node(t) : nullptr;
+    if (!n || !n->tail.empty()) return false;
+    if (n->op == "Conv" || n->op == "ConvTranspose" || n->op == "Gemm" || n->op == "MatMul") return true;
+    if ((n->op != "Add" && n->op != "Mul" && n->op != "Sub" && n->op != "Div") || g.is_constant(n->input(0)) == g.is_constant(n->input(1))) return false;
+    t = n->input(g.is_constant(n->input(0)) ? 1 : 0);
+  }
+  return false;
+}
+
+// One Transpose and constants, element by element.
+bool is_simple(const Graph& g, const Node& n) {
+  if (is_pointwise(n.op)) return true;
+  if (!is_broadcasting(n.op)) return false;
+  return std::ranges::count_if(n.inputs, [&](TensorId t) { return t && !g.is_constant(t); }) == 1;
 }
 
 bool all_readers_pass(const Graph& g, TensorId t) {
@@ -196,7 +216,8 @@ Rewrite rule(const Graph& g, const Node& n) {
     }
   }
   const bool in_sight = n.outputs.size() == 1 && meets_inverse(g, n.output(0), *perm);
-  const bool allowed = is_channels_last(*perm) ? others_pass || in_sight : dying >= 2 || (in_sight && dying >= 1);
+  const bool meets_weights = dying == 1 && is_simple(g, n) && comes_from_weights(g, transpose->input(0));
+  const bool allowed = is_channels_last(*perm) ? others_pass || in_sight : dying >= 2 || (in_sight && dying >= 1) || meets_weights;
   if (!allowed || !rename_axes(patch, g, n, m)) return no_match();
 
   Node above = n;
