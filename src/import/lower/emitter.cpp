@@ -1,0 +1,216 @@
+#include "import/lower/emitter.h"
+
+#include <algorithm>
+
+#include "ir/infer.h"
+#include "ops/eval.h"
+
+namespace orknn::importer {
+using namespace ir;
+
+namespace {
+// Values up to this many elements are computed while importing; larger ones are left to the optimizer.
+constexpr int64_t kMaxFolded = 4096;
+
+std::optional<std::vector<TensorFacts>> facts_of(const Graph& graph, const Node& node) {
+  std::vector<TensorFacts> facts;
+  for (TensorId t : node.inputs) {
+    TensorFacts& f = facts.emplace_back();
+    if (!t) continue;
+    f.dtype = graph.tensor(t).dtype;
+    f.shape = graph.tensor(t).shape;
+    f.constant = graph.constant(t);
+    if (f.dtype == DType::Undefined) return std::nullopt;
+  }
+  return facts;
+}
+
+// The value when every element is known, as the dtype the rule states.
+TensorData known_content(const TensorFacts& facts) {
+  if (!facts.content || !facts.shape) return {};
+  auto dims = to_dims(*facts.shape);
+  if (!dims) return {};
+  std::vector<int64_t> values;
+  for (const Dim& d : *facts.content) {
+    if (!d.is_known()) return {};
+    values.push_back(d.value());
+  }
+  if (element_count(*dims) != static_cast<int64_t>(values.size())) return {};
+  return convert(TensorData::from<int64_t>(*std::move(dims), values).view(), facts.dtype);
+}
+
+// The known facts of the outputs go into the graph; the answer are the values known element by element.
+std::vector<TensorData> infer_into(Graph& graph, const OpSet& ops, NodeId id) {
+  const Node& node = graph.node(id);
+  auto facts = facts_of(graph, node);
+  if (!facts) return {};
+  auto result = infer_node(node, ops, std::move(*facts));
+  if (!result) return {};
+  std::vector<TensorData> values(node.outputs.size());
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (!node.outputs[i]) continue;
+    values[i] = known_content((*result)[i]);
+    Tensor& out = graph.tensor(node.outputs[i]);
+    out.dtype = (*result)[i].dtype;
+    out.shape = std::move((*result)[i].shape);
+  }
+  return values;
+}
+}  // namespace
+
+void infer_added_node(Graph& graph, const OpSet& ops, NodeId id) { infer_into(graph, ops, id); }
+
+DType Emitter::dtype_of(TensorId id) const {
+  const DType t = id ? graph_.tensor(id).dtype : DType::Undefined;
+  return t == DType::Undefined ? DType::Float32 : t;
+}
+
+const Shape* Emitter::shape_of(TensorId id) const {
+  return id && graph_.tensor(id).shape ? &*graph_.tensor(id).shape : nullptr;
+}
+
+std::optional<int64_t> Emitter::rank_of(TensorId id) const {
+  const Shape* s = shape_of(id);
+  return s ? std::optional(static_cast<int64_t>(s->size())) : std::nullopt;
+}
+
+std::optional<Dims> Emitter::dims_of(TensorId id) const {
+  const Shape* s = shape_of(id);
+  return s ? to_dims(*s) : std::nullopt;
+}
+
+namespace {
+Status needed(const Graph& graph, TensorId id, std::string_view what, std::string_view reason) {
+  const std::string name = id ? "'" + graph.tensor(id).name + "'" : "an absent input";
+  return unsupported(std::string(what) + " of " + name + " must be known " + std::string(reason));
+}
+constexpr const char* kSizeHint = "give the input shapes with input_size_list";
+}  // namespace
+
+Result<int64_t> Emitter::need_rank(TensorId id, std::string_view reason) const {
+  if (const auto r = rank_of(id)) return *r;
+  return needed(graph_, id, "the rank", reason).hint(kSizeHint);
+}
+
+Result<Dims> Emitter::need_dims(TensorId id, std::string_view reason) const {
+  if (auto d = dims_of(id)) return *std::move(d);
+  return needed(graph_, id, "the shape", reason).hint(kSizeHint);
+}
+
+Result<std::vector<int64_t>> Emitter::need_ints(TensorId id, std::string_view reason) const {
+  const TensorData* value = graph_.constant(id);
+  if (!value) return needed(graph_, id, "the value", reason).hint("it has to be a constant or follow from the input shapes");
+  if (is_float(value->dtype())) return invalid_model("'" + graph_.tensor(id).name + "' must hold integers").found(std::string(dtype_name(value->dtype())));
+  return to_ints(value->view());
+}
+
+Result<std::vector<double>> Emitter::need_doubles(TensorId id, std::string_view reason) const {
+  const TensorData* value = graph_.constant(id);
+  if (!value) return needed(graph_, id, "the value", reason).hint("it has to be a constant");
+  return to_doubles(value->view());
+}
+
+TensorId Emitter::add_constant(std::string_view role, TensorData value) {
+  return graph_.add_constant(layer_ + "/" + std::string(role), std::move(value));
+}
+TensorId Emitter::add_ints(std::string_view role, std::span<const int64_t> values) { return add_constant(role, TensorData::vector(values)); }
+TensorId Emitter::add_int_scalar(std::string_view role, int64_t value) { return add_constant(role, TensorData::scalar<int64_t>(value)); }
+TensorId Emitter::add_scalar(std::string_view role, double value, DType dtype) {
+  return add_constant(role, convert(TensorData::scalar<double>(value).view(), dtype));
+}
+
+TensorId Emitter::emit(std::string op, std::vector<TensorId> inputs, Attributes attributes) {
+  return emit_all(std::move(op), std::move(inputs), std::move(attributes), 1)[0];
+}
+
+TensorId Emitter::emit_kept(std::string op, std::vector<TensorId> inputs, Attributes attributes) {
+  const NodeId id = add_node(std::move(op), std::move(inputs), std::move(attributes), 1);
+  infer_added_node(graph_, ops_, id);
+  return graph_.node(id).output();
+}
+
+std::vector<TensorId> Emitter::emit_all(std::string op, std::vector<TensorId> inputs, Attributes attributes, size_t outputs) {
+  const NodeId id = add_node(std::move(op), std::move(inputs), std::move(attributes), outputs);
+  const std::vector<TensorId> results = graph_.node(id).outputs;
+  const std::vector<TensorData> known = infer_into(graph_, ops_, id);
+  if (!known.empty() && std::all_of(known.begin(), known.end(), [](const TensorData& v) { return v.has_value(); })) {
+    graph_.remove_node(id);
+    for (size_t i = 0; i < results.size(); ++i) graph_.tensor(results[i]).constant = known[i];
+  } else {
+    fold(id);
+  }
+  return results;
+}
+
+NodeId Emitter::add_node(std::string op, std::vector<TensorId> inputs, Attributes attributes, size_t outputs) {
+  Node node;
+  node.name = layer_ + "/" + op;
+  node.op = std::move(op);
+  node.inputs = std::move(inputs);
+  node.attributes = std::move(attributes);
+  node.origin = origin_;
+  for (size_t i = 0; i < outputs; ++i) node.outputs.push_back(graph_.add_tensor(i == 0 ? node.name : node.name + ":" + std::to_string(i)));
+  return graph_.add_node(std::move(node));
+}
+
+// Replaces a node of constants by its value, when that is small.
+void Emitter::fold(NodeId id) {
+  const Node node = graph_.node(id);
+  const OpDef* def = ops_.find(node.op);
+  if (!def || !def->deterministic) return;
+  std::vector<TensorData> inputs;
+  for (TensorId t : node.inputs) {
+    inputs.emplace_back();
+    if (!t) continue;
+    const TensorData* value = graph_.constant(t);
+    if (!value || value->count() > kMaxFolded) return;
+    inputs.back() = *value;
+  }
+  for (TensorId t : node.outputs) {
+    const auto dims = dims_of(t);
+    if (!dims || element_count(*dims) > kMaxFolded) return;
+  }
+  auto values = ops::eval_node(node, ops_, inputs);
+  if (!values) return;  // ir::infer_shapes and the optimizer report it with the node
+  graph_.remove_node(id);
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    Tensor& t = graph_.tensor(node.outputs[i]);
+    t.constant = (*values)[i];
+    t.dtype = t.constant.dtype();
+  }
+}
+
+TensorId Emitter::transpose(TensorId x, std::vector<int64_t> permutation) {
+  bool identity = true;
+  for (size_t i = 0; i < permutation.size(); ++i) identity &= permutation[i] == static_cast<int64_t>(i);
+  return identity ? x : emit("Transpose", {x}, {{"perm", std::move(permutation)}});
+}
+
+TensorId Emitter::reshape(TensorId x, std::vector<int64_t> shape) {
+  if (const auto dims = dims_of(x); dims && *dims == shape) return x;
+  return emit("Reshape", {x, add_ints("shape", shape)});
+}
+
+TensorId Emitter::cast(TensorId x, DType to) {
+  if (graph_.tensor(x).dtype == to) return x;
+  return emit("Cast", {x}, {{"to", static_cast<int64_t>(to)}});
+}
+
+Result<TensorId> Emitter::channels_first(TensorId x) {
+  ORKNN_TRY_ASSIGN(const int64_t rank, need_rank(x, "to move its channels"));
+  if (rank < 3) return x;
+  std::vector<int64_t> permutation{0, rank - 1};
+  for (int64_t i = 1; i + 1 < rank; ++i) permutation.push_back(i);
+  return transpose(x, std::move(permutation));
+}
+
+Result<TensorId> Emitter::channels_last(TensorId x) {
+  ORKNN_TRY_ASSIGN(const int64_t rank, need_rank(x, "to move its channels"));
+  if (rank < 3) return x;
+  std::vector<int64_t> permutation{0};
+  for (int64_t i = 2; i < rank; ++i) permutation.push_back(i);
+  permutation.push_back(1);
+  return transpose(x, std::move(permutation));
+}
+
+}  // namespace orknn::importer

@@ -1,0 +1,104 @@
+// What every lowering function builds with: facts about tensors, constants, and nodes of ours for the layer at hand. Shapes are
+// inferred as nodes are added, and small values that follow from constants or from known shapes become constants at once, so
+// that a lowering can read the axes, pads and sizes that exporters compute in the graph.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/graph.h"
+#include "ir/op_set.h"
+
+namespace orknn::importer {
+
+// Applies the shape rule to a node just added, as far as it goes; failures are left to ir::infer_shapes to report.
+void infer_added_node(ir::Graph& graph, const ir::OpSet& ops, ir::NodeId id);
+
+class Emitter {
+ public:
+  // `layer` names new tensors ("<layer>/<role>") and nodes; `origin` is what reports call their source.
+  Emitter(ir::Graph& graph, const ir::OpSet& ops, std::string layer, std::vector<std::string> origin)
+      : graph_(graph), ops_(ops), layer_(std::move(layer)), origin_(std::move(origin)) {}
+
+  const std::string& layer() const { return layer_; }
+  ir::Graph& graph() { return graph_; }
+  const ir::OpSet& ops() const { return ops_; }
+
+  // --- what is known about a tensor
+  DType dtype_of(ir::TensorId id) const;               // float32 when not known
+  const ir::Shape* shape_of(ir::TensorId id) const;    // nullptr when the rank is not known
+  std::optional<int64_t> rank_of(ir::TensorId id) const;
+  std::optional<ir::Dims> dims_of(ir::TensorId id) const;  // nothing unless every extent is known
+  const ir::TensorData* constant_of(ir::TensorId id) const { return graph_.constant(id); }
+  // The same, or an error that says why it is needed ("to unroll the loop") and how to settle it.
+  Result<int64_t> need_rank(ir::TensorId id, std::string_view reason) const;
+  Result<ir::Dims> need_dims(ir::TensorId id, std::string_view reason) const;
+  Result<std::vector<int64_t>> need_ints(ir::TensorId id, std::string_view reason) const;    // contents of a constant
+  Result<std::vector<double>> need_doubles(ir::TensorId id, std::string_view reason) const;
+
+  // --- constants
+  ir::TensorId add_constant(std::string_view role, ir::TensorData value);
+  ir::TensorId add_ints(std::string_view role, std::span<const int64_t> values);
+  ir::TensorId add_ints(std::string_view role, std::initializer_list<int64_t> values) { return add_ints(role, std::span(values.begin(), values.size())); }
+  ir::TensorId add_int_scalar(std::string_view role, int64_t value);
+  ir::TensorId add_scalar(std::string_view role, double value, DType dtype = DType::Float32);
+
+  // --- nodes
+  ir::TensorId emit(std::string op, std::vector<ir::TensorId> inputs, ir::Attributes attributes = {});
+  std::vector<ir::TensorId> emit_all(std::string op, std::vector<ir::TensorId> inputs, ir::Attributes attributes, size_t outputs);
+  // The same for one output, computed here or not: the node stays.
+  ir::TensorId emit_kept(std::string op, std::vector<ir::TensorId> inputs, ir::Attributes attributes = {});
+  // Nothing is added when the permutation or the shape changes nothing.
+  ir::TensorId transpose(ir::TensorId x, std::vector<int64_t> permutation);
+  ir::TensorId reshape(ir::TensorId x, std::vector<int64_t> shape);  // 0 keeps an extent, -1 takes what is left
+  ir::TensorId cast(ir::TensorId x, DType to);
+  // Channels last to channels first and back, for tensors of rank 3 and more.
+  Result<ir::TensorId> channels_first(ir::TensorId x);
+  Result<ir::TensorId> channels_last(ir::TensorId x);
+
+ protected:
+  ir::Graph& graph_;
+  const ir::OpSet& ops_;
+
+ private:
+  ir::NodeId add_node(std::string op, std::vector<ir::TensorId> inputs, ir::Attributes attributes, size_t outputs);
+  void fold(ir::NodeId id);
+
+  std::string layer_;
+  std::vector<std::string> origin_;
+};
+
+// One row of a framework's table: a foreign operator and the function that builds our nodes for it. `Layer` is the framework's
+// view of one layer, an Emitter with access to the layer's own fields.
+template <class Layer>
+struct LoweringRow {
+  std::string_view op;
+  Status (*lower)(Layer&);
+};
+
+template <class Layer>
+class LoweringTable {
+ public:
+  LoweringTable(std::initializer_list<std::span<const LoweringRow<Layer>>> tables) {
+    for (const auto rows : tables)
+      for (const LoweringRow<Layer>& row : rows) {
+        ORKNN_ASSERT(!rows_.contains(row.op), "one row per operator");
+        rows_.emplace(row.op, row.lower);
+      }
+  }
+  // nullptr for an operator without a row.
+  Status (*find(std::string_view op) const)(Layer&) {
+    const auto it = rows_.find(op);
+    return it == rows_.end() ? nullptr : it->second;
+  }
+
+ private:
+  std::unordered_map<std::string_view, Status (*)(Layer&)> rows_;
+};
+
+}  // namespace orknn::importer

@@ -1,0 +1,207 @@
+#include "import/lower/network.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <queue>
+
+#include "ir/verify.h"
+
+namespace orknn::importer {
+using namespace ir;
+
+namespace {
+// A model of nothing but unknown operators is told with this many lines.
+constexpr size_t kMaxReported = 100;
+}  // namespace
+
+Result<LayerPlan> plan_layers(std::span<const LayerNames> layers, std::span<const std::string_view> outputs,
+                              const std::unordered_set<std::string_view>& stops) {
+  std::unordered_map<std::string_view, size_t> producer;
+  for (size_t i = 0; i < layers.size(); ++i)
+    for (std::string_view name : layers[i].writes)
+      if (!name.empty() && !producer.emplace(name, i).second && !stops.contains(name))
+        return invalid_model("tensor '" + std::string(name) + "' is produced twice");
+
+  LayerPlan result;
+  std::vector<char> needed(layers.size(), 0);
+  std::vector<std::vector<size_t>> readers(layers.size());
+  std::vector<size_t> waiting(layers.size(), 0), pending;
+  const auto need = [&](std::string_view name) -> std::optional<size_t> {
+    result.read.insert(name);
+    const auto it = stops.contains(name) ? producer.end() : producer.find(name);
+    if (it == producer.end()) return std::nullopt;
+    if (!needed[it->second]) {
+      needed[it->second] = 1;
+      pending.push_back(it->second);
+    }
+    return it->second;
+  };
+  for (std::string_view name : outputs)
+    if (!name.empty()) need(name);
+  size_t count = 0;
+  while (!pending.empty()) {
+    const size_t i = pending.back();
+    pending.pop_back();
+    ++count;
+    for (std::string_view name : layers[i].reads) {
+      if (name.empty()) continue;
+      if (const auto source = need(name)) {
+        readers[*source].push_back(i);
+        ++waiting[i];
+      }
+    }
+  }
+  // Kahn's algorithm, the earliest in the file first.
+  std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
+  for (size_t i = 0; i < layers.size(); ++i)
+    if (needed[i] && waiting[i] == 0) ready.push(i);
+  while (!ready.empty()) {
+    const size_t i = ready.top();
+    ready.pop();
+    result.layers.push_back(i);
+    for (size_t reader : readers[i])
+      if (--waiting[reader] == 0) ready.push(reader);
+  }
+  if (result.layers.size() != count) return invalid_model("the graph has a cycle");
+  return result;
+}
+
+Status apply_sizes(std::vector<Port>& inputs, const ImportOptions& options) {
+  const size_t count = inputs.size();
+  for (const auto& [given, what] : {std::pair(options.input_size_list.size(), "input_size_list"), std::pair(options.input_initial_val.size(), "input_initial_val")})
+    if (given != 0 && given != count)
+      return invalid_argument(std::string(what) + " has the wrong length").expected(std::to_string(count) + " entries, one per input").found(std::to_string(given));
+
+  std::map<std::string, int64_t, std::less<>> symbols;
+  for (size_t i = 0; i < options.input_size_list.size(); ++i) {
+    Dims size = options.input_size_list[i];
+    Port& p = inputs[i];
+    if (p.shape && p.shape->empty() && size == Dims{1}) continue;  // NumPy users write scalars as vectors of one
+    if (p.shape && p.shape->size() == size.size() + 1) size.insert(size.begin(), 1);
+    if (p.shape && !p.shape->empty() && p.shape->size() != size.size())
+      return invalid_argument("the shape of input '" + p.name + "' in input_size_list has the wrong number of dimensions")
+          .expected(std::to_string(p.shape->size()) + " as in " + ir::to_string(*p.shape)).found(ir::to_string(size));
+    Shape shape = p.shape && p.shape->size() == size.size() ? *p.shape : Shape(size.size());
+    Dims known;
+    for (size_t k = 0; k < size.size(); ++k) {
+      if (size[k] < 0) continue;
+      known.push_back(size[k]);
+      if (!shape[k].symbol().empty()) symbols.try_emplace(shape[k].symbol(), size[k]);
+      shape[k] = Dim(size[k]);
+    }
+    if (!checked_element_count(known)) return invalid_input_shape(shape, i);
+    p.shape = std::move(shape);
+  }
+  for (Port& p : inputs) {
+    if (!p.shape) continue;
+    for (Dim& d : *p.shape)
+      if (const auto known = symbols.find(d.symbol()); !d.symbol().empty() && known != symbols.end()) d = Dim(known->second);
+  }
+  for (size_t i = 0; i < options.input_initial_val.size(); ++i) {
+    const TensorData& value = options.input_initial_val[i];
+    if (!value.has_value()) continue;
+    Port& p = inputs[i];
+    p.value = value.dtype() == p.dtype ? value : convert(value.view(), p.dtype);
+    if (p.shape && p.shape->empty() && value.count() == 1) p.value = p.value.reshaped({});
+    if (p.shape && p.shape->size() != p.value.dims().size())
+      return invalid_argument("the value of input '" + p.name + "' in input_initial_val has the wrong number of dimensions")
+          .expected(ir::to_string(*p.shape)).found(ir::to_string(value.dims()));
+  }
+  return {};
+}
+
+std::string quoted_list(std::span<const std::string> names) {
+  std::string text;
+  for (const std::string& n : names) text += (text.empty() ? "'" : ", '") + n + "'";
+  return "[" + text + "]";
+}
+
+Status no_such_tensor(const std::string& name, std::string_view list, std::span<const std::string> names) {
+  return invalid_argument("the '" + name + "' in " + std::string(list) + "=" + quoted_list(names) + " is invalied!").hint("give names of tensors in the model");
+}
+
+Status invalid_input_shape(const Shape& shape, size_t input) {
+  return invalid_argument("Invalid input_shape = " + ir::to_string(shape) + " for input " + std::to_string(input) + "!").hint("give the input shapes with input_size_list");
+}
+
+// --- names
+
+void Network::add_input(const Port& port) {
+  TensorId id;
+  if (port.value.has_value()) {
+    id = graph.add_constant(port.name, port.value);
+  } else {
+    id = graph.add_tensor(port.name, port.dtype, port.shape);
+    graph.inputs().push_back(id);
+  }
+  values_[port.name] = id;
+  named_.insert(id.index);
+}
+
+void Network::bind(const std::string& name, TensorId id, std::string_view layer) {
+  if (named_.contains(id.index) && graph.tensor(id).name != name) id = Emitter(graph, ops, std::string(layer), {std::string(layer)}).emit("Identity", {id});
+  if (graph.tensor(id).name != name) {
+    if (const TensorId taken = graph.find_tensor(name)) graph.rename_tensor(taken, name + "/before");  // an in-place layer: the newest value keeps the name
+    graph.rename_tensor(id, name);
+  }
+  named_.insert(id.index);
+  values_[name] = id;
+}
+
+TensorId Network::find(std::string_view name) const {
+  const auto it = values_.find(std::string(name));
+  return it == values_.end() ? TensorId{} : it->second;
+}
+
+Result<TensorId> Network::need(std::string_view name) const {
+  if (const TensorId id = find(name)) return id;
+  return invalid_model("tensor '" + std::string(name) + "' is read but nothing produces it");
+}
+
+void Network::report(Status problem) {
+  if (++problem_count_ <= kMaxReported) problems_.also(problem);
+}
+
+Result<Graph> Network::finish(std::span<const std::string> outputs) {
+  if (problem_count_ > kMaxReported) problems_.also(unsupported("and " + std::to_string(problem_count_ - kMaxReported) + " more problems"));
+  if (!problems_.is_ok()) return problems_;
+  for (const std::string& name : outputs) {
+    ORKNN_TRY_ASSIGN(TensorId id, need(name));
+    const auto& list = graph.outputs();
+    if (graph.is_constant(id) || graph.is_input(id) || std::find(list.begin(), list.end(), id) != list.end())
+      id = Emitter(graph, ops, name, {name}).emit_kept("Identity", {id});
+    graph.outputs().push_back(id);
+  }
+  std::vector<NodeId> order = graph.order();
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    const auto& made = graph.node(*it).outputs;
+    if (std::none_of(made.begin(), made.end(), [&](TensorId t) { return t && graph.reader_count(t) > 0; })) graph.remove_node(*it);
+  }
+  graph.compact();
+  ORKNN_TRY(verify(graph, ops, Stage::Imported));
+  return std::move(graph);
+}
+
+TensorData random_weights(std::string_view name, Dims dims, int64_t fan_in) {
+  uint64_t state = 0xcbf29ce484222325u;  // FNV-1a of the name seeds splitmix64
+  for (char c : name) state = (state ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  const auto next = [&state] {
+    uint64_t z = state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  };
+  TensorData data = TensorData::allocate(DType::Float32, std::move(dims));
+  float* values = static_cast<float*>(data.mutable_data());
+  // Four 16-bit uniforms add up to a near normal of variance 1/3: exact in every libm, unlike Box-Muller.
+  const float scale = static_cast<float>(std::sqrt(2.0 / static_cast<double>(std::max<int64_t>(fan_in, 1))) * std::sqrt(3.0) / 65536.0);
+  for (int64_t i = 0, n = data.count(); i < n; ++i) {
+    const uint64_t bits = next();
+    const int64_t sum = static_cast<int64_t>(bits & 0xffff) + static_cast<int64_t>((bits >> 16) & 0xffff) + static_cast<int64_t>((bits >> 32) & 0xffff) + static_cast<int64_t>(bits >> 48);
+    values[i] = static_cast<float>(sum - 2 * 65535) * scale;
+  }
+  return data;
+}
+
+}  // namespace orknn::importer

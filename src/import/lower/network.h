@@ -1,0 +1,81 @@
+// What the importers of named layers share: the order in which layers are needed, the ports of the model as the user wants them
+// (cut, sized, fixed), and the tensors that go by the user's names while layers are lowered one after the other.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "import/importer.h"
+#include "import/lower/emitter.h"
+
+namespace orknn::importer {
+
+// --- order
+// The names a layer reads and writes. Empty ones are absent.
+struct LayerNames {
+  std::vector<std::string_view> reads, writes;
+};
+struct LayerPlan {
+  std::vector<size_t> layers;                 // those the outputs depend on, in execution order, the earliest in the file first
+  std::unordered_set<std::string_view> read;  // names somebody reads, outputs included
+};
+// `stops` are names at which the model is cut: what produces them is not needed. Fails on a cycle and on a name written twice.
+Result<LayerPlan> plan_layers(std::span<const LayerNames> layers, std::span<const std::string_view> outputs,
+                              const std::unordered_set<std::string_view>& stops);
+
+// --- ports
+struct Port {
+  std::string name;
+  DType dtype = DType::Float32;
+  std::optional<ir::Shape> shape;
+  ir::TensorData value;  // set by input_initial_val: the input is a constant
+};
+// Applies input_size_list and input_initial_val to the inputs of the model, in their order. A size with one extent less than the
+// model's lacks the batch, as scripts for the first toolkit write it: 1 is put in front. Symbols settled by one input hold for all.
+Status apply_sizes(std::vector<Port>& inputs, const ImportOptions& options);
+// "['a', 'b']", as Python prints it.
+std::string quoted_list(std::span<const std::string> names);
+// The wording users of the vendor's toolkit search for; `list` is "inputs" or "outputs".
+Status no_such_tensor(const std::string& name, std::string_view list, std::span<const std::string> names);
+// The wording for an extent that is not known though it has to be.
+Status invalid_input_shape(const ir::Shape& shape, size_t input);
+
+// --- names
+class Network {
+ public:
+  explicit Network(const ir::OpSet& op_set) : ops(op_set) {}
+  ir::Graph graph;
+  const ir::OpSet& ops;
+  std::vector<std::string> warnings;
+
+  // A graph input, or a constant when the port has a value.
+  void add_input(const Port& port);
+  // From now on `name` is this tensor. A tensor that has no name of the user's yet takes it; another gets an Identity of that name.
+  void bind(const std::string& name, ir::TensorId id, std::string_view layer);
+  // None when nothing has that name.
+  ir::TensorId find(std::string_view name) const;
+  // The same as an error that says who reads it.
+  Result<ir::TensorId> need(std::string_view name) const;
+  // Keeps a problem and goes on with the next layer; too many are only counted.
+  void report(Status problem);
+  // Nothing was reported so far.
+  bool is_clean() const { return problems_.is_ok(); }
+  // Makes the named tensors the outputs (a constant or an input as output gets an Identity), drops what they do not need, verifies.
+  // Inputs stay, used or not. Answers with all reported problems.
+  Result<ir::Graph> finish(std::span<const std::string> outputs);
+
+ private:
+  std::unordered_map<std::string, ir::TensorId> values_;
+  std::unordered_set<int32_t> named_;
+  Status problems_;
+  size_t problem_count_ = 0;
+};
+
+// Weights for a description without any: reproducible (they follow from the name), normal, of a variance that keeps the signal's
+// size through a layer with `fan_in` inputs per output.
+ir::TensorData random_weights(std::string_view name, ir::Dims dims, int64_t fan_in);
+
+}  // namespace orknn::importer
