@@ -126,6 +126,7 @@ toolkit::BuildConfig to_config(const nb::dict& options) {
   c.target_platform = get<std::string>(options, "target_platform");
   c.mean_values = get<std::optional<toolkit::ChannelValues>>(options, "mean_values");
   c.std_values = get<std::optional<toolkit::ChannelValues>>(options, "std_values");
+  c.one_value_for_all_channels = options.contains("one_value_for_all_channels");
   c.quantized_dtype = get<std::string>(options, "quantized_dtype");
   c.quantized_algorithm = get<std::string>(options, "quantized_algorithm");
   c.quantized_method = get<std::string>(options, "quantized_method");
@@ -149,17 +150,20 @@ ir::TensorData to_tensor(nb::handle value) {
 }
 
 void load(toolkit::Builder& builder, const std::string& framework, const std::string& path, std::optional<std::vector<std::string>> inputs,
-          std::optional<std::vector<ir::Dims>> sizes, nb::object initial, std::optional<std::vector<std::string>> outputs) {
+          std::optional<std::vector<ir::Dims>> sizes, nb::object initial, std::optional<std::vector<std::string>> outputs,
+          std::vector<std::string> other_files, bool input_is_nchw, const nb::dict& feeds) {
   importer::ImportOptions options;
   options.inputs = inputs.value_or(std::vector<std::string>{});
   options.input_size_list = sizes.value_or(std::vector<ir::Dims>{});
   options.outputs = outputs.value_or(std::vector<std::string>{});
   if (!initial.is_none())
     for (nb::handle value : initial) options.input_initial_val.push_back(to_tensor(value));
+  options.input_is_nchw = input_is_nchw;
+  for (const auto& [name, value] : feeds) options.feeds.emplace(nb::cast<std::string>(name), to_tensor(value));
   Status status;
   {
     const nb::gil_scoped_release release;
-    status = builder.load_model(path, framework, options);
+    status = builder.load_model(path, framework, options, std::move(other_files));
   }
   check(status);
 }
@@ -203,7 +207,7 @@ NB_MODULE(_openrknn, m) {
         return take(toolkit::Builder::create(to_config(options), std::move(progress)));
       })
       .def("load", &load, nb::arg("framework"), nb::arg("path"), nb::arg("inputs").none(), nb::arg("sizes").none(), nb::arg("initial").none(),
-           nb::arg("outputs").none())
+           nb::arg("outputs").none(), nb::arg("other_files"), nb::arg("input_is_nchw"), nb::arg("feeds"))
       .def("build", [](toolkit::Builder& b, bool do_quantization) {
         Status status;
         {

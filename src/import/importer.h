@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,6 +33,8 @@ struct ImportOptions {
   std::vector<ir::Dims> input_size_list;        // their shapes; a negative extent leaves what the model says
   std::vector<ir::TensorData> input_initial_val;  // an entry with a value turns that input into a constant
   std::vector<std::string> outputs;             // tensors at which the graph ends
+  bool input_is_nchw = false;                   // 4-D inputs of a channels-last framework are channels first in this model
+  std::map<std::string, ir::TensorData> feeds;  // values for placeholders that only steer the graph (training switches)
 };
 
 // Where the model came from, for reports.

@@ -62,6 +62,9 @@ Result<std::vector<compile::Normalization>> normalization_of(const ir::Graph& gr
   std::vector<compile::Normalization> result;
   const struct { std::string_view name, default_name; const std::optional<ChannelValues>& values; double neutral; } options[] = {
       {"mean_values", "zeros", config.mean_values, 0}, {"std_values", "ones", config.std_values, 1}};
+  for (const auto& option : options)
+    if (option.values && option.values->size() > graph.inputs().size())
+      problems.also(invalid_argument(fmt::format("The len of {} ({}) is wrong, expect one list per input ({})!", option.name, option.values->size(), graph.inputs().size())));
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     const ir::Tensor& tensor = graph.tensor(graph.inputs()[i]);
     int64_t channels = 1;
@@ -74,6 +77,7 @@ Result<std::vector<compile::Normalization>> normalization_of(const ir::Graph& gr
         continue;
       }
       rows[k] = (*option.values)[i];
+      if (config.one_value_for_all_channels && rows[k].size() == 1) rows[k].assign(static_cast<size_t>(channels), rows[k][0]);
       if (static_cast<int64_t>(rows[k].size()) != channels)
         problems.also(invalid_argument(fmt::format("The len of {} ({}) for input {} is wrong, expect {}!", option.name, rows[k], i, channels)));
     }

@@ -19,6 +19,7 @@ using ChannelValues = std::vector<std::vector<double>>;  // one list per input
 struct BuildConfig {
   std::string target_platform;  // any case; empty = the default one, with a warning
   std::optional<ChannelValues> mean_values, std_values;
+  bool one_value_for_all_channels = false;  // a list of one value above stands for every channel (Toolkit1's load_tensorflow)
   std::string quantized_dtype = "w8a8";
   std::string quantized_algorithm = "normal";
   std::string quantized_method = "channel";

@@ -32,6 +32,12 @@ def _guarded(method):
     return call
 
 
+def _path(value, function):
+    if not isinstance(value, (str, os.PathLike)):
+        raise ValueError(f"Invalid model path {value!r} for {function}, expect a file name!")
+    return os.fspath(value)
+
+
 def _fits(found, expected):
     """Same rank and extents; a negative expected extent is open."""
     return len(found) == len(expected) and all(e < 0 or f == e for f, e in zip(found, expected))
@@ -61,6 +67,7 @@ class RKNN:
             checked = config_options.check(kwargs, lambda text: self._log.warn("config", text))
             self._use_log()
             self._builder = _openrknn.Builder.create(checked, Progress(self._log))
+            self._options = checked
         except ValueError as error:
             self._log.error("config", str(error))
             raise
@@ -71,7 +78,59 @@ class RKNN:
         """Reads an ONNX model. `inputs`/`outputs` crop it, `input_size_list` fixes shapes, `input_initial_val` makes inputs constant."""
         if inputs is not None or input_size_list is not None or outputs is not None:
             self._log.warn("load_onnx", "If you don't need to crop the model, don't set 'inputs'/'input_size_list'/'outputs'!")
-        self._load("load_onnx", "onnx", os.fspath(model), inputs, input_size_list, input_initial_val, outputs)
+        self._load("load_onnx", "onnx", model, inputs, input_size_list, outputs, initial=input_initial_val)
+
+    @_guarded
+    def load_tflite(self, model, input_is_nchw=False):
+        """Reads a TFLite model, quantized or not."""
+        self._load("load_tflite", "tflite", model, input_is_nchw=input_is_nchw)
+
+    @_guarded
+    def load_tensorflow(self, tf_pb, inputs=None, input_size_list=None, outputs=None, input_is_nchw=False, predef_file=None,
+                        mean_values=None, std_values=None, size_with_batch=None):
+        """Reads a frozen GraphDef. From `predef_file` on, the arguments are Toolkit1's: an npz with values of control placeholders
+        ('#' stands for '/' in a name) and normalization that takes the place of config()'s."""
+        if isinstance(input_is_nchw, (str, os.PathLike)):  # Toolkit1's fifth argument
+            input_is_nchw, predef_file = False, input_is_nchw
+        feeds = {}
+        if predef_file is not None:
+            with np.load(predef_file, allow_pickle=False) as values:
+                feeds = {name.replace("#", "/"): np.asarray(values[name], order="C") for name in values.files}
+        if size_with_batch is False and input_size_list is not None:
+            input_size_list = [[1, *shape] for shape in input_size_list]
+        if mean_values is not None or std_values is not None:
+            self._normalize_like_toolkit1(mean_values, std_values)
+        self._load("load_tensorflow", "tensorflow", tf_pb, inputs, input_size_list, outputs, input_is_nchw=input_is_nchw, feeds=feeds)
+
+    @_guarded
+    def load_caffe(self, model, *positional, proto=None, blobs=None, input_name=None):
+        """Reads a prototxt and its weights; without `blobs` the weights are random, for judging speed and memory. Toolkit1's second
+        argument, proto='caffe' or 'lstm_caffe', is accepted and not needed."""
+        rest = list(positional)
+        if rest and rest[0] in ("caffe", "lstm_caffe"):
+            proto = rest.pop(0)
+        if len(rest) > 2:
+            raise ValueError(f"load_caffe takes model, blobs and input_name, found {len(positional) + 1} arguments!")
+        blobs = rest.pop(0) if rest else blobs
+        input_name = rest.pop(0) if rest else input_name
+        if proto not in (None, "caffe", "lstm_caffe"):
+            raise ValueError(f"Invalid proto {proto!r}, expect in ['caffe', 'lstm_caffe']!")
+        self._load("load_caffe", "caffe", model, input_name, weights=blobs)
+
+    @_guarded
+    def load_darknet(self, model, weight=None):
+        """Reads a cfg and its weights; without `weight` the weights are random, for judging speed and memory."""
+        self._load("load_darknet", "darknet", model, weights=weight)
+
+    @_guarded
+    def load_pytorch(self, model, input_size_list=None, inputs=None, outputs=None, convert_engine="torch"):
+        """Reads a TorchScript file, traced or scripted, of any version. `convert_engine` is Toolkit1's and has no effect."""
+        self._load("load_pytorch", "pytorch", model, inputs, input_size_list, outputs)
+
+    @_guarded
+    def load_mxnet(self, symbol, params=None, input_size_list=None):
+        """Reads a symbol file and its parameters; without `params` they are random, for judging speed and memory."""
+        self._load("load_mxnet", "mxnet", symbol, None, input_size_list, weights=params)
 
     @_guarded
     def build(self, do_quantization=True, dataset=None, rknn_batch_size=None, auto_hybrid=False, **_):
@@ -146,8 +205,8 @@ class RKNN:
         call.__name__, call.__doc__ = name, "Not available yet: logs an E line."
         return call
 
-    for _name in ("load_caffe", "load_tensorflow", "load_tflite", "load_darknet", "load_pytorch", "load_mxnet", "load_keras", "accuracy_analysis",
-                  "hybrid_quantization_step1", "hybrid_quantization_step2", "export_encrypted_rknn_model", "reg_custom_op", "codegen"):
+    for _name in ("load_keras", "accuracy_analysis", "hybrid_quantization_step1", "hybrid_quantization_step2", "export_encrypted_rknn_model",
+                  "reg_custom_op", "codegen"):
         locals()[_name] = _unavailable(_name)
     eval_perf, eval_memory = _unavailable("eval_perf", None), _unavailable("eval_memory", None)
     list_devices = _unavailable("list_devices", ([], []))
@@ -213,7 +272,8 @@ class RKNN:
                              f"{function} needs config(), a loaded source model and, except for build, build() first!")
         return self._builder
 
-    def _load(self, function, framework, path, inputs, sizes, initial, outputs):
+    def _load(self, function, framework, path, inputs=None, sizes=None, outputs=None, initial=None, weights=None, input_is_nchw=False,
+              feeds=None):
         builder = self._need_builder(function)
         names = lambda value: None if value is None else [value] if isinstance(value, str) else [str(v) for v in value]
         if sizes is not None:
@@ -224,7 +284,19 @@ class RKNN:
         if initial is not None:
             initial = [None if v is None else np.asarray(v, order="C") for v in initial]
         self._session, self._model_path = None, None
-        builder.load(framework, path, names(inputs), sizes, initial, names(outputs))
+        builder.load(framework, _path(path, function), names(inputs), sizes, initial, names(outputs),
+                     [] if weights is None else [_path(weights, function)], bool(input_is_nchw), feeds or {})
+
+    def _normalize_like_toolkit1(self, mean_values, std_values):
+        """Scalars, also as text ('127.5') or nested ([[128]]), for every channel; they take the place of config()'s."""
+        scalar = lambda value: [[float(np.ravel(np.asarray(value, dtype=np.float64))[0])]]
+        self._need_builder("load_tensorflow")
+        options = dict(self._options, one_value_for_all_channels=True)
+        if mean_values is not None:
+            options["mean_values"] = scalar(mean_values)
+        if std_values is not None:
+            options["std_values"] = scalar(std_values)
+        self._builder = _openrknn.Builder.create(options, Progress(self._log))
 
     def _prepare_inputs(self, inputs, data_format, pass_through):
         """(array, layout, pass_through) per model input, by the rules for arrays of any dtype, rank and stride."""

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <queue>
 
 #include "ir/verify.h"
@@ -67,13 +66,13 @@ Result<LayerPlan> plan_layers(std::span<const LayerNames> layers, std::span<cons
   return result;
 }
 
-Status apply_sizes(std::vector<Port>& inputs, const ImportOptions& options) {
+Result<Symbols> apply_sizes(std::vector<Port>& inputs, const ImportOptions& options) {
   const size_t count = inputs.size();
   for (const auto& [given, what] : {std::pair(options.input_size_list.size(), "input_size_list"), std::pair(options.input_initial_val.size(), "input_initial_val")})
     if (given != 0 && given != count)
       return invalid_argument(std::string(what) + " has the wrong length").expected(std::to_string(count) + " entries, one per input").found(std::to_string(given));
 
-  std::map<std::string, int64_t, std::less<>> symbols;
+  Symbols symbols;
   for (size_t i = 0; i < options.input_size_list.size(); ++i) {
     Dims size = options.input_size_list[i];
     Port& p = inputs[i];
@@ -108,7 +107,7 @@ Status apply_sizes(std::vector<Port>& inputs, const ImportOptions& options) {
       return invalid_argument("the value of input '" + p.name + "' in input_initial_val has the wrong number of dimensions")
           .expected(ir::to_string(*p.shape)).found(ir::to_string(value.dims()));
   }
-  return {};
+  return symbols;
 }
 
 std::string quoted_list(std::span<const std::string> names) {

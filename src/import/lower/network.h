@@ -2,6 +2,7 @@
 // (cut, sized, fixed), and the tensors that go by the user's names while layers are lowered one after the other.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -34,8 +35,10 @@ struct Port {
   ir::TensorData value;  // set by input_initial_val: the input is a constant
 };
 // Applies input_size_list and input_initial_val to the inputs of the model, in their order. A size with one extent less than the
-// model's lacks the batch, as scripts for the first toolkit write it: 1 is put in front. Symbols settled by one input hold for all.
-Status apply_sizes(std::vector<Port>& inputs, const ImportOptions& options);
+// model's lacks the batch, as scripts for the first toolkit write it: 1 is put in front. Symbols settled by
+// one input hold for all; the answer lists them.
+using Symbols = std::map<std::string, int64_t, std::less<>>;
+Result<Symbols> apply_sizes(std::vector<Port>& inputs, const ImportOptions& options);
 // "['a', 'b']", as Python prints it.
 std::string quoted_list(std::span<const std::string> names);
 // The wording users of the vendor's toolkit search for; `list` is "inputs" or "outputs".

@@ -1,8 +1,6 @@
 #include "import/onnx/graph_builder.h"
 
 #include <algorithm>
-#include <functional>
-#include <queue>
 
 #include "import/onnx/upgrade.h"
 #include "ir/infer.h"
@@ -70,16 +68,6 @@ std::string first_output(const NodeProto& node) {
   return {};
 }
 
-std::string quoted_list(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& n : names) text += (text.empty() ? "'" : ", '") + n + "'";
-  return "[" + text + "]";
-}
-
-// The wording users of the vendor's toolkit search for.
-Status no_such_tensor(const std::string& name, std::string_view list, const std::vector<std::string>& names) {
-  return invalid_argument("the '" + name + "' in " + std::string(list) + "=" + quoted_list(names) + " is invalied!").hint("give names of tensors in the model");
-}
 }  // namespace
 
 OpSets op_sets_of(const std::vector<OperatorSetProto>& imports) {
@@ -119,7 +107,7 @@ std::optional<Shape> GraphBuilder::shape_of(const TypeProto& type) const {
   return shape;
 }
 
-Result<GraphBuilder::Port> GraphBuilder::port_of(const ValueInfoProto& info) {
+Result<Port> GraphBuilder::port_of(const ValueInfoProto& info) {
   const auto problem = [&](Status status) { return Status::error(status.code(), "input '" + std::string(info.name) + "': " + status.message()); };
   if (info.type.kind != TypeProto::Kind::Tensor) {
     if (info.type.kind == TypeProto::Kind::None) return problem(invalid_model("it has no type"));
@@ -127,7 +115,7 @@ Result<GraphBuilder::Port> GraphBuilder::port_of(const ValueInfoProto& info) {
   }
   const auto dtype = to_dtype(info.type.element_type);
   if (!dtype) return problem(dtype.status());
-  return Port{info.name, *dtype, shape_of(info.type), {}};
+  return Port{std::string(info.name), *dtype, shape_of(info.type), {}};
 }
 
 // Types of tensors inside of the model that become inputs: from running the shape rules up to them, or else from what the file
@@ -158,7 +146,7 @@ Status GraphBuilder::guess_inner_ports(std::vector<Port>& inner) {
   return {};
 }
 
-Result<std::vector<GraphBuilder::Port>> GraphBuilder::ports(const ImportOptions& options) {
+Result<std::vector<Port>> GraphBuilder::ports(const ImportOptions& options) {
   const GraphProto& g = model_.graph;
   Names constants;
   for (const TensorProto& t : g.initializers) constants.insert(t.name);
@@ -168,8 +156,6 @@ Result<std::vector<GraphBuilder::Port>> GraphBuilder::ports(const ImportOptions&
     if (!constants.contains(v.name)) own.push_back(&v);
 
   const size_t count = options.inputs.empty() ? own.size() : options.inputs.size();
-  for (const auto& [given, what] : {std::pair(options.input_size_list.size(), "input_size_list"), std::pair(options.input_initial_val.size(), "input_initial_val")})
-    if (given != 0 && given != count) return invalid_argument(std::string(what) + " has the wrong length").expected(std::to_string(count) + " entries, one per input").found(std::to_string(given));
   for (size_t i = 0; i < options.inputs.size(); ++i)
     if (std::find(options.inputs.begin(), options.inputs.begin() + static_cast<std::ptrdiff_t>(i), options.inputs[i]) != options.inputs.begin() + static_cast<std::ptrdiff_t>(i))
       return invalid_argument("'" + options.inputs[i] + "' is listed twice in inputs=" + quoted_list(options.inputs));
@@ -195,91 +181,21 @@ Result<std::vector<GraphBuilder::Port>> GraphBuilder::ports(const ImportOptions&
     for (size_t k = 0; k < inner.size(); ++k) list[inner_at[k]] = inner[k];
   }
 
-  for (size_t i = 0; i < count && i < options.input_size_list.size(); ++i) {
-    const Dims& size = options.input_size_list[i];
-    Port& p = list[i];
-    const bool is_inner = std::find(inner_at.begin(), inner_at.end(), i) != inner_at.end();
-    if (p.shape && p.shape->empty() && size == Dims{1}) continue;  // NumPy users write scalars as vectors of one
-    if (p.shape && p.shape->empty()) p.shape.reset();              // some writers mean "unknown" by no dimensions
-    if (p.shape && !is_inner && p.shape->size() != size.size())
-      return invalid_argument("the shape of input '" + std::string(p.name) + "' in input_size_list has the wrong number of dimensions")
-          .expected(std::to_string(p.shape->size()) + " as in " + ir::to_string(*p.shape)).found(ir::to_string(size));
-    Dims known;
-    Shape shape = p.shape && p.shape->size() == size.size() ? *p.shape : Shape(size.size());
-    for (size_t k = 0; k < size.size(); ++k) {
-      if (size[k] < 0) continue;
-      known.push_back(size[k]);
-      if (!shape[k].symbol().empty()) symbols_.try_emplace(shape[k].symbol(), size[k]);
-      shape[k] = Dim(size[k]);
-    }
-    if (!checked_element_count(known)) return invalid_argument("Invalid input_shape = " + ir::to_string(size) + " for input " + std::to_string(i) + "!");
-    p.shape = std::move(shape);
-  }
-  for (Port& p : list) {  // symbols shared with inputs that were not sized
-    if (!p.shape) continue;
-    for (Dim& d : *p.shape)
-      if (const auto known = symbols_.find(d.symbol()); !d.symbol().empty() && known != symbols_.end()) d = Dim(known->second);
-  }
-  for (size_t i = 0; i < count && i < options.input_initial_val.size(); ++i) {
-    const TensorData& value = options.input_initial_val[i];
-    if (!value.has_value()) continue;
-    list[i].value = value.dtype() == list[i].dtype ? value : convert(value.view(), list[i].dtype);
-    if (list[i].shape && list[i].shape->empty() && value.count() == 1) list[i].value = list[i].value.reshaped({});
-    if (list[i].shape && list[i].shape->size() != list[i].value.dims().size())
-      return invalid_argument("the value of input '" + std::string(list[i].name) + "' in input_initial_val has the wrong number of dimensions")
-          .expected(ir::to_string(*list[i].shape)).found(ir::to_string(value.dims()));
-  }
+  for (size_t i : inner_at)  // the shape of a tensor inside is a guess: what the user says holds
+    if (i < options.input_size_list.size()) list[i].shape.reset();
+  ORKNN_TRY_ASSIGN(symbols_, apply_sizes(list, options));
   return list;
 }
 
 // --- order
 
 Result<GraphBuilder::Plan> GraphBuilder::plan(const std::vector<NodeProto>& nodes, const std::vector<std::string_view>& outputs, const Names& stops) const {
-  std::unordered_map<std::string_view, size_t> producer;
-  for (size_t i = 0; i < nodes.size(); ++i)
-    for (std::string_view name : nodes[i].outputs)
-      if (!name.empty() && !producer.emplace(name, i).second && !stops.contains(name))
-        return invalid_model("tensor '" + std::string(name) + "' is produced twice").node(nodes[i].name, nodes[i].op_type);
-
+  std::vector<LayerNames> layers;
+  for (const NodeProto& n : nodes) layers.push_back({names_read(n), {n.outputs.begin(), n.outputs.end()}});
+  ORKNN_TRY_ASSIGN(LayerPlan order, plan_layers(layers, outputs, stops));
   Plan result;
-  std::vector<char> needed(nodes.size(), 0);
-  std::vector<std::vector<size_t>> readers(nodes.size());
-  std::vector<size_t> waiting(nodes.size(), 0), pending;
-  const auto need = [&](std::string_view name) -> std::optional<size_t> {
-    result.read.insert(name);
-    const auto it = stops.contains(name) ? producer.end() : producer.find(name);
-    if (it == producer.end()) return std::nullopt;
-    if (!needed[it->second]) {
-      needed[it->second] = 1;
-      pending.push_back(it->second);
-    }
-    return it->second;
-  };
-  for (std::string_view name : outputs)
-    if (!name.empty()) need(name);
-  size_t count = 0;
-  while (!pending.empty()) {
-    const size_t i = pending.back();
-    pending.pop_back();
-    ++count;
-    for (std::string_view name : names_read(nodes[i]))
-      if (const auto source = need(name)) {
-        readers[*source].push_back(i);
-        ++waiting[i];
-      }
-  }
-  // Kahn's algorithm, the earliest in the file first.
-  std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
-  for (size_t i = 0; i < nodes.size(); ++i)
-    if (needed[i] && waiting[i] == 0) ready.push(i);
-  while (!ready.empty()) {
-    const size_t i = ready.top();
-    ready.pop();
-    result.nodes.push_back(&nodes[i]);
-    for (size_t reader : readers[i])
-      if (--waiting[reader] == 0) ready.push(reader);
-  }
-  if (result.nodes.size() != count) return invalid_model("the graph has a cycle");
+  result.read = std::move(order.read);
+  for (size_t i : order.layers) result.nodes.push_back(&nodes[i]);
   return result;
 }
 

@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "import/importer.h"
+#include "import/lower/network.h"
 #include "import/onnx/parse.h"
 #include "import/onnx/tensors.h"
 
@@ -59,13 +59,6 @@ class GraphBuilder {
     std::vector<Scope::Capture> captures;
   };
 
-  struct Port {
-    std::string_view name;
-    DType dtype = DType::Undefined;
-    std::optional<ir::Shape> shape;
-    ir::TensorData value;  // set by input_initial_val
-  };
-
   Result<std::vector<Port>> ports(const ImportOptions& options);
   Result<Port> port_of(const ValueInfoProto& info);
   Status guess_inner_ports(std::vector<Port>& inner);
@@ -95,7 +88,7 @@ class GraphBuilder {
   const ir::OpSet& ops_;
   OpSets op_sets_;
   std::map<std::string, const FunctionProto*> functions_;
-  std::map<std::string, int64_t, std::less<>> symbols_;  // dimension names settled by input_size_list
+  Symbols symbols_;  // dimension names settled by input_size_list
   std::vector<std::string> warnings_;
   Status problems_;
   size_t problem_count_ = 0;

@@ -65,7 +65,7 @@ Status same_name(Upgrade& u) {
 
 // Swaps the last two axes of input `i`.
 Result<TensorId> transposed(Upgrade& u, size_t i) {
-  ORKNN_TRY_ASSIGN(const int64_t rank, u.need_rank(i, "to transpose it"));
+  ORKNN_TRY_ASSIGN(const int64_t rank, u.need_rank(u.input(i), "to transpose it"));
   if (rank < 2) return u.input(i);
   std::vector<int64_t> order(static_cast<size_t>(rank));
   for (int64_t k = 0; k < rank; ++k) order[static_cast<size_t>(k)] = k;

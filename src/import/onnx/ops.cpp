@@ -78,7 +78,7 @@ std::optional<int64_t> whole_number(const TensorData* t) {
 Status tile(Upgrade& u) {
   const auto tiles = whole_number(u.constant(1)), axis = whole_number(u.constant(2));
   if (!tiles || !axis) return unsupported("this old form needs constant tiles and axis").expected("one number each");
-  ORKNN_TRY_ASSIGN(const int64_t rank, u.need_rank(0, "to tile one axis"));
+  ORKNN_TRY_ASSIGN(const int64_t rank, u.need_rank(u.input(0), "to tile one axis"));
   ORKNN_TRY_ASSIGN(const int64_t at, normalize_axis(*axis, rank));
   std::vector<int64_t> repeats(static_cast<size_t>(rank), 1);
   repeats[static_cast<size_t>(at)] = *tiles;
@@ -201,8 +201,8 @@ Status old_broadcast(Upgrade& u) {
   const auto axis = u.take_int("axis");
   if (!broadcast || !axis) return {};
   if (const Shape* b = u.shape(1); b && has_one_element(*b)) return {};
-  ORKNN_TRY_ASSIGN(const int64_t rank, u.need_rank(0, "to broadcast along an axis"));
-  ORKNN_TRY_ASSIGN(const int64_t inner_rank, u.need_rank(1, "to broadcast along an axis"));
+  ORKNN_TRY_ASSIGN(const int64_t rank, u.need_rank(u.input(0), "to broadcast along an axis"));
+  ORKNN_TRY_ASSIGN(const int64_t inner_rank, u.need_rank(u.input(1), "to broadcast along an axis"));
   ORKNN_TRY_ASSIGN(const int64_t at, normalize_axis(*axis, rank));
   const int64_t trailing = rank - at - inner_rank;
   if (trailing < 0) return shape_mismatch("input 1 does not fit input 0 from axis " + std::to_string(*axis) + " on").expected("rank at most " + std::to_string(rank - at)).found(std::to_string(inner_rank));

@@ -8,19 +8,15 @@
 #include <string_view>
 #include <vector>
 
-#include "base/status.h"
-#include "ir/graph.h"
-#include "ir/op_set.h"
+#include "import/lower/emitter.h"
 
 namespace orknn::importer::onnx {
 
-// Applies the shape rule to a node just added, as far as it goes; failures are left to ir::infer_shapes to report.
-void infer_added_node(ir::Graph& graph, const ir::OpSet& ops, ir::NodeId id);
-
-class Upgrade {
+// New tensors and nodes are called after the node, nodes are put in front of it.
+class Upgrade : public Emitter {
  public:
   Upgrade(ir::Graph& graph, const ir::OpSet& ops, ir::Node source, int64_t version)
-      : node(std::move(source)), opset(version), graph_(graph), ops_(ops) {}
+      : Emitter(graph, ops, source.name, source.origin), node(std::move(source)), opset(version) {}
 
   ir::Node node;        // edited in place, added to the graph by the caller
   const int64_t opset;  // version of the op set of the node's domain
@@ -29,12 +25,10 @@ class Upgrade {
   bool has_input(size_t i) const { return !node.input(i).is_none(); }
   ir::TensorId input(size_t i) const { return node.input(i); }
   bool is_typed(size_t i) const { return has_input(i) && graph_.tensor(input(i)).dtype != DType::Undefined; }
-  DType dtype(size_t i) const;           // float32 when not known
-  const ir::Shape* shape(size_t i) const;  // nullptr when the rank is not known
-  std::optional<int64_t> rank(size_t i) const;
-  const ir::TensorData* constant(size_t i) const { return graph_.constant(node.input(i)); }
-  // The rank, or an error that says why it is needed.
-  Result<int64_t> need_rank(size_t i, std::string_view reason) const;
+  DType dtype(size_t i) const { return dtype_of(input(i)); }           // float32 when not known
+  const ir::Shape* shape(size_t i) const { return shape_of(input(i)); }  // nullptr when the rank is not known
+  std::optional<int64_t> rank(size_t i) const { return rank_of(input(i)); }
+  const ir::TensorData* constant(size_t i) const { return constant_of(input(i)); }
 
   // --- attributes: taken away from the node. One of another kind stays, so that verification names it.
   std::optional<int64_t> take_int(const std::string& name);
@@ -45,24 +39,12 @@ class Upgrade {
   void drop(const std::string& name) { node.attributes.erase(name); }
   void rename(const std::string& from, const std::string& to);
 
-  // --- building. `role` makes the name of the new tensor: "<node>/<role>".
+  // --- editing
   void set_input(size_t i, ir::TensorId tensor);  // absent inputs fill the gap
-  ir::TensorId add_constant(std::string_view role, ir::TensorData value);
-  ir::TensorId add_ints(std::string_view role, std::span<const int64_t> values);
-  ir::TensorId add_int_scalar(std::string_view role, int64_t value);
-  ir::TensorId add_scalar(std::string_view role, double value, DType dtype);
-  // A node in front of this one; returns its output.
-  ir::TensorId emit(std::string op, std::vector<ir::TensorId> inputs, ir::Attributes attributes = {});
   // Makes this node another op with other inputs; outputs stay.
   void become(std::string op, std::vector<ir::TensorId> inputs, ir::Attributes attributes = {});
   // Only the first output may be read: the others go, or an error says which one is in use.
   Status only_first_output();
-  ir::Graph& graph() { return graph_; }
-  const ir::OpSet& ops() const { return ops_; }
-
- private:
-  ir::Graph& graph_;
-  const ir::OpSet& ops_;
 };
 
 struct UpgradeRow {
