@@ -1,0 +1,183 @@
+// Darknet networks: a .cfg that describes the layers and, if there is one, a .weights file with their numbers. Detection layers
+// are not part of the model: its outputs are what they read, in their order.
+#include <algorithm>
+
+#include "import/darknet/layer.h"
+#include "import/importer.h"
+#include "ir/infer.h"
+
+namespace orknn::importer {
+namespace darknet {
+namespace {
+using namespace ir;
+constexpr int64_t kMaxExtent = int64_t{1} << 20;
+
+const LoweringTable<Layer>& table() {
+  static const LoweringTable<Layer> rows{convolution_rows(), shape_rows(), pool_rows(), recurrent_rows()};
+  return rows;
+}
+
+// A description for training states the batch of the training, one for use (without a learning rate or the like) its own.
+bool is_for_training(const Section& net) {
+  for (const char* key : {"subdivisions", "learning_rate", "momentum", "decay", "policy", "max_batches", "burn_in"})
+    if (net.has(key)) return true;
+  return false;
+}
+
+Result<Port> input_of(const Layer& net) {
+  Port port;
+  port.name = "data";
+  int64_t batch = 1;
+  if (!is_for_training(net.section())) {
+    ORKNN_TRY_ASSIGN(batch, net.get_int("batch", 1, 1, kMaxExtent));
+  }
+  ORKNN_TRY_ASSIGN(const int64_t height, net.get_int("height", 0, 0, kMaxExtent));
+  ORKNN_TRY_ASSIGN(const int64_t width, net.get_int("width", 0, 0, kMaxExtent));
+  ORKNN_TRY_ASSIGN(const int64_t channels, net.get_int("channels", 0, 0, kMaxExtent));
+  ORKNN_TRY_ASSIGN(const int64_t inputs, net.get_int("inputs", 0, 0, int64_t{1} << 30));
+  if (height && width && channels) {
+    port.shape = to_shape(Dims{batch, channels, height, width});
+  } else if (inputs) {
+    port.shape = to_shape(Dims{batch, inputs});
+  } else {
+    return invalid_model("[net] does not state the size of the input").expected("height, width and channels, or inputs");
+  }
+  return port;
+}
+
+// The one entry of each list that belongs to input `i`, or nothing.
+ImportOptions entry(const ImportOptions& options, size_t i) {
+  ImportOptions one;
+  if (i < options.input_size_list.size()) one.input_size_list = {options.input_size_list[i]};
+  if (i < options.input_initial_val.size()) one.input_initial_val = {options.input_initial_val[i]};
+  return one;
+}
+
+class Loader {
+ public:
+  Loader(const Description& description, const ImportOptions& options, const OpSet& ops) : description_(description), options_(options), build_(ops) {}
+  Build& build() { return build_; }
+
+  Result<Graph> load() {
+    Layer net(build_, description_.net, "net", {});
+    ORKNN_TRY_ASSIGN(const Port port, input_of(net));
+    std::vector<std::string> wanted = options_.inputs;
+    if (wanted.empty()) wanted = {port.name};
+    for (const auto& [given, what] : {std::pair(options_.input_size_list.size(), "input_size_list"), std::pair(options_.input_initial_val.size(), "input_initial_val")})
+      if (given != 0 && given != wanted.size())
+        return invalid_argument(std::string(what) + " has the wrong length").expected(std::to_string(wanted.size()) + " entries, one per input").found(std::to_string(given));
+    cuts_ = wanted;
+    ORKNN_TRY_ASSIGN(TensorId current, begin_at(port, {}));
+    for (const Section& section : description_.layers) {
+      auto result = lower(section, current);
+      if (!result) return result.status();
+      current = *result;
+    }
+    ORKNN_TRY(order_inputs());
+    auto graph = build_.network.finish(outputs(current));
+    if (!graph && !ports_.contains(port.name)) return Status(graph.status()).hint("do the outputs still depend on '" + port.name + "'? Then it must be among the inputs");
+    return graph;
+  }
+
+ private:
+  // The tensor `made` as it is, or an input of the model when the user wants it to begin there.
+  Result<TensorId> begin_at(Port port, TensorId made) {
+    const auto it = std::find(cuts_.begin(), cuts_.end(), port.name);
+    const bool is_cut = it != cuts_.end();
+    if (!is_cut && made) return made;
+    if (is_cut) {
+      std::vector<Port> one{port};
+      ORKNN_TRY(apply_sizes(one, entry(options_, static_cast<size_t>(it - cuts_.begin()))));
+      port = one[0];
+      ports_.insert(port.name);
+    }
+    if (made) build_.network.graph.rename_tensor(made, port.name + "/before");
+    build_.network.add_input(port);
+    return build_.network.find(port.name);
+  }
+
+  // Problems end the import: the numbers of later layers could not be found in the file.
+  Result<TensorId> lower(const Section& section, TensorId previous) {
+    const std::string name = "layer_" + std::to_string(build_.results.size()) + "_" + section.type;
+    Layer layer(build_, section, name, previous);
+    const auto problem = [&](Status s) { return s.node(name + ", line " + std::to_string(section.line), section.type); };
+    const auto lowering = table().find(section.type);
+    if (!lowering) return problem(unsupported("section [" + section.type.substr(0, 40) + "] is not known"));
+    if (Status s = lowering(layer); !s) return problem(std::move(s));
+    TensorId result = layer.result();
+    if (!layer.dims_of(result)) {  // a shape rule said no
+      if (Status s = infer_shapes(build_.network.graph, build_.network.ops); !s) return s;
+      return problem(internal_error("the shape of the result is not known"));
+    }
+    const bool is_new = std::find(build_.results.begin(), build_.results.end(), result) == build_.results.end() && !build_.network.graph.is_input(result);
+    if (is_new) build_.network.bind(name, result, name);
+    names_[name] = result;
+    Port port{.name = name, .dtype = DType::Float32, .shape = *layer.shape_of(result), .value = {}};
+    ORKNN_TRY_ASSIGN(result, begin_at(std::move(port), result));
+    names_[name] = result;
+    build_.results.push_back(result);
+    return result;
+  }
+
+  // Inputs stand in the order the user gave; the input of the description goes when the model begins elsewhere.
+  Status order_inputs() {
+    auto& inputs = build_.network.graph.inputs();
+    std::vector<TensorId> ordered;
+    for (const std::string& name : cuts_) {
+      if (!ports_.contains(name)) return no_such_tensor(name, "inputs", cuts_);
+      if (const TensorId id = build_.network.find(name); build_.network.graph.is_input(id)) ordered.push_back(id);
+    }
+    inputs = std::move(ordered);
+    return {};
+  }
+
+  std::vector<std::string> outputs(TensorId last) {
+    Network& network = build_.network;
+    std::vector<std::string> names;
+    if (!options_.outputs.empty()) {
+      for (const std::string& name : options_.outputs) {
+        if (const auto it = names_.find(name); it != names_.end() && !network.find(name)) network.bind(name, it->second, name);
+        if (!network.find(name)) network.report(no_such_tensor(name, "outputs", options_.outputs));
+        names.push_back(name);
+      }
+      return names;
+    }
+    if (build_.heads.empty()) build_.heads = {last};
+    for (const TensorId head : build_.heads) names.push_back(network.graph.tensor(head).name);
+    return names;
+  }
+
+  const Description& description_;
+  const ImportOptions& options_;
+  Build build_;
+  std::vector<std::string> cuts_;
+  std::unordered_set<std::string> ports_;
+  std::unordered_map<std::string, TensorId> names_;
+};
+
+Result<Imported> load(const Source& source, const ImportOptions& options, const OpSet& ops) {
+  ORKNN_TRY_ASSIGN(const Description description, parse_description(source.bytes));
+  Loader loader(description, options, ops);
+  Imported result;
+  result.source.framework = "darknet";
+  if (!source.other_files.empty() && !source.other_files[0].empty()) {
+    ORKNN_TRY_ASSIGN(loader.build().weights, Weights::open(source.other_files[0]));
+  } else {
+    result.source.warnings.push_back("no weights are given: random ones are used, good for speed and memory only");
+  }
+  ORKNN_TRY_ASSIGN(result.graph, loader.load());
+  auto& warnings = result.source.warnings;
+  warnings.insert(warnings.end(), loader.build().network.warnings.begin(), loader.build().network.warnings.end());
+  if (const size_t rest = loader.build().weights.rest()) warnings.push_back("the weights file holds " + std::to_string(rest) + " values more than the network has; do they belong together?");
+  if (loader.build().has_state) warnings.push_back("recurrent layers begin every run with an empty state");
+  return result;
+}
+}  // namespace
+}  // namespace darknet
+
+const Importer& darknet_importer() {
+  static const Importer importer{.name = "darknet", .extensions = {".cfg"}, .sniff = darknet::looks_like_description, .load = darknet::load};
+  return importer;
+}
+
+}  // namespace orknn::importer

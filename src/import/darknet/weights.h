@@ -1,0 +1,43 @@
+// The numbers of a Darknet network (.weights): a header and float32 values in the order of the layers, without names or padding.
+// Values are views of the mapped file. Without a file they are random and reproducible.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "ir/tensor_data.h"
+
+namespace orknn::importer::darknet {
+
+// What a layer's numbers are, for networks without weights: random ones keep the signal's size, the others leave it alone.
+enum class Filling { Random, Zeros, Ones };
+
+class Weights {
+ public:
+  Weights() = default;  // no file
+  static Result<Weights> open(const std::string& path);
+  // The same for bytes in memory.
+  static Result<Weights> read(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper);
+
+  bool has_file() const { return has_file_; }
+  // Files of the AlexeyAB fork say so in their version; the two forks order some layers' numbers differently.
+  bool is_fork() const { return fork_; }
+  // Very old files keep the matrices of connected layers transposed.
+  bool is_transposed() const { return transposed_; }
+  // The next numbers of the file. `name` seeds random ones; `fan_in` is the number of inputs that add up to one output.
+  Result<ir::TensorData> take(std::string_view name, ir::Dims dims, Filling filling, int64_t fan_in = 1);
+  // The same without touching the file.
+  Result<ir::TensorData> invent(std::string_view name, ir::Dims dims, Filling filling, int64_t fan_in = 1);
+  // Values of the file nobody took.
+  size_t rest() const { return rest_.size() / sizeof(float); }
+
+ private:
+  std::span<const std::byte> rest_;
+  std::shared_ptr<const void> keeper_;
+  bool has_file_ = false, fork_ = true, transposed_ = false;
+  int64_t taken_ = 0, invented_ = 0;
+};
+
+}  // namespace orknn::importer::darknet
