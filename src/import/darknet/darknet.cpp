@@ -87,7 +87,7 @@ class Loader {
     if (!is_cut && made) return made;
     if (is_cut) {
       std::vector<Port> one{port};
-      ORKNN_TRY(apply_sizes(one, entry(options_, static_cast<size_t>(it - cuts_.begin()))));
+      ORKNN_TRY(apply_sizes(one, entry(options_, static_cast<size_t>(it - cuts_.begin()))).status());
       port = one[0];
       ports_.insert(port.name);
     }
