@@ -12,7 +12,7 @@
 #include "format/rknn_file.h"
 #include "ir/text.h"
 #include "runtime/session.h"
-#include "toolkit/npy.h"
+#include "temporary_folder.h"
 #include "toolkit/report.h"
 
 namespace orknn::toolkit {
@@ -37,15 +37,7 @@ class LogLines {
   std::vector<std::string> lines;
 };
 
-class TemporaryFolder {
- public:
-  TemporaryFolder() : path_(std::filesystem::temp_directory_path() / ("orknn_" + std::to_string(getpid()))) { std::filesystem::create_directories(path_); }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  std::string file(const char* name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
+using tests::TemporaryFolder;
 
 BuildConfig for_default_chip() {
   BuildConfig c;
@@ -160,41 +152,6 @@ TEST(Builder, BuildsExportsAndRuns) {
   const std::string bytes_a(std::istreambuf_iterator<char>(a), {}), bytes_b(std::istreambuf_iterator<char>(b), {});
   EXPECT_FALSE(bytes_a.empty());
   EXPECT_TRUE(bytes_a == bytes_b) << "the same build gives the same bytes";
-}
-
-TEST(Npy, RoundTrip) {
-  TemporaryFolder folder;
-  const std::string path = folder.file("x.npy");
-  for (const ir::Dims& dims : {ir::Dims{}, ir::Dims{3}, ir::Dims{2, 0}, ir::Dims{2, 3, 4}}) {
-    std::vector<float> values(static_cast<size_t>(ir::element_count(dims)));
-    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) - 1.5f;
-    const ir::TensorData value = ir::TensorData::from<float>(dims, values);
-    ASSERT_TRUE(write_npy(path, value));
-    const auto back = read_npy(path);
-    ASSERT_TRUE(back) << back.status().to_string();
-    EXPECT_TRUE(ir::identical(back->view(), value.view())) << ir::to_string(dims);
-  }
-}
-
-TEST(Npy, FortranOrderAndDamage) {
-  TemporaryFolder folder;
-  const std::string path = folder.file("x.npy");
-  const auto write = [&](std::string header, const std::string& data) {
-    header.resize(117, ' ');
-    header += '\n';
-    std::ofstream(path, std::ios::binary) << std::string("\x93NUMPY\x01\x00", 8) << static_cast<char>(118) << '\0' << header << data;
-  };
-  write("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", std::string("\1\2\3\4\5\6", 6));
-  const auto value = read_npy(path);
-  ASSERT_TRUE(value) << value.status().to_string();
-  EXPECT_EQ(ir::to_ints(value->view()), (std::vector<int64_t>{1, 3, 5, 2, 4, 6}));
-  for (const char* header : {"{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }", "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
-                             "{'descr': '<f4', 'fortran_order': False, 'shape': (1, }", "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }",
-                             "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }", "{'descr': '<f4', 'shape': (1,), }", "", "{'descr': '"}) {
-    write(header, "1234");
-    EXPECT_FALSE(read_npy(path)) << header;
-  }
-  EXPECT_FALSE(read_npy(folder.file("missing.npy")));
 }
 
 }  // namespace

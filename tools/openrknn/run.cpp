@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "data/npy.h"
 #include "runtime/session.h"
 #include "terminal.h"
-#include "toolkit/npy.h"
 #include "toolkit/report.h"
 #include "toolkit/table.h"
 
@@ -61,7 +61,7 @@ Status feed(runtime::Session& session, const Options& o) {
     }
     if (index >= session.inputs().size())
       return invalid_argument(fmt::format("the model has {} input(s), found {}", session.inputs().size(), o.inputs.size()));
-    ORKNN_TRY_ASSIGN(const ir::TensorData value, toolkit::read_npy(file));
+    ORKNN_TRY_ASSIGN(const ir::TensorData value, data::read_npy(file));
     runtime::InputData data;
     data.dtype = value.dtype();
     data.data = value.data();
@@ -97,7 +97,7 @@ Status run(const Options& o) {
     const ir::TensorData value = session->output(i);
     const std::string file = o.out.empty() ? "" : fmt::format("{}/output_{}.npy", o.out, i);
     if (!file.empty())
-      if (Status s = toolkit::write_npy(file, value); !s) return s.model(file);
+      if (Status s = data::write_npy(file, value); !s) return s.model(file);
     const Statistics s = statistics_of(value);
     const std::string& name = session->outputs()[i].name;
     table.add({name, std::string(dtype_name(value.dtype())), ir::to_string(value.dims()), fmt::format("{:.6g}", s.min), fmt::format("{:.6g}", s.max),

@@ -1,4 +1,4 @@
-#include "toolkit/npy.h"
+#include "data/npy.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 
-namespace orknn::toolkit {
+namespace orknn::data {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
@@ -125,4 +125,4 @@ Status write_npy(const std::string& path, const ir::TensorData& given) {
   });
 }
 
-}  // namespace orknn::toolkit
+}  // namespace orknn::data

@@ -5,11 +5,11 @@
 
 #include "ir/tensor_data.h"
 
-namespace orknn::toolkit {
+namespace orknn::data {
 
 // Fortran-ordered files are brought to row-major order. Object arrays and big-endian files are refused.
 Result<ir::TensorData> read_npy(const std::string& path);
 // bfloat16 is written as float32, int4 as int8: NumPy has no such types.
 Status write_npy(const std::string& path, const ir::TensorData& value);
 
-}  // namespace orknn::toolkit
+}  // namespace orknn::data
