@@ -68,13 +68,16 @@ Status& Status::hint(std::string text) {
 
 Status& Status::also(const Status& other) {
   if (other.is_ok()) return *this;
-  if (is_ok()) {
-    fields_ = other.fields_;
-    return *this;
+  // Copies, because both may go on to be edited, and `other` may be a part of this one.
+  std::shared_ptr<Fields> copy, *end = &copy;
+  for (const Fields* f = other.fields_.get(); f; f = f->next.get()) {
+    *end = std::make_shared<Fields>(*f);
+    (*end)->next = nullptr;
+    end = &(*end)->next;
   }
-  Fields* last = fields_.get();
-  while (last->next) last = last->next.get();
-  last->next = other.fields_;
+  std::shared_ptr<Fields>* last = &fields_;
+  while (*last) last = &(*last)->next;
+  *last = std::move(copy);
   return *this;
 }
 
@@ -97,7 +100,7 @@ std::string Status::line(const Fields& f) {
   text += f.message;
   if (!f.expected.empty()) text += "; expected " + f.expected;
   if (!f.found.empty()) text += (f.expected.empty() ? "; found " : ", found ") + f.found;
-  text += ".";
+  if (!text.ends_with('!')) text += ".";
   if (!f.hint.empty()) text += " Hint: " + f.hint + ".";
   return text;
 }

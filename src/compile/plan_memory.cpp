@@ -7,6 +7,8 @@ namespace {
 using format::Buffer;
 // No arena is larger: sums of offsets stay far from overflow.
 constexpr uint64_t kMaxBytes = uint64_t{1} << 48;
+// The chips reach 4 GiB; the simulator may run more, but nothing that no machine holds.
+constexpr uint64_t kMaxPlannedBytes = uint64_t{1} << 36;
 
 std::optional<uint64_t> product(std::initializer_list<uint64_t> factors) {
   uint64_t result = 1;
@@ -67,7 +69,7 @@ Status plan_memory(format::Program& program, const platform::Platform& platform,
     const auto dims = tensor.shape ? ir::to_dims(*tensor.shape) : std::nullopt;
     if (!dims || tensor.dtype == DType::Undefined) return false;
     const auto bytes = native_bytes(platform, tensor.dtype, *dims, producer);
-    if (!bytes) return Status::error(Code::OutOfMemory, "tensor '" + tensor.name + "' of shape " + ir::to_string(*dims) + " is too large").stage("plan_memory");
+    if (!bytes || *bytes > kMaxPlannedBytes) return Status::error(Code::OutOfMemory, "tensor '" + tensor.name + "' of shape " + ir::to_string(*dims) + " is too large").stage("plan_memory");
     buffer.bytes = *bytes;
     return true;
   };
@@ -105,6 +107,8 @@ Status plan_memory(format::Program& program, const platform::Platform& platform,
   const MemoryPlan plan = planner.plan(requests);
   for (size_t i = 0; i < owners.size(); ++i) program.buffers[owners[i]].offset = plan.offsets[i];
   program.arena_bytes = plan.total_bytes;
+  if (plan.total_bytes > kMaxPlannedBytes)
+    return Status::error(Code::OutOfMemory, "the intermediate results of this model do not fit in memory").stage("plan_memory").found(std::to_string(plan.total_bytes) + " bytes");
   return {};
 }
 

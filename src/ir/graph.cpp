@@ -1,6 +1,8 @@
 #include "ir/graph.h"
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 
 namespace orknn::ir {
 
@@ -121,7 +123,12 @@ void Graph::replace_node(NodeId id, Node node) {
 size_t Graph::node_count() const { return static_cast<size_t>(std::count(alive_.begin(), alive_.end(), 1)); }
 
 const std::vector<NodeId>& Graph::order() const {
-  if (order_valid_) return order_;
+  // Readers of a finished graph may come from several threads; the first one computes.
+  static std::mutex mutex;
+  const std::atomic_ref<bool> valid(order_valid_);
+  if (valid.load(std::memory_order_acquire)) return order_;
+  const std::lock_guard lock(mutex);
+  if (valid.load(std::memory_order_relaxed)) return order_;
   // Kahn's algorithm with a heap on the insertion index: deterministic and close to the source order.
   std::vector<int32_t> waiting(nodes_.size(), 0), ready;
   for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -146,7 +153,7 @@ const std::vector<NodeId>& Graph::order() const {
         }
     }
   }
-  order_valid_ = true;
+  valid.store(true, std::memory_order_release);
   return order_;
 }
 

@@ -211,7 +211,7 @@ Result<const Platform*> get(std::string_view name) {
   return invalid_argument("Invalid target_platform '" + std::string(name) + "'!").expected("one of " + names);
 }
 
-const Platform& default_platform() { return *find("rk3588"); }
+const Platform& default_platform() { return *find("rk3566"); }
 
 bool compatible(const Platform& a, const Platform& b) { return a.compatibility == b.compatibility; }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 
 #include "base/files.h"
 #include "base/log.h"
@@ -31,9 +32,13 @@ std::string shape_text(const std::optional<ir::Shape>& shape) {
 // legal unless it looks like a picture whose size was never filled in.
 Status check_input_shapes(const ir::Graph& graph, const importer::ImportOptions& options) {
   Status problems;
-  for (const ir::Dims& size : options.input_size_list)
-    if (std::any_of(size.begin(), size.end(), [](int64_t d) { return d < 0; })) return problems;
+  const auto is_open = [&](size_t i) {
+    if (i >= options.input_size_list.size()) return false;
+    const ir::Dims& size = options.input_size_list[i];
+    return std::any_of(size.begin(), size.end(), [](int64_t d) { return d < 0; });
+  };
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    if (is_open(i)) continue;
     const ir::Tensor& t = graph.tensor(graph.inputs()[i]);
     bool usable = t.shape.has_value();
     if (usable)
@@ -109,6 +114,8 @@ Status Builder::load_model(const std::string& path, std::string_view framework, 
   report("Loading", 0, 1);
   loaded_ = false;  // a failed load must not leave an earlier model to be built or exported by mistake
   model_ = nullptr;
+  source_files_ = other_files;
+  source_files_.push_back(path);
   ORKNN_TRY_ASSIGN(importer::Imported imported, importer::load_file(path, options, ops::builtin_ops(), framework, std::move(other_files)));
   const std::string tag = "load_" + imported.source.framework;
   for (const std::string& text : imported.source.warnings) log(LogLevel::Warn, tag, text);
@@ -180,6 +187,11 @@ Status Builder::build(bool do_quantization) {
 
 Status Builder::export_rknn(const std::string& path) const {
   if (!model_) return invalid_argument("export_rknn needs a built model, call build first");
+  for (const std::string& source : source_files_) {
+    std::error_code problem;
+    if (std::filesystem::equivalent(source, path, problem))
+      return invalid_argument("the model would overwrite its own source '" + source + "'").model(path).stage("export").hint("give another file name");
+  }
   Status s = format::write_rknn(*model_, path);
   return s ? s : s.model(path).stage("export");
 }

@@ -59,6 +59,7 @@ class Builder {
   Progress progress_;
   bool loaded_ = false;
   std::string model_name_;
+  std::vector<std::string> source_files_;  // never written to
   ir::Graph graph_;
   importer::SourceInfo source_;
   std::vector<compile::Normalization> normalization_;

@@ -49,6 +49,7 @@ Status convert(const Options& o) {
     const size_t at = dump.find('=');
     config.dump_after.push_back(dump.substr(0, at));
     dump_files[config.dump_after.back()] = at == dump.npos ? "" : dump.substr(at + 1);
+    if (o.json && at == dump.npos) return invalid_argument("a dump is text and cannot go among the JSON").hint(fmt::format("write it to a file: --dump-after {}=FILE", dump));
   }
   std::vector<std::string> named = config.disable_rules;
   named.insert(named.end(), config.dump_after.begin(), config.dump_after.end());

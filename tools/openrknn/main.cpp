@@ -11,7 +11,7 @@ using namespace orknn;
 int print_folder(const std::string& folder, const char* what) {
   if (folder.empty()) return cli::fail(Status::error(Code::NotFound, fmt::format("{} is not where this program expects it", what)));
   cli::print(folder + "\n");
-  return cli::kOk;
+  return cli::close_output(cli::kOk);
 }
 }  // namespace
 
@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
   if (library) return print_folder(cli::library_folder(), "librknnrt.so");
   if (include) return print_folder(cli::include_folder(), "rknn_api.h");
   for (const auto& [name, action] : commands)
-    if (app.got_subcommand(name)) return action();
+    if (app.got_subcommand(name)) return cli::close_output(action());
   cli::print(app.help());
   return cli::kUsage;
 }

@@ -48,7 +48,12 @@ int fail(const Status& status) {
   return kFailed;
 }
 
-void print(std::string_view text) { fmt::print("{}", text); }
+void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+int close_output(int exit_code) {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return exit_code;
+  return exit_code == kOk ? fail(io_error("the output could not be written").hint("is the disk full or the reader gone")) : exit_code;
+}
 
 toolkit::Progress progress_bar() {
   if (!is_terminal()) return {};

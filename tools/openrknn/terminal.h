@@ -17,6 +17,8 @@ void attach_log(bool verbose);
 // Prints an error and returns kFailed.
 int fail(const Status& status);
 void print(std::string_view text);
+// To be called last: kFailed when something printed could not be written, else `exit_code`.
+int close_output(int exit_code);
 // A bar on stderr when that is a terminal, nothing otherwise.
 toolkit::Progress progress_bar();
 

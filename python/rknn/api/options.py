@@ -95,8 +95,7 @@ def check(options, warn):
             raise ValueError(f"Invalid target_platform {platform!r}!")
         platform = platform[0]
     if platform is None:
-        platform = "rk3566"
-        warn("'target_platform' is None, use rk3566 as default, set it to the chip you build for!")
+        platform = ""  # the builder picks its default and says so
     if not isinstance(platform, str):
         raise ValueError(f"Invalid target_platform {platform!r}!")
     result["target_platform"] = platform.lower()

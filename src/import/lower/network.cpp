@@ -69,8 +69,8 @@ Result<LayerPlan> plan_layers(std::span<const LayerNames> layers, std::span<cons
 Result<Symbols> apply_sizes(std::vector<Port>& inputs, const ImportOptions& options) {
   const size_t count = inputs.size();
   for (const auto& [given, what] : {std::pair(options.input_size_list.size(), "input_size_list"), std::pair(options.input_initial_val.size(), "input_initial_val")})
-    if (given != 0 && given != count)
-      return invalid_argument(std::string(what) + " has the wrong length").expected(std::to_string(count) + " entries, one per input").found(std::to_string(given));
+    if (given > count)  // scripts may give fewer: the others stay as the model says
+      return invalid_argument(std::string(what) + " has the wrong length").expected("at most " + std::to_string(count) + " entries, one per input").found(std::to_string(given));
 
   Symbols symbols;
   for (size_t i = 0; i < options.input_size_list.size(); ++i) {
