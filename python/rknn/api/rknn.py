@@ -340,9 +340,11 @@ class RKNN:
                 else:  # Toolkit1: pictures of a batch stacked along H
                     expanded = tuple(wanted)
                 array = array.reshape(expanded)
-            if layout == "nchw" and array.ndim == 4 and array.shape[0] == wanted[0] and array.size == np.prod(wanted) and not _fits(array.shape, wanted):
+            is_other_layout = sorted(array.shape) == sorted(wanted)  # more likely a wrong data_format than a flat view of the same values
+            if layout == "nchw" and array.ndim == 4 and array.shape[0] == wanted[0] and array.size == np.prod(wanted) and not is_other_layout:
                 # As in the C API, where only the number of elements counts: a network that flattens its input does not mind.
-                self._log.warn("inference", f"The input(ndarray) shape {array.shape} is wrong, expect 'nchw' like {tuple(wanted)}! Its elements are taken in order!")
+                self._log.warn("inference", f"The input(ndarray) shape {array.shape} is wrong, expect 'nchw' like {tuple(wanted)}! "
+                                            "Its elements are taken in order!")
                 array = array.reshape(wanted)
             if not _fits(array.shape, wanted):
                 raise ValueError(f"The input(ndarray) shape {array.shape} is wrong, expect '{layout}' like {tuple(wanted)}!")
