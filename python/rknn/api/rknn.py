@@ -340,8 +340,9 @@ class RKNN:
                 else:  # Toolkit1: pictures of a batch stacked along H
                     expanded = tuple(wanted)
                 array = array.reshape(expanded)
-            is_other_layout = sorted(array.shape) == sorted(wanted)  # more likely a wrong data_format than a flat view of the same values
-            if layout == "nchw" and array.ndim == 4 and array.shape[0] == wanted[0] and array.size == np.prod(wanted) and not is_other_layout:
+            n, c, h, w = wanted
+            if layout == "nchw" and array.ndim == 4 and array.shape[0] == n and array.size == np.prod(wanted) and \
+                    array.shape not in ((n, c, h, w), (n, h, w, c), (n, c, w, h), (n, w, h, c)):  # the last three are mistakes, not flat views
                 # As in the C API, where only the number of elements counts: a network that flattens its input does not mind.
                 self._log.warn("inference", f"The input(ndarray) shape {array.shape} is wrong, expect 'nchw' like {tuple(wanted)}! "
                                             "Its elements are taken in order!")
