@@ -116,7 +116,7 @@ Status Session::run(const sim::RunHooks& hooks) {
 
 DType Session::natural_dtype(size_t index) const {
   const PortInfo& port = outputs_[index];
-  return is_float(port.source_dtype) || port.source_dtype == DType::Undefined ? DType::Float32 : port.source_dtype;
+  return port.quantized || is_float(port.source_dtype) || port.source_dtype == DType::Undefined ? DType::Float32 : port.source_dtype;
 }
 
 void Session::read_output(size_t index, DType dtype, void* to) const {

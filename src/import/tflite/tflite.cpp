@@ -1,0 +1,31 @@
+// TFLite files (schema version 3): float, half, integer and mixed models, variables, control flow, sparse weights.
+#include "import/importer.h"
+#include "import/tflite/graph_builder.h"
+
+namespace orknn::importer {
+namespace tflite {
+namespace {
+bool sniff(std::span<const std::byte> bytes) { return bytes.size() >= 8 && std::memcmp(bytes.data() + 4, "TFL3", 4) == 0; }
+
+Result<Imported> load(const Source& source, const ImportOptions& options, const ir::OpSet& ops) {
+  const FlatFile file(source.bytes);
+  ORKNN_TRY_ASSIGN(const Model model, parse_model(file));
+  GraphBuilder builder(model, file, source.keeper, ops);
+  Imported result;
+  ORKNN_TRY_ASSIGN(result.graph, builder.build(options));
+  result.source.framework = "tflite";
+  result.source.producer = std::string(model.description);
+  if (!model.runtime_version.empty()) result.source.producer += " (runtime " + std::string(model.runtime_version) + ")";
+  result.source.format_version = model.version;
+  result.source.warnings = builder.warnings();
+  return result;
+}
+}  // namespace
+}  // namespace tflite
+
+const Importer& tflite_importer() {
+  static const Importer importer{.name = "tflite", .extensions = {".tflite", ".lite"}, .sniff = tflite::sniff, .load = tflite::load};
+  return importer;
+}
+
+}  // namespace orknn::importer
