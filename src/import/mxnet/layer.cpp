@@ -1,0 +1,206 @@
+#include "import/mxnet/layer.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "import/mxnet/params.h"
+
+namespace orknn::importer::mxnet {
+using namespace ir;
+
+namespace {
+// MXNet's own integers have 32 bits; so have ours here, which keeps sums and products of a few of them in range.
+constexpr int64_t kMaxInteger = INT32_MAX;
+constexpr size_t kMaxElements = 4096;
+
+std::string_view trim(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\n\r");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\n\r") - begin + 1);
+}
+}  // namespace
+
+std::optional<double> parse_number(std::string_view text) {
+  text = trim(text);
+  if (text.ends_with('L') || text.ends_with('f')) {
+    if (text != "inf" && text != "-inf") text.remove_suffix(1);
+  }
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc::result_out_of_range && end == text.data() + text.size()) return text.find("e-") != text.npos ? 0.0 : HUGE_VAL;
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+std::optional<int64_t> parse_integer(std::string_view text) {
+  const auto value = parse_number(text);
+  if (!value || *value != std::floor(*value) || std::fabs(*value) > 9e15) return std::nullopt;
+  return static_cast<int64_t>(*value);
+}
+
+std::optional<std::vector<std::string>> split_tuple(std::string_view text) {
+  text = trim(text);
+  if (text.starts_with("np.") || text.empty()) return std::nullopt;
+  const char open = text.front();
+  if (open == '(' || open == '[') {
+    if (text.size() < 2 || text.back() != (open == '(' ? ')' : ']')) return std::nullopt;
+    text = trim(text.substr(1, text.size() - 2));
+  }
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    parts.emplace_back(trim(text.substr(0, comma)));
+    if (parts.size() > kMaxElements) return std::nullopt;
+    if (comma == std::string_view::npos) break;
+    text = trim(text.substr(comma + 1));
+  }
+  return parts;
+}
+
+// --- inputs and outputs
+
+Result<TensorId> Layer::need(size_t i) const {
+  if (i < inputs_.size() && inputs_[i]) return inputs_[i];
+  if (i < node_.inputs.size()) return invalid_model("variable '" + symbol_.nodes[node_.inputs[i].node].name + "' has no value").hint("is the params file of this symbol complete?");
+  return invalid_model("input " + std::to_string(i) + " is missing").expected("at least " + std::to_string(i + 1) + " inputs").found(std::to_string(inputs_.size()));
+}
+
+Result<TensorId> Layer::parameter(size_t i, std::string_view role, const std::optional<Dims>& dims, Fill fill, DType dtype, int64_t fan_in) {
+  TensorId id = input(i);
+  if (!id) {
+    const bool is_listed = i < node_.inputs.size();
+    if (is_listed && !symbol_.nodes[node_.inputs[i].node].is_variable()) return need(i);
+    const std::string name = is_listed ? symbol_.nodes[node_.inputs[i].node].name : node_.name + "_" + std::string(role);
+    ORKNN_TRY_ASSIGN(id, model_.parameter(name, dims, fill, fan_in));
+  }
+  return cast(id, dtype);
+}
+
+void Layer::set_output(size_t i, TensorId id) {
+  if (outputs_.size() <= i) outputs_.resize(i + 1);
+  outputs_[i] = id;
+}
+
+// --- attributes
+
+template <class T>
+T Layer::complain(std::string_view key, std::string_view expected, T fallback) {
+  if (problem_.is_ok()) {
+    const std::string* found = node_.find(key);
+    problem_ = invalid_model("attribute '" + std::string(key) + "' does not parse").expected(std::string(expected)).found(found ? "'" + found->substr(0, 80) + "'" : "nothing");
+  }
+  return fallback;
+}
+
+bool Layer::has(std::string_view key) const {
+  const std::string* value = node_.find(key);
+  return value && trim(*value) != "None";
+}
+
+std::string Layer::text(std::string_view key, std::string_view fallback) { return has(key) ? std::string(trim(*node_.find(key))) : std::string(fallback); }
+
+int64_t Layer::integer(std::string_view key, int64_t fallback) {
+  if (!has(key)) return fallback;
+  const auto value = parse_integer(*node_.find(key));
+  if (!value || *value > kMaxInteger || *value < -kMaxInteger) return complain(key, "an integer", fallback);
+  return *value;
+}
+
+double Layer::number(std::string_view key, double fallback) {
+  if (!has(key)) return fallback;
+  const auto value = parse_number(*node_.find(key));
+  return value ? *value : complain(key, "a number", fallback);
+}
+
+bool Layer::flag(std::string_view key, bool fallback) {
+  if (!has(key)) return fallback;
+  const std::string value = text(key, "");
+  if (value == "True" || value == "true" || value == "1") return true;
+  if (value == "False" || value == "false" || value == "0") return false;
+  return complain(key, "True or False", fallback);
+}
+
+std::vector<std::optional<int64_t>> Layer::bounds(std::string_view key) {
+  std::vector<std::optional<int64_t>> values;
+  if (!has(key)) return values;
+  const auto parts = split_tuple(*node_.find(key));
+  if (!parts) return complain(key, "a tuple", values);
+  for (const std::string& part : *parts) {
+    if (part == "None") {
+      values.emplace_back();
+      continue;
+    }
+    const auto value = parse_integer(part);
+    if (!value) return complain(key, "a tuple of integers", std::vector<std::optional<int64_t>>());
+    values.emplace_back(std::clamp(*value, -kMaxInteger, kMaxInteger));  // ends such as 2^63 - 1 mean "to the end"
+  }
+  return values;
+}
+
+std::vector<int64_t> Layer::integers(std::string_view key, std::vector<int64_t> fallback) {
+  if (!has(key)) return fallback;
+  const auto parts = split_tuple(*node_.find(key));
+  if (!parts) return complain(key, "a tuple of integers", fallback);
+  std::vector<int64_t> values;
+  for (const std::string& part : *parts) {
+    const auto value = parse_integer(part);
+    if (!value || *value > kMaxInteger || *value < -kMaxInteger) return complain(key, "a tuple of integers", fallback);
+    values.push_back(*value);
+  }
+  return values;
+}
+
+std::vector<double> Layer::numbers(std::string_view key, std::vector<double> fallback) {
+  if (!has(key)) return fallback;
+  const auto parts = split_tuple(*node_.find(key));
+  if (!parts) return complain(key, "a tuple of numbers", fallback);
+  std::vector<double> values;
+  for (const std::string& part : *parts) {
+    const auto value = parse_number(part);
+    if (!value) return complain(key, "a tuple of numbers", fallback);
+    values.push_back(*value);
+  }
+  return values;
+}
+
+DType Layer::dtype(std::string_view key, DType fallback) {
+  if (!has(key)) return fallback;
+  const std::string name = text(key, "");
+  if (name == "bfloat") return DType::BFloat16;
+  if (const DType known = dtype_from_name(name); known != DType::Undefined) return known;
+  if (const auto number = parse_integer(name))
+    if (const DType known = dtype_of_number(*number); known != DType::Undefined) return known;
+  return complain(key, "an element type", fallback);
+}
+
+std::vector<int64_t> Layer::window(std::string_view key, size_t rank, int64_t fallback, int64_t least) {
+  std::vector<int64_t> values = integers(key);
+  if (values.empty()) return std::vector<int64_t>(rank, fallback);
+  if (values.size() == 1 && rank > 1) values.assign(rank, values[0]);
+  bool is_legal = values.size() == rank;
+  for (int64_t v : values) is_legal &= v >= least;
+  if (!is_legal) return complain(key, std::to_string(rank) + " numbers of at least " + std::to_string(least), std::vector<int64_t>(rank, std::max(fallback, least)));
+  return values;
+}
+
+// --- frequent pieces
+
+TensorId Layer::reduce(std::string_view op, TensorId x, std::vector<int64_t> axes, bool keep) {
+  return emit(std::string(op), {x, add_ints("axes", axes)}, {{"keepdims", int64_t{keep}}});
+}
+
+TensorId Layer::slice(TensorId x, int64_t axis, int64_t begin, int64_t end, int64_t step) {
+  return emit("Slice", {x, add_ints("begin", {begin}), add_ints("end", {end}), add_ints("axes", {axis}), add_ints("step", {step})});
+}
+
+TensorId Layer::gather_rows(TensorId x, TensorId indices, int64_t axis) { return emit("Gather", {x, indices}, {{"axis", axis}}); }
+
+TensorId Layer::concat(std::vector<TensorId> parts, int64_t axis) {
+  if (parts.size() == 1) return parts[0];
+  return emit("Concat", std::move(parts), {{"axis", axis}});
+}
+
+TensorId Layer::floats(std::string_view role, Dims dims, std::span<const float> values) { return add_constant(role, TensorData::from<float>(std::move(dims), values)); }
+
+}  // namespace orknn::importer::mxnet

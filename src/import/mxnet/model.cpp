@@ -1,0 +1,356 @@
+#include "import/mxnet/model.h"
+
+#include <algorithm>
+
+#include "import/mxnet/roles.h"
+
+namespace orknn::importer::mxnet {
+using namespace ir;
+
+namespace {
+constexpr int kMaxBodyDepth = 8;
+constexpr size_t kMaxListed = 5;
+
+const LoweringTable<Layer>& table() {
+  static const LoweringTable<Layer> rows{nn_rows(), pool_rows(), math_rows(), shape_rows(), reduce_rows(), index_rows(), rnn_rows(), sequence_rows(),
+                                         detect_rows(), sampling_rows(), attention_rows(), quantized_rows(), control_rows()};
+  return rows;
+}
+
+// The shape a variable states, with unknown extents where it says 0 or -1.
+std::optional<Shape> stated_shape(const SymbolNode& variable) {
+  const std::string* text = variable.find("__shape__");
+  const auto parts = text ? split_tuple(*text) : std::nullopt;
+  if (!parts || parts->empty()) return std::nullopt;
+  Shape shape;
+  for (const std::string& part : *parts) {
+    const auto extent = parse_integer(part);
+    if (!extent) return std::nullopt;
+    shape.push_back(*extent > 0 ? Dim(*extent) : Dim());
+  }
+  return shape;
+}
+
+DType stated_dtype(const SymbolNode& variable) {
+  const std::string* text = variable.find("__dtype__");
+  const auto number = text ? parse_integer(*text) : std::nullopt;
+  const DType dtype = number ? dtype_of_number(*number) : DType::Undefined;
+  return dtype == DType::Undefined ? DType::Float32 : dtype;
+}
+
+bool is_called_like_a_parameter(std::string_view name) {
+  static constexpr std::string_view kSuffixes[] = {"_weight", "_bias", "_gamma", "_beta", "_mean", "_var", "_parameters"};
+  return std::any_of(std::begin(kSuffixes), std::end(kSuffixes), [&](std::string_view s) { return name.ends_with(s); });
+}
+
+Fill fill_of_name(std::string_view name) {
+  if (name.ends_with("gamma") || name.ends_with("_var")) return Fill::Ones;
+  return name.ends_with("bias") || name.ends_with("beta") || name.ends_with("_mean") ? Fill::Zeros : Fill::Random;
+}
+
+std::string listed(const Symbol& symbol, std::span<const uint32_t> variables) {
+  std::string text;
+  for (size_t i = 0; i < variables.size() && i < kMaxListed; ++i) text += (i ? ", '" : "'") + symbol.nodes[variables[i]].name + "'";
+  return variables.size() > kMaxListed ? text + " and " + std::to_string(variables.size() - kMaxListed) + " more" : text;
+}
+}  // namespace
+
+// --- names
+
+void Model::name_outputs() {
+  std::unordered_set<std::string> taken;
+  for (const SymbolNode& n : symbol_.nodes)
+    if (n.is_variable()) taken.insert(n.name);
+  std::vector<Entry> entries = symbol_.heads;
+  for (const SymbolNode& n : symbol_.nodes) entries.insert(entries.end(), n.inputs.begin(), n.inputs.end());
+  std::sort(entries.begin(), entries.end());
+  entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
+  for (const Entry& e : entries) {
+    const SymbolNode& n = symbol_.nodes[e.node];
+    std::string name = n.is_variable() ? n.name : n.name + "_" + output_suffix(n, e.output);
+    if (!n.is_variable() && !taken.insert(name).second) {
+      name += "@" + std::to_string(e.node);
+      taken.insert(name);
+    }
+    names_.emplace(e, std::move(name));
+  }
+}
+
+std::string_view Model::name_of(const Entry& entry) const { return names_.at(entry); }
+
+// Whether a layer, or one it depends on, compares with labels.
+bool Model::needs_labels(uint32_t node, std::vector<char>& known) const {
+  std::vector<uint32_t> pending{node};
+  std::fill(known.begin(), known.end(), 0);
+  while (!pending.empty()) {
+    const uint32_t at = pending.back();
+    pending.pop_back();
+    if (known[at]) continue;
+    known[at] = 1;
+    const SymbolNode& n = symbol_.nodes[at];
+    if (is_training_only(n.op)) return true;
+    for (size_t i = 0; i < n.inputs.size(); ++i)
+      if (role_of_input(n, i) != Role::Label) pending.push_back(n.inputs[i].node);
+  }
+  return false;
+}
+
+Result<std::vector<std::string>> Model::pick_outputs(const ImportOptions& options) {
+  std::vector<std::string> outputs;
+  if (options.outputs.empty()) {
+    std::vector<std::string> dropped;
+    std::vector<char> known(symbol_.nodes.size());
+    const bool is_trained_here = std::any_of(symbol_.nodes.begin(), symbol_.nodes.end(), [](const SymbolNode& n) { return is_training_only(n.op); });
+    for (const Entry& head : symbol_.heads)
+      (is_trained_here && needs_labels(head.node, known) ? dropped : outputs).emplace_back(name_of(head));
+    if (outputs.empty()) return unsupported("every output of the model is there to train it").found(quoted_list(dropped)).hint("save the symbol of the deployed network");
+    if (!dropped.empty()) warn("outputs that only train the network are left out: " + quoted_list(dropped));
+    return outputs;
+  }
+  for (const std::string& wanted : options.outputs) {
+    const auto is_it = [&](const auto& entry) {
+      return entry.second == wanted || (entry.first.output == 0 && symbol_.nodes[entry.first.node].name == wanted);
+    };
+    const auto it = std::find_if(names_.begin(), names_.end(), is_it);
+    if (it == names_.end()) return no_such_tensor(wanted, "outputs", options.outputs);
+    outputs.push_back(it->second);
+  }
+  return outputs;
+}
+
+// --- variables
+
+Model::Variables Model::sort_variables(const LayerPlan& plan) const {
+  std::unordered_map<std::string_view, std::pair<bool, bool>> other_use;  // read by something else than a parameter, a state slot
+  std::vector<char> needed(symbol_.nodes.size(), 0);
+  for (size_t i : plan.layers) needed[i] = 1;
+  for (size_t n = 0; n < symbol_.nodes.size(); ++n) {
+    if (!needed[n]) continue;
+    const SymbolNode& node = symbol_.nodes[n];
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const SymbolNode& source = symbol_.nodes[node.inputs[i].node];
+      if (!source.is_variable()) continue;
+      const Role role = role_of_input(node, i);
+      auto& [not_parameter, not_state] = other_use[source.name];
+      not_parameter |= role != Role::Parameter && role != Role::Label;
+      not_state |= role != Role::State;
+    }
+  }
+  Variables result;
+  std::unordered_set<std::string_view> seen;
+  for (uint32_t n = 0; n < symbol_.nodes.size(); ++n) {
+    const SymbolNode& node = symbol_.nodes[n];
+    if (!node.is_variable() || !plan.read.contains(node.name) || !seen.insert(node.name).second) continue;
+    if (params_ && params_->contains(node.name)) continue;
+    const auto use = other_use.find(node.name);
+    const bool is_parameter = use != other_use.end() && (!use->second.first || (is_called_like_a_parameter(node.name) && stated_shape(node)));
+    const bool is_state = use != other_use.end() && !use->second.second;
+    (is_parameter ? result.parameters : is_state ? result.states : result.inputs).push_back(n);
+  }
+  return result;
+}
+
+// A picture network is fed [N,C,H,W]; scripts of the first toolkit give [C,H,W]. Which of them is meant follows from the first layer
+// that knows its rank.
+std::optional<int64_t> Model::rank_needed_by_readers(uint32_t variable) const {
+  std::vector<char> carries(symbol_.nodes.size(), 0);
+  carries[variable] = 1;
+  for (size_t n = variable + 1; n < symbol_.nodes.size(); ++n) {
+    const SymbolNode& node = symbol_.nodes[n];
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!carries[node.inputs[i].node] || role_of_input(node, i) != Role::Data) continue;
+      if (node.op == "Convolution" || node.op == "Deconvolution" || node.op == "Pooling" || node.op == "Convolution_v1" || node.op == "Pooling_v1") {
+        const std::string* kernel = node.find("kernel");
+        const auto parts = kernel ? split_tuple(*kernel) : std::nullopt;
+        if (parts && !parts->empty()) return static_cast<int64_t>(parts->size()) + 2;
+      }
+      if (node.op == "UpSampling" || node.op == "LRN") return 4;
+      if (node.op == "FullyConnected" && !node.find("flatten")) return std::nullopt;
+      if (keeps_rank(node.op)) carries[n] = 1;
+    }
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<Port>> Model::ports(const LayerPlan& plan, const ImportOptions& options) {
+  Variables free = sort_variables(plan);
+  const size_t sizes = options.input_size_list.size();
+  std::vector<std::string> names = options.inputs;
+  std::vector<uint32_t> variables = free.inputs;
+  if (names.empty()) {
+    const auto take = [&](const std::vector<uint32_t>& more) { variables.insert(variables.end(), more.begin(), more.end()); };
+    const size_t all = free.inputs.size() + free.states.size() + free.parameters.size();
+    if (sizes == all && params_) {  // the user sizes every variable without value: all of them are inputs
+      take(free.parameters);
+      free.parameters.clear();
+    }
+    if (sizes == variables.size() + free.states.size()) {
+      take(free.states);
+      free.states.clear();
+    }
+    std::sort(variables.begin(), variables.end());
+    for (uint32_t v : variables) names.push_back(symbol_.nodes[v].name);
+  }
+  if (!free.states.empty()) warn("recurrent states start at zero: " + listed(symbol_, free.states));
+  if (!free.parameters.empty()) {
+    if (params_) return invalid_model("the params file has no value for " + listed(symbol_, free.parameters)).hint("give the params file that was saved with this symbol");
+    warn("the model came without parameters: they are random, results are meaningless");
+  }
+
+  std::vector<Port> list;
+  for (size_t i = 0; i < names.size(); ++i) {
+    Port port;
+    port.name = names[i];
+    const auto is_it = [&](const auto& entry) { return entry.second == names[i]; };
+    const auto it = std::find_if(names_.begin(), names_.end(), is_it);
+    if (it == names_.end()) return no_such_tensor(names[i], "inputs", options.inputs);
+    if (const SymbolNode& node = symbol_.nodes[it->first.node]; node.is_variable()) {
+      port.dtype = stated_dtype(node);
+      port.shape = stated_shape(node);
+    }
+    const auto rank = rank_needed_by_readers(it->first.node);
+    if (!port.shape && rank && i < sizes && static_cast<int64_t>(options.input_size_list[i].size()) == *rank - 1) port.shape = Shape(static_cast<size_t>(*rank));
+    list.push_back(std::move(port));
+  }
+  ORKNN_TRY(apply_sizes(list, options).status());
+  return list;
+}
+
+Status Model::add_constants(const LayerPlan& plan) {
+  for (const SymbolNode& node : symbol_.nodes) {
+    if (!node.is_variable() || !plan.read.contains(node.name) || network_.find(node.name)) continue;
+    if (!params_ || !params_->contains(node.name)) {
+      if (params_ || !is_called_like_a_parameter(node.name)) continue;
+      const auto shape = stated_shape(node);
+      const auto dims = shape ? to_dims(*shape) : std::nullopt;
+      if (!dims) continue;  // made up by the layer that knows its shape
+      ORKNN_TRY(parameter(node.name, dims, fill_of_name(node.name), dims->empty() ? 1 : element_count(std::span(*dims).subspan(1))).status());
+      continue;
+    }
+    auto value = params_->value(node.name);
+    if (!value) {
+      network_.report(value.status());
+      continue;
+    }
+    network_.bind(node.name, network_.graph.add_constant(node.name, *std::move(value)), node.name);
+  }
+  return {};
+}
+
+Result<TensorId> Model::parameter(const std::string& name, const std::optional<Dims>& dims, Fill fill, int64_t fan_in) {
+  if (const TensorId known = network_.find(name)) return known;
+  if (params_) {
+    ORKNN_TRY_ASSIGN(TensorData value, params_->value(name));
+    const TensorId id = network_.graph.add_constant(name, std::move(value));
+    network_.bind(name, id, name);
+    return id;
+  }
+  if (!dims) return unsupported("the shape of parameter '" + name + "' must be known to make it up").hint("give the input shapes with input_size_list");
+  const auto count = checked_element_count(*dims, int64_t{1} << 31);
+  if (!count) return invalid_model("parameter '" + name + "' would be too large").found(to_string(*dims));
+  TensorData value;
+  if (fill == Fill::Random) {
+    value = random_weights(name, *dims, fan_in);
+  } else {
+    value = TensorData::allocate(DType::Float32, *dims);
+    std::fill_n(static_cast<float*>(value.mutable_data()), *count, fill == Fill::Ones ? 1.0f : 0.0f);
+  }
+  const TensorId id = network_.graph.add_constant(name, std::move(value));
+  network_.bind(name, id, name);
+  return id;
+}
+
+// --- layers
+
+Status Model::run_row(Layer& layer) {
+  const auto row = table().find(layer.op());
+  if (!row) return unsupported("this operator is not supported");
+  Status status = row(layer);
+  if (!layer.problem().is_ok()) return layer.problem();
+  return status;
+}
+
+Status Model::lower(const SymbolNode& node, uint32_t index) {
+  std::vector<TensorId> inputs;
+  for (const Entry& e : node.inputs) inputs.push_back(network_.find(name_of(e)));
+  Layer layer(network_.graph, network_.ops, symbol_, node, node.name, std::move(inputs), *this);
+  ORKNN_TRY(run_row(layer));
+  for (auto it = names_.lower_bound(Entry{index, 0}); it != names_.end() && it->first.node == index; ++it) {
+    const uint32_t output = it->first.output;
+    if (output >= layer.outputs().size() || !layer.outputs()[output])
+      return unsupported("output " + std::to_string(output) + " of this operator is not supported").expected("output 0" + std::string(layer.outputs().size() > 1 ? " to " + std::to_string(layer.outputs().size() - 1) : ""));
+    network_.bind(it->second, layer.outputs()[output], node.name);
+  }
+  return {};
+}
+
+Result<std::vector<TensorId>> Model::lower_body(const Symbol& body, std::span<const TensorId> inputs, const std::string& prefix) {
+  if (body_depth_ >= kMaxBodyDepth) return unsupported("subgraphs are nested too deeply").expected("at most " + std::to_string(kMaxBodyDepth) + " levels");
+  ++body_depth_;
+  struct Leave {
+    int& depth;
+    ~Leave() { --depth; }
+  } leave{body_depth_};
+
+  std::vector<std::vector<TensorId>> values(body.nodes.size());
+  size_t next_input = 0;
+  const auto value_of = [&](const Entry& e, size_t before) -> Result<TensorId> {
+    if (e.node >= before) return invalid_model("the nodes of the subgraph are not in order");
+    if (e.output >= values[e.node].size() || !values[e.node][e.output]) return unsupported("output " + std::to_string(e.output) + " of '" + body.nodes[e.node].name + "' is not supported");
+    return values[e.node][e.output];
+  };
+  for (size_t n = 0; n < body.nodes.size(); ++n) {
+    const SymbolNode& node = body.nodes[n];
+    if (node.is_variable()) {
+      if (next_input >= inputs.size()) return invalid_model("the subgraph has more variables than inputs").expected(std::to_string(inputs.size())).found("'" + node.name + "'");
+      values[n] = {inputs[next_input++]};
+      continue;
+    }
+    std::vector<TensorId> arguments;
+    for (const Entry& e : node.inputs) {
+      ORKNN_TRY_ASSIGN(const TensorId id, value_of(e, n));
+      arguments.push_back(id);
+    }
+    Layer layer(network_.graph, network_.ops, body, node, prefix + "/" + node.name, std::move(arguments), *this);
+    if (Status status = run_row(layer); !status) return status.node(prefix + "/" + node.name, node.op);
+    values[n].assign(layer.outputs().begin(), layer.outputs().end());
+  }
+  std::vector<TensorId> results;
+  for (const Entry& head : body.heads) {
+    ORKNN_TRY_ASSIGN(const TensorId id, value_of(head, body.nodes.size()));
+    results.push_back(id);
+  }
+  return results;
+}
+
+Result<Graph> Model::build(const ImportOptions& options) {
+  name_outputs();
+  ORKNN_TRY_ASSIGN(const std::vector<std::string> outputs, pick_outputs(options));
+  std::vector<LayerNames> layers;
+  for (uint32_t n = 0; n < symbol_.nodes.size(); ++n) {
+    const SymbolNode& node = symbol_.nodes[n];
+    LayerNames& names = layers.emplace_back();
+    if (node.is_variable()) continue;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (role_of_input(node, i) != Role::Label) names.reads.push_back(name_of(node.inputs[i]));
+    for (auto it = names_.lower_bound(Entry{n, 0}); it != names_.end() && it->first.node == n; ++it) names.writes.push_back(it->second);
+  }
+  const std::vector<std::string_view> ends(outputs.begin(), outputs.end());
+  ORKNN_TRY_ASSIGN(const LayerPlan plan, plan_layers(layers, ends, {options.inputs.begin(), options.inputs.end()}));
+
+  ORKNN_TRY_ASSIGN(const std::vector<Port> inputs, ports(plan, options));
+  for (const Port& port : inputs) network_.add_input(port);
+  ORKNN_TRY(add_constants(plan));
+  std::unordered_set<std::string_view> failed;  // what depends on a failed layer is not a problem of its own
+  for (size_t n : plan.layers) {
+    const SymbolNode& node = symbol_.nodes[n];
+    bool is_reachable = true;
+    for (std::string_view name : layers[n].reads) is_reachable &= !failed.contains(name);
+    Status status = is_reachable || !table().find(node.op) ? lower(node, static_cast<uint32_t>(n)) : Status();
+    if (!status) network_.report(status.node(node.name, node.op));
+    if (!status || !is_reachable) failed.insert(layers[n].writes.begin(), layers[n].writes.end());
+  }
+  return network_.finish(outputs);
+}
+
+}  // namespace orknn::importer::mxnet

@@ -1,0 +1,39 @@
+// MXNet models: a symbol file and the parameters beside it, written by any version from 0.7 to 1.9.
+#include "base/files.h"
+#include "import/importer.h"
+#include "import/mxnet/model.h"
+
+namespace orknn::importer {
+namespace mxnet {
+namespace {
+// 10901 = 1.9.1.
+std::string version_text(int64_t version) {
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." + std::to_string(version % 100);
+}
+
+Result<Imported> load(const Source& source, const ImportOptions& options, const ir::OpSet& ops) {
+  if (looks_like_params(source.bytes)) return invalid_argument("this is the params file").expected("the -symbol.json file first, the .params file second");
+  ORKNN_TRY_ASSIGN(const Symbol symbol, parse_symbol(source.bytes));
+  std::optional<Params> params;
+  if (!source.other_files.empty()) {
+    ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(source.other_files[0]));
+    ORKNN_TRY_ASSIGN(params, Params::parse(file->bytes(), file));
+  }
+  Model model(symbol, params ? &*params : nullptr, ops);
+  Imported result;
+  ORKNN_TRY_ASSIGN(result.graph, model.build(options));
+  result.source.framework = "mxnet";
+  result.source.producer = symbol.version > 0 ? "mxnet " + version_text(symbol.version) : "mxnet";
+  result.source.format_version = symbol.version;
+  result.source.warnings = model.warnings();
+  return result;
+}
+}  // namespace
+}  // namespace mxnet
+
+const Importer& mxnet_importer() {
+  static const Importer importer{.name = "mxnet", .extensions = {"-symbol.json"}, .sniff = mxnet::looks_like_symbol, .load = mxnet::load};
+  return importer;
+}
+
+}  // namespace orknn::importer
