@@ -1,0 +1,140 @@
+// One node of a TensorFlow graph while it is lowered: its attributes, the values it reads, and what it answers with.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "import/lower/emitter.h"
+#include "import/tensorflow/parse.h"
+
+namespace orknn::importer::tensorflow {
+
+// A TensorArray or TensorList while the graph is lowered: its elements are tensors of ours, none where nothing was written yet.
+struct TensorList {
+  std::vector<ir::TensorId> items;
+  DType dtype = DType::Float32;
+  std::optional<ir::Dims> element;  // shape of the elements, when the graph states it
+};
+
+// What flows along an edge.
+struct Value {
+  ir::TensorId tensor;
+  std::shared_ptr<const TensorList> list;
+  bool failed = false;  // its producer was reported: who reads it has nothing to add
+
+  Value() = default;
+  Value(ir::TensorId id) : tensor(id) {}
+  Value(TensorList items) : list(std::make_shared<const TensorList>(std::move(items))) {}
+  static Value failure() {
+    Value v;
+    v.failed = true;
+    return v;
+  }
+  bool is_set() const { return tensor || list || failed; }
+};
+
+// A call of a function: its attributes are the values of the attributes that the function's nodes leave open.
+struct CallSite {
+  const NodeDef* node = nullptr;
+  const CallSite* outer = nullptr;
+};
+
+// A tensor that SpaceToBatch made: a convolution of it that BatchToSpace turns back is a dilated convolution of `source`.
+struct SpaceToBatch {
+  ir::TensorId source;
+  std::vector<int64_t> block, pads_begin, pads_end;
+};
+
+// What the layers of one import share.
+struct Import {
+  std::shared_ptr<const void> keeper;  // of the bytes constants point into
+  std::vector<std::string> warnings;
+  std::unordered_map<int32_t, SpaceToBatch> batched;  // by tensor
+};
+
+class Layer : public Emitter {
+ public:
+  Layer(Import& shared, ir::Graph& graph, const ir::OpSet& op_set, const NodeDef& node, const CallSite* call, std::string name, std::vector<Value> inputs)
+      : Emitter(graph, op_set, std::move(name), {std::string(node.name)}), import(shared), node_(node), call_(call), inputs_(std::move(inputs)) {}
+
+  Import& import;
+  const NodeDef& node() const { return node_; }
+  std::string_view op() const { return node_.op; }
+
+  // --- what it reads
+  size_t input_count() const { return inputs_.size(); }
+  Result<ir::TensorId> input(size_t i) const;          // an error when there is none, or when it is a list
+  Result<const TensorList*> list(size_t i) const;
+  const Value& value(size_t i) const { return inputs_[i]; }
+  std::vector<Value>& values() { return inputs_; }
+  Status need_inputs(size_t count) const;              // at least so many
+  // Contents of a constant input.
+  Result<std::vector<int64_t>> ints(size_t i, std::string_view reason) const;
+  Result<std::vector<double>> doubles(size_t i, std::string_view reason) const;
+  Result<int64_t> integer(size_t i, std::string_view reason) const;
+  Result<double> number(size_t i, std::string_view reason) const;
+  // An axis given as input i, made non-negative for `rank`.
+  Result<int64_t> axis(size_t i, int64_t rank) const;
+
+  // --- attributes; an absent one, or one of another type, is the fallback
+  AttributeValue attribute(std::string_view name) const;
+  int64_t int_or(std::string_view name, int64_t fallback) const;
+  double float_or(std::string_view name, double fallback) const;
+  bool bool_or(std::string_view name, bool fallback) const;
+  std::string_view string_or(std::string_view name, std::string_view fallback) const;
+  std::vector<int64_t> ints_or(std::string_view name, std::vector<int64_t> fallback = {}) const;
+  std::vector<std::string_view> strings_or_none(std::string_view name) const;
+  // The element type in an attribute; Undefined for one of TensorFlow's own.
+  DType dtype_or(std::string_view name, DType fallback) const;
+
+  // --- what it answers
+  void set(Value value) { set(outputs.size(), std::move(value)); }
+  void set(size_t index, Value value) {
+    if (outputs.size() <= index) outputs.resize(index + 1);
+    outputs[index] = std::move(value);
+  }
+  std::vector<Value> outputs;
+
+  // --- small constructions many lowerings share
+  ir::TensorId constant_like(ir::TensorId x, std::string_view role, double value) { return add_scalar(role, value, dtype_of(x)); }
+  ir::TensorId unsqueeze(ir::TensorId x, std::vector<int64_t> axes) { return emit("Unsqueeze", {x, add_ints("axes", axes)}); }
+  ir::TensorId squeeze(ir::TensorId x, std::vector<int64_t> axes) { return emit("Squeeze", {x, add_ints("axes", axes)}); }
+  ir::TensorId slice(ir::TensorId x, const std::vector<int64_t>& starts, const std::vector<int64_t>& ends, const std::vector<int64_t>& axes, const std::vector<int64_t>& steps = {});
+  ir::TensorId concat(std::vector<ir::TensorId> parts, int64_t axis) { return parts.size() == 1 ? parts[0] : emit("Concat", std::move(parts), {{"axis", axis}}); }
+
+ private:
+  const NodeDef& node_;
+  const CallSite* call_;
+  std::vector<Value> inputs_;
+};
+
+using Row = LoweringRow<Layer>;
+
+// The tables, by family.
+std::span<const Row> elementwise_rows();
+std::span<const Row> convolution_rows();
+std::span<const Row> pooling_rows();
+std::span<const Row> normalization_rows();
+std::span<const Row> image_rows();
+std::span<const Row> matrix_rows();
+std::span<const Row> reduction_rows();
+std::span<const Row> shape_rows();
+std::span<const Row> indexing_rows();
+std::span<const Row> space_rows();
+std::span<const Row> generator_rows();
+std::span<const Row> quantization_rows();
+std::span<const Row> recurrent_rows();
+std::span<const Row> detection_rows();
+std::span<const Row> list_rows();
+
+// Operators we know and refuse: the reason and the way out.
+struct Refusal {
+  std::string_view op, reason, hint;
+};
+const Refusal* find_refusal(std::string_view op);
+
+}  // namespace orknn::importer::tensorflow

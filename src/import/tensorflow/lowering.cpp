@@ -1,0 +1,405 @@
+#include "import/tensorflow/lowering.h"
+
+#include <algorithm>
+
+#include "import/tensorflow/tensors.h"
+
+namespace orknn::importer::tensorflow {
+using namespace ir;
+
+namespace {
+// A bound for hostile graphs: functions that call each other over and over, loops that never end.
+constexpr size_t kMaxLowered = 400000;
+
+const LoweringTable<Layer>& table() {
+  static const LoweringTable<Layer> rows{elementwise_rows(), convolution_rows(), pooling_rows(), normalization_rows(), image_rows(), matrix_rows(), reduction_rows(),
+                                         shape_rows(), indexing_rows(), space_rows(), generator_rows(), quantization_rows(), recurrent_rows(), detection_rows(), list_rows()};
+  return rows;
+}
+
+bool is_one_of(std::string_view op, std::initializer_list<std::string_view> names) { return std::find(names.begin(), names.end(), op) != names.end(); }
+
+// Nodes at which data enters the graph.
+bool is_source(std::string_view op) { return is_one_of(op, {"Placeholder", "PlaceholderV2", "IteratorGetNext", "QueueDequeueV2", "QueueDequeueManyV2"}); }
+bool is_call(std::string_view op) { return is_one_of(op, {"PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "XlaLaunch"}); }
+bool is_if(std::string_view op) { return is_one_of(op, {"If", "StatelessIf", "Case", "StatelessCase"}); }
+bool is_while(std::string_view op) { return is_one_of(op, {"While", "StatelessWhile"}); }
+// Nodes that hand on their first input as it is.
+bool passes_through(std::string_view op) {
+  return is_one_of(op, {"Identity", "IdentityN", "RefIdentity", "StopGradient", "PreventGradient", "CheckNumerics", "CheckNumericsV2", "Snapshot", "Print", "DebugIdentity", "DebugIdentityV2",
+                        "PlaceholderWithDefault", "EnsureShape", "DeepCopy", "LoopCond", "NextIteration", "RefNextIteration", "Enter", "RefEnter", "Switch", "RefSwitch",
+                        "XlaSharding", "Copy", "CopyHost"});
+}
+// Nodes nobody wants as an output of the model though nobody reads them.
+bool is_no_result(std::string_view op) {
+  return is_source(op) || is_one_of(op, {"NoOp", "Assert", "Const", "PlaceholderWithDefault", "PrintV2", "ControlTrigger", "SaveV2", "MergeV2Checkpoints", "ScalarSummary", "HistogramSummary",
+                                         "ImageSummary", "TensorSummary", "TensorSummaryV2", "MergeSummary", "TensorArrayCloseV3", "TensorArrayCloseV2", "TensorArrayClose"});
+}
+// Nodes whose results all count, not only the first.
+bool has_many_results(std::string_view op) { return is_one_of(op, {"Split", "SplitV", "Unpack", "TopK", "TopKV2", "IdentityN", "NonMaxSuppressionV4", "NonMaxSuppressionV5", "CombinedNonMaxSuppression"}); }
+}  // namespace
+
+Lowering::Lowering(const GraphDef& graph, std::shared_ptr<const void> keeper, const OpSet& ops) : graph_(graph), network_(ops) {
+  import_.keeper = std::move(keeper);
+  for (const FunctionDef& f : graph.functions) functions_.emplace(f.name, &f);
+}
+
+// --- ports
+
+Result<Reference> Lowering::named(const std::string& name, std::string_view list, std::span<const std::string> names) const {
+  const Reference r = root_scope_->resolve(name);
+  if (r.node < 0 || r.is_control()) return no_such_tensor(name, list, names);
+  return r;
+}
+
+std::vector<int32_t> Lowering::reachable(std::span<const Reference> from) const {
+  std::vector<int32_t> pending, found;
+  std::vector<char> seen(root_scope_->nodes.size(), 0);
+  for (const Reference& r : from) pending.push_back(r.node);
+  while (!pending.empty()) {
+    const int32_t index = pending.back();
+    pending.pop_back();
+    if (index < 0 || seen[static_cast<size_t>(index)]) continue;
+    seen[static_cast<size_t>(index)] = 1;
+    found.push_back(index);
+    for (const Reference& r : root_scope_->inputs_of(index))
+      if (!r.is_control()) pending.push_back(r.node);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// Type and shape of a port as far as the node at which it stands tells.
+void Lowering::add_port(const Reference& reference, std::string name) {
+  const NodeDef& node = root_scope_->node(reference.node);
+  const Layer layer(import_, network_.graph, network_.ops, node, nullptr, std::string(node.name), {});
+  const auto output = static_cast<size_t>(reference.output);
+  Port port;
+  port.name = std::move(name);
+  for (std::string_view key : {"dtype", "DstT", "out_type", "output_type", "T"})
+    if (const AttributeValue a = layer.attribute(key); a.kind == AttributeValue::Kind::Type) {
+      port.dtype = to_dtype(a.number);
+      break;
+    }
+  if (const auto types = parse_type_list(layer.attribute("output_types")); types && output < types->size()) port.dtype = to_dtype((*types)[output]);
+  if (port.dtype == DType::Undefined) port.dtype = DType::Float32;
+  Bytes shape;
+  bool is_stated = false;
+  if (const AttributeValue a = layer.attribute("shape"); a.kind == AttributeValue::Kind::Shape) {
+    shape = a.message;
+    is_stated = true;
+  }
+  for (std::string_view key : {"output_shapes", "_output_shapes"})
+    if (const auto shapes = parse_shape_list(layer.attribute(key)); !is_stated && shapes && output < shapes->size()) {
+      shape = (*shapes)[output];
+      is_stated = true;
+    }
+  if (is_stated)
+    if (auto parsed = parse_shape(shape)) port.shape = *std::move(parsed);
+  // Before version 24 an empty shape meant one that is not known.
+  constexpr int64_t kScalarsSince = 24;
+  if (port.shape && port.shape->empty() && graph_.producer < kScalarsSince && node.op == "Placeholder") port.shape.reset();
+  ports_.push_back(std::move(port));
+  port_references_.push_back(reference);
+}
+
+Status Lowering::find_outputs(const ImportOptions& options) {
+  const auto name_of = [&](const Reference& r) { return std::string(root_scope_->node(r.node).name) + ":" + std::to_string(r.output); };
+  for (const std::string& name : options.outputs) {
+    ORKNN_TRY_ASSIGN(const Reference r, named(name, "outputs", options.outputs));
+    outputs_.emplace_back(name_of(r), r);
+  }
+  if (!outputs_.empty()) return {};
+  // What nobody reads.
+  std::vector<char> is_read(root_scope_->nodes.size(), 0);
+  for (const auto& inputs : root_scope_->inputs)
+    for (const Reference& r : inputs)
+      if (!r.is_control() && r.node >= 0) is_read[static_cast<size_t>(r.node)] = 1;
+  for (size_t i = 0; i < is_read.size(); ++i) {
+    const NodeDef& node = root_scope_->nodes[i];
+    if (is_read[i] || is_no_result(node.op)) continue;
+    const Reference first{static_cast<int32_t>(i), 0};
+    outputs_.emplace_back(name_of(first), first);
+  }
+  if (outputs_.empty()) return invalid_model("the graph has no outputs").hint("name them with 'outputs'");
+  return {};
+}
+
+Status Lowering::find_inputs(const ImportOptions& options) {
+  for (const std::string& name : options.inputs) {
+    ORKNN_TRY_ASSIGN(const Reference r, named(name, "inputs", options.inputs));
+    if (std::find(port_references_.begin(), port_references_.end(), r) != port_references_.end()) return invalid_argument("'" + name + "' is listed twice in inputs");
+    add_port(r, std::string(root_scope_->node(r.node).name) + ":" + std::to_string(r.output));
+  }
+  if (options.inputs.empty()) {
+    std::vector<Reference> wanted;
+    for (const auto& output : outputs_) wanted.push_back(output.second);
+    std::map<int32_t, int32_t> most;  // the outputs in use of nodes with several
+    const std::vector<int32_t> nodes = reachable(wanted);
+    for (const Reference& r : wanted) most[r.node] = std::max(most[r.node], r.output);
+    for (int32_t index : nodes)
+      for (const Reference& r : root_scope_->inputs_of(index))
+        if (!r.is_control() && r.node >= 0) most[r.node] = std::max(most[r.node], r.output);
+    for (int32_t index : nodes) {
+      const NodeDef& node = root_scope_->node(index);
+      if (!is_source(node.op) || options.feeds.contains(std::string(node.name)) || options.feeds.contains(std::string(node.name) + ":0")) continue;
+      for (int32_t k = 0; k <= most[index]; ++k) add_port({index, k}, std::string(node.name) + ":" + std::to_string(k));
+    }
+  }
+  auto symbols = apply_sizes(ports_, options);
+  if (!symbols) return symbols.status();
+  for (size_t i = 0; i < ports_.size(); ++i) {
+    // A placeholder of unknown shape that nobody gave a size is a number.
+    if (!ports_[i].shape) ports_[i].shape = Shape{};
+    network_.add_input(ports_[i]);
+    const TensorId id = network_.find(ports_[i].name);
+    named_.emplace(id.index, 1);
+    if (ports_[i].shape->size() == 4) network_.graph.tensor(id).layout = options.input_is_nchw ? Layout::NCHW : Layout::NHWC;
+    std::vector<Value>& values = root_.states[port_references_[i].node].outputs;
+    const auto output = static_cast<size_t>(port_references_[i].output);
+    if (values.size() <= output) values.resize(output + 1);
+    values[output] = id;
+  }
+  for (const auto& [name, value] : options.feeds) {
+    ORKNN_TRY_ASSIGN(const Reference r, named(name, "predef_file", {}));
+    std::vector<Value>& values = root_.states[r.node].outputs;
+    const auto output = static_cast<size_t>(r.output);
+    if (values.size() <= output) values.resize(output + 1);
+    const Layer layer(import_, network_.graph, network_.ops, root_scope_->node(r.node), nullptr, name, {});
+    const DType dtype = layer.dtype_or("dtype", value.dtype());
+    if (!values[output].is_set()) values[output] = network_.graph.add_constant(name, dtype == value.dtype() || dtype == DType::Undefined ? value : convert(value.view(), dtype));
+  }
+  return {};
+}
+
+Result<Graph> Lowering::run(const ImportOptions& options) {
+  ORKNN_TRY_ASSIGN(Scope scope, Scope::of_graph(graph_.nodes, functions_));
+  root_scope_ = std::make_unique<Scope>(std::move(scope));
+  root_.scope = root_scope_.get();
+  ORKNN_TRY(find_outputs(options));
+  ORKNN_TRY(find_inputs(options));
+  std::vector<std::string> names;
+  const auto bind = [&](const std::string& name, const Value& value) {
+    if (value.failed) return;
+    if (!value.tensor) return network_.report(unsupported("output '" + name + "' is a list of tensors").hint("name other outputs with 'outputs'"));
+    network_.bind(name, value.tensor, name.substr(0, name.rfind(':')));
+    names.push_back(name);
+  };
+  for (const auto& [name, reference] : outputs_) {
+    ORKNN_TRY_ASSIGN(const Value value, get(root_, reference));
+    bind(name, value);
+    // Nobody named outputs: nodes with several results answer with all of them.
+    const std::string_view op = root_scope_->node(reference.node).op;
+    if (options.outputs.empty() && (has_many_results(op) || is_call(op) || is_if(op) || is_while(op) || functions_.contains(op))) {
+      const std::vector<Value> all = root_.states[reference.node].outputs;
+      for (size_t k = 1; k < all.size(); ++k)
+        if (all[k].tensor) bind(std::string(root_scope_->node(reference.node).name) + ":" + std::to_string(k), all[k]);
+    }
+  }
+  ORKNN_TRY_ASSIGN(Graph graph, network_.finish(names));
+  for (const auto& ids : {graph.inputs(), graph.outputs()})
+    for (TensorId id : ids)
+      if (const auto& shape = graph.tensor(id).shape; shape && shape->size() == 4 && graph.tensor(id).layout == Layout::Undefined) graph.tensor(id).layout = Layout::NHWC;
+  return graph;
+}
+
+// --- evaluation
+
+const Value* Lowering::find(Frame& frame, const Reference& reference) const {
+  static const Value nothing = Value::failure();
+  if (reference.node == Reference::kArgument) {
+    const auto i = static_cast<size_t>(reference.output);
+    return i < frame.arguments.size() ? &frame.arguments[i] : &nothing;
+  }
+  const auto it = frame.states.find(reference.node);
+  if (it == frame.states.end()) return nullptr;
+  const auto output = static_cast<size_t>(reference.output);
+  if (output < it->second.outputs.size() && it->second.outputs[output].is_set()) return &it->second.outputs[output];
+  return it->second.is_done ? &nothing : nullptr;
+}
+
+Result<Value> Lowering::get(Frame& frame, const Reference& reference) {
+  ORKNN_TRY(settle(frame, reference));
+  const Value* value = find(frame, reference);
+  ORKNN_ASSERT(value, "a settled value is there");
+  // A node that was lowered but has fewer outputs than somebody reads; one that failed was reported.
+  if (value->failed && network_.is_clean() && reference.node >= 0)
+    return invalid_model("output " + std::to_string(reference.output) + " of node '" + std::string(frame.scope->node(reference.node).name) + "' does not exist or is not supported")
+        .node(frame.scope->node(reference.node).name, frame.scope->node(reference.node).op);
+  return *value;
+}
+
+Status Lowering::settle(Frame& frame, const Reference& wanted) {
+  if (wanted.node == Reference::kMissing) return internal_error("a reference to nothing was followed");
+  if (wanted.node == Reference::kArgument || find(frame, wanted)) return {};
+  std::vector<int32_t> stack{wanted.node};
+  while (!stack.empty()) {
+    const int32_t index = stack.back();
+    NodeState& state = frame.states[index];
+    if (state.is_done) {
+      stack.pop_back();
+      continue;
+    }
+    state.is_active = true;
+    ORKNN_TRY_ASSIGN(const Reference next, next_requirement(frame, index, state));
+    if (next.node >= 0) {
+      const auto required = frame.states.find(next.node);
+      if (required != frame.states.end() && required->second.is_active && !required->second.is_done)
+        return invalid_model("the graph has a cycle").node(frame.scope->node(index).name, frame.scope->node(index).op);
+      stack.push_back(next.node);
+      continue;
+    }
+    ORKNN_TRY(lower(frame, index, state));
+    state.is_done = true;
+    stack.pop_back();
+  }
+  return {};
+}
+
+// The next value this node has to wait for; kMissing when it can be lowered.
+Result<Reference> Lowering::next_requirement(Frame& frame, int32_t index, NodeState& state) {
+  Scope& scope = *frame.scope;
+  const std::string_view op = control_op(scope.node(index).op);
+  const auto waits = [&](const Reference& r) { return r.node >= 0 && !find(frame, r); };
+  if (op == "Const" || op == "Enter" || scope.loop_of_exit(index)) return Reference{};  // these look outside of the frame themselves
+  if (op == "Switch") {
+    const Reference data = scope.data_input(index, 0);
+    return waits(data) ? data : Reference{};
+  }
+  if (op == "Merge") {
+    const auto choice = scope.choice(index);
+    if (!choice) return Reference{};  // reported when it is lowered
+    if (waits(choice->predicate)) return choice->predicate;
+    const Value* predicate = find(frame, choice->predicate);
+    const auto truth = predicate ? constant_truth(*predicate) : std::nullopt;
+    for (const bool branch : {true, false}) {
+      const Reference r = scope.data_input(index, branch ? choice->when_true : choice->when_false);
+      if ((!truth || *truth == branch) && waits(r)) return r;
+    }
+    return Reference{};
+  }
+  const auto& inputs = scope.inputs_of(index);
+  for (; state.next_input < inputs.size(); ++state.next_input)
+    if (const Reference& r = inputs[state.next_input]; !r.is_control() && waits(r)) return r;
+  return Reference{};
+}
+
+// Records what a node answers and gives the tensors its name.
+void Lowering::finish(Frame& frame, int32_t index, NodeState& state, std::vector<Value> outputs) {
+  const NodeDef& node = frame.scope->node(index);
+  if (state.outputs.size() < outputs.size()) state.outputs.resize(outputs.size());
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    if (state.outputs[k].is_set()) continue;  // the model was cut here
+    state.outputs[k] = std::move(outputs[k]);
+    const TensorId id = state.outputs[k].tensor;
+    if (id && named_.emplace(id.index, 1).second) network_.graph.rename_tensor(id, frame.prefix + std::string(node.name) + ":" + std::to_string(k));
+  }
+}
+
+Status Lowering::lower(Frame& frame, int32_t index, NodeState& state) {
+  Scope& scope = *frame.scope;
+  const NodeDef& node = scope.node(index);
+  if (++lowered_ > kMaxLowered)
+    return unsupported("the graph grows too large when its functions and loops are written out").node(node.name, node.op).expected("at most " + std::to_string(kMaxLowered) + " nodes");
+  const std::string_view op = control_op(node.op);
+  const auto failed = [&](Status status) -> Status {
+    network_.report(status.node(frame.prefix + std::string(node.name), node.op));
+    state.outputs.resize(std::max<size_t>(state.outputs.size(), 1));
+    for (Value& v : state.outputs)
+      if (!v.is_set()) v = Value::failure();
+    return {};
+  };
+  if (op == "Const" && frame.outer) {  // constants are the same in every turn of a loop
+    ORKNN_TRY_ASSIGN(Value value, get(*frame.outer, {index, 0}));
+    state.outputs = {std::move(value)};
+    return {};
+  }
+  if (op == "Enter") {
+    const Reference source = scope.data_input(index, 0);
+    if (!frame.outer || source.node == Reference::kMissing) return failed(invalid_model("a loop is entered that has no end"));
+    ORKNN_TRY_ASSIGN(Value value, get(*frame.outer, source));
+    state.outputs = {std::move(value)};
+    return {};
+  }
+  if (const LoopFrame* loop = scope.loop_of_exit(index)) {
+    if (const Status status = run_loop(frame, *loop); !status) return failed(status);
+    return {};
+  }
+  if (op == "Merge") {
+    if (scope.is_loop_merge(index)) return failed(invalid_model("a loop variable is read outside of its loop"));
+    if (const Status status = lower_merge(frame, index, state); !status) return failed(status);
+    return {};
+  }
+
+  std::vector<Value> inputs;
+  bool has_failed_input = false;
+  for (const Reference& r : scope.inputs_of(index)) {
+    if (r.is_control()) continue;
+    if (r.node == Reference::kMissing)
+      return failed(invalid_model("input " + std::to_string(inputs.size()) + " is not in the graph").found("'" + std::string(node.inputs[static_cast<size_t>(&r - scope.inputs_of(index).data())]) + "'"));
+    if (op == "Switch" && inputs.size() == 1) break;  // the predicate is of no interest here
+    const Value* value = find(frame, r);
+    ORKNN_ASSERT(value, "inputs are settled before their readers");
+    if (value->failed && network_.is_clean())
+      return failed(invalid_model("input " + std::to_string(inputs.size()) + " does not exist or is not supported").found("output " + std::to_string(r.output) + " of '" + std::string(r.node >= 0 ? scope.node(r.node).name : "an argument") + "'"));
+    has_failed_input |= value->failed;
+    inputs.push_back(*value);
+  }
+  const bool is_function = functions_.contains(node.op);
+  const bool is_known = is_function || op == "Const" || passes_through(node.op) || is_call(node.op) || is_if(node.op) || is_while(node.op) || table().find(node.op);
+  if (is_known && has_failed_input) {
+    state.outputs.resize(std::max<size_t>(state.outputs.size(), 1));
+    for (Value& v : state.outputs)
+      if (!v.is_set()) v = Value::failure();
+    return {};
+  }
+  if (const Status status = lower_plain(frame, index, state, std::move(inputs)); !status) return failed(status);
+  return {};
+}
+
+Status Lowering::lower_plain(Frame& frame, int32_t index, NodeState& state, std::vector<Value> inputs) {
+  const NodeDef& node = frame.scope->node(index);
+  const std::string_view op = control_op(node.op);
+  if (passes_through(node.op)) {
+    if (inputs.empty()) return invalid_model("inputs are missing").expected("1").found("0");
+    if (op == "IdentityN") {
+      finish(frame, index, state, std::move(inputs));
+      return {};
+    }
+    std::vector<Value> outputs{inputs[0]};
+    if (op == "Switch") outputs.push_back(inputs[0]);
+    finish(frame, index, state, std::move(outputs));
+    return {};
+  }
+  Layer layer(import_, network_.graph, network_.ops, node, frame.call, frame.prefix + std::string(node.name), std::move(inputs));
+  if (op == "Const") {
+    const AttributeValue value = layer.attribute("value");
+    if (value.kind != AttributeValue::Kind::Tensor) return invalid_model("a constant has no value");
+    ORKNN_TRY_ASSIGN(TensorValue tensor, read_tensor(value.message, import_.keeper));
+    const bool is_fill = tensor.data.dims() != tensor.dims;
+    TensorId id = layer.add_constant("value", std::move(tensor.data));
+    if (is_fill) id = layer.emit("Expand", {id, layer.add_ints("shape", tensor.dims)});
+    finish(frame, index, state, {id});
+    return {};
+  }
+  if (functions_.contains(node.op) || is_call(node.op) || is_if(node.op) || is_while(node.op)) {
+    auto outputs = is_if(node.op) ? lower_if(frame, node, layer) : is_while(node.op) ? lower_while(frame, node, layer) : lower_call(frame, node, layer);
+    if (!outputs) return outputs.status();
+    finish(frame, index, state, *std::move(outputs));
+    return {};
+  }
+  if (const auto function = table().find(node.op)) {
+    ORKNN_TRY(function(layer));
+    finish(frame, index, state, std::move(layer.outputs));
+    return {};
+  }
+  if (const Refusal* refusal = find_refusal(node.op)) {
+    Status status = unsupported(std::string(refusal->reason));
+    if (!refusal->hint.empty()) status.hint(std::string(refusal->hint));
+    return status;
+  }
+  if (is_source(node.op)) return invalid_argument("the graph needs this input").hint("name it in 'inputs', or cut the model behind it");
+  return unsupported("the operator is not supported").hint("cut the model before it with 'outputs'");
+}
+
+}  // namespace orknn::importer::tensorflow

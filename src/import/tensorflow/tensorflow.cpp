@@ -1,0 +1,46 @@
+// TensorFlow frozen graphs, binary (.pb) and text (.pbtxt), by themselves or in a saved model.
+#include "import/importer.h"
+#include "import/tensorflow/lowering.h"
+
+namespace orknn::importer {
+namespace tensorflow {
+namespace {
+std::string_view as_text(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+// The first byte of a binary graph is the tag of a node, a library or versions; text begins with a letter, blank or comment.
+bool may_be_text(Bytes bytes) {
+  for (std::byte b : bytes.first(std::min<size_t>(bytes.size(), 64)))
+    if (const auto c = static_cast<uint8_t>(b); c >= 0x7f || (c < 0x20 && c != '\n' && c != '\r' && c != '\t')) return false;
+  return !bytes.empty();
+}
+
+bool sniff(std::span<const std::byte> bytes) { return may_be_text(bytes) ? looks_like_graph_text(as_text(bytes)) : looks_like_graph(bytes); }
+
+Result<Imported> load(const Source& source, const ImportOptions& options, const ir::OpSet& ops) {
+  Bytes bytes = source.bytes;
+  std::shared_ptr<const void> keeper = source.keeper;
+  if (may_be_text(bytes)) {
+    ORKNN_TRY_ASSIGN(auto encoded, encode_graph_text(as_text(bytes)));
+    const auto owned = std::make_shared<const std::vector<std::byte>>(std::move(encoded));
+    bytes = *owned;
+    keeper = owned;
+  }
+  ORKNN_TRY_ASSIGN(const GraphDef graph, parse_graph(bytes));
+  if (graph.nodes.empty()) return invalid_model("the file holds no graph").hint("is it a frozen TensorFlow graph?");
+  Imported result;
+  result.source.framework = "tensorflow";
+  result.source.format_version = graph.producer;
+  Lowering lowering(graph, keeper, ops);
+  ORKNN_TRY_ASSIGN(result.graph, lowering.run(options));
+  result.source.warnings = lowering.warnings();
+  return result;
+}
+}  // namespace
+}  // namespace tensorflow
+
+const Importer& tensorflow_importer() {
+  static const Importer importer{.name = "tensorflow", .extensions = {".pb", ".pbtxt"}, .sniff = tensorflow::sniff, .load = tensorflow::load};
+  return importer;
+}
+
+}  // namespace orknn::importer

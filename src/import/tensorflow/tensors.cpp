@@ -1,0 +1,113 @@
+#include "import/tensorflow/tensors.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/files.h"
+
+namespace orknn::importer::tensorflow {
+namespace {
+using ir::Dims;
+using ir::TensorData;
+using wire::Field;
+using wire::Reader;
+
+// A list that is too short repeats its last value; beyond this many bytes we take that for damage rather than allocate.
+constexpr int64_t kMaxFilledBytes = int64_t{1} << 28;
+// One value repeated more often than this is not written out.
+constexpr int64_t kMaxWrittenOut = 4096;
+
+enum TensorField : uint32_t { kType = 1, kShape = 2, kContent = 4, kFloats = 5, kDoubles = 6, kInts = 7, kInt64s = 10, kBools = 11, kHalves = 13, kUInt32s = 16, kUInt64s = 17 };
+
+uint32_t list_of(DType dtype) {
+  switch (dtype) {
+    case DType::Float32: return kFloats;
+    case DType::Float64: return kDoubles;
+    case DType::Int64: return kInt64s;
+    case DType::Bool: return kBools;
+    case DType::Float16: case DType::BFloat16: return kHalves;
+    case DType::UInt32: return kUInt32s;
+    case DType::UInt64: return kUInt64s;
+    default: return kInts;
+  }
+}
+
+Result<TensorData> from_content(DType dtype, Dims dims, int64_t count, Bytes content, const std::shared_ptr<const void>& keeper) {
+  const uint64_t wanted = static_cast<uint64_t>(count) * dtype_bytes(dtype);
+  if (content.size() != wanted)
+    return invalid_model("the data does not fit the shape").expected(std::to_string(wanted) + " bytes for " + std::string(dtype_name(dtype)) + ir::to_string(dims))
+        .found(std::to_string(content.size()));
+  const bool is_odd_bool = dtype == DType::Bool && std::any_of(content.begin(), content.end(), [](std::byte b) { return static_cast<uint8_t>(b) > 1; });
+  if (!is_odd_bool && keeper && reinterpret_cast<uintptr_t>(content.data()) % dtype_bytes(dtype) == 0) return TensorData::wrap(dtype, std::move(dims), content.data(), keeper);
+  TensorData t = TensorData::allocate(dtype, std::move(dims));
+  auto* out = static_cast<std::byte*>(t.mutable_data());
+  if (is_odd_bool)
+    std::transform(content.begin(), content.end(), out, [](std::byte b) { return std::byte{b != std::byte{}}; });
+  else
+    std::memcpy(out, content.data(), content.size());
+  if (keeper) release_mapped_pages(content);  // the copy is enough: large models would count twice
+  return t;
+}
+}  // namespace
+
+Result<TensorValue> read_tensor(Bytes message, const std::shared_ptr<const void>& keeper) {
+  int64_t type = 0;
+  Bytes content;
+  ir::Shape shape;
+  Reader header(message);
+  for (Field f; header.next(f);) {
+    if (f.number == kType) f.get(type);
+    if (f.number == kContent) f.get(content);
+    if (f.number == kShape && f.type == wire::WireType::Bytes) {
+      ORKNN_TRY_ASSIGN(auto stated, parse_shape(f.bytes));
+      if (!stated) return invalid_model("a constant has no shape");
+      shape = *std::move(stated);
+    }
+  }
+  ORKNN_TRY(header.status());
+  const DType dtype = to_dtype(type);
+  if (dtype == DType::Undefined) return unsupported("constants of type " + std::string(type_name(type)) + " are not supported");
+  TensorValue value;
+  auto dims = to_dims(shape);
+  if (!dims) return invalid_model("a constant has an extent that is not known").found(ir::to_string(shape));
+  value.dims = *std::move(dims);
+  ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(value.dims));
+  if (!content.empty()) {
+    ORKNN_TRY_ASSIGN(value.data, from_content(dtype, value.dims, count, content, keeper));
+    return value;
+  }
+
+  // The first walk counts, the second stores: nothing is allocated on the word of the shape alone.
+  const uint32_t number = list_of(dtype);
+  const auto walk = [&](auto&& store) -> Status {
+    Reader reader(message);
+    for (Field f; reader.next(f);) {
+      if (f.number != number) continue;
+      if (number == kFloats) ORKNN_TRY(wire::for_each_fixed<uint32_t>(f, store));
+      else if (number == kDoubles) ORKNN_TRY(wire::for_each_fixed<uint64_t>(f, store));
+      else ORKNN_TRY(wire::for_each_varint(f, store));
+    }
+    return reader.status();
+  };
+  uint64_t found = 0;
+  ORKNN_TRY(walk([&](uint64_t) { ++found; }));
+  if (found > static_cast<uint64_t>(count))
+    return invalid_model("the data does not fit the shape").expected(std::to_string(count) + " values for " + std::string(dtype_name(dtype)) + ir::to_string(value.dims))
+        .found(std::to_string(found));
+  const bool is_fill = found <= 1 && count > kMaxWrittenOut;
+  const size_t size = dtype_bytes(dtype);
+  if (!is_fill && static_cast<uint64_t>(count) != found && count > kMaxFilledBytes / static_cast<int64_t>(size))
+    return unsupported("a constant repeats its last value too often").found(std::to_string(count) + " elements, " + std::to_string(found) + " of them stored");
+  value.data = is_fill ? TensorData::zeros(dtype, {}) : TensorData::zeros(dtype, value.dims);
+  if (found == 0) return value;
+  auto* const begin = static_cast<std::byte*>(value.data.mutable_data());
+  std::byte* out = begin;
+  ORKNN_TRY(walk([&](uint64_t v) {
+    if (dtype == DType::Bool) v = v != 0;
+    for (size_t i = 0; i < size; ++i) *out++ = static_cast<std::byte>(v >> (8 * i));
+  }));
+  for (std::byte* end = begin + value.data.bytes(); out < end; out += size) std::memcpy(out, out - size, size);
+  return value;
+}
+
+}  // namespace orknn::importer::tensorflow
