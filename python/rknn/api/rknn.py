@@ -280,7 +280,7 @@ class RKNN:
             sizes = list(sizes)
             if sizes and all(isinstance(v, (int, np.integer)) for v in sizes):
                 sizes = [sizes]
-            sizes = [[-1 if d is None or isinstance(d, str) else int(d) for d in shape] for shape in sizes]  # a name leaves it open
+            sizes = [[-1 if d is None or isinstance(d, str) else int(d) for d in shape or []] for shape in sizes]  # a name leaves it open
         if initial is not None:
             initial = [None if v is None else np.asarray(v, order="C") for v in initial]
         self._session, self._model_path = None, None

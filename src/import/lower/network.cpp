@@ -76,6 +76,7 @@ Result<Symbols> apply_sizes(std::vector<Port>& inputs, const ImportOptions& opti
   for (size_t i = 0; i < options.input_size_list.size(); ++i) {
     Dims size = options.input_size_list[i];
     Port& p = inputs[i];
+    if (p.shape && size.empty()) continue;  // no size: what the model says
     if (p.shape && p.shape->empty() && size == Dims{1}) continue;  // NumPy users write scalars as vectors of one
     if (p.shape && p.shape->size() == size.size() + 1) size.insert(size.begin(), 1);
     if (p.shape && !p.shape->empty() && p.shape->size() != size.size())

@@ -10,6 +10,18 @@ Status Layer::need_inputs(size_t count) const {
   return invalid_model("inputs are missing").expected(std::to_string(count)).found(std::to_string(inputs_.size()));
 }
 
+void Layer::join_float_types() {
+  if (op().find("FusedBatchNorm") != std::string_view::npos || op() == "Cast") return;  // these mix types on purpose
+  bool has_single = false, has_half = false;
+  for (const Value& v : inputs_) {
+    has_single |= v.tensor && dtype_of(v.tensor) == DType::Float32;
+    has_half |= v.tensor && dtype_of(v.tensor) == DType::Float16;
+  }
+  if (!has_single || !has_half) return;
+  for (Value& v : inputs_)
+    if (v.tensor && dtype_of(v.tensor) == DType::Float16) v.tensor = cast(v.tensor, DType::Float32);
+}
+
 Result<TensorId> Layer::input(size_t i) const {
   ORKNN_TRY(need_inputs(i + 1));
   if (!inputs_[i].tensor) return unsupported("input " + std::to_string(i) + " is a list of tensors where a tensor is expected");

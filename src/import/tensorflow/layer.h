@@ -72,6 +72,8 @@ class Layer : public Emitter {
   const Value& value(size_t i) const { return inputs_[i]; }
   std::vector<Value>& values() { return inputs_; }
   Status need_inputs(size_t count) const;              // at least so many
+  // Tools that strip casts leave half-precision weights beside single-precision data: the wider type is taken for all.
+  void join_float_types();
   // Contents of a constant input.
   Result<std::vector<int64_t>> ints(size_t i, std::string_view reason) const;
   Result<std::vector<double>> doubles(size_t i, std::string_view reason) const;

@@ -28,7 +28,7 @@ bool is_while(std::string_view op) { return is_one_of(op, {"While", "StatelessWh
 bool passes_through(std::string_view op) {
   return is_one_of(op, {"Identity", "IdentityN", "RefIdentity", "StopGradient", "PreventGradient", "CheckNumerics", "CheckNumericsV2", "Snapshot", "Print", "DebugIdentity", "DebugIdentityV2",
                         "PlaceholderWithDefault", "EnsureShape", "DeepCopy", "LoopCond", "NextIteration", "RefNextIteration", "Enter", "RefEnter", "Switch", "RefSwitch",
-                        "XlaSharding", "Copy", "CopyHost"});
+                        "XlaSharding", "Copy", "CopyHost", "Dropout"});
 }
 // Nodes nobody wants as an output of the model though nobody reads them.
 bool is_no_result(std::string_view op) {
@@ -360,7 +360,7 @@ Status Lowering::lower(Frame& frame, int32_t index, NodeState& state) {
 Status Lowering::lower_plain(Frame& frame, int32_t index, NodeState& state, std::vector<Value> inputs) {
   const NodeDef& node = frame.scope->node(index);
   const std::string_view op = control_op(node.op);
-  if (passes_through(node.op)) {
+  if (passes_through(node.op) && !functions_.contains(node.op)) {
     if (inputs.empty()) return invalid_model("inputs are missing").expected("1").found("0");
     if (op == "IdentityN") {
       finish(frame, index, state, std::move(inputs));
@@ -389,6 +389,7 @@ Status Lowering::lower_plain(Frame& frame, int32_t index, NodeState& state, std:
     return {};
   }
   if (const auto function = table().find(node.op)) {
+    layer.join_float_types();
     ORKNN_TRY(function(layer));
     finish(frame, index, state, std::move(layer.outputs));
     return {};
