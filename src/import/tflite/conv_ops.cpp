@@ -143,6 +143,28 @@ Status conv_3d_transpose(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId bias, l.bias(3, 2, 1));
   return transposed(l, x, w, bias, window, wanted, l.activation(4));
 }
+// MediaPipe's: the stride decides how much SAME cuts, and the options are a C structure of padding, stride width and stride height.
+Status transposed_with_bias(Layer& l) {
+  const auto bytes = l.op().custom_options;
+  if (bytes.size() < 12) return invalid_model("the options of the custom operator are too short").expected("12 bytes").found(std::to_string(bytes.size()));
+  int32_t fields[3];
+  std::memcpy(fields, bytes.data(), sizeof fields);
+  if (fields[1] < 1 || fields[2] < 1) return invalid_model("the operator has impossible strides").found(std::to_string(fields[2]) + " and " + std::to_string(fields[1]));
+  ORKNN_TRY_ASSIGN(const TensorId x, need_image(l, 0, 4));
+  ORKNN_TRY_ASSIGN(const TensorId w, l.weights(1, {3, 0, 1, 2}));
+  ORKNN_TRY_ASSIGN(const TensorId bias, l.bias(2, 0, 1));
+  ORKNN_TRY_ASSIGN(const Dims image, l.need_dims(x, "to size the transposed convolution"));
+  ORKNN_TRY_ASSIGN(const Dims kernel, l.need_dims(w, "to size the transposed convolution"));
+  const std::vector<int64_t> strides{fields[2], fields[1]};
+  std::vector<int64_t> pads(4, 0);
+  constexpr int32_t kSame = 1;
+  for (size_t i = 0; fields[0] == kSame && i < 2; ++i) {
+    const int64_t cut = std::max<int64_t>(0, kernel[i + 2] - (image[i + 2] - 1) % strides[i] - 1);
+    pads[i] = cut / 2;
+    pads[i + 2] = cut - cut / 2;
+  }
+  return finish_conv(l, "ConvTranspose", x, w, bias, {{"strides", strides}, {"pads", pads}}, Activation::None);
+}
 }  // namespace
 
 Result<bool> lower_dilated(Layer& l) {
@@ -182,34 +204,16 @@ Result<bool> lower_dilated(Layer& l) {
   return true;
 }
 
-// MediaPipe's: the stride decides how much SAME cuts, and the options are a C structure of padding, stride width and stride height.
-Status transposed_with_bias(Layer& l) {
-  const auto bytes = l.op().custom_options;
-  if (bytes.size() < 12) return invalid_model("the options of the custom operator are too short").expected("12 bytes").found(std::to_string(bytes.size()));
-  int32_t fields[3];
-  std::memcpy(fields, bytes.data(), sizeof fields);
-  if (fields[1] < 1 || fields[2] < 1) return invalid_model("the operator has impossible strides").found(std::to_string(fields[2]) + " and " + std::to_string(fields[1]));
-  ORKNN_TRY_ASSIGN(const TensorId x, need_image(l, 0, 4));
-  ORKNN_TRY_ASSIGN(const TensorId w, l.weights(1, {3, 0, 1, 2}));
-  ORKNN_TRY_ASSIGN(const TensorId bias, l.bias(2, 0, 1));
-  ORKNN_TRY_ASSIGN(const Dims image, l.need_dims(x, "to size the transposed convolution"));
-  ORKNN_TRY_ASSIGN(const Dims kernel, l.need_dims(w, "to size the transposed convolution"));
-  const std::vector<int64_t> strides{fields[2], fields[1]};
-  std::vector<int64_t> pads(4, 0);
-  constexpr int32_t kSame = 1;
-  for (size_t i = 0; fields[0] == kSame && i < 2; ++i) {
-    const int64_t cut = std::max<int64_t>(0, kernel[i + 2] - (image[i + 2] - 1) % strides[i] - 1);
-    pads[i] = cut / 2;
-    pads[i + 2] = cut - cut / 2;
-  }
-  return finish_conv(l, "ConvTranspose", x, w, bias, {{"strides", strides}, {"pads", pads}}, Activation::None);
-}
-
 std::span<const Row> conv_rows() {
   static constexpr Row rows[] = {
       {"CONV_2D", conv_2d},           {"DEPTHWISE_CONV_2D", depthwise_conv_2d}, {"CONV_3D", conv_3d},
       {"TRANSPOSE_CONV", transpose_conv}, {"CONV_3D_TRANSPOSE", conv_3d_transpose},
   };
+  return rows;
+}
+
+std::span<const Row> conv_custom_rows() {
+  static constexpr Row rows[] = {{"Convolution2DTransposeBias", transposed_with_bias}};
   return rows;
 }
 

@@ -19,7 +19,7 @@ const LoweringTable<Layer>& builtin_table() {
   return table;
 }
 const LoweringTable<Layer>& custom_table() {
-  static const LoweringTable<Layer> table{custom_rows()};
+  static const LoweringTable<Layer> table{conv_custom_rows(), pool_custom_rows(), detection_custom_rows()};
   return table;
 }
 

@@ -119,6 +119,9 @@ std::span<const Row> index_rows();
 std::span<const Row> recurrent_rows();
 std::span<const Row> detection_rows();
 std::span<const Row> control_rows();
-std::span<const Row> custom_rows();
+// Custom operators go by names of their own.
+std::span<const Row> conv_custom_rows();
+std::span<const Row> pool_custom_rows();
+std::span<const Row> detection_custom_rows();
 
 }  // namespace orknn::importer::tflite

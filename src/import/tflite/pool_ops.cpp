@@ -1,5 +1,6 @@
 // Pooling, resizing and other operators on pictures, and their channels-first forms.
 #include <algorithm>
+#include <cmath>
 
 #include "import/tflite/window.h"
 
@@ -67,10 +68,24 @@ Status local_response_normalization(Layer& l) {
 Status resize(Layer& l, const std::string& mode, bool align_corners, bool half_pixel_centers) {
   ORKNN_TRY_ASSIGN(const TensorId x, l.real(0));
   ORKNN_TRY_ASSIGN(const std::vector<int64_t> size, l.ints(1, "to resize to it"));
-  if (size.size() != 2 || size[0] < 1 || size[1] < 1) return invalid_model("the new size is impossible").expected("height and width").found(to_string(size));
+  if (size.size() != 2 || size[0] < 1 || size[1] < 1 || size[0] > 1 << 20 || size[1] > 1 << 20) return invalid_model("the new size is impossible").expected("height and width").found(to_string(size));
   ORKNN_TRY_ASSIGN(const TensorId first, picture(l, x));
   const Shape& shape = *l.shape_of(first);
   if (!shape[0].is_known() || !shape[1].is_known()) return unsupported("the batch and channels must be known to resize").hint("give the input shapes with input_size_list");
+  if (mode == "nearest" && align_corners && half_pixel_centers) {
+    // No mode of ours: positions are shifted by half before they are scaled to the corners.
+    TensorId y = first;
+    for (int64_t axis = 2; axis < 4; ++axis) {
+      ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(first, "to pick its elements"));
+      const int64_t from = dims[static_cast<size_t>(axis)], to = size[static_cast<size_t>(axis) - 2];
+      const float scale = to > 1 ? static_cast<float>(from - 1) / static_cast<float>(to - 1) : static_cast<float>(from) / static_cast<float>(to);
+      std::vector<int64_t> picked;
+      for (int64_t i = 0; i < to; ++i) picked.push_back(std::clamp<int64_t>(static_cast<int64_t>(std::round((static_cast<float>(i) + 0.5f) * scale)), 0, from - 1));
+      y = l.emit("Gather", {y, l.add_ints("picked", picked)}, {{"axis", axis}});
+    }
+    ORKNN_TRY_ASSIGN(const TensorId last, l.channels_last(y));
+    return l.set(0, last);
+  }
   Attributes attributes{{"mode", mode}, {"coordinate_transformation_mode", std::string(align_corners ? "align_corners" : half_pixel_centers ? "half_pixel" : "asymmetric")}};
   // Rounding to the nearest goes up at one half; without either flag positions are cut off.
   if (mode == "nearest") attributes.set("nearest_mode", std::string(align_corners || half_pixel_centers ? "round_prefer_ceil" : "floor"));

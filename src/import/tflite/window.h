@@ -20,7 +20,5 @@ struct Window {
 // A convolution between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND is a dilated one: if `batch_to_space` ends such a triple, its output is set
 // from that convolution and the answer is true.
 Result<bool> lower_dilated(Layer& batch_to_space);
-// MediaPipe's Convolution2DTransposeBias.
-Status transposed_with_bias(Layer& layer);
 
 }  // namespace orknn::importer::tflite

@@ -1,4 +1,4 @@
-// Custom operators that public models bring along. MediaPipe's keep their options as C structures.
+// MediaPipe's pooling that remembers places, and its inverse. Their options are C structures.
 #include <algorithm>
 
 #include "import/tflite/window.h"
@@ -82,9 +82,9 @@ Status max_unpooling(Layer& l) {
 }
 }  // namespace
 
-std::span<const Row> custom_rows() {
+std::span<const Row> pool_custom_rows() {
   static constexpr Row rows[] = {
-      {"Convolution2DTransposeBias", transposed_with_bias}, {"MaxPoolingWithArgmax2D", max_pool_with_argmax}, {"MaxUnpooling2D", max_unpooling},
+      {"MaxPoolingWithArgmax2D", max_pool_with_argmax}, {"MaxUnpooling2D", max_unpooling},
   };
   return rows;
 }
