@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -64,10 +65,18 @@ ir::TensorData reordered(const ir::TensorData& from) {
   return to;
 }
 
-Result<ir::TensorData> parse(const std::shared_ptr<const MappedFile>& file) {
-  const std::span<const std::byte> bytes = file->bytes();
+void swap_bytes(ir::TensorData& value) {
+  const size_t element = dtype_bytes(value.dtype());
+  auto* bytes = static_cast<std::byte*>(value.mutable_data());
+  for (size_t i = 0; i < value.bytes(); i += element) std::reverse(bytes + i, bytes + i + element);
+}
+}  // namespace
+
+bool is_npy(std::span<const std::byte> bytes) { return bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0; }
+
+Result<ir::TensorData> parse_npy(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (bytes.size() < 10 || text.substr(0, kMagic.size()) != kMagic) return bad("it does not begin with \\x93NUMPY");
+  if (bytes.size() < 10 || !is_npy(bytes)) return bad("it does not begin with \\x93NUMPY");
   const auto byte = [&](size_t i) { return static_cast<size_t>(bytes[i]); };
   const bool long_header = byte(6) >= 2;
   if (byte(6) < 1 || byte(6) > 3 || (long_header && bytes.size() < 12)) return bad("unknown version");
@@ -81,7 +90,7 @@ Result<ir::TensorData> parse(const std::shared_ptr<const MappedFile>& file) {
   ORKNN_TRY_ASSIGN(const std::string_view shape_field, field(header, "shape"));
   ORKNN_TRY_ASSIGN(ir::Dims dims, parse_shape(shape_field));
   DType dtype = DType::Undefined;
-  if (type_field.size() > 4 && (type_field[1] == '<' || type_field[1] == '|' || type_field[1] == '='))
+  if (type_field.size() > 4 && std::string_view("<>|=").find(type_field[1]) != std::string_view::npos)
     for (const TypeName& t : kTypes)
       if (type_field.substr(2, 2) == t.text && type_field[4] == type_field[0]) dtype = t.dtype;
   if (dtype == DType::Undefined) return bad(fmt::format("element type {} is not supported", type_field.substr(0, type_field.find(','))));
@@ -90,15 +99,15 @@ Result<ir::TensorData> parse(const std::shared_ptr<const MappedFile>& file) {
   if (found < wanted) return bad(fmt::format("{} bytes of data are missing", wanted - found));
   ir::TensorData value = ir::TensorData::allocate(dtype, std::move(dims));
   if (wanted) std::memcpy(value.mutable_data(), bytes.data() + start + length, wanted);
+  if (type_field[1] == '>') swap_bytes(value);
   if (dtype == DType::Bool)  // any other byte would be no bool
     for (uint8_t& b : std::span(static_cast<uint8_t*>(value.mutable_data()), wanted)) b = b != 0;
   return order_field.substr(0, 4) == "True" ? reordered(value) : value;
 }
-}  // namespace
 
 Result<ir::TensorData> read_npy(const std::string& path) {
   ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
-  auto value = parse(file);
+  auto value = parse_npy(file->bytes());
   if (!value) return Status(value.status()).model(path);
   return value;
 }

@@ -26,7 +26,7 @@ TEST(Npy, RoundTrip) {
   }
 }
 
-TEST(Npy, FortranOrderAndDamage) {
+TEST(Npy, OrdersAndDamage) {
   TemporaryFolder folder;
   const std::string path = folder.file("x.npy");
   const auto write = [&](std::string header, const std::string& data) {
@@ -38,7 +38,9 @@ TEST(Npy, FortranOrderAndDamage) {
   const auto value = read_npy(path);
   ASSERT_TRUE(value) << value.status().to_string();
   EXPECT_EQ(ir::to_ints(value->view()), (std::vector<int64_t>{1, 3, 5, 2, 4, 6}));
-  for (const char* header : {"{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }", "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
+  write("{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }", std::string("\1\2\xff\xfe", 4));
+  EXPECT_EQ(ir::to_ints(read_npy(path)->view()), (std::vector<int64_t>{258, -2}));
+  for (const char* header : {"{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
                              "{'descr': '<f4', 'fortran_order': False, 'shape': (1, }", "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }",
                              "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }", "{'descr': '<f4', 'shape': (1,), }", "", "{'descr': '"}) {
     write(header, "1234");

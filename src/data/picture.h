@@ -16,6 +16,7 @@ namespace orknn::data {
 struct Picture {
   int64_t height = 0, width = 0, channels = 0;
   std::vector<uint8_t> pixels;  // height * width * channels
+  std::string remark;           // what the decoder overlooked, e.g. that the end of a jpg is missing; usually empty
 };
 
 enum class Colour { Grey, Rgb };
