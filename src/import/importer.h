@@ -44,6 +44,7 @@ struct SourceInfo {
   int64_t format_version = 0;    // ir_version of ONNX, schema version of others
   std::vector<std::pair<std::string, int64_t>> op_sets;  // domain and version; "" is the framework's own
   std::vector<std::string> warnings;  // things the user should know, one sentence each
+  bool has_open_inputs = false;  // the file leaves extents of inputs open and has no place to state them: runs may choose them
 };
 
 struct Imported {

@@ -28,10 +28,11 @@ std::string shape_text(const std::optional<ir::Shape>& shape) {
   return text + "]";
 }
 
-// A program has fixed shapes, unless the user left extents open on purpose (a negative one in input_size_list). An empty tensor is
-// legal unless it looks like a picture whose size was never filled in.
-Status check_input_shapes(const ir::Graph& graph, const importer::ImportOptions& options) {
+// A program has fixed shapes, unless the user left extents open on purpose (a negative one in input_size_list) or the format has no
+// other way. An empty tensor is legal unless it looks like a picture whose size was never filled in.
+Status check_input_shapes(const ir::Graph& graph, const importer::ImportOptions& options, const importer::SourceInfo& source) {
   Status problems;
+  if (source.has_open_inputs) return problems;
   const auto is_open = [&](size_t i) {
     if (i >= options.input_size_list.size()) return false;
     const ir::Dims& size = options.input_size_list[i];
@@ -119,7 +120,7 @@ Status Builder::load_model(const std::string& path, std::string_view framework, 
   ORKNN_TRY_ASSIGN(importer::Imported imported, importer::load_file(path, options, ops::builtin_ops(), framework, std::move(other_files)));
   const std::string tag = "load_" + imported.source.framework;
   for (const std::string& text : imported.source.warnings) log(LogLevel::Warn, tag, text);
-  if (Status s = check_input_shapes(imported.graph, options); !s) return s.model(path).stage("load");
+  if (Status s = check_input_shapes(imported.graph, options, imported.source); !s) return s.model(path).stage("load");
   auto normalization = normalization_of(imported.graph, config_, tag);
   if (!normalization) return Status(normalization.status()).model(path).stage("load");
   graph_ = std::move(imported.graph);

@@ -36,6 +36,7 @@ Result<Port> input_of(const Layer& net) {
   ORKNN_TRY_ASSIGN(const int64_t channels, net.get_int("channels", 0, 0, kMaxExtent));
   ORKNN_TRY_ASSIGN(const int64_t inputs, net.get_int("inputs", 0, 0, int64_t{1} << 30));
   if (height && width && channels) {
+    ORKNN_TRY(checked_element_count(Dims{batch, channels, height, width}).status());
     port.shape = to_shape(Dims{batch, channels, height, width});
   } else if (inputs) {
     port.shape = to_shape(Dims{batch, inputs});
@@ -105,10 +106,12 @@ class Loader {
     if (!lowering) return problem(unsupported("section [" + section.type.substr(0, 40) + "] is not known"));
     if (Status s = lowering(layer); !s) return problem(std::move(s));
     TensorId result = layer.result();
-    if (!layer.dims_of(result)) {  // a shape rule said no
+    const auto dims = layer.dims_of(result);
+    if (!dims) {  // a shape rule said no
       if (Status s = infer_shapes(build_.network.graph, build_.network.ops); !s) return s;
       return problem(internal_error("the shape of the result is not known"));
     }
+    if (auto count = checked_element_count(*dims); !count) return problem(count.status());
     const bool is_new = std::find(build_.results.begin(), build_.results.end(), result) == build_.results.end() && !build_.network.graph.is_input(result);
     if (is_new) build_.network.bind(name, result, name);
     names_[name] = result;

@@ -1,5 +1,6 @@
 // Sections that join, move or combine layers: route, shortcut, upsample, reorg, crop, scale_channels, sam, and those without effect.
 #include "import/darknet/layer.h"
+#include "import/lower/reorganize.h"
 
 namespace orknn::importer::darknet {
 using namespace ir;
@@ -121,14 +122,6 @@ Status upsample(Layer& l) {
   return l.finish(y);
 }
 
-// Darknet's first reorg works on the memory of the picture as if it had fewer and larger planes; forward scatters, backward gathers.
-TensorId reorder_blocks(Layer& l, TensorId x, const Dims& view, int64_t stride, bool scatter, const Dims& out) {
-  const int64_t n = view[0], planes = view[1] / (stride * stride), height = view[2], width = view[3];
-  const TensorId y = scatter ? l.transpose(l.reshape(x, {n, stride, stride, planes, height, width}), {0, 3, 4, 1, 5, 2})
-                             : l.transpose(l.reshape(x, {n, planes, height, stride, width, stride}), {0, 3, 5, 1, 2, 4});
-  return l.reshape(y, out);
-}
-
 struct Reorganized {
   TensorId x;
   Dims dims, out;
@@ -149,12 +142,13 @@ Result<Reorganized> reorganized(Layer& l) {
   return r;
 }
 
+// Darknet's first form works on the memory as if the picture had fewer and larger planes.
 Status reorg(Layer& l) {
   for (const char* option : {"flatten", "extra"})
     if (l.get_flag(option)) return unsupported("option '" + std::string(option) + "' of reorg is not supported");
   ORKNN_TRY_ASSIGN(const Reorganized r, reorganized(l));
   if (r.dims[1] % (r.stride * r.stride) != 0) return shape_mismatch("the channels cannot be reorganized").expected("a multiple of " + std::to_string(r.stride * r.stride)).found(to_string(r.dims));
-  return l.finish(reorder_blocks(l, r.x, r.dims, r.stride, r.reverse, r.out));
+  return l.finish(reorganize(l, r.x, r.dims, r.stride, r.reverse, r.out));
 }
 
 // The plain form: blocks of pixels become channels.
@@ -162,7 +156,7 @@ Status reorg3d(Layer& l) {
   ORKNN_TRY_ASSIGN(const Reorganized r, reorganized(l));
   if (!r.reverse) return l.finish(l.emit("SpaceToDepth", {r.x}, {{"blocksize", r.stride}}));
   if (r.out[1] % (r.stride * r.stride) != 0) return shape_mismatch("the channels cannot be reorganized").expected("a multiple of " + std::to_string(r.stride * r.stride)).found(to_string(r.out));
-  return l.finish(reorder_blocks(l, r.x, r.out, r.stride, true, r.out));
+  return l.finish(reorganize(l, r.x, r.out, r.stride, true, r.out));
 }
 
 // The middle of the picture, brought from 0..1 to -1..1.

@@ -1,0 +1,381 @@
+// Caffe networks: a description (.prototxt, or the same as bytes) and, if there is one, a .caffemodel with the blobs of its layers.
+// Layers for training only are left out; what they would have read is an output of the model.
+#include <algorithm>
+
+#include "base/files.h"
+#include "import/caffe/layer.h"
+#include "import/importer.h"
+#include "ir/infer.h"
+
+namespace orknn::importer {
+namespace caffe {
+namespace {
+using namespace ir;
+
+const LoweringTable<Layer>& table() {
+  static const LoweringTable<Layer> rows{activation_rows(), convolution_rows(), pool_rows(), normalization_rows(), arithmetic_rows(),
+                                         shape_rows(), resize_rows(), recurrent_rows(), detection_rows(), flow_rows()};
+  return rows;
+}
+
+bool is_one_of(std::string_view type, std::initializer_list<std::string_view> list) { return std::find(list.begin(), list.end(), type) != list.end(); }
+
+// What a layer is for the model.
+enum class Role { Input, Data, Constant, Sink, Training, Compute };
+Role role_of(const LayerDescription& layer) {
+  if (layer.type == "Input") return Role::Input;
+  if (layer.type == "DummyData") return Role::Constant;
+  if (is_one_of(layer.type, {"Data", "ImageData", "HDF5Data", "MemoryData", "WindowData", "AnnotatedData", "DenseImageData", "VideoData", "ImageSegData", "CompactData"})) return Role::Data;
+  if (layer.type == "Silence") return Role::Sink;
+  if (layer.type.ends_with("Loss") || layer.type.ends_with("LossOHEM") || is_one_of(layer.type, {"Accuracy", "SoftmaxWithLoss", "DetectionEvaluate", "HDF5Output", "ImageOutput"})) return Role::Training;
+  return Role::Compute;
+}
+
+// One layer with the names its values have here: a value that is written again in place gets a name of its own.
+struct Instance {
+  const LayerDescription* layer = nullptr;
+  Role role = Role::Compute;
+  std::vector<std::string> reads, writes;
+};
+
+Result<std::optional<Dims>> shape_in(const Message& holder, size_t i) {
+  const auto shapes = holder.all("shape");
+  if (shapes.empty()) return std::optional<Dims>();
+  const Field* field = shapes[std::min(i, shapes.size() - 1)];  // one shape may hold for all tops
+  if (!field->message()) return std::optional<Dims>();
+  ORKNN_TRY_ASSIGN(Dims dims, field->message()->get_ints("dim"));
+  return std::optional<Dims>(std::move(dims));
+}
+
+// Layers that read training data state the size of a picture in many ways; the batch of the training is of no interest.
+Result<std::optional<Dims>> data_shape(const LayerDescription& layer) {
+  if (layer.type == "MemoryData") {
+    const Message& p = layer.parameters("memory_data_param");
+    Dims dims{1};
+    for (const char* name : {"channels", "height", "width"}) {
+      ORKNN_TRY_ASSIGN(const int64_t extent, p.get_int(name, 0));
+      dims.push_back(extent);
+    }
+    return std::optional<Dims>(std::move(dims));
+  }
+  int64_t size = 0, height = 0, width = 0;
+  for (const char* holder : {"transform_param", "data_param", "image_data_param", "window_data_param"}) {
+    ORKNN_TRY_ASSIGN(size, layer.parameters(holder).get_int("crop_size", size));
+    ORKNN_TRY_ASSIGN(height, layer.parameters(holder).get_int("new_height", height));
+    ORKNN_TRY_ASSIGN(width, layer.parameters(holder).get_int("new_width", width));
+  }
+  ORKNN_TRY_ASSIGN(const bool gray, layer.parameters("transform_param").get_bool("force_gray", false));
+  if (size > 0) height = width = size;
+  if (height <= 0 || width <= 0) return std::optional<Dims>();
+  return std::optional<Dims>(Dims{1, gray ? 1 : 3, height, width});
+}
+
+// A constant with the contents its filler describes.
+Result<TensorData> dummy_value(const LayerDescription& layer, size_t i) {
+  constexpr int64_t kMost = int64_t{1} << 26;
+  const Message& p = layer.parameters("dummy_data_param");
+  ORKNN_TRY_ASSIGN(auto shape, shape_in(p, i));
+  if (!shape) {
+    shape.emplace();
+    for (const char* name : {"num", "channels", "height", "width"}) {
+      ORKNN_TRY_ASSIGN(const auto extents, p.get_ints(name));
+      shape->push_back(extents.empty() ? 1 : extents[std::min(i, extents.size() - 1)]);
+    }
+  }
+  for (int64_t d : *shape)
+    if (d < 0) return invalid_model("a negative extent").found(to_string(*shape));
+  ORKNN_TRY(checked_element_count(*shape, kMost).status());
+  const auto fillers = p.all("data_filler");
+  double value = 0;
+  if (!fillers.empty() && fillers[std::min(i, fillers.size() - 1)]->message()) {
+    const Message& filler = *fillers[std::min(i, fillers.size() - 1)]->message();
+    ORKNN_TRY_ASSIGN(const std::string type, filler.get_string("type", "constant"));
+    if (type != "constant") return unsupported("only constant dummy data can be used").found(type);
+    ORKNN_TRY_ASSIGN(value, filler.get_double("value", 0));
+  }
+  TensorData data = TensorData::allocate(DType::Float32, std::move(*shape));
+  std::fill_n(static_cast<float*>(data.mutable_data()), data.count(), static_cast<float>(value));
+  return data;
+}
+
+class Loader {
+ public:
+  Loader(const NetDescription& net, const ImportOptions& options, const OpSet& ops) : net_(net), options_(options), build_(ops) {}
+  Build& build() { return build_; }
+  bool has_open_inputs() const { return has_open_inputs_; }
+
+  Result<Graph> load() {
+    ORKNN_TRY(name_values());
+    ORKNN_TRY_ASSIGN(const std::vector<std::string> outputs, wanted_outputs());
+    ORKNN_TRY_ASSIGN(const LayerPlan plan, plan_for(outputs));
+    ORKNN_TRY(add_inputs(plan));
+    for (size_t i : plan.layers) lower(instances_[i]);
+    if (!build_.network.is_clean()) return build_.network.finish({});
+    return build_.network.finish(options_.outputs.empty() ? without_constants(outputs) : outputs);
+  }
+
+ private:
+  // --- names
+  // The last value written under a name keeps it, except that an input always keeps its own.
+  Status name_values() {
+    std::unordered_map<std::string, size_t> writes_left;
+    std::unordered_set<std::string> taken;
+    for (const LayerDescription& layer : net_.layers)
+      for (const std::string& top : layer.tops) {
+        ++writes_left[top];
+        taken.insert(top);
+      }
+    std::unordered_map<std::string, std::string> current;
+    std::unordered_set<std::string> input_names;
+    for (const InputDescription& input : net_.inputs) {
+      ports_.push_back({.name = input.name, .dtype = DType::Float32, .shape = input.shape ? std::optional(to_shape(*input.shape)) : std::nullopt, .value = {}});
+      current[input.name] = input.name;
+      input_names.insert(input.name);
+      taken.insert(input.name);
+    }
+    for (const LayerDescription& layer : net_.layers) {
+      Instance instance{.layer = &layer, .role = role_of(layer), .reads = {}, .writes = {}};
+      for (const std::string& bottom : layer.bottoms) {
+        const auto it = current.find(bottom);
+        instance.reads.push_back(it == current.end() ? bottom : it->second);
+      }
+      for (size_t i = 0; i < layer.tops.size(); ++i) {
+        const std::string& top = layer.tops[i];
+        const bool is_last = --writes_left[top] == 0;
+        std::string name = top;
+        if (instance.role == Role::Input || instance.role == Role::Data) {
+          input_names.insert(top);
+        } else if (!is_last || input_names.contains(top)) {
+          name = top + "@" + layer.name;
+          while (!taken.insert(name).second) name += "'";
+        }
+        current[top] = name;
+        instance.writes.push_back(std::move(name));
+      }
+      if (instance.role == Role::Input) {
+        for (size_t i = 0; i < layer.tops.size(); ++i) {
+          ORKNN_TRY_ASSIGN(const auto shape, shape_in(layer.parameters("input_param"), i));
+          ports_.push_back({.name = layer.tops[i], .dtype = DType::Float32, .shape = shape ? std::optional(to_shape(*shape)) : std::nullopt, .value = {}});
+        }
+      } else {
+        instances_.push_back(std::move(instance));
+      }
+    }
+    return {};
+  }
+
+  // --- outputs
+  // What nobody reads, in the order it is written. Layers for training do not count as readers, a Silence layer does.
+  Result<std::vector<std::string>> wanted_outputs() {
+    if (!options_.outputs.empty()) return options_.outputs;
+    std::unordered_set<std::string_view> read;
+    for (const Instance& i : instances_)
+      if (i.role != Role::Training) read.insert(i.reads.begin(), i.reads.end());
+    std::vector<std::string> outputs;
+    for (const Instance& i : instances_) {
+      if (i.role != Role::Compute && i.role != Role::Constant) continue;
+      for (const std::string& name : i.writes)
+        if (!read.contains(name) && std::find(outputs.begin(), outputs.end(), name) == outputs.end()) outputs.push_back(name);
+    }
+    if (outputs.empty()) return invalid_model("the network has no outputs").hint("every value is read by another layer, or all layers are for training");
+    return outputs;
+  }
+
+  // Results that no input has an influence on (prior boxes) are left out when there are others.
+  std::vector<std::string> without_constants(const std::vector<std::string>& outputs) const {
+    const Graph& graph = build_.network.graph;
+    std::vector<char> depends(graph.tensor_count(), 0);
+    for (TensorId id : graph.inputs()) depends[static_cast<size_t>(id.index)] = 1;
+    for (NodeId node : graph.order()) {
+      const Node& n = graph.node(node);
+      const bool any = std::any_of(n.inputs.begin(), n.inputs.end(), [&](TensorId t) { return t && depends[static_cast<size_t>(t.index)]; });
+      for (TensorId t : n.outputs)
+        if (t && any) depends[static_cast<size_t>(t.index)] = 1;
+    }
+    std::vector<std::string> varying;
+    for (const std::string& name : outputs)
+      if (const TensorId id = build_.network.find(name); id && depends[static_cast<size_t>(id.index)]) varying.push_back(name);
+    return varying.empty() ? outputs : varying;
+  }
+
+  Result<LayerPlan> plan_for(const std::vector<std::string>& outputs) {
+    names_.clear();
+    for (const Instance& i : instances_) {
+      LayerNames& names = names_.emplace_back();
+      if (i.role == Role::Training || i.role == Role::Sink) continue;
+      names.reads.assign(i.reads.begin(), i.reads.end());
+      if (i.role == Role::Compute || i.role == Role::Constant) names.writes.assign(i.writes.begin(), i.writes.end());
+    }
+    const std::unordered_set<std::string_view> stops(options_.inputs.begin(), options_.inputs.end());
+    const std::vector<std::string_view> wanted(outputs.begin(), outputs.end());
+    ORKNN_TRY_ASSIGN(LayerPlan plan, plan_layers(names_, wanted, stops));
+    std::unordered_set<std::string_view> known;
+    for (const Port& p : ports_) known.insert(p.name);
+    for (const Instance& i : instances_) known.insert(i.writes.begin(), i.writes.end());
+    for (const std::string& name : options_.outputs)
+      if (!known.contains(name)) return no_such_tensor(name, "outputs", options_.outputs);
+    for (const std::string& name : options_.inputs)
+      if (!known.contains(name)) return no_such_tensor(name, "inputs", options_.inputs);
+    return plan;
+  }
+
+  // --- inputs
+  Status add_inputs(const LayerPlan& plan) {
+    for (const Instance& i : instances_) {
+      if (i.role != Role::Data) continue;
+      for (size_t k = 0; k < i.writes.size(); ++k) {
+        if (!plan.read.contains(i.writes[k])) continue;
+        std::optional<Dims> shape;
+        if (k == 0) {
+          ORKNN_TRY_ASSIGN(shape, data_shape(*i.layer));
+          build_.network.warnings.push_back("layer '" + i.layer->name + "' reads training data; its top '" + i.writes[k] + "' is an input of the model");
+        }
+        ports_.push_back({.name = i.writes[k], .dtype = DType::Float32, .shape = shape ? std::optional(to_shape(*shape)) : std::nullopt, .value = {}});
+      }
+    }
+    if (!options_.inputs.empty()) ORKNN_TRY(choose_ports(plan));
+    for (const Port& p : ports_)
+      if (p.shape && is_static(*p.shape)) {
+        const Dims dims = *to_dims(*p.shape);
+        if (std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; })) return invalid_model("input '" + p.name + "' has a negative extent").found(to_string(dims));
+        ORKNN_TRY(checked_element_count(dims).status());
+      }
+    ORKNN_TRY(apply_sizes(ports_, options_).status());
+    for (Port& p : ports_) ORKNN_TRY(settle(p));
+    for (const Port& p : ports_) build_.network.add_input(p);
+    return {};
+  }
+
+  // The user's inputs in the user's order. Inputs of the network that are still needed follow.
+  Status choose_ports(const LayerPlan& plan) {
+    std::vector<Port> chosen;
+    for (const std::string& name : options_.inputs) {
+      const auto it = std::find_if(ports_.begin(), ports_.end(), [&](const Port& p) { return p.name == name; });
+      chosen.push_back(it == ports_.end() ? Port{.name = name, .dtype = DType::Float32, .shape = std::nullopt, .value = {}} : *it);
+    }
+    for (const Port& p : ports_)
+      if (plan.read.contains(p.name) && std::none_of(chosen.begin(), chosen.end(), [&](const Port& c) { return c.name == p.name; })) {
+        if (!options_.input_size_list.empty() || !options_.input_initial_val.empty())
+          return invalid_argument("the model depends on '" + p.name + "' too").expected("it in 'inputs'").found(quoted_list(options_.inputs));
+        chosen.push_back(p);
+      }
+    ports_ = std::move(chosen);
+    return {};
+  }
+
+  // An input without shape: as much of it as the first layer that reads it tells; the rest is open and may differ between runs.
+  Status settle(Port& port) {
+    if (port.shape || port.value.has_value()) return {};
+    const Dim height = Dim::symbol("height"), width = Dim::symbol("width");
+    for (const Instance& i : instances_) {
+      const auto it = std::find(i.reads.begin(), i.reads.end(), port.name);
+      if (it == i.reads.end()) continue;
+      const auto position = it - i.reads.begin();
+      if (i.layer->type == "Proposal" || i.layer->type == "Python") {
+        ORKNN_TRY_ASSIGN(const int64_t anchors, anchor_count(*i.layer));
+        port.shape = position == 0 ? Shape{1, 2 * anchors, height, width} : position == 1 ? Shape{1, 4 * anchors, height, width} : Shape{1, 3};
+        has_open_inputs_ = true;
+        return {};
+      }
+      const auto weights = build_.weights.find(i.layer->name);
+      if (i.layer->type == "Convolution" && weights != build_.weights.end() && !weights->second.empty() && weights->second[0].dims.size() == 4) {
+        ORKNN_TRY_ASSIGN(const int64_t groups, i.layer->parameters("convolution_param").get_int("group", 1));
+        if (groups < 1 || groups > (1 << 20)) break;
+        port.shape = Shape{1, weights->second[0].dims[1] * groups, height, width};
+        has_open_inputs_ = true;
+        return {};
+      }
+      break;
+    }
+    return invalid_model("the shape of input '" + port.name + "' is not stated").expected("input_shape, four input_dim, or an Input layer with input_param").hint("write the shape into the prototxt");
+  }
+
+  // --- layers
+  // Problems are kept and the next layers tried; those that read what could not be made are passed over in silence.
+  void lower(const Instance& instance) {
+    Network& network = build_.network;
+    const LayerDescription& description = *instance.layer;
+    const auto fail = [&](Status s) {
+      network.report(s.node(description.name, description.type));
+      broken_.insert(instance.writes.begin(), instance.writes.end());
+    };
+    std::vector<TensorId> bottoms;
+    for (const std::string& name : instance.reads) {
+      if (broken_.contains(name)) {
+        broken_.insert(instance.writes.begin(), instance.writes.end());
+        return;
+      }
+      auto id = network.need(name);
+      if (!id) return fail(id.status());
+      bottoms.push_back(*id);
+    }
+    if (instance.role == Role::Constant) {
+      for (size_t i = 0; i < instance.writes.size(); ++i) {
+        auto value = dummy_value(description, i);
+        if (!value) return fail(value.status());
+        network.bind(instance.writes[i], network.graph.add_constant(instance.writes[i], std::move(*value)), description.name);
+      }
+      return;
+    }
+    Layer layer(build_, description, std::move(bottoms));
+    const auto lowering = table().find(description.type);
+    if (!lowering) return fail(unsupported("layers of type '" + description.type + "' are not supported"));
+    if (Status s = lowering(layer); !s) return fail(std::move(s));
+    for (size_t i = 0; i < instance.writes.size(); ++i) {
+      const TensorId top = layer.top(i);
+      if (!top) return fail(invalid_model("the layer has too many tops").expected("fewer than " + std::to_string(instance.writes.size())));
+      if (!layer.shape_of(top))  // a shape rule said no
+        if (Status s = infer_shapes(network.graph, network.ops); !s) return fail(std::move(s));
+      if (const auto dims = layer.dims_of(top))
+        if (auto count = checked_element_count(*dims); !count) return fail(count.status());
+      network.bind(instance.writes[i], top, description.name);
+    }
+  }
+
+  const NetDescription& net_;
+  const ImportOptions& options_;
+  Build build_;
+  std::vector<Instance> instances_;
+  std::vector<Port> ports_;
+  std::vector<LayerNames> names_;
+  std::unordered_set<std::string> broken_;
+  bool has_open_inputs_ = false;
+};
+
+Result<Imported> load(const Source& source, const ImportOptions& options, const OpSet& ops) {
+  ORKNN_TRY_ASSIGN(const NetDescription net, parse_net(source.bytes));
+  Loader loader(net, options, ops);
+  Imported result;
+  result.source.framework = "caffe";
+  if (!source.other_files.empty() && !source.other_files[0].empty()) {
+    const std::string& path = source.other_files[0];
+    ORKNN_TRY_ASSIGN(const auto file, MappedFile::open(path));
+    auto weights = parse_weights(file->bytes(), file);
+    if (!weights) return Status(weights.status()).model(path);
+    if (weights->empty() && !file->bytes().empty()) result.source.warnings.push_back("the weights file holds no blobs");
+    loader.build().weights = std::move(*weights);
+    loader.build().has_weights = true;
+  } else {
+    // A description may carry its own weights.
+    auto weights = parse_weights(source.bytes, source.keeper);
+    if (!weights) return weights.status();
+    loader.build().has_weights = !weights->empty();
+    loader.build().weights = std::move(*weights);
+  }
+  ORKNN_TRY_ASSIGN(result.graph, loader.load());
+  result.graph.name = net.name;
+  auto& warnings = result.source.warnings;
+  warnings.insert(warnings.end(), loader.build().network.warnings.begin(), loader.build().network.warnings.end());
+  if (loader.build().invented > 0 && !loader.build().has_weights) warnings.push_back("no weights are given: random ones are used, good for speed and memory only");
+  result.source.has_open_inputs = loader.has_open_inputs();
+  return result;
+}
+}  // namespace
+}  // namespace caffe
+
+const Importer& caffe_importer() {
+  static const Importer importer{.name = "caffe", .extensions = {".prototxt", ".caffemodel"}, .sniff = caffe::looks_like_net, .load = caffe::load};
+  return importer;
+}
+
+}  // namespace orknn::importer

@@ -1,0 +1,85 @@
+// Fields of a Caffe message by name, read from text or from wire bytes. Text carries the names itself, so that every fork's own
+// parameters can be read; bytes carry numbers, which only the schema of BVLC's Caffe names safely.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "import/wire/text_reader.h"
+
+namespace orknn::importer::caffe {
+
+class Message;
+
+// One value: a scalar, a string or a message.
+class Field {
+ public:
+  Field(const wire::TextField& text, std::shared_ptr<const Message> message) : name_(text.name), text_(text), message_(std::move(message)) {}
+  Field(std::string_view name, wire::TextType type, const wire::Field& wire, std::span<const wire::TextEnumerator> enumerators, std::shared_ptr<const Message> message)
+      : name_(name), type_(type), wire_(wire), is_wire_(true), enumerators_(enumerators), message_(std::move(message)) {}
+
+  std::string_view name() const { return name_; }
+  void rename(std::string_view name) { name_ = name; }
+  const Message* message() const { return message_.get(); }
+  // Whether the value suits the type asked for.
+  bool get(int64_t& value) const;
+  bool get(double& value) const;
+  bool get(bool& value) const;
+  bool get(std::string& value) const;
+  // The name of an enumerator, or its number as text when nothing names it.
+  bool get_word(std::string& value) const;
+  // " (line 12)", for messages; empty for bytes.
+  std::string place() const;
+
+ private:
+  std::string_view name_;
+  wire::TextField text_;
+  wire::TextType type_ = wire::TextType::Int;
+  wire::Field wire_;
+  bool is_wire_ = false;
+  std::span<const wire::TextEnumerator> enumerators_;
+  std::shared_ptr<const Message> message_;
+};
+
+class Message {
+ public:
+  // Contents of messages called "blobs" are left out: weights are read elsewhere.
+  static Result<Message> from_text(const wire::TextReader& reader);
+  static Result<Message> from_wire(wire::Bytes bytes, const wire::TextSchema& schema);
+  static const Message& empty();
+
+  std::span<const Field> fields() const { return fields_; }
+  bool has(std::string_view name) const { return find(name) != nullptr; }
+  // The last one of that name, nullptr when there is none.
+  const Field* find(std::string_view name) const;
+  // The message of that name; an empty one when absent.
+  const Message& message(std::string_view name) const;
+  std::vector<const Field*> all(std::string_view name) const;
+
+  // Gives all fields of one name another, which must outlive the message.
+  void rename(std::string_view from, std::string_view to);
+
+  // --- values: the fallback when absent, an error when of another kind
+  Result<int64_t> get_int(std::string_view name, int64_t fallback) const;
+  Result<double> get_double(std::string_view name, double fallback) const;
+  Result<bool> get_bool(std::string_view name, bool fallback) const;
+  Result<std::string> get_string(std::string_view name, std::string_view fallback) const;
+  Result<std::string> get_word(std::string_view name, std::string_view fallback) const;
+  Result<std::vector<int64_t>> get_ints(std::string_view name) const;
+  Result<std::vector<double>> get_doubles(std::string_view name) const;
+  Result<std::vector<std::string>> get_strings(std::string_view name) const;
+
+ private:
+  static Result<Message> read_text(wire::TextReader reader, int depth);
+  static Result<Message> read_wire(wire::Bytes bytes, const wire::TextSchema& schema, int depth);
+  std::vector<Field> fields_;
+};
+
+// NetParameter of BVLC's Caffe, with V1 and V0 layers.
+const wire::TextSchema& net_schema();
+
+}  // namespace orknn::importer::caffe
