@@ -17,7 +17,7 @@ using ir::Tensor;
 using ir::TensorData;
 using ir::TensorId;
 
-// Inputs whose values decide shapes, counts or scales: half a unit in the last place of float16 would be a wrong answer.
+// Inputs whose values decide shapes, counts, scales or which boxes are kept: half a unit in the last place of float16 would be a wrong answer.
 struct ExactInputs {
   std::string_view op;
   std::vector<size_t> slots;
@@ -26,6 +26,7 @@ const std::vector<ExactInputs>& exact_inputs() {
   static const std::vector<ExactInputs> table{
       {"Resize", {1, 2}},          {"Range", {0, 1, 2}},        {"NonMaxSuppression", {3, 4}}, {"QuantizeLinear", {1}},
       {"DequantizeLinear", {1}},   {"QLinearConv", {1, 4, 6}},  {"QLinearMatMul", {1, 4, 6}},  {"OneHot", {1}},
+      {"Proposal", {0, 1, 2}},     {"DetectionOutput", {0, 1, 2}},
   };
   return table;
 }
@@ -134,10 +135,12 @@ class Lowering {
     }
   }
 
-  // An input that only QuantizeLinear reads is quantized from what the user feeds, as the chip's input stage does, not from half.
-  bool is_quantized_at_once(TensorId t) const {
+  // An input that only QuantizeLinear reads is quantized from what the user feeds, as the chip's input stage does, not from half;
+  // the same holds for one that only exact inputs read.
+  bool is_read_exactly(TensorId t) const {
     const auto users = graph_.users(t);
-    return !users.empty() && !graph_.is_output(t) && std::all_of(users.begin(), users.end(), [&](NodeId user) {
+    if (users.empty() || graph_.is_output(t)) return false;
+    return only_exact_readers(t) || std::all_of(users.begin(), users.end(), [&](NodeId user) {
       const Node& n = graph_.node(user);
       return n.op == "QuantizeLinear" && n.tail.empty() && n.input(0) == t && n.input(1) != t;
     });
@@ -155,7 +158,7 @@ class Lowering {
   // Graph inputs and constants. A constant read both ways is split; the float32 half shares the bytes.
   void retype_sources() {
     for (TensorId t : graph_.inputs())
-      if (graph_.tensor(t).dtype == DType::Float32 && !graph_.is_constant(t) && !is_quantized_at_once(t)) graph_.tensor(t).dtype = DType::Float16;
+      if (graph_.tensor(t).dtype == DType::Float32 && !graph_.is_constant(t) && !is_read_exactly(t)) graph_.tensor(t).dtype = DType::Float16;
     const size_t count = graph_.tensor_count();
     for (size_t i = 0; i < count; ++i) {
       const TensorId t{static_cast<int32_t>(i)};
