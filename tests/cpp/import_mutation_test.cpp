@@ -3,31 +3,11 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include <cstdlib>
-#include <random>
-
 #include "import_samples.h"
+#include "mutation.h"
 
 namespace orknn {
 namespace {
-
-std::string mutate(std::string bytes, std::mt19937& random) {
-  const auto below = [&](size_t n) { return n == 0 ? 0 : static_cast<size_t>(random() % n); };
-  const size_t steps = 1 + below(4);
-  for (size_t step = 0; step < steps && !bytes.empty(); ++step) {
-    const size_t at = below(bytes.size());
-    switch (below(7)) {
-      case 0: bytes.resize(at); break;                                                      // cut off
-      case 1: bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8))); break;            // one bit
-      case 2: bytes[at] = static_cast<char>(random()); break;                               // one byte
-      case 3: bytes.replace(at, 1, "\xff\xff\xff\xff\xff\xff\xff\xff\x7f"); break;            // a huge length or number
-      case 4: bytes.erase(at, 1 + below(8)); break;
-      case 5: bytes.insert(at, bytes.substr(below(bytes.size()), 1 + below(32))); break;    // a piece from elsewhere
-      default: bytes[at] = static_cast<char>(0x7f - below(2) * 0x77); break;                // a plausible length, but wrong
-    }
-  }
-  return bytes;
-}
 
 TEST(ImportMutation, SamplesAreValid) {
   for (const auto& sample : tests::sample_onnx_models()) EXPECT_TRUE(tests::import_survives(sample.bytes)) << sample.name;
@@ -39,15 +19,14 @@ TEST(ImportMutation, AnyPrefixIsRefusedOrRead) {
 }
 
 TEST(ImportMutation, DamageDoesNoHarm) {
-  const char* wanted = std::getenv("ORKNN_MUTATIONS");
-  const int count = wanted ? std::atoi(wanted) : 3000;
+  const int count = tests::mutation_count(3000);
   const auto samples = tests::sample_onnx_models();
   std::mt19937 random(20240517);
   rusage before{}, after{};
   getrusage(RUSAGE_SELF, &before);
   int accepted = 0;
   for (int i = 0; i < count; ++i) {
-    const std::string bytes = mutate(samples[static_cast<size_t>(i) % samples.size()].bytes, random);
+    const std::string bytes = tests::mutate(samples[static_cast<size_t>(i) % samples.size()].bytes, random);
     accepted += tests::import_survives(bytes);
   }
   getrusage(RUSAGE_SELF, &after);

@@ -9,7 +9,7 @@ namespace orknn::importer::mxnet {
 using namespace ir;
 
 namespace {
-constexpr int64_t kMaxAnchors = int64_t{1} << 22;
+constexpr int64_t kMaxAnchors = int64_t{1} << 20;
 
 // --- anchors
 

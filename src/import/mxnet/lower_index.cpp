@@ -111,7 +111,7 @@ Status index_array(Layer& l) {
   std::vector<int64_t> axes = l.integers("axes");
   if (!l.has("axes"))
     for (size_t a = 0; a < dims.size(); ++a) axes.push_back(static_cast<int64_t>(a));
-  const auto count = checked_element_count(dims, int64_t{1} << 24);
+  const auto count = checked_element_count(dims, int64_t{1} << 20);
   if (!count) return unsupported("an array of so many coordinates").found(to_string(dims));
   const Dims strides = strides_of(dims);
   std::vector<int64_t> values;

@@ -32,7 +32,7 @@ Result<std::vector<int64_t>> kernel_of(Layer& l, size_t weight_input) {
   if (kernel.empty()) {
     if (const auto dims = l.dims_of(l.input(weight_input)); dims && dims->size() > 2) kernel.assign(dims->begin() + 2, dims->end());
   }
-  if (kernel.empty() || kernel.size() > 3 || std::any_of(kernel.begin(), kernel.end(), [](int64_t k) { return k < 1; }))
+  if (kernel.empty() || kernel.size() > 3 || std::any_of(kernel.begin(), kernel.end(), [](int64_t k) { return k < 1; }) || !checked_element_count(kernel, 1 << 24))
     return invalid_model("illegal kernel").expected("one to three positive extents").found(to_string(kernel));
   return kernel;
 }
@@ -60,7 +60,7 @@ Status convolution(Layer& l) {
   if (const auto channels = channels_of(l, x); channels && filters > 0) {
     dims = Dims{filters, *channels / group};
     dims->insert(dims->end(), kernel.begin(), kernel.end());
-    fan_in = element_count(std::span(*dims).subspan(1));
+    fan_in = checked_element_count(std::span(*dims).subspan(1)) ? element_count(std::span(*dims).subspan(1)) : 1;
   }
   const DType dtype = l.dtype_of(x);
   ORKNN_TRY_ASSIGN(TensorId weight, l.parameter(1, "weight", dims, Fill::Random, dtype, fan_in));
@@ -92,7 +92,7 @@ Status deconvolution(Layer& l) {
   if (const auto channels = channels_of(l, x); channels && filters > 0) {
     dims = Dims{*channels, filters / group};
     dims->insert(dims->end(), kernel.begin(), kernel.end());
-    fan_in = *channels / group * element_count(kernel);
+    fan_in = checked_element_count(std::vector<int64_t>{*channels / group, element_count(kernel)}) ? *channels / group * element_count(kernel) : 1;
   }
   const DType dtype = l.dtype_of(x);
   ORKNN_TRY_ASSIGN(TensorId weight, l.parameter(1, "weight", dims, Fill::Random, dtype, fan_in));
@@ -173,19 +173,20 @@ Status batch_norm(Layer& l) {
     ORKNN_TRY_ASSIGN(const Dims gamma_dims, l.need_dims(gamma, "to replace it by ones"));
     gamma = l.expand(l.add_scalar("one", 1.0, dtype), gamma_dims);
   }
-  std::vector<int64_t> order, back;
+  std::vector<int64_t> order;
   if (axis != 1 && rank && *rank > 1) {  // the axis takes the place of the channels
     order.resize(static_cast<size_t>(*rank));
     std::iota(order.begin(), order.end(), int64_t{0});
     std::swap(order[1], order[static_cast<size_t>(axis)]);
     x = l.transpose(x, order);
   }
-  TensorId y = l.emit("BatchNormalization", {x, gamma, beta, mean, variance}, {{"epsilon", l.number("eps", 1e-3)}});
+  const double epsilon = l.number("eps", 1e-3);
+  TensorId y = l.emit("BatchNormalization", {x, gamma, beta, mean, variance}, {{"epsilon", epsilon}});
   if (!order.empty()) y = l.transpose(y, order);
   if (l.op() == "_contrib_BatchNormWithReLU") y = l.unary("Relu", y);
   l.set_output(0, y);
   l.set_output(1, mean);
-  l.set_output(2, variance);
+  l.set_output(2, l.unary("Reciprocal", l.unary("Sqrt", l.with_scalar("Add", variance, epsilon))));  // "var" is what the data was multiplied by
   return {};
 }
 

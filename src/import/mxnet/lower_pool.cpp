@@ -1,6 +1,7 @@
 // Pooling in its three size conventions, adaptive pooling, upsampling and resizing.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "import/mxnet/layer.h"
 
@@ -12,6 +13,7 @@ struct Window {
   std::vector<int64_t> kernel, stride, pad_begin, pad_end;  // pad_end as far as the last window reaches
   std::vector<int64_t> out;
   bool reaches_beyond = false;  // some window ends behind the stated padding
+  bool misses_data = false;     // some window holds padding only
 
   std::vector<int64_t> pads() const {
     std::vector<int64_t> both = pad_begin;
@@ -42,6 +44,7 @@ Result<Window> window_of(Layer& l, const Dims& in) {
     else return unsupported("unknown pooling_convention").expected("valid, full or same").found(convention);
     const int64_t end = (out - 1) * stride + kernel - in[i + 2] - w.pad_begin[i];
     w.reaches_beyond |= end > w.pad_begin[i];
+    w.misses_data |= (out - 1) * stride >= in[i + 2] + w.pad_begin[i] || kernel <= w.pad_begin[i];
     w.pad_end.push_back(std::max<int64_t>(end, 0));
     w.out.push_back(out);
   }
@@ -71,8 +74,12 @@ Result<TensorId> pool_windows(Layer& l, TensorId x, const std::string& type) {
   ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(x, "to place the windows"));
   ORKNN_TRY_ASSIGN(const Window w, window_of(l, in));
   const Attributes geometry{{"kernel_shape", w.kernel}, {"strides", w.stride}, {"pads", w.pads()}};
-  const double area = static_cast<double>(element_count(w.kernel));
-  if (type == "max") return l.emit("MaxPool", {x}, geometry);
+  double area = 1;
+  for (int64_t k : w.kernel) area *= static_cast<double>(k);
+  if (type == "max") {
+    const TensorId y = l.emit("MaxPool", {x}, geometry);
+    return w.misses_data ? l.with_scalar("Max", y, -std::numeric_limits<float>::max()) : y;
+  }
   Attributes with_pad = geometry;
   with_pad.set("count_include_pad", int64_t{1});
   if (type == "sum") return l.with_scalar("Mul", l.emit("AveragePool", {x}, with_pad), area);
@@ -87,7 +94,7 @@ Result<TensorId> pool_windows(Layer& l, TensorId x, const std::string& type) {
   if (!include_pad) return l.emit("AveragePool", {x}, geometry);
   if (!w.reaches_beyond || l.op() == "Pooling_v1") return l.emit("AveragePool", {x}, with_pad);
   // Windows that end behind the padding count only what lies before its end.
-  if (element_count(w.out) > int64_t{1} << 24) return unsupported("an average over so many windows").found(to_string(w.out));
+  if (!checked_element_count(w.out, int64_t{1} << 24)) return unsupported("an average over so many windows").found(to_string(w.out));
   const TensorId sums = l.with_scalar("Mul", l.emit("AveragePool", {x}, with_pad), area);
   return l.binary("Mul", sums, l.cast(window_sizes(l, w, in, include_pad), l.dtype_of(x)));
 }

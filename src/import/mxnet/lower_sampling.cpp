@@ -71,7 +71,7 @@ Status grid_generator(Layer& l) {
   }
   if (dims.size() != 4 || dims[1] != 2) return shape_mismatch("the flow must be [N,2,H,W]").found(to_string(dims));
   const int64_t height = dims[2], width = dims[3];
-  if (!checked_element_count(std::vector<int64_t>{2, height, width}, int64_t{1} << 26)) return unsupported("a grid of this size").found(to_string(dims));
+  if (!checked_element_count(std::vector<int64_t>{2, height, width}, int64_t{1} << 24)) return unsupported("a grid of this size").found(to_string(dims));
   std::vector<float> places(static_cast<size_t>(2 * height * width));
   for (int64_t r = 0; r < height; ++r)
     for (int64_t c = 0; c < width; ++c) {
@@ -105,32 +105,69 @@ Status spatial_transformer(Layer& l) {
 
 // --- convolutions with computed places
 
+struct DeformableShape {
+  std::vector<int64_t> kernel, stride, dilate, pad;
+  int64_t groups = 1;  // of offsets
+};
+
+// The older operator reads nothing but zeros where a place lies left of or above the data, and repeats the last row and column to the
+// right and below, instead of fading out. The data gets that row and column, and a mask switches places off.
+Status fit_to_first_version(Layer& l, const DeformableShape& s, TensorId offsets, TensorId& x, TensorId& mask) {
+  ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(x, "to find its border"));
+  ORKNN_TRY_ASSIGN(const Dims places, l.need_dims(offsets, "to find the border"));
+  const int64_t taps = s.kernel[0] * s.kernel[1];
+  if (in.size() != 4 || places.size() != 4 || places[1] != 2 * taps * s.groups)
+    return shape_mismatch("the offsets do not fit the kernel").expected(std::to_string(2 * taps * s.groups) + " channels").found(to_string(places));
+  const int64_t height = places[2], width = places[3];
+  const auto count = checked_element_count(std::vector<int64_t>{taps, height, width}, int64_t{1} << 24);
+  if (!count) return unsupported("a deformable convolution of this size").found(to_string(places));
+  const TensorId split = l.reshape(offsets, {places[0], s.groups, taps, 2, height, width});
+  const auto inside = [&](size_t axis) {
+    std::vector<float> grid;
+    grid.reserve(static_cast<size_t>(*count));
+    for (int64_t t = 0; t < taps; ++t)
+      for (int64_t r = 0; r < height; ++r)
+        for (int64_t c = 0; c < width; ++c)
+          grid.push_back(static_cast<float>((axis == 0 ? r : c) * s.stride[axis] - s.pad[axis] + (axis == 0 ? t / s.kernel[1] : t % s.kernel[1]) * s.dilate[axis]));
+    const auto at = static_cast<int64_t>(axis);
+    const TensorId place = l.binary("Add", l.slice(split, 3, at, at + 1), l.cast(l.floats("grid", {1, 1, taps, 1, height, width}, grid), l.dtype_of(offsets)));
+    return l.binary("And", l.with_scalar("GreaterOrEqual", place, 0.0), l.with_scalar("Less", place, static_cast<double>(in[axis + 2])));
+  };
+  mask = l.reshape(l.cast(l.binary("And", inside(0), inside(1)), l.dtype_of(x)), {places[0], s.groups * taps, height, width});
+  x = l.emit("Pad", {x, l.add_ints("pads", {0, 0, 0, 0, 0, 0, 1, 1})}, {{"mode", std::string("edge")}});
+  return {};
+}
+
 Status deformable_convolution(Layer& l) {
   const bool modulated = l.op() == "_contrib_ModulatedDeformableConvolution";
-  ORKNN_TRY_ASSIGN(const TensorId x, l.need(0));
+  ORKNN_TRY_ASSIGN(TensorId x, l.need(0));
   ORKNN_TRY_ASSIGN(const TensorId offsets, l.need(1));
   TensorId mask;
   if (modulated) {
     ORKNN_TRY_ASSIGN(mask, l.need(2));
   }
   const size_t weight_at = modulated ? 3 : 2;
-  const std::vector<int64_t> kernel = l.window("kernel", 2, 0, 1), pad = l.window("pad", 2, 0, 0);
+  const std::vector<int64_t> kernel = l.window("kernel", 2, 0, 1);
   const int64_t filters = l.integer("num_filter", 0), group = l.integer("num_group", 1);
   if (kernel[0] < 1 || group < 1) return invalid_model("illegal kernel or num_group").found(to_string(kernel));
   std::optional<Dims> dims;
   int64_t fan_in = 1;
   if (const auto in = l.dims_of(x); in && in->size() == 4 && filters > 0) {
     dims = Dims{filters, (*in)[1] / group, kernel[0], kernel[1]};
-    fan_in = element_count(std::span(*dims).subspan(1));
+    fan_in = checked_element_count(std::span(*dims).subspan(1)) ? element_count(std::span(*dims).subspan(1)) : 1;
   }
   ORKNN_TRY_ASSIGN(const TensorId weight, l.parameter(weight_at, "weight", dims, Fill::Random, l.dtype_of(x), fan_in));
   TensorId bias;
   if (!l.flag("no_bias", false)) {
     ORKNN_TRY_ASSIGN(bias, l.parameter(weight_at + 1, "bias", filters > 0 ? std::optional(Dims{filters}) : std::nullopt, Fill::Zeros, l.dtype_of(x)));
   }
+  const DeformableShape shape{kernel, l.window("stride", 2, 1, 1), l.window("dilate", 2, 1, 1), l.window("pad", 2, 0, 0), l.integer("num_deformable_group", 1)};
+  if (shape.groups < 1 || shape.groups > 4096 || !checked_element_count(kernel, 1 << 16)) return invalid_model("illegal kernel or num_deformable_group").found(to_string(kernel));
+  if (!modulated) ORKNN_TRY(fit_to_first_version(l, shape, offsets, x, mask));
+  const int64_t less = modulated ? 0 : 1;  // the row and column added to the data
   l.set_output(l.emit("DeformConv", {x, weight, offsets, bias, mask},
-                      {{"kernel_shape", kernel}, {"strides", l.window("stride", 2, 1, 1)}, {"dilations", l.window("dilate", 2, 1, 1)},
-                       {"pads", std::vector<int64_t>{pad[0], pad[1], pad[0], pad[1]}}, {"group", group}, {"offset_group", l.integer("num_deformable_group", 1)}}));
+                      {{"kernel_shape", kernel}, {"strides", shape.stride}, {"dilations", shape.dilate},
+                       {"pads", std::vector<int64_t>{shape.pad[0], shape.pad[1], shape.pad[0] - less, shape.pad[1] - less}}, {"group", group}, {"offset_group", shape.groups}}));
   return {};
 }
 

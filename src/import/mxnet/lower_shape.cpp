@@ -426,7 +426,7 @@ Status filled(Layer& l) {
   return {};
 }
 
-constexpr int64_t kMaxRange = int64_t{1} << 24;
+constexpr int64_t kMaxRange = int64_t{1} << 22;
 
 Status number_range(Layer& l, double start, double step, int64_t count, int64_t repeat, DType dtype, const Dims& shape) {
   if (repeat < 1 || count < 0 || count > kMaxRange / repeat) return invalid_model("a range of absurd length").found(std::to_string(count) + " x " + std::to_string(repeat));

@@ -10,6 +10,8 @@ using namespace ir;
 namespace {
 constexpr int kMaxBodyDepth = 8;
 constexpr size_t kMaxListed = 5;
+constexpr int64_t kMaxMadeUp = int64_t{1} << 28;  // elements of parameters that no file holds
+constexpr size_t kMaxBodyLayers = 1 << 17;         // layers of loops and subgraphs, unrolled
 
 const LoweringTable<Layer>& table() {
   static const LoweringTable<Layer> rows{nn_rows(), pool_rows(), math_rows(), shape_rows(), reduce_rows(), index_rows(), rnn_rows(), sequence_rows(),
@@ -72,45 +74,49 @@ void Model::name_outputs() {
       name += "@" + std::to_string(e.node);
       taken.insert(name);
     }
-    names_.emplace(e, std::move(name));
+    entries_.emplace(names_.emplace(e, std::move(name)).first->second, e);
   }
 }
 
 std::string_view Model::name_of(const Entry& entry) const { return names_.at(entry); }
 
-// Whether a layer, or one it depends on, compares with labels.
-bool Model::needs_labels(uint32_t node, std::vector<char>& known) const {
-  std::vector<uint32_t> pending{node};
-  std::fill(known.begin(), known.end(), 0);
+// Marks every node that compares with labels or depends on one that does.
+std::vector<char> Model::labelled_nodes() const {
+  std::vector<char> marked(symbol_.nodes.size(), 0);
+  std::vector<uint32_t> pending;
+  for (uint32_t n = 0; n < symbol_.nodes.size(); ++n)
+    if (is_training_only(symbol_.nodes[n].op)) pending.push_back(n);
+  if (pending.empty()) return marked;
+  std::vector<std::vector<uint32_t>> readers(symbol_.nodes.size());
+  for (uint32_t n = 0; n < symbol_.nodes.size(); ++n)
+    for (size_t i = 0; i < symbol_.nodes[n].inputs.size(); ++i)
+      if (role_of_input(symbol_.nodes[n], i) != Role::Label) readers[symbol_.nodes[n].inputs[i].node].push_back(n);
   while (!pending.empty()) {
     const uint32_t at = pending.back();
     pending.pop_back();
-    if (known[at]) continue;
-    known[at] = 1;
-    const SymbolNode& n = symbol_.nodes[at];
-    if (is_training_only(n.op)) return true;
-    for (size_t i = 0; i < n.inputs.size(); ++i)
-      if (role_of_input(n, i) != Role::Label) pending.push_back(n.inputs[i].node);
+    if (marked[at]) continue;
+    marked[at] = 1;
+    pending.insert(pending.end(), readers[at].begin(), readers[at].end());
   }
-  return false;
+  return marked;
 }
 
 Result<std::vector<std::string>> Model::pick_outputs(const ImportOptions& options) {
   std::vector<std::string> outputs;
   if (options.outputs.empty()) {
     std::vector<std::string> dropped;
-    std::vector<char> known(symbol_.nodes.size());
-    const bool is_trained_here = std::any_of(symbol_.nodes.begin(), symbol_.nodes.end(), [](const SymbolNode& n) { return is_training_only(n.op); });
-    for (const Entry& head : symbol_.heads)
-      (is_trained_here && needs_labels(head.node, known) ? dropped : outputs).emplace_back(name_of(head));
+    const std::vector<char> labelled = labelled_nodes();
+    for (const Entry& head : symbol_.heads) (labelled[head.node] ? dropped : outputs).emplace_back(name_of(head));
     if (outputs.empty()) return unsupported("every output of the model is there to train it").found(quoted_list(dropped)).hint("save the symbol of the deployed network");
     if (!dropped.empty()) warn("outputs that only train the network are left out: " + quoted_list(dropped));
     return outputs;
   }
   for (const std::string& wanted : options.outputs) {
-    const auto is_it = [&](const auto& entry) {
-      return entry.second == wanted || (entry.first.output == 0 && symbol_.nodes[entry.first.node].name == wanted);
-    };
+    if (entries_.contains(wanted)) {
+      outputs.push_back(wanted);
+      continue;
+    }
+    const auto is_it = [&](const auto& entry) { return entry.first.output == 0 && symbol_.nodes[entry.first.node].name == wanted; };  // a layer stands for its output
     const auto it = std::find_if(names_.begin(), names_.end(), is_it);
     if (it == names_.end()) return no_such_tensor(wanted, "outputs", options.outputs);
     outputs.push_back(it->second);
@@ -201,15 +207,14 @@ Result<std::vector<Port>> Model::ports(const LayerPlan& plan, const ImportOption
   for (size_t i = 0; i < names.size(); ++i) {
     Port port;
     port.name = names[i];
-    const auto is_it = [&](const auto& entry) { return entry.second == names[i]; };
-    const auto it = std::find_if(names_.begin(), names_.end(), is_it);
-    if (it == names_.end()) return no_such_tensor(names[i], "inputs", options.inputs);
-    if (const SymbolNode& node = symbol_.nodes[it->first.node]; node.is_variable()) {
+    const auto it = entries_.find(names[i]);
+    if (it == entries_.end()) return no_such_tensor(names[i], "inputs", options.inputs);
+    if (const SymbolNode& node = symbol_.nodes[it->second.node]; node.is_variable()) {
       port.dtype = stated_dtype(node);
       port.shape = stated_shape(node);
     }
-    const auto rank = rank_needed_by_readers(it->first.node);
-    if (!port.shape && rank && i < sizes && static_cast<int64_t>(options.input_size_list[i].size()) == *rank - 1) port.shape = Shape(static_cast<size_t>(*rank));
+    if (!port.shape && i < sizes)
+      if (const auto rank = rank_needed_by_readers(it->second.node); rank && static_cast<int64_t>(options.input_size_list[i].size()) == *rank - 1) port.shape = Shape(static_cast<size_t>(*rank));
     list.push_back(std::move(port));
   }
   ORKNN_TRY(apply_sizes(list, options).status());
@@ -224,7 +229,7 @@ Status Model::add_constants(const LayerPlan& plan) {
       const auto shape = stated_shape(node);
       const auto dims = shape ? to_dims(*shape) : std::nullopt;
       if (!dims) continue;  // made up by the layer that knows its shape
-      ORKNN_TRY(parameter(node.name, dims, fill_of_name(node.name), dims->empty() ? 1 : element_count(std::span(*dims).subspan(1))).status());
+      ORKNN_TRY(parameter(node.name, dims, fill_of_name(node.name), checked_element_count(*dims) ? element_count(*dims) / (*dims)[0] : 1).status());
       continue;
     }
     auto value = params_->value(node.name);
@@ -246,8 +251,9 @@ Result<TensorId> Model::parameter(const std::string& name, const std::optional<D
     return id;
   }
   if (!dims) return unsupported("the shape of parameter '" + name + "' must be known to make it up").hint("give the input shapes with input_size_list");
-  const auto count = checked_element_count(*dims, int64_t{1} << 31);
-  if (!count) return invalid_model("parameter '" + name + "' would be too large").found(to_string(*dims));
+  const auto count = checked_element_count(*dims, kMaxMadeUp - made_up_elements_);
+  if (!count) return invalid_model("parameter '" + name + "' is too large to be made up").expected("at most " + std::to_string(kMaxMadeUp) + " elements in all parameters").found(to_string(*dims));
+  made_up_elements_ += *count;
   TensorData value;
   if (fill == Fill::Random) {
     value = random_weights(name, *dims, fan_in);
@@ -306,6 +312,7 @@ Result<std::vector<TensorId>> Model::lower_body(const Symbol& body, std::span<co
       values[n] = {inputs[next_input++]};
       continue;
     }
+    if (++body_layers_ > kMaxBodyLayers) return unsupported("loops unroll to too many layers").expected("at most " + std::to_string(kMaxBodyLayers));
     std::vector<TensorId> arguments;
     for (const Entry& e : node.inputs) {
       ORKNN_TRY_ASSIGN(const TensorId id, value_of(e, n));

@@ -14,9 +14,11 @@
 
 namespace orknn::importer::mxnet {
 
+// The whole import of a symbol. Without `params` parameters are made up.
+Result<Imported> import_model(std::span<const std::byte> symbol, const Params* params, const ImportOptions& options, const ir::OpSet& ops);
+
 class Model : public ModelAccess {
  public:
-  // Without `params` parameters are made up.
   Model(const Symbol& symbol, const Params* params, const ir::OpSet& ops) : symbol_(symbol), params_(params), network_(ops) {}
   Result<ir::Graph> build(const ImportOptions& options);
   const std::vector<std::string>& warnings() const { return network_.warnings; }
@@ -34,7 +36,7 @@ class Model : public ModelAccess {
   void name_outputs();
   std::string_view name_of(const Entry& entry) const;
   Result<std::vector<std::string>> pick_outputs(const ImportOptions& options);
-  bool needs_labels(uint32_t node, std::vector<char>& known) const;
+  std::vector<char> labelled_nodes() const;
   Variables sort_variables(const LayerPlan& plan) const;
   Result<std::vector<Port>> ports(const LayerPlan& plan, const ImportOptions& options);
   std::optional<int64_t> rank_needed_by_readers(uint32_t variable) const;
@@ -46,8 +48,10 @@ class Model : public ModelAccess {
   const Params* params_;
   Network network_;
   std::map<Entry, std::string> names_;  // outputs that somebody reads
-  std::unordered_map<std::string, ir::TensorId> made_up_;
+  std::unordered_map<std::string_view, Entry> entries_;  // by name
+  int64_t made_up_elements_ = 0;
   int body_depth_ = 0;
+  size_t body_layers_ = 0;
 };
 
 }  // namespace orknn::importer::mxnet

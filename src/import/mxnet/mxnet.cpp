@@ -13,13 +13,16 @@ std::string version_text(int64_t version) {
 
 Result<Imported> load(const Source& source, const ImportOptions& options, const ir::OpSet& ops) {
   if (looks_like_params(source.bytes)) return invalid_argument("this is the params file").expected("the -symbol.json file first, the .params file second");
-  ORKNN_TRY_ASSIGN(const Symbol symbol, parse_symbol(source.bytes));
-  std::optional<Params> params;
-  if (!source.other_files.empty()) {
-    ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(source.other_files[0]));
-    ORKNN_TRY_ASSIGN(params, Params::parse(file->bytes(), file));
-  }
-  Model model(symbol, params ? &*params : nullptr, ops);
+  if (source.other_files.empty()) return import_model(source.bytes, nullptr, options, ops);
+  ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(source.other_files[0]));
+  ORKNN_TRY_ASSIGN(const Params params, Params::parse(file->bytes(), file));
+  return import_model(source.bytes, &params, options, ops);
+}
+}  // namespace
+
+Result<Imported> import_model(std::span<const std::byte> bytes, const Params* params, const ImportOptions& options, const ir::OpSet& ops) {
+  ORKNN_TRY_ASSIGN(const Symbol symbol, parse_symbol(bytes));
+  Model model(symbol, params, ops);
   Imported result;
   ORKNN_TRY_ASSIGN(result.graph, model.build(options));
   result.source.framework = "mxnet";
@@ -28,7 +31,6 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
   result.source.warnings = model.warnings();
   return result;
 }
-}  // namespace
 }  // namespace mxnet
 
 const Importer& mxnet_importer() {
