@@ -48,7 +48,16 @@ Status roi_align(Layer& l) {
   return {};
 }
 
-Status no_region_kernel(Layer&) { return unsupported("this kind of region pooling").hint("ROIPooling and _contrib_ROIAlign are supported; or cut the model before it"); }
+Status position_sensitive_pooling(Layer& l) {
+  ORKNN_TRY_ASSIGN(const TensorId x, l.need(0));
+  ORKNN_TRY_ASSIGN(const TensorId regions, l.need(1));
+  const int64_t size = l.integer("pooled_size", 0), stated = l.integer("group_size", 0), group = stated > 0 ? stated : size;
+  if (group != size) return unsupported("groups that differ from the bins").expected("group_size " + std::to_string(size)).found(std::to_string(group));
+  l.set_output(l.emit("PSRoiPool", {x, regions}, {{"output_channels", l.integer("output_dim", 0)}, {"group_size", group}, {"spatial_scale", l.number("spatial_scale", 1.0)}}));
+  return {};
+}
+
+Status no_region_kernel(Layer&) { return unsupported("this kind of region pooling").hint("ROIPooling, _contrib_ROIAlign and _contrib_PSROIPooling are supported; or cut the model before it"); }
 
 // --- grids
 
@@ -234,7 +243,7 @@ Status normalize(Layer& l) {
 
 std::span<const Row> sampling_rows() {
   static const Row rows[] = {
-      {"ROIPooling", roi_pooling}, {"_contrib_ROIAlign", roi_align}, {"_contrib_PSROIPooling", no_region_kernel}, {"PSROIPooling", no_region_kernel},
+      {"ROIPooling", roi_pooling}, {"_contrib_ROIAlign", roi_align}, {"_contrib_PSROIPooling", position_sensitive_pooling}, {"PSROIPooling", position_sensitive_pooling},
       {"_contrib_DeformablePSROIPooling", no_region_kernel}, {"_contrib_RROIAlign", no_region_kernel},
       {"GridGenerator", grid_generator}, {"BilinearSampler", bilinear_sampler}, {"SpatialTransformer", spatial_transformer},
       {"_contrib_DeformableConvolution", deformable_convolution}, {"_contrib_ModulatedDeformableConvolution", deformable_convolution}, {"Correlation", correlation},
