@@ -1,5 +1,6 @@
 """The openrknn command as a user types it."""
 import json
+import struct
 
 import numpy as np
 import pytest
@@ -50,3 +51,63 @@ def test_pass_switches(tmp_path, shapes_model, openrknn):
 def test_errors_go_to_stderr(tmp_path, shapes_model, openrknn, args):
     done = openrknn(*[a.format(model=shapes_model) for a in args], cwd=tmp_path)
     assert done.returncode in (1, 2) and done.stderr.strip() and list(tmp_path.iterdir()) == []
+
+
+def write_mxnet(folder, op="Activation", weights=True):
+    """A symbol of one fully connected layer and one more operator, with its parameters beside it."""
+    nodes = [{"op": "null", "name": "data", "inputs": []}, {"op": "null", "name": "fc_weight", "inputs": []},
+             {"op": "FullyConnected", "name": "fc", "attrs": {"num_hidden": "2", "no_bias": "True"}, "inputs": [[0, 0, 0], [1, 0, 0]]},
+             {"op": op, "name": "last", "attrs": {"act_type": "relu"}, "inputs": [[2, 0, 0]]}]
+    symbol = folder / "net-symbol.json"
+    symbol.write_text(json.dumps({"nodes": nodes, "arg_nodes": [0, 1], "heads": [[3, 0, 0]], "attrs": {"mxnet_version": ["int", 10901]}}))
+    if weights:
+        array = struct.pack("<IiIqqiii", 0xF993FAC9, 0, 2, 2, 3, 1, 0, 0) + np.arange(6, dtype="<f4").tobytes()
+        name = b"arg:fc_weight"
+        (folder / "net-0001.params").write_bytes(struct.pack("<QQQ", 0x112, 0, 1) + array + struct.pack("<QQ", 1, len(name)) + name)
+    return symbol
+
+
+def test_format_is_recognized_and_weights_are_found(tmp_path, openrknn):
+    symbol = write_mxnet(tmp_path)
+    data = tmp_path / "x.npy"
+    np.save(data, np.ones((1, 3), np.float32))
+    done = openrknn("convert", symbol, "-o", tmp_path / "net.rknn", "-t", "rk3588", "--float-dtype", "float32", "--input-size-list", "1,3")
+    assert done.returncode == 0, done.stderr
+    assert "random" not in done.stderr
+    done = openrknn("run", tmp_path / "net.rknn", "--input", data, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    output = next(p for p in tmp_path.glob("*.npy") if p != data)
+    np.testing.assert_array_equal(np.load(output).ravel(), [3, 12])
+    renamed = symbol.rename(tmp_path / "model.bin")  # the name tells nothing, the bytes do; the only weights in the folder are taken
+    done = openrknn("convert", renamed, "-o", tmp_path / "again.rknn", "-t", "rk3588", "--input-size-list", "1,3")
+    assert done.returncode == 0 and "random" not in done.stderr, done.stderr
+
+
+def test_weights_by_option_or_none(tmp_path, openrknn):
+    symbol = write_mxnet(tmp_path)
+    (tmp_path / "net-0001.params").rename(tmp_path / "elsewhere")
+    done = openrknn("convert", symbol, "-o", tmp_path / "a.rknn", "-t", "rk3588", "--input-size-list", "1,3", "--weights", tmp_path / "elsewhere")
+    assert done.returncode == 0 and "random" not in done.stderr, done.stderr
+    done = openrknn("convert", symbol, "-o", tmp_path / "b.rknn", "-t", "rk3588", "--input-size-list", "1,3")
+    assert done.returncode == 0 and "random" in done.stderr, done.stderr
+
+
+def test_info_of_a_source_model(tmp_path, shapes_model, openrknn):
+    symbol = write_mxnet(tmp_path)
+    done = openrknn("info", symbol, "--input-size-list", "1,3")
+    assert done.returncode == 0, done.stderr
+    for part in ("mxnet 1.9.1", "net-0001.params", "data float32 [1,3]", "last_output float32 [1,2]", "Gemm x1", "Relu x1"):
+        assert part in done.stdout, part
+    source = json.loads(openrknn("info", shapes_model, "-t", "rk3588", "--json").stdout)["source"]
+    assert source["framework"] == "onnx" and source["operators"]["Conv"] > 0 and source["unsupported"] == []
+
+
+def test_info_tells_what_is_unsupported(tmp_path, openrknn):
+    symbol = write_mxnet(tmp_path, op="NoSuchOperator")
+    done = openrknn("info", symbol, "--input-size-list", "1,3")
+    assert done.returncode == 1 and "node 'last' (NoSuchOperator): this operator is not supported" in done.stdout and done.stderr.strip()
+    report = json.loads(openrknn("info", symbol, "--input-size-list", "1,3", "--json").stdout)
+    assert len(report["source"]["unsupported"]) == 1
+    (tmp_path / "noise").write_bytes(b"no model at all")
+    done = openrknn("info", tmp_path / "noise")
+    assert done.returncode == 1 and "no known model format" in done.stderr

@@ -31,6 +31,8 @@ struct SourceOptions {
   void add_to(CLI::App& command);
   Result<toolkit::BuildConfig> config() const;
   Result<importer::ImportOptions> import_options() const;
+  // The files named with --weights, or those found beside the model.
+  Result<std::vector<std::string>> weights_of(const std::string& model) const;
 };
 
 // Whether the file is a finished .rknn (by its first bytes, else by its name).

@@ -64,7 +64,8 @@ Status convert(const Options& o) {
 
   const bool is_stopped = !config.stop_after.empty();
   ORKNN_TRY_ASSIGN(toolkit::Builder builder, toolkit::Builder::create(std::move(config), progress_bar()));
-  ORKNN_TRY(builder.load_model(o.model, o.source.framework, importing, o.source.other_files));
+  ORKNN_TRY_ASSIGN(std::vector<std::string> weights, o.source.weights_of(o.model));
+  ORKNN_TRY(builder.load_model(o.model, o.source.framework, importing, std::move(weights)));
   ORKNN_TRY(builder.build());
   ORKNN_TRY(dumped);
   ORKNN_TRY(builder.export_rknn(o.out));

@@ -1,9 +1,11 @@
-// openrknn info FILE: layers with placement and reasons, tensors, memory plan.
+// openrknn info FILE: ports and operators of a source model and what it would become, or what is inside a .rknn: layers with placement
+// and reasons, tensors, memory plan.
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
 #include "terminal.h"
 #include "toolkit/report.h"
+#include "toolkit/source_report.h"
 
 namespace orknn::cli {
 namespace {
@@ -14,11 +16,30 @@ struct Options {
   bool json = false, brief = false;
 };
 
+// What is known of a source model without building it; all that is unsupported is told at once.
+Status show_source(const Options& o, nlohmann::ordered_json& j) {
+  ORKNN_TRY_ASSIGN(const importer::ImportOptions importing, o.source.import_options());
+  ORKNN_TRY_ASSIGN(std::vector<std::string> weights, o.source.weights_of(o.file));
+  Status refusal;
+  ORKNN_TRY_ASSIGN(const toolkit::SourceReport source, toolkit::inspect_source(o.file, o.source.framework, importing, std::move(weights), refusal));
+  if (o.json) j["source"] = toolkit::to_json(source);
+  else print(toolkit::source_text(source));
+  if (o.json && !refusal) print(j.dump(2) + "\n");
+  return refusal;
+}
+
 Status info(const Options& o) {
+  nlohmann::ordered_json j;
+  if (!is_rknn(o.file)) {
+    ORKNN_TRY(show_source(o, j));
+    if (!o.json) print("\n");
+  }
   ORKNN_TRY_ASSIGN(const std::shared_ptr<const format::Model> model, open_model(o.file, o.source));
   const toolkit::ModelReport report = toolkit::describe(*model);
   if (o.json) {
-    print(toolkit::to_json(report).dump(2) + "\n");
+    nlohmann::ordered_json built = toolkit::to_json(report);
+    if (j.contains("source")) built["source"] = j["source"];
+    print(built.dump(2) + "\n");
     return {};
   }
   print(toolkit::summary_text(report));

@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "format/rknn_file.h"
 #include "terminal.h"
+#include "toolkit/source_report.h"
 
 namespace orknn::cli {
 namespace {
@@ -48,7 +49,7 @@ void SourceOptions::add_to(CLI::App& command) {
   command.add_option("--mean", means, "mean of each channel, 123.675,116.28,103.53; once per input")->allow_extra_args(false);
   command.add_option("--std", stds, "divisor of each channel; once per input")->allow_extra_args(false);
   command.add_option("--op-target", targets, "where an op runs, NAME=cpu; may be repeated")->allow_extra_args(false);
-  command.add_option("--weights", other_files, "second file of formats that keep weights apart")->allow_extra_args(false);
+  command.add_option("--weights", other_files, "second file of formats that keep weights apart; looked for beside the model by default")->allow_extra_args(false);
 }
 
 Result<toolkit::BuildConfig> SourceOptions::config() const {
@@ -85,6 +86,11 @@ Result<importer::ImportOptions> SourceOptions::import_options() const {
   return options;
 }
 
+Result<std::vector<std::string>> SourceOptions::weights_of(const std::string& model) const {
+  if (!other_files.empty()) return other_files;
+  return toolkit::find_other_files(model, framework);
+}
+
 bool is_rknn(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   char magic[4] = {};
@@ -100,7 +106,8 @@ Result<std::shared_ptr<const format::Model>> open_model(const std::string& path,
   ORKNN_TRY_ASSIGN(toolkit::BuildConfig config, options.config());
   ORKNN_TRY_ASSIGN(const importer::ImportOptions importing, options.import_options());
   ORKNN_TRY_ASSIGN(toolkit::Builder builder, toolkit::Builder::create(std::move(config), progress_bar()));
-  ORKNN_TRY(builder.load_model(path, options.framework, importing, options.other_files));
+  ORKNN_TRY_ASSIGN(std::vector<std::string> weights, options.weights_of(path));
+  ORKNN_TRY(builder.load_model(path, options.framework, importing, std::move(weights)));
   ORKNN_TRY(builder.build());
   return builder.model();
 }

@@ -1,0 +1,125 @@
+#include "toolkit/source_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "ir/infer.h"
+#include "ops/eval.h"
+
+namespace orknn::toolkit {
+namespace {
+namespace fs = std::filesystem;
+
+// Where formats of two files keep their weights, and what the name of the description ends with.
+struct Companion {
+  std::string_view framework, description, weights;
+};
+constexpr Companion kCompanions[] = {
+    {"caffe", ".prototxt", ".caffemodel"},
+    {"darknet", ".cfg", ".weights"},
+    {"mxnet", "-symbol.json", ".params"},
+};
+
+std::vector<SourcePort> ports_of(const ir::Graph& graph, const std::vector<ir::TensorId>& ids) {
+  std::vector<SourcePort> ports;
+  for (ir::TensorId id : ids) {
+    const ir::Tensor& t = graph.tensor(id);
+    ports.push_back({t.name, std::string(dtype_name(t.dtype)), t.shape ? ir::to_string(*t.shape) : "?"});
+  }
+  return ports;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    if (end > at) lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+}  // namespace
+
+Result<std::vector<std::string>> find_other_files(const std::string& path, std::string_view framework) {
+  std::string name(framework);
+  if (name.empty()) {
+    ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+    ORKNN_TRY_ASSIGN(const importer::Importer* found, importer::sniff(path, file->bytes()));
+    name = found->name;
+  }
+  const auto companion = std::find_if(std::begin(kCompanions), std::end(kCompanions), [&](const Companion& c) { return c.framework == name; });
+  if (companion == std::end(kCompanions)) return std::vector<std::string>{};
+  std::string stem = fs::path(path).filename().string();
+  if (stem.ends_with(companion->description)) stem.resize(stem.size() - companion->description.size());
+  else stem = fs::path(path).stem().string();
+
+  std::vector<std::string> same_stem, all;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory_of(path), error)) {
+    const std::string other = entry.path().filename().string();
+    if (!other.ends_with(companion->weights) || other == fs::path(path).filename().string()) continue;
+    all.push_back(entry.path().string());
+    const std::string rest = other.starts_with(stem) ? other.substr(stem.size(), other.size() - stem.size() - std::min(other.size() - stem.size(), companion->weights.size())) : "?";
+    const bool is_epoch = rest.size() > 1 && rest[0] == '-' && std::all_of(rest.begin() + 1, rest.end(), [](char c) { return c >= '0' && c <= '9'; });  // model-0010.params
+    if (rest.empty() || is_epoch) same_stem.push_back(entry.path().string());
+  }
+  if (!same_stem.empty()) return std::vector<std::string>{*std::max_element(same_stem.begin(), same_stem.end())};  // the last epoch
+  return all.size() == 1 ? all : std::vector<std::string>{};
+}
+
+Result<SourceReport> inspect_source(const std::string& path, std::string_view framework, const importer::ImportOptions& options, std::vector<std::string> other_files, Status& refusal) {
+  SourceReport report;
+  report.file = path;
+  report.framework = framework;
+  report.other_files = other_files;
+  ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+  if (framework.empty()) {
+    ORKNN_TRY_ASSIGN(const importer::Importer* found, importer::sniff(path, file->bytes()));
+    report.framework = found->name;
+  }
+  auto imported = importer::load_file(path, options, ops::builtin_ops(), report.framework, std::move(other_files));
+  if (!imported) {
+    refusal = imported.status();
+    report.problems = lines_of(refusal.to_string());
+    return report;
+  }
+  if (Status s = infer_shapes(imported->graph, ops::builtin_ops()); !s) {  // ports and operators are known all the same
+    refusal = s.model(fs::path(path).filename().string()).stage("load");
+    report.problems = lines_of(refusal.to_string());
+  }
+  report.producer = imported->source.producer;
+  report.warnings = imported->source.warnings;
+  report.inputs = ports_of(imported->graph, imported->graph.inputs());
+  report.outputs = ports_of(imported->graph, imported->graph.outputs());
+  for (ir::NodeId id : imported->graph.order()) ++report.operators[imported->graph.node(id).op];
+  return report;
+}
+
+nlohmann::ordered_json to_json(const SourceReport& report) {
+  const auto ports = [](const std::vector<SourcePort>& list) {
+    auto array = nlohmann::ordered_json::array();
+    for (const SourcePort& p : list) array.push_back({{"name", p.name}, {"type", p.type}, {"shape", p.shape}});
+    return array;
+  };
+  return {{"file", report.file}, {"framework", report.framework}, {"producer", report.producer}, {"other_files", report.other_files}, {"inputs", ports(report.inputs)},
+          {"outputs", ports(report.outputs)}, {"operators", report.operators}, {"warnings", report.warnings}, {"unsupported", report.problems}};
+}
+
+std::string source_text(const SourceReport& report) {
+  std::string text = fmt::format("{:<16}{}{}\n", "source", report.framework, report.producer.empty() || report.producer == report.framework ? "" : " (" + report.producer + ")");
+  for (const std::string& file : report.other_files) text += fmt::format("{:<16}{}\n", "weights", file);
+  for (const SourcePort& p : report.inputs) text += fmt::format("{:<16}{} {} {}\n", "input", p.name, p.type, p.shape);
+  for (const SourcePort& p : report.outputs) text += fmt::format("{:<16}{} {} {}\n", "output", p.name, p.type, p.shape);
+  std::vector<std::pair<std::string, size_t>> operators(report.operators.begin(), report.operators.end());
+  std::stable_sort(operators.begin(), operators.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  for (size_t i = 0; i < operators.size(); ++i) text += fmt::format("{:<16}{} x{}\n", i ? "" : "operators", operators[i].first, operators[i].second);
+  for (size_t i = 0; i < report.warnings.size(); ++i) text += fmt::format("{:<16}{}\n", "warning", report.warnings[i]);
+  for (size_t i = 0; i < report.problems.size(); ++i) text += fmt::format("{:<16}{}\n", i ? "" : "unsupported", report.problems[i]);
+  return text;
+}
+
+}  // namespace orknn::toolkit
