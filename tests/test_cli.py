@@ -108,6 +108,8 @@ def test_info_tells_what_is_unsupported(tmp_path, openrknn):
     assert done.returncode == 1 and "node 'last' (NoSuchOperator): this operator is not supported" in done.stdout and done.stderr.strip()
     report = json.loads(openrknn("info", symbol, "--input-size-list", "1,3", "--json").stdout)
     assert len(report["source"]["unsupported"]) == 1
+    no_sizes = openrknn("info", write_mxnet(tmp_path), "--json")  # what is known without the input's shape
+    assert no_sizes.returncode == 1 and "input_size_list" in no_sizes.stderr and json.loads(no_sizes.stdout)["source"]["framework"] == "mxnet"
     (tmp_path / "noise").write_bytes(b"no model at all")
     done = openrknn("info", tmp_path / "noise")
     assert done.returncode == 1 and "no known model format" in done.stderr

@@ -34,8 +34,12 @@ Status info(const Options& o) {
     ORKNN_TRY(show_source(o, j));
     if (!o.json) print("\n");
   }
-  ORKNN_TRY_ASSIGN(const std::shared_ptr<const format::Model> model, open_model(o.file, o.source));
-  const toolkit::ModelReport report = toolkit::describe(*model);
+  const auto model = open_model(o.file, o.source);
+  if (!model) {
+    if (o.json && j.contains("source")) print(j.dump(2) + "\n");  // what is known is told, built or not
+    return model.status();
+  }
+  const toolkit::ModelReport report = toolkit::describe(**model);
   if (o.json) {
     nlohmann::ordered_json built = toolkit::to_json(report);
     if (j.contains("source")) built["source"] = j["source"];
