@@ -69,6 +69,8 @@ bool is_pointwise(std::string_view op) {
   return ops.contains(op);
 }
 
+bool is_quantization(std::string_view op) { return op == "QuantizeLinear" || op == "DequantizeLinear"; }
+
 bool is_broadcasting(std::string_view op) {
   static const std::unordered_set<std::string_view> ops = {
       "Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min", "Sum", "Mean", "PRelu", "Where", "And", "Or", "Xor", "Equal", "Greater", "GreaterOrEqual",

@@ -28,5 +28,7 @@ ir::TensorData permuted_operand(const ir::TensorData& value, const Perm& perm);
 bool is_pointwise(std::string_view op);
 // The same with broadcasting between all inputs.
 bool is_broadcasting(std::string_view op);
+// QuantizeLinear or DequantizeLinear: element by element, with parameters that are single numbers or belong to `axis`.
+bool is_quantization(std::string_view op);
 
 }  // namespace orknn::optimize

@@ -17,7 +17,8 @@ using namespace ir;
 // The one computed input of an element-wise node whose other inputs are constants; -1 when there is no such.
 int computed_input(const Graph& g, const Node& f) {
   const bool broadcasts = is_broadcasting(f.op);
-  if (!f.tail.empty() || f.outputs.size() != 1 || (!broadcasts && !is_pointwise(f.op))) return -1;
+  const bool one_scale = is_quantization(f.op) && rank_of(g, f.input(1)) == 0;
+  if (!f.tail.empty() || f.outputs.size() != 1 || (!broadcasts && !one_scale && !is_pointwise(f.op))) return -1;
   int computed = 0, data = -1;
   for (size_t i = 0; i < f.inputs.size(); ++i)
     if (f.inputs[i] && !g.is_constant(f.inputs[i])) ++computed, data = static_cast<int>(i);

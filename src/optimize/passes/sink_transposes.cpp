@@ -2,7 +2,8 @@
 // cancel this way, and activations meet the Conv before them.
 //
 // Before: %t = Transpose(%c) {perm = [0,2,3,1]} ; %y = Relu(%t)     After: %r = Relu(%c) ; %y = Transpose(%r) {perm = [0,2,3,1]}
-// Legal: the op works element by element or its axes can be renamed (Concat, Split, Slice, Pad, Reduce, ArgMax, Softmax, Resize, Tile, Squeeze).
+// Legal: the op works element by element or its axes can be renamed (Concat, Split, Slice, Pad, Reduce, ArgMax, Softmax, Resize, Tile, Squeeze,
+// QuantizeLinear, DequantizeLinear).
 // Done when it cannot add work: channels-last Transposes always move down; others when a partner is in sight, when two become one, or when an
 // activation or a constant factor thereby meets the Conv, Gemm or MatMul it can be fused with.
 #include <algorithm>
@@ -22,7 +23,7 @@ bool is_arg(const Node& n) { return n.op == "ArgMax" || n.op == "ArgMin"; }
 bool has_movable_axes(const Node& n) {
   if (n.op == "Softmax" || n.op == "LogSoftmax" || n.op == "Hardmax") return n.attributes.int_or("flatten", 0) == 0;
   return is_reduce(n) || is_arg(n) || n.op == "Concat" || n.op == "Split" || n.op == "Slice" || n.op == "Pad" || n.op == "Resize" || n.op == "Tile" ||
-         n.op == "Squeeze";
+         n.op == "Squeeze" || (is_quantization(n.op) && n.attributes.int_or("block_size", 0) == 0);
 }
 
 bool is_passable(const Node& n) { return n.tail.empty() && (is_pointwise(n.op) || is_broadcasting(n.op) || has_movable_axes(n)); }
@@ -129,6 +130,15 @@ bool rename_axes(Patch& patch, const Graph& g, const Node& n, Moved& m) {
     if (!axis) return false;
     m.attributes.set("axis", renamed(*axis, perm)[0]);
     if (is_arg(n) && !n.attributes.int_or("keepdims", 1)) m.perm = without(perm, *axis);
+    return true;
+  }
+  if (is_quantization(n.op)) {
+    const auto scale = dims_of(g, n.input(1));
+    if (!scale || scale->size() > 1) return false;
+    if (scale->empty()) return true;  // one scale for all
+    const auto axis = normalized({n.attributes.int_or("axis", 1)}, rank);
+    if (!axis) return false;
+    m.attributes.set("axis", renamed(*axis, perm)[0]);
     return true;
   }
   if (is_reduce(n)) {
