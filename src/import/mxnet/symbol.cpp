@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "import/mxnet/json.h"
+#include "import/wire/json.h"
 
 namespace orknn::importer::mxnet {
 
@@ -10,7 +10,7 @@ namespace {
 // More outputs than any layer has; a larger number in a file is damage.
 constexpr int64_t kMaxOutputs = 1 << 16;
 
-Result<Entry> parse_entry(JsonReader& json) {
+Result<Entry> parse_entry(wire::JsonReader& json) {
   int64_t node = -1, output = 0;
   ORKNN_TRY(json.array([&](size_t index) -> Status {
     if (index > 1) return json.skip();  // the version of a variable that is written to
@@ -22,7 +22,7 @@ Result<Entry> parse_entry(JsonReader& json) {
   return Entry{static_cast<uint32_t>(node), static_cast<uint32_t>(output)};
 }
 
-Status parse_entries(JsonReader& json, std::vector<Entry>& to) {
+Status parse_entries(wire::JsonReader& json, std::vector<Entry>& to) {
   return json.array([&](size_t) -> Status {
     ORKNN_TRY_ASSIGN(const Entry entry, parse_entry(json));
     to.push_back(entry);
@@ -30,18 +30,18 @@ Status parse_entries(JsonReader& json, std::vector<Entry>& to) {
   });
 }
 
-Status parse_attributes(JsonReader& json, SymbolNode& node) {
-  if (json.peek() != JsonReader::Kind::Object) return json.skip();
+Status parse_attributes(wire::JsonReader& json, SymbolNode& node) {
+  if (json.peek() != wire::JsonReader::Kind::Object) return json.skip();
   return json.object([&](const std::string& key) -> Status {
-    if (json.peek() == JsonReader::Kind::Object || json.peek() == JsonReader::Kind::Array) return json.skip();
+    if (json.peek() == wire::JsonReader::Kind::Object || json.peek() == wire::JsonReader::Kind::Array) return json.skip();
     ORKNN_TRY_ASSIGN(node.attributes[key], json.scalar_text());
     return {};
   });
 }
 
-Result<Symbol> parse_graph(JsonReader& json);
+Result<Symbol> parse_graph(wire::JsonReader& json);
 
-Result<SymbolNode> parse_node(JsonReader& json) {
+Result<SymbolNode> parse_node(wire::JsonReader& json) {
   SymbolNode node;
   bool has_op = false, has_name = false;
   ORKNN_TRY(json.object([&](const std::string& key) -> Status {
@@ -70,12 +70,12 @@ Result<SymbolNode> parse_node(JsonReader& json) {
 }
 
 // {"mxnet_version": ["int", 10901], ...}
-Status parse_version(JsonReader& json, Symbol& symbol) {
-  if (json.peek() != JsonReader::Kind::Object) return json.skip();
+Status parse_version(wire::JsonReader& json, Symbol& symbol) {
+  if (json.peek() != wire::JsonReader::Kind::Object) return json.skip();
   return json.object([&](const std::string& key) -> Status {
-    if (key != "mxnet_version" || json.peek() != JsonReader::Kind::Array) return json.skip();
+    if (key != "mxnet_version" || json.peek() != wire::JsonReader::Kind::Array) return json.skip();
     return json.array([&](size_t index) -> Status {
-      if (index != 1 || json.peek() != JsonReader::Kind::Number) return json.skip();
+      if (index != 1 || json.peek() != wire::JsonReader::Kind::Number) return json.skip();
       ORKNN_TRY_ASSIGN(symbol.version, json.integer());
       return {};
     });
@@ -94,7 +94,7 @@ Status check_entries(const Symbol& symbol) {
   return {};
 }
 
-Result<Symbol> parse_graph(JsonReader& json) {
+Result<Symbol> parse_graph(wire::JsonReader& json) {
   Symbol symbol;
   ORKNN_TRY(json.object([&](const std::string& key) -> Status {
     if (key == "nodes")
@@ -113,8 +113,8 @@ Result<Symbol> parse_graph(JsonReader& json) {
 }  // namespace
 
 Result<Symbol> parse_symbol(std::span<const std::byte> bytes) {
-  JsonReader json(bytes);
-  if (json.peek() != JsonReader::Kind::Object) return invalid_model("the symbol file is no JSON object").hint("give the -symbol.json file first, the .params file second");
+  wire::JsonReader json(bytes);
+  if (json.peek() != wire::JsonReader::Kind::Object) return invalid_model("the symbol file is no JSON object").hint("give the -symbol.json file first, the .params file second");
   ORKNN_TRY_ASSIGN(Symbol symbol, parse_graph(json));
   ORKNN_TRY(json.finish());
   if (symbol.nodes.empty()) return invalid_model("the symbol file holds no nodes").hint("is it an MXNet symbol?");

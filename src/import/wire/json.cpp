@@ -1,8 +1,8 @@
-#include "import/mxnet/json.h"
+#include "import/wire/json.h"
 
 #include <charconv>
 
-namespace orknn::importer::mxnet {
+namespace orknn::importer::wire {
 
 namespace {
 // A symbol file nests five levels, and five more per subgraph.
@@ -160,4 +160,4 @@ Status JsonReader::finish() {
   return at_ == text_.size() ? Status() : problem("text behind the end of the symbol");
 }
 
-}  // namespace orknn::importer::mxnet
+}  // namespace orknn::importer::wire

@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 
-namespace orknn::importer::mxnet {
+namespace orknn::importer::wire {
 
 class JsonReader {
  public:
@@ -69,4 +69,4 @@ class JsonReader {
   int depth_ = 0;
 };
 
-}  // namespace orknn::importer::mxnet
+}  // namespace orknn::importer::wire
