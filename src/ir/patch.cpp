@@ -60,6 +60,12 @@ Patch::Applied Patch::apply(Graph& graph) const {
     const bool was_output = graph.is_output(from);
     graph.replace_uses(from, to);
     if (const NodeId p = graph.producer(from)) suspects.push_back(p);
+    if (was_output && !graph.is_input(to)) {  // what the numbers of an output mean stays
+      const Tensor& before = graph.tensor(from);
+      Tensor& after = graph.tensor(to);
+      if (after.layout == Layout::Undefined) after.layout = before.layout;
+      if (!after.quant && (after.dtype == before.dtype || after.dtype == DType::Undefined)) after.quant = before.quant;
+    }
     // The user knows outputs by name: the new source takes the old name over, unless it is an input, an older constant or
     // an output under its own name.
     const bool may_rename = graph.producer(to) || (graph.is_constant(to) && to.index >= base_);
