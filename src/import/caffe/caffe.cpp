@@ -71,8 +71,7 @@ Result<std::optional<Dims>> data_shape(const LayerDescription& layer) {
 }
 
 // A constant with the contents its filler describes.
-Result<TensorData> dummy_value(const LayerDescription& layer, size_t i) {
-  constexpr int64_t kMost = int64_t{1} << 26;
+Result<TensorData> dummy_value(Build& build, const LayerDescription& layer, size_t i) {
   const Message& p = layer.parameters("dummy_data_param");
   ORKNN_TRY_ASSIGN(auto shape, shape_in(p, i));
   if (!shape) {
@@ -84,7 +83,7 @@ Result<TensorData> dummy_value(const LayerDescription& layer, size_t i) {
   }
   for (int64_t d : *shape)
     if (d < 0) return invalid_model("a negative extent").found(to_string(*shape));
-  ORKNN_TRY(checked_element_count(*shape, kMost).status());
+  ORKNN_TRY(build.allow(*shape));
   const auto fillers = p.all("data_filler");
   double value = 0;
   if (!fillers.empty() && fillers[std::min(i, fillers.size() - 1)]->message()) {
@@ -119,11 +118,11 @@ class Loader {
   // The last value written under a name keeps it, except that an input always keeps its own.
   Status name_values() {
     std::unordered_map<std::string, size_t> writes_left;
-    std::unordered_set<std::string> taken;
+    std::unordered_map<std::string, size_t> taken;
     for (const LayerDescription& layer : net_.layers)
       for (const std::string& top : layer.tops) {
         ++writes_left[top];
-        taken.insert(top);
+        taken[top] = 1;
       }
     std::unordered_map<std::string, std::string> current;
     std::unordered_set<std::string> input_names;
@@ -131,7 +130,7 @@ class Loader {
       ports_.push_back({.name = input.name, .dtype = DType::Float32, .shape = input.shape ? std::optional(to_shape(*input.shape)) : std::nullopt, .value = {}});
       current[input.name] = input.name;
       input_names.insert(input.name);
-      taken.insert(input.name);
+      taken[input.name] = 1;
     }
     for (const LayerDescription& layer : net_.layers) {
       Instance instance{.layer = &layer, .role = role_of(layer), .reads = {}, .writes = {}};
@@ -147,7 +146,7 @@ class Loader {
           input_names.insert(top);
         } else if (!is_last || input_names.contains(top)) {
           name = top + "@" + layer.name;
-          while (!taken.insert(name).second) name += "'";
+          if (const size_t before = taken[name]++) name += "@" + std::to_string(before);
         }
         current[top] = name;
         instance.writes.push_back(std::move(name));
@@ -165,18 +164,25 @@ class Loader {
   }
 
   // --- outputs
-  // What nobody reads, in the order it is written. Layers for training do not count as readers, a Silence layer does.
+  // What nobody reads, in the order it is written. Layers for training do not count as readers, nor do those whose results are
+  // all silenced; what is silenced itself is no output.
   Result<std::vector<std::string>> wanted_outputs() {
     if (!options_.outputs.empty()) return options_.outputs;
-    std::unordered_set<std::string_view> read;
-    for (const Instance& i : instances_)
-      if (i.role != Role::Training) read.insert(i.reads.begin(), i.reads.end());
+    std::unordered_set<std::string_view> read, silenced;
     std::vector<std::string> outputs;
-    for (const Instance& i : instances_) {
-      if (i.role != Role::Compute && i.role != Role::Constant) continue;
-      for (const std::string& name : i.writes)
-        if (!read.contains(name) && std::find(outputs.begin(), outputs.end(), name) == outputs.end()) outputs.push_back(name);
+    for (auto it = instances_.rbegin(); it != instances_.rend(); ++it) {
+      if (it->role == Role::Sink) silenced.insert(it->reads.begin(), it->reads.end());
+      if (it->role != Role::Compute && it->role != Role::Constant) continue;
+      bool is_useful = false;
+      for (auto name = it->writes.rbegin(); name != it->writes.rend(); ++name) {
+        is_useful |= read.contains(*name);
+        if (read.contains(*name) || silenced.contains(*name) || std::find(outputs.begin(), outputs.end(), *name) != outputs.end()) continue;
+        outputs.push_back(*name);
+        is_useful = true;
+      }
+      if (is_useful) read.insert(it->reads.begin(), it->reads.end());
     }
+    std::reverse(outputs.begin(), outputs.end());
     if (outputs.empty()) return invalid_model("the network has no outputs").hint("every value is read by another layer, or all layers are for training");
     return outputs;
   }
@@ -311,7 +317,7 @@ class Loader {
     }
     if (instance.role == Role::Constant) {
       for (size_t i = 0; i < instance.writes.size(); ++i) {
-        auto value = dummy_value(description, i);
+        auto value = dummy_value(build_, description, i);
         if (!value) return fail(value.status());
         network.bind(instance.writes[i], network.graph.add_constant(instance.writes[i], std::move(*value)), description.name);
       }
@@ -366,7 +372,7 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
   result.graph.name = net.name;
   auto& warnings = result.source.warnings;
   warnings.insert(warnings.end(), loader.build().network.warnings.begin(), loader.build().network.warnings.end());
-  if (loader.build().invented > 0 && !loader.build().has_weights) warnings.push_back("no weights are given: random ones are used, good for speed and memory only");
+  if (loader.build().has_random) warnings.push_back("no weights are given: random ones are used, good for speed and memory only");
   result.source.has_open_inputs = loader.has_open_inputs();
   return result;
 }

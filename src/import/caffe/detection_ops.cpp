@@ -8,7 +8,7 @@ namespace orknn::importer::caffe {
 using namespace ir;
 
 namespace {
-constexpr int64_t kMaxBoxes = int64_t{1} << 24;
+constexpr int64_t kMaxBoxes = int64_t{1} << 22;
 
 std::vector<float> floats(const std::vector<double>& values) { return {values.begin(), values.end()}; }
 

@@ -36,8 +36,7 @@ Status flow_warp(Layer& l) {
   ORKNN_TRY(l.need_bottoms(2, 2));
   ORKNN_TRY_ASSIGN(const Dims dims, picture_dims(l, l.bottom(0), "to warp it"));
   const int64_t height = dims[2], width = dims[3];
-  ORKNN_TRY(checked_element_count(dims, int64_t{1} << 32).status());
-  if (height < 1 || width < 1) return unsupported("the picture is empty").found(to_string(dims));
+  if (height < 1 || width < 1 || height > (1 << 20) || width > (1 << 20)) return unsupported("the size of the picture is out of range").found(to_string(dims));
   ORKNN_TRY_ASSIGN(const std::string fill, l.parameters("flow_warp_param").get_word("fill_value", "ZERO"));
   if (fill != "ZERO" && fill != "1") return unsupported("only zeros are filled in").expected("ZERO").found(fill);
   const auto position = [&](int64_t axis) {

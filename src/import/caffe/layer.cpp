@@ -65,11 +65,21 @@ const Blob* Layer::stored(size_t i) const {
   return it == build_.weights.end() || i >= it->second.size() ? nullptr : &it->second[i];
 }
 
+Status Build::allow(std::span<const int64_t> dims) {
+  ORKNN_TRY_ASSIGN(const int64_t count, checked_element_count(dims, kMaxInvented));
+  invented += count;
+  if (invented > kMaxInvented) return invalid_model("the description asks for too many values that are not in the file").expected("at most " + std::to_string(kMaxInvented)).found(std::to_string(invented));
+  return {};
+}
+
+Result<TensorId> Layer::uniform(std::string_view role, Dims dims, double value) {
+  ORKNN_TRY(build_.allow(dims));
+  return add_constant(role, constant(std::move(dims), static_cast<float>(value)));
+}
+
 // Values the network starts its training with, as far as they are of any use.
 Result<TensorData> Layer::filled(const BlobSpec& spec) {
-  ORKNN_TRY_ASSIGN(const int64_t count, checked_element_count(spec.dims, kMaxInvented));
-  build_.invented += count;
-  if (build_.invented > kMaxInvented) return invalid_model("the description asks for too many weights").expected("at most " + std::to_string(kMaxInvented)).found(std::to_string(build_.invented));
+  ORKNN_TRY(build_.allow(spec.dims));
   std::string type;
   double value = 0;
   if (spec.filler && !spec.filler->fields().empty()) {
@@ -80,6 +90,7 @@ Result<TensorData> Layer::filled(const BlobSpec& spec) {
   if (type == "constant" && (value != 0 || build_.has_weights)) return constant(spec.dims, static_cast<float>(value));
   if (build_.has_weights)
     return invalid_model("the weights hold nothing for '" + std::string(spec.role) + "' of this layer").expected(to_string(spec.dims)).hint("do the prototxt and the caffemodel belong together?");
+  build_.has_random = true;
   if (spec.filling == Filling::Random) return random_weights(layer() + "/" + std::string(spec.role), spec.dims, spec.fan_in);
   return constant(spec.dims, spec.filling == Filling::Ones ? 1.0f : 0.0f);
 }

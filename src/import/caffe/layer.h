@@ -30,7 +30,11 @@ struct Build {
   Weights weights;
   bool has_weights = false;
   std::unordered_map<std::string, ir::TensorId> shared;  // blobs that go by a name of their own
-  int64_t invented = 0;                                  // numbers made up so far
+  int64_t invented = 0;                                  // values made up so far
+  bool has_random = false;                               // weights among them
+
+  // Counts values that are about to be made up; refuses more than a network can need.
+  Status allow(std::span<const int64_t> dims);
 };
 
 class Layer : public Emitter {
@@ -59,6 +63,8 @@ class Layer : public Emitter {
   size_t blob_count() const;  // 0 without weights
   const Blob* stored(size_t i) const;  // nullptr when the weights have none
   Result<ir::TensorId> blob(size_t i, const BlobSpec& spec);
+  // A constant of one value throughout.
+  Result<ir::TensorId> uniform(std::string_view role, ir::Dims dims, double value);
 
   // --- short forms; nothing is added for a factor of 1 or a term of 0
   ir::TensorId scaled(ir::TensorId x, double factor);

@@ -51,8 +51,8 @@ bool Field::get_word(std::string& value) const {
       value = word;
       return true;
     }
-    if (text_.get(value)) return true;  // some write enumerators in quotes
   }
+  if (get(value)) return true;  // types of layers; some write enumerators in quotes
   int64_t number = 0;
   if (!get(number)) return false;
   for (const wire::TextEnumerator& e : enumerators_)

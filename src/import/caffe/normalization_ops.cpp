@@ -38,8 +38,8 @@ Status batch_norm(Layer& l) {
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(l.bottom(), "to normalize it"));
   if (rank < 2) return unsupported("BatchNorm needs a channel axis").found(std::to_string(rank) + " axes");
   ORKNN_TRY_ASSIGN(const int64_t channels, l.extent(l.bottom(), 1, "to read the statistics"));
-  TensorId scale = l.add_constant("ones", convert(TensorData::from<double>({channels}, std::vector<double>(static_cast<size_t>(channels), 1.0)).view(), DType::Float32));
-  TensorId bias = l.add_constant("zeros", TensorData::zeros(DType::Float32, {channels}));
+  ORKNN_TRY_ASSIGN(TensorId scale, l.uniform("ones", {channels}, 1));
+  ORKNN_TRY_ASSIGN(TensorId bias, l.uniform("zeros", {channels}, 0));
   if (has_scale) {
     ORKNN_TRY_ASSIGN(scale, vector_blob(l, 3, "scale", channels, Filling::Ones));
     ORKNN_TRY_ASSIGN(bias, vector_blob(l, 4, "bias", channels, Filling::Zeros));

@@ -61,7 +61,9 @@ Status convolutional(Layer& l) {
     ORKNN_TRY_ASSIGN(known.back(), take_convolution(l, c, dims[1], ""));
   }
   ORKNN_TRY_ASSIGN(TensorId y, convolve(l, x, c, *known.back()));
-  if (antialiasing) y = blur(l, y, c.filters, antialiasing, stride_x, stride_y);
+  if (antialiasing) {
+    ORKNN_TRY_ASSIGN(y, blur(l, y, c.filters, antialiasing, stride_x, stride_y));
+  }
   return l.hand_on(y);
 }
 
@@ -107,7 +109,7 @@ Status connected(Layer& l) {
 // A convolution whose weights differ from pixel to pixel: the windows of each pixel times the pixel's own matrix.
 Status local(Layer& l) {
   ORKNN_TRY_ASSIGN(const int64_t filters, l.get_int("filters", 1, 1, kMaxFilters));
-  ORKNN_TRY_ASSIGN(const int64_t size, l.get_int("size", 1, 1, kMaxWindow));
+  ORKNN_TRY_ASSIGN(const int64_t size, l.get_int("size", 1, 1, 64));  // each pixel of the window is a node below
   ORKNN_TRY_ASSIGN(const int64_t stride, l.get_int("stride", 1, 1, kMaxWindow));
   const int64_t pad = l.get_flag("pad") ? size / 2 : 0;
   ORKNN_TRY_ASSIGN(TensorId x, l.as_image(l.previous()));
@@ -139,7 +141,8 @@ Status batchnorm(Layer& l) {
   if (l.build().weights.is_fork()) {
     ORKNN_TRY_ASSIGN(p.bias, l.take("bias", {dims[1]}, Filling::Zeros));
   } else {
-    p.bias = l.add_constant("bias", TensorData::zeros(DType::Float32, {dims[1]}));
+    ORKNN_TRY_ASSIGN(TensorData zeros, l.build().weights.invent("bias", {dims[1]}, Filling::Zeros));
+    p.bias = l.add_constant("bias", std::move(zeros));
   }
   ORKNN_TRY(take_statistics(l, p, dims[1], true, ""));
   ORKNN_TRY_ASSIGN(const TensorId y, normalize(l, x, p));

@@ -97,7 +97,7 @@ Result<ir::TensorId> convolve(Layer& layer, ir::TensorId x, const Convolution& c
 Result<Parameters> take_connected(Layer& layer, int64_t inputs, int64_t outputs, bool batch_normalize, const std::string& prefix);
 Result<ir::TensorId> connect(Layer& layer, ir::TensorId rows, const Parameters& parameters, std::string_view activation);
 // A fixed depthwise blur does the striding of layers with antialiasing: kind 1 is the binomial 3x3, 2 the mean of 2x2.
-ir::TensorId blur(Layer& layer, ir::TensorId x, int64_t channels, int64_t kind, int64_t stride_x, int64_t stride_y);
+Result<ir::TensorId> blur(Layer& layer, ir::TensorId x, int64_t channels, int64_t kind, int64_t stride_x, int64_t stride_y);
 // Options of a convolution that all sections with convolutions spell alike.
 Result<Convolution> convolution_options(const Layer& layer, int64_t default_size, std::string_view default_activation);
 

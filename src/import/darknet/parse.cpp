@@ -5,7 +5,7 @@
 namespace orknn::importer::darknet {
 namespace {
 // No network has more layers than this; a file of nothing but brackets must not become millions of them.
-constexpr size_t kMaxLayers = 100000;
+constexpr size_t kMaxLayers = 20000;
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\0'; }
 

@@ -47,7 +47,8 @@ Status maxpool(Layer& l) {
   if (!antialiasing) return l.finish(l.emit("MaxPool", {x}, w.attributes()));
   const Window strided = w;
   w.stride_x = w.stride_y = 1;
-  return l.finish(blur(l, l.emit("MaxPool", {x}, w.attributes()), dims[1], antialiasing, strided.stride_x, strided.stride_y));
+  ORKNN_TRY_ASSIGN(const TensorId y, blur(l, l.emit("MaxPool", {x}, w.attributes()), dims[1], antialiasing, strided.stride_x, strided.stride_y));
+  return l.finish(y);
 }
 
 Status local_avgpool(Layer& l) {
@@ -112,10 +113,10 @@ constexpr Row kRows[] = {
 
 std::span<const Row> pool_rows() { return kRows; }
 
-TensorId blur(Layer& l, TensorId x, int64_t channels, int64_t kind, int64_t stride_x, int64_t stride_y) {
+Result<TensorId> blur(Layer& l, TensorId x, int64_t channels, int64_t kind, int64_t stride_x, int64_t stride_y) {
   const int64_t size = kind == 2 ? 2 : 3, pad = kind == 2 ? 0 : 1;
   const float binomial[] = {1 / 16.f, 2 / 16.f, 1 / 16.f, 2 / 16.f, 4 / 16.f, 2 / 16.f, 1 / 16.f, 2 / 16.f, 1 / 16.f};
-  TensorData weight = TensorData::allocate(DType::Float32, {channels, 1, size, size});
+  ORKNN_TRY_ASSIGN(TensorData weight, l.build().weights.invent("blur", {channels, 1, size, size}, Filling::Zeros));
   float* to = static_cast<float*>(weight.mutable_data());
   for (int64_t i = 0; i < weight.count(); ++i) to[i] = kind == 2 ? 0.25f : binomial[i % 9];
   return l.emit("Conv", {x, l.add_constant("blur", std::move(weight))},

@@ -1,0 +1,166 @@
+// Darknet networks built in memory: every section against values from its definition, headers of weights, the batch, cropping,
+// wording of errors, damage.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "import/darknet/weights.h"
+#include "ir/infer.h"
+#include "layer_cases.h"
+#include "ops/eval.h"
+#include "temporary_folder.h"
+
+namespace orknn {
+namespace {
+using tests::import_text;
+using ir::TensorData;
+
+std::string ints(std::vector<int32_t> values) {
+  std::string bytes(values.size() * sizeof(int32_t), '\0');
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+std::string floats(const std::vector<float>& values) {
+  std::string bytes(values.size() * sizeof(float), '\0');
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+const std::string kForkHeader = ints({0, 2, 5, 0, 0});
+
+std::string written(const tests::TemporaryFolder& folder, const std::string& bytes) {
+  const std::string path = folder.file("net.weights");
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path;
+}
+
+std::string error_of(const std::string& network, const std::string& weights = {}, const importer::ImportOptions& options = {}) {
+  auto imported = import_text(network, "darknet", options, weights);
+  return imported ? "no error" : imported.status().to_string();
+}
+
+TEST(ImportDarknet, Layers) {
+  const auto cases = tests::layer_cases("darknet_layers.txt");
+  ASSERT_GT(cases.size(), 50u);
+  for (const auto& c : cases) {
+    const tests::TemporaryFolder folder;
+    auto imported = import_text(c.network, "darknet", {}, c.weights.empty() ? "" : written(folder, kForkHeader + floats(c.weights)));
+    ASSERT_TRUE(imported) << c.name << ": " << imported.status().to_string();
+    for (const std::string& text : imported->source.warnings) EXPECT_EQ(text.find("values more"), std::string::npos) << c.name << ": " << text;
+    auto results = tests::run_graph(std::move(imported->graph), c.inputs);
+    ASSERT_TRUE(results) << c.name << ": " << results.status().to_string();
+    EXPECT_EQ(tests::difference(*results, c.outputs), "") << c.name;
+  }
+}
+
+const std::string kConvolution = "[net]\nheight=1\nwidth=1\nchannels=1\n[convolutional]\nfilters=1\nactivation=linear\n";
+
+// The value a 1x1 convolution of one channel gives for 10.
+float convolved(const std::string& weights) {
+  const tests::TemporaryFolder folder;
+  auto imported = import_text(kConvolution, "darknet", {}, written(folder, weights));
+  EXPECT_TRUE(imported) << (imported ? "" : imported.status().to_string());
+  if (!imported) return 0;
+  auto results = tests::run_graph(std::move(imported->graph), {TensorData::from<float>({1, 1, 1, 1}, std::vector<float>{10})});
+  EXPECT_TRUE(results);
+  return results ? (*results)[0].values<float>()[0] : 0;
+}
+
+TEST(ImportDarknet, HeadersOfWeights) {
+  EXPECT_EQ(convolved(ints({0, 2, 0, 7, 0}) + floats({1, 2})), 21);   // images seen in 64 bits
+  EXPECT_EQ(convolved(ints({0, 2, 5, 7, 0}) + floats({1, 2})), 21);
+  EXPECT_EQ(convolved(ints({0, 1, 0, 7}) + floats({1, 2})), 21);      // in 32
+  EXPECT_EQ(convolved(ints({1001, 0, 0, 7}) + floats({1, 2})), 21);   // transposed matrices, 32 bits
+}
+
+TEST(ImportDarknet, OldFilesAreTransposed) {
+  const std::string net = "[net]\ninputs=2\n[connected]\noutput=2\nactivation=linear\n";
+  for (const auto& [header, expected] : {std::pair(ints({0, 2, 0, 0, 0}), 5.0f), std::pair(ints({0, 1001, 0, 0}), 7.0f)}) {
+    const tests::TemporaryFolder folder;
+    auto imported = import_text(net, "darknet", {}, written(folder, header + floats({0, 0, 1, 2, 3, 4})));
+    ASSERT_TRUE(imported) << imported.status().to_string();
+    auto results = tests::run_graph(std::move(imported->graph), {TensorData::from<float>({1, 2}, std::vector<float>{1, 2})});
+    ASSERT_TRUE(results);
+    EXPECT_EQ((*results)[0].values<float>()[0], expected);
+  }
+}
+
+TEST(ImportDarknet, PartialAndOtherWeights) {
+  const tests::TemporaryFolder folder;
+  const std::string error = error_of(kConvolution, written(folder, kForkHeader + floats({1})));
+  EXPECT_NE(error.find("node 'layer_0_convolutional, line 5' (convolutional): the weights file ends within 'layer_0_convolutional/weight'"), std::string::npos) << error;
+  EXPECT_NE(error_of(kConvolution, written(folder, "short")).find("ends within its header"), std::string::npos);
+  EXPECT_NE(error_of(kConvolution, folder.file("nowhere")).find("nowhere"), std::string::npos);
+  auto imported = import_text(kConvolution, "darknet", {}, written(folder, kForkHeader + floats({1, 2, 3})));
+  ASSERT_TRUE(imported);
+  ASSERT_EQ(imported->source.warnings.size(), 1u);
+  EXPECT_NE(imported->source.warnings[0].find("1 values more"), std::string::npos);
+}
+
+TEST(ImportDarknet, WithoutWeights) {
+  auto imported = import_text(kConvolution, "darknet");
+  ASSERT_TRUE(imported);
+  ASSERT_EQ(imported->source.warnings.size(), 1u);
+  EXPECT_NE(imported->source.warnings[0].find("random"), std::string::npos);
+  EXPECT_NE(error_of("[net]\nheight=1000\nwidth=1000\nchannels=1000\n[connected]\noutput=1000000\n").find("too many elements"), std::string::npos);
+}
+
+int64_t batch_of(const std::string& options) {
+  auto imported = import_text("[net]\nheight=2\nwidth=2\nchannels=1\n" + options + "[avgpool]\n", "darknet");
+  return imported ? (*imported->graph.tensor(imported->graph.inputs()[0]).shape)[0].value() : -1;
+}
+
+TEST(ImportDarknet, TheBatchOfTheTrainingDoesNotCount) {
+  EXPECT_EQ(batch_of("batch=2\n"), 2);
+  EXPECT_EQ(batch_of("batch=64\nsubdivisions=16\n"), 1);
+  EXPECT_EQ(batch_of("batch=8\nlearning_rate=0.001\n"), 1);
+}
+
+TEST(ImportDarknet, NamesAndCropping) {
+  const std::string net = "[net]\nheight=2\nwidth=2\nchannels=1\n[activation]\nactivation=relu\n[activation]\nactivation=tanh\n[dropout]\n";
+  importer::ImportOptions options;
+  options.inputs = {"layer_0_activation"};
+  options.outputs = {"layer_2_dropout"};
+  auto imported = import_text(net, "darknet", options);
+  ASSERT_TRUE(imported) << imported.status().to_string();
+  EXPECT_EQ(imported->graph.tensor(imported->graph.inputs()[0]).name, "layer_0_activation");
+  EXPECT_EQ(imported->graph.tensor(imported->graph.outputs()[0]).name, "layer_2_dropout");
+  options = {};
+  options.input_size_list = {{3, 1, 4, 4}};
+  imported = import_text(net, "darknet", options);
+  ASSERT_TRUE(imported);
+  EXPECT_EQ(ir::to_string(*imported->graph.tensor(imported->graph.inputs()[0]).shape), "[3,1,4,4]");
+  options = {};
+  options.outputs = {"nowhere"};
+  EXPECT_NE(error_of(net, "", options).find("the 'nowhere' in outputs=['nowhere'] is invalied!"), std::string::npos);
+}
+
+TEST(ImportDarknet, Errors) {
+  const std::string net = "[net]\nheight=4\nwidth=4\nchannels=3\n";
+  EXPECT_NE(error_of("[convolutional]\nfilters=1\n").find("line 1: the first section must describe the network"), std::string::npos);
+  EXPECT_NE(error_of("filters=1\n[net]\n").find("line 1: an option before the first section"), std::string::npos);
+  EXPECT_NE(error_of(net).find("no layers"), std::string::npos);
+  EXPECT_NE(error_of("[net]\nbatch=1\n[avgpool]\n").find("does not state the size of the input"), std::string::npos);
+  EXPECT_NE(error_of(net + "[strange]\n").find("section [strange] is not known"), std::string::npos);
+  EXPECT_NE(error_of(net + "[route]\nlayers=-2\n").find("layer -2 is not before this one"), std::string::npos);
+  EXPECT_NE(error_of(net + "[route]\n").find("option 'layers' is missing"), std::string::npos);
+  EXPECT_NE(error_of(net + "[convolutional]\nfilters=many\n").find("option 'filters' must be a number; found 'many'"), std::string::npos);
+  EXPECT_NE(error_of(net + "[convolutional]\nfilters=0\n").find("option 'filters' is out of range"), std::string::npos);
+  EXPECT_NE(error_of(net + "[convolutional]\nfilters=2\ngroups=2\n").find("cannot be divided into groups"), std::string::npos);
+  EXPECT_NE(error_of(net + "[convolutional]\nsize=9\n").find("Conv"), std::string::npos);
+  EXPECT_NE(error_of(net + "[reorg]\nstride=2\n").find("cannot be reorganized"), std::string::npos);
+}
+
+TEST(ImportDarknet, DamageDoesNoHarm) {
+  const auto cases = tests::layer_cases("darknet_layers.txt");
+  const int count = tests::mutation_count(2000);
+  int accepted = 0;
+  for (int i = 0; i < count; ++i) {
+    auto imported = import_text(tests::mutated(cases[static_cast<size_t>(i) % cases.size()].network, static_cast<unsigned>(i)), "darknet");
+    if (imported) accepted += infer_shapes(imported->graph, ops::builtin_ops()).is_ok();
+  }
+  EXPECT_LT(accepted, count);
+}
+
+}  // namespace
+}  // namespace orknn

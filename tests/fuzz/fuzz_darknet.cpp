@@ -1,0 +1,19 @@
+// libFuzzer target: any bytes as a Darknet description, and as the header of a weights file; what imports gets its shapes inferred.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "import/darknet/weights.h"
+#include "import/importer.h"
+#include "ir/infer.h"
+#include "ops/eval.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace orknn;
+  importer::Source source;
+  source.bytes = std::as_bytes(std::span(data, size));
+  (void)importer::darknet::Weights::read(source.bytes, nullptr).is_ok();
+  auto imported = importer::load_bytes(source, {}, ops::builtin_ops(), "darknet");
+  if (imported) (void)infer_shapes(imported->graph, ops::builtin_ops()).is_ok();
+  return 0;
+}
