@@ -228,6 +228,33 @@ TEST(ImportTflite, StateTensorsCanBePorts) {
   for (const auto& [i, wanted] : {std::pair(0, 1.0), std::pair(1, 2.0), std::pair(2, 0.3), std::pair(3, 3.0), std::pair(4, 4.0), std::pair(5, 0.7)}) EXPECT_NEAR(y[1][static_cast<size_t>(i)], wanted, 1e-6);
 }
 
+TEST(ImportTflite, PoolingRemembersPlacesAndUnpoolingUsesThem) {
+  const std::string options = bytes_of<int32_t>({1, 2, 2, 2, 2, 0});  // SAME, strides, window, no activation
+  Subgraph g;
+  g.tensors = {{"x", Float32, {1, 4, 4, 1}, ""}, {"pooled", Float32, {1, 2, 2, 1}, ""}, {"places", Float32, {1, 2, 2, 1}, ""}, {"y", Float32, {1, 4, 4, 1}, ""}};
+  g.inputs = {0};
+  g.outputs = {1, 2, 3};
+  g.operators = {{CUSTOM, {0}, {1, 2}, {}, "MaxPoolingWithArgmax2D", options}, {CUSTOM, {1, 2}, {3}, {}, "MaxUnpooling2D", options}};
+  const auto y = run(model({g}), {real({1, 4, 4, 1}, {1, 2, 9, 3, 7, 4, 5, 6, 8, 0, 1, 1, 2, 3, 1, 5})});
+  ASSERT_EQ(y.size(), 3u);
+  EXPECT_EQ(y[0], (std::vector<double>{7, 9, 8, 5}));
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(y[1][i], (std::vector<double>{2.1, 0.1, 0.1, 3.1})[i], 1e-6);
+  EXPECT_EQ(y[2], (std::vector<double>{0, 0, 9, 0, 7, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 5}));
+  g.operators[0].custom_options = options.substr(0, 8);
+  EXPECT_TRUE(contains(error_of(model({g})), "the options of the custom operator are too short")) << error_of(model({g}));
+}
+
+TEST(ImportTflite, TransposedConvolutionWithBias) {
+  Subgraph g;
+  g.tensors = {{"x", Float32, {1, 2, 2, 1}, ""}, floats("w", {1, 3, 2, 1}, {1, 2, 3, 4, 5, 6}), floats("b", {1}, {100}), {"y", Float32, {1, 4, 4, 1}, ""}};
+  g.inputs = {0};
+  g.outputs = {3};
+  g.operators = {{CUSTOM, {0, 1, 2}, {3}, {}, "Convolution2DTransposeBias", bytes_of<int32_t>({1, 2, 2})}};
+  // Of five rows one is too many, and it is the last: half of one, rounded down, is cut in front.
+  EXPECT_EQ(run(model({g}), {real({1, 2, 2, 1}, {1, 10, 0, 0})}),
+            (std::vector<std::vector<double>>{{101, 102, 110, 120, 103, 104, 130, 140, 105, 106, 150, 160, 100, 100, 100, 100}}));
+}
+
 TEST(ImportTflite, CutsAtTensorsAndTakesSignatureNames) {
   const auto piece = import_bytes(sample("quantized"), cut({"c"}, {"a"}));
   ASSERT_TRUE(piece) << piece.status().to_string();
