@@ -25,6 +25,7 @@ void Layer::join_float_types() {
 Result<TensorId> Layer::input(size_t i) const {
   ORKNN_TRY(need_inputs(i + 1));
   if (!inputs_[i].tensor) return unsupported("input " + std::to_string(i) + " is a list of tensors where a tensor is expected");
+  if (import.complex_tensors.contains(inputs_[i].tensor.index)) return unsupported("complex numbers are not supported here").hint("cut the model before it with 'outputs'");
   return inputs_[i].tensor;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "import/lower/emitter.h"
@@ -54,6 +55,7 @@ struct Import {
   std::shared_ptr<const void> keeper;  // of the bytes constants point into
   std::vector<std::string> warnings;
   std::unordered_map<int32_t, SpaceToBatch> batched;  // by tensor
+  std::unordered_set<int32_t> complex_tensors;        // their last axis holds real and imaginary parts
 };
 
 class Layer : public Emitter {
@@ -132,6 +134,7 @@ std::span<const Row> quantization_rows();
 std::span<const Row> recurrent_rows();
 std::span<const Row> detection_rows();
 std::span<const Row> list_rows();
+std::span<const Row> signal_rows();
 
 // Operators we know and refuse: the reason and the way out.
 struct Refusal {

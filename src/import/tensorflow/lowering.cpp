@@ -13,7 +13,7 @@ constexpr size_t kMaxLowered = 400000;
 
 const LoweringTable<Layer>& table() {
   static const LoweringTable<Layer> rows{elementwise_rows(), convolution_rows(), pooling_rows(), normalization_rows(), image_rows(), matrix_rows(), reduction_rows(),
-                                         shape_rows(), indexing_rows(), space_rows(), generator_rows(), quantization_rows(), recurrent_rows(), detection_rows(), list_rows()};
+                                         shape_rows(), indexing_rows(), space_rows(), generator_rows(), quantization_rows(), recurrent_rows(), detection_rows(), list_rows(), signal_rows()};
   return rows;
 }
 
@@ -181,7 +181,8 @@ Result<Graph> Lowering::run(const ImportOptions& options) {
   std::vector<std::string> names;
   const auto bind = [&](const std::string& name, const Value& value) {
     if (value.failed) return;
-    if (!value.tensor) return network_.report(unsupported("output '" + name + "' is a list of tensors").hint("name other outputs with 'outputs'"));
+    if (!value.tensor || import_.complex_tensors.contains(value.tensor.index))
+      return network_.report(unsupported("output '" + name + "' is a list of tensors or complex").hint("name other outputs with 'outputs'"));
     network_.bind(name, value.tensor, name.substr(0, name.rfind(':')));
     names.push_back(name);
   };
