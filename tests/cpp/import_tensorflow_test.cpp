@@ -317,7 +317,7 @@ TEST(TensorFlowErrors, SayWhatAndWhere) {
       {graph({input("x", {1}), node("a", "Whatever", {"x"}), node("b", "Other", {"a"})}), "node 'b' (Other): the operator is not supported"},
       {graph({node("v", "VariableV2", {}), node("y", "Neg", {"v"})}), "node 'v' (VariableV2): the graph holds a variable, so it is not frozen. Hint: freeze it"},
       {graph({input("x", {1}), node("y", "Add", {"x", "gone"})}), "node 'y' (Add): input 1 is not in the graph; found 'gone'"},
-      {graph({input("x", {1}), node("y", "Add", {"x", "x:3"})}), "does not exist"},
+      {graph({input("x", {1}), node("r", "Relu", {"x"}), node("y", "Add", {"x", "r:3"})}), "node 'y' (Add): input 1 does not exist or is not supported; found output 3 of 'r'"},
       {graph({input("x", {1}), node("a", "Add", {"x", "b"}), node("b", "Neg", {"a"}), node("c", "Neg", {"b"})}), "the graph has a cycle"},
       {graph({input("x", {1}), input("x", {1})}), "two nodes are called 'x'"},
       {graph({input("x", {1, 4, 4, 2}), floats("w", {3, 3, 3, 1}, {1}), node("y", "Conv2D", {"x", "w"}, {{"padding", text("SAME")}})}), "node 'y' (Conv2D): the weights do not fit the channels; expected 2 input channels, found [3,3,3,1]"},

@@ -5,8 +5,8 @@ namespace orknn::importer::tensorflow {
 using namespace ir;
 
 namespace {
-constexpr int kMaxDepth = 64;         // functions that call themselves end here
-constexpr size_t kMaxTurns = 20000;   // and loops that never do
+constexpr int kMaxDepth = 64;        // functions that call themselves end here
+constexpr size_t kMaxTurns = 4096;   // and loops that never do
 
 Status endless() {
   return unsupported("the number of turns of this loop is not known while importing").hint("give the input shapes with input_size_list; a loop that depends on the data cannot be unrolled");
@@ -114,6 +114,10 @@ Status Lowering::run_loop(Frame& frame, const LoopFrame& loop) {
       next.push_back(std::move(value));
     }
     values = std::move(next);
+    if (!network_.is_clean()) {  // more turns would only repeat what was reported
+      values.assign(values.size(), Value::failure());
+      break;
+    }
   }
   for (size_t i = 0; i < needed.size(); ++i)
     for (int32_t exit : loop.variables[needed[i]].exits) {
@@ -201,6 +205,7 @@ Result<std::vector<Value>> Lowering::lower_while(Frame& frame, const NodeDef& no
     if (!truth) return endless();
     if (!*truth) return values;
     ORKNN_TRY_ASSIGN(std::vector<Value> next, call(frame, node, body.text, values));
+    if (!network_.is_clean()) return std::vector<Value>(values.size(), Value::failure());  // more turns would only repeat what was reported
     if (next.size() != values.size())
       return invalid_model("the body of a loop has the wrong number of results").expected(std::to_string(values.size())).found(std::to_string(next.size()));
     values = std::move(next);

@@ -8,7 +8,7 @@ namespace orknn::importer::tensorflow {
 using namespace ir;
 
 namespace {
-constexpr int64_t kMostItems = 1 << 16;
+constexpr int64_t kMostItems = 1 << 13;
 
 Result<int64_t> list_size(Layer& layer, size_t input) {
   ORKNN_TRY_ASSIGN(const int64_t size, layer.integer(input, "to size the list"));

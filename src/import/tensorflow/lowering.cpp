@@ -9,7 +9,7 @@ using namespace ir;
 
 namespace {
 // A bound for hostile graphs: functions that call each other over and over, loops that never end.
-constexpr size_t kMaxLowered = 400000;
+constexpr size_t kMaxLowered = 200000;
 
 const LoweringTable<Layer>& table() {
   static const LoweringTable<Layer> rows{elementwise_rows(), convolution_rows(), pooling_rows(), normalization_rows(), image_rows(), matrix_rows(), reduction_rows(),
@@ -143,7 +143,10 @@ Status Lowering::find_inputs(const ImportOptions& options) {
     for (int32_t index : nodes) {
       const NodeDef& node = root_scope_->node(index);
       if (!is_source(node.op) || options.feeds.contains(std::string(node.name)) || options.feeds.contains(std::string(node.name) + ":0")) continue;
-      for (int32_t k = 0; k <= most[index]; ++k) add_port({index, k}, std::string(node.name) + ":" + std::to_string(k));
+      const Layer layer(import_, network_.graph, network_.ops, node, nullptr, std::string(node.name), {});
+      const auto types = parse_type_list(layer.attribute("output_types"));
+      const int32_t outputs = types && !types->empty() ? static_cast<int32_t>(types->size()) : 1;
+      for (int32_t k = 0; k <= std::min(most[index], outputs - 1); ++k) add_port({index, k}, std::string(node.name) + ":" + std::to_string(k));
     }
   }
   auto symbols = apply_sizes(ports_, options);

@@ -1,0 +1,93 @@
+// Damaged TensorFlow graphs, binary and text: whatever they say, the importer answers with a graph or a Status, in bounded memory. The
+// mutations are the same on every run; ORKNN_MUTATIONS sets how many there are.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include "import/importer.h"
+#include "import/tensorflow/parse.h"
+#include "ir/infer.h"
+#include "ir/verify.h"
+#include "mutation.h"
+#include "ops/eval.h"
+#include "tensorflow_writer.h"
+
+namespace orknn {
+namespace {
+std::string binary_of(const std::string& text) {
+  const auto bytes = importer::tensorflow::encode_graph_text(text);
+  return bytes ? std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size()) : "";
+}
+
+// Imports, verifies and infers shapes; errors are fine, crashes are not. True when all three succeeded.
+bool survives(std::string_view bytes) {
+  importer::Source source;
+  source.bytes = std::as_bytes(std::span(bytes.data(), bytes.size()));
+  auto imported = importer::load_bytes(source, {}, ops::builtin_ops(), "tensorflow");
+  if (!imported) return false;
+  return verify(imported->graph, ops::builtin_ops(), ir::Stage::Imported).is_ok() && infer_shapes(imported->graph, ops::builtin_ops()).is_ok();
+}
+
+std::vector<std::string> files() {
+  std::vector<std::string> list;
+  for (const auto& sample : tests::tf::samples()) {
+    list.push_back(sample.text);
+    list.push_back(binary_of(sample.text));
+  }
+  return list;
+}
+
+TEST(TensorFlowMutation, SamplesAreValid) {
+  for (const auto& sample : tests::tf::samples()) {
+    EXPECT_TRUE(survives(sample.text)) << sample.name;
+    EXPECT_TRUE(survives(binary_of(sample.text))) << sample.name;
+  }
+}
+
+TEST(TensorFlowMutation, AnyPrefixIsRefusedOrRead) {
+  for (const auto& sample : tests::tf::samples()) {
+    const std::string bytes = binary_of(sample.text);
+    for (size_t length = 0; length < bytes.size(); ++length) survives(std::string_view(bytes).substr(0, length));
+    for (size_t length = 0; length < sample.text.size(); length += 7) survives(std::string_view(sample.text).substr(0, length));
+  }
+}
+
+TEST(TensorFlowMutation, DamageDoesNoHarm) {
+  const int count = tests::mutation_count(3000);
+  const auto list = files();
+  std::mt19937 random(20240623);
+  rusage before{}, after{};
+  getrusage(RUSAGE_SELF, &before);
+  int accepted = 0;
+  for (int i = 0; i < count; ++i) accepted += survives(tests::mutate(list[static_cast<size_t>(i) % list.size()], random));
+  getrusage(RUSAGE_SELF, &after);
+  EXPECT_LT(accepted, count);
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 1 << 20) << "kilobytes";
+}
+
+// Numbers in the text are what a hostile graph would change: extents, axes, counts.
+TEST(TensorFlowMutation, WildNumbersDoNoHarm) {
+  const int count = tests::mutation_count(500);
+  const auto samples = tests::tf::samples();
+  constexpr std::string_view kNumbers[] = {"-1", "0", "1", "2", "7", "-9223372036854775808", "9223372036854775807", "2147483647", "-2147483648", "65536", "1099511627776", "nan", "1e38"};
+  std::mt19937 random(20240624);
+  for (int i = 0; i < count; ++i) {
+    std::string text = samples[static_cast<size_t>(i) % samples.size()].text;
+    for (size_t step = 0, steps = 1 + random() % 3; step < steps; ++step) {
+      const size_t at = text.find(": ", random() % text.size());
+      if (at == std::string::npos || !(std::isdigit(static_cast<unsigned char>(text[at + 2])) || text[at + 2] == '-')) continue;
+      text.replace(at + 2, text.find_first_of(" }\n", at + 2) - at - 2, kNumbers[random() % std::size(kNumbers)]);
+    }
+    survives(text);
+  }
+}
+
+TEST(TensorFlowMutation, NoiseIsRefused) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 500; ++i) {
+    std::string bytes(random() % 200, '\0');
+    for (char& c : bytes) c = static_cast<char>(random());
+    EXPECT_FALSE(survives(bytes));
+  }
+}
+}  // namespace
+}  // namespace orknn
