@@ -363,9 +363,10 @@ Result<Value> in_place(Call& c) {
   if (&view.tensor() == &self) return view;
   TensorValue* before = c.heap().tensor();
   *before = self;
-  const TensorValue after = view.tensor();
-  self = after;
-  if (self.parent == &self) self.parent = before;
+  self = TensorValue(view.tensor());
+  // Whoever was a view of the tensor, itself included now, is a view of what it was.
+  for (TensorValue& t : c.heap().tensors())
+    if (t.parent == &self) t.parent = before;
   return c.value("self");
 }
 

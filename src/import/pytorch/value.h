@@ -160,6 +160,7 @@ class Heap {
   ObjectValue* object(std::string class_name);
   TensorValue* tensor();
   Storage* storage();
+  std::deque<TensorValue>& tensors() { return tensors_; }
   void charge(uint64_t units) { units_ += units; }
 
  private:

@@ -1,0 +1,176 @@
+// The PyTorch importer on archives written in memory: code, aliases, weights, inputs, refusals.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "import/importer.h"
+#include "ir/infer.h"
+#include "ops/eval.h"
+#include "torch_writer.h"
+
+namespace orknn {
+namespace {
+using namespace tests;
+using importer::Imported;
+using importer::ImportOptions;
+using ir::TensorData;
+
+Result<Imported> import_bytes(const std::string& content, const ImportOptions& options = {}) {
+  auto bytes = std::make_shared<std::string>(content);
+  importer::Source source;
+  source.path = "test.pt";
+  source.bytes = std::as_bytes(std::span(bytes->data(), bytes->size()));
+  source.keeper = bytes;
+  return importer::load_bytes(source, options, ops::builtin_ops(), "pytorch");
+}
+std::string error_of(const std::string& bytes, const ImportOptions& options = {}) {
+  const auto result = import_bytes(bytes, options);
+  return result ? "no error" : result.status().to_string();
+}
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+// forward(self, x) with this body.
+TorchModel forward(const std::string& body, std::vector<std::pair<std::string, std::string>> attributes = {}, ZipEntries more = {}) {
+  return {"class M(Module):\n  def forward(self: __torch__.M,\n    x: Tensor) -> Tensor:\n" + body, std::move(attributes), std::move(more)};
+}
+ImportOptions sized(std::vector<ir::Dims> sizes) {
+  ImportOptions options;
+  options.input_size_list = std::move(sizes);
+  return options;
+}
+std::vector<std::vector<double>> run(const TorchModel& model, ir::Dims dims, const std::vector<float>& input) {
+  auto imported = import_bytes(model.bytes(), sized({dims}));
+  if (!imported) {
+    ADD_FAILURE() << imported.status().to_string();
+    return std::vector<std::vector<double>>(4);
+  }
+  if (const Status s = infer_shapes(imported->graph, ops::builtin_ops()); !s) ADD_FAILURE() << s.to_string();
+  const TensorData x = TensorData::from<float>(dims, input);
+  const auto results = ops::eval_graph(imported->graph, ops::builtin_ops(), std::span(&x, 1));
+  if (!results) {
+    ADD_FAILURE() << results.status().to_string();
+    return std::vector<std::vector<double>>(4);
+  }
+  std::vector<std::vector<double>> values;
+  for (const TensorData& t : *results) values.push_back(ir::to_doubles(t.view()));
+  return values;
+}
+using Numbers = std::vector<double>;
+
+TEST(ImportPytorch, SamplesAreRead) {
+  for (const TorchSample& s : sample_torch_models()) EXPECT_EQ(error_of(s.bytes), "no error") << s.name;
+}
+
+TEST(ImportPytorch, ConstantControlFlowIsExecuted) {
+  const auto y = run(forward("    n = torch.size(x, 0)\n    y = x\n    for i in range(n):\n      if torch.gt(i, 0):\n        y = torch.add(y, i)\n      else:\n        pass\n    return y\n"), {3}, {1, 2, 3});
+  EXPECT_EQ(y[0], (Numbers{4, 5, 6}));
+}
+
+TEST(ImportPytorch, WritesReachEveryAlias) {
+  const auto y = run(forward("    y = torch.clone(x)\n    v = torch.view(y, [-1])\n    _0 = torch.fill_(torch.select(y, 0, 1), 9)\n    _1 = torch.mul_(torch.slice(v, 0, 0, 4, 3), 10)\n    return (y, v, x)\n"),
+                     {2, 2}, {1, 2, 3, 4});
+  EXPECT_EQ(y[0], (Numbers{10, 2, 9, 90}));
+  EXPECT_EQ(y[1], y[0]);
+  EXPECT_EQ(y[2], (Numbers{1, 2, 3, 4}));
+}
+
+TEST(ImportPytorch, ReshapeOfATransposedTensorIsACopy) {
+  const auto y = run(forward("    y = torch.clone(x)\n    r = torch.reshape(torch.t(y), [-1])\n    _0 = torch.zero_(r)\n    return (y, r)\n"), {2, 2}, {1, 2, 3, 4});
+  EXPECT_EQ(y[0], (Numbers{1, 2, 3, 4}));
+  EXPECT_EQ(y[1], (Numbers{0, 0, 0, 0}));
+}
+
+TEST(ImportPytorch, ShapeChangedInPlaceKeepsOlderViews) {
+  const auto y = run(forward("    y = torch.clone(x)\n    r = torch.select(y, 0, 1)\n    _0 = torch.unsqueeze_(y, 0)\n    _1 = torch.add_(y, 1)\n    return (y, r)\n"), {2, 2}, {1, 2, 3, 4});
+  EXPECT_EQ(y[0], (Numbers{2, 3, 4, 5}));
+  EXPECT_EQ(y[1], (Numbers{4, 5}));
+}
+
+TEST(ImportPytorch, StridesOfWeightsAreHonoured) {
+  const std::string weight = pickle::tensor("FloatStorage", "0", 6, 0, {2, 3}, {1, 2}), part = pickle::tensor("FloatStorage", "0", 6, 1, {2}, {2});
+  const auto y = run(forward("    return (torch.add(x, self.w), self.p)\n", {{"w", weight}, {"p", part}}, {{"data/0", float_bytes({1, 2, 3, 4, 5, 6})}}), {1}, {0});
+  EXPECT_EQ(y[0], (Numbers{1, 3, 5, 2, 4, 6}));
+  EXPECT_EQ(y[1], (Numbers{2, 4}));
+}
+
+TEST(ImportPytorch, OutputsAreNamed) {
+  const auto imported = import_bytes(forward("    return {\"a\": x, \"b\": (torch.relu(x), torch.neg(x))}\n").bytes(), sized({{2}}));
+  ASSERT_TRUE(imported.is_ok()) << imported.status().to_string();
+  std::vector<std::string> names;
+  for (ir::TensorId id : imported->graph.outputs()) names.push_back(imported->graph.tensor(id).name);
+  EXPECT_EQ(names, (std::vector<std::string>{"a", "b.0", "b.1"}));
+}
+
+TEST(ImportPytorch, InputTypeIsFoundOut) {
+  const std::string weight = pickle::tensor("FloatStorage", "0", 4, 0, {2, 2}, {2, 1});
+  const auto imported = import_bytes(forward("    return torch.embedding(self.w, x)\n", {{"w", weight}}, {{"data/0", float_bytes({1, 2, 3, 4})}}).bytes(), sized({{3}}));
+  ASSERT_TRUE(imported.is_ok()) << imported.status().to_string();
+  EXPECT_EQ(imported->graph.tensor(imported->graph.inputs()[0]).dtype, DType::Int64);
+}
+
+TEST(ImportPytorch, BatchMissingInTheSizeIsAdded) {
+  const std::string weight = pickle::tensor("FloatStorage", "0", 2, 0, {2, 1, 1, 1}, {1, 1, 1, 1});
+  const auto imported = import_bytes(forward("    return torch.conv2d(x, self.w, None, [1, 1], [0, 0], [1, 1], 1)\n", {{"w", weight}}, {{"data/0", float_bytes({1, 2})}}).bytes(), sized({{1, 4, 4}}));
+  ASSERT_TRUE(imported.is_ok()) << imported.status().to_string();
+  EXPECT_EQ(ir::to_string(*imported->graph.tensor(imported->graph.inputs()[0]).shape), "[1,1,4,4]");
+}
+
+struct Refusal {
+  const char* name;
+  std::string bytes, part;
+};
+TEST(ImportPytorch, RefusalsSayWhatAndWhere) {
+  const std::string weight = pickle::tensor("FloatStorage", "0", 2, 0, {2}, {1});
+  const ZipEntries data{{"data/0", float_bytes({1, 2})}};
+  const std::string good = forward("    return x\n").bytes();
+  const Refusal cases[] = {
+      {"state_dict", zip_archive({{"a/data.pkl", pickle::whole("}")}, {"a/version", "3"}}), "torch.jit.trace"},
+      {"legacy", std::string("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.more", 19), "torch.save"},
+      {"no archive", "hello", "no archive"},
+      {"cut off", good.substr(0, good.size() - 8), "end record"},
+      {"unknown name", zip_archive({{"m/code/__torch__.py", ""}, {"m/data.pkl", pickle::whole(pickle::global("os", "system"))}}), "'os.system' is not a name"},
+      {"unknown opcode", zip_archive({{"m/code/__torch__.py", ""}, {"m/data.pkl", "\x80\x02i."}}), "offset 2: opcode 0x69"},
+      {"unknown operator", forward("    return torch.frobnicate(torch.also_unknown(x))\n").bytes(), "aten::also_unknown"},
+      {"every unknown operator", forward("    y = torch.also_unknown(x)\n    return torch.frobnicate(y)\n").bytes(), "aten::frobnicate"},
+      {"wrong arguments", forward("    return torch.relu(\"x\")\n").bytes(), "found (str)"},
+      {"data in a condition", forward("    if bool(torch.sum(x)):\n      y = x\n    else:\n      y = torch.neg(x)\n    return y\n").bytes(), "only known when the network runs"},
+      {"data in a shape", forward("    return torch.nonzero(x)\n").bytes(), "depends on values"},
+      {"storage too short", forward("    return self.w\n", {{"w", pickle::tensor("FloatStorage", "0", 9, 0, {9}, {1})}}, data).bytes(), "longer than its archive entry"},
+      {"tensor outside", forward("    return self.w\n", {{"w", pickle::tensor("FloatStorage", "0", 2, 1, {2}, {1})}}, data).bytes(), "outside of its storage"},
+      {"negative stride", forward("    return self.w\n", {{"w", pickle::tensor("FloatStorage", "0", 2, 1, {2}, {-1})}}, data).bytes(), "impossible strides"},
+      {"huge tensor", forward("    return self.w\n", {{"w", pickle::tensor("FloatStorage", "0", 2, 0, {1 << 30, 1 << 30}, {0, 0})}}, data).bytes(), "too large"},
+      {"endless loop", forward("    while True:\n      pass\n    return x\n").bytes(), "runs too long"},
+      {"endless calls", forward("    return (self).forward(x, )\n").bytes(), "nested too deeply"},
+      {"deep source", forward("    return " + std::string(5000, '(') + "x" + std::string(5000, ')') + "\n").bytes(), "nested too deeply"},
+      {"deep suffixes", forward("    return x" + std::string(6000, '.') + "\n").bytes(), "not understood"},
+      {"growing list", forward("    l = [1, 2, 3, 4]\n    for i in range(64):\n      l = torch.add(l, l)\n    return x\n").bytes(), "grows too long"},
+      {"overflow", forward("    return torch.mul(4611686018427387904, 4)\n").bytes(), "64 bits"},
+      {"division", forward("    return torch.floordiv(1, 0)\n").bytes(), "divided by zero"},
+      {"the model's own error", forward("    ops.prim.RaiseException(\"too short\")\n    return x\n").bytes(), "too short"},
+      {"training", forward("    return torch.dropout(x, 0.5, True)\n").bytes(), "model.eval()"},
+      {"no forward", TorchModel{"class M(Module):\n  pass\n", {}, {}}.bytes(), "no forward"},
+      {"bad code", TorchModel{"class M(Module):\n  def forward(self, x)\n    return x\n", {}, {}}.bytes(), "line 2"},
+  };
+  for (const Refusal& r : cases) {
+    const std::string error = error_of(r.bytes, sized({{2}}));
+    EXPECT_TRUE(contains(error, r.part)) << r.name << ": " << error;
+  }
+}
+
+TEST(ImportPytorch, ShapesAreAskedFor) {
+  EXPECT_TRUE(contains(error_of(forward("    return x\n").bytes()), "input_size_list"));
+  EXPECT_TRUE(contains(error_of(forward("    return x\n").bytes(), sized({{1}, {2}})), "wrong length"));
+  ImportOptions options = sized({{1}});
+  options.outputs = {"nowhere"};
+  EXPECT_TRUE(contains(error_of(forward("    return x\n").bytes(), options), "the 'nowhere' in outputs=['nowhere'] is invalied!"));
+}
+
+TEST(ImportPytorch, IsRecognized) {
+  const std::string bytes = sample_torch_models()[0].bytes;
+  const auto found = importer::sniff("model.bin", std::as_bytes(std::span(bytes.data(), bytes.size())));
+  ASSERT_TRUE(found.is_ok());
+  EXPECT_EQ((*found)->name, "pytorch");
+}
+
+}  // namespace
+}  // namespace orknn
