@@ -113,3 +113,29 @@ def test_info_tells_what_is_unsupported(tmp_path, openrknn):
     (tmp_path / "noise").write_bytes(b"no model at all")
     done = openrknn("info", tmp_path / "noise")
     assert done.returncode == 1 and "no known model format" in done.stderr
+def test_profile(tmp_path, shapes_model, converted, openrknn):
+    done = openrknn("profile", shapes_model, "--platform", "all", "--json", tmp_path / "p.json", "--html", tmp_path / "p.html", "--trace", tmp_path / "p.trace")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "p.json").read_text())
+    assert {(r["platform"], r["cores"]) for r in rows} >= {("rk3588", 1), ("rk3588", 3), ("rk3576", 2), ("rk1808", 1)}
+    assert all(r["fps"] is None or r["fps"] > 0 for r in rows) and all(key in rows[0] for key in ("dtype", "latency_ms", "weight_bytes", "internal_bytes", "layers"))
+    assert "</html>" in (tmp_path / "p.html").read_text() and json.loads((tmp_path / "p.trace").read_text())["traceEvents"]
+    one = json.loads(openrknn("profile", shapes_model, "--platform", "rk3588", "--cores", 1, "--npu-mhz", 300, "--dtype", "fp16", "--json").stdout)
+    assert len(one) == 1 and one[0]["dtype"] == "float16"
+    assert "float16" in openrknn("profile", converted).stdout.lower()
+    for args, words in ((["--platform", "rk0"], "rk0"), (["--npu-mhz", "-5"], "NPU clock"), (["--platform", "rv1106", "--dtype", "fp16"], "no float16 convolution"),
+                        (["--dtype", "w3a3"], "w3a3"), (["--platform", "rk3576", "--cores", "3"], "2 NPU cores")):
+        done = openrknn("profile", shapes_model, *args)
+        assert done.returncode == 1 and words in done.stderr, (args, done.stderr)
+
+
+def test_profile_without_weights(tmp_path, make_onnx, openrknn):
+    import onnx
+    path = make_onnx([("Conv", ["x", "w"], ["y"], {})], {"x": ("float32", [1, 3, 32, 32])}, {"y": ("float32", [1, 64, 30, 30])},
+                     {"w": np.ones((64, 3, 3, 3), np.float32)})
+    model = onnx.load(path)
+    onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    (tmp_path / "weights.bin").unlink()
+    assert openrknn("convert", path, "-o", tmp_path / "x.rknn", "-t", "rk3588").returncode != 0
+    done = openrknn("profile", path)
+    assert done.returncode == 0 and "no weights" in done.stderr and "rk3588" in done.stdout

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "platform/platforms.h"
+#include "runtime/perf_report.h"
 #include "runtime/session.h"
 #include "toolkit/builder.h"
 
@@ -168,6 +169,31 @@ void load(toolkit::Builder& builder, const std::string& framework, const std::st
   check(status);
 }
 
+// What the model costs on the chip it was made for; nothing runs.
+nb::dict measure(const runtime::Session& session) {
+  // Register commands of one NPU layer, as the vendor's reports show them on average.
+  constexpr uint64_t kCommandBytes = 4096;
+  const format::Model& model = session.model();
+  const platform::Platform* chip = platform::find(model.target_platform);
+  const runtime::MemorySizes sizes = session.memory();
+  uint64_t commands = 0;
+  for (const format::Task& t : session.program().tasks) commands += t.device == format::Device::Npu ? kCommandBytes : 0;
+  nb::list layers;
+  for (const runtime::LayerRow& row : runtime::layer_rows(model, false)) layers.append(nb::make_tuple(row.name, row.microseconds));
+  nb::dict facts;
+  facts["platform"] = model.target_platform;
+  facts["generation"] = chip ? chip->generation : 2;
+  facts["npu_mhz"] = chip ? chip->npu_hz / 1'000'000 : 0;
+  facts["clocks"] = runtime::clocks_text(chip);
+  facts["table"] = runtime::perf_table(model);
+  facts["total_us"] = runtime::predicted_microseconds(model);
+  facts["layers"] = layers;
+  facts["weight"] = sizes.weight_bytes;
+  facts["internal"] = sizes.internal_bytes;
+  facts["other"] = sizes.port_bytes + commands;
+  return facts;
+}
+
 void set_log(std::optional<std::function<void(int, std::string, std::string)>> sink, int level) {
   set_log_level(static_cast<LogLevel>(level));
   if (!sink) return set_log_sink({});
@@ -200,6 +226,7 @@ NB_MODULE(_openrknn, m) {
       .def_static("from_file", [](const std::string& path) { return take(runtime::Session::open(path)); })
       .def("inputs", [](const runtime::Session& s) { return describe(s.inputs()); })
       .def("outputs", [](const runtime::Session& s) { return describe(s.outputs()); })
+      .def("measure", &measure)
       .def("run", &run_session);
 
   nb::class_<toolkit::Builder>(m, "Builder")

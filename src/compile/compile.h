@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,10 +19,16 @@ struct Normalization {
   std::vector<float> mean, std;
 };
 
+// Types of an estimate: sizes and speed as if the model had been quantized, values meaningless.
+struct AssumedTypes {
+  DType activations = DType::Int8, weights = DType::Int8;
+};
+
 struct CompileOptions {
   const platform::Platform* platform = nullptr;  // nullptr = the default one
   const ir::OpSet* ops = nullptr;                // nullptr = the built-in ones
   DType float_dtype = DType::Float16;            // what float32 tensors become: Float16, or Float32 for exact comparison
+  std::optional<AssumedTypes> assume;            // for estimates only: the program cannot be run
   // config(op_target=...): output tensor name, node name or op type -> "npu", "cpu", "gpu" or "auto".
   std::map<std::string, std::string> op_target;
   std::vector<Normalization> normalization;      // per graph input; missing entries do nothing

@@ -31,11 +31,7 @@ const std::vector<ExactInputs>& exact_inputs() {
   return table;
 }
 
-bool wants_exact(const Node& node, size_t slot) {
-  for (const ExactInputs& e : exact_inputs())
-    if (e.op == node.op) return std::find(e.slots.begin(), e.slots.end(), slot) != e.slots.end();
-  return false;
-}
+bool wants_exact(const Node& node, size_t slot) { return is_exact_input(node.op, slot); }
 
 // Computed values larger than this are data, not parameters.
 constexpr int64_t kMaxParameterElements = 64;
@@ -318,6 +314,12 @@ class Lowering {
 };
 
 }  // namespace
+
+bool is_exact_input(std::string_view op, size_t slot) {
+  for (const ExactInputs& e : exact_inputs())
+    if (e.op == op) return std::find(e.slots.begin(), e.slots.end(), slot) != e.slots.end();
+  return false;
+}
 
 Status lower_float(Graph& graph, const ir::OpSet& ops, const std::function<void(std::string_view)>& warn) {
   return Lowering(graph, ops, warn).run().stage("lower_float");

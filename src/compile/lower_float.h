@@ -15,4 +15,7 @@ namespace orknn::compile {
 // Finite constants beyond the range of float16 are clamped to it (a mask of -3.4e38 must not turn 0 * mask into NaN).
 Status lower_float(ir::Graph& graph, const ir::OpSet& ops, const std::function<void(std::string_view)>& warn);
 
+// Whether input `slot` of `op` decides shapes, counts or scales, so that its values must stay as they are.
+bool is_exact_input(std::string_view op, size_t slot);
+
 }  // namespace orknn::compile

@@ -194,7 +194,20 @@ Objection resize_limit(const NodeFacts& f) {
   if (h == 1 && w == 1 && (*in)[0] == 1) return {};
   if (!integer_factors || oh / h < 2 || oh / h > 8 || ow / w < 2 || ow / w > 8)
     return "[" + text(h) + "," + text(w) + "] to [" + text(oh) + "," + text(ow) + "] is not enlarging by whole factors from 2 to 8";
+  // Bilinear enlarging is a depthwise transposed convolution with a kernel of twice the factor. The list does not say so; speeds do.
+  const int64_t most = f.platform().max_depthwise_kernel / 2;
+  if (mode == "linear" && (oh / h > most || ow / w > most))
+    return "bilinear enlarging by " + text(std::max(oh / h, ow / w)) + " needs a depthwise kernel above " + text(2 * most);
   return {};
+}
+
+// The sum over channels is a 1x1 convolution with ones.
+Objection channel_sum_limit(const NodeFacts& f) {
+  if (Objection o = small_rank(f); !o.empty()) return o;
+  const auto in = f.input(0), out = f.output(0);
+  if (!in || !out) return unknown_shape();
+  const bool channels = in->size() == 4 && out->size() == 4 && (*out)[1] == 1 && (*out)[0] == (*in)[0] && (*out)[2] == (*in)[2] && (*out)[3] == (*in)[3];
+  return channels ? Objection{} : "it sums over more than the channels";
 }
 
 Objection pool_limit(const NodeFacts& f) {
@@ -358,6 +371,7 @@ const NpuOp kNpuOps[] = {
     {"Expand", "Expand", {"if", "if", "if", "i", "if", "f", "i"}, 0, broadcast_limit},
     {"Pad", "Pad", {"if", "if", "if", "i", "if", "f", "i"}, 0, pad_limit},
     {"Resize", "Resize", {"if", "if", "if", "i", "if", "f", "i"}, 0, resize_limit},
+    {"ReduceSum", "Conv", {"if", "if", "if", "i", "if", "f", "i"}, 0, channel_sum_limit},
     {"Tile", "Tile", {"if", "if", "if", "if", "if", "if", "if"}, 0, small_rank},
     {"Transpose", "Transpose", LUT_TYPES, 0, transpose_node_limit},
     {"MaxPool", "MaxPool", LUT_TYPES, 0, pool_limit},

@@ -1,5 +1,6 @@
 // The order of the compiler's steps. Number formats come first because placement depends on them; memory comes last because
 // a tensor's padding depends on the engine that makes it.
+#include "compile/assume_types.h"
 #include "compile/compile.h"
 #include "compile/lower_float.h"
 #include "compile/place.h"
@@ -36,7 +37,8 @@ Result<format::Program> compile(ir::Graph graph, const CompileOptions& given) {
   program.label = options.label;
   program.inputs = ports_of(graph, graph.inputs());
   program.outputs = ports_of(graph, graph.outputs());
-  if (options.float_dtype == DType::Float16) ORKNN_TRY(lower_float(graph, *options.ops, options.warn));
+  if (options.assume) assume_types(graph, *options.platform, *options.assume);
+  else if (options.float_dtype == DType::Float16) ORKNN_TRY(lower_float(graph, *options.ops, options.warn));
 
   graph.compact();
   program.graph = std::move(graph);

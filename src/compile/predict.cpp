@@ -1,6 +1,7 @@
 #include "compile/predict.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <set>
 
@@ -98,90 +99,456 @@ uint64_t traffic_bytes(const platform::Platform& platform, DType type, std::span
   return mul({count, dtype_bytes(type)});
 }
 
-void predict(format::Program& program, const platform::Platform& platform, const ir::OpSet& ops) {
-  const ir::Graph& graph = program.graph;
-  const double clock = static_cast<double>(platform.npu_hz);
-  const platform::SpeedModel& speed = platform.speed;
-  for (format::Task& task : program.tasks) {
-    const ir::Node& n = graph.node(task.node);
-    const NodeFacts facts(graph, n, platform);
-    const bool npu = task.device == format::Device::Npu;
-    const DType type = n.has_input(0) ? graph.tensor(n.inputs[0]).dtype : DType::Undefined;
+namespace {
 
-    bool known = true;
-    ConvWork work;
-    const bool first_layer = n.has_input(0) && graph.is_input(n.inputs[0]) && facts.input(0) && facts.input(0)->size() == 4 && (*facts.input(0))[1] <= 4;
-    std::optional<Window> window;
-    if (n.op == "Conv" || n.op == "ConvTranspose") window = window_of(facts);
-    if (window) {
-      work = conv_work(platform, *window, type, first_layer);
-      if (npu) task.tiles = row_bands(platform, *window, type, work.weight_bytes);
-    } else if (n.op == "MatMul" || n.op == "Gemm") {
-      const auto a = facts.input(0), out = facts.output(0);
-      if (a && out && !a->empty() && !out->empty()) {
-        const bool transposed = n.op == "Gemm" && n.attributes.int_or("transA", 0) != 0;
-        const uint64_t k = u(transposed ? a->front() : a->back()), columns = u(out->back());
-        uint64_t rows = 1;
-        for (size_t i = 0; i + 1 < out->size(); ++i) rows = mul({rows, u((*out)[i])});
-        work = mat_mul_work(platform, 1, rows, k, columns, type);
-      }
-    } else if (const ir::OpDef* def = ops.find(n.op); def && def->cost) {
-      std::vector<ir::Dims> ins, outs;
-      for (size_t i = 0; i < n.own_input_count(); ++i) {
-        auto d = facts.input(i);
-        known &= d.has_value() || !n.has_input(i);
-        ins.push_back(d.value_or(ir::Dims{}));
-      }
-      for (size_t i = 0; i < n.outputs.size(); ++i) {
-        auto d = facts.output(i);
-        known &= d.has_value() || !n.outputs[i];
-        outs.push_back(d.value_or(ir::Dims{}));
-      }
-      if (known) {
-        work.macs = u(def->cost(ir::NodeReader(n, *def), ins, outs).macs);
-        const int rate = platform.macs_per_cycle(type);
-        work.array_cycles = rate > 0 ? ceil_div(work.macs, u(rate)) : work.macs;
-      }
+double number(uint64_t v) { return static_cast<double>(v); }
+
+bool has_tail(const ir::Node& n, std::string_view op) {
+  return std::any_of(n.tail.begin(), n.tail.end(), [&](const ir::TailStep& s) { return s.op == op; });
+}
+bool has_table(const ir::Node& n) {
+  return std::any_of(n.tail.begin(), n.tail.end(), [](const ir::TailStep& s) { return needs_table(s.op); });
+}
+
+// Pixels take part in fours; the vendor's cycle column rounds up to sixteen.
+constexpr uint64_t kPixels = 4;
+constexpr uint64_t kConstantAlignment = 64;
+// Output channels that generation 1 computes side by side.
+constexpr uint64_t kPackedOutputs = 8;
+// Channels of a depthwise convolution that count as one cycle there.
+constexpr double kPackedDepthwise = 64;
+
+// Cycles that show in the time of a convolution.
+double timing_cycles(const platform::Platform& p, const Window& w, DType type, uint64_t macs) {
+  const Array array = array_of(p, type);
+  const uint64_t taps = mul({u(w.kernel[0]), u(w.kernel[1])}), out = u(w.out_channels), in = u(w.in_channels), group = std::max<uint64_t>(u(w.group), 1);
+  const double pixels = number(mul({u(w.out.n), pad(mul({u(w.out.h), u(w.out.w)}), kPixels)}));
+  if (p.packs_channels) {
+    if (w.depthwise) return number(macs) / kPackedDepthwise;
+    const double upsampled = w.transposed ? number(u(w.stride[0]) * u(w.stride[1])) : 1;
+    return out ? number(macs) / number(out) * number(pad(out, kPackedOutputs)) * upsampled / std::max(p.int8_macs, 1) : 0;
+  }
+  if (group > 1 && group == in && group == out) return pixels * number(mul({taps, ceil_div(out, u(p.depthwise_array))}));
+  const uint64_t in_per_group = std::max<uint64_t>(in / group, 1), out_per_group = std::max<uint64_t>(out / group, 1);
+  const uint64_t passes = std::max(mul({taps, ceil_div(in_per_group, array.in)}), array.least_passes);
+  return pixels * number(mul({group, ceil_div(out_per_group, array.out), passes}));
+}
+
+double mat_mul_cycles(const platform::Platform& p, uint64_t batch, uint64_t m, uint64_t k, uint64_t n, DType type) {
+  if (p.packs_channels) return number(mul({batch, m, k, pad(n, kPackedOutputs)})) / std::max(p.int8_macs, 1);
+  const Array array = array_of(p, type);
+  return number(mul({batch, pad(m, kPixels), ceil_div(n, array.out), std::max(ceil_div(k, array.in), array.least_passes)}));
+}
+
+// What a task costs, put together operator by operator.
+class Costing {
+ public:
+  Costing(const ir::Graph& graph, const format::Task& task, const platform::Platform& platform, const ir::OpSet& ops)
+      : graph_(graph), node_(graph.node(task.node)), platform_(platform), ops_(ops), facts_(graph, node_, platform), npu_(task.device == format::Device::Npu) {
+    type_ = node_.has_input(0) ? graph.tensor(node_.inputs[0]).dtype : DType::Undefined;
+    if (facts_.is_constant(1) && dtype_bytes(type_) > 0) {
+      const DType weights = facts_.input_type(1);
+      weight_scale_ = (weights == DType::Int4 ? 0.5 : static_cast<double>(dtype_bytes(weights))) / static_cast<double>(dtype_bytes(type_));
+      if (!(weight_scale_ > 0 && weight_scale_ < 1)) weight_scale_ = 1;  // narrower than what they meet, or the same
     }
-    task.macs = work.macs;
+    picture_ = node_.has_input(0) && graph.is_input(node_.inputs[0]) && facts_.input(0) && facts_.input(0)->size() == 4 && (*facts_.input(0))[1] <= 4;
+  }
 
-    task.read_bytes = task.write_bytes = 0;
-    uint64_t out_elements = 0;
-    bool weights_counted = false;
-    for (size_t i = 0; i < n.inputs.size(); ++i) {
-      if (!n.inputs[i]) continue;
-      const auto dims = facts.dims_of(n.inputs[i]);
+  TaskCost run() {
+    count_traffic();
+    const std::string& op = node_.op;
+    if (op == "Conv" || op == "ConvTranspose") convolution();
+    else if (op == "Gemm" || op == "MatMul") product();
+    else if (op == "Attention") attention();
+    else if (op == "ReduceSum" && npu_) channel_sum();
+    else if (op == "GlobalAveragePool" && npu_ && small_map()) mean_as_depthwise();
+    else if (npu_ && (op == "LSTM" || op == "GRU" || op == "RNN")) recurrent();
+    else other();
+    if (weight_scale_ < 1) {
+      for (Step& s : cost_.steps) s.weight_bytes *= weight_scale_;
+      cost_.weight_bytes = static_cast<uint64_t>(number(cost_.weight_bytes) * weight_scale_);
+      cost_.packed_bytes = static_cast<uint64_t>(number(cost_.packed_bytes) * weight_scale_);
+    }
+    cost_.read_bytes = add(static_cast<uint64_t>(read_), cost_.weight_bytes);
+    if (cost_.packed_bytes == 0) cost_.packed_bytes = stored_constants();
+    cost_.write_bytes = static_cast<uint64_t>(written_);
+    return std::move(cost_);
+  }
+
+ private:
+  Step& step(Step::Work work) {
+    Step s;
+    s.work = work;
+    s.npu = npu_;
+    s.half = is_half(type_);
+    cost_.steps.push_back(s);
+    return cost_.steps.back();
+  }
+
+  // Constants of operators without weights: as they are.
+  uint64_t stored_constants() const {
+    uint64_t bytes = 0;
+    for (ir::TensorId t : node_.inputs)
+      if (t && graph_.is_constant(t)) bytes = add(bytes, pad(graph_.constant(t)->bytes(), kConstantAlignment));
+    return bytes;
+  }
+
+  // Weights and bias of a convolution in memory.
+  uint64_t packed(uint64_t weight_bytes, uint64_t bias) const { return add(pad(weight_bytes, kConstantAlignment), pad(bias, kConstantAlignment)); }
+  // Channels of depthwise kernels are padded as their tensors are.
+  uint64_t packed_depthwise(const Window& w) const {
+    const uint64_t lanes = u(std::max((is_half(type_) ? platform_.align_half : platform_.align_int8).depthwise, 1)), out = u(w.out_channels);
+    return packed(mul({pad(out, lanes), u(w.kernel[0]), u(w.kernel[1]), std::max<uint64_t>(dtype_bytes(type_), 1)}), bias_bytes(type_, out));
+  }
+
+  // Constants count where the operator reads them as data; weights of convolutions and products are counted there.
+  void count_traffic() {
+    const bool weighted = node_.op == "Conv" || node_.op == "ConvTranspose" || node_.op == "Gemm" || node_.op == "MatMul";
+    for (size_t i = 0; i < node_.inputs.size(); ++i) {
+      const auto dims = facts_.dims_of(node_.inputs[i]);
       if (!dims) continue;
-      const ir::Tensor& tensor = graph.tensor(n.inputs[i]);
-      if (window && work.weight_bytes && tensor.is_constant() && i < n.own_input_count()) {
-        if (!weights_counted) task.read_bytes = add(task.read_bytes, work.weight_bytes);
-        weights_counted = true;
+      const ir::Tensor& tensor = graph_.tensor(node_.inputs[i]);
+      uint64_t count = 1;
+      for (int64_t d : *dims) count = mul({count, u(d)});
+      if (tensor.is_constant()) {
+        if (!weighted && npu_) constants_ = add(constants_, mul({count, dtype_bytes(tensor.dtype)}));
         continue;
       }
-      const bool dense = !npu || tensor.is_constant() || (i == 0 && first_layer);
-      task.read_bytes = add(task.read_bytes, traffic_bytes(platform, tensor.dtype, *dims, dense));
+      in_elements_ += number(count);
+      read_ += number(traffic_bytes(platform_, tensor.dtype, *dims, i == 0 && picture_));
     }
-    for (ir::TensorId t : n.outputs) {
-      const auto dims = facts.dims_of(t);
+    for (ir::TensorId t : node_.outputs) {
+      const auto dims = facts_.dims_of(t);
       if (!dims) continue;
-      task.write_bytes = add(task.write_bytes, traffic_bytes(platform, graph.tensor(t).dtype, *dims, !npu));
-      out_elements = add(out_elements, traffic_bytes(platform, graph.tensor(t).dtype, *dims, !npu) / std::max<uint64_t>(dtype_bytes(graph.tensor(t).dtype), 1));
+      const DType type = graph_.tensor(t).dtype;
+      uint64_t count = 1;
+      for (int64_t d : *dims) count = mul({count, u(d)});
+      if (t == node_.output(0)) {
+        elements_ = number(count);
+        first_output_ = number(traffic_bytes(platform_, type, *dims));
+      }
+      written_ += number(traffic_bytes(platform_, type, *dims));
     }
+    cost_.weight_bytes = 0;
+    read_constants_ = number(constants_);
+  }
 
-    double seconds;
-    const double bytes = static_cast<double>(task.read_bytes) + static_cast<double>(task.write_bytes);
-    if (npu) {
-      const bool pointwise = window && window->kernel[0] == 1 && window->kernel[1] == 1;
-      const double efficiency = pointwise && speed.efficiency_1x1 > 0 ? speed.efficiency_1x1 : speed.efficiency;
-      const double compute = static_cast<double>(work.array_cycles) / (efficiency * clock);
-      const bool table = needs_table(n.op) || std::any_of(n.tail.begin(), n.tail.end(), [](const ir::TailStep& s) { return needs_table(s.op); });
-      const double look_up = table && speed.lut_elements_per_cycle > 0 ? static_cast<double>(out_elements) / (speed.lut_elements_per_cycle * clock) : 0;
-      seconds = std::max({compute, bytes / speed.bytes_per_second, look_up}) + speed.overhead_us * 1e-6;
-    } else {
-      // About what the logs of the vendor's runtime show for its CPU operators: a fixed cost, a few ns per element.
-      seconds = 20e-6 + static_cast<double>(out_elements) * 2e-9 + static_cast<double>(work.macs) * 0.25e-9;
+  // The fused tail of a convolution or product whose result has `padded` elements in the array's granularity.
+  void finish(Step& s, double padded) {
+    s.bytes = read_ + written_;
+    const bool in_parts = platform_.hard_swish_in_parts && has_tail(node_, "HardSwish");
+    if (has_table(node_) && !in_parts) s.table_elements = platform_.packs_channels ? elements_ : padded;
+    const bool table = has_table(node_), added_last = table && node_.tail.back().op == "Add";
+    if (added_last) s.bytes -= first_output_;
+    // A residual Add behind a table activation is a layer of its own on these chips; so are the parts of HardSwish.
+    const double later = (added_last ? 3 * first_output_ : 0) + (in_parts ? 9 * first_output_ : 0);
+    if (later > 0) step(Step::Work::Move).bytes = later;
+  }
+
+  void convolution() {
+    const auto window = window_of(facts_);
+    if (!window) {
+      other();
+      return;
     }
-    task.predicted_cycles = static_cast<uint64_t>(std::min(seconds * clock, 1e18) + 0.5);
+    const ConvWork work = conv_work(platform_, *window, type_, picture_);
+    cost_.macs = work.macs;
+    if (!npu_) {
+      step(Step::Work::CpuMacs).macs = number(work.macs);
+      return;
+    }
+    cost_.array_cycles = work.array_cycles;
+    cost_.weight_bytes = work.weight_bytes;
+    cost_.tiles = row_bands(platform_, *window, type_, work.weight_bytes);
+    const bool pointwise = window->kernel[0] == 1 && window->kernel[1] == 1;
+    const bool depthwise = window->group > 1 && window->group == window->in_channels && window->group == window->out_channels;
+    Step& s = step(depthwise                          ? Step::Work::Depthwise
+                   : window->transposed               ? Step::Work::Conv
+                   : picture_                         ? Step::Work::Stem
+                   : pointwise                        ? Step::Work::Pointwise
+                                                      : Step::Work::Conv);
+    s.cycles = timing_cycles(platform_, *window, type_, work.macs);
+    s.weight_bytes = number(work.weight_bytes);
+    const uint64_t bias = bias_bytes(type_, u(window->out_channels));
+    cost_.packed_bytes = depthwise ? packed_depthwise(*window) : packed(work.weight_bytes - bias, bias);
+    const Array array = array_of(platform_, type_);
+    finish(s, number(mul({u(window->out.n), u(window->out.h), u(window->out.w), pad(u(window->out_channels), array.out)})));
+    // The vendor's graphs show dilated depthwise convolutions between space-to-batch and batch-to-space.
+    if (depthwise && (window->dilation[0] > 1 || window->dilation[1] > 1)) step(Step::Work::SpaceToBatch).elements = 2 * elements_;
+  }
+
+  void product() {
+    const auto a = facts_.input(0), b = facts_.input(1), out = facts_.output(0);
+    if (!a || !b || !out || a->empty() || out->empty()) {
+      other();
+      return;
+    }
+    const bool transposed = node_.op == "Gemm" && node_.attributes.int_or("transA", 0) != 0, constant = facts_.is_constant(1);
+    const uint64_t k = u(transposed ? a->front() : a->back()), n = std::max<uint64_t>(u(out->back()), 1);
+    uint64_t all = 1;
+    for (int64_t d : *out) all = mul({all, u(d)});
+    const uint64_t rows = constant || out->size() < 2 ? all / n : u((*out)[out->size() - 2]), batch = rows ? all / n / rows : 0;
+    const ConvWork work = mat_mul_work(platform_, batch, rows, k, n, type_);
+    cost_.macs = work.macs;
+    if (!npu_) {
+      step(Step::Work::CpuMacs).macs = number(work.macs);
+      return;
+    }
+    cost_.array_cycles = work.array_cycles;
+    Step& s = step(constant ? Step::Work::Pointwise : Step::Work::MatMul);
+    s.cycles = mat_mul_cycles(platform_, batch, rows, k, n, type_);
+    if (constant) {
+      cost_.weight_bytes = node_.op == "Gemm" ? add(work.weight_bytes, facts_.has_input(2) ? bias_bytes(type_, n) : 0) : work.weight_bytes;
+      s.weight_bytes = number(work.weight_bytes);
+      cost_.packed_bytes = packed(work.weight_bytes, cost_.weight_bytes - work.weight_bytes);
+    }
+    finish(s, elements_);
+  }
+
+  // Two products with a softmax between; where the NPU has no such operator, the softmax runs on the CPU.
+  void attention() {
+    const auto q = facts_.input(0), k = facts_.input(1), v = facts_.input(2);
+    if (!q || !k || !v || q->size() < 2 || k->size() < 2 || v->size() < 2) {
+      other();
+      return;
+    }
+    uint64_t batch = 1;
+    for (size_t i = 0; i + 2 < q->size(); ++i) batch = mul({batch, u((*q)[i])});
+    const uint64_t rows = u((*q)[q->size() - 2]), width = u(q->back()), keys = u((*k)[k->size() - 2]), out = u(v->back());
+    const ConvWork first = mat_mul_work(platform_, batch, rows, width, keys, type_), second = mat_mul_work(platform_, batch, rows, keys, out, type_);
+    cost_.macs = add(first.macs, second.macs);
+    const double softmax = number(mul({batch, rows, keys}));
+    const double cycles[2] = {mat_mul_cycles(platform_, batch, rows, width, keys, type_), mat_mul_cycles(platform_, batch, rows, keys, out, type_)};
+    if (npu_) {
+      cost_.array_cycles = add(first.array_cycles, second.array_cycles);
+      step(Step::Work::MatMul).cycles = cycles[0] + cycles[1];
+      step(Step::Work::Attention).elements = softmax;
+      return;
+    }
+    for (double c : cycles) {
+      Step& s = step(Step::Work::MatMul);
+      s.cycles = c;
+      s.npu = true;
+    }
+    step(Step::Work::Softmax).elements = softmax;
+  }
+
+  // A sum over channels is a 1x1 convolution with ones.
+  void channel_sum() {
+    const Extents e = extents(facts_.input(0)).value_or(Extents{});
+    Window w;
+    w.in = e;
+    w.out = {e.n, 1, e.h, e.w};
+    w.in_channels = e.c;
+    w.out_channels = 1;
+    const ConvWork work = conv_work(platform_, w, type_, false);
+    cost_.macs = work.macs;
+    cost_.array_cycles = work.array_cycles;
+    cost_.weight_bytes = work.weight_bytes;
+    Step& s = step(Step::Work::Pointwise);
+    s.cycles = timing_cycles(platform_, w, type_, work.macs);
+    s.weight_bytes = number(work.weight_bytes);
+    finish(s, elements_);
+  }
+
+  // The mean of a map of up to 7x7 is a depthwise convolution with equal weights.
+  bool small_map() const {
+    const auto e = extents(facts_.input(0));
+    return e && facts_.input(0)->size() == 4 && e->h <= 7 && e->w <= 7;
+  }
+  void mean_as_depthwise() {
+    Window w;
+    w.depthwise = true;
+    w.in = *extents(facts_.input(0));
+    w.out = {w.in.n, w.in.c, 1, 1};
+    w.group = w.in_channels = w.out_channels = w.in.c;
+    w.kernel = {w.in.h, w.in.w};
+    const ConvWork work = conv_work(platform_, w, type_, false);
+    cost_.macs = work.macs;
+    cost_.array_cycles = work.array_cycles;
+    cost_.weight_bytes = work.weight_bytes;
+    cost_.packed_bytes = packed_depthwise(w);
+    Step& s = step(Step::Work::Depthwise);
+    s.cycles = timing_cycles(platform_, w, type_, work.macs);
+    s.weight_bytes = number(work.weight_bytes);
+    finish(s, elements_);
+  }
+
+  // One product per time step that fills the array badly, and the gates' tables.
+  void recurrent() {
+    const auto x = facts_.input(0), w = facts_.input(1), r = facts_.input(2);
+    if (!x || !w || !r || x->size() != 3 || w->size() != 3 || r->size() != 3) {
+      other();
+      return;
+    }
+    const uint64_t time = u((*x)[0]), rows = u((*x)[1]), directions = u((*w)[0]);
+    const ConvWork in = mat_mul_work(platform_, directions, mul({time, rows}), u((*w)[2]), u((*w)[1]), type_);
+    const ConvWork hidden = mat_mul_work(platform_, directions, rows, u((*r)[2]), u((*r)[1]), type_);
+    cost_.macs = add(in.macs, mul({hidden.macs, time}));
+    cost_.array_cycles = add(in.array_cycles, mul({hidden.array_cycles, time}));
+    cost_.weight_bytes = add(in.weight_bytes, hidden.weight_bytes);
+    Step& s = step(Step::Work::MatMul);
+    s.cycles = number(cost_.array_cycles);
+    s.weight_bytes = number(cost_.weight_bytes);
+    s.bytes = read_ + written_;
+    s.table_elements = number(mul({time, rows, directions, u((*r)[1])}));
+  }
+
+  void other() {
+    const std::string& op = node_.op;
+    const bool softmax = op == "Softmax" || op == "LogSoftmax", transpose = op == "Transpose";
+    const bool view = op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze";
+    count_macs();
+    if (softmax || transpose || view) {
+      step(softmax ? Step::Work::Softmax : transpose ? Step::Work::Transpose : Step::Work::Reshape).elements = elements_;
+    } else if (!npu_) {
+      // Interpolation reads four neighbours for every result.
+      const double effort = op == "Resize" && node_.attributes.string_or("mode", "nearest") == "linear" ? 1.65 : 1;
+      step(Step::Work::CpuElements).elements = std::max(elements_ * effort, in_elements_);
+    } else if (op == "LayerNormalization" || op == "RMSNormalization" || op == "MeanVarianceNormalization" || op == "InstanceNormalization") {
+      Step& s = step(Step::Work::Norm);
+      s.elements = elements_;
+      s.bytes = read_ + written_;
+    } else if (op == "MaxPool" || op == "AveragePool") {
+      Step& s = step(Step::Work::Pool);
+      s.elements = elements_;
+      s.bytes = read_ + written_;
+    } else if (op == "GlobalAveragePool" || op == "GlobalMaxPool") {
+      Step& s = step(Step::Work::GlobalPool);
+      s.elements = in_elements_;
+      s.bytes = read_ + written_;
+    } else if (op == "Resize" && node_.attributes.string_or("mode", "nearest") == "linear") {
+      // A depthwise transposed convolution: four taps meet in every result.
+      const Extents e = extents(facts_.output(0)).value_or(Extents{});
+      Step& s = step(Step::Work::Depthwise);
+      s.cycles = number(mul({u(e.n), pad(mul({u(e.h), u(e.w)}), kPixels), 4, ceil_div(u(e.c), u(platform_.depthwise_array))}));
+      s.bytes = read_ + written_;
+    } else {
+      Step& s = step(Step::Work::Move);
+      s.bytes = read_ + written_;
+      if (needs_table(op)) s.table_elements = elements_;
+    }
+    read_ += read_constants_;
+  }
+
+  // Operators outside the convolution family that multiply: the op's own count.
+  void count_macs() {
+    const ir::OpDef* def = ops_.find(node_.op);
+    if (!def || !def->cost) return;
+    std::vector<ir::Dims> ins, outs;
+    for (size_t i = 0; i < node_.own_input_count(); ++i) {
+      auto d = facts_.input(i);
+      if (!d && node_.has_input(i)) return;
+      ins.push_back(d.value_or(ir::Dims{}));
+    }
+    for (size_t i = 0; i < node_.outputs.size(); ++i) {
+      auto d = facts_.output(i);
+      if (!d && node_.outputs[i]) return;
+      outs.push_back(d.value_or(ir::Dims{}));
+    }
+    cost_.macs = u(def->cost(ir::NodeReader(node_, *def), ins, outs).macs);
+  }
+
+  const ir::Graph& graph_;
+  const ir::Node& node_;
+  const platform::Platform& platform_;
+  const ir::OpSet& ops_;
+  const NodeFacts facts_;
+  const bool npu_;
+  DType type_ = DType::Undefined;
+  bool picture_ = false;
+  double weight_scale_ = 1;  // weights in fewer bits than the activations
+  uint64_t constants_ = 0;
+  double read_ = 0, written_ = 0, read_constants_ = 0, in_elements_ = 0, elements_ = 0, first_output_ = 0;
+  TaskCost cost_;
+};
+}  // namespace
+
+std::string_view to_string(Step::Work work) {
+  constexpr std::string_view kNames[] = {"conv", "pointwise", "stem", "depthwise", "matmul", "move", "pool", "global_pool", "norm", "attention", "softmax", "transpose", "reshape",
+                                         "space_to_batch", "cpu_macs", "cpu_elements"};
+  return kNames[static_cast<size_t>(work)];
+}
+
+TaskCost cost_of(const ir::Graph& graph, const format::Task& task, const platform::Platform& platform, const ir::OpSet& ops) {
+  return Costing(graph, task, platform, ops).run();
+}
+
+StepTime time_of(const Step& s, const platform::Platform& platform, const Conditions& conditions, int cores) {
+  const platform::SpeedModel& v = platform.speed;
+  StepTime t;
+  if (v.source == platform::SpeedModel::Source::Unknown) return t;
+  const double own_clock = static_cast<double>(platform.npu_hz) / 1e6;  // cycles per microsecond
+  const double clock = conditions.npu_hz > 0 ? static_cast<double>(conditions.npu_hz) / 1e6 : own_clock;
+  const double slower = own_clock / clock;  // for constants that were measured as times of the NPU
+  const double ddr = conditions.ddr_hz > 0 && platform.ddr_hz > 0 ? static_cast<double>(conditions.ddr_hz) / static_cast<double>(platform.ddr_hz) : 1;
+  // Cores share the bus: three get 1.6 times what one gets.
+  const double split = std::max(cores, 1), bus = ddr * (1 + 0.3 * (split - 1));
+  const double half = s.half ? v.half : 1;
+  const auto gbs = [&](double bytes, double rate) { return bytes / (rate * bus) / 1e3; };
+  const auto ns = [&](double elements, double each) { return elements * each / 1e3; };
+  t.fixed = v.layer_us * slower;
+  t.table = s.table_elements / (v.table_per_cycle * clock) / split;
+  using Work = Step::Work;
+  switch (s.work) {
+    case Work::Conv: t.compute = s.cycles / (v.conv * half * clock) / split; break;
+    case Work::Stem: t.compute = s.cycles * v.stem / (v.conv * half * clock) / split; break;
+    case Work::Pointwise:
+    case Work::MatMul: t.compute = s.cycles / (v.pointwise * half * clock) / split; break;
+    case Work::Depthwise: t.compute = s.cycles / (v.depthwise * clock) / split; break;
+    case Work::Pool: t.compute = s.elements / (v.pool_per_cycle * clock) / split; break;
+    case Work::GlobalPool: t.compute = s.elements / (v.global_pool_per_cycle * clock) / split; break;
+    case Work::Norm: t.compute = ns(s.elements, v.norm_ns) * slower; break;
+    case Work::Attention: t.compute = ns(s.elements, v.attention_ns) * slower / split; break;
+    case Work::Softmax:
+      t.compute = ns(s.elements, v.softmax_ns);
+      if (!s.npu) t.fixed += v.cpu_layer_us;
+      break;
+    case Work::Transpose:
+      t.compute = s.npu ? ns(s.elements, v.transpose_ns) * slower : ns(s.elements, v.cpu_transpose_ns);
+      if (!s.npu) t.fixed = v.cpu_layer_us;
+      break;
+    case Work::Reshape:
+      t.compute = ns(s.elements, v.reshape_ns);
+      t.fixed *= 0.5;
+      break;
+    case Work::SpaceToBatch:
+      t.compute = ns(s.elements, v.space_to_batch_ns);
+      t.fixed = 0;
+      break;
+    case Work::CpuMacs:
+      t.compute = ns(s.macs, v.cpu_mac_ns);
+      t.fixed = v.cpu_layer_us;
+      break;
+    case Work::CpuElements:
+      t.compute = ns(s.elements, v.cpu_ns);
+      t.fixed = v.cpu_layer_us;
+      break;
+    case Work::Move: break;
+  }
+  const bool moves = s.work == Work::Move || s.work == Work::Pool || s.work == Work::GlobalPool;
+  t.traffic = gbs(s.bytes, moves ? v.move_gbs : v.feature_gbs) + gbs(s.weight_bytes, v.weight_gbs);
+  const double p = v.overlap;
+  const double beside = platform.table_follows ? 0 : t.table;
+  t.total = std::pow(std::pow(t.compute, p) + std::pow(t.traffic, p) + std::pow(beside, p), 1 / p) + (t.table - beside) + t.fixed;
+  return t;
+}
+
+void predict(format::Program& program, const platform::Platform& platform, const ir::OpSet& ops) {
+  const double bytes_per_cycle = platform.ddr_bytes_per_cycle();
+  for (format::Task& task : program.tasks) {
+    const TaskCost cost = cost_of(program.graph, task, platform, ops);
+    task.macs = cost.macs;
+    task.array_cycles = cost.array_cycles;
+    task.read_bytes = cost.read_bytes;
+    task.write_bytes = cost.write_bytes;
+    task.weight_bytes = cost.packed_bytes;
+    task.tiles = cost.tiles;
+    const double bytes = static_cast<double>(cost.read_bytes) + static_cast<double>(cost.write_bytes);
+    task.ddr_cycles = task.device == format::Device::Npu && bytes_per_cycle > 0 ? static_cast<uint64_t>(std::ceil(bytes / bytes_per_cycle)) : 0;
+    double microseconds = 0;
+    for (const Step& s : cost.steps) microseconds += time_of(s, platform, {}).total;
+    task.predicted_cycles = static_cast<uint64_t>(std::min(microseconds * static_cast<double>(platform.npu_hz) / 1e6, 1e18) + 0.5);
   }
 }
 

@@ -73,6 +73,38 @@ TEST(Predict, MatMulIsAConvolutionOverItsRows) {
   EXPECT_EQ(std::ceil(bytes / chip.ddr_bytes_per_cycle()), 282603);
 }
 
+// The rows "Add, 16 ch @480" and "Concat 3 x 16 ch @480": every operand, no array.
+TEST(Predict, ElementwiseRowsCountTheirOperands) {
+  const platform::Platform& chip = *platform::find("rk3588");
+  const int64_t map[] = {1, 16, 480, 480}, joined[] = {1, 48, 480, 480};
+  const auto cycles = [&](uint64_t bytes) { return std::ceil(static_cast<double>(bytes) / chip.ddr_bytes_per_cycle()); };
+  const uint64_t one = traffic_bytes(chip, DType::Int8, map);
+  EXPECT_EQ(cycles(3 * one), 467541);
+  EXPECT_EQ(2 * one / 1024, 7200u);
+  EXPECT_EQ(cycles(3 * one + traffic_bytes(chip, DType::Int8, joined)), 935081);
+  EXPECT_EQ(3 * one / 1024, 10800u);
+}
+
+TEST(Predict, ClocksAndCoresChangeTheTime) {
+  const platform::Platform& chip = *platform::find("rk3588");
+  Step s;
+  s.work = Step::Work::Conv;
+  s.cycles = 1e6;
+  s.bytes = 1e5;
+  const double one = time_of(s, chip, {}).total;
+  EXPECT_GT(one, 1000);
+  EXPECT_LT(one, 2000);
+  EXPECT_NEAR(time_of(s, chip, {.npu_hz = chip.npu_hz / 2}).compute, 2 * time_of(s, chip, {}).compute, 1e-6);
+  EXPECT_LT(time_of(s, chip, {}, 3).total, one / 2);
+  s.cycles = 0;
+  s.bytes = 1e8;
+  EXPECT_NEAR(time_of(s, chip, {.ddr_hz = chip.ddr_hz / 2}).traffic, 2 * time_of(s, chip, {}).traffic, 1e-6);
+  s.work = Step::Work::CpuElements;
+  s.elements = 1e6;
+  EXPECT_EQ(time_of(s, chip, {.npu_hz = chip.npu_hz / 2}).total, time_of(s, chip, {}).total) << "the CPU has its own clock";
+  EXPECT_EQ(time_of(s, *platform::find("rk2118"), {}).total, 0) << "nothing is known about this chip's speed";
+}
+
 TEST(Predict, BandsAppearWhenTheBufferOverflows) {
   const platform::Platform& chip = *platform::find("rk3588");
   Window w;

@@ -35,8 +35,10 @@ struct Task {
   uint32_t core_mask = 1;      // cores that share it
   uint32_t tiles = 1;          // row bands the NPU needs for it
   uint64_t macs = 0;
-  uint64_t predicted_cycles = 0;
-  uint64_t read_bytes = 0, write_bytes = 0;
+  uint64_t predicted_cycles = 0;   // of the NPU clock, on one core; everything the layer waits for included
+  uint64_t array_cycles = 0, ddr_cycles = 0;  // the vendor's columns (platforms.md 5.1)
+  uint64_t read_bytes = 0, write_bytes = 0;   // native layout; weights count as read
+  uint64_t weight_bytes = 0;       // memory of its constants as the NPU wants them packed
 };
 
 // A model input or output as the user sees it.

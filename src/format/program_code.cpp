@@ -317,8 +317,11 @@ void encode_program(const Program& program, WeightCollector& weights, ByteWriter
     out.put(t.tiles);
     out.put(t.macs);
     out.put(t.predicted_cycles);
+    out.put(t.array_cycles);
+    out.put(t.ddr_cycles);
     out.put(t.read_bytes);
     out.put(t.write_bytes);
+    out.put(t.weight_bytes);
   }
   out.count(program.buffers.size());
   for (size_t i = 0; i < program.buffers.size(); ++i) {
@@ -341,7 +344,7 @@ Result<Program> decode_program(ByteReader& in, const WeightSection& weights) {
   Program p;
   p.label = in.text();
   ORKNN_TRY_ASSIGN(p.graph, get_graph(in, weights, 0));
-  p.tasks.resize(in.count(50));
+  p.tasks.resize(in.count(74));
   for (Task& t : p.tasks) {
     t.node.index = in.get<int32_t>();
     t.device = in.get<Device>();
@@ -351,8 +354,11 @@ Result<Program> decode_program(ByteReader& in, const WeightSection& weights) {
     t.tiles = in.get<uint32_t>();
     t.macs = in.get<uint64_t>();
     t.predicted_cycles = in.get<uint64_t>();
+    t.array_cycles = in.get<uint64_t>();
+    t.ddr_cycles = in.get<uint64_t>();
     t.read_bytes = in.get<uint64_t>();
     t.write_bytes = in.get<uint64_t>();
+    t.weight_bytes = in.get<uint64_t>();
     if (in.failed() || !p.graph.is_alive(t.node) || t.device > Device::Custom || t.engine > Engine::Recurrent) return damaged("a task is malformed");
   }
   p.buffers.resize(in.count(17));

@@ -38,13 +38,6 @@ std::string viewer_type(DType t) {
   }
 }
 
-// The node type as the vendor's compiler and viewers spell it: Swish is exSwish, ConvExSwish behind a convolution.
-std::string viewer_name(const Node& n) {
-  std::string text = n.op == "Swish" ? "exSwish" : n.op;
-  for (const ir::TailStep& step : n.tail) text += step.op == "Swish" ? "ExSwish" : step.op;
-  return text;
-}
-
 std::string_view layout_name(Layout layout) { return layout == Layout::NHWC ? "NHWC" : layout == Layout::NCHW ? "NCHW" : "UNDEFINED"; }
 
 std::string quant_method(const Tensor& t) { return !t.quant ? "" : t.quant->axis < 0 ? "layer" : "channel"; }
@@ -92,7 +85,7 @@ class GraphWriter {
     }
     for (const Task& task : p_.tasks) {
       const Node& n = g_.node(task.node);
-      const std::string type = viewer_name(n);
+      const std::string type = viewer_node_type(n);
       std::vector<TensorId> results = n.outputs;
       std::erase_if(results, [](TensorId t) { return !t; });
       nodes.push_back(node(type, type + ":" + n.name, task.device, numbers(n.inputs), numbers(results)));
@@ -152,6 +145,12 @@ class GraphWriter {
   std::set<TensorId> npu_reads_;
 };
 }  // namespace
+
+std::string viewer_node_type(const ir::Node& n) {
+  std::string text = n.op == "Swish" ? "exSwish" : n.op;
+  for (const ir::TailStep& step : n.tail) text += step.op == "Swish" ? "ExSwish" : step.op;
+  return text;
+}
 
 std::vector<std::byte> make_viewer_flatbuffer(const Model& model, uint64_t weight_bytes) {
   FlatBufferBuilder b;

@@ -35,6 +35,7 @@ struct ImportOptions {
   std::vector<std::string> outputs;             // tensors at which the graph ends
   bool input_is_nchw = false;                   // 4-D inputs of a channels-last framework are channels first in this model
   std::map<std::string, ir::TensorData> feeds;  // values for placeholders that only steer the graph (training switches)
+  bool missing_weights = false;                 // weights that cannot be found get arbitrary values, with a warning
 };
 
 // Where the model came from, for reports.

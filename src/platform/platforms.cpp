@@ -41,6 +41,17 @@ constexpr Features kMultiCore = with(kLinuxChip, &Features::core_mask);
 const std::vector<std::string_view> kToolkit1Dtypes{"asymmetric_quantized-u8", "asymmetric_affine-u8", "dynamic_fixed_point-8",
     "dynamic_fixed_point-i8", "dynamic_fixed_point-16", "dynamic_fixed_point-i16"};
 
+// Speed constants of the chips with published figures, written by bench/fit_npu.py.
+#include "platform/speed.inc"
+
+// A chip without published speeds: a relative's constants with another memory bus and CPU.
+SpeedModel scaled(SpeedModel speed, double bus, double cpu_time) {
+  speed.source = SpeedModel::Source::Scaled;
+  for (double* rate : {&speed.feature_gbs, &speed.weight_gbs, &speed.move_gbs}) *rate *= bus;
+  for (double* time : {&speed.cpu_layer_us, &speed.cpu_ns, &speed.cpu_transpose_ns, &speed.cpu_mac_ns, &speed.space_to_batch_ns}) *time *= cpu_time;
+  return speed;
+}
+
 // Two names for one row of figures.
 Platform renamed(Platform p, std::string_view name, std::vector<std::string_view> aliases = {}) {
   p.name = name;
@@ -51,24 +62,23 @@ Platform renamed(Platform p, std::string_view name, std::vector<std::string_view
 std::vector<Platform> make_rows() {
   std::vector<Platform> rows;
 
-  // Fp16 only; clock, MACs and memory are assumed.
-  rows.push_back({.name = "rk2118", .compatibility = "rk2118", .operator_group = 'F', .estimated = true, .half_macs = 32,
-      .npu_hz = 500 * kMHz, .ddr_hz = 400 * kMHz, .cpu_hz = 400 * kMHz, .ddr_bus_bytes = 2, .c2_half = 4, .align_int8 = kAudioHalf,
+  // Fp16 only; clocks, MACs and memory are not published.
+  rows.push_back({.name = "rk2118", .compatibility = "rk2118", .operator_group = 'F', .ddr_bus_bytes = 0, .c2_half = 4, .align_int8 = kAudioHalf,
       .align_half = kAudioHalf, .align_float = kAudioHalf, .output_align_conv_half = 8, .depthwise_array = 8,
       .first_layer = kFirstLayerAudio, .conv_int8 = false, .cpu_ops = CpuOps::None,
-      .features = {.device_memory_query = true, .nchw_output = false}, .speed = {0.75, 0, 1e9, 2, 0.75}});
+      .features = {.device_memory_query = true, .nchw_output = false}});
 
   rows.push_back({.name = "rk3562", .compatibility = "rk3562", .npu_name = "RKNPU t4", .operator_group = 'C', .int8_macs = 512, .int16_macs = 256, .half_macs = 256,
       .npu_hz = 1000 * kMHz, .ddr_hz = 1560 * kMHz, .cpu_hz = 2000 * kMHz, .nbuf_bytes = 256 * kKiB, .c2_int8 = 16, .c2_half = 8,
       .align_int8 = kMediumInt8, .align_half = kMediumHalf, .align_float = kMediumFloat, .output_align_conv_int8 = 32,
       .output_align_conv_half = 16, .depthwise_array = 32, .first_layer = kFirstLayerMedium,
-      .features = with(kLinuxChip, &Features::flash_attention), .quantized_dtypes = {"w8a8", "w8a16"}, .speed = {0.94, 0, 5.2e9, 0.5, 0.8}});
+      .features = with(kLinuxChip, &Features::flash_attention), .quantized_dtypes = {"w8a8", "w8a16"}, .speed = kSpeedMedium});
 
   Platform old{.name = "rk3566", .compatibility = "rk3566/rk3568", .npu_name = "RKNPU lite", .operator_group = 'A', .int8_macs = 512, .int16_macs = 128, .half_macs = 128,
       .npu_hz = 1000 * kMHz, .ddr_hz = 1056 * kMHz, .cpu_hz = 1800 * kMHz, .c2_int8 = 8, .c2_half = 4, .align_int8 = kOldInt8,
       .align_half = kOldHalf, .align_float = kOldFloat, .output_align_conv_int8 = 16, .output_align_conv_half = 8, .depthwise_array = 32,
       .transposed_conv_stride_power_of_two = true, .first_layer = kFirstLayerOld, .max_tasks_per_submit = 4095,
-      .features = kLinuxChip, .quantized_dtypes = {"w8a8"}, .speed = {0.75, 0, 3.3e9, 1.9, 0.75}};
+      .features = kLinuxChip, .quantized_dtypes = {"w8a8"}, .speed = kSpeedOld};
   rows.push_back(old);
   old.ddr_hz = 1560 * kMHz;
   rows.push_back(renamed(old, "rk3568"));
@@ -79,7 +89,7 @@ std::vector<Platform> make_rows() {
       .c2_int8 = 16, .c2_half = 8, .align_int8 = kWideInt8, .align_half = kWideHalf, .align_float = kWideFloat, .output_align_conv_int8 = 32,
       .output_align_conv_half = 16, .first_layer = kFirstLayerNew, .multi_core_lut = true,
       .features = with(with(kMultiCore, &Features::flash_attention), &Features::sparse_weights), .quantized_dtypes = {"w8a8", "w4a16"},
-      .speed = {0.89, 0, 8.9e9, 0.5, 10}};
+      .speed = kSpeedNewer};
   rows.push_back(newer);
 
   rows.push_back({.name = "rk3588", .aliases = {"rk3588s"}, .compatibility = "rk3588/rk3588s", .npu_name = "RKNPU v2", .operator_group = 'B', .cores = 3,
@@ -88,22 +98,23 @@ std::vector<Platform> make_rows() {
       .align_int8 = kWideInt8, .align_half = kWideHalf, .align_float = kWideFloat, .output_align_conv_int8 = 32, .output_align_conv_half = 16,
       .transposed_conv_stride_power_of_two = true, .first_layer = kFirstLayerWide, .max_tasks_per_submit = 4095,
       .features = with(with(kMultiCore, &Features::sram_for_internal), &Features::weight_compression), .quantized_dtypes = {"w8a8"},
-      .speed = {0.95, 0, 10.2e9, 5.3, 1.9}});
+      .speed = kSpeedWide});
 
   const Platform micro{.name = "rv1103", .compatibility = "rv1103/rv1106", .operator_group = 'D', .int8_macs = 512, .int16_macs = 256,
       .npu_hz = 500 * kMHz, .ddr_hz = 924 * kMHz, .cpu_hz = 1608 * kMHz, .ddr_bus_bytes = 2, .c2_int8 = 16, .c2_half = 8,
       .align_int8 = kMediumInt8, .align_half = kSmallInt16, .align_float = kMediumFloat, .output_align_conv_int8 = 32, .depthwise_array = 32,
       .first_layer = kFirstLayerMedium, .conv_half = false, .cpu_ops = CpuOps::Few,
       .features = with(kMicroChip, &Features::weight_compression), .quantized_dtypes = {"w8a8", "w16a16i", "w16a16i_dfp"},
-      .speed = {0.75, 0, 1.8e9, 2, 0.75}};
+      .speed = scaled(kSpeedMedium, 0.3, 3)};  // a 16-bit bus at 924 MHz, and a slower CPU
   rows.push_back(micro);
-  // A narrower core (two-lane difference in C2); compute figures are assumed.
+  // A narrower core (C2 is half as wide); MACs, clocks and bus are not published.
   Platform micro_b = micro;
   micro_b.compatibility = "rv1103b/rv1106b";
   micro_b.operator_group = 'G';
-  micro_b.estimated = true;
-  micro_b.int8_macs = 256;
-  micro_b.int16_macs = 64;
+  micro_b.int8_macs = micro_b.int16_macs = 0;
+  micro_b.npu_hz = micro_b.ddr_hz = micro_b.cpu_hz = 0;
+  micro_b.ddr_bus_bytes = 0;
+  micro_b.speed = {};
   micro_b.c2_int8 = 8;
   micro_b.c2_half = 0;
   micro_b.align_int8 = kTinyInt8;
@@ -121,20 +132,24 @@ std::vector<Platform> make_rows() {
   single.npu_name = "RKNPU f3";
   single.cores = 1;
   single.npu_hz = 950 * kMHz;
-  single.ddr_hz = 1560 * kMHz;  // assumed
+  single.ddr_hz = 0;  // the vendor's script holds a placeholder
   single.cpu_hz = 1608 * kMHz;
   single.nbuf_bytes = 512 * kKiB;
   single.multi_core_lut = false;
   single.features = with(kLinuxChip, &Features::sparse_weights);
+  single.speed = scaled(kSpeedNewer, 1, 1.25);
   rows.push_back(single);
 
   // Generation 1: other cores, no published operator limits; placement borrows the most permissive column.
   const Platform first{.name = "rk1806", .generation = 1, .compatibility = "rk1806/rk1808/rk3399pro", .operator_group = 'B', .int8_macs = 1920,
       .int16_macs = 192, .half_macs = 64, .npu_hz = 792 * kMHz, .ddr_hz = 924 * kMHz, .cpu_hz = 1200 * kMHz, .cbuf_banks = 16,
       .c2_int8 = 16, .c2_half = 8, .align_int8 = kWideInt8, .align_half = kWideHalf, .align_float = kWideFloat, .output_align_conv_int8 = 32,
-      .output_align_conv_half = 16, .features = kGeneration1, .quantized_dtypes = kToolkit1Dtypes, .speed = {0.62, 0.14, 6.8e9, 42, 0}};
+      .output_align_conv_half = 16, .packs_channels = true, .table_follows = true, .hard_swish_in_parts = true, .features = kGeneration1,
+      .quantized_dtypes = kToolkit1Dtypes, .speed = scaled(kSpeedFirst, 1, 1)};
   rows.push_back(first);
-  rows.push_back(renamed(first, "rk1808"));
+  Platform original = renamed(first, "rk1808");
+  original.speed = kSpeedFirst;
+  rows.push_back(original);
   Platform companion = renamed(first, "rk3399pro", {"rk3399prod"});
   companion.ddr_hz = 934 * kMHz;
   companion.cpu_hz = 1512 * kMHz;
@@ -146,11 +161,11 @@ std::vector<Platform> make_rows() {
   camera.half_macs = 128;
   camera.npu_hz = 594 * kMHz;
   camera.cpu_hz = 1512 * kMHz;
-  camera.speed = {0.44, 0.16, 7.2e9, 0, 2.6};
+  camera.speed = kSpeedCameraSlow;
   rows.push_back(camera);
   camera = renamed(camera, "rv1126", {"rk1126"});
   camera.npu_hz = 934 * kMHz;
-  camera.speed = {0.40, 0.15, 10.6e9, 0.2, 2.4};
+  camera.speed = kSpeedCamera;
   rows.push_back(camera);
   return rows;
 }
@@ -189,9 +204,20 @@ int Platform::macs_per_cycle(DType t) const {
   }
 }
 
-double Platform::ddr_bytes_per_cycle() const {
-  const double exact = static_cast<double>(ddr_hz) * 2 * ddr_bus_bytes * 0.7 / static_cast<double>(npu_hz);
+double Platform::ddr_bytes_per_cycle(int64_t npu_clock, int64_t ddr_clock) const {
+  if (npu_clock <= 0) return 0;
+  const double exact = static_cast<double>(ddr_clock) * 2 * ddr_bus_bytes * 0.7 / static_cast<double>(npu_clock);
   return std::round(exact * 1000) / 1000;
+}
+
+std::vector<std::string_view> Platform::unknown() const {
+  std::vector<std::string_view> names;
+  const std::pair<std::string_view, bool> facts[] = {
+      {"MACs per cycle", int8_macs == 0 && half_macs == 0}, {"NPU clock", npu_hz == 0}, {"DDR clock", ddr_hz == 0}, {"DDR bus width", ddr_bus_bytes == 0},
+      {"CPU clock", cpu_hz == 0}, {"speed", speed.source == SpeedModel::Source::Unknown}};
+  for (const auto& [name, missing] : facts)
+    if (missing) names.push_back(name);
+  return names;
 }
 
 std::span<const Platform> all() { return rows(); }

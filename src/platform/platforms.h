@@ -38,13 +38,25 @@ struct FirstLayerLimits {
   int depthwise_reserved_banks_int8 = 1, depthwise_reserved_banks_half = 1;
 };
 
-// Constants of the time model t = max(cycles / (efficiency * clock), bytes / bandwidth, elements / (lut * clock)) + overhead.
+// Constants of the time model (docs/npu_model.md). Rates per cycle follow the NPU clock; the GB/s follow the DDR clock.
 struct SpeedModel {
-  double efficiency = 0.9;
-  double efficiency_1x1 = 0;       // generation 1 only; 0 = the same
-  double bytes_per_second = 5e9;   // what one core gets from DDR
-  double overhead_us = 1;
-  double lut_elements_per_cycle = 1;  // 0 = not binding
+  enum class Source : uint8_t {
+    Unknown,  // no prediction is possible
+    Scaled,   // taken from a relative with published speeds, corrected by clocks and bus
+    Fitted,   // bench/fit_npu.py, from published speeds of this chip
+  };
+  Source source = Source::Unknown;
+  double conv = 0, pointwise = 0, depthwise = 0;  // share of the array's cycles that do work: kernels above 1x1, 1x1, depthwise
+  double half = 1;                     // factor on these in float16
+  double stem = 1;                     // cycles of a convolution on a picture, as a share of the ordinary count
+  double feature_gbs = 0, weight_gbs = 0, move_gbs = 0;  // 1e9 bytes per second: convolutions, their weights, element-wise and data movement
+  double layer_us = 0;                 // of every NPU layer
+  double table_per_cycle = 0;          // activations looked up
+  double pool_per_cycle = 0, global_pool_per_cycle = 0;  // outputs, inputs
+  double softmax_ns = 0, attention_ns = 0, norm_ns = 0, transpose_ns = 0, reshape_ns = 0;  // per element
+  double cpu_layer_us = 0, cpu_ns = 0, cpu_transpose_ns = 0, cpu_mac_ns = 0;  // operators of the chip's CPU: per layer, element, multiply-accumulate
+  double space_to_batch_ns = 0;        // per element moved for a dilated depthwise convolution
+  double overlap = 4;                  // exponent p of (compute^p + traffic^p + tables^p)^(1/p): large = perfect overlap
 };
 
 struct Features {
@@ -73,8 +85,8 @@ struct Platform {
   std::string_view compatibility = {};         // chips with the same text run each other's models
   std::string_view npu_name = "RKNPU";         // how logs and files call the NPU
   char operator_group = 'A';                   // column of the operator tables (compile/npu_ops.cpp)
-  bool estimated = false;                      // compute figures below are assumptions
 
+  // Figures below that are 0 are not published and cannot be derived.
   int cores = 1;
   int int8_macs = 0, int16_macs = 0, half_macs = 0, int4_macs = 0;  // per core and cycle
   int64_t npu_hz = 0, ddr_hz = 0, cpu_hz = 0;
@@ -95,6 +107,9 @@ struct Platform {
 
   bool conv_int8 = true, conv_half = true;
   CpuOps cpu_ops = CpuOps::All;
+  bool packs_channels = false;     // the MAC array is filled whatever the number of channels (generation 1)
+  bool table_follows = false;      // table activations run after the convolution instead of beside it (generation 1)
+  bool hard_swish_in_parts = false;  // HardSwish is three element-wise layers (generation 1)
   bool multi_core_lut = false;     // convolutions with a table activation, and attention, may be split over cores
   Features features = {};
   std::vector<std::string_view> quantized_dtypes = {};  // accepted by config(quantized_dtype=...)
@@ -105,8 +120,11 @@ struct Platform {
   int c2(DType t) const;
   const ChannelAlignment& alignment(DType t) const;
   int macs_per_cycle(DType t) const;
-  // Bytes the DDR moves per NPU cycle in the vendor's cycle columns.
-  double ddr_bytes_per_cycle() const;
+  // Bytes the DDR moves per NPU cycle in the vendor's cycle columns; 0 when a clock is unknown. Other clocks: what if.
+  double ddr_bytes_per_cycle() const { return ddr_bytes_per_cycle(npu_hz, ddr_hz); }
+  double ddr_bytes_per_cycle(int64_t npu_clock, int64_t ddr_clock) const;
+  // What is not known about the chip, for reports: "NPU clock", ...
+  std::vector<std::string_view> unknown() const;
 };
 
 // All rows, Toolkit2 chips first, each in alphabetical order.

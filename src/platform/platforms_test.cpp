@@ -34,10 +34,16 @@ TEST(Platforms, EveryRowIsComplete) {
     EXPECT_FALSE(p.compatibility.empty());
     EXPECT_TRUE(p.operator_group >= 'A' && p.operator_group <= 'G');
     EXPECT_GT(p.cores, 0);
-    EXPECT_GT(p.npu_hz, 0);
-    EXPECT_GT(p.ddr_hz, 0);
+    const auto unknown = p.unknown();
+    EXPECT_EQ(p.speed.source == SpeedModel::Source::Unknown, p.npu_hz == 0) << "a speed needs a clock, and without one nothing is predicted";
+    EXPECT_EQ(unknown.empty(), p.npu_hz > 0 && p.ddr_hz > 0);
+    if (p.speed.source == SpeedModel::Source::Unknown) continue;
     EXPECT_GT(p.macs_per_cycle(p.conv_int8 ? DType::Int8 : DType::Float16), 0);
-    EXPECT_GT(p.speed.bytes_per_second, 0);
+    const SpeedModel& v = p.speed;
+    for (double constant : {v.conv, v.pointwise, v.depthwise, v.half, v.stem, v.feature_gbs, v.weight_gbs, v.move_gbs, v.layer_us, v.table_per_cycle, v.pool_per_cycle,
+                            v.global_pool_per_cycle, v.softmax_ns, v.attention_ns, v.norm_ns, v.transpose_ns, v.reshape_ns, v.cpu_layer_us, v.cpu_ns, v.cpu_transpose_ns,
+                            v.cpu_mac_ns, v.space_to_batch_ns, v.overlap})
+      EXPECT_GT(constant, 0);
     EXPECT_TRUE(p.conv_int8 == !p.quantized_dtypes.empty());
     EXPECT_EQ(p.features.core_mask, p.cores > 1);
   }

@@ -19,7 +19,6 @@ struct Context {
   uint32_t flags = 0;
   uint64_t frame = 0;                // number of the last run
   std::unordered_map<void*, std::unique_ptr<std::byte[]>> buffers;  // made by rknn_outputs_get and not yet released
-  std::vector<std::chrono::nanoseconds> task_times;                 // of the last run, when they are collected
   std::string report;                                               // text of RKNN_QUERY_PERF_DETAIL
 
   bool is_dry() const { return flags & RKNN_FLAG_COLLECT_MODEL_INFO_ONLY; }

@@ -11,6 +11,7 @@
 #include "runtime/c_call.h"
 #include "runtime/context.h"
 #include "runtime/error_codes.h"
+#include "runtime/perf_report.h"
 #include "runtime/tensor_attr.h"
 #include "runtime/thread_count.h"
 
@@ -65,6 +66,22 @@ Result<format::Model> load_model(void* model, uint32_t size, const rknn_init_ext
   return format::read_rknn(path, static_cast<uint64_t>(extend->real_model_offset), extend->real_model_size, pool);
 }
 
+// Lines of a table, one log line each.
+void log_table(LogLevel level, const std::string& text) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    log(level, "", text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
+
+// What the model's chip would give the context: all of its SRAM when the flag asks for it.
+uint64_t sram_of(const Context& context) {
+  const platform::Platform* chip = platform_of(*context.session);
+  const bool asked = context.flags & RKNN_FLAG_ENABLE_SRAM;
+  return asked && chip && chip->features.sram_for_internal ? static_cast<uint64_t>(chip->sram_bytes) : 0;
+}
+
 void log_model(const Session& session) {
   const format::Model& model = session.model();
   const platform::Platform* platform = platform_of(session);
@@ -102,6 +119,7 @@ int init(rknn_context* context, void* model, uint32_t size, uint32_t flag, rknn_
   if (!session) return fail(kName, session.status());
   created->session = std::move(*session);
   log_model(*created->session);
+  if (log_level() >= LogLevel::Detail) log_table(LogLevel::Detail, memory_table(created->session->model(), sram_of(*created)));
   *context = publish(std::move(created));
   return RKNN_SUCC;
 }
@@ -127,17 +145,6 @@ int query_attr(const Context& context, bool is_input, AttrView view, void* info,
 }
 
 // One line per layer of the last run.
-std::string perf_report(const Context& context) {
-  std::string text;
-  const format::Program& program = context.session->program();
-  for (size_t i = 0; i < context.task_times.size(); ++i) {
-    const Node& n = program.graph.node(program.tasks[i].node);
-    text += std::to_string(i + 1) + " " + n.type_name() + " " + (program.tasks[i].device == format::Device::Npu ? "NPU " : "CPU ") +
-            std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(context.task_times[i]).count()) + " us " + n.name + "\n";
-  }
-  return text;
-}
-
 int query(Context& context, uint32_t command, void* info, uint32_t size) {
   constexpr const char* kName = "rknn_query";
   if (!info) return fail(RKNN_ERR_PARAM_INVALID, kName, "info is NULL");
@@ -157,14 +164,18 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
     case RKNN_QUERY_PERF_DETAIL:
       return answer<rknn_perf_detail>(info, size, [&](rknn_perf_detail& d) {
         if (context.is_dry()) return fail(RKNN_ERR_FAIL, kName, "a context for model information has nothing to report");
-        context.report = perf_report(context);
+        context.report = (context.flags & RKNN_FLAG_COLLECT_PERF_MASK) && session.has_run() ? perf_table(session.model()) : std::string();
         d = {context.report.data(), context.report.size()};
         return RKNN_SUCC;
       });
     case RKNN_QUERY_PERF_RUN:
       return answer<rknn_perf_run>(info, size, [&](rknn_perf_run& r) {
         if (context.is_dry()) return fail(RKNN_ERR_FAIL, kName, "a context for model information does not run");
-        r.run_duration = std::chrono::duration_cast<std::chrono::microseconds>(session.last_duration()).count();
+        // The time on the chip; measured here only where nothing is known about the chip's speed.
+        const double predicted = predicted_microseconds(session.model());
+        r.run_duration = !session.has_run()  ? 0
+                         : predicted > 0     ? static_cast<int64_t>(std::min(predicted, 1e15) + 0.5)
+                                             : std::chrono::duration_cast<std::chrono::microseconds>(session.last_duration()).count();
         return RKNN_SUCC;
       });
     case RKNN_QUERY_SDK_VERSION:
@@ -180,6 +191,11 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
         m.total_weight_size = saturate(sizes.weight_bytes);
         m.total_internal_size = saturate(sizes.internal_bytes);
         m.total_dma_allocated_size = sizes.weight_bytes + sizes.internal_bytes + sizes.port_bytes;
+        if (const platform::Platform* chip = platform_of(session); chip && chip->features.sram_for_internal) {
+          const uint64_t used = std::min(sram_of(context), sizes.internal_bytes);
+          m.total_sram_size = saturate(static_cast<uint64_t>(chip->sram_bytes));
+          m.free_sram_size = saturate(static_cast<uint64_t>(chip->sram_bytes) - used);
+        }
         return RKNN_SUCC;
       });
     case RKNN_QUERY_CUSTOM_STRING:
@@ -283,13 +299,10 @@ int inputs_set(Context& context, uint32_t count, rknn_input* inputs) {
 int run(Context& context, rknn_run_extend* extend) {
   constexpr const char* kName = "rknn_run";
   if (context.is_dry()) return fail(RKNN_ERR_FAIL, kName, "a context for model information does not run");
-  sim::RunHooks hooks;
-  context.task_times.clear();
-  if (context.flags & RKNN_FLAG_COLLECT_PERF_MASK)
-    hooks.timing = [&](size_t, std::chrono::nanoseconds duration) { context.task_times.push_back(duration); };
-  if (const Status s = context.session->run(hooks); !s)
+  if (const Status s = context.session->run(); !s)
     return fail(s.code() == Code::OutOfMemory ? RKNN_ERR_MALLOC_FAIL : RKNN_ERR_FAIL, kName, s.to_string());
   ++context.frame;
+  if (log_level() >= LogLevel::Debug) log_table(LogLevel::Debug, perf_table(context.session->model()));
   if (extend) extend->frame_id = context.frame;
   return RKNN_SUCC;
 }

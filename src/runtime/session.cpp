@@ -4,6 +4,7 @@
 
 #include "format/rknn_file.h"
 #include "ops/eval.h"
+#include "runtime/perf_report.h"
 
 namespace orknn::runtime {
 namespace {
@@ -71,7 +72,8 @@ Result<std::unique_ptr<Session>> Session::duplicate() const {
 }
 
 MemorySizes Session::memory() const {
-  MemorySizes sizes{model_->weight_bytes, program().arena_bytes, 0};
+  const uint64_t packed = packed_weight_bytes(program());
+  MemorySizes sizes{packed ? packed : model_->weight_bytes, program().arena_bytes, 0};
   for (const auto* ports : {&program().inputs, &program().outputs})
     for (const format::Port& port : *ports) sizes.port_bytes += program().buffers[static_cast<size_t>(port.tensor.index)].bytes;
   return sizes;

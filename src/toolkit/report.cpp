@@ -21,22 +21,6 @@ std::string_view device_name(format::Device d) {
   return "CPU";
 }
 
-std::string_view engine_name(ir::Engine e) {
-  switch (e) {
-    case ir::Engine::Conv: return "conv";
-    case ir::Engine::Depthwise: return "depthwise";
-    case ir::Engine::MatMul: return "matmul";
-    case ir::Engine::Elementwise: return "elementwise";
-    case ir::Engine::Pool: return "pool";
-    case ir::Engine::Move: return "move";
-    case ir::Engine::Lut: return "lut";
-    case ir::Engine::Norm: return "norm";
-    case ir::Engine::Recurrent: return "recurrent";
-    case ir::Engine::None: break;
-  }
-  return "-";
-}
-
 std::string_view place_name(format::Buffer::Place p) {
   switch (p) {
     case format::Buffer::Place::Arena: return "arena";
@@ -145,6 +129,22 @@ std::string per_program(const ModelReport& report, F&& table) {
 }
 }  // namespace
 
+std::string_view engine_name(ir::Engine e) {
+  switch (e) {
+    case ir::Engine::Conv: return "conv";
+    case ir::Engine::Depthwise: return "depthwise";
+    case ir::Engine::MatMul: return "matmul";
+    case ir::Engine::Elementwise: return "elementwise";
+    case ir::Engine::Pool: return "pool";
+    case ir::Engine::Move: return "move";
+    case ir::Engine::Lut: return "lut";
+    case ir::Engine::Norm: return "norm";
+    case ir::Engine::Recurrent: return "recurrent";
+    case ir::Engine::None: break;
+  }
+  return "-";
+}
+
 std::string bytes_text(uint64_t bytes) {
   const double v = static_cast<double>(bytes);
   if (v >= 1024.0 * 1024 * 1024) return fmt::format("{:.2f} GiB", v / (1024.0 * 1024 * 1024));
@@ -184,7 +184,7 @@ ordered_json to_json(const ModelReport& report) {
 }
 
 ordered_json to_json(const platform::Platform& p) {
-  return {{"name", p.name}, {"aliases", p.aliases}, {"generation", p.generation}, {"compatibility", p.compatibility}, {"estimated", p.estimated},
+  return {{"name", p.name}, {"aliases", p.aliases}, {"generation", p.generation}, {"compatibility", p.compatibility}, {"unknown", p.unknown()},
           {"cores", p.cores}, {"int8_macs", p.int8_macs}, {"int16_macs", p.int16_macs}, {"float16_macs", p.half_macs}, {"int4_macs", p.int4_macs},
           {"npu_hz", p.npu_hz}, {"ddr_hz", p.ddr_hz}, {"cpu_hz", p.cpu_hz}, {"ddr_bus_bytes", p.ddr_bus_bytes}, {"cbuf_bytes", p.cbuf_bytes()},
           {"sram_bytes", p.sram_bytes}, {"nbuf_bytes", p.nbuf_bytes}, {"conv_int8", p.conv_int8}, {"conv_float16", p.conv_half},
@@ -241,12 +241,14 @@ std::string platforms_text() {
   Table table({{"platform"}, {"cores", Align::Right}, {"int8 TOPS", Align::Right}, {"fp16 TFLOPS", Align::Right}, {"NPU MHz", Align::Right}, {"DDR MHz", Align::Right},
                {"on-chip", Align::Right}, {"toolkit", Align::Right}, {"runs models of"}, {""}});
   for (const platform::Platform& p : platform::all()) {
-    const auto tera = [&](int macs) { return macs ? fmt::format("{:.2f}", 2e-12 * macs * p.cores * static_cast<double>(p.npu_hz)) : std::string("-"); };
-    std::string name(p.name);
+    const auto megahertz = [](int64_t hz) { return hz ? std::to_string(hz / 1'000'000) : std::string("?"); };
+    const auto tera = [&](int macs) { return macs && p.npu_hz ? fmt::format("{:.2f}", 2e-12 * macs * p.cores * static_cast<double>(p.npu_hz)) : std::string("-"); };
+    std::string name(p.name), remark;
+    for (std::string_view what : p.unknown()) remark += (remark.empty() ? "unknown: " : ", ") + std::string(what);
     for (std::string_view alias : p.aliases) name += ", " + std::string(alias);
-    table.add({name, std::to_string(p.cores), tera(p.int8_macs), tera(p.half_macs), std::to_string(p.npu_hz / 1'000'000), std::to_string(p.ddr_hz / 1'000'000),
+    table.add({name, std::to_string(p.cores), tera(p.int8_macs), tera(p.half_macs), megahertz(p.npu_hz), megahertz(p.ddr_hz),
                bytes_text(static_cast<uint64_t>(p.cores * p.cbuf_bytes() + p.nbuf_bytes + p.sram_bytes)), std::to_string(p.generation),
-               std::string(p.compatibility), p.estimated ? "figures assumed" : ""});
+               std::string(p.compatibility), remark});
   }
   return table.to_text();
 }

@@ -62,6 +62,8 @@ std::string tensors_text(const ModelReport& report);
 std::string memory_text(const ModelReport& report);
 std::string platforms_text();
 
+// "conv", "pool", ...; "-" for none.
+std::string_view engine_name(ir::Engine engine);
 // "1.53 MiB".
 std::string bytes_text(uint64_t bytes);
 

@@ -14,6 +14,7 @@ using Action = std::function<int()>;
 Action add_convert(CLI::App& app);
 Action add_run(CLI::App& app);
 Action add_info(CLI::App& app);
+Action add_profile(CLI::App& app);
 Action add_platforms(CLI::App& app);
 Action add_passes(CLI::App& app);
 Action add_ops(CLI::App& app);

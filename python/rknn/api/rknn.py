@@ -2,11 +2,13 @@
 import atexit
 import functools
 import os
+import tempfile
 import threading
 
 import numpy as np
 
 from .. import _openrknn
+from . import measure
 from . import options as config_options
 from .log import Log, Progress
 
@@ -55,6 +57,7 @@ class RKNN:
         self._builder = None   # building side: config, source graph, built model
         self._session = None   # running side
         self._model_path = None
+        self._perf_debug = self._eval_mem = False
         self._released = False
         self._running = threading.Lock()  # one session, one run at a time
 
@@ -178,6 +181,7 @@ class RKNN:
         if fallback_prior_device not in ("cpu", "gpu"):
             raise ValueError(f"Invalid fallback_prior_device {fallback_prior_device!r}, expect in ['cpu', 'gpu']!")
         self._log.info("Target is None, use simulator!")
+        self._perf_debug, self._eval_mem = bool(perf_debug), bool(eval_mem)
         if self._model_path is not None:
             self._session = _openrknn.Session.from_file(self._model_path)
         else:
@@ -196,6 +200,58 @@ class RKNN:
             self._fail("inference", str(error))
             raise ValueError(str(error)) from None
 
+    # ---- measuring: predicted for the chip the model was made for
+
+    def eval_perf(self, *args, is_print=True, **_):
+        """Predicted speed: a text, with the layer table when init_runtime had perf_debug=True; a dict for Toolkit1 chips."""
+        if args and isinstance(args[0], bool):  # Toolkit2: is_print comes first; Toolkit1: the inputs do, and are not needed
+            is_print = args[0]
+        facts = self._measure("eval_perf")
+        if facts is None:
+            return None
+        if facts["generation"] == 1:
+            result = measure.performance_dict(facts)
+            if is_print:
+                print(measure.performance_table(result, facts["npu_mhz"]), end="")
+            return result
+        text = measure.performance_text(facts, self._perf_debug)
+        if is_print:
+            print(text, end="")
+            if not self._perf_debug:
+                self._log.info(measure.DETAIL_HINT)
+        return text
+
+    def eval_memory(self, is_print=True, **_):
+        """Memory the model takes on the chip, as a dict; needs eval_mem=True in init_runtime."""
+        facts = self._measure("eval_memory")
+        if facts is None:
+            return None
+        if not self._eval_mem:
+            self._fail("eval_memory", "When init runtime, parameter <eval_mem> should be set to True")
+            return None
+        facts["file"] = self._file_size()
+        result = measure.memory_dict_toolkit1(facts) if facts["generation"] == 1 else measure.memory_dict(facts)
+        if is_print:
+            print(measure.memory_text(result, facts), end="")
+        return result
+
+    def _measure(self, function):
+        if self._session is None:
+            self._fail(function, "The runtime is not initialized, call init_runtime first!")
+            return None
+        facts = self._session.measure()
+        if facts["total_us"] <= 0:
+            self._log.warn(function, f"the speed of {facts['platform']} is not known, all times are 0!")
+        return facts
+
+    def _file_size(self):
+        if self._model_path is not None:
+            return os.path.getsize(self._model_path)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.rknn")
+            self._builder.export_rknn(path)
+            return os.path.getsize(path)
+
     # ---- known by name, not available yet
 
     def _unavailable(name, result=-1):
@@ -208,7 +264,6 @@ class RKNN:
     for _name in ("load_keras", "accuracy_analysis", "hybrid_quantization_step1", "hybrid_quantization_step2", "export_encrypted_rknn_model",
                   "reg_custom_op", "codegen"):
         locals()[_name] = _unavailable(_name)
-    eval_perf, eval_memory = _unavailable("eval_perf", None), _unavailable("eval_memory", None)
     list_devices = _unavailable("list_devices", ([], []))
     del _name, _unavailable
 

@@ -35,10 +35,12 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
     if (domain.empty() && version > kNewestOpset)
       result.source.warnings.push_back("opset " + std::to_string(version) + " is newer than " + std::to_string(kNewestOpset) + ": operators are taken to mean what they mean there");
   }
-  TensorReader tensors(source.folder, source.keeper);
+  TensorReader tensors(source.folder, source.keeper, options.missing_weights);
   GraphBuilder builder(model, tensors, ops);
   ORKNN_TRY_ASSIGN(result.graph, builder.build(options));
   result.source.warnings.insert(result.source.warnings.end(), builder.warnings().begin(), builder.warnings().end());
+  if (tensors.stand_in_count())
+    result.source.warnings.push_back(std::to_string(tensors.stand_in_count()) + " tensors have no weights in the model's folder: shapes and speed are right, results are not");
   return result;
 }
 }  // namespace

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/repeated_memory.h"
+
 namespace orknn::importer::onnx {
 namespace {
 using ir::Dims;
@@ -11,6 +13,9 @@ using ir::TensorData;
 
 // A sparse tensor states its dense shape freely; beyond this many bytes we take it for damage rather than allocate.
 constexpr int64_t kMaxSparseBytes = int64_t{1} << 28;
+
+// A file without its weights may state any shape; more than this in all is taken for damage.
+constexpr uint64_t kMaxStandInBytes = uint64_t{64} << 30;
 
 bool is_four_bit(DType t) { return t == DType::Int4 || t == DType::UInt4; }
 
@@ -168,6 +173,14 @@ Result<TensorData> TensorReader::from_fields(const TensorProto& tensor, DType dt
   return t;
 }
 
+Result<TensorData> TensorReader::stand_in(DType dtype, Dims dims, uint64_t bytes) {
+  stand_in_bytes_ += bytes;
+  if (stand_in_bytes_ > kMaxStandInBytes || stand_in_bytes_ < bytes) return invalid_model("the weights that are missing would be larger than any model").found(ir::to_string(dims));
+  const auto block = repeated_floats(static_cast<size_t>(bytes), stand_in_count_++);
+  if (!block) return Status::error(Code::OutOfMemory, "no address space for stand-in weights");
+  return TensorData::wrap(dtype, std::move(dims), block.get(), block);
+}
+
 Result<TensorData> TensorReader::read(const TensorProto& tensor) {
   ORKNN_TRY_ASSIGN(const DType dtype, to_dtype(tensor.data_type));
   if (tensor.has_segment) return unsupported("tensors stored in segments are not supported");
@@ -175,8 +188,11 @@ Result<TensorData> TensorReader::read(const TensorProto& tensor) {
     if (d < 0) return invalid_model("the shape has a negative extent").found(ir::to_string(tensor.dims));
   ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(tensor.dims));
   if (tensor.is_external) {
-    ORKNN_TRY_ASSIGN(const Payload payload, external(tensor, stored_bytes(dtype, count)));
-    return from_bytes(dtype, tensor.dims, count, payload);
+    const uint64_t wanted = stored_bytes(dtype, count);
+    const auto payload = external(tensor, wanted);
+    if (!payload && stand_ins_ && is_float(dtype)) return stand_in(dtype, tensor.dims, wanted);
+    if (!payload) return payload.status();
+    return from_bytes(dtype, tensor.dims, count, *payload);
   }
   if (tensor.has_raw_data) return from_bytes(dtype, tensor.dims, count, {tensor.raw_data, keeper_});
   return from_fields(tensor, dtype, tensor.dims, count);

@@ -17,11 +17,15 @@ Result<DType> to_dtype(int64_t data_type);
 class TensorReader {
  public:
   // `keeper` holds the model's bytes. External data is looked for in `folder`; empty = there may be none.
-  TensorReader(std::string folder, std::shared_ptr<const void> keeper) : folder_(std::move(folder)), keeper_(std::move(keeper)) {}
+  // `stand_ins`: float tensors whose file is missing get arbitrary values instead of an error.
+  TensorReader(std::string folder, std::shared_ptr<const void> keeper, bool stand_ins = false)
+      : folder_(std::move(folder)), keeper_(std::move(keeper)), stand_ins_(stand_ins) {}
 
   // Points into the file where the layout there is ours, copies otherwise.
   Result<ir::TensorData> read(const TensorProto& tensor);
   Result<ir::TensorData> read(const SparseTensorProto& tensor);
+  // Tensors that got arbitrary values.
+  size_t stand_in_count() const { return stand_in_count_; }
 
  private:
   struct Payload {
@@ -32,8 +36,13 @@ class TensorReader {
   Result<ir::TensorData> from_bytes(DType dtype, ir::Dims dims, int64_t count, const Payload& payload);
   Result<ir::TensorData> from_fields(const TensorProto& tensor, DType dtype, ir::Dims dims, int64_t count);
 
+  Result<ir::TensorData> stand_in(DType dtype, ir::Dims dims, uint64_t bytes);
+
   std::string folder_;
   std::shared_ptr<const void> keeper_;
+  bool stand_ins_ = false;
+  size_t stand_in_count_ = 0;
+  uint64_t stand_in_bytes_ = 0;
   std::map<std::string, std::shared_ptr<const MappedFile>, std::less<>> files_;
 };
 

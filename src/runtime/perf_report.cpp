@@ -1,0 +1,258 @@
+#include "runtime/perf_report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include "format/viewer_part.h"
+
+namespace orknn::runtime {
+namespace {
+using format::Buffer;
+using format::Program;
+
+// What one NPU layer costs more when it is measured alone (platforms.md 5.3).
+constexpr double kDebugMicroseconds = 60;
+// Handing over the input, and copying an output (platforms.md 7).
+constexpr double kInputMicroseconds = 10, kOutputMicroseconds = 10, kOutputBytesPerMicrosecond = 10000;
+
+std::string upper_type(DType t) {
+  if (t == DType::Float32) return "FLOAT";
+  std::string name(dtype_name(t));
+  for (char& c : name) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  return name;
+}
+
+std::string shape_text(const ir::Tensor& t) {
+  std::string text = "(";
+  if (t.shape)
+    for (const ir::Dim& d : *t.shape) text += (text.size() > 1 ? "," : "") + (d.is_known() ? std::to_string(d.value()) : std::string("-1"));
+  return text + ")";
+}
+
+std::string shapes_text(const ir::Graph& graph, const std::vector<ir::TensorId>& tensors) {
+  std::string text;
+  size_t count = 0;
+  for (ir::TensorId t : tensors) {
+    if (!t) continue;
+    if (++count > 4) return text + ",...";
+    text += (text.empty() ? "" : ",") + shape_text(graph.tensor(t));
+  }
+  return text.empty() ? "\\" : text;
+}
+
+std::string fixed(double value, int decimals) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.*f", decimals, value);
+  return buffer;
+}
+
+// Columns as wide as their widest cell, left-aligned, two spaces apart, between rules of dashes.
+std::string aligned(const std::string& title, const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> width;
+  for (const auto& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (i == width.size()) width.push_back(0);
+      width[i] = std::max(width[i], row[i].size());
+    }
+  size_t total = 0;
+  for (size_t w : width) total += w + 2;
+  const std::string rule = std::string(total, '-') + "\n";
+  const size_t indent = total > title.size() ? (total - title.size()) / 2 : 0;
+  std::string text = rule + std::string(indent, ' ') + title + "\n" + rule;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    std::string line;
+    for (size_t i = 0; i < rows[r].size(); ++i) {
+      line += rows[r][i];
+      if (i + 1 < rows[r].size()) line += std::string(width[i] - rows[r][i].size() + 2, ' ');
+    }
+    text += line + "\n" + (r == 0 ? rule : "");
+  }
+  return text + rule;
+}
+
+const platform::Platform* chip_of(const format::Model& model) { return platform::find(model.target_platform); }
+
+uint64_t external_bytes(const Program& p, const std::vector<format::Port>& ports) {
+  uint64_t bytes = 0;
+  for (const format::Port& port : ports) bytes += p.buffers[static_cast<size_t>(port.tensor.index)].bytes;
+  return bytes;
+}
+}  // namespace
+
+double predicted_microseconds(const format::Model& model) {
+  const platform::Platform* chip = chip_of(model);
+  if (!chip || chip->npu_hz <= 0) return 0;
+  double cycles = 0;
+  for (const format::Task& t : model.programs[0].tasks) cycles += static_cast<double>(t.predicted_cycles);
+  return cycles / static_cast<double>(chip->npu_hz) * 1e6;
+}
+
+std::vector<LayerRow> layer_rows(const format::Model& model, bool debug) {
+  const Program& p = model.programs[0];
+  const platform::Platform* chip = chip_of(model);
+  const double clock = chip && chip->npu_hz > 0 ? static_cast<double>(chip->npu_hz) / 1e6 : 0;
+  std::vector<LayerRow> rows;
+  for (const format::Port& port : p.inputs) {
+    const ir::Tensor& t = p.graph.tensor(port.tensor);
+    rows.push_back({"InputOperator", upper_type(t.dtype), "CPU", "\\", shape_text(t), "InputOperator:" + t.name, 0, 0, 0, 0, 0, static_cast<uint64_t>(clock > 0 ? kInputMicroseconds : 0)});
+  }
+  for (const format::Task& task : p.tasks) {
+    const ir::Node& n = p.graph.node(task.node);
+    const bool npu = task.device == format::Device::Npu;
+    LayerRow row;
+    row.type = format::viewer_node_type(n);
+    row.data_type = n.has_input(0) ? upper_type(p.graph.tensor(n.inputs[0]).dtype) : "\\";
+    row.target = npu ? "NPU" : "CPU";
+    row.inputs = shapes_text(p.graph, n.inputs);
+    row.outputs = shapes_text(p.graph, n.outputs);
+    row.name = row.type + ":" + n.name;
+    row.ddr_cycles = task.ddr_cycles;
+    row.npu_cycles = task.array_cycles;
+    row.tasks = npu ? task.tiles : 0;
+    row.read_bytes = task.read_bytes;
+    row.macs = task.macs;
+    const double time = clock > 0 ? static_cast<double>(task.predicted_cycles) / clock + (debug && npu ? kDebugMicroseconds : 0) : 0;
+    row.microseconds = static_cast<uint64_t>(std::min(time, 1e15) + 0.5);
+    rows.push_back(std::move(row));
+  }
+  for (const format::Port& port : p.outputs) {
+    const ir::Tensor& t = p.graph.tensor(port.tensor);
+    const uint64_t bytes = p.buffers[static_cast<size_t>(port.tensor.index)].bytes;
+    const double time = clock > 0 ? kOutputMicroseconds + static_cast<double>(bytes) / kOutputBytesPerMicrosecond : 0;
+    rows.push_back({"OutputOperator", upper_type(t.dtype), "CPU", shape_text(t), "\\", "OutputOperator:" + t.name, 0, 0, 0, bytes, 0, static_cast<uint64_t>(std::min(time, 1e15) + 0.5)});
+  }
+  return rows;
+}
+
+std::string clocks_text(const platform::Platform* chip) {
+  const auto list = [](const char* name, int64_t value) {
+    return std::string(name) + " Current Frequency List:\n    - " + (value > 0 ? std::to_string(value) : std::string("Unknown")) + "\n";
+  };
+  return list("CPU", chip ? chip->cpu_hz / 1000 : 0) + list("NPU", chip ? chip->npu_hz : 0) + list("DDR", chip ? chip->ddr_hz : 0);
+}
+
+std::string perf_table(const format::Model& model) {
+  const platform::Platform* chip = chip_of(model);
+  const int cores = chip ? chip->cores : 1;
+  const std::vector<LayerRow> layers = layer_rows(model, true);
+  std::vector<std::string> header{"ID", "OpType", "DataType", "Target", "InputShape", "OutputShape", "Cycles(DDR/NPU/Total)", "Time(us)", "MacUsage(%)"};
+  if (cores > 1) header.push_back(cores == 2 ? "WorkLoad(0/1)" : "WorkLoad(0/1/2)");
+  for (const char* name : {"TaskNumber", "RW(KB)", "FullName"}) header.push_back(name);
+  std::vector<std::vector<std::string>> rows{header};
+  struct Sum {
+    uint64_t calls = 0, cpu = 0, npu = 0;
+  };
+  std::map<std::string, Sum> sums;
+  uint64_t total = 0, read = 0;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const LayerRow& l = layers[i];
+    const bool npu = l.target == "NPU";
+    std::string usage = "\\";
+    const int rate = chip ? chip->macs_per_cycle(l.data_type == "INT8" || l.data_type == "UINT8" ? DType::Int8 : DType::Float16) : 0;
+    if (npu && l.npu_cycles > 0 && rate > 0 && l.microseconds > 0 && chip->npu_hz > 0) {
+      usage = fixed(100 * static_cast<double>(l.macs) / (rate * static_cast<double>(chip->npu_hz) / 1e6 * static_cast<double>(l.microseconds)), 2);
+      for (int core = 1; core < cores; ++core) usage += "/0.00";
+    }
+    std::vector<std::string> row{std::to_string(i + 1), l.type, l.data_type, l.target, l.inputs, l.outputs,
+                                 std::to_string(l.ddr_cycles) + "/" + std::to_string(l.npu_cycles) + "/" + std::to_string(std::max(l.ddr_cycles, l.npu_cycles)),
+                                 std::to_string(l.microseconds), usage};
+    if (cores > 1) {
+      std::string load = npu ? "100.0%" : "0.0%";
+      for (int core = 1; core < cores; ++core) load += "/0.0%";
+      row.push_back(load);
+    }
+    row.push_back(std::to_string(l.tasks));
+    row.push_back(std::to_string(l.read_bytes / 1024));
+    row.push_back(l.name);
+    rows.push_back(std::move(row));
+    Sum& s = sums[l.type];
+    ++s.calls;
+    (npu ? s.npu : s.cpu) += l.microseconds;
+    total += l.microseconds;
+    read += l.read_bytes;
+  }
+  std::string text = "W The performance result is just for debugging, it may be worse than actual performance!\n";
+  text += aligned("Network Layer Information Table", rows);
+  text += "Total Operator Elapsed Per Frame Time(us): " + std::to_string(total) + "\n";
+  text += "Total Memory Read/Write Per Frame Size(KB): " + std::to_string(read / 1024) + "\n";
+  std::vector<std::pair<std::string, Sum>> order(sums.begin(), sums.end());
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second.cpu + a.second.npu > b.second.cpu + b.second.npu; });
+  std::vector<std::vector<std::string>> ranking{{"OpType", "CallNumber", "CPUTime(us)", "GPUTime(us)", "NPUTime(us)", "TotalTime(us)", "TimeRatio(%)"}};
+  Sum all;
+  for (const auto& [type, s] : order) {
+    const uint64_t time = s.cpu + s.npu;
+    ranking.push_back({type, std::to_string(s.calls), std::to_string(s.cpu), "0", std::to_string(s.npu), std::to_string(time),
+                       fixed(total ? 100 * static_cast<double>(time) / static_cast<double>(total) : 0, 2) + "%"});
+    all.calls += s.calls;
+    all.cpu += s.cpu;
+    all.npu += s.npu;
+  }
+  ranking.push_back({"Total", std::to_string(all.calls), std::to_string(all.cpu), "0", std::to_string(all.npu), std::to_string(all.cpu + all.npu), ""});
+  return text + aligned("Operator Time Consuming Ranking Table", ranking);
+}
+
+uint64_t packed_weight_bytes(const Program& program) {
+  uint64_t bytes = 0;
+  for (const format::Task& t : program.tasks) bytes += t.weight_bytes;
+  return bytes;
+}
+
+uint64_t sram_hit(const MemoryBlock& block, uint64_t sram_bytes) { return block.offset >= sram_bytes ? 0 : std::min(block.bytes, sram_bytes - block.offset); }
+
+MemoryTotals memory_totals(std::span<const MemoryBlock> blocks, uint64_t input_bytes, uint64_t output_bytes, uint64_t sram_bytes) {
+  MemoryTotals totals;
+  for (const MemoryBlock& b : blocks) {
+    totals.internal_bytes = std::max(totals.internal_bytes, b.offset + b.bytes);
+    totals.internal_traffic += 2 * b.bytes;
+    totals.sram_traffic += 2 * sram_hit(b, sram_bytes);
+  }
+  totals.internal_traffic += input_bytes + output_bytes;
+  return totals;
+}
+
+std::string memory_table(const format::Model& model, uint64_t sram_bytes) {
+  const Program& p = model.programs[0];
+  const platform::Platform* chip = chip_of(model);
+  const auto hex = [](uint64_t v) {
+    char buffer[32];
+    std::snprintf(buffer, sizeof buffer, "0x%08llx", static_cast<unsigned long long>(v));
+    return std::string(buffer);
+  };
+  std::vector<std::vector<std::string>> rows{{"ID", "User", "Tensor", "DataType", "OrigShape", "NativeShape", "[Start", "End)", "Size"}};
+  if (sram_bytes) rows[0].push_back("SramHit");
+  std::vector<MemoryBlock> blocks;
+  for (size_t i = 0; i < p.tasks.size(); ++i) {
+    const ir::Node& n = p.graph.node(p.tasks[i].node);
+    for (ir::TensorId t : n.inputs) {
+      if (!t || p.graph.is_constant(t)) continue;
+      const ir::Tensor& tensor = p.graph.tensor(t);
+      const Buffer& b = p.buffers[static_cast<size_t>(t.index)];
+      if (b.place != Buffer::Place::Arena && b.place != Buffer::Place::External) continue;
+      const bool inside = b.place == Buffer::Place::Arena;
+      std::string native = shape_text(tensor);
+      const auto dims = tensor.shape ? ir::to_dims(*tensor.shape) : std::nullopt;
+      if (inside && chip && dims && dims->size() == 4 && dtype_bytes(tensor.dtype) <= 2) {
+        const uint64_t lanes = static_cast<uint64_t>(std::max(chip->c2(tensor.dtype), 1));
+        const uint64_t area = static_cast<uint64_t>((*dims)[2]) * static_cast<uint64_t>((*dims)[3]) * lanes * dtype_bytes(tensor.dtype) * static_cast<uint64_t>((*dims)[0]);
+        if (area > 0) native = "(" + std::to_string((*dims)[0]) + "," + std::to_string(b.bytes / area) + "," + std::to_string((*dims)[2]) + "," + std::to_string((*dims)[3]) + "," + std::to_string(lanes) + ")";
+      }
+      std::vector<std::string> row{std::to_string(i + 1), format::viewer_node_type(n), tensor.name, upper_type(tensor.dtype), shape_text(tensor), native, hex(b.offset), hex(b.offset + b.bytes), hex(b.bytes)};
+      if (sram_bytes) row.push_back(inside ? hex(sram_hit({b.offset, b.bytes}, sram_bytes)) : "\\");
+      rows.push_back(std::move(row));
+    }
+  }
+  for (const Buffer& b : p.buffers)
+    if (b.place == Buffer::Place::Arena) blocks.push_back({b.offset, b.bytes});
+  const MemoryTotals totals = memory_totals(blocks, external_bytes(p, p.inputs), external_bytes(p, p.outputs), sram_bytes);
+  uint64_t weights = packed_weight_bytes(p);
+  std::string text;
+  if (sram_bytes) text += "Total allocated Internal SRAM Size: " + std::to_string(sram_bytes) + ", Addr: [" + hex(0) + ", " + hex(sram_bytes) + ")\n";
+  text += aligned("Feature Tensor Information Table", rows);
+  text += "Total Weight Memory Size: " + std::to_string(weights) + "\nTotal Internal Memory Size: " + std::to_string(totals.internal_bytes) + "\n";
+  text += "Predict Internal Memory RW Amount: " + std::to_string(totals.internal_traffic) + "\nPredict Weight Memory RW Amount: " + std::to_string(weights) + "\n";
+  if (sram_bytes) text += "Predict SRAM Hit RW Amount: " + std::to_string(totals.sram_traffic) + "\n";
+  return text;
+}
+
+}  // namespace orknn::runtime

@@ -1,0 +1,45 @@
+// The vendor's per-layer table and memory tables, filled with predicted figures: eval_perf, RKNN_QUERY_PERF_DETAIL, log levels 3 and 4.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "format/program.h"
+#include "platform/platforms.h"
+
+namespace orknn::runtime {
+
+// Microseconds of one undisturbed run on the chip the model was made for; 0 when its speed is unknown.
+double predicted_microseconds(const format::Model& model);
+
+struct LayerRow {
+  std::string type, data_type, target, inputs, outputs, name;
+  uint64_t ddr_cycles = 0, npu_cycles = 0, tasks = 0, read_bytes = 0, macs = 0;
+  uint64_t microseconds = 0;
+};
+// One row per layer, the input before and the outputs behind. `debug` adds what measuring layer by layer costs on a board.
+std::vector<LayerRow> layer_rows(const format::Model& model, bool debug);
+
+// Clocks in the order CPU (kHz), NPU (Hz), DDR (Hz); "Unknown" for what is not published.
+std::string clocks_text(const platform::Platform* chip);
+// Layer table, totals and ranking table.
+std::string perf_table(const format::Model& model);
+
+// Memory of the packed constants of all layers.
+uint64_t packed_weight_bytes(const format::Program& program);
+
+struct MemoryBlock {
+  uint64_t offset = 0, bytes = 0;
+};
+// platforms.md 6.2: how many bytes a block has inside SRAM that covers the bottom of the internal range.
+uint64_t sram_hit(const MemoryBlock& block, uint64_t sram_bytes);
+struct MemoryTotals {
+  uint64_t internal_bytes = 0, internal_traffic = 0, sram_traffic = 0;
+};
+MemoryTotals memory_totals(std::span<const MemoryBlock> blocks, uint64_t input_bytes, uint64_t output_bytes, uint64_t sram_bytes);
+// The internal tensor table and the totals behind it, as log level 3 prints them. `sram_bytes` = 0: no SRAM column.
+std::string memory_table(const format::Model& model, uint64_t sram_bytes);
+
+}  // namespace orknn::runtime

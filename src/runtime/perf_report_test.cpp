@@ -1,0 +1,102 @@
+// The memory totals of platforms.md 6.3 and the form of the performance tables.
+#include "runtime/perf_report.h"
+
+#include <gtest/gtest.h>
+
+namespace orknn::runtime {
+namespace {
+
+// mobilenet_v1 with 524288 bytes of SRAM: [start, size) of the internal tensors in the order of the report.
+constexpr MemoryBlock kAnchorA[] = {
+    {0x24c00, 0x62000}, {0x86c00, 0xc4000}, {0x14ac00, 0xc4000}, {0x0, 0x31000},     {0x31000, 0x62000}, {0x93000, 0x62000}, {0x0, 0x62000},     {0x62000, 0x18800},
+    {0x0, 0x31000},     {0x31000, 0x31000}, {0x0, 0x31000},      {0x31000, 0xc400},  {0x0, 0x18800},     {0x18800, 0x18800}, {0x0, 0x18800},     {0x18800, 0x18800},
+    {0x0, 0x18800},     {0x18800, 0x18800}, {0x0, 0x18800},      {0x18800, 0x18800}, {0x0, 0x18800},     {0x18800, 0x18800}, {0x0, 0x18800},     {0x18800, 0x6800},
+    {0x0, 0xd000},      {0xd000, 0xd000},   {0x0, 0xd000},       {0xd000, 0x400},    {0x0, 0x400},
+};
+
+TEST(MemoryTotals, AnchorA) {
+  const MemoryTotals totals = memory_totals(kAnchorA, 150528, 4000, 524288);
+  EXPECT_EQ(totals.internal_bytes, 2157568u);
+  EXPECT_EQ(totals.internal_traffic, 11068320u);
+  EXPECT_EQ(totals.sram_traffic, 6688768u);
+  EXPECT_EQ(sram_hit(kAnchorA[0], 524288), 0x5b400u);
+  EXPECT_EQ(sram_hit(kAnchorA[1], 524288), 0u);
+  EXPECT_EQ(sram_hit(kAnchorA[4], 524288), 0x4f000u);
+  EXPECT_EQ(sram_hit(kAnchorA[5], 524288), 0u);
+}
+
+// A convolution and an operator of the CPU, made for the chip of the published tables.
+format::Model sample(std::string chip) {
+  format::Model model;
+  model.target_platform = std::move(chip);
+  format::Program program;
+  ir::Graph& g = program.graph;
+  const std::vector<int64_t> in{1, 3, 8, 8}, out{1, 4, 8, 8};
+  const ir::TensorId x = g.add_tensor("x", DType::Int8, ir::to_shape(in));
+  const ir::TensorId w = g.add_constant("w", ir::TensorData::zeros(DType::Int8, {4, 3, 3, 3}));
+  const ir::NodeId conv = g.add_node("Conv", "first", {x, w});
+  const ir::TensorId y = g.node(conv).output(0);
+  const ir::NodeId erf = g.add_node("Erf", "second", {y});
+  for (ir::TensorId t : {y, g.node(erf).output(0)}) {
+    g.tensor(t).dtype = DType::Int8;
+    g.tensor(t).shape = ir::to_shape(out);
+  }
+  g.inputs() = {x};
+  g.outputs() = {g.node(erf).output(0)};
+  format::Task first, second;
+  first.node = conv;
+  first.device = format::Device::Npu;
+  first.predicted_cycles = 100'000;
+  first.array_cycles = 2304;
+  first.ddr_cycles = 100;
+  first.macs = 6912;
+  first.read_bytes = 2048;
+  first.weight_bytes = 640;
+  second.node = erf;
+  second.predicted_cycles = 50'000;
+  program.tasks = {first, second};
+  program.buffers.resize(g.tensor_count());
+  program.buffers[static_cast<size_t>(x.index)] = {format::Buffer::Place::External, 0, 192};
+  program.buffers[static_cast<size_t>(y.index)] = {format::Buffer::Place::Arena, 0, 2048};
+  program.inputs = {{.tensor = x, .mean = {}, .std = {}}};
+  program.outputs = {{.tensor = g.outputs()[0], .mean = {}, .std = {}}};
+  program.arena_bytes = 2048;
+  model.programs.push_back(std::move(program));
+  return model;
+}
+
+TEST(PerfReport, TablesOfAMultiCoreChip) {
+  const format::Model model = sample("rk3588");
+  EXPECT_DOUBLE_EQ(predicted_microseconds(model), 150);
+  const auto rows = layer_rows(model, false);
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0].type, "InputOperator");
+  EXPECT_EQ(rows[1].microseconds, 100u);
+  EXPECT_EQ(rows[3].type, "OutputOperator");
+  const std::string text = perf_table(model);
+  for (const char* part : {"Network Layer Information Table", "Cycles(DDR/NPU/Total)", "100/2304/2304", "WorkLoad(0/1/2)", "100.0%/0.0%/0.0%", "(1,3,8,8),(4,3,3,3)", "Conv:first",
+                           "Total Memory Read/Write Per Frame Size(KB): ", "Operator Time Consuming Ranking Table", "TimeRatio(%)"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  // A client takes what follows the last "Time(us): " up to the line end.
+  const size_t at = text.rfind("Time(us): ");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_EQ(text.substr(at + 10, text.find('\n', at) - at - 10), "230") << "10 + 160 + 50 + 10";
+  EXPECT_NE(clocks_text(platform::find("rk3588")).find("NPU Current Frequency List:\n    - 1000000000\n"), std::string::npos);
+}
+
+TEST(PerfReport, OneCoreAndUnknownChips) {
+  EXPECT_EQ(perf_table(sample("rk3562")).find("WorkLoad"), std::string::npos);
+  EXPECT_EQ(predicted_microseconds(sample("rv1103b")), 0);
+  EXPECT_FALSE(perf_table(sample("rv1103b")).empty());
+  EXPECT_NE(clocks_text(platform::find("rv1103b")).find("Unknown"), std::string::npos);
+}
+
+TEST(PerfReport, MemoryTable) {
+  const std::string text = memory_table(sample("rk3588"), 1024);
+  for (const char* part : {"Total Weight Memory Size: 640", "Total Internal Memory Size: 2048", "Predict SRAM Hit RW Amount: 2048", "SramHit", "(1,2,8,8,16)"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  EXPECT_EQ(memory_table(sample("rk3588"), 0).find("SramHit"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace orknn::runtime

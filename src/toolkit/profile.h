@@ -1,0 +1,72 @@
+// What a network will cost on a chip, told without a board: time, traffic and memory per layer, what limits it and what would help.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "compile/compile.h"
+#include "compile/predict.h"
+
+namespace orknn::toolkit {
+
+struct ProfileRequest {
+  std::string dtype = "w8a8";          // w8a8, float16, w8a16, w4a16, w16a16i and their usual spellings; empty = as the model is
+  std::vector<int> cores = {};         // core counts; empty = every count the chip has
+  int batch = 1;
+  int64_t npu_hz = 0, ddr_hz = 0;      // 0 = the clocks of the published speeds
+  std::map<std::string, std::string> op_target = {};
+  bool single_core = false;
+};
+
+struct LayerProfile {
+  size_t index = 0;
+  std::string type, name, device, engine, reason, data_type, output_shape;
+  std::vector<std::string> origin;
+  uint64_t macs = 0, array_cycles = 0, ddr_cycles = 0, read_bytes = 0, write_bytes = 0, weight_bytes = 0;
+  uint32_t tiles = 1;
+  int cores = 1;
+  double us = 0, compute_us = 0, traffic_us = 0, table_us = 0, fixed_us = 0;
+  std::string bound;                   // compute, bandwidth, table, cpu or overhead
+  double mac_usage = 0;                // true multiply-accumulates over what the array could do in that time, 0..1
+  double channel_use = 1;              // share of the array that the layer's channels fill, 0..1
+  std::vector<compile::Step> steps;
+};
+
+struct Profile {
+  std::string platform, dtype, problem;  // problem: why the network cannot run or be predicted there; all figures are 0 then
+  std::string constants;                 // "fitted" to published speeds of this chip, or "scaled" from a relative
+  int cores = 1, batch = 1;
+  double fps = 0, latency_ms = 0, gbs = 0;
+  uint64_t weight_bytes = 0, internal_bytes = 0, port_bytes = 0, traffic_bytes = 0, macs = 0;
+  std::string bound;                     // what most of the time goes into
+  std::map<std::string, double> shares;  // of the time, by bound, 0..1
+  size_t npu_layers = 0, cpu_layers = 0;
+  std::vector<LayerProfile> layers;
+  std::vector<std::string> advice;
+  // The memory plan: tensor, offset, bytes, first and last layer.
+  struct Block {
+    std::string tensor;
+    uint64_t offset = 0, bytes = 0;
+    size_t first = 0, last = 0;
+  };
+  std::vector<Block> memory;
+};
+
+// `graph` is optimized and has its shapes. One entry per core count. A chip that cannot run the network gives one entry with
+// `problem` set. Errors: an unknown dtype, impossible clocks, cores or batch.
+Result<std::vector<Profile>> profile(const ir::Graph& graph, const platform::Platform& platform, const ProfileRequest& request);
+
+// Checks clocks, batch and dtype once for all chips.
+Status check(const ProfileRequest& request);
+
+nlohmann::ordered_json to_json(const Profile& profile);
+// Events of chrome://tracing and Perfetto.
+nlohmann::ordered_json chrome_trace(const Profile& profile);
+std::string chips_text(const std::vector<Profile>& profiles);
+std::string layers_text(const Profile& profile);
+std::string advice_text(const Profile& profile);
+// One page with table, timeline, roofline and memory map; no outside resources.
+std::string html_page(const std::string& model, const std::vector<Profile>& profiles);
+
+}  // namespace orknn::toolkit

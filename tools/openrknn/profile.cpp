@@ -1,0 +1,138 @@
+// openrknn profile MODEL: what the network costs on each chip, without a board and without weights.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "commands.h"
+#include "format/rknn_file.h"
+#include "ops/eval.h"
+#include "optimize/pipeline.h"
+#include "terminal.h"
+#include "toolkit/profile.h"
+
+namespace orknn::cli {
+namespace {
+
+struct Options {
+  SourceOptions source;
+  std::string model, platforms = "all", html, trace;
+  std::optional<std::string> json, dtype;
+  toolkit::ProfileRequest request;
+  double npu_mhz = 0, ddr_mhz = 0;
+  bool layers = false;
+};
+
+Status write_text(const std::string& path, const std::string& text) {
+  return write_file_atomically(path, [&](FileWriter& file) { return file.write(text); });
+}
+
+struct Loaded {
+  ir::Graph graph;
+  std::string platform;  // a finished model knows its chip
+  bool finished = false;
+};
+
+Result<Loaded> load(const Options& o) {
+  Loaded loaded;
+  if (is_rknn(o.model)) {
+    ORKNN_TRY_ASSIGN(format::Model model, format::read_rknn(o.model));
+    loaded.graph = std::move(model.programs[0].graph);
+    loaded.platform = model.target_platform;
+    loaded.finished = true;
+    return loaded;
+  }
+  ORKNN_TRY_ASSIGN(importer::ImportOptions importing, o.source.import_options());
+  importing.missing_weights = true;
+  ORKNN_TRY_ASSIGN(std::vector<std::string> weights, o.source.weights_of(o.model));
+  ORKNN_TRY_ASSIGN(importer::Imported imported, importer::load_file(o.model, importing, ops::builtin_ops(), o.source.framework, std::move(weights)));
+  for (const std::string& text : imported.source.warnings) log(LogLevel::Warn, "profile", text);
+  optimize::OptimizeOptions optimizing;
+  optimizing.level = o.source.level;
+  optimize::Trace trace;
+  ORKNN_TRY(optimize::optimize(imported.graph, ops::builtin_ops(), optimizing, &trace));
+  loaded.graph = std::move(imported.graph);
+  return loaded;
+}
+
+Result<std::vector<const platform::Platform*>> chosen(const Options& o, const Loaded& loaded) {
+  std::vector<const platform::Platform*> chips;
+  std::string names = !o.source.platform.empty() ? o.source.platform : o.platforms;
+  if (names == "all" && loaded.finished && o.source.platform.empty()) names = loaded.platform;
+  if (names == "all") {
+    for (const platform::Platform& p : platform::all()) chips.push_back(&p);
+    return chips;
+  }
+  for (size_t begin = 0; begin <= names.size();) {
+    const size_t end = std::min(names.find(',', begin), names.size());
+    ORKNN_TRY_ASSIGN(const platform::Platform* chip, platform::get(names.substr(begin, end - begin)));
+    chips.push_back(chip);
+    begin = end + 1;
+  }
+  return chips;
+}
+
+Status profile(Options o) {
+  o.request.npu_hz = static_cast<int64_t>(std::llround(o.npu_mhz * 1e6));
+  o.request.ddr_hz = static_cast<int64_t>(std::llround(o.ddr_mhz * 1e6));
+  if (o.dtype) o.request.dtype = *o.dtype;
+  ORKNN_TRY(toolkit::check(o.request));
+  ORKNN_TRY_ASSIGN(toolkit::BuildConfig config, o.source.config());
+  o.request.op_target = config.op_target;
+  auto loaded = load(o);
+  if (!loaded) return Status(loaded.status()).model(o.model);
+  if (loaded->finished && !o.dtype) o.request.dtype = "";
+  ORKNN_TRY_ASSIGN(const std::vector<const platform::Platform*> chips, chosen(o, *loaded));
+  std::vector<toolkit::Profile> profiles;
+  for (const platform::Platform* chip : chips) {
+    ORKNN_TRY_ASSIGN(std::vector<toolkit::Profile> rows, toolkit::profile(loaded->graph, *chip, o.request));
+    if (chips.size() == 1 && !rows[0].problem.empty()) return unsupported(rows[0].problem).model(file_stem(o.model)).stage("profile");
+    profiles.insert(profiles.end(), std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end()));
+  }
+  const auto first = std::find_if(profiles.begin(), profiles.end(), [](const toolkit::Profile& p) { return p.problem.empty(); });
+  if (!o.html.empty()) ORKNN_TRY(write_text(o.html, toolkit::html_page(file_stem(o.model), profiles)));
+  if (!o.trace.empty()) {
+    if (first == profiles.end()) return unsupported("no chip of the list runs this network, there is nothing to trace");
+    ORKNN_TRY(write_text(o.trace, toolkit::chrome_trace(*first).dump() + "\n"));
+  }
+  if (o.json) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const toolkit::Profile& p : profiles) list.push_back(toolkit::to_json(p));
+    const std::string text = list.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    if (o.json->empty() || *o.json == "-") {
+      print(text);
+      return {};
+    }
+    ORKNN_TRY(write_text(*o.json, text));
+  }
+  print(toolkit::chips_text(profiles));
+  if (first == profiles.end()) return {};
+  if (o.layers || chips.size() == 1) print("\n" + toolkit::layers_text(*first));
+  if (!first->advice.empty()) print(fmt::format("\nWhat would help on {}\n", first->platform) + toolkit::advice_text(*first));
+  return {};
+}
+}  // namespace
+
+Action add_profile(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("profile", "predict speed, traffic and memory of a network on every chip");
+  const auto o = std::make_shared<Options>();
+  command->add_option("model", o->model, "source model, with or without its weights, or .rknn")->required();
+  command->add_option("--platform", o->platforms, "all, or names separated by commas");
+  command->add_option("--dtype", o->dtype, "w8a8 (default), float16, w8a16, w4a16, w16a16i: what the network would be quantized to; needs no dataset");
+  command->add_option("--cores", o->request.cores, "number of NPU cores; every number the chip has by default")->delimiter(',');
+  command->add_option("--batch", o->request.batch, "pictures per run");
+  command->add_option("--npu-mhz", o->npu_mhz, "what if: another NPU clock");
+  command->add_option("--ddr-mhz", o->ddr_mhz, "what if: another DDR clock");
+  command->add_flag("--layers", o->layers, "show the layers of the first chip also when there are several");
+  command->add_option("--json", o->json, "write a list with one object per chip and number of cores; no name or - = print it")->expected(0, 1);
+  command->add_option("--html", o->html, "write a page with timeline, roofline and memory map");
+  command->add_option("--trace", o->trace, "write the first chip's timeline for chrome://tracing or Perfetto");
+  o->source.add_to(*command);
+  return [o] {
+    const Status s = profile(*o);
+    return s ? int{kOk} : fail(s);
+  };
+}
+
+}  // namespace orknn::cli
