@@ -28,9 +28,9 @@ int64_t padding_before(const Window& w, size_t axis, int64_t extent, int64_t win
 
 // Where each window begins along an axis, shaped to broadcast over [N, C, H, W].
 TensorId window_starts(Layer& l, const Window& w, size_t axis, int64_t extent, int64_t windows) {
-  std::vector<int64_t> starts;
-  for (int64_t i = 0; i < windows; ++i) starts.push_back(i * w.strides[axis] - padding_before(w, axis, extent, windows));
-  return l.reshape(l.add_ints(axis == 0 ? "rows" : "columns", starts), axis == 0 ? std::vector<int64_t>{windows, 1} : std::vector<int64_t>{windows});
+  const int64_t first = -padding_before(w, axis, extent, windows), stride = w.strides[axis];
+  const TensorId starts = l.emit("Range", {l.add_int_scalar("first", first), l.add_int_scalar("end", first + windows * stride), l.add_int_scalar("stride", stride)});
+  return l.reshape(starts, axis == 0 ? std::vector<int64_t>{windows, 1} : std::vector<int64_t>{windows});
 }
 
 Result<TensorId> picture(Layer& l, size_t i) {
@@ -72,9 +72,8 @@ Status max_unpooling(Layer& l) {
   const TensorId row = l.emit("Add", {l.emit("Div", {place, kernel_width}), window_starts(l, w, 0, to[2], from[2])});
   const TensorId column = l.emit("Add", {l.emit("Mod", {place, kernel_width}), window_starts(l, w, 1, to[3], from[3])});
   // Our indices count through the whole tensor.
-  std::vector<int64_t> planes;
-  for (int64_t i = 0; i < from[0] * from[1]; ++i) planes.push_back(i * to[2] * to[3]);
-  const TensorId plane = l.reshape(l.add_ints("planes", planes), {from[0], from[1], 1, 1});
+  const TensorId planes = l.emit("Range", {l.add_int_scalar("first", 0), l.add_int_scalar("end", element_count(to)), l.add_int_scalar("plane", to[2] * to[3])});
+  const TensorId plane = l.reshape(planes, {from[0], from[1], 1, 1});
   const TensorId index = l.emit("Add", {l.emit("Add", {l.emit("Mul", {row, l.add_int_scalar("width", to[3])}), column}), plane});
   const TensorId y = l.emit("MaxUnpool", {x, index, l.add_ints("shape", to)}, {{"kernel_shape", w.kernel}, {"strides", w.strides}});
   ORKNN_TRY_ASSIGN(const TensorId last, l.channels_last(y));

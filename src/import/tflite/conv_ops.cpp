@@ -9,8 +9,8 @@ using namespace ir;
 
 Status Window::check() const {
   for (const auto& [values, what] : {std::pair(&strides, "strides"), std::pair(&dilations, "dilations"), std::pair(&kernel, "a window")})
-    if (std::any_of(values->begin(), values->end(), [](int64_t v) { return v < 1; }))
-      return invalid_model("the operator has impossible " + std::string(what)).expected("at least 1").found(to_string(*values));
+    if (std::any_of(values->begin(), values->end(), [](int64_t v) { return v < 1 || v > kMaxWindow; }))
+      return invalid_model("the operator has impossible " + std::string(what)).expected("from 1 to " + std::to_string(kMaxWindow)).found(to_string(*values));
   if (padding != Padding::Same && padding != Padding::Valid) return invalid_model("the padding is unknown").expected("SAME or VALID").found(std::to_string(static_cast<int>(padding)));
   return {};
 }
@@ -92,7 +92,7 @@ Status transposed(Layer& l, TensorId x, TensorId w, TensorId bias, const Window&
   for (size_t i = 0; i < axes; ++i) {
     const int64_t stride = window.strides[i], reach = (kernel[i + 2] - 1) * window.dilations[i] + 1;
     const int64_t full = (image[i + 2] - 1) * stride + reach;
-    if (wanted[i] < 1) return invalid_model("the stated output shape is impossible").found(to_string(wanted));
+    if (wanted[i] < 1 || wanted[i] > INT32_MAX) return invalid_model("the stated output shape is impossible").found(to_string(wanted));
     if (window.padding == Padding::Same) {
       const int64_t forward = (wanted[i] + stride - 1) / stride;
       pads[i] = std::max<int64_t>((forward - 1) * stride + reach - wanted[i], 0) / 2;
@@ -149,7 +149,7 @@ Status transposed_with_bias(Layer& l) {
   if (bytes.size() < 12) return invalid_model("the options of the custom operator are too short").expected("12 bytes").found(std::to_string(bytes.size()));
   int32_t fields[3];
   std::memcpy(fields, bytes.data(), sizeof fields);
-  if (fields[1] < 1 || fields[2] < 1) return invalid_model("the operator has impossible strides").found(std::to_string(fields[2]) + " and " + std::to_string(fields[1]));
+  if (fields[1] < 1 || fields[2] < 1 || fields[1] > kMaxWindow || fields[2] > kMaxWindow) return invalid_model("the operator has impossible strides").found(std::to_string(fields[2]) + " and " + std::to_string(fields[1]));
   ORKNN_TRY_ASSIGN(const TensorId x, need_image(l, 0, 4));
   ORKNN_TRY_ASSIGN(const TensorId w, l.weights(1, {3, 0, 1, 2}));
   ORKNN_TRY_ASSIGN(const TensorId bias, l.bias(2, 0, 1));

@@ -9,6 +9,9 @@ namespace orknn::importer::tflite {
 using namespace ir;
 
 namespace {
+// Lists of more boxes than this are taken for damage.
+constexpr int64_t kMaxBoxes = 1 << 20;
+
 // The first axis filled up with `fill` and cut to `length`.
 TensorId filled(Layer& l, TensorId list, int64_t length, Dims rest, double fill = 0) {
   rest.insert(rest.begin(), length);
@@ -33,7 +36,7 @@ Status non_max_suppression(Layer& l) {
     ORKNN_TRY_ASSIGN(const double sigma, l.number(5, "to know how boxes are suppressed"));
     if (sigma != 0) return unsupported("suppression that lowers scores instead of dropping boxes is not supported").expected("a sigma of 0").found(std::to_string(sigma));
   }
-  if (limit < 1 || limit > INT32_MAX) return invalid_model("the number of boxes is impossible").found(std::to_string(limit));
+  if (limit < 1 || limit > kMaxBoxes) return invalid_model("the number of boxes is impossible").found(std::to_string(limit));
   const TensorId picked = l.emit("NonMaxSuppression", {l.unsqueeze(boxes, {0}), l.unsqueeze(scores, {0, 1}), l.add_ints("limit", {limit}), l.reshape(overlap, {1}), l.reshape(least, {1})});
   const TensorId which = l.emit("Gather", {picked, l.add_int_scalar("box", 2)}, {{"axis", int64_t{1}}});
   ORKNN_TRY(l.set(0, filled(l, which, limit, {})));
@@ -60,8 +63,8 @@ Result<Detection> detection_options(Layer& l) {
   };
   const auto integer = [&](std::string_view key, std::optional<double> fallback = {}) {
     const double value = number(key, fallback);
-    if (!(value >= 1 && value <= 1 << 20)) missing = invalid_model("the option '" + std::string(key) + "' is impossible").found(std::to_string(value));
-    return static_cast<int64_t>(std::clamp<double>(value, 1, 1 << 20));
+    if (!(value >= 1 && value <= kMaxBoxes)) missing = invalid_model("the option '" + std::string(key) + "' is impossible").found(std::to_string(value));
+    return static_cast<int64_t>(std::clamp<double>(value, 1, kMaxBoxes));
   };
   Detection d{integer("max_detections"), integer("max_classes_per_detection"), integer("detections_per_class", 100), integer("num_classes"),
               number("use_regular_nms", 0) != 0, number("nms_score_threshold"), number("nms_iou_threshold"),
@@ -116,12 +119,13 @@ Status detection_post_process(Layer& l) {
   const TensorId boxes = decoded_boxes(l, l.squeeze(encoded, {0}), anchors, d);
   const TensorId scores = l.slice(l.squeeze(predictions, {0}), {classes[2] - d.classes}, {classes[2]}, {1});  // without the background
   const int64_t slots = d.limit * d.per_box;
+  const int64_t candidates = std::max(d.limit, std::min(d.per_class, shape[1]) * d.classes);  // of the regular selection
+  if (slots > kMaxBoxes || (d.regular && candidates > 16 * kMaxBoxes)) return unsupported("there are too many boxes").expected("at most " + std::to_string(kMaxBoxes)).found(std::to_string(slots));
   if (d.regular) {
     const TensorId rows = select_boxes(l, boxes, l.transpose(scores, {1, 0}), d.per_class, d);
     const TensorId where = l.slice(rows, {1}, {3}, {1});  // (class, box)
     const TensorId found = l.emit("GatherND", {l.transpose(scores, {1, 0}), where});
     // Missing ones lose against all others and become zeros.
-    const int64_t candidates = std::max(d.limit, std::min(d.per_class, shape[1]) * d.classes);
     const std::vector<TensorId> best = l.emit_all("TopK", {filled(l, found, candidates, {}, -INFINITY), l.add_ints("k", {d.limit})}, {{"axis", int64_t{0}}}, 2);
     const TensorId exists = l.emit("Greater", {best[0], l.add_scalar("none", -INFINITY)});
     const TensorId chosen = pick(l, filled(l, where, candidates, {2}), best[1]);

@@ -11,7 +11,6 @@ using namespace ir;
 namespace {
 constexpr size_t kMaxDepth = 16;          // of control flow inside of control flow
 constexpr size_t kMaxLowered = 200'000;   // operators, unrolled ones included
-constexpr int64_t kMaxVariableCount = int64_t{1} << 26;
 
 const LoweringTable<Layer>& builtin_table() {
   static const LoweringTable<Layer> table{conv_rows(), pool_rows(), elementwise_rows(), matrix_rows(), reduce_rows(), shape_rows(),
@@ -100,13 +99,11 @@ Result<Value*> GraphBuilder::value(Scope& scope, size_t tensor) {
   const std::string& name = name_of(scope, tensor);
   if (info.is_variable) {
     ORKNN_TRY_ASSIGN(Dims dims, stated_dims(info));
-    ORKNN_TRY(checked_element_count(dims, kMaxVariableCount).status());
+    ORKNN_TRY(checked_element_count(dims).status());
     const auto label = label_of(info);
-    const int64_t start = label ? label->zero_point[0] : 0;  // the number that stands for 0
-    const DType dtype = to_dtype(info.type);
-    TensorData zero = TensorData::zeros(dtype, dims);
-    if (start != 0) zero = convert(TensorData::from<int64_t>(dims, std::vector<int64_t>(static_cast<size_t>(element_count(dims)), start)).view(), dtype);
-    bind(scope, tensor, network_.graph.add_constant(name, std::move(zero)), name);
+    Emitter emitter(network_.graph, network_.ops, name, {name});
+    const TensorId start = emitter.add_scalar("start", label ? label->zero_point[0] : 0, to_dtype(info.type));  // the number that stands for 0
+    bind(scope, tensor, emitter.emit("Expand", {start, emitter.add_ints("shape", dims)}), name);
     warn_once("the model keeps state between calls (variable tensor '" + name + "'): every call here starts from its initial value");
     return &scope.values[tensor];
   }
@@ -146,13 +143,19 @@ std::vector<char> GraphBuilder::needed_operators(const Subgraph& subgraph, std::
   return needed;
 }
 
+Status GraphBuilder::count_lowered(size_t operators) {
+  lowered_ += operators;
+  if (lowered_ <= kMaxLowered) return {};
+  return unsupported("the model becomes too large when its loops and sequences are unrolled").expected("at most " + std::to_string(kMaxLowered) + " operators");
+}
+
 Status GraphBuilder::lower(Scope& scope, const Operator& op, size_t index) {
   std::string name;
   for (size_t i = 0; i < op.outputs.size() && name.empty(); ++i)
     if (op.outputs[i] >= 0) name = name_of(scope, static_cast<size_t>(op.outputs[i]));
   if (name.empty()) name = scope.prefix + std::string(op.name) + "_" + std::to_string(index);
   const auto run = [&]() -> Status {
-    if (++lowered_ > kMaxLowered) return unsupported("the model becomes too large when its loops are unrolled").expected("at most " + std::to_string(kMaxLowered) + " operators");
+    ORKNN_TRY(count_lowered(1));
     const auto row = (op.is_custom ? custom_table() : builtin_table()).find(op.name);
     if (!row) return no_such_operator(op);
     Layer layer(*this, scope, op, name);

@@ -36,6 +36,8 @@ class GraphBuilder {
   void bind(Scope& scope, size_t tensor, ir::TensorId stored, std::string_view layer);
   // Runs a subgraph on the given values inside of the graph; the answer are its outputs. `label` tells this run from others.
   Result<std::vector<Value>> run_subgraph(int64_t index, const std::vector<Value>& arguments, Scope& caller, const std::string& label);
+  // What is unrolled counts as operators, of which there may be only so many.
+  Status count_lowered(size_t operators);
   // Variables of the whole model, by name.
   std::map<std::string, Value>& variables() { return variables_; }
   // One entry per tensor.

@@ -141,7 +141,8 @@ Status dynamic_update_slice(Layer& l) {
   std::swap(front[0], front[static_cast<size_t>(axis)]);
   TensorId first = l.emit("Gather", {start, l.add_ints("axis", {axis})});
   first = l.emit("Max", {l.emit("Min", {first, l.add_int_scalar("last", dims[static_cast<size_t>(axis)] - extent)}), l.add_int_scalar("zero", 0)});
-  const TensorId rows = l.emit("Add", {first, l.add_ints("rows", count_up(extent))});
+  const TensorId offsets = l.emit("Range", {l.add_int_scalar("start", 0), l.add_int_scalar("limit", extent), l.add_int_scalar("delta", 1)});
+  const TensorId rows = l.emit("Add", {first, offsets});
   const TensorId y = l.emit("ScatterND", {l.transpose(x, front), l.unsqueeze(rows, {1}), l.transpose(piece, front)});
   return l.set_moved(0, 0, l.transpose(y, front));
 }

@@ -1,7 +1,7 @@
 // Recurrent layers. Plain float LSTMs become one LSTM of ours; projections, clipped cells, layer norms and integer states are unrolled.
 #include <array>
 
-#include "import/tflite/layer.h"
+#include "import/tflite/graph_builder.h"
 
 namespace orknn::importer::tflite {
 using namespace ir;
@@ -9,6 +9,8 @@ using namespace ir;
 namespace {
 // Sequences longer than this are not unrolled: every step becomes some twenty nodes.
 constexpr int64_t kMaxSteps = 4096;
+// A step counts as this many operators against the limit of a model.
+constexpr size_t kOperatorsPerStep = 10;
 
 // Where a direction of an LSTM finds its inputs. Gates go input, forget, cell, output; peepholes have no cell gate.
 struct LstmInputs {
@@ -75,7 +77,7 @@ Result<Sequence> one_lstm(Layer& l, TensorId x, const LstmInputs& in, const Lstm
   ORKNN_TRY_ASSIGN(const TensorId h, l.real(in.state));
   ORKNN_TRY_ASSIGN(const TensorId c, l.real(in.cell));
   if (dims.size() != 2 || dims[1] % 4 != 0) return invalid_model("the biases do not fit four gates").found(to_string(dims));
-  const TensorId no_bias = l.add_constant("recurrent_bias", TensorData::zeros(DType::Float32, dims));
+  const TensorId no_bias = l.emit("Expand", {l.add_scalar("zero", 0), l.add_ints("shape", dims)});
   std::vector<TensorId> inputs{x, w, r, l.concat({b, no_bias}, 1), TensorId{}, l.unsqueeze(h, {0}), l.unsqueeze(c, {0})};
   if (has_any(l, in.peephole, 3)) {
     std::vector<TensorId> parts;
@@ -99,7 +101,9 @@ Result<Sequence> one_lstm(Layer& l, TensorId x, const LstmInputs& in, const Lstm
 Result<int64_t> step_count(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to walk through its steps"));
   if (dims.size() != 3) return invalid_model("the input of the sequence has the wrong number of dimensions").expected("3").found(to_string(dims));
-  if (dims[0] < 1 || dims[0] > kMaxSteps) return unsupported("the sequence is too long to be unrolled").expected("at most " + std::to_string(kMaxSteps) + " steps").found(std::to_string(dims[0]));
+  if (dims[0] < 1 || dims[0] > kMaxSteps)
+    return unsupported("the sequence is too long to be unrolled").expected("at most " + std::to_string(kMaxSteps) + " steps").found(std::to_string(dims[0]));
+  ORKNN_TRY(l.builder().count_lowered(static_cast<size_t>(dims[0]) * kOperatorsPerStep));
   return dims[0];
 }
 

@@ -9,6 +9,8 @@ using namespace ir;
 
 namespace {
 constexpr int64_t kEnd = INT64_MAX;
+constexpr int64_t kFar = int64_t{1} << 48;  // farther than any extent
+constexpr int64_t kMaxMirrored = 1 << 20;  // elements of an axis
 
 // Complex numbers carry an extra axis that the file does not know of.
 std::vector<int64_t> with_pairs(const Layer& l, std::vector<int64_t> shape) {
@@ -215,8 +217,10 @@ Status strided_slice(Layer& l) {
   enum : unsigned { BeginMask, EndMask, EllipsisMask, NewAxisMask, ShrinkMask, Offset };
   ORKNN_TRY_ASSIGN(TensorId x, l.movable(0, 0));
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to slice it"));
-  ORKNN_TRY_ASSIGN(const std::vector<int64_t> begin, l.ints(1, "to slice there"));
-  ORKNN_TRY_ASSIGN(const std::vector<int64_t> end, l.ints(2, "to slice there"));
+  ORKNN_TRY_ASSIGN(std::vector<int64_t> begin, l.ints(1, "to slice there"));
+  ORKNN_TRY_ASSIGN(std::vector<int64_t> end, l.ints(2, "to slice there"));
+  for (std::vector<int64_t>* list : {&begin, &end})
+    for (int64_t& v : *list) v = std::clamp<int64_t>(v, -kFar, kFar);
   ORKNN_TRY_ASSIGN(const std::vector<int64_t> strides, l.ints(3, "to slice there"));
   if (end.size() != begin.size() || strides.size() != begin.size()) return invalid_model("begin, end and strides differ in length").expected(std::to_string(begin.size()));
   int64_t used = 0;
@@ -324,6 +328,7 @@ Status mirror_pad(Layer& l) {
     const int64_t before = pads[axis], behind = pads[dims.size() + axis], extent = dims[axis];
     if (before == 0 && behind == 0) continue;
     if (before > extent || behind > extent) return invalid_model("a padding is larger than what it mirrors").expected("at most " + std::to_string(extent)).found(std::to_string(std::max(before, behind)));
+    if (extent > kMaxMirrored) return unsupported("the axis to mirror is too long").expected("at most " + std::to_string(kMaxMirrored)).found(std::to_string(extent));
     std::vector<int64_t> picked;
     for (int64_t i = before; i-- > 0;) picked.push_back(i);
     for (int64_t i = 0; i < extent; ++i) picked.push_back(i);
@@ -411,8 +416,9 @@ Status rank(Layer& l) {
 
 Result<std::vector<int64_t>> block_shape(Layer& l, const Dims& dims) {
   ORKNN_TRY_ASSIGN(std::vector<int64_t> block, l.ints(1, "to cut blocks of that size"));
-  if (block.empty() || block.size() + 1 > dims.size() || std::any_of(block.begin(), block.end(), [](int64_t b) { return b < 1 || b > INT32_MAX; }))
+  if (block.empty() || block.size() + 1 > dims.size() || std::any_of(block.begin(), block.end(), [](int64_t b) { return b < 1 || b > kMaxWindow; }))
     return invalid_model("the block shape is impossible").found(to_string(block));
+  if (element_count(dims) == 0) return unsupported("an empty tensor cannot be cut into blocks").found(to_string(dims));
   return block;
 }
 

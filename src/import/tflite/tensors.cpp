@@ -9,8 +9,8 @@ namespace {
 using ir::Dims;
 using ir::TensorData;
 
-// A sparse tensor states its dense shape freely; beyond this many bytes we take it for damage rather than allocate.
-constexpr int64_t kMaxSparseBytes = int64_t{1} << 28;
+// A sparse tensor states its dense shape freely; more bytes than this per stored one are taken for damage rather than allocated.
+constexpr int64_t kMaxSparseGrowth = 256;
 
 bool is_complex(ElementType t) { return t == ElementType::Complex64 || t == ElementType::Complex128; }
 
@@ -140,7 +140,8 @@ namespace level_field { enum : unsigned { Format = 0, DenseSize = 1, SegmentsTyp
 // The first levels are the axes in the order of traversal; those behind them are the extents of blocks, block_map names their axes.
 Result<TensorData> read_sparse(const TensorInfo& info, const Dims& dims, const std::shared_ptr<const void>& keeper) {
   const DType dtype = to_dtype(info.type);
-  ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(dims, kMaxSparseBytes / static_cast<int64_t>(dtype_bytes(dtype))));
+  const int64_t most = kMaxSparseGrowth * (static_cast<int64_t>(info.data.size()) + kMaxSparseGrowth) / static_cast<int64_t>(dtype_bytes(dtype));
+  ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(dims, most));
   const Numbers<int32_t> order = info.sparsity.numbers<int32_t>(sparsity_field::TraversalOrder), block_map = info.sparsity.numbers<int32_t>(sparsity_field::BlockMap);
   const Tables tables = info.sparsity.tables(sparsity_field::Levels);
   const size_t rank = dims.size();

@@ -7,6 +7,9 @@ namespace orknn::importer::tflite {
 
 enum class Padding : int8_t { Same = 0, Valid = 1 };
 
+// Strides and windows beyond this are damage.
+constexpr int64_t kMaxWindow = 1 << 20;
+
 // Sizes along the spatial axes, outermost first.
 struct Window {
   Padding padding = Padding::Same;
