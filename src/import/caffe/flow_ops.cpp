@@ -109,7 +109,7 @@ Status data_augmentation(Layer& l) {
   ORKNN_TRY_ASSIGN(const Dims dims, picture_dims(l, l.bottom(), "to take off its mean"));
   if (recompute <= 0) return l.set_top(l.bottom());
   const Blob* seen = l.stored(0);
-  const double count = seen && seen->values.count() == 1 ? static_cast<double>(seen->values.as<float>()[0]) : 1;
+  const double count = seen && seen->values.count() == 1 ? static_cast<double>(seen->values.as<float>()[0]) : static_cast<double>(recompute) + 1;
   if (per_pixel && !(count > static_cast<double>(recompute))) return unsupported("a mean per pixel that is still being learned").expected("a model that has seen more than " + std::to_string(recompute) + " pictures");
   if (per_pixel) {
     ORKNN_TRY_ASSIGN(const TensorId mean, l.blob(1, {.role = "mean", .dims = {1, dims[1], dims[2], dims[3]}, .filling = Filling::Zeros}));
