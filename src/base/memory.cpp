@@ -1,6 +1,7 @@
 #include "base/memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -10,9 +11,17 @@ namespace {
 constexpr size_t kLine = 64, kLargePage = size_t{2} << 20, kLargeBlock = 2 * kLargePage;
 }
 
+size_t machine_memory() noexcept {
+  static const size_t bytes = [] {
+    const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(size) : SIZE_MAX / 2;
+  }();
+  return bytes;
+}
+
 void* allocate_aligned(size_t bytes) noexcept {
+  if (bytes > machine_memory()) return nullptr;
   const size_t alignment = bytes >= kLargeBlock ? kLargePage : kLine;
-  if (bytes > SIZE_MAX - alignment) return nullptr;
   const size_t rounded = (bytes + alignment - 1) / alignment * alignment;
   void* block = std::aligned_alloc(alignment, rounded ? rounded : alignment);
   if (block && alignment == kLargePage) madvise(block, rounded, MADV_HUGEPAGE);  // only a wish

@@ -7,6 +7,9 @@
 
 namespace orknn {
 
+// Bytes of memory this machine has. Nothing larger is ever asked for: it can only come from a file that lies about its sizes.
+size_t machine_memory() noexcept;
+
 // Uninitialized; nullptr when memory is short.
 void* allocate_aligned(size_t bytes) noexcept;
 void free_aligned(void* block) noexcept;

@@ -86,6 +86,7 @@ std::vector<double> to_doubles(const TensorView& t) {
 
 void convert_elements(const TensorView& from, const MutableTensorView& to) {
   const int64_t n = from.count();
+  if (n == 0) return;
   if (from.dtype == to.dtype) {
     std::memcpy(to.data, from.data, from.bytes());
     return;

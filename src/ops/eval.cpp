@@ -1,9 +1,8 @@
 #include "ops/eval.h"
 
-#include <unistd.h>
-
 #include <new>
 
+#include "base/memory.h"
 #include "ir/infer.h"
 
 namespace orknn::ops {
@@ -12,9 +11,8 @@ using namespace ir;
 
 // A tensor larger than the machine's memory can only come from a model that lies about its shapes.
 Status check_memory(int64_t elements, DType dtype) {
-  static const auto memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   const double bytes = static_cast<double>(elements) * static_cast<double>(dtype_bytes(dtype));
-  if (memory <= 0 || bytes <= memory) return {};
+  if (bytes <= static_cast<double>(machine_memory())) return {};
   return Status::error(Code::OutOfMemory, "a result is larger than the memory of this machine").found(std::to_string(static_cast<int64_t>(bytes)) + " bytes");
 }
 
