@@ -37,7 +37,8 @@ Status Call::prepare(Value& v, Type type) {
     v = t;
     return {};
   }
-  if (v.is_sequence())
+  // Operators on containers never look into the tensors they hold.
+  if (v.is_sequence() && type != Type::List)
     for (Value& item : v.sequence().items)
       if (item.is_tensor()) ORKNN_TRY(session_.refresh(*this, item.tensor()));
   return {};

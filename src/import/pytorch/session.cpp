@@ -174,7 +174,7 @@ Status Session::refresh(Emitter& emitter, TensorValue& tensor) {
       ++t.version;
     }
   }
-  heap.charge(chain.size() / 4);
+  heap.charge(chain.size());
   return heap.is_exhausted() ? invalid_model("the model's code works on too many values") : Status();
 }
 
