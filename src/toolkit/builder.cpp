@@ -136,6 +136,7 @@ Status Builder::load_model(const std::string& path, std::string_view framework, 
 
 Status Builder::build(bool do_quantization) {
   if (!loaded_) return invalid_argument("build needs a loaded source model first");
+  model_ = nullptr;  // a failed build must not leave an earlier model to be exported by mistake
   if (do_quantization)
     return unsupported("quantization is not available yet").model(model_name_).stage("build").hint("call build(do_quantization=False) for a float16 model");
 

@@ -36,6 +36,9 @@ struct SourceOptions {
   Result<std::vector<std::string>> weights_of(const std::string& model) const;
 };
 
+// Refuses to write over a file that is read, and two results in one file. Empty names stand for nothing.
+Status check_outputs(const std::vector<std::string>& read, const std::vector<std::string>& written);
+
 // Whether the file is a finished .rknn (by its first bytes, else by its name).
 bool is_rknn(const std::string& path);
 // A finished model is read; a source model is built in memory.

@@ -55,6 +55,10 @@ Status convert(const Options& o) {
   named.insert(named.end(), config.dump_after.begin(), config.dump_after.end());
   if (!config.stop_after.empty()) named.push_back(config.stop_after);
   ORKNN_TRY(check_passes(named));
+  std::vector<std::string> read = o.source.other_files, written{o.out};
+  read.push_back(o.model);
+  for (const auto& [pass, file] : dump_files) written.push_back(file);
+  ORKNN_TRY(check_outputs(read, written));
   Status dumped;
   config.dump = [&](std::string_view pass, const ir::Graph& graph) {
     const std::string text = ir::print(graph, {.max_elements = kDumpedElements}), &file = dump_files[std::string(pass)];

@@ -91,6 +91,7 @@ Status profile(Options o) {
     profiles.insert(profiles.end(), std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end()));
   }
   const auto first = std::find_if(profiles.begin(), profiles.end(), [](const toolkit::Profile& p) { return p.problem.empty(); });
+  ORKNN_TRY(check_outputs({o.model}, {o.html, o.trace, o.json && *o.json != "-" ? *o.json : ""}));
   if (!o.html.empty()) ORKNN_TRY(write_text(o.html, toolkit::html_page(file_stem(o.model), profiles)));
   if (!o.trace.empty()) {
     if (first == profiles.end()) return unsupported("no chip of the list runs this network, there is nothing to trace");

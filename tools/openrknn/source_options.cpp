@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 
 #include "commands.h"
@@ -89,6 +90,19 @@ Result<importer::ImportOptions> SourceOptions::import_options() const {
 Result<std::vector<std::string>> SourceOptions::weights_of(const std::string& model) const {
   if (!other_files.empty()) return other_files;
   return toolkit::find_other_files(model, framework);
+}
+
+Status check_outputs(const std::vector<std::string>& read, const std::vector<std::string>& written) {
+  for (size_t i = 0; i < written.size(); ++i) {
+    if (written[i].empty()) continue;
+    std::error_code problem;
+    for (const std::string& source : read)
+      if (std::filesystem::equivalent(source, written[i], problem)) return invalid_argument("'" + written[i] + "' would overwrite the model that is read").hint("give another file name");
+    for (size_t k = 0; k < i; ++k)
+      if (std::filesystem::path(written[k]).lexically_normal() == std::filesystem::path(written[i]).lexically_normal())
+        return invalid_argument("two results would go to '" + written[i] + "'").hint("give each a file of its own");
+  }
+  return {};
 }
 
 bool is_rknn(const std::string& path) {

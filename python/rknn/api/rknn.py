@@ -145,6 +145,7 @@ class RKNN:
             raise ValueError("rknn_batch_size is not available yet!")
         if auto_hybrid:
             raise ValueError("auto_hybrid is not available yet!")
+        self._session = None
         self._log.info("rknn building ...")
         builder.build(bool(do_quantization))
         self._session = None
