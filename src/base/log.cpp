@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "base/utf8.h"
+
 namespace orknn {
 namespace {
 LogLevel level_from_environment() {
@@ -32,6 +34,8 @@ LogLevel log_level() { return current_level(); }
 
 void log(LogLevel level, std::string_view tag, std::string_view line) {
   if (level > log_level()) return;
+  const std::string printable = to_utf8(line);
+  line = printable;
   const std::lock_guard lock(sink_mutex);
   if (const LogSink& sink = current_sink()) {
     sink(level, tag, line);

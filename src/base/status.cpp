@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/utf8.h"
+
 namespace orknn {
 
 void assertion_failed(const char* condition, const char* invariant, const char* file, int line) {
@@ -112,7 +114,7 @@ std::string Status::to_string() const {
     if (!text.empty()) text += "\n";
     text += line(*f);
   }
-  return text;
+  return to_utf8(text);  // names in it come from files
 }
 
 Status invalid_argument(std::string m) { return Status::error(Code::InvalidArgument, std::move(m)); }

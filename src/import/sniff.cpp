@@ -1,5 +1,8 @@
 // Finds the importer for a file and calls it.
+#include <algorithm>
+
 #include "base/files.h"
+#include "base/utf8.h"
 #include "import/importer.h"
 
 namespace orknn::importer {
@@ -12,6 +15,22 @@ std::string known_names() {
   std::string text;
   for (const Importer* i : importers()) text += (text.empty() ? "" : ", ") + std::string(i->name);
   return text;
+}
+// Python, JSON and .rknn readers expect names in UTF-8; a file may hold anything.
+void make_names_printable(ir::Graph& graph) {
+  for (size_t i = 0; i < graph.tensor_count(); ++i) {
+    const ir::TensorId t{static_cast<int32_t>(i)};
+    if (!is_utf8(graph.tensor(t).name)) graph.rename_tensor(t, to_utf8(graph.tensor(t).name));
+  }
+  for (ir::NodeId id : graph.order()) {
+    const ir::Node& n = graph.node(id);
+    if (is_utf8(n.name) && is_utf8(n.op) && std::all_of(n.origin.begin(), n.origin.end(), is_utf8)) continue;
+    ir::Node changed = n;
+    changed.name = to_utf8(n.name);
+    changed.op = to_utf8(n.op);
+    for (std::string& o : changed.origin) o = to_utf8(o);
+    graph.replace_node(id, std::move(changed));
+  }
 }
 std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 }  // namespace
@@ -48,7 +67,10 @@ Result<Imported> load_bytes(const Source& source, const ImportOptions& options, 
     if (!found) return invalid_argument("there is no importer '" + std::string(framework) + "'").expected("one of: " + known_names());
     return found->load(source, options, ops);
   }();
-  if (result) return result;
+  if (result) {
+    make_names_printable(result->graph);
+    return result;
+  }
   Status status = result.status();
   return status.model(model).stage("import");
 }

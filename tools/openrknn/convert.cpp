@@ -79,7 +79,7 @@ Status convert(const Options& o) {
   if (o.json) {
     nlohmann::ordered_json j{{"output", o.out}, {"file_bytes", bytes}, {"model", toolkit::to_json(report)}};
     if (o.trace) j["trace"] = nlohmann::ordered_json::parse(builder.trace().to_json());
-    print(j.dump(2) + "\n");
+    print_json(j);
     return {};
   }
   if (o.trace) print(builder.trace().to_text());

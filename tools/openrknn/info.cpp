@@ -24,7 +24,7 @@ Status show_source(const Options& o, nlohmann::ordered_json& j) {
   ORKNN_TRY_ASSIGN(const toolkit::SourceReport source, toolkit::inspect_source(o.file, o.source.framework, importing, std::move(weights), refusal));
   if (o.json) j["source"] = toolkit::to_json(source);
   else print(toolkit::source_text(source));
-  if (o.json && !refusal) print(j.dump(2) + "\n");
+  if (o.json && !refusal) print_json(j);
   return refusal;
 }
 
@@ -36,14 +36,14 @@ Status info(const Options& o) {
   }
   const auto model = open_model(o.file, o.source);
   if (!model) {
-    if (o.json && j.contains("source")) print(j.dump(2) + "\n");  // what is known is told, built or not
+    if (o.json && j.contains("source")) print_json(j);  // what is known is told, built or not
     return model.status();
   }
   const toolkit::ModelReport report = toolkit::describe(**model);
   if (o.json) {
     nlohmann::ordered_json built = toolkit::to_json(report);
     if (j.contains("source")) built["source"] = j["source"];
-    print(built.dump(2) + "\n");
+    print_json(built);
     return {};
   }
   print(toolkit::summary_text(report));

@@ -20,7 +20,8 @@ Action add_list(CLI::App& app, const char* name, const char* what, ordered_json 
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "print JSON");
   return [=] {
-    print(*json ? as_json().dump(2) + "\n" : as_text());
+    if (*json) print_json(as_json());
+    else print(as_text());
     return int{kOk};
   };
 }

@@ -95,7 +95,7 @@ Status profile(Options o) {
   if (!o.html.empty()) ORKNN_TRY(write_text(o.html, toolkit::html_page(file_stem(o.model), profiles)));
   if (!o.trace.empty()) {
     if (first == profiles.end()) return unsupported("no chip of the list runs this network, there is nothing to trace");
-    ORKNN_TRY(write_text(o.trace, toolkit::chrome_trace(*first).dump() + "\n"));
+    ORKNN_TRY(write_text(o.trace, toolkit::chrome_trace(*first).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"));
   }
   if (o.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();

@@ -116,7 +116,7 @@ Status run(const Options& o) {
     }
   }
   if (o.json) {
-    print(j.dump(2) + "\n");
+    print_json(j);
     return {};
   }
   if (o.layers) print(layers.to_text() + "\n");

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "base/log.h"
 
@@ -49,6 +50,8 @@ int fail(const Status& status) {
 }
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+void print_json(const nlohmann::ordered_json& value) { print(value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"); }
 
 int close_output(int exit_code) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return exit_code;

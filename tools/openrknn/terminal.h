@@ -1,6 +1,7 @@
 // How the command line speaks: results to stdout, everything else to stderr; colours and moving bars only on a terminal.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,7 @@ void attach_log(bool verbose);
 // Prints an error and returns kFailed.
 int fail(const Status& status);
 void print(std::string_view text);
+void print_json(const nlohmann::ordered_json& value);
 // To be called last: kFailed when something printed could not be written, else `exit_code`.
 int close_output(int exit_code);
 // A bar on stderr when that is a terminal, nothing otherwise.

@@ -25,8 +25,8 @@ def _guarded(method):
     def call(self, *args, **kwargs):
         try:
             method(self, *args, **kwargs)
-        except (ValueError, RuntimeError, TypeError, OSError) as error:
-            self._fail(method.__name__, str(error))
+        except Exception as error:  # whatever a file or an argument provokes: the contract is -1 and a line that says why
+            self._fail(method.__name__, str(error) or type(error).__name__)
             if os.environ.get("ORKNN_RAISE") == "1":
                 raise ValueError(str(error)) from None
             return -1
@@ -197,9 +197,9 @@ class RKNN:
             prepared = self._prepare_inputs(inputs, data_format, inputs_pass_through)
             with self._running:
                 return self._session.run(prepared)
-        except (ValueError, RuntimeError, TypeError) as error:
-            self._fail("inference", str(error))
-            raise ValueError(str(error)) from None
+        except (ValueError, RuntimeError, TypeError, MemoryError) as error:
+            self._fail("inference", str(error) or type(error).__name__)
+            raise ValueError(str(error) or type(error).__name__) from None
 
     # ---- measuring: predicted for the chip the model was made for
 

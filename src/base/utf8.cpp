@@ -1,0 +1,53 @@
+#include "base/utf8.h"
+
+#include <cstdint>
+
+namespace orknn {
+namespace {
+
+// Length of the valid character at the front, 0 when there is none: no overlong forms, no surrogates, nothing above U+10FFFF.
+size_t character_length(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
+  const auto continues = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };
+  const uint8_t first = byte(0), second = byte(1);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first <= 0xdf) return continues(1) ? 2 : 0;
+  if (first >= 0xe0 && first <= 0xef) {
+    const bool legal = first == 0xe0 ? second >= 0xa0 : first == 0xed ? second < 0xa0 : true;
+    return legal && continues(1) && continues(2) ? 3 : 0;
+  }
+  if (first >= 0xf0 && first <= 0xf4) {
+    const bool legal = first == 0xf0 ? second >= 0x90 : first == 0xf4 ? second < 0x90 : true;
+    return legal && continues(1) && continues(2) && continues(3) ? 4 : 0;
+  }
+  return 0;
+}
+}  // namespace
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = character_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+std::string to_utf8(std::string_view text) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const size_t length = character_length(text);
+    if (length > 0) {
+      out += text.substr(0, length);
+    } else {
+      const auto byte = static_cast<uint8_t>(text[0]);
+      out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+    text.remove_prefix(length > 0 ? length : 1);
+  }
+  return out;
+}
+
+}  // namespace orknn
