@@ -1,6 +1,6 @@
 # The two commands: `make demo` shows the whole flow on a bundled network, `make test` runs every test.
 # Both install what they need (Debian packages with root or sudo, a .venv) and build. See README.md.
-.PHONY: demo test test-fast test-sanitized build venv bench clean format
+.PHONY: demo test test-sanitized build venv bench clean format
 
 demo: venv
 	scripts/demo
@@ -8,9 +8,7 @@ demo: venv
 test:
 	scripts/test
 
-# The same without the sanitizer build, and that alone.
-test-fast:
-	scripts/test fast
+# The C++ tests under the address and undefined-behaviour sanitizers.
 test-sanitized:
 	scripts/test sanitized
 

@@ -343,7 +343,7 @@ Status Lowering::lower(Frame& frame, int32_t index, NodeState& state) {
       return failed(invalid_model("input " + std::to_string(inputs.size()) + " is not in the graph").found("'" + std::string(node.inputs[static_cast<size_t>(&r - scope.inputs_of(index).data())]) + "'"));
     if (op == "Switch" && inputs.size() == 1) break;  // the predicate is of no interest here
     const Value* value = find(frame, r);
-    ORKNN_ASSERT(value, "inputs are settled before their readers");
+    if (!value) return failed(invalid_model("input " + std::to_string(inputs.size()) + " cannot be computed before this node").hint("the graph may have been damaged"));
     if (value->failed && network_.is_clean())
       return failed(invalid_model("input " + std::to_string(inputs.size()) + " does not exist or is not supported").found("output " + std::to_string(r.output) + " of '" + std::string(r.node >= 0 ? scope.node(r.node).name : "an argument") + "'"));
     has_failed_input |= value->failed;
