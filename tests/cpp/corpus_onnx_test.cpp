@@ -10,10 +10,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "data/npy.h"
 #include "import/importer.h"
 #include "ir/infer.h"
 #include "ir/text.h"
-#include "npy.h"
 #include "ops/eval.h"
 
 namespace orknn {
@@ -45,7 +45,7 @@ json read_case(const fs::path& folder) {
 Result<ir::TensorData> stored(const fs::path& folder, const json& entry) {
   if (entry.contains("feed")) return ir::TensorData::scalar<double>(entry["feed"].is_boolean() ? entry["feed"].get<bool>() : entry["feed"].get<double>());
   if (!has(entry, "file")) return ir::TensorData{};
-  ORKNN_TRY_ASSIGN(ir::TensorData data, tests::read_npy((folder / entry["file"].get<std::string>()).string()));
+  ORKNN_TRY_ASSIGN(ir::TensorData data, data::read_npy((folder / entry["file"].get<std::string>()).string()));
   if (has(entry, "stored_as") || (text_or(entry, "dtype") == "bfloat16" && data.dtype() == DType::UInt16))
     return ir::TensorData::wrap(DType::BFloat16, data.dims(), data.data(), std::make_shared<ir::TensorData>(data));
   return data;

@@ -13,8 +13,9 @@
 #include "ir/infer.h"
 #include "mutation.h"
 #include "mxnet_writer.h"
-#include "ops/eval.h"
+#include "run_import.h"
 #include "temporary_folder.h"
+#include "ops/eval.h"
 
 namespace orknn {
 namespace {
@@ -43,18 +44,9 @@ std::string error_of(const Result<Imported>& result) { return result ? "no error
 std::vector<TensorData> run(const std::string& text, const std::optional<std::string>& weights, const std::vector<TensorData>& inputs, ImportOptions options = {}) {
   if (options.input_size_list.empty())
     for (const TensorData& t : inputs) options.input_size_list.push_back(t.dims());
-  auto imported = import(text, weights, options);
-  if (!imported) {
-    ADD_FAILURE() << imported.status().to_string();
-    return std::vector<TensorData>(4);
-  }
-  if (const Status s = infer_shapes(imported->graph, ops::builtin_ops()); !s) ADD_FAILURE() << s.to_string();
-  auto results = ops::eval_graph(imported->graph, ops::builtin_ops(), inputs);
-  if (!results) {
-    ADD_FAILURE() << results.status().to_string();
-    return std::vector<TensorData>(4);
-  }
-  return *results;
+  std::vector<TensorData> results = tests::run_import(import(text, weights, options), inputs);
+  if (results.empty()) results.resize(4);
+  return results;
 }
 Values values(const TensorData& t) { return t.has_value() ? ir::to_doubles(t.view()) : Values{}; }
 void expect_near(const TensorData& found, const Values& expected, double tolerance = 1e-5) {

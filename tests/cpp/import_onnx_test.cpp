@@ -9,6 +9,7 @@
 #include "import/importer.h"
 #include "ir/infer.h"
 #include "onnx_writer.h"
+#include "run_import.h"
 #include "ops/eval.h"
 
 namespace orknn {
@@ -40,20 +41,7 @@ TensorData floats(ir::Dims dims, const std::vector<float>& values) { return Tens
 
 // Imports, infers, runs; every result as doubles, nothing in them after a failure.
 std::vector<std::vector<double>> run(const Message& m, const std::vector<TensorData>& inputs, const ImportOptions& options = {}) {
-  auto imported = import_model(m, options);
-  if (!imported) {
-    ADD_FAILURE() << imported.status().to_string();
-    return std::vector<std::vector<double>>(4);
-  }
-  if (const Status s = infer_shapes(imported->graph, ops::builtin_ops()); !s) ADD_FAILURE() << s.to_string();
-  auto results = ops::eval_graph(imported->graph, ops::builtin_ops(), inputs);
-  if (!results) {
-    ADD_FAILURE() << results.status().to_string();
-    return std::vector<std::vector<double>>(4);
-  }
-  std::vector<std::vector<double>> values;
-  for (const TensorData& t : *results) values.push_back(ir::to_doubles(t.view()));
-  return values;
+  return tests::run_import_values(import_model(m, options), inputs);
 }
 
 // A model of one node with float inputs x, y, ... of the given shapes.

@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include <cstdlib>
 #include <random>
 
 #include "import/importer.h"
 #include "ir/infer.h"
 #include "ops/eval.h"
+#include "mutation.h"
 #include "torch_writer.h"
 
 namespace orknn {
@@ -52,8 +52,7 @@ TEST(ImportPytorchMutation, AnyPrefixIsRefused) {
 }
 
 TEST(ImportPytorchMutation, DamageDoesNoHarm) {
-  const char* wanted = std::getenv("ORKNN_MUTATIONS");
-  const int count = wanted ? std::atoi(wanted) : 3000;
+  const int count = tests::mutation_count(3000);
   const auto samples = tests::sample_torch_models();
   std::mt19937 random(20240517);
   rusage before{}, after{};

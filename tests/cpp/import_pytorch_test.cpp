@@ -6,6 +6,7 @@
 #include "import/importer.h"
 #include "ir/infer.h"
 #include "ops/eval.h"
+#include "run_import.h"
 #include "torch_writer.h"
 
 namespace orknn {
@@ -39,21 +40,8 @@ ImportOptions sized(std::vector<ir::Dims> sizes) {
   return options;
 }
 std::vector<std::vector<double>> run(const TorchModel& model, ir::Dims dims, const std::vector<float>& input) {
-  auto imported = import_bytes(model.bytes(), sized({dims}));
-  if (!imported) {
-    ADD_FAILURE() << imported.status().to_string();
-    return std::vector<std::vector<double>>(4);
-  }
-  if (const Status s = infer_shapes(imported->graph, ops::builtin_ops()); !s) ADD_FAILURE() << s.to_string();
   const TensorData x = TensorData::from<float>(dims, input);
-  const auto results = ops::eval_graph(imported->graph, ops::builtin_ops(), std::span(&x, 1));
-  if (!results) {
-    ADD_FAILURE() << results.status().to_string();
-    return std::vector<std::vector<double>>(4);
-  }
-  std::vector<std::vector<double>> values;
-  for (const TensorData& t : *results) values.push_back(ir::to_doubles(t.view()));
-  return values;
+  return tests::run_import_values(import_bytes(model.bytes(), sized({dims})), std::span(&x, 1));
 }
 using Numbers = std::vector<double>;
 

@@ -7,6 +7,7 @@
 #include "import/tensorflow/parse.h"
 #include "ir/infer.h"
 #include "ops/eval.h"
+#include "run_import.h"
 #include "tensorflow_writer.h"
 
 namespace orknn {
@@ -47,20 +48,10 @@ struct Answer {
   std::vector<Values> values;
 };
 Answer run(const std::string& model, const std::vector<TensorData>& inputs, const ImportOptions& options = {}) {
-  Answer answer{std::vector<ir::Dims>(8), std::vector<Values>(8)};
-  auto imported = import_graph(model, options);
-  if (!imported) {
-    ADD_FAILURE() << imported.status().to_string();
-    return answer;
-  }
-  if (const Status s = infer_shapes(imported->graph, ops::builtin_ops()); !s) ADD_FAILURE() << s.to_string();
-  auto results = ops::eval_graph(imported->graph, ops::builtin_ops(), inputs);
-  if (!results) {
-    ADD_FAILURE() << results.status().to_string();
-    return answer;
-  }
-  answer = {};
-  for (const TensorData& t : *results) {
+  const std::vector<TensorData> results = tests::run_import(import_graph(model, options), inputs);
+  if (results.empty()) return {std::vector<ir::Dims>(8), std::vector<Values>(8)};
+  Answer answer;
+  for (const TensorData& t : results) {
     answer.dims.push_back(t.dims());
     answer.values.push_back(ir::to_doubles(t.view()));
   }
@@ -319,6 +310,8 @@ TEST(TensorFlowErrors, SayWhatAndWhere) {
       {graph({input("x", {1}), node("y", "Add", {"x", "gone"})}), "node 'y' (Add): input 1 is not in the graph; found 'gone'"},
       {graph({input("x", {1}), node("r", "Relu", {"x"}), node("y", "Add", {"x", "r:3"})}), "node 'y' (Add): input 1 does not exist or is not supported; found output 3 of 'r'"},
       {graph({input("x", {1}), node("a", "Add", {"x", "b"}), node("b", "Neg", {"a"}), node("c", "Neg", {"b"})}), "the graph has a cycle"},
+      {graph({input("x", {1}), node("a", "Const", {"x", "b"}), node("b", "Neg", {"a"}), node("c", "Neg", {"b"})}), "the graph has a cycle"},
+      {graph({input("x", {1}), node("a", "Const", {"x"}), node("b", "Neg", {"a"})}), "node 'a' (Const)"},
       {graph({input("x", {1}), input("x", {1})}), "two nodes are called 'x'"},
       {graph({input("x", {1, 4, 4, 2}), floats("w", {3, 3, 3, 1}, {1}), node("y", "Conv2D", {"x", "w"}, {{"padding", text("SAME")}})}), "node 'y' (Conv2D): the weights do not fit the channels; expected 2 input channels, found [3,3,3,1]"},
       {graph({input("x", {1, 4, 4, 2}), floats("w", {3, 3, 2, 1}, {1}), node("y", "Conv2D", {"x", "w"}, {{"padding", text("ODD")}})}), "expected SAME, VALID or EXPLICIT, found ODD"},

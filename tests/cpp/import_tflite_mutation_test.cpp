@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <random>
 
+#include "mutation.h"
 #include "tflite_samples.h"
 
 namespace orknn {
@@ -45,8 +45,7 @@ TEST(TfliteMutation, AnyPrefixIsRefusedOrRead) {
 }
 
 TEST(TfliteMutation, DamageDoesNoHarm) {
-  const char* wanted = std::getenv("ORKNN_MUTATIONS");
-  const int count = wanted ? std::atoi(wanted) : 3000;
+  const int count = tests::mutation_count(3000);
   const auto samples = tests::sample_tflite_models();
   std::mt19937 random(20240611);
   rusage before{}, after{};

@@ -72,11 +72,6 @@ std::string difference(const std::vector<ir::TensorData>& got, const std::vector
   return "";
 }
 
-int mutation_count(int standard) {
-  const char* wanted = std::getenv("ORKNN_MUTATIONS");
-  return wanted ? std::atoi(wanted) : standard;
-}
-
 std::string mutated(std::string bytes, unsigned seed) {
   std::mt19937 random(seed);
   const auto below = [&](size_t n) { return n == 0 ? 0 : static_cast<size_t>(random() % n); };

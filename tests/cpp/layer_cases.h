@@ -7,6 +7,7 @@
 
 #include "import/importer.h"
 #include "ir/tensor_data.h"
+#include "mutation.h"
 
 namespace orknn::tests {
 
@@ -24,8 +25,7 @@ Result<std::vector<ir::TensorData>> run_graph(ir::Graph graph, const std::vector
 // Empty when shapes and values agree, else a sentence.
 std::string difference(const std::vector<ir::TensorData>& got, const std::vector<ir::TensorData>& want);
 
-// Damage of text and bytes that is the same on every run. ORKNN_MUTATIONS sets how many there are.
-int mutation_count(int standard);
+// Damage of text and bytes that is the same on every run; numbers in the text are its favourite place.
 std::string mutated(std::string bytes, unsigned seed);
 
 }  // namespace orknn::tests

@@ -265,7 +265,8 @@ Result<Reference> Lowering::next_requirement(Frame& frame, int32_t index, NodeSt
   Scope& scope = *frame.scope;
   const std::string_view op = control_op(scope.node(index).op);
   const auto waits = [&](const Reference& r) { return r.node >= 0 && !find(frame, r); };
-  if (op == "Const" || op == "Enter" || scope.loop_of_exit(index)) return Reference{};  // these look outside of the frame themselves
+  // These look outside of the frame themselves. A constant of the outermost frame waits for what damage may have made it read.
+  if ((op == "Const" && frame.outer) || op == "Enter" || scope.loop_of_exit(index)) return Reference{};
   if (op == "Switch") {
     const Reference data = scope.data_input(index, 0);
     return waits(data) ? data : Reference{};
@@ -343,7 +344,7 @@ Status Lowering::lower(Frame& frame, int32_t index, NodeState& state) {
       return failed(invalid_model("input " + std::to_string(inputs.size()) + " is not in the graph").found("'" + std::string(node.inputs[static_cast<size_t>(&r - scope.inputs_of(index).data())]) + "'"));
     if (op == "Switch" && inputs.size() == 1) break;  // the predicate is of no interest here
     const Value* value = find(frame, r);
-    if (!value) return failed(invalid_model("input " + std::to_string(inputs.size()) + " cannot be computed before this node").hint("the graph may have been damaged"));
+    ORKNN_ASSERT(value, "inputs are settled before their readers");
     if (value->failed && network_.is_clean())
       return failed(invalid_model("input " + std::to_string(inputs.size()) + " does not exist or is not supported").found("output " + std::to_string(r.output) + " of '" + std::string(r.node >= 0 ? scope.node(r.node).name : "an argument") + "'"));
     has_failed_input |= value->failed;
