@@ -1,0 +1,182 @@
+// Convolutions as the chip computes them on integers: exact int32 sums, bias, an optional operand added at full precision, one rounding in
+// the output converter. Inputs: data, weights, int32 bias, addend, table; the last three are optional.
+#include "ops/support/convolution.h"
+#include "ops/support/requantize.h"
+
+namespace orknn::ops {
+namespace {
+using namespace ir;
+
+constexpr size_t kBias = 2, kAddend = 3, kTable = 4;
+// |sum| < 2^31 and factors up to 2^30, operands below 2^17 and factors up to 2^44: both products and a rounding bit fit an int64.
+constexpr int64_t kMaxAddFactor = int64_t{1} << 44;
+
+std::vector<AttributeDef> attributes(std::vector<AttributeDef> geometry) {
+  geometry.insert(geometry.end(), {attr_int("x_zero_point", 0), attr_ints("w_zero_point", {0}), attr_int("add_zero_point", 0), attr_ints("add_multiplier", {0})});
+  return output_stage_attributes(std::move(geometry));
+}
+
+Status check_types(const InferContext& c) {
+  for (size_t i : {size_t{0}, size_t{1}, kAddend})
+    if (c.has_input(i) && !is_npu_integer(c.dtype(i))) return invalid_model("input " + std::to_string(i) + " has an unsupported type").expected("int8, uint8 or int16").found(std::string(dtype_name(c.dtype(i))));
+  if (c.has_input(kBias) && c.dtype(kBias) != DType::Int32) return invalid_model("the bias is not int32").found(std::string(dtype_name(c.dtype(kBias))));
+  return {};
+}
+
+Status infer_conv_stage(InferContext& c) {
+  ORKNN_TRY(check_types(c));
+  ORKNN_TRY_ASSIGN(const DType type, output_stage_type(c, kTable));
+  return infer_conv(c, 0, 1, type);
+}
+
+struct Parameters {
+  int64_t x_zero = 0, add_zero = 0;
+  std::vector<int64_t> w_zero, add_factor;
+  OutputStage stage;
+};
+
+Result<Parameters> read_parameters(const RunContext& c, const ConvShape& s) {
+  Parameters p;
+  ORKNN_TRY_ASSIGN(p.x_zero, read_zero_point(c, "x_zero_point"));
+  ORKNN_TRY_ASSIGN(p.add_zero, read_zero_point(c, "add_zero_point"));
+  p.w_zero = c.get_ints("w_zero_point");
+  p.add_factor = c.get_ints("add_multiplier");
+  for (const auto* list : {&p.w_zero, &p.add_factor})
+    if (list->size() != 1 && static_cast<int64_t>(list->size()) != s.output_channels)
+      return invalid_model("parameters belong to the whole tensor or to each output channel").expected("1 or " + std::to_string(s.output_channels)).found(std::to_string(list->size()));
+  for (int64_t z : p.w_zero)
+    if (z < INT16_MIN || z > INT16_MAX) return invalid_model("w_zero_point is out of range").found(std::to_string(z));
+  for (int64_t f : p.add_factor)
+    if (f < -kMaxAddFactor || f > kMaxAddFactor) return invalid_model("add_multiplier is out of range").found(std::to_string(f));
+  ORKNN_TRY_ASSIGN(p.stage, read_output_stage(c, s.output_channels, kTable));
+  if (c.has_input(kBias)) ORKNN_TRY(check_bias(c.input(kBias), s.output_channels));
+  if (c.has_input(kAddend) && c.input(kAddend).count() != element_count(s.output_dims()))
+    return shape_mismatch("the added tensor has not the shape of the result").expected(to_string(s.output_dims())).found(to_string(c.input(kAddend).dims));
+  return p;
+}
+
+// Turns the sums of one output plane into results.
+template <class A>
+void store_plane(const RunContext& c, const ConvShape& s, const Parameters& p, const MutableTensorView& y, int64_t image, int64_t channel, std::span<const A> sums) {
+  const int64_t at = (image * s.output_channels + channel) * static_cast<int64_t>(sums.size());
+  const int32_t bias = c.has_input(kBias) ? c.input(kBias).as<int32_t>()[channel] : 0;
+  const size_t k = p.stage.slot(channel);
+  const int64_t factor = p.stage.factor[k], add_factor = p.add_factor[p.add_factor.size() == 1 ? 0 : static_cast<size_t>(channel)];
+  const auto total = [&](size_t i) {  // int32 accumulators wrap
+    return static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(sums[i]) + static_cast<uint32_t>(bias))) * factor;
+  };
+  visit_npu_integer(y.dtype, [&]<class Y>(TypeTag<Y>) {
+    Y* to = y.as<Y>() + at;
+    if (!c.has_input(kAddend)) {
+      for (size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<Y>(p.stage.finish(total(i), k));
+      return;
+    }
+    const TensorView addend = c.input(kAddend);
+    visit_npu_integer(addend.dtype, [&]<class B>(TypeTag<B>) {
+      const B* other = addend.as<B>() + at;
+      for (size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<Y>(p.stage.finish(total(i) + (other[i] - p.add_zero) * add_factor, k));
+    });
+  });
+}
+
+Status run_conv(RunContext& c) {
+  const TensorView x = c.input(0), w = c.input(1);
+  ORKNN_TRY_ASSIGN(const ConvShape s, conv_shape(c, x.dims, w.dims));
+  ORKNN_TRY_ASSIGN(const Parameters p, read_parameters(c, s));
+  ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, p.stage.dtype, s.output_dims()));
+  const auto w_zero = [&](int64_t channel) { return static_cast<uint32_t>(p.w_zero[p.w_zero.size() == 1 ? 0 : static_cast<size_t>(channel)]); };
+  visit_npu_integer(x.dtype, [&]<class X>(TypeTag<X>) {
+    visit_npu_integer(w.dtype, [&]<class W>(TypeTag<W>) {
+      convolve<uint32_t>(c.pool, s, x.as<X>(), w.as<W>(), static_cast<uint32_t>(p.x_zero), w_zero,
+                         [&](int64_t image, int64_t channel, std::span<const uint32_t> sums) { store_plane(c, s, p, y, image, channel, sums); });
+    });
+  });
+  return {};
+}
+
+Status infer_transposed(InferContext& c) {
+  ORKNN_TRY(check_types(c));
+  ORKNN_TRY_ASSIGN(const DType type, output_stage_type(c, kTable));
+  ORKNN_TRY(infer_conv_transpose(c));
+  c.set_output(0, type, c.output(0).shape);
+  return {};
+}
+
+// Every input element adds a scaled kernel to the output.
+template <class X, class W>
+void scatter_plane(const ConvShape& s, const Parameters& p, const X* x, const W* w, int64_t image, int64_t channel, std::vector<uint32_t>& sums) {
+  const int64_t per_group = s.outputs_per_group(), taps = s.window.taps(), input_plane = element_count(s.input);
+  const int64_t first = channel / per_group * s.channels_per_group();
+  const auto w_zero = static_cast<uint32_t>(p.w_zero[p.w_zero.size() == 1 ? 0 : static_cast<size_t>(channel)]);
+  const Dims strides = strides_of(s.output);
+  std::fill(sums.begin(), sums.end(), 0u);
+  for (int64_t i = first; i < first + s.channels_per_group(); ++i) {
+    const X* plane = x + (image * s.input_channels + i) * input_plane;
+    const W* kernel = w + (i * per_group + channel % per_group) * taps;
+    Dims at(s.input.size(), 0);
+    for (int64_t e = 0; e < input_plane; ++e, next_index(at, s.input)) {
+      const uint32_t value = static_cast<uint32_t>(plane[e]) - static_cast<uint32_t>(p.x_zero);
+      Dims tap(s.window.rank(), 0);
+      for (int64_t t = 0; t < taps; ++t, next_index(tap, s.window.kernel)) {
+        int64_t position = 0;
+        bool inside = true;
+        for (size_t a = 0; a < tap.size() && inside; ++a) {
+          const int64_t o = at[a] * s.window.strides[a] + tap[a] * s.window.dilations[a] - s.window.pads_begin[a];
+          inside = o >= 0 && o < s.output[a];
+          position += o * strides[a];
+        }
+        if (inside) sums[static_cast<size_t>(position)] += value * (static_cast<uint32_t>(kernel[t]) - w_zero);
+      }
+    }
+  }
+}
+
+Status run_transposed(RunContext& c) {
+  const TensorView x = c.input(0), w = c.input(1);
+  ORKNN_TRY_ASSIGN(const ConvShape s, conv_transpose_shape(c, x.dims, w.dims));
+  ORKNN_TRY_ASSIGN(const Parameters p, read_parameters(c, s));
+  ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, p.stage.dtype, s.output_dims()));
+  visit_npu_integer(x.dtype, [&]<class X>(TypeTag<X>) {
+    visit_npu_integer(w.dtype, [&]<class W>(TypeTag<W>) {
+      c.pool.parallel_for(s.batch * s.output_channels, 1, [&](int64_t begin, int64_t end) {
+        std::vector<uint32_t> sums(static_cast<size_t>(element_count(s.output)));
+        for (int64_t item = begin; item < end; ++item) {
+          const int64_t image = item / s.output_channels, channel = item % s.output_channels;
+          scatter_plane(s, p, x.as<X>(), w.as<W>(), image, channel, sums);
+          store_plane(c, s, p, y, image, channel, std::span<const uint32_t>(sums));
+        }
+      });
+    });
+  });
+  return {};
+}
+
+OpCost cost_conv(const NodeReader& node, std::span<const Dims> inputs, std::span<const Dims>) {
+  const auto s = conv_shape(node, inputs[0], inputs[1]);
+  return s ? OpCost{.macs = s->macs()} : OpCost{};
+}
+OpCost cost_transposed(const NodeReader& node, std::span<const Dims> inputs, std::span<const Dims>) {
+  const auto s = conv_transpose_shape(node, inputs[0], inputs[1]);
+  if (!s) return {};
+  return {.macs = s->batch * s->input_channels * element_count(s->input) * s->outputs_per_group() * s->window.taps()};
+}
+
+std::vector<AttributeDef> transposed_geometry() {
+  std::vector<AttributeDef> list = conv_attributes();
+  list.push_back(attr_ints("output_padding"));
+  list.push_back(attr_ints("output_shape"));
+  return list;
+}
+}  // namespace
+
+std::span<const OpDef> int_conv() {
+  static const OpDef defs[] = {
+      {.name = "int:Conv", .summary = "convolution of integers with the chip's output converter", .inputs = {2, 5}, .attributes = attributes(conv_attributes()),
+       .infer = infer_conv_stage, .run = run_conv, .widen_half = false, .quant = QuantRule::Integer, .cost = cost_conv, .engine = Engine::Conv},
+      {.name = "int:ConvTranspose", .summary = "transposed convolution of integers with the chip's output converter", .inputs = {2, 5},
+       .attributes = attributes(transposed_geometry()), .infer = infer_transposed, .run = run_transposed, .widen_half = false, .quant = QuantRule::Integer,
+       .cost = cost_transposed, .engine = Engine::Conv},
+  };
+  return defs;
+}
+}  // namespace orknn::ops

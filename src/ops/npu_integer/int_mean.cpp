@@ -1,0 +1,117 @@
+// Means of integers: sums in int64 and one rounding in the output converter.
+#include "ops/support/pooling.h"
+#include "ops/support/requantize.h"
+
+namespace orknn::ops {
+namespace {
+using namespace ir;
+
+// Up to 2^16 differences below 2^17 are summed.
+constexpr int64_t kMaxFactor = int64_t{1} << 28;
+
+Status infer_window(InferContext& c) {
+  if (!is_npu_integer(c.dtype(0))) return invalid_model("the data has an unsupported type").expected("int8, uint8 or int16").found(std::string(dtype_name(c.dtype(0))));
+  ORKNN_TRY_ASSIGN(const DType type, output_stage_type(c, 1));
+  ORKNN_TRY_ASSIGN(auto shape, infer_pool(c));
+  c.set_output(0, type, std::move(shape));
+  return {};
+}
+
+// Multiplier k belongs to windows with k + 1 elements; a single one to all windows.
+Status run_window(RunContext& c) {
+  const TensorView x = c.input(0);
+  ORKNN_TRY_ASSIGN(const PoolShape s, pool_shape(c, x.dims));
+  ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, s.window.taps(), 1, kMaxFactor));
+  ORKNN_TRY_ASSIGN(const int64_t zero, read_zero_point(c, "x_zero_point"));
+  if (s.window.taps() > int64_t{1} << 14) return unsupported("the window is too large").found(std::to_string(s.window.taps()) + " elements");
+  const bool include_pad = c.get_int("count_include_pad") != 0;
+  ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, stage.dtype, s.output_dims()));
+  const int64_t input_plane = element_count(s.input), output_plane = element_count(s.output);
+  const Dims strides = strides_of(s.input);
+  visit_npu_integer(x.dtype, [&]<class T>(TypeTag<T>) {
+    for_each_plane(c.pool, s.planes(), [&](int64_t plane) {
+      const T* from = x.as<T>() + plane * input_plane;
+      for_each_window(s, [&](int64_t o, const Taps& taps) {
+        int64_t sum = 0;
+        for_each_tap(s, taps, strides, [&](int64_t position) { sum += from[position] - zero; });
+        const int64_t count = std::max<int64_t>(include_pad ? taps.with_padding : taps.inside, 1);
+        const int32_t q = stage.convert(sum, count - 1);
+        visit_npu_integer(y.dtype, [&]<class Y>(TypeTag<Y>) { y.as<Y>()[plane * output_plane + o] = static_cast<Y>(q); });
+      });
+    });
+  });
+  return {};
+}
+
+// Axes [first, last) are averaged away, their extents become 1.
+struct Span {
+  int64_t outer = 1, reduced = 1, inner = 1;
+  Dims output;
+};
+Result<Span> span_of(const NodeReader& c, std::span<const int64_t> dims) {
+  const int64_t rank = static_cast<int64_t>(dims.size()), first = c.get_int("first_axis"), last = c.get_int("end_axis");
+  if (first < 0 || last <= first || last > rank) return invalid_model("the reduced axes are out of range").expected("inside 0 to " + std::to_string(rank)).found(std::to_string(first) + " to " + std::to_string(last));
+  Span s;
+  s.output.assign(dims.begin(), dims.end());
+  for (int64_t i = 0; i < rank; ++i) {
+    (i < first ? s.outer : i < last ? s.reduced : s.inner) *= dims[static_cast<size_t>(i)];
+    if (i >= first && i < last) s.output[static_cast<size_t>(i)] = 1;
+  }
+  return s;
+}
+
+Status infer_reduce(InferContext& c) {
+  if (!is_npu_integer(c.dtype(0))) return invalid_model("the data has an unsupported type").expected("int8, uint8 or int16").found(std::string(dtype_name(c.dtype(0))));
+  ORKNN_TRY_ASSIGN(const DType type, output_stage_type(c, 1));
+  std::optional<Shape> shape;
+  if (const Shape* x = c.shape(0)) {
+    const int64_t first = c.get_int("first_axis"), last = c.get_int("end_axis");
+    if (first < 0 || last <= first || last > static_cast<int64_t>(x->size())) return invalid_model("the reduced axes are out of range").found(std::to_string(first) + " to " + std::to_string(last));
+    shape = *x;
+    for (int64_t i = first; i < last; ++i) (*shape)[static_cast<size_t>(i)] = Dim(1);
+  }
+  c.set_output(0, type, std::move(shape));
+  return {};
+}
+
+Status run_reduce(RunContext& c) {
+  const TensorView x = c.input(0);
+  ORKNN_TRY_ASSIGN(const Span s, span_of(c, x.dims));
+  ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, 1, 1, kMaxFactor));
+  ORKNN_TRY_ASSIGN(const int64_t zero, read_zero_point(c, "x_zero_point"));
+  if (s.reduced > int64_t{1} << 16) return unsupported("too many values are averaged").expected("at most 65536").found(std::to_string(s.reduced));
+  ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, stage.dtype, s.output));
+  visit_npu_integer(x.dtype, [&]<class T>(TypeTag<T>) {
+    visit_npu_integer(y.dtype, [&]<class Y>(TypeTag<Y>) {
+      c.pool.parallel_for(s.outer * s.inner, 64, [&](int64_t begin, int64_t end) {
+        for (int64_t item = begin; item < end; ++item) {
+          const T* from = x.as<T>() + item / s.inner * s.reduced * s.inner + item % s.inner;
+          int64_t sum = 0;
+          for (int64_t i = 0; i < s.reduced; ++i) sum += from[i * s.inner] - zero;
+          y.as<Y>()[item] = static_cast<Y>(stage.convert(sum, 0));
+        }
+      });
+    });
+  });
+  return {};
+}
+
+std::vector<AttributeDef> window_attributes() {
+  std::vector<AttributeDef> list = pool_attributes();
+  list.push_back(attr_int("count_include_pad", 0));
+  list.push_back(attr_int("x_zero_point", 0));
+  return output_stage_attributes(std::move(list));
+}
+}  // namespace
+
+std::span<const OpDef> int_mean() {
+  static const OpDef defs[] = {
+      {.name = "int:AveragePool", .summary = "mean of each window of integers", .inputs = {1, 2}, .attributes = window_attributes(), .infer = infer_window,
+       .run = run_window, .widen_half = false, .quant = QuantRule::Integer, .cost = pool_cost, .engine = Engine::Pool},
+      {.name = "int:ReduceMean", .summary = "mean of integers over neighbouring axes", .inputs = {1, 2},
+       .attributes = output_stage_attributes({attr_int("x_zero_point", 0), required(attr_int("first_axis")), required(attr_int("end_axis"))}),
+       .infer = infer_reduce, .run = run_reduce, .widen_half = false, .quant = QuantRule::Integer, .engine = Engine::Pool},
+  };
+  return defs;
+}
+}  // namespace orknn::ops

@@ -1,0 +1,61 @@
+// Softmax of 8-bit values in integers: the exponentials of all 256 differences to the largest value are a table of fixed-point numbers,
+// so sums are exact and the same in any order. The result's range is [0, 1]: scale 1/255, zero point y_zero_point.
+#include "ops/support/elementwise.h"
+#include "ops/support/moments.h"
+#include "ops/support/requantize.h"
+
+namespace orknn::ops {
+namespace {
+using namespace ir;
+
+bool is_byte(DType t) { return t == DType::Int8 || t == DType::UInt8; }
+
+Status infer(InferContext& c) {
+  ORKNN_TRY(check_type(c, 0, is_byte, "int8 or uint8"));
+  ORKNN_TRY(check_type(c, 1, [](DType t) { return t == DType::Int32; }, "int32"));
+  if (c.shape(1) && to_dims(*c.shape(1)) != Dims{256}) return shape_mismatch("a table has 256 entries").found(to_string(*c.shape(1)));
+  if (c.shape(0)) ORKNN_TRY(normalize_axis(c.get_int("axis"), static_cast<int64_t>(c.shape(0)->size())).status());
+  c.set_output(0, c.dtype(0), c.shape(0) ? std::optional(*c.shape(0)) : std::nullopt);
+  return {};
+}
+
+Status run(RunContext& c) {
+  const TensorView x = c.input(0), table = c.input(1);
+  if (table.count() != 256) return shape_mismatch("a table has 256 entries").found(std::to_string(table.count()));
+  const int32_t* powers = table.as<int32_t>();  // entry d: 2^24 * exp(-d * scale)
+  for (int64_t i = 0; i < 256; ++i)
+    if (powers[i] < 0 || powers[i] > 1 << 24 || powers[0] == 0) return invalid_model("the table of exponentials is out of range").found(std::to_string(powers[i]));
+  ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(c.get_int("axis"), x.rank()));
+  const AxisSplit split = split_at(x.dims, axis);
+  const int64_t zero = c.get_int("y_zero_point");
+  if (zero != (x.dtype == DType::Int8 ? -128 : 0)) return invalid_model("y_zero_point is not that of the range [0, 1]").found(std::to_string(zero));
+  ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, x.dims));
+  if (x.count() == 0) return {};
+  visit_npu_integer(x.dtype, [&]<class T>(TypeTag<T>) {
+    c.pool.parallel_for(split.outer * split.inner, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t item = begin; item < end; ++item) {
+        const int64_t start = item / split.inner * split.extent * split.inner + item % split.inner;
+        const T* from = x.as<T>() + start;
+        T* to = y.as<T>() + start;
+        T top = from[0];
+        for (int64_t i = 1; i < split.extent; ++i) top = std::max(top, from[i * split.inner]);
+        int64_t sum = 0;
+        for (int64_t i = 0; i < split.extent; ++i) sum += powers[top - from[i * split.inner]];
+        for (int64_t i = 0; i < split.extent; ++i)
+          to[i * split.inner] = static_cast<T>((2 * 255 * static_cast<int64_t>(powers[top - from[i * split.inner]]) + sum) / (2 * sum) + zero);
+      }
+    });
+  });
+  return {};
+}
+}  // namespace
+
+std::span<const OpDef> int_softmax() {
+  static const OpDef defs[] = {
+      {.name = "int:Softmax", .summary = "softmax of 8-bit values", .inputs = {2, 2},
+       .attributes = {attr_int("axis", -1), required(attr_int("y_zero_point")), attr_strings("fused")}, .infer = infer, .run = run, .widen_half = false,
+       .quant = QuantRule::Integer, .engine = Engine::Norm},
+  };
+  return defs;
+}
+}  // namespace orknn::ops

@@ -1,0 +1,602 @@
+#include "quantize/integer_graph.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/eval.h"
+#include "ops/support/requantize.h"
+#include "quantize/weights.h"
+
+namespace orknn::quantize {
+using namespace ir;
+namespace {
+
+// Entries of the table behind a layer's sums: fine enough that its rounding does not show next to that of the 8-bit result.
+constexpr int64_t kTableEntries = 4096;
+constexpr int64_t kMaxAddFactor = int64_t{1} << 44;
+
+size_t index_of(TensorId t) { return static_cast<size_t>(t.index); }
+
+int8_t quantized(double real, double scale, int32_t zero) {
+  if (std::isnan(real)) return static_cast<int8_t>(zero);
+  return static_cast<int8_t>(std::clamp(std::nearbyint(real / scale) + zero, -128.0, 127.0));
+}
+
+std::vector<std::string> functions_of(std::span<const TailStep> steps) {
+  std::vector<std::string> names;
+  for (const TailStep& s : steps) names.push_back(s.op);
+  return names;
+}
+
+// A chain of functions of one value.
+class Functions {
+ public:
+  Functions(const OpSet& ops, std::vector<Node> nodes, std::vector<std::vector<TensorData>> operands) : ops_(ops), nodes_(std::move(nodes)), operands_(std::move(operands)) {}
+  bool empty() const { return nodes_.empty(); }
+  // In double, so that the table's entries are rounded once.
+  Result<std::vector<double>> operator()(std::vector<double> x) const {
+    TensorData value = TensorData::from<double>({static_cast<int64_t>(x.size())}, x);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      std::vector<TensorData> inputs{value};
+      inputs.insert(inputs.end(), operands_[i].begin(), operands_[i].end());
+      ORKNN_TRY_ASSIGN(auto results, ops::eval_node(nodes_[i], ops_, inputs));
+      value = results[0];
+    }
+    return to_doubles(value.view());
+  }
+
+  // One node of its own, with its constant operands.
+  static Node plain(std::string op, Attributes attributes, size_t inputs) {
+    Node n;
+    n.op = std::move(op);
+    n.attributes = std::move(attributes);
+    n.inputs.assign(inputs, TensorId{0});
+    n.outputs = {TensorId{0}};
+    return n;
+  }
+
+ private:
+  const OpSet& ops_;
+  std::vector<Node> nodes_;
+  std::vector<std::vector<TensorData>> operands_;
+};
+
+// Where the sums of a layer go: straight to the result's scale between two bounds, or through a table.
+struct Target {
+  double scale = 1;
+  int64_t zero_point = 0, low = -128, high = 127;
+  TensorData table;  // no value = none
+};
+
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const OpSet& ops, Assignment& assignment, const QuantizeOptions& options)
+      : in_(graph), ops_(ops), assignment_(assignment), options_(options), versions_(graph.tensor_count()) {}
+
+  Result<Graph> run() {
+    out_.name = in_.name;
+    for (TensorId t : in_.inputs()) add_input(t);
+    for (NodeId id : in_.order()) {
+      LayerForm& form = assignment_.forms[static_cast<size_t>(id.index)];
+      const Node& n = in_.node(id);
+      if (form.form != Form::Float) {
+        ORKNN_TRY_ASSIGN(const std::string problem, lower(n, form.form));
+        if (problem.empty()) continue;
+        form = {Form::Float, problem};
+      }
+      copy_node(n);
+    }
+    for (TensorId t : in_.outputs()) out_.outputs().push_back(primary(t));
+    out_.compact();
+    return std::move(out_);
+  }
+
+ private:
+  struct Versions {
+    TensorId real, integer;
+  };
+  const std::optional<QuantParams>& parameters(TensorId t) const { return assignment_.tensors[index_of(t)]; }
+  double scale(TensorId t) const { return parameters(t)->scale[0]; }
+  int64_t zero(TensorId t) const { return parameters(t)->zero_point[0]; }
+
+  // --- tensors
+  TensorId declare(TensorId old, const std::string& name, bool integer) {
+    const Tensor& source = in_.tensor(old);
+    const TensorId t = out_.add_tensor(name, integer ? DType::Int8 : source.dtype, source.shape);
+    out_.tensor(t).layout = source.layout;
+    if (integer) out_.tensor(t).quant = parameters(old);
+    return t;
+  }
+  TensorId constant(const std::string& name, TensorData value) { return out_.add_constant(name, std::move(value)); }
+
+  void add_input(TensorId t) {
+    const auto users = in_.users(t);
+    const bool integer = parameters(t) && std::any_of(users.begin(), users.end(), [&](NodeId u) { return assignment_.forms[static_cast<size_t>(u.index)].form != Form::Float; });
+    const TensorId made = declare(t, in_.tensor(t).name, integer);
+    (integer ? versions_[index_of(t)].integer : versions_[index_of(t)].real) = made;
+    out_.inputs().push_back(made);
+  }
+
+  TensorId primary(TensorId old) {
+    const Versions& v = versions_[index_of(old)];
+    return v.integer ? v.integer : real(old);
+  }
+
+  TensorId real(TensorId old) {
+    if (!old) return {};
+    Versions& v = versions_[index_of(old)];
+    if (v.real) return v.real;
+    const Tensor& source = in_.tensor(old);
+    if (source.is_constant()) return v.real = constant(source.name, source.constant);
+    ORKNN_ASSERT(v.integer, "a tensor is made before it is read");
+    return v.real = convert("DequantizeLinear", old, v.integer, source.name + "_float", false);
+  }
+
+  TensorId integer(TensorId old) {
+    Versions& v = versions_[index_of(old)];
+    if (!v.integer) v.integer = convert("QuantizeLinear", old, v.real, in_.tensor(old).name + "_int8", true);
+    return v.integer;
+  }
+
+  TensorId convert(const std::string& op, TensorId old, TensorId from, const std::string& name, bool to_integer) {
+    Node n;
+    n.op = op;
+    n.name = name;
+    n.inputs = {from, constant(name + "/scale", TensorData::scalar<float>(parameters(old)->scale[0])),
+                constant(name + "/zero_point", TensorData::scalar<int8_t>(static_cast<int8_t>(zero(old))))};
+    n.outputs = {declare(old, name, to_integer)};
+    n.origin = {in_.tensor(old).name};
+    const TensorId made = n.outputs[0];
+    out_.add_node(std::move(n));
+    return made;
+  }
+
+  // --- nodes
+  void copy_node(const Node& n) {
+    Node copy = n;
+    for (TensorId& t : copy.inputs) t = real(t);
+    for (TensorId& t : copy.outputs) {
+      if (!t) continue;
+      const TensorId made = declare(t, in_.tensor(t).name, false);
+      versions_[index_of(t)].real = made;
+      t = made;
+    }
+    out_.add_node(std::move(copy));
+  }
+
+  // Adds the integer form of `n`; its results become integer tensors.
+  void add(const Node& n, std::string op, std::vector<TensorId> inputs, Attributes attributes) {
+    Node made;
+    made.op = std::move(op);
+    made.name = n.name;
+    made.origin = n.origin;
+    while (!inputs.empty() && !inputs.back()) inputs.pop_back();
+    made.inputs = std::move(inputs);
+    made.attributes = std::move(attributes);
+    for (TensorId t : n.outputs) {
+      TensorId created;
+      if (t) versions_[index_of(t)].integer = created = declare(t, in_.tensor(t).name, true);
+      made.outputs.push_back(created);
+    }
+    out_.add_node(std::move(made));
+  }
+
+  // The answer is empty, or says why the layer has to stay in float.
+  Result<std::string> lower(const Node& n, Form form) {
+    switch (form) {
+      case Form::Conv: return lower_conv(n);
+      case Form::MatMul: return lower_matmul(n);
+      case Form::Binary: return lower_binary(n);
+      case Form::Table: return lower_function(n);
+      case Form::Move: return lower_move(n);
+      case Form::Concat: return lower_concat(n);
+      case Form::Average: return lower_average(n);
+      case Form::Mean: return lower_mean(n);
+      case Form::Softmax: return lower_softmax(n);
+      case Form::Float: break;
+    }
+    return std::string("there is no integer form");
+  }
+
+  // --- where sums go
+  static bool is_bound(const TailStep& s) { return s.op == "Relu" || s.op == "Clip"; }
+
+  Result<Target> target_of(const Node& n, std::span<const TailStep> steps) const {
+    const TensorId y = n.output();
+    Target target{.scale = scale(y), .zero_point = zero(y)};
+    if (std::all_of(steps.begin(), steps.end(), is_bound)) {
+      for (const TailStep& s : steps) {
+        const double low = s.op == "Relu" ? 0 : s.attributes.float_or("min", -INFINITY), high = s.op == "Relu" ? INFINITY : s.attributes.float_or("max", INFINITY);
+        if (low > -INFINITY) target.low = std::max<int64_t>(target.low, quantized(low, target.scale, static_cast<int32_t>(target.zero_point)));
+        if (high < INFINITY) target.high = std::min<int64_t>(target.high, quantized(high, target.scale, static_cast<int32_t>(target.zero_point)));
+      }
+      target.high = std::max(target.high, target.low);
+      return target;
+    }
+    std::vector<Node> nodes;
+    std::vector<std::vector<TensorData>> operands;
+    for (const TailStep& s : steps) {
+      std::vector<TensorData> bounds;
+      Attributes attributes = s.attributes;
+      if (s.op == "Clip") {  // a step states its bounds as attributes, a node as inputs
+        for (const char* name : {"min", "max"}) {
+          bounds.push_back(attributes.has(name) ? TensorData::scalar<double>(attributes.float_or(name, 0)) : TensorData());
+          attributes.erase(name);
+        }
+      }
+      Node node = Functions::plain(s.op, std::move(attributes), 1 + bounds.size());
+      for (size_t i = 0; i < bounds.size(); ++i)
+        if (!bounds[i].has_value()) node.inputs[1 + i] = TensorId{};
+      nodes.push_back(std::move(node));
+      operands.push_back(std::move(bounds));
+    }
+    return through_table(Functions(ops_, std::move(nodes), std::move(operands)), y);
+  }
+
+  // A table over the values at which the result still changes.
+  Result<Target> through_table(const Functions& f, TensorId y) const {
+    const double y_scale = scale(y);
+    const auto y_zero = static_cast<int32_t>(zero(y));
+    double low = -1024, high = 1024;
+    const double reach = std::max(std::abs(static_cast<double>(parameters(y)->min[0])), std::abs(static_cast<double>(parameters(y)->max[0])));
+    low = std::min(low, -4 * reach);
+    high = std::max(high, 4 * reach);
+    for (int round = 0; round < 4; ++round) {
+      constexpr int64_t kPoints = 2048;
+      std::vector<double> x(kPoints);
+      for (int64_t i = 0; i < kPoints; ++i) x[static_cast<size_t>(i)] = low + (high - low) * static_cast<double>(i) / (kPoints - 1);
+      ORKNN_TRY_ASSIGN(const std::vector<double> values, f(x));
+      size_t first = 0, last = kPoints - 1;
+      while (first < last && quantized(values[first + 1], y_scale, y_zero) == quantized(values[0], y_scale, y_zero)) ++first;
+      while (last > first && quantized(values[last - 1], y_scale, y_zero) == quantized(values[kPoints - 1], y_scale, y_zero)) --last;
+      low = x[first];
+      high = x[last];
+      if (high <= low) high = low + 1;
+    }
+    Target target;
+    target.scale = (high - low) / (kTableEntries - 1);
+    target.zero_point = static_cast<int64_t>(std::nearbyint(-low / target.scale));
+    if (target.zero_point < INT16_MIN || target.zero_point > INT16_MAX) return unsupported("the function changes too far from zero");
+    target.low = 0;
+    target.high = kTableEntries - 1;
+    std::vector<double> x(kTableEntries);
+    for (int64_t i = 0; i < kTableEntries; ++i) x[static_cast<size_t>(i)] = static_cast<double>(i - target.zero_point) * target.scale;
+    ORKNN_TRY_ASSIGN(const std::vector<double> values, f(std::move(x)));
+    target.table = TensorData::allocate(DType::Int8, {kTableEntries});
+    auto* to = static_cast<int8_t*>(target.table.mutable_data());
+    for (size_t i = 0; i < values.size(); ++i) to[i] = quantized(values[i], y_scale, y_zero);
+    return target;
+  }
+
+  static void set_stage(Attributes& a, const Target& target, std::vector<int64_t> factors, std::vector<int64_t> shifts, std::vector<std::string> fused) {
+    a.set("multiplier", std::move(factors));
+    a.set("shift", std::move(shifts));
+    a.set("y_zero_point", target.zero_point);
+    a.set("low", target.low);
+    a.set("high", target.high);
+    if (!fused.empty()) a.set("fused", std::move(fused));
+  }
+  TensorId table_input(const Node& n, const Target& target) {
+    return target.table.has_value() ? constant(n.name + "/table", target.table) : TensorId{};
+  }
+
+  // --- sums of products
+  // Weights, bias, multipliers and the addend of a layer, common to convolutions and matrix products.
+  Result<std::string> finish_product(const Node& n, const std::string& op, TensorId weights, const std::vector<double>& w_scales, std::span<const double> bias, Attributes attributes) {
+    const TensorId x = n.input(0), y = n.output();
+    const bool adds = !n.tail.empty() && n.tail[0].op == "Add" && n.tail[0].operand >= 0;
+    const std::span<const TailStep> steps = std::span(n.tail).subspan(adds ? 1 : 0);
+    auto target = target_of(n, steps);
+    if (!target) return target.status().message();
+    std::vector<int64_t> factors, shifts, add_factors;
+    const TensorId addend = adds ? n.inputs[static_cast<size_t>(n.tail[0].operand)] : TensorId{};
+    const double add_ratio = adds ? scale(addend) / target->scale : 0;
+    for (double w : w_scales) {
+      const auto m = ops::make_multiplier(scale(x) * w / target->scale);
+      if (!m) return "the scale of '" + in_.tensor(y).name + "' is too small for its inputs";
+      ops::Multiplier multiplier = *m;
+      if (adds) {
+        while (multiplier.shift > 1 && std::ldexp(add_ratio, static_cast<int>(multiplier.shift)) > static_cast<double>(kMaxAddFactor)) {
+          multiplier.factor = (multiplier.factor + 1) >> 1;
+          --multiplier.shift;
+        }
+        const double factor = std::nearbyint(std::ldexp(add_ratio, static_cast<int>(multiplier.shift)));
+        if (factor > static_cast<double>(kMaxAddFactor)) return "the scale of '" + in_.tensor(y).name + "' is too small for its inputs";
+        add_factors.push_back(static_cast<int64_t>(factor));
+      }
+      factors.push_back(multiplier.factor);
+      shifts.push_back(multiplier.shift);
+    }
+    TensorId bias_tensor;
+    if (!bias.empty()) {
+      TensorData values = TensorData::allocate(DType::Int32, {static_cast<int64_t>(bias.size())});
+      auto* to = static_cast<int32_t*>(values.mutable_data());
+      for (size_t i = 0; i < bias.size(); ++i) {
+        const double q = std::nearbyint(bias[i] / (scale(x) * w_scales[w_scales.size() == 1 ? 0 : i]));
+        to[i] = static_cast<int32_t>(std::clamp(std::isnan(q) ? 0 : q, -2147483647.0, 2147483647.0));
+      }
+      bias_tensor = constant(n.name + "/bias", std::move(values));
+    }
+    attributes.set("x_zero_point", zero(x));
+    if (adds) {
+      attributes.set("add_zero_point", zero(addend));
+      attributes.set("add_multiplier", std::move(add_factors));
+    }
+    set_stage(attributes, *target, std::move(factors), std::move(shifts), functions_of(n.tail));
+    const TensorId data = integer(x), other = adds ? integer(addend) : TensorId{};
+    add(n, op, {data, weights, bias_tensor, other, table_input(n, *target)}, std::move(attributes));
+    return std::string();
+  }
+
+  // A bias above this many units would leave no room for the sum itself.
+  std::vector<double> least_scales(std::span<const double> bias, TensorId x) const {
+    std::vector<double> list;
+    for (double b : bias) list.push_back(std::isfinite(b) ? std::abs(b) / (scale(x) * 1073741824.0) : 0);
+    return list;
+  }
+
+  Result<std::string> lower_conv(const Node& n) {
+    const TensorData& w = *in_.constant(n.input(1));
+    const bool transposed = n.op == "ConvTranspose";
+    const int64_t group = n.attributes.int_or("group", 1);
+    std::vector<double> bias;
+    if (n.has_input(2)) bias = to_doubles(in_.constant(n.input(2))->view());
+    // Weights of a transposed convolution are [in, out / group, ...]: with groups a channel is no axis of its own.
+    std::optional<int64_t> axis;
+    if (options_.per_channel && (!transposed || group == 1)) axis = transposed ? 1 : 0;
+    const QuantizedWeights q = round_weights(w, axis, least_scales(bias, n.input(0)));
+    const TensorId weights = constant(in_.tensor(n.input(1)).name + "_int8", q.values);
+    set_weight_parameters(weights, q, axis);
+    return finish_product(n, transposed ? "int:ConvTranspose" : "int:Conv", weights, q.scales, bias, n.attributes);
+  }
+
+  void set_weight_parameters(TensorId weights, const QuantizedWeights& q, std::optional<int64_t> axis) {
+    QuantParams p;
+    p.scale.assign(q.scales.begin(), q.scales.end());
+    p.zero_point.assign(q.scales.size(), 0);
+    p.axis = axis && q.scales.size() > 1 ? static_cast<int32_t>(*axis) : -1;
+    out_.tensor(weights).quant = std::move(p);
+  }
+
+  Result<std::string> lower_matmul(const Node& n) {
+    const TensorData* b = in_.constant(n.input(1));
+    if (!b) {
+      Attributes attributes;
+      attributes.set("w_zero_point", std::vector<int64_t>{zero(n.input(1))});
+      return finish_product(n, "int:MatMul", integer(n.input(1)), {scale(n.input(1))}, {}, std::move(attributes));
+    }
+    TensorData weights = *b;
+    std::vector<double> bias;
+    if (n.op == "Gemm") {
+      const double alpha = n.attributes.float_or("alpha", 1), beta = n.attributes.float_or("beta", 1);
+      Node move = Functions::plain("Transpose", {}, 1);
+      if (n.attributes.int_or("transB", 0) != 0) {
+        ORKNN_TRY_ASSIGN(auto turned, ops::eval_node(move, ops_, std::span(&weights, 1)));
+        weights = turned[0];
+      }
+      if (alpha != 1) {
+        TensorData scaled = TensorData::allocate(DType::Float32, weights.dims());
+        auto* to = static_cast<float*>(scaled.mutable_data());
+        for (int64_t i = 0; i < weights.count(); ++i) to[i] = static_cast<float>(weights.as<float>()[i] * alpha);
+        weights = scaled;
+      }
+      if (n.has_input(2)) {
+        bias = to_doubles(in_.constant(n.input(2))->view());
+        bias.resize(static_cast<size_t>(weights.dims().back()), bias.empty() ? 0 : bias[0]);
+        for (double& v : bias) v *= beta;
+      }
+    }
+    const auto last = static_cast<int64_t>(weights.dims().size()) - 1;
+    const std::optional<int64_t> axis = options_.per_channel ? std::optional(last) : std::nullopt;
+    const QuantizedWeights q = round_weights(weights, axis, least_scales(bias, n.input(0)));
+    const TensorId tensor = constant(in_.tensor(n.input(1)).name + "_int8", q.values);
+    set_weight_parameters(tensor, q, axis);
+    return finish_product(n, "int:MatMul", tensor, q.scales, bias, {});
+  }
+
+  // --- element by element
+  struct Operand {
+    TensorId tensor;
+    double scale = 1;
+    int64_t zero_point = 0;
+  };
+  Operand operand(TensorId t, bool reciprocal) {
+    const TensorData* value = in_.constant(t);
+    if (!value) return {integer(t), scale(t), zero(t)};
+    TensorData real = *value;
+    if (reciprocal) {
+      real = TensorData::allocate(DType::Float32, value->dims());
+      auto* to = static_cast<float*>(real.mutable_data());
+      for (int64_t i = 0; i < real.count(); ++i) to[i] = 1.0f / value->as<float>()[i];
+    }
+    QuantizedConstant q = round_constant(real);
+    const TensorId made = constant(in_.tensor(t).name + "_int8", std::move(q.values));
+    out_.tensor(made).quant = q.parameters;
+    return {made, q.parameters.scale[0], q.parameters.zero_point[0]};
+  }
+
+  Result<std::string> lower_binary(const Node& n) {
+    auto target = target_of(n, n.tail);
+    if (!target) return target.status().message();
+    const Operand a = operand(n.input(0), false), b = operand(n.input(1), n.op == "Div");
+    Attributes attributes;
+    attributes.set("a_zero_point", a.zero_point);
+    attributes.set("b_zero_point", b.zero_point);
+    std::string op = n.op == "Max" ? "int:Max" : n.op == "Min" ? "int:Min" : "int:Add";
+    if (n.op == "Mul" || n.op == "Div") {
+      op = "int:Mul";
+      const auto m = ops::make_multiplier(a.scale * b.scale / target->scale);
+      if (!m) return "the scale of '" + in_.tensor(n.output()).name + "' is too small for its inputs";
+      set_stage(attributes, *target, {m->factor}, {m->shift}, functions_of(n.tail));
+    } else {
+      // Both factors below 2^30 with one shift.
+      const double ratio_a = a.scale / target->scale, ratio_b = b.scale / target->scale;
+      int exponent = 0;
+      static_cast<void>(std::frexp(std::max(ratio_a, ratio_b), &exponent));
+      const int shift = std::min<int>(29 - exponent, static_cast<int>(ops::kMaxShift));
+      if (shift < 1) return "the scale of '" + in_.tensor(n.output()).name + "' is too small for its inputs";
+      const auto factor = [&](double ratio) { return static_cast<int64_t>(std::nearbyint(std::ldexp(ratio, shift))); };
+      attributes.set("b_multiplier", n.op == "Sub" ? -factor(ratio_b) : factor(ratio_b));
+      set_stage(attributes, *target, {factor(ratio_a)}, {shift}, functions_of(n.tail));
+    }
+    add(n, op, {a.tensor, b.tensor, table_input(n, *target)}, std::move(attributes));
+    return std::string();
+  }
+
+  // f of every value `x` can have, in the result's parameters.
+  Result<TensorId> table_of(const Functions& f, TensorId x, const QuantParams& y, const std::string& name) {
+    std::vector<double> reals(256);
+    for (int64_t i = 0; i < 256; ++i) reals[static_cast<size_t>(i)] = static_cast<double>(i - 128 - zero(x)) * scale(x);
+    ORKNN_TRY_ASSIGN(const std::vector<double> values, f(std::move(reals)));
+    TensorData table = TensorData::allocate(DType::Int8, {256});
+    auto* to = static_cast<int8_t*>(table.mutable_data());
+    for (size_t i = 0; i < 256; ++i) to[i] = quantized(values[i], y.scale[0], y.zero_point[0]);
+    return constant(name, std::move(table));
+  }
+
+  Result<std::string> lower_function(const Node& n) {
+    std::vector<TensorData> operands;
+    Node plain = Functions::plain(n.op, n.attributes, n.own_input_count());
+    for (size_t i = 1; i < n.own_input_count(); ++i) {
+      if (!n.inputs[i]) {
+        plain.inputs[i] = TensorId{};
+        operands.emplace_back();
+        continue;
+      }
+      const TensorData& value = *in_.constant(n.inputs[i]);
+      operands.push_back(is_float(value.dtype()) ? ir::convert(value.view(), DType::Float64).reshaped({}) : value);
+    }
+    const Functions f(ops_, {std::move(plain)}, {std::move(operands)});
+    auto table = table_of(f, n.input(0), *parameters(n.output()), n.name + "/table");
+    if (!table) return table.status().message();
+    add(n, "int:Table", {integer(n.input(0)), *table}, {{"fused", std::vector<std::string>{n.op}}});
+    return std::string();
+  }
+
+  Result<std::string> lower_move(const Node& n) {
+    std::vector<TensorId> inputs{integer(n.input(0))};
+    for (size_t i = 1; i < n.own_input_count(); ++i) inputs.push_back(real(n.inputs[i]));
+    if (n.op == "Pad" && n.attributes.string_or("mode", "constant") == "constant") {
+      inputs.resize(std::max<size_t>(inputs.size(), 3));
+      inputs[2] = constant(n.name + "/zero_point", TensorData::scalar<int8_t>(static_cast<int8_t>(zero(n.input(0)))));
+    }
+    add(n, n.op, std::move(inputs), n.attributes);
+    return std::string();
+  }
+
+  // Operands in other parameters than the result's are brought to them first.
+  Result<std::string> lower_concat(const Node& n) {
+    const QuantParams& y = *parameters(n.output());
+    std::vector<TensorId> inputs;
+    for (TensorId t : n.inputs) {
+      if (const TensorData* value = in_.constant(t)) {
+        TensorData rounded = TensorData::allocate(DType::Int8, value->dims());
+        auto* to = static_cast<int8_t*>(rounded.mutable_data());
+        for (int64_t i = 0; i < value->count(); ++i) to[i] = quantized(value->as<float>()[i], y.scale[0], y.zero_point[0]);
+        inputs.push_back(constant(in_.tensor(t).name + "_int8", std::move(rounded)));
+        continue;
+      }
+      const TensorId made = integer(t);
+      if (scale(t) == y.scale[0] && zero(t) == y.zero_point[0]) {
+        inputs.push_back(made);
+        continue;
+      }
+      ORKNN_TRY_ASSIGN(const TensorId table, table_of(Functions(ops_, {}, {}), t, y, in_.tensor(t).name + "/rescale"));
+      Node rescale;
+      rescale.op = "int:Table";
+      rescale.name = in_.tensor(t).name + "_rescaled";
+      rescale.inputs = {made, table};
+      rescale.outputs = {declare(t, rescale.name, true)};
+      out_.tensor(rescale.outputs[0]).quant = y;
+      rescale.origin = n.origin;
+      inputs.push_back(rescale.outputs[0]);
+      out_.add_node(std::move(rescale));
+    }
+    add(n, "Concat", std::move(inputs), n.attributes);
+    return std::string();
+  }
+
+  // --- means
+  Result<std::string> lower_average(const Node& n) {
+    const TensorId x = n.input(0), y = n.output();
+    int64_t taps = 1;
+    for (int64_t k : n.attributes.ints_or("kernel_shape")) taps *= k;
+    if (taps < 1 || taps > 1 << 14) return std::string("its window is too large");
+    // One multiplier per number of values a window can hold.
+    std::vector<int64_t> factors, shifts;
+    for (int64_t count = 1; count <= taps; ++count) {
+      const auto m = ops::make_multiplier(scale(x) / (scale(y) * static_cast<double>(count)));
+      if (!m) return "the scale of '" + in_.tensor(y).name + "' is too small for its inputs";
+      factors.push_back(m->factor);
+      shifts.push_back(m->shift);
+    }
+    Attributes attributes = n.attributes;
+    attributes.set("x_zero_point", zero(x));
+    set_stage(attributes, {.scale = scale(y), .zero_point = zero(y)}, std::move(factors), std::move(shifts), {});
+    add(n, "int:AveragePool", {integer(x)}, std::move(attributes));
+    return std::string();
+  }
+
+  Result<std::string> lower_mean(const Node& n) {
+    const TensorId x = n.input(0), y = n.output();
+    const auto axes = mean_axes(in_, n);
+    const auto dims = to_dims(*in_.tensor(x).shape);
+    int64_t count = 1;
+    for (int64_t i = axes->first; i < axes->end; ++i) count *= (*dims)[static_cast<size_t>(i)];
+    const auto m = ops::make_multiplier(scale(x) / (scale(y) * static_cast<double>(count)));
+    if (!m) return "the scale of '" + in_.tensor(y).name + "' is too small for its inputs";
+    Attributes attributes;
+    attributes.set("x_zero_point", zero(x));
+    attributes.set("first_axis", axes->first);
+    attributes.set("end_axis", axes->end);
+    set_stage(attributes, {.scale = scale(y), .zero_point = zero(y)}, {m->factor}, {m->shift}, {});
+    const bool keeps = n.op == "GlobalAveragePool" || n.attributes.int_or("keepdims", 1) != 0;
+    const TensorId data = integer(x);
+    if (keeps) {
+      add(n, "int:ReduceMean", {data}, std::move(attributes));
+      return std::string();
+    }
+    Node mean;
+    mean.op = "int:ReduceMean";
+    mean.name = n.name + "/mean";
+    mean.inputs = {data};
+    mean.attributes = std::move(attributes);
+    mean.origin = n.origin;
+    Shape kept = *in_.tensor(x).shape;
+    for (int64_t i = axes->first; i < axes->end; ++i) kept[static_cast<size_t>(i)] = Dim(1);
+    const TensorId middle = out_.add_tensor(mean.name, DType::Int8, kept);
+    out_.tensor(middle).quant = parameters(y);
+    mean.outputs = {middle};
+    out_.add_node(std::move(mean));
+    std::vector<int64_t> removed;
+    for (int64_t i = axes->first; i < axes->end; ++i) removed.push_back(i);
+    add(n, "Squeeze", {middle, constant(n.name + "/axes", TensorData::vector(removed))}, {});
+    return std::string();
+  }
+
+  Result<std::string> lower_softmax(const Node& n) {
+    const TensorId x = n.input(0);
+    TensorData table = TensorData::allocate(DType::Int32, {256});
+    auto* to = static_cast<int32_t*>(table.mutable_data());
+    for (int i = 0; i < 256; ++i) to[i] = static_cast<int32_t>(std::nearbyint(std::exp(-i * scale(x)) * 16777216.0));
+    Attributes attributes;
+    attributes.set("axis", n.attributes.int_or("axis", -1));
+    attributes.set("y_zero_point", zero(n.output()));
+    add(n, "int:Softmax", {integer(x), constant(n.name + "/powers", std::move(table))}, std::move(attributes));
+    return std::string();
+  }
+
+  const Graph& in_;
+  Graph out_;
+  const OpSet& ops_;
+  Assignment& assignment_;
+  const QuantizeOptions& options_;
+  std::vector<Versions> versions_;
+};
+}  // namespace
+
+Result<Graph> make_integer_graph(const Graph& graph, const OpSet& ops, Assignment& assignment, const QuantizeOptions& options) {
+  return Lowering(graph, ops, assignment, options).run();
+}
+
+}  // namespace orknn::quantize

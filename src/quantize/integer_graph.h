@@ -1,0 +1,12 @@
+// Rewrites a float graph into one of integer layers, given the parameters of its tensors.
+#pragma once
+
+#include "quantize/parameters.h"
+
+namespace orknn::quantize {
+
+// A new graph with the same inputs and outputs. Layers whose numbers do not fit the output converter are left in float; `assignment`
+// is updated to say so.
+Result<ir::Graph> make_integer_graph(const ir::Graph& graph, const ir::OpSet& ops, Assignment& assignment, const QuantizeOptions& options);
+
+}  // namespace orknn::quantize

@@ -1,0 +1,141 @@
+#include "quantize/layer_forms.h"
+
+#include <algorithm>
+#include <set>
+
+namespace orknn::quantize {
+using namespace ir;
+namespace {
+
+using Names = std::set<std::string_view>;
+const Names kFunctions{"Relu", "Clip", "LeakyRelu", "ThresholdedRelu", "Elu", "Selu", "Celu", "Sigmoid", "HardSigmoid", "HardSwish", "Swish", "Mish", "Gelu", "Tanh",
+                       "Softplus", "Softsign", "Erf", "Exp", "Log", "Sqrt", "Abs", "Neg", "Reciprocal", "Sin", "Cos", "Floor", "Ceil", "Round", "Sign", "Shrink"};
+// These copy whole values and take any type; input 0 is the data.
+const Names kMoves{"Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Slice", "Split", "DepthToSpace", "SpaceToDepth", "Tile", "Expand", "Gather",
+                   "Identity", "ShuffleChannel", "MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin"};
+const Names kBinary{"Add", "Sub", "Mul", "Max", "Min", "Div"};
+
+bool is_float_tensor(const Graph& g, TensorId t) { return t && g.tensor(t).dtype == DType::Float32; }
+std::optional<Dims> dims_of(const Graph& g, TensorId t) { return t && g.tensor(t).shape ? to_dims(*g.tensor(t).shape) : std::nullopt; }
+LayerForm no(std::string reason) { return {Form::Float, std::move(reason)}; }
+
+// Operands behind the first have to be constants for the form to be known ahead.
+bool other_inputs_constant(const Graph& g, const Node& n) {
+  for (size_t i = 1; i < n.own_input_count(); ++i)
+    if (n.inputs[i] && !g.is_constant(n.inputs[i])) return false;
+  return true;
+}
+
+bool is_nearest_copy(const Node& n) {
+  return n.attributes.string_or("mode", "nearest") == "nearest" && n.attributes.string_or("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize";
+}
+
+LayerForm convolution(const Graph& g, const Node& n) {
+  if (!g.is_constant(n.input(1))) return no("its weights are computed");
+  if (n.has_input(2) && !g.is_constant(n.input(2))) return no("its bias is computed");
+  const auto x = dims_of(g, n.input(0));
+  if (!x) return no("its shape is known only at run time");
+  return {Form::Conv, ""};
+}
+
+LayerForm product(const Graph& g, const Node& n) {
+  const auto a = dims_of(g, n.input(0)), b = dims_of(g, n.input(1));
+  if (!a || !b) return no("its shape is known only at run time");
+  if (a->empty() || b->size() < 2) return no("an operand is a vector");
+  if (g.is_constant(n.input(0))) return no("its first operand is a constant");
+  if (n.op == "Gemm") {
+    if (n.attributes.int_or("transA", 0) != 0) return no("its data is transposed");
+    if (!g.is_constant(n.input(1))) return no("its weights are computed");
+    if (n.has_input(2)) {
+      const auto c = dims_of(g, n.input(2));
+      if (!g.is_constant(n.input(2)) || !c) return no("its addend is computed");
+      if (!c->empty() && element_count(*c) != c->back()) return no("its addend is a matrix");
+    }
+  }
+  return {Form::MatMul, ""};
+}
+}  // namespace
+
+bool is_function(const TailStep& step) { return step.operand < 0 && kFunctions.contains(step.op); }
+
+bool is_function(const Graph& g, const Node& n) {
+  if (n.op == "PRelu" || n.op == "Pow") {
+    const TensorData* other = g.constant(n.input(1));
+    return other && other->count() == 1;
+  }
+  return kFunctions.contains(n.op) && other_inputs_constant(g, n);
+}
+
+bool has_unit_range(std::string_view op) { return op == "Sigmoid" || op == "HardSigmoid" || op == "Softmax"; }
+bool has_symmetric_range(std::string_view op) { return op == "Tanh" || op == "Erf" || op == "Sin" || op == "Cos" || op == "Softsign"; }
+
+std::optional<AxisRange> mean_axes(const Graph& g, const Node& n) {
+  const auto dims = dims_of(g, n.input(0));
+  if (!dims) return std::nullopt;
+  const auto rank = static_cast<int64_t>(dims->size());
+  if (n.op == "GlobalAveragePool") return AxisRange{2, rank};
+  const TensorData* constant = g.constant(n.input(1));
+  if (!constant || n.attributes.int_or("noop_with_empty_axes", 0) != 0) return std::nullopt;
+  std::vector<int64_t> axes = to_ints(constant->view());
+  if (axes.empty()) return std::nullopt;
+  for (int64_t& a : axes) {
+    const auto positive = normalize_axis(a, rank);
+    if (!positive) return std::nullopt;
+    a = *positive;
+  }
+  std::sort(axes.begin(), axes.end());
+  if (axes.back() - axes.front() + 1 != static_cast<int64_t>(axes.size())) return std::nullopt;
+  return AxisRange{axes.front(), axes.back() + 1};
+}
+
+LayerForm layer_form(const Graph& g, const Node& n) {
+  for (TensorId t : n.outputs)
+    if (t && !is_float_tensor(g, t)) return no("its result is not a float tensor");
+  if (!is_float_tensor(g, n.input(0)) || (n.outputs.size() != 1 && n.op != "Split")) return no("it does not map one float tensor to another");
+  if (n.op == "Conv" || n.op == "ConvTranspose") return convolution(g, n);
+  if (n.op == "MatMul" || n.op == "Gemm") return product(g, n);
+  if (is_function(g, n)) return {Form::Table, ""};
+  if (kBinary.contains(n.op)) {
+    if (n.own_input_count() != 2) return no("it has not two operands");
+    if (n.op == "Div" && !g.is_constant(n.input(1))) return no("it divides by a computed tensor");
+    if (g.is_constant(n.input(0)) && g.is_constant(n.input(1))) return no("both operands are constants");
+    return {Form::Binary, ""};
+  }
+  if (n.op == "Concat") return {Form::Concat, ""};
+  if (n.op == "Pad") {
+    const TensorData* value = g.constant(n.input(2));
+    const bool zero = !n.has_input(2) || (value && value->count() == 1 && to_doubles(value->view())[0] == 0);
+    if (!other_inputs_constant(g, n)) return no("its padding is computed");
+    if (n.attributes.string_or("mode", "constant") == "constant" && !zero) return no("it pads with a value other than zero");
+    return {Form::Move, ""};
+  }
+  if (n.op == "Resize") return is_nearest_copy(n) && other_inputs_constant(g, n) ? LayerForm{Form::Move, ""} : no("it interpolates");
+  if (kMoves.contains(n.op)) return other_inputs_constant(g, n) ? LayerForm{Form::Move, ""} : no("an operand that steers it is computed");
+  if (n.op == "AveragePool") return dims_of(g, n.input(0)) ? LayerForm{Form::Average, ""} : no("its shape is known only at run time");
+  if (n.op == "GlobalAveragePool" || n.op == "ReduceMean") {
+    const auto axes = mean_axes(g, n);
+    if (!axes) return no("the axes it averages over are not neighbours");
+    int64_t count = 1;
+    const auto dims = dims_of(g, n.input(0));
+    for (int64_t i = axes->first; i < axes->end; ++i) count *= (*dims)[static_cast<size_t>(i)];
+    return count > 0 && count <= 1 << 16 ? LayerForm{Form::Mean, ""} : no("it averages too many values");
+  }
+  if (n.op == "Softmax" && n.attributes.int_or("flatten", 0) == 0) return {Form::Softmax, ""};
+  return no("there is no integer form of " + n.op);
+}
+
+size_t tail_steps_taken(const Graph& g, const Node& n, Form form) {
+  if (form == Form::Float) return n.tail.size();
+  if (form != Form::Conv && form != Form::MatMul && form != Form::Binary) return 0;
+  size_t taken = 0;
+  if ((form == Form::Conv || form == Form::MatMul) && !n.tail.empty() && n.tail[0].op == "Add" && n.tail[0].operand >= 0) {
+    const TensorId other = n.inputs[static_cast<size_t>(n.tail[0].operand)];
+    const auto shape = dims_of(g, other), result = dims_of(g, n.output());
+    if (!is_float_tensor(g, other) || g.is_constant(other) || !shape || shape != result) return 0;
+    taken = 1;
+  }
+  while (taken < n.tail.size() && is_function(n.tail[taken])) ++taken;
+  return taken;
+}
+
+}  // namespace orknn::quantize

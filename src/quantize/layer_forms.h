@@ -1,0 +1,48 @@
+// Which integer form a layer can take. The one table of the room that knows operators by name.
+#pragma once
+
+#include <string>
+
+#include "ir/graph.h"
+#include "ir/op_set.h"
+
+namespace orknn::quantize {
+
+enum class Form {
+  Float,      // no integer form
+  Conv,       // constant weights; also ConvTranspose
+  MatMul,     // also Gemm
+  Binary,     // Add, Sub, Mul, Max, Min; Div by a constant
+  Table,      // a function of one value
+  Move,       // copies values: the result shares the parameters of input 0
+  Concat,     // copies values of several tensors
+  Average,    // AveragePool
+  Mean,       // over neighbouring axes: ReduceMean, GlobalAveragePool
+  Softmax,
+};
+
+struct LayerForm {
+  Form form = Form::Float;
+  std::string reason;  // for Float
+};
+
+// By the node alone: operator, attributes, constant operands; not whether its tensors have parameters.
+LayerForm layer_form(const ir::Graph& graph, const ir::Node& node);
+
+// How much of a node's tail its integer form computes itself: an addition of a tensor, then functions of one value.
+size_t tail_steps_taken(const ir::Graph& graph, const ir::Node& node, Form form);
+
+// True for functions of one value (Relu, Sigmoid, ...) whose other operands are constants of one value.
+bool is_function(const ir::Graph& graph, const ir::Node& node);
+bool is_function(const ir::TailStep& step);
+// The range a function cannot leave, when it has one: [0, 1] or [-1, 1].
+bool has_unit_range(std::string_view op);       // Sigmoid, HardSigmoid, Softmax
+bool has_symmetric_range(std::string_view op);  // Tanh, Erf, Sin, Cos
+
+// Axes that a mean is taken over, as [first, end); nothing when they are not neighbours or not known.
+struct AxisRange {
+  int64_t first = 0, end = 0;
+};
+std::optional<AxisRange> mean_axes(const ir::Graph& graph, const ir::Node& node);
+
+}  // namespace orknn::quantize

@@ -1,0 +1,25 @@
+// Gives tensors their scale and zero point.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "quantize/layer_forms.h"
+#include "quantize/quantize.h"
+
+namespace orknn::quantize {
+
+// Asymmetric int8 parameters of a range; a range of nothing but zero still gets a valid scale.
+ir::QuantParams int8_parameters(Range range);
+
+struct Assignment {
+  std::vector<std::optional<ir::QuantParams>> tensors;  // by tensor index; nothing = stays in float
+  std::vector<LayerForm> forms;                         // by node index; what each layer becomes
+};
+
+// Decides which layers become integer ones, and the parameters of all tensors between them. Layers that only copy values share their
+// input's parameters; the inputs of a Concat take those of its result where nobody else reads them, unless one of them would lose
+// too much by that: such a Concat stays in float.
+Assignment assign_parameters(const ir::Graph& graph, const TensorStatistics& statistics, const QuantizeOptions& options);
+
+}  // namespace orknn::quantize

@@ -1,0 +1,69 @@
+#include "quantize/quantize.h"
+
+#include "quantize/integer_graph.h"
+
+namespace orknn::quantize {
+using namespace ir;
+
+Status split_tails(Graph& graph, const OpSet&) {
+  const std::vector<NodeId> order = graph.order();
+  for (NodeId id : order) {
+    const Node whole = graph.node(id);
+    const LayerForm form = layer_form(graph, whole);
+    const size_t taken = tail_steps_taken(graph, whole, form.form);
+    if (taken == whole.tail.size()) continue;
+    const size_t own = whole.own_input_count();
+    Node head = whole;
+    head.tail.resize(taken);
+    head.inputs.resize(own);
+    for (TailStep& s : head.tail)
+      if (s.operand >= 0) {
+        head.inputs.push_back(whole.inputs[static_cast<size_t>(s.operand)]);
+        s.operand = static_cast<int32_t>(head.inputs.size()) - 1;
+      }
+    const TensorId result = whole.output();
+    const Tensor described = graph.tensor(result);
+    const auto made = [&] {
+      const TensorId t = graph.add_tensor(described.name + "/before", described.dtype, described.shape);
+      graph.tensor(t).layout = described.layout;
+      return t;
+    };
+    TensorId value = made();
+    head.outputs[0] = value;
+    graph.replace_node(id, std::move(head));
+    for (size_t i = taken; i < whole.tail.size(); ++i) {
+      const TailStep& s = whole.tail[i];
+      Node step;
+      step.op = s.op;
+      step.name = whole.name + "/" + s.op;
+      step.origin = whole.origin;
+      step.attributes = s.attributes;
+      step.inputs = {value};
+      if (s.operand >= 0) step.inputs.insert(s.operand_first ? step.inputs.begin() : step.inputs.end(), whole.inputs[static_cast<size_t>(s.operand)]);
+      if (s.op == "Clip")  // a step states its bounds as attributes, a node as inputs
+        for (const char* name : {"min", "max"}) {
+          step.inputs.push_back(s.attributes.has(name) ? graph.add_constant(step.name + "/" + name, TensorData::scalar<float>(static_cast<float>(s.attributes.float_or(name, 0)))) : TensorId{});
+          step.attributes.erase(name);
+        }
+      value = i + 1 == whole.tail.size() ? result : made();
+      step.outputs = {value};
+      graph.add_node(std::move(step));
+    }
+  }
+  return {};
+}
+
+Result<std::vector<LayerDecision>> quantize(Graph& graph, const OpSet& ops, const TensorStatistics& statistics, const QuantizeOptions& options) {
+  Assignment assignment = assign_parameters(graph, statistics, options);
+  ORKNN_TRY_ASSIGN(Graph integers, make_integer_graph(graph, ops, assignment, options));
+  std::vector<LayerDecision> decisions;
+  for (NodeId id : graph.order()) {
+    const Node& n = graph.node(id);
+    const LayerForm& form = assignment.forms[static_cast<size_t>(id.index)];
+    decisions.push_back({n.name, n.type_name(), n.output() ? graph.tensor(n.output()).name : "", form.form != Form::Float, form.reason});
+  }
+  graph = std::move(integers);
+  return decisions;
+}
+
+}  // namespace orknn::quantize

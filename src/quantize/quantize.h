@@ -1,0 +1,41 @@
+// Post-training quantization of an optimized float graph to 8-bit integers.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/op_set.h"
+#include "quantize/ranges.h"
+
+namespace orknn::quantize {
+
+// By tensor name.
+using TensorStatistics = std::map<std::string, Statistics, std::less<>>;
+
+struct QuantizeOptions {
+  Algorithm algorithm = Algorithm::Normal;
+  bool per_channel = true;  // weights: one scale per output channel, else one per tensor
+  // Layers to leave in float, by name of the node or of an output tensor.
+  std::function<bool(const ir::Node&, std::string_view output)> keep_float;
+};
+
+// What became of one layer, for reports.
+struct LayerDecision {
+  std::string node, op, output;
+  bool integer = false;
+  std::string reason;  // why it stayed in float
+};
+
+// Makes results visible that the integer ops cannot compute in one step with their layer: tails are split where needed. Calibrate on the
+// graph this leaves.
+Status split_tails(ir::Graph& graph, const ir::OpSet& ops);
+
+// Gives every layer that can be computed in integers its integer form. `graph` must be the one the statistics were taken on; tensors without
+// statistics stay in float. Inputs and outputs that integer layers read or write become integers with quantization parameters; their names
+// and order stay.
+Result<std::vector<LayerDecision>> quantize(ir::Graph& graph, const ir::OpSet& ops, const TensorStatistics& statistics, const QuantizeOptions& options);
+
+}  // namespace orknn::quantize

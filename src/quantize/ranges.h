@@ -1,0 +1,22 @@
+// From statistics to the range of a tensor.
+#pragma once
+
+#include <string_view>
+
+#include "base/status.h"
+#include "quantize/statistics.h"
+
+namespace orknn::quantize {
+
+// Always contains 0.
+struct Range {
+  double low = 0, high = 0;
+};
+
+enum class Algorithm { Normal, KlDivergence, Mmse, MovingAverage };
+Result<Algorithm> algorithm_from_name(std::string_view name);
+
+// `bits` of the number format decides how coarse a range may be.
+Range choose_range(const Statistics& statistics, Algorithm algorithm, int bits = 8);
+
+}  // namespace orknn::quantize
