@@ -131,6 +131,7 @@ toolkit::BuildConfig to_config(const nb::dict& options) {
   c.quantized_dtype = get<std::string>(options, "quantized_dtype");
   c.quantized_algorithm = get<std::string>(options, "quantized_algorithm");
   c.quantized_method = get<std::string>(options, "quantized_method");
+  c.quant_img_RGB2BGR = get<bool>(options, "quant_img_RGB2BGR");
   c.float_dtype = get<std::string>(options, "float_dtype");
   c.optimization_level = get<int>(options, "optimization_level");
   c.custom_string = get<std::optional<std::string>>(options, "custom_string").value_or("");
@@ -235,11 +236,11 @@ NB_MODULE(_openrknn, m) {
       })
       .def("load", &load, nb::arg("framework"), nb::arg("path"), nb::arg("inputs").none(), nb::arg("sizes").none(), nb::arg("initial").none(),
            nb::arg("outputs").none(), nb::arg("other_files"), nb::arg("input_is_nchw"), nb::arg("feeds"))
-      .def("build", [](toolkit::Builder& b, bool do_quantization) {
+      .def("build", [](toolkit::Builder& b, bool do_quantization, const std::string& dataset) {
         Status status;
         {
           const nb::gil_scoped_release release;
-          status = b.build(do_quantization);
+          status = b.build(do_quantization, dataset);
         }
         check(status);
       })

@@ -62,11 +62,11 @@ const CpuOp kCpuOps[] = {
 Objection cpu_objection(const NodeFacts& f) {
   if (f.platform().cpu_ops == platform::CpuOps::None) return std::string(f.platform().name) + " computes nothing on its CPU";
   for (const CpuOp& entry : kCpuOps) {
-    if (entry.op != f.node().op) continue;
+    if (entry.op != f.op()) continue;
     if (f.platform().cpu_ops == platform::CpuOps::Few && !entry.on_small_chips) break;
     return entry.limit ? entry.limit(f) : Objection{};
   }
-  return f.node().op + " is not a CPU operator of " + std::string(f.platform().name);
+  return std::string(f.op()) + " is not a CPU operator of " + std::string(f.platform().name);
 }
 
 }  // namespace orknn::compile

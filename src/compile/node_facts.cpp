@@ -4,6 +4,15 @@
 
 namespace orknn::compile {
 
+std::string_view NodeFacts::op() const {
+  constexpr std::string_view kPrefix = "int:";
+  const std::string_view name = node_.op;
+  if (!name.starts_with(kPrefix)) return name;
+  if (name != "int:Table") return name.substr(kPrefix.size());
+  const auto* fused = node_.attributes.get<std::vector<std::string>>("fused");
+  return fused && !fused->empty() ? std::string_view(fused->front()) : "Clip";  // a change of scale is a bounded copy
+}
+
 std::optional<ir::Dims> NodeFacts::dims_of(ir::TensorId t) const {
   if (!t) return {};
   const auto& shape = graph_.tensor(t).shape;
@@ -43,7 +52,7 @@ std::optional<Window> window_of(const NodeFacts& facts) {
   w.in = spatial(*in);
   w.out = spatial(*out);
   const ir::Attributes& attributes = facts.node().attributes;
-  const std::string& op = facts.node().op;
+  const std::string_view op = facts.op();
   const bool convolution = op == "Conv" || op == "ConvTranspose";
   w.transposed = op == "ConvTranspose";
   w.in_channels = w.in.c;

@@ -25,6 +25,8 @@ class NodeFacts {
   const ir::Node& node() const { return node_; }
   const platform::Platform& platform() const { return platform_; }
 
+  // The operator as the lists of operators name it: an integer form goes by the name of what it computes.
+  std::string_view op() const;
   bool has_input(size_t i) const { return node_.has_input(i); }
   // Static extents of input or output i; nullopt when absent or unknown.
   std::optional<ir::Dims> input(size_t i) const { return node_.has_input(i) ? dims_of(node_.inputs[i]) : std::nullopt; }

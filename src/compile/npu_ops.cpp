@@ -229,7 +229,7 @@ Objection pool_limit(const NodeFacts& f) {
   if (a.string_or("auto_pad", "NOTSET") != "NOTSET") return "auto_pad is set";
   if (a.int_or("ceil_mode", 0)) return "ceil_mode is set";
   const bool padded = w->pad_begin[0] || w->pad_begin[1] || w->pad_end[0] || w->pad_end[1];
-  if (f.node().op == "AveragePool" && padded && !a.int_or("count_include_pad", 0)) return "padding is not counted in the average";
+  if (f.op() == "AveragePool" && padded && !a.int_or("count_include_pad", 0)) return "padding is not counted in the average";
   if (f.platform().operator_group == 'F' && w->kernel[0] == 1 && w->kernel[1] == 1) return "a 1x1 window";
   return {};
 }
@@ -420,18 +420,18 @@ const NpuOp* find_npu_op(std::string_view op) {
 }
 
 Objection npu_objection(const NodeFacts& f) {
-  const NpuOp* entry = find_npu_op(f.node().op);
-  if (!entry) return f.node().op + " is not an NPU operator";
+  const NpuOp* entry = find_npu_op(f.op());
+  if (!entry) return std::string(f.op()) + " is not an NPU operator";
   const std::string chip(f.platform().name);
   std::string_view types = entry->types[f.platform().operator_group - 'A'];
-  if (types == "-") return f.node().op + " is not an NPU operator of " + chip;
+  if (types == "-") return std::string(f.op()) + " is not an NPU operator of " + chip;
   if (types == "c") types = f.platform().conv_int8 ? "i" : "f";
   // float32 is our addition for exact comparison: it is placed as float16 would be.
   const DType type = f.input_type(entry->data_input);
   const bool fits = type == DType::Float16 || type == DType::Float32 ? types.find('f') != types.npos
                     : type == DType::Int8 || type == DType::UInt8   ? types.find('i') != types.npos
                                                                     : false;
-  if (!fits) return "the NPU of " + chip + " does not compute " + f.node().op + " in " + std::string(dtype_name(type));
+  if (!fits) return "the NPU of " + chip + " does not compute " + std::string(f.op()) + " in " + std::string(dtype_name(type));
   for (const auto* list : {&f.node().inputs, &f.node().outputs}) {
     for (ir::TensorId t : *list) {
       if (!t) continue;

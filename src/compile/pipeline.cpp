@@ -17,7 +17,7 @@ std::vector<format::Port> ports_of(const ir::Graph& graph, const std::vector<ir:
     const ir::Tensor& tensor = graph.tensor(t);
     format::Port port;
     port.tensor = t;
-    port.dtype = tensor.dtype;
+    port.dtype = tensor.quant ? DType::Float32 : tensor.dtype;  // quantized here, float in the source
     if (tensor.shape && tensor.shape->size() == 4)
       port.layout = tensor.layout == ir::Layout::Undefined ? ir::Layout::NCHW : tensor.layout;
     ports.push_back(std::move(port));

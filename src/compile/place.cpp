@@ -50,9 +50,9 @@ struct Decision {
 Decision decide(const NodeFacts& facts, const std::string* asked, const CompileOptions& options) {
   const Objection npu = npu_objection(facts), cpu = cpu_objection(facts);
   const bool cpu_wanted = asked && (*asked == "cpu" || *asked == "gpu");
-  if (npu.empty() && !cpu_wanted) return {Device::Npu, std::string(find_npu_op(facts.node().op)->vendor) + " is on the NPU operator list and within its limits", false};
+  if (npu.empty() && !cpu_wanted) return {Device::Npu, std::string(find_npu_op(facts.op())->vendor) + " is on the NPU operator list and within its limits", false};
   if (asked && *asked == "npu" && options.warn)
-    options.warn("op_target asks for the npu for '" + facts.node().name + "' (" + facts.node().op + "), but " + npu + "!");
+    options.warn("op_target asks for the npu for '" + facts.node().name + "' (" + std::string(facts.op()) + "), but " + npu + "!");
   std::string because = npu.empty() ? "op_target says " + *asked : npu;
   if (cpu.empty()) return {Device::Cpu, because + "; on the CPU operator list", false};
   if (npu.empty()) return {Device::Cpu, because + "; runs on the CPU reference kernel", false};
@@ -86,7 +86,7 @@ Result<std::vector<format::Task>> place(const ir::Graph& graph, const CompileOpt
     task.reason = decision.reason;
     if (decision.device == Device::Npu) {
       task.engine = def->engine;
-      if (n.op == "Conv" || n.op == "ConvTranspose")
+      if (facts.op() == "Conv" || facts.op() == "ConvTranspose")
         if (const auto window = window_of(facts); window && window->depthwise) task.engine = ir::Engine::Depthwise;
       if (!options.single_core && platform.cores > 1 && splittable(platform, n)) task.core_mask = (1u << platform.cores) - 1;
     }

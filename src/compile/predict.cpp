@@ -156,7 +156,7 @@ class Costing {
 
   TaskCost run() {
     count_traffic();
-    const std::string& op = node_.op;
+    const std::string_view op = facts_.op();
     if (op == "Conv" || op == "ConvTranspose") convolution();
     else if (op == "Gemm" || op == "MatMul") product();
     else if (op == "Attention") attention();
@@ -203,7 +203,8 @@ class Costing {
 
   // Constants count where the operator reads them as data; weights of convolutions and products are counted there.
   void count_traffic() {
-    const bool weighted = node_.op == "Conv" || node_.op == "ConvTranspose" || node_.op == "Gemm" || node_.op == "MatMul";
+    const std::string_view op = facts_.op();
+    const bool weighted = op == "Conv" || op == "ConvTranspose" || op == "Gemm" || op == "MatMul";
     for (size_t i = 0; i < node_.inputs.size(); ++i) {
       const auto dims = facts_.dims_of(node_.inputs[i]);
       if (!dims) continue;
@@ -283,7 +284,7 @@ class Costing {
       other();
       return;
     }
-    const bool transposed = node_.op == "Gemm" && node_.attributes.int_or("transA", 0) != 0, constant = facts_.is_constant(1);
+    const bool transposed = facts_.op() == "Gemm" && node_.attributes.int_or("transA", 0) != 0, constant = facts_.is_constant(1);
     const uint64_t k = u(transposed ? a->front() : a->back()), n = std::max<uint64_t>(u(out->back()), 1);
     uint64_t all = 1;
     for (int64_t d : *out) all = mul({all, u(d)});
@@ -298,7 +299,7 @@ class Costing {
     Step& s = step(constant ? Step::Work::Pointwise : Step::Work::MatMul);
     s.cycles = mat_mul_cycles(platform_, batch, rows, k, n, type_);
     if (constant) {
-      cost_.weight_bytes = node_.op == "Gemm" ? add(work.weight_bytes, facts_.has_input(2) ? bias_bytes(type_, n) : 0) : work.weight_bytes;
+      cost_.weight_bytes = facts_.op() == "Gemm" ? add(work.weight_bytes, facts_.has_input(2) ? bias_bytes(type_, n) : 0) : work.weight_bytes;
       s.weight_bytes = number(work.weight_bytes);
       cost_.packed_bytes = packed(work.weight_bytes, cost_.weight_bytes - work.weight_bytes);
     }
@@ -395,7 +396,7 @@ class Costing {
   }
 
   void other() {
-    const std::string& op = node_.op;
+    const std::string_view op = facts_.op();
     const bool softmax = op == "Softmax" || op == "LogSoftmax", transpose = op == "Transpose";
     const bool view = op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze";
     count_macs();

@@ -417,6 +417,7 @@ Status Executor::run(std::span<const TensorView> inputs, const RunHooks& hooks) 
             .expected(std::string(dtype_name(tensor.dtype)) + (tensor.shape ? to_string(*tensor.shape) : ""))
             .found(std::string(dtype_name(inputs[i].dtype)) + to_string(inputs[i].dims));
       s.values[index_of(t)] = {inputs[i].dtype, Dims(inputs[i].dims.begin(), inputs[i].dims.end()), const_cast<void*>(inputs[i].data), true, {}};
+      if (hooks.observe) hooks.observe(t, s.view(t));
     }
     s.left = plan_->readers;
     for (size_t i = 0; i < plan_->steps.size(); ++i) {

@@ -16,7 +16,7 @@ namespace orknn::sim {
 struct RunHooks {
   // Time of each task; `index` counts Program::tasks.
   std::function<void(size_t index, std::chrono::nanoseconds duration)> timing;
-  // Every computed tensor while it is valid (layer dumps, accuracy analysis).
+  // Every input and every computed tensor while it is valid (calibration, layer dumps, accuracy analysis).
   std::function<void(ir::TensorId tensor, const ir::TensorView& value)> observe;
 };
 

@@ -10,9 +10,11 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "data/dataset.h"
 #include "format/rknn_file.h"
 #include "ops/eval.h"
 #include "optimize/pipeline.h"
+#include "runtime/session.h"
 
 namespace orknn::toolkit {
 namespace {
@@ -134,11 +136,84 @@ Status Builder::load_model(const std::string& path, std::string_view framework, 
   return {};
 }
 
-Status Builder::build(bool do_quantization) {
+compile::CompileOptions Builder::compile_options() const {
+  compile::CompileOptions options;
+  options.platform = platform_;
+  options.float_dtype = dtype_from_name(config_.float_dtype);
+  options.op_target = config_.op_target;
+  options.normalization = normalization_;
+  options.single_core = config_.single_core_mode;
+  options.share_memory = config_.share_memory;
+  options.warn = [](std::string_view text) { log(LogLevel::Warn, "build", text); };
+  return options;
+}
+
+// Runs the samples through the float32 form of `graph` and gives its layers their integer form.
+Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset) {
+  ORKNN_TRY_ASSIGN(const quantize::Algorithm algorithm, quantize::algorithm_from_name(config_.quantized_algorithm));
+  if (config_.quantized_dtype != "w8a8") return unsupported("quantized_dtype '" + config_.quantized_dtype + "' is not available yet").hint("use w8a8");
+  ORKNN_TRY(quantize::split_tails(graph, ops::builtin_ops()));
+
+  std::vector<data::ModelInput> inputs;
+  for (ir::TensorId t : graph.inputs()) {
+    const ir::Tensor& tensor = graph.tensor(t);
+    const auto dims = tensor.shape ? ir::to_dims(*tensor.shape) : std::nullopt;
+    if (!dims) return unsupported("input '" + tensor.name + "' has no fixed shape to calibrate with").hint("give the input shapes with input_size_list");
+    inputs.push_back({tensor.name, *dims, tensor.layout, config_.quant_img_RGB2BGR});
+  }
+  ORKNN_TRY_ASSIGN(const data::Dataset samples, data::Dataset::open(dataset, std::move(inputs)));
+
+  compile::CompileOptions options = compile_options();
+  options.float_dtype = DType::Float32;
+  options.op_target.clear();
+  options.warn = {};
+  ORKNN_TRY_ASSIGN(format::Program program, compile::compile(graph, options));
+  auto model = std::make_shared<format::Model>();
+  model->name = model_name_;
+  model->programs.push_back(std::move(program));
+  ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> session, runtime::Session::open(std::move(model)));
+
+  quantize::TensorStatistics statistics;
+  sim::RunHooks hooks;
+  hooks.observe = [&](ir::TensorId t, const ir::TensorView& value) {
+    if (value.dtype == DType::Float32) statistics[session->program().graph.tensor(t).name].add(value.values<float>());
+  };
+  for (size_t i = 0; i < samples.size(); ++i) {
+    report("Quantizating", static_cast<int64_t>(i), static_cast<int64_t>(samples.size()));
+    ORKNN_TRY_ASSIGN(const std::vector<ir::TensorData> values, samples.sample(i));
+    for (size_t k = 0; k < values.size(); ++k) {
+      runtime::InputData data;
+      data.dtype = values[k].dtype();
+      data.data = values[k].data();
+      data.bytes = values[k].bytes();
+      data.layout = session->inputs()[k].layout;
+      if (Status s = session->set_input(k, data); !s) return s.model(samples.describe(i));
+    }
+    if (Status s = session->run(hooks); !s) return s.model(samples.describe(i));
+  }
+  report("Quantizating", static_cast<int64_t>(samples.size()), static_cast<int64_t>(samples.size()));
+  for (const auto& [name, s] : statistics)
+    if (s.not_finite() > 0) log(LogLevel::Warn, "build", fmt::format("The tensor '{}' has {} value(s) that are not finite, they do not enter its range!", name, s.not_finite()));
+
+  quantize::QuantizeOptions choices;
+  choices.algorithm = algorithm;
+  choices.per_channel = config_.quantized_method != "layer";
+  ORKNN_TRY_ASSIGN(layer_decisions_, quantize::quantize(graph, ops::builtin_ops(), statistics, choices));
+  for (const quantize::LayerDecision& d : layer_decisions_)
+    if (!d.integer) log(LogLevel::Detail, "build", fmt::format("'{}' ({}) stays in float: {}", d.output, d.op, d.reason));
+  return {};
+}
+
+Status Builder::build(bool do_quantization, const std::string& dataset) {
   if (!loaded_) return invalid_argument("build needs a loaded source model first");
+<<<<<<< HEAD
   model_ = nullptr;  // a failed build must not leave an earlier model to be exported by mistake
   if (do_quantization)
     return unsupported("quantization is not available yet").model(model_name_).stage("build").hint("call build(do_quantization=False) for a float16 model");
+=======
+  if (do_quantization && dataset.empty())
+    return invalid_argument("quantization needs a dataset").model(model_name_).stage("build").hint("give build() a list of calibration files, or do_quantization=False for a float16 model");
+>>>>>>> bdb4465 (build(dataset=...) quantizes)
 
   // The stages work on a copy that shares the constants, so that build() can be called again with the same source.
   ir::Graph graph = graph_;
@@ -161,16 +236,11 @@ Status Builder::build(bool do_quantization) {
   report("OpFusing 0", kSteps, kSteps);
   log(LogLevel::Detail, "build", fmt::format("optimizer: {} rewrites, {} nodes left", trace_.entries.size(), graph.node_count()));
 
-  compile::CompileOptions compiling;
-  compiling.platform = platform_;
-  compiling.float_dtype = dtype_from_name(config_.float_dtype);
-  compiling.op_target = config_.op_target;
-  compiling.normalization = normalization_;
-  compiling.single_core = config_.single_core_mode;
-  compiling.share_memory = config_.share_memory;
-  compiling.warn = [](std::string_view text) { log(LogLevel::Warn, "build", text); };
+  layer_decisions_.clear();
+  if (do_quantization)
+    if (Status s = quantize_graph(graph, dataset); !s) return s.model(model_name_).stage("quantize");
   report("Compiling", 0, 1);
-  auto program = compile::compile(std::move(graph), compiling);
+  auto program = compile::compile(std::move(graph), compile_options());
   if (!program) return Status(program.status()).model(model_name_).stage("compile");
 
   auto model = std::make_shared<format::Model>();

@@ -11,6 +11,7 @@
 #include "format/program.h"
 #include "import/importer.h"
 #include "optimize/trace.h"
+#include "quantize/quantize.h"
 #include "toolkit/config.h"
 
 namespace orknn::toolkit {
@@ -31,8 +32,8 @@ class Builder {
                     std::vector<std::string> other_files = {});
   bool is_loaded() const { return loaded_; }
 
-  // Optimizes and compiles the loaded model; may be called again.
-  Status build(bool do_quantization = false);
+  // Optimizes, quantizes (with the samples listed in `dataset`, when asked) and compiles the loaded model; may be called again.
+  Status build(bool do_quantization = false, const std::string& dataset = {});
   bool is_built() const { return model_ != nullptr; }
 
   // The file is complete or does not appear.
@@ -45,11 +46,15 @@ class Builder {
   const importer::SourceInfo& source() const { return source_; }
   // What the optimizer did in the last build().
   const optimize::Trace& trace() const { return trace_; }
+  // What became of each layer in the last quantizing build().
+  const std::vector<quantize::LayerDecision>& layer_decisions() const { return layer_decisions_; }
   const BuildConfig& config() const { return config_; }
   const platform::Platform& platform() const { return *platform_; }
 
  private:
   Builder() = default;
+  Status quantize_graph(ir::Graph& graph, const std::string& dataset);
+  compile::CompileOptions compile_options() const;
   void report(std::string_view stage, int64_t done, int64_t total) const {
     if (progress_) progress_(stage, done, total);
   }
@@ -64,6 +69,7 @@ class Builder {
   importer::SourceInfo source_;
   std::vector<compile::Normalization> normalization_;
   optimize::Trace trace_;
+  std::vector<quantize::LayerDecision> layer_decisions_;
   std::shared_ptr<const format::Model> model_;
 };
 

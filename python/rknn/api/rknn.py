@@ -137,7 +137,7 @@ class RKNN:
 
     @_guarded
     def build(self, do_quantization=True, dataset=None, rknn_batch_size=None, auto_hybrid=False, **_):
-        """Optimizes and compiles the loaded model. Only float builds (do_quantization=False) are available yet."""
+        """Optimizes and compiles the loaded model; with do_quantization to 8 bits, calibrated with the files listed in `dataset`."""
         builder = self._need_builder("build")
         if isinstance(rknn_batch_size, bool):  # Toolkit1's third argument is pre_compile
             rknn_batch_size = None
@@ -147,7 +147,7 @@ class RKNN:
             raise ValueError("auto_hybrid is not available yet!")
         self._session = None
         self._log.info("rknn building ...")
-        builder.build(bool(do_quantization))
+        builder.build(bool(do_quantization), os.fspath(dataset) if do_quantization and dataset is not None else "")
         self._session = None
         self._log.info("rknn building done.")
 
