@@ -40,7 +40,7 @@ Array array_of(const platform::Platform& p, DType type) {
 
 uint64_t bias_bytes(DType type, uint64_t channels) { return is_half(type) ? 4 * pad(channels, 16) : 8 * pad(channels, 32); }
 
-bool needs_table(const std::string& op) {
+bool needs_table(std::string_view op) {
   static const std::set<std::string_view> kTables{"Swish", "Sigmoid", "Tanh", "Gelu", "Mish", "HardSwish", "Softplus", "Elu", "HardSigmoid", "Exp"};
   return kTables.contains(op);
 }
@@ -103,12 +103,14 @@ namespace {
 
 double number(uint64_t v) { return static_cast<double>(v); }
 
-bool has_tail(const ir::Node& n, std::string_view op) {
-  return std::any_of(n.tail.begin(), n.tail.end(), [&](const ir::TailStep& s) { return s.op == op; });
+// Whether a function that `is` tells is computed in the layer's last stage: a step of its tail, or what an integer layer says is fused into it.
+template <class Predicate>
+bool has_fused(const ir::Node& n, Predicate&& is) {
+  if (std::any_of(n.tail.begin(), n.tail.end(), [&](const ir::TailStep& s) { return is(s.op); })) return true;
+  const auto* fused = n.attributes.get<std::vector<std::string>>("fused");
+  return fused && std::any_of(fused->begin(), fused->end(), is);
 }
-bool has_table(const ir::Node& n) {
-  return std::any_of(n.tail.begin(), n.tail.end(), [](const ir::TailStep& s) { return needs_table(s.op); });
-}
+bool has_table(const ir::Node& n) { return has_fused(n, needs_table); }
 
 // Pixels take part in fours; the vendor's cycle column rounds up to sixteen.
 constexpr uint64_t kPixels = 4;
@@ -237,9 +239,9 @@ class Costing {
   // The fused tail of a convolution or product whose result has `padded` elements in the array's granularity.
   void finish(Step& s, double padded) {
     s.bytes = read_ + written_;
-    const bool in_parts = platform_.hard_swish_in_parts && has_tail(node_, "HardSwish");
+    const bool in_parts = platform_.hard_swish_in_parts && has_fused(node_, [](std::string_view op) { return op == "HardSwish"; });
     if (has_table(node_) && !in_parts) s.table_elements = platform_.packs_channels ? elements_ : padded;
-    const bool table = has_table(node_), added_last = table && node_.tail.back().op == "Add";
+    const bool table = has_table(node_), added_last = table && !node_.tail.empty() && node_.tail.back().op == "Add";
     if (added_last) s.bytes -= first_output_;
     // A residual Add behind a table activation is a layer of its own on these chips; so are the parts of HardSwish.
     const double later = (added_last ? 3 * first_output_ : 0) + (in_parts ? 9 * first_output_ : 0);

@@ -206,14 +206,9 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset) {
 
 Status Builder::build(bool do_quantization, const std::string& dataset) {
   if (!loaded_) return invalid_argument("build needs a loaded source model first");
-<<<<<<< HEAD
   model_ = nullptr;  // a failed build must not leave an earlier model to be exported by mistake
-  if (do_quantization)
-    return unsupported("quantization is not available yet").model(model_name_).stage("build").hint("call build(do_quantization=False) for a float16 model");
-=======
   if (do_quantization && dataset.empty())
     return invalid_argument("quantization needs a dataset").model(model_name_).stage("build").hint("give build() a list of calibration files, or do_quantization=False for a float16 model");
->>>>>>> bdb4465 (build(dataset=...) quantizes)
 
   // The stages work on a copy that shares the constants, so that build() can be called again with the same source.
   ir::Graph graph = graph_;
