@@ -13,7 +13,6 @@ namespace {
 
 // Entries of the table behind a layer's sums: fine enough that its rounding does not show next to that of the 8-bit result.
 constexpr int64_t kTableEntries = 4096;
-constexpr int64_t kMaxAddFactor = int64_t{1} << 44;
 
 size_t index_of(TensorId t) { return static_cast<size_t>(t.index); }
 
@@ -296,12 +295,12 @@ class Lowering {
       if (!m) return "the scale of '" + in_.tensor(y).name + "' is too small for its inputs";
       ops::Multiplier multiplier = *m;
       if (adds) {
-        while (multiplier.shift > 1 && std::ldexp(add_ratio, static_cast<int>(multiplier.shift)) > static_cast<double>(kMaxAddFactor)) {
+        while (multiplier.shift > 1 && std::ldexp(add_ratio, static_cast<int>(multiplier.shift)) > static_cast<double>(ops::kMaxAddFactor)) {
           multiplier.factor = (multiplier.factor + 1) >> 1;
           --multiplier.shift;
         }
         const double factor = std::nearbyint(std::ldexp(add_ratio, static_cast<int>(multiplier.shift)));
-        if (factor > static_cast<double>(kMaxAddFactor)) return "the scale of '" + in_.tensor(y).name + "' is too small for its inputs";
+        if (factor > static_cast<double>(ops::kMaxAddFactor)) return "the scale of '" + in_.tensor(y).name + "' is too small for its inputs";
         add_factors.push_back(static_cast<int64_t>(factor));
       }
       factors.push_back(multiplier.factor);

@@ -22,6 +22,12 @@ struct QuantizeOptions {
   std::function<bool(const ir::Node&, std::string_view output)> keep_float;
 };
 
+// Shown every input and every computed tensor of a graph, by name, while the value is valid.
+using Observe = std::function<void(std::string_view tensor, const ir::TensorView& value)>;
+// Computes a graph (floats in float32) on up to `count` calibration samples. What samples are and how graphs are computed is the
+// caller's business; every run sees the same samples in the same order.
+using RunSamples = std::function<Status(const ir::Graph& graph, size_t count, const Observe& observe)>;
+
 // What became of one layer, for reports.
 struct LayerDecision {
   std::string node, op, output;

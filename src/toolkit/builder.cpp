@@ -10,11 +10,10 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/version.h"
-#include "data/dataset.h"
 #include "format/rknn_file.h"
 #include "ops/eval.h"
 #include "optimize/pipeline.h"
-#include "runtime/session.h"
+#include "toolkit/samples.h"
 
 namespace orknn::toolkit {
 namespace {
@@ -154,44 +153,14 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset) {
   if (config_.quantized_dtype != "w8a8") return unsupported("quantized_dtype '" + config_.quantized_dtype + "' is not available yet").hint("use w8a8");
   ORKNN_TRY(quantize::split_tails(graph, ops::builtin_ops()));
 
-  std::vector<data::ModelInput> inputs;
-  for (ir::TensorId t : graph.inputs()) {
-    const ir::Tensor& tensor = graph.tensor(t);
-    const auto dims = tensor.shape ? ir::to_dims(*tensor.shape) : std::nullopt;
-    if (!dims) return unsupported("input '" + tensor.name + "' has no fixed shape to calibrate with").hint("give the input shapes with input_size_list");
-    inputs.push_back({tensor.name, *dims, tensor.layout, config_.quant_img_RGB2BGR});
-  }
-  ORKNN_TRY_ASSIGN(const data::Dataset samples, data::Dataset::open(dataset, std::move(inputs)));
-
-  compile::CompileOptions options = compile_options();
-  options.float_dtype = DType::Float32;
-  options.op_target.clear();
-  options.warn = {};
-  ORKNN_TRY_ASSIGN(format::Program program, compile::compile(graph, options));
-  auto model = std::make_shared<format::Model>();
-  model->name = model_name_;
-  model->programs.push_back(std::move(program));
-  ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> session, runtime::Session::open(std::move(model)));
-
+  ORKNN_TRY_ASSIGN(const Samples samples, Samples::open(dataset, graph, config_.quant_img_RGB2BGR, compile_options()));
   quantize::TensorStatistics statistics;
-  sim::RunHooks hooks;
-  hooks.observe = [&](ir::TensorId t, const ir::TensorView& value) {
-    if (value.dtype == DType::Float32) statistics[session->program().graph.tensor(t).name].add(value.values<float>());
+  const auto observe = [&](std::string_view name, const ir::TensorView& value) {
+    if (value.dtype == DType::Float32) statistics.try_emplace(std::string(name)).first->second.add(value.values<float>());
   };
-  for (size_t i = 0; i < samples.size(); ++i) {
-    report("Quantizating", static_cast<int64_t>(i), static_cast<int64_t>(samples.size()));
-    ORKNN_TRY_ASSIGN(const std::vector<ir::TensorData> values, samples.sample(i));
-    for (size_t k = 0; k < values.size(); ++k) {
-      runtime::InputData data;
-      data.dtype = values[k].dtype();
-      data.data = values[k].data();
-      data.bytes = values[k].bytes();
-      data.layout = session->inputs()[k].layout;
-      if (Status s = session->set_input(k, data); !s) return s.model(samples.describe(i));
-    }
-    if (Status s = session->run(hooks); !s) return s.model(samples.describe(i));
-  }
-  report("Quantizating", static_cast<int64_t>(samples.size()), static_cast<int64_t>(samples.size()));
+  const auto total = static_cast<int64_t>(samples.size());
+  report("Quantizating", 0, total);
+  ORKNN_TRY(samples.run(graph, DType::Float32, samples.size(), observe, [&](size_t done) { report("Quantizating", static_cast<int64_t>(done), total); }));
   for (const auto& [name, s] : statistics)
     if (s.not_finite() > 0) log(LogLevel::Warn, "build", fmt::format("The tensor '{}' has {} value(s) that are not finite, they do not enter its range!", name, s.not_finite()));
 

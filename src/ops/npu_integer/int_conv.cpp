@@ -8,8 +8,6 @@ namespace {
 using namespace ir;
 
 constexpr size_t kBias = 2, kAddend = 3, kTable = 4;
-// |sum| < 2^31 and factors up to 2^30, operands below 2^17 and factors up to 2^44: both products and a rounding bit fit an int64.
-constexpr int64_t kMaxAddFactor = int64_t{1} << 44;
 
 std::vector<AttributeDef> attributes(std::vector<AttributeDef> geometry) {
   geometry.insert(geometry.end(), {attr_int("x_zero_point", 0), attr_ints("w_zero_point", {0}), attr_int("add_zero_point", 0), attr_ints("add_multiplier", {0})});

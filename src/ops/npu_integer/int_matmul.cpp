@@ -34,7 +34,7 @@ Status run(RunContext& c) {
   for (int64_t z : b_zero)
     if (z < INT16_MIN || z > INT16_MAX) return invalid_model("w_zero_point is out of range").found(std::to_string(z));
   for (int64_t f : add_factor)
-    if (f < -(int64_t{1} << 44) || f > int64_t{1} << 44) return invalid_model("add_multiplier is out of range").found(std::to_string(f));
+    if (f < -kMaxAddFactor || f > kMaxAddFactor) return invalid_model("add_multiplier is out of range").found(std::to_string(f));
   if (c.has_input(kBias) && c.input(kBias).count() != s.columns) return shape_mismatch("the bias has not one value per column").expected(std::to_string(s.columns)).found(std::to_string(c.input(kBias).count()));
   if (c.has_input(kAddend) && c.input(kAddend).count() != element_count(s.output))
     return shape_mismatch("the added tensor has not the shape of the result").expected(to_string(s.output)).found(to_string(c.input(kAddend).dims));

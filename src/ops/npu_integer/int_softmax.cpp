@@ -13,7 +13,7 @@ bool is_byte(DType t) { return t == DType::Int8 || t == DType::UInt8; }
 Status infer(InferContext& c) {
   ORKNN_TRY(check_type(c, 0, is_byte, "int8 or uint8"));
   ORKNN_TRY(check_type(c, 1, [](DType t) { return t == DType::Int32; }, "int32"));
-  if (c.shape(1) && to_dims(*c.shape(1)) != Dims{256}) return shape_mismatch("a table has 256 entries").found(to_string(*c.shape(1)));
+  if (const auto table = c.shape(1) ? to_dims(*c.shape(1)) : std::nullopt; table && *table != Dims{256}) return shape_mismatch("a table has 256 entries").found(to_string(*c.shape(1)));
   if (c.shape(0)) ORKNN_TRY(normalize_axis(c.get_int("axis"), static_cast<int64_t>(c.shape(0)->size())).status());
   c.set_output(0, c.dtype(0), c.shape(0) ? std::optional(*c.shape(0)) : std::nullopt);
   return {};

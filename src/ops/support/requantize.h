@@ -18,6 +18,9 @@ struct Multiplier {
 };
 inline constexpr int kMultiplierBits = 15;
 inline constexpr int64_t kMaxShift = 62;
+// Of an operand added to a sum: |sum| < 2^31 and factors up to 2^30, operands below 2^17 and factors up to 2^44: both products and a
+// rounding bit fit an int64.
+inline constexpr int64_t kMaxAddFactor = int64_t{1} << 44;
 // The nearest one with 2^14 <= factor < 2^15; zero for ratios too small for any. Nothing for ratios too large, negative or not finite.
 std::optional<Multiplier> make_multiplier(double ratio);
 

@@ -1,0 +1,45 @@
+#include "toolkit/samples.h"
+
+namespace orknn::toolkit {
+
+Result<Samples> Samples::open(const std::string& dataset, const ir::Graph& graph, bool swap_red_blue, compile::CompileOptions options) {
+  std::vector<data::ModelInput> inputs;
+  for (ir::TensorId t : graph.inputs()) {
+    const ir::Tensor& tensor = graph.tensor(t);
+    const auto dims = tensor.shape ? ir::to_dims(*tensor.shape) : std::nullopt;
+    if (!dims) return unsupported("input '" + tensor.name + "' has no fixed shape to calibrate with").hint("give the input shapes with input_size_list");
+    inputs.push_back({tensor.name, *dims, tensor.layout, swap_red_blue});
+  }
+  ORKNN_TRY_ASSIGN(data::Dataset samples, data::Dataset::open(dataset, std::move(inputs)));
+  options.op_target.clear();
+  options.warn = {};
+  return Samples(std::move(samples), std::move(options));
+}
+
+Status Samples::run(const ir::Graph& graph, DType float_dtype, size_t count, const quantize::Observe& observe, const std::function<void(size_t)>& done) const {
+  compile::CompileOptions options = options_;
+  options.float_dtype = float_dtype;
+  ORKNN_TRY_ASSIGN(format::Program program, compile::compile(graph, options));
+  auto model = std::make_shared<format::Model>();
+  model->programs.push_back(std::move(program));
+  ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> session, runtime::Session::open(std::move(model)));
+
+  sim::RunHooks hooks;
+  hooks.observe = [&](ir::TensorId t, const ir::TensorView& value) { observe(session->program().graph.tensor(t).name, value); };
+  for (size_t i = 0; i < std::min(count, size()); ++i) {
+    ORKNN_TRY_ASSIGN(const std::vector<ir::TensorData> values, dataset_.sample(i));
+    for (size_t k = 0; k < values.size(); ++k) {
+      runtime::InputData data;
+      data.dtype = values[k].dtype();
+      data.data = values[k].data();
+      data.bytes = values[k].bytes();
+      data.layout = session->inputs()[k].layout;
+      if (Status s = session->set_input(k, data); !s) return s.model(dataset_.describe(i));
+    }
+    if (Status s = session->run(hooks); !s) return s.model(dataset_.describe(i));
+    if (done) done(i + 1);
+  }
+  return {};
+}
+
+}  // namespace orknn::toolkit

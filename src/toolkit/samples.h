@@ -1,0 +1,33 @@
+// Calibration samples, and graphs computed on them with the fast kernels. Everything that measures a model on pictures stands on it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "compile/compile.h"
+#include "data/dataset.h"
+#include "quantize/quantize.h"
+#include "runtime/session.h"
+
+namespace orknn::toolkit {
+
+class Samples {
+ public:
+  // `graph` says what the inputs are; it needs static shapes. `options` say how graphs are compiled (platform, normalization).
+  static Result<Samples> open(const std::string& dataset, const ir::Graph& graph, bool swap_red_blue, compile::CompileOptions options);
+
+  size_t size() const { return dataset_.size(); }
+
+  // Computes `graph`, which has the inputs of open()'s graph, on the first `count` samples. Floats are computed in `float_dtype`.
+  // `done` is told after each sample.
+  Status run(const ir::Graph& graph, DType float_dtype, size_t count, const quantize::Observe& observe, const std::function<void(size_t)>& done = {}) const;
+
+ private:
+  explicit Samples(data::Dataset dataset, compile::CompileOptions options) : dataset_(std::move(dataset)), options_(std::move(options)) {}
+
+  data::Dataset dataset_;
+  compile::CompileOptions options_;
+};
+
+}  // namespace orknn::toolkit
