@@ -8,9 +8,11 @@ std::string_view NodeFacts::op() const {
   constexpr std::string_view kPrefix = "int:";
   const std::string_view name = node_.op;
   if (!name.starts_with(kPrefix)) return name;
-  if (name != "int:Table") return name.substr(kPrefix.size());
+  // Some forms serve several operators and say which.
+  if (name != "int:Table" && name != "int:ReduceMean") return name.substr(kPrefix.size());
   const auto* fused = node_.attributes.get<std::vector<std::string>>("fused");
-  return fused && !fused->empty() ? std::string_view(fused->front()) : "Clip";  // a change of scale is a bounded copy
+  if (fused && !fused->empty()) return fused->front();
+  return name == "int:Table" ? "Clip" : "ReduceMean";  // a change of scale is a bounded copy
 }
 
 std::optional<ir::Dims> NodeFacts::dims_of(ir::TensorId t) const {

@@ -548,7 +548,7 @@ class Lowering {
     attributes.set("x_zero_point", zero(x));
     attributes.set("first_axis", axes->first);
     attributes.set("end_axis", axes->end);
-    set_stage(attributes, {.scale = scale(y), .zero_point = zero(y)}, {m->factor}, {m->shift}, {});
+    set_stage(attributes, {.scale = scale(y), .zero_point = zero(y)}, {m->factor}, {m->shift}, {n.op});
     const bool keeps = n.op == "GlobalAveragePool" || n.attributes.int_or("keepdims", 1) != 0;
     const TensorId data = integer(x);
     if (keeps) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "toolkit/table.h"
@@ -117,6 +118,24 @@ std::string ports_text(std::string_view what, const std::vector<PortReport>& por
   return text;
 }
 
+// "int8 (15 layers), float16 (2 layers)"; the float type alone for a model without integer layers.
+std::string number_formats(const ModelReport& r) {
+  std::map<std::string_view, size_t> layers;
+  for (const ProgramReport& p : r.programs)
+    for (const LayerReport& l : p.layers)
+      if (l.output_type == "int8" || l.output_type == "uint8" || l.output_type == "int16" || l.output_type == r.float_dtype) ++layers[l.output_type];
+  const size_t in_float = layers[r.float_dtype];
+  layers.erase(r.float_dtype);
+  if (layers.empty()) return r.float_dtype;
+  std::string text;
+  const auto add = [&](std::string_view type, size_t count) {
+    text += fmt::format("{}{} ({} layer{})", text.empty() ? "" : ", ", type, count, count == 1 ? "" : "s");
+  };
+  for (const auto& [type, count] : layers) add(type, count);
+  if (in_float) add(r.float_dtype, in_float);
+  return text;
+}
+
 // Several programs in one file: each table under its label.
 template <class F>
 std::string per_program(const ModelReport& report, F&& table) {
@@ -194,7 +213,7 @@ ordered_json to_json(const platform::Platform& p) {
 std::string summary_text(const ModelReport& r) {
   std::string text = fmt::format("{:<16}{}\n{:<16}{}\n{:<16}{}\n{:<16}{}\n", "model", r.name, "made for", r.target_platform, "made from",
                                  r.source_framework, "made by", "openrknn " + r.toolkit_version);
-  text += fmt::format("{:<16}{}\n", "computes in", r.float_dtype);
+  text += fmt::format("{:<16}{}\n", "computes in", number_formats(r));
   if (!r.custom_string.empty()) text += fmt::format("{:<16}{}\n", "custom string", r.custom_string);
   text += fmt::format("{:<16}{}\n", "weights", bytes_text(r.weight_bytes));
   text += per_program(r, [](const ProgramReport& p) {
