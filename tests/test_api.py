@@ -212,3 +212,63 @@ def test_verbose_file(tmp_path, conv_model):
     assert rknn.load_onnx(conv_model) == 0
     rknn.release()
     assert "rknn-toolkit2 version" in log.read_text()
+
+
+@pytest.fixture
+def frozen_graph(tmp_path):
+    """y = -x for pictures, with a switch that a predef file may set."""
+    shape = "".join(f" dim {{ size: {d} }}" for d in (-1, 2, 2, 3))
+    dtype = 'attr { key: "%s" value { type: DT_%s } }'
+    path = tmp_path / "net.pbtxt"
+    path.write_text(f'node {{ name: "in/x" op: "Placeholder" {dtype % ("dtype", "FLOAT")} attr {{ key: "shape" value {{ shape {{{shape} }} }} }} }}\n'
+                    f'node {{ name: "in/scale" op: "Placeholder" {dtype % ("dtype", "FLOAT")} attr {{ key: "shape" value {{ shape {{ }} }} }} }}\n'
+                    f'node {{ name: "y" op: "Mul" input: "in/x" input: "in/scale" {dtype % ("T", "FLOAT")} }}\nversions {{ producer: 27 }}\n')
+    return path
+
+
+def load_tensorflow(*args, **kwargs):
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588", float_dtype="float32")
+    return rknn, rknn.load_tensorflow(*args, **kwargs)
+
+
+def test_load_tensorflow_takes_the_arguments_of_both_toolkits(tmp_path, frozen_graph, capfd):
+    feeds = tmp_path / "feeds.npz"
+    np.savez(feeds, **{"in#scale": np.float32(-1)})
+    image = np.full((1, 2, 2, 3), 200, np.uint8)
+    start = (str(frozen_graph), ["in/x"], [[2, 2, 3]], ["y"])
+    for args, kwargs, expected in ((start + (str(feeds),), {}, -200), (start + (feeds, "100", [[2]]), {}, -50), (start + (feeds, None, 4), {}, -50),
+                                   (start, dict(predef_file=feeds, mean_values=100, std_values=[2, 2]), -50),
+                                   (start + (feeds, None, None, False), {}, -200), (start[:2] + ([1, 2, 2, 3], "y", feeds), {}, -200)):
+        rknn, done = load_tensorflow(*args, **kwargs)
+        assert done == 0 and rknn.build(do_quantization=False) == 0 and rknn.init_runtime() == 0, capfd.readouterr().err
+        np.testing.assert_allclose(rknn.inference([image])[0], np.full((1, 2, 2, 3), expected), rtol=1e-6)
+    assert load_tensorflow(str(frozen_graph), ["in/x", "in/scale"], [[1, 2, 2, 3], []], ["y"], False)[1] == 0  # Toolkit2
+    capfd.readouterr()
+    (tmp_path / "noise.npz").write_bytes(b"noise")
+    np.savez(tmp_path / "other.npz", nowhere=1)
+    for args, words in ((start + (True, 1), "Invalid predef_file True"), (start + (feeds, "abc"), "Invalid mean_values 'abc'"), (start + (feeds, [1, 2]), "expect one number"),
+                        (start + (1, 2, 3, 4, 5), "at most 8 arguments"), (start + (str(tmp_path / "nothing.npz"),), "does not exist"),
+                        (start + (tmp_path / "noise.npz",), "expect an .npz file"), (start + (tmp_path / "other.npz",), "'nowhere' in predef_file=['nowhere']")):
+        assert load_tensorflow(*args)[1] == -1
+        assert words in capfd.readouterr().err, args
+
+
+@pytest.mark.parametrize("sizes, words", [
+    ([[1, 2, 2, 10 ** 30]], "Invalid extent 1" + "0" * 30), ([[1, 2, 2, 0]], "Invalid input_shape = [1,2,2,0] for input 0!"), ([[-7, 2, 2, 3]], "Invalid input_shape = [-7,2,2,3]"),
+    ([[1, 2, 2.5, 3]], "Invalid input_size_list"), ("1,2,2,3", "Invalid input_size_list"), (7, "Invalid input_size_list"), (["1,2,2,3"], "Invalid input_size_list"),
+    ([[1, [2], 2, 3]], "Invalid input_size_list"), ([[2 ** 30] * 4], "expected at most 17179869184 elements")])
+def test_impossible_sizes_are_refused_with_words(frozen_graph, sizes, words, capfd):
+    assert load_tensorflow(str(frozen_graph), ["in/x", "in/scale"], sizes, ["y"])[1] == -1
+    assert words in capfd.readouterr().err
+
+
+def test_files_that_are_no_models_are_told_by_name(tmp_path, capfd):
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    for name, content, words in (("m.h5", b"\x89HDF\r\n\x1a\n", "HDF5 (Keras)"), ("m.weights", bytes(20), "the weights of a Darknet network"),
+                                 ("m.cfg", b"[net]\nheight=1\n", "the file is a model of darknet, not of onnx. Hint: load it with load_darknet"), ("m.onnx", b"", "the file is empty")):
+        (tmp_path / name).write_bytes(content)
+        assert rknn.load_onnx(tmp_path / name) == -1
+        assert words in capfd.readouterr().err, name
+    assert rknn.load_tensorflow(tmp_path) == -1 and "this is a folder" in capfd.readouterr().err

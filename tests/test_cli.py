@@ -1,6 +1,7 @@
 """The openrknn command as a user types it."""
 import json
 import struct
+import zipfile
 
 import numpy as np
 import pytest
@@ -83,6 +84,36 @@ def test_format_is_recognized_and_weights_are_found(tmp_path, openrknn):
     assert done.returncode == 0 and "random" not in done.stderr, done.stderr
 
 
+def write_pt2(folder):
+    """An archive of torch.export: relu(x * w)."""
+    tensor = lambda name: {"as_tensor": {"name": name}}
+    node = lambda op, output, **inputs: {"target": f"torch.ops.aten.{op}", "outputs": [tensor(output)], "metadata": {},
+                                         "inputs": [{"name": name, "arg": tensor(value), "kind": 1} for name, value in inputs.items()]}
+    sizes = lambda *extents: [{"as_int": e} for e in extents]
+    meta = lambda *extents: {"dtype": 7, "sizes": sizes(*extents), "strides": sizes(1), "storage_offset": {"as_int": 0}, "layout": 7}
+    graph = {"nodes": [node("mul.Tensor", "m", self="x", other="p_w"), node("relu.default", "y", self="m")], "tensor_values": {"x": meta(3)}}
+    signature = {"input_specs": [{"parameter": {"arg": {"name": "p_w"}, "parameter_name": "w"}}, {"user_input": {"arg": tensor("x")}}],
+                 "output_specs": [{"user_output": {"arg": tensor("y")}}]}
+    path = folder / "net.pt2"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("net/models/model.json", json.dumps({"graph_module": {"graph": graph, "signature": signature}, "torch_version": "2.9.0"}))
+        archive.writestr("net/data/weights/model_weights_config.json", json.dumps({"config": {"w": {"path_name": "weight_0", "tensor_meta": meta(3)}}}))
+        archive.writestr("net/data/weights/weight_0", np.array([2, -1, 0.5], "<f4").tobytes())
+    return path
+
+
+def test_exported_program(tmp_path, openrknn):
+    np.save(tmp_path / "x.npy", np.array([1, 2, 4], np.float32))
+    model = write_pt2(tmp_path)
+    done = openrknn("convert", model, "-o", tmp_path / "net.rknn", "-t", "rk3588")
+    assert done.returncode == 0, done.stderr
+    done = openrknn("run", tmp_path / "net.rknn", "--input", tmp_path / "x.npy", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(np.load(next(p for p in tmp_path.glob("*.npy") if p.name != "x.npy")).ravel(), [2, 0, 2])
+    source = json.loads(openrknn("info", model, "-t", "rk3588", "--json").stdout)["source"]
+    assert source["framework"] == "pytorch" and source["producer"] == "pytorch 2.9.0" and source["operators"] == {"Mul": 1, "Relu": 1}
+
+
 def test_weights_by_option_or_none(tmp_path, openrknn):
     symbol = write_mxnet(tmp_path)
     (tmp_path / "net-0001.params").rename(tmp_path / "elsewhere")
@@ -108,11 +139,16 @@ def test_info_tells_what_is_unsupported(tmp_path, openrknn):
     assert done.returncode == 1 and "node 'last' (NoSuchOperator): this operator is not supported" in done.stdout and done.stderr.strip()
     report = json.loads(openrknn("info", symbol, "--input-size-list", "1,3", "--json").stdout)
     assert len(report["source"]["unsupported"]) == 1
+    assert report["source"]["operators"] == {"FullyConnected": 1, "NoSuchOperator": 1}
     no_sizes = openrknn("info", write_mxnet(tmp_path), "--json")  # what is known without the input's shape
     assert no_sizes.returncode == 1 and "input_size_list" in no_sizes.stderr and json.loads(no_sizes.stdout)["source"]["framework"] == "mxnet"
     (tmp_path / "noise").write_bytes(b"no model at all")
     done = openrknn("info", tmp_path / "noise")
     assert done.returncode == 1 and "no known model format" in done.stderr
+    done = openrknn("info", symbol, "--input-size-list", "1" + "0" * 30)
+    assert done.returncode == 1 and "a number of --input-size-list is too large" in done.stderr
+
+
 def test_profile(tmp_path, shapes_model, converted, openrknn):
     done = openrknn("profile", shapes_model, "--platform", "all", "--json", tmp_path / "p.json", "--html", tmp_path / "p.html", "--trace", tmp_path / "p.trace")
     assert done.returncode == 0, done.stderr

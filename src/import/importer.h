@@ -53,6 +53,12 @@ struct Imported {
   SourceInfo source;
 };
 
+// What a file says about itself without being imported.
+struct Survey {
+  std::map<std::string, size_t> operators;  // in the framework's own words, with their number
+  std::vector<std::string> inputs;          // names, where the file states them
+};
+
 struct Importer {
   std::string_view name;
   std::vector<std::string_view> extensions;  // with the dot
@@ -60,6 +66,10 @@ struct Importer {
   bool (*sniff)(std::span<const std::byte> bytes);
   // Reports every unknown operator at once.
   Result<Imported> (*load)(const Source& source, const ImportOptions& options, const ir::OpSet& ops);
+  // For reports on models that cannot be imported.
+  Result<Survey> (*survey)(const Source& source);
+  // What the name of the second file ends with, for formats that keep weights apart; `extensions` then begins with the description's.
+  std::string_view weights_extension = {};
 };
 
 // All importers, in alphabetical order: the folders of this room that hold a file of their own name (<name>/<name>.cpp with
@@ -74,5 +84,10 @@ Result<Imported> load_file(const std::string& path, const ImportOptions& options
                            std::vector<std::string> other_files = {});
 // The same for bytes in memory, which are copied nowhere: `source.keeper` must hold them.
 Result<Imported> load_bytes(const Source& source, const ImportOptions& options, const ir::OpSet& ops, std::string_view framework = {});
+
+// The importer for a file: the one of that name, or the one that recognizes it when the name is empty.
+Result<const Importer*> choose_importer(const std::string& path, std::string_view framework);
+// What the file says about itself; fails when it cannot be read at all.
+Result<Survey> survey_file(const std::string& path, std::string_view framework);
 
 }  // namespace orknn::importer

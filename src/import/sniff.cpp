@@ -3,6 +3,7 @@
 
 #include "base/files.h"
 #include "base/utf8.h"
+#include "import/foreign_files.h"
 #include "import/importer.h"
 
 namespace orknn::importer {
@@ -32,6 +33,20 @@ void make_names_printable(ir::Graph& graph) {
     graph.replace_node(id, std::move(changed));
   }
 }
+// What is wrong with the request before the model is looked into.
+Status check_request(const Importer& importer, const Source& source, const ImportOptions& options) {
+  if (!source.other_files.empty() && importer.weights_extension.empty())
+    return invalid_argument("models of " + std::string(importer.name) + " are one file").expected("no weights file").found("'" + source.other_files[0] + "'");
+  if (source.other_files.size() > 1) return invalid_argument("a model has one weights file").found(std::to_string(source.other_files.size()));
+  for (size_t i = 0; i < options.inputs.size(); ++i)
+    if (std::find(options.inputs.begin(), options.inputs.begin() + static_cast<ptrdiff_t>(i), options.inputs[i]) != options.inputs.begin() + static_cast<ptrdiff_t>(i))
+      return invalid_argument("'" + options.inputs[i] + "' is listed twice in inputs");
+  if (importer.sniff(source.bytes)) return {};
+  for (const Importer* other : importers())
+    if (other->sniff(source.bytes))
+      return invalid_argument("the file is a model of " + std::string(other->name) + ", not of " + std::string(importer.name)).hint("load it with load_" + std::string(other->name));
+  return recognize_foreign_file(source.path, source.bytes);
+}
 std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 }  // namespace
 
@@ -50,21 +65,38 @@ const Importer* find_importer(std::string_view name) {
 Result<const Importer*> sniff(std::string_view path, std::span<const std::byte> bytes) {
   for (const Importer* i : importers())
     if (i->sniff(bytes)) return i;
+  ORKNN_TRY(recognize_foreign_file(path, bytes));
   for (const Importer* i : importers())
     for (std::string_view extension : i->extensions)
       if (path.ends_with(extension)) return i;
   return invalid_model("the file is of no known model format").expected("one of: " + known_names());
 }
 
+namespace {
+Result<const Importer*> choose(std::string_view path, std::span<const std::byte> bytes, std::string_view framework) {
+  if (framework.empty()) return sniff(path, bytes);
+  const Importer* found = find_importer(framework);
+  if (!found) return invalid_argument("there is no importer '" + std::string(framework) + "'").expected("one of: " + known_names());
+  return found;
+}
+
+Result<Source> open_source(const std::string& path) {
+  ORKNN_TRY(recognize_folder(path));
+  ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+  Source source;
+  source.path = path;
+  source.folder = directory_of(path);
+  source.bytes = file->bytes();
+  source.keeper = file;
+  return source;
+}
+}  // namespace
+
 Result<Imported> load_bytes(const Source& source, const ImportOptions& options, const ir::OpSet& ops, std::string_view framework) {
   const std::string model = source.path.empty() ? "model" : base_name(source.path);
   auto result = [&]() -> Result<Imported> {
-    if (framework.empty()) {
-      ORKNN_TRY_ASSIGN(const Importer* found, sniff(source.path, source.bytes));
-      return found->load(source, options, ops);
-    }
-    const Importer* found = find_importer(framework);
-    if (!found) return invalid_argument("there is no importer '" + std::string(framework) + "'").expected("one of: " + known_names());
+    ORKNN_TRY_ASSIGN(const Importer* found, choose(source.path, source.bytes, framework));
+    ORKNN_TRY(check_request(*found, source, options));
     return found->load(source, options, ops);
   }();
   if (result) {
@@ -77,18 +109,27 @@ Result<Imported> load_bytes(const Source& source, const ImportOptions& options, 
 
 Result<Imported> load_file(const std::string& path, const ImportOptions& options, const ir::OpSet& ops, std::string_view framework,
                            std::vector<std::string> other_files) {
-  auto file = MappedFile::open(path);
-  if (!file) {
-    Status status = file.status();
+  auto source = open_source(path);
+  if (!source) {
+    Status status = source.status();
     return status.model(base_name(path)).stage("import");
   }
-  Source source;
-  source.path = path;
-  source.folder = directory_of(path);
-  source.bytes = (*file)->bytes();
-  source.keeper = *file;
-  source.other_files = std::move(other_files);
-  return load_bytes(source, options, ops, framework);
+  source->other_files = std::move(other_files);
+  return load_bytes(*source, options, ops, framework);
+}
+
+Result<const Importer*> choose_importer(const std::string& path, std::string_view framework) {
+  auto source = open_source(path);
+  auto found = source ? choose(path, source->bytes, framework) : Result<const Importer*>(source.status());
+  if (found) return found;
+  Status status = found.status();
+  return status.model(base_name(path)).stage("import");
+}
+
+Result<Survey> survey_file(const std::string& path, std::string_view framework) {
+  ORKNN_TRY_ASSIGN(const Source source, open_source(path));
+  ORKNN_TRY_ASSIGN(const Importer* found, choose(source.path, source.bytes, framework));
+  return found->survey(source);
 }
 
 }  // namespace orknn::importer

@@ -7,22 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/utf8.h"
 #include "ir/infer.h"
 #include "ops/eval.h"
 
 namespace orknn::toolkit {
 namespace {
 namespace fs = std::filesystem;
-
-// Where formats of two files keep their weights, and what the name of the description ends with.
-struct Companion {
-  std::string_view framework, description, weights;
-};
-constexpr Companion kCompanions[] = {
-    {"caffe", ".prototxt", ".caffemodel"},
-    {"darknet", ".cfg", ".weights"},
-    {"mxnet", "-symbol.json", ".params"},
-};
 
 std::vector<SourcePort> ports_of(const ir::Graph& graph, const std::vector<ir::TensorId>& ids) {
   std::vector<SourcePort> ports;
@@ -45,25 +36,20 @@ std::vector<std::string> lines_of(const std::string& text) {
 }  // namespace
 
 Result<std::vector<std::string>> find_other_files(const std::string& path, std::string_view framework) {
-  std::string name(framework);
-  if (name.empty()) {
-    ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
-    ORKNN_TRY_ASSIGN(const importer::Importer* found, importer::sniff(path, file->bytes()));
-    name = found->name;
-  }
-  const auto companion = std::find_if(std::begin(kCompanions), std::end(kCompanions), [&](const Companion& c) { return c.framework == name; });
-  if (companion == std::end(kCompanions)) return std::vector<std::string>{};
+  ORKNN_TRY_ASSIGN(const importer::Importer* const found, importer::choose_importer(path, framework));
+  if (found->weights_extension.empty()) return std::vector<std::string>{};
+  const std::string_view description = found->extensions[0], weights = found->weights_extension;
   std::string stem = fs::path(path).filename().string();
-  if (stem.ends_with(companion->description)) stem.resize(stem.size() - companion->description.size());
+  if (stem.ends_with(description)) stem.resize(stem.size() - description.size());
   else stem = fs::path(path).stem().string();
 
   std::vector<std::string> same_stem, all;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory_of(path), error)) {
     const std::string other = entry.path().filename().string();
-    if (!other.ends_with(companion->weights) || other == fs::path(path).filename().string()) continue;
+    if (!other.ends_with(weights) || other == fs::path(path).filename().string()) continue;
     all.push_back(entry.path().string());
-    const std::string rest = other.starts_with(stem) ? other.substr(stem.size(), other.size() - stem.size() - std::min(other.size() - stem.size(), companion->weights.size())) : "?";
+    const std::string rest = other.starts_with(stem) ? other.substr(stem.size(), other.size() - stem.size() - std::min(other.size() - stem.size(), weights.size())) : "?";
     const bool is_epoch = rest.size() > 1 && rest[0] == '-' && std::all_of(rest.begin() + 1, rest.end(), [](char c) { return c >= '0' && c <= '9'; });  // model-0010.params
     if (rest.empty() || is_epoch) same_stem.push_back(entry.path().string());
   }
@@ -76,15 +62,16 @@ Result<SourceReport> inspect_source(const std::string& path, std::string_view fr
   report.file = path;
   report.framework = framework;
   report.other_files = other_files;
-  ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
-  if (framework.empty()) {
-    ORKNN_TRY_ASSIGN(const importer::Importer* found, importer::sniff(path, file->bytes()));
-    report.framework = found->name;
-  }
+  ORKNN_TRY_ASSIGN(const importer::Importer* const found, importer::choose_importer(path, framework));
+  report.framework = found->name;
   auto imported = importer::load_file(path, options, ops::builtin_ops(), report.framework, std::move(other_files));
   if (!imported) {
     refusal = imported.status();
     report.problems = lines_of(refusal.to_string());
+    if (auto known = importer::survey_file(path, report.framework)) {
+      report.operators = std::move(known->operators);
+      for (std::string& name : known->inputs) report.inputs.push_back({to_utf8(name), "?", "?"});
+    }
     return report;
   }
   if (Status s = infer_shapes(imported->graph, ops::builtin_ops()); !s) {  // ports and operators are known all the same

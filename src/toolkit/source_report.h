@@ -20,9 +20,9 @@ struct SourceReport {
   std::string file, framework, producer;
   std::vector<std::string> other_files;
   std::vector<SourcePort> inputs, outputs;
-  std::map<std::string, size_t> operators;  // as imported, with their number
+  std::map<std::string, size_t> operators;  // as imported, with their number; in the source's own words when it cannot be imported
   std::vector<std::string> warnings;
-  std::vector<std::string> problems;        // one line per layer that cannot be imported, with the reason; then nothing above is known
+  std::vector<std::string> problems;        // one line per layer that cannot be imported, with the reason; then the ports are known by name at most
 };
 
 // Reads the model without building it. Fails only when the file cannot be read or its format is not known; what the importer refuses is

@@ -35,8 +35,8 @@ std::vector<float> first_output(const std::string& network, const std::vector<Te
   return {values.begin(), values.end()};
 }
 
-std::string error_of(const std::string& network, const importer::ImportOptions& options = {}) {
-  auto imported = import_text(network, "caffe", options);
+std::string error_of(const std::string& network, const importer::ImportOptions& options = {}, const std::string& weights = {}) {
+  auto imported = import_text(network, "caffe", options, weights);
   return imported ? "no error" : imported.status().to_string();
 }
 
@@ -201,6 +201,47 @@ TEST(ImportCaffe, Errors) {
   EXPECT_NE(error_of("name: \"empty\"").find("holds no layers"), std::string::npos);
   EXPECT_NE(error_of("layer { name: ").find("network: import"), std::string::npos);
   EXPECT_NE(error_of("input: \"a\" input_shape { dim: -4 dim: 2 }\nlayer { name: \"r\" type: \"ReLU\" bottom: \"a\" top: \"x\" }").find("out of range"), std::string::npos);
+}
+
+TEST(ImportCaffe, UnknownTypesBehindAFailureAreToldToo) {
+  const std::string chain = "layer { name: \"one\" type: \"Strange\" bottom: \"a\" top: \"x\" }\nlayer { name: \"two\" type: \"ReLU\" bottom: \"x\" top: \"y\" }\nlayer { name: \"three\" type: \"Odd\" bottom: \"y\" top: \"z\" }";
+  const auto imported = import_text(kInput + chain, "caffe");
+  ASSERT_FALSE(imported);
+  EXPECT_EQ(imported.status().count(), 2u) << imported.status().to_string();
+  EXPECT_NE(imported.status().to_string().find("node 'three' (Odd): layers of type 'Odd' are not supported"), std::string::npos);
+}
+
+TEST(ImportCaffe, CyclesAreNamed) {
+  EXPECT_NE(error_of(std::string(kInput) + "layer { name: \"s\" type: \"Eltwise\" bottom: \"a\" bottom: \"y\" top: \"x\" }\nlayer { name: \"r\" type: \"ReLU\" bottom: \"x\" top: \"y\" }\n"
+                                           "layer { name: \"e\" type: \"ReLU\" bottom: \"y\" top: \"z\" }").find("the graph has a cycle: tensor '"), std::string::npos);
+}
+
+TEST(ImportCaffe, EveryInputIsNamedOnce) {
+  const std::string two = "input: \"a\" input_shape { dim: 1 dim: 2 } input: \"b\" input_shape { dim: 1 dim: 2 }\nlayer { name: \"s\" type: \"Eltwise\" bottom: \"a\" bottom: \"b\" top: \"s\" }";
+  EXPECT_EQ(error_of(two, {.inputs = {"b", "a"}}), "no error");
+  EXPECT_NE(error_of(two, {.inputs = {"b", "b"}}).find("'b' is listed twice in inputs"), std::string::npos);
+  EXPECT_NE(error_of(two, {.inputs = {"b"}}).find("the model depends on input 'a' too; expected its name among the inputs, found ['b']"), std::string::npos);
+}
+
+TEST(ImportCaffe, WeightsOfTheDescriptionCountWhereTheFileHasNone) {
+  const tests::TemporaryFolder folder;
+  const auto layer = [](const std::string& name, const std::string& bottom, const std::string& value) {
+    return "layer { name: \"" + name + "\" type: \"Bias\" bottom: \"" + bottom + "\" top: \"" + name + "\" blobs { shape { dim: 2 } data: " + value + " data: " + value + " } }\n";
+  };
+  std::ofstream(folder.file("w.prototxt")) << "name: \"w\"\n" << layer("one", "a", "10");
+  auto imported = import_text(kInput + layer("one", "a", "1") + layer("two", "one", "100"), "caffe", {}, folder.file("w.prototxt"));
+  ASSERT_TRUE(imported) << imported.status().to_string();
+  auto results = tests::run_graph(std::move(imported->graph), {tensor({1, 2, 2, 2}, std::vector<float>(8, 0))});
+  ASSERT_TRUE(results) << results.status().to_string();
+  EXPECT_EQ((*results)[0].values<float>()[0], 110);
+}
+
+TEST(ImportCaffe, SwappedFilesAreTold) {
+  const tests::TemporaryFolder folder;
+  std::ofstream(folder.file("net.prototxt")) << kInput << "layer { name: \"r\" type: \"ReLU\" bottom: \"a\" top: \"r\" }";
+  // name, then a layer (field 100) with name and type: the least of a .caffemodel.
+  const std::string binary = std::string("\x0a\x01n\xa2\x06\x09\x0a\x01r\x12\x04ReLU", 15);
+  EXPECT_NE(error_of(binary, {}, folder.file("net.prototxt")).find("Hint: are the two files swapped? The .prototxt comes first"), std::string::npos) << error_of(binary, {}, folder.file("net.prototxt"));
 }
 
 TEST(ImportCaffe, OtherFormatsAreNotTaken) {

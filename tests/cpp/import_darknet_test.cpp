@@ -151,6 +151,33 @@ TEST(ImportDarknet, Errors) {
   EXPECT_NE(error_of(net + "[reorg]\nstride=2\n").find("cannot be reorganized"), std::string::npos);
 }
 
+TEST(ImportDarknet, UnknownSectionsAreToldTogether) {
+  const std::string error = error_of("[net]\nheight=4\nwidth=4\nchannels=3\n[strange]\n[avgpool]\n[odd]\n");
+  EXPECT_NE(error.find("node 'layer_0_strange, line 5' (strange)"), std::string::npos) << error;
+  EXPECT_NE(error.find("node 'layer_2_odd, line 7' (odd): section [odd] is not known"), std::string::npos) << error;
+  EXPECT_EQ(error.find("avgpool"), std::string::npos) << error;
+}
+
+TEST(ImportDarknet, LinesThatAreNoOptionsAreWarnedOf) {
+  const auto imported = import_text("[net]\nheight=4\nwidth=4\nchannels=3\n[avgpool]\nsize 3\n", "darknet");
+  ASSERT_TRUE(imported) << imported.status().to_string();
+  ASSERT_EQ(imported->source.warnings.size(), 2u);  // and the missing weights
+  EXPECT_EQ(imported->source.warnings[1], "line 6 is no option and is left out: 'size3'");
+}
+
+TEST(ImportDarknet, DetectionLayersAreChecked) {
+  const auto network = [](const std::string& options) { return "[net]\nheight=2\nwidth=2\nchannels=14\n[yolo]\n" + options; };
+  const auto warnings = [](const std::string& text) {
+    const auto imported = import_text(text, "darknet");
+    return imported ? imported->source.warnings.size() : 99;
+  };
+  EXPECT_EQ(warnings(network("num=3\nmask=1,2\nclasses=2\n")), 1u);  // the missing weights
+  EXPECT_EQ(warnings(network("num=3\nmask=1\nclasses=2\n")), 2u);
+  EXPECT_NE(error_of(network("num=3\nmask=1,3\nclasses=2\n")).find("option 'mask' chooses an anchor that does not exist; expected 0 to 2, found 3"), std::string::npos);
+  EXPECT_NE(error_of(network("num=3\nmask=-1\nclasses=2\n")).find("found -1"), std::string::npos);
+  EXPECT_NE(error_of(network("num=3\nmask=1,2\nclasses=-2\n")).find("option 'classes' is out of range"), std::string::npos);
+}
+
 TEST(ImportDarknet, DamageDoesNoHarm) {
   const auto cases = tests::layer_cases("darknet_layers.txt");
   const int count = tests::mutation_count(2000);

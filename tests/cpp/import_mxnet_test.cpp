@@ -149,7 +149,7 @@ TEST(MxnetFiles, ThroughTheImporter) {
   EXPECT_EQ(result->source.framework, "mxnet");
   EXPECT_EQ(result->source.producer, "mxnet 1.9.1");
   EXPECT_TRUE(result->source.warnings.empty());
-  EXPECT_TRUE(contains(error_of(importer::load_file(folder.file("m-0000.params"), {}, ops::builtin_ops(), "mxnet")), "m-0000.params: import: this is the params file"));
+  EXPECT_TRUE(contains(error_of(importer::load_file(folder.file("m-0000.params"), {}, ops::builtin_ops(), "mxnet")), "m-0000.params: import: the file holds the parameters of an MXNet model"));
   EXPECT_TRUE(contains(error_of(importer::load_file(folder.file("m-symbol.json"), {}, ops::builtin_ops(), "", {folder.file("none")})), "none"));
 }
 
@@ -246,6 +246,19 @@ TEST(MxnetModel, AllProblemsAtOnce) {
   EXPECT_TRUE(contains(error, "node 'what' (NoSuchThing): this operator is not supported")) << error;
   EXPECT_TRUE(contains(error, "attribute 'kernel' does not parse; expected a tuple of integers, found '(2, oops)'")) << error;
   EXPECT_FALSE(contains(error, "behind")) << error;
+}
+
+TEST(MxnetModel, ImpossibleOutputsAreRefused) {
+  EXPECT_TRUE(contains(error_of(import(symbol({variable("x"), {"abs", "y", {{0, 2}}}}), {}, sized({{2}}))), "node 'y' (abs): an input refers to output 2 of variable 'x'"));
+  EXPECT_TRUE(contains(error_of(import(symbol({variable("x"), {"abs", "y", {{0, 0}}}}, {{0, 1}}), {}, sized({{2}}))), "an output of the model refers to output 1 of variable 'x'"));
+  EXPECT_TRUE(contains(error_of(import(symbol({variable("x"), {"abs", "y", {{0, 0}}}}, {{1, 3}}), {}, sized({{2}}))), "output 3 of this operator is not supported"));
+}
+
+TEST(MxnetModel, SizesThatContradictTheWeightsAreRefusedAtOnce) {
+  const std::string text = symbol({variable("x"), variable("fc_weight"), {"FullyConnected", "fc", {{0, 0}, {1, 0}}, {{"num_hidden", "2"}, {"no_bias", "True"}}}});
+  const std::string weights = params({{"arg:fc_weight", {2, 3}, {1, 2, 3, 4, 5, 6}}});
+  EXPECT_EQ(error_of(import(text, weights, sized({{1, 3}}))), "no error");
+  EXPECT_TRUE(contains(error_of(import(text, weights, sized({{1, 4}}))), "fc")) << error_of(import(text, weights, sized({{1, 4}})));
 }
 
 TEST(MxnetModel, OutputsThatOnlyTrainAreLeftOut) {

@@ -284,9 +284,30 @@ TEST(TensorFlowPorts, SizesOfPlaceholders) {
   const auto picture = import_graph(graph({input("x", {1, 2, 2, 3}), node("y", "Neg", {"x"})}));
   ASSERT_TRUE(picture);
   EXPECT_EQ(picture->graph.tensor(picture->graph.inputs()[0]).layout, ir::Layout::NHWC);
+  // Without the batch for a placeholder of unknown rank: pictures are known by who reads them.
+  const std::string pictures = graph({node("x", "Placeholder", {}, {{"dtype", type("FLOAT")}}), floats("half", {}, {0.5}), node("s", "Mul", {"x", "half"}), floats("w", {1, 1, 3, 2}, {1}),
+                                      node("y", "Conv2D", {"s", "w"}, {{"padding", text("SAME")}, {"strides", integers({1, 1, 1, 1})}})});
+  EXPECT_EQ(run(pictures, {values({1, 2, 2, 3}, std::vector<float>(12, 1))}, {.input_size_list = {{2, 2, 3}}}).dims[0], (ir::Dims{1, 2, 2, 2}));
+  EXPECT_EQ(run(open, {values({2, 2, 3}, std::vector<float>(12, 1))}, {.input_size_list = {{2, 2, 3}}}).dims[0], (ir::Dims{2, 2, 3}));
   // Before version 24 an empty shape was an open one.
   const std::string old = graph({input("x", {}), node("y", "Neg", {"x"})}, {}, 20);
   EXPECT_EQ(run(old, {values({3}, {1, 2, 3})}, {.input_size_list = {{3}}}).dims[0], (ir::Dims{3}));
+}
+
+TEST(TensorFlowPorts, ImpossibleSizesAreRefused) {
+  const std::string open = graph({input("x", {-1, 2}), node("y", "Neg", {"x"})});
+  const std::string legal = "expected positive extents, -1 for what the model says";
+  for (const ir::Dims& size : {ir::Dims{0, 2}, ir::Dims{-5, 2}}) {
+    const std::string error = error_of(open, {.input_size_list = {size}});
+    EXPECT_TRUE(contains(error, "Invalid input_shape = " + ir::to_string(size) + " for input 0!; " + legal)) << error;
+  }
+  EXPECT_TRUE(contains(error_of(open, {.input_size_list = {{1 << 20, 1 << 20}}}), "expected at most 17179869184 elements"));
+  EXPECT_EQ(error_of(graph({input("x", {0, 2}), node("y", "Neg", {"x"})}), {.input_size_list = {{0, 2}}}), "no error");
+}
+
+TEST(TensorFlowPorts, FeedsAreNamed) {
+  const std::string model = graph({input("x", {1}), node("y", "Neg", {"x"})});
+  EXPECT_TRUE(contains(error_of(model, {.feeds = {{"train", values({1}, {1})}}}), "the 'train' in predef_file=['train'] is invalied!"));
 }
 
 TEST(TensorFlowPorts, BinaryAndSavedModel) {

@@ -314,6 +314,8 @@ TEST(ImportTflite, AllUnsupportedOperatorsAreNamedAtOnce) {
   EXPECT_TRUE(contains(text, "node 'b' (FlexErf): the custom operator is not supported")) << text;
   EXPECT_TRUE(contains(text, "without SELECT_TF_OPS")) << text;
   EXPECT_TRUE(import_bytes(model({g}), cut({"a", "b"}, {})));
+  g.operators = {{HASHTABLE, {0}, {1}}, {CUSTOM, {1}, {2}, {}, "FlexErf"}, {RELU, {2}, {3}}};  // behind each other
+  EXPECT_EQ(import_bytes(model({g})).status().count(), 2u);
 }
 
 TEST(ImportTflite, DamageIsToldWithItsPlace) {

@@ -30,6 +30,7 @@ Result<std::vector<T>> numbers(const std::string& option, const std::string& tex
   for (const std::string& part : parts) {
     T value{};
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (error == std::errc::result_out_of_range) return invalid_argument(fmt::format("a number of {} is too large", option)).found(part);
     if (error != std::errc{} || end != part.data() + part.size())
       return invalid_argument(fmt::format("{} needs numbers, found '{}'", option, text)).expected("for example 1,3,224,224");
     values.push_back(value);

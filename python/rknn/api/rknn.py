@@ -40,6 +40,53 @@ def _path(value, function):
     return os.fspath(value)
 
 
+def _sizes(value):
+    """input_size_list as lists of numbers: a single shape is a list of one, and a name or None leaves an extent open."""
+    if value is None:
+        return None
+    wrong = ValueError(f"Invalid input_size_list {value!r}, expect a list of shapes like [[1,3,224,224]]!")
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
+        raise wrong
+    shapes = list(value)
+    if shapes and all(isinstance(v, (int, np.integer)) for v in shapes):
+        shapes = [shapes]
+
+    def extent(d):
+        if d is None or isinstance(d, str):
+            return -1
+        if isinstance(d, bool) or not isinstance(d, (int, np.integer)) and not (isinstance(d, (float, np.floating)) and float(d).is_integer()):
+            raise wrong
+        if abs(int(d)) >= 2 ** 31:
+            raise ValueError(f"Invalid extent {d} in input_size_list {value!r}, expect less than {2 ** 31}!")
+        return int(d)
+
+    if any(isinstance(shape, (str, bytes)) or shape is not None and not hasattr(shape, "__iter__") for shape in shapes):
+        raise wrong
+    return [[extent(d) for d in (() if shape is None else shape)] for shape in shapes]
+
+
+def _read_predef_file(path):
+    """Values by placeholder name of Toolkit1's npz."""
+    try:
+        with np.load(path, allow_pickle=False) as values:
+            return {name.replace("#", "/"): np.asarray(values[name], order="C") for name in values.files}
+    except FileNotFoundError:
+        raise ValueError(f"The predef_file {path!r} does not exist!") from None
+    except Exception as error:
+        raise ValueError(f"Invalid predef_file {path!r}, expect an .npz file with one array of numbers per placeholder ({error})!") from None
+
+
+def _scalar(value, name):
+    """Toolkit1 writes one number for all channels also as text ('127.5') or nested ([[128]])."""
+    try:
+        numbers = np.ravel(np.asarray(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        numbers = ()
+    if len(numbers) == 0 or not np.isfinite(numbers).all() or len(set(numbers)) != 1:
+        raise ValueError(f"Invalid {name} {value!r} of load_tensorflow, expect one number for all channels!")
+    return [[float(numbers[0])]]
+
+
 def _fits(found, expected):
     """Same rank and extents; a negative expected extent is open."""
     return len(found) == len(expected) and all(e < 0 or f == e for f, e in zip(found, expected))
@@ -89,21 +136,23 @@ class RKNN:
         self._load("load_tflite", "tflite", model, input_is_nchw=input_is_nchw)
 
     @_guarded
-    def load_tensorflow(self, tf_pb, inputs=None, input_size_list=None, outputs=None, input_is_nchw=False, predef_file=None,
+    def load_tensorflow(self, tf_pb, inputs=None, input_size_list=None, outputs=None, *positional, input_is_nchw=False, predef_file=None,
                         mean_values=None, std_values=None, size_with_batch=None):
-        """Reads a frozen GraphDef. From `predef_file` on, the arguments are Toolkit1's: an npz with values of control placeholders
-        ('#' stands for '/' in a name) and normalization that takes the place of config()'s."""
-        if isinstance(input_is_nchw, (str, os.PathLike)):  # Toolkit1's fifth argument
-            input_is_nchw, predef_file = False, input_is_nchw
-        feeds = {}
-        if predef_file is not None:
-            with np.load(predef_file, allow_pickle=False) as values:
-                feeds = {name.replace("#", "/"): np.asarray(values[name], order="C") for name in values.files}
-        if size_with_batch is False and input_size_list is not None:
-            input_size_list = [[1, *shape] for shape in input_size_list]
+        """Reads a frozen GraphDef. By position, a truth value behind `outputs` is Toolkit2's input_is_nchw; anything else begins
+        Toolkit1's predef_file, mean_values, std_values, size_with_batch: an npz with values of control placeholders ('#' stands for
+        '/' in a name), and normalization that takes the place of config()'s."""
+        if len(positional) == 1 and isinstance(positional[0], (bool, np.bool_)):
+            input_is_nchw, positional = positional[0], ()
+        if len(positional) > 4:
+            raise ValueError(f"load_tensorflow takes at most 8 arguments by position, found {len(positional) + 4}!")
+        predef_file, mean_values, std_values, size_with_batch = positional + (predef_file, mean_values, std_values, size_with_batch)[len(positional):]
+        feeds = {} if predef_file is None else _read_predef_file(predef_file)
+        sizes = _sizes(input_size_list)
+        if size_with_batch is not None and not size_with_batch and sizes is not None:
+            sizes = [[1, *shape] for shape in sizes]
         if mean_values is not None or std_values is not None:
             self._normalize_like_toolkit1(mean_values, std_values)
-        self._load("load_tensorflow", "tensorflow", tf_pb, inputs, input_size_list, outputs, input_is_nchw=input_is_nchw, feeds=feeds)
+        self._load("load_tensorflow", "tensorflow", tf_pb, inputs, sizes, outputs, input_is_nchw=input_is_nchw, feeds=feeds)
 
     @_guarded
     def load_caffe(self, model, *positional, proto=None, blobs=None, input_name=None):
@@ -127,7 +176,8 @@ class RKNN:
 
     @_guarded
     def load_pytorch(self, model, input_size_list=None, inputs=None, outputs=None, convert_engine="torch"):
-        """Reads a TorchScript file, traced or scripted, of any version. `convert_engine` is Toolkit1's and has no effect."""
+        """Reads a TorchScript file, traced or scripted, of any version, or an archive of torch.export (.pt2). `convert_engine` is
+        Toolkit1's and has no effect."""
         self._load("load_pytorch", "pytorch", model, inputs, input_size_list, outputs)
 
     @_guarded
@@ -332,11 +382,7 @@ class RKNN:
               feeds=None):
         builder = self._need_builder(function)
         names = lambda value: None if value is None else [value] if isinstance(value, str) else [str(v) for v in value]
-        if sizes is not None:
-            sizes = list(sizes)
-            if sizes and all(isinstance(v, (int, np.integer)) for v in sizes):
-                sizes = [sizes]
-            sizes = [[-1 if d is None or isinstance(d, str) else int(d) for d in shape or []] for shape in sizes]  # a name leaves it open
+        sizes = _sizes(sizes)
         if initial is not None:
             initial = [None if v is None else np.asarray(v, order="C") for v in initial]
         self._session, self._model_path = None, None
@@ -344,14 +390,13 @@ class RKNN:
                      [] if weights is None else [_path(weights, function)], bool(input_is_nchw), feeds or {})
 
     def _normalize_like_toolkit1(self, mean_values, std_values):
-        """Scalars, also as text ('127.5') or nested ([[128]]), for every channel; they take the place of config()'s."""
-        scalar = lambda value: [[float(np.ravel(np.asarray(value, dtype=np.float64))[0])]]
+        """One number for every channel each; they take the place of config()'s."""
         self._need_builder("load_tensorflow")
         options = dict(self._options, one_value_for_all_channels=True)
         if mean_values is not None:
-            options["mean_values"] = scalar(mean_values)
+            options["mean_values"] = _scalar(mean_values, "mean_values")
         if std_values is not None:
-            options["std_values"] = scalar(std_values)
+            options["std_values"] = _scalar(std_values, "std_values")
         self._builder = _openrknn.Builder.create(options, Progress(self._log))
 
     def _prepare_inputs(self, inputs, data_format, pass_through):

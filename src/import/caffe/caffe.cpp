@@ -252,7 +252,7 @@ class Loader {
     return {};
   }
 
-  // The user's inputs in the user's order. Inputs of the network that are still needed follow.
+  // The user's inputs in the user's order. None of those that are needed may be missing.
   Status choose_ports(const LayerPlan& plan) {
     std::vector<Port> chosen;
     for (const std::string& name : options_.inputs) {
@@ -261,9 +261,7 @@ class Loader {
     }
     for (const Port& p : ports_)
       if (plan.read.contains(p.name) && std::none_of(chosen.begin(), chosen.end(), [&](const Port& c) { return c.name == p.name; })) {
-        if (!options_.input_size_list.empty() || !options_.input_initial_val.empty())
-          return invalid_argument("the model depends on '" + p.name + "' too").expected("it in 'inputs'").found(quoted_list(options_.inputs));
-        chosen.push_back(p);
+        return invalid_argument("the model depends on input '" + p.name + "' too").expected("its name among the inputs").found(quoted_list(options_.inputs));
       }
     ports_ = std::move(chosen);
     return {};
@@ -297,7 +295,9 @@ class Loader {
   }
 
   // --- layers
-  // Problems are kept and the next layers tried; those that read what could not be made are passed over in silence.
+  static Status unknown_type(const LayerDescription& layer) { return unsupported("layers of type '" + layer.type + "' are not supported"); }
+
+  // Problems are kept and the next layers tried; those that read what could not be made are passed over in silence if their type is known.
   void lower(const Instance& instance) {
     Network& network = build_.network;
     const LayerDescription& description = *instance.layer;
@@ -308,6 +308,7 @@ class Loader {
     std::vector<TensorId> bottoms;
     for (const std::string& name : instance.reads) {
       if (broken_.contains(name)) {
+        if (instance.role == Role::Compute && !table().find(description.type)) return fail(unknown_type(description));
         broken_.insert(instance.writes.begin(), instance.writes.end());
         return;
       }
@@ -325,7 +326,7 @@ class Loader {
     }
     Layer layer(build_, description, std::move(bottoms));
     const auto lowering = table().find(description.type);
-    if (!lowering) return fail(unsupported("layers of type '" + description.type + "' are not supported"));
+    if (!lowering) return fail(unknown_type(description));
     if (Status s = lowering(layer); !s) return fail(std::move(s));
     for (size_t i = 0; i < instance.writes.size(); ++i) {
       const TensorId top = layer.top(i);
@@ -353,20 +354,20 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
   Loader loader(net, options, ops);
   Imported result;
   result.source.framework = "caffe";
+  // A description may carry weights of its own.
+  ORKNN_TRY_ASSIGN(loader.build().weights, parse_weights(source.bytes, source.keeper));
+  loader.build().has_weights = !loader.build().weights.empty();
   if (!source.other_files.empty() && !source.other_files[0].empty()) {
     const std::string& path = source.other_files[0];
     ORKNN_TRY_ASSIGN(const auto file, MappedFile::open(path));
+    if (looks_like_text(file->bytes()) && !looks_like_text(source.bytes) && looks_like_net(file->bytes()))
+      return invalid_argument("the weights file is the description of a network").found("'" + path + "'").hint("are the two files swapped? The .prototxt comes first, the .caffemodel second");
     auto weights = parse_weights(file->bytes(), file);
     if (!weights) return Status(weights.status()).model(path);
     if (weights->empty() && !file->bytes().empty()) result.source.warnings.push_back("the weights file holds no blobs");
+    weights->merge(loader.build().weights);  // the file's count where both have some
     loader.build().weights = std::move(*weights);
     loader.build().has_weights = true;
-  } else {
-    // A description may carry its own weights.
-    auto weights = parse_weights(source.bytes, source.keeper);
-    if (!weights) return weights.status();
-    loader.build().has_weights = !weights->empty();
-    loader.build().weights = std::move(*weights);
   }
   ORKNN_TRY_ASSIGN(result.graph, loader.load());
   result.graph.name = net.name;
@@ -376,11 +377,22 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
   result.source.has_open_inputs = loader.has_open_inputs();
   return result;
 }
+
+Result<Survey> survey(const Source& source) {
+  ORKNN_TRY_ASSIGN(const NetDescription net, parse_net(source.bytes));
+  Survey result;
+  for (const LayerDescription& layer : net.layers) {
+    ++result.operators[layer.type];
+    if (layer.type == "Input") result.inputs.insert(result.inputs.end(), layer.tops.begin(), layer.tops.end());
+  }
+  for (const InputDescription& input : net.inputs) result.inputs.push_back(input.name);
+  return result;
+}
 }  // namespace
 }  // namespace caffe
 
 const Importer& caffe_importer() {
-  static const Importer importer{.name = "caffe", .extensions = {".prototxt", ".caffemodel"}, .sniff = caffe::looks_like_net, .load = caffe::load};
+  static const Importer importer{.name = "caffe", .extensions = {".prototxt", ".caffemodel"}, .sniff = caffe::looks_like_net, .load = caffe::load, .survey = caffe::survey, .weights_extension = ".caffemodel"};
   return importer;
 }
 

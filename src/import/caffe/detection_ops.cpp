@@ -141,12 +141,11 @@ Status detection_output(Layer& l) {
   ORKNN_TRY_ASSIGN(const double threshold, nms.get_double("nms_threshold", 0.3));
   ORKNN_TRY_ASSIGN(const double eta, nms.get_double("eta", 1));
   ORKNN_TRY_ASSIGN(const int64_t top_k, nms.get_int("top_k", -1));
-  ORKNN_TRY_ASSIGN(std::string code, p.get_word("code_type", "CORNER"));
-  if (code == "1" || code == "2" || code == "3") code = code == "1" ? "CORNER" : code == "2" ? "CENTER_SIZE" : "CORNER_SIZE";
+  ORKNN_TRY_ASSIGN(const std::string code, p.get_word("code_type", "CORNER"));
   attributes.set("nms_threshold", threshold);
   attributes.set("eta", eta);
   attributes.set("top_k", top_k);
-  attributes.set("code_type", code);
+  attributes.set("code_type", code == "1" ? "CORNER" : code == "2" ? "CENTER_SIZE" : code == "3" ? "CORNER_SIZE" : code);
   return l.set_top(l.emit("DetectionOutput", {l.bottom(0), l.bottom(1), l.bottom(2)}, std::move(attributes)));
 }
 

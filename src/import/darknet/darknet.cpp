@@ -71,7 +71,7 @@ class Loader {
     ORKNN_TRY_ASSIGN(TensorId current, begin_at(port, {}));
     for (const Section& section : description_.layers) {
       auto result = lower(section, current);
-      if (!result) return result.status();
+      if (!result) return with_unknown_sections(result.status(), section);
       current = *result;
     }
     ORKNN_TRY(order_inputs());
@@ -97,13 +97,25 @@ class Loader {
     return build_.network.find(port.name);
   }
 
-  // Problems end the import: the numbers of later layers could not be found in the file.
+  // Problems end the import: the numbers of later layers could not be found in the file. Sections of unknown type are told all the same.
+  Status with_unknown_sections(const Status& problem, const Section& section) const {
+    Problems problems;
+    problems.add(problem);
+    for (const Section* s = &section + 1; s != description_.layers.data() + description_.layers.size(); ++s)
+      if (!table().find(s->type)) problems.add(unknown_section(*s, static_cast<size_t>(s - description_.layers.data())));
+    return problems.status();
+  }
+  static Status unknown_section(const Section& section, size_t index) {
+    return unsupported("section [" + section.type.substr(0, 40) + "] is not known").node(name_of(section, index) + ", line " + std::to_string(section.line), section.type);
+  }
+  static std::string name_of(const Section& section, size_t index) { return "layer_" + std::to_string(index) + "_" + section.type; }
+
   Result<TensorId> lower(const Section& section, TensorId previous) {
-    const std::string name = "layer_" + std::to_string(build_.results.size()) + "_" + section.type;
+    const std::string name = name_of(section, build_.results.size());
     Layer layer(build_, section, name, previous);
     const auto problem = [&](Status s) { return s.node(name + ", line " + std::to_string(section.line), section.type); };
     const auto lowering = table().find(section.type);
-    if (!lowering) return problem(unsupported("section [" + section.type.substr(0, 40) + "] is not known"));
+    if (!lowering) return unknown_section(section, build_.results.size());
     if (Status s = lowering(layer); !s) return problem(std::move(s));
     TensorId result = layer.result();
     const auto dims = layer.dims_of(result);
@@ -170,16 +182,25 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
   }
   ORKNN_TRY_ASSIGN(result.graph, loader.load());
   auto& warnings = result.source.warnings;
+  warnings.insert(warnings.end(), description.warnings.begin(), description.warnings.end());
   warnings.insert(warnings.end(), loader.build().network.warnings.begin(), loader.build().network.warnings.end());
   if (const size_t rest = loader.build().weights.rest()) warnings.push_back("the weights file holds " + std::to_string(rest) + " values more than the network has; do they belong together?");
   if (loader.build().has_state) warnings.push_back("recurrent layers begin every run with an empty state");
+  return result;
+}
+
+Result<Survey> survey(const Source& source) {
+  ORKNN_TRY_ASSIGN(const Description description, parse_description(source.bytes));
+  Survey result;
+  for (const Section& section : description.layers) ++result.operators[section.type];
+  result.inputs = {"data"};
   return result;
 }
 }  // namespace
 }  // namespace darknet
 
 const Importer& darknet_importer() {
-  static const Importer importer{.name = "darknet", .extensions = {".cfg"}, .sniff = darknet::looks_like_description, .load = darknet::load};
+  static const Importer importer{.name = "darknet", .extensions = {".cfg"}, .sniff = darknet::looks_like_description, .load = darknet::load, .survey = darknet::survey, .weights_extension = ".weights"};
   return importer;
 }
 

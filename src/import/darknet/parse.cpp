@@ -6,6 +6,7 @@ namespace orknn::importer::darknet {
 namespace {
 // No network has more layers than this; a file of nothing but brackets must not become millions of them.
 constexpr size_t kMaxLayers = 20000;
+constexpr size_t kMaxWarnings = 20;
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\0'; }
 
@@ -71,7 +72,10 @@ Result<Description> parse_description(std::span<const std::byte> bytes) {
     }
     if (!current) return at_line(number, "an option before the first section").expected("[net]").found(line.substr(0, 40));
     const size_t equals = line.find('=');
-    if (equals == std::string::npos) continue;  // Darknet passes over such lines too
+    if (equals == std::string::npos) {  // Darknet passes over such lines too
+      if (result.warnings.size() < kMaxWarnings) result.warnings.push_back("line " + std::to_string(number) + " is no option and is left out: '" + line.substr(0, 40) + "'");
+      continue;
+    }
     std::string value = line.substr(equals + 1);
     if (const size_t comment = value.find('#'); comment != std::string::npos) value.resize(comment);
     current->options[line.substr(0, equals)] = std::move(value);

@@ -26,6 +26,7 @@ struct Section {
 struct Description {
   Section net;
   std::vector<Section> layers;
+  std::vector<std::string> warnings;
 };
 
 Result<Description> parse_description(std::span<const std::byte> bytes);

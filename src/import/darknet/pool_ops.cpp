@@ -72,8 +72,33 @@ Status normalization(Layer& l) {
   return l.finish(l.emit("LRN", {x}, {{"size", size}, {"alpha", alpha * static_cast<double>(size)}, {"beta", beta}, {"bias", kappa}}));
 }
 
+// How many values per place of the picture a detection layer reads: boxes, each with its numbers and a score per class.
+Result<int64_t> values_of_boxes(Layer& l, int64_t numbers_per_box) {
+  ORKNN_TRY_ASSIGN(const int64_t classes, l.get_int("classes", 20, 0, 1 << 20));
+  ORKNN_TRY_ASSIGN(const int64_t anchors, l.get_int("num", 1, 1, 1 << 16));
+  int64_t boxes = anchors;
+  if (l.has("mask")) {
+    ORKNN_TRY_ASSIGN(const std::vector<int64_t> mask, l.get_ints("mask"));
+    for (int64_t m : mask)
+      if (m < 0 || m >= anchors) return invalid_model("option 'mask' chooses an anchor that does not exist").expected("0 to " + std::to_string(anchors - 1)).found(std::to_string(m));
+    boxes = static_cast<int64_t>(mask.size());
+  }
+  return boxes * (classes + numbers_per_box);
+}
+
 // What a detection layer reads is an output of the model: decoding is left to the program that uses it.
 Status head(Layer& l) {
+  const std::string& type = l.section().type;
+  int64_t numbers_per_box = type == "yolo" ? 5 : type == "Gaussian_yolo" ? 9 : 0;
+  if (type == "region") {
+    ORKNN_TRY_ASSIGN(const int64_t coordinates, l.get_int("coords", 4, 0, 1 << 10));
+    numbers_per_box = coordinates + 1;
+  }
+  if (numbers_per_box > 0) {
+    ORKNN_TRY_ASSIGN(const int64_t expected, values_of_boxes(l, numbers_per_box));
+    if (const auto dims = l.dims_of(l.previous()); dims && dims->size() == 4 && (*dims)[1] != expected)
+      l.warn("it reads " + std::to_string((*dims)[1]) + " channels where its classes and anchors need " + std::to_string(expected) + "; decoding the output will go wrong");
+  }
   l.build().heads.push_back(l.previous());
   return l.hand_on(l.previous());
 }

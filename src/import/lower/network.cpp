@@ -4,6 +4,7 @@
 #include <cmath>
 #include <queue>
 
+#include "ir/infer.h"
 #include "ir/verify.h"
 
 namespace orknn::importer {
@@ -12,6 +13,8 @@ using namespace ir;
 namespace {
 // A model of nothing but unknown operators is told with this many lines.
 constexpr size_t kMaxReported = 100;
+// No network is fed more; beyond that a size is taken for a mistake.
+constexpr int64_t kMaxInputElements = int64_t{1} << 34;
 }  // namespace
 
 Result<LayerPlan> plan_layers(std::span<const LayerNames> layers, std::span<const std::string_view> outputs,
@@ -62,7 +65,18 @@ Result<LayerPlan> plan_layers(std::span<const LayerNames> layers, std::span<cons
     for (size_t reader : readers[i])
       if (--waiting[reader] == 0) ready.push(reader);
   }
-  if (result.layers.size() != count) return invalid_model("the graph has a cycle");
+  if (result.layers.size() != count) {
+    // Going backwards through layers that still wait ends on a cycle, after as many steps as there are layers at the latest.
+    size_t i = static_cast<size_t>(std::find_if(waiting.begin(), waiting.end(), [](size_t n) { return n > 0; }) - waiting.begin());
+    for (size_t step = 0; step < layers.size(); ++step)
+      for (std::string_view name : layers[i].reads)
+        if (const auto it = producer.find(name); it != producer.end() && !stops.contains(name) && waiting[it->second] > 0) {
+          i = it->second;
+          break;
+        }
+    const auto name = std::find_if(layers[i].writes.begin(), layers[i].writes.end(), [](std::string_view n) { return !n.empty(); });
+    return invalid_model("the graph has a cycle: tensor '" + (name == layers[i].writes.end() ? std::string() : std::string(*name)) + "' depends on itself");
+  }
   return result;
 }
 
@@ -76,6 +90,8 @@ Result<Symbols> apply_sizes(std::vector<Port>& inputs, const ImportOptions& opti
   for (size_t i = 0; i < options.input_size_list.size(); ++i) {
     Dims size = options.input_size_list[i];
     Port& p = inputs[i];
+    for (int64_t extent : size)
+      if (extent < -1) return invalid_input_shape(to_shape(size), i).expected("positive extents, -1 for what the model says");
     if (p.shape && size.empty()) continue;  // no size: what the model says
     if (p.shape && p.shape->empty() && size == Dims{1}) continue;  // NumPy users write scalars as vectors of one
     if (p.shape && p.shape->size() == size.size() + 1) size.insert(size.begin(), 1);
@@ -86,11 +102,12 @@ Result<Symbols> apply_sizes(std::vector<Port>& inputs, const ImportOptions& opti
     Dims known;
     for (size_t k = 0; k < size.size(); ++k) {
       if (size[k] < 0) continue;
+      if (size[k] == 0 && !(shape[k].is_known() && shape[k].value() == 0)) return invalid_input_shape(to_shape(size), i).expected("positive extents, -1 for what the model says");
       known.push_back(size[k]);
       if (!shape[k].symbol().empty()) symbols.try_emplace(shape[k].symbol(), size[k]);
       shape[k] = Dim(size[k]);
     }
-    if (!checked_element_count(known)) return invalid_input_shape(shape, i);
+    if (!checked_element_count(known, kMaxInputElements)) return invalid_input_shape(shape, i).expected("at most " + std::to_string(kMaxInputElements) + " elements");
     p.shape = std::move(shape);
   }
   for (Port& p : inputs) {
@@ -123,6 +140,18 @@ Status no_such_tensor(const std::string& name, std::string_view list, std::span<
 
 Status invalid_input_shape(const Shape& shape, size_t input) {
   return invalid_argument("Invalid input_shape = " + ir::to_string(shape) + " for input " + std::to_string(input) + "!").hint("give the input shapes with input_size_list");
+}
+
+// --- problems
+
+void Problems::add(const Status& problem) {
+  if (++count_ <= kMaxReported) kept_.also(problem);
+}
+
+Status Problems::status() const {
+  Status all = kept_;
+  if (count_ > kMaxReported) all.also(unsupported("and " + std::to_string(count_ - kMaxReported) + " more problems"));
+  return all;
 }
 
 // --- names
@@ -159,13 +188,9 @@ Result<TensorId> Network::need(std::string_view name) const {
   return invalid_model("tensor '" + std::string(name) + "' is read but nothing produces it");
 }
 
-void Network::report(Status problem) {
-  if (++problem_count_ <= kMaxReported) problems_.also(problem);
-}
 
 Result<Graph> Network::finish(std::span<const std::string> outputs) {
-  if (problem_count_ > kMaxReported) problems_.also(unsupported("and " + std::to_string(problem_count_ - kMaxReported) + " more problems"));
-  if (!problems_.is_ok()) return problems_;
+  ORKNN_TRY(problems_.status());
   for (const std::string& name : outputs) {
     ORKNN_TRY_ASSIGN(TensorId id, need(name));
     const auto& list = graph.outputs();
@@ -180,6 +205,9 @@ Result<Graph> Network::finish(std::span<const std::string> outputs) {
   }
   graph.compact();
   ORKNN_TRY(verify(graph, ops, Stage::Imported));
+  // Shapes that contradict each other are told while the model is loaded, unless an open extent may still decide.
+  const bool is_settled = std::all_of(graph.inputs().begin(), graph.inputs().end(), [&](TensorId t) { return graph.tensor(t).shape && is_static(*graph.tensor(t).shape); });
+  if (is_settled) ORKNN_TRY(infer_shapes(graph, ops));
   return std::move(graph);
 }
 

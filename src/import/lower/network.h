@@ -23,7 +23,8 @@ struct LayerPlan {
   std::vector<size_t> layers;                 // those the outputs depend on, in execution order, the earliest in the file first
   std::unordered_set<std::string_view> read;  // names somebody reads, outputs included
 };
-// `stops` are names at which the model is cut: what produces them is not needed. Fails on a cycle and on a name written twice.
+// `stops` are names at which the model is cut: what produces them is not needed. Fails on a cycle and on a name written twice,
+// and names the tensor.
 Result<LayerPlan> plan_layers(std::span<const LayerNames> layers, std::span<const std::string_view> outputs,
                               const std::unordered_set<std::string_view>& stops);
 
@@ -46,6 +47,21 @@ Status no_such_tensor(const std::string& name, std::string_view list, std::span<
 // The wording for an extent that is not known though it has to be.
 Status invalid_input_shape(const ir::Shape& shape, size_t input);
 
+// --- problems
+// What an importer found wrong, so that all of it is told at once.
+class Problems {
+ public:
+  // Keeps a problem; of very many most are only counted.
+  void add(const Status& problem);
+  bool is_empty() const { return count_ == 0; }
+  // All of them; ok when there are none.
+  Status status() const;
+
+ private:
+  Status kept_;
+  size_t count_ = 0;
+};
+
 // --- names
 class Network {
  public:
@@ -62,10 +78,10 @@ class Network {
   ir::TensorId find(std::string_view name) const;
   // The same as an error that says who reads it.
   Result<ir::TensorId> need(std::string_view name) const;
-  // Keeps a problem and goes on with the next layer; too many are only counted.
-  void report(Status problem);
+  // Keeps a problem; the importer goes on with the next layer.
+  void report(const Status& problem) { problems_.add(problem); }
   // Nothing was reported so far.
-  bool is_clean() const { return problems_.is_ok(); }
+  bool is_clean() const { return problems_.is_empty(); }
   // Makes the named tensors the outputs (a constant or an input as output gets an Identity), drops what they do not need, verifies.
   // Inputs stay, used or not. Answers with all reported problems.
   Result<ir::Graph> finish(std::span<const std::string> outputs);
@@ -73,8 +89,7 @@ class Network {
  private:
   std::unordered_map<std::string, ir::TensorId> values_;
   std::unordered_set<int32_t> named_;
-  Status problems_;
-  size_t problem_count_ = 0;
+  Problems problems_;
 };
 
 // Weights for a description without any: reproducible (they follow from the name), normal, of a variance that keeps the signal's

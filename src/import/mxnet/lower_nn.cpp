@@ -45,67 +45,61 @@ std::optional<int64_t> channels_of(const Layer& l, TensorId x, int64_t axis = 1)
   return (*s)[static_cast<size_t>(at)].value();
 }
 
-}  // namespace
-
-Status convolution(Layer& l) {
-  const Layout layout = layout_of(l);
+// What Convolution and Deconvolution have in common: data and weights in channels-first order, the window, the bias.
+struct Filter {
+  Layout layout;
+  std::vector<TensorId> inputs;
+  std::vector<int64_t> kernel;
+  int64_t group = 1;
+};
+Result<Filter> filter_of(Layer& l, bool is_transposed) {
+  Filter f{.layout = layout_of(l), .inputs = {}, .kernel = {}, .group = l.integer("num_group", 1)};
   ORKNN_TRY_ASSIGN(TensorId x, l.need(0));
-  ORKNN_TRY_ASSIGN(x, layout.to_first(l, x));
-  ORKNN_TRY_ASSIGN(const std::vector<int64_t> kernel, kernel_of(l, 1));
-  const size_t n = kernel.size();
-  const int64_t filters = l.integer("num_filter", 0), group = l.integer("num_group", 1);
-  if (group < 1) return invalid_model("illegal num_group").found(std::to_string(group));
+  ORKNN_TRY_ASSIGN(x, f.layout.to_first(l, x));
+  ORKNN_TRY_ASSIGN(f.kernel, kernel_of(l, 1));
+  const int64_t filters = l.integer("num_filter", 0);
+  if (f.group < 1) return invalid_model("illegal num_group").found(std::to_string(f.group));
   std::optional<Dims> dims;
   int64_t fan_in = 1;
   if (const auto channels = channels_of(l, x); channels && filters > 0) {
-    dims = Dims{filters, *channels / group};
-    dims->insert(dims->end(), kernel.begin(), kernel.end());
-    fan_in = checked_element_count(std::span(*dims).subspan(1)) ? element_count(std::span(*dims).subspan(1)) : 1;
+    dims = is_transposed ? Dims{*channels, filters / f.group} : Dims{filters, *channels / f.group};
+    dims->insert(dims->end(), f.kernel.begin(), f.kernel.end());
+    const Dims summed{*channels / f.group, element_count(f.kernel)};
+    fan_in = checked_element_count(summed) ? element_count(summed) : 1;
   }
   const DType dtype = l.dtype_of(x);
   ORKNN_TRY_ASSIGN(TensorId weight, l.parameter(1, "weight", dims, Fill::Random, dtype, fan_in));
-  ORKNN_TRY_ASSIGN(weight, layout.to_first(l, weight));  // [out, h, w, in] in that layout
-  std::vector<TensorId> inputs{x, weight};
-  if (!l.flag("no_bias", false)) {
+  ORKNN_TRY_ASSIGN(weight, f.layout.to_first(l, weight));  // [out, h, w, in] in that layout
+  f.inputs = {x, weight};
+  if (!l.flag("no_bias", is_transposed)) {
     ORKNN_TRY_ASSIGN(const TensorId bias, l.parameter(2, "bias", filters > 0 ? std::optional(Dims{filters}) : std::nullopt, Fill::Zeros, dtype));
-    inputs.push_back(bias);
+    f.inputs.push_back(bias);
   }
-  const TensorId y = l.emit("Conv", std::move(inputs),
-                            {{"kernel_shape", kernel}, {"strides", l.window("stride", n, 1, 1)}, {"dilations", l.window("dilate", n, 1, 1)},
-                             {"pads", twice(l.window("pad", n, 0, 0))}, {"group", group}});
-  ORKNN_TRY_ASSIGN(const TensorId result, layout.undo(l, y));
+  return f;
+}
+
+}  // namespace
+
+Status convolution(Layer& l) {
+  ORKNN_TRY_ASSIGN(Filter f, filter_of(l, false));
+  const size_t n = f.kernel.size();
+  const TensorId y = l.emit("Conv", std::move(f.inputs),
+                            {{"kernel_shape", f.kernel}, {"strides", l.window("stride", n, 1, 1)}, {"dilations", l.window("dilate", n, 1, 1)},
+                             {"pads", twice(l.window("pad", n, 0, 0))}, {"group", f.group}});
+  ORKNN_TRY_ASSIGN(const TensorId result, f.layout.undo(l, y));
   l.set_output(result);
   return {};
 }
 
 namespace {
 Status deconvolution(Layer& l) {
-  const Layout layout = layout_of(l);
-  ORKNN_TRY_ASSIGN(TensorId x, l.need(0));
-  ORKNN_TRY_ASSIGN(x, layout.to_first(l, x));
-  ORKNN_TRY_ASSIGN(const std::vector<int64_t> kernel, kernel_of(l, 1));
+  ORKNN_TRY_ASSIGN(Filter f, filter_of(l, true));
+  const std::vector<int64_t>& kernel = f.kernel;
   const size_t n = kernel.size();
-  const int64_t filters = l.integer("num_filter", 0), group = l.integer("num_group", 1);
-  if (group < 1) return invalid_model("illegal num_group").found(std::to_string(group));
-  std::optional<Dims> dims;
-  int64_t fan_in = 1;
-  if (const auto channels = channels_of(l, x); channels && filters > 0) {
-    dims = Dims{*channels, filters / group};
-    dims->insert(dims->end(), kernel.begin(), kernel.end());
-    fan_in = checked_element_count(std::vector<int64_t>{*channels / group, element_count(kernel)}) ? *channels / group * element_count(kernel) : 1;
-  }
-  const DType dtype = l.dtype_of(x);
-  ORKNN_TRY_ASSIGN(TensorId weight, l.parameter(1, "weight", dims, Fill::Random, dtype, fan_in));
-  ORKNN_TRY_ASSIGN(weight, layout.to_first(l, weight));
-  std::vector<TensorId> inputs{x, weight};
-  if (!l.flag("no_bias", true)) {
-    ORKNN_TRY_ASSIGN(const TensorId bias, l.parameter(2, "bias", filters > 0 ? std::optional(Dims{filters}) : std::nullopt, Fill::Zeros, dtype));
-    inputs.push_back(bias);
-  }
   const std::vector<int64_t> stride = l.window("stride", n, 1, 1), dilate = l.window("dilate", n, 1, 1), target = l.window("target_shape", n, 0, 0);
   std::vector<int64_t> pad = l.window("pad", n, 0, 0), adjust = l.window("adj", n, 0, 0);
   if (std::any_of(target.begin(), target.end(), [](int64_t t) { return t != 0; })) {  // then padding and adjustment follow from it
-    ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(x, "to reach the target shape"));
+    ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(f.inputs[0], "to reach the target shape"));
     if (in.size() != n + 2) return shape_mismatch("the data does not have the rank of the kernel").expected(std::to_string(n + 2)).found(to_string(in));
     for (size_t i = 0; i < n; ++i) {
       const int64_t surplus = stride[i] * (in[i + 2] - 1) + (kernel[i] - 1) * dilate[i] + 1 - target[i];
@@ -114,9 +108,9 @@ Status deconvolution(Layer& l) {
       pad[i] = (surplus + 1) / 2;
     }
   }
-  const TensorId y = l.emit("ConvTranspose", std::move(inputs),
-                            {{"kernel_shape", kernel}, {"strides", stride}, {"dilations", dilate}, {"pads", twice(pad)}, {"output_padding", adjust}, {"group", group}});
-  ORKNN_TRY_ASSIGN(const TensorId result, layout.undo(l, y));
+  const TensorId y = l.emit("ConvTranspose", std::move(f.inputs),
+                            {{"kernel_shape", kernel}, {"strides", stride}, {"dilations", dilate}, {"pads", twice(pad)}, {"output_padding", adjust}, {"group", f.group}});
+  ORKNN_TRY_ASSIGN(const TensorId result, f.layout.undo(l, y));
   l.set_output(result);
   return {};
 }

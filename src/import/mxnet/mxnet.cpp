@@ -12,11 +12,18 @@ std::string version_text(int64_t version) {
 }
 
 Result<Imported> load(const Source& source, const ImportOptions& options, const ir::OpSet& ops) {
-  if (looks_like_params(source.bytes)) return invalid_argument("this is the params file").expected("the -symbol.json file first, the .params file second");
   if (source.other_files.empty()) return import_model(source.bytes, nullptr, options, ops);
   ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(source.other_files[0]));
   ORKNN_TRY_ASSIGN(const Params params, Params::parse(file->bytes(), file));
   return import_model(source.bytes, &params, options, ops);
+}
+
+Result<Survey> survey(const Source& source) {
+  ORKNN_TRY_ASSIGN(const Symbol symbol, parse_symbol(source.bytes));
+  Survey result;
+  for (const SymbolNode& n : symbol.nodes)
+    if (!n.is_variable()) ++result.operators[n.op];
+  return result;
 }
 }  // namespace
 
@@ -34,7 +41,7 @@ Result<Imported> import_model(std::span<const std::byte> bytes, const Params* pa
 }  // namespace mxnet
 
 const Importer& mxnet_importer() {
-  static const Importer importer{.name = "mxnet", .extensions = {"-symbol.json"}, .sniff = mxnet::looks_like_symbol, .load = mxnet::load};
+  static const Importer importer{.name = "mxnet", .extensions = {"-symbol.json"}, .sniff = mxnet::looks_like_symbol, .load = mxnet::load, .survey = mxnet::survey, .weights_extension = ".params"};
   return importer;
 }
 

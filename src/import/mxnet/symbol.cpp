@@ -83,15 +83,19 @@ Status parse_version(wire::JsonReader& json, Symbol& symbol) {
 }
 
 Status check_entries(const Symbol& symbol) {
-  const auto in_range = [&](const Entry& e) { return e.node < symbol.nodes.size(); };
-  const std::string expected = "less than " + std::to_string(symbol.nodes.size());
-  for (const SymbolNode& n : symbol.nodes) {
-    const auto bad = std::find_if_not(n.inputs.begin(), n.inputs.end(), in_range);
-    if (bad != n.inputs.end()) return invalid_model("an input refers to a node that does not exist").expected(expected).found(std::to_string(bad->node)).node(n.name, n.op);
-  }
-  const auto bad = std::find_if_not(symbol.heads.begin(), symbol.heads.end(), in_range);
-  if (bad != symbol.heads.end()) return invalid_model("an output of the model refers to a node that does not exist").expected(expected).found(std::to_string(bad->node));
-  return {};
+  // How many outputs a layer has is known when it is lowered.
+  const auto check = [&](const std::vector<Entry>& entries, const char* what) -> Status {
+    for (const Entry& e : entries) {
+      if (e.node >= symbol.nodes.size())
+        return invalid_model(std::string(what) + " refers to a node that does not exist").expected("less than " + std::to_string(symbol.nodes.size())).found(std::to_string(e.node));
+      if (symbol.nodes[e.node].is_variable() && e.output != 0)
+        return invalid_model(std::string(what) + " refers to output " + std::to_string(e.output) + " of variable '" + symbol.nodes[e.node].name + "'").expected("output 0");
+    }
+    return {};
+  };
+  for (const SymbolNode& n : symbol.nodes)
+    if (Status s = check(n.inputs, "an input"); !s) return s.node(n.name, n.op);
+  return check(symbol.heads, "an output of the model");
 }
 
 Result<Symbol> parse_graph(wire::JsonReader& json) {

@@ -15,7 +15,6 @@ constexpr int kMaxFunctionDepth = 32;
 constexpr int kMaxBodyDepth = 8;
 // Functions that call functions can multiply: a small file must not become a graph that fills the memory.
 constexpr size_t kMaxInlinedNodes = 200'000;
-constexpr size_t kMaxReported = 100;
 
 bool is_standard(std::string_view domain) { return domain.empty() || domain == "ai.onnx"; }
 std::string op_name(std::string_view domain, std::string_view op) {
@@ -83,10 +82,6 @@ GraphBuilder::GraphBuilder(const ModelProto& model, TensorReader& tensors, const
     : model_(model), tensors_(tensors), ops_(ops), op_sets_(op_sets_of(model.op_sets)) {
   op_sets_.try_emplace("", 1);  // files older than the field
   for (const FunctionProto& f : model.functions) functions_.emplace(function_key(f.domain, f.name, f.overload), &f);
-}
-
-void GraphBuilder::report(Status status) {
-  if (++problem_count_ <= kMaxReported) problems_.also(status);
 }
 
 // --- inputs of the graph
@@ -318,7 +313,7 @@ Status GraphBuilder::build_nodes(Scope& scope, const Plan& plan) {
     if (scope.function_depth > 0 && ++inlined_nodes_ > kMaxInlinedNodes)
       return unsupported("the model's functions have too many nodes when inlined").expected("at most " + std::to_string(kMaxInlinedNodes));
     if (Status s = translate(scope, *node); !s)
-      report(s.node(scope.prefix + (node->name.empty() ? first_output(*node) : std::string(node->name)), op_name(node->domain, node->op_type)));
+      problems_.add(s.node(scope.prefix + (node->name.empty() ? first_output(*node) : std::string(node->name)), op_name(node->domain, node->op_type)));
   }
   return {};
 }
@@ -338,7 +333,7 @@ Status GraphBuilder::declare(Scope& scope, const NodeProto& node, const Plan& pl
     }
     auto value = constant_value(scope, node);
     if (!value) {
-      report(Status(value.status()).node(scope.prefix + std::string(node.name.empty() ? name : node.name), "Constant"));
+      problems_.add(Status(value.status()).node(scope.prefix + std::string(node.name.empty() ? name : node.name), "Constant"));
       value = TensorData::scalar<float>(0);  // stands in, so that only the cause is reported
     }
     const TensorId id = scope.graph.add_constant(scope.prefix + std::string(name), std::move(*value));
@@ -502,7 +497,7 @@ Status GraphBuilder::attach_bodies(Scope& scope, Node& node, std::vector<Body> b
       const Tensor& t = scope.graph.tensor(outside);
       b.graph->inputs().push_back(own != b.captures.end() ? own->inside : b.graph->add_tensor(t.name, t.dtype, t.shape));
     }
-    if (problem_count_ == 0) ORKNN_TRY(verify(*b.graph, ops_, Stage::Imported));
+    if (problems_.is_empty()) ORKNN_TRY(verify(*b.graph, ops_, Stage::Imported));
     node.attributes.set(b.attribute, std::shared_ptr<const Graph>(std::move(b.graph)));
   }
   if (node.op == "Loop" && node.inputs.size() < 2) node.inputs.resize(2);
@@ -551,13 +546,12 @@ Result<Graph> GraphBuilder::build(const ImportOptions& options) {
   if (!options.inputs.empty()) scope.cut = given;
   ORKNN_TRY(build_nodes(scope, steps));
   for (std::string_view name : outputs) {
-    if (!problems_.is_ok()) break;
+    if (!problems_.is_empty()) break;
     ORKNN_TRY_ASSIGN(const TensorId id, lookup(scope, name));
     if (!id) return invalid_model("an output has no name");
     graph.outputs().push_back(id);
   }
-  if (problem_count_ > kMaxReported) problems_.also(unsupported("and " + std::to_string(problem_count_ - kMaxReported) + " more problems"));
-  if (!problems_) return problems_;
+  ORKNN_TRY(problems_.status());
   ORKNN_TRY(verify(graph, ops_, Stage::Imported));
   return graph;
 }

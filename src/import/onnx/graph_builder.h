@@ -80,8 +80,6 @@ class GraphBuilder {
   Result<ir::Attribute> to_attribute(const AttributeProto& attribute);
   std::vector<AttributeProto> resolved_attributes(const Scope& scope, const NodeProto& node) const;
   const FunctionProto* find_function(const NodeProto& node) const;
-  // Keeps a problem and goes on; too many are only counted.
-  void report(Status status);
 
   const ModelProto& model_;
   TensorReader& tensors_;
@@ -90,8 +88,7 @@ class GraphBuilder {
   std::map<std::string, const FunctionProto*> functions_;
   Symbols symbols_;  // dimension names settled by input_size_list
   std::vector<std::string> warnings_;
-  Status problems_;
-  size_t problem_count_ = 0;
+  Problems problems_;
   size_t inlined_nodes_ = 0;
 };
 

@@ -43,11 +43,19 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
     result.source.warnings.push_back(std::to_string(tensors.stand_in_count()) + " tensors have no weights in the model's folder: shapes and speed are right, results are not");
   return result;
 }
+
+Result<Survey> survey(const Source& source) {
+  ORKNN_TRY_ASSIGN(const ModelProto model, parse_model(source.bytes));
+  Survey result;
+  for (const NodeProto& n : model.graph.nodes) ++result.operators[std::string(n.op_type)];
+  for (const ValueInfoProto& input : model.graph.inputs) result.inputs.emplace_back(input.name);
+  return result;
+}
 }  // namespace
 }  // namespace onnx
 
 const Importer& onnx_importer() {
-  static const Importer importer{.name = "onnx", .extensions = {".onnx"}, .sniff = onnx::sniff, .load = onnx::load};
+  static const Importer importer{.name = "onnx", .extensions = {".onnx"}, .sniff = onnx::sniff, .load = onnx::load, .survey = onnx::survey};
   return importer;
 }
 

@@ -103,6 +103,30 @@ void Lowering::add_port(const Reference& reference, std::string name) {
   port_references_.push_back(reference);
 }
 
+// Whether a value reaches, through operators that keep its rank, one that works on batches of pictures.
+bool Lowering::feeds_pictures(const Reference& from) const {
+  static constexpr std::string_view kPicture[] = {"Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "LRN", "SpaceToDepth", "DepthToSpace"};
+  static constexpr std::string_view kSameRank[] = {"Identity", "Cast", "Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "BiasAdd", "Relu", "Relu6", "Pad", "PadV2", "MirrorPad", "Reverse", "ReverseV2",
+                                                   "FakeQuantWithMinMaxVars", "PlaceholderWithDefault", "Split", "Concat", "ConcatV2"};
+  const auto is_in = [](std::span<const std::string_view> list, std::string_view op) { return std::find(list.begin(), list.end(), op) != list.end(); };
+  std::vector<std::vector<int32_t>> readers(root_scope_->nodes.size());
+  for (size_t i = 0; i < root_scope_->inputs.size(); ++i)
+    for (const Reference& r : root_scope_->inputs[i])
+      if (!r.is_control() && r.node >= 0) readers[static_cast<size_t>(r.node)].push_back(static_cast<int32_t>(i));
+  std::vector<char> seen(readers.size(), 0);
+  for (std::vector<int32_t> pending{from.node}; !pending.empty();) {
+    const auto at = static_cast<size_t>(pending.back());
+    pending.pop_back();
+    if (std::exchange(seen[at], 1)) continue;
+    for (int32_t reader : readers[at]) {
+      const std::string_view op = root_scope_->node(reader).op;
+      if (is_in(kPicture, op)) return true;
+      if (is_in(kSameRank, op)) pending.push_back(reader);
+    }
+  }
+  return false;
+}
+
 Status Lowering::find_outputs(const ImportOptions& options) {
   const auto name_of = [&](const Reference& r) { return std::string(root_scope_->node(r.node).name) + ":" + std::to_string(r.output); };
   for (const std::string& name : options.outputs) {
@@ -149,6 +173,8 @@ Status Lowering::find_inputs(const ImportOptions& options) {
       for (int32_t k = 0; k <= std::min(most[index], outputs - 1); ++k) add_port({index, k}, std::string(node.name) + ":" + std::to_string(k));
     }
   }
+  for (size_t i = 0; i < ports_.size() && i < options.input_size_list.size(); ++i)
+    if (!ports_[i].shape && options.input_size_list[i].size() == 3 && feeds_pictures(port_references_[i])) ports_[i].shape = Shape(4);  // scripts of the first toolkit leave out the batch
   auto symbols = apply_sizes(ports_, options);
   if (!symbols) return symbols.status();
   for (size_t i = 0; i < ports_.size(); ++i) {
@@ -163,8 +189,10 @@ Status Lowering::find_inputs(const ImportOptions& options) {
     if (values.size() <= output) values.resize(output + 1);
     values[output] = id;
   }
+  std::vector<std::string> feeds;
+  for (const auto& feed : options.feeds) feeds.push_back(feed.first);
   for (const auto& [name, value] : options.feeds) {
-    ORKNN_TRY_ASSIGN(const Reference r, named(name, "predef_file", {}));
+    ORKNN_TRY_ASSIGN(const Reference r, named(name, "predef_file", feeds));
     std::vector<Value>& values = root_.states[r.node].outputs;
     const auto output = static_cast<size_t>(r.output);
     if (values.size() <= output) values.resize(output + 1);

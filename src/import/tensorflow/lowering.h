@@ -42,6 +42,7 @@ class Lowering {
   Status find_outputs(const ImportOptions& options);
   void add_port(const Reference& reference, std::string name);
   std::vector<int32_t> reachable(std::span<const Reference> from) const;
+  bool feeds_pictures(const Reference& from) const;
   Result<Reference> named(const std::string& name, std::string_view list, std::span<const std::string> names) const;
 
   // --- evaluation

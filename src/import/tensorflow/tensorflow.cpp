@@ -16,30 +16,52 @@ bool may_be_text(Bytes bytes) {
 
 bool sniff(std::span<const std::byte> bytes) { return may_be_text(bytes) ? looks_like_graph_text(as_text(bytes)) : looks_like_graph(bytes); }
 
-Result<Imported> load(const Source& source, const ImportOptions& options, const ir::OpSet& ops) {
+struct ReadGraph {
+  GraphDef graph;
+  std::shared_ptr<const void> keeper;  // of what the graph points into
+};
+Result<ReadGraph> read_graph(const Source& source) {
   Bytes bytes = source.bytes;
-  std::shared_ptr<const void> keeper = source.keeper;
+  ReadGraph result{.graph = {}, .keeper = source.keeper};
   if (may_be_text(bytes)) {
     ORKNN_TRY_ASSIGN(auto encoded, encode_graph_text(as_text(bytes)));
     const auto owned = std::make_shared<const std::vector<std::byte>>(std::move(encoded));
     bytes = *owned;
-    keeper = owned;
+    result.keeper = owned;
   }
-  ORKNN_TRY_ASSIGN(const GraphDef graph, parse_graph(bytes));
-  if (graph.nodes.empty()) return invalid_model("the file holds no graph").hint("is it a frozen TensorFlow graph?");
+  ORKNN_TRY_ASSIGN(result.graph, parse_graph(bytes));
+  if (result.graph.nodes.empty()) return invalid_model("the file holds no graph").hint("is it a frozen TensorFlow graph?");
+  return result;
+}
+
+Result<Imported> load(const Source& source, const ImportOptions& options, const ir::OpSet& ops) {
+  ORKNN_TRY_ASSIGN(const ReadGraph read, read_graph(source));
+  const GraphDef& graph = read.graph;
   Imported result;
   result.source.framework = "tensorflow";
   result.source.format_version = graph.producer;
-  Lowering lowering(graph, keeper, ops);
+  Lowering lowering(graph, read.keeper, ops);
   ORKNN_TRY_ASSIGN(result.graph, lowering.run(options));
   result.source.warnings = lowering.warnings();
+  return result;
+}
+
+Result<Survey> survey(const Source& source) {
+  ORKNN_TRY_ASSIGN(const ReadGraph read, read_graph(source));
+  Survey result;
+  for (const NodeDef& n : read.graph.nodes) {
+    ++result.operators[std::string(n.op)];
+    if (n.op == "Placeholder") result.inputs.emplace_back(n.name);
+  }
+  for (const FunctionDef& f : read.graph.functions)
+    for (const NodeDef& n : f.nodes) ++result.operators[std::string(n.op)];
   return result;
 }
 }  // namespace
 }  // namespace tensorflow
 
 const Importer& tensorflow_importer() {
-  static const Importer importer{.name = "tensorflow", .extensions = {".pb", ".pbtxt"}, .sniff = tensorflow::sniff, .load = tensorflow::load};
+  static const Importer importer{.name = "tensorflow", .extensions = {".pb", ".pbtxt"}, .sniff = tensorflow::sniff, .load = tensorflow::load, .survey = tensorflow::survey};
   return importer;
 }
 

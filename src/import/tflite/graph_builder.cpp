@@ -22,6 +22,8 @@ const LoweringTable<Layer>& custom_table() {
   return table;
 }
 
+auto row_of(const Operator& op) { return (op.is_custom ? custom_table() : builtin_table()).find(op.name); }
+
 bool has_effects(const Operator& op) { return op.outputs.empty() || op.name == "ASSIGN_VARIABLE" || op.name == "CALL_ONCE"; }
 
 Status no_such_operator(const Operator& op) {
@@ -156,7 +158,7 @@ Status GraphBuilder::lower(Scope& scope, const Operator& op, size_t index) {
   if (name.empty()) name = scope.prefix + std::string(op.name) + "_" + std::to_string(index);
   const auto run = [&]() -> Status {
     ORKNN_TRY(count_lowered(1));
-    const auto row = (op.is_custom ? custom_table() : builtin_table()).find(op.name);
+    const auto row = row_of(op);
     if (!row) return no_such_operator(op);
     Layer layer(*this, scope, op, name);
     Status s = row(layer);
@@ -174,7 +176,7 @@ Status GraphBuilder::lower_all(Scope& scope, const std::vector<char>& needed) {
     const Operator& op = g.operators[i];
     bool blocked = false;  // by a problem already reported
     for (size_t k = 0; k < op.inputs.size(); ++k) blocked |= op.inputs[k] >= 0 && scope.values[static_cast<size_t>(op.inputs[k])].failed;
-    if (!blocked) {
+    if (!blocked || !row_of(op)) {
       const Status s = lower(scope, op, i);
       if (s) continue;
       if (scope.depth > 0 || lowered_ > kMaxLowered) return s;

@@ -22,34 +22,25 @@ Result<TensorId> picture(Layer& l, TensorId x) {
   return l.channels_first(x);
 }
 
-Status average_pool(Layer& l) {
+// `make` builds the pool of a channels-first picture. Real numbers even for integers: the neighbours of a pool are real, and the layout
+// changes around it can cancel.
+Status pool(Layer& l, TensorId (*make)(Layer&, TensorId x, const Window&)) {
   ORKNN_TRY_ASSIGN(const Window window, pool_window(l));
   ORKNN_TRY_ASSIGN(const TensorId x, l.real(0));
   ORKNN_TRY_ASSIGN(const TensorId first, picture(l, x));
-  ORKNN_TRY_ASSIGN(const TensorId y, l.activate(l.emit("AveragePool", {first}, window.attributes()), l.activation(5)));
+  ORKNN_TRY_ASSIGN(const TensorId y, l.activate(make(l, first, window), l.activation(5)));
   ORKNN_TRY_ASSIGN(const TensorId last, l.channels_last(y));
   return l.set(0, last);
 }
 
+TensorId average(Layer& l, TensorId x, const Window& window) { return l.emit("AveragePool", {x}, window.attributes()); }
+Status average_pool(Layer& l) { return pool(l, average); }
 Status max_pool(Layer& l) {
-  ORKNN_TRY_ASSIGN(const Window window, pool_window(l));
-  // Real numbers even for integers: the neighbours of a pool are real, and the layout changes around it can cancel.
-  ORKNN_TRY_ASSIGN(const TensorId x, l.real(0));
-  ORKNN_TRY_ASSIGN(const TensorId first, picture(l, x));
-  ORKNN_TRY_ASSIGN(const TensorId y, l.activate(l.emit("MaxPool", {first}, window.attributes()), l.activation(5)));
-  ORKNN_TRY_ASSIGN(const TensorId last, l.channels_last(y));
-  return l.set(0, last);
+  return pool(l, [](Layer& layer, TensorId x, const Window& window) { return layer.emit("MaxPool", {x}, window.attributes()); });
 }
-
 // The root of the mean of squares.
 Status l2_pool(Layer& l) {
-  ORKNN_TRY_ASSIGN(const Window window, pool_window(l));
-  ORKNN_TRY_ASSIGN(const TensorId x, l.real(0));
-  ORKNN_TRY_ASSIGN(const TensorId first, picture(l, x));
-  const TensorId root = l.emit("Sqrt", {l.emit("AveragePool", {l.emit("Mul", {first, first})}, window.attributes())});
-  ORKNN_TRY_ASSIGN(const TensorId y, l.activate(root, l.activation(5)));
-  ORKNN_TRY_ASSIGN(const TensorId last, l.channels_last(y));
-  return l.set(0, last);
+  return pool(l, [](Layer& layer, TensorId x, const Window& window) { return layer.emit("Sqrt", {average(layer, layer.emit("Mul", {x, x}), window)}); });
 }
 
 Status local_response_normalization(Layer& l) {

@@ -20,11 +20,23 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
   result.source.warnings = builder.warnings();
   return result;
 }
+
+Result<Survey> survey(const Source& source) {
+  const FlatFile file(source.bytes);
+  ORKNN_TRY_ASSIGN(const Model model, parse_model(file));
+  Survey result;
+  for (const Subgraph& g : model.subgraphs)
+    for (const Operator& op : g.operators) ++result.operators[std::string(op.name)];
+  const Subgraph& whole = model.subgraphs[0];
+  for (size_t i = 0; i < whole.inputs.size(); ++i)
+    if (const int32_t at = whole.inputs[i]; at >= 0) result.inputs.emplace_back(whole.tensors[static_cast<size_t>(at)].name);
+  return result;
+}
 }  // namespace
 }  // namespace tflite
 
 const Importer& tflite_importer() {
-  static const Importer importer{.name = "tflite", .extensions = {".tflite", ".lite"}, .sniff = tflite::sniff, .load = tflite::load};
+  static const Importer importer{.name = "tflite", .extensions = {".tflite", ".lite"}, .sniff = tflite::sniff, .load = tflite::load, .survey = tflite::survey};
   return importer;
 }
 
