@@ -95,6 +95,48 @@ std::string TorchModel::bytes() const {
   return zip_archive(entries);
 }
 
+std::string exported_argument(std::string_view name, std::string_view value, int kind) {
+  const std::string tail = kind == 0 ? "" : ",\"kind\":" + std::to_string(kind);
+  return "{\"name\":\"" + std::string(name) + "\",\"arg\":" + std::string(value) + tail + "}";
+}
+
+std::string exported_node(std::string_view target, std::string_view inputs, std::string_view output, std::string_view module) {
+  const std::string stack = module.empty() ? "" : "\"nn_module_stack\":\"L__self__,,app.Net;L__self__m," + std::string(module) + ",torch.nn.Module\"";
+  return "{\"target\":\"" + std::string(target) + "\",\"inputs\":[" + std::string(inputs) + "],\"outputs\":[{\"as_tensor\":{\"name\":\"" + std::string(output) + "\"}}],\"metadata\":{" + stack + "}}";
+}
+
+ZipEntries ExportedModel::entries() const {
+  const auto meta = [](const std::string& sizes, const std::string& strides) {
+    return R"({"dtype":7,"sizes":)" + sizes + R"(,"strides":)" + strides + R"(,"storage_offset":{"as_int":0},"layout":7})";
+  };
+  const std::string program =
+      R"({"graph_module":{"graph":{"inputs":[{"as_tensor":{"name":"p_w"}},{"as_tensor":{"name":"b_k"}},{"as_tensor":{"name":"x"}}],"outputs":[],"nodes":[)" + nodes +
+      R"(],"tensor_values":{"x":)" + meta(sizes, "[]") + R"(}},"signature":{"input_specs":[{"parameter":{"arg":{"name":"p_w"},"parameter_name":"w"}},)"
+      R"({"buffer":{"arg":{"name":"b_k"},"buffer_name":"k","persistent":false}},{"user_input":{"arg":{"as_tensor":{"name":"x"}}}}],"output_specs":)" + outputs +
+      R"(},"module_call_graph":[{"fqn":"","signature":{"out_spec":")" + structure + R"("}}]},"schema_version":{"major":8,"minor":2},"torch_version":"2.9.0"})";
+  const std::string weight = float_bytes({1, 2, 3, 4, 5, 6}), buffer = float_bytes({10, 20});
+  if (is_old) {
+    using namespace pickle;
+    const auto saved = [](const std::string& key, const std::string& value, const std::string& data) {
+      return zip_archive({{"archive/data.pkl", whole("}(" + text(key) + value + "u")}, {"archive/data/0", data}, {"archive/version", "3\n"}});
+    };
+    return {{"serialized_exported_program.json", program},
+            {"serialized_state_dict.pt", saved("w", tensor("FloatStorage", "0", 6, 0, {2, 3}, {3, 1}), weight)},
+            {"serialized_constants.pt", saved("k", tensor("FloatStorage", "0", 2, 0, {2}, {1}), buffer)},
+            {"version", "6.1"}};
+  }
+  const auto config = [](const std::string& name, const std::string& path, const std::string& tensor) {
+    return R"({"config":{")" + name + R"(":{"path_name":")" + path + R"(","is_param":true,"use_pickle":false,"tensor_meta":)" + tensor + "}}}";
+  };
+  return {{"m/models/model.json", program},
+          {"m/data/weights/model_weights_config.json", config("w", "weight_0", meta(R"([{"as_int":2},{"as_int":3}])", R"([{"as_int":3},{"as_int":1}])"))},
+          {"m/data/weights/weight_0", weight},
+          {"m/data/constants/model_constants_config.json", config("k", "tensor_0", meta(R"([{"as_int":2}])", R"([{"as_int":1}])"))},
+          {"m/data/constants/tensor_0", buffer},
+          {"m/archive_format", "pt2"},
+          {"m/byteorder", "little"}};
+}
+
 std::vector<TorchSample> sample_torch_models() {
   using namespace pickle;
   const std::string two = integer(2);
@@ -121,7 +163,13 @@ std::vector<TorchSample> sample_torch_models() {
                      {"constants.pkl", whole(tuple({tensor("FloatStorage", "0", 1, 0, {}, {})}))},
                      {"constants/0", float_bytes({1.5f})},
                      {"traced_inputs.pkl", whole("}" + text("forward") + "](" + tensor("FloatStorage", "0", 4, 0, {2, 2}, {2, 1}) + "es")}};
-  return {{"layers", layers.bytes()}, {"state", zip_archive(entries)}};
+  const auto named = [](std::string_view name) { return R"({"as_tensor":{"name":")" + std::string(name) + R"("}})"; };
+  const std::string linear = exported_node("torch.ops.aten.linear.default", exported_argument("input", named("x")) + "," + exported_argument("weight", named("p_w")) + "," + exported_argument("bias", named("b_k")), "y", "fc");
+  const ExportedModel exported{.nodes = linear + "," + exported_node("torch.ops.aten.mean.dim", exported_argument("self", named("y")) + "," + exported_argument("dim", R"({"as_ints":[1]})") + "," +
+                                                                                                     exported_argument("keepdim", R"({"as_bool":true})", 2), "z")};
+  ExportedModel old = exported;
+  old.is_old = true;
+  return {{"layers", layers.bytes()}, {"state", zip_archive(entries)}, {"exported", exported.bytes()}, {"exported_old", old.bytes()}};
 }
 
 }  // namespace orknn::tests

@@ -38,6 +38,22 @@ struct TorchModel {
   std::string bytes() const;
 };
 
+// An archive of torch.export with input x, weight w of shape [2,3] and buffer k of shape [2]. Nodes, outputs and further entries of the
+// description are JSON text.
+struct ExportedModel {
+  std::string nodes;
+  std::string outputs = R"([{"user_output":{"arg":{"as_tensor":{"name":"y"}}}}])";
+  std::string sizes = R"([{"as_int":1},{"as_int":3}])";  // of x
+  std::string structure = "";                           // of what forward returned; "" = not told
+  bool is_old = false;  // the layout of before 2.8: weights pickled in an archive of their own
+  ZipEntries entries() const;
+  std::string bytes() const { return zip_archive(entries()); }
+};
+// One node: {"target", "inputs", "outputs", ...}; `inputs` are JSON objects without brackets around them.
+std::string exported_node(std::string_view target, std::string_view inputs, std::string_view output, std::string_view module = "");
+// An argument by position (kind 1), by name (2), or as old files write it (0).
+std::string exported_argument(std::string_view name, std::string_view value, int kind = 1);
+
 // Models that between them use every part of the format: seeds for mutation.
 struct TorchSample {
   std::string name, bytes;

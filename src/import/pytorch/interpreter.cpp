@@ -27,17 +27,17 @@ std::string operator_name(std::string_view qualified) {
 
 bool is_inplace_name(std::string_view name) { return name.size() > 1 && name.back() == '_' && !name.starts_with("__"); }
 
-std::string shown_name(std::string_view name) { return name.find("::") == std::string_view::npos ? "aten::" + std::string(name) : std::string(name); }
+Status data_dependent(const char* what) {
+  return unsupported(std::string(what) + " depends on values that are only known when the network runs").hint("trace the model with torch.jit.trace, which fixes such decisions, or rewrite the code without it");
+}
+}  // namespace
+
+std::string shown_operator(std::string_view name) { return name.find("::") == std::string_view::npos ? "aten::" + std::string(name) : std::string(name); }
 
 bool is_known_operator(std::string_view name) {
   const OperatorTable& table = OperatorTable::instance();
   return !table.find(name).empty() || (is_inplace_name(name) && !table.find(name.substr(0, name.size() - 1)).empty());
 }
-
-Status data_dependent(const char* what) {
-  return unsupported(std::string(what) + " depends on values that are only known when the network runs").hint("trace the model with torch.jit.trace, which fixes such decisions, or rewrite the code without it");
-}
-}  // namespace
 
 // Counts nesting for as long as it lives.
 class Interpreter::Nesting {
@@ -109,7 +109,9 @@ Result<Value> Interpreter::call(const Function& function, const std::string& pat
     if (!p.fallback) return invalid_model("function '" + function.name + "' is called without argument '" + p.name + "'");
     ORKNN_TRY_ASSIGN(frame.locals[p.name], evaluate(*p.fallback, frame));
   }
+  const Place caller = place_;
   ORKNN_TRY(run(function.body, frame));
+  place_ = caller;
   return frame.result;
 }
 
@@ -122,6 +124,7 @@ Result<Value> Interpreter::literal(const Expression& expression) {
 
 Status Interpreter::run(const std::vector<Statement>& statements, Frame& frame) {
   for (const Statement& s : statements) {
+    place_ = {frame.function, s.line};
     Status status = run(s, frame);
     if (!status) return status.node((frame.path.empty() ? "" : frame.path + ".") + (frame.function ? frame.function->name : "") + ", line " + std::to_string(s.line), "TorchScript");
     if (frame.returned) break;
@@ -458,6 +461,11 @@ Result<Value> Interpreter::call_builtin(const Expression& e, Frame& frame) {
 
 // --- operators
 
+std::string Interpreter::layer_name(const std::string& layer) const {
+  if (!layer.empty() || !place_.function) return layer;
+  return place_.function->name + ", line " + std::to_string(place_.line);
+}
+
 Result<Value> Interpreter::call_operator(std::string_view name, std::span<const Argument> given, const std::string& layer) {
   if (++calls_ > kMaxCalls) return unsupported("the model's code calls too many operators").hint("loops are unrolled while importing: use fewer rounds");
   const OperatorTable& table = OperatorTable::instance();
@@ -466,7 +474,7 @@ Result<Value> Interpreter::call_operator(std::string_view name, std::span<const 
   for (const Schema& s : table.find(name)) forms.emplace_back(&s, false);
   if (is_inplace_name(name))
     for (const Schema& s : table.find(name.substr(0, name.size() - 1))) forms.emplace_back(&s, true);
-  if (forms.empty()) return unsupported("operator is not supported").node(layer, shown_name(name));
+  if (forms.empty()) return unsupported("operator is not supported").node(layer_name(layer), shown_operator(name));
 
   std::vector<Argument> list(given.begin(), given.end());
   Value out;
@@ -503,22 +511,20 @@ Result<Value> Interpreter::call_operator(std::string_view name, std::span<const 
         return target;
       }();
       if (result) return result;
-      return Status(result.status()).node(path, shown_name(name));
+      return Status(result.status()).node(layer.empty() ? layer_name(layer) : path, shown_operator(name));
     }
   std::string types;
   for (const Argument& a : list) types += (types.empty() ? "" : ", ") + (a.keyword.empty() ? "" : std::string(a.keyword) + "=") + describe(a.value);
-  return unsupported("operator is not supported with these arguments").found("(" + types + ")").node(layer, shown_name(name));
+  return unsupported("operator is not supported with these arguments").found("(" + types + ")").node(layer_name(layer), shown_operator(name));
 }
 
 namespace {
-void collect(const Expression& e, std::vector<std::string>& out) {
-  if (e.syntax == Syntax::Qualified) {
-    const std::string name = operator_name(e.text);
-    if (!name.empty() && !is_known_operator(name) && e.text != "torch.device") out.push_back(shown_name(name));
-  }
+void collect(const Expression& e, std::map<std::string, size_t>& out) {
+  if (e.syntax == Syntax::Call && e.children[0].syntax == Syntax::Qualified && e.children[0].text != "torch.device")
+    if (const std::string name = operator_name(e.children[0].text); !name.empty()) ++out[name];
   for (const Expression& child : e.children) collect(child, out);
 }
-void collect(const std::vector<Statement>& statements, std::vector<std::string>& out) {
+void collect(const std::vector<Statement>& statements, std::map<std::string, size_t>& out) {
   for (const Statement& s : statements) {
     collect(s.value, out);
     collect(s.body, out);
@@ -527,17 +533,14 @@ void collect(const std::vector<Statement>& statements, std::vector<std::string>&
 }
 }  // namespace
 
-std::vector<std::string> Interpreter::unknown_operators(std::span<ObjectValue* const> modules) {
-  std::vector<std::string> found;
+std::map<std::string, size_t> Interpreter::operators(std::span<ObjectValue* const> modules) {
+  std::map<std::string, size_t> found;
   std::unordered_set<const Function*> seen;
   for (ObjectValue* module : modules) {
     const auto method = find_method(*module, "forward");
     if (method && *method && seen.insert(*method).second) collect((*method)->body, found);
   }
-  std::vector<std::string> distinct;
-  for (std::string& name : found)
-    if (std::find(distinct.begin(), distinct.end(), name) == distinct.end()) distinct.push_back(std::move(name));
-  return distinct;
+  return found;
 }
 
 }  // namespace orknn::importer::pytorch

@@ -3,6 +3,7 @@
 // the operators are those of our tables, steps and nesting are bounded.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -14,6 +15,11 @@
 #include "import/pytorch/session.h"
 
 namespace orknn::importer::pytorch {
+
+// Whether our tables have an operator; a name with an underscore behind it may be the plain one in place.
+bool is_known_operator(std::string_view name);
+// "aten::relu" for row "relu".
+std::string shown_operator(std::string_view name);
 
 class Interpreter {
  public:
@@ -28,8 +34,10 @@ class Interpreter {
   Result<Value> call_operator(std::string_view name, std::span<const Argument> arguments, const std::string& layer);
   // A literal such as the default of a parameter.
   Result<Value> literal(const Expression& expression);
-  // Every operator that the code of these modules calls and our tables lack.
-  std::vector<std::string> unknown_operators(std::span<ObjectValue* const> modules);
+  // The truth of a value that decides which code runs; an error when it is only known when the network runs.
+  Result<bool> condition(const Value& value, const std::string& path);
+  // Every operator that the code of these modules calls, by the name of its row, and in how many places.
+  std::map<std::string, size_t> operators(std::span<ObjectValue* const> modules);
 
  private:
   struct Frame {
@@ -56,7 +64,6 @@ class Interpreter {
   Result<Value> attribute(const Value& object, const std::string& name);
   Result<Value> subscript(const Value& container, const Value& index, Frame& frame);
   Result<std::vector<Argument>> arguments(const Expression& e, Frame& frame);
-  Result<bool> condition(const Value& value, const std::string& path);
   Result<bool> is_instance(const Value& value, const Expression& type);
   // Runs __setstate__ of an object whose class has one, once.
   Status initialize(ObjectValue& object);
@@ -64,6 +71,13 @@ class Interpreter {
   Session& session_;
   Library& library_;
   std::vector<Value> constants_;
+  // The statement that runs, for messages about code that belongs to no submodule.
+  struct Place {
+    const Function* function = nullptr;
+    int line = 0;
+  };
+  std::string layer_name(const std::string& layer) const;
+  Place place_;
   int depth_ = 0, initializing_ = 0;
   uint64_t steps_ = 0, calls_ = 0;
 };

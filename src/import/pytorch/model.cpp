@@ -17,28 +17,6 @@ uint64_t inflated_limit(size_t file_bytes) { return (uint64_t{1} << 26) + 20 * s
 
 std::string_view without_folder(std::string_view name) { return name.substr(name.rfind('/') + 1); }
 
-Result<Value> unpickle(const Source& source, const zip::Archive& archive, const std::string& root, std::string_view stem, Heap& heap, bool shapes_only) {
-  const std::string name = root + std::string(stem) + ".pkl";
-  const zip::Entry* entry = archive.find(name);
-  if (!entry) return invalid_model("the archive has no entry '" + name + "'");
-  ORKNN_TRY_ASSIGN(const std::string bytes, archive.text(*entry, kMaxPickleBytes));
-  StorageReader storages(source, archive, root + std::string(stem) + "/", heap);
-  PickleHost host;
-  host.storage = [&](std::string_view type_name, std::string_view key, int64_t count) -> Result<const Storage*> {
-    const ScalarType* type = scalar_type_of_storage(type_name);
-    if (!type) return unsupported("storages of type " + std::string(type_name) + " are not supported");
-    if (!shapes_only) return storages.find(*type, key, count);
-    Storage* s = heap.storage();
-    s->dtype = type->dtype;
-    s->type_name = std::string(type->name);
-    s->count = std::max<int64_t>(count, 0);
-    return s;
-  };
-  auto value = read_pickle(std::as_bytes(std::span(bytes.data(), bytes.size())), heap, host);
-  if (!value) return Status(value.status()).node(name, "pickle");
-  return value;
-}
-
 int64_t read_version(const zip::Archive& archive, const std::string& root) {
   for (const char* name : {".data/version", "version"}) {
     const zip::Entry* entry = archive.find(root + name);
@@ -48,14 +26,6 @@ int64_t read_version(const zip::Archive& archive, const std::string& root) {
     if (text && std::from_chars(text->data(), text->data() + text->size(), version).ec == std::errc()) return version;
   }
   return 0;
-}
-
-Status check_byte_order(const zip::Archive& archive, const std::string& root) {
-  const zip::Entry* entry = archive.find(root + "byteorder");
-  if (!entry) return {};
-  ORKNN_TRY_ASSIGN(const std::string text, archive.text(*entry, 64));
-  if (text.starts_with("little")) return {};
-  return unsupported("the weights are stored in another byte order").expected("little").found(text);
 }
 
 // Names every object and tensor by the path that leads to it; the first path counts.
@@ -121,26 +91,64 @@ bool is_legacy_pickle(std::span<const std::byte> bytes) {
   return bytes.size() > sizeof kMagic && std::memcmp(bytes.data(), kMagic, sizeof kMagic) == 0;
 }
 
+Result<Source> nested_source(const Source& source, const zip::Archive& archive, const std::string& name) {
+  const zip::Entry* entry = archive.find(name);
+  if (!entry) return invalid_model("the archive has no entry '" + name + "'").hint("is the file complete?");
+  Source inner;
+  if (entry->method == 0) {
+    ORKNN_TRY_ASSIGN(inner.bytes, archive.stored(*entry));
+    inner.keeper = source.keeper;
+    return inner;
+  }
+  ORKNN_TRY_ASSIGN(std::string text, archive.text(*entry, inflated_limit(source.bytes.size())));
+  const auto owner = std::make_shared<const std::string>(std::move(text));
+  inner.bytes = std::as_bytes(std::span(owner->data(), owner->size()));
+  inner.keeper = owner;
+  return inner;
+}
+
+Result<Value> read_pickled(const Source& source, const zip::Archive& archive, const std::string& root, std::string_view stem, Heap& heap, bool shapes_only) {
+  const std::string name = root + std::string(stem) + ".pkl";
+  const zip::Entry* entry = archive.find(name);
+  if (!entry) return invalid_model("the archive has no entry '" + name + "'");
+  ORKNN_TRY_ASSIGN(const std::string bytes, archive.text(*entry, kMaxPickleBytes));
+  StorageReader storages(source, archive, root + std::string(stem) + "/", heap);
+  PickleHost host;
+  host.storage = [&](std::string_view type_name, std::string_view key, int64_t count) -> Result<const Storage*> {
+    const ScalarType* type = scalar_type_of_storage(type_name);
+    if (!type) return unsupported("storages of type " + std::string(type_name) + " are not supported");
+    if (!shapes_only) return storages.find(*type, key, count);
+    Storage* s = heap.storage();
+    s->dtype = type->dtype;
+    s->type_name = std::string(type->name);
+    s->count = std::max<int64_t>(count, 0);
+    return s;
+  };
+  auto value = read_pickle(std::as_bytes(std::span(bytes.data(), bytes.size())), heap, host);
+  if (!value) return Status(value.status()).node(name, "pickle");
+  return value;
+}
+
+Status check_byte_order(const zip::Archive& archive, const std::string& root) {
+  const zip::Entry* entry = archive.find(root + "byteorder");
+  if (!entry) return {};
+  ORKNN_TRY_ASSIGN(const std::string text, archive.text(*entry, 64));
+  if (text.starts_with("little")) return {};
+  return unsupported("the weights are stored in another byte order").expected("little").found(text);
+}
+
 Result<const Storage*> StorageReader::find(const ScalarType& type, std::string_view key, int64_t count) {
   const Storage*& slot = known_[{std::string(key), type.code}];
   if (slot) return slot;
   const std::string name = folder_ + std::string(key);
-  const zip::Entry* entry = archive_.find(name);
-  if (!entry) return invalid_model("the archive has no entry '" + name + "'").hint("is the file complete?");
+  ORKNN_TRY_ASSIGN(const Source inner, nested_source(source_, archive_, name));
   Storage* s = heap_.storage();
   s->name = name;
   s->dtype = type.dtype;
   s->type_name = std::string(type.name);
   s->is_quantized = type.is_quantized;
-  if (entry->method == 0) {
-    ORKNN_TRY_ASSIGN(s->bytes, archive_.stored(*entry));
-    s->keeper = source_.keeper;
-  } else {
-    ORKNN_TRY_ASSIGN(std::string text, archive_.text(*entry, inflated_limit(source_.bytes.size())));
-    const auto owner = std::make_shared<const std::string>(std::move(text));
-    s->bytes = std::as_bytes(std::span(owner->data(), owner->size()));
-    s->keeper = owner;
-  }
+  s->bytes = inner.bytes;
+  s->keeper = inner.keeper;
   if (count < 0 || static_cast<uint64_t>(count) > s->bytes.size() / type.bytes)
     return invalid_model("a storage is longer than its archive entry").node(name, "storage").expected(std::to_string(count) + " elements of " + std::string(type.name)).found(std::to_string(s->bytes.size()) + " bytes");
   s->count = count;
@@ -156,14 +164,14 @@ Result<Model> read_model(const Source& source, const zip::Archive& archive, cons
   if (contents.kind == FileKind::OldTorchScript) {
     ORKNN_TRY(read_old_archive(source, archive, root, library, heap, model));
   } else {
-    ORKNN_TRY_ASSIGN(model.root, unpickle(source, archive, root, "data", heap, false));
+    ORKNN_TRY_ASSIGN(model.root, read_pickled(source, archive, root, "data", heap));
     if (archive.find(root + "constants.pkl")) {
-      ORKNN_TRY_ASSIGN(const Value constants, unpickle(source, archive, root, "constants", heap, false));
+      ORKNN_TRY_ASSIGN(const Value constants, read_pickled(source, archive, root, "constants", heap));
       if (constants.is_sequence()) model.constants = constants.sequence().items;
     }
     if (archive.find(root + "traced_inputs.pkl")) {
       // Only a help: a file in which it cannot be read is still a model.
-      const auto inputs = unpickle(source, archive, root, "traced_inputs", heap, true);
+      const auto inputs = read_pickled(source, archive, root, "traced_inputs", heap, true);
       const Value forward = heap.string("forward");
       if (inputs && inputs->kind() == Kind::Dict)
         if (const Value* arguments = inputs->dict().find(forward)) model.traced_inputs = *arguments;

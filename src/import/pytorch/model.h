@@ -30,6 +30,13 @@ struct Contents {
 Contents look_into(const zip::Archive& archive);
 bool is_legacy_pickle(std::span<const std::byte> bytes);
 
+// A file within the archive as a source of its own; in place unless it is compressed.
+Result<Source> nested_source(const Source& source, const zip::Archive& archive, const std::string& name);
+// The value in <root><stem>.pkl with the storages of <root><stem>/. `shapes_only` reads no storage.
+Result<Value> read_pickled(const Source& source, const zip::Archive& archive, const std::string& root, std::string_view stem, Heap& heap, bool shapes_only = false);
+// Fails for weights that are not little-endian.
+Status check_byte_order(const zip::Archive& archive, const std::string& root);
+
 // Reads the archive; nothing of its code is parsed yet.
 Result<Model> read_model(const Source& source, const zip::Archive& archive, const Contents& contents, Library& library, Heap& heap);
 

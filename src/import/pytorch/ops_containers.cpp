@@ -1,6 +1,8 @@
 // Lists, tuples, dictionaries and strings.
 #include <algorithm>
 
+#include <cctype>
+
 #include "import/pytorch/ops.h"
 
 namespace orknn::importer::pytorch {
@@ -289,6 +291,25 @@ Result<Value> format(Call& c) {
   return c.string(text + std::string(rest));
 }
 
+// "%d of %s": each conversion takes the next value, whatever its letter.
+Result<Value> percent_format(Call& c) {
+  static constexpr const char* kNames[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+  std::string text;
+  const std::string_view pattern = c.text("self");
+  size_t next = 0;
+  for (size_t i = 0; i < pattern.size() && text.size() <= kMaxText; ++i) {
+    if (pattern[i] != '%') {
+      text += pattern[i];
+    } else if (i + 1 < pattern.size() && pattern[i + 1] == '%') {
+      text += pattern[++i];
+    } else {
+      while (i + 1 < pattern.size() && !std::isalpha(static_cast<unsigned char>(pattern[i]))) ++i;
+      if (next < std::size(kNames)) text += to_text(c.value(kNames[next++]));
+    }
+  }
+  return text.size() > kMaxText ? too_long() : c.string(std::move(text));
+}
+
 constexpr Row kRows[] = {
     {"len(list self)", length},
     {"__getitem__(list self, int index)", get},
@@ -344,7 +365,7 @@ constexpr Row kRows[] = {
     {"join(str self, str[] parts)", text_join},
     {"split(str self, str? separator=None, int most=-1)", text_split},
     {"format(str self, any a=None, any b=None, any c=None, any d=None, any e=None, any f=None, any g=None, any h=None)", format},
-    {"percentFormat(str self, any a=None, any b=None, any c=None, any d=None, any e=None, any f=None, any g=None, any h=None)", format},
+    {"percentFormat(str self, any a=None, any b=None, any c=None, any d=None, any e=None, any f=None, any g=None, any h=None)", percent_format},
 };
 }  // namespace
 

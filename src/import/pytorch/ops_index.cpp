@@ -248,6 +248,18 @@ Result<Value> masked_select(Call& c) {
     if (values[i] != 0) positions.push_back(static_cast<int64_t>(i));
   return c.made(c.gather(c.reshape(c.expand(c.tensor("self"), dims), {-1}), c.add_ints("positions", positions), 0));
 }
+// The elements of `source`, one after the other, where the mask is set.
+Result<Value> masked_scatter(Call& c) {
+  ORKNN_TRY_ASSIGN(const Dims dims, ir::broadcast(c.dims("self"), c.dims("mask")));
+  ORKNN_TRY_ASSIGN(TensorId mask, c.as_bool(c.handle("mask")));
+  mask = c.expand(mask, dims);
+  const TensorId flat = c.cast(c.reshape(mask, {-1}), DType::Int64);
+  const TensorId place = c.emit("Max", {c.sub(c.emit("CumSum", {flat, c.add_int_scalar("axis", 0)}), c.int_scalar(1, DType::Int64)), c.int_scalar(0, DType::Int64)});
+  const TensorId source = c.cast(c.reshape(c.tensor("source"), {-1}), c.dtype("self"));
+  const TensorId last = c.int_scalar(ir::element_count(c.dims("source")) - 1, DType::Int64);
+  if (ir::element_count(c.dims("source")) == 0) return c.copy_of(c.handle("self"));
+  return c.made(c.where(mask, c.reshape(c.gather(source, c.emit("Min", {place, last}), 0), dims), c.expand(c.tensor("self"), dims)));
+}
 Result<Value> nonzero(Call& c) { return c.made(c.swap_axes(c.emit("NonZero", {c.tensor("self")}), 0, 1)); }
 Result<Value> nonzero_numpy(Call& c) {
   const TensorId all = c.emit("NonZero", {c.tensor("self")});
@@ -316,8 +328,9 @@ Result<Value> kthvalue(Call& c) {
 // How many boundaries lie below each value.
 Result<Value> searched(Call& c, std::string_view values, std::string_view boundaries) {
   const DType t = DType::Float32;
-  if (c.rank(boundaries) != 1) return c.fail("only one list of boundaries is supported");
-  const TensorId x = c.unsqueeze(c.as(c.value(values), t), {-1}), edges = c.cast(c.tensor(boundaries), t);
+  const TensorId x = c.unsqueeze(c.as(c.value(values), t), {-1});
+  TensorId edges = c.cast(c.tensor(boundaries), t);
+  if (c.rank(boundaries) > 1) edges = c.unsqueeze(edges, {-2});  // one list per row of values
   const TensorId below = c.emit(c.flag("right") ? "LessOrEqual" : "Less", {edges, x});
   const TensorId count = c.emit("ReduceSum", {c.cast(below, DType::Int64), c.add_ints("axes", {-1})}, {{"keepdims", int64_t{0}}});
   return c.made(c.flag("out_int32") ? c.cast(count, DType::Int32) : count);
@@ -376,6 +389,7 @@ constexpr Row kRows[] = {
     {"index_fill(Tensor self, int dim, Tensor index, operand value)", index_fill},
     {"index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)", index_add},
     {"masked_select(Tensor self, Tensor mask)", masked_select},
+    {"masked_scatter(Tensor self, Tensor mask, Tensor source)", masked_scatter},
     {"nonzero(Tensor self)", nonzero},
     {"nonzero_numpy(Tensor self)", nonzero_numpy},
     {"topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True)", topk},

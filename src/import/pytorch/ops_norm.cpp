@@ -48,11 +48,11 @@ Result<Value> batch_norm(Call& c) { return batch_normalized(c, c.flag("training"
 // Forms with more results: what was saved for training is not needed.
 Result<Value> native_batch_norm(Call& c) {
   ORKNN_TRY_ASSIGN(const Value y, batch_normalized(c, c.flag("training")));
-  return c.tuple({y, Value(), Value()});
+  return c.tuple({y, Value::uninitialized(), Value::uninitialized()});
 }
 Result<Value> batch_norm_no_training(Call& c) {
   ORKNN_TRY_ASSIGN(const Value y, batch_normalized(c, false));
-  return c.tuple({y, Value(), Value()});
+  return c.tuple({y, Value::uninitialized(), Value::uninitialized()});
 }
 
 Result<Value> instance_norm(Call& c) {
@@ -73,7 +73,7 @@ Result<Value> native_group_norm(Call& c) {
   const int64_t channels = c.rank("input") < 2 ? 0 : c.dims("input")[1], groups = c.integer("group");
   if (groups < 1 || channels % groups != 0) return invalid_model("the channels do not divide into groups");
   ORKNN_TRY_ASSIGN(const Value y, c.made(c.emit("GroupNormalization", {c.tensor("input"), parameter(c, "weight", channels, 1), parameter(c, "bias", channels, 0)}, {{"epsilon", c.number("eps")}, {"num_groups", groups}})));
-  return c.tuple({y, Value(), Value()});
+  return c.tuple({y, Value::uninitialized(), Value::uninitialized()});
 }
 
 // The trailing axes that a layer normalizes over.
@@ -134,6 +134,7 @@ constexpr Row kRows[] = {
     {"batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, any cudnn=None)", batch_norm},
     {"native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps)", native_batch_norm},
     {"_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps)", native_batch_norm},
+    {"_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps, Tensor? running_mean=None, Tensor? running_var=None)", native_batch_norm},
     {"_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float eps)", batch_norm_no_training},
     {"instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, any cudnn=None)", instance_norm},
     {"group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, any cudnn=None)", group_norm},

@@ -255,8 +255,9 @@ Result<Value> hypot(Call& c) {
 }
 Result<Value> logaddexp(Call& c) {
   ORKNN_TRY_ASSIGN(const Operands v, operands(c, true));
-  const TensorId largest = c.emit("Max", {v.a, v.b});
-  return c.made(c.add(largest, c.emit("Log", {c.add(c.emit("Exp", {c.sub(v.a, largest)}), c.emit("Exp", {c.sub(v.b, largest)}))})));
+  const TensorId unit = c.scalar(c.op() == "logaddexp2" ? std::log(2.0) : 1, v.dtype);  // natural logarithm of the base
+  const TensorId a = c.mul(v.a, unit), b = c.mul(v.b, unit), largest = c.emit("Max", {a, b});
+  return c.made(c.div(c.add(largest, c.emit("Log", {c.add(c.emit("Exp", {c.sub(a, largest)}), c.emit("Exp", {c.sub(b, largest)}))})), unit));
 }
 Result<Value> xlogy(Call& c) {
   ORKNN_TRY_ASSIGN(const Operands v, operands(c, true));
@@ -365,6 +366,7 @@ constexpr Row kRows[] = {
     {"arctan2(Tensor self, Tensor other)", atan2},
     {"hypot(Tensor self, Tensor other)", hypot},
     {"logaddexp(Tensor self, Tensor other)", logaddexp},
+    {"logaddexp2(Tensor self, Tensor other)", logaddexp},
     {"xlogy(operand self, operand other)", xlogy},
     {"special_xlogy(operand self, operand other)", xlogy},
     {"copysign(Tensor self, operand other)", copysign},

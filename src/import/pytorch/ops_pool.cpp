@@ -3,6 +3,8 @@
 
 namespace orknn::importer::pytorch {
 namespace {
+// Elements of windows whose places are spelled out one by one.
+constexpr size_t kMaxIndexedElements = size_t{1} << 22;
 using ir::Dims;
 using ir::TensorId;
 
@@ -155,6 +157,38 @@ Result<Value> adaptive_avg(Call& c) {
   return unbatched(c, y, b);
 }
 
+// Positions within the plane of the greatest of each uneven window: all elements of a window side by side, those missing to the largest repeat one.
+Result<Value> uneven_indices(Call& c, const Batched& b, const std::vector<int64_t>& size) {
+  std::vector<std::vector<int64_t>> windows{{0}};
+  for (size_t i = 0; i < size.size(); ++i) {
+    const int64_t in = b.dims[2 + i], out = size[i];
+    std::vector<std::vector<int64_t>> finer;
+    for (const auto& window : windows)
+      for (int64_t o = 0; o < out; ++o) {
+        auto& next = finer.emplace_back();
+        for (int64_t p : window)
+          for (int64_t k = window_start(o, in, out); k < window_end(o, in, out); ++k) next.push_back(p * in + k);
+      }
+    windows = std::move(finer);
+  }
+  size_t longest = 0;
+  for (const auto& window : windows) longest = std::max(longest, window.size());
+  if (longest == 0 || windows.size() * longest > kMaxIndexedElements) return Value::uninitialized();
+  std::vector<int64_t> positions;
+  for (auto& window : windows) {
+    window.resize(longest, window[0]);
+    positions.insert(positions.end(), window.begin(), window.end());
+  }
+  const int64_t count = static_cast<int64_t>(windows.size());
+  const TensorId places = c.add_constant("positions", ir::TensorData::from<int64_t>({count, static_cast<int64_t>(longest)}, positions));
+  const TensorId elements = c.gather(c.reshape(b.x, {b.dims[0], b.dims[1], -1}), places, 2);
+  const TensorId greatest = c.emit("ArgMax", {elements}, {{"axis", int64_t{3}}, {"keepdims", int64_t{1}}});
+  const TensorId all = c.expand(places, Dims{b.dims[0], b.dims[1], count, static_cast<int64_t>(longest)});
+  std::vector<int64_t> shape{b.dims[0], b.dims[1]};
+  shape.insert(shape.end(), size.begin(), size.end());
+  return unbatched(c, c.reshape(c.emit("GatherElements", {all, greatest}, {{"axis", int64_t{3}}}), shape), b);
+}
+
 template <size_t Spatial>
 Result<Value> adaptive_max(Call& c) {
   ORKNN_TRY_ASSIGN(const Batched b, batched(c, Spatial));
@@ -174,7 +208,8 @@ Result<Value> adaptive_max(Call& c) {
     y = c.reduce("ReduceMax", c.gather(y, windows, axis), {axis + 1}, false);
   }
   ORKNN_TRY_ASSIGN(const Value values, unbatched(c, y, b));
-  return c.tuple({values, Value()});
+  ORKNN_TRY_ASSIGN(const Value indices, uneven_indices(c, b, size));
+  return c.tuple({values, indices});
 }
 
 Result<Value> fractional(Call& c) { return c.fail("fractional pooling is random and not supported"); }

@@ -235,6 +235,63 @@ Result<Value> observed_fake_quantize(Call& c) {
   return c.made(y);
 }
 
+// --- quantization of exported programs: the integers are plain tensors
+struct Parameters {
+  TensorId scale, zero_point;
+  int64_t axis = -1;  // -1 = per tensor
+  DType dtype = DType::Int8;
+};
+// An operand, or zero, as one number or one per channel.
+Result<TensorId> channel_operand(Call& c, const Value& v, int64_t axis, int64_t channels, DType dtype) {
+  if (v.is_none()) return c.int_scalar(0, dtype);
+  const TensorId x = c.as(v, dtype);
+  const auto dims = c.dims_of(x);
+  const int64_t count = dims ? ir::element_count(*dims) : -1;
+  if (axis < 0 && count == 1) return c.reshape(x, {});
+  if (axis >= 0 && count == channels) return c.reshape(x, {channels});
+  return invalid_model("the scales do not fit the tensor").found(dims ? ir::to_string(*dims) : "an unknown shape");
+}
+Result<Parameters> decomposed_parameters(Call& c) {
+  Parameters p;
+  ORKNN_TRY_ASSIGN(p.dtype, c.dtype_argument("dtype", DType::Int8));
+  const bool per_channel = c.op().ends_with("channel");
+  int64_t channels = 1;
+  if (per_channel) {
+    ORKNN_TRY_ASSIGN(const size_t axis, c.axis("axis", c.rank("input")));
+    p.axis = static_cast<int64_t>(axis);
+    if (c.rank("input") > 0) channels = c.dims("input")[axis];
+  }
+  ORKNN_TRY_ASSIGN(p.scale, channel_operand(c, c.value(per_channel ? "scales" : "scale"), p.axis, channels, DType::Float32));
+  ORKNN_TRY_ASSIGN(p.zero_point, channel_operand(c, c.value(per_channel ? "zero_points" : "zero_point"), p.axis, channels, p.dtype));
+  return p;
+}
+ir::Attributes axis_attribute(const Parameters& p) { return p.axis < 0 ? ir::Attributes() : ir::Attributes{{"axis", p.axis}}; }
+Result<Value> decomposed_quantize(Call& c) {
+  ORKNN_TRY_ASSIGN(const Parameters p, decomposed_parameters(c));
+  const TensorId q = c.emit_kept("QuantizeLinear", {c.cast(c.tensor("input"), DType::Float32), p.scale, p.zero_point}, axis_attribute(p));
+  const int64_t least = c.integer("quant_min"), most = c.integer("quant_max");
+  if (least <= dtype_min(p.dtype) && most >= static_cast<int64_t>(dtype_max(p.dtype))) return c.made(q);
+  return c.made(c.clip(q, static_cast<double>(least), static_cast<double>(most)));
+}
+Result<Value> decomposed_dequantize(Call& c) {
+  ORKNN_TRY_ASSIGN(const Parameters p, decomposed_parameters(c));
+  ORKNN_TRY_ASSIGN(const DType out, c.dtype_argument("out_dtype", DType::Float32));
+  return c.made(c.cast(c.emit_kept("DequantizeLinear", {c.cast(c.tensor("input"), p.dtype), p.scale, p.zero_point}, axis_attribute(p)), out));
+}
+// Scale and zero point from the data, when the network runs.
+Result<Value> choose_parameters(Call& c) {
+  const TensorId x = c.cast(c.tensor("input"), DType::Float32), zero = c.scalar(0, DType::Float32);
+  std::vector<int64_t> axes;
+  for (int64_t i = 0; i < c.rank("input"); ++i) axes.push_back(i);
+  const double least = c.number("quant_min"), most = c.number("quant_max");
+  const TensorId low = c.emit("Min", {c.reduce("ReduceMin", x, axes, false), zero}), high = c.emit("Max", {c.reduce("ReduceMax", x, axes, false), zero});
+  const TensorId scale = c.emit("Max", {c.div(c.sub(high, low), c.scalar(most - least, DType::Float32)), c.scalar(c.number("eps"), DType::Float32)});
+  const TensorId zero_point = c.clip(c.sub(c.scalar(least, DType::Float32), c.emit("Round", {c.div(low, scale)})), least, most);
+  ORKNN_TRY_ASSIGN(const Value s, c.made(c.reshape(scale, {1})));
+  ORKNN_TRY_ASSIGN(const Value z, c.made(c.cast(c.reshape(zero_point, {1}), DType::Int64)));
+  return c.tuple({s, z});
+}
+
 // --- packed weights
 struct Packed {
   TensorValue* weight = nullptr;
@@ -541,6 +598,11 @@ constexpr Row kRows[] = {
     {"q_per_channel_scales(Tensor self)", q_per_channel_scales},
     {"q_per_channel_zero_points(Tensor self)", q_per_channel_zero_points},
     {"q_per_channel_axis(Tensor self)", q_per_channel_axis},
+    {"quantized_decomposed::quantize_per_tensor(Tensor input, operand scale, operand zero_point, Scalar quant_min, Scalar quant_max, int dtype)", decomposed_quantize},
+    {"quantized_decomposed::quantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int quant_max, int dtype)", decomposed_quantize},
+    {"quantized_decomposed::dequantize_per_tensor(Tensor input, operand scale, operand zero_point, Scalar quant_min, Scalar quant_max, int dtype, *, int? out_dtype=None)", decomposed_dequantize},
+    {"quantized_decomposed::dequantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int quant_max, int dtype, *, int? out_dtype=None)", decomposed_dequantize},
+    {"quantized_decomposed::choose_qparams(Tensor input, int quant_min, int quant_max, float eps, int dtype)", choose_parameters},
     {"fake_quantize_per_tensor_affine(Tensor self, operand scale, operand zero_point, int quant_min, int quant_max)", fake_quantize},
     {"fake_quantize_per_tensor_affine_cachemask(Tensor self, operand scale, operand zero_point, int quant_min, int quant_max)", [](Call& c) { return with_mask(c, fake_quantize); }},
     {"fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max)", fake_quantize_channels},

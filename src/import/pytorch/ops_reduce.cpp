@@ -50,10 +50,13 @@ Result<Value> total_of_all(Call& c) {
 }
 
 // NaN counts as zero, and not at all in the mean.
-Result<Value> nansum(Call& c) {
+// Values that are no numbers do not count.
+Result<Value> sum_of_numbers(Call& c) {
   ORKNN_TRY_ASSIGN(const Along a, along(c));
-  const TensorId x = c.as_float("self");
-  return c.made(c.reduce("ReduceSum", c.where(c.emit("IsNaN", {x}), c.scalar(0, c.dtype_of(x)), x), a.axes, a.keep));
+  const TensorId x = c.as_float("self"), is_nan = c.emit("IsNaN", {x});
+  const TensorId sum = c.reduce("ReduceSum", c.where(is_nan, c.scalar(0, c.dtype_of(x)), x), a.axes, a.keep);
+  if (c.op() == "nansum") return c.made(sum);
+  return c.made(c.div(sum, c.reduce("ReduceSum", c.cast(c.emit("Not", {is_nan}), c.dtype_of(x)), a.axes, a.keep)));
 }
 
 template <OpName Op>
@@ -353,7 +356,8 @@ Result<Value> diff(Call& c) {
 constexpr Row kRows[] = {
     {"sum(Tensor self, *, int? dtype=None, any axes_=None)", total_of_all<"ReduceSum">},
     {"sum(Tensor self, int[]? dim, bool keepdim=False, *, int? dtype=None)", total<"ReduceSum">},
-    {"nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, int? dtype=None)", nansum},
+    {"nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, int? dtype=None)", sum_of_numbers},
+    {"nanmean(Tensor self, int[]? dim=None, bool keepdim=False, *, int? dtype=None)", sum_of_numbers},
     {"mean(Tensor self, *, int? dtype=None, any axes_=None)", total_of_all<"ReduceMean">},
     {"mean(Tensor self, int[]? dim, bool keepdim=False, *, int? dtype=None)", total<"ReduceMean", true>},
     {"prod(Tensor self, *, int? dtype=None, any axes_=None)", total_of_all<"ReduceProd">},
@@ -397,6 +401,7 @@ constexpr Row kRows[] = {
     {"pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False)", distance},
     {"dist(Tensor self, Tensor other, Scalar p=2)", dist},
     {"cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None)", cdist},
+    {"_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode)", cdist},
     {"cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08)", cosine_similarity},
     {"renorm(Tensor self, Scalar p, int dim, Scalar maxnorm)", renorm},
     {"cumsum(Tensor self, int dim, *, int? dtype=None)", running<"CumSum">},

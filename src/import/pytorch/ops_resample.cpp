@@ -85,6 +85,23 @@ Result<Value> smooth(Call& c) { return resized(c, "self", M, c.ints("output_size
 template <const Method& M>
 Result<Value> smooth_by_list(Call& c) { return resized(c, "self", M, c.ints("output_size"), c.numbers("scale_factors"), c.flag("align_corners")); }
 
+// What scripts called before interpolate itself was code in the archive. The pixels follow from the sizes alone.
+Result<Value> interpolate(Call& c, const std::string& mode, bool align_corners) {
+  std::vector<int64_t> size = c.ints("size");
+  const std::vector<double> factors = c.numbers("scale_factor");
+  const Dims& dims = c.dims("input");
+  for (size_t i = 0; size.size() < dims.size() - std::min<size_t>(dims.size(), 2) && !factors.empty(); ++i) {
+    const double extent = std::floor(static_cast<double>(dims[2 + i]) * factors[std::min(i, factors.size() - 1)]);
+    if (!(extent >= 0) || extent > 1e9) return invalid_model("interpolation by an impossible factor");
+    size.push_back(static_cast<int64_t>(extent));
+  }
+  if (mode == "nearest") return resized(c, "input", kNearest, size, {}, false);
+  if (mode == "linear" || mode == "bilinear" || mode == "trilinear") return resized(c, "input", kLinear, size, {}, align_corners);
+  if (mode == "bicubic") return resized(c, "input", kCubic, size, {}, align_corners);
+  return c.fail("interpolation mode " + mode + " is not supported");
+}
+Result<Value> interpolate(Call& c) { return interpolate(c, std::string(c.text("mode")), c.has("align_corners") && c.flag("align_corners")); }
+
 // --- sampling
 Result<Value> grid_sample(Call& c) {
   static constexpr const char* kModes[] = {"linear", "nearest", "cubic"};
@@ -123,6 +140,10 @@ constexpr Row kRows[] = {
     {"upsample_bicubic2d(Tensor self, int[]? output_size, bool align_corners, float[]? scale_factors)", smooth_by_list<kCubic>},
     {"_upsample_bilinear2d_aa(Tensor self, int[]? output_size, bool align_corners, float[]? scale_factors)", smooth_by_list<kLinearSmooth>},
     {"_upsample_bicubic2d_aa(Tensor self, int[]? output_size, bool align_corners, float[]? scale_factors)", smooth_by_list<kCubicSmooth>},
+    {"__interpolate(Tensor input, int[]? size=None, float[]? scale_factor=None, str mode='nearest', bool? align_corners=None, bool? recompute_scale_factor=None, bool antialias=False)", interpolate},
+    {"__upsample(Tensor input, int[]? size=None, float[]? scale_factor=None, str mode='nearest', bool? align_corners=None)", interpolate},
+    {"__upsample_nearest(Tensor input, int[]? size=None, float[]? scale_factor=None)", [](Call& c) { return interpolate(c, "nearest", false); }},
+    {"__upsample_bilinear(Tensor input, int[]? size=None, float[]? scale_factor=None)", [](Call& c) { return interpolate(c, "bilinear", true); }},
     {"grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners)", grid_sample},
     {"grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners)", grid_sample},
     {"grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners)", grid_sample},

@@ -345,6 +345,7 @@ Result<Value> write_copy(Call& c) {
   ORKNN_TRY(c.write(c.handle("self"), c.tensor("source")));
   return c.value("self");
 }
+Result<Value> copy_source(Call& c) { return c.made(c.expand(c.cast(c.tensor("source"), c.dtype("self")), c.dims("self"))); }
 Result<Value> write_value(Call& c) {
   ORKNN_TRY(c.write(c.handle("self"), c.as(c.value("value"), c.dtype("self"))));
   return c.value("self");
@@ -444,6 +445,12 @@ constexpr Row kRows[] = {
     {"unsafe_chunk(Tensor self, int chunks, int dim=0)", chunk},
     {"tensor_split(Tensor self, int sections, int dim=0)", tensor_split},
     {"tensor_split(Tensor self, int[] indices, int dim=0)", tensor_split_at},
+    {"vsplit(Tensor self, int sections, int dim=0)", tensor_split},
+    {"vsplit(Tensor self, int[] indices, int dim=0)", tensor_split_at},
+    {"hsplit(Tensor self, int sections, int dim=1)", tensor_split},
+    {"hsplit(Tensor self, int[] indices, int dim=1)", tensor_split_at},
+    {"dsplit(Tensor self, int sections, int dim=2)", tensor_split},
+    {"dsplit(Tensor self, int[] indices, int dim=2)", tensor_split_at},
     {"unbind(Tensor self, int dim=0)", unbind},
     {"expand(Tensor self, int[] size, *, bool implicit=False)", expand},
     {"broadcast_to(Tensor self, int[] size)", expand},
@@ -460,6 +467,7 @@ constexpr Row kRows[] = {
     {"requires_grad_(Tensor self, bool requires_grad=True)", alias},
     {"lift_fresh(Tensor self)", alias},
     {"lift(Tensor self)", alias},
+    {"lift_fresh_copy(Tensor self)", copy},
     {"resolve_conj(Tensor self)", alias},
     {"resolve_neg(Tensor self)", alias},
     {"conj(Tensor self)", alias},
@@ -496,6 +504,7 @@ constexpr Row kRows[] = {
     {"_autocast_to_full_precision(Tensor self, any cuda=None, any cpu=None)", alias},
     {"_autocast_to_reduced_precision(Tensor self, any cuda=None, any cpu=None, any a=None, any b=None)", alias},
     {"copy_(Tensor self, Tensor source, any non_blocking=None)", write_copy},
+    {"copy(Tensor self, Tensor source, any non_blocking=None)", copy_source},
     {"fill_(Tensor self, operand value)", write_value},
     {"zero_(Tensor self)", write_zero},
     {"fill(Tensor self, operand value)", fill},

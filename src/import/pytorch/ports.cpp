@@ -187,11 +187,8 @@ Result<ImportOptions> in_order(const ImportOptions& options, const std::vector<P
 }
 }  // namespace
 
-Result<std::vector<Argument>> make_arguments(const Function& forward, const Model& model, const ImportOptions& options, const InputNotes& notes, Interpreter& interpreter, Session& session,
-                                             Network& network) {
-  Builder builder(model, options, interpreter, session);
-  ORKNN_TRY(builder.plan(forward));
-  std::vector<Port>& ports = builder.ports;
+Result<std::vector<Value>> add_ports(std::vector<Port>& ports, const ImportOptions& options, const InputNotes& notes, Session& session, Network& network,
+                                     const std::function<void(Port&)>& settle) {
   for (const auto& [input, dtype] : notes.types)
     if (static_cast<size_t>(input) < ports.size()) ports[static_cast<size_t>(input)].dtype = dtype;
   ORKNN_TRY_ASSIGN(ImportOptions sized, in_order(options, ports));
@@ -204,21 +201,30 @@ Result<std::vector<Argument>> make_arguments(const Function& forward, const Mode
     Port& p = ports[i];
     if (const auto feed = options.feeds.find(p.name); feed != options.feeds.end() && !p.value.has_value()) p.value = convert(feed->second.view(), p.dtype);
     if (p.value.has_value()) p.shape = to_shape(p.value.dims());
+    if (settle) settle(p);
     if (!p.shape) return invalid_argument("the shape of input '" + p.name + "' is not known: the file does not state it").hint("give the input shapes with input_size_list, e.g. input_size_list=[[1,3,224,224]]");
     const auto dims = to_dims(*p.shape);
     if (!dims || !checked_element_count(*dims, int64_t{1} << 34)) return invalid_input_shape(*p.shape, i);
     for (int64_t d : *dims)
       if (d < 0) return invalid_input_shape(*p.shape, i);
     network.add_input(p);
-    const TensorId id = network.find(p.name);
-    ORKNN_TRY_ASSIGN(TensorValue* const t, session.tensor(id));
+    ORKNN_TRY_ASSIGN(TensorValue* const t, session.tensor(network.find(p.name)));
     t->input = static_cast<int>(i);
-    Value v(t);
-    if (builder.is_number[i] && p.value.has_value()) {
-      Emitter emitter(session.graph, session.ops, p.name, {p.name});
-      if (const auto known = session.constant_number(emitter, *t)) v = *known;
-    }
-    values.push_back(v);
+    values.emplace_back(t);
+  }
+  return values;
+}
+
+Result<std::vector<Argument>> make_arguments(const Function& forward, const Model& model, const ImportOptions& options, const InputNotes& notes, Interpreter& interpreter, Session& session,
+                                             Network& network) {
+  Builder builder(model, options, interpreter, session);
+  ORKNN_TRY(builder.plan(forward));
+  ORKNN_TRY_ASSIGN(std::vector<Value> values, add_ports(builder.ports, options, notes, session, network));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Port& p = builder.ports[i];
+    if (!builder.is_number[i] || !p.value.has_value()) continue;
+    Emitter emitter(session.graph, session.ops, p.name, {p.name});
+    if (const auto known = session.constant_number(emitter, values[i].tensor())) values[i] = *known;
   }
   std::vector<Argument> arguments;
   for (const Slot& slot : builder.slots) {

@@ -1,13 +1,15 @@
-// TorchScript archives, traced or scripted, of every PyTorch since 1.2. The code in the archive is executed symbolically; weights stay
-// in the mapped file.
+// TorchScript archives, traced or scripted, of every PyTorch since 1.2, and archives of torch.export. The code or graph in the archive is
+// executed symbolically; weights stay in the mapped file.
 #include <algorithm>
 
 #include "import/importer.h"
 #include "import/lower/network.h"
+#include "import/pytorch/exported_program.h"
 #include "import/pytorch/interpreter.h"
 #include "import/pytorch/model.h"
 #include "import/pytorch/ports.h"
 #include "import/zip/archive.h"
+#include "ops/eval.h"
 
 namespace orknn::importer {
 namespace pytorch {
@@ -29,6 +31,7 @@ Status not_torchscript(std::string what) { return invalid_model(std::move(what))
 Status collect_outputs(const Value& value, const std::string& name, int depth, Session& session, std::vector<std::pair<std::string, ir::TensorId>>& outputs) {
   if (depth > kMaxOutputDepth || outputs.size() > kMaxOutputs) return unsupported("the model has too many outputs");
   Emitter emitter(session.graph, session.ops, "output", {"output"});
+  if (value.kind() == Kind::Uninitialized) return unsupported("output " + std::to_string(outputs.size()) + " of the model is a result of its operator that is not supported");
   if (value.is_tensor()) {
     ORKNN_TRY(session.refresh(emitter, value.tensor()));
     outputs.emplace_back(name.empty() ? "output_" + std::to_string(outputs.size()) : name, value.tensor().id);
@@ -64,6 +67,27 @@ Status choose_outputs(const ImportOptions& options, Network& network, std::vecto
   return {};
 }
 
+// The graph behind what forward returned.
+Result<Imported> finish(const Value& result, const ImportOptions& options, Session& session, Network& network) {
+  std::vector<std::pair<std::string, ir::TensorId>> outputs;
+  ORKNN_TRY(collect_outputs(result, "", 0, session, outputs));
+  if (outputs.empty()) return unsupported("the model returns no tensor").found(describe(result));
+  std::vector<std::string> names;
+  for (auto& [name, id] : outputs) {
+    std::string unique = name;
+    for (int i = 1; std::find(names.begin(), names.end(), unique) != names.end() || network.find(unique); ++i) unique = name + "_" + std::to_string(i);
+    network.bind(unique, id, unique);
+    names.push_back(std::move(unique));
+  }
+  ORKNN_TRY(choose_outputs(options, network, names));
+  Imported imported;
+  ORKNN_TRY_ASSIGN(imported.graph, network.finish(names));
+  imported.source.framework = "pytorch";
+  imported.source.warnings = session.warnings;
+  if (session.keeps_state) imported.source.warnings.push_back("the model changes its own state when it runs: every inference starts from the stored state");
+  return imported;
+}
+
 // One attempt to import; `notes` may ask for another.
 Result<Imported> attempt(const Source& source, const ImportOptions& options, const ir::OpSet& ops, const zip::Archive& archive, const Contents& contents, InputNotes& notes, bool& again) {
   again = false;
@@ -92,40 +116,61 @@ Result<Imported> attempt(const Source& source, const ImportOptions& options, con
       }
     }
     Status status = result.status();
-    for (const std::string& name : interpreter.unknown_operators(model.modules))
-      if (status.to_string().find("(" + name + ")") == std::string::npos) status.also(unsupported("operator is not supported").node("model", name));
+    for (const auto& [name, count] : interpreter.operators(model.modules))
+      if (!is_known_operator(name) && status.to_string().find("(" + shown_operator(name) + ")") == std::string::npos)
+        status.also(unsupported("operator is not supported").node("model", shown_operator(name)));
     return status;
   }
-  std::vector<std::pair<std::string, ir::TensorId>> outputs;
-  ORKNN_TRY(collect_outputs(*result, "", 0, session, outputs));
-  if (outputs.empty()) return unsupported("the model returns no tensor").found(describe(*result));
-  std::vector<std::string> names;
-  for (auto& [name, id] : outputs) {
-    std::string unique = name;
-    for (int i = 1; std::find(names.begin(), names.end(), unique) != names.end() || network.find(unique); ++i) unique = name + "_" + std::to_string(i);
-    network.bind(unique, id, unique);
-    names.push_back(std::move(unique));
-  }
-  ORKNN_TRY(choose_outputs(options, network, names));
-  Imported imported;
-  ORKNN_TRY_ASSIGN(imported.graph, network.finish(names));
+  ORKNN_TRY_ASSIGN(Imported imported, finish(*result, options, session, network));
   imported.graph.name = root.class_name.substr(root.class_name.rfind('.') + 1);
-  imported.source.framework = "pytorch";
   imported.source.producer = "pytorch";
   imported.source.format_version = model.version;
-  imported.source.warnings = session.warnings;
-  if (session.keeps_state) imported.source.warnings.push_back("the model changes its own state when it runs: every inference starts from the stored state");
   return imported;
 }
 
-Result<Imported> load(const Source& source, const ImportOptions& options, const ir::OpSet& ops) {
+// Everything about the inputs is in the file: one attempt is enough.
+Result<Imported> load_exported(const Source& source, const ImportOptions& options, const ir::OpSet& ops, const zip::Archive& archive, const Contents& contents) {
+  Network network(ops);
+  Session session(network.graph, ops);
+  session.has_input_facts = true;
+  Library library(archive, "");  // holds no code
+  Interpreter interpreter(session, library, {});
+  ORKNN_TRY_ASSIGN(ExportedProgram program, ExportedProgram::open(source, archive, contents, session));
+  const auto result = program.execute(options, interpreter, network);
+  if (!result) {
+    Status status = result.status();
+    for (const auto& [layer, op] : program.operators())
+      if (!is_known_operator(op) && status.to_string().find("(" + shown_operator(op) + ")") == std::string::npos) status.also(unsupported("operator is not supported").node(layer, shown_operator(op)));
+    return status;
+  }
+  Emitter emitter(session.graph, session.ops, "output", {"output"});
+  for (const std::string& name : options.outputs)
+    if (const Value inner = program.find(name); inner.is_tensor() && !network.find(name)) {
+      ORKNN_TRY(session.refresh(emitter, inner.tensor()));
+      if (!network.graph.is_constant(inner.tensor().id)) network.bind(name, inner.tensor().id, name);
+    }
+  ORKNN_TRY_ASSIGN(Imported imported, finish(*result, options, session, network));
+  imported.graph.name = program.class_name();
+  imported.source.producer = program.producer();
+  imported.source.format_version = program.version();
+  return imported;
+}
+
+// The archive of a model that can be imported.
+Result<zip::Archive> open_archive(const Source& source, Contents& contents) {
   if (is_legacy_pickle(source.bytes)) return not_torchscript("the file was written by torch.save and holds weights or an eager module, not the computation");
   if (!zip::looks_like_archive(source.bytes)) return not_torchscript("the file is no archive of PyTorch");
-  ORKNN_TRY_ASSIGN(const zip::Archive archive, zip::Archive::open(source.bytes));
-  const Contents contents = look_into(archive);
+  ORKNN_TRY_ASSIGN(zip::Archive archive, zip::Archive::open(source.bytes));
+  contents = look_into(archive);
   if (contents.kind == FileKind::Eager) return not_torchscript("the file was written by torch.save and holds weights (a state_dict) or an eager module, not the computation");
-  if (contents.kind == FileKind::ExportedProgram) return not_torchscript("archives of torch.export are not supported");
   if (contents.kind == FileKind::Other) return not_torchscript("the archive holds no TorchScript model");
+  return archive;
+}
+
+Result<Imported> load(const Source& source, const ImportOptions& options, const ir::OpSet& ops) {
+  Contents contents;
+  ORKNN_TRY_ASSIGN(const zip::Archive archive, open_archive(source, contents));
+  if (contents.kind == FileKind::ExportedProgram) return load_exported(source, options, ops, archive, contents);
   InputNotes notes;
   while (true) {
     bool again = false;
@@ -133,11 +178,32 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
     if (!again) return imported;
   }
 }
+
+Result<Survey> survey(const Source& source) {
+  Contents contents;
+  ORKNN_TRY_ASSIGN(const zip::Archive archive, open_archive(source, contents));
+  ir::Graph graph;
+  Session session(graph, ops::builtin_ops());
+  Survey result;
+  if (contents.kind == FileKind::ExportedProgram) {
+    ORKNN_TRY_ASSIGN(const ExportedProgram program, ExportedProgram::open(source, archive, contents, session));
+    for (const auto& [layer, op] : program.operators()) ++result.operators[shown_operator(op)];
+    result.inputs = program.inputs();
+    return result;
+  }
+  Library library(archive, contents.root);
+  ORKNN_TRY_ASSIGN(const Model model, read_model(source, archive, contents, library, session.heap));
+  Interpreter interpreter(session, library, model.constants);
+  for (const auto& [name, count] : interpreter.operators(model.modules)) result.operators[shown_operator(name)] += count;
+  ORKNN_TRY_ASSIGN(const Function* forward, interpreter.find_method(model.root.object(), "forward"));
+  for (size_t i = 1; forward && i < forward->parameters.size(); ++i) result.inputs.push_back(forward->parameters[i].name);
+  return result;
+}
 }  // namespace
 }  // namespace pytorch
 
 const Importer& pytorch_importer() {
-  static const Importer importer{.name = "pytorch", .extensions = {".pt", ".pth", ".torchscript", ".ptl", ".pt2"}, .sniff = pytorch::sniff, .load = pytorch::load};
+  static const Importer importer{.name = "pytorch", .extensions = {".pt", ".pth", ".torchscript", ".ptl", ".pt2"}, .sniff = pytorch::sniff, .load = pytorch::load, .survey = pytorch::survey};
   return importer;
 }
 
