@@ -10,7 +10,7 @@
 
 namespace orknn::sim::kernels {
 namespace {
-constexpr Isa kAllIsas[] = {Isa::Portable, Isa::Avx2, Isa::Avx512};
+constexpr Isa kAllIsas[] = {Isa::Portable, Isa::Avx2, Isa::Avx512, Isa::Avx512Vnni};
 
 Isa choose() {
   const std::vector<Isa> available = available_isas();
@@ -31,6 +31,7 @@ std::string_view isa_name(Isa isa) {
     case Isa::Portable: break;
     case Isa::Avx2: return "avx2";
     case Isa::Avx512: return "avx512";
+    case Isa::Avx512Vnni: return "avx512vnni";
   }
   return "portable";
 }
@@ -43,8 +44,9 @@ bool isa_available(Isa isa) {
   const bool f16c = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;  // clang has no name for it
   const bool avx2 = f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (isa == Isa::Avx2) return avx2;
-  return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vl");
+  return avx512 && (isa == Isa::Avx512 || __builtin_cpu_supports("avx512vnni"));
 #else
   return false;
 #endif

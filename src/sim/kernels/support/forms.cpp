@@ -17,7 +17,7 @@ extern const Forms kForms;
 const Forms& forms(Isa isa) {
 #if defined(__x86_64__)
   if (isa == Isa::Avx2) return avx2::kForms;
-  if (isa == Isa::Avx512) return avx512::kForms;
+  if (isa == Isa::Avx512 || isa == Isa::Avx512Vnni) return avx512::kForms;
 #endif
   (void)isa;
   return portable::kForms;

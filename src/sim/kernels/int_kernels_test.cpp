@@ -1,0 +1,276 @@
+// The integer kernels in every form this machine can run, on random shapes and parameters: the bytes of the reference kernels, for any number
+// of threads.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "ops/eval.h"
+#include "ops/support/requantize.h"
+#include "sim/kernel.h"
+#include "sim/kernels/support/cpu.h"
+
+namespace orknn::sim {
+namespace {
+using ir::Dims;
+using ir::Node;
+using ir::TensorData;
+using ir::TensorId;
+
+class Context final : public KernelContext {
+ public:
+  Context(const Node& n, const ir::OpDef& d, std::span<const ir::TensorView> in, std::span<const ir::MutableTensorView> out, ThreadPool& pool)
+      : KernelContext(n, d, in, out, pool) {}
+  std::byte* scratch(size_t bytes) override {
+    memory_ = TensorData::allocate(DType::UInt8, {static_cast<int64_t>(bytes)});
+    auto* data = static_cast<std::byte*>(memory_.mutable_data());
+    std::memset(data, 0xa5, bytes);  // nothing may depend on it
+    return data;
+  }
+
+ private:
+  TensorData memory_;
+};
+
+// A node under construction, with random values.
+struct Trial {
+  std::mt19937 random;
+  Node node;
+  std::vector<TensorData> inputs;
+  std::vector<char> constant;
+
+  explicit Trial(uint32_t seed) : random(seed) {}
+  int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); }
+  bool chance(int64_t percent) { return pick(1, 100) <= percent; }
+  template <class T>
+  T one_of(std::initializer_list<T> list) {
+    return list.begin()[pick(0, static_cast<int64_t>(list.size()) - 1)];
+  }
+  DType byte_type() { return chance(75) ? DType::Int8 : DType::UInt8; }
+  int64_t least(DType t) { return t == DType::Int8 ? -128 : t == DType::UInt8 ? 0 : -32768; }
+  int64_t most(DType t) { return t == DType::Int8 ? 127 : t == DType::UInt8 ? 255 : 32767; }
+  int64_t zero_point(DType t) { return t == DType::Int16 ? pick(-300, 300) : one_of<int64_t>({least(t), most(t), pick(least(t), most(t)), pick(least(t), most(t))}); }
+
+  // Extremes now and then, and sometimes nothing else: sums that would saturate 16 bits.
+  TensorData data(DType t, Dims dims) {
+    TensorData v = TensorData::allocate(t, std::move(dims));
+    const int64_t extremes = one_of<int64_t>({0, 10, 100});
+    for (int64_t i = 0; i < v.count(); ++i) {
+      const int64_t value = chance(extremes) ? (chance(50) ? least(t) : most(t)) : pick(least(t), most(t));
+      if (t == DType::Int16) static_cast<int16_t*>(v.mutable_data())[i] = static_cast<int16_t>(value);
+      else static_cast<uint8_t*>(v.mutable_data())[i] = static_cast<uint8_t>(value);
+    }
+    return v;
+  }
+  void input(TensorData value, bool is_constant = false) {
+    node.inputs.push_back(TensorId{static_cast<int32_t>(inputs.size())});
+    inputs.push_back(std::move(value));
+    constant.push_back(is_constant);
+  }
+  void absent() {
+    node.inputs.push_back(TensorId{});
+    inputs.emplace_back();
+    constant.push_back(false);
+  }
+  void set(std::string name, ir::Attribute value) { node.attributes.set(std::move(name), std::move(value)); }
+
+  // Multipliers, shifts, bounds, type; returns the type. `reach` is a magnitude the sums have.
+  DType stage(int64_t channels, double reach, bool table, int64_t max_factor) {
+    const bool per_channel = channels > 1 && chance(70), any = chance(25);
+    std::vector<int64_t> factors, shifts;
+    const DType type = table ? one_of({DType::Int8, DType::UInt8, DType::Int16}) : one_of({DType::Int8, DType::Int8, DType::UInt8, DType::Int16});
+    const double span = table ? 4096 : type == DType::Int16 ? 30000 : 200;
+    for (int64_t c = 0; c < (per_channel ? channels : 1); ++c) {
+      if (any && chance(40)) {
+        factors.push_back(one_of<int64_t>({pick(-max_factor, max_factor), max_factor, -max_factor, 0, pick(-32767, 32767)}));
+        shifts.push_back(pick(1, 62));
+        continue;
+      }
+      const auto m = ops::make_multiplier(span / reach * std::uniform_real_distribution<double>(0.2, 4)(random));
+      factors.push_back(m ? m->factor : 1);
+      shifts.push_back(m ? m->shift : 1);
+    }
+    set("multiplier", factors);
+    set("shift", shifts);
+    set("y_type", static_cast<int64_t>(type));
+    set("y_zero_point", table ? pick(0, 3000) : type == DType::Int16 ? pick(-100, 100) : zero_point(type));
+    const int64_t low = table ? 0 : least(type), high = table ? 4095 : most(type), cut = (high - low) / 3;
+    set("low", chance(50) ? low : pick(low, low + cut));
+    set("high", chance(50) ? high : pick(high - cut, high));
+    return type;
+  }
+};
+
+void check(Trial& t, std::string_view kernel_name, const std::string& what) {
+  t.node.name = what;
+  t.node.outputs = {TensorId{100}};
+  while (!t.node.inputs.empty() && !t.node.inputs.back()) {
+    t.node.inputs.pop_back();
+    t.inputs.pop_back();
+  }
+  const auto expected = ops::eval_node(t.node, ops::builtin_ops(), t.inputs);
+  ASSERT_TRUE(expected) << what << ": " << expected.status().to_string();
+  const TensorData& reference = (*expected)[0];
+  std::vector<OperandFacts> facts;
+  std::vector<ir::TensorView> views;
+  for (size_t i = 0; i < t.inputs.size(); ++i) {
+    facts.push_back({t.inputs[i].dtype(), t.inputs[i].dims(), t.constant[i] ? &t.inputs[i] : nullptr});
+    views.push_back(t.inputs[i].view());
+  }
+  const ir::OpDef& def = *ops::builtin_ops().find(t.node.op);
+  const OperandFacts outputs[] = {{reference.dtype(), reference.dims(), nullptr}};
+  const KernelQuery query{t.node, def, facts, outputs};
+  const Kernel* kernel = find_kernel(query);
+  ASSERT_NE(kernel, nullptr) << what << ": no kernel accepts it";
+  EXPECT_EQ(kernel->name, kernel_name) << what;
+  const kernels::Isa before = kernels::current_isa();
+  for (kernels::Isa isa : kernels::available_isas()) {
+    kernels::set_current_isa(isa);
+    for (int threads : {1, 3}) {
+      ThreadPool pool(threads);
+      std::unique_ptr<const KernelState> state;
+      if (kernel->prepare) {
+        auto prepared = kernel->prepare(query, pool);
+        ASSERT_TRUE(prepared) << what;
+        state = std::move(*prepared);
+      }
+      // Guards behind the result: nothing may be written there.
+      TensorData result = TensorData::allocate(DType::UInt8, {static_cast<int64_t>(reference.bytes()) + 64});
+      std::memset(result.mutable_data(), 0x7e, result.bytes());
+      const ir::MutableTensorView out[] = {{reference.dtype(), reference.dims(), result.mutable_data()}};
+      Context context(t.node, def, views, out, pool);
+      const Status status = kernel->run(context, state.get());
+      const std::string where = what + " " + std::string(kernels::isa_name(isa)) + " " + std::to_string(threads) + " threads";
+      ASSERT_TRUE(status) << where << status.to_string();
+      const auto *e = static_cast<const uint8_t*>(reference.data()), *f = static_cast<const uint8_t*>(result.data());
+      for (size_t i = 0; i < reference.bytes(); ++i) ASSERT_EQ(+e[i], +f[i]) << where << ": byte " << i << " of " << reference.bytes();
+      for (size_t i = 0; i < 64; ++i) ASSERT_EQ(+f[reference.bytes() + i], 0x7e) << where << ": wrote behind the result";
+    }
+  }
+  kernels::set_current_isa(before);
+}
+
+// Bias, addend and table inputs, and the attributes of all.
+void finish_product(Trial& t, int64_t channels, Dims output, double reach, bool bias, bool addend, bool table) {
+  if (bias) {
+    TensorData b = TensorData::allocate(DType::Int32, {channels});
+    for (int64_t i = 0; i < channels; ++i)
+      static_cast<int32_t*>(b.mutable_data())[i] = static_cast<int32_t>(t.chance(5) ? t.one_of<int64_t>({INT32_MIN, INT32_MAX}) : t.pick(-100000, 100000));
+    t.input(std::move(b), true);
+  } else {
+    t.absent();
+  }
+  const DType type = t.stage(channels, reach, table, int64_t{1} << 30);
+  if (addend) {
+    const DType addend_type = t.one_of({DType::Int8, DType::Int8, DType::UInt8, DType::Int16});
+    t.input(t.data(addend_type, std::move(output)));
+    std::vector<int64_t> factors;
+    const bool wide = t.chance(20);
+    const int64_t count = t.chance(50) ? channels : 1;
+    for (int64_t c = 0; c < count; ++c) factors.push_back(wide ? t.pick(-ops::kMaxAddFactor, ops::kMaxAddFactor) : t.pick(-(1 << 27), 1 << 27));
+    t.set("add_multiplier", factors);
+    t.set("add_zero_point", t.zero_point(addend_type));
+  } else {
+    t.absent();
+  }
+  if (table) t.input(t.data(type, {4096}), true);
+}
+
+void convolution(uint32_t seed, bool transposed, bool depthwise) {
+  Trial t(seed);
+  t.node.op = transposed ? "int:ConvTranspose" : "int:Conv";
+  const bool one_axis = t.chance(15);
+  const int64_t groups = depthwise ? t.pick(2, 9) : t.chance(20) ? t.pick(2, 4) : 1;
+  const int64_t channels = depthwise ? 1 : t.one_of<int64_t>({1, 2, 3, 4, 5, 7, 8, 16, 33, t.pick(1, 70)});
+  const int64_t outputs = depthwise ? t.one_of<int64_t>({1, 1, 1, 2}) : t.one_of<int64_t>({1, 3, 8, 9, 16, 40, t.pick(1, 50)});
+  const int64_t batch = t.chance(20) ? 2 : 1, kernel_y = one_axis ? 1 : t.one_of<int64_t>({1, 2, 3, 3, 5, 7}), kernel_x = t.one_of<int64_t>({kernel_y, 1, 3, 4, 5, 9});
+  const int64_t height = one_axis ? 1 : t.one_of<int64_t>({1, 2, 7, 14, t.pick(1, 40)}), width = t.one_of<int64_t>({1, 3, 7, 14, 16, 48, t.pick(1, 90)});
+  std::vector<int64_t> stride{t.one_of<int64_t>({1, 1, 2, 3}), t.one_of<int64_t>({1, 1, 2, 3})}, dilation{t.one_of<int64_t>({1, 1, 1, 2, 3}), t.one_of<int64_t>({1, 1, 1, 2, 3})};
+  std::vector<int64_t> pads{t.pick(0, 3), t.pick(0, 3), t.pick(0, 3), t.pick(0, 3)};
+  if (t.chance(40)) pads = {kernel_y / 2, kernel_x / 2, kernel_y / 2, kernel_x / 2};
+  if (kernel_y == 1 && kernel_x == 1 && t.chance(60)) pads = {0, 0, 0, 0};
+  if (kernel_y == 1 && kernel_x == 1 && t.chance(60)) stride = {1, 1};
+  if (transposed) {  // something must be left between the pads
+    const auto left = [&](int64_t in, size_t axis, int64_t kernel) { return (in - 1) * stride[axis] + (kernel - 1) * dilation[axis] + 1 - pads[axis] - pads[axis + 2]; };
+    if (left(height, 0, kernel_y) < 1) pads[0] = pads[2] = 0;
+    if (left(width, 1, kernel_x) < 1) pads[1] = pads[3] = 0;
+  } else {
+    while (height + pads[0] + pads[2] < (kernel_y - 1) * dilation[0] + 1) ++pads[static_cast<size_t>(t.one_of<int64_t>({0, 2}))];
+    while (width + pads[1] + pads[3] < (kernel_x - 1) * dilation[1] + 1) ++pads[static_cast<size_t>(t.one_of<int64_t>({1, 3}))];
+  }
+  if (one_axis) {
+    stride = {stride[1]};
+    dilation = {dilation[1]};
+    pads = {pads[1], pads[3]};
+  }
+  const auto spatial = [&](Dims dims, int64_t y, int64_t x) {
+    if (!one_axis) dims.push_back(y);
+    dims.push_back(x);
+    return dims;
+  };
+  t.set("strides", stride);
+  t.set("dilations", dilation);
+  t.set("pads", pads);
+  t.set("group", groups);
+  const DType x_type = t.byte_type(), w_type = t.byte_type();
+  t.set("x_zero_point", t.zero_point(x_type));
+  std::vector<int64_t> w_zero;
+  const bool symmetric = t.chance(65);
+  const int64_t w_zeros = t.chance(30) ? groups * outputs : 1;
+  for (int64_t i = 0; i < w_zeros; ++i) w_zero.push_back(symmetric ? (w_type == DType::Int8 ? 0 : 128) : t.zero_point(w_type));
+  t.set("w_zero_point", w_zero);
+  t.input(t.data(x_type, spatial({batch, groups * channels}, height, width)));
+  t.input(t.data(w_type, spatial(transposed ? Dims{groups * channels, outputs} : Dims{groups * outputs, channels}, kernel_y, kernel_x)), true);
+  // The output's extents, for an added operand.
+  const auto extent = [&](int64_t in, size_t axis, int64_t kernel) {
+    const size_t axes = stride.size();
+    const int64_t span = (kernel - 1) * dilation[axis] + 1, padding = pads[axis] + pads[axis + axes];
+    return transposed ? (in - 1) * stride[axis] + span - padding : (in + padding - span) / stride[axis] + 1;
+  };
+  const Dims output = one_axis ? Dims{batch, groups * outputs, extent(width, 0, kernel_x)} : Dims{batch, groups * outputs, extent(height, 0, kernel_y), extent(width, 1, kernel_x)};
+  const double reach = 3000.0 * std::sqrt(static_cast<double>(channels * kernel_y * kernel_x));
+  finish_product(t, groups * outputs, output, reach, t.chance(70), t.chance(30), t.chance(20));
+  check(t, !transposed && groups > 1 && channels == 1 ? "int_conv_depthwise" : "int_conv", t.node.op + " seed " + std::to_string(seed));
+}
+
+TEST(IntKernels, Convolution) {
+  for (uint32_t seed = 0; seed < 160 && !HasFatalFailure(); ++seed) convolution(seed, false, false);
+}
+TEST(IntKernels, Depthwise) {
+  for (uint32_t seed = 0; seed < 120 && !HasFatalFailure(); ++seed) convolution(seed, false, true);
+}
+TEST(IntKernels, Transposed) {
+  for (uint32_t seed = 0; seed < 100 && !HasFatalFailure(); ++seed) convolution(seed, true, false);
+}
+
+TEST(IntKernels, MatMul) {
+  for (uint32_t seed = 0; seed < 160 && !HasFatalFailure(); ++seed) {
+    Trial t(seed);
+    t.node.op = "int:MatMul";
+    const int64_t rows = t.one_of<int64_t>({1, 2, 8, 9, t.pick(1, 80)}), depth = t.one_of<int64_t>({1, 3, 4, 64, t.pick(1, 300)}), columns = t.one_of<int64_t>({1, 16, 48, 49, t.pick(1, 200)});
+    const bool constant = t.chance(50);
+    Dims a{rows, depth}, b{depth, columns}, y{rows, columns};
+    if (t.chance(50)) {
+      const int64_t outer = t.pick(1, 3), inner = t.pick(1, 3);
+      a.insert(a.begin(), {t.chance(70) ? outer : 1, inner});
+      y.insert(y.begin(), {a[0], inner});
+      if (t.chance(60)) {
+        b.insert(b.begin(), {outer, t.chance(50) ? inner : 1});
+        y[0] = outer;
+      }
+    }
+    const DType a_type = t.byte_type(), b_type = t.byte_type();
+    t.set("x_zero_point", t.zero_point(a_type));
+    std::vector<int64_t> b_zero;
+    const bool symmetric = t.chance(60);
+    const int64_t b_zeros = constant && t.chance(30) ? columns : 1;
+    for (int64_t i = 0; i < b_zeros; ++i) b_zero.push_back(symmetric ? (b_type == DType::Int8 ? 0 : 128) : t.zero_point(b_type));
+    t.set("w_zero_point", b_zero);
+    t.input(t.data(a_type, a));
+    t.input(t.data(b_type, b), constant);
+    finish_product(t, columns, y, 5000.0 * std::sqrt(static_cast<double>(depth)), t.chance(60), t.chance(30), t.chance(20));
+    check(t, "int_matmul", "int:MatMul seed " + std::to_string(seed));
+  }
+}
+}  // namespace
+}  // namespace orknn::sim

@@ -1,0 +1,119 @@
+// The compute cores of integer tensors: 8-bit data, int32 sums that wrap, the chip's output converter (ops/support/requantize.h). As in
+// forms.h they are plain functions over pointers that exist once per instruction set; all forms give the same bytes.
+//
+// Sums are made of dot products of `dwords`: four bytes (one operand unsigned, the other signed), or two int16 values. Bytes are four
+// times as dense, but only instruction sets that add four products without saturation have them.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/kernels/support/cpu.h"
+
+namespace orknn::sim::kernels {
+
+enum class Int : uint8_t { Signed8, Unsigned8, Signed16 };
+
+enum class Dot : uint8_t { Words, BytesBUnsigned, BytesAUnsigned };
+
+constexpr int64_t kIntRows = 8;      // rows of A per panel: [depth][8] dwords
+constexpr int64_t kIntColumns = 48;  // columns of a tile
+
+// sums[r][c] = sum over k < depth of a[k][r] . b[offsets[k] + 4 c]. Reads B in vectors, up to 60 bytes beyond the last column.
+struct IntTile {
+  Dot dot = Dot::Words;
+  const int32_t* a = nullptr;
+  const std::byte* b = nullptr;
+  const int64_t* offsets = nullptr;  // in bytes
+  int64_t depth = 0;
+  int64_t rows = 0, columns = 0;     // up to kIntRows and kIntColumns
+  int32_t* sums = nullptr;           // [kIntRows][kIntColumns], aligned to 64 bytes; may be written beyond rows and columns
+};
+
+// One row: sums[c] = sum over k of weights[k] . b[offsets[k] + 4 c]. Writes up to 15 sums beyond the last.
+struct IntRow {
+  Dot dot = Dot::Words;
+  const int32_t* weights = nullptr;
+  const std::byte* b = nullptr;
+  const int64_t* offsets = nullptr;
+  int64_t depth = 0, columns = 0;
+  int32_t* sums = nullptr;
+};
+
+// y[i] = table[clamp(round_shift((x[i] + bias) * factor + (addend[i] - add_zero) * add_factor, shift) + zero, low, high)], where bias,
+// factor, shift and add_factor are one value, or one per column. In the forms every converted value fits an int32 before it is clamped.
+struct IntConvert {
+  bool per_column = false;
+  const int32_t* bias = nullptr;
+  const int32_t* factor = nullptr;
+  const int32_t* shift = nullptr;
+  int32_t zero = 0, low = 0, high = 0;
+  const void* addend = nullptr;          // nullptr = none
+  Int addend_type = Int::Signed8;
+  int32_t add_zero = 0;
+  const int64_t* add_factor = nullptr;   // of magnitudes below 2^31 in the forms
+  const void* table = nullptr;           // of the result's type; nullptr = none
+  Int type = Int::Signed8;
+  void* y = nullptr;
+};
+
+enum class IntBinaryOp : uint8_t { Add, Multiply, Max, Min };
+
+// The same of two operands: a * factor + b * b_factor, a * b * factor, or the larger or smaller of a * factor and b * b_factor, where a and
+// b have lost their zero points. An operand that is not dense is one value for all.
+struct IntBinary {
+  IntBinaryOp op = IntBinaryOp::Add;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  Int a_type = Int::Signed8, b_type = Int::Signed8;
+  bool a_dense = true, b_dense = true;
+  int32_t a_zero = 0, b_zero = 0;
+  int32_t factor = 0, b_factor = 0, shift = 1;
+  int32_t zero = 0, low = 0, high = 0;
+  const void* table = nullptr;
+  Int type = Int::Signed8;
+  void* y = nullptr;
+};
+
+// Where the bytes of up to four rows (or two, for words) become dwords: byte or word j of y[i] is rows[j][i]. Bytes change their sign bit
+// where `flip` is 0x80; words lose `zero`. A row that is nullptr gives zeros.
+struct IntInterleave {
+  bool words = false;
+  bool is_signed = true;  // of the data, for words
+  const uint8_t* rows[4] = {};
+  uint8_t flip = 0;
+  int32_t zero = 0;
+  int64_t count = 0;
+  int32_t* y = nullptr;
+};
+
+// Neighbours of one row as dwords: byte j of y[i] is x[i * stride + j * dilation], likewise for words, where x is an array of int16.
+// Reads up to 32 elements beyond the last, writes up to 15 dwords beyond the last.
+struct IntExpand {
+  bool words = false;
+  const void* x = nullptr;
+  int64_t stride = 1, dilation = 1, count = 0;
+  int32_t* y = nullptr;
+};
+
+struct IntForms {
+  bool has_bytes;  // Dot::Bytes* is there
+  void (*tile)(const IntTile& tile);
+  void (*row)(const IntRow& row);
+  void (*convert)(const IntConvert& convert, const int32_t* sums, int64_t count);
+  void (*binary)(const IntBinary& binary, int64_t count);
+  void (*interleave)(const IntInterleave& interleave);
+  void (*expand)(const IntExpand& expand);
+  // y[i] = table[x[i]] and y[i] = max(y[i], x[i]).
+  void (*lookup)(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t count);
+  void (*maximum)(const uint8_t* x, bool is_signed, uint8_t* y, int64_t count);
+};
+
+// The table of a form that isa_available().
+const IntForms& int_forms(Isa isa);
+inline const IntForms& int_forms() { return int_forms(current_isa()); }
+
+// The converter and two-operand arithmetic for any parameters the ops allow, in 64-bit scalars.
+void convert_exactly(const IntConvert& convert, const int32_t* sums, int64_t count);
+void binary_exactly(const IntBinary& binary, int64_t count);
+
+}  // namespace orknn::sim::kernels

@@ -1,0 +1,242 @@
+// The integer cores, written against the vectors of int_simd_*.h. Included once by each int_forms_*.cpp.
+#pragma once
+
+#include <cstring>
+
+namespace orknn::sim::kernels::ORKNN_INT_FORM {
+
+template <Dot kDot, int kRows, int kVectors>
+ORKNN_SIMD void sub_tile(const int32_t* a, const std::byte* b, const int64_t* offsets, int64_t depth, int32_t* sums) {
+  I32 sum[kRows][kVectors];
+  ORKNN_UNROLL for (int r = 0; r < kRows; ++r)
+    ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) sum[r][j] = zero32();
+  for (int64_t k = 0; k < depth; ++k) {
+    const std::byte* from = b + offsets[k];
+    I32 column[kVectors];
+    ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) column[j] = load32(from + j * kLanes * 4);
+    ORKNN_UNROLL for (int r = 0; r < kRows; ++r) {
+      const I32 row = all32(a[k * kIntRows + r]);
+      ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) sum[r][j] = dot<kDot>(sum[r][j], row, column[j]);
+    }
+  }
+  ORKNN_UNROLL for (int r = 0; r < kRows; ++r)
+    ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) store32(sums + r * kIntColumns + j * kLanes, sum[r][j]);
+}
+
+template <Dot kDot>
+void tile_of(const IntTile& t) {
+  const int64_t vectors = (t.columns + kLanes - 1) / kLanes;
+  for (int64_t r = 0; r < t.rows; r += kTileRows) {
+    int64_t j = 0;
+    for (; j + kTileVectors <= vectors; j += kTileVectors)
+      sub_tile<kDot, kTileRows, kTileVectors>(t.a + r, t.b + j * kLanes * 4, t.offsets, t.depth, t.sums + r * kIntColumns + j * kLanes);
+    if constexpr (kTileVectors > 2)
+      if (j + 2 <= vectors) {
+        sub_tile<kDot, kTileRows, 2>(t.a + r, t.b + j * kLanes * 4, t.offsets, t.depth, t.sums + r * kIntColumns + j * kLanes);
+        j += 2;
+      }
+    if (j < vectors) sub_tile<kDot, kTileRows, 1>(t.a + r, t.b + j * kLanes * 4, t.offsets, t.depth, t.sums + r * kIntColumns + j * kLanes);
+  }
+}
+
+static void tile(const IntTile& t) {
+  if constexpr (kHasBytes) {
+    if (t.dot == Dot::BytesBUnsigned) return tile_of<Dot::BytesBUnsigned>(t);
+    if (t.dot == Dot::BytesAUnsigned) return tile_of<Dot::BytesAUnsigned>(t);
+  }
+  tile_of<Dot::Words>(t);
+}
+
+template <Dot kDot, int kVectors>
+ORKNN_SIMD void row_part(const IntRow& p, int64_t c) {
+  I32 sum[kVectors];
+  ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) sum[j] = zero32();
+  for (int64_t k = 0; k < p.depth; ++k) {
+    const std::byte* from = p.b + p.offsets[k] + c * 4;
+    const I32 weight = all32(p.weights[k]);
+    ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) sum[j] = dot<kDot>(sum[j], weight, load32(from + j * kLanes * 4));
+  }
+  ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) store32(p.sums + c + j * kLanes, sum[j]);
+}
+
+template <Dot kDot>
+void row_of(const IntRow& p) {
+  int64_t c = 0;
+  for (; c + 3 * kLanes < p.columns; c += 4 * kLanes) row_part<kDot, 4>(p, c);
+  for (; c < p.columns; c += kLanes) row_part<kDot, 1>(p, c);
+}
+
+static void row(const IntRow& p) {
+  if constexpr (kHasBytes) {
+    if (p.dot == Dot::BytesBUnsigned) return row_of<Dot::BytesBUnsigned>(p);
+    if (p.dot == Dot::BytesAUnsigned) return row_of<Dot::BytesAUnsigned>(p);
+  }
+  row_of<Dot::Words>(p);
+}
+
+#if defined(ORKNN_INT_PORTABLE)
+static void convert(const IntConvert& p, const int32_t* sums, int64_t count) { convert_scalar(p, sums, count); }
+static void binary(const IntBinary& p, int64_t count) { binary_scalar(p, count); }
+#else
+// `q` are converted values in their bounds, minus the zero point.
+ORKNN_SIMD void put(void* y, Int type, const void* table, int64_t i, I32 q, int64_t count) {
+  if (!table) return store_narrow(y, type, i, q, count);
+  alignas(64) int32_t index[kLanes];
+  store32(index, q);
+  const int64_t n = count < kLanes ? count : kLanes;
+  if (type == Int::Signed16)
+    for (int64_t j = 0; j < n; ++j) static_cast<int16_t*>(y)[i + j] = static_cast<const int16_t*>(table)[index[j]];
+  else
+    for (int64_t j = 0; j < n; ++j) static_cast<uint8_t*>(y)[i + j] = static_cast<const uint8_t*>(table)[index[j]];
+}
+
+template <bool kPerColumn, bool kAddend>
+ORKNN_SIMD void convert_of(const IntConvert& p, const int32_t* sums, int64_t count) {
+  const I32 low = all32(p.low - p.zero), high = all32(p.high - p.zero), zero = all32(p.zero), add_zero = all32(p.add_zero);
+  I32 bias = all32(p.bias[0]), factor = all32(p.factor[0]), add_factor = all32(kAddend ? static_cast<int32_t>(p.add_factor[0]) : 0);
+  Rounding round = rounding(all32(p.shift[0]));
+  for (int64_t i = 0; i < count; i += kLanes) {
+    if constexpr (kPerColumn) {
+      bias = load32(p.bias + i);
+      factor = load32(p.factor + i);
+      round = rounding(load32(p.shift + i));
+      if constexpr (kAddend) add_factor = narrow(p.add_factor + i);
+    }
+    const I32 sum = add(load32(sums + i), bias);
+    I64 even = multiply_even(sum, factor), odds = multiply_even(odd(sum), kPerColumn ? odd(factor) : factor);
+    if constexpr (kAddend) {
+      const I32 other = subtract(widen(p.addend, p.addend_type, i, count - i), add_zero);
+      even = add(even, multiply_even(other, add_factor));
+      odds = add(odds, multiply_even(odd(other), kPerColumn ? odd(add_factor) : add_factor));
+    }
+    put(p.y, p.type, p.table, i, add(clamp(round_shift(even, odds, round), low, high), zero), count - i);
+  }
+}
+
+static void convert(const IntConvert& p, const int32_t* sums, int64_t count) {
+  if (p.per_column) return p.addend ? convert_of<true, true>(p, sums, count) : convert_of<true, false>(p, sums, count);
+  return p.addend ? convert_of<false, true>(p, sums, count) : convert_of<false, false>(p, sums, count);
+}
+
+template <IntBinaryOp kOp>
+ORKNN_SIMD void binary_of(const IntBinary& p, int64_t count) {
+  const I32 low = all32(p.low - p.zero), high = all32(p.high - p.zero), zero = all32(p.zero), a_zero = all32(p.a_zero), b_zero = all32(p.b_zero);
+  const I32 factor = all32(p.factor), b_factor = all32(p.b_factor);
+  const Rounding round = rounding(all32(p.shift));
+  I32 a = all32(static_cast<int32_t>(int_at(p.a, p.a_type, 0)) - p.a_zero), b = all32(static_cast<int32_t>(int_at(p.b, p.b_type, 0)) - p.b_zero);
+  for (int64_t i = 0; i < count; i += kLanes) {
+    if (p.a_dense) a = subtract(widen(p.a, p.a_type, i, count - i), a_zero);
+    if (p.b_dense) b = subtract(widen(p.b, p.b_type, i, count - i), b_zero);
+    I64 even, odds;
+    if constexpr (kOp == IntBinaryOp::Multiply) {
+      const I32 product = multiply(a, b);
+      even = multiply_even(product, factor);
+      odds = multiply_even(odd(product), factor);
+    } else {
+      const I64 even_a = multiply_even(a, factor), odd_a = multiply_even(odd(a), factor);
+      const I64 even_b = multiply_even(b, b_factor), odd_b = multiply_even(odd(b), b_factor);
+      even = kOp == IntBinaryOp::Add ? add(even_a, even_b) : kOp == IntBinaryOp::Max ? largest(even_a, even_b) : smallest(even_a, even_b);
+      odds = kOp == IntBinaryOp::Add ? add(odd_a, odd_b) : kOp == IntBinaryOp::Max ? largest(odd_a, odd_b) : smallest(odd_a, odd_b);
+    }
+    put(p.y, p.type, p.table, i, add(clamp(round_shift(even, odds, round), low, high), zero), count - i);
+  }
+}
+
+static void binary(const IntBinary& p, int64_t count) {
+  switch (p.op) {
+    case IntBinaryOp::Add: return binary_of<IntBinaryOp::Add>(p, count);
+    case IntBinaryOp::Multiply: return binary_of<IntBinaryOp::Multiply>(p, count);
+    case IntBinaryOp::Max: return binary_of<IntBinaryOp::Max>(p, count);
+    case IntBinaryOp::Min: return binary_of<IntBinaryOp::Min>(p, count);
+  }
+}
+#endif
+
+#if defined(ORKNN_INT_PORTABLE)
+static void interleave(const IntInterleave& p) { interleave_scalar(p, 0); }
+static void expand(const IntExpand& p) { expand_scalar(p); }
+#else
+static void interleave(const IntInterleave& p) {
+  int64_t i = 0;
+  if (p.words) {
+    const __m128i zero = _mm_set1_epi16(static_cast<int16_t>(p.zero));
+    for (; i + 8 <= p.count; i += 8) {
+      __m128i row[2];
+      for (int j = 0; j < 2; ++j) {
+        if (!p.rows[j]) {
+          row[j] = _mm_setzero_si128();
+          continue;
+        }
+        const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p.rows[j] + i));
+        row[j] = _mm_sub_epi16(p.is_signed ? _mm_cvtepi8_epi16(bytes) : _mm_cvtepu8_epi16(bytes), zero);
+      }
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(p.y + i), _mm_unpacklo_epi16(row[0], row[1]));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(p.y + i + 4), _mm_unpackhi_epi16(row[0], row[1]));
+    }
+  } else {
+    const __m128i flip = _mm_set1_epi8(static_cast<char>(p.flip));
+    for (; i + 16 <= p.count; i += 16) {
+      __m128i row[4];
+      for (int j = 0; j < 4; ++j)
+        row[j] = p.rows[j] ? _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p.rows[j] + i)), flip) : _mm_setzero_si128();
+      const __m128i low01 = _mm_unpacklo_epi8(row[0], row[1]), low23 = _mm_unpacklo_epi8(row[2], row[3]);
+      const __m128i high01 = _mm_unpackhi_epi8(row[0], row[1]), high23 = _mm_unpackhi_epi8(row[2], row[3]);
+      auto* to = reinterpret_cast<__m128i*>(p.y + i);
+      _mm_storeu_si128(to, _mm_unpacklo_epi16(low01, low23));
+      _mm_storeu_si128(to + 1, _mm_unpackhi_epi16(low01, low23));
+      _mm_storeu_si128(to + 2, _mm_unpacklo_epi16(high01, high23));
+      _mm_storeu_si128(to + 3, _mm_unpackhi_epi16(high01, high23));
+    }
+  }
+  interleave_scalar(p, i);
+}
+
+static void expand(const IntExpand& p) {
+  if (p.dilation != 1 || p.stride > 2) return expand_scalar(p);
+  if (p.words) {
+    const auto* x = static_cast<const int16_t*>(p.x);
+    if (p.stride == 2) {
+      std::memcpy(p.y, x, static_cast<size_t>(p.count) * 4);
+      return;
+    }
+    for (int64_t i = 0; i < p.count; i += 8) {
+      const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i)), b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i + 1));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(p.y + i), _mm_unpacklo_epi16(a, b));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(p.y + i + 4), _mm_unpackhi_epi16(a, b));
+    }
+    return;
+  }
+  const auto* x = static_cast<const uint8_t*>(p.x);
+  const __m128i pick = p.stride == 1 ? _mm_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6) : _mm_setr_epi8(0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7, 6, 7, 8, 9);
+  for (int64_t i = 0; i < p.count; i += 4)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p.y + i), _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i * p.stride)), pick));
+}
+#endif
+
+static void lookup(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) y[i] = table[x[i]];
+}
+
+template <class T>
+ORKNN_SIMD void maximum_of(const T* x, T* y, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) y[i] = x[i] > y[i] ? x[i] : y[i];
+}
+static void maximum(const uint8_t* x, bool is_signed, uint8_t* y, int64_t count) {
+  if (is_signed) return maximum_of(reinterpret_cast<const int8_t*>(x), reinterpret_cast<int8_t*>(y), count);
+  maximum_of(x, y, count);
+}
+
+extern const IntForms kIntForms;
+const IntForms kIntForms = {
+    .has_bytes = kHasBytes,
+    .tile = tile,
+    .row = row,
+    .convert = convert,
+    .binary = binary,
+    .interleave = interleave,
+    .expand = expand,
+    .lookup = lookup,
+    .maximum = maximum,
+};
+
+}  // namespace orknn::sim::kernels::ORKNN_INT_FORM

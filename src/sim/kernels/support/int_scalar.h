@@ -1,0 +1,74 @@
+// The integer cores in plain C++, for the portable form and for parameters that vectors of 32 bits do not hold.
+#pragma once
+
+#include "sim/kernels/support/int_forms.h"
+#include "sim/kernels/support/simd_names.h"
+
+namespace orknn::sim::kernels {
+
+ORKNN_SIMD int64_t int_at(const void* data, Int type, int64_t i) {
+  if (type == Int::Signed8) return static_cast<const int8_t*>(data)[i];
+  if (type == Int::Unsigned8) return static_cast<const uint8_t*>(data)[i];
+  return static_cast<const int16_t*>(data)[i];
+}
+
+ORKNN_SIMD void store_int(void* data, Int type, int64_t i, int64_t value) {
+  if (type == Int::Signed16) static_cast<int16_t*>(data)[i] = static_cast<int16_t>(value);
+  else static_cast<uint8_t*>(data)[i] = static_cast<uint8_t>(value);
+}
+
+ORKNN_SIMD int64_t finish_int(int64_t scaled, int32_t shift, int32_t zero, int32_t low, int32_t high, const void* table, Int type) {
+  int64_t q = ((scaled + (int64_t{1} << (shift - 1))) >> shift) + zero;
+  q = q < low ? low : q > high ? high : q;
+  return table ? int_at(table, type, q) : q;
+}
+
+ORKNN_SIMD void convert_scalar(const IntConvert& p, const int32_t* sums, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t k = p.per_column ? i : 0;
+    int64_t scaled = static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(sums[i]) + static_cast<uint32_t>(p.bias[k]))) * p.factor[k];
+    if (p.addend) scaled += (int_at(p.addend, p.addend_type, i) - p.add_zero) * p.add_factor[k];
+    store_int(p.y, p.type, i, finish_int(scaled, p.shift[k], p.zero, p.low, p.high, p.table, p.type));
+  }
+}
+
+ORKNN_SIMD void binary_scalar(const IntBinary& p, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t a = int_at(p.a, p.a_type, p.a_dense ? i : 0) - p.a_zero, b = int_at(p.b, p.b_type, p.b_dense ? i : 0) - p.b_zero;
+    const int64_t left = a * p.factor, right = b * p.b_factor;
+    const int64_t scaled = p.op == IntBinaryOp::Add        ? left + right
+                           : p.op == IntBinaryOp::Multiply ? a * b * p.factor
+                           : p.op == IntBinaryOp::Max      ? (left > right ? left : right)
+                                                           : (left < right ? left : right);
+    store_int(p.y, p.type, i, finish_int(scaled, p.shift, p.zero, p.low, p.high, p.table, p.type));
+  }
+}
+
+ORKNN_SIMD void interleave_scalar(const IntInterleave& p, int64_t from) {
+  for (int64_t i = from; i < p.count; ++i) {
+    uint32_t value = 0;
+    if (p.words) {
+      for (int j = 0; j < 2; ++j)
+        if (p.rows[j]) value |= static_cast<uint32_t>(static_cast<uint16_t>((p.is_signed ? static_cast<int8_t>(p.rows[j][i]) : p.rows[j][i]) - p.zero)) << (16 * j);
+    } else {
+      for (int j = 0; j < 4; ++j)
+        if (p.rows[j]) value |= static_cast<uint32_t>(static_cast<uint8_t>(p.rows[j][i] ^ p.flip)) << (8 * j);
+    }
+    p.y[i] = static_cast<int32_t>(value);
+  }
+}
+
+ORKNN_SIMD void expand_scalar(const IntExpand& p) {
+  for (int64_t i = 0; i < p.count; ++i) {
+    uint32_t value = 0;
+    if (p.words) {
+      for (int64_t j = 0; j < 2; ++j)
+        value |= static_cast<uint32_t>(static_cast<uint16_t>(static_cast<const int16_t*>(p.x)[i * p.stride + j * p.dilation])) << (16 * j);
+    } else {
+      for (int64_t j = 0; j < 4; ++j) value |= static_cast<uint32_t>(static_cast<const uint8_t*>(p.x)[i * p.stride + j * p.dilation]) << (8 * j);
+    }
+    p.y[i] = static_cast<int32_t>(value);
+  }
+}
+
+}  // namespace orknn::sim::kernels

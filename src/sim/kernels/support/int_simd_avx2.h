@@ -1,0 +1,105 @@
+// Integer vectors of AVX2: eight int32 lanes.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "sim/kernels/support/int_scalar.h"
+
+namespace orknn::sim::kernels::int_avx2 {
+
+struct I32 {
+  __m256i v;
+};
+struct I64 {
+  __m256i v;
+};
+constexpr int64_t kLanes = 8;
+constexpr int kTileRows = 4, kTileVectors = 2;
+constexpr bool kHasBytes = false;
+
+ORKNN_SIMD I32 zero32() { return {_mm256_setzero_si256()}; }
+ORKNN_SIMD I32 load32(const void* from) { return {_mm256_loadu_si256(static_cast<const __m256i*>(from))}; }
+ORKNN_SIMD void store32(int32_t* to, I32 value) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), value.v); }
+ORKNN_SIMD I32 all32(int32_t value) { return {_mm256_set1_epi32(value)}; }
+ORKNN_SIMD I64 all64(int64_t value) { return {_mm256_set1_epi64x(value)}; }
+// The saturating product of bytes, vpmaddubsw, is not exact; that of words is.
+template <Dot kDot>
+ORKNN_SIMD I32 dot(I32 sum, I32 a, I32 b) {
+  return {_mm256_add_epi32(sum.v, _mm256_madd_epi16(a.v, b.v))};
+}
+ORKNN_SIMD I32 add(I32 a, I32 b) { return {_mm256_add_epi32(a.v, b.v)}; }
+ORKNN_SIMD I64 add(I64 a, I64 b) { return {_mm256_add_epi64(a.v, b.v)}; }
+ORKNN_SIMD I32 subtract(I32 a, I32 b) { return {_mm256_sub_epi32(a.v, b.v)}; }
+ORKNN_SIMD I32 multiply(I32 a, I32 b) { return {_mm256_mullo_epi32(a.v, b.v)}; }
+ORKNN_SIMD I32 clamp(I32 v, I32 low, I32 high) { return {_mm256_min_epi32(_mm256_max_epi32(v.v, low.v), high.v)}; }
+// Lanes 1, 3, ... where lanes 0, 2, ... were.
+ORKNN_SIMD I32 odd(I32 v) { return {_mm256_srli_epi64(v.v, 32)}; }
+// Signed 64-bit products of the even lanes.
+ORKNN_SIMD I64 multiply_even(I32 a, I32 b) { return {_mm256_mul_epi32(a.v, b.v)}; }
+ORKNN_SIMD I64 largest(I64 a, I64 b) { return {_mm256_blendv_epi8(b.v, a.v, _mm256_cmpgt_epi64(a.v, b.v))}; }
+ORKNN_SIMD I64 smallest(I64 a, I64 b) { return {_mm256_blendv_epi8(a.v, b.v, _mm256_cmpgt_epi64(a.v, b.v))}; }
+
+// round_shift of 64-bit lanes. There is no arithmetic shift of them: 2^63 is added before the shift and what became of it is taken away
+// after it, where only 32 bits are left.
+struct Rounding {
+  __m256i even, odd, even_shift, odd_shift, away;
+};
+ORKNN_SIMD Rounding rounding(I32 shifts) {
+  Rounding r;
+  const __m256i one = _mm256_set1_epi64x(1), top = _mm256_set1_epi64x(INT64_MIN), low = _mm256_set1_epi64x(0xffffffff);
+  r.even_shift = _mm256_and_si256(shifts.v, low);
+  r.odd_shift = _mm256_srli_epi64(shifts.v, 32);
+  r.even = _mm256_add_epi64(top, _mm256_sllv_epi64(one, _mm256_sub_epi64(r.even_shift, one)));
+  r.odd = _mm256_add_epi64(top, _mm256_sllv_epi64(one, _mm256_sub_epi64(r.odd_shift, one)));
+  r.away = _mm256_blend_epi32(_mm256_srlv_epi64(top, r.even_shift), _mm256_slli_epi64(_mm256_srlv_epi64(top, r.odd_shift), 32), 0xaa);
+  return r;
+}
+ORKNN_SIMD I32 round_shift(I64 even, I64 odd, const Rounding& r) {
+  const __m256i e = _mm256_srlv_epi64(_mm256_add_epi64(even.v, r.even), r.even_shift), o = _mm256_srlv_epi64(_mm256_add_epi64(odd.v, r.odd), r.odd_shift);
+  return {_mm256_sub_epi32(_mm256_blend_epi32(e, _mm256_slli_epi64(o, 32), 0xaa), r.away)};
+}
+
+ORKNN_SIMD I32 widen(const void* from, Int type, int64_t i, int64_t count) {
+  alignas(16) uint8_t buffer[16] = {};
+  const size_t bytes = type == Int::Signed16 ? 2 : 1;
+  const void* at = static_cast<const uint8_t*>(from) + static_cast<size_t>(i) * bytes;
+  if (count < kLanes) {
+    std::memcpy(buffer, at, static_cast<size_t>(count) * bytes);
+    at = buffer;
+  }
+  if (type == Int::Signed16) return {_mm256_cvtepi16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(at)))};
+  const __m128i eight = _mm_loadl_epi64(static_cast<const __m128i*>(at));
+  return {type == Int::Signed8 ? _mm256_cvtepi8_epi32(eight) : _mm256_cvtepu8_epi32(eight)};
+}
+// Factors kept as int64, of magnitudes below 2^31.
+ORKNN_SIMD I32 narrow(const int64_t* from) {
+  const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)), b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 4));
+  const __m256i low = _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), 0x88));
+  return {_mm256_permute4x64_epi64(low, 0xd8)};
+}
+// Stores what is in the range of the type.
+ORKNN_SIMD void store_narrow(void* to, Int type, int64_t i, I32 value, int64_t count) {
+  const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(value.v), _mm256_extracti128_si256(value.v, 1));
+  if (type == Int::Signed16) {
+    if (count >= kLanes) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(static_cast<int16_t*>(to) + i), words);
+    } else {
+      alignas(16) int16_t buffer[8];
+      _mm_store_si128(reinterpret_cast<__m128i*>(buffer), words);
+      std::memcpy(static_cast<int16_t*>(to) + i, buffer, static_cast<size_t>(count) * 2);
+    }
+    return;
+  }
+  const __m128i bytes = type == Int::Signed8 ? _mm_packs_epi16(words, words) : _mm_packus_epi16(words, words);
+  if (count >= kLanes) {
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(static_cast<uint8_t*>(to) + i), bytes);
+  } else {
+    alignas(16) uint8_t buffer[16];
+    _mm_store_si128(reinterpret_cast<__m128i*>(buffer), bytes);
+    std::memcpy(static_cast<uint8_t*>(to) + i, buffer, static_cast<size_t>(count));
+  }
+}
+
+}  // namespace orknn::sim::kernels::int_avx2

@@ -1,0 +1,90 @@
+// Integer vectors of AVX-512: sixteen int32 lanes. The file that includes this names the form, with or without VNNI.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "sim/kernels/support/int_scalar.h"
+
+namespace orknn::sim::kernels::ORKNN_INT_FORM {
+
+struct I32 {
+  __m512i v;
+};
+struct I64 {
+  __m512i v;
+};
+constexpr int64_t kLanes = 16;
+constexpr int kTileRows = 8, kTileVectors = 3;
+#if defined(ORKNN_INT_VNNI)
+constexpr bool kHasBytes = true;
+#else
+constexpr bool kHasBytes = false;
+#endif
+
+ORKNN_SIMD I32 zero32() { return {_mm512_setzero_si512()}; }
+ORKNN_SIMD I32 load32(const void* from) { return {_mm512_loadu_si512(from)}; }
+ORKNN_SIMD void store32(int32_t* to, I32 value) { _mm512_storeu_si512(to, value.v); }
+ORKNN_SIMD I32 all32(int32_t value) { return {_mm512_set1_epi32(value)}; }
+ORKNN_SIMD I64 all64(int64_t value) { return {_mm512_set1_epi64(value)}; }
+template <Dot kDot>
+ORKNN_SIMD I32 dot(I32 sum, I32 a, I32 b) {
+#if defined(ORKNN_INT_VNNI)
+  if constexpr (kDot == Dot::BytesBUnsigned) return {_mm512_dpbusd_epi32(sum.v, b.v, a.v)};
+  if constexpr (kDot == Dot::BytesAUnsigned) return {_mm512_dpbusd_epi32(sum.v, a.v, b.v)};
+  return {_mm512_dpwssd_epi32(sum.v, a.v, b.v)};
+#else
+  return {_mm512_add_epi32(sum.v, _mm512_madd_epi16(a.v, b.v))};
+#endif
+}
+ORKNN_SIMD I32 add(I32 a, I32 b) { return {_mm512_add_epi32(a.v, b.v)}; }
+ORKNN_SIMD I64 add(I64 a, I64 b) { return {_mm512_add_epi64(a.v, b.v)}; }
+ORKNN_SIMD I32 subtract(I32 a, I32 b) { return {_mm512_sub_epi32(a.v, b.v)}; }
+ORKNN_SIMD I32 multiply(I32 a, I32 b) { return {_mm512_mullo_epi32(a.v, b.v)}; }
+ORKNN_SIMD I32 clamp(I32 v, I32 low, I32 high) { return {_mm512_min_epi32(_mm512_max_epi32(v.v, low.v), high.v)}; }
+// Lanes 1, 3, ... where lanes 0, 2, ... were.
+ORKNN_SIMD I32 odd(I32 v) { return {_mm512_srli_epi64(v.v, 32)}; }
+// Signed 64-bit products of the even lanes.
+ORKNN_SIMD I64 multiply_even(I32 a, I32 b) { return {_mm512_mul_epi32(a.v, b.v)}; }
+ORKNN_SIMD I64 largest(I64 a, I64 b) { return {_mm512_max_epi64(a.v, b.v)}; }
+ORKNN_SIMD I64 smallest(I64 a, I64 b) { return {_mm512_min_epi64(a.v, b.v)}; }
+
+// round_shift of 64-bit lanes.
+struct Rounding {
+  __m512i even, odd, even_shift, odd_shift;
+};
+ORKNN_SIMD Rounding rounding(I32 shifts) {
+  Rounding r;
+  const __m512i one = _mm512_set1_epi64(1);
+  r.even_shift = _mm512_and_si512(shifts.v, _mm512_set1_epi64(0xffffffff));
+  r.odd_shift = _mm512_srli_epi64(shifts.v, 32);
+  r.even = _mm512_sllv_epi64(one, _mm512_sub_epi64(r.even_shift, one));
+  r.odd = _mm512_sllv_epi64(one, _mm512_sub_epi64(r.odd_shift, one));
+  return r;
+}
+ORKNN_SIMD I32 round_shift(I64 even, I64 odd, const Rounding& r) {
+  const __m512i e = _mm512_srav_epi64(_mm512_add_epi64(even.v, r.even), r.even_shift), o = _mm512_srav_epi64(_mm512_add_epi64(odd.v, r.odd), r.odd_shift);
+  return {_mm512_mask_shuffle_epi32(e, 0xaaaa, o, _MM_PERM_CCAA)};
+}
+
+ORKNN_SIMD __mmask16 first(int64_t count) { return count >= kLanes ? static_cast<__mmask16>(0xffff) : static_cast<__mmask16>((1u << count) - 1); }
+ORKNN_SIMD I32 widen(const void* from, Int type, int64_t i, int64_t count) {
+  const __mmask16 mask = first(count);
+  if (type == Int::Signed16) return {_mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(mask, static_cast<const int16_t*>(from) + i))};
+  const __m128i bytes = _mm_maskz_loadu_epi8(mask, static_cast<const uint8_t*>(from) + i);
+  return {type == Int::Signed8 ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes)};
+}
+// Factors kept as int64, of magnitudes below 2^31.
+ORKNN_SIMD I32 narrow(const int64_t* from) {
+  const __m256i a = _mm512_cvtepi64_epi32(_mm512_loadu_si512(from)), b = _mm512_cvtepi64_epi32(_mm512_loadu_si512(from + 8));
+  return {_mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1)};
+}
+// Stores what is in the range of the type.
+ORKNN_SIMD void store_narrow(void* to, Int type, int64_t i, I32 value, int64_t count) {
+  const __mmask16 mask = first(count);
+  if (type == Int::Signed16) _mm256_mask_storeu_epi16(static_cast<int16_t*>(to) + i, mask, _mm512_cvtepi32_epi16(value.v));
+  else _mm_mask_storeu_epi8(static_cast<uint8_t*>(to) + i, mask, _mm512_cvtepi32_epi8(value.v));
+}
+
+}  // namespace orknn::sim::kernels::ORKNN_INT_FORM

@@ -1,0 +1,103 @@
+#include "sim/kernels/support/int_stage.h"
+
+#include "ops/support/requantize.h"
+
+namespace orknn::sim::kernels {
+namespace {
+constexpr size_t kMore = 64;  // entries beyond the last channel
+}
+
+std::optional<Int> int_of(DType dtype) {
+  if (dtype == DType::Int8) return Int::Signed8;
+  if (dtype == DType::UInt8) return Int::Unsigned8;
+  if (dtype == DType::Int16) return Int::Signed16;
+  return std::nullopt;
+}
+
+bool AlignedDwords::allocate(int64_t count) {
+  data_.reset(static_cast<int32_t*>(allocate_aligned(static_cast<size_t>(std::max<int64_t>(count, 1)) * 4)));
+  return data_ != nullptr;
+}
+
+bool fits_after_shift(int64_t bound, int64_t shift) { return ops::round_shift(bound, shift) <= INT32_MAX && ops::round_shift(-bound, shift) >= INT32_MIN; }
+
+std::optional<OutputPlan> OutputPlan::create(const KernelQuery& q, int64_t channels, const StageSlots& slots, int64_t max_factor) {
+  const auto operand = [&](size_t slot) -> const OperandFacts* { return slot < q.inputs.size() && q.inputs[slot].exists() ? &q.inputs[slot] : nullptr; };
+  const OperandFacts *bias = operand(slots.bias), *addend = operand(slots.addend), *table = operand(slots.table);
+  if (!q.node.tail.empty() || (table && !table->constant) || (bias && (!bias->constant || bias->dtype != DType::Int32))) return std::nullopt;
+  if (bias && bias->constant->count() != channels) return std::nullopt;
+  const ir::NodeReader node = q.attributes();
+  const auto stage = ops::read_output_stage(node, channels, table ? table->constant->view() : ir::TensorView{}, max_factor);
+  if (!stage || stage->dtype != q.outputs[0].dtype || (table && table->dtype != stage->dtype)) return std::nullopt;
+  const std::optional<Int> type = int_of(stage->dtype);
+  if (!type) return std::nullopt;
+  OutputPlan p;
+  p.type = *type;
+  p.zero = static_cast<int32_t>(stage->zero_point);
+  p.low = static_cast<int32_t>(stage->low);
+  p.high = static_cast<int32_t>(stage->high);
+  if (table) p.table = table->constant;
+  const size_t count = static_cast<size_t>(channels);
+  p.bias.assign(count + kMore, 0);
+  p.factor.assign(count + kMore, 0);
+  p.shift.assign(count + kMore, 1);
+  p.add_factor.assign(count + kMore, 0);
+  p.narrow.assign(count, 1);
+  if (bias) {
+    p.has_bias = true;
+    std::copy_n(bias->constant->as<int32_t>(), channels, p.bias.begin());
+  }
+  int64_t reach = 0;  // of the added operand
+  std::vector<int64_t> add_factors{0};
+  if (addend) {
+    const std::optional<Int> addend_type = int_of(addend->dtype);
+    if (!addend_type || ir::element_count(addend->dims) != ir::element_count(q.outputs[0].dims)) return std::nullopt;
+    const auto zero = ops::read_zero_point(node, "add_zero_point");
+    add_factors = node.get_ints("add_multiplier");
+    if (!zero || (add_factors.size() != 1 && add_factors.size() != count)) return std::nullopt;
+    for (int64_t f : add_factors)
+      if (f < -ops::kMaxAddFactor || f > ops::kMaxAddFactor) return std::nullopt;
+    p.has_addend = true;
+    p.addend_slot = slots.addend;
+    p.addend_type = *addend_type;
+    p.add_zero = static_cast<int32_t>(*zero);
+    reach = (*addend_type == Int::Signed16 ? int64_t{1} << 15 : 255) + std::abs(*zero);
+  }
+  for (size_t c = 0; c < count; ++c) {
+    const size_t k = stage->slot(static_cast<int64_t>(c));
+    p.factor[c] = static_cast<int32_t>(stage->factor[k]);
+    p.shift[c] = static_cast<int32_t>(stage->shift[k]);
+    p.add_factor[c] = add_factors[add_factors.size() == 1 ? 0 : c];
+    const int64_t extra = std::abs(p.add_factor[c]);
+    p.narrow[c] = extra <= INT32_MAX && fits_after_shift((int64_t{1} << 31) * std::abs(stage->factor[k]) + reach * extra, stage->shift[k]);
+    p.all_narrow &= p.narrow[c] != 0;
+  }
+  return p;
+}
+
+IntConvert OutputPlan::channel(int64_t channel, const void* addend, void* y) const {
+  IntConvert c = row(channel, addend, y);
+  c.per_column = false;
+  return c;
+}
+
+IntConvert OutputPlan::row(int64_t first, const void* addend, void* y) const {
+  IntConvert c;
+  c.per_column = true;
+  c.bias = bias.data() + first;
+  c.factor = factor.data() + first;
+  c.shift = shift.data() + first;
+  c.zero = zero;
+  c.low = low;
+  c.high = high;
+  c.addend = has_addend ? addend : nullptr;
+  c.addend_type = addend_type;
+  c.add_zero = add_zero;
+  c.add_factor = add_factor.data() + first;
+  c.table = table ? table->data() : nullptr;
+  c.type = type;
+  c.y = y;
+  return c;
+}
+
+}  // namespace orknn::sim::kernels
