@@ -278,11 +278,7 @@ void interleave_rows(const State& s, const IntForms& f, DType dtype, const uint8
     if (l.stride_x == 1) continue;
     for (int64_t x = 0; x < l.stride_x; ++x) {
       if (l.slot_x[static_cast<size_t>(x)] < 0) continue;
-      int32_t* out = to + l.place(y, x);
-      if (l.stride_x == 2)
-        for (int64_t i = x; i < l.columns; i += 2) *out++ = line[i];
-      else
-        for (int64_t i = x; i < l.columns; i += l.stride_x) *out++ = line[i];
+      f.every(line + x, l.stride_x, divide_up(l.columns - x, l.stride_x), to + l.place(y, x));
     }
   }
 }

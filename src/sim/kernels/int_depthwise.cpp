@@ -89,27 +89,6 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   return std::unique_ptr<const KernelState>(std::move(s));
 }
 
-// One row of the padded plane: bytes made unsigned, or words without their zero point.
-template <class T>
-void pad_row(const State& s, const uint8_t* from, bool is_signed, int64_t length, T* to) {
-  const Window& v = s.window;
-  const T fill = static_cast<T>(s.words ? 0 : s.zero + (is_signed ? 128 : 0));
-  const int64_t left = std::min(v.pad_begin[2], length), inside = from ? std::clamp<int64_t>(length - left, 0, v.in[2]) : 0;
-  std::fill_n(to, left, fill);
-  T* middle = to + left;
-  if constexpr (sizeof(T) == 1) {
-    const uint8_t flip = is_signed ? 0x80 : 0;
-    for (int64_t i = 0; i < inside; ++i) middle[i] = from[i] ^ flip;
-  } else {
-    const auto zero = static_cast<int32_t>(s.zero);
-    if (is_signed)
-      for (int64_t i = 0; i < inside; ++i) middle[i] = static_cast<T>(static_cast<int8_t>(from[i]) - zero);
-    else
-      for (int64_t i = 0; i < inside; ++i) middle[i] = static_cast<T>(from[i] - zero);
-  }
-  std::fill(middle + inside, to + length, fill);
-}
-
 Status run(KernelContext& c, const KernelState* state) {
   const State& s = *static_cast<const State*>(state);
   const Window& v = s.window;
@@ -149,11 +128,20 @@ Status run(KernelContext& c, const KernelState* state) {
       e.stride = v.stride[2];
       e.dilation = v.dilation[2];
       e.count = out_width;
+      IntPad p;
+      p.words = s.words;
+      p.is_signed = is_signed;
+      p.flip = is_signed ? 0x80 : 0;
+      p.zero = static_cast<int32_t>(s.zero);
+      p.fill = s.words ? 0 : static_cast<int32_t>(s.zero) + (is_signed ? 128 : 0);
+      p.left = v.pad_begin[2];
+      p.length = length;
+      p.y = line;
       for (int64_t row = 0; row < padded_rows(v, count); ++row) {
         const int64_t at = first * stride + row - v.pad_begin[1];
-        const uint8_t* source = at >= 0 && at < v.in[1] ? from + at * v.in[2] : nullptr;
-        if (s.words) pad_row(s, source, is_signed, length, static_cast<int16_t*>(line));
-        else pad_row(s, source, is_signed, length, static_cast<uint8_t*>(line));
+        p.x = from + std::clamp<int64_t>(at, 0, v.in[1] - 1) * v.in[2];
+        p.inside = at >= 0 && at < v.in[1] ? std::min(length - p.left, v.in[2]) : 0;
+        f.pad(p);
         for (int64_t g = 0; g < s.per_row; ++g) {
           e.x = static_cast<const std::byte*>(line) + g * per * v.dilation[2] * (s.words ? 2 : 1);
           e.y = rows + (g * stride + row % stride) * remainder_size + row / stride * out_width;

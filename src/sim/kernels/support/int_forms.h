@@ -95,6 +95,17 @@ struct IntExpand {
   int32_t* y = nullptr;
 };
 
+// A row of a plane between its padding: bytes change their sign bit where `flip` is 0x80, words lose `zero`.
+struct IntPad {
+  bool words = false;
+  bool is_signed = true;  // of the data, for words
+  uint8_t flip = 0;
+  int32_t zero = 0, fill = 0;
+  const void* x = nullptr;
+  int64_t left = 0, inside = 0, length = 0;
+  void* y = nullptr;
+};
+
 struct IntForms {
   bool has_bytes;  // Dot::Bytes* is there
   void (*tile)(const IntTile& tile);
@@ -103,6 +114,9 @@ struct IntForms {
   void (*binary)(const IntBinary& binary, int64_t count);
   void (*interleave)(const IntInterleave& interleave);
   void (*expand)(const IntExpand& expand);
+  void (*pad)(const IntPad& pad);
+  // y[i] = x[i * stride], i < count.
+  void (*every)(const int32_t* x, int64_t stride, int64_t count, int32_t* y);
   // y[i] = table[x[i]] and y[i] = max(y[i], x[i]).
   void (*lookup)(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t count);
   void (*maximum)(const uint8_t* x, bool is_signed, uint8_t* y, int64_t count);

@@ -78,55 +78,100 @@ static void row(const IntRow& p) {
 static void convert(const IntConvert& p, const int32_t* sums, int64_t count) { convert_scalar(p, sums, count); }
 static void binary(const IntBinary& p, int64_t count) { binary_scalar(p, count); }
 #else
-// `q` are converted values in their bounds, minus the zero point.
-ORKNN_SIMD void put(void* y, Int type, const void* table, int64_t i, I32 q, int64_t count) {
-  if (!table) return store_narrow(y, type, i, q, count);
-  alignas(64) int32_t index[kLanes];
-  store32(index, q);
-  const int64_t n = count < kLanes ? count : kLanes;
-  if (type == Int::Signed16)
-    for (int64_t j = 0; j < n; ++j) static_cast<int16_t*>(y)[i + j] = static_cast<const int16_t*>(table)[index[j]];
-  else
-    for (int64_t j = 0; j < n; ++j) static_cast<uint8_t*>(y)[i + j] = static_cast<const uint8_t*>(table)[index[j]];
+// Stores value(i, count - i), vectors of converted values, for i = 0, kLanes, ...; the values are not clamped yet.
+template <class Value>
+ORKNN_SIMD void emit(void* y, Int type, const void* table, int32_t low, int32_t high, int64_t count, Value value) {
+  if (table) {
+    constexpr int64_t kChunk = 4 * kLanes;
+    alignas(64) int32_t index[kChunk];
+    for (int64_t i = 0; i < count; i += kChunk) {
+      const int64_t n = count - i < kChunk ? count - i : kChunk;
+      for (int64_t j = 0; j < n; j += kLanes) store32(index + j, clamp(value(i + j, count - i - j), all32(low), all32(high)));
+      if (type == Int::Signed16)
+        for (int64_t j = 0; j < n; ++j) static_cast<int16_t*>(y)[i + j] = static_cast<const int16_t*>(table)[index[j]];
+      else
+        for (int64_t j = 0; j < n; ++j) static_cast<uint8_t*>(y)[i + j] = static_cast<const uint8_t*>(table)[index[j]];
+    }
+    return;
+  }
+  if (type == Int::Signed16) {
+    for (int64_t i = 0; i < count; i += kLanes) store_words(static_cast<int16_t*>(y) + i, clamp(value(i, count - i), all32(low), all32(high)), count - i);
+    return;
+  }
+  const Bytes least = all_bytes(low), most = all_bytes(high);
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
+    const I32 a = value(i, kLanes), b = value(i + kLanes, kLanes), c = value(i + 2 * kLanes, kLanes), d = value(i + 3 * kLanes, kLanes);
+    store_bytes(static_cast<uint8_t*>(y) + i, clamp_bytes(pack(a, b, c, d, type), least, most, type), 4 * kLanes);
+  }
+  if (i == count) return;
+  I32 rest[4] = {zero32(), zero32(), zero32(), zero32()};
+  const int64_t left = count - i;
+  rest[0] = value(i, left);
+  if (left > kLanes) rest[1] = value(i + kLanes, left - kLanes);
+  if (left > 2 * kLanes) rest[2] = value(i + 2 * kLanes, left - 2 * kLanes);
+  if (left > 3 * kLanes) rest[3] = value(i + 3 * kLanes, left - 3 * kLanes);
+  store_bytes(static_cast<uint8_t*>(y) + i, clamp_bytes(pack(rest[0], rest[1], rest[2], rest[3], type), least, most, type), left);
+}
+
+// A factor brought to a shift of 32: then the result is the high half of the product.
+ORKNN_SIMD bool fits_high(int64_t factor, int32_t shift) {
+  return shift <= 32 && (factor << (32 - shift)) <= INT32_MAX && (factor << (32 - shift)) >= -INT32_MAX;
+}
+
+template <bool kAddend>
+ORKNN_SIMD void convert_high(const IntConvert& p, const int32_t* sums, int64_t count) {
+  const int up = 32 - p.shift[0];
+  const I32 bias = all32(p.bias[0]), factor = all32(p.factor[0] * (1 << up)), add_zero = all32(p.add_zero);
+  const I32 add_factor = all32(kAddend ? static_cast<int32_t>(p.add_factor[0]) * (1 << up) : 0);
+  const I64 round = all64((int64_t{1} << 31) + (int64_t{p.zero} * (int64_t{1} << 32)));
+  emit(p.y, p.type, p.table, p.low, p.high, count, [&](int64_t i, int64_t left) __attribute__((always_inline)) {
+    const I32 sum = add(load32(sums + i), bias);
+    I64 even = add(multiply_even(sum, factor), round), odds = add(multiply_even(odd(sum), factor), round);
+    if constexpr (kAddend) {
+      const I32 other = subtract(widen(p.addend, p.addend_type, i, left), add_zero);
+      even = add(even, multiply_even(other, add_factor));
+      odds = add(odds, multiply_even(odd(other), add_factor));
+    }
+    return high_halves(even, odds);
+  });
 }
 
 template <bool kPerColumn, bool kAddend>
-ORKNN_SIMD void convert_of(const IntConvert& p, const int32_t* sums, int64_t count) {
-  const I32 low = all32(p.low - p.zero), high = all32(p.high - p.zero), zero = all32(p.zero), add_zero = all32(p.add_zero);
-  I32 bias = all32(p.bias[0]), factor = all32(p.factor[0]), add_factor = all32(kAddend ? static_cast<int32_t>(p.add_factor[0]) : 0);
-  Rounding round = rounding(all32(p.shift[0]));
-  for (int64_t i = 0; i < count; i += kLanes) {
-    if constexpr (kPerColumn) {
-      bias = load32(p.bias + i);
-      factor = load32(p.factor + i);
-      round = rounding(load32(p.shift + i));
-      if constexpr (kAddend) add_factor = narrow(p.add_factor + i);
-    }
-    const I32 sum = add(load32(sums + i), bias);
+ORKNN_SIMD void convert_any(const IntConvert& p, const int32_t* sums, int64_t count) {
+  const I32 zero = all32(p.zero), add_zero = all32(p.add_zero);
+  const I32 one_bias = all32(p.bias[0]), one_factor = all32(p.factor[0]), one_add_factor = all32(kAddend ? static_cast<int32_t>(p.add_factor[0]) : 0);
+  const Rounding one_round = rounding(all32(p.shift[0]));
+  emit(p.y, p.type, p.table, p.low, p.high, count, [&](int64_t i, int64_t left) __attribute__((always_inline)) {
+    const I32 factor = kPerColumn ? load32(p.factor + i) : one_factor;
+    const Rounding round = kPerColumn ? rounding(load32(p.shift + i)) : one_round;
+    const I32 sum = add(load32(sums + i), kPerColumn ? load32(p.bias + i) : one_bias);
     I64 even = multiply_even(sum, factor), odds = multiply_even(odd(sum), kPerColumn ? odd(factor) : factor);
     if constexpr (kAddend) {
-      const I32 other = subtract(widen(p.addend, p.addend_type, i, count - i), add_zero);
+      const I32 add_factor = kPerColumn ? narrow(p.add_factor + i) : one_add_factor;
+      const I32 other = subtract(widen(p.addend, p.addend_type, i, left), add_zero);
       even = add(even, multiply_even(other, add_factor));
       odds = add(odds, multiply_even(odd(other), kPerColumn ? odd(add_factor) : add_factor));
     }
-    put(p.y, p.type, p.table, i, add(clamp(round_shift(even, odds, round), low, high), zero), count - i);
-  }
+    return add(round_shift(even, odds, round), zero);
+  });
 }
 
-static void convert(const IntConvert& p, const int32_t* sums, int64_t count) {
-  if (p.per_column) return p.addend ? convert_of<true, true>(p, sums, count) : convert_of<true, false>(p, sums, count);
-  return p.addend ? convert_of<false, true>(p, sums, count) : convert_of<false, false>(p, sums, count);
+static void convert(const IntConvert& given, const int32_t* sums, int64_t count) {
+  const IntConvert p = given;  // bytes written might be its own, for all the compiler knows
+  if (p.per_column) return p.addend ? convert_any<true, true>(p, sums, count) : convert_any<true, false>(p, sums, count);
+  if (fits_high(p.factor[0], p.shift[0]) && (!p.addend || fits_high(p.add_factor[0], p.shift[0])))
+    return p.addend ? convert_high<true>(p, sums, count) : convert_high<false>(p, sums, count);
+  return p.addend ? convert_any<false, true>(p, sums, count) : convert_any<false, false>(p, sums, count);
 }
 
 template <IntBinaryOp kOp>
 ORKNN_SIMD void binary_of(const IntBinary& p, int64_t count) {
-  const I32 low = all32(p.low - p.zero), high = all32(p.high - p.zero), zero = all32(p.zero), a_zero = all32(p.a_zero), b_zero = all32(p.b_zero);
-  const I32 factor = all32(p.factor), b_factor = all32(p.b_factor);
+  const I32 zero = all32(p.zero), a_zero = all32(p.a_zero), b_zero = all32(p.b_zero), factor = all32(p.factor), b_factor = all32(p.b_factor);
   const Rounding round = rounding(all32(p.shift));
-  I32 a = all32(static_cast<int32_t>(int_at(p.a, p.a_type, 0)) - p.a_zero), b = all32(static_cast<int32_t>(int_at(p.b, p.b_type, 0)) - p.b_zero);
-  for (int64_t i = 0; i < count; i += kLanes) {
-    if (p.a_dense) a = subtract(widen(p.a, p.a_type, i, count - i), a_zero);
-    if (p.b_dense) b = subtract(widen(p.b, p.b_type, i, count - i), b_zero);
+  const I32 one_a = all32(static_cast<int32_t>(int_at(p.a, p.a_type, 0)) - p.a_zero), one_b = all32(static_cast<int32_t>(int_at(p.b, p.b_type, 0)) - p.b_zero);
+  emit(p.y, p.type, p.table, p.low, p.high, count, [&](int64_t i, int64_t left) __attribute__((always_inline)) {
+    const I32 a = p.a_dense ? subtract(widen(p.a, p.a_type, i, left), a_zero) : one_a, b = p.b_dense ? subtract(widen(p.b, p.b_type, i, left), b_zero) : one_b;
     I64 even, odds;
     if constexpr (kOp == IntBinaryOp::Multiply) {
       const I32 product = multiply(a, b);
@@ -138,11 +183,12 @@ ORKNN_SIMD void binary_of(const IntBinary& p, int64_t count) {
       even = kOp == IntBinaryOp::Add ? add(even_a, even_b) : kOp == IntBinaryOp::Max ? largest(even_a, even_b) : smallest(even_a, even_b);
       odds = kOp == IntBinaryOp::Add ? add(odd_a, odd_b) : kOp == IntBinaryOp::Max ? largest(odd_a, odd_b) : smallest(odd_a, odd_b);
     }
-    put(p.y, p.type, p.table, i, add(clamp(round_shift(even, odds, round), low, high), zero), count - i);
-  }
+    return add(round_shift(even, odds, round), zero);
+  });
 }
 
-static void binary(const IntBinary& p, int64_t count) {
+static void binary(const IntBinary& given, int64_t count) {
+  const IntBinary p = given;
   switch (p.op) {
     case IntBinaryOp::Add: return binary_of<IntBinaryOp::Add>(p, count);
     case IntBinaryOp::Multiply: return binary_of<IntBinaryOp::Multiply>(p, count);
@@ -213,6 +259,33 @@ static void expand(const IntExpand& p) {
 }
 #endif
 
+template <class From, class T>
+ORKNN_SIMD void pad_of(const IntPad& p, const From* x, T* y) {
+  const T fill = static_cast<T>(p.fill);
+  int64_t i = 0;
+  for (; i < p.left; ++i) y[i] = fill;
+  T* middle = y + p.left;
+  if constexpr (sizeof(T) == 1)
+    for (int64_t j = 0; j < p.inside; ++j) middle[j] = static_cast<T>(static_cast<uint8_t>(x[j]) ^ p.flip);
+  else
+    for (int64_t j = 0; j < p.inside; ++j) middle[j] = static_cast<T>(x[j] - p.zero);
+  for (i += p.inside; i < p.length; ++i) y[i] = fill;
+}
+
+static void pad(const IntPad& given) {
+  const IntPad p = given;
+  if (!p.words) return pad_of(p, static_cast<const uint8_t*>(p.x), static_cast<uint8_t*>(p.y));
+  if (p.is_signed) return pad_of(p, static_cast<const int8_t*>(p.x), static_cast<int16_t*>(p.y));
+  pad_of(p, static_cast<const uint8_t*>(p.x), static_cast<int16_t*>(p.y));
+}
+
+static void every(const int32_t* x, int64_t stride, int64_t count, int32_t* y) {
+  if (stride == 2)
+    for (int64_t i = 0; i < count; ++i) y[i] = x[2 * i];
+  else
+    for (int64_t i = 0; i < count; ++i) y[i] = x[stride * i];
+}
+
 static void lookup(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t count) {
   for (int64_t i = 0; i < count; ++i) y[i] = table[x[i]];
 }
@@ -235,6 +308,8 @@ const IntForms kIntForms = {
     .binary = binary,
     .interleave = interleave,
     .expand = expand,
+    .pad = pad,
+    .every = every,
     .lookup = lookup,
     .maximum = maximum,
 };

@@ -79,27 +79,41 @@ ORKNN_SIMD I32 narrow(const int64_t* from) {
   const __m256i low = _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), 0x88));
   return {_mm256_permute4x64_epi64(low, 0xd8)};
 }
-// Stores what is in the range of the type.
-ORKNN_SIMD void store_narrow(void* to, Int type, int64_t i, I32 value, int64_t count) {
+ORKNN_SIMD void store_words(int16_t* to, I32 value, int64_t count) {
   const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(value.v), _mm256_extracti128_si256(value.v, 1));
-  if (type == Int::Signed16) {
-    if (count >= kLanes) {
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(static_cast<int16_t*>(to) + i), words);
-    } else {
-      alignas(16) int16_t buffer[8];
-      _mm_store_si128(reinterpret_cast<__m128i*>(buffer), words);
-      std::memcpy(static_cast<int16_t*>(to) + i, buffer, static_cast<size_t>(count) * 2);
-    }
+  if (count >= kLanes) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), words);
     return;
   }
-  const __m128i bytes = type == Int::Signed8 ? _mm_packs_epi16(words, words) : _mm_packus_epi16(words, words);
-  if (count >= kLanes) {
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(static_cast<uint8_t*>(to) + i), bytes);
-  } else {
-    alignas(16) uint8_t buffer[16];
-    _mm_store_si128(reinterpret_cast<__m128i*>(buffer), bytes);
-    std::memcpy(static_cast<uint8_t*>(to) + i, buffer, static_cast<size_t>(count));
+  alignas(16) int16_t buffer[8];
+  _mm_store_si128(reinterpret_cast<__m128i*>(buffer), words);
+  std::memcpy(to, buffer, static_cast<size_t>(count) * 2);
+}
+// High halves of 64-bit lanes.
+ORKNN_SIMD I32 high_halves(I64 even, I64 odd) { return {_mm256_blend_epi32(_mm256_srli_epi64(even.v, 32), odd.v, 0xaa)}; }
+
+// Four vectors as bytes, saturated.
+struct Bytes {
+  __m256i v;
+};
+ORKNN_SIMD Bytes all_bytes(int32_t value) { return {_mm256_set1_epi8(static_cast<char>(value))}; }
+ORKNN_SIMD Bytes pack(I32 a, I32 b, I32 c, I32 d, Int type) {
+  const __m256i low = _mm256_packs_epi32(a.v, b.v), high = _mm256_packs_epi32(c.v, d.v);
+  const __m256i bytes = type == Int::Signed8 ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
+  return {_mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))};
+}
+ORKNN_SIMD Bytes clamp_bytes(Bytes v, Bytes low, Bytes high, Int type) {
+  if (type == Int::Signed8) return {_mm256_min_epi8(_mm256_max_epi8(v.v, low.v), high.v)};
+  return {_mm256_min_epu8(_mm256_max_epu8(v.v, low.v), high.v)};
+}
+ORKNN_SIMD void store_bytes(uint8_t* to, Bytes v, int64_t count) {
+  if (count >= 32) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), v.v);
+    return;
   }
+  alignas(32) uint8_t buffer[32];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(buffer), v.v);
+  std::memcpy(to, buffer, static_cast<size_t>(count));
 }
 
 }  // namespace orknn::sim::kernels::int_avx2

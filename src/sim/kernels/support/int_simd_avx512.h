@@ -80,11 +80,27 @@ ORKNN_SIMD I32 narrow(const int64_t* from) {
   const __m256i a = _mm512_cvtepi64_epi32(_mm512_loadu_si512(from)), b = _mm512_cvtepi64_epi32(_mm512_loadu_si512(from + 8));
   return {_mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1)};
 }
-// Stores what is in the range of the type.
-ORKNN_SIMD void store_narrow(void* to, Int type, int64_t i, I32 value, int64_t count) {
-  const __mmask16 mask = first(count);
-  if (type == Int::Signed16) _mm256_mask_storeu_epi16(static_cast<int16_t*>(to) + i, mask, _mm512_cvtepi32_epi16(value.v));
-  else _mm_mask_storeu_epi8(static_cast<uint8_t*>(to) + i, mask, _mm512_cvtepi32_epi8(value.v));
+ORKNN_SIMD void store_words(int16_t* to, I32 value, int64_t count) { _mm256_mask_storeu_epi16(to, first(count), _mm512_cvtepi32_epi16(value.v)); }
+// High halves of 64-bit lanes.
+ORKNN_SIMD I32 high_halves(I64 even, I64 odd) { return {_mm512_mask_shuffle_epi32(odd.v, 0x5555, even.v, _MM_PERM_DDBB)}; }
+
+// Four vectors as bytes, saturated.
+struct Bytes {
+  __m512i v;
+};
+ORKNN_SIMD Bytes all_bytes(int32_t value) { return {_mm512_set1_epi8(static_cast<char>(value))}; }
+ORKNN_SIMD Bytes pack(I32 a, I32 b, I32 c, I32 d, Int type) {
+  const __m512i low = _mm512_packs_epi32(a.v, b.v), high = _mm512_packs_epi32(c.v, d.v);
+  const __m512i bytes = type == Int::Signed8 ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+  return {_mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), bytes)};
+}
+ORKNN_SIMD Bytes clamp_bytes(Bytes v, Bytes low, Bytes high, Int type) {
+  if (type == Int::Signed8) return {_mm512_min_epi8(_mm512_max_epi8(v.v, low.v), high.v)};
+  return {_mm512_min_epu8(_mm512_max_epu8(v.v, low.v), high.v)};
+}
+ORKNN_SIMD void store_bytes(uint8_t* to, Bytes v, int64_t count) {
+  if (count >= 64) _mm512_storeu_si512(to, v.v);
+  else _mm512_mask_storeu_epi8(to, (uint64_t{1} << count) - 1, v.v);
 }
 
 }  // namespace orknn::sim::kernels::ORKNN_INT_FORM

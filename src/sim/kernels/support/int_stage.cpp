@@ -19,7 +19,9 @@ bool AlignedDwords::allocate(int64_t count) {
   return data_ != nullptr;
 }
 
-bool fits_after_shift(int64_t bound, int64_t shift) { return ops::round_shift(bound, shift) <= INT32_MAX && ops::round_shift(-bound, shift) >= INT32_MIN; }
+bool fits_after_shift(int64_t bound, int64_t shift, int64_t zero) {
+  return ops::round_shift(bound, shift) + std::abs(zero) <= INT32_MAX && ops::round_shift(-bound, shift) - std::abs(zero) >= INT32_MIN;
+}
 
 std::optional<OutputPlan> OutputPlan::create(const KernelQuery& q, int64_t channels, const StageSlots& slots, int64_t max_factor) {
   const auto operand = [&](size_t slot) -> const OperandFacts* { return slot < q.inputs.size() && q.inputs[slot].exists() ? &q.inputs[slot] : nullptr; };
@@ -69,7 +71,7 @@ std::optional<OutputPlan> OutputPlan::create(const KernelQuery& q, int64_t chann
     p.shift[c] = static_cast<int32_t>(stage->shift[k]);
     p.add_factor[c] = add_factors[add_factors.size() == 1 ? 0 : c];
     const int64_t extra = std::abs(p.add_factor[c]);
-    p.narrow[c] = extra <= INT32_MAX && fits_after_shift((int64_t{1} << 31) * std::abs(stage->factor[k]) + reach * extra, stage->shift[k]);
+    p.narrow[c] = extra <= INT32_MAX && fits_after_shift((int64_t{1} << 31) * std::abs(stage->factor[k]) + reach * extra, stage->shift[k], p.zero);
     p.all_narrow &= p.narrow[c] != 0;
   }
   return p;

@@ -61,7 +61,7 @@ inline void convert(const IntForms& f, const IntConvert& c, bool narrow, const i
   else convert_exactly(c, sums, count);
 }
 
-// (value + half) >> shift of any |value| <= bound fits an int32.
-bool fits_after_shift(int64_t bound, int64_t shift);
+// ((value + half) >> shift) + zero of any |value| <= bound fits an int32.
+bool fits_after_shift(int64_t bound, int64_t shift, int64_t zero);
 
 }  // namespace orknn::sim::kernels
