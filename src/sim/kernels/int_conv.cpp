@@ -301,29 +301,33 @@ int64_t segments_of(const State& s, const Part& part, int64_t begin, int64_t end
   return found;
 }
 
-// Results of one channel of a tile.
-void store_row(const State& s, const Part& part, const IntForms& f, int64_t channel, const int32_t* sums, const Segment* segments, int64_t count,
-               const std::byte* addend, std::byte* y) {
+// Results of some channels of a tile: `c` is the converter of the first, `y` and `addend` are its planes.
+void store_rows(const State& s, const Part& part, const IntForms& f, bool narrow, IntConvert c, const int32_t* sums, const Segment* segments, int64_t count,
+                const std::byte* addend, std::byte* y) {
   const int64_t bytes = int_bytes(s.output.type), addend_bytes = int_bytes(s.output.addend_type);
-  const bool narrow = s.output.narrow[static_cast<size_t>(channel)] != 0;
-  IntConvert c = s.output.channel(channel, addend, y);
-  c.bias = part.bias.data() + channel;
-  alignas(64) std::byte results[kIntColumns * 2], operands[kIntColumns * 2];
+  if (part.step_x == 1) {
+    for (int64_t i = 0; i < count; ++i) {
+      c.y = y + segments[i].place * bytes;
+      if (addend) c.addend = addend + segments[i].place * addend_bytes;
+      convert(f, c, narrow, sums + segments[i].column, segments[i].count);
+    }
+    return;
+  }
+  alignas(64) std::byte results[kIntRows * kIntColumns * 2], operands[kIntRows * kIntColumns * 2];
+  const int64_t y_stride = c.y_stride * bytes, addend_stride = c.addend_stride * addend_bytes;
+  c.y_stride = c.addend_stride = kIntColumns;
+  c.y = results;
   for (int64_t i = 0; i < count; ++i) {
     const Segment& g = segments[i];
-    if (part.step_x == 1) {
-      c.y = y + g.place * bytes;
-      if (addend) c.addend = addend + g.place * addend_bytes;
-      convert(f, c, narrow, sums + g.column, g.count);
-      continue;
-    }
-    c.y = results;
     if (addend) {
-      for (int64_t j = 0; j < g.count; ++j) std::copy_n(addend + (g.place + j * part.step_x) * addend_bytes, addend_bytes, operands + j * addend_bytes);
       c.addend = operands;
+      for (int64_t r = 0; r < c.rows; ++r)
+        for (int64_t j = 0; j < g.count; ++j)
+          std::copy_n(addend + r * addend_stride + (g.place + j * part.step_x) * addend_bytes, addend_bytes, operands + (r * kIntColumns + j) * addend_bytes);
     }
     convert(f, c, narrow, sums + g.column, g.count);
-    for (int64_t j = 0; j < g.count; ++j) std::copy_n(results + j * bytes, bytes, y + (g.place + j * part.step_x) * bytes);
+    for (int64_t r = 0; r < c.rows; ++r)
+      for (int64_t j = 0; j < g.count; ++j) std::copy_n(results + (r * kIntColumns + j) * bytes, bytes, y + r * y_stride + (g.place + j * part.step_x) * bytes);
   }
 }
 
@@ -397,10 +401,15 @@ Status run(KernelContext& c, const KernelState* state) {
           t.a = part.weights.data() + (b.group * panels + panel) * depth * kIntRows;
           t.rows = std::min(kIntRows, s.outputs - panel * kIntRows);
           f.tile(t);
-          for (int64_t r = 0; r < t.rows; ++r) {
-            const int64_t channel = b.group * s.outputs + panel * kIntRows + r, at = (image * outputs + channel) * out_size;
-            store_row(s, part, f, channel, sums + r * kIntColumns, segments, found, addend ? addend + at * addend_bytes : nullptr, y + at * bytes);
-          }
+          const int64_t channel = b.group * s.outputs + panel * kIntRows, at = (image * outputs + channel) * out_size;
+          const auto narrow = s.output.narrow.begin() + channel;
+          IntConvert to = s.output.channel(channel, addend, y);
+          to.bias = part.bias.data() + channel;
+          to.rows = t.rows;
+          to.sums_stride = kIntColumns;
+          to.y_stride = to.addend_stride = out_size;
+          store_rows(s, part, f, std::find(narrow, narrow + t.rows, 0) == narrow + t.rows, to, sums, segments, found,
+                     addend ? addend + at * addend_bytes : nullptr, y + at * bytes);
         }
       }
     });

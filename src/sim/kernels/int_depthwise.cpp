@@ -99,9 +99,10 @@ Status run(KernelContext& c, const KernelState* state) {
   const int64_t fitting = kBandDwords / (out_width * s.per_row) - (v.kernel[1] - 1) * v.dilation[1];
   const int64_t band = std::clamp<int64_t>(fitting / stride, std::min<int64_t>(4, out_height), out_height), bands = divide_up(out_height, band);
   const int64_t per_remainder = divide_up(padded_rows(v, band), stride), remainder_size = per_remainder * out_width + kSlack;
-  const int64_t length = std::max((out_width - 1) * v.stride[2] + (s.per_row * per - 1) * v.dilation[2] + 1, v.pad_begin[2]), line_bytes = (length + 2 * kSlack) * 2;
+  const int64_t length = std::max((out_width - 1) * v.stride[2] + (s.per_row * per - 1) * v.dilation[2] + 1, v.pad_begin[2]), padded_stride = length + kSlack;
+  const int64_t padded_bytes = (padded_rows(v, band) * padded_stride + 2 * kSlack) * 2;
   const int64_t band_bytes = s.per_row * stride * remainder_size * 4, sums_bytes = (kChunk + kSlack) * 4;
-  const int64_t worker_bytes = divide_up(band_bytes, 64) * 64 + divide_up(line_bytes, 64) * 64 + divide_up(sums_bytes, 64) * 64;
+  const int64_t worker_bytes = divide_up(band_bytes, 64) * 64 + divide_up(padded_bytes, 64) * 64 + divide_up(sums_bytes, 64) * 64;
   std::byte* scratch = c.scratch(static_cast<size_t>(worker_bytes * c.pool.threads()));
   if (!scratch) return out_of_scratch(worker_bytes * c.pool.threads());
   std::vector<int64_t> offsets;
@@ -119,34 +120,39 @@ Status run(KernelContext& c, const KernelState* state) {
   for_each_job(c.pool, divide_up(planes * bands, per_job), [&](int64_t job, int64_t worker) {
     auto* rows = reinterpret_cast<int32_t*>(scratch + worker * worker_bytes);
     auto* sums = reinterpret_cast<int32_t*>(scratch + worker * worker_bytes + divide_up(band_bytes, 64) * 64);
-    void* line = reinterpret_cast<std::byte*>(sums) + divide_up(sums_bytes, 64) * 64;
+    std::byte* padded = reinterpret_cast<std::byte*>(sums) + divide_up(sums_bytes, 64) * 64;
     for (int64_t i = job * per_job; i < std::min((job + 1) * per_job, planes * bands); ++i) {
       const int64_t plane = i / bands, image = plane / s.channels, channel = plane % s.channels, first = i % bands * band, count = std::min(band, out_height - first);
-      const uint8_t* from = x + (image * s.in_channels + channel / multiplier) * v.in_size();
-      IntExpand e;
-      e.words = s.words;
-      e.stride = v.stride[2];
-      e.dilation = v.dilation[2];
-      e.count = out_width;
       IntPad p;
       p.words = s.words;
       p.is_signed = is_signed;
       p.flip = is_signed ? 0x80 : 0;
       p.zero = static_cast<int32_t>(s.zero);
       p.fill = s.words ? 0 : static_cast<int32_t>(s.zero) + (is_signed ? 128 : 0);
+      p.x = x + (image * s.in_channels + channel / multiplier) * v.in_size();
+      p.width = v.in[2];
+      p.height = v.in[1];
+      p.first = first * stride - v.pad_begin[1];
+      p.rows = padded_rows(v, count);
       p.left = v.pad_begin[2];
+      p.inside = std::min(length - p.left, v.in[2]);
       p.length = length;
-      p.y = line;
-      for (int64_t row = 0; row < padded_rows(v, count); ++row) {
-        const int64_t at = first * stride + row - v.pad_begin[1];
-        p.x = from + std::clamp<int64_t>(at, 0, v.in[1] - 1) * v.in[2];
-        p.inside = at >= 0 && at < v.in[1] ? std::min(length - p.left, v.in[2]) : 0;
-        f.pad(p);
-        for (int64_t g = 0; g < s.per_row; ++g) {
-          e.x = static_cast<const std::byte*>(line) + g * per * v.dilation[2] * (s.words ? 2 : 1);
-          e.y = rows + (g * stride + row % stride) * remainder_size + row / stride * out_width;
-          f.expand(e);
-        }
+      p.y = padded;
+      p.y_stride = padded_stride;
+      f.pad(p);
+      IntExpand e;
+      e.words = s.words;
+      e.x_stride = padded_stride;
+      e.rows = p.rows;
+      e.row_stride = stride;
+      e.remainder_size = remainder_size;
+      e.stride = v.stride[2];
+      e.dilation = v.dilation[2];
+      e.count = out_width;
+      for (int64_t g = 0; g < s.per_row; ++g) {
+        e.x = padded + g * per * v.dilation[2] * (s.words ? 2 : 1);
+        e.y = rows + g * stride * remainder_size;
+        f.expand(e);
       }
       IntRow r;
       r.dot = s.words ? Dot::Words : Dot::BytesBUnsigned;

@@ -202,10 +202,12 @@ Status run(KernelContext& c, const KernelState* state) {
         t.rows = std::min(kIntRows, shape.rows - panel * kIntRows);
         if (pitch == 1) f.row({t.dot, t.a, t.b, t.offsets, t.depth, t.columns, sums});
         else f.tile(t);
-        for (int64_t r = 0; r < t.rows; ++r) {
-          const int64_t at = (product * shape.rows + panel * kIntRows + r) * shape.columns + tile * kIntColumns;
-          convert(f, s.output.row(tile * kIntColumns, addend ? addend + at * addend_bytes : nullptr, y + at * bytes), s.output.all_narrow, sums + r * kIntColumns, t.columns);
-        }
+        const int64_t at = (product * shape.rows + panel * kIntRows) * shape.columns + tile * kIntColumns;
+        IntConvert to = s.output.row(tile * kIntColumns, addend ? addend + at * addend_bytes : nullptr, y + at * bytes);
+        to.rows = t.rows;
+        to.sums_stride = kIntColumns;
+        to.y_stride = to.addend_stride = shape.columns;
+        convert(f, to, s.output.all_narrow, sums, t.columns);
       }
     }
   });

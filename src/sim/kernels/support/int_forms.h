@@ -40,7 +40,7 @@ struct IntRow {
 };
 
 // y[i] = table[clamp(round_shift((x[i] + bias) * factor + (addend[i] - add_zero) * add_factor, shift) + zero, low, high)], where bias,
-// factor, shift and add_factor are one value, or one per column. In the forms every converted value fits an int32 before it is clamped.
+// factor, shift and add_factor are one value per row, or one per column for all rows. In the forms every converted value fits an int32 before it is clamped.
 struct IntConvert {
   bool per_column = false;
   const int32_t* bias = nullptr;
@@ -54,6 +54,8 @@ struct IntConvert {
   const void* table = nullptr;           // of the result's type; nullptr = none
   Int type = Int::Signed8;
   void* y = nullptr;
+  // Rows of results; what belongs to one channel belongs to the first of as many channels.
+  int64_t rows = 1, sums_stride = 0, y_stride = 0, addend_stride = 0;
 };
 
 enum class IntBinaryOp : uint8_t { Add, Multiply, Max, Min };
@@ -86,24 +88,31 @@ struct IntInterleave {
   int32_t* y = nullptr;
 };
 
-// Neighbours of one row as dwords: byte j of y[i] is x[i * stride + j * dilation], likewise for words, where x is an array of int16.
-// Reads up to 32 elements beyond the last, writes up to 15 dwords beyond the last.
+// Neighbours of each row as dwords: byte j of dword i is x[i * stride + j * dilation], likewise for words, where x is an array of int16.
+// Row r goes to y + r % row_stride * remainder_size + r / row_stride * count. Reads up to 32 elements beyond the last of a row, writes up to 15
+// dwords beyond the last.
 struct IntExpand {
   bool words = false;
   const void* x = nullptr;
+  int64_t x_stride = 0;  // elements from row to row
+  int64_t rows = 0, row_stride = 1, remainder_size = 0;
   int64_t stride = 1, dilation = 1, count = 0;
   int32_t* y = nullptr;
 };
 
-// A row of a plane between its padding: bytes change their sign bit where `flip` is 0x80, words lose `zero`.
+// Rows of a plane between their padding: bytes change their sign bit where `flip` is 0x80, words lose `zero`. Rows below 0 and from `height` on are
+// padding altogether. Writes up to 63 elements beyond the last of a row.
 struct IntPad {
   bool words = false;
   bool is_signed = true;  // of the data, for words
   uint8_t flip = 0;
   int32_t zero = 0, fill = 0;
-  const void* x = nullptr;
+  const uint8_t* x = nullptr;
+  int64_t width = 0, height = 0;
+  int64_t first = 0, rows = 0;
   int64_t left = 0, inside = 0, length = 0;
   void* y = nullptr;
+  int64_t y_stride = 0;
 };
 
 struct IntForms {

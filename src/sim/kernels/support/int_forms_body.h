@@ -120,7 +120,7 @@ ORKNN_SIMD bool fits_high(int64_t factor, int32_t shift) {
 }
 
 template <bool kAddend>
-ORKNN_SIMD void convert_high(const IntConvert& p, const int32_t* sums, int64_t count) {
+__attribute__((noinline)) static void convert_high(const IntConvert& p, const int32_t* sums, int64_t count) {
   const int up = 32 - p.shift[0];
   const I32 bias = all32(p.bias[0]), factor = all32(p.factor[0] * (1 << up)), add_zero = all32(p.add_zero);
   const I32 add_factor = all32(kAddend ? static_cast<int32_t>(p.add_factor[0]) * (1 << up) : 0);
@@ -138,7 +138,7 @@ ORKNN_SIMD void convert_high(const IntConvert& p, const int32_t* sums, int64_t c
 }
 
 template <bool kPerColumn, bool kAddend>
-ORKNN_SIMD void convert_any(const IntConvert& p, const int32_t* sums, int64_t count) {
+__attribute__((noinline)) static void convert_any(const IntConvert& p, const int32_t* sums, int64_t count) {
   const I32 zero = all32(p.zero), add_zero = all32(p.add_zero);
   const I32 one_bias = all32(p.bias[0]), one_factor = all32(p.factor[0]), one_add_factor = all32(kAddend ? static_cast<int32_t>(p.add_factor[0]) : 0);
   const Rounding one_round = rounding(all32(p.shift[0]));
@@ -158,11 +158,20 @@ ORKNN_SIMD void convert_any(const IntConvert& p, const int32_t* sums, int64_t co
 }
 
 static void convert(const IntConvert& given, const int32_t* sums, int64_t count) {
-  const IntConvert p = given;  // bytes written might be its own, for all the compiler knows
-  if (p.per_column) return p.addend ? convert_any<true, true>(p, sums, count) : convert_any<true, false>(p, sums, count);
-  if (fits_high(p.factor[0], p.shift[0]) && (!p.addend || fits_high(p.add_factor[0], p.shift[0])))
-    return p.addend ? convert_high<true>(p, sums, count) : convert_high<false>(p, sums, count);
-  return p.addend ? convert_any<false, true>(p, sums, count) : convert_any<false, false>(p, sums, count);
+  IntConvert p = given;  // bytes written might be its own, for all the compiler knows
+  for (int64_t row = 0; row < p.rows; ++row, sums += p.sums_stride, next_row(p)) {
+    if (p.per_column) {
+      if (p.addend) convert_any<true, true>(p, sums, count);
+      else convert_any<true, false>(p, sums, count);
+    } else if (fits_high(p.factor[0], p.shift[0]) && (!p.addend || fits_high(p.add_factor[0], p.shift[0]))) {
+      if (p.addend) convert_high<true>(p, sums, count);
+      else convert_high<false>(p, sums, count);
+    } else if (p.addend) {
+      convert_any<false, true>(p, sums, count);
+    } else {
+      convert_any<false, false>(p, sums, count);
+    }
+  }
 }
 
 template <IntBinaryOp kOp>
@@ -202,81 +211,102 @@ static void binary(const IntBinary& given, int64_t count) {
 static void interleave(const IntInterleave& p) { interleave_scalar(p, 0); }
 static void expand(const IntExpand& p) { expand_scalar(p); }
 #else
-static void interleave(const IntInterleave& p) {
-  int64_t i = 0;
-  if (p.words) {
-    const __m128i zero = _mm_set1_epi16(static_cast<int16_t>(p.zero));
-    for (; i + 8 <= p.count; i += 8) {
-      __m128i row[2];
+static void interleave(const IntInterleave& given) {
+  const IntInterleave p = given;
+  const __m128i flip = _mm_set1_epi8(static_cast<char>(p.flip)), zero = _mm_set1_epi16(static_cast<int16_t>(p.zero));
+  for (int64_t i = 0; i < p.count; i += 16) {
+    const int64_t left = p.count - i;
+    __m128i row[4], out[4];
+    for (int j = 0; j < 4; ++j) row[j] = p.rows[j] ? load_bytes(p.rows[j] + i, left) : _mm_setzero_si128();
+    if (p.words) {
       for (int j = 0; j < 2; ++j) {
-        if (!p.rows[j]) {
-          row[j] = _mm_setzero_si128();
-          continue;
-        }
-        const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p.rows[j] + i));
-        row[j] = _mm_sub_epi16(p.is_signed ? _mm_cvtepi8_epi16(bytes) : _mm_cvtepu8_epi16(bytes), zero);
+        const __m128i upper = _mm_unpackhi_epi64(row[j], row[j]);
+        const __m128i low = p.is_signed ? _mm_cvtepi8_epi16(row[j]) : _mm_cvtepu8_epi16(row[j]), high = p.is_signed ? _mm_cvtepi8_epi16(upper) : _mm_cvtepu8_epi16(upper);
+        out[j] = p.rows[j] ? _mm_sub_epi16(low, zero) : low;
+        out[j + 2] = p.rows[j] ? _mm_sub_epi16(high, zero) : high;
       }
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(p.y + i), _mm_unpacklo_epi16(row[0], row[1]));
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(p.y + i + 4), _mm_unpackhi_epi16(row[0], row[1]));
-    }
-  } else {
-    const __m128i flip = _mm_set1_epi8(static_cast<char>(p.flip));
-    for (; i + 16 <= p.count; i += 16) {
-      __m128i row[4];
+      row[0] = _mm_unpacklo_epi16(out[0], out[1]);
+      row[1] = _mm_unpackhi_epi16(out[0], out[1]);
+      row[2] = _mm_unpacklo_epi16(out[2], out[3]);
+      row[3] = _mm_unpackhi_epi16(out[2], out[3]);
+    } else {
       for (int j = 0; j < 4; ++j)
-        row[j] = p.rows[j] ? _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p.rows[j] + i)), flip) : _mm_setzero_si128();
+        if (p.rows[j]) row[j] = _mm_xor_si128(row[j], flip);
       const __m128i low01 = _mm_unpacklo_epi8(row[0], row[1]), low23 = _mm_unpacklo_epi8(row[2], row[3]);
       const __m128i high01 = _mm_unpackhi_epi8(row[0], row[1]), high23 = _mm_unpackhi_epi8(row[2], row[3]);
-      auto* to = reinterpret_cast<__m128i*>(p.y + i);
-      _mm_storeu_si128(to, _mm_unpacklo_epi16(low01, low23));
-      _mm_storeu_si128(to + 1, _mm_unpackhi_epi16(low01, low23));
-      _mm_storeu_si128(to + 2, _mm_unpacklo_epi16(high01, high23));
-      _mm_storeu_si128(to + 3, _mm_unpackhi_epi16(high01, high23));
+      row[0] = _mm_unpacklo_epi16(low01, low23);
+      row[1] = _mm_unpackhi_epi16(low01, low23);
+      row[2] = _mm_unpacklo_epi16(high01, high23);
+      row[3] = _mm_unpackhi_epi16(high01, high23);
     }
+    store_dwords(p.y + i, row, left);
   }
-  interleave_scalar(p, i);
 }
 
-static void expand(const IntExpand& p) {
+static void expand(const IntExpand& given) {
+  const IntExpand p = given;
   if (p.dilation != 1 || p.stride > 2) return expand_scalar(p);
-  if (p.words) {
-    const auto* x = static_cast<const int16_t*>(p.x);
+  const __m128i pick = p.stride == 1 ? _mm_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6) : _mm_setr_epi8(0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7, 6, 7, 8, 9);
+  for (int64_t row = 0; row < p.rows; ++row) {
+    int32_t* y = expanded_row(p, row);
+    if (!p.words) {
+      const uint8_t* x = static_cast<const uint8_t*>(p.x) + row * p.x_stride;
+      for (int64_t i = 0; i < p.count; i += 4)
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i), _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i * p.stride)), pick));
+      continue;
+    }
+    const int16_t* x = static_cast<const int16_t*>(p.x) + row * p.x_stride;
     if (p.stride == 2) {
-      std::memcpy(p.y, x, static_cast<size_t>(p.count) * 4);
-      return;
+      for (int64_t i = 0; i < p.count; i += 4) _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i), _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + 2 * i)));
+      continue;
     }
     for (int64_t i = 0; i < p.count; i += 8) {
       const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i)), b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i + 1));
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(p.y + i), _mm_unpacklo_epi16(a, b));
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(p.y + i + 4), _mm_unpackhi_epi16(a, b));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i), _mm_unpacklo_epi16(a, b));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i + 4), _mm_unpackhi_epi16(a, b));
     }
-    return;
   }
-  const auto* x = static_cast<const uint8_t*>(p.x);
-  const __m128i pick = p.stride == 1 ? _mm_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6) : _mm_setr_epi8(0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7, 6, 7, 8, 9);
-  for (int64_t i = 0; i < p.count; i += 4)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p.y + i), _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i * p.stride)), pick));
 }
 #endif
 
-template <class From, class T>
-ORKNN_SIMD void pad_of(const IntPad& p, const From* x, T* y) {
+#if defined(ORKNN_INT_PORTABLE)
+// Values [i, i + 16) of a row, of which `count` are there.
+template <class T>
+ORKNN_SIMD void pad_sixteen(const IntPad& p, const uint8_t* x, int64_t count, T* y) {
+  for (int64_t i = 0; i < (count < 16 ? count : 16); ++i) {
+    if constexpr (sizeof(T) == 1) y[i] = static_cast<T>(x[i] ^ p.flip);
+    else y[i] = static_cast<T>((p.is_signed ? static_cast<int8_t>(x[i]) : x[i]) - p.zero);
+  }
+}
+#else
+template <class T>
+ORKNN_SIMD void pad_sixteen(const IntPad& p, const uint8_t* x, int64_t count, T* y) {
+  const __m128i bytes = load_bytes(x, count);
+  if constexpr (sizeof(T) == 1) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(y), _mm_xor_si128(bytes, _mm_set1_epi8(static_cast<char>(p.flip))));
+  } else {
+    const __m256i words = p.is_signed ? _mm256_cvtepi8_epi16(bytes) : _mm256_cvtepu8_epi16(bytes);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(y), _mm256_sub_epi16(words, _mm256_set1_epi16(static_cast<int16_t>(p.zero))));
+  }
+}
+#endif
+
+template <class T>
+ORKNN_SIMD void pad_of(const IntPad& p) {
   const T fill = static_cast<T>(p.fill);
-  int64_t i = 0;
-  for (; i < p.left; ++i) y[i] = fill;
-  T* middle = y + p.left;
-  if constexpr (sizeof(T) == 1)
-    for (int64_t j = 0; j < p.inside; ++j) middle[j] = static_cast<T>(static_cast<uint8_t>(x[j]) ^ p.flip);
-  else
-    for (int64_t j = 0; j < p.inside; ++j) middle[j] = static_cast<T>(x[j] - p.zero);
-  for (i += p.inside; i < p.length; ++i) y[i] = fill;
+  for (int64_t row = 0; row < p.rows; ++row) {
+    T* y = static_cast<T*>(p.y) + row * p.y_stride;
+    const int64_t at = p.first + row, inside = at >= 0 && at < p.height ? p.inside : 0;
+    for (int64_t i = 0; i < p.left; ++i) y[i] = fill;
+    for (int64_t i = 0; i < inside; i += 16) pad_sixteen(p, p.x + at * p.width + i, inside - i, y + p.left + i);
+    for (int64_t i = p.left + inside; i < p.length; ++i) y[i] = fill;
+  }
 }
 
 static void pad(const IntPad& given) {
   const IntPad p = given;
-  if (!p.words) return pad_of(p, static_cast<const uint8_t*>(p.x), static_cast<uint8_t*>(p.y));
-  if (p.is_signed) return pad_of(p, static_cast<const int8_t*>(p.x), static_cast<int16_t*>(p.y));
-  pad_of(p, static_cast<const uint8_t*>(p.x), static_cast<int16_t*>(p.y));
+  if (p.words) pad_of<int16_t>(p);
+  else pad_of<uint8_t>(p);
 }
 
 static void every(const int32_t* x, int64_t stride, int64_t count, int32_t* y) {

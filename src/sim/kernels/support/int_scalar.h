@@ -23,13 +23,29 @@ ORKNN_SIMD int64_t finish_int(int64_t scaled, int32_t shift, int32_t zero, int32
   return table ? int_at(table, type, q) : q;
 }
 
-ORKNN_SIMD void convert_scalar(const IntConvert& p, const int32_t* sums, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t k = p.per_column ? i : 0;
-    int64_t scaled = static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(sums[i]) + static_cast<uint32_t>(p.bias[k]))) * p.factor[k];
-    if (p.addend) scaled += (int_at(p.addend, p.addend_type, i) - p.add_zero) * p.add_factor[k];
-    store_int(p.y, p.type, i, finish_int(scaled, p.shift[k], p.zero, p.low, p.high, p.table, p.type));
+ORKNN_SIMD const void* advance_int(const void* data, Int type, int64_t count) {
+  return data ? static_cast<const uint8_t*>(data) + count * (type == Int::Signed16 ? 2 : 1) : nullptr;
+}
+// Goes on to the next row.
+ORKNN_SIMD void next_row(IntConvert& p) {
+  if (!p.per_column) {
+    ++p.bias;
+    ++p.factor;
+    ++p.shift;
+    ++p.add_factor;
   }
+  p.addend = advance_int(p.addend, p.addend_type, p.addend_stride);
+  p.y = const_cast<void*>(advance_int(p.y, p.type, p.y_stride));
+}
+
+ORKNN_SIMD void convert_scalar(IntConvert p, const int32_t* sums, int64_t count) {
+  for (int64_t row = 0; row < p.rows; ++row, sums += p.sums_stride, next_row(p))
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t k = p.per_column ? i : 0;
+      int64_t scaled = static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(sums[i]) + static_cast<uint32_t>(p.bias[k]))) * p.factor[k];
+      if (p.addend) scaled += (int_at(p.addend, p.addend_type, i) - p.add_zero) * p.add_factor[k];
+      store_int(p.y, p.type, i, finish_int(scaled, p.shift[k], p.zero, p.low, p.high, p.table, p.type));
+    }
 }
 
 ORKNN_SIMD void binary_scalar(const IntBinary& p, int64_t count) {
@@ -58,16 +74,22 @@ ORKNN_SIMD void interleave_scalar(const IntInterleave& p, int64_t from) {
   }
 }
 
+ORKNN_SIMD int32_t* expanded_row(const IntExpand& p, int64_t row) { return p.y + row % p.row_stride * p.remainder_size + row / p.row_stride * p.count; }
+
 ORKNN_SIMD void expand_scalar(const IntExpand& p) {
-  for (int64_t i = 0; i < p.count; ++i) {
-    uint32_t value = 0;
-    if (p.words) {
-      for (int64_t j = 0; j < 2; ++j)
-        value |= static_cast<uint32_t>(static_cast<uint16_t>(static_cast<const int16_t*>(p.x)[i * p.stride + j * p.dilation])) << (16 * j);
-    } else {
-      for (int64_t j = 0; j < 4; ++j) value |= static_cast<uint32_t>(static_cast<const uint8_t*>(p.x)[i * p.stride + j * p.dilation]) << (8 * j);
+  for (int64_t row = 0; row < p.rows; ++row) {
+    const int64_t from = row * p.x_stride;
+    int32_t* y = expanded_row(p, row);
+    for (int64_t i = 0; i < p.count; ++i) {
+      uint32_t value = 0;
+      if (p.words) {
+        for (int64_t j = 0; j < 2; ++j)
+          value |= static_cast<uint32_t>(static_cast<uint16_t>(static_cast<const int16_t*>(p.x)[from + i * p.stride + j * p.dilation])) << (16 * j);
+      } else {
+        for (int64_t j = 0; j < 4; ++j) value |= static_cast<uint32_t>(static_cast<const uint8_t*>(p.x)[from + i * p.stride + j * p.dilation]) << (8 * j);
+      }
+      y[i] = static_cast<int32_t>(value);
     }
-    p.y[i] = static_cast<int32_t>(value);
   }
 }
 

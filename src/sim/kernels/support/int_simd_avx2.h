@@ -116,4 +116,23 @@ ORKNN_SIMD void store_bytes(uint8_t* to, Bytes v, int64_t count) {
   std::memcpy(to, buffer, static_cast<size_t>(count));
 }
 
+// Up to sixteen bytes, zeros behind them; four vectors, of which `count` dwords are stored.
+ORKNN_SIMD __m128i load_bytes(const uint8_t* from, int64_t count) {
+  if (count >= 16) return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  alignas(16) uint8_t buffer[16] = {};
+  std::memcpy(buffer, from, static_cast<size_t>(count));
+  return _mm_load_si128(reinterpret_cast<const __m128i*>(buffer));
+}
+ORKNN_SIMD void store_dwords(int32_t* to, const __m128i (&v)[4], int64_t count) {
+  if (count >= 16) {
+    for (int j = 0; j < 4; ++j) _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 4 * j), v[j]);
+    return;
+  }
+  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  for (int j = 0; j < 2; ++j) {
+    const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int32_t>(count) - 8 * j), lanes);
+    _mm256_maskstore_epi32(to + 8 * j, mask, _mm256_inserti128_si256(_mm256_castsi128_si256(v[2 * j]), v[2 * j + 1], 1));
+  }
+}
+
 }  // namespace orknn::sim::kernels::int_avx2

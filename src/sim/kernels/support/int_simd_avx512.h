@@ -103,4 +103,11 @@ ORKNN_SIMD void store_bytes(uint8_t* to, Bytes v, int64_t count) {
   else _mm512_mask_storeu_epi8(to, (uint64_t{1} << count) - 1, v.v);
 }
 
+// Up to sixteen bytes, zeros behind them; four vectors, of which `count` dwords are stored.
+ORKNN_SIMD __m128i load_bytes(const uint8_t* from, int64_t count) { return _mm_maskz_loadu_epi8(first(count), from); }
+ORKNN_SIMD void store_dwords(int32_t* to, const __m128i (&v)[4], int64_t count) {
+  const __m512i low = _mm512_inserti32x4(_mm512_castsi128_si512(v[0]), v[1], 1), all = _mm512_inserti32x4(_mm512_inserti32x4(low, v[2], 2), v[3], 3);
+  _mm512_mask_storeu_epi32(to, first(count), all);
+}
+
 }  // namespace orknn::sim::kernels::ORKNN_INT_FORM
