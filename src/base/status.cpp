@@ -103,7 +103,7 @@ std::string Status::line(const Fields& f) {
   if (!f.expected.empty()) text += "; expected " + f.expected;
   if (!f.found.empty()) text += (f.expected.empty() ? "; found " : ", found ") + f.found;
   if (!text.ends_with('!')) text += ".";
-  if (!f.hint.empty()) text += " Hint: " + f.hint + ".";
+  if (!f.hint.empty()) text += " Hint: " + f.hint + (f.hint.ends_with('?') ? "" : ".");
   return text;
 }
 

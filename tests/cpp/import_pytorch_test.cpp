@@ -81,6 +81,31 @@ TEST(ImportPytorch, StridesOfWeightsAreHonoured) {
   EXPECT_EQ(y[1], (Numbers{2, 4}));
 }
 
+TEST(ImportPytorch, RecurrentLayersWithPackedWeightsAreWrittenOut) {
+  using namespace pickle;
+  const std::string packed = object_with_state("W", tuple({tensor("FloatStorage", "0", 4, 0, {4, 1}, {1, 1}), tensor("FloatStorage", "0", 4, 0, {4}, {1})}));
+  const std::string cell = object_with_state("P", tuple({text("quantized_dynamic"), "]", "]", "]", "](" + packed + packed + "e"}));
+  // Weights of nothing: every gate is a half, the new content is none.
+  const auto y = run(forward("    h = torch.zeros([1, 1, 1])\n    c = torch.full([1, 1, 1], 2.)\n"
+                             "    y, h2, c2, = torch.quantized_lstm(x, [h, c], [self.p], True, 1, 0., False, False, False, dtype=12, use_dynamic=True)\n    return (y, c2)\n",
+                             {{"p", cell}}, {{"data/0", float_bytes({0, 0, 0, 0})}}),
+                     {2, 1, 1}, {5, 6});
+  EXPECT_NEAR(y[0][0], 0.5 * std::tanh(1.0), 1e-6);
+  EXPECT_NEAR(y[0][1], 0.5 * std::tanh(0.5), 1e-6);
+  EXPECT_EQ(y[1], (Numbers{0.5}));
+}
+
+TEST(ImportPytorch, OperatorsOfPartsAndMasks) {
+  const auto y = run(forward("    a, b, = torch.hsplit(x, 2)\n    m = torch.masked_scatter(x, torch.gt(x, 2), torch.neg(x))\n    _0, i, = torch.adaptive_max_pool1d(x, [3])\n"
+                             "    return (b, m, torch.logaddexp2(a, b), i, torch.nanmean(x, [1]))\n"),
+                     {1, 4}, {1, 2, 4, 3});
+  EXPECT_EQ(y[0], (Numbers{4, 3}));
+  EXPECT_EQ(y[1], (Numbers{1, 2, -1, -2}));
+  EXPECT_NEAR(y[2][0], std::log2(2 + 16), 1e-6);
+  EXPECT_EQ(y[3], (Numbers{1, 2, 2}));  // windows 0-1, 1-2, 2-3
+  EXPECT_EQ(y[4], (Numbers{2.5}));
+}
+
 TEST(ImportPytorch, OutputsAreNamed) {
   const auto imported = import_bytes(forward("    return {\"a\": x, \"b\": (torch.relu(x), torch.neg(x))}\n").bytes(), sized({{2}}));
   ASSERT_TRUE(imported.is_ok()) << imported.status().to_string();

@@ -289,6 +289,7 @@ TEST(TensorFlowPorts, SizesOfPlaceholders) {
                                       node("y", "Conv2D", {"s", "w"}, {{"padding", text("SAME")}, {"strides", integers({1, 1, 1, 1})}})});
   EXPECT_EQ(run(pictures, {values({1, 2, 2, 3}, std::vector<float>(12, 1))}, {.input_size_list = {{2, 2, 3}}}).dims[0], (ir::Dims{1, 2, 2, 2}));
   EXPECT_EQ(run(open, {values({2, 2, 3}, std::vector<float>(12, 1))}, {.input_size_list = {{2, 2, 3}}}).dims[0], (ir::Dims{2, 2, 3}));
+  EXPECT_TRUE(contains(error_of(pictures), "Hint: give the input shapes with input_size_list")) << error_of(pictures);
   // Before version 24 an empty shape was an open one.
   const std::string old = graph({input("x", {}), node("y", "Neg", {"x"})}, {}, 20);
   EXPECT_EQ(run(old, {values({3}, {1, 2, 3})}, {.input_size_list = {{3}}}).dims[0], (ir::Dims{3}));

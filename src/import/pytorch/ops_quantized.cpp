@@ -365,8 +365,7 @@ Status unpickle(Call& c, ObjectValue& object, Packed& p) {
   p.transposed = (config[4 * n + 2] & 1) != 0;
   return {};
 }
-Result<Packed> unpacked(Call& c, std::string_view name) {
-  ObjectValue& object = c.value(name).object();
+Result<Packed> unpacked(Call& c, ObjectValue& object) {
   Packed p;
   if (object.state) {
     ORKNN_TRY(unpickle(c, object, p));
@@ -389,6 +388,7 @@ Result<Packed> unpacked(Call& c, std::string_view name) {
   if (p.bias.is_tensor()) ORKNN_TRY(c.session().refresh(c, p.bias.tensor()));
   return p;
 }
+Result<Packed> unpacked(Call& c, std::string_view name) { return unpacked(c, c.value(name).object()); }
 Result<Value> unpack(Call& c) {
   ORKNN_TRY_ASSIGN(const Packed p, unpacked(c, "self"));
   return c.tuple({Value(p.weight), p.bias});
@@ -457,6 +457,90 @@ Result<Value> linear_half(Call& c) {
 Result<Value> half_prepack(Call& c) {
   ORKNN_TRY_ASSIGN(const Value rounded, c.made(c.cast(c.cast(c.tensor("weight"), DType::Float16), DType::Float32)));
   return pack(c, "__torch__.torch.classes.quantized.LinearPackedParamsBase", {&rounded.tensor(), c.value("bias"), {}, {}, {}, {}, 1, false});
+}
+
+// --- recurrent layers: input and state are quantized by their own range before each product, so the steps are spelled out
+constexpr int64_t kMaxSteps = 4096;
+
+struct RecurrentCell {
+  Packed input, state;
+  double levels = 255;
+
+  static TensorId product(Call& c, TensorId x, const Packed& p, double levels) { return multiplied(c, p.weight->quantization ? dynamically_quantized(c, x, levels) : x, p); }
+};
+// ("quantized_dynamic" or "quantized_fp16", tensors, numbers, [whether ranges are reduced], [packed input weights, packed state weights])
+Result<RecurrentCell> recurrent_cell(Call& c, const Value& v, int64_t gates) {
+  if (v.kind() != Kind::Object || !v.object().state || !v.object().state->is_sequence()) return invalid_model("a recurrent layer has no packed weights").found(describe(v));
+  const auto& parts = v.object().state->sequence().items;
+  const auto is_pair = [](const Value& list) { return list.is_sequence() && list.sequence().items.size() == 2 && list.sequence().items[0].kind() == Kind::Object && list.sequence().items[1].kind() == Kind::Object; };
+  if (parts.size() < 5 || !is_pair(parts[4])) return bad_state(v.object());
+  RecurrentCell cell;
+  ORKNN_TRY_ASSIGN(cell.input, unpacked(c, parts[4].sequence().items[0].object()));
+  ORKNN_TRY_ASSIGN(cell.state, unpacked(c, parts[4].sequence().items[1].object()));
+  if (const auto reduced = ints_of(parts[3]); !reduced.empty() && reduced[0] != 0) cell.levels = 127;
+  const Dims &w = cell.input.weight->dims, &r = cell.state.weight->dims;
+  if (w.size() != 2 || r.size() != 2 || w[0] != r[0] || r[1] < 1 || r[0] != gates * r[1]) return invalid_model("the weights of a recurrent layer do not fit each other").found(ir::to_string(w) + " and " + ir::to_string(r));
+  return cell;
+}
+// One direction of one layer over [time, batch, features]; the steps' results, and the last states in `states`.
+Result<TensorId> run_steps(Call& c, const RecurrentCell& cell, TensorId x, bool is_reversed, std::vector<TensorId>& states) {
+  ORKNN_TRY_ASSIGN(const Dims dims, c.need_dims(x, "to write out the steps"));
+  const int64_t hidden = cell.state.weight->dims[1], steps = dims[0];
+  if (steps > kMaxSteps) return c.fail("the sequence is too long for a recurrent layer that quantizes as it runs").expected("at most " + std::to_string(kMaxSteps) + " steps");
+  const TensorId from_input = RecurrentCell::product(c, x, cell.input, cell.levels);
+  std::vector<TensorId> results(static_cast<size_t>(steps));
+  for (int64_t k = 0; k < steps; ++k) {
+    const int64_t t = is_reversed ? steps - 1 - k : k;
+    const TensorId given = c.squeeze(c.slice(from_input, 0, t, t + 1), {0}), h = states[0];
+    const TensorId from_state = RecurrentCell::product(c, h, cell.state, cell.levels);
+    const auto part = [&](TensorId all, int64_t gate) { return c.slice(all, -1, gate * hidden, (gate + 1) * hidden); };
+    if (states.size() == 2) {
+      const TensorId all = c.add(given, from_state);
+      const auto gate = [&](const char* op, int64_t number) { return c.emit(op, {part(all, number)}); };
+      states[1] = c.add(c.mul(gate("Sigmoid", 1), states[1]), c.mul(gate("Sigmoid", 0), gate("Tanh", 2)));
+      states[0] = c.mul(gate("Sigmoid", 3), c.emit("Tanh", {states[1]}));
+    } else {
+      const auto both = [&](int64_t number) { return c.emit("Sigmoid", {c.add(part(given, number), part(from_state, number))}); };
+      const TensorId reset = both(0), update = both(1), fresh = c.emit("Tanh", {c.add(part(given, 2), c.mul(reset, part(from_state, 2)))});
+      states[0] = c.add(fresh, c.mul(update, c.sub(h, fresh)));
+    }
+    results[static_cast<size_t>(t)] = c.unsqueeze(states[0], {0});
+  }
+  return c.concat(std::move(results), 0);
+}
+template <int64_t Gates>
+Result<Value> recurrent_dynamic(Call& c) {
+  const int64_t layers = c.integer("num_layers"), directions = c.flag("bidirectional") ? 2 : 1;
+  const auto& params = c.items("params");
+  const std::vector<Value> given = Gates == 4 ? c.items("hx") : std::vector<Value>{c.value("hx")};
+  if (given.size() != (Gates == 4 ? 2u : 1u) || layers < 1 || layers > 1000 || params.size() != static_cast<size_t>(layers * directions)) return invalid_model("a recurrent layer has an unexpected number of weights or states");
+  for (const Value& s : given)
+    if (!s.is_tensor() || s.tensor().dims.size() != 3 || s.tensor().dims[0] != layers * directions) return invalid_model("a state of a recurrent layer has the wrong shape").found(describe(s));
+  if (c.rank("input") != 3) return invalid_model("a recurrent layer needs [time, batch, features]").found(ir::to_string(c.dims("input")));
+  TensorId x = c.tensor("input");
+  if (c.flag("batch_first")) x = c.transpose(x, {1, 0, 2});
+  std::vector<TensorId> last[2];
+  for (int64_t l = 0; l < layers; ++l) {
+    std::vector<TensorId> sides;
+    for (int64_t d = 0; d < directions; ++d) {
+      const int64_t at = l * directions + d;
+      ORKNN_TRY_ASSIGN(const RecurrentCell cell, recurrent_cell(c, params[static_cast<size_t>(at)], Gates));
+      std::vector<TensorId> states;
+      for (const Value& s : given) states.push_back(c.squeeze(c.slice(s.tensor().id, 0, at, at + 1), {0}));
+      ORKNN_TRY_ASSIGN(const TensorId y, run_steps(c, cell, x, d == 1, states));
+      sides.push_back(y);
+      for (size_t i = 0; i < states.size(); ++i) last[i].push_back(c.unsqueeze(states[i], {0}));
+    }
+    x = c.concat(std::move(sides), 2);
+  }
+  if (c.flag("batch_first")) x = c.transpose(x, {1, 0, 2});
+  ORKNN_TRY_ASSIGN(const Value sequence, c.made(x));
+  std::vector<Value> results{sequence};
+  for (size_t i = 0; i < given.size(); ++i) {
+    ORKNN_TRY_ASSIGN(const Value state, c.made(c.concat(std::move(last[i]), 0)));
+    results.push_back(state);
+  }
+  return c.tuple(std::move(results));
 }
 
 // --- layers of their own
@@ -647,6 +731,8 @@ constexpr Row kRows[] = {
     {"quantized::linear_dynamic(Tensor self, object packed, bool reduce_range=False)", linear_dynamic<false>},
     {"quantized::linear_relu_dynamic(Tensor self, object packed, bool reduce_range=False)", linear_dynamic<true>},
     {"quantized::linear_dynamic_fp16(Tensor self, object packed)", linear_half},
+    {"quantized_lstm(Tensor input, Tensor[] hx, list params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first, *, int? dtype=None, bool use_dynamic=False)", recurrent_dynamic<4>},
+    {"quantized_gru(Tensor input, Tensor hx, list params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first)", recurrent_dynamic<3>},
     {"quantized::add(Tensor self, Tensor other, " ORKNN_OUT, combine<"Add", false>},
     {"quantized::add_relu(Tensor self, Tensor other, " ORKNN_OUT, combine<"Add", true>},
     {"quantized::mul(Tensor self, Tensor other, " ORKNN_OUT, combine<"Mul", false>},

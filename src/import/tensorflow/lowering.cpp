@@ -178,12 +178,12 @@ Status Lowering::find_inputs(const ImportOptions& options) {
   auto symbols = apply_sizes(ports_, options);
   if (!symbols) return symbols.status();
   for (size_t i = 0; i < ports_.size(); ++i) {
-    // A placeholder of unknown shape that nobody gave a size is a number.
-    if (!ports_[i].shape) ports_[i].shape = Shape{};
+    // A placeholder of unknown shape that nobody gave a size is a number, unless it is read as pictures: then who reads it asks for the size.
+    if (!ports_[i].shape && !feeds_pictures(port_references_[i])) ports_[i].shape = Shape{};
     network_.add_input(ports_[i]);
     const TensorId id = network_.find(ports_[i].name);
     named_.emplace(id.index, 1);
-    if (ports_[i].shape->size() == 4) network_.graph.tensor(id).layout = options.input_is_nchw ? Layout::NCHW : Layout::NHWC;
+    if (ports_[i].shape && ports_[i].shape->size() == 4) network_.graph.tensor(id).layout = options.input_is_nchw ? Layout::NCHW : Layout::NHWC;
     std::vector<Value>& values = root_.states[port_references_[i].node].outputs;
     const auto output = static_cast<size_t>(port_references_[i].output);
     if (values.size() <= output) values.resize(output + 1);
