@@ -16,6 +16,7 @@
 #include "platform/platforms.h"
 #include "runtime/perf_report.h"
 #include "runtime/session.h"
+#include "toolkit/accuracy.h"
 #include "toolkit/builder.h"
 
 namespace nb = nanobind;
@@ -131,6 +132,8 @@ toolkit::BuildConfig to_config(const nb::dict& options) {
   c.quantized_dtype = get<std::string>(options, "quantized_dtype");
   c.quantized_algorithm = get<std::string>(options, "quantized_algorithm");
   c.quantized_method = get<std::string>(options, "quantized_method");
+  c.auto_hybrid_cos_thresh = get<double>(options, "auto_hybrid_cos_thresh");
+  c.auto_hybrid_euc_thresh = get<std::optional<double>>(options, "auto_hybrid_euc_thresh");
   c.quant_img_RGB2BGR = get<bool>(options, "quant_img_RGB2BGR");
   c.float_dtype = get<std::string>(options, "float_dtype");
   c.optimization_level = get<int>(options, "optimization_level");
@@ -236,15 +239,44 @@ NB_MODULE(_openrknn, m) {
       })
       .def("load", &load, nb::arg("framework"), nb::arg("path"), nb::arg("inputs").none(), nb::arg("sizes").none(), nb::arg("initial").none(),
            nb::arg("outputs").none(), nb::arg("other_files"), nb::arg("input_is_nchw"), nb::arg("feeds"))
-      .def("build", [](toolkit::Builder& b, bool do_quantization, const std::string& dataset) {
+      .def("build", [](toolkit::Builder& b, bool do_quantization, const std::string& dataset, bool auto_hybrid) {
         Status status;
         {
           const nb::gil_scoped_release release;
-          status = b.build(do_quantization, dataset);
+          status = b.build(do_quantization, dataset, auto_hybrid);
         }
         check(status);
+        return b.hybrid_summary();
       })
       .def("export_rknn", [](const toolkit::Builder& b, const std::string& path) { check(b.export_rknn(path)); })
+      .def("hybrid_step1", [](toolkit::Builder& b, const std::string& dataset, bool proposal, size_t proposal_samples, std::vector<std::pair<std::string, std::string>> custom) {
+        const toolkit::Builder::HybridRequest request{dataset, proposal, proposal_samples, std::move(custom)};
+        auto files = [&] {
+          const nb::gil_scoped_release release;
+          return b.hybrid_step1(request);
+        }();
+        return std::pair(take(std::move(files)), b.hybrid_summary());
+      })
+      .def_static("hybrid_step2", [](const std::string& model, const std::string& data, const std::string& quantization, const std::string& dataset, toolkit::Progress progress) {
+        auto builder = [&] {
+          const nb::gil_scoped_release release;
+          return toolkit::Builder::hybrid_step2(model, data, quantization, dataset, std::move(progress));
+        }();
+        return take(std::move(builder));
+      })
+      // The table with and without colours, and whether a tensor could not be a file name.
+      .def("accuracy_analysis", [](const toolkit::Builder& b, std::vector<std::string> inputs, const std::string& output_dir, const std::string& target, bool write_errors, bool as_npy) {
+        const toolkit::AccuracyOptions options{std::move(inputs), output_dir, target, b.platform().generation == 1, write_errors, as_npy};
+        const auto report = [&] {
+          const nb::gil_scoped_release release;
+          return toolkit::analyse_accuracy(b, options);
+        }();
+        check(report.status());
+        bool renamed = false;
+        for (const auto& [name, file] : report->files) renamed |= name != file;
+        const bool old = options.toolkit1;
+        return nb::make_tuple(old ? accuracy_text_toolkit1(*report, false) : accuracy_text(*report, false), old ? accuracy_text_toolkit1(*report, false) : accuracy_text(*report, true), renamed, old);
+      })
       .def("make_session", [](const toolkit::Builder& b) {
         if (!b.model()) throw nb::value_error("the model is not built yet");
         return take(runtime::Session::open(b.model()));

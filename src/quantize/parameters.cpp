@@ -34,6 +34,7 @@ class Assigner {
   std::optional<QuantParams> own_parameters(TensorId t, std::string_view last_op) const {
     const Tensor& tensor = graph_.tensor(t);
     if (tensor.dtype != DType::Float32) return std::nullopt;
+    if (const auto given = options_.ranges.find(tensor.name); given != options_.ranges.end()) return int8_parameters(given->second);
     if (has_unit_range(last_op)) return int8_parameters({0, 1});
     if (has_symmetric_range(last_op)) return int8_parameters({-1, 1});
     const auto it = statistics_.find(tensor.name);

@@ -20,6 +20,8 @@ struct QuantizeOptions {
   bool per_channel = true;  // weights: one scale per output channel, else one per tensor
   // Layers to leave in float, by name of the node or of an output tensor.
   std::function<bool(const ir::Node&, std::string_view output)> keep_float;
+  // Given by the user instead of found by the algorithm, by name of the tensor.
+  std::map<std::string, Range, std::less<>> ranges;
 };
 
 // Shown every input and every computed tensor of a graph, by name, while the value is valid.

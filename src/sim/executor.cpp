@@ -428,7 +428,9 @@ Status Executor::run(std::span<const TensorView> inputs, const RunHooks& hooks) 
       for (TensorId t : n.outputs) {
         if (!t) continue;
         if (!s.values[index_of(t)].ready) return internal_error("the kernel left out '" + g.tensor(t).name + "'").node(n.name, n.op);
+        const State::Value& v = s.values[index_of(t)];
         if (hooks.observe) hooks.observe(t, s.view(t));
+        if (hooks.amend) hooks.amend(t, MutableTensorView{v.dtype, v.dims, v.data});
       }
       for (TensorId t : n.inputs)
         if (t && --s.left[index_of(t)] == 0 && g.producer(t)) s.release(t);

@@ -12,12 +12,14 @@
 
 namespace orknn::sim {
 
-// Hooks of one run. Both are called on the calling thread, in task order.
+// Hooks of one run, called on the calling thread, in task order.
 struct RunHooks {
   // Time of each task; `index` counts Program::tasks.
   std::function<void(size_t index, std::chrono::nanoseconds duration)> timing;
   // Every input and every computed tensor while it is valid (calibration, layer dumps, accuracy analysis).
   std::function<void(ir::TensorId tensor, const ir::TensorView& value)> observe;
+  // Every computed tensor right after observe: what is written here is what later tasks read (layers fed with other values).
+  std::function<void(ir::TensorId tensor, const ir::MutableTensorView& value)> amend;
 };
 
 // One context of a program: its own activation memory, outputs of its own. Not for use from two threads at once; several

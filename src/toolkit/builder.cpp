@@ -13,6 +13,7 @@
 #include "format/rknn_file.h"
 #include "ops/eval.h"
 #include "optimize/pipeline.h"
+#include "toolkit/auto_hybrid.h"
 #include "toolkit/samples.h"
 
 namespace orknn::toolkit {
@@ -128,6 +129,9 @@ Status Builder::load_model(const std::string& path, std::string_view framework, 
   source_ = std::move(imported.source);
   normalization_ = std::move(*normalization);
   model_name_ = file_stem(path);
+  is_optimized_ = false;
+  requested_float_.clear();
+  requested_ranges_.clear();
   model_.reset();
   trace_ = {};
   loaded_ = true;
@@ -145,6 +149,29 @@ compile::CompileOptions Builder::compile_options() const {
   options.share_memory = config_.share_memory;
   options.warn = [](std::string_view text) { log(LogLevel::Warn, "build", text); };
   return options;
+}
+
+Status Builder::optimize_graph(ir::Graph& graph) {
+  if (is_optimized_) return {};
+  optimize::OptimizeOptions optimizing;
+  optimizing.level = config_.optimization_level;
+  const auto passes = optimize::pass_catalogue();
+  for (const std::string& rule : config_.disable_rules)
+    if (std::any_of(passes.begin(), passes.end(), [&](const optimize::Pass& p) { return p.name == rule; })) optimizing.disable.push_back(rule);
+  optimizing.stop_after = config_.stop_after;
+  optimizing.dump_after = config_.dump_after;
+  optimizing.dump = config_.dump;
+  optimizing.max_rewrites = config_.max_rewrites;
+  constexpr int64_t kSteps = 100;
+  optimizing.progress = [this](std::string_view, double done) {
+    report("OpFusing 0", std::clamp<int64_t>(static_cast<int64_t>(done * kSteps), 0, kSteps - 1), kSteps);
+  };
+  trace_ = {};
+  report("OpFusing 0", 0, kSteps);
+  if (Status s = optimize::optimize(graph, ops::builtin_ops(), optimizing, &trace_); !s) return s.model(model_name_).stage("optimize");
+  report("OpFusing 0", kSteps, kSteps);
+  log(LogLevel::Detail, "build", fmt::format("optimizer: {} rewrites, {} nodes left", trace_.entries.size(), graph.node_count()));
+  return {};
 }
 
 // Runs the samples through the float32 form of `graph` and gives its layers their integer form.
@@ -167,13 +194,67 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset) {
   quantize::QuantizeOptions choices;
   choices.algorithm = algorithm;
   choices.per_channel = config_.quantized_method != "layer";
-  ORKNN_TRY_ASSIGN(layer_decisions_, quantize::quantize(graph, ops::builtin_ops(), statistics, choices));
+  ORKNN_TRY(lower_to_integers(graph, samples, statistics, choices));
   for (const quantize::LayerDecision& d : layer_decisions_)
     if (!d.integer) log(LogLevel::Detail, "build", fmt::format("'{}' ({}) stays in float: {}", d.output, d.op, d.reason));
   return {};
 }
 
-Status Builder::build(bool do_quantization, const std::string& dataset) {
+Status Builder::lower_to_integers(ir::Graph& graph, const Samples& samples, const quantize::TensorStatistics& statistics, quantize::QuantizeOptions choices) {
+  reference_ = graph;
+  choices.ranges = requested_ranges_;
+  if (auto_hybrid_) ORKNN_TRY(choose_float_layers(samples, statistics, choices));
+  if (!float_layers_.empty())
+    choices.keep_float = [this](const ir::Node& n, std::string_view output) { return float_layers_.contains(output) || float_layers_.contains(n.name); };
+  ORKNN_TRY_ASSIGN(layer_decisions_, quantize::quantize(graph, ops::builtin_ops(), statistics, choices));
+  return {};
+}
+
+// auto_hybrid: which layers stay in float, and what that costs.
+Status Builder::choose_float_layers(const Samples& samples, const quantize::TensorStatistics& statistics, const quantize::QuantizeOptions& choices) {
+  std::vector<quantize::LayerDecision> decisions;
+  const QuantizeWith lower = [&](const LayerNames& float_layers) -> Result<ir::Graph> {
+    ir::Graph graph = reference_;
+    quantize::QuantizeOptions with = choices;
+    with.keep_float = [&](const ir::Node&, std::string_view output) { return float_layers.contains(output); };
+    ORKNN_TRY_ASSIGN(decisions, quantize::quantize(graph, ops::builtin_ops(), statistics, with));
+    return graph;
+  };
+  ORKNN_TRY_ASSIGN(const ir::Graph integers, lower({}));
+  const HybridGoal goal{config_.auto_hybrid_cos_thresh, config_.auto_hybrid_euc_thresh};
+  const std::vector<quantize::LayerDecision> all = decisions;
+  ORKNN_TRY_ASSIGN(HybridChoice choice, find_float_layers(reference_, all, samples, hybrid_samples_, goal, lower, progress_));
+  ORKNN_TRY_ASSIGN(const ir::Graph hybrid, lower(choice.float_layers));
+  ORKNN_TRY_ASSIGN(hybrid_summary_, describe_choice(choice, goal, {reference_, integers, hybrid}, compile_options()));
+  for (const std::string& line : hybrid_summary_) log(LogLevel::Info, "build", line);
+  float_layers_ = std::move(choice.float_layers);
+  return {};
+}
+
+// auto_hybrid of a float16 build: layers whose values float16 cannot hold.
+Status Builder::check_float_range(const std::string& dataset) {
+  if (dataset.empty()) return invalid_argument("auto_hybrid needs a dataset to measure the ranges of the layers").hint("give build() a list of sample files");
+  constexpr float kLargestHalf = 65504;
+  ORKNN_TRY_ASSIGN(const Samples samples, Samples::open(dataset, reference_, config_.quant_img_RGB2BGR, compile_options()));
+  std::map<std::string, std::pair<float, float>> outside;
+  const auto total = static_cast<int64_t>(samples.size());
+  ORKNN_TRY(samples.run(reference_, DType::Float32, samples.size(), [&](std::string_view name, const ir::TensorView& value) {
+    if (value.dtype != DType::Float32) return;
+    const auto numbers = value.values<float>();
+    const auto [low, high] = std::minmax_element(numbers.begin(), numbers.end());
+    if (numbers.empty() || (*low >= -kLargestHalf && *high <= kLargestHalf)) return;
+    auto& range = outside.try_emplace(std::string(name), *low, *high).first->second;
+    range = {std::min(range.first, *low), std::max(range.second, *high)};
+  }, [&](size_t done) { report("AutoHybrid", static_cast<int64_t>(done), total); }));
+  Status problems;
+  for (const auto& [name, range] : outside)
+    problems.also(unsupported(fmt::format("The range [{:g}, {:g}] of '{}' is out of the float16, and 16-bit integer layers are not available yet!", range.first, range.second, name))
+                      .hint("scale the network down before this layer"));
+  hybrid_summary_.push_back(fmt::format("auto_hybrid: the values of all layers fit float16 on {} sample(s).", samples.size()));
+  return problems;
+}
+
+Status Builder::build(bool do_quantization, const std::string& dataset, bool auto_hybrid) {
   if (!loaded_) return invalid_argument("build needs a loaded source model first");
   model_ = nullptr;  // a failed build must not leave an earlier model to be exported by mistake
   if (do_quantization && dataset.empty())
@@ -181,28 +262,17 @@ Status Builder::build(bool do_quantization, const std::string& dataset) {
 
   // The stages work on a copy that shares the constants, so that build() can be called again with the same source.
   ir::Graph graph = graph_;
-  optimize::OptimizeOptions optimizing;
-  optimizing.level = config_.optimization_level;
-  const auto passes = optimize::pass_catalogue();
-  for (const std::string& rule : config_.disable_rules)
-    if (std::any_of(passes.begin(), passes.end(), [&](const optimize::Pass& p) { return p.name == rule; })) optimizing.disable.push_back(rule);
-  optimizing.stop_after = config_.stop_after;
-  optimizing.dump_after = config_.dump_after;
-  optimizing.dump = config_.dump;
-  optimizing.max_rewrites = config_.max_rewrites;
-  constexpr int64_t kSteps = 100;
-  optimizing.progress = [this](std::string_view, double done) {
-    report("OpFusing 0", std::clamp<int64_t>(static_cast<int64_t>(done * kSteps), 0, kSteps - 1), kSteps);
-  };
-  trace_ = {};
-  report("OpFusing 0", 0, kSteps);
-  if (Status s = optimize::optimize(graph, ops::builtin_ops(), optimizing, &trace_); !s) return s.model(model_name_).stage("optimize");
-  report("OpFusing 0", kSteps, kSteps);
-  log(LogLevel::Detail, "build", fmt::format("optimizer: {} rewrites, {} nodes left", trace_.entries.size(), graph.node_count()));
+  if (Status s = optimize_graph(graph); !s) return s;
 
   layer_decisions_.clear();
+  hybrid_summary_.clear();
+  float_layers_ = requested_float_;
+  auto_hybrid_ = auto_hybrid;
+  reference_ = graph;
   if (do_quantization)
     if (Status s = quantize_graph(graph, dataset); !s) return s.model(model_name_).stage("quantize");
+  if (!do_quantization && auto_hybrid)
+    if (Status s = check_float_range(dataset); !s) return s.model(model_name_).stage("build");
   report("Compiling", 0, 1);
   auto program = compile::compile(std::move(graph), compile_options());
   if (!program) return Status(program.status()).model(model_name_).stage("compile");

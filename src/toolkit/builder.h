@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,8 @@
 #include "toolkit/config.h"
 
 namespace orknn::toolkit {
+
+class Samples;
 
 // Called with the stage's name and how far it is; `done` == `total` ends it.
 using Progress = std::function<void(std::string_view stage, int64_t done, int64_t total)>;
@@ -33,8 +37,23 @@ class Builder {
   bool is_loaded() const { return loaded_; }
 
   // Optimizes, quantizes (with the samples listed in `dataset`, when asked) and compiles the loaded model; may be called again.
-  Status build(bool do_quantization = false, const std::string& dataset = {});
+  // `auto_hybrid` leaves the fewest layers in float that make every output reach the thresholds of the configuration.
+  Status build(bool do_quantization = false, const std::string& dataset = {}, bool auto_hybrid = false);
   bool is_built() const { return model_ != nullptr; }
+
+  // Hybrid quantization. Step 1 calibrates and writes <name>.model, .data and .quantization.cfg (docs/quantization.md) into a folder;
+  // its answer is their paths. The user edits the last one.
+  struct HybridRequest {
+    std::string dataset;
+    bool proposal = false;          // the file names the layers that auto_hybrid would leave in float
+    size_t proposal_samples = 1;
+    std::vector<std::pair<std::string, std::string>> custom;  // every layer between two tensors leaves int8
+    std::string folder = ".";
+  };
+  Result<std::vector<std::string>> hybrid_step1(const HybridRequest& request);
+  // Step 2 needs nothing but the files: the builder it answers has built the model. `dataset` may be given when the list of step 1
+  // has moved.
+  static Result<Builder> hybrid_step2(const std::string& model, const std::string& data, const std::string& quantization, const std::string& dataset = {}, Progress progress = {});
 
   // The file is complete or does not appear.
   Status export_rknn(const std::string& path) const;
@@ -48,16 +67,26 @@ class Builder {
   const optimize::Trace& trace() const { return trace_; }
   // What became of each layer in the last quantizing build().
   const std::vector<quantize::LayerDecision>& layer_decisions() const { return layer_decisions_; }
+  // The float graph of the last build(): what layers of the built model are compared with. Computed tensors keep their names in it.
+  const ir::Graph& reference_graph() const { return reference_; }
+  compile::CompileOptions compile_options() const;
+  // Shows how far a stage is.
+  void report(std::string_view stage, int64_t done, int64_t total) const {
+    if (progress_) progress_(stage, done, total);
+  }
+  // Sentences about what auto_hybrid chose in the last build() and what it costs; empty without it.
+  const std::vector<std::string>& hybrid_summary() const { return hybrid_summary_; }
   const BuildConfig& config() const { return config_; }
   const platform::Platform& platform() const { return *platform_; }
 
  private:
   Builder() = default;
+  std::string hybrid_name() const;
+  Status optimize_graph(ir::Graph& graph);
   Status quantize_graph(ir::Graph& graph, const std::string& dataset);
-  compile::CompileOptions compile_options() const;
-  void report(std::string_view stage, int64_t done, int64_t total) const {
-    if (progress_) progress_(stage, done, total);
-  }
+  Status lower_to_integers(ir::Graph& graph, const Samples& samples, const quantize::TensorStatistics& statistics, quantize::QuantizeOptions choices);
+  Status check_float_range(const std::string& dataset);
+  Status choose_float_layers(const Samples& samples, const quantize::TensorStatistics& statistics, const quantize::QuantizeOptions& choices);
 
   BuildConfig config_;
   const platform::Platform* platform_ = nullptr;
@@ -65,12 +94,19 @@ class Builder {
   bool loaded_ = false;
   std::string model_name_;
   std::vector<std::string> source_files_;  // never written to
-  ir::Graph graph_;
+  ir::Graph graph_, reference_;
   importer::SourceInfo source_;
   std::vector<compile::Normalization> normalization_;
   optimize::Trace trace_;
   std::vector<quantize::LayerDecision> layer_decisions_;
   std::shared_ptr<const format::Model> model_;
+  bool is_optimized_ = false;  // graph_ comes from step 1 of hybrid quantization
+  bool auto_hybrid_ = false;
+  size_t hybrid_samples_ = 8;  // more hardly change an average
+  std::set<std::string, std::less<>> requested_float_;              // of step 2
+  std::map<std::string, quantize::Range, std::less<>> requested_ranges_;
+  std::set<std::string, std::less<>> float_layers_;  // left in float, by name of node or output tensor
+  std::vector<std::string> hybrid_summary_;
 };
 
 // mean_values and std_values for the inputs of `graph`: fills in what is missing, with a warning per input under `tag`, and

@@ -55,6 +55,10 @@ Result<const platform::Platform*> check(const BuildConfig& c) {
   for (const auto& [key, value] : c.op_target)
     if (value != "cpu" && value != "npu" && value != "gpu" && value != "auto")
       problems.also(invalid_argument(fmt::format("Invalid op_target '{}' for '{}', expect in ['cpu', 'npu', 'gpu', 'auto']!", value, key)));
+  if (!(c.auto_hybrid_cos_thresh > 0 && c.auto_hybrid_cos_thresh <= 1))
+    problems.also(invalid_argument(fmt::format("Invalid auto_hybrid_cos_thresh {}, expect a number above 0 and up to 1!", c.auto_hybrid_cos_thresh)));
+  if (c.auto_hybrid_euc_thresh && !(*c.auto_hybrid_euc_thresh > 0))
+    problems.also(invalid_argument(fmt::format("Invalid auto_hybrid_euc_thresh {}, expect None or a number above 0!", *c.auto_hybrid_euc_thresh)));
   if (c.custom_string.size() > 1023) problems.also(invalid_argument("Invalid custom_string, expect at most 1023 bytes!"));
   const auto finite = [&](std::string_view key, const std::optional<ChannelValues>& values, bool zero_allowed) {
     if (!values) return;

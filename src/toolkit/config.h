@@ -23,6 +23,8 @@ struct BuildConfig {
   std::string quantized_dtype = "w8a8";
   std::string quantized_algorithm = "normal";
   std::string quantized_method = "channel";
+  double auto_hybrid_cos_thresh = 0.98;            // what build(auto_hybrid) makes every output reach
+  std::optional<double> auto_hybrid_euc_thresh;
   bool quant_img_RGB2BGR = false;  // calibration pictures are fed as BGR
   std::string float_dtype = "float16";  // or "float32": ours, for exact comparison with the source framework
   int optimization_level = 3;

@@ -1,8 +1,9 @@
 #include "toolkit/samples.h"
 
 namespace orknn::toolkit {
+namespace {
 
-Result<Samples> Samples::open(const std::string& dataset, const ir::Graph& graph, bool swap_red_blue, compile::CompileOptions options) {
+Result<std::vector<data::ModelInput>> inputs_of(const ir::Graph& graph, bool swap_red_blue) {
   std::vector<data::ModelInput> inputs;
   for (ir::TensorId t : graph.inputs()) {
     const ir::Tensor& tensor = graph.tensor(t);
@@ -10,10 +11,27 @@ Result<Samples> Samples::open(const std::string& dataset, const ir::Graph& graph
     if (!dims) return unsupported("input '" + tensor.name + "' has no fixed shape to calibrate with").hint("give the input shapes with input_size_list");
     inputs.push_back({tensor.name, *dims, tensor.layout, swap_red_blue});
   }
-  ORKNN_TRY_ASSIGN(data::Dataset samples, data::Dataset::open(dataset, std::move(inputs)));
+  return inputs;
+}
+
+// How graphs are computed to look at their values: nothing is said about placement.
+compile::CompileOptions quiet(compile::CompileOptions options) {
   options.op_target.clear();
   options.warn = {};
-  return Samples(std::move(samples), std::move(options));
+  return options;
+}
+}  // namespace
+
+Result<Samples> Samples::open(const std::string& dataset, const ir::Graph& graph, bool swap_red_blue, compile::CompileOptions options) {
+  ORKNN_TRY_ASSIGN(std::vector<data::ModelInput> inputs, inputs_of(graph, swap_red_blue));
+  ORKNN_TRY_ASSIGN(data::Dataset samples, data::Dataset::open(dataset, std::move(inputs)));
+  return Samples(std::move(samples), quiet(std::move(options)));
+}
+
+Result<Samples> Samples::of_files(const std::vector<std::string>& files, const ir::Graph& graph, bool swap_red_blue, compile::CompileOptions options) {
+  ORKNN_TRY_ASSIGN(std::vector<data::ModelInput> inputs, inputs_of(graph, swap_red_blue));
+  ORKNN_TRY_ASSIGN(data::Dataset samples, data::Dataset::of_files(files, std::move(inputs)));
+  return Samples(std::move(samples), quiet(std::move(options)));
 }
 
 Status Samples::run(const ir::Graph& graph, DType float_dtype, size_t count, const quantize::Observe& observe, const std::function<void(size_t)>& done) const {
@@ -26,6 +44,10 @@ Status Samples::run(const ir::Graph& graph, DType float_dtype, size_t count, con
 
   sim::RunHooks hooks;
   hooks.observe = [&](ir::TensorId t, const ir::TensorView& value) { observe(session->program().graph.tensor(t).name, value); };
+  return run(*session, count, hooks, done);
+}
+
+Status Samples::run(runtime::Session& session, size_t count, const sim::RunHooks& hooks, const std::function<void(size_t)>& done) const {
   for (size_t i = 0; i < std::min(count, size()); ++i) {
     ORKNN_TRY_ASSIGN(const std::vector<ir::TensorData> values, dataset_.sample(i));
     for (size_t k = 0; k < values.size(); ++k) {
@@ -33,10 +55,10 @@ Status Samples::run(const ir::Graph& graph, DType float_dtype, size_t count, con
       data.dtype = values[k].dtype();
       data.data = values[k].data();
       data.bytes = values[k].bytes();
-      data.layout = session->inputs()[k].layout;
-      if (Status s = session->set_input(k, data); !s) return s.model(dataset_.describe(i));
+      data.layout = session.inputs()[k].layout;
+      if (Status s = session.set_input(k, data); !s) return s.model(dataset_.describe(i));
     }
-    if (Status s = session->run(hooks); !s) return s.model(dataset_.describe(i));
+    if (Status s = session.run(hooks); !s) return s.model(dataset_.describe(i));
     if (done) done(i + 1);
   }
   return {};

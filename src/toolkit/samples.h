@@ -16,12 +16,17 @@ class Samples {
  public:
   // `graph` says what the inputs are; it needs static shapes. `options` say how graphs are compiled (platform, normalization).
   static Result<Samples> open(const std::string& dataset, const ir::Graph& graph, bool swap_red_blue, compile::CompileOptions options);
+  // One sample: a file per input.
+  static Result<Samples> of_files(const std::vector<std::string>& files, const ir::Graph& graph, bool swap_red_blue, compile::CompileOptions options);
 
   size_t size() const { return dataset_.size(); }
 
   // Computes `graph`, which has the inputs of open()'s graph, on the first `count` samples. Floats are computed in `float_dtype`.
   // `done` is told after each sample.
   Status run(const ir::Graph& graph, DType float_dtype, size_t count, const quantize::Observe& observe, const std::function<void(size_t)>& done = {}) const;
+
+  // The same with a finished model; `hooks` see the ids of its program.
+  Status run(runtime::Session& session, size_t count, const sim::RunHooks& hooks, const std::function<void(size_t)>& done = {}) const;
 
  private:
   explicit Samples(data::Dataset dataset, compile::CompileOptions options) : dataset_(std::move(dataset)), options_(std::move(options)) {}

@@ -113,6 +113,11 @@ def check(options, warn):
     _one_of(result, "float_dtype", ["float16", "float32"])
     _one_of(result, "optimization_level", [0, 1, 2, 3])
     _one_of(result, "quantized_hybrid_level", [0, 1, 2, 3])
+    for key in ("auto_hybrid_cos_thresh", "auto_hybrid_euc_thresh"):
+        value = result[key]
+        if (isinstance(value, bool) or not isinstance(value, numbers.Real)) and not (value is None and key.endswith("euc_thresh")):
+            raise ValueError(f"Invalid {key} {value!r}, expect a number!")
+        result[key] = None if value is None else float(value)
     if result["custom_string"] is not None:
         result["custom_string"] = str(result["custom_string"])
         if len(result["custom_string"].encode()) > 1023:

@@ -2,6 +2,7 @@
 import atexit
 import functools
 import os
+import sys
 import tempfile
 import threading
 
@@ -186,20 +187,60 @@ class RKNN:
         self._load("load_mxnet", "mxnet", symbol, None, input_size_list, weights=params)
 
     @_guarded
-    def build(self, do_quantization=True, dataset=None, rknn_batch_size=None, auto_hybrid=False, **_):
-        """Optimizes and compiles the loaded model; with do_quantization to 8 bits, calibrated with the files listed in `dataset`."""
+    def build(self, do_quantization=True, dataset=None, rknn_batch_size=None, auto_hybrid=False, auto_hybrid_quant=False, **_):
+        """Optimizes and compiles the loaded model; with do_quantization to 8 bits, calibrated with the files listed in `dataset`.
+        auto_hybrid leaves the fewest layers in float16 that make every output reach config's auto_hybrid_cos_thresh."""
         builder = self._need_builder("build")
         if isinstance(rknn_batch_size, bool):  # Toolkit1's third argument is pre_compile
             rknn_batch_size = None
         if rknn_batch_size not in (None, -1, 1):
             raise ValueError("rknn_batch_size is not available yet!")
-        if auto_hybrid:
-            raise ValueError("auto_hybrid is not available yet!")
+        auto_hybrid = bool(auto_hybrid or auto_hybrid_quant)
         self._session = None
         self._log.info("rknn building ...")
-        builder.build(bool(do_quantization), os.fspath(dataset) if do_quantization and dataset is not None else "")
+        wants_samples = do_quantization or auto_hybrid
+        for line in builder.build(bool(do_quantization), os.fspath(dataset) if wants_samples and dataset is not None else "", auto_hybrid):
+            self._log.info(line)
         self._session = None
         self._log.info("rknn building done.")
+
+    @_guarded
+    def hybrid_quantization_step1(self, dataset=None, rknn_batch_size=None, proposal=False, proposal_dataset_size=1, custom_hybrid=None, **_):
+        """Calibrates and writes <name>.model, <name>.data and <name>.quantization.cfg into the current directory; the last one says
+        which layers leave int8, for you to edit. `proposal` fills in the layers auto_hybrid would choose, `custom_hybrid` every layer
+        between pairs of tensors."""
+        builder = self._need_builder("hybrid_quantization_step1")
+        if rknn_batch_size not in (None, -1, 1):
+            raise ValueError("rknn_batch_size is not available yet!")
+        if dataset is None:
+            raise ValueError("hybrid_quantization_step1 needs a dataset!")
+        pairs = [custom_hybrid] if custom_hybrid and isinstance(custom_hybrid[0], str) else custom_hybrid or []
+        if any(len(pair) != 2 or not all(isinstance(name, str) for name in pair) for pair in pairs):
+            raise ValueError(f"Invalid custom_hybrid {custom_hybrid!r}, expect [[input_name, output_name], ...]!")
+        self._session = None
+        files, summary = builder.hybrid_step1(os.fspath(dataset), bool(proposal), max(int(proposal_dataset_size or 1), 1), [tuple(pair) for pair in pairs])
+        for line in summary:
+            self._log.info(line)
+        self._log.info(f"hybrid_quantization_step1 wrote {', '.join(os.path.normpath(file) for file in files)}")
+        self._log.info(f"Edit {os.path.normpath(files[2])}, then call hybrid_quantization_step2.")
+
+    @_guarded
+    def hybrid_quantization_step2(self, model_input, data_input, model_quantization_cfg, dataset=None, pre_compile=False, **_):
+        """Builds the model from the files of step 1; config() and a loaded model are not needed. `dataset` only when the list of
+        step 1 has moved; `pre_compile` is Toolkit1's and has no effect."""
+        self._alive("hybrid_quantization_step2")
+        self._session, self._model_path = None, None
+        self._builder = None
+        self._log.info("rknn building ...")
+        self._builder = _openrknn.Builder.hybrid_step2(_path(model_input, "hybrid_quantization_step2"), _path(data_input, "hybrid_quantization_step2"),
+                                                       _path(model_quantization_cfg, "hybrid_quantization_step2"),
+                                                       "" if dataset is None else os.fspath(dataset), Progress(self._log))
+        self._log.info("rknn building done.")
+
+    def direct_build(self, model_input, data_input, model_quantize=None, pre_compile=False, **_):
+        """Toolkit1's name for building from files of step 1."""
+        quantization = os.path.splitext(os.fspath(data_input))[0] + ".quantization.cfg" if model_quantize is None else model_quantize
+        return self.hybrid_quantization_step2(model_input, data_input, quantization)
 
     @_guarded
     def export_rknn(self, export_path, **_):
@@ -286,6 +327,47 @@ class RKNN:
             print(measure.memory_text(result, facts), end="")
         return result
 
+    # ---- judging accuracy
+
+    @_guarded
+    def accuracy_analysis(self, inputs, output_dir="./snapshot", *args, target=None, device_id=None, calc_qnt_error=True, dump_file_type="tensor"):
+        """Compares every layer of the built model with the float model on one sample and prints the table; with `output_dir` the
+        values of all layers and an HTML report are stored there. `inputs`: one file per model input (jpg, png, bmp, npy), or the path
+        of a text with one such line. Toolkit1's third argument is calc_qnt_error."""
+        rest = list(args)
+        if rest and isinstance(rest[0], bool):
+            calc_qnt_error = rest.pop(0)
+        target = rest.pop(0) if rest else target
+        builder = self._need_builder("accuracy_analysis")
+        if isinstance(inputs, (str, os.PathLike)):
+            inputs = self._one_sample(os.fspath(inputs))
+        inputs = [os.fspath(file) for file in inputs]
+        if dump_file_type not in ("tensor", "npy"):
+            raise ValueError(f"Invalid dump_file_type {dump_file_type!r}, expect in ['tensor', 'npy']!")
+        folder = "" if output_dir is None else os.fspath(output_dir)
+        plain, coloured, renamed, toolkit1 = builder.accuracy_analysis(inputs, folder, "" if target is None else str(target).lower(),
+                                                                       bool(calc_qnt_error), dump_file_type == "npy")
+        if not toolkit1 or calc_qnt_error:
+            print(coloured if sys.stdout.isatty() else plain)
+        if not folder:
+            return
+        if not toolkit1:
+            self._log.info(f"The error analysis results save to: {folder}/error_analysis.txt")
+            if renamed:
+                self._log.warn("accuracy_analysis", f"The mapping of layer_name & file_name save to: {folder}/map_name_to_file.txt")
+
+    @staticmethod
+    def _one_sample(path):
+        """The files of a list of one line; a picture or an array stands for itself."""
+        if not path.lower().endswith(".txt"):
+            return [path]
+        with open(path, encoding="utf-8") as lines:
+            samples = [line.split() for line in lines if line.strip()]
+        if len(samples) != 1:
+            raise ValueError(f"accuracy_analysis takes one sample, found {len(samples)} lines in '{path}'!")
+        beside = lambda name: os.path.join(os.path.dirname(path), name)
+        return [beside(name) if os.path.exists(beside(name)) else name for name in samples[0]]
+
     def _measure(self, function):
         if self._session is None:
             self._fail(function, "The runtime is not initialized, call init_runtime first!")
@@ -312,7 +394,7 @@ class RKNN:
         call.__name__, call.__doc__ = name, "Not available yet: logs an E line."
         return call
 
-    for _name in ("load_keras", "accuracy_analysis", "hybrid_quantization_step1", "hybrid_quantization_step2", "export_encrypted_rknn_model",
+    for _name in ("load_keras", "export_encrypted_rknn_model",
                   "reg_custom_op", "codegen"):
         locals()[_name] = _unavailable(_name)
     list_devices = _unavailable("list_devices", ([], []))

@@ -1,0 +1,481 @@
+#include "toolkit/accuracy.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "data/npy.h"
+#include "format/rknn_file.h"
+#include "toolkit/samples.h"
+
+namespace orknn::toolkit {
+namespace {
+using namespace ir;
+
+// Nodes that say the same number in another format. A table without a function only rescales.
+bool is_conversion(const Node& n) {
+  return n.op == "QuantizeLinear" || n.op == "DequantizeLinear" || n.op == "Cast" || (n.op == "int:Table" && !n.attributes.has("fused"));
+}
+
+bool holds_numbers(DType t) { return is_float(t) || is_integer(t) || t == DType::Bool; }
+
+std::vector<float> as_floats(const Tensor& tensor, const TensorView& value) {
+  std::vector<float> out(static_cast<size_t>(value.count()));
+  runtime::convert_output(tensor, value, DType::Float32, out.data(), ThreadPool::shared());
+  return out;
+}
+
+// The float values of the reference graph, by tensor name.
+class Golden {
+ public:
+  explicit Golden(const Graph& reference) : reference_(reference) {}
+
+  void add(std::string_view name, const TensorView& value) {
+    if (holds_numbers(value.dtype)) values_.insert_or_assign(std::string(name), convert(value, value.dtype));
+  }
+  const TensorData* find(const std::string& name) const {
+    const auto it = values_.find(name);
+    return it == values_.end() ? nullptr : &it->second;
+  }
+  // What tensor `t` of the built graph should hold; nullptr where the float graph has no such tensor.
+  const TensorData* of(const Graph& built, TensorId t) const {
+    if (const TensorData* value = find(built.tensor(t).name)) return value;
+    if (const Node* maker = built.producer_node(t); maker && is_conversion(*maker)) return of(built, maker->input(0));
+    for (NodeId user : built.users(t)) {  // computed in float32 and rounded after
+      const Node& n = built.node(user);
+      if (is_conversion(n) && n.input(0) == t)
+        if (const TensorData* value = find(built.tensor(n.output()).name)) return value;
+    }
+    return nullptr;
+  }
+  std::vector<float> floats(const TensorData& value) const {
+    const TensorData wide = convert(value.view(), DType::Float32);
+    return {wide.values<float>().begin(), wide.values<float>().end()};
+  }
+  const Graph& reference() const { return reference_; }
+
+ private:
+  const Graph& reference_;
+  std::map<std::string, TensorData, std::less<>> values_;
+};
+
+LayerValues describe_values(const Tensor& tensor, std::span<const float> expected, std::span<const float> found, std::span<const int64_t> dims) {
+  LayerValues v;
+  v.dtype = dtype_name(tensor.dtype);
+  bool any = false;
+  for (float x : expected) {
+    if (!std::isfinite(x)) continue;
+    v.low = any ? std::min<double>(v.low, x) : x;
+    v.high = any ? std::max<double>(v.high, x) : x;
+    any = true;
+  }
+  if (tensor.quant && !tensor.quant->scale.empty() && is_integer(tensor.dtype)) {
+    v.scale = tensor.quant->scale[0];
+    const double zero = tensor.quant->zero_point.empty() ? 0 : tensor.quant->zero_point[0];
+    const double bits = static_cast<double>(dtype_bytes(tensor.dtype)) * 8, first = is_signed_int(tensor.dtype) ? -std::exp2(bits - 1) : 0;
+    v.represented_low = (first - zero) * v.scale;
+    v.represented_high = (first + std::exp2(bits) - 1 - zero) * v.scale;
+    const auto outside = std::count_if(expected.begin(), expected.end(), [&](float x) { return x < v.represented_low - v.scale || x > v.represented_high + v.scale; });
+    v.clipped = expected.empty() ? 0 : static_cast<double>(outside) / static_cast<double>(expected.size());
+  }
+  v.expected_bins.assign(LayerValues::kBins, 0);
+  v.found_bins.assign(LayerValues::kBins, 0);
+  const double width = (v.high - v.low) / static_cast<double>(LayerValues::kBins);
+  const auto count = [&](std::span<const float> from, std::vector<int64_t>& bins) {
+    for (float x : from)
+      if (std::isfinite(x)) ++bins[width > 0 ? static_cast<size_t>(std::clamp((x - v.low) / width, 0.0, static_cast<double>(LayerValues::kBins - 1))) : 0];
+  };
+  count(expected, v.expected_bins);
+  count(found, v.found_bins);
+  std::vector<int64_t> sorted = v.expected_bins;
+  std::sort(sorted.rbegin(), sorted.rend());
+  int64_t seen = 0;
+  size_t used = 0;
+  while (used < sorted.size() && static_cast<double>(seen) < 0.999 * static_cast<double>(expected.size())) seen += sorted[used++];
+  v.bulk = static_cast<double>(used) / static_cast<double>(LayerValues::kBins);
+
+  if (dims.size() < 2 || expected.size() != found.size() || expected.empty()) return v;
+  const size_t axis = tensor.layout == Layout::NHWC || dims.size() == 2 ? dims.size() - 1 : 1;
+  v.channels = dims[axis];
+  int64_t inner = 1;
+  for (size_t i = axis + 1; i < dims.size(); ++i) inner *= dims[i];
+  if (v.channels < 2) return v;
+  struct Sums {
+    double low = 0, high = 0, values = 0, error = 0;
+  };
+  std::vector<Sums> sums(static_cast<size_t>(v.channels));
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double x = expected[i], d = found[i] - x;
+    if (!std::isfinite(x) || !std::isfinite(d)) continue;
+    Sums& s = sums[(i / static_cast<size_t>(inner)) % sums.size()];
+    s.low = std::min(s.low, x);
+    s.high = std::max(s.high, x);
+    s.values += x * x;
+    s.error += d * d;
+  }
+  // Channels that hardly contribute to the result are left out.
+  double loudest = 0;
+  for (const Sums& s : sums) loudest = std::max(loudest, s.values);
+  for (size_t c = 0; c < sums.size(); ++c)
+    if (sums[c].values > 1e-4 * loudest) v.worst_channels.push_back({static_cast<int64_t>(c), sums[c].low, sums[c].high, std::sqrt(sums[c].error / sums[c].values)});
+  constexpr size_t kShown = 5;
+  const auto middle = v.worst_channels.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, v.worst_channels.size()));
+  std::partial_sort(v.worst_channels.begin(), middle, v.worst_channels.end(), [](const auto& a, const auto& b) { return a.relative_error > b.relative_error; });
+  v.worst_channels.erase(middle, v.worst_channels.end());
+  return v;
+}
+
+// Names of tensors as file names: unique, and usable on any file system.
+class FileNames {
+ public:
+  std::string of(const std::string& tensor) {
+    if (const auto it = names_.find(tensor); it != names_.end()) return it->second;
+    constexpr size_t kLongest = 180;
+    std::string name;
+    for (char c : tensor) name += std::isalnum(static_cast<unsigned char>(c)) || (c && std::string_view("._-+=@,()[]").find(c) != std::string_view::npos) ? c : '_';
+    name.resize(std::min(name.size(), kLongest));
+    if (name.empty() || name[0] == '.') name.insert(name.begin(), '_');
+    std::string unique = name;
+    for (int i = 1; !used_.insert(unique).second; ++i) unique = fmt::format("{}_{}", name, i);
+    return names_[tensor] = unique;
+  }
+
+ private:
+  std::map<std::string, std::string> names_;
+  std::set<std::string> used_;
+};
+
+class Analysis {
+ public:
+  Analysis(const Builder& builder, const AccuracyOptions& options) : builder_(builder), options_(options), golden_(builder.reference_graph()) {}
+
+  Result<AccuracyReport> run() {
+    const compile::CompileOptions compiling = builder_.compile_options();
+    ORKNN_TRY_ASSIGN(const Samples sample, Samples::of_files(options_.inputs, builder_.reference_graph(), builder_.config().quant_img_RGB2BGR, compiling));
+    for (const char* folder : {"golden", "simulator", "runtime", "single"}) ORKNN_TRY(make_folder(folder));
+    const int64_t steps = options_.target.empty() ? 3 : 5;
+    builder_.report("AccuracyAnalysing", 0, steps);
+    ORKNN_TRY(sample.run(builder_.reference_graph(), DType::Float32, 1, [&](std::string_view name, const TensorView& value) { golden_.add(name, value); }));
+    builder_.report("AccuracyAnalysing", 1, steps);
+
+    ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> simulator, runtime::Session::open(builder_.model()));
+    report_.model = builder_.model()->name;
+    report_.platform = builder_.model()->target_platform;
+    report_.has_device = !options_.target.empty();
+    name_source_layers();
+    list_rows(simulator->program());
+    ORKNN_TRY(sample.run(*simulator, 1, entire_hooks(*simulator, "simulator", [](LayerAccuracy& l, Distance d) { l.entire = std::move(d); }, true)));
+    builder_.report("AccuracyAnalysing", 2, steps);
+    ORKNN_TRY(sample.run(*simulator, 1, single_hooks(*simulator, false)));
+    builder_.report("AccuracyAnalysing", 3, steps);
+    if (report_.has_device) {
+      // As a device gets it: through the file.
+      const std::filesystem::path file = std::filesystem::temp_directory_path() / fmt::format("openrknn_{}_{}.rknn", static_cast<const void*>(this), static_cast<long>(getpid()));
+      Status written = format::write_rknn(*builder_.model(), file.string());
+      auto device = written ? runtime::Session::open(file.string()) : Result<std::unique_ptr<runtime::Session>>(written);
+      std::error_code ignored;
+      std::filesystem::remove(file, ignored);
+      if (!device) return device.status();
+      ORKNN_TRY(sample.run(**device, 1, entire_hooks(**device, "runtime", [](LayerAccuracy& l, Distance d) { l.device_entire = std::move(d); }, false)));
+      builder_.report("AccuracyAnalysing", 4, steps);
+      ORKNN_TRY(sample.run(**device, 1, single_hooks(**device, true)));
+      builder_.report("AccuracyAnalysing", 5, steps);
+    }
+    ORKNN_TRY(problems_);
+    suggest();
+    for (const LayerAccuracy& l : report_.layers)
+      if (!l.fused) report_.files.emplace_back(l.name, file_names_.of(l.name));
+    return std::move(report_);
+  }
+
+ private:
+  std::filesystem::path folder(std::string_view role) const {
+    static const std::map<std::string_view, std::string_view> old{{"golden", "fp32"}, {"simulator", "entire_qnt"}, {"single", "individual_qnt"}, {"runtime", "entire_device"}};
+    return std::filesystem::path(options_.output_dir) / (options_.toolkit1 ? old.at(role) : role);
+  }
+  bool wants(std::string_view role) const {
+    if (options_.output_dir.empty()) return false;
+    if (role == "runtime") return !options_.target.empty();
+    return role != "single" || options_.toolkit1;
+  }
+  Status make_folder(std::string_view role) const {
+    if (!wants(role)) return {};
+    std::error_code problem;
+    std::filesystem::create_directories(folder(role), problem);
+    if (problem) return io_error(fmt::format("the folder '{}' cannot be made: {}", folder(role).string(), problem.message()));
+    return {};
+  }
+
+  void write(std::string_view role, const LayerAccuracy& row, std::span<const int64_t> dims, std::span<const float> values) {
+    if (!wants(role) || !problems_) return;
+    std::string name = file_names_.of(row.name);
+    if (options_.toolkit1) {
+      name += fmt::format("_{}_out0_{}", &row - report_.layers.data(), dims.size() == 4 ? "nchw" : "nd");
+      for (int64_t d : dims) name += fmt::format("_{}", d);
+    }
+    const std::string path = (folder(role) / name).string();
+    if (options_.as_npy) {
+      problems_.also(data::write_npy(path + ".npy", TensorData::from<float>(Dims(dims.begin(), dims.end()), values)));
+      return;
+    }
+    problems_.also(write_file_atomically(path + (options_.toolkit1 ? ".tensor" : ".txt"), [&](FileWriter& out) -> Status {
+      constexpr size_t kPiece = 1 << 16;
+      fmt::memory_buffer text;
+      for (float v : values) {
+        fmt::format_to(std::back_inserter(text), "{}\n", v);
+        if (text.size() < kPiece) continue;
+        ORKNN_TRY(out.write(std::string_view(text.data(), text.size())));
+        text.clear();
+      }
+      return out.write(std::string_view(text.data(), text.size()));
+    }));
+  }
+
+  void name_source_layers() {
+    const Graph& source = builder_.source_graph();
+    for (NodeId id : source.order()) source_nodes_[source.node(id).name].push_back(&source.node(id));
+  }
+
+  // The output of the layer of the source model with operator `op` among `origin`; each is given once.
+  std::string source_tensor(const std::vector<std::string>& origin, const std::string& op, std::set<std::string>& used) const {
+    for (const std::string& name : origin) {
+      const auto it = source_nodes_.find(name);
+      if (it == source_nodes_.end()) continue;
+      for (const Node* n : it->second) {
+        const std::string tensor = n->op == op && n->output() ? builder_.source_graph().tensor(n->output()).name : "";
+        if (!tensor.empty() && used.insert(tensor).second) return tensor;
+      }
+    }
+    return {};
+  }
+
+  void list_rows(const format::Program& program) {
+    const Graph& built = program.graph;
+    for (const format::Port& port : program.inputs) {
+      const Tensor& t = built.tensor(port.tensor);
+      report_.layers.push_back({.type = "Input", .name = t.name});
+      const TensorData* golden = golden_.of(built, port.tensor);
+      if (golden && golden->dtype() == DType::Float32 && is_integer(t.dtype)) {
+        report_.layers.push_back({.type = "exDataConvert", .name = t.name + "_" + std::string(dtype_name(t.dtype))});
+        report_.integer = true;
+      }
+      rows_[t.name] = report_.layers.size() - 1;
+    }
+    for (const format::Task& task : program.tasks) {
+      const Node& n = built.node(task.node);
+      for (TensorId t : n.outputs) {
+        if (!t) continue;
+        const std::string& name = built.tensor(t).name;
+        const TensorId original = golden_.reference().find_tensor(name);
+        const Node* layer = original ? golden_.reference().producer_node(original) : nullptr;
+        std::string type = is_conversion(n) && !layer ? "exDataConvert" : layer ? layer->op : n.op;
+        if (layer && !layer->tail.empty() && t == n.output()) {
+          std::set<std::string> used{name};
+          for (size_t i = 0; i < layer->tail.size(); ++i) {
+            const std::string& op = i == 0 ? layer->op : layer->tail[i - 1].op;
+            if (std::string inside = source_tensor(layer->origin, op, used); !inside.empty())
+              report_.layers.push_back({.type = op, .name = std::move(inside), .fused = true});
+          }
+          type = layer->tail.back().op;
+        }
+        if (is_integer(built.tensor(t).dtype) && built.tensor(t).quant) report_.integer = true;
+        rows_[name] = report_.layers.size();
+        report_.layers.push_back({.type = std::move(type), .name = name});
+      }
+    }
+  }
+
+  using Store = std::function<void(LayerAccuracy&, Distance)>;
+  sim::RunHooks entire_hooks(const runtime::Session& session, const char* role, Store store, bool is_simulator) {
+    sim::RunHooks hooks;
+    hooks.observe = [this, &session, role, store = std::move(store), is_simulator](TensorId t, const TensorView& value) {
+      const Graph& built = session.program().graph;
+      const Tensor& tensor = built.tensor(t);
+      const auto row = rows_.find(tensor.name);
+      const TensorData* golden = golden_.of(built, t);
+      if (row == rows_.end() || !golden || !holds_numbers(value.dtype) || golden->count() != value.count()) return;
+      LayerAccuracy& layer = report_.layers[row->second];
+      const std::vector<float> expected = golden_.floats(*golden), found = as_floats(tensor, value);
+      store(layer, distance(expected, found));
+      if (is_simulator) {
+        layer.values = describe_values(tensor, expected, found, value.dims);
+        write("golden", layer, value.dims, expected);
+      }
+      write(role, layer, value.dims, found);
+      if (layer.type == "exDataConvert" && built.is_input(t)) {  // the input as it was before it was rounded
+        LayerAccuracy& input = report_.layers[row->second - 1];
+        store(input, {});
+        if (is_simulator) {
+          input.values = describe_values({.name = tensor.name, .dtype = DType::Float32, .layout = tensor.layout}, expected, expected, value.dims);
+          write("golden", input, value.dims, expected);
+        }
+        write(role, input, value.dims, expected);
+      }
+    };
+    return hooks;
+  }
+
+  // Every layer gets golden values: what it made is compared and then replaced by what it should have made.
+  sim::RunHooks single_hooks(const runtime::Session& session, bool is_device) {
+    sim::RunHooks hooks;
+    hooks.observe = [this, &session, is_device](TensorId t, const TensorView& value) {
+      const Graph& built = session.program().graph;
+      const auto row = rows_.find(built.tensor(t).name);
+      const TensorData* golden = golden_.of(built, t);
+      if (row == rows_.end() || !golden || !holds_numbers(value.dtype) || golden->count() != value.count()) return;
+      LayerAccuracy& layer = report_.layers[row->second];
+      std::vector<float> found = as_floats(built.tensor(t), value);
+      if (is_device) {
+        if (const auto simulated = single_values_.find(layer.name); simulated != single_values_.end()) layer.device_single = distance(simulated->second, found);
+        return;
+      }
+      const bool is_converted_input = layer.type == "exDataConvert" && built.is_input(t);
+      if (is_converted_input) report_.layers[row->second - 1].single = Distance{};
+      layer.single = distance(golden_.floats(*golden), found);
+      write("single", layer, value.dims, found);
+      if (report_.has_device) single_values_[layer.name] = std::move(found);
+    };
+    hooks.amend = [this, &session](TensorId t, const MutableTensorView& value) {
+      const Graph& built = session.program().graph;
+      const TensorData* golden = golden_.of(built, t);
+      if (!golden || golden->count() != value.count() || !holds_numbers(value.dtype)) return;
+      runtime::InputData data;
+      data.dtype = golden->dtype();
+      data.data = golden->data();
+      data.bytes = golden->bytes();
+      data.dims = value.dims;
+      data.pass_through = !built.tensor(t).quant;
+      format::Port port;
+      port.dtype = golden->dtype();
+      port.layout = built.tensor(t).layout;
+      data.layout = port.layout;
+      const auto converted = runtime::convert_input(port, built.tensor(t), data, ThreadPool::shared());
+      if (!converted) problems_.also(converted.status());
+      else std::memcpy(value.data, converted->data(), std::min(converted->bytes(), value.bytes()));
+    };
+    return hooks;
+  }
+
+  // --- words
+  void suggest() {
+    const LayerAccuracy* first_bad = nullptr;
+    for (LayerAccuracy& l : report_.layers) {
+      if (!l.entire || !l.single) continue;
+      const bool alone = !l.single->word.empty() || l.single->cosine < kSuspiciousCosine;
+      const bool together = !l.entire->word.empty() || l.entire->cosine < kSuspiciousCosine;
+      if (alone) l.suggestion = suggestion(l);
+      else if (together) l.suggestion = first_bad ? fmt::format("The layer itself is exact; what it is fed is not. Mend '{}' first.", first_bad->name)
+                                                   : "The layer itself is exact; small errors of many layers before it add up. Calibrate with more pictures, try quantized_algorithm='mmse', or build(auto_hybrid=True).";
+      if (alone && !first_bad) first_bad = &l;
+    }
+  }
+
+  std::string suggestion(const LayerAccuracy& l) const {
+    const LayerValues& v = l.values;
+    const double largest = std::max(std::abs(v.low), std::abs(v.high));
+    if (v.scale == 0) {
+      if (largest > 65504) return fmt::format("Values up to {:.4g} do not fit float16 (65504). Scale the network down before this layer, or compute it in 16-bit integers: build(do_quantization=False, dataset=..., auto_hybrid=True).", largest);
+      if (!l.single->word.empty()) return "It divides by, or takes a root or logarithm of, a number that becomes 0 in float16. Use a larger epsilon.";
+      return "Float16 has too few digits here: large values cancel each other. Subtract the mean earlier or keep the sum smaller.";
+    }
+    const std::string leave = fmt::format("leave it in float16 ('{}: float16' in the hybrid quantization file, or build(auto_hybrid=True))", l.name);
+    if (v.clipped > 0.001) return fmt::format("{:.1f} % of the values lie outside of the calibrated range [{:.4g}, {:.4g}]: calibrate with more pictures like this one.", 100 * v.clipped, v.represented_low, v.represented_high);
+    const std::string& algorithm = builder_.config().quantized_algorithm;
+    if (v.bulk < 0.15) return fmt::format("A few large values stretch the range: 99.9 % of the values lie in {:.0f} % of it. {}.", 100 * v.bulk, algorithm == "normal" ? "Use quantized_algorithm='mmse' or 'kl_divergence', or " + leave : "Leave it in float16: " + leave);
+    if (builder_.config().quantized_method == "layer" && v.channels > 1) return "One scale serves all output channels: use quantized_method='channel'.";
+    if (!v.worst_channels.empty()) {
+      const LayerValues::Channel& c = v.worst_channels[0];
+      if ((c.high - c.low) * 8 < v.high - v.low) return fmt::format("Channel {} spans {:.3g} while the layer spans {:.3g}, so it gets few of the {} steps: {}.", c.index, c.high - c.low, v.high - v.low, v.dtype == "int8" ? 256 : 65536, leave);
+    }
+    return "Eight bits are too few for this layer: " + leave + ".";
+  }
+
+  const Builder& builder_;
+  const AccuracyOptions& options_;
+  Golden golden_;
+  AccuracyReport report_;
+  FileNames file_names_;
+  Status problems_;
+  std::map<std::string, size_t> rows_;  // tensor of the built graph -> row
+  std::map<std::string, std::vector<const Node*>> source_nodes_;
+  std::map<std::string, std::vector<float>> single_values_;
+};
+
+bool is_quantized_source(const Graph& graph) {
+  return std::any_of(graph.order().begin(), graph.order().end(), [&](NodeId id) {
+    const std::string& op = graph.node(id).op;
+    return op == "QuantizeLinear" || op == "DequantizeLinear" || op.starts_with("QLinear") || op == "ConvInteger" || op == "MatMulInteger";
+  });
+}
+
+Status write_reports(const AccuracyReport& report, const AccuracyOptions& options) {
+  const auto save = [&](const char* name, const std::string& text) {
+    return write_file_atomically((std::filesystem::path(options.output_dir) / name).string(), [&](FileWriter& out) { return out.write(text); });
+  };
+  if (options.toolkit1) {
+    if (!options.write_errors) return {};
+    ORKNN_TRY(save("entire_qnt_error_analysis.txt", accuracy_text_toolkit1(report, false)));
+    ORKNN_TRY(save("individual_qnt_error_analysis.txt", accuracy_text_toolkit1(report, true)));
+  } else {
+    ORKNN_TRY(save("error_analysis.txt", accuracy_text(report, false)));
+    std::string map;
+    size_t width = 0;
+    for (const auto& [name, file] : report.files) width = std::max(width, name.size());
+    for (const auto& [name, file] : report.files) map += fmt::format("{:<{}}  {}.txt\n", name, width, file);
+    ORKNN_TRY(save("map_name_to_file.txt", map));
+  }
+  return save("error_analysis.html", accuracy_html(report));
+}
+}  // namespace
+
+Distance distance(std::span<const float> expected, std::span<const float> found) {
+  Distance d;
+  double dot = 0, a2 = 0, b2 = 0, e2 = 0;
+  bool nan = false, inf = false;
+  for (size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
+    const double a = expected[i], b = found[i];
+    if (a == b && !std::isfinite(a)) continue;
+    if (std::isnan(a) && std::isnan(b)) continue;
+    if (!std::isfinite(a) || !std::isfinite(b)) {
+      nan |= std::isnan(a) || std::isnan(b);
+      inf |= std::isinf(a) || std::isinf(b);
+      continue;
+    }
+    dot += a * b;
+    a2 += a * a;
+    b2 += b * b;
+    e2 += (a - b) * (a - b);
+  }
+  d.word = nan ? "nan" : inf ? "inf" : "";
+  d.euclid = std::sqrt(e2);
+  d.cosine = a2 == 0 && b2 == 0 ? 1 : a2 == 0 || b2 == 0 ? 0 : std::clamp(dot / std::sqrt(a2) / std::sqrt(b2), -1.0, 1.0);
+  return d;
+}
+
+Result<AccuracyReport> analyse_accuracy(const Builder& builder, const AccuracyOptions& options) {
+  const auto problem = [&](Status s) { return s.model(builder.is_built() ? builder.model()->name : "").stage("accuracy_analysis"); };
+  if (!builder.is_built()) return problem(invalid_argument("accuracy_analysis needs a built model").hint("call build first; a model from load_rknn has no float form to compare with"));
+  if (options.target.empty() && is_quantized_source(builder.source_graph()))
+    return problem(unsupported("the source model is already quantized, so there are no float values to compare the simulator with").hint("give accuracy_analysis a target, or load the float model"));
+  if (!options.target.empty()) {
+    ORKNN_TRY_ASSIGN(const platform::Platform* chip, platform::get(options.target));
+    if (chip->compatibility != builder.platform().compatibility && chip != &builder.platform())
+      return problem(invalid_argument(fmt::format("a model built for {} does not run on {}", builder.platform().name, chip->name)).hint("build with that target_platform"));
+  }
+  auto report = Analysis(builder, options).run();
+  if (!report) return problem(report.status());
+  report->number_format = report->integer ? builder.config().quantized_dtype : builder.config().float_dtype;
+  if (!options.output_dir.empty())
+    if (Status s = write_reports(*report, options); !s) return problem(s);
+  return report;
+}
+
+}  // namespace orknn::toolkit

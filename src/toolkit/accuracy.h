@@ -1,0 +1,80 @@
+// accuracy_analysis: every layer of a built model against the float graph it came from, on one sample.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "toolkit/builder.h"
+
+namespace orknn::toolkit {
+
+// How far one tensor is from another of the same size. Places where both hold the same infinity, or both no number, do not count.
+struct Distance {
+  double cosine = 1, euclid = 0;
+  std::string word;  // "inf" or "nan" when the compared values are no numbers where the others are; then nothing above counts
+};
+Distance distance(std::span<const float> expected, std::span<const float> found);
+
+// Below these a layer is marked yellow or red.
+inline constexpr double kSuspiciousCosine = 0.99, kBadCosine = 0.98;
+
+// What the values of a layer look like.
+struct LayerValues {
+  static constexpr size_t kBins = 64;
+  std::string dtype;                  // of the built model
+  double low = 0, high = 0;           // of the float values
+  std::vector<int64_t> expected_bins, found_bins;  // kBins equal parts of [low, high]
+  double scale = 0;                   // of an integer tensor, else 0
+  double represented_low = 0, represented_high = 0;
+  double clipped = 0;                 // share of float values outside of what the integers can say
+  double bulk = 1;                    // part of the range that holds 99.9 % of the values
+  struct Channel {
+    int64_t index = 0;
+    double low = 0, high = 0;
+    double relative_error = 0;        // length of the error by length of the values
+  };
+  int64_t channels = 0;
+  std::vector<Channel> worst_channels;
+};
+
+// One row of the report: an input, a converter or a layer, named by its output tensor.
+struct LayerAccuracy {
+  std::string type, name;
+  bool fused = false;  // computed inside its successor: nothing to compare
+  // With the values of the whole run; fed with golden values; the same on a device (there compared with the simulator).
+  std::optional<Distance> entire, single, device_entire, device_single;
+  LayerValues values;
+  std::string suggestion;  // plain words, for layers that are not good
+};
+
+struct AccuracyReport {
+  std::string model, platform, number_format;
+  bool integer = false;
+  bool has_device = false;
+  std::vector<LayerAccuracy> layers;
+  std::vector<std::pair<std::string, std::string>> files;  // tensor name -> file name without ending
+};
+
+struct AccuracyOptions {
+  std::vector<std::string> inputs;  // one file per model input
+  std::string output_dir;           // empty = nothing is written
+  std::string target;               // chip whose runtime is compared too; empty = none
+  bool toolkit1 = false;            // folders and files of Toolkit1
+  bool write_errors = true;         // Toolkit1's calc_qnt_error
+  bool as_npy = false;              // Toolkit1's dump_file_type='npy'
+};
+
+// `builder` must have built a model. Progress is shown as "AccuracyAnalysing".
+Result<AccuracyReport> analyse_accuracy(const Builder& builder, const AccuracyOptions& options);
+
+// The table users know; escapes for yellow and red only when `colours`.
+std::string accuracy_text(const AccuracyReport& report, bool colours);
+// Toolkit1's lines, for `individual` layers or the whole run.
+std::string accuracy_text_toolkit1(const AccuracyReport& report, bool individual);
+// One self-contained page.
+std::string accuracy_html(const AccuracyReport& report);
+nlohmann::ordered_json to_json(const AccuracyReport& report);
+
+}  // namespace orknn::toolkit

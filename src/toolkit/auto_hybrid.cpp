@@ -1,0 +1,293 @@
+#include "toolkit/auto_hybrid.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "quantize/layer_forms.h"
+#include "runtime/convert.h"
+#include "runtime/perf_report.h"
+#include "toolkit/accuracy.h"
+
+namespace orknn::toolkit {
+namespace {
+using namespace ir;
+
+// Groups whose effect is measured one by one.
+constexpr size_t kMostGroups = 48;
+// Networks computed to give single layers back to integers.
+constexpr size_t kMostRefinements = 40;
+// The samples at hand stand for all pictures: what is left of the goal for the others.
+constexpr double kMargin = 0.85;
+constexpr std::string_view kStage = "AutoHybrid";
+
+bool copies_values(const Graph& graph, const Node& n) {
+  const quantize::Form form = quantize::layer_form(graph, n).form;
+  return form == quantize::Form::Move || form == quantize::Form::Concat;
+}
+
+class Search {
+ public:
+  Search(const Graph& reference, const Samples& samples, size_t count, const HybridGoal& goal, const QuantizeWith& quantize, const Progress& progress)
+      : reference_(reference), samples_(samples), count_(std::clamp<size_t>(count, 1, samples.size())), goal_(goal), quantize_(quantize), progress_(progress) {}
+
+  Result<HybridChoice> run(const std::vector<quantize::LayerDecision>& decisions) {
+    for (const quantize::LayerDecision& d : decisions) {
+      const TensorId t = reference_.find_tensor(d.output);
+      const Node* n = t ? reference_.producer_node(t) : nullptr;
+      if (d.integer && n && !copies_values(reference_, *n)) units_.push_back(d.output);
+    }
+    HybridChoice choice;
+    choice.candidates = units_.size();
+    expected_ = steps_expected();
+    show(0);
+    ORKNN_TRY(observe_outputs(reference_, DType::Float32, count_, golden_));
+    ORKNN_TRY_ASSIGN(const Measured whole, measure({}, count_));
+    choice.integer_cosine = choice.cosine = whole.cosine;
+    if (whole.worst <= 1) {
+      choice.reached = true;
+    } else {
+      ORKNN_TRY_ASSIGN(std::vector<size_t> in_float, smallest_set());
+      ORKNN_TRY(give_back(in_float));
+      for (size_t u : in_float) choice.float_layers.insert(units_[u]);
+      ORKNN_TRY_ASSIGN(const Measured end, measure(choice.float_layers, count_));
+      choice.cosine = end.cosine;
+      choice.reached = end.meets;
+      choice.float_layers = with_copies(reference_, std::move(choice.float_layers));
+    }
+    choice.runs = runs_;
+    if (progress_) progress_(kStage, expected_, expected_);
+    return choice;
+  }
+
+ private:
+  using Outputs = std::vector<std::vector<std::vector<float>>>;  // per sample, per output
+  struct Measured {
+    std::vector<double> cosine;  // per output
+    double worst = 0;            // of all outputs: what is lost by what may be lost
+    bool meets = false;          // without margin
+  };
+
+  int64_t steps_expected() const {
+    const size_t groups = std::min(units_.size(), kMostGroups);
+    return static_cast<int64_t>(groups + 3 * static_cast<size_t>(std::ceil(std::log2(static_cast<double>(groups + 2)))) + kMostRefinements + 3);
+  }
+  void show(size_t done) const {
+    if (progress_) progress_(kStage, std::min<int64_t>(static_cast<int64_t>(done), expected_ - 1), expected_);
+  }
+
+  Status observe_outputs(const Graph& graph, DType float_dtype, size_t count, Outputs& to) const {
+    std::map<std::string, std::vector<size_t>, std::less<>> wanted;
+    for (size_t i = 0; i < graph.outputs().size(); ++i) wanted[graph.tensor(graph.outputs()[i]).name].push_back(i);
+    to.assign(count, std::vector<std::vector<float>>(graph.outputs().size()));
+    size_t sample = 0;
+    const auto observe = [&](std::string_view name, const TensorView& value) {
+      const auto it = wanted.find(name);
+      if (it == wanted.end()) return;
+      Tensor described = graph.tensor(graph.outputs()[it->second[0]]);
+      described.dtype = value.dtype;
+      std::vector<float> numbers(static_cast<size_t>(value.count()));
+      runtime::convert_output(described, value, DType::Float32, numbers.data(), ThreadPool::shared());
+      for (size_t i : it->second) to[sample][i] = numbers;
+    };
+    return samples_.run(graph, float_dtype, count, observe, [&](size_t) { ++sample; });
+  }
+
+  Result<Measured> measure(const LayerNames& in_float, size_t count) {
+    show(runs_++);
+    ORKNN_TRY_ASSIGN(const Graph graph, quantize_(with_copies(reference_, in_float)));
+    Outputs found;
+    ORKNN_TRY(observe_outputs(graph, DType::Float32, count, found));
+    Measured m;
+    m.meets = true;
+    for (size_t i = 0; i < reference_.outputs().size(); ++i) {
+      double cosine = 0, euclid = 0;
+      for (size_t s = 0; s < count; ++s) {
+        const Distance d = distance(golden_[s][i], found[s][i]);
+        cosine += d.word.empty() ? d.cosine : 0;
+        euclid += d.word.empty() ? d.euclid : INFINITY;
+      }
+      cosine /= static_cast<double>(count);
+      euclid /= static_cast<double>(count);
+      m.cosine.push_back(cosine);
+      m.worst = std::max(m.worst, (1 - cosine) / std::max(1e-7, kMargin * (1 - goal_.cosine)));
+      m.meets &= cosine >= goal_.cosine;
+      if (goal_.euclid) {
+        m.worst = std::max(m.worst, euclid / std::max(1e-12, kMargin * *goal_.euclid));
+        m.meets &= euclid <= *goal_.euclid;
+      }
+    }
+    return m;
+  }
+
+  LayerNames names(const std::vector<size_t>& units) const {
+    LayerNames list;
+    for (size_t u : units) list.insert(units_[u]);
+    return list;
+  }
+
+  // Groups are put into integers in several orders: most harmless alone first, from the input on, from the outputs on. The order
+  // that leaves the fewest layers in float wins.
+  Result<std::vector<size_t>> smallest_set() {
+    const size_t groups = std::min(units_.size(), kMostGroups);
+    std::vector<std::vector<size_t>> members(groups);
+    for (size_t u = 0; u < units_.size(); ++u) members[u * groups / units_.size()].push_back(u);
+    harm_.assign(units_.size(), 0);
+    std::vector<double> harm(groups);
+    for (size_t g = 0; g < groups; ++g) {
+      std::vector<size_t> others;
+      for (size_t u = 0; u < units_.size(); ++u)
+        if (u * groups / units_.size() != g) others.push_back(u);
+      ORKNN_TRY_ASSIGN(const Measured alone, measure(names(others), 1));
+      harm[g] = alone.worst;
+      for (size_t u : members[g]) harm_[u] = alone.worst;
+    }
+    std::vector<size_t> forward(groups);
+    for (size_t g = 0; g < groups; ++g) forward[g] = g;
+    std::vector<size_t> backward(forward.rbegin(), forward.rend()), harmless = forward;
+    std::stable_sort(harmless.begin(), harmless.end(), [&](size_t a, size_t b) { return harm[a] < harm[b]; });
+    std::vector<size_t> best(units_.size());
+    for (size_t u = 0; u < units_.size(); ++u) best[u] = u;
+    for (const auto& order : {harmless, forward, backward}) {
+      size_t good = 0, bad = groups;  // so many first groups in integers are known to be fine, or not to be
+      const auto rest = [&](size_t first) {
+        std::vector<size_t> units;
+        for (size_t i = first; i < groups; ++i) units.insert(units.end(), members[order[i]].begin(), members[order[i]].end());
+        return units;
+      };
+      while (bad - good > 1) {
+        if (rest(bad).size() >= best.size()) break;  // cannot win any more
+        const size_t middle = (good + bad) / 2;
+        ORKNN_TRY_ASSIGN(const Measured m, measure(names(rest(middle)), count_));
+        (m.worst <= 1 ? good : bad) = middle;
+      }
+      if (std::vector<size_t> found = rest(good); good > 0 && found.size() < best.size()) best = std::move(found);
+    }
+    std::sort(best.begin(), best.end());
+    return best;
+  }
+
+  bool has_float_neighbour(size_t unit, const LayerNames& in_float) const {
+    const TensorId t = reference_.find_tensor(units_[unit]);
+    for (NodeId user : reference_.users(t))
+      for (TensorId out : reference_.node(user).outputs)
+        if (out && in_float.contains(reference_.tensor(out).name)) return true;
+    for (TensorId in : reference_.producer_node(t)->inputs)
+      if (in && in_float.contains(reference_.tensor(in).name)) return true;
+    return false;
+  }
+
+  // Layers of the set that turn out not to be needed in it, tried in shrinking portions.
+  Status give_back(std::vector<size_t>& in_float) {
+    std::vector<size_t> queue = in_float;
+    const LayerNames all = names(in_float);
+    // Between integer layers a float layer gains least: its operands are rounded anyway.
+    std::stable_sort(queue.begin(), queue.end(), [&](size_t a, size_t b) {
+      const bool fa = has_float_neighbour(a, all), fb = has_float_neighbour(b, all);
+      return fa != fb ? fb : harm_[a] < harm_[b];
+    });
+    size_t portion = std::max<size_t>(1, queue.size() / 4);
+    for (size_t tries = 0; tries < kMostRefinements && !queue.empty(); ++tries) {
+      portion = std::min(portion, queue.size());
+      std::vector<size_t> fewer;
+      for (size_t u : in_float)
+        if (std::find(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(portion), u) == queue.begin() + static_cast<std::ptrdiff_t>(portion)) fewer.push_back(u);
+      ORKNN_TRY_ASSIGN(const Measured m, measure(names(fewer), count_));
+      if (m.worst <= 1) in_float = std::move(fewer);
+      else if (portion > 1) {
+        portion /= 2;
+        continue;
+      }
+      queue.erase(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(portion));
+    }
+    return {};
+  }
+
+  const Graph& reference_;
+  const Samples& samples_;
+  const size_t count_;
+  const HybridGoal& goal_;
+  const QuantizeWith& quantize_;
+  const Progress& progress_;
+  std::vector<std::string> units_;  // candidates in execution order
+  std::vector<double> harm_;        // by unit: of its group alone
+  Outputs golden_;
+  int64_t expected_ = 1;
+  size_t runs_ = 0;
+};
+}  // namespace
+
+LayerNames with_copies(const Graph& reference, LayerNames layers) {
+  for (NodeId id : reference.order()) {
+    const Node& n = reference.node(id);
+    if (!copies_values(reference, n)) continue;
+    bool any = false, all = true;
+    for (size_t i = 0; i < (n.op == "Concat" ? n.own_input_count() : size_t{1}); ++i) {
+      const Node* maker = n.input(i) ? reference.producer_node(n.input(i)) : nullptr;
+      if (!maker) continue;
+      const bool in_float = maker->output() && layers.contains(reference.tensor(maker->output()).name);
+      any |= in_float;
+      all &= in_float;
+    }
+    if (any && all)
+      for (TensorId t : n.outputs)
+        if (t) layers.insert(reference.tensor(t).name);
+  }
+  return layers;
+}
+
+Result<HybridChoice> find_float_layers(const Graph& reference, const std::vector<quantize::LayerDecision>& decisions, const Samples& samples, size_t count,
+                                       const HybridGoal& goal, const QuantizeWith& quantize, const Progress& progress) {
+  return Search(reference, samples, count, goal, quantize, progress).run(decisions);
+}
+
+Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, const HybridGoal& goal, const HybridGraphs& graphs, const compile::CompileOptions& compiling) {
+  struct Cost {
+    double ms = 0, macs = 0, float_macs = 0;
+  };
+  const auto cost = [&](const Graph& graph) -> Result<Cost> {
+    compile::CompileOptions options = compiling;
+    options.warn = {};
+    ORKNN_TRY_ASSIGN(format::Program program, compile::compile(graph, options));
+    Cost c;
+    for (const format::Task& t : program.tasks) {
+      const TensorId made = program.graph.node(t.node).output();
+      c.macs += static_cast<double>(t.macs);
+      if (made && is_float(program.graph.tensor(made).dtype)) c.float_macs += static_cast<double>(t.macs);
+    }
+    format::Model model;
+    model.target_platform = compiling.platform->name;
+    model.programs.push_back(std::move(program));
+    c.ms = runtime::predicted_microseconds(model) / 1000;
+    return c;
+  };
+  const auto worst = [](const std::vector<double>& list) { return list.empty() ? 1.0 : *std::min_element(list.begin(), list.end()); };
+  std::vector<std::string> lines;
+  if (choice.float_layers.empty() && choice.reached) {
+    lines.push_back(fmt::format("auto_hybrid: all {} layers are integer ones, every output reaches a cosine of {:.5f}.", choice.candidates, worst(choice.cosine)));
+    return lines;
+  }
+  ORKNN_TRY_ASSIGN(const Cost floats, cost(graphs.floats));
+  ORKNN_TRY_ASSIGN(const Cost integers, cost(graphs.integers));
+  ORKNN_TRY_ASSIGN(const Cost hybrid, cost(graphs.hybrid));
+  // Copies that follow their layers are not counted.
+  size_t layers = 0;
+  std::string names;
+  for (NodeId id : graphs.floats.order()) {
+    const Node& n = graphs.floats.node(id);
+    const std::string name = n.output() ? graphs.floats.tensor(n.output()).name : "";
+    if (!choice.float_layers.contains(name) || copies_values(graphs.floats, n)) continue;
+    ++layers;
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  lines.push_back(fmt::format("auto_hybrid: {} of {} layers stay in float16: {}", layers, choice.candidates, names));
+  lines.push_back(fmt::format("auto_hybrid: lowest cosine of an output {:.5f}, with all layers in integers {:.5f} ({} networks computed)", worst(choice.cosine), worst(choice.integer_cosine), choice.runs));
+  lines.push_back(fmt::format("auto_hybrid: predicted {:.2f} ms on {}, all integer {:.2f} ms, all float16 {:.2f} ms; {:.1f} % of the multiplications in float16", hybrid.ms, compiling.platform->name,
+                              integers.ms, floats.ms, hybrid.macs > 0 ? 100 * hybrid.float_macs / hybrid.macs : 0));
+  if (!choice.reached) lines.push_back(fmt::format("auto_hybrid: the threshold {} is not reached, even so!", goal.cosine));
+  return lines;
+}
+
+}  // namespace orknn::toolkit

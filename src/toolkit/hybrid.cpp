@@ -1,0 +1,308 @@
+// Hybrid quantization in two steps. Between them the user edits a text; the files carry everything that step 2 needs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "format/rknn_file.h"
+#include "ops/eval.h"
+#include "toolkit/auto_hybrid.h"
+#include "toolkit/builder.h"
+#include "toolkit/hybrid_file.h"
+
+namespace orknn::toolkit {
+namespace {
+using namespace ir;
+using nlohmann::ordered_json;
+
+constexpr int kDataVersion = 1;
+
+ordered_json to_json(const BuildConfig& c) {
+  ordered_json j{{"target_platform", c.target_platform}, {"quantized_dtype", c.quantized_dtype}, {"quantized_algorithm", c.quantized_algorithm}, {"quantized_method", c.quantized_method},
+                 {"quant_img_RGB2BGR", c.quant_img_RGB2BGR}, {"float_dtype", c.float_dtype}, {"optimization_level", c.optimization_level}, {"custom_string", c.custom_string}, {"op_target", c.op_target},
+                 {"disable_rules", c.disable_rules}, {"single_core_mode", c.single_core_mode}, {"auto_hybrid_cos_thresh", c.auto_hybrid_cos_thresh}};
+  if (c.auto_hybrid_euc_thresh) j["auto_hybrid_euc_thresh"] = *c.auto_hybrid_euc_thresh;
+  return j;
+}
+
+// Fields of a file that may have been damaged: a field of the wrong type is as if it were not there.
+template <class T>
+T field(const ordered_json& j, const char* name, T otherwise) {
+  const auto it = j.is_object() ? j.find(name) : j.end();
+  if (!j.is_object() || it == j.end()) return otherwise;
+  if constexpr (std::is_same_v<T, std::string>) return it->is_string() ? it->template get<T>() : otherwise;
+  else if constexpr (std::is_same_v<T, bool>) return it->is_boolean() ? it->template get<T>() : otherwise;
+  else return it->is_number() ? it->template get<T>() : otherwise;
+}
+
+template <class T>
+std::vector<T> list_field(const ordered_json& j, const char* name) {
+  std::vector<T> list;
+  if (!j.is_object() || !j.contains(name) || !j[name].is_array()) return list;
+  for (const ordered_json& v : j[name])
+    if constexpr (std::is_same_v<T, std::string>) {
+      if (v.is_string()) list.push_back(v.get<T>());
+    } else {
+      if (v.is_number()) list.push_back(v.get<T>());
+    }
+  return list;
+}
+
+BuildConfig config_from(const ordered_json& j) {
+  BuildConfig c;
+  c.target_platform = field(j, "target_platform", c.target_platform);
+  c.quantized_dtype = field(j, "quantized_dtype", c.quantized_dtype);
+  c.quantized_algorithm = field(j, "quantized_algorithm", c.quantized_algorithm);
+  c.quantized_method = field(j, "quantized_method", c.quantized_method);
+  c.quant_img_RGB2BGR = field(j, "quant_img_RGB2BGR", false);
+  c.float_dtype = field(j, "float_dtype", c.float_dtype);
+  c.optimization_level = field(j, "optimization_level", c.optimization_level);
+  c.custom_string = field(j, "custom_string", c.custom_string);
+  c.disable_rules = list_field<std::string>(j, "disable_rules");
+  c.single_core_mode = field(j, "single_core_mode", false);
+  c.auto_hybrid_cos_thresh = field(j, "auto_hybrid_cos_thresh", c.auto_hybrid_cos_thresh);
+  if (const double euclid = field(j, "auto_hybrid_euc_thresh", -1.0); euclid > 0) c.auto_hybrid_euc_thresh = euclid;
+  if (j.is_object() && j.contains("op_target") && j["op_target"].is_object())
+    for (const auto& [name, where] : j["op_target"].items())
+      if (where.is_string()) c.op_target[name] = where.get<std::string>();
+  return c;
+}
+
+TensorParameters parameters_of(const Tensor& t) {
+  TensorParameters p;
+  p.dtype = dtype_name(t.dtype);
+  p.qmethod = t.quant->axis >= 0 ? "channel" : "layer";
+  p.scale.assign(t.quant->scale.begin(), t.quant->scale.end());
+  p.zero_point.assign(t.quant->zero_point.begin(), t.quant->zero_point.end());
+  p.zero_point.resize(p.scale.size(), 0);
+  p.min.assign(t.quant->min.begin(), t.quant->min.end());
+  p.max.assign(t.quant->max.begin(), t.quant->max.end());
+  if (p.min.size() != p.scale.size() || p.max.size() != p.scale.size()) {
+    const double bits = static_cast<double>(dtype_bytes(t.dtype)) * 8, first = is_signed_int(t.dtype) ? -std::exp2(bits - 1) : 0;
+    p.min.clear();
+    p.max.clear();
+    for (size_t i = 0; i < p.scale.size(); ++i) {
+      p.min.push_back((first - static_cast<double>(p.zero_point[i])) * p.scale[i]);
+      p.max.push_back((first + std::exp2(bits) - 1 - static_cast<double>(p.zero_point[i])) * p.scale[i]);
+    }
+  }
+  return p;
+}
+
+// Every quantized tensor, in execution order: inputs and weights under the names the user knows.
+HybridFile parameters_of(const Graph& integers) {
+  HybridFile file;
+  std::set<std::string> listed;
+  const auto add = [&](TensorId t) {
+    if (!t || !integers.tensor(t).quant || !is_integer(integers.tensor(t).dtype)) return;
+    const Tensor& tensor = integers.tensor(t);
+    std::string name = tensor.name;
+    constexpr std::string_view kSuffix = "_int8";
+    if (tensor.is_constant() && name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
+    if (integers.is_input(t)) name += "_" + std::string(dtype_name(tensor.dtype));
+    if (listed.insert(name).second) file.parameters.emplace_back(name, parameters_of(tensor));
+  };
+  for (TensorId t : integers.inputs()) add(t);
+  for (NodeId id : integers.order()) {
+    for (TensorId t : integers.node(id).inputs)
+      if (t && integers.is_constant(t)) add(t);
+    for (TensorId t : integers.node(id).outputs) add(t);
+  }
+  return file;
+}
+
+// The outputs of every node on a way from one tensor to another.
+Result<std::vector<std::string>> between(const Graph& graph, const std::string& from, const std::string& to) {
+  const TensorId first = graph.find_tensor(from), last = graph.find_tensor(to);
+  for (const auto& [name, id] : {std::pair(from, first), std::pair(to, last)})
+    if (!id) return invalid_argument(fmt::format("custom_hybrid names '{}', which is no tensor of the model", name)).hint("names are those of the .model file");
+  std::vector<char> reached(graph.tensor_count(), 0), wanted(graph.tensor_count(), 0);
+  const auto mark = [](std::vector<char>& marks, TensorId t) { marks[static_cast<size_t>(t.index)] = 1; };
+  const auto any = [](const std::vector<char>& marks, const std::vector<TensorId>& list) {
+    return std::any_of(list.begin(), list.end(), [&](TensorId t) { return t && marks[static_cast<size_t>(t.index)]; });
+  };
+  mark(reached, first);
+  mark(wanted, last);
+  const std::vector<NodeId> order = graph.order();
+  for (NodeId id : order)
+    if (any(reached, graph.node(id).inputs))
+      for (TensorId t : graph.node(id).outputs)
+        if (t) mark(reached, t);
+  for (auto it = order.rbegin(); it != order.rend(); ++it)
+    if (any(wanted, graph.node(*it).outputs))
+      for (TensorId t : graph.node(*it).inputs)
+        if (t) mark(wanted, t);
+  std::vector<std::string> names;
+  for (NodeId id : order) {
+    const Node& n = graph.node(id);
+    if (any(reached, n.inputs) && any(wanted, n.outputs) && n.output()) names.push_back(graph.tensor(n.output()).name);
+  }
+  if (names.empty()) return invalid_argument(fmt::format("custom_hybrid: no layer lies between '{}' and '{}'", from, to)).hint("give the tensor nearer to the model's input first");
+  return names;
+}
+
+std::string without_number(const std::string& name) {
+  const size_t bar = name.rfind('_');
+  return bar == name.npos || bar + 1 == name.size() || name.find_first_not_of("0123456789", bar + 1) != name.npos ? name : name.substr(0, bar);
+}
+}  // namespace
+
+Result<std::vector<std::string>> Builder::hybrid_step1(const HybridRequest& request) {
+  const auto problem = [&](Status s) { return s.model(model_name_).stage("hybrid_quantization_step1"); };
+  if (!loaded_) return problem(invalid_argument("hybrid_quantization_step1 needs a loaded source model first"));
+  if (request.dataset.empty()) return problem(invalid_argument("quantization needs a dataset").hint("give hybrid_quantization_step1() a list of calibration files"));
+  model_ = nullptr;
+  Graph graph = graph_;
+  if (Status s = optimize_graph(graph); !s) return problem(s);
+  const Graph optimized = graph;
+
+  requested_float_.clear();
+  requested_ranges_.clear();
+  float_layers_.clear();
+  hybrid_summary_.clear();
+  auto_hybrid_ = request.proposal;
+  hybrid_samples_ = std::max<size_t>(request.proposal_samples, 1);
+  if (Status s = quantize_graph(graph, request.dataset); !s) return problem(s);
+  const LayerNames proposed = std::move(float_layers_);
+  float_layers_.clear();
+  if (!proposed.empty()) {  // the file lists the parameters of all layers, should the user take a proposal back
+    auto_hybrid_ = false;
+    graph = optimized;
+    if (Status s = quantize_graph(graph, request.dataset); !s) return problem(s);
+  }
+  HybridFile file = parameters_of(graph);
+  LayerNames listed;
+  const auto add_layer = [&](const std::string& name) {
+    if (listed.insert(name).second) file.layers.emplace_back(name, "float16");
+  };
+  for (const auto& [from, to] : request.custom) {
+    const bool split = !optimized.find_tensor(from) || !optimized.find_tensor(to);  // names of parts that only the quantizer sees
+    auto names = between(split ? reference_ : optimized, from, to);
+    if (!names) return problem(names.status());
+    for (const std::string& name : *names) add_layer(name);
+  }
+  for (NodeId id : reference_.order()) {
+    const TensorId t = reference_.node(id).output();
+    if (t && proposed.contains(reference_.tensor(t).name)) add_layer(reference_.tensor(t).name);
+  }
+
+  // The graph as the optimizer left it, in a form that viewers open.
+  compile::CompileOptions compiling = compile_options();
+  compiling.float_dtype = DType::Float32;
+  compiling.warn = {};
+  auto program = compile::compile(optimized, compiling);
+  if (!program) return problem(program.status());
+  format::Model stored;
+  stored.name = model_name_;
+  stored.target_platform = platform_->name;
+  stored.source_framework = source_.framework;
+  stored.float_dtype = "float32";
+  stored.programs.push_back(std::move(*program));
+  format::place_weights(stored);
+
+  ordered_json data{{"openrknn_hybrid", kDataVersion}, {"name", model_name_}, {"framework", source_.framework}, {"dataset", std::filesystem::absolute(request.dataset).string()}, {"config", to_json(config_)}};
+  for (const compile::Normalization& n : normalization_) data["normalization"].push_back({{"mean", n.mean}, {"std", n.std}});
+  for (const auto& [name, p] : file.parameters)
+    if (p.min.size() == 1) data["ranges"][name] = {p.min[0], p.max[0]};
+
+  const bool toolkit1 = platform_->generation == 1;
+  const std::string stem = (std::filesystem::path(request.folder) / hybrid_name()).string();
+  const std::vector<std::string> paths{stem + (toolkit1 ? ".json" : ".model"), stem + ".data", stem + ".quantization.cfg"};
+  for (const std::string& path : paths)
+    for (const std::string& source : source_files_) {
+      std::error_code ignored;
+      if (std::filesystem::equivalent(source, path, ignored)) return problem(invalid_argument("'" + path + "' would overwrite the source model").hint("run step 1 in another folder"));
+    }
+  const auto save = [](const std::string& path, const std::string& text) { return write_file_atomically(path, [&](FileWriter& out) { return out.write(text); }); };
+  Status written = format::write_rknn(stored, paths[0]);
+  if (written) written = save(paths[1], data.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  if (written) written = save(paths[2], print(file, toolkit1));
+  if (!written) return problem(written);
+  return paths;
+}
+
+// Toolkit1 calls the files of an ONNX model after its graph, letters and digits only.
+std::string Builder::hybrid_name() const {
+  if (platform_->generation != 1 || source_.framework != "onnx") return model_name_;
+  std::string name;
+  for (char c : graph_.name)
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') name += c;
+  return name.empty() ? model_name_ : name;
+}
+
+Result<Builder> Builder::hybrid_step2(const std::string& model, const std::string& data, const std::string& quantization, const std::string& dataset, Progress progress) {
+  const auto problem = [&](Status s, const std::string& file) { return s.model(file).stage("hybrid_quantization_step2"); };
+  const auto text_of = [](const std::string& path) -> Result<std::string> {
+    ORKNN_TRY_ASSIGN(const auto file, MappedFile::open(path));
+    return std::string(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  };
+  auto data_text = text_of(data);
+  if (!data_text) return problem(data_text.status(), data);
+  const ordered_json j = ordered_json::parse(*data_text, nullptr, false);
+  if (!j.is_object() || field(j, "openrknn_hybrid", 0) != kDataVersion)
+    return problem(invalid_model("this is no .data file of hybrid_quantization_step1").hint("run step 1 of this toolkit again"), data);
+  auto cfg_text = text_of(quantization);
+  if (!cfg_text) return problem(cfg_text.status(), quantization);
+  auto file = parse_hybrid_file(*cfg_text);
+  if (!file) return problem(file.status(), quantization);
+  auto stored = format::read_rknn(model);
+  if (!stored) return problem(stored.status(), model);
+  if (stored->programs.size() != 1) return problem(invalid_model("the model of step 1 holds one program"), model);
+
+  auto made = create(config_from(j.contains("config") ? j["config"] : ordered_json()), std::move(progress));
+  if (!made) return problem(made.status(), data);
+  Builder& builder = *made;
+  format::Program& program = stored->programs[0];
+  builder.model_name_ = field(j, "name", stored->name);
+  builder.source_.framework = field<std::string>(j, "framework", "");
+  builder.source_files_ = {model};
+  builder.graph_ = std::move(program.graph);
+  for (const format::Port& port : program.inputs) {
+    builder.graph_.tensor(port.tensor).layout = port.layout;
+    builder.normalization_.push_back({port.mean, port.std});
+  }
+  for (const format::Port& port : program.outputs) builder.graph_.tensor(port.tensor).layout = port.layout;
+  builder.is_optimized_ = builder.loaded_ = true;
+
+  Graph split = builder.graph_;  // the names that the file may use
+  ORKNN_TRY(quantize::split_tails(split, ops::builtin_ops()));
+  Status problems;
+  for (const auto& [given, type] : file->layers) {
+    TensorId t = split.find_tensor(given);
+    if (!t) t = split.find_tensor(without_number(given));
+    if (!t || !split.producer(t)) {
+      problems.also(invalid_argument(fmt::format("Invalid operands name '{}' in custom_quantize_layers!", given)).hint("give the output tensor of a layer, as listed under quantize_parameters"));
+      continue;
+    }
+    if (type == "float16" || type == "float32") builder.requested_float_.insert(split.tensor(t).name);
+    else if (type == "int16" || type == "dynamic_fixed_point-i16") problems.also(unsupported(fmt::format("'{}': 16-bit integer layers are not available yet", given)).hint("use float16"));
+    else if (type != "int8" && type != "asymmetric_affine-u8" && type != "dynamic_fixed_point-i8" && type != "asymmetric_quantized-8")
+      problems.also(invalid_argument(fmt::format("Invalid type '{}' of '{}' in custom_quantize_layers!", type, given)).expected("float16, int16 or int8"));
+  }
+  // Ranges that the user has changed.
+  const ordered_json ranges = j.contains("ranges") && j["ranges"].is_object() ? j["ranges"] : ordered_json::object();
+  for (const auto& [name, p] : file->parameters) {
+    const std::vector<double> before = list_field<double>(ranges, name.c_str());
+    if (before.size() != 2 || p.min.size() != 1 || p.max.size() != 1 || (before[0] == p.min[0] && before[1] == p.max[0])) continue;
+    if (!(p.min[0] <= p.max[0]) || !std::isfinite(p.min[0]) || !std::isfinite(p.max[0])) {
+      problems.also(invalid_argument(fmt::format("the range of '{}' is not valid", name)).found(fmt::format("[{}, {}]", p.min[0], p.max[0])));
+      continue;
+    }
+    constexpr std::string_view kSuffix = "_int8";
+    const bool is_input = !split.find_tensor(name) && name.ends_with(kSuffix);
+    builder.requested_ranges_[is_input ? name.substr(0, name.size() - kSuffix.size()) : name] = {p.min[0], p.max[0]};
+  }
+  if (!problems) return problem(problems, quantization);
+  const std::string list = dataset.empty() ? field<std::string>(j, "dataset", "") : dataset;
+  std::error_code ignored;
+  if (!std::filesystem::exists(list, ignored))
+    return problem(Status::error(Code::NotFound, fmt::format("the dataset '{}' of step 1 is gone", list)).hint("put it back, or give hybrid_quantization_step2 a dataset"), data);
+  if (Status s = builder.build(true, list); !s) return s;
+  return made;
+}
+
+}  // namespace orknn::toolkit
