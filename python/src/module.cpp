@@ -24,7 +24,7 @@ using namespace orknn;
 
 namespace {
 
-using Array = nb::ndarray<nb::c_contig, nb::device::cpu>;
+using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
 void check(const Status& status) {
   if (!status) throw nb::value_error(status.to_string().c_str());

@@ -333,11 +333,12 @@ class Analysis {
       if (row == rows_.end() || !golden || !holds_numbers(value.dtype) || golden->count() != value.count()) return;
       LayerAccuracy& layer = report_.layers[row->second];
       std::vector<float> found = as_floats(built.tensor(t), value);
+      const bool is_converted_input = layer.type == "exDataConvert" && built.is_input(t);
       if (is_device) {
+        if (is_converted_input) report_.layers[row->second - 1].device_single = Distance{};
         if (const auto simulated = single_values_.find(layer.name); simulated != single_values_.end()) layer.device_single = distance(simulated->second, found);
         return;
       }
-      const bool is_converted_input = layer.type == "exDataConvert" && built.is_input(t);
       if (is_converted_input) report_.layers[row->second - 1].single = Distance{};
       layer.single = distance(golden_.floats(*golden), found);
       write("single", layer, value.dims, found);

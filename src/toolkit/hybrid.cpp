@@ -75,6 +75,7 @@ BuildConfig config_from(const ordered_json& j) {
 TensorParameters parameters_of(const Tensor& t) {
   TensorParameters p;
   p.dtype = dtype_name(t.dtype);
+  if (t.is_constant()) p.part = "weight";
   p.qmethod = t.quant->axis >= 0 ? "channel" : "layer";
   p.scale.assign(t.quant->scale.begin(), t.quant->scale.end());
   p.zero_point.assign(t.quant->zero_point.begin(), t.quant->zero_point.end());

@@ -1,0 +1,85 @@
+// The text that users and scripts edit between the steps of hybrid quantization.
+#include "toolkit/hybrid_file.h"
+
+#include <gtest/gtest.h>
+
+namespace orknn::toolkit {
+namespace {
+
+HybridFile example() {
+  HybridFile file;
+  TensorParameters act, weight;
+  act.min = {0};
+  act.max = {6};
+  act.scale = {0.023529411764705882};
+  act.zero_point = {-128};
+  weight.qmethod = "channel";
+  weight.part = "weight";
+  weight.min = {-1, -2};
+  weight.max = {1, 2};
+  weight.scale = {0.0078125, 0.015625};
+  weight.zero_point = {0, 0};
+  file.parameters = {{"stem/act:0", act}, {"stem/w", weight}};
+  return file;
+}
+
+TEST(HybridFile, WritesTheFormScriptsReplaceTextIn) {
+  const std::string text = print(example(), false);
+  EXPECT_TRUE(text.starts_with("custom_quantize_layers: {}\nquantize_parameters:\n    stem/act:0:\n        qtype: asymmetric_quantized\n        qmethod: layer\n        dtype: int8\n"
+                               "        min:\n        - 0.0\n        max:\n        - 6.0\n        scale:\n        - 0.023529411764705882\n        zero_point:\n        - -128\n")) << text;
+}
+
+TEST(HybridFile, ReadsWhatItWrites) {
+  for (bool toolkit1 : {false, true}) {
+    HybridFile file = example();
+    file.layers = {{"head/logits:0", "float16"}, {"odd name", "int8"}};
+    const auto back = parse_hybrid_file(print(file, toolkit1));
+    ASSERT_TRUE(back) << back.status().to_string();
+    ASSERT_EQ(back->layers.size(), 2u);
+    EXPECT_EQ(back->layers[0].first, toolkit1 ? "head/logits" : "head/logits:0");
+    EXPECT_EQ(back->layers[0].second, toolkit1 ? "float32" : "float16");
+    const TensorParameters* act = back->find("stem/act:0");
+    ASSERT_TRUE(act);
+    EXPECT_EQ(act->max, std::vector<double>{6});
+    EXPECT_EQ(act->zero_point, std::vector<int64_t>{-128});
+    ASSERT_TRUE(back->find("stem/w"));
+    EXPECT_EQ(back->find("stem/w")->scale, (std::vector<double>{0.0078125, 0.015625}));
+  }
+}
+
+TEST(HybridFile, ReadsTheWaysUsersWriteLayers) {
+  const struct { const char* text; std::string name, type; } cases[] = {
+      {"custom_quantize_layers:\n  a/b:0: float16\n", "a/b:0", "float16"},
+      {"custom_quantize_layers:\n    \"a b\": 'int8'\n", "a b", "int8"},
+      {"custom_quantize_layers: {x: float16}\n", "x", "float16"},
+      {"# comment\n\ncustom_quantize_layers:\r\n    x: float16\r\nquantize_parameters: {}\n", "x", "float16"},
+      {"%YAML 1.2\n---\ncustomized_quantize_layers:\n    Conv_stem_57: float32\n", "Conv_stem_57", "float32"},
+      {"customized_quantize_layers:\n    '@Conv_stem_57:out0': float32\n", "Conv_stem", "float32"},
+  };
+  for (const auto& c : cases) {
+    const auto file = parse_hybrid_file(c.text);
+    ASSERT_TRUE(file) << c.text << file.status().to_string();
+    ASSERT_EQ(file->layers.size(), 1u) << c.text;
+    EXPECT_EQ(file->layers[0].first, c.name);
+    EXPECT_EQ(file->layers[0].second, c.type);
+  }
+}
+
+TEST(HybridFile, NamesTheLineItCannotRead) {
+  const struct { const char* text; const char* words; } cases[] = {
+      {"custom_quantize_layers:\n    x\n", "line 2"},
+      {"something: 1\n", "no known section"},
+      {"    x: float16\n", "outside of a section"},
+      {"quantize_parameters:\n    x:\n        min:\n        - many\n", "line 4"},
+      {"quantize_parameters:\n    x:\n        - 4\n", "belongs to no list"},
+      {"quantize_parameters:\n    x:\n        zero_point: [1e300]\n", "out of range"},
+  };
+  for (const auto& c : cases) {
+    const auto file = parse_hybrid_file(c.text);
+    ASSERT_FALSE(file) << c.text;
+    EXPECT_NE(file.status().to_string().find(c.words), std::string::npos) << file.status().to_string();
+  }
+}
+
+}  // namespace
+}  // namespace orknn::toolkit

@@ -1,0 +1,295 @@
+"""accuracy_analysis, auto_hybrid and hybrid quantization through the Python API."""
+import json
+import os
+import pathlib
+
+import numpy as np
+import pytest
+from rknn.api import RKNN
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def pictures(root):
+    return sorted(map(str, (root / "examples" / "models" / "pictures").glob("shape_*.png")))[:4]
+
+
+@pytest.fixture
+def dataset(folder, pictures):
+    (folder / "dataset.txt").write_text("\n".join(pictures))
+    return "dataset.txt"
+
+
+def loaded(model, **config):
+    rknn = RKNN()
+    rknn.config(**{"target_platform": "rk3588", **config})
+    assert rknn.load_onnx(str(model)) == 0
+    return rknn
+
+
+@pytest.fixture
+def spread_model(make_onnx):
+    """Two convolutions; the channels of the first differ 4000 times in size, so that 8 bits for all of them lose the small ones, which the second
+    one makes large again."""
+    rng = np.random.default_rng(3)
+    sizes = np.geomspace(1, 4000, 8).astype(np.float32)
+    first = rng.standard_normal((8, 3, 3, 3)).astype(np.float32) * sizes[:, None, None, None]
+    second = rng.standard_normal((4, 8, 1, 1)).astype(np.float32) / sizes[None, :, None, None]
+    return make_onnx([("Conv", ["x", "w1"], ["c1"], {"pads": [1, 1, 1, 1]}), ("Relu", ["c1"], ["r1"], {}), ("Conv", ["r1", "w2"], ["c2"], {}),
+                      ("Conv", ["c2", "w3"], ["y"], {})],
+                     {"x": ("float32", [1, 3, 16, 16])}, {"y": ("float32", [1, 4, 16, 16])},
+                     {"w1": first, "w2": second, "w3": rng.standard_normal((4, 4, 1, 1)).astype(np.float32)}, name="spread")
+
+
+@pytest.fixture
+def noise(folder):
+    rng = np.random.default_rng(5)
+    for i in range(4):
+        np.save(folder / f"{i}.npy", rng.standard_normal((1, 3, 16, 16)).astype(np.float32))
+    (folder / "noise.txt").write_text("".join(f"{i}.npy\n" for i in range(4)))
+    return "noise.txt"
+
+
+def rows_of(text):
+    """{tensor name: cells} of the report."""
+    rows = {}
+    for line in text.splitlines():
+        if line.startswith("["):
+            name, _, rest = line.partition("] ")[2].partition(" ")
+            rows[name] = [tuple(c.split("|")) for c in []] if not rest.strip() else rest.split()
+    return rows
+
+
+def test_report_and_snapshot(folder, shapes_model, dataset, pictures, capfd):
+    rknn = loaded(shapes_model, mean_values=[[127.5] * 3], std_values=[[127.5] * 3])
+    assert rknn.build(do_quantization=True, dataset=dataset) == 0
+    capfd.readouterr()
+    assert rknn.accuracy_analysis(inputs=[pictures[0]]) == 0
+    out, err = capfd.readouterr()
+    report = pathlib.Path("snapshot/error_analysis.txt").read_text()
+    assert report.strip() == out.strip() and "\033" not in report
+    assert "I The error analysis results save to: ./snapshot/error_analysis.txt" in err
+    assert "W accuracy_analysis: The mapping of layer_name & file_name save to: ./snapshot/map_name_to_file.txt" in err
+    assert "I AccuracyAnalysing : 100%" in err
+    rows = rows_of(report)
+    assert rows["image"] == ["1.00000", "|", "0.0"] * 2
+    assert "[exDataConvert] image_int8" in report and "[Gemm] scores" in report
+    assert float(rows["scores"][0]) > 0.99 and float(rows["scores"][3]) > 0.99
+    assert [] in rows.values()   # a layer fused into the next one shows its name only
+    golden, simulator = (np.genfromtxt(f"snapshot/{kind}/scores.txt") for kind in ("golden", "simulator"))
+    assert golden.ndim == 1 and golden.shape == simulator.shape
+    cosine = golden @ simulator / np.linalg.norm(golden) / np.linalg.norm(simulator)
+    assert abs(cosine - float(rows["scores"][0])) < 1e-4
+    # The simulator's values are those that inference gives.
+    assert rknn.init_runtime() == 0
+    from PIL import Image
+    picture = np.asarray(Image.open(pictures[0]).convert("RGB"))[None]
+    np.testing.assert_allclose(rknn.inference([picture])[0].ravel(), simulator, rtol=1e-5, atol=1e-6)
+    names = dict(line.rsplit(None, 1) for line in pathlib.Path("snapshot/map_name_to_file.txt").read_text().splitlines())
+    assert all(os.path.exists(f"snapshot/golden/{file}") for file in names.values()) and "image_int8" in {n.strip() for n in names}
+    page = pathlib.Path("snapshot/error_analysis.html").read_text()
+    assert "scores" in page and "http://" not in page.replace("http://www.w3.org", "") and "https://" not in page
+
+
+def test_golden_is_the_float_model(folder, shapes_model, dataset, pictures, build):
+    rknn = loaded(shapes_model)
+    assert rknn.build(do_quantization=True, dataset=dataset) == 0 and rknn.accuracy_analysis([pictures[1]]) == 0
+    from PIL import Image
+    exact = build(shapes_model).inference([np.asarray(Image.open(pictures[1]).convert("RGB"))[None]])[0]
+    np.testing.assert_allclose(np.genfromtxt("snapshot/golden/scores.txt"), exact.ravel(), rtol=1e-4, atol=1e-4)
+
+
+def test_single_shows_the_layer_that_loses(folder, spread_model, noise, capfd):
+    """Only c1's own rounding is bad; later layers, fed with golden values, are fine."""
+    rknn = loaded(spread_model)
+    assert rknn.build(do_quantization=True, dataset=noise) == 0 and rknn.accuracy_analysis(["0.npy"]) == 0
+    rows = rows_of(pathlib.Path("snapshot/error_analysis.txt").read_text())
+    assert float(rows["y"][0]) < 0.97 < float(rows["y"][3])
+
+
+def test_device_columns(folder, shapes_model, dataset, pictures):
+    rknn = loaded(shapes_model)
+    assert rknn.build(do_quantization=True, dataset=dataset) == 0
+    assert rknn.accuracy_analysis([pictures[0]], target="rk3588") == 0
+    report = pathlib.Path("snapshot/error_analysis.txt").read_text()
+    assert "runtime_error" in report and "single_sim" in report
+    cells = rows_of(report)["scores"]
+    assert cells[0:3] == cells[6:9] and cells[9:] == ["1.00000", "|", "0.0"]
+    assert len(os.listdir("snapshot/runtime")) == len(os.listdir("snapshot/golden"))
+
+
+def test_without_folder(folder, shapes_model, dataset, pictures, capfd):
+    rknn = loaded(shapes_model)
+    assert rknn.build(do_quantization=True, dataset=dataset) == 0
+    assert rknn.accuracy_analysis([pictures[0]], output_dir=None) == 0
+    assert "simulator_error" in capfd.readouterr().out and not os.path.exists("snapshot")
+
+
+def test_float16_overflow_is_found(folder, make_onnx, capfd):
+    model = make_onnx([("Mul", ["x", "k"], ["large"], {}), ("Sqrt", ["large"], ["y"], {})], {"x": ("float32", [1, 4])}, {"y": ("float32", [1, 4])},
+                      {"k": np.array([60000.0], np.float32)})
+    np.save("x.npy", np.full((1, 4), 50, np.float32))
+    rknn = loaded(model)
+    assert rknn.build(do_quantization=False) == 0 and rknn.accuracy_analysis(["x.npy"]) == 0
+    assert "s_inf" in capfd.readouterr().out
+    assert "do not fit float16" in pathlib.Path("snapshot/error_analysis.html").read_text()
+
+
+def test_refusals(folder, shapes_model, dataset, pictures, make_onnx, capfd):
+    rknn = loaded(shapes_model)
+    assert rknn.accuracy_analysis([pictures[0]]) == -1 and "built model" in capfd.readouterr().err
+    assert rknn.build(do_quantization=True, dataset=dataset) == 0
+    assert rknn.accuracy_analysis(["missing.jpg"]) == -1 and "missing.jpg" in capfd.readouterr().err
+    assert rknn.accuracy_analysis([pictures[0], pictures[1]]) == -1
+    assert rknn.accuracy_analysis([pictures[0]], target="rv1106") == -1 and "does not run on rv1106" in capfd.readouterr().err
+    quantized = make_onnx([("QuantizeLinear", ["x", "s", "z"], ["q"], {}), ("DequantizeLinear", ["q", "s", "z"], ["d"], {}), ("Relu", ["d"], ["y"], {})],
+                          {"x": ("float32", [1, 4])}, {"y": ("float32", [1, 4])}, {"s": np.float32(0.1), "z": np.uint8(128)}, name="qdq")
+    np.save("x.npy", np.ones((1, 4), np.float32))
+    rknn = loaded(quantized)
+    assert rknn.build(do_quantization=False) == 0
+    assert rknn.accuracy_analysis(["x.npy"]) == -1 and "already quantized" in capfd.readouterr().err
+
+
+def test_toolkit1_form(folder, shapes_model, dataset, pictures):
+    rknn = loaded(shapes_model, target_platform="rk1808")
+    assert rknn.build(do_quantization=True, dataset=dataset) == 0
+    (folder / "one.txt").write_text(pictures[0])
+    assert rknn.accuracy_analysis("one.txt", "out", True, dump_file_type="npy") == 0
+    lines = pathlib.Path("out/individual_qnt_error_analysis.txt").read_text().splitlines()
+    name, *fields = lines[-1].split("\t")
+    assert name.strip() == "scores" and [f.split("=")[0] for f in fields] == ["eculidean_norm", "cosine_norm", "eculidean", "cosine"]
+    values = dict((f.split("=")[0], float(f.split("=")[1])) for f in fields)
+    assert abs(values["eculidean_norm"] - np.sqrt(2 - 2 * values["cosine_norm"])) < 2e-3
+    for kind in ("fp32", "entire_qnt", "individual_qnt"):
+        stored = [f for f in os.listdir(f"out/{kind}") if f.startswith("scores_")]
+        assert len(stored) == 1 and "_out0_" in stored[0] and np.load(f"out/{kind}/{stored[0]}").dtype == np.float32
+    assert rknn.accuracy_analysis("one.txt", "bare", False) == 0 and not any(f.endswith("analysis.txt") for f in os.listdir("bare"))
+
+
+# ---- auto_hybrid
+
+def test_auto_hybrid_leaves_few_layers_in_float(folder, spread_model, noise, capfd):
+    x = np.load("3.npy")
+
+    def cosine(rknn, exact):
+        assert rknn.init_runtime() == 0
+        got = rknn.inference([x], data_format="nchw")[0].ravel().astype(float)
+        return got @ exact / np.linalg.norm(got) / np.linalg.norm(exact)
+    exact = loaded(spread_model, float_dtype="float32")
+    assert exact.build(do_quantization=False) == 0 and exact.init_runtime() == 0
+    wanted = exact.inference([x], data_format="nchw")[0].ravel().astype(float)
+    plain = loaded(spread_model)
+    assert plain.build(do_quantization=True, dataset=noise) == 0
+    hybrid = loaded(spread_model, auto_hybrid_cos_thresh=0.999)
+    capfd.readouterr()
+    assert hybrid.build(do_quantization=True, dataset=noise, auto_hybrid=True) == 0
+    log = capfd.readouterr().err
+    assert cosine(plain, wanted) < 0.97 and cosine(hybrid, wanted) > 0.999
+    assert "2 of 3 layers stay in float16: r1, c2" in log and "predicted" in log and "% of the multiplications" in log
+    assert hybrid.accuracy_analysis(["0.npy"], output_dir=None) == 0
+    assert "[exDataConvert]" in capfd.readouterr().out
+
+
+def test_auto_hybrid_without_need(folder, shapes_model, dataset, capfd):
+    rknn = loaded(shapes_model, auto_hybrid_cos_thresh=0.9)
+    assert rknn.build(do_quantization=True, dataset=dataset, auto_hybrid=True) == 0
+    assert "layers are integer ones" in capfd.readouterr().err
+
+
+def test_auto_hybrid_of_a_float_build(folder, shapes_model, dataset, make_onnx, capfd):
+    rknn = loaded(shapes_model)
+    assert rknn.build(do_quantization=False, auto_hybrid=True) == -1 and "needs a dataset" in capfd.readouterr().err
+    assert rknn.build(do_quantization=False, dataset=dataset, auto_hybrid=True) == 0
+    assert "fit float16" in capfd.readouterr().err
+    with pytest.raises(ValueError):
+        loaded(shapes_model, auto_hybrid_cos_thresh="high")
+    with pytest.raises(ValueError):
+        loaded(shapes_model, auto_hybrid_cos_thresh=1.5)
+
+
+# ---- hybrid quantization in two steps
+
+def test_hybrid_steps(folder, shapes_model, dataset, pictures, capfd):
+    rknn = loaded(shapes_model, mean_values=[[127.5] * 3], std_values=[[127.5] * 3])
+    assert rknn.hybrid_quantization_step1(dataset=dataset) == 0
+    rknn.release()
+    assert {"shapes.model", "shapes.data", "shapes.quantization.cfg"} <= set(os.listdir("."))
+    text = pathlib.Path("shapes.quantization.cfg").read_text()
+    assert text.startswith("custom_quantize_layers: {}\nquantize_parameters:\n    image_int8:\n        qtype: asymmetric_quantized\n")
+    assert "    scores:\n" in text and ".weight:\n        qtype: asymmetric_quantized\n        qmethod: channel\n" in text
+    files = ("shapes.model", "shapes.data", "shapes.quantization.cfg")
+    from PIL import Image
+    picture = np.asarray(Image.open(pictures[0]).convert("RGB"))[None]
+
+    def result(rknn):
+        assert rknn.init_runtime() == 0
+        return rknn.inference([picture])[0]
+    # Without an edit step 2 gives what build() gives; a fresh object knows the configuration from the files.
+    unedited = RKNN()
+    assert unedited.hybrid_quantization_step2(*files) == 0
+    plain = loaded(shapes_model, mean_values=[[127.5] * 3], std_values=[[127.5] * 3])
+    assert plain.build(do_quantization=True, dataset=dataset) == 0
+    np.testing.assert_array_equal(result(unedited), result(plain))
+    # One layer in float16.
+    pathlib.Path(files[2]).write_text(text.replace("custom_quantize_layers: {}", "custom_quantize_layers:\n    scores: float16"))
+    edited = RKNN()
+    assert edited.hybrid_quantization_step2(model_input=files[0], data_input=files[1], model_quantization_cfg=files[2]) == 0
+    assert edited.export_rknn("hybrid.rknn") == 0
+    assert not np.array_equal(result(edited), result(plain))
+    assert edited.accuracy_analysis([pictures[0]], output_dir=None) == 0
+    report = capfd.readouterr().out
+    assert "[exDataConvert] /ReduceMean_output_0_float" in report
+    # Another range.
+    at = text.index("    scores:\n")
+    changed = text[:at] + text[at:].replace("max:\n        - ", "max:\n        - 9", 1)
+    pathlib.Path(files[2]).write_text(changed)
+    wider = RKNN()
+    assert wider.hybrid_quantization_step2(*files) == 0
+    assert np.abs(np.diff(np.unique(result(wider)))).min() > 5 * np.abs(np.diff(np.unique(result(plain)))).min()
+
+
+def test_hybrid_custom_and_proposal(folder, spread_model, noise):
+    rknn = loaded(spread_model, auto_hybrid_cos_thresh=0.999)
+    assert rknn.hybrid_quantization_step1(dataset=noise, custom_hybrid=[["x", "c2"]]) == 0
+    assert pathlib.Path("spread.quantization.cfg").read_text().startswith("custom_quantize_layers:\n    r1: float16\n    c2: float16\nquantize_parameters:\n")
+    assert rknn.hybrid_quantization_step2("spread.model", "spread.data", "spread.quantization.cfg") == 0
+    rknn = loaded(spread_model, auto_hybrid_cos_thresh=0.999)
+    assert rknn.hybrid_quantization_step1(dataset=noise, proposal=True, proposal_dataset_size=2) == 0
+    assert pathlib.Path("spread.quantization.cfg").read_text().startswith("custom_quantize_layers:\n    r1: float16\n    c2: float16\n")
+    assert rknn.hybrid_quantization_step1(dataset=noise, custom_hybrid=[["nothing", "c2"]]) == -1
+
+
+def test_hybrid_refusals(folder, shapes_model, dataset, capfd):
+    rknn = loaded(shapes_model)
+    assert rknn.hybrid_quantization_step1() == -1
+    assert rknn.hybrid_quantization_step1(dataset=dataset) == 0
+    text = pathlib.Path("shapes.quantization.cfg").read_text()
+    files = ("shapes.model", "shapes.data", "shapes.quantization.cfg")
+    for layers, words in (("image: float16", "Invalid operands name 'image' in custom_quantize_layers!"), ("scores: int5", "Invalid type 'int5'"),
+                          ("nothing: float16", "Invalid operands name 'nothing'")):
+        pathlib.Path(files[2]).write_text(text.replace("custom_quantize_layers: {}", "custom_quantize_layers:\n    " + layers))
+        assert RKNN().hybrid_quantization_step2(*files) == -1
+        assert words in capfd.readouterr().err
+    pathlib.Path(files[2]).write_text(text)
+    data = json.loads(pathlib.Path(files[1]).read_text())
+    for damaged in ("", "{", "[]", "{}", json.dumps({**data, "config": {"target_platform": 3}, "dataset": 5}), json.dumps({**data, "dataset": "gone.txt"})):
+        pathlib.Path(files[1]).write_text(damaged)
+        assert RKNN().hybrid_quantization_step2(*files) == -1
+    pathlib.Path(files[1]).write_text(json.dumps({**data, "dataset": "gone.txt"}))
+    assert RKNN().hybrid_quantization_step2(*files, dataset=dataset) == 0
+
+
+def test_hybrid_toolkit1_names(folder, shapes_model, dataset):
+    rknn = loaded(shapes_model, target_platform="rk1808")
+    assert rknn.hybrid_quantization_step1(dataset) == 0
+    stem = next(f for f in os.listdir(".") if f.endswith(".quantization.cfg"))[:-len(".quantization.cfg")]
+    text = pathlib.Path(stem + ".quantization.cfg").read_text()
+    assert text.startswith("%YAML 1.2\n---\n") and "customized_quantize_layers: {}" in text and ":weight'" in text
+    pathlib.Path(stem + ".quantization.cfg").write_text(text.replace("customized_quantize_layers: {}", "customized_quantize_layers:\n    scores_19: float32"))
+    assert rknn.hybrid_quantization_step2(stem + ".json", stem + ".data", stem + ".quantization.cfg", dataset, False) == 0
+    assert rknn.direct_build(stem + ".json", stem + ".data") == 0
