@@ -272,5 +272,64 @@ TEST(IntKernels, MatMul) {
     check(t, "int_matmul", "int:MatMul seed " + std::to_string(seed));
   }
 }
+
+TEST(IntKernels, Binary) {
+  for (uint32_t seed = 0; seed < 200 && !HasFatalFailure(); ++seed) {
+    Trial t(seed);
+    t.node.op = t.one_of<std::string>({"int:Add", "int:Mul", "int:Max", "int:Min"});
+    const Dims full{t.pick(1, 2), t.pick(1, 9), t.one_of<int64_t>({1, 5, 14, 40}), t.one_of<int64_t>({1, 7, 64, t.pick(1, 150)})};
+    Dims other = full;
+    switch (t.pick(0, 4)) {
+      case 0: other = {1}; break;
+      case 1: other = {1, full[1], 1, 1}; break;
+      case 2: other = {full[0], full[1], 1, 1}; break;
+      case 3: other = {full[3]}; break;
+      default: break;
+    }
+    const DType a = t.chance(85) ? t.byte_type() : DType::Int16, b = t.chance(85) ? t.byte_type() : DType::Int16;
+    const bool swap = t.chance(30), table = t.chance(20);
+    t.input(t.data(a, swap ? other : full));
+    t.input(t.data(b, swap ? full : other));
+    t.set("a_zero_point", t.zero_point(a));
+    t.set("b_zero_point", t.zero_point(b));
+    t.set("b_multiplier", t.pick(-(int64_t{1} << 30), int64_t{1} << 30));
+    const bool product = t.node.op == "int:Mul";
+    const DType type = t.stage(1, product ? 20000 : 150, table, int64_t{1} << (product ? 28 : 30));
+    if (!product && t.chance(70)) {  // factors as the quantizer makes them
+      t.set("multiplier", std::vector<int64_t>{t.pick(1, 1 << 29)});
+      t.set("shift", std::vector<int64_t>{t.pick(26, 30)});
+      t.set("b_multiplier", t.pick(-(1 << 29), 1 << 29));
+    }
+    if (table) t.input(t.data(type, {4096}), true);
+    check(t, "int_binary", t.node.op + " seed " + std::to_string(seed));
+  }
+}
+
+TEST(IntKernels, Table) {
+  for (uint32_t seed = 0; seed < 20 && !HasFatalFailure(); ++seed) {
+    Trial t(seed);
+    t.node.op = "int:Table";
+    t.input(t.data(t.byte_type(), {t.pick(1, 3), t.one_of<int64_t>({1, 63, 64, 65, 40000, t.pick(1, 300)})}));
+    t.input(t.data(t.byte_type(), {256}), true);
+    check(t, "int_table", "int:Table seed " + std::to_string(seed));
+  }
+}
+
+TEST(IntKernels, MaxPool) {
+  for (uint32_t seed = 0; seed < 80 && !HasFatalFailure(); ++seed) {
+    Trial t(seed);
+    t.node.op = "MaxPool";
+    const int64_t y = t.one_of<int64_t>({1, 2, 3, 5}), x = t.one_of<int64_t>({y, y, 1, 3, 4});
+    std::vector<int64_t> dilation{t.one_of<int64_t>({1, 1, 1, 2}), t.one_of<int64_t>({1, 1, 1, 2})};
+    const int64_t height = t.pick((y - 1) * dilation[0] + 1, 30), width = t.pick((x - 1) * dilation[1] + 1, 80);
+    t.set("kernel_shape", std::vector<int64_t>{y, x});
+    t.set("strides", std::vector<int64_t>{t.pick(1, 3), t.pick(1, 3)});
+    t.set("dilations", dilation);
+    t.set("pads", std::vector<int64_t>{t.pick(0, (y - 1) / 2), t.pick(0, (x - 1) / 2), t.pick(0, (y - 1) / 2), t.pick(0, (x - 1) / 2)});
+    t.set("ceil_mode", t.pick(0, 1));
+    t.input(t.data(t.byte_type(), {t.pick(1, 2), t.pick(1, 6), height, width}));
+    check(t, "int_max_pool", "MaxPool seed " + std::to_string(seed));
+  }
+}
 }  // namespace
 }  // namespace orknn::sim

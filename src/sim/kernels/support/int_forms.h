@@ -126,8 +126,9 @@ struct IntForms {
   void (*pad)(const IntPad& pad);
   // y[i] = x[i * stride], i < count.
   void (*every)(const int32_t* x, int64_t stride, int64_t count, int32_t* y);
-  // y[i] = table[x[i]] and y[i] = max(y[i], x[i]).
+  // y[i] = table[x[i]].
   void (*lookup)(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t count);
+  // y[i] = max(y[i], x[i]). Reads and writes up to 31 bytes beyond the last.
   void (*maximum)(const uint8_t* x, bool is_signed, uint8_t* y, int64_t count);
 };
 

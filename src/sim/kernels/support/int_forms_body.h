@@ -316,18 +316,45 @@ static void every(const int32_t* x, int64_t stride, int64_t count, int32_t* y) {
     for (int64_t i = 0; i < count; ++i) y[i] = x[stride * i];
 }
 
-static void lookup(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t count) {
+ORKNN_SIMD void lookup_scalar(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t count) {
   for (int64_t i = 0; i < count; ++i) y[i] = table[x[i]];
 }
+#if defined(ORKNN_INT_VNNI)
+// Most machines with VNNI look 128 bytes up at once, too.
+__attribute__((target("avx512vbmi"))) static void lookup_permuted(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t count) {
+  __m512i part[4];
+  for (int j = 0; j < 4; ++j) part[j] = _mm512_loadu_si512(table + 64 * j);
+  for (int64_t i = 0; i < count; i += 64) {
+    const __mmask64 mask = count - i >= 64 ? ~uint64_t{0} : (uint64_t{1} << (count - i)) - 1;
+    const __m512i v = _mm512_maskz_loadu_epi8(mask, x + i);
+    const __m512i low = _mm512_permutex2var_epi8(part[0], v, part[1]), high = _mm512_permutex2var_epi8(part[2], v, part[3]);
+    _mm512_mask_storeu_epi8(y + i, mask, _mm512_mask_blend_epi8(_mm512_movepi8_mask(v), low, high));
+  }
+}
+static void lookup(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t count) {
+  static const bool permutes = __builtin_cpu_supports("avx512vbmi");
+  if (permutes) lookup_permuted(x, table, y, count);
+  else lookup_scalar(x, table, y, count);
+}
+#else
+static void lookup(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t count) { lookup_scalar(x, table, y, count); }
+#endif
 
-template <class T>
-ORKNN_SIMD void maximum_of(const T* x, T* y, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) y[i] = x[i] > y[i] ? x[i] : y[i];
-}
+#if defined(ORKNN_INT_PORTABLE)
 static void maximum(const uint8_t* x, bool is_signed, uint8_t* y, int64_t count) {
-  if (is_signed) return maximum_of(reinterpret_cast<const int8_t*>(x), reinterpret_cast<int8_t*>(y), count);
-  maximum_of(x, y, count);
+  for (int64_t i = 0; i < count; ++i) {
+    const bool larger = is_signed ? static_cast<int8_t>(x[i]) > static_cast<int8_t>(y[i]) : x[i] > y[i];
+    y[i] = larger ? x[i] : y[i];
+  }
 }
+#else
+static void maximum(const uint8_t* x, bool is_signed, uint8_t* y, int64_t count) {
+  for (int64_t i = 0; i < count; i += 32) {
+    const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i)), b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(y + i));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + i), is_signed ? _mm256_max_epi8(a, b) : _mm256_max_epu8(a, b));
+  }
+}
+#endif
 
 extern const IntForms kIntForms;
 const IntForms kIntForms = {

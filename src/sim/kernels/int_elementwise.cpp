@@ -1,0 +1,117 @@
+// Two-operand arithmetic of integers with broadcasting, and functions of one 8-bit value.
+#include <algorithm>
+#include <array>
+
+#include "ops/support/elementwise.h"
+#include "ops/support/requantize.h"
+#include "sim/kernels/support/int_stage.h"
+
+namespace orknn::sim {
+namespace {
+using namespace kernels;
+
+struct BinaryState : KernelState {
+  ops::Broadcast plan;
+  IntBinary core;  // without addresses
+  bool narrow = true;
+};
+
+std::optional<IntBinaryOp> binary_op(std::string_view name) {
+  if (name == "int:Add") return IntBinaryOp::Add;
+  if (name == "int:Mul") return IntBinaryOp::Multiply;
+  if (name == "int:Max") return IntBinaryOp::Max;
+  if (name == "int:Min") return IntBinaryOp::Min;
+  return std::nullopt;
+}
+
+int64_t reach(Int type, int64_t zero) { return (type == Int::Signed16 ? int64_t{1} << 15 : 255) + std::abs(zero); }
+
+std::unique_ptr<BinaryState> plan_binary(const KernelQuery& q) {
+  const std::optional<IntBinaryOp> op = binary_op(q.node.op);
+  if (!op) return nullptr;
+  const std::optional<Int> a = int_of(q.inputs[0].dtype), b = int_of(q.inputs[1].dtype);
+  const int64_t max_factor = int64_t{1} << (*op == IntBinaryOp::Multiply ? 28 : 30);
+  const auto output = OutputPlan::create(q, 1, {kNoSlot, kNoSlot, 2}, max_factor);
+  const ir::NodeReader node = q.attributes();
+  const auto a_zero = ops::read_zero_point(node, "a_zero_point"), b_zero = ops::read_zero_point(node, "b_zero_point");
+  const int64_t b_factor = node.get_int("b_multiplier");
+  if (!a || !b || !output || !a_zero || !b_zero || std::abs(b_factor) > int64_t{1} << 30) return nullptr;
+  auto plan = ops::Broadcast::plan({q.inputs[0].dims, q.inputs[1].dims});
+  if (!plan || plan->dims() != q.outputs[0].dims) return nullptr;
+  auto s = std::make_unique<BinaryState>();
+  s->plan = std::move(*plan);
+  IntBinary& c = s->core;
+  c.op = *op;
+  c.a_type = *a;
+  c.b_type = *b;
+  c.a_dense = s->plan.step(0) != 0;
+  c.b_dense = s->plan.step(1) != 0;
+  c.a_zero = static_cast<int32_t>(*a_zero);
+  c.b_zero = static_cast<int32_t>(*b_zero);
+  c.factor = output->factor[0];
+  c.b_factor = static_cast<int32_t>(b_factor);
+  c.shift = output->shift[0];
+  c.zero = output->zero;
+  c.low = output->low;
+  c.high = output->high;
+  c.table = output->table ? output->table->data() : nullptr;
+  c.type = output->type;
+  const int64_t factor = std::abs(int64_t{c.factor}), a_reach = reach(*a, *a_zero), b_reach = reach(*b, *b_zero);
+  const int64_t bound = *op == IntBinaryOp::Multiply ? a_reach * b_reach * factor : a_reach * factor + b_reach * std::abs(b_factor);
+  s->narrow = fits_after_shift(bound, c.shift, c.zero) && (*op != IntBinaryOp::Multiply || a_reach * b_reach <= INT32_MAX);
+  return s;
+}
+
+bool accepts_binary(const KernelQuery& q) { return plan_binary(q) != nullptr; }
+Result<std::unique_ptr<const KernelState>> prepare_binary(const KernelQuery& q, ThreadPool&) { return std::unique_ptr<const KernelState>(plan_binary(q)); }
+
+Status run_binary(KernelContext& c, const KernelState* state) {
+  const BinaryState& s = *static_cast<const BinaryState*>(state);
+  const IntForms& f = int_forms();
+  const auto *a = static_cast<const std::byte*>(c.inputs[0].data), *b = static_cast<const std::byte*>(c.inputs[1].data);
+  auto* y = static_cast<std::byte*>(c.outputs[0].data);
+  s.plan.for_rows(c.pool, [&](int64_t out, const int64_t* in, int64_t count) {
+    IntBinary core = s.core;
+    core.a = a + in[0] * int_bytes(core.a_type);
+    core.b = b + in[1] * int_bytes(core.b_type);
+    core.y = y + out * int_bytes(core.type);
+    if (s.narrow) f.binary(core, count);
+    else binary_exactly(core, count);
+  });
+  return {};
+}
+
+// Entry v is the result of the byte v, whatever its sign.
+struct TableState : KernelState {
+  std::array<uint8_t, 256> entries;
+};
+
+bool accepts_table(const KernelQuery& q) {
+  return q.node.op == "int:Table" && q.node.tail.empty() && is_byte(q.inputs[0].dtype) && is_byte(q.inputs[1].dtype) && q.inputs[1].constant &&
+         q.inputs[1].constant->count() == 256 && q.outputs[0].dtype == q.inputs[1].dtype && q.outputs[0].dims == q.inputs[0].dims;
+}
+
+Result<std::unique_ptr<const KernelState>> prepare_table(const KernelQuery& q, ThreadPool&) {
+  auto s = std::make_unique<TableState>();
+  const size_t flip = q.inputs[0].dtype == DType::Int8 ? 0x80 : 0;
+  for (size_t i = 0; i < 256; ++i) s->entries[i] = static_cast<const uint8_t*>(q.inputs[1].constant->data())[i ^ flip];
+  return std::unique_ptr<const KernelState>(std::move(s));
+}
+
+Status run_table(KernelContext& c, const KernelState* state) {
+  constexpr int64_t kGrain = 1 << 15;
+  const IntForms& f = int_forms();
+  const uint8_t* table = static_cast<const TableState*>(state)->entries.data();
+  const auto* x = static_cast<const uint8_t*>(c.inputs[0].data);
+  auto* y = static_cast<uint8_t*>(c.outputs[0].data);
+  c.pool.parallel_for(c.outputs[0].count(), kGrain, [&](int64_t begin, int64_t end) { f.lookup(x + begin, table, y + begin, end - begin); });
+  return {};
+}
+}  // namespace
+
+std::span<const Kernel> int_elementwise() {
+  static const Kernel kernels[] = {{"int_binary", accepts_binary, prepare_binary, run_binary}, {"int_table", accepts_table, prepare_table, run_table}};
+  return kernels;
+}
+
+}  // namespace orknn::sim
