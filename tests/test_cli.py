@@ -110,6 +110,10 @@ def test_exported_program(tmp_path, openrknn):
     done = openrknn("run", tmp_path / "net.rknn", "--input", tmp_path / "x.npy", "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     np.testing.assert_array_equal(np.load(next(p for p in tmp_path.glob("*.npy") if p.name != "x.npy")).ravel(), [2, 0, 2])
+    with zipfile.ZipFile(tmp_path / "bomb.pt2", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("net/models/model.json", " " * (1 << 26))
+    done = openrknn("info", tmp_path / "bomb.pt2")
+    assert done.returncode == 1 and "net/models/model.json" in done.stderr and "the archive entry is too large" in done.stderr, done.stderr
     source = json.loads(openrknn("info", model, "-t", "rk3588", "--json").stdout)["source"]
     assert source["framework"] == "pytorch" and source["producer"] == "pytorch 2.9.0" and source["operators"] == {"Mul": 1, "Relu": 1}
 

@@ -10,7 +10,8 @@ namespace orknn::importer::pytorch {
 namespace {
 using ir::Dim;
 using ir::Shape;
-constexpr uint64_t kMaxTextBytes = uint64_t{1} << 28;
+// Descriptions are stored as they are or shrink a little; what grows much further is no description.
+uint64_t text_limit(const Source& source) { return std::min(uint64_t{1} << 28, (uint64_t{1} << 24) + 20 * static_cast<uint64_t>(source.bytes.size())); }
 
 // Items of a list; nothing when the value is none.
 std::span<const Value> items_of(const Value& value) { return value.is_sequence() ? std::span<const Value>(value.sequence().items) : std::span<const Value>(); }
@@ -124,7 +125,7 @@ Result<ExportedProgram> ExportedProgram::open(const Source& source, const zip::A
   ExportedProgram program(source, archive, std::move(root), session);
   const zip::Entry* entry = archive.find(contents.root);
   if (!entry) return invalid_model("the archive has no entry '" + contents.root + "'");
-  ORKNN_TRY_ASSIGN(const std::string text, archive.text(*entry, kMaxTextBytes));
+  ORKNN_TRY_ASSIGN(const std::string text, archive.text(*entry, text_limit(source)));
   auto description = read_json(text, session.heap);
   if (!description) return Status(description.status()).node(contents.root, "JSON");
   program.description_ = *description;
@@ -148,7 +149,7 @@ Status ExportedProgram::read_weights() {
 
 // Each entry of the list names a file with the bytes of a storage, and the tensor in it.
 Status ExportedProgram::read_payload(const std::string& folder, const std::string& list) {
-  ORKNN_TRY_ASSIGN(const std::string text, archive_.text(*archive_.find(list), kMaxTextBytes));
+  ORKNN_TRY_ASSIGN(const std::string text, archive_.text(*archive_.find(list), text_limit(source_)));
   ORKNN_TRY_ASSIGN(const Value config, read_json(text, session_.heap));
   const Value tensors = member(config, "config");
   if (tensors.kind() != Kind::Dict) return strange("its weights").node(list, "JSON");
