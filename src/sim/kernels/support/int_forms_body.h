@@ -78,19 +78,35 @@ static void row(const IntRow& p) {
 static void convert(const IntConvert& p, const int32_t* sums, int64_t count) { convert_scalar(p, sums, count); }
 static void binary(const IntBinary& p, int64_t count) { binary_scalar(p, count); }
 #else
+// Two indices are read at a time, four results are in flight.
+template <class T>
+ORKNN_SIMD void look_up(const T* __restrict table, const int32_t* __restrict index, int64_t count, T* __restrict y) {
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    uint64_t pair[4];
+    std::memcpy(pair, index + i, sizeof pair);
+    T result[8];
+    ORKNN_UNROLL for (int j = 0; j < 4; ++j) {
+      result[2 * j] = table[static_cast<uint32_t>(pair[j])];
+      result[2 * j + 1] = table[pair[j] >> 32];
+    }
+    ORKNN_UNROLL for (int j = 0; j < 8; ++j) y[i + j] = result[j];
+  }
+  for (; i < count; ++i) y[i] = table[index[i]];
+}
+
 // Stores value(i, count - i), vectors of converted values, for i = 0, kLanes, ...; the values are not clamped yet.
 template <class Value>
-ORKNN_SIMD void emit(void* y, Int type, const void* table, int32_t low, int32_t high, int64_t count, Value value) {
+ORKNN_SIMD void emit(void* __restrict y, Int type, const void* table, int32_t low, int32_t high, int64_t count, Value value) {
   if (table) {
-    constexpr int64_t kChunk = 4 * kLanes;
+    // Indices first, of a long run: reading them back at once would wait for the stores.
+    constexpr int64_t kChunk = 256;
     alignas(64) int32_t index[kChunk];
     for (int64_t i = 0; i < count; i += kChunk) {
       const int64_t n = count - i < kChunk ? count - i : kChunk;
       for (int64_t j = 0; j < n; j += kLanes) store32(index + j, clamp(value(i + j, count - i - j), all32(low), all32(high)));
-      if (type == Int::Signed16)
-        for (int64_t j = 0; j < n; ++j) static_cast<int16_t*>(y)[i + j] = static_cast<const int16_t*>(table)[index[j]];
-      else
-        for (int64_t j = 0; j < n; ++j) static_cast<uint8_t*>(y)[i + j] = static_cast<const uint8_t*>(table)[index[j]];
+      if (type == Int::Signed16) look_up(static_cast<const int16_t*>(table), index, n, static_cast<int16_t*>(y) + i);
+      else look_up(static_cast<const uint8_t*>(table), index, n, static_cast<uint8_t*>(y) + i);
     }
     return;
   }
@@ -120,16 +136,17 @@ ORKNN_SIMD bool fits_high(int64_t factor, int32_t shift) {
 }
 
 template <bool kAddend>
-__attribute__((noinline)) static void convert_high(const IntConvert& p, const int32_t* sums, int64_t count) {
-  const int up = 32 - p.shift[0];
-  const I32 bias = all32(p.bias[0]), factor = all32(p.factor[0] * (1 << up)), add_zero = all32(p.add_zero);
-  const I32 add_factor = all32(kAddend ? static_cast<int32_t>(p.add_factor[0]) * (1 << up) : 0);
+__attribute__((noinline)) static void convert_high(const IntConvert& p, int64_t row, const int32_t* sums, int64_t count) {
+  const int up = 32 - p.shift[row];
+  const I32 bias = all32(p.bias[row]), factor = all32(p.factor[row] * (1 << up)), add_zero = all32(p.add_zero);
+  const I32 add_factor = all32(kAddend ? static_cast<int32_t>(p.add_factor[row]) * (1 << up) : 0);
   const I64 round = all64((int64_t{1} << 31) + (int64_t{p.zero} * (int64_t{1} << 32)));
-  emit(p.y, p.type, p.table, p.low, p.high, count, [&](int64_t i, int64_t left) __attribute__((always_inline)) {
+  const void* addend = kAddend ? advance_int(p.addend, p.addend_type, row * p.addend_stride) : nullptr;
+  emit(const_cast<void*>(advance_int(p.y, p.type, row * p.y_stride)), p.type, p.table, p.low, p.high, count, [&](int64_t i, int64_t left) __attribute__((always_inline)) {
     const I32 sum = add(load32(sums + i), bias);
     I64 even = add(multiply_even(sum, factor), round), odds = add(multiply_even(odd(sum), factor), round);
     if constexpr (kAddend) {
-      const I32 other = subtract(widen(p.addend, p.addend_type, i, left), add_zero);
+      const I32 other = subtract(widen(addend, p.addend_type, i, left), add_zero);
       even = add(even, multiply_even(other, add_factor));
       odds = add(odds, multiply_even(odd(other), add_factor));
     }
@@ -138,18 +155,20 @@ __attribute__((noinline)) static void convert_high(const IntConvert& p, const in
 }
 
 template <bool kPerColumn, bool kAddend>
-__attribute__((noinline)) static void convert_any(const IntConvert& p, const int32_t* sums, int64_t count) {
+__attribute__((noinline)) static void convert_any(const IntConvert& p, int64_t row, const int32_t* sums, int64_t count) {
+  const int64_t k = kPerColumn ? 0 : row;
   const I32 zero = all32(p.zero), add_zero = all32(p.add_zero);
-  const I32 one_bias = all32(p.bias[0]), one_factor = all32(p.factor[0]), one_add_factor = all32(kAddend ? static_cast<int32_t>(p.add_factor[0]) : 0);
-  const Rounding one_round = rounding(all32(p.shift[0]));
-  emit(p.y, p.type, p.table, p.low, p.high, count, [&](int64_t i, int64_t left) __attribute__((always_inline)) {
+  const I32 one_bias = all32(p.bias[k]), one_factor = all32(p.factor[k]), one_add_factor = all32(kAddend ? static_cast<int32_t>(p.add_factor[k]) : 0);
+  const Rounding one_round = rounding(all32(p.shift[k]));
+  const void* addend = kAddend ? advance_int(p.addend, p.addend_type, row * p.addend_stride) : nullptr;
+  emit(const_cast<void*>(advance_int(p.y, p.type, row * p.y_stride)), p.type, p.table, p.low, p.high, count, [&](int64_t i, int64_t left) __attribute__((always_inline)) {
     const I32 factor = kPerColumn ? load32(p.factor + i) : one_factor;
     const Rounding round = kPerColumn ? rounding(load32(p.shift + i)) : one_round;
     const I32 sum = add(load32(sums + i), kPerColumn ? load32(p.bias + i) : one_bias);
     I64 even = multiply_even(sum, factor), odds = multiply_even(odd(sum), kPerColumn ? odd(factor) : factor);
     if constexpr (kAddend) {
       const I32 add_factor = kPerColumn ? narrow(p.add_factor + i) : one_add_factor;
-      const I32 other = subtract(widen(p.addend, p.addend_type, i, left), add_zero);
+      const I32 other = subtract(widen(addend, p.addend_type, i, left), add_zero);
       even = add(even, multiply_even(other, add_factor));
       odds = add(odds, multiply_even(odd(other), kPerColumn ? odd(add_factor) : add_factor));
     }
@@ -157,19 +176,18 @@ __attribute__((noinline)) static void convert_any(const IntConvert& p, const int
   });
 }
 
-static void convert(const IntConvert& given, const int32_t* sums, int64_t count) {
-  IntConvert p = given;  // bytes written might be its own, for all the compiler knows
-  for (int64_t row = 0; row < p.rows; ++row, sums += p.sums_stride, next_row(p)) {
+static void convert(const IntConvert& p, const int32_t* sums, int64_t count) {
+  for (int64_t row = 0; row < p.rows; ++row, sums += p.sums_stride) {
     if (p.per_column) {
-      if (p.addend) convert_any<true, true>(p, sums, count);
-      else convert_any<true, false>(p, sums, count);
-    } else if (fits_high(p.factor[0], p.shift[0]) && (!p.addend || fits_high(p.add_factor[0], p.shift[0]))) {
-      if (p.addend) convert_high<true>(p, sums, count);
-      else convert_high<false>(p, sums, count);
+      if (p.addend) convert_any<true, true>(p, row, sums, count);
+      else convert_any<true, false>(p, row, sums, count);
+    } else if (fits_high(p.factor[row], p.shift[row]) && (!p.addend || fits_high(p.add_factor[row], p.shift[row]))) {
+      if (p.addend) convert_high<true>(p, row, sums, count);
+      else convert_high<false>(p, row, sums, count);
     } else if (p.addend) {
-      convert_any<false, true>(p, sums, count);
+      convert_any<false, true>(p, row, sums, count);
     } else {
-      convert_any<false, false>(p, sums, count);
+      convert_any<false, false>(p, row, sums, count);
     }
   }
 }
@@ -196,8 +214,7 @@ ORKNN_SIMD void binary_of(const IntBinary& p, int64_t count) {
   });
 }
 
-static void binary(const IntBinary& given, int64_t count) {
-  const IntBinary p = given;
+static void binary(const IntBinary& p, int64_t count) {
   switch (p.op) {
     case IntBinaryOp::Add: return binary_of<IntBinaryOp::Add>(p, count);
     case IntBinaryOp::Multiply: return binary_of<IntBinaryOp::Multiply>(p, count);

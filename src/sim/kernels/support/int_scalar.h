@@ -26,26 +26,18 @@ ORKNN_SIMD int64_t finish_int(int64_t scaled, int32_t shift, int32_t zero, int32
 ORKNN_SIMD const void* advance_int(const void* data, Int type, int64_t count) {
   return data ? static_cast<const uint8_t*>(data) + count * (type == Int::Signed16 ? 2 : 1) : nullptr;
 }
-// Goes on to the next row.
-ORKNN_SIMD void next_row(IntConvert& p) {
-  if (!p.per_column) {
-    ++p.bias;
-    ++p.factor;
-    ++p.shift;
-    ++p.add_factor;
-  }
-  p.addend = advance_int(p.addend, p.addend_type, p.addend_stride);
-  p.y = const_cast<void*>(advance_int(p.y, p.type, p.y_stride));
-}
 
-ORKNN_SIMD void convert_scalar(IntConvert p, const int32_t* sums, int64_t count) {
-  for (int64_t row = 0; row < p.rows; ++row, sums += p.sums_stride, next_row(p))
+ORKNN_SIMD void convert_scalar(const IntConvert& p, const int32_t* sums, int64_t count) {
+  for (int64_t row = 0; row < p.rows; ++row, sums += p.sums_stride) {
+    const void* addend = advance_int(p.addend, p.addend_type, row * p.addend_stride);
+    void* y = const_cast<void*>(advance_int(p.y, p.type, row * p.y_stride));
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t k = p.per_column ? i : 0;
+      const int64_t k = p.per_column ? i : row;
       int64_t scaled = static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(sums[i]) + static_cast<uint32_t>(p.bias[k]))) * p.factor[k];
-      if (p.addend) scaled += (int_at(p.addend, p.addend_type, i) - p.add_zero) * p.add_factor[k];
-      store_int(p.y, p.type, i, finish_int(scaled, p.shift[k], p.zero, p.low, p.high, p.table, p.type));
+      if (addend) scaled += (int_at(addend, p.addend_type, i) - p.add_zero) * p.add_factor[k];
+      store_int(y, p.type, i, finish_int(scaled, p.shift[k], p.zero, p.low, p.high, p.table, p.type));
     }
+  }
 }
 
 ORKNN_SIMD void binary_scalar(const IntBinary& p, int64_t count) {
