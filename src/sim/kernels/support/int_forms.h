@@ -101,7 +101,7 @@ struct IntExpand {
 };
 
 // Rows of a plane between their padding: bytes change their sign bit where `flip` is 0x80, words lose `zero`. Rows below 0 and from `height` on are
-// padding altogether. Writes up to 63 elements beyond the last of a row.
+// padding altogether. Writes up to 15 elements beyond the last of a row.
 struct IntPad {
   bool words = false;
   bool is_signed = true;  // of the data, for words

@@ -295,7 +295,19 @@ ORKNN_SIMD void pad_sixteen(const IntPad& p, const uint8_t* x, int64_t count, T*
     else y[i] = static_cast<T>((p.is_signed ? static_cast<int8_t>(x[i]) : x[i]) - p.zero);
   }
 }
+// Values [begin, end) of a row.
+template <class T>
+ORKNN_SIMD void pad_fill(T* y, int64_t begin, int64_t end, T fill) {
+  for (int64_t i = begin; i < end; ++i) y[i] = fill;
+}
 #else
+template <class T>
+ORKNN_SIMD void pad_fill(T* y, int64_t begin, int64_t end, T fill) {
+  for (int64_t i = begin; i < end; i += 16) {
+    if constexpr (sizeof(T) == 1) _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i), _mm_set1_epi8(static_cast<char>(fill)));
+    else _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + i), _mm256_set1_epi16(fill));
+  }
+}
 template <class T>
 ORKNN_SIMD void pad_sixteen(const IntPad& p, const uint8_t* x, int64_t count, T* y) {
   const __m128i bytes = load_bytes(x, count);
@@ -314,9 +326,9 @@ ORKNN_SIMD void pad_of(const IntPad& p) {
   for (int64_t row = 0; row < p.rows; ++row) {
     T* y = static_cast<T*>(p.y) + row * p.y_stride;
     const int64_t at = p.first + row, inside = at >= 0 && at < p.height ? p.inside : 0;
-    for (int64_t i = 0; i < p.left; ++i) y[i] = fill;
+    pad_fill(y, 0, p.left, fill);
     for (int64_t i = 0; i < inside; i += 16) pad_sixteen(p, p.x + at * p.width + i, inside - i, y + p.left + i);
-    for (int64_t i = p.left + inside; i < p.length; ++i) y[i] = fill;
+    pad_fill(y, p.left + inside, p.length, fill);
   }
 }
 
