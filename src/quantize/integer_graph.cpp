@@ -5,6 +5,8 @@
 
 #include "ops/eval.h"
 #include "ops/support/requantize.h"
+#include "quantize/adaptive_rounding.h"
+#include "quantize/bias_correction.h"
 #include "quantize/weights.h"
 
 namespace orknn::quantize {
@@ -69,8 +71,8 @@ struct Target {
 
 class Lowering {
  public:
-  Lowering(const Graph& graph, const OpSet& ops, Assignment& assignment, const QuantizeOptions& options)
-      : in_(graph), ops_(ops), assignment_(assignment), options_(options), versions_(graph.tensor_count()) {}
+  Lowering(const Graph& graph, const OpSet& ops, Assignment& assignment, const TensorStatistics& statistics, const QuantizeOptions& options)
+      : in_(graph), ops_(ops), assignment_(assignment), statistics_(statistics), options_(options), versions_(graph.tensor_count()) {}
 
   Result<Graph> run() {
     out_.name = in_.name;
@@ -343,10 +345,39 @@ class Lowering {
     // Weights of a transposed convolution are [in, out / group, ...]: with groups a channel is no axis of its own.
     std::optional<int64_t> axis;
     if (options_.per_channel && (!transposed || group == 1)) axis = transposed ? 1 : 0;
-    const QuantizedWeights q = round_weights(w, axis, least_scales(bias, n.input(0)));
+    const QuantizedWeights q = rounded(n, w, axis, bias);
     const TensorId weights = constant(in_.tensor(n.input(1)).name + "_int8", q.values);
     set_weight_parameters(weights, q, axis);
     return finish_product(n, transposed ? "int:ConvTranspose" : "int:Conv", weights, q.scales, bias, n.attributes);
+  }
+
+  // Rounded weights of a layer, laid out as `w`; the bias takes the shift of the mean that rounding brings.
+  QuantizedWeights rounded(const Node& n, const TensorData& w, std::optional<int64_t> axis, std::vector<double>& bias) const {
+    const std::vector<double> least = least_scales(bias, n.input(0));
+    std::vector<double> shift;
+    QuantizedWeights q;
+    const RoundedLayer* ahead = nullptr;
+    if (options_.rounded)
+      if (const auto it = options_.rounded->find(in_.tensor(n.output()).name); it != options_.rounded->end()) ahead = &it->second;
+    const auto fits = [&] {
+      for (size_t i = 0; i < least.size(); ++i)
+        if (least[i] > ahead->weights.scales[ahead->weights.scales.size() == 1 ? 0 : i]) return false;
+      return ahead->weights.values.dims() == w.dims();
+    };
+    if (ahead && fits()) {
+      q = ahead->weights;
+      shift = ahead->bias_shift;
+    } else {
+      q = round_weights(w, axis, least);
+      // A transposed convolution spreads its weights over results that each see a part of them.
+      const auto seen = statistics_.find(in_.tensor(n.input(0)).name);
+      if (n.op == "Conv" && seen != statistics_.end()) shift = bias_correction(n, w, q, seen->second.channels());
+    }
+    if (options_.correct_bias && (bias.empty() || bias.size() == shift.size())) {
+      bias.resize(shift.size(), 0);
+      for (size_t i = 0; i < shift.size(); ++i) bias[i] += shift[i];
+    }
+    return q;
   }
 
   void set_weight_parameters(TensorId weights, const QuantizedWeights& q, std::optional<int64_t> axis) {
@@ -387,7 +418,7 @@ class Lowering {
     }
     const auto last = static_cast<int64_t>(weights.dims().size()) - 1;
     const std::optional<int64_t> axis = options_.per_channel ? std::optional(last) : std::nullopt;
-    const QuantizedWeights q = round_weights(weights, axis, least_scales(bias, n.input(0)));
+    const QuantizedWeights q = rounded(n, weights, axis, bias);
     const TensorId tensor = constant(in_.tensor(n.input(1)).name + "_int8", q.values);
     set_weight_parameters(tensor, q, axis);
     return finish_product(n, "int:MatMul", tensor, q.scales, bias, {});
@@ -589,13 +620,14 @@ class Lowering {
   Graph out_;
   const OpSet& ops_;
   Assignment& assignment_;
+  const TensorStatistics& statistics_;
   const QuantizeOptions& options_;
   std::vector<Versions> versions_;
 };
 }  // namespace
 
-Result<Graph> make_integer_graph(const Graph& graph, const OpSet& ops, Assignment& assignment, const QuantizeOptions& options) {
-  return Lowering(graph, ops, assignment, options).run();
+Result<Graph> make_integer_graph(const Graph& graph, const OpSet& ops, Assignment& assignment, const TensorStatistics& statistics, const QuantizeOptions& options) {
+  return Lowering(graph, ops, assignment, statistics, options).run();
 }
 
 }  // namespace orknn::quantize

@@ -39,7 +39,20 @@ class Assigner {
     if (has_symmetric_range(last_op)) return int8_parameters({-1, 1});
     const auto it = statistics_.find(tensor.name);
     if (it == statistics_.end() || it->second.empty()) return std::nullopt;
-    return int8_parameters(choose_range(it->second, options_.algorithm));
+    return int8_parameters(choose_range(it->second, reaches_output(t) ? Algorithm::Normal : options_.algorithm));
+  }
+
+  // What leaves the network is not clipped: the rare large value may be the one that counts. So for what only copies, sigmoids and softmaxes lie behind.
+  bool reaches_output(TensorId t) const {
+    if (graph_.is_output(t)) return true;
+    for (NodeId id : graph_.users(t)) {
+      const Node& n = graph_.node(id);
+      const Form f = layer_form(graph_, n).form;
+      if (!n.tail.empty() || (f != Form::Move && f != Form::Concat && f != Form::Softmax && n.op != "Sigmoid")) continue;
+      for (TensorId y : n.outputs)
+        if (y && reaches_output(y)) return true;
+    }
+    return false;
   }
 
   bool has_parameters(TensorId t) const { return result_.tensors[index_of(t)].has_value(); }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,15 @@ namespace orknn::quantize {
 // By tensor name.
 using TensorStatistics = std::map<std::string, Statistics, std::less<>>;
 
+struct RoundedLayer;  // adaptive_rounding.h
+using RoundedLayers = std::map<std::string, RoundedLayer, std::less<>>;
+
 struct QuantizeOptions {
   Algorithm algorithm = Algorithm::Normal;
   bool per_channel = true;  // weights: one scale per output channel, else one per tensor
+  bool equalize = true;     // channels between layers (equalize.h)
+  bool correct_bias = true;  // for what rounding does to means (bias_correction.h)
+  std::shared_ptr<const RoundedLayers> rounded;  // weights that were rounded ahead, if any
   // Layers to leave in float, by name of the node or of an output tensor.
   std::function<bool(const ir::Node&, std::string_view output)> keep_float;
   // Given by the user instead of found by the algorithm, by name of the tensor.

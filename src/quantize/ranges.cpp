@@ -48,49 +48,67 @@ Range least_squares(const Statistics& s, int bits) {
   return best;
 }
 
-// The threshold whose clipped and coarsened distribution diverges least from the original, on magnitudes when values have both signs.
-Range least_divergence(const Statistics& s, int bits) {
-  const Range full = with_zero(s.min(), s.max());
-  const double reach = std::max(-full.low, full.high);
-  if (reach == 0) return full;
-  std::vector<double> counts(Statistics::kBins, 0);
+// How far the distribution of values lies from the one their 8-bit form shows: every level spreads what it holds evenly over its bins, bins
+// outside of the range are as good as never met.
+double divergence(const Statistics& s, const Range& r, double levels) {
+  constexpr double kNever = 1e-9;
+  const auto total = static_cast<double>(s.count());
+  const double step = (r.high - r.low) / levels;
+  double sum = 0, mass = 0;
+  size_t members = 0, begin = 0;
+  int64_t level = INT64_MIN;
+  const auto close = [&](size_t end) {
+    for (size_t k = begin; k < end && members > 0; ++k) {
+      const double p = static_cast<double>(s.bins()[k]) / total;
+      if (p > 0) sum += p * std::log(p * static_cast<double>(members) / mass);
+    }
+  };
   for (size_t i = 0; i < s.bins().size(); ++i) {
     const double centre = s.lower_edge() + (static_cast<double>(i) + 0.5) * s.bin_width();
-    const auto bin = static_cast<size_t>(std::min(std::abs(centre) / reach, 0.999999) * Statistics::kBins);
-    counts[bin] += static_cast<double>(s.bins()[i]);
+    const bool outside = centre < r.low - s.bin_width() || centre > r.high + s.bin_width();
+    const int64_t own = outside ? (centre < r.low ? INT64_MIN + 1 : INT64_MAX) : static_cast<int64_t>(std::floor((centre - r.low) / step + 0.5));
+    if (own != level) {
+      close(i);
+      begin = i;
+      members = 0;
+      mass = 0;
+      level = own;
+    }
+    const double p = static_cast<double>(s.bins()[i]) / total;
+    if (outside) {
+      if (p > 0) sum += p * std::log(p / kNever);
+      continue;
+    }
+    members += 1;
+    mass += p;
   }
-  const auto levels = static_cast<size_t>(std::ldexp(1.0, std::min(bits, 8) - 1));
-  double least = INFINITY;
-  size_t chosen = Statistics::kBins;
-  for (size_t end = levels; end <= Statistics::kBins; end += 16) {
-    double clipped = 0, total = 0, coarse_total = 0, divergence = 0;
-    for (size_t i = end; i < Statistics::kBins; ++i) clipped += counts[i];
-    for (size_t i = 0; i < end; ++i) total += counts[i];
-    if (total == 0) continue;
-    std::vector<double> coarse(end, 0);
-    for (size_t level = 0; level < levels; ++level) {
-      const size_t from = level * end / levels, to = (level + 1) * end / levels;
-      double sum = 0;
-      size_t used = 0;
-      for (size_t i = from; i < to; ++i) {
-        sum += counts[i];
-        used += counts[i] > 0;
+  close(s.bins().size());
+  return sum;
+}
+
+// The range of least divergence among those whose squared error is not above that of the full range: outliers go, but never so many that the
+// layer behind would see other values.
+Range least_divergence(const Statistics& s, int bits) {
+  const Range full = with_zero(s.min(), s.max());
+  const double levels = std::ldexp(1.0, std::min(bits, 8)) - 1;
+  const double allowed = rounding_error(s, full.low, full.high, levels);
+  Range best = full;
+  double least = divergence(s, full, levels);
+  constexpr int kSteps = 64;
+  for (bool upper : {true, false}) {
+    const double end = upper ? full.high : full.low;
+    for (int k = kSteps - 1; k >= 1 && end != 0; --k) {
+      Range candidate = best;
+      (upper ? candidate.high : candidate.low) = end * k / kSteps;
+      if (rounding_error(s, candidate.low, candidate.high, levels) > allowed) continue;
+      const double value = divergence(s, candidate, levels);
+      if (value < least) {
+        least = value;
+        best = candidate;
       }
-      for (size_t i = from; i < to; ++i)
-        if (counts[i] > 0) coarse[i] = sum / static_cast<double>(used);
-      coarse_total += sum;
-    }
-    for (size_t i = 0; i < end; ++i) {
-      const double p = (counts[i] + (i + 1 == end ? clipped : 0)) / (total + clipped), q = coarse[i] / coarse_total;
-      if (p > 0) divergence += p * std::log(p / std::max(q, 1e-12));
-    }
-    if (divergence < least) {
-      least = divergence;
-      chosen = end;
     }
   }
-  const double threshold = reach * static_cast<double>(chosen) / Statistics::kBins;
-  return {std::max(full.low, -threshold), std::min(full.high, threshold)};
+  return best;
 }
 }  // namespace
 
@@ -99,7 +117,8 @@ Result<Algorithm> algorithm_from_name(std::string_view name) {
   if (name == "kl_divergence") return Algorithm::KlDivergence;
   if (name == "mmse") return Algorithm::Mmse;
   if (name == "moving_average") return Algorithm::MovingAverage;
-  return invalid_argument("there is no range algorithm '" + std::string(name) + "'").expected("normal, kl_divergence, mmse or moving_average");
+  if (name == "adaround") return Algorithm::AdaptiveRounding;
+  return invalid_argument("there is no range algorithm '" + std::string(name) + "'").expected("normal, kl_divergence, mmse, adaround or moving_average");
 }
 
 Range choose_range(const Statistics& s, Algorithm algorithm, int bits) {
@@ -107,7 +126,8 @@ Range choose_range(const Statistics& s, Algorithm algorithm, int bits) {
   switch (algorithm) {
     case Algorithm::Normal: break;
     case Algorithm::KlDivergence: return least_divergence(s, bits);
-    case Algorithm::Mmse: return least_squares(s, bits);
+    case Algorithm::Mmse:
+    case Algorithm::AdaptiveRounding: return least_squares(s, bits);
     case Algorithm::MovingAverage: return with_zero(s.moving_min(), s.moving_max());
   }
   return with_zero(s.min(), s.max());

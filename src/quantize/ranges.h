@@ -13,7 +13,8 @@ struct Range {
   double low = 0, high = 0;
 };
 
-enum class Algorithm { Normal, KlDivergence, Mmse, MovingAverage };
+// AdaptiveRounding takes the ranges of Mmse; what it adds concerns weights (adaptive_rounding.h).
+enum class Algorithm { Normal, KlDivergence, Mmse, MovingAverage, AdaptiveRounding };
 Result<Algorithm> algorithm_from_name(std::string_view name);
 
 // `bits` of the number format decides how coarse a range may be.

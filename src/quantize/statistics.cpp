@@ -1,41 +1,132 @@
 #include "quantize/statistics.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace orknn::quantize {
 namespace {
 constexpr double kMovingWeight = 0.1;  // of a new sample
-}
+// Beyond this the axis is no list of channels.
+constexpr int64_t kMaxChannels = 8192;
 
-void Statistics::add(std::span<const float> values) {
-  float low = INFINITY, high = -INFINITY;
-  int64_t finite = 0;
+struct Row {
+  float min = INFINITY, max = -INFINITY;
+  double sum = 0, squares = 0;
+  int64_t count = 0;
+
+  void merge(const Row& other) {
+    min = std::min(min, other.min);
+    max = std::max(max, other.max);
+    sum += other.sum;
+    squares += other.squares;
+    count += other.count;
+  }
+};
+
+// Eight running sums, added up in a fixed order: the compiler may use as wide registers as it likes without changing a bit.
+Row measure(std::span<const float> values) {
+  constexpr size_t kLanes = 8;
+  std::array<float, kLanes> low, high;
+  std::array<double, kLanes> sum{}, squares{};
+  low.fill(INFINITY);
+  high.fill(-INFINITY);
+  const size_t whole = values.size() - values.size() % kLanes;
+  for (size_t i = 0; i < whole; i += kLanes)
+    for (size_t k = 0; k < kLanes; ++k) {
+      const float v = values[i + k];
+      low[k] = v < low[k] ? v : low[k];
+      high[k] = v > high[k] ? v : high[k];
+      const double wide = v;
+      sum[k] += wide;
+      squares[k] += wide * wide;
+    }
+  Row row;
+  for (size_t k = 0; k < kLanes; ++k) {
+    row.min = std::min(row.min, low[k]);
+    row.max = std::max(row.max, high[k]);
+    row.sum += sum[k];
+    row.squares += squares[k];
+  }
+  for (size_t i = whole; i < values.size(); ++i) {
+    row.min = std::min(row.min, values[i]);
+    row.max = std::max(row.max, values[i]);
+    row.sum += values[i];
+    row.squares += static_cast<double>(values[i]) * values[i];
+  }
+  row.count = static_cast<int64_t>(values.size());
+  if (std::isfinite(row.sum)) return row;
+  row = {};
   for (float v : values) {
     if (!std::isfinite(v)) continue;
-    low = std::min(low, v);
-    high = std::max(high, v);
-    ++finite;
+    row.merge({v, v, v, static_cast<double>(v) * v, 1});
   }
-  not_finite_ += static_cast<int64_t>(values.size()) - finite;
-  if (finite == 0) return;
+  return row;
+}
+}  // namespace
+
+void Statistics::add(const ir::TensorView& value) {
+  const auto values = value.values<float>();
+  if (value.rank() < 2 || value.dims[1] < 1 || value.dims[1] > kMaxChannels || values.empty()) return add_rows(values, 0, values.size());
+  size_t row = 1;
+  for (size_t i = 2; i < value.dims.size(); ++i) row *= static_cast<size_t>(value.dims[i]);
+  add_rows(values, static_cast<size_t>(value.dims[1]), row);
+}
+
+void Statistics::add(std::span<const float> values) { add_rows(values, 0, values.size()); }
+
+void Statistics::add_rows(std::span<const float> values, size_t channels, size_t row) {
+  if (samples_ == 0 && count_ == 0) channels_.resize(channels);
+  if (channels_.size() != channels) channels_.clear();
+  Row all;
+  for (size_t at = 0, i = 0; at < values.size(); at += row, ++i) {
+    const Row measured = measure(values.subspan(at, row));
+    all.merge(measured);
+    if (channels_.empty() || measured.count == 0) continue;
+    ChannelStatistics& c = channels_[i % channels];
+    c.min = c.count == 0 ? measured.min : std::min(c.min, measured.min);
+    c.max = c.count == 0 ? measured.max : std::max(c.max, measured.max);
+    c.sum += measured.sum;
+    c.squares += measured.squares;
+    c.count += measured.count;
+  }
+  not_finite_ += static_cast<int64_t>(values.size()) - all.count;
+  if (all.count == 0) return;
   if (count_ == 0) {
-    min_ = moving_min_ = low;
-    max_ = moving_max_ = high;
+    min_ = moving_min_ = all.min;
+    max_ = moving_max_ = all.max;
   } else {
-    min_ = std::min(min_, low);
-    max_ = std::max(max_, high);
-    moving_min_ = static_cast<float>(moving_min_ + kMovingWeight * (low - moving_min_));
-    moving_max_ = static_cast<float>(moving_max_ + kMovingWeight * (high - moving_max_));
+    min_ = std::min(min_, all.min);
+    max_ = std::max(max_, all.max);
+    moving_min_ = static_cast<float>(moving_min_ + kMovingWeight * (all.min - moving_min_));
+    moving_max_ = static_cast<float>(moving_max_ + kMovingWeight * (all.max - moving_max_));
   }
-  count_ += finite;
+  count_ += all.count;
   ++samples_;
+  if (!histogram_) return;
   cover(min_, max_);
   const double per_width = 1 / width_;
   for (float v : values) {
     if (!std::isfinite(v)) continue;
     const auto bin = static_cast<int64_t>((v - lower_) * per_width);
     ++bins_[static_cast<size_t>(std::clamp<int64_t>(bin, 0, static_cast<int64_t>(kBins) - 1))];
+  }
+}
+
+void Statistics::scale_channels(std::span<const double> factors) {
+  ORKNN_ASSERT(factors.size() == channels_.size(), "one factor per channel");
+  bins_.clear();
+  bool first = true;
+  for (size_t i = 0; i < factors.size(); ++i) {
+    ChannelStatistics& c = channels_[i];
+    if (c.count == 0) continue;
+    c.min = static_cast<float>(c.min * factors[i]);
+    c.max = static_cast<float>(c.max * factors[i]);
+    c.sum *= factors[i];
+    c.squares *= factors[i] * factors[i];
+    min_ = moving_min_ = first ? c.min : std::min(min_, c.min);
+    max_ = moving_max_ = first ? c.max : std::max(max_, c.max);
+    first = false;
   }
 }
 

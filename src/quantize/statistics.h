@@ -1,5 +1,5 @@
-// What calibration samples show about the values of one tensor: extremes and a histogram that grows with them. Memory does not depend on
-// the number of samples.
+// What calibration samples show about the values of one tensor: extremes and moments, also per channel, and a histogram that grows with
+// them. Memory does not depend on the number of samples, and the figures depend on the values and their order alone.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,26 @@
 
 namespace orknn::quantize {
 
+// Of the values of one channel; sums are taken in a fixed order.
+struct ChannelStatistics {
+  float min = 0, max = 0;
+  double sum = 0, squares = 0;
+  int64_t count = 0;
+
+  double mean() const { return count > 0 ? sum / static_cast<double>(count) : 0; }
+  double mean_square() const { return count > 0 ? squares / static_cast<double>(count) : 0; }
+};
+
 class Statistics {
  public:
   static constexpr size_t kBins = 2048;
 
-  // Adds the values of one sample. Values that are not finite are counted and otherwise left out.
+  // Extremes and moments only, when no algorithm asks for the histogram: it costs more than the rest.
+  explicit Statistics(bool histogram = true) : histogram_(histogram) {}
+
+  // Adds the values of one sample. Values that are not finite are counted and otherwise left out. Tensors of two or more axes have their
+  // channels on axis 1.
+  void add(const ir::TensorView& value);
   void add(std::span<const float> values);
 
   bool empty() const { return count_ == 0; }
@@ -26,16 +41,24 @@ class Statistics {
   float moving_min() const { return moving_min_; }
   float moving_max() const { return moving_max_; }
 
+  // Empty for tensors without channels and for those whose number of channels changed.
+  std::span<const ChannelStatistics> channels() const { return channels_; }
+  // As if channel c had been multiplied by factors[c] > 0 in every sample; the histogram and the moving extremes have to be taken anew.
+  void scale_channels(std::span<const double> factors);
+
   // Values in [lower_edge() + i * bin_width(), ... + bin_width()) are counted in bins()[i].
   std::span<const int64_t> bins() const { return bins_; }
   double lower_edge() const { return lower_; }
   double bin_width() const { return width_; }
 
  private:
+  void add_rows(std::span<const float> values, size_t channels, size_t row);
   void cover(double low, double high);
 
+  bool histogram_ = true;
   int64_t count_ = 0, not_finite_ = 0, samples_ = 0;
   float min_ = 0, max_ = 0, moving_min_ = 0, moving_max_ = 0;
+  std::vector<ChannelStatistics> channels_;
   double lower_ = 0, width_ = 0;
   std::vector<int64_t> bins_;
 };

@@ -13,6 +13,7 @@
 #include "format/rknn_file.h"
 #include "ops/eval.h"
 #include "optimize/pipeline.h"
+#include "quantize/calibrate.h"
 #include "toolkit/auto_hybrid.h"
 #include "toolkit/samples.h"
 
@@ -181,20 +182,27 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset) {
   ORKNN_TRY(quantize::split_tails(graph, ops::builtin_ops()));
 
   ORKNN_TRY_ASSIGN(const Samples samples, Samples::open(dataset, graph, config_.quant_img_RGB2BGR, compile_options()));
-  quantize::TensorStatistics statistics;
-  const auto observe = [&](std::string_view name, const ir::TensorView& value) {
-    if (value.dtype == DType::Float32) statistics.try_emplace(std::string(name)).first->second.add(value.values<float>());
-  };
-  const auto total = static_cast<int64_t>(samples.size());
-  report("Quantizating", 0, total);
-  ORKNN_TRY(samples.run(graph, DType::Float32, samples.size(), observe, [&](size_t done) { report("Quantizating", static_cast<int64_t>(done), total); }));
-  for (const auto& [name, s] : statistics)
-    if (s.not_finite() > 0) log(LogLevel::Warn, "build", fmt::format("The tensor '{}' has {} value(s) that are not finite, they do not enter its range!", name, s.not_finite()));
-
   quantize::QuantizeOptions choices;
   choices.algorithm = algorithm;
   choices.per_channel = config_.quantized_method != "layer";
-  ORKNN_TRY(lower_to_integers(graph, samples, statistics, choices));
+  const auto asked = [&](std::string_view step) {
+    return config_.optimization_level >= 3 && std::find(config_.disable_rules.begin(), config_.disable_rules.end(), step) == config_.disable_rules.end();
+  };
+  choices.equalize = asked("equalize_channels");
+  choices.correct_bias = asked("correct_bias");
+  const auto run = [&](const ir::Graph& computed, size_t count, const quantize::Observe& observe) {
+    report("Quantizating", 0, static_cast<int64_t>(count));
+    return samples.run(computed, DType::Float32, count, observe, [&](size_t done) { report("Quantizating", static_cast<int64_t>(done), static_cast<int64_t>(count)); });
+  };
+  ORKNN_TRY_ASSIGN(const quantize::Calibration calibration, quantize::calibrate(graph, run, samples.size(), choices));
+  choices.rounded = calibration.rounded;
+  for (const auto& [name, s] : calibration.statistics)
+    if (s.not_finite() > 0) log(LogLevel::Warn, "build", fmt::format("The tensor '{}' has {} value(s) that are not finite, they do not enter its range!", name, s.not_finite()));
+  for (const std::string& text : calibration.remarks) {
+    trace_.entries.push_back({trace_.entries.size() + 1, "equalize_channels", text});
+    log(LogLevel::Detail, "build", text);
+  }
+  ORKNN_TRY(lower_to_integers(graph, samples, calibration.statistics, choices));
   for (const quantize::LayerDecision& d : layer_decisions_)
     if (!d.integer) log(LogLevel::Detail, "build", fmt::format("'{}' ({}) stays in float: {}", d.output, d.op, d.reason));
   return {};

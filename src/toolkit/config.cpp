@@ -42,7 +42,7 @@ Result<const platform::Platform*> check(const BuildConfig& c) {
     problems.also(found.status());
   }
   one_of(problems, "float_dtype", c.float_dtype, {"float16", "float32"});
-  one_of(problems, "quantized_algorithm", c.quantized_algorithm, {"normal", "mmse", "kl_divergence", "gdq", "moving_average"});
+  one_of(problems, "quantized_algorithm", c.quantized_algorithm, {"normal", "mmse", "kl_divergence", "gdq", "moving_average", "adaround"});
   std::vector<std::string> methods{"layer", "channel"};
   for (int size = 32; size <= 256; size += 32) methods.push_back(fmt::format("group{}", size));
   one_of(problems, "quantized_method", c.quantized_method, methods);
@@ -83,7 +83,7 @@ Result<const platform::Platform*> check(const BuildConfig& c) {
   if (c.single_core_mode && chip->cores == 1) warn(fmt::format("The 'single_core_mode' has no effect on {}, it has one core!", chip->name));
   const auto passes = optimize::pass_catalogue();
   for (const std::string& rule : c.disable_rules)
-    if (std::none_of(passes.begin(), passes.end(), [&](const optimize::Pass& p) { return p.name == rule; }))
+    if (rule != "equalize_channels" && rule != "correct_bias" && std::none_of(passes.begin(), passes.end(), [&](const optimize::Pass& p) { return p.name == rule; }))
       warn(fmt::format("The rule '{}' in disable_rules is not known and is ignored!", rule));
   return chip;
 }

@@ -103,7 +103,7 @@ def check(options, warn):
     if dtype not in QUANTIZED_DTYPES:
         raise ValueError(f"Invalid quantized_dtype {result['quantized_dtype']!r}, expect in {QUANTIZED_DTYPES}!")
     result["quantized_dtype"] = dtype
-    _one_of(result, "quantized_algorithm", ["normal", "mmse", "kl_divergence", "gdq", "moving_average"])
+    _one_of(result, "quantized_algorithm", ["normal", "mmse", "kl_divergence", "gdq", "moving_average", "adaround"])
     if result["quantized_algorithm"] == "gdq" and dtype not in ("w4a16", "w8a16"):
         raise ValueError("Invalid quantized_algorithm 'gdq', it needs quantized_dtype 'w4a16' or 'w8a16'!")
     groups = [f"group{size}" for size in range(32, 257, 32)]

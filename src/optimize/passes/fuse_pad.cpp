@@ -1,8 +1,8 @@
 // Moves explicit padding into the window that reads it.
 //
 // Before: %p = Pad(%x, {0,0,1,1,0,0,1,1}) ; %y = Conv(%p, %w)     After: %y = Conv(%x, %w) {pads = [1,1,1,1]}
-// Legal: constant mode, spatial axes only, no other reader. Conv: zeros. AveragePool: zeros, all of them counted. MaxPool: -inf, or zeros
-// around values that are never negative; pads stay smaller than the kernel.
+// Legal: constant mode, spatial axes only, no other reader. Conv: zeros. AveragePool: zeros, all of them counted. MaxPool: a value that never
+// wins (-inf, the lowest number of a float type), or zeros around values that are never negative; pads stay smaller than the kernel.
 #include <algorithm>
 #include <cmath>
 
@@ -12,6 +12,9 @@
 namespace orknn::optimize {
 namespace {
 using namespace ir;
+
+// What converters write for -inf in float16 models: no half lies below it.
+constexpr double kLowestHalf = -65504;
 
 // Begin and end pads of every axis, -1 axes resolved; nothing unless constant and non-negative.
 std::optional<std::vector<int64_t>> full_pads(const Graph& g, const Node& pad, int64_t rank) {
@@ -71,7 +74,7 @@ Rewrite rule(const Graph& g, const Node& n) {
   }
   if (n.op == "MaxPool") {
     if (n.outputs.size() > 1 && n.outputs[1]) return no_match();
-    const bool loses = *value <= -3e38 || (*value == 0 && never_negative(g, pad->input(0)));
+    const bool loses = *value <= kLowestHalf || (*value == 0 && never_negative(g, pad->input(0)));
     if (!loses) return no_match();
   } else if (*value != 0) {
     return no_match();

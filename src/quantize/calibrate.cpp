@@ -1,0 +1,39 @@
+#include "quantize/calibrate.h"
+
+#include "quantize/adaptive_rounding.h"
+#include "quantize/equalize.h"
+
+namespace orknn::quantize {
+using namespace ir;
+namespace {
+
+Result<TensorStatistics> gather(const Graph& graph, const RunSamples& run, size_t samples, bool histograms) {
+  TensorStatistics statistics;
+  ORKNN_TRY(run(graph, samples, [&](std::string_view name, const TensorView& value) {
+    if (value.dtype != DType::Float32) return;
+    auto it = statistics.find(name);
+    if (it == statistics.end()) it = statistics.emplace(std::string(name), Statistics(histograms)).first;
+    it->second.add(value);
+  }));
+  return statistics;
+}
+}  // namespace
+
+Result<Calibration> calibrate(Graph& graph, const RunSamples& run, size_t samples, const QuantizeOptions& options) {
+  Calibration result;
+  const bool histograms = options.algorithm != Algorithm::Normal;
+  ORKNN_TRY_ASSIGN(result.statistics, gather(graph, run, samples, histograms && !options.equalize));
+  if (options.equalize) {
+    result.remarks = equalize_channels(graph, result.statistics);
+    if (histograms) {
+      ORKNN_TRY_ASSIGN(result.statistics, gather(graph, run, samples, true));
+    }
+  }
+  if (options.algorithm == Algorithm::AdaptiveRounding) {
+    ORKNN_TRY_ASSIGN(RoundedLayers rounded, round_adaptively(graph, run, samples, result.statistics, options));
+    result.rounded = std::make_shared<const RoundedLayers>(std::move(rounded));
+  }
+  return result;
+}
+
+}  // namespace orknn::quantize

@@ -1,0 +1,401 @@
+#include "quantize/equalize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "quantize/channel_weights.h"
+
+namespace orknn::quantize {
+using namespace ir;
+namespace {
+
+// Channels keep this much room above what the samples showed: few samples show less than the largest value of a channel.
+constexpr double kHeadroom = 1.25;
+constexpr double kMaxFactor = 64;
+// Strengths tried: 0 leaves everything, 1 lets every channel fill its tensor's range.
+constexpr double kStrengths[] = {0.25, 0.5, 0.75, 1};
+
+std::optional<Dims> dims_of(const Graph& g, TensorId t) { return t && g.tensor(t).shape ? to_dims(*g.tensor(t).shape) : std::nullopt; }
+
+class Equalizer {
+ public:
+  Equalizer(Graph& graph, TensorStatistics& statistics) : graph_(graph), statistics_(statistics) {}
+
+  std::vector<std::string> run() {
+    declare();
+    for (NodeId id : graph_.order()) connect(graph_.node(id));
+    for (TensorId t : graph_.inputs()) freeze(t);
+    for (TensorId t : graph_.outputs()) freeze(t);
+    measure();
+    choose();
+    rescale();
+    return std::move(remarks_);
+  }
+
+ private:
+  // A variable is one channel of one tensor; tied ones share a factor.
+  struct Channels {
+    int32_t first = 0, count = 0;
+  };
+  Channels channels(TensorId t) const { return t ? channels_[static_cast<size_t>(t.index)] : Channels{}; }
+
+  void declare() {
+    channels_.resize(graph_.tensor_count());
+    int32_t total = 0;
+    for (size_t i = 0; i < channels_.size(); ++i) {
+      const TensorId t{static_cast<int32_t>(i)};
+      const Tensor& tensor = graph_.tensor(t);
+      const auto dims = dims_of(graph_, t);
+      if (tensor.is_constant() || tensor.dtype != DType::Float32 || !dims || dims->size() < 2 || (*dims)[1] < 1 || (*dims)[1] > 8192) continue;
+      channels_[i] = {total, static_cast<int32_t>((*dims)[1])};
+      total += channels_[i].count;
+    }
+    parent_.resize(static_cast<size_t>(total));
+    std::iota(parent_.begin(), parent_.end(), 0);
+    frozen_.assign(parent_.size(), 0);
+    group_.resize(channels_.size());
+    std::iota(group_.begin(), group_.end(), 0);
+  }
+
+  static int32_t root(std::vector<int32_t>& parents, int32_t v) {
+    while (parents[static_cast<size_t>(v)] != v) {
+      auto& p = parents[static_cast<size_t>(v)];
+      p = parents[static_cast<size_t>(p)];
+      v = p;
+    }
+    return v;
+  }
+  int32_t root(int32_t v) { return root(parent_, v); }
+  void tie_variables(int32_t a, int32_t b) {
+    a = root(a);
+    b = root(b);
+    if (a == b) return;
+    if (b < a) std::swap(a, b);
+    parent_[static_cast<size_t>(b)] = a;
+    frozen_[static_cast<size_t>(a)] |= frozen_[static_cast<size_t>(b)];
+  }
+  void freeze(TensorId t) {
+    const Channels c = channels(t);
+    for (int32_t i = 0; i < c.count; ++i) frozen_[static_cast<size_t>(root(c.first + i))] = 1;
+  }
+  void freeze(const Node& n) {
+    for (TensorId t : n.inputs) freeze(t);
+    for (TensorId t : n.outputs) freeze(t);
+  }
+  // Channels [from, from + count) of a go with [to, to + count) of b.
+  void tie(TensorId a, int32_t from, TensorId b, int32_t to, int32_t count) {
+    for (int32_t i = 0; i < count; ++i) tie_variables(channels(a).first + from + i, channels(b).first + to + i);
+    const int32_t ga = root(group_, a.index), gb = root(group_, b.index);
+    if (ga != gb) group_[static_cast<size_t>(std::max(ga, gb))] = std::min(ga, gb);
+  }
+  void tie(TensorId a, TensorId b) {
+    if (channels(a).count != channels(b).count || channels(a).count == 0) {
+      freeze(a);
+      freeze(b);
+      return;
+    }
+    tie(a, 0, b, 0, channels(a).count);
+  }
+
+  // --- what each operator does with a factor per channel
+  static bool is_product(const Node& n) { return n.op == "Conv" || n.op == "ConvTranspose" || n.op == "Gemm"; }
+
+  bool takes_factors(const Node& n) const {
+    const TensorData* w = graph_.constant(n.input(1));
+    if (!is_product(n) || !w || w->dtype() != DType::Float32 || w->dims().size() < 2) return false;
+    if (n.has_input(2) && (!graph_.is_constant(n.input(2)) || graph_.tensor(n.input(2)).dtype != DType::Float32)) return false;
+    if (n.op == "Gemm" && (n.attributes.int_or("transA", 0) != 0 || w->dims().size() != 2)) return false;
+    const Channels x = channels(n.input(0)), y = channels(n.output());
+    if (x.count == 0 || y.count == 0 || n.outputs.size() != 1) return false;
+    if (n.has_input(2)) {
+      const int64_t bias = graph_.tensor(n.input(2)).constant.count();
+      if (bias != 1 && bias != y.count) return false;
+    }
+    const Dims& d = w->dims();
+    const int64_t group = n.attributes.int_or("group", 1);
+    if (n.op == "Gemm") return n.attributes.int_or("transB", 0) != 0 ? d[0] == y.count && d[1] == x.count : d[1] == y.count && d[0] == x.count;
+    return n.op == "Conv" ? d[0] == y.count && d[1] * group == x.count : d[0] == x.count && d[1] * group == y.count;
+  }
+
+  static bool bounds_follow(double low) { return low == 0 || low == -INFINITY; }
+
+  // Constant operands of a node that is a function of input 0.
+  bool function_follows(const Node& n) const {
+    if (n.op == "Relu" || n.op == "LeakyRelu" || n.op == "Identity" || n.op == "Dropout" || n.op == "Abs" || n.op == "Neg") return true;
+    if (n.op == "PRelu") return graph_.is_constant(n.input(1));
+    if (n.op != "Clip") return false;
+    double low = -INFINITY;
+    if (n.has_input(1)) {
+      const TensorData* value = graph_.constant(n.input(1));
+      if (!value || value->count() != 1) return false;
+      low = to_doubles(value->view())[0];
+    }
+    return bounds_follow(low);
+  }
+  static bool step_follows(const TailStep& s) {
+    if (s.operand >= 0) return false;
+    return s.op == "Relu" || s.op == "LeakyRelu" || (s.op == "Clip" && bounds_follow(s.attributes.float_or("min", -INFINITY)));
+  }
+
+  void connect_tail(const Node& n) {
+    for (const TailStep& s : n.tail) {
+      if (s.op == "Add" && s.operand >= 0 && same_shape(n.output(), n.inputs[static_cast<size_t>(s.operand)])) {
+        tie(n.output(), n.inputs[static_cast<size_t>(s.operand)]);
+      } else if (!step_follows(s)) {
+        freeze(n.output());
+        if (s.operand >= 0) freeze(n.inputs[static_cast<size_t>(s.operand)]);
+      }
+    }
+  }
+
+  bool same_shape(TensorId a, TensorId b) const {
+    const auto x = dims_of(graph_, a), y = dims_of(graph_, b);
+    return x && y && *x == *y;
+  }
+
+  // A result of [0, 1] that multiplies features: the features' channels go through.
+  bool is_gate(TensorId t) const {
+    const Node* p = graph_.producer_node(t);
+    if (!p) return false;
+    const std::string_view last = p->tail.empty() ? std::string_view(p->op) : std::string_view(p->tail.back().op);
+    return last == "Sigmoid" || last == "HardSigmoid" || last == "Softmax" || last == "Tanh";
+  }
+
+  void connect_binary(const Node& n) {
+    const TensorId a = n.input(0), b = n.input(1), y = n.output();
+    const bool product = n.op == "Mul" || n.op == "Div";
+    if (n.op == "Mul" && graph_.is_constant(a) && same_shape(b, y)) return tie(b, y);
+    if (product && graph_.is_constant(b) && same_shape(a, y)) return tie(a, y);
+    if (n.op == "Mul" && is_gate(b) && same_shape(a, y)) {
+      freeze(b);
+      return tie(a, y);
+    }
+    if (n.op == "Mul" && is_gate(a) && same_shape(b, y)) {
+      freeze(a);
+      return tie(b, y);
+    }
+    if (product || !same_shape(a, y) || !same_shape(b, y)) return freeze(n);
+    tie(a, y);
+    tie(b, y);
+  }
+
+  bool keeps_channels(const Node& n) const {
+    if (n.op == "MaxPool" || n.op == "AveragePool" || n.op == "GlobalAveragePool" || n.op == "GlobalMaxPool") return n.outputs.size() == 1;
+    const auto x = dims_of(graph_, n.input(0)), y = dims_of(graph_, n.output());
+    if (!x || !y || x->size() < 2 || y->size() < 2 || (*x)[0] != (*y)[0] || (*x)[1] != (*y)[1]) return false;
+    if (n.op == "Resize" || n.op == "Upsample") return n.attributes.string_or("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize";
+    if (n.op == "Pad") {
+      const TensorData* value = graph_.constant(n.input(2));
+      return !n.has_input(2) || (value && value->count() == 1 && to_doubles(value->view())[0] == 0);
+    }
+    // With batch and channels kept, the rest is only arranged differently.
+    if (n.op == "Reshape" || n.op == "Flatten" || n.op == "Squeeze" || n.op == "Unsqueeze") return true;
+    if (n.op == "Transpose") {
+      const std::vector<int64_t> perm = n.attributes.ints_or("perm");
+      return perm.size() >= 2 && perm[0] == 0 && perm[1] == 1;
+    }
+    if (n.op == "ReduceMean" || n.op == "ReduceSum" || n.op == "ReduceMax") {
+      const TensorData* axes = graph_.constant(n.input(1));
+      if (!axes) return false;
+      for (int64_t a : to_ints(axes->view()))
+        if (a < 2 && (a >= 0 || a + static_cast<int64_t>(x->size()) < 2)) return false;
+      return axes->count() > 0;
+    }
+    return false;
+  }
+
+  void connect_concat(const Node& n) {
+    const auto y = dims_of(graph_, n.output());
+    if (!y) return freeze(n);
+    const auto axis = normalize_axis(n.attributes.int_or("axis", 0), static_cast<int64_t>(y->size()));
+    if (!axis || *axis == 0) return freeze(n);
+    int32_t at = 0;
+    for (TensorId t : n.inputs) {
+      const Channels c = channels(t);
+      const int32_t from = *axis == 1 ? at : 0;
+      if (c.count == 0 || from + c.count > channels(n.output()).count) {
+        // A constant among the operands: its channels stay as they are.
+        const auto dims = dims_of(graph_, t);
+        if (*axis != 1 || !graph_.is_constant(t) || !dims || dims->size() != y->size()) return freeze(n);
+        const auto extent = static_cast<int32_t>((*dims)[1]);
+        for (int32_t i = 0; i < extent && at + i < channels(n.output()).count; ++i) frozen_[static_cast<size_t>(root(channels(n.output()).first + at + i))] = 1;
+        at += extent;
+        continue;
+      }
+      tie(t, 0, n.output(), from, c.count);
+      at += c.count;
+    }
+  }
+
+  void connect_split(const Node& n) {
+    const auto x = dims_of(graph_, n.input(0));
+    if (!x) return freeze(n);
+    const auto axis = normalize_axis(n.attributes.int_or("axis", 0), static_cast<int64_t>(x->size()));
+    if (!axis || *axis != 1) return freeze(n);
+    int32_t at = 0;
+    for (TensorId t : n.outputs) {
+      if (!t || channels(t).count == 0 || at + channels(t).count > channels(n.input(0)).count) return freeze(n);
+      tie(n.input(0), at, t, 0, channels(t).count);
+      at += channels(t).count;
+    }
+  }
+
+  void connect(const Node& n) {
+    connect_tail(n);
+    if (is_product(n)) {
+      if (!takes_factors(n)) freeze(n);
+    } else if (n.op == "Add" || n.op == "Sub" || n.op == "Max" || n.op == "Min" || n.op == "Mul" || n.op == "Div") {
+      n.own_input_count() == 2 ? connect_binary(n) : freeze(n);
+    } else if (n.op == "Concat") {
+      connect_concat(n);
+    } else if (n.op == "Split") {
+      connect_split(n);
+    } else if (function_follows(n) || keeps_channels(n)) {
+      tie(n.input(0), n.output());
+    } else {
+      freeze(n);
+    }
+  }
+
+  // --- how far each channel may go
+  const Statistics* seen(TensorId t) const {
+    const auto it = statistics_.find(graph_.tensor(t).name);
+    return it == statistics_.end() || it->second.empty() ? nullptr : &it->second;
+  }
+
+  void measure() {
+    room_.assign(parent_.size(), INFINITY);
+    for (size_t i = 0; i < channels_.size(); ++i) {
+      const TensorId t{static_cast<int32_t>(i)};
+      const Channels c = channels_[i];
+      if (c.count == 0) continue;
+      const Statistics* s = seen(t);
+      if (!s || s->channels().size() != static_cast<size_t>(c.count) || s->not_finite() > 0) {
+        freeze(t);
+        continue;
+      }
+      for (int32_t k = 0; k < c.count; ++k) {
+        const ChannelStatistics& own = s->channels()[static_cast<size_t>(k)];
+        double& room = room_[static_cast<size_t>(root(c.first + k))];
+        if (own.max > 0) room = std::min(room, static_cast<double>(s->max()) / own.max);
+        if (own.min < 0) room = std::min(room, static_cast<double>(s->min()) / own.min);
+      }
+    }
+  }
+
+  double factor(int32_t variable, double strength) {
+    const auto r = static_cast<size_t>(root(variable));
+    if (frozen_[r] || !(room_[r] > kHeadroom) || !std::isfinite(room_[r])) return 1;
+    return std::min(std::pow(room_[r] / kHeadroom, strength), kMaxFactor);
+  }
+
+  // Predicted rounding noise behind one layer relative to its result, with its input's channels raised with `strength`.
+  double noise(const Node& n, double strength) {
+    const TensorId x = n.input(0);
+    const Statistics &in = *seen(x), &out = *seen(n.output());
+    const TensorData& w = *graph_.constant(n.input(1));
+    const float* values = w.as<float>();
+    std::vector<double> factors, largest(static_cast<size_t>(channels(n.output()).count), 0), power(largest.size(), 0);
+    for (int32_t c = 0; c < channels(x).count; ++c) factors.push_back(factor(channels(x).first + c, strength));
+    const double step = (std::max(static_cast<double>(in.max()), 0.0) - std::min(static_cast<double>(in.min()), 0.0)) / 255;
+    double activations = 0;
+    visit_weights(n, w.dims(), [&](int64_t at, int64_t o, int64_t c) {
+      const double k = factors[static_cast<size_t>(c)], scaled = values[at] / k;
+      activations += scaled * scaled;
+      auto& most = largest[static_cast<size_t>(o)];
+      most = std::max(most, std::abs(scaled));
+      power[static_cast<size_t>(o)] += k * k * in.channels()[static_cast<size_t>(c)].mean_square();
+    });
+    double weights = 0, signal = 0;
+    for (size_t o = 0; o < largest.size(); ++o) weights += largest[o] * largest[o] / (127.0 * 127.0) * power[o];
+    for (const ChannelStatistics& c : out.channels()) signal += c.mean_square();
+    return (activations * step * step + weights) / std::max(signal, 1e-30);
+  }
+
+  void choose() {
+    std::vector<std::vector<NodeId>> readers(channels_.size());
+    for (NodeId id : graph_.order()) {
+      const Node& n = graph_.node(id);
+      if (takes_factors(n) && seen(n.input(0)) && seen(n.output()) && !seen(n.input(0))->channels().empty()) readers[static_cast<size_t>(root(group_, n.input(0).index))].push_back(id);
+    }
+    strength_.assign(channels_.size(), 0);
+    for (size_t g = 0; g < readers.size(); ++g) {
+      if (readers[g].empty()) continue;
+      const auto total = [&](double strength) {
+        double sum = 0;
+        for (NodeId id : readers[g]) sum += noise(graph_.node(id), strength);
+        return sum;
+      };
+      const double before = total(0);
+      double least = before;
+      for (double strength : kStrengths) {
+        const double sum = total(strength);
+        if (sum < least) {
+          least = sum;
+          strength_[g] = strength;
+        }
+      }
+      if (strength_[g] > 0)
+        remarks_.push_back("channels of '" + graph_.tensor(graph_.node(readers[g][0]).input(0)).name + "' are equalized, strength " + std::to_string(strength_[g]).substr(0, 4) +
+                           ", predicted noise " + std::to_string(std::sqrt(least / before)).substr(0, 5) + " of what it was");
+    }
+  }
+
+  // --- the graph with the factors in it
+  std::vector<double> factors(TensorId t) {
+    std::vector<double> list;
+    const double strength = strength_[static_cast<size_t>(root(group_, t.index))];
+    for (int32_t i = 0; i < channels(t).count; ++i) list.push_back(strength > 0 ? factor(channels(t).first + i, strength) : 1);
+    return list;
+  }
+  static bool neutral(std::span<const double> list) {
+    return std::all_of(list.begin(), list.end(), [](double v) { return v == 1; });
+  }
+
+  void rescale() {
+    const std::vector<NodeId> order = graph_.order();
+    for (NodeId id : order) {
+      if (!takes_factors(graph_.node(id))) continue;
+      Node n = graph_.node(id);
+      const std::vector<double> in = factors(n.input(0)), out = factors(n.output());
+      if (neutral(in) && neutral(out)) continue;
+      const TensorData w = *graph_.constant(n.input(1));
+      TensorData scaled = TensorData::allocate(DType::Float32, w.dims());
+      auto* to = static_cast<float*>(scaled.mutable_data());
+      visit_weights(n, w.dims(), [&](int64_t at, int64_t o, int64_t c) {
+        to[at] = static_cast<float>(w.as<float>()[at] * out[static_cast<size_t>(o)] / in[static_cast<size_t>(c)]);
+      });
+      n.inputs[1] = graph_.add_constant(graph_.tensor(n.input(1)).name + "/equalized", std::move(scaled));
+      if (n.has_input(2) && !neutral(out)) {
+        const TensorData bias = *graph_.constant(n.input(2));
+        TensorData raised = TensorData::allocate(DType::Float32, {static_cast<int64_t>(out.size())});
+        for (size_t i = 0; i < out.size(); ++i)
+          static_cast<float*>(raised.mutable_data())[i] = static_cast<float>(bias.as<float>()[bias.count() == 1 ? 0 : i] * out[i]);
+        n.inputs[2] = graph_.add_constant(graph_.tensor(n.input(2)).name + "/equalized", std::move(raised));
+      }
+      graph_.replace_node(id, std::move(n));
+    }
+    for (size_t i = 0; i < channels_.size(); ++i) {
+      if (channels_[i].count == 0) continue;
+      const TensorId t{static_cast<int32_t>(i)};
+      const std::vector<double> list = factors(t);
+      if (const auto it = statistics_.find(graph_.tensor(t).name); it != statistics_.end() && !neutral(list)) it->second.scale_channels(list);
+    }
+  }
+
+  Graph& graph_;
+  TensorStatistics& statistics_;
+  std::vector<Channels> channels_;  // by tensor
+  std::vector<int32_t> parent_;     // of variables
+  std::vector<char> frozen_;        // by root variable
+  std::vector<int32_t> group_;      // of tensors tied by any channel
+  std::vector<double> room_;        // by root variable: how much it may be raised
+  std::vector<double> strength_;    // by root of groups
+  std::vector<std::string> remarks_;
+};
+}  // namespace
+
+std::vector<std::string> equalize_channels(Graph& graph, TensorStatistics& statistics) { return Equalizer(graph, statistics).run(); }
+
+}  // namespace orknn::quantize

@@ -1,0 +1,214 @@
+// What is done to a network besides rounding it: equalization, bias correction, adaptive rounding, and the choice of ranges.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "ir/infer.h"
+#include "ir/text.h"
+#include "ops/eval.h"
+#include "quantize/adaptive_rounding.h"
+#include "quantize/bias_correction.h"
+#include "quantize/calibrate.h"
+#include "quantize/equalize.h"
+
+namespace orknn::quantize {
+namespace {
+using namespace ir;
+
+std::vector<float> noise(size_t count, unsigned seed, float spread) {
+  std::minstd_rand random(seed);
+  std::vector<float> values(count);
+  for (float& v : values) v = spread * (static_cast<float>(random() % 20001) / 10000 - 1);
+  return values;
+}
+
+Graph graph_of(std::string_view text) {
+  auto parsed = parse(text);
+  EXPECT_TRUE(parsed) << parsed.status().to_string();
+  EXPECT_TRUE(infer_shapes(*parsed, ops::builtin_ops()));
+  return std::move(*parsed);
+}
+
+// Computes a graph on four pictures of noise.
+RunSamples run_on(Dims dims, float spread = 1) {
+  return [dims, spread](const Graph& graph, size_t count, const Observe& observe) -> Status {
+    for (size_t i = 0; i < count; ++i) {
+      const std::vector<float> values = noise(static_cast<size_t>(element_count(dims)), static_cast<unsigned>(i + 1), spread);
+      const TensorData x = TensorData::from<float>(dims, values);
+      observe(graph.tensor(graph.inputs()[0]).name, x.view());
+      ops::EvalOptions options;
+      options.observe = [&](TensorId t, const TensorData& value) { observe(graph.tensor(t).name, value.view()); };
+      ORKNN_TRY_ASSIGN(auto results, ops::eval_graph(graph, ops::builtin_ops(), std::span(&x, 1), options));
+    }
+    return {};
+  };
+}
+
+std::vector<double> result_of(const Graph& graph, const TensorData& x) {
+  auto results = ops::eval_graph(graph, ops::builtin_ops(), std::span(&x, 1));
+  EXPECT_TRUE(results) << results.status().to_string();
+  return to_doubles((*results)[0].view());
+}
+
+// Two channels of the middle tensor differ by a factor of 40; a residual addition and a Clip lie on the way.
+constexpr std::string_view kUneven = R"(graph "g" (%x: float32[1,2,4,4]) -> (%y) {
+  %w1: float32[2,2,1,1] = const {2, 1, 0.05, -0.025}
+  %b1: float32[2] = const {0.5, 0.01}
+  %a = Conv(%x, %w1, %b1) + Clip() {max = 6.0, min = 0.0}
+  %w2: float32[2,1,1,1] = const {0.5, 0.7}
+  %d = Conv(%a, %w2) {group = 2} + Relu()
+  %s = Add(%a, %d)
+  %w3: float32[1,2,1,1] = const {0.1, 4}
+  %y = Conv(%s, %w3)
+})";
+
+TEST(Equalize, LeavesTheFunctionAndFillsTheRange) {
+  Graph graph = graph_of(kUneven);
+  const auto run = run_on({1, 2, 4, 4});
+  const TensorData x = TensorData::from<float>({1, 2, 4, 4}, noise(32, 3, 1));
+  const std::vector<double> before = result_of(graph, x);
+  QuantizeOptions options;
+  auto calibration = calibrate(graph, run, 4, options);
+  ASSERT_TRUE(calibration) << calibration.status().to_string();
+  EXPECT_FALSE(calibration->remarks.empty());
+  const std::vector<double> after = result_of(graph, x);
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_NEAR(before[i], after[i], 1e-5);
+  // The statistics follow the graph: taking them anew gives the same.
+  options.equalize = false;
+  auto again = calibrate(graph, run, 4, options);
+  ASSERT_TRUE(again);
+  for (const auto& [name, s] : again->statistics) {
+    EXPECT_NEAR(s.max(), calibration->statistics.at(name).max(), 1e-5) << name;
+    EXPECT_NEAR(s.min(), calibration->statistics.at(name).min(), 1e-5) << name;
+  }
+  const auto channels = calibration->statistics.at("a").channels();
+  EXPECT_GT(channels[1].max, channels[0].max / 4);
+}
+
+TEST(Equalize, StopsAtFunctionsThatDoNotScale) {
+  Graph graph = graph_of(R"(graph "g" (%x: float32[1,2,4,4]) -> (%y) {
+  %w1: float32[2,2,1,1] = const {2, 1, 0.05, -0.025}
+  %a = Conv(%x, %w1) + Sigmoid()
+  %w3: float32[1,2,1,1] = const {0.1, 4}
+  %y = Conv(%a, %w3)
+})");
+  auto calibration = calibrate(graph, run_on({1, 2, 4, 4}), 4, QuantizeOptions());
+  ASSERT_TRUE(calibration);
+  EXPECT_TRUE(calibration->remarks.empty());
+}
+
+TEST(BiasCorrection, TakesAPlantedShiftBack) {
+  // Weights of 0.4 steps round to nothing; the input's mean is 10.
+  Node conv;
+  conv.op = "Conv";
+  const TensorData w = TensorData::from<float>({1, 2, 1, 1}, std::vector<float>{127, 0.4f});
+  const QuantizedWeights q = round_weights(w, 0, {});
+  ASSERT_EQ(q.values.as<int8_t>()[1], 0);
+  std::vector<ChannelStatistics> input(2);
+  input[1] = {.min = 8, .max = 12, .sum = 100, .squares = 1000, .count = 10};
+  const std::vector<double> shift = bias_correction(conv, w, q, input);
+  ASSERT_EQ(shift.size(), 1u);
+  EXPECT_NEAR(shift[0], 4, 1e-5);
+}
+
+double error_of(std::span<const float> weights, std::span<const int8_t> integers, double scale, std::span<const float> covariance) {
+  double sum = 0;
+  for (size_t i = 0; i < weights.size(); ++i)
+    for (size_t j = 0; j < weights.size(); ++j)
+      sum += (weights[i] - integers[i] * scale) * (weights[j] - integers[j] * scale) * covariance[i * weights.size() + j];
+  return sum;
+}
+
+TEST(AdaptiveRounding, UsesThatInputsGoTogether) {
+  // Two inputs that are nearly the same: errors of opposite sign cancel.
+  const std::vector<float> weights{0.4f, 0.4f}, covariance{1, 0.99f, 0.99f, 1};
+  const std::vector<int8_t> integers = round_row(weights, covariance, 1.0);
+  EXPECT_EQ(integers[0] + integers[1], 1);
+}
+
+TEST(AdaptiveRounding, IsNeverWorseThanTheNearest) {
+  constexpr size_t kSize = 24;
+  for (unsigned seed = 1; seed <= 8; ++seed) {
+    const std::vector<float> weights = noise(kSize, seed, 0.05f), factor = noise(kSize * kSize, seed + 100, 1);
+    std::vector<float> covariance(kSize * kSize, 0);
+    for (size_t i = 0; i < kSize; ++i)
+      for (size_t j = 0; j < kSize; ++j) {
+        for (size_t k = 0; k < kSize / 2; ++k) covariance[i * kSize + j] += factor[i * kSize + k] * factor[j * kSize + k];
+        if (i == j) covariance[i * kSize + j] += 0.01f;
+      }
+    const double scale = 0.05 / 7;
+    std::vector<int8_t> nearest(kSize);
+    for (size_t i = 0; i < kSize; ++i) nearest[i] = static_cast<int8_t>(std::nearbyint(weights[i] / scale));
+    EXPECT_LT(error_of(weights, round_row(weights, covariance, scale, 7), scale, covariance), 0.5 * error_of(weights, nearest, scale, covariance)) << seed;
+  }
+}
+
+// A result of the integer graph must not depend on the order in which threads work; what calibrate() finds is the same twice.
+TEST(AdaptiveRounding, RoundsALayerCloserToItsFloatResult) {
+  std::string text = R"(graph "g" (%x: float32[1,8,6,6]) -> (%y) {
+  %w: float32[4,8,3,3] = const {)";
+  const std::vector<float> weights = noise(4 * 8 * 9, 5, 0.3f);
+  for (size_t i = 0; i < weights.size(); ++i) text += (i ? ", " : "") + std::to_string(weights[i]);
+  text += "}\n  %y = Conv(%x, %w) {pads = [1,1,1,1]}\n}";
+  const Graph graph = graph_of(text);
+  const auto run = run_on({1, 8, 6, 6});
+  const auto error = [&](Algorithm algorithm) {
+    Graph changed = graph;
+    QuantizeOptions options;
+    options.algorithm = algorithm;
+    auto calibration = calibrate(changed, run, 4, options);
+    EXPECT_TRUE(calibration);
+    options.rounded = calibration->rounded;
+    EXPECT_EQ(options.rounded != nullptr, algorithm == Algorithm::AdaptiveRounding);
+    auto layers = quantize(changed, ops::builtin_ops(), calibration->statistics, options);
+    EXPECT_TRUE(layers) << layers.status().to_string();
+    EXPECT_TRUE((*layers)[0].integer) << (*layers)[0].reason;
+    return to_ints(changed.tensor(changed.node(changed.order().back()).input(1)).constant.view());
+  };
+  EXPECT_NE(error(Algorithm::AdaptiveRounding), error(Algorithm::Mmse));
+  EXPECT_EQ(error(Algorithm::AdaptiveRounding), error(Algorithm::AdaptiveRounding));
+}
+
+Statistics with_outlier(float outlier) {
+  Statistics s;
+  s.add(noise(20000, 1, 1));
+  s.add(std::vector<float>{outlier});
+  return s;
+}
+
+TEST(Ranges, OutliersAreCutOnlyWhereThatPays) {
+  for (Algorithm a : {Algorithm::Mmse, Algorithm::KlDivergence}) {
+    const Range even = choose_range(with_outlier(1), a);
+    EXPECT_GT(even.high, 0.97);
+    EXPECT_LT(even.low, -0.97);
+    const Range cut = choose_range(with_outlier(40), a);
+    EXPECT_LT(cut.high, 40);
+    EXPECT_GE(cut.high, 1);
+  }
+}
+
+TEST(Ranges, AScoreMapOfMostlyZerosKeepsItsScores) {
+  Statistics s;
+  std::vector<float> values(10000, 0.001f);
+  for (size_t i = 0; i < 20; ++i) values[i * 50] = 0.9f;
+  s.add(values);
+  for (Algorithm a : {Algorithm::Mmse, Algorithm::KlDivergence, Algorithm::Normal}) EXPECT_GT(choose_range(s, a).high, 0.8) << static_cast<int>(a);
+}
+
+TEST(Statistics, ChannelsAndValuesThatAreNotFinite) {
+  Statistics s(false);
+  s.add(TensorData::from<float>({1, 2, 2}, std::vector<float>{1, 3, NAN, -2}).view());
+  s.add(TensorData::from<float>({1, 2, 2}, std::vector<float>{5, 3, INFINITY, -4}).view());
+  EXPECT_EQ(s.not_finite(), 2);
+  EXPECT_EQ(s.min(), -4);
+  EXPECT_EQ(s.max(), 5);
+  ASSERT_EQ(s.channels().size(), 2u);
+  EXPECT_EQ(s.channels()[0].mean(), 3);
+  EXPECT_EQ(s.channels()[1].mean(), -3);
+  EXPECT_EQ(s.channels()[1].mean_square(), 10);
+  EXPECT_TRUE(s.bins().empty());
+  EXPECT_EQ(choose_range(s, Algorithm::Normal).high, 5);
+}
+}  // namespace
+}  // namespace orknn::quantize
