@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The whole flow on the bundled networks: convert, export, run through the Python API and through a C program, compare.
+"""The whole flow on the bundled networks: convert, quantize, export, run through the Python API and through a C program, compare.
 
 Prints tables of what came out and leaves pictures with the results drawn in in out/.
 """
@@ -36,14 +36,20 @@ def must(code, what):
         sys.exit(f"{what} failed")
 
 
-def convert(name, float_dtype, info):
+CALIBRATION = 20  # pictures that ranges are taken from; answers are counted on the others
+
+
+def convert(name, dtype, info):
     """Builds a bundled network, writes out/<name>.<dtype>.rknn; returns its path and the seconds it took."""
     start = time.perf_counter()
     rknn = RKNN()
-    rknn.config(target_platform="rk3588", mean_values=[[info["mean"]] * 3], std_values=[[info["std"]] * 3], float_dtype=float_dtype)
+    options = dict(float_dtype=dtype) if dtype != "int8" else {}
+    rknn.config(target_platform="rk3588", mean_values=[[info["mean"]] * 3], std_values=[[info["std"]] * 3], **options)
     must(rknn.load_onnx(str(MODELS / f"{name}.onnx")), "load_onnx")
-    must(rknn.build(do_quantization=False), "build")
-    path = OUT / f"{name}.{float_dtype}.rknn"
+    dataset = OUT / f"{name}.txt"
+    dataset.write_text("".join(f"{MODELS / 'pictures' / row['file']}\n" for row in info["pictures"][:CALIBRATION]))
+    must(rknn.build(do_quantization=dtype == "int8", dataset=str(dataset) if dtype == "int8" else None), "build")
+    path = OUT / f"{name}.{dtype}.rknn"
     must(rknn.export_rknn(str(path)), "export_rknn")
     rknn.release()
     return path, time.perf_counter() - start
@@ -80,11 +86,11 @@ def build_c_program():
 
 def classifier():
     info = json.loads((MODELS / "shapes.json").read_text())
-    images = [pictures.read_png(MODELS / "pictures" / row["file"]) for row in info["pictures"]]
-    truth = [info["classes"].index(row["label"]) for row in info["pictures"]]
-    title(f"1. Classifier: {len(info['classes'])} shapes, {len(images)} labelled pictures of 64x64")
+    images = [pictures.read_png(MODELS / "pictures" / row["file"]) for row in info["pictures"][CALIBRATION:]]
+    truth = [info["classes"].index(row["label"]) for row in info["pictures"][CALIBRATION:]]
+    title(f"1. Classifier: {len(info['classes'])} shapes, {len(images)} labelled pictures of 64x64; int8 calibrated on {CALIBRATION} others")
     results, rows = {}, []
-    for dtype in ("float32", "float16"):
+    for dtype in ("float32", "float16", "int8"):
         path, seconds = convert("shapes", dtype, info)
         rknn = open_model(path)
         results[dtype], ms = run_all(rknn, images)
@@ -138,19 +144,42 @@ def overlap(a, b):
     return w * h / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - w * h)
 
 
+def mean_average_precision(found, labelled, classes):
+    """Mean over classes of the area under precision against recall; a box is right with an overlap of at least 0.5."""
+    scores = []
+    for label, name in enumerate(classes):
+        truth = [[box for box, own in zip(row["boxes"], row["labels"]) if own == name] for row in labelled]
+        total = sum(map(len, truth))
+        if total == 0:
+            continue
+        ranked = sorted(((score, i, box) for i, boxes in enumerate(found) for score, own, box in boxes if own == label), key=lambda f: -f[0])
+        right = []
+        for _, i, box in ranked:
+            match = max(truth[i], key=lambda t: overlap(t, box), default=None)
+            right.append(match is not None and overlap(match, box) >= 0.5)
+            if right[-1]:
+                truth[i].remove(match)
+        hits = np.cumsum(right)
+        precision = hits / np.arange(1, len(right) + 1)
+        envelope = np.maximum.accumulate(precision[::-1])[::-1]
+        scores.append(float(np.sum(envelope[np.array(right, bool)])) / total)
+    return float(np.mean(scores))
+
+
 def detector():
     info = json.loads((MODELS / "boxes.json").read_text())
-    images = [pictures.read_png(MODELS / "pictures" / row["file"]) for row in info["pictures"]]
-    title(f"2. Detector: {len(images)} labelled pictures of 128x128, outputs on strides {info['strides']}")
+    labelled = info["pictures"][CALIBRATION:]
+    images = [pictures.read_png(MODELS / "pictures" / row["file"]) for row in labelled]
+    title(f"2. Detector: {len(images)} labelled pictures of 128x128, outputs on strides {info['strides']}; int8 calibrated on {CALIBRATION} others")
     reference, rows = None, []
-    for dtype in ("float32", "float16"):
+    for dtype in ("float32", "float16", "int8"):
         path, seconds = convert("boxes", dtype, info)
         rknn = open_model(path)
         outputs, ms = run_all(rknn, images)
         rknn.release()
         reference = reference or outputs
         hits = wrong = total = 0
-        for row, out in zip(info["pictures"], outputs):
+        for row, out in zip(labelled, outputs):
             left = list(zip(row["boxes"], row["labels"]))
             total += len(left)
             for _, label, box in decode(out, info["strides"]):
@@ -158,9 +187,10 @@ def detector():
                 hits, wrong = hits + (match is not None), wrong + (match is None)
                 if match:
                     left.remove(match)
-        rows.append([f"Python API, {dtype}", f"{hits}/{total}", wrong, f"{np.mean([cosine(a, b) for a, b in zip(outputs, reference)]):.6f}",
+        found = [decode(out, info["strides"], 0.05) for out in outputs]
+        rows.append([f"Python API, {dtype}", f"{mean_average_precision(found, labelled, info['classes']):.1%}", f"{hits}/{total}", wrong, f"{np.mean([cosine(a, b) for a, b in zip(outputs, reference)]):.6f}",
                      f"{ms:.2f}", f"{path.stat().st_size / 1024:.0f}", f"{seconds:.2f}"])
-    table(["run", "objects found", "wrong boxes", "cosine", "ms/picture", "file KiB", "convert s"], rows)
+    table(["run", "mAP50", "objects found", "wrong boxes", "cosine", "ms/picture", "file KiB", "convert s"], rows)
     tiles = []
     for image, out in zip(images[:6], outputs):
         canvas = pictures.enlarge(image, 3)

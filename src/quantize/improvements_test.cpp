@@ -210,5 +210,51 @@ TEST(Statistics, ChannelsAndValuesThatAreNotFinite) {
   EXPECT_TRUE(s.bins().empty());
   EXPECT_EQ(choose_range(s, Algorithm::Normal).high, 5);
 }
+
+Result<std::vector<LayerDecision>> quantized(Graph& graph, const RunSamples& run) {
+  QuantizeOptions options;
+  ORKNN_TRY_ASSIGN(const Calibration calibration, calibrate(graph, run, 4, options));
+  return quantize(graph, ops::builtin_ops(), calibration.statistics, options);
+}
+
+TEST(Quantize, PaddingBelowEverythingEntersNoRange) {
+  Graph graph = graph_of(R"(graph "g" (%x: float32[1,1,4,4]) -> (%y, %z) {
+  %pads: int64[8] = const {0, 0, 3, 3, 0, 0, 3, 3}
+  %lowest: float32[] = const {-65504}
+  %p = Pad(%x, %pads, %lowest)
+  %y = MaxPool(%p) {kernel_shape = [4,4], strides = [2,2]}
+  %z = MaxPool(%p) {kernel_shape = [5,5], strides = [2,2]}
+})");
+  const TensorData x = TensorData::from<float>({1, 1, 4, 4}, noise(16, 9, 1));
+  const std::vector<double> expected = result_of(graph, x);
+  auto layers = quantized(graph, run_on({1, 1, 4, 4}));
+  ASSERT_TRUE(layers) << layers.status().to_string();
+  for (const LayerDecision& d : *layers) EXPECT_TRUE(d.integer) << d.node << d.reason;
+  const QuantParams& p = *graph.tensor(graph.inputs()[0]).quant;
+  std::vector<int8_t> q;
+  for (float v : x.values<float>()) q.push_back(static_cast<int8_t>(std::clamp(std::nearbyint(v / p.scale[0]) + p.zero_point[0], -128.0f, 127.0f)));
+  auto results = ops::eval_graph(graph, ops::builtin_ops(), std::vector<TensorData>{TensorData::from<int8_t>({1, 1, 4, 4}, q)});
+  ASSERT_TRUE(results) << results.status().to_string();
+  const std::vector<double> got = to_doubles((*results)[0].view());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR((got[i] - p.zero_point[0]) * p.scale[0], expected[i], p.scale[0]);
+}
+
+// Boxes of hundreds beside scores of one: in one scale the scores would be 0 or 1.
+TEST(Quantize, AConcatOfBoxesAndScoresKeepsTheScores) {
+  Graph graph = graph_of(R"(graph "g" (%x: float32[1,2,4,4]) -> (%y) {
+  %w1: float32[1,2,1,1] = const {300, 200}
+  %boxes = Conv(%x, %w1)
+  %w2: float32[1,2,1,1] = const {1, 2}
+  %scores = Conv(%x, %w2) + Sigmoid()
+  %y = Concat(%boxes, %scores) {axis = 1}
+})");
+  auto layers = quantized(graph, run_on({1, 2, 4, 4}));
+  ASSERT_TRUE(layers) << layers.status().to_string();
+  const LayerDecision& concat = layers->back();
+  EXPECT_EQ(concat.op, "Concat");
+  EXPECT_FALSE(concat.integer);
+  EXPECT_NE(concat.reason.find("scores"), std::string::npos) << concat.reason;
+  EXPECT_TRUE((*layers)[0].integer && (*layers)[1].integer);
+}
 }  // namespace
 }  // namespace orknn::quantize

@@ -32,14 +32,16 @@ std::vector<std::string> functions_of(std::span<const TailStep> steps) {
 // A chain of functions of one value.
 class Functions {
  public:
-  Functions(const OpSet& ops, std::vector<Node> nodes, std::vector<std::vector<TensorData>> operands) : ops_(ops), nodes_(std::move(nodes)), operands_(std::move(operands)) {}
+  // `operand_first`: by node, the value is the second operand; empty = never.
+  Functions(const OpSet& ops, std::vector<Node> nodes, std::vector<std::vector<TensorData>> operands, std::vector<char> operand_first = {})
+      : ops_(ops), nodes_(std::move(nodes)), operands_(std::move(operands)), operand_first_(std::move(operand_first)) {}
   bool empty() const { return nodes_.empty(); }
   // In double, so that the table's entries are rounded once.
   Result<std::vector<double>> operator()(std::vector<double> x) const {
     TensorData value = TensorData::from<double>({static_cast<int64_t>(x.size())}, x);
     for (size_t i = 0; i < nodes_.size(); ++i) {
       std::vector<TensorData> inputs{value};
-      inputs.insert(inputs.end(), operands_[i].begin(), operands_[i].end());
+      inputs.insert(i < operand_first_.size() && operand_first_[i] ? inputs.begin() : inputs.end(), operands_[i].begin(), operands_[i].end());
       ORKNN_TRY_ASSIGN(auto results, ops::eval_node(nodes_[i], ops_, inputs));
       value = results[0];
     }
@@ -60,6 +62,7 @@ class Functions {
   const OpSet& ops_;
   std::vector<Node> nodes_;
   std::vector<std::vector<TensorData>> operands_;
+  std::vector<char> operand_first_;
 };
 
 // Where the sums of a layer go: straight to the result's scale between two bounds, or through a table.
@@ -216,6 +219,7 @@ class Lowering {
     }
     std::vector<Node> nodes;
     std::vector<std::vector<TensorData>> operands;
+    std::vector<char> first;
     for (const TailStep& s : steps) {
       std::vector<TensorData> bounds;
       Attributes attributes = s.attributes;
@@ -225,13 +229,15 @@ class Lowering {
           attributes.erase(name);
         }
       }
+      if (s.operand >= 0) bounds.push_back(ir::convert(in_.constant(n.inputs[static_cast<size_t>(s.operand)])->view(), DType::Float64).reshaped({}));
       Node node = Functions::plain(s.op, std::move(attributes), 1 + bounds.size());
       for (size_t i = 0; i < bounds.size(); ++i)
         if (!bounds[i].has_value()) node.inputs[1 + i] = TensorId{};
       nodes.push_back(std::move(node));
       operands.push_back(std::move(bounds));
+      first.push_back(s.operand_first);
     }
-    return through_table(Functions(ops_, std::move(nodes), std::move(operands)), y);
+    return through_table(Functions(ops_, std::move(nodes), std::move(operands), std::move(first)), y);
   }
 
   // A table over the values at which the result still changes.
@@ -285,12 +291,12 @@ class Lowering {
   // Weights, bias, multipliers and the addend of a layer, common to convolutions and matrix products.
   Result<std::string> finish_product(const Node& n, const std::string& op, TensorId weights, const std::vector<double>& w_scales, std::span<const double> bias, Attributes attributes) {
     const TensorId x = n.input(0), y = n.output();
-    const bool adds = !n.tail.empty() && n.tail[0].op == "Add" && n.tail[0].operand >= 0;
-    const std::span<const TailStep> steps = std::span(n.tail).subspan(adds ? 1 : 0);
-    auto target = target_of(n, steps);
+    const TailParts parts = tail_parts(in_, n, n.op == "Conv" || n.op == "ConvTranspose" ? Form::Conv : Form::MatMul);
+    const TensorId addend = parts.addend;
+    const bool adds = static_cast<bool>(addend);
+    auto target = target_of(n, std::span(n.tail).subspan(parts.functions));
     if (!target) return target.status().message();
     std::vector<int64_t> factors, shifts, add_factors;
-    const TensorId addend = adds ? n.inputs[static_cast<size_t>(n.tail[0].operand)] : TensorId{};
     const double add_ratio = adds ? scale(addend) / target->scale : 0;
     for (double w : w_scales) {
       const auto m = ops::make_multiplier(scale(x) * w / target->scale);
@@ -416,6 +422,7 @@ class Lowering {
         for (double& v : bias) v *= beta;
       }
     }
+    if (const TensorData* added = tail_parts(in_, n, Form::MatMul).bias) bias = to_doubles(added->view());
     const auto last = static_cast<int64_t>(weights.dims().size()) - 1;
     const std::optional<int64_t> axis = options_.per_channel ? std::optional(last) : std::nullopt;
     const QuantizedWeights q = rounded(n, weights, axis, bias);
@@ -508,7 +515,8 @@ class Lowering {
     for (size_t i = 1; i < n.own_input_count(); ++i) inputs.push_back(real(n.inputs[i]));
     if (n.op == "Pad" && n.attributes.string_or("mode", "constant") == "constant") {
       inputs.resize(std::max<size_t>(inputs.size(), 3));
-      inputs[2] = constant(n.name + "/zero_point", TensorData::scalar<int8_t>(static_cast<int8_t>(zero(n.input(0)))));
+      const int64_t fill = pads_below_all(in_, n) ? INT8_MIN : zero(n.input(0));
+      inputs[2] = constant(n.name + "/fill", TensorData::scalar<int8_t>(static_cast<int8_t>(fill)));
     }
     add(n, n.op, std::move(inputs), n.attributes);
     return std::string();

@@ -56,7 +56,11 @@ LayerForm product(const Graph& g, const Node& n) {
 }
 }  // namespace
 
-bool is_function(const TailStep& step) { return step.operand < 0 && kFunctions.contains(step.op); }
+bool is_function(const Graph& g, const Node& n, const TailStep& step) {
+  if (step.operand < 0) return kFunctions.contains(step.op);
+  const TensorData* other = g.constant(n.inputs[static_cast<size_t>(step.operand)]);
+  return other && other->dtype() == DType::Float32 && other->count() == 1 && (step.op == "Add" || step.op == "Sub" || step.op == "Mul" || step.op == "Div");
+}
 
 bool is_function(const Graph& g, const Node& n) {
   if (n.op == "PRelu" || n.op == "Pow") {
@@ -64,6 +68,14 @@ bool is_function(const Graph& g, const Node& n) {
     return other && other->count() == 1;
   }
   return kFunctions.contains(n.op) && other_inputs_constant(g, n);
+}
+
+bool pads_below_all(const Graph& g, const Node& n) {
+  constexpr double kLowestHalf = -65504;  // what stands for -inf in float16 models
+  const TensorData* value = n.op == "Pad" && n.attributes.string_or("mode", "constant") == "constant" ? g.constant(n.input(2)) : nullptr;
+  if (!value || value->count() != 1 || !(to_doubles(value->view())[0] <= kLowestHalf) || g.is_output(n.output())) return false;
+  const auto users = g.users(n.output());
+  return std::all_of(users.begin(), users.end(), [&](NodeId u) { return g.node(u).op == "MaxPool"; });
 }
 
 bool has_unit_range(std::string_view op) { return op == "Sigmoid" || op == "HardSigmoid" || op == "Softmax"; }
@@ -106,7 +118,7 @@ LayerForm layer_form(const Graph& g, const Node& n) {
     const TensorData* value = g.constant(n.input(2));
     const bool zero = !n.has_input(2) || (value && value->count() == 1 && to_doubles(value->view())[0] == 0);
     if (!other_inputs_constant(g, n)) return no("its padding is computed");
-    if (n.attributes.string_or("mode", "constant") == "constant" && !zero) return no("it pads with a value other than zero");
+    if (n.attributes.string_or("mode", "constant") == "constant" && !zero && !pads_below_all(g, n)) return no("it pads with a value other than zero");
     return {Form::Move, ""};
   }
   if (n.op == "Resize") return is_nearest_copy(n) && other_inputs_constant(g, n) ? LayerForm{Form::Move, ""} : no("it interpolates");
@@ -124,18 +136,29 @@ LayerForm layer_form(const Graph& g, const Node& n) {
   return no("there is no integer form of " + n.op);
 }
 
-size_t tail_steps_taken(const Graph& g, const Node& n, Form form) {
-  if (form == Form::Float) return n.tail.size();
-  if (form != Form::Conv && form != Form::MatMul && form != Form::Binary) return 0;
-  size_t taken = 0;
-  if ((form == Form::Conv || form == Form::MatMul) && !n.tail.empty() && n.tail[0].op == "Add" && n.tail[0].operand >= 0) {
-    const TensorId other = n.inputs[static_cast<size_t>(n.tail[0].operand)];
-    const auto shape = dims_of(g, other), result = dims_of(g, n.output());
-    if (!is_float_tensor(g, other) || g.is_constant(other) || !shape || shape != result) return 0;
-    taken = 1;
+TailParts tail_parts(const Graph& g, const Node& n, Form form) {
+  TailParts parts;
+  if (form != Form::Conv && form != Form::MatMul && form != Form::Binary) return parts;
+  size_t at = 0;
+  const auto added = [&]() { return at < n.tail.size() && n.tail[at].op == "Add" && n.tail[at].operand >= 0 ? n.inputs[static_cast<size_t>(n.tail[at].operand)] : TensorId{}; };
+  const auto result = dims_of(g, n.output());
+  if (form == Form::MatMul && !n.has_input(2) && g.is_constant(n.input(1)) && result && !result->empty()) {
+    const TensorData* bias = g.constant(added());
+    if (bias && bias->dtype() == DType::Float32 && !bias->dims().empty() && bias->count() == result->back() && bias->dims().back() == result->back()) {
+      parts.bias = bias;
+      ++at;
+    }
   }
-  while (taken < n.tail.size() && is_function(n.tail[taken])) ++taken;
-  return taken;
+  if (const TensorId other = added(); form != Form::Binary && other && !g.is_constant(other) && is_float_tensor(g, other) && result && dims_of(g, other) == result) {
+    parts.addend = other;
+    ++at;
+  }
+  parts.functions = at;
+  while (at < n.tail.size() && is_function(g, n, n.tail[at])) ++at;
+  parts.end = at;
+  return parts;
 }
+
+size_t tail_steps_taken(const Graph& g, const Node& n, Form form) { return form == Form::Float ? n.tail.size() : tail_parts(g, n, form).end; }
 
 }  // namespace orknn::quantize

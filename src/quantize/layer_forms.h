@@ -29,15 +29,27 @@ struct LayerForm {
 // By the node alone: operator, attributes, constant operands; not whether its tensors have parameters.
 LayerForm layer_form(const ir::Graph& graph, const ir::Node& node);
 
-// How much of a node's tail its integer form computes itself: an addition of a tensor, then functions of one value.
+// What an integer form computes of its node's tail itself, in this order: a constant bias (matrix products), an addition of a tensor
+// (sums of products), functions of one value.
+struct TailParts {
+  const ir::TensorData* bias = nullptr;
+  ir::TensorId addend;
+  size_t functions = 0, end = 0;  // steps [functions, end)
+};
+TailParts tail_parts(const ir::Graph& graph, const ir::Node& node, Form form);
+// How many steps that are.
 size_t tail_steps_taken(const ir::Graph& graph, const ir::Node& node, Form form);
 
 // True for functions of one value (Relu, Sigmoid, ...) whose other operands are constants of one value.
 bool is_function(const ir::Graph& graph, const ir::Node& node);
-bool is_function(const ir::TailStep& step);
+// The same of a step; also arithmetic with a constant of one value.
+bool is_function(const ir::Graph& graph, const ir::Node& node, const ir::TailStep& step);
 // The range a function cannot leave, when it has one: [0, 1] or [-1, 1].
 bool has_unit_range(std::string_view op);       // Sigmoid, HardSigmoid, Softmax
 bool has_symmetric_range(std::string_view op);  // Tanh, Erf, Sin, Cos
+
+// A Pad in front of MaxPools with a value that never wins there: the lowest code of its tensor does the same.
+bool pads_below_all(const ir::Graph& graph, const ir::Node& node);
 
 // Axes that a mean is taken over, as [first, end); nothing when they are not neighbours or not known.
 struct AxisRange {

@@ -17,6 +17,7 @@ class Assigner {
   Assigner(const Graph& graph, const TensorStatistics& statistics, const QuantizeOptions& options) : graph_(graph), statistics_(statistics), options_(options) {}
 
   Assignment run() {
+    find_what_leaves();
     result_.tensors.resize(graph_.tensor_count());
     size_t highest = 0;
     for (NodeId id : graph_.order()) highest = std::max(highest, static_cast<size_t>(id.index) + 1);
@@ -43,16 +44,19 @@ class Assigner {
   }
 
   // What leaves the network is not clipped: the rare large value may be the one that counts. So for what only copies, sigmoids and softmaxes lie behind.
-  bool reaches_output(TensorId t) const {
-    if (graph_.is_output(t)) return true;
-    for (NodeId id : graph_.users(t)) {
-      const Node& n = graph_.node(id);
+  bool reaches_output(TensorId t) const { return leaves_[index_of(t)] != 0; }
+  void find_what_leaves() {
+    leaves_.assign(graph_.tensor_count(), 0);
+    for (TensorId t : graph_.outputs()) leaves_[index_of(t)] = 1;
+    const std::vector<NodeId>& order = graph_.order();
+    for (auto it = order.rbegin(); it != order.rend(); ++it) {
+      const Node& n = graph_.node(*it);
       const Form f = layer_form(graph_, n).form;
       if (!n.tail.empty() || (f != Form::Move && f != Form::Concat && f != Form::Softmax && n.op != "Sigmoid")) continue;
-      for (TensorId y : n.outputs)
-        if (y && reaches_output(y)) return true;
+      if (std::none_of(n.outputs.begin(), n.outputs.end(), [&](TensorId y) { return y && reaches_output(y); })) continue;
+      for (TensorId x : n.inputs)
+        if (x) leaves_[index_of(x)] = 1;
     }
-    return false;
   }
 
   bool has_parameters(TensorId t) const { return result_.tensors[index_of(t)].has_value(); }
@@ -62,7 +66,7 @@ class Assigner {
     for (size_t i = 0; i < std::min(data_inputs, n.own_input_count()); ++i)
       if (n.inputs[i] && !graph_.is_constant(n.inputs[i]) && !has_parameters(n.inputs[i])) return false;
     for (const TailStep& step : n.tail)
-      if (step.operand >= 0 && !has_parameters(n.inputs[static_cast<size_t>(step.operand)])) return false;
+      if (step.operand >= 0 && !graph_.is_constant(n.inputs[static_cast<size_t>(step.operand)]) && !has_parameters(n.inputs[static_cast<size_t>(step.operand)])) return false;
     return true;
   }
 
@@ -123,6 +127,7 @@ class Assigner {
   const Graph& graph_;
   const TensorStatistics& statistics_;
   const QuantizeOptions& options_;
+  std::vector<char> leaves_;  // by tensor
   Assignment result_;
 };
 }  // namespace

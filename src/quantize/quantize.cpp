@@ -5,7 +5,41 @@
 namespace orknn::quantize {
 using namespace ir;
 
+namespace {
+// Arithmetic with one constant behind a layer that ends in a function joins it: one table does both, and there is one rounding less.
+void absorb_scalars(Graph& graph) {
+  const std::vector<NodeId> order = graph.order();
+  for (NodeId id : order) {
+    const Node n = graph.node(id);
+    if (n.own_input_count() != 2 || (n.op != "Add" && n.op != "Sub" && n.op != "Mul" && n.op != "Div")) continue;
+    const bool first = graph.is_constant(n.input(0));
+    const TensorId constant = n.input(first ? 0 : 1), value = n.input(first ? 1 : 0);
+    const NodeId before = graph.producer(value);
+    if (!before || !graph.is_constant(constant) || graph.reader_count(value) != 1) continue;
+    Node whole = graph.node(before);
+    const Form form = layer_form(graph, whole).form;
+    if (whole.outputs.size() != 1 || (form != Form::Binary && (whole.tail.empty() || (form != Form::Conv && form != Form::MatMul)))) continue;
+    if (tail_steps_taken(graph, whole, form) != whole.tail.size() || graph.tensor(value).shape != graph.tensor(n.output()).shape) continue;
+    whole.inputs.push_back(constant);
+    whole.tail.push_back({n.op, {}, static_cast<int32_t>(whole.inputs.size()) - 1, first});
+    if (!is_function(graph, whole, whole.tail.back())) continue;
+    for (TailStep s : n.tail) {
+      if (s.operand >= 0) {
+        whole.inputs.push_back(n.inputs[static_cast<size_t>(s.operand)]);
+        s.operand = static_cast<int32_t>(whole.inputs.size()) - 1;
+      }
+      whole.tail.push_back(std::move(s));
+    }
+    whole.outputs = n.outputs;
+    whole.origin.insert(whole.origin.end(), n.origin.begin(), n.origin.end());
+    graph.remove_node(id);
+    graph.replace_node(before, std::move(whole));
+  }
+}
+}  // namespace
+
 Status split_tails(Graph& graph, const OpSet&) {
+  absorb_scalars(graph);
   const std::vector<NodeId> order = graph.order();
   for (NodeId id : order) {
     const Node whole = graph.node(id);

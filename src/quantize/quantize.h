@@ -44,8 +44,8 @@ struct LayerDecision {
   std::string reason;  // why it stayed in float
 };
 
-// Makes results visible that the integer ops cannot compute in one step with their layer: tails are split where needed. Calibrate on the
-// graph this leaves.
+// Gives tails the extent that the integer ops compute in one step with their layer: constants join them, other steps are split off and become
+// visible. Calibrate on the graph this leaves.
 Status split_tails(ir::Graph& graph, const ir::OpSet& ops);
 
 // Gives every layer that can be computed in integers its integer form. `graph` must be the one the statistics were taken on; tensors without

@@ -204,7 +204,7 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset) {
   }
   ORKNN_TRY(lower_to_integers(graph, samples, calibration.statistics, choices));
   for (const quantize::LayerDecision& d : layer_decisions_)
-    if (!d.integer) log(LogLevel::Detail, "build", fmt::format("'{}' ({}) stays in float: {}", d.output, d.op, d.reason));
+    if (!d.integer) log(d.op == "Concat" ? LogLevel::Info : LogLevel::Detail, "build", fmt::format("'{}' ({}) stays in float: {}", d.output, d.op, d.reason));
   return {};
 }
 
