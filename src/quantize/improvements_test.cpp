@@ -201,6 +201,7 @@ TEST(Statistics, ChannelsAndValuesThatAreNotFinite) {
   s.add(TensorData::from<float>({1, 2, 2}, std::vector<float>{1, 3, NAN, -2}).view());
   s.add(TensorData::from<float>({1, 2, 2}, std::vector<float>{5, 3, INFINITY, -4}).view());
   EXPECT_EQ(s.not_finite(), 2);
+  EXPECT_EQ(s.first_not_finite(), 0);
   EXPECT_EQ(s.min(), -4);
   EXPECT_EQ(s.max(), 5);
   ASSERT_EQ(s.channels().size(), 2u);
@@ -237,6 +238,36 @@ TEST(Quantize, PaddingBelowEverythingEntersNoRange) {
   ASSERT_TRUE(results) << results.status().to_string();
   const std::vector<double> got = to_doubles((*results)[0].view());
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR((got[i] - p.zero_point[0]) * p.scale[0], expected[i], p.scale[0]);
+}
+
+// The bias of a matrix product, a residual and constants behind a function are no roundings of their own.
+TEST(Quantize, ConstantsRoundWithTheirLayer) {
+  Graph graph = graph_of(R"(graph "g" (%x: float32[1,3,4]) -> (%y) {
+  %w: float32[4,4] = const {0.5, -1, 0.25, 1, 2, 0.125, -0.5, 1, -1, 1, 0.75, 0.5, 0.25, 0.5, -0.5, 1}
+  %b: float32[4] = const {0.5, -0.25, 1, 2}
+  %m = MatMul(%x, %w) + Add(%b) + Add(%x) + HardSwish()
+  %three: float32[1] = const {3}
+  %s = Mul(%three, %m)
+  %two: float32[] = const {2}
+  %y = Sub(%two, %s)
+})");
+  const TensorData x = TensorData::from<float>({1, 3, 4}, noise(12, 2, 1));
+  const std::vector<double> expected = result_of(graph, x);
+  ASSERT_TRUE(split_tails(graph, ops::builtin_ops()));
+  EXPECT_EQ(graph.node_count(), 1u);
+  const std::vector<double> same = result_of(graph, x);
+  for (size_t i = 0; i < same.size(); ++i) EXPECT_NEAR(same[i], expected[i], 1e-5);
+  auto layers = quantized(graph, run_on({1, 3, 4}));
+  ASSERT_TRUE(layers) << layers.status().to_string();
+  ASSERT_EQ(layers->size(), 1u);
+  EXPECT_TRUE((*layers)[0].integer) << (*layers)[0].reason;
+  const QuantParams in = *graph.tensor(graph.inputs()[0]).quant, out = *graph.tensor(graph.outputs()[0]).quant;
+  std::vector<int8_t> q;
+  for (float v : x.values<float>()) q.push_back(static_cast<int8_t>(std::clamp(std::nearbyint(v / in.scale[0]) + in.zero_point[0], -128.0f, 127.0f)));
+  auto results = ops::eval_graph(graph, ops::builtin_ops(), std::vector<TensorData>{TensorData::from<int8_t>({1, 3, 4}, q)});
+  ASSERT_TRUE(results) << results.status().to_string();
+  const std::vector<double> got = to_doubles((*results)[0].view());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR((got[i] - out.zero_point[0]) * out.scale[0], expected[i], 3 * out.scale[0]) << i;
 }
 
 // Boxes of hundreds beside scores of one: in one scale the scores would be 0 or 1.

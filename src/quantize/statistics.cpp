@@ -76,7 +76,7 @@ void Statistics::add(const ir::TensorView& value) {
 void Statistics::add(std::span<const float> values) { add_rows(values, 0, values.size()); }
 
 void Statistics::add_rows(std::span<const float> values, size_t channels, size_t row) {
-  if (samples_ == 0 && count_ == 0) channels_.resize(channels);
+  if (added_ == 0) channels_.resize(channels);
   if (channels_.size() != channels) channels_.clear();
   Row all;
   for (size_t at = 0, i = 0; at < values.size(); at += row, ++i) {
@@ -90,7 +90,10 @@ void Statistics::add_rows(std::span<const float> values, size_t channels, size_t
     c.squares += measured.squares;
     c.count += measured.count;
   }
-  not_finite_ += static_cast<int64_t>(values.size()) - all.count;
+  const int64_t missing = static_cast<int64_t>(values.size()) - all.count;
+  if (missing > 0 && first_not_finite_ < 0) first_not_finite_ = added_;
+  not_finite_ += missing;
+  ++added_;
   if (all.count == 0) return;
   if (count_ == 0) {
     min_ = moving_min_ = all.min;
@@ -102,7 +105,6 @@ void Statistics::add_rows(std::span<const float> values, size_t channels, size_t
     moving_max_ = static_cast<float>(moving_max_ + kMovingWeight * (all.max - moving_max_));
   }
   count_ += all.count;
-  ++samples_;
   if (!histogram_) return;
   cover(min_, max_);
   const double per_width = 1 / width_;

@@ -197,7 +197,7 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset) {
   ORKNN_TRY_ASSIGN(const quantize::Calibration calibration, quantize::calibrate(graph, run, samples.size(), choices));
   choices.rounded = calibration.rounded;
   for (const auto& [name, s] : calibration.statistics)
-    if (s.not_finite() > 0) log(LogLevel::Warn, "build", fmt::format("The tensor '{}' has {} value(s) that are not finite, they do not enter its range!", name, s.not_finite()));
+    if (s.not_finite() > 0) log(LogLevel::Warn, "build", fmt::format("The tensor '{}' has {} value(s) that are not finite (first in {}), they do not enter its range!", name, s.not_finite(), samples.describe(static_cast<size_t>(s.first_not_finite()))));
   for (const std::string& text : calibration.remarks) {
     trace_.entries.push_back({trace_.entries.size() + 1, "equalize_channels", text});
     log(LogLevel::Detail, "build", text);

@@ -20,6 +20,8 @@ class Samples {
   static Result<Samples> of_files(const std::vector<std::string>& files, const ir::Graph& graph, bool swap_red_blue, compile::CompileOptions options);
 
   size_t size() const { return dataset_.size(); }
+  // Where sample `i` came from, for messages.
+  std::string describe(size_t i) const { return dataset_.describe(i); }
 
   // Computes `graph`, which has the inputs of open()'s graph, on the first `count` samples. Floats are computed in `float_dtype`.
   // `done` is told after each sample.
