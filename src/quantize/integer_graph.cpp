@@ -74,8 +74,8 @@ struct Target {
 
 class Lowering {
  public:
-  Lowering(const Graph& graph, const OpSet& ops, Assignment& assignment, const TensorStatistics& statistics, const QuantizeOptions& options)
-      : in_(graph), ops_(ops), assignment_(assignment), statistics_(statistics), options_(options), versions_(graph.tensor_count()) {}
+  Lowering(const Graph& graph, const OpSet& ops, Assignment& assignment, const QuantizeOptions& options, const TensorStatistics& statistics)
+      : in_(graph), ops_(ops), assignment_(assignment), options_(options), statistics_(statistics), versions_(graph.tensor_count()) {}
 
   Result<Graph> run() {
     out_.name = in_.name;
@@ -377,7 +377,7 @@ class Lowering {
       q = round_weights(w, axis, least);
       // A transposed convolution spreads its weights over results that each see a part of them.
       const auto seen = statistics_.find(in_.tensor(n.input(0)).name);
-      if (n.op == "Conv" && seen != statistics_.end()) shift = bias_correction(n, w, q, seen->second.channels());
+      if (n.op == "Conv" && seen != statistics_.end() && q.values.dtype() == DType::Int8) shift = bias_correction(n, w, q, seen->second.channels());
     }
     if (options_.correct_bias && (bias.empty() || bias.size() == shift.size())) {
       bias.resize(shift.size(), 0);
@@ -628,14 +628,14 @@ class Lowering {
   Graph out_;
   const OpSet& ops_;
   Assignment& assignment_;
-  const TensorStatistics& statistics_;
   const QuantizeOptions& options_;
+  const TensorStatistics& statistics_;
   std::vector<Versions> versions_;
 };
 }  // namespace
 
-Result<Graph> make_integer_graph(const Graph& graph, const OpSet& ops, Assignment& assignment, const TensorStatistics& statistics, const QuantizeOptions& options) {
-  return Lowering(graph, ops, assignment, statistics, options).run();
+Result<Graph> make_integer_graph(const Graph& graph, const OpSet& ops, Assignment& assignment, const QuantizeOptions& options, const TensorStatistics& statistics) {
+  return Lowering(graph, ops, assignment, options, statistics).run();
 }
 
 }  // namespace orknn::quantize

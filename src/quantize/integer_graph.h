@@ -6,7 +6,7 @@
 namespace orknn::quantize {
 
 // A new graph with the same inputs and outputs. Layers whose numbers do not fit the output converter are left in float; `assignment`
-// is updated to say so.
-Result<ir::Graph> make_integer_graph(const ir::Graph& graph, const ir::OpSet& ops, Assignment& assignment, const TensorStatistics& statistics, const QuantizeOptions& options);
+// is updated to say so. `statistics` are for bias correction.
+Result<ir::Graph> make_integer_graph(const ir::Graph& graph, const ir::OpSet& ops, Assignment& assignment, const QuantizeOptions& options, const TensorStatistics& statistics = {});
 
 }  // namespace orknn::quantize

@@ -89,7 +89,7 @@ Status split_tails(Graph& graph, const OpSet&) {
 
 Result<std::vector<LayerDecision>> quantize(Graph& graph, const OpSet& ops, const TensorStatistics& statistics, const QuantizeOptions& options) {
   Assignment assignment = assign_parameters(graph, statistics, options);
-  ORKNN_TRY_ASSIGN(Graph integers, make_integer_graph(graph, ops, assignment, statistics, options));
+  ORKNN_TRY_ASSIGN(Graph integers, make_integer_graph(graph, ops, assignment, options, statistics));
   std::vector<LayerDecision> decisions;
   for (NodeId id : graph.order()) {
     const Node& n = graph.node(id);
