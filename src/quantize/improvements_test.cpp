@@ -172,7 +172,7 @@ TEST(AdaptiveRounding, RoundsALayerCloserToItsFloatResult) {
 
 Statistics with_outlier(float outlier) {
   Statistics s;
-  s.add(noise(20000, 1, 1));
+  for (unsigned i = 1; i <= 80; ++i) s.add(noise(20000, i, 1));
   s.add(std::vector<float>{outlier});
   return s;
 }
