@@ -59,7 +59,7 @@ def run(code, *args, threads):
     env = dict(os.environ, ORKNN_THREADS=str(threads), RKNN_LOG_LEVEL="0")
     done = subprocess.run([sys.executable, "-c", code, *map(str, args)], env=env, capture_output=True, text=True)
     if done.returncode:
-        sys.exit(done.stderr[-2000:])
+        raise RuntimeError(done.stderr[-2000:])
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -101,17 +101,22 @@ def main():
     flags = next((line for line in open("/proc/cpuinfo") if line.startswith("flags")), "")
     isa = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "baseline"
     print(f"Machine: {cpu}, {os.cpu_count()} cores, {isa}")
-    rows, version = [], ""
-    with tempfile.TemporaryDirectory() as folder:
-        for name in args.names:
+    rows, version, failures = [], "", 0
+    for name in args.names:
+        with tempfile.TemporaryDirectory() as folder:  # one network at a time: filled, the whole set takes gigabytes
             path = find(name, args.models, folder)
             if path is None:
                 print(f"{name}: no such network in {args.models}, skipped")
                 continue
             for threads in args.threads:
-                ours = run(OURS, path, args.repeat, "float32", threads=threads)
-                theirs = run(THEIRS, path, args.repeat, threads, threads=threads)
-                half = run(OURS, path, max(3, args.repeat // 3), "float16", threads=threads)
+                try:
+                    ours = run(OURS, path, args.repeat, "float32", threads=threads)
+                    theirs = run(THEIRS, path, args.repeat, threads, threads=threads)
+                    half = run(OURS, path, max(3, args.repeat // 3), "float16", threads=threads)
+                except RuntimeError as error:
+                    failures += 1
+                    print(f"{name:22} {threads} thread(s): failed\n{error}", flush=True)
+                    continue
                 version = theirs["version"]
                 rows.append(dict(model=name, threads=threads, ours_ms=ours["ms"], ort_ms=theirs["ms"], ratio=ours["ms"] / theirs["ms"], fp16_ms=half["ms"],
                                  cosine=cosine(path, "float32"), fp16_cosine=cosine(path, "float16"), build_s=ours["build"], peak_mib=ours["peak"],
@@ -139,7 +144,7 @@ def main():
           f"installed package {total / 2**20:.1f} MiB")
     if args.json:
         args.json.write_text(json.dumps(dict(machine=cpu, isa=isa, rows=rows), indent=1))
-    return 0
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

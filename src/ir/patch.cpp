@@ -1,6 +1,8 @@
 #include "ir/patch.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 namespace orknn::ir {
 
@@ -117,9 +119,10 @@ size_t remove_dead_nodes(Graph& graph) {
 
 std::vector<std::string> join_origins(std::span<const Node* const> nodes) {
   std::vector<std::string> out;
+  std::unordered_set<std::string_view> known;
   for (const Node* n : nodes)
     for (const std::string& name : n->origin)
-      if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+      if (known.insert(name).second) out.push_back(name);
   return out;
 }
 

@@ -1,8 +1,8 @@
 #include "optimize/pipeline.h"
 
 #include <algorithm>
-#include <deque>
 #include <unordered_map>
+#include <utility>
 
 #include "base/log.h"
 #include "ir/infer.h"
@@ -119,25 +119,28 @@ class Driver : public Rewriter {
     return {};
   }
 
+  // Sweeps over the graph, then over the surroundings of what the last sweep changed. What a rewrite touches waits for the next sweep:
+  // a row of n nodes that become one merges in pairs, in log n sweeps, instead of into one node that grows and is copied n times.
   Status run_rule(const Pass& pass) {
-    queue_.assign(graph_.order().begin(), graph_.order().end());
-    queued_.clear();
-    for (NodeId id : queue_) mark(id);
-    while (!queue_.empty() && may_rewrite()) {
-      const NodeId id = queue_.front();
-      queue_.pop_front();
-      queued_[static_cast<size_t>(id.index)] = 0;
-      if (!graph_.is_alive(id)) continue;
-      const Node& node = graph_.node(id);
-      if (!pass.roots.empty() && std::ranges::find(pass.roots, node.op) == pass.roots.end()) continue;
-      Rewrite rewrite = pass.rule(graph_, node);
-      if (!rewrite) {
-        Status s = rewrite.status();
-        return s.node(node.name, node.op).stage("optimize: " + std::string(pass.name));
+    std::vector<NodeId> sweep = graph_.order();
+    next_sweep_.clear();
+    waits_.assign(waits_.size(), 0);
+    while (!sweep.empty() && may_rewrite()) {
+      for (NodeId id : sweep) {
+        if (!may_rewrite()) break;
+        if (!graph_.is_alive(id) || waits(id)) continue;
+        const Node& node = graph_.node(id);
+        if (!pass.roots.empty() && std::ranges::find(pass.roots, node.op) == pass.roots.end()) continue;
+        Rewrite rewrite = pass.rule(graph_, node);
+        if (!rewrite) {
+          Status s = rewrite.status();
+          return s.node(node.name, node.op).stage("optimize: " + std::string(pass.name));
+        }
+        if (*rewrite) ORKNN_TRY(apply(**rewrite).status());
       }
-      if (*rewrite) ORKNN_TRY(apply(**rewrite).status());
+      sweep = std::exchange(next_sweep_, {});
+      for (NodeId id : sweep) waits_[static_cast<size_t>(id.index)] = 0;
     }
-    queue_.clear();
     return {};
   }
 
@@ -197,14 +200,13 @@ class Driver : public Rewriter {
     trace_->entries.push_back({rewrites_, std::string(current_->name), list(done.removed) + " -> " + list(done.added)});
   }
 
-  void mark(NodeId id) {
-    if (queued_.size() <= static_cast<size_t>(id.index)) queued_.resize(static_cast<size_t>(id.index) + 64, 0);
-    queued_[static_cast<size_t>(id.index)] = 1;
-  }
+  bool waits(NodeId id) const { return static_cast<size_t>(id.index) < waits_.size() && waits_[static_cast<size_t>(id.index)]; }
   void enqueue(NodeId id) {
-    if (static_cast<size_t>(id.index) < queued_.size() && queued_[static_cast<size_t>(id.index)]) return;
-    mark(id);
-    queue_.push_back(id);
+    if (waits(id)) return;
+    const size_t index = static_cast<size_t>(id.index);
+    if (waits_.size() <= index) waits_.resize(std::max(index + 1, 2 * waits_.size()), 0);
+    waits_[index] = 1;
+    next_sweep_.push_back(id);
   }
   void enqueue_around(NodeId id) {
     if (!graph_.is_alive(id)) return;
@@ -237,8 +239,8 @@ class Driver : public Rewriter {
   const size_t cap_;
   size_t rewrites_ = 0;
   const Pass* current_ = nullptr;
-  std::deque<NodeId> queue_;
-  std::vector<char> queued_;  // by node index: waits in queue_
+  std::vector<NodeId> next_sweep_;
+  std::vector<char> waits_;  // by node index: is in next_sweep_
 };
 
 Status check_name(std::string_view option, std::string_view name) {

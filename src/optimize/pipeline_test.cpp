@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "ir/text.h"
 #include "ops/eval.h"
 
@@ -48,6 +50,40 @@ TEST(Optimize, RemovesDeadNodesAtEveryLevelAndTracesThem) {
     EXPECT_EQ(g.node_count(), 3u);
     EXPECT_NE(trace.to_text().find("Relu:r3 -> nothing"), std::string::npos) << trace.to_text();
     EXPECT_NE(trace.to_json().find("\"pass\": \"fold_constants\""), std::string::npos) << trace.to_json();
+  }
+}
+
+// Whatever a rewrite makes carries the names of all layers it came from, so a node that grows by one layer at a time costs the square of
+// the row's length.
+TEST(Optimize, ALongRowMergesInPairs) {
+  constexpr size_t kLayers = 256;
+  const struct { const char *pass, *layer; } rows[] = {{"fuse_clip", "Relu(%{})"}, {"merge_constant_arithmetic", "Mul(%{}, %c)"}};
+  for (const auto& row : rows) {
+    std::string text = "graph \"g\" (%t0: float32[2,2]) -> (%t256) {\n%c: float32[] = const {0.99}\n";
+    for (size_t i = 0; i < kLayers; ++i) {
+      std::string layer = row.layer;
+      layer.replace(layer.find("{}"), 2, "t" + std::to_string(i));
+      text += "%t" + std::to_string(i + 1) + " = " + layer + " \"r" + std::to_string(i) + "\" from \"r" + std::to_string(i) + "\"\n";
+    }
+    Result<Graph> g = parse(text + "}");
+    ASSERT_TRUE(g) << g.status().to_string();
+    Trace trace;
+    ASSERT_TRUE(run_passes(*g, ops::builtin_ops(), {row.pass}, {.strict = true}, &trace));
+    ASSERT_EQ(g->node_count(), 1u) << row.pass;
+    EXPECT_EQ(g->node(g->order()[0]).origin.size(), kLayers);
+    std::map<std::string, size_t> layers;  // by node name: how many it stands for, 1 when not yet here
+    size_t work = 0;
+    for (const TraceEntry& e : trace.entries) {
+      size_t sum = 0;
+      const size_t arrow = e.text.find(" -> ");
+      for (size_t at = e.text.find(":r"); at < arrow; at = e.text.find(":r", at + 1)) {
+        const std::string name = e.text.substr(at + 1, e.text.find_first_of(", ", at) - at - 1);
+        sum += layers.contains(name) ? layers[name] : 1;
+      }
+      layers[e.text.substr(e.text.rfind(':') + 1)] = sum;
+      work += sum;
+    }
+    EXPECT_LE(work, kLayers * 8) << row.pass;  // n log n
   }
 }
 
