@@ -269,7 +269,30 @@ TEST(OnnxTensors, ExternalData) {
   EXPECT_TRUE(contains(error({{"location", "weights/w.bin"}, {"offset", "18446744073709551615"}}), "too short"));
   EXPECT_TRUE(contains(error({{"location", "weights/w.bin"}, {"offset", "x"}}), "offset"));
   EXPECT_TRUE(contains(error({{"location", "weights/w.bin"}, {"length", "4"}}), "does not fit"));
+
+  // Values that are described instead of stored are drawn: the same every time, with a warning.
+  const auto drawn = [&](const char* scale, const char* mean) {
+    const auto result = load(save({{"location", "fill:normal"}, {"seed", "7"}, {"scale", scale}, {"mean", mean}}));
+    EXPECT_TRUE(result) << result.status().to_string();
+    if (!result) return Values{};
+    EXPECT_EQ(result->source.warnings.size(), 1u);
+    return ir::to_doubles(result->graph.constant(result->graph.find_tensor("t"))->view());
+  };
+  EXPECT_EQ(drawn("0.5", "1"), drawn("0.5", "1"));
+  EXPECT_EQ(drawn("0", "3"), (Values{3, 3}));
+  EXPECT_NE(drawn("0.5", "0"), drawn("0.25", "0"));
+  EXPECT_TRUE(contains(error({{"location", "fill:normal"}, {"seed", "7"}}), "seed, scale or mean"));
+  EXPECT_TRUE(contains(error({{"location", "fill:normal"}, {"seed", "-1"}, {"scale", "1"}}), "seed, scale or mean"));
+  EXPECT_TRUE(contains(error({{"location", "fill:normal"}, {"seed", "7"}, {"scale", "inf"}}), "seed, scale or mean"));
+  EXPECT_TRUE(contains(error({{"location", "fill:uniform"}, {"seed", "7"}, {"scale", "1"}}), "cannot open"));
   fs::remove_all(folder);
+}
+
+TEST(OnnxTensors, DescribedValuesOfAnySizeAreNotDrawn) {
+  Message tensor;
+  tensor.numbers(1, Ints{1 << 20, 1 << 20}).number(2, kFloat).text(8, "t").number(14, 1);
+  for (const auto& [key, value] : {std::pair("location", "fill:normal"), {"seed", "1"}, {"scale", "1"}}) tensor.message(13, Message().text(1, key).text(2, value));
+  EXPECT_TRUE(contains(error_of(tensor_model(tensor)), "too large"));
 }
 
 // --- graph rules

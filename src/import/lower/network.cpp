@@ -4,6 +4,7 @@
 #include <cmath>
 #include <queue>
 
+#include "import/lower/near_normal.h"
 #include "ir/infer.h"
 #include "ir/verify.h"
 
@@ -212,24 +213,9 @@ Result<Graph> Network::finish(std::span<const std::string> outputs) {
 }
 
 TensorData random_weights(std::string_view name, Dims dims, int64_t fan_in) {
-  uint64_t state = 0xcbf29ce484222325u;  // FNV-1a of the name seeds splitmix64
+  uint64_t state = 0xcbf29ce484222325u;  // FNV-1a of the name
   for (char c : name) state = (state ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  const auto next = [&state] {
-    uint64_t z = state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  };
-  TensorData data = TensorData::allocate(DType::Float32, std::move(dims));
-  float* values = static_cast<float*>(data.mutable_data());
-  // Four 16-bit uniforms add up to a near normal of variance 1/3: exact in every libm, unlike Box-Muller.
-  const float scale = static_cast<float>(std::sqrt(2.0 / static_cast<double>(std::max<int64_t>(fan_in, 1))) * std::sqrt(3.0) / 65536.0);
-  for (int64_t i = 0, n = data.count(); i < n; ++i) {
-    const uint64_t bits = next();
-    const int64_t sum = static_cast<int64_t>(bits & 0xffff) + static_cast<int64_t>((bits >> 16) & 0xffff) + static_cast<int64_t>((bits >> 32) & 0xffff) + static_cast<int64_t>(bits >> 48);
-    values[i] = static_cast<float>(sum - 2 * 65535) * scale;
-  }
-  return data;
+  return near_normal(state, 0, std::sqrt(2.0 / static_cast<double>(std::max<int64_t>(fan_in, 1))), std::move(dims));
 }
 
 }  // namespace orknn::importer

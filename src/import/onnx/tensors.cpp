@@ -1,10 +1,14 @@
 #include "import/onnx/tensors.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 
 #include "base/repeated_memory.h"
+#include "import/lower/near_normal.h"
 
 namespace orknn::importer::onnx {
 namespace {
@@ -16,6 +20,9 @@ constexpr int64_t kMaxSparseBytes = int64_t{1} << 28;
 
 // A file without its weights may state any shape; more than this in all is taken for damage.
 constexpr uint64_t kMaxStandInBytes = uint64_t{64} << 30;
+// The same for weights that are described by a distribution: these take real memory.
+constexpr uint64_t kMaxDrawnBytes = uint64_t{2} << 30;
+constexpr std::string_view kDrawn = "fill:normal";
 
 bool is_four_bit(DType t) { return t == DType::Int4 || t == DType::UInt4; }
 
@@ -57,9 +64,15 @@ void unpack_four_bit(const uint8_t* packed, uint8_t* out, int64_t count, bool is
   }
 }
 
-bool parse_number(std::string_view text, uint64_t& value) {
+template <class T>
+bool parse_number(std::string_view text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
+}
+
+std::string_view entry(const TensorProto& tensor, std::string_view key) {
+  const auto it = std::find_if(tensor.external_data.begin(), tensor.external_data.end(), [&](const StringEntry& e) { return e.key == key; });
+  return it == tensor.external_data.end() ? std::string_view{} : it->value;
 }
 
 // External data must lie in the model's own folder.
@@ -181,6 +194,21 @@ Result<TensorData> TensorReader::stand_in(DType dtype, Dims dims, uint64_t bytes
   return TensorData::wrap(dtype, std::move(dims), block.get(), block);
 }
 
+Result<TensorData> TensorReader::drawn(const TensorProto& tensor, DType dtype, uint64_t bytes) {
+  uint64_t seed = 0;
+  double scale = 1, mean = 0;
+  const std::string_view texts[] = {entry(tensor, "seed"), entry(tensor, "scale"), entry(tensor, "mean")};
+  if (!parse_number(texts[0], seed) || !parse_number(texts[1], scale) || !(texts[2].empty() || parse_number(texts[2], mean)) || !std::isfinite(scale) ||
+      !std::isfinite(mean))
+    return invalid_model("weights are described without a valid seed, scale or mean").found(fmt::format("'{}', '{}', '{}'", texts[0], texts[1], texts[2]));
+  stand_in_bytes_ += bytes;
+  if (stand_in_bytes_ > kMaxDrawnBytes || stand_in_bytes_ < bytes)
+    return unsupported("the weights that are described and not stored are too large").expected(std::to_string(kMaxDrawnBytes) + " bytes at most").hint("store them in the model");
+  ++stand_in_count_;
+  TensorData values = near_normal(seed, mean, scale, tensor.dims);
+  return dtype == DType::Float32 ? std::move(values) : ir::convert(values.view(), dtype);
+}
+
 Result<TensorData> TensorReader::read(const TensorProto& tensor) {
   ORKNN_TRY_ASSIGN(const DType dtype, to_dtype(tensor.data_type));
   if (tensor.has_segment) return unsupported("tensors stored in segments are not supported");
@@ -189,6 +217,7 @@ Result<TensorData> TensorReader::read(const TensorProto& tensor) {
   ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(tensor.dims));
   if (tensor.is_external) {
     const uint64_t wanted = stored_bytes(dtype, count);
+    if (!stand_ins_ && is_float(dtype) && entry(tensor, "location") == kDrawn) return drawn(tensor, dtype, wanted);
     const auto payload = external(tensor, wanted);
     if (!payload && stand_ins_ && is_float(dtype)) return stand_in(dtype, tensor.dims, wanted);
     if (!payload) return payload.status();

@@ -37,6 +37,8 @@ class TensorReader {
   Result<ir::TensorData> from_fields(const TensorProto& tensor, DType dtype, ir::Dims dims, int64_t count);
 
   Result<ir::TensorData> stand_in(DType dtype, ir::Dims dims, uint64_t bytes);
+  // Values from the distribution that the file describes instead of storing them.
+  Result<ir::TensorData> drawn(const TensorProto& tensor, DType dtype, uint64_t bytes);
 
   std::string folder_;
   std::shared_ptr<const void> keeper_;
