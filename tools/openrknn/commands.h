@@ -28,8 +28,11 @@ struct SourceOptions {
   std::string platform, float_dtype = "float16", framework;
   int level = 3;
   std::vector<std::string> inputs, outputs, sizes, means, stds, targets, other_files;
+  std::vector<const CLI::Option*> declared;  // by add_to
 
   void add_to(CLI::App& command);
+  // Warns of the options that were given although the model is a finished one and has no use for them.
+  void warn_finished(std::initializer_list<std::string_view> useful = {}) const;
   Result<toolkit::BuildConfig> config() const;
   Result<importer::ImportOptions> import_options() const;
   // The files named with --weights, or those found beside the model.

@@ -106,7 +106,7 @@ Action add_convert(CLI::App& app) {
   command->add_flag("--json", o->json, "print JSON");
   return [o] {
     const Status s = convert(*o);
-    return s ? int{kOk} : fail(s);
+    return s ? int{kOk} : fail(s, o->json);
   };
 }
 

@@ -24,22 +24,17 @@ Status show_source(const Options& o, nlohmann::ordered_json& j) {
   ORKNN_TRY_ASSIGN(const toolkit::SourceReport source, toolkit::inspect_source(o.file, o.source.framework, importing, std::move(weights), refusal));
   if (o.json) j["source"] = toolkit::to_json(source);
   else print(toolkit::source_text(source));
-  if (o.json && !refusal) print_json(j);
   return refusal;
 }
 
-Status info(const Options& o) {
-  nlohmann::ordered_json j;
+// `j` gets what is known as JSON, built or not.
+Status info(const Options& o, nlohmann::ordered_json& j) {
   if (!is_rknn(o.file)) {
     ORKNN_TRY(show_source(o, j));
     if (!o.json) print("\n");
   }
-  const auto model = open_model(o.file, o.source);
-  if (!model) {
-    if (o.json && j.contains("source")) print_json(j);  // what is known is told, built or not
-    return model.status();
-  }
-  const toolkit::ModelReport report = toolkit::describe(**model);
+  ORKNN_TRY_ASSIGN(const std::shared_ptr<const format::Model> model, open_model(o.file, o.source));
+  const toolkit::ModelReport report = toolkit::describe(*model);
   if (o.json) {
     nlohmann::ordered_json built = toolkit::to_json(report);
     if (j.contains("source")) built["source"] = j["source"];
@@ -63,8 +58,9 @@ Action add_info(CLI::App& app) {
   o->source.add_to(*command);
   command->add_flag("--json", o->json, "print JSON");
   return [o] {
-    const Status s = info(*o);
-    return s ? int{kOk} : fail(s);
+    auto known = nlohmann::ordered_json::object();
+    const Status s = info(*o, known);
+    return s ? int{kOk} : o->json ? fail(s, known) : fail(s);
   };
 }
 

@@ -1,12 +1,27 @@
 // The openrknn command: argument parsing and calls only.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
 #include "base/version.h"
 #include "commands.h"
 #include "terminal.h"
 
 namespace {
 using namespace orknn;
+
+// Help or version as asked for, or what is wrong with the arguments.
+int say(const CLI::App& app, const CLI::ParseError& outcome, bool json) {
+  std::ostringstream out, problem;
+  const bool is_answer = app.exit(outcome, out, problem) == 0;
+  cli::print(out.str());
+  if (is_answer) return cli::kOk;
+  if (json) cli::print_json({{"error", {{"code", "usage"}, {"message", outcome.what()}}}});
+  fmt::print(stderr, "{}", problem.str());
+  return cli::kUsage;
+}
 
 int print_folder(const std::string& folder, const char* what) {
   if (folder.empty()) return cli::fail(Status::error(Code::NotFound, fmt::format("{} is not where this program expects it", what)));
@@ -29,7 +44,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? cli::kOk : cli::kUsage;
+    return cli::close_output(say(app, e, std::any_of(argv, argv + argc, [](const char* a) { return std::string_view(a) == "--json"; })));
   }
   cli::attach_log(verbose);
   if (library) return print_folder(cli::library_folder(), "librknnrt.so");
@@ -37,5 +52,5 @@ int main(int argc, char** argv) {
   for (const auto& [name, action] : commands)
     if (app.got_subcommand(name)) return cli::close_output(action());
   cli::print(app.help());
-  return cli::kUsage;
+  return cli::close_output(cli::kUsage);
 }

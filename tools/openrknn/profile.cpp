@@ -22,6 +22,8 @@ struct Options {
   toolkit::ProfileRequest request;
   double npu_mhz = 0, ddr_mhz = 0;
   bool layers = false;
+
+  bool prints_json() const { return json && (json->empty() || *json == "-"); }
 };
 
 Status write_text(const std::string& path, const std::string& text) {
@@ -37,6 +39,7 @@ struct Loaded {
 Result<Loaded> load(const Options& o) {
   Loaded loaded;
   if (is_rknn(o.model)) {
+    o.source.warn_finished({"target-platform", "op-target"});
     ORKNN_TRY_ASSIGN(format::Model model, format::read_rknn(o.model));
     loaded.graph = std::move(model.programs[0].graph);
     loaded.platform = model.target_platform;
@@ -101,7 +104,7 @@ Status profile(Options o) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const toolkit::Profile& p : profiles) list.push_back(toolkit::to_json(p));
     const std::string text = list.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-    if (o.json->empty() || *o.json == "-") {
+    if (o.prints_json()) {
       print(text);
       return {};
     }
@@ -132,7 +135,7 @@ Action add_profile(CLI::App& app) {
   o->source.add_to(*command);
   return [o] {
     const Status s = profile(*o);
-    return s ? int{kOk} : fail(s);
+    return s ? int{kOk} : fail(s, o->prints_json());
   };
 }
 

@@ -142,7 +142,7 @@ Action add_run(CLI::App& app) {
   command->add_flag("--json", o->json, "print JSON");
   return [o] {
     const Status s = run(*o);
-    return s ? int{kOk} : fail(s);
+    return s ? int{kOk} : fail(s, o->json);
   };
 }
 

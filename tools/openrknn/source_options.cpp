@@ -1,10 +1,12 @@
 // Reading and checking the options that describe a source model.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
 
+#include "base/log.h"
 #include "commands.h"
 #include "format/rknn_file.h"
 #include "terminal.h"
@@ -40,6 +42,7 @@ Result<std::vector<T>> numbers(const std::string& option, const std::string& tex
 }  // namespace
 
 void SourceOptions::add_to(CLI::App& command) {
+  const size_t before = command.get_options().size();
   command.add_option("-t,--target-platform,--target", platform, "chip to build for (openrknn platforms)");
   command.add_option("--float-dtype", float_dtype, "float16, or float32 for exact comparison with the source framework")
       ->check(CLI::IsMember({"float16", "float32"}));
@@ -52,6 +55,16 @@ void SourceOptions::add_to(CLI::App& command) {
   command.add_option("--std", stds, "divisor of each channel; once per input")->allow_extra_args(false);
   command.add_option("--op-target", targets, "where an op runs, NAME=cpu; may be repeated")->allow_extra_args(false);
   command.add_option("--weights", other_files, "second file of formats that keep weights apart; looked for beside the model by default")->allow_extra_args(false);
+  const std::vector<CLI::Option*> all = command.get_options();
+  declared.assign(all.begin() + static_cast<std::ptrdiff_t>(before), all.end());
+}
+
+void SourceOptions::warn_finished(std::initializer_list<std::string_view> useful) const {
+  std::string names;
+  for (const CLI::Option* option : declared)
+    if (option->count() > 0 && std::none_of(useful.begin(), useful.end(), [&](std::string_view name) { return option->check_lname(std::string(name)); }))
+      names += (names.empty() ? "--" : ", --") + option->get_lnames().front();
+  if (!names.empty()) log(LogLevel::Warn, "openrknn", "the model is a finished .rknn, no effect on it: " + names);
 }
 
 Result<toolkit::BuildConfig> SourceOptions::config() const {
@@ -115,6 +128,7 @@ bool is_rknn(const std::string& path) {
 
 Result<std::shared_ptr<const format::Model>> open_model(const std::string& path, const SourceOptions& options) {
   if (is_rknn(path)) {
+    options.warn_finished();
     ORKNN_TRY_ASSIGN(format::Model model, format::read_rknn(path));
     return std::shared_ptr<const format::Model>(std::make_shared<format::Model>(std::move(model)));
   }

@@ -44,9 +44,16 @@ void attach_log(bool verbose) {
   });
 }
 
-int fail(const Status& status) {
+int fail(const Status& status, bool json) {
+  if (json) return fail(status, nlohmann::ordered_json::object());
   print_line(status.to_string(), fmt::color::red);
   return kFailed;
+}
+
+int fail(const Status& status, nlohmann::ordered_json known) {
+  known["error"] = {{"code", code_name(status.code())}, {"message", status.to_string()}};
+  print_json(known);
+  return fail(status);
 }
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }

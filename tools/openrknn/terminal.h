@@ -15,8 +15,10 @@ enum Exit { kOk = 0, kFailed = 1, kUsage = 2 };
 
 // Log lines go to stderr as "W build: text"; `verbose` shows more of them.
 void attach_log(bool verbose);
-// Prints an error and returns kFailed.
-int fail(const Status& status);
+// Prints an error and returns kFailed. `json`: the result was asked for as JSON, so stdout gets an object with the error, behind what is
+// known so far; whoever reads it finds one object whatever happens.
+int fail(const Status& status, bool json = false);
+int fail(const Status& status, nlohmann::ordered_json known);
 void print(std::string_view text);
 void print_json(const nlohmann::ordered_json& value);
 // To be called last: kFailed when something printed could not be written, else `exit_code`.
