@@ -57,6 +57,29 @@ class BufferedFileWriter final : public FileWriter {
   std::vector<std::byte> buffer_;
 };
 
+// A file without a name in the folder: it vanishes with the process unless it gets one. Negative where the system has no such thing.
+int open_nameless(const std::string& folder) {
+  if (::access("/proc/self/fd", F_OK) != 0) return -1;
+  return ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+}
+
+// Names a nameless file; one that is there already is replaced by way of `pattern`, which ends in six X.
+Status give_name(int fd, const std::string& path, const std::string& pattern) {
+  const std::string self = "/proc/self/fd/" + std::to_string(fd);
+  const auto link_to = [&](const std::string& name) { return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0; };
+  if (link_to(path)) return {};
+  std::string temporary;
+  for (unsigned attempt = 0; errno == EEXIST && attempt < 1000; ++attempt) {
+    temporary = pattern.substr(0, pattern.size() - 6) + std::to_string(::getpid()) + "." + std::to_string(attempt);
+    if (!link_to(temporary)) continue;
+    if (::rename(temporary.c_str(), path.c_str()) == 0) return {};
+    Status problem = io_error("cannot write '" + path + "': " + reason());
+    ::unlink(temporary.c_str());
+    return problem;
+  }
+  return io_error("cannot write '" + path + "': " + reason());
+}
+
 // Start and size of every live mapping: only their pages may be given back.
 struct Mappings {
   std::mutex mutex;
@@ -69,7 +92,7 @@ Mappings& mappings() {
 }  // namespace
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // a named pipe is refused below, not waited for
   if (file.fd < 0) {
     const Code code = errno == ENOENT ? Code::NotFound : Code::Io;
     return Status::error(code, "cannot open '" + path + "': " + reason());
@@ -119,13 +142,16 @@ Status write_file_atomically(const std::string& given_path, const std::function<
       std::free(real);
     }
   }
-  std::string temporary = path + ".XXXXXX";
-  Descriptor file{::mkostemp(temporary.data(), O_CLOEXEC)};
+  std::string temporary = directory_of(path) + "/.openrknn.XXXXXX";
+  Descriptor file{open_nameless(directory_of(path))};
+  const bool nameless = file.fd >= 0;
+  if (!nameless) file.fd = ::mkostemp(temporary.data(), O_CLOEXEC);
   if (file.fd < 0) return io_error("cannot create a file beside '" + path + "': " + reason()).hint("check that the folder exists and is writable");
   Status status = [&]() -> Status {
     BufferedFileWriter writer(file.fd, path);
     ORKNN_TRY(fill(writer));
     ORKNN_TRY(writer.flush());
+    if (nameless) return give_name(file.fd, path, temporary);
     const mode_t mask = ::umask(0);  // mkostemp makes 0600; give the file the mode an ordinary open would
     ::umask(mask);
     if (::fchmod(file.fd, 0666 & ~mask) != 0) return io_error("cannot set the mode of '" + path + "': " + reason());
@@ -134,7 +160,7 @@ Status write_file_atomically(const std::string& given_path, const std::function<
     if (::rename(temporary.c_str(), path.c_str()) != 0) return io_error("cannot write '" + path + "': " + reason());
     return {};
   }();
-  if (!status) ::unlink(temporary.c_str());
+  if (!status && !nameless) ::unlink(temporary.c_str());
   return status;
 }
 

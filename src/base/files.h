@@ -39,8 +39,8 @@ class FileWriter {
   Status write(std::string_view text) { return write(std::as_bytes(std::span(text.data(), text.size()))); }
 };
 
-// Writes `path` through a temporary file in the same folder that is renamed when `fill` and the final flush succeed.
-// On any failure the old file, if there was one, is untouched and no temporary is left.
+// Writes `path` through a file in the same folder that gets its name when `fill` and the final flush have succeeded.
+// On any failure the old file, if there was one, is untouched and no temporary is left, where the system can not even when the process is killed.
 Status write_file_atomically(const std::string& path, const std::function<Status(FileWriter&)>& fill);
 
 // "model" of "dir/model.onnx".

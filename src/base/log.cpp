@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 
 #include "base/utf8.h"
@@ -19,15 +20,16 @@ std::atomic<LogLevel>& current_level() {
   return level;
 }
 std::mutex sink_mutex;
-LogSink& current_sink() {
-  static LogSink sink;
+std::shared_ptr<const LogSink>& current_sink() {
+  static std::shared_ptr<const LogSink> sink;
   return sink;
 }
 }  // namespace
 
 void set_log_sink(LogSink sink) {
+  auto fresh = sink ? std::make_shared<const LogSink>(std::move(sink)) : nullptr;
   const std::lock_guard lock(sink_mutex);
-  current_sink() = std::move(sink);
+  current_sink().swap(fresh);
 }
 void set_log_level(LogLevel level) { current_level() = level; }
 LogLevel log_level() { return current_level(); }
@@ -36,9 +38,13 @@ void log(LogLevel level, std::string_view tag, std::string_view line) {
   if (level > log_level()) return;
   const std::string printable = to_utf8(line);
   line = printable;
-  const std::lock_guard lock(sink_mutex);
-  if (const LogSink& sink = current_sink()) {
-    sink(level, tag, line);
+  std::shared_ptr<const LogSink> sink;
+  {
+    const std::lock_guard lock(sink_mutex);
+    sink = current_sink();
+  }
+  if (sink) {  // called without the lock: it may wait for something that a thread in set_log_sink holds (Python's interpreter lock)
+    (*sink)(level, tag, line);
     return;
   }
   static constexpr char kLetters[] = "EWIIDD";

@@ -1,0 +1,102 @@
+// Files are written whole or not at all.
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+namespace orknn {
+namespace {
+namespace fs = std::filesystem;
+
+class Folder : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = fs::temp_directory_path() / ("orknn_files_" + std::to_string(::getpid()));
+    fs::create_directories(path_);
+  }
+  void TearDown() override { fs::remove_all(path_); }
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+  std::string content(const std::string& name) const {
+    std::ifstream in(file(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  std::set<std::string> names() const {
+    std::set<std::string> all;
+    for (const auto& entry : fs::directory_iterator(path_)) all.insert(entry.path().filename().string());
+    return all;
+  }
+  fs::path path_;
+};
+using WriteFile = Folder;
+using MapFile = Folder;
+
+TEST_F(WriteFile, MakesAndReplaces) {
+  for (const char* text : {"first", "second, longer"}) {
+    ASSERT_TRUE(write_file_atomically(file("a"), [&](FileWriter& out) { return out.write(text); }));
+    EXPECT_EQ(content("a"), text);
+    EXPECT_EQ(names(), std::set<std::string>{"a"});
+  }
+  struct stat info {};
+  ASSERT_EQ(::stat(file("a").c_str(), &info), 0);
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  EXPECT_EQ(info.st_mode & 0777, 0666 & ~mask);
+}
+
+TEST_F(WriteFile, TakesTheLongestName) {
+  const std::string name(255, 'n');
+  for (const char* text : {"first", "second"}) {
+    const Status s = write_file_atomically(file(name), [&](FileWriter& out) { return out.write(text); });
+    ASSERT_TRUE(s) << s.to_string();
+    EXPECT_EQ(content(name), text);
+  }
+}
+
+TEST_F(WriteFile, AFailureLeavesTheOldFile) {
+  ASSERT_TRUE(write_file_atomically(file("a"), [](FileWriter& out) { return out.write("old"); }));
+  EXPECT_FALSE(write_file_atomically(file("a"), [](FileWriter& out) {
+    ORKNN_TRY(out.write(std::string(1 << 20, 'x')));
+    return io_error("no more");
+  }));
+  EXPECT_EQ(content("a"), "old");
+  EXPECT_EQ(names(), std::set<std::string>{"a"});
+}
+
+TEST_F(WriteFile, NothingIsThereUntilItIsWhole) {
+  const int fd = ::open(path_.c_str(), O_TMPFILE | O_WRONLY, 0600);
+  if (fd < 0) GTEST_SKIP() << "the file system has no nameless files";
+  ::close(fd);
+  std::set<std::string> meanwhile;
+  ASSERT_TRUE(write_file_atomically(file("a"), [&](FileWriter& out) {
+    ORKNN_TRY(out.write(std::string(1 << 20, 'x')));
+    meanwhile = names();
+    return Status();
+  }));
+  EXPECT_TRUE(meanwhile.empty()) << *meanwhile.begin();
+}
+
+TEST_F(WriteFile, GoesThroughLinksAndRefusesWhatIsNoFile) {
+  ASSERT_TRUE(write_file_atomically(file("a"), [](FileWriter& out) { return out.write("old"); }));
+  fs::create_symlink("a", path_ / "link");
+  ASSERT_TRUE(write_file_atomically(file("link"), [](FileWriter& out) { return out.write("new"); }));
+  EXPECT_EQ(content("a"), "new");
+  EXPECT_TRUE(fs::is_symlink(path_ / "link"));
+  EXPECT_FALSE(write_file_atomically(path_.string(), [](FileWriter& out) { return out.write("x"); }));
+  EXPECT_FALSE(write_file_atomically(file("none/a"), [](FileWriter& out) { return out.write("x"); }));
+}
+
+TEST_F(MapFile, APipeIsRefusedAndNotWaitedFor) {
+  ASSERT_EQ(::mkfifo(file("pipe").c_str(), 0600), 0);
+  const auto opened = MappedFile::open(file("pipe"));
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.status().to_string().find("not a regular file"), std::string::npos);
+}
+}  // namespace
+}  // namespace orknn
