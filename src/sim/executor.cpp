@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/files.h"
 #include "base/memory.h"
 #include "ir/infer.h"
 #include "ops/eval.h"
@@ -331,8 +332,13 @@ Status Executor::State::run_step(size_t index) {
   if (step.kernel->prepare) {
     std::call_once(step.prepared, [&] {
       auto state = step.kernel->prepare({n, *step.def, step.inputs, step.outputs}, pool);
-      if (state) step.state = std::move(*state);
-      else step.prepare_status = state.status();
+      if (!state) {
+        step.prepare_status = state.status();
+        return;
+      }
+      step.state = std::move(*state);
+      for (const OperandFacts& input : step.inputs)  // packed weights would count twice; what is looked at again comes back from the file
+        if (input.constant) release_mapped_pages({static_cast<const std::byte*>(input.constant->data()), input.constant->bytes()});
     });
     if (!step.prepare_status) return step.prepare_status;
   }
