@@ -6,7 +6,7 @@ of `compile::time_of`, and the script checks that both give the same millisecond
 published networks do not determine stays plausible; the loss is robust (Cauchy), so that networks the model does not understand do not bend
 the constants. No network is treated by name.
 
-  bench/fit_npu.py --anchors ../shared/spec/perf-anchors.csv --models ../shared/models            report, with leave-one-network-out
+  bench/fit_npu.py --anchors SPEEDS.csv --models FOLDER            report, with leave-one-network-out
   bench/fit_npu.py ... --write src/platform/speed.inc --document docs/npu_model.md                also store the constants and the table
 """
 import argparse

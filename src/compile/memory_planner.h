@@ -30,7 +30,7 @@ class MemoryPlanner {
 // Offsets are multiples of this.
 constexpr uint64_t kBufferAlignment = 64;
 
-// The vendor's rule (platforms.md 6.2): in execution order, each buffer takes the lowest offset where it fits, and gives it
+// The vendor's rule: in execution order, each buffer takes the lowest offset where it fits, and gives it
 // back after its last reader. No search for the optimum.
 std::unique_ptr<MemoryPlanner> first_fit_planner();
 // One buffer behind the other, nothing shared: for debugging, every intermediate result survives.

@@ -1,4 +1,4 @@
-// The published addresses of platforms.md 6.3 and 6.4, and the rules behind them.
+// The addresses in published memory tables of the vendor's tool, and the rules behind them.
 #include "compile/memory_planner.h"
 
 #include <gtest/gtest.h>

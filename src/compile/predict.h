@@ -1,4 +1,4 @@
-// Work, traffic and time of each task (platforms.md 5.1, docs/npu_model.md). Work is counted from shapes and the chip's granularity;
+// Work, traffic and time of each task (docs/npu_model.md). Work is counted from shapes and the chip's granularity;
 // time comes from the chip's speed constants.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The worked rows of platforms.md 5.2: traffic, array cycles and bytes of the vendor's own per-layer tables.
+// Rows of published layer tables: traffic, array cycles and bytes of the vendor's own per-layer tables.
 #include "compile/predict.h"
 
 #include <gtest/gtest.h>

@@ -23,7 +23,7 @@ struct Buffer {
   };
   Place place = Place::None;
   uint64_t offset = 0;
-  uint64_t bytes = 0;  // native size: at least the dense size of the tensor (channels padded, platforms.md 6.2)
+  uint64_t bytes = 0;  // native size: at least the dense size of the tensor (channels padded)
 };
 
 // One step of execution: a node of the graph with everything decided about it. The fused tail is the node's own tail.
@@ -36,7 +36,7 @@ struct Task {
   uint32_t tiles = 1;          // row bands the NPU needs for it
   uint64_t macs = 0;
   uint64_t predicted_cycles = 0;   // of the NPU clock, on one core; everything the layer waits for included
-  uint64_t array_cycles = 0, ddr_cycles = 0;  // the vendor's columns (platforms.md 5.1)
+  uint64_t array_cycles = 0, ddr_cycles = 0;  // the vendor's columns NPUCycles and DDRCycles
   uint64_t read_bytes = 0, write_bytes = 0;   // native layout; weights count as read
   uint64_t weight_bytes = 0;       // memory of its constants as the NPU wants them packed
 };

@@ -49,7 +49,7 @@ TEST(Platforms, EveryRowIsComplete) {
   }
 }
 
-// B of platforms.md 5.1, bytes of DDR traffic per NPU cycle.
+// Bytes of DDR traffic per NPU cycle, from the columns of the vendor's layer tables.
 TEST(Platforms, DdrBytesPerCycleAreThePublishedOnes) {
   EXPECT_DOUBLE_EQ(find("rk3588")->ddr_bytes_per_cycle(), 23.654);
   EXPECT_DOUBLE_EQ(find("rk3576")->ddr_bytes_per_cycle(), 11.827);

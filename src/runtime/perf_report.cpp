@@ -11,9 +11,9 @@ namespace {
 using format::Buffer;
 using format::Program;
 
-// What one NPU layer costs more when it is measured alone (platforms.md 5.3).
+// What one NPU layer costs more when it is measured alone, from public layer logs.
 constexpr double kDebugMicroseconds = 60;
-// Handing over the input, and copying an output (platforms.md 7).
+// Handing over the input, and copying an output, from public layer logs.
 constexpr double kInputMicroseconds = 10, kOutputMicroseconds = 10, kOutputBytesPerMicrosecond = 10000;
 
 std::string upper_type(DType t) {

@@ -33,7 +33,7 @@ uint64_t packed_weight_bytes(const format::Program& program);
 struct MemoryBlock {
   uint64_t offset = 0, bytes = 0;
 };
-// platforms.md 6.2: how many bytes a block has inside SRAM that covers the bottom of the internal range.
+// How many bytes a block has inside SRAM that covers the bottom of the internal range.
 uint64_t sram_hit(const MemoryBlock& block, uint64_t sram_bytes);
 struct MemoryTotals {
   uint64_t internal_bytes = 0, internal_traffic = 0, sram_traffic = 0;

@@ -1,4 +1,4 @@
-// The memory totals of platforms.md 6.3 and the form of the performance tables.
+// The memory totals that the vendor printed for a known network and the form of the performance tables.
 #include "runtime/perf_report.h"
 
 #include <gtest/gtest.h>

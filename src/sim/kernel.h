@@ -62,7 +62,7 @@ struct KernelContext {
 
 struct Kernel {
   std::string_view name;  // for profiles and tests: "conv_pointwise_f32_avx2"
-  // True when `run` computes this node, its whole tail included, bit for bit as promised in design.md 3.
+  // True when `run` computes this node, its whole tail included, bit for bit as the reference evaluator does on integers, and to its float tolerance.
   bool (*accepts)(const KernelQuery& query);
   // Called once before the first run; nullptr = nothing to prepare.
   Result<std::unique_ptr<const KernelState>> (*prepare)(const KernelQuery& query, ThreadPool& pool);

@@ -69,7 +69,7 @@ Profile one(const ir::Graph& graph, std::string_view chip, const std::string& dt
 #define NEED_SHARED() \
   if (shared_folder().empty()) GTEST_SKIP() << "no shared models: set ORKNN_SHARED"
 
-// platforms.md 6.1 and 6.2.
+// Sizes that the vendor's tool printed.
 TEST(PublishedMemory, MobileNetV2AndYolov5) {
   NEED_SHARED();
   const Profile mobilenet = one(structure("mobilenet_v2"), "rk3588", "w8a8");

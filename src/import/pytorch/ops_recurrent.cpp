@@ -1,4 +1,4 @@
-// Recurrent layers and cells. PyTorch's gates come in another order than ours (spec/operators.md 6.8).
+// Recurrent layers and cells. PyTorch's gates come in another order than ours.
 #include "import/pytorch/ops.h"
 
 namespace orknn::importer::pytorch {

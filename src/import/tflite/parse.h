@@ -1,4 +1,4 @@
-// TFLite files, schema version 3, as plain structs: names, shapes and weights are views of the file (spec: model-formats.md 3).
+// TFLite files, schema version 3, as plain structs: names, shapes and weights are views of the file.
 #pragma once
 
 #include <memory>
