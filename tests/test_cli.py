@@ -1,6 +1,8 @@
 """The openrknn command as a user types it."""
 import json
+import os
 import struct
+import subprocess
 import zipfile
 
 import numpy as np
@@ -179,3 +181,32 @@ def test_profile_without_weights(tmp_path, make_onnx, openrknn):
     assert openrknn("convert", path, "-o", tmp_path / "x.rknn", "-t", "rk3588").returncode != 0
     done = openrknn("profile", path)
     assert done.returncode == 0 and "no weights" in done.stderr and "rk3588" in done.stdout
+
+
+def test_errors_as_json(tmp_path, shapes_model, converted, openrknn):
+    (tmp_path / "noise").write_bytes(b"no model at all")
+    (tmp_path / "empty").write_bytes(b"")
+    os.mkfifo(tmp_path / "pipe")
+    for args in (["info", "missing.onnx"], ["info", "pipe"], ["run", "pipe"], ["convert", "pipe", "-o", "x.rknn"], ["profile", "pipe"], ["info", "noise"], ["info", "empty"], ["info", "."], ["info", "missing.rknn"], ["run", "missing.rknn"], ["run", "noise"],
+                 ["convert", "noise", "-o", "x.rknn"], ["convert", shapes_model, "-o", "/nonexistent/x.rknn"], ["profile", "noise"],
+                 ["profile", shapes_model, "--platform", "rk0"], ["convert", shapes_model], ["info"], ["nonsense"]):
+        done = openrknn(*args, "--json", cwd=tmp_path)
+        assert done.returncode in (1, 2) and done.stderr.strip(), args
+        error = json.loads(done.stdout)["error"]
+        assert error["code"] and error["message"], args
+    assert openrknn("profile", "noise", "--json", tmp_path / "p.json", cwd=tmp_path).stdout == "" and not (tmp_path / "p.json").exists()
+
+
+def test_a_full_disk_is_noticed(converted, openrknn):
+    with open("/dev/full", "w") as full:
+        for args in (["--help"], ["--version"], ["convert", "--help"], ["platforms"], ["info", converted], ["info", converted, "--json"], ["--libdir"]):
+            done = subprocess.run([openrknn("--version").args[0], *map(str, args)], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+            assert done.returncode == 1 and "could not be written" in done.stderr, args
+
+
+def test_a_finished_model_says_which_options_it_ignores(converted, openrknn):
+    done = openrknn("run", converted, "-O", 0, "--float-dtype", "float32", "-t", "rk3566")
+    assert done.returncode == 0 and all(name in done.stderr for name in ("--optimization-level", "--float-dtype", "--target-platform")), done.stderr
+    assert "no effect" not in openrknn("run", converted).stderr
+    done = openrknn("profile", converted, "-t", "rk3588", "--outputs", "y")
+    assert "no effect on it: --outputs" in done.stderr and "target-platform" not in done.stderr, done.stderr

@@ -36,6 +36,8 @@ Status check_passes(const std::vector<std::string>& names) {
 }
 
 Status convert(const Options& o) {
+  std::error_code problem;
+  if (is_rknn(o.model) && std::filesystem::exists(o.model, problem)) return invalid_argument("the model is a finished .rknn already").model(o.model).hint("convert the model it was made from");
   ORKNN_TRY_ASSIGN(toolkit::BuildConfig config, o.source.config());
   ORKNN_TRY_ASSIGN(const importer::ImportOptions importing, o.source.import_options());
   config.disable_rules = o.disable;

@@ -120,7 +120,9 @@ Status check_outputs(const std::vector<std::string>& read, const std::vector<std
 }
 
 bool is_rknn(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
+  std::error_code problem;
+  const bool is_file = std::filesystem::is_regular_file(path, problem);  // opening a named pipe would wait for its writer
+  std::ifstream in(is_file ? path : "", std::ios::binary);
   char magic[4] = {};
   if (in.read(magic, sizeof magic) && std::string_view(magic, sizeof magic) == "RKNN") return true;
   return path.ends_with(".rknn");

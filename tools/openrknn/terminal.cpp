@@ -62,7 +62,7 @@ void print_json(const nlohmann::ordered_json& value) { print(value.dump(2, ' ', 
 
 int close_output(int exit_code) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return exit_code;
-  return exit_code == kOk ? fail(io_error("the output could not be written").hint("is the disk full or the reader gone")) : exit_code;
+  return exit_code == kOk ? fail(io_error("the output could not be written").hint("is the disk full or the reader gone?")) : exit_code;
 }
 
 toolkit::Progress progress_bar() {

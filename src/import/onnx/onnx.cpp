@@ -40,7 +40,7 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
   ORKNN_TRY_ASSIGN(result.graph, builder.build(options));
   result.source.warnings.insert(result.source.warnings.end(), builder.warnings().begin(), builder.warnings().end());
   if (tensors.stand_in_count())
-    result.source.warnings.push_back(std::to_string(tensors.stand_in_count()) + " tensors have no stored values and get arbitrary ones: shapes and speed are right, results are not");
+    result.source.warnings.push_back(std::to_string(tensors.stand_in_count()) + " tensors have no weights in the model and get arbitrary ones: shapes and speed are right, results are not");
   return result;
 }
 
