@@ -103,9 +103,10 @@ def test_failure_contract(tmp_path, conv_model, monkeypatch, capfd):
     monkeypatch.setenv("ORKNN_RAISE", "1")
     with pytest.raises(ValueError):
         rknn.load_onnx("missing.onnx")
+    with pytest.raises(ValueError):
+        RKNN().get_sdk_version()
     rknn.release()
     rknn.release()
-    assert RKNN().get_sdk_version() is None
 
 
 def test_crop_sizes_and_initial_values(make_onnx, build, capfd):
@@ -272,3 +273,177 @@ def test_files_that_are_no_models_are_told_by_name(tmp_path, capfd):
         assert rknn.load_onnx(tmp_path / name) == -1
         assert words in capfd.readouterr().err, name
     assert rknn.load_tensorflow(tmp_path) == -1 and "this is a folder" in capfd.readouterr().err
+
+
+METHODS = """config load_caffe load_tensorflow load_tflite load_onnx load_darknet load_pytorch load_keras load_mxnet build hybrid_quantization_step1
+    hybrid_quantization_step2 export_rknn load_rknn init_runtime inference eval_perf eval_memory accuracy_analysis get_sdk_version list_devices release
+    export_encrypted_rknn_model reg_custom_op codegen direct_build load_firmware export_rknn_precompile_model export_rknn_sync_model register_op
+    fetch_rknn_model_config list_support_target_platform""".split()
+
+
+def test_every_method_of_both_toolkits_exists():
+    assert [name for name in METHODS if not callable(getattr(RKNN, name, None))] == []
+
+
+def test_methods_of_toolkit1(tmp_path, conv_model, build, capfd):
+    rknn = build(conv_model, custom_string="mine")
+    made, copy, synced = (str(tmp_path / f"{name}.rknn") for name in ("made", "copy", "synced"))
+    assert rknn.export_rknn_precompile_model() == -1 and rknn.export_rknn_precompile_model(made) == 0
+    again = RKNN()
+    assert again.load_rknn(made) == 0 and again.export_rknn_precompile_model(export_path=copy) == 0
+    assert open(made, "rb").read() == open(copy, "rb").read()
+    assert again.export_rknn_sync_model(made, [1, 2], synced) == 0 and open(made, "rb").read() == open(synced, "rb").read()
+    assert again.export_rknn_sync_model(input_model=made) == 0 and again.export_rknn_sync_model(conv_model, [1], synced) == -1
+    assert again.export_rknn_sync_model(made, ["x"], synced) == -1 and "sync_uids" in capfd.readouterr().err
+    config = again.fetch_rknn_model_config(made)
+    assert config["target_platform"] == ["rk3588"] and config["custom_string"] == "mine" and len(config["inputs"]) == 1
+    assert again.fetch_rknn_model_config(conv_model) is None
+    assert again.load_firmware() == -1 and again.register_op("x.rknnop") is None and "x.rknnop" in capfd.readouterr().err
+    assert again.direct_build("a.json", "a.data") == -1 and again.load_rknn(made, load_model_in_npu=True) == -1
+    assert again.list_devices() == ([], [])
+
+
+def test_operator_classes_of_toolkit1():
+    from rknn.api import IoMap, RKNNCustomOP, Shape
+
+    class Twice(RKNNCustomOP):
+        op, def_input = "Twice", [IoMap("in0", "in", "what to double")]
+    shape = Shape()
+    shape.set_shape(shape=[1, 8, 9, 3], fmt="nhwc")
+    assert Twice().def_input[0].name == "in0" and shape.format("nchw") == [1, 3, 8, 9] and shape.format("nhwc") == [1, 8, 9, 3]
+
+
+def test_platform_lists(conv_model, build):
+    build(conv_model, target_platform=["rk3566", "RK3568"])
+    for mixed in (["rk3588", "rk3566"], ["rk1808", "rv1126"], ["rk1808", "rk3588"]):
+        with pytest.raises(ValueError, match="same model"):
+            RKNN().config(target_platform=mixed)
+    for wrong in (["rk3588", "rk0"], [], [3588]):
+        with pytest.raises(ValueError, match="target_platform"):
+            RKNN().config(target_platform=wrong)
+
+
+def test_inference_in_the_order_of_either_toolkit(conv_model, build, capfd):
+    rknn = build(conv_model)
+    image = np.random.default_rng(0).integers(0, 255, (1, 3, 8, 6), dtype=np.uint8)
+    expected = rknn.inference(inputs=[image], data_format=["nchw"])[0]
+    for args, options in (((["uint8"], ["nchw"]), {}), (("uint8", "nchw"), {}), ((None, "nchw"), {}), (("nchw",), {}), (("NCHW", None, False), {}),
+                          (("uint8",), {"data_format": "nchw"}), ((), {"data_type": "uint8", "data_format": "nchw", "outputs": None})):
+        np.testing.assert_array_equal(rknn.inference([image], *args, **options)[0], expected)
+    np.testing.assert_array_equal(rknn.inference([image.transpose(0, 2, 3, 1)], "uint8")[0], expected)
+    for args, options in ((("uint9",), {}), ((), {"data_type": "complex"}), (("nchw",), {"data_format": "nchw"}), (("nchw", None, False, 1, 2), {})):
+        with pytest.raises(ValueError):
+            rknn.inference([image], *args, **options)
+    capfd.readouterr()
+    rknn.inference([image], data_format="nchw", data_fromat="nchw")
+    assert "'data_fromat' is not known" in capfd.readouterr().err
+
+
+def test_every_failure_raises_on_request(tmp_path, conv_model, monkeypatch):
+    rknn = RKNN()
+    assert rknn.eval_perf() is None and rknn.eval_memory() is None and rknn.get_sdk_version() is None and rknn.codegen("x") == -1
+    monkeypatch.setenv("ORKNN_RAISE", "1")
+    for call in (rknn.eval_perf, rknn.eval_memory, rknn.get_sdk_version, lambda: rknn.codegen("x"), lambda: rknn.list_support_target_platform(conv_model)):
+        with pytest.raises(ValueError):
+            call()
+
+
+def test_config_has_no_effect_on_a_finished_model(tmp_path, conv_model, build, capfd):
+    path = str(tmp_path / "m.rknn")
+    built = build(conv_model)
+    assert built.export_rknn(path) == 0
+    capfd.readouterr()
+    assert built.load_rknn(path) == 0 and "no effect" not in capfd.readouterr().err
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588", float_dtype="float32")
+    assert rknn.load_rknn(path) == 0 and "no effect on a finished model" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["ü ✓ 'quoted' %s {}.onnx", b"bytes\xff\xfe.onnx", "-o.onnx", "line\nbreak.onnx", "x" * 240 + ".onnx"])
+def test_file_names_are_any_bytes(tmp_path, conv_model, name):
+    name = os.fsdecode(name)
+    source, out = tmp_path / name, tmp_path / (name[:-5] + ".rknn")
+    source.write_bytes(open(conv_model, "rb").read())
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(os.fsencode(source)) == 0 and rknn.build(do_quantization=False) == 0
+    assert rknn.export_rknn(out) == 0 and rknn.load_rknn(os.fsencode(out)) == 0 and rknn.init_runtime() == 0
+    assert rknn.load_onnx(str(out) + ".missing") == -1 and rknn.export_rknn("") == -1 and rknn.load_rknn("") == -1
+
+
+def test_a_pipe_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    rknn = RKNN()
+    assert rknn.load_rknn(tmp_path / "pipe") == -1
+
+
+def test_objects_in_several_threads(tmp_path, make_onnx, capfd):
+    """Each thread's lines reach its own log, and nobody waits for anybody for ever."""
+    model = make_onnx([("Conv", ["x", "w"], ["c"], {}), ("Relu", ["c"], ["y"], {})], {"x": ("float32", [1, 3, 8, 8])}, {"y": ("float32", [1, 4, 6, 6])},
+                      {"w": np.ones((4, 3, 3, 3), np.float32)})
+    code = """
+import sys, threading
+from rknn.api import RKNN
+def work(index):
+    for _ in range(20):
+        r = RKNN(verbose=True, verbose_file=f'{sys.argv[2]}/{index}.log')
+        r.config(target_platform='rk3588', mean_values=[[index, 0, 0]], disable_rules=[f'rule_of_{index}'])
+        assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0
+        r.release()
+threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+[t.start() for t in threads]; [t.join() for t in threads]
+"""
+    subprocess.run([sys.executable, "-c", code, model, str(tmp_path)], check=True, capture_output=True, timeout=120)
+    for index in range(4):
+        text = (tmp_path / f"{index}.log").read_text()
+        assert f"rule_of_{index}" in text and not any(f"rule_of_{other}" in text for other in range(4) if other != index)
+
+
+def test_running_gives_the_pages_of_packed_weights_back(tmp_path, make_onnx):
+    weight = np.random.default_rng(1).standard_normal((4096, 4096)).astype(np.float32)   # 64 MiB
+    model = make_onnx([("MatMul", ["x", "w"], ["y"], {})], {"x": ("float32", [1, 4096])}, {"y": ("float32", [1, 4096])}, {"w": weight})
+    code = ("import sys, numpy as np; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588', float_dtype='float32')\n"
+            "assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0 and r.export_rknn(sys.argv[2]) == 0\n"
+            "r.release(); r = RKNN(); assert r.load_rknn(sys.argv[2]) == 0 and r.init_runtime() == 0\n"
+            "r.inference([np.ones((1, 4096), np.float32)])\n"
+            "print(next(line for line in open('/proc/self/status') if line.startswith('RssFile')).split()[1])")
+    done = subprocess.run([sys.executable, "-c", code, model, str(tmp_path / "m.rknn")], check=True, capture_output=True, text=True)
+    assert int(done.stdout.split()[-1]) * 1024 < weight.nbytes
+
+
+def test_weights_in_several_files_and_described_ones(tmp_path, capfd):
+    import onnx
+    from onnx import TensorProto, helper
+    rng = np.random.default_rng(0)
+    weights = [rng.standard_normal((4, 4)).astype(np.float32) for _ in range(3)]
+    tensors = []
+    for i, weight in enumerate(weights):
+        with open(tmp_path / f"part{i % 2}", "ab") as file:
+            place = dict(location=f"part{i % 2}", offset=file.tell(), length=weight.nbytes)
+            file.write(weight.tobytes())
+        tensors.append(TensorProto(name=f"w{i}", data_type=TensorProto.FLOAT, dims=weight.shape, data_location=TensorProto.EXTERNAL))
+        for key, value in place.items():
+            tensors[-1].external_data.add(key=key, value=str(value))
+
+    def save(name):
+        nodes = [helper.make_node("MatMul", [f"t{i}", f"w{i}"], [f"t{i + 1}"]) for i in range(3)]
+        ports = [[helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 4])] for n in ("t0", "t3")]
+        model = helper.make_model(helper.make_graph(nodes, "g", *ports, tensors), opset_imports=[helper.make_opsetid("", 17)])
+        (tmp_path / name).write_bytes(model.SerializeToString())
+        return str(tmp_path / name)
+
+    def run(path):
+        rknn = RKNN()
+        rknn.config(target_platform="rk3588", float_dtype="float32")
+        assert rknn.load_onnx(path) == 0 and rknn.build(do_quantization=False) == 0 and rknn.init_runtime() == 0
+        return rknn.inference([x])[0]
+    x = rng.standard_normal((1, 4)).astype(np.float32)
+    np.testing.assert_allclose(run(save("stored.onnx")), x @ weights[0] @ weights[1] @ weights[2], rtol=1e-5)
+    for i, tensor in enumerate(tensors):
+        del tensor.external_data[:]
+        for key, value in dict(location="fill:normal", seed=i, scale=0.5).items():
+            tensor.external_data.add(key=key, value=str(value))
+    capfd.readouterr()
+    drawn = save("net.onnx.structure")
+    np.testing.assert_array_equal(run(drawn), run(drawn))
+    assert "3 tensors have no weights" in capfd.readouterr().err

@@ -2,6 +2,7 @@
 // handed over without a copy; errors become ValueError with the whole message.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -11,7 +12,9 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "base/files.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "base/version.h"
 #include "platform/platforms.h"
 #include "runtime/perf_report.h"
@@ -26,12 +29,15 @@ namespace {
 
 using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
+// File names may be any bytes, as everywhere in Python.
+using Path = std::filesystem::path;
+
 void check(const Status& status) {
-  if (!status) throw nb::value_error(status.to_string().c_str());
+  if (!status) throw nb::value_error(to_utf8(status.to_string()).c_str());
 }
 template <class T>
 T take(Result<T> result) {
-  if (!result) throw nb::value_error(result.status().to_string().c_str());
+  check(result.status());
   return std::move(*result);
 }
 
@@ -154,9 +160,9 @@ ir::TensorData to_tensor(nb::handle value) {
   return t;
 }
 
-void load(toolkit::Builder& builder, const std::string& framework, const std::string& path, std::optional<std::vector<std::string>> inputs,
+void load(toolkit::Builder& builder, const std::string& framework, const Path& path, std::optional<std::vector<std::string>> inputs,
           std::optional<std::vector<ir::Dims>> sizes, nb::object initial, std::optional<std::vector<std::string>> outputs,
-          std::vector<std::string> other_files, bool input_is_nchw, const nb::dict& feeds) {
+          const std::vector<Path>& other_files, bool input_is_nchw, const nb::dict& feeds) {
   importer::ImportOptions options;
   options.inputs = inputs.value_or(std::vector<std::string>{});
   options.input_size_list = sizes.value_or(std::vector<ir::Dims>{});
@@ -168,7 +174,7 @@ void load(toolkit::Builder& builder, const std::string& framework, const std::st
   Status status;
   {
     const nb::gil_scoped_release release;
-    status = builder.load_model(path, framework, options, std::move(other_files));
+    status = builder.load_model(path.string(), framework, options, {other_files.begin(), other_files.end()});
   }
   check(status);
 }
@@ -216,8 +222,9 @@ NB_MODULE(_openrknn, m) {
     for (const platform::Platform& p : platform::all()) out[std::string(p.compatibility)].emplace_back(p.name);
     return out;
   });
-  m.def("platforms_of", [](const std::string& path) {
-    const auto session = take(runtime::Session::open(path));
+  m.def("platform_family", [](const std::string& name) { return std::string(take(platform::get(name))->compatibility); });
+  m.def("platforms_of", [](const Path& path) {
+    const auto session = take(runtime::Session::open(path.string()));
     const std::string& filled = session->model().target_platform;
     std::vector<std::string> same;
     const platform::Platform* own = platform::find(filled);
@@ -225,9 +232,31 @@ NB_MODULE(_openrknn, m) {
       if (own && p.compatibility == own->compatibility) same.emplace_back(p.name);
     return std::pair(filled, same);
   });
+  m.def("model_config", [](const Path& path) {
+    const auto session = take(runtime::Session::open(path.string()));
+    const format::Model& model = session->model();
+    nb::dict d;
+    d["name"] = model.name;
+    d["target_platform"] = std::vector<std::string>{model.target_platform};
+    d["source_framework"] = model.source_framework;
+    d["toolkit_version"] = model.toolkit_version;
+    d["float_dtype"] = model.float_dtype;
+    d["custom_string"] = model.custom_string;
+    d["inputs"] = describe(session->inputs());
+    d["outputs"] = describe(session->outputs());
+    return d;
+  });
+  // Copies a finished model, checked; onto itself is no work.
+  m.def("copy_model", [](const Path& source, const Path& target) {
+    take(runtime::Session::open(source.string()));
+    std::error_code problem;
+    if (std::filesystem::equivalent(source, target, problem)) return;
+    const auto file = take(MappedFile::open(source.string()));
+    check(write_file_atomically(target.string(), [&](FileWriter& out) { return out.write(file->bytes()); }));
+  });
 
   nb::class_<runtime::Session>(m, "Session")
-      .def_static("from_file", [](const std::string& path) { return take(runtime::Session::open(path)); })
+      .def_static("from_file", [](const Path& path) { return take(runtime::Session::open(path.string())); })
       .def("inputs", [](const runtime::Session& s) { return describe(s.inputs()); })
       .def("outputs", [](const runtime::Session& s) { return describe(s.outputs()); })
       .def("measure", &measure)
@@ -239,16 +268,23 @@ NB_MODULE(_openrknn, m) {
       })
       .def("load", &load, nb::arg("framework"), nb::arg("path"), nb::arg("inputs").none(), nb::arg("sizes").none(), nb::arg("initial").none(),
            nb::arg("outputs").none(), nb::arg("other_files"), nb::arg("input_is_nchw"), nb::arg("feeds"))
-      .def("build", [](toolkit::Builder& b, bool do_quantization, const std::string& dataset, bool auto_hybrid) {
+      .def("build", [](toolkit::Builder& b, bool do_quantization, const Path& dataset, bool auto_hybrid) {
         Status status;
         {
           const nb::gil_scoped_release release;
-          status = b.build(do_quantization, dataset, auto_hybrid);
+          status = b.build(do_quantization, dataset.string(), auto_hybrid);
         }
         check(status);
         return b.hybrid_summary();
       })
-      .def("export_rknn", [](const toolkit::Builder& b, const std::string& path) { check(b.export_rknn(path)); })
+      .def("export_rknn", [](const toolkit::Builder& b, const Path& path) {
+        Status status;
+        {
+          const nb::gil_scoped_release release;
+          status = b.export_rknn(path.string());
+        }
+        check(status);
+      })
       .def("hybrid_step1", [](toolkit::Builder& b, const std::string& dataset, bool proposal, size_t proposal_samples, std::vector<std::pair<std::string, std::string>> custom) {
         const toolkit::Builder::HybridRequest request{dataset, proposal, proposal_samples, std::move(custom)};
         auto files = [&] {

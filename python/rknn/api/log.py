@@ -1,12 +1,22 @@
 """Log lines in the toolkit's form: `<level> <function>: <text>` for W and E, without function for I and D."""
 import sys
+import weakref
 
 
 class Log:
     """Writes the lines of one RKNN object to stderr and, if wanted, to a file. D lines only when verbose."""
 
+    _verbose = weakref.WeakSet()
+
+    @classmethod
+    def any_verbose(cls):
+        """Whether some live object wants D lines."""
+        return len(cls._verbose) > 0
+
     def __init__(self, verbose=False, path=None):
-        self.verbose = verbose
+        self.verbose = bool(verbose)
+        if verbose:
+            Log._verbose.add(self)
         self.file = open(path, "w", encoding="utf-8") if verbose and path else None
         self.warnings = 0
         if self.file:
@@ -46,6 +56,7 @@ class Log:
             self._write("I" if level <= 3 else "D", line)
 
     def close(self):
+        Log._verbose.discard(self)
         if self.file:
             self.file.close()
             self.file = None

@@ -1,6 +1,8 @@
 """The keys of RKNN.config(): which exist, which types they take, and what Toolkit1 spellings mean."""
 import numbers
 
+from .. import _openrknn
+
 QUANTIZED_DTYPES = ["w8a8", "w8a16", "w16a16i", "w16a16i_dfp", "w4a16"]
 OLD_QUANTIZED_DTYPES = {
     "asymmetric_quantized-8": "w8a8", "asymmetric_quantized-u8": "w8a8", "asymmetric_affine-u8": "w8a8",
@@ -93,6 +95,10 @@ def check(options, warn):
     if isinstance(platform, (list, tuple)):
         if not platform or not all(isinstance(p, str) for p in platform):
             raise ValueError(f"Invalid target_platform {platform!r}!")
+        families = sorted({_openrknn.platform_family(p) for p in platform})
+        if len(families) > 1:
+            raise ValueError(f"Invalid target_platform {platform!r}, the chips of a list must run the same model, found {' and '.join(families)}: "
+                             "build one model for each!")
         platform = platform[0]
     if platform is None:
         platform = ""  # the builder picks its default and says so

@@ -14,7 +14,15 @@ from . import options as config_options
 from .log import Log, Progress
 
 VERSION = _openrknn.version()
+INPUT_TYPES = ("float32", "float16", "int8", "uint8", "int16")  # names Toolkit1's `data_type` takes
+_speaker = threading.local()  # .log: of the RKNN object whose call runs in this thread
 atexit.register(_openrknn.set_log, None, 1)  # no Python log sink once the interpreter is going down
+
+
+def _native_line(level, tag, line):
+    log = getattr(_speaker, "log", None)
+    if log is not None:
+        log.core_line(level, tag, line)
 
 
 def _guarded(method):
@@ -28,17 +36,27 @@ def _guarded(method):
             method(self, *args, **kwargs)
         except Exception as error:  # whatever a file or an argument provokes: the contract is -1 and a line that says why
             self._fail(method.__name__, str(error) or type(error).__name__)
-            if os.environ.get("ORKNN_RAISE") == "1":
-                raise ValueError(str(error)) from None
             return -1
         return 0
     return call
 
 
 def _path(value, function):
-    if not isinstance(value, (str, os.PathLike)):
-        raise ValueError(f"Invalid model path {value!r} for {function}, expect a file name!")
-    return os.fspath(value)
+    if not isinstance(value, (str, bytes, os.PathLike)) or not os.fspath(value):
+        raise ValueError(f"Invalid path {value!r} for {function}, expect a file name!")
+    return os.fsdecode(value)
+
+
+def _is_layout(value):
+    """'nchw', or a list of such names."""
+    names = [value] if isinstance(value, str) else value if isinstance(value, (list, tuple)) else []
+    return bool(names) and all(isinstance(n, str) and n.lower() in ("nchw", "nhwc") for n in names)
+
+
+def _is_type(value):
+    """'uint8', or a list of such names."""
+    names = value if isinstance(value, (list, tuple)) else [value]
+    return bool(names) and all(isinstance(n, str) and n.lower() in INPUT_TYPES for n in names)
 
 
 def _sizes(value):
@@ -106,6 +124,7 @@ class RKNN:
         self._session = None   # running side
         self._model_path = None
         self._perf_debug = self._eval_mem = False
+        self._builder_used = False  # a source model was loaded since config()
         self._released = False
         self._running = threading.Lock()  # one session, one run at a time
 
@@ -118,7 +137,7 @@ class RKNN:
             checked = config_options.check(kwargs, lambda text: self._log.warn("config", text))
             self._use_log()
             self._builder = _openrknn.Builder.create(checked, Progress(self._log))
-            self._options = checked
+            self._builder_used, self._options = False, checked
         except ValueError as error:
             self._log.error("config", str(error))
             raise
@@ -187,10 +206,11 @@ class RKNN:
         self._load("load_mxnet", "mxnet", symbol, None, input_size_list, weights=params)
 
     @_guarded
-    def build(self, do_quantization=True, dataset=None, rknn_batch_size=None, auto_hybrid=False, auto_hybrid_quant=False, **_):
+    def build(self, do_quantization=True, dataset=None, rknn_batch_size=None, auto_hybrid=False, auto_hybrid_quant=False, **others):
         """Optimizes and compiles the loaded model; with do_quantization to 8 bits, calibrated with the files listed in `dataset`.
         auto_hybrid leaves the fewest layers in float16 that make every output reach config's auto_hybrid_cos_thresh."""
         builder = self._need_builder("build")
+        self._remark_unused("build", others, "pre_compile")
         if isinstance(rknn_batch_size, bool):  # Toolkit1's third argument is pre_compile
             rknn_batch_size = None
         if rknn_batch_size not in (None, -1, 1):
@@ -199,7 +219,7 @@ class RKNN:
         self._session = None
         self._log.info("rknn building ...")
         wants_samples = do_quantization or auto_hybrid
-        for line in builder.build(bool(do_quantization), os.fspath(dataset) if wants_samples and dataset is not None else "", auto_hybrid):
+        for line in builder.build(bool(do_quantization), _path(dataset, "build") if wants_samples and dataset is not None else "", auto_hybrid):
             self._log.info(line)
         self._session = None
         self._log.info("rknn building done.")
@@ -230,7 +250,7 @@ class RKNN:
         step 1 has moved; `pre_compile` is Toolkit1's and has no effect."""
         self._alive("hybrid_quantization_step2")
         self._session, self._model_path = None, None
-        self._builder = None
+        self._builder, self._builder_used = None, True
         self._log.info("rknn building ...")
         self._builder = _openrknn.Builder.hybrid_step2(_path(model_input, "hybrid_quantization_step2"), _path(data_input, "hybrid_quantization_step2"),
                                                        _path(model_quantization_cfg, "hybrid_quantization_step2"),
@@ -245,14 +265,19 @@ class RKNN:
     @_guarded
     def export_rknn(self, export_path, **_):
         """Writes the built model."""
-        self._need_builder("export_rknn").export_rknn(os.fspath(export_path))
+        self._need_builder("export_rknn").export_rknn(_path(export_path, "export_rknn"))
 
     @_guarded
-    def load_rknn(self, path, **_):
+    def load_rknn(self, path, load_model_in_npu=False, **others):
         """Reads a finished .rknn; config() is not needed. The simulator can run it."""
         self._alive("load_rknn")
-        path = os.fspath(path)
-        self._session = None
+        self._remark_unused("load_rknn", others)
+        if load_model_in_npu:
+            raise ValueError("load_model_in_npu needs a connected board, which is not available yet!")
+        path = _path(path, "load_rknn")
+        self._session = self._model_path = None
+        if self._builder is not None and not self._builder_used:
+            self._log.warn("load_rknn", "The options of config have no effect on a finished model!")
         self._builder = None
         _openrknn.Session.from_file(path)  # refuses a bad file here rather than in init_runtime
         self._model_path = path
@@ -273,18 +298,22 @@ class RKNN:
         if fallback_prior_device not in ("cpu", "gpu"):
             raise ValueError(f"Invalid fallback_prior_device {fallback_prior_device!r}, expect in ['cpu', 'gpu']!")
         self._log.info("Target is None, use simulator!")
+        if async_mode:
+            self._log.warn("init_runtime", "The 'async_mode' has no effect, every inference returns its own results!")
         self._perf_debug, self._eval_mem = bool(perf_debug), bool(eval_mem)
         if self._model_path is not None:
             self._session = _openrknn.Session.from_file(self._model_path)
         else:
             self._session = self._need_builder("init_runtime").make_session()
 
-    def inference(self, inputs, data_format=None, inputs_pass_through=None, get_frame_id=False, **_):
-        """Runs the model once; returns a list of arrays. Raises ValueError when the inputs do not fit."""
+    def inference(self, inputs, *positional, **options):
+        """inference(inputs, data_format=None, inputs_pass_through=None, get_frame_id=False): runs the model once; returns a list of arrays.
+        Raises ValueError when the inputs do not fit. Toolkit1's order, with data_type in second place, is recognised; arrays know their type."""
         try:
             if self._session is None:
                 raise ValueError("The runtime is not initialized, call init_runtime first!")
             self._use_log()
+            data_format, inputs_pass_through = self._inference_options(positional, options)
             prepared = self._prepare_inputs(inputs, data_format, inputs_pass_through)
             with self._running:
                 return self._session.run(prepared)
@@ -294,10 +323,11 @@ class RKNN:
 
     # ---- measuring: predicted for the chip the model was made for
 
-    def eval_perf(self, *args, is_print=True, **_):
+    def eval_perf(self, *args, is_print=True, **others):
         """Predicted speed: a text, with the layer table when init_runtime had perf_debug=True; a dict for Toolkit1 chips."""
         if args and isinstance(args[0], bool):  # Toolkit2: is_print comes first; Toolkit1: the inputs do, and are not needed
             is_print = args[0]
+        self._remark_unused("eval_perf", others, "inputs", "data_type", "data_format", "loop_cnt", "perf_debug", "fix_freq")
         facts = self._measure("eval_perf")
         if facts is None:
             return None
@@ -313,8 +343,9 @@ class RKNN:
                 self._log.info(measure.DETAIL_HINT)
         return text
 
-    def eval_memory(self, is_print=True, **_):
+    def eval_memory(self, is_print=True, **others):
         """Memory the model takes on the chip, as a dict; needs eval_mem=True in init_runtime."""
+        self._remark_unused("eval_memory", others)
         facts = self._measure("eval_memory")
         if facts is None:
             return None
@@ -387,18 +418,62 @@ class RKNN:
 
     # ---- known by name, not available yet
 
-    def _unavailable(name, result=-1):
+    def _unavailable(name):
         def call(self, *args, **kwargs):
             self._fail(name, f"{name} is not available yet!")
-            return result
-        call.__name__, call.__doc__ = name, "Not available yet: logs an E line."
+            return -1
+        call.__name__, call.__doc__ = name, "Not available yet: logs an E line and returns -1."
         return call
 
-    for _name in ("load_keras", "export_encrypted_rknn_model",
-                  "reg_custom_op", "codegen"):
+    for _name in ("load_keras", "export_encrypted_rknn_model", "reg_custom_op", "codegen"):
         locals()[_name] = _unavailable(_name)
-    list_devices = _unavailable("list_devices", ([], []))
     del _name, _unavailable
+
+    def list_devices(self):
+        """Connected boards as (adb, ntb); boards are not available yet, so there are none."""
+        self._log.warn("list_devices", "Connected boards are not available yet, use the simulator!")
+        return [], []
+
+    # ---- Toolkit1's own calls
+
+    @_guarded
+    def export_rknn_precompile_model(self, export_path=None, **_):
+        """Writes the built or loaded model as it is: every model is compiled for its chip already."""
+        self._alive("export_rknn_precompile_model")
+        path = _path(export_path, "export_rknn_precompile_model")
+        if self._model_path is not None:
+            _openrknn.copy_model(self._model_path, path)
+        else:
+            self._need_builder("export_rknn_precompile_model").export_rknn(path)
+
+    @_guarded
+    def export_rknn_sync_model(self, input_model=None, sync_uids=None, output_model=None):
+        """Copies a model (onto itself without `output_model`). Points at which to yield are not needed here and not stored."""
+        self._alive("export_rknn_sync_model")
+        source = _path(input_model, "export_rknn_sync_model")
+        uids = [] if sync_uids is None else list(sync_uids)
+        if not all(isinstance(uid, (int, np.integer)) for uid in uids):
+            raise ValueError(f"Invalid sync_uids {sync_uids!r}, expect a list of numbers!")
+        if uids:
+            self._log.warn("export_rknn_sync_model", "The 'sync_uids' have no effect, the model is copied as it is!")
+        _openrknn.copy_model(source, source if output_model is None else _path(output_model, "export_rknn_sync_model"))
+
+    def register_op(self, op_path):
+        """Compiled Toolkit1 operators cannot be used; a model that needs one is refused when it is loaded."""
+        self._log.warn("register_op", f"Compiled operators ({op_path}) cannot be used, a model that needs one will be refused!")
+
+    def fetch_rknn_model_config(self, model_path):
+        """What a .rknn says about itself, as a dict; None when it cannot be read."""
+        try:
+            return _openrknn.model_config(_path(model_path, "fetch_rknn_model_config"))
+        except (ValueError, RuntimeError) as error:
+            self._fail("fetch_rknn_model_config", str(error))
+            return None
+
+    def load_firmware(self, fw_dir=None):
+        """There is no compute stick to load firmware into: -1."""
+        self._log.warn("load_firmware", "There is no device that takes firmware, nothing is loaded!")
+        return -1
 
     # ---- information
 
@@ -422,7 +497,7 @@ class RKNN:
             print(stars)
             return families
         try:
-            filled, supported = _openrknn.platforms_of(os.fspath(rknn_model))
+            filled, supported = _openrknn.platforms_of(_path(rknn_model, "list_support_target_platform"))
         except (ValueError, RuntimeError) as error:
             self._fail("list_support_target_platform", str(error))
             return None
@@ -445,13 +520,39 @@ class RKNN:
         self._use_log()
 
     def _use_log(self):
-        """Lines of the native side go to this object's log from here on."""
-        _openrknn.set_log(self._log.core_line, 4 if self._log.verbose else 1)
+        """Lines of the native side that this thread causes go to this object's log from here on."""
+        _speaker.log = self._log
+        _openrknn.set_log(_native_line, 4 if Log.any_verbose() else 1)
+
+    def _remark_unused(self, function, others, *known):
+        """Keywords nobody knows are most likely misspelt; `known` ones of other releases pass without a word."""
+        for name in sorted(others.keys() - set(known)):
+            self._log.warn(function, f"The '{name}' is not known and is ignored!")
+
+    def _inference_options(self, positional, options):
+        """(data_format, inputs_pass_through) from the arguments behind the inputs, in the order of either toolkit."""
+        names = ["data_format", "inputs_pass_through", "get_frame_id"]
+        if positional and _is_type(positional[0]) or len(positional) > 1 and positional[0] is None and _is_layout(positional[1]):
+            names.insert(0, "data_type")
+        if len(positional) > len(names):
+            raise ValueError(f"Too many arguments for inference, expect inputs and {', '.join(names)}!")
+        given = dict(zip(names, positional))
+        twice = given.keys() & options.keys()
+        if twice:
+            raise ValueError(f"The '{min(twice)}' of inference is given twice!")
+        given.update(options)
+        data_type = given.get("data_type")
+        if data_type is not None and not _is_type(data_type):
+            raise ValueError(f"Invalid data_type {data_type!r}, expect in {list(INPUT_TYPES)}!")
+        self._remark_unused("inference", given, "data_type", "outputs", *names)
+        return given.get("data_format"), given.get("inputs_pass_through")
 
     def _fail(self, function, text):
         if self._log.warnings:
             self._log.warn(function, f"===================== WARN({self._log.warnings}) =====================")
         self._log.error(function, text)
+        if os.environ.get("ORKNN_RAISE") == "1":
+            raise ValueError(text) from None
 
     def _need_builder(self, function):
         self._alive(function)
@@ -467,7 +568,7 @@ class RKNN:
         sizes = _sizes(sizes)
         if initial is not None:
             initial = [None if v is None else np.asarray(v, order="C") for v in initial]
-        self._session, self._model_path = None, None
+        self._session, self._model_path, self._builder_used = None, None, True
         builder.load(framework, _path(path, function), names(inputs), sizes, initial, names(outputs),
                      [] if weights is None else [_path(weights, function)], bool(input_is_nchw), feeds or {})
 
