@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Speed, memory and size of OpenRKNN beside ONNX Runtime, in one run on one machine. Prints a table; --json FILE keeps the figures.
 
-  bench/run.py [--models DIR] [--threads 1 2] [--repeat N] [--all | NAME ...]
+  bench/run.py [--int8] [--models DIR] [--threads 1 2] [--repeat N] [--all | NAME ...]
 
-Networks are the weightless structures of the benchmark set (filled with its fill.py), looked for in ../shared/models; pass --models for
+--int8 compares the quantized network with our own float32 and with ONNX Runtime's int8 (quantize_static, QDQ, per channel from opset 13 on), both calibrated on the
+same two random samples: it is about time, not accuracy. Networks are the weightless structures of the benchmark set (filled with its fill.py), looked for in ../shared/models; pass --models for
 another folder of .onnx files. Every timing is the median of N runs in a process of its own.
 """
 import argparse
@@ -29,18 +30,32 @@ def median_ms(call, repeat):
     for _ in range(repeat):
         start = time.perf_counter(); call(); times.append(time.perf_counter() - start)
     return 1e3 * sorted(times)[len(times) // 2]
+def model_inputs(path):
+    import onnx
+    graph = onnx.load(path, load_external_data=False).graph
+    known = {t.name for t in graph.initializer}
+    return [(i.name, [d.dim_value or 1 for d in i.type.tensor_type.shape.dim]) for i in graph.input if i.name not in known]
+def samples(path, k):
+    names = []
+    for i, (_, shape) in enumerate(model_inputs(path)):
+        names.append(f'{path}.{k}.{i}.npy'); np.save(names[-1], feed(np.random.default_rng(k), shape, 'float32'))
+    return names
 path, repeat, mode = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 rng = np.random.default_rng(0)
 """
 OURS = FEEDS + """
 from rknn.api import RKNN
 import rknn._openrknn as core
-r = RKNN(); r.config(target_platform='rk3588', float_dtype=mode)
-start = time.perf_counter(); assert r.load_onnx(path) == 0; assert r.build(do_quantization=False) == 0; build = time.perf_counter() - start
+r = RKNN(); r.config(target_platform='rk3588', float_dtype='float32' if mode == 'int8' else mode)
+dataset = None
+if mode == 'int8':
+    dataset = f'{path}.txt'
+    with open(dataset, 'w') as lines: lines.writelines(' '.join(samples(path, k)) + '\\n' for k in range(2))
+start = time.perf_counter(); assert r.load_onnx(path) == 0; assert r.build(do_quantization=mode == 'int8', dataset=dataset) == 0; build = time.perf_counter() - start
 peak = int(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1]) / 1024
 out = f'{path}.{mode}.rknn'; assert r.export_rknn(out) == 0; r.release()
 start = time.perf_counter(); s = core.Session.from_file(out); load = time.perf_counter() - start
-feeds = [(feed(rng, p['shape'], p['dtype']), 'nchw', False) for p in s.inputs()]
+feeds = [(feed(rng, p['shape'], 'float32' if mode == 'int8' else p['dtype']), 'nchw', False) for p in s.inputs()]
 np.savez(f'{path}.{mode}.npz', *s.run(feeds))
 print(json.dumps(dict(ms=median_ms(lambda: s.run(feeds), repeat), build=build, peak=peak, load=1e3 * load, size=os.path.getsize(out) / 2**20)))
 """
@@ -51,6 +66,23 @@ s = ort.InferenceSession(path, o, providers=['CPUExecutionProvider'])
 types = {'tensor(float)': 'float32', 'tensor(int64)': 'int64', 'tensor(int32)': 'int32', 'tensor(bool)': 'bool'}
 feeds = {i.name: feed(rng, i.shape, types[i.type]) for i in s.get_inputs()}
 np.savez(f'{path}.ort.npz', *s.run(None, feeds))
+print(json.dumps(dict(ms=median_ms(lambda: s.run(None, feeds), repeat), version=ort.__version__)))
+"""
+THEIRS_INT8 = FEEDS + """
+import logging, onnxruntime as ort
+from onnxruntime import quantization as q
+logging.disable(logging.WARNING)
+class Reader(q.CalibrationDataReader):
+    def __init__(self): self.left = iter([dict(zip([n for n, _ in model_inputs(path)], map(np.load, samples(path, k)))) for k in range(2)])
+    def get_next(self): return next(self.left, None)
+out = f'{path}.qdq.onnx'
+if not os.path.exists(out):
+    import onnx
+    opset = next(o.version for o in onnx.load(path, load_external_data=False).opset_import if not o.domain)
+    q.quantize_static(path, out, Reader(), quant_format=q.QuantFormat.QDQ, per_channel=opset >= 13, activation_type=q.QuantType.QInt8, weight_type=q.QuantType.QInt8)
+o = ort.SessionOptions(); o.intra_op_num_threads = int(mode); o.inter_op_num_threads = 1
+s = ort.InferenceSession(out, o, providers=['CPUExecutionProvider'])
+feeds = {n: feed(rng, shape, 'float32') for n, shape in model_inputs(path)}
 print(json.dumps(dict(ms=median_ms(lambda: s.run(None, feeds), repeat), version=ort.__version__)))
 """
 
@@ -86,12 +118,22 @@ def find(name, models, folder):
     return pathlib.Path(folder) / f"{name}.onnx"
 
 
+def compare_int8(name, path, threads, repeat):
+    float32 = run(OURS, path, repeat, "float32", threads=threads)
+    int8 = run(OURS, path, repeat, "int8", threads=threads)
+    theirs = run(THEIRS_INT8, path, repeat, threads, threads=threads)
+    print(f"{name:22} {threads} thread(s): int8 {int8['ms']:8.2f} ms, float32 {float32['ms']:8.2f} ms ({float32['ms'] / int8['ms']:.2f} x), "
+          f"ORT {theirs['version']} int8 {theirs['ms']:8.2f} ms ({theirs['ms'] / int8['ms']:.2f} x), .rknn {int8['size']:.1f} MiB", flush=True)
+    return dict(model=name, threads=threads, int8_ms=int8["ms"], float32_ms=float32["ms"], ort_int8_ms=theirs["ms"], build_s=int8["build"], rknn_mib=int8["size"])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=DEFAULT)
     parser.add_argument("--all", action="store_true", help="every network of the folder")
     parser.add_argument("--models", type=pathlib.Path, default=ROOT.parent / "shared" / "models")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--int8", action="store_true", help="int8 beside float32 and ONNX Runtime int8")
     parser.add_argument("--repeat", type=int, default=15)
     parser.add_argument("--json", type=pathlib.Path)
     args = parser.parse_args()
@@ -99,7 +141,7 @@ def main():
         args.names = sorted({p.name.split(".onnx")[0] for p in args.models.glob("*.onnx*")})
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
     flags = next((line for line in open("/proc/cpuinfo") if line.startswith("flags")), "")
-    isa = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "baseline"
+    isa = "AVX-512 VNNI" if "avx512_vnni" in flags else "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "baseline"
     print(f"Machine: {cpu}, {os.cpu_count()} cores, {isa}")
     rows, version, failures = [], "", 0
     for name in args.names:
@@ -110,6 +152,9 @@ def main():
                 continue
             for threads in args.threads:
                 try:
+                    if args.int8:
+                        rows.append(compare_int8(name, path, threads, args.repeat))
+                        continue
                     ours = run(OURS, path, args.repeat, "float32", threads=threads)
                     theirs = run(THEIRS, path, args.repeat, threads, threads=threads)
                     half = run(OURS, path, max(3, args.repeat // 3), "float16", threads=threads)
@@ -127,6 +172,10 @@ def main():
                       f"(weights {r['weights_mib']:.0f}), load {r['load_ms']:.1f} ms, .rknn {r['rknn_mib']:.1f} MiB", flush=True)
     if not rows:
         return 1
+    if args.int8:
+        if args.json:
+            args.json.write_text(json.dumps(dict(machine=cpu, isa=isa, rows=rows), indent=1))
+        return 0
     for threads in args.threads:
         ratios = [r["ratio"] for r in rows if r["threads"] == threads]
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
