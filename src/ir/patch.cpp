@@ -7,13 +7,14 @@
 namespace orknn::ir {
 
 TensorId Patch::add_tensor(std::string name, DType dtype, std::optional<Shape> shape) {
-  tensors_.push_back({std::move(name), dtype, std::move(shape), {}});
+  tensors_.push_back({std::move(name), dtype, std::move(shape), {}, {}});
   return {base_ + static_cast<int32_t>(tensors_.size()) - 1};
 }
 
-TensorId Patch::add_constant(std::string name, TensorData value) {
+TensorId Patch::add_constant(std::string name, TensorData value, std::optional<QuantParams> quant) {
   const TensorId id = add_tensor(std::move(name));
   tensors_.back().constant = std::move(value);
+  tensors_.back().quant = std::move(quant);
   return id;
 }
 
@@ -52,7 +53,7 @@ Patch::Applied Patch::apply(Graph& graph) const {
     done.removed.push_back(id);
   };
   for (const NewTensor& t : tensors_) {
-    if (t.constant.has_value()) graph.add_constant(t.name, t.constant);
+    if (t.constant.has_value()) graph.tensor(graph.add_constant(t.name, t.constant)).quant = t.quant;
     else graph.add_tensor(t.name, t.dtype, t.shape);
   }
   for (NodeId id : removed_)

@@ -16,7 +16,8 @@ class Patch {
   // `graph` is the graph the patch will be applied to; new tensors get ids behind its last one.
   explicit Patch(const Graph& graph) : base_(static_cast<int32_t>(graph.tensor_count())) {}
 
-  TensorId add_constant(std::string name, TensorData value);
+  // `quant`: the grid that the values of a float constant lie on.
+  TensorId add_constant(std::string name, TensorData value, std::optional<QuantParams> quant = {});
   TensorId add_tensor(std::string name, DType dtype = DType::Undefined, std::optional<Shape> shape = {});
   // A node with one new output; returns that output. `origin` is usually joined from the nodes it replaces.
   TensorId add_node(std::string op, std::string name, std::vector<TensorId> inputs, Attributes attributes,
@@ -43,7 +44,7 @@ class Patch {
   std::string describe(const Graph& before) const;
 
  private:
-  struct NewTensor { std::string name; DType dtype; std::optional<Shape> shape; TensorData constant; };
+  struct NewTensor { std::string name; DType dtype; std::optional<Shape> shape; TensorData constant; std::optional<QuantParams> quant; };
   int32_t base_;
   std::vector<NewTensor> tensors_;
   std::vector<Node> nodes_;

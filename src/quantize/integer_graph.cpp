@@ -13,15 +13,11 @@ namespace orknn::quantize {
 using namespace ir;
 namespace {
 
-// Entries of the table behind a layer's sums: fine enough that its rounding does not show next to that of the 8-bit result.
-constexpr int64_t kTableEntries = 4096;
+// Entries of the table behind a layer's sums: fine enough that its rounding does not show next to that of the result. (An index's zero
+// point has 16 bits.)
+int64_t table_entries(DType result) { return result == DType::Int16 ? 32768 : 4096; }
 
 size_t index_of(TensorId t) { return static_cast<size_t>(t.index); }
-
-int8_t quantized(double real, double scale, int32_t zero) {
-  if (std::isnan(real)) return static_cast<int8_t>(zero);
-  return static_cast<int8_t>(std::clamp(std::nearbyint(real / scale) + zero, -128.0, 127.0));
-}
 
 std::vector<std::string> functions_of(std::span<const TailStep> steps) {
   std::vector<std::string> names;
@@ -69,7 +65,8 @@ class Functions {
 struct Target {
   double scale = 1;
   int64_t zero_point = 0, low = -128, high = 127;
-  TensorData table;  // no value = none
+  DType type = DType::Int8;  // of the result
+  TensorData table = {};     // no value = none
 };
 
 class Lowering {
@@ -102,11 +99,22 @@ class Lowering {
   const std::optional<QuantParams>& parameters(TensorId t) const { return assignment_.tensors[index_of(t)]; }
   double scale(TensorId t) const { return parameters(t)->scale[0]; }
   int64_t zero(TensorId t) const { return parameters(t)->zero_point[0]; }
+  DType type(TensorId t) const { return assignment_.types.empty() ? options_.format.activations : assignment_.types[index_of(t)]; }
+  Limits limits(TensorId t) const { return limits_of(type(t), options_.format.power_of_two); }
+  int64_t quantized(double real, TensorId t) const { return rounded(real, scale(t), zero(t), limits(t)); }
+  // Every value in the parameters of `t`.
+  TensorData integers(TensorId t, Dims dims, std::span<const double> reals) const {
+    std::vector<int64_t> values;
+    for (double v : reals) values.push_back(quantized(v, t));
+    return integer_tensor(type(t), std::move(dims), values);
+  }
+  TensorData zero_scalar(TensorId t) const { return integer_tensor(type(t), {}, {zero(t)}); }
+  std::string integer_name(TensorId t) const { return in_.tensor(t).name + "_" + std::string(dtype_name(type(t))); }
 
   // --- tensors
   TensorId declare(TensorId old, const std::string& name, bool integer) {
     const Tensor& source = in_.tensor(old);
-    const TensorId t = out_.add_tensor(name, integer ? DType::Int8 : source.dtype, source.shape);
+    const TensorId t = out_.add_tensor(name, integer ? type(old) : source.dtype, source.shape);
     out_.tensor(t).layout = source.layout;
     if (integer) out_.tensor(t).quant = parameters(old);
     return t;
@@ -138,7 +146,7 @@ class Lowering {
 
   TensorId integer(TensorId old) {
     Versions& v = versions_[index_of(old)];
-    if (!v.integer) v.integer = convert("QuantizeLinear", old, v.real, in_.tensor(old).name + "_int8", true);
+    if (!v.integer) v.integer = convert("QuantizeLinear", old, v.real, integer_name(old), true);
     return v.integer;
   }
 
@@ -147,7 +155,7 @@ class Lowering {
     n.op = op;
     n.name = name;
     n.inputs = {from, constant(name + "/scale", TensorData::scalar<float>(parameters(old)->scale[0])),
-                constant(name + "/zero_point", TensorData::scalar<int8_t>(static_cast<int8_t>(zero(old))))};
+                constant(name + "/zero_point", zero_scalar(old))};
     n.outputs = {declare(old, name, to_integer)};
     n.origin = {in_.tensor(old).name};
     const TensorId made = n.outputs[0];
@@ -205,14 +213,16 @@ class Lowering {
   // --- where sums go
   static bool is_bound(const TailStep& s) { return s.op == "Relu" || s.op == "Clip"; }
 
+  Target plain_target(TensorId y) const { return {.scale = scale(y), .zero_point = zero(y), .low = limits(y).low, .high = limits(y).high, .type = type(y)}; }
+
   Result<Target> target_of(const Node& n, std::span<const TailStep> steps) const {
     const TensorId y = n.output();
-    Target target{.scale = scale(y), .zero_point = zero(y)};
+    Target target = plain_target(y);
     if (std::all_of(steps.begin(), steps.end(), is_bound)) {
       for (const TailStep& s : steps) {
         const double low = s.op == "Relu" ? 0 : s.attributes.float_or("min", -INFINITY), high = s.op == "Relu" ? INFINITY : s.attributes.float_or("max", INFINITY);
-        if (low > -INFINITY) target.low = std::max<int64_t>(target.low, quantized(low, target.scale, static_cast<int32_t>(target.zero_point)));
-        if (high < INFINITY) target.high = std::min<int64_t>(target.high, quantized(high, target.scale, static_cast<int32_t>(target.zero_point)));
+        if (low > -INFINITY) target.low = std::max(target.low, quantized(low, y));
+        if (high < INFINITY) target.high = std::min(target.high, quantized(high, y));
       }
       target.high = std::max(target.high, target.low);
       return target;
@@ -242,8 +252,6 @@ class Lowering {
 
   // A table over the values at which the result still changes.
   Result<Target> through_table(const Functions& f, TensorId y) const {
-    const double y_scale = scale(y);
-    const auto y_zero = static_cast<int32_t>(zero(y));
     double low = -1024, high = 1024;
     const double reach = std::max(std::abs(static_cast<double>(parameters(y)->min[0])), std::abs(static_cast<double>(parameters(y)->max[0])));
     low = std::min(low, -4 * reach);
@@ -254,24 +262,24 @@ class Lowering {
       for (int64_t i = 0; i < kPoints; ++i) x[static_cast<size_t>(i)] = low + (high - low) * static_cast<double>(i) / (kPoints - 1);
       ORKNN_TRY_ASSIGN(const std::vector<double> values, f(x));
       size_t first = 0, last = kPoints - 1;
-      while (first < last && quantized(values[first + 1], y_scale, y_zero) == quantized(values[0], y_scale, y_zero)) ++first;
-      while (last > first && quantized(values[last - 1], y_scale, y_zero) == quantized(values[kPoints - 1], y_scale, y_zero)) --last;
+      while (first < last && quantized(values[first + 1], y) == quantized(values[0], y)) ++first;
+      while (last > first && quantized(values[last - 1], y) == quantized(values[kPoints - 1], y)) --last;
       low = x[first];
       high = x[last];
       if (high <= low) high = low + 1;
     }
+    const int64_t entries = table_entries(type(y));
     Target target;
-    target.scale = (high - low) / (kTableEntries - 1);
+    target.type = type(y);
+    target.scale = (high - low) / static_cast<double>(entries - 1);
     target.zero_point = static_cast<int64_t>(std::nearbyint(-low / target.scale));
     if (target.zero_point < INT16_MIN || target.zero_point > INT16_MAX) return unsupported("the function changes too far from zero");
     target.low = 0;
-    target.high = kTableEntries - 1;
-    std::vector<double> x(kTableEntries);
-    for (int64_t i = 0; i < kTableEntries; ++i) x[static_cast<size_t>(i)] = static_cast<double>(i - target.zero_point) * target.scale;
+    target.high = entries - 1;
+    std::vector<double> x(static_cast<size_t>(entries));
+    for (int64_t i = 0; i < entries; ++i) x[static_cast<size_t>(i)] = static_cast<double>(i - target.zero_point) * target.scale;
     ORKNN_TRY_ASSIGN(const std::vector<double> values, f(std::move(x)));
-    target.table = TensorData::allocate(DType::Int8, {kTableEntries});
-    auto* to = static_cast<int8_t*>(target.table.mutable_data());
-    for (size_t i = 0; i < values.size(); ++i) to[i] = quantized(values[i], y_scale, y_zero);
+    target.table = integers(y, {entries}, values);
     return target;
   }
 
@@ -281,6 +289,7 @@ class Lowering {
     a.set("y_zero_point", target.zero_point);
     a.set("low", target.low);
     a.set("high", target.high);
+    if (target.type != DType::Int8) a.set("y_type", static_cast<int64_t>(target.type));
     if (!fused.empty()) a.set("fused", std::move(fused));
   }
   TensorId table_input(const Node& n, const Target& target) {
@@ -320,7 +329,8 @@ class Lowering {
       auto* to = static_cast<int32_t*>(values.mutable_data());
       for (size_t i = 0; i < bias.size(); ++i) {
         const double q = std::nearbyint(bias[i] / (scale(x) * w_scales[w_scales.size() == 1 ? 0 : i]));
-        to[i] = static_cast<int32_t>(std::clamp(std::isnan(q) ? 0 : q, -2147483647.0, 2147483647.0));
+        if (std::abs(q) > 2147483647.0) return std::string("its bias does not fit 32 bits");
+        to[i] = std::isnan(q) ? 0 : static_cast<int32_t>(q);
       }
       bias_tensor = constant(n.name + "/bias", std::move(values));
     }
@@ -351,19 +361,36 @@ class Lowering {
     // Weights of a transposed convolution are [in, out / group, ...]: with groups a channel is no axis of its own.
     std::optional<int64_t> axis;
     if (options_.per_channel && (!transposed || group == 1)) axis = transposed ? 1 : 0;
-    const QuantizedWeights q = rounded(n, w, axis, bias);
-    const TensorId weights = constant(in_.tensor(n.input(1)).name + "_int8", q.values);
+    const std::optional<int64_t> channels = !transposed ? std::optional<int64_t>(0) : group == 1 ? std::optional<int64_t>(1) : std::nullopt;
+    const QuantizedWeights q = weights_of(n, w, in_.tensor(n.input(1)).quant, channels, axis, bias);
+    const TensorId weights = constant(weight_name(n, q), q.values);
     set_weight_parameters(weights, q, axis);
-    return finish_product(n, transposed ? "int:ConvTranspose" : "int:Conv", weights, q.scales, bias, n.attributes);
+    Attributes attributes = n.attributes;
+    set_weight_zero_points(attributes, q);
+    return finish_product(n, transposed ? "int:ConvTranspose" : "int:Conv", weights, q.scales, bias, std::move(attributes));
+  }
+
+  // On the grid the model states, or else rounded. `channels` is the axis that a grid of several scales has to have.
+  QuantizedWeights weights_of(const Node& n, const TensorData& w, const std::optional<QuantParams>& stated, std::optional<int64_t> channels, std::optional<int64_t> axis,
+                              std::vector<double>& bias) const {
+    if (stated && (stated->scale.size() == 1 || (channels && stated->axis == *channels)))
+      if (auto q = stored_weights(w, *stated)) return std::move(*q);
+    return rounded_weights(n, w, axis, bias);
+  }
+
+  std::string weight_name(const Node& n, const QuantizedWeights& q) const { return in_.tensor(n.input(1)).name + "_" + std::string(dtype_name(q.values.dtype())); }
+
+  static void set_weight_zero_points(Attributes& attributes, const QuantizedWeights& q) {
+    if (std::any_of(q.zero_points.begin(), q.zero_points.end(), [](int64_t z) { return z != 0; })) attributes.set("w_zero_point", q.zero_points);
   }
 
   // Rounded weights of a layer, laid out as `w`; the bias takes the shift of the mean that rounding brings.
-  QuantizedWeights rounded(const Node& n, const TensorData& w, std::optional<int64_t> axis, std::vector<double>& bias) const {
+  QuantizedWeights rounded_weights(const Node& n, const TensorData& w, std::optional<int64_t> axis, std::vector<double>& bias) const {
     const std::vector<double> least = least_scales(bias, n.input(0));
     std::vector<double> shift;
     QuantizedWeights q;
     const RoundedLayer* ahead = nullptr;
-    if (options_.rounded)
+    if (options_.rounded && options_.format.weights == DType::Int8 && !options_.format.power_of_two)
       if (const auto it = options_.rounded->find(in_.tensor(n.output()).name); it != options_.rounded->end()) ahead = &it->second;
     const auto fits = [&] {
       for (size_t i = 0; i < least.size(); ++i)
@@ -374,7 +401,7 @@ class Lowering {
       q = ahead->weights;
       shift = ahead->bias_shift;
     } else {
-      q = round_weights(w, axis, least);
+      q = round_weights(w, axis, least, options_.format.weights, options_.format.power_of_two);
       // A transposed convolution spreads its weights over results that each see a part of them.
       const auto seen = statistics_.find(in_.tensor(n.input(0)).name);
       if (n.op == "Conv" && seen != statistics_.end() && q.values.dtype() == DType::Int8) shift = bias_correction(n, w, q, seen->second.channels());
@@ -390,6 +417,7 @@ class Lowering {
     QuantParams p;
     p.scale.assign(q.scales.begin(), q.scales.end());
     p.zero_point.assign(q.scales.size(), 0);
+    for (size_t i = 0; i < q.zero_points.size(); ++i) p.zero_point[i] = static_cast<int32_t>(q.zero_points[i]);
     p.axis = axis && q.scales.size() > 1 ? static_cast<int32_t>(*axis) : -1;
     out_.tensor(weights).quant = std::move(p);
   }
@@ -402,6 +430,7 @@ class Lowering {
       return finish_product(n, "int:MatMul", integer(n.input(1)), {scale(n.input(1))}, {}, std::move(attributes));
     }
     TensorData weights = *b;
+    std::optional<QuantParams> stated = in_.tensor(n.input(1)).quant;
     std::vector<double> bias;
     if (n.op == "Gemm") {
       const double alpha = n.attributes.float_or("alpha", 1), beta = n.attributes.float_or("beta", 1);
@@ -409,8 +438,12 @@ class Lowering {
       if (n.attributes.int_or("transB", 0) != 0) {
         ORKNN_TRY_ASSIGN(auto turned, ops::eval_node(move, ops_, std::span(&weights, 1)));
         weights = turned[0];
+        if (stated && stated->axis >= 0) stated->axis = 1 - stated->axis;
       }
       if (alpha != 1) {
+        if (stated && alpha > 0)
+          for (float& s : stated->scale) s = static_cast<float>(s * alpha);
+        else stated.reset();
         TensorData scaled = TensorData::allocate(DType::Float32, weights.dims());
         auto* to = static_cast<float*>(scaled.mutable_data());
         for (int64_t i = 0; i < weights.count(); ++i) to[i] = static_cast<float>(weights.as<float>()[i] * alpha);
@@ -425,10 +458,12 @@ class Lowering {
     if (const TensorData* added = tail_parts(in_, n, Form::MatMul).bias) bias = to_doubles(added->view());
     const auto last = static_cast<int64_t>(weights.dims().size()) - 1;
     const std::optional<int64_t> axis = options_.per_channel ? std::optional(last) : std::nullopt;
-    const QuantizedWeights q = rounded(n, weights, axis, bias);
-    const TensorId tensor = constant(in_.tensor(n.input(1)).name + "_int8", q.values);
+    const QuantizedWeights q = weights_of(n, weights, stated, last, axis, bias);
+    const TensorId tensor = constant(weight_name(n, q), q.values);
     set_weight_parameters(tensor, q, axis);
-    return finish_product(n, "int:MatMul", tensor, q.scales, bias, {});
+    Attributes attributes;
+    set_weight_zero_points(attributes, q);
+    return finish_product(n, "int:MatMul", tensor, q.scales, bias, std::move(attributes));
   }
 
   // --- element by element
@@ -437,7 +472,8 @@ class Lowering {
     double scale = 1;
     int64_t zero_point = 0;
   };
-  Operand operand(TensorId t, bool reciprocal) {
+  // A constant is rounded to the type of the `result` that it goes into.
+  Operand operand(TensorId t, bool reciprocal, DType result) {
     const TensorData* value = in_.constant(t);
     if (!value) return {integer(t), scale(t), zero(t)};
     TensorData real = *value;
@@ -446,8 +482,11 @@ class Lowering {
       auto* to = static_cast<float*>(real.mutable_data());
       for (int64_t i = 0; i < real.count(); ++i) to[i] = 1.0f / value->as<float>()[i];
     }
-    QuantizedConstant q = round_constant(real);
-    const TensorId made = constant(in_.tensor(t).name + "_int8", std::move(q.values));
+    const std::optional<QuantParams>& stated = in_.tensor(t).quant;
+    QuantizedConstant q;
+    if (auto stored = stated && !reciprocal && stated->scale.size() == 1 ? stored_weights(real, *stated) : std::nullopt) q = {stored->values, *stated};
+    else q = round_constant(real, result, options_.format.power_of_two);
+    const TensorId made = constant(in_.tensor(t).name + "_" + std::string(dtype_name(q.values.dtype())), std::move(q.values));
     out_.tensor(made).quant = q.parameters;
     return {made, q.parameters.scale[0], q.parameters.zero_point[0]};
   }
@@ -455,7 +494,7 @@ class Lowering {
   Result<std::string> lower_binary(const Node& n) {
     auto target = target_of(n, n.tail);
     if (!target) return target.status().message();
-    const Operand a = operand(n.input(0), false), b = operand(n.input(1), n.op == "Div");
+    const Operand a = operand(n.input(0), false, target->type), b = operand(n.input(1), n.op == "Div", target->type);
     Attributes attributes;
     attributes.set("a_zero_point", a.zero_point);
     attributes.set("b_zero_point", b.zero_point);
@@ -481,14 +520,12 @@ class Lowering {
   }
 
   // f of every value `x` can have, in the result's parameters.
-  Result<TensorId> table_of(const Functions& f, TensorId x, const QuantParams& y, const std::string& name) {
-    std::vector<double> reals(256);
-    for (int64_t i = 0; i < 256; ++i) reals[static_cast<size_t>(i)] = static_cast<double>(i - 128 - zero(x)) * scale(x);
+  Result<TensorId> table_of(const Functions& f, TensorId x, TensorId y, const std::string& name) {
+    const int64_t entries = type(x) == DType::Int16 ? 65536 : 256;
+    std::vector<double> reals(static_cast<size_t>(entries));
+    for (int64_t i = 0; i < entries; ++i) reals[static_cast<size_t>(i)] = static_cast<double>(i + dtype_min(type(x)) - zero(x)) * scale(x);
     ORKNN_TRY_ASSIGN(const std::vector<double> values, f(std::move(reals)));
-    TensorData table = TensorData::allocate(DType::Int8, {256});
-    auto* to = static_cast<int8_t*>(table.mutable_data());
-    for (size_t i = 0; i < 256; ++i) to[i] = quantized(values[i], y.scale[0], y.zero_point[0]);
-    return constant(name, std::move(table));
+    return constant(name, integers(y, {entries}, values));
   }
 
   Result<std::string> lower_function(const Node& n) {
@@ -504,7 +541,7 @@ class Lowering {
       operands.push_back(is_float(value.dtype()) ? ir::convert(value.view(), DType::Float64).reshaped({}) : value);
     }
     const Functions f(ops_, {std::move(plain)}, {std::move(operands)});
-    auto table = table_of(f, n.input(0), *parameters(n.output()), n.name + "/table");
+    auto table = table_of(f, n.input(0), n.output(), n.name + "/table");
     if (!table) return table.status().message();
     add(n, "int:Table", {integer(n.input(0)), *table}, {{"fused", std::vector<std::string>{n.op}}});
     return std::string();
@@ -515,8 +552,8 @@ class Lowering {
     for (size_t i = 1; i < n.own_input_count(); ++i) inputs.push_back(real(n.inputs[i]));
     if (n.op == "Pad" && n.attributes.string_or("mode", "constant") == "constant") {
       inputs.resize(std::max<size_t>(inputs.size(), 3));
-      const int64_t fill = pads_below_all(in_, n) ? INT8_MIN : zero(n.input(0));
-      inputs[2] = constant(n.name + "/fill", TensorData::scalar<int8_t>(static_cast<int8_t>(fill)));
+      const int64_t fill = pads_below_all(in_, n) ? limits(n.input(0)).low : zero(n.input(0));
+      inputs[2] = constant(n.name + "/fill", integer_tensor(type(n.input(0)), {}, {fill}));
     }
     add(n, n.op, std::move(inputs), n.attributes);
     return std::string();
@@ -524,18 +561,15 @@ class Lowering {
 
   // Operands in other parameters than the result's are brought to them first.
   Result<std::string> lower_concat(const Node& n) {
-    const QuantParams& y = *parameters(n.output());
+    const TensorId y = n.output();
     std::vector<TensorId> inputs;
     for (TensorId t : n.inputs) {
       if (const TensorData* value = in_.constant(t)) {
-        TensorData rounded = TensorData::allocate(DType::Int8, value->dims());
-        auto* to = static_cast<int8_t*>(rounded.mutable_data());
-        for (int64_t i = 0; i < value->count(); ++i) to[i] = quantized(value->as<float>()[i], y.scale[0], y.zero_point[0]);
-        inputs.push_back(constant(in_.tensor(t).name + "_int8", std::move(rounded)));
+        inputs.push_back(constant(in_.tensor(t).name + "_" + std::string(dtype_name(type(y))), integers(y, value->dims(), to_doubles(value->view()))));
         continue;
       }
       const TensorId made = integer(t);
-      if (scale(t) == y.scale[0] && zero(t) == y.zero_point[0]) {
+      if (scale(t) == scale(y) && zero(t) == zero(y) && type(t) == type(y)) {
         inputs.push_back(made);
         continue;
       }
@@ -545,7 +579,8 @@ class Lowering {
       rescale.name = in_.tensor(t).name + "_rescaled";
       rescale.inputs = {made, table};
       rescale.outputs = {declare(t, rescale.name, true)};
-      out_.tensor(rescale.outputs[0]).quant = y;
+      out_.tensor(rescale.outputs[0]).dtype = type(y);
+      out_.tensor(rescale.outputs[0]).quant = parameters(y);
       rescale.origin = n.origin;
       inputs.push_back(rescale.outputs[0]);
       out_.add_node(std::move(rescale));
@@ -570,7 +605,7 @@ class Lowering {
     }
     Attributes attributes = n.attributes;
     attributes.set("x_zero_point", zero(x));
-    set_stage(attributes, {.scale = scale(y), .zero_point = zero(y)}, std::move(factors), std::move(shifts), {});
+    set_stage(attributes, plain_target(y), std::move(factors), std::move(shifts), {});
     add(n, "int:AveragePool", {integer(x)}, std::move(attributes));
     return std::string();
   }
@@ -587,7 +622,7 @@ class Lowering {
     attributes.set("x_zero_point", zero(x));
     attributes.set("first_axis", axes->first);
     attributes.set("end_axis", axes->end);
-    set_stage(attributes, {.scale = scale(y), .zero_point = zero(y)}, {m->factor}, {m->shift}, {n.op});
+    set_stage(attributes, plain_target(y), {m->factor}, {m->shift}, {n.op});
     const bool keeps = n.op == "GlobalAveragePool" || n.attributes.int_or("keepdims", 1) != 0;
     const TensorId data = integer(x);
     if (keeps) {
@@ -602,7 +637,7 @@ class Lowering {
     mean.origin = n.origin;
     Shape kept = *in_.tensor(x).shape;
     for (int64_t i = axes->first; i < axes->end; ++i) kept[static_cast<size_t>(i)] = Dim(1);
-    const TensorId middle = out_.add_tensor(mean.name, DType::Int8, kept);
+    const TensorId middle = out_.add_tensor(mean.name, type(y), kept);
     out_.tensor(middle).quant = parameters(y);
     mean.outputs = {middle};
     out_.add_node(std::move(mean));
@@ -614,12 +649,16 @@ class Lowering {
 
   Result<std::string> lower_softmax(const Node& n) {
     const TensorId x = n.input(0);
+    if (type(x) == DType::Int16 || type(n.output()) != type(x)) return std::string("there is no 16-bit form of Softmax");
     TensorData table = TensorData::allocate(DType::Int32, {256});
     auto* to = static_cast<int32_t*>(table.mutable_data());
     for (int i = 0; i < 256; ++i) to[i] = static_cast<int32_t>(std::nearbyint(std::exp(-i * scale(x)) * 16777216.0));
     Attributes attributes;
     attributes.set("axis", n.attributes.int_or("axis", -1));
     attributes.set("y_zero_point", zero(n.output()));
+    const double factor = std::nearbyint(256 / scale(n.output()));
+    if (!(factor >= 1 && factor <= ops::kMaxSoftmaxFactor)) return "the scale of '" + in_.tensor(n.output()).name + "' is out of range";
+    attributes.set("y_factor", static_cast<int64_t>(factor));
     add(n, "int:Softmax", {integer(x), constant(n.name + "/powers", std::move(table))}, std::move(attributes));
     return std::string();
   }
@@ -636,6 +675,16 @@ class Lowering {
 
 Result<Graph> make_integer_graph(const Graph& graph, const OpSet& ops, Assignment& assignment, const QuantizeOptions& options, const TensorStatistics& statistics) {
   return Lowering(graph, ops, assignment, options, statistics).run();
+}
+
+std::vector<LayerDecision> describe(const Graph& graph, const Assignment& assignment) {
+  std::vector<LayerDecision> decisions;
+  for (NodeId id : graph.order()) {
+    const Node& n = graph.node(id);
+    const LayerForm& form = assignment.forms[static_cast<size_t>(id.index)];
+    decisions.push_back({n.name, n.type_name(), n.output() ? graph.tensor(n.output()).name : "", form.form != Form::Float, form.reason});
+  }
+  return decisions;
 }
 
 }  // namespace orknn::quantize

@@ -9,4 +9,7 @@ namespace orknn::quantize {
 // is updated to say so. `statistics` are for bias correction.
 Result<ir::Graph> make_integer_graph(const ir::Graph& graph, const ir::OpSet& ops, Assignment& assignment, const QuantizeOptions& options, const TensorStatistics& statistics = {});
 
+// What became of each layer, in execution order.
+std::vector<LayerDecision> describe(const ir::Graph& graph, const Assignment& assignment);
+
 }  // namespace orknn::quantize

@@ -100,6 +100,11 @@ std::optional<AxisRange> mean_axes(const Graph& g, const Node& n) {
   return AxisRange{axes.front(), axes.back() + 1};
 }
 
+bool copies_values(const Graph& g, const Node& n) {
+  if (!other_inputs_constant(g, n) || !n.tail.empty()) return false;
+  return kMoves.contains(n.op) || n.op == "Pad" || (n.op == "Resize" && is_nearest_copy(n));
+}
+
 LayerForm layer_form(const Graph& g, const Node& n) {
   for (TensorId t : n.outputs)
     if (t && !is_float_tensor(g, t)) return no("its result is not a float tensor");

@@ -29,6 +29,9 @@ struct LayerForm {
 // By the node alone: operator, attributes, constant operands; not whether its tensors have parameters.
 LayerForm layer_form(const ir::Graph& graph, const ir::Node& node);
 
+// True for operators that copy values of input 0 and take any type, the padding value of a Pad aside.
+bool copies_values(const ir::Graph& graph, const ir::Node& node);
+
 // What an integer form computes of its node's tail itself, in this order: a constant bias (matrix products), an addition of a tensor
 // (sums of products), functions of one value.
 struct TailParts {

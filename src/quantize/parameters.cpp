@@ -32,15 +32,17 @@ class Assigner {
  private:
   LayerForm& form(NodeId id) { return result_.forms[static_cast<size_t>(id.index)]; }
 
+  QuantParams parameters(Range range) const { return parameters_of(range, options_.format.activations, options_.format.power_of_two); }
+
   std::optional<QuantParams> own_parameters(TensorId t, std::string_view last_op) const {
     const Tensor& tensor = graph_.tensor(t);
     if (tensor.dtype != DType::Float32) return std::nullopt;
-    if (const auto given = options_.ranges.find(tensor.name); given != options_.ranges.end()) return int8_parameters(given->second);
-    if (has_unit_range(last_op)) return int8_parameters({0, 1});
-    if (has_symmetric_range(last_op)) return int8_parameters({-1, 1});
+    if (const auto given = options_.ranges.find(tensor.name); given != options_.ranges.end()) return parameters(given->second);
+    if (has_unit_range(last_op)) return parameters({0, 1});
+    if (has_symmetric_range(last_op)) return parameters({-1, 1});
     const auto it = statistics_.find(tensor.name);
     if (it == statistics_.end() || it->second.empty()) return std::nullopt;
-    return int8_parameters(choose_range(it->second, reaches_output(t) ? Algorithm::Normal : options_.algorithm));
+    return parameters(choose_range(it->second, reaches_output(t) ? Algorithm::Normal : options_.algorithm, options_.format.bits()));
   }
 
   // What leaves the network is not clipped: the rare large value may be the one that counts. So for what only copies, sigmoids and softmaxes lie behind.
@@ -131,19 +133,6 @@ class Assigner {
   Assignment result_;
 };
 }  // namespace
-
-QuantParams int8_parameters(Range range) {
-  range.low = std::min(range.low, 0.0);
-  range.high = std::max(range.high, 0.0);
-  const double step = (range.high - range.low) / 255;
-  QuantParams p;
-  // The smallest normal float would make quotients overflow; nothing that small is ever told from zero.
-  p.scale = {static_cast<float>(step > 1e-30 ? step : 1.0 / 255)};
-  p.zero_point = {static_cast<int32_t>(std::clamp(-128 - std::nearbyint(range.low / p.scale[0]), -128.0, 127.0))};
-  p.min = {static_cast<float>(range.low)};
-  p.max = {static_cast<float>(range.high)};
-  return p;
-}
 
 Assignment assign_parameters(const Graph& graph, const TensorStatistics& statistics, const QuantizeOptions& options) {
   return Assigner(graph, statistics, options).run();

@@ -9,12 +9,10 @@
 
 namespace orknn::quantize {
 
-// Asymmetric int8 parameters of a range; a range of nothing but zero still gets a valid scale.
-ir::QuantParams int8_parameters(Range range);
-
 struct Assignment {
   std::vector<std::optional<ir::QuantParams>> tensors;  // by tensor index; nothing = stays in float
   std::vector<LayerForm> forms;                         // by node index; what each layer becomes
+  std::vector<DType> types;                             // by tensor index; none = all have the format's type
 };
 
 // Decides which layers become integer ones, and the parameters of all tensors between them. Layers that only copy values share their

@@ -90,12 +90,7 @@ Status split_tails(Graph& graph, const OpSet&) {
 Result<std::vector<LayerDecision>> quantize(Graph& graph, const OpSet& ops, const TensorStatistics& statistics, const QuantizeOptions& options) {
   Assignment assignment = assign_parameters(graph, statistics, options);
   ORKNN_TRY_ASSIGN(Graph integers, make_integer_graph(graph, ops, assignment, options, statistics));
-  std::vector<LayerDecision> decisions;
-  for (NodeId id : graph.order()) {
-    const Node& n = graph.node(id);
-    const LayerForm& form = assignment.forms[static_cast<size_t>(id.index)];
-    decisions.push_back({n.name, n.type_name(), n.output() ? graph.tensor(n.output()).name : "", form.form != Form::Float, form.reason});
-  }
+  std::vector<LayerDecision> decisions = describe(graph, assignment);
   graph = std::move(integers);
   return decisions;
 }

@@ -9,6 +9,7 @@
 
 #include "ir/graph.h"
 #include "ir/op_set.h"
+#include "quantize/number_format.h"
 #include "quantize/ranges.h"
 
 namespace orknn::quantize {
@@ -21,6 +22,7 @@ using RoundedLayers = std::map<std::string, RoundedLayer, std::less<>>;
 
 struct QuantizeOptions {
   Algorithm algorithm = Algorithm::Normal;
+  NumberFormat format;
   bool per_channel = true;  // weights: one scale per output channel, else one per tensor
   bool equalize = true;     // channels between layers (equalize.h)
   bool correct_bias = true;  // for what rounding does to means (bias_correction.h)

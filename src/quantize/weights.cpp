@@ -9,7 +9,7 @@
 namespace orknn::quantize {
 using namespace ir;
 
-QuantizedWeights round_weights(const TensorData& weights, std::optional<int64_t> axis, std::span<const double> least_scales) {
+QuantizedWeights round_weights(const TensorData& weights, std::optional<int64_t> axis, std::span<const double> least_scales, DType type, bool power_of_two) {
   const Dims& dims = weights.dims();
   const int64_t channels = axis ? dims[static_cast<size_t>(*axis)] : 1;
   int64_t inner = 1;
@@ -19,32 +19,71 @@ QuantizedWeights round_weights(const TensorData& weights, std::optional<int64_t>
     inner = weights.count();
   const int64_t count = weights.count(), outer = channels * inner > 0 ? count / (channels * inner) : 0;
   const float* from = weights.as<float>();
+  const bool shifted = type == DType::UInt8;
+  const Limits limits = limits_of(type, !shifted);
   QuantizedWeights result;
-  result.values = TensorData::allocate(DType::Int8, dims);
+  result.values = TensorData::allocate(type, dims);
   result.scales.assign(static_cast<size_t>(channels), 0);
-  auto* to = static_cast<int8_t*>(result.values.mutable_data());
+  if (shifted) result.zero_points.assign(static_cast<size_t>(channels), 0);
   double least_of_all = 0;
   for (double s : least_scales) least_of_all = std::max(least_of_all, s);
+  const auto round_channel = [&]<class T>(int64_t c, T* to) {
+    Range range;
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t i = 0; i < inner; ++i) {
+        const float v = from[(o * channels + c) * inner + i];
+        range.low = std::min<double>(range.low, v);
+        range.high = std::max<double>(range.high, v);
+      }
+    const double least = least_scales.empty() ? 0 : axis ? least_scales[static_cast<size_t>(c)] : least_of_all;
+    const double largest = std::max(-range.low, range.high);
+    double scale = shifted ? (range.high - range.low) / static_cast<double>(limits.high) : largest / static_cast<double>(limits.high);
+    scale = std::max(scale, least);
+    if (!(scale > 1e-30)) scale = 1;
+    if (power_of_two) scale = std::ldexp(1.0, static_cast<int>(std::ceil(std::log2(scale))));
+    const int64_t zero = shifted ? static_cast<int64_t>(std::clamp(-std::nearbyint(range.low / scale), 0.0, 255.0)) : 0;
+    result.scales[static_cast<size_t>(c)] = scale;
+    if (shifted) result.zero_points[static_cast<size_t>(c)] = zero;
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t i = 0; i < inner; ++i) {
+        const int64_t at = (o * channels + c) * inner + i;
+        to[at] = static_cast<T>(rounded(from[at], scale, zero, limits));
+      }
+  };
+  void* bytes = result.values.mutable_data();
   ThreadPool::shared().parallel_for(channels, std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(outer * inner, 1)), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
-      float largest = 0;
-      for (int64_t o = 0; o < outer; ++o)
-        for (int64_t i = 0; i < inner; ++i) largest = std::max(largest, std::abs(from[(o * channels + c) * inner + i]));
-      const double least = least_scales.empty() ? 0 : axis ? least_scales[static_cast<size_t>(c)] : least_of_all;
-      double scale = std::max(static_cast<double>(largest) / 127, least);
-      if (!(scale > 1e-30)) scale = 1;
-      result.scales[static_cast<size_t>(c)] = scale;
-      for (int64_t o = 0; o < outer; ++o)
-        for (int64_t i = 0; i < inner; ++i) {
-          const int64_t at = (o * channels + c) * inner + i;
-          to[at] = static_cast<int8_t>(std::isnan(from[at]) ? 0.0 : std::clamp(std::nearbyint(from[at] / scale), -127.0, 127.0));
-        }
+      if (type == DType::Int16) round_channel(c, static_cast<int16_t*>(bytes));
+      else if (shifted) round_channel(c, static_cast<uint8_t*>(bytes));
+      else round_channel(c, static_cast<int8_t*>(bytes));
     }
   });
   return result;
 }
 
-QuantizedConstant round_constant(const TensorData& value) {
+std::optional<QuantizedWeights> stored_weights(const TensorData& weights, const QuantParams& stated) {
+  if (weights.dtype() != DType::Float32) return std::nullopt;
+  const Dims& dims = weights.dims();
+  const int64_t count = weights.count();
+  int64_t inner = std::max<int64_t>(count, 1);
+  if (stated.axis >= 0) inner = element_count(std::span(dims).subspan(static_cast<size_t>(stated.axis) + 1));
+  const auto channels = static_cast<int64_t>(stated.scale.size());
+  QuantizedWeights result;
+  result.values = TensorData::allocate(DType::Int8, dims);
+  result.scales.assign(stated.scale.begin(), stated.scale.end());
+  result.zero_points.assign(stated.zero_point.begin(), stated.zero_point.end());
+  const float* from = weights.as<float>();
+  auto* to = static_cast<int8_t*>(result.values.mutable_data());
+  for (int64_t i = 0; i < count; ++i) {
+    const auto c = static_cast<size_t>(i / inner % channels);
+    const double q = from[i] / result.scales[c] + static_cast<double>(result.zero_points[c]), whole = std::nearbyint(q);
+    if (!(std::abs(q - whole) < 0.01) || whole < -128 || whole > 127) return std::nullopt;
+    to[i] = static_cast<int8_t>(whole);
+  }
+  return result;
+}
+
+QuantizedConstant round_constant(const TensorData& value, DType type, bool power_of_two) {
   QuantizedConstant result;
   const float* from = value.as<float>();
   const int64_t count = value.count();
@@ -54,13 +93,10 @@ QuantizedConstant round_constant(const TensorData& value) {
     range.low = std::min(range.low, static_cast<double>(from[i]));
     range.high = std::max(range.high, static_cast<double>(from[i]));
   }
-  result.parameters = int8_parameters(range);
-  const double scale = result.parameters.scale[0];
-  const int32_t zero = result.parameters.zero_point[0];
-  result.values = TensorData::allocate(DType::Int8, value.dims());
-  auto* to = static_cast<int8_t*>(result.values.mutable_data());
-  for (int64_t i = 0; i < count; ++i)
-    to[i] = static_cast<int8_t>(std::isnan(from[i]) ? zero : std::clamp(std::nearbyint(from[i] / scale) + zero, -128.0, 127.0));
+  result.parameters = parameters_of(range, type, power_of_two);
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(rounded(from[i], result.parameters.scale[0], result.parameters.zero_point[0], limits_of(type, power_of_two)));
+  result.values = integer_tensor(type, value.dims(), values);
   return result;
 }
 

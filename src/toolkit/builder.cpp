@@ -14,6 +14,8 @@
 #include "ops/eval.h"
 #include "optimize/pipeline.h"
 #include "quantize/calibrate.h"
+#include "quantize/given_parameters.h"
+#include "quantize/weight_only.h"
 #include "toolkit/auto_hybrid.h"
 #include "toolkit/samples.h"
 
@@ -177,14 +179,16 @@ Status Builder::optimize_graph(ir::Graph& graph) {
 
 // Runs the samples through the float32 form of `graph` and gives its layers their integer form.
 Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset) {
+  ORKNN_TRY_ASSIGN(const quantize::NumberFormat format, number_format(*platform_, config_.quantized_dtype));
+  if (is_float(format.activations)) return round_weights(graph, format.weights);
   ORKNN_TRY_ASSIGN(const quantize::Algorithm algorithm, quantize::algorithm_from_name(config_.quantized_algorithm));
-  if (config_.quantized_dtype != "w8a8") return unsupported("quantized_dtype '" + config_.quantized_dtype + "' is not available yet").hint("use w8a8");
   ORKNN_TRY(quantize::split_tails(graph, ops::builtin_ops()));
 
   ORKNN_TRY_ASSIGN(const Samples samples, Samples::open(dataset, graph, config_.quant_img_RGB2BGR, compile_options()));
   quantize::QuantizeOptions choices;
   choices.algorithm = algorithm;
-  choices.per_channel = config_.quantized_method != "layer";
+  choices.format = format;
+  choices.per_channel = config_.quantized_method != "layer" && !format.per_tensor;
   const auto asked = [&](std::string_view step) {
     return config_.optimization_level >= 3 && std::find(config_.disable_rules.begin(), config_.disable_rules.end(), step) == config_.disable_rules.end();
   };
@@ -203,9 +207,24 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset) {
     log(LogLevel::Detail, "build", text);
   }
   ORKNN_TRY(lower_to_integers(graph, samples, calibration.statistics, choices));
+  log_float_layers();
+  return {};
+}
+
+// w8a16 and w4a16: no activation is rounded to integers, so nothing is calibrated.
+Status Builder::round_weights(ir::Graph& graph, DType type) {
+  quantize::WeightOnlyOptions options;
+  options.type = type;
+  options.per_channel = config_.quantized_method != "layer";
+  if (constexpr std::string_view group = "group"; config_.quantized_method.starts_with(group)) options.group = std::stoi(config_.quantized_method.substr(group.size()));
+  options.search_scales = config_.quantized_algorithm == "mmse" || config_.quantized_algorithm == "gdq";
+  layer_decisions_ = quantize::round_weights_only(graph, options);
+  return {};
+}
+
+void Builder::log_float_layers() const {
   for (const quantize::LayerDecision& d : layer_decisions_)
     if (!d.integer) log(d.op == "Concat" ? LogLevel::Info : LogLevel::Detail, "build", fmt::format("'{}' ({}) stays in float: {}", d.output, d.op, d.reason));
-  return {};
 }
 
 Status Builder::lower_to_integers(ir::Graph& graph, const Samples& samples, const quantize::TensorStatistics& statistics, quantize::QuantizeOptions choices) {
@@ -268,8 +287,16 @@ Status Builder::build(bool do_quantization, const std::string& dataset, bool aut
   if (do_quantization && dataset.empty())
     return invalid_argument("quantization needs a dataset").model(model_name_).stage("build").hint("give build() a list of calibration files, or do_quantization=False for a float16 model");
 
+  const bool is_quantized = quantize::states_quantization(graph_);
+  if (do_quantization && is_quantized)
+    return invalid_argument("the model is quantized already, its own parameters are used").model(model_name_).stage("build").hint("call build(do_quantization=False); no dataset is needed");
+  // In float32 the model computes what its source framework does, conversions included.
+  const bool uses_given_parameters = is_quantized && config_.float_dtype != "float32";
+
   // The stages work on a copy that shares the constants, so that build() can be called again with the same source.
   ir::Graph graph = graph_;
+  if (uses_given_parameters)
+    if (Status s = quantize::expand_quantized_operators(graph, ops::builtin_ops()); !s) return s.model(model_name_).stage("quantize");
   if (Status s = optimize_graph(graph); !s) return s;
 
   layer_decisions_.clear();
@@ -281,6 +308,13 @@ Status Builder::build(bool do_quantization, const std::string& dataset, bool aut
     if (Status s = quantize_graph(graph, dataset); !s) return s.model(model_name_).stage("quantize");
   if (!do_quantization && auto_hybrid)
     if (Status s = check_float_range(dataset); !s) return s.model(model_name_).stage("build");
+  if (uses_given_parameters) {
+    auto decisions = quantize::use_given_parameters(graph, ops::builtin_ops());
+    if (!decisions) return Status(decisions.status()).model(model_name_).stage("quantize");
+    layer_decisions_ = std::move(*decisions);
+    log_float_layers();
+  }
+  quantize::forget_constant_grids(graph);
   report("Compiling", 0, 1);
   auto program = compile::compile(std::move(graph), compile_options());
   if (!program) return Status(program.status()).model(model_name_).stage("compile");

@@ -87,6 +87,8 @@ class Builder {
   Status lower_to_integers(ir::Graph& graph, const Samples& samples, const quantize::TensorStatistics& statistics, quantize::QuantizeOptions choices);
   Status check_float_range(const std::string& dataset);
   Status choose_float_layers(const Samples& samples, const quantize::TensorStatistics& statistics, const quantize::QuantizeOptions& choices);
+  Status round_weights(ir::Graph& graph, DType type);
+  void log_float_layers() const;
 
   BuildConfig config_;
   const platform::Platform* platform_ = nullptr;

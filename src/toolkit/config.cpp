@@ -31,6 +31,25 @@ std::vector<std::string> quantized_dtypes() {
           "dynamic_fixed_point-8", "dynamic_fixed_point-i8", "dynamic_fixed_point-16", "dynamic_fixed_point-i16"};
 }
 
+Result<quantize::NumberFormat> number_format(const platform::Platform& chip, const std::string& quantized_dtype) {
+  const auto offers = [&](std::string_view name) { return std::find(chip.quantized_dtypes.begin(), chip.quantized_dtypes.end(), name) != chip.quantized_dtypes.end(); };
+  const bool first_generation = offers("asymmetric_affine-u8");
+  std::string meant = quantized_dtype;
+  if (meant == "asymmetric_quantized-8") meant = "w8a8";
+  if (first_generation && meant == "w8a8") meant = "asymmetric_affine-u8";  // Toolkit1's default
+  ORKNN_TRY_ASSIGN(quantize::NumberFormat format, quantize::number_format(meant));
+  if (!first_generation && meant.starts_with("asymmetric_")) {
+    meant = "w8a8";
+    format = {.per_tensor = true};
+  }
+  if (!first_generation && meant.starts_with("dynamic_fixed_point")) meant = format.bits() == 16 ? "w16a16i_dfp" : "w8a8";
+  if (offers(meant)) return format;
+  if (chip.quantized_dtypes.empty())
+    return invalid_argument(fmt::format("Invalid quantized_dtype '{}' for {}, it only computes in float16!", quantized_dtype, chip.name)).hint("call build(do_quantization=False)");
+  return invalid_argument(fmt::format("Invalid quantized_dtype '{}' for {}, expect in {}!", quantized_dtype, chip.name,
+                                      quoted_list({chip.quantized_dtypes.begin(), chip.quantized_dtypes.end()})));
+}
+
 Result<const platform::Platform*> check(const BuildConfig& c) {
   Status problems;
   const platform::Platform* chip = &platform::default_platform();
@@ -50,6 +69,12 @@ Result<const platform::Platform*> check(const BuildConfig& c) {
   if (std::find(dtypes.begin(), dtypes.end(), c.quantized_dtype) == dtypes.end())
     problems.also(invalid_argument(fmt::format("Invalid quantized_dtype '{}', expect in {}!", c.quantized_dtype,
                                                quoted_list({dtypes.begin(), dtypes.begin() + 5}))));
+  else if (c.quantized_dtype != BuildConfig().quantized_dtype)  // the default may stay where nothing is quantized
+    problems.also(number_format(*chip, c.quantized_dtype).status());
+  if (c.quantized_algorithm == "gdq" && c.quantized_dtype != "w4a16" && c.quantized_dtype != "w8a16")
+    problems.also(invalid_argument("Invalid quantized_algorithm 'gdq', it needs quantized_dtype 'w4a16' or 'w8a16'!"));
+  if (c.quantized_method.starts_with("group") && c.quantized_dtype != "w4a16")
+    problems.also(invalid_argument(fmt::format("Invalid quantized_method '{}', it needs quantized_dtype 'w4a16'!", c.quantized_method)));
   if (c.optimization_level < 0 || c.optimization_level > 3)
     problems.also(invalid_argument(fmt::format("Invalid optimization_level {}, expect in [0, 1, 2, 3]!", c.optimization_level)));
   for (const auto& [key, value] : c.op_target)

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "ir/graph.h"
 #include "platform/platforms.h"
+#include "quantize/number_format.h"
 
 namespace orknn::toolkit {
 
@@ -46,6 +47,9 @@ struct BuildConfig {
 
 // Checks every option and reports all that are wrong; warnings go to the log under the tag "config". Returns the chip.
 Result<const platform::Platform*> check(const BuildConfig& config);
+
+// The number format that `quantized_dtype` means on `chip`. Toolkit1's chips have their own; on the others its names stand for the nearest one.
+Result<quantize::NumberFormat> number_format(const platform::Platform& chip, const std::string& quantized_dtype);
 
 // Names `config` accepts for quantized_dtype, in the order the vendor prints them; old spellings included at the end.
 std::vector<std::string> quantized_dtypes();

@@ -108,7 +108,6 @@ def check(options, warn):
     dtype = OLD_QUANTIZED_DTYPES.get(result["quantized_dtype"], result["quantized_dtype"])
     if dtype not in QUANTIZED_DTYPES:
         raise ValueError(f"Invalid quantized_dtype {result['quantized_dtype']!r}, expect in {QUANTIZED_DTYPES}!")
-    result["quantized_dtype"] = dtype
     _one_of(result, "quantized_algorithm", ["normal", "mmse", "kl_divergence", "gdq", "moving_average", "adaround"])
     if result["quantized_algorithm"] == "gdq" and dtype not in ("w4a16", "w8a16"):
         raise ValueError("Invalid quantized_algorithm 'gdq', it needs quantized_dtype 'w4a16' or 'w8a16'!")

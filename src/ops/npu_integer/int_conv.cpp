@@ -1,4 +1,4 @@
-// Convolutions as the chip computes them on integers: exact int32 sums, bias, an optional operand added at full precision, one rounding in
+// Convolutions as the chip computes them on integers: exact sums (int32, int64 where 16-bit numbers meet), bias, an optional operand added at full precision, one rounding in
 // the output converter. Inputs: data, weights, int32 bias, addend, table; the last three are optional.
 #include "ops/support/convolution.h"
 #include "ops/support/requantize.h"
@@ -46,7 +46,7 @@ Result<Parameters> read_parameters(const RunContext& c, const ConvShape& s) {
     if (z < INT16_MIN || z > INT16_MAX) return invalid_model("w_zero_point is out of range").found(std::to_string(z));
   for (int64_t f : p.add_factor)
     if (f < -kMaxAddFactor || f > kMaxAddFactor) return invalid_model("add_multiplier is out of range").found(std::to_string(f));
-  ORKNN_TRY_ASSIGN(p.stage, read_output_stage(c, s.output_channels, kTable));
+  ORKNN_TRY_ASSIGN(p.stage, read_output_stage(c, s.output_channels, kTable, max_sum_factor(c.input(0).dtype, c.input(1).dtype)));
   if (c.has_input(kBias)) ORKNN_TRY(check_bias(c.input(kBias), s.output_channels));
   if (c.has_input(kAddend) && c.input(kAddend).count() != element_count(s.output_dims()))
     return shape_mismatch("the added tensor has not the shape of the result").expected(to_string(s.output_dims())).found(to_string(c.input(kAddend).dims));
@@ -60,9 +60,7 @@ void store_plane(const RunContext& c, const ConvShape& s, const Parameters& p, c
   const int32_t bias = c.has_input(kBias) ? c.input(kBias).as<int32_t>()[channel] : 0;
   const size_t k = p.stage.slot(channel);
   const int64_t factor = p.stage.factor[k], add_factor = p.add_factor[p.add_factor.size() == 1 ? 0 : static_cast<size_t>(channel)];
-  const auto total = [&](size_t i) {  // int32 accumulators wrap
-    return static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(sums[i]) + static_cast<uint32_t>(bias))) * factor;
-  };
+  const auto total = [&](size_t i) { return with_bias(sums[i], bias) * factor; };
   visit_npu_integer(y.dtype, [&]<class Y>(TypeTag<Y>) {
     Y* to = y.as<Y>() + at;
     if (!c.has_input(kAddend)) {
@@ -77,20 +75,24 @@ void store_plane(const RunContext& c, const ConvShape& s, const Parameters& p, c
   });
 }
 
-Status run_conv(RunContext& c) {
+// Sum is uint32_t or uint64_t: unsigned, so that wrapping is defined.
+template <class Sum>
+Status run_conv_in(RunContext& c) {
   const TensorView x = c.input(0), w = c.input(1);
   ORKNN_TRY_ASSIGN(const ConvShape s, conv_shape(c, x.dims, w.dims));
   ORKNN_TRY_ASSIGN(const Parameters p, read_parameters(c, s));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, p.stage.dtype, s.output_dims()));
-  const auto w_zero = [&](int64_t channel) { return static_cast<uint32_t>(p.w_zero[p.w_zero.size() == 1 ? 0 : static_cast<size_t>(channel)]); };
+  const auto w_zero = [&](int64_t channel) { return static_cast<Sum>(p.w_zero[p.w_zero.size() == 1 ? 0 : static_cast<size_t>(channel)]); };
   visit_npu_integer(x.dtype, [&]<class X>(TypeTag<X>) {
     visit_npu_integer(w.dtype, [&]<class W>(TypeTag<W>) {
-      convolve<uint32_t>(c.pool, s, x.as<X>(), w.as<W>(), static_cast<uint32_t>(p.x_zero), w_zero,
-                         [&](int64_t image, int64_t channel, std::span<const uint32_t> sums) { store_plane(c, s, p, y, image, channel, sums); });
+      convolve<Sum>(c.pool, s, x.as<X>(), w.as<W>(), static_cast<Sum>(p.x_zero), w_zero,
+                    [&](int64_t image, int64_t channel, std::span<const Sum> sums) { store_plane(c, s, p, y, image, channel, sums); });
     });
   });
   return {};
 }
+
+Status run_conv(RunContext& c) { return has_wide_sums(c.input(0).dtype, c.input(1).dtype) ? run_conv_in<uint64_t>(c) : run_conv_in<uint32_t>(c); }
 
 Status infer_transposed(InferContext& c) {
   ORKNN_TRY(check_types(c));
@@ -101,19 +103,19 @@ Status infer_transposed(InferContext& c) {
 }
 
 // Every input element adds a scaled kernel to the output.
-template <class X, class W>
-void scatter_plane(const ConvShape& s, const Parameters& p, const X* x, const W* w, int64_t image, int64_t channel, std::vector<uint32_t>& sums) {
+template <class Sum, class X, class W>
+void scatter_plane(const ConvShape& s, const Parameters& p, const X* x, const W* w, int64_t image, int64_t channel, std::vector<Sum>& sums) {
   const int64_t per_group = s.outputs_per_group(), taps = s.window.taps(), input_plane = element_count(s.input);
   const int64_t first = channel / per_group * s.channels_per_group();
-  const auto w_zero = static_cast<uint32_t>(p.w_zero[p.w_zero.size() == 1 ? 0 : static_cast<size_t>(channel)]);
+  const auto w_zero = static_cast<Sum>(p.w_zero[p.w_zero.size() == 1 ? 0 : static_cast<size_t>(channel)]);
   const Dims strides = strides_of(s.output);
-  std::fill(sums.begin(), sums.end(), 0u);
+  std::fill(sums.begin(), sums.end(), Sum{});
   for (int64_t i = first; i < first + s.channels_per_group(); ++i) {
     const X* plane = x + (image * s.input_channels + i) * input_plane;
     const W* kernel = w + (i * per_group + channel % per_group) * taps;
     Dims at(s.input.size(), 0);
     for (int64_t e = 0; e < input_plane; ++e, next_index(at, s.input)) {
-      const uint32_t value = static_cast<uint32_t>(plane[e]) - static_cast<uint32_t>(p.x_zero);
+      const Sum value = static_cast<Sum>(plane[e]) - static_cast<Sum>(p.x_zero);
       Dims tap(s.window.rank(), 0);
       for (int64_t t = 0; t < taps; ++t, next_index(tap, s.window.kernel)) {
         int64_t position = 0;
@@ -123,13 +125,14 @@ void scatter_plane(const ConvShape& s, const Parameters& p, const X* x, const W*
           inside = o >= 0 && o < s.output[a];
           position += o * strides[a];
         }
-        if (inside) sums[static_cast<size_t>(position)] += value * (static_cast<uint32_t>(kernel[t]) - w_zero);
+        if (inside) sums[static_cast<size_t>(position)] += value * (static_cast<Sum>(kernel[t]) - w_zero);
       }
     }
   }
 }
 
-Status run_transposed(RunContext& c) {
+template <class Sum>
+Status run_transposed_in(RunContext& c) {
   const TensorView x = c.input(0), w = c.input(1);
   ORKNN_TRY_ASSIGN(const ConvShape s, conv_transpose_shape(c, x.dims, w.dims));
   ORKNN_TRY_ASSIGN(const Parameters p, read_parameters(c, s));
@@ -137,17 +140,19 @@ Status run_transposed(RunContext& c) {
   visit_npu_integer(x.dtype, [&]<class X>(TypeTag<X>) {
     visit_npu_integer(w.dtype, [&]<class W>(TypeTag<W>) {
       c.pool.parallel_for(s.batch * s.output_channels, 1, [&](int64_t begin, int64_t end) {
-        std::vector<uint32_t> sums(static_cast<size_t>(element_count(s.output)));
+        std::vector<Sum> sums(static_cast<size_t>(element_count(s.output)));
         for (int64_t item = begin; item < end; ++item) {
           const int64_t image = item / s.output_channels, channel = item % s.output_channels;
           scatter_plane(s, p, x.as<X>(), w.as<W>(), image, channel, sums);
-          store_plane(c, s, p, y, image, channel, std::span<const uint32_t>(sums));
+          store_plane(c, s, p, y, image, channel, std::span<const Sum>(sums));
         }
       });
     });
   });
   return {};
 }
+
+Status run_transposed(RunContext& c) { return has_wide_sums(c.input(0).dtype, c.input(1).dtype) ? run_transposed_in<uint64_t>(c) : run_transposed_in<uint32_t>(c); }
 
 OpCost cost_conv(const NodeReader& node, std::span<const Dims> inputs, std::span<const Dims>) {
   const auto s = conv_shape(node, inputs[0], inputs[1]);

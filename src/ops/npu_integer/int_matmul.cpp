@@ -21,10 +21,12 @@ Status infer(InferContext& c) {
   return {};
 }
 
-Status run(RunContext& c) {
+// Sum is uint32_t or uint64_t: unsigned, so that wrapping is defined.
+template <class Sum>
+Status run_in(RunContext& c) {
   const TensorView a = c.input(0), b = c.input(1);
   ORKNN_TRY_ASSIGN(const MatMulShape s, matmul_shape(a.dims, b.dims));
-  ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, s.columns, kTable));
+  ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, s.columns, kTable, max_sum_factor(a.dtype, b.dtype)));
   ORKNN_TRY_ASSIGN(const int64_t a_zero, read_zero_point(c, "x_zero_point"));
   ORKNN_TRY_ASSIGN(const int64_t add_zero, read_zero_point(c, "add_zero_point"));
   const std::vector<int64_t>&b_zero = c.get_ints("w_zero_point"), &add_factor = c.get_ints("add_multiplier");
@@ -42,21 +44,21 @@ Status run(RunContext& c) {
   const int32_t* bias = c.has_input(kBias) ? c.input(kBias).as<int32_t>() : nullptr;
   const auto at = [](const std::vector<int64_t>& list, size_t i) { return list[list.size() == 1 ? 0 : i]; };
 
-  // Centred copies: sums of products of differences, modulo 2^32 as int32 accumulators do.
-  std::vector<uint32_t> left(static_cast<size_t>(a.count())), right(static_cast<size_t>(b.count()));
+  // Centred copies: sums of products of differences.
+  std::vector<Sum> left(static_cast<size_t>(a.count())), right(static_cast<size_t>(b.count()));
   visit_npu_integer(a.dtype, [&]<class T>(TypeTag<T>) {
-    for (size_t i = 0; i < left.size(); ++i) left[i] = static_cast<uint32_t>(a.as<T>()[i]) - static_cast<uint32_t>(a_zero);
+    for (size_t i = 0; i < left.size(); ++i) left[i] = static_cast<Sum>(a.as<T>()[i]) - static_cast<Sum>(a_zero);
   });
   visit_npu_integer(b.dtype, [&]<class T>(TypeTag<T>) {
-    for (size_t i = 0; i < right.size(); ++i) right[i] = static_cast<uint32_t>(b.as<T>()[i]) - static_cast<uint32_t>(at(b_zero, i % static_cast<size_t>(s.columns)));
+    for (size_t i = 0; i < right.size(); ++i) right[i] = static_cast<Sum>(b.as<T>()[i]) - static_cast<Sum>(at(b_zero, i % static_cast<size_t>(s.columns)));
   });
   for (size_t m = 0; m < s.a_offsets.size(); ++m) {
     const int64_t base = static_cast<int64_t>(m) * s.rows * s.columns;
-    multiply<uint32_t>(c.pool, s.rows, s.depth, s.columns, left.data() + s.a_offsets[m], right.data() + s.b_offsets[m], [&](int64_t row, std::span<const uint32_t> sums) {
+    multiply<Sum>(c.pool, s.rows, s.depth, s.columns, left.data() + s.a_offsets[m], right.data() + s.b_offsets[m], [&](int64_t row, std::span<const Sum> sums) {
       const int64_t start = base + row * s.columns;
       for (size_t j = 0; j < sums.size(); ++j) {
         const size_t k = stage.slot(static_cast<int64_t>(j));
-        int64_t scaled = static_cast<int64_t>(static_cast<int32_t>(sums[j] + static_cast<uint32_t>(bias ? bias[j] : 0))) * stage.factor[k];
+        int64_t scaled = with_bias(sums[j], bias ? bias[j] : 0) * stage.factor[k];
         if (c.has_input(kAddend))
           visit_npu_integer(c.input(kAddend).dtype, [&]<class B>(TypeTag<B>) {
             scaled += (c.input(kAddend).as<B>()[start + static_cast<int64_t>(j)] - add_zero) * at(add_factor, j);
@@ -68,6 +70,8 @@ Status run(RunContext& c) {
   }
   return {};
 }
+
+Status run(RunContext& c) { return has_wide_sums(c.input(0).dtype, c.input(1).dtype) ? run_in<uint64_t>(c) : run_in<uint32_t>(c); }
 
 OpCost cost(const NodeReader&, std::span<const Dims> inputs, std::span<const Dims> outputs) {
   return {.macs = inputs[0].empty() ? 0 : element_count(outputs[0]) * inputs[0].back()};

@@ -1,5 +1,5 @@
 // Softmax of 8-bit values in integers: the exponentials of all 256 differences to the largest value are a table of fixed-point numbers,
-// so sums are exact and the same in any order. The result's range is [0, 1]: scale 1/255, zero point y_zero_point.
+// so sums are exact and the same in any order. y_factor is 256 divided by the result's scale.
 #include "ops/support/elementwise.h"
 #include "ops/support/moments.h"
 #include "ops/support/requantize.h"
@@ -27,11 +27,13 @@ Status run(RunContext& c) {
     if (powers[i] < 0 || powers[i] > 1 << 24 || powers[0] == 0) return invalid_model("the table of exponentials is out of range").found(std::to_string(powers[i]));
   ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(c.get_int("axis"), x.rank()));
   const AxisSplit split = split_at(x.dims, axis);
-  const int64_t zero = c.get_int("y_zero_point");
-  if (zero != (x.dtype == DType::Int8 ? -128 : 0)) return invalid_model("y_zero_point is not that of the range [0, 1]").found(std::to_string(zero));
+  ORKNN_TRY_ASSIGN(const int64_t zero, read_zero_point(c, "y_zero_point"));
+  const int64_t factor = c.get_int("y_factor");
+  if (factor < 1 || factor > kMaxSoftmaxFactor) return invalid_model("y_factor is out of range").expected("1 to " + std::to_string(kMaxSoftmaxFactor)).found(std::to_string(factor));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, x.dims));
   if (x.count() == 0) return {};
   visit_npu_integer(x.dtype, [&]<class T>(TypeTag<T>) {
+    constexpr int64_t low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
     c.pool.parallel_for(split.outer * split.inner, 16, [&](int64_t begin, int64_t end) {
       for (int64_t item = begin; item < end; ++item) {
         const int64_t start = item / split.inner * split.extent * split.inner + item % split.inner;
@@ -42,7 +44,7 @@ Status run(RunContext& c) {
         int64_t sum = 0;
         for (int64_t i = 0; i < split.extent; ++i) sum += powers[top - from[i * split.inner]];
         for (int64_t i = 0; i < split.extent; ++i)
-          to[i * split.inner] = static_cast<T>((2 * 255 * static_cast<int64_t>(powers[top - from[i * split.inner]]) + sum) / (2 * sum) + zero);
+          to[i * split.inner] = static_cast<T>(std::clamp<int64_t>((2 * factor * powers[top - from[i * split.inner]] + 256 * sum) / (512 * sum) + zero, low, high));
       }
     });
   });
@@ -53,7 +55,7 @@ Status run(RunContext& c) {
 std::span<const OpDef> int_softmax() {
   static const OpDef defs[] = {
       {.name = "int:Softmax", .summary = "softmax of 8-bit values", .inputs = {2, 2},
-       .attributes = {attr_int("axis", -1), required(attr_int("y_zero_point")), attr_strings("fused")}, .infer = infer, .run = run, .widen_half = false,
+       .attributes = {attr_int("axis", -1), required(attr_int("y_zero_point")), attr_int("y_factor", 255 * 256), attr_strings("fused")}, .infer = infer, .run = run, .widen_half = false,
        .quant = QuantRule::Integer, .engine = Engine::Norm},
   };
   return defs;

@@ -68,6 +68,59 @@ void quantize(const TensorView& x, TensorScale s, const MutableTensorView& y) {
   });
 }
 
+std::optional<QuantParams> stored_grid(const Graph& graph, const Node& n) {
+  const TensorData *data = graph.constant(n.input(0)), *scale = graph.constant(n.input(1)), *zero = graph.constant(n.input(2));
+  if (n.op != "DequantizeLinear" || !n.tail.empty() || !data || !scale || (n.has_input(2) && !zero)) return std::nullopt;
+  if (!is_quantized_type(data->dtype()) || data->dtype() == DType::UInt16 || n.attributes.int_or("block_size", 0) != 0) return std::nullopt;
+  QuantParams p;
+  for (double s : to_doubles(scale->view())) {
+    if (!(s > 0) || !std::isfinite(s)) return std::nullopt;
+    p.scale.push_back(static_cast<float>(s));
+  }
+  const int32_t shift = data->dtype() == DType::UInt8 ? 128 : 0;
+  std::vector<int64_t> zeros = zero ? to_ints(zero->view()) : std::vector<int64_t>(1, 0);
+  if (p.scale.empty() || (zeros.size() != 1 && zeros.size() != p.scale.size())) return std::nullopt;
+  zeros.resize(p.scale.size(), zeros[0]);
+  for (int64_t z : zeros) p.zero_point.push_back(static_cast<int32_t>(z) - shift);
+  if (p.scale.size() > 1) {
+    const auto rank = static_cast<int64_t>(data->dims().size());
+    const int64_t stated = n.attributes.int_or("axis", 1);
+    const auto axis = normalize_axis(rank == 1 && stated == 1 ? 0 : stated, rank);
+    if (!axis || data->dims()[static_cast<size_t>(*axis)] != static_cast<int64_t>(p.scale.size())) return std::nullopt;
+    p.axis = static_cast<int32_t>(*axis);
+  }
+  return p;
+}
+
+std::optional<QuantParams> moved_grid(const Graph& graph, const Node& n, std::span<const int64_t> result) {
+  const TensorData* data = graph.constant(n.input(0));
+  if (!data || !graph.tensor(n.input(0)).quant || !n.tail.empty()) return std::nullopt;
+  QuantParams p = *graph.tensor(n.input(0)).quant;
+  const bool turns = n.op == "Transpose";
+  if (!turns && n.op != "Identity" && n.op != "Reshape" && n.op != "Squeeze" && n.op != "Unsqueeze" && n.op != "Flatten") return std::nullopt;
+  if (p.axis < 0) return p;
+  const Dims& dims = data->dims();
+  if (turns) {
+    const std::vector<int64_t> order = n.attributes.ints_or("perm");
+    if (order.empty()) {
+      p.axis = static_cast<int32_t>(dims.size()) - 1 - p.axis;
+      return p;
+    }
+    const auto at = std::find(order.begin(), order.end(), p.axis);
+    if (at == order.end()) return std::nullopt;
+    p.axis = static_cast<int32_t>(at - order.begin());
+    return p;
+  }
+  const auto axis = static_cast<size_t>(p.axis);
+  const int64_t outer = element_count(std::span(dims).first(axis));
+  for (size_t i = 0; i < result.size(); ++i)
+    if (result[i] == dims[axis] && element_count(result.first(i)) == outer) {
+      p.axis = static_cast<int32_t>(i);
+      return p;
+    }
+  return std::nullopt;
+}
+
 Status check_scale(const InferContext& c, size_t i, DType dtype) {
   if (!c.has_input(i)) return invalid_model("a scale is missing").expected("input " + std::to_string(i));
   ORKNN_TRY(check_type(c, i, [](DType t) { return is_float(t); }, "floating-point scales"));

@@ -54,6 +54,12 @@ std::vector<int32_t> read_zero_points(const ir::RunContext& c, size_t input);  /
 ir::TensorData dequantize(const ir::TensorView& x, TensorScale s);              // float32
 void quantize(const ir::TensorView& x, TensorScale s, const ir::MutableTensorView& y);  // x is float32
 
+// The grid of a DequantizeLinear whose integers and parameters are constants, with zero points as int8 has them (those of uint8 less 128).
+// Nothing when there is more than a scale per tensor or per index of an axis.
+std::optional<ir::QuantParams> stored_grid(const ir::Graph& graph, const ir::Node& dequantize);
+// The same grid behind a node that only moves the values of a constant; nothing when channels do not stay together.
+std::optional<ir::QuantParams> moved_grid(const ir::Graph& graph, const ir::Node& move, std::span<const int64_t> result);
+
 // Shape-rule checks: input i holds scales, input i + 1 (if present) zero points of type `dtype`.
 Status check_scale(const ir::InferContext& c, size_t i, DType dtype);
 

@@ -24,6 +24,21 @@ inline constexpr int64_t kMaxAddFactor = int64_t{1} << 44;
 // The nearest one with 2^14 <= factor < 2^15; zero for ratios too small for any. Nothing for ratios too large, negative or not finite.
 std::optional<Multiplier> make_multiplier(double ratio);
 
+// Sums of 8-bit products have 32 bits and wrap; those with a 16-bit operand have 64 and stay within a limit, so that multipliers of 15 bits
+// keep them in an int64.
+inline bool has_wide_sums(DType a, DType b) { return a == DType::Int16 || b == DType::Int16; }
+inline constexpr int64_t kMaxWideSum = int64_t{1} << 46, kMaxWideFactor = int64_t{1} << 15;
+inline int64_t with_bias(uint32_t sum, int32_t bias) { return static_cast<int32_t>(sum + static_cast<uint32_t>(bias)); }
+inline int64_t with_bias(uint64_t sum, int32_t bias) {
+  const auto total = static_cast<int64_t>(sum + static_cast<uint64_t>(static_cast<int64_t>(bias)));
+  return total < -kMaxWideSum ? -kMaxWideSum : total > kMaxWideSum ? kMaxWideSum : total;
+}
+// The largest factor that sums of these types may meet.
+inline int64_t max_sum_factor(DType a, DType b) { return has_wide_sums(a, b) ? kMaxWideFactor : int64_t{1} << 30; }
+
+// Of int:Softmax: exponentials are at most 2^24, so that products fit an int64.
+inline constexpr int64_t kMaxSoftmaxFactor = int64_t{1} << 32;
+
 // (value + half) >> shift: rounds to nearest, halves up.
 inline int64_t round_shift(int64_t value, int64_t shift) { return (value + (int64_t{1} << (shift - 1))) >> shift; }
 

@@ -1,0 +1,471 @@
+#include "quantize/given_parameters.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "ir/infer.h"
+#include "ir/patch.h"
+#include "ops/eval.h"
+#include "ops/support/quantization.h"
+#include "quantize/integer_graph.h"
+
+namespace orknn::quantize {
+using namespace ir;
+namespace {
+
+constexpr std::string_view kMicrosoft = "com.microsoft:QLinear";
+
+size_t index_of(TensorId t) { return static_cast<size_t>(t.index); }
+bool is_stored_type(DType t) { return t == DType::Int8 || t == DType::UInt8 || t == DType::Int16; }
+bool is_conversion(const Node& n) { return n.op == "QuantizeLinear" || n.op == "DequantizeLinear"; }
+
+// What the values of a tensor are rounded to.
+struct Grid {
+  QuantParams parameters;
+  DType type = DType::Int8;  // or Int16
+  bool operator==(const Grid& other) const {
+    return type == other.type && parameters.scale == other.parameters.scale && parameters.zero_point == other.parameters.zero_point;
+  }
+};
+
+// uint8 as int8 has it, with the range spanned.
+std::optional<Grid> make_grid(double scale, int64_t zero, DType type) {
+  if (!is_stored_type(type) || !(scale > 0) || !std::isfinite(scale)) return std::nullopt;
+  if (type == DType::UInt8) zero -= 128;
+  Grid g;
+  if (type == DType::Int16) g.type = type;
+  const Limits l = limits_of(g.type);
+  if (zero < l.low || zero > l.high) return std::nullopt;
+  QuantParams& p = g.parameters;
+  p.scale = {static_cast<float>(scale)};
+  p.zero_point = {static_cast<int32_t>(zero)};
+  p.min = {static_cast<float>(static_cast<double>(l.low - zero) * scale)};
+  p.max = {static_cast<float>(static_cast<double>(l.high - zero) * scale)};
+  return g;
+}
+
+// Of a QuantizeLinear or DequantizeLinear between a stored and a float32 tensor, when one constant scale belongs to all values.
+std::optional<Grid> stated_grid(const Graph& g, const Node& n) {
+  const bool quantizes = n.op == "QuantizeLinear";
+  const DType type = g.tensor(quantizes ? n.output() : n.input(0)).dtype;
+  if (!n.tail.empty() || g.tensor(quantizes ? n.input(0) : n.output()).dtype != DType::Float32) return std::nullopt;
+  const TensorData *scale = g.constant(n.input(1)), *zero = g.constant(n.input(2));
+  if (!scale || scale->count() != 1 || n.attributes.int_or("block_size", 0) != 0) return std::nullopt;
+  if (n.has_input(2) && (!zero || zero->count() != 1)) return std::nullopt;
+  return make_grid(to_doubles(scale->view())[0], zero ? to_ints(zero->view())[0] : 0, type);
+}
+
+// A function that cannot leave the range of what it reads.
+bool stays_in_range(std::string_view op) {
+  return op == "Relu" || op == "Clip" || op == "LeakyRelu" || op == "AveragePool" || op == "GlobalAveragePool" || op == "ReduceMean";
+}
+
+class Reader {
+ public:
+  Reader(Graph& graph, const OpSet& ops) : graph_(graph), ops_(ops) {}
+
+  Result<Assignment> run() {
+    ORKNN_TRY(fold_constants());
+    ORKNN_TRY(split_tails(graph_, ops_));
+    group_integers();
+    for (NodeId id : std::vector<NodeId>(graph_.order())) absorb(id);
+    ORKNN_TRY(infer_shapes(graph_, ops_));
+    spread();
+    separate_moves();
+    return assign();
+  }
+
+ private:
+  // Constants in front of conversions; the optimizer leaves large ones alone at level 0.
+  Status fold_constants() {
+    for (NodeId id : std::vector<NodeId>(graph_.order())) {
+      const Node n = graph_.node(id);
+      if (!is_conversion(n) || !n.tail.empty() || graph_.is_output(n.output())) continue;
+      if (!std::all_of(n.inputs.begin(), n.inputs.end(), [&](TensorId t) { return !t || graph_.is_constant(t); })) continue;
+      std::vector<TensorData> values;
+      for (TensorId t : n.inputs) values.push_back(t ? graph_.tensor(t).constant : TensorData());
+      ORKNN_TRY_ASSIGN(auto results, ops::eval_node(n, ops_, values));
+      const TensorId made = graph_.add_constant(graph_.tensor(n.output()).name + "_value", results[0]);
+      graph_.tensor(made).quant = ops::stored_grid(graph_, n);
+      graph_.remove_node(id);
+      graph_.replace_uses(n.output(), made);
+    }
+    return {};
+  }
+
+  // --- integer tensors
+  // Tensors joined by nodes that copy values have one grid. A group is understood when every node that makes or reads one of its tensors
+  // is a conversion with the same parameters or such a copy; what is not understood stays as it is.
+  struct Group {
+    std::optional<Grid> grid;
+    bool understood = true;
+  };
+
+  size_t root(size_t t) const {
+    while (parent_[t] != t) t = parent_[t];
+    return t;
+  }
+  Group& group(TensorId t) { return groups_[root(index_of(t))]; }
+  // Types change while conversions go; groups are about what was there before.
+  bool was_integer(TensorId t) const { return t && index_of(t) < was_integer_.size() && was_integer_[index_of(t)]; }
+  bool is_small_integer(TensorId t) const { return t && !graph_.is_constant(t) && is_stored_type(graph_.tensor(t).dtype); }
+
+  void agree(TensorId t, const std::optional<Grid>& grid) {
+    Group& g = group(t);
+    if (!grid || (g.grid && *g.grid != *grid)) g.understood = false;
+    else g.grid = grid;
+  }
+
+  void group_integers() {
+    parent_.resize(graph_.tensor_count());
+    std::iota(parent_.begin(), parent_.end(), size_t{0});
+    groups_.resize(graph_.tensor_count());
+    for (size_t i = 0; i < graph_.tensor_count(); ++i) was_integer_.push_back(is_small_integer({static_cast<int32_t>(i)}));
+    for (NodeId id : graph_.order()) {
+      const Node& n = graph_.node(id);
+      if (!is_small_integer(n.input(0)) || !copies_values(graph_, n)) continue;
+      for (TensorId t : n.outputs)
+        if (is_small_integer(t)) parent_[root(index_of(t))] = root(index_of(n.input(0)));
+    }
+    for (NodeId id : graph_.order()) {
+      const Node& n = graph_.node(id);
+      const bool copies = is_small_integer(n.input(0)) && copies_values(graph_, n);
+      for (size_t i = 0; i < n.inputs.size(); ++i)
+        if (is_small_integer(n.inputs[i]) && !(copies && i == 0)) agree(n.inputs[i], n.op == "DequantizeLinear" && i == 0 ? stated_grid(graph_, n) : std::nullopt);
+      for (TensorId t : n.outputs)
+        if (is_small_integer(t) && !copies) agree(t, n.op == "QuantizeLinear" ? stated_grid(graph_, n) : std::nullopt);
+    }
+    for (NodeId id : graph_.order())
+      if (const Node& n = graph_.node(id); n.op == "Pad" && is_small_integer(n.input(0)) && !pads_with_zero_point(n)) group(n.input(0)).understood = false;
+    for (const auto& ports : {graph_.inputs(), graph_.outputs()})
+      for (TensorId t : ports) {
+        if (!is_small_integer(t)) continue;
+        const auto& q = graph_.tensor(t).quant;
+        agree(t, q && q->scale.size() == 1 && q->zero_point.size() == 1 ? make_grid(q->scale[0], q->zero_point[0], graph_.tensor(t).dtype) : std::nullopt);
+      }
+  }
+
+  bool pads_with_zero_point(const Node& n) {
+    if (n.attributes.string_or("mode", "constant") != "constant") return true;
+    const Group& g = group(n.input(0));
+    if (!g.grid) return false;
+    const TensorData* value = graph_.constant(n.input(2));
+    if (n.has_input(2) && (!value || value->count() != 1)) return false;
+    const int64_t stored = value ? to_ints(value->view())[0] : 0;
+    return stored - (graph_.tensor(n.input(0)).dtype == DType::UInt8 ? 128 : 0) == g.grid->parameters.zero_point[0];
+  }
+
+  std::optional<Grid>& grid(TensorId t) {
+    if (grids_.size() <= index_of(t)) grids_.resize(index_of(t) + 1);
+    return grids_[index_of(t)];
+  }
+  void become_real(TensorId t, const Grid& p) {
+    graph_.tensor(t).dtype = DType::Float32;
+    graph_.tensor(t).quant.reset();
+    grid(t) = p;
+  }
+
+  // Node by node in execution order: tensors of understood groups become real ones that have a grid, and conversions go.
+  void absorb(NodeId id) {
+    const Node n = graph_.node(id);
+    if (is_conversion(n)) {
+      const TensorId integers = n.op == "QuantizeLinear" ? n.output() : n.input(0), reals = n.op == "QuantizeLinear" ? n.input(0) : n.output();
+      if (!was_integer(integers)) return;
+      const Group& g = group(integers);
+      if (!g.understood || !g.grid) {
+        // The conversion stays; what stands on its other side lies on the same grid all the same.
+        if (const auto stated = stated_grid(graph_, n); stated && !graph_.is_constant(reals) && !grid(reals) && !graph_.is_input(reals)) grid(reals) = stated;
+        return;
+      }
+      const Grid p = *g.grid;
+      become_real(integers, p);
+      n.op == "QuantizeLinear" ? absorb_quantization(id, reals, integers, p) : absorb_dequantization(id, integers, reals, p);
+      return;
+    }
+    const TensorId x = n.input(0);
+    if (!was_integer(x) || !was_integer(n.output()) || !copies_values(graph_, n)) return;
+    const Group& g = group(x);
+    if (!g.understood || !g.grid) return;
+    become_real(x, *g.grid);
+    for (TensorId t : n.outputs)
+      if (was_integer(t)) become_real(t, *g.grid);
+    if (n.op == "Pad" && n.has_input(2)) {
+      Node pad = n;
+      pad.inputs[2] = TensorId{};
+      graph_.replace_node(id, std::move(pad));
+    }
+  }
+
+  void become_identity(NodeId id) {
+    Node n = graph_.node(id);
+    n.op = "Identity";
+    n.inputs.resize(1);
+    n.attributes = {};
+    graph_.replace_node(id, std::move(n));
+  }
+
+  void absorb_quantization(NodeId id, TensorId x, TensorId y, const Grid& p) {
+    const bool computed_once = graph_.producer(x) && graph_.tensor(x).dtype == DType::Float32 && (!grid(x) || *grid(x) == p);
+    const bool input_of_its_own = graph_.is_input(x) && !grid(x) && graph_.reader_count(x) == 1 && !graph_.is_output(y);
+    if ((!computed_once && !input_of_its_own) || (graph_.is_output(x) && graph_.is_output(y))) return become_identity(id);
+    grid(x) = p;
+    // Whoever reads `y` reads `x` from here on.
+    parent_[index_of(x)] = root(index_of(y));
+    was_integer_[index_of(x)] = true;
+    take_place(id, y, x);
+  }
+
+  void absorb_dequantization(NodeId id, TensorId x, TensorId y, const Grid& p) {
+    if (graph_.is_output(y) && (graph_.is_output(x) || graph_.is_input(x))) {
+      become_identity(id);
+      grid(y) = p;
+      return;
+    }
+    take_place(id, y, x);
+  }
+
+  // `by` stands where the result `t` of node `id` stood; an output keeps its name and layout.
+  void take_place(NodeId id, TensorId t, TensorId by) {
+    const bool output = graph_.is_output(t);
+    const std::string name = graph_.tensor(t).name;
+    const Layout layout = graph_.tensor(t).layout;
+    graph_.remove_node(id);
+    graph_.replace_uses(t, by);
+    if (!output) return;
+    graph_.rename_tensor(t, name + "_before");
+    graph_.rename_tensor(by, name);
+    if (graph_.tensor(by).layout == Layout::Undefined) graph_.tensor(by).layout = layout;
+  }
+
+  // --- tensors without a statement of their own
+  void spread() {
+    for (NodeId id : graph_.order()) {
+      const Node& n = graph_.node(id);
+      if (!n.output() || !n.tail.empty() || !n.input(0)) continue;
+      for (TensorId y : n.outputs) {
+        if (!y || graph_.tensor(y).dtype != DType::Float32 || grid(y)) continue;
+        if (n.op == "Concat") grid(y) = joined(n);
+        else if (!grid(n.input(0))) continue;
+        else if (has_unit_range(n.op)) grid(y) = Grid{parameters_of({0, 1}, grid(n.input(0))->type), grid(n.input(0))->type};
+        else if (has_symmetric_range(n.op)) grid(y) = Grid{parameters_of({-1, 1}, grid(n.input(0))->type), grid(n.input(0))->type};
+        else if (copies_values(graph_, n) || stays_in_range(n.op)) grid(y) = grid(n.input(0));
+      }
+    }
+    // Backwards to layers that only a copy stands behind.
+    const std::vector<NodeId> order = graph_.order();
+    for (auto it = order.rbegin(); it != order.rend(); ++it) {
+      const Node& n = graph_.node(*it);
+      const TensorId x = n.input(0);
+      if (n.outputs.size() != 1 || !copies_values(graph_, n) || !grid(n.output()) || grid(x)) continue;
+      if (graph_.producer(x) && graph_.reader_count(x) == 1 && graph_.tensor(x).dtype == DType::Float32) grid(x) = grid(n.output());
+    }
+  }
+
+  std::optional<Grid> joined(const Node& n) {
+    Range range;
+    std::optional<Grid> first;
+    bool equal = true;
+    for (TensorId t : n.inputs) {
+      if (graph_.is_constant(t)) continue;
+      if (!grid(t)) return std::nullopt;
+      if (first && first->type != grid(t)->type) return std::nullopt;
+      equal &= !first || *first == *grid(t);
+      first = grid(t);
+      range.low = std::min<double>(range.low, grid(t)->parameters.min[0]);
+      range.high = std::max<double>(range.high, grid(t)->parameters.max[0]);
+    }
+    if (!first) return std::nullopt;
+    return equal ? *first : Grid{parameters_of(range, first->type), first->type};
+  }
+
+  // A copy gives the grid of what it reads; where another one is stated, a step of its own brings the values to it.
+  void separate_moves() {
+    for (NodeId id : std::vector<NodeId>(graph_.order())) {
+      Node n = graph_.node(id);
+      if (n.op == "Identity" || !n.input(0) || !copies_values(graph_, n) || !grid(n.input(0))) continue;
+      const Grid before = *grid(n.input(0));
+      std::vector<Node> steps;
+      for (TensorId& t : n.outputs) {
+        if (!t || !grid(t) || *grid(t) == before) continue;
+        const Tensor described = graph_.tensor(t);
+        Node step;
+        step.op = "Identity";
+        step.name = n.name + "/rescale";
+        step.origin = n.origin;
+        step.outputs = {t};
+        t = graph_.add_tensor(described.name + "/moved", described.dtype, described.shape);
+        graph_.tensor(t).layout = described.layout;
+        grid(t) = before;
+        step.inputs = {t};
+        steps.push_back(std::move(step));
+      }
+      if (steps.empty()) continue;
+      graph_.replace_node(id, std::move(n));
+      for (Node& step : steps) graph_.add_node(std::move(step));
+    }
+  }
+
+  // --- what each layer becomes
+  Assignment assign() {
+    Assignment result;
+    grids_.resize(graph_.tensor_count());
+    for (const std::optional<Grid>& g : grids_) {
+      result.tensors.push_back(g ? std::optional(g->parameters) : std::nullopt);
+      result.types.push_back(g ? g->type : DType::Int8);
+    }
+    for (NodeId id : graph_.order()) {
+      if (result.forms.size() <= static_cast<size_t>(id.index)) result.forms.resize(static_cast<size_t>(id.index) + 1);
+      result.forms[static_cast<size_t>(id.index)] = form_of(graph_.node(id));
+    }
+    return result;
+  }
+
+  LayerForm form_of(const Node& n) {
+    LayerForm f = layer_form(graph_, n);
+    if (f.form == Form::Float) return f;
+    if (n.op == "Identity" && grid(n.input(0)) && grid(n.output()) && *grid(n.input(0)) != *grid(n.output())) f.form = Form::Table;
+    if (tail_steps_taken(graph_, n, f.form) != n.tail.size()) return {Form::Float, "its fused steps have no integer form"};
+    const auto stated = [&](TensorId t) { return !t || graph_.is_constant(t) || grid(t); };
+    const size_t data = f.form == Form::Concat ? n.own_input_count() : f.form == Form::Binary || f.form == Form::MatMul ? 2 : 1;
+    for (size_t i = 0; i < n.inputs.size(); ++i)
+      if ((i < data || i >= n.own_input_count()) && !stated(n.inputs[i])) return {Form::Float, "the model states no parameters for '" + graph_.tensor(n.inputs[i]).name + "'"};
+    for (TensorId t : n.outputs)
+      if (!stated(t)) return {Form::Float, "the model states no parameters for its result"};
+    return f;
+  }
+
+  Graph& graph_;
+  const OpSet& ops_;
+  std::vector<size_t> parent_;
+  std::vector<Group> groups_;
+  std::vector<bool> was_integer_;
+  std::vector<std::optional<Grid>> grids_;
+};
+
+// --- QLinear operators
+class Expander {
+ public:
+  Expander(Graph& graph, const OpSet& ops) : graph_(graph), ops_(ops) {}
+
+  Status run() {
+    ORKNN_TRY(infer_shapes(graph_, ops_));
+    for (NodeId id : std::vector<NodeId>(graph_.order())) {
+      const Node n = graph_.node(id);
+      if (!n.tail.empty()) continue;
+      if (n.op == "QLinearConv") expand_conv(id, n);
+      else if (n.op == "QLinearMatMul") expand_product(id, n);
+      else if (n.op.starts_with(kMicrosoft) && n.attributes.int_or("channels_last", 0) == 0) expand_function(id, n);
+    }
+    return infer_shapes(graph_, ops_);
+  }
+
+ private:
+  TensorId add(const Node& n, const std::string& op, std::vector<TensorId> inputs, Attributes attributes = {}) {
+    Node made;
+    made.op = op;
+    made.name = n.name + "/" + op;
+    made.origin = n.origin;
+    while (!inputs.empty() && !inputs.back()) inputs.pop_back();
+    made.inputs = std::move(inputs);
+    made.attributes = std::move(attributes);
+    made.outputs = {graph_.add_tensor(made.name)};
+    const TensorId result = made.outputs[0];
+    graph_.add_node(std::move(made));
+    return result;
+  }
+  void finish(NodeId id, const Node& n, TensorId real, TensorId scale, TensorId zero) {
+    graph_.remove_node(id);
+    Node quantize;
+    quantize.op = "QuantizeLinear";
+    quantize.name = n.name + "/QuantizeLinear";
+    quantize.origin = n.origin;
+    quantize.inputs = {real, scale};
+    if (zero) quantize.inputs.push_back(zero);
+    else quantize.attributes.set("output_dtype", static_cast<int64_t>(graph_.tensor(n.output()).dtype));
+    quantize.outputs = n.outputs;
+    graph_.add_node(std::move(quantize));
+  }
+
+  void expand_conv(NodeId id, const Node& n) {
+    const TensorData *x_scale = graph_.constant(n.input(1)), *w_scale = graph_.constant(n.input(4));
+    if (!x_scale || !w_scale || x_scale->count() != 1) return;
+    const TensorId x = add(n, "DequantizeLinear", {n.input(0), n.input(1), n.input(2)});
+    const TensorId w = add(n, "DequantizeLinear", {n.input(3), n.input(4), n.input(5)}, {{"axis", int64_t{0}}});
+    TensorId bias;
+    if (n.has_input(8)) {
+      const float step = static_cast<float>(to_doubles(x_scale->view())[0]);
+      TensorData scales = TensorData::allocate(DType::Float32, w_scale->dims());
+      auto* to = static_cast<float*>(scales.mutable_data());
+      const std::vector<double> steps = to_doubles(w_scale->view());
+      for (size_t i = 0; i < steps.size(); ++i) to[i] = step * static_cast<float>(steps[i]);
+      bias = add(n, "DequantizeLinear", {n.input(8), graph_.add_constant(n.name + "/bias_scale", std::move(scales))}, {{"axis", int64_t{0}}});
+    }
+    finish(id, n, add(n, "Conv", {x, w, bias}, n.attributes), n.input(6), n.input(7));
+  }
+
+  void expand_product(NodeId id, const Node& n) {
+    const auto per_column = [&](TensorId scale) { return scale && graph_.tensor(scale).shape && !graph_.tensor(scale).shape->empty(); };
+    if (per_column(n.input(1)) && (!graph_.constant(n.input(1)) || graph_.constant(n.input(1))->count() != 1)) return;
+    const auto& shape = graph_.tensor(n.input(3)).shape;
+    if (!shape) return;
+    const TensorId a = add(n, "DequantizeLinear", {n.input(0), n.input(1), n.input(2)});
+    const TensorId b = add(n, "DequantizeLinear", {n.input(3), n.input(4), n.input(5)}, {{"axis", static_cast<int64_t>(shape->size()) - 1}});
+    finish(id, n, add(n, "MatMul", {a, b}), n.input(6), n.input(7));
+  }
+
+  // The float operator's name follows the prefix; inputs are triples of data, scale, zero point.
+  void expand_function(NodeId id, const Node& n) {
+    const std::string op = n.op.substr(kMicrosoft.size());
+    const size_t first = op == "Concat" ? 2 : 0, operands = op == "Concat" ? (n.inputs.size() - 2) / 3 : op == "Add" || op == "Mul" ? 2 : 1;
+    const size_t result = op == "Concat" ? 0 : operands * 3;
+    std::vector<TensorId> reals;
+    for (size_t i = 0; i < operands; ++i) reals.push_back(add(n, "DequantizeLinear", {n.input(first + 3 * i), n.input(first + 3 * i + 1), n.input(first + 3 * i + 2)}));
+    Attributes attributes = n.attributes;
+    attributes.erase("channels_last");
+    if (op == "Softmax") {
+      const bool flatten = attributes.int_or("opset", 13) < 13;
+      attributes.erase("opset");
+      if (flatten) {
+        attributes.set("flatten", int64_t{1});
+        if (!attributes.has("axis")) attributes.set("axis", int64_t{1});
+      }
+    }
+    finish(id, n, add(n, op, std::move(reals), std::move(attributes)), n.input(result), n.input(result + 1));
+  }
+
+  Graph& graph_;
+  const OpSet& ops_;
+};
+}  // namespace
+
+bool states_quantization(const Graph& graph) {
+  const auto integers = [&](TensorId t) { return graph.tensor(t).quant && is_integer(graph.tensor(t).dtype); };
+  if (std::any_of(graph.inputs().begin(), graph.inputs().end(), integers)) return true;
+  for (NodeId id : graph.order()) {
+    const Node& n = graph.node(id);
+    if (n.op == "QLinearConv" || n.op == "QLinearMatMul" || n.op.starts_with(kMicrosoft)) return true;
+    if (n.op == "QuantizeLinear" && !graph.is_constant(n.input(0))) return true;
+  }
+  return false;
+}
+
+Status expand_quantized_operators(Graph& graph, const OpSet& ops) { return Expander(graph, ops).run(); }
+
+Result<std::vector<LayerDecision>> use_given_parameters(Graph& graph, const OpSet& ops) {
+  Graph reals = graph;
+  ORKNN_TRY_ASSIGN(Assignment assignment, Reader(reals, ops).run());
+  ORKNN_TRY_ASSIGN(Graph integers, make_integer_graph(reals, ops, assignment, {}, {}));
+  std::vector<LayerDecision> decisions = describe(reals, assignment);
+  graph = std::move(integers);
+  return decisions;
+}
+
+void forget_constant_grids(Graph& graph) {
+  for (size_t i = 0; i < graph.tensor_count(); ++i) {
+    Tensor& t = graph.tensor({static_cast<int32_t>(i)});
+    if (t.is_constant() && is_float(t.dtype)) t.quant.reset();
+  }
+}
+
+}  // namespace orknn::quantize

@@ -1,0 +1,19 @@
+// Formats in which only weights are integers (w8a16, w4a16): activations and sums stay in float.
+#pragma once
+
+#include "quantize/quantize.h"
+
+namespace orknn::quantize {
+
+struct WeightOnlyOptions {
+  DType type = DType::Int8;   // or Int4
+  bool per_channel = true;    // else one scale per tensor
+  int64_t group = 0;          // input channels that share a scale within an output channel; 0 = all of them
+  bool search_scales = false;  // the scale with the least squared error instead of the one that reaches the largest weight
+};
+
+// Rounds the constant weights of convolutions and matrix products to what the integers of `options` can hold; the graph keeps the rounded
+// values as floats. The answer says which layers.
+std::vector<LayerDecision> round_weights_only(ir::Graph& graph, const WeightOnlyOptions& options);
+
+}  // namespace orknn::quantize

@@ -1,0 +1,99 @@
+"""Models that come quantized, and the number formats of quantized_dtype."""
+import numpy as np
+import pytest
+
+from rknn.api import RKNN
+
+
+def run(path, inputs, dataset=None, **options):
+    rknn = RKNN(verbose=False)
+    try:
+        rknn.config(**{"target_platform": "rk3588", **options})
+        assert rknn.load_onnx(model=path) == 0
+        if rknn.build(do_quantization=dataset is not None, dataset=dataset) != 0:
+            return None
+        assert rknn.init_runtime() == 0
+        return rknn.inference(inputs=inputs, data_format=["nchw"] * len(inputs))
+    finally:
+        rknn.release()
+
+
+def cosine(a, b):
+    a, b = np.ravel(a).astype(np.float64), np.ravel(b).astype(np.float64)
+    return a @ b / (np.linalg.norm(a) * np.linalg.norm(b))
+
+
+@pytest.fixture
+def qdq_model(make_onnx):
+    """Conv + Relu between QuantizeLinear and DequantizeLinear, weights of int8 per channel."""
+    r = np.random.default_rng(3)
+    scalar = lambda v, t: np.array(v, t)
+    constants = {"xs": scalar(0.02, np.float32), "xz": scalar(128, np.uint8), "ys": scalar(0.03, np.float32), "yz": scalar(0, np.uint8),
+                 "wq": r.integers(-127, 128, (8, 3, 3, 3)).astype(np.int8), "ws": r.uniform(0.001, 0.004, 8).astype(np.float32), "wz": np.zeros(8, np.int8),
+                 "bq": r.integers(-3000, 3000, 8).astype(np.int32)}
+    constants["bs"] = constants["xs"] * constants["ws"]
+    nodes = [("QuantizeLinear", ["x", "xs", "xz"], ["xq"], {}), ("DequantizeLinear", ["xq", "xs", "xz"], ["xd"], {}),
+             ("DequantizeLinear", ["wq", "ws", "wz"], ["wd"], {"axis": 0}), ("DequantizeLinear", ["bq", "bs"], ["bd"], {"axis": 0}),
+             ("Conv", ["xd", "wd", "bd"], ["c"], {"pads": [1, 1, 1, 1]}), ("Relu", ["c"], ["a"], {}),
+             ("QuantizeLinear", ["a", "ys", "yz"], ["aq"], {}), ("DequantizeLinear", ["aq", "ys", "yz"], ["y"], {})]
+    return make_onnx(nodes, {"x": ("float32", [1, 3, 8, 8])}, {"y": ("float32", [1, 8, 8, 8])}, constants)
+
+
+def test_own_parameters(qdq_model):
+    x = np.random.default_rng(1).uniform(-2.5, 2.5, (1, 3, 8, 8)).astype(np.float32)
+    exact, integers = run(qdq_model, [x], float_dtype="float32")[0], run(qdq_model, [x])[0]
+    assert integers.dtype == np.float32
+    steps = np.round(integers / 0.03)
+    assert np.allclose(steps * 0.03, integers, atol=1e-5), "results lie on the model's own grid"
+    assert np.abs(integers - exact).max() <= 0.0301 and (integers != exact).mean() < 0.02
+
+
+def test_quantized_twice_is_refused(qdq_model, tmp_path, capfd):
+    np.save(tmp_path / "x.npy", np.zeros((1, 3, 8, 8), np.float32))
+    dataset = tmp_path / "dataset.txt"
+    dataset.write_text("x.npy\n")
+    assert run(qdq_model, [], dataset=str(dataset)) is None
+    assert "quantized already" in "".join(capfd.readouterr())
+
+
+@pytest.fixture
+def float_model(make_onnx):
+    r = np.random.default_rng(4)
+    constants = {"w": (r.standard_normal((16, 3, 3, 3)) * 0.3).astype(np.float32), "b": r.standard_normal(16).astype(np.float32),
+                 "v": (r.standard_normal((8, 16, 1, 1)) * 0.3).astype(np.float32)}
+    nodes = [("Conv", ["x", "w", "b"], ["c"], {"pads": [1, 1, 1, 1]}), ("Sigmoid", ["c"], ["s"], {}), ("Conv", ["s", "v"], ["d"], {}), ("Relu", ["d"], ["y"], {})]
+    return make_onnx(nodes, {"x": ("float32", [1, 3, 8, 8])}, {"y": ("float32", [1, 8, 8, 8])}, constants)
+
+
+@pytest.mark.parametrize("dtype, platform, least", [
+    ("w8a8", "rk3588", 0.999), ("asymmetric_quantized-8", "rk3588", 0.999), ("asymmetric_affine-u8", "rk3588", 0.998), ("dynamic_fixed_point-i8", "rk3588", 0.99),
+    ("asymmetric_affine-u8", "rk1808", 0.998), ("dynamic_fixed_point-i8", "rk1808", 0.99), ("dynamic_fixed_point-i16", "rk1808", 0.99999),
+    ("w16a16i", "rv1106", 0.99999), ("w16a16i_dfp", "rv1106", 0.99999), ("w8a16", "rk3562", 0.9999), ("w4a16", "rk3576", 0.98)])
+def test_number_formats(float_model, tmp_path, dtype, platform, least):
+    r = np.random.default_rng(5)
+    x = r.uniform(-1, 1, (1, 3, 8, 8)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    dataset = tmp_path / "dataset.txt"
+    dataset.write_text("x.npy\n")
+    exact = run(float_model, [x], float_dtype="float32")[0]
+    got = run(float_model, [x], dataset=str(dataset), quantized_dtype=dtype, target_platform=platform)[0]
+    assert cosine(exact, got) >= least
+
+
+def test_groups_are_finer_than_channels(float_model, tmp_path):
+    x = np.random.default_rng(6).uniform(-1, 1, (1, 3, 8, 8)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    dataset = tmp_path / "dataset.txt"
+    dataset.write_text("x.npy\n")
+    exact = run(float_model, [x], float_dtype="float32")[0]
+    by = {m: cosine(exact, run(float_model, [x], dataset=str(dataset), quantized_dtype="w4a16", target_platform="rk3576", quantized_method=m)[0])
+          for m in ("layer", "channel", "group32")}
+    assert by["layer"] < by["channel"] <= by["group32"] + 1e-6
+
+
+@pytest.mark.parametrize("dtype, platform", [("w4a16", "rk3588"), ("w8a16", "rk3588"), ("w16a16i", "rk3568"), ("w8a16", "rv1106"), ("dynamic_fixed_point-i16", "rk3588")])
+def test_formats_a_chip_has_not(dtype, platform):
+    rknn = RKNN(verbose=False)
+    with pytest.raises(Exception, match=f"Invalid quantized_dtype '{dtype}' for {platform}, expect in "):
+        rknn.config(target_platform=platform, quantized_dtype=dtype)
+    rknn.release()
