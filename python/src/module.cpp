@@ -302,7 +302,7 @@ NB_MODULE(_openrknn, m) {
       })
       // The table with and without colours, and whether a tensor could not be a file name.
       .def("accuracy_analysis", [](const toolkit::Builder& b, std::vector<std::string> inputs, const std::string& output_dir, const std::string& target, bool write_errors, bool as_npy) {
-        const toolkit::AccuracyOptions options{std::move(inputs), output_dir, target, b.platform().generation == 1, write_errors, as_npy};
+        const toolkit::AccuracyOptions options{std::move(inputs), {}, output_dir, target, b.platform().generation == 1, write_errors, as_npy};
         const auto report = [&] {
           const nb::gil_scoped_release release;
           return toolkit::analyse_accuracy(b, options);

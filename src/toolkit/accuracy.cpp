@@ -159,7 +159,9 @@ class Analysis {
 
   Result<AccuracyReport> run() {
     const compile::CompileOptions compiling = builder_.compile_options();
-    ORKNN_TRY_ASSIGN(const Samples sample, Samples::of_files(options_.inputs, builder_.reference_graph(), builder_.config().quant_img_RGB2BGR, compiling));
+    const bool listed = options_.inputs.empty() && !options_.dataset.empty(), swapped = builder_.config().quant_img_RGB2BGR;
+    ORKNN_TRY_ASSIGN(const Samples sample, listed ? Samples::open(options_.dataset, builder_.reference_graph(), swapped, compiling)
+                                                  : Samples::of_files(options_.inputs, builder_.reference_graph(), swapped, compiling));
     for (const char* folder : {"golden", "simulator", "runtime", "single"}) ORKNN_TRY(make_folder(folder));
     const int64_t steps = options_.target.empty() ? 3 : 5;
     builder_.report("AccuracyAnalysing", 0, steps);

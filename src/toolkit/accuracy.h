@@ -58,7 +58,8 @@ struct AccuracyReport {
 };
 
 struct AccuracyOptions {
-  std::vector<std::string> inputs;  // one file per model input
+  std::vector<std::string> inputs;  // one file per model input; none = the first sample of `dataset`
+  std::string dataset;
   std::string output_dir;           // empty = nothing is written
   std::string target;               // chip whose runtime is compared too; empty = none
   bool toolkit1 = false;            // folders and files of Toolkit1

@@ -12,6 +12,9 @@ namespace orknn::cli {
 using Action = std::function<int()>;
 
 Action add_convert(CLI::App& app);
+Action add_quantize(CLI::App& app);
+Action add_analyse(CLI::App& app);
+Action add_compare(CLI::App& app);
 Action add_run(CLI::App& app);
 Action add_info(CLI::App& app);
 Action add_profile(CLI::App& app);
@@ -30,9 +33,15 @@ struct SourceOptions {
   std::vector<std::string> inputs, outputs, sizes, means, stds, targets, other_files;
   std::vector<const CLI::Option*> declared;  // by add_to
 
+  // Quantization: with a dataset the model is quantized.
+  std::string dataset, algorithm = "normal", method = "channel", dtype = "w8a8";
+  bool bgr = false;
+  double auto_hybrid = 0;  // cosine every output must reach; 0 = off
+
   void add_to(CLI::App& command);
   // Warns of the options that were given although the model is a finished one and has no use for them.
   void warn_finished(std::initializer_list<std::string_view> useful = {}) const;
+  void add_quantization_to(CLI::App& command);
   Result<toolkit::BuildConfig> config() const;
   Result<importer::ImportOptions> import_options() const;
   // The files named with --weights, or those found beside the model.
@@ -44,6 +53,8 @@ Status check_outputs(const std::vector<std::string>& read, const std::vector<std
 
 // Whether the file is a finished .rknn (by its first bytes, else by its name).
 bool is_rknn(const std::string& path);
+// Loads and builds a source model, quantized when there is a dataset.
+Result<toolkit::Builder> build_model(const std::string& path, const SourceOptions& options);
 // A finished model is read; a source model is built in memory.
 Result<std::shared_ptr<const format::Model>> open_model(const std::string& path, const SourceOptions& options);
 

@@ -72,7 +72,7 @@ Status convert(const Options& o) {
   ORKNN_TRY_ASSIGN(toolkit::Builder builder, toolkit::Builder::create(std::move(config), progress_bar()));
   ORKNN_TRY_ASSIGN(std::vector<std::string> weights, o.source.weights_of(o.model));
   ORKNN_TRY(builder.load_model(o.model, o.source.framework, importing, std::move(weights)));
-  ORKNN_TRY(builder.build());
+  ORKNN_TRY(builder.build(!o.source.dataset.empty(), o.source.dataset, o.source.auto_hybrid > 0));
   ORKNN_TRY(dumped);
   ORKNN_TRY(builder.export_rknn(o.out));
 
@@ -80,23 +80,27 @@ Status convert(const Options& o) {
   const uint64_t bytes = std::filesystem::file_size(o.out);
   if (o.json) {
     nlohmann::ordered_json j{{"output", o.out}, {"file_bytes", bytes}, {"model", toolkit::to_json(report)}};
+    if (!builder.hybrid_summary().empty()) j["auto_hybrid"] = builder.hybrid_summary();
     if (o.trace) j["trace"] = nlohmann::ordered_json::parse(builder.trace().to_json());
     print_json(j);
     return {};
   }
   if (o.trace) print(builder.trace().to_text());
   print(toolkit::summary_text(report));
+  for (const std::string& line : builder.hybrid_summary()) print(line + "\n");
   print(fmt::format("{:<16}{} ({}){}\n", "written", o.out, toolkit::bytes_text(bytes), is_stopped ? ", not fully optimized" : ""));
   return {};
 }
-}  // namespace
 
-Action add_convert(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("convert", "convert a model to .rknn");
+// quantize is convert with a dataset.
+Action add_command(CLI::App& app, const char* name, const char* what, bool needs_dataset) {
+  CLI::App* command = app.add_subcommand(name, what);
   const auto o = std::make_shared<Options>();
   command->add_option("model", o->model, "source model")->required();
   command->add_option("-o,--output", o->out, "the .rknn to write")->required();
   o->source.add_to(*command);
+  o->source.add_quantization_to(*command);
+  if (needs_dataset) command->get_option("--dataset")->required();
   command->add_option("--custom-string", o->custom_string, "text stored in the model");
   command->add_flag("--single-core", o->single_core, "plan every layer for one core");
   command->add_flag("--separate-buffers", o->separate_buffers, "no memory is reused, so every intermediate result can be looked at");
@@ -111,5 +115,10 @@ Action add_convert(CLI::App& app) {
     return s ? int{kOk} : fail(s, o->json);
   };
 }
+
+}  // namespace
+
+Action add_convert(CLI::App& app) { return add_command(app, "convert", "convert a model to .rknn", false); }
+Action add_quantize(CLI::App& app) { return add_command(app, "quantize", "convert a model to .rknn in 8 bits, calibrated with pictures", true); }
 
 }  // namespace orknn::cli

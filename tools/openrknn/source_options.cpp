@@ -67,11 +67,25 @@ void SourceOptions::warn_finished(std::initializer_list<std::string_view> useful
   if (!names.empty()) log(LogLevel::Warn, "openrknn", "the model is a finished .rknn, no effect on it: " + names);
 }
 
+void SourceOptions::add_quantization_to(CLI::App& command) {
+  command.add_option("--dataset", dataset, "list of calibration samples, one per line: the model is quantized with them");
+  command.add_option("--algorithm", algorithm, "how ranges are found: normal, mmse, kl_divergence, ...");
+  command.add_option("--method", method, "scales of weights: channel or layer");
+  command.add_option("--dtype", dtype, "number format, w8a8 by default");
+  command.add_flag("--bgr", bgr, "calibration pictures are fed as BGR");
+  command.add_option("--auto-hybrid", auto_hybrid, "leave the fewest layers in float16 that bring every output to this cosine")->check(CLI::Range(0.0, 1.0));
+}
+
 Result<toolkit::BuildConfig> SourceOptions::config() const {
   toolkit::BuildConfig config;
   config.target_platform = platform;
   config.float_dtype = float_dtype;
   config.optimization_level = level;
+  config.quantized_algorithm = algorithm;
+  config.quantized_method = method;
+  config.quantized_dtype = dtype;
+  config.quant_img_RGB2BGR = bgr;
+  if (auto_hybrid > 0) config.auto_hybrid_cos_thresh = auto_hybrid;
   const auto rows = [](const std::string& option, const std::vector<std::string>& texts) -> Result<toolkit::ChannelValues> {
     toolkit::ChannelValues values;
     for (const std::string& text : texts) {
@@ -128,18 +142,23 @@ bool is_rknn(const std::string& path) {
   return path.ends_with(".rknn");
 }
 
+Result<toolkit::Builder> build_model(const std::string& path, const SourceOptions& options) {
+  ORKNN_TRY_ASSIGN(toolkit::BuildConfig config, options.config());
+  ORKNN_TRY_ASSIGN(const importer::ImportOptions importing, options.import_options());
+  ORKNN_TRY_ASSIGN(toolkit::Builder builder, toolkit::Builder::create(std::move(config), progress_bar()));
+  ORKNN_TRY_ASSIGN(std::vector<std::string> weights, options.weights_of(path));
+  ORKNN_TRY(builder.load_model(path, options.framework, importing, std::move(weights)));
+  ORKNN_TRY(builder.build(!options.dataset.empty(), options.dataset, options.auto_hybrid > 0));
+  return builder;
+}
+
 Result<std::shared_ptr<const format::Model>> open_model(const std::string& path, const SourceOptions& options) {
   if (is_rknn(path)) {
     options.warn_finished();
     ORKNN_TRY_ASSIGN(format::Model model, format::read_rknn(path));
     return std::shared_ptr<const format::Model>(std::make_shared<format::Model>(std::move(model)));
   }
-  ORKNN_TRY_ASSIGN(toolkit::BuildConfig config, options.config());
-  ORKNN_TRY_ASSIGN(const importer::ImportOptions importing, options.import_options());
-  ORKNN_TRY_ASSIGN(toolkit::Builder builder, toolkit::Builder::create(std::move(config), progress_bar()));
-  ORKNN_TRY_ASSIGN(std::vector<std::string> weights, options.weights_of(path));
-  ORKNN_TRY(builder.load_model(path, options.framework, importing, std::move(weights)));
-  ORKNN_TRY(builder.build());
+  ORKNN_TRY_ASSIGN(const toolkit::Builder builder, build_model(path, options));
   return builder.model();
 }
 

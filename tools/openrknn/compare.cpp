@@ -1,0 +1,57 @@
+// openrknn compare A B: how far two models, or a model and stored results, are from each other on pictures.
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "terminal.h"
+#include "toolkit/compare.h"
+
+namespace orknn::cli {
+namespace {
+
+struct Options {
+  SourceOptions source;
+  std::string a, b, images;
+  bool json = false;
+};
+
+Status compare(const Options& o) {
+  if (o.images.empty() == o.source.dataset.empty()) return invalid_argument("compare needs --images FOLDER or --dataset LIST, and not both");
+  SourceOptions plain = o.source;
+  plain.dataset.clear();  // here it lists what is compared on
+  ORKNN_TRY_ASSIGN(const auto first, open_model(o.a, plain));
+  ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> a, runtime::Session::open(first));
+  ORKNN_TRY_ASSIGN(const std::vector<data::Dataset> samples, toolkit::open_pictures(o.images.empty() ? o.source.dataset : o.images, a->inputs()));
+  std::error_code ignored;
+  const bool stored = std::filesystem::is_directory(o.b, ignored);
+  toolkit::Comparison result;
+  if (stored) {
+    ORKNN_TRY_ASSIGN(result, toolkit::compare_with_stored(*a, o.b, samples, progress_bar()));
+  } else {
+    ORKNN_TRY_ASSIGN(const auto second, open_model(o.b, plain));
+    ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> b, runtime::Session::open(second));
+    ORKNN_TRY_ASSIGN(result, toolkit::compare_models(*a, *b, samples, progress_bar()));
+  }
+  if (o.json) print_json(toolkit::to_json(result));
+  else print(toolkit::comparison_text(result));
+  return {};
+}
+}  // namespace
+
+Action add_compare(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("compare", "compare two models, or a model and stored results, on pictures");
+  const auto o = std::make_shared<Options>();
+  o->source.float_dtype = "float32";
+  command->add_option("a", o->a, ".rknn or source model")->required();
+  command->add_option("b", o->b, ".rknn or source model, or a folder of results: PICTURE.npy or PICTURE_0.npy, ...")->required();
+  command->add_option("--images", o->images, "folder of pictures or .npy files")->check(CLI::ExistingDirectory);
+  command->add_option("--dataset", o->source.dataset, "list of samples, one per line");
+  o->source.add_to(*command);
+  command->add_flag("--json", o->json, "print JSON");
+  return [o] {
+    const Status s = compare(*o);
+    return s ? int{kOk} : fail(s);
+  };
+}
+
+}  // namespace orknn::cli
