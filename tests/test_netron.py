@@ -12,7 +12,9 @@ import pytest
 from rknn.api import RKNN
 
 
-def test_netron_shows_the_graph(tmp_path, shapes_model):
+@pytest.mark.parametrize("kind", ["rknn", "model"])
+def test_netron_shows_the_graph(tmp_path, shapes_model, root, monkeypatch, kind):
+    """The finished file, and the .model of hybrid quantization's step 1."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     pytest.importorskip("netron", reason="netron is not installed")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -21,7 +23,14 @@ def test_netron_shows_the_graph(tmp_path, shapes_model):
     path = tmp_path / "shapes.rknn"
     rknn = RKNN()
     rknn.config(target_platform="rk3588")
-    assert rknn.load_onnx(str(shapes_model)) == 0 and rknn.build(do_quantization=False) == 0 and rknn.export_rknn(str(path)) == 0
+    assert rknn.load_onnx(str(shapes_model)) == 0
+    if kind == "model":
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "dataset.txt").write_text(str(next((root / "examples" / "models" / "pictures").glob("shape_*.png"))))
+        assert rknn.hybrid_quantization_step1(dataset="dataset.txt") == 0
+        path = tmp_path / "shapes.model"
+    else:
+        assert rknn.build(do_quantization=False) == 0 and rknn.export_rknn(str(path)) == 0
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]

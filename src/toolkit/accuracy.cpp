@@ -396,6 +396,8 @@ class Analysis {
     if (builder_.config().quantized_method == "layer" && v.channels > 1) return "One scale serves all output channels: use quantized_method='channel'.";
     if (!v.worst_channels.empty()) {
       const LayerValues::Channel& c = v.worst_channels[0];
+      if (c.relative_error > 0.5 && v.worst_channels.back().relative_error * 3 < c.relative_error)
+        return fmt::format("Channel {} is off by {:.0f} %, far more than the others: its weights magnify the rounding of what the layer reads. Leave this layer and the one before it in float16 (build(auto_hybrid=True) finds such places).", c.index, 100 * c.relative_error);
       if ((c.high - c.low) * 8 < v.high - v.low) return fmt::format("Channel {} spans {:.3g} while the layer spans {:.3g}, so it gets few of the {} steps: {}.", c.index, c.high - c.low, v.high - v.low, v.dtype == "int8" ? 256 : 65536, leave);
     }
     return "Eight bits are too few for this layer: " + leave + ".";

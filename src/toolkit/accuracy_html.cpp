@@ -117,7 +117,7 @@ std::string details(const LayerAccuracy& l, size_t index, bool open) {
 
 std::string accuracy_html(const AccuracyReport& report) {
   constexpr std::string_view kStyle =
-      ".good{color:#2e7d46}.doubtful{color:#b07800}.bad{color:#c0392b}summary{cursor:pointer;padding:.15rem 0;overflow-wrap:anywhere}summary b{font-variant-numeric:tabular-nums;margin-right:.4rem}"
+      "b.good,.figures b.good{color:#2e7d46}b.doubtful,.figures b.doubtful{color:#b07800}b.bad,.figures b.bad{color:#c0392b}summary{cursor:pointer;padding:.15rem 0;overflow-wrap:anywhere}summary b{font-variant-numeric:tabular-nums;margin-right:.4rem}"
       ".columns{display:flex;flex-wrap:wrap;gap:1rem 2rem;margin:.4rem 0 1.2rem}.columns>div{flex:1 1 460px}.columns table{margin-bottom:.6rem}.columns th{font-weight:500;color:#666;width:11rem}"
       ".advice{background:#f3f6fa;border-left:3px solid #2f6fb2;padding:.4rem .8rem;margin:.4rem 0}details[open]>summary{font-weight:500}details:target{outline:2px solid #d9822b;outline-offset:4px}";
   // Layers that lose accuracy themselves, worst first.

@@ -286,6 +286,8 @@ Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, con
   lines.push_back(fmt::format("auto_hybrid: lowest cosine of an output {:.5f}, with all layers in integers {:.5f} ({} networks computed)", worst(choice.cosine), worst(choice.integer_cosine), choice.runs));
   lines.push_back(fmt::format("auto_hybrid: predicted {:.2f} ms on {}, all integer {:.2f} ms, all float16 {:.2f} ms; {:.1f} % of the multiplications in float16", hybrid.ms, compiling.platform->name,
                               integers.ms, floats.ms, hybrid.macs > 0 ? 100 * hybrid.float_macs / hybrid.macs : 0));
+  if (hybrid.ms > floats.ms)
+    lines.push_back("auto_hybrid: the conversions between integers and float16 cost more time than the integers save; build(do_quantization=False) is faster on this chip");
   if (!choice.reached) lines.push_back(fmt::format("auto_hybrid: the threshold {} is not reached, even so!", goal.cosine));
   return lines;
 }

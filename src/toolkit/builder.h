@@ -41,7 +41,7 @@ class Builder {
   Status build(bool do_quantization = false, const std::string& dataset = {}, bool auto_hybrid = false);
   bool is_built() const { return model_ != nullptr; }
 
-  // Hybrid quantization. Step 1 calibrates and writes <name>.model, .data and .quantization.cfg (docs/quantization.md) into a folder;
+  // Hybrid quantization. Step 1 calibrates and writes <name>.model, .data and .quantization.cfg (docs/accuracy.md) into a folder;
   // its answer is their paths. The user edits the last one.
   struct HybridRequest {
     std::string dataset;
