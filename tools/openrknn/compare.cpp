@@ -18,7 +18,8 @@ struct Options {
 Status compare(const Options& o) {
   if (o.images.empty() == o.source.dataset.empty()) return invalid_argument("compare needs --images FOLDER or --dataset LIST, and not both");
   SourceOptions plain = o.source;
-  plain.dataset.clear();  // here it lists what is compared on
+  plain.dataset.clear();   // here it lists what is compared on
+  plain.declared.clear();  // options are meant for whichever of the two is a source model
   ORKNN_TRY_ASSIGN(const auto first, open_model(o.a, plain));
   ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> a, runtime::Session::open(first));
   ORKNN_TRY_ASSIGN(const std::vector<data::Dataset> samples, toolkit::open_pictures(o.images.empty() ? o.source.dataset : o.images, a->inputs()));
