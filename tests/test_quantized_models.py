@@ -1,4 +1,7 @@
 """Models that come quantized, and the number formats of quantized_dtype."""
+import ctypes
+import pathlib
+
 import numpy as np
 import pytest
 
@@ -96,4 +99,66 @@ def test_formats_a_chip_has_not(dtype, platform):
     rknn = RKNN(verbose=False)
     with pytest.raises(Exception, match=f"Invalid quantized_dtype '{dtype}' for {platform}, expect in "):
         rknn.config(target_platform=platform, quantized_dtype=dtype)
+    rknn.release()
+
+
+class TensorAttr(ctypes.Structure):
+    _fields_ = [("index", ctypes.c_uint32), ("n_dims", ctypes.c_uint32), ("dims", ctypes.c_uint32 * 16), ("name", ctypes.c_char * 256), ("n_elems", ctypes.c_uint32),
+                ("size", ctypes.c_uint32), ("fmt", ctypes.c_int), ("type", ctypes.c_int), ("qnt_type", ctypes.c_int), ("fl", ctypes.c_int8), ("zp", ctypes.c_int32),
+                ("scale", ctypes.c_float), ("w_stride", ctypes.c_uint32), ("size_with_stride", ctypes.c_uint32), ("pass_through", ctypes.c_uint8),
+                ("h_stride", ctypes.c_uint32)]
+
+
+class Input(ctypes.Structure):
+    _fields_ = [("index", ctypes.c_uint32), ("buf", ctypes.c_void_p), ("size", ctypes.c_uint32), ("pass_through", ctypes.c_uint8), ("type", ctypes.c_int), ("fmt", ctypes.c_int)]
+
+
+class Output(ctypes.Structure):
+    _fields_ = [("want_float", ctypes.c_uint8), ("is_prealloc", ctypes.c_uint8), ("index", ctypes.c_uint32), ("buf", ctypes.c_void_p), ("size", ctypes.c_uint32)]
+
+
+INT8, UINT8, NHWC, AFFINE = 2, 3, 1, 2
+
+
+def test_c_and_python_give_the_same(float_model, tmp_path, openrknn):
+    r = np.random.default_rng(8)
+    picture = r.integers(0, 256, (1, 8, 8, 3)).astype(np.uint8)
+    np.save(tmp_path / "x.npy", picture.transpose(0, 3, 1, 2).astype(np.float32))
+    dataset = tmp_path / "dataset.txt"
+    dataset.write_text("x.npy\n")
+    rknn = RKNN(verbose=False)
+    rknn.config(target_platform="rk3588", mean_values=[[128, 120, 110]], std_values=[[64, 60, 50]])
+    assert rknn.load_onnx(model=float_model) == 0 and rknn.build(do_quantization=True, dataset=str(dataset)) == 0
+    path = str(tmp_path / "m.rknn")
+    assert rknn.export_rknn(path) == 0 and rknn.init_runtime() == 0
+    wanted = rknn.inference([picture])[0]
+
+    library = ctypes.CDLL(str(pathlib.Path(openrknn("--libdir").stdout.strip()) / "librknnrt.so"))
+    context = ctypes.c_uint64()
+    assert library.rknn_init(ctypes.byref(context), path.encode(), 0, 0, None) == 0
+    attrs = []
+    for command in (1, 2):  # RKNN_QUERY_INPUT_ATTR, RKNN_QUERY_OUTPUT_ATTR
+        attr = TensorAttr(index=0)
+        assert library.rknn_query(context, command, ctypes.byref(attr), ctypes.sizeof(attr)) == 0
+        assert (attr.type, attr.qnt_type) == (INT8, AFFINE) and attr.scale > 0
+        attrs.append(attr)
+
+    def outputs(array, kind, pass_through, want_float):
+        array = np.ascontiguousarray(array)
+        given = Input(0, array.ctypes.data, array.nbytes, pass_through, kind, NHWC)
+        assert library.rknn_inputs_set(context, 1, ctypes.byref(given)) == 0 and library.rknn_run(context, None) == 0
+        result = np.zeros(wanted.shape, np.float32 if want_float else np.int8)
+        out = Output(want_float, 1, 0, result.ctypes.data, result.nbytes)
+        assert library.rknn_outputs_get(context, 1, ctypes.byref(out), None) == 0
+        return result
+
+    np.testing.assert_array_equal(outputs(picture, UINT8, 0, 1), wanted)
+    raw = outputs(picture, UINT8, 0, 0)
+    np.testing.assert_allclose((raw.astype(np.float32) - attrs[1].zp) * np.float32(attrs[1].scale), wanted, rtol=1e-6)
+    # What the input conversion makes of the picture, made by hand: (x - mean) / std, then the input's scale and zero point.
+    real = (picture.astype(np.float32) - np.float32([128, 120, 110])) / np.float32([64, 60, 50])
+    codes = np.clip(np.rint(real.astype(np.float64) / np.float32(attrs[0].scale)) + attrs[0].zp, -128, 127).astype(np.int8)
+    np.testing.assert_array_equal(outputs(codes, INT8, 1, 1), wanted)
+    np.testing.assert_array_equal(rknn.inference([codes], inputs_pass_through=[1])[0], wanted)
+    assert library.rknn_destroy(context) == 0
     rknn.release()
