@@ -157,7 +157,7 @@ class Reader {
   }
 
   std::optional<Grid>& grid(TensorId t) {
-    if (grids_.size() <= index_of(t)) grids_.resize(index_of(t) + 1);
+    if (grids_.size() < graph_.tensor_count()) grids_.resize(graph_.tensor_count());
     return grids_[index_of(t)];
   }
   void become_real(TensorId t, const Grid& p) {
@@ -239,17 +239,26 @@ class Reader {
   }
 
   // --- tensors without a statement of their own
+  // A copy of values that lie on a grid loses nothing. Other operators are rounded to a neighbour's or their function's grid only between
+  // quantized layers.
   void spread() {
+    const std::vector<char> needed = find_needed();
     for (NodeId id : graph_.order()) {
       const Node& n = graph_.node(id);
-      if (!n.output() || !n.tail.empty() || !n.input(0)) continue;
+      if (!lends(n)) continue;
       for (TensorId y : n.outputs) {
         if (!y || graph_.tensor(y).dtype != DType::Float32 || grid(y)) continue;
-        if (n.op == "Concat") grid(y) = joined(n);
-        else if (!grid(n.input(0))) continue;
-        else if (has_unit_range(n.op)) grid(y) = Grid{parameters_of({0, 1}, grid(n.input(0))->type), grid(n.input(0))->type};
-        else if (has_symmetric_range(n.op)) grid(y) = Grid{parameters_of({-1, 1}, grid(n.input(0))->type), grid(n.input(0))->type};
-        else if (copies_values(graph_, n) || stays_in_range(n.op)) grid(y) = grid(n.input(0));
+        if (n.op == "Concat") {
+          if (const auto all = joined(n); all && (all->equal || needed[index_of(y)])) grid(y) = all->grid;
+          continue;
+        }
+        const std::optional<Grid> before = grid(n.input(0));
+        if (!before) continue;
+        if (is_move(n)) grid(y) = before;
+        else if (!needed[index_of(y)]) continue;
+        else if (has_unit_range(n.op)) grid(y) = Grid{parameters_of({0, 1}, before->type), before->type};
+        else if (has_symmetric_range(n.op)) grid(y) = Grid{parameters_of({-1, 1}, before->type), before->type};
+        else grid(y) = before;
       }
     }
     // Backwards to layers that only a copy stands behind.
@@ -257,17 +266,43 @@ class Reader {
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
       const Node& n = graph_.node(*it);
       const TensorId x = n.input(0);
-      if (n.outputs.size() != 1 || !copies_values(graph_, n) || !grid(n.output()) || grid(x)) continue;
+      if (n.outputs.size() != 1 || !n.output() || !x || !is_move(n) || !grid(n.output()) || grid(x)) continue;
       if (graph_.producer(x) && graph_.reader_count(x) == 1 && graph_.tensor(x).dtype == DType::Float32) grid(x) = grid(n.output());
     }
   }
 
-  std::optional<Grid> joined(const Node& n) {
+  bool is_move(const Node& n) const { return n.tail.empty() && layer_form(graph_, n).form == Form::Move; }
+
+  // The result of such a node can take parameters that nobody stated.
+  bool lends(const Node& n) const {
+    return n.output() && n.input(0) && n.tail.empty() &&
+           (n.op == "Concat" || is_move(n) || stays_in_range(n.op) || has_unit_range(n.op) || has_symmetric_range(n.op));
+  }
+
+  // Tensors with a quantized layer behind them, directly or behind layers that take a neighbour's parameters.
+  std::vector<char> find_needed() {
+    std::vector<char> needed(graph_.tensor_count(), 0);
+    const std::vector<NodeId>& order = graph_.order();
+    for (auto it = order.rbegin(); it != order.rend(); ++it) {
+      const Node& n = graph_.node(*it);
+      const bool reached = std::any_of(n.outputs.begin(), n.outputs.end(), [&](TensorId y) { return y && (grid(y) || (lends(n) && needed[index_of(y)])); });
+      if (!reached) continue;
+      for (TensorId x : n.inputs)
+        if (x) needed[index_of(x)] = 1;
+    }
+    return needed;
+  }
+
+  struct Joined {
+    Grid grid;
+    bool equal = true;  // all tensors had it
+  };
+  std::optional<Joined> joined(const Node& n) {
     Range range;
     std::optional<Grid> first;
     bool equal = true;
     for (TensorId t : n.inputs) {
-      if (graph_.is_constant(t)) continue;
+      if (!t || graph_.is_constant(t)) continue;
       if (!grid(t)) return std::nullopt;
       if (first && first->type != grid(t)->type) return std::nullopt;
       equal &= !first || *first == *grid(t);
@@ -276,14 +311,14 @@ class Reader {
       range.high = std::max<double>(range.high, grid(t)->parameters.max[0]);
     }
     if (!first) return std::nullopt;
-    return equal ? *first : Grid{parameters_of(range, first->type), first->type};
+    return Joined{equal ? *first : Grid{parameters_of(range, first->type), first->type}, equal};
   }
 
   // A copy gives the grid of what it reads; where another one is stated, a step of its own brings the values to it.
   void separate_moves() {
     for (NodeId id : std::vector<NodeId>(graph_.order())) {
       Node n = graph_.node(id);
-      if (n.op == "Identity" || !n.input(0) || !copies_values(graph_, n) || !grid(n.input(0))) continue;
+      if (n.op == "Identity" || !n.input(0) || !is_move(n) || !grid(n.input(0))) continue;
       const Grid before = *grid(n.input(0));
       std::vector<Node> steps;
       for (TensorId& t : n.outputs) {

@@ -165,8 +165,8 @@ TEST(GivenParameters, QOperators) {
 }
 
 TEST(GivenParameters, NeighboursLendTheirParameters) {
-  // The pool and the reshape state nothing; the addition without a statement and what hangs on it stay in float.
-  const Absorbed a = absorbed(R"(graph "g" (%x: float32[1,2,4,4]) -> (%y, %f) {
+  // The pool states nothing and stands between quantized layers; what has nothing quantized behind it stays in float.
+  const Absorbed a = absorbed(R"(graph "g" (%x: float32[1,2,4,4]) -> (%y, %f, %h) {
   %s: float32[] = const {0.02}
   %z: int8[] = const {-10}
   %half: float32[] = const {0.5}
@@ -178,11 +178,13 @@ TEST(GivenParameters, NeighboursLendTheirParameters) {
   %q: int8[1,2,2,2] = QuantizeLinear(%g, %t, %z)
   %y: float32[1,2,2,2] = DequantizeLinear(%q, %t, %z)
   %e: float32[1,2,4,4] = Exp(%d)
-  %f: float32[1,2,4,4] = Add(%e, %half)
+  %h: float32[1,2,4,4] = Add(%e, %half)
+  %f: float32[1,2,4,4] = Softmax(%d)
 })");
   EXPECT_EQ(a.count("int:Table"), 1u) << ir::print(a.after);
   EXPECT_EQ(a.count("Exp"), 1u);
   EXPECT_EQ(a.count("Add"), 1u);
+  EXPECT_EQ(a.count("Softmax"), 1u);
   EXPECT_EQ(a.after.tensor(a.after.outputs()[1]).dtype, DType::Float32);
   expect_same(a, 0.01);
 }
