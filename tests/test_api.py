@@ -447,3 +447,23 @@ def test_weights_in_several_files_and_described_ones(tmp_path, capfd):
     drawn = save("net.onnx.structure")
     np.testing.assert_array_equal(run(drawn), run(drawn))
     assert "3 tensors have no weights" in capfd.readouterr().err
+
+
+def test_lines_that_cannot_be_written_stop_nothing(tmp_path, conv_model, capfd):
+    for path in (tmp_path, tmp_path / "no" / "folder.log", "/dev/full"):
+        rknn = RKNN(verbose=True, verbose_file=path)
+        rknn.config(target_platform="rk3588")
+        assert rknn.load_onnx(conv_model) == 0 and rknn.build(do_quantization=False) == 0
+        rknn.release()
+        assert "verbose_file cannot be written" in capfd.readouterr().err
+    code = ("import sys; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588')\n"
+            "print(r.load_onnx(sys.argv[1]), r.build(do_quantization=False), r.load_onnx('missing'))")
+    for redirection in ("2>/dev/full", "2>&-"):
+        done = subprocess.run(["sh", "-c", f'"$@" {redirection}', "sh", sys.executable, "-c", code, conv_model], stdout=subprocess.PIPE, text=True, timeout=120)
+        assert done.stdout == "0 0 -1\n", redirection
+
+
+@pytest.mark.parametrize("options", [dict(data_format=3), dict(inputs_pass_through=1), dict(inputs_pass_through="1"), dict(inputs_pass_through=[1, 0])])
+def test_options_of_inference_are_checked(conv_model, build, options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        build(conv_model).inference([picture()], **options)

@@ -3,6 +3,20 @@ import sys
 import weakref
 
 
+def is_terminal():
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def write_stderr(text):
+    """There may be no stderr, or nobody who reads it: results matter more than lines."""
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(text)
+            sys.stderr.flush()
+    except (OSError, ValueError):
+        pass
+
+
 class Log:
     """Writes the lines of one RKNN object to stderr and, if wanted, to a file. D lines only when verbose."""
 
@@ -17,19 +31,37 @@ class Log:
         self.verbose = bool(verbose)
         if verbose:
             Log._verbose.add(self)
-        self.file = open(path, "w", encoding="utf-8") if verbose and path else None
+        self.file = None
         self.warnings = 0
-        if self.file:
-            self.info(f"Save log info to: {path}")
+        if verbose and path:
+            try:
+                self.file = open(path, "w", encoding="utf-8", errors="replace")
+            except OSError as error:
+                self._lost_file(error)
+            else:
+                self.info(f"Save log info to: {path}")
 
     def _write(self, level, text):
         colours = {"E": "31", "W": "33"}
-        tty = sys.stderr.isatty()
+        tty = is_terminal()
         for line in text.splitlines() or [""]:
             plain = f"{level} {line}"
-            print(f"\033[{colours[level]}m{plain}\033[0m" if tty and level in colours else plain, file=sys.stderr)
+            write_stderr(f"\033[{colours[level]}m{plain}\033[0m\n" if tty and level in colours else plain + "\n")
             if self.file:
-                print(plain, file=self.file, flush=True)
+                try:
+                    print(plain, file=self.file, flush=True)
+                except OSError as error:
+                    self._lost_file(error)
+
+    def _lost_file(self, error):
+        """A log that cannot be written is no reason to stop."""
+        file, self.file = self.file, None
+        if file:
+            try:
+                file.close()
+            except OSError:  # what is left in its buffer
+                pass
+        self.warn("__init__", f"The verbose_file cannot be written: {error}!")
 
     def info(self, text):
         self._write("I", text)
@@ -57,9 +89,9 @@ class Log:
 
     def close(self):
         Log._verbose.discard(self)
-        if self.file:
-            self.file.close()
-            self.file = None
+        file, self.file = self.file, None
+        if file:
+            file.close()
 
 
 class Progress:
@@ -76,7 +108,7 @@ class Progress:
         if name != self.name:
             self.name, self.start, self.shown = name, now, 0.0
         finished = done >= total
-        if not finished and (not sys.stderr.isatty() or now - self.shown < 0.1):
+        if not finished and (not is_terminal() or now - self.shown < 0.1):
             return
         self.shown = now
         seconds = now - self.start
@@ -86,7 +118,7 @@ class Progress:
         left = seconds / done * (total - done) if done else 0
         rate = f"{done / seconds:.2f}" if seconds > 0 else "?"
         line = f"{name} : {100 * done // max(total, 1):3}%|{bar}| {done}/{total} [{clock(seconds)}<{clock(left)}, {rate}it/s]"
-        if sys.stderr.isatty():
-            print(f"\rI {line}", end="\n" if finished else "", file=sys.stderr, flush=True)
+        if is_terminal():
+            write_stderr(f"\rI {line}" + ("\n" if finished else ""))
         elif finished:
             self.log.info(line)

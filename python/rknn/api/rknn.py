@@ -592,6 +592,10 @@ class RKNN:
         ports = self._session.inputs()
         if len(inputs) != len(ports):
             raise ValueError(f"The number of inputs is wrong, expect {len(ports)} ({', '.join(p['name'] for p in ports)}), found {len(inputs)}!")
+        if data_format is not None and not isinstance(data_format, (str, list, tuple)):
+            raise ValueError(f"Invalid data_format {data_format!r}, expect 'nchw' or 'nhwc', or a list of them!")
+        if pass_through is not None and not isinstance(pass_through, (list, tuple, np.ndarray)):
+            raise ValueError(f"Invalid inputs_pass_through {pass_through!r}, expect a list of 0 and 1!")
         formats = [data_format] * len(ports) if data_format is None or isinstance(data_format, str) else list(data_format)
         if len(formats) != len(ports):
             raise ValueError(f"The length of data_format is wrong, expect {len(ports)}, found {len(formats)}!")
