@@ -175,7 +175,7 @@ def main():
     if args.int8:
         if args.json:
             args.json.write_text(json.dumps(dict(machine=cpu, isa=isa, rows=rows), indent=1))
-        return 0
+        return 1 if failures else 0
     for threads in args.threads:
         ratios = [r["ratio"] for r in rows if r["threads"] == threads]
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))

@@ -333,14 +333,24 @@ Status run_nearest(RunContext& c, const TensorView& x, const MutableTensorView& 
       for (int64_t n = 0; n < y.dims[i]; ++n) offsets[i].push_back(n * strides[i]);
   const int64_t columns = y.dims.back(), rows = y.count() / columns;
   const std::vector<int64_t>& last = offsets.back();
+  bool doubles = columns % 2 == 0;
+  for (int64_t k = 0; k < columns && doubles; ++k) doubles = last[static_cast<size_t>(k)] == k / 2;
   visit_element_bytes(x.dtype, [&]<class T>(TypeTag<T>) {
     c.pool.parallel_for(rows, std::max<int64_t>(1, (1 << 14) / columns), [&](int64_t begin, int64_t end) {
+      int64_t previous = -1;
       for (int64_t row = begin; row < end; ++row) {
         int64_t rest = row, from = 0;
         for (size_t i = rank - 1; i-- > 0; rest /= y.dims[i]) from += offsets[i][static_cast<size_t>(rest % y.dims[i])];
         const T* source = x.as<T>() + from;
         T* target = y.as<T>() + row * columns;
-        for (int64_t k = 0; k < columns; ++k) target[k] = source[last[static_cast<size_t>(k)]];
+        if (from == previous) {  // enlarging repeats rows
+          std::copy_n(target - columns, columns, target);
+        } else if (doubles) {
+          for (int64_t k = 0; k < columns / 2; ++k) target[2 * k] = target[2 * k + 1] = source[k];
+        } else {
+          for (int64_t k = 0; k < columns; ++k) target[k] = source[last[static_cast<size_t>(k)]];
+        }
+        previous = from;
       }
     });
   });

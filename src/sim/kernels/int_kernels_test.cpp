@@ -2,6 +2,7 @@
 // of threads.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <random>
 
@@ -329,6 +330,22 @@ TEST(IntKernels, MaxPool) {
     t.set("ceil_mode", t.pick(0, 1));
     t.input(t.data(t.byte_type(), {t.pick(1, 2), t.pick(1, 6), height, width}));
     check(t, "int_max_pool", "MaxPool seed " + std::to_string(seed));
+  }
+}
+
+TEST(IntKernels, Softmax) {
+  for (uint32_t seed = 0; seed < 40 && !HasFatalFailure(); ++seed) {
+    Trial t(seed);
+    t.node.op = "int:Softmax";
+    const DType type = t.byte_type();
+    t.input(t.data(type, {t.pick(1, 3), t.pick(1, 40), t.one_of<int64_t>({16, 64, 257, t.pick(16, 900)})}));
+    TensorData powers = TensorData::allocate(DType::Int32, {256});
+    const double scale = t.one_of({0.0, 0.001, 0.05, 1.0, 30.0});
+    for (int64_t i = 0; i < 256; ++i)
+      static_cast<int32_t*>(powers.mutable_data())[i] = static_cast<int32_t>(std::lround(std::exp(-scale * static_cast<double>(i)) * (1 << 24)));
+    t.input(std::move(powers), true);
+    t.set("y_zero_point", int64_t{type == DType::Int8 ? -128 : 0});
+    check(t, "int_softmax", "int:Softmax seed " + std::to_string(seed));
   }
 }
 }  // namespace
