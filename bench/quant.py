@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Quantization quality beside other quantizers: runs the tasks of a corpus' quant_check.py and writes the table in docs/quantization.md.
 
-  bench/quant.py --corpus FOLDER [--net NAME ...] [--algorithms normal mmse adaround] [--results FILE.json]
+  bench/quant.py --corpus FOLDER [--net NAME ...] [--algorithms normal mmse adaround] [--results FILE.json] [--table]
 
-Results are kept in FILE.json (default: out/quant.json) and merged, so networks can be measured one at a time.
+Results are kept in FILE.json (default: out/quant.json) and merged, so networks can be measured one at a time; --table only writes the table.
 """
 import argparse
 import json
@@ -59,10 +59,11 @@ def main():
     parser.add_argument("--net", nargs="*", default=[])
     parser.add_argument("--algorithms", nargs="*", default=["normal", "mmse", "adaround"])
     parser.add_argument("--results", default=str(ROOT / "out" / "quant.json"))
+    parser.add_argument("--table", action="store_true")
     args = parser.parse_args()
     store = pathlib.Path(args.results)
     results = json.loads(store.read_text()) if store.exists() else {}
-    for algorithm in args.algorithms:
+    for algorithm in () if args.table else args.algorithms:
         with tempfile.TemporaryDirectory() as scratch:
             out = os.path.join(scratch, "out.json")
             command = [sys.executable, os.path.join(args.corpus, "quant_check.py"), "--algorithm", algorithm, "--json", out]
