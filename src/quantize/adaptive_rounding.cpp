@@ -94,16 +94,16 @@ void add_sample(Layer& l, const float* x) {
   for (int64_t i = 0; i < count; ++i)
     for (int64_t k = 0; k < length; ++k) l.sums[static_cast<size_t>(k)] += columns[static_cast<size_t>(i * length + k)];
   l.columns += count;
-  // Row k of every group's matrix is the work of one thread: sums are taken in the order of the columns.
+  // Row k of every group's matrix, up to the diagonal, is the work of one thread: sums are taken in the order of the columns.
   ThreadPool::shared().parallel_for(length, std::max<int64_t>(1, (1 << 16) / (l.size * count)), [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
-      const int64_t group = k / l.size;
+      const int64_t group = k / l.size, length_of_row = k % l.size + 1;
       float* row = l.products.data() + k * l.size;
       for (int64_t i = 0; i < count; ++i) {
         const float* column = columns.data() + i * length + group * l.size;
         const float factor = columns[static_cast<size_t>(i * length + k)];
         if (factor == 0) continue;
-        for (int64_t j = 0; j < l.size; ++j) row[j] += factor * column[j];
+        for (int64_t j = 0; j < length_of_row; ++j) row[j] += factor * column[j];
       }
     }
   });
@@ -118,9 +118,9 @@ void finish_moments(Layer& l, double rounding) {
     const double* mean = l.sums.data() + group * l.size;
     double trace = 0;
     for (int64_t i = 0; i < l.size; ++i)
-      for (int64_t j = 0; j < l.size; ++j) {
+      for (int64_t j = 0; j <= i; ++j) {
         const double v = matrix[i * l.size + j] * per_column - mean[i] * mean[j];
-        matrix[i * l.size + j] = static_cast<float>(v);
+        matrix[i * l.size + j] = matrix[j * l.size + i] = static_cast<float>(v);
         if (i == j) trace += std::max(v, 0.0);
       }
     const double own = rounding + kCaution * trace / static_cast<double>(l.size);
