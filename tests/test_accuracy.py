@@ -206,6 +206,21 @@ def test_auto_hybrid_of_a_float_build(folder, shapes_model, dataset, make_onnx, 
     assert rknn.build(do_quantization=False, auto_hybrid=True) == -1 and "needs a dataset" in capfd.readouterr().err
     assert rknn.build(do_quantization=False, dataset=dataset, auto_hybrid=True) == 0
     assert "fit float16" in capfd.readouterr().err
+    # Values up to some millions inside the network, small ones outside.
+    rng = np.random.default_rng(7)
+    large = make_onnx([("Conv", ["x", "w1"], ["big"], {}), ("Conv", ["big", "w2"], ["y"], {})], {"x": ("float32", [1, 3, 16, 16])}, {"y": ("float32", [1, 4, 16, 16])},
+                      {"w1": rng.standard_normal((8, 3, 1, 1)).astype(np.float32) * 1e6, "w2": rng.standard_normal((4, 8, 1, 1)).astype(np.float32) * 1e-6}, name="large")
+    x = rng.standard_normal((1, 3, 16, 16)).astype(np.float32)
+    np.save("x.npy", x)
+    pathlib.Path("large.txt").write_text("x.npy")
+    results = []
+    for config, hybrid in (({"float_dtype": "float32"}, False), ({}, False), ({}, True)):
+        rknn = loaded(large, **config)
+        assert rknn.build(do_quantization=False, dataset="large.txt", auto_hybrid=hybrid) == 0 and rknn.init_runtime() == 0
+        results.append(rknn.inference([x], data_format="nchw")[0].ravel())
+    assert "2 layer(s) hold values out of the float16 and are computed in 16-bit integers: big, y" in capfd.readouterr().err
+    exact, plain, hybrid = results
+    assert not np.isfinite(plain).all() and np.abs(hybrid - exact).max() < 1e-2 * np.abs(exact).max()
     with pytest.raises(ValueError):
         loaded(shapes_model, auto_hybrid_cos_thresh="high")
     with pytest.raises(ValueError):

@@ -258,26 +258,51 @@ Status Builder::choose_float_layers(const Samples& samples, const quantize::Tens
   return {};
 }
 
-// auto_hybrid of a float16 build: layers whose values float16 cannot hold.
-Status Builder::check_float_range(const std::string& dataset) {
+// auto_hybrid of a float16 build: layers that make or read values float16 cannot hold are computed in 16-bit integers.
+Status Builder::lower_large_layers(ir::Graph& graph, const std::string& dataset) {
   if (dataset.empty()) return invalid_argument("auto_hybrid needs a dataset to measure the ranges of the layers").hint("give build() a list of sample files");
   constexpr float kLargestHalf = 65504;
-  ORKNN_TRY_ASSIGN(const Samples samples, Samples::open(dataset, reference_, config_.quant_img_RGB2BGR, compile_options()));
-  std::map<std::string, std::pair<float, float>> outside;
+  ir::Graph visible = graph;
+  ORKNN_TRY(quantize::split_tails(visible, ops::builtin_ops()));
+  ORKNN_TRY_ASSIGN(const Samples samples, Samples::open(dataset, visible, config_.quant_img_RGB2BGR, compile_options()));
+  quantize::TensorStatistics statistics;
   const auto total = static_cast<int64_t>(samples.size());
-  ORKNN_TRY(samples.run(reference_, DType::Float32, samples.size(), [&](std::string_view name, const ir::TensorView& value) {
-    if (value.dtype != DType::Float32) return;
-    const auto numbers = value.values<float>();
-    const auto [low, high] = std::minmax_element(numbers.begin(), numbers.end());
-    if (numbers.empty() || (*low >= -kLargestHalf && *high <= kLargestHalf)) return;
-    auto& range = outside.try_emplace(std::string(name), *low, *high).first->second;
-    range = {std::min(range.first, *low), std::max(range.second, *high)};
+  ORKNN_TRY(samples.run(visible, DType::Float32, samples.size(), [&](std::string_view name, const ir::TensorView& value) {
+    if (value.dtype == DType::Float32) statistics.try_emplace(std::string(name)).first->second.add(value.values<float>());
   }, [&](size_t done) { report("AutoHybrid", static_cast<int64_t>(done), total); }));
+  const auto is_large = [&](ir::TensorId t) {
+    const auto it = t ? statistics.find(visible.tensor(t).name) : statistics.end();
+    return it != statistics.end() && (it->second.min() < -kLargestHalf || it->second.max() > kLargestHalf);
+  };
+  std::set<std::string, std::less<>> large;
+  for (ir::NodeId id : visible.order()) {
+    const ir::Node& n = visible.node(id);
+    if (!std::any_of(n.inputs.begin(), n.inputs.end(), is_large) && !std::any_of(n.outputs.begin(), n.outputs.end(), is_large)) continue;
+    for (ir::TensorId t : n.outputs)
+      if (t) large.insert(visible.tensor(t).name);
+  }
+  if (large.empty()) {
+    hybrid_summary_.push_back(fmt::format("auto_hybrid: the values of all layers fit float16 on {} sample(s).", samples.size()));
+    return {};
+  }
+  quantize::QuantizeOptions choices;
+  ORKNN_TRY_ASSIGN(choices.format, quantize::number_format("w16a16i"));
+  choices.equalize = choices.correct_bias = false;
+  choices.keep_float = [&](const ir::Node&, std::string_view output) { return !large.contains(output); };
+  reference_ = visible;
+  ORKNN_TRY_ASSIGN(layer_decisions_, quantize::quantize(visible, ops::builtin_ops(), statistics, choices));
   Status problems;
-  for (const auto& [name, range] : outside)
-    problems.also(unsupported(fmt::format("The range [{:g}, {:g}] of '{}' is out of the float16, and 16-bit integer layers are not available yet!", range.first, range.second, name))
-                      .hint("scale the network down before this layer"));
-  hybrid_summary_.push_back(fmt::format("auto_hybrid: the values of all layers fit float16 on {} sample(s).", samples.size()));
+  std::string names;
+  for (const quantize::LayerDecision& d : layer_decisions_) {
+    if (!large.contains(d.output)) continue;
+    names += (names.empty() ? "" : ", ") + d.output;
+    const auto s = statistics.find(d.output);
+    if (!d.integer)
+      problems.also(unsupported(fmt::format("The range [{:g}, {:g}] of '{}' or of what it reads is out of the float16, and it has no form in 16-bit integers: {}", s == statistics.end() ? 0 : s->second.min(),
+                                            s == statistics.end() ? 0 : s->second.max(), d.output, d.reason)).hint("scale the network down before this layer"));
+  }
+  hybrid_summary_.push_back(fmt::format("auto_hybrid: {} layer(s) hold values out of the float16 and are computed in 16-bit integers: {}", large.size(), names));
+  graph = std::move(visible);
   return problems;
 }
 
@@ -307,7 +332,7 @@ Status Builder::build(bool do_quantization, const std::string& dataset, bool aut
   if (do_quantization)
     if (Status s = quantize_graph(graph, dataset); !s) return s.model(model_name_).stage("quantize");
   if (!do_quantization && auto_hybrid)
-    if (Status s = check_float_range(dataset); !s) return s.model(model_name_).stage("build");
+    if (Status s = lower_large_layers(graph, dataset); !s) return s.model(model_name_).stage("build");
   if (uses_given_parameters) {
     auto decisions = quantize::use_given_parameters(graph, ops::builtin_ops());
     if (!decisions) return Status(decisions.status()).model(model_name_).stage("quantize");

@@ -85,7 +85,7 @@ class Builder {
   Status optimize_graph(ir::Graph& graph);
   Status quantize_graph(ir::Graph& graph, const std::string& dataset);
   Status lower_to_integers(ir::Graph& graph, const Samples& samples, const quantize::TensorStatistics& statistics, quantize::QuantizeOptions choices);
-  Status check_float_range(const std::string& dataset);
+  Status lower_large_layers(ir::Graph& graph, const std::string& dataset);
   Status choose_float_layers(const Samples& samples, const quantize::TensorStatistics& statistics, const quantize::QuantizeOptions& choices);
   Status round_weights(ir::Graph& graph, DType type);
   void log_float_layers() const;

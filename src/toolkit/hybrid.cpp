@@ -102,9 +102,9 @@ HybridFile parameters_of(const Graph& integers) {
     if (!t || !integers.tensor(t).quant || !is_integer(integers.tensor(t).dtype)) return;
     const Tensor& tensor = integers.tensor(t);
     std::string name = tensor.name;
-    constexpr std::string_view kSuffix = "_int8";
-    if (tensor.is_constant() && name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
-    if (integers.is_input(t)) name += "_" + std::string(dtype_name(tensor.dtype));
+    const std::string suffix = "_" + std::string(dtype_name(tensor.dtype));
+    if (tensor.is_constant() && name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+    if (integers.is_input(t)) name += suffix;
     if (listed.insert(name).second) file.parameters.emplace_back(name, parameters_of(tensor));
   };
   for (TensorId t : integers.inputs()) add(t);
@@ -293,9 +293,9 @@ Result<Builder> Builder::hybrid_step2(const std::string& model, const std::strin
       problems.also(invalid_argument(fmt::format("the range of '{}' is not valid", name)).found(fmt::format("[{}, {}]", p.min[0], p.max[0])));
       continue;
     }
-    constexpr std::string_view kSuffix = "_int8";
-    const bool is_input = !split.find_tensor(name) && name.ends_with(kSuffix);
-    builder.requested_ranges_[is_input ? name.substr(0, name.size() - kSuffix.size()) : name] = {p.min[0], p.max[0]};
+    const std::string suffix = "_" + p.dtype;  // of a converted input
+    const bool is_input = !split.find_tensor(name) && name.ends_with(suffix);
+    builder.requested_ranges_[is_input ? name.substr(0, name.size() - suffix.size()) : name] = {p.min[0], p.max[0]};
   }
   if (!problems) return problem(problems, quantization);
   const std::string list = dataset.empty() ? field<std::string>(j, "dataset", "") : dataset;
