@@ -93,16 +93,33 @@ int32_t quant_zero(const QuantParams& q, int64_t channel) {
   return q.zero_point.empty() ? 0 : q.zero_point[q.zero_point.size() == 1 ? 0 : static_cast<size_t>(channel) % q.zero_point.size()];
 }
 
+// Real numbers as quantized integers: rounded half to even, clamped to the type; NaN is zero.
+struct Quantizer {
+  double scale, zero, low, high;
+
+  explicit Quantizer(const Tensor& t)
+      : scale(quant_scale(*t.quant, 0)), zero(static_cast<double>(quant_zero(*t.quant, 0))), low(static_cast<double>(dtype_min(t.dtype)) - zero),
+        high(static_cast<double>(dtype_max(t.dtype)) - zero) {}
+
+  template <class T>
+  T apply(float real) const {
+    double q = static_cast<double>(real) / scale;
+    q = q > low ? q : q <= low ? low : 0;
+    q = q < high ? q : high;
+    if constexpr (sizeof(T) <= 2) {
+      constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52: adding it leaves no bits behind the point
+      return static_cast<T>((q + kRound) - kRound + zero);
+    } else {
+      return static_cast<T>(std::nearbyint(q) + zero);
+    }
+  }
+};
+
 // One real number as the program's element type.
 template <class T>
 T store(float real, const Tensor& t, bool quantized) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    if (quantized) {
-      const float scale = quant_scale(*t.quant, 0);
-      const double q = std::nearbyint(static_cast<double>(real) / scale) + quant_zero(*t.quant, 0);
-      if (std::isnan(q)) return static_cast<T>(quant_zero(*t.quant, 0));
-      return static_cast<T>(std::clamp(q, static_cast<double>(dtype_min(t.dtype)), static_cast<double>(dtype_max(t.dtype))));
-    }
+    if (quantized) return Quantizer(t).apply<T>(real);
   }
   (void)quantized;
   const Dims one{1};
@@ -157,7 +174,12 @@ void convert_numbers(DType from_type, const void* from, const MutableTensorView&
       return;
     }
     visit_dtype(to.dtype, [&]<class T>(TypeTag<T>) {
-      for (int64_t i = begin; i < end; ++i) to.as<T>()[i] = store<T>(reals[static_cast<size_t>(i - begin)], tensor, true);
+      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+        const Quantizer quantizer(tensor);
+        for (int64_t i = begin; i < end; ++i) to.as<T>()[i] = quantizer.apply<T>(reals[static_cast<size_t>(i - begin)]);
+      } else {
+        for (int64_t i = begin; i < end; ++i) to.as<T>()[i] = store<T>(reals[static_cast<size_t>(i - begin)], tensor, true);
+      }
     });
   });
 }

@@ -100,7 +100,7 @@ Status run(KernelContext& c, const KernelState* state) {
   const int64_t band = std::clamp<int64_t>(fitting / stride, std::min<int64_t>(4, out_height), out_height), bands = divide_up(out_height, band);
   const int64_t per_remainder = divide_up(padded_rows(v, band), stride), remainder_size = per_remainder * out_width + kSlack;
   const int64_t length = std::max((out_width - 1) * v.stride[2] + (s.per_row * per - 1) * v.dilation[2] + 1, v.pad_begin[2]), padded_stride = length + kSlack;
-  const int64_t padded_bytes = (padded_rows(v, band) * padded_stride + 2 * kSlack) * 2;
+  const int64_t padded_bytes = (padded_rows(v, band) * padded_stride + 4 * kSlack) * 2;
   const int64_t band_bytes = s.per_row * stride * remainder_size * 4, sums_bytes = (kChunk + kSlack) * 4;
   const int64_t worker_bytes = divide_up(band_bytes, 64) * 64 + divide_up(padded_bytes, 64) * 64 + divide_up(sums_bytes, 64) * 64;
   std::byte* scratch = c.scratch(static_cast<size_t>(worker_bytes * c.pool.threads()));

@@ -89,7 +89,7 @@ struct IntInterleave {
 };
 
 // Neighbours of each row as dwords: byte j of dword i is x[i * stride + j * dilation], likewise for words, where x is an array of int16.
-// Row r goes to y + r % row_stride * remainder_size + r / row_stride * count. Reads up to 32 elements beyond the last of a row, writes up to 15
+// Row r goes to y + r % row_stride * remainder_size + r / row_stride * count. Reads up to 64 bytes beyond the last of a row, writes up to 15
 // dwords beyond the last.
 struct IntExpand {
   bool words = false;

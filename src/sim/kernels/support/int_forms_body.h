@@ -268,8 +268,7 @@ static void expand(const IntExpand& given) {
     int32_t* y = expanded_row(p, row);
     if (!p.words) {
       const uint8_t* x = static_cast<const uint8_t*>(p.x) + row * p.x_stride;
-      for (int64_t i = 0; i < p.count; i += 4)
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i), _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i * p.stride)), pick));
+      expand_bytes(x, p.stride, p.count, pick, y);
       continue;
     }
     const int16_t* x = static_cast<const int16_t*>(p.x) + row * p.x_stride;

@@ -135,4 +135,10 @@ ORKNN_SIMD void store_dwords(int32_t* to, const __m128i (&v)[4], int64_t count) 
   }
 }
 
+// Four neighbours of every `stride`th byte, stride 1 or 2; `pick` says where those of the first four dwords are.
+ORKNN_SIMD void expand_bytes(const uint8_t* x, int64_t stride, int64_t count, __m128i pick, int32_t* y) {
+  for (int64_t i = 0; i < count; i += 4)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i), _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i * stride)), pick));
+}
+
 }  // namespace orknn::sim::kernels::int_avx2

@@ -110,4 +110,12 @@ ORKNN_SIMD void store_dwords(int32_t* to, const __m128i (&v)[4], int64_t count) 
   _mm512_mask_storeu_epi32(to, first(count), all);
 }
 
+// Four neighbours of every `stride`th byte, stride 1 or 2; `pick` says where those of the first four dwords are.
+ORKNN_SIMD void expand_bytes(const uint8_t* x, int64_t stride, int64_t count, __m128i pick, int32_t* y) {
+  const __m512i lanes = stride == 1 ? _mm512_setr_epi32(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6) : _mm512_setr_epi32(0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7, 6, 7, 8, 9);
+  const __m512i picks = _mm512_broadcast_i32x4(pick);
+  for (int64_t i = 0; i < count; i += 16)
+    _mm512_storeu_si512(y + i, _mm512_shuffle_epi8(_mm512_permutexvar_epi32(lanes, _mm512_loadu_si512(x + i * stride)), picks));
+}
+
 }  // namespace orknn::sim::kernels::ORKNN_INT_FORM
