@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
+#include <random>
 
+#include "mutation.h"
 #include "temporary_folder.h"
 
 namespace orknn::data {
@@ -47,6 +50,20 @@ TEST(Npy, OrdersAndDamage) {
     EXPECT_FALSE(read_npy(path)) << header;
   }
   EXPECT_FALSE(read_npy(folder.file("missing.npy")));
+}
+
+TEST(NpyMutation, DamageDoesNoHarm) {
+  TemporaryFolder folder;
+  const std::string path = folder.file("x.npy");
+  ASSERT_TRUE(write_npy(path, ir::TensorData::from<float>({2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6})));
+  std::ifstream file(path, std::ios::binary);
+  const std::string good{std::istreambuf_iterator<char>(file), {}};
+  std::mt19937 random(20250302);
+  int accepted = 0;
+  const int count = tests::mutation_count(4000);
+  for (int i = 0; i < count; ++i) accepted += parse_npy(tests::exact_copy(tests::mutate(good, random))).is_ok();
+  EXPECT_GT(accepted, 0);
+  EXPECT_LT(accepted, count);
 }
 
 }  // namespace

@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
 
 #include "golden.h"
+#include "mutation.h"
 #include "temporary_folder.h"
 
 namespace orknn::data {
@@ -23,7 +23,7 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-Result<Picture> decode(std::string_view bytes, Colour colour) { return decode_picture(std::as_bytes(std::span(bytes.data(), bytes.size())), colour); }
+Result<Picture> decode(std::string_view bytes, Colour colour) { return decode_picture(tests::exact_copy(bytes), colour); }
 
 // Every fixture by name.
 std::vector<std::pair<std::string, std::string>> fixtures() {
@@ -114,8 +114,7 @@ TEST(PictureMutation, PrefixesAreRefusedOrRead) {
 }
 
 TEST(PictureMutation, DamageDoesNoHarm) {
-  const char* wanted = std::getenv("ORKNN_MUTATIONS");
-  const int count = wanted ? std::atoi(wanted) : 4000;
+  const int count = tests::mutation_count(4000);
   const auto samples = fixtures();
   std::mt19937 random(20250301);
   const auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };

@@ -11,6 +11,7 @@
 #include "format/rknn_file.h"
 #include "format_sample.h"
 #include "ir/text.h"
+#include "mutation.h"
 #include "ops/eval.h"
 #include "sim/executor.h"
 
@@ -144,7 +145,7 @@ TEST(RknnFile, ForgedFilesNeverCrash) {
   const std::vector<std::byte> good[] = {bytes_of(sample_model()), bytes_of(sample_model(true))};
   std::mt19937 random(7);
   size_t loaded = 0, ran = 0;
-  for (int round = 0; round < 10000; ++round) {
+  for (int round = 0, rounds = tests::mutation_count(10000); round < rounds; ++round) {
     std::vector<std::byte> bytes = good[round % 2];
     forge(bytes, random);
     auto model = read(bytes);

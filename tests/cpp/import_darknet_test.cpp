@@ -187,6 +187,11 @@ TEST(ImportDarknet, DamageDoesNoHarm) {
     if (imported) accepted += infer_shapes(imported->graph, ops::builtin_ops()).is_ok();
   }
   EXPECT_LT(accepted, count);
+  const std::string weights = kForkHeader + floats({1, 2, 3, 4});
+  for (int i = 0; i < count; ++i) {
+    const auto bytes = tests::exact_copy(tests::mutated(weights, static_cast<unsigned>(i)));
+    if (auto read = importer::darknet::Weights::read(bytes, nullptr)) (void)read->take("w", {4}, importer::darknet::Filling::Random).is_ok();
+  }
 }
 
 }  // namespace

@@ -3,23 +3,16 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <random>
 
-#include "import/importer.h"
-#include "ir/infer.h"
-#include "ops/eval.h"
 #include "mutation.h"
 #include "torch_writer.h"
 
 namespace orknn {
 namespace {
 
-bool survives(std::string_view bytes) {
-  importer::Source source;
-  source.bytes = std::as_bytes(std::span(bytes.data(), bytes.size()));
-  auto imported = importer::load_bytes(source, {}, ops::builtin_ops(), "pytorch");
-  return imported && infer_shapes(imported->graph, ops::builtin_ops()).is_ok();
-}
+bool survives(std::string_view bytes) { return tests::import_survives(bytes, "pytorch"); }
 
 std::string mutate(std::string bytes, std::mt19937& random) {
   const auto below = [&](size_t n) { return n == 0 ? 0 : static_cast<size_t>(random() % n); };

@@ -1,10 +1,6 @@
 #include "import_samples.h"
 
-#include "import/importer.h"
-#include "ir/infer.h"
-#include "ir/verify.h"
 #include "onnx_writer.h"
-#include "ops/eval.h"
 
 namespace orknn::tests {
 namespace {
@@ -74,14 +70,6 @@ std::string tensors() {
 
 std::vector<SampleModel> sample_onnx_models() {
   return {{"plain", plain()}, {"old", old()}, {"control", control()}, {"functions", functions()}, {"tensors", tensors()}};
-}
-
-bool import_survives(std::string_view bytes) {
-  importer::Source source;
-  source.bytes = std::as_bytes(std::span(bytes.data(), bytes.size()));
-  auto imported = importer::load_bytes(source, {}, ops::builtin_ops(), "onnx");
-  if (!imported) return false;
-  return verify(imported->graph, ops::builtin_ops(), ir::Stage::Imported).is_ok() && infer_shapes(imported->graph, ops::builtin_ops()).is_ok();
 }
 
 }  // namespace orknn::tests

@@ -13,7 +13,4 @@ struct SampleModel {
 };
 std::vector<SampleModel> sample_onnx_models();
 
-// Imports, verifies and infers shapes; errors are fine, crashes are not. True when all three succeeded.
-bool import_survives(std::string_view bytes);
-
 }  // namespace orknn::tests

@@ -3,12 +3,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include "import/importer.h"
 #include "import/tensorflow/parse.h"
-#include "ir/infer.h"
-#include "ir/verify.h"
 #include "mutation.h"
-#include "ops/eval.h"
 #include "tensorflow_writer.h"
 
 namespace orknn {
@@ -18,14 +14,7 @@ std::string binary_of(const std::string& text) {
   return bytes ? std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size()) : "";
 }
 
-// Imports, verifies and infers shapes; errors are fine, crashes are not. True when all three succeeded.
-bool survives(std::string_view bytes) {
-  importer::Source source;
-  source.bytes = std::as_bytes(std::span(bytes.data(), bytes.size()));
-  auto imported = importer::load_bytes(source, {}, ops::builtin_ops(), "tensorflow");
-  if (!imported) return false;
-  return verify(imported->graph, ops::builtin_ops(), ir::Stage::Imported).is_ok() && infer_shapes(imported->graph, ops::builtin_ops()).is_ok();
-}
+bool survives(std::string_view bytes) { return tests::import_survives(bytes, "tensorflow"); }
 
 std::vector<std::string> files() {
   std::vector<std::string> list;

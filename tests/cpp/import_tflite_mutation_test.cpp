@@ -12,6 +12,8 @@
 namespace orknn {
 namespace {
 
+bool survives(std::string_view bytes) { return tests::import_survives(bytes, "tflite"); }
+
 // Offsets, counts and indices are 4 bytes at multiples of 4: most damage goes there.
 std::string mutate(std::string bytes, std::mt19937& random) {
   const auto below = [&](size_t n) { return n == 0 ? 0 : static_cast<size_t>(random() % n); };
@@ -36,12 +38,12 @@ std::string mutate(std::string bytes, std::mt19937& random) {
 }
 
 TEST(TfliteMutation, SamplesAreValid) {
-  for (const auto& sample : tests::sample_tflite_models()) EXPECT_TRUE(tests::tflite_import_survives(sample.bytes)) << sample.name;
+  for (const auto& sample : tests::sample_tflite_models()) EXPECT_TRUE(survives(sample.bytes)) << sample.name;
 }
 
 TEST(TfliteMutation, AnyPrefixIsRefusedOrRead) {
   for (const auto& sample : tests::sample_tflite_models())
-    for (size_t length = 0; length < sample.bytes.size(); ++length) tests::tflite_import_survives(std::string_view(sample.bytes).substr(0, length));
+    for (size_t length = 0; length < sample.bytes.size(); ++length) survives(std::string_view(sample.bytes).substr(0, length));
 }
 
 TEST(TfliteMutation, DamageDoesNoHarm) {
@@ -53,7 +55,7 @@ TEST(TfliteMutation, DamageDoesNoHarm) {
   int accepted = 0;
   for (int i = 0; i < count; ++i) {
     const std::string bytes = mutate(samples[static_cast<size_t>(i) % samples.size()].bytes, random);
-    accepted += tests::tflite_import_survives(bytes);
+    accepted += survives(bytes);
   }
   getrusage(RUSAGE_SELF, &after);
   EXPECT_LT(accepted, count);
@@ -66,7 +68,7 @@ TEST(TfliteMutation, NoiseIsRefused) {
     std::string bytes(8 + random() % 200, '\0');
     for (char& c : bytes) c = static_cast<char>(random());
     std::memcpy(bytes.data() + 4, "TFL3", 4);
-    EXPECT_FALSE(tests::tflite_import_survives(bytes));
+    EXPECT_FALSE(survives(bytes));
   }
 }
 

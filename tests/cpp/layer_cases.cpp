@@ -1,7 +1,6 @@
 #include "layer_cases.h"
 
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <random>
 #include <sstream>

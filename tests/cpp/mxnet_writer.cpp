@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "import/mxnet/model.h"
+#include "mutation.h"
 #include "ops/eval.h"
 
 namespace orknn::tests::mxnet {
@@ -96,11 +97,11 @@ std::string raw_params(const std::string& name, const std::vector<int64_t>& dims
 }
 
 Result<importer::Imported> import(const std::string& symbol, const std::optional<std::string>& params, const importer::ImportOptions& options) {
-  const auto bytes_of = [](const std::string& text) { return std::as_bytes(std::span(text.data(), text.size())); };
-  if (!params) return importer::mxnet::import_model(bytes_of(symbol), nullptr, options, ops::builtin_ops());
-  const auto kept = std::make_shared<std::string>(*params);
-  ORKNN_TRY_ASSIGN(const importer::mxnet::Params parsed, importer::mxnet::Params::parse(bytes_of(*kept), kept));
-  return importer::mxnet::import_model(bytes_of(symbol), &parsed, options, ops::builtin_ops());
+  const std::vector<std::byte> text = exact_copy(symbol);
+  if (!params) return importer::mxnet::import_model(text, nullptr, options, ops::builtin_ops());
+  const auto kept = std::make_shared<const std::vector<std::byte>>(exact_copy(*params));
+  ORKNN_TRY_ASSIGN(const importer::mxnet::Params parsed, importer::mxnet::Params::parse(*kept, kept));
+  return importer::mxnet::import_model(text, &parsed, options, ops::builtin_ops());
 }
 
 std::vector<Sample> samples() {

@@ -1,9 +1,5 @@
 #include "tflite_samples.h"
 
-#include "import/importer.h"
-#include "ir/infer.h"
-#include "ir/verify.h"
-#include "ops/eval.h"
 #include "tflite_writer.h"
 
 namespace orknn::tests {
@@ -168,14 +164,6 @@ std::string detection() {
 
 std::vector<TfliteSample> sample_tflite_models() {
   return {{"quantized", quantized()}, {"weights", weights()}, {"shapes", shapes()}, {"recurrent", recurrent()}, {"control", control()}, {"detection", detection()}};
-}
-
-bool tflite_import_survives(std::string_view bytes) {
-  importer::Source source;
-  source.bytes = std::as_bytes(std::span(bytes.data(), bytes.size()));
-  auto imported = importer::load_bytes(source, {}, ops::builtin_ops(), "tflite");
-  if (!imported) return false;
-  return verify(imported->graph, ops::builtin_ops(), ir::Stage::Imported).is_ok() && infer_shapes(imported->graph, ops::builtin_ops()).is_ok();
 }
 
 }  // namespace orknn::tests

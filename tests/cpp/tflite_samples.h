@@ -13,7 +13,4 @@ struct TfliteSample {
 };
 std::vector<TfliteSample> sample_tflite_models();
 
-// Imports, verifies and infers shapes; errors are fine, crashes are not. True when all three succeeded.
-bool tflite_import_survives(std::string_view bytes);
-
 }  // namespace orknn::tests
