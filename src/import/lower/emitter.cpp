@@ -93,8 +93,10 @@ Result<int64_t> Emitter::need_rank(TensorId id, std::string_view reason) const {
 }
 
 Result<Dims> Emitter::need_dims(TensorId id, std::string_view reason) const {
-  if (auto d = dims_of(id)) return *std::move(d);
-  return needed(graph_, id, "the shape", reason).hint(kSizeHint);
+  auto dims = dims_of(id);
+  if (!dims) return needed(graph_, id, "the shape", reason).hint(kSizeHint);
+  ORKNN_TRY(checked_element_count(*dims).status());
+  return *std::move(dims);
 }
 
 Result<std::vector<int64_t>> Emitter::need_ints(TensorId id, std::string_view reason) const {

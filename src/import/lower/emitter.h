@@ -37,7 +37,7 @@ class Emitter {
   const ir::TensorData* constant_of(ir::TensorId id) const { return graph_.constant(id); }
   // The same, or an error that says why it is needed ("to unroll the loop") and how to settle it.
   Result<int64_t> need_rank(ir::TensorId id, std::string_view reason) const;
-  Result<ir::Dims> need_dims(ir::TensorId id, std::string_view reason) const;
+  Result<ir::Dims> need_dims(ir::TensorId id, std::string_view reason) const;  // refuses extents whose product is absurd: callers may multiply and add them
   Result<std::vector<int64_t>> need_ints(ir::TensorId id, std::string_view reason) const;    // contents of a constant
   Result<std::vector<double>> need_doubles(ir::TensorId id, std::string_view reason) const;
 

@@ -58,12 +58,6 @@ std::optional<std::vector<std::string>> split_tuple(std::string_view text) {
   return parts;
 }
 
-Result<Dims> Layer::need_dims(TensorId id, std::string_view reason) const {
-  ORKNN_TRY_ASSIGN(Dims dims, Emitter::need_dims(id, reason));
-  if (!checked_element_count(dims)) return shape_mismatch("a tensor of absurd size").found(to_string(dims));
-  return dims;
-}
-
 // --- inputs and outputs
 
 Result<TensorId> Layer::need(size_t i) const {

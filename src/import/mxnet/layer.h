@@ -37,9 +37,6 @@ class Layer : public Emitter {
   ModelAccess& model() { return model_; }
   int64_t version() const { return symbol_.version; }  // of MXNet; 10901 = 1.9.1
 
-  // The shape of a tensor, which also has a sane number of elements.
-  Result<ir::Dims> need_dims(ir::TensorId id, std::string_view reason) const;
-
   // --- inputs
   size_t input_count() const { return inputs_.size(); }
   ir::TensorId input(size_t i) const { return i < inputs_.size() ? inputs_[i] : ir::TensorId{}; }

@@ -22,14 +22,6 @@ bool Layer::is_complex_input(size_t i) const {
   return has_input(i) && (input_info(i).type == ElementType::Complex64 || input_info(i).type == ElementType::Complex128);
 }
 
-Result<Dims> Layer::need_dims(TensorId id, std::string_view reason) const {
-  ORKNN_TRY_ASSIGN(Dims dims, Emitter::need_dims(id, reason));
-  Dims extents = dims;
-  std::replace(extents.begin(), extents.end(), int64_t{0}, int64_t{1});
-  ORKNN_TRY(checked_element_count(extents).status());
-  return dims;
-}
-
 Result<Value*> Layer::value(size_t i) {
   if (!has_input(i)) return invalid_model("input " + std::to_string(i) + " is missing").found(std::to_string(op_.inputs.size()) + " inputs");
   return builder_.value(scope_, input_index(i));

@@ -53,9 +53,6 @@ class Layer : public Emitter {
   size_t input_index(size_t i) const { return static_cast<size_t>(op_.inputs[i]); }
   bool is_complex_input(size_t i) const;
 
-  // Extents whose product does not overflow, nor that with a stride or a block.
-  Result<ir::Dims> need_dims(ir::TensorId id, std::string_view reason) const;
-
   // --- inputs; an absent one is an error
   Result<ir::TensorId> stored(size_t i);
   Result<ir::TensorId> real(size_t i);  // integers that stand for nothing else stay integers
