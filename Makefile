@@ -1,12 +1,16 @@
 # The two commands: `make demo` shows the whole flow on a bundled network, `make test` runs every test.
 # Both install what they need (Debian packages with root or sudo, a .venv) and build. See README.md.
-.PHONY: demo test test-sanitized build venv bench clean format
+.PHONY: demo test test-readers test-sanitized build venv bench clean format
 
 demo: venv
 	scripts/demo
 
 test:
 	scripts/test
+
+# 10,000 damaged files for every reader; the readers run under the address and undefined-behaviour sanitizers.
+test-readers:
+	scripts/test readers
 
 # The C++ tests under the address and undefined-behaviour sanitizers.
 test-sanitized:

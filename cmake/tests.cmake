@@ -19,7 +19,7 @@ if(ORKNN_TESTS)
     # themselves are the ordinary objects. The program's own objects come first on the linker's line, so nothing is taken from the
     # libraries of these rooms, and of an inline function that several objects hold the sanitized copy is kept.
     if(NOT ORKNN_SANITIZE)
-      add_executable(orknn_reader_tests)
+      add_executable(orknn_reader_tests EXCLUDE_FROM_ALL)
       foreach(room base ir data format import)
         target_sources(orknn_reader_tests PRIVATE $<TARGET_PROPERTY:orknn_${room},SOURCES>)
         target_include_directories(orknn_reader_tests SYSTEM PRIVATE $<TARGET_PROPERTY:orknn_${room},INCLUDE_DIRECTORIES>)
