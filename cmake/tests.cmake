@@ -16,19 +16,21 @@ if(ORKNN_TESTS)
     add_test(NAME orknn_tests COMMAND orknn_tests)
 
     # The same tests linked with a second, sanitized compilation of the rooms that read files of strangers; every other room and the tests
-    # themselves are the ordinary objects. The program's own objects come first on the linker's line, so nothing is taken from the
-    # libraries of these rooms, and of an inline function that several objects hold the sanitized copy is kept.
+    # themselves are the ordinary objects. The sanitized objects come first on the linker's line: nothing is then taken from the libraries
+    # of these rooms, and of an inline function that several objects hold the sanitized copy is kept.
     if(NOT ORKNN_SANITIZE)
-      add_executable(orknn_reader_tests EXCLUDE_FROM_ALL)
+      add_library(orknn_readers OBJECT EXCLUDE_FROM_ALL)
       foreach(room base ir data format import)
-        target_sources(orknn_reader_tests PRIVATE $<TARGET_PROPERTY:orknn_${room},SOURCES>)
-        target_include_directories(orknn_reader_tests SYSTEM PRIVATE $<TARGET_PROPERTY:orknn_${room},INCLUDE_DIRECTORIES>)
-        target_compile_definitions(orknn_reader_tests PRIVATE $<TARGET_PROPERTY:orknn_${room},COMPILE_DEFINITIONS>)
+        target_sources(orknn_readers PRIVATE $<TARGET_PROPERTY:orknn_${room},SOURCES>)
+        target_include_directories(orknn_readers SYSTEM PRIVATE $<TARGET_PROPERTY:orknn_${room},INCLUDE_DIRECTORIES>)
+        target_compile_definitions(orknn_readers PRIVATE $<TARGET_PROPERTY:orknn_${room},COMPILE_DEFINITIONS>)
       endforeach()
-      target_sources(orknn_reader_tests PRIVATE $<TARGET_OBJECTS:orknn_tests>)
-      target_link_libraries(orknn_reader_tests PRIVATE ${libraries} GTest::gtest_main orknn_options)
-      target_compile_options(orknn_reader_tests PRIVATE -O0 -g1 -D_GLIBCXX_ASSERTIONS -fsanitize=address,undefined -fno-sanitize-recover=all)
+      target_link_libraries(orknn_readers PRIVATE orknn_options)
+      target_compile_options(orknn_readers PRIVATE -O0 -g1 -D_GLIBCXX_ASSERTIONS -fsanitize=address,undefined -fno-sanitize-recover=all)
+      add_executable(orknn_reader_tests EXCLUDE_FROM_ALL $<TARGET_OBJECTS:orknn_readers> $<TARGET_OBJECTS:orknn_tests>)
+      target_link_libraries(orknn_reader_tests PRIVATE ${libraries} GTest::gtest_main)
       target_link_options(orknn_reader_tests PRIVATE -fsanitize=address,undefined)
+      set_target_properties(orknn_reader_tests PROPERTIES LINKER_LANGUAGE CXX)
     endif()
   endif()
 endif()
