@@ -388,6 +388,9 @@ Status run(KernelContext& c, const KernelState* state) {
       alignas(64) int32_t sums[kIntRows * kIntColumns];
       Segment segments[kIntColumns];
       IntTile t;
+      IntConvert to = s.output.channel(0, addend, y);
+      to.sums_stride = kIntColumns;
+      to.y_stride = to.addend_stride = out_size;
       t.dot = s.words ? Dot::Words : Dot::BytesBUnsigned;
       t.offsets = part.offsets.data();
       t.depth = depth;
@@ -403,11 +406,11 @@ Status run(KernelContext& c, const KernelState* state) {
           f.tile(t);
           const int64_t channel = b.group * s.outputs + panel * kIntRows, at = (image * outputs + channel) * out_size;
           const auto narrow = s.output.narrow.begin() + channel;
-          IntConvert to = s.output.channel(channel, addend, y);
           to.bias = part.bias.data() + channel;
+          to.factor = s.output.factor.data() + channel;
+          to.shift = s.output.shift.data() + channel;
+          to.add_factor = s.output.add_factor.data() + channel;
           to.rows = t.rows;
-          to.sums_stride = kIntColumns;
-          to.y_stride = to.addend_stride = out_size;
           store_rows(s, part, f, std::find(narrow, narrow + t.rows, 0) == narrow + t.rows, to, sums, segments, found,
                      addend ? addend + at * addend_bytes : nullptr, y + at * bytes);
         }

@@ -84,25 +84,48 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   if (!s->right.allocate(size)) return out_of_scratch(size * 4);
   const auto* b = static_cast<const uint8_t*>(q.inputs[1].constant->data());
   const int64_t x_zero = s->a_zero + byte_offset(q.inputs[0].dtype);  // of unsigned bytes
+  const IntForms& f = int_forms(s->isa);
   pool.parallel_for(static_cast<int64_t>(s->matrices.size()) * tiles, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const uint8_t* matrix = b + s->matrices[static_cast<size_t>(i / tiles)];
       const int64_t first = i % tiles * kIntColumns;
       int32_t* to = s->right.data() + i * s->depth * kIntColumns;
-      uint32_t total[kIntColumns] = {};
-      for (int64_t k = 0; k < s->depth * per; k += per)
-        for (int64_t n = 0; n < kIntColumns; ++n, ++to) {
-          uint32_t packed = 0;
-          for (int64_t j = 0; j < per && first + n < columns && k + j < s->shape.depth; ++j) {
-            const uint8_t raw = matrix[(k + j) * columns + first + n];
-            const int64_t value = (is_signed ? static_cast<int8_t>(raw) : raw) - b_zero[b_zero.size() == 1 ? 0 : static_cast<size_t>(first + n)];
-            total[n] += static_cast<uint32_t>(value);
-            packed |= s->words ? static_cast<uint32_t>(static_cast<uint16_t>(value)) << (16 * j) : static_cast<uint32_t>(static_cast<uint8_t>(value)) << (8 * j);
-          }
-          *to = static_cast<int32_t>(packed);
+      const int64_t count = std::min(kIntColumns, columns - first);
+      if (b_zero.size() == 1) {
+        IntInterleave p;
+        p.words = s->words;
+        p.is_signed = is_signed;
+        p.flip = is_signed ? 0 : 0x80;  // signed bytes without their zero point
+        p.zero = static_cast<int32_t>(b_zero[0]);
+        p.count = count;
+        for (int64_t k = 0; k < s->depth; ++k) {
+          for (int64_t j = 0; j < per; ++j) p.rows[j] = k * per + j < s->shape.depth ? matrix + (k * per + j) * columns + first : nullptr;
+          p.y = to + k * kIntColumns;
+          f.interleave(p);
         }
+      } else {
+        for (int64_t k = 0; k < s->depth * per; k += per)
+          for (int64_t n = 0; n < count; ++n) {
+            uint32_t packed = 0;
+            for (int64_t j = 0; j < per && k + j < s->shape.depth; ++j) {
+              const uint8_t raw = matrix[(k + j) * columns + first + n];
+              const int64_t value = (is_signed ? static_cast<int8_t>(raw) : raw) - b_zero[static_cast<size_t>(first + n)];
+              packed |= s->words ? static_cast<uint32_t>(static_cast<uint16_t>(value)) << (16 * j) : static_cast<uint32_t>(static_cast<uint8_t>(value)) << (8 * j);
+            }
+            to[k / per * kIntColumns + n] = static_cast<int32_t>(packed);
+          }
+      }
       if (s->words) continue;
-      for (int64_t n = 0; n < std::min(kIntColumns, columns - first); ++n) {
+      uint32_t total[kIntColumns] = {};
+      const uint32_t zero = is_signed ? 0 : 128;
+      for (int64_t k = 0; k < s->shape.depth; ++k) {
+        const uint8_t* row = matrix + k * columns + first;
+        if (is_signed)
+          for (int64_t n = 0; n < count; ++n) total[n] += static_cast<uint32_t>(static_cast<int8_t>(row[n]));
+        else
+          for (int64_t n = 0; n < count; ++n) total[n] += row[n] - zero;
+      }
+      for (int64_t n = 0; n < count; ++n) {
         int32_t& bias = s->output.bias[static_cast<size_t>(first + n)];
         bias = static_cast<int32_t>(static_cast<uint32_t>(bias) - static_cast<uint32_t>(x_zero) * total[n]);
       }
