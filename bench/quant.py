@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Quantization quality beside other quantizers: runs the tasks of a corpus' quant_check.py and writes the table in docs/quantization.md.
 
-  bench/quant.py --corpus FOLDER [--net NAME ...] [--algorithms normal mmse adaround] [--results FILE.json] [--table]
+  bench/quant.py --corpus FOLDER [--net NAME ...] [--algorithms normal kl_divergence mmse adaround] [--results FILE.json] [--table]
 
 Results are kept in FILE.json (default: out/quant.json) and merged, so networks can be measured one at a time; --table only writes the table.
 """
@@ -57,7 +57,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--net", nargs="*", default=[])
-    parser.add_argument("--algorithms", nargs="*", default=["normal", "mmse", "adaround"])
+    parser.add_argument("--algorithms", nargs="*", default=["normal", "kl_divergence", "mmse", "adaround"])
     parser.add_argument("--results", default=str(ROOT / "out" / "quant.json"))
     parser.add_argument("--table", action="store_true")
     args = parser.parse_args()
