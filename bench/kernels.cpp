@@ -10,6 +10,7 @@
 #include "ops/eval.h"
 #include "sim/kernel.h"
 #include "sim/kernels/support/cpu.h"
+#include "sim/kernels/support/int_forms.h"
 #include "sim/kernels/support/forms.h"
 
 namespace {
@@ -98,6 +99,36 @@ void peak(benchmark::State& state, Isa isa) {
   state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * kPanelRows * kPanelColumns * kDepth, benchmark::Counter::kIsIterationInvariantRate);
 }
 
+// The same for the core of integer products.
+void int_peak(benchmark::State& state, Isa isa, sim::kernels::Dot dot) {
+  using namespace sim::kernels;
+  constexpr int64_t kDepth = 128;
+  const TensorData a = filled(DType::Int32, {kIntRows * kDepth}), b = filled(DType::Int32, {kIntColumns * kDepth});
+  TensorData sums = TensorData::allocate(DType::Int32, {kIntRows * kIntColumns});
+  std::vector<int64_t> offsets;
+  for (int64_t k = 0; k < kDepth; ++k) offsets.push_back(k * kIntColumns * 4);
+  IntTile t;
+  t.dot = dot;
+  t.a = a.as<int32_t>();
+  t.b = static_cast<const std::byte*>(b.data());
+  t.offsets = offsets.data();
+  t.depth = kDepth;
+  t.rows = kIntRows;
+  t.columns = kIntColumns;
+  t.sums = static_cast<int32_t*>(sums.mutable_data());
+  for (auto _ : state) int_forms(isa).tile(t);
+  const double macs = static_cast<double>(kIntRows * kIntColumns * kDepth * (dot == Dot::Words ? 2 : 4));
+  state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * macs, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+// The output converter of integer layers, with parameters of a usual size.
+void set_stage(ir::Node& node) {
+  node.attributes.set("multiplier", std::vector<int64_t>{20000});
+  node.attributes.set("shift", std::vector<int64_t>{25});
+  node.attributes.set("low", int64_t{-128});
+  node.attributes.set("high", int64_t{127});
+}
+
 std::vector<std::vector<std::string>> rows(const std::string& file) {
   std::ifstream in(std::string(ORKNN_SHAPES_DIR) + "/" + file);
   std::vector<std::vector<std::string>> result;
@@ -119,25 +150,31 @@ std::string label(const std::string& op, const std::vector<std::string>& row, Is
 void register_all() {
   for (Isa isa : sim::kernels::available_isas()) {
     benchmark::RegisterBenchmark(("peak/" + std::string(sim::kernels::isa_name(isa))).c_str(), [isa](benchmark::State& s) { peak(s, isa); });
-    for (DType dtype : {DType::Float32, DType::Float16}) {
+    const auto dot = sim::kernels::int_forms(isa).has_bytes ? sim::kernels::Dot::BytesBUnsigned : sim::kernels::Dot::Words;
+    benchmark::RegisterBenchmark(("peak_int8/" + std::string(sim::kernels::isa_name(isa))).c_str(), [isa, dot](benchmark::State& s) { int_peak(s, isa, dot); });
+    for (DType dtype : {DType::Float32, DType::Float16, DType::Int8}) {
+      const bool integer = dtype == DType::Int8;
       for (const auto& row : rows("conv.txt")) {
         const auto n = [&](size_t i) { return static_cast<int64_t>(std::stoll(row[i])); };
         const int64_t in = n(1), out = n(2), k = n(3), stride = n(4), height = n(5), width = n(6), groups = n(7), pad = k / 2;
         ir::Node node;
-        node.op = "Conv";
+        node.op = integer ? "int:Conv" : "Conv";
         node.attributes = {{"pads", std::vector<int64_t>(4, pad)}, {"strides", std::vector<int64_t>(2, stride)}, {"group", groups}};
-        node.tail = {{.op = "Relu"}};
+        if (integer) set_stage(node);
+        else node.tail = {{.op = "Relu"}};
         const int64_t pixels = ((height + 2 * pad - k) / stride + 1) * ((width + 2 * pad - k) / stride + 1);
-        const std::vector<Dims> shapes{{1, in, height, width}, {out, in / groups, k, k}, {out}};
+        std::vector<Dims> shapes{{1, in, height, width}, {out, in / groups, k, k}};
+        if (!integer) shapes.push_back({out});
         const double macs = static_cast<double>(pixels * out * (in / groups) * k * k);
         benchmark::RegisterBenchmark(label("conv", row, isa, dtype).c_str(),
-                                     [=](benchmark::State& s) { run_node(s, isa, dtype, node, shapes, 2, macs); })->UseRealTime();
+                                     [=](benchmark::State& s) { run_node(s, isa, dtype, node, shapes, shapes.size() - 1, macs); })->UseRealTime();
       }
       for (const auto& row : rows("matmul.txt")) {
         const auto n = [&](size_t i) { return static_cast<int64_t>(std::stoll(row[i])); };
         const int64_t batch = n(1), m = n(2), depth = n(3), columns = n(4);
         ir::Node node;
-        node.op = "MatMul";
+        node.op = integer ? "int:MatMul" : "MatMul";
+        if (integer) set_stage(node);
         const std::vector<Dims> shapes = batch == 1 ? std::vector<Dims>{{m, depth}, {depth, columns}} : std::vector<Dims>{{batch, m, depth}, {batch, depth, columns}};
         benchmark::RegisterBenchmark(label("matmul", row, isa, dtype).c_str(), [=](benchmark::State& s) {
           run_node(s, isa, dtype, node, shapes, batch == 1 ? 1 : 0, static_cast<double>(batch * m * depth * columns));
