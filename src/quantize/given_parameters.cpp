@@ -423,16 +423,18 @@ class Expander {
   }
 
   void expand_conv(NodeId id, const Node& n) {
-    const TensorData *x_scale = graph_.constant(n.input(1)), *w_scale = graph_.constant(n.input(4));
-    if (!x_scale || !w_scale || x_scale->count() != 1) return;
+    if (!graph_.is_constant(n.input(1)) || !graph_.is_constant(n.input(4))) return;
+    // Copies: tensors move when more are added.
+    const TensorData x_scale = *graph_.constant(n.input(1)), w_scale = *graph_.constant(n.input(4));
+    if (x_scale.count() != 1) return;
     const TensorId x = add(n, "DequantizeLinear", {n.input(0), n.input(1), n.input(2)});
     const TensorId w = add(n, "DequantizeLinear", {n.input(3), n.input(4), n.input(5)}, {{"axis", int64_t{0}}});
     TensorId bias;
     if (n.has_input(8)) {
-      const float step = static_cast<float>(to_doubles(x_scale->view())[0]);
-      TensorData scales = TensorData::allocate(DType::Float32, w_scale->dims());
+      const float step = static_cast<float>(to_doubles(x_scale.view())[0]);
+      TensorData scales = TensorData::allocate(DType::Float32, w_scale.dims());
       auto* to = static_cast<float*>(scales.mutable_data());
-      const std::vector<double> steps = to_doubles(w_scale->view());
+      const std::vector<double> steps = to_doubles(w_scale.view());
       for (size_t i = 0; i < steps.size(); ++i) to[i] = step * static_cast<float>(steps[i]);
       bias = add(n, "DequantizeLinear", {n.input(8), graph_.add_constant(n.name + "/bias_scale", std::move(scales))}, {{"axis", int64_t{0}}});
     }
@@ -442,10 +444,10 @@ class Expander {
   void expand_product(NodeId id, const Node& n) {
     const auto per_column = [&](TensorId scale) { return scale && graph_.tensor(scale).shape && !graph_.tensor(scale).shape->empty(); };
     if (per_column(n.input(1)) && (!graph_.constant(n.input(1)) || graph_.constant(n.input(1))->count() != 1)) return;
-    const auto& shape = graph_.tensor(n.input(3)).shape;
-    if (!shape) return;
+    if (!graph_.tensor(n.input(3)).shape) return;
+    const int64_t columns = static_cast<int64_t>(graph_.tensor(n.input(3)).shape->size()) - 1;
     const TensorId a = add(n, "DequantizeLinear", {n.input(0), n.input(1), n.input(2)});
-    const TensorId b = add(n, "DequantizeLinear", {n.input(3), n.input(4), n.input(5)}, {{"axis", static_cast<int64_t>(shape->size()) - 1}});
+    const TensorId b = add(n, "DequantizeLinear", {n.input(3), n.input(4), n.input(5)}, {{"axis", columns}});
     finish(id, n, add(n, "MatMul", {a, b}), n.input(6), n.input(7));
   }
 
