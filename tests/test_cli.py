@@ -155,7 +155,7 @@ def test_info_tells_what_is_unsupported(tmp_path, openrknn):
     assert done.returncode == 1 and "a number of --input-size-list is too large" in done.stderr
 
 
-def test_profile(tmp_path, shapes_model, converted, openrknn):
+def test_profile(tmp_path, shapes_model, openrknn):
     done = openrknn("profile", shapes_model, "--platform", "all", "--json", tmp_path / "p.json", "--html", tmp_path / "p.html", "--trace", tmp_path / "p.trace")
     assert done.returncode == 0, done.stderr
     rows = json.loads((tmp_path / "p.json").read_text())
@@ -164,11 +164,44 @@ def test_profile(tmp_path, shapes_model, converted, openrknn):
     assert "</html>" in (tmp_path / "p.html").read_text() and json.loads((tmp_path / "p.trace").read_text())["traceEvents"]
     one = json.loads(openrknn("profile", shapes_model, "--platform", "rk3588", "--cores", 1, "--npu-mhz", 300, "--dtype", "fp16", "--json").stdout)
     assert len(one) == 1 and one[0]["dtype"] == "float16"
-    assert "float16" in openrknn("profile", converted).stdout.lower()
-    for args, words in ((["--platform", "rk0"], "rk0"), (["--npu-mhz", "-5"], "NPU clock"), (["--platform", "rv1106", "--dtype", "fp16"], "no float16 convolution"),
+    for args, words in ((["--platform", "rk0"], "rk0"), (["--npu-mhz", "-5"], "NPU clock"), (["--npu-mhz", "0"], "NPU clock"), (["--ddr-mhz", "nan"], "DDR clock"), (["--ddr-mhz", "inf"], "DDR clock"),
+                        (["--platform", "rk3588", "--sparse", "50"], "no kernels for sparse weights"), (["--batch", "0"], "batch"), (["--platform", "rv1106", "--dtype", "fp16"], "no float16 convolution"),
                         (["--dtype", "w3a3"], "w3a3"), (["--platform", "rk3576", "--cores", "3"], "2 NPU cores")):
         done = openrknn("profile", shapes_model, *args)
         assert done.returncode == 1 and words in done.stderr, (args, done.stderr)
+
+
+def test_profile_of_finished_models(tmp_path, shapes_model, openrknn):
+    """A .rknn is judged on its chip in its type; other chips and types when asked for."""
+    for dtype in ("float16", "float32"):
+        assert openrknn("convert", shapes_model, "-o", tmp_path / f"{dtype}.rknn", "-t", "rk3562", "--float-dtype", dtype).returncode == 0
+
+    def profile(model, *args):
+        done = openrknn("profile", model, *args, "--json", "-")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout), done.stderr
+    rows, _ = profile(tmp_path / "float16.rknn")
+    assert [(r["platform"], r["dtype"]) for r in rows] == [("rk3562", "float16")]
+    source, _ = profile(shapes_model, "--platform", "rk3562", "--dtype", "float16")
+    assert rows[0]["fps"] == pytest.approx(source[0]["fps"], rel=0.01)
+    assert len({r["platform"] for r in profile(tmp_path / "float16.rknn", "--platform", "all")[0]}) > 10
+    retyped, _ = profile(tmp_path / "float16.rknn", "--dtype", "w8a8")
+    source, _ = profile(shapes_model, "--platform", "rk3562")
+    assert retyped[0]["fps"] == pytest.approx(source[0]["fps"], rel=0.02)
+    exact, warning = profile(tmp_path / "float32.rknn")
+    assert exact[0]["dtype"] == "float16" and "float32, which no chip computes" in warning
+
+
+def test_profile_folds_batch_norm_without_weights(tmp_path, make_onnx, openrknn):
+    import onnx
+    c = 64
+    norm = {name: np.ones(c, np.float32) for name in ("scale", "bias", "mean", "var")}
+    path = make_onnx([("Conv", ["x", "w"], ["c"], dict(pads=[1, 1, 1, 1])), ("BatchNormalization", ["c", *norm], ["n"], {}), ("Relu", ["n"], ["y"], {})],
+                     {"x": ("float32", [1, 32, 32, 32])}, {"y": ("float32", [1, c, 32, 32])}, {"w": np.ones((c, 32, 3, 3), np.float32), **norm})
+    onnx.save(onnx.load(path), path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    (tmp_path / "weights.bin").unlink()
+    layers = json.loads(openrknn("profile", path, "--platform", "rk3588", "--cores", 1, "--json", "-").stdout)[0]["layers"]
+    assert [layer["type"] for layer in layers] == ["ConvRelu"]
 
 
 def test_profile_without_weights(tmp_path, make_onnx, openrknn):

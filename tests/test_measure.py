@@ -49,12 +49,37 @@ def test_layer_table(model, capfd):
     assert "WorkLoad" not in made(model, "rk3562", perf_debug=True).eval_perf(is_print=False)
 
 
+def test_core_mask(model, capfd):
+    """The mask decides the time and the shares; masks of other chips are refused."""
+    one, three = (last_total(made(model, "rk3588", core_mask=mask).eval_perf(is_print=False)) for mask in (RKNN.NPU_CORE_1, RKNN.NPU_CORE_0_1_2))
+    assert three < one
+    assert "32.8%/32.8%/34.4%" in made(model, "rk3588", core_mask=RKNN.NPU_CORE_ALL, perf_debug=True).eval_perf(is_print=False)  # 21, 21 and 22 of 64 rows
+    for platform, mask in (("rk3576", RKNN.NPU_CORE_2), ("rk3576", RKNN.NPU_CORE_0_1_2), ("rk3566", RKNN.NPU_CORE_0), ("rk3566", RKNN.NPU_CORE_ALL), ("rk3588", 5)):
+        rknn = RKNN()
+        rknn.config(target_platform=platform)
+        assert rknn.load_onnx(model) == 0 and rknn.build(do_quantization=False) == 0
+        assert rknn.init_runtime(core_mask=mask) == -1, (platform, mask)
+        assert "core_mask" in capfd.readouterr().err
+        assert rknn.init_runtime() == 0
+
+
+def test_unknown_speed(model, capfd):
+    """A chip whose clock nobody published: no invented times."""
+    rknn = made(model, "rv1103b", eval_mem=True)
+    assert "Total Time(us): Unknown\n" in rknn.eval_perf() and "FPS: Unknown" in rknn.eval_perf(is_print=False)
+    assert "speed of rv1103b is not published" in capfd.readouterr().err
+    assert "Total Operator Elapsed Per Frame Time(us): Unknown\n" in made(model, "rv1103b", perf_debug=True).eval_perf(is_print=False)
+    assert rknn.eval_memory(is_print=False)["total_memory"] > 0
+
+
 def test_toolkit1(model, capfd):
     result = made(model, "rk1808").eval_perf(None, "uint8", "nhwc", loop_cnt=3)
     assert result["total_time"] == sum(layer["time"] for layer in result["layers"].values())
     assert list(result["layers"]) == [str(i) for i in range(len(result["layers"]))]
     out = capfd.readouterr().out
-    assert f"Total Time(us): {result['total_time']}\n" in out and "FPS(" in out and "Layer ID" in out
+    assert f"Total Time(us): {result['total_time']}\n" in out and "FPS(800MHz): " in out and "Layer ID" in out
+    made(model, "rv1126").eval_perf()
+    assert "FPS(934MHz): " in capfd.readouterr().out
 
 
 def test_memory(model, capfd):
@@ -77,3 +102,31 @@ def test_what_is_missing_is_said(model, capfd):
     assert "When init runtime, parameter <eval_mem> should be set to True" in capfd.readouterr().err
     assert RKNN().eval_perf() is None
     assert "init_runtime" in capfd.readouterr().err
+
+
+def test_toolkit1_table():
+    """Rules, centred title, three columns, long names on several lines, total and speed at the end."""
+    from rknn.api import measure
+    name = "convolution.relu.pooling.layer2_2/" + "x" * 60
+    result = measure.performance_dict({"layers": [("tensor.transpose_3", 72), (name, 363)]})
+    assert result == {"total_time": 435, "layers": {"0": {"name": "tensor.transpose_3", "time": 72}, "1": {"name": name, "time": 363}}}
+    lines = measure.performance_table(result, 800).splitlines()
+    rule = "=" * 72
+    assert [lines[0], lines[1].strip(), lines[2], lines[-1]] == [rule, "Performance", rule, rule]
+    assert lines[3].split() == ["Layer", "ID", "Name", "Time(us)"]
+    assert lines[4].split() == ["0", "tensor.transpose_3", "72"]
+    assert lines[5].split()[0] == "1" and lines[5].split()[-1] == "363"
+    assert lines[5].split()[1] + lines[6].strip() == name
+    assert lines[-3:-1] == ["Total Time(us): 435", "FPS(800MHz): 2298.85"]
+
+
+def test_toolkit1_memory():
+    from rknn.api import measure
+    facts = dict(weight=4 << 20, internal=2 << 20, other=1 << 20, file=5 << 20)
+    result = measure.memory_dict_toolkit1(facts)
+    assert list(result) == ["system_memory", "npu_memory", "total_memory"]
+    assert all(set(part) == {"maximum_allocation", "total_allocation"} for part in result.values())
+    text = measure.memory_text(result, facts)
+    for part in ("System memory:\n    maximum allocation : 5.00 MiB\n    total allocation   : 5.00 MiB\n", "NPU memory:\n    maximum allocation : 7.00 MiB\n",
+                 "Total memory:\n    maximum allocation : 12.00 MiB\n", "current model size is: 5.00 MiB"):
+        assert part in text

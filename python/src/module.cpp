@@ -147,6 +147,8 @@ toolkit::BuildConfig to_config(const nb::dict& options) {
   c.op_target = get<std::optional<std::map<std::string, std::string>>>(options, "op_target").value_or(std::map<std::string, std::string>{});
   c.disable_rules = get<std::optional<std::vector<std::string>>>(options, "disable_rules").value_or(std::vector<std::string>{});
   c.single_core_mode = get<bool>(options, "single_core_mode");
+  c.sparse_infer = get<bool>(options, "sparse_infer");
+  c.compress_weight = get<bool>(options, "compress_weight");
   return c;
 }
 
@@ -180,28 +182,29 @@ void load(toolkit::Builder& builder, const std::string& framework, const Path& p
 }
 
 // What the model costs on the chip it was made for; nothing runs.
-nb::dict measure(const runtime::Session& session) {
-  // Register commands of one NPU layer, as the vendor's reports show them on average.
-  constexpr uint64_t kCommandBytes = 4096;
+nb::dict measure(const runtime::Session& session, int cores) {
   const format::Model& model = session.model();
   const platform::Platform* chip = platform::find(model.target_platform);
   const runtime::MemorySizes sizes = session.memory();
-  uint64_t commands = 0;
-  for (const format::Task& t : session.program().tasks) commands += t.device == format::Device::Npu ? kCommandBytes : 0;
   nb::list layers;
-  for (const runtime::LayerRow& row : runtime::layer_rows(model, false)) layers.append(nb::make_tuple(row.name, row.microseconds));
+  for (const runtime::LayerRow& row : runtime::layer_rows(model, false, cores)) layers.append(nb::make_tuple(row.name, row.microseconds));
   nb::dict facts;
   facts["platform"] = model.target_platform;
   facts["generation"] = chip ? chip->generation : 2;
-  facts["npu_mhz"] = chip ? chip->npu_hz / 1'000'000 : 0;
+  facts["npu_mhz"] = chip ? chip->report_hz() / 1'000'000 : 0;
   facts["clocks"] = runtime::clocks_text(chip);
-  facts["table"] = runtime::perf_table(model);
-  facts["total_us"] = runtime::predicted_microseconds(model);
+  facts["table"] = runtime::perf_table(model, cores);
+  facts["total_us"] = runtime::predicted_microseconds(model, cores);
   facts["layers"] = layers;
   facts["weight"] = sizes.weight_bytes;
   facts["internal"] = sizes.internal_bytes;
-  facts["other"] = sizes.port_bytes + commands;
+  facts["other"] = sizes.other_bytes();
   return facts;
+}
+
+int cores_of_mask(const runtime::Session& session, uint32_t mask) {
+  const platform::Platform* chip = platform::find(session.model().target_platform);
+  return chip ? take(platform::cores_of_mask(*chip, mask)) : 1;
 }
 
 void set_log(std::optional<std::function<void(int, std::string, std::string)>> sink, int level) {
@@ -259,7 +262,8 @@ NB_MODULE(_openrknn, m) {
       .def_static("from_file", [](const Path& path) { return take(runtime::Session::open(path.string())); })
       .def("inputs", [](const runtime::Session& s) { return describe(s.inputs()); })
       .def("outputs", [](const runtime::Session& s) { return describe(s.outputs()); })
-      .def("measure", &measure)
+      .def("measure", &measure, nb::arg("cores"))
+      .def("cores_of_mask", &cores_of_mask)
       .def("run", &run_session);
 
   nb::class_<toolkit::Builder>(m, "Builder")

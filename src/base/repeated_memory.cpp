@@ -23,7 +23,7 @@ int pattern_file() {
     auto* values = static_cast<float*>(block);
     for (size_t i = 0; i < kPatternBytes / sizeof(float); ++i) {
       state = state * 1664525u + 1013904223u;
-      values[i] = (static_cast<float>(state >> 9) + 1.0f) * (1.0f / (1u << 27)) * (state & 256 ? 1.0f : -1.0f);
+      values[i] = (static_cast<float>(state >> 9) + 1.0f) * (1.0f / (1u << 27));
     }
     munmap(block, kPatternBytes);
     return fd;

@@ -41,11 +41,11 @@ void assume_types(Graph& graph, const platform::Platform& platform, AssumedTypes
   for (size_t i = 0; i < count; ++i) {
     const TensorId id{static_cast<int32_t>(i)};
     Tensor& t = graph.tensor(id);
-    if (t.dtype != DType::Float32 || exact[i]) continue;
+    if ((t.dtype != DType::Float32 && t.dtype != DType::Float16) || exact[i]) continue;
     if (!t.is_constant()) {
       const NodeId maker = graph.producer(id);
       t.dtype = maker ? compute_type(graph.node(maker), platform, types.activations) : types.activations;
-    } else if (t.constant.count() > 1) {  // single values (exponents, bounds) are still looked at
+    } else if (t.constant.count() > 1 && dtype_bytes(types.weights) <= dtype_bytes(t.dtype)) {  // single values (exponents, bounds) are still looked at
       t.dtype = types.weights;
       t.constant = reinterpreted(t.constant, types.weights);
     }

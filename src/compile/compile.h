@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compile/predict.h"
 #include "format/program.h"
 #include "ir/op_set.h"
 #include "platform/platforms.h"
@@ -33,6 +34,7 @@ struct CompileOptions {
   std::map<std::string, std::string> op_target;
   std::vector<Normalization> normalization;      // per graph input; missing entries do nothing
   bool single_core = false;                      // config(single_core_mode=...)
+  CostOptions cost;                              // sparse and compressed weights, memory of the chip
   bool share_memory = true;                      // false: every intermediate result keeps its own buffer (debugging)
   std::string label;                             // of the Program
   // Receives sentences about what the user should know (an op that falls back, a value that does not fit).
@@ -42,5 +44,12 @@ struct CompileOptions {
 // Takes an optimized graph whose shapes are inferred. Constants are shared with the caller's copy, not duplicated; those that
 // change type are converted one at a time. Reports every problem it finds at once.
 Result<format::Program> compile(ir::Graph graph, const CompileOptions& options);
+
+// The same with what each task's figures were made of.
+struct Estimate {
+  format::Program program;
+  std::vector<TaskCost> costs;  // one per task
+};
+Result<Estimate> estimate(ir::Graph graph, const CompileOptions& options);
 
 }  // namespace orknn::compile

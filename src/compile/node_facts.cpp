@@ -4,15 +4,26 @@
 
 namespace orknn::compile {
 
+namespace {
+// Some integer forms serve several operators and say which.
+bool names_its_operator(std::string_view op) { return op == "int:Table" || op == "int:ReduceMean"; }
+}  // namespace
+
 std::string_view NodeFacts::op() const {
   constexpr std::string_view kPrefix = "int:";
   const std::string_view name = node_.op;
   if (!name.starts_with(kPrefix)) return name;
-  // Some forms serve several operators and say which.
-  if (name != "int:Table" && name != "int:ReduceMean") return name.substr(kPrefix.size());
+  if (!names_its_operator(name)) return name.substr(kPrefix.size());
   const auto* fused = node_.attributes.get<std::vector<std::string>>("fused");
   if (fused && !fused->empty()) return fused->front();
   return name == "int:Table" ? "Clip" : "ReduceMean";  // a change of scale is a bounded copy
+}
+
+std::vector<std::string_view> NodeFacts::functions() const {
+  std::vector<std::string_view> names;
+  for (const ir::TailStep& s : node_.tail) names.push_back(s.op);
+  if (const auto* fused = node_.attributes.get<std::vector<std::string>>("fused")) names.insert(names.end(), fused->begin() + (names_its_operator(node_.op) && !fused->empty() ? 1 : 0), fused->end());
+  return names;
 }
 
 std::optional<ir::Dims> NodeFacts::dims_of(ir::TensorId t) const {

@@ -4,6 +4,8 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "ir/graph.h"
 #include "platform/platforms.h"
@@ -27,6 +29,8 @@ class NodeFacts {
 
   // The operator as the lists of operators name it: an integer form goes by the name of what it computes.
   std::string_view op() const;
+  // The functions computed in the layer's last stage: steps of its tail, or what an integer layer says is fused into it.
+  std::vector<std::string_view> functions() const;
   bool has_input(size_t i) const { return node_.has_input(i); }
   // Static extents of input or output i; nullopt when absent or unknown.
   std::optional<ir::Dims> input(size_t i) const { return node_.has_input(i) ? dims_of(node_.inputs[i]) : std::nullopt; }

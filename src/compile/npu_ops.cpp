@@ -430,6 +430,7 @@ Objection npu_objection(const NodeFacts& f) {
   const DType type = f.input_type(entry->data_input);
   const bool fits = type == DType::Float16 || type == DType::Float32 ? types.find('f') != types.npos
                     : type == DType::Int8 || type == DType::UInt8   ? types.find('i') != types.npos
+                    : type == DType::Int16                          ? types.find('i') != types.npos && f.platform().conv_int16()
                                                                     : false;
   if (!fits) return "the NPU of " + chip + " does not compute " + std::string(f.op()) + " in " + std::string(dtype_name(type));
   for (const auto* list : {&f.node().inputs, &f.node().outputs}) {

@@ -1,5 +1,5 @@
-// The order of the compiler's steps. Number formats come first because placement depends on them; memory comes last because
-// a tensor's padding depends on the engine that makes it.
+// The order of the compiler's steps. Number formats come first because placement depends on them; memory follows because a tensor's
+// padding depends on the engine that makes it; costs come last because traffic depends on where tensors are.
 #include "compile/assume_types.h"
 #include "compile/compile.h"
 #include "compile/lower_float.h"
@@ -26,14 +26,15 @@ std::vector<format::Port> ports_of(const ir::Graph& graph, const std::vector<ir:
 }
 }  // namespace
 
-Result<format::Program> compile(ir::Graph graph, const CompileOptions& given) {
+Result<Estimate> estimate(ir::Graph graph, const CompileOptions& given) {
   CompileOptions options = given;
   if (!options.platform) options.platform = &platform::default_platform();
   if (!options.ops) options.ops = &ops::builtin_ops();
   if (options.float_dtype != DType::Float16 && options.float_dtype != DType::Float32)
     return invalid_argument("float_dtype must be float16 or float32").found(std::string(dtype_name(options.float_dtype))).stage("compile");
 
-  format::Program program;
+  Estimate result;
+  format::Program& program = result.program;
   program.label = options.label;
   program.inputs = ports_of(graph, graph.inputs());
   program.outputs = ports_of(graph, graph.outputs());
@@ -51,10 +52,15 @@ Result<format::Program> compile(ir::Graph graph, const CompileOptions& given) {
   for (size_t i = 0; i < program.outputs.size(); ++i) program.outputs[i].tensor = program.graph.outputs()[i];
 
   ORKNN_TRY_ASSIGN(program.tasks, place(program.graph, options));
-  predict(program, *options.platform, *options.ops);
   const auto planner = options.share_memory ? first_fit_planner() : linear_planner();
   ORKNN_TRY(plan_memory(program, *options.platform, *planner));
-  return program;
+  result.costs = predict(program, *options.platform, *options.ops, options.cost);
+  return result;
+}
+
+Result<format::Program> compile(ir::Graph graph, const CompileOptions& options) {
+  ORKNN_TRY_ASSIGN(Estimate result, estimate(std::move(graph), options));
+  return std::move(result.program);
 }
 
 }  // namespace orknn::compile

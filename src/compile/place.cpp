@@ -11,34 +11,36 @@ namespace orknn::compile {
 namespace {
 using format::Device;
 
-// Activations that cost no table look-up, and additions: a convolution followed by them is still split over cores.
-bool splittable_tail(const ir::Node& n) {
+// Operator list 3.6: what several cores may share. Activations that need a table stop some chips from dividing a convolution.
+bool splittable(const NodeFacts& facts) {
   static const std::set<std::string_view> kPlain{"Relu", "Clip", "PRelu", "LeakyRelu", "Add"};
-  return std::all_of(n.tail.begin(), n.tail.end(), [](const ir::TailStep& s) { return kPlain.contains(s.op); });
-}
-
-// Operator list 3.6: what several cores may share.
-bool splittable(const platform::Platform& p, const ir::Node& n) {
-  if (n.op == "Conv" || n.op == "Gemm") return splittable_tail(n) || p.multi_core_lut;
-  if (n.op == "Add" || n.op == "Mul")
-    return std::all_of(n.tail.begin(), n.tail.end(), [](const ir::TailStep& s) { return s.op == "Relu"; });
-  return n.op == "Attention" && p.multi_core_lut;
+  const auto only = [&](auto&& allowed) {
+    const auto functions = facts.functions();
+    return std::all_of(functions.begin(), functions.end(), allowed);
+  };
+  const std::string_view op = facts.op();
+  const bool lut = facts.platform().multi_core_lut;
+  // A product with constant weights runs as a convolution.
+  if (op == "Conv" || op == "Gemm" || (op == "MatMul" && facts.is_constant(1))) return lut || only([&](std::string_view f) { return kPlain.contains(f); });
+  if (op == "Add" || op == "Mul") return only([](std::string_view f) { return f == "Relu"; });
+  return op == "Concat" || (op == "Attention" && lut);  // Concat: by the vendor's logs
 }
 
 // What the user asked for this node: by output tensor, by node name, by type.
-const std::string* wish(const CompileOptions& options, const ir::Graph& graph, const ir::Node& n, std::set<std::string>& used) {
-  const auto look_up = [&](const std::string& key) -> const std::string* {
-    const auto it = options.op_target.find(key);
+const std::string* wish(const CompileOptions& options, const NodeFacts& facts, std::set<std::string>& used) {
+  const auto look_up = [&](std::string_view key) -> const std::string* {
+    const auto it = options.op_target.find(std::string(key));
     if (it == options.op_target.end()) return nullptr;
-    used.insert(key);
+    used.insert(it->first);
     return &it->second;
   };
+  const ir::Node& n = facts.node();
   for (ir::TensorId t : n.outputs)
     if (t)
-      if (const std::string* found = look_up(graph.tensor(t).name)) return found;
+      if (const std::string* found = look_up(facts.graph().tensor(t).name)) return found;
   if (!n.name.empty())
     if (const std::string* found = look_up(n.name)) return found;
-  return look_up(n.op);
+  return look_up(facts.op());
 }
 
 struct Decision {
@@ -79,7 +81,7 @@ Result<std::vector<format::Task>> place(const ir::Graph& graph, const CompileOpt
       continue;
     }
     const NodeFacts facts(graph, n, platform);
-    const Decision decision = decide(facts, wish(options, graph, n, used), options);
+    const Decision decision = decide(facts, wish(options, facts, used), options);
     format::Task task;
     task.node = id;
     task.device = decision.device;
@@ -88,7 +90,7 @@ Result<std::vector<format::Task>> place(const ir::Graph& graph, const CompileOpt
       task.engine = def->engine;
       if (facts.op() == "Conv" || facts.op() == "ConvTranspose")
         if (const auto window = window_of(facts); window && window->depthwise) task.engine = ir::Engine::Depthwise;
-      if (!options.single_core && platform.cores > 1 && splittable(platform, n)) task.core_mask = (1u << platform.cores) - 1;
+      if (!options.single_core && platform.cores > 1 && splittable(facts)) task.core_mask = (1u << platform.cores) - 1;
     }
     if (decision.off_list) off_list[n.op].push_back(n.name.empty() ? n.op : n.name);
     tasks.push_back(std::move(task));

@@ -193,5 +193,33 @@ TEST(Place, ReportsEveryUnknownOperator) {
   EXPECT_NE(tasks.status().to_string().find("'second' (Bar)"), std::string::npos) << tasks.status().to_string();
 }
 
+// Operator list 3.6: convolutions are shared unless a table activation stands in the way, data moves as the chip's logs show it.
+TEST(Place, LayersThatCoresShare) {
+  const auto graph = ir::parse(R"(graph "g" (%x: int8[1,32,20,20]) -> (%d, %t) {
+  %w: int8[32,32,1,1] = const splat 1
+  %a: int8[1,32,20,20] = Conv(%x, %w) "plain"
+  %b: int8[1,32,20,20] = "int:Conv"(%x, %w) {fused = strings["Swish"]} "table"
+  %c: int8[1,32,20,20] = "int:Conv"(%x, %w) {fused = strings["Add","Relu"]} "integer"
+  %d: int8[1,96,20,20] = Concat(%a, %b, %c) {axis = 1} "joined"
+  %t: int8[1,20,20,32] = Transpose(%a) {perm = [0,2,3,1]} "turned"
+})");
+  ASSERT_TRUE(graph) << graph.status().to_string();
+  CompileOptions options;
+  const auto masks = [&](std::string_view chip, bool single) {
+    options.platform = platform::find(chip);
+    options.single_core = single;
+    const auto tasks = place(*graph, options);
+    EXPECT_TRUE(tasks) << tasks.status().to_string();
+    std::vector<uint32_t> found;
+    if (tasks)
+      for (const format::Task& t : *tasks) found.push_back(t.core_mask);
+    return found;
+  };
+  EXPECT_EQ(masks("rk3588", false), (std::vector<uint32_t>{7, 1, 7, 7, 1}));
+  EXPECT_EQ(masks("rk3576", false), (std::vector<uint32_t>{3, 3, 3, 3, 1}));
+  EXPECT_EQ(masks("rk3588", true), (std::vector<uint32_t>{1, 1, 1, 1, 1}));
+  EXPECT_EQ(masks("rk3566", false), (std::vector<uint32_t>{1, 1, 1, 1, 1}));
+}
+
 }  // namespace
 }  // namespace orknn::compile

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compile/node_facts.h"
+#include "compile/weight_forms.h"
 #include "format/program.h"
 #include "ir/op_set.h"
 
@@ -20,10 +21,6 @@ ConvWork conv_work(const platform::Platform& platform, const Window& window, DTy
 // [m, k] x [k, n], `batch` times, as a 1x1 convolution over m pixels.
 ConvWork mat_mul_work(const platform::Platform& platform, uint64_t batch, uint64_t m, uint64_t k, uint64_t n, DType type);
 
-// Row bands a convolution needs because its input and weights exceed the convolution buffer. Bands overlap by the kernel's height
-// minus one.
-uint32_t row_bands(const platform::Platform& platform, const Window& window, DType type, uint64_t weight_bytes);
-
 // Bytes of a tensor as DDR traffic counts them: channels padded to the native lanes, the area as it is.
 uint64_t traffic_bytes(const platform::Platform& platform, DType type, std::span<const int64_t> dims, bool picture = false);
 
@@ -39,7 +36,8 @@ struct Step {
   Work work = Work::Move;
   bool npu = true, half = false;
   double cycles = 0;          // of the MAC array, with the granularity that time shows (pixels in fours)
-  double bytes = 0;           // activations read and written
+  double bytes = 0;           // activations read from and written to DDR
+  double on_chip_bytes = 0;   // those that stay in memory of the chip
   double weight_bytes = 0;
   double table_elements = 0;  // activations looked up
   double elements = 0, macs = 0;
@@ -50,25 +48,38 @@ struct TaskCost {
   uint64_t macs = 0, array_cycles = 0, read_bytes = 0, write_bytes = 0;
   uint64_t weight_bytes = 0;  // traffic of weights and bias, part of read_bytes
   uint64_t packed_bytes = 0;  // memory of the layer's constants: native form, each aligned to 64 bytes
-  uint32_t tiles = 1;
+  uint64_t read_again_bytes = 0;  // because of the tiling; in the steps' bytes, not in read_bytes
+  uint32_t tiles = 1, pieces = 1;
+  format::Tiling tiling;
+  format::Sparsity sparsity = format::Sparsity::None;
   std::vector<Step> steps;  // their times add up
 };
-TaskCost cost_of(const ir::Graph& graph, const format::Task& task, const platform::Platform& platform, const ir::OpSet& ops);
 
-// What if: other clocks, several cores. 0 = the chip's own clock.
+struct CostOptions {
+  WeightForms weights;
+  uint64_t on_chip_bytes = 0;  // memory of the chip that holds the bottom of the arena
+};
+// `program` has its tasks placed, and its buffers planned when memory of the chip takes part.
+TaskCost cost_of(const format::Program& program, const format::Task& task, const platform::Platform& platform, const ir::OpSet& ops, const CostOptions& options = {});
+
+// What if: other clocks. 0 = the chip's own.
 struct Conditions {
   int64_t npu_hz = 0, ddr_hz = 0;
-  int cores = 1;
+  int neighbours = 0;  // other cores that run something else at the same time and share the memory bus
 };
 
 // Where the time of a step goes, in microseconds. `total` is less than the sum: compute, traffic and tables overlap.
 struct StepTime {
   double total = 0, compute = 0, traffic = 0, table = 0, fixed = 0;
 };
-// Zero for a chip without speed constants. `cores`: how many share the step.
-StepTime time_of(const Step& step, const platform::Platform& platform, const Conditions& conditions, int cores = 1);
+// Zero for a chip without speed constants. `cores`: how many share the step, of which the busiest does `share` of the work (0 = an even part).
+StepTime time_of(const Step& step, const platform::Platform& platform, const Conditions& conditions, int cores = 1, double share = 0);
+// The same for the steps of a task on `cores` cores, of which it uses those it can.
+std::vector<StepTime> times_of(const format::Task& task, const TaskCost& cost, const platform::Platform& platform, const Conditions& conditions, int cores);
+// Their sum.
+double microseconds(const format::Task& task, const TaskCost& cost, const platform::Platform& platform, const Conditions& conditions, int cores);
 
-// Sets everything predicted about every task, on one core.
-void predict(format::Program& program, const platform::Platform& platform, const ir::OpSet& ops);
+// Sets everything predicted about every task, and returns what it was predicted from.
+std::vector<TaskCost> predict(format::Program& program, const platform::Platform& platform, const ir::OpSet& ops, const CostOptions& options = {});
 
 }  // namespace orknn::compile

@@ -2,6 +2,7 @@
 // .rknn file, and is the only thing the runtime needs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -26,6 +27,28 @@ struct Buffer {
   uint64_t bytes = 0;  // native size: at least the dense size of the tensor (channels padded)
 };
 
+// How the work of one layer is cut so that each piece fits the convolution buffer. The pieces are the NPU's tasks.
+struct Tiling {
+  enum class Resident : uint8_t {
+    Both = 0,      // everything is in the buffer at once
+    Features = 1,  // kernels pass by the features of a band
+    Weights = 2,   // rows pass by the kernels of a group
+  };
+  Resident resident = Resident::Both;
+  uint32_t rows = 1, columns = 1;  // bands of the output; neighbours overlap by what the kernel reaches
+  uint32_t kernels = 1;            // groups of output channels
+  uint32_t channels = 1;           // segments of the input channels, whose results are added up
+  uint32_t data_banks = 0, weight_banks = 0;  // of the convolution buffer; 0 = the layer does not use it
+};
+
+// Which weights of a convolution are zero by construction, as the sparse kernels of some chips want it.
+enum class Sparsity : uint8_t {
+  None = 0,
+  Inputs = 1,   // two of four neighbouring input channels
+  Outputs = 2,  // two of four neighbouring output channels
+  Both = 3,     // twelve of sixteen
+};
+
 // One step of execution: a node of the graph with everything decided about it. The fused tail is the node's own tail.
 struct Task {
   ir::NodeId node;
@@ -33,13 +56,30 @@ struct Task {
   ir::Engine engine = ir::Engine::None;
   std::string reason;          // why it is where it is, for people: "group 3 is not 1 or channels: CPU"
   uint32_t core_mask = 1;      // cores that share it
-  uint32_t tiles = 1;          // row bands the NPU needs for it
+  uint32_t pieces = 1;         // equal parts the cores can take, rows or groups of channels
+  uint32_t tiles = 1;          // NPU tasks it takes, by `tiling`
+  Tiling tiling;
+  Sparsity sparsity = Sparsity::None;
   uint64_t macs = 0;
   uint64_t predicted_cycles = 0;   // of the NPU clock, on one core; everything the layer waits for included
   uint64_t array_cycles = 0, ddr_cycles = 0;  // the vendor's columns NPUCycles and DDRCycles
   uint64_t read_bytes = 0, write_bytes = 0;   // native layout; weights count as read
+  uint64_t read_again_bytes = 0;   // read more than once because of the tiling; not in read_bytes, which is the vendor's column
   uint64_t weight_bytes = 0;       // memory of its constants as the NPU wants them packed
+  std::vector<uint64_t> shared_cycles;  // predicted_cycles when 2, 3, ... cores share it; empty when only one can
+
+  // On `cores` cores (at least 1).
+  uint64_t predicted_on(size_t cores) const {
+    return cores < 2 || shared_cycles.empty() ? predicted_cycles : shared_cycles[std::min(cores - 2, shared_cycles.size() - 1)];
+  }
 };
+
+// The part of a layer of `pieces` parts that one of `cores` cores takes, 0..1: as even as the parts allow, the last cores take more.
+inline double core_share(uint32_t pieces, uint32_t cores, uint32_t core) {
+  if (pieces < 1 || cores < 1 || core >= cores) return 0;
+  const uint32_t rest = pieces % cores;
+  return static_cast<double>(pieces / cores + (core >= cores - rest ? 1 : 0)) / pieces;
+}
 
 // A model input or output as the user sees it.
 struct Port {

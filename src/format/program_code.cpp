@@ -314,14 +314,20 @@ void encode_program(const Program& program, WeightCollector& weights, ByteWriter
     out.put(t.engine);
     out.text(t.reason);
     out.put(t.core_mask);
+    out.put(t.pieces);
     out.put(t.tiles);
+    out.put(t.tiling.resident);
+    for (uint32_t v : {t.tiling.rows, t.tiling.columns, t.tiling.kernels, t.tiling.channels, t.tiling.data_banks, t.tiling.weight_banks}) out.put(v);
+    out.put(t.sparsity);
     out.put(t.macs);
     out.put(t.predicted_cycles);
     out.put(t.array_cycles);
     out.put(t.ddr_cycles);
     out.put(t.read_bytes);
     out.put(t.write_bytes);
+    out.put(t.read_again_bytes);
     out.put(t.weight_bytes);
+    out.list(t.shared_cycles);
   }
   out.count(program.buffers.size());
   for (size_t i = 0; i < program.buffers.size(); ++i) {
@@ -344,22 +350,30 @@ Result<Program> decode_program(ByteReader& in, const WeightSection& weights) {
   Program p;
   p.label = in.text();
   ORKNN_TRY_ASSIGN(p.graph, get_graph(in, weights, 0));
-  p.tasks.resize(in.count(74));
+  p.tasks.resize(in.count(116));
   for (Task& t : p.tasks) {
     t.node.index = in.get<int32_t>();
     t.device = in.get<Device>();
     t.engine = in.get<Engine>();
     t.reason = in.text();
     t.core_mask = in.get<uint32_t>();
+    t.pieces = in.get<uint32_t>();
     t.tiles = in.get<uint32_t>();
+    t.tiling.resident = in.get<Tiling::Resident>();
+    for (uint32_t* v : {&t.tiling.rows, &t.tiling.columns, &t.tiling.kernels, &t.tiling.channels, &t.tiling.data_banks, &t.tiling.weight_banks}) *v = in.get<uint32_t>();
+    t.sparsity = in.get<Sparsity>();
     t.macs = in.get<uint64_t>();
     t.predicted_cycles = in.get<uint64_t>();
     t.array_cycles = in.get<uint64_t>();
     t.ddr_cycles = in.get<uint64_t>();
     t.read_bytes = in.get<uint64_t>();
     t.write_bytes = in.get<uint64_t>();
+    t.read_again_bytes = in.get<uint64_t>();
     t.weight_bytes = in.get<uint64_t>();
-    if (in.failed() || !p.graph.is_alive(t.node) || t.device > Device::Custom || t.engine > Engine::Recurrent) return damaged("a task is malformed");
+    t.shared_cycles = in.list<uint64_t>();
+    if (in.failed() || !p.graph.is_alive(t.node) || t.device > Device::Custom || t.engine > Engine::Recurrent || t.tiling.resident > Tiling::Resident::Weights ||
+        t.sparsity > Sparsity::Both)
+      return damaged("a task is malformed");
   }
   p.buffers.resize(in.count(17));
   for (Buffer& b : p.buffers) {

@@ -1,6 +1,7 @@
 #include "platform/platforms.h"
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <cmath>
 
@@ -26,6 +27,9 @@ constexpr FirstLayerLimits kFirstLayerNew{.depthwise_taps_per_bank_int8 = 2048, 
     .depthwise_reserved_banks_half = 3};
 constexpr FirstLayerLimits kFirstLayerTiny{.width_align_int8 = 8, .width_align_half = 8};
 constexpr FirstLayerLimits kFirstLayerAudio{.width_align_int8 = 4, .width_align_half = 4};
+
+constexpr WeightPacking kMicroPacking{.inputs = 1, .first_inputs_int8 = 4, .first_inputs_half = 4, .depthwise_bytes = 2, .pads_depthwise = false, .bias_align = 16,
+    .depthwise_bias_bytes = 6, .depthwise_bias_align = 1};
 
 constexpr Features kLinuxChip{.general_api = true, .dynamic_shape = true, .matmul_api = true, .custom_ops = true,
     .layer_profile = true, .dup_context = true, .encryption = true, .memory_from_fd = true, .board_connection = true};
@@ -102,7 +106,7 @@ std::vector<Platform> make_rows() {
 
   const Platform micro{.name = "rv1103", .compatibility = "rv1103/rv1106", .operator_group = 'D', .int8_macs = 512, .int16_macs = 256,
       .npu_hz = 500 * kMHz, .ddr_hz = 924 * kMHz, .cpu_hz = 1608 * kMHz, .ddr_bus_bytes = 2, .c2_int8 = 16, .c2_half = 8,
-      .align_int8 = kMediumInt8, .align_half = kSmallInt16, .align_float = kMediumFloat, .output_align_conv_int8 = 32, .depthwise_array = 32,
+      .align_int8 = kMediumInt8, .align_half = kSmallInt16, .align_float = kMediumFloat, .output_align_conv_int8 = 32, .packing = kMicroPacking, .depthwise_array = 32,
       .first_layer = kFirstLayerMedium, .conv_half = false, .cpu_ops = CpuOps::Few,
       .features = with(kMicroChip, &Features::weight_compression), .quantized_dtypes = {"w8a8", "w16a16i", "w16a16i_dfp"},
       .speed = scaled(kSpeedMedium, 0.3, 3)};  // a 16-bit bus at 924 MHz, and a slower CPU
@@ -142,7 +146,7 @@ std::vector<Platform> make_rows() {
 
   // Generation 1: other cores, no published operator limits; placement borrows the most permissive column.
   const Platform first{.name = "rk1806", .generation = 1, .compatibility = "rk1806/rk1808/rk3399pro", .operator_group = 'B', .int8_macs = 1920,
-      .int16_macs = 192, .half_macs = 64, .npu_hz = 792 * kMHz, .ddr_hz = 924 * kMHz, .cpu_hz = 1200 * kMHz, .cbuf_banks = 16,
+      .int16_macs = 192, .half_macs = 64, .npu_hz = 792 * kMHz, .ddr_hz = 924 * kMHz, .cpu_hz = 1200 * kMHz, .simulator_hz = 800 * kMHz, .cbuf_banks = 16,
       .c2_int8 = 16, .c2_half = 8, .align_int8 = kWideInt8, .align_half = kWideHalf, .align_float = kWideFloat, .output_align_conv_int8 = 32,
       .output_align_conv_half = 16, .packs_channels = true, .table_follows = true, .hard_swish_in_parts = true, .features = kGeneration1,
       .quantized_dtypes = kToolkit1Dtypes, .speed = scaled(kSpeedFirst, 1, 1)};
@@ -160,6 +164,7 @@ std::vector<Platform> make_rows() {
   camera.int16_macs = 256;
   camera.half_macs = 128;
   camera.npu_hz = 594 * kMHz;
+  camera.simulator_hz = 0;
   camera.cpu_hz = 1512 * kMHz;
   camera.speed = kSpeedCameraSlow;
   rows.push_back(camera);
@@ -204,6 +209,11 @@ int Platform::macs_per_cycle(DType t) const {
   }
 }
 
+bool Platform::conv_int16() const {
+  const auto offers = [&](std::string_view name) { return std::find(quantized_dtypes.begin(), quantized_dtypes.end(), name) != quantized_dtypes.end(); };
+  return offers("w16a16i") || offers("dynamic_fixed_point-i16");
+}
+
 double Platform::ddr_bytes_per_cycle(int64_t npu_clock, int64_t ddr_clock) const {
   if (npu_clock <= 0) return 0;
   const double exact = static_cast<double>(ddr_clock) * 2 * ddr_bus_bytes * 0.7 / static_cast<double>(npu_clock);
@@ -238,6 +248,19 @@ Result<const Platform*> get(std::string_view name) {
 }
 
 const Platform& default_platform() { return *find("rk3566"); }
+
+Result<int> cores_of_mask(const Platform& platform, uint32_t mask) {
+  constexpr uint32_t kAll = 0xffff;
+  if (mask == 0) return 1;
+  if (platform.cores < 2)
+    return unsupported(std::string(platform.name) + " has one NPU core, which core_mask cannot choose").found(std::to_string(mask)).hint("leave core_mask at NPU_CORE_AUTO");
+  if (mask == kAll) return platform.cores;
+  const bool is_mask = mask == 1 || mask == 2 || mask == 4 || mask == 3 || mask == 7;
+  const uint32_t most = (1u << platform.cores) - 1;
+  if (!is_mask || mask > most)
+    return invalid_argument("invalid core_mask " + std::to_string(mask) + " for " + std::string(platform.name) + ", max core mask = " + std::to_string(most)).expected("0, 1, 2, 3" + std::string(platform.cores > 2 ? ", 4, 7" : "") + " or 65535");
+  return std::popcount(mask);
+}
 
 bool compatible(const Platform& a, const Platform& b) { return a.compatibility == b.compatibility; }
 

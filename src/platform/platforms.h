@@ -26,6 +26,15 @@ struct ChannelAlignment {
   int conv_in = 1, conv_out = 1, depthwise = 1, other = 1;
 };
 
+// How the chip wants constants in memory.
+struct WeightPacking {
+  int inputs = 16, first_inputs_int8 = 16, first_inputs_half = 8;  // input channels of a dense kernel are padded to these; on a picture to the others
+  int depthwise_bytes = 1;             // of one tap, in elements
+  bool pads_depthwise = true;          // to the alignment of depthwise channels, in memory
+  int bias_bytes = 8, bias_align = 32; // per output channel, int8
+  int depthwise_bias_bytes = 8, depthwise_bias_align = 32;
+};
+
 // Limits of a convolution that reads an image (4-D input with 1, 3 or 4 channels) directly.
 struct FirstLayerLimits {
   int width_align_int8 = 16, width_align_half = 8;   // elements; matters for zero-copy inputs only
@@ -90,6 +99,7 @@ struct Platform {
   int cores = 1;
   int int8_macs = 0, int16_macs = 0, half_macs = 0, int4_macs = 0;  // per core and cycle
   int64_t npu_hz = 0, ddr_hz = 0, cpu_hz = 0;
+  int64_t simulator_hz = 0;  // NPU clock that Toolkit1's simulator assumes; 0 = npu_hz
   int ddr_bus_bytes = 4;
   int cbuf_banks = 8, cbuf_bank_bytes = 32 * 1024;  // convolution buffer of one core
   int64_t sram_bytes = 0;   // system SRAM the NPU may be given
@@ -98,6 +108,7 @@ struct Platform {
   int c2_int8 = 0, c2_half = 0;   // lanes of the native layout NC1HWC2; 0 = type not offered
   ChannelAlignment align_int8 = {}, align_half = {}, align_float = {};
   int output_align_conv_int8 = 0, output_align_conv_half = 0;     // NC1HWC2 outputs made by a convolution
+  WeightPacking packing = {};
   int depthwise_array = 64;  // channels one depthwise cycle covers
   int min_passes_int8 = 4, min_passes_half = 2;  // least kernel passes of a dense convolution
   int max_depthwise_kernel = 8;
@@ -120,9 +131,14 @@ struct Platform {
   int c2(DType t) const;
   const ChannelAlignment& alignment(DType t) const;
   int macs_per_cycle(DType t) const;
+  // Whether convolutions take 16-bit integers.
+  bool conv_int16() const;
   // Bytes the DDR moves per NPU cycle in the vendor's cycle columns; 0 when a clock is unknown. Other clocks: what if.
   double ddr_bytes_per_cycle() const { return ddr_bytes_per_cycle(npu_hz, ddr_hz); }
   double ddr_bytes_per_cycle(int64_t npu_clock, int64_t ddr_clock) const;
+  // The NPU clock that reports of the simulator count with.
+  int64_t report_hz() const { return simulator_hz > 0 ? simulator_hz : npu_hz; }
+  bool has_speed() const { return speed.source != SpeedModel::Source::Unknown && npu_hz > 0; }
   // What is not known about the chip, for reports: "NPU clock", ...
   std::vector<std::string_view> unknown() const;
 };
@@ -135,6 +151,9 @@ const Platform* find(std::string_view name);
 Result<const Platform*> get(std::string_view name);
 // What a build uses when the user names no chip.
 const Platform& default_platform();
+// How many cores a core mask of the API names; 0 means any idle one, 0xffff all. An error for cores the chip lacks, for numbers that are no mask,
+// and for any choice on a chip with one core.
+Result<int> cores_of_mask(const Platform& platform, uint32_t mask);
 // True when a model made for `a` runs on `b`.
 bool compatible(const Platform& a, const Platform& b);
 

@@ -93,5 +93,17 @@ TEST(Platforms, NoOtherFileNamesAChip) {
   }();
 }
 
+// Which masks each chip knows.
+TEST(Platforms, CoreMasks) {
+  const Platform &three = *find("rk3588"), &two = *find("rk3576"), &one = *find("rk3566");
+  const struct { uint32_t mask; int three, two; } kMasks[] = {{0, 1, 1}, {1, 1, 1}, {2, 1, 1}, {4, 1, 0}, {3, 2, 2}, {7, 3, 0}, {0xffff, 3, 2}, {5, 0, 0}, {8, 0, 0}, {0x10000, 0, 0}};
+  for (const auto& m : kMasks) {
+    EXPECT_EQ(cores_of_mask(three, m.mask) ? *cores_of_mask(three, m.mask) : 0, m.three) << m.mask;
+    EXPECT_EQ(cores_of_mask(two, m.mask) ? *cores_of_mask(two, m.mask) : 0, m.two) << m.mask;
+    EXPECT_EQ(cores_of_mask(one, m.mask).is_ok(), m.mask == 0) << m.mask;
+  }
+  EXPECT_NE(cores_of_mask(two, 7).status().to_string().find("max core mask = 3"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace orknn::platform

@@ -1,6 +1,7 @@
 #include "runtime/perf_report.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <map>
 
@@ -71,6 +72,16 @@ std::string aligned(const std::string& title, const std::vector<std::vector<std:
   return text + rule;
 }
 
+std::string sparsity_text(format::Sparsity s) {
+  switch (s) {
+    case format::Sparsity::Inputs: return "50%(IC)";
+    case format::Sparsity::Outputs: return "50%(OC)";
+    case format::Sparsity::Both: return "75%";
+    case format::Sparsity::None: break;
+  }
+  return "0%";
+}
+
 const platform::Platform* chip_of(const format::Model& model) { return platform::find(model.target_platform); }
 
 uint64_t external_bytes(const Program& p, const std::vector<format::Port>& ports) {
@@ -80,29 +91,39 @@ uint64_t external_bytes(const Program& p, const std::vector<format::Port>& ports
 }
 }  // namespace
 
-double predicted_microseconds(const format::Model& model) {
+std::optional<double> predicted_microseconds(const format::Model& model, int cores) {
   const platform::Platform* chip = chip_of(model);
-  if (!chip || chip->npu_hz <= 0) return 0;
+  if (!chip || !chip->has_speed()) return std::nullopt;
   double cycles = 0;
-  for (const format::Task& t : model.programs[0].tasks) cycles += static_cast<double>(t.predicted_cycles);
-  return cycles / static_cast<double>(chip->npu_hz) * 1e6;
+  for (const format::Task& t : model.programs[0].tasks) cycles += static_cast<double>(t.predicted_on(static_cast<size_t>(std::max(cores, 1))));
+  return cycles / static_cast<double>(chip->report_hz()) * 1e6;
 }
 
-std::vector<LayerRow> layer_rows(const format::Model& model, bool debug) {
+std::vector<LayerRow> layer_rows(const format::Model& model, bool debug, int cores) {
   const Program& p = model.programs[0];
   const platform::Platform* chip = chip_of(model);
-  const double clock = chip && chip->npu_hz > 0 ? static_cast<double>(chip->npu_hz) / 1e6 : 0;
+  const bool timed = chip && chip->has_speed();
+  const auto whole = [&](double us) { return timed ? std::optional(static_cast<uint64_t>(std::min(us, 1e15) + 0.5)) : std::nullopt; };
   std::vector<LayerRow> rows;
   for (const format::Port& port : p.inputs) {
     const ir::Tensor& t = p.graph.tensor(port.tensor);
-    rows.push_back({"InputOperator", upper_type(t.dtype), "CPU", "\\", shape_text(t), "InputOperator:" + t.name, 0, 0, 0, 0, 0, static_cast<uint64_t>(clock > 0 ? kInputMicroseconds : 0)});
+    LayerRow row;
+    row.type = "InputOperator";
+    row.data_type = upper_type(t.dtype);
+    row.target = "CPU";
+    row.inputs = "\\";
+    row.outputs = shape_text(t);
+    row.name = "InputOperator:" + t.name;
+    row.microseconds = whole(kInputMicroseconds);
+    rows.push_back(std::move(row));
   }
   for (const format::Task& task : p.tasks) {
     const ir::Node& n = p.graph.node(task.node);
     const bool npu = task.device == format::Device::Npu;
     LayerRow row;
     row.type = format::viewer_node_type(n);
-    row.data_type = n.has_input(0) ? upper_type(p.graph.tensor(n.inputs[0]).dtype) : "\\";
+    row.element = n.has_input(0) ? p.graph.tensor(n.inputs[0]).dtype : DType::Undefined;
+    row.data_type = n.has_input(0) ? upper_type(row.element) : "\\";
     row.target = npu ? "NPU" : "CPU";
     row.inputs = shapes_text(p.graph, n.inputs);
     row.outputs = shapes_text(p.graph, n.outputs);
@@ -112,15 +133,25 @@ std::vector<LayerRow> layer_rows(const format::Model& model, bool debug) {
     row.tasks = npu ? task.tiles : 0;
     row.read_bytes = task.read_bytes;
     row.macs = task.macs;
-    const double time = clock > 0 ? static_cast<double>(task.predicted_cycles) / clock + (debug && npu ? kDebugMicroseconds : 0) : 0;
-    row.microseconds = static_cast<uint64_t>(std::min(time, 1e15) + 0.5);
+    row.sparsity = task.sparsity;
+    const uint32_t users = npu ? static_cast<uint32_t>(std::clamp(cores, 1, std::max(std::popcount(task.core_mask), 1))) : 0;
+    for (uint32_t core = 0; core < users; ++core) row.load.push_back(format::core_share(task.pieces, users, core));
+    const double clock = timed ? static_cast<double>(chip->report_hz()) / 1e6 : 1;
+    row.microseconds = whole(static_cast<double>(task.predicted_on(static_cast<size_t>(std::max(cores, 1)))) / clock + (debug && npu ? kDebugMicroseconds : 0));
     rows.push_back(std::move(row));
   }
   for (const format::Port& port : p.outputs) {
     const ir::Tensor& t = p.graph.tensor(port.tensor);
-    const uint64_t bytes = p.buffers[static_cast<size_t>(port.tensor.index)].bytes;
-    const double time = clock > 0 ? kOutputMicroseconds + static_cast<double>(bytes) / kOutputBytesPerMicrosecond : 0;
-    rows.push_back({"OutputOperator", upper_type(t.dtype), "CPU", shape_text(t), "\\", "OutputOperator:" + t.name, 0, 0, 0, bytes, 0, static_cast<uint64_t>(std::min(time, 1e15) + 0.5)});
+    LayerRow row;
+    row.type = "OutputOperator";
+    row.data_type = upper_type(t.dtype);
+    row.target = "CPU";
+    row.inputs = shape_text(t);
+    row.outputs = "\\";
+    row.name = "OutputOperator:" + t.name;
+    row.read_bytes = p.buffers[static_cast<size_t>(port.tensor.index)].bytes;
+    row.microseconds = whole(kOutputMicroseconds + static_cast<double>(row.read_bytes) / kOutputBytesPerMicrosecond);
+    rows.push_back(std::move(row));
   }
   return rows;
 }
@@ -132,13 +163,17 @@ std::string clocks_text(const platform::Platform* chip) {
   return list("CPU", chip ? chip->cpu_hz / 1000 : 0) + list("NPU", chip ? chip->npu_hz : 0) + list("DDR", chip ? chip->ddr_hz : 0);
 }
 
-std::string perf_table(const format::Model& model) {
+std::string perf_table(const format::Model& model, int cores) {
   const platform::Platform* chip = chip_of(model);
-  const int cores = chip ? chip->cores : 1;
-  const std::vector<LayerRow> layers = layer_rows(model, true);
+  const size_t columns = static_cast<size_t>(chip ? chip->cores : 1);
+  const std::vector<LayerRow> layers = layer_rows(model, true, cores);
+  const bool timed = chip && chip->has_speed(), sparse = std::any_of(layers.begin(), layers.end(), [](const LayerRow& l) { return l.sparsity != format::Sparsity::None; });
+  const auto time_text = [](const std::optional<uint64_t>& us) { return us ? std::to_string(*us) : std::string("\\"); };
   std::vector<std::string> header{"ID", "OpType", "DataType", "Target", "InputShape", "OutputShape", "Cycles(DDR/NPU/Total)", "Time(us)", "MacUsage(%)"};
-  if (cores > 1) header.push_back(cores == 2 ? "WorkLoad(0/1)" : "WorkLoad(0/1/2)");
-  for (const char* name : {"TaskNumber", "RW(KB)", "FullName"}) header.push_back(name);
+  if (columns > 1) header.push_back(columns == 2 ? "WorkLoad(0/1)" : "WorkLoad(0/1/2)");
+  header.push_back("TaskNumber");
+  if (sparse) header.push_back("SparseRation");  // the vendor's spelling, which programs search for
+  for (const char* name : {"RW(KB)", "FullName"}) header.push_back(name);
   std::vector<std::vector<std::string>> rows{header};
   struct Sum {
     uint64_t calls = 0, cpu = 0, npu = 0;
@@ -149,46 +184,51 @@ std::string perf_table(const format::Model& model) {
     const LayerRow& l = layers[i];
     const bool npu = l.target == "NPU";
     std::string usage = "\\";
-    const int rate = chip ? chip->macs_per_cycle(l.data_type == "INT8" || l.data_type == "UINT8" ? DType::Int8 : DType::Float16) : 0;
-    if (npu && l.npu_cycles > 0 && rate > 0 && l.microseconds > 0 && chip->npu_hz > 0) {
-      usage = fixed(100 * static_cast<double>(l.macs) / (rate * static_cast<double>(chip->npu_hz) / 1e6 * static_cast<double>(l.microseconds)), 2);
-      for (int core = 1; core < cores; ++core) usage += "/0.00";
+    const int rate = chip ? chip->macs_per_cycle(l.element) : 0;
+    if (npu && l.npu_cycles > 0 && rate > 0 && l.microseconds.value_or(0) > 0) {
+      const double capacity = rate * static_cast<double>(chip->report_hz()) / 1e6 * static_cast<double>(*l.microseconds) * cores;
+      usage.clear();
+      for (size_t core = 0; core < columns; ++core)
+        usage += (core ? "/" : "") + fixed(core < static_cast<size_t>(cores) ? 100 * static_cast<double>(l.macs) / capacity : 0, 2);
     }
     std::vector<std::string> row{std::to_string(i + 1), l.type, l.data_type, l.target, l.inputs, l.outputs,
                                  std::to_string(l.ddr_cycles) + "/" + std::to_string(l.npu_cycles) + "/" + std::to_string(std::max(l.ddr_cycles, l.npu_cycles)),
-                                 std::to_string(l.microseconds), usage};
-    if (cores > 1) {
-      std::string load = npu ? "100.0%" : "0.0%";
-      for (int core = 1; core < cores; ++core) load += "/0.0%";
+                                 time_text(l.microseconds), usage};
+    if (columns > 1) {
+      std::string load;
+      for (size_t core = 0; core < columns; ++core) load += (core ? "/" : "") + fixed(100 * (core < l.load.size() ? l.load[core] : 0), 1) + "%";
       row.push_back(load);
     }
     row.push_back(std::to_string(l.tasks));
+    if (sparse) row.push_back(npu ? sparsity_text(l.sparsity) : "\\");
     row.push_back(std::to_string(l.read_bytes / 1024));
     row.push_back(l.name);
     rows.push_back(std::move(row));
     Sum& s = sums[l.type];
     ++s.calls;
-    (npu ? s.npu : s.cpu) += l.microseconds;
-    total += l.microseconds;
+    (npu ? s.npu : s.cpu) += l.microseconds.value_or(0);
+    total += l.microseconds.value_or(0);
     read += l.read_bytes;
   }
   std::string text = "W The performance result is just for debugging, it may be worse than actual performance!\n";
   text += aligned("Network Layer Information Table", rows);
-  text += "Total Operator Elapsed Per Frame Time(us): " + std::to_string(total) + "\n";
+  text += "Total Operator Elapsed Per Frame Time(us): " + (timed ? std::to_string(total) : std::string("Unknown")) + "\n";
   text += "Total Memory Read/Write Per Frame Size(KB): " + std::to_string(read / 1024) + "\n";
   std::vector<std::pair<std::string, Sum>> order(sums.begin(), sums.end());
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second.cpu + a.second.npu > b.second.cpu + b.second.npu; });
   std::vector<std::vector<std::string>> ranking{{"OpType", "CallNumber", "CPUTime(us)", "GPUTime(us)", "NPUTime(us)", "TotalTime(us)", "TimeRatio(%)"}};
+  const auto ranked = [&](const std::string& type, const Sum& s, std::string ratio) {
+    const auto known = [&](uint64_t us) { return timed ? std::to_string(us) : std::string("\\"); };
+    ranking.push_back({type, std::to_string(s.calls), known(s.cpu), "0", known(s.npu), known(s.cpu + s.npu), timed ? std::move(ratio) : ""});
+  };
   Sum all;
   for (const auto& [type, s] : order) {
-    const uint64_t time = s.cpu + s.npu;
-    ranking.push_back({type, std::to_string(s.calls), std::to_string(s.cpu), "0", std::to_string(s.npu), std::to_string(time),
-                       fixed(total ? 100 * static_cast<double>(time) / static_cast<double>(total) : 0, 2) + "%"});
+    ranked(type, s, fixed(total ? 100 * static_cast<double>(s.cpu + s.npu) / static_cast<double>(total) : 0, 2) + "%");
     all.calls += s.calls;
     all.cpu += s.cpu;
     all.npu += s.npu;
   }
-  ranking.push_back({"Total", std::to_string(all.calls), std::to_string(all.cpu), "0", std::to_string(all.npu), std::to_string(all.cpu + all.npu), ""});
+  ranked("Total", all, "");
   return text + aligned("Operator Time Consuming Ranking Table", ranking);
 }
 

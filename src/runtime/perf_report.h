@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,21 +12,24 @@
 
 namespace orknn::runtime {
 
-// Microseconds of one undisturbed run on the chip the model was made for; 0 when its speed is unknown.
-double predicted_microseconds(const format::Model& model);
+// Microseconds of one undisturbed run on `cores` cores of the chip the model was made for; nothing when its speed is unknown.
+std::optional<double> predicted_microseconds(const format::Model& model, int cores = 1);
 
 struct LayerRow {
   std::string type, data_type, target, inputs, outputs, name;
   uint64_t ddr_cycles = 0, npu_cycles = 0, tasks = 0, read_bytes = 0, macs = 0;
-  uint64_t microseconds = 0;
+  std::optional<uint64_t> microseconds;  // nothing when the chip's speed is unknown
+  DType element = DType::Undefined;      // what the layer computes in
+  std::vector<double> load;              // share of each core of the mask, 0..1
+  format::Sparsity sparsity = format::Sparsity::None;
 };
 // One row per layer, the input before and the outputs behind. `debug` adds what measuring layer by layer costs on a board.
-std::vector<LayerRow> layer_rows(const format::Model& model, bool debug);
+std::vector<LayerRow> layer_rows(const format::Model& model, bool debug, int cores = 1);
 
 // Clocks in the order CPU (kHz), NPU (Hz), DDR (Hz); "Unknown" for what is not published.
 std::string clocks_text(const platform::Platform* chip);
-// Layer table, totals and ranking table.
-std::string perf_table(const format::Model& model);
+// Layer table, totals and ranking table, on `cores` cores.
+std::string perf_table(const format::Model& model, int cores = 1);
 
 // Memory of the packed constants of all layers.
 uint64_t packed_weight_bytes(const format::Program& program);

@@ -164,7 +164,7 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
     case RKNN_QUERY_PERF_DETAIL:
       return answer<rknn_perf_detail>(info, size, [&](rknn_perf_detail& d) {
         if (context.is_dry()) return fail(RKNN_ERR_FAIL, kName, "a context for model information has nothing to report");
-        context.report = (context.flags & RKNN_FLAG_COLLECT_PERF_MASK) && session.has_run() ? perf_table(session.model()) : std::string();
+        context.report = (context.flags & RKNN_FLAG_COLLECT_PERF_MASK) && session.has_run() ? perf_table(session.model(), context.cores) : std::string();
         d = {context.report.data(), context.report.size()};
         return RKNN_SUCC;
       });
@@ -172,9 +172,9 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
       return answer<rknn_perf_run>(info, size, [&](rknn_perf_run& r) {
         if (context.is_dry()) return fail(RKNN_ERR_FAIL, kName, "a context for model information does not run");
         // The time on the chip; measured here only where nothing is known about the chip's speed.
-        const double predicted = predicted_microseconds(session.model());
+        const std::optional<double> predicted = predicted_microseconds(session.model(), context.cores);
         r.run_duration = !session.has_run()  ? 0
-                         : predicted > 0     ? static_cast<int64_t>(std::min(predicted, 1e15) + 0.5)
+                         : predicted         ? static_cast<int64_t>(std::min(*predicted, 1e15) + 0.5)
                                              : std::chrono::duration_cast<std::chrono::microseconds>(session.last_duration()).count();
         return RKNN_SUCC;
       });
@@ -190,7 +190,7 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
         std::memset(&m, 0, sizeof m);
         m.total_weight_size = saturate(sizes.weight_bytes);
         m.total_internal_size = saturate(sizes.internal_bytes);
-        m.total_dma_allocated_size = sizes.weight_bytes + sizes.internal_bytes + sizes.port_bytes;
+        m.total_dma_allocated_size = sizes.total_bytes();
         if (const platform::Platform* chip = platform_of(session); chip && chip->features.sram_for_internal) {
           const uint64_t used = std::min(sram_of(context), sizes.internal_bytes);
           m.total_sram_size = saturate(static_cast<uint64_t>(chip->sram_bytes));
@@ -302,8 +302,18 @@ int run(Context& context, rknn_run_extend* extend) {
   if (const Status s = context.session->run(); !s)
     return fail(s.code() == Code::OutOfMemory ? RKNN_ERR_MALLOC_FAIL : RKNN_ERR_FAIL, kName, s.to_string());
   ++context.frame;
-  if (log_level() >= LogLevel::Debug) log_table(LogLevel::Debug, perf_table(context.session->model()));
+  if (log_level() >= LogLevel::Debug) log_table(LogLevel::Debug, perf_table(context.session->model(), context.cores));
   if (extend) extend->frame_id = context.frame;
+  return RKNN_SUCC;
+}
+
+int set_core_mask(Context& context, uint32_t mask) {
+  constexpr const char* kName = "rknn_set_core_mask";
+  const platform::Platform* chip = platform_of(*context.session);
+  if (!chip || chip->cores < 2) return fail(RKNN_ERR_TARGET_PLATFORM_UNMATCH, kName, "cores cannot be chosen on " + context.session->model().target_platform + ", which has one");
+  const Result<int> cores = platform::cores_of_mask(*chip, mask);
+  if (!cores) return fail(RKNN_ERR_PARAM_INVALID, kName, cores.status().to_string());
+  context.cores = *cores;
   return RKNN_SUCC;
 }
 
@@ -390,4 +400,8 @@ int rknn_outputs_get(rknn_context context, uint32_t n_outputs, rknn_output outpu
 
 int rknn_outputs_release(rknn_context context, uint32_t n_ouputs, rknn_output outputs[]) {
   return with_context("rknn_outputs_release", context, [&](Context& c) { return outputs_release(c, n_ouputs, outputs); });
+}
+
+int rknn_set_core_mask(rknn_context context, rknn_core_mask core_mask) {
+  return with_context("rknn_set_core_mask", context, [&](Context& c) { return set_core_mask(c, number(core_mask)); });
 }

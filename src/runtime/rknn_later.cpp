@@ -17,7 +17,6 @@ rknn_tensor_mem* refuse_memory(const char* function) {
 
 int rknn_dup_context(rknn_context*, rknn_context*) { return refuse("rknn_dup_context"); }
 int rknn_set_batch_core_num(rknn_context, int) { return refuse("rknn_set_batch_core_num"); }
-int rknn_set_core_mask(rknn_context, rknn_core_mask) { return refuse("rknn_set_core_mask"); }
 int rknn_wait(rknn_context, rknn_run_extend*) { return refuse("rknn_wait"); }
 
 rknn_tensor_mem* rknn_create_mem_from_phys(rknn_context, uint64_t, void*, uint32_t) { return refuse_memory("rknn_create_mem_from_phys"); }

@@ -72,8 +72,13 @@ Result<std::unique_ptr<Session>> Session::duplicate() const {
 }
 
 MemorySizes Session::memory() const {
+  // Register commands of one NPU layer, as the vendor's reports show them on average.
+  constexpr uint64_t kCommandBytes = 4096;
   const uint64_t packed = packed_weight_bytes(program());
-  MemorySizes sizes{packed ? packed : model_->weight_bytes, program().arena_bytes, 0};
+  MemorySizes sizes;
+  sizes.weight_bytes = packed ? packed : model_->weight_bytes;
+  sizes.internal_bytes = program().arena_bytes;
+  for (const format::Task& t : program().tasks) sizes.command_bytes += t.device == format::Device::Npu ? kCommandBytes : 0;
   for (const auto* ports : {&program().inputs, &program().outputs})
     for (const format::Port& port : *ports) sizes.port_bytes += program().buffers[static_cast<size_t>(port.tensor.index)].bytes;
   return sizes;

@@ -28,6 +28,9 @@ struct MemorySizes {
   uint64_t weight_bytes = 0;
   uint64_t internal_bytes = 0;  // activations, without inputs and outputs
   uint64_t port_bytes = 0;      // inputs and outputs
+  uint64_t command_bytes = 0;   // register commands of the NPU's layers
+  uint64_t other_bytes() const { return port_bytes + command_bytes; }
+  uint64_t total_bytes() const { return weight_bytes + internal_bytes + other_bytes(); }
 };
 
 // Not for use from two threads at once. Sessions made by duplicate() are independent and share the weights.

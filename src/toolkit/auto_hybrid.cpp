@@ -245,7 +245,8 @@ Result<HybridChoice> find_float_layers(const Graph& reference, const std::vector
 
 Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, const HybridGoal& goal, const HybridGraphs& graphs, const compile::CompileOptions& compiling) {
   struct Cost {
-    double ms = 0, macs = 0, float_macs = 0;
+    std::optional<double> us;  // nothing when the chip's speed is unknown
+    double macs = 0, float_macs = 0;
   };
   const auto cost = [&](const Graph& graph) -> Result<Cost> {
     compile::CompileOptions options = compiling;
@@ -260,7 +261,7 @@ Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, con
     format::Model model;
     model.target_platform = compiling.platform->name;
     model.programs.push_back(std::move(program));
-    c.ms = runtime::predicted_microseconds(model) / 1000;
+    c.us = runtime::predicted_microseconds(model);
     return c;
   };
   const auto worst = [](const std::vector<double>& list) { return list.empty() ? 1.0 : *std::min_element(list.begin(), list.end()); };
@@ -284,9 +285,10 @@ Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, con
   }
   lines.push_back(fmt::format("auto_hybrid: {} of {} layers stay in float16: {}", layers, choice.candidates, names));
   lines.push_back(fmt::format("auto_hybrid: lowest cosine of an output {:.5f}, with all layers in integers {:.5f} ({} networks computed)", worst(choice.cosine), worst(choice.integer_cosine), choice.runs));
-  lines.push_back(fmt::format("auto_hybrid: predicted {:.2f} ms on {}, all integer {:.2f} ms, all float16 {:.2f} ms; {:.1f} % of the multiplications in float16", hybrid.ms, compiling.platform->name,
-                              integers.ms, floats.ms, hybrid.macs > 0 ? 100 * hybrid.float_macs / hybrid.macs : 0));
-  if (hybrid.ms > floats.ms)
+  const auto time = [](const std::optional<double>& us) { return us ? fmt::format("{:.2f} ms", *us / 1000) : std::string("unknown time"); };
+  lines.push_back(fmt::format("auto_hybrid: predicted {} on {}, all integer {}, all float16 {}; {:.1f} % of the multiplications in float16", time(hybrid.us), compiling.platform->name, time(integers.us),
+                              time(floats.us), hybrid.macs > 0 ? 100 * hybrid.float_macs / hybrid.macs : 0));
+  if (hybrid.us && floats.us && *hybrid.us > *floats.us)
     lines.push_back("auto_hybrid: the conversions between integers and float16 cost more time than the integers save; build(do_quantization=False) is faster on this chip");
   if (!choice.reached) lines.push_back(fmt::format("auto_hybrid: the threshold {} is not reached, even so!", goal.cosine));
   return lines;

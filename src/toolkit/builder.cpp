@@ -150,6 +150,8 @@ compile::CompileOptions Builder::compile_options() const {
   options.normalization = normalization_;
   options.single_core = config_.single_core_mode;
   options.share_memory = config_.share_memory;
+  options.cost.weights.sparse = config_.sparse_infer;
+  options.cost.weights.compressed = config_.compress_weight;
   options.warn = [](std::string_view text) { log(LogLevel::Warn, "build", text); };
   return options;
 }

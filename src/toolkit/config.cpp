@@ -97,14 +97,16 @@ Result<const platform::Platform*> check(const BuildConfig& c) {
 
   const struct { std::string_view name; bool asked; } refused[] = {
       {"remove_weight", c.remove_weight}, {"dynamic_input", c.dynamic_input}, {"inputs_yuv_fmt", c.inputs_yuv_fmt}},
-      ignored[] = {{"compress_weight", c.compress_weight}, {"model_pruning", c.model_pruning}, {"quantize_weight", c.quantize_weight},
-                   {"remove_reshape", c.remove_reshape}, {"sparse_infer", c.sparse_infer}, {"enable_flash_attention", c.enable_flash_attention}};
+      ignored[] = {{"model_pruning", c.model_pruning}, {"quantize_weight", c.quantize_weight},
+                   {"remove_reshape", c.remove_reshape}, {"enable_flash_attention", c.enable_flash_attention}};
   for (const auto& option : refused)
     if (option.asked) problems.also(unsupported(fmt::format("The '{}' is not available yet!", option.name)));
   if (!problems) return problems;
 
   for (const auto& option : ignored)
     if (option.asked) warn(fmt::format("The '{}' is not available yet and is ignored!", option.name));
+  if (c.sparse_infer && !chip->features.sparse_weights) warn(fmt::format("The 'sparse_infer' has no effect on {}, it has no kernels for sparse weights!", chip->name));
+  if (c.compress_weight && !chip->features.weight_compression) warn(fmt::format("The 'compress_weight' has no effect on {}, it cannot read compressed weights!", chip->name));
   if (c.single_core_mode && chip->cores == 1) warn(fmt::format("The 'single_core_mode' has no effect on {}, it has one core!", chip->name));
   const auto passes = optimize::pass_catalogue();
   for (const std::string& rule : c.disable_rules)

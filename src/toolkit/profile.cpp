@@ -7,7 +7,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "compile/cpu_ops.h"
 #include "ops/eval.h"
 #include "toolkit/report.h"
 #include "toolkit/table.h"
@@ -57,10 +56,19 @@ std::string type_problem(const Platform& p, const TypeName& type) {
   return lists(type.name) || old16 ? "" : fmt::format("{} does not offer {}: it computes {}", p.name, type.name, offered);
 }
 
-std::string bound_of(const compile::StepTime& t, bool npu) {
-  if (!npu) return "cpu";
-  const std::pair<double, const char*> parts[] = {{t.compute, "compute"}, {t.traffic, "bandwidth"}, {t.table, "table"}, {t.fixed, "overhead"}};
+// What a step waits for most.
+std::string bound_of(const compile::Step& s, const compile::StepTime& t) {
+  using Work = compile::Step::Work;
+  if (!s.npu) return "cpu";
+  const bool vector = s.work == Work::Norm || s.work == Work::Attention || s.work == Work::Softmax || s.work == Work::Pool || s.work == Work::GlobalPool;
+  const bool layout = s.work == Work::Transpose || s.work == Work::Reshape || s.work == Work::SpaceToBatch;
+  const std::pair<double, const char*> parts[] = {{t.compute, vector ? "vector" : layout ? "layout" : "compute"}, {t.traffic, "bandwidth"}, {t.table, "table"}, {t.fixed, "overhead"}};
   return std::max_element(std::begin(parts), std::end(parts))->second;
+}
+
+std::string largest(const std::map<std::string, double>& parts) {
+  const auto most = std::max_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == parts.end() ? std::string() : most->first;
 }
 
 std::string type_text(DType t) {
@@ -69,158 +77,76 @@ std::string type_text(DType t) {
   return name;
 }
 
-// How much of the array's rows and columns the channels of a dense convolution fill.
-double channel_use(const ir::Graph& graph, const ir::Node& n, const Platform& p) {
-  if (n.op != "Conv" || p.packs_channels) return 1;
-  const compile::NodeFacts facts(graph, n, p);
-  const auto w = compile::window_of(facts);
-  if (!w || w->group != 1 || !n.has_input(0) || w->in_channels <= 4) return 1;
-  const auto& align = dtype_bytes(facts.input_type(0)) == 1 ? p.align_int8 : p.align_half;
-  const auto use = [](int64_t channels, int multiple) { return static_cast<double>(channels) / static_cast<double>((channels + multiple - 1) / multiple * multiple); };
-  return use(w->in_channels, std::max(align.conv_in, 1)) * use(w->out_channels, std::max(align.conv_out, 1));
+// The name of what the layers compute in, by where most multiplications are.
+std::string_view type_of(const format::Program& program) {
+  std::map<DType, uint64_t> work;
+  for (const format::Task& t : program.tasks)
+    if (const ir::Node& n = program.graph.node(t.node); n.has_input(0)) work[program.graph.tensor(n.inputs[0]).dtype] += t.macs + 1;
+  if (work.empty()) return "float16";
+  switch (std::max_element(work.begin(), work.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first) {
+    case DType::Int8: case DType::UInt8: return "w8a8";
+    case DType::Int16: return "w16a16i";
+    default: return "float16";
+  }
 }
 
-std::string percent(double share) { return fmt::format("{:.0f} %", share * 100); }
-
-// Advice in plain words, the costliest first.
-std::vector<std::string> advise(const Profile& p, const format::Program& program, const Platform& chip, const compile::Conditions& conditions) {
-  std::vector<std::pair<double, std::string>> found;
-  const double total = p.latency_ms * 1000 / std::max(p.batch, 1);
-  if (total <= 0) return {};
-  std::map<std::string, std::pair<double, size_t>> moves;
-  for (const LayerProfile& l : p.layers) {
-    const double share = l.us / total;
-    if (l.device != "NPU" && share >= 0.03)
-      found.push_back({share, fmt::format("'{}' ({}) falls to the CPU and takes {} of the time: {}.", l.name, l.type, percent(share), l.reason)});
-    if (l.bound == "compute" && share >= 0.02 && l.channel_use < 0.8) {
-      const ir::Node& n = program.graph.node(program.tasks[l.index].node);
-      const auto w = compile::window_of(compile::NodeFacts(program.graph, n, chip));
-      const auto& align = dtype_bytes(program.graph.tensor(n.inputs[0]).dtype) == 1 ? chip.align_int8 : chip.align_half;
-      const auto up = [](int64_t v, int m) { return (v + m - 1) / m * m; };
-      if (w)
-        found.push_back({share * (1 - l.channel_use), fmt::format("'{}': {} -> {} channels leave {} of the MAC array idle; {} -> {} would cost the same time.", l.name, w->in_channels,
-                                                                  w->out_channels, percent(1 - l.channel_use), up(w->in_channels, align.conv_in), up(w->out_channels, align.conv_out))});
-    }
-    const bool mover = l.engine == "move" && l.device == "NPU";
-    if (mover) {
-      auto& [us, count] = moves[l.type];
-      us += l.us;
-      ++count;
-    }
-  }
-  for (const auto& [type, sum] : moves)
-    if (sum.first / total >= 0.05)
-      found.push_back({sum.first / total, fmt::format("{} layers of type {} only move data and take {} of the time.", sum.second, type, percent(sum.first / total))});
-
-  // What the same layers would take with activations that need no table.
-  double plain = 0;
-  std::map<std::string, double> activations;
-  for (const LayerProfile& l : p.layers) {
-    double without = 0;
-    for (compile::Step s : l.steps) {
-      s.table_elements = 0;
-      without += compile::time_of(s, chip, conditions, l.cores).total;
-    }
-    plain += without;
-    const ir::Node& n = program.graph.node(program.tasks[l.index].node);
-    for (const ir::TailStep& step : n.tail) activations[step.op] += std::max(l.us - without, 0.0) / static_cast<double>(n.tail.size());
-  }
-  if (const double gain = (total - plain) / total; gain >= 0.05) {
-    const auto most = std::max_element(activations.begin(), activations.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-    found.push_back({gain, fmt::format("Table activations ({}) cost {} here; with ReLU the network would reach {:.1f} FPS instead of {:.1f}.",
-                                       most == activations.end() ? "Swish" : most->first == "Swish" ? "SiLU" : most->first, percent(gain), 1e6 / plain, 1e6 / total)});
-  }
-  double weight_us = 0;
-  for (const LayerProfile& l : p.layers)
-    for (const compile::Step& s : l.steps)
-      if (l.bound == "bandwidth") weight_us += s.weight_bytes / (chip.speed.weight_gbs * 1e3);
-  if (weight_us / total >= 0.2)
-    found.push_back({weight_us / total, fmt::format("Reading weights takes {} of the time: fewer bits per weight or a larger batch inside the graph would help.", percent(weight_us / total))});
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<std::string> advice;
-  for (size_t i = 0; i < found.size() && i < 12; ++i) advice.push_back(std::move(found[i].second));
-  std::map<std::string, size_t> refused;
-  for (const format::Task& t : program.tasks) {
-    const ir::Node& n = program.graph.node(t.node);
-    if (t.device == format::Device::Npu) continue;
-    if (!compile::cpu_objection(compile::NodeFacts(program.graph, n, chip)).empty()) ++refused[n.op];
-  }
-  for (const auto& [op, count] : refused)
-    advice.push_back(fmt::format("{} layer(s) {} are on no operator list of {} in this form: the vendor's tools would rewrite or refuse them; counted as CPU work.", count, op, chip.name));
-  return advice;
+// Layers with integer multipliers of their own have no other type.
+bool is_integer_program(const ir::Graph& graph) {
+  const auto order = graph.order();
+  return std::any_of(order.begin(), order.end(), [&](ir::NodeId id) { return graph.node(id).op.starts_with("int:"); });
 }
 
-Result<Profile> measure(const format::Program& program, const Platform& chip, const ProfileRequest& request, int cores) {
-  Profile p;
-  p.platform = chip.name;
-  p.cores = cores;
-  p.batch = request.batch;
-  p.constants = chip.speed.source == Source::Fitted ? "fitted" : "scaled";
-  compile::Conditions conditions;
-  conditions.npu_hz = request.npu_hz;
-  conditions.ddr_hz = request.ddr_hz;
-  conditions.cores = cores;
-  const double clock = static_cast<double>(request.npu_hz > 0 ? request.npu_hz : chip.npu_hz);
-  const double bytes_per_cycle = chip.ddr_bytes_per_cycle(request.npu_hz > 0 ? request.npu_hz : chip.npu_hz, request.ddr_hz > 0 ? request.ddr_hz : chip.ddr_hz);
-  double total_us = 0;
-  for (size_t i = 0; i < program.tasks.size(); ++i) {
-    const format::Task& task = program.tasks[i];
-    const ir::Node& n = program.graph.node(task.node);
-    compile::TaskCost cost = compile::cost_of(program.graph, task, chip, ops::builtin_ops());
-    LayerProfile l;
-    l.index = i;
-    l.type = n.type_name();
-    l.name = n.name;
-    l.origin = n.origin;
-    l.device = task.device == format::Device::Npu ? "NPU" : "CPU";
-    l.engine = engine_name(task.engine);
-    l.reason = task.reason;
-    if (n.has_input(0)) l.data_type = type_text(program.graph.tensor(n.inputs[0]).dtype);
-    if (const ir::TensorId t = n.output(0); t && program.graph.tensor(t).shape) l.output_shape = ir::to_string(*program.graph.tensor(t).shape);
-    l.macs = cost.macs;
-    l.array_cycles = cost.array_cycles;
-    l.read_bytes = cost.read_bytes;
-    l.write_bytes = cost.write_bytes;
-    l.weight_bytes = cost.packed_bytes;
-    l.tiles = cost.tiles;
-    const double bytes = static_cast<double>(cost.read_bytes) + static_cast<double>(cost.write_bytes);
-    if (bytes_per_cycle > 0 && l.device == "NPU") l.ddr_cycles = static_cast<uint64_t>(std::ceil(bytes / bytes_per_cycle));
-    l.cores = std::min(cores, std::popcount(task.core_mask));
-    compile::StepTime sum;
-    double cpu_us = 0;
-    for (const compile::Step& s : cost.steps) {
-      const compile::StepTime t = compile::time_of(s, chip, conditions, l.cores);
-      sum.total += t.total;
-      sum.compute += t.compute;
-      sum.traffic += t.traffic;
-      sum.table += t.table;
-      sum.fixed += t.fixed;
-      if (!s.npu) cpu_us += t.total;
-    }
-    l.us = sum.total;
-    l.compute_us = sum.compute;
-    l.traffic_us = sum.traffic;
-    l.table_us = sum.table;
-    l.fixed_us = sum.fixed;
-    l.bound = bound_of(sum, cpu_us < sum.total / 2);
-    const int rate = chip.macs_per_cycle(n.has_input(0) ? program.graph.tensor(n.inputs[0]).dtype : DType::Undefined);
-    if (l.us > 0 && rate > 0) l.mac_usage = static_cast<double>(l.macs) / (rate * clock * l.us * 1e-6 * l.cores);
-    l.channel_use = channel_use(program.graph, n, chip);
-    l.steps = std::move(cost.steps);
-    total_us += l.us;
-    p.shares[l.bound] += l.us;
-    p.macs += l.macs;
-    p.weight_bytes += l.weight_bytes;
-    p.traffic_bytes += l.read_bytes + l.write_bytes;
-    ++(l.device == "NPU" ? p.npu_layers : p.cpu_layers);
-    p.layers.push_back(std::move(l));
+int64_t hertz(const std::optional<double>& mhz) { return mhz ? static_cast<int64_t>(std::llround(*mhz * 1e6)) : 0; }
+
+LayerProfile layer(const compile::Estimate& estimate, size_t i, const Platform& chip, const compile::Conditions& conditions, int cores) {
+  const format::Program& program = estimate.program;
+  const format::Task& task = program.tasks[i];
+  const compile::TaskCost& cost = estimate.costs[i];
+  const ir::Node& n = program.graph.node(task.node);
+  const int64_t npu_hz = conditions.npu_hz > 0 ? conditions.npu_hz : chip.npu_hz, ddr_hz = conditions.ddr_hz > 0 ? conditions.ddr_hz : chip.ddr_hz;
+  LayerProfile l;
+  l.index = i;
+  l.op = compile::NodeFacts(program.graph, n, chip).op();
+  l.type = n.type_name();
+  l.name = n.name;
+  l.origin = n.origin;
+  l.device = task.device == format::Device::Npu ? "NPU" : "CPU";
+  l.engine = engine_name(task.engine);
+  l.reason = task.reason;
+  const DType type = n.has_input(0) ? program.graph.tensor(n.inputs[0]).dtype : DType::Undefined;
+  if (n.has_input(0)) l.data_type = type_text(type);
+  if (const ir::TensorId t = n.output(0); t && program.graph.tensor(t).shape) l.output_shape = ir::to_string(*program.graph.tensor(t).shape);
+  l.macs = task.macs;
+  l.array_cycles = task.array_cycles;
+  l.read_bytes = task.read_bytes;
+  l.write_bytes = task.write_bytes;
+  l.read_again_bytes = task.read_again_bytes;
+  l.weight_bytes = task.weight_bytes;
+  l.tiles = task.tiles;
+  l.tiling = task.tiling;
+  l.steps = cost.steps;
+  for (const compile::Step& s : cost.steps) l.on_chip_bytes += static_cast<uint64_t>(s.on_chip_bytes);
+  const double bytes = static_cast<double>(task.read_bytes) + static_cast<double>(task.write_bytes), bytes_per_cycle = chip.ddr_bytes_per_cycle(npu_hz, ddr_hz);
+  if (bytes_per_cycle > 0 && l.device == "NPU") l.ddr_cycles = static_cast<uint64_t>(std::ceil(bytes / bytes_per_cycle));
+  l.cores = std::min(cores, std::popcount(task.core_mask));
+  const std::vector<compile::StepTime> times = compile::times_of(task, cost, chip, conditions, cores);
+  for (size_t k = 0; k < times.size(); ++k) {
+    const compile::StepTime& t = times[k];
+    l.us += t.total;
+    l.compute_us += t.compute;
+    l.traffic_us += t.traffic;
+    l.table_us += t.table;
+    l.fixed_us += t.fixed;
+    if (!cost.steps[k].npu) l.cpu_us += t.total;
+    l.bounds[bound_of(cost.steps[k], t)] += t.total;
   }
-  for (auto& [bound, share] : p.shares) share = total_us > 0 ? share / total_us : 0;
-  if (!p.shares.empty()) p.bound = std::max_element(p.shares.begin(), p.shares.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
-  p.latency_ms = total_us / 1000 * request.batch;
-  p.fps = total_us > 0 ? 1e6 / total_us : 0;
-  p.gbs = total_us > 0 ? static_cast<double>(p.traffic_bytes) / total_us / 1e3 : 0;
-  p.internal_bytes = program.arena_bytes;
+  l.bound = largest(l.bounds);
+  if (const int rate = chip.macs_per_cycle(type); l.us > 0 && rate > 0)
+    l.mac_usage = static_cast<double>(l.macs) / (rate * static_cast<double>(npu_hz) * l.us * 1e-6 * l.cores);
+  return l;
+}
+
+void add_memory(Profile& p, const format::Program& program) {
   std::vector<size_t> first(program.buffers.size(), 0), last(program.buffers.size(), 0);
   for (size_t i = 0; i < program.tasks.size(); ++i) {
     const ir::Node& n = program.graph.node(program.tasks[i].node);
@@ -235,10 +161,66 @@ Result<Profile> measure(const format::Program& program, const Platform& chip, co
     if (b.place == format::Buffer::Place::Arena)
       p.memory.push_back({program.graph.tensor({static_cast<int32_t>(i)}).name, b.offset, b.bytes, first[i], last[i]});
   }
-  p.advice = advise(p, program, chip, conditions);
+  // A batch has inputs and outputs for every sample, and intermediate results for every sample under way; weights are shared.
+  p.port_bytes *= static_cast<uint64_t>(p.batch);
+  p.internal_bytes = program.arena_bytes * static_cast<uint64_t>(p.at_once);
+}
+
+Profile measure(const compile::Estimate& estimate, const Platform& chip, const ProfileRequest& request, std::string_view dtype, int cores) {
+  Profile p;
+  p.platform = chip.name;
+  p.dtype = dtype;
+  p.cores = cores;
+  p.batch = request.batch;
+  p.constants = chip.speed.source == Source::Fitted ? "fitted" : chip.speed.source == Source::Scaled ? "scaled" : "";
+  if (chip.speed.source == Source::Unknown) {
+    for (std::string_view name : chip.unknown()) p.unknown += (p.unknown.empty() ? "" : ", ") + std::string(name);
+    p.unknown = "no times: not published are " + p.unknown;
+  }
+  // The runtime spreads the samples of a batch over the cores, one sample on one core; without a batch the cores share each layer.
+  p.at_once = std::min(request.batch, cores);
+  const int cores_per_sample = request.batch > 1 ? 1 : cores;
+  compile::Conditions conditions{.npu_hz = hertz(request.npu_mhz), .ddr_hz = hertz(request.ddr_mhz), .neighbours = p.at_once - 1};
+  for (size_t i = 0; i < estimate.program.tasks.size(); ++i) {
+    LayerProfile l = layer(estimate, i, chip, conditions, cores_per_sample);
+    p.layers_us += l.us;
+    for (const auto& [bound, us] : l.bounds) p.shares[bound] += us;
+    p.macs += l.macs;
+    p.weight_bytes += l.weight_bytes;
+    p.traffic_bytes += l.read_bytes + l.write_bytes + l.read_again_bytes - std::min(l.on_chip_bytes, l.read_bytes + l.write_bytes);
+    p.mac_usage += l.mac_usage * l.us * l.cores / cores_per_sample;
+    ++(l.device == "NPU" ? p.npu_layers : p.cpu_layers);
+    p.layers.push_back(std::move(l));
+  }
+  add_memory(p, estimate.program);
+  if (!p.unknown.empty() || p.layers_us <= 0) {
+    p.shares.clear();
+    return p;
+  }
+  for (auto& [bound, share] : p.shares) share /= p.layers_us;
+  p.mac_usage /= p.layers_us;
+  p.bound = largest(p.shares);
+  // Full rounds of `at_once` samples, then what is left.
+  double run_us = p.layers_us * (request.batch / p.at_once);
+  if (const int rest = request.batch % p.at_once; rest > 0) {
+    compile::Conditions fewer = conditions;
+    fewer.neighbours = rest - 1;
+    for (size_t i = 0; i < estimate.program.tasks.size(); ++i) run_us += compile::microseconds(estimate.program.tasks[i], estimate.costs[i], chip, fewer, cores_per_sample);
+  }
+  p.latency_ms = run_us / 1000;
+  p.fps = request.batch * 1e6 / run_us;
+  p.gbs = static_cast<double>(p.traffic_bytes) * request.batch / run_us / 1e3;
+  p.advice = advise(p, estimate, chip, conditions);
   return p;
 }
+
+Status check_clock(std::string_view which, const std::optional<double>& mhz, double most) {
+  if (!mhz || (*mhz >= 1 && *mhz <= most)) return {};
+  return invalid_argument(fmt::format("the {} clock must lie between 1 and {:.0f} MHz", which, most)).found(fmt::format("{}", *mhz));
+}
 }  // namespace
+
+std::string percent_text(double share) { return fmt::format("{:.0f} %", share * 100); }
 
 Status check(const ProfileRequest& request) {
   Status problems;
@@ -248,37 +230,41 @@ Status check(const ProfileRequest& request) {
       if (!t.name.empty()) known += (known.empty() ? "" : ", ") + std::string(t.name);
     problems.also(invalid_argument("unknown dtype '" + request.dtype + "'").expected("one of: " + known));
   }
-  constexpr int64_t kMHz = 1'000'000;
-  if (request.npu_hz != 0 && (request.npu_hz < kMHz || request.npu_hz > 10000 * kMHz)) problems.also(invalid_argument("an NPU clock must lie between 1 and 10000 MHz").found(fmt::format("{:.3f} MHz", static_cast<double>(request.npu_hz) / 1e6)));
-  if (request.ddr_hz != 0 && (request.ddr_hz < kMHz || request.ddr_hz > 20000 * kMHz)) problems.also(invalid_argument("a DDR clock must lie between 1 and 20000 MHz").found(fmt::format("{:.3f} MHz", static_cast<double>(request.ddr_hz) / 1e6)));
+  problems.also(check_clock("NPU", request.npu_mhz, 10000));
+  problems.also(check_clock("DDR", request.ddr_mhz, 20000));
   if (request.batch < 1 || request.batch > 65536) problems.also(invalid_argument("a batch must lie between 1 and 65536").found(std::to_string(request.batch)));
   for (int c : request.cores)
     if (c < 1 || c > 64) problems.also(invalid_argument("a number of cores must be at least 1").found(std::to_string(c)));
+  if (request.sparse_percent != 0 && request.sparse_percent != 50 && request.sparse_percent != 75)
+    problems.also(invalid_argument("weights can be 50 or 75 percent sparse").found(std::to_string(request.sparse_percent)));
+  if (request.sram_kib < 0) problems.also(invalid_argument("SRAM cannot be negative").found(std::to_string(request.sram_kib)));
   return problems;
 }
 
 Result<std::vector<Profile>> profile(const ir::Graph& graph, const Platform& chip, const ProfileRequest& request) {
   ORKNN_TRY(check(request));
   const TypeName& type = *find_type(request.dtype);
-  const auto refused = [&](std::string problem) {
+  const auto refused = [&](std::string_view dtype, std::string problem) {
     Profile p;
     p.platform = chip.name;
-    p.dtype = type.name;
+    p.dtype = dtype;
     p.batch = request.batch;
     p.problem = std::move(problem);
     return std::vector<Profile>{std::move(p)};
   };
-  if (std::string problem = type_problem(chip, type); !problem.empty()) return refused(std::move(problem));
-  if (chip.speed.source == Source::Unknown) {
-    std::string what;
-    for (std::string_view name : chip.unknown()) what += (what.empty() ? "" : ", ") + std::string(name);
-    return refused(fmt::format("nothing can be predicted for {}: not published are {}", chip.name, what));
-  }
+  if (type.types && is_integer_program(graph))
+    return invalid_argument(fmt::format("the model is quantized already and cannot be judged in {}", type.name)).stage("profile").hint("leave out the type, or give the model it was made from");
+  if (std::string problem = type_problem(chip, type); !problem.empty()) return refused(type.name, std::move(problem));
   std::vector<int> counts = request.cores;
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   if (counts.empty())
     for (int c = 1; c <= (request.single_core ? 1 : chip.cores); ++c) counts.push_back(c);
   for (int c : counts)
-    if (c > chip.cores) return refused(fmt::format("{} has {} NPU core{}, not {}", chip.name, chip.cores, chip.cores == 1 ? "" : "s", c));
+    if (c > chip.cores) return refused(type.name, fmt::format("{} has {} NPU core{}, not {}", chip.name, chip.cores, chip.cores == 1 ? "" : "s", c));
+  if (request.sparse_percent > 0 && !chip.features.sparse_weights) return refused(type.name, fmt::format("{} has no kernels for sparse weights", chip.name));
+  if (request.sram_kib > 0 && !chip.features.sram_for_internal) return refused(type.name, fmt::format("{} has no SRAM for intermediate results", chip.name));
+  if (int64_t{request.sram_kib} * 1024 > chip.sram_bytes && request.sram_kib > 0) return refused(type.name, fmt::format("{} can give at most {} KiB of SRAM", chip.name, chip.sram_bytes / 1024));
 
   for (ir::TensorId t : graph.inputs()) {
     const ir::Tensor& input = graph.tensor(t);
@@ -288,18 +274,26 @@ Result<std::vector<Profile>> profile(const ir::Graph& graph, const Platform& chi
 
   compile::CompileOptions options;
   options.platform = &chip;
+  options.float_dtype = DType::Float32;  // types are assumed, or those of a finished model
   options.assume = type.types;
   options.op_target = request.op_target;
-  auto program = compile::compile(graph, options);
-  if (!program) return refused(program.status().to_string());
+  options.single_core = request.single_core;
+  options.cost.weights.assumed = request.sparse_percent == 75 ? format::Sparsity::Both : request.sparse_percent == 50 ? format::Sparsity::Inputs : format::Sparsity::None;
+  options.cost.on_chip_bytes = static_cast<uint64_t>(request.sram_kib) * 1024;
+  auto estimate = compile::estimate(graph, options);
+  if (!estimate) return refused(type.name, estimate.status().to_string());
+  const std::string_view name = type.types ? type.name : type_of(estimate->program);
+  if (std::string problem = type_problem(chip, *find_type(std::string(name))); !problem.empty()) return refused(name, std::move(problem));
   std::vector<Profile> results;
-  for (int c : counts) {
-    ORKNN_TRY_ASSIGN(Profile p, measure(*program, chip, request, c));
-    p.dtype = type.name;
-    results.push_back(std::move(p));
-  }
+  for (int c : counts) results.push_back(measure(*estimate, chip, request, name, c));
   return results;
 }
+
+namespace {
+std::string_view resident_name(format::Tiling::Resident r) {
+  return r == format::Tiling::Resident::Features ? "features" : r == format::Tiling::Resident::Weights ? "weights" : "both";
+}
+}  // namespace
 
 ordered_json to_json(const Profile& p) {
   ordered_json j{{"platform", p.platform}, {"cores", p.cores}, {"dtype", p.dtype}, {"batch", p.batch}};
@@ -309,22 +303,31 @@ ordered_json to_json(const Profile& p) {
     j["layers"] = ordered_json::array();
     return j;
   }
-  j.update({{"fps", p.fps}, {"latency_ms", p.latency_ms}, {"weight_bytes", p.weight_bytes}, {"internal_bytes", p.internal_bytes}, {"port_bytes", p.port_bytes},
-            {"traffic_bytes", p.traffic_bytes}, {"gb_per_s", p.gbs}, {"macs", p.macs}, {"bound", p.bound}, {"shares", p.shares}, {"constants", p.constants},
-            {"npu_layers", p.npu_layers}, {"cpu_layers", p.cpu_layers}, {"advice", p.advice}});
+  // Times that are not known are null, never 0.
+  const bool timed = p.has_times();
+  const auto time = [&](double value) { return timed ? ordered_json(value) : ordered_json(nullptr); };
+  if (!p.unknown.empty()) j["unknown"] = p.unknown;
+  j.update({{"samples_at_once", p.at_once}, {"fps", time(p.fps)}, {"latency_ms", time(p.latency_ms)}, {"weight_bytes", p.weight_bytes}, {"internal_bytes", p.internal_bytes},
+            {"port_bytes", p.port_bytes}, {"traffic_bytes", p.traffic_bytes}, {"gb_per_s", time(p.gbs)}, {"macs", p.macs}, {"mac_usage", time(p.mac_usage)}, {"bound", p.bound},
+            {"shares", p.shares}, {"constants", p.constants}, {"npu_layers", p.npu_layers}, {"cpu_layers", p.cpu_layers}, {"advice", p.advice}});
   j["layers"] = ordered_json::array();
   for (const LayerProfile& l : p.layers) {
     ordered_json row{{"index", l.index}, {"type", l.type}, {"name", l.name}, {"origin", l.origin}, {"device", l.device}, {"engine", l.engine}, {"reason", l.reason},
                      {"data_type", l.data_type}, {"output_shape", l.output_shape}, {"macs", l.macs}, {"npu_cycles", l.array_cycles}, {"ddr_cycles", l.ddr_cycles},
-                     {"max_cycles", std::max(l.array_cycles, l.ddr_cycles)}, {"read_bytes", l.read_bytes}, {"write_bytes", l.write_bytes}, {"weight_bytes", l.weight_bytes},
-                     {"tasks", l.tiles}, {"cores", l.cores}, {"us", l.us}, {"compute_us", l.compute_us}, {"traffic_us", l.traffic_us}, {"table_us", l.table_us},
-                     {"fixed_us", l.fixed_us}, {"bound", l.bound}, {"mac_usage", l.mac_usage}};
+                     {"max_cycles", std::max(l.array_cycles, l.ddr_cycles)}, {"read_bytes", l.read_bytes}, {"write_bytes", l.write_bytes}, {"read_again_bytes", l.read_again_bytes},
+                     {"on_chip_bytes", l.on_chip_bytes}, {"weight_bytes", l.weight_bytes}, {"tasks", l.tiles}, {"cores", l.cores}, {"us", time(l.us)}, {"compute_us", time(l.compute_us)},
+                     {"traffic_us", time(l.traffic_us)}, {"table_us", time(l.table_us)}, {"fixed_us", time(l.fixed_us)}, {"bound", timed ? l.bound : ""}, {"mac_usage", time(l.mac_usage)}};
+    if (l.tiling.data_banks > 0)
+      row["tiling"] = {{"resident", resident_name(l.tiling.resident)}, {"rows", l.tiling.rows}, {"columns", l.tiling.columns}, {"kernels", l.tiling.kernels},
+                       {"channels", l.tiling.channels}, {"data_banks", l.tiling.data_banks}, {"weight_banks", l.tiling.weight_banks}};
     row["steps"] = ordered_json::array();
     for (const compile::Step& s : l.steps)
-      row["steps"].push_back({{"work", compile::to_string(s.work)}, {"npu", s.npu}, {"half", s.half}, {"cycles", s.cycles}, {"bytes", s.bytes}, {"weight_bytes", s.weight_bytes},
+      row["steps"].push_back({{"work", compile::to_string(s.work)}, {"npu", s.npu}, {"half", s.half}, {"cycles", s.cycles}, {"bytes", s.bytes}, {"on_chip_bytes", s.on_chip_bytes}, {"weight_bytes", s.weight_bytes},
                               {"table_elements", s.table_elements}, {"elements", s.elements}, {"macs", s.macs}});
     j["layers"].push_back(std::move(row));
   }
+  j["memory"] = ordered_json::array();
+  for (const Profile::Block& b : p.memory) j["memory"].push_back({{"tensor", b.tensor}, {"offset", b.offset}, {"bytes", b.bytes}, {"first_layer", b.first}, {"last_layer", b.last}});
   return j;
 }
 
@@ -354,9 +357,10 @@ std::string chips_text(const std::vector<Profile>& profiles) {
       table.add({p.platform, "", p.dtype, "-", "-", "-", "-", "-", "", "", p.problem});
       continue;
     }
-    table.add({p.platform, std::to_string(p.cores), p.dtype, fmt::format("{:.1f}", p.fps), fmt::format("{:.2f}", p.latency_ms), bytes_text(p.weight_bytes), bytes_text(p.internal_bytes),
-               fmt::format("{:.2f}", p.gbs), p.bound.empty() ? "" : fmt::format("{} ({})", p.bound, percent(p.shares.at(p.bound))), std::to_string(p.cpu_layers),
-               p.constants == "scaled" ? "scaled from a relative, no published speeds" : ""});
+    const auto time = [&](std::string text) { return p.has_times() ? text : std::string("?"); };
+    table.add({p.platform, std::to_string(p.cores), p.dtype, time(fmt::format("{:.1f}", p.fps)), time(fmt::format("{:.2f}", p.latency_ms)), bytes_text(p.weight_bytes), bytes_text(p.internal_bytes),
+               time(fmt::format("{:.2f}", p.gbs)), p.bound.empty() ? "" : fmt::format("{} ({})", p.bound, percent_text(p.shares.at(p.bound))), std::to_string(p.cpu_layers),
+               !p.unknown.empty() ? p.unknown : p.constants == "scaled" ? "scaled from a relative, no published speeds" : ""});
   }
   return table.to_text();
 }
@@ -367,8 +371,9 @@ std::string layers_text(const Profile& p) {
                {"read KiB", Align::Right}, {"tasks", Align::Right}, {"name"}});
   for (const LayerProfile& l : p.layers) {
     const double bytes = static_cast<double>(l.read_bytes) + static_cast<double>(l.write_bytes);
-    table.add({std::to_string(l.index + 1), l.type, l.data_type + l.output_shape, l.device, fmt::format("{:.1f}", l.us),
-               percent(p.latency_ms > 0 ? l.us / (p.latency_ms * 1000 / std::max(p.batch, 1)) : 0), l.bound, l.macs ? percent(l.mac_usage) : "",
+    const auto time = [&](std::string text) { return p.has_times() ? text : std::string("?"); };
+    table.add({std::to_string(l.index + 1), l.type, l.data_type + l.output_shape, l.device, time(fmt::format("{:.1f}", l.us)),
+               time(percent_text(p.layers_us > 0 ? l.us / p.layers_us : 0)), time(l.bound), l.macs ? time(percent_text(l.mac_usage)) : "",
                l.macs && bytes > 0 ? fmt::format("{:.1f}", static_cast<double>(l.macs) / bytes) : "", fmt::format("{:.0f}", static_cast<double>(l.read_bytes) / 1024),
                std::to_string(l.tiles), l.name});
   }

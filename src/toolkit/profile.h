@@ -2,11 +2,11 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "compile/compile.h"
-#include "compile/predict.h"
 
 namespace orknn::toolkit {
 
@@ -14,33 +14,41 @@ struct ProfileRequest {
   std::string dtype = "w8a8";          // w8a8, float16, w8a16, w4a16, w16a16i and their usual spellings; empty = as the model is
   std::vector<int> cores = {};         // core counts; empty = every count the chip has
   int batch = 1;
-  int64_t npu_hz = 0, ddr_hz = 0;      // 0 = the clocks of the published speeds
+  std::optional<double> npu_mhz = {}, ddr_mhz = {};  // instead of the clocks of the published speeds
+  int sparse_percent = 0;              // 50 or 75: as if every convolution that can be sparse were trained so
+  int sram_kib = 0;                    // system SRAM given to intermediate results
   std::map<std::string, std::string> op_target = {};
   bool single_core = false;
 };
 
 struct LayerProfile {
   size_t index = 0;
-  std::string type, name, device, engine, reason, data_type, output_shape;
+  std::string op, type, name, device, engine, reason, data_type, output_shape;
   std::vector<std::string> origin;
-  uint64_t macs = 0, array_cycles = 0, ddr_cycles = 0, read_bytes = 0, write_bytes = 0, weight_bytes = 0;
+  uint64_t macs = 0, array_cycles = 0, ddr_cycles = 0, read_bytes = 0, write_bytes = 0, read_again_bytes = 0, on_chip_bytes = 0, weight_bytes = 0;
   uint32_t tiles = 1;
+  format::Tiling tiling;
   int cores = 1;
-  double us = 0, compute_us = 0, traffic_us = 0, table_us = 0, fixed_us = 0;
-  std::string bound;                   // compute, bandwidth, table, cpu or overhead
+  double us = 0, compute_us = 0, traffic_us = 0, table_us = 0, fixed_us = 0, cpu_us = 0;
+  std::string bound;                   // compute, bandwidth, table, vector, layout, cpu or overhead
+  std::map<std::string, double> bounds;  // microseconds by bound; a layer may have several steps
   double mac_usage = 0;                // true multiply-accumulates over what the array could do in that time, 0..1
-  double channel_use = 1;              // share of the array that the layer's channels fill, 0..1
   std::vector<compile::Step> steps;
 };
 
 struct Profile {
-  std::string platform, dtype, problem;  // problem: why the network cannot run or be predicted there; all figures are 0 then
+  std::string platform, dtype;
+  std::string problem;                   // why the network cannot run there; nothing else is set then
+  std::string unknown;                   // why there are no times; memory and work are told all the same
   std::string constants;                 // "fitted" to published speeds of this chip, or "scaled" from a relative
   int cores = 1, batch = 1;
-  double fps = 0, latency_ms = 0, gbs = 0;
+  int at_once = 1;                       // samples of the batch that run at the same time, one per core
+  double fps = 0, latency_ms = 0, gbs = 0;  // samples per second; time of the whole batch
+  double layers_us = 0;                  // one sample: the sum over the layers
   uint64_t weight_bytes = 0, internal_bytes = 0, port_bytes = 0, traffic_bytes = 0, macs = 0;
   std::string bound;                     // what most of the time goes into
   std::map<std::string, double> shares;  // of the time, by bound, 0..1
+  double mac_usage = 0;                  // of all layers, 0..1
   size_t npu_layers = 0, cpu_layers = 0;
   std::vector<LayerProfile> layers;
   std::vector<std::string> advice;
@@ -51,14 +59,19 @@ struct Profile {
     size_t first = 0, last = 0;
   };
   std::vector<Block> memory;
+
+  bool has_times() const { return problem.empty() && unknown.empty(); }
 };
 
 // `graph` is optimized and has its shapes. One entry per core count. A chip that cannot run the network gives one entry with
-// `problem` set. Errors: an unknown dtype, impossible clocks, cores or batch.
+// `problem` set. Errors: an unknown dtype, impossible clocks, cores or batch, a quantized graph asked for in another type.
 Result<std::vector<Profile>> profile(const ir::Graph& graph, const platform::Platform& platform, const ProfileRequest& request);
 
-// Checks clocks, batch and dtype once for all chips.
+// Checks everything of a request that no chip could fulfil.
 Status check(const ProfileRequest& request);
+
+// Advice in plain words, the costliest first.
+std::vector<std::string> advise(const Profile& profile, const compile::Estimate& estimate, const platform::Platform& chip, const compile::Conditions& conditions);
 
 nlohmann::ordered_json to_json(const Profile& profile);
 // Events of chrome://tracing and Perfetto.
@@ -68,5 +81,8 @@ std::string layers_text(const Profile& profile);
 std::string advice_text(const Profile& profile);
 // One page with table, timeline, roofline and memory map; no outside resources.
 std::string html_page(const std::string& model, const std::vector<Profile>& profiles);
+
+// "37 %".
+std::string percent_text(double share);
 
 }  // namespace orknn::toolkit

@@ -1,4 +1,4 @@
-// The profile as one page a person can read: table of chips, then per chip a timeline, a roofline, a memory map and the layers.
+// The profile as one page a person can read: table of chips, then per chip the figures, advice, a timeline, a roofline, a memory map and the layers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,121 +22,233 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
+struct Bound {
+  std::string_view name, colour, meaning;
+};
+constexpr Bound kBounds[] = {{"compute", "#2f6fb2", "the MAC array"},
+                             {"bandwidth", "#2e8b57", "memory traffic"},
+                             {"table", "#c98a1b", "activations looked up in tables"},
+                             {"vector", "#7d5ba6", "pooling, norms, softmax"},
+                             {"layout", "#4f9da6", "rearranging data"},
+                             {"cpu", "#c0392b", "operators on the CPU"},
+                             {"overhead", "#8a8a8a", "starting the layer"}};
+
 std::string_view colour(std::string_view bound) {
-  if (bound == "compute") return "#2f6fb2";
-  if (bound == "bandwidth") return "#3a9a5b";
-  if (bound == "table") return "#c98a1b";
-  if (bound == "cpu") return "#c0392b";
-  return "#8a8a8a";
+  for (const Bound& b : kBounds)
+    if (b.name == bound) return b.colour;
+  return kBounds[std::size(kBounds) - 1].colour;
 }
 
-constexpr double kWidth = 1100;
+// Charts share a width and a margin for the labels at their left.
+constexpr double kWidth = 1100, kLeft = 70, kRight = 10, kPlot = kWidth - kLeft - kRight;
+
+std::string text_at(double x, double y, std::string_view anchor, std::string_view text, std::string_view style = {}) {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>", x, y, anchor, style.empty() ? "" : fmt::format(" class=\"{}\"", style), escaped(text));
+}
+std::string line(double x1, double y1, double x2, double y2, std::string_view style) {
+  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>", x1, y1, x2, y2, style);
+}
+std::string rectangle(double x, double y, double width, double height, std::string_view fill, const std::string& hint) {
+  return fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"><title>{}</title></rect>", x, y, width, height, fill, hint);
+}
+std::string chart(double height, std::string_view label, const std::string& content) {
+  return fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}</svg>", kWidth, height, label, content);
+}
+
+// A step of 1, 2 or 5 times a power of ten that cuts `range` into about `parts`.
+double round_step(double range, int parts) {
+  if (!(range > 0)) return 1;
+  const double raw = range / parts, power = std::pow(10, std::floor(std::log10(raw)));
+  for (double factor : {1.0, 2.0, 5.0})
+    if (raw <= factor * power) return factor * power;
+  return 10 * power;
+}
 
 std::string hint(const LayerProfile& l) {
-  return escaped(fmt::format("{} {}\n{}{}\n{:.1f} us on the {}, bound by {}\n{} MACs, reads {}, writes {}", l.type, l.name, l.data_type, l.output_shape, l.us, l.device, l.bound, l.macs,
-                             bytes_text(l.read_bytes), bytes_text(l.write_bytes)));
+  return escaped(fmt::format("{}: {} {}\n{}{}\n{:.1f} us on the {}, bound by {}\n{} MACs, reads {}, writes {}, {} task(s)", l.index + 1, l.type, l.name, l.data_type, l.output_shape, l.us, l.device, l.bound,
+                             l.macs, bytes_text(l.read_bytes), bytes_text(l.write_bytes), l.tiles));
+}
+
+// What fits into a bar of this width.
+std::string shortened(std::string_view text, double width) {
+  const size_t room = width > 14 ? static_cast<size_t>((width - 6) / 6.2) : 0;
+  if (room < 3) return {};
+  return text.size() <= room ? std::string(text) : std::string(text.substr(0, room - 1)) + ".";
 }
 
 std::string timeline(const Profile& p) {
-  double total = 0, at = 0;
-  for (const LayerProfile& l : p.layers) total += l.us;
-  std::string svg = fmt::format("<svg viewBox=\"0 0 {} 92\" role=\"img\" aria-label=\"timeline\">", kWidth);
+  constexpr double kLane = 34, kGap = 6;
+  const double lanes = p.cpu_layers > 0 ? 2 : 1, bottom = lanes * (kLane + kGap);
+  std::string svg = text_at(kLeft - 8, kLane / 2 + 4, "end", "NPU");
+  if (lanes > 1) svg += text_at(kLeft - 8, kLane * 1.5 + kGap + 4, "end", "CPU");
+  const double step = round_step(p.layers_us, 10);
+  for (double at = 0; at <= p.layers_us * 1.0001; at += step) {
+    const double x = kLeft + at / p.layers_us * kPlot;
+    svg += line(x, 0, x, bottom, "grid") + text_at(x, bottom + 14, "middle", fmt::format("{:g} ms", at / 1000));
+  }
+  double at = 0;
   for (const LayerProfile& l : p.layers) {
-    const double x = total > 0 ? at / total * kWidth : 0, width = total > 0 ? l.us / total * kWidth : 0;
-    svg += fmt::format("<rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"30\" fill=\"{}\"><title>{}</title></rect>", x, l.device == "NPU" ? 4 : 40, std::max(width, 0.3), colour(l.bound), hint(l));
+    const double x = kLeft + at / p.layers_us * kPlot, width = l.us / p.layers_us * kPlot, y = l.device == "NPU" ? 0 : kLane + kGap;
+    svg += rectangle(x, y, std::max(width, 0.3), kLane, colour(l.bound), hint(l));
+    if (const std::string label = shortened(l.type, width); !label.empty()) svg += text_at(x + 4, y + kLane / 2 + 4, "start", label, "bar");
     at += l.us;
   }
-  for (int i = 0; i <= 10; ++i)
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"88\" text-anchor=\"{}\">{:.2f}</text>", kWidth * i / 10, i == 0 ? "start" : i == 10 ? "end" : "middle", total * i / 10 / 1000);
-  return svg + "</svg><p class=\"note\">milliseconds; upper row NPU, lower row CPU; point at a bar for the layer</p>";
+  return chart(bottom + 20, "timeline", svg) + "<p class=\"note\">Each bar is a layer, coloured by what it waits for; point at it for its name.</p>";
 }
 
 std::string roofline(const Profile& p) {
-  constexpr double kHeight = 320, kLeft = 60, kBottom = 40;
-  double least = 1e9, most = 0, top = 0;
+  constexpr double kHeight = 340, kTop = 16, kBottom = 44;
+  double least = 1e300, most = 0, peak = 0, lowest = 1e300, bandwidth = 0;
   for (const LayerProfile& l : p.layers) {
-    const double bytes = static_cast<double>(l.read_bytes) + static_cast<double>(l.write_bytes);
-    if (!l.macs || bytes <= 0 || l.us <= 0) continue;
-    least = std::min(least, static_cast<double>(l.macs) / bytes);
-    most = std::max(most, static_cast<double>(l.macs) / bytes);
-    top = std::max(top, static_cast<double>(l.macs) / l.us / 1e3 / std::max(l.mac_usage, 1e-9));
+    const double bytes = static_cast<double>(l.read_bytes) + static_cast<double>(l.write_bytes), macs = static_cast<double>(l.macs);
+    if (l.device != "NPU" || !l.macs || bytes <= 0 || l.us <= 0) continue;
+    least = std::min(least, macs / bytes);
+    most = std::max(most, macs / bytes);
+    lowest = std::min(lowest, macs / l.us / 1e3);
+    peak = std::max(peak, macs / l.us / 1e3 / std::max(l.mac_usage, 1e-9));
+    if (l.traffic_us > 0) bandwidth = std::max(bandwidth, bytes / l.traffic_us / 1e3);
   }
-  if (most <= 0) return "<p>No layer multiplies.</p>";
-  least /= 2;
-  most *= 2;
-  const double bottom = top / 1e5;
-  const auto x = [&](double v) { return kLeft + (kWidth - kLeft - 10) * std::log(v / least) / std::log(most / least); };
-  const auto y = [&](double v) { return 10 + (kHeight - kBottom - 10) * (1 - std::log(std::max(v, bottom) / bottom) / std::log(2 * top / bottom)); };
-  std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"roofline\">", kWidth, kHeight);
-  svg += fmt::format("<line x1=\"{}\" y1=\"{:.1f}\" x2=\"{}\" y2=\"{:.1f}\" class=\"roof\"/><text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{:.0f} GMAC/s peak</text>", kLeft, y(top), kWidth - 10, y(top),
-                     kWidth - 12, y(top) - 4, top);
-  for (double v = std::pow(10, std::ceil(std::log10(least))); v < most; v *= 10)
-    svg += fmt::format("<line x1=\"{0:.1f}\" y1=\"10\" x2=\"{0:.1f}\" y2=\"{1}\" class=\"grid\"/><text x=\"{0:.1f}\" y=\"{2}\" text-anchor=\"middle\">{3:g}</text>", x(v), kHeight - kBottom, kHeight - kBottom + 16, v);
-  for (double v = std::pow(10, std::ceil(std::log10(bottom))); v < 2 * top; v *= 10)
-    svg += fmt::format("<line x1=\"{0}\" y1=\"{1:.1f}\" x2=\"{2}\" y2=\"{1:.1f}\" class=\"grid\"/><text x=\"{3}\" y=\"{1:.1f}\" text-anchor=\"end\">{4:g}</text>", kLeft, y(v), kWidth - 10, kLeft - 6, v);
-  double total = 0;
-  for (const LayerProfile& l : p.layers) total += l.us;
+  if (most <= 0) return "<p>No layer on the NPU multiplies.</p>";
+  least = std::pow(10, std::floor(std::log10(least / 1.5)));
+  most = std::pow(10, std::ceil(std::log10(most * 1.5)));
+  const double bottom = std::pow(10, std::floor(std::log10(lowest))), top = 2 * peak;
+  const auto x = [&](double v) { return kLeft + kPlot * std::log(v / least) / std::log(most / least); };
+  const auto y = [&](double v) { return kTop + (kHeight - kTop - kBottom) * (1 - std::log(std::max(v, bottom) / bottom) / std::log(top / bottom)); };
+  std::string svg;
+  for (double v = least; v <= most * 1.001; v *= 10) svg += line(x(v), kTop, x(v), kHeight - kBottom, "grid") + text_at(x(v), kHeight - kBottom + 15, "middle", fmt::format("{:g}", v));
+  for (double v = bottom; v <= top; v *= 10) svg += line(kLeft, y(v), kWidth - kRight, y(v), "grid") + text_at(kLeft - 6, y(v) + 4, "end", fmt::format("{:g}", v));
+  // The two roofs: what the memory delivers, and what the array can do.
+  const double ridge = bandwidth > 0 ? std::clamp(peak / bandwidth, least, most) : least, start = bandwidth > 0 ? std::clamp(bottom / bandwidth, least, ridge) : least;
+  if (bandwidth > 0) {
+    svg += line(x(start), y(start * bandwidth), x(ridge), y(ridge * bandwidth), "roof");
+    svg += text_at(x(std::sqrt(start * ridge)) - 8, y(std::sqrt(start * ridge) * bandwidth) - 8, "end", fmt::format("memory, {:.1f} GB/s", bandwidth));
+  }
+  svg += line(x(ridge), y(peak), kWidth - kRight, y(peak), "roof") + text_at(kWidth - kRight - 2, y(peak) - 5, "end", fmt::format("MAC array, {:.0f} GMAC/s", peak));
   for (const LayerProfile& l : p.layers) {
-    const double bytes = static_cast<double>(l.read_bytes) + static_cast<double>(l.write_bytes);
-    if (!l.macs || bytes <= 0 || l.us <= 0) continue;
-    svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"{}\" fill-opacity=\"0.6\"><title>{}</title></circle>", x(static_cast<double>(l.macs) / bytes),
-                       y(static_cast<double>(l.macs) / l.us / 1e3), 3 + 25 * std::sqrt(l.us / total), colour(l.bound), hint(l));
+    const double bytes = static_cast<double>(l.read_bytes) + static_cast<double>(l.write_bytes), macs = static_cast<double>(l.macs);
+    if (l.device != "NPU" || !l.macs || bytes <= 0 || l.us <= 0) continue;
+    svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"{}\" fill-opacity=\"0.55\" stroke=\"{}\"><title>{}</title></circle>", x(macs / bytes), y(macs / l.us / 1e3),
+                       3 + 22 * std::sqrt(l.us / p.layers_us), colour(l.bound), colour(l.bound), hint(l));
   }
-  return svg + fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">MACs per byte</text></svg><p class=\"note\">height: GMAC/s reached; size: share of the time</p>", kWidth / 2, kHeight - 6);
+  svg += text_at(kLeft + kPlot / 2, kHeight - 8, "middle", "multiply-accumulates per byte of traffic") + text_at(kLeft, kTop - 4, "start", "GMAC/s reached");
+  return chart(kHeight, "roofline", svg) +
+         "<p class=\"note\">Each circle is a layer that multiplies, its area the share of the time. Far below the roofs: something else limits it (tables, start-up, unfilled channels).</p>";
 }
 
 std::string memory_map(const Profile& p) {
-  if (p.memory.empty() || p.internal_bytes == 0) return "<p>No intermediate results.</p>";
-  constexpr double kHeight = 260;
-  const double layers = static_cast<double>(std::max<size_t>(p.layers.size(), 1)), bytes = static_cast<double>(p.internal_bytes);
-  std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"memory map\">", kWidth, kHeight);
+  uint64_t arena = 0;
+  for (const Profile::Block& b : p.memory) arena = std::max(arena, b.offset + b.bytes);
+  if (arena == 0) return "<p>No intermediate results.</p>";
+  constexpr double kHeight = 280, kBottom = 34, kPlotHeight = kHeight - kBottom;
+  const double layers = static_cast<double>(std::max<size_t>(p.layers.size(), 1)), bytes = static_cast<double>(arena);
+  const bool large = arena >= 1024 * 1024;
+  const double unit = large ? 1024.0 * 1024 : 1024.0, step = round_step(bytes / unit, 5) * unit;
+  std::string svg;
+  for (double at = 0; at <= bytes * 1.0001; at += step)
+    svg += line(kLeft, at / bytes * kPlotHeight, kWidth - kRight, at / bytes * kPlotHeight, "grid") + text_at(kLeft - 6, std::max(at / bytes * kPlotHeight + 4, 10.0), "end", fmt::format("{:g} {}", at / unit, large ? "MiB" : "KiB"));
+  for (double at = 0; at < layers; at += std::max(round_step(layers, 12), 1.0)) svg += text_at(kLeft + at / layers * kPlot, kPlotHeight + 14, "start", fmt::format("{:.0f}", at + 1));
   for (size_t i = 0; i < p.memory.size(); ++i) {
     const Profile::Block& b = p.memory[i];
-    const double x = static_cast<double>(b.first) / layers * kWidth, width = static_cast<double>(b.last - b.first + 1) / layers * kWidth;
-    svg += fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"hsl({} 45% 60%)\" stroke=\"#fff\" stroke-width=\"0.4\"><title>{}</title></rect>", x,
-                       static_cast<double>(b.offset) / bytes * kHeight, width, std::max(static_cast<double>(b.bytes) / bytes * kHeight, 0.4), i * 47 % 360,
-                       escaped(fmt::format("{}\n0x{:x} to 0x{:x}, {}\nlayers {} to {}", b.tensor, b.offset, b.offset + b.bytes, bytes_text(b.bytes), b.first + 1, b.last + 1)));
+    const double x = kLeft + static_cast<double>(b.first) / layers * kPlot, width = static_cast<double>(b.last - b.first + 1) / layers * kPlot;
+    const double y = static_cast<double>(b.offset) / bytes * kPlotHeight, height = std::max(static_cast<double>(b.bytes) / bytes * kPlotHeight, 0.4);
+    svg += rectangle(x, y, width, height, fmt::format("hsl({} 42% 64%)", i * 47 % 360),
+                     escaped(fmt::format("{}\n0x{:x} to 0x{:x}, {}\nlayers {} to {}", b.tensor, b.offset, b.offset + b.bytes, bytes_text(b.bytes), b.first + 1, b.last + 1)));
+    if (height >= 14)
+      if (const std::string label = shortened(bytes_text(b.bytes), width); label == bytes_text(b.bytes)) svg += text_at(x + 3, y + 12, "start", label, "block");
   }
-  return svg + fmt::format("</svg><p class=\"note\">across: layers in order; down: addresses, {} in all</p>", bytes_text(p.internal_bytes));
+  svg += text_at(kLeft + kPlot / 2, kHeight - 4, "middle", "layers in order of execution");
+  return chart(kHeight, "memory map", svg) + fmt::format("<p class=\"note\">Each block is an intermediate result at its address, from the layer that makes it to the last that reads it; {} in all.</p>", bytes_text(arena));
 }
 
-std::string layer_table(const Profile& p) {
-  std::string html = "<details><summary>All layers</summary><table><tr><th>#<th>type<th>output<th>on<th>us<th>bound by<th>MAC use<th>DDR cycles<th>NPU cycles<th>read<th>name<th>why</tr>";
-  for (const LayerProfile& l : p.layers)
-    html += fmt::format("<tr><td>{}<td>{}<td>{}<td>{}<td>{:.1f}<td style=\"color:{}\">{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}</tr>", l.index + 1, escaped(l.type), escaped(l.data_type + l.output_shape), l.device, l.us,
-                        colour(l.bound), l.bound, l.macs ? fmt::format("{:.0f} %", 100 * l.mac_usage) : "", l.ddr_cycles, l.array_cycles, bytes_text(l.read_bytes), escaped(l.name), escaped(l.reason));
-  return html + "</table></details>";
+constexpr std::string_view kLayerHead =
+    "<tr><th class=n>#<th>type<th>output<th>on<th class=n>us<th class=n>share<th>bound by<th class=n>MAC use<th class=n>DDR cycles<th class=n>NPU cycles<th class=n>read<th class=n>tasks<th>name";
+
+std::string layer_row(const Profile& p, const LayerProfile& l) {
+  const auto time = [&](std::string text) { return p.has_times() ? text : std::string("?"); };
+  return fmt::format("<tr><td class=n>{}<td>{}<td>{}<td>{}<td class=n>{}<td class=n>{}<td style=\"color:{}\">{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=name>{}", l.index + 1,
+                     escaped(l.type), escaped(l.data_type + l.output_shape), l.device, time(fmt::format("{:.1f}", l.us)), time(percent_text(p.layers_us > 0 ? l.us / p.layers_us : 0)), colour(l.bound),
+                     time(l.bound), l.macs ? time(percent_text(l.mac_usage)) : "", l.ddr_cycles, l.array_cycles, bytes_text(l.read_bytes), l.tiles, escaped(l.name));
 }
+
+std::string costliest(const Profile& p) {
+  std::vector<const LayerProfile*> order;
+  for (const LayerProfile& l : p.layers) order.push_back(&l);
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->us > b->us; });
+  std::string html = "<h3>Costliest layers</h3><div class=wide><table>" + std::string(kLayerHead) + "</tr>";
+  for (size_t i = 0; i < order.size() && i < 10; ++i) html += layer_row(p, *order[i]) + "</tr>";
+  return html + "</table></div>";
+}
+
+std::string all_layers(const Profile& p) {
+  std::string html = fmt::format("<details><summary>All {} layers, with the reason why each runs where it does</summary><div class=wide><table>{}<th>why</tr>", p.layers.size(), kLayerHead);
+  for (const LayerProfile& l : p.layers) html += layer_row(p, l) + "<td class=name>" + escaped(l.reason) + "</tr>";
+  return html + "</table></div></details>";
+}
+
+std::string figures(const Profile& p) {
+  const auto tile = [](std::string_view value, std::string_view what) { return fmt::format("<div><b>{}</b>{}</div>", value, what); };
+  std::string html = "<div class=figures>";
+  if (p.has_times()) {
+    html += tile(fmt::format("{:.1f}", p.fps), "FPS") + tile(fmt::format("{:.2f} ms", p.latency_ms), p.batch > 1 ? fmt::format("for {} samples", p.batch) : "latency");
+    html += tile(fmt::format("{:.2f} GB/s", p.gbs), "memory traffic") + tile(percent_text(p.mac_usage), "of the MAC array used");
+  }
+  html += tile(bytes_text(p.weight_bytes), "weights") + tile(bytes_text(p.internal_bytes), "intermediate results") + tile(fmt::format("{:.2f} G", static_cast<double>(p.macs) / 1e9), "multiply-accumulates");
+  return html + tile(fmt::format("{} / {}", p.npu_layers, p.cpu_layers), "layers on NPU / CPU") + "</div>";
+}
+
+std::string chip_table(const std::vector<Profile>& profiles) {
+  double best = 0;
+  for (const Profile& p : profiles) best = std::max(best, p.fps);
+  std::string html = "<div class=wide><table><tr><th>platform<th class=n>cores<th>type<th class=n>FPS<th><th class=n>ms<th class=n>weights<th class=n>activations<th class=n>GB/s<th>bound by<th>remark</tr>";
+  for (size_t i = 0; i < profiles.size(); ++i) {
+    const Profile& p = profiles[i];
+    if (!p.problem.empty()) {
+      html += fmt::format("<tr><td>{}<td><td>{}<td colspan=\"7\"><td>{}</tr>", escaped(p.platform), escaped(p.dtype), escaped(p.problem));
+      continue;
+    }
+    const auto time = [&](std::string text) { return p.has_times() ? text : std::string("?"); };
+    html += fmt::format("<tr><td><a href=\"#chip{}\">{}</a><td class=n>{}<td>{}<td class=n>{}<td class=speed><i style=\"width:{:.1f}%\"></i><td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td style=\"color:{}\">{}<td>{}</tr>", i,
+                        escaped(p.platform), p.cores, escaped(p.dtype), time(fmt::format("{:.1f}", p.fps)), best > 0 ? 100 * p.fps / best : 0, time(fmt::format("{:.2f}", p.latency_ms)), bytes_text(p.weight_bytes),
+                        bytes_text(p.internal_bytes), time(fmt::format("{:.2f}", p.gbs)), colour(p.bound), p.bound.empty() ? "" : fmt::format("{} ({})", p.bound, percent_text(p.shares.at(p.bound))),
+                        escaped(!p.unknown.empty() ? p.unknown : p.constants == "scaled" ? "scaled from a relative" : ""));
+  }
+  return html + "</table></div>";
+}
+
+constexpr std::string_view kStyle =
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:1140px;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}h1{font-size:1.5rem;margin-bottom:.3rem}h3{margin:1.6rem 0 .4rem}"
+    "section{margin-top:1.2rem}section>details>summary{font-size:1.15rem;font-weight:600;border-bottom:1px solid #ddd;padding:.3rem 0;cursor:pointer}"
+    "table{border-collapse:collapse;width:100%;font-size:13px}th,td{text-align:left;padding:3px 8px;border-bottom:1px solid #eee;vertical-align:top}th{white-space:nowrap}td.n,th.n{text-align:right;white-space:nowrap}"
+    "td.name{overflow-wrap:anywhere;min-width:9rem}.wide{overflow-x:auto}td.speed{width:140px;vertical-align:middle}td.speed i{display:block;height:9px;background:#2f6fb2}"
+    "svg{width:100%;height:auto;background:#fafafa}svg text{font:11px system-ui,sans-serif;fill:#555}svg text.bar{fill:#fff;pointer-events:none}svg text.block{fill:#222;pointer-events:none}"
+    "rect{stroke:#fff;stroke-width:.5}.grid{stroke:#e4e4e4}.roof{stroke:#666;stroke-width:1.5;stroke-dasharray:5 3}.note{color:#666;font-size:13px;margin:.2rem 0 1rem}"
+    ".key span{display:inline-block;width:.8em;height:.8em;margin:0 .3em 0 1em}.figures{display:flex;flex-wrap:wrap;gap:.6rem 2rem;margin:.8rem 0}.figures div{font-size:13px;color:#666}"
+    ".figures b{display:block;font-size:1.15rem;color:#222}";
 }  // namespace
 
 std::string html_page(const std::string& model, const std::vector<Profile>& profiles) {
-  std::string html = fmt::format(
-      "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>{0} on Rockchip NPUs</title><style>"
-      "body{{font:15px/1.5 system-ui,sans-serif;max-width:1140px;margin:2rem auto;padding:0 1rem;color:#222}}h1{{font-size:1.5rem}}h2{{margin-top:2.5rem;border-bottom:1px solid #ddd}}"
-      "table{{border-collapse:collapse;width:100%;font-size:13px}}th,td{{text-align:left;padding:3px 8px;border-bottom:1px solid #eee}}svg{{width:100%;height:auto;background:#fafafa}}"
-      "svg text{{font:11px system-ui,sans-serif;fill:#555}}.grid{{stroke:#e4e4e4}}.roof{{stroke:#888;stroke-dasharray:4 3}}.note{{color:#777;font-size:13px;margin:.2rem 0 1rem}}"
-      ".key span{{display:inline-block;width:.8em;height:.8em;margin:0 .3em 0 1em}}</style><h1>{0}</h1>",
-      escaped(model));
-  html += "<p class=\"key\">bound by";
-  for (const char* bound : {"compute", "bandwidth", "table", "cpu", "overhead"}) html += fmt::format("<span style=\"background:{}\"></span>{}", colour(bound), bound);
-  html += "</p><table><tr><th>platform<th>cores<th>type<th>FPS<th>ms<th>weights<th>activations<th>GB/s<th>bound by<th>remark</tr>";
-  for (const Profile& p : profiles) {
-    if (!p.problem.empty()) html += fmt::format("<tr><td>{}<td><td>{}<td colspan=\"6\"><td>{}</tr>", escaped(p.platform), escaped(p.dtype), escaped(p.problem));
-    else
-      html += fmt::format("<tr><td>{}<td>{}<td>{}<td>{:.1f}<td>{:.2f}<td>{}<td>{}<td>{:.2f}<td>{}<td>{}</tr>", escaped(p.platform), p.cores, escaped(p.dtype), p.fps, p.latency_ms, bytes_text(p.weight_bytes),
-                          bytes_text(p.internal_bytes), p.gbs, p.bound, p.constants == "scaled" ? "scaled from a relative" : "");
-  }
-  html += "</table>";
-  for (const Profile& p : profiles) {
-    if (!p.problem.empty() || p.cores != 1) continue;
-    html += fmt::format("<h2>{}, {}</h2>", escaped(p.platform), escaped(p.dtype));
+  std::string html = fmt::format("<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>{0} on Rockchip NPUs</title><style>{1}</style><h1>{0}</h1>",
+                                 escaped(model), kStyle);
+  html += "<p class=note>Predicted without a board; docs/npu_model.md tells how, and how far off such figures are.</p>" + chip_table(profiles) + "<p class=\"key\">Time of a layer is bound by";
+  for (const Bound& b : kBounds) html += fmt::format("<span style=\"background:{}\"></span>{}: {}", b.colour, b.name, b.meaning);
+  html += "</p>";
+  bool open = true;
+  for (size_t i = 0; i < profiles.size(); ++i) {
+    const Profile& p = profiles[i];
+    if (!p.problem.empty()) continue;
+    html += fmt::format("<section id=\"chip{}\"><details{}><summary>{}, {} core{}, {}</summary>", i, open ? " open" : "", escaped(p.platform), p.cores, p.cores > 1 ? "s" : "", escaped(p.dtype)) + figures(p);
+    open = false;
+    if (!p.unknown.empty()) html += "<p>" + escaped(p.unknown) + "</p>";
     if (!p.advice.empty()) {
       html += "<ul>";
-      for (const std::string& line : p.advice) html += "<li>" + escaped(line) + "</li>";
+      for (const std::string& sentence : p.advice) html += "<li>" + escaped(sentence) + "</li>";
       html += "</ul>";
     }
-    html += "<h3>Timeline</h3>" + timeline(p) + "<h3>Roofline</h3>" + roofline(p) + "<h3>Memory</h3>" + memory_map(p) + layer_table(p);
+    if (p.has_times() && p.layers_us > 0) html += "<h3>Timeline</h3>" + timeline(p) + costliest(p) + "<h3>Roofline</h3>" + roofline(p);
+    html += "<h3>Memory</h3>" + memory_map(p) + all_layers(p) + "</details></section>";
   }
+  // A link into a closed section opens it.
+  html += "<script>const open=()=>{const s=document.getElementById(location.hash.slice(1));if(s)s.querySelector('details').open=true};addEventListener('hashchange',open);open()</script>";
   return html + "</html>\n";
 }
 

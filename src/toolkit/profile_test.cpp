@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "ir/infer.h"
@@ -64,27 +66,106 @@ TEST(Profile, OneEntryPerCoreCount) {
 
 TEST(Profile, WhatIf) {
   const double now = run()[0].fps;
-  EXPECT_LT(run({.npu_hz = 500'000'000})[0].fps, now);
-  EXPECT_LT(run({.ddr_hz = 100'000'000})[0].fps, now);
+  EXPECT_LT(run({.npu_mhz = 500})[0].fps, now);
+  EXPECT_LT(run({.ddr_mhz = 100})[0].fps, now);
   EXPECT_LT(run({.dtype = "fp16"})[0].fps, now);
-  EXPECT_NEAR(run({.batch = 4})[0].latency_ms, 4 * run()[0].latency_ms, 1e-9);
+  EXPECT_GT(run({.sram_kib = 512})[0].layers[1].on_chip_bytes, 0u);
+  EXPECT_NE(run({.sram_kib = 512}, "rk3562")[0].problem.find("no SRAM"), std::string::npos);
+  EXPECT_NE(run({.sram_kib = 4096})[0].problem.find("at most 956 KiB"), std::string::npos);
+  EXPECT_NE(run({.sparse_percent = 50})[0].problem.find("no kernels for sparse weights"), std::string::npos);
+}
+
+// Samples are spread over the cores, one each; weights are there once.
+TEST(Profile, Batch) {
+  const auto one = run(), four = run({.batch = 4});
+  EXPECT_NEAR(four[0].latency_ms, 4 * one[0].latency_ms, 1e-9) << "one core: one sample after the other";
+  EXPECT_NEAR(four[0].fps, one[0].fps, 1e-9);
+  EXPECT_EQ(four[2].at_once, 3);
+  EXPECT_GT(four[2].fps, 1.2 * one[0].fps);
+  EXPECT_LT(four[2].fps, 3 * one[0].fps);
+  EXPECT_GT(run({.batch = 3})[2].fps, four[2].fps) << "a multiple of the cores fills them";
+  EXPECT_EQ(four[2].weight_bytes, one[2].weight_bytes);
+  EXPECT_EQ(four[2].internal_bytes, 3 * one[2].internal_bytes);
+  EXPECT_EQ(four[2].port_bytes, 4 * one[2].port_bytes);
 }
 
 TEST(Profile, RefusesWhatAChipCannotDo) {
   EXPECT_NE(run({.dtype = "float16"}, "rv1106")[0].problem.find("no float16 convolution"), std::string::npos);
   EXPECT_NE(run({.dtype = "w8a8"}, "rk2118")[0].problem.find("float16 only"), std::string::npos);
   EXPECT_NE(run({.dtype = "w4a16"}, "rk3588")[0].problem.find("does not offer w4a16"), std::string::npos);
-  EXPECT_NE(run({}, "rv1103b")[0].problem.find("not published"), std::string::npos);
   EXPECT_NE(run({.cores = {3}}, "rk3576")[0].problem.find("2 NPU cores, not 3"), std::string::npos);
-  EXPECT_FALSE(profile(network(), *platform::find("rk3588"), {.dtype = "int3"}));
-  EXPECT_FALSE(profile(network(), *platform::find("rk3588"), {.npu_hz = -5}));
-  EXPECT_FALSE(profile(network(), *platform::find("rk3588"), {.batch = 0}));
+  const platform::Platform& chip = *platform::find("rk3588");
+  EXPECT_FALSE(profile(network(), chip, {.dtype = "int3"}));
+  for (double mhz : {0.0, -5.0, 1e30, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    EXPECT_FALSE(profile(network(), chip, {.npu_mhz = mhz})) << mhz;
+    EXPECT_FALSE(profile(network(), chip, {.ddr_mhz = mhz})) << mhz;
+  }
+  EXPECT_FALSE(profile(network(), chip, {.batch = 0}));
+  EXPECT_FALSE(profile(network(), chip, {.sparse_percent = 10}));
+}
+
+// No clock, no time: memory and work are told, the rest is null and never 0.
+TEST(Profile, UnknownSpeedsStayUnknown) {
+  const Profile p = run({}, "rv1103b")[0];
+  EXPECT_NE(p.unknown.find("NPU clock"), std::string::npos) << p.unknown;
+  EXPECT_FALSE(p.has_times());
+  EXPECT_GT(p.weight_bytes, 0u);
+  const auto j = to_json(p);
+  for (const char* key : {"fps", "latency_ms", "gb_per_s"}) EXPECT_TRUE(j[key].is_null()) << key;
+  EXPECT_GT(j["weight_bytes"], 0);
+  EXPECT_EQ(j["layers"].size(), 3u);
+  EXPECT_TRUE(j["layers"][0]["us"].is_null());
+  EXPECT_NE(chips_text({p}).find("?"), std::string::npos);
+  EXPECT_NE(html_page("net", {p}).find("not published"), std::string::npos);
+}
+
+// The chips that compute in 16-bit integers do so on the NPU.
+TEST(Profile, SixteenBitIntegers) {
+  for (const char* chip : {"rv1106", "rk1808"}) {
+    const Profile p = run({.dtype = "w16a16i"}, chip)[0];
+    EXPECT_TRUE(p.problem.empty()) << p.problem;
+    EXPECT_EQ(p.layers[0].device, "NPU") << chip << ": " << p.layers[0].reason;
+    EXPECT_EQ(p.layers[0].data_type, "INT16");
+    EXPECT_LT(p.fps, run({}, chip)[0].fps);
+  }
+  EXPECT_NE(run({.dtype = "w16a16i"}, "rk3588")[0].problem.find("does not offer w16a16i"), std::string::npos);
+}
+
+// Types of a graph that has been lowered to float16 already.
+TEST(Profile, FinishedModels) {
+  const ir::Graph source = network();
+  compile::CompileOptions options;
+  options.platform = platform::find("rk3588");
+  const auto program = compile::compile(source, options);
+  ASSERT_TRUE(program);
+  const auto as_it_is = profile(program->graph, *options.platform, {.dtype = "", .cores = {1}});
+  ASSERT_TRUE(as_it_is);
+  EXPECT_EQ(as_it_is->front().dtype, "float16");
+  EXPECT_NEAR(as_it_is->front().fps, run({.dtype = "float16"})[0].fps, 1e-6);
+  const auto retyped = profile(program->graph, *options.platform, {.dtype = "w8a8", .cores = {1}});
+  ASSERT_TRUE(retyped);
+  EXPECT_EQ(retyped->front().layers[1].data_type, "INT8");
+  EXPECT_NEAR(retyped->front().fps, run()[0].fps, run()[0].fps * 0.01);
+  const auto elsewhere = profile(program->graph, *platform::find("rv1106"), {.dtype = ""});
+  ASSERT_TRUE(elsewhere);
+  EXPECT_NE(elsewhere->front().problem.find("no float16 convolution"), std::string::npos);
+  const auto quantized = ir::parse(R"(graph "g" (%x: int8[1,32,20,20]) -> (%y) {
+  %w: int8[32,32,1,1] = const splat 1
+  %y: int8[1,32,20,20] = "int:Conv"(%x, %w) {fused = strings["Relu"]} "layer"
+})");
+  ASSERT_TRUE(quantized) << quantized.status().to_string();
+  EXPECT_FALSE(profile(*quantized, *options.platform, {.dtype = "float16"}));
+  const auto integers = profile(*quantized, *options.platform, {.dtype = "", .cores = {1}});
+  ASSERT_TRUE(integers);
+  EXPECT_EQ(integers->front().dtype, "w8a8");
+  EXPECT_EQ(integers->front().npu_layers, 1u);
+  EXPECT_EQ(integers->front().macs, 20u * 20 * 32 * 32);
 }
 
 TEST(Profile, AdviceNamesLayerAndReason) {
   const auto rows = run({.cores = {1}});
   const std::string text = advice_text(rows[0]);
-  EXPECT_NE(text.find("'odd' (Erf) falls to the CPU"), std::string::npos) << text;
+  EXPECT_NE(text.find("goes to the CPU for 'odd' (Erf): "), std::string::npos) << text;
   EXPECT_NE(text.find("Erf is not an NPU operator"), std::string::npos) << text;
 }
 
@@ -93,7 +174,8 @@ TEST(Profile, ReportsAreWellFormed) {
   const auto j = to_json(rows[0]);
   for (const char* key : {"platform", "cores", "dtype", "fps", "latency_ms", "weight_bytes", "internal_bytes", "layers"}) EXPECT_TRUE(j.contains(key)) << key;
   EXPECT_EQ(j["layers"].size(), 3u);
-  EXPECT_TRUE(to_json(run({}, "rv1103b")[0])["fps"].is_null());
+  EXPECT_TRUE(to_json(run({.dtype = "w4a16"})[0])["fps"].is_null());
+  EXPECT_GE(j["layers"][0]["tiling"]["data_banks"], 1);
   EXPECT_EQ(chrome_trace(rows[0])["traceEvents"].size(), 1u + 1 + 1 + 3);
   const std::string html = html_page("<net>", rows);
   EXPECT_NE(html.find("&lt;net&gt;"), std::string::npos);

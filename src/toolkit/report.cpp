@@ -41,10 +41,12 @@ PortReport describe(const ir::Graph& graph, const format::Port& port) {
   return {t.name, std::string(dtype_name(port.dtype)), shape_of(t), std::string(layout_name(port.layout)), port.mean, port.std};
 }
 
-ProgramReport describe(const format::Program& program, double npu_hz) {
+ProgramReport describe(const format::Program& program, const platform::Platform* chip) {
   const ir::Graph& graph = program.graph;
   ProgramReport report;
   report.label = program.label;
+  const bool timed = chip && chip->has_speed();
+  if (timed) report.microseconds = 0;
   for (const format::Port& p : program.inputs) report.inputs.push_back(describe(graph, p));
   for (const format::Port& p : program.outputs) report.outputs.push_back(describe(graph, p));
   std::vector<int64_t> first(graph.tensor_count(), -1), last(graph.tensor_count(), -1);
@@ -75,13 +77,13 @@ ProgramReport describe(const format::Program& program, double npu_hz) {
     }
     row.macs = task.macs;
     row.cycles = task.predicted_cycles;
-    row.microseconds = npu_hz > 0 ? static_cast<double>(task.predicted_cycles) / npu_hz * 1e6 : 0;
+    if (timed) row.microseconds = static_cast<double>(task.predicted_cycles) / static_cast<double>(chip->npu_hz) * 1e6;
     row.read_bytes = task.read_bytes;
     row.write_bytes = task.write_bytes;
     row.cores = static_cast<uint32_t>(std::popcount(task.core_mask));
     row.tiles = task.tiles;
     report.macs += row.macs;
-    report.microseconds += row.microseconds;
+    if (timed) *report.microseconds += *row.microseconds;
     ++(task.device == format::Device::Npu ? report.npu_layers : report.cpu_layers);
     report.layers.push_back(std::move(row));
   }
@@ -101,6 +103,9 @@ ordered_json to_json(const PortReport& p) {
   if (!p.std.empty()) j["std"] = p.std;
   return j;
 }
+
+// What is not known is null.
+ordered_json known(const std::optional<double>& value) { return value ? ordered_json(*value) : ordered_json(nullptr); }
 
 std::string count_text(double value) {
   if (value >= 1e9) return fmt::format("{:.2f} G", value / 1e9);
@@ -174,7 +179,7 @@ std::string bytes_text(uint64_t bytes) {
 ModelReport describe(const format::Model& model) {
   ModelReport report{model.name, model.target_platform, model.source_framework, model.toolkit_version, model.float_dtype, model.custom_string, model.weight_bytes, {}};
   const platform::Platform* chip = platform::find(model.target_platform);
-  for (const format::Program& p : model.programs) report.programs.push_back(describe(p, chip ? static_cast<double>(chip->npu_hz) : 0));
+  for (const format::Program& p : model.programs) report.programs.push_back(describe(p, chip));
   return report;
 }
 
@@ -184,14 +189,14 @@ ordered_json to_json(const ModelReport& report) {
                  {"weight_bytes", report.weight_bytes}, {"programs", ordered_json::array()}};
   for (const ProgramReport& p : report.programs) {
     ordered_json program{{"label", p.label}, {"internal_bytes", p.internal_bytes}, {"port_bytes", p.port_bytes}, {"macs", p.macs},
-                         {"predicted_us", p.microseconds}, {"npu_layers", p.npu_layers}, {"cpu_layers", p.cpu_layers}};
+                         {"predicted_us", known(p.microseconds)}, {"npu_layers", p.npu_layers}, {"cpu_layers", p.cpu_layers}};
     for (const PortReport& port : p.inputs) program["inputs"].push_back(to_json(port));
     for (const PortReport& port : p.outputs) program["outputs"].push_back(to_json(port));
     program["layers"] = ordered_json::array();
     for (const LayerReport& l : p.layers)
       program["layers"].push_back({{"index", l.index}, {"type", l.type}, {"name", l.name}, {"origin", l.origin}, {"device", l.device}, {"engine", l.engine},
                                    {"reason", l.reason}, {"inputs", l.inputs}, {"outputs", l.outputs}, {"output_type", l.output_type},
-                                   {"output_shape", l.output_shape}, {"macs", l.macs}, {"cycles", l.cycles}, {"predicted_us", l.microseconds},
+                                   {"output_shape", l.output_shape}, {"macs", l.macs}, {"cycles", l.cycles}, {"predicted_us", known(l.microseconds)},
                                    {"read_bytes", l.read_bytes}, {"write_bytes", l.write_bytes}, {"cores", l.cores}, {"tiles", l.tiles}});
     program["tensors"] = ordered_json::array();
     for (const TensorReport& t : p.tensors)
@@ -218,9 +223,9 @@ std::string summary_text(const ModelReport& r) {
   text += fmt::format("{:<16}{}\n", "weights", bytes_text(r.weight_bytes));
   text += per_program(r, [](const ProgramReport& p) {
     return ports_text("input", p.inputs) + ports_text("output", p.outputs) +
-           fmt::format("{:<16}{}, inputs and outputs {}\n{:<16}{} on the NPU, {} on the CPU\n{:<16}{} multiply-accumulates, {:.2f} ms predicted on one core\n",
+           fmt::format("{:<16}{}, inputs and outputs {}\n{:<16}{} on the NPU, {} on the CPU\n{:<16}{} multiply-accumulates, {} on one core\n",
                        "activations", bytes_text(p.internal_bytes), bytes_text(p.port_bytes), "layers", p.npu_layers, p.cpu_layers, "work",
-                       count_text(static_cast<double>(p.macs)), p.microseconds / 1000);
+                       count_text(static_cast<double>(p.macs)), p.microseconds ? fmt::format("{:.2f} ms predicted", *p.microseconds / 1000) : "unknown time");
   });
   return text;
 }
@@ -231,7 +236,7 @@ std::string layers_text(const ModelReport& r) {
                  {"us", Align::Right}, {"tiles", Align::Right}, {"why"}});
     for (const LayerReport& l : p.layers)
       table.add({std::to_string(l.index), l.type, l.name, l.device, l.engine, l.output_type + l.output_shape,
-                 l.macs ? count_text(static_cast<double>(l.macs)) : "", bytes_text(l.read_bytes), fmt::format("{:.1f}", l.microseconds),
+                 l.macs ? count_text(static_cast<double>(l.macs)) : "", bytes_text(l.read_bytes), l.microseconds ? fmt::format("{:.1f}", *l.microseconds) : "?",
                  std::to_string(l.tiles), l.reason});
     return table.to_text();
   });

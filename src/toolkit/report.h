@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ struct LayerReport {
   std::vector<std::string> inputs, outputs;  // tensor names without constants
   std::string output_type, output_shape;
   uint64_t macs = 0, cycles = 0, read_bytes = 0, write_bytes = 0;
-  double microseconds = 0;           // predicted, one core
+  std::optional<double> microseconds;  // predicted, one core; nothing when the chip's speed is unknown
   uint32_t cores = 1, tiles = 1;
 };
 
@@ -39,7 +40,7 @@ struct ProgramReport {
   std::vector<LayerReport> layers;
   std::vector<TensorReport> tensors;
   uint64_t internal_bytes = 0, port_bytes = 0, macs = 0;
-  double microseconds = 0;
+  std::optional<double> microseconds;
   size_t npu_layers = 0, cpu_layers = 0;
 };
 

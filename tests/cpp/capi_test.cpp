@@ -305,6 +305,51 @@ TEST(CApiInit, LayerTimesOnRequest) {
   rknn_destroy(context);
 }
 
+// Which cores each chip has, and that they change what is predicted.
+TEST(CApiCores, MaskReachesTheReports) {
+  format::Model model = format::sample_model();
+  for (format::Task& t : model.programs[0].tasks) {
+    t.device = format::Device::Npu;
+    t.core_mask = 7;
+    t.pieces = 3;
+    t.predicted_cycles = 3'000'000;
+    t.shared_cycles = {2'000'000, 1'000'000};
+  }
+  const auto tasks = static_cast<int64_t>(model.programs[0].tasks.size());
+  for (const char* chip : {"rk3588", "rk3566"}) {
+    model.target_platform = chip;
+    std::vector<std::byte> bytes = *format::write_rknn_to_memory(model);
+    rknn_context context = 0;
+    ASSERT_EQ(rknn_init(&context, bytes.data(), static_cast<uint32_t>(bytes.size()), RKNN_FLAG_COLLECT_PERF_MASK, nullptr), RKNN_SUCC);
+    if (chip == std::string_view("rk3566")) {
+      for (rknn_core_mask mask : {RKNN_NPU_CORE_AUTO, RKNN_NPU_CORE_0, RKNN_NPU_CORE_ALL}) EXPECT_EQ(rknn_set_core_mask(context, mask), RKNN_ERR_TARGET_PLATFORM_UNMATCH);
+      rknn_destroy(context);
+      continue;
+    }
+    ASSERT_EQ(rknn_run(context, nullptr), RKNN_SUCC);
+    const auto duration = [&] {
+      rknn_perf_run run{};
+      EXPECT_EQ(rknn_query(context, RKNN_QUERY_PERF_RUN, &run, sizeof run), RKNN_SUCC);
+      return run.run_duration;
+    };
+    EXPECT_EQ(duration(), tasks * 3000);
+    EXPECT_EQ(rknn_set_core_mask(context, RKNN_NPU_CORE_0_1_2), RKNN_SUCC);
+    EXPECT_EQ(duration(), tasks * 1000);
+    rknn_perf_detail detail;
+    ASSERT_EQ(rknn_query(context, RKNN_QUERY_PERF_DETAIL, &detail, sizeof detail), RKNN_SUCC);
+    EXPECT_NE(std::string(detail.perf_data, detail.data_len).find("33.3%/33.3%/33.3%"), std::string::npos);
+    EXPECT_EQ(rknn_set_core_mask(context, static_cast<rknn_core_mask>(5)), RKNN_ERR_PARAM_INVALID);
+    EXPECT_EQ(duration(), tasks * 1000) << "a refused mask changes nothing";
+    EXPECT_EQ(rknn_set_core_mask(context, RKNN_NPU_CORE_0_1), RKNN_SUCC);
+    EXPECT_EQ(duration(), tasks * 2000);
+    rknn_mem_size memory;
+    ASSERT_EQ(rknn_query(context, RKNN_QUERY_MEM_SIZE, &memory, sizeof memory), RKNN_SUCC);
+    EXPECT_GE(memory.total_dma_allocated_size, memory.total_weight_size + memory.total_internal_size + static_cast<uint64_t>(tasks) * 4096) << "register commands count";
+    rknn_destroy(context);
+  }
+  EXPECT_EQ(rknn_set_core_mask(0, RKNN_NPU_CORE_0), RKNN_ERR_CTX_INVALID);
+}
+
 TEST(CApiLater, FunctionsOfLaterStagesSayTheyFail) {
   rknn_context context = 0;
   EXPECT_EQ(rknn_dup_context(&context, &context), RKNN_ERR_FAIL);

@@ -1,6 +1,7 @@
 // openrknn profile MODEL: what the network costs on each chip, without a board and without weights.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -17,10 +18,9 @@ namespace {
 
 struct Options {
   SourceOptions source;
-  std::string model, platforms = "all", html, trace;
-  std::optional<std::string> json, dtype;
+  std::string model, html, trace;
+  std::optional<std::string> platforms, json, dtype;
   toolkit::ProfileRequest request;
-  double npu_mhz = 0, ddr_mhz = 0;
   bool layers = false;
 
   bool prints_json() const { return json && (json->empty() || *json == "-"); }
@@ -32,7 +32,7 @@ Status write_text(const std::string& path, const std::string& text) {
 
 struct Loaded {
   ir::Graph graph;
-  std::string platform;  // a finished model knows its chip
+  std::string platform, float_dtype;  // of a finished model
   bool finished = false;
 };
 
@@ -43,6 +43,7 @@ Result<Loaded> load(const Options& o) {
     ORKNN_TRY_ASSIGN(format::Model model, format::read_rknn(o.model));
     loaded.graph = std::move(model.programs[0].graph);
     loaded.platform = model.target_platform;
+    loaded.float_dtype = model.float_dtype;
     loaded.finished = true;
     return loaded;
   }
@@ -59,10 +60,10 @@ Result<Loaded> load(const Options& o) {
   return loaded;
 }
 
+// A finished model is judged on its own chip unless others are asked for.
 Result<std::vector<const platform::Platform*>> chosen(const Options& o, const Loaded& loaded) {
   std::vector<const platform::Platform*> chips;
-  std::string names = !o.source.platform.empty() ? o.source.platform : o.platforms;
-  if (names == "all" && loaded.finished && o.source.platform.empty()) names = loaded.platform;
+  const std::string names = o.platforms ? *o.platforms : !o.source.platform.empty() ? o.source.platform : loaded.finished ? loaded.platform : "all";
   if (names == "all") {
     for (const platform::Platform& p : platform::all()) chips.push_back(&p);
     return chips;
@@ -70,35 +71,42 @@ Result<std::vector<const platform::Platform*>> chosen(const Options& o, const Lo
   for (size_t begin = 0; begin <= names.size();) {
     const size_t end = std::min(names.find(',', begin), names.size());
     ORKNN_TRY_ASSIGN(const platform::Platform* chip, platform::get(names.substr(begin, end - begin)));
-    chips.push_back(chip);
+    if (std::find(chips.begin(), chips.end(), chip) == chips.end()) chips.push_back(chip);
     begin = end + 1;
   }
   return chips;
 }
 
 Status profile(Options o) {
-  o.request.npu_hz = static_cast<int64_t>(std::llround(o.npu_mhz * 1e6));
-  o.request.ddr_hz = static_cast<int64_t>(std::llround(o.ddr_mhz * 1e6));
   if (o.dtype) o.request.dtype = *o.dtype;
   ORKNN_TRY(toolkit::check(o.request));
+  ORKNN_TRY(check_outputs({o.model}, {o.html, o.trace, o.json && *o.json != "-" ? *o.json : ""}));
+  if (o.platforms && !o.source.platform.empty()) return invalid_argument("--platform and --target-platform say the same").hint("give one of them");
   ORKNN_TRY_ASSIGN(toolkit::BuildConfig config, o.source.config());
   o.request.op_target = config.op_target;
   auto loaded = load(o);
   if (!loaded) return Status(loaded.status()).model(o.model);
-  if (loaded->finished && !o.dtype) o.request.dtype = "";
+  if (loaded->finished && !o.dtype) {
+    o.request.dtype = "";
+    if (loaded->float_dtype == "float32") {
+      o.request.dtype = "float16";
+      log(LogLevel::Warn, "profile", "the model was built with float_dtype float32, which no chip computes: the figures are those of float16");
+    }
+  }
   ORKNN_TRY_ASSIGN(const std::vector<const platform::Platform*> chips, chosen(o, *loaded));
   std::vector<toolkit::Profile> profiles;
   for (const platform::Platform* chip : chips) {
-    ORKNN_TRY_ASSIGN(std::vector<toolkit::Profile> rows, toolkit::profile(loaded->graph, *chip, o.request));
-    if (chips.size() == 1 && !rows[0].problem.empty()) return unsupported(rows[0].problem).model(file_stem(o.model)).stage("profile");
-    profiles.insert(profiles.end(), std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end()));
+    auto rows = toolkit::profile(loaded->graph, *chip, o.request);
+    if (!rows) return Status(rows.status()).model(file_stem(o.model));
+    if (chips.size() == 1 && !rows->front().problem.empty()) return unsupported(rows->front().problem).model(file_stem(o.model)).stage("profile");
+    profiles.insert(profiles.end(), std::make_move_iterator(rows->begin()), std::make_move_iterator(rows->end()));
   }
   const auto first = std::find_if(profiles.begin(), profiles.end(), [](const toolkit::Profile& p) { return p.problem.empty(); });
-  ORKNN_TRY(check_outputs({o.model}, {o.html, o.trace, o.json && *o.json != "-" ? *o.json : ""}));
+  const auto timed = std::find_if(profiles.begin(), profiles.end(), [](const toolkit::Profile& p) { return p.has_times(); });
   if (!o.html.empty()) ORKNN_TRY(write_text(o.html, toolkit::html_page(file_stem(o.model), profiles)));
   if (!o.trace.empty()) {
-    if (first == profiles.end()) return unsupported("no chip of the list runs this network, there is nothing to trace");
-    ORKNN_TRY(write_text(o.trace, toolkit::chrome_trace(*first).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"));
+    if (timed == profiles.end()) return unsupported("no chip of the list has times for this network, there is nothing to trace");
+    ORKNN_TRY(write_text(o.trace, toolkit::chrome_trace(*timed).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"));
   }
   if (o.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -113,7 +121,8 @@ Status profile(Options o) {
   print(toolkit::chips_text(profiles));
   if (first == profiles.end()) return {};
   if (o.layers || chips.size() == 1) print("\n" + toolkit::layers_text(*first));
-  if (!first->advice.empty()) print(fmt::format("\nWhat would help on {}\n", first->platform) + toolkit::advice_text(*first));
+  const toolkit::Profile& told = timed == profiles.end() ? *first : *timed;
+  if (!told.advice.empty()) print(fmt::format("\nWhat would help on {}\n", told.platform) + toolkit::advice_text(told));
   return {};
 }
 }  // namespace
@@ -122,12 +131,15 @@ Action add_profile(CLI::App& app) {
   CLI::App* command = app.add_subcommand("profile", "predict speed, traffic and memory of a network on every chip");
   const auto o = std::make_shared<Options>();
   command->add_option("model", o->model, "source model, with or without its weights, or .rknn")->required();
-  command->add_option("--platform", o->platforms, "all, or names separated by commas");
+  command->add_option("--platform", o->platforms, "all, or names separated by commas; a .rknn is judged on its own chip by default");
   command->add_option("--dtype", o->dtype, "w8a8 (default), float16, w8a16, w4a16, w16a16i: what the network would be quantized to; needs no dataset");
   command->add_option("--cores", o->request.cores, "number of NPU cores; every number the chip has by default")->delimiter(',');
-  command->add_option("--batch", o->request.batch, "pictures per run");
-  command->add_option("--npu-mhz", o->npu_mhz, "what if: another NPU clock");
-  command->add_option("--ddr-mhz", o->ddr_mhz, "what if: another DDR clock");
+  command->add_option("--batch", o->request.batch, "samples per run; several cores take one each");
+  command->add_option("--npu-mhz", o->request.npu_mhz, "what if: another NPU clock");
+  command->add_option("--ddr-mhz", o->request.ddr_mhz, "what if: another DDR clock");
+  command->add_option("--sparse", o->request.sparse_percent, "what if: 50 or 75 percent of the weights were zero in the pattern of the chip's sparse kernels");
+  command->add_option("--sram-kib", o->request.sram_kib, "what if: system SRAM held the bottom of the intermediate results");
+  command->add_flag("--single-core", o->request.single_core, "as if built with single_core_mode");
   command->add_flag("--layers", o->layers, "show the layers of the first chip also when there are several");
   command->add_option("--json", o->json, "write a list with one object per chip and number of cores; no name or - = print it")->expected(0, 1);
   command->add_option("--html", o->html, "write a page with timeline, roofline and memory map");

@@ -12,10 +12,9 @@ def performance_text(facts, detailed):
     """Toolkit2: the clocks, then the total or the tables."""
     if detailed:
         return facts["clocks"] + facts["table"]
-    total = round(facts["total_us"])
-    rule = "=" * 67
-    speed = f"FPS: {1e6 / facts['total_us']:.2f}\n" if facts["total_us"] > 0 else ""
-    return f"{facts['clocks']}{rule}\n{'Performance':^67}\n{rule}\n{speed}Total Time(us): {total}\n{rule}\n"
+    us, rule = facts["total_us"], "=" * 67
+    total, speed = ("Unknown", "Unknown") if us is None else (round(us), f"{1e6 / us:.2f}" if us > 0 else "Unknown")
+    return f"{facts['clocks']}{rule}\n{'Performance':^67}\n{rule}\nFPS: {speed}\nTotal Time(us): {total}\n{rule}\n"
 
 
 def performance_dict(facts):

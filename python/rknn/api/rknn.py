@@ -124,6 +124,7 @@ class RKNN:
         self._session = None   # running side
         self._model_path = None
         self._perf_debug = self._eval_mem = False
+        self._cores = 1        # that core_mask chose
         self._builder_used = False  # a source model was loaded since config()
         self._released = False
         self._running = threading.Lock()  # one session, one run at a time
@@ -300,11 +301,13 @@ class RKNN:
         self._log.info("Target is None, use simulator!")
         if async_mode:
             self._log.warn("init_runtime", "The 'async_mode' has no effect, every inference returns its own results!")
-        self._perf_debug, self._eval_mem = bool(perf_debug), bool(eval_mem)
         if self._model_path is not None:
-            self._session = _openrknn.Session.from_file(self._model_path)
+            session = _openrknn.Session.from_file(self._model_path)
         else:
-            self._session = self._need_builder("init_runtime").make_session()
+            session = self._need_builder("init_runtime").make_session()
+        self._cores = session.cores_of_mask(core_mask)  # refuses cores the chip does not have
+        self._perf_debug, self._eval_mem = bool(perf_debug), bool(eval_mem)
+        self._session = session
 
     def inference(self, inputs, *positional, **options):
         """inference(inputs, data_format=None, inputs_pass_through=None, get_frame_id=False): runs the model once; returns a list of arrays.
@@ -331,6 +334,8 @@ class RKNN:
         facts = self._measure("eval_perf")
         if facts is None:
             return None
+        if facts["total_us"] is None:
+            self._log.warn("eval_perf", f"The speed of {facts['platform']} is not published, so its times are unknown!")
         if facts["generation"] == 1:
             result = measure.performance_dict(facts)
             if is_print:
@@ -403,10 +408,7 @@ class RKNN:
         if self._session is None:
             self._fail(function, "The runtime is not initialized, call init_runtime first!")
             return None
-        facts = self._session.measure()
-        if facts["total_us"] <= 0:
-            self._log.warn(function, f"the speed of {facts['platform']} is not known, all times are 0!")
-        return facts
+        return self._session.measure(self._cores)
 
     def _file_size(self):
         if self._model_path is not None:

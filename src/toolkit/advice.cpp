@@ -1,0 +1,276 @@
+// What a person who knows the chips would say about a profile.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "compile/cpu_ops.h"
+#include "compile/npu_ops.h"
+#include "toolkit/profile.h"
+
+namespace orknn::toolkit {
+namespace {
+using platform::Platform;
+
+constexpr size_t kMostSentences = 12;
+
+class Adviser {
+ public:
+  Adviser(const Profile& profile, const compile::Estimate& estimate, const Platform& chip, const compile::Conditions& conditions)
+      : p_(profile), estimate_(estimate), chip_(chip), conditions_(conditions), total_(profile.layers_us) {}
+
+  std::vector<std::string> run() {
+    if (total_ <= 0) return {};
+    cpu_layers();
+    activations();
+    unsplit_layers();
+    idle_array();
+    data_movement();
+    dilation();
+    weights();
+    small_layers();
+    std::stable_sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::vector<std::string> sentences{summary()};
+    for (auto& [share, text] : found_)
+      if (sentences.size() <= kMostSentences) sentences.push_back(std::move(text));
+    return sentences;
+  }
+
+ private:
+  void say(double share, std::string text) { found_.emplace_back(share, std::move(text)); }
+  const ir::Node& node(const LayerProfile& l) const { return estimate_.program.graph.node(estimate_.program.tasks[l.index].node); }
+  double fps(double layers_us) const { return p_.fps * total_ / layers_us; }
+
+  compile::NodeFacts facts(const LayerProfile& l) const { return {estimate_.program.graph, node(l), chip_}; }
+
+  static const LayerProfile& costliest(const std::vector<const LayerProfile*>& layers) {
+    return **std::max_element(layers.begin(), layers.end(), [](const auto* a, const auto* b) { return a->us < b->us; });
+  }
+  // "'conv1'", "'conv1' and 3 more".
+  static std::string names(const std::vector<const LayerProfile*>& layers) {
+    return "'" + costliest(layers).name + "'" + (layers.size() > 1 ? fmt::format(" and {} more", layers.size() - 1) : "");
+  }
+
+  std::string summary() const {
+    std::vector<std::pair<std::string, double>> parts(p_.shares.begin(), p_.shares.end());
+    std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    static const std::map<std::string, std::string> kWords{{"compute", "the MAC array"}, {"bandwidth", "memory traffic"}, {"table", "activations looked up in tables"},
+                                                           {"vector", "pooling, norms and softmax"}, {"layout", "rearranging data"}, {"cpu", "the CPU"}, {"overhead", "starting layers"}};
+    std::string text;
+    for (const auto& [bound, share] : parts)
+      if (share >= 0.005) text += fmt::format("{}{} {}", text.empty() ? "The time goes to " : ", ", kWords.at(bound), percent_text(share));
+    return text + fmt::format("; the MAC array does useful work in {} of its cycles.", percent_text(p_.mac_usage));
+  }
+
+  // Layers of one operator are told together, with the reason of the costliest.
+  void cpu_layers() {
+    std::map<std::string, std::vector<const LayerProfile*>> kinds;
+    for (const LayerProfile& l : p_.layers)
+      if (l.device != "NPU") kinds[l.op].push_back(&l);
+    for (const auto& [op, layers] : kinds) {
+      const double share = sum(layers, [](const LayerProfile& l) { return l.us; }) / total_;
+      if (op == "Attention") {
+        const double cpu = sum(layers, [](const LayerProfile& l) { return l.cpu_us; }) / total_;
+        say(share, fmt::format("{} of the time goes to attention in {}, {} of that to the softmax on the CPU: the NPU of {} has no attention operator and computes only the two products.",
+                               percent_text(share), names(layers), percent_text(cpu / std::max(share, 1e-12)), chip_.name));
+        continue;
+      }
+      const std::string why = compile::npu_objection(facts(costliest(layers)));
+      const bool listed = std::all_of(layers.begin(), layers.end(), [&](const LayerProfile* l) { return compile::cpu_objection(facts(*l)).empty(); });
+      if (share < 0.02 && listed) continue;
+      std::string text = fmt::format("{} of the time goes to the CPU for {} ({}): {}.", percent_text(share), names(layers), op, why.empty() ? "op_target says so" : why);
+      if (!listed) text += " The vendor's tools have no CPU operator for it either and would rewrite or refuse it.";
+      else if (share >= 0.1 && end_the_network(layers)) text += " It is the end of the network: cutting it off and computing it outside may cost less.";
+      say(share, std::move(text));
+    }
+  }
+
+  template <class F>
+  static double sum(const std::vector<const LayerProfile*>& layers, F&& value) {
+    double total = 0;
+    for (const LayerProfile* l : layers) total += value(*l);
+    return total;
+  }
+
+  bool end_the_network(const std::vector<const LayerProfile*>& layers) const {
+    return std::all_of(layers.begin(), layers.end(), [&](const LayerProfile* l) {
+      const ir::TensorId t = node(*l).output(0);
+      return t && estimate_.program.graph.is_output(t);
+    });
+  }
+
+  // What the same layers would take with activations that need no table.
+  void activations() {
+    double plain = 0;
+    std::map<std::string, double> gains;
+    std::map<std::string, std::vector<const LayerProfile*>> users;
+    for (const LayerProfile& l : p_.layers) {
+      const std::string name = slow_activation(l);
+      if (name.empty()) {
+        plain += l.us;
+        continue;
+      }
+      format::Task task = estimate_.program.tasks[l.index];
+      compile::TaskCost cost = estimate_.costs[l.index];
+      for (compile::Step& s : cost.steps) s.table_elements = 0;
+      // Behind a convolution ReLU costs nothing, and cores can share the layer: one that is only the activation, or the parts of one, disappears.
+      if (name == l.op) cost.steps.clear();
+      else if (chip_.hard_swish_in_parts && name == "HardSwish") cost.steps.resize(std::min<size_t>(cost.steps.size(), 1));
+      if (l.op == "Conv" && !single_core()) task.core_mask = (1u << chip_.cores) - 1;
+      const double without = compile::microseconds(task, cost, chip_, conditions_, p_.batch > 1 ? 1 : p_.cores);
+      plain += without;
+      gains[name] += l.us - without;
+      users[name].push_back(&l);
+    }
+    const double gain = (total_ - plain) / total_;
+    if (gain < 0.03 || gains.empty()) return;
+    const std::string& most = std::max_element(gains.begin(), gains.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
+    const std::string name = most == "Swish" ? "SiLU" : most;
+    const std::string how = chip_.hard_swish_in_parts && most == "HardSwish" ? "it is computed as three element-wise layers" : "the NPU looks it up in a table";
+    if (end_the_network(users[most]))
+      say(gain, fmt::format("{} at the outputs costs {}: {}. Left to the program that reads the outputs, the network would reach {:.1f} FPS instead of {:.1f}.", name, percent_text(gain), how, fps(plain), p_.fps));
+    else
+      say(gain, fmt::format("{} costs {} here: {}. With ReLU the network would reach {:.1f} FPS instead of {:.1f}.", name, percent_text(gain), how, fps(plain), p_.fps));
+  }
+  bool single_core() const {
+    return std::all_of(estimate_.program.tasks.begin(), estimate_.program.tasks.end(), [](const format::Task& t) { return t.core_mask == 1; });
+  }
+  // The activation of a layer that costs more than ReLU; empty when there is none.
+  std::string slow_activation(const LayerProfile& l) const {
+    if (l.device != "NPU") return {};
+    const bool looked_up = std::any_of(l.steps.begin(), l.steps.end(), [](const compile::Step& s) { return s.table_elements > 0; });
+    static const std::set<std::string_view> kPlain{"Add", "Relu", "Clip", "PRelu", "LeakyRelu", "Mul", "Sub"};
+    for (std::string_view f : facts(l).functions())
+      if (!kPlain.contains(f) && (looked_up || (chip_.hard_swish_in_parts && f == "HardSwish"))) return std::string(f);
+    return looked_up && l.macs == 0 ? l.op : std::string();
+  }
+
+  // Layers that several cores cannot share.
+  void unsplit_layers() {
+    if (p_.cores < 2 || p_.batch > 1) return;
+    std::map<std::string, std::vector<const LayerProfile*>> kinds;
+    for (const LayerProfile& l : p_.layers)
+      if (l.cores == 1 && l.device == "NPU") kinds[l.type].push_back(&l);
+    std::vector<std::pair<double, std::string>> order;
+    double all = 0;
+    for (const auto& [type, layers] : kinds) {
+      const double share = sum(layers, [](const LayerProfile& l) { return l.us; }) / total_;
+      all += share;
+      order.emplace_back(share, type);
+    }
+    if (all < 0.1) return;
+    std::sort(order.rbegin(), order.rend());
+    std::string list;
+    for (size_t i = 0; i < order.size() && i < 3; ++i) list += fmt::format("{}{} {}", i ? ", " : "", order[i].second, percent_text(order[i].first));
+    say(all * 0.5, fmt::format("{} of the time only one of the {} cores works, because these layers are not divided: {}. Independent inputs, one per core, use all of them.", percent_text(all), p_.cores, list));
+  }
+
+  // Dense convolutions whose channels do not fill the array.
+  void idle_array() {
+    struct Waste {
+      std::vector<const LayerProfile*> layers;
+      double lost = 0;
+      std::string sentence;
+    };
+    std::map<std::string, Waste> found;
+    for (const LayerProfile& l : p_.layers) {
+      if (l.op != "Conv" || l.device != "NPU" || chip_.packs_channels || l.bound != "compute") continue;
+      const auto w = compile::window_of(facts(l));
+      if (!w || w->group != 1 || w->in_channels <= 4) continue;  // a stem reads the picture in its own way
+      const bool half = dtype_bytes(facts(l).input_type(0)) != 1;
+      const auto& align = half ? chip_.align_half : chip_.align_int8;
+      const int64_t taps = w->kernel[0] * w->kernel[1], in_step = std::max(align.conv_in, 1), out_step = std::max(align.conv_out, 1);
+      const auto up = [](int64_t v, int64_t m) { return (v + m - 1) / m * m; };
+      // A kernel of few taps takes a least number of passes, so that more inputs are free.
+      const int64_t least = (half ? chip_.min_passes_half : chip_.min_passes_int8) / taps * in_step;
+      const int64_t in = std::max(up(w->in_channels, in_step), least), out = up(w->out_channels, out_step);
+      const double use = static_cast<double>(w->in_channels) / static_cast<double>(in) * static_cast<double>(w->out_channels) / static_cast<double>(out);
+      if (use >= 0.75) continue;
+      Waste& waste = found[fmt::format("{}x{} convolution, {} -> {} channels", w->kernel[0], w->kernel[1], w->in_channels, w->out_channels)];
+      waste.layers.push_back(&l);
+      waste.lost += l.us / total_ * (1 - use);
+      waste.sentence = fmt::format("{} of the MAC array is idle; {} -> {} would take no longer to compute.", percent_text(1 - use), in, out);
+    }
+    for (const auto& [shape, waste] : found)
+      if (waste.lost >= 0.01) say(waste.lost, fmt::format("{} ({}): {}", names(waste.layers), shape, waste.sentence));
+  }
+
+  void data_movement() {
+    std::map<std::string, std::vector<const LayerProfile*>> kinds;
+    static const std::set<std::string_view> kMovers{"Concat", "Split", "Slice", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Pad", "Tile", "Expand", "Gather",
+                                                    "DepthToSpace", "SpaceToDepth", "ShuffleChannel", "Cast", "Resize"};
+    for (const LayerProfile& l : p_.layers)
+      if (l.device == "NPU" && kMovers.contains(l.op)) kinds[l.op].push_back(&l);
+    for (const auto& [op, layers] : kinds) {
+      const double share = sum(layers, [](const LayerProfile& l) { return l.us; }) / total_;
+      if (share < 0.05) continue;
+      std::string text = fmt::format("{} of the time goes to moving data in {} ({})", percent_text(share), names(layers), op);
+      if (op == "Transpose") text += ": export the model so that layouts change less often, or leave the last ones to the program that uses the results";
+      else if (op == "Cast") text += ": they convert between int8 and float16 around operators that the chip has in float16 only";
+      else if (op == "Concat" || op == "Split") text += ": every byte is read and written again";
+      say(share, text + ".");
+    }
+  }
+
+  void dilation() {
+    double us = 0;
+    std::vector<const LayerProfile*> layers;
+    for (const LayerProfile& l : p_.layers)
+      for (const compile::Step& s : l.steps)
+        if (s.work == compile::Step::Work::SpaceToBatch) {
+          us += compile::time_of(s, chip_, conditions_).total;
+          layers.push_back(&l);
+        }
+    if (us / total_ >= 0.03)
+      say(us / total_, fmt::format("{} of the time goes to moving pixels apart and together again around {} (dilated depthwise convolution).", percent_text(us / total_), names(layers)));
+  }
+
+  void weights() {
+    double us = 0, most = 0;
+    uint64_t bytes = 0;
+    std::string where;
+    for (const LayerProfile& l : p_.layers) {
+      double wait = 0;
+      for (const compile::Step& s : l.steps) wait += l.bound == "bandwidth" ? s.weight_bytes / (chip_.speed.weight_gbs * 1e3) : 0;
+      if (wait == 0) continue;
+      us += wait;
+      bytes += l.weight_bytes;
+      if (wait > most) {
+        most = wait;
+        where = l.name;
+      }
+    }
+    if (us / total_ < 0.15) return;
+    const auto offers = [&](std::string_view name) { return std::find(chip_.quantized_dtypes.begin(), chip_.quantized_dtypes.end(), name) != chip_.quantized_dtypes.end(); };
+    std::string remedy;
+    if (p_.dtype == "float16" && chip_.conv_int8) remedy = fmt::format(" Weights in 8 bits ({}) would halve this{}.", offers("w8a16") ? "w8a16 or w8a8" : "w8a8", offers("w4a16") ? ", w4a16 would quarter it" : "");
+    say(us / total_, fmt::format("{} of the time layers wait for their weights ({:.1f} MB), most in '{}'.{}", percent_text(us / total_), static_cast<double>(bytes) / 1e6, where, remedy));
+  }
+
+  void small_layers() {
+    std::vector<const LayerProfile*> layers;
+    double us = 0;
+    for (const LayerProfile& l : p_.layers)
+      if (l.device == "NPU" && l.bound == "overhead") {
+        layers.push_back(&l);
+        us += l.fixed_us;
+      }
+    if (us / total_ >= 0.05)
+      say(us / total_, fmt::format("{} layers are so small that starting them takes {} of the time ({:.1f} us each): fewer and larger layers are faster.", layers.size(), percent_text(us / total_),
+                                   us / static_cast<double>(layers.size())));
+  }
+
+  const Profile& p_;
+  const compile::Estimate& estimate_;
+  const Platform& chip_;
+  const compile::Conditions& conditions_;
+  const double total_;
+  std::vector<std::pair<double, std::string>> found_;
+};
+}  // namespace
+
+std::vector<std::string> advise(const Profile& profile, const compile::Estimate& estimate, const Platform& chip, const compile::Conditions& conditions) {
+  return Adviser(profile, estimate, chip, conditions).run();
+}
+
+}  // namespace orknn::toolkit
