@@ -136,14 +136,15 @@ class Reader {
       for (TensorId t : n.outputs)
         if (is_small_integer(t) && !copies) agree(t, n.op == "QuantizeLinear" ? stated_grid(graph_, n) : std::nullopt);
     }
-    for (NodeId id : graph_.order())
-      if (const Node& n = graph_.node(id); n.op == "Pad" && is_small_integer(n.input(0)) && !pads_with_zero_point(n)) group(n.input(0)).understood = false;
     for (const auto& ports : {graph_.inputs(), graph_.outputs()})
       for (TensorId t : ports) {
         if (!is_small_integer(t)) continue;
         const auto& q = graph_.tensor(t).quant;
         agree(t, q && q->scale.size() == 1 && q->zero_point.size() == 1 ? make_grid(q->scale[0], q->zero_point[0], graph_.tensor(t).dtype) : std::nullopt);
       }
+    // Only now: its parameters may be those of an input.
+    for (NodeId id : graph_.order())
+      if (const Node& n = graph_.node(id); n.op == "Pad" && is_small_integer(n.input(0)) && !pads_with_zero_point(n)) group(n.input(0)).understood = false;
   }
 
   bool pads_with_zero_point(const Node& n) {

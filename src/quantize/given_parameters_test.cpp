@@ -226,6 +226,24 @@ TEST(GivenParameters, IntegersWithoutAScaleStayIntegers) {
   EXPECT_TRUE(ir::identical((*want)[0].view(), (*got)[0].view()));
 }
 
+TEST(GivenParameters, PaddedIntegersKeepTheirMeaning) {
+  // With the zero point, and with another value, which stays what it is.
+  for (const char* fill : {"5", "9"}) {
+    const Absorbed a = absorbed(std::string(R"(graph "g" (%x: int8[1,4] quant(axis -1, 0.02:5)) -> (%y) {
+  %p: int64[4] = const {0, 1, 0, 1}
+  %v: int8[] = const {)") + fill + R"(}
+  %y: int8[1,6] quant(axis -1, 0.02:5) = Pad(%x, %p, %v)
+})");
+    const ir::Tensor &x = a.after.tensor(a.after.inputs()[0]), &y = a.after.tensor(a.after.outputs()[0]);
+    for (const ir::Tensor* t : {&x, &y}) {
+      EXPECT_EQ(t->dtype, DType::Int8);
+      ASSERT_TRUE(t->quant);
+      EXPECT_EQ(t->quant->zero_point[0], 5);
+    }
+    expect_same(a, 0.02, 0);
+  }
+}
+
 TEST(GivenParameters, SixteenBits) {
   const Absorbed a = absorbed(R"(graph "g" (%x: float32[2,64]) -> (%y) {
   %s: float32[] = const {0.0001}

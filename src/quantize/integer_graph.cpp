@@ -116,7 +116,7 @@ class Lowering {
     const Tensor& source = in_.tensor(old);
     const TensorId t = out_.add_tensor(name, integer ? type(old) : source.dtype, source.shape);
     out_.tensor(t).layout = source.layout;
-    if (integer) out_.tensor(t).quant = parameters(old);
+    out_.tensor(t).quant = integer ? parameters(old) : source.quant;  // what integers mean stays where they stay
     return t;
   }
   TensorId constant(const std::string& name, TensorData value) { return out_.add_constant(name, std::move(value)); }
