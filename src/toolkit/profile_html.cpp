@@ -4,23 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "toolkit/html.h"
 #include "toolkit/profile.h"
 #include "toolkit/report.h"
 
 namespace orknn::toolkit {
 namespace {
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '&') out += "&amp;";
-    else if (c == '"') out += "&quot;";
-    else out += c;
-  }
-  return out;
-}
 
 struct Bound {
   std::string_view name, colour, meaning;
@@ -43,7 +32,7 @@ std::string_view colour(std::string_view bound) {
 constexpr double kWidth = 1100, kLeft = 70, kRight = 10, kPlot = kWidth - kLeft - kRight;
 
 std::string text_at(double x, double y, std::string_view anchor, std::string_view text, std::string_view style = {}) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>", x, y, anchor, style.empty() ? "" : fmt::format(" class=\"{}\"", style), escaped(text));
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>", x, y, anchor, style.empty() ? "" : fmt::format(" class=\"{}\"", style), html_escaped(text));
 }
 std::string line(double x1, double y1, double x2, double y2, std::string_view style) {
   return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>", x1, y1, x2, y2, style);
@@ -65,7 +54,7 @@ double round_step(double range, int parts) {
 }
 
 std::string hint(const LayerProfile& l) {
-  return escaped(fmt::format("{}: {} {}\n{}{}\n{:.1f} us on the {}, bound by {}\n{} MACs, reads {}, writes {}, {} task(s)", l.index + 1, l.type, l.name, l.data_type, l.output_shape, l.us, l.device, l.bound,
+  return html_escaped(fmt::format("{}: {} {}\n{}{}\n{:.1f} us on the {}, bound by {}\n{} MACs, reads {}, writes {}, {} task(s)", l.index + 1, l.type, l.name, l.data_type, l.output_shape, l.us, l.device, l.bound,
                              l.macs, bytes_text(l.read_bytes), bytes_text(l.write_bytes), l.tiles));
 }
 
@@ -152,7 +141,7 @@ std::string memory_map(const Profile& p) {
     const double x = kLeft + static_cast<double>(b.first) / layers * kPlot, width = static_cast<double>(b.last - b.first + 1) / layers * kPlot;
     const double y = static_cast<double>(b.offset) / bytes * kPlotHeight, height = std::max(static_cast<double>(b.bytes) / bytes * kPlotHeight, 0.4);
     svg += rectangle(x, y, width, height, fmt::format("hsl({} 42% 64%)", i * 47 % 360),
-                     escaped(fmt::format("{}\n0x{:x} to 0x{:x}, {}\nlayers {} to {}", b.tensor, b.offset, b.offset + b.bytes, bytes_text(b.bytes), b.first + 1, b.last + 1)));
+                     html_escaped(fmt::format("{}\n0x{:x} to 0x{:x}, {}\nlayers {} to {}", b.tensor, b.offset, b.offset + b.bytes, bytes_text(b.bytes), b.first + 1, b.last + 1)));
     if (height >= 14)
       if (const std::string label = shortened(bytes_text(b.bytes), width); label == bytes_text(b.bytes)) svg += text_at(x + 3, y + 12, "start", label, "block");
   }
@@ -166,8 +155,8 @@ constexpr std::string_view kLayerHead =
 std::string layer_row(const Profile& p, const LayerProfile& l) {
   const auto time = [&](std::string text) { return p.has_times() ? text : std::string("?"); };
   return fmt::format("<tr><td class=n>{}<td>{}<td>{}<td>{}<td class=n>{}<td class=n>{}<td style=\"color:{}\">{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=name>{}", l.index + 1,
-                     escaped(l.type), escaped(l.data_type + l.output_shape), l.device, time(fmt::format("{:.1f}", l.us)), time(percent_text(p.layers_us > 0 ? l.us / p.layers_us : 0)), colour(l.bound),
-                     time(l.bound), l.macs ? time(percent_text(l.mac_usage)) : "", l.ddr_cycles, l.array_cycles, bytes_text(l.read_bytes), l.tiles, escaped(l.name));
+                     html_escaped(l.type), html_escaped(l.data_type + l.output_shape), l.device, time(fmt::format("{:.1f}", l.us)), time(percent_text(p.layers_us > 0 ? l.us / p.layers_us : 0)), colour(l.bound),
+                     time(l.bound), l.macs ? time(percent_text(l.mac_usage)) : "", l.ddr_cycles, l.array_cycles, bytes_text(l.read_bytes), l.tiles, html_escaped(l.name));
 }
 
 std::string costliest(const Profile& p) {
@@ -181,7 +170,7 @@ std::string costliest(const Profile& p) {
 
 std::string all_layers(const Profile& p) {
   std::string html = fmt::format("<details><summary>All {} layers, with the reason why each runs where it does</summary><div class=wide><table>{}<th>why</tr>", p.layers.size(), kLayerHead);
-  for (const LayerProfile& l : p.layers) html += layer_row(p, l) + "<td class=name>" + escaped(l.reason) + "</tr>";
+  for (const LayerProfile& l : p.layers) html += layer_row(p, l) + "<td class=name>" + html_escaped(l.reason) + "</tr>";
   return html + "</table></div></details>";
 }
 
@@ -203,32 +192,26 @@ std::string chip_table(const std::vector<Profile>& profiles) {
   for (size_t i = 0; i < profiles.size(); ++i) {
     const Profile& p = profiles[i];
     if (!p.problem.empty()) {
-      html += fmt::format("<tr><td>{}<td><td>{}<td colspan=\"7\"><td>{}</tr>", escaped(p.platform), escaped(p.dtype), escaped(p.problem));
+      html += fmt::format("<tr><td>{}<td><td>{}<td colspan=\"7\"><td>{}</tr>", html_escaped(p.platform), html_escaped(p.dtype), html_escaped(p.problem));
       continue;
     }
     const auto time = [&](std::string text) { return p.has_times() ? text : std::string("?"); };
     html += fmt::format("<tr><td><a href=\"#chip{}\">{}</a><td class=n>{}<td>{}<td class=n>{}<td class=speed><i style=\"width:{:.1f}%\"></i><td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td style=\"color:{}\">{}<td>{}</tr>", i,
-                        escaped(p.platform), p.cores, escaped(p.dtype), time(fmt::format("{:.1f}", p.fps)), best > 0 ? 100 * p.fps / best : 0, time(fmt::format("{:.2f}", p.latency_ms)), bytes_text(p.weight_bytes),
+                        html_escaped(p.platform), p.cores, html_escaped(p.dtype), time(fmt::format("{:.1f}", p.fps)), best > 0 ? 100 * p.fps / best : 0, time(fmt::format("{:.2f}", p.latency_ms)), bytes_text(p.weight_bytes),
                         bytes_text(p.internal_bytes), time(fmt::format("{:.2f}", p.gbs)), colour(p.bound), p.bound.empty() ? "" : fmt::format("{} ({})", p.bound, percent_text(p.shares.at(p.bound))),
-                        escaped(!p.unknown.empty() ? p.unknown : p.constants == "scaled" ? "scaled from a relative" : ""));
+                        html_escaped(!p.unknown.empty() ? p.unknown : p.constants == "scaled" ? "scaled from a relative" : ""));
   }
   return html + "</table></div>";
 }
 
 constexpr std::string_view kStyle =
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:1140px;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}h1{font-size:1.5rem;margin-bottom:.3rem}h3{margin:1.6rem 0 .4rem}"
-    "section{margin-top:1.2rem}section>details>summary{font-size:1.15rem;font-weight:600;border-bottom:1px solid #ddd;padding:.3rem 0;cursor:pointer}"
-    "table{border-collapse:collapse;width:100%;font-size:13px}th,td{text-align:left;padding:3px 8px;border-bottom:1px solid #eee;vertical-align:top}th{white-space:nowrap}td.n,th.n{text-align:right;white-space:nowrap}"
+    "h3{margin:1.6rem 0 .4rem}section{margin-top:1.2rem}section>details>summary{font-size:1.15rem;font-weight:600;border-bottom:1px solid #ddd;padding:.3rem 0;cursor:pointer}th{white-space:nowrap}"
     "td.name{overflow-wrap:anywhere;min-width:9rem}.wide{overflow-x:auto}td.speed{width:140px;vertical-align:middle}td.speed i{display:block;height:9px;background:#2f6fb2}"
-    "svg{width:100%;height:auto;background:#fafafa}svg text{font:11px system-ui,sans-serif;fill:#555}svg text.bar{fill:#fff;pointer-events:none}svg text.block{fill:#222;pointer-events:none}"
-    "rect{stroke:#fff;stroke-width:.5}.grid{stroke:#e4e4e4}.roof{stroke:#666;stroke-width:1.5;stroke-dasharray:5 3}.note{color:#666;font-size:13px;margin:.2rem 0 1rem}"
-    ".key span{display:inline-block;width:.8em;height:.8em;margin:0 .3em 0 1em}.figures{display:flex;flex-wrap:wrap;gap:.6rem 2rem;margin:.8rem 0}.figures div{font-size:13px;color:#666}"
-    ".figures b{display:block;font-size:1.15rem;color:#222}";
+    "svg text.bar{fill:#fff;pointer-events:none}svg text.block{fill:#222;pointer-events:none}rect{stroke:#fff;stroke-width:.5}.roof{stroke:#666;stroke-width:1.5;stroke-dasharray:5 3}";
 }  // namespace
 
 std::string html_page(const std::string& model, const std::vector<Profile>& profiles) {
-  std::string html = fmt::format("<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>{0} on Rockchip NPUs</title><style>{1}</style><h1>{0}</h1>",
-                                 escaped(model), kStyle);
+  std::string html = html_head(model + " on Rockchip NPUs", kStyle);
   html += "<p class=note>Predicted without a board; docs/npu_model.md tells how, and how far off such figures are.</p>" + chip_table(profiles) + "<p class=\"key\">Time of a layer is bound by";
   for (const Bound& b : kBounds) html += fmt::format("<span style=\"background:{}\"></span>{}: {}", b.colour, b.name, b.meaning);
   html += "</p>";
@@ -236,12 +219,12 @@ std::string html_page(const std::string& model, const std::vector<Profile>& prof
   for (size_t i = 0; i < profiles.size(); ++i) {
     const Profile& p = profiles[i];
     if (!p.problem.empty()) continue;
-    html += fmt::format("<section id=\"chip{}\"><details{}><summary>{}, {} core{}, {}</summary>", i, open ? " open" : "", escaped(p.platform), p.cores, p.cores > 1 ? "s" : "", escaped(p.dtype)) + figures(p);
+    html += fmt::format("<section id=\"chip{}\"><details{}><summary>{}, {} core{}, {}</summary>", i, open ? " open" : "", html_escaped(p.platform), p.cores, p.cores > 1 ? "s" : "", html_escaped(p.dtype)) + figures(p);
     open = false;
-    if (!p.unknown.empty()) html += "<p>" + escaped(p.unknown) + "</p>";
+    if (!p.unknown.empty()) html += "<p>" + html_escaped(p.unknown) + "</p>";
     if (!p.advice.empty()) {
       html += "<ul>";
-      for (const std::string& sentence : p.advice) html += "<li>" + escaped(sentence) + "</li>";
+      for (const std::string& sentence : p.advice) html += "<li>" + html_escaped(sentence) + "</li>";
       html += "</ul>";
     }
     if (p.has_times() && p.layers_us > 0) html += "<h3>Timeline</h3>" + timeline(p) + costliest(p) + "<h3>Roofline</h3>" + roofline(p);
