@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "base/threads.h"
+
 namespace orknn::quantize {
 namespace {
 constexpr double kMovingWeight = 0.1;  // of a new sample
@@ -78,9 +80,13 @@ void Statistics::add(std::span<const float> values) { add_rows(values, 0, values
 void Statistics::add_rows(std::span<const float> values, size_t channels, size_t row) {
   if (added_ == 0) channels_.resize(channels);
   if (channels_.size() != channels) channels_.clear();
+  std::vector<Row> rows(row > 0 ? values.size() / row : 0);
+  ThreadPool::shared().parallel_for(static_cast<int64_t>(rows.size()), std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(static_cast<int64_t>(row), 1)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) rows[static_cast<size_t>(i)] = measure(values.subspan(static_cast<size_t>(i) * row, row));
+  });
   Row all;
-  for (size_t at = 0, i = 0; at < values.size(); at += row, ++i) {
-    const Row measured = measure(values.subspan(at, row));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Row& measured = rows[i];
     all.merge(measured);
     if (channels_.empty() || measured.count == 0) continue;
     ChannelStatistics& c = channels_[i % channels];
