@@ -167,10 +167,11 @@ class Costing {
 
   // What of a tensor's traffic stays on the chip, as far as its buffer reaches into that memory.
   double on_chip(ir::TensorId t, double bytes) const {
-    if (options_.on_chip_bytes == 0 || static_cast<size_t>(t.index) >= program_.buffers.size()) return 0;
+    const uint64_t window = std::max(options_.on_chip_bytes, u(platform_.feature_buffer_bytes()));
+    if (window == 0 || static_cast<size_t>(t.index) >= program_.buffers.size()) return 0;
     const format::Buffer& b = program_.buffers[static_cast<size_t>(t.index)];
-    if (b.place != format::Buffer::Place::Arena || b.bytes == 0 || b.offset >= options_.on_chip_bytes) return 0;
-    return bytes * number(std::min(b.bytes, options_.on_chip_bytes - b.offset)) / number(b.bytes);
+    if (b.place != format::Buffer::Place::Arena || b.bytes == 0 || b.offset >= window) return 0;
+    return bytes * number(std::min(b.bytes, window - b.offset)) / number(b.bytes);
   }
   void keep_on_chip() {
     for (Step& s : cost_.steps) {

@@ -169,6 +169,10 @@ TEST(Predict, MemoryOfTheChipSavesTraffic) {
   EXPECT_EQ(with.steps[0].on_chip_bytes, static_cast<double>(bytes / 2));
   EXPECT_EQ(with.steps[0].bytes, without.steps[0].bytes - static_cast<double>(bytes / 2));
   EXPECT_EQ(with.read_bytes, without.read_bytes) << "the vendor's column counts all";
+  // The NPU's own buffer needs no asking where published speeds show that it holds features.
+  const platform::Platform &buffered = *platform::find("rk3562"), &two_cores = *platform::find("rk3576");
+  EXPECT_EQ(cost_of(program, program.tasks[0], buffered, ops::builtin_ops()).steps[0].on_chip_bytes, static_cast<double>(buffered.nbuf_bytes));
+  EXPECT_EQ(cost_of(program, program.tasks[0], two_cores, ops::builtin_ops()).steps[0].on_chip_bytes, 0);
 }
 
 TEST(Predict, SparseAndCompressedWeights) {

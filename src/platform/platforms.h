@@ -131,6 +131,9 @@ struct Platform {
   int c2(DType t) const;
   const ChannelAlignment& alignment(DType t) const;
   int macs_per_cycle(DType t) const;
+  // Bytes of the NPU's own buffer that hold the bottom of the intermediate results. Published speeds show it on chips with one core (errors of networks
+  // left out of the fit fall by a third), and the opposite on those with two.
+  int64_t feature_buffer_bytes() const { return cores == 1 ? nbuf_bytes : 0; }
   // Whether convolutions take 16-bit integers.
   bool conv_int16() const;
   // Bytes the DDR moves per NPU cycle in the vendor's cycle columns; 0 when a clock is unknown. Other clocks: what if.
