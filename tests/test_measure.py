@@ -130,3 +130,25 @@ def test_toolkit1_memory():
     for part in ("System memory:\n    maximum allocation : 5.00 MiB\n    total allocation   : 5.00 MiB\n", "NPU memory:\n    maximum allocation : 7.00 MiB\n",
                  "Total memory:\n    maximum allocation : 12.00 MiB\n", "current model size is: 5.00 MiB"):
         assert part in text
+
+
+def test_shorter_weights(make_onnx, capfd):
+    """sparse_infer and compress_weight count where the chip has them, and say so where it has not."""
+    weight = np.random.default_rng(5).standard_normal((64, 64, 3, 3)).astype(np.float32)
+    weight[:, ::2] = 0
+    path = make_onnx([("Conv", ["x", "w"], ["y"], dict(pads=[1, 1, 1, 1]))], {"x": ("float32", [1, 64, 40, 40])}, {"y": ("float32", [1, 64, 40, 40])}, {"w": weight})
+
+    def built(platform, **config):
+        rknn = RKNN()
+        rknn.config(target_platform=platform, **config)
+        assert rknn.load_onnx(path) == 0 and rknn.build(do_quantization=False) == 0 and rknn.init_runtime(perf_debug=True, eval_mem=True) == 0
+        return rknn
+    dense, sparse = (built("rk3576", sparse_infer=on).eval_perf(is_print=False) for on in (False, True))
+    assert "SparseRation" not in dense and "SparseRation" in sparse and "50%(IC)" in sparse
+    assert last_total(sparse) < last_total(dense)
+    plain, compressed = (built("rk3588", compress_weight=on).eval_memory(is_print=False)["weight_memory"] for on in (False, True))
+    assert compressed < 0.6 * plain
+    capfd.readouterr()
+    built("rk3566", sparse_infer=True, compress_weight=True)
+    log = capfd.readouterr().err
+    assert "'sparse_infer' has no effect on rk3566" in log and "'compress_weight' has no effect on rk3566" in log

@@ -128,9 +128,9 @@ class Adviser {
     const std::string name = most == "Swish" ? "SiLU" : most;
     const std::string how = chip_.hard_swish_in_parts && most == "HardSwish" ? "it is computed as three element-wise layers" : "the NPU looks it up in a table";
     if (end_the_network(users[most]))
-      say(gain, fmt::format("{} at the outputs costs {}: {}. Left to the program that reads the outputs, the network would reach {:.1f} FPS instead of {:.1f}.", name, percent_text(gain), how, fps(plain), p_.fps));
+      say(gain, fmt::format("{} at the outputs costs {}: {}. Left to the program that reads the outputs, the network would reach {} FPS instead of {}.", name, percent_text(gain), how, fps_text(fps(plain)), fps_text(p_.fps)));
     else
-      say(gain, fmt::format("{} costs {} here: {}. With ReLU the network would reach {:.1f} FPS instead of {:.1f}.", name, percent_text(gain), how, fps(plain), p_.fps));
+      say(gain, fmt::format("{} costs {} here: {}. With ReLU the network would reach {} FPS instead of {}.", name, percent_text(gain), how, fps_text(fps(plain)), fps_text(p_.fps)));
   }
   bool single_core() const {
     return std::all_of(estimate_.program.tasks.begin(), estimate_.program.tasks.end(), [](const format::Task& t) { return t.core_mask == 1; });

@@ -222,6 +222,8 @@ Status check_clock(std::string_view which, const std::optional<double>& mhz, dou
 
 std::string percent_text(double share) { return fmt::format("{:.0f} %", share * 100); }
 
+std::string fps_text(double fps) { return fmt::format("{:.{}f}", fps, fps < 1 ? 3 : fps < 10 ? 2 : 1); }
+
 Status check(const ProfileRequest& request) {
   Status problems;
   if (!find_type(request.dtype)) {
@@ -358,7 +360,7 @@ std::string chips_text(const std::vector<Profile>& profiles) {
       continue;
     }
     const auto time = [&](std::string text) { return p.has_times() ? text : std::string("?"); };
-    table.add({p.platform, std::to_string(p.cores), p.dtype, time(fmt::format("{:.1f}", p.fps)), time(fmt::format("{:.2f}", p.latency_ms)), bytes_text(p.weight_bytes), bytes_text(p.internal_bytes),
+    table.add({p.platform, std::to_string(p.cores), p.dtype, time(fps_text(p.fps)), time(fmt::format("{:.2f}", p.latency_ms)), bytes_text(p.weight_bytes), bytes_text(p.internal_bytes),
                time(fmt::format("{:.2f}", p.gbs)), p.bound.empty() ? "" : fmt::format("{} ({})", p.bound, percent_text(p.shares.at(p.bound))), std::to_string(p.cpu_layers),
                !p.unknown.empty() ? p.unknown : p.constants == "scaled" ? "scaled from a relative, no published speeds" : ""});
   }

@@ -84,5 +84,7 @@ std::string html_page(const std::string& model, const std::vector<Profile>& prof
 
 // "37 %".
 std::string percent_text(double share);
+// "73.1"; slow networks get more digits.
+std::string fps_text(double fps);
 
 }  // namespace orknn::toolkit

@@ -104,7 +104,7 @@ std::string roofline(const Profile& p) {
   const auto x = [&](double v) { return kLeft + kPlot * std::log(v / least) / std::log(most / least); };
   const auto y = [&](double v) { return kTop + (kHeight - kTop - kBottom) * (1 - std::log(std::max(v, bottom) / bottom) / std::log(top / bottom)); };
   std::string svg;
-  for (double v = least; v <= most * 1.001; v *= 10) svg += line(x(v), kTop, x(v), kHeight - kBottom, "grid") + text_at(x(v), kHeight - kBottom + 15, "middle", fmt::format("{:g}", v));
+  for (double v = least; v <= most * 1.001; v *= 10) svg += line(x(v), kTop, x(v), kHeight - kBottom, "grid") + text_at(x(v), kHeight - kBottom + 15, v * 10 > most * 1.001 ? "end" : "middle", fmt::format("{:g}", v));
   for (double v = bottom; v <= top; v *= 10) svg += line(kLeft, y(v), kWidth - kRight, y(v), "grid") + text_at(kLeft - 6, y(v) + 4, "end", fmt::format("{:g}", v));
   // The two roofs: what the memory delivers, and what the array can do.
   const double ridge = bandwidth > 0 ? std::clamp(peak / bandwidth, least, most) : least, start = bandwidth > 0 ? std::clamp(bottom / bandwidth, least, ridge) : least;
@@ -178,7 +178,7 @@ std::string figures(const Profile& p) {
   const auto tile = [](std::string_view value, std::string_view what) { return fmt::format("<div><b>{}</b>{}</div>", value, what); };
   std::string html = "<div class=figures>";
   if (p.has_times()) {
-    html += tile(fmt::format("{:.1f}", p.fps), "FPS") + tile(fmt::format("{:.2f} ms", p.latency_ms), p.batch > 1 ? fmt::format("for {} samples", p.batch) : "latency");
+    html += tile(fps_text(p.fps), "FPS") + tile(fmt::format("{:.2f} ms", p.latency_ms), p.batch > 1 ? fmt::format("for {} samples", p.batch) : "latency");
     html += tile(fmt::format("{:.2f} GB/s", p.gbs), "memory traffic") + tile(percent_text(p.mac_usage), "of the MAC array used");
   }
   html += tile(bytes_text(p.weight_bytes), "weights") + tile(bytes_text(p.internal_bytes), "intermediate results") + tile(fmt::format("{:.2f} G", static_cast<double>(p.macs) / 1e9), "multiply-accumulates");
@@ -197,7 +197,7 @@ std::string chip_table(const std::vector<Profile>& profiles) {
     }
     const auto time = [&](std::string text) { return p.has_times() ? text : std::string("?"); };
     html += fmt::format("<tr><td><a href=\"#chip{}\">{}</a><td class=n>{}<td>{}<td class=n>{}<td class=speed><i style=\"width:{:.1f}%\"></i><td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td style=\"color:{}\">{}<td>{}</tr>", i,
-                        html_escaped(p.platform), p.cores, html_escaped(p.dtype), time(fmt::format("{:.1f}", p.fps)), best > 0 ? 100 * p.fps / best : 0, time(fmt::format("{:.2f}", p.latency_ms)), bytes_text(p.weight_bytes),
+                        html_escaped(p.platform), p.cores, html_escaped(p.dtype), time(fps_text(p.fps)), best > 0 ? 100 * p.fps / best : 0, time(fmt::format("{:.2f}", p.latency_ms)), bytes_text(p.weight_bytes),
                         bytes_text(p.internal_bytes), time(fmt::format("{:.2f}", p.gbs)), colour(p.bound), p.bound.empty() ? "" : fmt::format("{} ({})", p.bound, percent_text(p.shares.at(p.bound))),
                         html_escaped(!p.unknown.empty() ? p.unknown : p.constants == "scaled" ? "scaled from a relative" : ""));
   }
