@@ -196,6 +196,8 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset) {
   };
   choices.equalize = asked("equalize_channels");
   choices.correct_bias = asked("correct_bias");
+  choices.ranges = requested_ranges_;
+  if (auto_hybrid_) ORKNN_TRY(choose_float_layers(graph, samples, choices));
   const auto run = [&](const ir::Graph& computed, size_t count, const quantize::Observe& observe) {
     report("Quantizating", 0, static_cast<int64_t>(count));
     return samples.run(computed, DType::Float32, count, observe, [&](size_t done) { report("Quantizating", static_cast<int64_t>(done), static_cast<int64_t>(count)); });
@@ -208,7 +210,7 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset) {
     trace_.entries.push_back({trace_.entries.size() + 1, "equalize_channels", text});
     log(LogLevel::Detail, "build", text);
   }
-  ORKNN_TRY(lower_to_integers(graph, samples, calibration.statistics, choices));
+  ORKNN_TRY(lower_to_integers(graph, calibration.statistics, choices));
   log_float_layers();
   return {};
 }
@@ -229,32 +231,37 @@ void Builder::log_float_layers() const {
     if (!d.integer) log(d.op == "Concat" ? LogLevel::Info : LogLevel::Detail, "build", fmt::format("'{}' ({}) stays in float: {}", d.output, d.op, d.reason));
 }
 
-Status Builder::lower_to_integers(ir::Graph& graph, const Samples& samples, const quantize::TensorStatistics& statistics, quantize::QuantizeOptions choices) {
+Status Builder::lower_to_integers(ir::Graph& graph, const quantize::TensorStatistics& statistics, quantize::QuantizeOptions choices) {
   reference_ = graph;
-  choices.ranges = requested_ranges_;
-  if (auto_hybrid_) ORKNN_TRY(choose_float_layers(samples, statistics, choices));
   if (!float_layers_.empty())
     choices.keep_float = [this](const ir::Node& n, std::string_view output) { return float_layers_.contains(output) || float_layers_.contains(n.name); };
   ORKNN_TRY_ASSIGN(layer_decisions_, quantize::quantize(graph, ops::builtin_ops(), statistics, choices));
   return {};
 }
 
-// auto_hybrid: which layers stay in float, and what that costs.
-Status Builder::choose_float_layers(const Samples& samples, const quantize::TensorStatistics& statistics, const quantize::QuantizeOptions& choices) {
+// auto_hybrid: which layers stay in float, and what that costs. Half of the samples give ranges, the other half judge, because values
+// that calibration has not seen are what costs a finished network its accuracy. The ranges of the model itself come from all of them.
+Status Builder::choose_float_layers(ir::Graph graph, const Samples& samples, quantize::QuantizeOptions choices) {
+  constexpr size_t kEnoughToSplit = 4;
+  const size_t calibrating = samples.size() >= kEnoughToSplit ? samples.size() / 2 : samples.size();
+  const Samples judging = samples.size() >= kEnoughToSplit ? samples.behind(calibrating) : samples;
+  const auto run = [&](const ir::Graph& computed, size_t count, const quantize::Observe& observe) { return samples.run(computed, DType::Float32, count, observe); };
+  ORKNN_TRY_ASSIGN(const quantize::Calibration calibration, quantize::calibrate(graph, run, calibrating, choices));
+  choices.rounded = calibration.rounded;
   std::vector<quantize::LayerDecision> decisions;
   const QuantizeWith lower = [&](const LayerNames& float_layers) -> Result<ir::Graph> {
-    ir::Graph graph = reference_;
+    ir::Graph integers = graph;
     quantize::QuantizeOptions with = choices;
     with.keep_float = [&](const ir::Node&, std::string_view output) { return float_layers.contains(output); };
-    ORKNN_TRY_ASSIGN(decisions, quantize::quantize(graph, ops::builtin_ops(), statistics, with));
-    return graph;
+    ORKNN_TRY_ASSIGN(decisions, quantize::quantize(integers, ops::builtin_ops(), calibration.statistics, with));
+    return integers;
   };
   ORKNN_TRY_ASSIGN(const ir::Graph integers, lower({}));
   const HybridGoal goal{config_.auto_hybrid_cos_thresh, config_.auto_hybrid_euc_thresh};
   const std::vector<quantize::LayerDecision> all = decisions;
-  ORKNN_TRY_ASSIGN(HybridChoice choice, find_float_layers(reference_, all, samples, hybrid_samples_, goal, lower, progress_));
+  ORKNN_TRY_ASSIGN(HybridChoice choice, find_float_layers(graph, all, judging, hybrid_samples_, goal, lower, progress_));
   ORKNN_TRY_ASSIGN(const ir::Graph hybrid, lower(choice.float_layers));
-  ORKNN_TRY_ASSIGN(hybrid_summary_, describe_choice(choice, goal, {reference_, integers, hybrid}, compile_options()));
+  ORKNN_TRY_ASSIGN(hybrid_summary_, describe_choice(choice, goal, {graph, integers, hybrid}, compile_options()));
   for (const std::string& line : hybrid_summary_) log(LogLevel::Info, "build", line);
   float_layers_ = std::move(choice.float_layers);
   return {};

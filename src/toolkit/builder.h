@@ -84,9 +84,9 @@ class Builder {
   std::string hybrid_name() const;
   Status optimize_graph(ir::Graph& graph);
   Status quantize_graph(ir::Graph& graph, const std::string& dataset);
-  Status lower_to_integers(ir::Graph& graph, const Samples& samples, const quantize::TensorStatistics& statistics, quantize::QuantizeOptions choices);
+  Status lower_to_integers(ir::Graph& graph, const quantize::TensorStatistics& statistics, quantize::QuantizeOptions choices);
   Status lower_large_layers(ir::Graph& graph, const std::string& dataset);
-  Status choose_float_layers(const Samples& samples, const quantize::TensorStatistics& statistics, const quantize::QuantizeOptions& choices);
+  Status choose_float_layers(ir::Graph graph, const Samples& samples, quantize::QuantizeOptions choices);
   Status round_weights(ir::Graph& graph, DType type);
   void log_float_layers() const;
 
@@ -104,7 +104,8 @@ class Builder {
   std::shared_ptr<const format::Model> model_;
   bool is_optimized_ = false;  // graph_ comes from step 1 of hybrid quantization
   bool auto_hybrid_ = false;
-  size_t hybrid_samples_ = 8;  // more hardly change an average
+  static constexpr size_t kHybridSamples = 8;  // more hardly change an average
+  size_t hybrid_samples_ = kHybridSamples;
   std::set<std::string, std::less<>> requested_float_;              // of step 2
   std::map<std::string, quantize::Range, std::less<>> requested_ranges_;
   std::set<std::string, std::less<>> float_layers_;  // left in float, by name of node or output tensor

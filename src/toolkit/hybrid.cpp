@@ -167,7 +167,9 @@ Result<std::vector<std::string>> Builder::hybrid_step1(const HybridRequest& requ
   hybrid_summary_.clear();
   auto_hybrid_ = request.proposal;
   hybrid_samples_ = std::max<size_t>(request.proposal_samples, 1);
-  if (Status s = quantize_graph(graph, request.dataset); !s) return problem(s);
+  const Status quantized = quantize_graph(graph, request.dataset);
+  hybrid_samples_ = kHybridSamples;
+  if (!quantized) return problem(quantized);
   const LayerNames proposed = std::move(float_layers_);
   float_layers_.clear();
   if (!proposed.empty()) {  // the file lists the parameters of all layers, should the user take a proposal back

@@ -1,6 +1,7 @@
 // Calibration samples, and graphs computed on them with the fast kernels. Everything that measures a model on pictures stands on it.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,9 +20,15 @@ class Samples {
   // One sample: a file per input.
   static Result<Samples> of_files(const std::vector<std::string>& files, const ir::Graph& graph, bool swap_red_blue, compile::CompileOptions options);
 
-  size_t size() const { return dataset_.size(); }
+  size_t size() const { return dataset_.size() - first_; }
+  // Without the first `count` samples.
+  Samples behind(size_t count) const {
+    Samples rest = *this;
+    rest.first_ += std::min(count, size());
+    return rest;
+  }
   // Where sample `i` came from, for messages.
-  std::string describe(size_t i) const { return dataset_.describe(i); }
+  std::string describe(size_t i) const { return dataset_.describe(first_ + i); }
 
   // Computes `graph`, which has the inputs of open()'s graph, on the first `count` samples. Floats are computed in `float_dtype`.
   // `done` is told after each sample.
@@ -35,6 +42,7 @@ class Samples {
 
   data::Dataset dataset_;
   compile::CompileOptions options_;
+  size_t first_ = 0;
 };
 
 }  // namespace orknn::toolkit
