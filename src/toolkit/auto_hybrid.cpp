@@ -19,8 +19,6 @@ using namespace ir;
 constexpr size_t kMostGroups = 48;
 // Networks computed to give single layers back to integers.
 constexpr size_t kMostRefinements = 40;
-// The samples at hand stand for all pictures: what is left of the goal for the others.
-constexpr double kMargin = 0.85;
 constexpr std::string_view kStage = "AutoHybrid";
 
 bool copies_values(const Graph& graph, const Node& n) {
@@ -48,13 +46,13 @@ class Search {
     choice.integer_cosine = choice.cosine = whole.cosine;
     if (whole.worst <= 1) {
       choice.reached = true;
-    } else {
+    } else if (goal_.may_leave_float) {
       ORKNN_TRY_ASSIGN(std::vector<size_t> in_float, smallest_set());
       ORKNN_TRY(give_back(in_float));
       for (size_t u : in_float) choice.float_layers.insert(units_[u]);
       ORKNN_TRY_ASSIGN(const Measured end, measure(choice.float_layers, count_));
       choice.cosine = end.cosine;
-      choice.reached = end.meets;
+      choice.reached = end.worst <= 1;
       choice.float_layers = with_copies(reference_, std::move(choice.float_layers));
     }
     choice.runs = runs_;
@@ -67,7 +65,6 @@ class Search {
   struct Measured {
     std::vector<double> cosine;  // per output
     double worst = 0;            // of all outputs: what is lost by what may be lost
-    bool meets = false;          // without margin
   };
 
   int64_t steps_expected() const {
@@ -101,23 +98,16 @@ class Search {
     Outputs found;
     ORKNN_TRY(observe_outputs(graph, DType::Float32, count, found));
     Measured m;
-    m.meets = true;
     for (size_t i = 0; i < reference_.outputs().size(); ++i) {
-      double cosine = 0, euclid = 0;
+      double cosine = 1, euclid = 0;
       for (size_t s = 0; s < count; ++s) {
         const Distance d = distance(golden_[s][i], found[s][i]);
-        cosine += d.word.empty() ? d.cosine : 0;
-        euclid += d.word.empty() ? d.euclid : INFINITY;
+        cosine = std::min(cosine, d.word.empty() ? d.cosine : 0);
+        euclid = std::max(euclid, d.word.empty() ? d.euclid : INFINITY);
       }
-      cosine /= static_cast<double>(count);
-      euclid /= static_cast<double>(count);
       m.cosine.push_back(cosine);
-      m.worst = std::max(m.worst, (1 - cosine) / std::max(1e-7, kMargin * (1 - goal_.cosine)));
-      m.meets &= cosine >= goal_.cosine;
-      if (goal_.euclid) {
-        m.worst = std::max(m.worst, euclid / std::max(1e-12, kMargin * *goal_.euclid));
-        m.meets &= euclid <= *goal_.euclid;
-      }
+      m.worst = std::max(m.worst, (1 - cosine) / std::max(1e-7, 1 - goal_.cosine));
+      if (goal_.euclid) m.worst = std::max(m.worst, euclid / std::max(1e-12, *goal_.euclid));
     }
     return m;
   }

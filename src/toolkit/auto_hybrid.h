@@ -14,16 +14,17 @@ namespace orknn::toolkit {
 
 using LayerNames = std::set<std::string, std::less<>>;  // of output tensors
 
-// What every output must reach, on average over the samples.
+// What every output must reach on every sample: an average would hide the picture whose values leave the calibrated ranges.
 struct HybridGoal {
   double cosine = 0.98;
   std::optional<double> euclid;  // at most
+  bool may_leave_float = true;   // false: only whether all layers can be integer ones
 };
 
 struct HybridChoice {
   LayerNames float_layers;
   size_t candidates = 0;           // layers that could be integer ones
-  std::vector<double> integer_cosine, cosine;  // per output: all layers in integers, and with the choice
+  std::vector<double> integer_cosine, cosine;  // per output, on its worst sample: all layers in integers, and with the choice
   size_t runs = 0;                 // networks that were computed
   bool reached = false;
 };

@@ -241,30 +241,38 @@ Status Builder::lower_to_integers(ir::Graph& graph, const quantize::TensorStatis
 
 // auto_hybrid: which layers stay in float, and what that costs. Half of the samples give ranges, the other half judge, because values
 // that calibration has not seen are what costs a finished network its accuracy. The ranges of the model itself come from all of them.
-Status Builder::choose_float_layers(ir::Graph graph, const Samples& samples, quantize::QuantizeOptions choices) {
+// Equalized channels all fill their range, so that more values leave it: unless no layer has to stay in float, it is switched off.
+Status Builder::choose_float_layers(const ir::Graph& graph, const Samples& samples, quantize::QuantizeOptions& choices) {
   constexpr size_t kEnoughToSplit = 4;
   const size_t calibrating = samples.size() >= kEnoughToSplit ? samples.size() / 2 : samples.size();
   const Samples judging = samples.size() >= kEnoughToSplit ? samples.behind(calibrating) : samples;
   const auto run = [&](const ir::Graph& computed, size_t count, const quantize::Observe& observe) { return samples.run(computed, DType::Float32, count, observe); };
-  ORKNN_TRY_ASSIGN(const quantize::Calibration calibration, quantize::calibrate(graph, run, calibrating, choices));
-  choices.rounded = calibration.rounded;
-  std::vector<quantize::LayerDecision> decisions;
-  const QuantizeWith lower = [&](const LayerNames& float_layers) -> Result<ir::Graph> {
-    ir::Graph integers = graph;
+  while (true) {
+    ir::Graph trial = graph;
+    ORKNN_TRY_ASSIGN(const quantize::Calibration calibration, quantize::calibrate(trial, run, calibrating, choices));
     quantize::QuantizeOptions with = choices;
-    with.keep_float = [&](const ir::Node&, std::string_view output) { return float_layers.contains(output); };
-    ORKNN_TRY_ASSIGN(decisions, quantize::quantize(integers, ops::builtin_ops(), calibration.statistics, with));
-    return integers;
-  };
-  ORKNN_TRY_ASSIGN(const ir::Graph integers, lower({}));
-  const HybridGoal goal{config_.auto_hybrid_cos_thresh, config_.auto_hybrid_euc_thresh};
-  const std::vector<quantize::LayerDecision> all = decisions;
-  ORKNN_TRY_ASSIGN(HybridChoice choice, find_float_layers(graph, all, judging, hybrid_samples_, goal, lower, progress_));
-  ORKNN_TRY_ASSIGN(const ir::Graph hybrid, lower(choice.float_layers));
-  ORKNN_TRY_ASSIGN(hybrid_summary_, describe_choice(choice, goal, {graph, integers, hybrid}, compile_options()));
-  for (const std::string& line : hybrid_summary_) log(LogLevel::Info, "build", line);
-  float_layers_ = std::move(choice.float_layers);
-  return {};
+    with.rounded = calibration.rounded;
+    std::vector<quantize::LayerDecision> decisions;
+    const QuantizeWith lower = [&](const LayerNames& float_layers) -> Result<ir::Graph> {
+      ir::Graph integers = trial;
+      with.keep_float = [&](const ir::Node&, std::string_view output) { return float_layers.contains(output); };
+      ORKNN_TRY_ASSIGN(decisions, quantize::quantize(integers, ops::builtin_ops(), calibration.statistics, with));
+      return integers;
+    };
+    ORKNN_TRY_ASSIGN(const ir::Graph integers, lower({}));
+    const HybridGoal goal{config_.auto_hybrid_cos_thresh, config_.auto_hybrid_euc_thresh, !choices.equalize};
+    const std::vector<quantize::LayerDecision> all = decisions;
+    ORKNN_TRY_ASSIGN(HybridChoice choice, find_float_layers(trial, all, judging, hybrid_samples_, goal, lower, progress_));
+    if (!choice.reached && choices.equalize) {
+      choices.equalize = false;
+      continue;
+    }
+    ORKNN_TRY_ASSIGN(const ir::Graph hybrid, lower(choice.float_layers));
+    ORKNN_TRY_ASSIGN(hybrid_summary_, describe_choice(choice, goal, {trial, integers, hybrid}, compile_options()));
+    for (const std::string& line : hybrid_summary_) log(LogLevel::Info, "build", line);
+    float_layers_ = std::move(choice.float_layers);
+    return {};
+  }
 }
 
 // auto_hybrid of a float16 build: layers that make or read values float16 cannot hold are computed in 16-bit integers.

@@ -86,7 +86,7 @@ class Builder {
   Status quantize_graph(ir::Graph& graph, const std::string& dataset);
   Status lower_to_integers(ir::Graph& graph, const quantize::TensorStatistics& statistics, quantize::QuantizeOptions choices);
   Status lower_large_layers(ir::Graph& graph, const std::string& dataset);
-  Status choose_float_layers(ir::Graph graph, const Samples& samples, quantize::QuantizeOptions choices);
+  Status choose_float_layers(const ir::Graph& graph, const Samples& samples, quantize::QuantizeOptions& choices);
   Status round_weights(ir::Graph& graph, DType type);
   void log_float_layers() const;
 
