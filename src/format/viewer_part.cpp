@@ -147,8 +147,19 @@ class GraphWriter {
 }  // namespace
 
 std::string viewer_node_type(const ir::Node& n) {
-  std::string text = n.op == "Swish" ? "exSwish" : n.op;
-  for (const ir::TailStep& step : n.tail) text += step.op == "Swish" ? "ExSwish" : step.op;
+  std::vector<std::string> parts{n.op};
+  for (const ir::TailStep& step : n.tail) parts.push_back(step.op);
+  constexpr std::string_view kInteger = "int:";
+  if (n.op.starts_with(kInteger)) {
+    // An integer layer goes by what it computes; a form that serves several operators says which.
+    const auto* fused = n.attributes.get<std::vector<std::string>>("fused");
+    if (fused) parts.insert(parts.end(), fused->begin(), fused->end());
+    if (n.op == "int:Table" && parts.size() == 1) return "exDataConvert";
+    if ((n.op == "int:Table" || n.op == "int:ReduceMean") && parts.size() > 1) parts.erase(parts.begin());
+    else parts[0].erase(0, kInteger.size());
+  }
+  std::string text = parts[0] == "Swish" ? "exSwish" : parts[0];
+  for (size_t i = 1; i < parts.size(); ++i) text += parts[i] == "Swish" ? "ExSwish" : parts[i];
   return text;
 }
 

@@ -42,6 +42,14 @@ std::string shapes_text(const ir::Graph& graph, const std::vector<ir::TensorId>&
   return text.empty() ? "\\" : text;
 }
 
+// What a layer reads, without the table of its activation, which is part of the layer.
+std::vector<ir::TensorId> shown_inputs(const ir::Node& n) {
+  static const std::map<std::string_view, size_t> kTables{{"int:Conv", 4}, {"int:ConvTranspose", 4}, {"int:MatMul", 4}, {"int:Add", 2}, {"int:Mul", 2}, {"int:Max", 2}, {"int:Min", 2}, {"int:Table", 1}, {"int:Softmax", 1}};
+  std::vector<ir::TensorId> inputs = n.inputs;
+  if (const auto it = kTables.find(n.op); it != kTables.end() && inputs.size() > it->second) inputs.erase(inputs.begin() + static_cast<ptrdiff_t>(it->second));
+  return inputs;
+}
+
 std::string fixed(double value, int decimals) {
   char buffer[64];
   std::snprintf(buffer, sizeof buffer, "%.*f", decimals, value);
@@ -125,7 +133,7 @@ std::vector<LayerRow> layer_rows(const format::Model& model, bool debug, int cor
     row.element = n.has_input(0) ? p.graph.tensor(n.inputs[0]).dtype : DType::Undefined;
     row.data_type = n.has_input(0) ? upper_type(row.element) : "\\";
     row.target = npu ? "NPU" : "CPU";
-    row.inputs = shapes_text(p.graph, n.inputs);
+    row.inputs = shapes_text(p.graph, shown_inputs(n));
     row.outputs = shapes_text(p.graph, n.outputs);
     row.name = row.type + ":" + n.name;
     row.ddr_cycles = task.ddr_cycles;

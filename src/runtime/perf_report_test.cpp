@@ -5,6 +5,8 @@
 
 #include <map>
 
+#include "format/viewer_part.h"
+
 namespace orknn::runtime {
 namespace {
 
@@ -111,6 +113,33 @@ TEST(PerfReport, CoresOfTheMask) {
   EXPECT_NE(perf_table(model, 2).find("50.0%/50.0%/0.0%"), std::string::npos);
   // 6912 MACs in 100 us (40 and 60 for measuring) of three cores.
   EXPECT_NE(text.find(" 0.00/0.00/0.00 "), std::string::npos) << text;
+}
+
+// Integer layers have the names of what they compute, and their tables are no inputs.
+TEST(PerfReport, NamesOfIntegerLayers) {
+  const auto type = [](std::string op, std::vector<std::string> fused) {
+    ir::Node n;
+    n.op = std::move(op);
+    if (!fused.empty()) n.attributes.set("fused", std::move(fused));
+    return format::viewer_node_type(n);
+  };
+  EXPECT_EQ(type("int:Conv", {}), "Conv");
+  EXPECT_EQ(type("int:Conv", {"Add", "Relu"}), "ConvAddRelu");
+  EXPECT_EQ(type("int:Conv", {"Swish"}), "ConvExSwish");
+  EXPECT_EQ(type("int:Table", {"Swish"}), "exSwish");
+  EXPECT_EQ(type("int:Table", {}), "exDataConvert");
+  EXPECT_EQ(type("int:ReduceMean", {"GlobalAveragePool"}), "GlobalAveragePool");
+  EXPECT_EQ(type("int:MatMul", {}), "MatMul");
+
+  format::Model model = sample("rk3588");
+  ir::Graph& g = model.programs[0].graph;
+  const ir::NodeId conv = model.programs[0].tasks[0].node;
+  ir::Node n = g.node(conv);
+  n.op = "int:Conv";
+  n.inputs.insert(n.inputs.end(), {ir::TensorId{}, ir::TensorId{}, g.add_constant("table", ir::TensorData::zeros(DType::Int8, {4096}))});
+  g.replace_node(conv, std::move(n));
+  model.programs[0].buffers.resize(g.tensor_count());
+  EXPECT_EQ(layer_rows(model, false)[1].inputs, "(1,3,8,8),(4,3,3,3)");
 }
 
 TEST(PerfReport, SparseColumn) {

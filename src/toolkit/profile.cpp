@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "format/viewer_part.h"
 #include "ops/eval.h"
 #include "toolkit/report.h"
 #include "toolkit/table.h"
@@ -107,7 +108,7 @@ LayerProfile layer(const compile::Estimate& estimate, size_t i, const Platform& 
   LayerProfile l;
   l.index = i;
   l.op = compile::NodeFacts(program.graph, n, chip).op();
-  l.type = n.type_name();
+  l.type = format::viewer_node_type(n);
   l.name = n.name;
   l.origin = n.origin;
   l.device = task.device == format::Device::Npu ? "NPU" : "CPU";
