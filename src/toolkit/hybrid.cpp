@@ -282,7 +282,7 @@ Result<Builder> Builder::hybrid_step2(const std::string& model, const std::strin
       continue;
     }
     if (type == "float16" || type == "float32") builder.requested_float_.insert(split.tensor(t).name);
-    else if (type == "int16" || type == "dynamic_fixed_point-i16") problems.also(unsupported(fmt::format("'{}': 16-bit integer layers are not available yet", given)).hint("use float16"));
+    else if (type == "int16" || type == "dynamic_fixed_point-i16") problems.also(unsupported(fmt::format("'{}': a single layer cannot be in 16-bit integers beside 8-bit ones", given)).hint("use float16"));
     else if (type != "int8" && type != "asymmetric_affine-u8" && type != "dynamic_fixed_point-i8" && type != "asymmetric_quantized-8")
       problems.also(invalid_argument(fmt::format("Invalid type '{}' of '{}' in custom_quantize_layers!", type, given)).expected("float16, int16 or int8"));
   }
