@@ -65,6 +65,12 @@ TEST(ImportCaffe, InputForms) {
   EXPECT_NE(error_of("input: \"a\"\n" + layer).find("the shape of input 'a' is not stated"), std::string::npos);
 }
 
+TEST(ImportCaffe, HeightAndWidthStandBeforeTheCommonField) {
+  const auto pool = [](const std::string& window) { return kInput + ("layer { name: \"p\" type: \"Pooling\" bottom: \"a\" top: \"p\" pooling_param { pool: MAX " + window + " } }"); };
+  EXPECT_EQ(first_output(pool("kernel_size: 2 kernel_h: 1"), {kPicture}), (std::vector<float>{1, 3, 5, 7})) << "1x2 windows";
+  EXPECT_EQ(first_output(pool("kernel_size: 1 stride: 2 stride_h: 1"), {kPicture}), (std::vector<float>{1, 3, 5, 7})) << "rows one by one, columns two by two";
+}
+
 TEST(ImportCaffe, OldGenerations) {
   const std::string body = "num_output: 1 kernel_size: 1 }";
   const std::string blobs = " blobs { num: 1 channels: 2 height: 1 width: 1 data: 1 data: 0.5 } blobs { num: 1 channels: 1 height: 1 width: 1 data: 1 }";

@@ -276,6 +276,13 @@ TEST(TensorFlowPorts, NamesWithAndWithoutNumber) {
   EXPECT_TRUE(contains(names({.inputs = {"^a"}}), "the '^a' in inputs=['^a'] is invalied!"));
 }
 
+TEST(TensorFlowPorts, ConstantOutputsKeepTheirNames) {
+  auto imported = import_graph(graph({input("x", {1}), floats("c", {2}, {3, 4}), node("y", "Identity", {"c"}), node("z", "Neg", {"x"})}), {.outputs = {"y", "z"}});
+  ASSERT_TRUE(imported) << imported.status().to_string();
+  ASSERT_EQ(imported->graph.outputs().size(), 2u);
+  EXPECT_EQ(imported->graph.tensor(imported->graph.outputs()[0]).name, "y:0");
+}
+
 TEST(TensorFlowPorts, SizesOfPlaceholders) {
   const std::string open = graph({node("x", "Placeholder", {}, {{"dtype", type("FLOAT")}}), node("y", "Neg", {"x"})});
   EXPECT_EQ(run(open, {values({2, 2}, {1, 2, 3, 4})}, {.input_size_list = {{2, 2}}}).dims[0], (ir::Dims{2, 2}));

@@ -142,17 +142,14 @@ Result<Window> window_of(const Message& p, size_t spatial_axes) {
   constexpr int64_t kMost = int64_t{1} << 16;
   if (spatial_axes > 3) return unsupported("windows have at most 3 spatial axes").found(std::to_string(spatial_axes));
   const auto read = [&](const std::string& list, const std::string& height, const std::string& width, int64_t least, int64_t fallback) -> Result<std::vector<int64_t>> {
-    std::vector<int64_t> values;
-    if (p.has(height) || p.has(width)) {
+    ORKNN_TRY_ASSIGN(std::vector<int64_t> values, p.get_ints(list));
+    if (values.empty()) values = {fallback};
+    if (values.size() == 1) values.assign(spatial_axes, values[0]);
+    if (values.size() != spatial_axes) return invalid_model("'" + list + "' has the wrong length").expected("1 or " + std::to_string(spatial_axes)).found(std::to_string(values.size()));
+    if (p.has(height) || p.has(width)) {  // each stands before the common field
       if (spatial_axes != 2) return invalid_model("'" + height + "' and '" + width + "' are for pictures").expected("2 spatial axes").found(std::to_string(spatial_axes));
-      ORKNN_TRY_ASSIGN(const int64_t h, p.get_int(height, fallback));
-      ORKNN_TRY_ASSIGN(const int64_t w, p.get_int(width, fallback));
-      values = {h, w};
-    } else {
-      ORKNN_TRY_ASSIGN(values, p.get_ints(list));
-      if (values.empty()) values = {fallback};
-      if (values.size() == 1) values.assign(spatial_axes, values[0]);
-      if (values.size() != spatial_axes) return invalid_model("'" + list + "' has the wrong length").expected("1 or " + std::to_string(spatial_axes)).found(std::to_string(values.size()));
+      ORKNN_TRY_ASSIGN(values[0], p.get_int(height, values[0]));
+      ORKNN_TRY_ASSIGN(values[1], p.get_int(width, values[1]));
     }
     for (int64_t v : values)
       if (v < least || v > kMost) return invalid_model("'" + list + "' is out of range").expected(std::to_string(least) + " to " + std::to_string(kMost)).found(std::to_string(v));

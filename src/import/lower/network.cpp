@@ -195,8 +195,15 @@ Result<Graph> Network::finish(std::span<const std::string> outputs) {
   for (const std::string& name : outputs) {
     ORKNN_TRY_ASSIGN(TensorId id, need(name));
     const auto& list = graph.outputs();
-    if (graph.is_constant(id) || graph.is_input(id) || std::find(list.begin(), list.end(), id) != list.end())
-      id = Emitter(graph, ops, name, {name}).emit_kept("Identity", {id});
+    if (graph.is_constant(id) || graph.is_input(id) || std::find(list.begin(), list.end(), id) != list.end()) {
+      const TensorId copy = Emitter(graph, ops, name, {name}).emit_kept("Identity", {id});
+      if (graph.is_constant(id) && graph.tensor(id).name == name) {  // the output has the name, not where its value is kept
+        graph.rename_tensor(id, name + "/value");
+        graph.rename_tensor(copy, name);
+        values_[name] = copy;
+      }
+      id = copy;
+    }
     graph.outputs().push_back(id);
   }
   std::vector<NodeId> order = graph.order();
