@@ -79,6 +79,8 @@ TEST(ImportExportedProgram, NumbersAreComputedWhileImporting) {
   ImportOptions options;
   options.input_size_list = {{4, 3}};
   EXPECT_EQ(run(model, {4, 3}, std::vector<float>(12, 1), options)[0].size(), 12u);
+  options.input_size_list = {{4, 6}};
+  EXPECT_TRUE(contains(error_of(model.bytes(), options), "input 'x' was exported with a fixed size; expected [s0,3], found [4,6]"));
   model.sizes = R"([{"as_expr":{"expr_str":"s0"}},{"as_int":3}])";
   EXPECT_TRUE(contains(error_of(model.bytes()), "Invalid input_shape = [s0,3] for input 0!"));
 }

@@ -266,7 +266,14 @@ Status ExportedProgram::bind_inputs(const ImportOptions& options, Network& netwo
   };
   const std::vector<Port> stated = ports;
   ORKNN_TRY_ASSIGN(const std::vector<Value> values, add_ports(ports, options, {}, session_, network, settle));
-  for (size_t i = 0; i < values.size(); ++i) values_[stated[i].name] = values[i];
+  for (size_t i = 0; i < values.size(); ++i) {
+    values_[stated[i].name] = values[i];
+    // The exporter may have computed with an extent that was fixed: another one would give wrong numbers.
+    for (size_t k = 0; k < stated[i].shape->size() && k < ports[i].shape->size(); ++k)
+      if (const Dim was = (*stated[i].shape)[k], is = (*ports[i].shape)[k]; was.is_known() && is != was)
+        return invalid_argument("input '" + ports[i].name + "' was exported with a fixed size").expected(ir::to_string(*stated[i].shape)).found(ir::to_string(*ports[i].shape))
+            .hint("export the module with this size, or with dynamic_shapes");
+  }
   return {};
 }
 
