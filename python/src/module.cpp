@@ -12,6 +12,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
+
 #include "base/files.h"
 #include "base/log.h"
 #include "base/utf8.h"
