@@ -22,7 +22,7 @@ constexpr Signature kSignatures[] = {
     {"<!DOCTYPE html", "the file is a web page, not a model", "the download went wrong: fetch the file itself"},
     {"<html", "the file is a web page, not a model", "the download went wrong: fetch the file itself"},
     {"\x93NUMPY", "the file holds one NumPy array, not a model", ""},
-    {"GGUF", "the file holds the weights of a language model (GGUF), which are not supported", ""},
+    {"GGUF", "the file holds weights in the GGUF format, which is not supported", ""},
     {"7767517\n", "the file describes a network of ncnn, which is not supported", "give the model it was made from"},
     {"\x1f\x8b", "the file is compressed (gzip)", "unpack it first"},
     {"7z\xbc\xaf\x27\x1c", "the file is compressed (7z)", "unpack it first"},

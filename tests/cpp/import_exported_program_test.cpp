@@ -15,12 +15,7 @@ using ir::TensorData;
 using Numbers = std::vector<double>;
 
 Result<Imported> import_bytes(const std::string& content, const ImportOptions& options = {}) {
-  auto bytes = std::make_shared<std::string>(content);
-  importer::Source source;
-  source.path = "test.pt2";
-  source.bytes = std::as_bytes(std::span(bytes->data(), bytes->size()));
-  source.keeper = bytes;
-  return importer::load_bytes(source, options, ops::builtin_ops());
+  return import_content("test.pt2", content, options);
 }
 std::string error_of(const std::string& bytes, const ImportOptions& options = {}) {
   const auto result = import_bytes(bytes, options);

@@ -17,12 +17,7 @@ using importer::ImportOptions;
 using ir::TensorData;
 
 Result<Imported> import_bytes(const std::string& content, const ImportOptions& options = {}) {
-  auto bytes = std::make_shared<std::string>(content);
-  importer::Source source;
-  source.path = "test.pt";
-  source.bytes = std::as_bytes(std::span(bytes->data(), bytes->size()));
-  source.keeper = bytes;
-  return importer::load_bytes(source, options, ops::builtin_ops(), "pytorch");
+  return import_content("test.pt", content, options, "pytorch");
 }
 std::string error_of(const std::string& bytes, const ImportOptions& options = {}) {
   const auto result = import_bytes(bytes, options);

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "import/importer.h"
@@ -11,6 +13,16 @@
 #include "ops/eval.h"
 
 namespace orknn::tests {
+
+// Imports a file that exists in memory alone.
+inline Result<importer::Imported> import_content(std::string path, const std::string& content, const importer::ImportOptions& options, std::string_view framework = {}) {
+  auto bytes = std::make_shared<std::string>(content);
+  importer::Source source;
+  source.path = std::move(path);
+  source.bytes = std::as_bytes(std::span(bytes->data(), bytes->size()));
+  source.keeper = bytes;
+  return importer::load_bytes(source, options, ops::builtin_ops(), framework);
+}
 
 // Infers shapes and computes the outputs. A failure of any step fails the test; nothing is answered then.
 inline std::vector<ir::TensorData> run_import(Result<importer::Imported> imported, std::span<const ir::TensorData> inputs) {

@@ -160,13 +160,7 @@ bool accepts(const KernelQuery& q) {
   const std::optional<Geometry> g = geometry_of(q);
   if (!g || !plan(*g)) return false;
   const int64_t outputs = g->groups * g->outputs;
-  const ir::NodeReader node = q.attributes();
-  if (!in_byte_range(q.inputs[0].dtype, node.get_int("x_zero_point"))) return false;
-  const std::vector<int64_t>& w_zero = node.get_ints("w_zero_point");
-  if (w_zero.size() != 1 && static_cast<int64_t>(w_zero.size()) != outputs) return false;
-  for (int64_t z : w_zero)
-    if (!in_byte_range(q.inputs[1].dtype, z)) return false;
-  return OutputPlan::create(q, outputs, {2, 3, 4}).has_value();
+  return zero_points_fit(q, outputs) && OutputPlan::create(q, outputs, {2, 3, 4}).has_value();
 }
 
 Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool& pool) {

@@ -8,6 +8,7 @@
 
 #include "ops/eval.h"
 #include "ops/support/requantize.h"
+#include "poisoned_context.h"
 #include "sim/kernel.h"
 #include "sim/kernels/support/cpu.h"
 
@@ -17,21 +18,6 @@ using ir::Dims;
 using ir::Node;
 using ir::TensorData;
 using ir::TensorId;
-
-class Context final : public KernelContext {
- public:
-  Context(const Node& n, const ir::OpDef& d, std::span<const ir::TensorView> in, std::span<const ir::MutableTensorView> out, ThreadPool& pool)
-      : KernelContext(n, d, in, out, pool) {}
-  std::byte* scratch(size_t bytes) override {
-    memory_ = TensorData::allocate(DType::UInt8, {static_cast<int64_t>(bytes)});
-    auto* data = static_cast<std::byte*>(memory_.mutable_data());
-    std::memset(data, 0xa5, bytes);  // nothing may depend on it
-    return data;
-  }
-
- private:
-  TensorData memory_;
-};
 
 // A node under construction, with random values.
 struct Trial {
@@ -139,7 +125,7 @@ void check(Trial& t, std::string_view kernel_name, const std::string& what) {
       TensorData result = TensorData::allocate(DType::UInt8, {static_cast<int64_t>(reference.bytes()) + 64});
       std::memset(result.mutable_data(), 0x7e, result.bytes());
       const ir::MutableTensorView out[] = {{reference.dtype(), reference.dims(), result.mutable_data()}};
-      Context context(t.node, def, views, out, pool);
+      tests::PoisonedContext context(t.node, def, views, out, pool);
       const Status status = kernel->run(context, state.get());
       const std::string where = what + " " + std::string(kernels::isa_name(isa)) + " " + std::to_string(threads) + " threads";
       ASSERT_TRUE(status) << where << status.to_string();

@@ -46,12 +46,7 @@ std::optional<ops::MatMulShape> shape_of(const KernelQuery& q) {
 bool accepts(const KernelQuery& q) {
   const auto shape = shape_of(q);
   if (!shape || shape->depth == 0) return false;
-  const ir::NodeReader node = q.attributes();
-  const std::vector<int64_t>& b_zero = node.get_ints("w_zero_point");
-  if (!in_byte_range(q.inputs[0].dtype, node.get_int("x_zero_point"))) return false;
-  if (b_zero.size() != 1 && (static_cast<int64_t>(b_zero.size()) != shape->columns || !q.inputs[1].constant)) return false;
-  for (int64_t z : b_zero)
-    if (!in_byte_range(q.inputs[1].dtype, z)) return false;
+  if (!zero_points_fit(q, shape->columns) || (q.attributes().get_ints("w_zero_point").size() != 1 && !q.inputs[1].constant)) return false;
   return OutputPlan::create(q, shape->columns, {2, 3, 4}).has_value();
 }
 

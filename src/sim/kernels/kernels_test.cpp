@@ -9,6 +9,7 @@
 
 #include "ir/infer.h"
 #include "ops/eval.h"
+#include "poisoned_context.h"
 #include "sim/kernel.h"
 #include "sim/kernels/support/cpu.h"
 
@@ -51,21 +52,6 @@ TensorData make(const Argument& a, DType dtype, const Case& c, std::mt19937& ran
   const TensorData wide = TensorData::from<double>(a.dims, values);
   return ir::convert(wide.view(), a.dtype == DType::Undefined ? dtype : a.dtype);
 }
-
-class Context final : public KernelContext {
- public:
-  Context(const Node& n, const ir::OpDef& d, std::span<const ir::TensorView> in, std::span<const ir::MutableTensorView> out, ThreadPool& pool)
-      : KernelContext(n, d, in, out, pool) {}
-  std::byte* scratch(size_t bytes) override {
-    memory_ = TensorData::allocate(DType::UInt8, {static_cast<int64_t>(bytes)});
-    auto* data = static_cast<std::byte*>(memory_.mutable_data());
-    std::memset(data, 0xff, bytes);  // NaN everywhere: nothing may depend on it
-    return data;
-  }
-
- private:
-  TensorData memory_;
-};
 
 void compare(const TensorData& expected, const TensorData& found, double tolerance, const std::string& what) {
   const std::vector<double> e = ir::to_doubles(expected.view()), f = ir::to_doubles(found.view());
@@ -126,7 +112,7 @@ void check(const Case& c, DType dtype) {
       TensorData result = TensorData::allocate(reference.dtype(), reference.dims());
       if (result.bytes()) std::memset(result.mutable_data(), 0x7e, result.bytes());
       const ir::MutableTensorView out[] = {{result.dtype(), result.dims(), result.mutable_data()}};
-      Context context(node, def, views, out, pool);
+      tests::PoisonedContext context(node, def, views, out, pool);
       const Status status = kernel->run(context, state.get());
       ASSERT_TRUE(status) << what << status.to_string();
       if (threads == 1) {

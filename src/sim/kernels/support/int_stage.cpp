@@ -1,5 +1,7 @@
 #include "sim/kernels/support/int_stage.h"
 
+#include <algorithm>
+
 #include "ops/support/requantize.h"
 
 namespace orknn::sim::kernels {
@@ -12,6 +14,14 @@ std::optional<Int> int_of(DType dtype) {
   if (dtype == DType::UInt8) return Int::Unsigned8;
   if (dtype == DType::Int16) return Int::Signed16;
   return std::nullopt;
+}
+
+bool zero_points_fit(const KernelQuery& q, int64_t outputs) {
+  const ir::NodeReader node = q.attributes();
+  const std::vector<int64_t>& of_weights = node.get_ints("w_zero_point");
+  if (of_weights.size() != 1 && static_cast<int64_t>(of_weights.size()) != outputs) return false;
+  return in_byte_range(q.inputs[0].dtype, node.get_int("x_zero_point")) &&
+         std::all_of(of_weights.begin(), of_weights.end(), [&](int64_t zero) { return in_byte_range(q.inputs[1].dtype, zero); });
 }
 
 bool AlignedDwords::allocate(int64_t count) {
