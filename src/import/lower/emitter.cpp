@@ -1,6 +1,7 @@
 #include "import/lower/emitter.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "ir/infer.h"
 #include "ops/eval.h"
@@ -79,36 +80,51 @@ std::optional<Dims> Emitter::dims_of(TensorId id) const {
   return s ? to_dims(*s) : std::nullopt;
 }
 
-namespace {
-Status needed(const Graph& graph, TensorId id, std::string_view what, std::string_view reason) {
-  const std::string name = id ? "'" + graph.tensor(id).name + "'" : "an absent input";
-  return unsupported(std::string(what) + " of " + name + " must be known " + std::string(reason));
+Status Emitter::not_known(TensorId id, std::string problem) const {
+  std::vector<TensorId> pending{id};
+  std::unordered_set<int32_t> seen;
+  while (!pending.empty()) {
+    const TensorId at = pending.back();
+    pending.pop_back();
+    const NodeId producer = at ? graph_.producer(at) : NodeId{};
+    if (!producer || !seen.insert(producer.index).second) continue;
+    const Node& node = graph_.node(producer);
+    if (auto facts = facts_of(graph_, node))
+      if (auto result = infer_node(node, ops_, std::move(*facts)); !result) return result.status();
+    pending.insert(pending.end(), node.inputs.begin(), node.inputs.end());
+  }
+  return unsupported(std::move(problem)).hint("give the input shapes with input_size_list");
 }
-constexpr const char* kSizeHint = "give the input shapes with input_size_list";
+
+namespace {
+std::string needed(const Graph& graph, TensorId id, std::string_view what, std::string_view reason) {
+  const std::string name = id ? "'" + graph.tensor(id).name + "'" : "an absent input";
+  return std::string(what) + " of " + name + " must be known " + std::string(reason);
+}
 }  // namespace
 
 Result<int64_t> Emitter::need_rank(TensorId id, std::string_view reason) const {
   if (const auto r = rank_of(id)) return *r;
-  return needed(graph_, id, "the rank", reason).hint(kSizeHint);
+  return not_known(id, needed(graph_, id, "the rank", reason));
 }
 
 Result<Dims> Emitter::need_dims(TensorId id, std::string_view reason) const {
   auto dims = dims_of(id);
-  if (!dims) return needed(graph_, id, "the shape", reason).hint(kSizeHint);
+  if (!dims) return not_known(id, needed(graph_, id, "the shape", reason));
   ORKNN_TRY(checked_element_count(*dims).status());
   return *std::move(dims);
 }
 
 Result<std::vector<int64_t>> Emitter::need_ints(TensorId id, std::string_view reason) const {
   const TensorData* value = graph_.constant(id);
-  if (!value) return needed(graph_, id, "the value", reason).hint("it has to be a constant or follow from the input shapes");
+  if (!value) return unsupported(needed(graph_, id, "the value", reason)).hint("it has to be a constant or follow from the input shapes");
   if (is_float(value->dtype())) return invalid_model("'" + graph_.tensor(id).name + "' must hold integers").found(std::string(dtype_name(value->dtype())));
   return to_ints(value->view());
 }
 
 Result<std::vector<double>> Emitter::need_doubles(TensorId id, std::string_view reason) const {
   const TensorData* value = graph_.constant(id);
-  if (!value) return needed(graph_, id, "the value", reason).hint("it has to be a constant");
+  if (!value) return unsupported(needed(graph_, id, "the value", reason)).hint("it has to be a constant");
   return to_doubles(value->view());
 }
 

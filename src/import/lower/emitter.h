@@ -35,6 +35,9 @@ class Emitter {
   std::optional<int64_t> rank_of(ir::TensorId id) const;
   std::optional<ir::Dims> dims_of(ir::TensorId id) const;  // nothing unless every extent is known
   const ir::TensorData* constant_of(ir::TensorId id) const { return graph_.constant(id); }
+  // Why the shape of a tensor, or an extent of it, is not known: the shape rule that failed on the way to it, or else `problem` with the hint to
+  // give the sizes of the inputs.
+  Status not_known(ir::TensorId id, std::string problem) const;
   // The same, or an error that says why it is needed ("to unroll the loop") and how to settle it.
   Result<int64_t> need_rank(ir::TensorId id, std::string_view reason) const;
   Result<ir::Dims> need_dims(ir::TensorId id, std::string_view reason) const;  // refuses extents whose product is absurd: callers may multiply and add them

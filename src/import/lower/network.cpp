@@ -146,6 +146,7 @@ Status invalid_input_shape(const Shape& shape, size_t input) {
 // --- problems
 
 void Problems::add(const Status& problem) {
+  if (!told_.insert(problem.to_string()).second) return;
   if (++count_ <= kMaxReported) kept_.also(problem);
 }
 

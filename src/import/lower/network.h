@@ -51,7 +51,7 @@ Status invalid_input_shape(const ir::Shape& shape, size_t input);
 // What an importer found wrong, so that all of it is told at once.
 class Problems {
  public:
-  // Keeps a problem; of very many most are only counted.
+  // Keeps a problem, one that several layers run into once; of very many most are only counted.
   void add(const Status& problem);
   bool is_empty() const { return count_ == 0; }
   // All of them; ok when there are none.
@@ -59,6 +59,7 @@ class Problems {
 
  private:
   Status kept_;
+  std::unordered_set<std::string> told_;
   size_t count_ = 0;
 };
 

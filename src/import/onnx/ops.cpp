@@ -302,7 +302,7 @@ Status optional_has_element(Upgrade& u) {
 Status group_normalization(Upgrade& u) {
   const Shape* x = u.shape(0);
   const int64_t groups = u.node.attributes.int_or("num_groups", 0);
-  if (!x || x->size() < 2 || !(*x)[1].is_known()) return unsupported("the number of channels must be known").hint("give the input shapes with input_size_list");
+  if (!x || x->size() < 2 || !(*x)[1].is_known()) return u.not_known(u.node.inputs[0], "the number of channels must be known");
   const int64_t channels = (*x)[1].value();
   if (groups < 1 || channels % groups != 0) return shape_mismatch("channels cannot be divided into groups").expected("a divisor of " + std::to_string(channels)).found(std::to_string(groups));
   for (size_t i = 1; i <= 2; ++i) {

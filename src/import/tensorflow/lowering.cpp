@@ -103,16 +103,21 @@ void Lowering::add_port(const Reference& reference, std::string name) {
   port_references_.push_back(reference);
 }
 
+std::vector<std::vector<int32_t>> Lowering::readers_of_nodes() const {
+  std::vector<std::vector<int32_t>> readers(root_scope_->nodes.size());
+  for (size_t i = 0; i < root_scope_->inputs.size(); ++i)
+    for (const Reference& r : root_scope_->inputs[i])
+      if (!r.is_control() && r.node >= 0) readers[static_cast<size_t>(r.node)].push_back(static_cast<int32_t>(i));
+  return readers;
+}
+
 // Whether a value reaches, through operators that keep its rank, one that works on batches of pictures.
 bool Lowering::feeds_pictures(const Reference& from) const {
   static constexpr std::string_view kPicture[] = {"Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "LRN", "SpaceToDepth", "DepthToSpace"};
   static constexpr std::string_view kSameRank[] = {"Identity", "Cast", "Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "BiasAdd", "Relu", "Relu6", "Pad", "PadV2", "MirrorPad", "Reverse", "ReverseV2",
                                                    "FakeQuantWithMinMaxVars", "PlaceholderWithDefault", "Split", "Concat", "ConcatV2"};
   const auto is_in = [](std::span<const std::string_view> list, std::string_view op) { return std::find(list.begin(), list.end(), op) != list.end(); };
-  std::vector<std::vector<int32_t>> readers(root_scope_->nodes.size());
-  for (size_t i = 0; i < root_scope_->inputs.size(); ++i)
-    for (const Reference& r : root_scope_->inputs[i])
-      if (!r.is_control() && r.node >= 0) readers[static_cast<size_t>(r.node)].push_back(static_cast<int32_t>(i));
+  const auto readers = readers_of_nodes();
   std::vector<char> seen(readers.size(), 0);
   for (std::vector<int32_t> pending{from.node}; !pending.empty();) {
     const auto at = static_cast<size_t>(pending.back());
@@ -122,6 +127,23 @@ bool Lowering::feeds_pictures(const Reference& from) const {
       const std::string_view op = root_scope_->node(reader).op;
       if (is_in(kPicture, op)) return true;
       if (is_in(kSameRank, op)) pending.push_back(reader);
+    }
+  }
+  return false;
+}
+
+// Whether a conditional reads the value to choose its branch: such a value is a single number.
+bool Lowering::is_predicate(const Reference& from) const {
+  const auto readers = readers_of_nodes();
+  std::vector<char> seen(readers.size(), 0);
+  for (std::vector<Reference> pending{from}; !pending.empty();) {
+    const Reference at = pending.back();
+    pending.pop_back();
+    if (std::exchange(seen[static_cast<size_t>(at.node)], 1)) continue;
+    for (int32_t reader : readers[static_cast<size_t>(at.node)]) {
+      const std::string_view op = control_op(root_scope_->node(reader).op);
+      if ((op == "Switch" && root_scope_->data_input(reader, 1) == at) || (is_if(op) && root_scope_->data_input(reader, 0) == at)) return true;
+      if ((op == "Identity" || op == "LogicalNot") && root_scope_->data_input(reader, 0) == at) pending.push_back({reader, 0});
     }
   }
   return false;
@@ -145,8 +167,11 @@ Status Lowering::find_outputs(const ImportOptions& options) {
     const Reference first{static_cast<int32_t>(i), 0};
     outputs_.emplace_back(name_of(first), first);
   }
-  if (outputs_.empty()) return invalid_model("the graph has no outputs").hint("name them with 'outputs'");
-  return {};
+  if (!outputs_.empty()) return {};
+  // Where every node is read by another, there is a cycle: following it finds which.
+  for (size_t i = 0; i < root_scope_->nodes.size(); ++i)
+    if (!is_no_result(root_scope_->nodes[i].op)) ORKNN_TRY(get(root_, {static_cast<int32_t>(i), 0}).status());
+  return invalid_model("the graph has no outputs").hint("name them with 'outputs'");
 }
 
 Status Lowering::find_inputs(const ImportOptions& options) {
@@ -178,8 +203,12 @@ Status Lowering::find_inputs(const ImportOptions& options) {
   auto symbols = apply_sizes(ports_, options);
   if (!symbols) return symbols.status();
   for (size_t i = 0; i < ports_.size(); ++i) {
-    // A placeholder of unknown shape that nobody gave a size is a number, unless it is read as pictures: then who reads it asks for the size.
-    if (!ports_[i].shape && !feeds_pictures(port_references_[i])) ports_[i].shape = Shape{};
+    if (!ports_[i].shape && !ports_[i].value.has_value()) {
+      if (!is_predicate(port_references_[i]))
+        return invalid_argument("the number of dimensions of input '" + ports_[i].name + "' is not known: the file does not state it")
+            .hint("give the input shapes with input_size_list ([] for a single number), or cut the model with 'inputs'");
+      ports_[i].shape = Shape{};
+    }
     network_.add_input(ports_[i]);
     const TensorId id = network_.find(ports_[i].name);
     named_.emplace(id.index, 1);
@@ -277,7 +306,7 @@ Status Lowering::settle(Frame& frame, const Reference& wanted) {
     if (next.node >= 0) {
       const auto required = frame.states.find(next.node);
       if (required != frame.states.end() && required->second.is_active && !required->second.is_done)
-        return invalid_model("the graph has a cycle").node(frame.scope->node(index).name, frame.scope->node(index).op);
+        return invalid_model("the graph has a cycle: the node depends on itself").node(frame.scope->node(next.node).name, frame.scope->node(next.node).op);
       stack.push_back(next.node);
       continue;
     }
@@ -336,6 +365,7 @@ Status Lowering::lower(Frame& frame, int32_t index, NodeState& state) {
     return unsupported("the graph grows too large when its functions and loops are written out").node(node.name, node.op).expected("at most " + std::to_string(kMaxLowered) + " nodes");
   const std::string_view op = control_op(node.op);
   const auto failed = [&](Status status) -> Status {
+    if (lowered_ > kMaxLowered) return status;  // nothing after it can be lowered either
     network_.report(status.node(frame.prefix + std::string(node.name), node.op));
     state.outputs.resize(std::max<size_t>(state.outputs.size(), 1));
     for (Value& v : state.outputs)
@@ -432,6 +462,8 @@ Status Lowering::lower_plain(Frame& frame, int32_t index, NodeState& state, std:
     if (!refusal->hint.empty()) status.hint(std::string(refusal->hint));
     return status;
   }
+  // An input of the model has the outputs it was given; a reader of another one says so.
+  if (is_source(node.op) && !state.outputs.empty()) return {};
   if (is_source(node.op)) return invalid_argument("the graph needs this input").hint("name it in 'inputs', or cut the model behind it");
   return unsupported("the operator is not supported").hint("cut the model before it with 'outputs'");
 }

@@ -42,7 +42,9 @@ class Lowering {
   Status find_outputs(const ImportOptions& options);
   void add_port(const Reference& reference, std::string name);
   std::vector<int32_t> reachable(std::span<const Reference> from) const;
+  std::vector<std::vector<int32_t>> readers_of_nodes() const;  // who reads any output of each
   bool feeds_pictures(const Reference& from) const;
+  bool is_predicate(const Reference& from) const;
   Result<Reference> named(const std::string& name, std::string_view list, std::span<const std::string> names) const;
 
   // --- evaluation
