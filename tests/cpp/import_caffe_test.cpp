@@ -49,6 +49,7 @@ TEST(ImportCaffe, Layers) {
   for (const auto& c : cases) {
     auto imported = import_text(c.network, "caffe");
     ASSERT_TRUE(imported) << c.name << ": " << imported.status().to_string();
+    for (const std::string& text : imported->source.warnings) EXPECT_EQ(text.find("is not known"), std::string::npos) << c.name << ": " << text;
     auto results = tests::run_graph(std::move(imported->graph), c.inputs);
     ASSERT_TRUE(results) << c.name << ": " << results.status().to_string();
     EXPECT_EQ(tests::difference(*results, c.outputs), "") << c.name;
@@ -126,6 +127,12 @@ TEST(ImportCaffe, WithoutWeights) {
   ASSERT_EQ(imported->source.warnings.size(), 1u);
   EXPECT_NE(imported->source.warnings[0].find("random"), std::string::npos);
   EXPECT_EQ(first_output(net, {kPicture}), first_output(net, {kPicture}));
+}
+
+TEST(ImportCaffe, UnknownFieldsAreWarnedOf) {
+  auto imported = import_text(std::string(kInput) + "layer { name: \"p\" type: \"Pooling\" bottom: \"a\" top: \"p\" pooling_param { kernel_size: 2\nkernal_size: 1 } }", "caffe");
+  ASSERT_TRUE(imported) << imported.status().to_string();
+  EXPECT_EQ(imported->source.warnings, (std::vector<std::string>{"layer 'p': field 'kernal_size' is not known and has no effect; is 'kernel_size' meant? (line 3)"}));
 }
 
 // A length-delimited field of the wire format.

@@ -2,6 +2,7 @@
 // wording of errors, damage.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <fstream>
 
@@ -46,7 +47,7 @@ TEST(ImportDarknet, Layers) {
     const tests::TemporaryFolder folder;
     auto imported = import_text(c.network, "darknet", {}, c.weights.empty() ? "" : written(folder, kForkHeader + floats(c.weights)));
     ASSERT_TRUE(imported) << c.name << ": " << imported.status().to_string();
-    for (const std::string& text : imported->source.warnings) EXPECT_EQ(text.find("values more"), std::string::npos) << c.name << ": " << text;
+    for (const std::string& text : imported->source.warnings) EXPECT_TRUE(text.find("values more") == std::string::npos && text.find("is not known") == std::string::npos) << c.name << ": " << text;
     auto results = tests::run_graph(std::move(imported->graph), c.inputs);
     ASSERT_TRUE(results) << c.name << ": " << results.status().to_string();
     EXPECT_EQ(tests::difference(*results, c.outputs), "") << c.name;
@@ -95,6 +96,24 @@ TEST(ImportDarknet, PartialAndOtherWeights) {
   ASSERT_TRUE(imported);
   ASSERT_EQ(imported->source.warnings.size(), 1u);
   EXPECT_NE(imported->source.warnings[0].find("1 values more"), std::string::npos);
+}
+
+TEST(ImportDarknet, DamagedWeightsAreWarnedOf) {
+  const tests::TemporaryFolder folder;
+  auto imported = import_text(kConvolution, "darknet", {}, written(folder, kForkHeader + floats({1, NAN}) + "abc"));
+  ASSERT_TRUE(imported) << imported.status().to_string();
+  ASSERT_EQ(imported->source.warnings.size(), 2u);
+  EXPECT_NE(imported->source.warnings[0].find("the weights of 'layer_0_convolutional/weight' hold values that are no finite numbers"), std::string::npos) << imported->source.warnings[0];
+  EXPECT_NE(imported->source.warnings[1].find("ends with 3 bytes that are no whole value"), std::string::npos) << imported->source.warnings[1];
+}
+
+TEST(ImportDarknet, UnknownOptionsAreWarnedOf) {
+  const tests::TemporaryFolder folder;
+  auto imported = import_text("[net]\nheight=1\nwidht=4\nwidth=1\nchannels=1\n[convolutional]\nfilters=1\nfiltres=8\nqqqqqq=1\nactivation=linear\n", "darknet", {}, written(folder, kForkHeader + floats({1, 2})));
+  ASSERT_TRUE(imported) << imported.status().to_string();
+  EXPECT_EQ(imported->source.warnings, (std::vector<std::string>{"layer 'net': option 'widht' is not known and has no effect; is 'width' meant?",
+                                                                 "layer 'layer_0_convolutional': option 'filtres' is not known and has no effect; is 'filters' meant?",
+                                                                 "layer 'layer_0_convolutional': option 'qqqqqq' is not known and has no effect"}));
 }
 
 TEST(ImportDarknet, WithoutWeights) {

@@ -198,6 +198,20 @@ TEST(MxnetModel, WithoutParametersTheyAreRandom) {
   EXPECT_TRUE(contains(error_of(import(sample.symbol)), "give the input shapes with input_size_list"));
 }
 
+TEST(MxnetModel, RandomParametersHaveTheLayoutOfTheLayer) {
+  const std::string text = symbol({variable("x"), variable("w"), {"Convolution", "c", {{0, 0}, {1, 0}}, {{"kernel", "(2, 3)"}, {"num_filter", "5"}, {"no_bias", "True"}, {"layout", "NHWC"}}}});
+  auto imported = import(text, {}, sized({{1, 6, 7, 4}}));
+  ASSERT_TRUE(imported) << error_of(imported);
+  EXPECT_EQ(imported->graph.constant(imported->graph.find_tensor("w"))->dims(), (Dims{5, 2, 3, 4}));
+  EXPECT_EQ(ir::to_string(*imported->graph.tensor(imported->graph.outputs()[0]).shape), "[1,5,5,5]");
+}
+
+TEST(MxnetModel, UnknownAttributesAreWarnedOf) {
+  auto imported = import(symbol({variable("x"), {"Pooling", "p", {{0, 0}}, {{"kernel", "(2, 2)"}, {"pool_typ", "avg"}, {"__note__", "mine"}, {"weight_lr_mult", "2"}}}}), {}, sized({{1, 1, 2, 2}}));
+  ASSERT_TRUE(imported) << error_of(imported);
+  EXPECT_EQ(imported->source.warnings, (std::vector<std::string>{"layer 'p': attribute 'pool_typ' is not known and has no effect; is 'pool_type' meant?"}));
+}
+
 TEST(MxnetModel, MissingParametersAreNamed) {
   const Sample sample = samples()[0];
   const std::string error = error_of(import(sample.symbol, params({}), sized(sample.sizes)));
@@ -461,6 +475,11 @@ bool survives(const std::string& text, const std::string& weights, const std::ve
 }
 
 TEST(MxnetMutation, SamplesAreValid) {
+  for (const Sample& s : samples()) {
+    const auto imported = import(s.symbol, s.params, sized(s.sizes));
+    if (imported)
+      for (const std::string& text : imported->source.warnings) EXPECT_FALSE(contains(text, "is not known")) << s.name << text;
+  }
   for (const Sample& s : samples()) EXPECT_TRUE(survives(s.symbol, s.params, s.sizes)) << s.name << error_of(import(s.symbol, s.params, sized(s.sizes)));
 }
 

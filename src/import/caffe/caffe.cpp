@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "import/caffe/layer.h"
 #include "import/importer.h"
+#include "import/lower/known_names.h"
 #include "ir/infer.h"
 
 namespace orknn::importer {
@@ -297,6 +298,13 @@ class Loader {
   // --- layers
   static Status unknown_type(const LayerDescription& layer) { return unsupported("layers of type '" + layer.type + "' are not supported"); }
 
+  static void warn_of_unknown_fields(Layer& layer, const Message& message) {
+    for (const Field& field : message.fields()) {
+      if (auto warning = unknown_name("field", field.name(), known_fields())) layer.warn(*std::move(warning) + field.place());
+      else if (field.message()) warn_of_unknown_fields(layer, *field.message());
+    }
+  }
+
   // Problems are kept and the next layers tried; those that read what could not be made are passed over in silence if their type is known.
   void lower(const Instance& instance) {
     Network& network = build_.network;
@@ -325,6 +333,7 @@ class Loader {
       return;
     }
     Layer layer(build_, description, std::move(bottoms));
+    warn_of_unknown_fields(layer, description.fields);
     const auto lowering = table().find(description.type);
     if (!lowering) return fail(unknown_type(description));
     if (Status s = lowering(layer); !s) return fail(std::move(s));
@@ -373,7 +382,7 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
   result.graph.name = net.name;
   auto& warnings = result.source.warnings;
   warnings.insert(warnings.end(), loader.build().network.warnings.begin(), loader.build().network.warnings.end());
-  if (loader.build().has_random) warnings.push_back("no weights are given: random ones are used, good for speed and memory only");
+  if (loader.build().has_random) warnings.push_back(std::string(kRandomWeights));
   result.source.has_open_inputs = loader.has_open_inputs();
   return result;
 }

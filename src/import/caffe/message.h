@@ -81,5 +81,7 @@ class Message {
 
 // NetParameter of BVLC's Caffe, with V1 and V0 layers.
 const wire::TextSchema& net_schema();
+// Names of fields that mean something to some Caffe, in alphabetical order.
+std::span<const std::string_view> known_fields();
 
 }  // namespace orknn::importer::caffe

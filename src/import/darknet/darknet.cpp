@@ -4,6 +4,7 @@
 
 #include "import/darknet/layer.h"
 #include "import/importer.h"
+#include "import/lower/known_names.h"
 #include "ir/infer.h"
 
 namespace orknn::importer {
@@ -16,6 +17,26 @@ const LoweringTable<Layer>& table() {
   static const LoweringTable<Layer> rows{convolution_rows(), shape_rows(), pool_rows(), recurrent_rows()};
   return rows;
 }
+
+// Options of layers that are read, and those that only matter for training or for the detections made of the outputs.
+constexpr std::string_view kOptions[] = {
+    "activation", "alpha", "antialiasing", "assisted_excitation", "atoms", "axis", "batch_normalize", "beta", "bin_output", "binary", "bottleneck", "cbn", "classes", "coords", "crop_height", "crop_width",
+    "deform", "dilation", "dontload", "dontloadscales", "dontsave", "dropblock", "dropblock_size_abs", "dropblock_size_rel", "dropout", "dynamic_minibatch", "extra", "filters", "flatten", "flip", "flipped", "from", "grad_centr",
+    "group_id", "groups", "hidden", "history_size", "inputs", "joint", "kappa", "keep_delta_gpu", "layers", "learning_rate_scale", "learning_scale", "logistic", "lstm_activation", "lr_mult", "mask", "maxpool_depth",
+    "maxpool_zero_nonmax", "noadjust", "noloss", "normalization", "num", "onlyforward", "out_channels", "output", "pad", "padding", "peephole", "probability", "ratio", "receptive_field", "reverse", "rotate", "scale", "scale_wh", "share_index",
+    "shortcut", "show", "shrink", "side", "size", "softmax", "spatial", "squared", "sqrt", "stopbackward", "stretch", "stretch_sway", "stride", "stride_x", "stride_y", "sway", "tanh", "temperature", "time_steps", "train_only_bn", "tree", "type", "use_bin_output",
+    "wait_stream", "weights_normalization", "weights_type", "xnor",
+    // detection and loss
+    "absolute", "anchors", "angle", "background", "beta_nms", "bias_match", "class_scale", "cls_normalizer", "coord_scale", "counters_per_class", "delta_normalizer", "dets_for_show", "dets_for_track", "embedding_layer", "contrastive", "contrastive_color",
+    "contrastive_jit_flip", "cls_smooth", "ema_alpha", "exposure", "focal_loss", "forced", "hue", "ignore_thresh", "iou_loss", "iou_normalizer", "iou_thresh", "iou_thresh_kind", "jitter", "label_smooth_eps", "map", "masked_scale", "max", "max_delta", "new_coords", "nms_kind",
+    "noobject_scale", "obj_normalizer", "object_scale", "objectness_smooth", "random", "reorg", "rescore", "resize", "saturation", "scale_x_y", "sim_thresh", "thresh", "track_ciou_norm", "track_history_size", "truth_thresh",
+    "uc_normalizer", "yolo_layer", "yolo_point", "cls_loss", "iou_point", "objectness", "max_boxes"};
+constexpr std::string_view kNetOptions[] = {
+    "batch", "channels", "height", "inputs", "width", "subdivisions", "time_steps", "track", "augment_speed", "init_sequential_subdivisions", "sequential_subdivisions", "try_fix_nan", "weights_reject_freq",
+    "equidistant_point", "badlabels_rejection_percentage", "num_sigmas_reject_badlabels", "ema_alpha", "loss_scale", "dynamic_minibatch", "optimized_memory", "workspace_size_limit_MB", "adversarial_lr", "attention",
+    "adversarial", "learning_rate", "learning_rate_min", "batches_per_cycle", "batches_cycle_mult", "sgdr_mult", "sgdr_cycle", "momentum", "decay", "max_crop", "min_crop", "flip", "blur", "gaussian_noise", "mixup", "cutmix", "mosaic", "mosaic_bound", "mosaic_scale",
+    "contrastive", "contrastive_jit_flip", "contrastive_color", "unsupervised", "label_smooth_eps", "resize_step", "letter_box", "max_batches", "max_epochs", "angle", "aspect", "saturation", "exposure", "hue", "power", "policy",
+    "burn_in", "step", "steps", "scale", "scales", "seq_scales", "gamma", "adam", "B1", "B2", "eps", "benchmark_layers", "notruth", "random", "center", "clip", "max_ratio", "min_ratio", "net", "stopbackward", "save_weights", "labels", "hierarchy", "classes"};
 
 // A description for training states the batch of the training, one for use (without a learning rate or the like) its own.
 bool is_for_training(const Section& net) {
@@ -62,6 +83,7 @@ class Loader {
   Result<Graph> load() {
     Layer net(build_, description_.net, "net", {});
     ORKNN_TRY_ASSIGN(const Port port, input_of(net));
+    warn_of_unknown_options(net, kNetOptions);
     std::vector<std::string> wanted = options_.inputs;
     if (wanted.empty()) wanted = {port.name};
     for (const auto& [given, what] : {std::pair(options_.input_size_list.size(), "input_size_list"), std::pair(options_.input_initial_val.size(), "input_initial_val")})
@@ -110,12 +132,21 @@ class Loader {
   }
   static std::string name_of(const Section& section, size_t index) { return "layer_" + std::to_string(index) + "_" + section.type; }
 
+  static void warn_of_unknown_options(Layer& layer, std::span<const std::string_view> known) {
+    std::vector<std::string_view> keys;
+    for (const auto& option : layer.section().options) keys.push_back(option.first);
+    std::sort(keys.begin(), keys.end());
+    for (std::string_view key : keys)
+      if (auto warning = unknown_name("option", key, known)) layer.warn(*std::move(warning));
+  }
+
   Result<TensorId> lower(const Section& section, TensorId previous) {
     const std::string name = name_of(section, build_.results.size());
     Layer layer(build_, section, name, previous);
     const auto problem = [&](Status s) { return s.node(name + ", line " + std::to_string(section.line), section.type); };
     const auto lowering = table().find(section.type);
     if (!lowering) return unknown_section(section, build_.results.size());
+    warn_of_unknown_options(layer, kOptions);
     if (Status s = lowering(layer); !s) return problem(std::move(s));
     TensorId result = layer.result();
     const auto dims = layer.dims_of(result);
@@ -178,12 +209,14 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
   if (!source.other_files.empty() && !source.other_files[0].empty()) {
     ORKNN_TRY_ASSIGN(loader.build().weights, Weights::open(source.other_files[0]));
   } else {
-    result.source.warnings.push_back("no weights are given: random ones are used, good for speed and memory only");
+    result.source.warnings.push_back(std::string(kRandomWeights));
   }
   ORKNN_TRY_ASSIGN(result.graph, loader.load());
   auto& warnings = result.source.warnings;
   warnings.insert(warnings.end(), description.warnings.begin(), description.warnings.end());
   warnings.insert(warnings.end(), loader.build().network.warnings.begin(), loader.build().network.warnings.end());
+  if (const std::string& layer = loader.build().weights.first_not_finite(); !layer.empty()) warnings.push_back("the weights of '" + layer + "' hold values that are no finite numbers; is the file damaged, or did the training diverge?");
+  if (const size_t bytes = loader.build().weights.odd_bytes()) warnings.push_back("the weights file ends with " + std::to_string(bytes) + " bytes that are no whole value; was it cut?");
   if (const size_t rest = loader.build().weights.rest()) warnings.push_back("the weights file holds " + std::to_string(rest) + " values more than the network has; do they belong together?");
   if (loader.build().has_state) warnings.push_back("recurrent layers begin every run with an empty state");
   return result;

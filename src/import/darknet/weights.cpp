@@ -16,6 +16,17 @@ int32_t int_at(std::span<const std::byte> bytes, size_t offset) {
   std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
 }
+
+bool all_finite(const std::byte* data, int64_t count) {
+  constexpr uint32_t kExponent = 0x7f800000;  // all ones in infinities and in what is no number
+  uint32_t found = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, data + static_cast<size_t>(i) * sizeof bits, sizeof bits);
+    found |= static_cast<uint32_t>((bits & kExponent) == kExponent);
+  }
+  return found == 0;
+}
 }  // namespace
 
 Result<Weights> Weights::open(const std::string& path) {
@@ -53,6 +64,7 @@ Result<ir::TensorData> Weights::take(std::string_view name, ir::Dims dims, Filli
   const std::byte* data = rest_.data();
   rest_ = rest_.subspan(static_cast<size_t>(count) * sizeof(float));
   taken_ += count;
+  if (first_not_finite_.empty() && !all_finite(data, count)) first_not_finite_ = name;
   if (reinterpret_cast<uintptr_t>(data) % alignof(float) == 0) return ir::TensorData::wrap(DType::Float32, std::move(dims), data, keeper_);
   ir::TensorData copy = ir::TensorData::allocate(DType::Float32, std::move(dims));
   std::memcpy(copy.mutable_data(), data, copy.bytes());

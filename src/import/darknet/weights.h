@@ -30,14 +30,18 @@ class Weights {
   Result<ir::TensorData> take(std::string_view name, ir::Dims dims, Filling filling, int64_t fan_in = 1);
   // The same without touching the file.
   Result<ir::TensorData> invent(std::string_view name, ir::Dims dims, Filling filling, int64_t fan_in = 1);
-  // Values of the file nobody took.
+  // Values of the file nobody took, and bytes at its end that are no value.
   size_t rest() const { return rest_.size() / sizeof(float); }
+  size_t odd_bytes() const { return rest_.size() % sizeof(float); }
+  // What the first numbers taken that are infinite or none belong to; empty when all are finite.
+  const std::string& first_not_finite() const { return first_not_finite_; }
 
  private:
   std::span<const std::byte> rest_;
   std::shared_ptr<const void> keeper_;
   bool has_file_ = false, fork_ = true, transposed_ = false;
   int64_t taken_ = 0, invented_ = 0;
+  std::string first_not_finite_;
 };
 
 }  // namespace orknn::importer::darknet

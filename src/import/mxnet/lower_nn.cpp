@@ -27,10 +27,10 @@ std::vector<int64_t> twice(const std::vector<int64_t>& pads) {
 }
 
 // The extents of the kernel: stated, or those of the weights.
-Result<std::vector<int64_t>> kernel_of(Layer& l, size_t weight_input) {
+Result<std::vector<int64_t>> kernel_of(Layer& l, size_t weight_input, bool channels_last) {
   std::vector<int64_t> kernel = l.integers("kernel");
   if (kernel.empty()) {
-    if (const auto dims = l.dims_of(l.input(weight_input)); dims && dims->size() > 2) kernel.assign(dims->begin() + 2, dims->end());
+    if (const auto dims = l.dims_of(l.input(weight_input)); dims && dims->size() > 2) kernel.assign(dims->begin() + (channels_last ? 1 : 2), dims->end() - (channels_last ? 1 : 0));
   }
   if (kernel.empty() || kernel.size() > 3 || std::any_of(kernel.begin(), kernel.end(), [](int64_t k) { return k < 1; }) || !checked_element_count(kernel, 1 << 24))
     return invalid_model("illegal kernel").expected("one to three positive extents").found(to_string(kernel));
@@ -56,14 +56,14 @@ Result<Filter> filter_of(Layer& l, bool is_transposed) {
   Filter f{.layout = layout_of(l), .inputs = {}, .kernel = {}, .group = l.integer("num_group", 1)};
   ORKNN_TRY_ASSIGN(TensorId x, l.need(0));
   ORKNN_TRY_ASSIGN(x, f.layout.to_first(l, x));
-  ORKNN_TRY_ASSIGN(f.kernel, kernel_of(l, 1));
+  ORKNN_TRY_ASSIGN(f.kernel, kernel_of(l, 1, f.layout.channels_last));
   const int64_t filters = l.integer("num_filter", 0);
   if (f.group < 1) return invalid_model("illegal num_group").found(std::to_string(f.group));
   std::optional<Dims> dims;
   int64_t fan_in = 1;
   if (const auto channels = channels_of(l, x); channels && filters > 0) {
     dims = is_transposed ? Dims{*channels, filters / f.group} : Dims{filters, *channels / f.group};
-    dims->insert(dims->end(), f.kernel.begin(), f.kernel.end());
+    dims->insert(dims->end() - (f.layout.channels_last ? 1 : 0), f.kernel.begin(), f.kernel.end());
     const Dims summed{*channels / f.group, element_count(f.kernel)};
     fan_in = checked_element_count(summed) ? element_count(summed) : 1;
   }

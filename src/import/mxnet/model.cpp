@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "import/lower/known_names.h"
 #include "import/mxnet/roles.h"
 
 namespace orknn::importer::mxnet {
@@ -9,6 +10,25 @@ using namespace ir;
 
 namespace {
 constexpr int kMaxBodyDepth = 8;
+
+// Attributes of operators that are read, and those that only matter for training or for how MXNet computes.
+constexpr std::string_view kAttributes[] = {
+    "M", "N", "a", "a_max", "a_min", "act_type", "adj", "align_corners", "aligned", "alpha", "axes", "axis", "axis1", "axis2", "b", "background_id", "begin", "beta", "bidirectional", "block_size", "c", "cast_narrow", "center_crop", "clip", "condition",
+    "constant_value", "coord_start", "count_include_pad", "ctx", "depth", "dilate", "dim", "dim1", "dim2", "dtype", "end", "endpoint", "eps", "epsilon", "exclude", "fallback", "feature_stride", "fix_gamma", "flatten", "force_suppress", "format", "global_pool", "group_size", "h_w", "heads", "height", "high",
+    "id_index", "in_data_locs", "in_format", "in_state_locs", "indices", "infer_range", "input_dim", "iou_loss", "is_ascend", "is_multiply", "k", "keep_highest", "keepdims", "kernel", "kernel_size", "knorm", "layout", "lhs_axes", "loc", "low", "lower_bound", "lstm_state_clip_max",
+    "lstm_state_clip_min", "lstm_state_clip_nan", "max_calib_range", "max_displacement", "max_iterations", "maximum", "min_calib_range", "minimum", "mode", "multi_input_mode", "multi_output", "newshape", "nms_threshold", "nms_topk", "no_bias", "nsize", "num", "num_args", "num_deformable_group", "num_filter",
+    "num_group", "num_groups", "num_heads", "num_hidden", "num_layers", "num_out_data", "num_outputs", "num_weights", "off_value", "offset", "offsets", "on_value", "op_type", "ord", "out_format", "out_type", "output_dim", "output_mean_var", "output_score", "output_size", "overlap_thresh", "p", "p_value", "pad", "pad_size",
+    "pad_width", "part_size", "pool_type", "pooled_size", "pooling_convention", "position_sensitive", "preserve_shape", "projection_size", "quantized", "ratios", "remain_locs", "repeat", "repeats", "reps", "ret_typ", "reverse", "rhs_axes", "rpn_min_size", "rpn_post_nms_top_n",
+    "rpn_pre_nms_top_n", "sample_per_part", "sample_ratio", "sample_type", "scalar", "scale", "scale_height", "scale_width", "scales", "score_index", "sections", "shape", "shift", "size", "sizes", "slope", "sparse_grad", "spatial_scale", "squeeze_axis", "start", "state_outputs", "state_size", "std0", "std1", "std2", "std3", "step",
+    "steps", "stop", "stride", "stride1", "stride2", "target_shape", "temperature", "threshold", "topk", "trans_std", "no_trans", "transform_type", "transpose", "transpose_a", "transpose_b", "upper_bound", "use_length", "use_sequence_length", "valid_thresh", "value", "variances", "width", "anchors",
+    // training, and the ways MXNet computes
+    "cudnn_off", "cudnn_tune", "cudnn_algo_bwd_data", "cudnn_algo_bwd_filter", "cudnn_algo_fwd", "cudnn_algo_verbose", "cudnn_tensor_core_only", "deterministic", "ctx_group", "force_mirroring", "grad_scale", "ignore_label", "key", "lazy_update", "margin", "max_data_length", "momentum", "ndev", "negative_mining_ratio", "negative_mining_thresh", "no_backward",
+    "normalization", "out_grad", "penalty", "regularization_coefficient", "minimum_negative_samples", "smooth_alpha", "sparseness_target", "use_global_stats", "use_ignore", "use_linear", "use_lengths", "use_data_lengths", "use_label_lengths", "blank_label", "workspace", "info", "need_top_grad", "pointer", "blocking", "mirror_stage",
+    "training", "aux_states", "num_samples", "with_relu", "with_sum", "with_bn", "with_act", "with_eltwise", "with_postsum_relu", "quantized_output_min", "enable_float_output", "channel_wise_quantize", "split_op_name", "min_calib_range_out", "max_calib_range_out", "weight_channelwise_scale", "name", "bn_size", "sym_name", "num_fwd_inputs",
+    "num_fwd_outputs", "backward_mirror_policy", "data_indices", "param_indices", "inline_limit", "static_alloc", "static_shape", "forward_bulk_size", "backward_bulk_size", "flags", "is_dynamic"};
+
+// Notes on a node that are no attribute of its operator: "__lr_mult__", "weight_lr_mult".
+bool is_annotation(std::string_view name) { return name.starts_with("__") || name.ends_with("_mult"); }
 constexpr size_t kMaxListed = 5;
 constexpr int64_t kMaxMadeUp = int64_t{1} << 28;  // elements of parameters that no file holds
 constexpr size_t kMaxBodyLayers = 1 << 17;         // layers of loops and subgraphs, unrolled
@@ -200,7 +220,7 @@ Result<std::vector<Port>> Model::ports(const LayerPlan& plan, const ImportOption
   if (!free.states.empty()) warn("recurrent states start at zero: " + listed(symbol_, free.states));
   if (!free.parameters.empty()) {
     if (params_) return invalid_model("the params file has no value for " + listed(symbol_, free.parameters)).hint("give the params file that was saved with this symbol");
-    warn("the model came without parameters: they are random, results are meaningless");
+    warn(std::string(kRandomWeights));
   }
 
   std::vector<Port> list;
@@ -271,6 +291,9 @@ Result<TensorId> Model::parameter(const std::string& name, const std::optional<D
 Status Model::run_row(Layer& layer) {
   const auto row = table().find(layer.op());
   if (!row) return unsupported("this operator is not supported");
+  for (const auto& attribute : layer.node().attributes)
+    if (!is_annotation(attribute.first))
+      if (const auto warning = unknown_name("attribute", attribute.first, kAttributes)) warn("layer '" + layer.layer() + "': " + *warning);
   Status status = row(layer);
   if (!layer.problem().is_ok()) return layer.problem();
   return status;
