@@ -100,6 +100,50 @@ def test_groups_are_finer_than_channels(make_onnx, tmp_path):
     assert error("layer") > 2 * error("channel") and error("channel") > error("group64") > error("group32")
 
 
+@pytest.fixture
+def wide_model(make_onnx, tmp_path):
+    """Weights enough to decide the size of the file; path, one input, a dataset."""
+    r = np.random.default_rng(9)
+    constants = {"w": (r.standard_normal((256, 64, 3, 3)) * 0.1).astype(np.float32), "v": (r.standard_normal((256, 300)) * 0.1).astype(np.float32),
+                 "g": (r.standard_normal((200, 300)) * 0.1).astype(np.float32), "h": r.standard_normal(200).astype(np.float32)}
+    nodes = [("Conv", ["x", "w"], ["c"], {"pads": [1, 1, 1, 1]}), ("Relu", ["c"], ["a"], {}), ("GlobalAveragePool", ["a"], ["p"], {}), ("Flatten", ["p"], ["f"], {}),
+             ("MatMul", ["f", "v"], ["m"], {}), ("Gemm", ["m", "g", "h"], ["y"], {"transB": 1})]
+    path = make_onnx(nodes, {"x": ("float32", [1, 64, 4, 4])}, {"y": ("float32", [1, 200])}, constants, name="wide")
+    x = r.uniform(-1, 1, (1, 64, 4, 4)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    (tmp_path / "dataset.txt").write_text("x.npy\n")
+    return path, x, str(tmp_path / "dataset.txt")
+
+
+@pytest.mark.parametrize("options, bits, least", [
+    (dict(quantized_dtype="w8a16", target_platform="rk3562"), 8, 0.9999), (dict(quantized_dtype="w4a16", target_platform="rk3576"), 4, 0.98),
+    (dict(quantized_dtype="w4a16", target_platform="rk3576", quantized_method="group32"), 5, 0.985),
+    (dict(quantized_dtype="w4a16", target_platform="rv1126b", quantized_method="group256", quantized_algorithm="mmse"), 4, 0.98),
+    (dict(quantize_weight=True), 8, 0.9999), (dict(quantize_weight=True, float_dtype="float32"), 8, 0.9999)])
+def test_small_weights_are_stored_small(wide_model, tmp_path, options, bits, least):
+    """Files hold the integers and scales; what is loaded computes what was built."""
+    model, x, dataset = wide_model
+    exact = run(model, [x], float_dtype="float32")[0]
+    rknn = RKNN(verbose=False)
+    rknn.config(**{"target_platform": "rk3588", **options})
+    assert rknn.load_onnx(model=model) == 0
+    quantizes = "quantize_weight" not in options
+    assert rknn.build(do_quantization=quantizes, dataset=dataset if quantizes else None) == 0
+    path = tmp_path / "small.rknn"
+    assert rknn.export_rknn(str(path)) == 0 and rknn.init_runtime() == 0
+    built = rknn.inference([x], data_format=["nchw"])[0]
+    rknn.release()
+    assert cosine(built, exact) >= least
+    loaded = RKNN(verbose=False)
+    assert loaded.load_rknn(str(path)) == 0 and loaded.init_runtime() == 0
+    np.testing.assert_array_equal(loaded.inference([x], data_format=["nchw"])[0], built)
+    memory = loaded.eval_memory(is_print=False)
+    loaded.release()
+    weights = 256 * 64 * 9 + 256 * 300 + 200 * 300
+    assert weights * bits / 8 < path.stat().st_size < weights * bits / 8 * 1.05 + 16384
+    assert memory["total_weight_allocation"] < weights * bits / 8 * 1.1 + 16384
+
+
 @pytest.mark.parametrize("dtype, platform", [("w4a16", "rk3588"), ("w8a16", "rk3588"), ("w16a16i", "rk3568"), ("w8a16", "rv1106"), ("dynamic_fixed_point-i16", "rk3588")])
 def test_formats_a_chip_has_not(dtype, platform):
     rknn = RKNN(verbose=False)

@@ -151,6 +151,7 @@ toolkit::BuildConfig to_config(const nb::dict& options) {
   c.single_core_mode = get<bool>(options, "single_core_mode");
   c.sparse_infer = get<bool>(options, "sparse_infer");
   c.compress_weight = get<bool>(options, "compress_weight");
+  c.quantize_weight = get<bool>(options, "quantize_weight");
   return c;
 }
 

@@ -7,6 +7,7 @@
 #include "compile/tile.h"
 #include "compile/weight_forms.h"
 #include "ir/op_def.h"
+#include "ir/packed.h"
 
 namespace orknn::compile {
 namespace {
@@ -124,6 +125,7 @@ class Costing {
     if (facts_.is_constant(1) && dtype_bytes(type_) > 0) {
       const DType weights = facts_.input_type(1);
       weight_scale_ = (weights == DType::Int4 ? 0.5 : static_cast<double>(dtype_bytes(weights))) / static_cast<double>(dtype_bytes(type_));
+      if (const ir::TensorData& value = *graph_.constant(node_.inputs[1]); value.packed() && value.bytes() > 0) weight_scale_ *= number(value.packed()->bytes()) / number(value.bytes());
       if (!(weight_scale_ > 0 && weight_scale_ < 1)) weight_scale_ = 1;  // narrower than what they meet, or the same
     }
     picture_ = node_.has_input(0) && graph_.is_input(node_.inputs[0]) && facts_.input(0) && facts_.input(0)->size() == 4 && (*facts_.input(0))[1] <= 4;
@@ -194,7 +196,7 @@ class Costing {
   uint64_t stored_constants() const {
     uint64_t bytes = 0;
     for (ir::TensorId t : node_.inputs)
-      if (t && graph_.is_constant(t)) bytes = add(bytes, pad(graph_.constant(t)->bytes(), kConstantAlignment));
+      if (t && graph_.is_constant(t)) bytes = add(bytes, pad(ir::stored_bytes(*graph_.constant(t)), kConstantAlignment));
     return bytes;
   }
 

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/threads.h"
 #include "ir/infer.h"
+#include "ir/packed.h"
 
 namespace orknn::compile {
 namespace {
@@ -69,6 +70,8 @@ TensorData to_half(const TensorData& value, std::atomic<int64_t>& clamped) {
   const bool is_uniform = count > 0 && std::all_of(from, from + count, [&](float f) { return f == from[0]; });
   if (is_uniform && from[0] != 0 && (to[0] & 0x7fff) == 0)
     for (int64_t i = 0; i < count; ++i) to[i] |= 1;
+  if (value.packed())
+    if (TensorData unpacked = ir::unpack(value.packed(), DType::Float16); ir::identical(unpacked.view(), result.view())) return unpacked;
   release_mapped_pages({reinterpret_cast<const std::byte*>(from), value.bytes()});  // the source is rarely looked at again
   return result;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/packed.h"
+
 namespace orknn::compile {
 namespace {
 using format::Buffer;
@@ -77,7 +79,7 @@ Status plan_memory(format::Program& program, const platform::Platform& platform,
   for (size_t i = 0; i < count; ++i) {
     const ir::Tensor& tensor = graph.tensor({static_cast<int32_t>(i)});
     if (!tensor.is_constant()) continue;
-    program.buffers[i] = {Buffer::Place::Weights, 0, tensor.constant.bytes()};
+    program.buffers[i] = {Buffer::Place::Weights, 0, ir::stored_bytes(tensor.constant)};
   }
   for (ir::TensorId t : graph.inputs()) {
     Buffer& buffer = program.buffers[static_cast<size_t>(t.index)];

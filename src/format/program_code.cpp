@@ -12,7 +12,7 @@ constexpr int kMaxDepth = 32;
 constexpr uint32_t kMaxRank = 64;
 
 enum DimTag : uint8_t { kKnown = 0, kSymbol = 1, kUnknown = 2 };
-enum TensorFlags : uint8_t { kHasShape = 1, kHasQuant = 2, kHasConstant = 4 };
+enum TensorFlags : uint8_t { kHasShape = 1, kHasQuant = 2, kHasConstant = 4, kPacked = 8 };
 
 Status damaged(std::string what) { return invalid_model("the program in the file is damaged: " + std::move(what)); }
 
@@ -28,6 +28,18 @@ Result<TensorData> get_tensor_data(ByteReader& in, const WeightSection& weights)
   const auto offset = in.get<uint64_t>();
   if (in.failed() || dims.size() > kMaxRank) return damaged("a constant is cut off");
   return weights.tensor(dtype, std::move(dims), offset);
+}
+
+Result<TensorData> get_packed_tensor(ByteReader& in, const WeightSection& weights) {
+  const auto dtype = in.get<DType>();
+  Dims dims = in.list<int64_t>();
+  WeightSection::PackedPlace place;
+  place.type = in.get<DType>();
+  place.block = in.list<int64_t>();
+  place.integers = in.get<uint64_t>();
+  place.scales = in.get<uint64_t>();
+  if (in.failed() || dims.size() > kMaxRank) return damaged("a constant is cut off");
+  return weights.packed_tensor(dtype, std::move(dims), place);
 }
 
 void put_ids(const std::vector<TensorId>& ids, ByteWriter& out) {
@@ -110,7 +122,7 @@ void put_tensor(const Tensor& t, WeightCollector& weights, ByteWriter& out) {
   out.text(t.name);
   out.put(t.dtype);
   out.put(t.layout);
-  out.put(static_cast<uint8_t>((t.shape ? kHasShape : 0) | (t.quant ? kHasQuant : 0) | (t.is_constant() ? kHasConstant : 0)));
+  out.put(static_cast<uint8_t>((t.shape ? kHasShape : 0) | (t.quant ? kHasQuant : 0) | (t.is_constant() ? kHasConstant : 0) | (t.constant.packed() ? kPacked : 0)));
   if (t.shape) {
     out.count(t.shape->size());
     for (const Dim& d : *t.shape) {
@@ -126,7 +138,17 @@ void put_tensor(const Tensor& t, WeightCollector& weights, ByteWriter& out) {
     out.list(t.quant->min);
     out.list(t.quant->max);
   }
-  if (t.is_constant()) put_tensor_data(t.constant, weights, out);
+  if (t.constant.packed()) {
+    const PackedForm& form = *t.constant.packed();
+    out.put(t.constant.dtype());
+    out.list(t.constant.dims());
+    out.put(form.type);
+    out.list(form.block);
+    out.put(weights.add(form.integers));
+    out.put(weights.add(form.scales));
+  } else if (t.is_constant()) {
+    put_tensor_data(t.constant, weights, out);
+  }
 }
 
 Status get_tensor(ByteReader& in, const WeightSection& weights, Graph& g) {
@@ -170,7 +192,7 @@ Status get_tensor(ByteReader& in, const WeightSection& weights, Graph& g) {
     t.quant = std::move(q);
   }
   if (flags & kHasConstant) {
-    ORKNN_TRY_ASSIGN(TensorData value, get_tensor_data(in, weights));
+    ORKNN_TRY_ASSIGN(TensorData value, flags & kPacked ? get_packed_tensor(in, weights) : get_tensor_data(in, weights));
     if (value.dtype() != dtype || !t.shape || to_dims(*t.shape) != value.dims())
       return damaged("constant '" + name + "' differs from its tensor");
     t.constant = std::move(value);
@@ -335,7 +357,7 @@ void encode_program(const Program& program, WeightCollector& weights, ByteWriter
     if (const TensorData* constant = program.graph.constant(TensorId{static_cast<int32_t>(i)})) {
       b.place = Buffer::Place::Weights;
       b.offset = weights.add(*constant);
-      b.bytes = std::max<uint64_t>(b.bytes, constant->bytes());
+      b.bytes = std::max<uint64_t>(b.bytes, stored_bytes(*constant));
     }
     out.put(b.place);
     out.put(b.offset);

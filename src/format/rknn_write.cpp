@@ -126,7 +126,7 @@ void place_weights(Model& model) {
     encode_program(program, weights, ignored);
     for (size_t i = 0; i < program.buffers.size(); ++i) {
       const ir::TensorData* constant = program.graph.constant(ir::TensorId{static_cast<int32_t>(i)});
-      if (constant) program.buffers[i] = {Buffer::Place::Weights, weights.add(*constant), std::max<uint64_t>(program.buffers[i].bytes, constant->bytes())};
+      if (constant) program.buffers[i] = {Buffer::Place::Weights, weights.add(*constant), std::max<uint64_t>(program.buffers[i].bytes, ir::stored_bytes(*constant))};
     }
   }
   model.weight_bytes = weights.section_bytes();

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "ir/packed.h"
 #include "platform/platforms.h"
 #include "rknn_generated.h"
 
@@ -41,6 +42,13 @@ std::string viewer_type(DType t) {
 std::string_view layout_name(Layout layout) { return layout == Layout::NHWC ? "NHWC" : layout == Layout::NCHW ? "NCHW" : "UNDEFINED"; }
 
 std::string quant_method(const Tensor& t) { return !t.quant ? "" : t.quant->axis < 0 ? "layer" : "channel"; }
+
+// How many axes have more than one scale.
+std::string packed_method(const PackedForm& form) {
+  int64_t axes = 0;
+  for (size_t i = 0; i < form.dims.size(); ++i) axes += form.block[i] < form.dims[i];
+  return axes == 0 ? "layer" : axes == 1 ? "channel" : "group";
+}
 
 std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -119,13 +127,19 @@ class GraphWriter {
     const Tensor& t = g_.tensor(id);
     const auto shape = b_.CreateVector(viewer_shape(t));
     const auto name = b_.CreateString(t.name);
-    const auto method = b_.CreateString(quant_method(t));
-    const auto type = b_.CreateString(t.quant ? std::string(dtype_name(t.dtype)) : "");
-    const QuantParams quant = t.quant.value_or(QuantParams{});
+    const PackedForm* packed = t.constant.packed().get();
+    const auto method = b_.CreateString(packed ? packed_method(*packed) : quant_method(t));
+    const auto type = b_.CreateString(packed ? std::string(dtype_name(packed->type)) : t.quant ? std::string(dtype_name(t.dtype)) : "");
+    QuantParams quant = t.quant.value_or(QuantParams{});
+    if (packed) {
+      quant = {};
+      quant.scale.assign(packed->scales.as<float>(), packed->scales.as<float>() + packed->scales.count());
+      quant.zero_point.assign(quant.scale.size(), 0);
+    }
     const auto min = b_.CreateVector(quant.min), max = b_.CreateVector(quant.max), scale = b_.CreateVector(quant.scale);
     const auto zero_point = b_.CreateVector(quant.zero_point);
     const Buffer& buffer = p_.buffers[static_cast<size_t>(id.index)];
-    const uint64_t bytes = t.is_constant() ? t.constant.bytes() : buffer.bytes;
+    const uint64_t bytes = t.is_constant() ? stored_bytes(t.constant) : buffer.bytes;
     return fb::CreateTensor(b_, static_cast<int8_t>(t.dtype), static_cast<int8_t>(t.layout), kind(id), shape, shape, name, method, type, min, max, scale,
                             zero_point, saturate<uint32_t>(bytes),
                             buffer.place == Buffer::Place::Arena ? saturate<uint32_t>(buffer.offset) : 0);

@@ -8,6 +8,11 @@
 namespace orknn::format {
 
 uint64_t WeightCollector::add(const ir::TensorData& value) {
+  if (value.packed()) {
+    const uint64_t integers = add(value.packed()->integers);
+    add(value.packed()->scales);
+    return integers;
+  }
   const std::span<const std::byte> bytes(static_cast<const std::byte*>(value.data()), value.bytes());
   if (bytes.empty()) return 0;
   // The same memory again (a constant shared by programs) needs no look at its content.
@@ -40,6 +45,22 @@ Result<ir::TensorData> WeightSection::tensor(DType dtype, ir::Dims dims, uint64_
       if (b > std::byte{1}) return invalid_model("a bool constant holds something else than 0 and 1");
   }
   return ir::TensorData::wrap(dtype, std::move(dims), bytes.data() + offset, keeper);
+}
+
+Result<ir::TensorData> WeightSection::packed_tensor(DType dtype, ir::Dims dims, const PackedPlace& place) const {
+  if ((dtype != DType::Float16 && dtype != DType::Float32) || (place.type != DType::Int8 && place.type != DType::Int4)) return invalid_model("a packed constant has an unknown element type");
+  for (int64_t d : dims)
+    if (d < 0) return invalid_model("a constant has a negative extent");
+  ORKNN_TRY_ASSIGN(const int64_t elements, ir::checked_element_count(dims));
+  ORKNN_TRY_ASSIGN(const ir::Dims blocks, ir::block_counts(dims, place.block));
+  ORKNN_TRY_ASSIGN(const int64_t scales, ir::checked_element_count(blocks));
+  auto form = std::make_shared<ir::PackedForm>();
+  form->type = place.type;
+  ORKNN_TRY_ASSIGN(form->integers, tensor(DType::UInt8, {static_cast<int64_t>(ir::packed_integer_bytes(place.type, elements))}, place.integers));
+  ORKNN_TRY_ASSIGN(form->scales, tensor(DType::Float32, {scales}, place.scales));
+  form->dims = std::move(dims);
+  form->block = place.block;
+  return ir::unpack(std::move(form), dtype);
 }
 
 }  // namespace orknn::format

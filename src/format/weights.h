@@ -6,14 +6,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ir/tensor_data.h"
+#include "ir/packed.h"
 
 namespace orknn::format {
 
 // Collects constants in order of appearance. Refers to their bytes, so the tensors must outlive it.
 class WeightCollector {
  public:
-  // Offset of the bytes in the section; equal bytes get the same one.
+  // Offset of the bytes in the section; equal bytes get the same one. Of a packed constant: of its integers, its scales are added too.
   uint64_t add(const ir::TensorData& value);
   uint64_t section_bytes() const { return bytes_; }
   struct Piece {
@@ -35,6 +35,13 @@ struct WeightSection {
   std::shared_ptr<const void> keeper;
   // A tensor over the section's own bytes. Checks type, shape, alignment and range.
   Result<ir::TensorData> tensor(DType dtype, ir::Dims dims, uint64_t offset) const;
+  // The values of a packed constant, checked the same way.
+  struct PackedPlace {
+    DType type = DType::Int8;
+    ir::Dims block;
+    uint64_t integers = 0, scales = 0;  // offsets
+  };
+  Result<ir::TensorData> packed_tensor(DType dtype, ir::Dims dims, const PackedPlace& place) const;
 };
 
 }  // namespace orknn::format

@@ -67,6 +67,13 @@ TensorData TensorData::reshaped(Dims dims) const {
   ORKNN_ASSERT(element_count(dims) == count(), "reshaping keeps the number of elements");
   TensorData t = *this;
   t.dims_ = std::move(dims);
+  t.packed_ = nullptr;
+  return t;
+}
+
+TensorData TensorData::with_packed(std::shared_ptr<const PackedForm> form) const {
+  TensorData t = *this;
+  t.packed_ = std::move(form);
   return t;
 }
 

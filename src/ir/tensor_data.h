@@ -40,6 +40,8 @@ struct MutableTensorView {
   operator TensorView() const { return {dtype, dims, data}; }
 };
 
+struct PackedForm;  // packed.h
+
 // A tensor value: dtype, dims and bytes that are shared and never change once published. Cheap to copy. The bytes are
 // either owned or belong to a mapped file that `keeper` holds open. Data is aligned to 64 bytes when owned.
 class TensorData {
@@ -72,12 +74,16 @@ class TensorData {
   template <class T> std::span<const T> values() const { return {as<T>(), static_cast<size_t>(count())}; }
   // The same bytes under another shape with as many elements.
   TensorData reshaped(Dims dims) const;
+  // The small integers that the values were made from, which files hold instead; nullptr = none. Values computed from these have none.
+  const std::shared_ptr<const PackedForm>& packed() const { return packed_; }
+  TensorData with_packed(std::shared_ptr<const PackedForm> form) const;
 
  private:
   DType dtype_ = DType::Undefined;
   Dims dims_;
   const void* data_ = nullptr;
   std::shared_ptr<const void> keeper_;
+  std::shared_ptr<const PackedForm> packed_;
 };
 
 // Contents of an integer or bool tensor as int64 (uint64 above the int64 range wraps).

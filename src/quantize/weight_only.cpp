@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/threads.h"
+#include "ir/packed.h"
 
 namespace orknn::quantize {
 using namespace ir;
@@ -50,30 +51,49 @@ double block_scale(std::span<const float> values, const WeightOnlyOptions& optio
   return best;
 }
 
+// Which weights share a scale, per axis.
+Dims blocks_of(const Dims& dims, const WeightAxes& axes, const WeightOnlyOptions& options) {
+  Dims block;
+  for (int64_t d : dims) block.push_back(std::max<int64_t>(d, 1));
+  if (!options.per_channel) return block;
+  if (axes.output) block[static_cast<size_t>(*axes.output)] = 1;
+  if (axes.input && options.group > 0) {
+    int64_t& input = block[static_cast<size_t>(*axes.input)];
+    input = std::min(input, options.group);
+  }
+  return block;
+}
+
 TensorData rounded_weights(const TensorData& w, const WeightAxes& axes, const WeightOnlyOptions& options) {
   const Dims& dims = w.dims();
-  const auto extent = [&](std::optional<int64_t> axis) { return axis ? dims[static_cast<size_t>(*axis)] : 1; };
-  const auto inner = [&](std::optional<int64_t> axis) { return axis ? element_count(std::span(dims).subspan(static_cast<size_t>(*axis) + 1)) : 1; };
-  const std::optional<int64_t> output = options.per_channel ? axes.output : std::nullopt, input = options.per_channel && options.group > 0 ? axes.input : std::nullopt;
-  const int64_t outputs = extent(output), output_step = inner(output), inputs = extent(input), input_step = inner(input);
-  const int64_t group = std::max<int64_t>(options.group, 1), groups = input ? (inputs + group - 1) / group : 1;
+  const Dims block = blocks_of(dims, axes, options);
   // Elements by the block they belong to.
-  std::vector<std::vector<int64_t>> blocks(static_cast<size_t>(outputs * groups));
-  for (int64_t i = 0; i < w.count(); ++i)
-    blocks[static_cast<size_t>(i / output_step % outputs * groups + (input ? i / input_step % inputs / group : 0))].push_back(i);
-  TensorData result = TensorData::allocate(DType::Float32, dims);
-  auto* to = static_cast<float*>(result.mutable_data());
+  Dims counts;
+  for (size_t i = 0; i < dims.size(); ++i) counts.push_back((dims[i] + block[i] - 1) / block[i]);
+  std::vector<std::vector<int64_t>> blocks(static_cast<size_t>(element_count(counts)));
+  for (int64_t i = 0; i < w.count(); ++i) {
+    int64_t at = 0, factor = 1, rest = i;
+    for (size_t k = dims.size(); k-- > 0;) {
+      at += rest % dims[k] / block[k] * factor;
+      rest /= dims[k];
+      factor *= counts[k];
+    }
+    blocks[static_cast<size_t>(at)].push_back(i);
+  }
+  std::vector<int8_t> integers(static_cast<size_t>(w.count()));
+  std::vector<float> scales(blocks.size());
   const float* from = w.as<float>();
   ThreadPool::shared().parallel_for(static_cast<int64_t>(blocks.size()), 1, [&](int64_t begin, int64_t end) {
     std::vector<float> values;
     for (int64_t b = begin; b < end; ++b) {
       values.clear();
       for (int64_t i : blocks[static_cast<size_t>(b)]) values.push_back(from[i]);
-      const double scale = block_scale(values, options);
-      for (int64_t i : blocks[static_cast<size_t>(b)]) to[i] = static_cast<float>(static_cast<double>(rounded(from[i], scale, 0, limits_of(options.type, true))) * scale);
+      const auto scale = static_cast<float>(block_scale(values, options));
+      scales[static_cast<size_t>(b)] = scale;
+      for (int64_t i : blocks[static_cast<size_t>(b)]) integers[static_cast<size_t>(i)] = static_cast<int8_t>(rounded(from[i], scale, 0, limits_of(options.type, true)));
     }
   });
-  return result;
+  return unpack(pack(options.type, dims, block, integers, scales), DType::Float32);
 }
 }  // namespace
 
@@ -82,8 +102,10 @@ std::vector<LayerDecision> round_weights_only(Graph& graph, const WeightOnlyOpti
   std::map<std::pair<TensorId, std::optional<int64_t>>, TensorId> made;  // a constant shared by layers is rounded once
   for (NodeId id : std::vector<NodeId>(graph.order())) {
     Node n = graph.node(id);
-    const auto axes = weight_axes(graph, n);
-    LayerDecision decision{n.name, n.type_name(), n.output() ? graph.tensor(n.output()).name : "", axes.has_value(), axes ? "" : "it has no constant weights"};
+    auto axes = weight_axes(graph, n);
+    const bool too_few = axes && graph.tensor(n.input(1)).constant.count() < options.least_count;
+    if (too_few) axes.reset();
+    LayerDecision decision{n.name, n.type_name(), n.output() ? graph.tensor(n.output()).name : "", axes.has_value(), axes ? "" : too_few ? "it has few weights" : "it has no constant weights"};
     decisions.push_back(std::move(decision));
     if (!axes) continue;
     auto [it, fresh] = made.try_emplace({n.input(1), axes->output}, TensorId{});

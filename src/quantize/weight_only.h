@@ -9,11 +9,12 @@ struct WeightOnlyOptions {
   DType type = DType::Int8;   // or Int4
   bool per_channel = true;    // else one scale per tensor
   int64_t group = 0;          // input channels that share a scale within an output channel; 0 = all of them
+  int64_t least_count = 0;    // layers with fewer weights are left alone
   bool search_scales = false;  // the scale with the least squared error instead of the one that reaches the largest weight
 };
 
-// Rounds the constant weights of convolutions and matrix products to what the integers of `options` can hold; the graph keeps the rounded
-// values as floats. The answer says which layers.
+// Rounds the constant weights of convolutions and matrix products to what the integers of `options` can hold. They stay float constants that
+// know their integers (ir/packed.h), so that layers compute in float and files hold the integers. The answer says which layers.
 std::vector<LayerDecision> round_weights_only(ir::Graph& graph, const WeightOnlyOptions& options);
 
 }  // namespace orknn::quantize

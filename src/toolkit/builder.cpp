@@ -356,6 +356,12 @@ Status Builder::build(bool do_quantization, const std::string& dataset, bool aut
     layer_decisions_ = std::move(*decisions);
     log_float_layers();
   }
+  if (!do_quantization && config_.quantize_weight) {
+    constexpr int64_t kWorthIt = 1024;  // scales and alignment would eat what fewer weights save
+    const auto layers = quantize::round_weights_only(graph, {.least_count = kWorthIt});
+    const auto count = std::count_if(layers.begin(), layers.end(), [](const quantize::LayerDecision& d) { return d.integer; });
+    log(LogLevel::Detail, "build", fmt::format("quantize_weight: {} layer(s) with weights in int8", count));
+  }
   quantize::forget_constant_grids(graph);
   report("Compiling", 0, 1);
   auto program = compile::compile(std::move(graph), compile_options());

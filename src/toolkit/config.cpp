@@ -97,8 +97,7 @@ Result<const platform::Platform*> check(const BuildConfig& c) {
 
   const struct { std::string_view name; bool asked; } refused[] = {
       {"remove_weight", c.remove_weight}, {"dynamic_input", c.dynamic_input}, {"inputs_yuv_fmt", c.inputs_yuv_fmt}},
-      ignored[] = {{"model_pruning", c.model_pruning}, {"quantize_weight", c.quantize_weight},
-                   {"remove_reshape", c.remove_reshape}, {"enable_flash_attention", c.enable_flash_attention}};
+      ignored[] = {{"model_pruning", c.model_pruning}, {"remove_reshape", c.remove_reshape}, {"enable_flash_attention", c.enable_flash_attention}};
   for (const auto& option : refused)
     if (option.asked) problems.also(unsupported(fmt::format("The '{}' is not available yet!", option.name)));
   if (!problems) return problems;

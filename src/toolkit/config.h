@@ -33,9 +33,10 @@ struct BuildConfig {
   std::map<std::string, std::string> op_target;
   std::vector<std::string> disable_rules;  // optimizer passes to leave out; names we do not have are ignored with a warning
   bool single_core_mode = false;
+  bool quantize_weight = false;    // float builds: weights are stored as int8
   bool sparse_infer = false, compress_weight = false;  // shorter forms of weights, where the chip has them
   // Asked for by the user but not available yet: those that would change what the model computes are an error, the others a warning.
-  bool remove_weight = false, model_pruning = false, quantize_weight = false, remove_reshape = false;
+  bool remove_weight = false, model_pruning = false, remove_reshape = false;
   bool enable_flash_attention = false, dynamic_input = false, inputs_yuv_fmt = false;
 
   // For looking inside (command line); config() has no such keys.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "format/container.h"
+#include "ir/packed.h"
 #include "ir/text.h"
 #include "ops/eval.h"
 #include "sim/executor.h"
@@ -22,15 +23,20 @@ Model sample_model(bool with_body) {
   %w: float16[1,3,1,1] = const {1, 2, 0.5}
   %same_as_w: float16[3] = const {1, 2, 0.5}
   %other: float16[1,3,1,1] = const {4, 5, 6}
+  %factors: float16[1,3,1,1] = const {3.5, -3.5, 0.75}
   %rows: int64[2] = const {3, 4}
   %a: float16[1,3,2,2] = Relu(%x) + Mul(%w) "act" from "conv_1", "relu_1"
   %b: float16[1,3,2,2] = Add(%a, %other) "shift"
-  %y: float16[1,3,2,2] = Relu(%b) "last"
+  %y: float16[1,3,2,2] = Relu(%b) + Mul(%factors) "last"
   %z: float16[3,4] = Reshape(%a, %rows) "flat"
 })");
   EXPECT_TRUE(graph) << graph.status().to_string();
   p.graph = std::move(*graph);
   ir::Graph& g = p.graph;
+  // The same values as integers: two channels share a scale, the third has its own.
+  const int8_t integers[] = {7, -7, 3};
+  const float scales[] = {0.5f, 0.25f};
+  g.tensor(g.find_tensor("factors")).constant = ir::unpack(ir::pack(DType::Int4, {1, 3, 1, 1}, {1, 2, 1, 1}, integers, scales), DType::Float16);
   g.tensor(g.find_tensor("x")).quant = ir::QuantParams{{0.5f}, {3}, -1, {-1.f}, {2.f}};
   if (with_body) {
     auto branch = ir::parse(R"(graph "branch" (%p: float16[3]) -> (%q) {

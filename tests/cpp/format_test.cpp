@@ -10,6 +10,7 @@
 #include "format/container.h"
 #include "format/rknn_file.h"
 #include "format_sample.h"
+#include "ir/packed.h"
 #include "ir/text.h"
 #include "mutation.h"
 #include "ops/eval.h"
@@ -61,6 +62,26 @@ TEST(RknnFile, EqualConstantsAreStoredOnceAndAligned) {
   const ir::TensorData* same = loaded->programs[0].graph.constant(loaded->programs[0].graph.find_tensor("same_as_w"));
   EXPECT_EQ(w->data(), same->data());
   EXPECT_EQ(reinterpret_cast<uintptr_t>(w->data()) % 64, 0u);
+}
+
+TEST(RknnFile, PackedConstantsAreStoredAsTheirIntegers) {
+  Model model = sample_model();
+  const auto value_of = [](const Model& m) { return *m.programs[0].graph.constant(m.programs[0].graph.find_tensor("factors")); };
+  const uint64_t packed_bytes = [&] {
+    place_weights(model);
+    return model.weight_bytes;
+  }();
+  auto loaded = read(bytes_of(model));
+  ASSERT_TRUE(loaded) << loaded.status().to_string();
+  const ir::TensorData value = value_of(*loaded);
+  EXPECT_TRUE(ir::identical(value.view(), value_of(model).view()));
+  ASSERT_TRUE(value.packed());
+  EXPECT_EQ(value.packed()->type, DType::Int4);
+  EXPECT_EQ(value.packed()->block, (ir::Dims{1, 2, 1, 1}));
+  EXPECT_EQ(value.packed()->integers.bytes(), 2u);
+  EXPECT_EQ(loaded->weight_bytes, packed_bytes);
+  const Program& p = loaded->programs[0];
+  EXPECT_EQ(p.buffers[static_cast<size_t>(p.graph.find_tensor("factors").index)].bytes, 2u + 2 * sizeof(float));
 }
 
 TEST(RknnFile, ConstantsOfAMappedFileAreNotCopied) {

@@ -35,6 +35,7 @@ struct SourceOptions {
 
   // Quantization: with a dataset the model is quantized.
   std::string dataset, algorithm = "normal", method = "channel", dtype = "w8a8";
+  bool quantize_weight = false;
   bool bgr = false;
   double auto_hybrid = 0;  // cosine every output must reach; 0 = off
 

@@ -70,8 +70,9 @@ void SourceOptions::warn_finished(std::initializer_list<std::string_view> useful
 void SourceOptions::add_quantization_to(CLI::App& command) {
   command.add_option("--dataset", dataset, "list of calibration samples, one per line: the model is quantized with them");
   command.add_option("--algorithm", algorithm, "how ranges are found: normal, mmse, kl_divergence, ...");
-  command.add_option("--method", method, "scales of weights: channel or layer");
+  command.add_option("--method", method, "scales of weights: channel, layer, or group32 to group256 with w4a16");
   command.add_option("--dtype", dtype, "number format, w8a8 by default");
+  command.add_flag("--quantize-weight", quantize_weight, "without --dataset: weights are stored as int8, everything is computed in float");
   command.add_flag("--bgr", bgr, "calibration pictures are fed as BGR");
   command.add_option("--auto-hybrid", auto_hybrid, "leave the fewest layers in float16 that bring every output to this cosine")->check(CLI::Range(0.0, 1.0));
 }
@@ -84,6 +85,7 @@ Result<toolkit::BuildConfig> SourceOptions::config() const {
   config.quantized_algorithm = algorithm;
   config.quantized_method = method;
   config.quantized_dtype = dtype;
+  config.quantize_weight = quantize_weight;
   config.quant_img_RGB2BGR = bgr;
   if (auto_hybrid > 0) config.auto_hybrid_cos_thresh = auto_hybrid;
   const auto rows = [](const std::string& option, const std::vector<std::string>& texts) -> Result<toolkit::ChannelValues> {

@@ -26,7 +26,7 @@ IGNORED = {
     "random_brightness", "random_contrast", "random_crop", "random_flip", "random_mirror", "restart", "samples"}
 # Not available yet. Those that only make a model smaller or faster are ignored with a remark; the others would change what the
 # model computes, so asking for them is an error.
-NOT_YET_HARMLESS = {"model_pruning", "quantize_weight", "remove_reshape", "enable_flash_attention"}
+NOT_YET_HARMLESS = {"model_pruning", "remove_reshape", "enable_flash_attention"}
 NOT_YET = {"remove_weight", "inputs_yuv_fmt", "dynamic_input"}
 BOOLS = {k for k, v in DEFAULTS.items() if isinstance(v, bool)} - {"quant_img_RGB2BGR"}
 
