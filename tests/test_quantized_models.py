@@ -51,6 +51,12 @@ def test_own_parameters(qdq_model):
     assert np.abs(integers - exact).max() <= 0.0301 and (integers != exact).mean() < 0.02
 
 
+def test_toolkit1_has_one_scale_per_tensor(qdq_model, capfd):
+    assert run(qdq_model, [], target_platform="rk1808") is None
+    text = "".join(capfd.readouterr())
+    assert "'wq' are quantized per channel" in text and "8 scales" in text
+
+
 def test_quantized_twice_is_refused(qdq_model, tmp_path, capfd):
     np.save(tmp_path / "x.npy", np.zeros((1, 3, 8, 8), np.float32))
     dataset = tmp_path / "dataset.txt"
@@ -100,6 +106,28 @@ def test_groups_are_finer_than_channels(make_onnx, tmp_path):
     assert error("layer") > 2 * error("channel") and error("channel") > error("group64") > error("group32")
 
 
+def test_gdq_looks_at_the_samples(make_onnx, tmp_path):
+    """Inputs that go together: errors of single weights can make up for each other, nearest integers cannot."""
+    r = np.random.default_rng(11)
+    mix = r.standard_normal((64, 8)) / 3
+    samples = [(r.standard_normal((1, 6, 8)) @ mix.T + 0.1 * r.standard_normal((1, 6, 64))).astype(np.float32) for _ in range(24)]
+    for i, x in enumerate(samples[:20]):
+        np.save(tmp_path / f"x{i}.npy", x)
+    (tmp_path / "dataset.txt").write_text("".join(f"x{i}.npy\n" for i in range(20)))
+    path = make_onnx([("MatMul", ["x", "w"], ["y"], {})], {"x": ("float32", [1, 6, 64])}, {"y": ("float32", [1, 6, 48])}, {"w": r.standard_normal((64, 48)).astype(np.float32)})
+
+    def error(**options):
+        rknn = RKNN(verbose=False)
+        rknn.config(target_platform="rk3576", quantized_dtype="w4a16", **options)
+        assert rknn.load_onnx(model=path) == 0 and rknn.build(do_quantization=True, dataset=str(tmp_path / "dataset.txt")) == 0 and rknn.init_runtime() == 0
+        got = [rknn.inference([x])[0] for x in samples[20:]]
+        rknn.release()
+        return np.mean([np.square(a - b).mean() for a, b in zip(got, exact)])
+    exact = [run(path, [x], float_dtype="float32")[0] for x in samples[20:]]
+    for method in ("layer", "channel", "group32"):
+        assert error(quantized_method=method, quantized_algorithm="gdq") < 0.5 * error(quantized_method=method, quantized_algorithm="mmse"), method
+
+
 @pytest.fixture
 def wide_model(make_onnx, tmp_path):
     """Weights enough to decide the size of the file; path, one input, a dataset."""
@@ -135,7 +163,7 @@ def test_small_weights_are_stored_small(wide_model, tmp_path, options, bits, lea
     rknn.release()
     assert cosine(built, exact) >= least
     loaded = RKNN(verbose=False)
-    assert loaded.load_rknn(str(path)) == 0 and loaded.init_runtime() == 0
+    assert loaded.load_rknn(str(path)) == 0 and loaded.init_runtime(eval_mem=True) == 0
     np.testing.assert_array_equal(loaded.inference([x], data_format=["nchw"])[0], built)
     memory = loaded.eval_memory(is_print=False)
     loaded.release()
@@ -167,7 +195,30 @@ class Output(ctypes.Structure):
     _fields_ = [("want_float", ctypes.c_uint8), ("is_prealloc", ctypes.c_uint8), ("index", ctypes.c_uint32), ("buf", ctypes.c_void_p), ("size", ctypes.c_uint32)]
 
 
-INT8, UINT8, NHWC, AFFINE = 2, 3, 1, 2
+INT8, UINT8, INT16, NHWC, DFP, AFFINE = 2, 3, 4, 1, 1, 2
+
+
+@pytest.mark.parametrize("dtype, platform, kind, bits", [("dynamic_fixed_point-i8", "rk1808", INT8, 7), ("dynamic_fixed_point-i16", "rk1808", INT16, 15), ("w16a16i_dfp", "rv1106", INT16, 15)])
+def test_fixed_point_ports_say_so(float_model, tmp_path, openrknn, dtype, platform, kind, bits):
+    x = np.full((1, 3, 8, 8), 3.0, np.float32)
+    np.save(tmp_path / "x.npy", x)
+    (tmp_path / "dataset.txt").write_text("x.npy\n")
+    rknn = RKNN(verbose=False)
+    rknn.config(target_platform=platform, quantized_dtype=dtype)
+    assert rknn.load_onnx(model=float_model) == 0 and rknn.build(do_quantization=True, dataset=str(tmp_path / "dataset.txt")) == 0
+    path = str(tmp_path / "m.rknn")
+    assert rknn.export_rknn(path) == 0
+    rknn.release()
+    library = ctypes.CDLL(str(pathlib.Path(openrknn("--libdir").stdout.strip()) / "librknnrt.so"))
+    context = ctypes.c_uint64()
+    assert library.rknn_init(ctypes.byref(context), path.encode(), 0, 0, None) == 0
+    for command in (1, 2):
+        attr = TensorAttr(index=0)
+        assert library.rknn_query(context, command, ctypes.byref(attr), ctypes.sizeof(attr)) == 0
+        assert (attr.type, attr.qnt_type, attr.zp) == (kind, DFP, 0) and attr.scale == 2.0 ** -attr.fl
+        if command == 1:
+            assert attr.fl == bits - 2, "values up to 4 need two bits in front of the point"
+    assert library.rknn_destroy(context) == 0
 
 
 def test_c_and_python_give_the_same(float_model, tmp_path, openrknn):

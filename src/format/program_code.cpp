@@ -12,7 +12,7 @@ constexpr int kMaxDepth = 32;
 constexpr uint32_t kMaxRank = 64;
 
 enum DimTag : uint8_t { kKnown = 0, kSymbol = 1, kUnknown = 2 };
-enum TensorFlags : uint8_t { kHasShape = 1, kHasQuant = 2, kHasConstant = 4, kPacked = 8 };
+enum TensorFlags : uint8_t { kHasShape = 1, kHasQuant = 2, kHasConstant = 4, kPacked = 8, kFixedPoint = 16 };
 
 Status damaged(std::string what) { return invalid_model("the program in the file is damaged: " + std::move(what)); }
 
@@ -122,7 +122,8 @@ void put_tensor(const Tensor& t, WeightCollector& weights, ByteWriter& out) {
   out.text(t.name);
   out.put(t.dtype);
   out.put(t.layout);
-  out.put(static_cast<uint8_t>((t.shape ? kHasShape : 0) | (t.quant ? kHasQuant : 0) | (t.is_constant() ? kHasConstant : 0) | (t.constant.packed() ? kPacked : 0)));
+  out.put(static_cast<uint8_t>((t.shape ? kHasShape : 0) | (t.quant ? kHasQuant : 0) | (t.is_constant() ? kHasConstant : 0) | (t.constant.packed() ? kPacked : 0) |
+                               (t.quant && t.quant->fixed_point ? kFixedPoint : 0)));
   if (t.shape) {
     out.count(t.shape->size());
     for (const Dim& d : *t.shape) {
@@ -189,6 +190,7 @@ Status get_tensor(ByteReader& in, const WeightSection& weights, Graph& g) {
     q.axis = in.get<int32_t>();
     q.min = in.list<float>();
     q.max = in.list<float>();
+    q.fixed_point = (flags & kFixedPoint) != 0;
     t.quant = std::move(q);
   }
   if (flags & kHasConstant) {

@@ -35,6 +35,7 @@ struct QuantParams {
   std::vector<int32_t> zero_point;
   int32_t axis = -1;  // -1 = per tensor
   std::vector<float> min, max;  // calibrated range, if known
+  bool fixed_point = false;     // dynamic fixed point: the scale is a power of two, the zero point 0
   bool operator==(const QuantParams&) const = default;
 };
 

@@ -490,6 +490,20 @@ bool states_quantization(const Graph& graph) {
 
 Status expand_quantized_operators(Graph& graph, const OpSet& ops) { return Expander(graph, ops).run(); }
 
+Status require_one_scale_per_tensor(const Graph& graph) {
+  Status problems;
+  for (NodeId id : graph.order()) {
+    const Node& n = graph.node(id);
+    const TensorData* scale = n.op == "DequantizeLinear" ? graph.constant(n.input(1)) : nullptr;
+    if (!scale || scale->count() <= 1 || !graph.is_constant(n.input(0)) || graph.tensor(n.input(0)).constant.dims().size() < 2) continue;
+    const auto users = graph.users(n.output());
+    const Node& layer = users.empty() ? n : graph.node(users.front());
+    problems.also(unsupported("its weights '" + graph.tensor(n.input(0)).name + "' are quantized per channel")
+                      .node(layer.name, layer.op).expected("one scale").found(std::to_string(scale->count()) + " scales").hint("quantize the source model per tensor"));
+  }
+  return problems;
+}
+
 Result<std::vector<LayerDecision>> use_given_parameters(Graph& graph, const OpSet& ops) {
   Graph reals = graph;
   ORKNN_TRY_ASSIGN(Assignment assignment, Reader(reals, ops).run());

@@ -40,6 +40,7 @@ QuantParams parameters_of(Range range, DType type, bool power_of_two) {
     const int exponent = largest > kLeast ? static_cast<int>(std::ceil(std::log2(largest))) : 0;
     p.scale = {static_cast<float>(std::ldexp(1.0, exponent - (type == DType::Int16 ? 15 : 7)))};
     p.zero_point = {0};
+    p.fixed_point = true;
     return p;
   }
   const auto steps = static_cast<double>(l.high - l.low);

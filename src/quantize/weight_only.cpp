@@ -6,6 +6,8 @@
 
 #include "base/threads.h"
 #include "ir/packed.h"
+#include "quantize/adaptive_rounding.h"
+#include "quantize/input_moments.h"
 
 namespace orknn::quantize {
 using namespace ir;
@@ -64,24 +66,31 @@ Dims blocks_of(const Dims& dims, const WeightAxes& axes, const WeightOnlyOptions
   return block;
 }
 
-TensorData rounded_weights(const TensorData& w, const WeightAxes& axes, const WeightOnlyOptions& options) {
-  const Dims& dims = w.dims();
-  const Dims block = blocks_of(dims, axes, options);
-  // Elements by the block they belong to.
-  Dims counts;
-  for (size_t i = 0; i < dims.size(); ++i) counts.push_back((dims[i] + block[i] - 1) / block[i]);
-  std::vector<std::vector<int64_t>> blocks(static_cast<size_t>(element_count(counts)));
-  for (int64_t i = 0; i < w.count(); ++i) {
-    int64_t at = 0, factor = 1, rest = i;
-    for (size_t k = dims.size(); k-- > 0;) {
-      at += rest % dims[k] / block[k] * factor;
-      rest /= dims[k];
+// Rounded weights in the making.
+struct Rounding {
+  TensorData weights;
+  Dims block, counts;           // per axis: weights that share a scale, and how many such blocks
+  std::vector<int8_t> integers;
+  std::vector<float> scales;    // by block
+
+  int64_t block_of(int64_t element) const {
+    int64_t at = 0, factor = 1;
+    for (size_t k = block.size(); k-- > 0;) {
+      at += element % weights.dims()[k] / block[k] * factor;
+      element /= weights.dims()[k];
       factor *= counts[k];
     }
-    blocks[static_cast<size_t>(at)].push_back(i);
+    return at;
   }
-  std::vector<int8_t> integers(static_cast<size_t>(w.count()));
-  std::vector<float> scales(blocks.size());
+};
+
+// Every weight to the nearest integer.
+Rounding round_to_nearest(const TensorData& w, const WeightAxes& axes, const WeightOnlyOptions& options) {
+  Rounding r{w, blocks_of(w.dims(), axes, options), {}, std::vector<int8_t>(static_cast<size_t>(w.count())), {}};
+  for (size_t i = 0; i < r.block.size(); ++i) r.counts.push_back((w.dims()[i] + r.block[i] - 1) / r.block[i]);
+  std::vector<std::vector<int64_t>> blocks(static_cast<size_t>(element_count(r.counts)));
+  for (int64_t i = 0; i < w.count(); ++i) blocks[static_cast<size_t>(r.block_of(i))].push_back(i);
+  r.scales.resize(blocks.size());
   const float* from = w.as<float>();
   ThreadPool::shared().parallel_for(static_cast<int64_t>(blocks.size()), 1, [&](int64_t begin, int64_t end) {
     std::vector<float> values;
@@ -89,27 +98,155 @@ TensorData rounded_weights(const TensorData& w, const WeightAxes& axes, const We
       values.clear();
       for (int64_t i : blocks[static_cast<size_t>(b)]) values.push_back(from[i]);
       const auto scale = static_cast<float>(block_scale(values, options));
-      scales[static_cast<size_t>(b)] = scale;
-      for (int64_t i : blocks[static_cast<size_t>(b)]) integers[static_cast<size_t>(i)] = static_cast<int8_t>(rounded(from[i], scale, 0, limits_of(options.type, true)));
+      r.scales[static_cast<size_t>(b)] = scale;
+      for (int64_t i : blocks[static_cast<size_t>(b)]) r.integers[static_cast<size_t>(i)] = static_cast<int8_t>(rounded(from[i], scale, 0, limits_of(options.type, true)));
     }
   });
-  return unpack(pack(options.type, dims, block, integers, scales), DType::Float32);
+  return r;
+}
+
+// One output channel: its weights, which of its scales each has, and the moments of its inputs.
+struct Row {
+  std::vector<float> weights;
+  std::vector<size_t> block;
+  std::span<const float> products;
+
+  // M e for the error that integers and scales leave, and e' M e.
+  double error(std::span<const int8_t> integers, std::span<const float> scales, std::vector<double>& slope) const {
+    const size_t size = weights.size();
+    slope.assign(size, 0);
+    double total = 0;
+    std::vector<double> e(size);
+    for (size_t i = 0; i < size; ++i) {
+      e[i] = static_cast<double>(weights[i]) - static_cast<double>(integers[i]) * scales[block[i]];
+      if (e[i] == 0) continue;
+      const float* row = products.data() + i * size;
+      for (size_t j = 0; j < size; ++j) slope[j] += e[i] * row[j];
+    }
+    for (size_t i = 0; i < size; ++i) total += e[i] * slope[i];
+    return total;
+  }
+
+  std::vector<int8_t> round(std::span<const float> scales, int limit) const {
+    if (scales.size() == 1) return round_row(weights, products, scales[0], limit);
+    // In units of their scales all weights have the scale 1.
+    const size_t size = weights.size();
+    std::vector<float> units(size), moments(size * size);
+    for (size_t i = 0; i < size; ++i) {
+      units[i] = weights[i] / scales[block[i]];
+      for (size_t j = 0; j < size; ++j) moments[i * size + j] = products[i * size + j] * scales[block[i]] * scales[block[j]];
+    }
+    return round_row(units, moments, 1, limit);
+  }
+
+  // The scales of least error for given integers, one after the other.
+  void fit_scales(std::span<const int8_t> integers, std::vector<float>& scales, std::vector<double>& slope) const {
+    const size_t size = weights.size();
+    std::vector<double> change(size);
+    for (size_t b = 0; b < scales.size(); ++b) {
+      std::fill(change.begin(), change.end(), 0);
+      double along = 0, across = 0;
+      for (size_t i = 0; i < size; ++i) {
+        if (block[i] != b || integers[i] == 0) continue;
+        along += integers[i] * slope[i];
+        const float* row = products.data() + i * size;
+        for (size_t j = 0; j < size; ++j) change[j] += static_cast<double>(integers[i]) * row[j];
+      }
+      for (size_t i = 0; i < size; ++i)
+        if (block[i] == b) across += integers[i] * change[i];
+      const auto scale = static_cast<float>(scales[b] + along / across);
+      if (!(across > 0) || !(scale > 1e-30f) || !std::isfinite(scale)) continue;
+      const double step = static_cast<double>(scale) - scales[b];
+      scales[b] = scale;
+      for (size_t j = 0; j < size; ++j) slope[j] -= step * change[j];
+    }
+  }
+};
+
+// Moves weights and scales from the nearest integers to where the layer's error on the samples is least. Integers for given scales and scales for given
+// integers take turns; the best of all turns stays.
+void fit_to_samples(Rounding& r, const Node& n, const InputMoments& moments, const WeightOnlyOptions& options) {
+  constexpr int kTurns = 4;
+  const int64_t size = moments.size, outputs = r.weights.count() / size, outputs_per_group = outputs / moments.groups;
+  if (outputs_per_group < 1 || outputs * size != r.weights.count()) return;
+  // Conv and a turned Gemm keep a channel's weights together; [K, N] has them a row apart.
+  const bool together = n.op == "Conv" || (n.op == "Gemm" && n.attributes.int_or("transB", 0) != 0);
+  const auto limit = static_cast<int>(limits_of(options.type, true).high);
+  ThreadPool::shared().parallel_for(outputs, 1, [&](int64_t begin, int64_t end) {
+    Row row;
+    std::vector<double> slope;
+    for (int64_t o = begin; o < end; ++o) {
+      const auto element = [&](int64_t k) { return together ? o * size + k : k * outputs + o; };
+      row.weights.clear();
+      row.block.clear();
+      row.products = moments.products.subspan(static_cast<size_t>(o / outputs_per_group * size * size), static_cast<size_t>(size * size));
+      std::vector<int8_t> integers;
+      std::vector<int64_t> blocks;  // those of the row, by first appearance
+      for (int64_t k = 0; k < size; ++k) {
+        const float v = r.weights.as<float>()[element(k)];
+        row.weights.push_back(std::isfinite(v) ? v : 0.0f);
+        integers.push_back(r.integers[static_cast<size_t>(element(k))]);
+        const int64_t block = r.block_of(element(k));
+        const auto known = std::find(blocks.begin(), blocks.end(), block);
+        row.block.push_back(static_cast<size_t>(known - blocks.begin()));
+        if (known == blocks.end()) blocks.push_back(block);
+      }
+      std::vector<float> scales;
+      for (int64_t b : blocks) scales.push_back(r.scales[static_cast<size_t>(b)]);
+      double least = row.error(integers, scales, slope);
+      std::vector<int8_t> best = integers;
+      std::vector<float> best_scales = scales;
+      for (int turn = 0; turn < kTurns; ++turn) {
+        integers = row.round(scales, limit);
+        double error = row.error(integers, scales, slope);
+        if (options.per_channel) {  // scales that other rows use too stay
+          row.fit_scales(integers, scales, slope);
+          error = row.error(integers, scales, slope);
+        }
+        if (!(error < least)) break;
+        least = error;
+        best = integers;
+        best_scales = scales;
+        if (!options.per_channel) break;
+      }
+      for (int64_t k = 0; k < size; ++k) r.integers[static_cast<size_t>(element(k))] = best[static_cast<size_t>(k)];
+      if (options.per_channel)
+        for (size_t b = 0; b < blocks.size(); ++b) r.scales[static_cast<size_t>(blocks[b])] = best_scales[b];
+    }
+  });
 }
 }  // namespace
 
-std::vector<LayerDecision> round_weights_only(Graph& graph, const WeightOnlyOptions& options) {
+Result<std::vector<LayerDecision>> round_weights_only(Graph& graph, const WeightOnlyOptions& options) {
   std::vector<LayerDecision> decisions;
-  std::map<std::pair<TensorId, std::optional<int64_t>>, TensorId> made;  // a constant shared by layers is rounded once
-  for (NodeId id : std::vector<NodeId>(graph.order())) {
+  using Use = std::pair<TensorId, std::optional<int64_t>>;  // a constant, and which axis of it holds the output channels
+  std::map<Use, Rounding> made;                             // what layers share is rounded once
+  std::vector<std::pair<NodeId, Use>> layers;
+  std::map<NodeId, Use> first_users;
+  for (NodeId id : graph.order()) {
+    const Node& n = graph.node(id);
+    const auto axes = weight_axes(graph, n);
+    const bool enough = axes && graph.tensor(n.input(1)).constant.count() >= options.least_count;
+    decisions.push_back({n.name, n.type_name(), n.output() ? graph.tensor(n.output()).name : "", enough, enough ? "" : axes ? "it has few weights" : "it has no constant weights"});
+    if (!enough) continue;
+    const Use use{n.input(1), axes->output};
+    layers.emplace_back(id, use);
+    if (made.contains(use)) continue;
+    made.emplace(use, round_to_nearest(graph.tensor(n.input(1)).constant, *axes, options));
+    first_users.emplace(id, use);
+  }
+  if (options.run)
+    ORKNN_TRY(visit_input_moments(graph, options.run, options.samples, [&](const InputMoments& moments) {
+      if (const auto it = first_users.find(moments.node); it != first_users.end()) fit_to_samples(made.at(it->second), graph.node(moments.node), moments, options);
+    }));
+  std::map<Use, TensorData> values;
+  for (auto& [use, r] : made) values.emplace(use, unpack(pack(options.type, r.weights.dims(), r.block, r.integers, r.scales), DType::Float32));
+  made.clear();
+  std::map<Use, TensorId> constants;
+  for (const auto& [id, use] : layers) {
     Node n = graph.node(id);
-    auto axes = weight_axes(graph, n);
-    const bool too_few = axes && graph.tensor(n.input(1)).constant.count() < options.least_count;
-    if (too_few) axes.reset();
-    LayerDecision decision{n.name, n.type_name(), n.output() ? graph.tensor(n.output()).name : "", axes.has_value(), axes ? "" : too_few ? "it has few weights" : "it has no constant weights"};
-    decisions.push_back(std::move(decision));
-    if (!axes) continue;
-    auto [it, fresh] = made.try_emplace({n.input(1), axes->output}, TensorId{});
-    if (fresh) it->second = graph.add_constant(graph.tensor(n.input(1)).name + "_rounded", rounded_weights(graph.tensor(n.input(1)).constant, *axes, options));
+    auto [it, fresh] = constants.try_emplace(use, TensorId{});
+    if (fresh) it->second = graph.add_constant(graph.tensor(use.first).name + "_rounded", values.at(use));
     n.inputs[1] = it->second;
     graph.replace_node(id, std::move(n));
   }

@@ -11,10 +11,13 @@ struct WeightOnlyOptions {
   int64_t group = 0;          // input channels that share a scale within an output channel; 0 = all of them
   int64_t least_count = 0;    // layers with fewer weights are left alone
   bool search_scales = false;  // the scale with the least squared error instead of the one that reaches the largest weight
+  // With samples, weights and scales are chosen together so that each layer's result stays closest on them (input_moments.h).
+  RunSamples run = {};
+  size_t samples = 0;
 };
 
 // Rounds the constant weights of convolutions and matrix products to what the integers of `options` can hold. They stay float constants that
 // know their integers (ir/packed.h), so that layers compute in float and files hold the integers. The answer says which layers.
-std::vector<LayerDecision> round_weights_only(ir::Graph& graph, const WeightOnlyOptions& options);
+Result<std::vector<LayerDecision>> round_weights_only(ir::Graph& graph, const WeightOnlyOptions& options);
 
 }  // namespace orknn::quantize

@@ -22,6 +22,7 @@ PortInfo describe(const format::Program& program, const format::Port& port) {
   info.quantized = t.quant && !t.quant->scale.empty() && is_integer(t.dtype);
   if (info.quantized) {
     info.scale = t.quant->scale[0];
+    info.fixed_point = t.quant->fixed_point;
     info.zero_point = t.quant->zero_point.empty() ? 0 : t.quant->zero_point[0];
   }
   return info;

@@ -22,6 +22,7 @@ struct PortInfo {
   bool quantized = false;
   float scale = 1;               // of a quantized tensor
   int32_t zero_point = 0;
+  bool fixed_point = false;      // the scale is a power of two, the zero point 0
 };
 
 struct MemorySizes {

@@ -1,6 +1,7 @@
 #include "runtime/tensor_attr.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace orknn::runtime {
@@ -78,6 +79,10 @@ void fill_attr(const PortInfo& port, bool is_input, AttrView view, const platfor
   attr.qnt_type = RKNN_TENSOR_QNT_AFFINE_ASYMMETRIC;
   attr.zp = port.quantized ? port.zero_point : 0;
   attr.scale = port.quantized ? port.scale : 1.0f;
+  if (port.quantized && port.fixed_point) {
+    attr.qnt_type = RKNN_TENSOR_QNT_DFP;
+    attr.fl = static_cast<int8_t>(-std::clamp(std::ilogb(port.scale), -127, 128));
+  }
   const uint64_t bytes = public_bytes(attr.type);
   if (port.layout == Layout::Undefined) {
     attr.fmt = RKNN_TENSOR_UNDEFINED;

@@ -179,10 +179,16 @@ Status Builder::optimize_graph(ir::Graph& graph) {
   return {};
 }
 
+// With the progress that users know from quantizing.
+Status Builder::run_samples(const Samples& samples, const ir::Graph& graph, size_t count, const quantize::Observe& observe) const {
+  report("Quantizating", 0, static_cast<int64_t>(count));
+  return samples.run(graph, DType::Float32, count, observe, [&](size_t done) { report("Quantizating", static_cast<int64_t>(done), static_cast<int64_t>(count)); });
+}
+
 // Runs the samples through the float32 form of `graph` and gives its layers their integer form.
 Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset) {
   ORKNN_TRY_ASSIGN(const quantize::NumberFormat format, number_format(*platform_, config_.quantized_dtype));
-  if (is_float(format.activations)) return round_weights(graph, format.weights);
+  if (is_float(format.activations)) return round_weights(graph, format.weights, dataset);
   ORKNN_TRY_ASSIGN(const quantize::Algorithm algorithm, quantize::algorithm_from_name(config_.quantized_algorithm));
   ORKNN_TRY(quantize::split_tails(graph, ops::builtin_ops()));
 
@@ -198,10 +204,7 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset) {
   choices.correct_bias = asked("correct_bias");
   choices.ranges = requested_ranges_;
   if (auto_hybrid_) ORKNN_TRY(choose_float_layers(graph, samples, choices));
-  const auto run = [&](const ir::Graph& computed, size_t count, const quantize::Observe& observe) {
-    report("Quantizating", 0, static_cast<int64_t>(count));
-    return samples.run(computed, DType::Float32, count, observe, [&](size_t done) { report("Quantizating", static_cast<int64_t>(done), static_cast<int64_t>(count)); });
-  };
+  const auto run = [&](const ir::Graph& computed, size_t count, const quantize::Observe& observe) { return run_samples(samples, computed, count, observe); };
   ORKNN_TRY_ASSIGN(const quantize::Calibration calibration, quantize::calibrate(graph, run, samples.size(), choices));
   choices.rounded = calibration.rounded;
   for (const auto& [name, s] : calibration.statistics)
@@ -215,14 +218,21 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset) {
   return {};
 }
 
-// w8a16 and w4a16: no activation is rounded to integers, so nothing is calibrated.
-Status Builder::round_weights(ir::Graph& graph, DType type) {
+// w8a16 and w4a16: no activation is rounded to integers, so samples only serve to round weights well.
+Status Builder::round_weights(ir::Graph& graph, DType type, const std::string& dataset) {
   quantize::WeightOnlyOptions options;
   options.type = type;
   options.per_channel = config_.quantized_method != "layer";
   if (constexpr std::string_view group = "group"; config_.quantized_method.starts_with(group)) options.group = std::stoi(config_.quantized_method.substr(group.size()));
-  options.search_scales = config_.quantized_algorithm == "mmse" || config_.quantized_algorithm == "gdq";
-  layer_decisions_ = quantize::round_weights_only(graph, options);
+  const bool uses_samples = config_.quantized_algorithm == "gdq" || config_.quantized_algorithm == "adaround";
+  options.search_scales = uses_samples || config_.quantized_algorithm == "mmse";
+  std::optional<Samples> samples;
+  if (uses_samples) {
+    ORKNN_TRY_ASSIGN(samples, Samples::open(dataset, graph, config_.quant_img_RGB2BGR, compile_options()));
+    options.samples = samples->size();
+    options.run = [&](const ir::Graph& computed, size_t count, const quantize::Observe& observe) { return run_samples(*samples, computed, count, observe); };
+  }
+  ORKNN_TRY_ASSIGN(layer_decisions_, quantize::round_weights_only(graph, options));
   return {};
 }
 
@@ -339,6 +349,8 @@ Status Builder::build(bool do_quantization, const std::string& dataset, bool aut
   ir::Graph graph = graph_;
   if (uses_given_parameters)
     if (Status s = quantize::expand_quantized_operators(graph, ops::builtin_ops()); !s) return s.model(model_name_).stage("quantize");
+  if (uses_given_parameters && platform_->generation == 1)
+    if (Status s = quantize::require_one_scale_per_tensor(graph); !s) return s.model(model_name_).stage("quantize");
   if (Status s = optimize_graph(graph); !s) return s;
 
   layer_decisions_.clear();
@@ -359,7 +371,8 @@ Status Builder::build(bool do_quantization, const std::string& dataset, bool aut
   if (!do_quantization && config_.quantize_weight) {
     constexpr int64_t kWorthIt = 1024;  // scales and alignment would eat what fewer weights save
     const auto layers = quantize::round_weights_only(graph, {.least_count = kWorthIt});
-    const auto count = std::count_if(layers.begin(), layers.end(), [](const quantize::LayerDecision& d) { return d.integer; });
+    if (!layers) return Status(layers.status()).model(model_name_).stage("quantize");
+    const auto count = std::count_if(layers->begin(), layers->end(), [](const quantize::LayerDecision& d) { return d.integer; });
     log(LogLevel::Detail, "build", fmt::format("quantize_weight: {} layer(s) with weights in int8", count));
   }
   quantize::forget_constant_grids(graph);

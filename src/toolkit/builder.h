@@ -87,7 +87,8 @@ class Builder {
   Status lower_to_integers(ir::Graph& graph, const quantize::TensorStatistics& statistics, quantize::QuantizeOptions choices);
   Status lower_large_layers(ir::Graph& graph, const std::string& dataset);
   Status choose_float_layers(const ir::Graph& graph, const Samples& samples, quantize::QuantizeOptions& choices);
-  Status round_weights(ir::Graph& graph, DType type);
+  Status round_weights(ir::Graph& graph, DType type, const std::string& dataset);
+  Status run_samples(const Samples& samples, const ir::Graph& graph, size_t count, const quantize::Observe& observe) const;
   void log_float_layers() const;
 
   BuildConfig config_;
