@@ -100,6 +100,8 @@ class Chip:
         fixed[of["space_to_batch"]] = 0
         moves = of["move"] | of["pool"] | of["global_pool"]
         traffic = self.bytes / numpy.where(moves, v["move_gbs"], v["feature_gbs"]) / 1e3 + self.weights / v["weight_gbs"] / 1e3
+        # Times per element hold the traffic at the chip's own clocks.
+        traffic[of["attention"] | of["softmax"] | of["transpose"] | of["reshape"] | of["space_to_batch"]] = 0
         table = self.tables / (v["table_per_cycle"] * clock)
         p = v["overlap"]
         if self.table_follows:

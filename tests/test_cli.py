@@ -171,6 +171,13 @@ def test_profile(tmp_path, shapes_model, openrknn):
         assert done.returncode == 1 and words in done.stderr, (args, done.stderr)
 
 
+def test_profile_tells_what_has_no_effect(shapes_model, openrknn):
+    done = openrknn("profile", shapes_model, "--platform", "rk3566", "--single-core", "--op-target", "nothing=cpu", "--json")
+    assert "--single-core changes nothing on rk3566" in done.stderr and "op_target names 'nothing'" in done.stderr
+    assert "changes nothing" not in openrknn("profile", shapes_model, "--platform", "rk3588,rk3566", "--single-core", "--json").stderr
+    assert "gpu, which is not simulated" in openrknn("profile", shapes_model, "--platform", "rk3588", "--op-target", "Conv=gpu", "--json").stderr
+
+
 def test_profile_of_finished_models(tmp_path, shapes_model, openrknn):
     """A .rknn is judged on its chip in its type; other chips and types when asked for."""
     for dtype in ("float16", "float32"):

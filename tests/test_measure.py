@@ -72,6 +72,12 @@ def test_unknown_speed(model, capfd):
     assert rknn.eval_memory(is_print=False)["total_memory"] > 0
 
 
+def test_chip_without_floats(model, capfd):
+    """A float model for a chip that multiplies in integers only: no time instead of one for the reference kernels."""
+    assert "Total Time(us): Unknown\n" in made(model, "rv1106").eval_perf()
+    assert "rv1106 cannot compute" in capfd.readouterr().err
+
+
 def test_toolkit1(model, capfd):
     result = made(model, "rk1808").eval_perf(None, "uint8", "nhwc", loop_cnt=3)
     assert result["total_time"] == sum(layer["time"] for layer in result["layers"].values())

@@ -198,6 +198,7 @@ nb::dict measure(const runtime::Session& session, int cores) {
   facts["clocks"] = runtime::clocks_text(chip);
   facts["table"] = runtime::perf_table(model, cores);
   facts["total_us"] = runtime::predicted_microseconds(model, cores);
+  facts["why_no_time"] = runtime::why_no_time(model);
   facts["layers"] = layers;
   facts["weight"] = sizes.weight_bytes;
   facts["internal"] = sizes.internal_bytes;

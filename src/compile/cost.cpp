@@ -304,7 +304,11 @@ class Costing {
     const Array array = array_of(platform_, type_);
     finish(s, number(mul({u(window->out.n), u(window->out.h), u(window->out.w), pad(u(window->out_channels), array.out)})), tile(platform_, *window, type_, weights));
     // The vendor's graphs show dilated depthwise convolutions between space-to-batch and batch-to-space.
-    if (depthwise && (window->dilation[0] > 1 || window->dilation[1] > 1)) step(Step::Work::SpaceToBatch).elements = 2 * elements_;
+    if (depthwise && (window->dilation[0] > 1 || window->dilation[1] > 1)) {
+      Step& moved = step(Step::Work::SpaceToBatch);
+      moved.elements = 2 * elements_;
+      moved.bytes = 4 * first_output_;  // read and written, twice
+    }
   }
 
   void product() {
@@ -362,15 +366,26 @@ class Costing {
     if (npu_) {
       cost_.array_cycles = add(first.array_cycles, second.array_cycles);
       step(Step::Work::MatMul).cycles = cycles[0] + cycles[1];
-      step(Step::Work::Attention).elements = softmax;
+      Step& s = step(Step::Work::Attention);
+      s.elements = softmax;
+      s.bytes = read_ + written_;  // the scores stay on the chip
       return;
     }
-    for (double c : cycles) {
+    // The scores go through memory, to the CPU and back.
+    const double scores = softmax * number(std::max<uint64_t>(dtype_bytes(type_), 1));
+    for (size_t i = 0; i < 2; ++i) {
       Step& s = step(Step::Work::MatMul);
-      s.cycles = c;
+      s.cycles = cycles[i];
+      s.bytes = scores + (i == 0 ? number(traffic_of(0)) + number(traffic_of(1)) : number(traffic_of(2)) + written_);
       s.npu = true;
     }
     step(Step::Work::Softmax).elements = softmax;
+  }
+
+  // Bytes of one operand.
+  uint64_t traffic_of(size_t input) const {
+    const auto dims = facts_.input(input);
+    return dims ? traffic_bytes(platform_, facts_.input_type(input), *dims) : 0;
   }
 
   // A sum over channels is a 1x1 convolution with ones.
@@ -440,11 +455,16 @@ class Costing {
     const bool view = op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze";
     count_macs();
     if (softmax || transpose || view) {
-      step(softmax ? Step::Work::Softmax : transpose ? Step::Work::Transpose : Step::Work::Reshape).elements = elements_;
+      Step& s = step(softmax ? Step::Work::Softmax : transpose ? Step::Work::Transpose : Step::Work::Reshape);
+      s.elements = elements_;
+      if (npu_) s.bytes = read_ + written_;
+    } else if (!npu_ && cost_.macs > 0) {
+      step(Step::Work::CpuMacs).macs = number(cost_.macs);
     } else if (!npu_) {
-      // Interpolation reads four neighbours for every result.
+      // Interpolation reads four neighbours for every result; what only picks elements does not look at the others.
       const double effort = op == "Resize" && node_.attributes.string_or("mode", "nearest") == "linear" ? 1.65 : 1;
-      step(Step::Work::CpuElements).elements = std::max(elements_ * effort, in_elements_);
+      const bool picks = op == "Gather" || op == "GatherElements" || op == "GatherND" || op == "Slice";
+      step(Step::Work::CpuElements).elements = picks ? elements_ : std::max(elements_ * effort, in_elements_);
     } else if (op == "LayerNormalization" || op == "RMSNormalization" || op == "MeanVarianceNormalization" || op == "InstanceNormalization") {
       Step& s = step(Step::Work::Norm);
       s.elements = elements_;

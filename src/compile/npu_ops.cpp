@@ -131,8 +131,7 @@ Objection channel_broadcast_limit(const NodeFacts& f) {
 }
 
 Objection div_limit(const NodeFacts& f) {
-  const char group = f.platform().operator_group;
-  return group == 'F' || group == 'G' ? channel_broadcast_limit(f) : broadcast_limit(f);
+  return f.platform().div_broadcasts_channels_only ? channel_broadcast_limit(f) : broadcast_limit(f);
 }
 
 Objection slice_limit(const NodeFacts& f) {
@@ -215,9 +214,8 @@ Objection pool_limit(const NodeFacts& f) {
   if (!w) return unknown_shape();
   const ir::Attributes& a = f.node().attributes;
   if (f.node().output(1)) return "the positions of the maxima are asked for";
-  const bool tiny = f.platform().operator_group == 'G';
   for (int64_t e : {w->in.h, w->in.w})
-    if (Objection o = in_range("extent", e, 1, tiny ? 7 : 8192); !o.empty()) return o;
+    if (Objection o = in_range("extent", e, 1, f.platform().max_pool_extent); !o.empty()) return o;
   if (Objection o = in_range("channels", w->in.c, 1, 8192); !o.empty()) return o;
   for (size_t axis = 0; axis < 2; ++axis) {
     if (Objection o = in_range("kernel", w->kernel[axis], 1, 7); !o.empty()) return o;
@@ -230,7 +228,7 @@ Objection pool_limit(const NodeFacts& f) {
   if (a.int_or("ceil_mode", 0)) return "ceil_mode is set";
   const bool padded = w->pad_begin[0] || w->pad_begin[1] || w->pad_end[0] || w->pad_end[1];
   if (f.op() == "AveragePool" && padded && !a.int_or("count_include_pad", 0)) return "padding is not counted in the average";
-  if (f.platform().operator_group == 'F' && w->kernel[0] == 1 && w->kernel[1] == 1) return "a 1x1 window";
+  if (!f.platform().pools_single_pixels && w->kernel[0] == 1 && w->kernel[1] == 1) return "a 1x1 window";
   return {};
 }
 
@@ -281,9 +279,9 @@ Objection hardmax_limit(const NodeFacts& f) {
   const int64_t rank = static_cast<int64_t>(f.input(0)->size());
   const bool channel = f.axis(-1, rank) + 4 - rank == 1;
   if (channel ? e.h * e.w >= 16384 : e.c * e.h >= 16384) return "a map of 16384 and more";
-  if (f.platform().operator_group == 'D') {
+  if (const int64_t most = f.platform().max_hardmax_elements; most > 0) {
     const int64_t all = e.c * e.h * e.w;
-    if (all > 8192 || (all != 1 && all <= 8)) return "a tensor of this size";
+    if (all > most || (all != 1 && all <= 8)) return "a tensor of this size";
   }
   return {};
 }

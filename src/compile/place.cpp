@@ -27,12 +27,10 @@ bool splittable(const NodeFacts& facts) {
 }
 
 // What the user asked for this node: by output tensor, by node name, by type.
-const std::string* wish(const CompileOptions& options, const NodeFacts& facts, std::set<std::string>& used) {
+const std::string* wish(const CompileOptions& options, const NodeFacts& facts) {
   const auto look_up = [&](std::string_view key) -> const std::string* {
     const auto it = options.op_target.find(std::string(key));
-    if (it == options.op_target.end()) return nullptr;
-    used.insert(it->first);
-    return &it->second;
+    return it == options.op_target.end() ? nullptr : &it->second;
   };
   const ir::Node& n = facts.node();
   for (ir::TensorId t : n.outputs)
@@ -71,7 +69,6 @@ Result<std::vector<format::Task>> place(const ir::Graph& graph, const CompileOpt
       problems.also(invalid_argument("Invalid op_target '" + value + "' for '" + key + "'!").expected("npu, cpu, gpu or auto"));
 
   std::vector<format::Task> tasks;
-  std::set<std::string> used;
   std::map<std::string, std::vector<std::string>> off_list;  // op -> nodes
   for (ir::NodeId id : graph.order()) {
     const ir::Node& n = graph.node(id);
@@ -81,7 +78,7 @@ Result<std::vector<format::Task>> place(const ir::Graph& graph, const CompileOpt
       continue;
     }
     const NodeFacts facts(graph, n, platform);
-    const Decision decision = decide(facts, wish(options, facts, used), options);
+    const Decision decision = decide(facts, wish(options, facts), options);
     format::Task task;
     task.node = id;
     task.device = decision.device;
@@ -104,10 +101,28 @@ Result<std::vector<format::Task>> place(const ir::Graph& graph, const CompileOpt
       options.warn("The Op of '" + op + "' (" + names + ") is not on the operator list of " + std::string(platform.name) +
                    " for this type and shape, it runs on the CPU reference kernel!");
     }
-    for (const auto& [key, value] : options.op_target)
-      if (!used.contains(key)) options.warn("op_target names '" + key + "', which is neither a tensor, a node nor an op type of this model!");
+    for (const std::string& remark : remarks_on_targets(graph, options.op_target)) options.warn(remark);
   }
   return tasks;
+}
+
+std::vector<std::string> remarks_on_targets(const ir::Graph& graph, const std::map<std::string, std::string>& op_target) {
+  std::vector<std::string> remarks;
+  if (op_target.empty()) return remarks;
+  std::set<std::string, std::less<>> known;
+  const platform::Platform& any = platform::default_platform();
+  for (ir::NodeId id : graph.order()) {
+    const ir::Node& n = graph.node(id);
+    known.insert(n.name);
+    known.emplace(NodeFacts(graph, n, any).op());
+    for (ir::TensorId t : n.outputs)
+      if (t) known.insert(graph.tensor(t).name);
+  }
+  for (const auto& [key, value] : op_target) {
+    if (!known.contains(key)) remarks.push_back("op_target names '" + key + "', which is neither a tensor, a node nor an op type of this model!");
+    else if (value == "gpu") remarks.push_back("op_target sends '" + key + "' to the gpu, which is not simulated: it is computed and counted on the CPU!");
+  }
+  return remarks;
 }
 
 }  // namespace orknn::compile

@@ -181,6 +181,19 @@ TEST(Place, OverridesReasonsAndWarnings) {
   EXPECT_EQ(bad.status().count(), 2u);
 }
 
+// What is not simulated is said, and so are names that nothing has.
+TEST(Place, RemarksOnTargets) {
+  auto graph = ir::parse(R"(graph "g" (%x: float16[1,8,5,5]) -> (%b) {
+  %a: float16[1,8,5,5] = Relu(%x) "first"
+  %b: float16[1,8,5,5] = Sigmoid(%a) "second"
+})");
+  ASSERT_TRUE(graph) << graph.status().to_string();
+  const auto remarks = remarks_on_targets(*graph, {{"first", "gpu"}, {"Sigmoid", "cpu"}, {"b", "npu"}, {"third", "cpu"}});
+  ASSERT_EQ(remarks.size(), 2u);
+  EXPECT_NE(remarks[0].find("'first' to the gpu, which is not simulated"), std::string::npos) << remarks[0];
+  EXPECT_NE(remarks[1].find("'third'"), std::string::npos) << remarks[1];
+}
+
 TEST(Place, ReportsEveryUnknownOperator) {
   auto graph = ir::parse(R"(graph "g" (%x: float16[1]) -> (%b) {
   %a: float16[1] = Foo(%x) "first"

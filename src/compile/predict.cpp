@@ -12,11 +12,12 @@ StepTime time_of(const Step& s, const platform::Platform& platform, const Condit
   if (v.source == platform::SpeedModel::Source::Unknown) return t;
   const double own_clock = static_cast<double>(platform.npu_hz) / 1e6;  // cycles per microsecond
   const double clock = conditions.npu_hz > 0 ? static_cast<double>(conditions.npu_hz) / 1e6 : own_clock;
-  const double slower = own_clock / clock;  // for constants that were measured as times of the NPU
-  const double ddr = conditions.ddr_hz > 0 && platform.ddr_hz > 0 ? static_cast<double>(conditions.ddr_hz) / static_cast<double>(platform.ddr_hz) : 1;
-  // Cores share the bus: three get 1.6 times what one gets.
+  const double slower = s.npu ? own_clock / clock : 1;  // for constants that were measured as times of the NPU
+  const int64_t own_ddr = platform.speed_ddr_hz();
+  const double ddr = conditions.ddr_hz > 0 && own_ddr > 0 ? static_cast<double>(conditions.ddr_hz) / static_cast<double>(own_ddr) : 1;
+  // Cores share the bus.
   const double users = std::max(cores, 1), all = users + conditions.neighbours, split = share > 0 ? 1 / share : users;
-  const double bus = ddr * (1 + 0.3 * (all - 1)) * users / all;
+  const double bus = ddr * platform::SpeedModel::bus_gain(all) * users / all;
   const double half = s.half ? v.half : 1;
   const auto gbs = [&](double bytes, double rate) { return bytes / (rate * bus) / 1e3; };
   const auto ns = [&](double elements, double each) { return elements * each / 1e3; };
@@ -34,19 +35,19 @@ StepTime time_of(const Step& s, const platform::Platform& platform, const Condit
     case Work::Norm: t.compute = ns(s.elements, v.norm_ns) * slower; break;
     case Work::Attention: t.compute = ns(s.elements, v.attention_ns) * slower / split; break;
     case Work::Softmax:
-      t.compute = ns(s.elements, v.softmax_ns);
+      t.compute = ns(s.elements, v.softmax_ns) * slower;
       if (!s.npu) t.fixed += v.cpu_layer_us;
       break;
     case Work::Transpose:
-      t.compute = s.npu ? ns(s.elements, v.transpose_ns) * slower : ns(s.elements, v.cpu_transpose_ns);
+      t.compute = ns(s.elements, s.npu ? v.transpose_ns : v.cpu_transpose_ns) * slower;
       if (!s.npu) t.fixed = v.cpu_layer_us;
       break;
     case Work::Reshape:
-      t.compute = ns(s.elements, v.reshape_ns);
+      t.compute = ns(s.elements, v.reshape_ns) * slower;
       t.fixed *= 0.5;
       break;
     case Work::SpaceToBatch:
-      t.compute = ns(s.elements, v.space_to_batch_ns);
+      t.compute = ns(s.elements, v.space_to_batch_ns) * slower;
       t.fixed = 0;
       break;
     case Work::CpuMacs:
@@ -61,9 +62,15 @@ StepTime time_of(const Step& s, const platform::Platform& platform, const Condit
   }
   const bool moves = s.work == Work::Move || s.work == Work::Pool || s.work == Work::GlobalPool;
   t.traffic = gbs(s.bytes, moves ? v.move_gbs : v.feature_gbs) + gbs(s.weight_bytes, v.weight_gbs);
-  const double p = v.overlap;
+  // Times per element hold the traffic at the chip's own clocks: another bus changes that part of them.
+  const bool measured = s.work == Work::Attention || s.work == Work::Softmax || s.work == Work::Transpose || s.work == Work::Reshape || s.work == Work::SpaceToBatch;
+  if (measured) {
+    t.traffic = std::min(t.traffic, t.compute / bus);
+    t.total = t.compute + t.traffic * (1 - bus) + t.fixed;
+    return t;
+  }
   const double beside = platform.table_follows ? 0 : t.table;
-  t.total = std::pow(std::pow(t.compute, p) + std::pow(t.traffic, p) + std::pow(beside, p), 1 / p) + (t.table - beside) + t.fixed;
+  t.total = v.beside(t.compute, t.traffic, beside) + (t.table - beside) + t.fixed;
   return t;
 }
 

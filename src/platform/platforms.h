@@ -47,6 +47,16 @@ struct FirstLayerLimits {
   int depthwise_reserved_banks_int8 = 1, depthwise_reserved_banks_half = 1;
 };
 
+// Limits of the matmul API. The native blocks of the second operand are those of the MAC array (align_*.conv_out x align_*.conv_in).
+struct MatMulLimits {
+  int max_inner = 0, max_columns = 0, max_columns_int4 = 0;  // K and N; 0 = no limit
+  int inner_multiple_int8 = 32, inner_multiple_half = 32, inner_multiple_int4 = 32;
+  int columns_multiple_int8 = 0, columns_multiple_half = 0, columns_multiple_int4 = 0;  // 0 = type not offered
+  int inner_segment = 0;                // a native second operand is stored in parts of this many rows; 0 = in one
+  bool transposed_normal = true;        // the second operand may be stored N x K
+  std::vector<int> types = {};          // values of rknn_matmul_type; empty = no matmul API
+};
+
 // Constants of the time model (docs/npu_model.md). Rates per cycle follow the NPU clock; the GB/s follow the DDR clock.
 struct SpeedModel {
   enum class Source : uint8_t {
@@ -65,7 +75,13 @@ struct SpeedModel {
   double softmax_ns = 0, attention_ns = 0, norm_ns = 0, transpose_ns = 0, reshape_ns = 0;  // per element
   double cpu_layer_us = 0, cpu_ns = 0, cpu_transpose_ns = 0, cpu_mac_ns = 0;  // operators of the chip's CPU: per layer, element, multiply-accumulate
   double space_to_batch_ns = 0;        // per element moved for a dilated depthwise convolution
+  int64_t ddr_hz = 0;                  // DDR clock the GB/s belong to; 0 = the chip's own
   double overlap = 4;                  // exponent p of (compute^p + traffic^p + tables^p)^(1/p): large = perfect overlap
+
+  // Time of parts that run beside each other.
+  double beside(double compute, double traffic, double table = 0) const;
+  // Bandwidth of several cores, as a multiple of what one gets: three get 1.6 times as much.
+  static double bus_gain(double cores) { return 1 + 0.3 * (cores - 1); }
 };
 
 struct Features {
@@ -104,6 +120,8 @@ struct Platform {
   int cbuf_banks = 8, cbuf_bank_bytes = 32 * 1024;  // convolution buffer of one core
   int64_t sram_bytes = 0;   // system SRAM the NPU may be given
   int64_t nbuf_bytes = 0;   // on-chip buffer of the NPU itself
+  bool nbuf_holds_features = false;  // it keeps the bottom of the intermediate results
+  int64_t dram_bytes = 0;   // memory inside the package, the largest that is sold; 0 = outside, of any size
 
   int c2_int8 = 0, c2_half = 0;   // lanes of the native layout NC1HWC2; 0 = type not offered
   ChannelAlignment align_int8 = {}, align_half = {}, align_float = {};
@@ -112,6 +130,10 @@ struct Platform {
   int depthwise_array = 64;  // channels one depthwise cycle covers
   int min_passes_int8 = 4, min_passes_half = 2;  // least kernel passes of a dense convolution
   int max_depthwise_kernel = 8;
+  int max_pool_extent = 8192;          // of a pooled map
+  bool pools_single_pixels = true;     // pooling with a 1x1 window
+  bool div_broadcasts_channels_only = false;
+  int max_hardmax_elements = 0;        // 0 = no limit
   bool transposed_conv_stride_power_of_two = false;
   FirstLayerLimits first_layer = {};
   int max_tasks_per_submit = 65535;
@@ -123,6 +145,7 @@ struct Platform {
   bool hard_swish_in_parts = false;  // HardSwish is three element-wise layers (generation 1)
   bool multi_core_lut = false;     // convolutions with a table activation, and attention, may be split over cores
   Features features = {};
+  MatMulLimits mat_mul = {};
   std::vector<std::string_view> quantized_dtypes = {};  // accepted by config(quantized_dtype=...)
   SpeedModel speed = {};
 
@@ -131,9 +154,8 @@ struct Platform {
   int c2(DType t) const;
   const ChannelAlignment& alignment(DType t) const;
   int macs_per_cycle(DType t) const;
-  // Bytes of the NPU's own buffer that hold the bottom of the intermediate results. Published speeds show it on chips with one core (errors of networks
-  // left out of the fit fall by a third), and the opposite on those with two.
-  int64_t feature_buffer_bytes() const { return cores == 1 ? nbuf_bytes : 0; }
+  // Bytes of the NPU's own buffer that hold the bottom of the intermediate results.
+  int64_t feature_buffer_bytes() const { return nbuf_holds_features ? nbuf_bytes : 0; }
   // Whether convolutions take 16-bit integers.
   bool conv_int16() const;
   // Bytes the DDR moves per NPU cycle in the vendor's cycle columns; 0 when a clock is unknown. Other clocks: what if.
@@ -141,6 +163,8 @@ struct Platform {
   double ddr_bytes_per_cycle(int64_t npu_clock, int64_t ddr_clock) const;
   // The NPU clock that reports of the simulator count with.
   int64_t report_hz() const { return simulator_hz > 0 ? simulator_hz : npu_hz; }
+  // The DDR clock that the speed constants belong to; 0 when unknown.
+  int64_t speed_ddr_hz() const { return speed.ddr_hz > 0 ? speed.ddr_hz : ddr_hz; }
   bool has_speed() const { return speed.source != SpeedModel::Source::Unknown && npu_hz > 0; }
   // What is not known about the chip, for reports: "NPU clock", ...
   std::vector<std::string_view> unknown() const;

@@ -36,7 +36,8 @@ TEST(Platforms, EveryRowIsComplete) {
     EXPECT_GT(p.cores, 0);
     const auto unknown = p.unknown();
     EXPECT_EQ(p.speed.source == SpeedModel::Source::Unknown, p.npu_hz == 0) << "a speed needs a clock, and without one nothing is predicted";
-    EXPECT_EQ(unknown.empty(), p.npu_hz > 0 && p.ddr_hz > 0);
+    EXPECT_EQ(unknown.empty(), p.npu_hz > 0 && p.ddr_hz > 0 && (p.half_macs > 0 || !p.conv_half) && (p.int16_macs > 0 || !p.conv_int16()));
+    EXPECT_EQ(p.features.matmul_api, !p.mat_mul.types.empty());
     if (p.speed.source == SpeedModel::Source::Unknown) continue;
     EXPECT_GT(p.macs_per_cycle(p.conv_int8 ? DType::Int8 : DType::Float16), 0);
     const SpeedModel& v = p.speed;
@@ -56,6 +57,47 @@ TEST(Platforms, DdrBytesPerCycleAreThePublishedOnes) {
   EXPECT_DOUBLE_EQ(find("rk3562")->ddr_bytes_per_cycle(), 8.736);
   EXPECT_DOUBLE_EQ(find("rk3568")->ddr_bytes_per_cycle(), 8.736);
   EXPECT_DOUBLE_EQ(find("rk3566")->ddr_bytes_per_cycle(), 5.914);
+}
+
+// What nobody published is not made up.
+TEST(Platforms, UnknownArrays) {
+  for (const char* name : {"rv1109", "rv1126"}) {
+    EXPECT_EQ(find(name)->macs_per_cycle(DType::Float16), 0) << name;
+    EXPECT_EQ(find(name)->macs_per_cycle(DType::Int16), 0) << name;
+    EXPECT_EQ(find(name)->unknown(), (std::vector<std::string_view>{"float16 MACs per cycle", "16-bit MACs per cycle"})) << name;
+  }
+  EXPECT_EQ(find("rk1808")->macs_per_cycle(DType::Float16), 64);
+  EXPECT_EQ(find("rk1808")->macs_per_cycle(DType::Int16), 192);
+}
+
+// The tables of the matmul API; native blocks follow from the array.
+TEST(Platforms, MatMulLimits) {
+  const MatMulLimits &old = find("rk3566")->mat_mul, &medium = find("rk3562")->mat_mul, &newer = find("rk3576")->mat_mul, &wide = find("rk3588")->mat_mul;
+  EXPECT_EQ(old.max_inner, 10240);
+  EXPECT_EQ(medium.max_inner, 10240);
+  EXPECT_EQ(newer.max_inner + wide.max_inner, 0) << "no limit";
+  for (const MatMulLimits* m : {&old, &medium, &newer, &wide}) EXPECT_EQ(m->max_columns, 4096);
+  EXPECT_EQ(old.columns_multiple_int8, 16);
+  EXPECT_EQ(medium.columns_multiple_half, 8);
+  EXPECT_EQ(newer.columns_multiple_int8, 32);
+  EXPECT_EQ(wide.columns_multiple_half, 16);
+  EXPECT_EQ(wide.columns_multiple_int4, 64);
+  EXPECT_EQ(wide.max_columns_int4, 8192);
+  EXPECT_EQ(newer.inner_segment, 4096);
+  EXPECT_EQ(wide.inner_segment, 8192);
+  EXPECT_EQ(wide.types, (std::vector<int>{1, 2, 3, 4, 9, 10}));
+  EXPECT_FALSE(old.transposed_normal);
+  const struct {
+    const char* chip;
+    int n_int8, k_int8, n_half, k_half;
+  } kBlocks[] = {{"rk3562", 16, 32, 8, 32}, {"rk3566", 16, 32, 8, 16}, {"rk3576", 32, 32, 16, 32}, {"rk3588", 32, 32, 16, 32}};
+  for (const auto& b : kBlocks) {
+    const Platform& p = *find(b.chip);
+    EXPECT_EQ(p.align_int8.conv_out, b.n_int8) << b.chip;
+    EXPECT_EQ(p.align_int8.conv_in, b.k_int8) << b.chip;
+    EXPECT_EQ(p.align_half.conv_out, b.n_half) << b.chip;
+    EXPECT_EQ(p.align_half.conv_in, b.k_half) << b.chip;
+  }
 }
 
 TEST(Platforms, ModelsAreSharedInsideAGroupOnly) {

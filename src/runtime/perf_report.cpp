@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdio>
 #include <map>
 
@@ -99,18 +100,67 @@ uint64_t external_bytes(const Program& p, const std::vector<format::Port>& ports
 }
 }  // namespace
 
-std::optional<double> predicted_microseconds(const format::Model& model, int cores) {
-  const platform::Platform* chip = chip_of(model);
-  if (!chip || !chip->has_speed()) return std::nullopt;
-  double cycles = 0;
-  for (const format::Task& t : model.programs[0].tasks) cycles += static_cast<double>(t.predicted_on(static_cast<size_t>(std::max(cores, 1))));
-  return cycles / static_cast<double>(chip->report_hz()) * 1e6;
+namespace {
+// Intermediate results that a layer reads and writes: their bytes, and those inside the SRAM.
+std::pair<double, double> feature_bytes(const Program& p, const format::Task& task, uint64_t sram_bytes) {
+  double bytes = 0, inside = 0;
+  const ir::Node& n = p.graph.node(task.node);
+  for (const auto* list : {&n.inputs, &n.outputs})
+    for (ir::TensorId t : *list) {
+      if (!t || p.graph.is_constant(t)) continue;
+      const Buffer& b = p.buffers[static_cast<size_t>(t.index)];
+      bytes += static_cast<double>(b.bytes);
+      if (b.place == Buffer::Place::Arena) inside += static_cast<double>(sram_hit({b.offset, b.bytes}, sram_bytes));
+    }
+  return {bytes, inside};
 }
 
-std::vector<LayerRow> layer_rows(const format::Model& model, bool debug, int cores) {
+// Microseconds of one layer. The file holds the time without SRAM; what SRAM saves is found by taking the traffic out of it and the smaller one in.
+double task_microseconds(const Program& p, const format::Task& task, const platform::Platform& chip, int cores, uint64_t sram_bytes) {
+  const double us = static_cast<double>(task.predicted_on(static_cast<size_t>(std::max(cores, 1)))) / static_cast<double>(chip.report_hz()) * 1e6;
+  if (sram_bytes == 0 || task.device != format::Device::Npu) return us;
+  const platform::SpeedModel& v = chip.speed;
+  const double bus = platform::SpeedModel::bus_gain(std::clamp(cores, 1, std::max(std::popcount(task.core_mask), 1)));
+  const bool multiplies = task.engine == ir::Engine::Conv || task.engine == ir::Engine::Depthwise || task.engine == ir::Engine::MatMul;
+  const double weights = static_cast<double>(std::min(task.weight_bytes, task.read_bytes)), features = static_cast<double>(task.read_bytes) - weights + static_cast<double>(task.write_bytes);
+  const double rate = (multiplies ? v.feature_gbs : v.move_gbs) * 1e3 * bus;  // bytes per microsecond
+  const auto [bytes, inside] = feature_bytes(p, task, sram_bytes);
+  const double traffic = features / rate + weights / (v.weight_gbs * 1e3 * bus), saved = bytes > 0 ? features * inside / bytes / rate : 0, busy = us - v.layer_us;
+  if (busy <= 0 || saved <= 0) return us;
+  if (traffic >= busy) return v.layer_us + busy * (1 - saved / traffic);  // nothing else took time
+  const double others = std::pow(std::pow(busy, v.overlap) - std::pow(traffic, v.overlap), 1 / v.overlap);
+  return v.layer_us + v.beside(others, traffic - saved);
+}
+}  // namespace
+
+std::string why_no_time(const format::Model& model) {
+  const platform::Platform* chip = chip_of(model);
+  if (!chip) return "the chip '" + model.target_platform + "' is not known";
+  if (!chip->has_speed()) return "the speed of " + std::string(chip->name) + " is not published";
+  // The few operators that such a chip's CPU computes do not multiply.
+  if (chip->cpu_ops == platform::CpuOps::All) return {};
+  const Program& p = model.programs[0];
+  for (const format::Task& task : p.tasks)
+    if (task.device != format::Device::Npu && task.macs > 0) {
+      const ir::Node& n = p.graph.node(task.node);
+      const std::string type = n.has_input(0) ? std::string(dtype_name(p.graph.tensor(n.inputs[0]).dtype)) : std::string();
+      return std::string(chip->name) + " cannot compute '" + n.name + "' (" + format::viewer_node_type(n) + ") in " + type + ", neither on its NPU nor on its CPU";
+    }
+  return {};
+}
+
+std::optional<double> predicted_microseconds(const format::Model& model, int cores, uint64_t sram_bytes) {
+  if (!why_no_time(model).empty()) return std::nullopt;
+  const Program& p = model.programs[0];
+  double us = 0;
+  for (const format::Task& t : p.tasks) us += task_microseconds(p, t, *chip_of(model), cores, sram_bytes);
+  return us;
+}
+
+std::vector<LayerRow> layer_rows(const format::Model& model, bool debug, int cores, uint64_t sram_bytes) {
   const Program& p = model.programs[0];
   const platform::Platform* chip = chip_of(model);
-  const bool timed = chip && chip->has_speed();
+  const bool timed = why_no_time(model).empty();
   const auto whole = [&](double us) { return timed ? std::optional(static_cast<uint64_t>(std::min(us, 1e15) + 0.5)) : std::nullopt; };
   std::vector<LayerRow> rows;
   for (const format::Port& port : p.inputs) {
@@ -144,8 +194,7 @@ std::vector<LayerRow> layer_rows(const format::Model& model, bool debug, int cor
     row.sparsity = task.sparsity;
     const uint32_t users = npu ? static_cast<uint32_t>(std::clamp(cores, 1, std::max(std::popcount(task.core_mask), 1))) : 0;
     for (uint32_t core = 0; core < users; ++core) row.load.push_back(format::core_share(task.pieces, users, core));
-    const double clock = timed ? static_cast<double>(chip->report_hz()) / 1e6 : 1;
-    row.microseconds = whole(static_cast<double>(task.predicted_on(static_cast<size_t>(std::max(cores, 1)))) / clock + (debug && npu ? kDebugMicroseconds : 0));
+    if (timed) row.microseconds = whole(task_microseconds(p, task, *chip, cores, sram_bytes) + (debug && npu ? kDebugMicroseconds : 0));
     rows.push_back(std::move(row));
   }
   for (const format::Port& port : p.outputs) {
@@ -171,11 +220,12 @@ std::string clocks_text(const platform::Platform* chip) {
   return list("CPU", chip ? chip->cpu_hz / 1000 : 0) + list("NPU", chip ? chip->npu_hz : 0) + list("DDR", chip ? chip->ddr_hz : 0);
 }
 
-std::string perf_table(const format::Model& model, int cores) {
+std::string perf_table(const format::Model& model, int cores, uint64_t sram_bytes) {
   const platform::Platform* chip = chip_of(model);
   const size_t columns = static_cast<size_t>(chip ? chip->cores : 1);
-  const std::vector<LayerRow> layers = layer_rows(model, true, cores);
-  const bool timed = chip && chip->has_speed(), sparse = std::any_of(layers.begin(), layers.end(), [](const LayerRow& l) { return l.sparsity != format::Sparsity::None; });
+  const std::vector<LayerRow> layers = layer_rows(model, true, cores, sram_bytes);
+  const bool timed = why_no_time(model).empty(), knows_ddr = chip && chip->ddr_bytes_per_cycle() > 0, knows_array = chip && (chip->int8_macs > 0 || chip->half_macs > 0);
+  const bool sparse = std::any_of(layers.begin(), layers.end(), [](const LayerRow& l) { return l.sparsity != format::Sparsity::None; });
   const auto time_text = [](const std::optional<uint64_t>& us) { return us ? std::to_string(*us) : std::string("\\"); };
   std::vector<std::string> header{"ID", "OpType", "DataType", "Target", "InputShape", "OutputShape", "Cycles(DDR/NPU/Total)", "Time(us)", "MacUsage(%)"};
   if (columns > 1) header.push_back(columns == 2 ? "WorkLoad(0/1)" : "WorkLoad(0/1/2)");
@@ -199,8 +249,10 @@ std::string perf_table(const format::Model& model, int cores) {
       for (size_t core = 0; core < columns; ++core)
         usage += (core ? "/" : "") + fixed(core < static_cast<size_t>(cores) ? 100 * static_cast<double>(l.macs) / capacity : 0, 2);
     }
+    // Clocks or an array that nobody published give no cycles.
+    const auto cycles = [&](bool known, uint64_t count) { return known || !npu ? std::to_string(count) : std::string("\\"); };
     std::vector<std::string> row{std::to_string(i + 1), l.type, l.data_type, l.target, l.inputs, l.outputs,
-                                 std::to_string(l.ddr_cycles) + "/" + std::to_string(l.npu_cycles) + "/" + std::to_string(std::max(l.ddr_cycles, l.npu_cycles)),
+                                 cycles(knows_ddr, l.ddr_cycles) + "/" + cycles(knows_array, l.npu_cycles) + "/" + cycles(knows_ddr && knows_array, std::max(l.ddr_cycles, l.npu_cycles)),
                                  time_text(l.microseconds), usage};
     if (columns > 1) {
       std::string load;
@@ -259,6 +311,45 @@ MemoryTotals memory_totals(std::span<const MemoryBlock> blocks, uint64_t input_b
   return totals;
 }
 
+namespace {
+// The shape in memory: blocks of C2 channels. A picture that a layer reads directly keeps its channels as they are.
+std::string native_shape(const Program& p, ir::TensorId t, const platform::Platform& chip) {
+  const ir::Tensor& tensor = p.graph.tensor(t);
+  const Buffer& b = p.buffers[static_cast<size_t>(t.index)];
+  const auto dims = tensor.shape ? ir::to_dims(*tensor.shape) : std::nullopt;
+  const bool input = p.graph.is_input(t);
+  if (!dims || dims->size() != 4 || dtype_bytes(tensor.dtype) > 2 || (b.place != Buffer::Place::Arena && !input)) return shape_text(tensor);
+  const uint64_t n = static_cast<uint64_t>((*dims)[0]), c = static_cast<uint64_t>((*dims)[1]), pixels = static_cast<uint64_t>((*dims)[2]) * static_cast<uint64_t>((*dims)[3]);
+  const uint64_t lanes = input && c <= 4 ? c : static_cast<uint64_t>(std::max(chip.c2(tensor.dtype), 1)), area = n * pixels * lanes * dtype_bytes(tensor.dtype);
+  if (area == 0) return shape_text(tensor);
+  const uint64_t blocks = input ? (c + lanes - 1) / lanes : b.bytes / area;
+  return "(" + std::to_string(n) + "," + std::to_string(blocks) + "," + std::to_string((*dims)[2]) + "," + std::to_string((*dims)[3]) + "," + std::to_string(lanes) + ")";
+}
+
+// A layer's constants and their bytes in memory. The file holds the sum: all but the first (the weights) are counted, the first takes what is left.
+std::vector<std::pair<ir::TensorId, uint64_t>> packed_constants(const Program& p, const format::Task& task, const platform::Platform* chip) {
+  constexpr uint64_t kAlignment = 64;
+  const auto up = [](uint64_t v, uint64_t multiple) { return (v + multiple - 1) / multiple * multiple; };
+  std::vector<std::pair<ir::TensorId, uint64_t>> found;
+  uint64_t left = task.weight_bytes;
+  const bool integer = p.graph.node(task.node).has_input(0) && dtype_bytes(p.graph.tensor(p.graph.node(task.node).inputs[0]).dtype) == 1;
+  for (ir::TensorId t : shown_inputs(p.graph.node(task.node))) {
+    if (!t || !p.graph.is_constant(t)) continue;
+    const ir::TensorData& value = *p.graph.constant(t);
+    uint64_t bytes = up(value.bytes(), kAlignment);
+    if (!found.empty() && task.macs > 0 && task.device == format::Device::Npu && chip)
+      bytes = up(integer ? up(static_cast<uint64_t>(value.count()), static_cast<uint64_t>(chip->packing.bias_align)) * static_cast<uint64_t>(chip->packing.bias_bytes) : up(static_cast<uint64_t>(value.count()), 16) * 4, kAlignment);
+    if (!found.empty()) {
+      bytes = std::min(bytes, left);
+      left -= bytes;
+    }
+    found.emplace_back(t, bytes);
+  }
+  if (!found.empty()) found.front().second = left;
+  return found;
+}
+}  // namespace
+
 std::string memory_table(const format::Model& model, uint64_t sram_bytes) {
   const Program& p = model.programs[0];
   const platform::Platform* chip = chip_of(model);
@@ -270,33 +361,42 @@ std::string memory_table(const format::Model& model, uint64_t sram_bytes) {
   std::vector<std::vector<std::string>> rows{{"ID", "User", "Tensor", "DataType", "OrigShape", "NativeShape", "[Start", "End)", "Size"}};
   if (sram_bytes) rows[0].push_back("SramHit");
   std::vector<MemoryBlock> blocks;
+  uint64_t top = 0;  // where the tensor with the highest end ends
+  for (const Buffer& b : p.buffers)
+    if (b.place == Buffer::Place::Arena) {
+      blocks.push_back({b.offset, b.bytes});
+      top = std::max(top, b.offset + b.bytes);
+    }
+  const auto add = [&](size_t id, const std::string& user, ir::TensorId t) {
+    const ir::Tensor& tensor = p.graph.tensor(t);
+    const Buffer& b = p.buffers[static_cast<size_t>(t.index)];
+    if (b.place != Buffer::Place::Arena && b.place != Buffer::Place::External) return;
+    const bool inside = b.place == Buffer::Place::Arena;
+    std::vector<std::string> row{std::to_string(id), user, tensor.name, upper_type(tensor.dtype), shape_text(tensor), chip ? native_shape(p, t, *chip) : shape_text(tensor),
+                                 hex(b.offset) + (inside && b.offset + b.bytes == top ? "*" : ""), hex(b.offset + b.bytes), hex(b.bytes)};
+    if (sram_bytes) row.push_back(inside ? hex(sram_hit({b.offset, b.bytes}, sram_bytes)) : "\\");
+    rows.push_back(std::move(row));
+  };
   for (size_t i = 0; i < p.tasks.size(); ++i) {
     const ir::Node& n = p.graph.node(p.tasks[i].node);
-    for (ir::TensorId t : n.inputs) {
-      if (!t || p.graph.is_constant(t)) continue;
-      const ir::Tensor& tensor = p.graph.tensor(t);
-      const Buffer& b = p.buffers[static_cast<size_t>(t.index)];
-      if (b.place != Buffer::Place::Arena && b.place != Buffer::Place::External) continue;
-      const bool inside = b.place == Buffer::Place::Arena;
-      std::string native = shape_text(tensor);
-      const auto dims = tensor.shape ? ir::to_dims(*tensor.shape) : std::nullopt;
-      if (inside && chip && dims && dims->size() == 4 && dtype_bytes(tensor.dtype) <= 2) {
-        const uint64_t lanes = static_cast<uint64_t>(std::max(chip->c2(tensor.dtype), 1));
-        const uint64_t area = static_cast<uint64_t>((*dims)[2]) * static_cast<uint64_t>((*dims)[3]) * lanes * dtype_bytes(tensor.dtype) * static_cast<uint64_t>((*dims)[0]);
-        if (area > 0) native = "(" + std::to_string((*dims)[0]) + "," + std::to_string(b.bytes / area) + "," + std::to_string((*dims)[2]) + "," + std::to_string((*dims)[3]) + "," + std::to_string(lanes) + ")";
-      }
-      std::vector<std::string> row{std::to_string(i + 1), format::viewer_node_type(n), tensor.name, upper_type(tensor.dtype), shape_text(tensor), native, hex(b.offset), hex(b.offset + b.bytes), hex(b.bytes)};
-      if (sram_bytes) row.push_back(inside ? hex(sram_hit({b.offset, b.bytes}, sram_bytes)) : "\\");
-      rows.push_back(std::move(row));
-    }
+    for (ir::TensorId t : n.inputs)
+      if (t && !p.graph.is_constant(t)) add(i + 1, format::viewer_node_type(n), t);
   }
-  for (const Buffer& b : p.buffers)
-    if (b.place == Buffer::Place::Arena) blocks.push_back({b.offset, b.bytes});
+  for (size_t i = 0; i < p.outputs.size(); ++i) add(p.tasks.size() + 1 + i, "OutputOperator", p.outputs[i].tensor);
+  // Constants lie behind each other in the order of the layers.
+  std::vector<std::vector<std::string>> constants{{"ID", "User", "Tensor", "DataType", "OrigShape", "[Start", "End)", "Size"}};
+  uint64_t at = 0;
+  for (size_t i = 0; i < p.tasks.size(); ++i)
+    for (const auto& [t, bytes] : packed_constants(p, p.tasks[i], chip)) {
+      const ir::Tensor& tensor = p.graph.tensor(t);
+      constants.push_back({std::to_string(i + 1), format::viewer_node_type(p.graph.node(p.tasks[i].node)), tensor.name, upper_type(tensor.dtype), shape_text(tensor), hex(at), hex(at + bytes), hex(bytes)});
+      at += bytes;
+    }
   const MemoryTotals totals = memory_totals(blocks, external_bytes(p, p.inputs), external_bytes(p, p.outputs), sram_bytes);
   uint64_t weights = packed_weight_bytes(p);
   std::string text;
   if (sram_bytes) text += "Total allocated Internal SRAM Size: " + std::to_string(sram_bytes) + ", Addr: [" + hex(0) + ", " + hex(sram_bytes) + ")\n";
-  text += aligned("Feature Tensor Information Table", rows);
+  text += aligned("Feature Tensor Information Table", rows) + aligned("Const Tensor Information Table", constants);
   text += "Total Weight Memory Size: " + std::to_string(weights) + "\nTotal Internal Memory Size: " + std::to_string(totals.internal_bytes) + "\n";
   text += "Predict Internal Memory RW Amount: " + std::to_string(totals.internal_traffic) + "\nPredict Weight Memory RW Amount: " + std::to_string(weights) + "\n";
   if (sram_bytes) text += "Predict SRAM Hit RW Amount: " + std::to_string(totals.sram_traffic) + "\n";

@@ -12,24 +12,27 @@
 
 namespace orknn::runtime {
 
-// Microseconds of one undisturbed run on `cores` cores of the chip the model was made for; nothing when its speed is unknown.
-std::optional<double> predicted_microseconds(const format::Model& model, int cores = 1);
+// Why nothing can be said about the time of this model on its chip; empty when it can.
+std::string why_no_time(const format::Model& model);
+// Microseconds of one undisturbed run on `cores` cores of the chip the model was made for, with `sram_bytes` of SRAM under the intermediate
+// results; nothing when why_no_time has a reason.
+std::optional<double> predicted_microseconds(const format::Model& model, int cores = 1, uint64_t sram_bytes = 0);
 
 struct LayerRow {
   std::string type, data_type, target, inputs, outputs, name;
   uint64_t ddr_cycles = 0, npu_cycles = 0, tasks = 0, read_bytes = 0, macs = 0;
-  std::optional<uint64_t> microseconds;  // nothing when the chip's speed is unknown
+  std::optional<uint64_t> microseconds;  // nothing when the time is unknown
   DType element = DType::Undefined;      // what the layer computes in
   std::vector<double> load;              // share of each core of the mask, 0..1
   format::Sparsity sparsity = format::Sparsity::None;
 };
 // One row per layer, the input before and the outputs behind. `debug` adds what measuring layer by layer costs on a board.
-std::vector<LayerRow> layer_rows(const format::Model& model, bool debug, int cores = 1);
+std::vector<LayerRow> layer_rows(const format::Model& model, bool debug, int cores = 1, uint64_t sram_bytes = 0);
 
 // Clocks in the order CPU (kHz), NPU (Hz), DDR (Hz); "Unknown" for what is not published.
 std::string clocks_text(const platform::Platform* chip);
 // Layer table, totals and ranking table, on `cores` cores.
-std::string perf_table(const format::Model& model, int cores = 1);
+std::string perf_table(const format::Model& model, int cores = 1, uint64_t sram_bytes = 0);
 
 // Memory of the packed constants of all layers.
 uint64_t packed_weight_bytes(const format::Program& program);
@@ -43,7 +46,7 @@ struct MemoryTotals {
   uint64_t internal_bytes = 0, internal_traffic = 0, sram_traffic = 0;
 };
 MemoryTotals memory_totals(std::span<const MemoryBlock> blocks, uint64_t input_bytes, uint64_t output_bytes, uint64_t sram_bytes);
-// The internal tensor table and the totals behind it, as log level 3 prints them. `sram_bytes` = 0: no SRAM column.
+// The tables of internal tensors and of weights and the totals behind them, as log level 3 prints them. `sram_bytes` = 0: no SRAM column.
 std::string memory_table(const format::Model& model, uint64_t sram_bytes);
 
 }  // namespace orknn::runtime

@@ -28,6 +28,19 @@ TEST(MemoryTotals, AnchorA) {
   for (size_t i = 0; i < std::size(kAnchorA); ++i) EXPECT_EQ(sram_hit(kAnchorA[i], 524288), partly.contains(i) ? partly.at(i) : kAnchorA[i].bytes) << i;
 }
 
+// The small chips: the input and the internal tensors as logged; how the log counts the conversion of the logits is not known.
+TEST(MemoryTotals, AnchorB) {
+  std::vector<MemoryBlock> blocks = {
+      {0x24c00, 0x62000}, {0x86c00, 0x62000}, {0xe8c00, 0xc4000}, {0x0, 0x3d400}, {0x3d400, 0x62000}, {0x9f400, 0x6e400}, {0x0, 0x62000}, {0x62000, 0x1b900},
+      {0x0, 0x31000},     {0x31000, 0x31000}, {0x0, 0x31000},     {0x31000, 0xc400},
+  };
+  for (int i = 0; i < 11; ++i) blocks.push_back({i % 2 ? 0x18800u : 0x0u, 0x18800});
+  blocks.insert(blocks.end(), {{0x18800, 0x6800}, {0x0, 0xd000}, {0xd000, 0xd000}, {0x0, 0xd000}, {0xd000, 0x400}, {0x0, 0x3f0}});
+  const MemoryTotals totals = memory_totals(blocks, 0x24c00, 0x7e0, 0);
+  EXPECT_EQ(totals.internal_bytes, 1756160u);
+  EXPECT_NEAR(static_cast<double>(totals.internal_traffic), 10570545, 10570545 * 0.01);
+}
+
 // A convolution and an operator of the CPU, made for the chip of the published tables.
 format::Model sample(std::string chip) {
   format::Model model;
@@ -61,6 +74,7 @@ format::Model sample(std::string chip) {
   program.buffers.resize(g.tensor_count());
   program.buffers[static_cast<size_t>(x.index)] = {format::Buffer::Place::External, 0, 192};
   program.buffers[static_cast<size_t>(y.index)] = {format::Buffer::Place::Arena, 0, 2048};
+  program.buffers[static_cast<size_t>(g.node(erf).output(0).index)] = {format::Buffer::Place::External, 0, 256};
   program.inputs = {{.tensor = x, .mean = {}, .std = {}}};
   program.outputs = {{.tensor = g.outputs()[0], .mean = {}, .std = {}}};
   program.arena_bytes = 2048;
@@ -95,6 +109,37 @@ TEST(PerfReport, OneCoreAndUnknownChips) {
   EXPECT_NE(unknown.find("Total Operator Elapsed Per Frame Time(us): Unknown\n"), std::string::npos) << unknown;
   for (const LayerRow& row : layer_rows(sample("rv1103b"), true)) EXPECT_FALSE(row.microseconds);
   EXPECT_NE(clocks_text(platform::find("rv1103b")).find("Unknown"), std::string::npos);
+  EXPECT_NE(unknown.find(" \\/\\/\\ "), std::string::npos) << "neither clocks nor the array are published\n" << unknown;
+  EXPECT_EQ(unknown.find("2304"), std::string::npos) << unknown;
+  EXPECT_NE(why_no_time(sample("rv1103b")).find("speed of rv1103b is not published"), std::string::npos);
+  // Known array, unknown memory.
+  EXPECT_NE(perf_table(sample("rv1126b")).find(" \\/2304/\\ "), std::string::npos);
+}
+
+// A float model on a chip that multiplies in integers only: no time instead of one for the reference kernels.
+TEST(PerfReport, LayersThatAChipCannotCompute) {
+  format::Model model = sample("rv1106");
+  EXPECT_TRUE(predicted_microseconds(model));
+  model.programs[0].tasks[0].device = format::Device::Cpu;
+  EXPECT_FALSE(predicted_microseconds(model));
+  EXPECT_NE(why_no_time(model).find("rv1106 cannot compute 'first' (Conv) in int8"), std::string::npos) << why_no_time(model);
+  model.target_platform = "rk3588";
+  EXPECT_TRUE(predicted_microseconds(model)) << "its CPU multiplies too";
+}
+
+// SRAM takes traffic off the memory, and time with it.
+TEST(PerfReport, SramShortensTheTime) {
+  format::Model model = sample("rk3588");
+  format::Task& conv = model.programs[0].tasks[0];
+  conv.engine = ir::Engine::Conv;
+  conv.predicted_cycles = 300'000;
+  conv.read_bytes = 2'000'000;
+  const double without = predicted_microseconds(model).value(), half = predicted_microseconds(model, 1, 1024).value(), whole = predicted_microseconds(model, 1, 4096).value();
+  EXPECT_LT(half, without);
+  EXPECT_LT(whole, half);
+  EXPECT_GT(whole, without / 3) << "the array takes its time all the same";
+  model.programs[0].buffers[static_cast<size_t>(model.programs[0].graph.node(conv.node).output(0).index)].offset = 1 << 20;
+  EXPECT_EQ(predicted_microseconds(model, 1, 4096).value(), without) << "nothing lies in the SRAM";
 }
 
 // A layer that three cores share, in a table made for three cores.
@@ -162,6 +207,9 @@ TEST(PerfReport, MemoryTable) {
   for (const char* part : {"Total Weight Memory Size: 640", "Total Internal Memory Size: 2048", "Predict SRAM Hit RW Amount: 2048", "SramHit", "(1,2,8,8,16)"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_EQ(memory_table(sample("rk3588"), 0).find("SramHit"), std::string::npos);
+  // The picture as it is, the mark of the tensor that ends highest, the output, and the constants.
+  for (const char* part : {"(1,1,8,8,3)", "0x00000000*", "OutputOperator", "Const Tensor Information Table", "(4,3,3,3)"}) EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  EXPECT_NE(text.find("0x00000280", text.find("Const Tensor")), std::string::npos) << "640 bytes of weights\n" << text;
 }
 
 }  // namespace

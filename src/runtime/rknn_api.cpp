@@ -164,18 +164,17 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
     case RKNN_QUERY_PERF_DETAIL:
       return answer<rknn_perf_detail>(info, size, [&](rknn_perf_detail& d) {
         if (context.is_dry()) return fail(RKNN_ERR_FAIL, kName, "a context for model information has nothing to report");
-        context.report = (context.flags & RKNN_FLAG_COLLECT_PERF_MASK) && session.has_run() ? perf_table(session.model(), context.cores) : std::string();
+        context.report = (context.flags & RKNN_FLAG_COLLECT_PERF_MASK) && session.has_run() ? perf_table(session.model(), context.cores, sram_of(context)) : std::string();
         d = {context.report.data(), context.report.size()};
         return RKNN_SUCC;
       });
     case RKNN_QUERY_PERF_RUN:
       return answer<rknn_perf_run>(info, size, [&](rknn_perf_run& r) {
         if (context.is_dry()) return fail(RKNN_ERR_FAIL, kName, "a context for model information does not run");
-        // The time on the chip; measured here only where nothing is known about the chip's speed.
-        const std::optional<double> predicted = predicted_microseconds(session.model(), context.cores);
-        r.run_duration = !session.has_run()  ? 0
-                         : predicted         ? static_cast<int64_t>(std::min(*predicted, 1e15) + 0.5)
-                                             : std::chrono::duration_cast<std::chrono::microseconds>(session.last_duration()).count();
+        // The time on the chip. How long this machine took says nothing about it, so an unknown time is an error.
+        const std::optional<double> predicted = predicted_microseconds(session.model(), context.cores, sram_of(context));
+        if (!predicted) return fail(RKNN_ERR_FAIL, kName, "the time of a run is not known: " + why_no_time(session.model()));
+        r.run_duration = session.has_run() ? static_cast<int64_t>(std::min(*predicted, 1e15) + 0.5) : 0;
         return RKNN_SUCC;
       });
     case RKNN_QUERY_SDK_VERSION:
@@ -302,7 +301,7 @@ int run(Context& context, rknn_run_extend* extend) {
   if (const Status s = context.session->run(); !s)
     return fail(s.code() == Code::OutOfMemory ? RKNN_ERR_MALLOC_FAIL : RKNN_ERR_FAIL, kName, s.to_string());
   ++context.frame;
-  if (log_level() >= LogLevel::Debug) log_table(LogLevel::Debug, perf_table(context.session->model(), context.cores));
+  if (log_level() >= LogLevel::Debug) log_table(LogLevel::Debug, perf_table(context.session->model(), context.cores, sram_of(context)));
   if (extend) extend->frame_id = context.frame;
   return RKNN_SUCC;
 }

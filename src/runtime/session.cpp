@@ -114,10 +114,8 @@ Status Session::run(const sim::RunHooks& hooks) {
   } catch (const std::bad_alloc&) {
     return no_memory();
   }
-  const auto begin = std::chrono::steady_clock::now();
   has_run_ = false;
   if (Status s = executor_->run(views, hooks); !s) return s.model(model_->name).stage("run");
-  duration_ = std::chrono::steady_clock::now() - begin;
   has_run_ = true;
   return {};
 }

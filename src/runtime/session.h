@@ -1,7 +1,6 @@
 // A loaded model with its inputs and results. The C API and the Python module both stand on it, so they give the same bytes.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -57,7 +56,6 @@ class Session {
   Status set_input(size_t index, const InputData& data);
   Status run(const sim::RunHooks& hooks = {});
   bool has_run() const { return has_run_; }
-  std::chrono::nanoseconds last_duration() const { return duration_; }
 
   // After a run: extents and contents of output `index`.
   std::span<const int64_t> output_dims(size_t index) const { return executor_->output(index).dims; }
@@ -78,7 +76,6 @@ class Session {
   ThreadPool* pool_ = nullptr;
   std::vector<PortInfo> inputs_, outputs_;
   std::vector<ir::TensorData> values_;  // inputs as the program takes them; no value = not set yet
-  std::chrono::nanoseconds duration_{0};
   bool has_run_ = false;
 };
 

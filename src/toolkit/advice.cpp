@@ -20,8 +20,12 @@ class Adviser {
       : p_(profile), estimate_(estimate), chip_(chip), conditions_(conditions), total_(profile.layers_us) {}
 
   std::vector<std::string> run() {
-    if (total_ <= 0) return {};
     cpu_layers();
+    if (total_ <= 0) {
+      std::vector<std::string> sentences;
+      for (auto& [share, text] : found_) sentences.push_back(std::move(text));
+      return sentences;
+    }
     activations();
     unsplit_layers();
     idle_array();
@@ -59,7 +63,7 @@ class Adviser {
     std::string text;
     for (const auto& [bound, share] : parts)
       if (share >= 0.005) text += fmt::format("{}{} {}", text.empty() ? "The time goes to " : ", ", kWords.at(bound), percent_text(share));
-    return text + fmt::format("; the MAC array does useful work in {} of its cycles.", percent_text(p_.mac_usage));
+    return text + (p_.mac_usage ? fmt::format("; the MAC array does useful work in {} of its cycles.", percent_text(*p_.mac_usage)) : ".");
   }
 
   // Layers of one operator are told together, with the reason of the costliest.
@@ -68,8 +72,9 @@ class Adviser {
     for (const LayerProfile& l : p_.layers)
       if (l.device != "NPU") kinds[l.op].push_back(&l);
     for (const auto& [op, layers] : kinds) {
-      const double share = sum(layers, [](const LayerProfile& l) { return l.us; }) / total_;
-      if (op == "Attention") {
+      const bool timed = total_ > 0;
+      const double share = timed ? sum(layers, [](const LayerProfile& l) { return l.us; }) / total_ : 0;
+      if (op == "Attention" && timed) {
         const double cpu = sum(layers, [](const LayerProfile& l) { return l.cpu_us; }) / total_;
         say(share, fmt::format("{} of the time goes to attention in {}, {} of that to the softmax on the CPU: the NPU of {} has no attention operator and computes only the two products.",
                                percent_text(share), names(layers), percent_text(cpu / std::max(share, 1e-12)), chip_.name));
@@ -77,8 +82,10 @@ class Adviser {
       }
       const std::string why = compile::npu_objection(facts(costliest(layers)));
       const bool listed = std::all_of(layers.begin(), layers.end(), [&](const LayerProfile* l) { return compile::cpu_objection(facts(*l)).empty(); });
-      if (share < 0.02 && listed) continue;
-      std::string text = fmt::format("{} of the time goes to the CPU for {} ({}): {}.", percent_text(share), names(layers), op, why.empty() ? "op_target says so" : why);
+      if (timed && share < 0.02 && listed) continue;
+      std::string text = timed ? fmt::format("{} of the time goes to the CPU for {} ({})", percent_text(share), names(layers), op)
+                               : fmt::format("{} ({}) {} to the CPU", names(layers), op, layers.size() == 1 ? "falls" : "fall");
+      text += ": " + (why.empty() ? std::string("op_target says so") : why) + ".";
       if (!listed) text += " The vendor's tools have no CPU operator for it either and would rewrite or refuse it.";
       else if (share >= 0.1 && end_the_network(layers)) text += " It is the end of the network: cutting it off and computing it outside may cost less.";
       say(share, std::move(text));
@@ -101,15 +108,11 @@ class Adviser {
 
   // What the same layers would take with activations that need no table.
   void activations() {
-    double plain = 0;
-    std::map<std::string, double> gains;
+    std::map<std::string, double> gains;  // microseconds
     std::map<std::string, std::vector<const LayerProfile*>> users;
     for (const LayerProfile& l : p_.layers) {
       const std::string name = slow_activation(l);
-      if (name.empty()) {
-        plain += l.us;
-        continue;
-      }
+      if (name.empty()) continue;
       format::Task task = estimate_.program.tasks[l.index];
       compile::TaskCost cost = estimate_.costs[l.index];
       for (compile::Step& s : cost.steps) s.table_elements = 0;
@@ -117,21 +120,21 @@ class Adviser {
       if (name == l.op) cost.steps.clear();
       else if (chip_.hard_swish_in_parts && name == "HardSwish") cost.steps.resize(std::min<size_t>(cost.steps.size(), 1));
       if (l.op == "Conv" && !single_core()) task.core_mask = (1u << chip_.cores) - 1;
-      const double without = compile::microseconds(task, cost, chip_, conditions_, p_.batch > 1 ? 1 : p_.cores);
-      plain += without;
-      gains[name] += l.us - without;
+      gains[name] += l.us - compile::microseconds(task, cost, chip_, conditions_, cores());
       users[name].push_back(&l);
     }
-    const double gain = (total_ - plain) / total_;
-    if (gain < 0.03 || gains.empty()) return;
-    const std::string& most = std::max_element(gains.begin(), gains.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
-    const std::string name = most == "Swish" ? "SiLU" : most;
-    const std::string how = chip_.hard_swish_in_parts && most == "HardSwish" ? "it is computed as three element-wise layers" : "the NPU looks it up in a table";
-    if (end_the_network(users[most]))
-      say(gain, fmt::format("{} at the outputs costs {}: {}. Left to the program that reads the outputs, the network would reach {} FPS instead of {}.", name, percent_text(gain), how, fps_text(fps(plain)), fps_text(p_.fps)));
-    else
-      say(gain, fmt::format("{} costs {} here: {}. With ReLU the network would reach {} FPS instead of {}.", name, percent_text(gain), how, fps_text(fps(plain)), fps_text(p_.fps)));
+    for (const auto& [function, us] : gains) {
+      const double gain = us / total_;
+      if (gain < 0.03) continue;
+      const std::string name = function == "Swish" ? "SiLU" : function, faster = fps_text(fps(total_ - us));
+      const std::string how = chip_.hard_swish_in_parts && function == "HardSwish" ? "it is computed as three element-wise layers" : "the NPU looks it up in a table";
+      if (end_the_network(users[function]))
+        say(gain, fmt::format("{} at the outputs costs {}: {}. Left to the program that reads the outputs, the network would reach {} FPS instead of {}.", name, percent_text(gain), how, faster, fps_text(p_.fps)));
+      else
+        say(gain, fmt::format("{} costs {} here: {}. With ReLU the network would reach {} FPS instead of {}.", name, percent_text(gain), how, faster, fps_text(p_.fps)));
+    }
   }
+  int cores() const { return p_.batch > 1 ? 1 : p_.cores; }
   bool single_core() const {
     return std::all_of(estimate_.program.tasks.begin(), estimate_.program.tasks.end(), [](const format::Task& t) { return t.core_mask == 1; });
   }
@@ -177,22 +180,43 @@ class Adviser {
       if (l.op != "Conv" || l.device != "NPU" || chip_.packs_channels || l.bound != "compute") continue;
       const auto w = compile::window_of(facts(l));
       if (!w || w->group != 1 || w->in_channels <= 4) continue;  // a stem reads the picture in its own way
-      const bool half = dtype_bytes(facts(l).input_type(0)) != 1;
+      const DType type = facts(l).input_type(0);
+      const bool half = dtype_bytes(type) != 1;
       const auto& align = half ? chip_.align_half : chip_.align_int8;
       const int64_t taps = w->kernel[0] * w->kernel[1], in_step = std::max(align.conv_in, 1), out_step = std::max(align.conv_out, 1);
       const auto up = [](int64_t v, int64_t m) { return (v + m - 1) / m * m; };
       // A kernel of few taps takes a least number of passes, so that more inputs are free.
       const int64_t least = (half ? chip_.min_passes_half : chip_.min_passes_int8) / taps * in_step;
-      const int64_t in = std::max(up(w->in_channels, in_step), least), out = up(w->out_channels, out_step);
-      const double use = static_cast<double>(w->in_channels) / static_cast<double>(in) * static_cast<double>(w->out_channels) / static_cast<double>(out);
+      int64_t in = std::max(up(w->in_channels, in_step), least), out = up(w->out_channels, out_step);
+      const auto share_used = [&] { return static_cast<double>(w->in_channels) / static_cast<double>(in) * static_cast<double>(w->out_channels) / static_cast<double>(out); };
+      const double use = share_used();
       if (use >= 0.75) continue;
+      // More channels are more traffic: only what the layer would not feel is worth a sentence.
+      if (widened_us(l, *w, in, out) > l.us * 1.005) {
+        in = w->in_channels;
+        if (widened_us(l, *w, in, out) > l.us * 1.005) continue;
+      }
+      if (share_used() >= 0.75) continue;
       Waste& waste = found[fmt::format("{}x{} convolution, {} -> {} channels", w->kernel[0], w->kernel[1], w->in_channels, w->out_channels)];
       waste.layers.push_back(&l);
-      waste.lost += l.us / total_ * (1 - use);
-      waste.sentence = fmt::format("{} of the MAC array is idle; {} -> {} would take no longer to compute.", percent_text(1 - use), in, out);
+      waste.lost += l.us / total_ * (1 - share_used());
+      waste.sentence = fmt::format("{} of the MAC array is idle; {} -> {} would take no longer.", percent_text(1 - use), in, out);
     }
     for (const auto& [shape, waste] : found)
       if (waste.lost >= 0.01) say(waste.lost, fmt::format("{} ({}): {}", names(waste.layers), shape, waste.sentence));
+  }
+
+  // The time of a dense convolution that had more channels within the same array cycles.
+  double widened_us(const LayerProfile& l, const compile::Window& w, int64_t in, int64_t out) const {
+    const int64_t lanes = chip_.c2(facts(l).input_type(0));
+    const auto lane_ratio = [&](int64_t to, int64_t from) { return static_cast<double>((to + lanes - 1) / lanes) / static_cast<double>((from + lanes - 1) / lanes); };
+    compile::TaskCost cost = estimate_.costs[l.index];
+    const double more_in = lane_ratio(in, w.in_channels), more_out = lane_ratio(out, w.out_channels);
+    compile::Step& s = cost.steps.front();
+    s.bytes += static_cast<double>(cost.read_bytes - cost.weight_bytes) * (more_in - 1) + static_cast<double>(cost.write_bytes) * (more_out - 1);
+    s.weight_bytes *= static_cast<double>(in) / static_cast<double>(w.in_channels) * static_cast<double>(out) / static_cast<double>(w.out_channels);
+    for (size_t i = 1; i < cost.steps.size(); ++i) cost.steps[i].bytes *= more_out;
+    return compile::microseconds(estimate_.program.tasks[l.index], cost, chip_, conditions_, cores());
   }
 
   void data_movement() {
@@ -256,7 +280,8 @@ class Adviser {
         us += l.fixed_us;
       }
     if (us / total_ >= 0.05)
-      say(us / total_, fmt::format("{} layers are so small that starting them takes {} of the time ({:.1f} us each): fewer and larger layers are faster.", layers.size(), percent_text(us / total_),
+      say(us / total_, fmt::format("{} so small that starting {} takes {} of the time ({:.1f} us each): fewer and larger layers are faster.",
+                                   layers.size() == 1 ? "1 layer is" : fmt::format("{} layers are", layers.size()), layers.size() == 1 ? "it" : "them", percent_text(us / total_),
                                    us / static_cast<double>(layers.size())));
   }
 
@@ -268,6 +293,22 @@ class Adviser {
   std::vector<std::pair<double, std::string>> found_;
 };
 }  // namespace
+
+std::string off_list(const compile::Estimate& estimate, const Platform& chip) {
+  if (chip.generation == 1) return {};  // its lists are not published
+  size_t count = 0;
+  std::string first;
+  for (const format::Task& task : estimate.program.tasks) {
+    if (task.device == format::Device::Npu) continue;
+    const ir::Node& n = estimate.program.graph.node(task.node);
+    const compile::NodeFacts facts(estimate.program.graph, n, chip);
+    const std::string npu = compile::npu_objection(facts), cpu = compile::cpu_objection(facts);
+    if (npu.empty() || cpu.empty()) continue;
+    if (count++ == 0) first = fmt::format("'{}' ({}) is computed neither by its NPU ({}) nor by its CPU ({})", n.name, facts.op(), npu, cpu);
+  }
+  if (count == 0) return {};
+  return fmt::format("{} cannot run the network as it is: {}{}", chip.name, first, count > 1 ? fmt::format(", and {} more", count - 1) : "");
+}
 
 std::vector<std::string> advise(const Profile& profile, const compile::Estimate& estimate, const Platform& chip, const compile::Conditions& conditions) {
   return Adviser(profile, estimate, chip, conditions).run();

@@ -142,7 +142,7 @@ LayerProfile layer(const compile::Estimate& estimate, size_t i, const Platform& 
     l.bounds[bound_of(cost.steps[k], t)] += t.total;
   }
   l.bound = largest(l.bounds);
-  if (const int rate = chip.macs_per_cycle(type); l.us > 0 && rate > 0)
+  if (const int rate = chip.macs_per_cycle(type); l.device == "NPU" && l.us > 0 && rate > 0)
     l.mac_usage = static_cast<double>(l.macs) / (rate * static_cast<double>(npu_hz) * l.us * 1e-6 * l.cores);
   return l;
 }
@@ -178,10 +178,18 @@ Profile measure(const compile::Estimate& estimate, const Platform& chip, const P
     for (std::string_view name : chip.unknown()) p.unknown += (p.unknown.empty() ? "" : ", ") + std::string(name);
     p.unknown = "no times: not published are " + p.unknown;
   }
+  if (p.constants == "scaled") p.remark = "scaled from a relative, no published speeds";
+  if (chip.has_speed() && chip.ddr_hz == 0 && !request.ddr_mhz) p.remark += fmt::format("; DDR clock unknown, counted as {} MHz", chip.speed_ddr_hz() / 1'000'000);
+  p.off_list = off_list(estimate, chip);
   // The runtime spreads the samples of a batch over the cores, one sample on one core; without a batch the cores share each layer.
   p.at_once = std::min(request.batch, cores);
   const int cores_per_sample = request.batch > 1 ? 1 : cores;
   compile::Conditions conditions{.npu_hz = hertz(request.npu_mhz), .ddr_hz = hertz(request.ddr_mhz), .neighbours = p.at_once - 1};
+  const int64_t npu_hz = conditions.npu_hz > 0 ? conditions.npu_hz : chip.npu_hz, ddr_hz = conditions.ddr_hz > 0 ? conditions.ddr_hz : chip.ddr_hz;
+  p.knows_ddr_cycles = chip.ddr_bytes_per_cycle(npu_hz, ddr_hz) > 0;
+  p.knows_npu_cycles = chip.int8_macs > 0 || chip.half_macs > 0;
+  bool knows_usage = true;
+  double used = 0;
   for (size_t i = 0; i < estimate.program.tasks.size(); ++i) {
     LayerProfile l = layer(estimate, i, chip, conditions, cores_per_sample);
     p.layers_us += l.us;
@@ -189,17 +197,20 @@ Profile measure(const compile::Estimate& estimate, const Platform& chip, const P
     p.macs += l.macs;
     p.weight_bytes += l.weight_bytes;
     p.traffic_bytes += l.read_bytes + l.write_bytes + l.read_again_bytes - std::min(l.on_chip_bytes, l.read_bytes + l.write_bytes);
-    p.mac_usage += l.mac_usage * l.us * l.cores / cores_per_sample;
+    used += l.mac_usage.value_or(0) * l.us * l.cores / cores_per_sample;
+    knows_usage &= l.mac_usage.has_value() || l.device != "NPU" || l.macs == 0;
     ++(l.device == "NPU" ? p.npu_layers : p.cpu_layers);
     p.layers.push_back(std::move(l));
   }
   add_memory(p, estimate.program);
   if (!p.unknown.empty() || p.layers_us <= 0) {
     p.shares.clear();
+    p.layers_us = 0;
+    p.advice = advise(p, estimate, chip, conditions);
     return p;
   }
   for (auto& [bound, share] : p.shares) share /= p.layers_us;
-  p.mac_usage /= p.layers_us;
+  if (knows_usage) p.mac_usage = used / p.layers_us;
   p.bound = largest(p.shares);
   // Full rounds of `at_once` samples, then what is left.
   double run_us = p.layers_us * (request.batch / p.at_once);
@@ -289,6 +300,10 @@ Result<std::vector<Profile>> profile(const ir::Graph& graph, const Platform& chi
   if (std::string problem = type_problem(chip, *find_type(std::string(name))); !problem.empty()) return refused(name, std::move(problem));
   std::vector<Profile> results;
   for (int c : counts) results.push_back(measure(*estimate, chip, request, name, c));
+  if (const Profile& p = results.front(); chip.dram_bytes > 0 && p.weight_bytes + p.internal_bytes + p.port_bytes > static_cast<uint64_t>(chip.dram_bytes))
+    return refused(name, fmt::format("{} has at most {} of memory in its package, the network needs {} (weights {}, intermediate results {}, inputs and outputs {})", chip.name,
+                                     bytes_text(static_cast<uint64_t>(chip.dram_bytes)), bytes_text(p.weight_bytes + p.internal_bytes + p.port_bytes), bytes_text(p.weight_bytes),
+                                     bytes_text(p.internal_bytes), bytes_text(p.port_bytes)));
   return results;
 }
 
@@ -308,16 +323,19 @@ ordered_json to_json(const Profile& p) {
   }
   // Times that are not known are null, never 0.
   const bool timed = p.has_times();
-  const auto time = [&](double value) { return timed ? ordered_json(value) : ordered_json(nullptr); };
-  if (!p.unknown.empty()) j["unknown"] = p.unknown;
+  const auto time = [&](std::optional<double> value) { return timed && value ? ordered_json(*value) : ordered_json(nullptr); };
+  const auto known = [](bool is_known, uint64_t value) { return is_known ? ordered_json(value) : ordered_json(nullptr); };
+  for (const auto& [key, text] : {std::pair{"unknown", &p.unknown}, {"remark", &p.remark}, {"off_list", &p.off_list}})
+    if (!text->empty()) j[key] = *text;
   j.update({{"samples_at_once", p.at_once}, {"fps", time(p.fps)}, {"latency_ms", time(p.latency_ms)}, {"weight_bytes", p.weight_bytes}, {"internal_bytes", p.internal_bytes},
             {"port_bytes", p.port_bytes}, {"traffic_bytes", p.traffic_bytes}, {"gb_per_s", time(p.gbs)}, {"macs", p.macs}, {"mac_usage", time(p.mac_usage)}, {"bound", p.bound},
             {"shares", p.shares}, {"constants", p.constants}, {"npu_layers", p.npu_layers}, {"cpu_layers", p.cpu_layers}, {"advice", p.advice}});
   j["layers"] = ordered_json::array();
   for (const LayerProfile& l : p.layers) {
     ordered_json row{{"index", l.index}, {"type", l.type}, {"name", l.name}, {"origin", l.origin}, {"device", l.device}, {"engine", l.engine}, {"reason", l.reason},
-                     {"data_type", l.data_type}, {"output_shape", l.output_shape}, {"macs", l.macs}, {"npu_cycles", l.array_cycles}, {"ddr_cycles", l.ddr_cycles},
-                     {"max_cycles", std::max(l.array_cycles, l.ddr_cycles)}, {"read_bytes", l.read_bytes}, {"write_bytes", l.write_bytes}, {"read_again_bytes", l.read_again_bytes},
+                     {"data_type", l.data_type}, {"output_shape", l.output_shape}, {"macs", l.macs}, {"npu_cycles", known(p.knows_npu_cycles, l.array_cycles)},
+                     {"ddr_cycles", known(p.knows_ddr_cycles, l.ddr_cycles)}, {"max_cycles", known(p.knows_npu_cycles && p.knows_ddr_cycles, std::max(l.array_cycles, l.ddr_cycles))},
+                     {"read_bytes", l.read_bytes}, {"write_bytes", l.write_bytes}, {"read_again_bytes", l.read_again_bytes},
                      {"on_chip_bytes", l.on_chip_bytes}, {"weight_bytes", l.weight_bytes}, {"tasks", l.tiles}, {"cores", l.cores}, {"us", time(l.us)}, {"compute_us", time(l.compute_us)},
                      {"traffic_us", time(l.traffic_us)}, {"table_us", time(l.table_us)}, {"fixed_us", time(l.fixed_us)}, {"bound", timed ? l.bound : ""}, {"mac_usage", time(l.mac_usage)}};
     if (l.tiling.data_banks > 0)
@@ -351,19 +369,26 @@ ordered_json chrome_trace(const Profile& p) {
   return {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};
 }
 
+std::string remarks(const Profile& p) {
+  std::string text;
+  for (const std::string* part : {&p.problem, &p.unknown, &p.remark, &p.off_list})
+    if (!part->empty()) text += (text.empty() ? "" : "; ") + *part;
+  return text;
+}
+
 std::string chips_text(const std::vector<Profile>& profiles) {
   using Align = Table::Align;
   Table table({{"platform"}, {"cores", Align::Right}, {"type"}, {"FPS", Align::Right}, {"ms", Align::Right}, {"weights", Align::Right}, {"activations", Align::Right},
                {"GB/s", Align::Right}, {"bound by"}, {"CPU layers", Align::Right}, {""}});
   for (const Profile& p : profiles) {
     if (!p.problem.empty()) {
-      table.add({p.platform, "", p.dtype, "-", "-", "-", "-", "-", "", "", p.problem});
+      table.add({p.platform, "", p.dtype, "-", "-", "-", "-", "-", "", "", remarks(p)});
       continue;
     }
     const auto time = [&](std::string text) { return p.has_times() ? text : std::string("?"); };
     table.add({p.platform, std::to_string(p.cores), p.dtype, time(fps_text(p.fps)), time(fmt::format("{:.2f}", p.latency_ms)), bytes_text(p.weight_bytes), bytes_text(p.internal_bytes),
                time(fmt::format("{:.2f}", p.gbs)), p.bound.empty() ? "" : fmt::format("{} ({})", p.bound, percent_text(p.shares.at(p.bound))), std::to_string(p.cpu_layers),
-               !p.unknown.empty() ? p.unknown : p.constants == "scaled" ? "scaled from a relative, no published speeds" : ""});
+               remarks(p)});
   }
   return table.to_text();
 }
@@ -376,7 +401,7 @@ std::string layers_text(const Profile& p) {
     const double bytes = static_cast<double>(l.read_bytes) + static_cast<double>(l.write_bytes);
     const auto time = [&](std::string text) { return p.has_times() ? text : std::string("?"); };
     table.add({std::to_string(l.index + 1), l.type, l.data_type + l.output_shape, l.device, time(fmt::format("{:.1f}", l.us)),
-               time(percent_text(p.layers_us > 0 ? l.us / p.layers_us : 0)), time(l.bound), l.macs ? time(percent_text(l.mac_usage)) : "",
+               time(percent_text(p.layers_us > 0 ? l.us / p.layers_us : 0)), time(l.bound), l.mac_usage ? time(percent_text(*l.mac_usage)) : "",
                l.macs && bytes > 0 ? fmt::format("{:.1f}", static_cast<double>(l.macs) / bytes) : "", fmt::format("{:.0f}", static_cast<double>(l.read_bytes) / 1024),
                std::to_string(l.tiles), l.name});
   }

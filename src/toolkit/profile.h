@@ -32,7 +32,7 @@ struct LayerProfile {
   double us = 0, compute_us = 0, traffic_us = 0, table_us = 0, fixed_us = 0, cpu_us = 0;
   std::string bound;                   // compute, bandwidth, table, vector, layout, cpu or overhead
   std::map<std::string, double> bounds;  // microseconds by bound; a layer may have several steps
-  double mac_usage = 0;                // true multiply-accumulates over what the array could do in that time, 0..1
+  std::optional<double> mac_usage;     // of an NPU layer: true multiply-accumulates over what the array could do in that time, 0..1; nothing when the array is unknown
   std::vector<compile::Step> steps;
 };
 
@@ -41,6 +41,9 @@ struct Profile {
   std::string problem;                   // why the network cannot run there; nothing else is set then
   std::string unknown;                   // why there are no times; memory and work are told all the same
   std::string constants;                 // "fitted" to published speeds of this chip, or "scaled" from a relative
+  std::string remark;                    // what the times rest on where that is not published for the chip
+  std::string off_list;                  // layers that no operator list of the chip has, in words
+  bool knows_ddr_cycles = false, knows_npu_cycles = false;  // the vendor's cycle columns; without clocks or array there are none
   int cores = 1, batch = 1;
   int at_once = 1;                       // samples of the batch that run at the same time, one per core
   double fps = 0, latency_ms = 0, gbs = 0;  // samples per second; time of the whole batch
@@ -48,7 +51,7 @@ struct Profile {
   uint64_t weight_bytes = 0, internal_bytes = 0, port_bytes = 0, traffic_bytes = 0, macs = 0;
   std::string bound;                     // what most of the time goes into
   std::map<std::string, double> shares;  // of the time, by bound, 0..1
-  double mac_usage = 0;                  // of all layers, 0..1
+  std::optional<double> mac_usage;       // of all layers, 0..1
   size_t npu_layers = 0, cpu_layers = 0;
   std::vector<LayerProfile> layers;
   std::vector<std::string> advice;
@@ -70,7 +73,9 @@ Result<std::vector<Profile>> profile(const ir::Graph& graph, const platform::Pla
 // Checks everything of a request that no chip could fulfil.
 Status check(const ProfileRequest& request);
 
-// Advice in plain words, the costliest first.
+// Layers that neither the NPU nor the CPU list of the chip has, and why; empty when there are none or no list is published.
+std::string off_list(const compile::Estimate& estimate, const platform::Platform& chip);
+// Advice in plain words, the costliest first. Without times only what falls to the CPU.
 std::vector<std::string> advise(const Profile& profile, const compile::Estimate& estimate, const platform::Platform& chip, const compile::Conditions& conditions);
 
 nlohmann::ordered_json to_json(const Profile& profile);
@@ -82,6 +87,8 @@ std::string advice_text(const Profile& profile);
 // One page with table, timeline, roofline and memory map; no outside resources.
 std::string html_page(const std::string& model, const std::vector<Profile>& profiles);
 
+// Everything a reader must know beside the figures of a chip; empty when there is nothing.
+std::string remarks(const Profile& profile);
 // "37 %".
 std::string percent_text(double share);
 // "73.1"; slow networks get more digits.

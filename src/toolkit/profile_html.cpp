@@ -94,7 +94,7 @@ std::string roofline(const Profile& p) {
     least = std::min(least, macs / bytes);
     most = std::max(most, macs / bytes);
     lowest = std::min(lowest, macs / l.us / 1e3);
-    peak = std::max(peak, macs / l.us / 1e3 / std::max(l.mac_usage, 1e-9));
+    peak = std::max(peak, macs / l.us / 1e3 / std::max(l.mac_usage.value_or(1), 1e-9));
     if (l.traffic_us > 0) bandwidth = std::max(bandwidth, bytes / l.traffic_us / 1e3);
   }
   if (most <= 0) return "<p>No layer on the NPU multiplies.</p>";
@@ -153,10 +153,11 @@ constexpr std::string_view kLayerHead =
     "<tr><th class=n>#<th>type<th>output<th>on<th class=n>us<th class=n>share<th>bound by<th class=n>MAC use<th class=n>DDR cycles<th class=n>NPU cycles<th class=n>read<th class=n>tasks<th>name";
 
 std::string layer_row(const Profile& p, const LayerProfile& l) {
+  const auto cycles = [](bool known, uint64_t count) { return known ? std::to_string(count) : std::string("?"); };
   const auto time = [&](std::string text) { return p.has_times() ? text : std::string("?"); };
   return fmt::format("<tr><td class=n>{}<td>{}<td>{}<td>{}<td class=n>{}<td class=n>{}<td style=\"color:{}\">{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=name>{}", l.index + 1,
                      html_escaped(l.type), html_escaped(l.data_type + l.output_shape), l.device, time(fmt::format("{:.1f}", l.us)), time(percent_text(p.layers_us > 0 ? l.us / p.layers_us : 0)), colour(l.bound),
-                     time(l.bound), l.macs ? time(percent_text(l.mac_usage)) : "", l.ddr_cycles, l.array_cycles, bytes_text(l.read_bytes), l.tiles, html_escaped(l.name));
+                     time(l.bound), l.mac_usage ? time(percent_text(*l.mac_usage)) : "", cycles(p.knows_ddr_cycles, l.ddr_cycles), cycles(p.knows_npu_cycles, l.array_cycles), bytes_text(l.read_bytes), l.tiles, html_escaped(l.name));
 }
 
 std::string costliest(const Profile& p) {
@@ -179,7 +180,8 @@ std::string figures(const Profile& p) {
   std::string html = "<div class=figures>";
   if (p.has_times()) {
     html += tile(fps_text(p.fps), "FPS") + tile(fmt::format("{:.2f} ms", p.latency_ms), p.batch > 1 ? fmt::format("for {} samples", p.batch) : "latency");
-    html += tile(fmt::format("{:.2f} GB/s", p.gbs), "memory traffic") + tile(percent_text(p.mac_usage), "of the MAC array used");
+    html += tile(fmt::format("{:.2f} GB/s", p.gbs), "memory traffic");
+    if (p.mac_usage) html += tile(percent_text(*p.mac_usage), "of the MAC array used");
   }
   html += tile(bytes_text(p.weight_bytes), "weights") + tile(bytes_text(p.internal_bytes), "intermediate results") + tile(fmt::format("{:.2f} G", static_cast<double>(p.macs) / 1e9), "multiply-accumulates");
   return html + tile(fmt::format("{} / {}", p.npu_layers, p.cpu_layers), "layers on NPU / CPU") + "</div>";
@@ -199,7 +201,7 @@ std::string chip_table(const std::vector<Profile>& profiles) {
     html += fmt::format("<tr><td><a href=\"#chip{}\">{}</a><td class=n>{}<td>{}<td class=n>{}<td class=speed><i style=\"width:{:.1f}%\"></i><td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td style=\"color:{}\">{}<td>{}</tr>", i,
                         html_escaped(p.platform), p.cores, html_escaped(p.dtype), time(fps_text(p.fps)), best > 0 ? 100 * p.fps / best : 0, time(fmt::format("{:.2f}", p.latency_ms)), bytes_text(p.weight_bytes),
                         bytes_text(p.internal_bytes), time(fmt::format("{:.2f}", p.gbs)), colour(p.bound), p.bound.empty() ? "" : fmt::format("{} ({})", p.bound, percent_text(p.shares.at(p.bound))),
-                        html_escaped(!p.unknown.empty() ? p.unknown : p.constants == "scaled" ? "scaled from a relative" : ""));
+                        html_escaped(remarks(p)));
   }
   return html + "</table></div>";
 }

@@ -10,6 +10,7 @@
 #include "ir/infer.h"
 #include "ir/text.h"
 #include "ops/eval.h"
+#include "runtime/perf_report.h"
 
 namespace orknn::toolkit {
 namespace {
@@ -160,6 +161,111 @@ TEST(Profile, FinishedModels) {
   EXPECT_EQ(integers->front().dtype, "w8a8");
   EXPECT_EQ(integers->front().npu_layers, 1u);
   EXPECT_EQ(integers->front().macs, 20u * 20 * 32 * 32);
+}
+
+// What the runtime tells about SRAM agrees with what the compiler predicts for it.
+TEST(Profile, SramInTheFinishedModel) {
+  compile::CompileOptions options;
+  options.platform = platform::find("rk3588");
+  const auto time = [&](uint64_t in_compiler, uint64_t in_runtime) {
+    options.cost.on_chip_bytes = in_compiler;
+    auto program = compile::compile(network(), options);
+    EXPECT_TRUE(program);
+    format::Model model;
+    model.target_platform = "rk3588";
+    model.programs.push_back(std::move(*program));
+    return runtime::predicted_microseconds(model, 1, in_runtime).value();
+  };
+  const uint64_t sram = 512 * 1024;
+  EXPECT_LT(time(sram, 0), time(0, 0));
+  EXPECT_NEAR(time(0, sram), time(sram, 0), time(0, 0) * 0.01);
+}
+
+TEST(Profile, UsageIsThatOfTheNpu) {
+  const Profile p = run({.cores = {1}})[0];
+  EXPECT_TRUE(p.layers[1].mac_usage);
+  ASSERT_TRUE(p.mac_usage);
+  EXPECT_LE(*p.mac_usage, 1);
+  const Profile forced = run({.cores = {1}, .op_target = {{"body", "cpu"}}})[0];
+  EXPECT_EQ(forced.layers[1].device, "CPU");
+  EXPECT_FALSE(forced.layers[1].mac_usage) << "the CPU has no MAC array";
+  EXPECT_LT(*forced.mac_usage, *p.mac_usage);
+  EXPECT_GT(forced.layers[1].us, 10 * p.layers[1].us) << "the CPU is charged for its products";
+  const Profile unknown = run({.dtype = "float16"}, "rv1126")[0];
+  EXPECT_FALSE(unknown.mac_usage) << "nobody published its float16 array";
+  EXPECT_TRUE(to_json(unknown)["mac_usage"].is_null());
+}
+
+// A chip that cannot run the network says which layer and why, also where nothing is known about time.
+TEST(Profile, LayersOfNoList) {
+  for (const char* chip : {"rk2118", "rv1106", "rv1103b"}) {
+    const Profile p = run({.dtype = chip == std::string_view("rk2118") ? "float16" : "w8a8"}, chip)[0];
+    EXPECT_TRUE(p.problem.empty()) << p.problem;
+    EXPECT_NE(p.off_list.find("cannot run the network as it is: 'odd' (Erf)"), std::string::npos) << chip << ": " << p.off_list;
+    EXPECT_NE(chips_text({p}).find("'odd' (Erf)"), std::string::npos);
+    EXPECT_NE(advice_text(p).find("'odd'"), std::string::npos) << advice_text(p);
+    EXPECT_TRUE(to_json(p).contains("off_list"));
+  }
+  EXPECT_TRUE(run()[0].off_list.empty());
+}
+
+TEST(Profile, MemoryOfThePackage) {
+  auto graph = ir::parse(R"(graph "g" (%x: float32[1,16,1024,1024]) -> (%y) {
+  %a: float32[32,16,1,1] = const splat 0.5
+  %b: float32[32,32,1,1] = const splat 0.5
+  %m: float32[1,32,1024,1024] = Conv(%x, %a) "first"
+  %y: float32[1,32,1024,1024] = Conv(%m, %b) "second"
+})");
+  ASSERT_TRUE(graph) << graph.status().to_string();
+  const auto problem = [&](const char* chip) {
+    const auto rows = profile(*graph, *platform::find(chip), {});
+    return rows ? rows->front().problem : rows.status().to_string();
+  };
+  EXPECT_NE(problem("rv1103").find("at most 64.00 MiB of memory in its package, the network needs 80.0"), std::string::npos) << problem("rv1103");
+  EXPECT_EQ(problem("rv1106"), "");
+  EXPECT_EQ(problem("rk3588"), "");
+}
+
+// Clocks that nobody published: no cycles of the memory, but what-if questions about it are answered.
+TEST(Profile, UnknownMemoryClock) {
+  const Profile p = run({}, "rv1126b")[0], slow = run({.ddr_mhz = 300}, "rv1126b")[0];
+  EXPECT_NE(p.remark.find("DDR clock unknown, counted as 2112 MHz"), std::string::npos) << p.remark;
+  EXPECT_TRUE(to_json(p)["layers"][0]["ddr_cycles"].is_null());
+  EXPECT_TRUE(to_json(slow)["layers"][0]["ddr_cycles"].is_number());
+  EXPECT_LT(slow.fps, p.fps);
+  EXPECT_LT(p.fps, run({.cores = {1}}, "rk3576")[0].fps) << "one core of that chip at a lower clock";
+}
+
+// Sentences that could mislead.
+TEST(Profile, AdviceIsCareful) {
+  // A convolution that waits for memory: wider channels would be slower.
+  auto narrow = ir::parse(R"(graph "g" (%x: float32[1,8,320,320]) -> (%y) {
+  %w: float32[8,8,1,1] = const splat 0.5
+  %m: float32[1,8,320,320] = Conv(%x, %w) "first"
+  %y: float32[1,8,320,320] = Conv(%m, %w) "second"
+})");
+  ASSERT_TRUE(narrow) << narrow.status().to_string();
+  for (const char* chip : {"rk3588", "rk3562", "rk3566"})
+    for (const auto& p : *profile(*narrow, *platform::find(chip), {.cores = {1}})) EXPECT_EQ(advice_text(p).find("-> 128"), std::string::npos) << advice_text(p);
+  // Two activations are told apart, each with its own gain.
+  auto two = ir::parse(R"(graph "g" (%x: float32[1,64,160,160]) -> (%y) {
+  %w: float32[64,64,1,1] = const splat 0.5
+  %a: float32[1,64,160,160] = Conv(%x, %w) "first"
+  %b: float32[1,64,160,160] = Sigmoid(%a) "s"
+  %c: float32[1,64,160,160] = Conv(%b, %w) "second"
+  %d: float32[1,64,160,160] = Tanh(%c) "t"
+  %y: float32[1,64,160,160] = Conv(%d, %w) "third"
+})");
+  ASSERT_TRUE(two) << two.status().to_string();
+  const std::string text = advice_text(profile(*two, *platform::find("rk3588"), {.cores = {1}})->front());
+  EXPECT_NE(text.find("Sigmoid costs"), std::string::npos) << text;
+  EXPECT_NE(text.find("Tanh costs"), std::string::npos) << text;
+  auto small = ir::parse(R"(graph "g" (%x: float32[1,32,2,2]) -> (%y) {
+  %w: float32[32,32,1,1] = const splat 0.5
+  %y: float32[1,32,2,2] = Conv(%x, %w) "tiny"
+})");
+  ASSERT_TRUE(small);
+  EXPECT_NE(advice_text(profile(*small, *platform::find("rk3588"), {.cores = {1}})->front()).find("1 layer is so small that starting it"), std::string::npos);
 }
 
 TEST(Profile, AdviceNamesLayerAndReason) {

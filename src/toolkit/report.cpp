@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "format/viewer_part.h"
 #include "toolkit/table.h"
 
 namespace orknn::toolkit {
@@ -55,7 +56,7 @@ ProgramReport describe(const format::Program& program, const platform::Platform*
     const ir::Node& n = graph.node(task.node);
     LayerReport row;
     row.index = i;
-    row.type = n.type_name();
+    row.type = format::viewer_node_type(n);
     row.name = n.name;
     row.origin = n.origin;
     row.device = device_name(task.device);
@@ -208,10 +209,27 @@ ordered_json to_json(const ModelReport& report) {
 }
 
 ordered_json to_json(const platform::Platform& p) {
+  // What is not published is null.
+  const auto known = [](int64_t value) { return value > 0 ? ordered_json(value) : ordered_json(nullptr); };
+  const platform::Features& f = p.features;
+  const platform::MatMulLimits& m = p.mat_mul;
+  ordered_json products = nullptr;
+  if (!m.types.empty())
+    products = {{"types", m.types}, {"max_inner", known(m.max_inner)}, {"max_columns", known(m.max_columns)}, {"max_columns_int4", known(m.max_columns_int4)},
+                {"inner_multiple", {{"int8", m.inner_multiple_int8}, {"float16", m.inner_multiple_half}, {"int4", m.inner_multiple_int4}}},
+                {"columns_multiple", {{"int8", m.columns_multiple_int8}, {"float16", m.columns_multiple_half}, {"int4", known(m.columns_multiple_int4)}}},
+                {"inner_segment", known(m.inner_segment)}, {"transposed_normal", m.transposed_normal},
+                {"block", {{"int8", {p.align_int8.conv_out, p.align_int8.conv_in}}, {"float16", {p.align_half.conv_out, p.align_half.conv_in}}}}};
   return {{"name", p.name}, {"aliases", p.aliases}, {"generation", p.generation}, {"compatibility", p.compatibility}, {"unknown", p.unknown()},
-          {"cores", p.cores}, {"int8_macs", p.int8_macs}, {"int16_macs", p.int16_macs}, {"float16_macs", p.half_macs}, {"int4_macs", p.int4_macs},
-          {"npu_hz", p.npu_hz}, {"ddr_hz", p.ddr_hz}, {"cpu_hz", p.cpu_hz}, {"ddr_bus_bytes", p.ddr_bus_bytes}, {"cbuf_bytes", p.cbuf_bytes()},
-          {"sram_bytes", p.sram_bytes}, {"nbuf_bytes", p.nbuf_bytes}, {"conv_int8", p.conv_int8}, {"conv_float16", p.conv_half},
+          {"cores", p.cores}, {"int8_macs", known(p.int8_macs)}, {"int16_macs", known(p.int16_macs)}, {"float16_macs", known(p.half_macs)}, {"int4_macs", known(p.int4_macs)},
+          {"npu_hz", known(p.npu_hz)}, {"ddr_hz", known(p.ddr_hz)}, {"cpu_hz", known(p.cpu_hz)}, {"ddr_bus_bytes", known(p.ddr_bus_bytes)}, {"cbuf_bytes", p.cbuf_bytes()},
+          {"sram_bytes", p.sram_bytes}, {"nbuf_bytes", p.nbuf_bytes}, {"package_memory_bytes", known(p.dram_bytes)}, {"max_tasks_per_submit", p.max_tasks_per_submit},
+          {"c2", {{"int8", known(p.c2_int8)}, {"float16", known(p.c2_half)}}}, {"output_align", {{"int8", known(p.output_align_conv_int8)}, {"float16", known(p.output_align_conv_half)}}},
+          {"features", {{"general_api", f.general_api}, {"dynamic_shape", f.dynamic_shape}, {"matmul_api", f.matmul_api}, {"custom_ops", f.custom_ops}, {"layer_profile", f.layer_profile},
+                        {"dup_context", f.dup_context}, {"core_mask", f.core_mask}, {"sram_for_internal", f.sram_for_internal}, {"encryption", f.encryption},
+                        {"sparse_weights", f.sparse_weights}, {"weight_compression", f.weight_compression}, {"flash_attention", f.flash_attention}, {"memory_from_fd", f.memory_from_fd},
+                        {"device_memory_query", f.device_memory_query}, {"board_connection", f.board_connection}, {"nchw_output", f.nchw_output}}},
+          {"mat_mul", std::move(products)}, {"conv_int8", p.conv_int8}, {"conv_float16", p.conv_half},
           {"quantized_dtypes", p.quantized_dtypes}};
 }
 

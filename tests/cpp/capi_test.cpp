@@ -350,6 +350,19 @@ TEST(CApiCores, MaskReachesTheReports) {
   EXPECT_EQ(rknn_set_core_mask(0, RKNN_NPU_CORE_0), RKNN_ERR_CTX_INVALID);
 }
 
+// A chip whose speed nobody published: the query fails instead of telling how long this machine took.
+TEST(CApiSpeed, UnknownTimesAreNotMadeUp) {
+  format::Model model = format::sample_model();
+  model.target_platform = "rv1103b";
+  std::vector<std::byte> bytes = *format::write_rknn_to_memory(model);
+  rknn_context context = 0;
+  ASSERT_EQ(rknn_init(&context, bytes.data(), static_cast<uint32_t>(bytes.size()), 0, nullptr), RKNN_SUCC);
+  ASSERT_EQ(rknn_run(context, nullptr), RKNN_SUCC);
+  rknn_perf_run run{};
+  EXPECT_EQ(rknn_query(context, RKNN_QUERY_PERF_RUN, &run, sizeof run), RKNN_ERR_FAIL);
+  EXPECT_EQ(rknn_destroy(context), RKNN_SUCC);
+}
+
 TEST(CApiLater, FunctionsOfLaterStagesSayTheyFail) {
   rknn_context context = 0;
   EXPECT_EQ(rknn_dup_context(&context, &context), RKNN_ERR_FAIL);

@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "compile/place.h"
 #include "commands.h"
 #include "format/rknn_file.h"
 #include "ops/eval.h"
@@ -94,6 +95,9 @@ Status profile(Options o) {
     }
   }
   ORKNN_TRY_ASSIGN(const std::vector<const platform::Platform*> chips, chosen(o, *loaded));
+  for (const std::string& remark : compile::remarks_on_targets(loaded->graph, o.request.op_target)) log(LogLevel::Warn, "profile", remark);
+  if (o.request.single_core && std::all_of(chips.begin(), chips.end(), [](const auto* chip) { return chip->cores == 1; }))
+    log(LogLevel::Warn, "profile", "--single-core changes nothing on " + std::string(chips.front()->name) + (chips.size() > 1 ? " and the others" : "") + ": one NPU core");
   std::vector<toolkit::Profile> profiles;
   for (const platform::Platform* chip : chips) {
     auto rows = toolkit::profile(loaded->graph, *chip, o.request);

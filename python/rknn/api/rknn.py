@@ -335,7 +335,7 @@ class RKNN:
         if facts is None:
             return None
         if facts["total_us"] is None:
-            self._log.warn("eval_perf", f"The speed of {facts['platform']} is not published, so its times are unknown!")
+            self._log.warn("eval_perf", f"The times are unknown: {facts['why_no_time']}!")
         if facts["generation"] == 1:
             result = measure.performance_dict(facts)
             if is_print:
