@@ -87,6 +87,38 @@ TEST(Optimize, ALongRowMergesInPairs) {
   }
 }
 
+// Every rewrite of a Conv copies its weights.
+TEST(Optimize, ARowOfFactorsAndOffsetsGoesIntoTheWeightsAtOnce) {
+  constexpr size_t kLayers = 256;
+  for (const bool ahead : {false, true}) {
+    std::string text = "graph \"g\" (%x: float32[1,2,2,2]) -> (%y) {\n%w: float32[2,2,1,1] = const {1, 2, 3, 4}\n"
+                       "%one: float32[] = const {1}\n%minus: float32[] = const {-1}\n";
+    std::string last = "x";
+    if (!ahead) text += "%t = Conv(%x, %w) \"conv\" from \"conv\"\n", last = "t";
+    for (size_t i = 0; i < kLayers; ++i) {
+      const std::string name = !ahead && i + 1 == kLayers ? "y" : "t" + std::to_string(i);
+      text += "%" + name + (i % 2 ? " = Add(%" + last + ", %one)" : " = Mul(%" + last + ", %minus)") + " \"r" + std::to_string(i) + "\" from \"r" + std::to_string(i) + "\"\n";
+      last = name;
+    }
+    if (ahead) text += "%y = Conv(%" + last + ", %w) \"conv\" from \"conv\"\n";
+    Result<Graph> g = parse(text + "}");
+    ASSERT_TRUE(g) << g.status().to_string();
+    const Graph before = *g;
+    Trace trace;
+    ASSERT_TRUE(run_passes(*g, ops::builtin_ops(), {"fold_scale"}, {.strict = true}, &trace));
+    EXPECT_EQ(g->node_count(), 1u);
+    EXPECT_EQ(trace.entries.size(), 1u);
+    const std::vector<std::string>& origin = g->node(g->order()[0]).origin;
+    ASSERT_EQ(origin.size(), kLayers + 1);
+    EXPECT_EQ(origin[ahead ? 0 : 1], "r0");
+    const float values[] = {1, -2, 3, 4, 5, 6, -7, 8};
+    const TensorData x[] = {TensorData::from<float>({1, 2, 2, 2}, values)};
+    const auto expected = ops::eval_graph(before, ops::builtin_ops(), x), found = ops::eval_graph(*g, ops::builtin_ops(), x);
+    ASSERT_TRUE(expected && found);
+    EXPECT_EQ(to_doubles((*expected)[0].view()), to_doubles((*found)[0].view()));
+  }
+}
+
 TEST(Optimize, MaxRewritesAndStopAfterAndDisable) {
   Graph g = sample();
   Trace trace;

@@ -47,36 +47,88 @@ std::optional<Affine> affine_of(const Graph& g, const Node& n, int64_t axis, int
 
 bool shifts(const Affine& a) { return std::ranges::any_of(a.shift, [](double s) { return s != 0; }); }
 
-Rewrite rule(const Graph& g, const Node& n) {
-  if (!n.tail.empty() || !is_float_tensor(g, n.output(0))) return no_match();
-  if (n.op != "Neg" && g.is_constant(n.input(0)) == g.is_constant(n.input(1))) return no_match();
-  const TensorId x = n.input(g.is_constant(n.input(0)) ? 1 : 0);
-
-  if (const Node* before = g.producer_node(x); before && read_once(g, x)) {
-    const auto linear = linear_of(g, *before);
-    const auto affine = linear ? affine_of(g, n, linear->channel_axis, linear->rank, linear->out_channels) : std::nullopt;
-    if (affine && (!shifts(*affine) || linear->can_have_bias)) {
-      Patch patch(g);
-      Node fused = scale_output(patch, g, *linear, affine->scale, affine->shift, n);
-      replace_node(g, patch, n, std::move(fused), {before});
-      return rewrite(std::move(patch));
-    }
+// `first` followed by `second`; what it reads is the first's.
+Affine compose(const Affine& first, const Affine& second) {
+  Affine both = first;
+  for (size_t i = 0; i < both.scale.size(); ++i) {
+    both.scale[i] *= second.scale[i];
+    both.shift[i] = first.shift[i] * second.scale[i] + second.shift[i];
   }
-  const Node* after = only_reader(g, n.output(0));
-  if (!after || after->input(0) != n.output(0)) return no_match();
-  const auto linear = linear_of(g, *after);
+  return both;
+}
+
+bool is_finite(const Affine& a) {
+  const auto finite = [](double v) { return std::isfinite(v); };
+  return std::ranges::all_of(a.scale, finite) && std::ranges::all_of(a.shift, finite);
+}
+
+constexpr std::string_view kOps[] = {"Mul", "Div", "Add", "Sub", "Neg"};
+
+// The operand of an affine node that is computed; nothing when `n` is no such node.
+TensorId operand_of(const Graph& g, const Node& n) {
+  if (std::ranges::find(kOps, n.op) == std::end(kOps) || !n.tail.empty() || !is_float_tensor(g, n.output(0))) return {};
+  if (n.op != "Neg" && g.is_constant(n.input(0)) == g.is_constant(n.input(1))) return {};
+  return n.input(g.is_constant(n.input(0)) ? 1 : 0);
+}
+
+// A row of affine nodes goes into the weights at once, because every time costs a copy of them.
+Rewrite fold_behind(const Graph& g, const Node& n, const Node& before) {
+  const auto linear = linear_of(g, before);
   if (!linear) return no_match();
-  const auto affine = affine_of(g, n, linear->input_axis, rank_of(g, n.output(0)), linear->in_channels);
-  if (!affine || (shifts(*affine) && (linear->is_padded || !linear->can_have_bias))) return no_match();
+  std::optional<Affine> all;
+  std::vector<const Node*> merged{&before};
+  const Node* last = nullptr;
+  for (const Node* next = &n; next && operand_of(g, *next); next = only_reader(g, next->output(0))) {
+    const auto step = affine_of(g, *next, linear->channel_axis, linear->rank, linear->out_channels);
+    if (!step || (shifts(*step) && !linear->can_have_bias)) break;
+    const Affine more = all ? compose(*all, *step) : *step;
+    if (!is_finite(more)) break;
+    if (last) merged.push_back(last);
+    all = more;
+    last = next;
+  }
+  if (!all) return no_match();
   Patch patch(g);
-  Node fused = scale_input(patch, g, *linear, affine->x, affine->scale, affine->shift);
-  replace_node(g, patch, *after, std::move(fused), {&n});
+  Node fused = scale_output(patch, g, *linear, all->scale, all->shift, *last);
+  replace_node(g, patch, *last, std::move(fused), std::move(merged));
   return rewrite(std::move(patch));
+}
+
+Rewrite fold_ahead(const Graph& g, const Node& n, const Node& after) {
+  const auto linear = linear_of(g, after);
+  if (!linear) return no_match();
+  std::optional<Affine> all;
+  std::vector<const Node*> merged;
+  const Node* next = &n;
+  while (next && operand_of(g, *next)) {
+    const auto step = affine_of(g, *next, linear->input_axis, rank_of(g, n.output(0)), linear->in_channels);
+    if (!step || (shifts(*step) && (linear->is_padded || !linear->can_have_bias))) break;
+    const Affine more = all ? compose(*step, *all) : *step;
+    if (!is_finite(more)) break;
+    merged.push_back(next);
+    all = more;
+    next = read_once(g, step->x) ? g.producer_node(step->x) : nullptr;
+  }
+  if (!all) return no_match();
+  std::ranges::reverse(merged);  // as in the model
+  Patch patch(g);
+  Node fused = scale_input(patch, g, *linear, all->x, all->scale, all->shift);
+  replace_node(g, patch, after, std::move(fused), std::move(merged));
+  return rewrite(std::move(patch));
+}
+
+Rewrite rule(const Graph& g, const Node& n) {
+  const TensorId x = operand_of(g, n);
+  if (!x) return no_match();
+  if (const Node* before = g.producer_node(x); before && read_once(g, x))
+    if (Rewrite behind = fold_behind(g, n, *before); !behind || *behind) return behind;
+  const Node* after = only_reader(g, n.output(0));
+  return after && after->input(0) == n.output(0) ? fold_ahead(g, n, *after) : no_match();
 }
 }  // namespace
 
 Pass fold_scale() {
   return {.name = "fold_scale", .summary = "constant per-channel Mul, Div, Add, Sub, Neg into the weights before or after", .min_level = 1,
-          .rule = rule, .roots = {"Mul", "Div", "Add", "Sub", "Neg"}};
+          .rule = rule, .roots = {std::begin(kOps), std::end(kOps)}};
 }
 }  // namespace orknn::optimize
