@@ -63,6 +63,122 @@ def test_mean_and_std_are_part_of_the_model(conv_model, build):
     np.testing.assert_allclose(through, build(conv_model).inference([image])[0], rtol=1e-5, atol=1e-3)
 
 
+def test_reorder_channel_swaps_the_pictures_of_both_toolkits(conv_model, make_onnx, build, capfd):
+    image = picture()
+    swapped = build(conv_model, reorder_channel="2 1 0", mean_values=[[10, 20, 30]], std_values=[[2, 4, 8]]).inference([image])[0]
+    plain = build(conv_model, reorder_channel="0 1 2", mean_values=[[10, 20, 30]], std_values=[[2, 4, 8]])
+    np.testing.assert_array_equal(swapped, plain.inference([image[..., ::-1]])[0])
+    assert np.abs(swapped - plain.inference([image])[0]).max() > 1
+    grey = make_onnx([("Relu", ["x"], ["y"], {})], {"x": ("float32", [1, 1, 4, 4])}, {"y": ("float32", [1, 1, 4, 4])}, name="grey")
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588", reorder_channel="2 1 0")
+    assert rknn.load_onnx(grey) == -1 and "expect an input of 3 channels" in capfd.readouterr().err
+
+
+def quantized(path, folder, samples, batch=None, **options):
+    """A quantized model ready to run."""
+    names = []
+    for i, sample in enumerate(samples):
+        np.save(folder / f"sample{i}.npy", sample)
+        names.append(f"sample{i}.npy\n")
+    (folder / "dataset.txt").write_text("".join(names))
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588", **options)
+    assert rknn.load_onnx(path) == 0
+    assert rknn.build(do_quantization=True, dataset=str(folder / "dataset.txt"), rknn_batch_size=batch) == 0
+    assert rknn.init_runtime() == 0
+    return rknn
+
+
+def test_reorder_channel_holds_for_calibration(conv_model, tmp_path):
+    # The third channel is loud: ranges taken from the wrong order would clip it.
+    samples = [picture((1, 3, 8, 6)).astype(np.float32) * np.float32([0.1, 0.5, 4])[:, None, None] for _ in range(2)]
+    swapped = quantized(conv_model, tmp_path, samples, reorder_channel="2 1 0").inference([samples[0]], data_format="nchw")[0]
+    plain = quantized(conv_model, tmp_path, [s[:, ::-1] for s in samples]).inference([samples[0][:, ::-1]], data_format="nchw")[0]
+    np.testing.assert_array_equal(swapped, plain)
+
+
+def test_batch(conv_model, make_onnx, tmp_path, capfd):
+    pictures = picture((3, 8, 6, 3))
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588", float_dtype="float32", mean_values=[[1, 2, 3]])
+    assert rknn.load_onnx(conv_model) == 0 and rknn.build(do_quantization=False) == 0 and rknn.init_runtime() == 0
+    one_by_one = np.concatenate([rknn.inference([p[None]])[0] for p in pictures])
+    assert rknn.build(do_quantization=False, rknn_batch_size=3) == 0 and rknn.init_runtime() == 0
+    np.testing.assert_array_equal(rknn.inference([pictures])[0], one_by_one)
+    np.testing.assert_array_equal(rknn.inference([pictures.reshape(24, 6, 3)])[0], one_by_one)  # Toolkit1: stacked along H
+    exported = str(tmp_path / "batch.rknn")
+    assert rknn.export_rknn(exported) == 0 and rknn.load_rknn(exported) == 0 and rknn.init_runtime() == 0
+    np.testing.assert_array_equal(rknn.inference([pictures])[0], one_by_one)
+    mixing = make_onnx([("ReduceSum", ["x", "axes"], ["y"], {})], {"x": ("float32", [2, 3])}, {"y": ("float32", [1, 3])}, {"axes": np.array([0])}, name="mixing")
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588", float_dtype="float32")
+    assert rknn.load_onnx(mixing) == 0 and rknn.build(False, None, 2) == 0 and rknn.init_runtime() == 0
+    np.testing.assert_array_equal(rknn.inference([np.arange(12, dtype=np.float32).reshape(4, 3)])[0], [[3, 5, 7], [15, 17, 19]])
+    assert rknn.build(do_quantization=False, rknn_batch_size=0) == -1 and "rknn_batch_size 0" in capfd.readouterr().err
+    assert rknn.build(do_quantization=False, rknn_batch_size="2") == -1
+
+
+def test_batch_of_a_quantized_model(conv_model, tmp_path):
+    samples = [picture((1, 3, 8, 6)).astype(np.float32)[:, ::step] for step in (1, -1)]
+    single, double = (quantized(conv_model, tmp_path, samples, batch) for batch in (None, 2))
+    expected = np.concatenate([single.inference([s], data_format="nchw")[0] for s in samples])
+    np.testing.assert_array_equal(double.inference([np.concatenate(samples)], data_format="nchw")[0], expected)
+
+
+@pytest.fixture
+def pooled_model(make_onnx):
+    """A network whose sizes follow its input, as exporters write it: with the extents of one input in the Reshape."""
+    rng = np.random.default_rng(4)
+    return make_onnx([("Conv", ["x", "w"], ["c"], dict(pads=[1, 1, 1, 1])), ("Relu", ["c"], ["r"], {}), ("GlobalAveragePool", ["r"], ["p"], {}),
+                      ("Shape", ["r"], ["s"], {}), ("Slice", ["s", "two", "four"], ["hw"], {}), ("ReduceProd", ["hw"], ["n"], dict(keepdims=1)),
+                      ("Concat", ["head", "n"], ["t"], dict(axis=0)), ("Reshape", ["r", "t"], ["y"], {})],
+                     {"x": ("float32", ["n", 3, "h", "w"])}, {"y": ("float32", ["n", 4, "hw"]), "p": ("float32", ["n", 4, 1, 1])},
+                     {"w": rng.standard_normal((4, 3, 3, 3)).astype(np.float32), "two": np.array([2]), "four": np.array([4]), "head": np.array([1, 4])}, name="pooled")
+
+
+SETS = [[[1, 3, 4, 6]], [[1, 3, 8, 6]], [[1, 3, 2, 2]]]
+
+
+def test_dynamic_input(pooled_model, build, tmp_path, capfd):
+    rknn = build(pooled_model, dynamic_input=SETS)
+    assert "the MaxShape is dynamic_input[1] = [[1,3,8,6]]!" in capfd.readouterr().err
+    exported = str(tmp_path / "dynamic.rknn")
+    assert rknn.export_rknn(exported) == 0
+    loaded = RKNN()
+    assert loaded.load_rknn(exported) == 0 and loaded.init_runtime() == 0
+    for [shape] in SETS + SETS[:1]:
+        image = picture((1, shape[2], shape[3], 3))
+        alone = build(pooled_model, load=dict(input_size_list=[shape])).inference([image])
+        for runner, array in ((rknn, image), (loaded, image), (rknn, image[0])):
+            for found, expected in zip(runner.inference([array]), alone):
+                np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(rknn.inference([image.transpose(0, 3, 1, 2)], data_format="nchw")[0], alone[0])
+    with pytest.raises(ValueError, match=r"expect those of one set of dynamic_input: \[\[1, 8, 6, 3\]\]"):
+        rknn.inference([picture((1, 5, 5, 3))])
+
+
+def test_dynamic_input_shares_quantization_and_batch(pooled_model, tmp_path):
+    samples = [picture((1, 3, 8, 6)).astype(np.float32)]
+    rknn = quantized(pooled_model, tmp_path, samples, dynamic_input=SETS)
+    alone = quantized(pooled_model, tmp_path, samples, dynamic_input=[SETS[1]])
+    for found, expected in zip(rknn.inference(samples, data_format="nchw"), alone.inference(samples, data_format="nchw")):
+        np.testing.assert_array_equal(found, expected)
+    # A picture whose pixels are all alike gives the same mean in every size once the border is far; here: sizes and values are plausible.
+    flat = np.full((1, 3, 4, 6), 100, np.float32)
+    y, p = rknn.inference([flat], data_format="nchw")
+    assert y.shape == (1, 4, 24) and p.shape == (1, 4, 1, 1)
+    np.testing.assert_allclose(p.ravel(), y.mean(axis=2).ravel(), atol=2 * np.ptp(y) / 255)
+    both = quantized(pooled_model, tmp_path, samples, batch=2, dynamic_input=SETS)
+    np.testing.assert_array_equal(both.inference([np.concatenate([flat, flat])], data_format="nchw")[0], np.concatenate([y, y]))
+
+
+def test_dynamic_input_of_the_wrong_number_of_inputs(pooled_model, capfd):
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588", dynamic_input=[[[1, 3, 8, 6], [1, 2]]])
+    assert rknn.load_onnx(pooled_model) == -1 and "input" in capfd.readouterr().err
+
+
 def test_wrong_mean_length_fails_at_load(conv_model, capfd):
     rknn = RKNN()
     rknn.config(target_platform="rk3588", mean_values=[[1, 2]])
@@ -74,7 +190,8 @@ def test_wrong_mean_length_fails_at_load(conv_model, capfd):
     (dict(target_platform="rv9999"), "Invalid target_platform 'rv9999'"), (dict(nonsense=1), "nonsense"), (dict(optimization_level=4), "optimization_level"),
     (dict(quantized_dtype="float16"), "Invalid quantized_dtype 'float16', expect in \\['w8a8'"), (dict(float_dtype="int3"), "float_dtype"),
     (dict(std_values=[[0]]), "std_values"), (dict(op_target={"a": "moon"}), "op_target"), (dict(quantized_method="group48"), "quantized_method"),
-    (dict(dynamic_input=[[[1, 3, 8, 8]]]), "dynamic_input"), (dict(disable_rules="fold"), "disable_rules"), (dict(mean_values="abc"), "mean_values")])
+    (dict(dynamic_input=[[[1, 3, 8, -8]]]), "dynamic_input"), (dict(dynamic_input=[[[1, 3]], [[1, 3], [1]]]), "dynamic_input"),
+    (dict(reorder_channel="2 0 1"), "reorder_channel"), (dict(quant_img_RGB2BGR="yes"), "quant_img_RGB2BGR"), (dict(remove_weight=True), "remove_weight"), (dict(disable_rules="fold"), "disable_rules"), (dict(mean_values="abc"), "mean_values")])
 def test_config_refuses(options, text):
     with pytest.raises(ValueError, match=text):
         RKNN().config(**{"target_platform": "rk3588", **options})

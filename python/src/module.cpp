@@ -142,7 +142,11 @@ toolkit::BuildConfig to_config(const nb::dict& options) {
   c.quantized_method = get<std::string>(options, "quantized_method");
   c.auto_hybrid_cos_thresh = get<double>(options, "auto_hybrid_cos_thresh");
   c.auto_hybrid_euc_thresh = get<std::optional<double>>(options, "auto_hybrid_euc_thresh");
-  c.quant_img_RGB2BGR = get<bool>(options, "quant_img_RGB2BGR");
+  c.quant_img_RGB2BGR = get<std::vector<bool>>(options, "quant_img_RGB2BGR");
+  c.reorder_channel = get<std::vector<bool>>(options, "reorder_channel");
+  c.dynamic_input = get<toolkit::ShapeSets>(options, "dynamic_input");
+  c.remove_weight = get<bool>(options, "remove_weight");
+  c.inputs_yuv_fmt = get<bool>(options, "inputs_yuv_fmt");
   c.float_dtype = get<std::string>(options, "float_dtype");
   c.optimization_level = get<int>(options, "optimization_level");
   c.custom_string = get<std::optional<std::string>>(options, "custom_string").value_or("");
@@ -266,6 +270,13 @@ NB_MODULE(_openrknn, m) {
       .def_static("from_file", [](const Path& path) { return take(runtime::Session::open(path.string())); })
       .def("inputs", [](const runtime::Session& s) { return describe(s.inputs()); })
       .def("outputs", [](const runtime::Session& s) { return describe(s.outputs()); })
+      // The inputs of every program: one per set of dynamic_input.
+      .def("shape_sets", [](const runtime::Session& s) {
+        nb::list sets;
+        for (size_t i = 0; i < s.model().programs.size(); ++i) sets.append(describe(s.inputs_of_program(i)));
+        return sets;
+      })
+      .def("choose_program", [](runtime::Session& s, size_t index) { check(s.choose_program(index)); })
       .def("measure", &measure, nb::arg("cores"))
       .def("cores_of_mask", &cores_of_mask)
       .def("run", &run_session);
@@ -276,6 +287,7 @@ NB_MODULE(_openrknn, m) {
       })
       .def("load", &load, nb::arg("framework"), nb::arg("path"), nb::arg("inputs").none(), nb::arg("sizes").none(), nb::arg("initial").none(),
            nb::arg("outputs").none(), nb::arg("other_files"), nb::arg("input_is_nchw"), nb::arg("feeds"))
+      .def("set_batch", [](toolkit::Builder& b, int64_t samples) { check(b.set_batch(samples)); })
       .def("build", [](toolkit::Builder& b, bool do_quantization, const Path& dataset, bool auto_hybrid) {
         Status status;
         {

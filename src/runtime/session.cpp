@@ -33,16 +33,47 @@ Status no_memory() { return Status::error(Code::OutOfMemory, "memory ran out"); 
 
 Session::~Session() = default;
 
-Result<std::unique_ptr<Session>> Session::make(std::shared_ptr<const format::Model> model, std::unique_ptr<sim::Executor> executor, ThreadPool& pool) {
+std::unique_ptr<Session> Session::make(std::shared_ptr<const format::Model> model, size_t program, std::unique_ptr<sim::Executor> executor, ThreadPool& pool) {
   std::unique_ptr<Session> session(new Session());
   session->model_ = std::move(model);
-  session->executor_ = std::move(executor);
+  session->executors_.resize(session->model_->programs.size());
+  session->executors_[program] = std::move(executor);
+  session->current_ = program;
   session->pool_ = &pool;
-  const format::Program& program = session->program();
-  for (const format::Port& port : program.inputs) session->inputs_.push_back(describe(program, port));
-  for (const format::Port& port : program.outputs) session->outputs_.push_back(describe(program, port));
-  session->values_.resize(program.inputs.size());
+  session->describe_ports();
   return session;
+}
+
+void Session::describe_ports() {
+  inputs_ = inputs_of_program(current_);
+  outputs_.clear();
+  for (const format::Port& port : program().outputs) outputs_.push_back(describe(program(), port));
+  values_.assign(inputs_.size(), {});
+  has_run_ = false;
+}
+
+std::vector<PortInfo> Session::inputs_of_program(size_t index) const {
+  const format::Program& program = model_->programs[index];
+  std::vector<PortInfo> ports;
+  for (const format::Port& port : program.inputs) ports.push_back(describe(program, port));
+  return ports;
+}
+
+Status Session::choose_program(size_t index) {
+  if (index >= executors_.size()) return invalid_argument("there is no program " + std::to_string(index)).expected("below " + std::to_string(executors_.size())).model(model_->name);
+  if (index == current_) return {};
+  try {
+    if (!executors_[index]) {
+      auto executor = sim::Executor::create(model_->programs[index], ops::builtin_ops(), *pool_);
+      if (!executor) return Status(executor.status()).model(model_->name).stage("init_runtime");
+      executors_[index] = std::move(*executor);
+    }
+    current_ = index;
+    describe_ports();
+    return {};
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
 }
 
 Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const format::Model> model, ThreadPool* pool) {
@@ -51,7 +82,7 @@ Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const format::Mod
   try {
     auto executor = sim::Executor::create(model->programs[0], ops::builtin_ops(), threads);
     if (!executor) return Status(executor.status()).model(model->name).stage("init_runtime");
-    return make(std::move(model), std::move(*executor), threads);
+    return make(std::move(model), 0, std::move(*executor), threads);
   } catch (const std::bad_alloc&) {
     return no_memory();
   }
@@ -68,20 +99,21 @@ Result<std::unique_ptr<Session>> Session::open(std::span<const std::byte> bytes,
 }
 
 Result<std::unique_ptr<Session>> Session::duplicate() const {
-  ORKNN_TRY_ASSIGN(std::unique_ptr<sim::Executor> executor, executor_->duplicate(*pool_));
-  return make(model_, std::move(executor), *pool_);
+  ORKNN_TRY_ASSIGN(std::unique_ptr<sim::Executor> executor, executors_[current_]->duplicate(*pool_));
+  return make(model_, current_, std::move(executor), *pool_);
 }
 
 MemorySizes Session::memory() const {
   // Register commands of one NPU layer, as the vendor's reports show them on average.
   constexpr uint64_t kCommandBytes = 4096;
-  const uint64_t packed = packed_weight_bytes(program());
+  const format::Program& largest = model_->programs[0];
+  const uint64_t packed = packed_weight_bytes(largest);
   MemorySizes sizes;
   sizes.weight_bytes = packed ? packed : model_->weight_bytes;
-  sizes.internal_bytes = program().arena_bytes;
-  for (const format::Task& t : program().tasks) sizes.command_bytes += t.device == format::Device::Npu ? kCommandBytes : 0;
-  for (const auto* ports : {&program().inputs, &program().outputs})
-    for (const format::Port& port : *ports) sizes.port_bytes += program().buffers[static_cast<size_t>(port.tensor.index)].bytes;
+  sizes.internal_bytes = largest.arena_bytes;
+  for (const format::Task& t : largest.tasks) sizes.command_bytes += t.device == format::Device::Npu ? kCommandBytes : 0;
+  for (const auto* ports : {&largest.inputs, &largest.outputs})
+    for (const format::Port& port : *ports) sizes.port_bytes += largest.buffers[static_cast<size_t>(port.tensor.index)].bytes;
   return sizes;
 }
 
@@ -115,7 +147,7 @@ Status Session::run(const sim::RunHooks& hooks) {
     return no_memory();
   }
   has_run_ = false;
-  if (Status s = executor_->run(views, hooks); !s) return s.model(model_->name).stage("run");
+  if (Status s = executor().run(views, hooks); !s) return s.model(model_->name).stage("run");
   has_run_ = true;
   return {};
 }
@@ -126,7 +158,7 @@ DType Session::natural_dtype(size_t index) const {
 }
 
 void Session::read_output(size_t index, DType dtype, void* to) const {
-  const TensorView value = executor_->output(index);
+  const TensorView value = executor().output(index);
   convert_output(program().graph.tensor(program().outputs[index].tensor), value, dtype, to, *pool_);
 }
 

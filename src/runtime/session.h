@@ -47,9 +47,14 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   const format::Model& model() const { return *model_; }
-  const format::Program& program() const { return model_->programs[0]; }
+  const format::Program& program() const { return model_->programs[current_]; }
+  // Models of several shape sets hold a program for each. A session begins with the first; the others are prepared when they are
+  // asked for. Choosing another one forgets inputs and results.
+  Status choose_program(size_t index);
+  std::vector<PortInfo> inputs_of_program(size_t index) const;
   const std::vector<PortInfo>& inputs() const { return inputs_; }
   const std::vector<PortInfo>& outputs() const { return outputs_; }
+  // Of the first program, which is the largest.
   MemorySizes memory() const;
 
   // Takes the data at once. An input that was never set is all zeros.
@@ -58,21 +63,24 @@ class Session {
   bool has_run() const { return has_run_; }
 
   // After a run: extents and contents of output `index`.
-  std::span<const int64_t> output_dims(size_t index) const { return executor_->output(index).dims; }
+  std::span<const int64_t> output_dims(size_t index) const { return executor().output(index).dims; }
   // float32 for floats and quantized values, the source model's type for integers and bool.
   DType natural_dtype(size_t index) const;
   // `to` holds exactly the elements in type `dtype`.
   void read_output(size_t index, DType dtype, void* to) const;
   ir::TensorData output(size_t index) const;
 
-  std::string_view kernel_name(size_t task) const { return executor_->kernel_name(task); }
+  std::string_view kernel_name(size_t task) const { return executor().kernel_name(task); }
 
  private:
   Session() = default;
-  static Result<std::unique_ptr<Session>> make(std::shared_ptr<const format::Model> model, std::unique_ptr<sim::Executor> executor, ThreadPool& pool);
+  static std::unique_ptr<Session> make(std::shared_ptr<const format::Model> model, size_t program, std::unique_ptr<sim::Executor> executor, ThreadPool& pool);
+  void describe_ports();
+  sim::Executor& executor() const { return *executors_[current_]; }
 
   std::shared_ptr<const format::Model> model_;
-  std::unique_ptr<sim::Executor> executor_;
+  std::vector<std::unique_ptr<sim::Executor>> executors_;  // one per program; nothing = not prepared yet
+  size_t current_ = 0;
   ThreadPool* pool_ = nullptr;
   std::vector<PortInfo> inputs_, outputs_;
   std::vector<ir::TensorData> values_;  // inputs as the program takes them; no value = not set yet

@@ -159,7 +159,9 @@ class Analysis {
 
   Result<AccuracyReport> run() {
     const compile::CompileOptions compiling = builder_.compile_options();
-    const bool listed = options_.inputs.empty() && !options_.dataset.empty(), swapped = builder_.config().quant_img_RGB2BGR;
+    const bool listed = options_.inputs.empty() && !options_.dataset.empty();
+    const std::vector<bool>& swapped = builder_.config().quant_img_RGB2BGR;
+    if (builder_.config().rknn_batch_size > 1) return unsupported("accuracy_analysis compares one sample").found("a model of rknn_batch_size " + std::to_string(builder_.config().rknn_batch_size)).hint("build without rknn_batch_size first");
     ORKNN_TRY_ASSIGN(const Samples sample, listed ? Samples::open(options_.dataset, builder_.reference_graph(), swapped, compiling)
                                                   : Samples::of_files(options_.inputs, builder_.reference_graph(), swapped, compiling));
     for (const char* folder : {"golden", "simulator", "runtime", "single"}) ORKNN_TRY(make_folder(folder));

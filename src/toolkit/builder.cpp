@@ -17,7 +17,10 @@
 #include "quantize/given_parameters.h"
 #include "quantize/weight_only.h"
 #include "toolkit/auto_hybrid.h"
+#include "toolkit/batch.h"
+#include "toolkit/channel_order.h"
 #include "toolkit/samples.h"
+#include "toolkit/shape_sets.h"
 
 namespace orknn::toolkit {
 namespace {
@@ -54,6 +57,14 @@ Status check_input_shapes(const ir::Graph& graph, const importer::ImportOptions&
                         .hint(fmt::format("give the shape of '{}' with input_size_list", t.name)));
   }
   return problems;
+}
+
+// All graphs of a model, the one of the largest shapes last.
+std::vector<ir::Graph*> graphs_of(std::vector<ir::Graph>& others, ir::Graph& largest) {
+  std::vector<ir::Graph*> all;
+  for (ir::Graph& g : others) all.push_back(&g);
+  all.push_back(&largest);
+  return all;
 }
 
 std::string upper(std::string text) {
@@ -115,21 +126,48 @@ Result<Builder> Builder::create(BuildConfig config, Progress progress) {
   return builder;
 }
 
-Status Builder::load_model(const std::string& path, std::string_view framework, const importer::ImportOptions& options,
-                           std::vector<std::string> other_files) {
+// The graph of a source model, with everything config() wants in front of its layers.
+Result<ir::Graph> Builder::import_graph(const std::string& path, std::string_view framework, const importer::ImportOptions& options, const std::vector<std::string>& other_files,
+                                        importer::SourceInfo& source) {
+  ORKNN_TRY_ASSIGN(importer::Imported imported, importer::load_file(path, options, ops::builtin_ops(), framework, other_files));
+  source = std::move(imported.source);
+  Status problems = check_input_shapes(imported.graph, options, source);
+  if (!config_.dynamic_input.empty() && options.input_size_list.size() != imported.graph.inputs().size())
+    problems.also(invalid_argument(fmt::format("The len of the sets of dynamic_input ({}) is wrong, expect one shape per input ({})!", options.input_size_list.size(), imported.graph.inputs().size())));
+  if (problems) problems = swap_input_channels(imported.graph, config_.reorder_channel);
+  if (!problems) return problems.model(path).stage("load");
+  return std::move(imported.graph);
+}
+
+Status Builder::load_model(const std::string& path, std::string_view framework, const importer::ImportOptions& given, std::vector<std::string> other_files) {
   report("Loading", 0, 1);
   loaded_ = false;  // a failed load must not leave an earlier model to be built or exported by mistake
   model_ = nullptr;
   source_files_ = other_files;
   source_files_.push_back(path);
-  ORKNN_TRY_ASSIGN(importer::Imported imported, importer::load_file(path, options, ops::builtin_ops(), framework, std::move(other_files)));
-  const std::string tag = "load_" + imported.source.framework;
-  for (const std::string& text : imported.source.warnings) log(LogLevel::Warn, tag, text);
-  if (Status s = check_input_shapes(imported.graph, options, imported.source); !s) return s.model(path).stage("load");
-  auto normalization = normalization_of(imported.graph, config_, tag);
+  importer::ImportOptions options = given;
+  const ShapeSets& sets = config_.dynamic_input;
+  const size_t largest = largest_set(sets);
+  if (!sets.empty()) options.input_size_list = sets[largest];
+  importer::SourceInfo source;
+  ORKNN_TRY_ASSIGN(ir::Graph graph, import_graph(path, framework, options, other_files, source));
+  const std::string tag = "load_" + source.framework;
+  for (const std::string& text : source.warnings) log(LogLevel::Warn, tag, text);
+  auto normalization = normalization_of(graph, config_, tag);
   if (!normalization) return Status(normalization.status()).model(path).stage("load");
-  graph_ = std::move(imported.graph);
-  source_ = std::move(imported.source);
+  for (size_t i = 0; i < std::min(config_.reorder_channel.size(), normalization->size()); ++i)
+    if (config_.reorder_channel[i])  // it is given for the network's channels and applied to the caller's
+      for (std::vector<float>* values : {&(*normalization)[i].mean, &(*normalization)[i].std}) std::reverse(values->begin(), values->end());
+  other_shapes_.clear();
+  for (size_t i = 0; i < sets.size(); ++i) {
+    if (i == largest) continue;
+    importer::SourceInfo same;
+    options.input_size_list = sets[i];
+    ORKNN_TRY_ASSIGN(ir::Graph other, import_graph(path, framework, options, other_files, same));
+    other_shapes_.push_back(std::move(other));
+  }
+  graph_ = std::move(graph);
+  source_ = std::move(source);
   normalization_ = std::move(*normalization);
   model_name_ = file_stem(path);
   is_optimized_ = false;
@@ -186,11 +224,20 @@ Status Builder::run_samples(const Samples& samples, const ir::Graph& graph, size
 }
 
 // Runs the samples through the float32 form of `graph` and gives its layers their integer form.
-Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset) {
+Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset, std::vector<ir::Graph>* others) {
   ORKNN_TRY_ASSIGN(const quantize::NumberFormat format, number_format(*platform_, config_.quantized_dtype));
-  if (is_float(format.activations)) return round_weights(graph, format.weights, dataset);
+  std::vector<ir::Graph> no_others;
+  if (!others) others = &no_others;
+  if (is_float(format.activations)) {
+    const ir::Graph exact = graph;
+    ORKNN_TRY(round_weights(graph, format.weights, dataset));
+    for (ir::Graph& other : *others) { ORKNN_TRY_ASSIGN(other, with_shapes_of(graph, exact, other, ops::builtin_ops())); }
+    return {};
+  }
   ORKNN_TRY_ASSIGN(const quantize::Algorithm algorithm, quantize::algorithm_from_name(config_.quantized_algorithm));
   ORKNN_TRY(quantize::split_tails(graph, ops::builtin_ops()));
+  for (ir::Graph& other : *others) ORKNN_TRY(quantize::split_tails(other, ops::builtin_ops()));
+  const ir::Graph uncalibrated = graph;
 
   ORKNN_TRY_ASSIGN(const Samples samples, Samples::open(dataset, graph, config_.quant_img_RGB2BGR, compile_options()));
   quantize::QuantizeOptions choices;
@@ -212,6 +259,10 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset) {
   for (const std::string& text : calibration.remarks) {
     trace_.entries.push_back({trace_.entries.size() + 1, "equalize_channels", text});
     log(LogLevel::Detail, "build", text);
+  }
+  for (ir::Graph& other : *others) {
+    ORKNN_TRY_ASSIGN(other, with_shapes_of(graph, uncalibrated, other, ops::builtin_ops()));
+    ORKNN_TRY(lower_to_integers(other, calibration.statistics, choices));
   }
   ORKNN_TRY(lower_to_integers(graph, calibration.statistics, choices));
   log_float_layers();
@@ -345,13 +396,19 @@ Status Builder::build(bool do_quantization, const std::string& dataset, bool aut
   // In float32 the model computes what its source framework does, conversions included.
   const bool uses_given_parameters = is_quantized && config_.float_dtype != "float32";
 
-  // The stages work on a copy that shares the constants, so that build() can be called again with the same source.
+  if (!do_quantization && auto_hybrid && !other_shapes_.empty())
+    return unsupported("auto_hybrid of a float model keeps one set of shapes").found("several in dynamic_input").model(model_name_).stage("build").hint("leave auto_hybrid off");
+
+  // The stages work on copies that share the constants, so that build() can be called again with the same source.
+  std::vector<ir::Graph> others = other_shapes_;
   ir::Graph graph = graph_;
-  if (uses_given_parameters)
-    if (Status s = quantize::expand_quantized_operators(graph, ops::builtin_ops()); !s) return s.model(model_name_).stage("quantize");
-  if (uses_given_parameters && platform_->generation == 1)
-    if (Status s = quantize::require_one_scale_per_tensor(graph); !s) return s.model(model_name_).stage("quantize");
-  if (Status s = optimize_graph(graph); !s) return s;
+  for (ir::Graph* g : graphs_of(others, graph)) {  // the last one's trace stays
+    if (uses_given_parameters)
+      if (Status s = quantize::expand_quantized_operators(*g, ops::builtin_ops()); !s) return s.model(model_name_).stage("quantize");
+    if (uses_given_parameters && platform_->generation == 1)
+      if (Status s = quantize::require_one_scale_per_tensor(*g); !s) return s.model(model_name_).stage("quantize");
+    if (Status s = optimize_graph(*g); !s) return s;
+  }
 
   layer_decisions_.clear();
   hybrid_summary_.clear();
@@ -359,27 +416,22 @@ Status Builder::build(bool do_quantization, const std::string& dataset, bool aut
   auto_hybrid_ = auto_hybrid;
   reference_ = graph;
   if (do_quantization)
-    if (Status s = quantize_graph(graph, dataset); !s) return s.model(model_name_).stage("quantize");
+    if (Status s = quantize_graph(graph, dataset, &others); !s) return s.model(model_name_).stage("quantize");
   if (!do_quantization && auto_hybrid)
     if (Status s = lower_large_layers(graph, dataset); !s) return s.model(model_name_).stage("build");
   if (uses_given_parameters) {
-    auto decisions = quantize::use_given_parameters(graph, ops::builtin_ops());
-    if (!decisions) return Status(decisions.status()).model(model_name_).stage("quantize");
-    layer_decisions_ = std::move(*decisions);
+    for (ir::Graph* g : graphs_of(others, graph)) {
+      auto decisions = quantize::use_given_parameters(*g, ops::builtin_ops());
+      if (!decisions) return Status(decisions.status()).model(model_name_).stage("quantize");
+      layer_decisions_ = std::move(*decisions);
+    }
     log_float_layers();
   }
-  if (!do_quantization && config_.quantize_weight) {
-    constexpr int64_t kWorthIt = 1024;  // scales and alignment would eat what fewer weights save
-    const auto layers = quantize::round_weights_only(graph, {.least_count = kWorthIt});
-    if (!layers) return Status(layers.status()).model(model_name_).stage("quantize");
-    const auto count = std::count_if(layers->begin(), layers->end(), [](const quantize::LayerDecision& d) { return d.integer; });
-    log(LogLevel::Detail, "build", fmt::format("quantize_weight: {} layer(s) with weights in int8", count));
-  }
-  quantize::forget_constant_grids(graph);
-  report("Compiling", 0, 1);
-  auto program = compile::compile(std::move(graph), compile_options());
-  if (!program) return Status(program.status()).model(model_name_).stage("compile");
-
+  if (!do_quantization && config_.quantize_weight)
+    for (ir::Graph* g : graphs_of(others, graph))
+      if (Status s = store_weights_as_integers(*g); !s) return s.model(model_name_).stage("quantize");
+  const auto steps = static_cast<int64_t>(others.size() + 1);
+  report("Compiling", 0, steps);
   auto model = std::make_shared<format::Model>();
   model->name = model_name_;
   model->target_platform = platform_->name;
@@ -387,10 +439,47 @@ Status Builder::build(bool do_quantization, const std::string& dataset, bool aut
   model->toolkit_version = version();
   model->custom_string = config_.custom_string;
   model->float_dtype = config_.float_dtype;
-  model->programs.push_back(std::move(*program));
+  ORKNN_TRY(add_program(*model, std::move(graph)));
+  for (ir::Graph& other : others) {
+    report("Compiling", static_cast<int64_t>(model->programs.size()), steps);
+    ORKNN_TRY(add_program(*model, std::move(other)));
+  }
   format::place_weights(*model);
   model_ = std::move(model);
-  report("Compiling", 1, 1);
+  report("Compiling", steps, steps);
+  return {};
+}
+
+// quantize_weight: float layers whose weights are int8 in the file.
+Status Builder::store_weights_as_integers(ir::Graph& graph) const {
+  constexpr int64_t kWorthIt = 1024;  // scales and alignment would eat what fewer weights save
+  ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> layers, quantize::round_weights_only(graph, {.least_count = kWorthIt}));
+  const auto count = std::count_if(layers.begin(), layers.end(), [](const quantize::LayerDecision& d) { return d.integer; });
+  log(LogLevel::Detail, "build", fmt::format("quantize_weight: {} layer(s) with weights in int8", count));
+  return {};
+}
+
+Status Builder::add_program(format::Model& model, ir::Graph graph) const {
+  quantize::forget_constant_grids(graph);
+  if (config_.rknn_batch_size > 1) {
+    auto batched = with_batch(graph, ops::builtin_ops(), config_.rknn_batch_size);
+    if (!batched) return Status(batched.status()).model(model_name_).stage("build");
+    graph = std::move(*batched);
+  }
+  auto program = compile::compile(std::move(graph), compile_options());
+  if (!program) return Status(program.status()).model(model_name_).stage("compile");
+  if (!other_shapes_.empty()) {
+    std::vector<ir::Dims> shapes;
+    for (const format::Port& port : program->inputs) shapes.push_back(ir::to_dims(*program->graph.tensor(port.tensor).shape).value_or(ir::Dims()));
+    program->label = to_text(shapes);
+  }
+  model.programs.push_back(std::move(*program));
+  return {};
+}
+
+Status Builder::set_batch(int64_t samples) {
+  if (samples < 1) return invalid_argument(fmt::format("Invalid rknn_batch_size {}, expect a number of samples!", samples));
+  config_.rknn_batch_size = samples;
   return {};
 }
 

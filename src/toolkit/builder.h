@@ -40,6 +40,8 @@ class Builder {
   // `auto_hybrid` leaves the fewest layers in float that make every output reach the thresholds of the configuration.
   Status build(bool do_quantization = false, const std::string& dataset = {}, bool auto_hybrid = false);
   bool is_built() const { return model_ != nullptr; }
+  // For the builds that follow: config_.rknn_batch_size.
+  Status set_batch(int64_t samples);
 
   // Hybrid quantization. Step 1 calibrates and writes <name>.model, .data and .quantization.cfg (docs/accuracy.md) into a folder;
   // its answer is their paths. The user edits the last one.
@@ -83,7 +85,12 @@ class Builder {
   Builder() = default;
   std::string hybrid_name() const;
   Status optimize_graph(ir::Graph& graph);
-  Status quantize_graph(ir::Graph& graph, const std::string& dataset);
+  Result<ir::Graph> import_graph(const std::string& path, std::string_view framework, const importer::ImportOptions& options, const std::vector<std::string>& other_files,
+                                 importer::SourceInfo& source);
+  // `others`: the same network in other shapes; they get the parameters of `graph`.
+  Status quantize_graph(ir::Graph& graph, const std::string& dataset, std::vector<ir::Graph>* others = nullptr);
+  Status store_weights_as_integers(ir::Graph& graph) const;
+  Status add_program(format::Model& model, ir::Graph graph) const;
   Status lower_to_integers(ir::Graph& graph, const quantize::TensorStatistics& statistics, quantize::QuantizeOptions choices);
   Status lower_large_layers(ir::Graph& graph, const std::string& dataset);
   Status choose_float_layers(const ir::Graph& graph, const Samples& samples, quantize::QuantizeOptions& choices);
@@ -98,6 +105,7 @@ class Builder {
   std::string model_name_;
   std::vector<std::string> source_files_;  // never written to
   ir::Graph graph_, reference_;
+  std::vector<ir::Graph> other_shapes_;  // graph_ in the other shapes of dynamic_input
   importer::SourceInfo source_;
   std::vector<compile::Normalization> normalization_;
   optimize::Trace trace_;

@@ -53,13 +53,14 @@ TEST(BuildConfig, ReportsEveryProblemInTheVendorsWords) {
   c.optimization_level = 7;
   c.std_values = ChannelValues{{0, 1}};
   c.op_target = {{"Conv_0", "fpga"}};
-  c.dynamic_input = true;
+  c.dynamic_input = {{{1, 3}}, {{1, 0}}};
+  c.remove_weight = true;
   const auto result = Builder::create(c);
   ASSERT_FALSE(result);
-  EXPECT_EQ(result.status().count(), 7u);
+  EXPECT_EQ(result.status().count(), 8u);
   const std::string text = result.status().to_string();
   for (const char* wanted : {"Invalid target_platform 'rv9999'!", "Invalid quantized_dtype 'float16', expect in ['w8a8', 'w8a16', 'w16a16i', 'w16a16i_dfp', 'w4a16']!",
-                             "Invalid float_dtype 'int3'", "Invalid optimization_level 7", "Invalid std_values", "Invalid op_target 'fpga'", "The 'dynamic_input' is not available yet!"})
+                             "Invalid float_dtype 'int3'", "Invalid optimization_level 7", "Invalid std_values", "Invalid op_target 'fpga'", "Invalid dynamic_input set [[1,0]]", "The 'remove_weight' is not available yet: the runtime cannot share"})
     EXPECT_NE(text.find(wanted), std::string::npos) << wanted << "\n" << text;
 }
 

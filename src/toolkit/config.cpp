@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "optimize/pipeline.h"
+#include "toolkit/shape_sets.h"
 
 namespace orknn::toolkit {
 namespace {
@@ -95,11 +96,16 @@ Result<const platform::Platform*> check(const BuildConfig& c) {
   finite("mean_values", c.mean_values, true);
   finite("std_values", c.std_values, false);
 
-  const struct { std::string_view name; bool asked; } refused[] = {
-      {"remove_weight", c.remove_weight}, {"dynamic_input", c.dynamic_input}, {"inputs_yuv_fmt", c.inputs_yuv_fmt}},
-      ignored[] = {{"model_pruning", c.model_pruning}, {"remove_reshape", c.remove_reshape}, {"enable_flash_attention", c.enable_flash_attention}};
+  for (const std::vector<ir::Dims>& set : c.dynamic_input)
+    if (set.empty() || set.size() != c.dynamic_input[0].size() || std::any_of(set.begin(), set.end(), [](const ir::Dims& shape) { return std::any_of(shape.begin(), shape.end(), [](int64_t d) { return d < 1; }); }))
+      problems.also(invalid_argument(fmt::format("Invalid dynamic_input set {}, expect one shape of positive numbers per input, as many as in the other sets!", to_text(set))));
+
+  const struct { std::string_view name; bool asked; std::string_view missing; } refused[] = {
+      {"remove_weight", c.remove_weight, "the runtime cannot share the weights of another model yet (RKNN_FLAG_SHARE_WEIGHT_MEM)"},
+      {"inputs_yuv_fmt", c.inputs_yuv_fmt, "the conversion from YUV is not a layer of the model yet, feed RGB pictures"}},
+      ignored[] = {{"model_pruning", c.model_pruning, {}}, {"remove_reshape", c.remove_reshape, {}}, {"enable_flash_attention", c.enable_flash_attention, {}}};
   for (const auto& option : refused)
-    if (option.asked) problems.also(unsupported(fmt::format("The '{}' is not available yet!", option.name)));
+    if (option.asked) problems.also(unsupported(fmt::format("The '{}' is not available yet: {}!", option.name, option.missing)));
   if (!problems) return problems;
 
   for (const auto& option : ignored)
@@ -107,6 +113,12 @@ Result<const platform::Platform*> check(const BuildConfig& c) {
   if (c.sparse_infer && !chip->features.sparse_weights) warn(fmt::format("The 'sparse_infer' has no effect on {}, it has no kernels for sparse weights!", chip->name));
   if (c.compress_weight && !chip->features.weight_compression) warn(fmt::format("The 'compress_weight' has no effect on {}, it cannot read compressed weights!", chip->name));
   if (c.single_core_mode && chip->cores == 1) warn(fmt::format("The 'single_core_mode' has no effect on {}, it has one core!", chip->name));
+  if (!c.dynamic_input.empty()) {
+    const size_t largest = largest_set(c.dynamic_input);
+    warn(fmt::format("The 'dynamic_input' function has been enabled, the MaxShape is dynamic_input[{}] = {}!\n"
+                     "          1. Calibration, eval_perf and eval_memory use the MaxShape.\n"
+                     "          2. The inputs of every inference must have the shapes of one set.", largest, to_text(c.dynamic_input[largest])));
+  }
   const auto passes = optimize::pass_catalogue();
   for (const std::string& rule : c.disable_rules)
     if (rule != "equalize_channels" && rule != "correct_bias" && std::none_of(passes.begin(), passes.end(), [&](const optimize::Pass& p) { return p.name == rule; }))

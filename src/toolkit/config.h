@@ -16,6 +16,7 @@
 namespace orknn::toolkit {
 
 using ChannelValues = std::vector<std::vector<double>>;  // one list per input
+using ShapeSets = std::vector<std::vector<ir::Dims>>;      // sets of one shape per input
 
 struct BuildConfig {
   std::string target_platform;  // any case; empty = the default one, with a warning
@@ -26,7 +27,10 @@ struct BuildConfig {
   std::string quantized_method = "channel";
   double auto_hybrid_cos_thresh = 0.98;            // what build(auto_hybrid) makes every output reach
   std::optional<double> auto_hybrid_euc_thresh;
-  bool quant_img_RGB2BGR = false;  // calibration pictures are fed as BGR
+  std::vector<bool> quant_img_RGB2BGR;  // calibration pictures are fed as BGR: one flag for all inputs, or one each
+  std::vector<bool> reorder_channel;    // per input: pictures are fed as RGB to a network that takes BGR
+  ShapeSets dynamic_input;              // empty = the shapes of the source model
+  int64_t rknn_batch_size = 1;          // samples the built model computes at once; calibration takes one
   std::string float_dtype = "float16";  // or "float32": ours, for exact comparison with the source framework
   int optimization_level = 3;
   std::string custom_string;
@@ -37,7 +41,7 @@ struct BuildConfig {
   bool sparse_infer = false, compress_weight = false;  // shorter forms of weights, where the chip has them
   // Asked for by the user but not available yet: those that would change what the model computes are an error, the others a warning.
   bool remove_weight = false, model_pruning = false, remove_reshape = false;
-  bool enable_flash_attention = false, dynamic_input = false, inputs_yuv_fmt = false;
+  bool enable_flash_attention = false, inputs_yuv_fmt = false;
 
   // For looking inside (command line); config() has no such keys.
   std::string stop_after;

@@ -24,7 +24,7 @@ constexpr int kDataVersion = 1;
 ordered_json to_json(const BuildConfig& c) {
   ordered_json j{{"target_platform", c.target_platform}, {"quantized_dtype", c.quantized_dtype}, {"quantized_algorithm", c.quantized_algorithm}, {"quantized_method", c.quantized_method},
                  {"quant_img_RGB2BGR", c.quant_img_RGB2BGR}, {"float_dtype", c.float_dtype}, {"optimization_level", c.optimization_level}, {"custom_string", c.custom_string}, {"op_target", c.op_target},
-                 {"disable_rules", c.disable_rules}, {"single_core_mode", c.single_core_mode}, {"auto_hybrid_cos_thresh", c.auto_hybrid_cos_thresh}};
+                 {"disable_rules", c.disable_rules}, {"single_core_mode", c.single_core_mode}, {"auto_hybrid_cos_thresh", c.auto_hybrid_cos_thresh}, {"rknn_batch_size", c.rknn_batch_size}};
   if (c.auto_hybrid_euc_thresh) j["auto_hybrid_euc_thresh"] = *c.auto_hybrid_euc_thresh;
   return j;
 }
@@ -46,6 +46,8 @@ std::vector<T> list_field(const ordered_json& j, const char* name) {
   for (const ordered_json& v : j[name])
     if constexpr (std::is_same_v<T, std::string>) {
       if (v.is_string()) list.push_back(v.get<T>());
+    } else if constexpr (std::is_same_v<T, bool>) {
+      if (v.is_boolean()) list.push_back(v.get<T>());
     } else {
       if (v.is_number()) list.push_back(v.get<T>());
     }
@@ -58,7 +60,8 @@ BuildConfig config_from(const ordered_json& j) {
   c.quantized_dtype = field(j, "quantized_dtype", c.quantized_dtype);
   c.quantized_algorithm = field(j, "quantized_algorithm", c.quantized_algorithm);
   c.quantized_method = field(j, "quantized_method", c.quantized_method);
-  c.quant_img_RGB2BGR = field(j, "quant_img_RGB2BGR", false);
+  c.quant_img_RGB2BGR = list_field<bool>(j, "quant_img_RGB2BGR");
+  c.rknn_batch_size = std::max<int64_t>(field(j, "rknn_batch_size", c.rknn_batch_size), 1);
   c.float_dtype = field(j, "float_dtype", c.float_dtype);
   c.optimization_level = field(j, "optimization_level", c.optimization_level);
   c.custom_string = field(j, "custom_string", c.custom_string);
@@ -156,6 +159,7 @@ Result<std::vector<std::string>> Builder::hybrid_step1(const HybridRequest& requ
   const auto problem = [&](Status s) { return s.model(model_name_).stage("hybrid_quantization_step1"); };
   if (!loaded_) return problem(invalid_argument("hybrid_quantization_step1 needs a loaded source model first"));
   if (request.dataset.empty()) return problem(invalid_argument("quantization needs a dataset").hint("give hybrid_quantization_step1() a list of calibration files"));
+  if (!other_shapes_.empty()) return problem(unsupported("hybrid quantization keeps one set of shapes").found("several in dynamic_input").hint("use build(auto_hybrid=True), or give dynamic_input one set"));
   model_ = nullptr;
   Graph graph = graph_;
   if (Status s = optimize_graph(graph); !s) return problem(s);

@@ -15,10 +15,11 @@ namespace orknn::toolkit {
 
 class Samples {
  public:
-  // `graph` says what the inputs are; it needs static shapes. `options` say how graphs are compiled (platform, normalization).
-  static Result<Samples> open(const std::string& dataset, const ir::Graph& graph, bool swap_red_blue, compile::CompileOptions options);
+  // `graph` says what the inputs are; it needs static shapes. `swap_red_blue`: pictures are fed as BGR, one flag for all inputs or one
+  // each. `options` say how graphs are compiled (platform, normalization).
+  static Result<Samples> open(const std::string& dataset, const ir::Graph& graph, const std::vector<bool>& swap_red_blue, compile::CompileOptions options);
   // One sample: a file per input.
-  static Result<Samples> of_files(const std::vector<std::string>& files, const ir::Graph& graph, bool swap_red_blue, compile::CompileOptions options);
+  static Result<Samples> of_files(const std::vector<std::string>& files, const ir::Graph& graph, const std::vector<bool>& swap_red_blue, compile::CompileOptions options);
 
   size_t size() const { return dataset_.size() - first_; }
   // Without the first `count` samples.

@@ -86,7 +86,7 @@ Result<toolkit::BuildConfig> SourceOptions::config() const {
   config.quantized_method = method;
   config.quantized_dtype = dtype;
   config.quantize_weight = quantize_weight;
-  config.quant_img_RGB2BGR = bgr;
+  config.quant_img_RGB2BGR = {bgr};
   if (auto_hybrid > 0) config.auto_hybrid_cos_thresh = auto_hybrid;
   const auto rows = [](const std::string& option, const std::vector<std::string>& texts) -> Result<toolkit::ChannelValues> {
     toolkit::ChannelValues values;

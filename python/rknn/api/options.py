@@ -24,10 +24,9 @@ IGNORED = {
     "conv_mul_merge", "do_sparse_network", "remove_tensorflow_output_permute", "inputs_scale_range", "caffe_mean_file", "mean_file",
     "dtype", "force_gray", "input_fitting", "input_normalization", "model_data_format", "model_quantize", "optimize", "quantized_hybrid",
     "random_brightness", "random_contrast", "random_crop", "random_flip", "random_mirror", "restart", "samples"}
-# Not available yet. Those that only make a model smaller or faster are ignored with a remark; the others would change what the
-# model computes, so asking for them is an error.
+# Not available yet. They only make a model smaller or faster, so they are ignored with a remark; remove_weight and inputs_yuv_fmt would
+# change what the model is, and the builder refuses them.
 NOT_YET_HARMLESS = {"model_pruning", "remove_reshape", "enable_flash_attention"}
-NOT_YET = {"remove_weight", "inputs_yuv_fmt", "dynamic_input"}
 BOOLS = {k for k, v in DEFAULTS.items() if isinstance(v, bool)} - {"quant_img_RGB2BGR"}
 
 
@@ -70,14 +69,16 @@ def check(options, warn):
         result["mean_values"], result["std_values"] = _channel_mean_value(options["channel_mean_value"])
     options.pop("channel_mean_value", None)
     reorder = options.pop("reorder_channel", None)
+    swapped = []
     if isinstance(reorder, bool):
         result["quant_img_RGB2BGR"] = reorder
     elif reorder is not None:
         orders = [part.split() for part in str(reorder).split("#")]
         if any(order not in (["0", "1", "2"], ["2", "1", "0"]) for order in orders):
             raise ValueError(f"Invalid reorder_channel '{reorder}', expect '0 1 2' or '2 1 0'!")
-        if ["2", "1", "0"] in orders:
-            raise ValueError("reorder_channel '2 1 0' is not available yet, feed BGR pictures instead!")
+        swapped = [order == ["2", "1", "0"] for order in orders]
+    if any(swapped) and options.get("quant_img_RGB2BGR"):
+        raise ValueError("reorder_channel '2 1 0' swaps the channels of calibration pictures too, quant_img_RGB2BGR would swap them back!")
     unknown = [k for k in options if k not in DEFAULTS and k not in IGNORED]
     if unknown:
         raise ValueError(f"Invalid config key {', '.join(map(repr, unknown))}, expect in {sorted(DEFAULTS | dict.fromkeys(IGNORED))}!")
@@ -136,10 +137,36 @@ def check(options, warn):
     for key in sorted(NOT_YET_HARMLESS):
         if result[key]:
             warn(f"The '{key}' is not available yet and is ignored!")
-    for key in sorted(NOT_YET):
-        if result[key]:
-            raise ValueError(f"The '{key}' is not available yet!")
+    result["inputs_yuv_fmt"] = bool(result["inputs_yuv_fmt"])
+    result["reorder_channel"] = swapped
+    result["quant_img_RGB2BGR"] = _flags(result["quant_img_RGB2BGR"])
+    result["dynamic_input"] = _shape_sets(result["dynamic_input"])
     return result
+
+
+def _flags(value):
+    """One flag, or one per input, as a list."""
+    flags = list(value) if isinstance(value, (list, tuple)) else [value]
+    if not flags or not all(isinstance(f, (bool, numbers.Integral)) for f in flags):
+        raise ValueError(f"Invalid quant_img_RGB2BGR {value!r}, expect True or False, or a list of them!")
+    return [bool(f) for f in flags]
+
+
+def _shape_sets(value):
+    """dynamic_input as lists of ints; a set of a model with one input may leave out the list around its shape."""
+    if value is None:
+        return []
+    wrong = ValueError(f"Invalid dynamic_input {value!r}, expect sets of shapes like [[[1,3,224,224]], [[1,3,160,160]]]!")
+    is_list = lambda v: isinstance(v, (list, tuple))
+    if not is_list(value) or not value or not all(is_list(s) and s for s in value):
+        raise wrong
+    sets = [[s] if all(isinstance(d, numbers.Integral) for d in s) else list(s) for s in value]
+    if any(not is_list(shape) or any(isinstance(d, bool) or not isinstance(d, numbers.Integral) or not 0 < d < 2 ** 31 for d in shape)
+           for s in sets for shape in s):
+        raise wrong
+    if len({len(s) for s in sets}) > 1:
+        raise ValueError(f"Invalid dynamic_input {value!r}, expect the same number of shapes in every set!")
+    return [[[int(d) for d in shape] for shape in s] for s in sets]
 
 
 def _one_of(options, key, legal):

@@ -84,6 +84,15 @@ def _sizes(value):
     return [[extent(d) for d in (() if shape is None else shape)] for shape in shapes]
 
 
+def _batch(value):
+    """rknn_batch_size as a number; None and -1 mean one sample. Toolkit1's third argument of build is pre_compile, a truth value."""
+    if value is None or isinstance(value, (bool, np.bool_)):
+        return 1
+    if not isinstance(value, (int, np.integer)) or value < 1 and value != -1:
+        raise ValueError(f"Invalid rknn_batch_size {value!r}, expect a number of samples!")
+    return max(int(value), 1)
+
+
 def _read_predef_file(path):
     """Values by placeholder name of Toolkit1's npz."""
     try:
@@ -109,6 +118,21 @@ def _scalar(value, name):
 def _fits(found, expected):
     """Same rank and extents; a negative expected extent is open."""
     return len(found) == len(expected) and all(e < 0 or f == e for f, e in zip(found, expected))
+
+
+def _read_as(port, layout):
+    """The shape an array for `port` has in `layout`, which is 'nhwc' unless stated and matters to 4-D inputs only."""
+    shape = list(port["shape"])
+    if len(shape) != 4:
+        return shape
+    nchw = shape if port["layout"] != "nhwc" else [shape[0], shape[3], shape[1], shape[2]]
+    return nchw if str(layout).lower() == "nchw" else [nchw[0], nchw[2], nchw[3], nchw[1]]
+
+
+def _fits_port(shape, port, layout):
+    """Whether an array of this shape is for `port`; a missing batch of one is added later."""
+    expected = _read_as(port, layout)
+    return _fits(shape, expected) or len(expected) == 4 and expected[0] == 1 and _fits(shape, expected[1:])
 
 
 class RKNN:
@@ -209,13 +233,11 @@ class RKNN:
     @_guarded
     def build(self, do_quantization=True, dataset=None, rknn_batch_size=None, auto_hybrid=False, auto_hybrid_quant=False, **others):
         """Optimizes and compiles the loaded model; with do_quantization to 8 bits, calibrated with the files listed in `dataset`.
+        rknn_batch_size multiplies the first extent of every input and output; calibration still takes single samples.
         auto_hybrid leaves the fewest layers in float16 that make every output reach config's auto_hybrid_cos_thresh."""
         builder = self._need_builder("build")
         self._remark_unused("build", others, "pre_compile")
-        if isinstance(rknn_batch_size, bool):  # Toolkit1's third argument is pre_compile
-            rknn_batch_size = None
-        if rknn_batch_size not in (None, -1, 1):
-            raise ValueError("rknn_batch_size is not available yet!")
+        builder.set_batch(_batch(rknn_batch_size))
         auto_hybrid = bool(auto_hybrid or auto_hybrid_quant)
         self._session = None
         self._log.info("rknn building ...")
@@ -231,8 +253,7 @@ class RKNN:
         which layers leave int8, for you to edit. `proposal` fills in the layers auto_hybrid would choose, `custom_hybrid` every layer
         between pairs of tensors."""
         builder = self._need_builder("hybrid_quantization_step1")
-        if rknn_batch_size not in (None, -1, 1):
-            raise ValueError("rknn_batch_size is not available yet!")
+        builder.set_batch(_batch(rknn_batch_size))
         if dataset is None:
             raise ValueError("hybrid_quantization_step1 needs a dataset!")
         pairs = [custom_hybrid] if custom_hybrid and isinstance(custom_hybrid[0], str) else custom_hybrid or []
@@ -317,9 +338,8 @@ class RKNN:
                 raise ValueError("The runtime is not initialized, call init_runtime first!")
             self._use_log()
             data_format, inputs_pass_through = self._inference_options(positional, options)
-            prepared = self._prepare_inputs(inputs, data_format, inputs_pass_through)
             with self._running:
-                return self._session.run(prepared)
+                return self._session.run(self._prepare_inputs(inputs, data_format, inputs_pass_through))
         except (ValueError, RuntimeError, TypeError, MemoryError) as error:
             self._fail("inference", str(error) or type(error).__name__)
             raise ValueError(str(error) or type(error).__name__) from None
@@ -604,6 +624,15 @@ class RKNN:
         flags = [0] * len(ports) if pass_through is None else [int(bool(v)) for v in pass_through]
         if len(flags) != len(ports):
             raise ValueError(f"The length of inputs_pass_through is wrong, expect {len(ports)}, found {len(flags)}!")
+        sets = self._session.shape_sets()
+        if len(sets) > 1:
+            shapes = [np.shape(array) for array in inputs]
+            chosen = [i for i, s in enumerate(sets) if all(_fits_port(*item) for item in zip(shapes, s, formats))]
+            if not chosen:
+                legal = ", ".join(str([_read_as(port, layout) for port, layout in zip(s, formats)]) for s in sets)
+                raise ValueError(f"The input(ndarray) shapes {[list(shape) for shape in shapes]} are wrong, expect those of one set of dynamic_input: {legal}!")
+            self._session.choose_program(chosen[0])
+            ports = sets[chosen[0]]
         if data_format is None and any(len(p["shape"]) == 4 for p in ports):
             self._log.warn("inference", "The 'data_format' is not set, and its default value is 'nhwc'!")
         return [self._prepare_input(*item) for item in zip(inputs, ports, formats, flags)]
@@ -620,8 +649,7 @@ class RKNN:
         if layout not in ("nchw", "nhwc"):
             raise ValueError(f"Invalid data_format '{layout}', expect 'nchw' or 'nhwc'!")
         if len(shape) == 4:
-            nchw = shape if port["layout"] != "nhwc" else [shape[0], shape[3], shape[1], shape[2]]
-            wanted = nchw if layout == "nchw" else [nchw[0], nchw[2], nchw[3], nchw[1]]
+            wanted = _read_as(port, layout)
             if array.ndim == 3 and (array.size == np.prod(wanted) or _fits(array.shape, wanted[1:])):
                 if _fits(array.shape, wanted[1:]):
                     expanded = (1,) + array.shape

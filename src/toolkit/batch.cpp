@@ -1,0 +1,238 @@
+#include "toolkit/batch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "ir/infer.h"
+
+namespace orknn::toolkit {
+namespace {
+using namespace ir;
+
+bool is_one_of(std::string_view op, std::initializer_list<std::string_view> names) { return std::find(names.begin(), names.end(), op) != names.end(); }
+
+std::optional<Dims> dims_of(const Graph& g, TensorId t) { return t && g.tensor(t).shape ? to_dims(*g.tensor(t).shape) : std::nullopt; }
+
+int64_t axis_of(const Node& n, int64_t otherwise, int64_t rank) {
+  const int64_t axis = n.attributes.int_or("axis", otherwise);
+  return axis < 0 ? axis + rank : axis;
+}
+
+std::optional<std::vector<int64_t>> constant_ints(const Graph& g, TensorId t) {
+  const TensorData* value = g.constant(t);
+  if (!value || !is_integer(value->dtype())) return std::nullopt;
+  std::vector<int64_t> out;
+  for (double v : to_doubles(value->view())) out.push_back(static_cast<int64_t>(v));
+  return out;
+}
+
+// One layer of works_on_samples_alone(): every tensor it computes from others has the samples along its first axis, which nothing mixes.
+class LayerCheck {
+ public:
+  LayerCheck(const Graph& g, const Node& n) : g_(g), n_(n), x_(dims_of(g, n.input(0)).value_or(Dims())), y_(dims_of(g, n.output(0)).value_or(Dims())) {}
+
+  bool keeps_samples_apart() const {
+    if (x_.empty() || y_.empty() || x_[0] != y_[0] || g_.is_constant(n_.input(0))) return false;
+    for (size_t i = n_.own_input_count(); i < n_.inputs.size(); ++i)
+      if (!fits_every_sample(n_.input(i))) return false;
+    if (n_.op.starts_with("int:")) return integer_layer();
+    if (is_one_of(n_.op, {"Conv", "ConvTranspose", "BatchNormalization", "InstanceNormalization", "GroupNormalization", "MaxPool", "AveragePool", "LpPool",
+                          "GlobalAveragePool", "GlobalMaxPool", "LRN", "DepthToSpace", "SpaceToDepth", "ShuffleChannel"}))
+      return x_.size() >= 3 && only_first_is_computed();
+    if (is_one_of(n_.op, {"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "PRelu", "Sum", "Mean"})) return all_fit();
+    if (is_one_of(n_.op, {"Relu", "Sigmoid", "Tanh", "LeakyRelu", "Elu", "Selu", "Clip", "HardSigmoid", "HardSwish", "Swish", "Mish", "Gelu", "Softplus", "Softsign",
+                          "Exp", "Log", "Sqrt", "Abs", "Neg", "Erf", "Floor", "Ceil", "Reciprocal", "Cast", "Identity", "QuantizeLinear", "DequantizeLinear"}))
+      return only_first_is_computed();
+    const auto rank = static_cast<int64_t>(x_.size());
+    if (is_one_of(n_.op, {"Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization"})) return axis_of(n_, -1, rank) > 0 && only_first_is_computed();
+    if (n_.op == "Split") return axis_of(n_, 0, rank) > 0;
+    if (n_.op == "Concat") return axis_of(n_, 0, rank) > 0 && std::all_of(n_.inputs.begin(), n_.inputs.end(), [&](TensorId t) { return !g_.is_constant(t); });
+    if (n_.op == "Flatten") return axis_of(n_, 1, rank) == 1;
+    if (n_.op == "Gather") return axis_of(n_, 0, rank) > 0 && g_.is_constant(n_.input(1));
+    if (n_.op == "Gemm") return n_.attributes.int_or("transA", 0) == 0 && only_first_is_computed() && (!n_.has_input(2) || fits_every_sample(n_.input(2)));
+    if (n_.op == "MatMul") return multiplies_samples();
+    if (n_.op == "Attention") return x_.size() >= 3 && all_fit();
+    if (n_.op == "Resize") return x_.size() >= 3 && only_first_is_computed() && n_.has_input(2) && !n_.has_input(3) && n_.attributes.ints_or("axes").empty();
+    if (n_.op == "Transpose") return !n_.attributes.ints_or("perm").empty() && n_.attributes.ints_or("perm")[0] == 0;
+    if (n_.op == "Reshape") return only_first_is_computed() && constant_ints(g_, n_.input(1));
+    if (n_.op == "Pad" || n_.op == "Slice") return leaves_first_axis(rank);
+    if (n_.op.starts_with("Reduce")) return reduces_other_axes(rank);
+    return false;
+  }
+
+ private:
+  bool integer_layer() const {
+    constexpr size_t kAddend = 3;
+    if (is_one_of(n_.op, {"int:Conv", "int:ConvTranspose"})) return only_first_is_computed(kAddend) && fits_every_sample(n_.input(kAddend));
+    if (n_.op == "int:MatMul") return multiplies_samples(kAddend) && (!n_.has_input(kAddend) || !g_.is_constant(n_.input(kAddend))) && fits_every_sample(n_.input(kAddend));
+    if (n_.op == "int:ReduceMean") return n_.attributes.int_or("first_axis", 0) > 0 && only_first_is_computed();
+    if (is_one_of(n_.op, {"int:AveragePool", "int:Table"})) return only_first_is_computed();
+    if (n_.op == "int:Softmax") return axis_of(n_, -1, static_cast<int64_t>(x_.size())) > 0 && only_first_is_computed();
+    if (is_one_of(n_.op, {"int:Add", "int:Sub", "int:Mul", "int:Max", "int:Min"})) return all_fit();
+    return false;
+  }
+
+  // A constant that is the same for every sample, or a tensor with the samples along its first axis.
+  bool fits_every_sample(TensorId t) const {
+    if (!t) return true;
+    const auto dims = dims_of(g_, t);
+    if (!dims) return false;
+    if (g_.is_constant(t)) return dims->size() < y_.size() || (dims->size() == y_.size() && (*dims)[0] == 1);
+    return dims->size() == y_.size() && (*dims)[0] == y_[0];
+  }
+  bool all_fit() const {
+    for (size_t i = 0; i < n_.own_input_count(); ++i)
+      if (!fits_every_sample(n_.input(i))) return false;
+    return true;
+  }
+  bool only_first_is_computed(size_t besides = 0) const {
+    for (size_t i = 1; i < n_.own_input_count(); ++i)
+      if (i != besides && n_.input(i) && !g_.is_constant(n_.input(i))) return false;
+    return true;
+  }
+  // Rows by one matrix, or one product per sample.
+  bool multiplies_samples(size_t besides = 0) const {
+    const auto right = dims_of(g_, n_.input(1));
+    if (!right) return false;
+    if (g_.is_constant(n_.input(1))) return right->size() == 2 && only_first_is_computed(besides);
+    return right->size() >= 3 && right->size() == x_.size() && (*right)[0] == y_[0];
+  }
+  bool leaves_first_axis(int64_t rank) const {
+    if (!only_first_is_computed()) return false;
+    if (n_.op == "Pad" && !n_.has_input(3)) {
+      const auto pads = constant_ints(g_, n_.input(1));
+      return pads && static_cast<int64_t>(pads->size()) == 2 * rank && (*pads)[0] == 0 && (*pads)[static_cast<size_t>(rank)] == 0;
+    }
+    const auto axes = n_.has_input(3) ? constant_ints(g_, n_.input(3)) : std::nullopt;
+    return axes && std::none_of(axes->begin(), axes->end(), [&](int64_t a) { return a == 0 || a == -rank; });
+  }
+  bool reduces_other_axes(int64_t rank) const {
+    const auto axes = n_.has_input(1) ? constant_ints(g_, n_.input(1)) : std::nullopt;
+    return axes && !axes->empty() && std::none_of(axes->begin(), axes->end(), [&](int64_t a) { return a == 0 || a == -rank; });
+  }
+
+  const Graph& g_;
+  const Node& n_;
+  const Dims x_, y_;
+};
+
+// A tensor like `from` under another name; constants are shared.
+TensorId copy_tensor(const Graph& from, TensorId t, Graph& to, std::string name) {
+  Tensor tensor = from.tensor(t);
+  const TensorId id = tensor.is_constant() ? to.add_constant(std::move(name), tensor.constant) : to.add_tensor(std::move(name), tensor.dtype, tensor.shape);
+  to.tensor(id).layout = tensor.layout;
+  to.tensor(id).quant = std::move(tensor.quant);
+  return id;
+}
+
+Status enlarge(Graph& graph, TensorId t, int64_t batch) {
+  Tensor& tensor = graph.tensor(t);
+  if (!tensor.shape || tensor.shape->empty()) return unsupported(fmt::format("'{}' has no extents, so no batch", tensor.name)).hint("leave rknn_batch_size unset");
+  if (!(*tensor.shape)[0].is_known()) return unsupported(fmt::format("the batch of '{}' is not known", tensor.name)).hint("give the input shapes with input_size_list");
+  int64_t extent = 0;
+  if (__builtin_mul_overflow((*tensor.shape)[0].value(), batch, &extent)) return invalid_argument(fmt::format("rknn_batch_size {} is too large", batch));
+  (*tensor.shape)[0] = Dim(extent);
+  return {};
+}
+
+Result<Graph> enlarged(const Graph& graph, const OpSet& ops, int64_t batch) {
+  Graph result = graph;
+  for (TensorId t : result.inputs()) ORKNN_TRY(enlarge(result, t, batch));
+  for (NodeId id : graph.order()) {
+    if (graph.node(id).op != "Reshape") continue;
+    std::vector<int64_t> shape = *constant_ints(graph, graph.node(id).input(1));
+    if (shape[0] <= 0) continue;  // follows the input
+    shape[0] *= batch;
+    Node n = graph.node(id);
+    n.inputs[1] = result.add_constant(graph.tensor(n.inputs[1]).name, TensorData::vector(shape));
+    result.replace_node(id, std::move(n));
+  }
+  ORKNN_TRY(infer_shapes(result, ops));
+  return result;
+}
+
+Result<Graph> repeated(const Graph& graph, const OpSet& ops, int64_t batch) {
+  Graph result;
+  result.name = graph.name;
+  const auto copies = static_cast<size_t>(batch);
+  std::vector<std::vector<TensorId>> ids(copies, std::vector<TensorId>(graph.tensor_count()));
+  for (TensorId t : graph.inputs()) {
+    const TensorId whole = copy_tensor(graph, t, result, graph.tensor(t).name);
+    ORKNN_TRY(enlarge(result, whole, batch));
+    result.inputs().push_back(whole);
+    Node split;
+    split.op = "Split";
+    split.name = graph.tensor(t).name + "_samples";
+    split.attributes.set("axis", int64_t{0});
+    split.inputs = {whole};
+    for (size_t k = 0; k < copies; ++k) split.outputs.push_back(ids[k][static_cast<size_t>(t.index)] = copy_tensor(graph, t, result, fmt::format("{}_sample{}", graph.tensor(t).name, k)));
+    result.add_node(std::move(split));
+  }
+  for (size_t i = 0; i < graph.tensor_count(); ++i) {
+    const TensorId t{static_cast<int32_t>(i)};
+    if (!graph.is_constant(t)) continue;
+    const TensorId shared = copy_tensor(graph, t, result, graph.tensor(t).name);
+    for (auto& map : ids) map[i] = shared;
+  }
+  for (size_t k = 0; k < copies; ++k)
+    for (NodeId id : graph.order()) {
+      Node n = graph.node(id);
+      n.name += fmt::format("_sample{}", k);
+      for (TensorId& t : n.inputs)
+        if (t) t = ids[k][static_cast<size_t>(t.index)];
+      for (TensorId& t : n.outputs) {
+        if (!t) continue;
+        const TensorId copy = copy_tensor(graph, t, result, fmt::format("{}_sample{}", graph.tensor(t).name, k));
+        ids[k][static_cast<size_t>(t.index)] = copy;
+        t = copy;
+      }
+      result.add_node(std::move(n));
+    }
+  for (TensorId t : graph.outputs()) {
+    if (graph.is_input(t)) return unsupported(fmt::format("the output '{}' is an input", graph.tensor(t).name)).hint("leave rknn_batch_size unset");
+    Node concat;
+    concat.op = "Concat";
+    concat.name = graph.tensor(t).name + "_samples";
+    concat.attributes.set("axis", int64_t{0});
+    for (size_t k = 0; k < copies; ++k) concat.inputs.push_back(ids[k][static_cast<size_t>(t.index)]);
+    const bool is_constant = graph.is_constant(t);
+    const TensorId whole = result.add_tensor(graph.tensor(t).name, graph.tensor(t).dtype, graph.tensor(t).shape);
+    result.tensor(whole).layout = graph.tensor(t).layout;
+    result.tensor(whole).quant = graph.tensor(t).quant;
+    ORKNN_TRY(enlarge(result, whole, batch));
+    if (is_constant) {  // holds the name
+      result.rename_tensor(concat.inputs[0], graph.tensor(t).name + "_sample");
+      result.rename_tensor(whole, graph.tensor(t).name);
+    }
+    concat.outputs = {whole};
+    result.add_node(std::move(concat));
+    result.outputs().push_back(whole);
+  }
+  ORKNN_TRY(infer_shapes(result, ops));
+  return result;
+}
+}  // namespace
+
+bool works_on_samples_alone(const Graph& graph) {
+  std::set<int64_t> batches;
+  for (TensorId t : graph.inputs()) {
+    const auto dims = dims_of(graph, t);
+    if (!dims || dims->empty()) return false;
+    batches.insert((*dims)[0]);
+  }
+  if (batches.size() != 1) return false;
+  for (NodeId id : graph.order())
+    if (!LayerCheck(graph, graph.node(id)).keeps_samples_apart()) return false;
+  return std::all_of(graph.outputs().begin(), graph.outputs().end(), [&](TensorId t) { return !graph.is_constant(t) && graph.producer(t); });
+}
+
+Result<Graph> with_batch(const Graph& graph, const OpSet& ops, int64_t batch) {
+  for (TensorId t : graph.outputs())
+    if (!dims_of(graph, t) || dims_of(graph, t)->empty())
+      return unsupported(fmt::format("the output '{}' has no batch: its extents are {}", graph.tensor(t).name, graph.tensor(t).shape ? to_string(*graph.tensor(t).shape) : "unknown")).hint("leave rknn_batch_size unset");
+  return works_on_samples_alone(graph) ? enlarged(graph, ops, batch) : repeated(graph, ops, batch);
+}
+
+}  // namespace orknn::toolkit
