@@ -409,7 +409,10 @@ def test_methods_of_toolkit1(tmp_path, conv_model, build, capfd):
     again = RKNN()
     assert again.load_rknn(made) == 0 and again.export_rknn_precompile_model(export_path=copy) == 0
     assert open(made, "rb").read() == open(copy, "rb").read()
-    assert again.export_rknn_sync_model(made, [1, 2], synced) == 0 and open(made, "rb").read() == open(synced, "rb").read()
+    assert again.export_rknn_sync_model(made, [1, 2], synced) == 0 and again.fetch_rknn_model_config(synced)["sync_uids"] == [1, 2]
+    assert again.load_rknn(synced) == 0 and again.init_runtime() == 0
+    np.testing.assert_array_equal(again.inference([picture()])[0], rknn.inference([picture()])[0])
+    assert again.export_rknn_sync_model(synced, []) == 0 and open(made, "rb").read() == open(synced, "rb").read()
     assert again.export_rknn_sync_model(input_model=made) == 0 and again.export_rknn_sync_model(conv_model, [1], synced) == -1
     assert again.export_rknn_sync_model(made, ["x"], synced) == -1 and "sync_uids" in capfd.readouterr().err
     config = again.fetch_rknn_model_config(made)

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "base/version.h"
+#include "format/rknn_file.h"
 #include "platform/platforms.h"
 #include "runtime/perf_report.h"
 #include "runtime/session.h"
@@ -253,9 +254,16 @@ NB_MODULE(_openrknn, m) {
     d["toolkit_version"] = model.toolkit_version;
     d["float_dtype"] = model.float_dtype;
     d["custom_string"] = model.custom_string;
+    d["sync_uids"] = model.sync_uids;
     d["inputs"] = describe(session->inputs());
     d["outputs"] = describe(session->outputs());
     return d;
+  });
+  // Writes a finished model with the layers behind which it should yield.
+  m.def("set_sync_uids", [](const Path& source, const Path& target, std::vector<uint32_t> uids) {
+    format::Model model = take(format::read_rknn(source.string()));
+    model.sync_uids = std::move(uids);
+    check(format::write_rknn(model, target.string()));
   });
   // Copies a finished model, checked; onto itself is no work.
   m.def("copy_model", [](const Path& source, const Path& target) {

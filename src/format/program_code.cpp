@@ -417,13 +417,15 @@ Result<Program> decode_program(ByteReader& in, const WeightSection& weights) {
 void encode_model_facts(const Model& model, ByteWriter& out) {
   for (const std::string* s : {&model.name, &model.target_platform, &model.source_framework, &model.toolkit_version, &model.custom_string, &model.float_dtype})
     out.text(*s);
+  if (!model.sync_uids.empty()) out.list(model.sync_uids);
 }
 
 Result<Model> decode_model_facts(ByteReader& in) {
   Model model;
   for (std::string* s : {&model.name, &model.target_platform, &model.source_framework, &model.toolkit_version, &model.custom_string, &model.float_dtype})
     *s = in.text();
-  if (in.failed()) return damaged("the model's name and target are cut off");
+  if (in.left() > 0) model.sync_uids = in.list<uint32_t>();
+  if (in.failed()) return damaged("what it says about the model is cut off");
   return model;
 }
 

@@ -470,15 +470,14 @@ class RKNN:
 
     @_guarded
     def export_rknn_sync_model(self, input_model=None, sync_uids=None, output_model=None):
-        """Copies a model (onto itself without `output_model`). Points at which to yield are not needed here and not stored."""
+        """Stores the layers behind which to yield in a model (itself without `output_model`). They are kept, fetch_rknn_model_config()
+        shows them; the simulator never has to yield."""
         self._alive("export_rknn_sync_model")
         source = _path(input_model, "export_rknn_sync_model")
         uids = [] if sync_uids is None else list(sync_uids)
-        if not all(isinstance(uid, (int, np.integer)) for uid in uids):
+        if not all(isinstance(uid, (int, np.integer)) and not isinstance(uid, bool) and 0 <= uid < 2 ** 32 for uid in uids):
             raise ValueError(f"Invalid sync_uids {sync_uids!r}, expect a list of numbers!")
-        if uids:
-            self._log.warn("export_rknn_sync_model", "The 'sync_uids' have no effect, the model is copied as it is!")
-        _openrknn.copy_model(source, source if output_model is None else _path(output_model, "export_rknn_sync_model"))
+        _openrknn.set_sync_uids(source, source if output_model is None else _path(output_model, "export_rknn_sync_model"), [int(uid) for uid in uids])
 
     def register_op(self, op_path):
         """Compiled Toolkit1 operators cannot be used; a model that needs one is refused when it is loaded."""
