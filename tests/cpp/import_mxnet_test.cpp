@@ -477,8 +477,8 @@ bool survives(const std::string& text, const std::string& weights, const std::ve
 TEST(MxnetMutation, SamplesAreValid) {
   for (const Sample& s : samples()) {
     const auto imported = import(s.symbol, s.params, sized(s.sizes));
-    if (imported)
-      for (const std::string& text : imported->source.warnings) EXPECT_FALSE(contains(text, "is not known")) << s.name << text;
+    ASSERT_TRUE(imported) << s.name << error_of(imported);
+    for (const std::string& text : imported->source.warnings) EXPECT_FALSE(contains(text, "is not known")) << s.name << text;
   }
   for (const Sample& s : samples()) EXPECT_TRUE(survives(s.symbol, s.params, s.sizes)) << s.name << error_of(import(s.symbol, s.params, sized(s.sizes)));
 }

@@ -101,6 +101,86 @@ TEST(ImportPytorch, OperatorsOfPartsAndMasks) {
   EXPECT_EQ(y[4], (Numbers{2.5}));
 }
 
+void expect_near(const Numbers& got, const Numbers& want, double tolerance = 1e-5) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance) << i;
+}
+
+TEST(ImportPytorch, ProjectedRecurrentLayers) {
+  using namespace pickle;
+  std::vector<float> numbers;  // w [8,2], r [8,1], p [1,2], -w
+  for (int i = 0; i < 16; ++i) numbers.push_back(static_cast<float>(-1 + i * 2.0 / 15));
+  for (int i = 0; i < 8; ++i) numbers.push_back(static_cast<float>(1 - i * 2.0 / 7));
+  numbers.insert(numbers.end(), {0.5f, -2.0f});
+  for (int i = 0; i < 16; ++i) numbers.push_back(-numbers[static_cast<size_t>(i)]);
+  const auto part = [](int64_t offset, std::vector<int64_t> dims) { return tensor("FloatStorage", "0", 42, offset, dims, {dims[1], 1}); };
+  const TorchModel model = forward("    h = torch.full([1, 1, 1], 0.25)\n    c = torch.reshape(torch.tensor([0.5, -0.5]), [1, 1, 2])\n"
+                                   "    y, hn, cn, = torch.lstm(x, [h, c], [self.w, self.r, self.p], False, 1, 0., False, False, False)\n"
+                                   "    z, hz, cz, = torch.lstm(x, [torch.cat([h, torch.neg(h)]), torch.cat([c, c])], [self.w, self.r, self.p, self.m, self.r, self.p], False, 1, 0., False, True, False)\n"
+                                   "    return (y, hn, cn, z, hz, cz)\n",
+                                   {{"w", part(0, {8, 2})}, {"r", part(16, {8, 1})}, {"p", part(24, {1, 2})}, {"m", part(26, {8, 2})}}, {{"data/0", float_bytes(numbers)}});
+  const auto y = run(model, {3, 1, 2}, {1, -1, 0.5f, 2, -2, 1});
+  // Values of PyTorch.
+  expect_near(y[0], {0.3118767, 0.0539681, 0.1200989});
+  expect_near(y[1], {0.1200989});
+  expect_near(y[2], {0.1085604, -0.1608499});
+  expect_near(y[3], {0.3118767, 0.3354081, 0.0539681, 0.0671566, 0.1200989, 0.2354157});
+  expect_near(y[4], {0.1200989, 0.3354081});
+  expect_near(y[5], {0.1085604, -0.1608499, -0.0866000, -0.3614215});
+}
+
+TEST(ImportPytorch, FourierTransforms) {
+  const auto y = run(forward("    s = torch.fft_rfft(x)\n    f = torch.fft_fft(x, None, -1, \"ortho\")\n"
+                             "    return (torch.abs(s), torch.view_as_real(s), torch.fft_irfft(s, 4), torch.real(torch.fft_ifft(f, None, -1, \"ortho\")),\n"
+                             "      torch.imag(torch.mul(s, torch.conj(s))), torch.angle(s), torch.fft_irfft(torch.div(s, 2)), torch.real(torch.slice(f, 0, 1, 3)))\n"),
+                     {4}, {1, 2, 3, 4});
+  expect_near(y[0], {10, std::sqrt(8.0), 2});
+  expect_near(y[1], {10, 0, -2, 2, -2, 0});
+  expect_near(y[2], {1, 2, 3, 4});
+  expect_near(y[3], {1, 2, 3, 4});
+  expect_near(y[4], {0, 0, 0});
+  expect_near(y[5], {0, 2.3561945, 3.1415927});
+  expect_near(y[6], {0.5, 1, 1.5, 2});
+  expect_near(y[7], {-1, -1});
+}
+
+TEST(ImportPytorch, Spectrograms) {
+  const auto y = run(forward("    w = torch.tensor([1., 0.5])\n    s = torch.stft(x, 4, 2, 2, w, True, \"reflect\", False, True, True)\n"
+                             "    return (torch.stft(x, 2, 1, None, None, False, True, False), torch.abs(s), torch.istft(s, 4, 2, 2, w))\n"),
+                     {5}, {1, 2, 3, 5, 4});
+  expect_near(y[0], {3, 0, 5, 0, 8, 0, 9, 0, -1, 0, -1, 0, -2, 0, 1, 0});
+  ASSERT_EQ(y[1].size(), 9u);  // frames around elements 0, 2 and 4: the window covers the one before and the element
+  expect_near(Numbers(y[1].begin(), y[1].begin() + 3), {2.5, 3.5, 7});
+  expect_near(y[2], {1, 2, 3, 5, 4});
+}
+
+TEST(ImportPytorch, InversesAndReductionsByIndex) {
+  const auto y = run(forward("    i = torch.tensor([0, 0, 2])\n    s = torch.tensor([1., 2., 3.])\n    v = torch.reshape(x, [4])\n"
+                             "    return (torch.linalg_inv(x), torch.linalg_solve(x, torch.tensor([2., 1.])), torch.scatter_reduce(v, 0, i, s, \"mean\", include_self=False),\n"
+                             "      torch.scatter_reduce(v, 0, i, s, \"amax\", include_self=False), torch.scatter_reduce(v, 0, i, s, \"prod\", include_self=False), torch.scatter_reduce(v, 0, i, s, \"mean\"))\n"),
+                     {2, 2}, {5, 6, 7, 8});
+  expect_near(y[0], {-4, 3, 3.5, -2.5});
+  expect_near(y[1], {-5, 4.5});
+  expect_near(y[2], {1.5, 6, 3, 8});
+  expect_near(y[3], {2, 6, 3, 8});
+  expect_near(y[4], {2, 6, 3, 8});
+  expect_near(y[5], {8.0 / 3, 6, 5, 8});
+}
+
+TEST(ImportPytorch, TrainingModeIsWarnedOf) {
+  using namespace pickle;
+  const std::string weight = tensor("FloatStorage", "0", 4, 0, {2}, {1}), variance = tensor("FloatStorage", "0", 4, 2, {2}, {1});
+  const TorchModel model = forward("    _0 = torch.add_(self.k, 1)\n    y = torch.batch_norm(x, None, None, self.k, self.v, True, 0.1, 0., True)\n    return torch.dropout(y, 0.5, True)\n", {{"k", weight}, {"v", variance}},
+                                   {{"data/0", float_bytes({1, 3, 4, 16})}});
+  const auto imported = import_bytes(model.bytes(), sized({{1, 2}}));
+  ASSERT_TRUE(imported.is_ok()) << imported.status().to_string();
+  ASSERT_EQ(imported->source.warnings.size(), 3u);
+  EXPECT_TRUE(contains(imported->source.warnings[0], "batch normalization is in training mode; it is computed as in inference")) << imported->source.warnings[0];
+  EXPECT_TRUE(contains(imported->source.warnings[1], "dropout is in training mode")) << imported->source.warnings[1];
+  EXPECT_TRUE(contains(imported->source.warnings[2], "changes its own state when it runs ('k')")) << imported->source.warnings[2];
+  EXPECT_EQ(run(model, {1, 2}, {4, 8})[0], (Numbers{1, 1}));  // (4 - 2) / 2, (8 - 4) / 4
+}
+
 TEST(ImportPytorch, OutputsAreNamed) {
   const auto imported = import_bytes(forward("    return {\"a\": x, \"b\": (torch.relu(x), torch.neg(x))}\n").bytes(), sized({{2}}));
   ASSERT_TRUE(imported.is_ok()) << imported.status().to_string();
@@ -155,7 +235,9 @@ TEST(ImportPytorch, RefusalsSayWhatAndWhere) {
       {"overflow", forward("    return torch.mul(4611686018427387904, 4)\n").bytes(), "64 bits"},
       {"division", forward("    return torch.floordiv(1, 0)\n").bytes(), "divided by zero"},
       {"the model's own error", forward("    ops.prim.RaiseException(\"too short\")\n    return x\n").bytes(), "too short"},
-      {"training", forward("    return torch.dropout(x, 0.5, True)\n").bytes(), "model.eval()"},
+      {"complex output", forward("    return torch.fft_rfft(x)\n").bytes(), "output 0 of the model is complex. Hint: return torch.view_as_real(y)"},
+      {"complex argument", forward("    return torch.relu(torch.fft_rfft(x))\n").bytes(), "found (complex Tensor)"},
+      {"optimized for inference", forward("    w = ops.prim.ConstantMKLDNNTensor()\n    return ops.prim.mkldnn_convolution(torch.to_mkldnn(x), w)\n").bytes(), "saved after torch.jit.optimize_for_inference"},
       {"no forward", TorchModel{"class M(Module):\n  pass\n", {}, {}}.bytes(), "no forward"},
       {"bad code", TorchModel{"class M(Module):\n  def forward(self, x)\n    return x\n", {}, {}}.bytes(), "line 2"},
   };

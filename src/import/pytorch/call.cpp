@@ -177,6 +177,19 @@ Result<Value> Call::made(TensorId id) {
   return Value(t);
 }
 
+Result<Value> Call::made_complex(TensorId id) {
+  ORKNN_TRY_ASSIGN(TensorValue* const t, session_.tensor(id));
+  if (t->dims.empty() || t->dims.back() != 2) return invalid_model("complex numbers have two parts").found(to_string(t->dims));
+  t->is_complex = true;
+  t->dims.pop_back();
+  t->strides = strides_of(t->dims);
+  return Value(t);
+}
+
+void Call::warn_of_training(std::string_view what) {
+  session_.warn("module '" + layer() + "': " + std::string(what) + " is in training mode; it is computed as in inference (call model.eval() before tracing or scripting)");
+}
+
 Result<Value> Call::made_list(std::span<const TensorId> ids) {
   std::vector<Value> values;
   for (TensorId id : ids) {

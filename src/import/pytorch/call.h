@@ -83,6 +83,10 @@ class Call : public Emitter {
   Status write(TensorValue& tensor, ir::TensorId value);
   // A copy: the same value under no alias.
   Result<Value> copy_of(TensorValue& tensor);
+  // A complex tensor: the last axis of the value holds real and imaginary parts.
+  Result<Value> made_complex(ir::TensorId id);
+  // Says that something was stored in training mode and is computed as in inference.
+  void warn_of_training(std::string_view what);
   Status fail(std::string message) const { return unsupported(std::move(message)); }
 
   // --- small compositions

@@ -438,7 +438,7 @@ Result<Value> ExportedProgram::result() {
   for (const Value& spec : items_of(member(member(module, "signature"), "output_specs"))) {
     const Variant v = variant_of(spec);
     if (v.kind != "user_output") {
-      session_.keeps_state |= v.kind == "buffer_mutation";
+      if (v.kind == "buffer_mutation") session_.note_changed_state(text_member(v.value, "buffer_name"));
       continue;
     }
     ORKNN_TRY_ASSIGN(const Value value, argument(member(v.value, "arg"), values_));

@@ -69,9 +69,9 @@ Status Interpreter::initialize(ObjectValue& object) {
   }
   object.attributes.clear();
   const Argument arguments[] = {{Value(&object), {}}, {state, {}}};
-  ++initializing_;
+  ++session_.initializing;
   const auto result = call(*method, object.path, arguments);
-  --initializing_;
+  --session_.initializing;
   return result.status();
 }
 
@@ -220,7 +220,7 @@ Status Interpreter::assign(const Expression& target, const Value& value, Frame& 
     if (owner.kind() != Kind::Object) return invalid_model("a " + describe(owner) + " has no attributes to set");
     ORKNN_TRY(initialize(owner.object()));
     owner.object().attributes[target.text] = value;
-    session_.keeps_state |= initializing_ == 0 && owner.object().is_part_of_model && value.is_tensor();
+    if (owner.object().is_part_of_model && value.is_tensor()) session_.note_changed_state((owner.object().path.empty() ? "" : owner.object().path + ".") + target.text);
     return {};
   }
   ORKNN_TRY_ASSIGN(const Value index, evaluate(target.children[1], frame));
@@ -506,6 +506,7 @@ Result<Value> Interpreter::call_operator(std::string_view name, std::span<const 
         if (target.is_none()) return value;
         if (!target.is_tensor() || !value.is_tensor()) return value;
         if (&target.tensor() == &value.tensor()) return value;
+        if (target.tensor().is_complex || value.tensor().is_complex) return unsupported("complex numbers cannot be written into a tensor");
         ORKNN_TRY(session_.refresh(call, value.tensor()));
         ORKNN_TRY(call.write(target.tensor(), value.tensor().id));
         return target;

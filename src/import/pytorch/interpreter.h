@@ -78,7 +78,7 @@ class Interpreter {
   };
   std::string layer_name(const std::string& layer) const;
   Place place_;
-  int depth_ = 0, initializing_ = 0;
+  int depth_ = 0;
   uint64_t steps_ = 0, calls_ = 0;
 };
 

@@ -23,7 +23,7 @@ TensorId causal_mask(Call& c, int64_t rows, int64_t columns) {
 Result<Value> scaled_dot_product(Call& c) {
   const int64_t rank = c.rank("query");
   if (rank < 2 || c.rank("key") < 2 || c.rank("value") < 2) return invalid_model("attention needs sequences of vectors");
-  if (c.number("dropout_p") != 0) return c.fail("attention has dropout").hint("call model.eval() before tracing or scripting");
+  if (c.number("dropout_p") != 0) c.warn_of_training("the dropout of attention");
   const TensorId q = c.tensor("query");
   TensorId k = c.tensor("key"), v = c.tensor("value");
   const DType t = c.dtype_of(q);

@@ -1,4 +1,5 @@
 // Reading and writing elements by index, sorting, embeddings.
+#include <limits>
 #include <numeric>
 
 #include "import/pytorch/ops.h"
@@ -182,7 +183,7 @@ Result<Value> take_along_dim(Call& c) {
   return c.made(c.emit("GatherElements", {c.expand(c.tensor("self"), wide_self), c.expand(index, wide_index)}, {{"axis", static_cast<int64_t>(axis)}}));
 }
 
-Result<Value> scattered(Call& c, TensorId source, const std::string& reduction) {
+Result<Value> scattered(Call& c, TensorId target, TensorId source, const std::string& reduction) {
   ORKNN_TRY_ASSIGN(const size_t axis, c.axis("dim", c.rank("self")));
   ORKNN_TRY_ASSIGN(const TensorId index, c.as_index(c.handle("index")));
   if (c.rank("self") == 0 || c.rank("index") != c.rank("self")) return invalid_model("scatter needs an index of the tensor's rank");
@@ -190,7 +191,7 @@ Result<Value> scattered(Call& c, TensorId source, const std::string& reduction) 
   if (!dims) return c.fail("the shape of the source is not known");
   if (dims->empty()) source = c.expand(source, c.dims("index"));
   else source = covered_part(c, source, *dims, c.dims("index"), dims->size());
-  return c.made(c.emit("ScatterElements", {c.tensor("self"), index, source}, {{"axis", static_cast<int64_t>(axis)}, {"reduction", reduction}}));
+  return c.made(c.emit("ScatterElements", {target, index, source}, {{"axis", static_cast<int64_t>(axis)}, {"reduction", reduction}}));
 }
 Result<std::string> reduction_of(Call& c) {
   if (!c.has("reduce")) return std::string("none");
@@ -203,12 +204,37 @@ Result<std::string> reduction_of(Call& c) {
 }
 Result<Value> scatter(Call& c) {
   ORKNN_TRY_ASSIGN(const std::string reduction, reduction_of(c));
-  return scattered(c, c.as(c.value("src"), c.dtype("self")), reduction);
+  return scattered(c, c.tensor("self"), c.as(c.value("src"), c.dtype("self")), reduction);
 }
-Result<Value> scatter_add(Call& c) { return scattered(c, c.cast(c.tensor("src"), c.dtype("self")), "add"); }
+Result<Value> scatter_add(Call& c) { return scattered(c, c.tensor("self"), c.cast(c.tensor("src"), c.dtype("self")), "add"); }
+
+// What takes part in a reduction without changing it.
+double neutral_value(const std::string& reduction, DType t) {
+  if (reduction == "add") return 0;
+  if (reduction == "mul") return 1;
+  const bool is_largest = reduction == "max";
+  if (is_float(t)) return is_largest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+  return is_largest ? static_cast<double>(dtype_min(t)) : static_cast<double>(dtype_max(t));
+}
 Result<Value> scatter_reduce(Call& c) {
-  if (!c.flag("include_self")) return c.fail("scatter_reduce without the tensor's own values is not supported");
-  return scatter(c);
+  const DType t = c.dtype("self");
+  const bool is_mean = c.text("reduce") == "mean", include_self = c.flag("include_self");
+  std::string reduction = "add";
+  if (!is_mean) {
+    ORKNN_TRY_ASSIGN(reduction, reduction_of(c));
+  }
+  // Places that are written begin without their own value when that does not count.
+  TensorId target = c.tensor("self");
+  if (!include_self) {
+    ORKNN_TRY_ASSIGN(const Value cleared, scattered(c, target, c.scalar(neutral_value(reduction, t), t), "none"));
+    target = cleared.tensor().id;
+  }
+  ORKNN_TRY_ASSIGN(const Value total, scattered(c, target, c.cast(c.tensor("src"), t), reduction));
+  if (!is_mean) return total;
+  if (!is_float(t)) return c.fail("the mean of integers is not supported by scatter_reduce");
+  const TensorId one = c.scalar(1, t);
+  ORKNN_TRY_ASSIGN(const Value counted, scattered(c, c.full(c.dims("self"), include_self ? 1 : 0, t), one, "add"));
+  return c.made(c.div(total.tensor().id, c.emit("Max", {counted.tensor().id, one})));
 }
 
 // Rows of an axis replaced or added to.

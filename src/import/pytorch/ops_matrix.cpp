@@ -195,6 +195,19 @@ Result<Value> kron(Call& c) {
   }
   return c.made(c.reshape(c.mul(c.reshape(p.a, wide_a), c.reshape(p.b, wide_b)), result));
 }
+Result<Value> inverse(Call& c) { return c.made(c.emit("Inverse", {c.as_float("self")})); }
+Result<Value> inverse_with_info(Call& c) {
+  ORKNN_TRY_ASSIGN(const Value y, inverse(c));
+  return c.tuple({y, Value::uninitialized()});
+}
+// The solution of A x = b; a right side with one axis less is a batch of vectors.
+Result<Value> solve(Call& c) {
+  const TensorId inverted = c.emit("Inverse", {c.as_float("A")}), b = c.as_float("B");
+  const Dims &left = c.dims("A"), &right = c.dims("B");
+  const bool is_vector = right.size() == 1 || (left.size() == right.size() + 1 && std::equal(right.begin(), right.end(), left.begin()));
+  if (!c.flag("left")) return c.made(c.matmul(b, inverted));
+  return c.made(is_vector ? c.squeeze(c.matmul(inverted, c.unsqueeze(b, {-1})), {-1}) : c.matmul(inverted, b));
+}
 Result<Value> det(Call& c) { return c.made(c.emit("Det", {c.tensor("self")})); }
 Result<Value> trace(Call& c) {
   if (c.rank("self") != 2) return invalid_model("trace needs a matrix");
@@ -235,6 +248,10 @@ constexpr Row kRows[] = {
     {"det(Tensor self)", det},
     {"linalg_det(Tensor self)", det},
     {"trace(Tensor self)", trace},
+    {"inverse(Tensor self)", inverse},
+    {"linalg_inv(Tensor self)", inverse},
+    {"linalg_inv_ex(Tensor self, *, bool check_errors=False)", inverse_with_info},
+    {"linalg_solve(Tensor A, Tensor B, *, bool left=True)", solve},
 };
 }  // namespace
 

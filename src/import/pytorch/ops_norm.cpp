@@ -32,6 +32,10 @@ Result<Value> batch_normalized(Call& c, bool by_batch) {
   if (rank < 2) return invalid_model("batch normalization needs channels").found(ir::to_string(c.dims("input")));
   const int64_t channels = c.dims("input")[1];
   const TensorId x = c.tensor("input");
+  if (by_batch && c.has("running_mean") && c.has("running_var")) {
+    c.warn_of_training("batch normalization");
+    by_batch = false;
+  }
   if (by_batch || !c.has("running_mean") || !c.has("running_var")) {
     std::vector<int64_t> axes{0};
     for (int64_t i = 2; i < rank; ++i) axes.push_back(i);

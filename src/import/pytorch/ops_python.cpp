@@ -255,6 +255,9 @@ Result<Value> number_to_tensor(Call& c) {
 Result<Value> same(Call& c) { return c.value("self"); }
 Result<Value> nothing(Call&) { return Value(); }
 
+Result<Value> optimized_file(Call& c) {
+  return c.fail("the file was saved after torch.jit.optimize_for_inference, which keeps weights in a form that saving leaves out").hint("save the scripted, traced or frozen model before that call");
+}
 Result<Value> raise(Call& c) {
   return unsupported("the model's own code raises an error for these inputs: " + to_text(c.value("message"))).hint("check the input shapes given with input_size_list");
 }
@@ -421,6 +424,17 @@ constexpr Row kRows[] = {
     {"prim::shape(Tensor self)", sizes},
     {"prim::Print(...)", nothing},
     {"prim::AutogradZero()", nothing},
+    {"prim::ConstantMKLDNNTensor(...)", optimized_file},
+    {"prim::BroadcastMKLDNNTensors(...)", optimized_file},
+    {"prim::MKLDNNClamp(...)", optimized_file},
+    {"prim::MKLDNNHardSigmoid(...)", optimized_file},
+    {"prim::MKLDNNHardSwish(...)", optimized_file},
+    {"prim::MKLDNNHardTanh(...)", optimized_file},
+    {"prim::MKLDNNLayerNorm(...)", optimized_file},
+    {"prim::MKLDNNScalarMul(...)", optimized_file},
+    {"prim::mkldnn_convolution(...)", optimized_file},
+    {"to_mkldnn(...)", optimized_file},
+    {"to_dense(...)", optimized_file},
     {"dim(Tensor self)", rank_of_tensor},
     {"ndimension(Tensor self)", rank_of_tensor},
     {"size(Tensor self)", sizes},

@@ -21,18 +21,52 @@ TensorId reordered(Call& c, TensorId x, Cell cell, int64_t hidden) {
   return c.concat(std::move(parts), 0);
 }
 
+bool is_zero(Call& c, TensorId x) {
+  const ir::Node* node = c.graph().producer_node(x);
+  while (node && node->op == "Slice") {
+    x = node->inputs[0];
+    node = c.graph().producer_node(x);
+  }
+  const ir::TensorData* value = c.constant_of(x);
+  if (!value && node && node->op == "ConstantOfShape") value = node->attributes.get<ir::TensorData>("value");  // a large one is not computed while importing
+  if (!value) return node && node->op == "ConstantOfShape";
+  const std::vector<double> all = ir::to_doubles(value->view());
+  return std::all_of(all.begin(), all.end(), [](double v) { return v == 0; });
+}
+
+// An LSTM with a projection P is a plain one of the states before it, with the recurrent weights R*P, and P applied to what it
+// gives. Only the first state has no such form: it enters as further features of the first step of each direction, which R weighs.
+TensorId with_first_state(Call& c, TensorId x, TensorId state, const Dims& dims) {
+  const auto state_dims = c.dims_of(state);
+  if (!state_dims) return x;
+  std::vector<TensorId> features{x};
+  for (int64_t d = 0; d < (*state_dims)[0]; ++d) {
+    const TensorId first = c.slice(state, 0, d, d + 1);
+    if (dims[0] == 1) {
+      features.push_back(first);
+      continue;
+    }
+    const TensorId others = c.full(Dims{dims[0] - 1, (*state_dims)[1], (*state_dims)[2]}, 0, c.dtype_of(x));
+    features.push_back(d == 0 ? c.concat({first, others}, 0) : c.concat({others, first}, 0));
+  }
+  return c.concat(std::move(features), 2);
+}
+
 Result<Value> layer(Call& c, Cell cell) {
   const bool has_biases = c.flag("has_biases"), bidirectional = c.flag("bidirectional"), batch_first = c.flag("batch_first");
   const int64_t layers = c.integer("num_layers"), directions = bidirectional ? 2 : 1;
-  if (c.flag("train") && c.number("dropout") != 0 && layers > 1) return c.fail("the layer has dropout in training mode").hint("call model.eval() before tracing or scripting");
+  if (c.flag("train") && c.number("dropout") != 0 && layers > 1) c.warn_of_training("the dropout between layers");
   const auto& params = c.items("params");
   std::vector<Value> states;
   if (cell == Cell::Lstm) states = c.items("hx");
   else states = {c.value("hx")};
   if (states.size() != (cell == Cell::Lstm ? 2u : 1u)) return invalid_model("a recurrent layer has the wrong number of states");
-  const size_t per_layer = has_biases ? 4 : 2;
-  if (layers < 1 || layers > 1000 || params.size() != per_layer * static_cast<size_t>(layers * directions))
-    return c.fail("a recurrent layer has an unexpected number of weights").expected(std::to_string(per_layer) + " per layer and direction").found(std::to_string(params.size())).hint("projections (proj_size) are not supported");
+  if (layers < 1 || layers > 1000) return invalid_model("a recurrent layer has an illegal number of layers").found(std::to_string(layers));
+  const size_t plain = has_biases ? 4 : 2;
+  const bool is_projected = cell == Cell::Lstm && params.size() == (plain + 1) * static_cast<size_t>(layers * directions);
+  const size_t per_layer = is_projected ? plain + 1 : plain;
+  if (params.size() != per_layer * static_cast<size_t>(layers * directions))
+    return c.fail("a recurrent layer has an unexpected number of weights").expected(std::to_string(per_layer) + " per layer and direction").found(std::to_string(params.size()));
   const auto is_tensor = [](const Value& v) { return v.is_tensor(); };
   if (!std::all_of(params.begin(), params.end(), is_tensor) || !std::all_of(states.begin(), states.end(), is_tensor)) return invalid_model("a weight or state of a recurrent layer is missing");
   const bool lacks_batch = c.rank("input") == 2;
@@ -50,33 +84,55 @@ Result<Value> layer(Call& c, Cell cell) {
     if (s.tensor().dims.size() != 3 || s.tensor().dims[0] != layers * directions) return invalid_model("a state of a recurrent layer has the wrong shape").found(ir::to_string(s.tensor().dims));
   std::vector<TensorId> final_states[2];
   for (int64_t l = 0; l < layers; ++l) {
-    std::vector<TensorId> weights, recurrences, biases;
+    std::vector<TensorId> weights, recurrences, biases, projections;
     int64_t hidden = 0;
+    std::vector<TensorId> layer_states;
+    for (const Value& s : states) layer_states.push_back(layers == 1 ? s.tensor().id : c.slice(s.tensor().id, 0, l * directions, (l + 1) * directions));
+    const auto sequence_dims = c.dims_of(x);
+    if (!sequence_dims) return c.made(x);
+    if (is_projected && !is_zero(c, layer_states[0])) x = with_first_state(c, x, layer_states[0], *sequence_dims);
     for (int64_t d = 0; d < directions; ++d) {
       const size_t at = static_cast<size_t>(l * directions + d) * per_layer;
       const TensorValue &w = params[at].tensor(), &r = params[at + 1].tensor();
       if (w.dims.size() != 2 || r.dims.size() != 2) return invalid_model("a weight of a recurrent layer is no matrix");
-      hidden = r.dims[1];
+      hidden = is_projected ? r.dims[0] / gate_count(cell) : r.dims[1];
       if (hidden < 1 || r.dims[0] != hidden * gate_count(cell) || w.dims[0] != r.dims[0]) return invalid_model("the weights of a recurrent layer do not fit each other").found(ir::to_string(w.dims) + " and " + ir::to_string(r.dims));
-      weights.push_back(c.unsqueeze(reordered(c, w.id, cell, hidden), {0}));
-      recurrences.push_back(c.unsqueeze(reordered(c, r.id, cell, hidden), {0}));
+      TensorId weight = reordered(c, w.id, cell, hidden), recurrence = reordered(c, r.id, cell, hidden);
+      if (is_projected) {
+        const TensorValue& p = params[at + plain].tensor();
+        if (p.dims != Dims{r.dims[1], hidden}) return invalid_model("the projection of a recurrent layer does not fit its weights").expected(ir::to_string(Dims{r.dims[1], hidden})).found(ir::to_string(p.dims));
+        if (!is_zero(c, layer_states[0])) {
+          std::vector<TensorId> wide{weight, recurrence};
+          if (directions == 2) wide.insert(d == 0 ? wide.end() : wide.begin() + 1, c.full(r.dims, 0, c.dtype_of(recurrence)));
+          weight = c.concat(std::move(wide), 1);
+        }
+        recurrence = c.matmul(recurrence, p.id);
+        projections.push_back(c.unsqueeze(c.swap_axes(p.id, 0, 1), {0}));
+      }
+      weights.push_back(c.unsqueeze(weight, {0}));
+      recurrences.push_back(c.unsqueeze(recurrence, {0}));
       if (has_biases) {
         const TensorId both = c.concat({reordered(c, params[at + 2].tensor().id, cell, hidden), reordered(c, params[at + 3].tensor().id, cell, hidden)}, 0);
         biases.push_back(c.unsqueeze(both, {0}));
       }
     }
     std::vector<TensorId> inputs{x, c.concat(std::move(weights), 0), c.concat(std::move(recurrences), 0), has_biases ? c.concat(std::move(biases), 0) : TensorId{}, TensorId{}};
-    for (const Value& s : states) inputs.push_back(layers == 1 ? s.tensor().id : c.slice(s.tensor().id, 0, l * directions, (l + 1) * directions));
+    if (is_projected) layer_states[0] = c.full(Dims{directions, (*sequence_dims)[1], hidden}, 0, c.dtype_of(x));
+    inputs.insert(inputs.end(), layer_states.begin(), layer_states.end());
     ir::Attributes attributes{{"hidden_size", hidden}, {"direction", std::string(bidirectional ? "bidirectional" : "forward")}};
     if (cell == Cell::Gru) attributes.set("linear_before_reset", int64_t{1});
     if (cell == Cell::Relu) attributes.set("activations", std::vector<std::string>(static_cast<size_t>(directions), "Relu"));
     const size_t outputs = cell == Cell::Lstm ? 3 : 2;
-    const auto made = c.emit_all(cell == Cell::Lstm ? "LSTM" : cell == Cell::Gru ? "GRU" : "RNN", std::move(inputs), std::move(attributes), outputs);
+    auto made = c.emit_all(cell == Cell::Lstm ? "LSTM" : cell == Cell::Gru ? "GRU" : "RNN", std::move(inputs), std::move(attributes), outputs);
+    if (is_projected) {
+      const TensorId projection = c.concat(std::move(projections), 0);  // [directions, hidden, size]
+      for (size_t i = 0; i < 2; ++i) made[i] = c.matmul(made[i], projection);
+    }
     for (size_t i = 1; i < outputs; ++i) final_states[i - 1].push_back(made[i]);
     // [time, directions, batch, hidden] becomes [time, batch, directions * hidden].
     const auto steps = c.dims_of(made[0]);
     if (!steps) return c.made(made[0]);
-    x = c.reshape(c.transpose(made[0], {0, 2, 1, 3}), {(*steps)[0], (*steps)[2], directions * hidden});
+    x = c.reshape(c.transpose(made[0], {0, 2, 1, 3}), {(*steps)[0], (*steps)[2], directions * (*steps)[3]});
   }
   if (lacks_batch) x = c.squeeze(x, {1});
   else if (batch_first) x = c.transpose(x, {1, 0, 2});

@@ -295,6 +295,7 @@ class Reader {
     TensorValue* t = heap_.tensor();
     t->storage = arguments[0].tensor().storage;
     t->storage_offset = arguments[1].integer();
+    t->is_complex = t->storage->type_name == "complex64";
     if (!read_ints(arguments[2], t->dims) || !read_ints(arguments[3], t->strides) || t->dims.size() != t->strides.size()) return damaged("a tensor with a strange shape");
     return t;
   }

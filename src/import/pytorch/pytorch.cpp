@@ -33,6 +33,7 @@ Status collect_outputs(const Value& value, const std::string& name, int depth, S
   Emitter emitter(session.graph, session.ops, "output", {"output"});
   if (value.kind() == Kind::Uninitialized) return unsupported("output " + std::to_string(outputs.size()) + " of the model is a result of its operator that is not supported");
   if (value.is_tensor()) {
+    if (value.tensor().is_complex) return unsupported("output " + std::to_string(outputs.size()) + " of the model is complex").hint("return torch.view_as_real(y), or its magnitude");
     ORKNN_TRY(session.refresh(emitter, value.tensor()));
     outputs.emplace_back(name.empty() ? "output_" + std::to_string(outputs.size()) : name, value.tensor().id);
   } else if (value.is_number()) {
@@ -84,7 +85,7 @@ Result<Imported> finish(const Value& result, const ImportOptions& options, Sessi
   ORKNN_TRY_ASSIGN(imported.graph, network.finish(names));
   imported.source.framework = "pytorch";
   imported.source.warnings = session.warnings;
-  if (session.keeps_state) imported.source.warnings.push_back("the model changes its own state when it runs: every inference starts from the stored state");
+  if (auto state = session.warning_of_state()) imported.source.warnings.push_back(*std::move(state));
   return imported;
 }
 

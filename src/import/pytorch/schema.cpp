@@ -12,7 +12,7 @@ struct TypeName {
   std::string_view name;
   Type type;
 };
-constexpr TypeName kTypes[] = {{"Tensor", Type::Tensor}, {"operand", Type::Operand}, {"int", Type::Int}, {"float", Type::Float}, {"bool", Type::Bool}, {"Scalar", Type::Number}, {"str", Type::String},
+constexpr TypeName kTypes[] = {{"Tensor", Type::Tensor}, {"complex", Type::Complex}, {"operand", Type::Operand}, {"int", Type::Int}, {"float", Type::Float}, {"bool", Type::Bool}, {"Scalar", Type::Number}, {"str", Type::String},
                                {"Device", Type::Device}, {"int[]", Type::Ints}, {"float[]", Type::Floats}, {"bool[]", Type::Bools}, {"Scalar[]", Type::Numbers},
                                {"Tensor[]", Type::Tensors}, {"str[]", Type::Strings}, {"list", Type::List}, {"dict", Type::Dict}, {"object", Type::Object}, {"any", Type::Any}};
 
@@ -99,8 +99,10 @@ struct Binder {
   ConstantReader read;
   void* context;
 
+  static bool is_real(const Value& v) { return v.is_tensor() && !v.tensor().is_complex; }
+
   bool number(Value& v, bool want_integer) const {
-    if (v.is_tensor() && matching == Matching::Implicit)
+    if (is_real(v) && matching == Matching::Implicit)
       if (const auto known = read(context, v.tensor())) v = *known;
     if (!v.is_number()) return false;
     if (!want_integer) return true;
@@ -136,8 +138,9 @@ struct Binder {
   bool fits(Value& v, const SchemaParameter& p) const {
     if (v.is_none() && p.optional) return true;
     switch (p.type) {
-      case Type::Tensor: return v.is_tensor() || (matching == Matching::Implicit && v.is_number());
-      case Type::Operand: return v.is_tensor() || v.is_number();
+      case Type::Tensor: return is_real(v) || (matching == Matching::Implicit && v.is_number());
+      case Type::Complex: return v.is_tensor() && v.tensor().is_complex;
+      case Type::Operand: return is_real(v) || v.is_number();
       case Type::Int: return number(v, true);
       case Type::Float: return number(v, false) && (v.kind() != Kind::Bool || matching == Matching::Implicit);
       case Type::Bool: return v.kind() == Kind::Bool || (matching == Matching::Implicit && number(v, false));
@@ -147,7 +150,7 @@ struct Binder {
       case Type::Ints: return items(v, [this](Value& item) { return number(item, true); });
       case Type::Floats: case Type::Numbers: return items(v, [this](Value& item) { return number(item, false); });
       case Type::Bools: return items(v, [](Value& item) { return item.kind() == Kind::Bool; });
-      case Type::Tensors: return v.is_sequence() && std::all_of(v.sequence().items.begin(), v.sequence().items.end(), [](const Value& item) { return item.is_tensor() || item.is_none(); });
+      case Type::Tensors: return v.is_sequence() && std::all_of(v.sequence().items.begin(), v.sequence().items.end(), [](const Value& item) { return is_real(item) || item.is_none(); });
       case Type::Strings: return v.is_sequence() && std::all_of(v.sequence().items.begin(), v.sequence().items.end(), [](const Value& item) { return item.kind() == Kind::String; });
       case Type::List: return v.is_sequence();
       case Type::Dict: return v.kind() == Kind::Dict;

@@ -20,8 +20,8 @@ struct Row {
   Result<Value> (*lower)(Call&);
 };
 
-// Operand: a tensor or a number.
-enum class Type : uint8_t { Tensor, Operand, Int, Float, Bool, Number, String, Device, Ints, Floats, Bools, Numbers, Tensors, Strings, List, Dict, Object, Any };
+// Operand: a tensor or a number. Complex: a tensor of complex numbers, which no other type takes.
+enum class Type : uint8_t { Tensor, Complex, Operand, Int, Float, Bool, Number, String, Device, Ints, Floats, Bools, Numbers, Tensors, Strings, List, Dict, Object, Any };
 
 struct SchemaParameter {
   std::string name;

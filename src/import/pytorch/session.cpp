@@ -121,6 +121,23 @@ Result<TensorValue*> Session::tensor(TensorId id) {
 }
 
 Status Session::materialize(Emitter& emitter, TensorValue& t) {
+  if (t.is_complex) {  // pairs of floats
+    Storage* parts = heap.storage();
+    *parts = *t.storage;
+    parts->dtype = DType::Float32;
+    TensorValue pairs;
+    pairs.name = t.name;
+    pairs.storage = parts;
+    pairs.dims = t.dims;
+    pairs.dims.push_back(2);
+    if (__builtin_mul_overflow(parts->count, 2, &parts->count) || __builtin_mul_overflow(t.storage_offset, 2, &pairs.storage_offset)) return outside(t, "is too large");
+    for (int64_t stride : t.strides)
+      if (__builtin_mul_overflow(stride, 2, &pairs.strides.emplace_back())) return outside(t, "has impossible strides");
+    pairs.strides.push_back(1);
+    ORKNN_TRY(materialize(emitter, pairs));
+    t.id = pairs.id;
+    return {};
+  }
   const Storage& s = *t.storage;
   if (s.dtype == DType::Undefined) return unsupported("tensors of type " + s.type_name + " are not supported").node(s.name, "storage");
   ORKNN_TRY(check_extent(t));
@@ -166,7 +183,6 @@ Status Session::refresh(Emitter& emitter, TensorValue& tensor) {
   for (TensorValue* t = &tensor; t; t = t->parent) chain.push_back(t);
   for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
     TensorValue& t = **it;
-    if (!t.type_name.empty()) return unsupported("tensors of type " + t.type_name + " are not supported");
     if (!t.id && t.storage) ORKNN_TRY(materialize(emitter, t));
     if (t.parent && t.parent_version != t.parent->version) {
       t.id = t.apply(emitter, t.parent->id);
@@ -183,12 +199,34 @@ Status Session::assign(Emitter& emitter, TensorValue& tensor, TensorId value) {
   while (true) {
     t->id = value;
     ++t->version;
-    if (!t->parent) return {};
+    if (!t->parent) {
+      if (t->storage && !t->name.empty()) note_changed_state(t->name);
+      return {};
+    }
     if (!t->write) return unsupported("writing into this kind of view is not supported");
     value = t->write(emitter, t->parent->id, value);
     t->parent_version = t->parent->version + 1;  // its write comes next
     t = t->parent;
   }
+}
+
+void Session::warn(std::string text) {
+  if (std::find(warnings.begin(), warnings.end(), text) == warnings.end()) warnings.push_back(std::move(text));
+}
+
+void Session::note_changed_state(const std::string& name) {
+  if (initializing == 0) changed_state_.insert(name);
+}
+
+std::optional<std::string> Session::warning_of_state() const {
+  if (changed_state_.empty()) return std::nullopt;
+  constexpr size_t kMaxNamed = 5;
+  std::string names;
+  size_t count = 0;
+  for (const std::string& name : changed_state_)
+    if (++count <= kMaxNamed) names += (names.empty() ? "'" : ", '") + name + "'";
+  if (count > kMaxNamed) names += " and " + std::to_string(count - kMaxNamed) + " more";
+  return "the model changes its own state when it runs (" + names + "): every inference starts from the stored state";
 }
 
 const TensorData* Session::constant(Emitter& emitter, TensorValue& t) {

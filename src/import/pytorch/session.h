@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -22,7 +23,7 @@ class Session {
   std::vector<std::string> warnings;
   bool has_input_facts = false;   // the archive states shapes and types of the inputs
   bool divides_integers = false;  // division of integers gives integers, as before version 4 of the format
-  bool keeps_state = false;  // the code changed an attribute of a module
+  int initializing = 0;           // objects whose stored state is being restored: their changes are part of loading
 
   // The archive does not say of which type an input is: float32 is tried first. A lowering that finds out better leaves its wish
   // here and fails; the import starts over.
@@ -40,6 +41,12 @@ class Session {
   Status assign(Emitter& emitter, TensorValue& tensor, ir::TensorId value);
   // The contents of a constant; nullptr otherwise.
   const ir::TensorData* constant(Emitter& emitter, TensorValue& tensor);
+  // Adds a warning, once.
+  void warn(std::string text);
+  // A buffer or attribute of the model was changed while it ran.
+  void note_changed_state(const std::string& name);
+  // What to tell the user about them; nothing when nothing was changed.
+  std::optional<std::string> warning_of_state() const;
   // The number in a constant of one element.
   std::optional<Value> constant_number(Emitter& emitter, TensorValue& tensor);
 
@@ -47,6 +54,7 @@ class Session {
   Status materialize(Emitter& emitter, TensorValue& tensor);
 
   std::map<std::tuple<const Storage*, int64_t, ir::Dims, ir::Dims>, ir::TensorId> stored_;
+  std::set<std::string> changed_state_;
 };
 
 }  // namespace orknn::importer::pytorch

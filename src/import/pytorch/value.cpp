@@ -183,6 +183,7 @@ std::string describe(const Value& value) {
     return std::string(kind_name(value.kind())) + "[" + (items.empty() ? "" : std::string(kind_name(items[0].kind()))) + "]";
   }
   if (value.kind() == Kind::Object) return value.object().class_name;
+  if (value.is_tensor() && value.tensor().is_complex) return "complex Tensor";
   return std::string(kind_name(value.kind()));
 }
 

@@ -144,7 +144,7 @@ struct TensorValue {
   Write write;  // empty: a view that cannot be written
 
   int input = -1;  // number of the graph input this is, or a view of
-  std::string type_name;  // of a type we cannot compute with (complex64)
+  bool is_complex = false;  // the value in the graph has one axis more, at the end: real and imaginary part
 };
 
 class Heap {
