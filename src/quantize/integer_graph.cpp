@@ -649,10 +649,11 @@ class Lowering {
 
   Result<std::string> lower_softmax(const Node& n) {
     const TensorId x = n.input(0);
-    if (type(x) == DType::Int16 || type(n.output()) != type(x)) return std::string("there is no 16-bit form of Softmax");
-    TensorData table = TensorData::allocate(DType::Int32, {256});
+    if (type(n.output()) != type(x)) return std::string("its result has another type than its data");
+    const int64_t entries = ops::softmax_entries(type(x));
+    TensorData table = TensorData::allocate(DType::Int32, {entries});
     auto* to = static_cast<int32_t*>(table.mutable_data());
-    for (int i = 0; i < 256; ++i) to[i] = static_cast<int32_t>(std::nearbyint(std::exp(-i * scale(x)) * 16777216.0));
+    for (int64_t i = 0; i < entries; ++i) to[i] = static_cast<int32_t>(std::nearbyint(std::exp(-static_cast<double>(i) * scale(x)) * 16777216.0));
     Attributes attributes;
     attributes.set("axis", n.attributes.int_or("axis", -1));
     attributes.set("y_zero_point", zero(n.output()));

@@ -36,7 +36,9 @@ inline int64_t with_bias(uint64_t sum, int32_t bias) {
 // The largest factor that sums of these types may meet.
 inline int64_t max_sum_factor(DType a, DType b) { return has_wide_sums(a, b) ? kMaxWideFactor : int64_t{1} << 30; }
 
-// Of int:Softmax: exponentials are at most 2^24, so that products fit an int64.
+// Of int:Softmax: a power for each difference of two values.
+inline int64_t softmax_entries(DType data) { return data == DType::Int16 ? 65536 : 256; }
+// Exponentials are at most 2^24, so that products fit an int64.
 inline constexpr int64_t kMaxSoftmaxFactor = int64_t{1} << 32;
 
 // (value + half) >> shift: rounds to nearest, halves up.

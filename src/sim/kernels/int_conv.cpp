@@ -277,13 +277,8 @@ void interleave_rows(const State& s, const IntForms& f, DType dtype, const uint8
   }
 }
 
-// A run of columns of a tile that are neighbours in the output.
-struct Segment {
-  int64_t column = 0, count = 0, place = 0;
-};
-
 // Finds the outputs among positions [begin, end) of a part's walk; returns how many segments.
-int64_t segments_of(const State& s, const Part& part, int64_t begin, int64_t end, Segment* list) {
+int64_t segments_of(const State& s, const Part& part, int64_t begin, int64_t end, IntSegment* list) {
   int64_t found = 0;
   for (int64_t at = begin; at < end;) {
     const int64_t y = at / s.layout.pitch, x = at % s.layout.pitch, next = std::min(end, (y + 1) * s.layout.pitch);
@@ -296,7 +291,7 @@ int64_t segments_of(const State& s, const Part& part, int64_t begin, int64_t end
 }
 
 // Results of some channels of a tile: `c` is the converter of the first, `y` and `addend` are its planes.
-void store_rows(const State& s, const Part& part, const IntForms& f, bool narrow, IntConvert c, const int32_t* sums, const Segment* segments, int64_t count,
+void store_rows(const State& s, const Part& part, const IntForms& f, bool narrow, IntConvert c, const int32_t* sums, const IntSegment* segments, int64_t count,
                 const std::byte* addend, std::byte* y) {
   const int64_t bytes = int_bytes(s.output.type), addend_bytes = int_bytes(s.output.addend_type);
   if (part.step_x == 1) {
@@ -312,7 +307,7 @@ void store_rows(const State& s, const Part& part, const IntForms& f, bool narrow
   c.y_stride = c.addend_stride = kIntColumns;
   c.y = results;
   for (int64_t i = 0; i < count; ++i) {
-    const Segment& g = segments[i];
+    const IntSegment& g = segments[i];
     if (addend) {
       c.addend = operands;
       for (int64_t r = 0; r < c.rows; ++r)
@@ -380,7 +375,7 @@ Status run(KernelContext& c, const KernelState* state) {
       const Part& part = s.parts[static_cast<size_t>(b.part)];
       const int64_t depth = static_cast<int64_t>(part.offsets.size()), positions = (part.rows - 1) * l.pitch + part.columns;
       alignas(64) int32_t sums[kIntRows * kIntColumns];
-      Segment segments[kIntColumns];
+      IntSegment segments[kIntColumns];
       IntTile t;
       IntConvert to = s.output.channel(0, addend, y);
       to.sums_stride = kIntColumns;
@@ -394,6 +389,34 @@ Status run(KernelContext& c, const KernelState* state) {
         const int64_t found = segments_of(s, part, begin, end, segments);
         t.b = reinterpret_cast<const std::byte*>(planes + b.group * group_size + (l.flat ? tile * s.channel_groups * kIntColumns : begin));
         t.columns = end - begin;
+        if (f.product && s.output.direct && part.step_x == 1) {
+          const int64_t channel = b.group * s.outputs + b.panel * kIntRows, at = (image * outputs + channel) * out_size;
+          IntProduct q;
+          q.dot = t.dot;
+          q.a = part.weights.data() + (b.group * panels + b.panel) * depth * kIntRows;
+          q.b = t.b;
+          q.offsets = t.offsets;
+          q.depth = depth;
+          q.rows = std::min(b.panels * kIntRows, s.outputs - b.panel * kIntRows);
+          q.columns = t.columns;
+          q.bias = part.bias.data() + channel;
+          q.factor = s.output.high_factor.data() + channel;
+          q.zero = to.zero;
+          q.low = to.low;
+          q.high = to.high;
+          q.addend = addend ? reinterpret_cast<const uint8_t*>(addend) + at : nullptr;
+          q.addend_type = to.addend_type;
+          q.add_zero = to.add_zero;
+          q.add_factor = s.output.high_add_factor.data() + channel;
+          q.table = static_cast<const uint8_t*>(to.table);
+          q.type = to.type;
+          q.y = reinterpret_cast<uint8_t*>(y) + at;
+          q.stride = out_size;
+          q.segments = segments;
+          q.segment_count = found;
+          f.product(q);
+          continue;
+        }
         for (int64_t panel = b.panel; panel < b.panel + b.panels; ++panel) {
           t.a = part.weights.data() + (b.group * panels + panel) * depth * kIntRows;
           t.rows = std::min(kIntRows, s.outputs - panel * kIntRows);

@@ -34,6 +34,7 @@ struct Trial {
     return list.begin()[pick(0, static_cast<int64_t>(list.size()) - 1)];
   }
   DType byte_type() { return chance(75) ? DType::Int8 : DType::UInt8; }
+  DType any_type() { return chance(40) ? DType::Int16 : byte_type(); }
   int64_t least(DType t) { return t == DType::Int8 ? -128 : t == DType::UInt8 ? 0 : -32768; }
   int64_t most(DType t) { return t == DType::Int8 ? 127 : t == DType::UInt8 ? 255 : 32767; }
   int64_t zero_point(DType t) { return t == DType::Int16 ? pick(-300, 300) : one_of<int64_t>({least(t), most(t), pick(least(t), most(t)), pick(least(t), most(t))}); }
@@ -320,17 +321,21 @@ TEST(IntKernels, MaxPool) {
 }
 
 TEST(IntKernels, Softmax) {
-  for (uint32_t seed = 0; seed < 40 && !HasFatalFailure(); ++seed) {
+  for (uint32_t seed = 0; seed < 60 && !HasFatalFailure(); ++seed) {
     Trial t(seed);
     t.node.op = "int:Softmax";
-    const DType type = t.byte_type();
-    t.input(t.data(type, {t.pick(1, 3), t.pick(1, 40), t.one_of<int64_t>({16, 64, 257, t.pick(16, 900)})}));
-    TensorData powers = TensorData::allocate(DType::Int32, {256});
-    const double scale = t.one_of({0.0, 0.001, 0.05, 1.0, 30.0});
-    for (int64_t i = 0; i < 256; ++i)
+    const DType type = t.any_type();
+    const int64_t extent = t.one_of<int64_t>({1, 2, 16, 64, 257, t.pick(1, 900)}), other = t.one_of<int64_t>({1, 63, 64, t.pick(1, 80)});
+    const bool last = t.chance(50);
+    t.input(t.data(type, last ? Dims{t.pick(1, 3), other, extent} : Dims{t.pick(1, 3), extent, other}));
+    t.set("axis", int64_t{last ? 2 : 1});
+    TensorData powers = TensorData::allocate(DType::Int32, {ops::softmax_entries(type)});
+    const double scale = t.one_of({0.0, 0.001, 0.05, 1.0, 30.0}) / (type == DType::Int16 ? 256 : 1);
+    for (int64_t i = 0; i < powers.count(); ++i)
       static_cast<int32_t*>(powers.mutable_data())[i] = static_cast<int32_t>(std::lround(std::exp(-scale * static_cast<double>(i)) * (1 << 24)));
     t.input(std::move(powers), true);
-    t.set("y_zero_point", int64_t{type == DType::Int8 ? -128 : 0});
+    t.set("y_zero_point", t.chance(50) ? t.least(type) : t.zero_point(type));
+    t.set("y_factor", t.one_of<int64_t>({255 * 256, 65536, 20000, 256 * 32767, 1, t.pick(1, 1 << 25)}));
     check(t, "int_softmax", "int:Softmax seed " + std::to_string(seed));
   }
 }

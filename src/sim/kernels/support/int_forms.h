@@ -58,6 +58,40 @@ struct IntConvert {
   int64_t rows = 1, sums_stride = 0, y_stride = 0, addend_stride = 0;
 };
 
+// A factor and its shift brought to a shift of 32: the converted value is then the high half of the product.
+constexpr bool fits_high(int64_t factor, int32_t shift) {
+  return shift <= 32 && factor * (int64_t{1} << (32 - shift)) <= INT32_MAX && factor * (int64_t{1} << (32 - shift)) >= -INT32_MAX;
+}
+
+// Columns [column, column + count) of a tile, neighbours in the result from `place` on.
+struct IntSegment {
+  int64_t column = 0, count = 0, place = 0;
+};
+
+// A tile of sums, converted to bytes before it leaves the registers:
+// y = table[clamp(((sum + bias) * factor + (addend - add_zero) * add_factor + 2^31) >> 32) + zero, low, high)], factors by row.
+struct IntProduct {
+  Dot dot = Dot::Words;
+  const int32_t* a = nullptr;         // panels of kIntRows rows, one behind the other
+  const std::byte* b = nullptr;
+  const int64_t* offsets = nullptr;
+  int64_t depth = 0;
+  int64_t rows = 0, columns = 0;      // any number of rows, up to kIntColumns columns
+  const int32_t* bias = nullptr;
+  const int32_t* factor = nullptr;
+  int32_t zero = 0, low = 0, high = 0;
+  const uint8_t* addend = nullptr;    // laid out as y; nullptr = none
+  Int addend_type = Int::Signed8;     // a byte
+  int32_t add_zero = 0;
+  const int32_t* add_factor = nullptr;
+  const uint8_t* table = nullptr;     // nullptr = none
+  Int type = Int::Signed8;            // a byte
+  uint8_t* y = nullptr;
+  int64_t stride = 0;                 // of y, from row to row
+  const IntSegment* segments = nullptr;
+  int64_t segment_count = 0;
+};
+
 enum class IntBinaryOp : uint8_t { Add, Multiply, Max, Min };
 
 // The same of two operands: a * factor + b * b_factor, a * b * factor, or the larger or smaller of a * factor and b * b_factor, where a and
@@ -115,15 +149,30 @@ struct IntPad {
   int64_t y_stride = 0;
 };
 
+// Softmax of up to 64 columns: y = clamp(floor((2 factor p + 256 sum) / (512 sum)) + zero), where p is the power of an element's distance to the largest
+// of its column and sum that of all. Numerators stay below 2^52, so that doubles hold them.
+struct IntSoftmax {
+  Int type = Int::Signed8;
+  const int32_t* powers = nullptr;
+  int64_t factor = 0;
+  int32_t zero = 0, low = 0, high = 0;
+  int64_t extent = 0, stride = 1;         // of a column
+  int64_t columns = 0, column_step = 1;
+  const void* x = nullptr;
+  void* y = nullptr;
+};
+
 struct IntForms {
   bool has_bytes;  // Dot::Bytes* is there
   void (*tile)(const IntTile& tile);
   void (*row)(const IntRow& row);
+  void (*product)(const IntProduct& product);  // nullptr where registers are too few
   void (*convert)(const IntConvert& convert, const int32_t* sums, int64_t count);
   void (*binary)(const IntBinary& binary, int64_t count);
   void (*interleave)(const IntInterleave& interleave);
   void (*expand)(const IntExpand& expand);
   void (*pad)(const IntPad& pad);
+  void (*softmax)(const IntSoftmax& softmax);
   // y[i] = x[i * stride], i < count.
   void (*every)(const int32_t* x, int64_t stride, int64_t count, int32_t* y);
   // y[i] = table[x[i]].

@@ -6,8 +6,7 @@
 namespace orknn::sim::kernels::ORKNN_INT_FORM {
 
 template <Dot kDot, int kRows, int kVectors>
-ORKNN_SIMD void sub_tile(const int32_t* a, const std::byte* b, const int64_t* offsets, int64_t depth, int32_t* sums) {
-  I32 sum[kRows][kVectors];
+ORKNN_SIMD void sum_tile(const int32_t* a, const std::byte* b, const int64_t* offsets, int64_t depth, I32 (&sum)[kRows][kVectors]) {
   ORKNN_UNROLL for (int r = 0; r < kRows; ++r)
     ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) sum[r][j] = zero32();
   for (int64_t k = 0; k < depth; ++k) {
@@ -19,6 +18,12 @@ ORKNN_SIMD void sub_tile(const int32_t* a, const std::byte* b, const int64_t* of
       ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) sum[r][j] = dot<kDot>(sum[r][j], row, column[j]);
     }
   }
+}
+
+template <Dot kDot, int kRows, int kVectors>
+ORKNN_SIMD void sub_tile(const int32_t* a, const std::byte* b, const int64_t* offsets, int64_t depth, int32_t* sums) {
+  I32 sum[kRows][kVectors];
+  sum_tile<kDot>(a, b, offsets, depth, sum);
   ORKNN_UNROLL for (int r = 0; r < kRows; ++r)
     ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) store32(sums + r * kIntColumns + j * kLanes, sum[r][j]);
 }
@@ -130,13 +135,9 @@ ORKNN_SIMD void emit(void* __restrict y, Int type, const void* table, int32_t lo
   store_bytes(static_cast<uint8_t*>(y) + i, clamp_bytes(pack(rest[0], rest[1], rest[2], rest[3], type), least, most, type), left);
 }
 
-// A factor brought to a shift of 32: then the result is the high half of the product.
-ORKNN_SIMD bool fits_high(int64_t factor, int32_t shift) {
-  return shift <= 32 && (factor << (32 - shift)) <= INT32_MAX && (factor << (32 - shift)) >= -INT32_MAX;
-}
-
 template <bool kAddend>
-__attribute__((noinline)) static void convert_high(const IntConvert& p, int64_t row, const int32_t* sums, int64_t count) {
+__attribute__((noinline)) static void convert_high(const IntConvert& given, int64_t row, const int32_t* sums, int64_t count) {
+  const IntConvert p = given;
   const int up = 32 - p.shift[row];
   const I32 bias = all32(p.bias[row]), factor = all32(p.factor[row] * (1 << up)), add_zero = all32(p.add_zero);
   const I32 add_factor = all32(kAddend ? static_cast<int32_t>(p.add_factor[row]) * (1 << up) : 0);
@@ -152,6 +153,30 @@ __attribute__((noinline)) static void convert_high(const IntConvert& p, int64_t 
     }
     return high_halves(even, odds);
   });
+}
+
+// The usual case, 8-bit results of rows that are converted alike: nothing is decided anew from row to row.
+template <Int kType>
+ORKNN_SIMD void convert_bytes(const IntConvert& given, const int32_t* sums, int64_t count) {
+  const IntConvert p = given;
+  const Bytes least = all_bytes(p.low), most = all_bytes(p.high);
+  const int64_t vectors = (count + kLanes - 1) / kLanes, whole = vectors / 4 * 4;
+  for (int64_t row = 0; row < p.rows; ++row, sums += p.sums_stride) {
+    const I32 bias = all32(p.bias[row]), factor = all32(p.factor[row] * (1 << (32 - p.shift[row])));
+    const I64 round = all64((int64_t{1} << 31) + (int64_t{p.zero} * (int64_t{1} << 32)));
+    uint8_t* y = static_cast<uint8_t*>(p.y) + row * p.y_stride;
+    const auto value = [&](int64_t v) __attribute__((always_inline)) {
+      const I32 sum = add(load32(sums + v * kLanes), bias);
+      return high_halves(add(multiply_even(sum, factor), round), add(multiply_even(odd(sum), factor), round));
+    };
+    const auto store = [&](int64_t v, I32 a, I32 b, I32 c, I32 d) __attribute__((always_inline)) {
+      store_bytes(y + v * kLanes, clamp_bytes(pack(a, b, c, d, kType), least, most, kType), count - v * kLanes);
+    };
+    for (int64_t v = 0; v < whole; v += 4) store(v, value(v), value(v + 1), value(v + 2), value(v + 3));
+    if (vectors - whole == 3) store(whole, value(whole), value(whole + 1), value(whole + 2), zero32());
+    else if (vectors - whole == 2) store(whole, value(whole), value(whole + 1), zero32(), zero32());
+    else if (vectors - whole == 1) store(whole, value(whole), zero32(), zero32(), zero32());
+  }
 }
 
 template <bool kPerColumn, bool kAddend>
@@ -177,6 +202,11 @@ __attribute__((noinline)) static void convert_any(const IntConvert& p, int64_t r
 }
 
 static void convert(const IntConvert& p, const int32_t* sums, int64_t count) {
+  if (!p.per_column && !p.addend && !p.table && p.type != Int::Signed16) {
+    bool high = true;
+    for (int64_t row = 0; row < p.rows; ++row) high &= fits_high(p.factor[row], p.shift[row]);
+    if (high) return p.type == Int::Signed8 ? convert_bytes<Int::Signed8>(p, sums, count) : convert_bytes<Int::Unsigned8>(p, sums, count);
+  }
   for (int64_t row = 0; row < p.rows; ++row, sums += p.sums_stride) {
     if (p.per_column) {
       if (p.addend) convert_any<true, true>(p, row, sums, count);
@@ -191,6 +221,66 @@ static void convert(const IntConvert& p, const int32_t* sums, int64_t count) {
     }
   }
 }
+
+#if defined(ORKNN_INT_PRODUCT)
+template <Dot kDot, int kVectors>
+ORKNN_SIMD void product_rows(const IntProduct& p, int64_t first_row) {
+  const I64 round = all64((int64_t{1} << 31) + (int64_t{p.zero} * (int64_t{1} << 32)));
+  const Bytes least = all_bytes(p.table ? 0 : p.low), most = all_bytes(p.table ? 0 : p.high);
+  const bool whole = p.segment_count == 1 && p.segments[0].count == p.columns;
+  alignas(64) int32_t indices[kIntRows][kIntColumns];
+  I32 sum[kIntRows][kVectors];
+  sum_tile<kDot>(p.a + first_row * p.depth, p.b, p.offsets, p.depth, sum);
+  const int64_t rows = p.rows - first_row;
+  ORKNN_UNROLL for (int r = 0; r < kIntRows; ++r) {
+    if (r >= rows) break;
+    const int64_t row = first_row + r;
+    const I32 bias = all32(p.bias[row]), factor = all32(p.factor[row]);
+    alignas(64) uint8_t addend[64];
+    if (p.addend) load_segments(p.addend + row * p.stride, p.segments, p.segment_count, addend);
+    I32 value[4] = {zero32(), zero32(), zero32(), zero32()};
+    ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) {
+      const I32 total = add(sum[r][j], bias);
+      I64 even = add(multiply_even(total, factor), round), odds = add(multiply_even(odd(total), factor), round);
+      if (p.addend) {
+        const I32 other = subtract(widen(addend, p.addend_type, j * kLanes, kLanes), all32(p.add_zero)), add_factor = all32(p.add_factor[row]);
+        even = add(even, multiply_even(other, add_factor));
+        odds = add(odds, multiply_even(odd(other), add_factor));
+      }
+      value[j] = high_halves(even, odds);
+    }
+    if (p.table) {
+      ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) store32(indices[r] + j * kLanes, clamp(value[j], all32(p.low), all32(p.high)));
+      continue;
+    }
+    const Bytes bytes = clamp_bytes(pack(value[0], value[1], value[2], value[3], p.type), least, most, p.type);
+    if (whole) store_bytes(p.y + row * p.stride + p.segments[0].place, bytes, p.columns);
+    else store_segments(p.y + row * p.stride, bytes, p.segments, p.segment_count);
+  }
+  if (!p.table) return;
+  for (int64_t r = 0; r < (rows < kIntRows ? rows : kIntRows); ++r)
+    for (int64_t i = 0; i < p.segment_count; ++i) {
+      const IntSegment& s = p.segments[i];
+      look_up(p.table, indices[r] + s.column, s.count, p.y + (first_row + r) * p.stride + s.place);
+    }
+}
+
+template <Dot kDot>
+void product_of(const IntProduct& given) {
+  const IntProduct p = given;
+  for (int64_t row = 0; row < p.rows; row += kIntRows) {
+    if (p.columns > 2 * kLanes) product_rows<kDot, 3>(p, row);
+    else if (p.columns > kLanes) product_rows<kDot, 2>(p, row);
+    else product_rows<kDot, 1>(p, row);
+  }
+}
+
+static void product(const IntProduct& p) {
+  if constexpr (kHasBytes)
+    if (p.dot == Dot::BytesBUnsigned) return product_of<Dot::BytesBUnsigned>(p);
+  product_of<Dot::Words>(p);
+}
+#endif
 
 template <IntBinaryOp kOp>
 ORKNN_SIMD void binary_of(const IntBinary& p, int64_t count) {
@@ -337,6 +427,45 @@ static void pad(const IntPad& given) {
   else pad_of<uint8_t>(p);
 }
 
+template <class T>
+ORKNN_SIMD void softmax_of(const IntSoftmax& p) {
+  const T* x = static_cast<const T*>(p.x);
+  T* y = static_cast<T*>(p.y);
+  int32_t top[64];
+  int64_t sum[64];
+  double denominator[64], half[64];
+  for (int64_t c = 0; c < p.columns; ++c) {
+    top[c] = p.low;
+    sum[c] = 0;
+  }
+  for (int64_t i = 0; i < p.extent; ++i)
+    for (int64_t c = 0; c < p.columns; ++c) {
+      const int32_t v = x[i * p.stride + c * p.column_step];
+      top[c] = v > top[c] ? v : top[c];
+    }
+  for (int64_t i = 0; i < p.extent; ++i)
+    for (int64_t c = 0; c < p.columns; ++c) sum[c] += p.powers[top[c] - x[i * p.stride + c * p.column_step]];
+  for (int64_t c = 0; c < p.columns; ++c) {
+    half[c] = 256.0 * static_cast<double>(sum[c]);
+    denominator[c] = 2 * half[c];
+  }
+  const double factor = 2.0 * static_cast<double>(p.factor);
+  for (int64_t i = 0; i < p.extent; ++i)
+    for (int64_t c = 0; c < p.columns; ++c) {
+      const int64_t at = i * p.stride + c * p.column_step;
+      // A quotient of integers whose product with the divisor is below 2^53 is never rounded up to the next integer.
+      int32_t q = static_cast<int32_t>((factor * p.powers[top[c] - x[at]] + half[c]) / denominator[c]) + p.zero;
+      q = q < p.low ? p.low : q > p.high ? p.high : q;
+      y[at] = static_cast<T>(q);
+    }
+}
+static void softmax(const IntSoftmax& given) {
+  const IntSoftmax p = given;
+  if (p.type == Int::Signed8) softmax_of<int8_t>(p);
+  else if (p.type == Int::Unsigned8) softmax_of<uint8_t>(p);
+  else softmax_of<int16_t>(p);
+}
+
 static void every(const int32_t* x, int64_t stride, int64_t count, int32_t* y) {
   if (stride == 2)
     for (int64_t i = 0; i < count; ++i) y[i] = x[2 * i];
@@ -389,11 +518,17 @@ const IntForms kIntForms = {
     .has_bytes = kHasBytes,
     .tile = tile,
     .row = row,
+#if defined(ORKNN_INT_PRODUCT)
+    .product = product,
+#else
+    .product = nullptr,
+#endif
     .convert = convert,
     .binary = binary,
     .interleave = interleave,
     .expand = expand,
     .pad = pad,
+    .softmax = softmax,
     .every = every,
     .lookup = lookup,
     .maximum = maximum,

@@ -111,6 +111,10 @@ ORKNN_SIMD void store_bytes(uint8_t* to, Bytes v, int64_t count) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), v.v);
     return;
   }
+  if (count == 16) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(v.v));
+    return;
+  }
   alignas(32) uint8_t buffer[32];
   _mm256_store_si256(reinterpret_cast<__m256i*>(buffer), v.v);
   std::memcpy(to, buffer, static_cast<size_t>(count));

@@ -17,6 +17,7 @@ struct I64 {
 };
 constexpr int64_t kLanes = 16;
 constexpr int kTileRows = 8, kTileVectors = 3;
+#define ORKNN_INT_PRODUCT
 #if defined(ORKNN_INT_VNNI)
 constexpr bool kHasBytes = true;
 #else
@@ -101,6 +102,17 @@ ORKNN_SIMD Bytes clamp_bytes(Bytes v, Bytes low, Bytes high, Int type) {
 ORKNN_SIMD void store_bytes(uint8_t* to, Bytes v, int64_t count) {
   if (count >= 64) _mm512_storeu_si512(to, v.v);
   else _mm512_mask_storeu_epi8(to, (uint64_t{1} << count) - 1, v.v);
+}
+
+// The columns of a tile that belong somewhere; a segment is at its place without moving it when the address is that of column 0.
+ORKNN_SIMD __mmask64 columns_of(const IntSegment& s) { return ((uint64_t{1} << s.count) - 1) << s.column; }
+ORKNN_SIMD void store_segments(uint8_t* y, Bytes v, const IntSegment* segments, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) _mm512_mask_storeu_epi8(y + segments[i].place - segments[i].column, columns_of(segments[i]), v.v);
+}
+ORKNN_SIMD void load_segments(const uint8_t* x, const IntSegment* segments, int64_t count, uint8_t* to) {
+  __m512i v = _mm512_setzero_si512();
+  for (int64_t i = 0; i < count; ++i) v = _mm512_mask_loadu_epi8(v, columns_of(segments[i]), x + segments[i].place - segments[i].column);
+  _mm512_store_si512(to, v);
 }
 
 // Up to sixteen bytes, zeros behind them; four vectors, of which `count` dwords are stored.

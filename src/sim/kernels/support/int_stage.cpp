@@ -84,6 +84,14 @@ std::optional<OutputPlan> OutputPlan::create(const KernelQuery& q, int64_t chann
     p.narrow[c] = extra <= INT32_MAX && fits_after_shift((int64_t{1} << 31) * std::abs(stage->factor[k]) + reach * extra, stage->shift[k], p.zero);
     p.all_narrow &= p.narrow[c] != 0;
   }
+  p.direct = p.all_narrow && p.type != Int::Signed16 && (!addend || p.addend_type != Int::Signed16);
+  for (size_t c = 0; c < count && p.direct; ++c) {
+    p.direct = fits_high(p.factor[c], p.shift[c]) && fits_high(p.add_factor[c], p.shift[c]);
+    if (!p.direct) break;
+    const int64_t one = int64_t{1} << (32 - p.shift[c]);
+    p.high_factor.push_back(static_cast<int32_t>(p.factor[c] * one));
+    p.high_add_factor.push_back(static_cast<int32_t>(p.add_factor[c] * one));
+  }
   return p;
 }
 

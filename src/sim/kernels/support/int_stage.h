@@ -48,6 +48,9 @@ struct OutputPlan {
   Int addend_type = Int::Signed8, type = Int::Signed8;
   const ir::TensorData* table = nullptr;
   size_t addend_slot = 0;
+  // Bytes whose converter IntProduct holds, and their factors at a shift of 32.
+  bool direct = false;
+  std::vector<int32_t> high_factor, high_add_factor;
 
   // Nothing for nodes whose parameters are wrong or not known ahead: the reference kernel then says what is the matter.
   static std::optional<OutputPlan> create(const KernelQuery& query, int64_t channels, const StageSlots& slots, int64_t max_factor = int64_t{1} << 30);
