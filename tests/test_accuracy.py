@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
@@ -297,11 +298,91 @@ def test_hybrid_refusals(folder, shapes_model, dataset, capfd):
         assert words in capfd.readouterr().err
     pathlib.Path(files[2]).write_text(text)
     data = json.loads(pathlib.Path(files[1]).read_text())
-    for damaged in ("", "{", "[]", "{}", json.dumps({**data, "config": {"target_platform": 3}, "dataset": 5}), json.dumps({**data, "dataset": "gone.txt"})):
+    for damaged in ("", "{", "[]", "{}", json.dumps({**data, "config": {"target_platform": "rv9999"}}), json.dumps({**data, "quantization": "nonsense"})):
         pathlib.Path(files[1]).write_text(damaged)
         assert RKNN().hybrid_quantization_step2(*files) == -1
-    pathlib.Path(files[1]).write_text(json.dumps({**data, "dataset": "gone.txt"}))
-    assert RKNN().hybrid_quantization_step2(*files, dataset=dataset) == 0
+    for harmless in ({"dataset": "gone.txt"}, {"means": 5}, {"means": {"image": ["x"]}}, {"rounded": {"scores": {"shape": [1 << 40], "integers": "00"}}}):
+        pathlib.Path(files[1]).write_text(json.dumps({**data, **harmless}))
+        assert RKNN().hybrid_quantization_step2(*files) == 0
+
+
+@pytest.mark.parametrize("algorithm", ["normal", "mmse", "adaround"])
+def test_hybrid_step2_needs_no_pictures(folder, shapes_model, pictures, algorithm):
+    """Ranges, weights and biases come from the files of step 1."""
+    list_of_copies = pathlib.Path("copies.txt")
+    shutil.copy(pictures[0], "copy.png")
+    list_of_copies.write_text("copy.png\n")
+    rknn = loaded(shapes_model, mean_values=[[127.5] * 3], std_values=[[127.5] * 3], quantized_algorithm=algorithm)
+    assert rknn.build(do_quantization=True, dataset=str(list_of_copies)) == 0 and rknn.export_rknn("built.rknn") == 0
+    assert rknn.hybrid_quantization_step1(dataset=str(list_of_copies)) == 0
+    os.remove("copy.png")
+    list_of_copies.unlink()
+    again = RKNN()
+    assert again.hybrid_quantization_step2("shapes.model", "shapes.data", "shapes.quantization.cfg") == 0 and again.export_rknn("hybrid.rknn") == 0
+    assert pathlib.Path("hybrid.rknn").read_bytes() == pathlib.Path("built.rknn").read_bytes()
+
+
+def edited(text, tensor, field, value):
+    at = text.index("\n    " + tensor + ":\n")
+    at = text.index(field + ":\n        - ", at) + len(field + ":\n        - ")
+    return text[:at] + str(value) + text[text.index("\n", at):]
+
+
+def test_hybrid_step2_takes_what_the_user_writes(folder, shapes_model, dataset, pictures, capfd):
+    rknn = loaded(shapes_model, mean_values=[[127.5] * 3], std_values=[[127.5] * 3])
+    assert rknn.hybrid_quantization_step1(dataset=dataset) == 0
+    files = ("shapes.model", "shapes.data", "shapes.quantization.cfg")
+    text = pathlib.Path(files[2]).read_text()
+    assert ".bias:\n        qtype: asymmetric_quantized\n        qmethod: channel\n        dtype: int32\n" in text
+
+    def step(result):  # between neighbouring values of the output
+        values = np.unique(result)
+        return np.diff(values).min()
+
+    def built(changed):
+        pathlib.Path(files[2]).write_text(changed)
+        rknn = RKNN()
+        assert rknn.hybrid_quantization_step2(*files) == 0 and rknn.init_runtime() == 0
+        from PIL import Image
+        return rknn.inference([np.asarray(Image.open(pictures[0]).convert("RGB"))[None]])[0]
+    assert step(built(edited(edited(text, "scores", "min", -256.0), "scores", "max", 254.0))) == pytest.approx(2)
+    assert step(built(edited(edited(text, "scores", "scale", 0.5), "scores", "zero_point", 3))) == pytest.approx(0.5)
+    capfd.readouterr()
+    plain, weights = built(text), built(edited(text, text.split(".weight:\n")[0].split("    ")[-1] + ".weight", "scale", 0.125))
+    np.testing.assert_array_equal(plain, weights)
+    assert "follow from their values, the change has no effect" in capfd.readouterr().err
+    for damage in (edited(text, "scores", "max", -1e9), edited(text, "scores", "scale", -1)):
+        pathlib.Path(files[2]).write_text(damage)
+        assert RKNN().hybrid_quantization_step2(*files) == -1
+
+
+def test_hybrid_int16_layers(folder, spread_model, noise, capfd):
+    """On chips that compute in 16 bits beside 8."""
+    rknn = loaded(spread_model, target_platform="rv1106", **AS_IT_IS)
+    assert rknn.hybrid_quantization_step1(dataset=noise, custom_hybrid=[["x", "c2"]]) == 0
+    files = ("spread.model", "spread.data", "spread.quantization.cfg")
+    text = pathlib.Path(files[2]).read_text()
+    assert text.startswith("custom_quantize_layers:\n    r1: int16\n    c2: int16\n"), "the chip has no float16"
+    x = np.load(pathlib.Path(noise).read_text().split()[0])
+    results = {}
+    for name, changed in (("int8", text.replace(": int16", ": int8")), ("int16", text)):
+        pathlib.Path(files[2]).write_text(changed)
+        rknn = RKNN()
+        assert rknn.hybrid_quantization_step2(*files) == 0 and rknn.export_rknn(name + ".rknn") == 0 and rknn.init_runtime() == 0
+        results[name] = rknn.inference([x], data_format="nchw")[0]
+    exact = loaded(spread_model, float_dtype="float32")
+    assert exact.build(do_quantization=False) == 0 and exact.init_runtime() == 0
+    wanted = exact.inference([x], data_format="nchw")[0]
+    assert np.abs(results["int16"] - wanted).max() < 0.5 * np.abs(results["int8"] - wanted).max()
+    again = RKNN()
+    assert again.load_rknn("int16.rknn") == 0 and again.init_runtime() == 0
+    np.testing.assert_array_equal(again.inference([x], data_format="nchw")[0], results["int16"])
+    rknn = loaded(spread_model)
+    assert rknn.hybrid_quantization_step1(dataset=noise) == 0
+    pathlib.Path(files[2]).write_text(pathlib.Path(files[2]).read_text().replace("custom_quantize_layers: {}", "custom_quantize_layers:\n    c2: int16"))
+    capfd.readouterr()
+    assert RKNN().hybrid_quantization_step2(*files) == -1
+    assert "'c2': rk3588 has no layers in int16" in capfd.readouterr().err
 
 
 def test_hybrid_toolkit1_names(folder, shapes_model, dataset):

@@ -7,6 +7,7 @@
 #include "ops/support/requantize.h"
 #include "quantize/adaptive_rounding.h"
 #include "quantize/bias_correction.h"
+#include "quantize/layer_formats.h"
 #include "quantize/weights.h"
 
 namespace orknn::quantize {
@@ -100,7 +101,9 @@ class Lowering {
   double scale(TensorId t) const { return parameters(t)->scale[0]; }
   int64_t zero(TensorId t) const { return parameters(t)->zero_point[0]; }
   DType type(TensorId t) const { return assignment_.types.empty() ? options_.format.activations : assignment_.types[index_of(t)]; }
-  Limits limits(TensorId t) const { return limits_of(type(t), options_.format.power_of_two); }
+  Limits limits(TensorId t) const { return limits_of(type(t), parameters(t)->fixed_point); }
+  const NumberFormat& format(const Node& n) const { return format_of(options_, in_.tensor(n.output()).name); }
+  bool per_channel(const Node& n) const { return options_.per_channel && !format(n).per_tensor; }
   int64_t quantized(double real, TensorId t) const { return rounded(real, scale(t), zero(t), limits(t)); }
   // Every value in the parameters of `t`.
   TensorData integers(TensorId t, Dims dims, std::span<const double> reals) const {
@@ -332,7 +335,15 @@ class Lowering {
         if (std::abs(q) > 2147483647.0) return std::string("its bias does not fit 32 bits");
         to[i] = std::isnan(q) ? 0 : static_cast<int32_t>(q);
       }
-      bias_tensor = constant(n.name + "/bias", std::move(values));
+      bias_tensor = constant(bias_name(n, parts), std::move(values));
+      QuantParams p;
+      for (size_t i = 0; i < bias.size(); ++i) p.scale.push_back(static_cast<float>(scale(x) * w_scales[w_scales.size() == 1 ? 0 : i]));
+      p.zero_point.assign(bias.size(), 0);
+      p.axis = 0;
+      p.min.assign(bias.begin(), bias.end());
+      p.max = p.min;
+      p.fixed_point = parameters(x)->fixed_point;
+      out_.tensor(bias_tensor).quant = std::move(p);
     }
     attributes.set("x_zero_point", zero(x));
     if (adds) {
@@ -343,6 +354,12 @@ class Lowering {
     const TensorId data = integer(x), other = adds ? integer(addend) : TensorId{};
     add(n, op, {data, weights, bias_tensor, other, table_input(n, *target)}, std::move(attributes));
     return std::string();
+  }
+
+  // After the source's bias, when there is one.
+  std::string bias_name(const Node& n, const TailParts& parts) const {
+    if (n.has_input(2)) return in_.tensor(n.input(2)).name + "_int32";
+    return parts.bias ? in_.tensor(n.inputs[static_cast<size_t>(n.tail[0].operand)]).name + "_int32" : n.name + "/bias";
   }
 
   // A bias above this many units would leave no room for the sum itself.
@@ -360,7 +377,7 @@ class Lowering {
     if (n.has_input(2)) bias = to_doubles(in_.constant(n.input(2))->view());
     // Weights of a transposed convolution are [in, out / group, ...]: with groups a channel is no axis of its own.
     std::optional<int64_t> axis;
-    if (options_.per_channel && (!transposed || group == 1)) axis = transposed ? 1 : 0;
+    if (per_channel(n) && (!transposed || group == 1)) axis = transposed ? 1 : 0;
     const std::optional<int64_t> channels = !transposed ? std::optional<int64_t>(0) : group == 1 ? std::optional<int64_t>(1) : std::nullopt;
     const QuantizedWeights q = weights_of(n, w, in_.tensor(n.input(1)).quant, channels, axis, bias);
     const TensorId weights = constant(weight_name(n, q), q.values);
@@ -390,7 +407,7 @@ class Lowering {
     std::vector<double> shift;
     QuantizedWeights q;
     const RoundedLayer* ahead = nullptr;
-    if (options_.rounded && options_.format.weights == DType::Int8 && !options_.format.power_of_two)
+    if (options_.rounded && format(n).weights == DType::Int8 && !format(n).power_of_two)
       if (const auto it = options_.rounded->find(in_.tensor(n.output()).name); it != options_.rounded->end()) ahead = &it->second;
     const auto fits = [&] {
       for (size_t i = 0; i < least.size(); ++i)
@@ -401,16 +418,24 @@ class Lowering {
       q = ahead->weights;
       shift = ahead->bias_shift;
     } else {
-      q = round_weights(w, axis, least, options_.format.weights, options_.format.power_of_two);
+      q = round_weights(w, axis, least, format(n).weights, format(n).power_of_two);
       // A transposed convolution spreads its weights over results that each see a part of them.
-      const auto seen = statistics_.find(in_.tensor(n.input(0)).name);
-      if (n.op == "Conv" && seen != statistics_.end() && q.values.dtype() == DType::Int8) shift = bias_correction(n, w, q, seen->second.channels());
+      if (n.op == "Conv" && q.values.dtype() == DType::Int8) shift = bias_correction(n, w, q, channels_of(n.input(0)));
     }
     if (options_.correct_bias && (bias.empty() || bias.size() == shift.size())) {
       bias.resize(shift.size(), 0);
       for (size_t i = 0; i < shift.size(); ++i) bias[i] += shift[i];
     }
     return q;
+  }
+
+  // What calibration said about the channels of a tensor; nothing when it was not seen.
+  std::vector<ChannelStatistics> channels_of(TensorId t) const {
+    if (const auto seen = statistics_.find(in_.tensor(t).name); seen != statistics_.end()) return {seen->second.channels().begin(), seen->second.channels().end()};
+    std::vector<ChannelStatistics> channels;
+    if (const auto means = options_.channel_means.find(in_.tensor(t).name); means != options_.channel_means.end())
+      for (double mean : means->second) channels.push_back({.sum = mean, .count = 1});
+    return channels;
   }
 
   void set_weight_parameters(TensorId weights, const QuantizedWeights& q, std::optional<int64_t> axis) {
@@ -457,7 +482,7 @@ class Lowering {
     }
     if (const TensorData* added = tail_parts(in_, n, Form::MatMul).bias) bias = to_doubles(added->view());
     const auto last = static_cast<int64_t>(weights.dims().size()) - 1;
-    const std::optional<int64_t> axis = options_.per_channel ? std::optional(last) : std::nullopt;
+    const std::optional<int64_t> axis = per_channel(n) ? std::optional(last) : std::nullopt;
     const QuantizedWeights q = weights_of(n, weights, stated, last, axis, bias);
     const TensorId tensor = constant(weight_name(n, q), q.values);
     set_weight_parameters(tensor, q, axis);
@@ -472,8 +497,8 @@ class Lowering {
     double scale = 1;
     int64_t zero_point = 0;
   };
-  // A constant is rounded to the type of the `result` that it goes into.
-  Operand operand(TensorId t, bool reciprocal, DType result) {
+  // A constant is rounded to the format of the result that it goes into.
+  Operand operand(TensorId t, bool reciprocal, DType result, bool fixed_point) {
     const TensorData* value = in_.constant(t);
     if (!value) return {integer(t), scale(t), zero(t)};
     TensorData real = *value;
@@ -485,7 +510,7 @@ class Lowering {
     const std::optional<QuantParams>& stated = in_.tensor(t).quant;
     QuantizedConstant q;
     if (auto stored = stated && !reciprocal && stated->scale.size() == 1 ? stored_weights(real, *stated) : std::nullopt) q = {stored->values, *stated};
-    else q = round_constant(real, result, options_.format.power_of_two);
+    else q = round_constant(real, result, fixed_point);
     const TensorId made = constant(in_.tensor(t).name + "_" + std::string(dtype_name(q.values.dtype())), std::move(q.values));
     out_.tensor(made).quant = q.parameters;
     return {made, q.parameters.scale[0], q.parameters.zero_point[0]};
@@ -494,7 +519,8 @@ class Lowering {
   Result<std::string> lower_binary(const Node& n) {
     auto target = target_of(n, n.tail);
     if (!target) return target.status().message();
-    const Operand a = operand(n.input(0), false, target->type), b = operand(n.input(1), n.op == "Div", target->type);
+    const bool fixed_point = parameters(n.output())->fixed_point;
+    const Operand a = operand(n.input(0), false, target->type, fixed_point), b = operand(n.input(1), n.op == "Div", target->type, fixed_point);
     Attributes attributes;
     attributes.set("a_zero_point", a.zero_point);
     attributes.set("b_zero_point", b.zero_point);
@@ -543,7 +569,9 @@ class Lowering {
     const Functions f(ops_, {std::move(plain)}, {std::move(operands)});
     auto table = table_of(f, n.input(0), n.output(), n.name + "/table");
     if (!table) return table.status().message();
-    add(n, "int:Table", {integer(n.input(0)), *table}, {{"fused", std::vector<std::string>{n.op}}});
+    Attributes attributes;
+    if (n.op != "Identity") attributes.set("fused", std::vector<std::string>{n.op});  // which only changes the format
+    add(n, "int:Table", {integer(n.input(0)), *table}, std::move(attributes));
     return std::string();
   }
 

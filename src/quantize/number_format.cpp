@@ -26,8 +26,9 @@ Limits limits_of(DType type, bool power_of_two) {
 }
 
 QuantParams parameters_of(Range range, DType type, bool power_of_two) {
-  range.low = std::min(range.low, 0.0);
-  range.high = std::max(range.high, 0.0);
+  // Ranges are stated as float32; the numbers must follow from what is stated.
+  range.low = static_cast<float>(std::min(range.low, 0.0));
+  range.high = static_cast<float>(std::max(range.high, 0.0));
   const Limits l = limits_of(type, power_of_two);
   QuantParams p;
   p.min = {static_cast<float>(range.low)};

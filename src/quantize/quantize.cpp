@@ -1,6 +1,7 @@
 #include "quantize/quantize.h"
 
 #include "quantize/integer_graph.h"
+#include "quantize/layer_formats.h"
 
 namespace orknn::quantize {
 using namespace ir;
@@ -89,6 +90,7 @@ Status split_tails(Graph& graph, const OpSet&) {
 
 Result<std::vector<LayerDecision>> quantize(Graph& graph, const OpSet& ops, const TensorStatistics& statistics, const QuantizeOptions& options) {
   Assignment assignment = assign_parameters(graph, statistics, options);
+  if (!options.formats.empty()) use_layer_formats(graph, assignment, options);
   ORKNN_TRY_ASSIGN(Graph integers, make_integer_graph(graph, ops, assignment, options, statistics));
   std::vector<LayerDecision> decisions = describe(graph, assignment);
   graph = std::move(integers);

@@ -1,4 +1,4 @@
-// Post-training quantization of an optimized float graph to 8-bit integers.
+// Post-training quantization of an optimized float graph to integers.
 #pragma once
 
 #include <functional>
@@ -29,8 +29,12 @@ struct QuantizeOptions {
   std::shared_ptr<const RoundedLayers> rounded;  // weights that were rounded ahead, if any
   // Layers to leave in float, by name of the node or of an output tensor.
   std::function<bool(const ir::Node&, std::string_view output)> keep_float;
+  // Layers in another format than `format`, by name of the result.
+  std::map<std::string, NumberFormat, std::less<>> formats;
   // Given by the user instead of found by the algorithm, by name of the tensor.
   std::map<std::string, Range, std::less<>> ranges;
+  // Mean of each channel where no statistics are at hand, by name of the tensor.
+  std::map<std::string, std::vector<double>, std::less<>> channel_means;
 };
 
 // Shown every input and every computed tensor of a graph, by name, while the value is valid.

@@ -226,9 +226,13 @@ Result<std::vector<LayerDecision>> round_weights_only(Graph& graph, const Weight
   for (NodeId id : graph.order()) {
     const Node& n = graph.node(id);
     const auto axes = weight_axes(graph, n);
-    const bool enough = axes && graph.tensor(n.input(1)).constant.count() >= options.least_count;
-    decisions.push_back({n.name, n.type_name(), n.output() ? graph.tensor(n.output()).name : "", enough, enough ? "" : axes ? "it has few weights" : "it has no constant weights"});
-    if (!enough) continue;
+    const std::string output = n.output() ? graph.tensor(n.output()).name : "";
+    std::string reason;
+    if (!axes) reason = "it has no constant weights";
+    else if (graph.tensor(n.input(1)).constant.count() < options.least_count) reason = "it has few weights";
+    else if (options.keep && options.keep(output)) reason = "left in float on request";
+    decisions.push_back({n.name, n.type_name(), output, reason.empty(), reason});
+    if (!reason.empty()) continue;
     const Use use{n.input(1), axes->output};
     layers.emplace_back(id, use);
     if (made.contains(use)) continue;

@@ -10,6 +10,7 @@ struct WeightOnlyOptions {
   bool per_channel = true;    // else one scale per tensor
   int64_t group = 0;          // input channels that share a scale within an output channel; 0 = all of them
   int64_t least_count = 0;    // layers with fewer weights are left alone
+  std::function<bool(std::string_view output)> keep = {};  // layers to leave alone, by name of the result
   bool search_scales = false;  // the scale with the least squared error instead of the one that reaches the largest weight
   // With samples, weights and scales are chosen together so that each layer's result stays closest on them (input_moments.h).
   RunSamples run = {};

@@ -170,9 +170,7 @@ Status Builder::load_model(const std::string& path, std::string_view framework, 
   source_ = std::move(source);
   normalization_ = std::move(*normalization);
   model_name_ = file_stem(path);
-  is_optimized_ = false;
-  requested_float_.clear();
-  requested_ranges_.clear();
+  from_files_.reset();
   model_.reset();
   trace_ = {};
   loaded_ = true;
@@ -195,7 +193,7 @@ compile::CompileOptions Builder::compile_options() const {
 }
 
 Status Builder::optimize_graph(ir::Graph& graph) {
-  if (is_optimized_) return {};
+  if (from_files_) return {};  // step 1 did
   optimize::OptimizeOptions optimizing;
   optimizing.level = config_.optimization_level;
   const auto passes = optimize::pass_catalogue();
@@ -223,6 +221,18 @@ Status Builder::run_samples(const Samples& samples, const ir::Graph& graph, size
   return samples.run(graph, DType::Float32, count, observe, [&](size_t done) { report("Quantizating", static_cast<int64_t>(done), static_cast<int64_t>(count)); });
 }
 
+quantize::QuantizeOptions Builder::quantize_options(const quantize::NumberFormat& format) const {
+  quantize::QuantizeOptions choices;
+  choices.format = format;
+  choices.per_channel = config_.quantized_method != "layer" && !format.per_tensor;
+  const auto asked = [&](std::string_view step) {
+    return config_.optimization_level >= 3 && std::find(config_.disable_rules.begin(), config_.disable_rules.end(), step) == config_.disable_rules.end();
+  };
+  choices.equalize = equalizes_ && asked("equalize_channels");
+  choices.correct_bias = asked("correct_bias");
+  return choices;
+}
+
 // Runs the samples through the float32 form of `graph` and gives its layers their integer form.
 Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset, std::vector<ir::Graph>* others) {
   ORKNN_TRY_ASSIGN(const quantize::NumberFormat format, number_format(*platform_, config_.quantized_dtype));
@@ -234,25 +244,27 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset, std
     for (ir::Graph& other : *others) { ORKNN_TRY_ASSIGN(other, with_shapes_of(graph, exact, other, ops::builtin_ops())); }
     return {};
   }
-  ORKNN_TRY_ASSIGN(const quantize::Algorithm algorithm, quantize::algorithm_from_name(config_.quantized_algorithm));
+  quantize::QuantizeOptions choices = quantize_options(format);
+  if (from_files_) {
+    choices.ranges = from_files_->ranges;
+    choices.channel_means = from_files_->channel_means;
+    choices.formats = from_files_->formats;
+    choices.rounded = from_files_->rounded;
+    ORKNN_TRY(lower_to_integers(graph, {}, choices));
+    log_float_layers();
+    return {};
+  }
+  ORKNN_TRY_ASSIGN(choices.algorithm, quantize::algorithm_from_name(config_.quantized_algorithm));
   ORKNN_TRY(quantize::split_tails(graph, ops::builtin_ops()));
   for (ir::Graph& other : *others) ORKNN_TRY(quantize::split_tails(other, ops::builtin_ops()));
   const ir::Graph uncalibrated = graph;
 
   ORKNN_TRY_ASSIGN(const Samples samples, Samples::open(dataset, graph, config_.quant_img_RGB2BGR, compile_options()));
-  quantize::QuantizeOptions choices;
-  choices.algorithm = algorithm;
-  choices.format = format;
-  choices.per_channel = config_.quantized_method != "layer" && !format.per_tensor;
-  const auto asked = [&](std::string_view step) {
-    return config_.optimization_level >= 3 && std::find(config_.disable_rules.begin(), config_.disable_rules.end(), step) == config_.disable_rules.end();
-  };
-  choices.equalize = asked("equalize_channels");
-  choices.correct_bias = asked("correct_bias");
-  choices.ranges = requested_ranges_;
   if (auto_hybrid_) ORKNN_TRY(choose_float_layers(graph, samples, choices));
   const auto run = [&](const ir::Graph& computed, size_t count, const quantize::Observe& observe) { return run_samples(samples, computed, count, observe); };
-  ORKNN_TRY_ASSIGN(const quantize::Calibration calibration, quantize::calibrate(graph, run, samples.size(), choices));
+  equalizes_ = choices.equalize;
+  ORKNN_TRY_ASSIGN(calibration_, quantize::calibrate(graph, run, samples.size(), choices));
+  const quantize::Calibration& calibration = *calibration_;
   choices.rounded = calibration.rounded;
   for (const auto& [name, s] : calibration.statistics)
     if (s.not_finite() > 0) log(LogLevel::Warn, "build", fmt::format("The tensor '{}' has {} value(s) that are not finite (first in {}), they do not enter its range!", name, s.not_finite(), samples.describe(static_cast<size_t>(s.first_not_finite()))));
@@ -276,6 +288,7 @@ Status Builder::round_weights(ir::Graph& graph, DType type, const std::string& d
   options.per_channel = config_.quantized_method != "layer";
   if (constexpr std::string_view group = "group"; config_.quantized_method.starts_with(group)) options.group = std::stoi(config_.quantized_method.substr(group.size()));
   const bool uses_samples = config_.quantized_algorithm == "gdq" || config_.quantized_algorithm == "adaround";
+  if (!float_layers_.empty()) options.keep = [this](std::string_view output) { return float_layers_.contains(output); };
   options.search_scales = uses_samples || config_.quantized_algorithm == "mmse";
   std::optional<Samples> samples;
   if (uses_samples) {
@@ -387,7 +400,7 @@ Status Builder::lower_large_layers(ir::Graph& graph, const std::string& dataset)
 Status Builder::build(bool do_quantization, const std::string& dataset, bool auto_hybrid) {
   if (!loaded_) return invalid_argument("build needs a loaded source model first");
   model_ = nullptr;  // a failed build must not leave an earlier model to be exported by mistake
-  if (do_quantization && dataset.empty())
+  if (do_quantization && dataset.empty() && !from_files_)
     return invalid_argument("quantization needs a dataset").model(model_name_).stage("build").hint("give build() a list of calibration files, or do_quantization=False for a float16 model");
 
   const bool is_quantized = quantize::states_quantization(graph_);
@@ -412,8 +425,9 @@ Status Builder::build(bool do_quantization, const std::string& dataset, bool aut
 
   layer_decisions_.clear();
   hybrid_summary_.clear();
-  float_layers_ = requested_float_;
+  float_layers_ = from_files_ ? from_files_->float_layers : std::set<std::string, std::less<>>();
   auto_hybrid_ = auto_hybrid;
+  equalizes_ = true;
   reference_ = graph;
   if (do_quantization)
     if (Status s = quantize_graph(graph, dataset, &others); !s) return s.model(model_name_).stage("quantize");

@@ -13,7 +13,7 @@
 #include "format/program.h"
 #include "import/importer.h"
 #include "optimize/trace.h"
-#include "quantize/quantize.h"
+#include "quantize/calibrate.h"
 #include "toolkit/config.h"
 
 namespace orknn::toolkit {
@@ -53,8 +53,8 @@ class Builder {
     std::string folder = ".";
   };
   Result<std::vector<std::string>> hybrid_step1(const HybridRequest& request);
-  // Step 2 needs nothing but the files: the builder it answers has built the model. `dataset` may be given when the list of step 1
-  // has moved.
+  // Step 2 needs nothing but the files: the builder it answers has built the model. Only formats whose weights are rounded with samples (gdq) need
+  // those again; `dataset` may be given when the list of step 1 has moved.
   static Result<Builder> hybrid_step2(const std::string& model, const std::string& data, const std::string& quantization, const std::string& dataset = {}, Progress progress = {});
 
   // The file is complete or does not appear.
@@ -91,6 +91,7 @@ class Builder {
   Status quantize_graph(ir::Graph& graph, const std::string& dataset, std::vector<ir::Graph>* others = nullptr);
   Status store_weights_as_integers(ir::Graph& graph) const;
   Status add_program(format::Model& model, ir::Graph graph) const;
+  quantize::QuantizeOptions quantize_options(const quantize::NumberFormat& format) const;
   Status lower_to_integers(ir::Graph& graph, const quantize::TensorStatistics& statistics, quantize::QuantizeOptions choices);
   Status lower_large_layers(ir::Graph& graph, const std::string& dataset);
   Status choose_float_layers(const ir::Graph& graph, const Samples& samples, quantize::QuantizeOptions& choices);
@@ -111,12 +112,20 @@ class Builder {
   optimize::Trace trace_;
   std::vector<quantize::LayerDecision> layer_decisions_;
   std::shared_ptr<const format::Model> model_;
-  bool is_optimized_ = false;  // graph_ comes from step 1 of hybrid quantization
   bool auto_hybrid_ = false;
   static constexpr size_t kHybridSamples = 8;  // more hardly change an average
   size_t hybrid_samples_ = kHybridSamples;
-  std::set<std::string, std::less<>> requested_float_;              // of step 2
-  std::map<std::string, quantize::Range, std::less<>> requested_ranges_;
+  // Step 2 of hybrid quantization: what the files say takes the place of samples.
+  struct FileParameters {
+    std::map<std::string, quantize::Range, std::less<>> ranges;
+    std::map<std::string, std::vector<double>, std::less<>> channel_means;
+    std::map<std::string, quantize::NumberFormat, std::less<>> formats;  // of single layers
+    std::set<std::string, std::less<>> float_layers;
+    std::shared_ptr<const quantize::RoundedLayers> rounded;
+  };
+  std::optional<FileParameters> from_files_;
+  std::optional<quantize::Calibration> calibration_;  // of the last quantizing build(), for step 1
+  bool equalizes_ = true;                             // channels, when the configuration asks for it
   std::set<std::string, std::less<>> float_layers_;  // left in float, by name of node or output tensor
   std::vector<std::string> hybrid_summary_;
 };

@@ -1,7 +1,9 @@
 // Hybrid quantization in two steps. Between them the user edits a text; the files carry everything that step 2 needs.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -9,7 +11,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "format/rknn_file.h"
-#include "ops/eval.h"
+#include "quantize/adaptive_rounding.h"
 #include "toolkit/auto_hybrid.h"
 #include "toolkit/builder.h"
 #include "toolkit/hybrid_file.h"
@@ -19,7 +21,7 @@ namespace {
 using namespace ir;
 using nlohmann::ordered_json;
 
-constexpr int kDataVersion = 1;
+constexpr int kDataVersion = 2;
 
 ordered_json to_json(const BuildConfig& c) {
   ordered_json j{{"target_platform", c.target_platform}, {"quantized_dtype", c.quantized_dtype}, {"quantized_algorithm", c.quantized_algorithm}, {"quantized_method", c.quantized_method},
@@ -78,7 +80,8 @@ BuildConfig config_from(const ordered_json& j) {
 TensorParameters parameters_of(const Tensor& t) {
   TensorParameters p;
   p.dtype = dtype_name(t.dtype);
-  if (t.is_constant()) p.part = "weight";
+  if (t.is_constant()) p.part = t.dtype == DType::Int32 ? "bias" : "weight";
+  if (t.quant->fixed_point) p.qtype = "dynamic_fixed_point";
   p.qmethod = t.quant->axis >= 0 ? "channel" : "layer";
   p.scale.assign(t.quant->scale.begin(), t.quant->scale.end());
   p.zero_point.assign(t.quant->zero_point.begin(), t.quant->zero_point.end());
@@ -117,6 +120,88 @@ HybridFile parameters_of(const Graph& integers) {
     for (TensorId t : integers.node(id).outputs) add(t);
   }
   return file;
+}
+
+// --- what step 2 needs from the samples, in the .data file
+std::string to_hex(std::span<const int8_t> bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (int8_t b : bytes) {
+    text += kDigits[static_cast<uint8_t>(b) >> 4];
+    text += kDigits[static_cast<uint8_t>(b) & 15];
+  }
+  return text;
+}
+
+bool from_hex(std::string_view text, std::span<int8_t> bytes) {
+  if (text.size() != 2 * bytes.size()) return false;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    uint8_t value = 0;
+    const auto [end, error] = std::from_chars(text.data() + 2 * i, text.data() + 2 * i + 2, value, 16);
+    if (error != std::errc{} || end != text.data() + 2 * i + 2) return false;
+    bytes[i] = static_cast<int8_t>(value);
+  }
+  return true;
+}
+
+// Means of what convolutions read, for the correction of their biases.
+ordered_json means_of(const Graph& graph, const quantize::TensorStatistics& statistics) {
+  ordered_json j = ordered_json::object();
+  for (NodeId id : graph.order()) {
+    const Node& n = graph.node(id);
+    const auto seen = n.op == "Conv" ? statistics.find(graph.tensor(n.input(0)).name) : statistics.end();
+    if (seen == statistics.end()) continue;
+    std::vector<double> means;
+    for (const quantize::ChannelStatistics& c : seen->second.channels()) means.push_back(c.mean());
+    j[seen->first] = means;
+  }
+  return j;
+}
+
+ordered_json to_json(const quantize::RoundedLayers& layers) {
+  ordered_json j = ordered_json::object();
+  for (const auto& [name, layer] : layers) {
+    const TensorData& values = layer.weights.values;
+    j[name] = {{"shape", values.dims()}, {"integers", to_hex(values.values<int8_t>())}, {"scale", layer.weights.scales}, {"bias_shift", layer.bias_shift}};
+  }
+  return j;
+}
+
+// Layers that are not what they should be are left out: they are rounded to the nearest integers instead.
+std::shared_ptr<const quantize::RoundedLayers> rounded_from(const ordered_json& j) {
+  auto layers = std::make_shared<quantize::RoundedLayers>();
+  if (!j.is_object()) return nullptr;
+  for (const auto& [name, entry] : j.items()) {
+    const Dims dims = list_field<int64_t>(entry, "shape");
+    const std::string integers = field<std::string>(entry, "integers", "");
+    const auto count = std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 1; }) ? Result<int64_t>(invalid_model("an empty layer")) : checked_element_count(dims);
+    if (!count || static_cast<uint64_t>(*count) != integers.size() / 2) continue;
+    quantize::RoundedLayer layer;
+    layer.weights.values = TensorData::allocate(DType::Int8, dims);
+    layer.weights.scales = list_field<double>(entry, "scale");
+    layer.bias_shift = list_field<double>(entry, "bias_shift");
+    const bool valid = !layer.weights.scales.empty() && std::all_of(layer.weights.scales.begin(), layer.weights.scales.end(), [](double s) { return s > 0 && std::isfinite(s); });
+    if (valid && from_hex(integers, {static_cast<int8_t*>(layer.weights.values.mutable_data()), integers.size() / 2})) layers->emplace(name, std::move(layer));
+  }
+  return layers;
+}
+
+// The range that a scale and a zero point span.
+quantize::Range spanned(double scale, int64_t zero, quantize::Limits limits) {
+  return {static_cast<double>(limits.low - zero) * scale, static_cast<double>(limits.high - zero) * scale};
+}
+
+// The format that a line of the file asks for; nothing = float.
+Result<std::optional<quantize::NumberFormat>> layer_format(const platform::Platform& chip, const std::string& layer, const std::string& type) {
+  if (type == "float16" || type == "float32") return std::optional<quantize::NumberFormat>();
+  const auto offers = [&](std::string_view name) { return std::find(chip.quantized_dtypes.begin(), chip.quantized_dtypes.end(), name) != chip.quantized_dtypes.end(); };
+  const std::vector<std::string> known = quantized_dtypes();
+  const std::string name = type == "int8" ? "w8a8" : type != "int16" ? type : offers("w16a16i") ? "w16a16i" : "dynamic_fixed_point-i16";
+  if (std::find(known.begin(), known.end(), name) == known.end()) return invalid_argument(fmt::format("Invalid type '{}' of '{}' in custom_quantize_layers!", type, layer)).expected("float16, int16 or int8");
+  const auto format = number_format(chip, name);
+  if (!format || is_float(format->activations)) return invalid_argument(fmt::format("'{}': {} has no layers in {}", layer, chip.name, type)).hint("use float16");
+  return std::optional(*format);
 }
 
 // The outputs of every node on a way from one tensor to another.
@@ -158,6 +243,7 @@ std::string without_number(const std::string& name) {
 Result<std::vector<std::string>> Builder::hybrid_step1(const HybridRequest& request) {
   const auto problem = [&](Status s) { return s.model(model_name_).stage("hybrid_quantization_step1"); };
   if (!loaded_) return problem(invalid_argument("hybrid_quantization_step1 needs a loaded source model first"));
+  if (from_files_) return problem(invalid_argument("the model comes from the files of step 1 already").hint("load the source model again"));
   if (request.dataset.empty()) return problem(invalid_argument("quantization needs a dataset").hint("give hybrid_quantization_step1() a list of calibration files"));
   if (!other_shapes_.empty()) return problem(unsupported("hybrid quantization keeps one set of shapes").found("several in dynamic_input").hint("use build(auto_hybrid=True), or give dynamic_input one set"));
   model_ = nullptr;
@@ -165,9 +251,10 @@ Result<std::vector<std::string>> Builder::hybrid_step1(const HybridRequest& requ
   if (Status s = optimize_graph(graph); !s) return problem(s);
   const Graph optimized = graph;
 
-  requested_float_.clear();
-  requested_ranges_.clear();
+  reference_ = graph;
   float_layers_.clear();
+  calibration_.reset();
+  equalizes_ = true;
   hybrid_summary_.clear();
   auto_hybrid_ = request.proposal;
   hybrid_samples_ = std::max<size_t>(request.proposal_samples, 1);
@@ -182,9 +269,11 @@ Result<std::vector<std::string>> Builder::hybrid_step1(const HybridRequest& requ
     if (Status s = quantize_graph(graph, request.dataset); !s) return problem(s);
   }
   HybridFile file = parameters_of(graph);
+  const std::string found = print(file, false);
   LayerNames listed;
+  const std::string leaves_for = platform_->half_macs == 0 && platform_->conv_int16() ? "int16" : "float16";  // what the chip has beside int8
   const auto add_layer = [&](const std::string& name) {
-    if (listed.insert(name).second) file.layers.emplace_back(name, "float16");
+    if (listed.insert(name).second) file.layers.emplace_back(name, leaves_for);
   };
   for (const auto& [from, to] : request.custom) {
     const bool split = !optimized.find_tensor(from) || !optimized.find_tensor(to);  // names of parts that only the quantizer sees
@@ -197,11 +286,11 @@ Result<std::vector<std::string>> Builder::hybrid_step1(const HybridRequest& requ
     if (t && proposed.contains(reference_.tensor(t).name)) add_layer(reference_.tensor(t).name);
   }
 
-  // The graph as the optimizer left it, in a form that viewers open.
+  // The float graph whose tensors the ranges belong to, in a form that viewers open.
   compile::CompileOptions compiling = compile_options();
   compiling.float_dtype = DType::Float32;
   compiling.warn = {};
-  auto program = compile::compile(optimized, compiling);
+  auto program = compile::compile(reference_, compiling);
   if (!program) return problem(program.status());
   format::Model stored;
   stored.name = model_name_;
@@ -213,8 +302,11 @@ Result<std::vector<std::string>> Builder::hybrid_step1(const HybridRequest& requ
 
   ordered_json data{{"openrknn_hybrid", kDataVersion}, {"name", model_name_}, {"framework", source_.framework}, {"dataset", std::filesystem::absolute(request.dataset).string()}, {"config", to_json(config_)}};
   for (const compile::Normalization& n : normalization_) data["normalization"].push_back({{"mean", n.mean}, {"std", n.std}});
-  for (const auto& [name, p] : file.parameters)
-    if (p.min.size() == 1) data["ranges"][name] = {p.min[0], p.max[0]};
+  data["quantization"] = found;
+  if (calibration_) {
+    data["means"] = means_of(reference_, calibration_->statistics);
+    if (calibration_->rounded) data["rounded"] = to_json(*calibration_->rounded);
+  }
 
   const bool toolkit1 = platform_->generation == 1;
   const std::string stem = (std::filesystem::path(request.folder) / hybrid_name()).string();
@@ -273,41 +365,54 @@ Result<Builder> Builder::hybrid_step2(const std::string& model, const std::strin
     builder.normalization_.push_back({port.mean, port.std});
   }
   for (const format::Port& port : program.outputs) builder.graph_.tensor(port.tensor).layout = port.layout;
-  builder.is_optimized_ = builder.loaded_ = true;
+  builder.loaded_ = true;
 
-  Graph split = builder.graph_;  // the names that the file may use
-  ORKNN_TRY(quantize::split_tails(split, ops::builtin_ops()));
+  FileParameters& given = builder.from_files_.emplace();
+  given.rounded = j.contains("rounded") ? rounded_from(j["rounded"]) : nullptr;
+  if (j.contains("means") && j["means"].is_object())
+    for (const auto& [name, values] : j["means"].items()) given.channel_means[name] = list_field<double>(j["means"], name.c_str());
+  ORKNN_TRY_ASSIGN(const quantize::NumberFormat format, number_format(builder.platform(), builder.config_.quantized_dtype));
+  const Graph& graph = builder.graph_;
   Status problems;
-  for (const auto& [given, type] : file->layers) {
-    TensorId t = split.find_tensor(given);
-    if (!t) t = split.find_tensor(without_number(given));
-    if (!t || !split.producer(t)) {
-      problems.also(invalid_argument(fmt::format("Invalid operands name '{}' in custom_quantize_layers!", given)).hint("give the output tensor of a layer, as listed under quantize_parameters"));
+  for (const auto& [name, type] : file->layers) {
+    TensorId t = graph.find_tensor(name);
+    if (!t) t = graph.find_tensor(without_number(name));
+    if (!t || !graph.producer(t)) {
+      problems.also(invalid_argument(fmt::format("Invalid operands name '{}' in custom_quantize_layers!", name)).hint("give the output tensor of a layer, as listed under quantize_parameters"));
       continue;
     }
-    if (type == "float16" || type == "float32") builder.requested_float_.insert(split.tensor(t).name);
-    else if (type == "int16" || type == "dynamic_fixed_point-i16") problems.also(unsupported(fmt::format("'{}': a single layer cannot be in 16-bit integers beside 8-bit ones", given)).hint("use float16"));
-    else if (type != "int8" && type != "asymmetric_affine-u8" && type != "dynamic_fixed_point-i8" && type != "asymmetric_quantized-8")
-      problems.also(invalid_argument(fmt::format("Invalid type '{}' of '{}' in custom_quantize_layers!", type, given)).expected("float16, int16 or int8"));
+    auto wanted = layer_format(builder.platform(), name, type);
+    if (!wanted) problems.also(wanted.status());
+    else if (!*wanted) given.float_layers.insert(graph.tensor(t).name);
+    else if ((*wanted)->activations != format.activations || (*wanted)->power_of_two != format.power_of_two) given.formats[graph.tensor(t).name] = **wanted;
   }
-  // Ranges that the user has changed.
-  const ordered_json ranges = j.contains("ranges") && j["ranges"].is_object() ? j["ranges"] : ordered_json::object();
-  for (const auto& [name, p] : file->parameters) {
-    const std::vector<double> before = list_field<double>(ranges, name.c_str());
-    if (before.size() != 2 || p.min.size() != 1 || p.max.size() != 1 || (before[0] == p.min[0] && before[1] == p.max[0])) continue;
-    if (!(p.min[0] <= p.max[0]) || !std::isfinite(p.min[0]) || !std::isfinite(p.max[0])) {
-      problems.also(invalid_argument(fmt::format("the range of '{}' is not valid", name)).found(fmt::format("[{}, {}]", p.min[0], p.max[0])));
+  // What step 1 found, with the user's changes. The range counts; without a change of it the scale and the zero point do, when those were changed.
+  auto found = parse_hybrid_file(field<std::string>(j, "quantization", ""));
+  if (!found) return problem(found.status(), data);
+  for (const auto& [name, before] : found->parameters) {
+    const TensorParameters* now = file->find(name);
+    if (!now) now = &before;
+    const std::string suffix = "_" + before.dtype;  // of a converted tensor
+    const bool converted = !graph.find_tensor(name) && name.ends_with(suffix);
+    const std::string tensor = converted ? name.substr(0, name.size() - suffix.size()) : name;
+    const TensorId t = graph.find_tensor(tensor);
+    const bool changed_range = now->min != before.min || now->max != before.max, changed_scale = now->scale != before.scale || now->zero_point != before.zero_point;
+    if (!t || graph.is_constant(t) || before.min.size() != 1 || before.max.size() != 1) {
+      if (changed_range || changed_scale) log(LogLevel::Warn, "hybrid_quantization_step2", fmt::format("The parameters of the weights '{}' follow from their values, the change has no effect!", name));
       continue;
     }
-    const std::string suffix = "_" + p.dtype;  // of a converted input
-    const bool is_input = !split.find_tensor(name) && name.ends_with(suffix);
-    builder.requested_ranges_[is_input ? name.substr(0, name.size() - suffix.size()) : name] = {p.min[0], p.max[0]};
+    quantize::Range range{before.min[0], before.max[0]};
+    if (changed_range && now->min.size() == 1 && now->max.size() == 1) range = {now->min[0], now->max[0]};
+    else if (changed_scale && now->scale.size() == 1 && now->zero_point.size() == 1 && now->scale[0] > 0) range = spanned(now->scale[0], now->zero_point[0], quantize::limits_of(format.activations));
+    else if (changed_range || changed_scale) range = {1, 0};
+    if (!(range.low <= range.high) || !std::isfinite(range.low) || !std::isfinite(range.high)) {
+      problems.also(invalid_argument(fmt::format("the range of '{}' is not valid", name)).found(fmt::format("[{}, {}], scale [{}]", fmt::join(now->min, ", "), fmt::join(now->max, ", "), fmt::join(now->scale, ", "))));
+      continue;
+    }
+    given.ranges[tensor] = range;
   }
   if (!problems) return problem(problems, quantization);
   const std::string list = dataset.empty() ? field<std::string>(j, "dataset", "") : dataset;
-  std::error_code ignored;
-  if (!std::filesystem::exists(list, ignored))
-    return problem(Status::error(Code::NotFound, fmt::format("the dataset '{}' of step 1 is gone", list)).hint("put it back, or give hybrid_quantization_step2 a dataset"), data);
   if (Status s = builder.build(true, list); !s) return s;
   return made;
 }

@@ -195,7 +195,7 @@ std::string print(const HybridFile& file, bool toolkit1) {
     };
     const auto whole = [](int64_t v) { return std::to_string(v); };
     if (toolkit1) {
-      text += fmt::format("    '@{}_{}:{}':\n        dtype: asymmetric_affine\n        method: {}\n", name, index++, p.part, p.qmethod);
+      text += fmt::format("    '@{}_{}:{}':\n        dtype: {}\n        method: {}\n", name, index++, p.part, p.qtype == "asymmetric_quantized" ? "asymmetric_affine" : p.qtype, p.qmethod);
       list("max_value", p.max, number);
       list("min_value", p.min, number);
       list("zero_point", p.zero_point, whole);

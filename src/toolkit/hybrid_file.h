@@ -12,7 +12,7 @@ namespace orknn::toolkit {
 
 struct TensorParameters {
   std::string qtype = "asymmetric_quantized", qmethod = "layer", dtype = "int8";
-  std::string part = "out0";  // in Toolkit1's names: out0 or weight
+  std::string part = "out0";  // in Toolkit1's names: out0, weight or bias
   std::vector<double> min, max, scale;
   std::vector<int64_t> zero_point;
 };
