@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "quantize/layer_forms.h"
 #include "runtime/convert.h"
@@ -26,10 +27,26 @@ bool copies_values(const Graph& graph, const Node& n) {
   return form == quantize::Form::Move || form == quantize::Form::Concat;
 }
 
+// What the average over many other samples will hardly exceed: the average of these and twice its standard error. Of very few
+// samples, the worst.
+double expected_loss(const std::vector<double>& losses) {
+  constexpr size_t kEnoughToEstimate = 4;
+  if (losses.size() < kEnoughToEstimate) return losses.empty() ? 0 : *std::max_element(losses.begin(), losses.end());
+  const double count = static_cast<double>(losses.size());
+  const double mean = std::accumulate(losses.begin(), losses.end(), 0.0) / count;
+  double squares = 0;
+  for (double loss : losses) squares += (loss - mean) * (loss - mean);
+  return mean + 2 * std::sqrt(squares / (count - 1) / count);
+}
+
 class Search {
  public:
-  Search(const Graph& reference, const Samples& samples, size_t count, const HybridGoal& goal, const QuantizeWith& quantize, const Progress& progress)
-      : reference_(reference), samples_(samples), count_(std::clamp<size_t>(count, 1, samples.size())), goal_(goal), quantize_(quantize), progress_(progress) {}
+  Search(const std::vector<HybridTrial>& trials, const HybridGoal& goal, const Progress& progress) : reference_(trials[0].reference), trials_(trials), goal_(goal), allowed_(std::max(1e-7, 1 - goal.cosine)), progress_(progress) {
+    for (size_t t = 0; t < trials_.size(); ++t) {
+      sequence_.push_back(t);
+      samples_ += trials_[t].count;
+    }
+  }
 
   Result<HybridChoice> run(const std::vector<quantize::LayerDecision>& decisions) {
     for (const quantize::LayerDecision& d : decisions) {
@@ -41,8 +58,9 @@ class Search {
     choice.candidates = units_.size();
     expected_ = steps_expected();
     show(0);
-    ORKNN_TRY(observe_outputs(reference_, DType::Float32, count_, golden_));
-    ORKNN_TRY_ASSIGN(const Measured whole, measure({}, count_));
+    golden_.resize(trials_.size());
+    for (size_t t = 0; t < trials_.size(); ++t) ORKNN_TRY(observe_outputs(trials_[t].samples, trials_[t].reference, trials_[t].count, golden_[t]));
+    ORKNN_TRY_ASSIGN(const Measured whole, measure({}, Extent::All));
     choice.integer_cosine = choice.cosine = whole.cosine;
     if (whole.worst <= 1) {
       choice.reached = true;
@@ -50,7 +68,7 @@ class Search {
       ORKNN_TRY_ASSIGN(std::vector<size_t> in_float, smallest_set());
       ORKNN_TRY(give_back(in_float));
       for (size_t u : in_float) choice.float_layers.insert(units_[u]);
-      ORKNN_TRY_ASSIGN(const Measured end, measure(choice.float_layers, count_));
+      ORKNN_TRY_ASSIGN(const Measured end, measure(choice.float_layers, Extent::All));
       choice.cosine = end.cosine;
       choice.reached = end.worst <= 1;
       choice.float_layers = with_copies(reference_, std::move(choice.float_layers));
@@ -63,9 +81,10 @@ class Search {
  private:
   using Outputs = std::vector<std::vector<std::vector<float>>>;  // per sample, per output
   struct Measured {
-    std::vector<double> cosine;  // per output
+    std::vector<double> cosine;  // per output, as it must be expected on other samples
     double worst = 0;            // of all outputs: what is lost by what may be lost
   };
+  enum class Extent { OneSample, UntilMissed, All };
 
   int64_t steps_expected() const {
     const size_t groups = std::min(units_.size(), kMostGroups);
@@ -75,7 +94,7 @@ class Search {
     if (progress_) progress_(kStage, std::min<int64_t>(static_cast<int64_t>(done), expected_ - 1), expected_);
   }
 
-  Status observe_outputs(const Graph& graph, DType float_dtype, size_t count, Outputs& to) const {
+  Status observe_outputs(const Samples& samples, const Graph& graph, size_t count, Outputs& to) const {
     std::map<std::string, std::vector<size_t>, std::less<>> wanted;
     for (size_t i = 0; i < graph.outputs().size(); ++i) wanted[graph.tensor(graph.outputs()[i]).name].push_back(i);
     to.assign(count, std::vector<std::vector<float>>(graph.outputs().size()));
@@ -89,26 +108,42 @@ class Search {
       runtime::convert_output(described, value, DType::Float32, numbers.data(), ThreadPool::shared());
       for (size_t i : it->second) to[sample][i] = numbers;
     };
-    return samples_.run(graph, float_dtype, count, observe, [&](size_t) { ++sample; });
+    return samples.run(graph, DType::Float32, count, observe, [&](size_t) { ++sample; });
   }
 
-  Result<Measured> measure(const LayerNames& in_float, size_t count) {
+  // A set that cannot reach the goal any more is left at the trial that shows it; the next set meets that trial first.
+  Result<Measured> measure(const LayerNames& in_float, Extent extent) {
     show(runs_++);
-    ORKNN_TRY_ASSIGN(const Graph graph, quantize_(with_copies(reference_, in_float)));
-    Outputs found;
-    ORKNN_TRY(observe_outputs(graph, DType::Float32, count, found));
-    Measured m;
-    for (size_t i = 0; i < reference_.outputs().size(); ++i) {
-      double cosine = 1, euclid = 0;
-      for (size_t s = 0; s < count; ++s) {
-        const Distance d = distance(golden_[s][i], found[s][i]);
-        cosine = std::min(cosine, d.word.empty() ? d.cosine : 0);
-        euclid = std::max(euclid, d.word.empty() ? d.euclid : INFINITY);
+    const LayerNames with_their_copies = with_copies(reference_, in_float);
+    std::vector<std::vector<double>> losses(reference_.outputs().size());
+    double euclid = 0;
+    for (size_t place = 0; place < sequence_.size(); ++place) {
+      const size_t t = sequence_[place];
+      const HybridTrial& trial = trials_[t];
+      ORKNN_TRY_ASSIGN(const Graph graph, trial.quantize(with_their_copies));
+      Outputs found;
+      ORKNN_TRY(observe_outputs(trial.samples, graph, extent == Extent::OneSample ? 1 : trial.count, found));
+      bool missed = false;
+      for (size_t i = 0; i < losses.size(); ++i) {
+        for (size_t s = 0; s < found.size(); ++s) {
+          const Distance d = distance(golden_[t][s][i], found[s][i]);
+          losses[i].push_back(d.word.empty() ? 1 - d.cosine : 1);
+          euclid = std::max(euclid, d.word.empty() ? d.euclid : INFINITY);
+        }
+        missed |= std::accumulate(losses[i].begin(), losses[i].end(), 0.0) > static_cast<double>(samples_) * allowed_;
       }
-      m.cosine.push_back(cosine);
-      m.worst = std::max(m.worst, (1 - cosine) / std::max(1e-7, 1 - goal_.cosine));
-      if (goal_.euclid) m.worst = std::max(m.worst, euclid / std::max(1e-12, *goal_.euclid));
+      if (extent == Extent::OneSample) break;
+      if (extent == Extent::UntilMissed && missed) {
+        std::rotate(sequence_.begin(), sequence_.begin() + static_cast<std::ptrdiff_t>(place), sequence_.begin() + static_cast<std::ptrdiff_t>(place) + 1);
+        break;
+      }
     }
+    Measured m;
+    for (const std::vector<double>& list : losses) {
+      m.cosine.push_back(1 - expected_loss(list));
+      m.worst = std::max(m.worst, expected_loss(list) / allowed_);
+    }
+    if (goal_.euclid) m.worst = std::max(m.worst, euclid / std::max(1e-12, *goal_.euclid));
     return m;
   }
 
@@ -130,7 +165,7 @@ class Search {
       std::vector<size_t> others;
       for (size_t u = 0; u < units_.size(); ++u)
         if (u * groups / units_.size() != g) others.push_back(u);
-      ORKNN_TRY_ASSIGN(const Measured alone, measure(names(others), 1));
+      ORKNN_TRY_ASSIGN(const Measured alone, measure(names(others), Extent::OneSample));
       harm[g] = alone.worst;
       for (size_t u : members[g]) harm_[u] = alone.worst;
     }
@@ -150,7 +185,7 @@ class Search {
       while (bad - good > 1) {
         if (rest(bad).size() >= best.size()) break;  // cannot win any more
         const size_t middle = (good + bad) / 2;
-        ORKNN_TRY_ASSIGN(const Measured m, measure(names(rest(middle)), count_));
+        ORKNN_TRY_ASSIGN(const Measured m, measure(names(rest(middle)), Extent::UntilMissed));
         (m.worst <= 1 ? good : bad) = middle;
       }
       if (std::vector<size_t> found = rest(good); good > 0 && found.size() < best.size()) best = std::move(found);
@@ -184,7 +219,7 @@ class Search {
       std::vector<size_t> fewer;
       for (size_t u : in_float)
         if (std::find(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(portion), u) == queue.begin() + static_cast<std::ptrdiff_t>(portion)) fewer.push_back(u);
-      ORKNN_TRY_ASSIGN(const Measured m, measure(names(fewer), count_));
+      ORKNN_TRY_ASSIGN(const Measured m, measure(names(fewer), Extent::UntilMissed));
       if (m.worst <= 1) in_float = std::move(fewer);
       else if (portion > 1) {
         portion /= 2;
@@ -195,15 +230,16 @@ class Search {
     return {};
   }
 
-  const Graph& reference_;
-  const Samples& samples_;
-  const size_t count_;
+  const Graph& reference_;  // of the first trial; all have the same layers
+  const std::vector<HybridTrial>& trials_;
+  std::vector<size_t> sequence_;  // in which trials are run
+  size_t samples_ = 0;            // of all trials
   const HybridGoal& goal_;
-  const QuantizeWith& quantize_;
+  const double allowed_;  // loss of cosine
   const Progress& progress_;
   std::vector<std::string> units_;  // candidates in execution order
   std::vector<double> harm_;        // by unit: of its group alone
-  Outputs golden_;
+  std::vector<Outputs> golden_;     // per trial
   int64_t expected_ = 1;
   size_t runs_ = 0;
 };
@@ -228,9 +264,8 @@ LayerNames with_copies(const Graph& reference, LayerNames layers) {
   return layers;
 }
 
-Result<HybridChoice> find_float_layers(const Graph& reference, const std::vector<quantize::LayerDecision>& decisions, const Samples& samples, size_t count,
-                                       const HybridGoal& goal, const QuantizeWith& quantize, const Progress& progress) {
-  return Search(reference, samples, count, goal, quantize, progress).run(decisions);
+Result<HybridChoice> find_float_layers(const std::vector<HybridTrial>& trials, const std::vector<quantize::LayerDecision>& decisions, const HybridGoal& goal, const Progress& progress) {
+  return Search(trials, goal, progress).run(decisions);
 }
 
 Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, const HybridGoal& goal, const HybridGraphs& graphs, const compile::CompileOptions& compiling) {
@@ -257,7 +292,7 @@ Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, con
   const auto worst = [](const std::vector<double>& list) { return list.empty() ? 1.0 : *std::min_element(list.begin(), list.end()); };
   std::vector<std::string> lines;
   if (choice.float_layers.empty() && choice.reached) {
-    lines.push_back(fmt::format("auto_hybrid: all {} layers are integer ones, every output reaches a cosine of {:.5f}.", choice.candidates, worst(choice.cosine)));
+    lines.push_back(fmt::format("auto_hybrid: all {} layers are integer ones, every output can be expected to reach a cosine of {:.5f}.", choice.candidates, worst(choice.cosine)));
     return lines;
   }
   ORKNN_TRY_ASSIGN(const Cost floats, cost(graphs.floats));
@@ -274,7 +309,7 @@ Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, con
     names += (names.empty() ? "" : ", ") + name;
   }
   lines.push_back(fmt::format("auto_hybrid: {} of {} layers stay in float16: {}", layers, choice.candidates, names));
-  lines.push_back(fmt::format("auto_hybrid: lowest cosine of an output {:.5f}, with all layers in integers {:.5f} ({} networks computed)", worst(choice.cosine), worst(choice.integer_cosine), choice.runs));
+  lines.push_back(fmt::format("auto_hybrid: lowest cosine of an output to expect {:.5f}, with all layers in integers {:.5f} ({} networks computed)", worst(choice.cosine), worst(choice.integer_cosine), choice.runs));
   const auto time = [](const std::optional<double>& us) { return us ? fmt::format("{:.2f} ms", *us / 1000) : std::string("unknown time"); };
   lines.push_back(fmt::format("auto_hybrid: predicted {} on {}, all integer {}, all float16 {}; {:.1f} % of the multiplications in float16", time(hybrid.us), compiling.platform->name, time(integers.us),
                               time(floats.us), hybrid.macs > 0 ? 100 * hybrid.float_macs / hybrid.macs : 0));

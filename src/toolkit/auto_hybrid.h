@@ -14,17 +14,17 @@ namespace orknn::toolkit {
 
 using LayerNames = std::set<std::string, std::less<>>;  // of output tensors
 
-// What every output must reach on every sample: an average would hide the picture whose values leave the calibrated ranges.
+// What every output must reach on average over pictures that were not used for calibration.
 struct HybridGoal {
   double cosine = 0.98;
-  std::optional<double> euclid;  // at most
+  std::optional<double> euclid;  // at most, on every sample
   bool may_leave_float = true;   // false: only whether all layers can be integer ones
 };
 
 struct HybridChoice {
   LayerNames float_layers;
   size_t candidates = 0;           // layers that could be integer ones
-  std::vector<double> integer_cosine, cosine;  // per output, on its worst sample: all layers in integers, and with the choice
+  std::vector<double> integer_cosine, cosine;  // per output, as to be expected on other samples: all layers in integers, and with the choice
   size_t runs = 0;                 // networks that were computed
   bool reached = false;
 };
@@ -35,10 +35,17 @@ using QuantizeWith = std::function<Result<ir::Graph>(const LayerNames& float_lay
 // Layers that copy values follow the layers that make them: a copy between two float layers must not round.
 LayerNames with_copies(const ir::Graph& reference, LayerNames layers);
 
-// `reference` is the float graph that `quantize` starts from; `count` samples are used. Layers are tried in groups, most harmless
-// first; the number of networks computed is bounded whatever the size of the graph.
-Result<HybridChoice> find_float_layers(const ir::Graph& reference, const std::vector<quantize::LayerDecision>& decisions, const Samples& samples, size_t count,
-                                       const HybridGoal& goal, const QuantizeWith& quantize, const Progress& progress);
+// One calibration of the network and the samples it is judged on.
+struct HybridTrial {
+  const ir::Graph& reference;  // the float graph that `quantize` starts from
+  Samples samples;
+  size_t count;  // of them, from the first
+  QuantizeWith quantize;
+};
+
+// Needs at least one trial; the choice must reach the goal in each. Layers are tried in groups, most harmless first; the number of
+// networks computed is bounded whatever the size of the graph.
+Result<HybridChoice> find_float_layers(const std::vector<HybridTrial>& trials, const std::vector<quantize::LayerDecision>& decisions, const HybridGoal& goal, const Progress& progress);
 
 // The choice in sentences, with what it costs on the chip.
 struct HybridGraphs {

@@ -313,36 +313,61 @@ Status Builder::lower_to_integers(ir::Graph& graph, const quantize::TensorStatis
   return {};
 }
 
-// auto_hybrid: which layers stay in float, and what that costs. Half of the samples give ranges, the other half judge, because values
-// that calibration has not seen are what costs a finished network its accuracy. The ranges of the model itself come from all of them.
+// auto_hybrid: which layers stay in float, and what that costs. Each half of the samples judges the ranges that the other half gives, because
+// values that calibration has not seen are what costs a finished network its accuracy. The ranges of the model itself come from all of them.
 // Equalized channels all fill their range, so that more values leave it: unless no layer has to stay in float, it is switched off.
 Status Builder::choose_float_layers(const ir::Graph& graph, const Samples& samples, quantize::QuantizeOptions& choices) {
   constexpr size_t kEnoughToSplit = 4;
-  const size_t calibrating = samples.size() >= kEnoughToSplit ? samples.size() / 2 : samples.size();
-  const Samples judging = samples.size() >= kEnoughToSplit ? samples.behind(calibrating) : samples;
-  const auto run = [&](const ir::Graph& computed, size_t count, const quantize::Observe& observe) { return samples.run(computed, DType::Float32, count, observe); };
+  const size_t half = samples.size() / 2;
+  const Samples behind = samples.behind(half);
+  struct Calibrated {
+    ir::Graph graph;
+    quantize::Calibration calibration;
+  };
   while (true) {
-    ir::Graph trial = graph;
-    ORKNN_TRY_ASSIGN(const quantize::Calibration calibration, quantize::calibrate(trial, run, calibrating, choices));
-    quantize::QuantizeOptions with = choices;
-    with.rounded = calibration.rounded;
-    std::vector<quantize::LayerDecision> decisions;
-    const QuantizeWith lower = [&](const LayerNames& float_layers) -> Result<ir::Graph> {
-      ir::Graph integers = trial;
-      with.keep_float = [&](const ir::Node&, std::string_view output) { return float_layers.contains(output); };
-      ORKNN_TRY_ASSIGN(decisions, quantize::quantize(integers, ops::builtin_ops(), calibration.statistics, with));
-      return integers;
+    std::vector<Calibrated> calibrated;
+    const auto calibrate = [&](const Samples& on, size_t count) -> Status {
+      const auto run = [&](const ir::Graph& computed, size_t limit, const quantize::Observe& observe) { return on.run(computed, DType::Float32, limit, observe); };
+      Calibrated& made = calibrated.emplace_back(graph);
+      ORKNN_TRY_ASSIGN(made.calibration, quantize::calibrate(made.graph, run, count, choices));
+      return {};
     };
+    calibrated.reserve(2);
+    std::vector<quantize::LayerDecision> decisions;
+    const auto lower_with = [&](const Calibrated& from) -> QuantizeWith {
+      return [&](const LayerNames& float_layers) -> Result<ir::Graph> {
+        quantize::QuantizeOptions with = choices;
+        with.rounded = from.calibration.rounded;
+        with.keep_float = [&](const ir::Node&, std::string_view output) { return float_layers.contains(output); };
+        ir::Graph integers = from.graph;
+        ORKNN_TRY_ASSIGN(decisions, quantize::quantize(integers, ops::builtin_ops(), from.calibration.statistics, with));
+        return integers;
+      };
+    };
+    std::vector<HybridTrial> trials;
+    const auto judge = [&](const Samples& on, size_t count) {
+      trials.push_back({calibrated.back().graph, on, std::min(count, hybrid_samples_), lower_with(calibrated.back())});
+    };
+    if (samples.size() < kEnoughToSplit) {
+      ORKNN_TRY(calibrate(samples, samples.size()));
+      judge(samples, samples.size());
+    } else {
+      ORKNN_TRY(calibrate(samples, half));
+      judge(behind, behind.size());
+      ORKNN_TRY(calibrate(behind, behind.size()));
+      judge(samples, half);
+    }
+    const QuantizeWith& lower = trials[0].quantize;
     ORKNN_TRY_ASSIGN(const ir::Graph integers, lower({}));
     const HybridGoal goal{config_.auto_hybrid_cos_thresh, config_.auto_hybrid_euc_thresh, !choices.equalize};
     const std::vector<quantize::LayerDecision> all = decisions;
-    ORKNN_TRY_ASSIGN(HybridChoice choice, find_float_layers(trial, all, judging, hybrid_samples_, goal, lower, progress_));
+    ORKNN_TRY_ASSIGN(HybridChoice choice, find_float_layers(trials, all, goal, progress_));
     if (!choice.reached && choices.equalize) {
       choices.equalize = false;
       continue;
     }
     ORKNN_TRY_ASSIGN(const ir::Graph hybrid, lower(choice.float_layers));
-    ORKNN_TRY_ASSIGN(hybrid_summary_, describe_choice(choice, goal, {trial, integers, hybrid}, compile_options()));
+    ORKNN_TRY_ASSIGN(hybrid_summary_, describe_choice(choice, goal, {trials[0].reference, integers, hybrid}, compile_options()));
     for (const std::string& line : hybrid_summary_) log(LogLevel::Info, "build", line);
     float_layers_ = std::move(choice.float_layers);
     return {};
