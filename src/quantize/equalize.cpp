@@ -296,16 +296,20 @@ class Equalizer {
     const Statistics &in = *seen(x), &out = *seen(n.output());
     const TensorData& w = *graph_.constant(n.input(1));
     const float* values = w.as<float>();
-    std::vector<double> factors, largest(static_cast<size_t>(channels(n.output()).count), 0), power(largest.size(), 0);
-    for (int32_t c = 0; c < channels(x).count; ++c) factors.push_back(factor(channels(x).first + c, strength));
+    std::vector<double> divided_by, powers, largest(static_cast<size_t>(channels(n.output()).count), 0), power(largest.size(), 0);
+    for (int32_t c = 0; c < channels(x).count; ++c) {
+      const double k = factor(channels(x).first + c, strength);
+      divided_by.push_back(1 / k);
+      powers.push_back(k * k * in.channels()[static_cast<size_t>(c)].mean_square());
+    }
     const double step = (std::max(static_cast<double>(in.max()), 0.0) - std::min(static_cast<double>(in.min()), 0.0)) / 255;
     double activations = 0;
     visit_weights(n, w.dims(), [&](int64_t at, int64_t o, int64_t c) {
-      const double k = factors[static_cast<size_t>(c)], scaled = values[at] / k;
+      const double scaled = values[at] * divided_by[static_cast<size_t>(c)];
       activations += scaled * scaled;
       auto& most = largest[static_cast<size_t>(o)];
       most = std::max(most, std::abs(scaled));
-      power[static_cast<size_t>(o)] += k * k * in.channels()[static_cast<size_t>(c)].mean_square();
+      power[static_cast<size_t>(o)] += powers[static_cast<size_t>(c)];
     });
     double weights = 0, signal = 0;
     for (size_t o = 0; o < largest.size(); ++o) weights += largest[o] * largest[o] / (127.0 * 127.0) * power[o];

@@ -26,38 +26,44 @@ struct Row {
   }
 };
 
-// Eight running sums, added up in a fixed order: the compiler may use as wide registers as it likes without changing a bit.
+// Sums run in eight lanes of float over short blocks, and the blocks are added in double, always in this order: the compiler may use as wide
+// registers as it likes without changing a bit.
 Row measure(std::span<const float> values) {
-  constexpr size_t kLanes = 8;
+  constexpr size_t kLanes = 8, kBlock = 32 * kLanes;
   std::array<float, kLanes> low, high;
-  std::array<double, kLanes> sum{}, squares{};
   low.fill(INFINITY);
   high.fill(-INFINITY);
-  const size_t whole = values.size() - values.size() % kLanes;
-  for (size_t i = 0; i < whole; i += kLanes)
-    for (size_t k = 0; k < kLanes; ++k) {
-      const float v = values[i + k];
-      low[k] = v < low[k] ? v : low[k];
-      high[k] = v > high[k] ? v : high[k];
-      const double wide = v;
-      sum[k] += wide;
-      squares[k] += wide * wide;
-    }
   Row row;
+  for (size_t block = 0; block < values.size(); block += kBlock) {
+    std::array<float, kLanes> sum{}, squares{};
+    const size_t end = std::min(values.size(), block + kBlock), whole = end - (end - block) % kLanes;
+    for (size_t i = block; i < whole; i += kLanes)
+      for (size_t k = 0; k < kLanes; ++k) {
+        const float v = values[i + k];
+        low[k] = v < low[k] ? v : low[k];
+        high[k] = v > high[k] ? v : high[k];
+        sum[k] += v;
+        squares[k] += v * v;
+      }
+    for (size_t i = whole; i < end; ++i) {
+      const float v = values[i];
+      low[0] = v < low[0] ? v : low[0];
+      high[0] = v > high[0] ? v : high[0];
+      sum[i - whole] += v;
+      squares[i - whole] += v * v;
+    }
+    for (size_t k = 0; k < kLanes; ++k) {
+      row.sum += sum[k];
+      row.squares += squares[k];
+    }
+  }
   for (size_t k = 0; k < kLanes; ++k) {
     row.min = std::min(row.min, low[k]);
     row.max = std::max(row.max, high[k]);
-    row.sum += sum[k];
-    row.squares += squares[k];
-  }
-  for (size_t i = whole; i < values.size(); ++i) {
-    row.min = std::min(row.min, values[i]);
-    row.max = std::max(row.max, values[i]);
-    row.sum += values[i];
-    row.squares += static_cast<double>(values[i]) * values[i];
   }
   row.count = static_cast<int64_t>(values.size());
-  if (std::isfinite(row.sum)) return row;
+  if (std::isfinite(row.sum) && std::isfinite(row.squares)) return row;
+  // Values that are not finite, or too large for sums in float.
   row = {};
   for (float v : values) {
     if (!std::isfinite(v)) continue;

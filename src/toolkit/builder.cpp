@@ -313,8 +313,8 @@ Status Builder::lower_to_integers(ir::Graph& graph, const quantize::TensorStatis
   return {};
 }
 
-// auto_hybrid: which layers stay in float, and what that costs. Each half of the samples judges the ranges that the other half gives, because
-// values that calibration has not seen are what costs a finished network its accuracy. The ranges of the model itself come from all of them.
+// auto_hybrid: which layers stay in float, and what that costs. Judged are the network that will be built, calibrated with all samples, and
+// two that each half of the samples gives, by the other half: values that calibration has not seen are what costs a finished network its accuracy.
 // Equalized channels all fill their range, so that more values leave it: unless no layer has to stay in float, it is switched off.
 Status Builder::choose_float_layers(const ir::Graph& graph, const Samples& samples, quantize::QuantizeOptions& choices) {
   constexpr size_t kEnoughToSplit = 4;
@@ -332,7 +332,7 @@ Status Builder::choose_float_layers(const ir::Graph& graph, const Samples& sampl
       ORKNN_TRY_ASSIGN(made.calibration, quantize::calibrate(made.graph, run, count, choices));
       return {};
     };
-    calibrated.reserve(2);
+    calibrated.reserve(3);  // trials refer to them
     std::vector<quantize::LayerDecision> decisions;
     const auto lower_with = [&](const Calibrated& from) -> QuantizeWith {
       return [&](const LayerNames& float_layers) -> Result<ir::Graph> {
@@ -348,10 +348,9 @@ Status Builder::choose_float_layers(const ir::Graph& graph, const Samples& sampl
     const auto judge = [&](const Samples& on, size_t count) {
       trials.push_back({calibrated.back().graph, on, std::min(count, hybrid_samples_), lower_with(calibrated.back())});
     };
-    if (samples.size() < kEnoughToSplit) {
-      ORKNN_TRY(calibrate(samples, samples.size()));
-      judge(samples, samples.size());
-    } else {
+    ORKNN_TRY(calibrate(samples, samples.size()));
+    judge(samples, samples.size());
+    if (samples.size() >= kEnoughToSplit) {
       ORKNN_TRY(calibrate(samples, half));
       judge(behind, behind.size());
       ORKNN_TRY(calibrate(behind, behind.size()));

@@ -113,7 +113,7 @@ class Builder {
   std::vector<quantize::LayerDecision> layer_decisions_;
   std::shared_ptr<const format::Model> model_;
   bool auto_hybrid_ = false;
-  static constexpr size_t kHybridSamples = 12;  // of each half of the dataset, to judge by
+  static constexpr size_t kHybridSamples = 12;  // of each trial
   size_t hybrid_samples_ = kHybridSamples;
   // Step 2 of hybrid quantization: what the files say takes the place of samples.
   struct FileParameters {
