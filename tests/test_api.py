@@ -197,6 +197,20 @@ def test_config_refuses(options, text):
         RKNN().config(**{"target_platform": "rk3588", **options})
 
 
+def test_red_and_blue_per_input(conv_model, tmp_path, capfd):
+    np.save(tmp_path / "x.npy", np.zeros((1, 3, 8, 8), np.float32))
+    (tmp_path / "dataset.txt").write_text("x.npy\n")
+    for flags, result in (([True], 0), ((False,), 0), ([True, False], -1)):
+        rknn = RKNN()
+        rknn.config(target_platform="rk3588", quant_img_RGB2BGR=flags)
+        assert rknn.load_onnx(conv_model) == 0
+        assert rknn.build(do_quantization=True, dataset=str(tmp_path / "dataset.txt")) == result, flags
+    assert "quant_img_RGB2BGR" in capfd.readouterr().err
+    for flags in ([], ["yes"], [[True]]):
+        with pytest.raises(ValueError, match="quant_img_RGB2BGR"):
+            RKNN().config(target_platform="rk3588", quant_img_RGB2BGR=flags)
+
+
 def test_config_accepts_vendor_and_old_keys(conv_model, build, capfd):
     build(conv_model, channel_mean_value="0 0 0 1", batch_size=10, sram_prefer=True, quantized_dtype="asymmetric_quantized-8", target_platform=["RK3588"])
     assert "'sram_prefer' has no effect" in capfd.readouterr().err

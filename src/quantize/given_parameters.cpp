@@ -176,7 +176,9 @@ class Reader {
       const Group& g = group(integers);
       if (!g.understood || !g.grid) {
         // The conversion stays; what stands on its other side lies on the same grid all the same.
-        if (const auto stated = stated_grid(graph_, n); stated && !graph_.is_constant(reals) && !grid(reals) && !graph_.is_input(reals)) grid(reals) = stated;
+        const auto stated = stated_grid(graph_, n);
+        if (!stated || graph_.is_constant(reals) || grid(reals) || graph_.is_input(reals)) return;
+        if (n.op == "DequantizeLinear" || only_read_on(reals, *stated, id)) grid(reals) = stated;
         return;
       }
       const Grid p = *g.grid;
@@ -206,8 +208,20 @@ class Reader {
     graph_.replace_node(id, std::move(n));
   }
 
+  // True when every reader of `x` besides the conversion `self` rounds it to `p`: others see values that are neither rounded nor clipped.
+  bool only_read_on(TensorId x, const Grid& p, NodeId self) const {
+    if (graph_.is_output(x)) return false;
+    const auto users = graph_.users(x);
+    return std::all_of(users.begin(), users.end(), [&](NodeId u) {
+      if (u == self) return true;
+      const auto stated = graph_.node(u).op == "QuantizeLinear" ? stated_grid(graph_, graph_.node(u)) : std::nullopt;
+      return stated && *stated == p;
+    });
+  }
+
   void absorb_quantization(NodeId id, TensorId x, TensorId y, const Grid& p) {
-    const bool computed_once = graph_.producer(x) && graph_.tensor(x).dtype == DType::Float32 && (!grid(x) || *grid(x) == p);
+    const bool computed_once =
+        graph_.producer(x) && graph_.tensor(x).dtype == DType::Float32 && (grid(x) ? *grid(x) == p : only_read_on(x, p, id));
     const bool input_of_its_own = graph_.is_input(x) && !grid(x) && graph_.reader_count(x) == 1 && !graph_.is_output(y);
     if ((!computed_once && !input_of_its_own) || (graph_.is_output(x) && graph_.is_output(y))) return become_identity(id);
     grid(x) = p;

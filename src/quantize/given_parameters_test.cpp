@@ -189,6 +189,37 @@ TEST(GivenParameters, NeighboursLendTheirParameters) {
   expect_same(a, 0.01);
 }
 
+TEST(GivenParameters, OtherReadersSeeWhatWasNotRounded) {
+  // Two scales, the value itself as an output, and an addition that reads it beside a conversion: none may see values that another's range clipped.
+  const std::string head = R"(
+  %s: float32[] = const {0.02}
+  %z: int8[] = const {0}
+  %narrow: float32[] = const {0.004}
+  %wide: float32[] = const {0.03}
+  %wq: int8[2,2,1,1] = const {100, -50, 30, 77}
+  %ws: float32[] = const {0.01}
+  %xq: int8[1,2,4,4] = QuantizeLinear(%x, %s, %z)
+  %d: float32[1,2,4,4] = DequantizeLinear(%xq, %s, %z)
+  %wd: float32[2,2,1,1] = DequantizeLinear(%wq, %ws)
+  %c: float32[1,2,4,4] = Conv(%d, %wd)
+  %q: int8[1,2,4,4] = QuantizeLinear(%c, %narrow, %z)
+  %y: float32[1,2,4,4] = DequantizeLinear(%q, %narrow, %z)
+)";
+  const auto graph = [&](const std::string& outputs, const std::string& rest) { return "graph \"g\" (%x: float32[1,2,4,4]) -> (" + outputs + ") {" + head + rest + "}"; };
+  const std::string second = R"(  %q2: int8[1,2,4,4] = QuantizeLinear(%c, %wide, %z)
+  %y2: float32[1,2,4,4] = DequantizeLinear(%q2, %wide, %z)
+)";
+  expect_same(absorbed(graph("%y, %y2", second)), 0.03);
+  expect_same(absorbed(graph("%y, %c", "")), 0.004);
+  expect_same(absorbed(graph("%a", "  %a: float32[1,2,4,4] = Add(%y, %c)\n")), 0.004);
+  // Two conversions to the same grid are one.
+  const std::string again = R"(  %q2: int8[1,2,4,4] = QuantizeLinear(%c, %narrow, %z)
+  %y2: float32[1,2,4,4] = DequantizeLinear(%q2, %narrow, %z)
+  %r: float32[1,2,4,4] = Neg(%y2)
+)";
+  EXPECT_EQ(absorbed(graph("%y, %r", again)).count("int:Conv"), 1u);
+}
+
 TEST(GivenParameters, AnotherScaleBehindACopyIsAStepOfItsOwn) {
   const Absorbed a = absorbed(R"(graph "g" (%x: float32[2,3]) -> (%y) {
   %s: float32[] = const {0.02}
