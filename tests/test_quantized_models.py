@@ -172,6 +172,28 @@ def test_small_weights_are_stored_small(wide_model, tmp_path, options, bits, lea
     assert memory["total_weight_allocation"] < weights * bits / 8 * 1.1 + 16384
 
 
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("float_dtype", ["float16", "float32"])
+def test_weights_that_come_small_stay_small(make_onnx, tmp_path, bits, float_dtype):
+    """Float layers behind DequantizeLinear of constant weights."""
+    r = np.random.default_rng(12)
+    limit = 2 ** (bits - 1) - 1
+    constants = {"wq": r.integers(-limit, limit + 1, (256, 128, 1, 1)).astype(np.int8), "ws": r.uniform(0.001, 0.004, 256).astype(np.float32)}
+    path = make_onnx([("DequantizeLinear", ["wq", "ws"], ["w"], {"axis": 0}), ("Conv", ["x", "w"], ["y"], {})],
+                     {"x": ("float32", [1, 128, 4, 4])}, {"y": ("float32", [1, 256, 4, 4])}, constants)
+    x = r.uniform(-1, 1, (1, 128, 4, 4)).astype(np.float32)
+    rknn = RKNN(verbose=False)
+    rknn.config(target_platform="rk3588", float_dtype=float_dtype)
+    assert rknn.load_onnx(model=path) == 0 and rknn.build(do_quantization=False) == 0 and rknn.export_rknn(str(tmp_path / "m.rknn")) == 0
+    rknn.release()
+    assert (tmp_path / "m.rknn").stat().st_size < 256 * 128 * bits / 8 + 12288
+    loaded = RKNN(verbose=False)
+    assert loaded.load_rknn(str(tmp_path / "m.rknn")) == 0 and loaded.init_runtime() == 0
+    exact = np.einsum("oi,nihw->nohw", constants["wq"][:, :, 0, 0] * constants["ws"][:, None], x)
+    np.testing.assert_allclose(loaded.inference([x], data_format=["nchw"])[0], exact, atol=2e-5 if float_dtype == "float32" else 5e-3)
+    loaded.release()
+
+
 @pytest.mark.parametrize("dtype, platform", [("w4a16", "rk3588"), ("w8a16", "rk3588"), ("w16a16i", "rk3568"), ("w8a16", "rv1106"), ("dynamic_fixed_point-i16", "rk3588")])
 def test_formats_a_chip_has_not(dtype, platform):
     rknn = RKNN(verbose=False)

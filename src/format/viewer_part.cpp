@@ -131,8 +131,8 @@ class GraphWriter {
     const auto method = b_.CreateString(packed ? packed_method(*packed) : quant_method(t));
     const auto type = b_.CreateString(packed ? std::string(dtype_name(packed->type)) : t.quant ? std::string(dtype_name(t.dtype)) : "");
     QuantParams quant = t.quant.value_or(QuantParams{});
-    if (packed) {
-      quant = {};
+    if (packed) quant = {};
+    if (packed && packed_method(*packed) != "group") {  // scales of groups are as many as some weights
       quant.scale.assign(packed->scales.as<float>(), packed->scales.as<float>() + packed->scales.count());
       quant.zero_point.assign(quant.scale.size(), 0);
     }

@@ -8,6 +8,7 @@
 #include "ir/packed.h"
 #include "quantize/adaptive_rounding.h"
 #include "quantize/input_moments.h"
+#include "quantize/weights.h"
 
 namespace orknn::quantize {
 using namespace ir;
@@ -216,6 +217,25 @@ void fit_to_samples(Rounding& r, const Node& n, const InputMoments& moments, con
   });
 }
 }  // namespace
+
+void keep_stored_weights(Graph& graph) {
+  for (NodeId id : graph.order()) {
+    const TensorId t = graph.node(id).input(1);
+    if (!weight_axes(graph, graph.node(id)) || !graph.tensor(t).quant || graph.tensor(t).constant.packed()) continue;
+    Tensor& tensor = graph.tensor(t);
+    const QuantParams& grid = *tensor.quant;
+    const Dims& dims = tensor.constant.dims();
+    if (std::any_of(grid.zero_point.begin(), grid.zero_point.end(), [](int32_t z) { return z != 0; }) || tensor.constant.count() == 0) continue;
+    const auto stored = stored_weights(tensor.constant, grid);
+    if (!stored) continue;
+    Dims block = dims;
+    if (grid.axis >= 0) block[static_cast<size_t>(grid.axis)] = 1;
+    const auto integers = stored->values.values<int8_t>();
+    const bool narrow = std::all_of(integers.begin(), integers.end(), [](int8_t v) { return v >= -8 && v <= 7; });
+    const TensorData value = unpack(pack(narrow ? DType::Int4 : DType::Int8, dims, block, integers, grid.scale), DType::Float32);
+    if (identical(value.view(), tensor.constant.view())) tensor.constant = value;
+  }
+}
 
 Result<std::vector<LayerDecision>> round_weights_only(Graph& graph, const WeightOnlyOptions& options) {
   std::vector<LayerDecision> decisions;

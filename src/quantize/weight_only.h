@@ -21,4 +21,8 @@ struct WeightOnlyOptions {
 // know their integers (ir/packed.h), so that layers compute in float and files hold the integers. The answer says which layers.
 Result<std::vector<LayerDecision>> round_weights_only(ir::Graph& graph, const WeightOnlyOptions& options);
 
+// Weights that the source model itself holds as symmetric integers (the grid the optimizer noted when it folded their DequantizeLinear) and that float layers read
+// keep those integers. No value changes.
+void keep_stored_weights(ir::Graph& graph);
+
 }  // namespace orknn::quantize

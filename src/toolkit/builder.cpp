@@ -498,6 +498,7 @@ Status Builder::store_weights_as_integers(ir::Graph& graph) const {
 }
 
 Status Builder::add_program(format::Model& model, ir::Graph graph) const {
+  quantize::keep_stored_weights(graph);
   quantize::forget_constant_grids(graph);
   if (config_.rknn_batch_size > 1) {
     auto batched = with_batch(graph, ops::builtin_ops(), config_.rknn_batch_size);
