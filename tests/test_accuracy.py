@@ -301,7 +301,8 @@ def test_hybrid_refusals(folder, shapes_model, dataset, capfd):
     for damaged in ("", "{", "[]", "{}", json.dumps({**data, "config": {"target_platform": "rv9999"}}), json.dumps({**data, "quantization": "nonsense"})):
         pathlib.Path(files[1]).write_text(damaged)
         assert RKNN().hybrid_quantization_step2(*files) == -1
-    for harmless in ({"dataset": "gone.txt"}, {"means": 5}, {"means": {"image": ["x"]}}, {"rounded": {"scores": {"shape": [1 << 40], "integers": "00"}}}):
+    for harmless in ({"dataset": "gone.txt"}, {"means": 5}, {"means": {"image": ["x"]}}, {"rounded": {"scores": {"shape": [1 << 40], "integers": "00"}}},
+                     {"rounded": {"scores": {"shape": [1], "integers": "00", "scale": [1], "bias_shift": [1, 2, 3]}}}):
         pathlib.Path(files[1]).write_text(json.dumps({**data, **harmless}))
         assert RKNN().hybrid_quantization_step2(*files) == 0
 

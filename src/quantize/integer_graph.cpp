@@ -409,10 +409,13 @@ class Lowering {
     const RoundedLayer* ahead = nullptr;
     if (options_.rounded && format(n).weights == DType::Int8 && !format(n).power_of_two)
       if (const auto it = options_.rounded->find(in_.tensor(n.output()).name); it != options_.rounded->end()) ahead = &it->second;
-    const auto fits = [&] {
+    const auto fits = [&] {  // it may come from a file
+      if (n.op == "ConvTranspose" || ahead->weights.values.dims() != w.dims()) return false;
+      const auto outputs = static_cast<size_t>(n.op == "Conv" ? w.dims()[0] : w.dims().back());
+      if (ahead->weights.scales.size() != (axis ? outputs : 1) || ahead->bias_shift.size() != outputs) return false;
       for (size_t i = 0; i < least.size(); ++i)
         if (least[i] > ahead->weights.scales[ahead->weights.scales.size() == 1 ? 0 : i]) return false;
-      return ahead->weights.values.dims() == w.dims();
+      return true;
     };
     if (ahead && fits()) {
       q = ahead->weights;
