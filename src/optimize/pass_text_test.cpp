@@ -11,6 +11,7 @@
 #include <set>
 #include <sstream>
 
+#include "agreement.h"
 #include "ir/infer.h"
 #include "ir/text.h"
 #include "ops/eval.h"
@@ -88,7 +89,7 @@ std::string compare(const Graph& before, const Graph& after) {
     const bool half = (*x)[i].dtype() == DType::Float16 || (*x)[i].dtype() == DType::BFloat16;
     const double tolerance = half ? 2e-2 : 1e-4;
     for (size_t k = 0; k < a.size(); ++k)
-      if (!(std::abs(a[k] - b[k]) <= tolerance * std::max(1.0, std::abs(a[k]))) && !(std::isnan(a[k]) && std::isnan(b[k])) && a[k] != b[k])
+      if (!tests::agrees(b[k], a[k], tolerance * std::max(1.0, std::abs(a[k]))))
         return "'" + name + "' element " + std::to_string(k) + ": " + std::to_string(a[k]) + " became " + std::to_string(b[k]);
   }
   return "";

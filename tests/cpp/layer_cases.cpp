@@ -5,6 +5,7 @@
 #include <random>
 #include <sstream>
 
+#include "agreement.h"
 #include "ir/infer.h"
 #include "ops/eval.h"
 
@@ -66,7 +67,7 @@ std::string difference(const std::vector<ir::TensorData>& got, const std::vector
     if (got[i].dims() != want[i].dims()) return "output " + std::to_string(i) + ": shape " + ir::to_string(got[i].dims()) + ", expected " + ir::to_string(want[i].dims());
     const std::vector<double> a = ir::to_doubles(got[i].view()), b = ir::to_doubles(want[i].view());
     for (size_t k = 0; k < a.size(); ++k)
-      if (!(std::abs(a[k] - b[k]) <= 1e-4 + 1e-4 * std::abs(b[k]))) return "output " + std::to_string(i) + ", value " + std::to_string(k) + ": " + std::to_string(a[k]) + ", expected " + std::to_string(b[k]);
+      if (!agrees(a[k], b[k], 1e-4 + 1e-4 * std::abs(b[k]))) return "output " + std::to_string(i) + ", value " + std::to_string(k) + ": " + std::to_string(a[k]) + ", expected " + std::to_string(b[k]);
   }
   return "";
 }

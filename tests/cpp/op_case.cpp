@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "agreement.h"
 #include "ir/text.h"
 
 namespace orknn::tests {
@@ -131,12 +132,6 @@ void register_body(const char* suite, const std::string& name, const char* file,
                         [body = std::move(body)]() -> testing::Test* { return new CaseTest(body); });
 }
 
-bool close(double found, double expected, double absolute, double relative) {
-  if (std::isnan(expected)) return std::isnan(found);
-  if (found == expected) return true;
-  return std::abs(found - expected) <= absolute + relative * std::abs(expected);
-}
-
 }  // namespace
 
 Result<std::vector<OpCase>> read_op_cases(const std::string& path) { return FileReader(path).cases(); }
@@ -178,7 +173,7 @@ Status compare(const TensorData& found, const TensorData& expected, double absol
   if (exact && ir::identical(found.view(), expected.view())) return {};
   const std::vector<double> a = ir::to_doubles(found.view()), b = ir::to_doubles(expected.view());
   for (size_t i = 0; i < a.size(); ++i)
-    if (exact ? a[i] != b[i] : !close(a[i], b[i], absolute, relative))
+    if (exact ? a[i] != b[i] : !agrees(a[i], b[i], absolute + relative * std::abs(b[i])))
       return Status::error(Code::Fail, "element " + std::to_string(i) + " differs in " + ir::print_tensor(found))
           .expected(std::to_string(b[i]))
           .found(std::to_string(a[i]));

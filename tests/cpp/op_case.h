@@ -47,7 +47,7 @@ std::vector<std::string> op_case_files();
 // failing test. For use in the initializer of a namespace-scope constant.
 bool register_op_cases(const char* suite, std::function<void(const OpCase&)> check);
 
-// Ok when shapes and types agree and every element is within the tolerance (integers: equal; NaN equals NaN).
+// Ok when shapes and types agree and every element is within the tolerance (integers: equal; NaN and infinities: the same).
 Status compare(const ir::TensorData& found, const ir::TensorData& expected, double absolute, double relative);
 
 }  // namespace orknn::tests

@@ -1,13 +1,17 @@
 // Runs every operator case through the reference evaluator: golden values, shape rules (with full, symbolic and no knowledge of
-// the input shapes), text round trip, float16, and damaged variants that must be refused or computed, but never crash.
+// the input shapes), text round trip, float16, and damaged variants that must be refused or computed, but never crash; and
+// through the compiler and the simulator in float32 and, where the case's values allow, in float16.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <set>
 
+#include "compile/compile.h"
 #include "ir/infer.h"
 #include "ir/text.h"
 #include "op_case.h"
 #include "ops/eval.h"
+#include "sim/executor.h"
 
 namespace orknn::tests {
 namespace {
@@ -80,6 +84,79 @@ void check_half(const Graph& graph, const OpCase& c) {
     const Status status = compare(found, expected, kHalfAbsolute, kHalfRelative);
     EXPECT_TRUE(status) << "in float16: " << status.to_string();
   }
+}
+
+TensorData rounded_to_half(const TensorData& t) {
+  return t.dtype() == DType::Float32 ? convert(convert(t.view(), DType::Float16).view(), DType::Float32) : t;
+}
+
+Status compare_all(const std::vector<TensorData>& found, const OpCase& c, double absolute, double relative) {
+  for (size_t i = 0; i < found.size(); ++i) {
+    const TensorData& expected = c.outputs[i].value;
+    if (c.outputs[i].any && found[i].dims() == expected.dims()) continue;
+    const TensorData same_type = found[i].dtype() == DType::Float16 ? convert(found[i].view(), expected.dtype()) : found[i];
+    ORKNN_TRY(compare(same_type, expected, absolute, relative));
+  }
+  return {};
+}
+
+// The rule by which a case goes through float16: it has float32 values, and rounding its inputs, constants and results to
+// float16, with nothing but float32 between, leaves every result within the tolerance of float16.
+bool holds_in_half(const Graph& graph, const OpCase& c) {
+  Graph g = graph;
+  bool any = false;
+  for (size_t i = 0; i < g.tensor_count(); ++i) {
+    Tensor& t = g.tensor(TensorId{static_cast<int32_t>(i)});
+    any |= t.dtype == DType::Float32;
+    if (t.is_constant()) t.constant = rounded_to_half(t.constant);
+  }
+  if (!any) return false;
+  std::vector<TensorData> inputs;
+  for (const TensorData& t : c.inputs) inputs.push_back(rounded_to_half(t));
+  auto results = infer_and_run(g, inputs);
+  if (!results) return false;
+  for (TensorData& t : *results) t = rounded_to_half(t);
+  return compare_all(*results, c, kHalfAbsolute, kHalfRelative).is_ok();
+}
+
+// The graph as text and back, compiled for the default chip, on the simulator.
+Result<std::vector<TensorData>> compile_and_run(const Graph& inferred, std::span<const TensorData> inputs, DType float_dtype) {
+  ORKNN_TRY_ASSIGN(Graph graph, parse(print(inferred)));
+  ORKNN_TRY(infer_shapes(graph, ops::builtin_ops()));
+  compile::CompileOptions options;
+  options.float_dtype = float_dtype;
+  ORKNN_TRY_ASSIGN(const format::Program program, compile::compile(std::move(graph), options));
+  ORKNN_TRY_ASSIGN(const std::unique_ptr<sim::Executor> executor, sim::Executor::create(program, ops::builtin_ops()));
+  std::vector<TensorData> fed;
+  std::vector<TensorView> views;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const DType wanted = program.graph.tensor(program.inputs[i].tensor).dtype;
+    fed.push_back(inputs[i].dtype() == DType::Float32 && wanted == DType::Float16 ? convert(inputs[i].view(), wanted) : inputs[i]);
+  }
+  for (const TensorData& t : fed) views.push_back(t.view());
+  ORKNN_TRY(executor->run(views));
+  std::vector<TensorData> results;
+  for (size_t i = 0; i < program.outputs.size(); ++i) results.push_back(convert(executor->output(i), executor->output(i).dtype));
+  return results;
+}
+
+void check_compiled(const OpCase& c) {
+  auto graph = parse(c.graph);
+  ASSERT_TRUE(graph) << graph.status().to_string();
+  if (!infer_shapes(*graph, ops::builtin_ops())) return;
+  const auto exact = compile_and_run(*graph, c.inputs, DType::Float32);
+  if (!c.error.empty()) {
+    EXPECT_FALSE(exact) << "the simulator computes what the reference refuses";
+    return;
+  }
+  ASSERT_TRUE(exact) << "on the simulator: " << exact.status().to_string();
+  const Status status = compare_all(*exact, c, c.absolute, c.relative);
+  EXPECT_TRUE(status) << "on the simulator: " << status.to_string();
+  if (!holds_in_half(*graph, c)) return;
+  const auto half = compile_and_run(*graph, c.inputs, DType::Float16);
+  ASSERT_TRUE(half) << "on the simulator in float16: " << half.status().to_string();
+  const Status half_status = compare_all(*half, c, kHalfAbsolute, kHalfRelative);
+  EXPECT_TRUE(half_status) << "on the simulator in float16: " << half_status.to_string();
 }
 
 // Runs a damaged variant; any Status or any result will do.
@@ -180,6 +257,14 @@ void check(const OpCase& c) {
 }
 
 [[maybe_unused]] const bool registered = register_op_cases("OpCase", check);
+[[maybe_unused]] const bool compiled = register_op_cases("DISABLED_OpCaseCompiled", check_compiled);
+
+TEST(OpCases, infinities_and_nan_have_no_tolerance) {
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const auto same = [](float found, float expected) { return compare(TensorData::scalar(found), TensorData::scalar(expected), 1e-2, 1e-2).is_ok(); };
+  EXPECT_TRUE(same(infinity, infinity) && same(-infinity, -infinity) && same(nan, nan) && same(1.001f, 1));
+  EXPECT_FALSE(same(1, infinity) || same(infinity, 1) || same(-infinity, infinity) || same(1, nan) || same(nan, 1) || same(nan, infinity) || same(1.1f, 1));
+}
 
 void collect_ops(const Graph& graph, std::set<std::string>& names) {
   for (NodeId id : graph.order()) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <regex>
 
+#include "agreement.h"
 #include "import/importer.h"
 #include "ir/infer.h"
 #include "ir/text.h"
@@ -85,8 +86,7 @@ std::string difference(const TensorData& a, const TensorData& b) {
   for (double v : x)
     if (std::isfinite(v)) largest = std::max(largest, std::abs(v));
   for (size_t i = 0; i < x.size(); ++i) {
-    if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
-    if (std::abs(x[i] - y[i]) <= (half ? 2e-2 : 1e-3) * std::abs(x[i]) + (half ? 1e-2 : 1e-4) * largest) continue;
+    if (tests::agrees(y[i], x[i], (half ? 2e-2 : 1e-3) * std::abs(x[i]) + (half ? 1e-2 : 1e-4) * largest)) continue;
     return "element " + std::to_string(i) + ": " + std::to_string(x[i]) + " and " + std::to_string(y[i]);
   }
   return "";

@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "agreement.h"
 #include "ir/infer.h"
 #include "ops/eval.h"
 #include "poisoned_context.h"
@@ -60,10 +61,8 @@ void compare(const TensorData& expected, const TensorData& found, double toleran
     if (std::isfinite(v)) magnitude = std::max(magnitude, std::abs(v));
   const bool half = expected.dtype() == DType::Float16;
   for (size_t i = 0; i < e.size(); ++i) {
-    if (std::isnan(e[i]) && std::isnan(f[i])) continue;
-    if (e[i] == f[i]) continue;
     const double allowed = tolerance * magnitude + (half ? std::abs(e[i]) / 1024 + 1e-7 : 0);
-    ASSERT_LE(std::abs(e[i] - f[i]), allowed) << what << ": element " << i << " of " << e.size() << " expected " << e[i] << " found " << f[i];
+    ASSERT_TRUE(tests::agrees(f[i], e[i], allowed)) << what << ": element " << i << " of " << e.size() << " expected " << e[i] << " found " << f[i];
   }
 }
 
