@@ -22,7 +22,9 @@ std::span<const Row> matrix_rows();
 std::span<const Row> attention_rows();
 std::span<const Row> recurrent_rows();
 std::span<const Row> resample_rows();
-std::span<const Row> quantized_rows();
+std::span<const Row> quantize_rows();       // to and from quantized tensors
+std::span<const Row> packed_rows();         // quantized layers with packed weights
+std::span<const Row> quantized_rows();      // other quantized layers
 std::span<const Row> vision_rows();         // torchvision::
 std::span<const Row> signal_rows();
 

@@ -14,4 +14,15 @@ Result<Value> made_quantized(Call& c, ir::TensorId x, Quantization q);
 // call, quantized if need be.
 Result<Value> quantized_like_input(Call& c, const Value& result);
 
+// A number or a constant of one element.
+Result<double> number_argument(Call& c, std::string_view name);
+// The arguments scale and zero_point of a layer.
+Result<Quantization> output_quantization(Call& c, DType dtype);
+// The element type of an argument, uint8 when it is not quantized.
+DType quantized_type(Call& c, std::string_view name);
+// The result of a layer, with its scale and zero point and the element type of an argument.
+Result<Value> quantized_result(Call& c, ir::TensorId y, std::string_view like);
+// Quantized and back by the range of the data, which decides when the network runs.
+ir::TensorId dynamically_quantized(Call& c, ir::TensorId x, double levels);
+
 }  // namespace orknn::importer::pytorch
