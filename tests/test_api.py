@@ -25,6 +25,13 @@ def test_class_is_recognised_by_demo_scripts():
     assert (RKNN.NPU_CORE_AUTO, RKNN.NPU_CORE_0_1_2, RKNN.NPU_CORE_ALL) == (0, 7, 0xffff)
 
 
+def test_misspelt_keywords_of_loaders_are_refused(capfd):
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_caffe("net.prototxt", foo=1) == -1
+    assert "foo" in capfd.readouterr().err
+
+
 def test_inference_accepts_every_input_form(conv_model, build):
     rknn = build(conv_model)
     image = picture()

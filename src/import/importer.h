@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,9 +55,14 @@ struct Imported {
 };
 
 // What a file says about itself without being imported.
+struct StatedPort {
+  std::string name;
+  DType dtype = DType::Undefined;   // not stated
+  std::optional<ir::Shape> shape = {};
+};
 struct Survey {
   std::map<std::string, size_t> operators;  // in the framework's own words, with their number
-  std::vector<std::string> inputs;          // names, where the file states them
+  std::vector<StatedPort> inputs, outputs;  // where the file states them
 };
 
 struct Importer {

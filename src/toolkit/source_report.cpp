@@ -24,6 +24,13 @@ std::vector<SourcePort> ports_of(const ir::Graph& graph, const std::vector<ir::T
   return ports;
 }
 
+std::vector<SourcePort> ports_of(const std::vector<importer::StatedPort>& stated) {
+  std::vector<SourcePort> ports;
+  for (const importer::StatedPort& p : stated)
+    ports.push_back({to_utf8(p.name), p.dtype == DType::Undefined ? "?" : std::string(dtype_name(p.dtype)), p.shape ? ir::to_string(*p.shape) : "?"});
+  return ports;
+}
+
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   for (size_t at = 0; at < text.size();) {
@@ -70,7 +77,8 @@ Result<SourceReport> inspect_source(const std::string& path, std::string_view fr
     report.problems = lines_of(refusal.to_string());
     if (auto known = importer::survey_file(path, report.framework)) {
       report.operators = std::move(known->operators);
-      for (std::string& name : known->inputs) report.inputs.push_back({to_utf8(name), "?", "?"});
+      report.inputs = ports_of(known->inputs);
+      report.outputs = ports_of(known->outputs);
     }
     return report;
   }

@@ -22,7 +22,7 @@ struct SourceReport {
   std::vector<SourcePort> inputs, outputs;
   std::map<std::string, size_t> operators;  // as imported, with their number; in the source's own words when it cannot be imported
   std::vector<std::string> warnings;
-  std::vector<std::string> problems;        // one line per layer that cannot be imported, with the reason; then the ports are known by name at most
+  std::vector<std::string> problems;        // one line per layer that cannot be imported, with the reason; then the ports are what the file states, "?" for what it does not
 };
 
 // Reads the model without building it. Fails only when the file cannot be read or its format is not known; what the importer refuses is

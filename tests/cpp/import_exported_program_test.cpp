@@ -156,7 +156,13 @@ TEST(ImportExportedProgram, IsSurveyed) {
   const auto survey = importer::find_importer("pytorch")->survey(source);
   ASSERT_TRUE(survey) << survey.status().to_string();
   EXPECT_EQ(survey->operators, (std::map<std::string, size_t>{{"aten::linear", 1}}));
-  EXPECT_EQ(survey->inputs, (std::vector<std::string>{"x"}));
+  ASSERT_EQ(survey->inputs.size(), 1u);
+  EXPECT_EQ(survey->inputs[0].name, "x");
+  EXPECT_EQ(survey->inputs[0].dtype, DType::Float32);
+  ASSERT_TRUE(survey->inputs[0].shape);
+  EXPECT_EQ(ir::to_string(*survey->inputs[0].shape), "[1,3]");
+  ASSERT_EQ(survey->outputs.size(), 1u);
+  EXPECT_EQ(survey->outputs[0].name, "y");
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ TEST(ImportFiles, ModelsOfAnotherFormatAreTold) {
 
 TEST(ImportFiles, WeightsFilesAreNeverIgnored) {
   const tests::TemporaryFolder folder;
-  const std::string path = written(folder, "graph.pbtxt", "node { name: \"x\" op: \"Placeholder\" attr { key: \"dtype\" value { type: DT_FLOAT } } }\nnode { name: \"y\" op: \"Neg\" input: \"x\" }\n");
+  const std::string path = written(folder, "graph.pbtxt", "node { name: \"x\" op: \"Placeholder\" attr { key: \"dtype\" value { type: DT_FLOAT } } attr { key: \"shape\" value { shape { dim { size: 1 } } } } }\nnode { name: \"y\" op: \"Neg\" input: \"x\" }\n");
   EXPECT_EQ(error_of(path), "no error");
   EXPECT_TRUE(contains(error_of(path, {}, {"w.params"}), "models of tensorflow are one file; expected no weights file, found 'w.params'"));
   EXPECT_TRUE(contains(error_of(written(folder, "net.cfg", kNetwork), {}, {"a", "b"}), "a model has one weights file; found 2"));
@@ -83,9 +83,16 @@ TEST(ImportFiles, ModelsThatCannotBeImportedAreSurveyed) {
   const auto survey = importer::survey_file(written(folder, "net.cfg", std::string(kNetwork) + "[strange]\n[avgpool]\n"), "");
   ASSERT_TRUE(survey) << survey.status().to_string();
   EXPECT_EQ(survey->operators, (std::map<std::string, size_t>{{"avgpool", 2}, {"strange", 1}}));
-  EXPECT_EQ(survey->inputs, (std::vector<std::string>{"data"}));
+  ASSERT_EQ(survey->inputs.size(), 1u);
+  EXPECT_EQ(survey->inputs[0].name, "data");
+  ASSERT_TRUE(survey->inputs[0].shape);
+  EXPECT_EQ(survey->inputs[0].shape->size(), 4u);
+  ASSERT_EQ(survey->outputs.size(), 1u);
+  EXPECT_EQ(survey->outputs[0].name, "layer_2_avgpool");
   const auto caffe = importer::survey_file(written(folder, "net.prototxt", "input: \"a\"\nlayer { name: \"r\" type: \"Odd\" bottom: \"a\" top: \"b\" }"), "");
   ASSERT_TRUE(caffe) << caffe.status().to_string();
+  ASSERT_EQ(caffe->outputs.size(), 1u);
+  EXPECT_EQ(caffe->outputs[0].name, "b");
   EXPECT_EQ(caffe->operators, (std::map<std::string, size_t>{{"Odd", 1}}));
   EXPECT_FALSE(importer::survey_file(folder.file("nothing"), ""));
 }

@@ -392,9 +392,18 @@ Result<Survey> survey(const Source& source) {
   Survey result;
   for (const LayerDescription& layer : net.layers) {
     ++result.operators[layer.type];
-    if (layer.type == "Input") result.inputs.insert(result.inputs.end(), layer.tops.begin(), layer.tops.end());
+    for (size_t i = 0; layer.type == "Input" && i < layer.tops.size(); ++i) {
+      const auto shape = shape_in(layer.parameters("input_param"), i);
+      result.inputs.push_back({layer.tops[i], DType::Float32, shape && *shape ? std::optional(to_shape(**shape)) : std::nullopt});
+    }
   }
-  for (const InputDescription& input : net.inputs) result.inputs.push_back(input.name);
+  for (const InputDescription& input : net.inputs) result.inputs.push_back({input.name, DType::Float32, input.shape ? std::optional(to_shape(*input.shape)) : std::nullopt});
+  std::unordered_set<std::string_view> read;
+  for (auto layer = net.layers.rbegin(); layer != net.layers.rend(); ++layer) {
+    for (const std::string& top : layer->tops)
+      if (layer->type != "Input" && read.insert(top).second) result.outputs.insert(result.outputs.begin(), {.name = top, .dtype = DType::Float32});
+    read.insert(layer->bottoms.begin(), layer->bottoms.end());
+  }
   return result;
 }
 }  // namespace

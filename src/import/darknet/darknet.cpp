@@ -6,6 +6,7 @@
 #include "import/importer.h"
 #include "import/lower/known_names.h"
 #include "ir/infer.h"
+#include "ops/eval.h"
 
 namespace orknn::importer {
 namespace darknet {
@@ -75,6 +76,8 @@ ImportOptions entry(const ImportOptions& options, size_t i) {
   return one;
 }
 
+std::string name_of(const Section& section, size_t index) { return "layer_" + std::to_string(index) + "_" + section.type; }
+
 class Loader {
  public:
   Loader(const Description& description, const ImportOptions& options, const OpSet& ops) : description_(description), options_(options), build_(ops) {}
@@ -130,8 +133,6 @@ class Loader {
   static Status unknown_section(const Section& section, size_t index) {
     return unsupported("section [" + section.type.substr(0, 40) + "] is not known").node(name_of(section, index) + ", line " + std::to_string(section.line), section.type);
   }
-  static std::string name_of(const Section& section, size_t index) { return "layer_" + std::to_string(index) + "_" + section.type; }
-
   static void warn_of_unknown_options(Layer& layer, std::span<const std::string_view> known) {
     std::vector<std::string_view> keys;
     for (const auto& option : layer.section().options) keys.push_back(option.first);
@@ -226,7 +227,13 @@ Result<Survey> survey(const Source& source) {
   ORKNN_TRY_ASSIGN(const Description description, parse_description(source.bytes));
   Survey result;
   for (const Section& section : description.layers) ++result.operators[section.type];
-  result.inputs = {"data"};
+  Build build(ops::builtin_ops());
+  const auto port = input_of(Layer(build, description.net, "net", {}));
+  result.inputs = {{"data", DType::Float32, port ? port->shape : std::nullopt}};
+  const auto is_detection = [](const Section& s) { return s.type == "yolo" || s.type == "region" || s.type == "detection" || s.type == "Gaussian_yolo"; };
+  for (size_t i = 1; i < description.layers.size(); ++i)
+    if (is_detection(description.layers[i])) result.outputs.push_back({name_of(description.layers[i - 1], i - 1), DType::Float32});
+  if (result.outputs.empty()) result.outputs.push_back({name_of(description.layers.back(), description.layers.size() - 1), DType::Float32});
   return result;
 }
 }  // namespace

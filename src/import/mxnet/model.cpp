@@ -39,7 +39,12 @@ const LoweringTable<Layer>& table() {
   return rows;
 }
 
-// The shape a variable states, with unknown extents where it says 0 or -1.
+bool is_called_like_a_parameter(std::string_view name) {
+  static constexpr std::string_view kSuffixes[] = {"_weight", "_bias", "_gamma", "_beta", "_mean", "_var", "_parameters"};
+  return std::any_of(std::begin(kSuffixes), std::end(kSuffixes), [&](std::string_view s) { return name.ends_with(s); });
+}
+}  // namespace
+
 std::optional<Shape> stated_shape(const SymbolNode& variable) {
   const std::string* text = variable.find("__shape__");
   const auto parts = text ? split_tuple(*text) : std::nullopt;
@@ -60,11 +65,7 @@ DType stated_dtype(const SymbolNode& variable) {
   return dtype == DType::Undefined ? DType::Float32 : dtype;
 }
 
-bool is_called_like_a_parameter(std::string_view name) {
-  static constexpr std::string_view kSuffixes[] = {"_weight", "_bias", "_gamma", "_beta", "_mean", "_var", "_parameters"};
-  return std::any_of(std::begin(kSuffixes), std::end(kSuffixes), [&](std::string_view s) { return name.ends_with(s); });
-}
-
+namespace {
 Fill fill_of_name(std::string_view name) {
   if (name.ends_with("gamma") || name.ends_with("_var")) return Fill::Ones;
   return name.ends_with("bias") || name.ends_with("beta") || name.ends_with("_mean") ? Fill::Zeros : Fill::Random;

@@ -17,6 +17,10 @@ namespace orknn::importer::mxnet {
 // The whole import of a symbol. Without `params` parameters are made up.
 Result<Imported> import_model(std::span<const std::byte> symbol, const Params* params, const ImportOptions& options, const ir::OpSet& ops);
 
+// The shape and type a variable states; unknown extents where it says 0 or -1, float32 when it states no type.
+std::optional<ir::Shape> stated_shape(const SymbolNode& variable);
+DType stated_dtype(const SymbolNode& variable);
+
 class Model : public ModelAccess {
  public:
   Model(const Symbol& symbol, const Params* params, const ir::OpSet& ops) : symbol_(symbol), params_(params), network_(ops) {}

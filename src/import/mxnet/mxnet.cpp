@@ -1,7 +1,10 @@
 // MXNet models: a symbol file and the parameters beside it, written by any version from 0.7 to 1.9.
+#include <unordered_set>
+
 #include "base/files.h"
 #include "import/importer.h"
 #include "import/mxnet/model.h"
+#include "import/mxnet/roles.h"
 
 namespace orknn::importer {
 namespace mxnet {
@@ -23,6 +26,13 @@ Result<Survey> survey(const Source& source) {
   Survey result;
   for (const SymbolNode& n : symbol.nodes)
     if (!n.is_variable()) ++result.operators[n.op];
+  std::unordered_set<uint32_t> data;  // variables that are read as something else than a parameter, a state or a label
+  for (const SymbolNode& n : symbol.nodes)
+    for (size_t i = 0; i < n.inputs.size(); ++i)
+      if (symbol.nodes[n.inputs[i].node].is_variable() && role_of_input(n, i) == Role::Data) data.insert(n.inputs[i].node);
+  for (uint32_t i = 0; i < symbol.nodes.size(); ++i)
+    if (data.contains(i)) result.inputs.push_back({symbol.nodes[i].name, stated_dtype(symbol.nodes[i]), stated_shape(symbol.nodes[i])});
+  for (const Entry& head : symbol.heads) result.outputs.push_back({.name = symbol.nodes[head.node].name + "_" + output_suffix(symbol.nodes[head.node], head.output)});
   return result;
 }
 }  // namespace

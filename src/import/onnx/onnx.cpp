@@ -1,5 +1,6 @@
 // ONNX files: every opset and IR version, external data, functions, cropping.
 #include <algorithm>
+#include <unordered_set>
 
 #include "import/importer.h"
 #include "import/onnx/graph_builder.h"
@@ -48,7 +49,19 @@ Result<Survey> survey(const Source& source) {
   ORKNN_TRY_ASSIGN(const ModelProto model, parse_model(source.bytes));
   Survey result;
   for (const NodeProto& n : model.graph.nodes) ++result.operators[std::string(n.op_type)];
-  for (const ValueInfoProto& input : model.graph.inputs) result.inputs.emplace_back(input.name);
+  const auto port_of = [](const ValueInfoProto& info) {
+    StatedPort port{.name = std::string(info.name)};
+    if (const auto dtype = to_dtype(info.type.element_type); dtype && info.type.kind == TypeProto::Kind::Tensor) port.dtype = *dtype;
+    if (!info.type.has_shape) return port;
+    port.shape.emplace();
+    for (const DimProto& d : info.type.shape) port.shape->push_back(d.kind == DimProto::Kind::Value && d.value >= 0 ? ir::Dim(d.value) : d.parameter.empty() ? ir::Dim() : ir::Dim::symbol(std::string(d.parameter)));
+    return port;
+  };
+  std::unordered_set<std::string_view> weights;
+  for (const TensorProto& tensor : model.graph.initializers) weights.insert(tensor.name);
+  for (const ValueInfoProto& input : model.graph.inputs)
+    if (!weights.contains(input.name)) result.inputs.push_back(port_of(input));
+  for (const ValueInfoProto& output : model.graph.outputs) result.outputs.push_back(port_of(output));
   return result;
 }
 }  // namespace

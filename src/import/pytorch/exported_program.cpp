@@ -205,7 +205,7 @@ Result<Value> ExportedProgram::weight(const std::string& name) {
 
 // --- inputs
 
-Result<Port> ExportedProgram::input_port(const std::string& name) {
+Result<Port> ExportedProgram::stated_port(const std::string& name) const {
   const Value meta = member(member(member(member(description_, "graph_module"), "graph"), "tensor_values"), name);
   Port port{.name = name, .dtype = DType::Float32, .shape = Shape(), .value = {}};
   ORKNN_TRY_ASSIGN(const int64_t code, scalar_code(member(meta, "dtype")));
@@ -236,7 +236,7 @@ Status ExportedProgram::bind_inputs(const ImportOptions& options, Network& netwo
     const std::string name = text_member(member(v.value, "arg"), "name");
     if (v.kind == "user_input") {
       if (given.kind == "as_tensor") {
-        ORKNN_TRY_ASSIGN(Port port, input_port(name_of(given)));
+        ORKNN_TRY_ASSIGN(Port port, stated_port(name_of(given)));
         ports.push_back(std::move(port));
       } else if (given.kind == "as_sym_int") {
         ports.push_back({.name = name_of(given), .dtype = DType::Int64, .shape = Shape(), .value = {}});
@@ -496,13 +496,18 @@ std::vector<std::pair<std::string, std::string>> ExportedProgram::operators() co
   return found;
 }
 
-std::vector<std::string> ExportedProgram::inputs() const {
-  std::vector<std::string> names;
-  for (const Value& spec : items_of(member(member(member(description_, "graph_module"), "signature"), "input_specs")))
-    if (const Value given = member(member(spec, "user_input"), "arg"); !given.is_none())
-      if (std::string name = name_of(variant_of(given)); !name.empty()) names.push_back(std::move(name));
-  return names;
+std::vector<StatedPort> ExportedProgram::ports(std::string_view list, std::string_view kind) const {
+  std::vector<StatedPort> ports;
+  for (const Value& spec : items_of(member(member(member(description_, "graph_module"), "signature"), list)))
+    if (const Value given = member(member(spec, kind), "arg"); !given.is_none())
+      if (const std::string name = name_of(variant_of(given)); !name.empty()) {
+        const auto known = stated_port(name);
+        ports.push_back(known ? StatedPort{name, known->dtype, known->shape} : StatedPort{.name = name});
+      }
+  return ports;
 }
+std::vector<StatedPort> ExportedProgram::inputs() const { return ports("input_specs", "user_input"); }
+std::vector<StatedPort> ExportedProgram::outputs() const { return ports("output_specs", "user_output"); }
 
 std::string ExportedProgram::class_name() const {
   const Value nodes = member(member(member(description_, "graph_module"), "graph"), "nodes");

@@ -24,7 +24,8 @@ class ExportedProgram {
   Value find(const std::string& name) const;
   // Every node of the graph: its layer, and its operator by the name of its row or, if it has none, as the file spells it.
   std::vector<std::pair<std::string, std::string>> operators() const;
-  std::vector<std::string> inputs() const;
+  std::vector<StatedPort> inputs() const;
+  std::vector<StatedPort> outputs() const;
 
   std::string class_name() const;  // of the exported module
   std::string producer() const;
@@ -40,7 +41,8 @@ class ExportedProgram {
   Status read_pickled_weights(const std::string& name);
   Result<Value> weight(const std::string& name);
   Status bind_inputs(const ImportOptions& options, Network& network);
-  Result<Port> input_port(const std::string& name);
+  Result<Port> stated_port(const std::string& name) const;
+  std::vector<StatedPort> ports(std::string_view list, std::string_view kind) const;
   Status run(const Value& graph, Values& values);
   Status run_node(const Value& node, Values& values);
   Result<Value> call(const Value& node, const std::string& layer, Values& values);

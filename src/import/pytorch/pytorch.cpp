@@ -190,6 +190,7 @@ Result<Survey> survey(const Source& source) {
     ORKNN_TRY_ASSIGN(const ExportedProgram program, ExportedProgram::open(source, archive, contents, session));
     for (const auto& [layer, op] : program.operators()) ++result.operators[shown_operator(op)];
     result.inputs = program.inputs();
+    result.outputs = program.outputs();
     return result;
   }
   Library library(archive, contents.root);
@@ -197,7 +198,15 @@ Result<Survey> survey(const Source& source) {
   Interpreter interpreter(session, library, model.constants);
   for (const auto& [name, count] : interpreter.operators(model.modules)) result.operators[shown_operator(name)] += count;
   ORKNN_TRY_ASSIGN(const Function* forward, interpreter.find_method(model.root.object(), "forward"));
-  for (size_t i = 1; forward && i < forward->parameters.size(); ++i) result.inputs.push_back(forward->parameters[i].name);
+  for (size_t i = 1; forward && i < forward->parameters.size(); ++i) {
+    StatedPort& port = result.inputs.emplace_back();
+    port.name = forward->parameters[i].name;
+    if (!model.traced_inputs || !model.traced_inputs->is_sequence() || i > model.traced_inputs->sequence().items.size()) continue;
+    if (const Value& example = model.traced_inputs->sequence().items[i - 1]; example.is_tensor() && example.tensor().storage) {
+      port.dtype = example.tensor().storage->dtype;
+      port.shape = ir::to_shape(example.tensor().dims);
+    }
+  }
   return result;
 }
 }  // namespace

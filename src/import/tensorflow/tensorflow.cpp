@@ -1,4 +1,6 @@
 // TensorFlow frozen graphs, binary (.pb) and text (.pbtxt), by themselves or in a saved model.
+#include <unordered_set>
+
 #include "import/importer.h"
 #include "import/tensorflow/lowering.h"
 
@@ -49,9 +51,21 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
 Result<Survey> survey(const Source& source) {
   ORKNN_TRY_ASSIGN(const ReadGraph read, read_graph(source));
   Survey result;
+  std::unordered_set<std::string_view> read_nodes;
+  for (const NodeDef& n : read.graph.nodes)
+    for (std::string_view name : n.inputs) read_nodes.insert(name.substr(0, name.find(':')));
   for (const NodeDef& n : read.graph.nodes) {
     ++result.operators[std::string(n.op)];
-    if (n.op == "Placeholder") result.inputs.emplace_back(n.name);
+    StatedPort port{.name = std::string(n.name)};
+    for (const AttributeDef& a : n.attributes) {
+      const auto value = parse_attribute(a.value);
+      if (!value) continue;
+      if (a.name == "dtype" && value->kind == AttributeValue::Kind::Type) port.dtype = to_dtype(value->number);
+      if (a.name == "shape" && value->kind == AttributeValue::Kind::Shape)
+        if (auto shape = parse_shape(value->message)) port.shape = *std::move(shape);
+    }
+    if (n.op == "Placeholder") result.inputs.push_back(std::move(port));
+    else if (!read_nodes.contains(n.name) && n.op != "Const" && n.op != "NoOp") result.outputs.push_back({.name = std::string(n.name)});
   }
   for (const FunctionDef& f : read.graph.functions)
     for (const NodeDef& n : f.nodes) ++result.operators[std::string(n.op)];

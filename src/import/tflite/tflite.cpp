@@ -28,8 +28,19 @@ Result<Survey> survey(const Source& source) {
   for (const Subgraph& g : model.subgraphs)
     for (const Operator& op : g.operators) ++result.operators[std::string(op.name)];
   const Subgraph& whole = model.subgraphs[0];
-  for (size_t i = 0; i < whole.inputs.size(); ++i)
-    if (const int32_t at = whole.inputs[i]; at >= 0) result.inputs.emplace_back(whole.tensors[static_cast<size_t>(at)].name);
+  const auto ports_of = [&](const Numbers<int32_t>& indices) {
+    std::vector<StatedPort> ports;
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (indices[i] < 0) continue;
+      const TensorInfo& t = whole.tensors[static_cast<size_t>(indices[i])];
+      StatedPort port{std::string(t.name), to_dtype(t.type), ir::Shape()};
+      for (size_t k = 0; k < t.shape.size(); ++k) port.shape->push_back(t.shape[k] >= 0 ? ir::Dim(t.shape[k]) : ir::Dim());
+      ports.push_back(std::move(port));
+    }
+    return ports;
+  };
+  result.inputs = ports_of(whole.inputs);
+  result.outputs = ports_of(whole.outputs);
   return result;
 }
 }  // namespace
