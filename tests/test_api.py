@@ -1,5 +1,6 @@
 """The RKNN class as a client script uses it."""
 import os
+import shutil
 import subprocess
 import sys
 
@@ -103,6 +104,42 @@ def test_reorder_channel_holds_for_calibration(conv_model, tmp_path):
     swapped = quantized(conv_model, tmp_path, samples, reorder_channel="2 1 0").inference([samples[0]], data_format="nchw")[0]
     plain = quantized(conv_model, tmp_path, [s[:, ::-1] for s in samples]).inference([samples[0][:, ::-1]], data_format="nchw")[0]
     np.testing.assert_array_equal(swapped, plain)
+
+
+def test_a_loaded_rknn_is_kept(conv_model, make_onnx, build, tmp_path, monkeypatch):
+    """Nothing that happens to the file between load_rknn and init_runtime changes what runs."""
+    rknn = build(conv_model)
+    expected = rknn.inference([picture((1, 8, 6, 3))])[0]
+    monkeypatch.chdir(tmp_path)
+    for change in ("nothing", "remove", "replace", "shorten", "chdir"):
+        assert rknn.export_rknn("kept.rknn") == 0
+        loaded = RKNN()
+        assert loaded.load_rknn("kept.rknn") == 0
+        if change == "remove":
+            os.remove("kept.rknn")
+        elif change == "replace":
+            other = build(make_onnx([("Relu", ["x"], ["y"], {})], {"x": ("float32", [2])}, {"y": ("float32", [2])}, name="other"))
+            assert other.export_rknn("kept.rknn") == 0
+        elif change == "shorten":
+            os.truncate("kept.rknn", 100)
+        elif change == "chdir":
+            (tmp_path / "elsewhere").mkdir()
+            monkeypatch.chdir(tmp_path / "elsewhere")
+        assert loaded.init_runtime() == 0, change
+        np.testing.assert_array_equal(loaded.inference([picture((1, 8, 6, 3))])[0], expected)
+        loaded.release()
+
+
+def test_a_source_model_may_vanish_before_build(conv_model, build, tmp_path):
+    expected = build(conv_model).inference([picture((1, 8, 6, 3))])[0]
+    copy = str(tmp_path / "copy.onnx")
+    shutil.copy(conv_model, copy)
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588", float_dtype="float32")
+    assert rknn.load_onnx(copy) == 0
+    os.truncate(copy, 10)
+    assert rknn.build(do_quantization=False) == 0 and rknn.init_runtime() == 0
+    np.testing.assert_array_equal(rknn.inference([picture((1, 8, 6, 3))])[0], expected)
 
 
 def test_batch(conv_model, make_onnx, tmp_path, capfd):

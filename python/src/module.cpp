@@ -127,6 +127,20 @@ nb::list run_session(runtime::Session& session, nb::list inputs) {
 
 namespace {
 
+// A finished .rknn with its bytes: what happens to the file afterwards has no effect on it.
+struct LoadedModel {
+  std::shared_ptr<const MappedFile> file;
+  std::shared_ptr<const format::Model> model;
+};
+
+Result<LoadedModel> load_rknn(const Path& path) {
+  auto file = MappedFile::open(path.string());
+  if (!file) return Status(file.status()).stage("load_rknn");
+  auto model = format::read_rknn((*file)->bytes(), *file);
+  if (!model) return Status(model.status()).model(path.string()).stage("load_rknn");
+  return LoadedModel{std::move(*file), std::make_shared<const format::Model>(std::move(*model))};
+}
+
 template <class T>
 T get(const nb::dict& options, const char* key) {
   return nb::cast<T>(options[key]);
@@ -265,17 +279,23 @@ NB_MODULE(_openrknn, m) {
     model.sync_uids = std::move(uids);
     check(format::write_rknn(model, target.string()));
   });
-  // Copies a finished model, checked; onto itself is no work.
-  m.def("copy_model", [](const Path& source, const Path& target) {
-    take(runtime::Session::open(source.string()));
-    std::error_code problem;
-    if (std::filesystem::equivalent(source, target, problem)) return;
-    const auto file = take(MappedFile::open(source.string()));
-    check(write_file_atomically(target.string(), [&](FileWriter& out) { return out.write(file->bytes()); }));
-  });
+
+  nb::class_<LoadedModel>(m, "LoadedModel")
+      .def_static("from_file", [](const Path& path) {
+        auto loaded = [&] {
+          const nb::gil_scoped_release release;
+          return load_rknn(path);
+        }();
+        return take(std::move(loaded));
+      })
+      .def("file_size", [](const LoadedModel& m) { return m.file->bytes().size(); })
+      .def("make_session", [](const LoadedModel& m) { return take(runtime::Session::open(m.model)); })
+      .def("write", [](const LoadedModel& m, const Path& path) {
+        check(m.file->check());
+        check(write_file_atomically(path.string(), [&](FileWriter& out) { return out.write(m.file->bytes()); }));
+      });
 
   nb::class_<runtime::Session>(m, "Session")
-      .def_static("from_file", [](const Path& path) { return take(runtime::Session::open(path.string())); })
       .def("inputs", [](const runtime::Session& s) { return describe(s.inputs()); })
       .def("outputs", [](const runtime::Session& s) { return describe(s.outputs()); })
       // The inputs of every program: one per set of dynamic_input.

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -80,14 +81,44 @@ Status give_name(int fd, const std::string& path, const std::string& pattern) {
   return io_error("cannot write '" + path + "': " + reason());
 }
 
-// Start and size of every live mapping: only their pages may be given back.
+// Every live mapping by its first byte: only their pages may be given back.
 struct Mappings {
+  struct Mapping {
+    size_t bytes;
+    std::weak_ptr<const MappedFile> file;
+  };
   std::mutex mutex;
-  std::map<const std::byte*, size_t> ranges;
+  std::map<const std::byte*, Mapping> ranges;
+  size_t copied_bytes = 0;
+
+  // The one that holds all of these bytes; the caller has the mutex.
+  const Mapping* find(std::span<const std::byte> bytes) const {
+    auto it = ranges.upper_bound(bytes.data());
+    if (it == ranges.begin()) return nullptr;
+    --it;
+    return bytes.data() + bytes.size() <= it->first + it->second.bytes ? &it->second : nullptr;
+  }
 };
 Mappings& mappings() {
   static Mappings& all = *new Mappings;  // outlives every static object that holds a file
   return all;
+}
+
+Status shortened(const std::string& path, size_t expected, size_t found) {
+  return io_error("'" + path + "' was shortened while it was in use").expected(std::to_string(expected) + " bytes").found(std::to_string(found)).hint("load the model again once the file is complete");
+}
+
+// Fills `to` from the beginning of the file.
+Status read_all(int fd, const std::string& path, std::span<std::byte> to) {
+  size_t done = 0;
+  while (done < to.size()) {
+    const ssize_t n = ::read(fd, to.data() + done, to.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return io_error("cannot read '" + path + "': " + reason());
+    if (n == 0) return shortened(path, to.size(), done);
+    done += static_cast<size_t>(n);
+  }
+  return {};
 }
 }  // namespace
 
@@ -100,21 +131,51 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
   struct stat info {};
   if (::fstat(file.fd, &info) != 0) return io_error("cannot read '" + path + "': " + reason());
   if (!S_ISREG(info.st_mode)) return io_error("cannot read '" + path + "': not a regular file");
-  std::shared_ptr<MappedFile> mapped(new MappedFile);
-  mapped->size_ = static_cast<size_t>(info.st_size);
-  if (mapped->size_ > 0) {
-    void* address = ::mmap(nullptr, mapped->size_, PROT_READ, MAP_PRIVATE, file.fd, 0);
-    if (address == MAP_FAILED) return io_error("cannot map '" + path + "': " + reason());
-    mapped->data_ = static_cast<const std::byte*>(address);
-    const std::lock_guard lock(mappings().mutex);
-    mappings().ranges[mapped->data_] = mapped->size_;
+  std::shared_ptr<MappedFile> opened(new MappedFile);
+  std::error_code problem;
+  opened->path_ = std::filesystem::absolute(path, problem).string();
+  opened->device_ = info.st_dev;
+  opened->number_ = info.st_ino;
+  const auto size = static_cast<size_t>(info.st_size);
+  if (size == 0) return std::shared_ptr<const MappedFile>(std::move(opened));
+  Mappings& all = mappings();
+  {
+    const std::lock_guard lock(all.mutex);
+    opened->copied_ = size <= kCopiedBytes - all.copied_bytes;
+    if (opened->copied_) all.copied_bytes += size;
   }
-  return std::shared_ptr<const MappedFile>(std::move(mapped));
+  opened->size_ = size;
+  void* address = opened->copied_ ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                                   : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  if (address == MAP_FAILED) return io_error("cannot map '" + path + "': " + reason());
+  opened->data_ = static_cast<const std::byte*>(address);
+  if (opened->copied_) {
+    ORKNN_TRY(read_all(file.fd, path, {static_cast<std::byte*>(address), size}));
+    return std::shared_ptr<const MappedFile>(std::move(opened));
+  }
+  const std::lock_guard lock(all.mutex);
+  all.ranges[opened->data_] = {size, opened};
+  return std::shared_ptr<const MappedFile>(std::move(opened));
+}
+
+std::shared_ptr<const MappedFile> MappedFile::holding(const void* address) {
+  const std::lock_guard lock(mappings().mutex);
+  const Mappings::Mapping* mapping = mappings().find({static_cast<const std::byte*>(address), 1});
+  return mapping ? mapping->file.lock() : nullptr;
+}
+
+Status MappedFile::check() const {
+  struct stat info {};
+  // A file that lost its name keeps its bytes; there is nobody left to shorten it.
+  if (copied_ || ::stat(path_.c_str(), &info) != 0 || info.st_dev != device_ || info.st_ino != number_) return {};
+  const auto now = static_cast<size_t>(info.st_size);
+  return now < size_ ? shortened(path_, size_, now) : Status();
 }
 
 MappedFile::~MappedFile() {
-  if (!data_) return;
   const std::lock_guard lock(mappings().mutex);
+  if (copied_) mappings().copied_bytes -= size_;
+  if (!data_) return;
   mappings().ranges.erase(data_);
   ::munmap(const_cast<std::byte*>(data_), size_);
 }
@@ -125,10 +186,7 @@ void release_mapped_pages(std::span<const std::byte> bytes) {
   const uintptr_t end = (reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size()) / page * page;
   if (begin >= end) return;
   const std::lock_guard lock(mappings().mutex);
-  auto it = mappings().ranges.upper_bound(bytes.data());
-  if (it == mappings().ranges.begin()) return;
-  --it;
-  if (bytes.data() + bytes.size() <= it->first + it->second) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  if (mappings().find(bytes)) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 Status write_file_atomically(const std::string& given_path, const std::function<Status(FileWriter&)>& fill) {

@@ -12,19 +12,30 @@
 
 namespace orknn {
 
-// A file's bytes, mapped read-only for as long as the object lives.
+// A file's bytes, read-only, for as long as the object lives. Small files are copied: whatever happens to them later has no effect.
+// The others are mapped, so whoever keeps one asks check() before each use: reading behind the end of a mapped file that was
+// shortened in the meantime ends the process.
 class MappedFile {
  public:
+  static constexpr size_t kCopiedBytes = size_t{64} << 20;  // what all copies of the process may take together
+
   static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
+  // The mapped file that these bytes belong to; nullptr for any other memory.
+  static std::shared_ptr<const MappedFile> holding(const void* address);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
   std::span<const std::byte> bytes() const { return {data_, size_}; }
+  // Io when the file is shorter than it was.
+  Status check() const;
 
  private:
   MappedFile() = default;
+  std::string path_;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
+  uint64_t device_ = 0, number_ = 0;  // which file has the name, if it still has it
+  bool copied_ = false;
 };
 
 // Tells the system that these bytes, if they belong to a MappedFile, will hardly be read again: they stop counting as memory

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -97,6 +98,51 @@ TEST_F(MapFile, APipeIsRefusedAndNotWaitedFor) {
   const auto opened = MappedFile::open(file("pipe"));
   ASSERT_FALSE(opened);
   EXPECT_NE(opened.status().to_string().find("not a regular file"), std::string::npos);
+}
+
+TEST_F(MapFile, ACopiedFileOutlivesWhatHappensToIt) {
+  ASSERT_TRUE(write_file_atomically(file("a"), [](FileWriter& out) { return out.write(std::string(100'000, 'x')); }));
+  const auto opened = MappedFile::open(file("a"));
+  ASSERT_TRUE(opened) << opened.status().to_string();
+  fs::resize_file(file("a"), 10);
+  EXPECT_TRUE((*opened)->check());
+  const auto bytes = (*opened)->bytes();
+  EXPECT_EQ(bytes.size(), 100'000u);
+  EXPECT_TRUE(std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{'x'}; }));
+  EXPECT_EQ(MappedFile::holding(bytes.data()), nullptr);
+}
+
+TEST_F(MapFile, AMappedFileThatWasShortenedIsToldBeforeItIsRead) {
+  std::ofstream(file("large")) << "begin";
+  fs::resize_file(file("large"), MappedFile::kCopiedBytes + 1);  // sparse
+  const auto opened = MappedFile::open(file("large"));
+  ASSERT_TRUE(opened) << opened.status().to_string();
+  EXPECT_EQ(MappedFile::holding((*opened)->bytes().data() + 4711), *opened);
+  EXPECT_TRUE((*opened)->check());
+  fs::resize_file(file("large"), 10);
+  const Status s = (*opened)->check();
+  EXPECT_FALSE(s);
+  EXPECT_NE(s.to_string().find("shortened"), std::string::npos) << s.to_string();
+  // Another file by the same name is no harm: the mapped one keeps its bytes.
+  fs::remove(file("large"));
+  std::ofstream(file("large")) << "other";
+  EXPECT_TRUE((*opened)->check());
+}
+
+TEST_F(MapFile, CopiesTogetherStayWithinTheirLimit) {
+  std::ofstream(file("half")) << "begin";
+  fs::resize_file(file("half"), MappedFile::kCopiedBytes / 2);
+  std::vector<std::shared_ptr<const MappedFile>> kept;
+  for (int i = 0; i < 4; ++i) {
+    auto opened = MappedFile::open(file("half"));
+    ASSERT_TRUE(opened) << opened.status().to_string();
+    kept.push_back(*opened);
+  }
+  EXPECT_EQ(MappedFile::holding(kept[3]->bytes().data()), kept[3]) << "mapped";
+  kept.clear();
+  const auto again = MappedFile::open(file("half"));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(MappedFile::holding((*again)->bytes().data()), nullptr) << "copied";
 }
 }  // namespace
 }  // namespace orknn

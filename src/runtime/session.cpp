@@ -3,6 +3,7 @@
 #include <new>
 
 #include "format/rknn_file.h"
+#include "ir/mapped_constants.h"
 #include "ops/eval.h"
 #include "runtime/perf_report.h"
 
@@ -40,6 +41,7 @@ std::unique_ptr<Session> Session::make(std::shared_ptr<const format::Model> mode
   session->executors_[program] = std::move(executor);
   session->current_ = program;
   session->pool_ = &pool;
+  for (const format::Program& p : session->model_->programs) ir::collect_mapped_files(p.graph, session->files_);
   session->describe_ports();
   return session;
 }
@@ -78,6 +80,8 @@ Status Session::choose_program(size_t index) {
 
 Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const format::Model> model, ThreadPool* pool) {
   if (model->programs.empty()) return invalid_model("the model holds no program");
+  for (const format::Program& p : model->programs)
+    if (Status s = ir::check_mapped_files(p.graph); !s) return s.model(model->name).stage("init_runtime");
   ThreadPool& threads = pool ? *pool : ThreadPool::shared();
   try {
     auto executor = sim::Executor::create(model->programs[0], ops::builtin_ops(), threads);
@@ -132,6 +136,7 @@ Status Session::set_input(size_t index, const InputData& data) {
 }
 
 Status Session::run(const sim::RunHooks& hooks) {
+  if (Status s = ir::check_mapped_files(files_); !s) return s.model(model_->name).stage("run");
   std::vector<TensorView> views;
   try {
     for (size_t i = 0; i < values_.size(); ++i) {

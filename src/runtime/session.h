@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "format/program.h"
 #include "runtime/convert.h"
 #include "sim/executor.h"
@@ -83,6 +84,7 @@ class Session {
   size_t current_ = 0;
   ThreadPool* pool_ = nullptr;
   std::vector<PortInfo> inputs_, outputs_;
+  std::vector<std::shared_ptr<const MappedFile>> files_;  // that hold the weights
   std::vector<ir::TensorData> values_;  // inputs as the program takes them; no value = not set yet
   bool has_run_ = false;
 };

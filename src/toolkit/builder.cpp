@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "format/rknn_file.h"
+#include "ir/mapped_constants.h"
 #include "ops/eval.h"
 #include "optimize/pipeline.h"
 #include "quantize/calibrate.h"
@@ -423,6 +424,7 @@ Status Builder::lower_large_layers(ir::Graph& graph, const std::string& dataset)
 
 Status Builder::build(bool do_quantization, const std::string& dataset, bool auto_hybrid) {
   if (!loaded_) return invalid_argument("build needs a loaded source model first");
+  if (Status s = ir::check_mapped_files(graph_); !s) return s.model(model_name_).stage("build");
   model_ = nullptr;  // a failed build must not leave an earlier model to be exported by mistake
   if (do_quantization && dataset.empty() && !from_files_)
     return invalid_argument("quantization needs a dataset").model(model_name_).stage("build").hint("give build() a list of calibration files, or do_quantization=False for a float16 model");
@@ -529,6 +531,8 @@ Status Builder::export_rknn(const std::string& path) const {
     if (std::filesystem::equivalent(source, path, problem))
       return invalid_argument("the model would overwrite its own source '" + source + "'").model(path).stage("export").hint("give another file name");
   }
+  for (const format::Program& program : model_->programs)
+    if (Status s = ir::check_mapped_files(program.graph); !s) return s.model(path).stage("export");
   Status s = format::write_rknn(*model_, path);
   return s ? s : s.model(path).stage("export");
 }

@@ -146,7 +146,7 @@ class RKNN:
         self._log.info(f"rknn-toolkit2 version: {VERSION}")
         self._builder = None   # building side: config, source graph, built model
         self._session = None   # running side
-        self._model_path = None
+        self._loaded = None    # a finished model: load_rknn
         self._perf_debug = self._eval_mem = False
         self._cores = 1        # that core_mask chose
         self._builder_used = False  # a source model was loaded since config()
@@ -271,7 +271,7 @@ class RKNN:
         """Builds the model from the files of step 1; config() and a loaded model are not needed. `dataset` only when the list of
         step 1 has moved; `pre_compile` is Toolkit1's and has no effect."""
         self._alive("hybrid_quantization_step2")
-        self._session, self._model_path = None, None
+        self._session, self._loaded = None, None
         self._builder, self._builder_used = None, True
         self._log.info("rknn building ...")
         self._builder = _openrknn.Builder.hybrid_step2(_path(model_input, "hybrid_quantization_step2"), _path(data_input, "hybrid_quantization_step2"),
@@ -297,12 +297,13 @@ class RKNN:
         if load_model_in_npu:
             raise ValueError("load_model_in_npu needs a connected board, which is not available yet!")
         path = _path(path, "load_rknn")
-        self._session = self._model_path = None
+        self._session = self._loaded = None
         if self._builder is not None and not self._builder_used:
             self._log.warn("load_rknn", "The options of config have no effect on a finished model!")
         self._builder = None
-        _openrknn.Session.from_file(path)  # refuses a bad file here rather than in init_runtime
-        self._model_path = path
+        loaded = _openrknn.LoadedModel.from_file(path)
+        loaded.make_session()  # refuses a bad program here rather than in init_runtime
+        self._loaded = loaded
 
     # ---- running
 
@@ -322,8 +323,8 @@ class RKNN:
         self._log.info("Target is None, use simulator!")
         if async_mode:
             self._log.warn("init_runtime", "The 'async_mode' has no effect, every inference returns its own results!")
-        if self._model_path is not None:
-            session = _openrknn.Session.from_file(self._model_path)
+        if self._loaded is not None:
+            session = self._loaded.make_session()
         else:
             session = self._need_builder("init_runtime").make_session()
         self._cores = session.cores_of_mask(core_mask)  # refuses cores the chip does not have
@@ -431,8 +432,8 @@ class RKNN:
         return self._session.measure(self._cores)
 
     def _file_size(self):
-        if self._model_path is not None:
-            return os.path.getsize(self._model_path)
+        if self._loaded is not None:
+            return self._loaded.file_size()
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.rknn")
             self._builder.export_rknn(path)
@@ -463,8 +464,8 @@ class RKNN:
         """Writes the built or loaded model as it is: every model is compiled for its chip already."""
         self._alive("export_rknn_precompile_model")
         path = _path(export_path, "export_rknn_precompile_model")
-        if self._model_path is not None:
-            _openrknn.copy_model(self._model_path, path)
+        if self._loaded is not None:
+            self._loaded.write(path)
         else:
             self._need_builder("export_rknn_precompile_model").export_rknn(path)
 
@@ -529,7 +530,7 @@ class RKNN:
 
     def release(self):
         """Frees everything. Harmless at any time and more than once."""
-        self._builder = self._session = self._model_path = None
+        self._builder = self._session = self._loaded = None
         self._released = True
         self._log.close()
 
@@ -589,7 +590,7 @@ class RKNN:
         sizes = _sizes(sizes)
         if initial is not None:
             initial = [None if v is None else np.asarray(v, order="C") for v in initial]
-        self._session, self._model_path, self._builder_used = None, None, True
+        self._session, self._loaded, self._builder_used = None, None, True
         builder.load(framework, _path(path, function), names(inputs), sizes, initial, names(outputs),
                      [] if weights is None else [_path(weights, function)], bool(input_is_nchw), feeds or {})
 
