@@ -5,6 +5,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/half_array.h"
+
 namespace orknn::ir {
 namespace {
 constexpr std::align_val_t kAlignment{64};
@@ -98,6 +100,8 @@ void convert_elements(const TensorView& from, const MutableTensorView& to) {
     std::memcpy(to.data, from.data, from.bytes());
     return;
   }
+  if (from.dtype == DType::Float16 && to.dtype == DType::Float32) return widen_halves(from.as<Half>(), to.as<float>(), static_cast<size_t>(n));
+  if (from.dtype == DType::Float32 && to.dtype == DType::Float16) return narrow_to_halves(from.as<float>(), to.as<Half>(), static_cast<size_t>(n));
   visit_dtype(from.dtype, [&]<class F>(TypeTag<F>) {
     visit_dtype(to.dtype, [&]<class T>(TypeTag<T>) {
       const F* source = from.as<F>();

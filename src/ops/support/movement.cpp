@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace orknn::ops {
 using namespace ir;
@@ -51,6 +52,61 @@ void join_axes(std::vector<CopyAxis>& axes) {
   axes = std::move(joined);
 }
 
+// Sixteen bytes of elements of `Bytes` bytes.
+template <size_t Bytes> struct Lanes;
+template <> struct Lanes<1> { using Vector = uint8_t __attribute__((vector_size(16))); };
+template <> struct Lanes<2> { using Vector = uint16_t __attribute__((vector_size(16))); };
+template <> struct Lanes<4> { using Vector = uint32_t __attribute__((vector_size(16))); };
+template <> struct Lanes<8> { using Vector = uint64_t __attribute__((vector_size(16))); };
+
+// Elements of a and b in turn, from the first (or the second) half of both.
+template <class Vector, size_t... I> Vector zip_low(Vector a, Vector b, std::index_sequence<I...>) {
+  return __builtin_shufflevector(a, b, (I % 2 ? sizeof...(I) + I / 2 : I / 2)...);
+}
+template <class Vector, size_t... I> Vector zip_high(Vector a, Vector b, std::index_sequence<I...>) {
+  return __builtin_shufflevector(a, b, (I % 2 ? sizeof...(I) + sizeof...(I) / 2 + I / 2 : sizeof...(I) / 2 + I / 2)...);
+}
+
+// to[r][k] = from[k][r] for a square whose rows are sixteen bytes long; strides are in bytes. Zipping row i with row i + N/2
+// rotates the bits of an element's place (row, column) by one; after log2(N) times rows and columns have changed places.
+template <size_t Bytes> void transpose_square(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride) {
+  using Vector = typename Lanes<Bytes>::Vector;
+  constexpr int kSide = 16 / Bytes;
+  constexpr auto kLanes = std::make_index_sequence<kSide>();
+  Vector rows[kSide], zipped[kSide];
+  for (int i = 0; i < kSide; ++i) std::memcpy(&rows[i], from + i * from_stride, 16);
+  for (int done = 1; done < kSide; done *= 2) {
+    for (int i = 0; i < kSide / 2; ++i) {
+      zipped[2 * i] = zip_low(rows[i], rows[i + kSide / 2], kLanes);
+      zipped[2 * i + 1] = zip_high(rows[i], rows[i + kSide / 2], kLanes);
+    }
+    for (int i = 0; i < kSide; ++i) rows[i] = zipped[i];
+  }
+  for (int i = 0; i < kSide; ++i) std::memcpy(to + i * to_stride, &rows[i], 16);
+}
+
+// to[r * to_stride + k] = from[r + k * from_stride]; strides count elements. All of a row of the source is used while its
+// cache lines are there: rows a power of two apart share their place in the cache and would push each other out.
+template <size_t Bytes>
+void transpose_tile(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t rows, int64_t columns) {
+  constexpr auto kBytes = static_cast<int64_t>(Bytes);
+  int64_t k = 0;
+  const auto rest = [&](int64_t row, int64_t column, int64_t column_end) {
+    for (int64_t r = row; r < rows; ++r)
+      for (int64_t i = column; i < column_end; ++i) std::memcpy(to + (r * to_stride + i) * kBytes, from + (r + i * from_stride) * kBytes, Bytes);
+  };
+  if constexpr (Bytes <= 8) {
+    constexpr int64_t kSide = 16 / kBytes;
+    for (; k + kSide <= columns; k += kSide) {
+      int64_t r = 0;
+      for (; r + kSide <= rows; r += kSide)
+        transpose_square<Bytes>(from + (r + k * from_stride) * kBytes, from_stride * kBytes, to + (r * to_stride + k) * kBytes, to_stride * kBytes);
+      rest(r, k, k + kSide);
+    }
+  }
+  rest(0, k, columns);
+}
+
 // Copies with an inner loop over the last axis, or over tiles of it and the axis the source is contiguous along.
 // `Bytes` is the element size.
 template <size_t Bytes>
@@ -74,11 +130,8 @@ void copy_elements(std::vector<CopyAxis> axes, const std::byte* from, std::byte*
         const int64_t rows = std::min(kTile, other.extent - n % tiles * kTile);
         for (int64_t column = 0; column < inner.extent; column += kTile) {
           const int64_t columns = std::min(kTile, inner.extent - column);
-          const std::byte* source = from + (walker.from + column * inner.from_stride) * kBytes;
-          std::byte* target = to + (walker.to + column) * kBytes;
-          for (int64_t r = 0; r < rows; ++r)
-            for (int64_t k = 0; k < columns; ++k)
-              std::memcpy(target + (r * other.to_stride + k) * kBytes, source + (r + k * inner.from_stride) * kBytes, Bytes);
+          transpose_tile<Bytes>(from + (walker.from + column * inner.from_stride) * kBytes, inner.from_stride, to + (walker.to + column) * kBytes,
+                                other.to_stride, rows, columns);
         }
       }
     });
@@ -92,6 +145,10 @@ void copy_elements(std::vector<CopyAxis> axes, const std::byte* from, std::byte*
     for (int64_t n = begin; n < end; ++n, walker.next()) {
       const std::byte* source = from + walker.from * kBytes;
       std::byte* target = to + walker.to * kBytes;
+      if (Bytes <= 8 && inner.from_stride == 0 && inner.to_stride == 1 && reinterpret_cast<uintptr_t>(target) % Bytes == 0) {
+        fill_elements(target, inner.extent, source, Bytes);
+        continue;
+      }
       for (int64_t k = 0; k < inner.extent; ++k)
         std::memcpy(target + k * inner.to_stride * kBytes, source + k * inner.from_stride * kBytes, Bytes);
     }

@@ -50,7 +50,9 @@ std::optional<Step> main_step(const KernelQuery& q, std::vector<size_t>& operand
     const std::optional<float> exponent = scalar(q.inputs[1]);
     if (!exponent || ir::element_count(q.inputs[0].dims) != ir::element_count(q.outputs[0].dims)) return std::nullopt;
     if (*exponent == 2.0f) step.fn = Fn::Square;
+    else if (*exponent == 3.0f) step.fn = Fn::Cube;
     else if (*exponent == 0.5f) step.fn = Fn::Sqrt;
+    else if (*exponent == -0.5f) step.fn = Fn::InverseSqrt;
     else if (*exponent == -1.0f) step.fn = Fn::Reciprocal;
     else return std::nullopt;
     operands = {0};

@@ -161,6 +161,18 @@ std::vector<Case> cases() {
   add(convolution("one_axis", {2, 4, 50}, {6, 4, 5}, {{"pads", list({2, 2})}}));
   add(convolution("three_axes", {1, 2, 5, 6, 7}, {4, 2, 3, 3, 3}, {{"pads", list({1, 1, 1, 1, 1, 1})}, {"strides", list({1, 2, 1})}}));
   add(convolution("empty_batch", {0, 2, 5, 6}, {4, 2, 3, 3}, {}));
+  // computed weights and biases
+  const auto computed = [&](std::string name, Dims x, Dims w, ir::Attributes attributes, bool weights, bool bias) {
+    Case c = convolution("computed_" + name, std::move(x), std::move(w), std::move(attributes));
+    c.inputs[1].constant = !weights;
+    c.inputs[2].constant = !bias;
+    add(c);
+  };
+  computed("weights", {2, 5, 9, 11}, {13, 5, 3, 3}, {{"pads", list({1, 1, 1, 1})}}, true, false);
+  computed("bias", {2, 5, 9, 11}, {13, 5, 3, 3}, {{"pads", list({1, 1, 1, 1})}}, false, true);
+  computed("both", {1, 6, 9, 11}, {10, 3, 3, 3}, {{"strides", list({2, 2})}, {"group", int64_t{2}}}, true, true);
+  computed("each_channel", {1, 6, 9, 11}, {6, 1, 3, 3}, {{"group", int64_t{6}}}, true, true);
+  computed("deep", {1, 400, 5, 7}, {11, 400, 3, 3}, {{"pads", list({1, 1, 1, 1})}}, true, true);
   // tails on a convolution
   const auto with_tail = [&](std::string name, Tail tail, std::vector<Argument> operands) {
     Case c = convolution(std::move(name), {2, 6, 10, 9}, {13, 6, 3, 3}, {{"pads", list({1, 1, 1, 1})}});
@@ -246,15 +258,22 @@ std::vector<Case> cases() {
     pool(op, "ceil", {1, 2, 10, 11}, {{"kernel_shape", list({3, 3})}, {"strides", list({2, 2})}, {"ceil_mode", int64_t{1}}});
     pool(op, "dilated", {1, 2, 20, 21}, {{"kernel_shape", list({3, 2})}, {"dilations", list({2, 3})}, {"strides", list({3, 1})}});
     pool(op, "one_axis", {1, 2, 41}, {{"kernel_shape", list({4})}, {"strides", list({3})}, {"pads", list({1, 2})}});
+    pool(op, "three_axes", {2, 3, 8, 12, 21}, {{"kernel_shape", list({2, 2, 2})}, {"strides", list({2, 2, 2})}});
+    pool(op, "three_axes_padded", {1, 3, 7, 9, 35}, {{"kernel_shape", list({3, 3, 3})}, {"pads", list({1, 1, 1, 1, 1, 1})}, {"strides", list({1, 2, 1})}});
+    pool(op, "three_axes_ceil", {1, 2, 7, 6, 9}, {{"kernel_shape", list({3, 2, 4})}, {"pads", list({2, 0, 1, 0, 1, 2})}, {"strides", list({2, 1, 3})}, {"dilations", list({2, 1, 1})}, {"ceil_mode", int64_t{1}}});
+    pool(op, "three_axes_tail", {2, 3, 5, 6, 7}, {{"kernel_shape", list({2, 3, 3})}});
+    all.back().tail = {{.op = "Add", .operand = 1}, {.op = "Relu"}};
+    all.back().inputs.push_back({{2, 3, 4, 4, 5}});
   }
   pool("AveragePool", "with_padding", {1, 5, 23, 35}, {{"kernel_shape", list({3, 3})}, {"pads", list({1, 1, 1, 1})}, {"count_include_pad", int64_t{1}}});
+  pool("AveragePool", "with_padding_three_axes", {1, 2, 6, 7, 8}, {{"kernel_shape", list({3, 3, 3})}, {"pads", list({1, 0, 1, 1, 1, 0})}, {"count_include_pad", int64_t{1}}});
   pool("AveragePool", "with_padding_ceil", {1, 2, 10, 11},
        {{"kernel_shape", list({3, 3})}, {"strides", list({2, 2})}, {"pads", list({1, 1, 0, 0})}, {"ceil_mode", int64_t{1}}, {"count_include_pad", int64_t{1}}});
   add({.name = "global_average", .op = "GlobalAveragePool", .inputs = {{{2, 5, 7, 9}}}, .kernel = "reduce"});
   add({.name = "global_max", .op = "GlobalMaxPool", .inputs = {{{2, 5, 7, 9}}}, .kernel = "reduce"});
   // element-wise
   for (const char* op : {"Relu", "LeakyRelu", "Sigmoid", "Swish", "HardSwish", "HardSigmoid", "Tanh", "Gelu", "Mish", "Elu", "Selu", "Celu", "Softplus",
-                         "Softsign", "ThresholdedRelu", "Exp", "Neg", "Abs", "Erf", "Floor", "Ceil", "Round"})
+                         "Softsign", "ThresholdedRelu", "Exp", "Neg", "Abs", "Erf", "Floor", "Ceil", "Round", "Sin", "Cos", "Sign"})
     for (double range : {0.3, 3.0, 9.0})
       add({.name = std::string("unary_") + op + std::to_string(range), .op = op, .inputs = {{{3, 5, 17}}}, .kernel = "elementwise", .low = -range, .high = range});
   for (const char* op : {"Sqrt", "Log", "Reciprocal"})
@@ -263,9 +282,14 @@ std::vector<Case> cases() {
   add({.name = "unary_long", .op = "Sigmoid", .inputs = {{{70000}}}, .kernel = "elementwise"});
   add({.name = "clip", .op = "Clip", .inputs = {{{333}}, {{}, true, {-0.5}}, {{}, true, {1}}}, .kernel = "elementwise"});
   add({.name = "clip_low", .op = "Clip", .inputs = {{{333}}, none(), {{}, true, {1}}}, .kernel = "elementwise"});
+  for (double exponent : {3.0, -0.5})
+    add({.name = "power_" + std::to_string(exponent), .op = "Pow", .inputs = {{{333}}, {{}, true, {exponent}}}, .kernel = "elementwise", .low = 0.1, .high = 9});
+  for (const char* op : {"Sin", "Cos"})
+    for (double range : {100.0, 8000.0, 1e6})
+      add({.name = std::string("far_") + op + std::to_string(range), .op = op, .inputs = {{{1000}}}, .kernel = "elementwise", .low = -range, .high = range});
   add({.name = "square", .op = "Pow", .inputs = {{{333}}, {{}, true, {2}}}, .kernel = "elementwise"});
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-  for (const char* op : {"Relu", "LeakyRelu", "Sigmoid", "HardSwish", "HardSigmoid", "Tanh", "Elu", "Softplus", "Exp", "Log", "Sqrt", "Erf", "Abs"})
+  for (const char* op : {"Relu", "LeakyRelu", "Sigmoid", "HardSwish", "HardSigmoid", "Tanh", "Elu", "Softplus", "Exp", "Log", "Sqrt", "Erf", "Abs", "Sin", "Cos", "Sign"})
     add({.name = std::string("special_") + op, .op = op, .inputs = {{{9}, false, {nan, inf, -inf, 0.0, -0.0, 100, -100, 1e-6, -1e-6}}}, .kernel = "elementwise"});
   for (const char* op : {"Add", "Sub", "Mul", "Div", "Max", "Min"}) {
     const std::string name = std::string("binary_") + op;

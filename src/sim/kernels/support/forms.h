@@ -18,7 +18,7 @@ enum class Fn : uint8_t {
   // of x and up to two parameters a, b
   Identity, Relu, Clip /* a..b */, LeakyRelu /* a */, Sigmoid, Swish /* x * sigmoid(a x) */, HardSwish, HardSigmoid /* clamp(a x + b, 0, 1) */,
   Tanh, Gelu, GeluTanh, Mish, Elu /* a */, Selu /* a, b */, Celu /* a */, Softplus, Softsign, ThresholdedRelu /* a */,
-  Exp, Log, Sqrt, Reciprocal, Negate, Abs, Erf, Floor, Ceil, Round, Square, ScaleShift /* a x + b */,
+  Exp, Log, Sqrt, Reciprocal, Negate, Abs, Erf, Floor, Ceil, Round, Sin, Cos, Sign, Square, Cube, InverseSqrt, ScaleShift /* a x + b */,
   // of x and an operand y
   Add, Subtract, SubtractFrom /* y - x */, Multiply, Divide, DivideInto /* y / x */, Max, Min, PRelu /* x < 0 ? x y : x */,
 };

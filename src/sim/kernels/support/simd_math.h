@@ -95,6 +95,39 @@ ORKNN_SIMD Vec erf(Vec x) {
   return select(less(a, splat(1.0f)), erf_near(x), copy_sign(splat(1.0f) - erfc_far(a), x));
 }
 
+// sin(x + quarters * pi / 2): x = n * pi / 2 + r with |r| <= pi / 4, and n + quarters says which of the four arcs. Pi / 2 is
+// subtracted in three parts whose products with n are exact; beyond their reach the elements are computed one by one.
+ORKNN_SIMD Vec sine(Vec x, float quarters) {
+  const Vec n = round_small(min(splat(8192.0f), max(splat(-8192.0f), x)) * splat(0.636619772f));
+  Vec r = fma(n, splat(-1.5703125f), x);
+  r = fma(n, splat(-4.837512969970703e-4f), r);
+  r = fma(n, splat(-7.549789954891882e-8f), r);
+  const Vec t = r * r;
+  Vec s = splat(-1.9515295891e-4f);
+  s = fma(s, t, splat(8.3321608736e-3f));
+  s = fma(s, t, splat(-1.6666654611e-1f));
+  s = fma(s * t, r, r);
+  Vec c = splat(2.443315711809948e-5f);
+  c = fma(c, t, splat(-1.388731625493765e-3f));
+  c = fma(c, t, splat(4.166664568298827e-2f));
+  c = fma(c * t, t, fma(t, splat(-0.5f), splat(1.0f)));
+  const Vec arc = n + splat(quarters);
+  const Vec odd = arc - splat(2.0f) * floor(arc * splat(0.5f)), place = arc - splat(4.0f) * floor(arc * splat(0.25f));
+  const Vec y = select(less(splat(0.5f), odd), c, s);
+  const Vec result = select(less(splat(1.5f), place), negate(y), y);
+  const Vec far = select(less(splat(8192.0f), abs(x)), splat(1.0f), splat(0.0f));
+  if (sum(far) == 0.0f) return result;
+  float values[Vec::kWidth], results[Vec::kWidth];
+  store(values, x);
+  store(results, result);
+  for (int i = 0; i < Vec::kWidth; ++i)
+    if (values[i] > 8192.0f || values[i] < -8192.0f) {
+      const double value = values[i];
+      results[i] = static_cast<float>(quarters == 0.0f ? __builtin_sin(value) : __builtin_cos(value));
+    }
+  return load(results);
+}
+
 // x * P(standard normal <= x), without cancellation for negative x.
 ORKNN_SIMD Vec gelu(Vec x) {
   const Vec z = x * splat(0.70710678f), a = abs(z);

@@ -37,6 +37,11 @@ template <class Body> ORKNN_SIMD void with_unary(Fn fn, float pa, float pb, Body
     case Fn::Floor: return body([=](Vec x) { return floor(x); });
     case Fn::Ceil: return body([=](Vec x) { return ceil(x); });
     case Fn::Round: return body([=](Vec x) { return round_even(x); });
+    case Fn::Sin: return body([=](Vec x) { return sine(x, 0.0f); });
+    case Fn::Cos: return body([=](Vec x) { return sine(x, 1.0f); });
+    case Fn::Sign: return body([=](Vec x) { return select(less(zero, abs(x)), copy_sign(one, x), x); });
+    case Fn::Cube: return body([=](Vec x) { return x * x * x; });
+    case Fn::InverseSqrt: return body([=](Vec x) { return one / sqrt(x); });
     case Fn::Square: return body([=](Vec x) { return x * x; });
     case Fn::ScaleShift: return body([=](Vec x) { return fma(x, a, b); });
     default: return body([=](Vec x) { return x; });

@@ -40,6 +40,9 @@ std::optional<FnCall> unary_function(std::string_view op, const ir::Attributes& 
   if (op == "Floor") return FnCall{Fn::Floor};
   if (op == "Ceil") return FnCall{Fn::Ceil};
   if (op == "Round") return FnCall{Fn::Round};
+  if (op == "Sin") return FnCall{Fn::Sin};
+  if (op == "Cos") return FnCall{Fn::Cos};
+  if (op == "Sign") return FnCall{Fn::Sign};
   if (op == "Identity") return FnCall{Fn::Identity};
   return std::nullopt;
 }

@@ -1,0 +1,42 @@
+#include "base/half_array.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace orknn {
+namespace {
+#if defined(__x86_64__)
+bool has_instructions() {
+  static const bool has = __builtin_cpu_supports("avx") && __builtin_cpu_supports("f16c");
+  return has;
+}
+
+// Both return how many elements they did, a multiple of eight.
+__attribute__((target("avx,f16c"))) size_t widen_eights(const Half* from, float* to, size_t count) {
+  size_t i = 0;
+  for (; i + 8 <= count; i += 8) _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
+  return i;
+}
+__attribute__((target("avx,f16c"))) size_t narrow_eights(const float* from, Half* to, size_t count) {
+  size_t i = 0;
+  for (; i + 8 <= count; i += 8)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+  return i;
+}
+#else
+bool has_instructions() { return false; }
+size_t widen_eights(const Half*, float*, size_t) { return 0; }
+size_t narrow_eights(const float*, Half*, size_t) { return 0; }
+#endif
+}  // namespace
+
+void widen_halves(const Half* from, float* to, size_t count) {
+  for (size_t i = has_instructions() ? widen_eights(from, to, count) : 0; i < count; ++i) to[i] = from[i];
+}
+
+void narrow_to_halves(const float* from, Half* to, size_t count) {
+  for (size_t i = has_instructions() ? narrow_eights(from, to, count) : 0; i < count; ++i) to[i] = Half(from[i]);
+}
+
+}  // namespace orknn
