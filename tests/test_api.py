@@ -381,6 +381,25 @@ def test_building_shares_the_weights(tmp_path, make_onnx):
     assert peak <= 2 * weight.nbytes + 100e6
 
 
+def test_large_models_show_how_far_they_are(tmp_path, make_onnx, monkeypatch):
+    from rknn import _openrknn
+    shown = {}
+
+    def progress(log):
+        return lambda stage, done, total: shown.setdefault(stage, []).append((done, total))
+    monkeypatch.setattr("rknn.api.rknn.Progress", progress)
+    weights = {f"w{i}": np.full((1024, 1024), i + 1, np.float32) for i in range(33)}   # 132 MiB
+    nodes = [("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"], {}) for i in range(33)]
+    model = make_onnx(nodes, {"x0": ("float32", [1, 1024])}, {"x33": ("float32", [1, 1024])}, weights)
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588", float_dtype="float32")
+    assert rknn.load_onnx(model) == 0 and rknn.build(do_quantization=False) == 0 and rknn.export_rknn(str(tmp_path / "m.rknn")) == 0
+    for stage in ("Compiling", "Exporting"):
+        done, totals = [d for d, _ in shown[stage]], {t for _, t in shown[stage]}
+        assert len(totals) == 1 and done == sorted(done) and done[0] == 0 and done[-1] == totals.pop(), stage
+        assert len(done) > 10, f"{stage}: {done}"
+
+
 def test_verbose_file(tmp_path, conv_model):
     log = tmp_path / "log.txt"
     rknn = RKNN(verbose=True, verbose_file=str(log))

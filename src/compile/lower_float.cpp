@@ -89,7 +89,8 @@ void keep_clip_bounds(Node& n) {
 
 class Lowering {
  public:
-  Lowering(Graph& graph, const ir::OpSet& ops, const std::function<void(std::string_view)>& warn) : graph_(graph), ops_(ops), warn_(warn) {}
+  Lowering(Graph& graph, const ir::OpSet& ops, const std::function<void(std::string_view)>& warn, const std::function<void(uint64_t)>& converted)
+      : graph_(graph), ops_(ops), warn_(warn), converted_(converted) {}
 
   Status run() {
     const std::vector<NodeId> order = graph_.order();
@@ -182,6 +183,7 @@ class Lowering {
       if (exact && !rounded) continue;
       Tensor& tensor = graph_.tensor(t);
       std::atomic<int64_t> clamped{0};
+      if (converted_) converted_(tensor.constant.bytes());
       tensor.constant = to_half(tensor.constant, clamped);
       tensor.dtype = DType::Float16;
       if (clamped > 0 && warn_)
@@ -236,7 +238,7 @@ class Lowering {
       } else if (const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && *body) {
         Graph copy = **body;
         settle_types(n, copy);
-        ORKNN_TRY(Lowering(copy, ops_, warn_).run());
+        ORKNN_TRY(Lowering(copy, ops_, warn_, converted_).run());
         changed.set(name, std::make_shared<const Graph>(std::move(copy)));
       }
     }
@@ -312,6 +314,7 @@ class Lowering {
   Graph& graph_;
   const ir::OpSet& ops_;
   const std::function<void(std::string_view)>& warn_;
+  const std::function<void(uint64_t)>& converted_;
   std::vector<bool> was_float32_, kept_tensors_, kept_nodes_;
   std::unordered_map<int32_t, TensorId> casts_;
 };
@@ -324,8 +327,8 @@ bool is_exact_input(std::string_view op, size_t slot) {
   return false;
 }
 
-Status lower_float(Graph& graph, const ir::OpSet& ops, const std::function<void(std::string_view)>& warn) {
-  return Lowering(graph, ops, warn).run().stage("lower_float");
+Status lower_float(Graph& graph, const ir::OpSet& ops, const std::function<void(std::string_view)>& warn, const std::function<void(uint64_t)>& converted) {
+  return Lowering(graph, ops, warn, converted).run().stage("lower_float");
 }
 
 }  // namespace orknn::compile

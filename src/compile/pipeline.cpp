@@ -39,7 +39,7 @@ Result<Estimate> estimate(ir::Graph graph, const CompileOptions& given) {
   program.inputs = ports_of(graph, graph.inputs());
   program.outputs = ports_of(graph, graph.outputs());
   if (options.assume) assume_types(graph, *options.platform, *options.assume);
-  else if (options.float_dtype == DType::Float16) ORKNN_TRY(lower_float(graph, *options.ops, options.warn));
+  else if (options.float_dtype == DType::Float16) ORKNN_TRY(lower_float(graph, *options.ops, options.warn, options.converted));
 
   graph.compact();
   program.graph = std::move(graph);

@@ -1,6 +1,7 @@
 // Reading and writing .rknn files (docs/rknn_format.md). A file is checked as a whole before anything of it is used.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,9 +13,14 @@
 
 namespace orknn::format {
 
-// The same model always gives the same bytes. The file appears when it is complete, or not at all.
-Status write_rknn(const Model& model, const std::string& path);
-Status write_rknn(const Model& model, FileWriter& out);
+// Told the bytes of weights that were worked through since the last call.
+using BytesDone = std::function<void(uint64_t bytes)>;
+
+// The same model always gives the same bytes. The file appears when it is complete, or not at all. The weights are worked through
+// kWritePasses times.
+Status write_rknn(const Model& model, const std::string& path, const BytesDone& done = {});
+Status write_rknn(const Model& model, FileWriter& out, const BytesDone& done = {});
+inline constexpr uint64_t kWritePasses = 3;  // equal ones are found, summed up, written
 Result<std::vector<std::byte>> write_rknn_to_memory(const Model& model);
 
 // Maps the file; constants point into the mapping, which they keep alive. The error says whether the file is no .rknn
@@ -26,6 +32,6 @@ Result<Model> read_rknn(const std::string& path, uint64_t offset, uint64_t bytes
 Result<Model> read_rknn(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper, ThreadPool& pool = ThreadPool::shared());
 
 // Sets Model::weight_bytes and the offsets of constants as write_rknn stores them.
-void place_weights(Model& model);
+void place_weights(Model& model, const BytesDone& done = {});
 
 }  // namespace orknn::format

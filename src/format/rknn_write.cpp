@@ -36,19 +36,24 @@ uint64_t checksum_of(std::span<const std::byte> bytes) {
   return sum.finish();
 }
 
-// Calls `write` with the section's bytes in order, gaps filled with zeros.
+// Calls `write` with the section's bytes in order, gaps filled with zeros, in parts small enough for `done` to show that it goes on.
 template <class Write>
-Status write_weights(const WeightCollector& weights, Write write) {
+Status write_weights(const WeightCollector& weights, const BytesDone& done, Write write) {
+  constexpr size_t kPartBytes = size_t{16} << 20;
   for (const WeightCollector::Piece& piece : weights.pieces()) {
-    ORKNN_TRY(write(piece.bytes));
+    for (size_t at = 0; at < piece.bytes.size(); at += kPartBytes) {
+      const auto part = piece.bytes.subspan(at, std::min(kPartBytes, piece.bytes.size() - at));
+      ORKNN_TRY(write(part));
+      if (done) done(part.size());
+    }
     if (const auto gap = padding(piece.bytes.size()); !gap.empty()) ORKNN_TRY(write(gap));
   }
   return {};
 }
 }  // namespace
 
-Status write_rknn(const Model& model, FileWriter& out) {
-  WeightCollector weights;
+Status write_rknn(const Model& model, FileWriter& out, const BytesDone& done) {
+  WeightCollector weights(done);
   std::vector<std::vector<std::byte>> bodies;  // all sections but the weights
   std::vector<Section> sections;
   const auto add_section = [&](SectionKind kind, ByteWriter& body) {
@@ -67,7 +72,7 @@ Status write_rknn(const Model& model, FileWriter& out) {
     add_section(SectionKind::Program, body);
   }
   RangeChecksum weight_sum;
-  ORKNN_TRY(write_weights(weights, [&](std::span<const std::byte> bytes) {
+  ORKNN_TRY(write_weights(weights, done, [&](std::span<const std::byte> bytes) {
     weight_sum.add(bytes);
     return Status();
   }));
@@ -100,11 +105,11 @@ Status write_rknn(const Model& model, FileWriter& out) {
   ORKNN_TRY(out.write(front));
   ORKNN_TRY(out.write(trailer.bytes()));
   for (const std::vector<std::byte>& body : bodies) ORKNN_TRY(out.write(body));
-  return write_weights(weights, [&](std::span<const std::byte> bytes) { return out.write(bytes); });
+  return write_weights(weights, done, [&](std::span<const std::byte> bytes) { return out.write(bytes); });
 }
 
-Status write_rknn(const Model& model, const std::string& path) {
-  return write_file_atomically(path, [&](FileWriter& out) { return write_rknn(model, out); });
+Status write_rknn(const Model& model, const std::string& path, const BytesDone& done) {
+  return write_file_atomically(path, [&](FileWriter& out) { return write_rknn(model, out, done); });
 }
 
 Result<std::vector<std::byte>> write_rknn_to_memory(const Model& model) {
@@ -119,8 +124,8 @@ Result<std::vector<std::byte>> write_rknn_to_memory(const Model& model) {
   return std::move(out.bytes);
 }
 
-void place_weights(Model& model) {
-  WeightCollector weights;
+void place_weights(Model& model, const BytesDone& done) {
+  WeightCollector weights(done);
   for (Program& program : model.programs) {
     ByteWriter ignored;  // constants are placed in the order in which they are encoded
     encode_program(program, weights, ignored);

@@ -19,6 +19,7 @@ uint64_t WeightCollector::add(const ir::TensorData& value) {
   if (const auto same = by_address_.find(value.data()); same != by_address_.end() && pieces_[same->second].bytes.size() == bytes.size())
     return pieces_[same->second].offset;
   const uint64_t sum = checksum64(bytes);
+  if (seen_) seen_(bytes.size());
   const auto [begin, end] = by_checksum_.equal_range(sum);
   for (auto it = begin; it != end; ++it) {
     const Piece& piece = pieces_[it->second];

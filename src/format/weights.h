@@ -1,6 +1,7 @@
 // The weight section: every constant of a model once, each at a multiple of 64 bytes.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -13,6 +14,8 @@ namespace orknn::format {
 // Collects constants in order of appearance. Refers to their bytes, so the tensors must outlive it.
 class WeightCollector {
  public:
+  // `seen` is told the bytes of each constant that was looked at.
+  explicit WeightCollector(std::function<void(uint64_t bytes)> seen = {}) : seen_(std::move(seen)) {}
   // Offset of the bytes in the section; equal bytes get the same one. Of a packed constant: of its integers, its scales are added too.
   uint64_t add(const ir::TensorData& value);
   uint64_t section_bytes() const { return bytes_; }
@@ -23,6 +26,7 @@ class WeightCollector {
   const std::vector<Piece>& pieces() const { return pieces_; }
 
  private:
+  std::function<void(uint64_t bytes)> seen_;
   std::vector<Piece> pieces_;
   std::unordered_multimap<uint64_t, size_t> by_checksum_;
   std::unordered_map<const void*, size_t> by_address_;

@@ -68,6 +68,43 @@ std::vector<ir::Graph*> graphs_of(std::vector<ir::Graph>& others, ir::Graph& lar
   return all;
 }
 
+uint64_t constant_bytes(const ir::Graph& graph) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < graph.tensor_count(); ++i)
+    if (const ir::TensorData* value = graph.constant(ir::TensorId{static_cast<int32_t>(i)})) sum += value->bytes();
+  return sum;
+}
+
+// Progress of work on weights in MiB, in equal parts for `passes` passes over them.
+class ByteBar {
+ public:
+  ByteBar(const Builder& builder, std::string_view stage, uint64_t bytes, int passes)
+      : builder_(builder), stage_(stage), total_(static_cast<int64_t>((bytes >> 20) + 1)), passes_(passes), bytes_(bytes) {
+    builder_.report(stage_, 0, total_);
+  }
+  void add(uint64_t bytes) {
+    done_ += bytes;
+    const double part = bytes_ ? std::min(1.0, static_cast<double>(done_) / static_cast<double>(bytes_)) : 1.0;
+    const auto now = static_cast<int64_t>((pass_ + part) / passes_ * static_cast<double>(total_));
+    if (now > shown_ && now < total_) builder_.report(stage_, shown_ = now, total_);
+  }
+  // The next pass is over `bytes` of them.
+  void next_pass(uint64_t bytes) {
+    ++pass_;
+    bytes_ = bytes;
+    done_ = 0;
+    add(0);
+  }
+  void finish() { builder_.report(stage_, total_, total_); }
+
+ private:
+  const Builder& builder_;
+  std::string_view stage_;
+  int64_t total_, shown_ = 0;
+  int passes_, pass_ = 0;
+  uint64_t bytes_, done_ = 0;
+};
+
 std::string upper(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return text;
@@ -470,8 +507,10 @@ Status Builder::build(bool do_quantization, const std::string& dataset, bool aut
   if (!do_quantization && config_.quantize_weight)
     for (ir::Graph* g : graphs_of(others, graph))
       if (Status s = store_weights_as_integers(*g); !s) return s.model(model_name_).stage("quantize");
-  const auto steps = static_cast<int64_t>(others.size() + 1);
-  report("Compiling", 0, steps);
+  // Weights are what takes time: they are converted (half of the bar), then compared and placed (the other half).
+  uint64_t weight_bytes = 0;
+  for (const ir::Graph* g : graphs_of(others, graph)) weight_bytes += constant_bytes(*g);
+  ByteBar bar(*this, "Compiling", weight_bytes, 2);
   auto model = std::make_shared<format::Model>();
   model->name = model_name_;
   model->target_platform = platform_->name;
@@ -479,14 +518,15 @@ Status Builder::build(bool do_quantization, const std::string& dataset, bool aut
   model->toolkit_version = version();
   model->custom_string = config_.custom_string;
   model->float_dtype = config_.float_dtype;
-  ORKNN_TRY(add_program(*model, std::move(graph)));
-  for (ir::Graph& other : others) {
-    report("Compiling", static_cast<int64_t>(model->programs.size()), steps);
-    ORKNN_TRY(add_program(*model, std::move(other)));
-  }
-  format::place_weights(*model);
+  const auto converted = [&](uint64_t bytes) { bar.add(bytes); };
+  ORKNN_TRY(add_program(*model, std::move(graph), converted));
+  for (ir::Graph& other : others) ORKNN_TRY(add_program(*model, std::move(other), converted));
+  uint64_t stored_bytes = 0;
+  for (const format::Program& p : model->programs) stored_bytes += constant_bytes(p.graph);
+  bar.next_pass(stored_bytes);
+  format::place_weights(*model, converted);
   model_ = std::move(model);
-  report("Compiling", steps, steps);
+  bar.finish();
   return {};
 }
 
@@ -499,7 +539,7 @@ Status Builder::store_weights_as_integers(ir::Graph& graph) const {
   return {};
 }
 
-Status Builder::add_program(format::Model& model, ir::Graph graph) const {
+Status Builder::add_program(format::Model& model, ir::Graph graph, const std::function<void(uint64_t)>& converted) const {
   quantize::keep_stored_weights(graph);
   quantize::forget_constant_grids(graph);
   if (config_.rknn_batch_size > 1) {
@@ -507,7 +547,9 @@ Status Builder::add_program(format::Model& model, ir::Graph graph) const {
     if (!batched) return Status(batched.status()).model(model_name_).stage("build");
     graph = std::move(*batched);
   }
-  auto program = compile::compile(std::move(graph), compile_options());
+  compile::CompileOptions options = compile_options();
+  options.converted = converted;
+  auto program = compile::compile(std::move(graph), options);
   if (!program) return Status(program.status()).model(model_name_).stage("compile");
   if (!other_shapes_.empty()) {
     std::vector<ir::Dims> shapes;
@@ -533,8 +575,15 @@ Status Builder::export_rknn(const std::string& path) const {
   }
   for (const format::Program& program : model_->programs)
     if (Status s = ir::check_mapped_files(program.graph); !s) return s.model(path).stage("export");
-  Status s = format::write_rknn(*model_, path);
-  return s ? s : s.model(path).stage("export");
+  constexpr uint64_t kLong = uint64_t{128} << 20;  // smaller files take less than two seconds and show no bar
+  std::optional<ByteBar> bar;
+  if (model_->weight_bytes >= kLong) bar.emplace(*this, "Exporting", format::kWritePasses * model_->weight_bytes, 1);
+  Status s = format::write_rknn(*model_, path, [&](uint64_t bytes) {
+    if (bar) bar->add(bytes);
+  });
+  if (!s) return s.model(path).stage("export");
+  if (bar) bar->finish();
+  return {};
 }
 
 }  // namespace orknn::toolkit

@@ -90,7 +90,8 @@ class Builder {
   // `others`: the same network in other shapes; they get the parameters of `graph`.
   Status quantize_graph(ir::Graph& graph, const std::string& dataset, std::vector<ir::Graph>* others = nullptr);
   Status store_weights_as_integers(ir::Graph& graph) const;
-  Status add_program(format::Model& model, ir::Graph graph) const;
+  // `converted` is told the bytes of weights whose number format was settled.
+  Status add_program(format::Model& model, ir::Graph graph, const std::function<void(uint64_t bytes)>& converted) const;
   quantize::QuantizeOptions quantize_options(const quantize::NumberFormat& format) const;
   Status lower_to_integers(ir::Graph& graph, const quantize::TensorStatistics& statistics, quantize::QuantizeOptions choices);
   Status lower_large_layers(ir::Graph& graph, const std::string& dataset);
