@@ -242,8 +242,13 @@ Objection global_pool_limit(const NodeFacts& f) {
 Objection prelu_limit(const NodeFacts& f) {
   if (Objection o = small_rank(f); !o.empty()) return o;
   const auto slope = f.input(1), in = f.input(0);
+  const int64_t channels = in->size() > 1 ? (*in)[1] : 1;
+  if (f.node().op == "int:PRelu") {  // its slopes are multipliers
+    const bool one = f.node().attributes.ints_or("negative_multiplier").size() <= 1;
+    return one || f.axis(1, static_cast<int64_t>(in->size())) == 1 ? Objection{} : "its slope is neither a scalar nor one value per channel";
+  }
   if (!slope) return unknown_shape();
-  const int64_t count = ir::element_count(*slope), channels = in->size() > 1 ? (*in)[1] : 1;
+  const int64_t count = ir::element_count(*slope);
   return count == 1 || count == channels ? Objection{} : "its slope is neither a scalar nor one value per channel";
 }
 

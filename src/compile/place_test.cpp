@@ -194,6 +194,21 @@ TEST(Place, RemarksOnTargets) {
   EXPECT_NE(remarks[1].find("'third'"), std::string::npos) << remarks[1];
 }
 
+// Operator list 3.3: a slope for all values or one per channel.
+TEST(Place, SlopesOfIntegers) {
+  const auto graph = ir::parse(R"(graph "g" (%x: int8[1,32,20,20]) -> (%a, %b) {
+  %a: int8[1,32,20,20] = "int:PRelu"(%x) {multiplier = [1], shift = [1], negative_multiplier = [1], negative_shift = [2], low = -128, high = 127} "one"
+  %b: int8[1,32,20,20] = "int:PRelu"(%x) {axis = 2, multiplier = [1,1], shift = [1,1], negative_multiplier = [1,1], negative_shift = [2,2], low = -128, high = 127} "rows"
+})");
+  ASSERT_TRUE(graph) << graph.status().to_string();
+  CompileOptions options;
+  options.platform = platform::find("rk3588");
+  const auto tasks = place(*graph, options);
+  ASSERT_TRUE(tasks) << tasks.status().to_string();
+  EXPECT_EQ((*tasks)[0].device, format::Device::Npu);
+  EXPECT_EQ((*tasks)[1].device, format::Device::Cpu);
+}
+
 TEST(Place, ReportsEveryUnknownOperator) {
   auto graph = ir::parse(R"(graph "g" (%x: float16[1]) -> (%b) {
   %a: float16[1] = Foo(%x) "first"

@@ -142,6 +142,8 @@ class Equalizer {
     for (const TailStep& s : n.tail) {
       if (s.op == "Add" && s.operand >= 0 && same_shape(n.output(), n.inputs[static_cast<size_t>(s.operand)])) {
         tie(n.output(), n.inputs[static_cast<size_t>(s.operand)]);
+      } else if (s.op == "PRelu" && s.operand >= 0 && graph_.is_constant(n.inputs[static_cast<size_t>(s.operand)])) {
+        continue;
       } else if (!step_follows(s)) {
         freeze(n.output());
         if (s.operand >= 0) freeze(n.inputs[static_cast<size_t>(s.operand)]);

@@ -203,6 +203,7 @@ class Lowering {
       case Form::MatMul: return lower_matmul(n);
       case Form::Binary: return lower_binary(n);
       case Form::Table: return lower_function(n);
+      case Form::PRelu: return lower_prelu(n);
       case Form::Move: return lower_move(n);
       case Form::Concat: return lower_concat(n);
       case Form::Average: return lower_average(n);
@@ -345,6 +346,8 @@ class Lowering {
       p.fixed_point = parameters(x)->fixed_point;
       out_.tensor(bias_tensor).quant = std::move(p);
     }
+    if (!parts.slopes.empty() && !set_slopes(attributes, scale(x) / target->scale, w_scales, parts.slopes, factors, shifts))
+      return "the scale of '" + in_.tensor(y).name + "' is too small for its inputs";
     attributes.set("x_zero_point", zero(x));
     if (adds) {
       attributes.set("add_zero_point", zero(addend));
@@ -354,6 +357,25 @@ class Lowering {
     const TensorId data = integer(x), other = adds ? integer(addend) : TensorId{};
     add(n, op, {data, weights, bias_tensor, other, table_input(n, *target)}, std::move(attributes));
     return std::string();
+  }
+
+  // Multipliers of sums below zero: as many as of others, which become one per channel where there are several slopes. False when one is too large.
+  static bool set_slopes(Attributes& attributes, double ratio, const std::vector<double>& w_scales, const std::vector<double>& slopes, std::vector<int64_t>& factors,
+                         std::vector<int64_t>& shifts) {
+    const size_t count = std::max(factors.size(), slopes.size());
+    factors.resize(count, factors[0]);
+    shifts.resize(count, shifts[0]);
+    std::vector<int64_t> negative_factors, negative_shifts;
+    for (size_t i = 0; i < count; ++i) {
+      const double slope = ratio * w_scales[w_scales.size() == 1 ? 0 : i] * slopes[slopes.size() == 1 ? 0 : i];
+      const auto m = ops::make_multiplier(std::abs(slope));
+      if (!m) return false;
+      negative_factors.push_back(slope < 0 ? -m->factor : m->factor);
+      negative_shifts.push_back(m->shift);
+    }
+    attributes.set("negative_multiplier", std::move(negative_factors));
+    attributes.set("negative_shift", std::move(negative_shifts));
+    return true;
   }
 
   // After the source's bias, when there is one.
@@ -575,6 +597,21 @@ class Lowering {
     Attributes attributes;
     if (n.op != "Identity") attributes.set("fused", std::vector<std::string>{n.op});  // which only changes the format
     add(n, "int:Table", {integer(n.input(0)), *table}, std::move(attributes));
+    return std::string();
+  }
+
+  Result<std::string> lower_prelu(const Node& n) {
+    const TensorId x = n.input(0), y = n.output();
+    const auto slopes = slopes_of(in_, x, n.input(1));
+    const double ratio = scale(x) / scale(y);
+    const auto m = ops::make_multiplier(ratio);
+    std::vector<int64_t> factors{m ? m->factor : 0}, shifts{m ? m->shift : 1};
+    Attributes attributes;
+    if (!m || !set_slopes(attributes, ratio, {1.0}, slopes->values, factors, shifts)) return "the scale of '" + in_.tensor(y).name + "' is too small for its inputs";
+    attributes.set("x_zero_point", zero(x));
+    attributes.set("axis", slopes->axis);
+    set_stage(attributes, plain_target(y), std::move(factors), std::move(shifts), {});
+    add(n, "int:PRelu", {integer(x)}, std::move(attributes));
     return std::string();
   }
 

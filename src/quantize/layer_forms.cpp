@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "ops/support/elementwise.h"
+
 namespace orknn::quantize {
 using namespace ir;
 namespace {
@@ -70,6 +72,23 @@ bool is_function(const Graph& g, const Node& n) {
   return kFunctions.contains(n.op) && other_inputs_constant(g, n);
 }
 
+std::optional<Slopes> slopes_of(const Graph& g, TensorId x, TensorId slope) {
+  const TensorData* value = g.constant(slope);
+  const auto dims = dims_of(g, x);
+  if (!value || value->dtype() != DType::Float32 || !dims) return std::nullopt;
+  Slopes s{to_doubles(value->view()), 1};
+  if (s.values.size() == 1) return s;
+  const Dims own = ops::slope_dims(*dims, value->dims());
+  if (own.size() > dims->size()) return std::nullopt;
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (own[i] == 1) continue;
+    const size_t axis = dims->size() - own.size() + i;
+    if (own[i] != (*dims)[axis] || own[i] != value->count()) return std::nullopt;
+    s.axis = static_cast<int64_t>(axis);
+  }
+  return s;
+}
+
 bool pads_below_all(const Graph& g, const Node& n) {
   constexpr double kLowestHalf = -65504;  // what stands for -inf in float16 models
   const TensorData* value = n.op == "Pad" && n.attributes.string_or("mode", "constant") == "constant" ? g.constant(n.input(2)) : nullptr;
@@ -112,6 +131,7 @@ LayerForm layer_form(const Graph& g, const Node& n) {
   if (n.op == "Conv" || n.op == "ConvTranspose") return convolution(g, n);
   if (n.op == "MatMul" || n.op == "Gemm") return product(g, n);
   if (is_function(g, n)) return {Form::Table, ""};
+  if (n.op == "PRelu") return slopes_of(g, n.input(0), n.input(1)) ? LayerForm{Form::PRelu, ""} : no("its slopes are computed or not one per channel");
   if (kBinary.contains(n.op)) {
     if (n.own_input_count() != 2) return no("it has not two operands");
     if (n.op == "Div" && !g.is_constant(n.input(1))) return no("it divides by a computed tensor");
@@ -157,6 +177,13 @@ TailParts tail_parts(const Graph& g, const Node& n, Form form) {
   if (const TensorId other = added(); form != Form::Binary && other && !g.is_constant(other) && is_float_tensor(g, other) && result && dims_of(g, other) == result) {
     parts.addend = other;
     ++at;
+  }
+  if (form == Form::Conv && !parts.addend && at < n.tail.size()) {
+    const TailStep& step = n.tail[at];
+    if (step.op == "LeakyRelu") parts.slopes = {step.attributes.float_or("alpha", 0.01)};
+    if (step.op == "PRelu" && step.operand >= 0 && !step.operand_first)
+      if (const auto s = slopes_of(g, n.output(), n.inputs[static_cast<size_t>(step.operand)]); s && (s->values.size() == 1 || s->axis == 1)) parts.slopes = s->values;
+    at += parts.slopes.empty() ? 0 : 1;
   }
   parts.functions = at;
   while (at < n.tail.size() && is_function(g, n, n.tail[at])) ++at;

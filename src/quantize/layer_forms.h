@@ -14,6 +14,7 @@ enum class Form {
   MatMul,     // also Gemm
   Binary,     // Add, Sub, Mul, Max, Min; Div by a constant
   Table,      // a function of one value
+  PRelu,      // with a slope per channel
   Move,       // copies values: the result shares the parameters of input 0
   Concat,     // copies values of several tensors
   Average,    // AveragePool
@@ -32,11 +33,19 @@ LayerForm layer_form(const ir::Graph& graph, const ir::Node& node);
 // True for operators that copy values of input 0 and take any type, the padding value of a Pad aside.
 bool copies_values(const ir::Graph& graph, const ir::Node& node);
 
+// Constant slopes of a PRelu on `x`: one for all, or one per channel of an axis.
+struct Slopes {
+  std::vector<double> values;
+  int64_t axis = 1;
+};
+std::optional<Slopes> slopes_of(const ir::Graph& graph, ir::TensorId x, ir::TensorId slope);
+
 // What an integer form computes of its node's tail itself, in this order: a constant bias (matrix products), an addition of a tensor
-// (sums of products), functions of one value.
+// (sums of products) or slopes below zero (convolutions), functions of one value.
 struct TailParts {
   const ir::TensorData* bias = nullptr;
   ir::TensorId addend;
+  std::vector<double> slopes;     // of LeakyRelu or PRelu: one, or one per channel
   size_t functions = 0, end = 0;  // steps [functions, end)
 };
 TailParts tail_parts(const ir::Graph& graph, const ir::Node& node, Form form);

@@ -7,14 +7,6 @@ namespace orknn::ops {
 namespace {
 using namespace ir;
 
-// The slope's shape as it broadcasts to x. A vector that does not fit the last axis but has one entry per channel (axis 1) is
-// meant per channel, as older frameworks write it.
-Dims slope_dims(std::span<const int64_t> x, std::span<const int64_t> slope) {
-  Dims dims(slope.begin(), slope.end());
-  if (slope.size() == 1 && x.size() > 2 && slope[0] != 1 && slope[0] != x.back() && slope[0] == x[1]) dims.resize(x.size() - 1, 1);
-  return dims;
-}
-
 Status check_shapes(std::span<const int64_t> x, std::span<const int64_t> slope) {
   const auto result = broadcast(x, slope_dims(x, slope));
   if (result && std::ranges::equal(*result, x)) return {};

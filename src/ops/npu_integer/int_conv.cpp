@@ -1,5 +1,6 @@
 // Convolutions as the chip computes them on integers: exact sums (int32, int64 where 16-bit numbers meet), bias, an optional operand added at full precision, one rounding in
-// the output converter. Inputs: data, weights, int32 bias, addend, table; the last three are optional.
+// the output converter, which may have slopes for sums below zero instead of an addend. Inputs: data, weights, int32 bias, addend, table; the last three
+// are optional.
 #include "ops/support/convolution.h"
 #include "ops/support/requantize.h"
 
@@ -11,7 +12,7 @@ constexpr size_t kBias = 2, kAddend = 3, kTable = 4;
 
 std::vector<AttributeDef> attributes(std::vector<AttributeDef> geometry) {
   geometry.insert(geometry.end(), {attr_int("x_zero_point", 0), attr_ints("w_zero_point", {0}), attr_int("add_zero_point", 0), attr_ints("add_multiplier", {0})});
-  return output_stage_attributes(std::move(geometry));
+  return output_stage_attributes(slope_attributes(std::move(geometry)));
 }
 
 Status check_types(const InferContext& c) {
@@ -47,6 +48,7 @@ Result<Parameters> read_parameters(const RunContext& c, const ConvShape& s) {
   for (int64_t f : p.add_factor)
     if (f < -kMaxAddFactor || f > kMaxAddFactor) return invalid_model("add_multiplier is out of range").found(std::to_string(f));
   ORKNN_TRY_ASSIGN(p.stage, read_output_stage(c, s.output_channels, kTable, max_sum_factor(c.input(0).dtype, c.input(1).dtype)));
+  if (c.has_input(kAddend) && !p.stage.negative_factor.empty()) return invalid_model("slopes and an added operand exclude each other");
   if (c.has_input(kBias)) ORKNN_TRY(check_bias(c.input(kBias), s.output_channels));
   if (c.has_input(kAddend) && c.input(kAddend).count() != element_count(s.output_dims()))
     return shape_mismatch("the added tensor has not the shape of the result").expected(to_string(s.output_dims())).found(to_string(c.input(kAddend).dims));
@@ -60,17 +62,16 @@ void store_plane(const RunContext& c, const ConvShape& s, const Parameters& p, c
   const int32_t bias = c.has_input(kBias) ? c.input(kBias).as<int32_t>()[channel] : 0;
   const size_t k = p.stage.slot(channel);
   const int64_t factor = p.stage.factor[k], add_factor = p.add_factor[p.add_factor.size() == 1 ? 0 : static_cast<size_t>(channel)];
-  const auto total = [&](size_t i) { return with_bias(sums[i], bias) * factor; };
   visit_npu_integer(y.dtype, [&]<class Y>(TypeTag<Y>) {
     Y* to = y.as<Y>() + at;
     if (!c.has_input(kAddend)) {
-      for (size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<Y>(p.stage.finish(total(i), k));
+      for (size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<Y>(p.stage.convert(with_bias(sums[i], bias), channel));
       return;
     }
     const TensorView addend = c.input(kAddend);
     visit_npu_integer(addend.dtype, [&]<class B>(TypeTag<B>) {
       const B* other = addend.as<B>() + at;
-      for (size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<Y>(p.stage.finish(total(i) + (other[i] - p.add_zero) * add_factor, k));
+      for (size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<Y>(p.stage.finish(with_bias(sums[i], bias) * factor + (other[i] - p.add_zero) * add_factor, k));
     });
   });
 }

@@ -70,6 +70,12 @@ Status broadcast_to_bool(InferContext& c) { return broadcast_all(c, DType::Bool)
 // Longer integer tensors are no shapes.
 constexpr int64_t kMaxContent = 64;
 
+Dims slope_dims(std::span<const int64_t> x, std::span<const int64_t> slope) {
+  Dims dims(slope.begin(), slope.end());
+  if (slope.size() == 1 && x.size() > 2 && slope[0] != 1 && slope[0] != x.back() && slope[0] == x[1]) dims.resize(x.size() - 1, 1);
+  return dims;
+}
+
 void fold_content(InferContext& c, const std::function<Dim(std::span<const Dim>)>& f) {
   const std::optional<Shape>& shape = c.output(0).shape;
   const std::optional<Dims> dims = shape ? to_dims(*shape) : std::nullopt;

@@ -30,6 +30,12 @@ std::vector<AttributeDef> output_stage_attributes(std::vector<AttributeDef> more
   return list;
 }
 
+std::vector<AttributeDef> slope_attributes(std::vector<AttributeDef> more) {
+  more.push_back(attr_ints("negative_multiplier"));
+  more.push_back(attr_ints("negative_shift"));
+  return more;
+}
+
 Result<OutputStage> read_output_stage(const NodeReader& c, int64_t channels, const TensorView& table, int64_t max_factor) {
   OutputStage s;
   s.factor = c.get_ints("multiplier");
@@ -37,9 +43,21 @@ Result<OutputStage> read_output_stage(const NodeReader& c, int64_t channels, con
   if (s.factor.size() != s.shift.size() || (s.factor.size() != 1 && static_cast<int64_t>(s.factor.size()) != channels))
     return invalid_model("multipliers and shifts belong to the whole tensor or to each channel")
         .expected("1 or " + std::to_string(channels)).found(std::to_string(s.factor.size()) + " and " + std::to_string(s.shift.size()));
-  for (size_t i = 0; i < s.factor.size(); ++i)
-    if (s.factor[i] < -max_factor || s.factor[i] > max_factor || s.shift[i] < 1 || s.shift[i] > kMaxShift)
-      return invalid_model("a multiplier is out of range").found(std::to_string(s.factor[i]) + " >> " + std::to_string(s.shift[i]));
+  if (const auto *factors = c.find<std::vector<int64_t>>("negative_multiplier"), *shifts = c.find<std::vector<int64_t>>("negative_shift"); factors || shifts) {
+    if (!factors || !shifts || factors->size() != s.factor.size() || shifts->size() != s.factor.size())
+      return invalid_model("slopes are not as many as multipliers").expected(std::to_string(s.factor.size()))
+          .found(std::to_string(factors ? factors->size() : 0) + " and " + std::to_string(shifts ? shifts->size() : 0));
+    s.negative_factor = *factors;
+    s.negative_shift = *shifts;
+  }
+  const auto in_range = [&](std::span<const int64_t> factors, std::span<const int64_t> shifts) -> Status {
+    for (size_t i = 0; i < factors.size(); ++i)
+      if (factors[i] < -max_factor || factors[i] > max_factor || shifts[i] < 1 || shifts[i] > kMaxShift)
+        return invalid_model("a multiplier is out of range").found(std::to_string(factors[i]) + " >> " + std::to_string(shifts[i]));
+    return {};
+  };
+  ORKNN_TRY(in_range(s.factor, s.shift));
+  ORKNN_TRY(in_range(s.negative_factor, s.negative_shift));
   ORKNN_TRY_ASSIGN(s.zero_point, read_zero_point(c, "y_zero_point"));
   s.low = c.get_int("low");
   s.high = c.get_int("high");

@@ -44,30 +44,34 @@ inline constexpr int64_t kMaxSoftmaxFactor = int64_t{1} << 32;
 // (value + half) >> shift: rounds to nearest, halves up.
 inline int64_t round_shift(int64_t value, int64_t shift) { return (value + (int64_t{1} << (shift - 1))) >> shift; }
 
-// What a node says about its results. `Factors` are per channel, or one for all. When there is a table, the converted value is an
-// index into it, and what stands there is the result.
+// What a node says about its results. `Factors` are per channel, or one for all; sums below zero may have others (PRelu, LeakyRelu). When there
+// is a table, the converted value is an index into it, and what stands there is the result.
 struct OutputStage {
   std::vector<int64_t> factor, shift;
+  std::vector<int64_t> negative_factor, negative_shift;  // as many, or none
   int64_t zero_point = 0, low = -128, high = 127;
   DType dtype = DType::Int8;  // of the result
   ir::TensorView table;       // dtype Undefined = none
 
   size_t slot(int64_t channel) const { return factor.size() == 1 ? 0 : static_cast<size_t>(channel); }
   // `scaled` is a sum of products with the factors of slot `k`.
-  int32_t finish(int64_t scaled, size_t k) const {
-    int64_t q = round_shift(scaled, shift[k]) + zero_point;
+  int32_t finish(int64_t scaled, size_t k) const { return settle(scaled, shift[k]); }
+  int32_t settle(int64_t scaled, int64_t by) const {
+    int64_t q = round_shift(scaled, by) + zero_point;
     q = q < low ? low : q > high ? high : q;
     if (table.dtype == DType::Undefined) return static_cast<int32_t>(q);
     return table.dtype == DType::Int16 ? table.as<int16_t>()[q] : table.dtype == DType::UInt8 ? table.as<uint8_t>()[q] : table.as<int8_t>()[q];
   }
   int32_t convert(int64_t sum, int64_t channel) const {
     const size_t k = slot(channel);
-    return finish(sum * factor[k], k);
+    return sum < 0 && !negative_factor.empty() ? settle(sum * negative_factor[k], negative_shift[k]) : settle(sum * factor[k], shift[k]);
   }
 };
 
 // Attributes: multiplier, shift, y_zero_point, low, high, y_type; `fused` names the source operators an op stands for, for reports.
 std::vector<ir::AttributeDef> output_stage_attributes(std::vector<ir::AttributeDef> more = {});
+// Of ops whose converter knows slopes: negative_multiplier, negative_shift.
+std::vector<ir::AttributeDef> slope_attributes(std::vector<ir::AttributeDef> more);
 // Reads and checks them; nothing in a node can make finish() overflow or read outside of the table. `table` is an input slot.
 // |sum| * max_factor must stay below 2^62.
 Result<OutputStage> read_output_stage(const ir::RunContext& c, int64_t channels, size_t table, int64_t max_factor = int64_t{1} << 30);

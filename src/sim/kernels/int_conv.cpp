@@ -401,6 +401,7 @@ Status run(KernelContext& c, const KernelState* state) {
           q.columns = t.columns;
           q.bias = part.bias.data() + channel;
           q.factor = s.output.high_factor.data() + channel;
+          if (!s.output.high_negative_factor.empty()) q.negative_factor = s.output.high_negative_factor.data() + channel;
           q.zero = to.zero;
           q.low = to.low;
           q.high = to.high;
@@ -427,6 +428,10 @@ Status run(KernelContext& c, const KernelState* state) {
           to.factor = s.output.factor.data() + channel;
           to.shift = s.output.shift.data() + channel;
           to.add_factor = s.output.add_factor.data() + channel;
+          if (!s.output.negative_factor.empty()) {
+            to.negative_factor = s.output.negative_factor.data() + channel;
+            to.negative_shift = s.output.negative_shift.data() + channel;
+          }
           to.rows = t.rows;
           store_rows(s, part, f, std::find(narrow, narrow + t.rows, 0) == narrow + t.rows, to, sums, segments, found,
                      addend ? addend + at * addend_bytes : nullptr, y + at * bytes);

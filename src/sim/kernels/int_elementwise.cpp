@@ -1,4 +1,4 @@
-// Two-operand arithmetic of integers with broadcasting, and functions of one 8-bit value.
+// Two-operand arithmetic of integers with broadcasting, and functions of one 8-bit value, the same for all or one per channel.
 #include <algorithm>
 #include <array>
 
@@ -107,10 +107,52 @@ Status run_table(KernelContext& c, const KernelState* state) {
   c.pool.parallel_for(c.outputs[0].count(), kGrain, [&](int64_t begin, int64_t end) { f.lookup(x + begin, table, y + begin, end - begin); });
   return {};
 }
+
+// int:PRelu: a table per channel.
+struct ChannelTablesState : KernelState {
+  int64_t channels = 1, inner = 1;
+  std::vector<uint8_t> entries;  // [channel][byte]
+};
+
+std::unique_ptr<ChannelTablesState> plan_prelu(const KernelQuery& q) {
+  if (q.node.op != "int:PRelu" || !q.node.tail.empty() || !is_byte(q.inputs[0].dtype) || q.outputs[0].dims != q.inputs[0].dims) return nullptr;
+  const ir::NodeReader node = q.attributes();
+  const ir::Dims& dims = q.inputs[0].dims;
+  const auto axis = ir::normalize_axis(node.get_int("axis"), static_cast<int64_t>(dims.size()));
+  const auto zero = ops::read_zero_point(node, "x_zero_point");
+  if (!axis || !zero) return nullptr;
+  auto s = std::make_unique<ChannelTablesState>();
+  s->channels = dims[static_cast<size_t>(*axis)];
+  s->inner = ir::element_count(std::span(dims).subspan(static_cast<size_t>(*axis) + 1));
+  const auto stage = ops::read_output_stage(node, s->channels, {});
+  if (!stage || !is_byte(stage->dtype) || stage->dtype != q.outputs[0].dtype) return nullptr;
+  const bool is_signed = q.inputs[0].dtype == DType::Int8;
+  s->entries.reserve(static_cast<size_t>(s->channels) * 256);
+  for (int64_t c = 0; c < s->channels; ++c)
+    for (int v = 0; v < 256; ++v) s->entries.push_back(static_cast<uint8_t>(stage->convert((is_signed ? static_cast<int8_t>(v) : v) - *zero, c)));
+  return s;
+}
+
+bool accepts_prelu(const KernelQuery& q) { return plan_prelu(q) != nullptr; }
+Result<std::unique_ptr<const KernelState>> prepare_prelu(const KernelQuery& q, ThreadPool&) { return std::unique_ptr<const KernelState>(plan_prelu(q)); }
+
+Status run_prelu(KernelContext& c, const KernelState* state) {
+  constexpr int64_t kGrain = 1 << 15;
+  const auto& s = *static_cast<const ChannelTablesState*>(state);
+  const IntForms& f = int_forms();
+  const auto* x = static_cast<const uint8_t*>(c.inputs[0].data);
+  auto* y = static_cast<uint8_t*>(c.outputs[0].data);
+  if (c.outputs[0].count() == 0) return {};
+  c.pool.parallel_for(c.outputs[0].count() / s.inner, std::max<int64_t>(1, kGrain / s.inner), [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane) f.lookup(x + plane * s.inner, s.entries.data() + plane % s.channels * 256, y + plane * s.inner, s.inner);
+  });
+  return {};
+}
 }  // namespace
 
 std::span<const Kernel> int_elementwise() {
-  static const Kernel kernels[] = {{"int_binary", accepts_binary, prepare_binary, run_binary}, {"int_table", accepts_table, prepare_table, run_table}};
+  static const Kernel kernels[] = {{"int_binary", accepts_binary, prepare_binary, run_binary}, {"int_table", accepts_table, prepare_table, run_table},
+                                   {"int_prelu", accepts_prelu, prepare_prelu, run_prelu}};
   return kernels;
 }
 

@@ -55,6 +55,17 @@ struct Trial {
     inputs.push_back(std::move(value));
     constant.push_back(is_constant);
   }
+  // Factors of sums below zero, as many as multipliers: slopes of them, and now and then anything.
+  void slopes(int64_t max_factor) {
+    std::vector<int64_t> factors = node.attributes.ints_or("multiplier"), shifts = node.attributes.ints_or("shift");
+    for (size_t i = 0; i < factors.size(); ++i) {
+      const bool any = chance(5);
+      factors[i] = any ? pick(-max_factor, max_factor) : chance(20) ? -factors[i] : one_of<int64_t>({0, 20000, pick(1, 32767)});
+      shifts[i] = any ? pick(1, 62) : std::min<int64_t>(62, shifts[i] + pick(0, 8));
+    }
+    set("negative_multiplier", factors);
+    set("negative_shift", shifts);
+  }
   void absent() {
     node.inputs.push_back(TensorId{});
     inputs.emplace_back();
@@ -160,6 +171,7 @@ void finish_product(Trial& t, int64_t channels, Dims output, double reach, bool 
     t.set("add_zero_point", t.zero_point(addend_type));
   } else {
     t.absent();
+    if (t.node.op != "int:MatMul" && t.chance(50)) t.slopes(int64_t{1} << 30);
   }
   if (table) t.input(t.data(type, {4096}), true);
 }
@@ -300,6 +312,23 @@ TEST(IntKernels, Table) {
     t.input(t.data(t.byte_type(), {t.pick(1, 3), t.one_of<int64_t>({1, 63, 64, 65, 40000, t.pick(1, 300)})}));
     t.input(t.data(t.byte_type(), {256}), true);
     check(t, "int_table", "int:Table seed " + std::to_string(seed));
+  }
+}
+
+TEST(IntKernels, PRelu) {
+  for (uint32_t seed = 0; seed < 40 && !HasFatalFailure(); ++seed) {
+    Trial t(seed);
+    t.node.op = "int:PRelu";
+    const DType type = t.byte_type();
+    const int64_t axis = t.pick(0, 3);
+    const Dims dims{t.pick(1, 3), t.pick(1, 9), t.pick(1, 20), t.one_of<int64_t>({1, 63, 64, t.pick(1, 100)})};
+    t.input(t.data(type, dims));
+    t.set("x_zero_point", t.zero_point(type));
+    t.set("axis", axis);
+    while (t.stage(dims[static_cast<size_t>(axis)], 150, false, int64_t{1} << 30) == DType::Int16) {
+    }
+    if (t.chance(90)) t.slopes(int64_t{1} << 30);
+    check(t, "int_prelu", "int:PRelu seed " + std::to_string(seed));
   }
 }
 

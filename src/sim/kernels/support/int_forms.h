@@ -52,6 +52,9 @@ struct IntConvert {
   int32_t add_zero = 0;
   const int64_t* add_factor = nullptr;   // of magnitudes below 2^31 in the forms
   const void* table = nullptr;           // of the result's type; nullptr = none
+  // Of x[i] + bias below zero; nullptr = as of others. The forms take them only by row, without an addend, where all factors fit_high().
+  const int32_t* negative_factor = nullptr;
+  const int32_t* negative_shift = nullptr;
   Int type = Int::Signed8;
   void* y = nullptr;
   // Rows of results; what belongs to one channel belongs to the first of as many channels.
@@ -79,6 +82,7 @@ struct IntProduct {
   int64_t rows = 0, columns = 0;      // any number of rows, up to kIntColumns columns
   const int32_t* bias = nullptr;
   const int32_t* factor = nullptr;
+  const int32_t* negative_factor = nullptr;  // of sums below zero; nullptr = as of others, which an addend requires
   int32_t zero = 0, low = 0, high = 0;
   const uint8_t* addend = nullptr;    // laid out as y; nullptr = none
   Int addend_type = Int::Signed8;     // a byte

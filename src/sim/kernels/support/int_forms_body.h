@@ -135,17 +135,32 @@ ORKNN_SIMD void emit(void* __restrict y, Int type, const void* table, int32_t lo
   store_bytes(static_cast<uint8_t*>(y) + i, clamp_bytes(pack(rest[0], rest[1], rest[2], rest[3], type), least, most, type), left);
 }
 
-template <bool kAddend>
+// The product of sums with a factor, or with another where they are below zero: even and odd lanes.
+struct Products {
+  I64 even, odds;
+};
+template <bool kSlopes>
+ORKNN_SIMD Products scaled(I32 sum, I32 factor, I32 below) {
+  if constexpr (kSlopes) {
+    const I32 chosen = by_sign(sum, below, factor);
+    return {multiply_even(sum, chosen), multiply_even(odd(sum), odd(chosen))};
+  }
+  return {multiply_even(sum, factor), multiply_even(odd(sum), factor)};
+}
+ORKNN_SIMD I32 all_high(int32_t factor, int32_t shift) { return all32(factor * (1 << (32 - shift))); }
+
+template <bool kAddend, bool kSlopes>
 __attribute__((noinline)) static void convert_high(const IntConvert& given, int64_t row, const int32_t* sums, int64_t count) {
   const IntConvert p = given;
   const int up = 32 - p.shift[row];
-  const I32 bias = all32(p.bias[row]), factor = all32(p.factor[row] * (1 << up)), add_zero = all32(p.add_zero);
+  const I32 bias = all32(p.bias[row]), factor = all_high(p.factor[row], p.shift[row]), add_zero = all32(p.add_zero);
+  const I32 below = kSlopes ? all_high(p.negative_factor[row], p.negative_shift[row]) : factor;
   const I32 add_factor = all32(kAddend ? static_cast<int32_t>(p.add_factor[row]) * (1 << up) : 0);
   const I64 round = all64((int64_t{1} << 31) + (int64_t{p.zero} * (int64_t{1} << 32)));
   const void* addend = kAddend ? advance_int(p.addend, p.addend_type, row * p.addend_stride) : nullptr;
   emit(const_cast<void*>(advance_int(p.y, p.type, row * p.y_stride)), p.type, p.table, p.low, p.high, count, [&](int64_t i, int64_t left) __attribute__((always_inline)) {
-    const I32 sum = add(load32(sums + i), bias);
-    I64 even = add(multiply_even(sum, factor), round), odds = add(multiply_even(odd(sum), factor), round);
+    const Products product = scaled<kSlopes>(add(load32(sums + i), bias), factor, below);
+    I64 even = add(product.even, round), odds = add(product.odds, round);
     if constexpr (kAddend) {
       const I32 other = subtract(widen(addend, p.addend_type, i, left), add_zero);
       even = add(even, multiply_even(other, add_factor));
@@ -156,18 +171,19 @@ __attribute__((noinline)) static void convert_high(const IntConvert& given, int6
 }
 
 // The usual case, 8-bit results of rows that are converted alike: nothing is decided anew from row to row.
-template <Int kType>
+template <Int kType, bool kSlopes>
 ORKNN_SIMD void convert_bytes(const IntConvert& given, const int32_t* sums, int64_t count) {
   const IntConvert p = given;
   const Bytes least = all_bytes(p.low), most = all_bytes(p.high);
   const int64_t vectors = (count + kLanes - 1) / kLanes, whole = vectors / 4 * 4;
   for (int64_t row = 0; row < p.rows; ++row, sums += p.sums_stride) {
-    const I32 bias = all32(p.bias[row]), factor = all32(p.factor[row] * (1 << (32 - p.shift[row])));
+    const I32 bias = all32(p.bias[row]), factor = all_high(p.factor[row], p.shift[row]);
+    const I32 below = kSlopes ? all_high(p.negative_factor[row], p.negative_shift[row]) : factor;
     const I64 round = all64((int64_t{1} << 31) + (int64_t{p.zero} * (int64_t{1} << 32)));
     uint8_t* y = static_cast<uint8_t*>(p.y) + row * p.y_stride;
     const auto value = [&](int64_t v) __attribute__((always_inline)) {
-      const I32 sum = add(load32(sums + v * kLanes), bias);
-      return high_halves(add(multiply_even(sum, factor), round), add(multiply_even(odd(sum), factor), round));
+      const Products product = scaled<kSlopes>(add(load32(sums + v * kLanes), bias), factor, below);
+      return high_halves(add(product.even, round), add(product.odds, round));
     };
     const auto store = [&](int64_t v, I32 a, I32 b, I32 c, I32 d) __attribute__((always_inline)) {
       store_bytes(y + v * kLanes, clamp_bytes(pack(a, b, c, d, kType), least, most, kType), count - v * kLanes);
@@ -201,19 +217,30 @@ __attribute__((noinline)) static void convert_any(const IntConvert& p, int64_t r
   });
 }
 
+template <bool kSlopes>
+ORKNN_SIMD void convert_to_bytes(const IntConvert& p, const int32_t* sums, int64_t count) {
+  if (p.type == Int::Signed8) convert_bytes<Int::Signed8, kSlopes>(p, sums, count);
+  else convert_bytes<Int::Unsigned8, kSlopes>(p, sums, count);
+}
+
 static void convert(const IntConvert& p, const int32_t* sums, int64_t count) {
+  if (p.negative_factor) {
+    if (!p.table && p.type != Int::Signed16) return convert_to_bytes<true>(p, sums, count);
+    for (int64_t row = 0; row < p.rows; ++row, sums += p.sums_stride) convert_high<false, true>(p, row, sums, count);
+    return;
+  }
   if (!p.per_column && !p.addend && !p.table && p.type != Int::Signed16) {
     bool high = true;
     for (int64_t row = 0; row < p.rows; ++row) high &= fits_high(p.factor[row], p.shift[row]);
-    if (high) return p.type == Int::Signed8 ? convert_bytes<Int::Signed8>(p, sums, count) : convert_bytes<Int::Unsigned8>(p, sums, count);
+    if (high) return convert_to_bytes<false>(p, sums, count);
   }
   for (int64_t row = 0; row < p.rows; ++row, sums += p.sums_stride) {
     if (p.per_column) {
       if (p.addend) convert_any<true, true>(p, row, sums, count);
       else convert_any<true, false>(p, row, sums, count);
     } else if (fits_high(p.factor[row], p.shift[row]) && (!p.addend || fits_high(p.add_factor[row], p.shift[row]))) {
-      if (p.addend) convert_high<true>(p, row, sums, count);
-      else convert_high<false>(p, row, sums, count);
+      if (p.addend) convert_high<true, false>(p, row, sums, count);
+      else convert_high<false, false>(p, row, sums, count);
     } else if (p.addend) {
       convert_any<false, true>(p, row, sums, count);
     } else {
@@ -236,12 +263,14 @@ ORKNN_SIMD void product_rows(const IntProduct& p, int64_t first_row) {
     if (r >= rows) break;
     const int64_t row = first_row + r;
     const I32 bias = all32(p.bias[row]), factor = all32(p.factor[row]);
+    const I32 below = p.negative_factor ? all32(p.negative_factor[row]) : factor;
     alignas(64) uint8_t addend[64];
     if (p.addend) load_segments(p.addend + row * p.stride, p.segments, p.segment_count, addend);
     I32 value[4] = {zero32(), zero32(), zero32(), zero32()};
     ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) {
       const I32 total = add(sum[r][j], bias);
-      I64 even = add(multiply_even(total, factor), round), odds = add(multiply_even(odd(total), factor), round);
+      const Products product = p.negative_factor ? scaled<true>(total, factor, below) : scaled<false>(total, factor, below);
+      I64 even = add(product.even, round), odds = add(product.odds, round);
       if (p.addend) {
         const I32 other = subtract(widen(addend, p.addend_type, j * kLanes, kLanes), all32(p.add_zero)), add_factor = all32(p.add_factor[row]);
         even = add(even, multiply_even(other, add_factor));

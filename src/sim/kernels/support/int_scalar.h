@@ -33,7 +33,12 @@ ORKNN_SIMD void convert_scalar(const IntConvert& p, const int32_t* sums, int64_t
     void* y = const_cast<void*>(advance_int(p.y, p.type, row * p.y_stride));
     for (int64_t i = 0; i < count; ++i) {
       const int64_t k = p.per_column ? i : row;
-      int64_t scaled = static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(sums[i]) + static_cast<uint32_t>(p.bias[k]))) * p.factor[k];
+      const int64_t sum = static_cast<int32_t>(static_cast<uint32_t>(sums[i]) + static_cast<uint32_t>(p.bias[k]));
+      if (p.negative_factor && sum < 0) {
+        store_int(y, p.type, i, finish_int(sum * p.negative_factor[k], p.negative_shift[k], p.zero, p.low, p.high, p.table, p.type));
+        continue;
+      }
+      int64_t scaled = sum * p.factor[k];
       if (addend) scaled += (int_at(addend, p.addend_type, i) - p.add_zero) * p.add_factor[k];
       store_int(y, p.type, i, finish_int(scaled, p.shift[k], p.zero, p.low, p.high, p.table, p.type));
     }

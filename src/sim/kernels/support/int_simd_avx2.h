@@ -38,6 +38,10 @@ ORKNN_SIMD I32 clamp(I32 v, I32 low, I32 high) { return {_mm256_min_epi32(_mm256
 ORKNN_SIMD I32 odd(I32 v) { return {_mm256_srli_epi64(v.v, 32)}; }
 // Signed 64-bit products of the even lanes.
 ORKNN_SIMD I64 multiply_even(I32 a, I32 b) { return {_mm256_mul_epi32(a.v, b.v)}; }
+// Lane by lane `below` where v is below zero, else `other`.
+ORKNN_SIMD I32 by_sign(I32 v, I32 below, I32 other) {
+  return {_mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(other.v), _mm256_castsi256_ps(below.v), _mm256_castsi256_ps(v.v)))};
+}
 ORKNN_SIMD I64 largest(I64 a, I64 b) { return {_mm256_blendv_epi8(b.v, a.v, _mm256_cmpgt_epi64(a.v, b.v))}; }
 ORKNN_SIMD I64 smallest(I64 a, I64 b) { return {_mm256_blendv_epi8(a.v, b.v, _mm256_cmpgt_epi64(a.v, b.v))}; }
 

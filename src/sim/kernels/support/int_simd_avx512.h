@@ -48,6 +48,8 @@ ORKNN_SIMD I32 clamp(I32 v, I32 low, I32 high) { return {_mm512_min_epi32(_mm512
 ORKNN_SIMD I32 odd(I32 v) { return {_mm512_srli_epi64(v.v, 32)}; }
 // Signed 64-bit products of the even lanes.
 ORKNN_SIMD I64 multiply_even(I32 a, I32 b) { return {_mm512_mul_epi32(a.v, b.v)}; }
+// Lane by lane `below` where v is below zero, else `other`.
+ORKNN_SIMD I32 by_sign(I32 v, I32 below, I32 other) { return {_mm512_mask_blend_epi32(_mm512_cmplt_epi32_mask(v.v, _mm512_setzero_si512()), other.v, below.v)}; }
 ORKNN_SIMD I64 largest(I64 a, I64 b) { return {_mm512_max_epi64(a.v, b.v)}; }
 ORKNN_SIMD I64 smallest(I64 a, I64 b) { return {_mm512_min_epi64(a.v, b.v)}; }
 

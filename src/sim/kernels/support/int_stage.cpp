@@ -61,6 +61,12 @@ std::optional<OutputPlan> OutputPlan::create(const KernelQuery& q, int64_t chann
   }
   int64_t reach = 0;  // of the added operand
   std::vector<int64_t> add_factors{0};
+  const bool slopes = !stage->negative_factor.empty();
+  if (addend && slopes) return std::nullopt;
+  if (slopes) {
+    p.negative_factor.assign(count + kMore, 0);
+    p.negative_shift.assign(count + kMore, 1);
+  }
   if (addend) {
     const std::optional<Int> addend_type = int_of(addend->dtype);
     if (!addend_type || ir::element_count(addend->dims) != ir::element_count(q.outputs[0].dims)) return std::nullopt;
@@ -82,6 +88,11 @@ std::optional<OutputPlan> OutputPlan::create(const KernelQuery& q, int64_t chann
     p.add_factor[c] = add_factors[add_factors.size() == 1 ? 0 : c];
     const int64_t extra = std::abs(p.add_factor[c]);
     p.narrow[c] = extra <= INT32_MAX && fits_after_shift((int64_t{1} << 31) * std::abs(stage->factor[k]) + reach * extra, stage->shift[k], p.zero);
+    if (slopes) {
+      p.negative_factor[c] = static_cast<int32_t>(stage->negative_factor[k]);
+      p.negative_shift[c] = static_cast<int32_t>(stage->negative_shift[k]);
+      p.narrow[c] = p.narrow[c] && fits_high(p.factor[c], p.shift[c]) && fits_high(p.negative_factor[c], p.negative_shift[c]);
+    }
     p.all_narrow &= p.narrow[c] != 0;
   }
   p.direct = p.all_narrow && p.type != Int::Signed16 && (!addend || p.addend_type != Int::Signed16);
@@ -91,6 +102,7 @@ std::optional<OutputPlan> OutputPlan::create(const KernelQuery& q, int64_t chann
     const int64_t one = int64_t{1} << (32 - p.shift[c]);
     p.high_factor.push_back(static_cast<int32_t>(p.factor[c] * one));
     p.high_add_factor.push_back(static_cast<int32_t>(p.add_factor[c] * one));
+    if (slopes) p.high_negative_factor.push_back(static_cast<int32_t>(p.negative_factor[c] * (int64_t{1} << (32 - p.negative_shift[c]))));
   }
   return p;
 }
@@ -107,6 +119,10 @@ IntConvert OutputPlan::row(int64_t first, const void* addend, void* y) const {
   c.bias = bias.data() + first;
   c.factor = factor.data() + first;
   c.shift = shift.data() + first;
+  if (!negative_factor.empty()) {
+    c.negative_factor = negative_factor.data() + first;
+    c.negative_shift = negative_shift.data() + first;
+  }
   c.zero = zero;
   c.low = low;
   c.high = high;

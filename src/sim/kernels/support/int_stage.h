@@ -40,6 +40,7 @@ constexpr size_t kNoSlot = SIZE_MAX;
 // How the sums of each channel become results. Lists have an entry per channel, and some more, so that vectors may read beyond the last.
 struct OutputPlan {
   std::vector<int32_t> bias, factor, shift;
+  std::vector<int32_t> negative_factor, negative_shift;  // of sums below zero; empty = as of others
   std::vector<int64_t> add_factor;
   std::vector<char> narrow;   // per channel: the forms' converter holds it
   bool all_narrow = true;
@@ -50,7 +51,7 @@ struct OutputPlan {
   size_t addend_slot = 0;
   // Bytes whose converter IntProduct holds, and their factors at a shift of 32.
   bool direct = false;
-  std::vector<int32_t> high_factor, high_add_factor;
+  std::vector<int32_t> high_factor, high_add_factor, high_negative_factor;
 
   // Nothing for nodes whose parameters are wrong or not known ahead: the reference kernel then says what is the matter.
   static std::optional<OutputPlan> create(const KernelQuery& query, int64_t channels, const StageSlots& slots, int64_t max_factor = int64_t{1} << 30);
