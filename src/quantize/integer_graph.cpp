@@ -751,7 +751,7 @@ std::vector<LayerDecision> describe(const Graph& graph, const Assignment& assign
   for (NodeId id : graph.order()) {
     const Node& n = graph.node(id);
     const LayerForm& form = assignment.forms[static_cast<size_t>(id.index)];
-    decisions.push_back({n.name, n.type_name(), n.output() ? graph.tensor(n.output()).name : "", form.form != Form::Float, form.reason});
+    decisions.push_back({n.name, n.type_name(), n.output() ? graph.tensor(n.output()).name : "", form.form != Form::Float, form.reason, form.notable});
   }
   return decisions;
 }

@@ -24,7 +24,8 @@ enum class Form {
 
 struct LayerForm {
   Form form = Form::Float;
-  std::string reason;  // for Float
+  std::string reason;    // for Float
+  bool notable = false;  // Float although there is an integer form, so that small values survive beside large ones
 };
 
 // By the node alone: operator, attributes, constant operands; not whether its tensors have parameters.

@@ -7,8 +7,10 @@ namespace orknn::quantize {
 using namespace ir;
 namespace {
 
-// A tensor joined with others of this many times its range would keep fewer than three of its eight bits.
-constexpr double kMaxRangeRatio = 32;
+// Values joined with others of more times their range must keep this many bits.
+constexpr int kBitsToKeep = 5;
+// Below this a score is a mask's: no probability is left of it.
+constexpr double kMasked = -1000;
 
 size_t index_of(TensorId t) { return static_cast<size_t>(t.index); }
 
@@ -18,6 +20,8 @@ class Assigner {
 
   Assignment run() {
     find_what_leaves();
+    find_logarithms();
+    mixed_.assign(graph_.tensor_count(), 0);
     result_.tensors.resize(graph_.tensor_count());
     size_t highest = 0;
     for (NodeId id : graph_.order()) highest = std::max(highest, static_cast<size_t>(id.index) + 1);
@@ -25,7 +29,7 @@ class Assigner {
     for (TensorId t : graph_.inputs()) result_.tensors[index_of(t)] = own_parameters(t, {});
     for (NodeId id : graph_.order()) decide(id);
     for (NodeId id : graph_.order())
-      if (form(id).form == Form::Concat) settle_concat(id);
+      if (form(id).form == Form::Concat) share_parameters(id);
     return std::move(result_);
   }
 
@@ -38,11 +42,20 @@ class Assigner {
     const Tensor& tensor = graph_.tensor(t);
     if (tensor.dtype != DType::Float32) return std::nullopt;
     if (const auto given = options_.ranges.find(tensor.name); given != options_.ranges.end()) return parameters(given->second);
-    if (has_unit_range(last_op)) return parameters({0, 1});
+    if (has_unit_range(last_op)) return parameters({0, unit_range(tensor.name)});
     if (has_symmetric_range(last_op)) return parameters({-1, 1});
     const auto it = statistics_.find(tensor.name);
     if (it == statistics_.end() || it->second.empty()) return std::nullopt;
     return parameters(choose_range(it->second, reaches_output(t) ? Algorithm::Normal : options_.algorithm, options_.format.bits()));
+  }
+
+  // Scores that stay far below 1 on all samples would live in a few of the 255 steps; at least twice the largest one seen stays in range.
+  double unit_range(const std::string& name) const {
+    const auto it = statistics_.find(name);
+    double high = 1;
+    if (it != statistics_.end() && it->second.max() > 0)
+      while (it->second.max() * 4 <= high) high /= 2;
+    return high;
   }
 
   // What leaves the network is not clipped: the rare large value may be the one that counts. So for what only copies, sigmoids and softmaxes lie behind.
@@ -50,14 +63,36 @@ class Assigner {
   void find_what_leaves() {
     leaves_.assign(graph_.tensor_count(), 0);
     for (TensorId t : graph_.outputs()) leaves_[index_of(t)] = 1;
+    carried_out_ = leaves_;
     const std::vector<NodeId>& order = graph_.order();
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
       const Node& n = graph_.node(*it);
       const Form f = layer_form(graph_, n).form;
-      if (!n.tail.empty() || (f != Form::Move && f != Form::Concat && f != Form::Softmax && n.op != "Sigmoid")) continue;
-      if (std::none_of(n.outputs.begin(), n.outputs.end(), [&](TensorId y) { return y && reaches_output(y); })) continue;
+      const auto marked = [&](const std::vector<char>& marks) { return std::any_of(n.outputs.begin(), n.outputs.end(), [&](TensorId y) { return y && marks[index_of(y)]; }); };
+      const bool leaves = n.tail.empty() && (f == Form::Move || f == Form::Concat || f == Form::Softmax || n.op == "Sigmoid") && marked(leaves_);
+      const bool carried = (f == Form::Float || keeps_channels(f)) && marked(carried_out_);
+      for (TensorId x : n.inputs) {
+        if (!x) continue;
+        leaves_[index_of(x)] |= leaves;
+        carried_out_[index_of(x)] |= carried;
+      }
+    }
+  }
+
+  // Values stay beside those they stood beside; other layers make new values of all of them.
+  static bool keeps_channels(Form f) { return f == Form::Move || f == Form::Concat || f == Form::Table || f == Form::Binary; }
+
+  // The logarithm of a value that was rounded to 1/255 of the largest one means nothing near zero: everything from the layer that makes the
+  // value on is computed in float.
+  void find_logarithms() {
+    logarithm_.assign(graph_.tensor_count(), 0);
+    const std::vector<NodeId>& order = graph_.order();
+    for (auto it = order.rbegin(); it != order.rend(); ++it) {
+      const Node& n = graph_.node(*it);
+      const bool behind = std::any_of(n.outputs.begin(), n.outputs.end(), [&](TensorId y) { return y && logarithm_[index_of(y)]; });
+      if (n.op != "Log" && !(behind && (keeps_channels(layer_form(graph_, n).form)))) continue;
       for (TensorId x : n.inputs)
-        if (x) leaves_[index_of(x)] = 1;
+        if (x) logarithm_[index_of(x)] = 1;
     }
   }
 
@@ -81,6 +116,11 @@ class Assigner {
     if (f.form != Form::Float && options_.keep_float)
       for (TensorId t : n.outputs)
         if (t && options_.keep_float(n, graph_.tensor(t).name)) f = {Form::Float, "left in float on request"};
+    if (f.form != Form::Float)
+      if (auto float_form = kept_in_float(n, f.form)) f = *float_form;
+    if (std::any_of(n.inputs.begin(), n.inputs.end(), [&](TensorId x) { return x && mixed_[index_of(x)]; }) && (f.form == Form::Float || keeps_channels(f.form)))
+      for (TensorId y : n.outputs)
+        if (y) mixed_[index_of(y)] = 1;
     const std::string_view last = n.tail.empty() ? std::string_view(n.op) : std::string_view(n.tail.back().op);
     for (TensorId t : n.outputs) {
       if (!t) continue;
@@ -95,18 +135,69 @@ class Assigner {
 
   static double width(const QuantParams& p) { return static_cast<double>(p.max[0]) - p.min[0]; }
 
-  // The inputs of a Concat that only it reads are computed in the result's parameters at once.
-  void settle_concat(NodeId id) {
-    const Node& n = graph_.node(id);
-    const QuantParams& joined = *result_.tensors[index_of(n.output())];
-    for (TensorId t : n.inputs) {
-      if (!has_parameters(t)) continue;
-      const double own = width(*result_.tensors[index_of(t)]);
-      if (own > 0 && width(joined) > own * kMaxRangeRatio) {
-        form(id) = {Form::Float, "'" + graph_.tensor(t).name + "' would lose its values next to larger ones"};
-        return;
-      }
+  // For layers whose integer form would cost accuracy, the reason. What mixes large and small values on the way to an output leaves tensors
+  // behind it that no single scale can hold.
+  std::optional<LayerForm> kept_in_float(const Node& n, Form f) {
+    const auto because = [](std::string reason) { return LayerForm{Form::Float, std::move(reason)}; };
+    const auto named = [&](TensorId t) { return "'" + graph_.tensor(t).name + "'"; };
+    if (n.op == "Log" || logarithm_[index_of(n.output())]) return because("a logarithm needs small values exact");
+    if (f == Form::Softmax && is_masked(n.input(0))) return because(named(n.input(0)) + " holds masked values");
+    if (f == Form::Binary && is_masked(n.output()) && only_softmax_reads(n.output())) return because("it masks values");
+    if (!keeps_channels(f) || !carried_out_[index_of(n.output())]) return std::nullopt;
+    for (TensorId x : n.inputs)
+      if (x && mixed_[index_of(x)]) return because(named(x) + " holds small values beside larger ones");
+    std::string mixes;
+    const double most = std::exp2(options_.format.bits() - kBitsToKeep);
+    if (f == Form::Concat) {
+      const auto joined = own_parameters(n.output(), {});
+      for (TensorId t : n.inputs)
+        if (joined && has_parameters(t) && width(*result_.tensors[index_of(t)]) > 0 && width(*joined) > width(*result_.tensors[index_of(t)]) * most)
+          mixes = named(t) + " would lose its values next to larger ones";
+    } else if (f == Form::Binary && (n.op == "Mul" || n.op == "Div")) {
+      for (TensorId t : n.inputs)
+        if (const TensorData* factors = t ? graph_.constant(t) : nullptr; factors && spread(*factors) > most) mixes = "its factors would put small values beside larger ones";
     }
+    if (mixes.empty()) return std::nullopt;
+    mixed_[index_of(n.output())] = 1;
+    return LayerForm{Form::Float, std::move(mixes), true};
+  }
+
+  // The largest of the factors by the smallest; factors of 0 leave nothing to lose.
+  static double spread(const TensorData& factors) {
+    double least = INFINITY, most = 0;
+    for (double v : to_doubles(factors.view())) {
+      if (v == 0) continue;
+      least = std::min(least, std::abs(v));
+      most = std::max(most, std::abs(v));
+    }
+    return most / least;
+  }
+
+  bool is_masked(TensorId t) const {
+    if (has_parameters(t) && result_.tensors[index_of(t)]->min[0] <= kMasked) return true;
+    if (const auto it = statistics_.find(graph_.tensor(t).name); it != statistics_.end() && !it->second.empty() && it->second.min() <= kMasked) return true;
+    const Node* maker = graph_.producer_node(t);
+    while (maker && copies_values(graph_, *maker)) maker = graph_.producer_node(maker->input(0));
+    if (!maker || maker->op != "Where") return false;
+    return std::any_of(maker->inputs.begin() + 1, maker->inputs.end(), [&](TensorId x) {
+      const TensorData* value = graph_.constant(x);
+      return value && value->count() == 1 && to_doubles(value->view())[0] <= kMasked;
+    });
+  }
+
+  bool only_softmax_reads(TensorId t) const {
+    if (graph_.is_output(t)) return false;
+    const auto users = graph_.users(t);
+    return std::all_of(users.begin(), users.end(), [&](NodeId u) {
+      const Node& n = graph_.node(u);
+      return n.op == "Softmax" || (copies_values(graph_, n) && n.outputs.size() == 1 && only_softmax_reads(n.output()));
+    });
+  }
+
+  // The inputs of a Concat that only it reads are computed in the result's parameters at once.
+  void share_parameters(NodeId id) {
+    const Node& n = graph_.node(id);
+    const QuantParams joined = *result_.tensors[index_of(n.output())];
     for (TensorId t : n.inputs) take_over(t, joined);
   }
 
@@ -129,7 +220,11 @@ class Assigner {
   const Graph& graph_;
   const TensorStatistics& statistics_;
   const QuantizeOptions& options_;
-  std::vector<char> leaves_;  // by tensor
+  // By tensor:
+  std::vector<char> leaves_;       // nothing but copies, sigmoids and softmaxes up to an output
+  std::vector<char> carried_out_;  // its values stay beside those they stand beside up to an output
+  std::vector<char> logarithm_;    // its values end in a logarithm
+  std::vector<char> mixed_;        // holds small values beside much larger ones
   Assignment result_;
 };
 }  // namespace

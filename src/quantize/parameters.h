@@ -16,8 +16,8 @@ struct Assignment {
 };
 
 // Decides which layers become integer ones, and the parameters of all tensors between them. Layers that only copy values share their
-// input's parameters; the inputs of a Concat take those of its result where nobody else reads them, unless one of them would lose
-// too much by that: such a Concat stays in float.
+// input's parameters; the inputs of a Concat take those of its result where nobody else reads them. A Concat of boxes and scores on
+// the way to an output stays in float, as does everything behind it: one scale cannot hold both.
 Assignment assign_parameters(const ir::Graph& graph, const TensorStatistics& statistics, const QuantizeOptions& options);
 
 }  // namespace orknn::quantize

@@ -47,7 +47,8 @@ using RunSamples = std::function<Status(const ir::Graph& graph, size_t count, co
 struct LayerDecision {
   std::string node, op, output;
   bool integer = false;
-  std::string reason;  // why it stayed in float
+  std::string reason;    // why it stayed in float
+  bool notable = false;  // the user should know: in integers small values would have been lost beside large ones
 };
 
 // Gives tails the extent that the integer ops compute in one step with their layer: constants join them, other steps are split off and become

@@ -340,7 +340,7 @@ Status Builder::round_weights(ir::Graph& graph, DType type, const std::string& d
 
 void Builder::log_float_layers() const {
   for (const quantize::LayerDecision& d : layer_decisions_)
-    if (!d.integer) log(d.op == "Concat" ? LogLevel::Info : LogLevel::Detail, "build", fmt::format("'{}' ({}) stays in float: {}", d.output, d.op, d.reason));
+    if (!d.integer) log(d.notable ? LogLevel::Warn : LogLevel::Detail, "build", fmt::format("'{}' ({}) stays in float: {}", d.output, d.op, d.reason));
 }
 
 Status Builder::lower_to_integers(ir::Graph& graph, const quantize::TensorStatistics& statistics, quantize::QuantizeOptions choices) {

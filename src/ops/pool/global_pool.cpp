@@ -9,8 +9,7 @@ namespace orknn::ops {
 namespace {
 using namespace ir;
 
-Status infer(InferContext& c) {
-  ORKNN_TRY(require_float(c, 0));
+Status infer_shape(InferContext& c) {
   std::optional<Shape> shape;
   if (const Shape* x = c.shape(0)) {
     if (x->size() < 2) return shape_mismatch("input 0 has the wrong rank").expected("2 or more").found(to_string(*x));
@@ -19,6 +18,17 @@ Status infer(InferContext& c) {
   }
   c.set_output(0, c.dtype(0), std::move(shape));
   return {};
+}
+
+Status infer(InferContext& c) {
+  ORKNN_TRY(require_float(c, 0));
+  return infer_shape(c);
+}
+
+// Integers are what a quantized layer leaves.
+Status infer_max(InferContext& c) {
+  if (c.dtype(0) == DType::Bool) return invalid_model("input 0 has the wrong type").expected("a numeric type").found("bool");
+  return infer_shape(c);
 }
 
 // reduce(values of one plane) -> double.
@@ -46,12 +56,22 @@ Status run_average(RunContext& c) {
 }
 
 Status run_max(RunContext& c) {
-  return run_global(c, [](auto values) {
-    auto best = -std::numeric_limits<double>::infinity();
-    for (auto v : values)
-      if (static_cast<double>(v) > best || v != v) best = static_cast<double>(v);
-    return best;
+  const TensorView x = c.input(0);
+  Dims dims(x.dims.begin(), x.dims.end());
+  std::fill(dims.begin() + 2, dims.end(), 1);
+  const int64_t plane_size = element_count(x.dims.subspan(2));
+  ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, dims));
+  visit_dtype(x.dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16>) {
+      for_each_plane(c.pool, dims[0] * dims[1], [&](int64_t plane) {
+        T best = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+        for (T v : std::span<const T>(x.as<T>() + plane * plane_size, static_cast<size_t>(plane_size)))
+          if (v > best || v != v) best = v;
+        y.as<T>()[plane] = best;
+      });
+    }
   });
+  return {};
 }
 
 Status run_lp(RunContext& c) {
@@ -71,7 +91,7 @@ std::span<const OpDef> global_pool() {
   static const OpDef defs[] = {
       {.name = "GlobalAveragePool", .summary = "mean of each channel", .infer = infer, .run = run_average, .quant = QuantRule::SameScale,
        .cost = cost, .engine = Engine::Pool},
-      {.name = "GlobalMaxPool", .summary = "greatest value of each channel", .infer = infer, .run = run_max, .quant = QuantRule::SameScale,
+      {.name = "GlobalMaxPool", .summary = "greatest value of each channel", .infer = infer_max, .run = run_max, .quant = QuantRule::SameScale,
        .cost = cost, .engine = Engine::Pool},
       {.name = "GlobalLpPool", .summary = "p-norm of each channel", .attributes = {attr_int("p", 2)}, .infer = infer, .run = run_lp,
        .cost = cost, .engine = Engine::Pool},
