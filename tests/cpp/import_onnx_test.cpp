@@ -106,8 +106,12 @@ TEST(OnnxUpgrade, OtherFormsOfTheirTime) {
   EXPECT_EQ(run(one_node(10, node("Dropout", {"x"}, {"out", "mask"}, {attribute_float("ratio", 0.9f)}), {{"2"}}), {x})[0], (Values{1.5, -2}));
   EXPECT_EQ(run(one_node(5, node("Relu", {"x"}, {"out"}, {attribute_ints("consumed_inputs", {0})}), {{"2"}}), {x})[0], (Values{1.5, 0}));
   EXPECT_EQ(run(one_node(9, node("Scatter", {"x", "i", "u"}, {"out"}), {{"2"}}, {int64_tensor("i", {1}, {1}), float_tensor("u", {1}, {7})}), {x})[0], (Values{1.5, 7}));
-  const Message spatial = one_node(7, node("BatchNormalization", {"x", "s", "s", "s", "s"}, {"out"}, {attribute_int("spatial", 0)}, "bn"), {{"1", "2"}}, {float_tensor("s", {2}, {1, 1})});
-  EXPECT_TRUE(contains(error_of(spatial), "node 'bn' (BatchNormalization)")) << error_of(spatial);
+  // Statistics per element: (x - mean) / sqrt(variance + epsilon) * scale + bias.
+  const Message elements = one_node(7, node("BatchNormalization", {"x", "s", "b", "m", "v"}, {"out"}, {attribute_int("spatial", 0), attribute_float("epsilon", 1)}), {{"1", "1", "2"}},
+                                    {float_tensor("s", {1, 2}, {2, 3}), float_tensor("b", {1, 2}, {10, 20}), float_tensor("m", {1, 2}, {1, 2}), float_tensor("v", {1, 2}, {3, 8})});
+  EXPECT_EQ(run(elements, {floats({1, 1, 2}, {5, 8})})[0], (Values{14, 26}));
+  const Message parts = one_node(1, node("Split", {"x", "s"}, {"out", "rest"}, {attribute_int("axis", 0)}), {{"3"}}, {float_tensor("s", {2}, {1, 2})});
+  EXPECT_EQ(run(parts, {floats({3}, {1, 2, 3})})[0], (Values{1}));
   const Message scaler = one_node(1, node("ImageScaler", {"x"}, {"out"}, {attribute_float("scale", 2), attribute_floats("bias", {1, 10})}), {{"1", "2", "1", "1"}});
   EXPECT_EQ(run(scaler, {floats({1, 2, 1, 1}, {3, 4})})[0], (Values{7, 18}));
 }

@@ -53,6 +53,11 @@ Status slice(Upgrade& u) {
 
 Status split(Upgrade& u) {
   ORKNN_TRY(list_to_input<1>(u, "split"));
+  if (const TensorData* sizes = u.constant(1); sizes && is_float(sizes->dtype())) {  // the first opset gave them the type of the data
+    std::vector<int64_t> whole;
+    for (double v : to_doubles(sizes->view())) whole.push_back(std::abs(v) < 1e9 ? static_cast<int64_t>(v) : -1);
+    u.set_input(1, u.add_ints("split", whole));
+  }
   if (!u.has_input(1) && !u.node.attributes.has("num_outputs")) u.node.attributes.set("num_outputs", static_cast<int64_t>(u.node.outputs.size()));
   return {};
 }
@@ -174,10 +179,17 @@ Status mean_variance_normalization(Upgrade& u) {
   return {};
 }
 
+// spatial = 0: scale, bias, mean and variance have a value for every element of a sample.
 Status batch_normalization_spatial(Upgrade& u) {
   u.drop("is_test");
-  if (u.take_int("spatial").value_or(1) == 0)
-    return unsupported("statistics per element are not supported").expected("spatial 1").found("spatial 0").hint("export with opset 9 or newer");
+  if (u.take_int("spatial").value_or(1) != 0) return {};
+  for (size_t i = 0; i < 5; ++i)
+    if (!u.has_input(i)) return invalid_model("input " + std::to_string(i) + " is required but absent");
+  ORKNN_TRY(u.only_first_output());
+  const TensorId epsilon = u.add_scalar("epsilon", u.take_float("epsilon").value_or(1e-5), u.dtype(0));
+  const TensorId deviation = u.emit("Sqrt", {u.emit("Add", {u.input(4), epsilon})});
+  const TensorId normalized = u.emit("Div", {u.emit("Sub", {u.input(0), u.input(3)}), deviation});
+  u.become("Add", {u.emit("Mul", {normalized, u.input(1)}), u.input(2)});
   return {};
 }
 Status batch_normalization(Upgrade& u) { return u.only_first_output(); }

@@ -38,7 +38,7 @@ Status infer(InferContext& c) {
   ORKNN_TRY(require_same_type(c, kQuery, kKey));
   ORKNN_TRY(require_same_type(c, kKey, kPastKey));
   ORKNN_TRY(require_same_type(c, kValue, kPastValue));
-  if (c.has_input(kMask) && c.dtype(kMask) != DType::Bool) ORKNN_TRY(require_float(c, kMask));
+  if (c.has_input(kMask) && c.dtype(kMask) != DType::Bool && !is_integer(c.dtype(kMask))) ORKNN_TRY(require_float(c, kMask));  // integers are added too
   ORKNN_TRY(require_type(c, kLengths, DType::Int64));
   if (c.has_input(kPastKey) != c.has_input(kPastValue)) return invalid_model("past_key and past_value come together or not at all");
   ORKNN_TRY(require_rank(c, kPastKey, 4));
