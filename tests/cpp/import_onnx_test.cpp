@@ -123,6 +123,42 @@ TEST(OnnxUpgrade, OptionalTensorsAreTensors) {
   EXPECT_EQ(run(one_node(18, node("OptionalHasElement", {""}, {"out"}), {{"1"}}), {x})[0], Values{0});
 }
 
+// A model of several nodes that reads x and the whole numbers below.
+Message sequence_model(const std::vector<Message>& nodes, const std::vector<std::string>& shape) {
+  return model(graph({.nodes = nodes, .initializers = {int64_tensor("zero", {}, {0}), int64_tensor("last", {}, {-1}), int64_tensor("two", {}, {2}), int64_tensor("parts", {2}, {1, 2})},
+                      .inputs = {value_info("x", kFloat, shape)}, .outputs = {value_info_without_shape("out", kFloat)}}), 17);
+}
+
+TEST(OnnxSequences, AreListsOfTensorsWhileImporting) {
+  const TensorData x = floats({3, 2}, {1, 2, 3, 4, 5, 6});
+  const std::vector<std::string> shape{"3", "2"};
+  const Message at = node("SequenceAt", {"s", "last"}, {"out"}), join = node("ConcatFromSequence", {"s"}, {"out"}, {attribute_int("axis", 0)});
+  EXPECT_EQ(run(sequence_model({node("SplitToSequence", {"x"}, {"s"}), at}, shape), {x})[0], (Values{5, 6}));
+  EXPECT_EQ(run(sequence_model({node("SplitToSequence", {"x", "two"}, {"s"}), at}, shape), {x})[0], (Values{5, 6}));
+  EXPECT_EQ(run(sequence_model({node("SplitToSequence", {"x", "parts"}, {"s"}), at}, shape), {x})[0], (Values{3, 4, 5, 6}));
+  // Columns without their axis, stacked as rows.
+  EXPECT_EQ(run(sequence_model({node("SplitToSequence", {"x"}, {"s"}, {attribute_int("axis", 1), attribute_int("keepdims", 0)}),
+                                node("ConcatFromSequence", {"s"}, {"out"}, {attribute_int("axis", 0), attribute_int("new_axis", 1)})}, shape), {x})[0], (Values{1, 3, 5, 2, 4, 6}));
+  EXPECT_EQ(run(sequence_model({node("SequenceEmpty", {}, {"e"}), node("SequenceInsert", {"e", "x"}, {"a"}), node("Neg", {"x"}, {"n"}),
+                                node("SequenceInsert", {"a", "n", "zero"}, {"b"}), node("Identity", {"b"}, {"s"}), join}, shape), {x})[0],
+            (Values{-1, -2, -3, -4, -5, -6, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(run(sequence_model({node("Neg", {"x"}, {"n"}), node("SequenceConstruct", {"n", "x"}, {"a"}), node("SequenceErase", {"a", "zero"}, {"s"}), at}, shape), {x})[0], (Values{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(run(sequence_model({node("SequenceConstruct", {"x", "x"}, {"s"}), node("SequenceLength", {"s"}, {"out"})}, shape), {x})[0], (Values{2}));
+}
+
+TEST(OnnxSequences, SayWhatCannotBeKnown) {
+  const std::vector<std::string> shape{"3", "2"};
+  const struct { std::vector<Message> nodes; const char* text; } cases[] = {
+      {{node("SequenceConstruct", {"x"}, {"out"})}, "output 'out' is a sequence of tensors"},
+      {{node("SequenceConstruct", {"x"}, {"s"}), node("SequenceAt", {"s", "two"}, {"out"}, {}, "at")}, "node 'at' (SequenceAt): the place lies outside the sequence"},
+      {{node("SequenceConstruct", {"x"}, {"s"}), node("Neg", {"s"}, {"out"}, {}, "neg")}, "node 'neg' (Neg): it reads a sequence of tensors"},
+      {{node("SequenceEmpty", {}, {"s"}), node("SequenceErase", {"s"}, {"t"}), node("SequenceAt", {"t", "zero"}, {"out"})}, "the sequence is empty"},
+      {{node("SequenceEmpty", {}, {"s"}), node("ConcatFromSequence", {"s"}, {"out"}, {attribute_int("axis", 0)})}, "an empty sequence cannot be joined"},
+      {{node("SequenceLength", {"x"}, {"out"})}, "this sequence is not known while importing"},
+  };
+  for (const auto& c : cases) EXPECT_TRUE(contains(error_of(sequence_model(c.nodes, shape)), c.text)) << error_of(sequence_model(c.nodes, shape));
+}
+
 TEST(OnnxUpgrade, SlopePerChannel) {
   const Message m = one_node(6, node("PRelu", {"x", "s"}, {"out"}), {{"1", "2", "1", "2"}}, {float_tensor("s", {2}, {2, 3})});
   EXPECT_EQ(run(m, {floats({1, 2, 1, 2}, {-1, -1, -1, 1})})[0], (Values{-2, -2, -3, 1}));

@@ -387,6 +387,8 @@ Status GraphBuilder::translate(Scope& scope, const NodeProto& proto) {
 
   const auto version = scope.op_sets.find(is_standard(proto.domain) ? std::string_view() : proto.domain);
   Upgrade upgraded(scope.graph, ops_, std::move(node), version == scope.op_sets.end() ? 1 : version->second);
+  ORKNN_TRY_ASSIGN(const bool is_done, sequences_.apply(upgraded));
+  if (is_done) return {};
   ORKNN_TRY(upgrade(upgraded));
   if (!ops_.find(upgraded.node.op))
     return unsupported("operator is not supported").hint("cut the model before it with 'outputs'");
@@ -478,6 +480,7 @@ Result<GraphBuilder::Body> GraphBuilder::build_body(Scope& outer, const Attribut
   for (std::string_view name : outputs) {
     ORKNN_TRY_ASSIGN(const TensorId id, lookup(scope, name));
     if (!id) return invalid_model("a body output has no name");
+    if (sequences_.contains(*body.graph, id)) return unsupported("a body hands out a sequence of tensors").found("'" + std::string(name) + "'");
     body.graph->outputs().push_back(id);
   }
   body.captures = std::move(scope.captures);
@@ -549,6 +552,7 @@ Result<Graph> GraphBuilder::build(const ImportOptions& options) {
     if (!problems_.is_empty()) break;
     ORKNN_TRY_ASSIGN(const TensorId id, lookup(scope, name));
     if (!id) return invalid_model("an output has no name");
+    if (sequences_.contains(graph, id)) return unsupported("output '" + std::string(name) + "' is a sequence of tensors").hint("cut the model before it with 'outputs'");
     graph.outputs().push_back(id);
   }
   ORKNN_TRY(problems_.status());

@@ -11,6 +11,7 @@
 
 #include "import/lower/network.h"
 #include "import/onnx/parse.h"
+#include "import/onnx/sequences.h"
 #include "import/onnx/tensors.h"
 
 namespace orknn::importer::onnx {
@@ -89,6 +90,7 @@ class GraphBuilder {
   Symbols symbols_;  // dimension names settled by input_size_list
   std::vector<std::string> warnings_;
   Problems problems_;
+  Sequences sequences_;
   size_t inlined_nodes_ = 0;
 };
 
