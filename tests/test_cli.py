@@ -250,3 +250,21 @@ def test_a_finished_model_says_which_options_it_ignores(converted, openrknn):
     assert "no effect" not in openrknn("run", converted).stderr
     done = openrknn("profile", converted, "-t", "rk3588", "--outputs", "y")
     assert "no effect on it: --outputs" in done.stderr and "target-platform" not in done.stderr, done.stderr
+
+
+def test_batch_and_shape_sets(openrknn, shapes_model, tmp_path):
+    done = openrknn("convert", shapes_model, "-t", "rk3588", "-o", tmp_path / "b.rknn", "--batch-size", 3, "--json")
+    assert done.returncode == 0, done.stderr
+    [program] = json.loads(done.stdout)["model"]["programs"]
+    assert "[3,3," in json.dumps(program).replace(" ", "")
+    done = openrknn("convert", shapes_model, "-t", "rk3588", "-o", tmp_path / "d.rknn", "--dynamic-input", "1,3,64,64", "--dynamic-input", "1,3,96,96", "--json")
+    assert done.returncode == 0 and len(json.loads(done.stdout)["model"]["programs"]) == 2, done.stderr
+    for wrong in (["--batch-size", 0], ["--dynamic-input", "1,3,0,64"], ["--dynamic-input", "1,3,64,64;1"]):
+        done = openrknn("convert", shapes_model, "-t", "rk3588", "-o", tmp_path / "x.rknn", *wrong, "--json")
+        assert done.returncode != 0 and "error" in json.loads(done.stdout) and not (tmp_path / "x.rknn").exists()
+
+
+def test_every_command_tells_errors_as_json(openrknn, shapes_model):
+    for arguments in (["compare", shapes_model, shapes_model], ["analyse", shapes_model], ["run", shapes_model, "-i", "missing.npy"], ["info", "missing"], ["convert"]):
+        done = openrknn(*arguments, "--json")
+        assert done.returncode != 0 and json.loads(done.stdout)["error"]["message"], arguments

@@ -57,7 +57,7 @@ Action add_analyse(CLI::App& app) {
   command->add_flag("--json", o->json, "print JSON");
   return [o] {
     const Status s = analyse(*o);
-    return s ? int{kOk} : fail(s);
+    return s ? int{kOk} : fail(s, o->json);
   };
 }
 

@@ -49,6 +49,9 @@ struct SourceOptions {
   Result<std::vector<std::string>> weights_of(const std::string& model) const;
 };
 
+// Sets of one shape per input, the shapes separated by ';'.
+Result<toolkit::ShapeSets> parse_shape_sets(const std::string& option, const std::vector<std::string>& texts);
+
 // Refuses to write over a file that is read, and two results in one file. Empty names stand for nothing.
 Status check_outputs(const std::vector<std::string>& read, const std::vector<std::string>& written);
 

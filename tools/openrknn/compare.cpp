@@ -51,7 +51,7 @@ Action add_compare(CLI::App& app) {
   command->add_flag("--json", o->json, "print JSON");
   return [o] {
     const Status s = compare(*o);
-    return s ? int{kOk} : fail(s);
+    return s ? int{kOk} : fail(s, o->json);
   };
 }
 

@@ -20,8 +20,9 @@ constexpr int64_t kDumpedElements = 16;
 struct Options {
   SourceOptions source;
   std::string model, out, stop_after, custom_string;
-  std::vector<std::string> disable, dump_after;
+  std::vector<std::string> disable, dump_after, shape_sets;
   size_t max_rewrites = SIZE_MAX;
+  int64_t batch = 1;
   bool trace = false, json = false, single_core = false, separate_buffers = false;
 };
 
@@ -44,6 +45,8 @@ Status convert(const Options& o) {
   config.stop_after = o.stop_after;
   config.max_rewrites = o.max_rewrites;
   config.custom_string = o.custom_string;
+  config.rknn_batch_size = o.batch;
+  ORKNN_TRY_ASSIGN(config.dynamic_input, parse_shape_sets("--dynamic-input", o.shape_sets));
   config.single_core_mode = o.single_core;
   config.share_memory = !o.separate_buffers;
   std::map<std::string, std::string> dump_files;  // pass -> file, empty = stdout
@@ -102,6 +105,8 @@ Action add_command(CLI::App& app, const char* name, const char* what, bool needs
   o->source.add_quantization_to(*command);
   if (needs_dataset) command->get_option("--dataset")->required();
   command->add_option("--custom-string", o->custom_string, "text stored in the model");
+  command->add_option("--batch-size", o->batch, "samples the model computes at once")->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  command->add_option("--dynamic-input", o->shape_sets, "a set of input shapes the model runs with, 1,3,224,224 or 1,20;1,40 for two inputs; once per set")->allow_extra_args(false);
   command->add_flag("--single-core", o->single_core, "plan every layer for one core");
   command->add_flag("--separate-buffers", o->separate_buffers, "no memory is reused, so every intermediate result can be looked at");
   command->add_option("--disable", o->disable, "optimizer pass to leave out; may be repeated")->allow_extra_args(false);

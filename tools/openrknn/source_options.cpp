@@ -117,6 +117,18 @@ Result<importer::ImportOptions> SourceOptions::import_options() const {
   return options;
 }
 
+Result<toolkit::ShapeSets> parse_shape_sets(const std::string& option, const std::vector<std::string>& texts) {
+  toolkit::ShapeSets sets;
+  for (const std::string& text : texts) {
+    sets.emplace_back();
+    for (const std::string& shape : split(text, ";")) {
+      ORKNN_TRY_ASSIGN(ir::Dims dims, numbers<int64_t>(option, shape, ",x"));
+      sets.back().push_back(std::move(dims));
+    }
+  }
+  return sets;
+}
+
 Result<std::vector<std::string>> SourceOptions::weights_of(const std::string& model) const {
   if (!other_files.empty()) return other_files;
   return toolkit::find_other_files(model, framework);
