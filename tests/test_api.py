@@ -57,6 +57,10 @@ def test_wrong_inputs_raise_with_both_shapes(conv_model, build, capfd):
         rknn.inference([picture()], data_format="chwn")
     with pytest.raises(ValueError, match="dtype"):
         rknn.inference([np.array(["text"])])
+    with pytest.raises(ValueError, match="expect a list of ndarray"):
+        rknn.inference("picture.jpg")
+    with pytest.raises(ValueError, match="inputs_pass_through"):
+        rknn.inference([picture()], inputs_pass_through=["yes"])
     assert "E inference: " in capfd.readouterr().err
 
 

@@ -608,6 +608,8 @@ class RKNN:
         """(array, layout, pass_through) per model input, by the rules for arrays of any dtype, rank and stride."""
         if inputs is None:
             raise ValueError("The inputs are None!")
+        if isinstance(inputs, (str, bytes, dict)):
+            raise ValueError(f"Invalid inputs of type {type(inputs).__name__}, expect a list of ndarray, one per input of the model!")
         if isinstance(inputs, np.ndarray) or not hasattr(inputs, "__iter__"):
             inputs = [inputs]
         inputs = list(inputs)
@@ -616,7 +618,7 @@ class RKNN:
             raise ValueError(f"The number of inputs is wrong, expect {len(ports)} ({', '.join(p['name'] for p in ports)}), found {len(inputs)}!")
         if data_format is not None and not isinstance(data_format, (str, list, tuple)):
             raise ValueError(f"Invalid data_format {data_format!r}, expect 'nchw' or 'nhwc', or a list of them!")
-        if pass_through is not None and not isinstance(pass_through, (list, tuple, np.ndarray)):
+        if pass_through is not None and (not isinstance(pass_through, (list, tuple, np.ndarray)) or any(v not in (0, 1) for v in pass_through)):
             raise ValueError(f"Invalid inputs_pass_through {pass_through!r}, expect a list of 0 and 1!")
         formats = [data_format] * len(ports) if data_format is None or isinstance(data_format, str) else list(data_format)
         if len(formats) != len(ports):
