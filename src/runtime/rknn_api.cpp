@@ -11,6 +11,7 @@
 #include "runtime/c_call.h"
 #include "runtime/context.h"
 #include "runtime/error_codes.h"
+#include "runtime/input_shapes.h"
 #include "runtime/perf_report.h"
 #include "runtime/tensor_attr.h"
 #include "runtime/thread_count.h"
@@ -118,6 +119,7 @@ int init(rknn_context* context, void* model, uint32_t size, uint32_t flag, rknn_
   auto session = Session::open(std::make_shared<const format::Model>(std::move(*loaded)), &pool);
   if (!session) return fail(kName, session.status());
   created->session = std::move(*session);
+  created->has_shapes = !has_shape_sets(created->session->model());
   log_model(*created->session);
   if (log_level() >= LogLevel::Detail) log_table(LogLevel::Detail, memory_table(created->session->model(), sram_of(*created)));
   *context = publish(std::move(created));
@@ -133,9 +135,12 @@ int answer(void* info, uint32_t size, Fill fill) {
   return fill(*static_cast<T*>(info));
 }
 
-int query_attr(const Context& context, bool is_input, AttrView view, void* info, uint32_t size) {
+// `current`: under the chosen shapes instead of the first, largest ones.
+int query_attr(const Context& context, bool is_input, AttrView view, void* info, uint32_t size, bool current = false) {
   return answer<rknn_tensor_attr>(info, size, [&](rknn_tensor_attr& attr) {
-    const std::vector<PortInfo>& ports = is_input ? context.session->inputs() : context.session->outputs();
+    const Session& session = *context.session;
+    if (current && !has_shape_sets(session.model())) return fail(RKNN_ERR_MODEL_INVALID, "rknn_query", "the model has static shapes, use the other queries");
+    const std::vector<PortInfo> ports = is_input ? (current ? session.inputs() : session.inputs_of_program(0)) : (current ? session.outputs() : session.outputs_of_program(0));
     if (attr.index >= ports.size())
       return fail(RKNN_ERR_PARAM_INVALID, "rknn_query",
                   "index " + std::to_string(attr.index) + " is out of range, the model has " + std::to_string(ports.size()) + (is_input ? " inputs" : " outputs"));
@@ -205,15 +210,40 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
     case RKNN_QUERY_DEVICE_MEM_INFO:
       return answer<rknn_tensor_mem>(info, size, [&](rknn_tensor_mem&) { return fail(RKNN_ERR_FAIL, kName, "device memory is not available yet in OpenRKNN"); });
     case RKNN_QUERY_INPUT_DYNAMIC_RANGE:
-      return answer<rknn_input_range>(info, size, [&](rknn_input_range&) { return fail(RKNN_ERR_MODEL_INVALID, kName, "the model has static shapes, there is no range"); });
-    case RKNN_QUERY_CURRENT_INPUT_ATTR:
-    case RKNN_QUERY_CURRENT_OUTPUT_ATTR:
-    case RKNN_QUERY_CURRENT_NATIVE_INPUT_ATTR:
-    case RKNN_QUERY_CURRENT_NATIVE_OUTPUT_ATTR:
-      return answer<rknn_tensor_attr>(info, size, [&](rknn_tensor_attr&) { return fail(RKNN_ERR_MODEL_INVALID, kName, "the model has static shapes, use the other queries"); });
+      return answer<rknn_input_range>(info, size, [&](rknn_input_range& range) {
+        if (!has_shape_sets(session.model())) return fail(RKNN_ERR_MODEL_INVALID, kName, "the model has static shapes, there is no range");
+        if (range.index >= session.inputs().size()) return fail(RKNN_ERR_PARAM_INVALID, kName, "index " + std::to_string(range.index) + " is out of range, the model has " + std::to_string(session.inputs().size()) + " inputs");
+        fill_range(session, range);
+        return RKNN_SUCC;
+      });
+    case RKNN_QUERY_CURRENT_INPUT_ATTR: return query_attr(context, true, AttrView::General, info, size, true);
+    case RKNN_QUERY_CURRENT_OUTPUT_ATTR: return query_attr(context, false, AttrView::General, info, size, true);
+    case RKNN_QUERY_CURRENT_NATIVE_INPUT_ATTR: return query_attr(context, true, AttrView::Native, info, size, true);
+    case RKNN_QUERY_CURRENT_NATIVE_OUTPUT_ATTR: return query_attr(context, false, AttrView::Native, info, size, true);
     default: return fail(RKNN_ERR_PARAM_INVALID, kName, "unknown command " + std::to_string(command));
   }
 }
+
+// --- shapes
+
+int choose_shapes(Context& context, const char* function, std::span<const rknn_tensor_attr> wanted) {
+  Session& session = *context.session;
+  if (!has_shape_sets(session.model())) return fail(RKNN_ERR_MODEL_INVALID, function, "the model has static shapes");
+  const std::optional<size_t> found = find_shape_set(session, wanted);
+  if (!found) return fail(RKNN_ERR_FAIL, function, "the model has no set of input shapes with these names and shapes, it has " + shape_sets_text(session));
+  if (const Status s = session.choose_program(*found); !s) return fail(function, s);
+  context.has_shapes = true;
+  return RKNN_SUCC;
+}
+
+int set_input_shapes(Context& context, uint32_t count, rknn_tensor_attr* attrs) {
+  constexpr const char* kName = "rknn_set_input_shapes";
+  const size_t inputs = context.session->inputs().size();
+  if (!attrs || count != inputs) return fail(RKNN_ERR_PARAM_INVALID, kName, !attrs ? "attr is NULL" : "n_inputs is " + std::to_string(count) + ", the model has " + std::to_string(inputs));
+  return choose_shapes(context, kName, {attrs, count});
+}
+
+int refuse_without_shapes(const char* function) { return fail(RKNN_ERR_FAIL, function, "the model has several sets of input shapes, call rknn_set_input_shapes first"); }
 
 // --- inputs
 
@@ -283,6 +313,7 @@ int inputs_set(Context& context, uint32_t count, rknn_input* inputs) {
   if (!inputs || count == 0 || count > session.inputs().size())
     return fail(RKNN_ERR_PARAM_INVALID, kName,
                 !inputs ? "inputs is NULL" : "n_inputs is " + std::to_string(count) + ", the model has " + std::to_string(session.inputs().size()));
+  if (!context.has_shapes) return refuse_without_shapes(kName);
   std::vector<InputData> data(count);
   std::vector<std::vector<std::byte>> unblocked(count);
   for (uint32_t i = 0; i < count; ++i)
@@ -298,6 +329,7 @@ int inputs_set(Context& context, uint32_t count, rknn_input* inputs) {
 int run(Context& context, rknn_run_extend* extend) {
   constexpr const char* kName = "rknn_run";
   if (context.is_dry()) return fail(RKNN_ERR_FAIL, kName, "a context for model information does not run");
+  if (!context.has_shapes) return refuse_without_shapes(kName);
   if (const Status s = context.session->run(); !s)
     return fail(s.code() == Code::OutOfMemory ? RKNN_ERR_MALLOC_FAIL : RKNN_ERR_FAIL, kName, s.to_string());
   ++context.frame;
@@ -387,6 +419,17 @@ int rknn_query(rknn_context context, rknn_query_cmd cmd, void* info, uint32_t si
 
 int rknn_inputs_set(rknn_context context, uint32_t n_inputs, rknn_input inputs[]) {
   return with_context("rknn_inputs_set", context, [&](Context& c) { return inputs_set(c, n_inputs, inputs); });
+}
+
+int rknn_set_input_shapes(rknn_context ctx, uint32_t n_inputs, rknn_tensor_attr attr[]) {
+  return with_context("rknn_set_input_shapes", ctx, [&](Context& c) { return set_input_shapes(c, n_inputs, attr); });
+}
+
+int rknn_set_input_shape(rknn_context ctx, rknn_tensor_attr* attr) {
+  return with_context("rknn_set_input_shape", ctx, [&](Context& c) {
+    if (!attr) return fail(RKNN_ERR_PARAM_INVALID, "rknn_set_input_shape", "attr is NULL");
+    return choose_shapes(c, "rknn_set_input_shape", {attr, 1});
+  });
 }
 
 int rknn_run(rknn_context context, rknn_run_extend* extend) {

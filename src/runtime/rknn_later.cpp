@@ -28,8 +28,6 @@ int rknn_destroy_mem(rknn_context, rknn_tensor_mem*) { return refuse("rknn_destr
 int rknn_set_weight_mem(rknn_context, rknn_tensor_mem*) { return refuse("rknn_set_weight_mem"); }
 int rknn_set_internal_mem(rknn_context, rknn_tensor_mem*) { return refuse("rknn_set_internal_mem"); }
 int rknn_set_io_mem(rknn_context, rknn_tensor_mem*, rknn_tensor_attr*) { return refuse("rknn_set_io_mem"); }
-int rknn_set_input_shape(rknn_context, rknn_tensor_attr*) { return refuse("rknn_set_input_shape"); }
-int rknn_set_input_shapes(rknn_context, uint32_t, rknn_tensor_attr[]) { return refuse("rknn_set_input_shapes"); }
 int rknn_mem_sync(rknn_context, rknn_tensor_mem*, rknn_mem_sync_mode) { return refuse("rknn_mem_sync"); }
 
 int rknn_matmul_create(rknn_matmul_ctx*, rknn_matmul_info*, rknn_matmul_io_attr*) { return refuse("rknn_matmul_create"); }

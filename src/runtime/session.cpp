@@ -29,6 +29,12 @@ PortInfo describe(const format::Program& program, const format::Port& port) {
   return info;
 }
 
+std::vector<PortInfo> describe_all(const format::Program& program, const std::vector<format::Port>& ports) {
+  std::vector<PortInfo> infos;
+  for (const format::Port& port : ports) infos.push_back(describe(program, port));
+  return infos;
+}
+
 Status no_memory() { return Status::error(Code::OutOfMemory, "memory ran out"); }
 }  // namespace
 
@@ -48,18 +54,13 @@ std::unique_ptr<Session> Session::make(std::shared_ptr<const format::Model> mode
 
 void Session::describe_ports() {
   inputs_ = inputs_of_program(current_);
-  outputs_.clear();
-  for (const format::Port& port : program().outputs) outputs_.push_back(describe(program(), port));
+  outputs_ = outputs_of_program(current_);
   values_.assign(inputs_.size(), {});
   has_run_ = false;
 }
 
-std::vector<PortInfo> Session::inputs_of_program(size_t index) const {
-  const format::Program& program = model_->programs[index];
-  std::vector<PortInfo> ports;
-  for (const format::Port& port : program.inputs) ports.push_back(describe(program, port));
-  return ports;
-}
+std::vector<PortInfo> Session::inputs_of_program(size_t index) const { return describe_all(model_->programs[index], model_->programs[index].inputs); }
+std::vector<PortInfo> Session::outputs_of_program(size_t index) const { return describe_all(model_->programs[index], model_->programs[index].outputs); }
 
 Status Session::choose_program(size_t index) {
   if (index >= executors_.size()) return invalid_argument("there is no program " + std::to_string(index)).expected("below " + std::to_string(executors_.size())).model(model_->name);
@@ -80,8 +81,11 @@ Status Session::choose_program(size_t index) {
 
 Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const format::Model> model, ThreadPool* pool) {
   if (model->programs.empty()) return invalid_model("the model holds no program");
-  for (const format::Program& p : model->programs)
+  const format::Program& first = model->programs[0];
+  for (const format::Program& p : model->programs) {
+    if (p.inputs.size() != first.inputs.size() || p.outputs.size() != first.outputs.size()) return invalid_model("the programs of the model have different inputs or outputs").model(model->name);
     if (Status s = ir::check_mapped_files(p.graph); !s) return s.model(model->name).stage("init_runtime");
+  }
   ThreadPool& threads = pool ? *pool : ThreadPool::shared();
   try {
     auto executor = sim::Executor::create(model->programs[0], ops::builtin_ops(), threads);

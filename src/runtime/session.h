@@ -53,6 +53,7 @@ class Session {
   // asked for. Choosing another one forgets inputs and results.
   Status choose_program(size_t index);
   std::vector<PortInfo> inputs_of_program(size_t index) const;
+  std::vector<PortInfo> outputs_of_program(size_t index) const;
   const std::vector<PortInfo>& inputs() const { return inputs_; }
   const std::vector<PortInfo>& outputs() const { return outputs_; }
   // Of the first program, which is the largest.

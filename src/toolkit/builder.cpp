@@ -551,7 +551,7 @@ Status Builder::add_program(format::Model& model, ir::Graph graph, const std::fu
   options.converted = converted;
   auto program = compile::compile(std::move(graph), options);
   if (!program) return Status(program.status()).model(model_name_).stage("compile");
-  if (!other_shapes_.empty()) {
+  if (!config_.dynamic_input.empty()) {
     std::vector<ir::Dims> shapes;
     for (const format::Port& port : program->inputs) shapes.push_back(ir::to_dims(*program->graph.tensor(port.tensor).shape).value_or(ir::Dims()));
     program->label = to_text(shapes);

@@ -14,6 +14,7 @@
 #include "rknn_custom_op.h"
 #include "rknn_matmul_api.h"
 #include "runtime/session.h"
+#include "toolkit/builder.h"
 
 namespace orknn {
 namespace {
@@ -414,5 +415,95 @@ TEST(CProgram, GivesTheSameValuesAsASession) {
   }
   std::filesystem::remove(path);
 }
+// The bundled classifier for two sizes of pictures.
+std::vector<std::byte> model_of_two_sizes() {
+  toolkit::BuildConfig config;
+  config.target_platform = "rk3588";
+  config.dynamic_input = {{{1, 3, 32, 48}}, {{1, 3, 64, 64}}};
+  auto builder = toolkit::Builder::create(config);
+  EXPECT_TRUE(builder);
+  EXPECT_TRUE(builder->load_model(std::string(ORKNN_SOURCE_DIR) + "/examples/models/shapes.onnx"));
+  EXPECT_TRUE(builder->build());
+  return *format::write_rknn_to_memory(*builder->model());
+}
+
+TEST(CApiShapes, ASetIsChosenBeforeTheModelRuns) {
+  std::vector<std::byte> bytes = model_of_two_sizes();
+  rknn_context context = 0;
+  ASSERT_EQ(rknn_init(&context, bytes.data(), static_cast<uint32_t>(bytes.size()), 0, nullptr), RKNN_SUCC) << orknn_last_error();
+  std::vector<float> picture(32 * 48 * 3);
+  for (size_t i = 0; i < picture.size(); ++i) picture[i] = static_cast<float>(i % 251) / 251;
+  rknn_input input{};
+  input.buf = picture.data();
+  input.size = static_cast<uint32_t>(picture.size() * sizeof(float));
+  input.type = RKNN_TENSOR_FLOAT32;
+  input.fmt = RKNN_TENSOR_NHWC;
+  EXPECT_EQ(rknn_inputs_set(context, 1, &input), RKNN_ERR_FAIL);
+  EXPECT_EQ(rknn_run(context, nullptr), RKNN_ERR_FAIL);
+
+  const auto range = std::make_unique<rknn_input_range>();
+  ASSERT_EQ(rknn_query(context, RKNN_QUERY_INPUT_DYNAMIC_RANGE, range.get(), sizeof *range), RKNN_SUCC);
+  EXPECT_EQ(range->shape_number, 2u);
+  EXPECT_EQ(range->n_dims, 4u);
+  EXPECT_EQ(range->fmt, RKNN_TENSOR_NHWC);
+  EXPECT_STREQ(range->name, "image");
+  EXPECT_EQ(std::vector<uint32_t>(range->dyn_range[0], range->dyn_range[0] + 4), (std::vector<uint32_t>{1, 64, 64, 3}));
+  EXPECT_EQ(std::vector<uint32_t>(range->dyn_range[1], range->dyn_range[1] + 4), (std::vector<uint32_t>{1, 32, 48, 3}));
+  range->index = 1;
+  EXPECT_EQ(rknn_query(context, RKNN_QUERY_INPUT_DYNAMIC_RANGE, range.get(), sizeof *range), RKNN_ERR_PARAM_INVALID);
+
+  rknn_tensor_attr attr{};
+  ASSERT_EQ(rknn_query(context, RKNN_QUERY_CURRENT_INPUT_ATTR, &attr, sizeof attr), RKNN_SUCC);
+  EXPECT_EQ(attr.dims[1], 64u);
+  EXPECT_EQ(rknn_set_input_shapes(context, 1, nullptr), RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknn_set_input_shapes(context, 2, &attr), RKNN_ERR_PARAM_INVALID);
+  attr.dims[1] = 33;
+  EXPECT_EQ(rknn_set_input_shapes(context, 1, &attr), RKNN_ERR_FAIL);
+  EXPECT_NE(std::string(orknn_last_error()).find("[1,64,64,3]; [1,32,48,3]"), std::string::npos) << orknn_last_error();
+  attr.n_dims = 99;
+  EXPECT_EQ(rknn_set_input_shapes(context, 1, &attr), RKNN_ERR_FAIL);
+
+  attr.n_dims = 4;
+  attr.dims[1] = 32;
+  attr.dims[2] = 48;
+  ASSERT_EQ(rknn_set_input_shapes(context, 1, &attr), RKNN_SUCC) << orknn_last_error();
+  ASSERT_EQ(rknn_query(context, RKNN_QUERY_CURRENT_INPUT_ATTR, &attr, sizeof attr), RKNN_SUCC);
+  EXPECT_EQ(attr.dims[2], 48u);
+  ASSERT_EQ(rknn_query(context, RKNN_QUERY_INPUT_ATTR, &attr, sizeof attr), RKNN_SUCC);
+  EXPECT_EQ(attr.dims[2], 64u) << "the general query keeps the default shape";
+  ASSERT_EQ(rknn_inputs_set(context, 1, &input), RKNN_SUCC) << orknn_last_error();
+  ASSERT_EQ(rknn_run(context, nullptr), RKNN_SUCC);
+  rknn_output output{};
+  output.want_float = 1;
+  ASSERT_EQ(rknn_outputs_get(context, 1, &output, nullptr), RKNN_SUCC);
+  const auto* scores = static_cast<const float*>(output.buf);
+  const std::vector<float> found(scores, scores + output.size / sizeof(float));
+  rknn_outputs_release(context, 1, &output);
+
+  auto session = runtime::Session::open(bytes, nullptr);
+  ASSERT_TRUE(session);
+  ASSERT_TRUE((*session)->choose_program(1));
+  EXPECT_FALSE((*session)->choose_program(2));
+  ASSERT_TRUE((*session)->set_input(0, {.dtype = DType::Float32, .data = picture.data(), .bytes = input.size, .layout = ir::Layout::NHWC}));
+  ASSERT_TRUE((*session)->run());
+  const ir::TensorData expected = (*session)->output(0);
+  EXPECT_EQ(std::vector<float>(expected.view().values<float>().begin(), expected.view().values<float>().end()), found);
+
+  attr.fmt = RKNN_TENSOR_NCHW;
+  attr.dims[1] = 3;
+  attr.dims[2] = attr.dims[3] = 64;
+  EXPECT_EQ(rknn_set_input_shape(context, &attr), RKNN_SUCC) << orknn_last_error();
+  EXPECT_EQ(rknn_outputs_get(context, 1, &output, nullptr), RKNN_ERR_FAIL) << "results of other shapes are void";
+  rknn_destroy(context);
+}
+
+TEST_F(CApi, StaticModelsHaveNoSetsOfShapes) {
+  rknn_tensor_attr attr{};
+  EXPECT_EQ(rknn_query(context, RKNN_QUERY_CURRENT_OUTPUT_ATTR, &attr, sizeof attr), RKNN_ERR_MODEL_INVALID);
+  EXPECT_EQ(rknn_set_input_shapes(context, 1, &attr), RKNN_ERR_MODEL_INVALID);
+  EXPECT_EQ(rknn_set_input_shape(context, &attr), RKNN_ERR_MODEL_INVALID);
+  EXPECT_EQ(rknn_set_input_shape(context, nullptr), RKNN_ERR_PARAM_INVALID);
+}
+
 }  // namespace
 }  // namespace orknn
