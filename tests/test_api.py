@@ -668,3 +668,27 @@ def test_lines_that_cannot_be_written_stop_nothing(tmp_path, conv_model, capfd):
 def test_options_of_inference_are_checked(conv_model, build, options):
     with pytest.raises(ValueError, match=next(iter(options))):
         build(conv_model).inference([picture()], **options)
+
+
+def test_mistakes_are_remarked(make_onnx, build, capfd):
+    """What can be computed but is hardly meant is told, once."""
+    rknn = build(make_onnx([("Cast", ["x"], ["y"], dict(to=1))], {"x": ("uint8", [2])}, {"y": ("float32", [2])}))
+    rknn.inference([np.array([255, 0])])
+    assert "outside of uint8" not in capfd.readouterr().err
+    rknn.inference([np.array([300, -5])])
+    assert "'x' is fed with numbers outside of uint8" in capfd.readouterr().err
+    rknn.inference([np.array([300, -5])])
+    assert "outside of uint8" not in capfd.readouterr().err
+    build(make_onnx([("Relu", ["x"], ["y"], {})], {"x": ("float32", [2])}, {"y": ("float32", [7, 7])}, name="stated"))
+    assert "states the shape [7,7] for output 'y'" in capfd.readouterr().err
+    build(make_onnx([("Relu", ["x"], ["y"], {})], {"x": ("float32", [2])}, {"y": ("float32", [2])}, opset=99, name="opset"))
+    assert "opset 99 is newer" in capfd.readouterr().err
+
+
+def test_an_unknown_isa_is_told(make_onnx):
+    model = make_onnx([("Relu", ["x"], ["y"], {})], {"x": ("float32", [2])}, {"y": ("float32", [2])})
+    code = ("import sys, numpy as np; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588')\n"
+            "assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0 and r.init_runtime() == 0\n"
+            "r.inference([np.ones(2, np.float32)])")
+    told = lambda isa: subprocess.run([sys.executable, "-c", code, model], check=True, capture_output=True, text=True, env=dict(os.environ, ORKNN_ISA=isa)).stderr
+    assert "ORKNN_ISA=bogus is nothing this machine has" in told("bogus") and "ORKNN_ISA" not in told("portable")

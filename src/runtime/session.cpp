@@ -1,7 +1,9 @@
 #include "runtime/session.h"
 
+#include <cstring>
 #include <new>
 
+#include "base/log.h"
 #include "format/rknn_file.h"
 #include "ir/mapped_constants.h"
 #include "ops/eval.h"
@@ -33,6 +35,21 @@ std::vector<PortInfo> describe_all(const format::Program& program, const std::ve
   std::vector<PortInfo> infos;
   for (const format::Port& port : ports) infos.push_back(describe(program, port));
   return infos;
+}
+
+// Whether some number of `data` lies outside of an integer type.
+bool leaves_range(const InputData& data, DType type) {
+  const auto low = static_cast<double>(dtype_min(type)), high = static_cast<double>(dtype_max(type));
+  bool leaves = false;
+  visit_dtype(data.dtype, [&]<class T>(TypeTag<T>) {
+    for (size_t i = 0; i < data.bytes / sizeof(T) && !leaves; ++i) {
+      T value;
+      std::memcpy(&value, static_cast<const std::byte*>(data.data) + i * sizeof value, sizeof value);
+      const auto number = static_cast<double>(value);
+      leaves = !(number >= low && number <= high);
+    }
+  });
+  return leaves;
 }
 
 Status no_memory() { return Status::error(Code::OutOfMemory, "memory ran out"); }
@@ -132,6 +149,11 @@ Status Session::set_input(size_t index, const InputData& data) {
     const format::Port& port = program().inputs[index];
     auto value = convert_input(port, program().graph.tensor(port.tensor), data, *pool_);
     if (!value) return Status(value.status()).model(model_->name);
+    const PortInfo& info = inputs_[index];
+    if (!warned_of_range_ && !info.quantized && is_integer(info.dtype) && data.dtype != info.dtype && leaves_range(data, info.dtype)) {
+      warned_of_range_ = true;
+      log(LogLevel::Warn, "inference", "The input '" + info.name + "' is fed with numbers outside of " + std::string(dtype_name(info.dtype)) + ", they do not arrive as they are!");
+    }
     values_[index] = std::move(*value);
     return {};
   } catch (const std::bad_alloc&) {

@@ -88,6 +88,7 @@ class Session {
   std::vector<std::shared_ptr<const MappedFile>> files_;  // that hold the weights
   std::vector<ir::TensorData> values_;  // inputs as the program takes them; no value = not set yet
   bool has_run_ = false;
+  bool warned_of_range_ = false;
 };
 
 }  // namespace orknn::runtime

@@ -375,9 +375,36 @@ TEST(OnnxGraph, NamesAndOrigin) {
   EXPECT_EQ(imported->source.producer, "test");
 }
 
-TEST(OnnxGraph, MixedTypesAreConverted) {
+TEST(OnnxGraph, ConstantsOfAnotherTypeAreConverted) {
   const Message m = one_node(19, node("Greater", {"x", "k"}, {"out"}), {{"2"}}, {int64_tensor("k", {}, {3})});
   EXPECT_EQ(run(m, {floats({2}, {2.5f, 3.5f})})[0], (Values{0, 1}));
+}
+
+TEST(OnnxGraph, ComputedOperandsOfTwoTypesAreRefused) {
+  constexpr int64_t kInt64 = 7;
+  for (const char* op : {"Add", "Greater", "Max", "Concat"}) {
+    const auto attributes = std::string_view(op) == "Concat" ? std::vector<Message>{attribute_int("axis", 0)} : std::vector<Message>{};
+    auto imported = import_model(model(graph({.nodes = {node(op, {"x", "y"}, {"out"}, attributes, "joined")}, .initializers = {},
+                                              .inputs = {value_info("x", kFloat, {"2"}), value_info("y", kInt64, {"2"})}, .outputs = {value_info("out", kFloat, {"2"})}}), 19));
+    const Status status = imported ? ir::infer_shapes(imported->graph, ops::builtin_ops()) : imported.status();
+    EXPECT_FALSE(status) << op;
+    EXPECT_NE(status.to_string().find("'joined'"), std::string::npos) << status.to_string();
+  }
+}
+
+TEST(OnnxGraph, OutputsThatAreNotAsStatedAreRemarked) {
+  const auto remarks = [](const Names& stated, int64_t type = kFloat) {
+    const auto imported = import_model(model(graph({.nodes = {node("Relu", {"x"}, {"out"})}, .initializers = {}, .inputs = {value_info("x", kFloat, {"N", "3"})}, .outputs = {value_info("out", type, stated)}}), 19));
+    EXPECT_TRUE(imported) << imported.status().to_string();
+    return imported ? imported->source.warnings : std::vector<std::string>{};
+  };
+  EXPECT_TRUE(remarks({"N", "3"}).empty());
+  EXPECT_TRUE(remarks({"4", "M"}).empty()) << "nothing known is contradicted";
+  for (const Names& wrong : {Names{"N", "4"}, Names{"3"}}) {
+    const std::vector<std::string> text = remarks(wrong);
+    ASSERT_EQ(text.size(), 1u);
+    EXPECT_NE(text[0].find("'out'"), std::string::npos) << text[0];
+  }
 }
 
 // --- functions

@@ -511,6 +511,21 @@ Status GraphBuilder::attach_bodies(Scope& scope, Node& node, std::vector<Body> b
 
 // --- the whole
 
+// A file that states other shapes for its outputs than its nodes compute was damaged or edited by hand. What is computed holds.
+void GraphBuilder::remark_stated_outputs(const Graph& graph) {
+  for (const ValueInfoProto& stated : model_.graph.outputs) {
+    const TensorId id = graph.find_tensor(stated.name);
+    const std::optional<Shape> said = shape_of(stated.type);
+    if (!id || !said || !graph.tensor(id).shape) continue;
+    const Shape& computed = *graph.tensor(id).shape;
+    bool fits = said->size() == computed.size();
+    for (size_t i = 0; fits && i < computed.size(); ++i) fits = !(*said)[i].is_known() || !computed[i].is_known() || (*said)[i].value() == computed[i].value();
+    const auto is_scalar = [](const Shape& s) { return s.empty() || (s.size() == 1 && s[0].is_known() && s[0].value() == 1); };
+    if (!fits && !(is_scalar(*said) && is_scalar(computed)))
+      warnings_.push_back("the file states the shape " + to_string(*said) + " for output '" + std::string(stated.name) + "', but its nodes compute " + to_string(computed));
+  }
+}
+
 Result<Graph> GraphBuilder::build(const ImportOptions& options) {
   const GraphProto& proto = model_.graph;
   ORKNN_TRY_ASSIGN(std::vector<Port> inputs, ports(options));
@@ -557,6 +572,7 @@ Result<Graph> GraphBuilder::build(const ImportOptions& options) {
   }
   ORKNN_TRY(problems_.status());
   ORKNN_TRY(verify(graph, ops_, Stage::Imported));
+  if (options.inputs.empty() && options.input_size_list.empty()) remark_stated_outputs(graph);  // other sizes give other shapes
   return graph;
 }
 

@@ -64,6 +64,7 @@ class GraphBuilder {
   Result<Port> port_of(const ValueInfoProto& info);
   Status guess_inner_ports(std::vector<Port>& inner);
   std::optional<ir::Shape> shape_of(const TypeProto& type) const;
+  void remark_stated_outputs(const ir::Graph& graph);
 
   Result<Plan> plan(const std::vector<NodeProto>& nodes, const std::vector<std::string_view>& outputs, const Names& stops) const;
   void add_initializers(Scope& scope, const GraphProto& graph);

@@ -222,8 +222,8 @@ Status old_broadcast(Upgrade& u) {
   return {};
 }
 
-// All operands from `First` on shall have one type. Some writers leave constants in another one: those are converted, and
-// otherwise integers to the floating type.
+// All operands from `First` on shall have one type. Some writers leave constants in another one: those are converted. Computed
+// operands of two types are a mistake of the model, which the shape rule of the op reports.
 template <size_t First>
 Status same_types(Upgrade& u) {
   DType wanted = DType::Undefined;
@@ -238,7 +238,7 @@ Status same_types(Upgrade& u) {
     }
   }
   for (size_t i = First; i < u.node.inputs.size(); ++i)
-    if (u.dtype(i) != wanted) u.set_input(i, u.emit("Cast", {u.input(i)}, {{"to", static_cast<int64_t>(wanted)}}));
+    if (u.dtype(i) != wanted && u.constant(i)) u.set_input(i, u.emit("Cast", {u.input(i)}, {{"to", static_cast<int64_t>(wanted)}}));
   return {};
 }
 

@@ -2,11 +2,13 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <string>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
 #include "base/assert.h"
+#include "base/log.h"
 
 namespace orknn::sim::kernels {
 namespace {
@@ -14,9 +16,14 @@ constexpr Isa kAllIsas[] = {Isa::Portable, Isa::Avx2, Isa::Avx512, Isa::Avx512Vn
 
 Isa choose() {
   const std::vector<Isa> available = available_isas();
-  if (const char* wanted = std::getenv("ORKNN_ISA"))
-    for (Isa isa : available)
-      if (isa_name(isa) == wanted) return isa;
+  const char* wanted = std::getenv("ORKNN_ISA");
+  if (!wanted) return available.back();
+  std::string names;
+  for (Isa isa : available) {
+    if (isa_name(isa) == wanted) return isa;
+    names += (names.empty() ? "" : ", ") + std::string(isa_name(isa));
+  }
+  log(LogLevel::Warn, "sim", "ORKNN_ISA=" + std::string(wanted) + " is nothing this machine has, " + std::string(isa_name(available.back())) + " is used; expected one of " + names);
   return available.back();
 }
 
