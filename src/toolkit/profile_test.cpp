@@ -245,8 +245,11 @@ TEST(Profile, AdviceIsCareful) {
   %y: float32[1,8,320,320] = Conv(%m, %w) "second"
 })");
   ASSERT_TRUE(narrow) << narrow.status().to_string();
-  for (const char* chip : {"rk3588", "rk3562", "rk3566"})
-    for (const auto& p : *profile(*narrow, *platform::find(chip), {.cores = {1}})) EXPECT_EQ(advice_text(p).find("-> 128"), std::string::npos) << advice_text(p);
+  for (const char* chip : {"rk3588", "rk3562", "rk3566"}) {
+    const auto profiles = profile(*narrow, *platform::find(chip), {.cores = {1}});
+    ASSERT_TRUE(profiles) << profiles.status().to_string();
+    for (const auto& p : *profiles) EXPECT_EQ(advice_text(p).find("-> 128"), std::string::npos) << advice_text(p);
+  }
   // Two activations are told apart, each with its own gain.
   auto two = ir::parse(R"(graph "g" (%x: float32[1,64,160,160]) -> (%y) {
   %w: float32[64,64,1,1] = const splat 0.5

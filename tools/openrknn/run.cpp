@@ -84,8 +84,9 @@ Status run(const Options& o) {
   sim::RunHooks hooks;
   if (o.layers) hooks.timing = [&](size_t index, std::chrono::nanoseconds d) { layer_times[index] += static_cast<double>(d.count()) * 1e-3; };
   for (int i = 0; i < o.loop; ++i) {
+    const auto start = std::chrono::steady_clock::now();
     ORKNN_TRY(session->run(hooks));
-    times.push_back(static_cast<double>(session->last_duration().count()) * 1e-6);
+    times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   }
   std::sort(times.begin(), times.end());
   const double median = times[times.size() / 2];
