@@ -3,118 +3,13 @@
 #include <algorithm>
 #include <map>
 
+#include "ops/support/einsum_equation.h"
 #include "ops/support/matrix.h"
 #include "ops/support/window.h"
 
 namespace orknn::ops {
 namespace {
 using namespace ir;
-
-// A letter, or an axis of the ellipsis counted from its end (above all letters).
-using Label = int;
-constexpr Label kEllipsis = 1000;
-using Labels = std::vector<Label>;
-
-struct Equation {
-  std::vector<Labels> inputs;
-  Labels output;
-};
-
-Status bad_equation(const std::string& equation, const std::string& problem) {
-  return invalid_model("equation " + problem).found("'" + equation + "'");
-}
-
-// A term as written: letters, and kEllipsis once where "..." stands.
-Result<Labels> read_term(const std::string& equation, std::string_view term) {
-  Labels out;
-  for (size_t i = 0; i < term.size(); ++i) {
-    if (term[i] == '.') {
-      if (term.substr(i, 3) != "..." || std::count(out.begin(), out.end(), kEllipsis)) return bad_equation(equation, "has a misplaced dot");
-      out.push_back(kEllipsis);
-      i += 2;
-    } else if ((term[i] >= 'a' && term[i] <= 'z') || (term[i] >= 'A' && term[i] <= 'Z')) {
-      out.push_back(term[i]);
-    } else {
-      return bad_equation(equation, "has a character that is no letter");
-    }
-  }
-  return out;
-}
-
-// Puts one label per axis in the place of kEllipsis.
-Labels expand(const Labels& term, size_t axes) {
-  Labels out;
-  for (Label l : term) {
-    if (l != kEllipsis) out.push_back(l);
-    else
-      for (size_t i = 0; i < axes; ++i) out.push_back(kEllipsis + static_cast<Label>(axes - i));
-  }
-  return out;
-}
-
-// The terms as written; without "->" the output is every letter that occurs once, sorted, after the ellipsis.
-Result<Equation> read_equation(const std::string& text) {
-  std::string equation = text;
-  std::erase_if(equation, [](char c) { return c == ' ' || c == '\t'; });
-  const size_t arrow = equation.find("->");
-  const std::string_view left = std::string_view(equation).substr(0, arrow);
-  Equation e;
-  for (size_t begin = 0; begin <= left.size();) {
-    const size_t end = std::min(left.find(',', begin), left.size());
-    ORKNN_TRY_ASSIGN(Labels term, read_term(text, left.substr(begin, end - begin)));
-    e.inputs.push_back(std::move(term));
-    begin = end + 1;
-  }
-  if (arrow != std::string::npos) {
-    ORKNN_TRY_ASSIGN(e.output, read_term(text, std::string_view(equation).substr(arrow + 2)));
-    for (Label l : e.output)
-      if (std::count(e.output.begin(), e.output.end(), l) > 1) return bad_equation(text, "repeats an index of the output");
-    return e;
-  }
-  std::map<Label, int> uses;
-  for (const Labels& term : e.inputs)
-    for (Label l : term) ++uses[l];
-  if (uses.contains(kEllipsis)) e.output.push_back(kEllipsis);
-  for (const auto& [label, count] : uses)
-    if (count == 1 && label != kEllipsis) e.output.push_back(label);
-  return e;
-}
-
-struct Plan {
-  Equation equation;           // ellipses expanded
-  std::map<Label, Dim> dims;
-};
-
-Result<Plan> make_plan(const NodeReader& node, std::span<const Shape> shapes) {
-  const std::string& text = node.get_string("equation");
-  ORKNN_TRY_ASSIGN(Equation e, read_equation(text));
-  if (e.inputs.size() != shapes.size())
-    return bad_equation(text, "has the wrong number of terms").expected(std::to_string(shapes.size()));
-  Plan plan;
-  size_t ellipsis_axes = 0;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    const Labels& term = e.inputs[i];
-    const bool ellipsis = std::count(term.begin(), term.end(), kEllipsis) > 0;
-    const size_t letters = term.size() - (ellipsis ? 1 : 0);
-    if (shapes[i].size() < letters || (!ellipsis && shapes[i].size() != letters))
-      return shape_mismatch("operand " + std::to_string(i) + " does not fit its term in '" + text + "'").expected("rank " + std::to_string(letters)).found(to_string(shapes[i]));
-    if (ellipsis) ellipsis_axes = std::max(ellipsis_axes, shapes[i].size() - letters);
-    const Labels labels = expand(term, shapes[i].size() - letters);
-    for (size_t k = 0; k < labels.size(); ++k) {
-      const Dim& d = shapes[i][k];
-      const auto [at, fresh] = plan.dims.try_emplace(labels[k], d);
-      if (fresh || at->second == d) continue;
-      if (at->second.is_known() && d.is_known() && at->second.value() != 1 && d.value() != 1)
-        return shape_mismatch("an index of '" + text + "' has two extents").expected(at->second.to_string()).found(d.to_string());
-      if (!at->second.is_known() ? d.is_known() && d.value() != 1 : at->second.value() == 1) at->second = d;
-    }
-    plan.equation.inputs.push_back(labels);
-  }
-  plan.equation.output = expand(e.output, ellipsis_axes);
-  for (Label l : plan.equation.output)
-    if (!plan.dims.contains(l)) return bad_equation(text, "has an output index that no operand has");
-  return plan;
-}
 
 Status infer(InferContext& c) {
   std::vector<Shape> shapes;
@@ -126,11 +21,11 @@ Status infer(InferContext& c) {
   }
   std::optional<Shape> out;
   if (shapes.size() == c.input_count()) {
-    ORKNN_TRY_ASSIGN(const Plan plan, make_plan(c, shapes));
+    ORKNN_TRY_ASSIGN(const EinsumPlan plan, plan_einsum(c, shapes));
     out.emplace();
-    for (Label l : plan.equation.output) out->push_back(plan.dims.at(l));
+    for (EinsumLabel l : plan.equation.output) out->push_back(plan.dims.at(l));
   } else {
-    ORKNN_TRY_ASSIGN(const Equation e, read_equation(c.get_string("equation")));
+    ORKNN_TRY_ASSIGN(const EinsumEquation e, read_einsum(c.get_string("equation")));
     if (!std::count(e.output.begin(), e.output.end(), kEllipsis)) out = Shape(e.output.size());
   }
   c.set_output(0, c.dtype(0), std::move(out));
@@ -140,16 +35,16 @@ Status infer(InferContext& c) {
 // An operand: extents and strides per label. Stride 0 repeats an extent of 1; a label on two axes walks the diagonal.
 template <class A>
 struct Operand {
-  std::map<Label, int64_t> strides;
+  std::map<EinsumLabel, int64_t> strides;
   std::vector<A> values;
-  int64_t stride(Label l) const {
+  int64_t stride(EinsumLabel l) const {
     const auto it = strides.find(l);
     return it == strides.end() ? 0 : it->second;
   }
 };
 
 template <class A, class T>
-Result<Operand<A>> load(const TensorView& t, const Labels& labels, const std::map<Label, int64_t>& extents) {
+Result<Operand<A>> load(const TensorView& t, const EinsumLabels& labels, const std::map<EinsumLabel, int64_t>& extents) {
   Operand<A> out;
   const Dims strides = strides_of(t.dims);
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -163,18 +58,18 @@ Result<Operand<A>> load(const TensorView& t, const Labels& labels, const std::ma
 
 // Sums a (times b, if given) over every label that is not in `keep`; the result is dense in the order of `keep`.
 template <class A>
-Result<Operand<A>> contract(ThreadPool& pool, const Operand<A>& a, const Operand<A>* b, const Labels& keep, const std::map<Label, int64_t>& extents) {
-  Labels summed;
+Result<Operand<A>> contract(ThreadPool& pool, const Operand<A>& a, const Operand<A>* b, const EinsumLabels& keep, const std::map<EinsumLabel, int64_t>& extents) {
+  EinsumLabels summed;
   for (const Operand<A>* operand : {&a, b})
-    for (const auto& [label, stride] : operand ? operand->strides : std::map<Label, int64_t>())
+    for (const auto& [label, stride] : operand ? operand->strides : std::map<EinsumLabel, int64_t>())
       if (!std::count(keep.begin(), keep.end(), label) && !std::count(summed.begin(), summed.end(), label)) summed.push_back(label);
   // The label with the smallest steps runs innermost.
-  std::stable_sort(summed.begin(), summed.end(), [&](Label x, Label y) {
+  std::stable_sort(summed.begin(), summed.end(), [&](EinsumLabel x, EinsumLabel y) {
     return a.stride(x) + (b ? b->stride(x) : 0) > a.stride(y) + (b ? b->stride(y) : 0);
   });
   Dims keep_dims, sum_dims;
-  for (Label l : keep) keep_dims.push_back(extents.at(l));
-  for (Label l : summed) sum_dims.push_back(extents.at(l));
+  for (EinsumLabel l : keep) keep_dims.push_back(extents.at(l));
+  for (EinsumLabel l : summed) sum_dims.push_back(extents.at(l));
   if (sum_dims.empty()) {
     summed.push_back(0);  // a label nobody has: one term
     sum_dims.push_back(1);
@@ -221,12 +116,12 @@ Result<Operand<A>> contract(ThreadPool& pool, const Operand<A>& a, const Operand
 Status run(RunContext& c) {
   std::vector<Shape> shapes;
   for (size_t i = 0; i < c.input_count(); ++i) shapes.push_back(to_shape(c.input(i).dims));
-  ORKNN_TRY_ASSIGN(const Plan plan, make_plan(c, shapes));
-  const Equation& e = plan.equation;
-  std::map<Label, int64_t> extents{{0, 1}};
+  ORKNN_TRY_ASSIGN(const EinsumPlan plan, plan_einsum(c, shapes));
+  const EinsumEquation& e = plan.equation;
+  std::map<EinsumLabel, int64_t> extents{{0, 1}};
   for (const auto& [label, dim] : plan.dims) extents[label] = dim.value();
   Dims dims;
-  for (Label l : e.output) dims.push_back(extents.at(l));
+  for (EinsumLabel l : e.output) dims.push_back(extents.at(l));
   const DType type = c.input(0).dtype;
   return visit_dtype(type, [&]<class T>(TypeTag<T>) -> Status {
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || std::is_same_v<T, bool>) {
@@ -237,7 +132,7 @@ Status run(RunContext& c) {
       const size_t count = e.inputs.size();
       for (size_t i = 1; i < count; ++i) {
         ORKNN_TRY_ASSIGN(const Operand<A> next, (load<A, T>(c.input(i), e.inputs[i], extents)));
-        Labels keep = e.output;
+        EinsumLabels keep = e.output;
         if (i + 1 < count) {
           // Kept: what the output or a later operand names.
           keep.clear();
@@ -263,7 +158,7 @@ Status run(RunContext& c) {
 OpCost cost(const NodeReader& node, std::span<const Dims> inputs, std::span<const Dims>) {
   std::vector<Shape> shapes;
   for (const Dims& d : inputs) shapes.push_back(to_shape(d));
-  const auto plan = make_plan(node, shapes);
+  const auto plan = plan_einsum(node, shapes);
   if (!plan) return {};
   Dim work = 1;
   for (const auto& [label, dim] : plan->dims) work = work * dim;

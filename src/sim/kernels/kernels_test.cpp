@@ -41,6 +41,7 @@ struct Case {
   std::string kernel;       // expected name; empty = any
   double low = -2, high = 2;
   double tolerance = 1e-5;  // of the largest magnitude, float32
+  int32_t outputs = 1;
 };
 
 TensorData make(const Argument& a, DType dtype, const Case& c, std::mt19937& random) {
@@ -81,12 +82,12 @@ void check(const Case& c, DType dtype) {
   }
   for (size_t i = 0; i < c.inputs.size(); ++i)
     facts.push_back({inputs[i].dtype(), inputs[i].dims(), c.inputs[i].constant ? &inputs[i] : nullptr});
-  node.outputs = {TensorId{100}};
+  for (int32_t i = 0; i < c.outputs; ++i) node.outputs.push_back(TensorId{100 + i});
   const auto expected = ops::eval_node(node, ops::builtin_ops(), inputs);
   ASSERT_TRUE(expected) << c.name << ": " << expected.status().to_string();
-  const TensorData& reference = (*expected)[0];
   const ir::OpDef& def = *ops::builtin_ops().find(node.op);
-  const OperandFacts outputs[] = {{reference.dtype(), reference.dims(), nullptr}};
+  std::vector<OperandFacts> outputs;
+  for (const TensorData& reference : *expected) outputs.push_back({reference.dtype(), reference.dims(), nullptr});
   const KernelQuery query{node, def, facts, outputs};
   const Kernel* kernel = find_kernel(query);
   ASSERT_NE(kernel, nullptr) << c.name << ": no kernel accepts it";
@@ -96,7 +97,7 @@ void check(const Case& c, DType dtype) {
   const kernels::Isa before = kernels::current_isa();
   for (kernels::Isa isa : kernels::available_isas()) {
     kernels::set_current_isa(isa);
-    TensorData first;
+    std::vector<TensorData> first;
     for (int threads : {1, 2, 3}) {
       const std::string what = c.name + " " + std::string(dtype_name(dtype)) + " " + std::string(kernels::isa_name(isa)) + " " + std::to_string(threads) + " threads";
       ThreadPool pool(threads);
@@ -108,18 +109,21 @@ void check(const Case& c, DType dtype) {
       }
       std::vector<ir::TensorView> views;
       for (const TensorData& t : inputs) views.push_back(t.view());
-      TensorData result = TensorData::allocate(reference.dtype(), reference.dims());
-      if (result.bytes()) std::memset(result.mutable_data(), 0x7e, result.bytes());
-      const ir::MutableTensorView out[] = {{result.dtype(), result.dims(), result.mutable_data()}};
+      std::vector<TensorData> results;
+      std::vector<ir::MutableTensorView> out;
+      for (const TensorData& reference : *expected) {
+        results.push_back(TensorData::allocate(reference.dtype(), reference.dims()));
+        if (results.back().bytes()) std::memset(results.back().mutable_data(), 0x7e, results.back().bytes());
+      }
+      for (TensorData& result : results) out.push_back({result.dtype(), result.dims(), result.mutable_data()});
       tests::PoisonedContext context(node, def, views, out, pool);
       const Status status = kernel->run(context, state.get());
       ASSERT_TRUE(status) << what << status.to_string();
-      if (threads == 1) {
-        compare(reference, result, c.tolerance, what);
-        first = result;
-      } else {
-        EXPECT_TRUE(ir::identical(first.view(), result.view())) << what;
+      for (size_t i = 0; i < results.size(); ++i) {
+        if (threads == 1) compare((*expected)[i], results[i], c.tolerance, what);
+        else EXPECT_TRUE(ir::identical(first[i].view(), results[i].view())) << what;
       }
+      if (threads == 1) first = results;
     }
   }
   kernels::set_current_isa(before);
@@ -325,6 +329,68 @@ std::vector<Case> cases() {
     add({.name = std::string(op) + "_middle", .op = op, .inputs = {{{2, 31, 7, 9}}, ints({1})}, .kernel = "reduce"});
     add({.name = std::string(op) + "_all", .op = op, .inputs = {{{2, 31, 7}}}, .kernel = "reduce"});
   }
+  // resize
+  const auto resize = [&](std::string name, Dims x, std::vector<double> scales, std::vector<double> sizes, ir::Attributes attributes) {
+    Case c{.name = "resize_" + name, .op = "Resize", .inputs = {{std::move(x)}, none()}, .attributes = std::move(attributes), .kernel = "resize"};
+    if (sizes.empty()) c.inputs.push_back({{static_cast<int64_t>(scales.size())}, true, scales, DType::Float32});
+    else c.inputs.push_back(none()), c.inputs.push_back(ints(sizes));
+    if (c.attributes.string_or("mode", "").empty()) c.attributes.set("mode", std::string("linear"));
+    add(c);
+  };
+  resize("twice", {1, 3, 20, 21}, {1, 1, 2, 2}, {}, {});
+  resize("corners", {2, 3, 7, 9}, {}, {2, 3, 20, 37}, {{"coordinate_transformation_mode", std::string("align_corners")}});
+  resize("asymmetric", {1, 2, 9, 40}, {1, 1, 3, 2.5}, {}, {{"coordinate_transformation_mode", std::string("asymmetric")}});
+  resize("smaller", {1, 2, 40, 70}, {1, 1, 0.3, 0.4}, {}, {{"coordinate_transformation_mode", std::string("pytorch_half_pixel")}});
+  resize("antialias", {1, 2, 40, 70}, {1, 1, 0.3, 0.4}, {}, {{"antialias", int64_t{1}}});
+  resize("cubic", {1, 2, 11, 13}, {1, 1, 2, 3}, {}, {{"mode", std::string("cubic")}});
+  resize("cubic_inside", {1, 2, 11, 13}, {1, 1, 2, 0.7}, {}, {{"mode", std::string("cubic")}, {"exclude_outside", int64_t{1}}});
+  resize("only_rows", {1, 2, 11, 33}, {1, 1, 2, 1}, {}, {});
+  resize("only_columns", {3, 11, 33}, {}, {3, 11, 50}, {});
+  resize("one_axis", {33}, {2}, {}, {});
+  resize("bands", {1, 2, 300, 200}, {1, 1, 2, 2}, {}, {});
+  // recurrent
+  const auto recurrent = [&](std::string name, std::string op, int64_t gates, Dims x, int64_t hidden, ir::Attributes attributes, bool states = false) {
+    const bool batch_first = attributes.int_or("layout", 0) != 0;
+    const int64_t directions = attributes.string_or("direction", "forward") == "bidirectional" ? 2 : 1, rows = gates * hidden, batch = x[batch_first ? 0 : 1];
+    Case c{.name = op + "_" + name, .op = op, .inputs = {{x}, weight({directions, rows, x[2]}), weight({directions, rows, hidden}), weight({directions, 2 * rows})},
+           .attributes = std::move(attributes), .kernel = "recurrent", .low = -0.4, .high = 0.4, .outputs = op == "LSTM" ? 3 : 2};
+    c.attributes.set("hidden_size", hidden);
+    if (states) {
+      const Dims state = batch_first ? Dims{batch, directions, hidden} : Dims{directions, batch, hidden};
+      c.inputs.push_back(none());
+      c.inputs.push_back({state});
+      if (op == "LSTM") c.inputs.push_back({state});
+    }
+    add(c);
+  };
+  for (const auto& [op, gates] : {std::pair{"LSTM", 4}, {"GRU", 3}, {"RNN", 1}}) {
+    recurrent("forward", op, gates, {9, 1, 20}, 33, {});
+    recurrent("batch", op, gates, {7, 11, 5}, 16, {}, true);
+    recurrent("reverse", op, gates, {5, 2, 9}, 7, {{"direction", std::string("reverse")}});
+    recurrent("both", op, gates, {6, 3, 9}, 20, {{"direction", std::string("bidirectional")}}, true);
+    recurrent("batch_first", op, gates, {3, 6, 9}, 20, {{"direction", std::string("bidirectional")}, {"layout", int64_t{1}}}, true);
+  }
+  recurrent("reset_after", "GRU", 3, {6, 3, 9}, 20, {{"linear_before_reset", int64_t{1}}, {"direction", std::string("bidirectional")}}, true);
+  recurrent("blocks", "RNN", 1, {40, 256, 3}, 110, {{"direction", std::string("reverse")}});
+  recurrent("named", "LSTM", 4, {4, 1, 6}, 5, {{"activations", std::vector<std::string>{"Sigmoid", "Tanh", "Tanh"}}});
+  // einsum
+  const auto einsum = [&](std::string equation, Dims a, Dims b) {
+    add({.name = "einsum " + equation, .op = "Einsum", .inputs = {{std::move(a)}, {std::move(b)}}, .attributes = {{"equation", equation}}, .kernel = "einsum"});
+  };
+  einsum("bhid,bhjd->bhij", {2, 3, 19, 8}, {2, 3, 21, 8});
+  einsum("bhij,bhjd->bhid", {2, 3, 19, 21}, {2, 3, 21, 8});
+  einsum("bhij,bhjd->bihd", {2, 3, 19, 21}, {2, 3, 21, 8});  // the result between batches
+  einsum("bihd,bjhd->bhij", {2, 19, 3, 8}, {2, 21, 3, 8});
+  einsum("bij,bjk->bki", {2, 9, 50}, {2, 50, 11});           // the result transposed
+  einsum("ij,kj->ik", {9, 50}, {11, 50});
+  einsum("ji,jk->ik", {50, 9}, {50, 11});                    // the left one transposed
+  einsum("bchw,bkhw->bck", {2, 5, 7, 6}, {2, 9, 7, 6});      // two summed
+  einsum("nctkv,kvw->nctw", {2, 3, 4, 2, 5}, {2, 5, 6});
+  einsum("abc,cdb->da", {7, 4, 6}, {6, 5, 4});
+  einsum("i,j->ij", {9}, {50});
+  einsum("bij,bj->bi", {2, 9, 50}, {2, 50});
+  einsum("...ij,...jk->...ik", {2, 1, 9, 20}, {3, 20, 11});
+  einsum("iac,jbc->abij", {5, 4, 8}, {6, 3, 8});             // nothing lies right
   // attention
   const auto attend = [&](std::string name, std::vector<Argument> inputs, ir::Attributes attributes) {
     add({.name = "attention_" + name, .op = "Attention", .inputs = std::move(inputs), .attributes = std::move(attributes), .kernel = "attention"});

@@ -139,6 +139,17 @@ struct PoolRow {
   float* y = nullptr;
 };
 
+// --- resampling
+
+// y[c] = sum over k < width of weights[k * columns + c] * x[positions[k * columns + c]], columns being a multiple of 16.
+struct ResampleRow {
+  const float* x = nullptr;
+  const int32_t* positions = nullptr;
+  const float* weights = nullptr;
+  int64_t width = 0, columns = 0;
+  float* y = nullptr;
+};
+
 // --- the table
 
 struct Forms {
@@ -169,6 +180,9 @@ struct Forms {
   void (*pad_rows)(const PadRows& rows);
   void (*depthwise_rows)(const DepthwiseRows& rows);
   void (*pool_row)(const PoolRow& row);
+  void (*resample_row)(const ResampleRow& row);
+  // y[c] = sum over k < count of weights[k] * x[offsets[k] + c], count >= 1; may read up to 15 floats beyond the last column's.
+  void (*weigh_rows)(const float* x, const int64_t* offsets, const float* weights, int64_t count, void* y, Storage storage, int64_t columns);
   // Widens or narrows.
   void (*to_float)(const Half* from, float* to, int64_t count);
   void (*to_half)(const float* from, Half* to, int64_t count);

@@ -3,6 +3,7 @@
 
 #include "sim/kernels/support/gemm_simd.h"
 #include "sim/kernels/support/plane_simd.h"
+#include "sim/kernels/support/resample_simd.h"
 #include "sim/kernels/support/rows_simd.h"
 
 namespace orknn::sim::kernels::ORKNN_FORM {
@@ -26,6 +27,8 @@ const Forms kForms = {
     .pad_rows = pad_rows,
     .depthwise_rows = depthwise_rows,
     .pool_row = pool_row,
+    .resample_row = resample_row,
+    .weigh_rows = weigh_rows,
     .to_float = to_float,
     .to_half = to_half,
 };
