@@ -142,6 +142,7 @@ RoundedLayer round_layer(const Graph& g, const Layer& l, const QuantizeOptions& 
   result.weights.values = TensorData::allocate(DType::Int8, l.product ? Dims{l.size, outputs} : w.dims());
   result.weights.scales.assign(static_cast<size_t>(outputs), 1);
   result.bias_shift.assign(static_cast<size_t>(outputs), 0);
+  std::vector<int64_t> moved(static_cast<size_t>(outputs), 0);
   const float* from = w.as<float>();
   auto* to = static_cast<int8_t*>(result.weights.values.mutable_data());
   float largest_of_all = 0;
@@ -163,6 +164,7 @@ RoundedLayer round_layer(const Graph& g, const Layer& l, const QuantizeOptions& 
       double shift = 0;
       for (int64_t k = 0; k < l.size; ++k) {
         const auto at = static_cast<size_t>(k);
+        moved[static_cast<size_t>(o)] += integers[at] != std::clamp(std::nearbyint(row[at] / scale), -127.0, 127.0);
         shift += (row[at] - integers[at] * scale) * l.sums[static_cast<size_t>(group * l.size + k)];
         to[l.product ? k * outputs + o : o * l.size + k] = integers[at];
       }
@@ -170,6 +172,7 @@ RoundedLayer round_layer(const Graph& g, const Layer& l, const QuantizeOptions& 
       result.bias_shift[static_cast<size_t>(o)] = shift;
     }
   });
+  for (int64_t count : moved) result.moved += count;
   if (!options.per_channel) result.weights.scales.resize(1);
   return result;
 }

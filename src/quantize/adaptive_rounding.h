@@ -15,6 +15,7 @@ std::vector<int8_t> round_row(std::span<const float> weights, std::span<const fl
 struct RoundedLayer {
   QuantizedWeights weights;        // as round_weights() lays them out: Conv as it is, products [K, N]
   std::vector<double> bias_shift;  // to add per output channel
+  int64_t moved = 0;               // weights that left their nearest integer
 };
 
 // By name of the layer's result: convolutions and matrix products with constant weights; those too large for their moments are left out.

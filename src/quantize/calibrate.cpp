@@ -24,13 +24,16 @@ Result<Calibration> calibrate(Graph& graph, const RunSamples& run, size_t sample
   const bool histograms = options.algorithm != Algorithm::Normal;
   ORKNN_TRY_ASSIGN(result.statistics, gather(graph, run, samples, histograms && !options.equalize));
   if (options.equalize) {
-    result.remarks = equalize_channels(graph, result.statistics);
+    for (const std::string& text : equalize_channels(graph, result.statistics))
+      if (options.remark) options.remark(kEqualizeChannels, text);
     if (histograms) {
       ORKNN_TRY_ASSIGN(result.statistics, gather(graph, run, samples, true));
     }
   }
-  if (options.algorithm == Algorithm::AdaptiveRounding) {
+  if (options.algorithm == Algorithm::AdaptiveRounding && options.round_adaptively) {
     ORKNN_TRY_ASSIGN(RoundedLayers rounded, round_adaptively(graph, run, samples, result.statistics, options));
+    for (const auto& [name, layer] : rounded)
+      if (options.remark) options.remark(kRoundAdaptively, "'" + name + "': " + std::to_string(layer.moved) + " of " + std::to_string(layer.weights.values.count()) + " weights leave the nearest integer");
     result.rounded = std::make_shared<const RoundedLayers>(std::move(rounded));
   }
   return result;

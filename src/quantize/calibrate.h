@@ -6,8 +6,7 @@
 namespace orknn::quantize {
 
 struct Calibration {
-  TensorStatistics statistics;       // of the graph as calibrate() leaves it
-  std::vector<std::string> remarks;  // what was changed, a line each
+  TensorStatistics statistics;                   // of the graph as calibrate() leaves it
   std::shared_ptr<const RoundedLayers> rounded;  // for QuantizeOptions
 };
 

@@ -81,9 +81,12 @@ TEST(Equalize, LeavesTheFunctionAndFillsTheRange) {
   const TensorData x = TensorData::from<float>({1, 2, 4, 4}, noise(32, 3, 1));
   const std::vector<double> before = result_of(graph, x);
   QuantizeOptions options;
+  std::vector<std::string_view> steps;
+  options.remark = [&](const Step& step, const std::string&) { steps.push_back(step.name); };
   auto calibration = calibrate(graph, run, 4, options);
   ASSERT_TRUE(calibration) << calibration.status().to_string();
-  EXPECT_FALSE(calibration->remarks.empty());
+  ASSERT_FALSE(steps.empty());
+  EXPECT_EQ(steps[0], "equalize_channels");
   const std::vector<double> after = result_of(graph, x);
   for (size_t i = 0; i < before.size(); ++i) EXPECT_NEAR(before[i], after[i], 1e-5);
   // The statistics follow the graph: taking them anew gives the same.
@@ -105,9 +108,62 @@ TEST(Equalize, StopsAtFunctionsThatDoNotScale) {
   %w3: float32[1,2,1,1] = const {0.1, 4}
   %y = Conv(%a, %w3)
 })");
-  auto calibration = calibrate(graph, run_on({1, 2, 4, 4}), 4, QuantizeOptions());
-  ASSERT_TRUE(calibration);
-  EXPECT_TRUE(calibration->remarks.empty());
+  QuantizeOptions options;
+  options.remark = [](const Step& step, const std::string& text) { ADD_FAILURE() << step.name << ": " << text; };
+  EXPECT_TRUE(calibrate(graph, run_on({1, 2, 4, 4}), 4, options));
+}
+
+TEST(Equalize, FollowsSlopesOfATail) {
+  Graph graph = graph_of(R"(graph "g" (%x: float32[1,2,4,4]) -> (%y) {
+  %w1: float32[2,2,1,1] = const {2, 1, 0.05, -0.025}
+  %s: float32[2,1,1] = const {0.25, 0.1}
+  %a = Conv(%x, %w1) + PRelu(%s)
+  %w3: float32[1,2,1,1] = const {0.1, 4}
+  %y = Conv(%a, %w3)
+})");
+  const TensorData x = TensorData::from<float>({1, 2, 4, 4}, noise(32, 3, 1));
+  const std::vector<double> before = result_of(graph, x);
+  size_t remarks = 0;
+  QuantizeOptions options;
+  options.remark = [&](const Step&, const std::string&) { ++remarks; };
+  EXPECT_TRUE(calibrate(graph, run_on({1, 2, 4, 4}), 4, options));
+  EXPECT_GT(remarks, 0u);
+  const std::vector<double> after = result_of(graph, x);
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_NEAR(before[i], after[i], 1e-5);
+}
+
+// Every step says what it did, and does nothing where it is left out.
+TEST(Steps, AreVisibleAndCanBeLeftOut) {
+  constexpr std::string_view kNetwork = R"(graph "g" (%x: float32[1,2,4,4]) -> (%y) {
+  %w1: float32[2,2,1,1] = const {2, 1, 0.05, -0.025}
+  %b1: float32[2] = const {0.5, 0.01}
+  %a = Conv(%x, %w1, %b1) + Relu()
+  %w2: float32[1,2,1,1] = const {0.13, 4.1}
+  %boxes = Conv(%a, %w2)
+  %tiny: float32[1,2,1,1] = const {0.0013, 0.0041}
+  %scores = Conv(%a, %tiny)
+  %y = Concat(%boxes, %scores) {axis = 1}
+})";
+  const auto told = [&](const QuantizeOptions& given) {
+    std::map<std::string_view, size_t> counts;
+    QuantizeOptions options = given;
+    options.algorithm = Algorithm::AdaptiveRounding;
+    options.remark = [&](const Step& step, const std::string& text) {
+      EXPECT_FALSE(text.empty());
+      ++counts[step.name];
+    };
+    Graph graph = graph_of(kNetwork);
+    auto calibration = calibrate(graph, run_on({1, 2, 4, 4}), 4, options);
+    EXPECT_TRUE(calibration) << calibration.status().to_string();
+    options.rounded = calibration->rounded;
+    EXPECT_TRUE(quantize(graph, ops::builtin_ops(), calibration->statistics, options));
+    return counts;
+  };
+  const auto all = told({});
+  for (const Step& step : steps()) EXPECT_GT(all.count(step.name), 0u) << step.name;
+  QuantizeOptions none;
+  none.equalize = none.correct_bias = none.keep_small_values = none.round_adaptively = false;
+  EXPECT_TRUE(told(none).empty());
 }
 
 TEST(BiasCorrection, TakesAPlantedShiftBack) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "ops/eval.h"
 #include "ops/support/requantize.h"
@@ -19,6 +20,12 @@ namespace {
 int64_t table_entries(DType result) { return result == DType::Int16 ? 32768 : 4096; }
 
 size_t index_of(TensorId t) { return static_cast<size_t>(t.index); }
+
+std::string to_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
 
 std::vector<std::string> functions_of(std::span<const TailStep> steps) {
   std::vector<std::string> names;
@@ -449,7 +456,12 @@ class Lowering {
     }
     if (options_.correct_bias && (bias.empty() || bias.size() == shift.size())) {
       bias.resize(shift.size(), 0);
-      for (size_t i = 0; i < shift.size(); ++i) bias[i] += shift[i];
+      double largest = 0;
+      for (size_t i = 0; i < shift.size(); ++i) {
+        bias[i] += shift[i];
+        largest = std::max(largest, std::abs(shift[i]));
+      }
+      if (options_.remark && largest > 0) options_.remark(kCorrectBias, "'" + in_.tensor(n.output()).name + "': bias moved by up to " + to_text(largest));
     }
     return q;
   }

@@ -116,8 +116,11 @@ class Assigner {
     if (f.form != Form::Float && options_.keep_float)
       for (TensorId t : n.outputs)
         if (t && options_.keep_float(n, graph_.tensor(t).name)) f = {Form::Float, "left in float on request"};
-    if (f.form != Form::Float)
-      if (auto float_form = kept_in_float(n, f.form)) f = *float_form;
+    if (f.form != Form::Float && options_.keep_small_values)
+      if (auto float_form = kept_in_float(n, f.form)) {
+        f = *float_form;
+        if (options_.remark) options_.remark(kKeepSmallValues, "'" + graph_.tensor(n.output()).name + "' stays in float: " + f.reason);
+      }
     if (std::any_of(n.inputs.begin(), n.inputs.end(), [&](TensorId x) { return x && mixed_[index_of(x)]; }) && (f.form == Form::Float || keeps_channels(f.form)))
       for (TensorId y : n.outputs)
         if (y) mixed_[index_of(y)] = 1;

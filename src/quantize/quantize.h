@@ -11,6 +11,7 @@
 #include "ir/op_set.h"
 #include "quantize/number_format.h"
 #include "quantize/ranges.h"
+#include "quantize/steps.h"
 
 namespace orknn::quantize {
 
@@ -24,8 +25,13 @@ struct QuantizeOptions {
   Algorithm algorithm = Algorithm::Normal;
   NumberFormat format;
   bool per_channel = true;  // weights: one scale per output channel, else one per tensor
-  bool equalize = true;     // channels between layers (equalize.h)
-  bool correct_bias = true;  // for what rounding does to means (bias_correction.h)
+  // The steps of steps.h.
+  bool equalize = true;          // channels between layers (equalize.h)
+  bool correct_bias = true;      // for what rounding does to means (bias_correction.h)
+  bool keep_small_values = true;  // that one scale would round away: their layers stay in float
+  bool round_adaptively = true;  // weights, when the algorithm is to (adaptive_rounding.h)
+  // Told what a step did, a line each; may be empty.
+  std::function<void(const Step& step, const std::string& text)> remark;
   std::shared_ptr<const RoundedLayers> rounded;  // weights that were rounded ahead, if any
   // Layers to leave in float, by name of the node or of an output tensor.
   std::function<bool(const ir::Node&, std::string_view output)> keep_float;

@@ -263,11 +263,13 @@ quantize::QuantizeOptions Builder::quantize_options(const quantize::NumberFormat
   quantize::QuantizeOptions choices;
   choices.format = format;
   choices.per_channel = config_.quantized_method != "layer" && !format.per_tensor;
-  const auto asked = [&](std::string_view step) {
-    return config_.optimization_level >= 3 && std::find(config_.disable_rules.begin(), config_.disable_rules.end(), step) == config_.disable_rules.end();
+  const auto asked = [&](const quantize::Step& step) {
+    return config_.optimization_level >= step.min_level && std::find(config_.disable_rules.begin(), config_.disable_rules.end(), step.name) == config_.disable_rules.end();
   };
-  choices.equalize = equalizes_ && asked("equalize_channels");
-  choices.correct_bias = asked("correct_bias");
+  choices.equalize = equalizes_ && asked(quantize::kEqualizeChannels);
+  choices.correct_bias = asked(quantize::kCorrectBias);
+  choices.keep_small_values = asked(quantize::kKeepSmallValues);
+  choices.round_adaptively = asked(quantize::kRoundAdaptively);
   return choices;
 }
 
@@ -283,7 +285,12 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset, std
     return {};
   }
   quantize::QuantizeOptions choices = quantize_options(format);
+  const auto remark = [this](const quantize::Step& step, const std::string& text) {
+    trace_.entries.push_back({trace_.entries.size() + 1, std::string(step.name), text});
+    log(LogLevel::Detail, "build", text);
+  };
   if (from_files_) {
+    choices.remark = remark;
     choices.ranges = from_files_->ranges;
     choices.channel_means = from_files_->channel_means;
     choices.formats = from_files_->formats;
@@ -301,20 +308,18 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset, std
   if (auto_hybrid_) ORKNN_TRY(choose_float_layers(graph, samples, choices));
   const auto run = [&](const ir::Graph& computed, size_t count, const quantize::Observe& observe) { return run_samples(samples, computed, count, observe); };
   equalizes_ = choices.equalize;
-  ORKNN_TRY_ASSIGN(calibration_, quantize::calibrate(graph, run, samples.size(), choices));
+  quantize::QuantizeOptions told = choices;
+  told.remark = remark;
+  ORKNN_TRY_ASSIGN(calibration_, quantize::calibrate(graph, run, samples.size(), told));
   const quantize::Calibration& calibration = *calibration_;
-  choices.rounded = calibration.rounded;
+  choices.rounded = told.rounded = calibration.rounded;
   for (const auto& [name, s] : calibration.statistics)
     if (s.not_finite() > 0) log(LogLevel::Warn, "build", fmt::format("The tensor '{}' has {} value(s) that are not finite (first in {}), they do not enter its range!", name, s.not_finite(), samples.describe(static_cast<size_t>(s.first_not_finite()))));
-  for (const std::string& text : calibration.remarks) {
-    trace_.entries.push_back({trace_.entries.size() + 1, "equalize_channels", text});
-    log(LogLevel::Detail, "build", text);
-  }
   for (ir::Graph& other : *others) {
     ORKNN_TRY_ASSIGN(other, with_shapes_of(graph, uncalibrated, other, ops::builtin_ops()));
     ORKNN_TRY(lower_to_integers(other, calibration.statistics, choices));
   }
-  ORKNN_TRY(lower_to_integers(graph, calibration.statistics, choices));
+  ORKNN_TRY(lower_to_integers(graph, calibration.statistics, told));
   log_float_layers();
   return {};
 }

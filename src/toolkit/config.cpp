@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "optimize/pipeline.h"
+#include "quantize/steps.h"
 #include "toolkit/shape_sets.h"
 
 namespace orknn::toolkit {
@@ -120,8 +121,10 @@ Result<const platform::Platform*> check(const BuildConfig& c) {
                      "          2. The inputs of every inference must have the shapes of one set.", largest, to_text(c.dynamic_input[largest])));
   }
   const auto passes = optimize::pass_catalogue();
+  const auto steps = quantize::steps();
   for (const std::string& rule : c.disable_rules)
-    if (rule != "equalize_channels" && rule != "correct_bias" && std::none_of(passes.begin(), passes.end(), [&](const optimize::Pass& p) { return p.name == rule; }))
+    if (std::none_of(passes.begin(), passes.end(), [&](const optimize::Pass& p) { return p.name == rule; }) &&
+        std::none_of(steps.begin(), steps.end(), [&](const quantize::Step& s) { return s.name == rule; }))
       warn(fmt::format("The rule '{}' in disable_rules is not known and is ignored!", rule));
   return chip;
 }

@@ -1,6 +1,8 @@
 // openrknn convert MODEL -o OUT: a source model becomes a .rknn.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +10,7 @@
 #include "commands.h"
 #include "ir/text.h"
 #include "optimize/pipeline.h"
+#include "quantize/steps.h"
 #include "terminal.h"
 #include "toolkit/report.h"
 
@@ -26,13 +29,15 @@ struct Options {
   bool trace = false, json = false, single_core = false, separate_buffers = false;
 };
 
-Status check_passes(const std::vector<std::string>& names) {
-  std::string known;
-  const auto passes = optimize::pass_catalogue();
-  for (const optimize::Pass& p : passes) known += (known.empty() ? "" : ", ") + std::string(p.name);
+// The graph is there after a pass, not after a step of the quantizer: that can only be left out.
+Status check_passes(const std::vector<std::string>& names, bool or_steps) {
+  std::vector<std::string_view> known;
+  for (const optimize::Pass& p : optimize::pass_catalogue()) known.push_back(p.name);
+  if (or_steps)
+    for (const quantize::Step& s : quantize::steps()) known.push_back(s.name);
   for (const std::string& name : names)
-    if (std::none_of(passes.begin(), passes.end(), [&](const optimize::Pass& p) { return p.name == name; }))
-      return invalid_argument(fmt::format("there is no pass '{}'", name)).expected("one of " + known);
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return invalid_argument(fmt::format("there is no pass '{}'", name)).expected(fmt::format("one of {}", fmt::join(known, ", ")));
   return {};
 }
 
@@ -56,10 +61,10 @@ Status convert(const Options& o) {
     dump_files[config.dump_after.back()] = at == dump.npos ? "" : dump.substr(at + 1);
     if (o.json && at == dump.npos) return invalid_argument("a dump is text and cannot go among the JSON").hint(fmt::format("write it to a file: --dump-after {}=FILE", dump));
   }
-  std::vector<std::string> named = config.disable_rules;
-  named.insert(named.end(), config.dump_after.begin(), config.dump_after.end());
+  std::vector<std::string> named = config.dump_after;
   if (!config.stop_after.empty()) named.push_back(config.stop_after);
-  ORKNN_TRY(check_passes(named));
+  ORKNN_TRY(check_passes(named, false));
+  ORKNN_TRY(check_passes(config.disable_rules, true));
   std::vector<std::string> read = o.source.other_files, written{o.out};
   read.push_back(o.model);
   for (const auto& [pass, file] : dump_files) written.push_back(file);
@@ -109,7 +114,7 @@ Action add_command(CLI::App& app, const char* name, const char* what, bool needs
   command->add_option("--dynamic-input", o->shape_sets, "a set of input shapes the model runs with, 1,3,224,224 or 1,20;1,40 for two inputs; once per set")->allow_extra_args(false);
   command->add_flag("--single-core", o->single_core, "plan every layer for one core");
   command->add_flag("--separate-buffers", o->separate_buffers, "no memory is reused, so every intermediate result can be looked at");
-  command->add_option("--disable", o->disable, "optimizer pass to leave out; may be repeated")->allow_extra_args(false);
+  command->add_option("--disable", o->disable, "pass of the optimizer or step of the quantizer to leave out (openrknn passes); may be repeated")->allow_extra_args(false);
   command->add_option("--stop-after", o->stop_after, "stop optimizing after this pass");
   command->add_option("--dump-after", o->dump_after, "print the graph after PASS, or write it: PASS=FILE")->allow_extra_args(false);
   command->add_option("--max-rewrites", o->max_rewrites, "stop optimizing after so many rewrites");

@@ -7,6 +7,7 @@
 #include "ops/eval.h"
 #include "optimize/pipeline.h"
 #include "platform/platforms.h"
+#include "quantize/steps.h"
 #include "terminal.h"
 #include "toolkit/report.h"
 #include "toolkit/table.h"
@@ -61,15 +62,17 @@ Action add_platforms(CLI::App& app) {
 }
 
 Action add_passes(CLI::App& app) {
-  return add_list(app, "passes", "list the optimizer passes",
+  return add_list(app, "passes", "list the passes of the optimizer and the steps of the quantizer",
       [] {
         ordered_json list = ordered_json::array();
-        for (const optimize::Pass& p : optimize::pass_catalogue()) list.push_back({{"name", p.name}, {"level", p.min_level}, {"summary", p.summary}});
+        for (const optimize::Pass& p : optimize::pass_catalogue()) list.push_back({{"name", p.name}, {"stage", "optimize"}, {"level", p.min_level}, {"summary", p.summary}});
+        for (const quantize::Step& s : quantize::steps()) list.push_back({{"name", s.name}, {"stage", "quantize"}, {"level", s.min_level}, {"summary", s.summary}});
         return list;
       },
       [] {
-        toolkit::Table table({{"pass"}, {"level", toolkit::Table::Align::Right}, {"what it does"}});
-        for (const optimize::Pass& p : optimize::pass_catalogue()) table.add({std::string(p.name), std::to_string(p.min_level), std::string(p.summary)});
+        toolkit::Table table({{"pass"}, {"stage"}, {"level", toolkit::Table::Align::Right}, {"what it does"}});
+        for (const optimize::Pass& p : optimize::pass_catalogue()) table.add({std::string(p.name), "optimize", std::to_string(p.min_level), std::string(p.summary)});
+        for (const quantize::Step& s : quantize::steps()) table.add({std::string(s.name), "quantize", std::to_string(s.min_level), std::string(s.summary)});
         return table.to_text();
       });
 }

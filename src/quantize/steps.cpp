@@ -1,0 +1,10 @@
+#include "quantize/steps.h"
+
+namespace orknn::quantize {
+
+std::span<const Step> steps() {
+  static constexpr Step kSteps[] = {kEqualizeChannels, kCorrectBias, kKeepSmallValues, kRoundAdaptively};
+  return kSteps;
+}
+
+}  // namespace orknn::quantize
