@@ -35,6 +35,18 @@ def test_quantize_is_convert_with_a_dataset(tmp_path, quantized, shapes_model, o
     assert missing.returncode == 1 and "gone.txt" in missing.stderr and not (tmp_path / "x.rknn").exists()
 
 
+def test_steps_are_listed_switchable_and_traced(tmp_path, quantized, shapes_model, openrknn):
+    steps = [p["name"] for p in json.loads(openrknn("passes", "--json").stdout) if p["stage"] == "quantize"]
+    assert {"equalize_channels", "correct_bias", "keep_small_values", "round_adaptively"} <= set(steps)
+    common = ("quantize", shapes_model, "--dataset", tmp_path / "dataset.txt", "-t", "rk3588", "--trace", *NORMALIZE)
+    whole = openrknn(*common, "-o", tmp_path / "a.rknn", "--algorithm", "adaround")
+    assert whole.returncode == 0 and "correct_bias: " in whole.stdout and "round_adaptively: " in whole.stdout, whole.stderr + whole.stdout
+    without = openrknn(*common, "-o", tmp_path / "b.rknn", *[a for step in steps for a in ("--disable", step)])
+    assert without.returncode == 0 and not any(f"{step}: " in without.stdout for step in steps), without.stderr
+    assert (tmp_path / "b.rknn").read_bytes() != quantized.read_bytes()
+    assert openrknn(*common, "-o", tmp_path / "c.rknn", "--stop-after", "correct_bias").returncode != 0  # there is no graph between steps
+
+
 def test_auto_hybrid(tmp_path, pictures, shapes_model, openrknn):
     done = openrknn("quantize", shapes_model, "--dataset", tmp_path / "dataset.txt", "-o", tmp_path / "h.rknn", "-t", "rk3588", "--auto-hybrid", "0.99999", *NORMALIZE)
     assert done.returncode == 0 and "stay in float16" in done.stdout and "predicted" in done.stdout
