@@ -1,12 +1,14 @@
-// Speed of single kernels: the layers listed in bench/shapes in every form this machine can run, against the
+// Speed of single kernels: the layers listed in bench/shapes in every form this machine can run; products against the
 // machine's own rate of multiply-adds, measured here too. One thread unless ORKNN_THREADS says otherwise.
 #include <benchmark/benchmark.h>
 
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <sstream>
 
 #include "ir/infer.h"
+#include "ir/text.h"
 #include "ops/eval.h"
 #include "sim/kernel.h"
 #include "sim/kernels/support/cpu.h"
@@ -44,41 +46,67 @@ TensorData filled(DType dtype, Dims dims) {
   return dtype == DType::Float32 ? t : ir::convert(t.view(), dtype);
 }
 
-// Runs one node with its fast kernel; `constants` of the inputs (the last ones) are weights.
-void run_node(benchmark::State& state, Isa isa, DType dtype, ir::Node node, const std::vector<Dims>& shapes, size_t constants, double macs) {
+// Runs one node with its fast kernel, or with the reference kernel where there is none.
+void measure(benchmark::State& state, Isa isa, const ir::Node& node, const std::vector<TensorData>& inputs, const std::vector<bool>& constant, double macs) {
   sim::kernels::set_current_isa(isa);
-  std::vector<TensorData> inputs;
   std::vector<sim::OperandFacts> facts;
   std::vector<ir::TensorFacts> known;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    inputs.push_back(filled(dtype, shapes[i]));
-    node.inputs.push_back(TensorId{static_cast<int32_t>(i)});
+  std::vector<ir::TensorView> views;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].has_value()) facts.push_back({inputs[i].dtype(), inputs[i].dims(), constant[i] ? &inputs[i] : nullptr});
+    else facts.emplace_back();
+    known.emplace_back();
+    if (inputs[i].has_value()) known.back() = {.dtype = facts[i].dtype, .shape = ir::to_shape(facts[i].dims), .constant = facts[i].constant};
+    views.push_back(inputs[i].has_value() ? inputs[i].view() : ir::TensorView{});
   }
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    facts.push_back({dtype, shapes[i], i + constants >= shapes.size() ? &inputs[i] : nullptr});
-    known.push_back({.dtype = dtype, .shape = ir::to_shape(shapes[i])});
-  }
-  node.outputs = {TensorId{100}};
   const auto inferred = ir::infer_node(node, ops::builtin_ops(), std::move(known));
   if (!inferred) return state.SkipWithError(inferred.status().to_string().c_str());
   const ir::OpDef& def = *ops::builtin_ops().find(node.op);
-  const sim::OperandFacts outputs[] = {{dtype, *ir::to_dims(*(*inferred)[0].shape), nullptr}};
+  const std::vector<sim::OperandFacts> outputs{{(*inferred)[0].dtype, *ir::to_dims(*(*inferred)[0].shape), nullptr}};
   const sim::KernelQuery query{node, def, facts, outputs};
+  if (macs > 0) state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * macs, benchmark::Counter::kIsIterationInvariantRate);
   const sim::Kernel* kernel = sim::find_kernel(query);
-  if (!kernel) return state.SkipWithError("no kernel");
+  if (!kernel) {
+    for (auto _ : state) benchmark::DoNotOptimize(ops::eval_node(node, ops::builtin_ops(), inputs, bench_pool()).is_ok());
+    state.SetLabel("reference");
+    return;
+  }
   std::unique_ptr<const sim::KernelState> prepared;
   if (kernel->prepare) prepared = std::move(*kernel->prepare(query, bench_pool()));
-  TensorData result = TensorData::allocate(dtype, outputs[0].dims);
-  std::vector<ir::TensorView> views;
-  for (const TensorData& t : inputs) views.push_back(t.view());
-  const ir::MutableTensorView out[] = {{dtype, result.dims(), result.mutable_data()}};
+  TensorData result = TensorData::allocate(outputs[0].dtype, outputs[0].dims);
+  const ir::MutableTensorView out[] = {{result.dtype(), result.dims(), result.mutable_data()}};
   Context context(node, def, views, out);
   for (auto _ : state) {
     const Status status = kernel->run(context, prepared.get());
     benchmark::DoNotOptimize(status.is_ok());
   }
   state.SetLabel(std::string(kernel->name));
-  state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * macs, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+// A node of these shapes; `constants` of the inputs (the last ones) are weights.
+void run_node(benchmark::State& state, Isa isa, DType dtype, ir::Node node, const std::vector<Dims>& shapes, size_t constants, double macs) {
+  std::vector<TensorData> inputs;
+  std::vector<bool> constant;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    inputs.push_back(filled(dtype, shapes[i]));
+    constant.push_back(i + constants >= shapes.size());
+    node.inputs.push_back(TensorId{static_cast<int32_t>(i)});
+  }
+  node.outputs = {TensorId{100}};
+  measure(state, isa, node, inputs, constant, macs);
+}
+
+// The only node of a graph; `dtype` in the place of the float inputs' type.
+void run_layer(benchmark::State& state, Isa isa, DType dtype, const ir::Graph& graph) {
+  const ir::Node& node = graph.node(graph.order().front());
+  std::vector<TensorData> inputs;
+  std::vector<bool> constant;
+  for (TensorId t : node.inputs) {
+    const ir::Tensor* tensor = t ? &graph.tensor(t) : nullptr;
+    constant.push_back(tensor && (tensor->is_constant() || tensor->name.starts_with("w")));
+    inputs.push_back(!tensor ? TensorData{} : tensor->is_constant() ? tensor->constant : filled(dtype, *ir::to_dims(*tensor->shape)));
+  }
+  measure(state, isa, node, inputs, constant, 0);
 }
 
 // The matrix core on operands that stay in the first-level cache: what the machine can do at best.
@@ -141,6 +169,23 @@ std::vector<std::vector<std::string>> rows(const std::string& file) {
   return result;
 }
 
+// Graphs as text, apart by empty lines.
+std::vector<ir::Graph> graphs(const std::string& file) {
+  std::ifstream in(std::string(ORKNN_SHAPES_DIR) + "/" + file);
+  std::vector<ir::Graph> result;
+  std::string text;
+  for (std::string line; in;) {
+    if (!std::getline(in, line)) line.clear();
+    if (!line.empty() && line[0] != '#') text += line + "\n";
+    if (!line.empty() || text.empty()) continue;
+    Result<ir::Graph> graph = ir::parse(text);
+    if (graph) result.push_back(std::move(*graph));
+    else std::fprintf(stderr, "%s: %s\n", file.c_str(), graph.status().to_string().c_str());
+    text.clear();
+  }
+  return result;
+}
+
 std::string label(const std::string& op, const std::vector<std::string>& row, Isa isa, DType dtype) {
   std::string name = op;
   for (const std::string& word : row) name += "/" + word;
@@ -148,7 +193,11 @@ std::string label(const std::string& op, const std::vector<std::string>& row, Is
 }
 
 void register_all() {
+  static const std::vector<ir::Graph> layers = graphs("layers.txt");
   for (Isa isa : sim::kernels::available_isas()) {
+    for (const ir::Graph& layer : layers)
+      for (DType dtype : {DType::Float32, DType::Float16})
+        benchmark::RegisterBenchmark(label(layer.name, {}, isa, dtype).c_str(), [&layer, isa, dtype](benchmark::State& s) { run_layer(s, isa, dtype, layer); })->UseRealTime();
     benchmark::RegisterBenchmark(("peak/" + std::string(sim::kernels::isa_name(isa))).c_str(), [isa](benchmark::State& s) { peak(s, isa); });
     const auto dot = sim::kernels::int_forms(isa).has_bytes ? sim::kernels::Dot::BytesBUnsigned : sim::kernels::Dot::Words;
     benchmark::RegisterBenchmark(("peak_int8/" + std::string(sim::kernels::isa_name(isa))).c_str(), [isa, dot](benchmark::State& s) { int_peak(s, isa, dot); });
