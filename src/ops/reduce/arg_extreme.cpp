@@ -41,16 +41,41 @@ Status run(RunContext& c) {
   if (extent == 0) return shape_mismatch("an axis without elements has no extreme").found(to_string(dims));
   const bool last = c.get_int("select_last_index") != 0;
   visit_arithmetic(x.dtype, [&]<class T>(TypeTag<T>) {
-    c.pool.parallel_for(n, std::max<int64_t>(1, kElementGrain / extent), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const T* row = x.as<T>() + i / stride * stride * extent + i % stride;
-        int64_t best = 0;
-        for (int64_t k = 1; k < extent; ++k) {
-          const T v = row[k * stride], b = row[best * stride];
-          if (b != b) break;
-          if ((greatest ? v > b : v < b) || v != v || (last && v == b)) best = k;
+    const auto replaces = [last](T v, T b) {
+      const bool better = (greatest ? v > b : v < b) | (v != v) | (last & (v == b));
+      return better & (b == b);
+    };
+    if (stride == 1) {
+      c.pool.parallel_for(n, std::max<int64_t>(1, kElementGrain / extent), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const T* row = x.as<T>() + i * extent;
+          int64_t best = 0;
+          for (int64_t k = 1; k < extent; ++k)
+            if (replaces(row[k], row[best])) best = k;
+          y.as<int64_t>()[i] = best;
         }
-        y.as<int64_t>()[i] = best;
+      });
+      return;
+    }
+    constexpr int64_t kColumns = 256;  // neighbours that are compared together, so that memory is read in order
+    const int64_t parts = (stride + kColumns - 1) / kColumns;
+    c.pool.parallel_for(n / stride * parts, std::max<int64_t>(1, kElementGrain / (extent * std::min(stride, kColumns))), [&](int64_t begin, int64_t end) {
+      T best[kColumns];
+      int64_t at[kColumns];
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i % parts * kColumns, columns = std::min(kColumns, stride - first);
+        const T* row = x.as<T>() + i / parts * extent * stride + first;
+        std::copy_n(row, columns, best);
+        std::fill_n(at, columns, 0);
+        for (int64_t k = 1; k < extent; ++k) {
+          row += stride;
+          for (int64_t j = 0; j < columns; ++j) {
+            const bool takes = replaces(row[j], best[j]);
+            best[j] = takes ? row[j] : best[j];
+            at[j] = takes ? k : at[j];
+          }
+        }
+        std::copy_n(at, columns, y.as<int64_t>() + i / parts * stride + first);
       }
     });
   });
