@@ -89,8 +89,10 @@ Matrices describe(const Indexed& tensor, const Group& batch, const Group& rows, 
   const ir::Dims dense = ir::strides_of(dims);
   m.batch_strides.assign(dense.begin(), dense.begin() + static_cast<int64_t>(batch.labels.size()));
   m.copy = ops::into_dense(dims, strides);
-  if (is_result)
+  if (is_result) {
     for (ops::CopyAxis& axis : m.copy) std::swap(axis.from_stride, axis.to_stride);
+    std::stable_sort(m.copy.begin(), m.copy.end(), [](const ops::CopyAxis& x, const ops::CopyAxis& y) { return x.to_stride > y.to_stride; });  // as written
+  }
   m.count = ir::element_count(dims);
   return m;
 }

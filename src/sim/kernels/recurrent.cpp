@@ -138,7 +138,9 @@ class Walk {
   static int64_t scratch(const State& s, const ThreadPool& pool) {
     const Direction& d = s.directions[0];
     const int64_t block = block_steps(s), rows = s.gates * s.hidden;
-    int64_t product = product_scratch(shape(s.batch_first ? s.batch : 1, s.batch_first ? block : block * s.batch, s.input, d.w), pool);
+    int64_t product = 0;
+    for (int64_t count : {block, s.steps - (divide_up(s.steps, block) - 1) * block})  // whole blocks and the last one
+      product = std::max(product, product_scratch(shape(s.batch_first ? s.batch : 1, s.batch_first ? count : count * s.batch, s.input, d.w), pool));
     for (const Packed* r : {&d.r, &d.r_last})
       if (r->columns) product = std::max(product, product_scratch(shape(1, s.batch, s.hidden, *r), pool));
     return rounded(block * s.batch * rows) + rounded(s.batch * rows) + 3 * rounded(s.batch * s.hidden) + rounded(product);
