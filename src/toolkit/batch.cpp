@@ -31,17 +31,19 @@ std::optional<std::vector<int64_t>> constant_ints(const Graph& g, TensorId t) {
 // One layer of works_on_samples_alone(): every tensor it computes from others has the samples along its first axis, which nothing mixes.
 class LayerCheck {
  public:
-  LayerCheck(const Graph& g, const Node& n) : g_(g), n_(n), x_(dims_of(g, n.input(0)).value_or(Dims())), y_(dims_of(g, n.output(0)).value_or(Dims())) {}
+  LayerCheck(const Graph& g, const Node& n) : g_(g), n_(n), x_(dims_of(g, first_computed(g, n)).value_or(Dims())), y_(dims_of(g, n.output(0)).value_or(Dims())) {}
 
   bool keeps_samples_apart() const {
-    if (x_.empty() || y_.empty() || x_[0] != y_[0] || g_.is_constant(n_.input(0))) return false;
+    if (x_.empty() || y_.empty() || x_[0] != y_[0]) return false;
     for (size_t i = n_.own_input_count(); i < n_.inputs.size(); ++i)
       if (!fits_every_sample(n_.input(i))) return false;
     if (n_.op.starts_with("int:")) return integer_layer();
     if (is_one_of(n_.op, {"Conv", "ConvTranspose", "BatchNormalization", "InstanceNormalization", "GroupNormalization", "MaxPool", "AveragePool", "LpPool",
                           "GlobalAveragePool", "GlobalMaxPool", "LRN", "DepthToSpace", "SpaceToDepth", "ShuffleChannel"}))
-      return x_.size() >= 3 && only_first_is_computed();
-    if (is_one_of(n_.op, {"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "PRelu", "Sum", "Mean"})) return all_fit();
+      return x_.size() >= 3 && !g_.is_constant(n_.input(0)) && only_first_is_computed();
+    if (is_one_of(n_.op, {"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "PRelu", "Sum", "Mean", "Where", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"})) return all_fit();
+    if (n_.op == "Gather" && g_.is_constant(n_.input(0))) return axis_of(n_, 0, 1) == 0;  // rows of a table, which the samples number
+    if (g_.is_constant(n_.input(0))) return false;
     if (is_one_of(n_.op, {"Relu", "Sigmoid", "Tanh", "LeakyRelu", "Elu", "Selu", "Clip", "HardSigmoid", "HardSwish", "Swish", "Mish", "Gelu", "Softplus", "Softsign",
                           "Exp", "Log", "Sqrt", "Abs", "Neg", "Erf", "Floor", "Ceil", "Reciprocal", "Cast", "Identity", "QuantizeLinear", "DequantizeLinear"}))
       return only_first_is_computed();
@@ -53,7 +55,7 @@ class LayerCheck {
     if (n_.op == "Gather") return axis_of(n_, 0, rank) > 0 && g_.is_constant(n_.input(1));
     if (n_.op == "Gemm") return n_.attributes.int_or("transA", 0) == 0 && only_first_is_computed() && (!n_.has_input(2) || fits_every_sample(n_.input(2)));
     if (n_.op == "MatMul") return multiplies_samples();
-    if (n_.op == "Attention") return x_.size() >= 3 && all_fit();
+    if (n_.op == "Attention") return x_.size() >= 3 && !g_.is_constant(n_.input(1)) && !g_.is_constant(n_.input(2)) && all_fit();
     if (n_.op == "Resize") return x_.size() >= 3 && only_first_is_computed() && n_.has_input(2) && !n_.has_input(3) && n_.attributes.ints_or("axes").empty();
     if (n_.op == "Transpose") return !n_.attributes.ints_or("perm").empty() && n_.attributes.ints_or("perm")[0] == 0;
     if (n_.op == "Reshape") return only_first_is_computed() && constant_ints(g_, n_.input(1));
@@ -63,15 +65,20 @@ class LayerCheck {
   }
 
  private:
+  static TensorId first_computed(const Graph& g, const Node& n) {
+    const auto it = std::find_if(n.inputs.begin(), n.inputs.end(), [&](TensorId t) { return t && !g.is_constant(t); });
+    return it == n.inputs.end() ? TensorId{} : *it;
+  }
   bool integer_layer() const {
     constexpr size_t kAddend = 3;
+    if (is_one_of(n_.op, {"int:Add", "int:Sub", "int:Mul", "int:Max", "int:Min"})) return all_fit();
+    if (g_.is_constant(n_.input(0))) return false;
     if (is_one_of(n_.op, {"int:Conv", "int:ConvTranspose"})) return only_first_is_computed(kAddend) && fits_every_sample(n_.input(kAddend));
     if (n_.op == "int:MatMul") return multiplies_samples(kAddend) && (!n_.has_input(kAddend) || !g_.is_constant(n_.input(kAddend))) && fits_every_sample(n_.input(kAddend));
     if (n_.op == "int:ReduceMean") return n_.attributes.int_or("first_axis", 0) > 0 && only_first_is_computed();
     if (is_one_of(n_.op, {"int:AveragePool", "int:Table"})) return only_first_is_computed();
     if (n_.op == "int:PRelu") return axis_of(n_, 1, static_cast<int64_t>(x_.size())) > 0 && only_first_is_computed();
     if (n_.op == "int:Softmax") return axis_of(n_, -1, static_cast<int64_t>(x_.size())) > 0 && only_first_is_computed();
-    if (is_one_of(n_.op, {"int:Add", "int:Sub", "int:Mul", "int:Max", "int:Min"})) return all_fit();
     return false;
   }
 
@@ -233,7 +240,9 @@ Result<Graph> with_batch(const Graph& graph, const OpSet& ops, int64_t batch) {
   for (TensorId t : graph.outputs())
     if (!dims_of(graph, t) || dims_of(graph, t)->empty())
       return unsupported(fmt::format("the output '{}' has no batch: its extents are {}", graph.tensor(t).name, graph.tensor(t).shape ? to_string(*graph.tensor(t).shape) : "unknown")).hint("leave rknn_batch_size unset");
-  return works_on_samples_alone(graph) ? enlarged(graph, ops, batch) : repeated(graph, ops, batch);
+  if (works_on_samples_alone(graph))
+    if (auto larger = enlarged(graph, ops, batch)) return larger;  // a layer may have constants of the old size after all
+  return repeated(graph, ops, batch);
 }
 
 }  // namespace orknn::toolkit

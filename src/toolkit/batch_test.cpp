@@ -56,7 +56,9 @@ TEST(Batch, LayersGetTheLargerExtentWhereSamplesStayApart) {
     %w: float32[3,2,3,3] = const splat 0.5
     %c = Conv(%x, %w) {pads = [1,1,1,1]}
     %a = Add(%c, %z)
-    %r = Relu(%a)
+    %one: float32[] = const {1}
+    %o = Sub(%one, %a)
+    %r = Relu(%o)
     %shape: int64[2] = const {1, 48}
     %f = Reshape(%r, %shape)
     %m: float32[48,4] = const splat 0.25
@@ -77,6 +79,8 @@ TEST(Batch, OtherNetworksAreRepeated) {
            R"(graph "g" (%x: float32[2,3]) -> (%y) { %t = Transpose(%x) {perm = [1,0]}  %y = MatMul(%x, %t) })",
            // the first axis is reduced
            R"(graph "g" (%x: float32[2,3]) -> (%y) { %axes: int64[1] = const {0}  %y = ReduceSum(%x, %axes) {keepdims = 1} })",
+           // the samples are multiplied with one matrix from the left
+           R"(graph "g" (%x: float32[2,3]) -> (%y) { %w: float32[2,2] = const {1, 2, 3, 4}  %y = MatMul(%w, %x) })",
            // a constant for every sample of the source's batch
            R"(graph "g" (%x: float32[2,3]) -> (%y) { %c: float32[2,1] = const {1, 2}  %y = Mul(%x, %c) })",
            // rows of the picture move into the batch
