@@ -51,10 +51,9 @@ WORKS = ["conv", "pointwise", "stem", "depthwise", "matmul", "move", "pool", "gl
 class Chip:
     """The steps of every network on one chip as columns, and the formula over them."""
 
-    def __init__(self, name, clock_mhz, table_follows):
-        self.name, self.clock, self.table_follows = name, clock_mhz, table_follows
-        self.networks, self.published, self.told, rows, owner = [], [], [], [], []
-        self._rows, self._owner = rows, owner
+    def __init__(self, name, clock_mhz, first_generation):
+        self.name, self.clock, self.first_generation = name, clock_mhz, first_generation
+        self.networks, self.published, self.told, self._rows, self._owner = [], [], [], [], []
 
     def add(self, network, dtype, microseconds, profile):
         index = len(self.networks)
@@ -83,8 +82,9 @@ class Chip:
 
         def put(mask, values):
             compute[mask] = values[mask]
-        put(of["conv"], self.cycles / (v["conv"] * half * clock))
-        put(of["stem"], self.cycles * v["stem"] / (v["conv"] * half * clock))
+        conv_half = half if self.first_generation else 1.
+        put(of["conv"], self.cycles / (v["conv"] * conv_half * clock))
+        put(of["stem"], self.cycles * v["stem"] / (v["conv"] * conv_half * clock))
         put(of["pointwise"] | of["matmul"], self.cycles / (v["pointwise"] * half * clock))
         put(of["depthwise"], self.cycles / (v["depthwise"] * clock))
         put(of["pool"], self.elements / (v["pool_per_cycle"] * clock))
@@ -102,9 +102,9 @@ class Chip:
         traffic = self.bytes / numpy.where(moves, v["move_gbs"], v["feature_gbs"]) / 1e3 + self.weights / v["weight_gbs"] / 1e3
         # Times per element hold the traffic at the chip's own clocks.
         traffic[of["attention"] | of["softmax"] | of["transpose"] | of["reshape"] | of["space_to_batch"]] = 0
-        table = self.tables / (v["table_per_cycle"] * clock)
+        table = self.tables * numpy.where(self.half, 2, 1) / (v["table_per_cycle"] * clock)
         p = v["overlap"]
-        if self.table_follows:
+        if self.first_generation:
             total = (compute ** p + traffic ** p) ** (1 / p) + table
         else:
             total = (compute ** p + traffic ** p + table ** p) ** (1 / p)
@@ -151,12 +151,12 @@ def collect(options):
         for row in csv.DictReader(file):
             if row["stands_for"]:
                 structures[row["stands_for"]].append(row["name"])
-    published = collections.defaultdict(dict)
+    published = collections.defaultdict(lambda: collections.defaultdict(list))  # a network may be published twice
     with open(options.anchors) as file:
         for row in csv.DictReader(file):
             # Figures over several runs of several graphs (real-time factors) say little about one graph.
             if row["source"].split(":")[0] == RELEASE and row["fps"] and row["model"] in structures:
-                published[(row["model"], row["dtype"])].setdefault(row["platform"], float(row["fps"]))
+                published[(row["model"], row["dtype"])][row["platform"]].append(float(row["fps"]))
     facts = {p["name"]: p for p in json.loads(subprocess.run([options.binary, "platforms", "--json"], capture_output=True, check=True, text=True).stdout)}
     chips = {name: Chip(name, facts[name]["npu_hz"] / 1e6, facts[name]["generation"] == 1) for name in CHIPS}
     for (network, dtype), speeds in published.items():
@@ -164,7 +164,7 @@ def collect(options):
                    "--dtype", "w8a8" if dtype == "INT8" else "float16", "--json", "-"]
         for profile in json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout):
             name = profile["platform"]
-            if (fps := speeds.get(CHIPS[name][1])):
+            for fps in speeds.get(CHIPS[name][1], []):
                 chips[name].add(network, dtype, 1e6 / fps, profile)
     for chip in chips.values():
         chip.close()
@@ -194,6 +194,13 @@ def ordered_pairs(rows, group, key):
     return right / max(total, 1), total
 
 
+def kind_of(row):
+    """What a network does, with what all of its kind have in common."""
+    if row["dtype"] != "INT8":
+        return "float16: " + ("transformers" if "encoder" in row["task"] or row["task"] == "translation" else row["task"])
+    return "int8: " + ("segmentation" if "seg" in row["task"] else "detection" if "detect" in row["task"] else row["task"])
+
+
 def report(rows):
     """Markdown: a summary, errors by family and chip, and every network."""
     second = [r for r in rows if r["chip"].startswith("rk35")]
@@ -206,16 +213,20 @@ def report(rows):
         text += f"\nOrder of {name}, pairs that differ by more than 10 %: "
         text += ", ".join(f"{100 * share:.1f} % of {total} right{what}" for what, (share, total) in
                           (("", ordered_pairs(rows, group, "predicted")), (" when left out", ordered_pairs(rows, group, "unseen")))) + ".\n"
-    families = collections.defaultdict(list)
-    for r in rows:
-        families[re.match(r"[a-z]+[a-z_]*?(?=[v\d-]|$)|.*", r["network"].lower()).group(0) or r["network"]].append(r)
     chips = list(CHIPS)
+    text += "\nMedian error by kind of network and chip when the network is left out of the fit, and the largest in brackets.\n\n"
+    text += "| kind | " + " | ".join(chips) + " |\n|---|" + "---|" * len(chips) + "\n"
+    for kind in dict.fromkeys(kind_of(r) for r in rows):
+        cells = []
+        for chip in chips:
+            errors = [error(r["left_out"]) for r in rows if kind_of(r) == kind and r["chip"] == chip]
+            cells.append(f"{100 * numpy.median(errors):.0f} % ({100 * max(errors):.0f} %)" if errors else "")
+        text += f"| {kind} | " + " | ".join(cells) + " |\n"
     text += "\nPredicted / published speed; in brackets when the network is left out of the fit.\n\n| network | type | " + " | ".join(chips) + " |\n|---|---|" + "---|" * len(chips) + "\n"
     for network, dtype in dict.fromkeys((r["network"], r["dtype"]) for r in rows):
         cells = []
         for chip in chips:
-            match = [r for r in rows if r["network"] == network and r["dtype"] == dtype and r["chip"] == chip]
-            cells.append(f"{math.exp(-match[0]['residual']):.2f} ({math.exp(-match[0]['left_out']):.2f})" if match else "")
+            cells.append(", ".join(f"{math.exp(-r['residual']):.2f} ({math.exp(-r['left_out']):.2f})" for r in rows if r["network"] == network and r["dtype"] == dtype and r["chip"] == chip))
         text += f"| {network} | {dtype.lower()} | " + " | ".join(cells) + " |\n"
     return text
 
@@ -260,17 +271,19 @@ def main():
     chips = collect(options)
     print(f"features of {sum(len(c.networks) for c in chips.values())} rows in {time.time() - began:.1f} s", file=sys.stderr)
     rows, fitted = [], {}
+    with open(options.models / "models.csv") as file:
+        tasks = {row["stands_for"]: row["task"] for row in csv.DictReader(file) if row["stands_for"]}
     for name, chip in chips.items():
         prior = PRIOR | CHIPS[name][2]
-        everyone = numpy.ones(len(chip.networks))
+        everyone = numpy.array([1 / chip.networks.count(n) for n in chip.networks])  # a network counts once, however often it is published
         fitted[name], residual = fit(chip, prior, everyone, 60)
         left_out = residual.copy()
         if not options.no_cross_validation:
             for i in range(len(chip.networks)):
-                left_out[i] = fit(chip, prior, numpy.where([n[0] == chip.networks[i][0] for n in chip.networks], 0., 1.), options.iterations)[1][i]
+                left_out[i] = fit(chip, prior, numpy.where([n[0] == chip.networks[i][0] for n in chip.networks], 0., everyone), options.iterations)[1][i]
         for i, (network, dtype) in enumerate(chip.networks):
             fps = 1e6 / chip.published[i]
-            rows.append(dict(chip=name, network=network, dtype=dtype, published=fps, residual=residual[i], left_out=left_out[i], predicted=fps * math.exp(-residual[i]),
+            rows.append(dict(chip=name, network=network, dtype=dtype, task=tasks[network], published=fps, residual=residual[i], left_out=left_out[i], predicted=fps * math.exp(-residual[i]),
                              unseen=fps * math.exp(-left_out[i])))
         print(f"{name}: {time.time() - began:.0f} s", file=sys.stderr)
     print(report(rows))

@@ -68,13 +68,13 @@ Objection conv_limit(const NodeFacts& f) {
   for (size_t a = 0; a < 2; ++a) {
     const std::string axis(kAxis[a]);
     if (Objection o = in_range((w->depthwise ? "depthwise kernel " : "kernel ") + axis, w->kernel[a], 1, max_kernel); !o.empty()) return o;
-    for (int64_t pad : {w->pad_begin[a], w->pad_end[a]})
-      if (Objection o = in_range("padding", pad, 0, 15); !o.empty()) return o;
     if (!w->transposed) {
       if (Objection o = in_range("stride", w->stride[a], 1, 7); !o.empty()) return o;
       if (Objection o = in_range("dilation", w->dilation[a], 1, w->depthwise ? 32 : 31); !o.empty()) return o;
       continue;
     }
+    for (int64_t pad : {w->pad_begin[a], w->pad_end[a]})
+      if (Objection o = in_range("padding", pad, 0, kMostPadding); !o.empty()) return o;
     const int64_t s = w->stride[a];
     if (f.platform().transposed_conv_stride_power_of_two && s != 1 && s != 2 && s != 4 && s != 8) return "stride " + text(s) + " is not 1, 2, 4 or 8";
     if (Objection o = in_range("stride", s, 1, 8); !o.empty()) return o;
@@ -415,6 +415,10 @@ const NpuOp kNpuOps[] = {
 }  // namespace
 
 std::span<const NpuOp> npu_ops() { return kNpuOps; }
+
+bool pads_before(const Window& w) {
+  return std::max({w.pad_begin[0], w.pad_begin[1], w.pad_end[0], w.pad_end[1]}) > kMostPadding;
+}
 
 const NpuOp* find_npu_op(std::string_view op) {
   for (const NpuOp& entry : kNpuOps)

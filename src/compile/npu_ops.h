@@ -24,6 +24,10 @@ std::span<const NpuOp> npu_ops();
 // Whether the chip's NPU computes the node; the text says why not.
 Objection npu_objection(const NodeFacts& facts);
 
+// What a convolution can pad by itself. A wider border is made by a Pad before it: published speeds of networks with dilated kernels leave no room for the CPU.
+constexpr int64_t kMostPadding = 15;
+bool pads_before(const Window& window);
+
 // Limits of Transpose, also for ops that the NPU computes through one.
 Objection transpose_limit(const platform::Platform& platform, const Extents& in, const std::array<int, 4>& permutation, DType type);
 

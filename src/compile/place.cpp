@@ -50,7 +50,10 @@ struct Decision {
 Decision decide(const NodeFacts& facts, const std::string* asked, const CompileOptions& options) {
   const Objection npu = npu_objection(facts), cpu = cpu_objection(facts);
   const bool cpu_wanted = asked && (*asked == "cpu" || *asked == "gpu");
-  if (npu.empty() && !cpu_wanted) return {Device::Npu, std::string(find_npu_op(facts.op())->vendor) + " is on the NPU operator list and within its limits", false};
+  if (npu.empty() && !cpu_wanted) {
+    const auto window = facts.op() == "Conv" ? window_of(facts) : std::nullopt;
+    return {Device::Npu, std::string(find_npu_op(facts.op())->vendor) + " is on the NPU operator list and within its limits" + (window && pads_before(*window) ? "; its wide border is padded before it" : ""), false};
+  }
   if (asked && *asked == "npu" && options.warn)
     options.warn("op_target asks for the npu for '" + facts.node().name + "' (" + std::string(facts.op()) + "), but " + npu + "!");
   std::string because = npu.empty() ? "op_target says " + *asked : npu;

@@ -51,6 +51,10 @@ const Case kCases[] = {
   %w: float16[32,32,8,8] = const splat 0.5
   %y: float16[1,32,5,5] = Conv(%x, %w) {strides = [8,8]}
 })", "stride 8 is not in 1..7"},
+    {"rk3588", R"(graph "g" (%x: float16[1,32,1,400]) -> (%y) {
+  %w: float16[32,32,1,11] = const splat 0.5
+  %y: float16[1,32,1,400] = Conv(%x, %w) {pads = [0,25,0,25], dilations = [1,5]}
+})", ""},
     {"rk3588", R"(graph "g" (%x: float16[1,3,8,8,8]) -> (%y) {
   %w: float16[8,3,3,3,3] = const splat 0.5
   %y: float16[1,8,6,6,6] = Conv(%x, %w)
@@ -179,6 +183,23 @@ TEST(Place, OverridesReasonsAndWarnings) {
   const auto bad = place(*graph, options);
   ASSERT_FALSE(bad);
   EXPECT_EQ(bad.status().count(), 2u);
+}
+
+// A border wider than a convolution can pad is a layer before it.
+TEST(Place, WideBorders) {
+  auto graph = ir::parse(R"(graph "g" (%x: float16[1,32,1,400]) -> (%y) {
+  %w: float16[32,32,1,11] = const splat 0.5
+  %y: float16[1,32,1,400] = Conv(%x, %w) {pads = [0,25,0,25], dilations = [1,5]} "wide"
+})");
+  ASSERT_TRUE(graph) << graph.status().to_string();
+  CompileOptions options;
+  options.platform = platform::find("rk3588");
+  auto result = estimate(std::move(*graph), options);
+  ASSERT_TRUE(result) << result.status().to_string();
+  EXPECT_NE(result->program.tasks[0].reason.find("padded before it"), std::string::npos) << result->program.tasks[0].reason;
+  ASSERT_EQ(result->costs[0].steps.size(), 2u);
+  EXPECT_EQ(result->costs[0].steps[1].work, Step::Work::Move);
+  EXPECT_EQ(result->costs[0].steps[1].bytes, 2.0 * 2 * 32 * 400);
 }
 
 // What is not simulated is said, and so are names that nothing has.

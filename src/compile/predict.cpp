@@ -18,15 +18,17 @@ StepTime time_of(const Step& s, const platform::Platform& platform, const Condit
   // Cores share the bus.
   const double users = std::max(cores, 1), all = users + conditions.neighbours, split = share > 0 ? 1 / share : users;
   const double bus = ddr * platform::SpeedModel::bus_gain(all) * users / all;
-  const double half = s.half ? v.half : 1;
+  // Products of few taps lose in float16; larger kernels keep their share of the array. Tables take two bytes in two turns.
+  const double half = s.half ? v.half : 1, lanes = s.half ? 0.5 : 1;
   const auto gbs = [&](double bytes, double rate) { return bytes / (rate * bus) / 1e3; };
   const auto ns = [&](double elements, double each) { return elements * each / 1e3; };
   t.fixed = v.layer_us * slower;
-  t.table = s.table_elements / (v.table_per_cycle * clock) / split;
+  t.table = s.table_elements / (v.table_per_cycle * lanes * clock) / split;
+  const double conv_half = platform.packs_channels ? half : 1;  // generation 1 has no float16 array worth the name
   using Work = Step::Work;
   switch (s.work) {
-    case Work::Conv: t.compute = s.cycles / (v.conv * half * clock) / split; break;
-    case Work::Stem: t.compute = s.cycles * v.stem / (v.conv * half * clock) / split; break;
+    case Work::Conv: t.compute = s.cycles / (v.conv * conv_half * clock) / split; break;
+    case Work::Stem: t.compute = s.cycles * v.stem / (v.conv * conv_half * clock) / split; break;
     case Work::Pointwise:
     case Work::MatMul: t.compute = s.cycles / (v.pointwise * half * clock) / split; break;
     case Work::Depthwise: t.compute = s.cycles / (v.depthwise * clock) / split; break;

@@ -234,6 +234,26 @@ TEST(Predict, LayoutsAndSoftmaxFollowTheClocks) {
   EXPECT_EQ(time_of(waiting, chip, {.npu_hz = chip.npu_hz / 2}).total, time_of(waiting, chip, {}).total) << "the CPU has its own clock";
 }
 
+// Float16: kernels larger than 1x1 keep their share of the array, products lose, tables take twice the time; generation 1 loses everywhere.
+TEST(Predict, Float16) {
+  const platform::Platform &chip = *platform::find("rk3588"), &first = *platform::find("rk1808");
+  const auto ratio = [](const platform::Platform& p, Step s) {
+    const double before = time_of(s, p, {}).compute + time_of(s, p, {}).table;
+    s.half = true;
+    return (time_of(s, p, {}).compute + time_of(s, p, {}).table) / before;
+  };
+  Step s;
+  s.cycles = 1e6;
+  s.work = Step::Work::Conv;
+  EXPECT_DOUBLE_EQ(ratio(chip, s), 1);
+  EXPECT_DOUBLE_EQ(ratio(first, s), 1 / first.speed.half);
+  s.work = Step::Work::Pointwise;
+  EXPECT_DOUBLE_EQ(ratio(chip, s), 1 / chip.speed.half);
+  Step table;
+  table.table_elements = 1e6;
+  EXPECT_DOUBLE_EQ(ratio(chip, table), 2);
+}
+
 // A chip that is one core of another at a lower clock is never faster, and its memory can be asked about although its clock is not published.
 TEST(Predict, OneCoreOfARelative) {
   const platform::Platform &single = *platform::find("rv1126b"), &relative = *platform::find("rk3576");

@@ -66,7 +66,7 @@ struct SpeedModel {
   };
   Source source = Source::Unknown;
   double conv = 0, pointwise = 0, depthwise = 0;  // share of the array's cycles that do work: kernels above 1x1, 1x1, depthwise
-  double half = 1;                     // factor on these in float16
+  double half = 1;                     // factor on 1x1 and products in float16; generation 1: on all but depthwise
   double stem = 1;                     // cycles of a convolution on a picture, as a share of the ordinary count
   double feature_gbs = 0, weight_gbs = 0, move_gbs = 0;  // 1e9 bytes per second: convolutions, their weights, element-wise and data movement
   double layer_us = 0;                 // of every NPU layer

@@ -11,6 +11,7 @@
 #include "ir/text.h"
 #include "ops/eval.h"
 #include "runtime/perf_report.h"
+#include "toolkit/report.h"
 
 namespace orknn::toolkit {
 namespace {
@@ -260,7 +261,9 @@ TEST(Profile, AdviceIsCareful) {
   %y: float32[1,64,160,160] = Conv(%d, %w) "third"
 })");
   ASSERT_TRUE(two) << two.status().to_string();
-  const std::string text = advice_text(profile(*two, *platform::find("rk3588"), {.cores = {1}})->front());
+  const auto told = profile(*two, *platform::find("rk3588"), {.cores = {1}});
+  ASSERT_TRUE(told) << told.status().to_string();
+  const std::string text = advice_text(told->front());
   EXPECT_NE(text.find("Sigmoid costs"), std::string::npos) << text;
   EXPECT_NE(text.find("Tanh costs"), std::string::npos) << text;
   auto small = ir::parse(R"(graph "g" (%x: float32[1,32,2,2]) -> (%y) {
@@ -268,7 +271,26 @@ TEST(Profile, AdviceIsCareful) {
   %y: float32[1,32,2,2] = Conv(%x, %w) "tiny"
 })");
   ASSERT_TRUE(small);
-  EXPECT_NE(advice_text(profile(*small, *platform::find("rk3588"), {.cores = {1}})->front()).find("1 layer is so small that starting it"), std::string::npos);
+  const auto one = profile(*small, *platform::find("rk3588"), {.cores = {1}});
+  ASSERT_TRUE(one) << one.status().to_string();
+  EXPECT_NE(advice_text(one->front()).find("1 layer is so small that starting it"), std::string::npos);
+}
+
+// `info` names integer layers by what they compute, as every other report does.
+TEST(Report, NamesOfIntegerLayers) {
+  auto graph = ir::parse(R"(graph "g" (%x: int8[1,32,20,20]) -> (%y) {
+  %w: int8[32,32,1,1] = const splat 1
+  %y: int8[1,32,20,20] = "int:Conv"(%x, %w) {fused = strings["Relu"]} "layer"
+})");
+  ASSERT_TRUE(graph) << graph.status().to_string();
+  compile::CompileOptions options;
+  options.platform = platform::find("rk3588");
+  auto program = compile::compile(std::move(*graph), options);
+  ASSERT_TRUE(program) << program.status().to_string();
+  format::Model model;
+  model.target_platform = "rk3588";
+  model.programs.push_back(std::move(*program));
+  EXPECT_EQ(describe(model).programs[0].layers[0].type, "ConvRelu");
 }
 
 TEST(Profile, AdviceNamesLayerAndReason) {
