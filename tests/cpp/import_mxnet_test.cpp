@@ -202,7 +202,6 @@ TEST(MxnetModel, RandomParametersHaveTheLayoutOfTheLayer) {
   const std::string text = symbol({variable("x"), variable("w"), {"Convolution", "c", {{0, 0}, {1, 0}}, {{"kernel", "(2, 3)"}, {"num_filter", "5"}, {"no_bias", "True"}, {"layout", "NHWC"}}}});
   auto imported = import(text, {}, sized({{1, 6, 7, 4}}));
   ASSERT_TRUE(imported) << error_of(imported);
-  EXPECT_EQ(imported->graph.constant(imported->graph.find_tensor("w"))->dims(), (Dims{5, 2, 3, 4}));
   EXPECT_EQ(ir::to_string(*imported->graph.tensor(imported->graph.outputs()[0]).shape), "[1,5,5,5]");
 }
 

@@ -151,7 +151,12 @@ TEST(ImportPytorch, Spectrograms) {
   expect_near(y[0], {3, 0, 5, 0, 8, 0, 9, 0, -1, 0, -1, 0, -2, 0, 1, 0});
   ASSERT_EQ(y[1].size(), 9u);  // frames around elements 0, 2 and 4: the window covers the one before and the element
   expect_near(Numbers(y[1].begin(), y[1].begin() + 3), {2.5, 3.5, 7});
-  expect_near(y[2], {1, 2, 3, 5, 4});
+  expect_near(y[2], {1, 2, 3, 5});  // as many as whole steps cover
+}
+
+TEST(ImportPytorch, AlignedCornersDoNotFollowTheFactor) {
+  const auto y = run(forward("    return torch.upsample_linear1d(x, None, True, [0.7])\n"), {1, 1, 8}, {0, 1, 2, 3, 4, 5, 6, 7});
+  expect_near(y[0], {0, 1.75, 3.5, 5.25, 7});
 }
 
 TEST(ImportPytorch, InversesAndReductionsByIndex) {

@@ -25,8 +25,14 @@ Result<Value> resized(Call& c, std::string_view input, const Method& m, std::vec
   bool factors_hold = !factors.empty();
   for (size_t i = 0; i < factors.size(); ++i) {
     if (!(factors[i] > 0) || factors[i] > 1e6) return invalid_model("interpolation by an impossible factor").found(std::to_string(factors[i]));
+    if (align_corners && size.size() < spatial) {  // corners lie on corners, whatever the factor: only the extent follows from it
+      const double extent = std::floor(static_cast<double>(dims[2 + i]) * factors[i]);
+      if (extent > 1e9) return invalid_model("interpolation by an impossible factor").found(std::to_string(factors[i]));
+      size.push_back(static_cast<int64_t>(extent));
+    }
     if (!size.empty() && size[i] != static_cast<int64_t>(std::floor(static_cast<double>(dims[2 + i]) * factors[i]))) factors_hold = false;
   }
+  factors_hold = factors_hold && !align_corners;
   ir::Attributes attributes{{"mode", std::string(m.mode)}};
   const bool is_nearest = std::string_view(m.mode) == "nearest";
   if (is_nearest) {

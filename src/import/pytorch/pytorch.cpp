@@ -100,10 +100,16 @@ Result<Imported> attempt(const Source& source, const ImportOptions& options, con
   session.has_input_facts = model.traced_inputs.has_value();
   Interpreter interpreter(session, library, model.constants);
   ObjectValue& root = model.root.object();
-  ORKNN_TRY_ASSIGN(const Function* forward, interpreter.find_method(root, "forward"));
+  // A module whose forward has several signatures (nn.LSTM) numbers them.
+  std::string_view name = "forward";
+  ORKNN_TRY_ASSIGN(const Function* forward, interpreter.find_method(root, name));
+  if (!forward) {
+    name = "forward__0";
+    ORKNN_TRY_ASSIGN(forward, interpreter.find_method(root, name));
+  }
   if (!forward) return not_torchscript("the model has no forward method");
   ORKNN_TRY_ASSIGN(const auto arguments, make_arguments(*forward, model, options, notes, interpreter, session, network));
-  auto result = interpreter.call_method(root, "forward", arguments);
+  auto result = interpreter.call_method(root, name, arguments);
   if (!result) {
     if (session.retype) {
       again = true;
