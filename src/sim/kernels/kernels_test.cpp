@@ -353,7 +353,7 @@ std::vector<Case> cases() {
     const bool batch_first = attributes.int_or("layout", 0) != 0;
     const int64_t directions = attributes.string_or("direction", "forward") == "bidirectional" ? 2 : 1, rows = gates * hidden, batch = x[batch_first ? 0 : 1];
     Case c{.name = op + "_" + name, .op = op, .inputs = {{x}, weight({directions, rows, x[2]}), weight({directions, rows, hidden}), weight({directions, 2 * rows})},
-           .attributes = std::move(attributes), .kernel = "recurrent", .low = -0.4, .high = 0.4, .outputs = op == "LSTM" ? 3 : 2};
+           .attributes = std::move(attributes), .kernel = "recurrent", .low = -0.25, .high = 0.25, .outputs = op == "LSTM" ? 3 : 2};
     c.attributes.set("hidden_size", hidden);
     if (states) {
       const Dims state = batch_first ? Dims{batch, directions, hidden} : Dims{directions, batch, hidden};
@@ -372,6 +372,7 @@ std::vector<Case> cases() {
   }
   recurrent("reset_after", "GRU", 3, {6, 3, 9}, 20, {{"linear_before_reset", int64_t{1}}, {"direction", std::string("bidirectional")}}, true);
   recurrent("blocks", "RNN", 1, {40, 256, 3}, 110, {{"direction", std::string("reverse")}});
+  all.back().low = -0.05, all.back().high = 0.05;  // larger weights make such a network magnify rounding errors
   recurrent("named", "LSTM", 4, {4, 1, 6}, 5, {{"activations", std::vector<std::string>{"Sigmoid", "Tanh", "Tanh"}}});
   // einsum
   const auto einsum = [&](std::string equation, Dims a, Dims b) {
