@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "ops/support/movement.h"
 #include "sim/kernels/support/forms.h"
 
 namespace orknn::runtime {
@@ -47,27 +48,9 @@ Channels channels_of(std::span<const int64_t> dims, Layout layout) {
   return {dims[1], element_count(dims.subspan(2))};
 }
 
-// Copies `batch` matrices of rows x columns to their transposes.
+// Copies `batch` matrices of rows x columns to their transposes. The user's data may lie at any address.
 void transpose(const void* from, void* to, int64_t batch, int64_t rows, int64_t columns, DType dtype, ThreadPool& pool) {
-  constexpr int64_t kTile = 32;
-  const int64_t tiles = (rows + kTile - 1) / kTile;
-  visit_element_bytes(dtype, [&]<class T>(TypeTag<T>) {
-    const auto* source = static_cast<const std::byte*>(from);
-    auto* target = static_cast<T*>(to);
-    const auto read = [&](int64_t i) {  // the user's data may lie at any address
-      T value;
-      std::memcpy(&value, source + static_cast<size_t>(i) * sizeof value, sizeof value);
-      return value;
-    };
-    pool.parallel_for(batch * tiles, std::max<int64_t>(1, kGrain / (kTile * std::max<int64_t>(columns, 1))), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t offset = i / tiles * rows * columns, row = i % tiles * kTile, last = std::min(row + kTile, rows);
-        for (int64_t column = 0; column < columns; column += kTile)
-          for (int64_t c = column; c < std::min(column + kTile, columns); ++c)
-            for (int64_t r = row; r < last; ++r) target[offset + c * rows + r] = read(offset + r * columns + c);
-      }
-    });
-  });
+  ops::copy_strided(ops::into_dense(Dims{batch, columns, rows}, Dims{rows * columns, 1, columns}), from, to, dtype_bytes(dtype), pool);
 }
 
 // (x - mean) / std per channel; an absent list is the neutral one.

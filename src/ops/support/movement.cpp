@@ -10,6 +10,7 @@ namespace {
 // A chunk of work for one thread moves about this much.
 constexpr int64_t kChunkBytes = 1 << 17;
 constexpr int64_t kTile = 32;
+constexpr int64_t kBlock = 2048;  // of a long axis, so that threads share a matrix of few rows
 constexpr int64_t kMaxContent = 64;
 
 // Walks the outer axes of a copy in row-major order.
@@ -118,18 +119,19 @@ void copy_elements(std::vector<CopyAxis> axes, const std::byte* from, std::byte*
   if (across != axes.end() && inner.to_stride == 1) {
     const CopyAxis other = *across;
     axes.erase(across);
-    // Tiles of `other` become the last outer axis.
-    const int64_t tiles = (other.extent + kTile - 1) / kTile;
-    int64_t outer = tiles;
+    // Blocks of the inner axis and tiles of `other` become the last outer axes.
+    const int64_t block = std::min(inner.extent, kBlock), blocks = (inner.extent + block - 1) / block, tiles = (other.extent + kTile - 1) / kTile;
+    int64_t outer = blocks * tiles;
     for (const CopyAxis& a : axes) outer *= a.extent;
+    axes.push_back({blocks, block * inner.from_stride, block});
     axes.push_back({tiles, kTile, kTile * other.to_stride});
-    const int64_t grain = std::max<int64_t>(1, kChunkBytes / (kBytes * std::min(kTile, other.extent) * inner.extent));
+    const int64_t grain = std::max<int64_t>(1, kChunkBytes / (kBytes * std::min(kTile, other.extent) * block));
     pool.parallel_for(outer, grain, [&](int64_t begin, int64_t end) {
       Walker walker(axes, begin);
       for (int64_t n = begin; n < end; ++n, walker.next()) {
-        const int64_t rows = std::min(kTile, other.extent - n % tiles * kTile);
-        for (int64_t column = 0; column < inner.extent; column += kTile) {
-          const int64_t columns = std::min(kTile, inner.extent - column);
+        const int64_t rows = std::min(kTile, other.extent - n % tiles * kTile), length = std::min(block, inner.extent - n / tiles % blocks * block);
+        for (int64_t column = 0; column < length; column += kTile) {
+          const int64_t columns = std::min(kTile, length - column);
           transpose_tile<Bytes>(from + (walker.from + column * inner.from_stride) * kBytes, inner.from_stride, to + (walker.to + column) * kBytes,
                                 other.to_stride, rows, columns);
         }

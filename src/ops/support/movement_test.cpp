@@ -37,7 +37,7 @@ void check(const std::vector<CopyAxis>& axes, int64_t from_offset, size_t bytes)
 
 TEST(Movement, PermutesElementsOfEverySize) {
   for (size_t bytes : {1u, 2u, 4u, 8u})
-    for (const ir::Dims& dims : {ir::Dims{1, 64, 80}, {2, 16, 33}, {3, 37, 70}, {5, 3, 200}, {64, 64, 4}, {2, 2, 2}}) {
+    for (const ir::Dims& dims : {ir::Dims{1, 64, 80}, {2, 16, 33}, {3, 37, 70}, {5, 3, 200}, {64, 64, 4}, {2, 2, 2}, {2, 5000, 3}}) {
       const ir::Dims strides = ir::strides_of(dims);
       std::vector<size_t> order{0, 1, 2};
       do {
