@@ -204,6 +204,33 @@ TEST(OnnxMicrosoft, FusedOps) {
   EXPECT_EQ(run(one_node(13, node("FusedGemm", {"x", "y"}, {"out"}, {attribute_string("activation", "Relu")}, "", domain), {{"1", "2"}, {"2", "2"}}), {x, floats({2, 2}, {1, 2, 3, -4})})[0], (Values{0, 10}));
 }
 
+TEST(OnnxMicrosoft, QuantizedProductsMeansAndChoices) {
+  constexpr int kInt8 = 3, kInt32 = 6;
+  const auto bytes = [](const std::vector<int32_t>& values) { return std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4); };
+  const std::vector<Message> constants{float_tensor("as", {}, {0.5}), raw_tensor("az", kUInt8, {}, "\x0a"), raw_tensor("b", kInt8, {2, 2}, "\x01\x02\x03\xfc"), raw_tensor("bt", kInt8, {2, 2}, "\x01\x03\x02\xfc"),
+                                       float_tensor("bs", {2}, {0.1f, 0.2f}), raw_tensor("c", kInt32, {2}, bytes({100, -50})), float_tensor("bias", {2}, {5, -5}), float_tensor("ys", {}, {1}), float_tensor("gs", {}, {0.4f}),
+                                       raw_tensor("yz", kUInt8, {}, "\x03"), raw_tensor("condition", kBool, {1, 2}, std::string("\x01\0", 2)), raw_tensor("other", kUInt8, {1, 2}, "\x14\x1e")};
+  // x is 1, -2 and lies on its grid; results are floats or bytes.
+  const auto result = [&](const Message& last, int type = kFloat, std::vector<float> x = {1, -2}) {
+    const Message quantize = node("QuantizeLinear", {"x", "as", "az"}, {"xq"});
+    const Message m = model(graph({.nodes = {quantize, last}, .initializers = constants, .inputs = {value_info("x", kFloat, {"1", "2"})}, .outputs = {value_info_without_shape("out", type)}}), 13);
+    return run(m, {floats({1, 2}, x)})[0];
+  };
+  const auto near = [](const Values& got, const Values& want) {
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-4);
+  };
+  const auto domain = "com.microsoft";
+  near(result(node("QGemm", {"xq", "as", "az", "b", "bs", "", "c"}, {"out"}, {}, "", domain)), {4.5, -3});
+  near(result(node("QGemm", {"xq", "as", "az", "bt", "bs", "", "c"}, {"out"}, {attribute_int("transB", 1), attribute_float("alpha", 2)}, "", domain)), {9, -6});
+  near(result(node("QGemm", {"xq", "as", "az", "b", "bs", "", "", "gs", "yz"}, {"out"}, {}, "", domain), kUInt8), {2, 8});
+  near(result(node("MatMulIntegerToFloat", {"xq", "b", "as", "bs", "az", "", "bias"}, {"out"}, {}, "", domain)), {4.5, -3});
+  near(result(node("DynamicQuantizeMatMul", {"x", "b", "bs", "", "bias"}, {"out"}, {}, "", domain), kFloat, {0, 255}), {0.3 * 255 + 5, -0.8 * 255 - 5});
+  near(result(node("QLinearWhere", {"condition", "xq", "as", "az", "other", "as", "az", "ys", "yz"}, {"out"}, {}, "", domain), kUInt8), {4, 13});
+  near(result(node("QLinearReduceMean", {"xq", "as", "az", "as", "az"}, {"out"}, {attribute_int("keepdims", 1)}, "", domain), kUInt8), {9});
+  EXPECT_TRUE(contains(error_of(one_node(13, node("QGemm", {"x", "y"}, {"out"}, {}, "", domain), {{"1", "2"}, {"2", "2"}})), "input 3 is required"));
+}
+
 // --- tensors
 
 // Adds the initializer t to x and returns the sum.

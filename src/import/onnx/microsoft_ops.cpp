@@ -1,5 +1,5 @@
-// Operators of the com.microsoft domain that ONNX Runtime's optimizer writes, said in standard ones. The quantized ones of that
-// domain are operators of ours.
+// Operators of the com.microsoft domain that ONNX Runtime's optimizer and quantizer write, said in standard ones. The quantized ones that have one
+// operand, Add, Mul and Concat are operators of ours.
 #include <algorithm>
 
 #include "import/onnx/upgrade.h"
@@ -120,6 +120,81 @@ Status fused_gemm(Upgrade& u) {
   return activate(u, u.emit("Gemm", u.node.inputs, u.node.attributes), activation, parameters);
 }
 
+// --- quantized
+
+Status need_inputs(const Upgrade& u, std::initializer_list<size_t> slots) {
+  for (size_t i : slots)
+    if (!u.has_input(i)) return invalid_model("input " + std::to_string(i) + " is required but absent");
+  return {};
+}
+
+// Integers as the numbers they mean; a scale per channel belongs to `axis`.
+TensorId real(Upgrade& u, TensorId data, TensorId scale, TensorId zero_point, int64_t axis = 1) {
+  std::vector<TensorId> inputs{data, scale};
+  if (zero_point) inputs.push_back(zero_point);
+  return u.emit_kept("DequantizeLinear", std::move(inputs), {{"axis", axis}});
+}
+
+// Makes this node the integers of `x`.
+Status quantized(Upgrade& u, TensorId x, size_t scale, size_t data) {
+  ORKNN_TRY(need_inputs(u, {scale}));
+  std::vector<TensorId> inputs{x, u.input(scale)};
+  Attributes attributes;
+  if (u.has_input(scale + 1)) inputs.push_back(u.input(scale + 1));
+  else attributes.set("output_dtype", static_cast<int64_t>(u.dtype(data)));
+  u.become("QuantizeLinear", std::move(inputs), std::move(attributes));
+  return {};
+}
+
+// The bias is in units of alpha * a_scale * b_scale.
+Status quantized_gemm(Upgrade& u) {
+  const double alpha = u.take_float("alpha").value_or(1);
+  const int64_t turned_a = u.take_int("transA").value_or(0), turned_b = u.take_int("transB").value_or(0);
+  ORKNN_TRY(need_inputs(u, {0, 1, 3, 4}));
+  std::vector<TensorId> inputs{real(u, u.input(0), u.input(1), u.input(2)), real(u, u.input(3), u.input(4), u.input(5), turned_b ? 0 : 1)};
+  if (u.has_input(6)) {
+    TensorId unit = u.emit("Mul", {u.input(1), u.input(4)});
+    if (alpha != 1) unit = u.emit("Mul", {unit, u.add_scalar("alpha", alpha)});
+    inputs.push_back(u.emit("Mul", {u.cast(u.input(6), DType::Float32), unit}));
+  }
+  Attributes attributes{{"alpha", alpha}, {"transA", turned_a}, {"transB", turned_b}};
+  if (u.has_input(7)) return quantized(u, u.emit("Gemm", std::move(inputs), std::move(attributes)), 7, 0);
+  u.become("Gemm", std::move(inputs), std::move(attributes));
+  return {};
+}
+
+Status quantized_where(Upgrade& u) {
+  ORKNN_TRY(need_inputs(u, {0, 1, 2, 4, 5}));
+  const TensorId x = real(u, u.input(1), u.input(2), u.input(3)), y = real(u, u.input(4), u.input(5), u.input(6));
+  return quantized(u, u.emit("Where", {u.input(0), x, y}), 7, 1);
+}
+
+Status quantized_reduce_mean(Upgrade& u) {
+  ORKNN_TRY(need_inputs(u, {0, 1}));
+  std::vector<TensorId> inputs{real(u, u.input(0), u.input(1), u.input(2))};
+  const int64_t keepdims = u.take_int("keepdims").value_or(1);
+  if (const auto axes = u.take_ints("axes")) inputs.push_back(u.add_ints("axes", *axes));
+  return quantized(u, u.emit("ReduceMean", std::move(inputs), {{"keepdims", keepdims}}), 3, 0);
+}
+
+// Makes this node a @ b + bias, b of integers with a scale for all or per column.
+Status product_to_float(Upgrade& u, TensorId a, TensorId scale, TensorId zero_point, TensorId bias) {
+  ORKNN_TRY_ASSIGN(const int64_t rank, u.need_rank(u.input(1), "its last axis has the scales"));
+  const TensorId b = real(u, u.input(1), scale, zero_point, std::max<int64_t>(rank - 1, 0));
+  if (bias) u.become("Add", {u.emit("MatMul", {a, b}), bias});
+  else u.become("MatMul", {a, b});
+  return {};
+}
+Status matmul_integer_to_float(Upgrade& u) {
+  ORKNN_TRY(need_inputs(u, {0, 1, 2, 3}));
+  return product_to_float(u, real(u, u.input(0), u.input(2), u.input(4)), u.input(3), u.input(5), u.input(6));
+}
+Status dynamic_quantize_matmul(Upgrade& u) {
+  ORKNN_TRY(need_inputs(u, {0, 1, 2}));
+  const std::vector<TensorId> a = u.emit_all("DynamicQuantizeLinear", {u.input(0)}, {}, 3);
+  return product_to_float(u, real(u, a[0], a[1], a[2]), u.input(2), u.input(3), u.input(4));
+}
+
 constexpr UpgradeRow kRows[] = {
     {"com.microsoft:Gelu", kAnyVersion, gelu},
     {"com.microsoft:BiasGelu", kAnyVersion, bias_gelu},
@@ -135,6 +210,11 @@ constexpr UpgradeRow kRows[] = {
     {"com.microsoft:TransposeMatMul", kAnyVersion, fused_matmul},
     {"com.microsoft:FusedConv", kAnyVersion, fused_conv},
     {"com.microsoft:FusedGemm", kAnyVersion, fused_gemm},
+    {"com.microsoft:QGemm", kAnyVersion, quantized_gemm},
+    {"com.microsoft:QLinearWhere", kAnyVersion, quantized_where},
+    {"com.microsoft:QLinearReduceMean", kAnyVersion, quantized_reduce_mean},
+    {"com.microsoft:MatMulIntegerToFloat", kAnyVersion, matmul_integer_to_float},
+    {"com.microsoft:DynamicQuantizeMatMul", kAnyVersion, dynamic_quantize_matmul},
 };
 }  // namespace
 
