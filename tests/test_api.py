@@ -246,7 +246,7 @@ def test_config_refuses(options, text):
 
 
 def test_red_and_blue_per_input(conv_model, tmp_path, capfd):
-    np.save(tmp_path / "x.npy", np.zeros((1, 3, 8, 8), np.float32))
+    np.save(tmp_path / "x.npy", np.ones((1, 3, 8, 6), np.float32))
     (tmp_path / "dataset.txt").write_text("x.npy\n")
     for flags, result in (([True], 0), ((False,), 0), ([True, False], -1)):
         rknn = RKNN()

@@ -65,6 +65,20 @@ def test_quantized_twice_is_refused(qdq_model, tmp_path, capfd):
     assert "quantized already" in "".join(capfd.readouterr())
 
 
+def test_samples_that_say_nothing_are_told(make_onnx, tmp_path, capfd):
+    r = np.random.default_rng(5)
+    constants = {"w": r.standard_normal((4, 3, 3, 3)).astype(np.float32), "b": np.full(4, -1000, np.float32), "v": r.standard_normal((2, 4, 1, 1)).astype(np.float32)}
+    model = make_onnx([("Conv", ["x", "w", "b"], ["c"], {}), ("Relu", ["c"], ["dead"], {}), ("Conv", ["dead", "v"], ["y"], {})],
+                      {"x": ("float32", [1, 3, 8, 8])}, {"y": ("float32", [1, 2, 6, 6])}, constants)
+    np.save(tmp_path / "good.npy", r.standard_normal((1, 3, 8, 8)).astype(np.float32))
+    np.save(tmp_path / "zero.npy", np.zeros((1, 3, 8, 8), np.float32))
+    (tmp_path / "dataset.txt").write_text("good.npy\nzero.npy\n")
+    assert run(model, [np.zeros((1, 3, 8, 8), np.float32)], dataset=str(tmp_path / "dataset.txt")) is not None
+    text = capfd.readouterr().err
+    assert "input 'x'" in text and "zero.npy" in text and "good.npy" not in text
+    assert "'dead' (always 0)" in text and "'y' (always" not in text
+
+
 @pytest.fixture
 def float_model(make_onnx):
     r = np.random.default_rng(4)

@@ -132,6 +132,24 @@ TEST(Equalize, FollowsSlopesOfATail) {
   for (size_t i = 0; i < before.size(); ++i) EXPECT_NEAR(before[i], after[i], 1e-5);
 }
 
+TEST(Statistics, TellsConstantSamples) {
+  const std::vector<float> zeros(8, 0), ones(8, 1), mixed{0, 1, 0, 0};
+  Statistics s;
+  s.add(mixed);
+  s.add(zeros);
+  s.add(ones);
+  EXPECT_EQ(s.constant_samples(), 2);
+  EXPECT_EQ(s.first_constant(), 1);
+  EXPECT_TRUE(s.varies());
+  Statistics same, different;
+  for (int i = 0; i < 2; ++i) same.add(ones);
+  EXPECT_FALSE(same.varies());
+  different.add(zeros);
+  EXPECT_FALSE(different.varies());
+  different.add(ones);
+  EXPECT_TRUE(different.varies());
+}
+
 // Every step says what it did, and does nothing where it is left out.
 TEST(Steps, AreVisibleAndCanBeLeftOut) {
   constexpr std::string_view kNetwork = R"(graph "g" (%x: float32[1,2,4,4]) -> (%y) {
@@ -270,6 +288,7 @@ TEST(Statistics, ChannelsAndValuesThatAreNotFinite) {
   s.add(TensorData::from<float>({1, 2, 2}, std::vector<float>{5, 3, INFINITY, -4}).view());
   EXPECT_EQ(s.not_finite(), 2);
   EXPECT_EQ(s.first_not_finite(), 0);
+  EXPECT_TRUE(s.varies());
   EXPECT_EQ(s.min(), -4);
   EXPECT_EQ(s.max(), 5);
   ASSERT_EQ(s.channels().size(), 2u);

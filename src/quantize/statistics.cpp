@@ -105,6 +105,11 @@ void Statistics::add_rows(std::span<const float> values, size_t channels, size_t
   const int64_t missing = static_cast<int64_t>(values.size()) - all.count;
   if (missing > 0 && first_not_finite_ < 0) first_not_finite_ = added_;
   not_finite_ += missing;
+  varies_ |= all.count > 0 && (all.min != all.max || (count_ > 0 && (all.min != min_ || all.max != max_)));
+  if (all.count > 1 && all.min == all.max) {
+    if (first_constant_ < 0) first_constant_ = added_;
+    ++constant_samples_;
+  }
   ++added_;
   if (all.count == 0) return;
   if (count_ == 0) {

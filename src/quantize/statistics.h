@@ -36,6 +36,10 @@ class Statistics {
   int64_t count() const { return count_; }                // finite values
   int64_t not_finite() const { return not_finite_; }
   int64_t first_not_finite() const { return first_not_finite_; }  // number of the sample, from 0; -1 = none
+  bool varies() const { return varies_; }                          // some value differs from another
+  // Samples of several values that were all the same, and the first of them from 0; -1 = none.
+  int64_t constant_samples() const { return constant_samples_; }
+  int64_t first_constant() const { return first_constant_; }
   float min() const { return min_; }
   float max() const { return max_; }
   // Mean over samples of the sample's extremes, later samples counting more (Toolkit1's moving average).
@@ -57,7 +61,8 @@ class Statistics {
   void cover(double low, double high);
 
   bool histogram_ = true;
-  int64_t count_ = 0, not_finite_ = 0, first_not_finite_ = -1, added_ = 0;
+  int64_t count_ = 0, not_finite_ = 0, first_not_finite_ = -1, constant_samples_ = 0, first_constant_ = -1, added_ = 0;
+  bool varies_ = false;
   float min_ = 0, max_ = 0, moving_min_ = 0, moving_max_ = 0;
   std::vector<ChannelStatistics> channels_;
   double lower_ = 0, width_ = 0;

@@ -109,6 +109,34 @@ std::string upper(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return text;
 }
+
+// Samples that say nothing about the range of an input, and tensors that never changed; of those only the first in a row.
+void warn_of_constants(const ir::Graph& graph, const quantize::TensorStatistics& statistics, const Samples& samples) {
+  const auto seen = [&](ir::TensorId t) -> const quantize::Statistics* {
+    const auto it = t ? statistics.find(graph.tensor(t).name) : statistics.end();
+    return it == statistics.end() || it->second.count() < 2 ? nullptr : &it->second;
+  };
+  for (ir::TensorId t : graph.inputs()) {
+    const quantize::Statistics* s = seen(t);
+    if (!s || s->constant_samples() == 0) continue;
+    const std::string others = s->constant_samples() > 1 ? fmt::format(" and in {} more", s->constant_samples() - 1) : "";
+    log(LogLevel::Warn, "build", fmt::format("The input '{}' has one and the same value everywhere in {}{}: such a sample says nothing about ranges!", graph.tensor(t).name,
+                                             samples.describe(static_cast<size_t>(s->first_constant())), others));
+  }
+  std::vector<std::string> names;
+  for (ir::NodeId id : graph.order()) {
+    const ir::Node& n = graph.node(id);
+    const bool behind = std::any_of(n.inputs.begin(), n.inputs.end(), [&](ir::TensorId x) { return seen(x) && !seen(x)->varies(); });
+    for (ir::TensorId t : n.outputs)
+      if (const quantize::Statistics* s = seen(t); s && !s->varies() && !behind) names.push_back(fmt::format("'{}' (always {})", graph.tensor(t).name, s->min()));
+  }
+  if (names.empty()) return;
+  constexpr size_t kShown = 5;
+  const size_t more = names.size() > kShown ? names.size() - kShown : 0;
+  names.resize(names.size() - more);
+  log(LogLevel::Warn, "build", fmt::format("These tensors never change in all {} samples, so their range is a guess: {}{}!", samples.size(), fmt::join(names, ", "),
+                                           more > 0 ? fmt::format(" and {} more", more) : ""));
+}
 }  // namespace
 
 size_t channel_axis(const ir::Tensor& tensor) {
@@ -315,6 +343,7 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset, std
   choices.rounded = told.rounded = calibration.rounded;
   for (const auto& [name, s] : calibration.statistics)
     if (s.not_finite() > 0) log(LogLevel::Warn, "build", fmt::format("The tensor '{}' has {} value(s) that are not finite (first in {}), they do not enter its range!", name, s.not_finite(), samples.describe(static_cast<size_t>(s.first_not_finite()))));
+  warn_of_constants(graph, calibration.statistics, samples);
   for (ir::Graph& other : *others) {
     ORKNN_TRY_ASSIGN(other, with_shapes_of(graph, uncalibrated, other, ops::builtin_ops()));
     ORKNN_TRY(lower_to_integers(other, calibration.statistics, choices));
