@@ -111,7 +111,7 @@ def classifier():
     table(["run", "right answers", "same as float32", "cosine", "ms/picture", "file KiB", "convert s"], rows)
     bytes_equal = all(np.float32(a[2]) == out[0].max() for a, out in zip(answers, results["float16"]))
     weight, internal = map(int, lines[-1].split()[1:])
-    print(f"  C and Python scores {'are identical' if bytes_equal else 'DIFFER'}; memory on the device: weights {weight / 1024:.0f} KiB, "
+    print(f"  C and Python scores {'are identical' if bytes_equal else 'DIFFER'}; memory on the device: weights as the NPU packs them {weight / 1024:.0f} KiB, "
           f"activations {internal / 1024:.0f} KiB")
     sheet = np.concatenate([np.concatenate([
         pictures.draw_text(pictures.enlarge(images[r * 6 + c], 2), 0, 0, info["classes"][best[r * 6 + c]],

@@ -52,14 +52,16 @@ Decision decide(const NodeFacts& facts, const std::string* asked, const CompileO
   const bool cpu_wanted = asked && (*asked == "cpu" || *asked == "gpu");
   if (npu.empty() && !cpu_wanted) {
     const auto window = facts.op() == "Conv" ? window_of(facts) : std::nullopt;
-    return {Device::Npu, std::string(find_npu_op(facts.op())->vendor) + " is on the NPU operator list and within its limits" + (window && pads_before(*window) ? "; its wide border is padded before it" : ""), false};
+    const std::string_view vendor = find_npu_op(facts.op())->vendor;  // Gemm is a convolution there
+    const std::string name = vendor == facts.op() ? std::string(vendor) : std::string(facts.op()) + " runs as " + std::string(vendor) + ", which";
+    return {Device::Npu, name + " is on the NPU operator list and within its limits" + (window && pads_before(*window) ? "; its wide border is padded before it" : ""), false};
   }
   if (asked && *asked == "npu" && options.warn)
     options.warn("op_target asks for the npu for '" + facts.node().name + "' (" + std::string(facts.op()) + "), but " + npu + "!");
   std::string because = npu.empty() ? "op_target says " + *asked : npu;
   if (cpu.empty()) return {Device::Cpu, because + "; on the CPU operator list", false};
   if (npu.empty()) return {Device::Cpu, because + "; runs on the CPU reference kernel", false};
-  return {Device::Cpu, "not on the vendor's operator list; runs on the CPU reference kernel (" + because + "; " + cpu + ")", true};
+  return {Device::Cpu, "not on the vendor's operator list; runs on the CPU reference kernel (" + because + (because == cpu ? "" : "; " + cpu) + ")", true};
 }
 }  // namespace
 

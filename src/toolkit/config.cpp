@@ -89,10 +89,10 @@ Result<const platform::Platform*> check(const BuildConfig& c) {
   if (c.custom_string.size() > 1023) problems.also(invalid_argument("Invalid custom_string, expect at most 1023 bytes!"));
   const auto finite = [&](std::string_view key, const std::optional<ChannelValues>& values, bool zero_allowed) {
     if (!values) return;
+    const auto is_wrong = [&](double v) { return !std::isfinite(static_cast<float>(v)) || (!zero_allowed && static_cast<float>(v) == 0); };
     for (const auto& row : *values)
-      for (double v : row)
-        if (!std::isfinite(v) || !std::isfinite(static_cast<float>(v)) || (!zero_allowed && static_cast<float>(v) == 0))
-          problems.also(invalid_argument(fmt::format("Invalid {} {}, expect finite {}numbers!", key, row, zero_allowed ? "" : "non-zero ")));
+      if (std::any_of(row.begin(), row.end(), is_wrong))
+        problems.also(invalid_argument(fmt::format("Invalid {} {}, expect finite {}numbers!", key, row, zero_allowed ? "" : "non-zero ")));
   };
   finite("mean_values", c.mean_values, true);
   finite("std_values", c.std_values, false);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "format/viewer_part.h"
+#include "runtime/perf_report.h"
 #include "toolkit/table.h"
 
 namespace orknn::toolkit {
@@ -178,7 +179,8 @@ std::string bytes_text(uint64_t bytes) {
 }
 
 ModelReport describe(const format::Model& model) {
-  ModelReport report{model.name, model.target_platform, model.source_framework, model.toolkit_version, model.float_dtype, model.custom_string, model.weight_bytes, {}};
+  ModelReport report{model.name, model.target_platform, model.source_framework, model.toolkit_version, model.float_dtype, model.custom_string, model.weight_bytes,
+                     model.programs.empty() ? 0 : runtime::packed_weight_bytes(model.programs[0]), {}};
   const platform::Platform* chip = platform::find(model.target_platform);
   for (const format::Program& p : model.programs) report.programs.push_back(describe(p, chip));
   return report;
@@ -187,7 +189,7 @@ ModelReport describe(const format::Model& model) {
 ordered_json to_json(const ModelReport& report) {
   ordered_json j{{"name", report.name}, {"target_platform", report.target_platform}, {"source_framework", report.source_framework},
                  {"toolkit_version", report.toolkit_version}, {"float_dtype", report.float_dtype}, {"custom_string", report.custom_string},
-                 {"weight_bytes", report.weight_bytes}, {"programs", ordered_json::array()}};
+                 {"weight_bytes", report.weight_bytes}, {"packed_weight_bytes", report.packed_weight_bytes}, {"programs", ordered_json::array()}};
   for (const ProgramReport& p : report.programs) {
     ordered_json program{{"label", p.label}, {"internal_bytes", p.internal_bytes}, {"port_bytes", p.port_bytes}, {"macs", p.macs},
                          {"predicted_us", known(p.microseconds)}, {"npu_layers", p.npu_layers}, {"cpu_layers", p.cpu_layers}};
@@ -238,7 +240,7 @@ std::string summary_text(const ModelReport& r) {
                                  r.source_framework, "made by", "openrknn " + r.toolkit_version);
   text += fmt::format("{:<16}{}\n", "computes in", number_formats(r));
   if (!r.custom_string.empty()) text += fmt::format("{:<16}{}\n", "custom string", r.custom_string);
-  text += fmt::format("{:<16}{}\n", "weights", bytes_text(r.weight_bytes));
+  text += fmt::format("{:<16}{} in the file{}\n", "weights", bytes_text(r.weight_bytes), r.packed_weight_bytes ? ", " + bytes_text(r.packed_weight_bytes) + " as the NPU packs them" : "");
   text += per_program(r, [](const ProgramReport& p) {
     return ports_text("input", p.inputs) + ports_text("output", p.outputs) +
            fmt::format("{:<16}{}, inputs and outputs {}\n{:<16}{} on the NPU, {} on the CPU\n{:<16}{} multiply-accumulates, {} on one core\n",

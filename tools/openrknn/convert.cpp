@@ -73,7 +73,7 @@ Status convert(const Options& o) {
   config.dump = [&](std::string_view pass, const ir::Graph& graph) {
     const std::string text = ir::print(graph, {.max_elements = kDumpedElements}), &file = dump_files[std::string(pass)];
     if (file.empty()) print(fmt::format("after {}:\n{}\n", pass, text));
-    else if (Status s = write_file_atomically(file, [&](FileWriter& out) { return out.write(text); }); !s) dumped.also(s);
+    else if (Status s = write_file_atomically(file, [&](FileWriter& out) { return out.write(text); }); !s && dumped) dumped = s;  // a pass runs several times
   };
 
   const bool is_stopped = !config.stop_after.empty();
@@ -114,9 +114,9 @@ Action add_command(CLI::App& app, const char* name, const char* what, bool needs
   command->add_option("--dynamic-input", o->shape_sets, "a set of input shapes the model runs with, 1,3,224,224 or 1,20;1,40 for two inputs; once per set")->allow_extra_args(false);
   command->add_flag("--single-core", o->single_core, "plan every layer for one core");
   command->add_flag("--separate-buffers", o->separate_buffers, "no memory is reused, so every intermediate result can be looked at");
-  command->add_option("--disable", o->disable, "pass of the optimizer or step of the quantizer to leave out (openrknn passes); may be repeated")->allow_extra_args(false);
+  command->add_option("--disable", o->disable, "passes of the optimizer or steps of the quantizer to leave out, a,b (openrknn passes); may be repeated")->delimiter(',')->allow_extra_args(false);
   command->add_option("--stop-after", o->stop_after, "stop optimizing after this pass");
-  command->add_option("--dump-after", o->dump_after, "print the graph after PASS, or write it: PASS=FILE")->allow_extra_args(false);
+  command->add_option("--dump-after", o->dump_after, "print the graph after PASS, or write it: PASS=FILE; may be repeated")->allow_extra_args(false);
   command->add_option("--max-rewrites", o->max_rewrites, "stop optimizing after so many rewrites");
   command->add_flag("--trace", o->trace, "show what the optimizer did");
   command->add_flag("--json", o->json, "print JSON");

@@ -69,7 +69,11 @@ Status feed(runtime::Session& session, const Options& o) {
     data.layout = o.layout == "nhwc" ? ir::Layout::NHWC : o.layout == "nchw" ? ir::Layout::NCHW : ir::Layout::Undefined;
     data.pass_through = o.pass_through;
     data.dims = value.dims();
-    if (Status s = session.set_input(index, data); !s) return s.model(file);
+    if (Status s = session.set_input(index, data); !s) {
+      const runtime::PortInfo& port = session.inputs()[index];
+      if (o.layout.empty() && port.layout == ir::Layout::NCHW && runtime::nhwc_from_nchw(port.dims) == value.dims()) s.hint("the array is in the order of pictures: add --layout nhwc");
+      return s.model(file);
+    }
   }
   return {};
 }

@@ -34,7 +34,7 @@ Result<std::vector<T>> numbers(const std::string& option, const std::string& tex
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
     if (error == std::errc::result_out_of_range) return invalid_argument(fmt::format("a number of {} is too large", option)).found(part);
     if (error != std::errc{} || end != part.data() + part.size())
-      return invalid_argument(fmt::format("{} needs numbers, found '{}'", option, text)).expected("for example 1,3,224,224");
+      return invalid_argument(fmt::format("{} needs numbers, found '{}'", option, text)).expected(std::is_integral_v<T> ? "for example 1,3,224,224" : "for example 123.675,116.28,103.53");
     values.push_back(value);
   }
   return values;
@@ -46,7 +46,7 @@ void SourceOptions::add_to(CLI::App& command) {
   command.add_option("-t,--target-platform,--target", platform, "chip to build for (openrknn platforms)");
   command.add_option("--float-dtype", float_dtype, "float16, or float32 for exact comparison with the source framework")
       ->check(CLI::IsMember({"float16", "float32"}));
-  command.add_option("-O,--optimization-level", level, "0 = no rewriting, 3 = all rules")->check(CLI::Range(0, 3));
+  command.add_option("-O,--optimization-level", level, "0 = only what compiling needs (constants, paddings, If, dead layers), 3 = all rules")->check(CLI::Range(0, 3));
   command.add_option("--framework", framework, "format of the source model; recognized by default");
   command.add_option("--inputs", inputs, "tensors at which the model begins, a,b")->delimiter(',')->allow_extra_args(false);
   command.add_option("--input-size-list", sizes, "shape of each input, 1,3,224,224; once per input")->allow_extra_args(false);

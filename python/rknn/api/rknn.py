@@ -44,6 +44,8 @@ def _guarded(method):
 def _path(value, function):
     if not isinstance(value, (str, bytes, os.PathLike)) or not os.fspath(value):
         raise ValueError(f"Invalid path {value!r} for {function}, expect a file name!")
+    if "\0" in os.fsdecode(value):
+        raise ValueError(f"Invalid path for {function}: a file name has no zero byte. Expect the name of the model's file, not its contents!")
     return os.fsdecode(value)
 
 
