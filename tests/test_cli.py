@@ -42,11 +42,50 @@ def test_lists_and_directories(root, openrknn):
     assert (pathlib.Path(openrknn("--includedir").stdout.strip()) / "rknn_api.h").exists()
 
 
-def test_pass_switches(tmp_path, shapes_model, openrknn):
-    done = openrknn("convert", shapes_model, "-o", tmp_path / "a.rknn", "-t", "rk3588", "--disable", "no_such_pass")
-    assert done.returncode != 0 and "no_such_pass" in done.stderr and "fold_constants" in done.stderr
-    done = openrknn("convert", shapes_model, "-o", tmp_path / "a.rknn", "-t", "rk3588", "--trace", "--disable", "fold_batch_norm")
-    assert done.returncode == 0, done.stderr
+@pytest.fixture
+def norm_model(make_onnx):
+    """Identity, Conv, BatchNormalization and Relu: one layer after optimizing."""
+    norm = {name: np.full(4, value, np.float32) for name, value in (("scale", 2), ("bias", 1), ("mean", 0.5), ("var", 1))}
+    return make_onnx([("Identity", ["x"], ["i"], {}), ("Conv", ["i", "w"], ["c"], {}), ("BatchNormalization", ["c", *norm], ["n"], {}), ("Relu", ["n"], ["y"], {})],
+                     {"x": ("float32", [1, 3, 8, 8])}, {"y": ("float32", [1, 4, 6, 6])}, {"w": np.ones((4, 3, 3, 3), np.float32), **norm})
+
+
+def test_pass_switches(tmp_path, norm_model, openrknn):
+    def convert(*args):
+        done = openrknn("convert", norm_model, "-o", tmp_path / "a.rknn", "-t", "rk3588", "--json", *args)
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(done.stdout)
+        return [layer["type"] for layer in answer["model"]["programs"][0]["layers"]], [entry["pass"] for entry in answer.get("trace", [])]
+    layers, passes = convert("--trace")
+    assert layers == ["ConvRelu"] and {"drop_identity", "fold_batch_norm"} <= set(passes)
+    assert convert()[1] == []
+    layers, passes = convert("--trace", "--disable", "fold_batch_norm,fuse_activation")   # a list, or the option several times
+    assert "Conv" in layers and "ConvRelu" not in layers and "fold_batch_norm" not in passes and "drop_identity" in passes
+    assert convert("--trace", "--disable", "fold_batch_norm", "--disable", "fuse_activation") == (layers, passes)
+    layers, passes = convert("--trace", "--stop-after", "drop_identity")
+    assert "BatchNormalization" in layers and "Identity" not in layers and set(passes) <= {"fold_constants", "remove_dead_code", "inline_constant_if", "unroll_loops", "drop_identity"}
+    assert convert("--trace", "--max-rewrites", 0)[1] == [] and len(convert("--trace", "--max-rewrites", 1)[1]) == 1
+
+    done = openrknn("convert", norm_model, "-o", tmp_path / "a.rknn", "-t", "rk3588", "--dump-after", "fold_batch_norm")
+    assert done.returncode == 0 and "after fold_batch_norm:\ngraph " in done.stdout and "BatchNormalization(" not in done.stdout
+    assert convert("--dump-after", f"drop_identity={tmp_path / 'dump.ir'}") and "BatchNormalization(" in (tmp_path / "dump.ir").read_text()
+    done = openrknn("convert", norm_model, "-o", tmp_path / "b.rknn", "-t", "rk3588", "--dump-after", "drop_identity=/nonexistent/dump")
+    assert done.returncode != 0 and done.stderr.count("/nonexistent/dump") == 1 and not (tmp_path / "b.rknn").exists(), done.stderr
+    for switch in ("--disable", "--stop-after", "--dump-after"):
+        done = openrknn("convert", norm_model, "-o", tmp_path / "b.rknn", "-t", "rk3588", switch, "no_such_pass")
+        assert done.returncode != 0 and "no_such_pass" in done.stderr and "fold_constants" in done.stderr
+
+
+def test_messages_fit_what_was_typed(tmp_path, converted, shapes_model, openrknn):
+    np.save(tmp_path / "picture.npy", np.zeros((1, 64, 64, 3), np.uint8))
+    done = openrknn("run", converted, "--input", tmp_path / "picture.npy")
+    assert done.returncode == 1 and "add --layout nhwc" in done.stderr, done.stderr
+    assert openrknn("run", converted, "--input", tmp_path / "picture.npy", "--layout", "nhwc").returncode == 0
+    done = openrknn("convert", shapes_model, "-o", tmp_path / "x.rknn", "-t", "rk3588", "--mean", "abc")
+    assert "123.675,116.28,103.53" in done.stderr and "224" not in done.stderr, done.stderr
+    done = openrknn("convert", shapes_model, "-o", tmp_path / "x.rknn", "-t", "rk3588", "--mean", "nan,nan,nan")
+    assert done.stderr.count("expect finite numbers") == 1, done.stderr
+    assert " in the file, " in openrknn("info", converted).stdout and "as the NPU packs them" in openrknn("info", converted).stdout
 
 
 @pytest.mark.parametrize("args", [["convert", "missing.onnx", "-o", "x.rknn", "-t", "rk3588"], ["info", "missing.rknn"], ["run", "missing.rknn"],
@@ -268,3 +307,11 @@ def test_every_command_tells_errors_as_json(openrknn, shapes_model):
     for arguments in (["compare", shapes_model, shapes_model], ["analyse", shapes_model], ["run", shapes_model, "-i", "missing.npy"], ["info", "missing"], ["convert"]):
         done = openrknn(*arguments, "--json")
         assert done.returncode != 0 and json.loads(done.stdout)["error"]["message"], arguments
+
+
+def test_the_docs_name_every_op_beyond_onnx(root, openrknn):
+    import onnx
+    standard = {schema.name for schema in onnx.defs.get_all_schemas()}
+    text = (root / "docs" / "ir.md").read_text()
+    missing = [op["name"] for op in json.loads(openrknn("ops", "--json").stdout) if op["name"] not in standard and f"`{op['name']}`" not in text]
+    assert not missing

@@ -202,6 +202,21 @@ TEST(Place, WideBorders) {
   EXPECT_EQ(result->costs[0].steps[1].bytes, 2.0 * 2 * 32 * 400);
 }
 
+TEST(Place, ReasonsNameTheOpAndSayThingsOnce) {
+  auto graph = ir::parse(R"(graph "g" (%x: float16[1,64], %p: float16[1,8,20,20], %s: float32[4]) -> (%y, %z) {
+  %w: float16[64,32] = const splat 0.5
+  %y: float16[1,32] = Gemm(%x, %w) "gemm"
+  %z: float16[1,8,40,40] = Resize(%p, _, %s) {mode = "cubic"} "resize"
+})");
+  ASSERT_TRUE(graph) << graph.status().to_string();
+  const auto tasks = place(*graph, {});
+  ASSERT_TRUE(tasks) << tasks.status().to_string();
+  EXPECT_EQ((*tasks)[0].reason.find("Gemm runs as "), 0u) << (*tasks)[0].reason;
+  const std::string& cubic = (*tasks)[1].reason;
+  EXPECT_NE(cubic.find("mode cubic"), std::string::npos) << cubic;
+  EXPECT_EQ(cubic.find("mode cubic"), cubic.rfind("mode cubic")) << cubic;
+}
+
 // What is not simulated is said, and so are names that nothing has.
 TEST(Place, RemarksOnTargets) {
   auto graph = ir::parse(R"(graph "g" (%x: float16[1,8,5,5]) -> (%b) {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "base/half.h"
@@ -277,7 +278,20 @@ TEST(CApiInit, FromAPathAndFromInsideAFile) {
   ASSERT_EQ(rknn_init(&context, const_cast<char*>(path.c_str()), 0, 0, nullptr), RKNN_SUCC) << orknn_last_error();
   EXPECT_EQ(rknn_destroy(context), RKNN_SUCC);
   EXPECT_EQ(rknn_destroy(context), RKNN_ERR_CTX_INVALID);
+  const std::vector<std::byte> bytes = sample_bytes();
+  const std::string larger = testing::TempDir() + "capi_larger.bin";
+  std::ofstream(larger, std::ios::binary).write("head", 4).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size())).write("tail", 4);
   rknn_init_extend extend{};
+  extend.real_model_offset = 4;
+  extend.real_model_size = static_cast<uint32_t>(bytes.size());
+  ASSERT_EQ(rknn_init(&context, const_cast<char*>(larger.c_str()), 0, 0, &extend), RKNN_SUCC) << orknn_last_error();
+  EXPECT_EQ(rknn_run(context, nullptr), RKNN_SUCC) << orknn_last_error();
+  EXPECT_EQ(rknn_destroy(context), RKNN_SUCC);
+  EXPECT_EQ(rknn_init(&context, const_cast<char*>(larger.c_str()), 0, 0, nullptr), RKNN_ERR_MODEL_INVALID) << "the file itself is no model";
+  extend.real_model_size += 8;
+  EXPECT_NE(rknn_init(&context, const_cast<char*>(larger.c_str()), 0, 0, &extend), RKNN_SUCC);
+  std::filesystem::remove(larger);
+  extend = {};
   extend.real_model_offset = -1;
   EXPECT_EQ(rknn_init(&context, const_cast<char*>(path.c_str()), 0, 0, &extend), RKNN_ERR_PARAM_INVALID);
   extend.real_model_offset = 1 << 30;
