@@ -9,6 +9,7 @@ import pathlib
 import subprocess
 import sys
 import time
+import traceback
 
 import numpy as np
 
@@ -31,9 +32,21 @@ def table(header, rows):
     print(line(header), "  " + "  ".join("-" * w for w in widths), *map(line, rows), sep="\n")
 
 
+class Failed(Exception):
+    """Something the demo needs did not work; the text says what."""
+
+
 def must(code, what):
     if code != 0:
-        sys.exit(f"{what} failed")
+        raise Failed(f"{what} failed")
+
+
+def command(*args):
+    """Standard output of a program; what it says when it fails goes on the terminal."""
+    done = subprocess.run(list(map(str, args)), capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failed(f"{pathlib.Path(str(args[0])).name} ended with {done.returncode}: {(done.stderr or done.stdout).strip()}")
+    return done.stdout
 
 
 CALIBRATION = 20  # pictures that ranges are taken from; answers are counted on the others
@@ -77,10 +90,9 @@ def cosine(a, b):
 
 def build_c_program():
     binary = OUT / "classify"
-    directory = lambda flag: subprocess.run([pathlib.Path(sys.executable).parent / "openrknn", flag], check=True, capture_output=True, text=True).stdout.strip()
+    directory = lambda flag: command(pathlib.Path(sys.executable).parent / "openrknn", flag).strip()
     lib = directory("--libdir")
-    subprocess.run(["cc", "-O2", "-o", binary, HERE / "c" / "classify.c", f"-I{directory('--includedir')}", f"-L{lib}", "-lrknnrt",
-                    f"-Wl,-rpath,{lib}"], check=True)
+    command("cc", "-O2", "-o", binary, HERE / "c" / "classify.c", f"-I{directory('--includedir')}", f"-L{lib}", "-lrknnrt", f"-Wl,-rpath,{lib}")
     return binary
 
 
@@ -103,7 +115,7 @@ def classifier():
     for i, image in enumerate(images):
         pictures.write_ppm(OUT / "ppm" / f"{i:03}.ppm", image)
     files = [OUT / "ppm" / f"{i:03}.ppm" for i in range(len(images))]
-    lines = subprocess.run([build_c_program(), OUT / "shapes.float16.rknn", *files], check=True, capture_output=True, text=True).stdout.splitlines()
+    lines = command(build_c_program(), OUT / "shapes.float16.rknn", *files).splitlines()
     answers = [line.split() for line in lines if not line.startswith("memory")]
     best = [int(a[1]) for a in answers]
     same = np.mean([b == int(np.argmax(out[0])) for b, out in zip(best, results["float32"])])
@@ -203,9 +215,19 @@ def detector():
 def main():
     (OUT / "ppm").mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("RKNN_LOG_LEVEL", "0")
-    sys.stderr = open(OUT / "demo.log", "w")  # the toolkit's log lines; the tables stay readable
-    identical = classifier()
-    detector()
+    terminal, log = sys.stderr, OUT / "demo.log"
+    sys.stderr = open(log, "w")  # the toolkit's log lines; the tables stay readable
+    try:
+        identical = classifier()
+        detector()
+    except Exception as error:
+        if not isinstance(error, Failed):
+            traceback.print_exc()
+        sys.stderr.close()
+        sys.stderr = terminal
+        reasons = [line[2:] for line in log.read_text().splitlines() if line.startswith("E ")]
+        print(f"\nThe demo failed: {error or type(error).__name__}", *reasons[-5:], f"The whole log: {log}", sep="\n  ", file=terminal)
+        return 1
     print(f"\n  Pictures with the results drawn in: {OUT / 'shapes.png'}, {OUT / 'boxes.png'}; toolkit log: {OUT / 'demo.log'}\n"
           f"  Look inside: openrknn info {OUT / 'shapes.float16.rknn'}   or open the file in Netron")
     return 0 if identical else 1
