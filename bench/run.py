@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Speed, memory and size of OpenRKNN beside ONNX Runtime, in one run on one machine. Prints a table; --json FILE keeps the figures.
 
-  bench/run.py [--int8] [--models DIR] [--threads 1 2] [--repeat N] [--all | NAME ...]
+  bench/run.py [--check] [--int8] [--models DIR] [--threads 1 2] [--repeat N] [--all | NAME ...]
+
+Figures that have a limit are shown with it; --check ends with 1 when one is missed.
 
 --int8 compares the quantized network with our own float32 and with ONNX Runtime's int8 (quantize_static, QDQ, per channel from opset 13 on), both calibrated on the
 same two random samples: it is about time, not accuracy. Networks are the weightless structures of the benchmark set (filled with its fill.py), looked for in ../shared/models; pass --models for
@@ -17,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DEFAULT = ["mobilenet_v2", "resnet50", "yolov8n", "vit_b_16"]
@@ -95,16 +98,53 @@ def run(code, *args, threads):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def worst_cosine(ours, theirs):
+    """The smallest cosine over pairs of outputs; NaN when one is not a number."""
+    import numpy as np
+    worst = 1.0
+    for x, y in zip(ours, theirs):
+        x, y = x.astype(np.float64).ravel(), y.astype(np.float64).ravel()
+        if x.any() or y.any():
+            value = float(x @ y / (np.linalg.norm(x) * np.linalg.norm(y) + 1e-30))
+            worst = value if math.isnan(value) or value < worst else worst
+        if math.isnan(worst):
+            return worst
+    return worst
+
+
 def cosine(path, ours):
     """Worst cosine over the outputs of our run (`ours`: float32 or float16) and ONNX Runtime's."""
     import numpy as np
     a, b = np.load(f"{path}.{ours}.npz"), np.load(f"{path}.ort.npz")
-    worst = 1.0
-    for key in b.files:
-        x, y = a[key].astype(np.float64).ravel(), b[key].astype(np.float64).ravel()
-        if x.any() or y.any():
-            worst = min(worst, float(x @ y / (np.linalg.norm(x) * np.linalg.norm(y) + 1e-30)))
-    return worst
+    return worst_cosine([a[key] for key in b.files], [b[key] for key in b.files])
+
+
+class Limits:
+    """Figures that must not leave their limit. NaN leaves every limit."""
+
+    def __init__(self):
+        self.missed = []
+
+    def below(self, what, value, limit, unit=""):
+        return self._judge(what, value, f"limit {limit:g}{unit}", value <= limit)
+
+    def above(self, what, value, limit, unit=""):
+        return self._judge(what, value, f"at least {limit:g}{unit}", value >= limit)
+
+    def _judge(self, what, value, limit, holds):
+        if not holds:
+            self.missed.append(f"{what}: {value:g} ({limit})")
+        return f"({limit}{'' if holds else ', MISSED'})"
+
+
+def wheel_mib(package):
+    """Size of the wheel the package came from: its files, packed as a wheel packs them."""
+    with tempfile.TemporaryFile() as file:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as wheel:
+            for path in sorted(package.rglob("*")):
+                if path.is_file() and "__pycache__" not in path.parts:
+                    wheel.write(path, path.relative_to(package.parent))
+        return file.seek(0, os.SEEK_END) / 2**20
 
 
 def find(name, models, folder):
@@ -127,6 +167,11 @@ def compare_int8(name, path, threads, repeat):
     return dict(model=name, threads=threads, int8_ms=int8["ms"], float32_ms=float32["ms"], ort_int8_ms=theirs["ms"], build_s=int8["build"], rknn_mib=int8["size"])
 
 
+def load_limit(limits, name, row):
+    """50 ms for a file of 100 MB; smaller ones have the same, larger ones in proportion."""
+    return limits.below(f"{name} load", row["load_ms"], 50 * max(1, row["rknn_mib"] * 2**20 / 100e6), " ms")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=DEFAULT)
@@ -136,6 +181,7 @@ def main():
     parser.add_argument("--int8", action="store_true", help="int8 beside float32 and ONNX Runtime int8")
     parser.add_argument("--repeat", type=int, default=15)
     parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--check", action="store_true", help="end with 1 when a limit is missed")
     args = parser.parse_args()
     if args.all:
         args.names = sorted({p.name.split(".onnx")[0] for p in args.models.glob("*.onnx*")})
@@ -143,7 +189,7 @@ def main():
     flags = next((line for line in open("/proc/cpuinfo") if line.startswith("flags")), "")
     isa = "AVX-512 VNNI" if "avx512_vnni" in flags else "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "baseline"
     print(f"Machine: {cpu}, {os.cpu_count()} cores, {isa}")
-    rows, version, failures = [], "", 0
+    rows, version, failures, limits = [], "", 0, Limits()
     for name in args.names:
         with tempfile.TemporaryDirectory() as folder:  # one network at a time: filled, the whole set takes gigabytes
             path = find(name, args.models, folder)
@@ -168,8 +214,9 @@ def main():
                                  weights_mib=path.stat().st_size / 2**20, load_ms=ours["load"], rknn_mib=ours["size"]))
                 r = rows[-1]
                 print(f"{name:22} {threads} thread(s): ours {r['ours_ms']:8.2f} ms, ORT {r['ort_ms']:8.2f} ms, ratio {r['ratio']:.2f}, fp16 {r['fp16_ms']:8.2f} ms, "
-                      f"cosine {r['cosine']:.7f} (fp16 {r['fp16_cosine']:.5f}), build {r['build_s']:.2f} s, peak {r['peak_mib']:.0f} MiB "
-                      f"(weights {r['weights_mib']:.0f}), load {r['load_ms']:.1f} ms, .rknn {r['rknn_mib']:.1f} MiB", flush=True)
+                      f"cosine {r['cosine']:.7f} {limits.above(name + ' cosine', r['cosine'], 0.99999)} (fp16 {r['fp16_cosine']:.5f}), "
+                      f"build {r['build_s']:.2f} s, peak {r['peak_mib']:.0f} MiB {limits.below(name + ' peak', r['peak_mib'], 2 * r['weights_mib'] + 100e6 / 2**20, ' MiB')} "
+                      f"(weights {r['weights_mib']:.0f}), load {r['load_ms']:.1f} ms {load_limit(limits, name, r)}, .rknn {r['rknn_mib']:.1f} MiB", flush=True)
     if not rows:
         return 1
     if args.int8:
@@ -179,7 +226,7 @@ def main():
     for threads in args.threads:
         ratios = [r["ratio"] for r in rows if r["threads"] == threads]
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        print(f"geometric mean of ours / ONNX Runtime {version} at {threads} thread(s): {mean:.2f}")
+        print(f"geometric mean of ours / ONNX Runtime {version} at {threads} thread(s): {mean:.2f} {limits.below(f'time beside ONNX Runtime at {threads} thread(s)', mean, 2, ' x')}")
     import rknn
     package = pathlib.Path(rknn.__file__).parent
     library = next(package.rglob("librknnrt.so"))
@@ -188,12 +235,15 @@ def main():
         start = time.perf_counter()
         subprocess.run([sys.executable, "-c", statement], check=True)
         seconds.append(time.perf_counter() - start)
-    total = sum(f.stat().st_size for f in package.rglob("*") if f.is_file())
-    print(f"import rknn.api {seconds[0]:.2f} s (NumPy alone {seconds[1]:.2f} s); librknnrt.so {library.stat().st_size / 2**20:.1f} MiB; "
-          f"installed package {total / 2**20:.1f} MiB")
+    total = sum(f.stat().st_size for f in package.rglob("*") if f.is_file()) / 2**20
+    wheel, library_mib, most = wheel_mib(package), library.stat().st_size / 2**20, 15e6 / 2**20
+    print(f"import rknn.api {seconds[0]:.2f} s {limits.below('import', seconds[0], 0.3, ' s')} (NumPy alone {seconds[1]:.2f} s); librknnrt.so {library_mib:.1f} MiB "
+          f"{limits.below('librknnrt.so', library_mib, most, ' MiB')}; wheel {wheel:.1f} MiB {limits.below('wheel', wheel, most, ' MiB')}; installed package {total:.1f} MiB")
     if args.json:
-        args.json.write_text(json.dumps(dict(machine=cpu, isa=isa, rows=rows), indent=1))
-    return 1 if failures else 0
+        args.json.write_text(json.dumps(dict(machine=cpu, isa=isa, rows=rows, wheel_mib=wheel, library_mib=library_mib, import_s=seconds[0], missed=limits.missed), indent=1))
+    for text in limits.missed:
+        print(f"limit missed: {text}")
+    return 1 if failures or args.check and limits.missed else 0
 
 
 if __name__ == "__main__":
