@@ -216,6 +216,7 @@ class Lowering {
       case Form::Average: return lower_average(n);
       case Form::Mean: return lower_mean(n);
       case Form::Softmax: return lower_softmax(n);
+      case Form::Resize: return lower_resize(n);
       case Form::Float: break;
     }
     return std::string("there is no integer form");
@@ -724,6 +725,50 @@ class Lowering {
     std::vector<int64_t> removed;
     for (int64_t i = axes->first; i < axes->end; ++i) removed.push_back(i);
     add(n, "Squeeze", {middle, constant(n.name + "/axes", TensorData::vector(removed))}, {});
+    return std::string();
+  }
+
+  // Where the results of one axis lie: the operator itself tells it when it interpolates the positions.
+  Result<TensorData> places(const Node& n, const AxisResize& axis, int64_t one) const {
+    std::vector<double> positions(static_cast<size_t>(axis.from));
+    for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<double>(i);
+    Attributes attributes = n.attributes;
+    attributes.set("axes", std::vector<int64_t>{0});
+    Node plain = Functions::plain("Resize", std::move(attributes), 4);
+    plain.inputs[1] = TensorId{};
+    plain.inputs[axis.scale != 0 ? 3 : 2] = TensorId{};
+    std::vector<TensorData> inputs(4);
+    inputs[0] = TensorData::from<double>({axis.from}, positions);
+    if (axis.scale != 0) inputs[2] = TensorData::from<float>({1}, std::vector<float>{static_cast<float>(axis.scale)});
+    else inputs[3] = TensorData::vector(std::vector<int64_t>{axis.to});
+    ORKNN_TRY_ASSIGN(const auto results, ops::eval_node(plain, ops_, inputs));
+    const std::vector<double> at = to_doubles(results[0].view());
+    std::vector<int32_t> pairs;
+    for (double v : at) {
+      auto position = static_cast<int32_t>(std::floor(v));
+      auto share = static_cast<int32_t>(std::nearbyint((v - position) * static_cast<double>(one)));
+      if (share == one) {
+        ++position;
+        share = 0;
+      }
+      pairs.insert(pairs.end(), {position, share});
+    }
+    return TensorData::from<int32_t>({static_cast<int64_t>(at.size()), 2}, pairs);
+  }
+
+  Result<std::string> lower_resize(const Node& n) {
+    const TensorId x = n.input(0), y = n.output();
+    const auto axes = linear_resize(in_, n);
+    const int64_t bits = ops::resize_bits(type(x));
+    auto m = ops::make_multiplier(scale(x) / (scale(y) * std::ldexp(1.0, static_cast<int>(2 * bits))));
+    if (!m) return "the scale of '" + in_.tensor(y).name + "' is too small for its inputs";
+    ORKNN_TRY_ASSIGN(TensorData rows, places(n, (*axes)[axes->size() - 2], int64_t{1} << bits));
+    ORKNN_TRY_ASSIGN(TensorData columns, places(n, axes->back(), int64_t{1} << bits));
+    Attributes attributes;
+    attributes.set("x_zero_point", zero(x));
+    set_stage(attributes, plain_target(y), {m->factor}, {m->shift}, {});
+    const TensorId data = integer(x);
+    add(n, "int:Resize", {data, constant(n.name + "/rows", std::move(rows)), constant(n.name + "/columns", std::move(columns))}, std::move(attributes));
     return std::string();
   }
 

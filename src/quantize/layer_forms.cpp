@@ -119,6 +119,30 @@ std::optional<AxisRange> mean_axes(const Graph& g, const Node& n) {
   return AxisRange{axes.front(), axes.back() + 1};
 }
 
+std::optional<std::vector<AxisResize>> linear_resize(const Graph& g, const Node& n) {
+  const auto from = dims_of(g, n.input(0)), to = dims_of(g, n.output());
+  if (!from || !to || from->size() < 2 || from->size() != to->size() || !other_inputs_constant(g, n) || element_count(*from) == 0) return std::nullopt;
+  const Attributes& a = n.attributes;
+  if (a.string_or("mode", "nearest") != "linear" || a.int_or("antialias", 0) != 0 || a.string_or("keep_aspect_ratio_policy", "stretch") != "stretch" ||
+      a.string_or("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize")
+    return std::nullopt;
+  std::vector<AxisResize> axes;
+  for (size_t i = 0; i < from->size(); ++i) axes.push_back({(*from)[i], (*to)[i], 0});
+  const TensorData* scales = n.has_input(2) ? g.constant(n.input(2)) : nullptr;
+  if (scales && scales->count() > 0 && !(n.has_input(3) && g.constant(n.input(3))->count() > 0)) {
+    const std::vector<double> values = to_doubles(scales->view());
+    const std::vector<int64_t> named = a.ints_or("axes");
+    for (size_t i = 0; i < values.size(); ++i) {
+      const auto axis = named.empty() ? Result<int64_t>(static_cast<int64_t>(i)) : normalize_axis(named[i < named.size() ? i : 0], static_cast<int64_t>(from->size()));
+      if (!axis || *axis >= static_cast<int64_t>(axes.size())) return std::nullopt;
+      axes[static_cast<size_t>(*axis)].scale = values[i];
+    }
+  }
+  for (size_t i = 0; i + 2 < axes.size(); ++i)
+    if (axes[i].from != axes[i].to || (axes[i].scale != 0 && axes[i].scale != 1)) return std::nullopt;
+  return axes;
+}
+
 bool copies_values(const Graph& g, const Node& n) {
   if (!other_inputs_constant(g, n) || !n.tail.empty()) return false;
   return kMoves.contains(n.op) || n.op == "Pad" || (n.op == "Resize" && is_nearest_copy(n));
@@ -146,7 +170,10 @@ LayerForm layer_form(const Graph& g, const Node& n) {
     if (n.attributes.string_or("mode", "constant") == "constant" && !zero && !pads_below_all(g, n)) return no("it pads with a value other than zero");
     return {Form::Move, ""};
   }
-  if (n.op == "Resize") return is_nearest_copy(n) && other_inputs_constant(g, n) ? LayerForm{Form::Move, ""} : no("it interpolates");
+  if (n.op == "Resize") {
+    if (is_nearest_copy(n) && other_inputs_constant(g, n)) return {Form::Move, ""};
+    return linear_resize(g, n) ? LayerForm{Form::Resize, ""} : no("it interpolates other than linearly between rows and columns");
+  }
   if (kMoves.contains(n.op)) return other_inputs_constant(g, n) ? LayerForm{Form::Move, ""} : no("an operand that steers it is computed");
   if (n.op == "AveragePool") return dims_of(g, n.input(0)) ? LayerForm{Form::Average, ""} : no("its shape is known only at run time");
   if (n.op == "GlobalAveragePool" || n.op == "ReduceMean") {

@@ -20,6 +20,7 @@ enum class Form {
   Average,    // AveragePool
   Mean,       // over neighbouring axes: ReduceMean, GlobalAveragePool
   Softmax,
+  Resize,     // linear, of the last two axes
 };
 
 struct LayerForm {
@@ -30,6 +31,14 @@ struct LayerForm {
 
 // By the node alone: operator, attributes, constant operands; not whether its tensors have parameters.
 LayerForm layer_form(const ir::Graph& graph, const ir::Node& node);
+
+// The extents of a linear Resize and what it is told about them: one scale or size per axis.
+struct AxisResize {
+  int64_t from = 0, to = 0;
+  double scale = 0;  // 0 = sizes are given
+};
+// By axis; nothing when they are not known or more than the last two change.
+std::optional<std::vector<AxisResize>> linear_resize(const ir::Graph& graph, const ir::Node& node);
 
 // True for operators that copy values of input 0 and take any type, the padding value of a Pad aside.
 bool copies_values(const ir::Graph& graph, const ir::Node& node);

@@ -76,7 +76,7 @@ class LayerCheck {
     if (is_one_of(n_.op, {"int:Conv", "int:ConvTranspose"})) return only_first_is_computed(kAddend) && fits_every_sample(n_.input(kAddend));
     if (n_.op == "int:MatMul") return multiplies_samples(kAddend) && (!n_.has_input(kAddend) || !g_.is_constant(n_.input(kAddend))) && fits_every_sample(n_.input(kAddend));
     if (n_.op == "int:ReduceMean") return n_.attributes.int_or("first_axis", 0) > 0 && only_first_is_computed();
-    if (is_one_of(n_.op, {"int:AveragePool", "int:Table"})) return only_first_is_computed();
+    if (is_one_of(n_.op, {"int:AveragePool", "int:Resize", "int:Table"})) return only_first_is_computed();
     if (n_.op == "int:PRelu") return axis_of(n_, 1, static_cast<int64_t>(x_.size())) > 0 && only_first_is_computed();
     if (n_.op == "int:Softmax") return axis_of(n_, -1, static_cast<int64_t>(x_.size())) > 0 && only_first_is_computed();
     return false;

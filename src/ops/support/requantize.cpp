@@ -82,6 +82,18 @@ Result<DType> output_stage_type(const InferContext& c, size_t table) {
   return type;
 }
 
+Status check_places(const TensorView& places, int64_t extent, int64_t one) {
+  if (places.dtype != DType::Int32 || places.rank() != 2 || places.dims[1] != 2) return shape_mismatch("places are pairs of a position and a share").found(to_string(places.dims));
+  for (int64_t i = 0; i < places.dims[0]; ++i) {
+    const int32_t* at = places.as<int32_t>() + 2 * i;
+    const int32_t share = at[1];
+    if (at[0] < 0 || at[0] + (share == 0 ? 0 : 1) >= extent || share < 0 || share >= one)
+      return invalid_model("a place lies outside of the data").expected("positions below " + std::to_string(extent) + ", shares below " + std::to_string(one))
+          .found(std::to_string(at[0]) + " and " + std::to_string(share));
+  }
+  return {};
+}
+
 bool is_npu_integer(DType t) { return t == DType::Int8 || t == DType::UInt8 || t == DType::Int16; }
 
 Result<int64_t> read_zero_point(const NodeReader& c, std::string_view name) {

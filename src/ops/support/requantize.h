@@ -41,6 +41,12 @@ inline int64_t softmax_entries(DType data) { return data == DType::Int16 ? 65536
 // Exponentials are at most 2^24, so that products fit an int64.
 inline constexpr int64_t kMaxSoftmaxFactor = int64_t{1} << 32;
 
+// Of int:Resize: bits of a share, for which 32-bit sums of 8-bit data suffice; what multipliers may be so that sums of int16 data stay below 2^62; what
+// its tables of places hold: positions below `extent` with a neighbour where they need one, shares from 0 to below `one`.
+inline int64_t resize_bits(DType data) { return data == DType::Int16 ? 14 : 11; }
+inline constexpr int64_t kMaxResizeFactor = int64_t{1} << 16;
+Status check_places(const ir::TensorView& places, int64_t extent, int64_t one);
+
 // (value + half) >> shift: rounds to nearest, halves up.
 inline int64_t round_shift(int64_t value, int64_t shift) { return (value + (int64_t{1} << (shift - 1))) >> shift; }
 

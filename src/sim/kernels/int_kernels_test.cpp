@@ -349,6 +349,33 @@ TEST(IntKernels, MaxPool) {
   }
 }
 
+TEST(IntKernels, Resize) {
+  for (uint32_t seed = 0; seed < 80 && !HasFatalFailure(); ++seed) {
+    Trial t(seed);
+    t.node.op = "int:Resize";
+    const DType type = t.any_type();
+    const int64_t one = int64_t{1} << ops::resize_bits(type), height = t.pick(1, 20), width = t.pick(1, 40);
+    t.input(t.data(type, {t.pick(1, 2), t.pick(1, 5), height, width}));
+    const bool ordered = t.chance(70);
+    for (const int64_t from : {height, width}) {
+      const int64_t to = t.one_of<int64_t>({1, 2 * from, 16, t.pick(1, 90)});
+      TensorData places = TensorData::allocate(DType::Int32, {to, 2});
+      auto* at = static_cast<int32_t*>(places.mutable_data());
+      for (int64_t i = 0; i < to; ++i) {
+        const int64_t position = ordered ? i * from / to : t.pick(0, from - 1);
+        at[2 * i] = static_cast<int32_t>(position);
+        at[2 * i + 1] = static_cast<int32_t>(position + 1 < from ? t.one_of<int64_t>({0, 1, one - 1, t.pick(0, one - 1)}) : 0);
+      }
+      t.input(std::move(places), true);
+    }
+    t.set("x_zero_point", t.zero_point(type));
+    const bool table = t.chance(20);
+    const DType result = t.stage(1, (type == DType::Int16 ? 20000.0 : 150.0) * static_cast<double>(one * one), table, ops::kMaxResizeFactor);
+    if (table) t.input(t.data(result, {4096}), true);
+    check(t, "int_resize", "int:Resize seed " + std::to_string(seed));
+  }
+}
+
 TEST(IntKernels, Softmax) {
   for (uint32_t seed = 0; seed < 60 && !HasFatalFailure(); ++seed) {
     Trial t(seed);

@@ -118,6 +118,7 @@ struct IntBinary {
 // where `flip` is 0x80; words lose `zero`. A row that is nullptr gives zeros.
 struct IntInterleave {
   bool words = false;
+  bool wide = false;      // the data are words already, and have no zero point
   bool is_signed = true;  // of the data, for words
   const uint8_t* rows[4] = {};
   uint8_t flip = 0;
@@ -172,6 +173,15 @@ struct IntForms {
   void (*row)(const IntRow& row);
   void (*product)(const IntProduct& product);  // nullptr where registers are too few
   void (*convert)(const IntConvert& convert, const int32_t* sums, int64_t count);
+  // The same of 64-bit sums, which are clamped to ops::kMaxWideSum after the bias; factors of magnitudes up to 2^16.
+  void (*convert_wide)(const IntConvert& convert, const int64_t* sums, int64_t count);
+  // sums[i] += low[i] + 256 * high[i].
+  void (*widen)(const int32_t* low, const int32_t* high, int64_t* sums, int64_t count);
+  // y[i] = x[p] * (one - share) + x[p + 1] * share, where columns holds pairs of p and share; x[p + 1] is not read where share is 0.
+  void (*resize_columns)(const void* x, Int type, const int32_t* columns, int32_t one, int64_t count, int32_t* y);
+  // y[i] = upper[i] * (one - share) + lower[i] * share, in 32 bits or less the zero point times one * one in 64.
+  void (*resize_rows)(const int32_t* upper, const int32_t* lower, int32_t one, int32_t share, int64_t count, int32_t* y);
+  void (*resize_rows_wide)(const int32_t* upper, const int32_t* lower, int32_t one, int32_t share, int64_t zero, int64_t count, int64_t* y);
   void (*binary)(const IntBinary& binary, int64_t count);
   void (*interleave)(const IntInterleave& interleave);
   void (*expand)(const IntExpand& expand);

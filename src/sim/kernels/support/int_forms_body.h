@@ -343,12 +343,99 @@ static void binary(const IntBinary& p, int64_t count) {
 }
 #endif
 
+// Plain loops, which the compiler turns into each form's vectors.
+template <class T>
+ORKNN_SIMD void add_operand(const T* x, int32_t zero, const int64_t* factor, int64_t step, int64_t count, int64_t* y) {
+  for (int64_t i = 0; i < count; ++i) y[i] += (int64_t{x[i]} - zero) * factor[i * step];
+}
+template <class T>
+ORKNN_SIMD void store_indices(const int32_t* index, const void* table, int64_t count, T* y) {
+  if (table)
+    for (int64_t i = 0; i < count; ++i) y[i] = static_cast<const T*>(table)[index[i]];
+  else
+    for (int64_t i = 0; i < count; ++i) y[i] = static_cast<T>(index[i]);
+}
+
+template <bool kPerColumn>
+ORKNN_SIMD void convert_wide_row(const IntConvert& p, int64_t row, const int64_t* sums, int64_t count) {
+  constexpr int64_t kChunk = 64, kMax = int64_t{1} << 46;
+  const void* addend = advance_int(p.addend, p.addend_type, row * p.addend_stride);
+  void* y = const_cast<void*>(advance_int(p.y, p.type, row * p.y_stride));
+  for (int64_t at = 0; at < count; at += kChunk) {
+    const int64_t n = count - at < kChunk ? count - at : kChunk, k = kPerColumn ? at : row;
+    int64_t scaled[kChunk];
+    int32_t index[kChunk];
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t j = kPerColumn ? i : 0, total = sums[at + i] + p.bias[k + j];
+      scaled[i] = (total < -kMax ? -kMax : total > kMax ? kMax : total) * p.factor[k + j];
+    }
+    if (addend) {
+      const void* x = advance_int(addend, p.addend_type, at);
+      if (p.addend_type == Int::Signed8) add_operand(static_cast<const int8_t*>(x), p.add_zero, p.add_factor + k, kPerColumn, n, scaled);
+      else if (p.addend_type == Int::Unsigned8) add_operand(static_cast<const uint8_t*>(x), p.add_zero, p.add_factor + k, kPerColumn, n, scaled);
+      else add_operand(static_cast<const int16_t*>(x), p.add_zero, p.add_factor + k, kPerColumn, n, scaled);
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t shift = p.shift[k + (kPerColumn ? i : 0)];
+      const int64_t q = ((scaled[i] + (int64_t{1} << (shift - 1))) >> shift) + p.zero;
+      index[i] = static_cast<int32_t>(q < p.low ? p.low : q > p.high ? p.high : q);
+    }
+    if (p.type == Int::Signed16) store_indices(index, p.table, n, static_cast<int16_t*>(y) + at);
+    else store_indices(index, p.table, n, static_cast<uint8_t*>(y) + at);
+  }
+}
+
+static void convert_wide(const IntConvert& given, const int64_t* sums, int64_t count) {
+  const IntConvert p = given;
+  for (int64_t row = 0; row < p.rows; ++row, sums += p.sums_stride) {
+    if (p.per_column) convert_wide_row<true>(p, row, sums, count);
+    else convert_wide_row<false>(p, row, sums, count);
+  }
+}
+
+static void widen_sums(const int32_t* __restrict low, const int32_t* __restrict high, int64_t* __restrict sums, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) sums[i] += low[i] + 256 * int64_t{high[i]};
+}
+
+template <class T>
+ORKNN_SIMD void resize_columns_of(const T* __restrict x, const int32_t* __restrict columns, int32_t one, int64_t count, int32_t* __restrict y) {
+  for (int64_t i = 0; i < count; ++i) {
+    const int32_t at = columns[2 * i], share = columns[2 * i + 1];
+    y[i] = x[at] * (one - share) + x[at + (share != 0 ? 1 : 0)] * share;
+  }
+}
+static void resize_columns(const void* x, Int type, const int32_t* columns, int32_t one, int64_t count, int32_t* y) {
+  if (type == Int::Signed8) resize_columns_of(static_cast<const int8_t*>(x), columns, one, count, y);
+  else if (type == Int::Unsigned8) resize_columns_of(static_cast<const uint8_t*>(x), columns, one, count, y);
+  else resize_columns_of(static_cast<const int16_t*>(x), columns, one, count, y);
+}
+static void resize_rows(const int32_t* __restrict upper, const int32_t* __restrict lower, int32_t one, int32_t share, int64_t count, int32_t* __restrict y) {
+  for (int64_t i = 0; i < count; ++i) y[i] = upper[i] * (one - share) + lower[i] * share;
+}
+static void resize_rows_wide(const int32_t* __restrict upper, const int32_t* __restrict lower, int32_t one, int32_t share, int64_t zero, int64_t count, int64_t* __restrict y) {
+  const int64_t offset = zero * one * one;
+  for (int64_t i = 0; i < count; ++i) y[i] = int64_t{upper[i]} * (one - share) + int64_t{lower[i]} * share - offset;
+}
+
+static void interleave_wide(const IntInterleave& p) {
+  const auto *first = reinterpret_cast<const uint16_t*>(p.rows[0]), *second = reinterpret_cast<const uint16_t*>(p.rows[1]);
+  int32_t* __restrict y = p.y;
+  if (second)
+    for (int64_t i = 0; i < p.count; ++i) y[i] = static_cast<int32_t>(first[i] | static_cast<uint32_t>(second[i]) << 16);
+  else
+    for (int64_t i = 0; i < p.count; ++i) y[i] = first[i];
+}
+
 #if defined(ORKNN_INT_PORTABLE)
-static void interleave(const IntInterleave& p) { interleave_scalar(p, 0); }
+static void interleave(const IntInterleave& p) {
+  if (p.wide) interleave_wide(p);
+  else interleave_scalar(p, 0);
+}
 static void expand(const IntExpand& p) { expand_scalar(p); }
 #else
 static void interleave(const IntInterleave& given) {
   const IntInterleave p = given;
+  if (p.wide) return interleave_wide(p);
   const __m128i flip = _mm_set1_epi8(static_cast<char>(p.flip)), zero = _mm_set1_epi16(static_cast<int16_t>(p.zero));
   for (int64_t i = 0; i < p.count; i += 16) {
     const int64_t left = p.count - i;
@@ -553,6 +640,11 @@ const IntForms kIntForms = {
     .product = nullptr,
 #endif
     .convert = convert,
+    .convert_wide = convert_wide,
+    .widen = widen_sums,
+    .resize_columns = resize_columns,
+    .resize_rows = resize_rows,
+    .resize_rows_wide = resize_rows_wide,
     .binary = binary,
     .interleave = interleave,
     .expand = expand,
