@@ -1,10 +1,11 @@
-// Convolution and transposed convolution of 8-bit data as a matrix product: weights times the input, whose planes are first interleaved by
+// Convolution and transposed convolution as a matrix product: weights times the input, whose planes are first interleaved by
 // channels and padded with the zero point. The columns of the product are the positions of a padded plane, so a tap of the kernel is nothing but
 // an offset into it; strided planes are divided by remainders, transposed convolutions into one convolution per remainder.
 #include <algorithm>
 
 #include "ops/support/convolution.h"
 #include "ops/support/requantize.h"
+#include "sim/kernels/support/int_scalar.h"
 #include "sim/kernels/support/int_stage.h"
 #include "sim/kernels/support/product.h"
 #include "sim/kernels/support/window.h"
@@ -44,12 +45,14 @@ struct Part {
   int64_t start_y = 0, start_x = 0, step_y = 1, step_x = 1, rows = 0, columns = 0;
   std::vector<int64_t> offsets;  // bytes, per dword of depth
   AlignedDwords weights;         // [conv group][panel][depth][8]
+  AlignedDwords high_weights;    // of wide sums; then the others are low halves
   std::vector<int32_t> bias;     // per channel, with what zero points add
 };
 
 struct State : KernelState {
   Isa isa = Isa::Portable;
   bool words = false;
+  bool wide = false;             // a 16-bit operand: sums of 64 bits
   Layout layout;
   std::vector<Part> parts;
   int64_t groups = 1, channels = 0 /* in, per group */, outputs = 0 /* per group */, channel_groups = 0 /* per group */;
@@ -64,10 +67,12 @@ struct Geometry {
   bool transposed = false;
 };
 
+bool is_wide(const KernelQuery& q) { return ops::has_wide_sums(q.inputs[0].dtype, q.inputs[1].dtype); }
+
 std::optional<Geometry> geometry_of(const KernelQuery& q) {
   Geometry g;
   g.transposed = q.node.op == "int:ConvTranspose";
-  if ((!g.transposed && q.node.op != "int:Conv") || !is_byte(q.inputs[0].dtype) || !is_byte(q.inputs[1].dtype) || !q.inputs[1].constant) return std::nullopt;
+  if ((!g.transposed && q.node.op != "int:Conv") || !int_of(q.inputs[0].dtype) || !int_of(q.inputs[1].dtype) || !q.inputs[1].constant) return std::nullopt;
   const ir::Dims &x = q.inputs[0].dims, &w = q.inputs[1].dims, &y = q.outputs[0].dims;
   if (x.size() < 3 || x.size() > 5 || w.size() != x.size()) return std::nullopt;
   const auto shape = g.transposed ? ops::conv_transpose_shape(q.attributes(), x, w) : ops::conv_shape(q.attributes(), x, w);
@@ -77,7 +82,7 @@ std::optional<Geometry> geometry_of(const KernelQuery& q) {
   g.channels = shape->channels_per_group();
   g.outputs = shape->outputs_per_group();
   const Window& v = g.window;
-  if (!g.transposed && g.groups > 1 && g.channels == 1) return std::nullopt;  // depthwise has a kernel of its own
+  if (!g.transposed && g.groups > 1 && g.channels == 1 && !is_wide(q)) return std::nullopt;  // depthwise has a kernel of its own
   if (!v.fits_int32() || v.in[0] != 1 || v.out[0] != 1 || v.kernel[0] != 1 || v.pad_begin[0] != 0) return std::nullopt;
   return g;
 }
@@ -130,13 +135,17 @@ std::optional<std::pair<Layout, std::vector<Part>>> plan(const Geometry& g) {
   l.slot_y.assign(static_cast<size_t>(std::max<int64_t>(l.stride_y, 1)), -1);
   l.slot_x.assign(static_cast<size_t>(std::max<int64_t>(l.stride_x, 1)), -1);
   l.rows = l.columns = 1;
-  for (const Part& part : parts)
+  for (const Part& part : parts) {
+    // Also results that no tap reaches have a position.
+    l.rows = std::max(l.rows, (part.rows - 1) * l.stride_y + 1);
+    l.columns = std::max(l.columns, (part.columns - 1) * l.stride_x + 1);
     for (const ReadTap& t : part.taps) {
       l.rows = std::max(l.rows, (part.rows - 1) * l.stride_y + t.y + 1);
       l.columns = std::max(l.columns, (part.columns - 1) * l.stride_x + t.x + 1);
       l.slot_y[static_cast<size_t>(t.y % l.stride_y)] = 0;
       l.slot_x[static_cast<size_t>(t.x % l.stride_x)] = 0;
     }
+  }
   if (l.rows > 4 * (v.in[1] + v.out[1] + 64) || l.columns > 4 * (v.in[2] + v.out[2] + 64) || l.stride_y > 64 || l.stride_x > 64) return std::nullopt;
   int64_t slots_y = 0;
   for (int64_t& slot : l.slot_y)
@@ -156,18 +165,23 @@ std::optional<std::pair<Layout, std::vector<Part>>> plan(const Geometry& g) {
   return std::pair(std::move(l), std::move(parts));
 }
 
+std::optional<OutputPlan> output_plan(const KernelQuery& q, int64_t outputs) {
+  return OutputPlan::create(q, outputs, {2, 3, 4}, ops::max_sum_factor(q.inputs[0].dtype, q.inputs[1].dtype));
+}
+
 bool accepts(const KernelQuery& q) {
   const std::optional<Geometry> g = geometry_of(q);
   if (!g || !plan(*g)) return false;
   const int64_t outputs = g->groups * g->outputs;
-  return zero_points_fit(q, outputs) && OutputPlan::create(q, outputs, {2, 3, 4}).has_value();
+  return (is_wide(q) ? wide_zero_points_fit(q, outputs, 0) : zero_points_fit(q, outputs)) && output_plan(q, outputs).has_value();
 }
 
 Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool& pool) {
   auto s = std::make_unique<State>();
   const Geometry g = *geometry_of(q);
   std::tie(s->layout, s->parts) = *plan(g);
-  s->output = *OutputPlan::create(q, g.groups * g.outputs, {2, 3, 4});
+  s->output = *output_plan(q, g.groups * g.outputs);
+  s->wide = is_wide(q);
   s->isa = current_isa();
   s->groups = g.groups;
   s->channels = g.channels;
@@ -178,12 +192,12 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   s->out_width = s->layout.flat ? g.window.in_size() : g.window.out[2];
   s->zero = q.attributes().get_int("x_zero_point");
   const std::vector<int64_t>& w_zero = q.attributes().get_ints("w_zero_point");
-  const DType w_type = q.inputs[1].dtype;
-  const bool is_signed = w_type == DType::Int8;
-  const auto* w = static_cast<const uint8_t*>(q.inputs[1].constant->data());
+  const Int w_type = *int_of(q.inputs[1].dtype);
+  const bool is_signed = w_type == Int::Signed8;
+  const void* w = q.inputs[1].constant->data();
   const auto zero_of = [&](int64_t channel) { return w_zero[w_zero.size() == 1 ? 0 : static_cast<size_t>(channel)]; };
   // Signed bytes hold weights whose zero point is the middle of their range.
-  s->words = !int_forms(s->isa).has_bytes;
+  s->words = s->wide || !int_forms(s->isa).has_bytes;
   for (int64_t z : w_zero) s->words |= z != (is_signed ? 0 : 128);
   const int64_t per = s->words ? 2 : 4, taps = g.window.taps(), panels = divide_up(g.outputs, kIntRows);
   s->channel_groups = divide_up(g.channels, per);
@@ -195,26 +209,33 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
       for (int64_t c = 0; c < s->channel_groups; ++c)
         part.offsets.push_back(4 * (s->layout.flat ? c * kIntColumns : c * s->layout.plane + s->layout.place(t.y, t.x)));
     const int64_t size = g.groups * panels * depth * kIntRows;
-    if (!part.weights.allocate(size)) return out_of_scratch(size * 4);
+    if (!part.weights.allocate(size) || (s->wide && !part.high_weights.allocate(size))) return out_of_scratch(size * 4);
     part.bias.assign(s->output.bias.begin(), s->output.bias.end());
     pool.parallel_for(g.groups * panels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t group = i / panels, first = i % panels * kIntRows;
         int32_t* to = part.weights.data() + i * depth * kIntRows;
+        int32_t* high_to = s->wide ? part.high_weights.data() + i * depth * kIntRows : nullptr;
         uint32_t total[kIntRows] = {};
         for (const ReadTap& t : part.taps)
           for (int64_t c = 0; c < s->channel_groups * per; c += per)
             for (int64_t r = 0; r < kIntRows; ++r, ++to) {
-              uint32_t packed = 0;
+              uint32_t packed = 0, high = 0;
               for (int64_t j = 0; j < per && first + r < g.outputs && c + j < g.channels; ++j) {
                 const int64_t m = first + r;
                 const int64_t at = g.transposed ? ((group * g.channels + c + j) * g.outputs + m) * taps + t.kernel
                                                 : ((group * g.outputs + m) * g.channels + c + j) * taps + t.kernel;
-                const int64_t value = (is_signed ? static_cast<int8_t>(w[at]) : w[at]) - zero_of(group * g.outputs + m);
+                const int64_t value = int_at(w, w_type, at) - zero_of(group * g.outputs + m);
                 total[r] += static_cast<uint32_t>(value);
+                if (s->wide) {
+                  packed |= static_cast<uint32_t>(low_half(value)) << (16 * j);
+                  high |= static_cast<uint32_t>(static_cast<uint16_t>(high_half(value))) << (16 * j);
+                  continue;
+                }
                 packed |= s->words ? static_cast<uint32_t>(static_cast<uint16_t>(value)) << (16 * j) : static_cast<uint32_t>(static_cast<uint8_t>(value)) << (8 * j);
               }
               *to = static_cast<int32_t>(packed);
+              if (high_to) *high_to++ = static_cast<int32_t>(high);
             }
         if (s->words) continue;
         for (int64_t r = 0; r < std::min(kIntRows, g.outputs - first); ++r) {
@@ -230,6 +251,7 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
 IntInterleave interleave_of(const State& s, DType dtype) {
   IntInterleave p;
   p.words = s.words;
+  p.wide = dtype == DType::Int16;
   p.is_signed = dtype == DType::Int8;
   p.flip = dtype == DType::Int8 ? 0x80 : 0;
   p.zero = static_cast<int32_t>(s.zero);
@@ -241,7 +263,7 @@ void interleave_rows(const State& s, const IntForms& f, DType dtype, const uint8
   IntInterleave p = interleave_of(s, dtype);
   const Layout& l = s.layout;
   const auto rows_from = [&](int64_t at) {
-    for (size_t j = 0; j < 4; ++j) p.rows[j] = planes[j] ? planes[j] + at : nullptr;
+    for (size_t j = 0; j < 4; ++j) p.rows[j] = planes[j] ? planes[j] + at * (p.wide ? 2 : 1) : nullptr;
   };
   if (l.flat) {
     for (int64_t tile = begin; tile < end; ++tile) {
@@ -290,15 +312,15 @@ int64_t segments_of(const State& s, const Part& part, int64_t begin, int64_t end
   return found;
 }
 
-// Results of some channels of a tile: `c` is the converter of the first, `y` and `addend` are its planes.
-void store_rows(const State& s, const Part& part, const IntForms& f, bool narrow, IntConvert c, const int32_t* sums, const IntSegment* segments, int64_t count,
-                const std::byte* addend, std::byte* y) {
+// Results of some channels of a tile: `c` is the converter of the first, `y` and `addend` are its planes; finish(c, sums, count) runs it.
+template <class Sum, class Finish>
+void store_rows(const State& s, const Part& part, IntConvert c, const Sum* sums, const IntSegment* segments, int64_t count, const std::byte* addend, std::byte* y, Finish&& finish) {
   const int64_t bytes = int_bytes(s.output.type), addend_bytes = int_bytes(s.output.addend_type);
   if (part.step_x == 1) {
     for (int64_t i = 0; i < count; ++i) {
       c.y = y + segments[i].place * bytes;
       if (addend) c.addend = addend + segments[i].place * addend_bytes;
-      convert(f, c, narrow, sums + segments[i].column, segments[i].count);
+      finish(c, sums + segments[i].column, segments[i].count);
     }
     return;
   }
@@ -314,7 +336,7 @@ void store_rows(const State& s, const Part& part, const IntForms& f, bool narrow
         for (int64_t j = 0; j < g.count; ++j)
           std::copy_n(addend + r * addend_stride + (g.place + j * part.step_x) * addend_bytes, addend_bytes, operands + (r * kIntColumns + j) * addend_bytes);
     }
-    convert(f, c, narrow, sums + g.column, g.count);
+    finish(c, sums + g.column, g.count);
     for (int64_t r = 0; r < c.rows; ++r)
       for (int64_t j = 0; j < g.count; ++j) std::copy_n(results + (r * kIntColumns + j) * bytes, bytes, y + r * y_stride + (g.place + j * part.step_x) * bytes);
   }
@@ -325,6 +347,7 @@ Status run(KernelContext& c, const KernelState* state) {
   const IntForms& f = int_forms(s.isa);
   const Layout& l = s.layout;
   const DType dtype = c.inputs[0].dtype;
+  const int64_t x_bytes = static_cast<int64_t>(dtype_bytes(dtype));
   const int64_t per = s.words ? 2 : 4, in_size = s.in_height * s.in_width, out_size = s.out_height * s.out_width;
   const int64_t flat_tiles = divide_up(l.pitch, kIntColumns);
   const int64_t group_size = l.flat ? flat_tiles * s.channel_groups * kIntColumns : s.channel_groups * l.plane;  // dwords of one group's input
@@ -366,7 +389,7 @@ Status run(KernelContext& c, const KernelState* state) {
     for_each_job(c.pool, s.groups * s.channel_groups * pieces, [&](int64_t job, int64_t worker) {
       const int64_t plane = job / pieces, group = plane / s.channel_groups, first = plane % s.channel_groups * per, row = job % pieces * rows_per_piece;
       const uint8_t* from[4] = {};
-      for (int64_t j = 0; j < per && first + j < s.channels; ++j) from[j] = x + ((image * s.groups + group) * s.channels + first + j) * in_size;
+      for (int64_t j = 0; j < per && first + j < s.channels; ++j) from[j] = x + ((image * s.groups + group) * s.channels + first + j) * in_size * x_bytes;
       int32_t* to = planes + group * group_size + plane % s.channel_groups * (l.flat ? kIntColumns : l.plane);
       interleave_rows(s, f, dtype, from, row, std::min(row + rows_per_piece, rows), to, lines + worker * line_size);
     });
@@ -374,7 +397,8 @@ Status run(KernelContext& c, const KernelState* state) {
       const Block& b = blocks[static_cast<size_t>(job)];
       const Part& part = s.parts[static_cast<size_t>(b.part)];
       const int64_t depth = static_cast<int64_t>(part.offsets.size()), positions = (part.rows - 1) * l.pitch + part.columns;
-      alignas(64) int32_t sums[kIntRows * kIntColumns];
+      alignas(64) int32_t sums[kIntRows * kIntColumns], high_sums[kIntRows * kIntColumns];
+      alignas(64) int64_t wide_sums[kIntRows * kIntColumns];
       IntSegment segments[kIntColumns];
       IntTile t;
       IntConvert to = s.output.channel(0, addend, y);
@@ -389,7 +413,7 @@ Status run(KernelContext& c, const KernelState* state) {
         const int64_t found = segments_of(s, part, begin, end, segments);
         t.b = reinterpret_cast<const std::byte*>(planes + b.group * group_size + (l.flat ? tile * s.channel_groups * kIntColumns : begin));
         t.columns = end - begin;
-        if (f.product && s.output.direct && part.step_x == 1) {
+        if (f.product && s.output.direct && !s.wide && part.step_x == 1) {
           const int64_t channel = b.group * s.outputs + b.panel * kIntRows, at = (image * outputs + channel) * out_size;
           IntProduct q;
           q.dot = t.dot;
@@ -421,9 +445,7 @@ Status run(KernelContext& c, const KernelState* state) {
         for (int64_t panel = b.panel; panel < b.panel + b.panels; ++panel) {
           t.a = part.weights.data() + (b.group * panels + panel) * depth * kIntRows;
           t.rows = std::min(kIntRows, s.outputs - panel * kIntRows);
-          f.tile(t);
           const int64_t channel = b.group * s.outputs + panel * kIntRows, at = (image * outputs + channel) * out_size;
-          const auto narrow = s.output.narrow.begin() + channel;
           to.bias = part.bias.data() + channel;
           to.factor = s.output.factor.data() + channel;
           to.shift = s.output.shift.data() + channel;
@@ -433,8 +455,18 @@ Status run(KernelContext& c, const KernelState* state) {
             to.negative_shift = s.output.negative_shift.data() + channel;
           }
           to.rows = t.rows;
-          store_rows(s, part, f, std::find(narrow, narrow + t.rows, 0) == narrow + t.rows, to, sums, segments, found,
-                     addend ? addend + at * addend_bytes : nullptr, y + at * bytes);
+          const std::byte* operand = addend ? addend + at * addend_bytes : nullptr;
+          if (s.wide) {
+            wide_tile(f, t, part.high_weights.data() + (b.group * panels + panel) * depth * kIntRows, sums, high_sums, wide_sums);
+            store_rows(s, part, to, wide_sums, segments, found, operand, y + at * bytes,
+                       [&](const IntConvert& converter, const int64_t* from, int64_t n) { f.convert_wide(converter, from, n); });
+            continue;
+          }
+          f.tile(t);
+          const auto narrow = s.output.narrow.begin() + channel;
+          const bool all_narrow = std::find(narrow, narrow + t.rows, 0) == narrow + t.rows;
+          store_rows(s, part, to, sums, segments, found, operand, y + at * bytes,
+                     [&](const IntConvert& converter, const int32_t* from, int64_t n) { convert(f, converter, all_narrow, from, n); });
         }
       }
     });

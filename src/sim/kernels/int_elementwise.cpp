@@ -98,6 +98,32 @@ Result<std::unique_ptr<const KernelState>> prepare_table(const KernelQuery& q, T
   return std::unique_ptr<const KernelState>(std::move(s));
 }
 
+// Tables of other sizes: bytes to words, and 65536 entries of words.
+bool accepts_large_table(const KernelQuery& q) {
+  return q.node.op == "int:Table" && q.node.tail.empty() && int_of(q.inputs[0].dtype) && int_of(q.inputs[1].dtype) && q.inputs[1].constant &&
+         q.inputs[1].constant->count() == (q.inputs[0].dtype == DType::Int16 ? 65536 : 256) && q.outputs[0].dtype == q.inputs[1].dtype && q.outputs[0].dims == q.inputs[0].dims;
+}
+
+template <class X, class Y>
+void look_up(ThreadPool& pool, const X* x, const Y* table, size_t flip, Y* y, int64_t count) {
+  constexpr int64_t kGrain = 1 << 14;
+  pool.parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) y[i] = table[x[i] ^ flip];
+  });
+}
+
+Status run_large_table(KernelContext& c, const KernelState*) {
+  const ir::TensorView &x = c.inputs[0], &table = c.inputs[1];
+  const ir::MutableTensorView& y = c.outputs[0];
+  const auto with = [&]<class X>(const X* from, size_t flip) {
+    if (y.dtype == DType::Int16) look_up(c.pool, from, table.as<int16_t>(), flip, y.as<int16_t>(), x.count());
+    else look_up(c.pool, from, table.as<uint8_t>(), flip, y.as<uint8_t>(), x.count());
+  };
+  if (x.dtype == DType::Int16) with(x.as<uint16_t>(), 0x8000);
+  else with(x.as<uint8_t>(), x.dtype == DType::Int8 ? 0x80 : 0);
+  return {};
+}
+
 Status run_table(KernelContext& c, const KernelState* state) {
   constexpr int64_t kGrain = 1 << 15;
   const IntForms& f = int_forms();
@@ -152,7 +178,8 @@ Status run_prelu(KernelContext& c, const KernelState* state) {
 
 std::span<const Kernel> int_elementwise() {
   static const Kernel kernels[] = {{"int_binary", accepts_binary, prepare_binary, run_binary}, {"int_table", accepts_table, prepare_table, run_table},
-                                   {"int_prelu", accepts_prelu, prepare_prelu, run_prelu}};
+                                   {"int_prelu", accepts_prelu, prepare_prelu, run_prelu},
+                                   {"int_large_table", accepts_large_table, nullptr, run_large_table}};
   return kernels;
 }
 

@@ -150,7 +150,7 @@ void check(Trial& t, std::string_view kernel_name, const std::string& what) {
 }
 
 // Bias, addend and table inputs, and the attributes of all.
-void finish_product(Trial& t, int64_t channels, Dims output, double reach, bool bias, bool addend, bool table) {
+void finish_product(Trial& t, int64_t channels, Dims output, double reach, bool bias, bool addend, bool table, bool wide = false) {
   if (bias) {
     TensorData b = TensorData::allocate(DType::Int32, {channels});
     for (int64_t i = 0; i < channels; ++i)
@@ -159,7 +159,7 @@ void finish_product(Trial& t, int64_t channels, Dims output, double reach, bool 
   } else {
     t.absent();
   }
-  const DType type = t.stage(channels, reach, table, int64_t{1} << 30);
+  const DType type = t.stage(channels, reach, table, wide ? ops::kMaxWideFactor : int64_t{1} << 30);
   if (addend) {
     const DType addend_type = t.one_of({DType::Int8, DType::Int8, DType::UInt8, DType::Int16});
     t.input(t.data(addend_type, std::move(output)));
@@ -176,7 +176,7 @@ void finish_product(Trial& t, int64_t channels, Dims output, double reach, bool 
   if (table) t.input(t.data(type, {4096}), true);
 }
 
-void convolution(uint32_t seed, bool transposed, bool depthwise) {
+void convolution(uint32_t seed, bool transposed, bool depthwise, bool wide = false) {
   Trial t(seed);
   t.node.op = transposed ? "int:ConvTranspose" : "int:Conv";
   const bool one_axis = t.chance(15);
@@ -212,12 +212,13 @@ void convolution(uint32_t seed, bool transposed, bool depthwise) {
   t.set("dilations", dilation);
   t.set("pads", pads);
   t.set("group", groups);
-  const DType x_type = t.byte_type(), w_type = t.byte_type();
-  t.set("x_zero_point", t.zero_point(x_type));
+  const bool words = wide && t.chance(70);
+  const DType x_type = words ? DType::Int16 : t.byte_type(), w_type = wide && (!words || t.chance(80)) ? DType::Int16 : t.byte_type();
+  t.set("x_zero_point", words ? 0 : t.zero_point(x_type));
   std::vector<int64_t> w_zero;
   const bool symmetric = t.chance(65);
   const int64_t w_zeros = t.chance(30) ? groups * outputs : 1;
-  for (int64_t i = 0; i < w_zeros; ++i) w_zero.push_back(symmetric ? (w_type == DType::Int8 ? 0 : 128) : t.zero_point(w_type));
+  for (int64_t i = 0; i < w_zeros; ++i) w_zero.push_back(symmetric ? (w_type == DType::UInt8 ? 128 : 0) : t.zero_point(w_type));
   t.set("w_zero_point", w_zero);
   t.input(t.data(x_type, spatial({batch, groups * channels}, height, width)));
   t.input(t.data(w_type, spatial(transposed ? Dims{groups * channels, outputs} : Dims{groups * outputs, channels}, kernel_y, kernel_x)), true);
@@ -228,9 +229,9 @@ void convolution(uint32_t seed, bool transposed, bool depthwise) {
     return transposed ? (in - 1) * stride[axis] + span - padding : (in + padding - span) / stride[axis] + 1;
   };
   const Dims output = one_axis ? Dims{batch, groups * outputs, extent(width, 0, kernel_x)} : Dims{batch, groups * outputs, extent(height, 0, kernel_y), extent(width, 1, kernel_x)};
-  const double reach = 3000.0 * std::sqrt(static_cast<double>(channels * kernel_y * kernel_x));
-  finish_product(t, groups * outputs, output, reach, t.chance(70), t.chance(30), t.chance(20));
-  check(t, !transposed && groups > 1 && channels == 1 ? "int_conv_depthwise" : "int_conv", t.node.op + " seed " + std::to_string(seed));
+  const double reach = 3000.0 * std::sqrt(static_cast<double>(channels * kernel_y * kernel_x)) * (x_type == DType::Int16 ? 256 : 1) * (w_type == DType::Int16 ? 256 : 1);
+  finish_product(t, groups * outputs, output, reach, t.chance(70), t.chance(30), t.chance(20), wide);
+  check(t, !transposed && groups > 1 && channels == 1 && !wide ? "int_conv_depthwise" : "int_conv", t.node.op + " seed " + std::to_string(seed));
 }
 
 TEST(IntKernels, Convolution) {
@@ -243,34 +244,81 @@ TEST(IntKernels, Transposed) {
   for (uint32_t seed = 0; seed < 100 && !HasFatalFailure(); ++seed) convolution(seed, true, false);
 }
 
-TEST(IntKernels, MatMul) {
-  for (uint32_t seed = 0; seed < 160 && !HasFatalFailure(); ++seed) {
-    Trial t(seed);
-    t.node.op = "int:MatMul";
-    const int64_t rows = t.one_of<int64_t>({1, 2, 8, 9, t.pick(1, 80)}), depth = t.one_of<int64_t>({1, 3, 4, 64, t.pick(1, 300)}), columns = t.one_of<int64_t>({1, 16, 48, 49, t.pick(1, 200)});
-    const bool constant = t.chance(50);
-    Dims a{rows, depth}, b{depth, columns}, y{rows, columns};
-    if (t.chance(50)) {
-      const int64_t outer = t.pick(1, 3), inner = t.pick(1, 3);
-      a.insert(a.begin(), {t.chance(70) ? outer : 1, inner});
-      y.insert(y.begin(), {a[0], inner});
-      if (t.chance(60)) {
-        b.insert(b.begin(), {outer, t.chance(50) ? inner : 1});
-        y[0] = outer;
-      }
-    }
-    const DType a_type = t.byte_type(), b_type = t.byte_type();
-    t.set("x_zero_point", t.zero_point(a_type));
-    std::vector<int64_t> b_zero;
-    const bool symmetric = t.chance(60);
-    const int64_t b_zeros = constant && t.chance(30) ? columns : 1;
-    for (int64_t i = 0; i < b_zeros; ++i) b_zero.push_back(symmetric ? (b_type == DType::Int8 ? 0 : 128) : t.zero_point(b_type));
-    t.set("w_zero_point", b_zero);
-    t.input(t.data(a_type, a));
-    t.input(t.data(b_type, b), constant);
-    finish_product(t, columns, y, 5000.0 * std::sqrt(static_cast<double>(depth)), t.chance(60), t.chance(30), t.chance(20));
-    check(t, "int_matmul", "int:MatMul seed " + std::to_string(seed));
+// Results that no element of the input reaches: in all rows, and in the longest rows only.
+TEST(IntKernels, TransposedWithoutTaps) {
+  for (const std::vector<int64_t>& pads : {std::vector<int64_t>{1, 2, 1, 3}, std::vector<int64_t>{0, 1, 0, 1}}) {
+    Trial t(0);
+    t.node.op = "int:ConvTranspose";
+    t.set("strides", std::vector<int64_t>{3, 3});
+    t.set("pads", pads);
+    t.set("multiplier", std::vector<int64_t>{20000});
+    t.set("shift", std::vector<int64_t>{26});
+    t.set("low", int64_t{-128});
+    t.set("high", int64_t{127});
+    t.input(t.data(DType::Int8, {1, 2, 2, 20}));
+    t.input(t.data(DType::Int8, {2, 3, 1, 2}), true);
+    check(t, "int_conv", "transposed without taps");
   }
+}
+
+TEST(IntKernels, WideConvolution) {
+  for (uint32_t seed = 0; seed < 100 && !HasFatalFailure(); ++seed) convolution(1000 + seed, seed % 4 == 0, seed % 5 == 1, true);
+}
+
+// Every sum at its largest, far beyond 32 bits.
+TEST(IntKernels, LargestWideSums) {
+  for (const int64_t value : {-32768, 32767}) {
+    Trial t(0);
+    t.node.op = "int:Conv";
+    const int64_t channels = 300;
+    TensorData x = TensorData::allocate(DType::Int16, {1, channels, 7, 7}), w = TensorData::allocate(DType::Int16, {9, channels, 3, 3});
+    std::fill_n(static_cast<int16_t*>(x.mutable_data()), x.count(), static_cast<int16_t>(value));
+    std::fill_n(static_cast<int16_t*>(w.mutable_data()), w.count(), INT16_MIN);
+    t.input(std::move(x));
+    t.input(std::move(w), true);
+    t.set("multiplier", std::vector<int64_t>{20000});
+    t.set("shift", std::vector<int64_t>{41});
+    t.set("low", int64_t{-32768});
+    t.set("high", int64_t{32767});
+    t.set("y_type", static_cast<int64_t>(DType::Int16));
+    check(t, "int_conv", "largest sums of " + std::to_string(value));
+  }
+}
+
+void matrix_product(uint32_t seed, bool wide) {
+  Trial t(seed);
+  t.node.op = "int:MatMul";
+  const int64_t rows = t.one_of<int64_t>({1, 2, 8, 9, t.pick(1, 80)}), depth = t.one_of<int64_t>({1, 3, 4, 64, t.pick(1, 300)}), columns = t.one_of<int64_t>({1, 16, 48, 49, t.pick(1, 200)});
+  const bool constant = t.chance(50);
+  Dims a{rows, depth}, b{depth, columns}, y{rows, columns};
+  if (t.chance(50)) {
+    const int64_t outer = t.pick(1, 3), inner = t.pick(1, 3);
+    a.insert(a.begin(), {t.chance(70) ? outer : 1, inner});
+    y.insert(y.begin(), {a[0], inner});
+    if (t.chance(60)) {
+      b.insert(b.begin(), {outer, t.chance(50) ? inner : 1});
+      y[0] = outer;
+    }
+  }
+  const bool words = wide && t.chance(70);
+  const DType b_type = words ? DType::Int16 : t.byte_type(), a_type = wide && (!words || t.chance(80)) ? DType::Int16 : t.byte_type();
+  t.set("x_zero_point", t.zero_point(a_type));
+  std::vector<int64_t> b_zero;
+  const bool symmetric = t.chance(60);
+  const int64_t b_zeros = constant && t.chance(30) ? columns : 1;
+  for (int64_t i = 0; i < b_zeros; ++i) b_zero.push_back(words ? 0 : symmetric ? (b_type == DType::Int8 ? 0 : 128) : t.zero_point(b_type));
+  t.set("w_zero_point", b_zero);
+  t.input(t.data(a_type, a));
+  t.input(t.data(b_type, b), constant);
+  const double reach = 5000.0 * std::sqrt(static_cast<double>(depth)) * (a_type == DType::Int16 ? 256 : 1) * (b_type == DType::Int16 ? 256 : 1);
+  finish_product(t, columns, y, reach, t.chance(60), t.chance(30), t.chance(20), wide);
+  check(t, "int_matmul", "int:MatMul seed " + std::to_string(seed));
+}
+TEST(IntKernels, MatMul) {
+  for (uint32_t seed = 0; seed < 160 && !HasFatalFailure(); ++seed) matrix_product(seed, false);
+}
+TEST(IntKernels, WideMatMul) {
+  for (uint32_t seed = 0; seed < 100 && !HasFatalFailure(); ++seed) matrix_product(1000 + seed, true);
 }
 
 TEST(IntKernels, Binary) {
@@ -309,9 +357,11 @@ TEST(IntKernels, Table) {
   for (uint32_t seed = 0; seed < 20 && !HasFatalFailure(); ++seed) {
     Trial t(seed);
     t.node.op = "int:Table";
-    t.input(t.data(t.byte_type(), {t.pick(1, 3), t.one_of<int64_t>({1, 63, 64, 65, 40000, t.pick(1, 300)})}));
-    t.input(t.data(t.byte_type(), {256}), true);
-    check(t, "int_table", "int:Table seed " + std::to_string(seed));
+    const DType x = t.any_type(), y = t.any_type();
+    const bool bytes = x != DType::Int16 && y != DType::Int16;
+    t.input(t.data(x, {t.pick(1, 3), t.one_of<int64_t>({1, 63, 64, 65, 40000, t.pick(1, 300)})}));
+    t.input(t.data(y, {x == DType::Int16 ? 65536 : 256}), true);
+    check(t, bytes ? "int_table" : "int_large_table", "int:Table seed " + std::to_string(seed));
   }
 }
 

@@ -1,10 +1,11 @@
-// Matrix products of 8-bit data: rows of the left operand are broadcast, columns of the right one are vectors. A constant right operand is
+// Matrix products: rows of the left operand are broadcast, columns of the right one are vectors. A constant right operand is
 // packed once, a computed one when running.
 #include <algorithm>
 #include <cstring>
 #include <map>
 
 #include "ops/support/matrix.h"
+#include "ops/support/requantize.h"
 #include "sim/kernels/support/int_stage.h"
 #include "sim/kernels/support/product.h"
 
@@ -17,6 +18,7 @@ constexpr int64_t kRightBlock = 512 << 10;  // bytes of the right operand that s
 struct State : KernelState {
   Isa isa = Isa::Portable;
   bool words = false, packed = false;
+  bool wide = false;             // a 16-bit operand: sums of 64 bits
   ops::MatMulShape shape;
   int64_t depth = 0;             // in dwords
   int64_t a_zero = 0, b_zero = 0;
@@ -29,7 +31,7 @@ struct State : KernelState {
 
 // The shape with batches of rows that meet one matrix on the right joined.
 std::optional<ops::MatMulShape> shape_of(const KernelQuery& q) {
-  if (q.node.op != "int:MatMul" || !is_byte(q.inputs[0].dtype) || !is_byte(q.inputs[1].dtype)) return std::nullopt;
+  if (q.node.op != "int:MatMul" || !int_of(q.inputs[0].dtype) || !int_of(q.inputs[1].dtype)) return std::nullopt;
   auto shape = ops::matmul_shape(q.inputs[0].dims, q.inputs[1].dims);
   if (!shape || shape->output != q.outputs[0].dims) return std::nullopt;
   ops::MatMulShape s = std::move(*shape);
@@ -43,25 +45,32 @@ std::optional<ops::MatMulShape> shape_of(const KernelQuery& q) {
   return s;
 }
 
+bool is_wide(const KernelQuery& q) { return ops::has_wide_sums(q.inputs[0].dtype, q.inputs[1].dtype); }
+
+std::optional<OutputPlan> output_plan(const KernelQuery& q, int64_t columns) {
+  return OutputPlan::create(q, columns, {2, 3, 4}, ops::max_sum_factor(q.inputs[0].dtype, q.inputs[1].dtype));
+}
+
 bool accepts(const KernelQuery& q) {
   const auto shape = shape_of(q);
   if (!shape || shape->depth == 0) return false;
-  if (!zero_points_fit(q, shape->columns) || (q.attributes().get_ints("w_zero_point").size() != 1 && !q.inputs[1].constant)) return false;
-  return OutputPlan::create(q, shape->columns, {2, 3, 4}).has_value();
+  if (!(is_wide(q) ? wide_zero_points_fit(q, shape->columns, 1) : zero_points_fit(q, shape->columns)) || (q.attributes().get_ints("w_zero_point").size() != 1 && !q.inputs[1].constant)) return false;
+  return output_plan(q, shape->columns).has_value();
 }
 
 Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool& pool) {
   auto s = std::make_unique<State>();
   s->shape = *shape_of(q);
   s->isa = current_isa();
-  s->output = *OutputPlan::create(q, s->shape.columns, {2, 3, 4});
+  s->output = *output_plan(q, s->shape.columns);
+  s->wide = is_wide(q);
   s->a_zero = q.attributes().get_int("x_zero_point");
   const std::vector<int64_t>& b_zero = q.attributes().get_ints("w_zero_point");
   s->b_zero = b_zero[0];
   const bool is_signed = q.inputs[1].dtype == DType::Int8;
   s->packed = q.inputs[1].constant != nullptr;
   // Bytes are signed on the right and without a zero point; their sums, which the left zero point needs, are known of constants only.
-  s->words = !int_forms(s->isa).has_bytes || !s->packed;
+  s->words = s->wide || !int_forms(s->isa).has_bytes || !s->packed;
   for (int64_t z : b_zero) s->words |= z != (is_signed ? 0 : 128);
   std::map<int64_t, size_t> known;
   for (int64_t offset : s->shape.b_offsets) {
@@ -78,23 +87,25 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   const int64_t matrix_size = tiles * s->depth * kIntColumns, size = static_cast<int64_t>(s->matrices.size()) * matrix_size + kIntColumns;
   if (!s->right.allocate(size)) return out_of_scratch(size * 4);
   const auto* b = static_cast<const uint8_t*>(q.inputs[1].constant->data());
+  const int64_t b_bytes = static_cast<int64_t>(dtype_bytes(q.inputs[1].dtype));
   const int64_t x_zero = s->a_zero + byte_offset(q.inputs[0].dtype);  // of unsigned bytes
   const IntForms& f = int_forms(s->isa);
   pool.parallel_for(static_cast<int64_t>(s->matrices.size()) * tiles, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const uint8_t* matrix = b + s->matrices[static_cast<size_t>(i / tiles)];
+      const uint8_t* matrix = b + s->matrices[static_cast<size_t>(i / tiles)] * b_bytes;
       const int64_t first = i % tiles * kIntColumns;
       int32_t* to = s->right.data() + i * s->depth * kIntColumns;
       const int64_t count = std::min(kIntColumns, columns - first);
-      if (b_zero.size() == 1) {
+      if (b_zero.size() == 1 || b_bytes == 2) {  // words have no zero points
         IntInterleave p;
         p.words = s->words;
+        p.wide = b_bytes == 2;
         p.is_signed = is_signed;
         p.flip = is_signed ? 0 : 0x80;  // signed bytes without their zero point
         p.zero = static_cast<int32_t>(b_zero[0]);
         p.count = count;
         for (int64_t k = 0; k < s->depth; ++k) {
-          for (int64_t j = 0; j < per; ++j) p.rows[j] = k * per + j < s->shape.depth ? matrix + (k * per + j) * columns + first : nullptr;
+          for (int64_t j = 0; j < per; ++j) p.rows[j] = k * per + j < s->shape.depth ? matrix + ((k * per + j) * columns + first) * b_bytes : nullptr;
           p.y = to + k * kIntColumns;
           f.interleave(p);
         }
@@ -157,22 +168,43 @@ void pack_rows(const State& s, const uint8_t* a, bool is_signed, int64_t rows, i
   }
 }
 
+// The same for wide sums: low halves, and high ones `to_high` behind them.
+template <class T>
+void pack_halves(const State& s, const T* a, int64_t rows, int32_t* to, int64_t to_high, int64_t pitch) {
+  const int64_t depth = s.shape.depth;
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t k = 0; k < depth; k += 2) {
+      const int64_t first = a[r * depth + k] - s.a_zero, second = k + 1 < depth ? a[r * depth + k + 1] - s.a_zero : 0;
+      int32_t* at = to + k / 2 * pitch + r;
+      *at = low_half(first) | low_half(second) << 16;
+      at[to_high] = static_cast<int32_t>(static_cast<uint32_t>(static_cast<uint16_t>(high_half(first))) | static_cast<uint32_t>(static_cast<uint16_t>(high_half(second))) << 16);
+    }
+}
+
 Status run(KernelContext& c, const KernelState* state) {
   const State& s = *static_cast<const State*>(state);
   const IntForms& f = int_forms(s.isa);
   const ops::MatMulShape& shape = s.shape;
   const int64_t products = static_cast<int64_t>(shape.a_offsets.size()), matrices = static_cast<int64_t>(s.matrices.size());
-  const int64_t tiles = divide_up(shape.columns, kIntColumns), panels = divide_up(shape.rows, kIntRows), pitch = shape.rows == 1 ? 1 : kIntRows, panel_size = s.depth * pitch;
-  const int64_t matrix_size = tiles * s.depth * kIntColumns, left_size = products * panels * panel_size, right_size = s.packed ? 0 : matrices * matrix_size + kIntColumns;
+  const int64_t tiles = divide_up(shape.columns, kIntColumns), panels = divide_up(shape.rows, kIntRows), pitch = shape.rows == 1 && !s.wide ? 1 : kIntRows, panel_size = s.depth * pitch;
+  const int64_t half_size = products * panels * panel_size, matrix_size = tiles * s.depth * kIntColumns, left_size = s.wide ? 2 * half_size : half_size, right_size = s.packed ? 0 : matrices * matrix_size + kIntColumns;
   auto* left = reinterpret_cast<int32_t*>(c.scratch(static_cast<size_t>((left_size + right_size) * 4)));
   if (!left) return out_of_scratch((left_size + right_size) * 4);
   const bool a_signed = c.inputs[0].dtype == DType::Int8, b_signed = c.inputs[1].dtype == DType::Int8;
   const auto *a = static_cast<const uint8_t*>(c.inputs[0].data), *b = static_cast<const uint8_t*>(c.inputs[1].data);
+  const int64_t b_bytes = static_cast<int64_t>(dtype_bytes(c.inputs[1].dtype));
   const int64_t panels_per_piece = std::max<int64_t>(1, (1 << 13) / panel_size);
   c.pool.parallel_for(products * panels, panels_per_piece, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = i % panels * kIntRows, rows = std::min(kIntRows, shape.rows - row);
-      pack_rows(s, a + shape.a_offsets[static_cast<size_t>(i / panels)] + row * shape.depth, a_signed, rows, left + i * panel_size, pitch);
+      const int64_t at = shape.a_offsets[static_cast<size_t>(i / panels)] + row * shape.depth;
+      if (s.wide) {
+        if (c.inputs[0].dtype == DType::Int16) pack_halves(s, reinterpret_cast<const int16_t*>(a) + at, rows, left + i * panel_size, half_size, pitch);
+        else if (a_signed) pack_halves(s, reinterpret_cast<const int8_t*>(a) + at, rows, left + i * panel_size, half_size, pitch);
+        else pack_halves(s, a + at, rows, left + i * panel_size, half_size, pitch);
+        continue;
+      }
+      pack_rows(s, a + at, a_signed, rows, left + i * panel_size, pitch);
     }
   });
   const int32_t* right = s.right.data();
@@ -181,15 +213,16 @@ Status run(KernelContext& c, const KernelState* state) {
     right = to;
     c.pool.parallel_for(matrices * tiles, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const uint8_t* matrix = b + s.matrices[static_cast<size_t>(i / tiles)] + i % tiles * kIntColumns;
+        const uint8_t* matrix = b + (s.matrices[static_cast<size_t>(i / tiles)] + i % tiles * kIntColumns) * b_bytes;
         IntInterleave p;
         p.words = true;
+        p.wide = b_bytes == 2;
         p.is_signed = b_signed;
         p.zero = static_cast<int32_t>(s.b_zero);
         p.count = std::min(kIntColumns, shape.columns - i % tiles * kIntColumns);
         for (int64_t k = 0; k < s.depth; ++k) {
-          p.rows[0] = matrix + 2 * k * shape.columns;
-          p.rows[1] = 2 * k + 1 < shape.depth ? matrix + (2 * k + 1) * shape.columns : nullptr;
+          p.rows[0] = matrix + 2 * k * shape.columns * b_bytes;
+          p.rows[1] = 2 * k + 1 < shape.depth ? matrix + (2 * k + 1) * shape.columns * b_bytes : nullptr;
           p.y = to + (i * s.depth + k) * kIntColumns;
           f.interleave(p);
         }
@@ -206,7 +239,8 @@ Status run(KernelContext& c, const KernelState* state) {
   const int64_t column_blocks = divide_up(tiles, block), panel_block = 8, row_blocks = divide_up(panels, panel_block);
   for_each_job(c.pool, products * column_blocks * row_blocks, [&](int64_t job, int64_t) {
     const int64_t product = job / (column_blocks * row_blocks), first_tile = job / row_blocks % column_blocks * block, first_panel = job % row_blocks * panel_block;
-    alignas(64) int32_t sums[kIntRows * kIntColumns];
+    alignas(64) int32_t sums[kIntRows * kIntColumns], high_sums[kIntRows * kIntColumns];
+    alignas(64) int64_t wide_sums[kIntRows * kIntColumns];
     IntTile t;
     t.dot = s.words ? Dot::Words : Dot::BytesAUnsigned;
     t.offsets = s.offsets.data();
@@ -218,14 +252,16 @@ Status run(KernelContext& c, const KernelState* state) {
       for (int64_t panel = first_panel; panel < std::min(first_panel + panel_block, panels); ++panel) {
         t.a = left + (product * panels + panel) * panel_size;
         t.rows = std::min(kIntRows, shape.rows - panel * kIntRows);
-        if (pitch == 1) f.row({t.dot, t.a, t.b, t.offsets, t.depth, t.columns, sums});
+        if (s.wide) wide_tile(f, t, t.a + half_size, sums, high_sums, wide_sums);
+        else if (pitch == 1) f.row({t.dot, t.a, t.b, t.offsets, t.depth, t.columns, sums});
         else f.tile(t);
         const int64_t at = (product * shape.rows + panel * kIntRows) * shape.columns + tile * kIntColumns;
         IntConvert to = s.output.row(tile * kIntColumns, addend ? addend + at * addend_bytes : nullptr, y + at * bytes);
         to.rows = t.rows;
         to.sums_stride = kIntColumns;
         to.y_stride = to.addend_stride = shape.columns;
-        convert(f, to, s.output.all_narrow, sums, t.columns);
+        if (s.wide) f.convert_wide(to, wide_sums, t.columns);
+        else convert(f, to, s.output.all_narrow, sums, t.columns);
       }
     }
   });

@@ -363,11 +363,21 @@ ORKNN_SIMD void convert_wide_row(const IntConvert& p, int64_t row, const int64_t
   void* y = const_cast<void*>(advance_int(p.y, p.type, row * p.y_stride));
   for (int64_t at = 0; at < count; at += kChunk) {
     const int64_t n = count - at < kChunk ? count - at : kChunk, k = kPerColumn ? at : row;
-    int64_t scaled[kChunk];
+    int64_t scaled[kChunk], shift[kChunk];
     int32_t index[kChunk];
     for (int64_t i = 0; i < n; ++i) {
       const int64_t j = kPerColumn ? i : 0, total = sums[at + i] + p.bias[k + j];
-      scaled[i] = (total < -kMax ? -kMax : total > kMax ? kMax : total) * p.factor[k + j];
+      scaled[i] = total < -kMax ? -kMax : total > kMax ? kMax : total;
+      shift[i] = p.shift[k + j];
+    }
+    if (p.negative_factor) {
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t j = k + (kPerColumn ? i : 0);
+        if (scaled[i] < 0) shift[i] = p.negative_shift[j];
+        scaled[i] *= scaled[i] < 0 ? p.negative_factor[j] : p.factor[j];
+      }
+    } else {
+      for (int64_t i = 0; i < n; ++i) scaled[i] *= p.factor[k + (kPerColumn ? i : 0)];
     }
     if (addend) {
       const void* x = advance_int(addend, p.addend_type, at);
@@ -376,8 +386,7 @@ ORKNN_SIMD void convert_wide_row(const IntConvert& p, int64_t row, const int64_t
       else add_operand(static_cast<const int16_t*>(x), p.add_zero, p.add_factor + k, kPerColumn, n, scaled);
     }
     for (int64_t i = 0; i < n; ++i) {
-      const int64_t shift = p.shift[k + (kPerColumn ? i : 0)];
-      const int64_t q = ((scaled[i] + (int64_t{1} << (shift - 1))) >> shift) + p.zero;
+      const int64_t q = ((scaled[i] + (int64_t{1} << (shift[i] - 1))) >> shift[i]) + p.zero;
       index[i] = static_cast<int32_t>(q < p.low ? p.low : q > p.high ? p.high : q);
     }
     if (p.type == Int::Signed16) store_indices(index, p.table, n, static_cast<int16_t*>(y) + at);
