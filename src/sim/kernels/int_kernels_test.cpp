@@ -171,7 +171,7 @@ void finish_product(Trial& t, int64_t channels, Dims output, double reach, bool 
     t.set("add_zero_point", t.zero_point(addend_type));
   } else {
     t.absent();
-    if (t.node.op != "int:MatMul" && t.chance(50)) t.slopes(int64_t{1} << 30);
+    if (t.node.op != "int:MatMul" && t.chance(50)) t.slopes(wide ? ops::kMaxWideFactor : int64_t{1} << 30);
   }
   if (table) t.input(t.data(type, {4096}), true);
 }
