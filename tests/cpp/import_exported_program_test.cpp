@@ -99,6 +99,13 @@ TEST(ImportExportedProgram, BlocksRunInPlace) {
   EXPECT_TRUE(contains(error_of(ExportedModel{.nodes = loop}.bytes()), "node 'inner' (torch.ops.higher_order.while_loop): operator is not supported"));
 }
 
+TEST(ImportExportedProgram, FloatsAsTruthValuesStayFloats) {
+  const ExportedModel model{.nodes = exported_node("torch.ops.aten.logical_not.default", argument("self", "x"), "y")};
+  const auto imported = import_bytes(model.bytes());
+  ASSERT_TRUE(imported) << imported.status().to_string();
+  EXPECT_EQ(imported->graph.tensor(imported->graph.inputs()[0]).dtype, DType::Float32);
+}
+
 TEST(ImportExportedProgram, OutputsAreNamedAndCut) {
   const std::string relu = "," + exported_node("torch.ops.aten.relu.default", argument("self", "y"), "z");
   ExportedModel model{.nodes = linear() + relu, .outputs = R"([{"user_output":{"arg":{"as_tensor":{"name":"z"}}}},{"user_output":{"arg":{"as_tensor":{"name":"y"}}}},{"buffer_mutation":{"arg":{"name":"y"},"buffer_name":"k"}}])",

@@ -172,6 +172,25 @@ TEST(ImportPytorch, InversesAndReductionsByIndex) {
   expect_near(y[5], {8.0 / 3, 6, 5, 8});
 }
 
+TEST(ImportPytorch, MatricesAndLosses) {
+  const auto y = run(forward("    s, l, = torch.slogdet(x)\n    z = torch.zeros([2, 2])\n"
+                             "    return (torch.matrix_power(x, 3), s, l, torch.linalg_matrix_norm(x, 1), torch.block_diag([x, torch.ones([1])]), torch.cartesian_prod([torch.select(x, 0, 0), torch.select(x, 0, 1)]),\n"
+                             "      torch.diagflat(torch.select(x, 0, 0)), torch.mse_loss(x, z), torch.huber_loss(x, z, 0, 2.), torch.binary_cross_entropy_with_logits(x, z, None, None, 2), torch.blackman_window(4), torch.bartlett_window(4, False))\n"),
+                     {2, 2}, {1, 2, 3, -4});
+  EXPECT_EQ(y[0], (Numbers{-11, 38, 57, -106}));
+  EXPECT_EQ(y[1], (Numbers{-1}));
+  expect_near(y[2], {std::log(10.0)});
+  EXPECT_EQ(y[3], (Numbers{6}));
+  EXPECT_EQ(y[4], (Numbers{1, 2, 0, 3, -4, 0, 0, 0, 1}));
+  EXPECT_EQ(y[5], (Numbers{1, 3, 1, -4, 2, 3, 2, -4}));
+  EXPECT_EQ(y[6], (Numbers{1, 0, 0, 2}));
+  EXPECT_EQ(y[7], (Numbers{7.5}));
+  EXPECT_EQ(y[8], (Numbers{0.5, 2, 4, 6}));
+  expect_near(y[9], {std::log1p(std::exp(1.0)) + std::log1p(std::exp(2.0)) + std::log1p(std::exp(3.0)) + std::log1p(std::exp(-4.0))});
+  expect_near(y[10], {0, 0.34, 1, 0.34});
+  expect_near(y[11], {0, 2.0 / 3, 2.0 / 3, 0});
+}
+
 TEST(ImportPytorch, TrainingModeIsWarnedOf) {
   using namespace pickle;
   const std::string weight = tensor("FloatStorage", "0", 4, 0, {2}, {1}), variance = tensor("FloatStorage", "0", 4, 2, {2}, {1});

@@ -164,7 +164,7 @@ Result<TensorId> Call::as_index(TensorValue& t) {
 }
 
 Result<TensorId> Call::as_bool(TensorValue& t) {
-  if (is_float(dtype_of(t.id)) && t.input >= 0) {
+  if (is_float(dtype_of(t.id)) && t.input >= 0 && !session_.has_input_facts) {
     session_.retype = {t.input, DType::Bool};
     return unsupported("the input holds truth values");
   }

@@ -27,6 +27,7 @@ std::span<const Row> packed_rows();         // quantized layers with packed weig
 std::span<const Row> quantized_rows();      // other quantized layers
 std::span<const Row> vision_rows();         // torchvision::
 std::span<const Row> signal_rows();
+std::span<const Row> loss_rows();
 
 std::vector<std::span<const Row>> all_rows();
 

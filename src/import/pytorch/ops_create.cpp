@@ -161,15 +161,24 @@ Result<Value> triangle_indices(Call& c) {
 }
 
 // --- windows
-Result<Value> cosine_window(Call& c, double alpha, double beta) {
+// `shape` gives the weight at a place between 0 and 1.
+template <class Shape>
+Result<Value> window(Call& c, Shape&& shape) {
   const int64_t length = c.integer("length");
   const bool periodic = c.flag("periodic");
   if (length < 0 || length > (1 << 24)) return c.fail("the window is too long");
   ORKNN_TRY_ASSIGN(const DType t, c.dtype_argument("dtype", DType::Float32));
   std::vector<double> values(static_cast<size_t>(length), 1);
   const double period = static_cast<double>(periodic ? length : length - 1);
-  for (size_t i = 0; i < values.size() && length > 1; ++i) values[i] = alpha - beta * std::cos(2 * M_PI * static_cast<double>(i) / period);
+  for (size_t i = 0; i < values.size() && length > 1; ++i) values[i] = shape(static_cast<double>(i) / period);
   return c.made(c.add_constant("window", ir::convert(ir::TensorData::from<double>({length}, values).view(), t)));
+}
+Result<Value> cosine_window(Call& c, double alpha, double beta, double gamma = 0) {
+  return window(c, [=](double at) { return alpha - beta * std::cos(2 * M_PI * at) + gamma * std::cos(4 * M_PI * at); });
+}
+Result<Value> blackman_window(Call& c) { return cosine_window(c, 0.42, 0.5, 0.08); }
+Result<Value> bartlett_window(Call& c) {
+  return window(c, [](double at) { return 1 - std::fabs(2 * at - 1); });
 }
 Result<Value> hann_window(Call& c) { return cosine_window(c, 0.5, 0.5); }
 Result<Value> hamming_window(Call& c) { return cosine_window(c, c.number("alpha"), c.number("beta")); }
@@ -207,6 +216,8 @@ constexpr Row kRows[] = {
     {"tril_indices(int row, int col, int offset=0, " ORKNN_NEW_TENSOR, triangle_indices<false>},
     {"triu_indices(int row, int col, int offset=0, " ORKNN_NEW_TENSOR, triangle_indices<true>},
     {"hann_window(int length, bool periodic=True, " ORKNN_NEW_TENSOR, hann_window},
+    {"blackman_window(int length, bool periodic=True, " ORKNN_NEW_TENSOR, blackman_window},
+    {"bartlett_window(int length, bool periodic=True, " ORKNN_NEW_TENSOR, bartlett_window},
     {"hamming_window(int length, bool periodic=True, float alpha=0.54, float beta=0.46, " ORKNN_NEW_TENSOR, hamming_window},
     {"rand(...)", random},
     {"randn(...)", random},

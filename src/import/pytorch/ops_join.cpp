@@ -279,6 +279,48 @@ Result<Value> diag_embed(Call& c) {
   if (extent == 0 || extent > 65536 || c.integer("offset") > 65536 || c.integer("offset") < -65536) return c.fail("the diagonal has a strange length");
   return c.made(on_diagonal(c, c.tensor("self"), extent, c.integer("offset")));
 }
+Result<Value> diagflat(Call& c) {
+  const TensorId x = c.reshape(c.tensor("self"), {-1});
+  const auto dims = c.dims_of(x);
+  const int64_t extent = dims ? (*dims)[0] : 0, offset = c.integer("offset");
+  if (extent < 1 || extent > 65536 || offset > 65536 || offset < -65536) return c.fail("the diagonal has a strange length");
+  return c.made(on_diagonal(c, x, extent, offset));
+}
+// Matrices along a diagonal, zeros around them.
+Result<Value> block_diag(Call& c) {
+  int64_t columns = 0, before = 0;
+  std::vector<std::pair<TensorId, int64_t>> blocks;
+  for (const Value& v : c.items("tensors")) {
+    if (!v.is_tensor() || v.tensor().dims.size() > 2) return invalid_model("block_diag needs matrices").found(describe(v));
+    const Dims& dims = v.tensor().dims;
+    blocks.emplace_back(dims.size() == 2 ? v.tensor().id : c.reshape(v.tensor().id, {1, -1}), dims.empty() ? 1 : dims.back());
+    columns += blocks.back().second;
+  }
+  std::vector<TensorId> rows;
+  for (const auto& [block, width] : blocks) {
+    rows.push_back(c.emit("Pad", {block, c.add_ints("pads", {0, before, 0, columns - before - width})}));
+    before += width;
+  }
+  if (rows.empty()) return c.fail("block_diag without matrices");
+  return c.made(c.concat(std::move(rows), 0));
+}
+// Every combination of one element of each vector.
+Result<Value> cartesian_prod(Call& c) {
+  const auto& vectors = c.items("tensors");
+  Dims extents;
+  for (const Value& v : vectors) {
+    if (!v.is_tensor() || v.tensor().dims.size() != 1) return invalid_model("cartesian_prod needs vectors").found(describe(v));
+    extents.push_back(v.tensor().dims[0]);
+  }
+  if (vectors.size() < 2 || !ir::checked_element_count(extents)) return c.fail("this form of cartesian_prod is not supported");
+  std::vector<TensorId> columns;
+  for (size_t i = 0; i < vectors.size(); ++i) {
+    Dims shape(extents.size(), 1);
+    shape[i] = extents[i];
+    columns.push_back(c.reshape(c.expand(c.reshape(vectors[i].tensor().id, shape), extents), {-1, 1}));
+  }
+  return c.made(c.concat(std::move(columns), 1));
+}
 Result<Value> diag(Call& c) {
   const int64_t offset = c.integer("diagonal");
   if (offset > 65536 || offset < -65536) return c.fail("the diagonal lies outside of the matrix");
@@ -331,6 +373,9 @@ constexpr Row kRows[] = {
     {"meshgrid(Tensor[] tensors, *, str? indexing=None)", meshgrid},
     {"diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1)", diag_embed},
     {"diag(Tensor self, int diagonal=0)", diag},
+    {"diagflat(Tensor self, int offset=0)", diagflat},
+    {"block_diag(Tensor[] tensors)", block_diag},
+    {"cartesian_prod(Tensor[] tensors)", cartesian_prod},
 };
 }  // namespace
 

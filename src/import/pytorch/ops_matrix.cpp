@@ -209,6 +209,29 @@ Result<Value> solve(Call& c) {
   return c.made(is_vector ? c.squeeze(c.matmul(inverted, c.unsqueeze(b, {-1})), {-1}) : c.matmul(inverted, b));
 }
 Result<Value> det(Call& c) { return c.made(c.emit("Det", {c.tensor("self")})); }
+Result<Value> log_det(Call& c) { return c.made(c.emit("Log", {c.emit("Det", {c.tensor("self")})})); }
+Result<Value> sign_and_log_det(Call& c) {
+  const TensorId determinant = c.emit("Det", {c.tensor("self")});
+  ORKNN_TRY_ASSIGN(const Value sign, c.made(c.emit("Sign", {determinant})));
+  ORKNN_TRY_ASSIGN(const Value log, c.made(c.emit("Log", {c.emit("Abs", {determinant})})));
+  return c.tuple({sign, log});
+}
+Result<Value> matrix_power(Call& c) {
+  constexpr int64_t kMaxPower = 1024;
+  const int64_t n = c.integer("n");
+  const Dims& dims = c.dims("self");
+  if (n > kMaxPower || n < -kMaxPower) return c.fail("the matrix is multiplied too often").expected("at most " + std::to_string(kMaxPower) + " times").found(std::to_string(n));
+  if (dims.size() < 2 || dims[dims.size() - 1] != dims[dims.size() - 2]) return invalid_model("only square matrices have powers").found(ir::to_string(dims));
+  const TensorId x = n < 0 ? c.emit("Inverse", {c.tensor("self")}) : c.tensor("self");
+  if (n == 0) return c.made(c.expand(c.emit("EyeLike", {c.full(Dims{dims.back(), dims.back()}, 0, c.dtype("self"))}), dims));
+  // Squares of the matrix, multiplied where the power has a one.
+  TensorId square = x, result;
+  for (int64_t rest = n < 0 ? -n : n; rest > 0; rest /= 2) {
+    if (rest % 2 == 1) result = result ? c.matmul(result, square) : square;
+    if (rest > 1) square = c.matmul(square, square);
+  }
+  return c.made(result);
+}
 Result<Value> trace(Call& c) {
   if (c.rank("self") != 2) return invalid_model("trace needs a matrix");
   const int64_t columns = c.dims("self")[1], count = std::min(c.dims("self")[0], columns);
@@ -248,6 +271,11 @@ constexpr Row kRows[] = {
     {"det(Tensor self)", det},
     {"linalg_det(Tensor self)", det},
     {"trace(Tensor self)", trace},
+    {"logdet(Tensor self)", log_det},
+    {"slogdet(Tensor self)", sign_and_log_det},
+    {"linalg_slogdet(Tensor self)", sign_and_log_det},
+    {"matrix_power(Tensor self, int n)", matrix_power},
+    {"linalg_matrix_power(Tensor self, int n)", matrix_power},
     {"inverse(Tensor self)", inverse},
     {"linalg_inv(Tensor self)", inverse},
     {"linalg_inv_ex(Tensor self, *, bool check_errors=False)", inverse_with_info},

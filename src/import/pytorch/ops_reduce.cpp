@@ -230,7 +230,22 @@ Result<Value> frobenius(Call& c) {
   ORKNN_TRY_ASSIGN(const Along a, along(c));
   return c.made(c.reduce("ReduceL2", c.as_float("self"), a.axes, a.keep));
 }
+// The largest (or for a negative order the smallest) sum of absolute values along one axis.
+Result<Value> largest_sum(Call& c, double order) {
+  std::vector<int64_t> axes = c.ints("dim");
+  const int64_t rank = c.rank("self");
+  if (axes.size() != 2 || (std::fabs(order) != 1 && !std::isinf(order))) return c.fail("this matrix norm is not supported").found("order " + std::to_string(order));
+  for (int64_t& a : axes) {
+    ORKNN_TRY_ASSIGN(const size_t axis, c.axis_of(a, rank));
+    a = static_cast<int64_t>(axis);
+  }
+  const int64_t summed = std::isinf(order) ? axes[1] : axes[0], other = std::isinf(order) ? axes[0] : axes[1];
+  const TensorId sums = c.reduce("ReduceL1", c.as_float("self"), {summed}, true);
+  const TensorId y = c.reduce(order > 0 ? "ReduceMax" : "ReduceMin", sums, {other}, true);
+  return c.made(c.flag("keepdim") ? y : c.squeeze(y, axes));
+}
 Result<Value> matrix_norm(Call& c) {
+  if (c.has("ord") && c.value("ord").is_number()) return largest_sum(c, c.number("ord"));
   if (c.has("ord") && !(c.value("ord").kind() == Kind::String && c.text("ord") == "fro")) return c.fail("only the Frobenius norm of a matrix is supported");
   return frobenius(c);
 }

@@ -421,6 +421,8 @@ constexpr Row kRows[] = {
     {"t_(Tensor self)", in_place<t>},
     {"numpy_T(Tensor self)", reversed_axes},
     {"mT(Tensor self)", matrix_transpose},
+    {"mH(Tensor self)", matrix_transpose},
+    {"adjoint(Tensor self)", matrix_transpose},
     {"adjoint(Tensor self)", matrix_transpose},
     {"prim::T(Tensor self)", reversed_axes},
     {"movedim(Tensor self, int[] source, int[] destination)", move_axes},
