@@ -1,21 +1,24 @@
 #include "quantize/layer_forms.h"
 
 #include <algorithm>
-#include <set>
 
+#include "ops/eval.h"
 #include "ops/support/elementwise.h"
 
 namespace orknn::quantize {
 using namespace ir;
 namespace {
 
-using Names = std::set<std::string_view>;
-const Names kFunctions{"Relu", "Clip", "LeakyRelu", "ThresholdedRelu", "Elu", "Selu", "Celu", "Sigmoid", "HardSigmoid", "HardSwish", "Swish", "Mish", "Gelu", "Tanh",
-                       "Softplus", "Softsign", "Erf", "Exp", "Log", "Sqrt", "Abs", "Neg", "Reciprocal", "Sin", "Cos", "Floor", "Ceil", "Round", "Sign", "Shrink"};
-// These copy whole values and take any type; input 0 is the data.
-const Names kMoves{"Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Slice", "Split", "DepthToSpace", "SpaceToDepth", "Tile", "Expand", "Gather",
-                   "Identity", "ShuffleChannel", "MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin"};
-const Names kBinary{"Add", "Sub", "Mul", "Max", "Min", "Div"};
+// What an operator says about itself; the forms below are for those that compute.
+QuantRule rule_of(std::string_view op) {
+  const OpDef* def = ops::builtin_ops().find(op);
+  return def ? def->quant : QuantRule::Float;
+}
+bool is_function(std::string_view op) {
+  const QuantRule rule = rule_of(op);
+  return rule == QuantRule::Table || ((rule == QuantRule::Fixed01 || rule == QuantRule::Fixed11) && op != "Softmax");
+}
+bool is_binary(std::string_view op) { return op == "Add" || op == "Sub" || op == "Mul" || op == "Max" || op == "Min" || op == "Div"; }
 
 bool is_float_tensor(const Graph& g, TensorId t) { return t && g.tensor(t).dtype == DType::Float32; }
 std::optional<Dims> dims_of(const Graph& g, TensorId t) { return t && g.tensor(t).shape ? to_dims(*g.tensor(t).shape) : std::nullopt; }
@@ -59,7 +62,7 @@ LayerForm product(const Graph& g, const Node& n) {
 }  // namespace
 
 bool is_function(const Graph& g, const Node& n, const TailStep& step) {
-  if (step.operand < 0) return kFunctions.contains(step.op);
+  if (step.operand < 0) return is_function(step.op);
   const TensorData* other = g.constant(n.inputs[static_cast<size_t>(step.operand)]);
   return other && other->dtype() == DType::Float32 && other->count() == 1 && (step.op == "Add" || step.op == "Sub" || step.op == "Mul" || step.op == "Div");
 }
@@ -69,7 +72,7 @@ bool is_function(const Graph& g, const Node& n) {
     const TensorData* other = g.constant(n.input(1));
     return other && other->count() == 1;
   }
-  return kFunctions.contains(n.op) && other_inputs_constant(g, n);
+  return is_function(n.op) && other_inputs_constant(g, n);
 }
 
 std::optional<Slopes> slopes_of(const Graph& g, TensorId x, TensorId slope) {
@@ -97,8 +100,8 @@ bool pads_below_all(const Graph& g, const Node& n) {
   return std::all_of(users.begin(), users.end(), [&](NodeId u) { return g.node(u).op == "MaxPool"; });
 }
 
-bool has_unit_range(std::string_view op) { return op == "Sigmoid" || op == "HardSigmoid" || op == "Softmax"; }
-bool has_symmetric_range(std::string_view op) { return op == "Tanh" || op == "Erf" || op == "Sin" || op == "Cos" || op == "Softsign"; }
+bool has_unit_range(std::string_view op) { return rule_of(op) == QuantRule::Fixed01; }
+bool has_symmetric_range(std::string_view op) { return rule_of(op) == QuantRule::Fixed11; }
 
 std::optional<AxisRange> mean_axes(const Graph& g, const Node& n) {
   const auto dims = dims_of(g, n.input(0));
@@ -145,7 +148,7 @@ std::optional<std::vector<AxisResize>> linear_resize(const Graph& g, const Node&
 
 bool copies_values(const Graph& g, const Node& n) {
   if (!other_inputs_constant(g, n) || !n.tail.empty()) return false;
-  return kMoves.contains(n.op) || n.op == "Pad" || (n.op == "Resize" && is_nearest_copy(n));
+  return rule_of(n.op) == QuantRule::SameScale && (n.op != "Resize" || is_nearest_copy(n));
 }
 
 LayerForm layer_form(const Graph& g, const Node& n) {
@@ -156,13 +159,13 @@ LayerForm layer_form(const Graph& g, const Node& n) {
   if (n.op == "MatMul" || n.op == "Gemm") return product(g, n);
   if (is_function(g, n)) return {Form::Table, ""};
   if (n.op == "PRelu") return slopes_of(g, n.input(0), n.input(1)) ? LayerForm{Form::PRelu, ""} : no("its slopes are computed or not one per channel");
-  if (kBinary.contains(n.op)) {
+  if (is_binary(n.op)) {
     if (n.own_input_count() != 2) return no("it has not two operands");
     if (n.op == "Div" && !g.is_constant(n.input(1))) return no("it divides by a computed tensor");
     if (g.is_constant(n.input(0)) && g.is_constant(n.input(1))) return no("both operands are constants");
     return {Form::Binary, ""};
   }
-  if (n.op == "Concat") return {Form::Concat, ""};
+  if (rule_of(n.op) == QuantRule::SharedScale) return {Form::Concat, ""};
   if (n.op == "Pad") {
     const TensorData* value = g.constant(n.input(2));
     const bool zero = !n.has_input(2) || (value && value->count() == 1 && to_doubles(value->view())[0] == 0);
@@ -174,7 +177,7 @@ LayerForm layer_form(const Graph& g, const Node& n) {
     if (is_nearest_copy(n) && other_inputs_constant(g, n)) return {Form::Move, ""};
     return linear_resize(g, n) ? LayerForm{Form::Resize, ""} : no("it interpolates other than linearly between rows and columns");
   }
-  if (kMoves.contains(n.op)) return other_inputs_constant(g, n) ? LayerForm{Form::Move, ""} : no("an operand that steers it is computed");
+  if (rule_of(n.op) == QuantRule::SameScale) return other_inputs_constant(g, n) ? LayerForm{Form::Move, ""} : no("an operand that steers it is computed");
   if (n.op == "AveragePool") return dims_of(g, n.input(0)) ? LayerForm{Form::Average, ""} : no("its shape is known only at run time");
   if (n.op == "GlobalAveragePool" || n.op == "ReduceMean") {
     const auto axes = mean_axes(g, n);

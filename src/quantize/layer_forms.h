@@ -1,4 +1,5 @@
-// Which integer form a layer can take. The one table of the room that knows operators by name.
+// Which integer form a layer can take. Functions of one value, copies and joins say it themselves (OpDef::quant); operators that compute have
+// forms of their own, and this is the one place of the room that knows them by name.
 #pragma once
 
 #include <string>

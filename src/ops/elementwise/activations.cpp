@@ -73,7 +73,7 @@ std::span<const OpDef> activations() {
       {.name = "HardSigmoid", .summary = "clamp(alpha * x + beta, 0, 1)", .attributes = {attr_float("alpha", 0.2), attr_float("beta", 0.5)},
        .infer = float_same_as_input, .run = run_hard_sigmoid, .quant = QuantRule::Fixed01, .engine = Engine::Lut},
       {.name = "LeakyRelu", .summary = "x, or alpha * x below zero", .attributes = {attr_float("alpha", 0.01)},
-       .infer = float_same_as_input, .run = run_leaky_relu, .quant = QuantRule::Compute, .engine = Engine::Elementwise},
+       .infer = float_same_as_input, .run = run_leaky_relu, .quant = QuantRule::Table, .engine = Engine::Elementwise},
       {.name = "Selu", .summary = "gamma * (x, or alpha * (exp(x) - 1) below zero)",
        .attributes = {attr_float("alpha", 1.67326319217681884765625), attr_float("gamma", 1.05070102214813232421875)},
        .infer = float_same_as_input, .run = run_selu, .quant = QuantRule::Table},

@@ -45,7 +45,7 @@ Status run(RunContext& c) {
 std::span<const OpDef> clip() {
   static const OpDef def{.name = "Clip", .summary = "limits values to [min, max]", .inputs = {1, 3},
                          .attributes = {attr_float("min"), attr_float("max")}, .infer = infer, .run = run,
-                         .quant = QuantRule::Compute, .engine = Engine::Elementwise};
+                         .quant = QuantRule::Table, .engine = Engine::Elementwise};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -56,7 +56,7 @@ std::vector<OpDef> make() {
       float_function("Sin", "sine", [](auto x) { return std::sin(x); }, QuantRule::Fixed11),
       float_function("Sinh", "hyperbolic sine", [](auto x) { return std::sinh(x); }),
       float_function("Softplus", "log(1 + exp(x))", [](auto x) { return softplus(x); }, QuantRule::Table, Engine::Lut),
-      float_function("Softsign", "x / (1 + |x|)", [](auto x) { return x / (1 + std::abs(x)); }),
+      float_function("Softsign", "x / (1 + |x|)", [](auto x) { return x / (1 + std::abs(x)); }, QuantRule::Fixed11),
       float_function("Sqrt", "square root", [](auto x) { return std::sqrt(x); }),
       float_function("Tan", "tangent", [](auto x) { return std::tan(x); }),
       float_function("Tanh", "hyperbolic tangent", [](auto x) { return std::tanh(x); }, QuantRule::Fixed11, Engine::Lut),

@@ -63,7 +63,7 @@ std::span<const OpDef> identity() {
       {.name = "Identity", .summary = "a copy", .infer = infer_identity, .run = run_identity, .widen_half = false,
        .quant = QuantRule::SameScale, .engine = Engine::Move},
       {.name = "Dropout", .summary = "a copy at inference; random zeros when training", .inputs = {1, 3}, .outputs = {1, 2},
-       .attributes = {attr_int("seed")}, .infer = infer_dropout, .run = run_dropout, .quant = QuantRule::SameScale, .engine = Engine::Move},
+       .attributes = {attr_int("seed")}, .infer = infer_dropout, .run = run_dropout, .engine = Engine::Move},
   };
   return defs;
 }

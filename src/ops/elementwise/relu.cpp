@@ -10,7 +10,7 @@ Status run(ir::RunContext& c) {
 
 std::span<const ir::OpDef> relu() {
   static const ir::OpDef def{.name = "Relu", .summary = "max(x, 0)", .infer = arithmetic_same_as_input, .run = run,
-                             .quant = ir::QuantRule::Compute, .engine = ir::Engine::Elementwise};
+                             .quant = ir::QuantRule::Table, .engine = ir::Engine::Elementwise};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -87,7 +87,7 @@ std::span<const OpDef> softmax() {
   static const OpDef defs[] = {
       make("Softmax", "exp(x) divided by its sum along an axis", run_softmax, QuantRule::Fixed01, Engine::Norm),
       make("LogSoftmax", "logarithm of Softmax", run_log_softmax, QuantRule::Float, Engine::Norm),
-      make("Hardmax", "1 at the first greatest element along an axis, else 0", run_hardmax, QuantRule::Fixed01, Engine::None),
+      make("Hardmax", "1 at the first greatest element along an axis, else 0", run_hardmax, QuantRule::Float, Engine::None),
   };
   return defs;
 }

@@ -55,7 +55,7 @@ std::vector<AttributeDef> with(AttributeDef extra) {
 std::span<const OpDef> average_pool() {
   static const OpDef defs[] = {
       {.name = "AveragePool", .summary = "mean of each window", .attributes = with(attr_int("count_include_pad", 0)),
-       .infer = infer_float_pool, .run = run_average, .quant = QuantRule::SameScale, .cost = pool_cost, .engine = Engine::Pool},
+       .infer = infer_float_pool, .run = run_average, .quant = QuantRule::Compute, .cost = pool_cost, .engine = Engine::Pool},
       {.name = "LpPool", .summary = "p-norm of each window", .attributes = with(attr_int("p", 2)),
        .infer = infer_float_pool, .run = run_lp, .cost = pool_cost, .engine = Engine::Pool},
   };

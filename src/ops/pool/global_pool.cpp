@@ -89,7 +89,7 @@ OpCost cost(const NodeReader&, std::span<const Dims> inputs, std::span<const Dim
 
 std::span<const OpDef> global_pool() {
   static const OpDef defs[] = {
-      {.name = "GlobalAveragePool", .summary = "mean of each channel", .infer = infer, .run = run_average, .quant = QuantRule::SameScale,
+      {.name = "GlobalAveragePool", .summary = "mean of each channel", .infer = infer, .run = run_average, .quant = QuantRule::Compute,
        .cost = cost, .engine = Engine::Pool},
       {.name = "GlobalMaxPool", .summary = "greatest value of each channel", .infer = infer_max, .run = run_max, .quant = QuantRule::SameScale,
        .cost = cost, .engine = Engine::Pool},

@@ -66,7 +66,7 @@ Status run(RunContext& c) {
 std::span<const OpDef> max_unpool() {
   static const OpDef def{.name = "MaxUnpool", .summary = "puts pooled values back at their positions", .inputs = {2, 3},
                          .attributes = {required(attr_ints("kernel_shape")), attr_ints("pads"), attr_ints("strides")},
-                         .infer = infer, .run = run, .quant = QuantRule::SameScale};
+                         .infer = infer, .run = run};
   return {&def, 1};
 }
 }  // namespace orknn::ops

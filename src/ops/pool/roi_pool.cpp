@@ -234,7 +234,7 @@ std::span<const OpDef> roi_pool() {
        .infer = infer_align, .run = run_align, .cost = cost_align, .engine = Engine::Pool},
       {.name = "MaxRoiPool", .summary = "greatest value of each bin of each region", .inputs = {2, 2},
        .attributes = {required(attr_ints("pooled_shape")), attr_float("spatial_scale", 1.0)},
-       .infer = infer_max, .run = run_max, .quant = QuantRule::SameScale, .cost = cost_max, .engine = Engine::Pool},
+       .infer = infer_max, .run = run_max, .cost = cost_max, .engine = Engine::Pool},
   };
   return defs;
 }

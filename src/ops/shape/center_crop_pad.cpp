@@ -61,7 +61,7 @@ Status run(RunContext& c) {
 
 std::span<const OpDef> center_crop_pad() {
   static const OpDef def{.name = "CenterCropPad", .summary = "crops or pads around the middle", .inputs = {2, 2}, .attributes = {attr_ints("axes")},
-                         .infer = infer, .run = run, .widen_half = false, .quant = QuantRule::SameScale, .engine = Engine::Move};
+                         .infer = infer, .run = run, .widen_half = false, .engine = Engine::Move};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -45,7 +45,7 @@ Status run(RunContext& c) {
 
 std::span<const OpDef> trilu() {
   static const OpDef def{.name = "Trilu", .summary = "upper or lower triangle", .inputs = {1, 2}, .attributes = {attr_int("upper", 1)}, .infer = infer,
-                         .run = run, .widen_half = false, .quant = QuantRule::SameScale};
+                         .run = run, .widen_half = false};
   return {&def, 1};
 }
 }  // namespace orknn::ops
