@@ -360,11 +360,7 @@ Result<Builder> Builder::hybrid_step2(const std::string& model, const std::strin
   builder.source_.framework = field<std::string>(j, "framework", "");
   builder.source_files_ = {model};
   builder.graph_ = std::move(program.graph);
-  for (const format::Port& port : program.inputs) {
-    builder.graph_.tensor(port.tensor).layout = port.layout;
-    builder.normalization_.push_back({port.mean, port.std});
-  }
-  for (const format::Port& port : program.outputs) builder.graph_.tensor(port.tensor).layout = port.layout;
+  for (const format::Port& port : program.inputs) builder.normalization_.push_back({port.mean, port.std});
   builder.loaded_ = true;
 
   FileParameters& given = builder.from_files_.emplace();
