@@ -35,6 +35,7 @@ class LayerCheck {
 
   bool keeps_samples_apart() const {
     if (x_.empty() || y_.empty() || x_[0] != y_[0]) return false;
+    if (n_.op != "Split" && std::any_of(n_.outputs.begin() + 1, n_.outputs.end(), [](TensorId t) { return bool(t); })) return false;  // MaxPool counts through all samples
     for (size_t i = n_.own_input_count(); i < n_.inputs.size(); ++i)
       if (!fits_every_sample(n_.input(i))) return false;
     if (n_.op.starts_with("int:")) return integer_layer();
@@ -238,8 +239,8 @@ bool works_on_samples_alone(const Graph& graph) {
 
 Result<Graph> with_batch(const Graph& graph, const OpSet& ops, int64_t batch) {
   for (TensorId t : graph.outputs())
-    if (!dims_of(graph, t) || dims_of(graph, t)->empty())
-      return unsupported(fmt::format("the output '{}' has no batch: its extents are {}", graph.tensor(t).name, graph.tensor(t).shape ? to_string(*graph.tensor(t).shape) : "unknown")).hint("leave rknn_batch_size unset");
+    if (const auto dims = dims_of(graph, t); !dims || dims->empty())
+      return unsupported(fmt::format("the output '{}' has no batch: {}", graph.tensor(t).name, dims ? "it is a single number" : "its shape is known only when the model runs")).hint("leave rknn_batch_size unset");
   if (works_on_samples_alone(graph))
     if (auto larger = enlarged(graph, ops, batch)) return larger;  // a layer may have constants of the old size after all
   return repeated(graph, ops, batch);

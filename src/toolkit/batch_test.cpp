@@ -79,6 +79,8 @@ TEST(Batch, OtherNetworksAreRepeated) {
            R"(graph "g" (%x: float32[2,3]) -> (%y) { %t = Transpose(%x) {perm = [1,0]}  %y = MatMul(%x, %t) })",
            // the first axis is reduced
            R"(graph "g" (%x: float32[2,3]) -> (%y) { %axes: int64[1] = const {0}  %y = ReduceSum(%x, %axes) {keepdims = 1} })",
+           // places of the largest values count through all samples
+           R"(graph "g" (%x: float32[1,1,4,4]) -> (%y, %i) { %y, %i = MaxPool(%x) {kernel_shape = [2,2]} })",
            // the samples are multiplied with one matrix from the left
            R"(graph "g" (%x: float32[2,3]) -> (%y) { %w: float32[2,2] = const {1, 2, 3, 4}  %y = MatMul(%w, %x) })",
            // a constant for every sample of the source's batch
