@@ -238,8 +238,10 @@ class Lowering {
       } else if (const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && *body) {
         Graph copy = **body;
         settle_types(n, copy);
-        ORKNN_TRY(Lowering(copy, ops_, warn_, converted_).run());
-        changed.set(name, std::make_shared<const Graph>(std::move(copy)));
+        const Status lowered = Lowering(copy, ops_, warn_, converted_).run();
+        // A branch of If may fit other shapes than these: it stays as it is, and fails when it is taken.
+        if (!lowered && n.op != "If") return lowered;
+        if (lowered) changed.set(name, std::make_shared<const Graph>(std::move(copy)));
       }
     }
     n.attributes = std::move(changed);
