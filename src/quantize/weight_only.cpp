@@ -112,19 +112,24 @@ struct Row {
   std::vector<size_t> block;
   std::span<const float> products;
 
-  // M e for the error that integers and scales leave, and e' M e.
-  double error(std::span<const int8_t> integers, std::span<const float> scales, std::vector<double>& slope) const {
+  // e is the error that integers and scales leave.
+  double difference(size_t i, std::span<const int8_t> integers, std::span<const float> scales) const {
+    return static_cast<double>(weights[i]) - static_cast<double>(integers[i]) * scales[block[i]];
+  }
+  // M e
+  void set_slope(std::span<const int8_t> integers, std::span<const float> scales, std::vector<double>& slope) const {
     const size_t size = weights.size();
     slope.assign(size, 0);
-    double total = 0;
-    std::vector<double> e(size);
     for (size_t i = 0; i < size; ++i) {
-      e[i] = static_cast<double>(weights[i]) - static_cast<double>(integers[i]) * scales[block[i]];
-      if (e[i] == 0) continue;
+      const double e = difference(i, integers, scales);
       const float* row = products.data() + i * size;
-      for (size_t j = 0; j < size; ++j) slope[j] += e[i] * row[j];
+      for (size_t j = 0; j < size; ++j) slope[j] += e * row[j];
     }
-    for (size_t i = 0; i < size; ++i) total += e[i] * slope[i];
+  }
+  // e' M e
+  double error(std::span<const int8_t> integers, std::span<const float> scales, std::span<const double> slope) const {
+    double total = 0;
+    for (size_t i = 0; i < weights.size(); ++i) total += difference(i, integers, scales) * slope[i];
     return total;
   }
 
@@ -140,7 +145,7 @@ struct Row {
     return round_row(units, moments, 1, limit);
   }
 
-  // The scales of least error for given integers, one after the other.
+  // The scales of least error for given integers, one after the other; the slope follows.
   void fit_scales(std::span<const int8_t> integers, std::vector<float>& scales, std::vector<double>& slope) const {
     const size_t size = weights.size();
     std::vector<double> change(size);
@@ -168,6 +173,7 @@ struct Row {
 // integers take turns; the best of all turns stays.
 void fit_to_samples(Rounding& r, const Node& n, const InputMoments& moments, const WeightOnlyOptions& options) {
   constexpr int kTurns = 4;
+  constexpr double kWorthATurn = 0.02;  // share of the error that is left
   const int64_t size = moments.size, outputs = r.weights.count() / size, outputs_per_group = outputs / moments.groups;
   if (outputs_per_group < 1 || outputs * size != r.weights.count()) return;
   // Conv and a turned Gemm keep a channel's weights together; [K, N] has them a row apart.
@@ -194,21 +200,20 @@ void fit_to_samples(Rounding& r, const Node& n, const InputMoments& moments, con
       }
       std::vector<float> scales;
       for (int64_t b : blocks) scales.push_back(r.scales[static_cast<size_t>(b)]);
+      row.set_slope(integers, scales, slope);
       double least = row.error(integers, scales, slope);
       std::vector<int8_t> best = integers;
       std::vector<float> best_scales = scales;
       for (int turn = 0; turn < kTurns; ++turn) {
         integers = row.round(scales, limit);
-        double error = row.error(integers, scales, slope);
-        if (options.per_channel) {  // scales that other rows use too stay
-          row.fit_scales(integers, scales, slope);
-          error = row.error(integers, scales, slope);
-        }
-        if (!(error < least)) break;
+        row.set_slope(integers, scales, slope);
+        if (options.per_channel) row.fit_scales(integers, scales, slope);  // scales that other rows use too stay
+        const double error = row.error(integers, scales, slope), gain = least - error;
+        if (!(gain > 0)) break;
         least = error;
         best = integers;
         best_scales = scales;
-        if (!options.per_channel) break;
+        if (!options.per_channel || gain < kWorthATurn * least) break;
       }
       for (int64_t k = 0; k < size; ++k) r.integers[static_cast<size_t>(element(k))] = best[static_cast<size_t>(k)];
       if (options.per_channel)
