@@ -2,7 +2,7 @@
 //
 //   case broadcast_row                  starts a case; the name is unique in its file
 //   tolerance 1e-6 1e-5                 absolute and relative, for floating-point results (default 1e-5 1e-4)
-//   half                                the float32 case also holds, loosely, in float16
+//   half                                the float32 case also holds, loosely, with the reference kernels in float16
 //   graph "g" (%x: float32[2]) -> (%y) {
 //     ...                               IR text; the graph ends with a `}` in the first column
 //   }
