@@ -399,6 +399,74 @@ TEST(IntKernels, MaxPool) {
   }
 }
 
+TEST(IntKernels, AveragePool) {
+  for (uint32_t seed = 0; seed < 80 && !HasFatalFailure(); ++seed) {
+    Trial t(seed);
+    t.node.op = "int:AveragePool";
+    const int64_t y = t.one_of<int64_t>({1, 2, 3, 5}), x = t.one_of<int64_t>({y, y, 1, 3, 4}), dilation_y = t.one_of<int64_t>({1, 1, 1, 2}), dilation_x = t.one_of<int64_t>({1, 1, 1, 2});
+    const int64_t height = t.pick((y - 1) * dilation_y + 1, 30), width = t.pick((x - 1) * dilation_x + 1, 80);
+    const DType type = t.any_type();
+    t.set("kernel_shape", std::vector<int64_t>{y, x});
+    t.set("strides", std::vector<int64_t>{t.pick(1, 3), t.pick(1, 3)});
+    t.set("dilations", std::vector<int64_t>{dilation_y, dilation_x});
+    t.set("pads", std::vector<int64_t>{t.pick(0, y - 1), t.pick(0, x - 1), t.pick(0, y - 1), t.pick(0, x - 1)});
+    t.set("ceil_mode", t.pick(0, 1));
+    t.set("count_include_pad", t.pick(0, 1));
+    t.set("x_zero_point", t.zero_point(type));
+    t.input(t.data(type, {t.pick(1, 2), t.pick(1, 6), height, width}));
+    const bool table = t.chance(20);
+    const DType result = t.stage(t.chance(60) ? x * y : 1, (type == DType::Int16 ? 20000.0 : 150.0) * static_cast<double>(x * y), table, int64_t{1} << 28);
+    if (table) t.input(t.data(result, {4096}), true);
+    check(t, "int_average_pool", "int:AveragePool seed " + std::to_string(seed));
+  }
+}
+
+TEST(IntKernels, ReduceMean) {
+  for (uint32_t seed = 0; seed < 80 && !HasFatalFailure(); ++seed) {
+    Trial t(seed);
+    t.node.op = "int:ReduceMean";
+    const DType type = t.any_type();
+    Dims dims{t.pick(1, 3), t.one_of<int64_t>({1, 7, 300}), t.pick(1, 20), t.one_of<int64_t>({1, 7, 64, 300})};
+    const int64_t first = t.pick(0, 3);
+    int64_t end = t.pick(first + 1, 4);
+    if (t.chance(5)) dims = {1, 256, 256, 1};
+    while (ir::element_count(std::span(dims).subspan(static_cast<size_t>(first), static_cast<size_t>(end - first))) > 1 << 16) --end;
+    t.set("first_axis", first);
+    t.set("end_axis", end);
+    t.set("x_zero_point", t.zero_point(type));
+    t.input(t.data(type, dims));
+    const bool table = t.chance(20);
+    const DType result = t.stage(1, (type == DType::Int16 ? 20000.0 : 150.0) * 30, table, int64_t{1} << 28);
+    if (table) t.input(t.data(result, {4096}), true);
+    check(t, "int_mean", "int:ReduceMean seed " + std::to_string(seed));
+  }
+}
+
+TEST(IntKernels, Quantize) {
+  for (uint32_t seed = 0; seed < 60 && !HasFatalFailure(); ++seed) {
+    Trial t(seed);
+    const bool back = t.chance(40);
+    t.node.op = back ? "DequantizeLinear" : "QuantizeLinear";
+    const DType type = t.any_type();
+    const Dims dims{t.pick(1, 3), t.one_of<int64_t>({1, 15, 64, 20000, t.pick(1, 300)})};
+    const float scale = t.one_of({0.25f, 0.1f, 1e-3f, 1e-30f, 3e5f});
+    if (back) {
+      t.input(t.data(type, dims));
+    } else {
+      TensorData x = TensorData::allocate(DType::Float32, dims);
+      for (int64_t i = 0; i < x.count(); ++i)
+        static_cast<float*>(x.mutable_data())[i] = t.chance(5)    ? t.one_of({INFINITY, -INFINITY, NAN, -0.0f, 3e38f, -3e38f})
+                                                   : t.chance(50) ? scale * static_cast<float>(t.pick(-600, 600)) / 2  // halves
+                                                                  : scale * std::uniform_real_distribution<float>(-300, 300)(t.random);
+      t.input(std::move(x));
+    }
+    t.input(TensorData::scalar(scale), true);
+    TensorData zero = t.data(type, {});
+    if (type != DType::UInt8 || t.chance(70)) t.input(std::move(zero), true);
+    check(t, back ? "dequantize" : "quantize", t.node.op + " seed " + std::to_string(seed));
+  }
+}
+
 TEST(IntKernels, Resize) {
   for (uint32_t seed = 0; seed < 80 && !HasFatalFailure(); ++seed) {
     Trial t(seed);

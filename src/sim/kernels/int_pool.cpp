@@ -1,4 +1,4 @@
-// MaxPool of 8-bit data: the largest of the rows of each window, then of its columns. Means over whole rows.
+// MaxPool of 8-bit data: the largest of the rows of each window, then of its columns.
 #include <algorithm>
 #include <cstring>
 

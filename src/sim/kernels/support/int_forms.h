@@ -182,6 +182,13 @@ struct IntForms {
   // y[i] = upper[i] * (one - share) + lower[i] * share, in 32 bits or less the zero point times one * one in 64.
   void (*resize_rows)(const int32_t* upper, const int32_t* lower, int32_t one, int32_t share, int64_t count, int32_t* y);
   void (*resize_rows_wide)(const int32_t* upper, const int32_t* lower, int32_t one, int32_t share, int64_t zero, int64_t count, int64_t* y);
+  // sums[i] += x[i]; sums[i] += x[i * stride]; the sum of all x[i], which fits 32 bits.
+  void (*add_row)(const void* x, Int type, int64_t count, int32_t* sums);
+  void (*add_every)(const int32_t* x, int64_t stride, int64_t count, int64_t* sums);
+  int32_t (*sum_row)(const void* x, Int type, int64_t count);
+  // y[i] = clamp(round_half_even(x[i] / scale) + zero), NaN gives zero; y[i] = (x[i] - zero) * scale.
+  void (*quantize)(const float* x, float scale, int32_t zero, Int type, int64_t count, void* y);
+  void (*dequantize)(const void* x, Int type, int32_t zero, float scale, int64_t count, float* y);
   void (*binary)(const IntBinary& binary, int64_t count);
   void (*interleave)(const IntInterleave& interleave);
   void (*expand)(const IntExpand& expand);

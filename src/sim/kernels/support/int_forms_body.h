@@ -426,6 +426,54 @@ static void resize_rows_wide(const int32_t* __restrict upper, const int32_t* __r
   for (int64_t i = 0; i < count; ++i) y[i] = int64_t{upper[i]} * (one - share) + int64_t{lower[i]} * share - offset;
 }
 
+template <class F>
+ORKNN_SIMD void with_type(const void* x, Int type, F&& f) {
+  if (type == Int::Signed8) f(static_cast<const int8_t*>(x));
+  else if (type == Int::Unsigned8) f(static_cast<const uint8_t*>(x));
+  else f(static_cast<const int16_t*>(x));
+}
+static void add_row(const void* x, Int type, int64_t count, int32_t* sums) {
+  with_type(x, type, [&](const auto* from) __attribute__((always_inline)) {
+    int32_t* __restrict to = sums;
+    for (int64_t i = 0; i < count; ++i) to[i] += from[i];
+  });
+}
+static void add_every(const int32_t* __restrict x, int64_t stride, int64_t count, int64_t* __restrict sums) {
+  if (stride == 1)
+    for (int64_t i = 0; i < count; ++i) sums[i] += x[i];
+  else
+    for (int64_t i = 0; i < count; ++i) sums[i] += x[i * stride];
+}
+static int32_t sum_row(const void* x, Int type, int64_t count) {
+  uint32_t sum = 0;
+  with_type(x, type, [&](const auto* from) __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) sum += static_cast<uint32_t>(from[i]);
+  });
+  return static_cast<int32_t>(sum);
+}
+
+template <class T>
+ORKNN_SIMD void quantize_to(const float* __restrict x, float scale, int32_t zero, float low, float high, int64_t count, T* __restrict y) {
+  for (int64_t i = 0; i < count; ++i) {
+    float q = __builtin_rintf(x[i] / scale);
+    q = q == q ? q : 0.0f;
+    q = q < low ? low : q > high ? high : q;
+    y[i] = static_cast<T>(static_cast<int32_t>(q) + zero);
+  }
+}
+static void quantize(const float* x, float scale, int32_t zero, Int type, int64_t count, void* y) {
+  const int32_t low = type == Int::Signed8 ? -128 : type == Int::Unsigned8 ? 0 : -32768, high = type == Int::Signed8 ? 127 : type == Int::Unsigned8 ? 255 : 32767;
+  const float least = static_cast<float>(low - zero), most = static_cast<float>(high - zero);
+  if (type == Int::Signed16) quantize_to(x, scale, zero, least, most, count, static_cast<int16_t*>(y));
+  else quantize_to(x, scale, zero, least, most, count, static_cast<uint8_t*>(y));
+}
+static void dequantize(const void* x, Int type, int32_t zero, float scale, int64_t count, float* y) {
+  with_type(x, type, [&](const auto* from) __attribute__((always_inline)) {
+    float* __restrict to = y;
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i] - zero) * scale;
+  });
+}
+
 static void interleave_wide(const IntInterleave& p) {
   const auto *first = reinterpret_cast<const uint16_t*>(p.rows[0]), *second = reinterpret_cast<const uint16_t*>(p.rows[1]);
   int32_t* __restrict y = p.y;
@@ -654,6 +702,11 @@ const IntForms kIntForms = {
     .resize_columns = resize_columns,
     .resize_rows = resize_rows,
     .resize_rows_wide = resize_rows_wide,
+    .add_row = add_row,
+    .add_every = add_every,
+    .sum_row = sum_row,
+    .quantize = quantize,
+    .dequantize = dequantize,
     .binary = binary,
     .interleave = interleave,
     .expand = expand,

@@ -1,0 +1,176 @@
+// Means of integers: of windows, whose rows are summed down before they are summed across, and over neighbouring axes.
+#include <algorithm>
+#include <map>
+
+#include "ops/support/pooling.h"
+#include "ops/support/requantize.h"
+#include "sim/kernels/support/int_stage.h"
+#include "sim/kernels/support/product.h"
+#include "sim/kernels/support/window.h"
+
+namespace orknn::sim {
+namespace {
+using namespace kernels;
+
+constexpr int64_t kMaxFactor = int64_t{1} << 28;  // as the op allows
+constexpr int64_t kGrain = 1 << 15;               // elements per piece of work
+
+// How the sums of a row of windows become results; every window has its own number of elements.
+struct RowStage {
+  std::vector<int32_t> bias, factor, shift;
+};
+
+struct WindowState : KernelState {
+  Int type = Int::Signed8;
+  Window window;
+  OutputPlan output;
+  std::vector<RowStage> stages;
+  std::vector<size_t> stage_of;  // per row of the result
+};
+
+struct Counts {
+  int64_t inside = 0, padded = 0;
+  auto operator<=>(const Counts&) const = default;
+};
+Counts counts_of(const Window& v, size_t axis, int64_t output) {
+  Counts n;
+  for (int64_t k = 0; k < v.kernel[axis]; ++k) {
+    const int64_t at = output * v.stride[axis] + k * v.dilation[axis];
+    n.inside += at >= v.pad_begin[axis] && at < v.pad_begin[axis] + v.in[axis];
+    n.padded += at >= 0 && at < v.pad_begin[axis] + v.in[axis] + v.pad_end[axis];
+  }
+  return n;
+}
+
+std::unique_ptr<WindowState> plan_window(const KernelQuery& q) {
+  const std::optional<Int> type = q.node.op == "int:AveragePool" ? int_of(q.inputs[0].dtype) : std::nullopt;
+  if (!type || q.inputs[0].dims.size() < 3 || q.inputs[0].dims.size() > 4) return nullptr;
+  const auto shape = ops::pool_shape(q.attributes(), q.inputs[0].dims);
+  if (!shape || shape->output_dims() != q.outputs[0].dims || ir::element_count(q.outputs[0].dims) == 0) return nullptr;
+  const int64_t taps = shape->window.taps();
+  const auto zero = ops::read_zero_point(q.attributes(), "x_zero_point");
+  auto output = taps <= int64_t{1} << 14 ? OutputPlan::create(q, taps, {kNoSlot, kNoSlot, 1}, kMaxFactor) : std::nullopt;
+  auto s = std::make_unique<WindowState>();
+  s->window = window_of(shape->window, shape->input, shape->output);
+  const Window& v = s->window;
+  // A window far larger than the plane would need a buffer out of proportion to the data.
+  if (!output || !zero || !v.fits_int32() || v.pad_begin[1] < 0 || v.pad_begin[2] < 0 || v.kernel[2] * v.dilation[2] > 4 * (v.in[2] + v.out[2] + 64)) return nullptr;
+  s->type = *type;
+  s->output = std::move(*output);
+  const bool include_pad = q.attributes().get_int("count_include_pad") != 0;
+  std::vector<Counts> columns;
+  for (int64_t x = 0; x < v.out[2]; ++x) columns.push_back(counts_of(v, 2, x));
+  std::map<Counts, size_t> known;
+  for (int64_t y = 0; y < v.out[1]; ++y) {
+    const Counts rows = counts_of(v, 1, y);
+    const auto [at, is_new] = known.try_emplace(rows, s->stages.size());
+    s->stage_of.push_back(at->second);
+    if (!is_new) continue;
+    RowStage& stage = s->stages.emplace_back();
+    for (const Counts& n : columns) {
+      const int64_t inside = rows.inside * n.inside, count = std::max<int64_t>(include_pad ? rows.padded * n.padded : inside, 1);
+      stage.bias.push_back(static_cast<int32_t>(-*zero * inside));
+      stage.factor.push_back(s->output.factor[static_cast<size_t>(count - 1)]);
+      stage.shift.push_back(s->output.shift[static_cast<size_t>(count - 1)]);
+    }
+  }
+  return s;
+}
+
+bool accepts_window(const KernelQuery& q) { return plan_window(q) != nullptr; }
+Result<std::unique_ptr<const KernelState>> prepare_window(const KernelQuery& q, ThreadPool&) { return std::unique_ptr<const KernelState>(plan_window(q)); }
+
+Status run_window(KernelContext& c, const KernelState* state) {
+  const WindowState& s = *static_cast<const WindowState*>(state);
+  const Window& v = s.window;
+  const IntForms& f = int_forms();
+  const int64_t length = std::max((v.out[2] - 1) * v.stride[2] + (v.kernel[2] - 1) * v.dilation[2] + 1, v.pad_begin[2] + v.in[2]);
+  const int64_t down_bytes = divide_up(length * 4, 64) * 64, worker_bytes = down_bytes + divide_up(v.out[2] * 8, 64) * 64;
+  std::byte* scratch = c.scratch(static_cast<size_t>(worker_bytes * c.pool.threads()));
+  if (!scratch) return out_of_scratch(worker_bytes * c.pool.threads());
+  const auto* x = static_cast<const std::byte*>(c.inputs[0].data);
+  auto* y = static_cast<std::byte*>(c.outputs[0].data);
+  const int64_t rows = c.outputs[0].count() / v.out[2], per_job = std::clamp<int64_t>(kGrain / (v.in[2] * v.kernel[1]), 1, rows);
+  for_each_job(c.pool, divide_up(rows, per_job), [&](int64_t job, int64_t worker) {
+    auto* down = reinterpret_cast<int32_t*>(scratch + worker * worker_bytes);
+    auto* sums = reinterpret_cast<int64_t*>(scratch + worker * worker_bytes + down_bytes);
+    for (int64_t row = job * per_job; row < std::min((job + 1) * per_job, rows); ++row) {
+      const int64_t plane = row / v.out[1], at = row % v.out[1];
+      std::fill_n(down, length, 0);
+      for (int64_t k = 0; k < v.kernel[1]; ++k) {
+        const int64_t from = at * v.stride[1] - v.pad_begin[1] + k * v.dilation[1];
+        if (from >= 0 && from < v.in[1]) f.add_row(x + (plane * v.in[1] + from) * v.in[2] * int_bytes(s.type), s.type, v.in[2], down + v.pad_begin[2]);
+      }
+      std::fill_n(sums, v.out[2], 0);
+      for (int64_t k = 0; k < v.kernel[2]; ++k) f.add_every(down + k * v.dilation[2], v.stride[2], v.out[2], sums);
+      const RowStage& stage = s.stages[s.stage_of[static_cast<size_t>(at)]];
+      IntConvert to = s.output.row(0, nullptr, y + row * v.out[2] * int_bytes(s.output.type));
+      to.bias = stage.bias.data();
+      to.factor = stage.factor.data();
+      to.shift = stage.shift.data();
+      f.convert_wide(to, sums, v.out[2]);
+    }
+  });
+  return {};
+}
+
+struct AxesState : KernelState {
+  Int type = Int::Signed8;
+  int64_t outer = 1, reduced = 1, inner = 1, zero = 0;
+  OutputPlan output;
+};
+
+std::unique_ptr<AxesState> plan_axes(const KernelQuery& q) {
+  const std::optional<Int> type = q.node.op == "int:ReduceMean" ? int_of(q.inputs[0].dtype) : std::nullopt;
+  if (!type) return nullptr;
+  const ir::Dims& dims = q.inputs[0].dims;
+  const int64_t rank = static_cast<int64_t>(dims.size()), first = q.attributes().get_int("first_axis"), last = q.attributes().get_int("end_axis");
+  const auto zero = ops::read_zero_point(q.attributes(), "x_zero_point");
+  auto output = OutputPlan::create(q, 1, {kNoSlot, kNoSlot, 1}, kMaxFactor);
+  if (first < 0 || last <= first || last > rank || !zero || !output) return nullptr;
+  auto s = std::make_unique<AxesState>();
+  for (int64_t i = 0; i < rank; ++i) (i < first ? s->outer : i < last ? s->reduced : s->inner) *= dims[static_cast<size_t>(i)];
+  if (s->reduced > int64_t{1} << 16 || s->outer * s->inner != ir::element_count(q.outputs[0].dims)) return nullptr;
+  s->type = *type;
+  s->zero = *zero;
+  s->output = std::move(*output);
+  return s;
+}
+
+bool accepts_axes(const KernelQuery& q) { return plan_axes(q) != nullptr; }
+Result<std::unique_ptr<const KernelState>> prepare_axes(const KernelQuery& q, ThreadPool&) { return std::unique_ptr<const KernelState>(plan_axes(q)); }
+
+Status run_axes(KernelContext& c, const KernelState* state) {
+  const AxesState& s = *static_cast<const AxesState*>(state);
+  const IntForms& f = int_forms();
+  const auto* x = static_cast<const std::byte*>(c.inputs[0].data);
+  auto* y = static_cast<std::byte*>(c.outputs[0].data);
+  constexpr int64_t kBlock = 256;
+  const int64_t bytes = int_bytes(s.type), offset = s.zero * s.reduced;
+  // A block is some rows, or some columns of one plane.
+  const bool rows = s.inner == 1;
+  const int64_t across = rows ? s.outer : s.inner, blocks = divide_up(across, kBlock), planes = rows ? 1 : s.outer;
+  c.pool.parallel_for(planes * blocks, std::max<int64_t>(1, kGrain / (kBlock * std::max<int64_t>(s.reduced, 1))), [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t first = block % blocks * kBlock, count = std::min(kBlock, across - first), plane = block / blocks;
+      int64_t sums[kBlock];
+      int32_t columns[kBlock] = {};
+      if (rows) {
+        for (int64_t i = 0; i < count; ++i) columns[i] = f.sum_row(x + (first + i) * s.reduced * bytes, s.type, s.reduced);
+      } else {
+        for (int64_t i = 0; i < s.reduced; ++i) f.add_row(x + ((plane * s.reduced + i) * s.inner + first) * bytes, s.type, count, columns);
+      }
+      for (int64_t i = 0; i < count; ++i) sums[i] = columns[i] - offset;
+      f.convert_wide(s.output.channel(0, nullptr, y + (plane * across + first) * int_bytes(s.output.type)), sums, count);
+    }
+  });
+  return {};
+}
+}  // namespace
+
+std::span<const Kernel> int_mean() {
+  static const Kernel kernels[] = {{"int_average_pool", accepts_window, prepare_window, run_window}, {"int_mean", accepts_axes, prepare_axes, run_axes}};
+  return kernels;
+}
+
+}  // namespace orknn::sim
