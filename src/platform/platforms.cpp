@@ -49,6 +49,7 @@ const std::vector<std::string_view> kToolkit1Dtypes{"asymmetric_quantized-u8", "
 #include "platform/speed.inc"
 
 // Matmul API. Where guide and header disagree, the weaker multiple of the header counts.
+const MatMulLimits kNoMatMul;
 const MatMulLimits kOldMatMul{.max_inner = 10240, .max_columns = 4096, .inner_multiple_half = 16, .columns_multiple_int8 = 16, .columns_multiple_half = 8,
     .transposed_normal = false, .types = {1, 2}};
 const MatMulLimits kMediumMatMul{.max_inner = 10240, .max_columns = 4096, .columns_multiple_int8 = 16, .columns_multiple_half = 8, .types = {1, 2}};
@@ -121,7 +122,7 @@ std::vector<Platform> make_rows() {
       .npu_hz = 500 * kMHz, .ddr_hz = 924 * kMHz, .cpu_hz = 1608 * kMHz, .ddr_bus_bytes = 2, .dram_bytes = 64 * kMiB, .c2_int8 = 16, .c2_half = 8,
       .align_int8 = kMediumInt8, .align_half = kSmallInt16, .align_float = kMediumFloat, .output_align_conv_int8 = 32, .packing = kMicroPacking, .depthwise_array = 32,
       .max_hardmax_elements = 8192, .first_layer = kFirstLayerMedium, .conv_half = false, .cpu_ops = CpuOps::Few,
-      .features = with(kMicroChip, &Features::weight_compression), .quantized_dtypes = {"w8a8", "w16a16i", "w16a16i_dfp"},
+      .features = with(kMicroChip, &Features::weight_compression), .mat_mul = kNoMatMul, .quantized_dtypes = {"w8a8", "w16a16i", "w16a16i_dfp"},
       .speed = scaled(kSpeedMedium, 0.3, 3)};  // a 16-bit bus at 924 MHz, and a slower CPU
   rows.push_back(micro);
   // A narrower core (C2 is half as wide); MACs, clocks and bus are not published.
@@ -170,7 +171,7 @@ std::vector<Platform> make_rows() {
       .int16_macs = 192, .half_macs = 64, .npu_hz = 792 * kMHz, .ddr_hz = 924 * kMHz, .cpu_hz = 1200 * kMHz, .simulator_hz = 800 * kMHz, .cbuf_banks = 16,
       .c2_int8 = 16, .c2_half = 8, .align_int8 = kWideInt8, .align_half = kWideHalf, .align_float = kWideFloat, .output_align_conv_int8 = 32,
       .output_align_conv_half = 16, .packs_channels = true, .table_follows = true, .hard_swish_in_parts = true, .features = kGeneration1,
-      .quantized_dtypes = kToolkit1Dtypes, .speed = scaled(kSpeedFirst, 1, 1)};
+      .mat_mul = kNoMatMul, .quantized_dtypes = kToolkit1Dtypes, .speed = scaled(kSpeedFirst, 1, 1)};
   rows.push_back(first);
   Platform original = renamed(first, "rk1808");
   original.speed = kSpeedFirst;

@@ -150,7 +150,7 @@ class Assigner {
     for (TensorId x : n.inputs)
       if (x && mixed_[index_of(x)]) return because(named(x) + " holds small values beside larger ones");
     std::string mixes;
-    const double most = std::exp2(options_.format.bits() - kBitsToKeep);
+    const double most = largest_ratio();
     if (f == Form::Concat) {
       const auto joined = own_parameters(n.output(), {});
       for (TensorId t : n.inputs)
@@ -197,12 +197,17 @@ class Assigner {
     });
   }
 
-  // The inputs of a Concat that only it reads are computed in the result's parameters at once.
+  // The inputs of a Concat that only it reads are computed in the result's parameters at once, unless these are far too coarse for them:
+  // such an input is computed in its own and then rounded once more.
   void share_parameters(NodeId id) {
     const Node& n = graph_.node(id);
     const QuantParams joined = *result_.tensors[index_of(n.output())];
-    for (TensorId t : n.inputs) take_over(t, joined);
+    for (TensorId t : n.inputs)
+      if (has_parameters(t) && width(joined) <= width(*result_.tensors[index_of(t)]) * largest_ratio()) take_over(t, joined);
   }
+
+  // Of the range of joined values to that of one part, at which the part keeps kBitsToKeep bits.
+  double largest_ratio() const { return std::exp2(options_.format.bits() - kBitsToKeep); }
 
   // Follows copies back to where the values are computed.
   void take_over(TensorId t, const QuantParams& parameters) {
