@@ -19,7 +19,7 @@
 
 namespace orknn {
 namespace {
-// The sample: x float16[1,3,2,2] NCHW with mean {1,2,3}, std {2,4,8}; y = relu(relu(xn) * {1,2,0.5} + {4,5,6}); z = the middle value as [3,4].
+// The sample: x float16[1,3,2,2] NCHW with mean {1,2,3}, std {2,4,8}; y = relu(relu(xn) * {1,2,0.5} + {4,5,6}) * {3.5,-3.5,0.75}; z = the middle value as [3,4].
 std::vector<std::byte> sample_bytes() { return *format::write_rknn_to_memory(format::sample_model()); }
 
 class CApi : public testing::Test {
@@ -142,15 +142,15 @@ TEST_F(CApi, OutputsComeInTheModelsTypeOrAsFloat) {
   rknn_output out{};
   ASSERT_EQ(rknn_outputs_get(context, 1, &out, nullptr), RKNN_SUCC);
   EXPECT_EQ(out.size, 24u);
-  EXPECT_EQ(half_to_float(static_cast<uint16_t*>(out.buf)[0]), 4.0f);
+  EXPECT_EQ(half_to_float(static_cast<uint16_t*>(out.buf)[0]), 4 * 3.5f);
   float mine[12];
   rknn_output given{};
   given.want_float = given.is_prealloc = 1;
   given.buf = mine;
   given.size = sizeof mine;
   ASSERT_EQ(rknn_outputs_get(context, 1, &given, nullptr), RKNN_SUCC);
-  EXPECT_EQ(mine[0], 4.0f);
-  EXPECT_EQ(mine[11], 6.0f);
+  EXPECT_EQ(mine[0], 4 * 3.5f);
+  EXPECT_EQ(mine[11], 6 * 0.75f);
   EXPECT_EQ(rknn_outputs_release(context, 1, &given), RKNN_SUCC);
   EXPECT_EQ(given.buf, mine);
   given.size = 47;
