@@ -359,6 +359,7 @@ class Reader {
   // --- what each layer becomes
   Assignment assign() {
     Assignment result;
+    result.integer_inputs = true;  // they are rounded even where only float layers read them
     grids_.resize(graph_.tensor_count());
     for (const std::optional<Grid>& g : grids_) {
       result.tensors.push_back(g ? std::optional(g->parameters) : std::nullopt);
@@ -375,6 +376,7 @@ class Reader {
     LayerForm f = layer_form(graph_, n);
     if (f.form == Form::Float) return f;
     if (n.op == "Identity" && grid(n.input(0)) && grid(n.output()) && *grid(n.input(0)) != *grid(n.output())) f.form = Form::Table;
+    if (n.op == "Identity" && !grid(n.input(0)) && grid(n.output())) return f;  // a conversion that others read past: it rounds
     if (tail_steps_taken(graph_, n, f.form) != n.tail.size()) return {Form::Float, "its fused steps have no integer form"};
     const auto stated = [&](TensorId t) { return !t || graph_.is_constant(t) || grid(t); };
     const size_t data = f.form == Form::Concat ? n.own_input_count() : f.form == Form::Binary || f.form == Form::MatMul ? 2 : 1;

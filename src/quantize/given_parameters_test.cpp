@@ -198,14 +198,13 @@ TEST(GivenParameters, OtherReadersSeeWhatWasNotRounded) {
   %wide: float32[] = const {0.03}
   %wq: int8[2,2,1,1] = const {100, -50, 30, 77}
   %ws: float32[] = const {0.01}
-  %xq: int8[1,2,4,4] = QuantizeLinear(%x, %s, %z)
-  %d: float32[1,2,4,4] = DequantizeLinear(%xq, %s, %z)
+  %d: float32[1,2,4,4] = DequantizeLinear(%x, %s, %z)
   %wd: float32[2,2,1,1] = DequantizeLinear(%wq, %ws)
   %c: float32[1,2,4,4] = Conv(%d, %wd)
   %q: int8[1,2,4,4] = QuantizeLinear(%c, %narrow, %z)
   %y: float32[1,2,4,4] = DequantizeLinear(%q, %narrow, %z)
 )";
-  const auto graph = [&](const std::string& outputs, const std::string& rest) { return "graph \"g\" (%x: float32[1,2,4,4]) -> (" + outputs + ") {" + head + rest + "}"; };
+  const auto graph = [&](const std::string& outputs, const std::string& rest) { return "graph \"g\" (%x: int8[1,2,4,4] quant(axis -1, 0.02:0)) -> (" + outputs + ") {" + head + rest + "}"; };
   const std::string second = R"(  %q2: int8[1,2,4,4] = QuantizeLinear(%c, %wide, %z)
   %y2: float32[1,2,4,4] = DequantizeLinear(%q2, %wide, %z)
 )";

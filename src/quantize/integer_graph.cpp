@@ -133,7 +133,7 @@ class Lowering {
 
   void add_input(TensorId t) {
     const auto users = in_.users(t);
-    const bool integer = parameters(t) && std::any_of(users.begin(), users.end(), [&](NodeId u) { return assignment_.forms[static_cast<size_t>(u.index)].form != Form::Float; });
+    const bool integer = parameters(t) && (assignment_.integer_inputs || std::any_of(users.begin(), users.end(), [&](NodeId u) { return assignment_.forms[static_cast<size_t>(u.index)].form != Form::Float; }));
     const TensorId made = declare(t, in_.tensor(t).name, integer);
     (integer ? versions_[index_of(t)].integer : versions_[index_of(t)].real) = made;
     out_.inputs().push_back(made);
@@ -629,6 +629,11 @@ class Lowering {
   }
 
   Result<std::string> lower_move(const Node& n) {
+    if (n.op == "Identity" && !parameters(n.input(0))) {
+      const TensorId y = n.output();
+      versions_[index_of(y)].integer = convert("QuantizeLinear", y, real(n.input(0)), in_.tensor(y).name, true);
+      return std::string();
+    }
     std::vector<TensorId> inputs{integer(n.input(0))};
     for (size_t i = 1; i < n.own_input_count(); ++i) inputs.push_back(real(n.inputs[i]));
     if (n.op == "Pad" && n.attributes.string_or("mode", "constant") == "constant") {

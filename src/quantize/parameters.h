@@ -12,6 +12,7 @@ namespace orknn::quantize {
 struct Assignment {
   std::vector<std::optional<ir::QuantParams>> tensors;  // by tensor index; nothing = stays in float
   std::vector<LayerForm> forms;                         // by node index; what each layer becomes
+  bool integer_inputs = false;                          // inputs with parameters are integers, whoever reads them
   std::vector<DType> types;                             // by tensor index; none = all have the format's type
 };
 
