@@ -92,7 +92,11 @@ def check_nodes(nodes, layers, types):
     assert len(nodes) == len(shown) and sum(node["type"] in ("InputOperator", "OutputOperator") for node in nodes) == len(nodes) - len(layers)
     for layer in layers:
         node = shown[f"{layer['type']}:{layer['name']}"]
+        node["inputs"] = [i for i in node["inputs"] if i["name"]]   # an absent input has no name
         assert [i["name"] for i in node["inputs"] if not i["constant"]] == layer["inputs"] and node["outputs"] == layer["outputs"]
         assert all(i["type"] == types[i["name"]] for i in node["inputs"]), node
-        if layer["type"].startswith("Conv") and layer["type"] != "Concat":
-            assert [i["role"] for i in node["inputs"] if i["constant"]] == ["weights", "bias"], node
+        if layer["type"].startswith("Conv"):
+            constants = [i for i in node["inputs"] if i["constant"]]
+            assert [i["type"].count(",") for i in constants] == [3, 0], node   # weights and bias
+            if layer["type"] in ("ConvRelu", "ConvExSwish"):                   # of others Netron does not know what their inputs are
+                assert [i["role"] for i in constants] == ["weights", "bias"], node
