@@ -1,5 +1,6 @@
 // Index of the greatest or least element along an axis.
 #include <algorithm>
+#include <cstdint>
 
 #include "ops/support/elementwise.h"
 
@@ -28,7 +29,26 @@ Status infer(InferContext& c) {
   return {};
 }
 
-// A NaN counts as extreme; the first one is found, as in NumPy.
+constexpr int64_t kColumns = 256;  // neighbours that are compared together, so that memory is read in order
+
+// Whether v takes the place of b, which came before it. A NaN counts as extreme; the first one is found, as in NumPy.
+template <bool greatest, bool last, class T>
+bool replaces(T v, T b) {
+  const bool better = greatest ? (last ? !(v < b) : !(v <= b)) : (last ? !(v > b) : !(v >= b));
+  return better & (b == b);
+}
+
+// Row k of neighbours against the best so far, without a jump: the compiler makes vectors of it.
+template <bool greatest, bool last, class T>
+void take_better(const T* row, int32_t k, int64_t columns, T* best, int32_t* at) {
+  for (int64_t j = 0; j < columns; ++j) {
+    const T v = row[j], b = best[j];
+    const bool takes = replaces<greatest, last>(v, b);
+    best[j] = takes ? v : b;
+    at[j] = takes ? k : at[j];
+  }
+}
+
 template <bool greatest>
 Status run(RunContext& c) {
   const TensorView x = c.input(0);
@@ -41,39 +61,31 @@ Status run(RunContext& c) {
   if (extent == 0) return shape_mismatch("an axis without elements has no extreme").found(to_string(dims));
   const bool last = c.get_int("select_last_index") != 0;
   visit_arithmetic(x.dtype, [&]<class T>(TypeTag<T>) {
-    const auto replaces = [last](T v, T b) {
-      const bool better = (greatest ? v > b : v < b) | (v != v) | (last & (v == b));
-      return better & (b == b);
-    };
-    if (stride == 1) {
+    if (stride == 1 || extent > INT32_MAX) {
       c.pool.parallel_for(n, std::max<int64_t>(1, kElementGrain / extent), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-          const T* row = x.as<T>() + i * extent;
+          const T* row = x.as<T>() + i / stride * stride * extent + i % stride;
           int64_t best = 0;
           for (int64_t k = 1; k < extent; ++k)
-            if (replaces(row[k], row[best])) best = k;
+            if (last ? replaces<greatest, true>(row[k * stride], row[best * stride]) : replaces<greatest, false>(row[k * stride], row[best * stride])) best = k;
           y.as<int64_t>()[i] = best;
         }
       });
       return;
     }
-    constexpr int64_t kColumns = 256;  // neighbours that are compared together, so that memory is read in order
     const int64_t parts = (stride + kColumns - 1) / kColumns;
     c.pool.parallel_for(n / stride * parts, std::max<int64_t>(1, kElementGrain / (extent * std::min(stride, kColumns))), [&](int64_t begin, int64_t end) {
       T best[kColumns];
-      int64_t at[kColumns];
+      int32_t at[kColumns];
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = i % parts * kColumns, columns = std::min(kColumns, stride - first);
         const T* row = x.as<T>() + i / parts * extent * stride + first;
         std::copy_n(row, columns, best);
         std::fill_n(at, columns, 0);
-        for (int64_t k = 1; k < extent; ++k) {
+        for (int32_t k = 1; k < extent; ++k) {
           row += stride;
-          for (int64_t j = 0; j < columns; ++j) {
-            const bool takes = replaces(row[j], best[j]);
-            best[j] = takes ? row[j] : best[j];
-            at[j] = takes ? k : at[j];
-          }
+          if (last) take_better<greatest, true>(row, k, columns, best, at);
+          else take_better<greatest, false>(row, k, columns, best, at);
         }
         std::copy_n(at, columns, y.as<int64_t>() + i / parts * stride + first);
       }

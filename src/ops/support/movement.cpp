@@ -116,7 +116,7 @@ void copy_elements(std::vector<CopyAxis> axes, const std::byte* from, std::byte*
   const CopyAxis inner = axes.back();
   axes.pop_back();
   const auto across = std::find_if(axes.begin(), axes.end(), [](const CopyAxis& a) { return a.from_stride == 1; });
-  if (across != axes.end() && inner.to_stride == 1) {
+  if (across != axes.end() && inner.to_stride == 1 && inner.from_stride != 0) {
     const CopyAxis other = *across;
     axes.erase(across);
     // Blocks of the inner axis and tiles of `other` become the last outer axes.
