@@ -73,7 +73,7 @@ Result<std::vector<Profile>> profile(const ir::Graph& graph, const platform::Pla
 // Checks everything of a request that no chip could fulfil.
 Status check(const ProfileRequest& request);
 
-// Layers that neither the NPU nor the CPU list of the chip has, and why; empty when there are none or no list is published.
+// Layers that neither the NPU nor the CPU list of a small chip has, and why; empty when there are none, and for chips that compute everything else on their CPU.
 std::string off_list(const compile::Estimate& estimate, const platform::Platform& chip);
 // Advice in plain words, the costliest first. Without times only what falls to the CPU.
 std::vector<std::string> advise(const Profile& profile, const compile::Estimate& estimate, const platform::Platform& chip, const compile::Conditions& conditions);

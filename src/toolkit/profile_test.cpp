@@ -207,7 +207,7 @@ TEST(Profile, LayersOfNoList) {
     EXPECT_NE(advice_text(p).find("'odd'"), std::string::npos) << advice_text(p);
     EXPECT_TRUE(to_json(p).contains("off_list"));
   }
-  EXPECT_TRUE(run()[0].off_list.empty());
+  EXPECT_TRUE(run()[0].off_list.empty()) << "chips with the whole CPU list leave this to the advice: the vendor's tools rewrite much";
 }
 
 TEST(Profile, MemoryOfThePackage) {
