@@ -142,7 +142,7 @@ LayerProfile layer(const compile::Estimate& estimate, size_t i, const Platform& 
     l.bounds[bound_of(cost.steps[k], t)] += t.total;
   }
   l.bound = largest(l.bounds);
-  if (const int rate = chip.macs_per_cycle(type); l.device == "NPU" && l.us > 0 && rate > 0)
+  if (const int rate = chip.macs_per_cycle(type); l.device == "NPU" && l.macs > 0 && l.us > 0 && rate > 0)
     l.mac_usage = static_cast<double>(l.macs) / (rate * static_cast<double>(npu_hz) * l.us * 1e-6 * l.cores);
   return l;
 }

@@ -190,6 +190,7 @@ TEST(Profile, UsageIsThatOfTheNpu) {
   const Profile forced = run({.cores = {1}, .op_target = {{"body", "cpu"}}})[0];
   EXPECT_EQ(forced.layers[1].device, "CPU");
   EXPECT_FALSE(forced.layers[1].mac_usage) << "the CPU has no MAC array";
+  EXPECT_FALSE(run({}, "rk1808")[0].layers[2].mac_usage) << "nothing is multiplied";
   EXPECT_LT(*forced.mac_usage, *p.mac_usage);
   EXPECT_GT(forced.layers[1].us, 10 * p.layers[1].us) << "the CPU is charged for its products";
   const Profile unknown = run({.dtype = "float16"}, "rv1126")[0];
