@@ -130,6 +130,9 @@ TEST(ImportCaffe, WithoutWeights) {
 }
 
 TEST(ImportCaffe, UnknownFieldsAreWarnedOf) {
+  auto known = import_text(std::string(kInput) + "layer { name: \"p\" type: \"PriorBox\" bottom: \"a\" bottom: \"a\" top: \"p\" prior_box_param { min_size: 1 step: 8 } }", "caffe");
+  ASSERT_TRUE(known) << known.status().to_string();
+  EXPECT_EQ(known->source.warnings, std::vector<std::string>{});
   auto imported = import_text(std::string(kInput) + "layer { name: \"p\" type: \"Pooling\" bottom: \"a\" top: \"p\" pooling_param { kernel_size: 2\nkernal_size: 1 } }", "caffe");
   ASSERT_TRUE(imported) << imported.status().to_string();
   EXPECT_EQ(imported->source.warnings, (std::vector<std::string>{"layer 'p': field 'kernal_size' is not known and has no effect; is 'kernel_size' meant? (line 3)"}));

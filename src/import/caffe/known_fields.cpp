@@ -12,7 +12,9 @@ constexpr std::string_view kReadByLayers[] = {
     "accum_param", "augmentation_param", "axpy_param", "bn_param", "convolution_depthwise_param", "correlation_param", "detection_output_param", "flow_warp_param", "hard_sigmoid_param", "hardsigmoid_param", "interp_param",
     "leaky_relu_param", "lstm_param", "nms_param", "norm_param", "permute_param", "prior_box_param", "proposal_param", "psroi_pooling_param", "relu6_param", "reorg_param", "resample_param", "resize_param", "reverse_param",
     "roi_align_param", "roi_pooling_param", "shuffle_channel_param", "upsample_param",
+    "padding_param", "transpose_param",
     // their fields
+    "dilation_h", "dilation_w", "function_type", "intepolation_type", "interp_mode", "interpolation_type", "mode", "step",
     "across_spatial", "align_corners", "antialias", "aspect_ratio", "augment_during_test", "background_label_id", "base_size", "bn_mode", "ceil_mode", "clip", "clipping_threshold", "code_type", "confidence_threshold", "correlation_type", "do_abs", "eta",
     "factor", "feat_stride", "fill_value", "flip", "group_size", "have_reference", "height", "img_h", "img_size", "img_w", "keep_top_k", "max_displacement", "max_size", "mean_per_pixel", "min_size", "nearest", "new_height", "new_width", "nms_thresh",
     "nms_threshold", "normalized_bbox", "num_classes", "offset_h", "offset_w", "order", "out_height_scale", "out_width_scale", "output_dim", "pad_beg", "pad_end", "pad_out_h", "pad_out_w", "pad_out", "pooled_h", "pooled_w",
