@@ -386,12 +386,36 @@ def test_hybrid_int16_layers(folder, spread_model, noise, capfd):
     assert "'c2': rk3588 has no layers in int16" in capfd.readouterr().err
 
 
+def test_hybrid_int16_layers_of_toolkit1(folder, shapes_model, dataset, pictures):
+    rknn = loaded(shapes_model, target_platform="rk1808")
+    assert rknn.hybrid_quantization_step1(dataset) == 0
+    stem = next(f for f in os.listdir(".") if f.endswith(".quantization.cfg"))[:-len(".quantization.cfg")]
+    text = pathlib.Path(stem + ".quantization.cfg").read_text()
+    pathlib.Path(stem + ".quantization.cfg").write_text(text.replace("customized_quantize_layers: {}", "customized_quantize_layers:\n    scores_19: dynamic_fixed_point-i16"))
+    assert rknn.hybrid_quantization_step2(stem + ".json", stem + ".data", stem + ".quantization.cfg") == 0 and rknn.init_runtime() == 0
+    from PIL import Image
+    result = rknn.inference([np.asarray(Image.open(pictures[0]).convert("RGB"))[None]])[0]
+    assert np.array_equal(result * 1024, np.round(result * 1024)) and not np.array_equal(result, np.round(result)), "a fine grid of a power of two"
+
+
+def test_hybrid_of_small_weights(folder, shapes_model, dataset):
+    """w4a16: a layer in float16 keeps its weights as they are; gdq needs the samples again."""
+    for algorithm in ("normal", "gdq"):
+        rknn = loaded(shapes_model, target_platform="rk3576", quantized_dtype="w4a16", quantized_algorithm=algorithm)
+        assert rknn.hybrid_quantization_step1(dataset=dataset) == 0
+        assert RKNN().hybrid_quantization_step2("shapes.model", "shapes.data", "shapes.quantization.cfg") == 0
+        text = pathlib.Path("shapes.quantization.cfg").read_text()
+        pathlib.Path("shapes.quantization.cfg").write_text(text.replace("custom_quantize_layers: {}", "custom_quantize_layers:\n    scores: float16"))
+        assert RKNN().hybrid_quantization_step2("shapes.model", "shapes.data", "shapes.quantization.cfg") == 0
+
+
 def test_hybrid_toolkit1_names(folder, shapes_model, dataset):
     rknn = loaded(shapes_model, target_platform="rk1808")
     assert rknn.hybrid_quantization_step1(dataset) == 0
     stem = next(f for f in os.listdir(".") if f.endswith(".quantization.cfg"))[:-len(".quantization.cfg")]
     text = pathlib.Path(stem + ".quantization.cfg").read_text()
     assert text.startswith("%YAML 1.2\n---\n") and "customized_quantize_layers: {}" in text and ":weight'" in text
+    assert ":bias'" in text and "qtype: i32" in text
     pathlib.Path(stem + ".quantization.cfg").write_text(text.replace("customized_quantize_layers: {}", "customized_quantize_layers:\n    scores_19: float32"))
     assert rknn.hybrid_quantization_step2(stem + ".json", stem + ".data", stem + ".quantization.cfg", dataset, False) == 0
     assert rknn.direct_build(stem + ".json", stem + ".data") == 0
