@@ -19,7 +19,7 @@ Status infer(InferContext& c) {
   for (size_t i : {kRows, kColumns}) {
     ORKNN_TRY(check_type(c, i, [](DType t) { return t == DType::Int32; }, "int32"));
     const Shape* places = c.shape(i);
-    if (places && (places->size() != 2 || !(places->back() == Dim(2)))) return shape_mismatch("places are pairs of a position and a share").found(to_string(*places));
+    if (places && (places->size() != 2 || (places->back().is_known() && places->back().value() != 2))) return shape_mismatch("places are pairs of a position and a share").found(to_string(*places));
     if (places && shape) (*shape)[shape->size() - 3 + i] = places->front();
     else shape.reset();
   }
