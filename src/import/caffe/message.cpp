@@ -102,7 +102,7 @@ Result<Message> Message::read_wire(wire::Bytes bytes, const wire::TextSchema& sc
       if (r.number == field.number) row = &r;
     if (!row) continue;
     const auto add = [&](const wire::Field& value, std::shared_ptr<const Message> message = nullptr) {
-      result.fields_.emplace_back(row->name, row->type, value, row->enumerators, std::move(message));
+      result.fields_.emplace_back(row->name, value, row->enumerators, std::move(message));
     };
     if (row->type == TextType::Message) {
       if (field.type != wire::WireType::Bytes) continue;

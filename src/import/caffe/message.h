@@ -19,8 +19,8 @@ class Message;
 class Field {
  public:
   Field(const wire::TextField& text, std::shared_ptr<const Message> message) : name_(text.name), text_(text), message_(std::move(message)) {}
-  Field(std::string_view name, wire::TextType type, const wire::Field& wire, std::span<const wire::TextEnumerator> enumerators, std::shared_ptr<const Message> message)
-      : name_(name), type_(type), wire_(wire), is_wire_(true), enumerators_(enumerators), message_(std::move(message)) {}
+  Field(std::string_view name, const wire::Field& wire, std::span<const wire::TextEnumerator> enumerators, std::shared_ptr<const Message> message)
+      : name_(name), wire_(wire), is_wire_(true), enumerators_(enumerators), message_(std::move(message)) {}
 
   std::string_view name() const { return name_; }
   void rename(std::string_view name) { name_ = name; }
@@ -38,7 +38,6 @@ class Field {
  private:
   std::string_view name_;
   wire::TextField text_;
-  wire::TextType type_ = wire::TextType::Int;
   wire::Field wire_;
   bool is_wire_ = false;
   std::span<const wire::TextEnumerator> enumerators_;
