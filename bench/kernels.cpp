@@ -150,11 +150,12 @@ void int_peak(benchmark::State& state, Isa isa, sim::kernels::Dot dot) {
 }
 
 // The output converter of integer layers, with parameters of a usual size.
-void set_stage(ir::Node& node) {
+void set_stage(ir::Node& node, DType dtype) {
   node.attributes.set("multiplier", std::vector<int64_t>{20000});
-  node.attributes.set("shift", std::vector<int64_t>{25});
-  node.attributes.set("low", int64_t{-128});
-  node.attributes.set("high", int64_t{127});
+  node.attributes.set("shift", std::vector<int64_t>{dtype == DType::Int16 ? 33 : 25});
+  node.attributes.set("low", dtype == DType::Int16 ? int64_t{-32768} : int64_t{-128});
+  node.attributes.set("high", dtype == DType::Int16 ? int64_t{32767} : int64_t{127});
+  node.attributes.set("y_type", static_cast<int64_t>(dtype));
 }
 
 std::vector<std::vector<std::string>> rows(const std::string& file) {
@@ -201,15 +202,15 @@ void register_all() {
     benchmark::RegisterBenchmark(("peak/" + std::string(sim::kernels::isa_name(isa))).c_str(), [isa](benchmark::State& s) { peak(s, isa); });
     const auto dot = sim::kernels::int_forms(isa).has_bytes ? sim::kernels::Dot::BytesBUnsigned : sim::kernels::Dot::Words;
     benchmark::RegisterBenchmark(("peak_int8/" + std::string(sim::kernels::isa_name(isa))).c_str(), [isa, dot](benchmark::State& s) { int_peak(s, isa, dot); });
-    for (DType dtype : {DType::Float32, DType::Float16, DType::Int8}) {
-      const bool integer = dtype == DType::Int8;
+    for (DType dtype : {DType::Float32, DType::Float16, DType::Int8, DType::Int16}) {
+      const bool integer = !is_float(dtype);
       for (const auto& row : rows("conv.txt")) {
         const auto n = [&](size_t i) { return static_cast<int64_t>(std::stoll(row[i])); };
         const int64_t in = n(1), out = n(2), k = n(3), stride = n(4), height = n(5), width = n(6), groups = n(7), pad = k / 2;
         ir::Node node;
         node.op = integer ? "int:Conv" : "Conv";
         node.attributes = {{"pads", std::vector<int64_t>(4, pad)}, {"strides", std::vector<int64_t>(2, stride)}, {"group", groups}};
-        if (integer) set_stage(node);
+        if (integer) set_stage(node, dtype);
         else node.tail = {{.op = "Relu"}};
         const int64_t pixels = ((height + 2 * pad - k) / stride + 1) * ((width + 2 * pad - k) / stride + 1);
         std::vector<Dims> shapes{{1, in, height, width}, {out, in / groups, k, k}};
@@ -223,7 +224,7 @@ void register_all() {
         const int64_t batch = n(1), m = n(2), depth = n(3), columns = n(4);
         ir::Node node;
         node.op = integer ? "int:MatMul" : "MatMul";
-        if (integer) set_stage(node);
+        if (integer) set_stage(node, dtype);
         const std::vector<Dims> shapes = batch == 1 ? std::vector<Dims>{{m, depth}, {depth, columns}} : std::vector<Dims>{{batch, m, depth}, {batch, depth, columns}};
         benchmark::RegisterBenchmark(label("matmul", row, isa, dtype).c_str(), [=](benchmark::State& s) {
           run_node(s, isa, dtype, node, shapes, batch == 1 ? 1 : 0, static_cast<double>(batch * m * depth * columns));

@@ -47,6 +47,7 @@ struct Part {
   AlignedDwords weights;         // [conv group][panel][depth][8]
   AlignedDwords high_weights;    // of wide sums; then the others are low halves
   std::vector<int32_t> bias;     // per channel, with what zero points add
+  std::vector<int64_t> start;    // per channel, what the zero point of 16-bit data adds; empty = nothing
 };
 
 struct State : KernelState {
@@ -211,12 +212,14 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
     const int64_t size = g.groups * panels * depth * kIntRows;
     if (!part.weights.allocate(size) || (s->wide && !part.high_weights.allocate(size))) return out_of_scratch(size * 4);
     part.bias.assign(s->output.bias.begin(), s->output.bias.end());
+    if (q.inputs[0].dtype == DType::Int16 && s->zero != 0) part.start.assign(static_cast<size_t>(g.groups * g.outputs), 0);
     pool.parallel_for(g.groups * panels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t group = i / panels, first = i % panels * kIntRows;
         int32_t* to = part.weights.data() + i * depth * kIntRows;
         int32_t* high_to = s->wide ? part.high_weights.data() + i * depth * kIntRows : nullptr;
         uint32_t total[kIntRows] = {};
+        int64_t wide_total[kIntRows] = {};
         for (const ReadTap& t : part.taps)
           for (int64_t c = 0; c < s->channel_groups * per; c += per)
             for (int64_t r = 0; r < kIntRows; ++r, ++to) {
@@ -228,6 +231,7 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
                 const int64_t value = int_at(w, w_type, at) - zero_of(group * g.outputs + m);
                 total[r] += static_cast<uint32_t>(value);
                 if (s->wide) {
+                  wide_total[r] += value;
                   packed |= static_cast<uint32_t>(low_half(value)) << (16 * j);
                   high |= static_cast<uint32_t>(static_cast<uint16_t>(high_half(value))) << (16 * j);
                   continue;
@@ -237,6 +241,8 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
               *to = static_cast<int32_t>(packed);
               if (high_to) *high_to++ = static_cast<int32_t>(high);
             }
+        for (int64_t r = 0; r < std::min(kIntRows, g.outputs - first) && !part.start.empty(); ++r)
+          part.start[static_cast<size_t>(group * g.outputs + first + r)] = -s->zero * wide_total[r];
         if (s->words) continue;
         for (int64_t r = 0; r < std::min(kIntRows, g.outputs - first); ++r) {
           int32_t& bias = part.bias[static_cast<size_t>(group * g.outputs + first + r)];
@@ -276,6 +282,7 @@ void interleave_rows(const State& s, const IntForms& f, DType dtype, const uint8
   }
   uint32_t fill = 0;
   if (!s.words) fill = static_cast<uint32_t>(s.zero + byte_offset(dtype)) * 0x01010101u;
+  if (p.wide) fill = static_cast<uint32_t>(static_cast<uint16_t>(s.zero)) * 0x00010001u;
   const int64_t left = std::min(l.pad_left, l.columns), inside = std::clamp<int64_t>(l.columns - left, 0, s.in_width);
   for (int64_t y = begin; y < end; ++y) {
     if (l.slot_y[static_cast<size_t>(y % l.stride_y)] < 0) continue;
@@ -457,7 +464,8 @@ Status run(KernelContext& c, const KernelState* state) {
           to.rows = t.rows;
           const std::byte* operand = addend ? addend + at * addend_bytes : nullptr;
           if (s.wide) {
-            wide_tile(f, t, part.high_weights.data() + (b.group * panels + panel) * depth * kIntRows, sums, high_sums, wide_sums);
+            wide_tile(f, t, part.high_weights.data() + (b.group * panels + panel) * depth * kIntRows, part.start.empty() ? nullptr : part.start.data() + channel, sums, high_sums,
+                      wide_sums);
             store_rows(s, part, to, wide_sums, segments, found, operand, y + at * bytes,
                        [&](const IntConvert& converter, const int64_t* from, int64_t n) { f.convert_wide(converter, from, n); });
             continue;

@@ -252,7 +252,7 @@ Status run(KernelContext& c, const KernelState* state) {
       for (int64_t panel = first_panel; panel < std::min(first_panel + panel_block, panels); ++panel) {
         t.a = left + (product * panels + panel) * panel_size;
         t.rows = std::min(kIntRows, shape.rows - panel * kIntRows);
-        if (s.wide) wide_tile(f, t, t.a + half_size, sums, high_sums, wide_sums);
+        if (s.wide) wide_tile(f, t, t.a + half_size, nullptr, sums, high_sums, wide_sums);
         else if (pitch == 1) f.row({t.dot, t.a, t.b, t.offsets, t.depth, t.columns, sums});
         else f.tile(t);
         const int64_t at = (product * shape.rows + panel * kIntRows) * shape.columns + tile * kIntColumns;

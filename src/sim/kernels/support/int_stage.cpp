@@ -31,15 +31,15 @@ bool wide_zero_points_fit(const KernelQuery& q, int64_t outputs, size_t words) {
   if (of_weights.size() != 1 && static_cast<int64_t>(of_weights.size()) != outputs) return false;
   const auto fits = [&](int64_t zero) { return zero >= INT16_MIN && zero <= INT16_MAX; };
   if (!fits(of_data) || !std::all_of(of_weights.begin(), of_weights.end(), fits)) return false;
-  const auto as_words = [&](int64_t zero) { return is_byte(q.inputs[words].dtype) ? in_byte_range(q.inputs[words].dtype, zero) : zero == 0; };
+  const auto as_words = [&](int64_t zero) { return is_byte(q.inputs[words].dtype) ? in_byte_range(q.inputs[words].dtype, zero) : zero == 0 || words == 0; };
   return words == 0 ? as_words(of_data) : std::all_of(of_weights.begin(), of_weights.end(), as_words);
 }
 
-void wide_tile(const IntForms& f, IntTile t, const int32_t* high_a, int32_t* low, int32_t* high, int64_t* sums) {
+void wide_tile(const IntForms& f, IntTile t, const int32_t* high_a, const int64_t* start, int32_t* low, int32_t* high, int64_t* sums) {
   const int64_t depth = t.depth;
   const int32_t* low_a = t.a;
   const int64_t* offsets = t.offsets;
-  std::fill_n(sums, kIntRows * kIntColumns, 0);
+  for (int64_t r = 0; r < t.rows; ++r) std::fill_n(sums + r * kIntColumns, kIntColumns, start ? start[r] : 0);
   for (int64_t k = 0; k < depth; k += kWideDepth) {
     t.depth = std::min(kWideDepth, depth - k);
     t.offsets = offsets + k;

@@ -20,14 +20,15 @@ constexpr bool in_byte_range(DType t, int64_t value) { return value + byte_offse
 // True when the zero points of a node's data and of its `outputs` channels of weights lie in the range of their 8-bit types.
 bool zero_points_fit(const KernelQuery& query, int64_t outputs);
 
-// The same where either operand is int16: there data as words has no zero point, and the other operand, which is divided into bytes, has any.
+// The same where either operand is int16. The operand that stays words (input 0 or 1) may have a zero point where it is input 0; the other one, which is divided
+// into bytes, has any.
 bool wide_zero_points_fit(const KernelQuery& query, int64_t outputs, size_t words);
 // A value divided as low + 256 * high, low being 0 to 255. Sums of products of words with such halves stay exact in 32 bits for this many dwords.
 constexpr int64_t kWideDepth = 64;
 constexpr int32_t low_half(int64_t value) { return static_cast<int32_t>(value & 0xff); }
 constexpr int32_t high_half(int64_t value) { return static_cast<int32_t>(value >> 8); }
-// Sums of a tile whose A is given twice, as low halves and as high ones. `low` and `high` are as large as the sums.
-void wide_tile(const IntForms& f, IntTile tile, const int32_t* high_a, int32_t* low, int32_t* high, int64_t* sums);
+// Sums of a tile whose A is given twice, as low halves and as high ones, from `start` of each row on (nullptr = 0). `low` and `high` are as large as the sums.
+void wide_tile(const IntForms& f, IntTile tile, const int32_t* high_a, const int64_t* start, int32_t* low, int32_t* high, int64_t* sums);
 
 // Memory of dwords, aligned to a cache line.
 class AlignedDwords {
