@@ -77,11 +77,11 @@ StepTime time_of(const Step& s, const platform::Platform& platform, const Condit
 }
 
 std::vector<StepTime> times_of(const format::Task& task, const TaskCost& cost, const platform::Platform& platform, const Conditions& conditions, int cores) {
-  const int used = std::clamp(cores, 1, std::max(std::popcount(task.core_mask), 1));
-  // The busiest core decides.
-  const double share = used > 1 ? format::core_share(task.pieces, static_cast<uint32_t>(used), static_cast<uint32_t>(used) - 1) : 1;
+  const uint32_t used = task.working_cores(cores);
+  // The busiest core decides: the last of those that work.
+  const double share = used > 1 ? format::core_share(task.pieces, used, used - 1) : 1;
   std::vector<StepTime> times;
-  for (const Step& s : cost.steps) times.push_back(time_of(s, platform, conditions, used, share));
+  for (const Step& s : cost.steps) times.push_back(time_of(s, platform, conditions, static_cast<int>(used), share));
   return times;
 }
 

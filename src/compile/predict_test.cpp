@@ -310,6 +310,23 @@ TEST(Predict, CoresShareALayer) {
   EXPECT_EQ(format::core_share(27, 2, 0), 13.0 / 27) << "48.1 % and 51.9 % in the vendor's table";
   EXPECT_EQ(format::core_share(27, 2, 1), 14.0 / 27);
   EXPECT_EQ(format::core_share(5, 3, 0) + format::core_share(5, 3, 1) + format::core_share(5, 3, 2), 1);
+  // Fewer parts than cores: the first work, and the time is theirs.
+  for (uint32_t core = 0; core < 3; ++core) {
+    EXPECT_EQ(format::core_share(1, 3, core), core < 1 ? 1 : 0) << core;
+    EXPECT_EQ(format::core_share(2, 3, core), core < 2 ? 0.5 : 0) << core;
+    EXPECT_EQ(format::core_share(0, 3, core), 0) << core;
+  }
+  format::Task few = task;
+  few.tiles = 1;
+  for (uint32_t pieces : {1u, 2u, 3u, 240u}) {
+    few.pieces = pieces;
+    EXPECT_EQ(few.working_cores(3), std::min(pieces, 3u));
+    EXPECT_EQ(few.tasks_on(3), std::min(pieces, 3u)) << "each core that works has a task";
+    EXPECT_EQ(few.tasks_on(1), 1u);
+    EXPECT_EQ(microseconds(few, costs[0], chip, {}, 3), microseconds(few, costs[0], chip, {}, static_cast<int>(std::min(pieces, 3u))));
+  }
+  few.tiles = 13;
+  EXPECT_EQ(few.tasks_on(3), 13u);
   format::Program single = program_of(kRows[7]);
   single.tasks[0].core_mask = 1;
   predict(single, chip, ops::builtin_ops());

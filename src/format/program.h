@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -57,7 +58,7 @@ struct Task {
   std::string reason;          // why it is where it is, for people: "group 3 is not 1 or channels: CPU"
   uint32_t core_mask = 1;      // cores that share it
   uint32_t pieces = 1;         // equal parts the cores can take, rows or groups of channels
-  uint32_t tiles = 1;          // NPU tasks it takes, by `tiling`
+  uint32_t tiles = 1;          // NPU tasks it takes on one core, by `tiling`
   Tiling tiling;
   Sparsity sparsity = Sparsity::None;
   uint64_t macs = 0;
@@ -68,17 +69,27 @@ struct Task {
   uint64_t weight_bytes = 0;       // memory of its constants as the NPU wants them packed
   std::vector<uint64_t> shared_cycles;  // predicted_cycles when 2, 3, ... cores share it; empty when only one can
 
+  // How many of `cores` cores work at it, at least 1: those of the mask that get a part.
+  uint32_t working_cores(int cores) const {
+    const uint32_t most = std::max<uint32_t>(std::min(static_cast<uint32_t>(std::popcount(core_mask)), pieces), 1);
+    return std::min(static_cast<uint32_t>(std::max(cores, 1)), most);
+  }
+  // NPU tasks on `cores` cores: each that works needs one of its own.
+  uint32_t tasks_on(int cores) const { return std::max(tiles, working_cores(cores)); }
+
   // On `cores` cores (at least 1).
   uint64_t predicted_on(size_t cores) const {
     return cores < 2 || shared_cycles.empty() ? predicted_cycles : shared_cycles[std::min(cores - 2, shared_cycles.size() - 1)];
   }
 };
 
-// The part of a layer of `pieces` parts that one of `cores` cores takes, 0..1: as even as the parts allow, the last cores take more.
+// The part of a layer of `pieces` parts that one of `cores` cores takes, 0..1: as even as the parts allow. Fewer parts than cores
+// go to the first cores; of more parts the last cores take what is left over, as in the vendor's table (48.1 % and 51.9 %).
 inline double core_share(uint32_t pieces, uint32_t cores, uint32_t core) {
-  if (pieces < 1 || cores < 1 || core >= cores) return 0;
-  const uint32_t rest = pieces % cores;
-  return static_cast<double>(pieces / cores + (core >= cores - rest ? 1 : 0)) / pieces;
+  const uint32_t working = std::min(pieces, cores);
+  if (core >= working) return 0;
+  const uint32_t rest = pieces % working;
+  return static_cast<double>(pieces / working + (core >= working - rest ? 1 : 0)) / pieces;
 }
 
 // A model input or output as the user sees it.

@@ -1,7 +1,6 @@
 #include "runtime/perf_report.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -120,7 +119,7 @@ double task_microseconds(const Program& p, const format::Task& task, const platf
   const double us = static_cast<double>(task.predicted_on(static_cast<size_t>(std::max(cores, 1)))) / static_cast<double>(chip.report_hz()) * 1e6;
   if (sram_bytes == 0 || task.device != format::Device::Npu) return us;
   const platform::SpeedModel& v = chip.speed;
-  const double bus = platform::SpeedModel::bus_gain(std::clamp(cores, 1, std::max(std::popcount(task.core_mask), 1)));
+  const double bus = platform::SpeedModel::bus_gain(task.working_cores(cores));
   const bool multiplies = task.engine == ir::Engine::Conv || task.engine == ir::Engine::Depthwise || task.engine == ir::Engine::MatMul;
   const double weights = static_cast<double>(std::min(task.weight_bytes, task.read_bytes)), features = static_cast<double>(task.read_bytes) - weights + static_cast<double>(task.write_bytes);
   const double rate = (multiplies ? v.feature_gbs : v.move_gbs) * 1e3 * bus;  // bytes per microsecond
@@ -188,11 +187,11 @@ std::vector<LayerRow> layer_rows(const format::Model& model, bool debug, int cor
     row.name = row.type + ":" + n.name;
     row.ddr_cycles = task.ddr_cycles;
     row.npu_cycles = task.array_cycles;
-    row.tasks = npu ? task.tiles : 0;
+    row.tasks = npu ? task.tasks_on(cores) : 0;
     row.read_bytes = task.read_bytes;
     row.macs = task.macs;
     row.sparsity = task.sparsity;
-    const uint32_t users = npu ? static_cast<uint32_t>(std::clamp(cores, 1, std::max(std::popcount(task.core_mask), 1))) : 0;
+    const uint32_t users = npu ? task.working_cores(cores) : 0;
     for (uint32_t core = 0; core < users; ++core) row.load.push_back(format::core_share(task.pieces, users, core));
     if (timed) row.microseconds = whole(task_microseconds(p, task, *chip, cores, sram_bytes) + (debug && npu ? kDebugMicroseconds : 0));
     rows.push_back(std::move(row));
@@ -300,6 +299,13 @@ uint64_t packed_weight_bytes(const Program& program) {
 
 uint64_t sram_hit(const MemoryBlock& block, uint64_t sram_bytes) { return block.offset >= sram_bytes ? 0 : std::min(block.bytes, sram_bytes - block.offset); }
 
+uint64_t sram_block(uint64_t internal_bytes, uint64_t sram_bytes) {
+  constexpr uint64_t kGranule = 4096;
+  if (internal_bytes >= sram_bytes) return sram_bytes;
+  const uint64_t granules = internal_bytes / kGranule + (internal_bytes % kGranule ? 1 : 0);
+  return std::min(granules * kGranule, sram_bytes);
+}
+
 MemoryTotals memory_totals(std::span<const MemoryBlock> blocks, uint64_t input_bytes, uint64_t output_bytes, uint64_t sram_bytes) {
   MemoryTotals totals;
   for (const MemoryBlock& b : blocks) {
@@ -395,7 +401,7 @@ std::string memory_table(const format::Model& model, uint64_t sram_bytes) {
   const MemoryTotals totals = memory_totals(blocks, external_bytes(p, p.inputs), external_bytes(p, p.outputs), sram_bytes);
   uint64_t weights = packed_weight_bytes(p);
   std::string text;
-  if (sram_bytes) text += "Total allocated Internal SRAM Size: " + std::to_string(sram_bytes) + ", Addr: [" + hex(0) + ", " + hex(sram_bytes) + ")\n";
+  if (const uint64_t block = sram_block(totals.internal_bytes, sram_bytes); sram_bytes) text += "Total allocated Internal SRAM Size: " + std::to_string(block) + ", Addr: [" + hex(0) + ", " + hex(block) + ")\n";
   text += aligned("Feature Tensor Information Table", rows) + aligned("Const Tensor Information Table", constants);
   text += "Total Weight Memory Size: " + std::to_string(weights) + "\nTotal Internal Memory Size: " + std::to_string(totals.internal_bytes) + "\n";
   text += "Predict Internal Memory RW Amount: " + std::to_string(totals.internal_traffic) + "\nPredict Weight Memory RW Amount: " + std::to_string(weights) + "\n";

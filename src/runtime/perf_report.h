@@ -42,6 +42,8 @@ struct MemoryBlock {
 };
 // How many bytes a block has inside SRAM that covers the bottom of the internal range.
 uint64_t sram_hit(const MemoryBlock& block, uint64_t sram_bytes);
+// What a context gets of `sram_bytes` of SRAM for its intermediate results: one block of whole granules, no larger than they are.
+uint64_t sram_block(uint64_t internal_bytes, uint64_t sram_bytes);
 struct MemoryTotals {
   uint64_t internal_bytes = 0, internal_traffic = 0, sram_traffic = 0;
 };

@@ -156,8 +156,15 @@ TEST(PerfReport, CoresOfTheMask) {
   EXPECT_NE(text.find("25.0%/37.5%/37.5%"), std::string::npos) << text;
   EXPECT_NE(text.find("0.0%/0.0%/0.0%"), std::string::npos) << text;
   EXPECT_NE(perf_table(model, 2).find("50.0%/50.0%/0.0%"), std::string::npos);
+  EXPECT_EQ(layer_rows(model, false, 3)[1].tasks, 3u) << "one for each core";
+  EXPECT_EQ(layer_rows(model, false, 1)[1].tasks, 1u);
   // 6912 MACs in 100 us (40 and 60 for measuring) of three cores.
   EXPECT_NE(text.find(" 0.00/0.00/0.00 "), std::string::npos) << text;
+  conv.pieces = 1;
+  EXPECT_NE(perf_table(model, 3).find("100.0%/0.0%/0.0%"), std::string::npos) << "one part for one core";
+  EXPECT_EQ(layer_rows(model, false, 3)[1].tasks, 1u);
+  conv.pieces = 2;
+  EXPECT_NE(perf_table(model, 3).find("50.0%/50.0%/0.0%"), std::string::npos);
 }
 
 // Integer layers have the names of what they compute, and their tables are no inputs.
@@ -207,6 +214,13 @@ TEST(PerfReport, MemoryTable) {
   for (const char* part : {"Total Weight Memory Size: 640", "Total Internal Memory Size: 2048", "Predict SRAM Hit RW Amount: 2048", "SramHit", "(1,2,8,8,16)"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_EQ(memory_table(sample("rk3588"), 0).find("SramHit"), std::string::npos);
+  // A block of whole granules, no larger than what lies in it.
+  EXPECT_NE(text.find("Total allocated Internal SRAM Size: 1024, "), std::string::npos) << text;
+  EXPECT_NE(memory_table(sample("rk3588"), 978944).find("Total allocated Internal SRAM Size: 4096, Addr: [0x00000000, 0x00001000)"), std::string::npos);
+  EXPECT_EQ(sram_block(4097, 978944), 8192u);
+  EXPECT_EQ(sram_block(4096, 978944), 4096u);
+  EXPECT_EQ(sram_block(0, 978944), 0u);
+  EXPECT_EQ(sram_block(UINT64_MAX, 978944), 978944u);
   // The picture as it is, the mark of the tensor that ends highest, the output, and the constants.
   for (const char* part : {"(1,1,8,8,3)", "0x00000000*", "OutputOperator", "Const Tensor Information Table", "(4,3,3,3)"}) EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_NE(text.find("0x00000280", text.find("Const Tensor")), std::string::npos) << "640 bytes of weights\n" << text;

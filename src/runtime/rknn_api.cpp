@@ -196,7 +196,7 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
         m.total_internal_size = saturate(sizes.internal_bytes);
         m.total_dma_allocated_size = sizes.total_bytes();
         if (const platform::Platform* chip = platform_of(session); chip && chip->features.sram_for_internal) {
-          const uint64_t used = std::min(sram_of(context), sizes.internal_bytes);
+          const uint64_t used = sram_block(sizes.internal_bytes, sram_of(context));
           m.total_sram_size = saturate(static_cast<uint64_t>(chip->sram_bytes));
           m.free_sram_size = saturate(static_cast<uint64_t>(chip->sram_bytes) - used);
         }

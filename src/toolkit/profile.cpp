@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -48,13 +47,15 @@ const TypeName* find_type(std::string name) {
 std::string type_problem(const Platform& p, const TypeName& type) {
   if (!type.types) return {};
   const auto lists = [&](std::string_view name) { return std::find(p.quantized_dtypes.begin(), p.quantized_dtypes.end(), name) != p.quantized_dtypes.end(); };
+  std::vector<std::string_view> names = p.quantized_dtypes;
+  if (p.conv_half) names.push_back("float16");
   std::string offered;
-  for (std::string_view name : p.quantized_dtypes) offered += (offered.empty() ? "" : ", ") + std::string(name);
-  if (type.name == "float16") return p.conv_half ? "" : fmt::format("{} has no float16 convolution: it computes {}", p.name, offered);
+  for (size_t i = 0; i < names.size(); ++i) offered += (i == 0 ? "" : i + 1 < names.size() ? ", " : " and ") + std::string(names[i]);
+  if (type.name == "float16") return p.conv_half ? "" : fmt::format("{} has no float16 convolution: it offers {}", p.name, offered);
   if (!p.conv_int8) return fmt::format("{} computes in float16 only, not in {}", p.name, type.name);
   if (type.name == "w8a8") return {};
   const bool old16 = type.name == "w16a16i" && p.generation == 1;
-  return lists(type.name) || old16 ? "" : fmt::format("{} does not offer {}: it computes {}", p.name, type.name, offered);
+  return lists(type.name) || old16 ? "" : fmt::format("{} does not offer {}: it offers {}", p.name, type.name, offered);
 }
 
 // What a step waits for most.
@@ -123,13 +124,13 @@ LayerProfile layer(const compile::Estimate& estimate, size_t i, const Platform& 
   l.write_bytes = task.write_bytes;
   l.read_again_bytes = task.read_again_bytes;
   l.weight_bytes = task.weight_bytes;
-  l.tiles = task.tiles;
+  l.tasks = l.device == "NPU" ? task.tasks_on(cores) : task.tiles;
   l.tiling = task.tiling;
   l.steps = cost.steps;
   for (const compile::Step& s : cost.steps) l.on_chip_bytes += static_cast<uint64_t>(s.on_chip_bytes);
   const double bytes = static_cast<double>(task.read_bytes) + static_cast<double>(task.write_bytes), bytes_per_cycle = chip.ddr_bytes_per_cycle(npu_hz, ddr_hz);
   if (bytes_per_cycle > 0 && l.device == "NPU") l.ddr_cycles = static_cast<uint64_t>(std::ceil(bytes / bytes_per_cycle));
-  l.cores = std::min(cores, std::popcount(task.core_mask));
+  l.cores = static_cast<int>(task.working_cores(cores));
   const std::vector<compile::StepTime> times = compile::times_of(task, cost, chip, conditions, cores);
   for (size_t k = 0; k < times.size(); ++k) {
     const compile::StepTime& t = times[k];
@@ -336,7 +337,7 @@ ordered_json to_json(const Profile& p) {
                      {"data_type", l.data_type}, {"output_shape", l.output_shape}, {"macs", l.macs}, {"npu_cycles", known(p.knows_npu_cycles, l.array_cycles)},
                      {"ddr_cycles", known(p.knows_ddr_cycles, l.ddr_cycles)}, {"max_cycles", known(p.knows_npu_cycles && p.knows_ddr_cycles, std::max(l.array_cycles, l.ddr_cycles))},
                      {"read_bytes", l.read_bytes}, {"write_bytes", l.write_bytes}, {"read_again_bytes", l.read_again_bytes},
-                     {"on_chip_bytes", l.on_chip_bytes}, {"weight_bytes", l.weight_bytes}, {"tasks", l.tiles}, {"cores", l.cores}, {"us", time(l.us)}, {"compute_us", time(l.compute_us)},
+                     {"on_chip_bytes", l.on_chip_bytes}, {"weight_bytes", l.weight_bytes}, {"tasks", l.tasks}, {"cores", l.cores}, {"us", time(l.us)}, {"compute_us", time(l.compute_us)},
                      {"traffic_us", time(l.traffic_us)}, {"table_us", time(l.table_us)}, {"fixed_us", time(l.fixed_us)}, {"bound", timed ? l.bound : ""}, {"mac_usage", time(l.mac_usage)}};
     if (l.tiling.data_banks > 0)
       row["tiling"] = {{"resident", resident_name(l.tiling.resident)}, {"rows", l.tiling.rows}, {"columns", l.tiling.columns}, {"kernels", l.tiling.kernels},
@@ -403,7 +404,7 @@ std::string layers_text(const Profile& p) {
     table.add({std::to_string(l.index + 1), l.type, l.data_type + l.output_shape, l.device, time(fmt::format("{:.1f}", l.us)),
                time(percent_text(p.layers_us > 0 ? l.us / p.layers_us : 0)), time(l.bound), l.mac_usage ? time(percent_text(*l.mac_usage)) : "",
                l.macs && bytes > 0 ? fmt::format("{:.1f}", static_cast<double>(l.macs) / bytes) : "", fmt::format("{:.0f}", static_cast<double>(l.read_bytes) / 1024),
-               std::to_string(l.tiles), l.name});
+               std::to_string(l.tasks), l.name});
   }
   return table.to_text();
 }

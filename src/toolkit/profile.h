@@ -26,7 +26,7 @@ struct LayerProfile {
   std::string op, type, name, device, engine, reason, data_type, output_shape;
   std::vector<std::string> origin;
   uint64_t macs = 0, array_cycles = 0, ddr_cycles = 0, read_bytes = 0, write_bytes = 0, read_again_bytes = 0, on_chip_bytes = 0, weight_bytes = 0;
-  uint32_t tiles = 1;
+  uint32_t tasks = 1;                  // of the NPU, on the cores that share it
   format::Tiling tiling;
   int cores = 1;
   double us = 0, compute_us = 0, traffic_us = 0, table_us = 0, fixed_us = 0, cpu_us = 0;

@@ -55,7 +55,7 @@ double round_step(double range, int parts) {
 
 std::string hint(const LayerProfile& l) {
   return html_escaped(fmt::format("{}: {} {}\n{}{}\n{:.1f} us on the {}, bound by {}\n{} MACs, reads {}, writes {}, {} task(s)", l.index + 1, l.type, l.name, l.data_type, l.output_shape, l.us, l.device, l.bound,
-                             l.macs, bytes_text(l.read_bytes), bytes_text(l.write_bytes), l.tiles));
+                             l.macs, bytes_text(l.read_bytes), bytes_text(l.write_bytes), l.tasks));
 }
 
 // What fits into a bar of this width.
@@ -157,7 +157,7 @@ std::string layer_row(const Profile& p, const LayerProfile& l) {
   const auto time = [&](std::string text) { return p.has_times() ? text : std::string("?"); };
   return fmt::format("<tr><td class=n>{}<td>{}<td>{}<td>{}<td class=n>{}<td class=n>{}<td style=\"color:{}\">{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=name>{}", l.index + 1,
                      html_escaped(l.type), html_escaped(l.data_type + l.output_shape), l.device, time(fmt::format("{:.1f}", l.us)), time(percent_text(p.layers_us > 0 ? l.us / p.layers_us : 0)), colour(l.bound),
-                     time(l.bound), l.mac_usage ? time(percent_text(*l.mac_usage)) : "", cycles(p.knows_ddr_cycles, l.ddr_cycles), cycles(p.knows_npu_cycles, l.array_cycles), bytes_text(l.read_bytes), l.tiles, html_escaped(l.name));
+                     time(l.bound), l.mac_usage ? time(percent_text(*l.mac_usage)) : "", cycles(p.knows_ddr_cycles, l.ddr_cycles), cycles(p.knows_npu_cycles, l.array_cycles), bytes_text(l.read_bytes), l.tasks, html_escaped(l.name));
 }
 
 std::string costliest(const Profile& p) {
