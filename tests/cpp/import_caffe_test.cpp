@@ -64,6 +64,9 @@ TEST(ImportCaffe, InputForms) {
     EXPECT_EQ(first_output(form + layer, {kPicture}), (std::vector<float>{1, 0, 3, 0, 5, 0, 7, 0})) << form;
   EXPECT_NE(error_of("input: \"a\" input_dim: 1 input_dim: 2\n" + layer).find("four per input"), std::string::npos);
   EXPECT_NE(error_of("input: \"a\"\n" + layer).find("the shape of input 'a' is not stated"), std::string::npos);
+  const std::string huge = "shape { dim: 1 dim: 999999999 dim: 999999999 dim: 999999999 }";
+  EXPECT_NE(error_of("layer { name: \"data\" type: \"Input\" top: \"a\" input_param { " + huge + " } }\n" + layer).find("node 'data' (Input): shape [1,999999999,999999999,999999999] has too many elements"), std::string::npos);
+  EXPECT_NE(error_of("input: \"a\" input_" + huge + "\n" + layer).find("node 'a' (input): shape [1,"), std::string::npos);
 }
 
 TEST(ImportCaffe, HeightAndWidthStandBeforeTheCommonField) {

@@ -162,6 +162,10 @@ TEST(ImportDarknet, Errors) {
   EXPECT_NE(error_of("[net]\nbatch=1\n[avgpool]\n").find("does not state the size of the input"), std::string::npos);
   EXPECT_NE(error_of(net + "[strange]\n").find("section [strange] is not known"), std::string::npos);
   EXPECT_NE(error_of(net + "[route]\nlayers=-2\n").find("layer -2 is not before this one"), std::string::npos);
+  const std::string first = error_of(net + "[route]\nlayers=3\n");
+  EXPECT_NE(first.find("layer 3 is not before this one: there is no layer before it"), std::string::npos) << first;
+  EXPECT_EQ(first.find("expected"), std::string::npos) << first;
+  EXPECT_NE(error_of("# a comment\n[net]\nheight=4\nwidth=4\nchannels=3000000\n[avgpool]\n").find("node 'net, line 2' (net): option 'channels' is out of range"), std::string::npos);
   EXPECT_NE(error_of(net + "[route]\n").find("option 'layers' is missing"), std::string::npos);
   EXPECT_NE(error_of(net + "[convolutional]\nfilters=many\n").find("option 'filters' must be a number; found 'many'"), std::string::npos);
   EXPECT_NE(error_of(net + "[convolutional]\nfilters=0\n").find("option 'filters' is out of range"), std::string::npos);

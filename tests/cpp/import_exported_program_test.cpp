@@ -78,6 +78,8 @@ TEST(ImportExportedProgram, NumbersAreComputedWhileImporting) {
   EXPECT_TRUE(contains(error_of(model.bytes(), options), "input 'x' was exported with a fixed size; expected [s0,3], found [4,6]"));
   model.sizes = R"([{"as_expr":{"expr_str":"s0"}},{"as_int":3}])";
   EXPECT_TRUE(contains(error_of(model.bytes()), "Invalid input_shape = [s0,3] for input 0!"));
+  model.sizes = R"json([{"as_expr":{"expr_str":"Symbol('s77', positive=True, integer=True)"}},{"as_expr":{"expr_str":"Mul(Integer(2), Symbol('s1'))"}}])json";
+  EXPECT_TRUE(contains(error_of(model.bytes()), "Invalid input_shape = [s77,Mul(Integer(2), s1)] for input 0!")) << error_of(model.bytes());
 }
 
 TEST(ImportExportedProgram, ListsOfResultsAreBound) {

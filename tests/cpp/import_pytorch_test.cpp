@@ -101,6 +101,16 @@ TEST(ImportPytorch, OperatorsOfPartsAndMasks) {
   EXPECT_EQ(y[4], (Numbers{2.5}));
 }
 
+TEST(ImportPytorch, ElementsAreLookedForAmongOthers) {
+  const auto y = run(forward("    t = torch.tensor([[2., 7.], [4., 2.]])\n    return (torch.isin(x, t), torch.isin(x, t, invert=True), torch.isin(x, 3), torch.isin(7, t), torch.isin(x, torch.zeros([0])))\n"), {2, 2}, {1, 2, 3, 4});
+  ASSERT_EQ(y.size(), 5u);
+  EXPECT_EQ(y[0], (Numbers{0, 1, 0, 1}));
+  EXPECT_EQ(y[1], (Numbers{1, 0, 1, 0}));
+  EXPECT_EQ(y[2], (Numbers{0, 0, 1, 0}));
+  EXPECT_EQ(y[3], (Numbers{1}));
+  EXPECT_EQ(y[4], (Numbers{0, 0, 0, 0}));
+}
+
 void expect_near(const Numbers& got, const Numbers& want, double tolerance = 1e-5) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance) << i;

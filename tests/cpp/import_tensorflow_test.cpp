@@ -367,6 +367,7 @@ TEST(TensorFlowErrors, SayWhatAndWhere) {
       {graph({input("x", {1, 4, 4, 2}), floats("w", {3, 3, 2, 1}, {1}), node("y", "Conv2D", {"x", "w"}, {{"padding", text("ODD")}})}), "expected SAME, VALID or EXPLICIT, found ODD"},
       {graph({input("x", {4}), input("s", {1}, "INT32"), node("y", "Reshape", {"x", "s"}), node("z", "Unpack", {"y"}, {{"num", integer(-5)}})}), "node 'z' (Unpack): the number of parts is out of range"},
       {graph({input("x", {4}), input("a", {}, "INT32"), node("y", "Cumsum", {"x", "a"})}), "the value of 'a:0' must be known to know the axis"},
+      {graph({input("x", {-7, 3}), node("y", "Neg", {"x"})}), "node 'x' (Placeholder): an extent of the shape is below -1; expected -1 for one that is not known, found [-7,3]"},
       {graph({input("x", {-1, 4}), node("y", "Squeeze", {"x"})}), "the shape of 'x:0' must be known to drop extents of 1. Hint: give the input shapes with input_size_list"},
       {graph({input("x", {2, 3}), input("z", {4, 5}), node("a", "Add", {"x", "z"}), node("n", "Neg", {"a"}), node("y", "Squeeze", {"n"})}), "node 'a/Add' (Add)"},
       {graph({floats("c", {1000000000, 1000000000}, {1}), node("y", "Neg", {"c"})}), "node 'c' (Const)"},

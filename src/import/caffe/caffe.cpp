@@ -154,8 +154,10 @@ class Loader {
       }
       if (instance.role == Role::Input) {
         for (size_t i = 0; i < layer.tops.size(); ++i) {
-          ORKNN_TRY_ASSIGN(const auto shape, shape_in(layer.parameters("input_param"), i));
-          ports_.push_back({.name = layer.tops[i], .dtype = DType::Float32, .shape = shape ? std::optional(to_shape(*shape)) : std::nullopt, .value = {}});
+          const auto shape = shape_in(layer.parameters("input_param"), i);
+          if (!shape) return Status(shape.status()).node(layer.name, layer.type);
+          ports_.push_back({.name = layer.tops[i], .dtype = DType::Float32, .shape = *shape ? std::optional(to_shape(**shape)) : std::nullopt, .value = {}});
+          port_layers_[layer.tops[i]] = &layer;
         }
       } else {
         instances_.push_back(std::move(instance));
@@ -238,19 +240,26 @@ class Loader {
           build_.network.warnings.push_back("layer '" + i.layer->name + "' reads training data; its top '" + i.writes[k] + "' is an input of the model");
         }
         ports_.push_back({.name = i.writes[k], .dtype = DType::Float32, .shape = shape ? std::optional(to_shape(*shape)) : std::nullopt, .value = {}});
+        port_layers_[i.writes[k]] = i.layer;
       }
     }
     if (!options_.inputs.empty()) ORKNN_TRY(choose_ports(plan));
     for (const Port& p : ports_)
       if (p.shape && is_static(*p.shape)) {
         const Dims dims = *to_dims(*p.shape);
-        if (std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; })) return invalid_model("input '" + p.name + "' has a negative extent").found(to_string(dims));
-        ORKNN_TRY(checked_element_count(dims).status());
+        if (std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; })) return at_port(p, invalid_model("input '" + p.name + "' has a negative extent").found(to_string(dims)));
+        if (const auto count = checked_element_count(dims); !count) return at_port(p, count.status());
       }
     ORKNN_TRY(apply_sizes(ports_, options_).status());
     for (Port& p : ports_) ORKNN_TRY(settle(p));
     for (const Port& p : ports_) build_.network.add_input(p);
     return {};
+  }
+
+  // The problem with the name of the layer that describes the input, or of the input itself.
+  Status at_port(const Port& port, Status problem) const {
+    const auto it = port_layers_.find(port.name);
+    return it == port_layers_.end() ? problem.node(port.name, "input") : problem.node(it->second->name, it->second->type);
   }
 
   // The user's inputs in the user's order. None of those that are needed may be missing.
@@ -353,6 +362,7 @@ class Loader {
   Build build_;
   std::vector<Instance> instances_;
   std::vector<Port> ports_;
+  std::unordered_map<std::string, const LayerDescription*> port_layers_;  // which layer describes an input, if one does
   std::vector<LayerNames> names_;
   std::unordered_set<std::string> broken_;
   bool has_open_inputs_ = false;

@@ -85,7 +85,9 @@ class Loader {
 
   Result<Graph> load() {
     Layer net(build_, description_.net, "net", {});
-    ORKNN_TRY_ASSIGN(const Port port, input_of(net));
+    const auto stated = input_of(net);
+    if (!stated) return Status(stated.status()).node("net, line " + std::to_string(description_.net.line), description_.net.type);
+    const Port& port = *stated;
     warn_of_unknown_options(net, kNetOptions);
     std::vector<std::string> wanted = options_.inputs;
     if (wanted.empty()) wanted = {port.name};

@@ -62,6 +62,7 @@ Result<std::vector<int64_t>> Layer::get_ints(const std::string& key) const {
 Result<TensorId> Layer::layer_at(int64_t reference) const {
   const auto count = static_cast<int64_t>(index());
   const int64_t target = reference < 0 ? count + reference : reference;
+  if (count == 0) return invalid_model("layer " + std::to_string(reference) + " is not before this one: there is no layer before it");
   if (target < 0 || target >= count)
     return invalid_model("layer " + std::to_string(reference) + " is not before this one").expected("-" + std::to_string(count) + " to " + std::to_string(count - 1));
   return build_.results[static_cast<size_t>(target)];

@@ -52,6 +52,20 @@ Value number_of(const Value& value) {
   return error == std::errc() && used == text.data() + text.size() ? Value(number) : value;
 }
 
+// Extents that differ between runs as their symbols are called: "Symbol('s77', positive=True, integer=True)" is "s77".
+std::string with_bare_symbols(std::string_view text) {
+  constexpr std::string_view kBegin = "Symbol('";
+  std::string result;
+  for (;;) {
+    const size_t begin = text.find(kBegin), name = begin + kBegin.size();
+    const size_t quote = begin == text.npos ? text.npos : text.find('\'', name);
+    const size_t end = quote == text.npos ? text.npos : text.find(')', quote);
+    if (end == text.npos) return result.append(text);
+    result.append(text.substr(0, begin)).append(text.substr(name, quote - name));
+    text.remove_prefix(end + 1);
+  }
+}
+
 // Operators on numbers (sizes that differ between runs) are functions of Python.
 struct PythonFunction {
   std::string_view target, op;
@@ -221,7 +235,7 @@ Result<Port> ExportedProgram::stated_port(const std::string& name) const {
       if (!extent) return strange("input '" + name + "'");
       port.shape->push_back(Dim(*extent));
     } else {
-      port.shape->push_back(Dim::symbol(text_member(open, "expr_str")));
+      port.shape->push_back(Dim::symbol(with_bare_symbols(text_member(open, "expr_str"))));
     }
   }
   return port;

@@ -78,6 +78,19 @@ TensorId close(Call& c) {
   const TensorId allowed = c.add(c.scalar(c.number("atol"), DType::Float32), c.mul(c.scalar(c.number("rtol"), DType::Float32), c.emit("Abs", {b})));
   return c.emit("LessOrEqual", {c.emit("Abs", {c.sub(a, b)}), allowed});
 }
+// Whether each element is one of the tests: all are compared with all, along a new last axis.
+Result<Value> is_among(Call& c, const Value& elements, const Value& tests) {
+  const bool is_inverted = c.flag("invert");
+  const int64_t count = tests.is_tensor() ? ir::element_count(tests.tensor().dims) : 1;
+  if (count == 0) return c.made(c.full(elements.is_tensor() ? elements.tensor().dims : ir::Dims{}, is_inverted, DType::Bool));
+  ORKNN_TRY_ASSIGN(const DType t, c.common_type({&elements, &tests}));
+  const TensorId same = c.emit("Equal", {c.unsqueeze(c.as(elements, t), {-1}), c.reshape(c.as(tests, t), {count})});
+  const TensorId any = c.cast(c.reduce("ReduceMax", c.cast(same, DType::Int32), {-1}, false), DType::Bool);
+  return c.made(is_inverted ? c.emit("Not", {any}) : any);
+}
+Result<Value> tensor_in_tensor(Call& c) { return is_among(c, c.value("elements"), c.value("test_elements")); }
+Result<Value> tensor_in_number(Call& c) { return is_among(c, c.value("elements"), c.value("test_element")); }
+Result<Value> number_in_tensor(Call& c) { return is_among(c, c.value("element"), c.value("test_elements")); }
 Result<Value> is_close(Call& c) { return c.made(close(c)); }
 
 // --- choices
@@ -127,6 +140,9 @@ constexpr Row kRows[] = {
     {"isneginf(Tensor self)", infinity_of_sign<"detect_positive">},
     {"isfinite(Tensor self)", is_finite},
     {"signbit(Tensor self)", sign_bit},
+    {"isin(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False)", tensor_in_tensor},
+    {"isin(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False)", tensor_in_number},
+    {"isin(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False)", number_in_tensor},
     {"isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)", is_close},
     {"where(Tensor condition, operand self, operand other)", where},
     {"masked_fill(Tensor self, Tensor mask, operand value)", masked_fill},

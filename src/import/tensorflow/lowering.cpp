@@ -70,7 +70,7 @@ std::vector<int32_t> Lowering::reachable(std::span<const Reference> from) const 
 }
 
 // Type and shape of a port as far as the node at which it stands tells.
-void Lowering::add_port(const Reference& reference, std::string name) {
+Status Lowering::add_port(const Reference& reference, std::string name) {
   const NodeDef& node = root_scope_->node(reference.node);
   const Layer layer(import_, network_.graph, network_.ops, node, nullptr, std::string(node.name), {});
   const auto output = static_cast<size_t>(reference.output);
@@ -94,13 +94,17 @@ void Lowering::add_port(const Reference& reference, std::string name) {
       shape = (*shapes)[output];
       is_stated = true;
     }
-  if (is_stated)
-    if (auto parsed = parse_shape(shape)) port.shape = *std::move(parsed);
+  if (is_stated) {
+    auto parsed = parse_shape(shape);
+    if (!parsed) return Status(parsed.status()).node(node.name, node.op);
+    port.shape = *std::move(parsed);
+  }
   // Before version 24 an empty shape meant one that is not known.
   constexpr int64_t kScalarsSince = 24;
   if (port.shape && port.shape->empty() && graph_.producer < kScalarsSince && node.op == "Placeholder") port.shape.reset();
   ports_.push_back(std::move(port));
   port_references_.push_back(reference);
+  return {};
 }
 
 std::vector<std::vector<int32_t>> Lowering::readers_of_nodes() const {
@@ -178,7 +182,7 @@ Status Lowering::find_inputs(const ImportOptions& options) {
   for (const std::string& name : options.inputs) {
     ORKNN_TRY_ASSIGN(const Reference r, named(name, "inputs", options.inputs));
     if (std::find(port_references_.begin(), port_references_.end(), r) != port_references_.end()) return invalid_argument("'" + name + "' is listed twice in inputs");
-    add_port(r, std::string(root_scope_->node(r.node).name) + ":" + std::to_string(r.output));
+    ORKNN_TRY(add_port(r, std::string(root_scope_->node(r.node).name) + ":" + std::to_string(r.output)));
   }
   if (options.inputs.empty()) {
     std::vector<Reference> wanted;
@@ -195,7 +199,7 @@ Status Lowering::find_inputs(const ImportOptions& options) {
       const Layer layer(import_, network_.graph, network_.ops, node, nullptr, std::string(node.name), {});
       const auto types = parse_type_list(layer.attribute("output_types"));
       const int32_t outputs = types && !types->empty() ? static_cast<int32_t>(types->size()) : 1;
-      for (int32_t k = 0; k <= std::min(most[index], outputs - 1); ++k) add_port({index, k}, std::string(node.name) + ":" + std::to_string(k));
+      for (int32_t k = 0; k <= std::min(most[index], outputs - 1); ++k) ORKNN_TRY(add_port({index, k}, std::string(node.name) + ":" + std::to_string(k)));
     }
   }
   for (size_t i = 0; i < ports_.size() && i < options.input_size_list.size(); ++i)

@@ -40,7 +40,7 @@ class Lowering {
   // --- ports
   Status find_inputs(const ImportOptions& options);
   Status find_outputs(const ImportOptions& options);
-  void add_port(const Reference& reference, std::string name);
+  Status add_port(const Reference& reference, std::string name);
   std::vector<int32_t> reachable(std::span<const Reference> from) const;
   std::vector<std::vector<int32_t>> readers_of_nodes() const;  // who reads any output of each
   bool feeds_pictures(const Reference& from) const;

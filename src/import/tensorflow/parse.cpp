@@ -222,7 +222,7 @@ Result<std::vector<std::string_view>> parse_function_list(const AttributeValue& 
 }
 
 Result<std::optional<ir::Shape>> parse_shape(Bytes message) {
-  ir::Shape shape;
+  ir::Dims sizes;
   bool unknown_rank = false;
   ORKNN_TRY(for_each_field(message, [&](const Field& f) -> Status {
     if (f.number == 3) f.get(unknown_rank);
@@ -232,10 +232,15 @@ Result<std::optional<ir::Shape>> parse_shape(Bytes message) {
       if (d.number == 1) d.get(size);
       return {};
     }));
-    shape.push_back(size < 0 ? ir::Dim() : ir::Dim(size));
+    sizes.push_back(size);
     return {};
   }));
   if (unknown_rank) return std::optional<ir::Shape>();
+  ir::Shape shape;
+  for (int64_t size : sizes) {
+    if (size < -1) return invalid_model("an extent of the shape is below -1").expected("-1 for one that is not known").found(ir::to_string(sizes));
+    shape.push_back(size < 0 ? ir::Dim() : ir::Dim(size));
+  }
   return std::optional(std::move(shape));
 }
 
