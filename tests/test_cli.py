@@ -115,12 +115,12 @@ def test_format_is_recognized_and_weights_are_found(tmp_path, openrknn):
     np.save(data, np.ones((1, 3), np.float32))
     done = openrknn("convert", symbol, "-o", tmp_path / "net.rknn", "-t", "rk3588", "--float-dtype", "float32", "--input-size-list", "1,3")
     assert done.returncode == 0, done.stderr
-    assert "random" not in done.stderr
+    assert "random" not in done.stderr and f"weights: {tmp_path / 'net-0001.params'}" in done.stderr, done.stderr
     done = openrknn("run", tmp_path / "net.rknn", "--input", data, "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     output = next(p for p in tmp_path.glob("*.npy") if p != data)
     np.testing.assert_array_equal(np.load(output).ravel(), [3, 12])
-    renamed = symbol.rename(tmp_path / "model.bin")  # the name tells nothing, the bytes do; the only weights in the folder are taken
+    renamed = symbol.rename(tmp_path / "net.bin")  # the ending tells nothing, the bytes do
     done = openrknn("convert", renamed, "-o", tmp_path / "again.rknn", "-t", "rk3588", "--input-size-list", "1,3")
     assert done.returncode == 0 and "random" not in done.stderr, done.stderr
 
@@ -166,6 +166,30 @@ def test_weights_by_option_or_none(tmp_path, openrknn):
     assert done.returncode == 0 and "random" not in done.stderr, done.stderr
     done = openrknn("convert", symbol, "-o", tmp_path / "b.rknn", "-t", "rk3588", "--input-size-list", "1,3")
     assert done.returncode == 0 and "random" in done.stderr, done.stderr
+
+
+def test_weights_of_other_models_are_left_alone(tmp_path, openrknn):
+    symbol = write_mxnet(tmp_path)
+    params = tmp_path / "net-0001.params"
+
+    def convert(*args):
+        done = openrknn("convert", symbol, "-o", tmp_path / "a.rknn", "-t", "rk3588", "--input-size-list", "1,3", *args)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+    answer = convert("--weights", "none")
+    assert "random" in answer and "weights: " + str(params) not in answer
+    params = params.rename(tmp_path / "big-0001.params")
+    answer = convert()
+    assert "random" in answer and "big-0001" not in answer
+    params = params.rename(tmp_path / "network-0001.params")   # begins alike, and is another word
+    assert "random" in convert()
+    params = params.rename(tmp_path / "my_net_final.params")   # the only one that holds the name
+    answer = convert()
+    assert "random" not in answer and answer.count(f"weights: {params}") == 1
+    done = openrknn("info", symbol, "-t", "rk3588", "--input-size-list", "1,3")
+    assert done.returncode == 0 and done.stderr.count("weights: ") == 1, done.stderr
+    (tmp_path / "other.net.params").write_bytes(b"")           # two of them: nobody knows which
+    assert "random" in convert()
 
 
 def test_info_of_a_source_model(tmp_path, shapes_model, openrknn):

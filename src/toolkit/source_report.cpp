@@ -40,6 +40,16 @@ std::vector<std::string> lines_of(const std::string& text) {
   }
   return lines;
 }
+
+// Whether `part` stands in `name` as one or more whole words: "yolov3-tiny" does in "yolov3-tiny_final", "resnet1" does not in "resnet18".
+bool holds_name(std::string_view name, std::string_view part) {
+  const auto is_word = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  for (size_t at = name.find(part); !part.empty() && at != name.npos; at = name.find(part, at + 1)) {
+    const size_t end = at + part.size();
+    if ((at == 0 || !is_word(name[at - 1])) && (end == name.size() || !is_word(name[end]))) return true;
+  }
+  return false;
+}
 }  // namespace
 
 Result<std::vector<std::string>> find_other_files(const std::string& path, std::string_view framework) {
@@ -50,18 +60,19 @@ Result<std::vector<std::string>> find_other_files(const std::string& path, std::
   if (stem.ends_with(description)) stem.resize(stem.size() - description.size());
   else stem = fs::path(path).stem().string();
 
-  std::vector<std::string> same_stem, all;
+  std::vector<std::string> same_stem, related;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory_of(path), error)) {
     const std::string other = entry.path().filename().string();
     if (!other.ends_with(weights) || other == fs::path(path).filename().string()) continue;
-    all.push_back(entry.path().string());
+    const std::string other_stem = other.substr(0, other.size() - weights.size());
+    if (holds_name(other_stem, stem) || holds_name(stem, other_stem)) related.push_back(entry.path().string());
     const std::string rest = other.starts_with(stem) ? other.substr(stem.size(), other.size() - stem.size() - std::min(other.size() - stem.size(), weights.size())) : "?";
     const bool is_epoch = rest.size() > 1 && rest[0] == '-' && std::all_of(rest.begin() + 1, rest.end(), [](char c) { return c >= '0' && c <= '9'; });  // model-0010.params
     if (rest.empty() || is_epoch) same_stem.push_back(entry.path().string());
   }
   if (!same_stem.empty()) return std::vector<std::string>{*std::max_element(same_stem.begin(), same_stem.end())};  // the last epoch
-  return all.size() == 1 ? all : std::vector<std::string>{};
+  return related.size() == 1 ? related : std::vector<std::string>{};
 }
 
 Result<SourceReport> inspect_source(const std::string& path, std::string_view framework, const importer::ImportOptions& options, std::vector<std::string> other_files, Status& refusal) {

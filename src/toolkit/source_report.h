@@ -29,8 +29,9 @@ struct SourceReport {
 // part of the report, and `refusal` holds it.
 Result<SourceReport> inspect_source(const std::string& path, std::string_view framework, const importer::ImportOptions& options, std::vector<std::string> other_files, Status& refusal);
 
-// The files a model at `path` needs beside it, when none were named: the weights of the same stem, or the only ones in its folder. Empty
-// for formats of one file and when there are none. `framework` empty = recognize the file.
+// The files a model at `path` needs beside it, when none were named: the weights of the same stem (model-symbol.json, model-0010.params),
+// or the only ones whose name holds the model's or is held by it (model.cfg, model_final.weights). Empty for formats of one file and when
+// there are none. `framework` empty = recognize the file.
 Result<std::vector<std::string>> find_other_files(const std::string& path, std::string_view framework);
 
 nlohmann::ordered_json to_json(const SourceReport& report);

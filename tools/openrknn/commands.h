@@ -26,6 +26,9 @@ Action add_ops(CLI::App& app);
 std::string library_folder();
 std::string include_folder();
 
+// What --weights says when random weights are wanted.
+inline constexpr const char* kNoWeights = "none";
+
 // Options that several commands share: how a source model is read and built.
 struct SourceOptions {
   std::string platform, float_dtype = "float16", framework;
@@ -45,7 +48,7 @@ struct SourceOptions {
   void add_quantization_to(CLI::App& command);
   Result<toolkit::BuildConfig> config() const;
   Result<importer::ImportOptions> import_options() const;
-  // The files named with --weights, or those found beside the model.
+  // The files named with --weights, or those found beside the model, which are told; none when kNoWeights was named.
   Result<std::vector<std::string>> weights_of(const std::string& model) const;
 };
 

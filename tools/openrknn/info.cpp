@@ -17,9 +17,10 @@ struct Options {
 };
 
 // What is known of a source model without building it; all that is unsupported is told at once.
-Status show_source(const Options& o, nlohmann::ordered_json& j) {
+Status show_source(Options& o, nlohmann::ordered_json& j) {
   ORKNN_TRY_ASSIGN(const importer::ImportOptions importing, o.source.import_options());
   ORKNN_TRY_ASSIGN(std::vector<std::string> weights, o.source.weights_of(o.file));
+  o.source.other_files = weights.empty() ? std::vector<std::string>{kNoWeights} : weights;  // building takes the same ones without telling it again
   Status refusal;
   ORKNN_TRY_ASSIGN(const toolkit::SourceReport source, toolkit::inspect_source(o.file, o.source.framework, importing, std::move(weights), refusal));
   if (o.json) j["source"] = toolkit::to_json(source);
@@ -28,7 +29,7 @@ Status show_source(const Options& o, nlohmann::ordered_json& j) {
 }
 
 // `j` gets what is known as JSON, built or not.
-Status info(const Options& o, nlohmann::ordered_json& j) {
+Status info(Options& o, nlohmann::ordered_json& j) {
   if (!is_rknn(o.file)) {
     ORKNN_TRY(show_source(o, j));
     if (!o.json) print("\n");

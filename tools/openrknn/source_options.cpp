@@ -54,7 +54,7 @@ void SourceOptions::add_to(CLI::App& command) {
   command.add_option("--mean", means, "mean of each channel, 123.675,116.28,103.53; once per input")->allow_extra_args(false);
   command.add_option("--std", stds, "divisor of each channel; once per input")->allow_extra_args(false);
   command.add_option("--op-target", targets, "where an op runs, NAME=cpu; may be repeated")->allow_extra_args(false);
-  command.add_option("--weights", other_files, "second file of formats that keep weights apart; looked for beside the model by default")->allow_extra_args(false);
+  command.add_option("--weights", other_files, "second file of formats that keep weights apart; by default one of the model's name beside it; 'none' for random weights")->allow_extra_args(false);
   const std::vector<CLI::Option*> all = command.get_options();
   declared.assign(all.begin() + static_cast<std::ptrdiff_t>(before), all.end());
 }
@@ -130,8 +130,11 @@ Result<toolkit::ShapeSets> parse_shape_sets(const std::string& option, const std
 }
 
 Result<std::vector<std::string>> SourceOptions::weights_of(const std::string& model) const {
+  if (other_files == std::vector<std::string>{kNoWeights}) return std::vector<std::string>{};
   if (!other_files.empty()) return other_files;
-  return toolkit::find_other_files(model, framework);
+  ORKNN_TRY_ASSIGN(std::vector<std::string> found, toolkit::find_other_files(model, framework));
+  for (const std::string& file : found) note("weights: " + file);
+  return found;
 }
 
 Status check_outputs(const std::vector<std::string>& read, const std::vector<std::string>& written) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/utf8.h"
 
 namespace orknn::cli {
 namespace {
@@ -55,6 +56,8 @@ int fail(const Status& status, nlohmann::ordered_json known) {
   print_json(known);
   return fail(status);
 }
+
+void note(const std::string& text) { print_line(to_utf8(text), fmt::color::gray); }
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 

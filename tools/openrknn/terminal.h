@@ -19,6 +19,8 @@ void attach_log(bool verbose);
 // known so far; whoever reads it finds one object whatever happens.
 int fail(const Status& status, bool json = false);
 int fail(const Status& status, nlohmann::ordered_json known);
+// A line on stderr that is neither result nor warning.
+void note(const std::string& text);
 void print(std::string_view text);
 void print_json(const nlohmann::ordered_json& value);
 // To be called last: kFailed when something printed could not be written, else `exit_code`.
