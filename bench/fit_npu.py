@@ -63,14 +63,15 @@ class Chip:
         for layer in profile["layers"]:
             for s in layer["steps"]:
                 self._owner.append(index)
-                self._rows.append([WORKS.index(s["work"]), s["npu"], s["half"], s["cycles"], s["bytes"], s["weight_bytes"], s["table_elements"], s["elements"], s["macs"]])
+                self._rows.append([WORKS.index(s["work"]), s["npu"], s["half"], s["cycles"], s["bytes"], s["weight_bytes"], s["table_elements"], s["elements"], s["macs"],
+                                   s["least_cycles"]])
 
     def close(self):
         table = numpy.array(self._rows, float)
         self.owner = numpy.array(self._owner)
         self.work = table[:, 0].astype(int)
         self.npu, self.half = table[:, 1] > 0, table[:, 2] > 0
-        self.cycles, self.bytes, self.weights, self.tables, self.elements, self.macs = table[:, 3:].T
+        self.cycles, self.bytes, self.weights, self.tables, self.elements, self.macs, self.least = table[:, 3:].T
         self.is_ = {name: self.work == i for i, name in enumerate(WORKS)}
         self.published, self.told = numpy.array(self.published), numpy.array(self.told)
 
@@ -108,7 +109,7 @@ class Chip:
             total = (compute ** p + traffic ** p) ** (1 / p) + table
         else:
             total = (compute ** p + traffic ** p + table ** p) ** (1 / p)
-        return numpy.bincount(self.owner, total + fixed, len(self.networks))
+        return numpy.bincount(self.owner, numpy.maximum(total + fixed, self.least / clock), len(self.networks))
 
 
 def fit(chip, prior, weights, iterations):

@@ -142,6 +142,8 @@ class Costing {
     else if (op == "GlobalAveragePool" && npu_ && small_map()) mean_as_depthwise();
     else if (npu_ && (op == "LSTM" || op == "GRU" || op == "RNN")) recurrent();
     else other();
+    if (const int rate = platform_.macs_per_cycle(type_); npu_ && rate > 0 && !cost_.steps.empty() && cost_.steps.front().cycles > 0)
+      cost_.steps.front().least_cycles = number(cost_.macs) * work_left(cost_.sparsity) / rate;
     if (weight_scale_ < 1) {
       for (Step& s : cost_.steps) s.weight_bytes *= weight_scale_;
       cost_.weight_bytes = static_cast<uint64_t>(number(cost_.weight_bytes) * weight_scale_);

@@ -6,6 +6,13 @@
 
 namespace orknn::compile {
 
+double bus_share(const platform::Platform& platform, const Conditions& conditions, int cores) {
+  const int64_t own_ddr = platform.speed_ddr_hz();
+  const double ddr = conditions.ddr_hz > 0 && own_ddr > 0 ? static_cast<double>(conditions.ddr_hz) / static_cast<double>(own_ddr) : 1;
+  const double users = std::max(cores, 1), all = users + conditions.neighbours;
+  return ddr * platform::SpeedModel::bus_gain(all) * users / all;
+}
+
 StepTime time_of(const Step& s, const platform::Platform& platform, const Conditions& conditions, int cores, double share) {
   const platform::SpeedModel& v = platform.speed;
   StepTime t;
@@ -13,11 +20,7 @@ StepTime time_of(const Step& s, const platform::Platform& platform, const Condit
   const double own_clock = static_cast<double>(platform.npu_hz) / 1e6;  // cycles per microsecond
   const double clock = conditions.npu_hz > 0 ? static_cast<double>(conditions.npu_hz) / 1e6 : own_clock;
   const double slower = s.npu ? own_clock / clock : 1;  // for constants that were measured as times of the NPU
-  const int64_t own_ddr = platform.speed_ddr_hz();
-  const double ddr = conditions.ddr_hz > 0 && own_ddr > 0 ? static_cast<double>(conditions.ddr_hz) / static_cast<double>(own_ddr) : 1;
-  // Cores share the bus.
-  const double users = std::max(cores, 1), all = users + conditions.neighbours, split = share > 0 ? 1 / share : users;
-  const double bus = ddr * platform::SpeedModel::bus_gain(all) * users / all;
+  const double split = share > 0 ? 1 / share : std::max(cores, 1), bus = bus_share(platform, conditions, cores);
   // Products of few taps lose in float16; larger kernels keep their share of the array. Tables take two bytes in two turns.
   const double half = s.half ? v.half : 1, lanes = s.half ? 0.5 : 1;
   const auto gbs = [&](double bytes, double rate) { return bytes / (rate * bus) / 1e3; };
@@ -73,6 +76,8 @@ StepTime time_of(const Step& s, const platform::Platform& platform, const Condit
   }
   const double beside = platform.table_follows ? 0 : t.table;
   t.total = v.beside(t.compute, t.traffic, beside) + (t.table - beside) + t.fixed;
+  // Whatever the constants say, no step beats the array.
+  t.total = std::max(t.total, s.least_cycles / clock / split);
   return t;
 }
 

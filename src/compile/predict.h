@@ -41,6 +41,7 @@ struct Step {
   double weight_bytes = 0;
   double table_elements = 0;  // activations looked up
   double elements = 0, macs = 0;
+  double least_cycles = 0;    // what the multiply-accumulates take when the whole array works; 0 = nothing to multiply, or the array is unknown
 };
 std::string_view to_string(Step::Work work);
 
@@ -67,6 +68,9 @@ struct Conditions {
   int64_t npu_hz = 0, ddr_hz = 0;
   int neighbours = 0;  // other cores that run something else at the same time and share the memory bus
 };
+
+// What `cores` cores get of the memory bus under these conditions, as a multiple of what one gets at the chip's own clock.
+double bus_share(const platform::Platform& platform, const Conditions& conditions, int cores);
 
 // Where the time of a step goes, in microseconds. `total` is less than the sum: compute, traffic and tables overlap.
 struct StepTime {

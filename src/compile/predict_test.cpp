@@ -254,6 +254,17 @@ TEST(Predict, Float16) {
   EXPECT_DOUBLE_EQ(ratio(chip, table), 2);
 }
 
+// Constants that were fitted elsewhere never make a layer beat the array.
+TEST(Predict, NoStepBeatsTheArray) {
+  const platform::Platform& chip = *platform::find("rk1808");
+  const format::Program program = program_of({"stem", DType::Float16, 6, 2, 3, 32, 640, 640, 320, 320, false, true, 0, 0, 0});
+  const TaskCost cost = cost_of(program, program.tasks[0], chip, ops::builtin_ops());
+  const double least = static_cast<double>(cost.macs) / (chip.half_macs * static_cast<double>(chip.npu_hz) / 1e6);
+  EXPECT_LT(time_of(cost.steps[0], chip, {}).compute, least) << "the constants alone would";
+  EXPECT_GE(microseconds(program.tasks[0], cost, chip, {}, 1), least * (1 - 1e-9));
+  EXPECT_GE(time_of(cost.steps[0], chip, {.npu_hz = chip.npu_hz / 2}).total, 2 * least * (1 - 1e-9));
+}
+
 // A chip that is one core of another at a lower clock is never faster, and its memory can be asked about although its clock is not published.
 TEST(Predict, OneCoreOfARelative) {
   const platform::Platform &single = *platform::find("rv1126b"), &relative = *platform::find("rk3576");

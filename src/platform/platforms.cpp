@@ -59,9 +59,12 @@ const MatMulLimits kNewerMatMul{.max_columns = 4096, .max_columns_int4 = 4096, .
 const MatMulLimits kWideMatMul{.max_columns = 4096, .max_columns_int4 = 8192, .columns_multiple_int8 = 32, .columns_multiple_half = 16, .columns_multiple_int4 = 64,
     .inner_segment = 8192, .types = {1, 2, 3, 4, 9, 10}};
 
-// A chip without published speeds: a relative's constants with another memory bus and CPU.
-SpeedModel scaled(SpeedModel speed, double bus, double cpu_time) {
+// A chip without published speeds: a relative's constants with another NPU clock and memory bus (shares of the relative's) and CPU.
+SpeedModel scaled(SpeedModel speed, double clock, double bus, double cpu_time) {
   speed.source = SpeedModel::Source::Scaled;
+  // Times of the NPU follow its clock; what only moves data waits for the slower of clock and bus.
+  for (double* time : {&speed.layer_us, &speed.softmax_ns, &speed.attention_ns, &speed.norm_ns}) *time /= clock;
+  for (double* time : {&speed.transpose_ns, &speed.reshape_ns}) *time /= std::min(clock, bus);
   for (double* rate : {&speed.feature_gbs, &speed.weight_gbs, &speed.move_gbs}) *rate *= bus;
   for (double* time : {&speed.cpu_layer_us, &speed.cpu_ns, &speed.cpu_transpose_ns, &speed.cpu_mac_ns, &speed.space_to_batch_ns}) *time *= cpu_time;
   return speed;
@@ -123,7 +126,7 @@ std::vector<Platform> make_rows() {
       .align_int8 = kMediumInt8, .align_half = kSmallInt16, .align_float = kMediumFloat, .output_align_conv_int8 = 32, .packing = kMicroPacking, .depthwise_array = 32,
       .max_hardmax_elements = 8192, .first_layer = kFirstLayerMedium, .conv_half = false, .cpu_ops = CpuOps::Few,
       .features = with(kMicroChip, &Features::weight_compression), .mat_mul = kNoMatMul, .quantized_dtypes = {"w8a8", "w16a16i", "w16a16i_dfp"},
-      .speed = scaled(kSpeedMedium, 0.3, 3)};  // a 16-bit bus at 924 MHz, and a slower CPU
+      .speed = scaled(kSpeedMedium, 0.5, 0.3, 3)};  // half the clock, a 16-bit bus at 924 MHz, and a slower CPU
   rows.push_back(micro);
   // A narrower core (C2 is half as wide); MACs, clocks and bus are not published.
   Platform micro_b = micro;
@@ -162,7 +165,7 @@ std::vector<Platform> make_rows() {
   single.multi_core_lut = false;
   single.features = with(kLinuxChip, &Features::sparse_weights);
   // One core of its relative at a lower clock; the constants tell that chip's memory, buffer included.
-  single.speed = scaled(kSpeedNewer, 1, 1.25);
+  single.speed = scaled(kSpeedNewer, 0.95, 1, 1.25);
   single.speed.ddr_hz = newer.ddr_hz;
   rows.push_back(single);
 
@@ -171,7 +174,7 @@ std::vector<Platform> make_rows() {
       .int16_macs = 192, .half_macs = 64, .npu_hz = 792 * kMHz, .ddr_hz = 924 * kMHz, .cpu_hz = 1200 * kMHz, .simulator_hz = 800 * kMHz, .cbuf_banks = 16,
       .c2_int8 = 16, .c2_half = 8, .align_int8 = kWideInt8, .align_half = kWideHalf, .align_float = kWideFloat, .output_align_conv_int8 = 32,
       .output_align_conv_half = 16, .packs_channels = true, .table_follows = true, .hard_swish_in_parts = true, .features = kGeneration1,
-      .mat_mul = kNoMatMul, .quantized_dtypes = kToolkit1Dtypes, .speed = scaled(kSpeedFirst, 1, 1)};
+      .mat_mul = kNoMatMul, .quantized_dtypes = kToolkit1Dtypes, .speed = scaled(kSpeedFirst, 1, 1, 1)};
   rows.push_back(first);
   Platform original = renamed(first, "rk1808");
   original.speed = kSpeedFirst;

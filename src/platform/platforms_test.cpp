@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -57,6 +58,19 @@ TEST(Platforms, DdrBytesPerCycleAreThePublishedOnes) {
   EXPECT_DOUBLE_EQ(find("rk3562")->ddr_bytes_per_cycle(), 8.736);
   EXPECT_DOUBLE_EQ(find("rk3568")->ddr_bytes_per_cycle(), 8.736);
   EXPECT_DOUBLE_EQ(find("rk3566")->ddr_bytes_per_cycle(), 5.914);
+}
+
+// Constants of a relative, corrected for the clock and the bus of the chip.
+TEST(Platforms, ScaledSpeeds) {
+  for (const auto& [name, relative] : {std::pair{"rv1103", "rk3562"}, {"rv1106", "rk3562"}, {"rv1126b", "rk3576"}, {"rk1806", "rk1808"}}) {
+    SCOPED_TRACE(name);
+    const SpeedModel &v = find(name)->speed, &from = find(relative)->speed;
+    EXPECT_EQ(v.source, SpeedModel::Source::Scaled);
+    const double slower = static_cast<double>(find(relative)->npu_hz) / static_cast<double>(find(name)->npu_hz), bus = from.move_gbs / v.move_gbs;
+    for (double SpeedModel::*time : {&SpeedModel::layer_us, &SpeedModel::softmax_ns, &SpeedModel::attention_ns, &SpeedModel::norm_ns}) EXPECT_NEAR(v.*time, from.*time * slower, 1e-9);
+    for (double SpeedModel::*time : {&SpeedModel::transpose_ns, &SpeedModel::reshape_ns}) EXPECT_NEAR(v.*time, from.*time * std::max(slower, bus), 1e-9);
+    EXPECT_EQ(v.conv, from.conv) << "a share of the array has no clock";
+  }
 }
 
 // What nobody published is not made up.

@@ -189,6 +189,7 @@ Profile measure(const compile::Estimate& estimate, const Platform& chip, const P
   const int64_t npu_hz = conditions.npu_hz > 0 ? conditions.npu_hz : chip.npu_hz, ddr_hz = conditions.ddr_hz > 0 ? conditions.ddr_hz : chip.ddr_hz;
   p.knows_ddr_cycles = chip.ddr_bytes_per_cycle(npu_hz, ddr_hz) > 0;
   p.knows_npu_cycles = chip.int8_macs > 0 || chip.half_macs > 0;
+  p.memory_gbs = std::max({chip.speed.feature_gbs, chip.speed.weight_gbs, chip.speed.move_gbs}) * compile::bus_share(chip, conditions, cores_per_sample);
   bool knows_usage = true;
   double used = 0;
   for (size_t i = 0; i < estimate.program.tasks.size(); ++i) {
@@ -197,7 +198,7 @@ Profile measure(const compile::Estimate& estimate, const Platform& chip, const P
     for (const auto& [bound, us] : l.bounds) p.shares[bound] += us;
     p.macs += l.macs;
     p.weight_bytes += l.weight_bytes;
-    p.traffic_bytes += l.read_bytes + l.write_bytes + l.read_again_bytes - std::min(l.on_chip_bytes, l.read_bytes + l.write_bytes);
+    p.traffic_bytes += l.ddr_bytes();
     used += l.mac_usage.value_or(0) * l.us * l.cores / cores_per_sample;
     knows_usage &= l.mac_usage.has_value() || l.device != "NPU" || l.macs == 0;
     ++(l.device == "NPU" ? p.npu_layers : p.cpu_layers);
@@ -345,7 +346,7 @@ ordered_json to_json(const Profile& p) {
     row["steps"] = ordered_json::array();
     for (const compile::Step& s : l.steps)
       row["steps"].push_back({{"work", compile::to_string(s.work)}, {"npu", s.npu}, {"half", s.half}, {"cycles", s.cycles}, {"bytes", s.bytes}, {"on_chip_bytes", s.on_chip_bytes}, {"weight_bytes", s.weight_bytes},
-                              {"table_elements", s.table_elements}, {"elements", s.elements}, {"macs", s.macs}});
+                              {"table_elements", s.table_elements}, {"elements", s.elements}, {"macs", s.macs}, {"least_cycles", s.least_cycles}});
     j["layers"].push_back(std::move(row));
   }
   j["memory"] = ordered_json::array();

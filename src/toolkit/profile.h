@@ -1,6 +1,7 @@
 // What a network will cost on a chip, told without a board: time, traffic and memory per layer, what limits it and what would help.
 #pragma once
 
+#include <algorithm>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -34,6 +35,9 @@ struct LayerProfile {
   std::map<std::string, double> bounds;  // microseconds by bound; a layer may have several steps
   std::optional<double> mac_usage;     // of an NPU layer: true multiply-accumulates over what the array could do in that time, 0..1; nothing when the array is unknown
   std::vector<compile::Step> steps;
+
+  // Traffic that reaches DDR.
+  uint64_t ddr_bytes() const { return read_bytes + write_bytes + read_again_bytes - std::min(on_chip_bytes, read_bytes + write_bytes); }
 };
 
 struct Profile {
@@ -47,6 +51,7 @@ struct Profile {
   int cores = 1, batch = 1;
   int at_once = 1;                       // samples of the batch that run at the same time, one per core
   double fps = 0, latency_ms = 0, gbs = 0;  // samples per second; time of the whole batch
+  double memory_gbs = 0;                 // what the memory delivers at best, by the chip's constants; 0 = unknown
   double layers_us = 0;                  // one sample: the sum over the layers
   uint64_t weight_bytes = 0, internal_bytes = 0, port_bytes = 0, traffic_bytes = 0, macs = 0;
   std::string bound;                     // what most of the time goes into

@@ -87,15 +87,15 @@ std::string timeline(const Profile& p) {
 
 std::string roofline(const Profile& p) {
   constexpr double kHeight = 340, kTop = 16, kBottom = 44;
-  double least = 1e300, most = 0, peak = 0, lowest = 1e300, bandwidth = 0;
+  double least = 1e300, most = 0, peak = 0, lowest = 1e300;
+  const double bandwidth = p.memory_gbs;
   for (const LayerProfile& l : p.layers) {
-    const double bytes = static_cast<double>(l.read_bytes) + static_cast<double>(l.write_bytes), macs = static_cast<double>(l.macs);
+    const double bytes = static_cast<double>(l.ddr_bytes()), macs = static_cast<double>(l.macs);
     if (l.device != "NPU" || !l.macs || bytes <= 0 || l.us <= 0) continue;
     least = std::min(least, macs / bytes);
     most = std::max(most, macs / bytes);
     lowest = std::min(lowest, macs / l.us / 1e3);
     peak = std::max(peak, macs / l.us / 1e3 / std::max(l.mac_usage.value_or(1), 1e-9));
-    if (l.traffic_us > 0) bandwidth = std::max(bandwidth, bytes / l.traffic_us / 1e3);
   }
   if (most <= 0) return "<p>No layer on the NPU multiplies.</p>";
   least = std::pow(10, std::floor(std::log10(least / 1.5)));
@@ -114,14 +114,14 @@ std::string roofline(const Profile& p) {
   }
   svg += line(x(ridge), y(peak), kWidth - kRight, y(peak), "roof") + text_at(kWidth - kRight - 2, y(peak) - 5, "end", fmt::format("MAC array, {:.0f} GMAC/s", peak));
   for (const LayerProfile& l : p.layers) {
-    const double bytes = static_cast<double>(l.read_bytes) + static_cast<double>(l.write_bytes), macs = static_cast<double>(l.macs);
+    const double bytes = static_cast<double>(l.ddr_bytes()), macs = static_cast<double>(l.macs);
     if (l.device != "NPU" || !l.macs || bytes <= 0 || l.us <= 0) continue;
     svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"{}\" fill-opacity=\"0.55\" stroke=\"{}\"><title>{}</title></circle>", x(macs / bytes), y(macs / l.us / 1e3),
                        3 + 22 * std::sqrt(l.us / p.layers_us), colour(l.bound), colour(l.bound), hint(l));
   }
-  svg += text_at(kLeft + kPlot / 2, kHeight - 8, "middle", "multiply-accumulates per byte of traffic") + text_at(kLeft, kTop - 4, "start", "GMAC/s reached");
+  svg += text_at(kLeft + kPlot / 2, kHeight - 8, "middle", "multiply-accumulates per byte of DDR traffic") + text_at(kLeft, kTop - 4, "start", "GMAC/s reached");
   return chart(kHeight, "roofline", svg) +
-         "<p class=\"note\">Each circle is a layer that multiplies, its area the share of the time. Far below the roofs: something else limits it (tables, start-up, unfilled channels).</p>";
+         "<p class=\"note\">Each circle is a layer that multiplies, its area the share of the time. The memory roof is the best rate that published speeds of the chip show. Far below the roofs: something else limits it (tables, start-up, unfilled channels).</p>";
 }
 
 std::string memory_map(const Profile& p) {

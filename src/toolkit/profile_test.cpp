@@ -302,6 +302,18 @@ TEST(Profile, AdviceNamesLayerAndReason) {
   EXPECT_NE(text.find("Erf is not an NPU operator"), std::string::npos) << text;
 }
 
+// The roof is the chip's rate, whatever stays in its buffer; several cores get more of the bus, and a slower bus gives less.
+TEST(Profile, MemoryRoof) {
+  const platform::SpeedModel& medium = platform::find("rk3562")->speed;
+  const Profile small = run({}, "rk3562")[0];
+  EXPECT_GT(small.layers[1].on_chip_bytes, 0u);
+  EXPECT_LT(small.layers[1].ddr_bytes(), small.layers[1].read_bytes + small.layers[1].write_bytes);
+  EXPECT_DOUBLE_EQ(small.memory_gbs, medium.weight_gbs);
+  EXPECT_NE(html_page("net", {small}).find("memory, 6.6 GB/s"), std::string::npos);
+  EXPECT_DOUBLE_EQ(run({.ddr_mhz = 780}, "rk3562")[0].memory_gbs, medium.weight_gbs / 2);
+  EXPECT_NEAR(run()[2].memory_gbs, 1.6 * run()[0].memory_gbs, 1e-9);
+}
+
 TEST(Profile, ReportsAreWellFormed) {
   const auto rows = run();
   const auto j = to_json(rows[0]);
