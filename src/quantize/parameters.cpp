@@ -42,19 +42,23 @@ class Assigner {
     const Tensor& tensor = graph_.tensor(t);
     if (tensor.dtype != DType::Float32) return std::nullopt;
     if (const auto given = options_.ranges.find(tensor.name); given != options_.ranges.end()) return parameters(given->second);
-    if (has_unit_range(last_op)) return parameters({0, unit_range(tensor.name)});
+    if (has_unit_range(last_op)) return parameters({0, unit_range(t)});
     if (has_symmetric_range(last_op)) return parameters({-1, 1});
     const auto it = statistics_.find(tensor.name);
     if (it == statistics_.end() || it->second.empty()) return std::nullopt;
     return parameters(choose_range(it->second, reaches_output(t) ? Algorithm::Normal : options_.algorithm, options_.format.bits()));
   }
 
-  // Scores that stay far below 1 on all samples would live in a few of the 255 steps; at least twice the largest one seen stays in range.
-  double unit_range(const std::string& name) const {
-    const auto it = statistics_.find(name);
+  // [0, 1] by its function, but scores that stay below on all samples would live in a part of the 255 steps. What leaves the network keeps a tenth
+  // above the largest score seen (the values before the function have no more room either); inside, the range is halved at most so
+  // far that twice the largest one fits.
+  double unit_range(TensorId t) const {
+    const auto it = statistics_.find(graph_.tensor(t).name);
+    if (it == statistics_.end() || !(it->second.max() > 0)) return 1;
+    const double seen = it->second.max();
+    if (reaches_output(t)) return std::min(1.0, 1.1 * seen);
     double high = 1;
-    if (it != statistics_.end() && it->second.max() > 0)
-      while (it->second.max() * 4 <= high) high /= 2;
+    while (seen * 4 <= high) high /= 2;
     return high;
   }
 
