@@ -385,6 +385,38 @@ def test_building_shares_the_weights(tmp_path, make_onnx):
     assert peak <= 2 * weight.nbytes + 100e6
 
 
+@pytest.mark.parametrize("shift", range(4))
+def test_reading_weights_takes_them_once(tmp_path, shift):
+    """A frozen graph whose weights begin at any address: memory of at most 1.2 times the file while it is read."""
+    def number(n):
+        return bytes([n & 127 | 128]) + number(n >> 7) if n > 127 else bytes([n])
+
+    def field(at, content):
+        return number(at << 3 | 2) + number(len(content)) + content
+
+    def shape(*dims):
+        return b"".join(field(2, b"\x08" + number(d)) for d in dims)
+
+    def attribute(name, value):
+        return field(5, field(1, name) + field(2, value))
+
+    def node(name, op, *rest):
+        return field(1, field(1, name) + field(2, op) + b"".join(rest))
+    rows, columns, kind, name = 2048, 8192, b"\x30\x01", b"x" * (shift + 1)
+    tensor = b"\x08\x01" + field(2, shape(rows, columns)) + field(4, np.ones((rows, columns), np.float32).tobytes())   # 64 MiB
+    model = tmp_path / "model.pb"
+    model.write_bytes(node(name, b"Placeholder", attribute(b"dtype", kind), attribute(b"shape", field(7, shape(1, rows))))
+                      + node(b"w", b"Const", attribute(b"dtype", kind), attribute(b"value", field(8, tensor)))
+                      + node(b"y", b"MatMul", field(3, name), field(3, b"w"), attribute(b"T", kind)))
+    code = ("import sys; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588')\n"
+            "def now(key): return int(next(line for line in open('/proc/self/status') if line.startswith(key)).split()[1]) * 1024\n"
+            "before = now('VmRSS'); open('/proc/self/clear_refs', 'w').write('5')\n"
+            f"assert r.load_tensorflow(sys.argv[1], [{name.decode()!r}], [[1, {rows}]], ['y']) == 0\n"
+            "print(now('VmHWM') - before)")
+    grown = int(subprocess.run([sys.executable, "-c", code, str(model)], check=True, capture_output=True, text=True).stdout.split()[-1])
+    assert grown <= 1.2 * model.stat().st_size
+
+
 def test_large_models_show_how_far_they_are(tmp_path, make_onnx, monkeypatch):
     from rknn import _openrknn
     shown = {}

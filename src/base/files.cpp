@@ -189,6 +189,15 @@ void release_mapped_pages(std::span<const std::byte> bytes) {
   if (mappings().find(bytes)) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
+void copy_and_release(std::span<const std::byte> from, void* to) {
+  constexpr size_t kPortion = size_t{4} << 20;
+  for (size_t at = 0; at < from.size(); at += kPortion) {
+    const auto portion = from.subspan(at, std::min(kPortion, from.size() - at));
+    std::memcpy(static_cast<std::byte*>(to) + at, portion.data(), portion.size());
+    release_mapped_pages(portion);
+  }
+}
+
 Status write_file_atomically(const std::string& given_path, const std::function<Status(FileWriter&)>& fill) {
   // A link is written through, and nothing but a regular file is ever replaced.
   std::string path = given_path;

@@ -42,6 +42,9 @@ class MappedFile {
 // of this process. Reading them later is legal and fetches them anew. No effect on other bytes.
 void release_mapped_pages(std::span<const std::byte> bytes);
 
+// Copies bytes that will not be read again, releasing their pages on the way: a large model never counts twice.
+void copy_and_release(std::span<const std::byte> from, void* to);
+
 // Receives the pieces of a file in order.
 class FileWriter {
  public:

@@ -206,8 +206,7 @@ Result<Blob> make_blob(BlobParts parts, const std::shared_ptr<const void>& keepe
     blob.values = ir::TensorData::wrap(DType::Float32, {count}, parts.packed.data(), keeper);
   } else {
     blob.values = ir::TensorData::allocate(DType::Float32, {count});
-    std::memcpy(blob.values.mutable_data(), parts.packed.data(), parts.packed.size());
-    release_mapped_pages(parts.packed);  // the copy is enough: large models would count twice
+    copy_and_release(parts.packed, blob.values.mutable_data());
   }
   return blob;
 }

@@ -67,7 +67,7 @@ Result<ir::TensorData> Weights::take(std::string_view name, ir::Dims dims, Filli
   if (first_not_finite_.empty() && !all_finite(data, count)) first_not_finite_ = name;
   if (reinterpret_cast<uintptr_t>(data) % alignof(float) == 0) return ir::TensorData::wrap(DType::Float32, std::move(dims), data, keeper_);
   ir::TensorData copy = ir::TensorData::allocate(DType::Float32, std::move(dims));
-  std::memcpy(copy.mutable_data(), data, copy.bytes());
+  copy_and_release({data, copy.bytes()}, copy.mutable_data());
   return copy;
 }
 

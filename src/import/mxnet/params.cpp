@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/files.h"
+
 namespace orknn::importer::mxnet {
 using namespace ir;
 
@@ -177,7 +179,7 @@ Result<TensorData> Params::value(std::string_view name) const {
   if (a.dtype == DType::Undefined) return invalid_model("array '" + std::string(name) + "' of the params file has no value");
   if (reinterpret_cast<uintptr_t>(a.data) % dtype_bytes(a.dtype) == 0 && a.dtype != DType::Bool) return TensorData::wrap(a.dtype, a.dims, a.data, keeper_);
   TensorData copy = TensorData::allocate(a.dtype, a.dims);
-  if (copy.bytes() > 0) std::memcpy(copy.mutable_data(), a.data, copy.bytes());
+  copy_and_release({static_cast<const std::byte*>(a.data), copy.bytes()}, copy.mutable_data());
   if (a.dtype == DType::Bool) {  // any other byte than 0 and 1 is no value of that type
     unsigned char* flags = static_cast<unsigned char*>(copy.mutable_data());
     for (size_t i = 0; i < copy.bytes(); ++i) flags[i] = flags[i] != 0;

@@ -139,8 +139,7 @@ Result<TensorData> TensorReader::from_bytes(DType dtype, Dims dims, int64_t coun
   }
   if (count > 0 && reinterpret_cast<uintptr_t>(data) % dtype_bytes(dtype) == 0) return TensorData::wrap(dtype, std::move(dims), data, payload.keeper);
   TensorData t = TensorData::allocate(dtype, std::move(dims));
-  if (wanted > 0) std::memcpy(t.mutable_data(), data, wanted);
-  release_mapped_pages(payload.bytes);  // the copy is enough: large models would count twice
+  copy_and_release({static_cast<const std::byte*>(data), static_cast<size_t>(wanted)}, t.mutable_data());
   return t;
 }
 

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "base/files.h"
 #include "ir/infer.h"
 
 namespace orknn::importer::pytorch {
@@ -50,7 +51,7 @@ TensorData wrap_or_copy(const TensorValue& t, DType dtype, Dims dims) {
   }
   if (reinterpret_cast<uintptr_t>(data) % dtype_bytes(dtype) == 0) return TensorData::wrap(dtype, std::move(dims), data, t.storage->keeper);
   TensorData copy = TensorData::allocate(dtype, std::move(dims));
-  if (count > 0) std::memcpy(copy.mutable_data(), data, copy.bytes());
+  copy_and_release({data, copy.bytes()}, copy.mutable_data());
   return copy;
 }
 

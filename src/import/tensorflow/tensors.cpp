@@ -44,8 +44,7 @@ Result<TensorData> from_content(DType dtype, Dims dims, int64_t count, Bytes con
   if (is_odd_bool)
     std::transform(content.begin(), content.end(), out, [](std::byte b) { return std::byte{b != std::byte{}}; });
   else
-    std::memcpy(out, content.data(), content.size());
-  if (keeper) release_mapped_pages(content);  // the copy is enough: large models would count twice
+    copy_and_release(content, out);
   return t;
 }
 }  // namespace

@@ -53,8 +53,7 @@ TensorData dense(ElementType type, Dims dims, int64_t count, std::span<const std
   TensorData t = TensorData::allocate(dtype, std::move(dims));
   auto* out = static_cast<std::byte*>(t.mutable_data());
   if (odd_bool) std::transform(bytes.begin(), bytes.end(), out, [](std::byte b) { return std::byte{b != std::byte{0}}; });
-  else if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());
-  release_mapped_pages(bytes);  // the copy is enough: large models would count twice
+  else copy_and_release(bytes, out);
   return t;
 }
 
