@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kColumnsPerSample = 96;
 constexpr int64_t kMaxRow = 4096;            // weights of one output channel
 constexpr int64_t kMaxMoments = 40'000'000;  // floats held at a time: 160 MB
-// Share of the mean moment added to every input's own: what few samples did not show must not look free.
+// Share of the mean variance added to every input's own: what few samples did not show must not look free.
 constexpr double kCaution = 0.01;
 
 // A layer's inputs as columns: what one output value is computed from.
@@ -24,6 +24,7 @@ struct Layer {
   std::vector<int64_t> kernel, strides, pads, dilations;
   Dims x, y;
   std::vector<float> products;
+  std::vector<double> sums;
   int64_t columns = 0, samples = 0;
 
   int64_t moments() const { return size * size * groups; }
@@ -54,6 +55,7 @@ std::optional<Layer> layer_of(const Graph& g, NodeId id) {
     if (w->dims().size() != 2 || x->size() < 2 || n.attributes.int_or("transA", 0) != 0) return std::nullopt;
     l.product = true;
     l.size = x->back();
+    if (w->count() % std::max<int64_t>(l.size, 1) != 0) return std::nullopt;
   }
   if (l.size < 1 || l.size > kMaxRow || l.moments() > kMaxMoments) return std::nullopt;
   return l;
@@ -85,6 +87,8 @@ void add_sample(Layer& l, const float* x) {
   const int64_t stride = positions / count, offset = l.samples++ * 7919 % stride, length = l.size * l.groups;
   std::vector<float> columns(static_cast<size_t>(count * length));
   for (int64_t i = 0; i < count; ++i) gather_column(l, x, i * stride + offset, columns.data() + i * length);
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t k = 0; k < length; ++k) l.sums[static_cast<size_t>(k)] += columns[static_cast<size_t>(i * length + k)];
   l.columns += count;
   // A row of a group's matrix, up to the diagonal, is the work of one thread: sums are taken in the order of the columns.
   ThreadPool::shared().parallel_for(length, std::max<int64_t>(1, (1 << 16) / (l.size * count)), [&](int64_t begin, int64_t end) {
@@ -99,29 +103,34 @@ void add_sample(Layer& l, const float* x) {
     }
   });
 }
-
-// Sums over columns become means, of which the upper half is filled in.
-void finish(Layer& l) {
-  const double per_column = 1.0 / static_cast<double>(l.columns);
-  for (int64_t group = 0; group < l.groups; ++group) {
-    float* matrix = l.products.data() + group * l.size * l.size;
-    double trace = 0;
-    for (int64_t i = 0; i < l.size; ++i)
-      for (int64_t j = 0; j <= i; ++j) {
-        const double v = matrix[i * l.size + j] * per_column;
-        matrix[i * l.size + j] = matrix[j * l.size + i] = static_cast<float>(v);
-        if (i == j) trace += v;
-      }
-    const auto own = static_cast<float>(std::max(kCaution * trace / static_cast<double>(l.size), 1e-12));
-    for (int64_t i = 0; i < l.size; ++i) matrix[i * l.size + i] += own;
-  }
-}
 }  // namespace
 
-Status visit_input_moments(const Graph& graph, const RunSamples& run, size_t samples, const std::function<void(const InputMoments&)>& visit) {
+void finish(const InputMoments& m, bool centered, double rounding) {
+  const double per_column = 1.0 / static_cast<double>(m.columns);
+  for (double& sum : m.sums) sum *= per_column;
+  for (int64_t group = 0; group < m.groups; ++group) {
+    float* matrix = m.products.data() + group * m.size * m.size;
+    const double* mean = m.sums.data() + group * m.size;
+    double trace = 0;
+    for (int64_t i = 0; i < m.size; ++i)
+      for (int64_t j = 0; j <= i; ++j) {
+        const double v = matrix[i * m.size + j] * per_column - (centered ? mean[i] * mean[j] : 0);
+        matrix[i * m.size + j] = matrix[j * m.size + i] = static_cast<float>(v);
+        if (i == j) trace += std::max(v, 0.0);
+      }
+    const double own = std::max(rounding + kCaution * trace / static_cast<double>(m.size), 1e-12);
+    for (int64_t i = 0; i < m.size; ++i) {
+      float& v = matrix[i * m.size + i];
+      v = static_cast<float>(std::max(static_cast<double>(v), 0.0) + own);
+    }
+  }
+}
+
+Status visit_input_moments(const Graph& graph, const RunSamples& run, size_t samples, const std::function<bool(const Node&)>& wanted,
+                           const std::function<void(const InputMoments&)>& visit) {
   std::vector<Layer> layers;
   for (NodeId id : graph.order())
-    if (auto l = layer_of(graph, id)) layers.push_back(std::move(*l));
+    if (auto l = wanted(graph.node(id)) ? layer_of(graph, id) : std::nullopt) layers.push_back(std::move(*l));
   for (size_t first = 0, end = 0; first < layers.size(); first = end) {
     std::multimap<std::string, Layer*, std::less<>> readers;
     for (int64_t held = 0; end < layers.size(); ++end) {
@@ -129,6 +138,7 @@ Status visit_input_moments(const Graph& graph, const RunSamples& run, size_t sam
       held += l.moments();
       if (held > kMaxMoments && end > first) break;
       l.products.assign(static_cast<size_t>(l.moments()), 0);
+      l.sums.assign(static_cast<size_t>(l.size * l.groups), 0);
       readers.emplace(l.input, &l);
     }
     ORKNN_TRY(run(graph, samples, [&](std::string_view name, const TensorView& value) {
@@ -138,11 +148,9 @@ Status visit_input_moments(const Graph& graph, const RunSamples& run, size_t sam
     }));
     for (size_t i = first; i < end; ++i) {
       Layer& l = layers[i];
-      if (l.columns > 0) {
-        finish(l);
-        visit({l.node, l.size, l.groups, l.products});
-      }
+      if (l.columns > 0) visit({l.node, l.input, l.size, l.groups, l.columns, l.products, l.sums});
       l.products = {};
+      l.sums = {};
     }
   }
   return {};

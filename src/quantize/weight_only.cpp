@@ -265,8 +265,11 @@ Result<std::vector<LayerDecision>> round_weights_only(Graph& graph, const Weight
     first_users.emplace(id, use);
   }
   if (options.run)
-    ORKNN_TRY(visit_input_moments(graph, options.run, options.samples, [&](const InputMoments& moments) {
-      if (const auto it = first_users.find(moments.node); it != first_users.end()) fit_to_samples(made.at(it->second), graph.node(moments.node), moments, options);
+    ORKNN_TRY(visit_input_moments(graph, options.run, options.samples, [](const Node&) { return true; }, [&](const InputMoments& moments) {
+      const auto it = first_users.find(moments.node);
+      if (it == first_users.end()) return;
+      finish(moments, false, 0);
+      fit_to_samples(made.at(it->second), graph.node(moments.node), moments, options);
     }));
   std::map<Use, TensorData> values;
   for (auto& [use, r] : made) values.emplace(use, unpack(pack(options.type, r.weights.dims(), r.block, r.integers, r.scales), DType::Float32));

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "ops/support/floating.h"
+#include "ops/support/matrix.h"
 
 namespace orknn::ops {
 namespace {
@@ -12,9 +13,7 @@ Status infer(InferContext& c) {
   ORKNN_TRY(require_float(c, 0));
   std::optional<Shape> out;
   if (const Shape* x = c.shape(0)) {
-    const size_t rank = x->size();
-    if (rank < 2 || ((*x)[rank - 1].is_known() && (*x)[rank - 2].is_known() && (*x)[rank - 1].value() != (*x)[rank - 2].value()))
-      return shape_mismatch("input 0 is not a batch of square matrices").expected("[..., M, M]").found(to_string(*x));
+    ORKNN_TRY(require_square(*x));
     out = Shape(x->begin(), x->end() - 2);
   }
   c.set_output(0, c.dtype(0), std::move(out));

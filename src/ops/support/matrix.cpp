@@ -46,4 +46,10 @@ Result<MatMulShape> matmul_shape(std::span<const int64_t> a, std::span<const int
   return s;
 }
 
+Status require_square(const Shape& shape) {
+  const size_t rank = shape.size();
+  if (rank < 2 || (shape[rank - 1].is_known() && shape[rank - 2].is_known() && shape[rank - 1].value() != shape[rank - 2].value()))
+    return shape_mismatch("input 0 is not a batch of square matrices").expected("[..., M, M]").found(to_string(shape));
+  return {};
+}
 }  // namespace orknn::ops

@@ -71,4 +71,7 @@ std::vector<T> transposed(const T* from, int64_t rows, int64_t columns) {
   return to;
 }
 
+// Checks that a shape, as far as it is known, is that of a batch of square matrices.
+Status require_square(const ir::Shape& shape);
+
 }  // namespace orknn::ops
