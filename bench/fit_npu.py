@@ -9,6 +9,7 @@ the constants. No network is treated by name.
   bench/fit_npu.py --anchors SPEEDS.csv --models FOLDER            report, with leave-one-network-out
   bench/fit_npu.py ... --write src/platform/speed.inc --document docs/npu_model.md                also store the constants and the table
 """
+
 import argparse
 import collections
 import csv
@@ -24,28 +25,158 @@ import numpy
 
 RELEASE = "model_zoo_README_v2.3.2"
 # Constants and their priors; per chip below where the chip is known to differ (clock, bus, CPU, generation).
-PRIOR = dict(conv=.87, pointwise=.8, depthwise=1, half=.5, stem=.5, feature_gbs=10, weight_gbs=10, move_gbs=10, layer_us=5, table_per_cycle=1.7, pool_per_cycle=1.2,
-             global_pool_per_cycle=1, softmax_ns=2, attention_ns=1, norm_ns=2, transpose_ns=1, reshape_ns=.4, cpu_layer_us=60, cpu_ns=3, cpu_transpose_ns=1, cpu_mac_ns=1,
-             space_to_batch_ns=2.5, overlap=4)
+PRIOR = dict(
+    conv=0.87,
+    pointwise=0.8,
+    depthwise=1,
+    half=0.5,
+    stem=0.5,
+    feature_gbs=10,
+    weight_gbs=10,
+    move_gbs=10,
+    layer_us=5,
+    table_per_cycle=1.7,
+    pool_per_cycle=1.2,
+    global_pool_per_cycle=1,
+    softmax_ns=2,
+    attention_ns=1,
+    norm_ns=2,
+    transpose_ns=1,
+    reshape_ns=0.4,
+    cpu_layer_us=60,
+    cpu_ns=3,
+    cpu_transpose_ns=1,
+    cpu_mac_ns=1,
+    space_to_batch_ns=2.5,
+    overlap=4,
+)
 CHIPS = {
     "rk3588": ("kSpeedWide", "RK3588_1core", {}),
     "rk3576": ("kSpeedNewer", "RK3576_1core", dict(table_per_cycle=4)),
-    "rk3562": ("kSpeedMedium", "RK3562", dict(table_per_cycle=.87, feature_gbs=5, weight_gbs=5, move_gbs=5, cpu_ns=6, cpu_mac_ns=2, cpu_transpose_ns=2, transpose_ns=1.5)),
-    "rk3566": ("kSpeedOld", "RK3566_RK3568", dict(table_per_cycle=.7, feature_gbs=4, weight_gbs=3.3, move_gbs=4, softmax_ns=30, cpu_ns=8, cpu_mac_ns=2.5, conv=.76, pointwise=.5,
-                                                   cpu_transpose_ns=15, transpose_ns=2, space_to_batch_ns=8)),
-    "rv1126": ("kSpeedCamera", "RV1126", dict(conv=.4, pointwise=.15, depthwise=.5, half=.02, feature_gbs=8, weight_gbs=5, move_gbs=3, table_per_cycle=2.4, softmax_ns=50, norm_ns=60,
-                                               transpose_ns=5, cpu_transpose_ns=5, cpu_ns=10, space_to_batch_ns=8)),
-    "rv1109": ("kSpeedCameraSlow", "RV1109", dict(conv=.44, pointwise=.16, depthwise=.5, half=.02, feature_gbs=6, weight_gbs=4, move_gbs=2, table_per_cycle=2.6, softmax_ns=70, norm_ns=60,
-                                                   transpose_ns=7, cpu_transpose_ns=7, cpu_ns=15, space_to_batch_ns=8)),
-    "rk1808": ("kSpeedFirst", "RK1808", dict(conv=.6, pointwise=.14, depthwise=.35, half=.05, feature_gbs=7, weight_gbs=3, move_gbs=4, layer_us=40, table_per_cycle=10, softmax_ns=70, norm_ns=20,
-                                              transpose_ns=7, cpu_transpose_ns=7, cpu_ns=15, space_to_batch_ns=30)),
+    "rk3562": (
+        "kSpeedMedium",
+        "RK3562",
+        dict(
+            table_per_cycle=0.87,
+            feature_gbs=5,
+            weight_gbs=5,
+            move_gbs=5,
+            cpu_ns=6,
+            cpu_mac_ns=2,
+            cpu_transpose_ns=2,
+            transpose_ns=1.5,
+        ),
+    ),
+    "rk3566": (
+        "kSpeedOld",
+        "RK3566_RK3568",
+        dict(
+            table_per_cycle=0.7,
+            feature_gbs=4,
+            weight_gbs=3.3,
+            move_gbs=4,
+            softmax_ns=30,
+            cpu_ns=8,
+            cpu_mac_ns=2.5,
+            conv=0.76,
+            pointwise=0.5,
+            cpu_transpose_ns=15,
+            transpose_ns=2,
+            space_to_batch_ns=8,
+        ),
+    ),
+    "rv1126": (
+        "kSpeedCamera",
+        "RV1126",
+        dict(
+            conv=0.4,
+            pointwise=0.15,
+            depthwise=0.5,
+            half=0.02,
+            feature_gbs=8,
+            weight_gbs=5,
+            move_gbs=3,
+            table_per_cycle=2.4,
+            softmax_ns=50,
+            norm_ns=60,
+            transpose_ns=5,
+            cpu_transpose_ns=5,
+            cpu_ns=10,
+            space_to_batch_ns=8,
+        ),
+    ),
+    "rv1109": (
+        "kSpeedCameraSlow",
+        "RV1109",
+        dict(
+            conv=0.44,
+            pointwise=0.16,
+            depthwise=0.5,
+            half=0.02,
+            feature_gbs=6,
+            weight_gbs=4,
+            move_gbs=2,
+            table_per_cycle=2.6,
+            softmax_ns=70,
+            norm_ns=60,
+            transpose_ns=7,
+            cpu_transpose_ns=7,
+            cpu_ns=15,
+            space_to_batch_ns=8,
+        ),
+    ),
+    "rk1808": (
+        "kSpeedFirst",
+        "RK1808",
+        dict(
+            conv=0.6,
+            pointwise=0.14,
+            depthwise=0.35,
+            half=0.05,
+            feature_gbs=7,
+            weight_gbs=3,
+            move_gbs=4,
+            layer_us=40,
+            table_per_cycle=10,
+            softmax_ns=70,
+            norm_ns=20,
+            transpose_ns=7,
+            cpu_transpose_ns=7,
+            cpu_ns=15,
+            space_to_batch_ns=30,
+        ),
+    ),
 }
 KEYS = list(PRIOR)
-LEAST = {key: value / 40 for key, value in PRIOR.items()} | dict(feature_gbs=1, weight_gbs=1, move_gbs=.5, stem=.2, pointwise=.1, conv=.2, layer_us=.2, overlap=1.5, half=.002)
-MOST = {key: value * 60 for key, value in PRIOR.items()} | dict(feature_gbs=34, weight_gbs=34, move_gbs=34, conv=1, pointwise=1.05, stem=1, depthwise=2, half=1.3, overlap=10)
-PRIOR_WIDTH, PRIOR_WEIGHT, ROBUST = .4, 3e-4, .04  # of log constants; of the prior against one network; residual where the loss turns flat
-WORKS = ["conv", "pointwise", "stem", "depthwise", "matmul", "move", "pool", "global_pool", "norm", "attention", "softmax", "transpose", "reshape", "space_to_batch",
-         "cpu_macs", "cpu_elements"]
+LEAST = {key: value / 40 for key, value in PRIOR.items()} | dict(
+    feature_gbs=1, weight_gbs=1, move_gbs=0.5, stem=0.2, pointwise=0.1, conv=0.2, layer_us=0.2, overlap=1.5, half=0.002
+)
+MOST = {key: value * 60 for key, value in PRIOR.items()} | dict(
+    feature_gbs=34, weight_gbs=34, move_gbs=34, conv=1, pointwise=1.05, stem=1, depthwise=2, half=1.3, overlap=10
+)
+PRIOR_WIDTH, PRIOR_WEIGHT, ROBUST = (
+    0.4,
+    3e-4,
+    0.04,
+)  # of log constants; of the prior against one network; residual where the loss turns flat
+WORKS = [
+    "conv",
+    "pointwise",
+    "stem",
+    "depthwise",
+    "matmul",
+    "move",
+    "pool",
+    "global_pool",
+    "norm",
+    "attention",
+    "softmax",
+    "transpose",
+    "reshape",
+    "space_to_batch",
+    "cpu_macs",
+    "cpu_elements",
+]
 
 
 class Chip:
@@ -63,8 +194,20 @@ class Chip:
         for layer in profile["layers"]:
             for s in layer["steps"]:
                 self._owner.append(index)
-                self._rows.append([WORKS.index(s["work"]), s["npu"], s["half"], s["cycles"], s["bytes"], s["weight_bytes"], s["table_elements"], s["elements"], s["macs"],
-                                   s["least_cycles"]])
+                self._rows.append(
+                    [
+                        WORKS.index(s["work"]),
+                        s["npu"],
+                        s["half"],
+                        s["cycles"],
+                        s["bytes"],
+                        s["weight_bytes"],
+                        s["table_elements"],
+                        s["elements"],
+                        s["macs"],
+                        s["least_cycles"],
+                    ]
+                )
 
     def close(self):
         table = numpy.array(self._rows, float)
@@ -77,13 +220,14 @@ class Chip:
 
     def predict(self, v):
         """Microseconds of every network: the formula of compile::time_of on one core at the chip's own clocks."""
-        of, clock, half = self.is_, self.clock, numpy.where(self.half, v["half"], 1.)
+        of, clock, half = self.is_, self.clock, numpy.where(self.half, v["half"], 1.0)
         compute = numpy.zeros(len(self.work))
         fixed = numpy.full(len(self.work), v["layer_us"])
 
         def put(mask, values):
             compute[mask] = values[mask]
-        conv_half = half if self.first_generation else 1.
+
+        conv_half = half if self.first_generation else 1.0
         put(of["conv"], self.cycles / (v["conv"] * conv_half * clock))
         put(of["stem"], self.cycles * v["stem"] / (v["conv"] * conv_half * clock))
         put(of["pointwise"] | of["matmul"], self.cycles / (v["pointwise"] * half * clock))
@@ -97,7 +241,7 @@ class Chip:
         put(of["cpu_elements"], self.elements * v["cpu_ns"] / 1e3)
         fixed[of["softmax"] & ~self.npu] += v["cpu_layer_us"]
         fixed[(of["transpose"] & ~self.npu) | of["cpu_macs"] | of["cpu_elements"]] = v["cpu_layer_us"]
-        fixed[of["reshape"]] *= .5
+        fixed[of["reshape"]] *= 0.5
         fixed[of["space_to_batch"]] = 0
         moves = of["move"] | of["pool"] | of["global_pool"]
         traffic = self.bytes / numpy.where(moves, v["move_gbs"], v["feature_gbs"]) / 1e3 + self.weights / v["weight_gbs"] / 1e3
@@ -106,9 +250,9 @@ class Chip:
         table = self.tables * numpy.where(self.half, 2, 1) / (v["table_per_cycle"] * clock)
         p = v["overlap"]
         if self.first_generation:
-            total = (compute ** p + traffic ** p) ** (1 / p) + table
+            total = (compute**p + traffic**p) ** (1 / p) + table
         else:
-            total = (compute ** p + traffic ** p + table ** p) ** (1 / p)
+            total = (compute**p + traffic**p + table**p) ** (1 / p)
         return numpy.bincount(self.owner, numpy.maximum(total + fixed, self.least / clock), len(self.networks))
 
 
@@ -121,18 +265,21 @@ def fit(chip, prior, weights, iterations):
         return numpy.log(chip.predict(dict(zip(KEYS, numpy.exp(theta)))) / chip.published)
 
     def loss(r, theta):
-        return (weights * ROBUST ** 2 * numpy.log1p((r / ROBUST) ** 2)).sum() + PRIOR_WEIGHT * (((theta - centre) / PRIOR_WIDTH) ** 2).sum()
+        return (weights * ROBUST**2 * numpy.log1p((r / ROBUST) ** 2)).sum() + PRIOR_WEIGHT * (
+            ((theta - centre) / PRIOR_WIDTH) ** 2
+        ).sum()
+
     theta = numpy.clip(centre, least, most)
     r, damping = residuals(theta), 1e-2
     best = loss(r, theta)
     for _ in range(iterations):
         slope = numpy.stack([(residuals(theta + 1e-3 * unit) - r) / 1e-3 for unit in numpy.eye(len(theta))], 1)
         w = weights / (1 + (r / ROBUST) ** 2)
-        curvature = slope.T @ (slope * w[:, None]) + numpy.eye(len(theta)) * PRIOR_WEIGHT / PRIOR_WIDTH ** 2
-        gradient = slope.T @ (w * r) + (theta - centre) * PRIOR_WEIGHT / PRIOR_WIDTH ** 2
+        curvature = slope.T @ (slope * w[:, None]) + numpy.eye(len(theta)) * PRIOR_WEIGHT / PRIOR_WIDTH**2
+        gradient = slope.T @ (w * r) + (theta - centre) * PRIOR_WEIGHT / PRIOR_WIDTH**2
         for _ in range(8):
             step = -numpy.linalg.solve(curvature + damping * numpy.diag(numpy.diag(curvature)), gradient)
-            candidate = numpy.clip(theta + numpy.clip(step, -.4, .4), least, most)
+            candidate = numpy.clip(theta + numpy.clip(step, -0.4, 0.4), least, most)
             r_new = residuals(candidate)
             if (new := loss(r_new, candidate)) < best:
                 break
@@ -158,11 +305,27 @@ def collect(options):
             # Figures over several runs of several graphs (real-time factors) say little about one graph.
             if row["source"].split(":")[0] == RELEASE and row["fps"] and row["model"] in structures:
                 published[(row["model"], row["dtype"])][row["platform"]].append(float(row["fps"]))
-    facts = {p["name"]: p for p in json.loads(subprocess.run([options.binary, "platforms", "--json"], capture_output=True, check=True, text=True).stdout)}
+    facts = {
+        p["name"]: p
+        for p in json.loads(
+            subprocess.run([options.binary, "platforms", "--json"], capture_output=True, check=True, text=True).stdout
+        )
+    }
     chips = {name: Chip(name, facts[name]["npu_hz"] / 1e6, facts[name]["generation"] == 1) for name in CHIPS}
     for (network, dtype), speeds in published.items():
-        command = [options.binary, "profile", str(options.models / (structures[network][0] + ".onnx.structure")), "--platform", ",".join(CHIPS), "--cores", "1",
-                   "--dtype", "w8a8" if dtype == "INT8" else "float16", "--json", "-"]
+        command = [
+            options.binary,
+            "profile",
+            str(options.models / (structures[network][0] + ".onnx.structure")),
+            "--platform",
+            ",".join(CHIPS),
+            "--cores",
+            "1",
+            "--dtype",
+            "w8a8" if dtype == "INT8" else "float16",
+            "--json",
+            "-",
+        ]
         for profile in json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout):
             name = profile["platform"]
             for fps in speeds.get(CHIPS[name][1], []):
@@ -177,7 +340,7 @@ def error(r):
 
 
 def quantiles(values):
-    return f"{100 * numpy.median(values):.1f} % / {100 * numpy.quantile(values, .9):.1f} %" if len(values) else "-"
+    return f"{100 * numpy.median(values):.1f} % / {100 * numpy.quantile(values, 0.9):.1f} %" if len(values) else "-"
 
 
 def ordered_pairs(rows, group, key):
@@ -205,15 +368,30 @@ def kind_of(row):
 def report(rows):
     """Markdown: a summary, errors by family and chip, and every network."""
     second = [r for r in rows if r["chip"].startswith("rk35")]
-    groups = [("generation 2, int8", [r for r in second if r["dtype"] == "INT8"]), ("generation 2, float16", [r for r in second if r["dtype"] != "INT8"]),
-              ("generation 1", [r for r in rows if not r["chip"].startswith("rk35")]), ("all", rows)]
+    groups = [
+        ("generation 2, int8", [r for r in second if r["dtype"] == "INT8"]),
+        ("generation 2, float16", [r for r in second if r["dtype"] != "INT8"]),
+        ("generation 1", [r for r in rows if not r["chip"].startswith("rk35")]),
+        ("all", rows),
+    ]
     text = "| rows | number | error, median / 90th percentile | the same for networks left out of the fit |\n|---|---|---|---|\n"
     for name, members in groups:
         text += f"| {name} | {len(members)} | {quantiles([error(r['residual']) for r in members])} | {quantiles([error(r['left_out']) for r in members])} |\n"
-    for name, group in (("chips for a network", lambda r: (r["network"], r["dtype"])), ("networks on a chip", lambda r: r["chip"])):
+    for name, group in (
+        ("chips for a network", lambda r: (r["network"], r["dtype"])),
+        ("networks on a chip", lambda r: r["chip"]),
+    ):
         text += f"\nOrder of {name}, pairs that differ by more than 10 %: "
-        text += ", ".join(f"{100 * share:.1f} % of {total} right{what}" for what, (share, total) in
-                          (("", ordered_pairs(rows, group, "predicted")), (" when left out", ordered_pairs(rows, group, "unseen")))) + ".\n"
+        text += (
+            ", ".join(
+                f"{100 * share:.1f} % of {total} right{what}"
+                for what, (share, total) in (
+                    ("", ordered_pairs(rows, group, "predicted")),
+                    (" when left out", ordered_pairs(rows, group, "unseen")),
+                )
+            )
+            + ".\n"
+        )
     chips = list(CHIPS)
     text += "\nMedian error by kind of network and chip when the network is left out of the fit, and the largest in brackets.\n\n"
     text += "| kind | " + " | ".join(chips) + " |\n|---|" + "---|" * len(chips) + "\n"
@@ -223,11 +401,23 @@ def report(rows):
             errors = [error(r["left_out"]) for r in rows if kind_of(r) == kind and r["chip"] == chip]
             cells.append(f"{100 * numpy.median(errors):.0f} % ({100 * max(errors):.0f} %)" if errors else "")
         text += f"| {kind} | " + " | ".join(cells) + " |\n"
-    text += "\nPredicted / published speed; in brackets when the network is left out of the fit.\n\n| network | type | " + " | ".join(chips) + " |\n|---|---|" + "---|" * len(chips) + "\n"
+    text += (
+        "\nPredicted / published speed; in brackets when the network is left out of the fit.\n\n| network | type | "
+        + " | ".join(chips)
+        + " |\n|---|---|"
+        + "---|" * len(chips)
+        + "\n"
+    )
     for network, dtype in dict.fromkeys((r["network"], r["dtype"]) for r in rows):
         cells = []
         for chip in chips:
-            cells.append(", ".join(f"{math.exp(-r['residual']):.2f} ({math.exp(-r['left_out']):.2f})" for r in rows if r["network"] == network and r["dtype"] == dtype and r["chip"] == chip))
+            cells.append(
+                ", ".join(
+                    f"{math.exp(-r['residual']):.2f} ({math.exp(-r['left_out']):.2f})"
+                    for r in rows
+                    if r["network"] == network and r["dtype"] == dtype and r["chip"] == chip
+                )
+            )
         text += f"| {network} | {dtype.lower()} | " + " | ".join(cells) + " |\n"
     return text
 
@@ -242,9 +432,34 @@ def constants_table(fitted):
 def speed_inc(fitted):
     text = "// Written by bench/fit_npu.py from published speeds; docs/npu_model.md tells how well they reproduce them.\n"
     for name, v in fitted.items():
-        pairs = ", ".join(f".{key} = {v[key]:.5g}" for key in ["conv", "pointwise", "depthwise", "half", "stem", "feature_gbs", "weight_gbs", "move_gbs", "layer_us", "table_per_cycle",
-                                                             "pool_per_cycle", "global_pool_per_cycle", "softmax_ns", "attention_ns", "norm_ns", "transpose_ns", "reshape_ns",
-                                                             "cpu_layer_us", "cpu_ns", "cpu_transpose_ns", "cpu_mac_ns", "space_to_batch_ns", "overlap"])
+        pairs = ", ".join(
+            f".{key} = {v[key]:.5g}"
+            for key in [
+                "conv",
+                "pointwise",
+                "depthwise",
+                "half",
+                "stem",
+                "feature_gbs",
+                "weight_gbs",
+                "move_gbs",
+                "layer_us",
+                "table_per_cycle",
+                "pool_per_cycle",
+                "global_pool_per_cycle",
+                "softmax_ns",
+                "attention_ns",
+                "norm_ns",
+                "transpose_ns",
+                "reshape_ns",
+                "cpu_layer_us",
+                "cpu_ns",
+                "cpu_transpose_ns",
+                "cpu_mac_ns",
+                "space_to_batch_ns",
+                "overlap",
+            ]
+        )
         line = f"constexpr SpeedModel {CHIPS[name][0]}{{.source = SpeedModel::Source::Fitted, {pairs}}};"
         text += re.sub(r"(.{100,150}?), ", r"\1,\n    ", line) + "\n"
     return text
@@ -276,22 +491,42 @@ def main():
         tasks = {row["stands_for"]: row["task"] for row in csv.DictReader(file) if row["stands_for"]}
     for name, chip in chips.items():
         prior = PRIOR | CHIPS[name][2]
-        everyone = numpy.array([1 / chip.networks.count(n) for n in chip.networks])  # a network counts once, however often it is published
+        everyone = numpy.array(
+            [1 / chip.networks.count(n) for n in chip.networks]
+        )  # a network counts once, however often it is published
         fitted[name], residual = fit(chip, prior, everyone, 60)
         left_out = residual.copy()
         if not options.no_cross_validation:
             for i in range(len(chip.networks)):
-                left_out[i] = fit(chip, prior, numpy.where([n[0] == chip.networks[i][0] for n in chip.networks], 0., everyone), options.iterations)[1][i]
+                left_out[i] = fit(
+                    chip,
+                    prior,
+                    numpy.where([n[0] == chip.networks[i][0] for n in chip.networks], 0.0, everyone),
+                    options.iterations,
+                )[1][i]
         for i, (network, dtype) in enumerate(chip.networks):
             fps = 1e6 / chip.published[i]
-            rows.append(dict(chip=name, network=network, dtype=dtype, task=tasks[network], published=fps, residual=residual[i], left_out=left_out[i], predicted=fps * math.exp(-residual[i]),
-                             unseen=fps * math.exp(-left_out[i])))
+            rows.append(
+                dict(
+                    chip=name,
+                    network=network,
+                    dtype=dtype,
+                    task=tasks[network],
+                    published=fps,
+                    residual=residual[i],
+                    left_out=left_out[i],
+                    predicted=fps * math.exp(-residual[i]),
+                    unseen=fps * math.exp(-left_out[i]),
+                )
+            )
         print(f"{name}: {time.time() - began:.0f} s", file=sys.stderr)
     print(report(rows))
     print(constants_table(fitted))
     # Does the program hold these constants, and compute the same from them?
     worst = max(numpy.abs(numpy.log(chips[name].predict(fitted[name]) / chips[name].told)).max() for name in chips)
-    print(f"largest difference between these constants and the ones the binary was built with: {100 * worst:.2f} %", file=sys.stderr)
+    print(
+        f"largest difference between these constants and the ones the binary was built with: {100 * worst:.2f} %", file=sys.stderr
+    )
     if options.write:
         options.write.write_text(speed_inc(fitted))
     if options.document:

@@ -12,8 +12,8 @@
 #include "ops/eval.h"
 #include "sim/kernel.h"
 #include "sim/kernels/support/cpu.h"
-#include "sim/kernels/support/int_forms.h"
 #include "sim/kernels/support/forms.h"
+#include "sim/kernels/support/int_forms.h"
 
 namespace {
 using namespace orknn;
@@ -29,9 +29,11 @@ ThreadPool& bench_pool() {
 
 class Context final : public sim::KernelContext {
  public:
-  Context(const ir::Node& n, const ir::OpDef& d, std::span<const ir::TensorView> in, std::span<const ir::MutableTensorView> out) : KernelContext(n, d, in, out, bench_pool()) {}
+  Context(const ir::Node& n, const ir::OpDef& d, std::span<const ir::TensorView> in, std::span<const ir::MutableTensorView> out)
+      : KernelContext(n, d, in, out, bench_pool()) {}
   std::byte* scratch(size_t bytes) override {
-    if (memory_.bytes() < bytes || !memory_.has_value()) memory_ = TensorData::allocate(DType::UInt8, {static_cast<int64_t>(bytes) + 1});
+    if (memory_.bytes() < bytes || !memory_.has_value())
+      memory_ = TensorData::allocate(DType::UInt8, {static_cast<int64_t>(bytes) + 1});
     return static_cast<std::byte*>(memory_.mutable_data());
   }
 
@@ -47,16 +49,20 @@ TensorData filled(DType dtype, Dims dims) {
 }
 
 // Runs one node with its fast kernel, or with the reference kernel where there is none.
-void measure(benchmark::State& state, Isa isa, const ir::Node& node, const std::vector<TensorData>& inputs, const std::vector<bool>& constant, double macs) {
+void measure(benchmark::State& state, Isa isa, const ir::Node& node, const std::vector<TensorData>& inputs,
+             const std::vector<bool>& constant, double macs) {
   sim::kernels::set_current_isa(isa);
   std::vector<sim::OperandFacts> facts;
   std::vector<ir::TensorFacts> known;
   std::vector<ir::TensorView> views;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].has_value()) facts.push_back({inputs[i].dtype(), inputs[i].dims(), constant[i] ? &inputs[i] : nullptr});
-    else facts.emplace_back();
+    if (inputs[i].has_value())
+      facts.push_back({inputs[i].dtype(), inputs[i].dims(), constant[i] ? &inputs[i] : nullptr});
+    else
+      facts.emplace_back();
     known.emplace_back();
-    if (inputs[i].has_value()) known.back() = {.dtype = facts[i].dtype, .shape = ir::to_shape(facts[i].dims), .constant = facts[i].constant};
+    if (inputs[i].has_value())
+      known.back() = {.dtype = facts[i].dtype, .shape = ir::to_shape(facts[i].dims), .constant = facts[i].constant};
     views.push_back(inputs[i].has_value() ? inputs[i].view() : ir::TensorView{});
   }
   const auto inferred = ir::infer_node(node, ops::builtin_ops(), std::move(known));
@@ -84,7 +90,8 @@ void measure(benchmark::State& state, Isa isa, const ir::Node& node, const std::
 }
 
 // A node of these shapes; `constants` of the inputs (the last ones) are weights.
-void run_node(benchmark::State& state, Isa isa, DType dtype, ir::Node node, const std::vector<Dims>& shapes, size_t constants, double macs) {
+void run_node(benchmark::State& state, Isa isa, DType dtype, ir::Node node, const std::vector<Dims>& shapes, size_t constants,
+              double macs) {
   std::vector<TensorData> inputs;
   std::vector<bool> constant;
   for (size_t i = 0; i < shapes.size(); ++i) {
@@ -104,7 +111,9 @@ void run_layer(benchmark::State& state, Isa isa, DType dtype, const ir::Graph& g
   for (TensorId t : node.inputs) {
     const ir::Tensor* tensor = t ? &graph.tensor(t) : nullptr;
     constant.push_back(tensor && (tensor->is_constant() || tensor->name.starts_with("w")));
-    inputs.push_back(!tensor ? TensorData{} : tensor->is_constant() ? tensor->constant : filled(dtype, *ir::to_dims(*tensor->shape)));
+    inputs.push_back(!tensor                 ? TensorData{}
+                     : tensor->is_constant() ? tensor->constant
+                                             : filled(dtype, *ir::to_dims(*tensor->shape)));
   }
   measure(state, isa, node, inputs, constant, 0);
 }
@@ -124,7 +133,8 @@ void peak(benchmark::State& state, Isa isa) {
   g.sum = static_cast<float*>(c.mutable_data());
   g.c = g.sum;
   for (auto _ : state) forms(isa).gemm(g);
-  state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * kPanelRows * kPanelColumns * kDepth, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["GFLOP/s"] =
+      benchmark::Counter(2e-9 * kPanelRows * kPanelColumns * kDepth, benchmark::Counter::kIsIterationInvariantRate);
 }
 
 // The same for the core of integer products.
@@ -180,8 +190,10 @@ std::vector<ir::Graph> graphs(const std::string& file) {
     if (!line.empty() && line[0] != '#') text += line + "\n";
     if (!line.empty() || text.empty()) continue;
     Result<ir::Graph> graph = ir::parse(text);
-    if (graph) result.push_back(std::move(*graph));
-    else std::fprintf(stderr, "%s: %s\n", file.c_str(), graph.status().to_string().c_str());
+    if (graph)
+      result.push_back(std::move(*graph));
+    else
+      std::fprintf(stderr, "%s: %s\n", file.c_str(), graph.status().to_string().c_str());
     text.clear();
   }
   return result;
@@ -198,10 +210,14 @@ void register_all() {
   for (Isa isa : sim::kernels::available_isas()) {
     for (const ir::Graph& layer : layers)
       for (DType dtype : {DType::Float32, DType::Float16})
-        benchmark::RegisterBenchmark(label(layer.name, {}, isa, dtype).c_str(), [&layer, isa, dtype](benchmark::State& s) { run_layer(s, isa, dtype, layer); })->UseRealTime();
-    benchmark::RegisterBenchmark(("peak/" + std::string(sim::kernels::isa_name(isa))).c_str(), [isa](benchmark::State& s) { peak(s, isa); });
+        benchmark::RegisterBenchmark(label(layer.name, {}, isa, dtype).c_str(), [&layer, isa, dtype](benchmark::State& s) {
+          run_layer(s, isa, dtype, layer);
+        })->UseRealTime();
+    benchmark::RegisterBenchmark(("peak/" + std::string(sim::kernels::isa_name(isa))).c_str(),
+                                 [isa](benchmark::State& s) { peak(s, isa); });
     const auto dot = sim::kernels::int_forms(isa).has_bytes ? sim::kernels::Dot::BytesBUnsigned : sim::kernels::Dot::Words;
-    benchmark::RegisterBenchmark(("peak_int8/" + std::string(sim::kernels::isa_name(isa))).c_str(), [isa, dot](benchmark::State& s) { int_peak(s, isa, dot); });
+    benchmark::RegisterBenchmark(("peak_int8/" + std::string(sim::kernels::isa_name(isa))).c_str(),
+                                 [isa, dot](benchmark::State& s) { int_peak(s, isa, dot); });
     for (DType dtype : {DType::Float32, DType::Float16, DType::Int8, DType::Int16}) {
       const bool integer = !is_float(dtype);
       for (const auto& row : rows("conv.txt")) {
@@ -209,15 +225,19 @@ void register_all() {
         const int64_t in = n(1), out = n(2), k = n(3), stride = n(4), height = n(5), width = n(6), groups = n(7), pad = k / 2;
         ir::Node node;
         node.op = integer ? "int:Conv" : "Conv";
-        node.attributes = {{"pads", std::vector<int64_t>(4, pad)}, {"strides", std::vector<int64_t>(2, stride)}, {"group", groups}};
-        if (integer) set_stage(node, dtype);
-        else node.tail = {{.op = "Relu"}};
+        node.attributes = {
+            {"pads", std::vector<int64_t>(4, pad)}, {"strides", std::vector<int64_t>(2, stride)}, {"group", groups}};
+        if (integer)
+          set_stage(node, dtype);
+        else
+          node.tail = {{.op = "Relu"}};
         const int64_t pixels = ((height + 2 * pad - k) / stride + 1) * ((width + 2 * pad - k) / stride + 1);
         std::vector<Dims> shapes{{1, in, height, width}, {out, in / groups, k, k}};
         if (!integer) shapes.push_back({out});
         const double macs = static_cast<double>(pixels * out * (in / groups) * k * k);
-        benchmark::RegisterBenchmark(label("conv", row, isa, dtype).c_str(),
-                                     [=](benchmark::State& s) { run_node(s, isa, dtype, node, shapes, shapes.size() - 1, macs); })->UseRealTime();
+        benchmark::RegisterBenchmark(label("conv", row, isa, dtype).c_str(), [=](benchmark::State& s) {
+          run_node(s, isa, dtype, node, shapes, shapes.size() - 1, macs);
+        })->UseRealTime();
       }
       for (const auto& row : rows("matmul.txt")) {
         const auto n = [&](size_t i) { return static_cast<int64_t>(std::stoll(row[i])); };
@@ -225,7 +245,8 @@ void register_all() {
         ir::Node node;
         node.op = integer ? "int:MatMul" : "MatMul";
         if (integer) set_stage(node, dtype);
-        const std::vector<Dims> shapes = batch == 1 ? std::vector<Dims>{{m, depth}, {depth, columns}} : std::vector<Dims>{{batch, m, depth}, {batch, depth, columns}};
+        const std::vector<Dims> shapes = batch == 1 ? std::vector<Dims>{{m, depth}, {depth, columns}}
+                                                    : std::vector<Dims>{{batch, m, depth}, {batch, depth, columns}};
         benchmark::RegisterBenchmark(label("matmul", row, isa, dtype).c_str(), [=](benchmark::State& s) {
           run_node(s, isa, dtype, node, shapes, batch == 1 ? 1 : 0, static_cast<double>(batch * m * depth * columns));
         })->UseRealTime();

@@ -5,6 +5,7 @@
 
 Results are kept in FILE.json (default: out/quant.json) and merged, so networks can be measured one at a time; --table only writes the table.
 """
+
 import argparse
 import json
 import os
@@ -29,7 +30,14 @@ OTHERS = {
     "blazeface_front": (("0.9989 0.9759 0.9979 0.9944", ""), ("0.9992 0.9828 0.9985 0.9925", "")),
     "nanodet": (("0.9892 0.9929 0.9958 0.9965 0.9972 0.9985", "0.948"), ("", "")),
 }
-METRIC = {"doc_orientation": "top-1", "ppocr_cls": "top-1", "ppocrv4_rec": "same text", "ppocrv4_det": "mask IoU", "ultraface_rfb320": "box F1", "nanodet": "box F1"}
+METRIC = {
+    "doc_orientation": "top-1",
+    "ppocr_cls": "top-1",
+    "ppocrv4_rec": "same text",
+    "ppocrv4_det": "mask IoU",
+    "ultraface_rfb320": "box F1",
+    "nanodet": "box F1",
+}
 POOLED = {"centerface"}
 
 
@@ -38,7 +46,12 @@ def figures(name, result):
     if "error" in result:
         return "failed", ""
     cosines = " ".join(f"{v:.4f}" for v in result["pooled" if name in POOLED else "cos"])
-    metric = result.get("top1") or result.get("same_text") or result.get("mask_iou") or result.get("boxes", "").removeprefix("F1 ").split(" ")[0]
+    metric = (
+        result.get("top1")
+        or result.get("same_text")
+        or result.get("mask_iou")
+        or result.get("boxes", "").removeprefix("F1 ").split(" ")[0]
+    )
     return cosines, str(metric)
 
 

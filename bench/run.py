@@ -9,6 +9,7 @@ Figures that have a limit are shown with it; --check ends with 1 when one is mis
 same two random samples: it is about time, not accuracy. Networks are the weightless structures of the benchmark set (filled with its fill.py), looked for in ../shared/models; pass --models for
 another folder of .onnx files. Every timing is the median of N runs in a process of its own.
 """
+
 import argparse
 import json
 import math
@@ -46,7 +47,9 @@ def samples(path, k):
 path, repeat, mode = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 rng = np.random.default_rng(0)
 """
-OURS = FEEDS + """
+OURS = (
+    FEEDS
+    + """
 from rknn.api import RKNN
 import rknn._openrknn as core
 r = RKNN(); r.config(target_platform='rk3588', float_dtype='float32' if mode == 'int8' else mode)
@@ -62,7 +65,10 @@ feeds = [(feed(rng, p['shape'], 'float32' if mode == 'int8' else p['dtype']), 'n
 np.savez(f'{path}.{mode}.npz', *s.run(feeds))
 print(json.dumps(dict(ms=median_ms(lambda: s.run(feeds), repeat), build=build, peak=peak, load=1e3 * load, size=os.path.getsize(out) / 2**20)))
 """
-THEIRS = FEEDS + """
+)
+THEIRS = (
+    FEEDS
+    + """
 import onnxruntime as ort
 o = ort.SessionOptions(); o.intra_op_num_threads = int(mode); o.inter_op_num_threads = 1
 s = ort.InferenceSession(path, o, providers=['CPUExecutionProvider'])
@@ -71,7 +77,10 @@ feeds = {i.name: feed(rng, i.shape, types[i.type]) for i in s.get_inputs()}
 np.savez(f'{path}.ort.npz', *s.run(None, feeds))
 print(json.dumps(dict(ms=median_ms(lambda: s.run(None, feeds), repeat), version=ort.__version__)))
 """
-THEIRS_INT8 = FEEDS + """
+)
+THEIRS_INT8 = (
+    FEEDS
+    + """
 import logging, onnxruntime as ort
 from onnxruntime import quantization as q
 logging.disable(logging.WARNING)
@@ -88,6 +97,7 @@ s = ort.InferenceSession(out, o, providers=['CPUExecutionProvider'])
 feeds = {n: feed(rng, shape, 'float32') for n, shape in model_inputs(path)}
 print(json.dumps(dict(ms=median_ms(lambda: s.run(None, feeds), repeat), version=ort.__version__)))
 """
+)
 
 
 def run(code, *args, threads):
@@ -101,6 +111,7 @@ def run(code, *args, threads):
 def worst_cosine(ours, theirs):
     """The smallest cosine over pairs of outputs; NaN when one is not a number."""
     import numpy as np
+
     worst = 1.0
     for x, y in zip(ours, theirs):
         x, y = x.astype(np.float64).ravel(), y.astype(np.float64).ravel()
@@ -115,6 +126,7 @@ def worst_cosine(ours, theirs):
 def cosine(path, ours):
     """Worst cosine over the outputs of our run (`ours`: float32 or float16) and ONNX Runtime's."""
     import numpy as np
+
     a, b = np.load(f"{path}.{ours}.npz"), np.load(f"{path}.ort.npz")
     return worst_cosine([a[key] for key in b.files], [b[key] for key in b.files])
 
@@ -162,9 +174,20 @@ def compare_int8(name, path, threads, repeat):
     float32 = run(OURS, path, repeat, "float32", threads=threads)
     int8 = run(OURS, path, repeat, "int8", threads=threads)
     theirs = run(THEIRS_INT8, path, repeat, threads, threads=threads)
-    print(f"{name:22} {threads} thread(s): int8 {int8['ms']:8.2f} ms, float32 {float32['ms']:8.2f} ms ({float32['ms'] / int8['ms']:.2f} x), "
-          f"ORT {theirs['version']} int8 {theirs['ms']:8.2f} ms ({theirs['ms'] / int8['ms']:.2f} x), .rknn {int8['size']:.1f} MiB", flush=True)
-    return dict(model=name, threads=threads, int8_ms=int8["ms"], float32_ms=float32["ms"], ort_int8_ms=theirs["ms"], build_s=int8["build"], rknn_mib=int8["size"])
+    print(
+        f"{name:22} {threads} thread(s): int8 {int8['ms']:8.2f} ms, float32 {float32['ms']:8.2f} ms ({float32['ms'] / int8['ms']:.2f} x), "
+        f"ORT {theirs['version']} int8 {theirs['ms']:8.2f} ms ({theirs['ms'] / int8['ms']:.2f} x), .rknn {int8['size']:.1f} MiB",
+        flush=True,
+    )
+    return dict(
+        model=name,
+        threads=threads,
+        int8_ms=int8["ms"],
+        float32_ms=float32["ms"],
+        ort_int8_ms=theirs["ms"],
+        build_s=int8["build"],
+        rknn_mib=int8["size"],
+    )
 
 
 def load_limit(limits, name, row):
@@ -185,9 +208,19 @@ def main():
     args = parser.parse_args()
     if args.all:
         args.names = sorted({p.name.split(".onnx")[0] for p in args.models.glob("*.onnx*")})
-    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
+    cpu = next(
+        (line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine()
+    )
     flags = next((line for line in open("/proc/cpuinfo") if line.startswith("flags")), "")
-    isa = "AVX-512 VNNI" if "avx512_vnni" in flags else "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "baseline"
+    isa = (
+        "AVX-512 VNNI"
+        if "avx512_vnni" in flags
+        else "AVX-512"
+        if "avx512f" in flags
+        else "AVX2"
+        if "avx2" in flags
+        else "baseline"
+    )
     print(f"Machine: {cpu}, {os.cpu_count()} cores, {isa}")
     rows, version, failures, limits = [], "", 0, Limits()
     for name in args.names:
@@ -209,14 +242,31 @@ def main():
                     print(f"{name:22} {threads} thread(s): failed\n{error}", flush=True)
                     continue
                 version = theirs["version"]
-                rows.append(dict(model=name, threads=threads, ours_ms=ours["ms"], ort_ms=theirs["ms"], ratio=ours["ms"] / theirs["ms"], fp16_ms=half["ms"],
-                                 cosine=cosine(path, "float32"), fp16_cosine=cosine(path, "float16"), build_s=ours["build"], peak_mib=ours["peak"],
-                                 weights_mib=path.stat().st_size / 2**20, load_ms=ours["load"], rknn_mib=ours["size"]))
+                rows.append(
+                    dict(
+                        model=name,
+                        threads=threads,
+                        ours_ms=ours["ms"],
+                        ort_ms=theirs["ms"],
+                        ratio=ours["ms"] / theirs["ms"],
+                        fp16_ms=half["ms"],
+                        cosine=cosine(path, "float32"),
+                        fp16_cosine=cosine(path, "float16"),
+                        build_s=ours["build"],
+                        peak_mib=ours["peak"],
+                        weights_mib=path.stat().st_size / 2**20,
+                        load_ms=ours["load"],
+                        rknn_mib=ours["size"],
+                    )
+                )
                 r = rows[-1]
-                print(f"{name:22} {threads} thread(s): ours {r['ours_ms']:8.2f} ms, ORT {r['ort_ms']:8.2f} ms, ratio {r['ratio']:.2f}, fp16 {r['fp16_ms']:8.2f} ms, "
-                      f"cosine {r['cosine']:.7f} {limits.above(name + ' cosine', r['cosine'], 0.99999)} (fp16 {r['fp16_cosine']:.5f}), "
-                      f"build {r['build_s']:.2f} s, peak {r['peak_mib']:.0f} MiB {limits.below(name + ' peak', r['peak_mib'], 2 * r['weights_mib'] + 100e6 / 2**20, ' MiB')} "
-                      f"(weights {r['weights_mib']:.0f}), load {r['load_ms']:.1f} ms {load_limit(limits, name, r)}, .rknn {r['rknn_mib']:.1f} MiB", flush=True)
+                print(
+                    f"{name:22} {threads} thread(s): ours {r['ours_ms']:8.2f} ms, ORT {r['ort_ms']:8.2f} ms, ratio {r['ratio']:.2f}, fp16 {r['fp16_ms']:8.2f} ms, "
+                    f"cosine {r['cosine']:.7f} {limits.above(name + ' cosine', r['cosine'], 0.99999)} (fp16 {r['fp16_cosine']:.5f}), "
+                    f"build {r['build_s']:.2f} s, peak {r['peak_mib']:.0f} MiB {limits.below(name + ' peak', r['peak_mib'], 2 * r['weights_mib'] + 100e6 / 2**20, ' MiB')} "
+                    f"(weights {r['weights_mib']:.0f}), load {r['load_ms']:.1f} ms {load_limit(limits, name, r)}, .rknn {r['rknn_mib']:.1f} MiB",
+                    flush=True,
+                )
     if not rows:
         return 1
     if args.int8:
@@ -226,8 +276,11 @@ def main():
     for threads in args.threads:
         ratios = [r["ratio"] for r in rows if r["threads"] == threads]
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        print(f"geometric mean of ours / ONNX Runtime {version} at {threads} thread(s): {mean:.2f} {limits.below(f'time beside ONNX Runtime at {threads} thread(s)', mean, 2, ' x')}")
+        print(
+            f"geometric mean of ours / ONNX Runtime {version} at {threads} thread(s): {mean:.2f} {limits.below(f'time beside ONNX Runtime at {threads} thread(s)', mean, 2, ' x')}"
+        )
     import rknn
+
     package = pathlib.Path(rknn.__file__).parent
     library = next(package.rglob("librknnrt.so"))
     seconds = []
@@ -237,10 +290,25 @@ def main():
         seconds.append(time.perf_counter() - start)
     total = sum(f.stat().st_size for f in package.rglob("*") if f.is_file()) / 2**20
     wheel, library_mib, most = wheel_mib(package), library.stat().st_size / 2**20, 15e6 / 2**20
-    print(f"import rknn.api {seconds[0]:.2f} s {limits.below('import', seconds[0], 0.3, ' s')} (NumPy alone {seconds[1]:.2f} s); librknnrt.so {library_mib:.1f} MiB "
-          f"{limits.below('librknnrt.so', library_mib, most, ' MiB')}; wheel {wheel:.1f} MiB {limits.below('wheel', wheel, most, ' MiB')}; installed package {total:.1f} MiB")
+    print(
+        f"import rknn.api {seconds[0]:.2f} s {limits.below('import', seconds[0], 0.3, ' s')} (NumPy alone {seconds[1]:.2f} s); librknnrt.so {library_mib:.1f} MiB "
+        f"{limits.below('librknnrt.so', library_mib, most, ' MiB')}; wheel {wheel:.1f} MiB {limits.below('wheel', wheel, most, ' MiB')}; installed package {total:.1f} MiB"
+    )
     if args.json:
-        args.json.write_text(json.dumps(dict(machine=cpu, isa=isa, rows=rows, wheel_mib=wheel, library_mib=library_mib, import_s=seconds[0], missed=limits.missed), indent=1))
+        args.json.write_text(
+            json.dumps(
+                dict(
+                    machine=cpu,
+                    isa=isa,
+                    rows=rows,
+                    wheel_mib=wheel,
+                    library_mib=library_mib,
+                    import_s=seconds[0],
+                    missed=limits.missed,
+                ),
+                indent=1,
+            )
+        )
     for text in limits.missed:
         print(f"limit missed: {text}")
     return 1 if failures or args.check and limits.missed else 0

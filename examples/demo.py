@@ -3,6 +3,7 @@
 
 Prints tables of what came out and leaves pictures with the results drawn in in out/.
 """
+
 import json
 import os
 import pathlib
@@ -28,7 +29,9 @@ def title(text):
 
 def table(header, rows):
     widths = [max(len(str(row[i])) for row in [header] + rows) for i in range(len(header))]
-    line = lambda row: "  " + "  ".join(str(v).ljust(w) if i == 0 else str(v).rjust(w) for i, (v, w) in enumerate(zip(row, widths)))
+    line = lambda row: (
+        "  " + "  ".join(str(v).ljust(w) if i == 0 else str(v).rjust(w) for i, (v, w) in enumerate(zip(row, widths)))
+    )
     print(line(header), "  " + "  ".join("-" * w for w in widths), *map(line, rows), sep="\n")
 
 
@@ -92,7 +95,17 @@ def build_c_program():
     binary = OUT / "classify"
     directory = lambda flag: command(pathlib.Path(sys.executable).parent / "openrknn", flag).strip()
     lib = directory("--libdir")
-    command("cc", "-O2", "-o", binary, HERE / "c" / "classify.c", f"-I{directory('--includedir')}", f"-L{lib}", "-lrknnrt", f"-Wl,-rpath,{lib}")
+    command(
+        "cc",
+        "-O2",
+        "-o",
+        binary,
+        HERE / "c" / "classify.c",
+        f"-I{directory('--includedir')}",
+        f"-L{lib}",
+        "-lrknnrt",
+        f"-Wl,-rpath,{lib}",
+    )
     return binary
 
 
@@ -100,7 +113,9 @@ def classifier():
     info = json.loads((MODELS / "shapes.json").read_text())
     images = [pictures.read_png(MODELS / "pictures" / row["file"]) for row in info["pictures"][CALIBRATION:]]
     truth = [info["classes"].index(row["label"]) for row in info["pictures"][CALIBRATION:]]
-    title(f"1. Classifier: {len(info['classes'])} shapes, {len(images)} labelled pictures of 64x64; int8 calibrated on {CALIBRATION} others")
+    title(
+        f"1. Classifier: {len(info['classes'])} shapes, {len(images)} labelled pictures of 64x64; int8 calibrated on {CALIBRATION} others"
+    )
     results, rows = {}, []
     for dtype in ("float32", "float16", "int8"):
         path, seconds = convert("shapes", dtype, info)
@@ -109,9 +124,17 @@ def classifier():
         rknn.release()
         best = [int(np.argmax(out[0])) for out in results[dtype]]
         same = np.mean([b == int(np.argmax(out[0])) for b, out in zip(best, results["float32"])])
-        rows.append([f"Python API, {dtype}", f"{np.mean(np.equal(best, truth)):.1%}", f"{same:.1%}",
-                     f"{np.mean([cosine(a, b) for a, b in zip(results[dtype], results['float32'])]):.6f}", f"{ms:.2f}",
-                     f"{path.stat().st_size / 1024:.0f}", f"{seconds:.2f}"])
+        rows.append(
+            [
+                f"Python API, {dtype}",
+                f"{np.mean(np.equal(best, truth)):.1%}",
+                f"{same:.1%}",
+                f"{np.mean([cosine(a, b) for a, b in zip(results[dtype], results['float32'])]):.6f}",
+                f"{ms:.2f}",
+                f"{path.stat().st_size / 1024:.0f}",
+                f"{seconds:.2f}",
+            ]
+        )
     for i, image in enumerate(images):
         pictures.write_ppm(OUT / "ppm" / f"{i:03}.ppm", image)
     files = [OUT / "ppm" / f"{i:03}.ppm" for i in range(len(images))]
@@ -119,15 +142,43 @@ def classifier():
     answers = [line.split() for line in lines if not line.startswith("memory")]
     best = [int(a[1]) for a in answers]
     same = np.mean([b == int(np.argmax(out[0])) for b, out in zip(best, results["float32"])])
-    rows.append(["C program, float16", f"{np.mean(np.equal(best, truth)):.1%}", f"{same:.1%}", "", f"{np.mean([float(a[3]) for a in answers[1:]]):.2f}", "", ""])
+    rows.append(
+        [
+            "C program, float16",
+            f"{np.mean(np.equal(best, truth)):.1%}",
+            f"{same:.1%}",
+            "",
+            f"{np.mean([float(a[3]) for a in answers[1:]]):.2f}",
+            "",
+            "",
+        ]
+    )
     table(["run", "right answers", "same as float32", "cosine", "ms/picture", "file KiB", "convert s"], rows)
     bytes_equal = all(np.float32(a[2]) == out[0].max() for a, out in zip(answers, results["float16"]))
     weight, internal = map(int, lines[-1].split()[1:])
-    print(f"  C and Python scores {'are identical' if bytes_equal else 'DIFFER'}; memory on the device: weights as the NPU packs them {weight / 1024:.0f} KiB, "
-          f"activations {internal / 1024:.0f} KiB")
-    sheet = np.concatenate([np.concatenate([
-        pictures.draw_text(pictures.enlarge(images[r * 6 + c], 2), 0, 0, info["classes"][best[r * 6 + c]],
-                           (90, 230, 90) if best[r * 6 + c] == truth[r * 6 + c] else (240, 80, 80), 1 + (c >= 0)) for c in range(6)], 1) for r in range(4)])
+    print(
+        f"  C and Python scores {'are identical' if bytes_equal else 'DIFFER'}; memory on the device: weights as the NPU packs them {weight / 1024:.0f} KiB, "
+        f"activations {internal / 1024:.0f} KiB"
+    )
+    sheet = np.concatenate(
+        [
+            np.concatenate(
+                [
+                    pictures.draw_text(
+                        pictures.enlarge(images[r * 6 + c], 2),
+                        0,
+                        0,
+                        info["classes"][best[r * 6 + c]],
+                        (90, 230, 90) if best[r * 6 + c] == truth[r * 6 + c] else (240, 80, 80),
+                        1 + (c >= 0),
+                    )
+                    for c in range(6)
+                ],
+                1,
+            )
+            for r in range(4)
+        ]
+    )
     pictures.write_png(OUT / "shapes.png", sheet)
     return bytes_equal
 
@@ -164,7 +215,9 @@ def mean_average_precision(found, labelled, classes):
         total = sum(map(len, truth))
         if total == 0:
             continue
-        ranked = sorted(((score, i, box) for i, boxes in enumerate(found) for score, own, box in boxes if own == label), key=lambda f: -f[0])
+        ranked = sorted(
+            ((score, i, box) for i, boxes in enumerate(found) for score, own, box in boxes if own == label), key=lambda f: -f[0]
+        )
         right = []
         for _, i, box in ranked:
             match = max(truth[i], key=lambda t: overlap(t, box), default=None)
@@ -182,7 +235,9 @@ def detector():
     info = json.loads((MODELS / "boxes.json").read_text())
     labelled = info["pictures"][CALIBRATION:]
     images = [pictures.read_png(MODELS / "pictures" / row["file"]) for row in labelled]
-    title(f"2. Detector: {len(images)} labelled pictures of 128x128, outputs on strides {info['strides']}; int8 calibrated on {CALIBRATION} others")
+    title(
+        f"2. Detector: {len(images)} labelled pictures of 128x128, outputs on strides {info['strides']}; int8 calibrated on {CALIBRATION} others"
+    )
     reference, rows = None, []
     for dtype in ("float32", "float16", "int8"):
         path, seconds = convert("boxes", dtype, info)
@@ -200,8 +255,18 @@ def detector():
                 if match:
                     left.remove(match)
         found = [decode(out, info["strides"], 0.05) for out in outputs]
-        rows.append([f"Python API, {dtype}", f"{mean_average_precision(found, labelled, info['classes']):.1%}", f"{hits}/{total}", wrong, f"{np.mean([cosine(a, b) for a, b in zip(outputs, reference)]):.6f}",
-                     f"{ms:.2f}", f"{path.stat().st_size / 1024:.0f}", f"{seconds:.2f}"])
+        rows.append(
+            [
+                f"Python API, {dtype}",
+                f"{mean_average_precision(found, labelled, info['classes']):.1%}",
+                f"{hits}/{total}",
+                wrong,
+                f"{np.mean([cosine(a, b) for a, b in zip(outputs, reference)]):.6f}",
+                f"{ms:.2f}",
+                f"{path.stat().st_size / 1024:.0f}",
+                f"{seconds:.2f}",
+            ]
+        )
     table(["run", "mAP50", "objects found", "wrong boxes", "cosine", "ms/picture", "file KiB", "convert s"], rows)
     tiles = []
     for image, out in zip(images[:6], outputs):
@@ -226,10 +291,18 @@ def main():
         sys.stderr.close()
         sys.stderr = terminal
         reasons = [line[2:] for line in log.read_text().splitlines() if line.startswith("E ")]
-        print(f"\nThe demo failed: {error or type(error).__name__}", *reasons[-5:], f"The whole log: {log}", sep="\n  ", file=terminal)
+        print(
+            f"\nThe demo failed: {error or type(error).__name__}",
+            *reasons[-5:],
+            f"The whole log: {log}",
+            sep="\n  ",
+            file=terminal,
+        )
         return 1
-    print(f"\n  Pictures with the results drawn in: {OUT / 'shapes.png'}, {OUT / 'boxes.png'}; toolkit log: {OUT / 'demo.log'}\n"
-          f"  Look inside: openrknn info {OUT / 'shapes.float16.rknn'}   or open the file in Netron")
+    print(
+        f"\n  Pictures with the results drawn in: {OUT / 'shapes.png'}, {OUT / 'boxes.png'}; toolkit log: {OUT / 'demo.log'}\n"
+        f"  Look inside: openrknn info {OUT / 'shapes.float16.rknn'}   or open the file in Netron"
+    )
     return 0 if identical else 1
 
 

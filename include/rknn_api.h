@@ -27,24 +27,24 @@ extern "C" {
 #define RKNN_FLAG_DISABLE_PROC_HIGH_PRIORITY 0x00002000        /* leave the priority of the process alone */
 #define RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE 0x00004000     /* the caller flushes the cache of input buffers */
 #define RKNN_FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE 0x00008000    /* the caller invalidates the cache of output buffers */
-#define RKNN_FLAG_MODEL_BUFFER_ZERO_COPY 0x00010000            /* the model is in memory made by rknn_create_mem: do not copy it */
-#define RKNN_MEM_FLAG_ALLOC_NO_CONTEXT 0x00020000              /* for rknn_create_mem2: allow context 0 */
+#define RKNN_FLAG_MODEL_BUFFER_ZERO_COPY 0x00010000 /* the model is in memory made by rknn_create_mem: do not copy it */
+#define RKNN_MEM_FLAG_ALLOC_NO_CONTEXT 0x00020000   /* for rknn_create_mem2: allow context 0 */
 
 /* Return codes. Errors are negative. */
 #define RKNN_SUCC 0
-#define RKNN_ERR_FAIL -1                                   /* execution failed */
-#define RKNN_ERR_TIMEOUT -2                                /* it took too long */
-#define RKNN_ERR_DEVICE_UNAVAILABLE -3                     /* there is no NPU */
-#define RKNN_ERR_MALLOC_FAIL -4                            /* memory ran out */
-#define RKNN_ERR_PARAM_INVALID -5                          /* an argument is not valid */
-#define RKNN_ERR_MODEL_INVALID -6                          /* the model is not valid */
-#define RKNN_ERR_CTX_INVALID -7                            /* the context is not valid */
-#define RKNN_ERR_INPUT_INVALID -8                          /* a rknn_input is not valid */
-#define RKNN_ERR_OUTPUT_INVALID -9                         /* a rknn_output is not valid */
-#define RKNN_ERR_DEVICE_UNMATCH -10                        /* runtime and driver do not fit each other */
-#define RKNN_ERR_INCOMPATILE_PRE_COMPILE_MODEL -11         /* pre-compiled for another driver */
+#define RKNN_ERR_FAIL -1                                    /* execution failed */
+#define RKNN_ERR_TIMEOUT -2                                 /* it took too long */
+#define RKNN_ERR_DEVICE_UNAVAILABLE -3                      /* there is no NPU */
+#define RKNN_ERR_MALLOC_FAIL -4                             /* memory ran out */
+#define RKNN_ERR_PARAM_INVALID -5                           /* an argument is not valid */
+#define RKNN_ERR_MODEL_INVALID -6                           /* the model is not valid */
+#define RKNN_ERR_CTX_INVALID -7                             /* the context is not valid */
+#define RKNN_ERR_INPUT_INVALID -8                           /* a rknn_input is not valid */
+#define RKNN_ERR_OUTPUT_INVALID -9                          /* a rknn_output is not valid */
+#define RKNN_ERR_DEVICE_UNMATCH -10                         /* runtime and driver do not fit each other */
+#define RKNN_ERR_INCOMPATILE_PRE_COMPILE_MODEL -11          /* pre-compiled for another driver */
 #define RKNN_ERR_INCOMPATILE_OPTIMIZATION_LEVEL_VERSION -12 /* optimization level unknown to the driver */
-#define RKNN_ERR_TARGET_PLATFORM_UNMATCH -13               /* made for another chip */
+#define RKNN_ERR_TARGET_PLATFORM_UNMATCH -13                /* made for another chip */
 
 /* Limits. */
 #define RKNN_MAX_DIMS 16
@@ -73,9 +73,9 @@ typedef enum _rknn_query_cmd {
   RKNN_QUERY_NATIVE_NC1HWC2_OUTPUT_ATTR = 9,
   RKNN_QUERY_NATIVE_NHWC_INPUT_ATTR = 10,
   RKNN_QUERY_NATIVE_NHWC_OUTPUT_ATTR = 11,
-  RKNN_QUERY_DEVICE_MEM_INFO = 12,           /* rknn_tensor_mem of the model buffer */
-  RKNN_QUERY_INPUT_DYNAMIC_RANGE = 13,       /* rknn_input_range */
-  RKNN_QUERY_CURRENT_INPUT_ATTR = 14,        /* rknn_tensor_attr under the selected shape, dynamic models only */
+  RKNN_QUERY_DEVICE_MEM_INFO = 12,     /* rknn_tensor_mem of the model buffer */
+  RKNN_QUERY_INPUT_DYNAMIC_RANGE = 13, /* rknn_input_range */
+  RKNN_QUERY_CURRENT_INPUT_ATTR = 14,  /* rknn_tensor_attr under the selected shape, dynamic models only */
   RKNN_QUERY_CURRENT_OUTPUT_ATTR = 15,
   RKNN_QUERY_CURRENT_NATIVE_INPUT_ATTR = 16,
   RKNN_QUERY_CURRENT_NATIVE_OUTPUT_ATTR = 17,

@@ -21,11 +21,7 @@ typedef uint32_t rknn_custom_op_interal_context;
 typedef uint64_t rknn_custom_op_interal_context;
 #endif
 
-typedef enum _rknn_target_type {
-  RKNN_TARGET_TYPE_CPU = 1,
-  RKNN_TARGET_TYPE_GPU = 2,
-  RKNN_TARGET_TYPE_MAX
-} rknn_target_type;
+typedef enum _rknn_target_type { RKNN_TARGET_TYPE_CPU = 1, RKNN_TARGET_TYPE_GPU = 2, RKNN_TARGET_TYPE_MAX } rknn_target_type;
 
 typedef struct _rknn_gpu_op_context {
   void* cl_context;
@@ -57,7 +53,7 @@ typedef struct _rknn_custom_op {
   rknn_target_type target;
   char op_type[RKNN_MAX_NAME_LEN];
   char cl_kernel_name[RKNN_MAX_NAME_LEN];
-  char* cl_kernel_source;  /* source text, or a path when cl_source_size is 0 */
+  char* cl_kernel_source; /* source text, or a path when cl_source_size is 0 */
   uint64_t cl_source_size;
   char cl_build_options[RKNN_MAX_NAME_LEN];
   /* once, when the op is registered; may be NULL */
@@ -69,8 +65,8 @@ typedef struct _rknn_custom_op {
   int (*compute)(rknn_custom_op_context* op_ctx, rknn_custom_op_tensor* inputs, uint32_t n_inputs, rknn_custom_op_tensor* outputs,
                  uint32_t n_outputs);
   /* must be NULL */
-  int (*compute_native)(rknn_custom_op_context* op_ctx, rknn_custom_op_tensor* inputs, uint32_t n_inputs, rknn_custom_op_tensor* outputs,
-                        uint32_t n_outputs);
+  int (*compute_native)(rknn_custom_op_context* op_ctx, rknn_custom_op_tensor* inputs, uint32_t n_inputs,
+                        rknn_custom_op_tensor* outputs, uint32_t n_outputs);
   /* once, in rknn_destroy; may be NULL */
   int (*destroy)(rknn_custom_op_context* op_ctx);
 } rknn_custom_op;

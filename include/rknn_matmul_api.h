@@ -93,18 +93,18 @@ typedef struct rknn_matmul_info_t {
   int32_t K;
   int32_t N;
   rknn_matmul_type type;
-  int16_t B_layout;        /* a rknn_matmul_layout */
-  int16_t B_quant_type;    /* a rknn_matmul_quant_type */
-  int16_t AC_layout;       /* RKNN_MM_LAYOUT_NORM or RKNN_MM_LAYOUT_NATIVE */
-  int16_t AC_quant_type;   /* RKNN_QUANT_TYPE_PER_LAYER_SYM or RKNN_QUANT_TYPE_PER_LAYER_ASYM */
+  int16_t B_layout;      /* a rknn_matmul_layout */
+  int16_t B_quant_type;  /* a rknn_matmul_quant_type */
+  int16_t AC_layout;     /* RKNN_MM_LAYOUT_NORM or RKNN_MM_LAYOUT_NATIVE */
+  int16_t AC_quant_type; /* RKNN_QUANT_TYPE_PER_LAYER_SYM or RKNN_QUANT_TYPE_PER_LAYER_ASYM */
   int32_t iommu_domain_id;
-  int16_t group_size;      /* for quantization per group */
+  int16_t group_size; /* for quantization per group */
   int8_t reserved[34];
 } rknn_matmul_info;
 
 int rknn_matmul_create(rknn_matmul_ctx* ctx, rknn_matmul_info* info, rknn_matmul_io_attr* io_attr);
-int rknn_matmul_create_dynamic_shape(rknn_matmul_ctx* ctx, rknn_matmul_info* info, int shape_num, rknn_matmul_shape dynamic_shapes[],
-                                     rknn_matmul_io_attr io_attrs[]);
+int rknn_matmul_create_dynamic_shape(rknn_matmul_ctx* ctx, rknn_matmul_info* info, int shape_num,
+                                     rknn_matmul_shape dynamic_shapes[], rknn_matmul_io_attr io_attrs[]);
 int rknn_matmul_set_io_mem(rknn_matmul_ctx ctx, rknn_tensor_mem* mem, rknn_matmul_tensor_attr* attr);
 int rknn_matmul_set_core_mask(rknn_matmul_ctx context, rknn_core_mask core_mask);
 int rknn_matmul_set_quant_params(rknn_matmul_ctx context, rknn_quant_params* params);

@@ -7,6 +7,7 @@ own nodes, and writes test pictures with labels. Needs PyTorch, onnx and NumPy; 
 
   scripts/train_models.py [--steps N] [--only shapes|boxes]
 """
+
 import argparse
 import json
 import math
@@ -22,6 +23,7 @@ MEAN = STD = 127.5
 
 
 # ---- pictures
+
 
 def shape_mask(kind, size, cx, cy, radius, angle):
     """Coverage (0..1) of one shape on a size x size canvas, anti-aliased over about one pixel."""
@@ -96,11 +98,16 @@ def write_png(path, image):
     chunk = lambda tag, data: struct.pack(">I", len(data)) + tag + data + struct.pack(">I", zlib.crc32(tag + data))
     height, width, _ = image.shape
     raw = b"".join(b"\0" + row.tobytes() for row in image)
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
-                     chunk(b"IDAT", zlib.compress(raw, 9)) + chunk(b"IEND", b""))
+    path.write_bytes(
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+        + chunk(b"IDAT", zlib.compress(raw, 9))
+        + chunk(b"IEND", b"")
+    )
 
 
 # ---- networks
+
 
 def build_networks():
     import torch
@@ -137,8 +144,15 @@ def build_networks():
     class Shapes(nn.Module):
         def __init__(self):
             super().__init__()
-            self.body = nn.Sequential(block(3, 16, 3, 2), Residual(16, nn.ReLU), block(16, 32, 3, 2), Split(32, nn.SiLU),
-                                      Depthwise(32, 64, 2, nn.ReLU), Residual(64, nn.SiLU), Depthwise(64, 96, 2, nn.SiLU))
+            self.body = nn.Sequential(
+                block(3, 16, 3, 2),
+                Residual(16, nn.ReLU),
+                block(16, 32, 3, 2),
+                Split(32, nn.SiLU),
+                Depthwise(32, 64, 2, nn.ReLU),
+                Residual(64, nn.SiLU),
+                Depthwise(64, 96, 2, nn.SiLU),
+            )
             self.head = nn.Linear(96, len(CLASSES))
 
         def forward(self, x):
@@ -146,6 +160,7 @@ def build_networks():
 
     class Boxes(nn.Module):
         """Per stride one map [1, 5 + classes, H, W]: x, y inside the cell, log size, objectness, class scores (raw)."""
+
         def __init__(self):
             super().__init__()
             outputs = 5 + len(CLASSES)
@@ -171,6 +186,7 @@ STRIDES, LIMIT = (8, 16), 40  # objects whose longer side is below LIMIT pixels 
 def detector_loss(outputs, batch):
     import torch
     from torch.nn import functional as F
+
     total = 0
     for stride, out in zip(STRIDES, outputs):
         n, _, h, w = out.shape
@@ -190,14 +206,21 @@ def detector_loss(outputs, batch):
         if index:
             cells = out[tuple(torch.tensor(index).T)[0], :, tuple(torch.tensor(index).T)[1], tuple(torch.tensor(index).T)[2]]
             want = torch.tensor(boxes)
-            total = total + (F.l1_loss(torch.sigmoid(cells[:, :2]), want[:, :2], reduction="sum") * 2 +
-                             F.l1_loss(cells[:, 2:4], want[:, 2:], reduction="sum") * 2 +
-                             F.cross_entropy(cells[:, 5:], torch.tensor(classes), reduction="sum")) / n
+            total = (
+                total
+                + (
+                    F.l1_loss(torch.sigmoid(cells[:, :2]), want[:, :2], reduction="sum") * 2
+                    + F.l1_loss(cells[:, 2:4], want[:, 2:], reduction="sum") * 2
+                    + F.cross_entropy(cells[:, 5:], torch.tensor(classes), reduction="sum")
+                )
+                / n
+            )
     return total
 
 
 def train(model, make_batch, loss_of, steps, batch):
     import torch
+
     torch.manual_seed(7)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, steps)
@@ -218,8 +241,18 @@ def train(model, make_batch, loss_of, steps, batch):
 def export(model, size, path, outputs):
     import onnx
     import torch
-    torch.onnx.export(model, torch.zeros(1, 3, size, size), str(path), input_names=["image"], output_names=outputs, opset_version=13,
-                      training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False, dynamo=False)
+
+    torch.onnx.export(
+        model,
+        torch.zeros(1, 3, size, size),
+        str(path),
+        input_names=["image"],
+        output_names=outputs,
+        opset_version=13,
+        training=torch.onnx.TrainingMode.PRESERVE,
+        do_constant_folding=False,
+        dynamo=False,
+    )
     net = onnx.load(path)
     net.producer_name, net.producer_version, net.doc_string = "openrknn", "", ""
     for node in net.graph.node:
@@ -230,6 +263,7 @@ def export(model, size, path, outputs):
 def main():
     import torch
     from torch.nn import functional as F
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--only", choices=["shapes", "boxes"])
@@ -238,14 +272,18 @@ def main():
     (ROOT / "pictures").mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(2024)  # test pictures: other seeds than training
     if args.only != "boxes":
-        model = train(Shapes(), classifier_picture, lambda out, s: F.cross_entropy(out, torch.tensor([x[1] for x in s])), args.steps, 64)
+        model = train(
+            Shapes(), classifier_picture, lambda out, s: F.cross_entropy(out, torch.tensor([x[1] for x in s])), args.steps, 64
+        )
         export(model, 64, ROOT / "shapes.onnx", ["scores"])
         rows = []
         for i in range(120):
             image, label = classifier_picture(rng)
             write_png(ROOT / "pictures" / f"shape_{i:03}.png", image)
             rows.append({"file": f"shape_{i:03}.png", "label": CLASSES[label]})
-        (ROOT / "shapes.json").write_text(json.dumps({"classes": CLASSES, "mean": MEAN, "std": STD, "pictures": rows}, indent=1) + "\n")
+        (ROOT / "shapes.json").write_text(
+            json.dumps({"classes": CLASSES, "mean": MEAN, "std": STD, "pictures": rows}, indent=1) + "\n"
+        )
     if args.only != "shapes":
         rng = np.random.default_rng(2025)
         model = train(Boxes(), detector_picture, detector_loss, args.steps * 4 // 3, 32)
@@ -255,7 +293,9 @@ def main():
             image, boxes, labels = detector_picture(rng)
             write_png(ROOT / "pictures" / f"boxes_{i:03}.png", image)
             rows.append({"file": f"boxes_{i:03}.png", "boxes": boxes, "labels": [CLASSES[c] for c in labels]})
-        (ROOT / "boxes.json").write_text(json.dumps({"classes": CLASSES, "mean": MEAN, "std": STD, "strides": STRIDES, "pictures": rows}, indent=1) + "\n")
+        (ROOT / "boxes.json").write_text(
+            json.dumps({"classes": CLASSES, "mean": MEAN, "std": STD, "strides": STRIDES, "pictures": rows}, indent=1) + "\n"
+        )
 
 
 if __name__ == "__main__":

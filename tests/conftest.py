@@ -1,4 +1,5 @@
 """Shared fixtures: small ONNX models made on the fly, the bundled networks, and where the shared corpus would be."""
+
 import pathlib
 import subprocess
 import sys
@@ -27,6 +28,7 @@ def openrknn():
 
     def run(*args, **kwargs):
         return subprocess.run([str(program), *map(str, args)], capture_output=True, text=True, timeout=120, **kwargs)
+
     return run
 
 
@@ -43,19 +45,30 @@ def make_onnx(tmp_path):
     """make_onnx(nodes, inputs, outputs, initializers={}, opset=17): writes a model; inputs/outputs are {name: (dtype, shape)}."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
-    types = {"float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16, "int64": TensorProto.INT64, "int32": TensorProto.INT32,
-             "uint8": TensorProto.UINT8, "bool": TensorProto.BOOL, "float64": TensorProto.DOUBLE}
+
+    types = {
+        "float32": TensorProto.FLOAT,
+        "float16": TensorProto.FLOAT16,
+        "int64": TensorProto.INT64,
+        "int32": TensorProto.INT32,
+        "uint8": TensorProto.UINT8,
+        "bool": TensorProto.BOOL,
+        "float64": TensorProto.DOUBLE,
+    }
 
     def make(nodes, inputs, outputs, initializers=None, opset=17, name="model"):
         nodes = [helper.make_node(op, i, o, name=f"{op}_{k}", **attrs) for k, (op, i, o, attrs) in enumerate(nodes)]
         values = lambda table: [helper.make_tensor_value_info(n, types[t], s) for n, (t, s) in table.items()]
         constants = [numpy_helper.from_array(np.asarray(v), n) for n, v in (initializers or {}).items()]
-        model = helper.make_model(helper.make_graph(nodes, "g", values(inputs), values(outputs), constants),
-                                  opset_imports=[helper.make_opsetid("", opset)])
+        model = helper.make_model(
+            helper.make_graph(nodes, "g", values(inputs), values(outputs), constants),
+            opset_imports=[helper.make_opsetid("", opset)],
+        )
         model.ir_version = 8
         path = tmp_path / f"{name}.onnx"
         onnx.save(model, path)
         return str(path)
+
     return make
 
 
@@ -63,6 +76,7 @@ def make_onnx(tmp_path):
 def build():
     """build(path, **config) -> a built RKNN object ready for inference; everything released at the end."""
     from rknn.api import RKNN
+
     made = []
 
     def run(path, load=None, **config):
@@ -73,6 +87,7 @@ def build():
         assert rknn.build(do_quantization=False) == 0
         assert rknn.init_runtime() == 0
         return rknn
+
     yield run
     for rknn in made:
         rknn.release()

@@ -1,4 +1,5 @@
 """accuracy_analysis, auto_hybrid and hybrid quantization through the Python API."""
+
 import json
 import os
 import pathlib
@@ -45,10 +46,18 @@ def spread_model(make_onnx):
     sizes = np.geomspace(1, 4000, 8).astype(np.float32)
     first = rng.standard_normal((8, 3, 3, 3)).astype(np.float32) * sizes[:, None, None, None]
     second = rng.standard_normal((4, 8, 1, 1)).astype(np.float32) / sizes[None, :, None, None]
-    return make_onnx([("Conv", ["x", "w1"], ["c1"], {"pads": [1, 1, 1, 1]}), ("Relu", ["c1"], ["r1"], {}), ("Conv", ["r1", "w2"], ["c2"], {}),
-                      ("Conv", ["c2", "w3"], ["y"], {})],
-                     {"x": ("float32", [1, 3, 16, 16])}, {"y": ("float32", [1, 4, 16, 16])},
-                     {"w1": first, "w2": second, "w3": rng.standard_normal((4, 4, 1, 1)).astype(np.float32)}, name="spread")
+    return make_onnx(
+        [
+            ("Conv", ["x", "w1"], ["c1"], {"pads": [1, 1, 1, 1]}),
+            ("Relu", ["c1"], ["r1"], {}),
+            ("Conv", ["r1", "w2"], ["c2"], {}),
+            ("Conv", ["c2", "w3"], ["y"], {}),
+        ],
+        {"x": ("float32", [1, 3, 16, 16])},
+        {"y": ("float32", [1, 4, 16, 16])},
+        {"w1": first, "w2": second, "w3": rng.standard_normal((4, 4, 1, 1)).astype(np.float32)},
+        name="spread",
+    )
 
 
 @pytest.fixture
@@ -85,7 +94,7 @@ def test_report_and_snapshot(folder, shapes_model, dataset, pictures, capfd):
     assert rows["image"] == ["1.00000", "|", "0.0"] * 2
     assert "[exDataConvert] image_int8" in report and "[Gemm] scores" in report
     assert float(rows["scores"][0]) > 0.99 and float(rows["scores"][3]) > 0.99
-    assert [] in rows.values()   # a layer fused into the next one shows its name only
+    assert [] in rows.values()  # a layer fused into the next one shows its name only
     golden, simulator = (np.genfromtxt(f"snapshot/{kind}/scores.txt") for kind in ("golden", "simulator"))
     assert golden.ndim == 1 and golden.shape == simulator.shape
     cosine = golden @ simulator / np.linalg.norm(golden) / np.linalg.norm(simulator)
@@ -93,10 +102,13 @@ def test_report_and_snapshot(folder, shapes_model, dataset, pictures, capfd):
     # The simulator's values are those that inference gives.
     assert rknn.init_runtime() == 0
     from PIL import Image
+
     picture = np.asarray(Image.open(pictures[0]).convert("RGB"))[None]
     np.testing.assert_allclose(rknn.inference([picture])[0].ravel(), simulator, rtol=1e-5, atol=1e-6)
     names = dict(line.rsplit(None, 1) for line in pathlib.Path("snapshot/map_name_to_file.txt").read_text().splitlines())
-    assert all(os.path.exists(f"snapshot/golden/{file}") for file in names.values()) and "image_int8" in {n.strip() for n in names}
+    assert all(os.path.exists(f"snapshot/golden/{file}") for file in names.values()) and "image_int8" in {
+        n.strip() for n in names
+    }
     page = pathlib.Path("snapshot/error_analysis.html").read_text()
     assert "scores" in page and "http://" not in page.replace("http://www.w3.org", "") and "https://" not in page
 
@@ -105,6 +117,7 @@ def test_golden_is_the_float_model(folder, shapes_model, dataset, pictures, buil
     rknn = loaded(shapes_model)
     assert rknn.build(do_quantization=True, dataset=dataset) == 0 and rknn.accuracy_analysis([pictures[1]]) == 0
     from PIL import Image
+
     exact = build(shapes_model).inference([np.asarray(Image.open(pictures[1]).convert("RGB"))[None]])[0]
     np.testing.assert_allclose(np.genfromtxt("snapshot/golden/scores.txt"), exact.ravel(), rtol=1e-4, atol=1e-4)
 
@@ -136,8 +149,12 @@ def test_without_folder(folder, shapes_model, dataset, pictures, capfd):
 
 
 def test_float16_overflow_is_found(folder, make_onnx, capfd):
-    model = make_onnx([("Mul", ["x", "k"], ["large"], {}), ("Sqrt", ["large"], ["y"], {})], {"x": ("float32", [1, 4])}, {"y": ("float32", [1, 4])},
-                      {"k": np.array([60000.0], np.float32)})
+    model = make_onnx(
+        [("Mul", ["x", "k"], ["large"], {}), ("Sqrt", ["large"], ["y"], {})],
+        {"x": ("float32", [1, 4])},
+        {"y": ("float32", [1, 4])},
+        {"k": np.array([60000.0], np.float32)},
+    )
     np.save("x.npy", np.full((1, 4), 50, np.float32))
     rknn = loaded(model)
     assert rknn.build(do_quantization=False) == 0 and rknn.accuracy_analysis(["x.npy"]) == 0
@@ -152,8 +169,17 @@ def test_refusals(folder, shapes_model, dataset, pictures, make_onnx, capfd):
     assert rknn.accuracy_analysis(["missing.jpg"]) == -1 and "missing.jpg" in capfd.readouterr().err
     assert rknn.accuracy_analysis([pictures[0], pictures[1]]) == -1
     assert rknn.accuracy_analysis([pictures[0]], target="rv1106") == -1 and "does not run on rv1106" in capfd.readouterr().err
-    quantized = make_onnx([("QuantizeLinear", ["x", "s", "z"], ["q"], {}), ("DequantizeLinear", ["q", "s", "z"], ["d"], {}), ("Relu", ["d"], ["y"], {})],
-                          {"x": ("float32", [1, 4])}, {"y": ("float32", [1, 4])}, {"s": np.float32(0.1), "z": np.uint8(128)}, name="qdq")
+    quantized = make_onnx(
+        [
+            ("QuantizeLinear", ["x", "s", "z"], ["q"], {}),
+            ("DequantizeLinear", ["q", "s", "z"], ["d"], {}),
+            ("Relu", ["d"], ["y"], {}),
+        ],
+        {"x": ("float32", [1, 4])},
+        {"y": ("float32", [1, 4])},
+        {"s": np.float32(0.1), "z": np.uint8(128)},
+        name="qdq",
+    )
     np.save("x.npy", np.ones((1, 4), np.float32))
     rknn = loaded(quantized)
     assert rknn.build(do_quantization=False) == 0
@@ -167,16 +193,24 @@ def test_toolkit1_form(folder, shapes_model, dataset, pictures):
     assert rknn.accuracy_analysis("one.txt", "out", True, dump_file_type="npy") == 0
     lines = pathlib.Path("out/individual_qnt_error_analysis.txt").read_text().splitlines()
     name, *fields = lines[-1].split("\t")
-    assert name.strip() == "scores" and [f.split("=")[0] for f in fields] == ["eculidean_norm", "cosine_norm", "eculidean", "cosine"]
+    assert name.strip() == "scores" and [f.split("=")[0] for f in fields] == [
+        "eculidean_norm",
+        "cosine_norm",
+        "eculidean",
+        "cosine",
+    ]
     values = dict((f.split("=")[0], float(f.split("=")[1])) for f in fields)
     assert abs(values["eculidean_norm"] - np.sqrt(2 - 2 * values["cosine_norm"])) < 2e-3
     for kind in ("fp32", "entire_qnt", "individual_qnt"):
         stored = [f for f in os.listdir(f"out/{kind}") if f.startswith("scores_")]
         assert len(stored) == 1 and "_out0_" in stored[0] and np.load(f"out/{kind}/{stored[0]}").dtype == np.float32
-    assert rknn.accuracy_analysis("one.txt", "bare", False) == 0 and not any(f.endswith("analysis.txt") for f in os.listdir("bare"))
+    assert rknn.accuracy_analysis("one.txt", "bare", False) == 0 and not any(
+        f.endswith("analysis.txt") for f in os.listdir("bare")
+    )
 
 
 # ---- auto_hybrid
+
 
 def test_auto_hybrid_leaves_few_layers_in_float(folder, spread_model, noise, capfd):
     x = np.load("3.npy")
@@ -185,6 +219,7 @@ def test_auto_hybrid_leaves_few_layers_in_float(folder, spread_model, noise, cap
         assert rknn.init_runtime() == 0
         got = rknn.inference([x], data_format="nchw")[0].ravel().astype(float)
         return got @ exact / np.linalg.norm(got) / np.linalg.norm(exact)
+
     exact = loaded(spread_model, float_dtype="float32")
     assert exact.build(do_quantization=False) == 0 and exact.init_runtime() == 0
     wanted = exact.inference([x], data_format="nchw")[0].ravel().astype(float)
@@ -214,8 +249,16 @@ def test_auto_hybrid_of_a_float_build(folder, shapes_model, dataset, make_onnx, 
     assert "fit float16" in capfd.readouterr().err
     # Values up to some millions inside the network, small ones outside.
     rng = np.random.default_rng(7)
-    large = make_onnx([("Conv", ["x", "w1"], ["big"], {}), ("Conv", ["big", "w2"], ["y"], {})], {"x": ("float32", [1, 3, 16, 16])}, {"y": ("float32", [1, 4, 16, 16])},
-                      {"w1": rng.standard_normal((8, 3, 1, 1)).astype(np.float32) * 1e6, "w2": rng.standard_normal((4, 8, 1, 1)).astype(np.float32) * 1e-6}, name="large")
+    large = make_onnx(
+        [("Conv", ["x", "w1"], ["big"], {}), ("Conv", ["big", "w2"], ["y"], {})],
+        {"x": ("float32", [1, 3, 16, 16])},
+        {"y": ("float32", [1, 4, 16, 16])},
+        {
+            "w1": rng.standard_normal((8, 3, 1, 1)).astype(np.float32) * 1e6,
+            "w2": rng.standard_normal((4, 8, 1, 1)).astype(np.float32) * 1e-6,
+        },
+        name="large",
+    )
     x = rng.standard_normal((1, 3, 16, 16)).astype(np.float32)
     np.save("x.npy", x)
     pathlib.Path("large.txt").write_text("x.npy")
@@ -235,21 +278,26 @@ def test_auto_hybrid_of_a_float_build(folder, shapes_model, dataset, make_onnx, 
 
 # ---- hybrid quantization in two steps
 
+
 def test_hybrid_steps(folder, shapes_model, dataset, pictures, capfd):
     rknn = loaded(shapes_model, mean_values=[[127.5] * 3], std_values=[[127.5] * 3])
     assert rknn.hybrid_quantization_step1(dataset=dataset) == 0
     rknn.release()
     assert {"shapes.model", "shapes.data", "shapes.quantization.cfg"} <= set(os.listdir("."))
     text = pathlib.Path("shapes.quantization.cfg").read_text()
-    assert text.startswith("custom_quantize_layers: {}\nquantize_parameters:\n    image_int8:\n        qtype: asymmetric_quantized\n")
+    assert text.startswith(
+        "custom_quantize_layers: {}\nquantize_parameters:\n    image_int8:\n        qtype: asymmetric_quantized\n"
+    )
     assert "    scores:\n" in text and ".weight:\n        qtype: asymmetric_quantized\n        qmethod: channel\n" in text
     files = ("shapes.model", "shapes.data", "shapes.quantization.cfg")
     from PIL import Image
+
     picture = np.asarray(Image.open(pictures[0]).convert("RGB"))[None]
 
     def result(rknn):
         assert rknn.init_runtime() == 0
         return rknn.inference([picture])[0]
+
     # Without an edit step 2 gives what build() gives; a fresh object knows the configuration from the files.
     unedited = RKNN()
     assert unedited.hybrid_quantization_step2(*files) == 0
@@ -277,11 +325,19 @@ def test_hybrid_steps(folder, shapes_model, dataset, pictures, capfd):
 def test_hybrid_custom_and_proposal(folder, spread_model, noise):
     rknn = loaded(spread_model, auto_hybrid_cos_thresh=0.999)
     assert rknn.hybrid_quantization_step1(dataset=noise, custom_hybrid=[["x", "c2"]]) == 0
-    assert pathlib.Path("spread.quantization.cfg").read_text().startswith("custom_quantize_layers:\n    r1: float16\n    c2: float16\nquantize_parameters:\n")
+    assert (
+        pathlib.Path("spread.quantization.cfg")
+        .read_text()
+        .startswith("custom_quantize_layers:\n    r1: float16\n    c2: float16\nquantize_parameters:\n")
+    )
     assert rknn.hybrid_quantization_step2("spread.model", "spread.data", "spread.quantization.cfg") == 0
     rknn = loaded(spread_model, auto_hybrid_cos_thresh=0.999)
     assert rknn.hybrid_quantization_step1(dataset=noise, proposal=True, proposal_dataset_size=2) == 0
-    assert pathlib.Path("spread.quantization.cfg").read_text().startswith("custom_quantize_layers:\n    r1: float16\n    c2: float16\n")
+    assert (
+        pathlib.Path("spread.quantization.cfg")
+        .read_text()
+        .startswith("custom_quantize_layers:\n    r1: float16\n    c2: float16\n")
+    )
     assert rknn.hybrid_quantization_step1(dataset=noise, custom_hybrid=[["nothing", "c2"]]) == -1
 
 
@@ -291,18 +347,33 @@ def test_hybrid_refusals(folder, shapes_model, dataset, capfd):
     assert rknn.hybrid_quantization_step1(dataset=dataset) == 0
     text = pathlib.Path("shapes.quantization.cfg").read_text()
     files = ("shapes.model", "shapes.data", "shapes.quantization.cfg")
-    for layers, words in (("image: float16", "Invalid operands name 'image' in custom_quantize_layers!"), ("scores: int5", "Invalid type 'int5'"),
-                          ("nothing: float16", "Invalid operands name 'nothing'")):
+    for layers, words in (
+        ("image: float16", "Invalid operands name 'image' in custom_quantize_layers!"),
+        ("scores: int5", "Invalid type 'int5'"),
+        ("nothing: float16", "Invalid operands name 'nothing'"),
+    ):
         pathlib.Path(files[2]).write_text(text.replace("custom_quantize_layers: {}", "custom_quantize_layers:\n    " + layers))
         assert RKNN().hybrid_quantization_step2(*files) == -1
         assert words in capfd.readouterr().err
     pathlib.Path(files[2]).write_text(text)
     data = json.loads(pathlib.Path(files[1]).read_text())
-    for damaged in ("", "{", "[]", "{}", json.dumps({**data, "config": {"target_platform": "rv9999"}}), json.dumps({**data, "quantization": "nonsense"})):
+    for damaged in (
+        "",
+        "{",
+        "[]",
+        "{}",
+        json.dumps({**data, "config": {"target_platform": "rv9999"}}),
+        json.dumps({**data, "quantization": "nonsense"}),
+    ):
         pathlib.Path(files[1]).write_text(damaged)
         assert RKNN().hybrid_quantization_step2(*files) == -1
-    for harmless in ({"dataset": "gone.txt"}, {"means": 5}, {"means": {"image": ["x"]}}, {"rounded": {"scores": {"shape": [1 << 40], "integers": "00"}}},
-                     {"rounded": {"scores": {"shape": [1], "integers": "00", "scale": [1], "bias_shift": [1, 2, 3]}}}):
+    for harmless in (
+        {"dataset": "gone.txt"},
+        {"means": 5},
+        {"means": {"image": ["x"]}},
+        {"rounded": {"scores": {"shape": [1 << 40], "integers": "00"}}},
+        {"rounded": {"scores": {"shape": [1], "integers": "00", "scale": [1], "bias_shift": [1, 2, 3]}}},
+    ):
         pathlib.Path(files[1]).write_text(json.dumps({**data, **harmless}))
         assert RKNN().hybrid_quantization_step2(*files) == 0
 
@@ -319,14 +390,17 @@ def test_hybrid_step2_needs_no_pictures(folder, shapes_model, pictures, algorith
     os.remove("copy.png")
     list_of_copies.unlink()
     again = RKNN()
-    assert again.hybrid_quantization_step2("shapes.model", "shapes.data", "shapes.quantization.cfg") == 0 and again.export_rknn("hybrid.rknn") == 0
+    assert (
+        again.hybrid_quantization_step2("shapes.model", "shapes.data", "shapes.quantization.cfg") == 0
+        and again.export_rknn("hybrid.rknn") == 0
+    )
     assert pathlib.Path("hybrid.rknn").read_bytes() == pathlib.Path("built.rknn").read_bytes()
 
 
 def edited(text, tensor, field, value):
     at = text.index("\n    " + tensor + ":\n")
     at = text.index(field + ":\n        - ", at) + len(field + ":\n        - ")
-    return text[:at] + str(value) + text[text.index("\n", at):]
+    return text[:at] + str(value) + text[text.index("\n", at) :]
 
 
 def test_hybrid_step2_takes_what_the_user_writes(folder, shapes_model, dataset, pictures, capfd):
@@ -345,7 +419,9 @@ def test_hybrid_step2_takes_what_the_user_writes(folder, shapes_model, dataset, 
         rknn = RKNN()
         assert rknn.hybrid_quantization_step2(*files) == 0 and rknn.init_runtime() == 0
         from PIL import Image
+
         return rknn.inference([np.asarray(Image.open(pictures[0]).convert("RGB"))[None]])[0]
+
     assert step(built(edited(edited(text, "scores", "min", -256.0), "scores", "max", 254.0))) == pytest.approx(2)
     assert step(built(edited(edited(text, "scores", "scale", 0.5), "scores", "zero_point", 3))) == pytest.approx(0.5)
     capfd.readouterr()
@@ -380,7 +456,9 @@ def test_hybrid_int16_layers(folder, spread_model, noise, capfd):
     np.testing.assert_array_equal(again.inference([x], data_format="nchw")[0], results["int16"])
     rknn = loaded(spread_model)
     assert rknn.hybrid_quantization_step1(dataset=noise) == 0
-    pathlib.Path(files[2]).write_text(pathlib.Path(files[2]).read_text().replace("custom_quantize_layers: {}", "custom_quantize_layers:\n    c2: int16"))
+    pathlib.Path(files[2]).write_text(
+        pathlib.Path(files[2]).read_text().replace("custom_quantize_layers: {}", "custom_quantize_layers:\n    c2: int16")
+    )
     capfd.readouterr()
     assert RKNN().hybrid_quantization_step2(*files) == -1
     assert "'c2': rk3588 has no layers in int16" in capfd.readouterr().err
@@ -389,13 +467,21 @@ def test_hybrid_int16_layers(folder, spread_model, noise, capfd):
 def test_hybrid_int16_layers_of_toolkit1(folder, shapes_model, dataset, pictures):
     rknn = loaded(shapes_model, target_platform="rk1808")
     assert rknn.hybrid_quantization_step1(dataset) == 0
-    stem = next(f for f in os.listdir(".") if f.endswith(".quantization.cfg"))[:-len(".quantization.cfg")]
+    stem = next(f for f in os.listdir(".") if f.endswith(".quantization.cfg"))[: -len(".quantization.cfg")]
     text = pathlib.Path(stem + ".quantization.cfg").read_text()
-    pathlib.Path(stem + ".quantization.cfg").write_text(text.replace("customized_quantize_layers: {}", "customized_quantize_layers:\n    scores_19: dynamic_fixed_point-i16"))
-    assert rknn.hybrid_quantization_step2(stem + ".json", stem + ".data", stem + ".quantization.cfg") == 0 and rknn.init_runtime() == 0
+    pathlib.Path(stem + ".quantization.cfg").write_text(
+        text.replace("customized_quantize_layers: {}", "customized_quantize_layers:\n    scores_19: dynamic_fixed_point-i16")
+    )
+    assert (
+        rknn.hybrid_quantization_step2(stem + ".json", stem + ".data", stem + ".quantization.cfg") == 0
+        and rknn.init_runtime() == 0
+    )
     from PIL import Image
+
     result = rknn.inference([np.asarray(Image.open(pictures[0]).convert("RGB"))[None]])[0]
-    assert np.array_equal(result * 1024, np.round(result * 1024)) and not np.array_equal(result, np.round(result)), "a fine grid of a power of two"
+    assert np.array_equal(result * 1024, np.round(result * 1024)) and not np.array_equal(result, np.round(result)), (
+        "a fine grid of a power of two"
+    )
 
 
 def test_hybrid_of_small_weights(folder, shapes_model, dataset):
@@ -405,17 +491,21 @@ def test_hybrid_of_small_weights(folder, shapes_model, dataset):
         assert rknn.hybrid_quantization_step1(dataset=dataset) == 0
         assert RKNN().hybrid_quantization_step2("shapes.model", "shapes.data", "shapes.quantization.cfg") == 0
         text = pathlib.Path("shapes.quantization.cfg").read_text()
-        pathlib.Path("shapes.quantization.cfg").write_text(text.replace("custom_quantize_layers: {}", "custom_quantize_layers:\n    scores: float16"))
+        pathlib.Path("shapes.quantization.cfg").write_text(
+            text.replace("custom_quantize_layers: {}", "custom_quantize_layers:\n    scores: float16")
+        )
         assert RKNN().hybrid_quantization_step2("shapes.model", "shapes.data", "shapes.quantization.cfg") == 0
 
 
 def test_hybrid_toolkit1_names(folder, shapes_model, dataset):
     rknn = loaded(shapes_model, target_platform="rk1808")
     assert rknn.hybrid_quantization_step1(dataset) == 0
-    stem = next(f for f in os.listdir(".") if f.endswith(".quantization.cfg"))[:-len(".quantization.cfg")]
+    stem = next(f for f in os.listdir(".") if f.endswith(".quantization.cfg"))[: -len(".quantization.cfg")]
     text = pathlib.Path(stem + ".quantization.cfg").read_text()
     assert text.startswith("%YAML 1.2\n---\n") and "customized_quantize_layers: {}" in text and ":weight'" in text
     assert ":bias'" in text and "qtype: i32" in text
-    pathlib.Path(stem + ".quantization.cfg").write_text(text.replace("customized_quantize_layers: {}", "customized_quantize_layers:\n    scores_19: float32"))
+    pathlib.Path(stem + ".quantization.cfg").write_text(
+        text.replace("customized_quantize_layers: {}", "customized_quantize_layers:\n    scores_19: float32")
+    )
     assert rknn.hybrid_quantization_step2(stem + ".json", stem + ".data", stem + ".quantization.cfg", dataset, False) == 0
     assert rknn.direct_build(stem + ".json", stem + ".data") == 0

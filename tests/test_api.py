@@ -1,4 +1,5 @@
 """The RKNN class as a client script uses it."""
+
 import os
 import shutil
 import subprocess
@@ -13,8 +14,12 @@ from rknn.api import RKNN
 def conv_model(make_onnx):
     rng = np.random.default_rng(3)
     weight = rng.standard_normal((4, 3, 3, 3)).astype(np.float32)
-    return make_onnx([("Conv", ["x", "w"], ["c"], dict(pads=[1, 1, 1, 1])), ("Relu", ["c"], ["y"], {})],
-                     {"x": ("float32", [1, 3, 8, 6])}, {"y": ("float32", [1, 4, 8, 6])}, {"w": weight})
+    return make_onnx(
+        [("Conv", ["x", "w"], ["c"], dict(pads=[1, 1, 1, 1])), ("Relu", ["c"], ["y"], {})],
+        {"x": ("float32", [1, 3, 8, 6])},
+        {"y": ("float32", [1, 4, 8, 6])},
+        {"w": weight},
+    )
 
 
 def picture(shape=(1, 8, 6, 3)):
@@ -23,7 +28,7 @@ def picture(shape=(1, 8, 6, 3)):
 
 def test_class_is_recognised_by_demo_scripts():
     assert "rknn" in str(type(RKNN()))
-    assert (RKNN.NPU_CORE_AUTO, RKNN.NPU_CORE_0_1_2, RKNN.NPU_CORE_ALL) == (0, 7, 0xffff)
+    assert (RKNN.NPU_CORE_AUTO, RKNN.NPU_CORE_0_1_2, RKNN.NPU_CORE_ALL) == (0, 7, 0xFFFF)
 
 
 def test_misspelt_keywords_of_loaders_are_refused(capfd):
@@ -81,7 +86,9 @@ def test_reorder_channel_swaps_the_pictures_of_both_toolkits(conv_model, make_on
     plain = build(conv_model, reorder_channel="0 1 2", mean_values=[[10, 20, 30]], std_values=[[2, 4, 8]])
     np.testing.assert_allclose(swapped, plain.inference([image[..., ::-1]])[0], rtol=1e-5, atol=1e-4)
     assert np.abs(swapped - plain.inference([image])[0]).max() > 1
-    grey = make_onnx([("Relu", ["x"], ["y"], {})], {"x": ("float32", [1, 1, 4, 4])}, {"y": ("float32", [1, 1, 4, 4])}, name="grey")
+    grey = make_onnx(
+        [("Relu", ["x"], ["y"], {})], {"x": ("float32", [1, 1, 4, 4])}, {"y": ("float32", [1, 1, 4, 4])}, name="grey"
+    )
     rknn = RKNN()
     rknn.config(target_platform="rk3588", reorder_channel="2 1 0")
     assert rknn.load_onnx(grey) == -1 and "expect an input of 3 channels" in capfd.readouterr().err
@@ -158,7 +165,13 @@ def test_batch(conv_model, make_onnx, tmp_path, capfd):
     exported = str(tmp_path / "batch.rknn")
     assert rknn.export_rknn(exported) == 0 and rknn.load_rknn(exported) == 0 and rknn.init_runtime() == 0
     np.testing.assert_array_equal(rknn.inference([pictures])[0], one_by_one)
-    mixing = make_onnx([("ReduceSum", ["x", "axes"], ["y"], {})], {"x": ("float32", [2, 3])}, {"y": ("float32", [1, 3])}, {"axes": np.array([0])}, name="mixing")
+    mixing = make_onnx(
+        [("ReduceSum", ["x", "axes"], ["y"], {})],
+        {"x": ("float32", [2, 3])},
+        {"y": ("float32", [1, 3])},
+        {"axes": np.array([0])},
+        name="mixing",
+    )
     rknn = RKNN()
     rknn.config(target_platform="rk3588", float_dtype="float32")
     assert rknn.load_onnx(mixing) == 0 and rknn.build(False, None, 2) == 0 and rknn.init_runtime() == 0
@@ -178,11 +191,27 @@ def test_batch_of_a_quantized_model(conv_model, tmp_path):
 def pooled_model(make_onnx):
     """A network whose sizes follow its input, as exporters write it: with the extents of one input in the Reshape."""
     rng = np.random.default_rng(4)
-    return make_onnx([("Conv", ["x", "w"], ["c"], dict(pads=[1, 1, 1, 1])), ("Relu", ["c"], ["r"], {}), ("GlobalAveragePool", ["r"], ["p"], {}),
-                      ("Shape", ["r"], ["s"], {}), ("Slice", ["s", "two", "four"], ["hw"], {}), ("ReduceProd", ["hw"], ["n"], dict(keepdims=1)),
-                      ("Concat", ["head", "n"], ["t"], dict(axis=0)), ("Reshape", ["r", "t"], ["y"], {})],
-                     {"x": ("float32", ["n", 3, "h", "w"])}, {"y": ("float32", ["n", 4, "hw"]), "p": ("float32", ["n", 4, 1, 1])},
-                     {"w": rng.standard_normal((4, 3, 3, 3)).astype(np.float32), "two": np.array([2]), "four": np.array([4]), "head": np.array([1, 4])}, name="pooled")
+    return make_onnx(
+        [
+            ("Conv", ["x", "w"], ["c"], dict(pads=[1, 1, 1, 1])),
+            ("Relu", ["c"], ["r"], {}),
+            ("GlobalAveragePool", ["r"], ["p"], {}),
+            ("Shape", ["r"], ["s"], {}),
+            ("Slice", ["s", "two", "four"], ["hw"], {}),
+            ("ReduceProd", ["hw"], ["n"], dict(keepdims=1)),
+            ("Concat", ["head", "n"], ["t"], dict(axis=0)),
+            ("Reshape", ["r", "t"], ["y"], {}),
+        ],
+        {"x": ("float32", ["n", 3, "h", "w"])},
+        {"y": ("float32", ["n", 4, "hw"]), "p": ("float32", ["n", 4, 1, 1])},
+        {
+            "w": rng.standard_normal((4, 3, 3, 3)).astype(np.float32),
+            "two": np.array([2]),
+            "four": np.array([4]),
+            "head": np.array([1, 4]),
+        },
+        name="pooled",
+    )
 
 
 SETS = [[[1, 3, 4, 6]], [[1, 3, 8, 6]], [[1, 3, 2, 2]]]
@@ -234,12 +263,26 @@ def test_wrong_mean_length_fails_at_load(conv_model, capfd):
     assert "mean_values" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("options, text", [
-    (dict(target_platform="rv9999"), "Invalid target_platform 'rv9999'"), (dict(nonsense=1), "nonsense"), (dict(optimization_level=4), "optimization_level"),
-    (dict(quantized_dtype="float16"), "Invalid quantized_dtype 'float16', expect in \\['w8a8'"), (dict(float_dtype="int3"), "float_dtype"),
-    (dict(std_values=[[0]]), "std_values"), (dict(op_target={"a": "moon"}), "op_target"), (dict(quantized_method="group48"), "quantized_method"),
-    (dict(dynamic_input=[[[1, 3, 8, -8]]]), "dynamic_input"), (dict(dynamic_input=[[[1, 3]], [[1, 3], [1]]]), "dynamic_input"),
-    (dict(reorder_channel="2 0 1"), "reorder_channel"), (dict(quant_img_RGB2BGR="yes"), "quant_img_RGB2BGR"), (dict(remove_weight=True), "remove_weight"), (dict(disable_rules="fold"), "disable_rules"), (dict(mean_values="abc"), "mean_values")])
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        (dict(target_platform="rv9999"), "Invalid target_platform 'rv9999'"),
+        (dict(nonsense=1), "nonsense"),
+        (dict(optimization_level=4), "optimization_level"),
+        (dict(quantized_dtype="float16"), "Invalid quantized_dtype 'float16', expect in \\['w8a8'"),
+        (dict(float_dtype="int3"), "float_dtype"),
+        (dict(std_values=[[0]]), "std_values"),
+        (dict(op_target={"a": "moon"}), "op_target"),
+        (dict(quantized_method="group48"), "quantized_method"),
+        (dict(dynamic_input=[[[1, 3, 8, -8]]]), "dynamic_input"),
+        (dict(dynamic_input=[[[1, 3]], [[1, 3], [1]]]), "dynamic_input"),
+        (dict(reorder_channel="2 0 1"), "reorder_channel"),
+        (dict(quant_img_RGB2BGR="yes"), "quant_img_RGB2BGR"),
+        (dict(remove_weight=True), "remove_weight"),
+        (dict(disable_rules="fold"), "disable_rules"),
+        (dict(mean_values="abc"), "mean_values"),
+    ],
+)
 def test_config_refuses(options, text):
     with pytest.raises(ValueError, match=text):
         RKNN().config(**{"target_platform": "rk3588", **options})
@@ -260,7 +303,14 @@ def test_red_and_blue_per_input(conv_model, tmp_path, capfd):
 
 
 def test_config_accepts_vendor_and_old_keys(conv_model, build, capfd):
-    build(conv_model, channel_mean_value="0 0 0 1", batch_size=10, sram_prefer=True, quantized_dtype="asymmetric_quantized-8", target_platform=["RK3588"])
+    build(
+        conv_model,
+        channel_mean_value="0 0 0 1",
+        batch_size=10,
+        sram_prefer=True,
+        quantized_dtype="asymmetric_quantized-8",
+        target_platform=["RK3588"],
+    )
     assert "'sram_prefer' has no effect" in capfd.readouterr().err
 
 
@@ -274,7 +324,7 @@ def test_failure_contract(tmp_path, conv_model, monkeypatch, capfd):
     assert rknn.load_rknn(str(tmp_path)) == -1
     rknn.config(target_platform="rk3588")
     assert rknn.load_onnx(conv_model) == 0
-    assert rknn.build() == -1                                      # quantization needs a dataset, and the line says so
+    assert rknn.build() == -1  # quantization needs a dataset, and the line says so
     assert "quantization needs a dataset" in capfd.readouterr().err
     assert rknn.build(do_quantization=False) == 0
     assert rknn.init_runtime(target="rk3588") == -1
@@ -289,8 +339,11 @@ def test_failure_contract(tmp_path, conv_model, monkeypatch, capfd):
 
 
 def test_crop_sizes_and_initial_values(make_onnx, build, capfd):
-    model = make_onnx([("Add", ["a", "b"], ["s"], {}), ("Relu", ["s"], ["r"], {}), ("Neg", ["r"], ["n"], {})],
-                      {"a": ("float32", ["N", 4]), "b": ("float32", ["N", 4])}, {"n": ("float32", ["N", 4])})
+    model = make_onnx(
+        [("Add", ["a", "b"], ["s"], {}), ("Relu", ["s"], ["r"], {}), ("Neg", ["r"], ["n"], {})],
+        {"a": ("float32", ["N", 4]), "b": ("float32", ["N", 4])},
+        {"n": ("float32", ["N", 4])},
+    )
     a, b = np.float32([[1, -2, 3, -4]] * 2), np.float32([[1, 1, 1, 1]] * 2)
     whole = build(model, load=dict(input_size_list=[[2, 4], [2, 4]])).inference([a, b])[0]
     np.testing.assert_array_equal(whole, -np.maximum(a + b, 0))
@@ -308,7 +361,9 @@ def test_crop_sizes_and_initial_values(make_onnx, build, capfd):
 
 
 def test_unknown_ops_are_reported_at_once(make_onnx, capfd):
-    model = make_onnx([("Frobnicate", ["x"], ["a"], {}), ("Defenestrate", ["a"], ["y"], {})], {"x": ("float32", [2])}, {"y": ("float32", [2])})
+    model = make_onnx(
+        [("Frobnicate", ["x"], ["a"], {}), ("Defenestrate", ["a"], ["y"], {})], {"x": ("float32", [2])}, {"y": ("float32", [2])}
+    )
     rknn = RKNN()
     rknn.config(target_platform="rk3588")
     assert rknn.load_onnx(model) == -1
@@ -317,21 +372,40 @@ def test_unknown_ops_are_reported_at_once(make_onnx, capfd):
 
 
 def test_integer_and_bool_outputs_keep_their_type(make_onnx, build):
-    model = make_onnx([("ArgMax", ["x"], ["i"], dict(axis=1, keepdims=0)), ("Greater", ["x", "z"], ["g"], {}), ("Cast", ["x"], ["c"], dict(to=6))],
-                      {"x": ("float32", [2, 3])}, {"i": ("int64", [2]), "g": ("bool", [2, 3]), "c": ("int32", [2, 3])}, {"z": np.float32(0)})
+    model = make_onnx(
+        [
+            ("ArgMax", ["x"], ["i"], dict(axis=1, keepdims=0)),
+            ("Greater", ["x", "z"], ["g"], {}),
+            ("Cast", ["x"], ["c"], dict(to=6)),
+        ],
+        {"x": ("float32", [2, 3])},
+        {"i": ("int64", [2]), "g": ("bool", [2, 3]), "c": ("int32", [2, 3])},
+        {"z": np.float32(0)},
+    )
     for dtype in ("float32", "float16"):
         index, greater, cast = build(model, float_dtype=dtype).inference([np.float32([[1, 5, 2], [-1, -2, -3]])])
         assert (index.dtype, greater.dtype, cast.dtype) == (np.int64, np.bool_, np.int32)
-        assert index.tolist() == [1, 0] and greater.tolist() == [[True] * 3, [False] * 3] and cast.tolist() == [[1, 5, 2], [-1, -2, -3]]
+        assert (
+            index.tolist() == [1, 0]
+            and greater.tolist() == [[True] * 3, [False] * 3]
+            and cast.tolist() == [[1, 5, 2], [-1, -2, -3]]
+        )
 
 
 def test_exported_file_runs_and_is_reproducible(tmp_path, shapes_model, build):
     files = []
     for i, threads in enumerate(("1", "2")):
         path = tmp_path / f"{i}.rknn"
-        code = ("import sys; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588', custom_string='hello')\n"
-                "assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0 and r.export_rknn(sys.argv[2]) == 0")
-        subprocess.run([sys.executable, "-c", code, str(shapes_model), str(path)], check=True, capture_output=True, env=dict(os.environ, ORKNN_THREADS=threads))
+        code = (
+            "import sys; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588', custom_string='hello')\n"
+            "assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0 and r.export_rknn(sys.argv[2]) == 0"
+        )
+        subprocess.run(
+            [sys.executable, "-c", code, str(shapes_model), str(path)],
+            check=True,
+            capture_output=True,
+            env=dict(os.environ, ORKNN_THREADS=threads),
+        )
         files.append(path.read_bytes())
     assert files[0] == files[1]
     image = picture((1, 64, 64, 3))
@@ -346,11 +420,15 @@ def test_exported_file_runs_and_is_reproducible(tmp_path, shapes_model, build):
 
 def test_full_disk_leaves_nothing(tmp_path, shapes_model):
     """A file size limit stands for a full disk: the export fails, says so, and leaves neither the file nor a temporary."""
-    code = ("import sys, resource, signal; from rknn.api import RKNN\n"
-            "r = RKNN(); r.config(target_platform='rk3588'); assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0\n"
-            "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
-            "sys.exit(0 if r.export_rknn(sys.argv[2]) == -1 else 1)")
-    done = subprocess.run([sys.executable, "-c", code, str(shapes_model), str(tmp_path / "x.rknn")], capture_output=True, text=True)
+    code = (
+        "import sys, resource, signal; from rknn.api import RKNN\n"
+        "r = RKNN(); r.config(target_platform='rk3588'); assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "sys.exit(0 if r.export_rknn(sys.argv[2]) == -1 else 1)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(shapes_model), str(tmp_path / "x.rknn")], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert "cannot write" in done.stderr and list(tmp_path.glob("x.rknn*")) == []
 
@@ -364,7 +442,9 @@ def test_optimization_levels_agree(shapes_model, build):
 
 def test_bundled_classifier_is_right(root, shapes_model, build):
     import json
+
     import pictures
+
     info = json.loads((root / "examples" / "models" / "shapes.json").read_text())
     rknn = build(shapes_model, float_dtype="float16", mean_values=[[info["mean"]] * 3], std_values=[[info["std"]] * 3])
     right = 0
@@ -376,18 +456,26 @@ def test_bundled_classifier_is_right(root, shapes_model, build):
 
 def test_building_shares_the_weights(tmp_path, make_onnx):
     """Peak memory of load and build: at most twice the weights and 100 MB."""
-    weight = np.random.default_rng(1).standard_normal((4096, 8192)).astype(np.float32)   # 128 MiB
-    model = make_onnx([("MatMul", ["x", "w"], ["y"], {})], {"x": ("float32", [1, 4096])}, {"y": ("float32", [1, 8192])}, {"w": weight})
-    code = ("import sys; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588')\n"
-            "assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0\n"
-            "print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])")
-    peak = int(subprocess.run([sys.executable, "-c", code, model], check=True, capture_output=True, text=True).stdout.split()[-1]) * 1024
+    weight = np.random.default_rng(1).standard_normal((4096, 8192)).astype(np.float32)  # 128 MiB
+    model = make_onnx(
+        [("MatMul", ["x", "w"], ["y"], {})], {"x": ("float32", [1, 4096])}, {"y": ("float32", [1, 8192])}, {"w": weight}
+    )
+    code = (
+        "import sys; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588')\n"
+        "assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0\n"
+        "print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
+    )
+    peak = (
+        int(subprocess.run([sys.executable, "-c", code, model], check=True, capture_output=True, text=True).stdout.split()[-1])
+        * 1024
+    )
     assert peak <= 2 * weight.nbytes + 100e6
 
 
 @pytest.mark.parametrize("shift", range(4))
 def test_reading_weights_takes_them_once(tmp_path, shift):
     """A frozen graph whose weights begin at any address: memory of at most 1.2 times the file while it is read."""
+
     def number(n):
         return bytes([n & 127 | 128]) + number(n >> 7) if n > 127 else bytes([n])
 
@@ -402,34 +490,44 @@ def test_reading_weights_takes_them_once(tmp_path, shift):
 
     def node(name, op, *rest):
         return field(1, field(1, name) + field(2, op) + b"".join(rest))
+
     rows, columns, kind, name = 2048, 8192, b"\x30\x01", b"x" * (shift + 1)
-    tensor = b"\x08\x01" + field(2, shape(rows, columns)) + field(4, np.ones((rows, columns), np.float32).tobytes())   # 64 MiB
+    tensor = b"\x08\x01" + field(2, shape(rows, columns)) + field(4, np.ones((rows, columns), np.float32).tobytes())  # 64 MiB
     model = tmp_path / "model.pb"
-    model.write_bytes(node(name, b"Placeholder", attribute(b"dtype", kind), attribute(b"shape", field(7, shape(1, rows))))
-                      + node(b"w", b"Const", attribute(b"dtype", kind), attribute(b"value", field(8, tensor)))
-                      + node(b"y", b"MatMul", field(3, name), field(3, b"w"), attribute(b"T", kind)))
-    code = ("import sys; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588')\n"
-            "def now(key): return int(next(line for line in open('/proc/self/status') if line.startswith(key)).split()[1]) * 1024\n"
-            "before = now('VmRSS'); open('/proc/self/clear_refs', 'w').write('5')\n"
-            f"assert r.load_tensorflow(sys.argv[1], [{name.decode()!r}], [[1, {rows}]], ['y']) == 0\n"
-            "print(now('VmHWM') - before)")
-    grown = int(subprocess.run([sys.executable, "-c", code, str(model)], check=True, capture_output=True, text=True).stdout.split()[-1])
+    model.write_bytes(
+        node(name, b"Placeholder", attribute(b"dtype", kind), attribute(b"shape", field(7, shape(1, rows))))
+        + node(b"w", b"Const", attribute(b"dtype", kind), attribute(b"value", field(8, tensor)))
+        + node(b"y", b"MatMul", field(3, name), field(3, b"w"), attribute(b"T", kind))
+    )
+    code = (
+        "import sys; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588')\n"
+        "def now(key): return int(next(line for line in open('/proc/self/status') if line.startswith(key)).split()[1]) * 1024\n"
+        "before = now('VmRSS'); open('/proc/self/clear_refs', 'w').write('5')\n"
+        f"assert r.load_tensorflow(sys.argv[1], [{name.decode()!r}], [[1, {rows}]], ['y']) == 0\n"
+        "print(now('VmHWM') - before)"
+    )
+    grown = int(
+        subprocess.run([sys.executable, "-c", code, str(model)], check=True, capture_output=True, text=True).stdout.split()[-1]
+    )
     assert grown <= 1.2 * model.stat().st_size
 
 
 def test_large_models_show_how_far_they_are(tmp_path, make_onnx, monkeypatch):
-    from rknn import _openrknn
+
     shown = {}
 
     def progress(log):
         return lambda stage, done, total: shown.setdefault(stage, []).append((done, total))
+
     monkeypatch.setattr("rknn.api.rknn.Progress", progress)
-    weights = {f"w{i}": np.full((1024, 1024), i + 1, np.float32) for i in range(33)}   # 132 MiB
+    weights = {f"w{i}": np.full((1024, 1024), i + 1, np.float32) for i in range(33)}  # 132 MiB
     nodes = [("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"], {}) for i in range(33)]
     model = make_onnx(nodes, {"x0": ("float32", [1, 1024])}, {"x33": ("float32", [1, 1024])}, weights)
     rknn = RKNN()
     rknn.config(target_platform="rk3588", float_dtype="float32")
-    assert rknn.load_onnx(model) == 0 and rknn.build(do_quantization=False) == 0 and rknn.export_rknn(str(tmp_path / "m.rknn")) == 0
+    assert (
+        rknn.load_onnx(model) == 0 and rknn.build(do_quantization=False) == 0 and rknn.export_rknn(str(tmp_path / "m.rknn")) == 0
+    )
     for stage in ("Compiling", "Exporting"):
         done, totals = [d for d, _ in shown[stage]], {t for _, t in shown[stage]}
         assert len(totals) == 1 and done == sorted(done) and done[0] == 0 and done[-1] == totals.pop(), stage
@@ -451,9 +549,11 @@ def frozen_graph(tmp_path):
     shape = "".join(f" dim {{ size: {d} }}" for d in (-1, 2, 2, 3))
     dtype = 'attr { key: "%s" value { type: DT_%s } }'
     path = tmp_path / "net.pbtxt"
-    path.write_text(f'node {{ name: "in/x" op: "Placeholder" {dtype % ("dtype", "FLOAT")} attr {{ key: "shape" value {{ shape {{{shape} }} }} }} }}\n'
-                    f'node {{ name: "in/scale" op: "Placeholder" {dtype % ("dtype", "FLOAT")} attr {{ key: "shape" value {{ shape {{ }} }} }} }}\n'
-                    f'node {{ name: "y" op: "Mul" input: "in/x" input: "in/scale" {dtype % ("T", "FLOAT")} }}\nversions {{ producer: 27 }}\n')
+    path.write_text(
+        f'node {{ name: "in/x" op: "Placeholder" {dtype % ("dtype", "FLOAT")} attr {{ key: "shape" value {{ shape {{{shape} }} }} }} }}\n'
+        f'node {{ name: "in/scale" op: "Placeholder" {dtype % ("dtype", "FLOAT")} attr {{ key: "shape" value {{ shape {{ }} }} }} }}\n'
+        f'node {{ name: "y" op: "Mul" input: "in/x" input: "in/scale" {dtype % ("T", "FLOAT")} }}\nversions {{ producer: 27 }}\n'
+    )
     return path
 
 
@@ -468,9 +568,14 @@ def test_load_tensorflow_takes_the_arguments_of_both_toolkits(tmp_path, frozen_g
     np.savez(feeds, **{"in#scale": np.float32(-1)})
     image = np.full((1, 2, 2, 3), 200, np.uint8)
     start = (str(frozen_graph), ["in/x"], [[2, 2, 3]], ["y"])
-    for args, kwargs, expected in ((start + (str(feeds),), {}, -200), (start + (feeds, "100", [[2]]), {}, -50), (start + (feeds, None, 4), {}, -50),
-                                   (start, dict(predef_file=feeds, mean_values=100, std_values=[2, 2]), -50),
-                                   (start + (feeds, None, None, False), {}, -200), (start[:2] + ([1, 2, 2, 3], "y", feeds), {}, -200)):
+    for args, kwargs, expected in (
+        (start + (str(feeds),), {}, -200),
+        (start + (feeds, "100", [[2]]), {}, -50),
+        (start + (feeds, None, 4), {}, -50),
+        (start, dict(predef_file=feeds, mean_values=100, std_values=[2, 2]), -50),
+        (start + (feeds, None, None, False), {}, -200),
+        (start[:2] + ([1, 2, 2, 3], "y", feeds), {}, -200),
+    ):
         rknn, done = load_tensorflow(*args, **kwargs)
         assert done == 0 and rknn.build(do_quantization=False) == 0 and rknn.init_runtime() == 0, capfd.readouterr().err
         np.testing.assert_allclose(rknn.inference([image])[0], np.full((1, 2, 2, 3), expected), rtol=1e-6)
@@ -478,17 +583,33 @@ def test_load_tensorflow_takes_the_arguments_of_both_toolkits(tmp_path, frozen_g
     capfd.readouterr()
     (tmp_path / "noise.npz").write_bytes(b"noise")
     np.savez(tmp_path / "other.npz", nowhere=1)
-    for args, words in ((start + (True, 1), "Invalid predef_file True"), (start + (feeds, "abc"), "Invalid mean_values 'abc'"), (start + (feeds, [1, 2]), "expect one number"),
-                        (start + (1, 2, 3, 4, 5), "at most 8 arguments"), (start + (str(tmp_path / "nothing.npz"),), "does not exist"),
-                        (start + (tmp_path / "noise.npz",), "expect an .npz file"), (start + (tmp_path / "other.npz",), "'nowhere' in predef_file=['nowhere']")):
+    for args, words in (
+        (start + (True, 1), "Invalid predef_file True"),
+        (start + (feeds, "abc"), "Invalid mean_values 'abc'"),
+        (start + (feeds, [1, 2]), "expect one number"),
+        (start + (1, 2, 3, 4, 5), "at most 8 arguments"),
+        (start + (str(tmp_path / "nothing.npz"),), "does not exist"),
+        (start + (tmp_path / "noise.npz",), "expect an .npz file"),
+        (start + (tmp_path / "other.npz",), "'nowhere' in predef_file=['nowhere']"),
+    ):
         assert load_tensorflow(*args)[1] == -1
         assert words in capfd.readouterr().err, args
 
 
-@pytest.mark.parametrize("sizes, words", [
-    ([[1, 2, 2, 10 ** 30]], "Invalid extent 1" + "0" * 30), ([[1, 2, 2, 0]], "Invalid input_shape = [1,2,2,0] for input 0!"), ([[-7, 2, 2, 3]], "Invalid input_shape = [-7,2,2,3]"),
-    ([[1, 2, 2.5, 3]], "Invalid input_size_list"), ("1,2,2,3", "Invalid input_size_list"), (7, "Invalid input_size_list"), (["1,2,2,3"], "Invalid input_size_list"),
-    ([[1, [2], 2, 3]], "Invalid input_size_list"), ([[2 ** 30] * 4], "expected at most 17179869184 elements")])
+@pytest.mark.parametrize(
+    "sizes, words",
+    [
+        ([[1, 2, 2, 10**30]], "Invalid extent 1" + "0" * 30),
+        ([[1, 2, 2, 0]], "Invalid input_shape = [1,2,2,0] for input 0!"),
+        ([[-7, 2, 2, 3]], "Invalid input_shape = [-7,2,2,3]"),
+        ([[1, 2, 2.5, 3]], "Invalid input_size_list"),
+        ("1,2,2,3", "Invalid input_size_list"),
+        (7, "Invalid input_size_list"),
+        (["1,2,2,3"], "Invalid input_size_list"),
+        ([[1, [2], 2, 3]], "Invalid input_size_list"),
+        ([[2**30] * 4], "expected at most 17179869184 elements"),
+    ],
+)
 def test_impossible_sizes_are_refused_with_words(frozen_graph, sizes, words, capfd):
     assert load_tensorflow(str(frozen_graph), ["in/x", "in/scale"], sizes, ["y"])[1] == -1
     assert words in capfd.readouterr().err
@@ -497,8 +618,12 @@ def test_impossible_sizes_are_refused_with_words(frozen_graph, sizes, words, cap
 def test_files_that_are_no_models_are_told_by_name(tmp_path, capfd):
     rknn = RKNN()
     rknn.config(target_platform="rk3588")
-    for name, content, words in (("m.h5", b"\x89HDF\r\n\x1a\n", "HDF5 (Keras)"), ("m.weights", bytes(20), "the weights of a Darknet network"),
-                                 ("m.cfg", b"[net]\nheight=1\n", "the file is a model of darknet, not of onnx. Hint: load it with load_darknet"), ("m.onnx", b"", "the file is empty")):
+    for name, content, words in (
+        ("m.h5", b"\x89HDF\r\n\x1a\n", "HDF5 (Keras)"),
+        ("m.weights", bytes(20), "the weights of a Darknet network"),
+        ("m.cfg", b"[net]\nheight=1\n", "the file is a model of darknet, not of onnx. Hint: load it with load_darknet"),
+        ("m.onnx", b"", "the file is empty"),
+    ):
         (tmp_path / name).write_bytes(content)
         assert rknn.load_onnx(tmp_path / name) == -1
         assert words in capfd.readouterr().err, name
@@ -522,7 +647,10 @@ def test_methods_of_toolkit1(tmp_path, conv_model, build, capfd):
     again = RKNN()
     assert again.load_rknn(made) == 0 and again.export_rknn_precompile_model(export_path=copy) == 0
     assert open(made, "rb").read() == open(copy, "rb").read()
-    assert again.export_rknn_sync_model(made, [1, 2], synced) == 0 and again.fetch_rknn_model_config(synced)["sync_uids"] == [1, 2]
+    assert again.export_rknn_sync_model(made, [1, 2], synced) == 0 and again.fetch_rknn_model_config(synced)["sync_uids"] == [
+        1,
+        2,
+    ]
     assert again.load_rknn(synced) == 0 and again.init_runtime() == 0
     np.testing.assert_array_equal(again.inference([picture()])[0], rknn.inference([picture()])[0])
     assert again.export_rknn_sync_model(synced, []) == 0 and open(made, "rb").read() == open(synced, "rb").read()
@@ -541,6 +669,7 @@ def test_operator_classes_of_toolkit1():
 
     class Twice(RKNNCustomOP):
         op, def_input = "Twice", [IoMap("in0", "in", "what to double")]
+
     shape = Shape()
     shape.set_shape(shape=[1, 8, 9, 3], fmt="nhwc")
     assert Twice().def_input[0].name == "in0" and shape.format("nchw") == [1, 3, 8, 9] and shape.format("nhwc") == [1, 8, 9, 3]
@@ -560,11 +689,23 @@ def test_inference_in_the_order_of_either_toolkit(conv_model, build, capfd):
     rknn = build(conv_model)
     image = np.random.default_rng(0).integers(0, 255, (1, 3, 8, 6), dtype=np.uint8)
     expected = rknn.inference(inputs=[image], data_format=["nchw"])[0]
-    for args, options in (((["uint8"], ["nchw"]), {}), (("uint8", "nchw"), {}), ((None, "nchw"), {}), (("nchw",), {}), (("NCHW", None, False), {}),
-                          (("uint8",), {"data_format": "nchw"}), ((), {"data_type": "uint8", "data_format": "nchw", "outputs": None})):
+    for args, options in (
+        ((["uint8"], ["nchw"]), {}),
+        (("uint8", "nchw"), {}),
+        ((None, "nchw"), {}),
+        (("nchw",), {}),
+        (("NCHW", None, False), {}),
+        (("uint8",), {"data_format": "nchw"}),
+        ((), {"data_type": "uint8", "data_format": "nchw", "outputs": None}),
+    ):
         np.testing.assert_array_equal(rknn.inference([image], *args, **options)[0], expected)
     np.testing.assert_array_equal(rknn.inference([image.transpose(0, 2, 3, 1)], "uint8")[0], expected)
-    for args, options in ((("uint9",), {}), ((), {"data_type": "complex"}), (("nchw",), {"data_format": "nchw"}), (("nchw", None, False, 1, 2), {})):
+    for args, options in (
+        (("uint9",), {}),
+        ((), {"data_type": "complex"}),
+        (("nchw",), {"data_format": "nchw"}),
+        (("nchw", None, False, 1, 2), {}),
+    ):
         with pytest.raises(ValueError):
             rknn.inference([image], *args, **options)
     capfd.readouterr()
@@ -576,7 +717,13 @@ def test_every_failure_raises_on_request(tmp_path, conv_model, monkeypatch):
     rknn = RKNN()
     assert rknn.eval_perf() is None and rknn.eval_memory() is None and rknn.get_sdk_version() is None and rknn.codegen("x") == -1
     monkeypatch.setenv("ORKNN_RAISE", "1")
-    for call in (rknn.eval_perf, rknn.eval_memory, rknn.get_sdk_version, lambda: rknn.codegen("x"), lambda: rknn.list_support_target_platform(conv_model)):
+    for call in (
+        rknn.eval_perf,
+        rknn.eval_memory,
+        rknn.get_sdk_version,
+        lambda: rknn.codegen("x"),
+        lambda: rknn.list_support_target_platform(conv_model),
+    ):
         with pytest.raises(ValueError):
             call()
 
@@ -592,7 +739,9 @@ def test_config_has_no_effect_on_a_finished_model(tmp_path, conv_model, build, c
     assert rknn.load_rknn(path) == 0 and "no effect on a finished model" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["ü ✓ 'quoted' %s {}.onnx", b"bytes\xff\xfe.onnx", "-o.onnx", "line\nbreak.onnx", "x" * 240 + ".onnx"])
+@pytest.mark.parametrize(
+    "name", ["ü ✓ 'quoted' %s {}.onnx", b"bytes\xff\xfe.onnx", "-o.onnx", "line\nbreak.onnx", "x" * 240 + ".onnx"]
+)
 def test_file_names_are_any_bytes(tmp_path, conv_model, name):
     name = os.fsdecode(name)
     source, out = tmp_path / name, tmp_path / (name[:-5] + ".rknn")
@@ -620,8 +769,12 @@ def test_a_pipe_is_refused_at_once(tmp_path):
 
 def test_objects_in_several_threads(tmp_path, make_onnx, capfd):
     """Each thread's lines reach its own log, and nobody waits for anybody for ever."""
-    model = make_onnx([("Conv", ["x", "w"], ["c"], {}), ("Relu", ["c"], ["y"], {})], {"x": ("float32", [1, 3, 8, 8])}, {"y": ("float32", [1, 4, 6, 6])},
-                      {"w": np.ones((4, 3, 3, 3), np.float32)})
+    model = make_onnx(
+        [("Conv", ["x", "w"], ["c"], {}), ("Relu", ["c"], ["y"], {})],
+        {"x": ("float32", [1, 3, 8, 8])},
+        {"y": ("float32", [1, 4, 6, 6])},
+        {"w": np.ones((4, 3, 3, 3), np.float32)},
+    )
     code = """
 import sys, threading
 from rknn.api import RKNN
@@ -641,20 +794,26 @@ threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
 
 
 def test_running_gives_the_pages_of_packed_weights_back(tmp_path, make_onnx):
-    weight = np.random.default_rng(1).standard_normal((4096, 4096)).astype(np.float32)   # 64 MiB
-    model = make_onnx([("MatMul", ["x", "w"], ["y"], {})], {"x": ("float32", [1, 4096])}, {"y": ("float32", [1, 4096])}, {"w": weight})
-    code = ("import sys, numpy as np; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588', float_dtype='float32')\n"
-            "assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0 and r.export_rknn(sys.argv[2]) == 0\n"
-            "r.release(); r = RKNN(); assert r.load_rknn(sys.argv[2]) == 0 and r.init_runtime() == 0\n"
-            "r.inference([np.ones((1, 4096), np.float32)])\n"
-            "print(next(line for line in open('/proc/self/status') if line.startswith('RssFile')).split()[1])")
-    done = subprocess.run([sys.executable, "-c", code, model, str(tmp_path / "m.rknn")], check=True, capture_output=True, text=True)
+    weight = np.random.default_rng(1).standard_normal((4096, 4096)).astype(np.float32)  # 64 MiB
+    model = make_onnx(
+        [("MatMul", ["x", "w"], ["y"], {})], {"x": ("float32", [1, 4096])}, {"y": ("float32", [1, 4096])}, {"w": weight}
+    )
+    code = (
+        "import sys, numpy as np; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588', float_dtype='float32')\n"
+        "assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0 and r.export_rknn(sys.argv[2]) == 0\n"
+        "r.release(); r = RKNN(); assert r.load_rknn(sys.argv[2]) == 0 and r.init_runtime() == 0\n"
+        "r.inference([np.ones((1, 4096), np.float32)])\n"
+        "print(next(line for line in open('/proc/self/status') if line.startswith('RssFile')).split()[1])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, model, str(tmp_path / "m.rknn")], check=True, capture_output=True, text=True
+    )
     assert int(done.stdout.split()[-1]) * 1024 < weight.nbytes
 
 
 def test_weights_in_several_files_and_described_ones(tmp_path, capfd):
-    import onnx
     from onnx import TensorProto, helper
+
     rng = np.random.default_rng(0)
     weights = [rng.standard_normal((4, 4)).astype(np.float32) for _ in range(3)]
     tensors = []
@@ -662,7 +821,9 @@ def test_weights_in_several_files_and_described_ones(tmp_path, capfd):
         with open(tmp_path / f"part{i % 2}", "ab") as file:
             place = dict(location=f"part{i % 2}", offset=file.tell(), length=weight.nbytes)
             file.write(weight.tobytes())
-        tensors.append(TensorProto(name=f"w{i}", data_type=TensorProto.FLOAT, dims=weight.shape, data_location=TensorProto.EXTERNAL))
+        tensors.append(
+            TensorProto(name=f"w{i}", data_type=TensorProto.FLOAT, dims=weight.shape, data_location=TensorProto.EXTERNAL)
+        )
         for key, value in place.items():
             tensors[-1].external_data.add(key=key, value=str(value))
 
@@ -678,6 +839,7 @@ def test_weights_in_several_files_and_described_ones(tmp_path, capfd):
         rknn.config(target_platform="rk3588", float_dtype="float32")
         assert rknn.load_onnx(path) == 0 and rknn.build(do_quantization=False) == 0 and rknn.init_runtime() == 0
         return rknn.inference([x])[0]
+
     x = rng.standard_normal((1, 4)).astype(np.float32)
     np.testing.assert_allclose(run(save("stored.onnx")), x @ weights[0] @ weights[1] @ weights[2], rtol=1e-5)
     for i, tensor in enumerate(tensors):
@@ -697,14 +859,23 @@ def test_lines_that_cannot_be_written_stop_nothing(tmp_path, conv_model, capfd):
         assert rknn.load_onnx(conv_model) == 0 and rknn.build(do_quantization=False) == 0
         rknn.release()
         assert "verbose_file cannot be written" in capfd.readouterr().err
-    code = ("import sys; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588')\n"
-            "print(r.load_onnx(sys.argv[1]), r.build(do_quantization=False), r.load_onnx('missing'))")
+    code = (
+        "import sys; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588')\n"
+        "print(r.load_onnx(sys.argv[1]), r.build(do_quantization=False), r.load_onnx('missing'))"
+    )
     for redirection in ("2>/dev/full", "2>&-"):
-        done = subprocess.run(["sh", "-c", f'"$@" {redirection}', "sh", sys.executable, "-c", code, conv_model], stdout=subprocess.PIPE, text=True, timeout=120)
+        done = subprocess.run(
+            ["sh", "-c", f'"$@" {redirection}', "sh", sys.executable, "-c", code, conv_model],
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=120,
+        )
         assert done.stdout == "0 0 -1\n", redirection
 
 
-@pytest.mark.parametrize("options", [dict(data_format=3), dict(inputs_pass_through=1), dict(inputs_pass_through="1"), dict(inputs_pass_through=[1, 0])])
+@pytest.mark.parametrize(
+    "options", [dict(data_format=3), dict(inputs_pass_through=1), dict(inputs_pass_through="1"), dict(inputs_pass_through=[1, 0])]
+)
 def test_options_of_inference_are_checked(conv_model, build, options):
     with pytest.raises(ValueError, match=next(iter(options))):
         build(conv_model).inference([picture()], **options)
@@ -727,8 +898,14 @@ def test_mistakes_are_remarked(make_onnx, build, capfd):
 
 def test_an_unknown_isa_is_told(make_onnx):
     model = make_onnx([("Relu", ["x"], ["y"], {})], {"x": ("float32", [2])}, {"y": ("float32", [2])})
-    code = ("import sys, numpy as np; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588')\n"
-            "assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0 and r.init_runtime() == 0\n"
-            "r.inference([np.ones(2, np.float32)])")
-    told = lambda isa: subprocess.run([sys.executable, "-c", code, model], check=True, capture_output=True, text=True, env=dict(os.environ, ORKNN_ISA=isa)).stderr
+    code = (
+        "import sys, numpy as np; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588')\n"
+        "assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0 and r.init_runtime() == 0\n"
+        "r.inference([np.ones(2, np.float32)])"
+    )
+    told = lambda isa: (
+        subprocess.run(
+            [sys.executable, "-c", code, model], check=True, capture_output=True, text=True, env=dict(os.environ, ORKNN_ISA=isa)
+        ).stderr
+    )
     assert "ORKNN_ISA=bogus is nothing this machine has" in told("bogus") and "ORKNN_ISA" not in told("portable")

@@ -1,4 +1,5 @@
 """The benchmark's judgement: what it measures is a matter of the machine, what it makes of the figures is not."""
+
 import importlib.util
 import math
 
@@ -25,7 +26,11 @@ def test_missed_limits_are_kept(bench):
     limits = bench.Limits()
     assert "MISSED" not in limits.below("a", 2.0, 2) and "MISSED" not in limits.above("b", 1.0, 0.99999)
     assert not limits.missed
-    assert "MISSED" in limits.below("time", 2.1, 2, " x") and "MISSED" in limits.above("cosine", math.nan, 0.99999) and "MISSED" in limits.below("nan", math.nan, 1)
+    assert (
+        "MISSED" in limits.below("time", 2.1, 2, " x")
+        and "MISSED" in limits.above("cosine", math.nan, 0.99999)
+        and "MISSED" in limits.below("nan", math.nan, 1)
+    )
     assert len(limits.missed) == 3 and limits.missed[0] == "time: 2.1 (limit 2 x)"
 
 

@@ -1,4 +1,5 @@
 """openrknn quantize, analyse and compare as a user types them."""
+
 import json
 
 import numpy as np
@@ -21,16 +22,29 @@ NORMALIZE = ("--mean", "127.5,127.5,127.5", "--std", "127.5,127.5,127.5")
 
 @pytest.fixture
 def quantized(tmp_path, pictures, shapes_model, openrknn):
-    done = openrknn("quantize", shapes_model, "--dataset", tmp_path / "dataset.txt", "-o", tmp_path / "int8.rknn", "-t", "rk3588", *NORMALIZE)
+    done = openrknn(
+        "quantize", shapes_model, "--dataset", tmp_path / "dataset.txt", "-o", tmp_path / "int8.rknn", "-t", "rk3588", *NORMALIZE
+    )
     assert done.returncode == 0, done.stderr
     return tmp_path / "int8.rknn"
 
 
 def test_quantize_is_convert_with_a_dataset(tmp_path, quantized, shapes_model, openrknn):
-    again = openrknn("convert", shapes_model, "--dataset", tmp_path / "dataset.txt", "-o", tmp_path / "same.rknn", "-t", "rk3588", "--json", *NORMALIZE)
+    again = openrknn(
+        "convert",
+        shapes_model,
+        "--dataset",
+        tmp_path / "dataset.txt",
+        "-o",
+        tmp_path / "same.rknn",
+        "-t",
+        "rk3588",
+        "--json",
+        *NORMALIZE,
+    )
     assert again.returncode == 0 and (tmp_path / "same.rknn").read_bytes() == quantized.read_bytes()
     assert json.loads(again.stdout)["file_bytes"] == quantized.stat().st_size
-    assert openrknn("quantize", shapes_model, "-o", tmp_path / "x.rknn").returncode == 2   # no dataset
+    assert openrknn("quantize", shapes_model, "-o", tmp_path / "x.rknn").returncode == 2  # no dataset
     missing = openrknn("quantize", shapes_model, "--dataset", tmp_path / "gone.txt", "-o", tmp_path / "x.rknn", "-t", "rk3588")
     assert missing.returncode == 1 and "gone.txt" in missing.stderr and not (tmp_path / "x.rknn").exists()
 
@@ -40,15 +54,31 @@ def test_steps_are_listed_switchable_and_traced(tmp_path, quantized, shapes_mode
     assert {"equalize_channels", "correct_bias", "keep_small_values", "round_adaptively"} <= set(steps)
     common = ("quantize", shapes_model, "--dataset", tmp_path / "dataset.txt", "-t", "rk3588", "--trace", *NORMALIZE)
     whole = openrknn(*common, "-o", tmp_path / "a.rknn", "--algorithm", "adaround")
-    assert whole.returncode == 0 and "correct_bias: " in whole.stdout and "round_adaptively: " in whole.stdout, whole.stderr + whole.stdout
+    assert whole.returncode == 0 and "correct_bias: " in whole.stdout and "round_adaptively: " in whole.stdout, (
+        whole.stderr + whole.stdout
+    )
     without = openrknn(*common, "-o", tmp_path / "b.rknn", *[a for step in steps for a in ("--disable", step)])
     assert without.returncode == 0 and not any(f"{step}: " in without.stdout for step in steps), without.stderr
     assert (tmp_path / "b.rknn").read_bytes() != quantized.read_bytes()
-    assert openrknn(*common, "-o", tmp_path / "c.rknn", "--stop-after", "correct_bias").returncode != 0  # there is no graph between steps
+    assert (
+        openrknn(*common, "-o", tmp_path / "c.rknn", "--stop-after", "correct_bias").returncode != 0
+    )  # there is no graph between steps
 
 
 def test_auto_hybrid(tmp_path, pictures, shapes_model, openrknn):
-    done = openrknn("quantize", shapes_model, "--dataset", tmp_path / "dataset.txt", "-o", tmp_path / "h.rknn", "-t", "rk3588", "--auto-hybrid", "0.99999", *NORMALIZE)
+    done = openrknn(
+        "quantize",
+        shapes_model,
+        "--dataset",
+        tmp_path / "dataset.txt",
+        "-o",
+        tmp_path / "h.rknn",
+        "-t",
+        "rk3588",
+        "--auto-hybrid",
+        "0.99999",
+        *NORMALIZE,
+    )
     assert done.returncode == 0 and "stay in float16" in done.stdout and "predicted" in done.stdout
 
 
@@ -69,17 +99,24 @@ def test_compare(tmp_path, quantized, pictures, shapes_model, openrknn, build):
     done = openrknn("compare", shapes_model, quantized, "--images", pictures, "-t", "rk3588", *NORMALIZE)
     assert done.returncode == 0, done.stderr
     assert "scores" in done.stdout and "3/3" in done.stdout
-    result = json.loads(openrknn("compare", shapes_model, quantized, "--dataset", tmp_path / "dataset.txt", "-t", "rk3588", "--json", *NORMALIZE).stdout)
+    result = json.loads(
+        openrknn(
+            "compare", shapes_model, quantized, "--dataset", tmp_path / "dataset.txt", "-t", "rk3588", "--json", *NORMALIZE
+        ).stdout
+    )
     output = result["outputs"][0]
     assert result["pictures"] == 6 and 0.99 < output["lowest_cosine"] <= output["cosine"] < 1 and output["largest_difference"] > 0
     # Against results stored by another program.
     from PIL import Image
+
     stored = tmp_path / "stored"
     stored.mkdir()
     exact = build(shapes_model, mean_values=[[127.5] * 3], std_values=[[127.5] * 3])
     for file in pictures.glob("*.png"):
         np.save(stored / f"{file.stem}.npy", exact.inference([np.asarray(Image.open(file).convert("RGB"))[None]])[0])
-    same = json.loads(openrknn("compare", shapes_model, stored, "--images", pictures, "-t", "rk3588", "--json", *NORMALIZE).stdout)["outputs"][0]
+    same = json.loads(
+        openrknn("compare", shapes_model, stored, "--images", pictures, "-t", "rk3588", "--json", *NORMALIZE).stdout
+    )["outputs"][0]
     assert same["cosine"] > 0.999999 and same["same_top1"] == 3 and same["largest_difference"] < 1e-3
     (stored / f"{file.stem}.npy").unlink()
     gone = openrknn("compare", shapes_model, stored, "--images", pictures, "-t", "rk3588", *NORMALIZE)

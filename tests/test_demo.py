@@ -1,4 +1,5 @@
 """The demo tells on the terminal why it failed; its log lines are in a file."""
+
 import importlib.util
 import sys
 
@@ -19,15 +20,20 @@ def test_reasons_of_a_failure_reach_the_terminal(demo, tmp_path, monkeypatch, ca
     def broken():
         print("I a line nobody needs", "E load_onnx: no weights", sep="\n", file=sys.stderr)
         demo.must(-1, "load_onnx")
+
     monkeypatch.setattr(demo, "classifier", broken)
     assert demo.main() == 1
     shown = capsys.readouterr().err
-    assert "The demo failed: load_onnx failed" in shown and "load_onnx: no weights" in shown and str(tmp_path / "demo.log") in shown
+    assert (
+        "The demo failed: load_onnx failed" in shown and "load_onnx: no weights" in shown and str(tmp_path / "demo.log") in shown
+    )
     assert "nobody needs" not in shown and "nobody needs" in (tmp_path / "demo.log").read_text()
 
 
 def test_a_program_that_fails_is_quoted(demo, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(demo, "classifier", lambda: demo.command(sys.executable, "-c", "import sys; sys.exit('no compiler here')"))
+    monkeypatch.setattr(
+        demo, "classifier", lambda: demo.command(sys.executable, "-c", "import sys; sys.exit('no compiler here')")
+    )
     assert demo.main() == 1 and "no compiler here" in capsys.readouterr().err
 
 

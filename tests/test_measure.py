@@ -1,4 +1,5 @@
 """eval_perf and eval_memory: the text clients search, the dictionaries they read."""
+
 import re
 
 import numpy as np
@@ -9,8 +10,12 @@ from rknn.api import RKNN
 @pytest.fixture
 def model(make_onnx):
     weight = np.random.default_rng(3).standard_normal((32, 3, 3, 3)).astype(np.float32)
-    return make_onnx([("Conv", ["x", "w"], ["c"], dict(pads=[1, 1, 1, 1])), ("Relu", ["c"], ["y"], {})],
-                     {"x": ("float32", [1, 3, 64, 64])}, {"y": ("float32", [1, 32, 64, 64])}, {"w": weight})
+    return make_onnx(
+        [("Conv", ["x", "w"], ["c"], dict(pads=[1, 1, 1, 1])), ("Relu", ["c"], ["y"], {})],
+        {"x": ("float32", [1, 3, 64, 64])},
+        {"y": ("float32", [1, 32, 64, 64])},
+        {"w": weight},
+    )
 
 
 def made(model, platform, **runtime):
@@ -31,7 +36,9 @@ def test_total_only(model, capfd):
     text = made(model, "rk3588").eval_perf()
     out, err = capfd.readouterr()
     assert text in out and "I You can set perf_debug to True in init_runtime" in err
-    assert text.startswith("CPU Current Frequency List:\n    - 2256000\nNPU Current Frequency List:\n    - 1000000000\nDDR Current Frequency List:\n    - 2112000000\n")
+    assert text.startswith(
+        "CPU Current Frequency List:\n    - 2256000\nNPU Current Frequency List:\n    - 1000000000\nDDR Current Frequency List:\n    - 2112000000\n"
+    )
     assert last_total(text) > 0
     assert "Network Layer" not in text
 
@@ -41,7 +48,14 @@ def test_layer_table(model, capfd):
     text = rknn.eval_perf(is_print=False)
     assert capfd.readouterr().out == ""
     assert rknn.eval_perf(False) == text
-    for part in ("Network Layer Information Table", "ConvRelu", "WorkLoad(0/1/2)", "FLOAT16", "(1,3,64,64),(32,3,3,3)", "Operator Time Consuming Ranking Table"):
+    for part in (
+        "Network Layer Information Table",
+        "ConvRelu",
+        "WorkLoad(0/1/2)",
+        "FLOAT16",
+        "(1,3,64,64),(32,3,3,3)",
+        "Operator Time Consuming Ranking Table",
+    ):
         assert part in text
     rows = [line.split() for line in text.splitlines() if re.match(r"\d+ +\w+Operator|\d+ +Conv", line)]
     assert [r[1] for r in rows] == ["InputOperator", "ConvRelu", "OutputOperator"]
@@ -51,10 +65,21 @@ def test_layer_table(model, capfd):
 
 def test_core_mask(model, capfd):
     """The mask decides the time and the shares; masks of other chips are refused."""
-    one, three = (last_total(made(model, "rk3588", core_mask=mask).eval_perf(is_print=False)) for mask in (RKNN.NPU_CORE_1, RKNN.NPU_CORE_0_1_2))
+    one, three = (
+        last_total(made(model, "rk3588", core_mask=mask).eval_perf(is_print=False))
+        for mask in (RKNN.NPU_CORE_1, RKNN.NPU_CORE_0_1_2)
+    )
     assert three < one
-    assert "32.8%/32.8%/34.4%" in made(model, "rk3588", core_mask=RKNN.NPU_CORE_ALL, perf_debug=True).eval_perf(is_print=False)  # 21, 21 and 22 of 64 rows
-    for platform, mask in (("rk3576", RKNN.NPU_CORE_2), ("rk3576", RKNN.NPU_CORE_0_1_2), ("rk3566", RKNN.NPU_CORE_0), ("rk3566", RKNN.NPU_CORE_ALL), ("rk3588", 5)):
+    assert "32.8%/32.8%/34.4%" in made(model, "rk3588", core_mask=RKNN.NPU_CORE_ALL, perf_debug=True).eval_perf(
+        is_print=False
+    )  # 21, 21 and 22 of 64 rows
+    for platform, mask in (
+        ("rk3576", RKNN.NPU_CORE_2),
+        ("rk3576", RKNN.NPU_CORE_0_1_2),
+        ("rk3566", RKNN.NPU_CORE_0),
+        ("rk3566", RKNN.NPU_CORE_ALL),
+        ("rk3588", 5),
+    ):
         rknn = RKNN()
         rknn.config(target_platform=platform)
         assert rknn.load_onnx(model) == 0 and rknn.build(do_quantization=False) == 0
@@ -68,7 +93,9 @@ def test_unknown_speed(model, capfd):
     rknn = made(model, "rv1103b", eval_mem=True)
     assert "Total Time(us): Unknown\n" in rknn.eval_perf() and "FPS: Unknown" in rknn.eval_perf(is_print=False)
     assert "speed of rv1103b is not published" in capfd.readouterr().err
-    assert "Total Operator Elapsed Per Frame Time(us): Unknown\n" in made(model, "rv1103b", perf_debug=True).eval_perf(is_print=False)
+    assert "Total Operator Elapsed Per Frame Time(us): Unknown\n" in made(model, "rv1103b", perf_debug=True).eval_perf(
+        is_print=False
+    )
     assert rknn.eval_memory(is_print=False)["total_memory"] > 0
 
 
@@ -91,15 +118,27 @@ def test_toolkit1(model, capfd):
 def test_memory(model, capfd):
     rknn = made(model, "rk3588", eval_mem=True)
     result = rknn.eval_memory()
-    assert result["total_memory"] == result["weight_memory"] + result["internal_memory"] + result["other_memory"] == result["total_model_allocation"]
+    assert (
+        result["total_memory"]
+        == result["weight_memory"] + result["internal_memory"] + result["other_memory"]
+        == result["total_model_allocation"]
+    )
     assert result["weight_memory"] >= 32 * 27 * 2
     out = capfd.readouterr().out
     assert out.startswith("=" * 54 + "\n            Memory Profile Info Dump\n")
-    for part in ("NPU model memory detail(bytes):\n    Weight Memory: ", "    Internal Tensor Memory: ", "    Other Memory: ", "    Total Memory: ",
-                 "INFO: When evaluating memory usage, we need consider\nthe size of model, current model size is: "):
+    for part in (
+        "NPU model memory detail(bytes):\n    Weight Memory: ",
+        "    Internal Tensor Memory: ",
+        "    Other Memory: ",
+        "    Total Memory: ",
+        "INFO: When evaluating memory usage, we need consider\nthe size of model, current model size is: ",
+    ):
         assert part in out
     old = made(model, "rk1808", eval_mem=True).eval_memory(is_print=False)
-    assert old["total_memory"]["maximum_allocation"] == old["system_memory"]["maximum_allocation"] + old["npu_memory"]["maximum_allocation"]
+    assert (
+        old["total_memory"]["maximum_allocation"]
+        == old["system_memory"]["maximum_allocation"] + old["npu_memory"]["maximum_allocation"]
+    )
 
 
 def test_what_is_missing_is_said(model, capfd):
@@ -113,9 +152,13 @@ def test_what_is_missing_is_said(model, capfd):
 def test_toolkit1_table():
     """Rules, centred title, three columns, long names on several lines, total and speed at the end."""
     from rknn.api import measure
+
     name = "convolution.relu.pooling.layer2_2/" + "x" * 60
     result = measure.performance_dict({"layers": [("tensor.transpose_3", 72), (name, 363)]})
-    assert result == {"total_time": 435, "layers": {"0": {"name": "tensor.transpose_3", "time": 72}, "1": {"name": name, "time": 363}}}
+    assert result == {
+        "total_time": 435,
+        "layers": {"0": {"name": "tensor.transpose_3", "time": 72}, "1": {"name": name, "time": 363}},
+    }
     lines = measure.performance_table(result, 800).splitlines()
     rule = "=" * 72
     assert [lines[0], lines[1].strip(), lines[2], lines[-1]] == [rule, "Performance", rule, rule]
@@ -128,13 +171,18 @@ def test_toolkit1_table():
 
 def test_toolkit1_memory():
     from rknn.api import measure
+
     facts = dict(weight=4 << 20, internal=2 << 20, other=1 << 20, file=5 << 20)
     result = measure.memory_dict_toolkit1(facts)
     assert list(result) == ["system_memory", "npu_memory", "total_memory"]
     assert all(set(part) == {"maximum_allocation", "total_allocation"} for part in result.values())
     text = measure.memory_text(result, facts)
-    for part in ("System memory:\n    maximum allocation : 5.00 MiB\n    total allocation   : 5.00 MiB\n", "NPU memory:\n    maximum allocation : 7.00 MiB\n",
-                 "Total memory:\n    maximum allocation : 12.00 MiB\n", "current model size is: 5.00 MiB"):
+    for part in (
+        "System memory:\n    maximum allocation : 5.00 MiB\n    total allocation   : 5.00 MiB\n",
+        "NPU memory:\n    maximum allocation : 7.00 MiB\n",
+        "Total memory:\n    maximum allocation : 12.00 MiB\n",
+        "current model size is: 5.00 MiB",
+    ):
         assert part in text
 
 
@@ -142,13 +190,23 @@ def test_shorter_weights(make_onnx, capfd):
     """sparse_infer and compress_weight count where the chip has them, and say so where it has not."""
     weight = np.random.default_rng(5).standard_normal((64, 64, 3, 3)).astype(np.float32)
     weight[:, ::2] = 0
-    path = make_onnx([("Conv", ["x", "w"], ["y"], dict(pads=[1, 1, 1, 1]))], {"x": ("float32", [1, 64, 40, 40])}, {"y": ("float32", [1, 64, 40, 40])}, {"w": weight})
+    path = make_onnx(
+        [("Conv", ["x", "w"], ["y"], dict(pads=[1, 1, 1, 1]))],
+        {"x": ("float32", [1, 64, 40, 40])},
+        {"y": ("float32", [1, 64, 40, 40])},
+        {"w": weight},
+    )
 
     def built(platform, **config):
         rknn = RKNN()
         rknn.config(target_platform=platform, **config)
-        assert rknn.load_onnx(path) == 0 and rknn.build(do_quantization=False) == 0 and rknn.init_runtime(perf_debug=True, eval_mem=True) == 0
+        assert (
+            rknn.load_onnx(path) == 0
+            and rknn.build(do_quantization=False) == 0
+            and rknn.init_runtime(perf_debug=True, eval_mem=True) == 0
+        )
         return rknn
+
     dense, sparse = (built("rk3576", sparse_infer=on).eval_perf(is_print=False) for on in (False, True))
     assert "SparseRation" not in dense and "SparseRation" in sparse and "50%(IC)" in sparse
     assert last_total(sparse) < last_total(dense)

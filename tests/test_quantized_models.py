@@ -1,10 +1,10 @@
 """Models that come quantized, and the number formats of quantized_dtype."""
+
 import ctypes
 import pathlib
 
 import numpy as np
 import pytest
-
 from rknn.api import RKNN
 
 
@@ -31,14 +31,27 @@ def qdq_model(make_onnx):
     """Conv + Relu between QuantizeLinear and DequantizeLinear, weights of int8 per channel."""
     r = np.random.default_rng(3)
     scalar = lambda v, t: np.array(v, t)
-    constants = {"xs": scalar(0.02, np.float32), "xz": scalar(128, np.uint8), "ys": scalar(0.03, np.float32), "yz": scalar(0, np.uint8),
-                 "wq": r.integers(-127, 128, (8, 3, 3, 3)).astype(np.int8), "ws": r.uniform(0.001, 0.004, 8).astype(np.float32), "wz": np.zeros(8, np.int8),
-                 "bq": r.integers(-3000, 3000, 8).astype(np.int32)}
+    constants = {
+        "xs": scalar(0.02, np.float32),
+        "xz": scalar(128, np.uint8),
+        "ys": scalar(0.03, np.float32),
+        "yz": scalar(0, np.uint8),
+        "wq": r.integers(-127, 128, (8, 3, 3, 3)).astype(np.int8),
+        "ws": r.uniform(0.001, 0.004, 8).astype(np.float32),
+        "wz": np.zeros(8, np.int8),
+        "bq": r.integers(-3000, 3000, 8).astype(np.int32),
+    }
     constants["bs"] = constants["xs"] * constants["ws"]
-    nodes = [("QuantizeLinear", ["x", "xs", "xz"], ["xq"], {}), ("DequantizeLinear", ["xq", "xs", "xz"], ["xd"], {}),
-             ("DequantizeLinear", ["wq", "ws", "wz"], ["wd"], {"axis": 0}), ("DequantizeLinear", ["bq", "bs"], ["bd"], {"axis": 0}),
-             ("Conv", ["xd", "wd", "bd"], ["c"], {"pads": [1, 1, 1, 1]}), ("Relu", ["c"], ["a"], {}),
-             ("QuantizeLinear", ["a", "ys", "yz"], ["aq"], {}), ("DequantizeLinear", ["aq", "ys", "yz"], ["y"], {})]
+    nodes = [
+        ("QuantizeLinear", ["x", "xs", "xz"], ["xq"], {}),
+        ("DequantizeLinear", ["xq", "xs", "xz"], ["xd"], {}),
+        ("DequantizeLinear", ["wq", "ws", "wz"], ["wd"], {"axis": 0}),
+        ("DequantizeLinear", ["bq", "bs"], ["bd"], {"axis": 0}),
+        ("Conv", ["xd", "wd", "bd"], ["c"], {"pads": [1, 1, 1, 1]}),
+        ("Relu", ["c"], ["a"], {}),
+        ("QuantizeLinear", ["a", "ys", "yz"], ["aq"], {}),
+        ("DequantizeLinear", ["aq", "ys", "yz"], ["y"], {}),
+    ]
     return make_onnx(nodes, {"x": ("float32", [1, 3, 8, 8])}, {"y": ("float32", [1, 8, 8, 8])}, constants)
 
 
@@ -67,9 +80,17 @@ def test_quantized_twice_is_refused(qdq_model, tmp_path, capfd):
 
 def test_samples_that_say_nothing_are_told(make_onnx, tmp_path, capfd):
     r = np.random.default_rng(5)
-    constants = {"w": r.standard_normal((4, 3, 3, 3)).astype(np.float32), "b": np.full(4, -1000, np.float32), "v": r.standard_normal((2, 4, 1, 1)).astype(np.float32)}
-    model = make_onnx([("Conv", ["x", "w", "b"], ["c"], {}), ("Relu", ["c"], ["dead"], {}), ("Conv", ["dead", "v"], ["y"], {})],
-                      {"x": ("float32", [1, 3, 8, 8])}, {"y": ("float32", [1, 2, 6, 6])}, constants)
+    constants = {
+        "w": r.standard_normal((4, 3, 3, 3)).astype(np.float32),
+        "b": np.full(4, -1000, np.float32),
+        "v": r.standard_normal((2, 4, 1, 1)).astype(np.float32),
+    }
+    model = make_onnx(
+        [("Conv", ["x", "w", "b"], ["c"], {}), ("Relu", ["c"], ["dead"], {}), ("Conv", ["dead", "v"], ["y"], {})],
+        {"x": ("float32", [1, 3, 8, 8])},
+        {"y": ("float32", [1, 2, 6, 6])},
+        constants,
+    )
     np.save(tmp_path / "good.npy", r.standard_normal((1, 3, 8, 8)).astype(np.float32))
     np.save(tmp_path / "zero.npy", np.zeros((1, 3, 8, 8), np.float32))
     (tmp_path / "dataset.txt").write_text("good.npy\nzero.npy\n")
@@ -82,16 +103,36 @@ def test_samples_that_say_nothing_are_told(make_onnx, tmp_path, capfd):
 @pytest.fixture
 def float_model(make_onnx):
     r = np.random.default_rng(4)
-    constants = {"w": (r.standard_normal((16, 3, 3, 3)) * 0.3).astype(np.float32), "b": r.standard_normal(16).astype(np.float32),
-                 "v": (r.standard_normal((8, 16, 1, 1)) * 0.3).astype(np.float32)}
-    nodes = [("Conv", ["x", "w", "b"], ["c"], {"pads": [1, 1, 1, 1]}), ("Sigmoid", ["c"], ["s"], {}), ("Conv", ["s", "v"], ["d"], {}), ("Relu", ["d"], ["y"], {})]
+    constants = {
+        "w": (r.standard_normal((16, 3, 3, 3)) * 0.3).astype(np.float32),
+        "b": r.standard_normal(16).astype(np.float32),
+        "v": (r.standard_normal((8, 16, 1, 1)) * 0.3).astype(np.float32),
+    }
+    nodes = [
+        ("Conv", ["x", "w", "b"], ["c"], {"pads": [1, 1, 1, 1]}),
+        ("Sigmoid", ["c"], ["s"], {}),
+        ("Conv", ["s", "v"], ["d"], {}),
+        ("Relu", ["d"], ["y"], {}),
+    ]
     return make_onnx(nodes, {"x": ("float32", [1, 3, 8, 8])}, {"y": ("float32", [1, 8, 8, 8])}, constants)
 
 
-@pytest.mark.parametrize("dtype, platform, least", [
-    ("w8a8", "rk3588", 0.999), ("asymmetric_quantized-8", "rk3588", 0.999), ("asymmetric_affine-u8", "rk3588", 0.998), ("dynamic_fixed_point-i8", "rk3588", 0.99),
-    ("asymmetric_affine-u8", "rk1808", 0.998), ("dynamic_fixed_point-i8", "rk1808", 0.99), ("dynamic_fixed_point-i16", "rk1808", 0.99999),
-    ("w16a16i", "rv1106", 0.99999), ("w16a16i_dfp", "rv1106", 0.99999), ("w8a16", "rk3562", 0.9999), ("w4a16", "rk3576", 0.98)])
+@pytest.mark.parametrize(
+    "dtype, platform, least",
+    [
+        ("w8a8", "rk3588", 0.999),
+        ("asymmetric_quantized-8", "rk3588", 0.999),
+        ("asymmetric_affine-u8", "rk3588", 0.998),
+        ("dynamic_fixed_point-i8", "rk3588", 0.99),
+        ("asymmetric_affine-u8", "rk1808", 0.998),
+        ("dynamic_fixed_point-i8", "rk1808", 0.99),
+        ("dynamic_fixed_point-i16", "rk1808", 0.99999),
+        ("w16a16i", "rv1106", 0.99999),
+        ("w16a16i_dfp", "rv1106", 0.99999),
+        ("w8a16", "rk3562", 0.9999),
+        ("w4a16", "rk3576", 0.98),
+    ],
+)
 def test_number_formats(float_model, tmp_path, dtype, platform, least):
     r = np.random.default_rng(5)
     x = r.uniform(-1, 1, (1, 3, 8, 8)).astype(np.float32)
@@ -106,8 +147,13 @@ def test_number_formats(float_model, tmp_path, dtype, platform, least):
 def test_groups_are_finer_than_channels(make_onnx, tmp_path):
     r = np.random.default_rng(6)
     weights = r.standard_normal((16, 128, 1, 1)) * np.logspace(-1, 1, 16)[:, None, None, None]  # channels of different size
-    weights[:, :32] *= 20                                                                        # and groups in them
-    path = make_onnx([("Conv", ["x", "w"], ["y"], {})], {"x": ("float32", [1, 128, 4, 4])}, {"y": ("float32", [1, 16, 4, 4])}, {"w": weights.astype(np.float32)})
+    weights[:, :32] *= 20  # and groups in them
+    path = make_onnx(
+        [("Conv", ["x", "w"], ["y"], {})],
+        {"x": ("float32", [1, 128, 4, 4])},
+        {"y": ("float32", [1, 16, 4, 4])},
+        {"w": weights.astype(np.float32)},
+    )
     x = r.uniform(-1, 1, (1, 128, 4, 4)).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
     dataset = tmp_path / "dataset.txt"
@@ -117,6 +163,7 @@ def test_groups_are_finer_than_channels(make_onnx, tmp_path):
     def error(method):  # of each channel, relative to its size
         got = run(path, [x], dataset=str(dataset), quantized_dtype="w4a16", target_platform="rk3576", quantized_method=method)[0]
         return np.mean(np.abs(got - exact).mean((0, 2, 3)) / np.abs(exact).mean((0, 2, 3)))
+
     assert error("layer") > 2 * error("channel") and error("channel") > error("group64") > error("group32")
 
 
@@ -128,28 +175,50 @@ def test_gdq_looks_at_the_samples(make_onnx, tmp_path):
     for i, x in enumerate(samples[:20]):
         np.save(tmp_path / f"x{i}.npy", x)
     (tmp_path / "dataset.txt").write_text("".join(f"x{i}.npy\n" for i in range(20)))
-    path = make_onnx([("MatMul", ["x", "w"], ["y"], {})], {"x": ("float32", [1, 6, 64])}, {"y": ("float32", [1, 6, 48])}, {"w": r.standard_normal((64, 48)).astype(np.float32)})
+    path = make_onnx(
+        [("MatMul", ["x", "w"], ["y"], {})],
+        {"x": ("float32", [1, 6, 64])},
+        {"y": ("float32", [1, 6, 48])},
+        {"w": r.standard_normal((64, 48)).astype(np.float32)},
+    )
 
     def error(**options):
         rknn = RKNN(verbose=False)
         rknn.config(target_platform="rk3576", quantized_dtype="w4a16", **options)
-        assert rknn.load_onnx(model=path) == 0 and rknn.build(do_quantization=True, dataset=str(tmp_path / "dataset.txt")) == 0 and rknn.init_runtime() == 0
+        assert (
+            rknn.load_onnx(model=path) == 0
+            and rknn.build(do_quantization=True, dataset=str(tmp_path / "dataset.txt")) == 0
+            and rknn.init_runtime() == 0
+        )
         got = [rknn.inference([x])[0] for x in samples[20:]]
         rknn.release()
         return np.mean([np.square(a - b).mean() for a, b in zip(got, exact)])
+
     exact = [run(path, [x], float_dtype="float32")[0] for x in samples[20:]]
     for method in ("layer", "channel", "group32"):
-        assert error(quantized_method=method, quantized_algorithm="gdq") < 0.5 * error(quantized_method=method, quantized_algorithm="mmse"), method
+        assert error(quantized_method=method, quantized_algorithm="gdq") < 0.5 * error(
+            quantized_method=method, quantized_algorithm="mmse"
+        ), method
 
 
 @pytest.fixture
 def wide_model(make_onnx, tmp_path):
     """Weights enough to decide the size of the file; path, one input, a dataset."""
     r = np.random.default_rng(9)
-    constants = {"w": (r.standard_normal((256, 64, 3, 3)) * 0.1).astype(np.float32), "v": (r.standard_normal((256, 300)) * 0.1).astype(np.float32),
-                 "g": (r.standard_normal((200, 300)) * 0.1).astype(np.float32), "h": r.standard_normal(200).astype(np.float32)}
-    nodes = [("Conv", ["x", "w"], ["c"], {"pads": [1, 1, 1, 1]}), ("Relu", ["c"], ["a"], {}), ("GlobalAveragePool", ["a"], ["p"], {}), ("Flatten", ["p"], ["f"], {}),
-             ("MatMul", ["f", "v"], ["m"], {}), ("Gemm", ["m", "g", "h"], ["y"], {"transB": 1})]
+    constants = {
+        "w": (r.standard_normal((256, 64, 3, 3)) * 0.1).astype(np.float32),
+        "v": (r.standard_normal((256, 300)) * 0.1).astype(np.float32),
+        "g": (r.standard_normal((200, 300)) * 0.1).astype(np.float32),
+        "h": r.standard_normal(200).astype(np.float32),
+    }
+    nodes = [
+        ("Conv", ["x", "w"], ["c"], {"pads": [1, 1, 1, 1]}),
+        ("Relu", ["c"], ["a"], {}),
+        ("GlobalAveragePool", ["a"], ["p"], {}),
+        ("Flatten", ["p"], ["f"], {}),
+        ("MatMul", ["f", "v"], ["m"], {}),
+        ("Gemm", ["m", "g", "h"], ["y"], {"transB": 1}),
+    ]
     path = make_onnx(nodes, {"x": ("float32", [1, 64, 4, 4])}, {"y": ("float32", [1, 200])}, constants, name="wide")
     x = r.uniform(-1, 1, (1, 64, 4, 4)).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
@@ -157,11 +226,27 @@ def wide_model(make_onnx, tmp_path):
     return path, x, str(tmp_path / "dataset.txt")
 
 
-@pytest.mark.parametrize("options, bits, scales, least", [
-    (dict(quantized_dtype="w8a16", target_platform="rk3562"), 8, 256 + 300 + 200, 0.9999), (dict(quantized_dtype="w4a16", target_platform="rk3576"), 4, 256 + 300 + 200, 0.98),
-    (dict(quantized_dtype="w4a16", target_platform="rk3576", quantized_method="group32"), 4, 256 * 2 + 300 * 8 + 200 * 10, 0.985),
-    (dict(quantized_dtype="w4a16", target_platform="rv1126b", quantized_method="group256", quantized_algorithm="mmse"), 4, 256 + 300 + 200 * 2, 0.98),
-    (dict(quantize_weight=True), 8, 256 + 300 + 200, 0.9999), (dict(quantize_weight=True, float_dtype="float32"), 8, 256 + 300 + 200, 0.9999)])
+@pytest.mark.parametrize(
+    "options, bits, scales, least",
+    [
+        (dict(quantized_dtype="w8a16", target_platform="rk3562"), 8, 256 + 300 + 200, 0.9999),
+        (dict(quantized_dtype="w4a16", target_platform="rk3576"), 4, 256 + 300 + 200, 0.98),
+        (
+            dict(quantized_dtype="w4a16", target_platform="rk3576", quantized_method="group32"),
+            4,
+            256 * 2 + 300 * 8 + 200 * 10,
+            0.985,
+        ),
+        (
+            dict(quantized_dtype="w4a16", target_platform="rv1126b", quantized_method="group256", quantized_algorithm="mmse"),
+            4,
+            256 + 300 + 200 * 2,
+            0.98,
+        ),
+        (dict(quantize_weight=True), 8, 256 + 300 + 200, 0.9999),
+        (dict(quantize_weight=True, float_dtype="float32"), 8, 256 + 300 + 200, 0.9999),
+    ],
+)
 def test_small_weights_are_stored_small(wide_model, tmp_path, options, bits, scales, least):
     """Files hold the integers and scales; what is loaded computes what was built."""
     model, x, dataset = wide_model
@@ -192,23 +277,39 @@ def test_weights_that_come_small_stay_small(make_onnx, tmp_path, bits, float_dty
     """Float layers behind DequantizeLinear of constant weights."""
     r = np.random.default_rng(12)
     limit = 2 ** (bits - 1) - 1
-    constants = {"wq": r.integers(-limit, limit + 1, (256, 128, 1, 1)).astype(np.int8), "ws": r.uniform(0.001, 0.004, 256).astype(np.float32)}
-    path = make_onnx([("DequantizeLinear", ["wq", "ws"], ["w"], {"axis": 0}), ("Conv", ["x", "w"], ["y"], {})],
-                     {"x": ("float32", [1, 128, 4, 4])}, {"y": ("float32", [1, 256, 4, 4])}, constants)
+    constants = {
+        "wq": r.integers(-limit, limit + 1, (256, 128, 1, 1)).astype(np.int8),
+        "ws": r.uniform(0.001, 0.004, 256).astype(np.float32),
+    }
+    path = make_onnx(
+        [("DequantizeLinear", ["wq", "ws"], ["w"], {"axis": 0}), ("Conv", ["x", "w"], ["y"], {})],
+        {"x": ("float32", [1, 128, 4, 4])},
+        {"y": ("float32", [1, 256, 4, 4])},
+        constants,
+    )
     x = r.uniform(-1, 1, (1, 128, 4, 4)).astype(np.float32)
     rknn = RKNN(verbose=False)
     rknn.config(target_platform="rk3588", float_dtype=float_dtype)
-    assert rknn.load_onnx(model=path) == 0 and rknn.build(do_quantization=False) == 0 and rknn.export_rknn(str(tmp_path / "m.rknn")) == 0
+    assert (
+        rknn.load_onnx(model=path) == 0
+        and rknn.build(do_quantization=False) == 0
+        and rknn.export_rknn(str(tmp_path / "m.rknn")) == 0
+    )
     rknn.release()
     assert (tmp_path / "m.rknn").stat().st_size < 256 * 128 * bits / 8 + 12288
     loaded = RKNN(verbose=False)
     assert loaded.load_rknn(str(tmp_path / "m.rknn")) == 0 and loaded.init_runtime() == 0
     exact = np.einsum("oi,nihw->nohw", constants["wq"][:, :, 0, 0] * constants["ws"][:, None], x)
-    np.testing.assert_allclose(loaded.inference([x], data_format=["nchw"])[0], exact, atol=2e-5 if float_dtype == "float32" else 5e-3)
+    np.testing.assert_allclose(
+        loaded.inference([x], data_format=["nchw"])[0], exact, atol=2e-5 if float_dtype == "float32" else 5e-3
+    )
     loaded.release()
 
 
-@pytest.mark.parametrize("dtype, platform", [("w4a16", "rk3588"), ("w8a16", "rk3588"), ("w16a16i", "rk3568"), ("w8a16", "rv1106"), ("dynamic_fixed_point-i16", "rk3588")])
+@pytest.mark.parametrize(
+    "dtype, platform",
+    [("w4a16", "rk3588"), ("w8a16", "rk3588"), ("w16a16i", "rk3568"), ("w8a16", "rv1106"), ("dynamic_fixed_point-i16", "rk3588")],
+)
 def test_formats_a_chip_has_not(dtype, platform):
     rknn = RKNN(verbose=False)
     with pytest.raises(Exception, match=f"Invalid quantized_dtype '{dtype}' for {platform}, expect in "):
@@ -217,24 +318,58 @@ def test_formats_a_chip_has_not(dtype, platform):
 
 
 class TensorAttr(ctypes.Structure):
-    _fields_ = [("index", ctypes.c_uint32), ("n_dims", ctypes.c_uint32), ("dims", ctypes.c_uint32 * 16), ("name", ctypes.c_char * 256), ("n_elems", ctypes.c_uint32),
-                ("size", ctypes.c_uint32), ("fmt", ctypes.c_int), ("type", ctypes.c_int), ("qnt_type", ctypes.c_int), ("fl", ctypes.c_int8), ("zp", ctypes.c_int32),
-                ("scale", ctypes.c_float), ("w_stride", ctypes.c_uint32), ("size_with_stride", ctypes.c_uint32), ("pass_through", ctypes.c_uint8),
-                ("h_stride", ctypes.c_uint32)]
+    _fields_ = [
+        ("index", ctypes.c_uint32),
+        ("n_dims", ctypes.c_uint32),
+        ("dims", ctypes.c_uint32 * 16),
+        ("name", ctypes.c_char * 256),
+        ("n_elems", ctypes.c_uint32),
+        ("size", ctypes.c_uint32),
+        ("fmt", ctypes.c_int),
+        ("type", ctypes.c_int),
+        ("qnt_type", ctypes.c_int),
+        ("fl", ctypes.c_int8),
+        ("zp", ctypes.c_int32),
+        ("scale", ctypes.c_float),
+        ("w_stride", ctypes.c_uint32),
+        ("size_with_stride", ctypes.c_uint32),
+        ("pass_through", ctypes.c_uint8),
+        ("h_stride", ctypes.c_uint32),
+    ]
 
 
 class Input(ctypes.Structure):
-    _fields_ = [("index", ctypes.c_uint32), ("buf", ctypes.c_void_p), ("size", ctypes.c_uint32), ("pass_through", ctypes.c_uint8), ("type", ctypes.c_int), ("fmt", ctypes.c_int)]
+    _fields_ = [
+        ("index", ctypes.c_uint32),
+        ("buf", ctypes.c_void_p),
+        ("size", ctypes.c_uint32),
+        ("pass_through", ctypes.c_uint8),
+        ("type", ctypes.c_int),
+        ("fmt", ctypes.c_int),
+    ]
 
 
 class Output(ctypes.Structure):
-    _fields_ = [("want_float", ctypes.c_uint8), ("is_prealloc", ctypes.c_uint8), ("index", ctypes.c_uint32), ("buf", ctypes.c_void_p), ("size", ctypes.c_uint32)]
+    _fields_ = [
+        ("want_float", ctypes.c_uint8),
+        ("is_prealloc", ctypes.c_uint8),
+        ("index", ctypes.c_uint32),
+        ("buf", ctypes.c_void_p),
+        ("size", ctypes.c_uint32),
+    ]
 
 
 INT8, UINT8, INT16, NHWC, DFP, AFFINE = 2, 3, 4, 1, 1, 2
 
 
-@pytest.mark.parametrize("dtype, platform, kind, bits", [("dynamic_fixed_point-i8", "rk1808", INT8, 7), ("dynamic_fixed_point-i16", "rk1808", INT16, 15), ("w16a16i_dfp", "rv1106", INT16, 15)])
+@pytest.mark.parametrize(
+    "dtype, platform, kind, bits",
+    [
+        ("dynamic_fixed_point-i8", "rk1808", INT8, 7),
+        ("dynamic_fixed_point-i16", "rk1808", INT16, 15),
+        ("w16a16i_dfp", "rv1106", INT16, 15),
+    ],
+)
 def test_fixed_point_ports_say_so(float_model, tmp_path, openrknn, dtype, platform, kind, bits):
     x = np.full((1, 3, 8, 8), 3.0, np.float32)
     np.save(tmp_path / "x.npy", x)
@@ -251,7 +386,7 @@ def test_fixed_point_ports_say_so(float_model, tmp_path, openrknn, dtype, platfo
     for command in (1, 2):
         attr = TensorAttr(index=0)
         assert library.rknn_query(context, command, ctypes.byref(attr), ctypes.sizeof(attr)) == 0
-        assert (attr.type, attr.qnt_type, attr.zp) == (kind, DFP, 0) and attr.scale == 2.0 ** -attr.fl
+        assert (attr.type, attr.qnt_type, attr.zp) == (kind, DFP, 0) and attr.scale == 2.0**-attr.fl
         if command == 1:
             assert attr.fl == bits - 2, "values up to 4 need two bits in front of the point"
     assert library.rknn_destroy(context) == 0

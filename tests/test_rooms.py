@@ -1,4 +1,5 @@
 """The tree's own rules: which room may include which, what headers begin with, where SoC names may stand."""
+
 import pathlib
 import re
 
@@ -42,7 +43,11 @@ def test_headers_are_included_once_and_their_sources_include_them_first():
     """A source that includes its own header first compiles only when the header stands on its own feet."""
     headers = list((ROOT / "src").rglob("*.h"))
     assert len(headers) > 100
-    twice = [str(p.relative_to(ROOT)) for p in headers if "#pragma once" not in p.read_text() and not p.stem.endswith(("_body", "_simd"))]
+    twice = [
+        str(p.relative_to(ROOT))
+        for p in headers
+        if "#pragma once" not in p.read_text() and not p.stem.endswith(("_body", "_simd"))
+    ]
     assert not twice, f"without #pragma once: {twice}"
     wrong = []
     for header in headers:
@@ -55,16 +60,28 @@ def test_headers_are_included_once_and_their_sources_include_them_first():
 
 
 def test_every_room_has_a_readme():
-    missing = [room for room in allowed_includes() if (ROOT / "src" / room).is_dir() and not (ROOT / "src" / room / "README.md").exists()]
+    missing = [
+        room for room in allowed_includes() if (ROOT / "src" / room).is_dir() and not (ROOT / "src" / room / "README.md").exists()
+    ]
     assert not missing
 
 
 def test_platform_names_stay_in_the_platform_room():
     name = re.compile(r"\b(rk|rv)(1106b?|1103b?|1109|1126b?|1806|1808|2118|3399pro|3562|3566|3568|3576|3588s?)\b", re.I)
-    files = [p for room in ("src", "tools", "python", "include") for p in (ROOT / room).rglob("*.*") if p.suffix in (".cpp", ".h", ".inc", ".c")]
+    files = [
+        p
+        for room in ("src", "tools", "python", "include")
+        for p in (ROOT / room).rglob("*.*")
+        if p.suffix in (".cpp", ".h", ".inc", ".c")
+    ]
     assert len(files) > 300 and any(p.suffix == ".h" for p in files)
-    wrong = [str(p.relative_to(ROOT)) for p in files if "platform" not in p.parts and not p.name.endswith("_test.cpp")
-             and any(name.search(line.split("//")[0]) for line in p.read_text().splitlines())]
+    wrong = [
+        str(p.relative_to(ROOT))
+        for p in files
+        if "platform" not in p.parts
+        and not p.name.endswith("_test.cpp")
+        and any(name.search(line.split("//")[0]) for line in p.read_text().splitlines())
+    ]
     assert not wrong, f"SoC names outside src/platform: {wrong}"
 
 

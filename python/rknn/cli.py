@@ -1,4 +1,5 @@
 """The `openrknn` command: hands over to the native program that is installed beside this file."""
+
 import os
 import pathlib
 import sys

@@ -48,7 +48,8 @@ DType dtype_of_array(const Array& array) {
   const nb::dlpack::dtype t = array.dtype();
   const auto code = static_cast<nb::dlpack::dtype_code>(t.code);
   if (code == nb::dlpack::dtype_code::Bool) return DType::Bool;
-  if (code == nb::dlpack::dtype_code::Float) return t.bits == 16 ? DType::Float16 : t.bits == 64 ? DType::Float64 : DType::Float32;
+  if (code == nb::dlpack::dtype_code::Float)
+    return t.bits == 16 ? DType::Float16 : t.bits == 64 ? DType::Float64 : DType::Float32;
   const bool is_signed = code == nb::dlpack::dtype_code::Int;
   if (!is_signed && code != nb::dlpack::dtype_code::UInt) throw nb::value_error("the array holds no plain numbers");
   switch (t.bits) {
@@ -72,10 +73,10 @@ nb::object to_array(const ir::TensorData& value) {
   nb::dlpack::dtype t{};
   t.lanes = 1;
   t.bits = static_cast<uint8_t>(8 * dtype_bytes(value.dtype()));
-  const auto code = value.dtype() == DType::Bool           ? nb::dlpack::dtype_code::Bool
-                    : is_float(value.dtype())              ? nb::dlpack::dtype_code::Float
-                    : is_signed_int(value.dtype())         ? nb::dlpack::dtype_code::Int
-                                                           : nb::dlpack::dtype_code::UInt;
+  const auto code = value.dtype() == DType::Bool   ? nb::dlpack::dtype_code::Bool
+                    : is_float(value.dtype())      ? nb::dlpack::dtype_code::Float
+                    : is_signed_int(value.dtype()) ? nb::dlpack::dtype_code::Int
+                                                   : nb::dlpack::dtype_code::UInt;
   t.code = static_cast<uint8_t>(code);
   const std::vector<size_t> shape(value.dims().begin(), value.dims().end());
   return nb::cast(nb::ndarray<nb::numpy>(const_cast<void*>(value.data()), shape.size(), shape.data(), capsule, nullptr, t),
@@ -165,7 +166,8 @@ toolkit::BuildConfig to_config(const nb::dict& options) {
   c.float_dtype = get<std::string>(options, "float_dtype");
   c.optimization_level = get<int>(options, "optimization_level");
   c.custom_string = get<std::optional<std::string>>(options, "custom_string").value_or("");
-  c.op_target = get<std::optional<std::map<std::string, std::string>>>(options, "op_target").value_or(std::map<std::string, std::string>{});
+  c.op_target =
+      get<std::optional<std::map<std::string, std::string>>>(options, "op_target").value_or(std::map<std::string, std::string>{});
   c.disable_rules = get<std::optional<std::vector<std::string>>>(options, "disable_rules").value_or(std::vector<std::string>{});
   c.single_core_mode = get<bool>(options, "single_core_mode");
   c.sparse_infer = get<bool>(options, "sparse_infer");
@@ -184,9 +186,10 @@ ir::TensorData to_tensor(nb::handle value) {
   return t;
 }
 
-void load(toolkit::Builder& builder, const std::string& framework, const Path& path, std::optional<std::vector<std::string>> inputs,
-          std::optional<std::vector<ir::Dims>> sizes, nb::object initial, std::optional<std::vector<std::string>> outputs,
-          const std::vector<Path>& other_files, bool input_is_nchw, const nb::dict& feeds) {
+void load(toolkit::Builder& builder, const std::string& framework, const Path& path,
+          std::optional<std::vector<std::string>> inputs, std::optional<std::vector<ir::Dims>> sizes, nb::object initial,
+          std::optional<std::vector<std::string>> outputs, const std::vector<Path>& other_files, bool input_is_nchw,
+          const nb::dict& feeds) {
   importer::ImportOptions options;
   options.inputs = inputs.value_or(std::vector<std::string>{});
   options.input_size_list = sizes.value_or(std::vector<ir::Dims>{});
@@ -209,7 +212,8 @@ nb::dict measure(const runtime::Session& session, int cores) {
   const platform::Platform* chip = platform::find(model.target_platform);
   const runtime::MemorySizes sizes = session.memory();
   nb::list layers;
-  for (const runtime::LayerRow& row : runtime::layer_rows(model, false, cores)) layers.append(nb::make_tuple(row.name, row.microseconds));
+  for (const runtime::LayerRow& row : runtime::layer_rows(model, false, cores))
+    layers.append(nb::make_tuple(row.name, row.microseconds));
   nb::dict facts;
   facts["platform"] = model.target_platform;
   facts["generation"] = chip ? chip->generation : 2;
@@ -281,13 +285,14 @@ NB_MODULE(_openrknn, m) {
   });
 
   nb::class_<LoadedModel>(m, "LoadedModel")
-      .def_static("from_file", [](const Path& path) {
-        auto loaded = [&] {
-          const nb::gil_scoped_release release;
-          return load_rknn(path);
-        }();
-        return take(std::move(loaded));
-      })
+      .def_static("from_file",
+                  [](const Path& path) {
+                    auto loaded = [&] {
+                      const nb::gil_scoped_release release;
+                      return load_rknn(path);
+                    }();
+                    return take(std::move(loaded));
+                  })
       .def("file_size", [](const LoadedModel& m) { return m.file->bytes().size(); })
       .def("make_session", [](const LoadedModel& m) { return take(runtime::Session::open(m.model)); })
       .def("write", [](const LoadedModel& m, const Path& path) {
@@ -299,68 +304,81 @@ NB_MODULE(_openrknn, m) {
       .def("inputs", [](const runtime::Session& s) { return describe(s.inputs()); })
       .def("outputs", [](const runtime::Session& s) { return describe(s.outputs()); })
       // The inputs of every program: one per set of dynamic_input.
-      .def("shape_sets", [](const runtime::Session& s) {
-        nb::list sets;
-        for (size_t i = 0; i < s.model().programs.size(); ++i) sets.append(describe(s.inputs_of_program(i)));
-        return sets;
-      })
+      .def("shape_sets",
+           [](const runtime::Session& s) {
+             nb::list sets;
+             for (size_t i = 0; i < s.model().programs.size(); ++i) sets.append(describe(s.inputs_of_program(i)));
+             return sets;
+           })
       .def("choose_program", [](runtime::Session& s, size_t index) { check(s.choose_program(index)); })
       .def("measure", &measure, nb::arg("cores"))
       .def("cores_of_mask", &cores_of_mask)
       .def("run", &run_session);
 
   nb::class_<toolkit::Builder>(m, "Builder")
-      .def_static("create", [](const nb::dict& options, toolkit::Progress progress) {
-        return take(toolkit::Builder::create(to_config(options), std::move(progress)));
-      })
-      .def("load", &load, nb::arg("framework"), nb::arg("path"), nb::arg("inputs").none(), nb::arg("sizes").none(), nb::arg("initial").none(),
-           nb::arg("outputs").none(), nb::arg("other_files"), nb::arg("input_is_nchw"), nb::arg("feeds"))
+      .def_static("create",
+                  [](const nb::dict& options, toolkit::Progress progress) {
+                    return take(toolkit::Builder::create(to_config(options), std::move(progress)));
+                  })
+      .def("load", &load, nb::arg("framework"), nb::arg("path"), nb::arg("inputs").none(), nb::arg("sizes").none(),
+           nb::arg("initial").none(), nb::arg("outputs").none(), nb::arg("other_files"), nb::arg("input_is_nchw"),
+           nb::arg("feeds"))
       .def("set_batch", [](toolkit::Builder& b, int64_t samples) { check(b.set_batch(samples)); })
-      .def("build", [](toolkit::Builder& b, bool do_quantization, const Path& dataset, bool auto_hybrid) {
-        Status status;
-        {
-          const nb::gil_scoped_release release;
-          status = b.build(do_quantization, dataset.string(), auto_hybrid);
-        }
-        check(status);
-        return b.hybrid_summary();
-      })
-      .def("export_rknn", [](const toolkit::Builder& b, const Path& path) {
-        Status status;
-        {
-          const nb::gil_scoped_release release;
-          status = b.export_rknn(path.string());
-        }
-        check(status);
-      })
-      .def("hybrid_step1", [](toolkit::Builder& b, const std::string& dataset, bool proposal, size_t proposal_samples, std::vector<std::pair<std::string, std::string>> custom) {
-        const toolkit::Builder::HybridRequest request{dataset, proposal, proposal_samples, std::move(custom)};
-        auto files = [&] {
-          const nb::gil_scoped_release release;
-          return b.hybrid_step1(request);
-        }();
-        return std::pair(take(std::move(files)), b.hybrid_summary());
-      })
-      .def_static("hybrid_step2", [](const std::string& model, const std::string& data, const std::string& quantization, const std::string& dataset, toolkit::Progress progress) {
-        auto builder = [&] {
-          const nb::gil_scoped_release release;
-          return toolkit::Builder::hybrid_step2(model, data, quantization, dataset, std::move(progress));
-        }();
-        return take(std::move(builder));
-      })
+      .def("build",
+           [](toolkit::Builder& b, bool do_quantization, const Path& dataset, bool auto_hybrid) {
+             Status status;
+             {
+               const nb::gil_scoped_release release;
+               status = b.build(do_quantization, dataset.string(), auto_hybrid);
+             }
+             check(status);
+             return b.hybrid_summary();
+           })
+      .def("export_rknn",
+           [](const toolkit::Builder& b, const Path& path) {
+             Status status;
+             {
+               const nb::gil_scoped_release release;
+               status = b.export_rknn(path.string());
+             }
+             check(status);
+           })
+      .def("hybrid_step1",
+           [](toolkit::Builder& b, const std::string& dataset, bool proposal, size_t proposal_samples,
+              std::vector<std::pair<std::string, std::string>> custom) {
+             const toolkit::Builder::HybridRequest request{dataset, proposal, proposal_samples, std::move(custom)};
+             auto files = [&] {
+               const nb::gil_scoped_release release;
+               return b.hybrid_step1(request);
+             }();
+             return std::pair(take(std::move(files)), b.hybrid_summary());
+           })
+      .def_static("hybrid_step2",
+                  [](const std::string& model, const std::string& data, const std::string& quantization,
+                     const std::string& dataset, toolkit::Progress progress) {
+                    auto builder = [&] {
+                      const nb::gil_scoped_release release;
+                      return toolkit::Builder::hybrid_step2(model, data, quantization, dataset, std::move(progress));
+                    }();
+                    return take(std::move(builder));
+                  })
       // The table with and without colours, and whether a tensor could not be a file name.
-      .def("accuracy_analysis", [](const toolkit::Builder& b, std::vector<std::string> inputs, const std::string& output_dir, const std::string& target, bool write_errors, bool as_npy) {
-        const toolkit::AccuracyOptions options{std::move(inputs), {}, output_dir, target, b.platform().generation == 1, write_errors, as_npy};
-        const auto report = [&] {
-          const nb::gil_scoped_release release;
-          return toolkit::analyse_accuracy(b, options);
-        }();
-        check(report.status());
-        bool renamed = false;
-        for (const auto& [name, file] : report->files) renamed |= name != file;
-        const bool old = options.toolkit1;
-        return nb::make_tuple(old ? accuracy_text_toolkit1(*report, false) : accuracy_text(*report, false), old ? accuracy_text_toolkit1(*report, false) : accuracy_text(*report, true), renamed, old);
-      })
+      .def("accuracy_analysis",
+           [](const toolkit::Builder& b, std::vector<std::string> inputs, const std::string& output_dir,
+              const std::string& target, bool write_errors, bool as_npy) {
+             const toolkit::AccuracyOptions options{std::move(inputs), {},    output_dir, target, b.platform().generation == 1,
+                                                    write_errors,      as_npy};
+             const auto report = [&] {
+               const nb::gil_scoped_release release;
+               return toolkit::analyse_accuracy(b, options);
+             }();
+             check(report.status());
+             bool renamed = false;
+             for (const auto& [name, file] : report->files) renamed |= name != file;
+             const bool old = options.toolkit1;
+             return nb::make_tuple(old ? accuracy_text_toolkit1(*report, false) : accuracy_text(*report, false),
+                                   old ? accuracy_text_toolkit1(*report, false) : accuracy_text(*report, true), renamed, old);
+           })
       .def("make_session", [](const toolkit::Builder& b) {
         if (!b.model()) throw nb::value_error("the model is not built yet");
         return take(runtime::Session::open(b.model()));

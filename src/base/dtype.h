@@ -51,7 +51,10 @@ constexpr bool is_integer(DType t) { return is_signed_int(t) || is_unsigned_int(
 int64_t dtype_min(DType t);
 uint64_t dtype_max(DType t);
 
-template <class T> struct TypeTag { using type = T; };
+template <class T>
+struct TypeTag {
+  using type = T;
+};
 
 // Calls f(TypeTag<T>{}) with the C++ type that stores `t`: float, double, Half, BFloat16, [u]int8..64, bool.
 // Int4 and UInt4 are visited as int8_t and uint8_t. f must return the same type for every T.
@@ -61,8 +64,10 @@ decltype(auto) visit_dtype(DType t, F&& f) {
     case DType::Float64: return f(TypeTag<double>{});
     case DType::Float16: return f(TypeTag<Half>{});
     case DType::BFloat16: return f(TypeTag<BFloat16>{});
-    case DType::Int8: case DType::Int4: return f(TypeTag<int8_t>{});
-    case DType::UInt8: case DType::UInt4: return f(TypeTag<uint8_t>{});
+    case DType::Int8:
+    case DType::Int4: return f(TypeTag<int8_t>{});
+    case DType::UInt8:
+    case DType::UInt4: return f(TypeTag<uint8_t>{});
     case DType::Int16: return f(TypeTag<int16_t>{});
     case DType::UInt16: return f(TypeTag<uint16_t>{});
     case DType::Int32: return f(TypeTag<int32_t>{});
@@ -70,7 +75,8 @@ decltype(auto) visit_dtype(DType t, F&& f) {
     case DType::Int64: return f(TypeTag<int64_t>{});
     case DType::UInt64: return f(TypeTag<uint64_t>{});
     case DType::Bool: return f(TypeTag<bool>{});
-    case DType::Float32: case DType::Undefined: break;
+    case DType::Float32:
+    case DType::Undefined: break;
   }
   return f(TypeTag<float>{});
 }
@@ -86,21 +92,36 @@ decltype(auto) visit_element_bytes(DType t, F&& f) {
   }
 }
 
-template <class T> constexpr DType dtype_of() {
-  if constexpr (std::is_same_v<T, float>) return DType::Float32;
-  else if constexpr (std::is_same_v<T, double>) return DType::Float64;
-  else if constexpr (std::is_same_v<T, Half>) return DType::Float16;
-  else if constexpr (std::is_same_v<T, BFloat16>) return DType::BFloat16;
-  else if constexpr (std::is_same_v<T, int8_t>) return DType::Int8;
-  else if constexpr (std::is_same_v<T, uint8_t>) return DType::UInt8;
-  else if constexpr (std::is_same_v<T, int16_t>) return DType::Int16;
-  else if constexpr (std::is_same_v<T, uint16_t>) return DType::UInt16;
-  else if constexpr (std::is_same_v<T, int32_t>) return DType::Int32;
-  else if constexpr (std::is_same_v<T, uint32_t>) return DType::UInt32;
-  else if constexpr (std::is_same_v<T, int64_t>) return DType::Int64;
-  else if constexpr (std::is_same_v<T, uint64_t>) return DType::UInt64;
-  else if constexpr (std::is_same_v<T, bool>) return DType::Bool;
-  else return DType::Undefined;
+template <class T>
+constexpr DType dtype_of() {
+  if constexpr (std::is_same_v<T, float>)
+    return DType::Float32;
+  else if constexpr (std::is_same_v<T, double>)
+    return DType::Float64;
+  else if constexpr (std::is_same_v<T, Half>)
+    return DType::Float16;
+  else if constexpr (std::is_same_v<T, BFloat16>)
+    return DType::BFloat16;
+  else if constexpr (std::is_same_v<T, int8_t>)
+    return DType::Int8;
+  else if constexpr (std::is_same_v<T, uint8_t>)
+    return DType::UInt8;
+  else if constexpr (std::is_same_v<T, int16_t>)
+    return DType::Int16;
+  else if constexpr (std::is_same_v<T, uint16_t>)
+    return DType::UInt16;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return DType::Int32;
+  else if constexpr (std::is_same_v<T, uint32_t>)
+    return DType::UInt32;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return DType::Int64;
+  else if constexpr (std::is_same_v<T, uint64_t>)
+    return DType::UInt64;
+  else if constexpr (std::is_same_v<T, bool>)
+    return DType::Bool;
+  else
+    return DType::Undefined;
 }
 
 }  // namespace orknn

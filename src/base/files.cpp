@@ -58,7 +58,8 @@ class BufferedFileWriter final : public FileWriter {
   std::vector<std::byte> buffer_;
 };
 
-// A file without a name in the folder: it vanishes with the process unless it gets one. Negative where the system has no such thing.
+// A file without a name in the folder: it vanishes with the process unless it gets one. Negative where the system has no such
+// thing.
 int open_nameless(const std::string& folder) {
   if (::access("/proc/self/fd", F_OK) != 0) return -1;
   return ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
@@ -67,7 +68,9 @@ int open_nameless(const std::string& folder) {
 // Names a nameless file; one that is there already is replaced by way of `pattern`, which ends in six X.
 Status give_name(int fd, const std::string& path, const std::string& pattern) {
   const std::string self = "/proc/self/fd/" + std::to_string(fd);
-  const auto link_to = [&](const std::string& name) { return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0; };
+  const auto link_to = [&](const std::string& name) {
+    return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  };
   if (link_to(path)) return {};
   std::string temporary;
   for (unsigned attempt = 0; errno == EEXIST && attempt < 1000; ++attempt) {
@@ -105,7 +108,10 @@ Mappings& mappings() {
 }
 
 Status shortened(const std::string& path, size_t expected, size_t found) {
-  return io_error("'" + path + "' was shortened while it was in use").expected(std::to_string(expected) + " bytes").found(std::to_string(found)).hint("load the model again once the file is complete");
+  return io_error("'" + path + "' was shortened while it was in use")
+      .expected(std::to_string(expected) + " bytes")
+      .found(std::to_string(found))
+      .hint("load the model again once the file is complete");
 }
 
 // Fills `to` from the beginning of the file.
@@ -123,7 +129,8 @@ Status read_all(int fd, const std::string& path, std::span<std::byte> to) {
 }  // namespace
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // a named pipe is refused below, not waited for
+  const Descriptor file{
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // a named pipe is refused below, not waited for
   if (file.fd < 0) {
     const Code code = errno == ENOENT ? Code::NotFound : Code::Io;
     return Status::error(code, "cannot open '" + path + "': " + reason());
@@ -146,7 +153,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
   }
   opened->size_ = size;
   void* address = opened->copied_ ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                                   : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+                                  : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (address == MAP_FAILED) return io_error("cannot map '" + path + "': " + reason());
   opened->data_ = static_cast<const std::byte*>(address);
   if (opened->copied_) {
@@ -213,7 +220,9 @@ Status write_file_atomically(const std::string& given_path, const std::function<
   Descriptor file{open_nameless(directory_of(path))};
   const bool nameless = file.fd >= 0;
   if (!nameless) file.fd = ::mkostemp(temporary.data(), O_CLOEXEC);
-  if (file.fd < 0) return io_error("cannot create a file beside '" + path + "': " + reason()).hint("check that the folder exists and is writable");
+  if (file.fd < 0)
+    return io_error("cannot create a file beside '" + path + "': " + reason())
+        .hint("check that the folder exists and is writable");
   Status status = [&]() -> Status {
     BufferedFileWriter writer(file.fd, path);
     ORKNN_TRY(fill(writer));

@@ -12,9 +12,9 @@
 
 namespace orknn {
 
-// A file's bytes, read-only, for as long as the object lives. Small files are copied: whatever happens to them later has no effect.
-// The others are mapped, so whoever keeps one asks check() before each use: reading behind the end of a mapped file that was
-// shortened in the meantime ends the process.
+// A file's bytes, read-only, for as long as the object lives. Small files are copied: whatever happens to them later has no
+// effect. The others are mapped, so whoever keeps one asks check() before each use: reading behind the end of a mapped file that
+// was shortened in the meantime ends the process.
 class MappedFile {
  public:
   static constexpr size_t kCopiedBytes = size_t{64} << 20;  // what all copies of the process may take together
@@ -54,7 +54,8 @@ class FileWriter {
 };
 
 // Writes `path` through a file in the same folder that gets its name when `fill` and the final flush have succeeded.
-// On any failure the old file, if there was one, is untouched and no temporary is left, where the system can not even when the process is killed.
+// On any failure the old file, if there was one, is untouched and no temporary is left, where the system can not even when the
+// process is killed.
 Status write_file_atomically(const std::string& path, const std::function<Status(FileWriter&)>& fill);
 
 // "model" of "dir/model.onnx".

@@ -27,10 +27,10 @@ constexpr uint16_t float_to_half(float f) {
   const uint16_t sign = static_cast<uint16_t>((bits >> 16) & 0x8000);
   const uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00 | ((magnitude >> 13) & 0x3ff));  // NaN stays NaN
-  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00);                                // >= 65520 rounds to infinity
-  if (magnitude < 0x33000001u) return sign;                                                                // <= 2^-25 rounds to zero
-  if (magnitude < 0x38800000u) {                                                                           // half subnormal
-    const uint32_t shift = 126 - (magnitude >> 23);  // 14..24
+  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00);  // >= 65520 rounds to infinity
+  if (magnitude < 0x33000001u) return sign;                                   // <= 2^-25 rounds to zero
+  if (magnitude < 0x38800000u) {                                              // half subnormal
+    const uint32_t shift = 126 - (magnitude >> 23);                           // 14..24
     const uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;
     const uint32_t rest = mantissa & ((1u << shift) - 1), middle = 1u << (shift - 1);
     uint32_t value = mantissa >> shift;

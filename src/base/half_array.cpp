@@ -16,7 +16,8 @@ bool has_instructions() {
 // Both return how many elements they did, a multiple of eight.
 __attribute__((target("avx,f16c"))) size_t widen_eights(const Half* from, float* to, size_t count) {
   size_t i = 0;
-  for (; i + 8 <= count; i += 8) _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
+  for (; i + 8 <= count; i += 8)
+    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
   return i;
 }
 __attribute__((target("avx,f16c"))) size_t narrow_eights(const float* from, Half* to, size_t count) {

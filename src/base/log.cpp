@@ -43,7 +43,8 @@ void log(LogLevel level, std::string_view tag, std::string_view line) {
     const std::lock_guard lock(sink_mutex);
     sink = current_sink();
   }
-  if (sink) {  // called without the lock: it may wait for something that a thread in set_log_sink holds (Python's interpreter lock)
+  if (sink) {  // called without the lock: it may wait for something that a thread in set_log_sink holds (Python's interpreter
+               // lock)
     (*sink)(level, tag, line);
     return;
   }

@@ -17,6 +17,7 @@ void free_aligned(void* block) noexcept;
 struct AlignedDelete {
   void operator()(void* block) const noexcept { free_aligned(block); }
 };
-template <class T> using AlignedPtr = std::unique_ptr<T, AlignedDelete>;
+template <class T>
+using AlignedPtr = std::unique_ptr<T, AlignedDelete>;
 
 }  // namespace orknn

@@ -41,7 +41,8 @@ std::shared_ptr<const void> repeated_floats(size_t bytes, size_t start) {
   if (block == MAP_FAILED) return nullptr;
   auto* begin = static_cast<std::byte*>(block);
   for (size_t i = 0; i < copies; ++i)
-    if (mmap(begin + i * kPatternBytes, kPatternBytes, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED) return munmap(block, length), nullptr;
+    if (mmap(begin + i * kPatternBytes, kPatternBytes, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED)
+      return munmap(block, length), nullptr;
   return std::shared_ptr<const void>(begin + offset, [block, length](const void*) { munmap(block, length); });
 }
 

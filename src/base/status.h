@@ -15,13 +15,13 @@ namespace orknn {
 // Every code maps to one public RKNN_ERR_* value (docs/errors.md, runtime/error_codes.cpp).
 enum class Code {
   Ok,
-  Fail,              // anything without a better name
-  InvalidArgument,   // the caller passed something illegal
-  NotFound,          // a file, node, tensor or option that does not exist
-  Io,                // reading or writing failed
-  InvalidModel,      // bytes that are not a valid model
-  Unsupported,       // valid, but outside of what we can do
-  ShapeMismatch,     // tensor shapes that do not fit together
+  Fail,             // anything without a better name
+  InvalidArgument,  // the caller passed something illegal
+  NotFound,         // a file, node, tensor or option that does not exist
+  Io,               // reading or writing failed
+  InvalidModel,     // bytes that are not a valid model
+  Unsupported,      // valid, but outside of what we can do
+  ShapeMismatch,    // tensor shapes that do not fit together
   OutOfMemory,
   PlatformMismatch,  // made for another chip
   Internal,          // our own bug
@@ -80,12 +80,20 @@ template <class T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : value_(std::move(value)) {}
-  Result(Status status) : status_(std::move(status)) { ORKNN_ASSERT(!status_.is_ok(), "a Result without value carries an error"); }
+  Result(Status status) : status_(std::move(status)) {
+    ORKNN_ASSERT(!status_.is_ok(), "a Result without value carries an error");
+  }
   bool is_ok() const { return value_.has_value(); }
   explicit operator bool() const { return is_ok(); }
   const Status& status() const { return status_; }
-  T& value() { ORKNN_ASSERT(value_.has_value(), "value() of a failed Result"); return *value_; }
-  const T& value() const { ORKNN_ASSERT(value_.has_value(), "value() of a failed Result"); return *value_; }
+  T& value() {
+    ORKNN_ASSERT(value_.has_value(), "value() of a failed Result");
+    return *value_;
+  }
+  const T& value() const {
+    ORKNN_ASSERT(value_.has_value(), "value() of a failed Result");
+    return *value_;
+  }
   T& operator*() { return value(); }
   const T& operator*() const { return value(); }
   T* operator->() { return &value(); }
@@ -99,8 +107,8 @@ class [[nodiscard]] Result {
 }  // namespace orknn
 
 // Returns the error of `expr` (a Status) to the caller, if it is one.
-#define ORKNN_TRY(expr)                                     \
-  do {                                                      \
+#define ORKNN_TRY(expr)                                                               \
+  do {                                                                                \
     if (::orknn::Status orknn_status_ = (expr); !orknn_status_) return orknn_status_; \
   } while (0)
 

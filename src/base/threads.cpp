@@ -39,7 +39,7 @@ struct ThreadPool::State {
   std::condition_variable wake, done;
   const std::function<void(int64_t, int64_t)>* body = nullptr;
   int64_t count = 0, grain = 1;
-  bool open = false;      // workers may still join the job
+  bool open = false;  // workers may still join the job
   int sleeping = 0;
   bool caller_sleeps = false;
   std::atomic<int> active{0};  // workers inside the job
@@ -55,7 +55,8 @@ struct ThreadPool::State {
     }
   }
   // Looks for a while whether `ready` comes true: much shorter than a task, longer than the gap between two tasks.
-  template <class Ready> bool spin(Ready&& ready) const {
+  template <class Ready>
+  bool spin(Ready&& ready) const {
     if (!may_spin) return ready();
     const auto end = std::chrono::steady_clock::now() + kSpin;
     do {

@@ -12,7 +12,9 @@ TEST(Utf8, ValidTextStays) {
 }
 
 TEST(Utf8, OtherBytesAreSpelledOut) {
-  EXPECT_EQ(to_utf8("a\xff" "b"), "a\\xffb");
+  EXPECT_EQ(to_utf8("a\xff"
+                    "b"),
+            "a\\xffb");
   EXPECT_EQ(to_utf8("\xc3"), "\\xc3") << "cut off";
   EXPECT_EQ(to_utf8("\xc0\x80"), "\\xc0\\x80") << "overlong";
   EXPECT_EQ(to_utf8("\xed\xa0\x80"), "\\xed\\xa0\\x80") << "surrogate";

@@ -45,7 +45,8 @@ void assume_types(Graph& graph, const platform::Platform& platform, AssumedTypes
     if (!t.is_constant()) {
       const NodeId maker = graph.producer(id);
       t.dtype = maker ? compute_type(graph.node(maker), platform, types.activations) : types.activations;
-    } else if (t.constant.count() > 1 && dtype_bytes(types.weights) <= dtype_bytes(t.dtype)) {  // single values (exponents, bounds) are still looked at
+    } else if (t.constant.count() > 1 &&
+               dtype_bytes(types.weights) <= dtype_bytes(t.dtype)) {  // single values (exponents, bounds) are still looked at
       t.dtype = types.weights;
       t.constant = reinterpreted(t.constant, types.weights);
     }

@@ -32,11 +32,11 @@ struct CompileOptions {
   std::optional<AssumedTypes> assume;            // for estimates only: the program cannot be run
   // config(op_target=...): output tensor name, node name or op type -> "npu", "cpu", "gpu" or "auto".
   std::map<std::string, std::string> op_target;
-  std::vector<Normalization> normalization;      // per graph input; missing entries do nothing
-  bool single_core = false;                      // config(single_core_mode=...)
-  CostOptions cost;                              // sparse and compressed weights, memory of the chip
-  bool share_memory = true;                      // false: every intermediate result keeps its own buffer (debugging)
-  std::string label;                             // of the Program
+  std::vector<Normalization> normalization;       // per graph input; missing entries do nothing
+  bool single_core = false;                       // config(single_core_mode=...)
+  CostOptions cost;                               // sparse and compressed weights, memory of the chip
+  bool share_memory = true;                       // false: every intermediate result keeps its own buffer (debugging)
+  std::string label;                              // of the Program
   std::function<void(uint64_t bytes)> converted;  // told the size of each constant whose number format was settled
   // Receives sentences about what the user should know (an op that falls back, a value that does not fit).
   std::function<void(std::string_view)> warn;

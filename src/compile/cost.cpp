@@ -21,17 +21,20 @@ struct Array {
 };
 Array array_of(const platform::Platform& p, DType type) {
   const platform::ChannelAlignment& align = is_half(type) ? p.align_half : p.align_int8;
-  return {u(std::max(align.conv_in, 1)), u(std::max(align.conv_out, 1)), u(is_half(type) ? p.min_passes_half : p.min_passes_int8)};
+  return {u(std::max(align.conv_in, 1)), u(std::max(align.conv_out, 1)),
+          u(is_half(type) ? p.min_passes_half : p.min_passes_int8)};
 }
 
 uint64_t bias_bytes(const platform::Platform& p, DType type, uint64_t channels, bool depthwise = false) {
   if (is_half(type)) return mul({4, pad(channels, 16)});
   const platform::WeightPacking& packing = p.packing;
-  return depthwise ? mul({u(packing.depthwise_bias_bytes), pad(channels, u(packing.depthwise_bias_align))}) : mul({u(packing.bias_bytes), pad(channels, u(packing.bias_align))});
+  return depthwise ? mul({u(packing.depthwise_bias_bytes), pad(channels, u(packing.depthwise_bias_align))})
+                   : mul({u(packing.bias_bytes), pad(channels, u(packing.bias_align))});
 }
 
 bool needs_table(std::string_view op) {
-  static const std::set<std::string_view> kTables{"Swish", "Sigmoid", "Tanh", "Gelu", "Mish", "HardSwish", "Softplus", "Elu", "HardSigmoid", "Exp"};
+  static const std::set<std::string_view> kTables{"Swish",     "Sigmoid",  "Tanh", "Gelu",        "Mish",
+                                                  "HardSwish", "Softplus", "Elu",  "HardSigmoid", "Exp"};
   return kTables.contains(op);
 }
 }  // namespace
@@ -39,21 +42,25 @@ bool needs_table(std::string_view op) {
 ConvWork conv_work(const platform::Platform& platform, const Window& w, DType type, bool first_layer) {
   const Array array = array_of(platform, type);
   const uint64_t taps = mul({u(w.kernel[0]), u(w.kernel[1])}), pixels = mul({u(w.out.n), pad(mul({u(w.out.h), u(w.out.w)}), 16)});
-  const uint64_t element = std::max<uint64_t>(dtype_bytes(type), 1), in = u(w.in_channels), out = u(w.out_channels), group = std::max<uint64_t>(u(w.group), 1);
+  const uint64_t element = std::max<uint64_t>(dtype_bytes(type), 1), in = u(w.in_channels), out = u(w.out_channels),
+                 group = std::max<uint64_t>(u(w.group), 1);
   // A transposed convolution touches every input pixel with every tap.
   const uint64_t positions = w.transposed ? mul({u(w.in.n), u(w.in.h), u(w.in.w)}) : mul({u(w.out.n), u(w.out.h), u(w.out.w)});
   ConvWork work;
   work.macs = mul({positions, w.transposed ? in : out, taps, (w.transposed ? out : in) / group});
   if (w.depthwise) {
     work.array_cycles = mul({pixels, taps, ceil_div(out, u(platform.depthwise_array))});
-    work.weight_bytes = add(mul({out, taps, element, u(platform.packing.depthwise_bytes)}), bias_bytes(platform, type, out, true));
+    work.weight_bytes =
+        add(mul({out, taps, element, u(platform.packing.depthwise_bytes)}), bias_bytes(platform, type, out, true));
     return work;
   }
   const uint64_t in_per_group = std::max<uint64_t>(in / group, 1), out_per_group = std::max<uint64_t>(out / group, 1);
   const uint64_t passes = std::max(mul({taps, ceil_div(in_per_group, array.in)}), array.least_passes);
   work.array_cycles = mul({pixels, group, ceil_div(out_per_group, array.out), passes});
   const platform::WeightPacking& packing = platform.packing;
-  const uint64_t padded_in = first_layer && in_per_group <= 4 ? u(is_half(type) ? packing.first_inputs_half : packing.first_inputs_int8) : pad(in_per_group, u(packing.inputs));
+  const uint64_t padded_in = first_layer && in_per_group <= 4
+                                 ? u(is_half(type) ? packing.first_inputs_half : packing.first_inputs_int8)
+                                 : pad(in_per_group, u(packing.inputs));
   work.weight_bytes = add(mul({out, taps, padded_in, element}), bias_bytes(platform, type, out));
   return work;
 }
@@ -90,14 +97,16 @@ constexpr double kPackedDepthwise = 64;
 
 // Cycles of generation 1 count 8-bit work; its time constants know float16, so 16-bit integers are brought to that.
 double packed_cycles(const platform::Platform& p, double macs, DType type) {
-  const double against_half = type == DType::Int16 && p.int16_macs > 0 && p.half_macs > 0 ? static_cast<double>(p.half_macs) / p.int16_macs : 1;
+  const double against_half =
+      type == DType::Int16 && p.int16_macs > 0 && p.half_macs > 0 ? static_cast<double>(p.half_macs) / p.int16_macs : 1;
   return macs / std::max(p.int8_macs, 1) * against_half;
 }
 
 // Cycles that show in the time of a convolution.
 double timing_cycles(const platform::Platform& p, const Window& w, DType type, uint64_t macs) {
   const Array array = array_of(p, type);
-  const uint64_t taps = mul({u(w.kernel[0]), u(w.kernel[1])}), out = u(w.out_channels), in = u(w.in_channels), group = std::max<uint64_t>(u(w.group), 1);
+  const uint64_t taps = mul({u(w.kernel[0]), u(w.kernel[1])}), out = u(w.out_channels), in = u(w.in_channels),
+                 group = std::max<uint64_t>(u(w.group), 1);
   const double pixels = number(mul({u(w.out.n), pad(mul({u(w.out.h), u(w.out.w)}), kPixels)}));
   if (p.packs_channels) {
     if (w.depthwise) return number(macs) / kPackedDepthwise;
@@ -119,30 +128,49 @@ double mat_mul_cycles(const platform::Platform& p, uint64_t batch, uint64_t m, u
 // What a task costs, put together operator by operator.
 class Costing {
  public:
-  Costing(const format::Program& program, const format::Task& task, const platform::Platform& platform, const ir::OpSet& ops, const CostOptions& options)
-      : graph_(program.graph), node_(program.graph.node(task.node)), program_(program), platform_(platform), ops_(ops), options_(options),
-        facts_(program.graph, node_, platform), npu_(task.device == format::Device::Npu), functions_(facts_.functions()) {
+  Costing(const format::Program& program, const format::Task& task, const platform::Platform& platform, const ir::OpSet& ops,
+          const CostOptions& options)
+      : graph_(program.graph),
+        node_(program.graph.node(task.node)),
+        program_(program),
+        platform_(platform),
+        ops_(ops),
+        options_(options),
+        facts_(program.graph, node_, platform),
+        npu_(task.device == format::Device::Npu),
+        functions_(facts_.functions()) {
     type_ = node_.has_input(0) ? graph_.tensor(node_.inputs[0]).dtype : DType::Undefined;
     if (facts_.is_constant(1) && dtype_bytes(type_) > 0) {
       const DType weights = facts_.input_type(1);
-      weight_scale_ = (weights == DType::Int4 ? 0.5 : static_cast<double>(dtype_bytes(weights))) / static_cast<double>(dtype_bytes(type_));
-      if (const ir::TensorData& value = *graph_.constant(node_.inputs[1]); value.packed() && value.bytes() > 0) weight_scale_ *= number(value.packed()->bytes()) / number(value.bytes());
+      weight_scale_ =
+          (weights == DType::Int4 ? 0.5 : static_cast<double>(dtype_bytes(weights))) / static_cast<double>(dtype_bytes(type_));
+      if (const ir::TensorData& value = *graph_.constant(node_.inputs[1]); value.packed() && value.bytes() > 0)
+        weight_scale_ *= number(value.packed()->bytes()) / number(value.bytes());
       if (!(weight_scale_ > 0 && weight_scale_ < 1)) weight_scale_ = 1;  // narrower than what they meet, or the same
     }
-    picture_ = node_.has_input(0) && graph_.is_input(node_.inputs[0]) && facts_.input(0) && facts_.input(0)->size() == 4 && (*facts_.input(0))[1] <= 4;
+    picture_ = node_.has_input(0) && graph_.is_input(node_.inputs[0]) && facts_.input(0) && facts_.input(0)->size() == 4 &&
+               (*facts_.input(0))[1] <= 4;
   }
 
   TaskCost run() {
     count_traffic();
     const std::string_view op = facts_.op();
-    if (op == "Conv" || op == "ConvTranspose") convolution();
-    else if (op == "Gemm" || op == "MatMul") product();
-    else if (op == "Attention") attention();
-    else if (op == "ReduceSum" && npu_) channel_sum();
-    else if (op == "GlobalAveragePool" && npu_ && small_map()) mean_as_depthwise();
-    else if (npu_ && (op == "LSTM" || op == "GRU" || op == "RNN")) recurrent();
-    else other();
-    if (const int rate = platform_.macs_per_cycle(type_); npu_ && rate > 0 && !cost_.steps.empty() && cost_.steps.front().cycles > 0)
+    if (op == "Conv" || op == "ConvTranspose")
+      convolution();
+    else if (op == "Gemm" || op == "MatMul")
+      product();
+    else if (op == "Attention")
+      attention();
+    else if (op == "ReduceSum" && npu_)
+      channel_sum();
+    else if (op == "GlobalAveragePool" && npu_ && small_map())
+      mean_as_depthwise();
+    else if (npu_ && (op == "LSTM" || op == "GRU" || op == "RNN"))
+      recurrent();
+    else
+      other();
+    if (const int rate = platform_.macs_per_cycle(type_);
+        npu_ && rate > 0 && !cost_.steps.empty() && cost_.steps.front().cycles > 0)
       cost_.steps.front().least_cycles = number(cost_.macs) * work_left(cost_.sparsity) / rate;
     if (weight_scale_ < 1) {
       for (Step& s : cost_.steps) s.weight_bytes *= weight_scale_;
@@ -167,7 +195,9 @@ class Costing {
     return cost_.steps.back();
   }
 
-  bool has_function(std::string_view name) const { return std::find(functions_.begin(), functions_.end(), name) != functions_.end(); }
+  bool has_function(std::string_view name) const {
+    return std::find(functions_.begin(), functions_.end(), name) != functions_.end();
+  }
   bool has_table() const { return std::any_of(functions_.begin(), functions_.end(), needs_table); }
 
   // What of a tensor's traffic stays on the chip, as far as its buffer reaches into that memory.
@@ -192,7 +222,8 @@ class Costing {
     const auto e = extents(facts_.output(0));
     if (!e) return 1;
     const uint64_t lanes = u(std::max(platform_.alignment(type_).conv_out, 1));
-    return facts_.output(0)->size() == 4 ? std::max(u(e->h), ceil_div(u(e->c), lanes)) : std::max(mul({u(e->c), u(e->h)}), ceil_div(u(e->w), lanes));
+    return facts_.output(0)->size() == 4 ? std::max(u(e->h), ceil_div(u(e->c), lanes))
+                                         : std::max(mul({u(e->c), u(e->h)}), ceil_div(u(e->w), lanes));
   }
 
   // Constants of operators without weights: as they are.
@@ -204,11 +235,18 @@ class Costing {
   }
 
   // Weights and bias of a convolution in memory.
-  uint64_t packed(uint64_t weight_bytes, uint64_t bias) const { return add(pad(weight_bytes, kConstantAlignment), pad(bias, kConstantAlignment)); }
+  uint64_t packed(uint64_t weight_bytes, uint64_t bias) const {
+    return add(pad(weight_bytes, kConstantAlignment), pad(bias, kConstantAlignment));
+  }
   // Channels of depthwise kernels are padded as their tensors are.
   uint64_t packed_depthwise(const Window& w) const {
-    const uint64_t lanes = platform_.packing.pads_depthwise ? u(std::max((is_half(type_) ? platform_.align_half : platform_.align_int8).depthwise, 1)) : 1, out = u(w.out_channels);
-    return packed(mul({pad(out, lanes), u(w.kernel[0]), u(w.kernel[1]), std::max<uint64_t>(dtype_bytes(type_), 1), u(platform_.packing.depthwise_bytes)}), bias_bytes(platform_, type_, out, true));
+    const uint64_t lanes = platform_.packing.pads_depthwise
+                               ? u(std::max((is_half(type_) ? platform_.align_half : platform_.align_int8).depthwise, 1))
+                               : 1,
+                   out = u(w.out_channels);
+    return packed(mul({pad(out, lanes), u(w.kernel[0]), u(w.kernel[1]), std::max<uint64_t>(dtype_bytes(type_), 1),
+                       u(platform_.packing.depthwise_bytes)}),
+                  bias_bytes(platform_, type_, out, true));
   }
 
   // Constants count where the operator reads them as data; weights of convolutions and products are counted there.
@@ -251,7 +289,8 @@ class Costing {
   // The pattern of the weights, when the user wants it used.
   format::Sparsity sparsity() const {
     if (options_.weights.assumed != format::Sparsity::None) return options_.weights.assumed;
-    return options_.weights.sparse && facts_.is_constant(1) ? sparsity_of(*graph_.constant(node_.inputs[1])) : format::Sparsity::None;
+    return options_.weights.sparse && facts_.is_constant(1) ? sparsity_of(*graph_.constant(node_.inputs[1]))
+                                                            : format::Sparsity::None;
   }
   // Bytes of weights as stored: compressed where the chip and the user want it and it pays.
   uint64_t shortened(uint64_t bytes) const {
@@ -296,16 +335,17 @@ class Costing {
     cost_.weight_bytes = add(weights, bias);
     const bool pointwise = window->kernel[0] == 1 && window->kernel[1] == 1;
     const bool depthwise = window->group > 1 && window->group == window->in_channels && window->group == window->out_channels;
-    Step& s = step(depthwise                          ? Step::Work::Depthwise
-                   : window->transposed               ? Step::Work::Conv
-                   : picture_                         ? Step::Work::Stem
-                   : pointwise                        ? Step::Work::Pointwise
-                                                      : Step::Work::Conv);
+    Step& s = step(depthwise            ? Step::Work::Depthwise
+                   : window->transposed ? Step::Work::Conv
+                   : picture_           ? Step::Work::Stem
+                   : pointwise          ? Step::Work::Pointwise
+                                        : Step::Work::Conv);
     s.cycles = timing_cycles(platform_, *window, type_, work.macs) * left;
     s.weight_bytes = number(cost_.weight_bytes);
     cost_.packed_bytes = depthwise ? packed_depthwise(*window) : packed(weights, bias);
     const Array array = array_of(platform_, type_);
-    finish(s, number(mul({u(window->out.n), u(window->out.h), u(window->out.w), pad(u(window->out_channels), array.out)})), tile(platform_, *window, type_, weights));
+    finish(s, number(mul({u(window->out.n), u(window->out.h), u(window->out.w), pad(u(window->out_channels), array.out)})),
+           tile(platform_, *window, type_, weights));
     if (!window->transposed && pads_before(*window)) step(Step::Work::Move).bytes = 2 * read_;
     // The vendor's graphs show dilated depthwise convolutions between space-to-batch and batch-to-space.
     if (depthwise && (window->dilation[0] > 1 || window->dilation[1] > 1)) {
@@ -363,10 +403,12 @@ class Costing {
     uint64_t batch = 1;
     for (size_t i = 0; i + 2 < q->size(); ++i) batch = mul({batch, u((*q)[i])});
     const uint64_t rows = u((*q)[q->size() - 2]), width = u(q->back()), keys = u((*k)[k->size() - 2]), out = u(v->back());
-    const ConvWork first = mat_mul_work(platform_, batch, rows, width, keys, type_), second = mat_mul_work(platform_, batch, rows, keys, out, type_);
+    const ConvWork first = mat_mul_work(platform_, batch, rows, width, keys, type_),
+                   second = mat_mul_work(platform_, batch, rows, keys, out, type_);
     cost_.macs = add(first.macs, second.macs);
     const double softmax = number(mul({batch, rows, keys}));
-    const double cycles[2] = {mat_mul_cycles(platform_, batch, rows, width, keys, type_), mat_mul_cycles(platform_, batch, rows, keys, out, type_)};
+    const double cycles[2] = {mat_mul_cycles(platform_, batch, rows, width, keys, type_),
+                              mat_mul_cycles(platform_, batch, rows, keys, out, type_)};
     if (npu_) {
       cost_.array_cycles = add(first.array_cycles, second.array_cycles);
       step(Step::Work::MatMul).cycles = cycles[0] + cycles[1];
@@ -465,11 +507,13 @@ class Costing {
     } else if (!npu_ && cost_.macs > 0) {
       step(Step::Work::CpuMacs).macs = number(cost_.macs);
     } else if (!npu_) {
-      // Interpolation reads four neighbours for every result (4.3 ns in a public log where others take about 2); what only picks elements does not look at the others.
+      // Interpolation reads four neighbours for every result (4.3 ns in a public log where others take about 2); what only picks
+      // elements does not look at the others.
       const double effort = op == "Resize" && node_.attributes.string_or("mode", "nearest") == "linear" ? 2.1 : 1;
       const bool picks = op == "Gather" || op == "GatherElements" || op == "GatherND" || op == "Slice";
       step(Step::Work::CpuElements).elements = picks ? elements_ : std::max(elements_ * effort, in_elements_);
-    } else if (op == "LayerNormalization" || op == "RMSNormalization" || op == "MeanVarianceNormalization" || op == "InstanceNormalization") {
+    } else if (op == "LayerNormalization" || op == "RMSNormalization" || op == "MeanVarianceNormalization" ||
+               op == "InstanceNormalization") {
       Step& s = step(Step::Work::Norm);
       s.elements = elements_;
       s.bytes = read_ + written_;
@@ -532,12 +576,14 @@ class Costing {
 }  // namespace
 
 std::string_view to_string(Step::Work work) {
-  constexpr std::string_view kNames[] = {"conv", "pointwise", "stem", "depthwise", "matmul", "move", "pool", "global_pool", "norm", "attention", "softmax", "transpose", "reshape",
-                                         "space_to_batch", "cpu_macs", "cpu_elements"};
+  constexpr std::string_view kNames[] = {"conv",    "pointwise",      "stem",     "depthwise",   "matmul",  "move",
+                                         "pool",    "global_pool",    "norm",     "attention",   "softmax", "transpose",
+                                         "reshape", "space_to_batch", "cpu_macs", "cpu_elements"};
   return kNames[static_cast<size_t>(work)];
 }
 
-TaskCost cost_of(const format::Program& program, const format::Task& task, const platform::Platform& platform, const ir::OpSet& ops, const CostOptions& options) {
+TaskCost cost_of(const format::Program& program, const format::Task& task, const platform::Platform& platform,
+                 const ir::OpSet& ops, const CostOptions& options) {
   return Costing(program, task, platform, ops, options).run();
 }
 

@@ -6,8 +6,8 @@ namespace orknn::compile {
 namespace {
 
 struct CpuOp {
-  std::string_view op;                                 // name in our op set
-  bool on_small_chips = false;                         // also on chips with the short list
+  std::string_view op;          // name in our op set
+  bool on_small_chips = false;  // also on chips with the short list
   Objection (*limit)(const NodeFacts&) = nullptr;
 };
 
@@ -23,14 +23,16 @@ Objection batch_one(const NodeFacts& f) {
 
 Objection mat_mul(const NodeFacts& f) {
   const auto a = f.input(0), b = f.input(1);
-  return a && b && a->size() == 4 && (b->size() == 4 || b->size() == 3) ? Objection{} : "its operands are not 4-D x 4-D or 4-D x 3-D";
+  return a && b && a->size() == 4 && (b->size() == 4 || b->size() == 3) ? Objection{}
+                                                                        : "its operands are not 4-D x 4-D or 4-D x 3-D";
 }
 
 Objection cast(const NodeFacts& f) {
   static constexpr DType kFrom[] = {DType::Float32, DType::Bool, DType::Int8, DType::Float16, DType::Int32, DType::Int64};
   static constexpr DType kTo[] = {DType::Float32, DType::Int8, DType::Int32, DType::Float16};
   const DType from = f.input_type(0), to = f.graph().tensor(f.node().output(0)).dtype;
-  const bool fits = std::find(std::begin(kFrom), std::end(kFrom), from) != std::end(kFrom) && std::find(std::begin(kTo), std::end(kTo), to) != std::end(kTo);
+  const bool fits = std::find(std::begin(kFrom), std::end(kFrom), from) != std::end(kFrom) &&
+                    std::find(std::begin(kTo), std::end(kTo), to) != std::end(kTo);
   return fits ? Objection{} : std::string(dtype_name(from)) + " to " + std::string(dtype_name(to)) + " is not on the list";
 }
 
@@ -46,16 +48,87 @@ Objection roi_align(const NodeFacts& f) {
 
 // Operator list 3.5, under our names.
 const CpuOp kCpuOps[] = {
-    {"Add"}, {"And"}, {"ArgMax"}, {"ArgMin"}, {"AveragePool"}, {"BatchNormalization"}, {"Cast", false, cast}, {"Clip"}, {"Concat", true, low_rank},
-    {"Conv"}, {"ConvTranspose"}, {"Cos"}, {"DepthToSpace"}, {"DequantizeLinear", true}, {"Div", true}, {"Equal"}, {"Erf"}, {"Exp", true},
-    {"Expand"}, {"Flatten", true}, {"Floor"}, {"GRU"}, {"Gather", true}, {"GatherElements"}, {"Gelu"}, {"Glu"}, {"Greater"}, {"GreaterOrEqual"},
-    {"HardSwish"}, {"Identity"}, {"InstanceNormalization"}, {"LRN"}, {"LayerNormalization", true}, {"Less"}, {"LessOrEqual"}, {"Log"},
-    {"LogSoftmax", false, batch_one}, {"LpNormalization"}, {"MatMul", false, mat_mul}, {"Max"}, {"MaxPool"}, {"MaxRoiPool"}, {"MaxUnpool"},
-    {"MeanVarianceNormalization"}, {"Min"}, {"Mish"}, {"Mod"}, {"Mul"}, {"Not"}, {"OneHot"}, {"Pad"}, {"Pow"}, {"QuantizeLinear", true},
-    {"RMSNormalization"}, {"ReduceL2", true}, {"ReduceMax", true, low_rank}, {"ReduceMean", false, low_rank}, {"ReduceMin", false, low_rank},
-    {"ReduceSum", false, low_rank}, {"Reshape", true}, {"Resize", false, resize}, {"ReverseSequence"}, {"RoiAlign", false, roi_align}, {"Round"},
-    {"ScatterND", true}, {"Sigmoid"}, {"Sin"}, {"Slice", false, batch_one}, {"Softmax", true, batch_one}, {"SpaceToDepth"}, {"Split"}, {"Sqrt"},
-    {"Squeeze", true}, {"Sub"}, {"Swish"}, {"Tanh"}, {"Tile", false, batch_one}, {"TopK"}, {"Transpose"}, {"Unsqueeze", true}, {"Where"},
+    {"Add"},
+    {"And"},
+    {"ArgMax"},
+    {"ArgMin"},
+    {"AveragePool"},
+    {"BatchNormalization"},
+    {"Cast", false, cast},
+    {"Clip"},
+    {"Concat", true, low_rank},
+    {"Conv"},
+    {"ConvTranspose"},
+    {"Cos"},
+    {"DepthToSpace"},
+    {"DequantizeLinear", true},
+    {"Div", true},
+    {"Equal"},
+    {"Erf"},
+    {"Exp", true},
+    {"Expand"},
+    {"Flatten", true},
+    {"Floor"},
+    {"GRU"},
+    {"Gather", true},
+    {"GatherElements"},
+    {"Gelu"},
+    {"Glu"},
+    {"Greater"},
+    {"GreaterOrEqual"},
+    {"HardSwish"},
+    {"Identity"},
+    {"InstanceNormalization"},
+    {"LRN"},
+    {"LayerNormalization", true},
+    {"Less"},
+    {"LessOrEqual"},
+    {"Log"},
+    {"LogSoftmax", false, batch_one},
+    {"LpNormalization"},
+    {"MatMul", false, mat_mul},
+    {"Max"},
+    {"MaxPool"},
+    {"MaxRoiPool"},
+    {"MaxUnpool"},
+    {"MeanVarianceNormalization"},
+    {"Min"},
+    {"Mish"},
+    {"Mod"},
+    {"Mul"},
+    {"Not"},
+    {"OneHot"},
+    {"Pad"},
+    {"Pow"},
+    {"QuantizeLinear", true},
+    {"RMSNormalization"},
+    {"ReduceL2", true},
+    {"ReduceMax", true, low_rank},
+    {"ReduceMean", false, low_rank},
+    {"ReduceMin", false, low_rank},
+    {"ReduceSum", false, low_rank},
+    {"Reshape", true},
+    {"Resize", false, resize},
+    {"ReverseSequence"},
+    {"RoiAlign", false, roi_align},
+    {"Round"},
+    {"ScatterND", true},
+    {"Sigmoid"},
+    {"Sin"},
+    {"Slice", false, batch_one},
+    {"Softmax", true, batch_one},
+    {"SpaceToDepth"},
+    {"Split"},
+    {"Sqrt"},
+    {"Squeeze", true},
+    {"Sub"},
+    {"Swish"},
+    {"Tanh"},
+    {"Tile", false, batch_one},
+    {"TopK"},
+    {"Transpose"},
+    {"Unsqueeze", true},
+    {"Where"},
 };
 }  // namespace
 

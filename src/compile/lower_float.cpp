@@ -18,16 +18,17 @@ using ir::Tensor;
 using ir::TensorData;
 using ir::TensorId;
 
-// Inputs whose values decide shapes, counts, scales or which boxes are kept: half a unit in the last place of float16 would be a wrong answer.
+// Inputs whose values decide shapes, counts, scales or which boxes are kept: half a unit in the last place of float16 would be a
+// wrong answer.
 struct ExactInputs {
   std::string_view op;
   std::vector<size_t> slots;
 };
 const std::vector<ExactInputs>& exact_inputs() {
   static const std::vector<ExactInputs> table{
-      {"Resize", {1, 2}},          {"Range", {0, 1, 2}},        {"NonMaxSuppression", {3, 4}}, {"QuantizeLinear", {1}},
-      {"DequantizeLinear", {1}},   {"QLinearConv", {1, 4, 6}},  {"QLinearMatMul", {1, 4, 6}},  {"OneHot", {1}},
-      {"Proposal", {0, 1, 2}},     {"DetectionOutput", {0, 1, 2}},
+      {"Resize", {1, 2}},        {"Range", {0, 1, 2}},           {"NonMaxSuppression", {3, 4}}, {"QuantizeLinear", {1}},
+      {"DequantizeLinear", {1}}, {"QLinearConv", {1, 4, 6}},     {"QLinearMatMul", {1, 4, 6}},  {"OneHot", {1}},
+      {"Proposal", {0, 1, 2}},   {"DetectionOutput", {0, 1, 2}},
   };
   return table;
 }
@@ -71,7 +72,8 @@ TensorData to_half(const TensorData& value, std::atomic<int64_t>& clamped) {
   if (is_uniform && from[0] != 0 && (to[0] & 0x7fff) == 0)
     for (int64_t i = 0; i < count; ++i) to[i] |= 1;
   if (value.packed())
-    if (TensorData unpacked = ir::unpack(value.packed(), DType::Float16); ir::identical(unpacked.view(), result.view())) return unpacked;
+    if (TensorData unpacked = ir::unpack(value.packed(), DType::Float16); ir::identical(unpacked.view(), result.view()))
+      return unpacked;
   release_mapped_pages({reinterpret_cast<const std::byte*>(from), value.bytes()});  // the source is rarely looked at again
   return result;
 }
@@ -82,14 +84,16 @@ void keep_clip_bounds(Node& n) {
     if (step.op != "Clip") continue;
     for (const char* name : {"min", "max"}) {
       const double bound = step.attributes.float_or(name, 0);
-      if (bound != 0 && (float_to_half(static_cast<float>(bound)) & 0x7fff) == 0) step.attributes.set(name, std::copysign(0x1p-24, bound));
+      if (bound != 0 && (float_to_half(static_cast<float>(bound)) & 0x7fff) == 0)
+        step.attributes.set(name, std::copysign(0x1p-24, bound));
     }
   }
 }
 
 class Lowering {
  public:
-  Lowering(Graph& graph, const ir::OpSet& ops, const std::function<void(std::string_view)>& warn, const std::function<void(uint64_t)>& converted)
+  Lowering(Graph& graph, const ir::OpSet& ops, const std::function<void(std::string_view)>& warn,
+           const std::function<void(uint64_t)>& converted)
       : graph_(graph), ops_(ops), warn_(warn), converted_(converted) {}
 
   Status run() {
@@ -103,10 +107,13 @@ class Lowering {
   }
 
  private:
-  bool is_kept(TensorId t) const { return static_cast<size_t>(t.index) < kept_tensors_.size() && kept_tensors_[static_cast<size_t>(t.index)]; }
+  bool is_kept(TensorId t) const {
+    return static_cast<size_t>(t.index) < kept_tensors_.size() && kept_tensors_[static_cast<size_t>(t.index)];
+  }
   // float32 in the source, float16 by now; a source model's own float16 tensors are left as they are.
   bool was_lowered(TensorId t) const {
-    return static_cast<size_t>(t.index) < was_float32_.size() && was_float32_[static_cast<size_t>(t.index)] && graph_.tensor(t).dtype == DType::Float16;
+    return static_cast<size_t>(t.index) < was_float32_.size() && was_float32_[static_cast<size_t>(t.index)] &&
+           graph_.tensor(t).dtype == DType::Float16;
   }
   bool is_kept(NodeId n) const { return kept_nodes_[static_cast<size_t>(n.index)]; }
   bool slot_stays(NodeId id, const Node& n, size_t slot) const { return is_kept(id) || wants_exact(n, slot); }
@@ -141,9 +148,9 @@ class Lowering {
     const auto users = graph_.users(t);
     if (users.empty() || graph_.is_output(t)) return false;
     return only_exact_readers(t) || std::all_of(users.begin(), users.end(), [&](NodeId user) {
-      const Node& n = graph_.node(user);
-      return n.op == "QuantizeLinear" && n.tail.empty() && n.input(0) == t && n.input(1) != t;
-    });
+             const Node& n = graph_.node(user);
+             return n.op == "QuantizeLinear" && n.tail.empty() && n.input(0) == t && n.input(1) != t;
+           });
   }
 
   bool only_exact_readers(TensorId t) const {
@@ -158,7 +165,8 @@ class Lowering {
   // Graph inputs and constants. A constant read both ways is split; the float32 half shares the bytes.
   void retype_sources() {
     for (TensorId t : graph_.inputs())
-      if (graph_.tensor(t).dtype == DType::Float32 && !graph_.is_constant(t) && !is_read_exactly(t)) graph_.tensor(t).dtype = DType::Float16;
+      if (graph_.tensor(t).dtype == DType::Float32 && !graph_.is_constant(t) && !is_read_exactly(t))
+        graph_.tensor(t).dtype = DType::Float16;
     const size_t count = graph_.tensor_count();
     for (size_t i = 0; i < count; ++i) {
       const TensorId t{static_cast<int32_t>(i)};
@@ -187,7 +195,8 @@ class Lowering {
       tensor.constant = to_half(tensor.constant, clamped);
       tensor.dtype = DType::Float16;
       if (clamped > 0 && warn_)
-        warn_("constant '" + tensor.name + "' has " + std::to_string(clamped.load()) + " value(s) out of the float16 range, clamped to it!");
+        warn_("constant '" + tensor.name + "' has " + std::to_string(clamped.load()) +
+              " value(s) out of the float16 range, clamped to it!");
     }
   }
 
@@ -267,8 +276,7 @@ class Lowering {
     Node n = graph_.node(id);
     const bool kept = is_kept(id);
     for (size_t slot = 0; slot < n.inputs.size(); ++slot)
-      if (n.inputs[slot] && slot_stays(id, n, slot) && was_lowered(n.inputs[slot]))
-        n.inputs[slot] = widened(n.inputs[slot]);
+      if (n.inputs[slot] && slot_stays(id, n, slot) && was_lowered(n.inputs[slot])) n.inputs[slot] = widened(n.inputs[slot]);
     const Node original = n;
     if (!kept)
       if (Status s = lower_attributes(n); !s) return s.node(n.name, n.op);
@@ -329,7 +337,8 @@ bool is_exact_input(std::string_view op, size_t slot) {
   return false;
 }
 
-Status lower_float(Graph& graph, const ir::OpSet& ops, const std::function<void(std::string_view)>& warn, const std::function<void(uint64_t)>& converted) {
+Status lower_float(Graph& graph, const ir::OpSet& ops, const std::function<void(std::string_view)>& warn,
+                   const std::function<void(uint64_t)>& converted) {
   return Lowering(graph, ops, warn, converted).run().stage("lower_float");
 }
 

@@ -16,7 +16,9 @@ ir::Graph lowered(const char* text, std::vector<std::string>* warnings = nullptr
   EXPECT_TRUE(graph) << graph.status().to_string();
   if (!graph) return {};
   EXPECT_TRUE(ir::infer_shapes(*graph, ops::builtin_ops()).is_ok());
-  const Status s = lower_float(*graph, ops::builtin_ops(), [&](std::string_view w) { if (warnings) warnings->emplace_back(w); });
+  const Status s = lower_float(*graph, ops::builtin_ops(), [&](std::string_view w) {
+    if (warnings) warnings->emplace_back(w);
+  });
   EXPECT_TRUE(s.is_ok()) << s.to_string();
   return std::move(*graph);
 }
@@ -35,7 +37,8 @@ TEST(LowerFloat, TensorsConstantsAndResults) {
   %y: float32[2] = Add(%a, %tiny)
   %j: int64[2] = Add(%i, %i)
   %e: float64[2] = Add(%d, %d)
-})", &warnings);
+})",
+                              &warnings);
   EXPECT_EQ(type_of(g, "x"), DType::Float16);
   EXPECT_EQ(type_of(g, "a"), DType::Float16);
   EXPECT_EQ(type_of(g, "y"), DType::Float16);

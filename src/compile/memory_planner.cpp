@@ -13,9 +13,12 @@ class FirstFitPlanner final : public MemoryPlanner {
   MemoryPlan plan(std::span<const BufferRequest> requests) const override {
     MemoryPlan result;
     result.offsets.reserve(requests.size());
-    struct Occupied { uint64_t end; int64_t last; };
-    std::map<uint64_t, Occupied> live;                        // by offset
-    std::multimap<int64_t, uint64_t> by_last;                 // last step -> offset
+    struct Occupied {
+      uint64_t end;
+      int64_t last;
+    };
+    std::map<uint64_t, Occupied> live;         // by offset
+    std::multimap<int64_t, uint64_t> by_last;  // last step -> offset
     for (const BufferRequest& r : requests) {
       while (!by_last.empty() && by_last.begin()->first < r.first) {
         live.erase(by_last.begin()->second);

@@ -22,7 +22,8 @@ constexpr Producer kDepthwise = Producer::Depthwise, kConv = Producer::Conv;
 // Chains: tensor i is written at step i and read at step i + 1.
 std::vector<BufferRequest> chain(std::span<const Published> rows) {
   std::vector<BufferRequest> requests;
-  for (size_t i = 0; i < rows.size(); ++i) requests.push_back({rows[i].bytes, static_cast<int64_t>(i), static_cast<int64_t>(i) + 1});
+  for (size_t i = 0; i < rows.size(); ++i)
+    requests.push_back({rows[i].bytes, static_cast<int64_t>(i), static_cast<int64_t>(i) + 1});
   return requests;
 }
 
@@ -33,34 +34,40 @@ void expect_published(std::span<const Published> rows, uint64_t total) {
 }
 
 constexpr Published kAnchorA[] = {
-    {"input0", 0x0, 0x24c00, 3, 224, Producer::Cpu}, {"output2", 0x24c00, 0x62000, 32, 112, kConv},
-    {"output4", 0x86c00, 0xc4000, 32, 112, kDepthwise}, {"output6", 0x14ac00, 0xc4000, 64, 112, kConv},
-    {"output8", 0x0, 0x31000, 64, 56, kDepthwise}, {"output10", 0x31000, 0x62000, 128, 56, kConv},
+    {"input0", 0x0, 0x24c00, 3, 224, Producer::Cpu},     {"output2", 0x24c00, 0x62000, 32, 112, kConv},
+    {"output4", 0x86c00, 0xc4000, 32, 112, kDepthwise},  {"output6", 0x14ac00, 0xc4000, 64, 112, kConv},
+    {"output8", 0x0, 0x31000, 64, 56, kDepthwise},       {"output10", 0x31000, 0x62000, 128, 56, kConv},
     {"output12", 0x93000, 0x62000, 128, 56, kDepthwise}, {"output14", 0x0, 0x62000, 128, 56, kConv},
     {"output16", 0x62000, 0x18800, 128, 28, kDepthwise}, {"output18", 0x0, 0x31000, 256, 28, kConv},
     {"output20", 0x31000, 0x31000, 256, 28, kDepthwise}, {"output22", 0x0, 0x31000, 256, 28, kConv},
-    {"output24", 0x31000, 0xc400, 256, 14, kDepthwise}, {"output26", 0x0, 0x18800, 512, 14, kConv},
+    {"output24", 0x31000, 0xc400, 256, 14, kDepthwise},  {"output26", 0x0, 0x18800, 512, 14, kConv},
     {"output28", 0x18800, 0x18800, 512, 14, kDepthwise}, {"output30", 0x0, 0x18800, 512, 14, kConv},
     {"output32", 0x18800, 0x18800, 512, 14, kDepthwise}, {"output34", 0x0, 0x18800, 512, 14, kConv},
     {"output36", 0x18800, 0x18800, 512, 14, kDepthwise}, {"output38", 0x0, 0x18800, 512, 14, kConv},
     {"output40", 0x18800, 0x18800, 512, 14, kDepthwise}, {"output42", 0x0, 0x18800, 512, 14, kConv},
     {"output44", 0x18800, 0x18800, 512, 14, kDepthwise}, {"output46", 0x0, 0x18800, 512, 14, kConv},
-    {"output48", 0x18800, 0x6800, 512, 7, kDepthwise}, {"output50", 0x0, 0xd000, 1024, 7, kConv},
-    {"output52", 0xd000, 0xd000, 1024, 7, kDepthwise}, {"output54", 0x0, 0xd000, 1024, 7, kConv},
-    {"output55", 0xd000, 0x400, 1024, 1, kConv}, {"output56", 0x0, 0x400, 1000, 1, kConv},
+    {"output48", 0x18800, 0x6800, 512, 7, kDepthwise},   {"output50", 0x0, 0xd000, 1024, 7, kConv},
+    {"output52", 0xd000, 0xd000, 1024, 7, kDepthwise},   {"output54", 0x0, 0xd000, 1024, 7, kConv},
+    {"output55", 0xd000, 0x400, 1024, 1, kConv},         {"output56", 0x0, 0x400, 1000, 1, kConv},
 };
 
 TEST(FirstFitPlanner, AnchorA) { expect_published(kAnchorA, 2157568); }
 
 TEST(FirstFitPlanner, AnchorB) {
   std::vector<Published> rows = {
-      {"input", 0x0, 0x24c00},  {"conv0", 0x24c00, 0x62000}, {"dw1", 0x86c00, 0x62000}, {"pw1", 0xe8c00, 0xc4000}, {"dw2", 0x0, 0x3d400},
-      {"pw2", 0x3d400, 0x62000}, {"dw3", 0x9f400, 0x6e400},  {"pw3", 0x0, 0x62000},     {"dw4", 0x62000, 0x1b900}, {"pw4", 0x0, 0x31000},
-      {"dw5", 0x31000, 0x31000}, {"pw5", 0x0, 0x31000},      {"dw6", 0x31000, 0xc400},
+      {"input", 0x0, 0x24c00},   {"conv0", 0x24c00, 0x62000}, {"dw1", 0x86c00, 0x62000}, {"pw1", 0xe8c00, 0xc4000},
+      {"dw2", 0x0, 0x3d400},     {"pw2", 0x3d400, 0x62000},   {"dw3", 0x9f400, 0x6e400}, {"pw3", 0x0, 0x62000},
+      {"dw4", 0x62000, 0x1b900}, {"pw4", 0x0, 0x31000},       {"dw5", 0x31000, 0x31000}, {"pw5", 0x0, 0x31000},
+      {"dw6", 0x31000, 0xc400},
   };
   for (int i = 0; i < 11; ++i) rows.push_back({"pw6 to pw11", i % 2 ? 0x18800u : 0x0u, 0x18800});
-  rows.insert(rows.end(), {{"dw12", 0x18800, 0x6800}, {"pw12", 0x0, 0xd000}, {"dw13", 0xd000, 0xd000}, {"pw13", 0x0, 0xd000},
-                           {"global pool", 0xd000, 0x400}, {"logits int8", 0x0, 0x3f0}, {"logits fp16", 0x400, 0x7e0}});
+  rows.insert(rows.end(), {{"dw12", 0x18800, 0x6800},
+                           {"pw12", 0x0, 0xd000},
+                           {"dw13", 0xd000, 0xd000},
+                           {"pw13", 0x0, 0xd000},
+                           {"global pool", 0xd000, 0x400},
+                           {"logits int8", 0x0, 0x3f0},
+                           {"logits fp16", 0x400, 0x7e0}});
   expect_published(rows, 1756160);
 }
 
@@ -93,7 +100,8 @@ TEST(NativeBytes, AnchorAFromShapes) {
   EXPECT_EQ(native_bytes(chip, DType::Int8, narrow, Producer::Conv), 3200u) << "16 channels made by a convolution occupy 32";
 }
 
-// Anchor B: sizes of the chip with narrower alignments. Three depthwise results have a block of channels more in the log, for no known reason.
+// Anchor B: sizes of the chip with narrower alignments. Three depthwise results have a block of channels more in the log, for no
+// known reason.
 TEST(NativeBytes, AnchorBFromShapes) {
   const platform::Platform& chip = *platform::find("rv1106");
   const auto size = [&](int64_t channels, int64_t side, Producer producer) {

@@ -22,7 +22,8 @@ std::string_view NodeFacts::op() const {
 std::vector<std::string_view> NodeFacts::functions() const {
   std::vector<std::string_view> names;
   for (const ir::TailStep& s : node_.tail) names.push_back(s.op);
-  if (const auto* fused = node_.attributes.get<std::vector<std::string>>("fused")) names.insert(names.end(), fused->begin() + (names_its_operator(node_.op) && !fused->empty() ? 1 : 0), fused->end());
+  if (const auto* fused = node_.attributes.get<std::vector<std::string>>("fused"))
+    names.insert(names.end(), fused->begin() + (names_its_operator(node_.op) && !fused->empty() ? 1 : 0), fused->end());
   return names;
 }
 
@@ -60,7 +61,9 @@ std::optional<Window> window_of(const NodeFacts& facts) {
   const auto in = facts.input(0), out = facts.output(0);
   if (!in || !out || in->size() < 3 || in->size() > 4 || out->size() != in->size()) return {};
   const size_t axes = in->size() - 2;
-  const auto spatial = [&](const ir::Dims& d) { return axes == 1 ? Extents{d[0], d[1], 1, d[2]} : Extents{d[0], d[1], d[2], d[3]}; };
+  const auto spatial = [&](const ir::Dims& d) {
+    return axes == 1 ? Extents{d[0], d[1], 1, d[2]} : Extents{d[0], d[1], d[2], d[3]};
+  };
   Window w;
   w.in = spatial(*in);
   w.out = spatial(*out);

@@ -22,7 +22,8 @@ using Objection = std::string;
 
 class NodeFacts {
  public:
-  NodeFacts(const ir::Graph& graph, const ir::Node& node, const platform::Platform& platform) : graph_(graph), node_(node), platform_(platform) {}
+  NodeFacts(const ir::Graph& graph, const ir::Node& node, const platform::Platform& platform)
+      : graph_(graph), node_(node), platform_(platform) {}
   const ir::Graph& graph() const { return graph_; }
   const ir::Node& node() const { return node_; }
   const platform::Platform& platform() const { return platform_; }

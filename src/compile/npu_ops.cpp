@@ -44,17 +44,22 @@ Objection first_layer_limit(const NodeFacts& f, const Window& w) {
   const int64_t taps = w.dilated(0) * w.dilated(1);
   int64_t weight_banks;
   if (w.depthwise)
-    weight_banks = std::max<int64_t>(ceil_div(taps, int8 ? limits.depthwise_taps_per_bank_int8 : limits.depthwise_taps_per_bank_half),
-                                     int8 ? limits.depthwise_reserved_banks_int8 : limits.depthwise_reserved_banks_half);
+    weight_banks =
+        std::max<int64_t>(ceil_div(taps, int8 ? limits.depthwise_taps_per_bank_int8 : limits.depthwise_taps_per_bank_half),
+                          int8 ? limits.depthwise_reserved_banks_int8 : limits.depthwise_reserved_banks_half);
   else
     weight_banks = std::max<int64_t>(ceil_div(taps, 128), limits.conv_reserved_banks);
   const int64_t free_banks = p.cbuf_banks - weight_banks;
-  if (free_banks < 1) return "a " + text(w.kernel[0]) + "x" + text(w.kernel[1]) + " kernel on the model input leaves no room in the convolution buffer";
+  if (free_banks < 1)
+    return "a " + text(w.kernel[0]) + "x" + text(w.kernel[1]) +
+           " kernel on the model input leaves no room in the convolution buffer";
   const int64_t banks = std::min<int64_t>(free_banks, limits.max_free_banks);
   const int64_t most = banks * (int8 ? limits.row_elements_int8 : limits.row_elements_half), rows = w.in.w * w.dilated(0);
-  if (w.in.w > limits.max_width) return "the model input is " + text(w.in.w) + " wide, more than the NPU's " + text(limits.max_width);
+  if (w.in.w > limits.max_width)
+    return "the model input is " + text(w.in.w) + " wide, more than the NPU's " + text(limits.max_width);
   if (rows > most || (limits.strict && rows == most))
-    return "width " + text(w.in.w) + " times kernel height " + text(w.dilated(0)) + " of the model input does not fit the convolution buffer";
+    return "width " + text(w.in.w) + " times kernel height " + text(w.dilated(0)) +
+           " of the model input does not fit the convolution buffer";
   return {};
 }
 
@@ -67,7 +72,8 @@ Objection conv_limit(const NodeFacts& f) {
   static constexpr std::string_view kAxis[] = {"height", "width"};
   for (size_t a = 0; a < 2; ++a) {
     const std::string axis(kAxis[a]);
-    if (Objection o = in_range((w->depthwise ? "depthwise kernel " : "kernel ") + axis, w->kernel[a], 1, max_kernel); !o.empty()) return o;
+    if (Objection o = in_range((w->depthwise ? "depthwise kernel " : "kernel ") + axis, w->kernel[a], 1, max_kernel); !o.empty())
+      return o;
     if (!w->transposed) {
       if (Objection o = in_range("stride", w->stride[a], 1, 7); !o.empty()) return o;
       if (Objection o = in_range("dilation", w->dilation[a], 1, w->depthwise ? 32 : 31); !o.empty()) return o;
@@ -76,16 +82,19 @@ Objection conv_limit(const NodeFacts& f) {
     for (int64_t pad : {w->pad_begin[a], w->pad_end[a]})
       if (Objection o = in_range("padding", pad, 0, kMostPadding); !o.empty()) return o;
     const int64_t s = w->stride[a];
-    if (f.platform().transposed_conv_stride_power_of_two && s != 1 && s != 2 && s != 4 && s != 8) return "stride " + text(s) + " is not 1, 2, 4 or 8";
+    if (f.platform().transposed_conv_stride_power_of_two && s != 1 && s != 2 && s != 4 && s != 8)
+      return "stride " + text(s) + " is not 1, 2, 4 or 8";
     if (Objection o = in_range("stride", s, 1, 8); !o.empty()) return o;
     if (Objection o = in_range("dilation", w->dilation[a], 1, 32); !o.empty()) return o;
-    if (w->dilation[a] != 1 && (w->kernel[0] != 1 || w->kernel[1] != 1)) return "a dilated transposed convolution needs a 1x1 kernel";
+    if (w->dilation[a] != 1 && (w->kernel[0] != 1 || w->kernel[1] != 1))
+      return "a dilated transposed convolution needs a 1x1 kernel";
     const int64_t in = a == 0 ? w->in.h : w->in.w, out = a == 0 ? w->out.h : w->out.w;
     if ((w->kernel[a] - 1) * w->dilation[a] - w->pad_begin[a] < 0) return "padding is larger than the kernel reaches";
     // The list prints stride * (in - 1) - pad + 1 >= out, which no ordinary layer meets; read as "plus what the kernel reaches".
     if (s * (in - 1) - w->pad_begin[a] + w->kernel[a] < out) return "its output is larger than the kernel reaches";
   }
-  if (w->transposed && w->group != 1 && !w->depthwise) return "group " + text(w->group) + " is neither 1 nor the number of channels";
+  if (w->transposed && w->group != 1 && !w->depthwise)
+    return "group " + text(w->group) + " is neither 1 nor the number of channels";
   if (w->dilated(0) > 1 && w->in.w >= 16383) return "width " + text(w->in.w) + " is not below 16383";
   return first_layer_limit(f, *w);
 }
@@ -112,7 +121,8 @@ Objection broadcast_limit(const NodeFacts& f) {
     const auto in = f.has_input(i) ? extents(f.input(i)) : std::nullopt;
     if (!in) continue;
     if (in->n != out->n && !is_scalar(*in)) return "its operands differ in the batch axis";
-    if ((in->h != out->h && out->h > 8192) || (in->w != out->w && out->w > 8192)) return "an operand is repeated more than 8192 times";
+    if ((in->h != out->h && out->h > 8192) || (in->w != out->w && out->w > 8192))
+      return "an operand is repeated more than 8192 times";
   }
   return {};
 }
@@ -147,8 +157,8 @@ Objection slice_limit(const NodeFacts& f) {
   for (size_t i = 0; i < steps->size(); ++i) {
     if ((*steps)[i] == 1) continue;
     const int64_t axis = !axes ? static_cast<int64_t>(i) : (*axes)[i] < 0 ? (*axes)[i] + rank : (*axes)[i];
-    const bool fits = in->h * in->w == 1 && axis + 4 - rank == 1 && in->c % lanes == 0 && (*starts)[i] % lanes == 0 && (*ends)[i] % lanes == 0 &&
-                      (*steps)[i] > 0 && (*steps)[i] <= lanes;
+    const bool fits = in->h * in->w == 1 && axis + 4 - rank == 1 && in->c % lanes == 0 && (*starts)[i] % lanes == 0 &&
+                      (*ends)[i] % lanes == 0 && (*steps)[i] > 0 && (*steps)[i] <= lanes;
     if (!fits) return "step " + text((*steps)[i]) + " is not 1";
   }
   return {};
@@ -175,10 +185,13 @@ Objection resize_limit(const NodeFacts& f) {
   if (!in || !out) return unknown_shape();
   if (in->size() != 4) return "rank " + text(static_cast<int64_t>(in->size())) + " is not 4";
   const ir::Attributes& a = f.node().attributes;
-  const std::string mode = a.string_or("mode", "nearest"), coordinates = a.string_or("coordinate_transformation_mode", "half_pixel");
+  const std::string mode = a.string_or("mode", "nearest"),
+                    coordinates = a.string_or("coordinate_transformation_mode", "half_pixel");
   if (mode != "nearest" && mode != "linear") return "mode " + mode + " is neither nearest nor linear";
-  if (a.int_or("antialias", 0) || a.int_or("exclude_outside", 0)) return "antialias and exclude_outside are not computed by the NPU";
-  if (a.string_or("keep_aspect_ratio_policy", "stretch") != "stretch") return "keep_aspect_ratio_policy is not computed by the NPU";
+  if (a.int_or("antialias", 0) || a.int_or("exclude_outside", 0))
+    return "antialias and exclude_outside are not computed by the NPU";
+  if (a.string_or("keep_aspect_ratio_policy", "stretch") != "stretch")
+    return "keep_aspect_ratio_policy is not computed by the NPU";
   if ((*in)[0] != (*out)[0] || (*in)[1] != (*out)[1]) return "it resizes the batch or channel axis";
   const std::string nearest = a.string_or("nearest_mode", "round_prefer_floor");
   const int64_t h = (*in)[2], w = (*in)[3], oh = (*out)[2], ow = (*out)[3];
@@ -192,8 +205,10 @@ Objection resize_limit(const NodeFacts& f) {
   }
   if (h == 1 && w == 1 && (*in)[0] == 1) return {};
   if (!integer_factors || oh / h < 2 || oh / h > 8 || ow / w < 2 || ow / w > 8)
-    return "[" + text(h) + "," + text(w) + "] to [" + text(oh) + "," + text(ow) + "] is not enlarging by whole factors from 2 to 8";
-  // Bilinear enlarging is a depthwise transposed convolution with a kernel of twice the factor. The list does not say so; speeds do.
+    return "[" + text(h) + "," + text(w) + "] to [" + text(oh) + "," + text(ow) +
+           "] is not enlarging by whole factors from 2 to 8";
+  // Bilinear enlarging is a depthwise transposed convolution with a kernel of twice the factor. The list does not say so; speeds
+  // do.
   const int64_t most = f.platform().max_depthwise_kernel / 2;
   if (mode == "linear" && (oh / h > most || ow / w > most))
     return "bilinear enlarging by " + text(std::max(oh / h, ow / w)) + " needs a depthwise kernel above " + text(2 * most);
@@ -205,7 +220,8 @@ Objection channel_sum_limit(const NodeFacts& f) {
   if (Objection o = small_rank(f); !o.empty()) return o;
   const auto in = f.input(0), out = f.output(0);
   if (!in || !out) return unknown_shape();
-  const bool channels = in->size() == 4 && out->size() == 4 && (*out)[1] == 1 && (*out)[0] == (*in)[0] && (*out)[2] == (*in)[2] && (*out)[3] == (*in)[3];
+  const bool channels = in->size() == 4 && out->size() == 4 && (*out)[1] == 1 && (*out)[0] == (*in)[0] && (*out)[2] == (*in)[2] &&
+                        (*out)[3] == (*in)[3];
   return channels ? Objection{} : "it sums over more than the channels";
 }
 
@@ -245,7 +261,8 @@ Objection prelu_limit(const NodeFacts& f) {
   const int64_t channels = in->size() > 1 ? (*in)[1] : 1;
   if (f.node().op == "int:PRelu") {  // its slopes are multipliers
     const bool one = f.node().attributes.ints_or("negative_multiplier").size() <= 1;
-    return one || f.axis(1, static_cast<int64_t>(in->size())) == 1 ? Objection{} : "its slope is neither a scalar nor one value per channel";
+    return one || f.axis(1, static_cast<int64_t>(in->size())) == 1 ? Objection{}
+                                                                   : "its slope is neither a scalar nor one value per channel";
   }
   if (!slope) return unknown_shape();
   const int64_t count = ir::element_count(*slope);
@@ -352,7 +369,8 @@ Objection transpose_node_limit(const NodeFacts& f) {
   return objection;
 }
 
-#define LUT_TYPES {"if", "if", "if", "if", "if", "f", "i"}
+#define LUT_TYPES \
+  { "if", "if", "if", "if", "if", "f", "i" }
 // Operator list 3.1, columns A to G.
 const NpuOp kNpuOps[] = {
     {"Conv", "Conv", {"if", "if", "if", "i", "if", "f", "i"}, 0, conv_limit},
@@ -436,9 +454,9 @@ Objection npu_objection(const NodeFacts& f) {
   // float32 is our addition for exact comparison: it is placed as float16 would be.
   const DType type = f.input_type(entry->data_input);
   const bool fits = type == DType::Float16 || type == DType::Float32 ? types.find('f') != types.npos
-                    : type == DType::Int8 || type == DType::UInt8   ? types.find('i') != types.npos
-                    : type == DType::Int16                          ? types.find('i') != types.npos && f.platform().conv_int16()
-                                                                    : false;
+                    : type == DType::Int8 || type == DType::UInt8    ? types.find('i') != types.npos
+                    : type == DType::Int16                           ? types.find('i') != types.npos && f.platform().conv_int16()
+                                                                     : false;
   if (!fits) return "the NPU of " + chip + " does not compute " + std::string(f.op()) + " in " + std::string(dtype_name(type));
   for (const auto* list : {&f.node().inputs, &f.node().outputs}) {
     for (ir::TensorId t : *list) {

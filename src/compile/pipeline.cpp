@@ -1,5 +1,5 @@
-// The order of the compiler's steps. Number formats come first because placement depends on them; memory follows because a tensor's
-// padding depends on the engine that makes it; costs come last because traffic depends on where tensors are.
+// The order of the compiler's steps. Number formats come first because placement depends on them; memory follows because a
+// tensor's padding depends on the engine that makes it; costs come last because traffic depends on where tensors are.
 #include "compile/assume_types.h"
 #include "compile/compile.h"
 #include "compile/lower_float.h"
@@ -31,15 +31,19 @@ Result<Estimate> estimate(ir::Graph graph, const CompileOptions& given) {
   if (!options.platform) options.platform = &platform::default_platform();
   if (!options.ops) options.ops = &ops::builtin_ops();
   if (options.float_dtype != DType::Float16 && options.float_dtype != DType::Float32)
-    return invalid_argument("float_dtype must be float16 or float32").found(std::string(dtype_name(options.float_dtype))).stage("compile");
+    return invalid_argument("float_dtype must be float16 or float32")
+        .found(std::string(dtype_name(options.float_dtype)))
+        .stage("compile");
 
   Estimate result;
   format::Program& program = result.program;
   program.label = options.label;
   program.inputs = ports_of(graph, graph.inputs());
   program.outputs = ports_of(graph, graph.outputs());
-  if (options.assume) assume_types(graph, *options.platform, *options.assume);
-  else if (options.float_dtype == DType::Float16) ORKNN_TRY(lower_float(graph, *options.ops, options.warn, options.converted));
+  if (options.assume)
+    assume_types(graph, *options.platform, *options.assume);
+  else if (options.float_dtype == DType::Float16)
+    ORKNN_TRY(lower_float(graph, *options.ops, options.warn, options.converted));
 
   graph.compact();
   program.graph = std::move(graph);

@@ -21,7 +21,8 @@ bool splittable(const NodeFacts& facts) {
   const std::string_view op = facts.op();
   const bool lut = facts.platform().multi_core_lut;
   // A product with constant weights runs as a convolution.
-  if (op == "Conv" || op == "Gemm" || (op == "MatMul" && facts.is_constant(1))) return lut || only([&](std::string_view f) { return kPlain.contains(f); });
+  if (op == "Conv" || op == "Gemm" || (op == "MatMul" && facts.is_constant(1)))
+    return lut || only([&](std::string_view f) { return kPlain.contains(f); });
   if (op == "Add" || op == "Mul") return only([](std::string_view f) { return f == "Relu"; });
   return op == "Concat" || (op == "Attention" && lut);  // Concat: by the vendor's logs
 }
@@ -53,15 +54,23 @@ Decision decide(const NodeFacts& facts, const std::string* asked, const CompileO
   if (npu.empty() && !cpu_wanted) {
     const auto window = facts.op() == "Conv" ? window_of(facts) : std::nullopt;
     const std::string_view vendor = find_npu_op(facts.op())->vendor;  // Gemm is a convolution there
-    const std::string name = vendor == facts.op() ? std::string(vendor) : std::string(facts.op()) + " runs as " + std::string(vendor) + ", which";
-    return {Device::Npu, name + " is on the NPU operator list and within its limits" + (window && pads_before(*window) ? "; its wide border is padded before it" : ""), false};
+    const std::string name =
+        vendor == facts.op() ? std::string(vendor) : std::string(facts.op()) + " runs as " + std::string(vendor) + ", which";
+    return {Device::Npu,
+            name + " is on the NPU operator list and within its limits" +
+                (window && pads_before(*window) ? "; its wide border is padded before it" : ""),
+            false};
   }
   if (asked && *asked == "npu" && options.warn)
-    options.warn("op_target asks for the npu for '" + facts.node().name + "' (" + std::string(facts.op()) + "), but " + npu + "!");
+    options.warn("op_target asks for the npu for '" + facts.node().name + "' (" + std::string(facts.op()) + "), but " + npu +
+                 "!");
   std::string because = npu.empty() ? "op_target says " + *asked : npu;
   if (cpu.empty()) return {Device::Cpu, because + "; on the CPU operator list", false};
   if (npu.empty()) return {Device::Cpu, because + "; runs on the CPU reference kernel", false};
-  return {Device::Cpu, "not on the vendor's operator list; runs on the CPU reference kernel (" + because + (because == cpu ? "" : "; " + cpu) + ")", true};
+  return {Device::Cpu,
+          "not on the vendor's operator list; runs on the CPU reference kernel (" + because + (because == cpu ? "" : "; " + cpu) +
+              ")",
+          true};
 }
 }  // namespace
 
@@ -124,8 +133,11 @@ std::vector<std::string> remarks_on_targets(const ir::Graph& graph, const std::m
       if (t) known.insert(graph.tensor(t).name);
   }
   for (const auto& [key, value] : op_target) {
-    if (!known.contains(key)) remarks.push_back("op_target names '" + key + "', which is neither a tensor, a node nor an op type of this model!");
-    else if (value == "gpu") remarks.push_back("op_target sends '" + key + "' to the gpu, which is not simulated: it is computed and counted on the CPU!");
+    if (!known.contains(key))
+      remarks.push_back("op_target names '" + key + "', which is neither a tensor, a node nor an op type of this model!");
+    else if (value == "gpu")
+      remarks.push_back("op_target sends '" + key +
+                        "' to the gpu, which is not simulated: it is computed and counted on the CPU!");
   }
   return remarks;
 }

@@ -13,8 +13,8 @@ namespace {
 
 struct Case {
   const char* chip;
-  const char* graph;   // the last node is asked about
-  const char* npu;     // "" = on the NPU, else part of the objection
+  const char* graph;          // the last node is asked about
+  const char* npu;            // "" = on the NPU, else part of the objection
   const char* cpu = nullptr;  // same for the CPU list; nullptr = not asked
 };
 
@@ -35,109 +35,140 @@ const Case kCases[] = {
     {"rv1106", R"(graph "g" (%x: int8[1,32,20,20]) -> (%y) {
   %w: int8[8,32,3,3] = const splat 1
   %y: int8[1,8,20,20] = Conv(%x, %w) {pads = [1,1,1,1]}
-})", ""},
+})",
+     ""},
     {"rk3588", R"(graph "g" (%x: float16[1,32,20,20], %w: float16[8,32,3,3]) -> (%y) {
   %y: float16[1,8,20,20] = Conv(%x, %w) {pads = [1,1,1,1]}
-})", "weights are not constant", ""},
+})",
+     "weights are not constant", ""},
     {"rk3588", R"(graph "g" (%x: float16[1,32,40,40]) -> (%y) {
   %w: float16[8,32,33,33] = const splat 0.5
   %y: float16[1,8,8,8] = Conv(%x, %w)
-})", "kernel height 33 is not in 1..31"},
+})",
+     "kernel height 33 is not in 1..31"},
     {"rk3588", R"(graph "g" (%x: float16[1,32,40,40]) -> (%y) {
   %w: float16[32,1,9,9] = const splat 0.5
   %y: float16[1,32,32,32] = Conv(%x, %w) {group = 32}
-})", "depthwise kernel height 9 is not in 1..8"},
+})",
+     "depthwise kernel height 9 is not in 1..8"},
     {"rk3588", R"(graph "g" (%x: float16[1,32,40,40]) -> (%y) {
   %w: float16[32,32,8,8] = const splat 0.5
   %y: float16[1,32,5,5] = Conv(%x, %w) {strides = [8,8]}
-})", "stride 8 is not in 1..7"},
+})",
+     "stride 8 is not in 1..7"},
     {"rk3588", R"(graph "g" (%x: float16[1,32,1,400]) -> (%y) {
   %w: float16[32,32,1,11] = const splat 0.5
   %y: float16[1,32,1,400] = Conv(%x, %w) {pads = [0,25,0,25], dilations = [1,5]}
-})", ""},
+})",
+     ""},
     {"rk3588", R"(graph "g" (%x: float16[1,3,8,8,8]) -> (%y) {
   %w: float16[8,3,3,3,3] = const splat 0.5
   %y: float16[1,8,6,6,6] = Conv(%x, %w)
-})", "3-D convolution"},
+})",
+     "3-D convolution"},
     {"rk3588", R"(graph "g" (%x: float16[1,3,8,8200]) -> (%y) {
   %w: float16[8,3,3,3] = const splat 0.5
   %y: float16[1,8,6,8198] = Conv(%x, %w)
-})", "8200 wide"},
+})",
+     "8200 wide"},
     {"rk3566", R"(graph "g" (%x: float16[1,3,64,2048]) -> (%y) {
   %w: float16[8,3,7,7] = const splat 0.5
   %y: float16[1,8,58,2042] = Conv(%x, %w)
-})", "does not fit the convolution buffer"},
+})",
+     "does not fit the convolution buffer"},
     {"rk3588", R"(graph "g" (%x: float16[1,16,20,20]) -> (%y) {
   %w: float16[16,16,4,4] = const splat 0.5
   %y: float16[1,16,40,40] = ConvTranspose(%x, %w) {strides = [2,2], pads = [1,1,1,1]}
-})", ""},
+})",
+     ""},
     {"rk3588", R"(graph "g" (%x: float16[1,16,20,20]) -> (%y) {
   %w: float16[16,16,3,3] = const splat 0.5
   %y: float16[1,16,60,60] = ConvTranspose(%x, %w) {strides = [3,3]}
-})", "stride 3 is not 1, 2, 4 or 8"},
+})",
+     "stride 3 is not 1, 2, 4 or 8"},
     {"rk3562", R"(graph "g" (%x: float16[1,16,20,20]) -> (%y) {
   %w: float16[16,16,3,3] = const splat 0.5
   %y: float16[1,16,60,60] = ConvTranspose(%x, %w) {strides = [3,3]}
-})", ""},
+})",
+     ""},
     {"rk3588", kResize, "", ""},
     {"rk3588", R"(graph "g" (%x: float16[1,8,20,20], %s: float32[4]) -> (%y) {
   %y: float16[1,8,50,50] = Resize(%x, _, %s) {mode = "linear"}
-})", "not enlarging by whole factors", ""},
+})",
+     "not enlarging by whole factors", ""},
     {"rk3588", R"(graph "g" (%x: float16[1,8,20,20], %s: float32[4]) -> (%y) {
   %y: float16[1,8,40,40] = Resize(%x, _, %s) {mode = "cubic"}
-})", "cubic", "cubic"},
+})",
+     "cubic", "cubic"},
     {"rk3588", R"(graph "g" (%x: float16[1,8,20,20]) -> (%y) {
   %y: float16[1,8,10,10] = MaxPool(%x) {kernel_shape = [2,2], strides = [2,2]}
-})", ""},
+})",
+     ""},
     {"rk3588", R"(graph "g" (%x: float16[1,8,20,20]) -> (%y) {
   %y: float16[1,8,20,20] = MaxPool(%x) {kernel_shape = [9,9], pads = [4,4,4,4]}
-})", "kernel 9 is not in 1..7", ""},
+})",
+     "kernel 9 is not in 1..7", ""},
     {"rk3588", R"(graph "g" (%x: float16[1,8,20,20]) -> (%y) {
   %y: float16[1,8,1,1] = GlobalAveragePool(%x)
-})", "", "not a CPU operator"},
+})",
+     "", "not a CPU operator"},
     {"rk3566", R"(graph "g" (%x: float16[1,8,20,20]) -> (%y) {
   %y: float16[1,8,20,20] = Softmax(%x) {axis = 1}
-})", "Softmax is not an NPU operator of rk3566", ""},
+})",
+     "Softmax is not an NPU operator of rk3566", ""},
     {"rk3588", R"(graph "g" (%x: float16[1,8,20,20]) -> (%y) {
   %y: float16[1,8,20,20] = Softmax(%x) {axis = 1}
-})", ""},
+})",
+     ""},
     {"rk3588", R"(graph "g" (%x: float16[2,8,20,20]) -> (%y) {
   %y: float16[2,8,20,20] = Softmax(%x) {axis = 2}
-})", "axis 2 is neither", "batch is not 1"},
+})",
+     "axis 2 is neither", "batch is not 1"},
     {"rk3588", R"(graph "g" (%x: int64[1,8]) -> (%y) {
   %y: int64[1,8] = Add(%x, %x)
-})", "does not compute Add in int64", ""},
+})",
+     "does not compute Add in int64", ""},
     {"rk3588", R"(graph "g" (%x: float16[1,2,3,4,5]) -> (%y) {
   %y: float16[1,2,3,4,5] = Relu(%x)
-})", "rank 5", "not a CPU operator"},
+})",
+     "rank 5", "not a CPU operator"},
     {"rk3588", R"(graph "g" (%x: float16[1,8,5,5], %b: float16[1,8,1,5]) -> (%y) {
   %y: float16[1,8,5,5] = Sub(%x, %b)
-})", "one value per channel", ""},
+})",
+     "one value per channel", ""},
     {"rk3588", R"(graph "g" (%x: float16[1,8,5,5], %b: float16[1,8,1,5]) -> (%y) {
   %y: float16[1,8,5,5] = Add(%x, %b)
-})", ""},
+})",
+     ""},
     {"rk3588", R"(graph "g" (%x: float16[1,8]) -> (%y) {
   %e: float16[] = const {2.5}
   %y: float16[1,8] = Pow(%x, %e)
-})", "exponent is not 0", ""},
+})",
+     "exponent is not 0", ""},
     {"rk3588", R"(graph "g" (%x: float16[1,64,16,16]) -> (%y) {
   %y: float16[1,16,16,64] = Transpose(%x) {perm = [0,2,3,1]}
-})", ""},
+})",
+     ""},
     {"rk3588", R"(graph "g" (%x: float16[1,64,15,15]) -> (%y) {
   %y: float16[1,15,15,64] = Transpose(%x) {perm = [0,2,3,1]}
-})", "permutation 0231", ""},
+})",
+     "permutation 0231", ""},
     {"rk3588", R"(graph "g" (%x: float16[1,N]) -> (%y) {
   %y: float16[1,N] = Relu(%x)
-})", "known only at run time"},
+})",
+     "known only at run time"},
     {"rk3588", R"(graph "g" (%x: float16[1,8]) -> (%y) {
   %y: float16[1,8] = Atan(%x)
-})", "Atan is not an NPU operator", "not a CPU operator"},
+})",
+     "Atan is not an NPU operator", "not a CPU operator"},
     {"rk3576", R"(graph "g" (%x: float16[1,8], %z: float16[1,8]) -> (%y) {
   %y: bool[1,8] = Greater(%x, %z)
-})", ""},
+})",
+     ""},
     {"rk3588", R"(graph "g" (%x: float16[1,8], %z: float16[1,8]) -> (%y) {
   %y: bool[1,8] = Greater(%x, %z)
-})", "not an NPU operator of rk3588", ""},
+})",
+     "not an NPU operator of rk3588", ""},
 };
 
 TEST(Place, OperatorLists) {
@@ -148,8 +179,10 @@ TEST(Place, OperatorLists) {
     const ir::Node& node = graph->node(graph->order().back());
     const NodeFacts facts(*graph, node, *platform::find(c.chip));
     const auto expect = [](const std::string& found, const char* wanted) {
-      if (*wanted) EXPECT_NE(found.find(wanted), std::string::npos) << found;
-      else EXPECT_EQ(found, "");
+      if (*wanted)
+        EXPECT_NE(found.find(wanted), std::string::npos) << found;
+      else
+        EXPECT_EQ(found, "");
     };
     expect(npu_objection(facts), c.npu);
     if (c.cpu) expect(cpu_objection(facts), c.cpu);
@@ -173,7 +206,8 @@ TEST(Place, OverridesReasonsAndWarnings) {
   EXPECT_NE((*tasks)[0].reason.find("op_target says cpu"), std::string::npos);
   EXPECT_EQ((*tasks)[1].device, format::Device::Npu);
   EXPECT_EQ((*tasks)[2].device, format::Device::Cpu);
-  EXPECT_EQ((*tasks)[2].reason.find("not on the vendor's operator list; runs on the CPU reference kernel"), 0u) << (*tasks)[2].reason;
+  EXPECT_EQ((*tasks)[2].reason.find("not on the vendor's operator list; runs on the CPU reference kernel"), 0u)
+      << (*tasks)[2].reason;
   ASSERT_EQ(warnings.size(), 3u);
   EXPECT_NE(warnings[0].find("'third'"), std::string::npos);
   EXPECT_NE(warnings[1].find("The Op of 'Atan'"), std::string::npos);

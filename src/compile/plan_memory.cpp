@@ -34,7 +34,8 @@ Producer producer_of(const format::Task& task) {
 }
 }  // namespace
 
-std::optional<uint64_t> native_bytes(const platform::Platform& platform, DType dtype, std::span<const int64_t> dims, Producer producer) {
+std::optional<uint64_t> native_bytes(const platform::Platform& platform, DType dtype, std::span<const int64_t> dims,
+                                     Producer producer) {
   for (int64_t d : dims)
     if (d < 0 || static_cast<uint64_t>(d) > kMaxBytes) return {};
   const uint64_t element = dtype_bytes(dtype);
@@ -48,7 +49,9 @@ std::optional<uint64_t> native_bytes(const platform::Platform& platform, DType d
     return bytes;
   }
   const platform::ChannelAlignment& align = platform.alignment(dtype);
-  const int multiple = producer == Producer::Conv ? align.conv_out : producer == Producer::Depthwise ? align.depthwise : align.other;
+  const int multiple = producer == Producer::Conv        ? align.conv_out
+                       : producer == Producer::Depthwise ? align.depthwise
+                                                         : align.other;
   const auto area = product({static_cast<uint64_t>(dims[2]), static_cast<uint64_t>(dims[3])});
   if (!area) return {};
   const uint64_t padded_area = *area > 1 ? (*area + 3) / 4 * 4 : *area;
@@ -71,7 +74,9 @@ Status plan_memory(format::Program& program, const platform::Platform& platform,
     const auto dims = tensor.shape ? ir::to_dims(*tensor.shape) : std::nullopt;
     if (!dims || tensor.dtype == DType::Undefined) return false;
     const auto bytes = native_bytes(platform, tensor.dtype, *dims, producer);
-    if (!bytes || *bytes > kMaxPlannedBytes) return Status::error(Code::OutOfMemory, "tensor '" + tensor.name + "' of shape " + ir::to_string(*dims) + " is too large").stage("plan_memory");
+    if (!bytes || *bytes > kMaxPlannedBytes)
+      return Status::error(Code::OutOfMemory, "tensor '" + tensor.name + "' of shape " + ir::to_string(*dims) + " is too large")
+          .stage("plan_memory");
     buffer.bytes = *bytes;
     return true;
   };
@@ -100,7 +105,8 @@ Status plan_memory(format::Program& program, const platform::Platform& platform,
       if (external || !known) continue;
       sum += buffer.bytes;
       if (sum > kMaxBytes)
-        return Status::error(Code::OutOfMemory, "the intermediate results of this model do not fit in memory").stage("plan_memory");
+        return Status::error(Code::OutOfMemory, "the intermediate results of this model do not fit in memory")
+            .stage("plan_memory");
       buffer.place = Buffer::Place::Arena;
       requests.push_back({buffer.bytes, static_cast<int64_t>(step), std::max(last[i], static_cast<int64_t>(step))});
       owners.push_back(i);
@@ -110,7 +116,9 @@ Status plan_memory(format::Program& program, const platform::Platform& platform,
   for (size_t i = 0; i < owners.size(); ++i) program.buffers[owners[i]].offset = plan.offsets[i];
   program.arena_bytes = plan.total_bytes;
   if (plan.total_bytes > kMaxPlannedBytes)
-    return Status::error(Code::OutOfMemory, "the intermediate results of this model do not fit in memory").stage("plan_memory").found(std::to_string(plan.total_bytes) + " bytes");
+    return Status::error(Code::OutOfMemory, "the intermediate results of this model do not fit in memory")
+        .stage("plan_memory")
+        .found(std::to_string(plan.total_bytes) + " bytes");
   return {};
 }
 

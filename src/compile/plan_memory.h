@@ -13,7 +13,8 @@ enum class Producer : uint8_t { Conv, Depthwise, Other, Cpu };
 
 // Bytes of a tensor in the chip's native layout: channels padded for the producer, H*W rounded up to 4, per batch entry. Only
 // 4-D tensors made by the NPU are padded. Nothing when the product overflows.
-std::optional<uint64_t> native_bytes(const platform::Platform& platform, DType dtype, std::span<const int64_t> dims, Producer producer);
+std::optional<uint64_t> native_bytes(const platform::Platform& platform, DType dtype, std::span<const int64_t> dims,
+                                     Producer producer);
 
 // Fills program.buffers and arena_bytes. Needs program.graph and program.tasks. Tensors whose size is known only at run time get
 // no place. An error means that the sizes overflow.

@@ -8,7 +8,8 @@ namespace orknn::compile {
 
 double bus_share(const platform::Platform& platform, const Conditions& conditions, int cores) {
   const int64_t own_ddr = platform.speed_ddr_hz();
-  const double ddr = conditions.ddr_hz > 0 && own_ddr > 0 ? static_cast<double>(conditions.ddr_hz) / static_cast<double>(own_ddr) : 1;
+  const double ddr =
+      conditions.ddr_hz > 0 && own_ddr > 0 ? static_cast<double>(conditions.ddr_hz) / static_cast<double>(own_ddr) : 1;
   const double users = std::max(cores, 1), all = users + conditions.neighbours;
   return ddr * platform::SpeedModel::bus_gain(all) * users / all;
 }
@@ -68,7 +69,8 @@ StepTime time_of(const Step& s, const platform::Platform& platform, const Condit
   const bool moves = s.work == Work::Move || s.work == Work::Pool || s.work == Work::GlobalPool;
   t.traffic = gbs(s.bytes, moves ? v.move_gbs : v.feature_gbs) + gbs(s.weight_bytes, v.weight_gbs);
   // Times per element hold the traffic at the chip's own clocks: another bus changes that part of them.
-  const bool measured = s.work == Work::Attention || s.work == Work::Softmax || s.work == Work::Transpose || s.work == Work::Reshape || s.work == Work::SpaceToBatch;
+  const bool measured = s.work == Work::Attention || s.work == Work::Softmax || s.work == Work::Transpose ||
+                        s.work == Work::Reshape || s.work == Work::SpaceToBatch;
   if (measured) {
     t.traffic = std::min(t.traffic, t.compute / bus);
     t.total = t.compute + t.traffic * (1 - bus) + t.fixed;
@@ -81,7 +83,8 @@ StepTime time_of(const Step& s, const platform::Platform& platform, const Condit
   return t;
 }
 
-std::vector<StepTime> times_of(const format::Task& task, const TaskCost& cost, const platform::Platform& platform, const Conditions& conditions, int cores) {
+std::vector<StepTime> times_of(const format::Task& task, const TaskCost& cost, const platform::Platform& platform,
+                               const Conditions& conditions, int cores) {
   const uint32_t used = task.working_cores(cores);
   // The busiest core decides: the last of those that work.
   const double share = used > 1 ? format::core_share(task.pieces, used, used - 1) : 1;
@@ -90,13 +93,15 @@ std::vector<StepTime> times_of(const format::Task& task, const TaskCost& cost, c
   return times;
 }
 
-double microseconds(const format::Task& task, const TaskCost& cost, const platform::Platform& platform, const Conditions& conditions, int cores) {
+double microseconds(const format::Task& task, const TaskCost& cost, const platform::Platform& platform,
+                    const Conditions& conditions, int cores) {
   double sum = 0;
   for (const StepTime& t : times_of(task, cost, platform, conditions, cores)) sum += t.total;
   return sum;
 }
 
-std::vector<TaskCost> predict(format::Program& program, const platform::Platform& platform, const ir::OpSet& ops, const CostOptions& options) {
+std::vector<TaskCost> predict(format::Program& program, const platform::Platform& platform, const ir::OpSet& ops,
+                              const CostOptions& options) {
   const double bytes_per_cycle = platform.ddr_bytes_per_cycle();
   std::vector<TaskCost> costs;
   for (format::Task& task : program.tasks) {
@@ -112,9 +117,11 @@ std::vector<TaskCost> predict(format::Program& program, const platform::Platform
     task.pieces = cost.pieces;
     task.sparsity = cost.sparsity;
     const double bytes = static_cast<double>(cost.read_bytes) + static_cast<double>(cost.write_bytes);
-    task.ddr_cycles = task.device == format::Device::Npu && bytes_per_cycle > 0 ? static_cast<uint64_t>(std::ceil(bytes / bytes_per_cycle)) : 0;
+    task.ddr_cycles =
+        task.device == format::Device::Npu && bytes_per_cycle > 0 ? static_cast<uint64_t>(std::ceil(bytes / bytes_per_cycle)) : 0;
     const auto cycles = [&](int cores) {
-      return static_cast<uint64_t>(std::min(microseconds(task, cost, platform, {}, cores) * static_cast<double>(platform.npu_hz) / 1e6, 1e18) + 0.5);
+      return static_cast<uint64_t>(
+          std::min(microseconds(task, cost, platform, {}, cores) * static_cast<double>(platform.npu_hz) / 1e6, 1e18) + 0.5);
     };
     task.predicted_cycles = cycles(1);
     for (int cores = 2; cores <= std::popcount(task.core_mask); ++cores) task.shared_cycles.push_back(cycles(cores));

@@ -27,28 +27,40 @@ uint64_t traffic_bytes(const platform::Platform& platform, DType type, std::span
 // One thing a block of the chip, or its CPU, does for a task.
 struct Step {
   enum class Work : uint8_t {
-    Conv, Pointwise, Stem, Depthwise, MatMul,   // cycles, bytes, weight_bytes, table_elements
-    Move, Pool, GlobalPool, Norm,               // bytes; elements for the last three; table_elements
-    Attention, Softmax, Transpose, Reshape,     // elements
-    SpaceToBatch,                               // elements
-    CpuMacs, CpuElements,                       // macs; elements
+    Conv,
+    Pointwise,
+    Stem,
+    Depthwise,
+    MatMul,  // cycles, bytes, weight_bytes, table_elements
+    Move,
+    Pool,
+    GlobalPool,
+    Norm,  // bytes; elements for the last three; table_elements
+    Attention,
+    Softmax,
+    Transpose,
+    Reshape,       // elements
+    SpaceToBatch,  // elements
+    CpuMacs,
+    CpuElements,  // macs; elements
   };
   Work work = Work::Move;
   bool npu = true, half = false;
-  double cycles = 0;          // of the MAC array, with the granularity that time shows (pixels in fours)
-  double bytes = 0;           // activations read from and written to DDR
-  double on_chip_bytes = 0;   // those that stay in memory of the chip
+  double cycles = 0;         // of the MAC array, with the granularity that time shows (pixels in fours)
+  double bytes = 0;          // activations read from and written to DDR
+  double on_chip_bytes = 0;  // those that stay in memory of the chip
   double weight_bytes = 0;
   double table_elements = 0;  // activations looked up
   double elements = 0, macs = 0;
-  double least_cycles = 0;    // what the multiply-accumulates take when the whole array works; 0 = nothing to multiply, or the array is unknown
+  double least_cycles =
+      0;  // what the multiply-accumulates take when the whole array works; 0 = nothing to multiply, or the array is unknown
 };
 std::string_view to_string(Step::Work work);
 
 struct TaskCost {
   uint64_t macs = 0, array_cycles = 0, read_bytes = 0, write_bytes = 0;
-  uint64_t weight_bytes = 0;  // traffic of weights and bias, part of read_bytes
-  uint64_t packed_bytes = 0;  // memory of the layer's constants: native form, each aligned to 64 bytes
+  uint64_t weight_bytes = 0;      // traffic of weights and bias, part of read_bytes
+  uint64_t packed_bytes = 0;      // memory of the layer's constants: native form, each aligned to 64 bytes
   uint64_t read_again_bytes = 0;  // because of the tiling; in the steps' bytes, not in read_bytes
   uint32_t tiles = 1, pieces = 1;
   format::Tiling tiling;
@@ -58,10 +70,12 @@ struct TaskCost {
 
 struct CostOptions {
   WeightForms weights;
-  uint64_t on_chip_bytes = 0;  // system SRAM that holds the bottom of the arena; the NPU's own buffer counts without being asked for
+  uint64_t on_chip_bytes =
+      0;  // system SRAM that holds the bottom of the arena; the NPU's own buffer counts without being asked for
 };
 // `program` has its tasks placed, and its buffers planned when memory of the chip takes part.
-TaskCost cost_of(const format::Program& program, const format::Task& task, const platform::Platform& platform, const ir::OpSet& ops, const CostOptions& options = {});
+TaskCost cost_of(const format::Program& program, const format::Task& task, const platform::Platform& platform,
+                 const ir::OpSet& ops, const CostOptions& options = {});
 
 // What if: other clocks. 0 = the chip's own.
 struct Conditions {
@@ -76,14 +90,19 @@ double bus_share(const platform::Platform& platform, const Conditions& condition
 struct StepTime {
   double total = 0, compute = 0, traffic = 0, table = 0, fixed = 0;
 };
-// Zero for a chip without speed constants. `cores`: how many share the step, of which the busiest does `share` of the work (0 = an even part).
-StepTime time_of(const Step& step, const platform::Platform& platform, const Conditions& conditions, int cores = 1, double share = 0);
+// Zero for a chip without speed constants. `cores`: how many share the step, of which the busiest does `share` of the work (0 =
+// an even part).
+StepTime time_of(const Step& step, const platform::Platform& platform, const Conditions& conditions, int cores = 1,
+                 double share = 0);
 // The same for the steps of a task on `cores` cores, of which it uses those it can.
-std::vector<StepTime> times_of(const format::Task& task, const TaskCost& cost, const platform::Platform& platform, const Conditions& conditions, int cores);
+std::vector<StepTime> times_of(const format::Task& task, const TaskCost& cost, const platform::Platform& platform,
+                               const Conditions& conditions, int cores);
 // Their sum.
-double microseconds(const format::Task& task, const TaskCost& cost, const platform::Platform& platform, const Conditions& conditions, int cores);
+double microseconds(const format::Task& task, const TaskCost& cost, const platform::Platform& platform,
+                    const Conditions& conditions, int cores);
 
 // Sets everything predicted about every task, and returns what it was predicted from.
-std::vector<TaskCost> predict(format::Program& program, const platform::Platform& platform, const ir::OpSet& ops, const CostOptions& options = {});
+std::vector<TaskCost> predict(format::Program& program, const platform::Platform& platform, const ir::OpSet& ops,
+                              const CostOptions& options = {});
 
 }  // namespace orknn::compile

@@ -36,7 +36,26 @@ const Row kRows[] = {
     {"3x3 64->64 @120", I, 3, 1, 64, 64, 120, 120, 120, 120, false, false, 518400, 79504, 936, 1000, 2112, 718, 72.20},
     {"3x3 128->128 @60", I, 3, 1, 128, 128, 60, 60, 60, 60, false, false, 518400, 45239, 595, 1000, 2112, 700, 74.06},
     {"1x1 512->256 @60", I, 1, 1, 512, 256, 60, 60, 60, 60, false, false, 460800, 122513, 1930, 1000, 2112, 825, 55.85},
-    {"3x3 s2 128->256 -> 60x34", I, 3, 2, 128, 256, 120, 68, 60, 34, false, false, 589824, 155801, 1310, 1000, 1068, 897, 21.83, 3},
+    {"3x3 s2 128->256 -> 60x34",
+     I,
+     3,
+     2,
+     128,
+     256,
+     120,
+     68,
+     60,
+     34,
+     false,
+     false,
+     589824,
+     155801,
+     1310,
+     1000,
+     1068,
+     897,
+     21.83,
+     3},
     {"1x1 256->512 @20", I, 1, 1, 256, 512, 20, 20, 20, 20, false, false, 51200, 14962, 232, 800, 2112, 289, 22.15},
     {"depthwise 256 @20", I, 3, 1, 256, 256, 20, 20, 20, 20, true, false, 14400, 7074, 104, 800, 2112, 224, 0.50},
     {"depthwise 128 @40", I, 3, 1, 128, 128, 40, 40, 40, 40, true, false, 28800, 13927, 202, 800, 2112, 290, 0.78},
@@ -81,7 +100,9 @@ TEST(Predict, WorkedRowsOfTheGuide) {
     EXPECT_EQ(task.ddr_cycles, r.ddr_cycles);
     EXPECT_EQ(task.read_bytes / 1024, r.read_kib);
     if (r.us == 0) continue;
-    EXPECT_NEAR(100 * static_cast<double>(task.macs) / (chip.macs_per_cycle(r.type) * static_cast<double>(r.npu_mhz) * r.us * r.cores), r.usage, 0.005);
+    EXPECT_NEAR(
+        100 * static_cast<double>(task.macs) / (chip.macs_per_cycle(r.type) * static_cast<double>(r.npu_mhz) * r.us * r.cores),
+        r.usage, 0.005);
   }
 }
 
@@ -99,7 +120,8 @@ format::Program program_of(const char* text, format::Device device = format::Dev
   return program;
 }
 
-// The rows that are no convolutions: "fp16 matmul as conv, 768->2304, 1x512" (no bias), "Add, 16 ch @480" and "Concat 3 x 16 ch @480".
+// The rows that are no convolutions: "fp16 matmul as conv, 768->2304, 1x512" (no bias), "Add, 16 ch @480" and "Concat 3 x 16 ch
+// @480".
 TEST(Predict, OtherWorkedRowsOfTheGuide) {
   const struct {
     const char* graph;
@@ -108,13 +130,16 @@ TEST(Predict, OtherWorkedRowsOfTheGuide) {
       {R"(graph "g" (%x: float16[1,512,768]) -> (%y) {
   %w: float16[768,2304] = const splat 0.5
   %y: float16[1,512,2304] = MatMul(%x, %w)
-})", 282603, 1769472, 4224},
+})",
+       282603, 1769472, 4224},
       {R"(graph "g" (%a: int8[1,16,480,480], %b: int8[1,16,480,480]) -> (%y) {
   %y: int8[1,16,480,480] = Add(%a, %b)
-})", 467541, 0, 7200},
+})",
+       467541, 0, 7200},
       {R"(graph "g" (%a: int8[1,16,480,480], %b: int8[1,16,480,480], %c: int8[1,16,480,480]) -> (%y) {
   %y: int8[1,48,480,480] = Concat(%a, %b, %c) {axis = 1}
-})", 935081, 0, 10800},
+})",
+       935081, 0, 10800},
   };
   for (const auto& row : kOthers) {
     SCOPED_TRACE(row.graph);
@@ -138,7 +163,8 @@ std::pair<uint64_t, uint64_t> mobilenet_constants(const platform::Platform& chip
   };
   add({"stem", I, 3, 2, 3, 32, 224, 224, 112, 112, false, true, 0, 0, 0});
   int64_t channels = 32, side = 112;
-  const std::pair<int64_t, int64_t> kBlocks[] = {{64, 1}, {128, 2}, {128, 1}, {256, 2}, {256, 1}, {512, 2}, {512, 1}, {512, 1}, {512, 1}, {512, 1}, {512, 1}, {1024, 2}, {1024, 1}};
+  const std::pair<int64_t, int64_t> kBlocks[] = {{64, 1},  {128, 2}, {128, 1}, {256, 2}, {256, 1},  {512, 2}, {512, 1},
+                                                 {512, 1}, {512, 1}, {512, 1}, {512, 1}, {1024, 2}, {1024, 1}};
   for (const auto& [out, stride] : kBlocks) {
     add({"depthwise", I, 3, stride, channels, channels, side, side, side / stride, side / stride, true, false, 0, 0, 0});
     side /= stride;
@@ -150,7 +176,8 @@ std::pair<uint64_t, uint64_t> mobilenet_constants(const platform::Platform& chip
   return {traffic, memory};
 }
 
-// Published sums: mobilenet_v1 by the runtime 1.5, which packed closer, with a bias of four bytes and 128 bytes more in the first layer.
+// Published sums: mobilenet_v1 by the runtime 1.5, which packed closer, with a bias of four bytes and 128 bytes more in the first
+// layer.
 TEST(Predict, ConstantsOfAnchorA) {
   platform::Platform chip = *platform::find("rk3588");
   chip.packing = {.inputs = 1, .pads_depthwise = false, .bias_bytes = 4, .depthwise_bias_bytes = 4};
@@ -159,7 +186,8 @@ TEST(Predict, ConstantsOfAnchorA) {
   EXPECT_EQ(memory + 128, 4260864u);
 }
 
-// The small chips; 64 bytes of the published memory are not explained, and the traffic holds a conversion of the logits whose form is not known.
+// The small chips; 64 bytes of the published memory are not explained, and the traffic holds a conversion of the logits whose
+// form is not known.
 TEST(Predict, ConstantsOfAnchorB) {
   const auto [traffic, memory] = mobilenet_constants(*platform::find("rv1106"), 1001, true);
   EXPECT_EQ(memory + 64, 4447296u);
@@ -207,9 +235,11 @@ TEST(Predict, LayoutsAndSoftmaxFollowTheClocks) {
   const platform::Platform& chip = *platform::find("rk3588");
   for (const char* text : {R"(graph "g" (%x: float16[1,64,32,32]) -> (%y) {
   %y: float16[1,32,32,64] = Transpose(%x) {perm = [0,2,3,1]}
-})", R"(graph "g" (%x: float16[1,64,32,32]) -> (%y) {
+})",
+                           R"(graph "g" (%x: float16[1,64,32,32]) -> (%y) {
   %y: float16[1,64,32,32] = Softmax(%x) {axis = 1}
-})", R"(graph "g" (%q: float16[1,8,64,64], %k: float16[1,8,64,64], %v: float16[1,8,64,64]) -> (%y) {
+})",
+                           R"(graph "g" (%q: float16[1,8,64,64], %k: float16[1,8,64,64], %v: float16[1,8,64,64]) -> (%y) {
   %y: float16[1,8,64,64] = Attention(%q, %k, %v)
 })"}) {
     SCOPED_TRACE(text);
@@ -231,10 +261,12 @@ TEST(Predict, LayoutsAndSoftmaxFollowTheClocks) {
   Step waiting = moved;
   waiting.work = Step::Work::Softmax;
   waiting.npu = false;
-  EXPECT_EQ(time_of(waiting, chip, {.npu_hz = chip.npu_hz / 2}).total, time_of(waiting, chip, {}).total) << "the CPU has its own clock";
+  EXPECT_EQ(time_of(waiting, chip, {.npu_hz = chip.npu_hz / 2}).total, time_of(waiting, chip, {}).total)
+      << "the CPU has its own clock";
 }
 
-// Float16: kernels larger than 1x1 keep their share of the array, products lose, tables take twice the time; generation 1 loses everywhere.
+// Float16: kernels larger than 1x1 keep their share of the array, products lose, tables take twice the time; generation 1 loses
+// everywhere.
 TEST(Predict, Float16) {
   const platform::Platform &chip = *platform::find("rk3588"), &first = *platform::find("rk1808");
   const auto ratio = [](const platform::Platform& p, Step s) {
@@ -265,7 +297,8 @@ TEST(Predict, NoStepBeatsTheArray) {
   EXPECT_GE(time_of(cost.steps[0], chip, {.npu_hz = chip.npu_hz / 2}).total, 2 * least * (1 - 1e-9));
 }
 
-// A chip that is one core of another at a lower clock is never faster, and its memory can be asked about although its clock is not published.
+// A chip that is one core of another at a lower clock is never faster, and its memory can be asked about although its clock is
+// not published.
 TEST(Predict, OneCoreOfARelative) {
   const platform::Platform &single = *platform::find("rv1126b"), &relative = *platform::find("rk3576");
   for (const Row& r : kRows) {
@@ -334,7 +367,8 @@ TEST(Predict, CoresShareALayer) {
     EXPECT_EQ(few.working_cores(3), std::min(pieces, 3u));
     EXPECT_EQ(few.tasks_on(3), std::min(pieces, 3u)) << "each core that works has a task";
     EXPECT_EQ(few.tasks_on(1), 1u);
-    EXPECT_EQ(microseconds(few, costs[0], chip, {}, 3), microseconds(few, costs[0], chip, {}, static_cast<int>(std::min(pieces, 3u))));
+    EXPECT_EQ(microseconds(few, costs[0], chip, {}, 3),
+              microseconds(few, costs[0], chip, {}, static_cast<int>(std::min(pieces, 3u))));
   }
   few.tiles = 13;
   EXPECT_EQ(few.tasks_on(3), 13u);
@@ -368,14 +402,17 @@ TEST(Predict, MemoryOfTheChipSavesTraffic) {
   EXPECT_EQ(with.read_bytes, without.read_bytes) << "the vendor's column counts all";
   // The NPU's own buffer needs no asking where published speeds show that it holds features.
   const platform::Platform &buffered = *platform::find("rk3562"), &two_cores = *platform::find("rk3576");
-  EXPECT_EQ(cost_of(program, program.tasks[0], buffered, ops::builtin_ops()).steps[0].on_chip_bytes, static_cast<double>(buffered.nbuf_bytes));
+  EXPECT_EQ(cost_of(program, program.tasks[0], buffered, ops::builtin_ops()).steps[0].on_chip_bytes,
+            static_cast<double>(buffered.nbuf_bytes));
   EXPECT_EQ(cost_of(program, program.tasks[0], two_cores, ops::builtin_ops()).steps[0].on_chip_bytes, 0);
 }
 
 TEST(Predict, SparseAndCompressedWeights) {
   const format::Program program = program_of(kRows[7]);  // all weights are zero
   const platform::Platform &sparse_chip = *platform::find("rk3576"), &dense_chip = *platform::find("rk3588");
-  const auto cost = [&](const platform::Platform& chip, WeightForms forms) { return cost_of(program, program.tasks[0], chip, ops::builtin_ops(), {.weights = forms}); };
+  const auto cost = [&](const platform::Platform& chip, WeightForms forms) {
+    return cost_of(program, program.tasks[0], chip, ops::builtin_ops(), {.weights = forms});
+  };
   EXPECT_EQ(cost(sparse_chip, {}).sparsity, format::Sparsity::None);
   const TaskCost sparse = cost(sparse_chip, {.sparse = true});
   EXPECT_EQ(sparse.sparsity, format::Sparsity::Both);

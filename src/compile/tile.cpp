@@ -12,9 +12,9 @@ constexpr uint64_t kEntryBytes = 64;
 // A layer in the units of the buffer.
 struct Layer {
   uint64_t banks = 0, bank_bytes = 0;
-  uint64_t row_bytes = 0;       // one row of all input channels
+  uint64_t row_bytes = 0;  // one row of all input channels
   uint64_t in_rows = 0, out_rows = 0, out_columns = 0;
-  uint64_t kernel_rows = 0;     // rows under one output row
+  uint64_t kernel_rows = 0;  // rows under one output row
   uint64_t row_stride = 1;
   uint64_t features = 0, weights = 0, group = 0;  // bytes; group = the kernels that compute side by side
 
@@ -46,13 +46,17 @@ TilePlan cut(const Layer& l) {
     t.weight_banks = small(weight_banks);
     return plan;
   }
-  const uint64_t group_banks = std::min(l.banks_of(l.group), l.banks - 1), row_banks = std::min(l.banks_of(mul({l.kernel_rows, l.row_bytes})), l.banks - 1);
+  const uint64_t group_banks = std::min(l.banks_of(l.group), l.banks - 1),
+                 row_banks = std::min(l.banks_of(mul({l.kernel_rows, l.row_bytes})), l.banks - 1);
   // Bands of features, all kernels passing by each.
   const Bands by_features = bands(l, l.banks - group_banks);
   const uint64_t kernels_again = mul({by_features.count - 1, l.weights}), overlap = mul({by_features.shared_rows, l.row_bytes});
   // Groups of kernels, all rows passing by each.
   const uint64_t room = mul({l.banks - row_banks, l.bank_bytes});
-  const uint64_t groups = weight_banks + row_banks <= l.banks ? 1 : std::max<uint64_t>(ceil_div(l.weights, std::max(room / std::max<uint64_t>(l.group, 1), uint64_t{1}) * l.group), 1);
+  const uint64_t groups =
+      weight_banks + row_banks <= l.banks
+          ? 1
+          : std::max<uint64_t>(ceil_div(l.weights, std::max(room / std::max<uint64_t>(l.group, 1), uint64_t{1}) * l.group), 1);
   const uint64_t held = std::min(groups == 1 ? weight_banks : l.banks - row_banks, l.banks - 1);
   const Bands by_weights = bands(l, l.banks - held);
   const uint64_t rows_again = add(mul({groups - 1, l.features}), mul({by_weights.shared_rows, l.row_bytes, groups}));
@@ -89,7 +93,8 @@ TilePlan tile(const platform::Platform& platform, const Window& w, DType type, u
   l.kernel_rows = u(w.transposed ? w.kernel[0] : w.dilated(0));
   l.row_stride = w.transposed ? 1 : std::max<uint64_t>(u(w.stride[0]), 1);
   l.weights = weight_bytes;
-  if (l.banks < 2 || l.bank_bytes == 0 || channels == 0 || out == 0 || l.in_rows == 0 || l.out_rows == 0 || u(w.in.w) == 0) return {};
+  if (l.banks < 2 || l.bank_bytes == 0 || channels == 0 || out == 0 || l.in_rows == 0 || l.out_rows == 0 || u(w.in.w) == 0)
+    return {};
 
   TilePlan plan;
   uint64_t pieces = 1;  // groups of channels of a depthwise convolution: each has its own features and kernels
@@ -102,8 +107,10 @@ TilePlan tile(const platform::Platform& platform, const Window& w, DType type, u
     l.row_bytes = pad(mul({width, ceil_div(ceil_div(channels, parts), segments), element}), kEntryBytes);
     l.features = mul({l.row_bytes, l.in_rows});
     l.weights = ceil_div(weight_bytes, mul({parts, segments}));
-    l.group = w.depthwise ? ceil_div(l.weights, std::max<uint64_t>(ceil_div(ceil_div(out, parts), lanes_at_once), 1))
-                          : ceil_div(l.weights, std::max<uint64_t>(ceil_div(ceil_div(out, std::max<uint64_t>(u(w.group), 1)), kernels_at_once), 1));
+    l.group = w.depthwise
+                  ? ceil_div(l.weights, std::max<uint64_t>(ceil_div(ceil_div(out, parts), lanes_at_once), 1))
+                  : ceil_div(l.weights,
+                             std::max<uint64_t>(ceil_div(ceil_div(out, std::max<uint64_t>(u(w.group), 1)), kernels_at_once), 1));
     return width;
   };
   const auto fits = [&] { return l.banks_of(l.group) + l.banks_of(mul({l.kernel_rows, l.row_bytes})) <= l.banks; };
@@ -111,10 +118,12 @@ TilePlan tile(const platform::Platform& platform, const Window& w, DType type, u
   uint64_t columns = 1, segments = 1;
   uint64_t width = measure(columns, segments, pieces);
   if (w.depthwise)
-    while (!fits() && pieces < ceil_div(out, lanes_at_once)) width = measure(columns, segments, pieces = std::min(pieces * 2, ceil_div(out, lanes_at_once)));
+    while (!fits() && pieces < ceil_div(out, lanes_at_once))
+      width = measure(columns, segments, pieces = std::min(pieces * 2, ceil_div(out, lanes_at_once)));
   // One group of kernels must leave a bank for features.
   if (const uint64_t most = mul({l.banks - 1, l.bank_bytes}); !w.depthwise && l.group > most)
-    width = measure(columns, segments = std::clamp<uint64_t>(ceil_div(l.group, most), 1, std::max<uint64_t>(channels / lanes, 1)), pieces);
+    width = measure(columns, segments = std::clamp<uint64_t>(ceil_div(l.group, most), 1, std::max<uint64_t>(channels / lanes, 1)),
+                    pieces);
   while (!fits() && columns < l.out_columns) width = measure(columns = std::min(columns * 2, l.out_columns), segments, pieces);
   plan = cut(l);
   plan.tiling.columns = small(columns);

@@ -106,7 +106,8 @@ TEST(Tile, DepthwiseIsCutByChannels) {
 
 TEST(Tile, SmallerBuffersMakeMoreTasks) {
   const Window w = square(64, 64, 160, 3);
-  EXPECT_GT(tile(*platform::find("rk3566"), w, DType::Int8, 64 * 9 * 64).tasks(), tile(chip(), w, DType::Int8, 64 * 9 * 64).tasks());
+  EXPECT_GT(tile(*platform::find("rk3566"), w, DType::Int8, 64 * 9 * 64).tasks(),
+            tile(chip(), w, DType::Int8, 64 * 9 * 64).tasks());
   EXPECT_GT(tile(chip(), w, DType::Float16, 2 * 64 * 9 * 64).tasks(), tile(chip(), w, DType::Int8, 64 * 9 * 64).tasks());
 }
 

@@ -25,7 +25,8 @@ bool is_zero(const ir::TensorData& data, int64_t index) {
 
 Sparsity sparsity_of(const ir::TensorData& weights) {
   const ir::Dims& dims = weights.dims();
-  if (dims.size() < 2 || dims[0] % kBlock || dims[1] % kBlock || weights.count() == 0 || dtype_bytes(weights.dtype()) == 0) return Sparsity::None;
+  if (dims.size() < 2 || dims[0] % kBlock || dims[1] % kBlock || weights.count() == 0 || dtype_bytes(weights.dtype()) == 0)
+    return Sparsity::None;
   const int64_t outputs = dims[0], inputs = dims[1], taps = weights.count() / outputs / inputs;
   bool by_inputs = true, by_outputs = true, by_both = true;
   for (int64_t o = 0; o < outputs && (by_inputs || by_outputs); o += kBlock)
@@ -39,7 +40,9 @@ Sparsity sparsity_of(const ir::TensorData& weights) {
             ++along_outputs[b];
             ++all;
           }
-        const auto at_most_two = [](const int (&counts)[kBlock]) { return std::all_of(std::begin(counts), std::end(counts), [](int c) { return c <= 2; }); };
+        const auto at_most_two = [](const int(&counts)[kBlock]) {
+          return std::all_of(std::begin(counts), std::end(counts), [](int c) { return c <= 2; });
+        };
         by_inputs = by_inputs && at_most_two(along_inputs);
         by_outputs = by_outputs && at_most_two(along_outputs);
         by_both = by_both && all <= 4;
@@ -53,7 +56,8 @@ double work_left(Sparsity sparsity) { return sparsity == Sparsity::None ? 1 : sp
 bool can_be_sparse(const platform::Platform& platform, const Window& w, DType type) {
   constexpr int64_t kChannels = 32;
   const bool computes = dtype_bytes(type) == 1 || type == DType::Float16 || type == DType::Float32;
-  return platform.features.sparse_weights && computes && !w.transposed && w.group == 1 && w.in_channels % kChannels == 0 && w.out_channels % kChannels == 0;
+  return platform.features.sparse_weights && computes && !w.transposed && w.group == 1 && w.in_channels % kChannels == 0 &&
+         w.out_channels % kChannels == 0;
 }
 
 uint64_t compressed_bytes(const ir::TensorData& weights, uint64_t elements, uint64_t element_bytes) {

@@ -29,7 +29,8 @@ TEST(WeightForms, PatternsAreRecognized) {
     EXPECT_EQ(sparsity_of(weights(type, 32, 32, [](int64_t o, int64_t i) { return o < 2 && i < 2; })), Sparsity::Both);
     EXPECT_EQ(sparsity_of(weights(type, 32, 32, [](int64_t o, int64_t i) { return o < 3 && i < 3; })), Sparsity::None);
   }
-  EXPECT_EQ(sparsity_of(weights(DType::Int8, 6, 32, [](int64_t, int64_t) { return false; })), Sparsity::None) << "no multiple of four";
+  EXPECT_EQ(sparsity_of(weights(DType::Int8, 6, 32, [](int64_t, int64_t) { return false; })), Sparsity::None)
+      << "no multiple of four";
 }
 
 TEST(WeightForms, ANegativeZeroIsZero) {

@@ -1,5 +1,5 @@
-// bmp: the headers of OS/2 1.x and of Windows since 3.0; 1, 4, 8, 16, 24 and 32 bits per pixel, run lengths, bit masks, both row orders.
-// Where the format leaves a choice the result is OpenCV's.
+// bmp: the headers of OS/2 1.x and of Windows since 3.0; 1, 4, 8, 16, 24 and 32 bits per pixel, run lengths, bit masks, both row
+// orders. Where the format leaves a choice the result is OpenCV's.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,8 @@ struct Channel {
   uint32_t mask = 0;
   int shift = 0;
   float scale = 1;
-  explicit Channel(uint32_t bits = 0) : mask(bits), shift(bits ? std::countr_zero(bits) : 0), scale(bits ? 255.0f / static_cast<float>(bits >> shift) : 1) {}
+  explicit Channel(uint32_t bits = 0)
+      : mask(bits), shift(bits ? std::countr_zero(bits) : 0), scale(bits ? 255.0f / static_cast<float>(bits >> shift) : 1) {}
   uint8_t of(uint32_t pixel) const { return static_cast<uint8_t>(static_cast<float>((pixel & mask) >> shift) * scale); }
 };
 
@@ -49,11 +50,11 @@ struct Header {
   uint64_t width = 0, height = 0;
   bool top_down = false;
   uint32_t bits = 0, compression = kRgb;
-  bool green_has_6_bits = false;      // 16 bits per pixel
-  std::array<Channel, 3> masks;       // red, green, blue of 32 bits per pixel
+  bool green_has_6_bits = false;  // 16 bits per pixel
+  std::array<Channel, 3> masks;   // red, green, blue of 32 bits per pixel
   bool masked = false;
   std::array<Rgb, 256> palette{};
-  size_t data = 0;                    // offset of the pixels
+  size_t data = 0;  // offset of the pixels
 };
 
 Status read_palette(const Bytes& file, size_t offset, size_t entries, size_t entry_bytes, Header& header) {
@@ -85,7 +86,8 @@ Status read_masks(const Bytes& file, uint32_t header_bytes, Header& header) {
   if (!file.holds(54, 12)) return cut_off();  // the same place whether they belong to the header or follow it
   const uint32_t red = file.u32(54), green = file.u32(58), blue = file.u32(62);
   header.green_has_6_bits = red == 0xf800 && green == 0x7e0 && blue == 0x1f;
-  if (!header.green_has_6_bits && !(red == 0x7c00 && green == 0x3e0 && blue == 0x1f)) return bad("bit masks other than 5-5-5 and 5-6-5");
+  if (!header.green_has_6_bits && !(red == 0x7c00 && green == 0x3e0 && blue == 0x1f))
+    return bad("bit masks other than 5-5-5 and 5-6-5");
   return Status::ok();
 }
 
@@ -101,9 +103,15 @@ Status read_windows_header(const Bytes& file, uint32_t header_bytes, Header& hea
   const uint32_t colours = file.u32(46), bits = header.bits;
   switch (header.compression) {
     case kRgb: break;
-    case kRle8: if (bits != 8) return bad(fmt::format("8-bit run lengths with {} bits per pixel", bits)); break;
-    case kRle4: if (bits != 4) return bad(fmt::format("4-bit run lengths with {} bits per pixel", bits)); break;
-    case kBitFields: if (bits != 16 && bits != 32) return bad(fmt::format("bit masks with {} bits per pixel", bits)); break;
+    case kRle8:
+      if (bits != 8) return bad(fmt::format("8-bit run lengths with {} bits per pixel", bits));
+      break;
+    case kRle4:
+      if (bits != 4) return bad(fmt::format("4-bit run lengths with {} bits per pixel", bits));
+      break;
+    case kBitFields:
+      if (bits != 16 && bits != 32) return bad(fmt::format("bit masks with {} bits per pixel", bits));
+      break;
     default: return bad(fmt::format("compression {}", header.compression));
   }
   if (header.compression == kBitFields) return read_masks(file, header_bytes, header);
@@ -117,9 +125,12 @@ Result<Header> read_header(const Bytes& file) {
   Header header;
   header.data = file.u32(10);
   const uint32_t header_bytes = file.u32(14);
-  if (header_bytes == 12) ORKNN_TRY(read_os2_header(file, header));
-  else if (header_bytes >= 36) ORKNN_TRY(read_windows_header(file, header_bytes, header));
-  else return bad(fmt::format("header of {} bytes", header_bytes));
+  if (header_bytes == 12)
+    ORKNN_TRY(read_os2_header(file, header));
+  else if (header_bytes >= 36)
+    ORKNN_TRY(read_windows_header(file, header_bytes, header));
+  else
+    return bad(fmt::format("header of {} bytes", header_bytes));
   constexpr uint32_t kDepths[] = {1, 4, 8, 16, 24, 32};
   if (std::ranges::find(kDepths, header.bits) == std::end(kDepths)) return bad(fmt::format("{} bits per pixel", header.bits));
   return header;
@@ -149,7 +160,8 @@ class Rows {
 };
 
 Rgb pixel_16(const Header& header, uint32_t v) {
-  if (header.green_has_6_bits) return {static_cast<uint8_t>(v >> 8 & 0xf8), static_cast<uint8_t>(v >> 3 & 0xfc), static_cast<uint8_t>(v << 3 & 0xf8)};
+  if (header.green_has_6_bits)
+    return {static_cast<uint8_t>(v >> 8 & 0xf8), static_cast<uint8_t>(v >> 3 & 0xfc), static_cast<uint8_t>(v << 3 & 0xf8)};
   return {static_cast<uint8_t>(v >> 7 & 0xf8), static_cast<uint8_t>(v >> 2 & 0xf8), static_cast<uint8_t>(v << 3 & 0xf8)};
 }
 
@@ -172,8 +184,11 @@ void read_masked_row(const Header& header, const Bytes& file, size_t from, Rows&
   for (size_t x = 0; x < header.width; ++x) {
     const uint32_t pixel = file.u32(from + 4 * x);
     const Rgb c{header.masks[0].of(pixel), header.masks[1].of(pixel), header.masks[2].of(pixel)};
-    if (grey) to[x] = static_cast<uint8_t>(0.299f * static_cast<float>(c.red) + 0.587f * static_cast<float>(c.green) + 0.114f * static_cast<float>(c.blue));
-    else rows.put(to, x, c);
+    if (grey)
+      to[x] = static_cast<uint8_t>(0.299f * static_cast<float>(c.red) + 0.587f * static_cast<float>(c.green) +
+                                   0.114f * static_cast<float>(c.blue));
+    else
+      rows.put(to, x, c);
   }
 }
 
@@ -182,8 +197,10 @@ Status read_plain(const Header& header, const Bytes& file, Rows rows, bool grey)
   if (!file.holds(header.data, pitch * header.height)) return cut_off();
   for (uint64_t y = 0; y < header.height; ++y) {
     const size_t from = header.data + y * pitch;
-    if (header.masked) read_masked_row(header, file, from, rows, rows[y], grey);
-    else read_row(header, file, from, rows, rows[y]);
+    if (header.masked)
+      read_masked_row(header, file, from, rows, rows[y], grey);
+    else
+      read_row(header, file, from, rows, rows[y]);
   }
   return Status::ok();
 }
@@ -213,7 +230,10 @@ Status read_runs(const Header& header, const Bytes& file, Rows rows) {
       if (x + code > header.width) return bad("a run leaves its row");
       if (!file.holds(at, bytes)) return cut_off();
       for (uint32_t i = 0; i < code; ++i)
-        rows.put(rows[y], x++, header.palette[!four ? file.u8(at + i) : i % 2 ? file.u8(at + i / 2) & 15 : file.u8(at + i / 2) >> 4]);
+        rows.put(rows[y], x++,
+                 header.palette[!four   ? file.u8(at + i)
+                                : i % 2 ? file.u8(at + i / 2) & 15
+                                        : file.u8(at + i / 2) >> 4]);
       at += bytes;
     } else if (code == 2) {  // move
       if (!file.holds(at, 2)) return cut_off();

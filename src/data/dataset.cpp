@@ -59,7 +59,8 @@ std::string_view trimmed(std::string_view line) {
 
 // The files of one line; a model of one input may have blanks in its file names.
 std::vector<std::string> names_of_line(std::string_view line, size_t inputs, const std::string& folder) {
-  if (inputs == 1 && line.find_first_of(" \t") != line.npos && !locate(folder, std::string(line)).empty()) return {std::string(line)};
+  if (inputs == 1 && line.find_first_of(" \t") != line.npos && !locate(folder, std::string(line)).empty())
+    return {std::string(line)};
   return words(line);
 }
 
@@ -74,7 +75,8 @@ Status check_inputs(const std::vector<ModelInput>& inputs) {
   for (const ModelInput& input : inputs) {
     const auto count = ir::checked_element_count(input.dims);
     if (!count || std::ranges::any_of(input.dims, [](int64_t d) { return d <= 0; }))
-      return invalid_argument(fmt::format("input '{}' needs a fixed shape to read samples for", input.name)).found(ir::to_string(input.dims));
+      return invalid_argument(fmt::format("input '{}' needs a fixed shape to read samples for", input.name))
+          .found(ir::to_string(input.dims));
   }
   return Status::ok();
 }
@@ -94,7 +96,8 @@ Result<PictureForm> picture_form(const ModelInput& input) {
     const auto is_colour = [](int64_t channels) { return channels == 1 || channels == 3; };
     const bool last_is_stated = input.layout == ir::Layout::NHWC;
     for (const bool last : {last_is_stated, !last_is_stated})
-      if (is_colour(last ? d[2] : d[0])) return last ? PictureForm{batch, d[2], d[0], d[1], true} : PictureForm{batch, d[0], d[1], d[2], false};
+      if (is_colour(last ? d[2] : d[0]))
+        return last ? PictureForm{batch, d[2], d[0], d[1], true} : PictureForm{batch, d[0], d[1], d[2], false};
   }
   return shape_mismatch(fmt::format("a picture cannot feed input '{}'", input.name))
       .expected("an input with 1 or 3 channels, rows and columns")
@@ -157,7 +160,8 @@ ir::TensorData repeated(const ir::TensorData& from, int64_t times) {
   dims[0] *= times;
   ir::TensorData to = ir::TensorData::allocate(from.dtype(), dims);
   for (int64_t n = 0; n < times; ++n)
-    std::copy_n(static_cast<const std::byte*>(from.data()), from.bytes(), static_cast<std::byte*>(to.mutable_data()) + static_cast<size_t>(n) * from.bytes());
+    std::copy_n(static_cast<const std::byte*>(from.data()), from.bytes(),
+                static_cast<std::byte*>(to.mutable_data()) + static_cast<size_t>(n) * from.bytes());
   return to;
 }
 
@@ -195,11 +199,14 @@ Result<ir::TensorData> fit_array(const ir::TensorData& array, const ModelInput& 
   return misfit.expected(fmt::format("{} (NCHW) or {} (NHWC)", ir::to_string(readings.nchw), ir::to_string(readings.nhwc)));
 }
 
-Result<ir::TensorData> load_file(const std::string& path, const ModelInput& input, const DatasetOptions& options, std::string& remark) {
+Result<ir::TensorData> load_file(const std::string& path, const ModelInput& input, const DatasetOptions& options,
+                                 std::string& remark) {
   ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
   if (is_picture(file->bytes())) return load_picture(*file, input, remark);
   if (!is_npy(file->bytes()))
-    return invalid_argument("unknown kind of file").expected("the content of a jpg, png, bmp or npy file").found(file->bytes().empty() ? "an empty file" : "other bytes");
+    return invalid_argument("unknown kind of file")
+        .expected("the content of a jpg, png, bmp or npy file")
+        .found(file->bytes().empty() ? "an empty file" : "other bytes");
   ORKNN_TRY_ASSIGN(const ir::TensorData array, parse_npy(file->bytes()));
   return fit_array(array, input, options);
 }
@@ -208,12 +215,15 @@ Result<ir::TensorData> load_file(const std::string& path, const ModelInput& inpu
 class Problems {
  public:
   void add(const Status& status) {
-    if (++count_ == 1) first_ = status;
-    else if (count_ <= kMostProblems) first_.also(status);
+    if (++count_ == 1)
+      first_ = status;
+    else if (count_ <= kMostProblems)
+      first_.also(status);
   }
   bool any() const { return count_ > 0; }
   Status status(const std::string& list) {
-    if (count_ > kMostProblems) first_.also(invalid_argument(fmt::format("{} more problems of this kind", count_ - kMostProblems)).model(list));
+    if (count_ > kMostProblems)
+      first_.also(invalid_argument(fmt::format("{} more problems of this kind", count_ - kMostProblems)).model(list));
     return first_;
   }
 
@@ -231,7 +241,8 @@ Result<Dataset> Dataset::open(const std::string& list, std::vector<ModelInput> i
   ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(list));
   std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  if (text.find('\0') != text.npos) return invalid_argument("the calibration list is no text").model(list).hint("it names one sample per line");
+  if (text.find('\0') != text.npos)
+    return invalid_argument("the calibration list is no text").model(list).hint("it names one sample per line");
 
   Dataset dataset;
   dataset.list_ = list;
@@ -259,23 +270,31 @@ Result<Dataset> Dataset::open(const std::string& list, std::vector<ModelInput> i
     Sample sample{line, {}};
     for (const std::string& name : names) {
       std::string path = locate(folder, name);
-      if (!path.empty()) sample.files.push_back(std::move(path));
-      else if (options.toolkit1) log(LogLevel::Warn, "dataset", fmt::format("Can not find file: {}. This line will be ignored!", name));
-      else problems.add(no_such_file(folder, name).model(line_name(list, line)));
+      if (!path.empty())
+        sample.files.push_back(std::move(path));
+      else if (options.toolkit1)
+        log(LogLevel::Warn, "dataset", fmt::format("Can not find file: {}. This line will be ignored!", name));
+      else
+        problems.add(no_such_file(folder, name).model(line_name(list, line)));
     }
     if (sample.files.size() == inputs.size()) dataset.samples_.push_back(std::move(sample));
   }
   if (problems.any()) return problems.status(list);
-  if (options.toolkit1 && blank_lines) log(LogLevel::Warn, "dataset", fmt::format("{} blank line(s) in dataset file. Ignored!!!", blank_lines));
-  if (dataset.samples_.empty()) return invalid_argument("there is no valid data in the calibration list").model(list).hint("it names one sample per line");
+  if (options.toolkit1 && blank_lines)
+    log(LogLevel::Warn, "dataset", fmt::format("{} blank line(s) in dataset file. Ignored!!!", blank_lines));
+  if (dataset.samples_.empty())
+    return invalid_argument("there is no valid data in the calibration list").model(list).hint("it names one sample per line");
   dataset.inputs_ = std::move(inputs);
   return dataset;
 }
 
-Result<Dataset> Dataset::of_files(const std::vector<std::string>& files, std::vector<ModelInput> inputs, const DatasetOptions& options) {
+Result<Dataset> Dataset::of_files(const std::vector<std::string>& files, std::vector<ModelInput> inputs,
+                                  const DatasetOptions& options) {
   ORKNN_TRY(check_inputs(inputs));
   if (files.size() != inputs.size())
-    return invalid_argument("one file for each input is needed").expected(fmt::format("{} ({})", inputs.size(), names_of(inputs))).found(std::to_string(files.size()));
+    return invalid_argument("one file for each input is needed")
+        .expected(fmt::format("{} ({})", inputs.size(), names_of(inputs)))
+        .found(std::to_string(files.size()));
   Problems problems;
   for (const std::string& file : files)
     if (!is_file(file)) problems.add(no_such_file("", file));

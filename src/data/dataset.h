@@ -14,9 +14,9 @@ namespace orknn::data {
 // What a sample must become for one input of the model.
 struct ModelInput {
   std::string name;
-  ir::Dims dims;  // concrete; of a model with dynamic shapes the largest set
+  ir::Dims dims;                              // concrete; of a model with dynamic shapes the largest set
   ir::Layout layout = ir::Layout::Undefined;  // Undefined reads 4-D dims as NCHW
-  bool swap_red_blue = false;  // quant_img_RGB2BGR: pictures only, never arrays
+  bool swap_red_blue = false;                 // quant_img_RGB2BGR: pictures only, never arrays
 };
 
 struct DatasetOptions {
@@ -24,18 +24,20 @@ struct DatasetOptions {
   bool toolkit1 = false;
 };
 
-// A list that has been read and checked: every line has a file for each input and the files exist. Contents are read when a sample
-// is asked for, so memory does not grow with the list. Immutable after open(): any number of threads may call sample().
+// A list that has been read and checked: every line has a file for each input and the files exist. Contents are read when a
+// sample is asked for, so memory does not grow with the list. Immutable after open(): any number of threads may call sample().
 //
 // Pictures are decoded (grey for one channel, else RGB), scaled to the input's height and width and laid out as the input is.
-// Arrays keep their type. A 4-D array is NCHW whatever the layout of the input; one that only fits as NHWC is taken as that; leading
-// extents of 1 may be missing. Where the input's batch is larger than one, a single picture or array of batch 1 is repeated.
+// Arrays keep their type. A 4-D array is NCHW whatever the layout of the input; one that only fits as NHWC is taken as that;
+// leading extents of 1 may be missing. Where the input's batch is larger than one, a single picture or array of batch 1 is
+// repeated.
 class Dataset {
  public:
   // Paths in the list are relative to its folder, else to the current directory. `open` reports every bad line at once.
   static Result<Dataset> open(const std::string& list, std::vector<ModelInput> inputs, const DatasetOptions& options = {});
   // One sample from files named one by one (accuracy_analysis); paths are relative to the current directory.
-  static Result<Dataset> of_files(const std::vector<std::string>& files, std::vector<ModelInput> inputs, const DatasetOptions& options = {});
+  static Result<Dataset> of_files(const std::vector<std::string>& files, std::vector<ModelInput> inputs,
+                                  const DatasetOptions& options = {});
 
   size_t size() const { return samples_.size(); }
   const std::vector<ModelInput>& inputs() const { return inputs_; }

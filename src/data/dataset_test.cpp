@@ -43,7 +43,8 @@ class DatasetTest : public testing::Test {
     return array;
   }
   // Sample 0 of a list with one line.
-  Result<std::vector<ir::TensorData>> first(const std::string& line, std::vector<ModelInput> inputs, const DatasetOptions& options = {}) {
+  Result<std::vector<ir::TensorData>> first(const std::string& line, std::vector<ModelInput> inputs,
+                                            const DatasetOptions& options = {}) {
     ORKNN_TRY_ASSIGN(const Dataset dataset, Dataset::open(write("list.txt", line), std::move(inputs), options));
     return dataset.sample(0);
   }
@@ -58,7 +59,10 @@ TEST_F(DatasetTest, LinesAndPaths) {
   copy("jpg_420.jpg", "a.jpg");
   copy("png_rgb8.png", "sub/b.PNG");
   copy("bmp_24.bmp", "with blank.bmp");
-  const std::string list = write("list.txt", "\xef\xbb\xbf" "a.jpg\r\n\n   \t\n./sub/b.PNG \nwith blank.bmp\n" + folder.file("a.jpg"));
+  const std::string list = write("list.txt",
+                                 "\xef\xbb\xbf"
+                                 "a.jpg\r\n\n   \t\n./sub/b.PNG \nwith blank.bmp\n" +
+                                     folder.file("a.jpg"));
   const auto dataset = Dataset::open(list, {kNchw});
   ASSERT_TRUE(dataset) << dataset.status().to_string();
   ASSERT_EQ(dataset->size(), 4u);
@@ -91,7 +95,8 @@ TEST_F(DatasetTest, PicturesAreScaledAndLaidOut) {
   const Picture rgb = resize_linear(*read_picture(folder.file("a.jpg"), Colour::Rgb), 8, 10);
   const Picture grey = resize_linear(*read_picture(folder.file("a.jpg"), Colour::Grey), 8, 10);
   for (const bool swap : {false, true}) {
-    ModelInput nchw = kNchw, nhwc = kNhwc, plain{"p", {3, 8, 10}}, one{"g", {1, 1, 8, 10}, ir::Layout::NCHW, swap}, batch{"b", {2, 8, 10, 3}, ir::Layout::NHWC, swap};
+    ModelInput nchw = kNchw, nhwc = kNhwc, plain{"p", {3, 8, 10}}, one{"g", {1, 1, 8, 10}, ir::Layout::NCHW, swap},
+               batch{"b", {2, 8, 10, 3}, ir::Layout::NHWC, swap};
     ModelInput mislabelled{"m", {1, 8, 10, 3}, ir::Layout::NCHW, swap};
     nchw.swap_red_blue = nhwc.swap_red_blue = plain.swap_red_blue = swap;
     const auto sample = first("a.jpg a.jpg a.jpg a.jpg a.jpg a.jpg", {nchw, nhwc, plain, one, batch, mislabelled});
@@ -108,7 +113,8 @@ TEST_F(DatasetTest, PicturesAreScaledAndLaidOut) {
       }
       ASSERT_EQ(sample->at(3).values<uint8_t>()[pixel], grey.pixels[pixel]);
     }
-    for (size_t i = 0; i < 6; ++i) EXPECT_EQ(sample->at(i).dims(), (std::vector{nchw, nhwc, plain, one, batch, mislabelled}[i].dims));
+    for (size_t i = 0; i < 6; ++i)
+      EXPECT_EQ(sample->at(i).dims(), (std::vector{nchw, nhwc, plain, one, batch, mislabelled}[i].dims));
   }
 }
 
@@ -188,23 +194,29 @@ TEST_F(DatasetTest, ErrorsNameListLineFileExpectedFound) {
   write_array<float>("x.npy", {1, 3, 9, 9});
   write("noise.jpg", "not a picture");
   write("cut.png", std::string("\x89PNG\r\n\x1a\n", 8));
-  const auto problem = [&](const std::string& text, std::vector<ModelInput> inputs) { return first(text, std::move(inputs)).status().to_string(); };
+  const auto problem = [&](const std::string& text, std::vector<ModelInput> inputs) {
+    return first(text, std::move(inputs)).status().to_string();
+  };
   const ModelInput vector{"mask", {1, 20}};
 
-  EXPECT_EQ(problem("\nx.npy", {kNchw}), folder.file("list.txt") + " line 2: " + folder.file("x.npy") +
-                                           ": the array does not fit input 'images'; expected [1,3,8,10] (NCHW) or [1,8,10,3] (NHWC), found [1,3,9,9].");
-  EXPECT_TRUE(has(problem("a.jpg", {vector}), "a picture cannot feed input 'mask'; expected an input with 1 or 3 channels, rows and columns, found [1,20]"));
-  EXPECT_TRUE(has(problem("noise.jpg", {kNchw}), "noise.jpg: unknown kind of file; expected the content of a jpg, png, bmp or npy file"));
+  EXPECT_EQ(problem("\nx.npy", {kNchw}),
+            folder.file("list.txt") + " line 2: " + folder.file("x.npy") +
+                ": the array does not fit input 'images'; expected [1,3,8,10] (NCHW) or [1,8,10,3] (NHWC), found [1,3,9,9].");
+  EXPECT_TRUE(has(problem("a.jpg", {vector}),
+                  "a picture cannot feed input 'mask'; expected an input with 1 or 3 channels, rows and columns, found [1,20]"));
+  EXPECT_TRUE(
+      has(problem("noise.jpg", {kNchw}), "noise.jpg: unknown kind of file; expected the content of a jpg, png, bmp or npy file"));
   EXPECT_TRUE(has(problem("cut.png", {kNchw}), "line 1: " + folder.file("cut.png") + ": damaged or unsupported png"));
   EXPECT_TRUE(has(problem("\n\n", {kNchw}), "there is no valid data"));
-  EXPECT_TRUE(has(problem("a.jpg", {kNchw, vector}), "line 1: the line does not have a file for each input; expected 2 ('images', 'mask'), found 1: a.jpg"));
+  EXPECT_TRUE(has(problem("a.jpg", {kNchw, vector}),
+                  "line 1: the line does not have a file for each input; expected 2 ('images', 'mask'), found 1: a.jpg"));
   EXPECT_TRUE(has(problem("a.jpg", {{"dynamic", {1, 3, -1, 10}}}), "input 'dynamic' needs a fixed shape"));
   EXPECT_TRUE(has(Dataset::open(folder.file("none.txt"), {kNchw}).status().to_string(), "none.txt' does not exist"));
   EXPECT_TRUE(has(Dataset::open(folder.file("."), {kNchw}).status().to_string(), "is a folder"));
   EXPECT_TRUE(has(Dataset::open(folder.file("x.npy"), {kNchw}).status().to_string(), "is no text"));
 
   const std::string several = problem("a.jpg\nmissing.jpg\na b c\nother.npy", {kNchw});
-  EXPECT_TRUE(has(several, "line 2: file 'missing.jpg' does not exist; expected it in '" )) << several;
+  EXPECT_TRUE(has(several, "line 2: file 'missing.jpg' does not exist; expected it in '")) << several;
   EXPECT_TRUE(has(several, "line 3: the line does not have a file for each input; expected 1 ('images'), found 3: a b c"));
   EXPECT_TRUE(has(several, "line 4: file 'other.npy'"));
   std::string many;

@@ -31,10 +31,12 @@ class Tiff {
 // How many rational numbers (8 bytes each) OpenCV reads for a tag; 0 for tags without.
 int rational_count(uint32_t tag) {
   switch (tag) {
-    case 0x011a: case 0x011b: return 1;  // resolution
-    case 0x013e: return 2;               // white point
-    case 0x0211: return 3;               // YCbCr coefficients
-    case 0x013f: case 0x0214: return 6;  // primaries, reference black and white
+    case 0x011a:
+    case 0x011b: return 1;  // resolution
+    case 0x013e: return 2;  // white point
+    case 0x0211: return 3;  // YCbCr coefficients
+    case 0x013f:
+    case 0x0214: return 6;  // primaries, reference black and white
     default: return 0;
   }
 }

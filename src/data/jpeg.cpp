@@ -1,12 +1,11 @@
-// jpg through libjpeg-turbo with its default (exact integer) transform, like OpenCV. libjpeg leaves by longjmp: the functions that
-// call it hold nothing with a destructor.
+// jpg through libjpeg-turbo with its default (exact integer) transform, like OpenCV. libjpeg leaves by longjmp: the functions
+// that call it hold nothing with a destructor.
 #include <fmt/format.h>
+#include <jpeglib.h>
 
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
-
-#include <jpeglib.h>
 
 #include "data/decoders.h"
 #include "data/exif.h"
@@ -95,7 +94,8 @@ bool read_rows(Reader& reader, Colour colour, Picture& picture, uint8_t* cmyk) {
   info.out_color_space = four ? JCS_CMYK : colour == Colour::Grey ? JCS_GRAYSCALE : JCS_RGB;
   jpeg_start_decompress(&info);
   while (info.output_scanline < info.output_height) {
-    uint8_t* row = picture.pixels.data() + static_cast<size_t>(info.output_scanline) * static_cast<size_t>(picture.width * picture.channels);
+    uint8_t* row =
+        picture.pixels.data() + static_cast<size_t>(info.output_scanline) * static_cast<size_t>(picture.width * picture.channels);
     uint8_t* target = four ? cmyk : row;
     jpeg_read_scanlines(&info, &target, 1);
     if (four) convert_cmyk(cmyk, row, picture.width, colour);

@@ -17,9 +17,9 @@ struct TypeName {
   std::string_view text;
   DType dtype;
 };
-constexpr TypeName kTypes[] = {{"f4", DType::Float32}, {"f8", DType::Float64}, {"f2", DType::Float16}, {"u1", DType::UInt8}, {"i1", DType::Int8},
-                               {"u2", DType::UInt16},  {"i2", DType::Int16},   {"u4", DType::UInt32},  {"i4", DType::Int32}, {"u8", DType::UInt64},
-                               {"i8", DType::Int64},   {"b1", DType::Bool}};
+constexpr TypeName kTypes[] = {{"f4", DType::Float32}, {"f8", DType::Float64}, {"f2", DType::Float16}, {"u1", DType::UInt8},
+                               {"i1", DType::Int8},    {"u2", DType::UInt16},  {"i2", DType::Int16},   {"u4", DType::UInt32},
+                               {"i4", DType::Int32},   {"u8", DType::UInt64},  {"i8", DType::Int64},   {"b1", DType::Bool}};
 
 Status bad(std::string what) { return invalid_argument("not a usable .npy file: " + std::move(what)); }
 
@@ -72,7 +72,9 @@ void swap_bytes(ir::TensorData& value) {
 }
 }  // namespace
 
-bool is_npy(std::span<const std::byte> bytes) { return bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0; }
+bool is_npy(std::span<const std::byte> bytes) {
+  return bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
+}
 
 Result<ir::TensorData> parse_npy(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -93,7 +95,8 @@ Result<ir::TensorData> parse_npy(std::span<const std::byte> bytes) {
   if (type_field.size() > 4 && std::string_view("<>|=").find(type_field[1]) != std::string_view::npos)
     for (const TypeName& t : kTypes)
       if (type_field.substr(2, 2) == t.text && type_field[4] == type_field[0]) dtype = t.dtype;
-  if (dtype == DType::Undefined) return bad(fmt::format("element type {} is not supported", type_field.substr(0, type_field.find(','))));
+  if (dtype == DType::Undefined)
+    return bad(fmt::format("element type {} is not supported", type_field.substr(0, type_field.find(','))));
   ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(dims));
   const size_t wanted = static_cast<size_t>(count) * dtype_bytes(dtype), found = bytes.size() - start - length;
   if (found < wanted) return bad(fmt::format("{} bytes of data are missing", wanted - found));
@@ -123,7 +126,8 @@ Status write_npy(const std::string& path, const ir::TensorData& given) {
   std::string shape;
   for (int64_t d : value.dims()) shape += fmt::format("{},", d);
   if (value.dims().size() > 1) shape.pop_back();
-  std::string header = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}", dtype_bytes(value.dtype()) == 1 ? '|' : '<', type, shape);
+  std::string header = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
+                                   dtype_bytes(value.dtype()) == 1 ? '|' : '<', type, shape);
   header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 11, ' ');
   header += '\n';
   std::string start(kMagic);

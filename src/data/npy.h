@@ -9,7 +9,8 @@
 
 namespace orknn::data {
 
-// Fortran-ordered files are brought to row-major order, big-endian ones to the machine's. Arrays of anything but real numbers are refused.
+// Fortran-ordered files are brought to row-major order, big-endian ones to the machine's. Arrays of anything but real numbers are
+// refused.
 Result<ir::TensorData> read_npy(const std::string& path);
 Result<ir::TensorData> parse_npy(std::span<const std::byte> bytes);
 // True when the bytes begin like an .npy file.

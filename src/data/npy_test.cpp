@@ -35,7 +35,8 @@ TEST(Npy, OrdersAndDamage) {
   const auto write = [&](std::string header, const std::string& data) {
     header.resize(117, ' ');
     header += '\n';
-    std::ofstream(path, std::ios::binary) << std::string("\x93NUMPY\x01\x00", 8) << static_cast<char>(118) << '\0' << header << data;
+    std::ofstream(path, std::ios::binary) << std::string("\x93NUMPY\x01\x00", 8) << static_cast<char>(118) << '\0' << header
+                                          << data;
   };
   write("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", std::string("\1\2\3\4\5\6", 6));
   const auto value = read_npy(path);
@@ -43,9 +44,11 @@ TEST(Npy, OrdersAndDamage) {
   EXPECT_EQ(ir::to_ints(value->view()), (std::vector<int64_t>{1, 3, 5, 2, 4, 6}));
   write("{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }", std::string("\1\2\xff\xfe", 4));
   EXPECT_EQ(ir::to_ints(read_npy(path)->view()), (std::vector<int64_t>{258, -2}));
-  for (const char* header : {"{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
-                             "{'descr': '<f4', 'fortran_order': False, 'shape': (1, }", "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }",
-                             "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }", "{'descr': '<f4', 'shape': (1,), }", "", "{'descr': '"}) {
+  for (const char* header :
+       {"{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1, }", "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }", "{'descr': '<f4', 'shape': (1,), }", "",
+        "{'descr': '"}) {
     write(header, "1234");
     EXPECT_FALSE(read_npy(path)) << header;
   }

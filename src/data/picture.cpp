@@ -15,7 +15,9 @@ namespace {
 enum class Kind { Unknown, Jpeg, Png, Bmp };
 
 Kind kind_of(std::span<const std::byte> bytes) {
-  const auto begins = [&](std::string_view mark) { return bytes.size() >= mark.size() && std::memcmp(bytes.data(), mark.data(), mark.size()) == 0; };
+  const auto begins = [&](std::string_view mark) {
+    return bytes.size() >= mark.size() && std::memcmp(bytes.data(), mark.data(), mark.size()) == 0;
+  };
   if (begins("\xff\xd8\xff")) return Kind::Jpeg;
   if (begins("\x89PNG\r\n\x1a\n")) return Kind::Png;
   if (begins("BM")) return Kind::Bmp;
@@ -48,7 +50,9 @@ Result<Picture> make_picture(uint64_t height, uint64_t width, Colour colour, siz
   constexpr uint64_t kMostPixelsPerByte = 1 << 14, kAlwaysFine = 1 << 24;
   if (height == 0 || width == 0) return invalid_argument("a picture without pixels");
   if (height > kMostExtent || width > kMostExtent || height * width > kMostPixels)
-    return unsupported("the picture is too large").expected("at most 1048576 rows and columns and 1073741824 pixels").found(fmt::format("{} x {}", width, height));
+    return unsupported("the picture is too large")
+        .expected("at most 1048576 rows and columns and 1073741824 pixels")
+        .found(fmt::format("{} x {}", width, height));
   if (height * width > std::max(kAlwaysFine, file_bytes * kMostPixelsPerByte))
     return invalid_argument(fmt::format("{} x {} pixels cannot come from {} bytes", width, height, file_bytes));
   Picture picture{static_cast<int64_t>(height), static_cast<int64_t>(width), colour == Colour::Grey ? 1 : 3, {}, {}};

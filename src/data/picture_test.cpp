@@ -28,7 +28,8 @@ Result<Picture> decode(std::string_view bytes, Colour colour) { return decode_pi
 // Every fixture by name.
 std::vector<std::pair<std::string, std::string>> fixtures() {
   std::vector<std::pair<std::string, std::string>> result;
-  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) result.emplace_back(entry.path().filename().string(), content(entry.path().string()));
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder))
+    result.emplace_back(entry.path().filename().string(), content(entry.path().string()));
   std::sort(result.begin(), result.end());
   return result;
 }
@@ -84,8 +85,10 @@ TEST(Picture, ErrorsNameFileAndProblem) {
     return read_picture(folder.file(name), Colour::Rgb).status().to_string();
   };
   const auto has = [](const std::string& text, std::string_view part) { return text.find(part) != text.npos; };
-  EXPECT_TRUE(has(problem("a.png", content(kFolder + "png_rgb8.png").substr(0, 60)), "a.png: damaged or unsupported png: the file is cut off"));
-  EXPECT_TRUE(has(problem("a.bmp", content(kFolder + "bmp_24.bmp").substr(0, 200)), "a.bmp: damaged or unsupported bmp: the file is cut off"));
+  EXPECT_TRUE(has(problem("a.png", content(kFolder + "png_rgb8.png").substr(0, 60)),
+                  "a.png: damaged or unsupported png: the file is cut off"));
+  EXPECT_TRUE(has(problem("a.bmp", content(kFolder + "bmp_24.bmp").substr(0, 200)),
+                  "a.bmp: damaged or unsupported bmp: the file is cut off"));
   EXPECT_TRUE(has(problem("a.jpg", "\xff\xd8\xff"), "a.jpg: damaged or unsupported jpg: "));
   EXPECT_TRUE(has(problem("a.gif", "GIF89a"), "a.gif: not a jpg, png or bmp file"));
   EXPECT_TRUE(has(problem("empty.jpg", ""), "empty.jpg: not a jpg, png or bmp file"));
@@ -94,7 +97,8 @@ TEST(Picture, ErrorsNameFileAndProblem) {
 
 // A header may claim any size; nothing of the kind is allocated.
 TEST(Picture, SizesThatTheFileCannotHoldAreRefused) {
-  std::string png = content(kFolder + "png_grey8.png"), jpg = content(kFolder + "jpg_grey.jpg"), bmp = content(kFolder + "bmp_8_runs.bmp");
+  std::string png = content(kFolder + "png_grey8.png"), jpg = content(kFolder + "jpg_grey.jpg"),
+              bmp = content(kFolder + "bmp_8_runs.bmp");
   png.replace(16, 8, std::string("\x00\x00\x7f\xff\x00\x00\x7f\xff", 8));
   mend_png(png);
   EXPECT_NE(decode(png, Colour::Rgb).status().to_string().find("32767 x 32767 pixels cannot come from"), std::string::npos);
@@ -125,7 +129,8 @@ TEST(PictureMutation, DamageDoesNoHarm) {
       const size_t at = below(below(2) ? bytes.size() : std::min<size_t>(bytes.size(), 80));  // headers twice as often
       switch (below(6)) {
         case 0: bytes.resize(at); break;
-        case 1: case 2: bytes[at] = static_cast<char>(bytes[at] ^ 1 << below(8)); break;
+        case 1:
+        case 2: bytes[at] = static_cast<char>(bytes[at] ^ 1 << below(8)); break;
         case 3: bytes[at] = static_cast<char>(random()); break;
         case 4: bytes.erase(at, 1 + below(8)); break;
         default: bytes.insert(at, bytes.substr(below(bytes.size()), 1 + below(32))); break;

@@ -1,5 +1,5 @@
-// png through libpng with the transformations OpenCV asks for. libpng leaves by longjmp: the functions that call it hold nothing with
-// a destructor.
+// png through libpng with the transformations OpenCV asks for. libpng leaves by longjmp: the functions that call it hold nothing
+// with a destructor.
 #include <fmt/format.h>
 #include <png.h>
 
@@ -42,7 +42,8 @@ Reader::Reader(std::span<const std::byte> bytes) : rest(bytes) {
   if (png) info = png_create_info_struct(png);
 }
 
-// Chunks that are skipped unread: text, and colour profiles, which older releases of libpng let decide about the grey of a picture.
+// Chunks that are skipped unread: text, and colour profiles, which older releases of libpng let decide about the grey of a
+// picture.
 constexpr png_byte kSkipped[] = "iCCP\0cICP\0sPLT\0tEXt\0zTXt\0iTXt";
 
 bool read_header(Reader& reader) {
@@ -61,8 +62,10 @@ bool read_rows(Reader& reader, Colour colour, size_t row_bytes, png_bytepp rows)
   png_set_strip_alpha(png);
   if (type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png);
   if (!(type & PNG_COLOR_MASK_COLOR)) png_set_expand_gray_1_2_4_to_8(png);
-  if (colour == Colour::Rgb) png_set_gray_to_rgb(png);
-  else png_set_rgb_to_gray(png, PNG_ERROR_ACTION_NONE, 0.299, 0.587);
+  if (colour == Colour::Rgb)
+    png_set_gray_to_rgb(png);
+  else
+    png_set_rgb_to_gray(png, PNG_ERROR_ACTION_NONE, 0.299, 0.587);
   png_set_interlace_handling(png);
   png_read_update_info(png, reader.info);
   if (png_get_rowbytes(png, reader.info) != row_bytes) png_error(png, "unexpected row size");
@@ -84,8 +87,8 @@ Result<Picture> decode_png(std::span<const std::byte> bytes, Colour colour, int&
   if (!reader.info) return Status::error(Code::OutOfMemory, "no memory for the png reader");
   const auto refused = [&] { return invalid_argument(fmt::format("damaged or unsupported png: {}", reader.problem)); };
   if (!read_header(reader)) return refused();
-  ORKNN_TRY_ASSIGN(Picture picture, make_picture(png_get_image_height(reader.png, reader.info), png_get_image_width(reader.png, reader.info), colour,
-                                                 bytes.size()));
+  ORKNN_TRY_ASSIGN(Picture picture, make_picture(png_get_image_height(reader.png, reader.info),
+                                                 png_get_image_width(reader.png, reader.info), colour, bytes.size()));
   const size_t row_bytes = static_cast<size_t>(picture.width * picture.channels);
   std::vector<png_bytep> rows(static_cast<size_t>(picture.height));
   for (size_t y = 0; y < rows.size(); ++y) rows[y] = picture.pixels.data() + y * row_bytes;

@@ -14,8 +14,8 @@ struct Tap {
   int low_weight = kOne, high_weight = 0;
 };
 
-// `edge_is_whole`: beyond the border the outermost sample counts fully; else both taps read it, which rounds differently. OpenCV does the
-// former for columns and the latter for rows.
+// `edge_is_whole`: beyond the border the outermost sample counts fully; else both taps read it, which rounds differently. OpenCV
+// does the former for columns and the latter for rows.
 std::vector<Tap> make_taps(int64_t from, int64_t to, bool edge_is_whole) {
   std::vector<Tap> taps(static_cast<size_t>(to));
   const double scale = 1.0 / (static_cast<double>(to) / static_cast<double>(from));
@@ -25,7 +25,8 @@ std::vector<Tap> make_taps(int64_t from, int64_t to, bool edge_is_whole) {
     fraction -= static_cast<float>(low);
     if (edge_is_whole && (low < 0 || low >= from - 1)) fraction = 0;
     const auto weight = [](float w) { return static_cast<int>(std::lrint(w * static_cast<float>(kOne))); };
-    taps[static_cast<size_t>(i)] = {std::clamp<int64_t>(low, 0, from - 1), std::clamp<int64_t>(low + 1, 0, from - 1), weight(1.0f - fraction), weight(fraction)};
+    taps[static_cast<size_t>(i)] = {std::clamp<int64_t>(low, 0, from - 1), std::clamp<int64_t>(low + 1, 0, from - 1),
+                                    weight(1.0f - fraction), weight(fraction)};
   }
   return taps;
 }
@@ -60,9 +61,11 @@ void blend_rows(const int32_t* low, const int32_t* high, const Tap& tap, size_t 
 
 Picture resize_linear(const Picture& from, int64_t height, int64_t width) {
   ORKNN_ASSERT(height > 0 && width > 0, "the new size is at least 1 x 1");
-  ORKNN_ASSERT(from.pixels.size() == static_cast<size_t>(from.height * from.width * from.channels) && !from.pixels.empty(), "the picture has its pixels");
+  ORKNN_ASSERT(from.pixels.size() == static_cast<size_t>(from.height * from.width * from.channels) && !from.pixels.empty(),
+               "the picture has its pixels");
   if (from.height == height && from.width == width) return from;
-  Picture to{height, width, from.channels, std::vector<uint8_t>(static_cast<size_t>(height * width * from.channels)), from.remark};
+  Picture to{height, width, from.channels, std::vector<uint8_t>(static_cast<size_t>(height * width * from.channels)),
+             from.remark};
   if (from.height == 2 * height && from.width == 2 * width) {
     halve(from, to);
     return to;

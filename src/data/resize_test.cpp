@@ -21,7 +21,8 @@ TEST(Resize, EqualsOpenCv) {
   for (const auto& line : lines) {
     const auto number = [&](size_t i) { return std::stoll(line[i]); };
     const Picture picture = resize_linear(noise(number(0), number(1), number(2)), number(3), number(4));
-    EXPECT_EQ(tests::crc32(picture.pixels), line[5]) << line[0] << "x" << line[1] << "x" << line[2] << " to " << line[3] << "x" << line[4];
+    EXPECT_EQ(tests::crc32(picture.pixels), line[5])
+        << line[0] << "x" << line[1] << "x" << line[2] << " to " << line[3] << "x" << line[4];
     EXPECT_EQ(picture.height, number(3));
     EXPECT_EQ(picture.width, number(4));
   }

@@ -57,8 +57,10 @@ class ByteReader {
   T get() {
     static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T>);
     T value{};
-    if (left() < sizeof value) fail();
-    else std::memcpy(&value, bytes_.data() + position_, sizeof value), position_ += sizeof value;
+    if (left() < sizeof value)
+      fail();
+    else
+      std::memcpy(&value, bytes_.data() + position_, sizeof value), position_ += sizeof value;
     return value;
   }
   // Number of items that follow, each at least `item_bytes` long: never more than the rest of the buffer can hold.

@@ -36,9 +36,9 @@ struct Tiling {
     Weights = 2,   // rows pass by the kernels of a group
   };
   Resident resident = Resident::Both;
-  uint32_t rows = 1, columns = 1;  // bands of the output; neighbours overlap by what the kernel reaches
-  uint32_t kernels = 1;            // groups of output channels
-  uint32_t channels = 1;           // segments of the input channels, whose results are added up
+  uint32_t rows = 1, columns = 1;             // bands of the output; neighbours overlap by what the kernel reaches
+  uint32_t kernels = 1;                       // groups of output channels
+  uint32_t channels = 1;                      // segments of the input channels, whose results are added up
   uint32_t data_banks = 0, weight_banks = 0;  // of the convolution buffer; 0 = the layer does not use it
 };
 
@@ -55,18 +55,18 @@ struct Task {
   ir::NodeId node;
   Device device = Device::Cpu;
   ir::Engine engine = ir::Engine::None;
-  std::string reason;          // why it is where it is, for people: "group 3 is not 1 or channels: CPU"
-  uint32_t core_mask = 1;      // cores that share it
-  uint32_t pieces = 1;         // equal parts the cores can take, rows or groups of channels
-  uint32_t tiles = 1;          // NPU tasks it takes on one core, by `tiling`
+  std::string reason;      // why it is where it is, for people: "group 3 is not 1 or channels: CPU"
+  uint32_t core_mask = 1;  // cores that share it
+  uint32_t pieces = 1;     // equal parts the cores can take, rows or groups of channels
+  uint32_t tiles = 1;      // NPU tasks it takes on one core, by `tiling`
   Tiling tiling;
   Sparsity sparsity = Sparsity::None;
   uint64_t macs = 0;
-  uint64_t predicted_cycles = 0;   // of the NPU clock, on one core; everything the layer waits for included
+  uint64_t predicted_cycles = 0;              // of the NPU clock, on one core; everything the layer waits for included
   uint64_t array_cycles = 0, ddr_cycles = 0;  // the vendor's columns NPUCycles and DDRCycles
   uint64_t read_bytes = 0, write_bytes = 0;   // native layout; weights count as read
-  uint64_t read_again_bytes = 0;   // read more than once because of the tiling; not in read_bytes, which is the vendor's column
-  uint64_t weight_bytes = 0;       // memory of its constants as the NPU wants them packed
+  uint64_t read_again_bytes = 0;  // read more than once because of the tiling; not in read_bytes, which is the vendor's column
+  uint64_t weight_bytes = 0;      // memory of its constants as the NPU wants them packed
   std::vector<uint64_t> shared_cycles;  // predicted_cycles when 2, 3, ... cores share it; empty when only one can
 
   // How many of `cores` cores work at it, at least 1: those of the mask that get a part.
@@ -95,32 +95,32 @@ inline double core_share(uint32_t pieces, uint32_t cores, uint32_t core) {
 // A model input or output as the user sees it.
 struct Port {
   ir::TensorId tensor;
-  DType dtype = DType::Float32;       // type in the source model; the tensor itself may be float16 or int8 here
+  DType dtype = DType::Float32;               // type in the source model; the tensor itself may be float16 or int8 here
   ir::Layout layout = ir::Layout::Undefined;  // of the source model's shape: NCHW or NHWC for 4-D, else Undefined
   // (x - mean) / std per channel, applied to what the user feeds; empty = not applied. Inputs only.
   std::vector<float> mean, std;
 };
 
 struct Program {
-  std::string label;  // tells several programs of one file apart (shape set, core count); usually empty
-  ir::Graph graph;    // compacted: node ids are positions in execution order; constants carry their data
+  std::string label;            // tells several programs of one file apart (shape set, core count); usually empty
+  ir::Graph graph;              // compacted: node ids are positions in execution order; constants carry their data
   std::vector<Task> tasks;      // in execution order, one per node
   std::vector<Buffer> buffers;  // one per tensor of the graph
   std::vector<Port> inputs, outputs;
-  uint64_t arena_bytes = 0;     // activation memory, without inputs and outputs
+  uint64_t arena_bytes = 0;  // activation memory, without inputs and outputs
 };
 
 // Everything a .rknn file holds. Programs share the weight section: equal constants are stored once.
 struct Model {
-  std::string name;              // source file stem
-  std::string target_platform;   // "rk3588"
-  std::string source_framework;  // "ONNX"
-  std::string toolkit_version;   // version that wrote it
-  std::string custom_string;     // config(custom_string=...)
-  std::string float_dtype;       // "float16" or "float32"
+  std::string name;                 // source file stem
+  std::string target_platform;      // "rk3588"
+  std::string source_framework;     // "ONNX"
+  std::string toolkit_version;      // version that wrote it
+  std::string custom_string;        // config(custom_string=...)
+  std::string float_dtype;          // "float16" or "float32"
   std::vector<uint32_t> sync_uids;  // layers behind which Toolkit1's export_rknn_sync_model wants to yield; kept, not acted upon
   std::vector<Program> programs;
-  uint64_t weight_bytes = 0;     // size of the weight section; set by writer and reader
+  uint64_t weight_bytes = 0;  // size of the weight section; set by writer and reader
 };
 
 }  // namespace orknn::format

@@ -52,7 +52,8 @@ Result<std::vector<TensorId>> get_ids(ByteReader& in, size_t tensors, bool may_b
   std::vector<TensorId> ids(in.count(sizeof(int32_t)));
   for (TensorId& t : ids) {
     t.index = in.get<int32_t>();
-    if (t.index < (may_be_absent ? -1 : 0) || (t && static_cast<size_t>(t.index) >= tensors)) return damaged("a tensor number is out of range");
+    if (t.index < (may_be_absent ? -1 : 0) || (t && static_cast<size_t>(t.index) >= tensors))
+      return damaged("a tensor number is out of range");
   }
   return ids;
 }
@@ -122,14 +123,16 @@ void put_tensor(const Tensor& t, WeightCollector& weights, ByteWriter& out) {
   out.text(t.name);
   out.put(t.dtype);
   out.put(t.layout);
-  out.put(static_cast<uint8_t>((t.shape ? kHasShape : 0) | (t.quant ? kHasQuant : 0) | (t.is_constant() ? kHasConstant : 0) | (t.constant.packed() ? kPacked : 0) |
-                               (t.quant && t.quant->fixed_point ? kFixedPoint : 0)));
+  out.put(static_cast<uint8_t>((t.shape ? kHasShape : 0) | (t.quant ? kHasQuant : 0) | (t.is_constant() ? kHasConstant : 0) |
+                               (t.constant.packed() ? kPacked : 0) | (t.quant && t.quant->fixed_point ? kFixedPoint : 0)));
   if (t.shape) {
     out.count(t.shape->size());
     for (const Dim& d : *t.shape) {
       out.put(d.is_known() ? kKnown : d.is_anonymous() ? kUnknown : kSymbol);
-      if (d.is_known()) out.put(d.value());
-      else if (!d.is_anonymous()) out.text(d.symbol());
+      if (d.is_known())
+        out.put(d.value());
+      else if (!d.is_anonymous())
+        out.text(d.symbol());
     }
   }
   if (t.quant) {
@@ -254,7 +257,8 @@ Result<Node> get_node(ByteReader& in, const WeightSection& weights, size_t tenso
   for (const TailStep& step : n.tail) {
     if (step.operand < 0) continue;
     const auto i = static_cast<size_t>(step.operand);
-    if (i < n.inputs.size() - operands || i >= n.inputs.size() || !n.inputs[i]) return damaged("a fused step of node '" + n.name + "' names no operand");
+    if (i < n.inputs.size() - operands || i >= n.inputs.size() || !n.inputs[i])
+      return damaged("a fused step of node '" + n.name + "' names no operand");
   }
   return n;
 }
@@ -318,7 +322,8 @@ Result<std::vector<Port>> get_ports(ByteReader& in, const Graph& g) {
     p.layout = in.get<Layout>();
     p.mean = in.list<float>();
     p.std = in.list<float>();
-    if (in.failed() || !p.tensor || static_cast<size_t>(p.tensor.index) >= g.tensor_count()) return damaged("a port names no tensor");
+    if (in.failed() || !p.tensor || static_cast<size_t>(p.tensor.index) >= g.tensor_count())
+      return damaged("a port names no tensor");
     if (dtype_bytes(p.dtype) == 0 || p.layout > Layout::NCHW) return damaged("a port has an unknown type or layout");
   }
   return ports;
@@ -341,7 +346,9 @@ void encode_program(const Program& program, WeightCollector& weights, ByteWriter
     out.put(t.pieces);
     out.put(t.tiles);
     out.put(t.tiling.resident);
-    for (uint32_t v : {t.tiling.rows, t.tiling.columns, t.tiling.kernels, t.tiling.channels, t.tiling.data_banks, t.tiling.weight_banks}) out.put(v);
+    for (uint32_t v :
+         {t.tiling.rows, t.tiling.columns, t.tiling.kernels, t.tiling.channels, t.tiling.data_banks, t.tiling.weight_banks})
+      out.put(v);
     out.put(t.sparsity);
     out.put(t.macs);
     out.put(t.predicted_cycles);
@@ -384,7 +391,9 @@ Result<Program> decode_program(ByteReader& in, const WeightSection& weights) {
     t.pieces = in.get<uint32_t>();
     t.tiles = in.get<uint32_t>();
     t.tiling.resident = in.get<Tiling::Resident>();
-    for (uint32_t* v : {&t.tiling.rows, &t.tiling.columns, &t.tiling.kernels, &t.tiling.channels, &t.tiling.data_banks, &t.tiling.weight_banks}) *v = in.get<uint32_t>();
+    for (uint32_t* v :
+         {&t.tiling.rows, &t.tiling.columns, &t.tiling.kernels, &t.tiling.channels, &t.tiling.data_banks, &t.tiling.weight_banks})
+      *v = in.get<uint32_t>();
     t.sparsity = in.get<Sparsity>();
     t.macs = in.get<uint64_t>();
     t.predicted_cycles = in.get<uint64_t>();
@@ -395,8 +404,8 @@ Result<Program> decode_program(ByteReader& in, const WeightSection& weights) {
     t.read_again_bytes = in.get<uint64_t>();
     t.weight_bytes = in.get<uint64_t>();
     t.shared_cycles = in.list<uint64_t>();
-    if (in.failed() || !p.graph.is_alive(t.node) || t.device > Device::Custom || t.engine > Engine::Recurrent || t.tiling.resident > Tiling::Resident::Weights ||
-        t.sparsity > Sparsity::Both)
+    if (in.failed() || !p.graph.is_alive(t.node) || t.device > Device::Custom || t.engine > Engine::Recurrent ||
+        t.tiling.resident > Tiling::Resident::Weights || t.sparsity > Sparsity::Both)
       return damaged("a task is malformed");
   }
   p.buffers.resize(in.count(17));
@@ -410,19 +419,22 @@ Result<Program> decode_program(ByteReader& in, const WeightSection& weights) {
   ORKNN_TRY_ASSIGN(p.outputs, get_ports(in, p.graph));
   p.arena_bytes = in.get<uint64_t>();
   if (in.failed()) return damaged("it is cut off");
-  if (p.tasks.size() != p.graph.node_count() || p.buffers.size() != p.graph.tensor_count()) return damaged("tasks or buffers are missing");
+  if (p.tasks.size() != p.graph.node_count() || p.buffers.size() != p.graph.tensor_count())
+    return damaged("tasks or buffers are missing");
   return p;
 }
 
 void encode_model_facts(const Model& model, ByteWriter& out) {
-  for (const std::string* s : {&model.name, &model.target_platform, &model.source_framework, &model.toolkit_version, &model.custom_string, &model.float_dtype})
+  for (const std::string* s : {&model.name, &model.target_platform, &model.source_framework, &model.toolkit_version,
+                               &model.custom_string, &model.float_dtype})
     out.text(*s);
   if (!model.sync_uids.empty()) out.list(model.sync_uids);
 }
 
 Result<Model> decode_model_facts(ByteReader& in) {
   Model model;
-  for (std::string* s : {&model.name, &model.target_platform, &model.source_framework, &model.toolkit_version, &model.custom_string, &model.float_dtype})
+  for (std::string* s : {&model.name, &model.target_platform, &model.source_framework, &model.toolkit_version,
+                         &model.custom_string, &model.float_dtype})
     *s = in.text();
   if (in.left() > 0) model.sync_uids = in.list<uint32_t>();
   if (in.failed()) return damaged("what it says about the model is cut off");

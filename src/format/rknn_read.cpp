@@ -30,15 +30,22 @@ T load(std::span<const std::byte> bytes, size_t offset) {
 }
 
 Status truncated(uint64_t expected, uint64_t found) {
-  return invalid_model("the file is cut off").expected(std::to_string(expected) + " bytes").found(std::to_string(found)).hint("copy or download it again");
+  return invalid_model("the file is cut off")
+      .expected(std::to_string(expected) + " bytes")
+      .found(std::to_string(found))
+      .hint("copy or download it again");
 }
-Status damaged(std::string where) { return invalid_model("the file is damaged: " + std::move(where)).hint("copy it again, or export the model again"); }
+Status damaged(std::string where) {
+  return invalid_model("the file is damaged: " + std::move(where)).hint("copy it again, or export the model again");
+}
 
 // Says what a file is that is none of ours.
 Status check_kind(std::span<const std::byte> bytes) {
   if (bytes.empty()) return invalid_model("the file is empty");
-  if (starts_with(bytes, "CYPTRKNN")) return unsupported("the model is encrypted; encrypted models are not supported yet").hint("use the .rknn it was made from");
-  if (starts_with(bytes, "RKNX")) return unsupported("this is a third-generation RKNX file, not a .rknn").hint(std::string(kConvertHint));
+  if (starts_with(bytes, "CYPTRKNN"))
+    return unsupported("the model is encrypted; encrypted models are not supported yet").hint("use the .rknn it was made from");
+  if (starts_with(bytes, "RKNX"))
+    return unsupported("this is a third-generation RKNX file, not a .rknn").hint(std::string(kConvertHint));
   if (starts_with(bytes, "VPMN") || (bytes.size() >= 8 && starts_with(bytes.subspan(4), kMagic)))
     return unsupported("this is a bare NPU network without the .rknn container").hint(std::string(kConvertHint));
   if (!starts_with(bytes, kMagic)) return invalid_model("this is not a .rknn file: it does not start with 'RKNN'");
@@ -51,17 +58,24 @@ Result<uint64_t> check_front(std::span<const std::byte> bytes) {
   if (bytes.size() < kHeaderBytes) return truncated(kHeaderBytes, bytes.size());
   const auto version = load<uint64_t>(bytes, 8), payload = load<uint64_t>(bytes, 16);
   if (version != kContainerVersion)
-    return unsupported("format version " + std::to_string(version) + " is not supported").expected(std::to_string(kContainerVersion)).hint(std::string(kConvertHint));
-  if (load<uint32_t>(bytes, 4) != 0 || !std::all_of(bytes.begin() + 24, bytes.begin() + kHeaderBytes, [](std::byte b) { return b == std::byte{0}; }))
+    return unsupported("format version " + std::to_string(version) + " is not supported")
+        .expected(std::to_string(kContainerVersion))
+        .hint(std::string(kConvertHint));
+  if (load<uint32_t>(bytes, 4) != 0 ||
+      !std::all_of(bytes.begin() + 24, bytes.begin() + kHeaderBytes, [](std::byte b) { return b == std::byte{0}; }))
     return damaged("the header");
-  if (payload > bytes.size() - kHeaderBytes || bytes.size() - kHeaderBytes - payload < sizeof(uint64_t)) return truncated(kHeaderBytes + payload, bytes.size());
-  const uint64_t json_offset = kHeaderBytes + payload + sizeof(uint64_t), json = load<uint64_t>(bytes, json_offset - sizeof(uint64_t));
+  if (payload > bytes.size() - kHeaderBytes || bytes.size() - kHeaderBytes - payload < sizeof(uint64_t))
+    return truncated(kHeaderBytes + payload, bytes.size());
+  const uint64_t json_offset = kHeaderBytes + payload + sizeof(uint64_t),
+                 json = load<uint64_t>(bytes, json_offset - sizeof(uint64_t));
   if (json > bytes.size() - json_offset) return truncated(json_offset + json, bytes.size());
   const uint64_t end = aligned(json_offset + json);
   if (end > bytes.size() || !starts_with(bytes.subspan(end), kTrailerMagic)) {
     if (!contains(bytes.subspan(kHeaderBytes, payload), kWriterMark))
-      return unsupported("this .rknn was made by the vendor's toolkit; its register commands cannot be executed here").hint(std::string(kConvertHint));
-    return bytes.size() < end + kTrailerHeaderBytes ? truncated(end + kTrailerHeaderBytes, bytes.size()) : damaged("the section table");
+      return unsupported("this .rknn was made by the vendor's toolkit; its register commands cannot be executed here")
+          .hint(std::string(kConvertHint));
+    return bytes.size() < end + kTrailerHeaderBytes ? truncated(end + kTrailerHeaderBytes, bytes.size())
+                                                    : damaged("the section table");
   }
   return end;
 }
@@ -74,7 +88,8 @@ Result<std::vector<Section>> check_table(std::span<const std::byte> bytes, uint6
   if (count > kMaxSections) return damaged("the section table");
   const uint64_t table_bytes = aligned(kTrailerHeaderBytes + count * kSectionEntryBytes);
   if (bytes.size() - trailer < table_bytes) return truncated(trailer + table_bytes, bytes.size());
-  std::vector<std::byte> table(bytes.begin() + static_cast<ptrdiff_t>(trailer), bytes.begin() + static_cast<ptrdiff_t>(trailer + table_bytes));
+  std::vector<std::byte> table(bytes.begin() + static_cast<ptrdiff_t>(trailer),
+                               bytes.begin() + static_cast<ptrdiff_t>(trailer + table_bytes));
   std::fill_n(table.begin() + kTrailerChecksumOffset, sizeof(uint64_t), std::byte{0});
   if (checksum64(table) != load<uint64_t>(bytes, trailer + kTrailerChecksumOffset)) return damaged("the section table");
   if (version != kTrailerVersion)
@@ -89,8 +104,10 @@ Result<std::vector<Section>> check_table(std::span<const std::byte> bytes, uint6
   for (size_t i = 0; i < sections.size(); ++i) {
     const uint64_t entry = trailer + kTrailerHeaderBytes + i * kSectionEntryBytes;
     Section& s = sections[i];
-    s = {load<SectionKind>(bytes, entry), load<uint64_t>(bytes, entry + 8), load<uint64_t>(bytes, entry + 16), load<uint64_t>(bytes, entry + 24)};
-    if (s.offset != position || s.bytes % kFileAlignment != 0 || s.bytes > bytes.size() - position) return damaged("the section table");
+    s = {load<SectionKind>(bytes, entry), load<uint64_t>(bytes, entry + 8), load<uint64_t>(bytes, entry + 16),
+         load<uint64_t>(bytes, entry + 24)};
+    if (s.offset != position || s.bytes % kFileAlignment != 0 || s.bytes > bytes.size() - position)
+      return damaged("the section table");
     position += s.bytes;
   }
   if (position != bytes.size()) return damaged("the section table");
@@ -101,7 +118,8 @@ Result<std::vector<Section>> check_table(std::span<const std::byte> bytes, uint6
 void map_pages(std::span<const std::byte> bytes) {
 #ifdef MADV_POPULATE_READ
   static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<uintptr_t>(bytes.data()) / page * page, end = reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size();
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data()) / page * page,
+             end = reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size();
   (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_READ);
 #else
   (void)bytes;
@@ -190,7 +208,10 @@ Result<Model> read_rknn(const std::string& path, uint64_t offset, uint64_t bytes
   if (!file) return Status(file.status()).stage("load_rknn");
   std::span<const std::byte> all = (*file)->bytes();
   if (offset > all.size() || bytes > all.size() - offset)
-    return invalid_argument("the model lies outside the file").found("offset " + std::to_string(offset) + ", " + std::to_string(bytes) + " bytes in a file of " + std::to_string(all.size())).model(path);
+    return invalid_argument("the model lies outside the file")
+        .found("offset " + std::to_string(offset) + ", " + std::to_string(bytes) + " bytes in a file of " +
+               std::to_string(all.size()))
+        .model(path);
   all = all.subspan(offset, bytes ? bytes : all.size() - offset);
   // All of it is read for the checksums; only whole mappings start at a page.
   if (offset == 0 && !all.empty()) (void)::madvise(const_cast<std::byte*>(all.data()), all.size(), MADV_WILLNEED);

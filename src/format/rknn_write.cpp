@@ -36,7 +36,8 @@ uint64_t checksum_of(std::span<const std::byte> bytes) {
   return sum.finish();
 }
 
-// Calls `write` with the section's bytes in order, gaps filled with zeros, in parts small enough for `done` to show that it goes on.
+// Calls `write` with the section's bytes in order, gaps filled with zeros, in parts small enough for `done` to show that it goes
+// on.
 template <class Write>
 Status write_weights(const WeightCollector& weights, const BytesDone& done, Write write) {
   constexpr size_t kPartBytes = size_t{16} << 20;
@@ -131,7 +132,9 @@ void place_weights(Model& model, const BytesDone& done) {
     encode_program(program, weights, ignored);
     for (size_t i = 0; i < program.buffers.size(); ++i) {
       const ir::TensorData* constant = program.graph.constant(ir::TensorId{static_cast<int32_t>(i)});
-      if (constant) program.buffers[i] = {Buffer::Place::Weights, weights.add(*constant), std::max<uint64_t>(program.buffers[i].bytes, ir::stored_bytes(*constant))};
+      if (constant)
+        program.buffers[i] = {Buffer::Place::Weights, weights.add(*constant),
+                              std::max<uint64_t>(program.buffers[i].bytes, ir::stored_bytes(*constant))};
     }
   }
   model.weight_bytes = weights.section_bytes();

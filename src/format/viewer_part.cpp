@@ -33,13 +33,21 @@ std::vector<int32_t> viewer_shape(const Tensor& t) {
 // Names of types the JSON part may state; viewers refuse others.
 std::string viewer_type(DType t) {
   switch (t) {
-    case DType::UInt8: case DType::Int8: case DType::Int16: case DType::Int32: case DType::Int64:
-    case DType::Float16: case DType::Float32: case DType::Float64: return std::string(dtype_name(t));
+    case DType::UInt8:
+    case DType::Int8:
+    case DType::Int16:
+    case DType::Int32:
+    case DType::Int64:
+    case DType::Float16:
+    case DType::Float32:
+    case DType::Float64: return std::string(dtype_name(t));
     default: return "";
   }
 }
 
-std::string_view layout_name(Layout layout) { return layout == Layout::NHWC ? "NHWC" : layout == Layout::NCHW ? "NCHW" : "UNDEFINED"; }
+std::string_view layout_name(Layout layout) {
+  return layout == Layout::NHWC ? "NHWC" : layout == Layout::NCHW ? "NCHW" : "UNDEFINED";
+}
 
 std::string quant_method(const Tensor& t) { return !t.quant ? "" : t.quant->axis < 0 ? "layer" : "channel"; }
 
@@ -55,7 +63,8 @@ std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::e
 std::string ports_json(const Program& program, const std::vector<Port>& ports) {
   Json json = Json::object();
   for (const Port& p : ports)
-    json[program.graph.tensor(p.tensor).name] = {{"dtype", dtype_name(program.graph.tensor(p.tensor).dtype)}, {"layout", layout_name(p.layout)}};
+    json[program.graph.tensor(p.tensor).name] = {{"dtype", dtype_name(program.graph.tensor(p.tensor).dtype)},
+                                                 {"layout", layout_name(p.layout)}};
   return text_of(json);
 }
 
@@ -102,8 +111,8 @@ class GraphWriter {
       outputs.push_back(number(port.tensor));
       nodes.push_back(node("OutputOperator", "OutputOperator:" + g_.tensor(port.tensor).name, Device::Cpu, {outputs.back()}, {}));
     }
-    return fb::CreateGraph(b_, b_.CreateVector(tensors), b_.CreateVector(nodes), b_.CreateVector(inputs), b_.CreateVector(outputs),
-                           b_.CreateVector(normalization));
+    return fb::CreateGraph(b_, b_.CreateVector(tensors), b_.CreateVector(nodes), b_.CreateVector(inputs),
+                           b_.CreateVector(outputs), b_.CreateVector(normalization));
   }
 
  private:
@@ -119,7 +128,9 @@ class GraphWriter {
 
   Kind kind(TensorId t) const {
     if (g_.is_constant(t)) return npu_reads_.contains(t) ? kNpuConstant : kCpuConstant;
-    const auto is_port = [&](const std::vector<Port>& ports) { return std::any_of(ports.begin(), ports.end(), [&](const Port& p) { return p.tensor == t; }); };
+    const auto is_port = [&](const std::vector<Port>& ports) {
+      return std::any_of(ports.begin(), ports.end(), [&](const Port& p) { return p.tensor == t; });
+    };
     return is_port(p_.inputs) ? kInput : is_port(p_.outputs) ? kOutput : kBetween;
   }
 
@@ -129,7 +140,9 @@ class GraphWriter {
     const auto name = b_.CreateString(t.name);
     const PackedForm* packed = t.constant.packed().get();
     const auto method = b_.CreateString(packed ? packed_method(*packed) : quant_method(t));
-    const auto type = b_.CreateString(packed ? std::string(dtype_name(packed->type)) : t.quant ? std::string(dtype_name(t.dtype)) : "");
+    const auto type = b_.CreateString(packed    ? std::string(dtype_name(packed->type))
+                                      : t.quant ? std::string(dtype_name(t.dtype))
+                                                : "");
     QuantParams quant = t.quant.value_or(QuantParams{});
     if (packed) quant = {};
     if (packed && packed_method(*packed) != "group") {  // scales of groups are as many as some weights
@@ -140,8 +153,8 @@ class GraphWriter {
     const auto zero_point = b_.CreateVector(quant.zero_point);
     const Buffer& buffer = p_.buffers[static_cast<size_t>(id.index)];
     const uint64_t bytes = t.is_constant() ? stored_bytes(t.constant) : buffer.bytes;
-    return fb::CreateTensor(b_, static_cast<int8_t>(t.dtype), static_cast<int8_t>(t.layout), kind(id), shape, shape, name, method, type, min, max, scale,
-                            zero_point, saturate<uint32_t>(bytes),
+    return fb::CreateTensor(b_, static_cast<int8_t>(t.dtype), static_cast<int8_t>(t.layout), kind(id), shape, shape, name, method,
+                            type, min, max, scale, zero_point, saturate<uint32_t>(bytes),
                             buffer.place == Buffer::Place::Arena ? saturate<uint32_t>(buffer.offset) : 0);
   }
 
@@ -169,8 +182,10 @@ std::string viewer_node_type(const ir::Node& n) {
     const auto* fused = n.attributes.get<std::vector<std::string>>("fused");
     if (fused) parts.insert(parts.end(), fused->begin(), fused->end());
     if (n.op == "int:Table" && parts.size() == 1) return "exDataConvert";
-    if ((n.op == "int:Table" || n.op == "int:ReduceMean") && parts.size() > 1) parts.erase(parts.begin());
-    else parts[0].erase(0, kInteger.size());
+    if ((n.op == "int:Table" || n.op == "int:ReduceMean") && parts.size() > 1)
+      parts.erase(parts.begin());
+    else
+      parts[0].erase(0, kInteger.size());
   }
   std::string text = parts[0] == "Swish" ? "exSwish" : parts[0];
   for (size_t i = 1; i < parts.size(); ++i) text += parts[i] == "Swish" ? "ExSwish" : parts[i];
@@ -221,9 +236,15 @@ std::string make_viewer_json(const Model& model) {
     const Tensor& t = program.graph.tensor(port.tensor);
     const size_t id = tensors.size();
     const std::string type = viewer_type(t.dtype);
-    tensors.push_back({{"tensor_id", id}, {"url", t.name}, {"dim_num", t.shape ? t.shape->size() : 0}, {"size", viewer_shape(t)},
+    tensors.push_back({{"tensor_id", id},
+                       {"url", t.name},
+                       {"dim_num", t.shape ? t.shape->size() : 0},
+                       {"size", viewer_shape(t)},
                        {"dtype", {{"vx_type", type}, {"qnt_type", t.quant ? type : ""}, {"qnt_method", quant_method(t)}}}});
-    connections.push_back({{"left", side}, {"left_tensor_id", index}, {"node_id", 0}, {"right_tensor", {{"tensor_id", id}, {"type", "norm_tensor"}}}});
+    connections.push_back({{"left", side},
+                           {"left_tensor_id", index},
+                           {"node_id", 0},
+                           {"right_tensor", {{"tensor_id", id}, {"type", "norm_tensor"}}}});
     ports.push_back({{"left", side}, {"left_tensor_id", index}, {"right", "norm_tensor"}, {"right_tensor_id", id}});
   };
   size_t inputs = 0, outputs = 0;
@@ -232,7 +253,12 @@ std::string make_viewer_json(const Model& model) {
     for (const Port& p : program.inputs) add(program, p, "input", inputs++);
     for (const Port& p : program.outputs) add(program, p, "output", outputs++);
   }
-  Json node = {{"lid", "npu_network_bin_graph"}, {"uid", 0}, {"name", "nnbg"}, {"op", "RKNN_OP_NNBG"}, {"input_num", inputs}, {"output_num", outputs},
+  Json node = {{"lid", "npu_network_bin_graph"},
+               {"uid", 0},
+               {"name", "nnbg"},
+               {"op", "RKNN_OP_NNBG"},
+               {"input_num", inputs},
+               {"output_num", outputs},
                {"nn", {{"nbg", {{"type", "RKNN_OP_NNBG"}}}}}};
   Json json;
   json["name"] = model.name;

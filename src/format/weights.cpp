@@ -16,14 +16,16 @@ uint64_t WeightCollector::add(const ir::TensorData& value) {
   const std::span<const std::byte> bytes(static_cast<const std::byte*>(value.data()), value.bytes());
   if (bytes.empty()) return 0;
   // The same memory again (a constant shared by programs) needs no look at its content.
-  if (const auto same = by_address_.find(value.data()); same != by_address_.end() && pieces_[same->second].bytes.size() == bytes.size())
+  if (const auto same = by_address_.find(value.data());
+      same != by_address_.end() && pieces_[same->second].bytes.size() == bytes.size())
     return pieces_[same->second].offset;
   const uint64_t sum = checksum64(bytes);
   if (seen_) seen_(bytes.size());
   const auto [begin, end] = by_checksum_.equal_range(sum);
   for (auto it = begin; it != end; ++it) {
     const Piece& piece = pieces_[it->second];
-    if (piece.bytes.size() == bytes.size() && std::memcmp(piece.bytes.data(), bytes.data(), bytes.size()) == 0) return piece.offset;
+    if (piece.bytes.size() == bytes.size() && std::memcmp(piece.bytes.data(), bytes.data(), bytes.size()) == 0)
+      return piece.offset;
   }
   by_checksum_.emplace(sum, pieces_.size());
   by_address_.emplace(value.data(), pieces_.size());
@@ -49,7 +51,8 @@ Result<ir::TensorData> WeightSection::tensor(DType dtype, ir::Dims dims, uint64_
 }
 
 Result<ir::TensorData> WeightSection::packed_tensor(DType dtype, ir::Dims dims, const PackedPlace& place) const {
-  if ((dtype != DType::Float16 && dtype != DType::Float32) || (place.type != DType::Int8 && place.type != DType::Int4)) return invalid_model("a packed constant has an unknown element type");
+  if ((dtype != DType::Float16 && dtype != DType::Float32) || (place.type != DType::Int8 && place.type != DType::Int4))
+    return invalid_model("a packed constant has an unknown element type");
   for (int64_t d : dims)
     if (d < 0) return invalid_model("a constant has a negative extent");
   ORKNN_TRY_ASSIGN(const int64_t elements, ir::checked_element_count(dims));
@@ -57,7 +60,8 @@ Result<ir::TensorData> WeightSection::packed_tensor(DType dtype, ir::Dims dims, 
   ORKNN_TRY_ASSIGN(const int64_t scales, ir::checked_element_count(blocks));
   auto form = std::make_shared<ir::PackedForm>();
   form->type = place.type;
-  ORKNN_TRY_ASSIGN(form->integers, tensor(DType::UInt8, {static_cast<int64_t>(ir::packed_integer_bytes(place.type, elements))}, place.integers));
+  ORKNN_TRY_ASSIGN(form->integers,
+                   tensor(DType::UInt8, {static_cast<int64_t>(ir::packed_integer_bytes(place.type, elements))}, place.integers));
   ORKNN_TRY_ASSIGN(form->scales, tensor(DType::Float32, {scales}, place.scales));
   form->dims = std::move(dims);
   form->block = place.block;

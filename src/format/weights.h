@@ -16,7 +16,8 @@ class WeightCollector {
  public:
   // `seen` is told the bytes of each constant that was looked at.
   explicit WeightCollector(std::function<void(uint64_t bytes)> seen = {}) : seen_(std::move(seen)) {}
-  // Offset of the bytes in the section; equal bytes get the same one. Of a packed constant: of its integers, its scales are added too.
+  // Offset of the bytes in the section; equal bytes get the same one. Of a packed constant: of its integers, its scales are added
+  // too.
   uint64_t add(const ir::TensorData& value);
   uint64_t section_bytes() const { return bytes_; }
   struct Piece {

@@ -8,17 +8,21 @@
 namespace orknn::importer {
 namespace {
 using namespace std::string_view_literals;
-constexpr std::string_view kFreeze = "freeze it into one .pb with convert_variables_to_constants_v2, or convert it to .tflite or .onnx";
+constexpr std::string_view kFreeze =
+    "freeze it into one .pb with convert_variables_to_constants_v2, or convert it to .tflite or .onnx";
 
 // Files known by their first bytes.
 struct Signature {
   std::string_view begin, what, hint;
 };
 constexpr Signature kSignatures[] = {
-    {"\x89HDF\r\n\x1a\n", "the file is HDF5 (Keras), which holds no network we can read", "convert it to .tflite with tf.lite.TFLiteConverter, or freeze it into a .pb"},
+    {"\x89HDF\r\n\x1a\n", "the file is HDF5 (Keras), which holds no network we can read",
+     "convert it to .tflite with tf.lite.TFLiteConverter, or freeze it into a .pb"},
     {"RKNN", "the file is a finished .rknn", "load it with load_rknn, or give its source model"},
-    {"\x12\x01\0\0\0\0\0\0"sv, "the file holds the parameters of an MXNet model", "give the -symbol.json file as the model and this one as its parameters"},
-    {"version https://git-lfs", "the file is a pointer of Git LFS: the model itself was not fetched", "fetch it with git lfs pull"},
+    {"\x12\x01\0\0\0\0\0\0"sv, "the file holds the parameters of an MXNet model",
+     "give the -symbol.json file as the model and this one as its parameters"},
+    {"version https://git-lfs", "the file is a pointer of Git LFS: the model itself was not fetched",
+     "fetch it with git lfs pull"},
     {"<!DOCTYPE html", "the file is a web page, not a model", "the download went wrong: fetch the file itself"},
     {"<html", "the file is a web page, not a model", "the download went wrong: fetch the file itself"},
     {"\x93NUMPY", "the file holds one NumPy array, not a model", ""},
@@ -29,8 +33,10 @@ constexpr Signature kSignatures[] = {
 };
 // Files known by their names; their bytes tell nothing or are those of another format.
 constexpr Signature kNames[] = {
-    {".weights", "the file holds the weights of a Darknet network", "give the .cfg file as the model and this one as its weights"},
-    {".params", "the file holds the parameters of an MXNet model", "give the -symbol.json file as the model and this one as its parameters"},
+    {".weights", "the file holds the weights of a Darknet network",
+     "give the .cfg file as the model and this one as its weights"},
+    {".params", "the file holds the parameters of an MXNet model",
+     "give the -symbol.json file as the model and this one as its parameters"},
     {".safetensors", "the file holds weights without a network", "trace the model with torch.jit.trace, or export it to ONNX"},
     {".ckpt", "the file holds a checkpoint: weights without a network", kFreeze},
     {".index", "the file belongs to a checkpoint of TensorFlow: weights without a network", kFreeze},
@@ -38,7 +44,9 @@ constexpr Signature kNames[] = {
     {".pdmodel", "models of PaddlePaddle are not supported", "convert it with paddle2onnx"},
 };
 
-std::string_view begin_of(std::span<const std::byte> bytes, size_t count) { return {reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), count)}; }
+std::string_view begin_of(std::span<const std::byte> bytes, size_t count) {
+  return {reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), count)};
+}
 
 Status named(std::string_view what, std::string_view hint) {
   Status status = invalid_model(std::string(what));
@@ -51,7 +59,8 @@ Status recognize_foreign_file(std::string_view path, std::span<const std::byte> 
   for (const Signature& s : kSignatures)
     if (begin_of(bytes, s.begin.size()) == s.begin) return named(s.what, s.hint);
   if (zip::looks_like_archive(bytes))
-    if (const auto archive = zip::Archive::open(bytes); archive && archive->find("config.json") && archive->find("model.weights.h5"))
+    if (const auto archive = zip::Archive::open(bytes);
+        archive && archive->find("config.json") && archive->find("model.weights.h5"))
       return named("the file is a Keras archive (.keras), whose network is Python code", kSignatures[0].hint);
   for (const Signature& s : kNames)
     if (path.ends_with(s.begin)) return named(s.what, s.hint);
@@ -61,7 +70,8 @@ Status recognize_foreign_file(std::string_view path, std::span<const std::byte> 
 Status recognize_folder(const std::string& path) {
   std::error_code problem;
   if (!std::filesystem::is_directory(path, problem)) return {};
-  if (std::filesystem::exists(std::filesystem::path(path) / "saved_model.pb", problem)) return named("this is the folder of a SavedModel, whose weights lie apart from the graph", kFreeze);
+  if (std::filesystem::exists(std::filesystem::path(path) / "saved_model.pb", problem))
+    return named("this is the folder of a SavedModel, whose weights lie apart from the graph", kFreeze);
   return invalid_argument("this is a folder").expected("a model file");
 }
 

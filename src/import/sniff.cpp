@@ -36,15 +36,20 @@ void make_names_printable(ir::Graph& graph) {
 // What is wrong with the request before the model is looked into.
 Status check_request(const Importer& importer, const Source& source, const ImportOptions& options) {
   if (!source.other_files.empty() && importer.weights_extension.empty())
-    return invalid_argument("models of " + std::string(importer.name) + " are one file").expected("no weights file").found("'" + source.other_files[0] + "'");
-  if (source.other_files.size() > 1) return invalid_argument("a model has one weights file").found(std::to_string(source.other_files.size()));
+    return invalid_argument("models of " + std::string(importer.name) + " are one file")
+        .expected("no weights file")
+        .found("'" + source.other_files[0] + "'");
+  if (source.other_files.size() > 1)
+    return invalid_argument("a model has one weights file").found(std::to_string(source.other_files.size()));
   for (size_t i = 0; i < options.inputs.size(); ++i)
-    if (std::find(options.inputs.begin(), options.inputs.begin() + static_cast<ptrdiff_t>(i), options.inputs[i]) != options.inputs.begin() + static_cast<ptrdiff_t>(i))
+    if (std::find(options.inputs.begin(), options.inputs.begin() + static_cast<ptrdiff_t>(i), options.inputs[i]) !=
+        options.inputs.begin() + static_cast<ptrdiff_t>(i))
       return invalid_argument("'" + options.inputs[i] + "' is listed twice in inputs");
   if (importer.sniff(source.bytes)) return {};
   for (const Importer* other : importers())
     if (other->sniff(source.bytes))
-      return invalid_argument("the file is a model of " + std::string(other->name) + ", not of " + std::string(importer.name)).hint("load it with load_" + std::string(other->name));
+      return invalid_argument("the file is a model of " + std::string(other->name) + ", not of " + std::string(importer.name))
+          .hint("load it with load_" + std::string(other->name));
   return recognize_foreign_file(source.path, source.bytes);
 }
 std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
@@ -76,7 +81,8 @@ namespace {
 Result<const Importer*> choose(std::string_view path, std::span<const std::byte> bytes, std::string_view framework) {
   if (framework.empty()) return sniff(path, bytes);
   const Importer* found = find_importer(framework);
-  if (!found) return invalid_argument("there is no importer '" + std::string(framework) + "'").expected("one of: " + known_names());
+  if (!found)
+    return invalid_argument("there is no importer '" + std::string(framework) + "'").expected("one of: " + known_names());
   return found;
 }
 
@@ -92,7 +98,8 @@ Result<Source> open_source(const std::string& path) {
 }
 }  // namespace
 
-Result<Imported> load_bytes(const Source& source, const ImportOptions& options, const ir::OpSet& ops, std::string_view framework) {
+Result<Imported> load_bytes(const Source& source, const ImportOptions& options, const ir::OpSet& ops,
+                            std::string_view framework) {
   const std::string model = source.path.empty() ? "model" : base_name(source.path);
   auto result = [&]() -> Result<Imported> {
     ORKNN_TRY_ASSIGN(const Importer* found, choose(source.path, source.bytes, framework));
@@ -107,8 +114,8 @@ Result<Imported> load_bytes(const Source& source, const ImportOptions& options, 
   return status.model(model).stage("import");
 }
 
-Result<Imported> load_file(const std::string& path, const ImportOptions& options, const ir::OpSet& ops, std::string_view framework,
-                           std::vector<std::string> other_files) {
+Result<Imported> load_file(const std::string& path, const ImportOptions& options, const ir::OpSet& ops,
+                           std::string_view framework, std::vector<std::string> other_files) {
   auto source = open_source(path);
   if (!source) {
     Status status = source.status();

@@ -30,11 +30,16 @@ std::vector<int64_t> Attributes::ints_or(std::string_view name, std::vector<int6
 bool equal(const Attribute& a, const Attribute& b) {
   if (a.index() != b.index()) return false;
   if (const auto* t = std::get_if<TensorData>(&a)) return identical(t->view(), std::get<TensorData>(b).view());
-  if (const auto* g = std::get_if<std::shared_ptr<const Graph>>(&a)) return print(**g) == print(*std::get<std::shared_ptr<const Graph>>(b));
-  return std::visit([&]<class T>(const T& x) {
-    if constexpr (std::is_same_v<T, TensorData> || std::is_same_v<T, std::shared_ptr<const Graph>>) return false;
-    else return x == std::get<T>(b);
-  }, a);
+  if (const auto* g = std::get_if<std::shared_ptr<const Graph>>(&a))
+    return print(**g) == print(*std::get<std::shared_ptr<const Graph>>(b));
+  return std::visit(
+      [&]<class T>(const T& x) {
+        if constexpr (std::is_same_v<T, TensorData> || std::is_same_v<T, std::shared_ptr<const Graph>>)
+          return false;
+        else
+          return x == std::get<T>(b);
+      },
+      a);
 }
 
 }  // namespace orknn::ir

@@ -92,7 +92,8 @@ NodeId Graph::add_node(Node node) {
   return id;
 }
 
-NodeId Graph::add_node(std::string op, std::string node_name, std::vector<TensorId> inputs, Attributes attributes, size_t outputs) {
+NodeId Graph::add_node(std::string op, std::string node_name, std::vector<TensorId> inputs, Attributes attributes,
+                       size_t outputs) {
   Node n;
   n.op = std::move(op);
   n.name = std::move(node_name);

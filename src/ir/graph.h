@@ -33,7 +33,7 @@ enum class Layout : uint8_t { Undefined = 0, NHWC = 1, NCHW = 2 };
 struct QuantParams {
   std::vector<float> scale;
   std::vector<int32_t> zero_point;
-  int32_t axis = -1;  // -1 = per tensor
+  int32_t axis = -1;            // -1 = per tensor
   std::vector<float> min, max;  // calibrated range, if known
   bool fixed_point = false;     // dynamic fixed point: the scale is a power of two, the zero point 0
   bool operator==(const QuantParams&) const = default;
@@ -56,14 +56,14 @@ struct Tensor {
 struct TailStep {
   std::string op;
   Attributes attributes;
-  int32_t operand = -1;          // index into Node::inputs, -1 for one-operand ops
-  bool operand_first = false;    // the other operand is the left one (Sub, Div)
+  int32_t operand = -1;        // index into Node::inputs, -1 for one-operand ops
+  bool operand_first = false;  // the other operand is the left one (Sub, Div)
 };
 
 struct Node {
-  std::string op;    // name in the op set; the domain of custom ops is part of the name ("com.acme:Foo")
-  std::string name;  // the user's name for it; may repeat, may be empty
-  std::vector<TensorId> inputs;  // own inputs, then the operands of tail steps
+  std::string op;                 // name in the op set; the domain of custom ops is part of the name ("com.acme:Foo")
+  std::string name;               // the user's name for it; may repeat, may be empty
+  std::vector<TensorId> inputs;   // own inputs, then the operands of tail steps
   std::vector<TensorId> outputs;  // none for an unused optional output
   Attributes attributes;
   std::vector<TailStep> tail;       // applied in order to output 0
@@ -101,7 +101,9 @@ class Graph {
   // Appends a node with `outputs` new tensors named after the node.
   NodeId add_node(std::string op, std::string name, std::vector<TensorId> inputs, Attributes attributes = {}, size_t outputs = 1);
   void remove_node(NodeId id);
-  bool is_alive(NodeId id) const { return id && static_cast<size_t>(id.index) < nodes_.size() && alive_[static_cast<size_t>(id.index)]; }
+  bool is_alive(NodeId id) const {
+    return id && static_cast<size_t>(id.index) < nodes_.size() && alive_[static_cast<size_t>(id.index)];
+  }
   const Node& node(NodeId id) const;
   // Changes a node in place; producers and users follow.
   void replace_node(NodeId id, Node node);
@@ -111,11 +113,11 @@ class Graph {
   bool has_cycle() const;
 
   // --- wiring
-  NodeId producer(TensorId id) const;                 // none for inputs and constants
-  const Node* producer_node(TensorId id) const;       // nullptr for none
+  NodeId producer(TensorId id) const;            // none for inputs and constants
+  const Node* producer_node(TensorId id) const;  // nullptr for none
   // The producer of `id` if it is of type `op`, has no tail, and `id` has exactly one reader and is no graph output.
   const Node* sole_producer(TensorId id, std::string_view op) const;
-  std::span<const NodeId> users(TensorId id) const;   // one entry per reading input slot
+  std::span<const NodeId> users(TensorId id) const;  // one entry per reading input slot
   bool is_output(TensorId id) const;
   bool is_input(TensorId id) const;
   // Readers counting graph outputs.
@@ -144,8 +146,8 @@ class Graph {
   std::string unique_name(std::string name) const;
 
   std::vector<Tensor> tensors_;
-  std::vector<NodeId> producer_;             // per tensor
-  std::vector<std::vector<NodeId>> users_;   // per tensor
+  std::vector<NodeId> producer_;            // per tensor
+  std::vector<std::vector<NodeId>> users_;  // per tensor
   std::unordered_map<std::string, int32_t> by_name_;
   std::vector<Node> nodes_;
   std::vector<char> alive_;

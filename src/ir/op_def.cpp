@@ -19,7 +19,9 @@ double NodeReader::get_float(std::string_view name) const {
   return kind_of(a) == AttributeKind::Int ? static_cast<double>(std::get<int64_t>(a)) : std::get<double>(a);
 }
 const std::string& NodeReader::get_string(std::string_view name) const { return std::get<std::string>(lookup(name)); }
-const std::vector<int64_t>& NodeReader::get_ints(std::string_view name) const { return std::get<std::vector<int64_t>>(lookup(name)); }
+const std::vector<int64_t>& NodeReader::get_ints(std::string_view name) const {
+  return std::get<std::vector<int64_t>>(lookup(name));
+}
 
 std::optional<std::vector<int64_t>> InferContext::ints(size_t i) const {
   if (!has_input(i)) return std::nullopt;

@@ -28,9 +28,13 @@ inline AttributeDef attr_int(std::string_view name, int64_t v) { return {name, A
 inline AttributeDef attr_float(std::string_view name) { return {name, AttributeKind::Float, false, {}}; }
 inline AttributeDef attr_float(std::string_view name, double v) { return {name, AttributeKind::Float, false, Attribute(v)}; }
 inline AttributeDef attr_string(std::string_view name) { return {name, AttributeKind::String, false, {}}; }
-inline AttributeDef attr_string(std::string_view name, std::string v) { return {name, AttributeKind::String, false, Attribute(std::move(v))}; }
+inline AttributeDef attr_string(std::string_view name, std::string v) {
+  return {name, AttributeKind::String, false, Attribute(std::move(v))};
+}
 inline AttributeDef attr_ints(std::string_view name) { return {name, AttributeKind::Ints, false, {}}; }
-inline AttributeDef attr_ints(std::string_view name, std::vector<int64_t> v) { return {name, AttributeKind::Ints, false, Attribute(std::move(v))}; }
+inline AttributeDef attr_ints(std::string_view name, std::vector<int64_t> v) {
+  return {name, AttributeKind::Ints, false, Attribute(std::move(v))};
+}
 inline AttributeDef attr_floats(std::string_view name) { return {name, AttributeKind::Floats, false, {}}; }
 inline AttributeDef attr_strings(std::string_view name) { return {name, AttributeKind::Strings, false, {}}; }
 inline AttributeDef attr_tensor(std::string_view name) { return {name, AttributeKind::Tensor, false, {}}; }
@@ -51,22 +55,22 @@ enum class Engine : uint8_t { None, Conv, Depthwise, MatMul, Elementwise, Pool, 
 
 // How quantization treats an op (used by the quantize room).
 enum class QuantRule : uint8_t {
-  Float,       // stays in float
-  Compute,     // own output parameters from calibration
-  SameScale,   // output shares the parameters of input 0 (pooling, reshape, ...)
-  SharedScale, // all data inputs and the output share one set (concat)
-  Table,       // function of one value: a lookup table
-  Fixed01,     // output range is exactly [0, 1]
-  Fixed11,     // output range is exactly [-1, 1]
-  Integer,     // works on integer contents (indices, shapes); never quantized
+  Float,        // stays in float
+  Compute,      // own output parameters from calibration
+  SameScale,    // output shares the parameters of input 0 (pooling, reshape, ...)
+  SharedScale,  // all data inputs and the output share one set (concat)
+  Table,        // function of one value: a lookup table
+  Fixed01,      // output range is exactly [0, 1]
+  Fixed11,      // output range is exactly [-1, 1]
+  Integer,      // works on integer contents (indices, shapes); never quantized
 };
 
 // What inference knows about one tensor.
 struct TensorFacts {
   DType dtype = DType::Undefined;
   std::optional<Shape> shape;
-  const TensorData* constant = nullptr;       // whole value, when known
-  std::optional<std::vector<Dim>> content;    // elements of a small integer tensor, some of them possibly unknown
+  const TensorData* constant = nullptr;     // whole value, when known
+  std::optional<std::vector<Dim>> content;  // elements of a small integer tensor, some of them possibly unknown
 };
 
 // Read access to a node's attributes with the schema's fallbacks.
@@ -80,7 +84,10 @@ class NodeReader {
   const std::string& get_string(std::string_view name) const;
   const std::vector<int64_t>& get_ints(std::string_view name) const;
   // nullptr when the node has none (fallbacks not considered).
-  template <class T> const T* find(std::string_view name) const { return node_.attributes.get<T>(name); }
+  template <class T>
+  const T* find(std::string_view name) const {
+    return node_.attributes.get<T>(name);
+  }
 
  private:
   const Attribute& lookup(std::string_view name) const;
@@ -130,7 +137,7 @@ class RunContext : public NodeReader {
   virtual bool has_input(size_t i) const = 0;
   virtual TensorView input(size_t i) const = 0;  // only when has_input(i)
   virtual size_t output_count() const = 0;
-  virtual bool has_output(size_t i) const = 0;   // false for an optional output nobody reads
+  virtual bool has_output(size_t i) const = 0;  // false for an optional output nobody reads
   // Memory for output i. Where the shape was planned ahead the memory is the planned one and the shape must agree
   // (error otherwise); elsewhere it is allocated. Contents are uninitialized. Call once per existing output.
   virtual Result<MutableTensorView> output(size_t i, DType dtype, std::span<const int64_t> dims) = 0;

@@ -24,7 +24,8 @@ Result<Dims> block_counts(std::span<const int64_t> dims, std::span<const int64_t
 uint64_t packed_integer_bytes(DType type, int64_t count);
 
 // Integers one per byte, in the order of the elements.
-std::shared_ptr<const PackedForm> pack(DType type, Dims dims, Dims block, std::span<const int8_t> integers, std::span<const float> scales);
+std::shared_ptr<const PackedForm> pack(DType type, Dims dims, Dims block, std::span<const int8_t> integers,
+                                       std::span<const float> scales);
 // The values in float32 or float16; they remember `form`. Every value is float(integer) * scale, rounded to half at the end.
 TensorData unpack(std::shared_ptr<const PackedForm> form, DType type);
 

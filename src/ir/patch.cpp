@@ -24,7 +24,8 @@ const TensorData* Patch::constant(TensorId id) const {
   return value.has_value() ? &value : nullptr;
 }
 
-TensorId Patch::add_node(std::string op, std::string name, std::vector<TensorId> inputs, Attributes attributes, std::vector<std::string> origin) {
+TensorId Patch::add_node(std::string op, std::string name, std::vector<TensorId> inputs, Attributes attributes,
+                         std::vector<std::string> origin) {
   Node n;
   const TensorId out = add_tensor(name.empty() ? op : name);
   n.op = std::move(op);
@@ -53,8 +54,10 @@ Patch::Applied Patch::apply(Graph& graph) const {
     done.removed.push_back(id);
   };
   for (const NewTensor& t : tensors_) {
-    if (t.constant.has_value()) graph.tensor(graph.add_constant(t.name, t.constant)).quant = t.quant;
-    else graph.add_tensor(t.name, t.dtype, t.shape);
+    if (t.constant.has_value())
+      graph.tensor(graph.add_constant(t.name, t.constant)).quant = t.quant;
+    else
+      graph.add_tensor(t.name, t.dtype, t.shape);
   }
   for (NodeId id : removed_)
     if (graph.is_alive(id)) remove(id);
@@ -90,7 +93,8 @@ Patch::Applied Patch::apply(Graph& graph) const {
   // What a new tensor replaces often has the name it would like: a rescaled weight keeps being called as in the model.
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const TensorId id{base_ + static_cast<int32_t>(i)}, holder = graph.find_tensor(tensors_[i].name);
-    if (!holder || holder.index >= base_ || graph.reader_count(holder) > 0 || graph.producer(holder) || graph.is_input(holder)) continue;
+    if (!holder || holder.index >= base_ || graph.reader_count(holder) > 0 || graph.producer(holder) || graph.is_input(holder))
+      continue;
     if (graph.is_output(id)) continue;
     graph.rename_tensor(holder, tensors_[i].name + "_before");
     graph.rename_tensor(id, tensors_[i].name);

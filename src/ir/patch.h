@@ -44,7 +44,13 @@ class Patch {
   std::string describe(const Graph& before) const;
 
  private:
-  struct NewTensor { std::string name; DType dtype; std::optional<Shape> shape; TensorData constant; std::optional<QuantParams> quant; };
+  struct NewTensor {
+    std::string name;
+    DType dtype;
+    std::optional<Shape> shape;
+    TensorData constant;
+    std::optional<QuantParams> quant;
+  };
   int32_t base_;
   std::vector<NewTensor> tensors_;
   std::vector<Node> nodes_;

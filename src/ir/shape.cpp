@@ -81,14 +81,17 @@ Result<int64_t> checked_element_count(std::span<const int64_t> dims, int64_t lim
     if (d < 0) return shape_mismatch("negative extent in shape " + to_string(dims));
     has_zero |= d == 0;
     if (d == 0) continue;
-    if (__builtin_mul_overflow(n, d, &n) || n > limit) return shape_mismatch("shape " + to_string(dims) + " has too many elements");
+    if (__builtin_mul_overflow(n, d, &n) || n > limit)
+      return shape_mismatch("shape " + to_string(dims) + " has too many elements");
   }
   return has_zero ? 0 : n;
 }
 
 Result<int64_t> normalize_axis(int64_t axis, int64_t rank) {
   if (axis < -rank || axis >= rank)
-    return invalid_argument("axis out of range").expected("between " + std::to_string(-rank) + " and " + std::to_string(rank - 1)).found(std::to_string(axis));
+    return invalid_argument("axis out of range")
+        .expected("between " + std::to_string(-rank) + " and " + std::to_string(rank - 1))
+        .found(std::to_string(axis));
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -105,12 +108,18 @@ Result<Shape> broadcast(const Shape& a, const Shape& b) {
     const size_t from_end = rank - i;
     const Dim x = from_end <= a.size() ? a[a.size() - from_end] : Dim(1);
     const Dim y = from_end <= b.size() ? b[b.size() - from_end] : Dim(1);
-    if (x == y || (y.is_known() && y.value() == 1)) out[i] = x;
-    else if (x.is_known() && x.value() == 1) out[i] = y;
+    if (x == y || (y.is_known() && y.value() == 1))
+      out[i] = x;
+    else if (x.is_known() && x.value() == 1)
+      out[i] = y;
     else if (x.is_known() && y.is_known())
-      return shape_mismatch("shapes do not broadcast").expected("equal extents or 1").found(to_string(a) + " and " + to_string(b));
-    else if (x.is_known()) out[i] = x;  // y is unknown: at run time it must be 1 or equal
-    else if (y.is_known()) out[i] = y;
+      return shape_mismatch("shapes do not broadcast")
+          .expected("equal extents or 1")
+          .found(to_string(a) + " and " + to_string(b));
+    else if (x.is_known())
+      out[i] = x;  // y is unknown: at run time it must be 1 or equal
+    else if (y.is_known())
+      out[i] = y;
   }
   return out;
 }

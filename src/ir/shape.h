@@ -29,7 +29,9 @@ class Dim {
   bool is_anonymous() const { return !is_known() && symbol_.empty(); }
   std::string to_string() const { return is_known() ? std::to_string(value_) : symbol_.empty() ? "?" : symbol_; }
   // True when both are surely the same extent.
-  friend bool operator==(const Dim& a, const Dim& b) { return a.value_ == b.value_ && a.symbol_ == b.symbol_ && !a.is_anonymous(); }
+  friend bool operator==(const Dim& a, const Dim& b) {
+    return a.value_ == b.value_ && a.symbol_ == b.symbol_ && !a.is_anonymous();
+  }
 
  private:
   static constexpr int64_t kUnknown = INT64_MIN;
@@ -49,8 +51,8 @@ Shape to_shape(std::span<const int64_t> dims);
 // Concrete extents, or nothing when one is unknown.
 std::optional<Dims> to_dims(const Shape& shape);
 bool is_static(const Shape& shape);
-std::string to_string(const Shape& shape);              // "[1,3,H,W]"
-std::string to_string(std::span<const int64_t> dims);   // "[1,3,224,224]"
+std::string to_string(const Shape& shape);             // "[1,3,H,W]"
+std::string to_string(std::span<const int64_t> dims);  // "[1,3,224,224]"
 
 // Number of elements; extents must not be negative. The checked form fails on overflow or more than `limit` elements.
 int64_t element_count(std::span<const int64_t> dims);

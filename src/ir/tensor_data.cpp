@@ -15,8 +15,10 @@ constexpr std::align_val_t kAlignment{64};
 template <class To, class From>
 To convert_value(From from) {
   if constexpr (std::is_same_v<To, bool>) {
-    if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) return static_cast<float>(from) != 0.0f;
-    else return from != From{};
+    if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>)
+      return static_cast<float>(from) != 0.0f;
+    else
+      return from != From{};
   } else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) {
     return convert_value<To>(static_cast<float>(from));
   } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) {
@@ -100,8 +102,10 @@ void convert_elements(const TensorView& from, const MutableTensorView& to) {
     std::memcpy(to.data, from.data, from.bytes());
     return;
   }
-  if (from.dtype == DType::Float16 && to.dtype == DType::Float32) return widen_halves(from.as<Half>(), to.as<float>(), static_cast<size_t>(n));
-  if (from.dtype == DType::Float32 && to.dtype == DType::Float16) return narrow_to_halves(from.as<float>(), to.as<Half>(), static_cast<size_t>(n));
+  if (from.dtype == DType::Float16 && to.dtype == DType::Float32)
+    return widen_halves(from.as<Half>(), to.as<float>(), static_cast<size_t>(n));
+  if (from.dtype == DType::Float32 && to.dtype == DType::Float16)
+    return narrow_to_halves(from.as<float>(), to.as<Half>(), static_cast<size_t>(n));
   visit_dtype(from.dtype, [&]<class F>(TypeTag<F>) {
     visit_dtype(to.dtype, [&]<class T>(TypeTag<T>) {
       const F* source = from.as<F>();

@@ -22,8 +22,14 @@ struct TensorView {
   int64_t rank() const { return static_cast<int64_t>(dims.size()); }
   int64_t count() const { return element_count(dims); }
   size_t bytes() const { return static_cast<size_t>(count()) * dtype_bytes(dtype); }
-  template <class T> const T* as() const { return static_cast<const T*>(data); }
-  template <class T> std::span<const T> values() const { return {as<T>(), static_cast<size_t>(count())}; }
+  template <class T>
+  const T* as() const {
+    return static_cast<const T*>(data);
+  }
+  template <class T>
+  std::span<const T> values() const {
+    return {as<T>(), static_cast<size_t>(count())};
+  }
 };
 
 // The same, writable.
@@ -35,8 +41,14 @@ struct MutableTensorView {
   int64_t rank() const { return static_cast<int64_t>(dims.size()); }
   int64_t count() const { return element_count(dims); }
   size_t bytes() const { return static_cast<size_t>(count()) * dtype_bytes(dtype); }
-  template <class T> T* as() const { return static_cast<T*>(data); }
-  template <class T> std::span<T> values() const { return {as<T>(), static_cast<size_t>(count())}; }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
+  template <class T>
+  std::span<T> values() const {
+    return {as<T>(), static_cast<size_t>(count())};
+  }
   operator TensorView() const { return {dtype, dims, data}; }
 };
 
@@ -58,8 +70,13 @@ class TensorData {
     std::copy(values.begin(), values.end(), static_cast<T*>(t.mutable_data()));
     return t;
   }
-  template <class T> static TensorData scalar(T value) { return from<T>({}, std::span<const T>(&value, 1)); }
-  static TensorData vector(std::span<const int64_t> values) { return from<int64_t>({static_cast<int64_t>(values.size())}, values); }
+  template <class T>
+  static TensorData scalar(T value) {
+    return from<T>({}, std::span<const T>(&value, 1));
+  }
+  static TensorData vector(std::span<const int64_t> values) {
+    return from<int64_t>({static_cast<int64_t>(values.size())}, values);
+  }
   static TensorData zeros(DType dtype, Dims dims);
 
   bool has_value() const { return dtype_ != DType::Undefined; }
@@ -70,11 +87,18 @@ class TensorData {
   const void* data() const { return data_; }
   void* mutable_data();  // only for the sole owner of allocate()d data
   TensorView view() const { return {dtype_, dims_, data_}; }
-  template <class T> const T* as() const { return static_cast<const T*>(data_); }
-  template <class T> std::span<const T> values() const { return {as<T>(), static_cast<size_t>(count())}; }
+  template <class T>
+  const T* as() const {
+    return static_cast<const T*>(data_);
+  }
+  template <class T>
+  std::span<const T> values() const {
+    return {as<T>(), static_cast<size_t>(count())};
+  }
   // The same bytes under another shape with as many elements.
   TensorData reshaped(Dims dims) const;
-  // The small integers that the values were made from, which files hold instead; nullptr = none. Values computed from these have none.
+  // The small integers that the values were made from, which files hold instead; nullptr = none. Values computed from these have
+  // none.
   const std::shared_ptr<const PackedForm>& packed() const { return packed_; }
   TensorData with_packed(std::shared_ptr<const PackedForm> form) const;
 

@@ -20,8 +20,10 @@ std::string quoted(std::string_view s) {
   std::string out = "\"";
   for (char c : s) {
     if (c == '"' || c == '\\') out += '\\';
-    if (c == '\n') out += "\\n";
-    else out += c;
+    if (c == '\n')
+      out += "\\n";
+    else
+      out += c;
   }
   return out + "\"";
 }
@@ -49,9 +51,12 @@ std::string element(const TensorView& t, int64_t i) {
       if (!std::isfinite(v)) return number(static_cast<double>(v));
       char buffer[40];
       return std::string(buffer, std::to_chars(buffer, buffer + sizeof buffer, v).ptr);
-    } else if constexpr (std::is_same_v<T, bool>) return v ? "true" : "false";
-    else if constexpr (std::is_integral_v<T>) return std::to_string(v);
-    else return number(static_cast<double>(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(v)));
+    } else if constexpr (std::is_same_v<T, bool>)
+      return v ? "true" : "false";
+    else if constexpr (std::is_integral_v<T>)
+      return std::to_string(v);
+    else
+      return number(static_cast<double>(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(v)));
   });
 }
 
@@ -61,7 +66,10 @@ std::string type_text(DType dtype, const std::optional<Shape>& shape) {
   text += "[";
   for (size_t i = 0; i < shape->size(); ++i) {
     const Dim& d = (*shape)[i];
-    text += (i ? "," : "") + (d.is_known() ? std::to_string(d.value()) : d.symbol().empty() ? "?" : is_plain(d.symbol()) ? d.symbol() : quoted(d.symbol()));
+    text += (i ? "," : "") + (d.is_known()           ? std::to_string(d.value())
+                              : d.symbol().empty()   ? "?"
+                              : is_plain(d.symbol()) ? d.symbol()
+                                                     : quoted(d.symbol()));
   }
   return text + "]";
 }
@@ -91,8 +99,14 @@ void print_attribute(const Attribute& a, const PrintOptions& options, const std:
     case AttributeKind::Float: out += number(std::get<double>(a)); break;
     case AttributeKind::String: out += quoted(std::get<std::string>(a)); break;
     case AttributeKind::Ints: list(std::get<std::vector<int64_t>>(a), [](int64_t v) { return std::to_string(v); }); break;
-    case AttributeKind::Floats: out += "floats"; list(std::get<std::vector<double>>(a), number); break;
-    case AttributeKind::Strings: out += "strings"; list(std::get<std::vector<std::string>>(a), [](const std::string& s) { return quoted(s); }); break;
+    case AttributeKind::Floats:
+      out += "floats";
+      list(std::get<std::vector<double>>(a), number);
+      break;
+    case AttributeKind::Strings:
+      out += "strings";
+      list(std::get<std::vector<std::string>>(a), [](const std::string& s) { return quoted(s); });
+      break;
     case AttributeKind::Tensor: out += print_tensor(std::get<TensorData>(a)); break;
     case AttributeKind::Graph: print_graph(*std::get<std::shared_ptr<const Graph>>(a), options, indent + "  ", out); break;
   }
@@ -116,7 +130,8 @@ void print_quant(const Tensor& t, std::string& out) {
   out += " quant(axis " + std::to_string(q.axis);
   for (size_t i = 0; i < q.scale.size(); ++i) {
     char buffer[40];
-    out += ", " + std::string(buffer, std::to_chars(buffer, buffer + sizeof buffer, q.scale[i]).ptr) + ":" + std::to_string(i < q.zero_point.size() ? q.zero_point[i] : 0);
+    out += ", " + std::string(buffer, std::to_chars(buffer, buffer + sizeof buffer, q.scale[i]).ptr) + ":" +
+           std::to_string(i < q.zero_point.size() ? q.zero_point[i] : 0);
   }
   out += ")";
 }
@@ -204,17 +219,22 @@ class Parser {
   Status fail(const std::string& what) const {
     size_t line = 1, column = 1;
     for (size_t i = 0; i < at_ && i < text_.size(); ++i) {
-      if (text_[i] == '\n') ++line, column = 1;
-      else ++column;
+      if (text_[i] == '\n')
+        ++line, column = 1;
+      else
+        ++column;
     }
     return invalid_argument("IR text, line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + what);
   }
 
   void skip() {
     while (at_ < text_.size()) {
-      if (std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
-      else if (text_[at_] == '#') while (at_ < text_.size() && text_[at_] != '\n') ++at_;
-      else return;
+      if (std::isspace(static_cast<unsigned char>(text_[at_])))
+        ++at_;
+      else if (text_[at_] == '#')
+        while (at_ < text_.size() && text_[at_] != '\n') ++at_;
+      else
+        return;
     }
   }
   bool peek(std::string_view token) {
@@ -226,9 +246,7 @@ class Parser {
     at_ += token.size();
     return true;
   }
-  Status expect(std::string_view token) {
-    return accept(token) ? Status() : fail("expected '" + std::string(token) + "'");
-  }
+  Status expect(std::string_view token) { return accept(token) ? Status() : fail("expected '" + std::string(token) + "'"); }
   bool accept_word(std::string_view token) {
     if (!peek(token)) return false;
     const size_t end = at_ + token.size();
@@ -253,7 +271,9 @@ class Parser {
     skip();
     if (peek("\"")) return quoted_string(out);
     const size_t begin = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.' || text_[at_] == '/')) ++at_;
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.' || text_[at_] == '/'))
+      ++at_;
     if (at_ == begin) return fail("expected a name");
     out = text_.substr(begin, at_ - begin);
     return {};
@@ -265,7 +285,8 @@ class Parser {
     if (at_ < text_.size() && (text_[at_] == '-' || text_[at_] == '+')) ++at_;
     while (at_ < text_.size()) {
       const char c = text_[at_];
-      const bool exponent_sign = (c == '-' || c == '+') && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E' || text_[at_ - 1] == 'p');
+      const bool exponent_sign =
+          (c == '-' || c == '+') && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E' || text_[at_ - 1] == 'p');
       if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && !exponent_sign) break;
       ++at_;
     }
@@ -333,7 +354,8 @@ class Parser {
       if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
         const char* begin = t.data() + (t[0] == '+');
         const auto [end, error] = std::from_chars(begin, t.data() + t.size(), value);
-        if (error != std::errc() || end != t.data() + t.size()) return fail("'" + t + "' is no " + std::string(dtype_name(dtype)));
+        if (error != std::errc() || end != t.data() + t.size())
+          return fail("'" + t + "' is no " + std::string(dtype_name(dtype)));
       } else if constexpr (std::is_same_v<T, float>) {
         char* end = nullptr;
         value = std::strtof(t.c_str(), &end);
@@ -341,9 +363,12 @@ class Parser {
       } else {
         double v = 0;
         ORKNN_TRY(to_double(t, v));
-        if constexpr (std::is_same_v<T, bool>) value = v != 0;
-        else if constexpr (std::is_same_v<T, double>) value = v;
-        else value = T(static_cast<float>(v));
+        if constexpr (std::is_same_v<T, bool>)
+          value = v != 0;
+        else if constexpr (std::is_same_v<T, double>)
+          value = v;
+        else
+          value = T(static_cast<float>(v));
       }
       std::memcpy(target, &value, sizeof value);
       return {};
@@ -408,8 +433,10 @@ class Parser {
       Tensor& t = g.tensor(id);
       ORKNN_TRY(type(t.dtype, t.shape));
     }
-    if (accept_word("nchw")) g.tensor(id).layout = Layout::NCHW;
-    else if (accept_word("nhwc")) g.tensor(id).layout = Layout::NHWC;
+    if (accept_word("nchw"))
+      g.tensor(id).layout = Layout::NCHW;
+    else if (accept_word("nhwc"))
+      g.tensor(id).layout = Layout::NHWC;
     if (accept_word("quant")) {
       QuantParams q;
       ORKNN_TRY(expect("("));
@@ -477,7 +504,8 @@ class Parser {
         if (t.find_first_of(".enxip") == std::string::npos) {
           int64_t v = 0;
           const char* begin = t.data() + (t[0] == '+');
-          if (std::from_chars(begin, t.data() + t.size(), v).ec != std::errc()) return fail("expected an integer, found '" + t + "'");
+          if (std::from_chars(begin, t.data() + t.size(), v).ec != std::errc())
+            return fail("expected an integer, found '" + t + "'");
           out = v;
           return {};
         }
@@ -588,7 +616,9 @@ std::string print(const Graph& graph, const PrintOptions& options) {
   return out + "\n";
 }
 
-std::string print_tensor(const TensorData& value) { return type_text(value.dtype(), to_shape(value.dims())) + " " + literal(value.view()); }
+std::string print_tensor(const TensorData& value) {
+  return type_text(value.dtype(), to_shape(value.dims())) + " " + literal(value.view());
+}
 
 Result<Graph> parse(std::string_view text) { return Parser(text).whole_graph(); }
 Result<TensorData> parse_tensor(std::string_view text) { return Parser(text).whole_tensor(); }

@@ -14,22 +14,32 @@ std::string arity_text(Arity a) {
 Status verify_node(const Node& node, const OpDef& def) {
   const auto own = static_cast<int>(node.own_input_count());
   if (own < def.inputs.min || own > def.inputs.max)
-    return invalid_model("wrong number of inputs").expected(arity_text(def.inputs)).found(std::to_string(own)).node(node.name, node.op);
+    return invalid_model("wrong number of inputs")
+        .expected(arity_text(def.inputs))
+        .found(std::to_string(own))
+        .node(node.name, node.op);
   for (int i = 0; i < def.inputs.min; ++i)
     if (node.inputs[static_cast<size_t>(i)].is_none())
       return invalid_model("input " + std::to_string(i) + " is required but absent").node(node.name, node.op);
   const auto outputs = static_cast<int>(node.outputs.size());
   if (outputs < def.outputs.min || outputs > def.outputs.max)
-    return invalid_model("wrong number of outputs").expected(arity_text(def.outputs)).found(std::to_string(outputs)).node(node.name, node.op);
+    return invalid_model("wrong number of outputs")
+        .expected(arity_text(def.outputs))
+        .found(std::to_string(outputs))
+        .node(node.name, node.op);
   for (const AttributeDef& d : def.attributes)
     if (d.required && !node.attributes.has(d.name))
       return invalid_model("attribute '" + std::string(d.name) + "' is missing").node(node.name, node.op);
   for (const auto& [name, value] : node.attributes) {
-    const auto d = std::find_if(def.attributes.begin(), def.attributes.end(), [&wanted = name](const AttributeDef& x) { return x.name == wanted; });
+    const auto d = std::find_if(def.attributes.begin(), def.attributes.end(),
+                                [&wanted = name](const AttributeDef& x) { return x.name == wanted; });
     if (d == def.attributes.end()) return invalid_model("unknown attribute '" + name + "'").node(node.name, node.op);
     const AttributeKind kind = kind_of(value);
     if (kind != d->kind && !(d->kind == AttributeKind::Float && kind == AttributeKind::Int))
-      return invalid_model("attribute '" + name + "' has the wrong type").expected(std::string(kind_name(d->kind))).found(std::string(kind_name(kind))).node(node.name, node.op);
+      return invalid_model("attribute '" + name + "' has the wrong type")
+          .expected(std::string(kind_name(d->kind)))
+          .found(std::string(kind_name(kind)))
+          .node(node.name, node.op);
   }
   return {};
 }

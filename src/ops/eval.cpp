@@ -13,7 +13,8 @@ using namespace ir;
 Status check_memory(int64_t elements, DType dtype) {
   const double bytes = static_cast<double>(elements) * static_cast<double>(dtype_bytes(dtype));
   if (bytes <= static_cast<double>(machine_memory())) return {};
-  return Status::error(Code::OutOfMemory, "a result is larger than the memory of this machine").found(std::to_string(static_cast<int64_t>(bytes)) + " bytes");
+  return Status::error(Code::OutOfMemory, "a result is larger than the memory of this machine")
+      .found(std::to_string(static_cast<int64_t>(bytes)) + " bytes");
 }
 
 bool is_half(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
@@ -92,7 +93,8 @@ Status run_node(const Node& node, const OpDef& def, RunContext& context, std::sp
   for (size_t i = 0; i < own; ++i) {
     if (!context.has_input(i)) continue;
     const TensorView v = context.input(i);
-    inputs[i] = widen && is_half(v.dtype) ? convert(v, DType::Float32) : TensorData::wrap(v.dtype, Dims(v.dims.begin(), v.dims.end()), v.data, nullptr);
+    inputs[i] = widen && is_half(v.dtype) ? convert(v, DType::Float32)
+                                          : TensorData::wrap(v.dtype, Dims(v.dims.begin(), v.dims.end()), v.data, nullptr);
   }
   ValueContext inner(node, def, context.ops, context.pool, inputs);
   ORKNN_TRY(def.run(inner));
@@ -105,7 +107,8 @@ Status run_node(const Node& node, const OpDef& def, RunContext& context, std::sp
   return {};
 }
 
-Result<std::vector<TensorData>> eval_node(const Node& node, const OpSet& ops, std::span<const TensorData> inputs, ThreadPool& pool) {
+Result<std::vector<TensorData>> eval_node(const Node& node, const OpSet& ops, std::span<const TensorData> inputs,
+                                          ThreadPool& pool) {
   const OpDef* def = ops.find(node.op);
   if (!def) return unsupported("operator is not known").node(node.name, node.op);
   std::vector<TensorFacts> facts;
@@ -142,9 +145,12 @@ Result<std::vector<TensorData>> eval_node(const Node& node, const OpSet& ops, st
   return std::move(context.outputs());
 }
 
-Result<std::vector<TensorData>> eval_graph(const Graph& graph, const OpSet& ops, std::span<const TensorData> inputs, const EvalOptions& options) {
+Result<std::vector<TensorData>> eval_graph(const Graph& graph, const OpSet& ops, std::span<const TensorData> inputs,
+                                           const EvalOptions& options) {
   if (inputs.size() != graph.inputs().size())
-    return invalid_argument("wrong number of inputs").expected(std::to_string(graph.inputs().size())).found(std::to_string(inputs.size()));
+    return invalid_argument("wrong number of inputs")
+        .expected(std::to_string(graph.inputs().size()))
+        .found(std::to_string(inputs.size()));
   ThreadPool& pool = options.pool ? *options.pool : ThreadPool::shared();
   std::vector<TensorData> values(graph.tensor_count());
   std::vector<size_t> readers(graph.tensor_count(), 0);

@@ -32,7 +32,7 @@ struct EvalOptions {
 
 // Runs a graph; inputs in the order of graph.inputs(), results in the order of graph.outputs(). Values are freed after
 // their last reader. The error names the node.
-Result<std::vector<ir::TensorData>> eval_graph(const ir::Graph& graph, const ir::OpSet& ops, std::span<const ir::TensorData> inputs,
-                                               const EvalOptions& options = {});
+Result<std::vector<ir::TensorData>> eval_graph(const ir::Graph& graph, const ir::OpSet& ops,
+                                               std::span<const ir::TensorData> inputs, const EvalOptions& options = {});
 
 }  // namespace orknn::ops

@@ -13,10 +13,13 @@ constexpr int kMaxDepth = 8;
 constexpr size_t kMaxCandidates = 12;
 
 bool is_arithmetic(const Node& n) {
-  return n.tail.empty() && (n.op == "Add" || n.op == "Sub" || n.op == "Mul" || n.op == "Div" || n.op == "Pow" || n.op == "Neg" || n.op == "Sum");
+  return n.tail.empty() &&
+         (n.op == "Add" || n.op == "Sub" || n.op == "Mul" || n.op == "Div" || n.op == "Pow" || n.op == "Neg" || n.op == "Sum");
 }
 
-bool is_zero(const Polynomial& a) { return std::ranges::all_of(a, [](double c) { return c == 0; }); }
+bool is_zero(const Polynomial& a) {
+  return std::ranges::all_of(a, [](double c) { return c == 0; });
+}
 bool is_constant(const Polynomial& a) { return a[1] == 0 && a[2] == 0 && a[3] == 0; }
 
 Polynomial add(const Polynomial& a, const Polynomial& b, double sign = 1) {
@@ -117,7 +120,8 @@ std::optional<GatedForm> match_gated(const Graph& g, const Node& root, std::init
   if (!root.tail.empty() || !is_float_tensor(g, root.output(0))) return std::nullopt;
   const auto is_function = [&](const Node& n) { return n.tail.empty() && std::ranges::find(functions, n.op) != functions.end(); };
   std::vector<const Node*> candidates;
-  if (is_function(root)) candidates.push_back(&root);
+  if (is_function(root))
+    candidates.push_back(&root);
   else if (is_arithmetic(root))
     for (TensorId t : sources(g, root.output(0)))
       if (const Node* n = g.producer_node(t); n && is_function(*n)) candidates.push_back(n);

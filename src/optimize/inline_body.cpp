@@ -7,9 +7,11 @@
 namespace orknn::optimize {
 using namespace ir;
 
-std::vector<TensorId> inline_body(Patch& patch, const Graph& body, std::span<const TensorId> arguments, const std::string& prefix, const Node& owner) {
+std::vector<TensorId> inline_body(Patch& patch, const Graph& body, std::span<const TensorId> arguments, const std::string& prefix,
+                                  const Node& owner) {
   std::vector<TensorId> moved(body.tensor_count());
-  for (size_t i = 0; i < body.inputs().size() && i < arguments.size(); ++i) moved[static_cast<size_t>(body.inputs()[i].index)] = arguments[i];
+  for (size_t i = 0; i < body.inputs().size() && i < arguments.size(); ++i)
+    moved[static_cast<size_t>(body.inputs()[i].index)] = arguments[i];
   const auto outside = [&](TensorId id) -> TensorId {
     if (!id) return {};
     TensorId& target = moved[static_cast<size_t>(id.index)];

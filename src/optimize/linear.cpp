@@ -29,7 +29,8 @@ void for_each_weight(const Linear& l, F&& f) {
 }
 
 // The node with new weights and bias under the outputs of `outputs`. A bias of zeros is left out.
-Node rebuilt(Patch& patch, const Graph& g, const Linear& l, const std::vector<double>& weight, const std::vector<double>& bias, TensorId input, const Node& outputs) {
+Node rebuilt(Patch& patch, const Graph& g, const Linear& l, const std::vector<double>& weight, const std::vector<double>& bias,
+             TensorId input, const Node& outputs) {
   Node n = *l.node;
   const DType dtype = l.weight->dtype();
   const std::string stem = g.tensor(l.node->input(1)).name;
@@ -99,7 +100,8 @@ std::optional<std::vector<double>> per_channel(const Graph& g, TensorId constant
   return values;
 }
 
-Node scale_output(Patch& patch, const Graph& g, const Linear& l, const std::vector<double>& scale, const std::vector<double>& shift, const Node& outputs) {
+Node scale_output(Patch& patch, const Graph& g, const Linear& l, const std::vector<double>& scale,
+                  const std::vector<double>& shift, const Node& outputs) {
   std::vector<double> weight = to_doubles(l.weight->view());
   for_each_weight(l, [&](size_t i, size_t, size_t out) { weight[i] *= scale[out]; });
   std::vector<double> bias(scale.size(), 0.0);
@@ -108,7 +110,8 @@ Node scale_output(Patch& patch, const Graph& g, const Linear& l, const std::vect
   return rebuilt(patch, g, l, weight, bias, l.node->input(0), outputs);
 }
 
-Node scale_input(Patch& patch, const Graph& g, const Linear& l, TensorId input, const std::vector<double>& scale, const std::vector<double>& shift) {
+Node scale_input(Patch& patch, const Graph& g, const Linear& l, TensorId input, const std::vector<double>& scale,
+                 const std::vector<double>& shift) {
   std::vector<double> weight = to_doubles(l.weight->view());
   const double alpha = l.node->op == "Gemm" ? l.node->attributes.float_or("alpha", 1) : 1;
   std::vector<double> bias = l.bias;

@@ -62,7 +62,8 @@ ir::Node successor(const ir::Node& old, std::string op, std::vector<ir::TensorId
 // A patch in which `fresh` takes the place of `old`: its outputs, and the origins of all nodes in `merged` besides.
 ir::Rewrite replace_node(const ir::Graph& g, const ir::Node& old, ir::Node fresh, std::vector<const ir::Node*> merged = {});
 // The same for a patch that already holds constants or nodes.
-void replace_node(const ir::Graph& g, ir::Patch& patch, const ir::Node& old, ir::Node fresh, std::vector<const ir::Node*> merged = {});
+void replace_node(const ir::Graph& g, ir::Patch& patch, const ir::Node& old, ir::Node fresh,
+                  std::vector<const ir::Node*> merged = {});
 // A patch in which readers of `from` read `to`.
 ir::Rewrite bypass(const ir::Graph& g, ir::TensorId from, ir::TensorId to);
 

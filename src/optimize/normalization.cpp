@@ -34,12 +34,14 @@ std::optional<Root> match_sum(const Graph& g, TensorId t, std::vector<const Node
   if (!sum) return std::nullopt;
   nodes.push_back(sum);
   for (size_t i = 0; i < 2; ++i)
-    if (const auto epsilon = constant_scalar(g, sum->input(i)); epsilon && *epsilon > 0 && *epsilon < 1) return Root{sum->input(1 - i), *epsilon, nodes};
+    if (const auto epsilon = constant_scalar(g, sum->input(i)); epsilon && *epsilon > 0 && *epsilon < 1)
+      return Root{sum->input(1 - i), *epsilon, nodes};
   return std::nullopt;
 }
 
 std::optional<Root> match_root(const Graph& g, TensorId t, bool inverse) {
-  if (const Node* power = producer(g, t, "Pow"); power && is_scalar(g, power->input(1), inverse ? -0.5 : 0.5)) return match_sum(g, power->input(0), {power});
+  if (const Node* power = producer(g, t, "Pow"); power && is_scalar(g, power->input(1), inverse ? -0.5 : 0.5))
+    return match_sum(g, power->input(0), {power});
   if (!inverse) {
     const Node* root = producer(g, t, "Sqrt");
     return root ? match_sum(g, root->input(0), {root}) : std::nullopt;

@@ -12,7 +12,7 @@ struct Normalization {
   ir::TensorId x;
   std::vector<int64_t> axes;  // normalized over these, sorted
   double epsilon = 0;
-  bool is_centered = true;    // false: root mean square without subtracting the mean
+  bool is_centered = true;             // false: root mean square without subtracting the mean
   std::vector<const ir::Node*> nodes;  // closed, the root included
   // Only in the folded spelling x * (scale * r) + (shift - mean * (scale * r)): constants to apply afterwards.
   ir::TensorId scale, shift;

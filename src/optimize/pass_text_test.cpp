@@ -83,7 +83,8 @@ std::string compare(const Graph& before, const Graph& after) {
   if (x->size() != y->size()) return "number of outputs";
   for (size_t i = 0; i < x->size(); ++i) {
     const std::string name = before.tensor(before.outputs()[i]).name;
-    if (after.tensor(after.outputs()[i]).name != name) return "output '" + name + "' is now called '" + after.tensor(after.outputs()[i]).name + "'";
+    if (after.tensor(after.outputs()[i]).name != name)
+      return "output '" + name + "' is now called '" + after.tensor(after.outputs()[i]).name + "'";
     if ((*x)[i].dtype() != (*y)[i].dtype() || (*x)[i].dims() != (*y)[i].dims()) return "type of '" + name + "'";
     const std::vector<double> a = to_doubles((*x)[i].view()), b = to_doubles((*y)[i].view());
     const bool half = (*x)[i].dtype() == DType::Float16 || (*x)[i].dtype() == DType::BFloat16;

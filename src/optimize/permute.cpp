@@ -63,9 +63,12 @@ TensorData permuted_operand(const TensorData& value, const Perm& perm) {
 
 bool is_pointwise(std::string_view op) {
   static const std::unordered_set<std::string_view> ops = {
-      "Relu", "LeakyRelu", "Sigmoid", "Tanh", "Clip", "Elu", "Selu", "Celu", "HardSigmoid", "HardSwish", "Swish", "Mish", "Gelu", "Softplus",
-      "Softsign", "ThresholdedRelu", "Shrink", "Exp", "Log", "Sqrt", "Reciprocal", "Neg", "Abs", "Erf", "Floor", "Ceil", "Round", "Sign", "Not",
-      "Cast", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "IsNaN", "IsInf", "Identity", "BitwiseNot"};
+      "Relu",        "LeakyRelu", "Sigmoid", "Tanh",     "Clip",       "Elu",      "Selu",     "Celu",
+      "HardSigmoid", "HardSwish", "Swish",   "Mish",     "Gelu",       "Softplus", "Softsign", "ThresholdedRelu",
+      "Shrink",      "Exp",       "Log",     "Sqrt",     "Reciprocal", "Neg",      "Abs",      "Erf",
+      "Floor",       "Ceil",      "Round",   "Sign",     "Not",        "Cast",     "Sin",      "Cos",
+      "Tan",         "Asin",      "Acos",    "Atan",     "Sinh",       "Cosh",     "Asinh",    "Acosh",
+      "Atanh",       "IsNaN",     "IsInf",   "Identity", "BitwiseNot"};
   return ops.contains(op);
 }
 
@@ -73,7 +76,8 @@ bool is_quantization(std::string_view op) { return op == "QuantizeLinear" || op 
 
 bool is_broadcasting(std::string_view op) {
   static const std::unordered_set<std::string_view> ops = {
-      "Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min", "Sum", "Mean", "PRelu", "Where", "And", "Or", "Xor", "Equal", "Greater", "GreaterOrEqual",
+      "Add",  "Sub",         "Mul",        "Div",       "Pow",        "Mod",     "Max",   "Min",     "Sum",
+      "Mean", "PRelu",       "Where",      "And",       "Or",         "Xor",     "Equal", "Greater", "GreaterOrEqual",
       "Less", "LessOrEqual", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift"};
   return ops.contains(op);
 }

@@ -97,7 +97,8 @@ class Driver : public Rewriter {
       done += g.passes.size();
     }
     if (rewrites_ >= cap_)
-      log(LogLevel::Warn, "optimize", "stopped after " + std::to_string(rewrites_) + " rewrites without settling; last pass " + std::string(current_->name));
+      log(LogLevel::Warn, "optimize",
+          "stopped after " + std::to_string(rewrites_) + " rewrites without settling; last pass " + std::string(current_->name));
     if (options_.progress) options_.progress("done", 1.0);
     return finish();
   }
@@ -119,8 +120,9 @@ class Driver : public Rewriter {
     return {};
   }
 
-  // Sweeps over the graph, then over the surroundings of what the last sweep changed. What a rewrite touches waits for the next sweep:
-  // a row of n nodes that become one merges in pairs, in log n sweeps, instead of into one node that grows and is copied n times.
+  // Sweeps over the graph, then over the surroundings of what the last sweep changed. What a rewrite touches waits for the next
+  // sweep: a row of n nodes that become one merges in pairs, in log n sweeps, instead of into one node that grows and is copied n
+  // times.
   Status run_rule(const Pass& pass) {
     std::vector<NodeId> sweep = graph_.order();
     next_sweep_.clear();
@@ -212,7 +214,8 @@ class Driver : public Rewriter {
     if (!graph_.is_alive(id)) return;
     enqueue(id);
     for (TensorId t : graph_.node(id).outputs)
-      if (t) for (NodeId user : graph_.users(t)) enqueue(user);
+      if (t)
+        for (NodeId user : graph_.users(t)) enqueue(user);
     for (TensorId t : graph_.node(id).inputs)
       if (const NodeId p = graph_.producer(t)) enqueue(p);
   }
@@ -249,7 +252,9 @@ Status check_name(std::string_view option, std::string_view name) {
     if (p.name == name) return {};
     legal += (legal.empty() ? "" : ", ") + std::string(p.name);
   }
-  return invalid_argument(std::string(option) + ": there is no pass '" + std::string(name) + "'").expected("one of " + legal).found(std::string(name));
+  return invalid_argument(std::string(option) + ": there is no pass '" + std::string(name) + "'")
+      .expected("one of " + legal)
+      .found(std::string(name));
 }
 
 Status check_options(const OptimizeOptions& options) {
@@ -276,7 +281,8 @@ Status optimize(Graph& graph, const OpSet& ops, const OptimizeOptions& options, 
   ORKNN_TRY(check_options(options));
   std::vector<Group> groups = pipeline();
   for (Group& g : groups)
-    std::erase_if(g.passes, [&](const Pass& p) { return p.min_level > options.level || std::ranges::count(options.disable, p.name); });
+    std::erase_if(g.passes,
+                  [&](const Pass& p) { return p.min_level > options.level || std::ranges::count(options.disable, p.name); });
   return Driver(graph, ops, options, trace).run(groups);
 }
 

@@ -53,8 +53,8 @@ TEST(Optimize, RemovesDeadNodesAtEveryLevelAndTracesThem) {
   }
 }
 
-// Whatever a rewrite makes carries the names of all layers it came from, so a node that grows by one layer at a time costs the square of
-// the row's length.
+// Whatever a rewrite makes carries the names of all layers it came from, so a node that grows by one layer at a time costs the
+// square of the row's length.
 TEST(Optimize, ALongRowMergesInPairs) {
   constexpr size_t kLayers = 256;
   const struct { const char *pass, *layer; } rows[] = {{"fuse_clip", "Relu(%{})"}, {"merge_constant_arithmetic", "Mul(%{}, %c)"}};
@@ -63,7 +63,8 @@ TEST(Optimize, ALongRowMergesInPairs) {
     for (size_t i = 0; i < kLayers; ++i) {
       std::string layer = row.layer;
       layer.replace(layer.find("{}"), 2, "t" + std::to_string(i));
-      text += "%t" + std::to_string(i + 1) + " = " + layer + " \"r" + std::to_string(i) + "\" from \"r" + std::to_string(i) + "\"\n";
+      text +=
+          "%t" + std::to_string(i + 1) + " = " + layer + " \"r" + std::to_string(i) + "\" from \"r" + std::to_string(i) + "\"\n";
     }
     Result<Graph> g = parse(text + "}");
     ASSERT_TRUE(g) << g.status().to_string();
@@ -91,13 +92,15 @@ TEST(Optimize, ALongRowMergesInPairs) {
 TEST(Optimize, ARowOfFactorsAndOffsetsGoesIntoTheWeightsAtOnce) {
   constexpr size_t kLayers = 256;
   for (const bool ahead : {false, true}) {
-    std::string text = "graph \"g\" (%x: float32[1,2,2,2]) -> (%y) {\n%w: float32[2,2,1,1] = const {1, 2, 3, 4}\n"
-                       "%one: float32[] = const {1}\n%minus: float32[] = const {-1}\n";
+    std::string text =
+        "graph \"g\" (%x: float32[1,2,2,2]) -> (%y) {\n%w: float32[2,2,1,1] = const {1, 2, 3, 4}\n"
+        "%one: float32[] = const {1}\n%minus: float32[] = const {-1}\n";
     std::string last = "x";
     if (!ahead) text += "%t = Conv(%x, %w) \"conv\" from \"conv\"\n", last = "t";
     for (size_t i = 0; i < kLayers; ++i) {
       const std::string name = !ahead && i + 1 == kLayers ? "y" : "t" + std::to_string(i);
-      text += "%" + name + (i % 2 ? " = Add(%" + last + ", %one)" : " = Mul(%" + last + ", %minus)") + " \"r" + std::to_string(i) + "\" from \"r" + std::to_string(i) + "\"\n";
+      text += "%" + name + (i % 2 ? " = Add(%" + last + ", %one)" : " = Mul(%" + last + ", %minus)") + " \"r" +
+              std::to_string(i) + "\" from \"r" + std::to_string(i) + "\"\n";
       last = name;
     }
     if (ahead) text += "%y = Conv(%" + last + ", %w) \"conv\" from \"conv\"\n";

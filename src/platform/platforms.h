@@ -28,33 +28,35 @@ struct ChannelAlignment {
 
 // How the chip wants constants in memory.
 struct WeightPacking {
-  int inputs = 16, first_inputs_int8 = 16, first_inputs_half = 8;  // input channels of a dense kernel are padded to these; on a picture to the others
-  int depthwise_bytes = 1;             // of one tap, in elements
-  bool pads_depthwise = true;          // to the alignment of depthwise channels, in memory
-  int bias_bytes = 8, bias_align = 32; // per output channel, int8
+  int inputs = 16, first_inputs_int8 = 16,
+      first_inputs_half = 8;            // input channels of a dense kernel are padded to these; on a picture to the others
+  int depthwise_bytes = 1;              // of one tap, in elements
+  bool pads_depthwise = true;           // to the alignment of depthwise channels, in memory
+  int bias_bytes = 8, bias_align = 32;  // per output channel, int8
   int depthwise_bias_bytes = 8, depthwise_bias_align = 32;
 };
 
 // Limits of a convolution that reads an image (4-D input with 1, 3 or 4 channels) directly.
 struct FirstLayerLimits {
-  int width_align_int8 = 16, width_align_half = 8;   // elements; matters for zero-copy inputs only
+  int width_align_int8 = 16, width_align_half = 8;  // elements; matters for zero-copy inputs only
   int max_width = 4096;
   int row_elements_int8 = 2048, row_elements_half = 2048;  // width * kernel height per free bank
-  bool strict = false;                               // the product must be smaller, not smaller or equal
+  bool strict = false;                                     // the product must be smaller, not smaller or equal
   int max_free_banks = 7;
-  int conv_reserved_banks = 2;                       // banks the weights take at least
+  int conv_reserved_banks = 2;  // banks the weights take at least
   int depthwise_taps_per_bank_int8 = 4096, depthwise_taps_per_bank_half = 4096;
   int depthwise_reserved_banks_int8 = 1, depthwise_reserved_banks_half = 1;
 };
 
-// Limits of the matmul API. The native blocks of the second operand are those of the MAC array (align_*.conv_out x align_*.conv_in).
+// Limits of the matmul API. The native blocks of the second operand are those of the MAC array (align_*.conv_out x
+// align_*.conv_in).
 struct MatMulLimits {
   int max_inner = 0, max_columns = 0, max_columns_int4 = 0;  // K and N; 0 = no limit
   int inner_multiple_int8 = 32, inner_multiple_half = 32, inner_multiple_int4 = 32;
   int columns_multiple_int8 = 0, columns_multiple_half = 0, columns_multiple_int4 = 0;  // 0 = type not offered
-  int inner_segment = 0;                // a native second operand is stored in parts of this many rows; 0 = in one
-  bool transposed_normal = true;        // the second operand may be stored N x K
-  std::vector<int> types = {};          // values of rknn_matmul_type; empty = no matmul API
+  int inner_segment = 0;          // a native second operand is stored in parts of this many rows; 0 = in one
+  bool transposed_normal = true;  // the second operand may be stored N x K
+  std::vector<int> types = {};    // values of rknn_matmul_type; empty = no matmul API
 };
 
 // Constants of the time model (docs/npu_model.md). Rates per cycle follow the NPU clock; the GB/s follow the DDR clock.
@@ -66,17 +68,19 @@ struct SpeedModel {
   };
   Source source = Source::Unknown;
   double conv = 0, pointwise = 0, depthwise = 0;  // share of the array's cycles that do work: kernels above 1x1, 1x1, depthwise
-  double half = 1;                     // factor on 1x1 and products in float16; generation 1: on all but depthwise
-  double stem = 1;                     // cycles of a convolution on a picture, as a share of the ordinary count
-  double feature_gbs = 0, weight_gbs = 0, move_gbs = 0;  // 1e9 bytes per second: convolutions, their weights, element-wise and data movement
-  double layer_us = 0;                 // of every NPU layer
-  double table_per_cycle = 0;          // activations looked up
-  double pool_per_cycle = 0, global_pool_per_cycle = 0;  // outputs, inputs
+  double half = 1;                                // factor on 1x1 and products in float16; generation 1: on all but depthwise
+  double stem = 1;                                // cycles of a convolution on a picture, as a share of the ordinary count
+  double feature_gbs = 0, weight_gbs = 0,
+         move_gbs = 0;         // 1e9 bytes per second: convolutions, their weights, element-wise and data movement
+  double layer_us = 0;         // of every NPU layer
+  double table_per_cycle = 0;  // activations looked up
+  double pool_per_cycle = 0, global_pool_per_cycle = 0;                                    // outputs, inputs
   double softmax_ns = 0, attention_ns = 0, norm_ns = 0, transpose_ns = 0, reshape_ns = 0;  // per element
-  double cpu_layer_us = 0, cpu_ns = 0, cpu_transpose_ns = 0, cpu_mac_ns = 0;  // operators of the chip's CPU: per layer, element, multiply-accumulate
-  double space_to_batch_ns = 0;        // per element moved for a dilated depthwise convolution
-  int64_t ddr_hz = 0;                  // DDR clock the GB/s belong to; 0 = the chip's own
-  double overlap = 4;                  // exponent p of (compute^p + traffic^p + tables^p)^(1/p): large = perfect overlap
+  double cpu_layer_us = 0, cpu_ns = 0, cpu_transpose_ns = 0,
+         cpu_mac_ns = 0;         // operators of the chip's CPU: per layer, element, multiply-accumulate
+  double space_to_batch_ns = 0;  // per element moved for a dilated depthwise convolution
+  int64_t ddr_hz = 0;            // DDR clock the GB/s belong to; 0 = the chip's own
+  double overlap = 4;            // exponent p of (compute^p + traffic^p + tables^p)^(1/p): large = perfect overlap
 
   // Time of parts that run beside each other.
   double beside(double compute, double traffic, double table = 0) const;
@@ -85,7 +89,7 @@ struct SpeedModel {
 };
 
 struct Features {
-  bool general_api = false;         // inputs_set / outputs_get
+  bool general_api = false;  // inputs_set / outputs_get
   bool dynamic_shape = false;
   bool matmul_api = false;
   bool custom_ops = false;
@@ -99,17 +103,17 @@ struct Features {
   bool flash_attention = false;
   bool memory_from_fd = false;
   bool device_memory_query = false;
-  bool board_connection = false;    // init_runtime(target=...)
+  bool board_connection = false;  // init_runtime(target=...)
   bool nchw_output = true;
 };
 
 struct Platform {
-  std::string_view name;                       // as users write it, lower case
+  std::string_view name;  // as users write it, lower case
   std::vector<std::string_view> aliases = {};
-  int generation = 2;                          // 1 = Toolkit1 chips
-  std::string_view compatibility = {};         // chips with the same text run each other's models
-  std::string_view npu_name = "RKNPU";         // how logs and files call the NPU
-  char operator_group = 'A';                   // column of the operator tables (compile/npu_ops.cpp)
+  int generation = 2;                   // 1 = Toolkit1 chips
+  std::string_view compatibility = {};  // chips with the same text run each other's models
+  std::string_view npu_name = "RKNPU";  // how logs and files call the NPU
+  char operator_group = 'A';            // column of the operator tables (compile/npu_ops.cpp)
 
   // Figures below that are 0 are not published and cannot be derived.
   int cores = 1;
@@ -118,32 +122,32 @@ struct Platform {
   int64_t simulator_hz = 0;  // NPU clock that Toolkit1's simulator assumes; 0 = npu_hz
   int ddr_bus_bytes = 4;
   int cbuf_banks = 8, cbuf_bank_bytes = 32 * 1024;  // convolution buffer of one core
-  int64_t sram_bytes = 0;   // system SRAM the NPU may be given
-  int64_t nbuf_bytes = 0;   // on-chip buffer of the NPU itself
-  bool nbuf_holds_features = false;  // it keeps the bottom of the intermediate results
-  int64_t dram_bytes = 0;   // memory inside the package, the largest that is sold; 0 = outside, of any size
+  int64_t sram_bytes = 0;                           // system SRAM the NPU may be given
+  int64_t nbuf_bytes = 0;                           // on-chip buffer of the NPU itself
+  bool nbuf_holds_features = false;                 // it keeps the bottom of the intermediate results
+  int64_t dram_bytes = 0;  // memory inside the package, the largest that is sold; 0 = outside, of any size
 
-  int c2_int8 = 0, c2_half = 0;   // lanes of the native layout NC1HWC2; 0 = type not offered
+  int c2_int8 = 0, c2_half = 0;  // lanes of the native layout NC1HWC2; 0 = type not offered
   ChannelAlignment align_int8 = {}, align_half = {}, align_float = {};
-  int output_align_conv_int8 = 0, output_align_conv_half = 0;     // NC1HWC2 outputs made by a convolution
+  int output_align_conv_int8 = 0, output_align_conv_half = 0;  // NC1HWC2 outputs made by a convolution
   WeightPacking packing = {};
-  int depthwise_array = 64;  // channels one depthwise cycle covers
+  int depthwise_array = 64;                      // channels one depthwise cycle covers
   int min_passes_int8 = 4, min_passes_half = 2;  // least kernel passes of a dense convolution
   int max_depthwise_kernel = 8;
-  int max_pool_extent = 8192;          // of a pooled map
-  bool pools_single_pixels = true;     // pooling with a 1x1 window
+  int max_pool_extent = 8192;       // of a pooled map
+  bool pools_single_pixels = true;  // pooling with a 1x1 window
   bool div_broadcasts_channels_only = false;
-  int max_hardmax_elements = 0;        // 0 = no limit
+  int max_hardmax_elements = 0;  // 0 = no limit
   bool transposed_conv_stride_power_of_two = false;
   FirstLayerLimits first_layer = {};
   int max_tasks_per_submit = 65535;
 
   bool conv_int8 = true, conv_half = true;
   CpuOps cpu_ops = CpuOps::All;
-  bool packs_channels = false;     // the MAC array is filled whatever the number of channels (generation 1)
-  bool table_follows = false;      // table activations run after the convolution instead of beside it (generation 1)
+  bool packs_channels = false;       // the MAC array is filled whatever the number of channels (generation 1)
+  bool table_follows = false;        // table activations run after the convolution instead of beside it (generation 1)
   bool hard_swish_in_parts = false;  // HardSwish is three element-wise layers (generation 1)
-  bool multi_core_lut = false;     // convolutions with a table activation, and attention, may be split over cores
+  bool multi_core_lut = false;       // convolutions with a table activation, and attention, may be split over cores
   Features features = {};
   MatMulLimits mat_mul = {};
   std::vector<std::string_view> quantized_dtypes = {};  // accepted by config(quantized_dtype=...)
@@ -178,8 +182,8 @@ const Platform* find(std::string_view name);
 Result<const Platform*> get(std::string_view name);
 // What a build uses when the user names no chip.
 const Platform& default_platform();
-// How many cores a core mask of the API names; 0 means any idle one, 0xffff all. An error for cores the chip lacks, for numbers that are no mask,
-// and for any choice on a chip with one core.
+// How many cores a core mask of the API names; 0 means any idle one, 0xffff all. An error for cores the chip lacks, for numbers
+// that are no mask, and for any choice on a chip with one core.
 Result<int> cores_of_mask(const Platform& platform, uint32_t mask);
 // True when a model made for `a` runs on `b`.
 bool compatible(const Platform& a, const Platform& b);

@@ -36,14 +36,19 @@ TEST(Platforms, EveryRowIsComplete) {
     EXPECT_TRUE(p.operator_group >= 'A' && p.operator_group <= 'G');
     EXPECT_GT(p.cores, 0);
     const auto unknown = p.unknown();
-    EXPECT_EQ(p.speed.source == SpeedModel::Source::Unknown, p.npu_hz == 0) << "a speed needs a clock, and without one nothing is predicted";
-    EXPECT_EQ(unknown.empty(), p.npu_hz > 0 && p.ddr_hz > 0 && (p.half_macs > 0 || !p.conv_half) && (p.int16_macs > 0 || !p.conv_int16()));
+    EXPECT_EQ(p.speed.source == SpeedModel::Source::Unknown, p.npu_hz == 0)
+        << "a speed needs a clock, and without one nothing is predicted";
+    EXPECT_EQ(unknown.empty(),
+              p.npu_hz > 0 && p.ddr_hz > 0 && (p.half_macs > 0 || !p.conv_half) && (p.int16_macs > 0 || !p.conv_int16()));
     EXPECT_EQ(p.features.matmul_api, !p.mat_mul.types.empty());
     if (p.speed.source == SpeedModel::Source::Unknown) continue;
     EXPECT_GT(p.macs_per_cycle(p.conv_int8 ? DType::Int8 : DType::Float16), 0);
     const SpeedModel& v = p.speed;
-    for (double constant : {v.conv, v.pointwise, v.depthwise, v.half, v.stem, v.feature_gbs, v.weight_gbs, v.move_gbs, v.layer_us, v.table_per_cycle, v.pool_per_cycle,
-                            v.global_pool_per_cycle, v.softmax_ns, v.attention_ns, v.norm_ns, v.transpose_ns, v.reshape_ns, v.cpu_layer_us, v.cpu_ns, v.cpu_transpose_ns,
+    for (double constant : {v.conv,       v.pointwise,         v.depthwise,      v.half,
+                            v.stem,       v.feature_gbs,       v.weight_gbs,     v.move_gbs,
+                            v.layer_us,   v.table_per_cycle,   v.pool_per_cycle, v.global_pool_per_cycle,
+                            v.softmax_ns, v.attention_ns,      v.norm_ns,        v.transpose_ns,
+                            v.reshape_ns, v.cpu_layer_us,      v.cpu_ns,         v.cpu_transpose_ns,
                             v.cpu_mac_ns, v.space_to_batch_ns, v.overlap})
       EXPECT_GT(constant, 0);
     EXPECT_TRUE(p.conv_int8 == !p.quantized_dtypes.empty());
@@ -62,13 +67,18 @@ TEST(Platforms, DdrBytesPerCycleAreThePublishedOnes) {
 
 // Constants of a relative, corrected for the clock and the bus of the chip.
 TEST(Platforms, ScaledSpeeds) {
-  for (const auto& [name, relative] : {std::pair{"rv1103", "rk3562"}, {"rv1106", "rk3562"}, {"rv1126b", "rk3576"}, {"rk1806", "rk1808"}}) {
+  for (const auto& [name, relative] :
+       {std::pair{"rv1103", "rk3562"}, {"rv1106", "rk3562"}, {"rv1126b", "rk3576"}, {"rk1806", "rk1808"}}) {
     SCOPED_TRACE(name);
     const SpeedModel &v = find(name)->speed, &from = find(relative)->speed;
     EXPECT_EQ(v.source, SpeedModel::Source::Scaled);
-    const double slower = static_cast<double>(find(relative)->npu_hz) / static_cast<double>(find(name)->npu_hz), bus = from.move_gbs / v.move_gbs;
-    for (double SpeedModel::*time : {&SpeedModel::layer_us, &SpeedModel::softmax_ns, &SpeedModel::attention_ns, &SpeedModel::norm_ns}) EXPECT_NEAR(v.*time, from.*time * slower, 1e-9);
-    for (double SpeedModel::*time : {&SpeedModel::transpose_ns, &SpeedModel::reshape_ns}) EXPECT_NEAR(v.*time, from.*time * std::max(slower, bus), 1e-9);
+    const double slower = static_cast<double>(find(relative)->npu_hz) / static_cast<double>(find(name)->npu_hz),
+                 bus = from.move_gbs / v.move_gbs;
+    for (double SpeedModel::*time :
+         {&SpeedModel::layer_us, &SpeedModel::softmax_ns, &SpeedModel::attention_ns, &SpeedModel::norm_ns})
+      EXPECT_NEAR(v.*time, from.*time * slower, 1e-9);
+    for (double SpeedModel::*time : {&SpeedModel::transpose_ns, &SpeedModel::reshape_ns})
+      EXPECT_NEAR(v.*time, from.*time * std::max(slower, bus), 1e-9);
     EXPECT_EQ(v.conv, from.conv) << "a share of the array has no clock";
   }
 }
@@ -86,7 +96,8 @@ TEST(Platforms, UnknownArrays) {
 
 // The tables of the matmul API; native blocks follow from the array.
 TEST(Platforms, MatMulLimits) {
-  const MatMulLimits &old = find("rk3566")->mat_mul, &medium = find("rk3562")->mat_mul, &newer = find("rk3576")->mat_mul, &wide = find("rk3588")->mat_mul;
+  const MatMulLimits &old = find("rk3566")->mat_mul, &medium = find("rk3562")->mat_mul, &newer = find("rk3576")->mat_mul,
+                     &wide = find("rk3588")->mat_mul;
   EXPECT_EQ(old.max_inner, 10240);
   EXPECT_EQ(medium.max_inner, 10240);
   EXPECT_EQ(newer.max_inner + wide.max_inner, 0) << "no limit";
@@ -152,7 +163,11 @@ TEST(Platforms, NoOtherFileNamesAChip) {
 // Which masks each chip knows.
 TEST(Platforms, CoreMasks) {
   const Platform &three = *find("rk3588"), &two = *find("rk3576"), &one = *find("rk3566");
-  const struct { uint32_t mask; int three, two; } kMasks[] = {{0, 1, 1}, {1, 1, 1}, {2, 1, 1}, {4, 1, 0}, {3, 2, 2}, {7, 3, 0}, {0xffff, 3, 2}, {5, 0, 0}, {8, 0, 0}, {0x10000, 0, 0}};
+  const struct {
+    uint32_t mask;
+    int three, two;
+  } kMasks[] = {{0, 1, 1}, {1, 1, 1},      {2, 1, 1}, {4, 1, 0}, {3, 2, 2},
+                {7, 3, 0}, {0xffff, 3, 2}, {5, 0, 0}, {8, 0, 0}, {0x10000, 0, 0}};
   for (const auto& m : kMasks) {
     EXPECT_EQ(cores_of_mask(three, m.mask) ? *cores_of_mask(three, m.mask) : 0, m.three) << m.mask;
     EXPECT_EQ(cores_of_mask(two, m.mask) ? *cores_of_mask(two, m.mask) : 0, m.two) << m.mask;

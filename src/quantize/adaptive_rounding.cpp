@@ -42,7 +42,8 @@ RoundedLayer round_layer(const Graph& g, const InputMoments& l, const QuantizeOp
       double scale = (options.per_channel ? largest : std::abs(static_cast<float>(largest_of_all * alpha))) / 127.0;
       if (!(scale > 1e-30)) scale = 1;
       const int64_t group = o / outputs_per_group;
-      const auto covariance = l.products.subspan(static_cast<size_t>(group * l.size * l.size), static_cast<size_t>(l.size * l.size));
+      const auto covariance =
+          l.products.subspan(static_cast<size_t>(group * l.size * l.size), static_cast<size_t>(l.size * l.size));
       const std::vector<int8_t> integers = round_row(row, covariance, scale);
       double shift = 0;
       for (int64_t k = 0; k < l.size; ++k) {
@@ -92,7 +93,8 @@ std::vector<int8_t> round_row(std::span<const float> weights, std::span<const fl
   return result;
 }
 
-Result<RoundedLayers> round_adaptively(const Graph& graph, const RunSamples& run, size_t samples, const TensorStatistics& statistics, const QuantizeOptions& options) {
+Result<RoundedLayers> round_adaptively(const Graph& graph, const RunSamples& run, size_t samples,
+                                       const TensorStatistics& statistics, const QuantizeOptions& options) {
   RoundedLayers result;
   const auto wanted = [&](const Node& n) {
     const Form form = layer_form(graph, n).form;

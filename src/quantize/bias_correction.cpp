@@ -5,7 +5,8 @@
 namespace orknn::quantize {
 using namespace ir;
 
-std::vector<double> bias_correction(const Node& node, const TensorData& weights, const QuantizedWeights& rounded, std::span<const ChannelStatistics> input) {
+std::vector<double> bias_correction(const Node& node, const TensorData& weights, const QuantizedWeights& rounded,
+                                    std::span<const ChannelStatistics> input) {
   const float* real = weights.as<float>();
   const int8_t* integers = rounded.values.as<int8_t>();
   std::vector<double> shift;

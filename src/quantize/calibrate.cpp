@@ -33,7 +33,9 @@ Result<Calibration> calibrate(Graph& graph, const RunSamples& run, size_t sample
   if (options.algorithm == Algorithm::AdaptiveRounding && options.round_adaptively) {
     ORKNN_TRY_ASSIGN(RoundedLayers rounded, round_adaptively(graph, run, samples, result.statistics, options));
     for (const auto& [name, layer] : rounded)
-      if (options.remark) options.remark(kRoundAdaptively, "'" + name + "': " + std::to_string(layer.moved) + " of " + std::to_string(layer.weights.values.count()) + " weights leave the nearest integer");
+      if (options.remark)
+        options.remark(kRoundAdaptively, "'" + name + "': " + std::to_string(layer.moved) + " of " +
+                                             std::to_string(layer.weights.values.count()) + " weights leave the nearest integer");
     result.rounded = std::make_shared<const RoundedLayers>(std::move(rounded));
   }
   return result;

@@ -10,8 +10,8 @@ struct Calibration {
   std::shared_ptr<const RoundedLayers> rounded;  // for QuantizeOptions
 };
 
-// Runs the samples once, a second time when an algorithm needs histograms of tensors that equalization changed. `graph` computes the same
-// afterwards.
+// Runs the samples once, a second time when an algorithm needs histograms of tensors that equalization changed. `graph` computes
+// the same afterwards.
 Result<Calibration> calibrate(ir::Graph& graph, const RunSamples& run, size_t samples, const QuantizeOptions& options);
 
 }  // namespace orknn::quantize

@@ -16,7 +16,9 @@ constexpr double kMaxFactor = 64;
 // Strengths tried: 0 leaves everything, 1 lets every channel fill its tensor's range.
 constexpr double kStrengths[] = {0.25, 0.5, 0.75, 1};
 
-std::optional<Dims> dims_of(const Graph& g, TensorId t) { return t && g.tensor(t).shape ? to_dims(*g.tensor(t).shape) : std::nullopt; }
+std::optional<Dims> dims_of(const Graph& g, TensorId t) {
+  return t && g.tensor(t).shape ? to_dims(*g.tensor(t).shape) : std::nullopt;
+}
 
 class Equalizer {
  public:
@@ -47,7 +49,9 @@ class Equalizer {
       const TensorId t{static_cast<int32_t>(i)};
       const Tensor& tensor = graph_.tensor(t);
       const auto dims = dims_of(graph_, t);
-      if (tensor.is_constant() || tensor.dtype != DType::Float32 || !dims || dims->size() < 2 || (*dims)[1] < 1 || (*dims)[1] > 8192) continue;
+      if (tensor.is_constant() || tensor.dtype != DType::Float32 || !dims || dims->size() < 2 || (*dims)[1] < 1 ||
+          (*dims)[1] > 8192)
+        continue;
       channels_[i] = {total, static_cast<int32_t>((*dims)[1])};
       total += channels_[i].count;
     }
@@ -114,7 +118,8 @@ class Equalizer {
     }
     const Dims& d = w->dims();
     const int64_t group = n.attributes.int_or("group", 1);
-    if (n.op == "Gemm") return n.attributes.int_or("transB", 0) != 0 ? d[0] == y.count && d[1] == x.count : d[1] == y.count && d[0] == x.count;
+    if (n.op == "Gemm")
+      return n.attributes.int_or("transB", 0) != 0 ? d[0] == y.count && d[1] == x.count : d[1] == y.count && d[0] == x.count;
     return n.op == "Conv" ? d[0] == y.count && d[1] * group == x.count : d[0] == x.count && d[1] * group == y.count;
   }
 
@@ -122,7 +127,8 @@ class Equalizer {
 
   // Constant operands of a node that is a function of input 0.
   bool function_follows(const Node& n) const {
-    if (n.op == "Relu" || n.op == "LeakyRelu" || n.op == "Identity" || n.op == "Dropout" || n.op == "Abs" || n.op == "Neg") return true;
+    if (n.op == "Relu" || n.op == "LeakyRelu" || n.op == "Identity" || n.op == "Dropout" || n.op == "Abs" || n.op == "Neg")
+      return true;
     if (n.op == "PRelu") return graph_.is_constant(n.input(1));
     if (n.op != "Clip") return false;
     double low = -INFINITY;
@@ -183,10 +189,12 @@ class Equalizer {
   }
 
   bool keeps_channels(const Node& n) const {
-    if (n.op == "MaxPool" || n.op == "AveragePool" || n.op == "GlobalAveragePool" || n.op == "GlobalMaxPool") return n.outputs.size() == 1;
+    if (n.op == "MaxPool" || n.op == "AveragePool" || n.op == "GlobalAveragePool" || n.op == "GlobalMaxPool")
+      return n.outputs.size() == 1;
     const auto x = dims_of(graph_, n.input(0)), y = dims_of(graph_, n.output());
     if (!x || !y || x->size() < 2 || y->size() < 2 || (*x)[0] != (*y)[0] || (*x)[1] != (*y)[1]) return false;
-    if (n.op == "Resize" || n.op == "Upsample") return n.attributes.string_or("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize";
+    if (n.op == "Resize" || n.op == "Upsample")
+      return n.attributes.string_or("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize";
     if (n.op == "Pad") {
       const TensorData* value = graph_.constant(n.input(2));
       return !n.has_input(2) || (value && value->count() == 1 && to_doubles(value->view())[0] == 0);
@@ -221,7 +229,8 @@ class Equalizer {
         const auto dims = dims_of(graph_, t);
         if (*axis != 1 || !graph_.is_constant(t) || !dims || dims->size() != y->size()) return freeze(n);
         const auto extent = static_cast<int32_t>((*dims)[1]);
-        for (int32_t i = 0; i < extent && at + i < channels(n.output()).count; ++i) frozen_[static_cast<size_t>(root(channels(n.output()).first + at + i))] = 1;
+        for (int32_t i = 0; i < extent && at + i < channels(n.output()).count; ++i)
+          frozen_[static_cast<size_t>(root(channels(n.output()).first + at + i))] = 1;
         at += extent;
         continue;
       }
@@ -323,7 +332,8 @@ class Equalizer {
     std::vector<std::vector<NodeId>> readers(channels_.size());
     for (NodeId id : graph_.order()) {
       const Node& n = graph_.node(id);
-      if (takes_factors(n) && seen(n.input(0)) && seen(n.output()) && !seen(n.input(0))->channels().empty()) readers[static_cast<size_t>(root(group_, n.input(0).index))].push_back(id);
+      if (takes_factors(n) && seen(n.input(0)) && seen(n.output()) && !seen(n.input(0))->channels().empty())
+        readers[static_cast<size_t>(root(group_, n.input(0).index))].push_back(id);
     }
     strength_.assign(channels_.size(), 0);
     for (size_t g = 0; g < readers.size(); ++g) {
@@ -343,8 +353,9 @@ class Equalizer {
         }
       }
       if (strength_[g] > 0)
-        remarks_.push_back("channels of '" + graph_.tensor(graph_.node(readers[g][0]).input(0)).name + "' are equalized, strength " + std::to_string(strength_[g]).substr(0, 4) +
-                           ", predicted noise " + std::to_string(std::sqrt(least / before)).substr(0, 5) + " of what it was");
+        remarks_.push_back("channels of '" + graph_.tensor(graph_.node(readers[g][0]).input(0)).name +
+                           "' are equalized, strength " + std::to_string(strength_[g]).substr(0, 4) + ", predicted noise " +
+                           std::to_string(std::sqrt(least / before)).substr(0, 5) + " of what it was");
     }
   }
 
@@ -377,7 +388,8 @@ class Equalizer {
         const TensorData bias = *graph_.constant(n.input(2));
         TensorData raised = TensorData::allocate(DType::Float32, {static_cast<int64_t>(out.size())});
         for (size_t i = 0; i < out.size(); ++i)
-          static_cast<float*>(raised.mutable_data())[i] = static_cast<float>(bias.as<float>()[bias.count() == 1 ? 0 : i] * out[i]);
+          static_cast<float*>(raised.mutable_data())[i] =
+              static_cast<float>(bias.as<float>()[bias.count() == 1 ? 0 : i] * out[i]);
         n.inputs[2] = graph_.add_constant(graph_.tensor(n.input(2)).name + "/equalized", std::move(raised));
       }
       graph_.replace_node(id, std::move(n));
@@ -386,7 +398,8 @@ class Equalizer {
       if (channels_[i].count == 0) continue;
       const TensorId t{static_cast<int32_t>(i)};
       const std::vector<double> list = factors(t);
-      if (const auto it = statistics_.find(graph_.tensor(t).name); it != statistics_.end() && !neutral(list)) it->second.scale_channels(list);
+      if (const auto it = statistics_.find(graph_.tensor(t).name); it != statistics_.end() && !neutral(list))
+        it->second.scale_channels(list);
     }
   }
 
@@ -402,6 +415,8 @@ class Equalizer {
 };
 }  // namespace
 
-std::vector<std::string> equalize_channels(Graph& graph, TensorStatistics& statistics) { return Equalizer(graph, statistics).run(); }
+std::vector<std::string> equalize_channels(Graph& graph, TensorStatistics& statistics) {
+  return Equalizer(graph, statistics).run();
+}
 
 }  // namespace orknn::quantize

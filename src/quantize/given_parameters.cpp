@@ -25,7 +25,8 @@ struct Grid {
   QuantParams parameters;
   DType type = DType::Int8;  // or Int16
   bool operator==(const Grid& other) const {
-    return type == other.type && parameters.scale == other.parameters.scale && parameters.zero_point == other.parameters.zero_point;
+    return type == other.type && parameters.scale == other.parameters.scale &&
+           parameters.zero_point == other.parameters.zero_point;
   }
 };
 
@@ -58,7 +59,8 @@ std::optional<Grid> stated_grid(const Graph& g, const Node& n) {
 
 // A function that cannot leave the range of what it reads.
 bool stays_in_range(std::string_view op) {
-  return op == "Relu" || op == "Clip" || op == "LeakyRelu" || op == "AveragePool" || op == "GlobalAveragePool" || op == "ReduceMean";
+  return op == "Relu" || op == "Clip" || op == "LeakyRelu" || op == "AveragePool" || op == "GlobalAveragePool" ||
+         op == "ReduceMean";
 }
 
 class Reader {
@@ -95,8 +97,8 @@ class Reader {
   }
 
   // --- integer tensors
-  // Tensors joined by nodes that copy values have one grid. A group is understood when every node that makes or reads one of its tensors
-  // is a conversion with the same parameters or such a copy; what is not understood stays as it is.
+  // Tensors joined by nodes that copy values have one grid. A group is understood when every node that makes or reads one of its
+  // tensors is a conversion with the same parameters or such a copy; what is not understood stays as it is.
   struct Group {
     std::optional<Grid> grid;
     bool understood = true;
@@ -113,8 +115,10 @@ class Reader {
 
   void agree(TensorId t, const std::optional<Grid>& grid) {
     Group& g = group(t);
-    if (!grid || (g.grid && *g.grid != *grid)) g.understood = false;
-    else g.grid = grid;
+    if (!grid || (g.grid && *g.grid != *grid))
+      g.understood = false;
+    else
+      g.grid = grid;
   }
 
   void group_integers() {
@@ -132,7 +136,8 @@ class Reader {
       const Node& n = graph_.node(id);
       const bool copies = is_small_integer(n.input(0)) && copies_values(graph_, n);
       for (size_t i = 0; i < n.inputs.size(); ++i)
-        if (is_small_integer(n.inputs[i]) && !(copies && i == 0)) agree(n.inputs[i], n.op == "DequantizeLinear" && i == 0 ? stated_grid(graph_, n) : std::nullopt);
+        if (is_small_integer(n.inputs[i]) && !(copies && i == 0))
+          agree(n.inputs[i], n.op == "DequantizeLinear" && i == 0 ? stated_grid(graph_, n) : std::nullopt);
       for (TensorId t : n.outputs)
         if (is_small_integer(t) && !copies) agree(t, n.op == "QuantizeLinear" ? stated_grid(graph_, n) : std::nullopt);
     }
@@ -140,11 +145,14 @@ class Reader {
       for (TensorId t : ports) {
         if (!is_small_integer(t)) continue;
         const auto& q = graph_.tensor(t).quant;
-        agree(t, q && q->scale.size() == 1 && q->zero_point.size() == 1 ? make_grid(q->scale[0], q->zero_point[0], graph_.tensor(t).dtype) : std::nullopt);
+        agree(t, q && q->scale.size() == 1 && q->zero_point.size() == 1
+                     ? make_grid(q->scale[0], q->zero_point[0], graph_.tensor(t).dtype)
+                     : std::nullopt);
       }
     // Only now: its parameters may be those of an input.
     for (NodeId id : graph_.order())
-      if (const Node& n = graph_.node(id); n.op == "Pad" && is_small_integer(n.input(0)) && !pads_with_zero_point(n)) group(n.input(0)).understood = false;
+      if (const Node& n = graph_.node(id); n.op == "Pad" && is_small_integer(n.input(0)) && !pads_with_zero_point(n))
+        group(n.input(0)).understood = false;
   }
 
   bool pads_with_zero_point(const Node& n) {
@@ -171,7 +179,8 @@ class Reader {
   void absorb(NodeId id) {
     const Node n = graph_.node(id);
     if (is_conversion(n)) {
-      const TensorId integers = n.op == "QuantizeLinear" ? n.output() : n.input(0), reals = n.op == "QuantizeLinear" ? n.input(0) : n.output();
+      const TensorId integers = n.op == "QuantizeLinear" ? n.output() : n.input(0),
+                     reals = n.op == "QuantizeLinear" ? n.input(0) : n.output();
       if (!was_integer(integers)) return;
       const Group& g = group(integers);
       if (!g.understood || !g.grid) {
@@ -208,7 +217,8 @@ class Reader {
     graph_.replace_node(id, std::move(n));
   }
 
-  // True when every reader of `x` besides the conversion `self` rounds it to `p`: others see values that are neither rounded nor clipped.
+  // True when every reader of `x` besides the conversion `self` rounds it to `p`: others see values that are neither rounded nor
+  // clipped.
   bool only_read_on(TensorId x, const Grid& p, NodeId self) const {
     if (graph_.is_output(x)) return false;
     const auto users = graph_.users(x);
@@ -254,8 +264,8 @@ class Reader {
   }
 
   // --- tensors without a statement of their own
-  // A copy of values that lie on a grid loses nothing. Other operators are rounded to a neighbour's or their function's grid only between
-  // quantized layers.
+  // A copy of values that lie on a grid loses nothing. Other operators are rounded to a neighbour's or their function's grid only
+  // between quantized layers.
   void spread() {
     const std::vector<char> needed = find_needed();
     for (NodeId id : graph_.order()) {
@@ -269,11 +279,16 @@ class Reader {
         }
         const std::optional<Grid> before = grid(n.input(0));
         if (!before) continue;
-        if (is_move(n)) grid(y) = before;
-        else if (!needed[index_of(y)]) continue;
-        else if (has_unit_range(n.op)) grid(y) = Grid{parameters_of({0, 1}, before->type), before->type};
-        else if (has_symmetric_range(n.op)) grid(y) = Grid{parameters_of({-1, 1}, before->type), before->type};
-        else grid(y) = before;
+        if (is_move(n))
+          grid(y) = before;
+        else if (!needed[index_of(y)])
+          continue;
+        else if (has_unit_range(n.op))
+          grid(y) = Grid{parameters_of({0, 1}, before->type), before->type};
+        else if (has_symmetric_range(n.op))
+          grid(y) = Grid{parameters_of({-1, 1}, before->type), before->type};
+        else
+          grid(y) = before;
       }
     }
     // Backwards to layers that only a copy stands behind.
@@ -282,7 +297,8 @@ class Reader {
       const Node& n = graph_.node(*it);
       const TensorId x = n.input(0);
       if (n.outputs.size() != 1 || !n.output() || !x || !is_move(n) || !grid(n.output()) || grid(x)) continue;
-      if (graph_.producer(x) && graph_.reader_count(x) == 1 && graph_.tensor(x).dtype == DType::Float32) grid(x) = grid(n.output());
+      if (graph_.producer(x) && graph_.reader_count(x) == 1 && graph_.tensor(x).dtype == DType::Float32)
+        grid(x) = grid(n.output());
     }
   }
 
@@ -300,7 +316,8 @@ class Reader {
     const std::vector<NodeId>& order = graph_.order();
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
       const Node& n = graph_.node(*it);
-      const bool reached = std::any_of(n.outputs.begin(), n.outputs.end(), [&](TensorId y) { return y && (grid(y) || (lends(n) && needed[index_of(y)])); });
+      const bool reached = std::any_of(n.outputs.begin(), n.outputs.end(),
+                                       [&](TensorId y) { return y && (grid(y) || (lends(n) && needed[index_of(y)])); });
       if (!reached) continue;
       for (TensorId x : n.inputs)
         if (x) needed[index_of(x)] = 1;
@@ -375,13 +392,15 @@ class Reader {
   LayerForm form_of(const Node& n) {
     LayerForm f = layer_form(graph_, n);
     if (f.form == Form::Float) return f;
-    if (n.op == "Identity" && grid(n.input(0)) && grid(n.output()) && *grid(n.input(0)) != *grid(n.output())) f.form = Form::Table;
+    if (n.op == "Identity" && grid(n.input(0)) && grid(n.output()) && *grid(n.input(0)) != *grid(n.output()))
+      f.form = Form::Table;
     if (n.op == "Identity" && !grid(n.input(0)) && grid(n.output())) return f;  // a conversion that others read past: it rounds
     if (tail_steps_taken(graph_, n, f.form) != n.tail.size()) return {Form::Float, "its fused steps have no integer form"};
     const auto stated = [&](TensorId t) { return !t || graph_.is_constant(t) || grid(t); };
     const size_t data = f.form == Form::Concat ? n.own_input_count() : f.form == Form::Binary || f.form == Form::MatMul ? 2 : 1;
     for (size_t i = 0; i < n.inputs.size(); ++i)
-      if ((i < data || i >= n.own_input_count()) && !stated(n.inputs[i])) return {Form::Float, "the model states no parameters for '" + graph_.tensor(n.inputs[i]).name + "'"};
+      if ((i < data || i >= n.own_input_count()) && !stated(n.inputs[i]))
+        return {Form::Float, "the model states no parameters for '" + graph_.tensor(n.inputs[i]).name + "'"};
     for (TensorId t : n.outputs)
       if (!stated(t)) return {Form::Float, "the model states no parameters for its result"};
     return f;
@@ -405,9 +424,12 @@ class Expander {
     for (NodeId id : std::vector<NodeId>(graph_.order())) {
       const Node n = graph_.node(id);
       if (!n.tail.empty()) continue;
-      if (n.op == "QLinearConv") expand_conv(id, n);
-      else if (n.op == "QLinearMatMul") expand_product(id, n);
-      else if (n.op.starts_with(kMicrosoft) && n.attributes.int_or("channels_last", 0) == 0) expand_function(id, n);
+      if (n.op == "QLinearConv")
+        expand_conv(id, n);
+      else if (n.op == "QLinearMatMul")
+        expand_product(id, n);
+      else if (n.op.starts_with(kMicrosoft) && n.attributes.int_or("channels_last", 0) == 0)
+        expand_function(id, n);
     }
     return infer_shapes(graph_, ops_);
   }
@@ -433,8 +455,10 @@ class Expander {
     quantize.name = n.name + "/QuantizeLinear";
     quantize.origin = n.origin;
     quantize.inputs = {real, scale};
-    if (zero) quantize.inputs.push_back(zero);
-    else quantize.attributes.set("output_dtype", static_cast<int64_t>(graph_.tensor(n.output()).dtype));
+    if (zero)
+      quantize.inputs.push_back(zero);
+    else
+      quantize.attributes.set("output_dtype", static_cast<int64_t>(graph_.tensor(n.output()).dtype));
     quantize.outputs = n.outputs;
     graph_.add_node(std::move(quantize));
   }
@@ -453,13 +477,16 @@ class Expander {
       auto* to = static_cast<float*>(scales.mutable_data());
       const std::vector<double> steps = to_doubles(w_scale.view());
       for (size_t i = 0; i < steps.size(); ++i) to[i] = step * static_cast<float>(steps[i]);
-      bias = add(n, "DequantizeLinear", {n.input(8), graph_.add_constant(n.name + "/bias_scale", std::move(scales))}, {{"axis", int64_t{0}}});
+      bias = add(n, "DequantizeLinear", {n.input(8), graph_.add_constant(n.name + "/bias_scale", std::move(scales))},
+                 {{"axis", int64_t{0}}});
     }
     finish(id, n, add(n, "Conv", {x, w, bias}, n.attributes), n.input(6), n.input(7));
   }
 
   void expand_product(NodeId id, const Node& n) {
-    const auto per_column = [&](TensorId scale) { return scale && graph_.tensor(scale).shape && !graph_.tensor(scale).shape->empty(); };
+    const auto per_column = [&](TensorId scale) {
+      return scale && graph_.tensor(scale).shape && !graph_.tensor(scale).shape->empty();
+    };
     if (per_column(n.input(1)) && (!graph_.constant(n.input(1)) || graph_.constant(n.input(1))->count() != 1)) return;
     if (!graph_.tensor(n.input(3)).shape) return;
     const int64_t columns = static_cast<int64_t>(graph_.tensor(n.input(3)).shape->size()) - 1;
@@ -471,10 +498,14 @@ class Expander {
   // The float operator's name follows the prefix; inputs are triples of data, scale, zero point.
   void expand_function(NodeId id, const Node& n) {
     const std::string op = n.op.substr(kMicrosoft.size());
-    const size_t first = op == "Concat" ? 2 : 0, operands = op == "Concat" ? (n.inputs.size() - 2) / 3 : op == "Add" || op == "Mul" ? 2 : 1;
+    const size_t first = op == "Concat" ? 2 : 0, operands = op == "Concat"               ? (n.inputs.size() - 2) / 3
+                                                            : op == "Add" || op == "Mul" ? 2
+                                                                                         : 1;
     const size_t result = op == "Concat" ? 0 : operands * 3;
     std::vector<TensorId> reals;
-    for (size_t i = 0; i < operands; ++i) reals.push_back(add(n, "DequantizeLinear", {n.input(first + 3 * i), n.input(first + 3 * i + 1), n.input(first + 3 * i + 2)}));
+    for (size_t i = 0; i < operands; ++i)
+      reals.push_back(
+          add(n, "DequantizeLinear", {n.input(first + 3 * i), n.input(first + 3 * i + 1), n.input(first + 3 * i + 2)}));
     Attributes attributes = n.attributes;
     attributes.erase("channels_last");
     if (op == "Softmax") {
@@ -511,11 +542,15 @@ Status require_one_scale_per_tensor(const Graph& graph) {
   for (NodeId id : graph.order()) {
     const Node& n = graph.node(id);
     const TensorData* scale = n.op == "DequantizeLinear" ? graph.constant(n.input(1)) : nullptr;
-    if (!scale || scale->count() <= 1 || !graph.is_constant(n.input(0)) || graph.tensor(n.input(0)).constant.dims().size() < 2) continue;
+    if (!scale || scale->count() <= 1 || !graph.is_constant(n.input(0)) || graph.tensor(n.input(0)).constant.dims().size() < 2)
+      continue;
     const auto users = graph.users(n.output());
     const Node& layer = users.empty() ? n : graph.node(users.front());
     problems.also(unsupported("its weights '" + graph.tensor(n.input(0)).name + "' are quantized per channel")
-                      .node(layer.name, layer.op).expected("one scale").found(std::to_string(scale->count()) + " scales").hint("quantize the source model per tensor"));
+                      .node(layer.name, layer.op)
+                      .expected("one scale")
+                      .found(std::to_string(scale->count()) + " scales")
+                      .hint("quantize the source model per tensor"));
   }
   return problems;
 }

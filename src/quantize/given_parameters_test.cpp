@@ -66,10 +66,13 @@ std::vector<double> computed(const ir::Graph& g, std::span<const double> reals) 
     std::vector<float> floats;
     for (int64_t i = 0; i < ir::element_count(dims); ++i) {
       const double real = reals[next++ % reals.size()];
-      if (tensor.dtype == DType::Float32) floats.push_back(static_cast<float>(real));
-      else integers.push_back(rounded(real, tensor.quant->scale[0], tensor.quant->zero_point[0], limits_of(tensor.dtype)));
+      if (tensor.dtype == DType::Float32)
+        floats.push_back(static_cast<float>(real));
+      else
+        integers.push_back(rounded(real, tensor.quant->scale[0], tensor.quant->zero_point[0], limits_of(tensor.dtype)));
     }
-    inputs.push_back(tensor.dtype == DType::Float32 ? TensorData::from<float>(dims, floats) : integer_tensor(tensor.dtype, dims, integers));
+    inputs.push_back(tensor.dtype == DType::Float32 ? TensorData::from<float>(dims, floats)
+                                                    : integer_tensor(tensor.dtype, dims, integers));
   }
   auto results = ops::eval_graph(g, ops::builtin_ops(), inputs);
   EXPECT_TRUE(results) << results.status().to_string();
@@ -78,12 +81,15 @@ std::vector<double> computed(const ir::Graph& g, std::span<const double> reals) 
   for (size_t i = 0; i < results->size(); ++i) {
     const ir::Tensor& tensor = g.tensor(g.outputs()[i]);
     for (double v : ir::to_doubles((*results)[i].view()))
-      all.push_back(is_integer(tensor.dtype) && tensor.quant ? (v - tensor.quant->zero_point[0]) * static_cast<double>(tensor.quant->scale[0]) : v);
+      all.push_back(is_integer(tensor.dtype) && tensor.quant
+                        ? (v - tensor.quant->zero_point[0]) * static_cast<double>(tensor.quant->scale[0])
+                        : v);
   }
   return all;
 }
 
-// Both graphs give the same numbers but for one step here and there: the source rounds in float, the integer layer in its converter.
+// Both graphs give the same numbers but for one step here and there: the source rounds in float, the integer layer in its
+// converter.
 void expect_same(const Absorbed& a, double step, double share = 0.05) {
   std::mt19937 random(7);
   std::uniform_real_distribution<double> values(-2, 2);
@@ -190,7 +196,8 @@ TEST(GivenParameters, NeighboursLendTheirParameters) {
 }
 
 TEST(GivenParameters, OtherReadersSeeWhatWasNotRounded) {
-  // Two scales, the value itself as an output, and an addition that reads it beside a conversion: none may see values that another's range clipped.
+  // Two scales, the value itself as an output, and an addition that reads it beside a conversion: none may see values that
+  // another's range clipped.
   const std::string head = R"(
   %s: float32[] = const {0.02}
   %z: int8[] = const {0}
@@ -204,7 +211,9 @@ TEST(GivenParameters, OtherReadersSeeWhatWasNotRounded) {
   %q: int8[1,2,4,4] = QuantizeLinear(%c, %narrow, %z)
   %y: float32[1,2,4,4] = DequantizeLinear(%q, %narrow, %z)
 )";
-  const auto graph = [&](const std::string& outputs, const std::string& rest) { return "graph \"g\" (%x: int8[1,2,4,4] quant(axis -1, 0.02:0)) -> (" + outputs + ") {" + head + rest + "}"; };
+  const auto graph = [&](const std::string& outputs, const std::string& rest) {
+    return "graph \"g\" (%x: int8[1,2,4,4] quant(axis -1, 0.02:0)) -> (" + outputs + ") {" + head + rest + "}";
+  };
   const std::string second = R"(  %q2: int8[1,2,4,4] = QuantizeLinear(%c, %wide, %z)
   %y2: float32[1,2,4,4] = DequantizeLinear(%q2, %wide, %z)
 )";
@@ -251,7 +260,8 @@ TEST(GivenParameters, IntegersWithoutAScaleStayIntegers) {
   std::vector<uint8_t> bytes(32);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 8);
   const TensorData input = TensorData::from<uint8_t>({1, 2, 4, 4}, bytes);
-  const auto want = ops::eval_graph(a.before, ops::builtin_ops(), std::span(&input, 1)), got = ops::eval_graph(a.after, ops::builtin_ops(), std::span(&input, 1));
+  const auto want = ops::eval_graph(a.before, ops::builtin_ops(), std::span(&input, 1)),
+             got = ops::eval_graph(a.after, ops::builtin_ops(), std::span(&input, 1));
   ASSERT_TRUE(want && got);
   EXPECT_TRUE(ir::identical((*want)[0].view(), (*got)[0].view()));
 }
@@ -261,7 +271,8 @@ TEST(GivenParameters, PaddedIntegersKeepTheirMeaning) {
   for (const char* fill : {"5", "9"}) {
     const Absorbed a = absorbed(std::string(R"(graph "g" (%x: int8[1,4] quant(axis -1, 0.02:5)) -> (%y) {
   %p: int64[4] = const {0, 1, 0, 1}
-  %v: int8[] = const {)") + fill + R"(}
+  %v: int8[] = const {)") + fill +
+                                R"(}
   %y: int8[1,6] quant(axis -1, 0.02:5) = Pad(%x, %p, %v)
 })");
     const ir::Tensor &x = a.after.tensor(a.after.inputs()[0]), &y = a.after.tensor(a.after.outputs()[0]);

@@ -56,7 +56,9 @@ std::vector<double> real_result(const Graph& graph, const TensorData& x) {
   const Tensor &in = graph.tensor(graph.inputs()[0]), &out = graph.tensor(graph.outputs()[0]);
   std::vector<int8_t> q;
   if (in.dtype == DType::Int8)
-    for (float v : x.values<float>()) q.push_back(static_cast<int8_t>(std::clamp(std::nearbyint(v / in.quant->scale[0]) + in.quant->zero_point[0], -128.0f, 127.0f)));
+    for (float v : x.values<float>())
+      q.push_back(
+          static_cast<int8_t>(std::clamp(std::nearbyint(v / in.quant->scale[0]) + in.quant->zero_point[0], -128.0f, 127.0f)));
   std::vector<double> values = result_of(graph, in.dtype == DType::Int8 ? TensorData::from<int8_t>(x.dims(), q) : x);
   if (out.dtype == DType::Int8)
     for (double& v : values) v = (v - out.quant->zero_point[0]) * out.quant->scale[0];
@@ -198,7 +200,8 @@ TEST(BiasCorrection, TakesAPlantedShiftBack) {
   EXPECT_NEAR(shift[0], 4, 1e-5);
 }
 
-double error_of(std::span<const float> weights, std::span<const int8_t> integers, double scale, std::span<const float> covariance) {
+double error_of(std::span<const float> weights, std::span<const int8_t> integers, double scale,
+                std::span<const float> covariance) {
   double sum = 0;
   for (size_t i = 0; i < weights.size(); ++i)
     for (size_t j = 0; j < weights.size(); ++j)
@@ -226,7 +229,9 @@ TEST(AdaptiveRounding, IsNeverWorseThanTheNearest) {
     const double scale = 0.05 / 7;
     std::vector<int8_t> nearest(kSize);
     for (size_t i = 0; i < kSize; ++i) nearest[i] = static_cast<int8_t>(std::nearbyint(weights[i] / scale));
-    EXPECT_LT(error_of(weights, round_row(weights, covariance, scale, 7), scale, covariance), 0.5 * error_of(weights, nearest, scale, covariance)) << seed;
+    EXPECT_LT(error_of(weights, round_row(weights, covariance, scale, 7), scale, covariance),
+              0.5 * error_of(weights, nearest, scale, covariance))
+        << seed;
   }
 }
 
@@ -279,7 +284,8 @@ TEST(Ranges, AScoreMapOfMostlyZerosKeepsItsScores) {
   std::vector<float> values(10000, 0.001f);
   for (size_t i = 0; i < 20; ++i) values[i * 50] = 0.9f;
   s.add(values);
-  for (Algorithm a : {Algorithm::Mmse, Algorithm::KlDivergence, Algorithm::Normal}) EXPECT_GT(choose_range(s, a).high, 0.8) << static_cast<int>(a);
+  for (Algorithm a : {Algorithm::Mmse, Algorithm::KlDivergence, Algorithm::Normal})
+    EXPECT_GT(choose_range(s, a).high, 0.8) << static_cast<int>(a);
 }
 
 TEST(Statistics, ChannelsAndValuesThatAreNotFinite) {
@@ -320,7 +326,8 @@ TEST(Quantize, PaddingBelowEverythingEntersNoRange) {
   for (const LayerDecision& d : *layers) EXPECT_TRUE(d.integer) << d.node << d.reason;
   const QuantParams& p = *graph.tensor(graph.inputs()[0]).quant;
   std::vector<int8_t> q;
-  for (float v : x.values<float>()) q.push_back(static_cast<int8_t>(std::clamp(std::nearbyint(v / p.scale[0]) + p.zero_point[0], -128.0f, 127.0f)));
+  for (float v : x.values<float>())
+    q.push_back(static_cast<int8_t>(std::clamp(std::nearbyint(v / p.scale[0]) + p.zero_point[0], -128.0f, 127.0f)));
   auto results = ops::eval_graph(graph, ops::builtin_ops(), std::vector<TensorData>{TensorData::from<int8_t>({1, 1, 4, 4}, q)});
   ASSERT_TRUE(results) << results.status().to_string();
   const std::vector<double> got = to_doubles((*results)[0].view());
@@ -353,14 +360,17 @@ TEST(Quantize, ConstantsRoundWithTheirLayer) {
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 3 * step) << i;
 }
 
-// Boxes of hundreds beside scores of one: in one scale the scores would be 0 or 1. Whatever lies between the Concat and the output.
+// Boxes of hundreds beside scores of one: in one scale the scores would be 0 or 1. Whatever lies between the Concat and the
+// output.
 TEST(Quantize, AConcatOfBoxesAndScoresKeepsTheScores) {
   const std::pair<const char*, const char*> heads[] = {
       {"plain", "%y = Concat(%boxes, %scores) {axis = 1}"},
       {"transposed", "%j = Concat(%boxes, %scores) {axis = 1}\n %y = Transpose(%j) {perm = [0, 2, 3, 1]}"},
       {"clipped", "%j = Concat(%boxes, %scores) {axis = 1}\n %y = Relu(%j)"},
       {"joined again", "%j = Concat(%boxes, %scores) {axis = 1}\n %y = Concat(%j, %j) {axis = 2}"},
-      {"split", "%j = Concat(%boxes, %scores) {axis = 1}\n %a, %b = Split(%j) {axis = 1, num_outputs = 2}\n %y = Concat(%b, %a) {axis = 1}"},
+      {"split",
+       "%j = Concat(%boxes, %scores) {axis = 1}\n %a, %b = Split(%j) {axis = 1, num_outputs = 2}\n %y = Concat(%b, %a) {axis = "
+       "1}"},
       {"scaled", "%f: float32[1,2,1,1] = const {300, 1}\n %both = Concat(%scores, %scores) {axis = 1}\n %y = Mul(%both, %f)"}};
   for (const auto& [name, head] : heads) {
     SCOPED_TRACE(name);
@@ -399,8 +409,10 @@ TEST(Quantize, AConcatThatAConvolutionReadsIsAnIntegerLayer) {
 }
 
 TEST(Quantize, MaskedScoresStayInFloat) {
-  for (const char* mask : {"%m: float32[] = const {-1e9}\n %c: bool[4,4] = const {1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1}\n %s = Where(%c, %a, %m)",
-                           "%m: float32[4,4] = const {0, -1e4, -1e4, -1e4, 0, 0, -1e4, -1e4, 0, 0, 0, -1e4, 0, 0, 0, 0}\n %s = Add(%a, %m)"}) {
+  for (const char* mask :
+       {"%m: float32[] = const {-1e9}\n %c: bool[4,4] = const {1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1}\n %s = Where(%c, "
+        "%a, %m)",
+        "%m: float32[4,4] = const {0, -1e4, -1e4, -1e4, 0, 0, -1e4, -1e4, 0, 0, 0, -1e4, 0, 0, 0, 0}\n %s = Add(%a, %m)"}) {
     SCOPED_TRACE(mask);
     Graph graph = graph_of(std::string(R"(graph "g" (%x: float32[1,2,4,4]) -> (%y) {
   %w: float32[2,2,1,1] = const {1, 2, -1, 1}
@@ -449,7 +461,8 @@ TEST(Quantize, SmallScoresKeepTheirSteps) {
   ASSERT_TRUE(layers) << layers.status().to_string();
   EXPECT_NEAR(graph.tensor(graph.outputs()[0]).quant->max[0], 1.1 * largest, 1e-6);
   const TensorId gate = graph.producer_node(graph.outputs()[1])->input(0);
-  EXPECT_EQ(graph.tensor(gate).quant->max[0], 0.25f) << "twice " << statistics->statistics.at("g").max() << " is held by it, not by half of it";
+  EXPECT_EQ(graph.tensor(gate).quant->max[0], 0.25f)
+      << "twice " << statistics->statistics.at("g").max() << " is held by it, not by half of it";
 }
 }  // namespace
 }  // namespace orknn::quantize

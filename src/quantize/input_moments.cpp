@@ -43,13 +43,16 @@ std::optional<Layer> layer_of(const Graph& g, NodeId id) {
   l.x = *x;
   l.y = *y;
   if (n.op == "Conv") {
-    if (x->size() != 4 || y->size() != 4 || w->dims().size() != 4 || n.attributes.string_or("auto_pad", "NOTSET") != "NOTSET") return std::nullopt;
+    if (x->size() != 4 || y->size() != 4 || w->dims().size() != 4 || n.attributes.string_or("auto_pad", "NOTSET") != "NOTSET")
+      return std::nullopt;
     l.groups = n.attributes.int_or("group", 1);
     l.kernel = {w->dims()[2], w->dims()[3]};
     l.strides = n.attributes.ints_or("strides", {1, 1});
     l.pads = n.attributes.ints_or("pads", {0, 0, 0, 0});
     l.dilations = n.attributes.ints_or("dilations", {1, 1});
-    if (l.strides.size() != 2 || l.pads.size() != 4 || l.dilations.size() != 2 || l.groups < 1 || w->dims()[1] * l.groups != (*x)[1] || w->dims()[0] % l.groups != 0) return std::nullopt;
+    if (l.strides.size() != 2 || l.pads.size() != 4 || l.dilations.size() != 2 || l.groups < 1 ||
+        w->dims()[1] * l.groups != (*x)[1] || w->dims()[0] % l.groups != 0)
+      return std::nullopt;
     l.size = w->dims()[1] * l.kernel[0] * l.kernel[1];
   } else {
     if (w->dims().size() != 2 || x->size() < 2 || n.attributes.int_or("transA", 0) != 0) return std::nullopt;
@@ -73,7 +76,8 @@ void gather_column(const Layer& l, const float* x, int64_t at, float* to) {
     const float* from = x + (batch * l.x[1] + c) * height * width;
     for (int64_t ky = 0; ky < l.kernel[0]; ++ky)
       for (int64_t kx = 0; kx < l.kernel[1]; ++kx) {
-        const int64_t iy = row * l.strides[0] - l.pads[0] + ky * l.dilations[0], ix = column * l.strides[1] - l.pads[1] + kx * l.dilations[1];
+        const int64_t iy = row * l.strides[0] - l.pads[0] + ky * l.dilations[0],
+                      ix = column * l.strides[1] - l.pads[1] + kx * l.dilations[1];
         const float v = iy >= 0 && iy < height && ix >= 0 && ix < width ? from[iy * width + ix] : 0.0f;
         *to++ = std::isfinite(v) ? v : 0.0f;
       }
@@ -126,7 +130,8 @@ void finish(const InputMoments& m, bool centered, double rounding) {
   }
 }
 
-Status visit_input_moments(const Graph& graph, const RunSamples& run, size_t samples, const std::function<bool(const Node&)>& wanted,
+Status visit_input_moments(const Graph& graph, const RunSamples& run, size_t samples,
+                           const std::function<bool(const Node&)>& wanted,
                            const std::function<void(const InputMoments&)>& visit) {
   std::vector<Layer> layers;
   for (NodeId id : graph.order())
@@ -144,7 +149,9 @@ Status visit_input_moments(const Graph& graph, const RunSamples& run, size_t sam
     ORKNN_TRY(run(graph, samples, [&](std::string_view name, const TensorView& value) {
       const auto [begin, last] = readers.equal_range(name);
       for (auto it = begin; it != last; ++it)
-        if (value.dtype == DType::Float32 && std::equal(value.dims.begin(), value.dims.end(), it->second->x.begin(), it->second->x.end())) add_sample(*it->second, value.as<float>());
+        if (value.dtype == DType::Float32 &&
+            std::equal(value.dims.begin(), value.dims.end(), it->second->x.begin(), it->second->x.end()))
+          add_sample(*it->second, value.as<float>());
     }));
     for (size_t i = first; i < end; ++i) {
       Layer& l = layers[i];

@@ -15,8 +15,8 @@ namespace orknn::quantize {
 using namespace ir;
 namespace {
 
-// Entries of the table behind a layer's sums: fine enough that its rounding does not show next to that of the result. (An index's zero
-// point has 16 bits.)
+// Entries of the table behind a layer's sums: fine enough that its rounding does not show next to that of the result. (An index's
+// zero point has 16 bits.)
 int64_t table_entries(DType result) { return result == DType::Int16 ? 32768 : 4096; }
 
 size_t index_of(TensorId t) { return static_cast<size_t>(t.index); }
@@ -37,7 +37,8 @@ std::vector<std::string> functions_of(std::span<const TailStep> steps) {
 class Functions {
  public:
   // `operand_first`: by node, the value is the second operand; empty = never.
-  Functions(const OpSet& ops, std::vector<Node> nodes, std::vector<std::vector<TensorData>> operands, std::vector<char> operand_first = {})
+  Functions(const OpSet& ops, std::vector<Node> nodes, std::vector<std::vector<TensorData>> operands,
+            std::vector<char> operand_first = {})
       : ops_(ops), nodes_(std::move(nodes)), operands_(std::move(operands)), operand_first_(std::move(operand_first)) {}
   bool empty() const { return nodes_.empty(); }
   // In double, so that the table's entries are rounded once.
@@ -45,7 +46,8 @@ class Functions {
     TensorData value = TensorData::from<double>({static_cast<int64_t>(x.size())}, x);
     for (size_t i = 0; i < nodes_.size(); ++i) {
       std::vector<TensorData> inputs{value};
-      inputs.insert(i < operand_first_.size() && operand_first_[i] ? inputs.begin() : inputs.end(), operands_[i].begin(), operands_[i].end());
+      inputs.insert(i < operand_first_.size() && operand_first_[i] ? inputs.begin() : inputs.end(), operands_[i].begin(),
+                    operands_[i].end());
       ORKNN_TRY_ASSIGN(auto results, ops::eval_node(nodes_[i], ops_, inputs));
       value = results[0];
     }
@@ -79,8 +81,14 @@ struct Target {
 
 class Lowering {
  public:
-  Lowering(const Graph& graph, const OpSet& ops, Assignment& assignment, const QuantizeOptions& options, const TensorStatistics& statistics)
-      : in_(graph), ops_(ops), assignment_(assignment), options_(options), statistics_(statistics), versions_(graph.tensor_count()) {}
+  Lowering(const Graph& graph, const OpSet& ops, Assignment& assignment, const QuantizeOptions& options,
+           const TensorStatistics& statistics)
+      : in_(graph),
+        ops_(ops),
+        assignment_(assignment),
+        options_(options),
+        statistics_(statistics),
+        versions_(graph.tensor_count()) {}
 
   Result<Graph> run() {
     out_.name = in_.name;
@@ -107,7 +115,9 @@ class Lowering {
   const std::optional<QuantParams>& parameters(TensorId t) const { return assignment_.tensors[index_of(t)]; }
   double scale(TensorId t) const { return parameters(t)->scale[0]; }
   int64_t zero(TensorId t) const { return parameters(t)->zero_point[0]; }
-  DType type(TensorId t) const { return assignment_.types.empty() ? options_.format.activations : assignment_.types[index_of(t)]; }
+  DType type(TensorId t) const {
+    return assignment_.types.empty() ? options_.format.activations : assignment_.types[index_of(t)];
+  }
   Limits limits(TensorId t) const { return limits_of(type(t), parameters(t)->fixed_point); }
   const NumberFormat& format(const Node& n) const { return format_of(options_, in_.tensor(n.output()).name); }
   bool per_channel(const Node& n) const { return options_.per_channel && !format(n).per_tensor; }
@@ -133,7 +143,9 @@ class Lowering {
 
   void add_input(TensorId t) {
     const auto users = in_.users(t);
-    const bool integer = parameters(t) && (assignment_.integer_inputs || std::any_of(users.begin(), users.end(), [&](NodeId u) { return assignment_.forms[static_cast<size_t>(u.index)].form != Form::Float; }));
+    const bool integer = parameters(t) && (assignment_.integer_inputs || std::any_of(users.begin(), users.end(), [&](NodeId u) {
+                                             return assignment_.forms[static_cast<size_t>(u.index)].form != Form::Float;
+                                           }));
     const TensorId made = declare(t, in_.tensor(t).name, integer);
     (integer ? versions_[index_of(t)].integer : versions_[index_of(t)].real) = made;
     out_.inputs().push_back(made);
@@ -225,14 +237,17 @@ class Lowering {
   // --- where sums go
   static bool is_bound(const TailStep& s) { return s.op == "Relu" || s.op == "Clip"; }
 
-  Target plain_target(TensorId y) const { return {.scale = scale(y), .zero_point = zero(y), .low = limits(y).low, .high = limits(y).high, .type = type(y)}; }
+  Target plain_target(TensorId y) const {
+    return {.scale = scale(y), .zero_point = zero(y), .low = limits(y).low, .high = limits(y).high, .type = type(y)};
+  }
 
   Result<Target> target_of(const Node& n, std::span<const TailStep> steps) const {
     const TensorId y = n.output();
     Target target = plain_target(y);
     if (std::all_of(steps.begin(), steps.end(), is_bound)) {
       for (const TailStep& s : steps) {
-        const double low = s.op == "Relu" ? 0 : s.attributes.float_or("min", -INFINITY), high = s.op == "Relu" ? INFINITY : s.attributes.float_or("max", INFINITY);
+        const double low = s.op == "Relu" ? 0 : s.attributes.float_or("min", -INFINITY),
+                     high = s.op == "Relu" ? INFINITY : s.attributes.float_or("max", INFINITY);
         if (low > -INFINITY) target.low = std::max(target.low, quantized(low, y));
         if (high < INFINITY) target.high = std::min(target.high, quantized(high, y));
       }
@@ -251,7 +266,9 @@ class Lowering {
           attributes.erase(name);
         }
       }
-      if (s.operand >= 0) bounds.push_back(ir::convert(in_.constant(n.inputs[static_cast<size_t>(s.operand)])->view(), DType::Float64).reshaped({}));
+      if (s.operand >= 0)
+        bounds.push_back(
+            ir::convert(in_.constant(n.inputs[static_cast<size_t>(s.operand)])->view(), DType::Float64).reshaped({}));
       Node node = Functions::plain(s.op, std::move(attributes), 1 + bounds.size());
       for (size_t i = 0; i < bounds.size(); ++i)
         if (!bounds[i].has_value()) node.inputs[1 + i] = TensorId{};
@@ -265,13 +282,15 @@ class Lowering {
   // A table over the values at which the result still changes.
   Result<Target> through_table(const Functions& f, TensorId y) const {
     double low = -1024, high = 1024;
-    const double reach = std::max(std::abs(static_cast<double>(parameters(y)->min[0])), std::abs(static_cast<double>(parameters(y)->max[0])));
+    const double reach =
+        std::max(std::abs(static_cast<double>(parameters(y)->min[0])), std::abs(static_cast<double>(parameters(y)->max[0])));
     low = std::min(low, -4 * reach);
     high = std::max(high, 4 * reach);
     for (int round = 0; round < 4; ++round) {
       constexpr int64_t kPoints = 2048;
       std::vector<double> x(kPoints);
-      for (int64_t i = 0; i < kPoints; ++i) x[static_cast<size_t>(i)] = low + (high - low) * static_cast<double>(i) / (kPoints - 1);
+      for (int64_t i = 0; i < kPoints; ++i)
+        x[static_cast<size_t>(i)] = low + (high - low) * static_cast<double>(i) / (kPoints - 1);
       ORKNN_TRY_ASSIGN(const std::vector<double> values, f(x));
       size_t first = 0, last = kPoints - 1;
       while (first < last && quantized(values[first + 1], y) == quantized(values[0], y)) ++first;
@@ -285,7 +304,8 @@ class Lowering {
     target.type = type(y);
     target.scale = (high - low) / static_cast<double>(entries - 1);
     target.zero_point = static_cast<int64_t>(std::nearbyint(-low / target.scale));
-    if (target.zero_point < INT16_MIN || target.zero_point > INT16_MAX) return unsupported("the function changes too far from zero");
+    if (target.zero_point < INT16_MIN || target.zero_point > INT16_MAX)
+      return unsupported("the function changes too far from zero");
     target.low = 0;
     target.high = entries - 1;
     std::vector<double> x(static_cast<size_t>(entries));
@@ -295,7 +315,8 @@ class Lowering {
     return target;
   }
 
-  static void set_stage(Attributes& a, const Target& target, std::vector<int64_t> factors, std::vector<int64_t> shifts, std::vector<std::string> fused) {
+  static void set_stage(Attributes& a, const Target& target, std::vector<int64_t> factors, std::vector<int64_t> shifts,
+                        std::vector<std::string> fused) {
     a.set("multiplier", std::move(factors));
     a.set("shift", std::move(shifts));
     a.set("y_zero_point", target.zero_point);
@@ -310,7 +331,8 @@ class Lowering {
 
   // --- sums of products
   // Weights, bias, multipliers and the addend of a layer, common to convolutions and matrix products.
-  Result<std::string> finish_product(const Node& n, const std::string& op, TensorId weights, const std::vector<double>& w_scales, std::span<const double> bias, Attributes attributes) {
+  Result<std::string> finish_product(const Node& n, const std::string& op, TensorId weights, const std::vector<double>& w_scales,
+                                     std::span<const double> bias, Attributes attributes) {
     const TensorId x = n.input(0), y = n.output();
     const TailParts parts = tail_parts(in_, n, n.op == "Conv" || n.op == "ConvTranspose" ? Form::Conv : Form::MatMul);
     const TensorId addend = parts.addend;
@@ -324,12 +346,14 @@ class Lowering {
       if (!m) return "the scale of '" + in_.tensor(y).name + "' is too small for its inputs";
       ops::Multiplier multiplier = *m;
       if (adds) {
-        while (multiplier.shift > 1 && std::ldexp(add_ratio, static_cast<int>(multiplier.shift)) > static_cast<double>(ops::kMaxAddFactor)) {
+        while (multiplier.shift > 1 &&
+               std::ldexp(add_ratio, static_cast<int>(multiplier.shift)) > static_cast<double>(ops::kMaxAddFactor)) {
           multiplier.factor = (multiplier.factor + 1) >> 1;
           --multiplier.shift;
         }
         const double factor = std::nearbyint(std::ldexp(add_ratio, static_cast<int>(multiplier.shift)));
-        if (factor > static_cast<double>(ops::kMaxAddFactor)) return "the scale of '" + in_.tensor(y).name + "' is too small for its inputs";
+        if (factor > static_cast<double>(ops::kMaxAddFactor))
+          return "the scale of '" + in_.tensor(y).name + "' is too small for its inputs";
         add_factors.push_back(static_cast<int64_t>(factor));
       }
       factors.push_back(multiplier.factor);
@@ -346,7 +370,8 @@ class Lowering {
       }
       bias_tensor = constant(bias_name(n, parts), std::move(values));
       QuantParams p;
-      for (size_t i = 0; i < bias.size(); ++i) p.scale.push_back(static_cast<float>(scale(x) * w_scales[w_scales.size() == 1 ? 0 : i]));
+      for (size_t i = 0; i < bias.size(); ++i)
+        p.scale.push_back(static_cast<float>(scale(x) * w_scales[w_scales.size() == 1 ? 0 : i]));
       p.zero_point.assign(bias.size(), 0);
       p.axis = 0;
       p.min.assign(bias.begin(), bias.end());
@@ -367,9 +392,10 @@ class Lowering {
     return std::string();
   }
 
-  // Multipliers of sums below zero: as many as of others, which become one per channel where there are several slopes. False when one is too large.
-  static bool set_slopes(Attributes& attributes, double ratio, const std::vector<double>& w_scales, const std::vector<double>& slopes, std::vector<int64_t>& factors,
-                         std::vector<int64_t>& shifts) {
+  // Multipliers of sums below zero: as many as of others, which become one per channel where there are several slopes. False when
+  // one is too large.
+  static bool set_slopes(Attributes& attributes, double ratio, const std::vector<double>& w_scales,
+                         const std::vector<double>& slopes, std::vector<int64_t>& factors, std::vector<int64_t>& shifts) {
     const size_t count = std::max(factors.size(), slopes.size());
     factors.resize(count, factors[0]);
     shifts.resize(count, shifts[0]);
@@ -408,7 +434,9 @@ class Lowering {
     // Weights of a transposed convolution are [in, out / group, ...]: with groups a channel is no axis of its own.
     std::optional<int64_t> axis;
     if (per_channel(n) && (!transposed || group == 1)) axis = transposed ? 1 : 0;
-    const std::optional<int64_t> channels = !transposed ? std::optional<int64_t>(0) : group == 1 ? std::optional<int64_t>(1) : std::nullopt;
+    const std::optional<int64_t> channels = !transposed  ? std::optional<int64_t>(0)
+                                            : group == 1 ? std::optional<int64_t>(1)
+                                                         : std::nullopt;
     const QuantizedWeights q = weights_of(n, w, in_.tensor(n.input(1)).quant, channels, axis, bias);
     const TensorId weights = constant(weight_name(n, q), q.values);
     set_weight_parameters(weights, q, axis);
@@ -418,21 +446,25 @@ class Lowering {
   }
 
   // On the grid the model states, or else rounded. `channels` is the axis that a grid of several scales has to have.
-  QuantizedWeights weights_of(const Node& n, const TensorData& w, const std::optional<QuantParams>& stated, std::optional<int64_t> channels, std::optional<int64_t> axis,
-                              std::vector<double>& bias) const {
+  QuantizedWeights weights_of(const Node& n, const TensorData& w, const std::optional<QuantParams>& stated,
+                              std::optional<int64_t> channels, std::optional<int64_t> axis, std::vector<double>& bias) const {
     if (stated && (stated->scale.size() == 1 || (channels && stated->axis == *channels)))
       if (auto q = stored_weights(w, *stated)) return std::move(*q);
     return rounded_weights(n, w, axis, bias);
   }
 
-  std::string weight_name(const Node& n, const QuantizedWeights& q) const { return in_.tensor(n.input(1)).name + "_" + std::string(dtype_name(q.values.dtype())); }
+  std::string weight_name(const Node& n, const QuantizedWeights& q) const {
+    return in_.tensor(n.input(1)).name + "_" + std::string(dtype_name(q.values.dtype()));
+  }
 
   static void set_weight_zero_points(Attributes& attributes, const QuantizedWeights& q) {
-    if (std::any_of(q.zero_points.begin(), q.zero_points.end(), [](int64_t z) { return z != 0; })) attributes.set("w_zero_point", q.zero_points);
+    if (std::any_of(q.zero_points.begin(), q.zero_points.end(), [](int64_t z) { return z != 0; }))
+      attributes.set("w_zero_point", q.zero_points);
   }
 
   // Rounded weights of a layer, laid out as `w`; the bias takes the shift of the mean that rounding brings.
-  QuantizedWeights rounded_weights(const Node& n, const TensorData& w, std::optional<int64_t> axis, std::vector<double>& bias) const {
+  QuantizedWeights rounded_weights(const Node& n, const TensorData& w, std::optional<int64_t> axis,
+                                   std::vector<double>& bias) const {
     const std::vector<double> least = least_scales(bias, n.input(0));
     std::vector<double> shift;
     QuantizedWeights q;
@@ -462,14 +494,16 @@ class Lowering {
         bias[i] += shift[i];
         largest = std::max(largest, std::abs(shift[i]));
       }
-      if (options_.remark && largest > 0) options_.remark(kCorrectBias, "'" + in_.tensor(n.output()).name + "': bias moved by up to " + to_text(largest));
+      if (options_.remark && largest > 0)
+        options_.remark(kCorrectBias, "'" + in_.tensor(n.output()).name + "': bias moved by up to " + to_text(largest));
     }
     return q;
   }
 
   // What calibration said about the channels of a tensor; nothing when it was not seen.
   std::vector<ChannelStatistics> channels_of(TensorId t) const {
-    if (const auto seen = statistics_.find(in_.tensor(t).name); seen != statistics_.end()) return {seen->second.channels().begin(), seen->second.channels().end()};
+    if (const auto seen = statistics_.find(in_.tensor(t).name); seen != statistics_.end())
+      return {seen->second.channels().begin(), seen->second.channels().end()};
     std::vector<ChannelStatistics> channels;
     if (const auto means = options_.channel_means.find(in_.tensor(t).name); means != options_.channel_means.end())
       for (double mean : means->second) channels.push_back({.sum = mean, .count = 1});
@@ -506,7 +540,8 @@ class Lowering {
       if (alpha != 1) {
         if (stated && alpha > 0)
           for (float& s : stated->scale) s = static_cast<float>(s * alpha);
-        else stated.reset();
+        else
+          stated.reset();
         TensorData scaled = TensorData::allocate(DType::Float32, weights.dims());
         auto* to = static_cast<float*>(scaled.mutable_data());
         for (int64_t i = 0; i < weights.count(); ++i) to[i] = static_cast<float>(weights.as<float>()[i] * alpha);
@@ -547,8 +582,10 @@ class Lowering {
     }
     const std::optional<QuantParams>& stated = in_.tensor(t).quant;
     QuantizedConstant q;
-    if (auto stored = stated && !reciprocal && stated->scale.size() == 1 ? stored_weights(real, *stated) : std::nullopt) q = {stored->values, *stated};
-    else q = round_constant(real, result, fixed_point);
+    if (auto stored = stated && !reciprocal && stated->scale.size() == 1 ? stored_weights(real, *stated) : std::nullopt)
+      q = {stored->values, *stated};
+    else
+      q = round_constant(real, result, fixed_point);
     const TensorId made = constant(in_.tensor(t).name + "_" + std::string(dtype_name(q.values.dtype())), std::move(q.values));
     out_.tensor(made).quant = q.parameters;
     return {made, q.parameters.scale[0], q.parameters.zero_point[0]};
@@ -558,7 +595,8 @@ class Lowering {
     auto target = target_of(n, n.tail);
     if (!target) return target.status().message();
     const bool fixed_point = parameters(n.output())->fixed_point;
-    const Operand a = operand(n.input(0), false, target->type, fixed_point), b = operand(n.input(1), n.op == "Div", target->type, fixed_point);
+    const Operand a = operand(n.input(0), false, target->type, fixed_point),
+                  b = operand(n.input(1), n.op == "Div", target->type, fixed_point);
     Attributes attributes;
     attributes.set("a_zero_point", a.zero_point);
     attributes.set("b_zero_point", b.zero_point);
@@ -587,7 +625,8 @@ class Lowering {
   Result<TensorId> table_of(const Functions& f, TensorId x, TensorId y, const std::string& name) {
     const int64_t entries = type(x) == DType::Int16 ? 65536 : 256;
     std::vector<double> reals(static_cast<size_t>(entries));
-    for (int64_t i = 0; i < entries; ++i) reals[static_cast<size_t>(i)] = static_cast<double>(i + dtype_min(type(x)) - zero(x)) * scale(x);
+    for (int64_t i = 0; i < entries; ++i)
+      reals[static_cast<size_t>(i)] = static_cast<double>(i + dtype_min(type(x)) - zero(x)) * scale(x);
     ORKNN_TRY_ASSIGN(const std::vector<double> values, f(std::move(reals)));
     return constant(name, integers(y, {entries}, values));
   }
@@ -620,7 +659,8 @@ class Lowering {
     const auto m = ops::make_multiplier(ratio);
     std::vector<int64_t> factors{m ? m->factor : 0}, shifts{m ? m->shift : 1};
     Attributes attributes;
-    if (!m || !set_slopes(attributes, ratio, {1.0}, slopes->values, factors, shifts)) return "the scale of '" + in_.tensor(y).name + "' is too small for its inputs";
+    if (!m || !set_slopes(attributes, ratio, {1.0}, slopes->values, factors, shifts))
+      return "the scale of '" + in_.tensor(y).name + "' is too small for its inputs";
     attributes.set("x_zero_point", zero(x));
     attributes.set("axis", slopes->axis);
     set_stage(attributes, plain_target(y), std::move(factors), std::move(shifts), {});
@@ -651,7 +691,8 @@ class Lowering {
     std::vector<TensorId> inputs;
     for (TensorId t : n.inputs) {
       if (const TensorData* value = in_.constant(t)) {
-        inputs.push_back(constant(in_.tensor(t).name + "_" + std::string(dtype_name(type(y))), integers(y, value->dims(), to_doubles(value->view()))));
+        inputs.push_back(constant(in_.tensor(t).name + "_" + std::string(dtype_name(type(y))),
+                                  integers(y, value->dims(), to_doubles(value->view()))));
         continue;
       }
       const TensorId made = integer(t);
@@ -744,8 +785,10 @@ class Lowering {
     plain.inputs[axis.scale != 0 ? 3 : 2] = TensorId{};
     std::vector<TensorData> inputs(4);
     inputs[0] = TensorData::from<double>({axis.from}, positions);
-    if (axis.scale != 0) inputs[2] = TensorData::from<float>({1}, std::vector<float>{static_cast<float>(axis.scale)});
-    else inputs[3] = TensorData::vector(std::vector<int64_t>{axis.to});
+    if (axis.scale != 0)
+      inputs[2] = TensorData::from<float>({1}, std::vector<float>{static_cast<float>(axis.scale)});
+    else
+      inputs[3] = TensorData::vector(std::vector<int64_t>{axis.to});
     ORKNN_TRY_ASSIGN(const auto results, ops::eval_node(plain, ops_, inputs));
     const std::vector<double> at = to_doubles(results[0].view());
     std::vector<int32_t> pairs;
@@ -773,7 +816,8 @@ class Lowering {
     attributes.set("x_zero_point", zero(x));
     set_stage(attributes, plain_target(y), {m->factor}, {m->shift}, {});
     const TensorId data = integer(x);
-    add(n, "int:Resize", {data, constant(n.name + "/rows", std::move(rows)), constant(n.name + "/columns", std::move(columns))}, std::move(attributes));
+    add(n, "int:Resize", {data, constant(n.name + "/rows", std::move(rows)), constant(n.name + "/columns", std::move(columns))},
+        std::move(attributes));
     return std::string();
   }
 
@@ -783,12 +827,14 @@ class Lowering {
     const int64_t entries = ops::softmax_entries(type(x));
     TensorData table = TensorData::allocate(DType::Int32, {entries});
     auto* to = static_cast<int32_t*>(table.mutable_data());
-    for (int64_t i = 0; i < entries; ++i) to[i] = static_cast<int32_t>(std::nearbyint(std::exp(-static_cast<double>(i) * scale(x)) * 16777216.0));
+    for (int64_t i = 0; i < entries; ++i)
+      to[i] = static_cast<int32_t>(std::nearbyint(std::exp(-static_cast<double>(i) * scale(x)) * 16777216.0));
     Attributes attributes;
     attributes.set("axis", n.attributes.int_or("axis", -1));
     attributes.set("y_zero_point", zero(n.output()));
     const double factor = std::nearbyint(256 / scale(n.output()));
-    if (!(factor >= 1 && factor <= ops::kMaxSoftmaxFactor)) return "the scale of '" + in_.tensor(n.output()).name + "' is out of range";
+    if (!(factor >= 1 && factor <= ops::kMaxSoftmaxFactor))
+      return "the scale of '" + in_.tensor(n.output()).name + "' is out of range";
     attributes.set("y_factor", static_cast<int64_t>(factor));
     add(n, "int:Softmax", {integer(x), constant(n.name + "/powers", std::move(table))}, std::move(attributes));
     return std::string();
@@ -804,7 +850,8 @@ class Lowering {
 };
 }  // namespace
 
-Result<Graph> make_integer_graph(const Graph& graph, const OpSet& ops, Assignment& assignment, const QuantizeOptions& options, const TensorStatistics& statistics) {
+Result<Graph> make_integer_graph(const Graph& graph, const OpSet& ops, Assignment& assignment, const QuantizeOptions& options,
+                                 const TensorStatistics& statistics) {
   return Lowering(graph, ops, assignment, options, statistics).run();
 }
 
@@ -813,7 +860,8 @@ std::vector<LayerDecision> describe(const Graph& graph, const Assignment& assign
   for (NodeId id : graph.order()) {
     const Node& n = graph.node(id);
     const LayerForm& form = assignment.forms[static_cast<size_t>(id.index)];
-    decisions.push_back({n.name, n.type_name(), n.output() ? graph.tensor(n.output()).name : "", form.form != Form::Float, form.reason, form.notable});
+    decisions.push_back({n.name, n.type_name(), n.output() ? graph.tensor(n.output()).name : "", form.form != Form::Float,
+                         form.reason, form.notable});
   }
   return decisions;
 }

@@ -10,12 +10,14 @@ size_t index_of(TensorId t) { return static_cast<size_t>(t.index); }
 
 class Formatter {
  public:
-  Formatter(Graph& graph, Assignment& assignment, const QuantizeOptions& options) : graph_(graph), assignment_(assignment), options_(options) {}
+  Formatter(Graph& graph, Assignment& assignment, const QuantizeOptions& options)
+      : graph_(graph), assignment_(assignment), options_(options) {}
 
   void run() {
     assignment_.types.assign(graph_.tensor_count(), options_.format.activations);
     for (NodeId id : std::vector<NodeId>(graph_.order())) {
-      if (form(id).form == Form::Softmax && format(id).activations == DType::Int16) form(id) = {Form::Float, "there is no 16-bit form of Softmax"};
+      if (form(id).form == Form::Softmax && format(id).activations == DType::Int16)
+        form(id) = {Form::Float, "there is no 16-bit form of Softmax"};
       switch (form(id).form) {
         case Form::Float: leave_float(id); break;
         case Form::Move: follow(id); break;
@@ -32,9 +34,13 @@ class Formatter {
   }
   const std::optional<QuantParams>& parameters(TensorId t) const { return assignment_.tensors[index_of(t)]; }
   DType type(TensorId t) const { return assignment_.types[index_of(t)]; }
-  bool has_format(TensorId t, const NumberFormat& f) const { return type(t) == f.activations && parameters(t)->fixed_point == f.power_of_two; }
+  bool has_format(TensorId t, const NumberFormat& f) const {
+    return type(t) == f.activations && parameters(t)->fixed_point == f.power_of_two;
+  }
 
-  QuantParams in_format(TensorId t, const NumberFormat& f) const { return parameters_of({parameters(t)->min[0], parameters(t)->max[0]}, f.activations, f.power_of_two); }
+  QuantParams in_format(TensorId t, const NumberFormat& f) const {
+    return parameters_of({parameters(t)->min[0], parameters(t)->max[0]}, f.activations, f.power_of_two);
+  }
   void set_format(TensorId t, const NumberFormat& f) {
     if (!t || !parameters(t) || has_format(t, f)) return;
     assignment_.tensors[index_of(t)] = in_format(t, f);
@@ -46,7 +52,8 @@ class Formatter {
     for (TensorId t : graph_.node(id).outputs) {
       if (!t || !parameters(t)) continue;
       for (NodeId reader : graph_.users(t))
-        if (form(reader).form != Form::Float && form(reader).form != Form::Move && format(reader).bits() > options_.format.bits()) set_format(t, format(reader));
+        if (form(reader).form != Form::Float && form(reader).form != Form::Move && format(reader).bits() > options_.format.bits())
+          set_format(t, format(reader));
     }
   }
 
@@ -74,7 +81,8 @@ class Formatter {
   }
 
   TensorId converted(TensorId t, const NumberFormat& wanted) {
-    const auto known = std::find_if(made_.begin(), made_.end(), [&](const Made& m) { return m.from == t && has_format(m.to, wanted); });
+    const auto known =
+        std::find_if(made_.begin(), made_.end(), [&](const Made& m) { return m.from == t && has_format(m.to, wanted); });
     if (known != made_.end()) return known->to;
     const Tensor source = graph_.tensor(t);
     Node n;
@@ -109,6 +117,8 @@ const NumberFormat& format_of(const QuantizeOptions& options, std::string_view r
   return it == options.formats.end() ? options.format : it->second;
 }
 
-void use_layer_formats(Graph& graph, Assignment& assignment, const QuantizeOptions& options) { Formatter(graph, assignment, options).run(); }
+void use_layer_formats(Graph& graph, Assignment& assignment, const QuantizeOptions& options) {
+  Formatter(graph, assignment, options).run();
+}
 
 }  // namespace orknn::quantize

@@ -5,9 +5,9 @@
 
 namespace orknn::quantize {
 
-// Layers named in options.formats get results of that format; where a layer reads a tensor of another one, a conversion is put in between
-// (an Identity whose operand and result have parameters of their own). Layers that copy values keep the format of what they copy, and a Concat
-// brings its operands to its own.
+// Layers named in options.formats get results of that format; where a layer reads a tensor of another one, a conversion is put in
+// between (an Identity whose operand and result have parameters of their own). Layers that copy values keep the format of what
+// they copy, and a Concat brings its operands to its own.
 void use_layer_formats(ir::Graph& graph, Assignment& assignment, const QuantizeOptions& options);
 
 // The format of the layer that makes `result`.

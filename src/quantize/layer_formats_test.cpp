@@ -48,7 +48,9 @@ TensorStatistics statistics_of(const Graph& graph) {
   const TensorData x = input();
   statistics.try_emplace("x").first->second.add(x.view());
   ops::EvalOptions options;
-  options.observe = [&](TensorId t, const TensorData& value) { statistics.try_emplace(graph.tensor(t).name).first->second.add(value.view()); };
+  options.observe = [&](TensorId t, const TensorData& value) {
+    statistics.try_emplace(graph.tensor(t).name).first->second.add(value.view());
+  };
   EXPECT_TRUE(ops::eval_graph(graph, ops::builtin_ops(), std::span(&x, 1), options));
   return statistics;
 }
@@ -64,7 +66,9 @@ Graph quantized(const QuantizeOptions& options) {
   return graph;
 }
 
-DType type_of(const Graph& g, std::string_view name) { return g.find_tensor(name) ? g.tensor(g.find_tensor(name)).dtype : DType::Undefined; }
+DType type_of(const Graph& g, std::string_view name) {
+  return g.find_tensor(name) ? g.tensor(g.find_tensor(name)).dtype : DType::Undefined;
+}
 
 // Largest difference of output 0 to the float network.
 double error_of(const Graph& g) {
@@ -72,13 +76,16 @@ double error_of(const Graph& g) {
   const auto exact = ops::eval_graph(chain(), ops::builtin_ops(), std::span(&x, 1));
   const QuantParams& in = *g.tensor(g.inputs()[0]).quant;
   TensorData codes = TensorData::allocate(DType::Int8, x.dims());
-  for (int i = 0; i < 32; ++i) static_cast<int8_t*>(codes.mutable_data())[i] = static_cast<int8_t>(rounded(x.as<float>()[i], in.scale[0], in.zero_point[0], {}));
+  for (int i = 0; i < 32; ++i)
+    static_cast<int8_t*>(codes.mutable_data())[i] =
+        static_cast<int8_t>(rounded(x.as<float>()[i], in.scale[0], in.zero_point[0], {}));
   const auto results = ops::eval_graph(g, ops::builtin_ops(), std::span(&codes, 1));
   EXPECT_TRUE(results) << results.status().to_string();
   const std::vector<double> wanted = to_doubles((*exact)[0].view()), got = to_doubles((*results)[0].view());
   const QuantParams& out = *g.tensor(g.outputs()[0]).quant;
   double largest = 0;
-  for (size_t i = 0; i < wanted.size(); ++i) largest = std::max(largest, std::abs((got[i] - out.zero_point[0]) * out.scale[0] - wanted[i]));
+  for (size_t i = 0; i < wanted.size(); ++i)
+    largest = std::max(largest, std::abs((got[i] - out.zero_point[0]) * out.scale[0] - wanted[i]));
   return largest;
 }
 

@@ -18,10 +18,14 @@ bool is_function(std::string_view op) {
   const QuantRule rule = rule_of(op);
   return rule == QuantRule::Table || ((rule == QuantRule::Fixed01 || rule == QuantRule::Fixed11) && op != "Softmax");
 }
-bool is_binary(std::string_view op) { return op == "Add" || op == "Sub" || op == "Mul" || op == "Max" || op == "Min" || op == "Div"; }
+bool is_binary(std::string_view op) {
+  return op == "Add" || op == "Sub" || op == "Mul" || op == "Max" || op == "Min" || op == "Div";
+}
 
 bool is_float_tensor(const Graph& g, TensorId t) { return t && g.tensor(t).dtype == DType::Float32; }
-std::optional<Dims> dims_of(const Graph& g, TensorId t) { return t && g.tensor(t).shape ? to_dims(*g.tensor(t).shape) : std::nullopt; }
+std::optional<Dims> dims_of(const Graph& g, TensorId t) {
+  return t && g.tensor(t).shape ? to_dims(*g.tensor(t).shape) : std::nullopt;
+}
 LayerForm no(std::string reason) { return {Form::Float, std::move(reason)}; }
 
 // Operands behind the first have to be constants for the form to be known ahead.
@@ -32,7 +36,8 @@ bool other_inputs_constant(const Graph& g, const Node& n) {
 }
 
 bool is_nearest_copy(const Node& n) {
-  return n.attributes.string_or("mode", "nearest") == "nearest" && n.attributes.string_or("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize";
+  return n.attributes.string_or("mode", "nearest") == "nearest" &&
+         n.attributes.string_or("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize";
 }
 
 LayerForm convolution(const Graph& g, const Node& n) {
@@ -64,7 +69,8 @@ LayerForm product(const Graph& g, const Node& n) {
 bool is_function(const Graph& g, const Node& n, const TailStep& step) {
   if (step.operand < 0) return is_function(step.op);
   const TensorData* other = g.constant(n.inputs[static_cast<size_t>(step.operand)]);
-  return other && other->dtype() == DType::Float32 && other->count() == 1 && (step.op == "Add" || step.op == "Sub" || step.op == "Mul" || step.op == "Div");
+  return other && other->dtype() == DType::Float32 && other->count() == 1 &&
+         (step.op == "Add" || step.op == "Sub" || step.op == "Mul" || step.op == "Div");
 }
 
 bool is_function(const Graph& g, const Node& n) {
@@ -94,7 +100,8 @@ std::optional<Slopes> slopes_of(const Graph& g, TensorId x, TensorId slope) {
 
 bool pads_below_all(const Graph& g, const Node& n) {
   constexpr double kLowestHalf = -65504;  // what stands for -inf in float16 models
-  const TensorData* value = n.op == "Pad" && n.attributes.string_or("mode", "constant") == "constant" ? g.constant(n.input(2)) : nullptr;
+  const TensorData* value =
+      n.op == "Pad" && n.attributes.string_or("mode", "constant") == "constant" ? g.constant(n.input(2)) : nullptr;
   if (!value || value->count() != 1 || !(to_doubles(value->view())[0] <= kLowestHalf) || g.is_output(n.output())) return false;
   const auto users = g.users(n.output());
   return std::all_of(users.begin(), users.end(), [&](NodeId u) { return g.node(u).op == "MaxPool"; });
@@ -124,9 +131,11 @@ std::optional<AxisRange> mean_axes(const Graph& g, const Node& n) {
 
 std::optional<std::vector<AxisResize>> linear_resize(const Graph& g, const Node& n) {
   const auto from = dims_of(g, n.input(0)), to = dims_of(g, n.output());
-  if (!from || !to || from->size() < 2 || from->size() != to->size() || !other_inputs_constant(g, n) || element_count(*from) == 0) return std::nullopt;
+  if (!from || !to || from->size() < 2 || from->size() != to->size() || !other_inputs_constant(g, n) || element_count(*from) == 0)
+    return std::nullopt;
   const Attributes& a = n.attributes;
-  if (a.string_or("mode", "nearest") != "linear" || a.int_or("antialias", 0) != 0 || a.string_or("keep_aspect_ratio_policy", "stretch") != "stretch" ||
+  if (a.string_or("mode", "nearest") != "linear" || a.int_or("antialias", 0) != 0 ||
+      a.string_or("keep_aspect_ratio_policy", "stretch") != "stretch" ||
       a.string_or("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize")
     return std::nullopt;
   std::vector<AxisResize> axes;
@@ -136,7 +145,8 @@ std::optional<std::vector<AxisResize>> linear_resize(const Graph& g, const Node&
     const std::vector<double> values = to_doubles(scales->view());
     const std::vector<int64_t> named = a.ints_or("axes");
     for (size_t i = 0; i < values.size(); ++i) {
-      const auto axis = named.empty() ? Result<int64_t>(static_cast<int64_t>(i)) : normalize_axis(named[i < named.size() ? i : 0], static_cast<int64_t>(from->size()));
+      const auto axis = named.empty() ? Result<int64_t>(static_cast<int64_t>(i))
+                                      : normalize_axis(named[i < named.size() ? i : 0], static_cast<int64_t>(from->size()));
       if (!axis || *axis >= static_cast<int64_t>(axes.size())) return std::nullopt;
       axes[static_cast<size_t>(*axis)].scale = values[i];
     }
@@ -154,11 +164,14 @@ bool copies_values(const Graph& g, const Node& n) {
 LayerForm layer_form(const Graph& g, const Node& n) {
   for (TensorId t : n.outputs)
     if (t && !is_float_tensor(g, t)) return no("its result is not a float tensor");
-  if (!is_float_tensor(g, n.input(0)) || (n.outputs.size() != 1 && n.op != "Split")) return no("it does not map one float tensor to another");
+  if (!is_float_tensor(g, n.input(0)) || (n.outputs.size() != 1 && n.op != "Split"))
+    return no("it does not map one float tensor to another");
   if (n.op == "Conv" || n.op == "ConvTranspose") return convolution(g, n);
   if (n.op == "MatMul" || n.op == "Gemm") return product(g, n);
   if (is_function(g, n)) return {Form::Table, ""};
-  if (n.op == "PRelu") return slopes_of(g, n.input(0), n.input(1)) ? LayerForm{Form::PRelu, ""} : no("its slopes are computed or not one per channel");
+  if (n.op == "PRelu")
+    return slopes_of(g, n.input(0), n.input(1)) ? LayerForm{Form::PRelu, ""}
+                                                : no("its slopes are computed or not one per channel");
   if (is_binary(n.op)) {
     if (n.own_input_count() != 2) return no("it has not two operands");
     if (n.op == "Div" && !g.is_constant(n.input(1))) return no("it divides by a computed tensor");
@@ -170,15 +183,18 @@ LayerForm layer_form(const Graph& g, const Node& n) {
     const TensorData* value = g.constant(n.input(2));
     const bool zero = !n.has_input(2) || (value && value->count() == 1 && to_doubles(value->view())[0] == 0);
     if (!other_inputs_constant(g, n)) return no("its padding is computed");
-    if (n.attributes.string_or("mode", "constant") == "constant" && !zero && !pads_below_all(g, n)) return no("it pads with a value other than zero");
+    if (n.attributes.string_or("mode", "constant") == "constant" && !zero && !pads_below_all(g, n))
+      return no("it pads with a value other than zero");
     return {Form::Move, ""};
   }
   if (n.op == "Resize") {
     if (is_nearest_copy(n) && other_inputs_constant(g, n)) return {Form::Move, ""};
     return linear_resize(g, n) ? LayerForm{Form::Resize, ""} : no("it interpolates other than linearly between rows and columns");
   }
-  if (rule_of(n.op) == QuantRule::SameScale) return other_inputs_constant(g, n) ? LayerForm{Form::Move, ""} : no("an operand that steers it is computed");
-  if (n.op == "AveragePool") return dims_of(g, n.input(0)) ? LayerForm{Form::Average, ""} : no("its shape is known only at run time");
+  if (rule_of(n.op) == QuantRule::SameScale)
+    return other_inputs_constant(g, n) ? LayerForm{Form::Move, ""} : no("an operand that steers it is computed");
+  if (n.op == "AveragePool")
+    return dims_of(g, n.input(0)) ? LayerForm{Form::Average, ""} : no("its shape is known only at run time");
   if (n.op == "GlobalAveragePool" || n.op == "ReduceMean") {
     const auto axes = mean_axes(g, n);
     if (!axes) return no("the axes it averages over are not neighbours");
@@ -195,16 +211,22 @@ TailParts tail_parts(const Graph& g, const Node& n, Form form) {
   TailParts parts;
   if (form != Form::Conv && form != Form::MatMul && form != Form::Binary) return parts;
   size_t at = 0;
-  const auto added = [&]() { return at < n.tail.size() && n.tail[at].op == "Add" && n.tail[at].operand >= 0 ? n.inputs[static_cast<size_t>(n.tail[at].operand)] : TensorId{}; };
+  const auto added = [&]() {
+    return at < n.tail.size() && n.tail[at].op == "Add" && n.tail[at].operand >= 0
+               ? n.inputs[static_cast<size_t>(n.tail[at].operand)]
+               : TensorId{};
+  };
   const auto result = dims_of(g, n.output());
   if (form == Form::MatMul && !n.has_input(2) && g.is_constant(n.input(1)) && result && !result->empty()) {
     const TensorData* bias = g.constant(added());
-    if (bias && bias->dtype() == DType::Float32 && !bias->dims().empty() && bias->count() == result->back() && bias->dims().back() == result->back()) {
+    if (bias && bias->dtype() == DType::Float32 && !bias->dims().empty() && bias->count() == result->back() &&
+        bias->dims().back() == result->back()) {
       parts.bias = bias;
       ++at;
     }
   }
-  if (const TensorId other = added(); form != Form::Binary && other && !g.is_constant(other) && is_float_tensor(g, other) && result && dims_of(g, other) == result) {
+  if (const TensorId other = added(); form != Form::Binary && other && !g.is_constant(other) && is_float_tensor(g, other) &&
+                                      result && dims_of(g, other) == result) {
     parts.addend = other;
     ++at;
   }
@@ -212,7 +234,9 @@ TailParts tail_parts(const Graph& g, const Node& n, Form form) {
     const TailStep& step = n.tail[at];
     if (step.op == "LeakyRelu") parts.slopes = {step.attributes.float_or("alpha", 0.01)};
     if (step.op == "PRelu" && step.operand >= 0 && !step.operand_first)
-      if (const auto s = slopes_of(g, n.output(), n.inputs[static_cast<size_t>(step.operand)]); s && (s->values.size() == 1 || s->axis == 1)) parts.slopes = s->values;
+      if (const auto s = slopes_of(g, n.output(), n.inputs[static_cast<size_t>(step.operand)]);
+          s && (s->values.size() == 1 || s->axis == 1))
+        parts.slopes = s->values;
     at += parts.slopes.empty() ? 0 : 1;
   }
   parts.functions = at;
@@ -221,6 +245,8 @@ TailParts tail_parts(const Graph& g, const Node& n, Form form) {
   return parts;
 }
 
-size_t tail_steps_taken(const Graph& g, const Node& n, Form form) { return form == Form::Float ? n.tail.size() : tail_parts(g, n, form).end; }
+size_t tail_steps_taken(const Graph& g, const Node& n, Form form) {
+  return form == Form::Float ? n.tail.size() : tail_parts(g, n, form).end;
+}
 
 }  // namespace orknn::quantize

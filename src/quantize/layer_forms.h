@@ -1,5 +1,5 @@
-// Which integer form a layer can take. Functions of one value, copies and joins say it themselves (OpDef::quant); operators that compute have
-// forms of their own, and this is the one place of the room that knows them by name.
+// Which integer form a layer can take. Functions of one value, copies and joins say it themselves (OpDef::quant); operators that
+// compute have forms of their own, and this is the one place of the room that knows them by name.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 namespace orknn::quantize {
 
 enum class Form {
-  Float,      // no integer form
-  Conv,       // constant weights; also ConvTranspose
-  MatMul,     // also Gemm
-  Binary,     // Add, Sub, Mul, Max, Min; Div by a constant
-  Table,      // a function of one value
-  PRelu,      // with a slope per channel
-  Move,       // copies values: the result shares the parameters of input 0
-  Concat,     // copies values of several tensors
-  Average,    // AveragePool
-  Mean,       // over neighbouring axes: ReduceMean, GlobalAveragePool
+  Float,    // no integer form
+  Conv,     // constant weights; also ConvTranspose
+  MatMul,   // also Gemm
+  Binary,   // Add, Sub, Mul, Max, Min; Div by a constant
+  Table,    // a function of one value
+  PRelu,    // with a slope per channel
+  Move,     // copies values: the result shares the parameters of input 0
+  Concat,   // copies values of several tensors
+  Average,  // AveragePool
+  Mean,     // over neighbouring axes: ReduceMean, GlobalAveragePool
   Softmax,
-  Resize,     // linear, of the last two axes
+  Resize,  // linear, of the last two axes
 };
 
 struct LayerForm {
@@ -51,8 +51,8 @@ struct Slopes {
 };
 std::optional<Slopes> slopes_of(const ir::Graph& graph, ir::TensorId x, ir::TensorId slope);
 
-// What an integer form computes of its node's tail itself, in this order: a constant bias (matrix products), an addition of a tensor
-// (sums of products) or slopes below zero (convolutions), functions of one value.
+// What an integer form computes of its node's tail itself, in this order: a constant bias (matrix products), an addition of a
+// tensor (sums of products) or slopes below zero (convolutions), functions of one value.
 struct TailParts {
   const ir::TensorData* bias = nullptr;
   ir::TensorId addend;

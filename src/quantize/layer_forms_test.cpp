@@ -24,11 +24,17 @@ Form form_of(const std::string& node) {
 }
 
 TEST(LayerForms, FollowTheRulesOfOperators) {
-  for (const char* function : {"Relu(%x)", "Clip(%x, %low)", "LeakyRelu(%x)", "ThresholdedRelu(%x)", "Elu(%x)", "Selu(%x)", "Celu(%x)", "Sigmoid(%x)", "HardSigmoid(%x)", "HardSwish(%x)", "Swish(%x)", "Mish(%x)",
-                               "Gelu(%x)", "Tanh(%x)", "Softplus(%x)", "Softsign(%x)", "Erf(%x)", "Exp(%x)", "Log(%x)", "Sqrt(%x)", "Abs(%x)", "Neg(%x)", "Reciprocal(%x)", "Sin(%x)", "Cos(%x)", "Floor(%x)",
-                               "Ceil(%x)", "Round(%x)", "Sign(%x)", "Shrink(%x)", "Atan(%x)", "Cosh(%x)"})
+  for (const char* function : {"Relu(%x)",        "Clip(%x, %low)", "LeakyRelu(%x)",  "ThresholdedRelu(%x)",
+                               "Elu(%x)",         "Selu(%x)",       "Celu(%x)",       "Sigmoid(%x)",
+                               "HardSigmoid(%x)", "HardSwish(%x)",  "Swish(%x)",      "Mish(%x)",
+                               "Gelu(%x)",        "Tanh(%x)",       "Softplus(%x)",   "Softsign(%x)",
+                               "Erf(%x)",         "Exp(%x)",        "Log(%x)",        "Sqrt(%x)",
+                               "Abs(%x)",         "Neg(%x)",        "Reciprocal(%x)", "Sin(%x)",
+                               "Cos(%x)",         "Floor(%x)",      "Ceil(%x)",       "Round(%x)",
+                               "Sign(%x)",        "Shrink(%x)",     "Atan(%x)",       "Cosh(%x)"})
     EXPECT_EQ(form_of(function), Form::Table) << function;
-  for (const char* copy : {"Reshape(%x, %shape)", "Transpose(%x)", "Flatten(%x)", "Identity(%x)", "MaxPool(%x) {kernel_shape = [2,2]}", "GlobalMaxPool(%x)", "GatherElements(%x, %indices)",
+  for (const char* copy : {"Reshape(%x, %shape)", "Transpose(%x)", "Flatten(%x)", "Identity(%x)",
+                           "MaxPool(%x) {kernel_shape = [2,2]}", "GlobalMaxPool(%x)", "GatherElements(%x, %indices)",
                            "ReverseSequence(%x, %lengths) {batch_axis = 1, time_axis = 0}", "DepthToSpace(%x) {blocksize = 1}"})
     EXPECT_EQ(form_of(copy), Form::Move) << copy;
   EXPECT_EQ(form_of("Concat(%x, %z) {axis = 1}"), Form::Concat);

@@ -8,8 +8,10 @@ using namespace ir;
 
 Result<NumberFormat> number_format(std::string_view name) {
   if (name == "w8a8" || name == "asymmetric_quantized-8") return NumberFormat{};
-  if (name == "asymmetric_quantized-u8" || name == "asymmetric_affine-u8") return NumberFormat{.activations = DType::UInt8, .weights = DType::UInt8, .per_tensor = true};
-  if (name == "dynamic_fixed_point-8" || name == "dynamic_fixed_point-i8") return NumberFormat{.power_of_two = true, .per_tensor = true};
+  if (name == "asymmetric_quantized-u8" || name == "asymmetric_affine-u8")
+    return NumberFormat{.activations = DType::UInt8, .weights = DType::UInt8, .per_tensor = true};
+  if (name == "dynamic_fixed_point-8" || name == "dynamic_fixed_point-i8")
+    return NumberFormat{.power_of_two = true, .per_tensor = true};
   if (name == "dynamic_fixed_point-16" || name == "dynamic_fixed_point-i16")
     return NumberFormat{.activations = DType::Int16, .weights = DType::Int16, .power_of_two = true, .per_tensor = true};
   if (name == "w16a16i") return NumberFormat{.activations = DType::Int16, .weights = DType::Int16};
@@ -47,13 +49,15 @@ QuantParams parameters_of(Range range, DType type, bool power_of_two) {
   const auto steps = static_cast<double>(l.high - l.low);
   const double step = (range.high - range.low) / steps;
   p.scale = {static_cast<float>(step > kLeast ? step : 1.0 / steps)};
-  p.zero_point = {static_cast<int32_t>(std::clamp(static_cast<double>(l.low) - std::nearbyint(range.low / p.scale[0]), static_cast<double>(l.low), static_cast<double>(l.high)))};
+  p.zero_point = {static_cast<int32_t>(std::clamp(static_cast<double>(l.low) - std::nearbyint(range.low / p.scale[0]),
+                                                  static_cast<double>(l.low), static_cast<double>(l.high)))};
   return p;
 }
 
 int64_t rounded(double real, double scale, int64_t zero, Limits limits) {
   if (std::isnan(real)) return std::clamp(zero, limits.low, limits.high);
-  return static_cast<int64_t>(std::clamp(std::nearbyint(real / scale) + static_cast<double>(zero), static_cast<double>(limits.low), static_cast<double>(limits.high)));
+  return static_cast<int64_t>(std::clamp(std::nearbyint(real / scale) + static_cast<double>(zero),
+                                         static_cast<double>(limits.low), static_cast<double>(limits.high)));
 }
 
 TensorData integer_tensor(DType type, Dims dims, const std::vector<int64_t>& values) {

@@ -16,7 +16,8 @@ size_t index_of(TensorId t) { return static_cast<size_t>(t.index); }
 
 class Assigner {
  public:
-  Assigner(const Graph& graph, const TensorStatistics& statistics, const QuantizeOptions& options) : graph_(graph), statistics_(statistics), options_(options) {}
+  Assigner(const Graph& graph, const TensorStatistics& statistics, const QuantizeOptions& options)
+      : graph_(graph), statistics_(statistics), options_(options) {}
 
   Assignment run() {
     find_what_leaves();
@@ -36,7 +37,9 @@ class Assigner {
  private:
   LayerForm& form(NodeId id) { return result_.forms[static_cast<size_t>(id.index)]; }
 
-  QuantParams parameters(Range range) const { return parameters_of(range, options_.format.activations, options_.format.power_of_two); }
+  QuantParams parameters(Range range) const {
+    return parameters_of(range, options_.format.activations, options_.format.power_of_two);
+  }
 
   std::optional<QuantParams> own_parameters(TensorId t, std::string_view last_op) const {
     const Tensor& tensor = graph_.tensor(t);
@@ -46,12 +49,13 @@ class Assigner {
     if (has_symmetric_range(last_op)) return parameters({-1, 1});
     const auto it = statistics_.find(tensor.name);
     if (it == statistics_.end() || it->second.empty()) return std::nullopt;
-    return parameters(choose_range(it->second, reaches_output(t) ? Algorithm::Normal : options_.algorithm, options_.format.bits()));
+    return parameters(
+        choose_range(it->second, reaches_output(t) ? Algorithm::Normal : options_.algorithm, options_.format.bits()));
   }
 
-  // [0, 1] by its function, but scores that stay below on all samples would live in a part of the 255 steps. What leaves the network keeps a tenth
-  // above the largest score seen (the values before the function have no more room either); inside, the range is halved at most so
-  // far that twice the largest one fits.
+  // [0, 1] by its function, but scores that stay below on all samples would live in a part of the 255 steps. What leaves the
+  // network keeps a tenth above the largest score seen (the values before the function have no more room either); inside, the
+  // range is halved at most so far that twice the largest one fits.
   double unit_range(TensorId t) const {
     const auto it = statistics_.find(graph_.tensor(t).name);
     if (it == statistics_.end() || !(it->second.max() > 0)) return 1;
@@ -62,7 +66,8 @@ class Assigner {
     return high;
   }
 
-  // What leaves the network is not clipped: the rare large value may be the one that counts. So for what only copies, sigmoids and softmaxes lie behind.
+  // What leaves the network is not clipped: the rare large value may be the one that counts. So for what only copies, sigmoids
+  // and softmaxes lie behind.
   bool reaches_output(TensorId t) const { return leaves_[index_of(t)] != 0; }
   void find_what_leaves() {
     leaves_.assign(graph_.tensor_count(), 0);
@@ -72,8 +77,11 @@ class Assigner {
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
       const Node& n = graph_.node(*it);
       const Form f = layer_form(graph_, n).form;
-      const auto marked = [&](const std::vector<char>& marks) { return std::any_of(n.outputs.begin(), n.outputs.end(), [&](TensorId y) { return y && marks[index_of(y)]; }); };
-      const bool leaves = n.tail.empty() && (f == Form::Move || f == Form::Concat || f == Form::Softmax || n.op == "Sigmoid") && marked(leaves_);
+      const auto marked = [&](const std::vector<char>& marks) {
+        return std::any_of(n.outputs.begin(), n.outputs.end(), [&](TensorId y) { return y && marks[index_of(y)]; });
+      };
+      const bool leaves =
+          n.tail.empty() && (f == Form::Move || f == Form::Concat || f == Form::Softmax || n.op == "Sigmoid") && marked(leaves_);
       const bool carried = (f == Form::Float || keeps_channels(f)) && marked(carried_out_);
       for (TensorId x : n.inputs) {
         if (!x) continue;
@@ -86,14 +94,15 @@ class Assigner {
   // Values stay beside those they stood beside; other layers make new values of all of them.
   static bool keeps_channels(Form f) { return f == Form::Move || f == Form::Concat || f == Form::Table || f == Form::Binary; }
 
-  // The logarithm of a value that was rounded to 1/255 of the largest one means nothing near zero: everything from the layer that makes the
-  // value on is computed in float.
+  // The logarithm of a value that was rounded to 1/255 of the largest one means nothing near zero: everything from the layer that
+  // makes the value on is computed in float.
   void find_logarithms() {
     logarithm_.assign(graph_.tensor_count(), 0);
     const std::vector<NodeId>& order = graph_.order();
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
       const Node& n = graph_.node(*it);
-      const bool behind = std::any_of(n.outputs.begin(), n.outputs.end(), [&](TensorId y) { return y && logarithm_[index_of(y)]; });
+      const bool behind =
+          std::any_of(n.outputs.begin(), n.outputs.end(), [&](TensorId y) { return y && logarithm_[index_of(y)]; });
       if (n.op != "Log" && !(behind && (keeps_channels(layer_form(graph_, n).form)))) continue;
       for (TensorId x : n.inputs)
         if (x) logarithm_[index_of(x)] = 1;
@@ -107,7 +116,9 @@ class Assigner {
     for (size_t i = 0; i < std::min(data_inputs, n.own_input_count()); ++i)
       if (n.inputs[i] && !graph_.is_constant(n.inputs[i]) && !has_parameters(n.inputs[i])) return false;
     for (const TailStep& step : n.tail)
-      if (step.operand >= 0 && !graph_.is_constant(n.inputs[static_cast<size_t>(step.operand)]) && !has_parameters(n.inputs[static_cast<size_t>(step.operand)])) return false;
+      if (step.operand >= 0 && !graph_.is_constant(n.inputs[static_cast<size_t>(step.operand)]) &&
+          !has_parameters(n.inputs[static_cast<size_t>(step.operand)]))
+        return false;
     return true;
   }
 
@@ -115,7 +126,8 @@ class Assigner {
     const Node& n = graph_.node(id);
     LayerForm& f = form(id);
     f = layer_form(graph_, n);
-    if (f.form != Form::Float && tail_steps_taken(graph_, n, f.form) != n.tail.size()) f = {Form::Float, "its fused steps have no integer form"};
+    if (f.form != Form::Float && tail_steps_taken(graph_, n, f.form) != n.tail.size())
+      f = {Form::Float, "its fused steps have no integer form"};
     if (f.form != Form::Float && !inputs_ready(n, f.form)) f = {Form::Float, "an input was not seen in calibration"};
     if (f.form != Form::Float && options_.keep_float)
       for (TensorId t : n.outputs)
@@ -123,9 +135,11 @@ class Assigner {
     if (f.form != Form::Float && options_.keep_small_values)
       if (auto float_form = kept_in_float(n, f.form)) {
         f = *float_form;
-        if (options_.remark) options_.remark(kKeepSmallValues, "'" + graph_.tensor(n.output()).name + "' stays in float: " + f.reason);
+        if (options_.remark)
+          options_.remark(kKeepSmallValues, "'" + graph_.tensor(n.output()).name + "' stays in float: " + f.reason);
       }
-    if (std::any_of(n.inputs.begin(), n.inputs.end(), [&](TensorId x) { return x && mixed_[index_of(x)]; }) && (f.form == Form::Float || keeps_channels(f.form)))
+    if (std::any_of(n.inputs.begin(), n.inputs.end(), [&](TensorId x) { return x && mixed_[index_of(x)]; }) &&
+        (f.form == Form::Float || keeps_channels(f.form)))
       for (TensorId y : n.outputs)
         if (y) mixed_[index_of(y)] = 1;
     const std::string_view last = n.tail.empty() ? std::string_view(n.op) : std::string_view(n.tail.back().op);
@@ -142,8 +156,8 @@ class Assigner {
 
   static double width(const QuantParams& p) { return static_cast<double>(p.max[0]) - p.min[0]; }
 
-  // For layers whose integer form would cost accuracy, the reason. What mixes large and small values on the way to an output leaves tensors
-  // behind it that no single scale can hold.
+  // For layers whose integer form would cost accuracy, the reason. What mixes large and small values on the way to an output
+  // leaves tensors behind it that no single scale can hold.
   std::optional<LayerForm> kept_in_float(const Node& n, Form f) {
     const auto because = [](std::string reason) { return LayerForm{Form::Float, std::move(reason)}; };
     const auto named = [&](TensorId t) { return "'" + graph_.tensor(t).name + "'"; };
@@ -158,11 +172,13 @@ class Assigner {
     if (f == Form::Concat) {
       const auto joined = own_parameters(n.output(), {});
       for (TensorId t : n.inputs)
-        if (joined && has_parameters(t) && width(*result_.tensors[index_of(t)]) > 0 && width(*joined) > width(*result_.tensors[index_of(t)]) * most)
+        if (joined && has_parameters(t) && width(*result_.tensors[index_of(t)]) > 0 &&
+            width(*joined) > width(*result_.tensors[index_of(t)]) * most)
           mixes = named(t) + " would lose its values next to larger ones";
     } else if (f == Form::Binary && (n.op == "Mul" || n.op == "Div")) {
       for (TensorId t : n.inputs)
-        if (const TensorData* factors = t ? graph_.constant(t) : nullptr; factors && spread(*factors) > most) mixes = "its factors would put small values beside larger ones";
+        if (const TensorData* factors = t ? graph_.constant(t) : nullptr; factors && spread(*factors) > most)
+          mixes = "its factors would put small values beside larger ones";
     }
     if (mixes.empty()) return std::nullopt;
     mixed_[index_of(n.output())] = 1;
@@ -182,7 +198,9 @@ class Assigner {
 
   bool is_masked(TensorId t) const {
     if (has_parameters(t) && result_.tensors[index_of(t)]->min[0] <= kMasked) return true;
-    if (const auto it = statistics_.find(graph_.tensor(t).name); it != statistics_.end() && !it->second.empty() && it->second.min() <= kMasked) return true;
+    if (const auto it = statistics_.find(graph_.tensor(t).name);
+        it != statistics_.end() && !it->second.empty() && it->second.min() <= kMasked)
+      return true;
     const Node* maker = graph_.producer_node(t);
     while (maker && copies_values(graph_, *maker)) maker = graph_.producer_node(maker->input(0));
     if (!maker || maker->op != "Where") return false;
@@ -201,8 +219,8 @@ class Assigner {
     });
   }
 
-  // The inputs of a Concat that only it reads are computed in the result's parameters at once, unless these are far too coarse for them:
-  // such an input is computed in its own and then rounded once more.
+  // The inputs of a Concat that only it reads are computed in the result's parameters at once, unless these are far too coarse
+  // for them: such an input is computed in its own and then rounded once more.
   void share_parameters(NodeId id) {
     const Node& n = graph_.node(id);
     const QuantParams joined = *result_.tensors[index_of(n.output())];

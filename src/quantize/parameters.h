@@ -16,9 +16,9 @@ struct Assignment {
   std::vector<DType> types;                             // by tensor index; none = all have the format's type
 };
 
-// Decides which layers become integer ones, and the parameters of all tensors between them. Layers that only copy values share their
-// input's parameters; the inputs of a Concat take those of its result where nobody else reads them. A Concat of boxes and scores on
-// the way to an output stays in float, as does everything behind it: one scale cannot hold both.
+// Decides which layers become integer ones, and the parameters of all tensors between them. Layers that only copy values share
+// their input's parameters; the inputs of a Concat take those of its result where nobody else reads them. A Concat of boxes and
+// scores on the way to an output stays in float, as does everything behind it: one scale cannot hold both.
 Assignment assign_parameters(const ir::Graph& graph, const TensorStatistics& statistics, const QuantizeOptions& options);
 
 }  // namespace orknn::quantize

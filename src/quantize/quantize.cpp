@@ -7,7 +7,8 @@ namespace orknn::quantize {
 using namespace ir;
 
 namespace {
-// Arithmetic with one constant behind a layer that ends in a function joins it: one table does both, and there is one rounding less.
+// Arithmetic with one constant behind a layer that ends in a function joins it: one table does both, and there is one rounding
+// less.
 void absorb_scalars(Graph& graph) {
   const std::vector<NodeId> order = graph.order();
   for (NodeId id : order) {
@@ -19,8 +20,11 @@ void absorb_scalars(Graph& graph) {
     if (!before || !graph.is_constant(constant) || graph.reader_count(value) != 1) continue;
     Node whole = graph.node(before);
     const Form form = layer_form(graph, whole).form;
-    if (whole.outputs.size() != 1 || (form != Form::Binary && (whole.tail.empty() || (form != Form::Conv && form != Form::MatMul)))) continue;
-    if (tail_steps_taken(graph, whole, form) != whole.tail.size() || graph.tensor(value).shape != graph.tensor(n.output()).shape) continue;
+    if (whole.outputs.size() != 1 ||
+        (form != Form::Binary && (whole.tail.empty() || (form != Form::Conv && form != Form::MatMul))))
+      continue;
+    if (tail_steps_taken(graph, whole, form) != whole.tail.size() || graph.tensor(value).shape != graph.tensor(n.output()).shape)
+      continue;
     whole.inputs.push_back(constant);
     whole.tail.push_back({n.op, {}, static_cast<int32_t>(whole.inputs.size()) - 1, first});
     if (!is_function(graph, whole, whole.tail.back())) continue;
@@ -74,10 +78,15 @@ Status split_tails(Graph& graph, const OpSet&) {
       step.origin = whole.origin;
       step.attributes = s.attributes;
       step.inputs = {value};
-      if (s.operand >= 0) step.inputs.insert(s.operand_first ? step.inputs.begin() : step.inputs.end(), whole.inputs[static_cast<size_t>(s.operand)]);
+      if (s.operand >= 0)
+        step.inputs.insert(s.operand_first ? step.inputs.begin() : step.inputs.end(),
+                           whole.inputs[static_cast<size_t>(s.operand)]);
       if (s.op == "Clip")  // a step states its bounds as attributes, a node as inputs
         for (const char* name : {"min", "max"}) {
-          step.inputs.push_back(s.attributes.has(name) ? graph.add_constant(step.name + "/" + name, TensorData::scalar<float>(static_cast<float>(s.attributes.float_or(name, 0)))) : TensorId{});
+          step.inputs.push_back(s.attributes.has(name)
+                                    ? graph.add_constant(step.name + "/" + name, TensorData::scalar<float>(static_cast<float>(
+                                                                                     s.attributes.float_or(name, 0))))
+                                    : TensorId{});
           step.attributes.erase(name);
         }
       value = i + 1 == whole.tail.size() ? result : made();
@@ -88,7 +97,8 @@ Status split_tails(Graph& graph, const OpSet&) {
   return {};
 }
 
-Result<std::vector<LayerDecision>> quantize(Graph& graph, const OpSet& ops, const TensorStatistics& statistics, const QuantizeOptions& options) {
+Result<std::vector<LayerDecision>> quantize(Graph& graph, const OpSet& ops, const TensorStatistics& statistics,
+                                            const QuantizeOptions& options) {
   Assignment assignment = assign_parameters(graph, statistics, options);
   if (!options.formats.empty()) use_layer_formats(graph, assignment, options);
   ORKNN_TRY_ASSIGN(Graph integers, make_integer_graph(graph, ops, assignment, options, statistics));

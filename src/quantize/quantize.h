@@ -26,10 +26,10 @@ struct QuantizeOptions {
   NumberFormat format;
   bool per_channel = true;  // weights: one scale per output channel, else one per tensor
   // The steps of steps.h.
-  bool equalize = true;          // channels between layers (equalize.h)
-  bool correct_bias = true;      // for what rounding does to means (bias_correction.h)
+  bool equalize = true;           // channels between layers (equalize.h)
+  bool correct_bias = true;       // for what rounding does to means (bias_correction.h)
   bool keep_small_values = true;  // that one scale would round away: their layers stay in float
-  bool round_adaptively = true;  // weights, when the algorithm is to (adaptive_rounding.h)
+  bool round_adaptively = true;   // weights, when the algorithm is to (adaptive_rounding.h)
   // Told what a step did, a line each; may be empty.
   std::function<void(const Step& step, const std::string& text)> remark;
   std::shared_ptr<const RoundedLayers> rounded;  // weights that were rounded ahead, if any
@@ -57,13 +57,14 @@ struct LayerDecision {
   bool notable = false;  // the user should know: in integers small values would have been lost beside large ones
 };
 
-// Gives tails the extent that the integer ops compute in one step with their layer: constants join them, other steps are split off and become
-// visible. Calibrate on the graph this leaves.
+// Gives tails the extent that the integer ops compute in one step with their layer: constants join them, other steps are split
+// off and become visible. Calibrate on the graph this leaves.
 Status split_tails(ir::Graph& graph, const ir::OpSet& ops);
 
-// Gives every layer that can be computed in integers its integer form. `graph` must be the one the statistics were taken on; tensors without
-// statistics stay in float. Inputs and outputs that integer layers read or write become integers with quantization parameters; their names
-// and order stay.
-Result<std::vector<LayerDecision>> quantize(ir::Graph& graph, const ir::OpSet& ops, const TensorStatistics& statistics, const QuantizeOptions& options);
+// Gives every layer that can be computed in integers its integer form. `graph` must be the one the statistics were taken on;
+// tensors without statistics stay in float. Inputs and outputs that integer layers read or write become integers with
+// quantization parameters; their names and order stay.
+Result<std::vector<LayerDecision>> quantize(ir::Graph& graph, const ir::OpSet& ops, const TensorStatistics& statistics,
+                                            const QuantizeOptions& options);
 
 }  // namespace orknn::quantize

@@ -8,8 +8,9 @@ namespace {
 
 Range with_zero(double low, double high) { return {std::min(low, 0.0), std::max(high, 0.0)}; }
 
-// Mean squared error of values in the histogram when they are rounded to `levels` steps over [low, high] and clipped to it. Within a bin
-// values count as evenly spread: a bin much wider than a step rounds to step^2 / 12, a clipped one is off by its distance.
+// Mean squared error of values in the histogram when they are rounded to `levels` steps over [low, high] and clipped to it.
+// Within a bin values count as evenly spread: a bin much wider than a step rounds to step^2 / 12, a clipped one is off by its
+// distance.
 double rounding_error(const Statistics& s, double low, double high, double levels) {
   const double step = (high - low) / levels;
   double error = 0;
@@ -48,8 +49,8 @@ Range least_squares(const Statistics& s, int bits) {
   return best;
 }
 
-// How far the distribution of values lies from the one their 8-bit form shows: every level spreads what it holds evenly over its bins, bins
-// outside of the range are as good as never met.
+// How far the distribution of values lies from the one their 8-bit form shows: every level spreads what it holds evenly over its
+// bins, bins outside of the range are as good as never met.
 double divergence(const Statistics& s, const Range& r, double levels) {
   constexpr double kNever = 1e-9;
   const auto total = static_cast<double>(s.count());
@@ -66,7 +67,8 @@ double divergence(const Statistics& s, const Range& r, double levels) {
   for (size_t i = 0; i < s.bins().size(); ++i) {
     const double centre = s.lower_edge() + (static_cast<double>(i) + 0.5) * s.bin_width();
     const bool outside = centre < r.low - s.bin_width() || centre > r.high + s.bin_width();
-    const int64_t own = outside ? (centre < r.low ? INT64_MIN + 1 : INT64_MAX) : static_cast<int64_t>(std::floor((centre - r.low) / step + 0.5));
+    const int64_t own =
+        outside ? (centre < r.low ? INT64_MIN + 1 : INT64_MAX) : static_cast<int64_t>(std::floor((centre - r.low) / step + 0.5));
     if (own != level) {
       close(i);
       begin = i;
@@ -86,8 +88,8 @@ double divergence(const Statistics& s, const Range& r, double levels) {
   return sum;
 }
 
-// The range of least divergence among those whose squared error is not above that of the full range: outliers go, but never so many that the
-// layer behind would see other values.
+// The range of least divergence among those whose squared error is not above that of the full range: outliers go, but never so
+// many that the layer behind would see other values.
 Range least_divergence(const Statistics& s, int bits) {
   const Range full = with_zero(s.min(), s.max());
   const double levels = std::ldexp(1.0, std::min(bits, 8)) - 1;
@@ -118,7 +120,8 @@ Result<Algorithm> algorithm_from_name(std::string_view name) {
   if (name == "mmse") return Algorithm::Mmse;
   if (name == "moving_average") return Algorithm::MovingAverage;
   if (name == "adaround") return Algorithm::AdaptiveRounding;
-  return invalid_argument("there is no range algorithm '" + std::string(name) + "'").expected("normal, kl_divergence, mmse, adaround or moving_average");
+  return invalid_argument("there is no range algorithm '" + std::string(name) + "'")
+      .expected("normal, kl_divergence, mmse, adaround or moving_average");
 }
 
 Range choose_range(const Statistics& s, Algorithm algorithm, int bits) {

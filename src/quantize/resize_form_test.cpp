@@ -1,4 +1,5 @@
-// Linear Resize becomes an integer layer that stays within a step of the float one, in every coordinate convention it has a form for.
+// Linear Resize becomes an integer layer that stays within a step of the float one, in every coordinate convention it has a form
+// for.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,8 +31,8 @@ constexpr Case kCases[] = {
 };
 
 void check(const Case& c, DType type) {
-  const std::string text = "graph \"g\" (%x: float32[1,2,4,6]) -> (%y) {\n" + std::string(c.constants) + "  %y = Resize" + std::string(c.operands) + " {mode = \"linear\"" +
-                           std::string(c.attributes) + "}\n}\n";
+  const std::string text = "graph \"g\" (%x: float32[1,2,4,6]) -> (%y) {\n" + std::string(c.constants) + "  %y = Resize" +
+                           std::string(c.operands) + " {mode = \"linear\"" + std::string(c.attributes) + "}\n}\n";
   auto graph = parse(text);
   ASSERT_TRUE(graph) << c.name << graph.status().to_string();
   ASSERT_TRUE(infer_shapes(*graph, ops::builtin_ops())) << c.name;
@@ -59,7 +60,8 @@ void check(const Case& c, DType type) {
   ASSERT_EQ(a.size(), b.size()) << c.name;
   // Half a step from the input, half from the result, and what the shares are rounded by.
   const double limit = 0.55 * in.quant->scale[0] + 0.55 * out.quant->scale[0] + 1e-4;
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR((b[i] - out.quant->zero_point[0]) * out.quant->scale[0], a[i], limit) << c.name << " " << i;
+  for (size_t i = 0; i < a.size(); ++i)
+    EXPECT_NEAR((b[i] - out.quant->zero_point[0]) * out.quant->scale[0], a[i], limit) << c.name << " " << i;
 }
 
 TEST(ResizeForm, StaysInInt8) {

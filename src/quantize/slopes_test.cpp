@@ -16,7 +16,8 @@ constexpr size_t kValues = 96;
 
 TensorData sample() {
   TensorData x = TensorData::allocate(DType::Float32, {1, 2, 6, 8});
-  for (size_t i = 0; i < kValues; ++i) static_cast<float*>(x.mutable_data())[i] = static_cast<float>(i * 37 % kValues) / (kValues / 2) - 1;
+  for (size_t i = 0; i < kValues; ++i)
+    static_cast<float*>(x.mutable_data())[i] = static_cast<float>(i * 37 % kValues) / (kValues / 2) - 1;
   return x;
 }
 
@@ -37,7 +38,9 @@ Quantized quantized(const std::string& layers) {
   const TensorData x = sample();
   statistics.try_emplace("x").first->second.add(x.view());
   ops::EvalOptions options;
-  options.observe = [&](TensorId t, const TensorData& value) { statistics.try_emplace(graph->tensor(t).name).first->second.add(value.view()); };
+  options.observe = [&](TensorId t, const TensorData& value) {
+    statistics.try_emplace(graph->tensor(t).name).first->second.add(value.view());
+  };
   const auto exact = ops::eval_graph(*graph, ops::builtin_ops(), std::span(&x, 1), options);
   EXPECT_TRUE(exact);
   q.graph = std::move(*graph);
@@ -54,7 +57,8 @@ Quantized quantized(const std::string& layers) {
   const auto results = ops::eval_graph(q.graph, ops::builtin_ops(), std::span(&integers, 1));
   EXPECT_TRUE(results) << results.status().to_string();
   const std::vector<double> want = to_doubles((*exact)[0].view()), got = to_doubles((*results)[0].view());
-  for (size_t i = 0; i < want.size(); ++i) q.worst = std::max(q.worst, std::abs(want[i] / out.scale[0] - (got[i] - out.zero_point[0])));
+  for (size_t i = 0; i < want.size(); ++i)
+    q.worst = std::max(q.worst, std::abs(want[i] / out.scale[0] - (got[i] - out.zero_point[0])));
   return q;
 }
 
@@ -62,10 +66,12 @@ const Node* only(const Graph& g, std::string_view op) {
   return g.node_count() == 1 && g.node(g.order()[0]).op == op ? &g.node(g.order()[0]) : nullptr;
 }
 
-constexpr const char* kWeights = "  %w: float32[3,2,1,1] = const {0.5, -0.3, 0.21, 0.8, -0.7, 0.11}\n  %b: float32[3] = const {0.1, -0.2, 0.05}\n";
+constexpr const char* kWeights =
+    "  %w: float32[3,2,1,1] = const {0.5, -0.3, 0.21, 0.8, -0.7, 0.11}\n  %b: float32[3] = const {0.1, -0.2, 0.05}\n";
 
 TEST(Slopes, ConvolutionTakesASlopePerChannel) {
-  const Quantized q = quantized(std::string(kWeights) + "  %s: float32[3,1,1] = const {0.25, -0.5, 1.5}\n  %y = Conv(%x, %w, %b) + PRelu(%s)\n");
+  const Quantized q =
+      quantized(std::string(kWeights) + "  %s: float32[3,1,1] = const {0.25, -0.5, 1.5}\n  %y = Conv(%x, %w, %b) + PRelu(%s)\n");
   const Node* conv = only(q.graph, "int:Conv");
   ASSERT_TRUE(conv) << print(q.graph);
   EXPECT_EQ(conv->attributes.ints_or("negative_multiplier").size(), 3u);
@@ -78,10 +84,14 @@ TEST(Slopes, OneSlopeForAllAndATableBehind) {
   ASSERT_TRUE(only(leaky.graph, "int:Conv")) << print(leaky.graph);
   EXPECT_TRUE(only(leaky.graph, "int:Conv")->attributes.has("negative_multiplier"));
   EXPECT_LT(leaky.worst, 3);
-  const Quantized clipped = quantized(std::string(kWeights) + "  %s: float32[1] = const {0.25}\n  %y = Conv(%x, %w, %b) + PRelu(%s) + Clip() {min = -0.1, max = 0.6}\n");
+  const Quantized clipped =
+      quantized(std::string(kWeights) +
+                "  %s: float32[1] = const {0.25}\n  %y = Conv(%x, %w, %b) + PRelu(%s) + Clip() {min = -0.1, max = 0.6}\n");
   EXPECT_TRUE(only(clipped.graph, "int:Conv")) << print(clipped.graph);
   EXPECT_LT(clipped.worst, 3);
-  const Quantized behind = quantized(std::string(kWeights) + "  %s: float32[3,1,1] = const {0.25, -0.5, 1.5}\n  %y = Conv(%x, %w, %b) + PRelu(%s) + Sigmoid()\n");
+  const Quantized behind =
+      quantized(std::string(kWeights) +
+                "  %s: float32[3,1,1] = const {0.25, -0.5, 1.5}\n  %y = Conv(%x, %w, %b) + PRelu(%s) + Sigmoid()\n");
   ASSERT_TRUE(only(behind.graph, "int:Conv")) << print(behind.graph);
   EXPECT_TRUE(only(behind.graph, "int:Conv")->has_input(4));
   EXPECT_LT(behind.worst, 3);
@@ -99,7 +109,9 @@ TEST(Slopes, AloneWithASlopePerChannel) {
 }
 
 TEST(Slopes, BehindAnAdditionAsALayerOfItsOwn) {
-  const Quantized q = quantized("  %w: float32[2,2,1,1] = const {0.5, -0.3, 0.21, 0.8}\n  %s: float32[2,1,1] = const {0.25, -0.5}\n  %y = Conv(%x, %w) + Add(%x) + PRelu(%s)\n");
+  const Quantized q = quantized(
+      "  %w: float32[2,2,1,1] = const {0.5, -0.3, 0.21, 0.8}\n  %s: float32[2,1,1] = const {0.25, -0.5}\n  %y = Conv(%x, %w) + "
+      "Add(%x) + PRelu(%s)\n");
   EXPECT_EQ(q.graph.node_count(), 2u) << print(q.graph);
   EXPECT_LT(q.worst, 4);
 }

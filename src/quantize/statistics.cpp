@@ -26,8 +26,8 @@ struct Row {
   }
 };
 
-// Sums run in eight lanes of float over short blocks, and the blocks are added in double, always in this order: the compiler may use as wide
-// registers as it likes without changing a bit.
+// Sums run in eight lanes of float over short blocks, and the blocks are added in double, always in this order: the compiler may
+// use as wide registers as it likes without changing a bit.
 Row measure(std::span<const float> values) {
   constexpr size_t kLanes = 8, kBlock = 32 * kLanes;
   std::array<float, kLanes> low, high;
@@ -75,7 +75,8 @@ Row measure(std::span<const float> values) {
 
 void Statistics::add(const ir::TensorView& value) {
   const auto values = value.values<float>();
-  if (value.rank() < 2 || value.dims[1] < 1 || value.dims[1] > kMaxChannels || values.empty()) return add_rows(values, 0, values.size());
+  if (value.rank() < 2 || value.dims[1] < 1 || value.dims[1] > kMaxChannels || values.empty())
+    return add_rows(values, 0, values.size());
   size_t row = 1;
   for (size_t i = 2; i < value.dims.size(); ++i) row *= static_cast<size_t>(value.dims[i]);
   add_rows(values, static_cast<size_t>(value.dims[1]), row);
@@ -87,9 +88,12 @@ void Statistics::add_rows(std::span<const float> values, size_t channels, size_t
   if (added_ == 0) channels_.resize(channels);
   if (channels_.size() != channels) channels_.clear();
   std::vector<Row> rows(row > 0 ? values.size() / row : 0);
-  ThreadPool::shared().parallel_for(static_cast<int64_t>(rows.size()), std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(static_cast<int64_t>(row), 1)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) rows[static_cast<size_t>(i)] = measure(values.subspan(static_cast<size_t>(i) * row, row));
-  });
+  ThreadPool::shared().parallel_for(static_cast<int64_t>(rows.size()),
+                                    std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(static_cast<int64_t>(row), 1)),
+                                    [&](int64_t begin, int64_t end) {
+                                      for (int64_t i = begin; i < end; ++i)
+                                        rows[static_cast<size_t>(i)] = measure(values.subspan(static_cast<size_t>(i) * row, row));
+                                    });
   Row all;
   for (size_t i = 0; i < rows.size(); ++i) {
     const Row& measured = rows[i];

@@ -1,5 +1,5 @@
-// What calibration samples show about the values of one tensor: extremes and moments, also per channel, and a histogram that grows with
-// them. Memory does not depend on the number of samples, and the figures depend on the values and their order alone.
+// What calibration samples show about the values of one tensor: extremes and moments, also per channel, and a histogram that
+// grows with them. Memory does not depend on the number of samples, and the figures depend on the values and their order alone.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,16 @@ class Statistics {
   // Extremes and moments only, when no algorithm asks for the histogram: it costs more than the rest.
   explicit Statistics(bool histogram = true) : histogram_(histogram) {}
 
-  // Adds the values of one sample. Values that are not finite are counted and otherwise left out. Tensors of two or more axes have their
-  // channels on axis 1.
+  // Adds the values of one sample. Values that are not finite are counted and otherwise left out. Tensors of two or more axes
+  // have their channels on axis 1.
   void add(const ir::TensorView& value);
   void add(std::span<const float> values);
 
   bool empty() const { return count_ == 0; }
-  int64_t count() const { return count_; }                // finite values
+  int64_t count() const { return count_; }  // finite values
   int64_t not_finite() const { return not_finite_; }
   int64_t first_not_finite() const { return first_not_finite_; }  // number of the sample, from 0; -1 = none
-  bool varies() const { return varies_; }                          // some value differs from another
+  bool varies() const { return varies_; }                         // some value differs from another
   // Samples of several values that were all the same, and the first of them from 0; -1 = none.
   int64_t constant_samples() const { return constant_samples_; }
   int64_t first_constant() const { return first_constant_; }
@@ -48,7 +48,8 @@ class Statistics {
 
   // Empty for tensors without channels and for those whose number of channels changed.
   std::span<const ChannelStatistics> channels() const { return channels_; }
-  // As if channel c had been multiplied by factors[c] > 0 in every sample; the histogram and the moving extremes have to be taken anew.
+  // As if channel c had been multiplied by factors[c] > 0 in every sample; the histogram and the moving extremes have to be taken
+  // anew.
   void scale_channels(std::span<const double> factors);
 
   // Values in [lower_edge() + i * bin_width(), ... + bin_width()) are counted in bins()[i].

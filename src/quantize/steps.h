@@ -12,10 +12,14 @@ struct Step {
   int min_level = 0;         // lowest optimization level that takes it
 };
 
-inline constexpr Step kEqualizeChannels{"equalize_channels", "channels that use a small part of their tensor's range are multiplied up, the layers behind divide", 3};
+inline constexpr Step kEqualizeChannels{
+    "equalize_channels", "channels that use a small part of their tensor's range are multiplied up, the layers behind divide", 3};
 inline constexpr Step kCorrectBias{"correct_bias", "biases take back what rounded weights do to the mean of each channel", 3};
-inline constexpr Step kKeepSmallValues{"keep_small_values", "layers that would round small values away (beside large ones, masked, in front of a logarithm) stay in float", 0};
-inline constexpr Step kRoundAdaptively{"round_adaptively", "adaround: weights are rounded so that each layer's result stays closest on the samples", 0};
+inline constexpr Step kKeepSmallValues{
+    "keep_small_values",
+    "layers that would round small values away (beside large ones, masked, in front of a logarithm) stay in float", 0};
+inline constexpr Step kRoundAdaptively{
+    "round_adaptively", "adaround: weights are rounded so that each layer's result stays closest on the samples", 0};
 
 std::span<const Step> steps();
 

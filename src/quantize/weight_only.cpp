@@ -70,9 +70,9 @@ Dims blocks_of(const Dims& dims, const WeightAxes& axes, const WeightOnlyOptions
 // Rounded weights in the making.
 struct Rounding {
   TensorData weights;
-  Dims block, counts;           // per axis: weights that share a scale, and how many such blocks
+  Dims block, counts;  // per axis: weights that share a scale, and how many such blocks
   std::vector<int8_t> integers;
-  std::vector<float> scales;    // by block
+  std::vector<float> scales;  // by block
 
   int64_t block_of(int64_t element) const {
     int64_t at = 0, factor = 1;
@@ -100,7 +100,8 @@ Rounding round_to_nearest(const TensorData& w, const WeightAxes& axes, const Wei
       for (int64_t i : blocks[static_cast<size_t>(b)]) values.push_back(from[i]);
       const auto scale = static_cast<float>(block_scale(values, options));
       r.scales[static_cast<size_t>(b)] = scale;
-      for (int64_t i : blocks[static_cast<size_t>(b)]) r.integers[static_cast<size_t>(i)] = static_cast<int8_t>(rounded(from[i], scale, 0, limits_of(options.type, true)));
+      for (int64_t i : blocks[static_cast<size_t>(b)])
+        r.integers[static_cast<size_t>(i)] = static_cast<int8_t>(rounded(from[i], scale, 0, limits_of(options.type, true)));
     }
   });
   return r;
@@ -169,8 +170,8 @@ struct Row {
   }
 };
 
-// Moves weights and scales from the nearest integers to where the layer's error on the samples is least. Integers for given scales and scales for given
-// integers take turns; the best of all turns stays.
+// Moves weights and scales from the nearest integers to where the layer's error on the samples is least. Integers for given
+// scales and scales for given integers take turns; the best of all turns stays.
 void fit_to_samples(Rounding& r, const Node& n, const InputMoments& moments, const WeightOnlyOptions& options) {
   constexpr int kTurns = 4;
   constexpr double kWorthATurn = 0.02;  // share of the error that is left
@@ -186,7 +187,8 @@ void fit_to_samples(Rounding& r, const Node& n, const InputMoments& moments, con
       const auto element = [&](int64_t k) { return together ? o * size + k : k * outputs + o; };
       row.weights.clear();
       row.block.clear();
-      row.products = moments.products.subspan(static_cast<size_t>(o / outputs_per_group * size * size), static_cast<size_t>(size * size));
+      row.products =
+          moments.products.subspan(static_cast<size_t>(o / outputs_per_group * size * size), static_cast<size_t>(size * size));
       std::vector<int8_t> integers;
       std::vector<int64_t> blocks;  // those of the row, by first appearance
       for (int64_t k = 0; k < size; ++k) {
@@ -230,7 +232,9 @@ void keep_stored_weights(Graph& graph) {
     Tensor& tensor = graph.tensor(t);
     const QuantParams& grid = *tensor.quant;
     const Dims& dims = tensor.constant.dims();
-    if (std::any_of(grid.zero_point.begin(), grid.zero_point.end(), [](int32_t z) { return z != 0; }) || tensor.constant.count() == 0) continue;
+    if (std::any_of(grid.zero_point.begin(), grid.zero_point.end(), [](int32_t z) { return z != 0; }) ||
+        tensor.constant.count() == 0)
+      continue;
     const auto stored = stored_weights(tensor.constant, grid);
     if (!stored) continue;
     Dims block = dims;
@@ -253,9 +257,12 @@ Result<std::vector<LayerDecision>> round_weights_only(Graph& graph, const Weight
     const auto axes = weight_axes(graph, n);
     const std::string output = n.output() ? graph.tensor(n.output()).name : "";
     std::string reason;
-    if (!axes) reason = "it has no constant weights";
-    else if (graph.tensor(n.input(1)).constant.count() < options.least_count) reason = "it has few weights";
-    else if (options.keep && options.keep(output)) reason = "left in float on request";
+    if (!axes)
+      reason = "it has no constant weights";
+    else if (graph.tensor(n.input(1)).constant.count() < options.least_count)
+      reason = "it has few weights";
+    else if (options.keep && options.keep(output))
+      reason = "left in float on request";
     decisions.push_back({n.name, n.type_name(), output, reason.empty(), reason});
     if (!reason.empty()) continue;
     const Use use{n.input(1), axes->output};
@@ -265,14 +272,17 @@ Result<std::vector<LayerDecision>> round_weights_only(Graph& graph, const Weight
     first_users.emplace(id, use);
   }
   if (options.run)
-    ORKNN_TRY(visit_input_moments(graph, options.run, options.samples, [](const Node&) { return true; }, [&](const InputMoments& moments) {
-      const auto it = first_users.find(moments.node);
-      if (it == first_users.end()) return;
-      finish(moments, false, 0);
-      fit_to_samples(made.at(it->second), graph.node(moments.node), moments, options);
-    }));
+    ORKNN_TRY(visit_input_moments(
+        graph, options.run, options.samples, [](const Node&) { return true; },
+        [&](const InputMoments& moments) {
+          const auto it = first_users.find(moments.node);
+          if (it == first_users.end()) return;
+          finish(moments, false, 0);
+          fit_to_samples(made.at(it->second), graph.node(moments.node), moments, options);
+        }));
   std::map<Use, TensorData> values;
-  for (auto& [use, r] : made) values.emplace(use, unpack(pack(options.type, r.weights.dims(), r.block, r.integers, r.scales), DType::Float32));
+  for (auto& [use, r] : made)
+    values.emplace(use, unpack(pack(options.type, r.weights.dims(), r.block, r.integers, r.scales), DType::Float32));
   made.clear();
   std::map<Use, TensorId> constants;
   for (const auto& [id, use] : layers) {

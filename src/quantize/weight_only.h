@@ -6,10 +6,10 @@
 namespace orknn::quantize {
 
 struct WeightOnlyOptions {
-  DType type = DType::Int8;   // or Int4
-  bool per_channel = true;    // else one scale per tensor
-  int64_t group = 0;          // input channels that share a scale within an output channel; 0 = all of them
-  int64_t least_count = 0;    // layers with fewer weights are left alone
+  DType type = DType::Int8;  // or Int4
+  bool per_channel = true;   // else one scale per tensor
+  int64_t group = 0;         // input channels that share a scale within an output channel; 0 = all of them
+  int64_t least_count = 0;   // layers with fewer weights are left alone
   std::function<bool(std::string_view output)> keep = {};  // layers to leave alone, by name of the result
   bool search_scales = false;  // the scale with the least squared error instead of the one that reaches the largest weight
   // With samples, weights and scales are chosen together so that each layer's result stays closest on them (input_moments.h).
@@ -17,12 +17,13 @@ struct WeightOnlyOptions {
   size_t samples = 0;
 };
 
-// Rounds the constant weights of convolutions and matrix products to what the integers of `options` can hold. They stay float constants that
-// know their integers (ir/packed.h), so that layers compute in float and files hold the integers. The answer says which layers.
+// Rounds the constant weights of convolutions and matrix products to what the integers of `options` can hold. They stay float
+// constants that know their integers (ir/packed.h), so that layers compute in float and files hold the integers. The answer says
+// which layers.
 Result<std::vector<LayerDecision>> round_weights_only(ir::Graph& graph, const WeightOnlyOptions& options);
 
-// Weights that the source model itself holds as symmetric integers (the grid the optimizer noted when it folded their DequantizeLinear) and that float layers read
-// keep those integers. No value changes.
+// Weights that the source model itself holds as symmetric integers (the grid the optimizer noted when it folded their
+// DequantizeLinear) and that float layers read keep those integers. No value changes.
 void keep_stored_weights(ir::Graph& graph);
 
 }  // namespace orknn::quantize

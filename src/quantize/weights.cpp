@@ -9,7 +9,8 @@
 namespace orknn::quantize {
 using namespace ir;
 
-QuantizedWeights round_weights(const TensorData& weights, std::optional<int64_t> axis, std::span<const double> least_scales, DType type, bool power_of_two) {
+QuantizedWeights round_weights(const TensorData& weights, std::optional<int64_t> axis, std::span<const double> least_scales,
+                               DType type, bool power_of_two) {
   const Dims& dims = weights.dims();
   const int64_t channels = axis ? dims[static_cast<size_t>(*axis)] : 1;
   int64_t inner = 1;
@@ -37,7 +38,8 @@ QuantizedWeights round_weights(const TensorData& weights, std::optional<int64_t>
       }
     const double least = least_scales.empty() ? 0 : axis ? least_scales[static_cast<size_t>(c)] : least_of_all;
     const double largest = std::max(-range.low, range.high);
-    double scale = shifted ? (range.high - range.low) / static_cast<double>(limits.high) : largest / static_cast<double>(limits.high);
+    double scale =
+        shifted ? (range.high - range.low) / static_cast<double>(limits.high) : largest / static_cast<double>(limits.high);
     scale = std::max(scale, least);
     if (!(scale > 1e-30)) scale = 1;
     if (power_of_two) scale = std::ldexp(1.0, static_cast<int>(std::ceil(std::log2(scale))));
@@ -51,13 +53,17 @@ QuantizedWeights round_weights(const TensorData& weights, std::optional<int64_t>
       }
   };
   void* bytes = result.values.mutable_data();
-  ThreadPool::shared().parallel_for(channels, std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(outer * inner, 1)), [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      if (type == DType::Int16) round_channel(c, static_cast<int16_t*>(bytes));
-      else if (shifted) round_channel(c, static_cast<uint8_t*>(bytes));
-      else round_channel(c, static_cast<int8_t*>(bytes));
-    }
-  });
+  ThreadPool::shared().parallel_for(channels, std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(outer * inner, 1)),
+                                    [&](int64_t begin, int64_t end) {
+                                      for (int64_t c = begin; c < end; ++c) {
+                                        if (type == DType::Int16)
+                                          round_channel(c, static_cast<int16_t*>(bytes));
+                                        else if (shifted)
+                                          round_channel(c, static_cast<uint8_t*>(bytes));
+                                        else
+                                          round_channel(c, static_cast<int8_t*>(bytes));
+                                      }
+                                    });
   return result;
 }
 
@@ -95,7 +101,9 @@ QuantizedConstant round_constant(const TensorData& value, DType type, bool power
   }
   result.parameters = parameters_of(range, type, power_of_two);
   std::vector<int64_t> values;
-  for (int64_t i = 0; i < count; ++i) values.push_back(rounded(from[i], result.parameters.scale[0], result.parameters.zero_point[0], limits_of(type, power_of_two)));
+  for (int64_t i = 0; i < count; ++i)
+    values.push_back(
+        rounded(from[i], result.parameters.scale[0], result.parameters.zero_point[0], limits_of(type, power_of_two)));
   result.values = integer_tensor(type, value.dims(), values);
   return result;
 }

@@ -10,14 +10,14 @@ namespace orknn::quantize {
 
 struct QuantizedWeights {
   ir::TensorData values;
-  std::vector<double> scales;  // one, or one per channel
+  std::vector<double> scales;        // one, or one per channel
   std::vector<int64_t> zero_points;  // as many, or none when all are zero
 };
 
-// `axis` holds the output channels; nothing = one scale for all. `least_scales`, one per channel, keep scales from becoming so small that
-// the bias no longer fits an int32. int8 and int16 are symmetric (-127 to 127), uint8 has zero points.
-QuantizedWeights round_weights(const ir::TensorData& weights, std::optional<int64_t> axis, std::span<const double> least_scales, DType type = DType::Int8,
-                               bool power_of_two = false);
+// `axis` holds the output channels; nothing = one scale for all. `least_scales`, one per channel, keep scales from becoming so
+// small that the bias no longer fits an int32. int8 and int16 are symmetric (-127 to 127), uint8 has zero points.
+QuantizedWeights round_weights(const ir::TensorData& weights, std::optional<int64_t> axis, std::span<const double> least_scales,
+                               DType type = DType::Int8, bool power_of_two = false);
 
 // The integers that `weights` were made from, when they lie on the int8 grid `stated` for them.
 std::optional<QuantizedWeights> stored_weights(const ir::TensorData& weights, const ir::QuantParams& stated);

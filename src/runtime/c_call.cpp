@@ -22,9 +22,9 @@ void write_line(LogLevel level, std::string_view tag, std::string_view line) {
   tm local{};
   localtime_r(&now.tv_sec, &local);
   static constexpr char kLetters[] = "EWIDDD";
-  std::fprintf(stderr, "%c RKNN: [%02d:%02d:%02d.%03d] %.*s%s%.*s\n", kLetters[static_cast<int>(level)], local.tm_hour, local.tm_min, local.tm_sec,
-               static_cast<int>(now.tv_usec / 1000), static_cast<int>(tag.size()), tag.data(), tag.empty() ? "" : ": ", static_cast<int>(line.size()),
-               line.data());
+  std::fprintf(stderr, "%c RKNN: [%02d:%02d:%02d.%03d] %.*s%s%.*s\n", kLetters[static_cast<int>(level)], local.tm_hour,
+               local.tm_min, local.tm_sec, static_cast<int>(now.tv_usec / 1000), static_cast<int>(tag.size()), tag.data(),
+               tag.empty() ? "" : ": ", static_cast<int>(line.size()), line.data());
 }
 }  // namespace
 

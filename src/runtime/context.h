@@ -17,9 +17,9 @@ struct Context {
   std::shared_ptr<ThreadPool> pool;  // what the session computes with, when it is not the shared one
   std::unique_ptr<Session> session;
   uint32_t flags = 0;
-  bool has_shapes = true;            // false: a model of several shape sets of which none was chosen yet
-  int cores = 1;                     // chosen by rknn_set_core_mask
-  uint64_t frame = 0;                // number of the last run
+  bool has_shapes = true;  // false: a model of several shape sets of which none was chosen yet
+  int cores = 1;           // chosen by rknn_set_core_mask
+  uint64_t frame = 0;      // number of the last run
   std::unordered_map<void*, std::unique_ptr<std::byte[]>> buffers;  // made by rknn_outputs_get and not yet released
   std::string report;                                               // text of RKNN_QUERY_PERF_DETAIL
 

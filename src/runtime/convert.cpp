@@ -23,8 +23,10 @@ void over(ThreadPool& pool, int64_t count, Body body) {
 // Element-wise conversion; the pairs that float models need at their borders have vector code.
 void convert_piece(DType from_type, const void* from, DType to_type, void* to, int64_t count) {
   const auto& forms = sim::kernels::forms();
-  if (from_type == DType::Float32 && to_type == DType::Float16) return forms.to_half(static_cast<const float*>(from), static_cast<Half*>(to), count);
-  if (from_type == DType::Float16 && to_type == DType::Float32) return forms.to_float(static_cast<const Half*>(from), static_cast<float*>(to), count);
+  if (from_type == DType::Float32 && to_type == DType::Float16)
+    return forms.to_half(static_cast<const float*>(from), static_cast<Half*>(to), count);
+  if (from_type == DType::Float16 && to_type == DType::Float32)
+    return forms.to_float(static_cast<const Half*>(from), static_cast<float*>(to), count);
   const Dims dims{count};
   convert_elements({from_type, dims, from}, {to_type, dims, to});
 }
@@ -50,13 +52,16 @@ Channels channels_of(std::span<const int64_t> dims, Layout layout) {
 
 // Copies `batch` matrices of rows x columns to their transposes. The user's data may lie at any address.
 void transpose(const void* from, void* to, int64_t batch, int64_t rows, int64_t columns, DType dtype, ThreadPool& pool) {
-  ops::copy_strided(ops::into_dense(Dims{batch, columns, rows}, Dims{rows * columns, 1, columns}), from, to, dtype_bytes(dtype), pool);
+  ops::copy_strided(ops::into_dense(Dims{batch, columns, rows}, Dims{rows * columns, 1, columns}), from, to, dtype_bytes(dtype),
+                    pool);
 }
 
 // (x - mean) / std per channel; an absent list is the neutral one.
 struct Normalization {
   std::vector<float> mean, std;
-  float operator()(float x, int64_t channel) const { return (x - mean[static_cast<size_t>(channel)]) / std[static_cast<size_t>(channel)]; }
+  float operator()(float x, int64_t channel) const {
+    return (x - mean[static_cast<size_t>(channel)]) / std[static_cast<size_t>(channel)];
+  }
 };
 
 std::optional<Normalization> normalization_of(const format::Port& port, int64_t channels) {
@@ -71,9 +76,12 @@ std::optional<Normalization> normalization_of(const format::Port& port, int64_t 
 
 bool is_quantized(const Tensor& t) { return t.quant && !t.quant->scale.empty() && is_integer(t.dtype); }
 
-float quant_scale(const QuantParams& q, int64_t channel) { return q.scale[q.scale.size() == 1 ? 0 : static_cast<size_t>(channel) % q.scale.size()]; }
+float quant_scale(const QuantParams& q, int64_t channel) {
+  return q.scale[q.scale.size() == 1 ? 0 : static_cast<size_t>(channel) % q.scale.size()];
+}
 int32_t quant_zero(const QuantParams& q, int64_t channel) {
-  return q.zero_point.empty() ? 0 : q.zero_point[q.zero_point.size() == 1 ? 0 : static_cast<size_t>(channel) % q.zero_point.size()];
+  return q.zero_point.empty() ? 0
+                              : q.zero_point[q.zero_point.size() == 1 ? 0 : static_cast<size_t>(channel) % q.zero_point.size()];
 }
 
 // Real numbers as quantized integers: rounded half to even, clamped to the type; NaN is zero.
@@ -81,7 +89,9 @@ struct Quantizer {
   double scale, zero, low, high;
 
   explicit Quantizer(const Tensor& t)
-      : scale(quant_scale(*t.quant, 0)), zero(static_cast<double>(quant_zero(*t.quant, 0))), low(static_cast<double>(dtype_min(t.dtype)) - zero),
+      : scale(quant_scale(*t.quant, 0)),
+        zero(static_cast<double>(quant_zero(*t.quant, 0))),
+        low(static_cast<double>(dtype_min(t.dtype)) - zero),
         high(static_cast<double>(dtype_max(t.dtype)) - zero) {}
 
   template <class T>
@@ -112,8 +122,8 @@ T store(float real, const Tensor& t, bool quantized) {
 }
 
 // Pixels: every value of every channel is worked out once.
-void convert_pixels(const uint8_t* from, const MutableTensorView& to, const Tensor& tensor, const std::optional<Normalization>& normalization,
-                    bool quantize, Channels channels, ThreadPool& pool) {
+void convert_pixels(const uint8_t* from, const MutableTensorView& to, const Tensor& tensor,
+                    const std::optional<Normalization>& normalization, bool quantize, Channels channels, ThreadPool& pool) {
   visit_dtype(to.dtype, [&]<class T>(TypeTag<T>) {
     const auto table = std::make_unique<T[]>(static_cast<size_t>(channels.count) * 256);
     for (int64_t c = 0; c < channels.count; ++c)
@@ -146,14 +156,16 @@ void convert_numbers(DType from_type, const void* from, const MutableTensorView&
   const size_t from_bytes = dtype_bytes(from_type);
   over(pool, to.count(), [&](int64_t begin, int64_t end) {
     std::vector<float> reals(static_cast<size_t>(end - begin));
-    convert_piece(from_type, static_cast<const std::byte*>(from) + static_cast<size_t>(begin) * from_bytes, DType::Float32, reals.data(), end - begin);
+    convert_piece(from_type, static_cast<const std::byte*>(from) + static_cast<size_t>(begin) * from_bytes, DType::Float32,
+                  reals.data(), end - begin);
     if (normalization)
       for (int64_t i = begin; i < end; ++i) {
         float& x = reals[static_cast<size_t>(i - begin)];
         x = (*normalization)(x, i / channels.inner % channels.count);
       }
     if (!quantize) {
-      convert_piece(DType::Float32, reals.data(), to.dtype, static_cast<std::byte*>(to.data) + static_cast<size_t>(begin) * dtype_bytes(to.dtype), end - begin);
+      convert_piece(DType::Float32, reals.data(), to.dtype,
+                    static_cast<std::byte*>(to.data) + static_cast<size_t>(begin) * dtype_bytes(to.dtype), end - begin);
       return;
     }
     visit_dtype(to.dtype, [&]<class T>(TypeTag<T>) {
@@ -188,13 +200,17 @@ Result<TensorData> convert_input(const format::Port& port, const Tensor& tensor,
     if (fits && tensor.shape)
       for (size_t i = 0; i < given.size(); ++i) fits &= !(*tensor.shape)[i].is_known() || (*tensor.shape)[i].value() == given[i];
     if (!fits)
-      return invalid_argument("input '" + tensor.name + "' has the wrong shape").expected(tensor.shape ? to_string(*tensor.shape) : "any").found(to_string(given));
+      return invalid_argument("input '" + tensor.name + "' has the wrong shape")
+          .expected(tensor.shape ? to_string(*tensor.shape) : "any")
+          .found(to_string(given));
     dims = std::move(given);
   }
   ORKNN_TRY_ASSIGN(const int64_t count, checked_element_count(*dims));
   const size_t needed = static_cast<size_t>(count) * dtype_bytes(data.dtype);
   if (data.bytes < needed || (!data.data && needed))
-    return invalid_argument("input '" + tensor.name + "' is too small").expected(std::to_string(needed) + " bytes").found(std::to_string(data.data ? data.bytes : 0));
+    return invalid_argument("input '" + tensor.name + "' is too small")
+        .expected(std::to_string(needed) + " bytes")
+        .found(std::to_string(data.data ? data.bytes : 0));
 
   DType from_type = data.dtype == DType::Bool ? DType::UInt8 : data.dtype;  // any non-zero byte of the user's is true
   const void* from = data.data;
@@ -207,8 +223,10 @@ Result<TensorData> convert_input(const format::Port& port, const Tensor& tensor,
     reordered = TensorData::allocate(from_type, *dims);
     const auto& d = *dims;  // in the model's order
     const int64_t channels = model_layout == Layout::NCHW ? d[1] : d[3], pixels = count / d[0] / channels;
-    if (model_layout == Layout::NCHW) transpose(from, reordered.mutable_data(), d[0], pixels, channels, from_type, pool);
-    else transpose(from, reordered.mutable_data(), d[0], channels, pixels, from_type, pool);
+    if (model_layout == Layout::NCHW)
+      transpose(from, reordered.mutable_data(), d[0], pixels, channels, from_type, pool);
+    else
+      transpose(from, reordered.mutable_data(), d[0], channels, pixels, from_type, pool);
     from = reordered.data();
   }
   const Channels channels = channels_of(*dims, model_layout);
@@ -240,9 +258,11 @@ void convert_output(const Tensor& tensor, const TensorView& value, DType dtype, 
       std::vector<float> reals(static_cast<size_t>(end - begin));
       for (int64_t i = begin; i < end; ++i) {
         const int64_t c = i / channels.inner % channels.count;
-        reals[static_cast<size_t>(i - begin)] = (static_cast<float>(value.as<F>()[i]) - static_cast<float>(quant_zero(q, c))) * quant_scale(q, c);
+        reals[static_cast<size_t>(i - begin)] =
+            (static_cast<float>(value.as<F>()[i]) - static_cast<float>(quant_zero(q, c))) * quant_scale(q, c);
       }
-      convert_piece(DType::Float32, reals.data(), dtype, static_cast<std::byte*>(to) + static_cast<size_t>(begin) * dtype_bytes(dtype), end - begin);
+      convert_piece(DType::Float32, reals.data(), dtype,
+                    static_cast<std::byte*>(to) + static_cast<size_t>(begin) * dtype_bytes(dtype), end - begin);
     });
   });
 }

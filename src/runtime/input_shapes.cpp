@@ -22,7 +22,8 @@ bool fits(const Session& session, const PortInfo& port, const rknn_tensor_attr& 
   if (wanted.n_dims != have.n_dims) return false;
   uint32_t dims[RKNN_MAX_DIMS];
   std::copy_n(wanted.dims, wanted.n_dims, dims);
-  if (have.fmt == RKNN_TENSOR_NHWC && std::bit_cast<uint32_t>(wanted.fmt) == RKNN_TENSOR_NCHW) std::rotate(dims + 1, dims + 2, dims + 4);  // C to the end
+  if (have.fmt == RKNN_TENSOR_NHWC && std::bit_cast<uint32_t>(wanted.fmt) == RKNN_TENSOR_NCHW)
+    std::rotate(dims + 1, dims + 2, dims + 4);  // C to the end
   return std::equal(dims, dims + wanted.n_dims, have.dims);
 }
 }  // namespace
@@ -46,7 +47,10 @@ void fill_range(const Session& session, rknn_input_range& range) {
 std::optional<size_t> find_shape_set(const Session& session, std::span<const rknn_tensor_attr> wanted) {
   for (size_t s = 0; s < session.model().programs.size(); ++s) {
     const std::vector<PortInfo> ports = session.inputs_of_program(s);
-    if (std::all_of(wanted.begin(), wanted.end(), [&](const rknn_tensor_attr& w) { return w.index < ports.size() && w.n_dims <= RKNN_MAX_DIMS && fits(session, ports[w.index], w); })) return s;
+    if (std::all_of(wanted.begin(), wanted.end(), [&](const rknn_tensor_attr& w) {
+          return w.index < ports.size() && w.n_dims <= RKNN_MAX_DIMS && fits(session, ports[w.index], w);
+        }))
+      return s;
   }
   return std::nullopt;
 }

@@ -31,7 +31,8 @@ const char* orknn_version(void) {
 
 int orknn_set_thread_count(int threads) {
   return c_call("orknn_set_thread_count", [&] {
-    if (threads < 0 || threads > 1024) return fail(RKNN_ERR_PARAM_INVALID, "orknn_set_thread_count", "expected 0 to 1024, found " + std::to_string(threads));
+    if (threads < 0 || threads > 1024)
+      return fail(RKNN_ERR_PARAM_INVALID, "orknn_set_thread_count", "expected 0 to 1024, found " + std::to_string(threads));
     auto fresh = threads == 0 ? nullptr : std::make_shared<orknn::ThreadPool>(threads);
     const std::lock_guard lock(mutex);
     pool() = std::move(fresh);

@@ -27,7 +27,8 @@ std::string upper_type(DType t) {
 std::string shape_text(const ir::Tensor& t) {
   std::string text = "(";
   if (t.shape)
-    for (const ir::Dim& d : *t.shape) text += (text.size() > 1 ? "," : "") + (d.is_known() ? std::to_string(d.value()) : std::string("-1"));
+    for (const ir::Dim& d : *t.shape)
+      text += (text.size() > 1 ? "," : "") + (d.is_known() ? std::to_string(d.value()) : std::string("-1"));
   return text + ")";
 }
 
@@ -44,9 +45,12 @@ std::string shapes_text(const ir::Graph& graph, const std::vector<ir::TensorId>&
 
 // What a layer reads, without the table of its activation, which is part of the layer.
 std::vector<ir::TensorId> shown_inputs(const ir::Node& n) {
-  static const std::map<std::string_view, size_t> kTables{{"int:Conv", 4}, {"int:ConvTranspose", 4}, {"int:MatMul", 4}, {"int:Add", 2}, {"int:Mul", 2}, {"int:Max", 2}, {"int:Min", 2}, {"int:Table", 1}, {"int:Softmax", 1}};
+  static const std::map<std::string_view, size_t> kTables{{"int:Conv", 4}, {"int:ConvTranspose", 4}, {"int:MatMul", 4},
+                                                          {"int:Add", 2},  {"int:Mul", 2},           {"int:Max", 2},
+                                                          {"int:Min", 2},  {"int:Table", 1},         {"int:Softmax", 1}};
   std::vector<ir::TensorId> inputs = n.inputs;
-  if (const auto it = kTables.find(n.op); it != kTables.end() && inputs.size() > it->second) inputs.erase(inputs.begin() + static_cast<ptrdiff_t>(it->second));
+  if (const auto it = kTables.find(n.op); it != kTables.end() && inputs.size() > it->second)
+    inputs.erase(inputs.begin() + static_cast<ptrdiff_t>(it->second));
   return inputs;
 }
 
@@ -114,17 +118,23 @@ std::pair<double, double> feature_bytes(const Program& p, const format::Task& ta
   return {bytes, inside};
 }
 
-// Microseconds of one layer. The file holds the time without SRAM; what SRAM saves is found by taking the traffic out of it and the smaller one in.
-double task_microseconds(const Program& p, const format::Task& task, const platform::Platform& chip, int cores, uint64_t sram_bytes) {
-  const double us = static_cast<double>(task.predicted_on(static_cast<size_t>(std::max(cores, 1)))) / static_cast<double>(chip.report_hz()) * 1e6;
+// Microseconds of one layer. The file holds the time without SRAM; what SRAM saves is found by taking the traffic out of it and
+// the smaller one in.
+double task_microseconds(const Program& p, const format::Task& task, const platform::Platform& chip, int cores,
+                         uint64_t sram_bytes) {
+  const double us = static_cast<double>(task.predicted_on(static_cast<size_t>(std::max(cores, 1)))) /
+                    static_cast<double>(chip.report_hz()) * 1e6;
   if (sram_bytes == 0 || task.device != format::Device::Npu) return us;
   const platform::SpeedModel& v = chip.speed;
   const double bus = platform::SpeedModel::bus_gain(task.working_cores(cores));
-  const bool multiplies = task.engine == ir::Engine::Conv || task.engine == ir::Engine::Depthwise || task.engine == ir::Engine::MatMul;
-  const double weights = static_cast<double>(std::min(task.weight_bytes, task.read_bytes)), features = static_cast<double>(task.read_bytes) - weights + static_cast<double>(task.write_bytes);
+  const bool multiplies =
+      task.engine == ir::Engine::Conv || task.engine == ir::Engine::Depthwise || task.engine == ir::Engine::MatMul;
+  const double weights = static_cast<double>(std::min(task.weight_bytes, task.read_bytes)),
+               features = static_cast<double>(task.read_bytes) - weights + static_cast<double>(task.write_bytes);
   const double rate = (multiplies ? v.feature_gbs : v.move_gbs) * 1e3 * bus;  // bytes per microsecond
   const auto [bytes, inside] = feature_bytes(p, task, sram_bytes);
-  const double traffic = features / rate + weights / (v.weight_gbs * 1e3 * bus), saved = bytes > 0 ? features * inside / bytes / rate : 0, busy = us - v.layer_us;
+  const double traffic = features / rate + weights / (v.weight_gbs * 1e3 * bus),
+               saved = bytes > 0 ? features * inside / bytes / rate : 0, busy = us - v.layer_us;
   if (busy <= 0 || saved <= 0) return us;
   if (traffic >= busy) return v.layer_us + busy * (1 - saved / traffic);  // nothing else took time
   const double others = std::pow(std::pow(busy, v.overlap) - std::pow(traffic, v.overlap), 1 / v.overlap);
@@ -143,7 +153,8 @@ std::string why_no_time(const format::Model& model) {
     if (task.device != format::Device::Npu && task.macs > 0) {
       const ir::Node& n = p.graph.node(task.node);
       const std::string type = n.has_input(0) ? std::string(dtype_name(p.graph.tensor(n.inputs[0]).dtype)) : std::string();
-      return std::string(chip->name) + " cannot compute '" + n.name + "' (" + format::viewer_node_type(n) + ") in " + type + ", neither on its NPU nor on its CPU";
+      return std::string(chip->name) + " cannot compute '" + n.name + "' (" + format::viewer_node_type(n) + ") in " + type +
+             ", neither on its NPU nor on its CPU";
     }
   return {};
 }
@@ -160,7 +171,9 @@ std::vector<LayerRow> layer_rows(const format::Model& model, bool debug, int cor
   const Program& p = model.programs[0];
   const platform::Platform* chip = chip_of(model);
   const bool timed = why_no_time(model).empty();
-  const auto whole = [&](double us) { return timed ? std::optional(static_cast<uint64_t>(std::min(us, 1e15) + 0.5)) : std::nullopt; };
+  const auto whole = [&](double us) {
+    return timed ? std::optional(static_cast<uint64_t>(std::min(us, 1e15) + 0.5)) : std::nullopt;
+  };
   std::vector<LayerRow> rows;
   for (const format::Port& port : p.inputs) {
     const ir::Tensor& t = p.graph.tensor(port.tensor);
@@ -193,7 +206,8 @@ std::vector<LayerRow> layer_rows(const format::Model& model, bool debug, int cor
     row.sparsity = task.sparsity;
     const uint32_t users = npu ? task.working_cores(cores) : 0;
     for (uint32_t core = 0; core < users; ++core) row.load.push_back(format::core_share(task.pieces, users, core));
-    if (timed) row.microseconds = whole(task_microseconds(p, task, *chip, cores, sram_bytes) + (debug && npu ? kDebugMicroseconds : 0));
+    if (timed)
+      row.microseconds = whole(task_microseconds(p, task, *chip, cores, sram_bytes) + (debug && npu ? kDebugMicroseconds : 0));
     rows.push_back(std::move(row));
   }
   for (const format::Port& port : p.outputs) {
@@ -214,19 +228,24 @@ std::vector<LayerRow> layer_rows(const format::Model& model, bool debug, int cor
 
 std::string clocks_text(const platform::Platform* chip) {
   const auto list = [](const char* name, int64_t value) {
-    return std::string(name) + " Current Frequency List:\n    - " + (value > 0 ? std::to_string(value) : std::string("Unknown")) + "\n";
+    return std::string(name) + " Current Frequency List:\n    - " + (value > 0 ? std::to_string(value) : std::string("Unknown")) +
+           "\n";
   };
-  return list("CPU", chip ? chip->cpu_hz / 1000 : 0) + list("NPU", chip ? chip->npu_hz : 0) + list("DDR", chip ? chip->ddr_hz : 0);
+  return list("CPU", chip ? chip->cpu_hz / 1000 : 0) + list("NPU", chip ? chip->npu_hz : 0) +
+         list("DDR", chip ? chip->ddr_hz : 0);
 }
 
 std::string perf_table(const format::Model& model, int cores, uint64_t sram_bytes) {
   const platform::Platform* chip = chip_of(model);
   const size_t columns = static_cast<size_t>(chip ? chip->cores : 1);
   const std::vector<LayerRow> layers = layer_rows(model, true, cores, sram_bytes);
-  const bool timed = why_no_time(model).empty(), knows_ddr = chip && chip->ddr_bytes_per_cycle() > 0, knows_array = chip && (chip->int8_macs > 0 || chip->half_macs > 0);
-  const bool sparse = std::any_of(layers.begin(), layers.end(), [](const LayerRow& l) { return l.sparsity != format::Sparsity::None; });
+  const bool timed = why_no_time(model).empty(), knows_ddr = chip && chip->ddr_bytes_per_cycle() > 0,
+             knows_array = chip && (chip->int8_macs > 0 || chip->half_macs > 0);
+  const bool sparse =
+      std::any_of(layers.begin(), layers.end(), [](const LayerRow& l) { return l.sparsity != format::Sparsity::None; });
   const auto time_text = [](const std::optional<uint64_t>& us) { return us ? std::to_string(*us) : std::string("\\"); };
-  std::vector<std::string> header{"ID", "OpType", "DataType", "Target", "InputShape", "OutputShape", "Cycles(DDR/NPU/Total)", "Time(us)", "MacUsage(%)"};
+  std::vector<std::string> header{
+      "ID", "OpType", "DataType", "Target", "InputShape", "OutputShape", "Cycles(DDR/NPU/Total)", "Time(us)", "MacUsage(%)"};
   if (columns > 1) header.push_back(columns == 2 ? "WorkLoad(0/1)" : "WorkLoad(0/1/2)");
   header.push_back("TaskNumber");
   if (sparse) header.push_back("SparseRation");  // the vendor's spelling, which programs search for
@@ -246,16 +265,25 @@ std::string perf_table(const format::Model& model, int cores, uint64_t sram_byte
       const double capacity = rate * static_cast<double>(chip->report_hz()) / 1e6 * static_cast<double>(*l.microseconds) * cores;
       usage.clear();
       for (size_t core = 0; core < columns; ++core)
-        usage += (core ? "/" : "") + fixed(core < static_cast<size_t>(cores) ? 100 * static_cast<double>(l.macs) / capacity : 0, 2);
+        usage +=
+            (core ? "/" : "") + fixed(core < static_cast<size_t>(cores) ? 100 * static_cast<double>(l.macs) / capacity : 0, 2);
     }
     // Clocks or an array that nobody published give no cycles.
     const auto cycles = [&](bool known, uint64_t count) { return known || !npu ? std::to_string(count) : std::string("\\"); };
-    std::vector<std::string> row{std::to_string(i + 1), l.type, l.data_type, l.target, l.inputs, l.outputs,
-                                 cycles(knows_ddr, l.ddr_cycles) + "/" + cycles(knows_array, l.npu_cycles) + "/" + cycles(knows_ddr && knows_array, std::max(l.ddr_cycles, l.npu_cycles)),
-                                 time_text(l.microseconds), usage};
+    std::vector<std::string> row{std::to_string(i + 1),
+                                 l.type,
+                                 l.data_type,
+                                 l.target,
+                                 l.inputs,
+                                 l.outputs,
+                                 cycles(knows_ddr, l.ddr_cycles) + "/" + cycles(knows_array, l.npu_cycles) + "/" +
+                                     cycles(knows_ddr && knows_array, std::max(l.ddr_cycles, l.npu_cycles)),
+                                 time_text(l.microseconds),
+                                 usage};
     if (columns > 1) {
       std::string load;
-      for (size_t core = 0; core < columns; ++core) load += (core ? "/" : "") + fixed(100 * (core < l.load.size() ? l.load[core] : 0), 1) + "%";
+      for (size_t core = 0; core < columns; ++core)
+        load += (core ? "/" : "") + fixed(100 * (core < l.load.size() ? l.load[core] : 0), 1) + "%";
       row.push_back(load);
     }
     row.push_back(std::to_string(l.tasks));
@@ -274,11 +302,14 @@ std::string perf_table(const format::Model& model, int cores, uint64_t sram_byte
   text += "Total Operator Elapsed Per Frame Time(us): " + (timed ? std::to_string(total) : std::string("Unknown")) + "\n";
   text += "Total Memory Read/Write Per Frame Size(KB): " + std::to_string(read / 1024) + "\n";
   std::vector<std::pair<std::string, Sum>> order(sums.begin(), sums.end());
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second.cpu + a.second.npu > b.second.cpu + b.second.npu; });
-  std::vector<std::vector<std::string>> ranking{{"OpType", "CallNumber", "CPUTime(us)", "GPUTime(us)", "NPUTime(us)", "TotalTime(us)", "TimeRatio(%)"}};
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.second.cpu + a.second.npu > b.second.cpu + b.second.npu; });
+  std::vector<std::vector<std::string>> ranking{
+      {"OpType", "CallNumber", "CPUTime(us)", "GPUTime(us)", "NPUTime(us)", "TotalTime(us)", "TimeRatio(%)"}};
   const auto ranked = [&](const std::string& type, const Sum& s, std::string ratio) {
     const auto known = [&](uint64_t us) { return timed ? std::to_string(us) : std::string("\\"); };
-    ranking.push_back({type, std::to_string(s.calls), known(s.cpu), "0", known(s.npu), known(s.cpu + s.npu), timed ? std::move(ratio) : ""});
+    ranking.push_back(
+        {type, std::to_string(s.calls), known(s.cpu), "0", known(s.npu), known(s.cpu + s.npu), timed ? std::move(ratio) : ""});
   };
   Sum all;
   for (const auto& [type, s] : order) {
@@ -297,7 +328,9 @@ uint64_t packed_weight_bytes(const Program& program) {
   return bytes;
 }
 
-uint64_t sram_hit(const MemoryBlock& block, uint64_t sram_bytes) { return block.offset >= sram_bytes ? 0 : std::min(block.bytes, sram_bytes - block.offset); }
+uint64_t sram_hit(const MemoryBlock& block, uint64_t sram_bytes) {
+  return block.offset >= sram_bytes ? 0 : std::min(block.bytes, sram_bytes - block.offset);
+}
 
 uint64_t sram_block(uint64_t internal_bytes, uint64_t sram_bytes) {
   constexpr uint64_t kGranule = 4096;
@@ -306,7 +339,8 @@ uint64_t sram_block(uint64_t internal_bytes, uint64_t sram_bytes) {
   return std::min(granules * kGranule, sram_bytes);
 }
 
-MemoryTotals memory_totals(std::span<const MemoryBlock> blocks, uint64_t input_bytes, uint64_t output_bytes, uint64_t sram_bytes) {
+MemoryTotals memory_totals(std::span<const MemoryBlock> blocks, uint64_t input_bytes, uint64_t output_bytes,
+                           uint64_t sram_bytes) {
   MemoryTotals totals;
   for (const MemoryBlock& b : blocks) {
     totals.internal_bytes = std::max(totals.internal_bytes, b.offset + b.bytes);
@@ -324,27 +358,37 @@ std::string native_shape(const Program& p, ir::TensorId t, const platform::Platf
   const Buffer& b = p.buffers[static_cast<size_t>(t.index)];
   const auto dims = tensor.shape ? ir::to_dims(*tensor.shape) : std::nullopt;
   const bool input = p.graph.is_input(t);
-  if (!dims || dims->size() != 4 || dtype_bytes(tensor.dtype) > 2 || (b.place != Buffer::Place::Arena && !input)) return shape_text(tensor);
-  const uint64_t n = static_cast<uint64_t>((*dims)[0]), c = static_cast<uint64_t>((*dims)[1]), pixels = static_cast<uint64_t>((*dims)[2]) * static_cast<uint64_t>((*dims)[3]);
-  const uint64_t lanes = input && c <= 4 ? c : static_cast<uint64_t>(std::max(chip.c2(tensor.dtype), 1)), area = n * pixels * lanes * dtype_bytes(tensor.dtype);
+  if (!dims || dims->size() != 4 || dtype_bytes(tensor.dtype) > 2 || (b.place != Buffer::Place::Arena && !input))
+    return shape_text(tensor);
+  const uint64_t n = static_cast<uint64_t>((*dims)[0]), c = static_cast<uint64_t>((*dims)[1]),
+                 pixels = static_cast<uint64_t>((*dims)[2]) * static_cast<uint64_t>((*dims)[3]);
+  const uint64_t lanes = input && c <= 4 ? c : static_cast<uint64_t>(std::max(chip.c2(tensor.dtype), 1)),
+                 area = n * pixels * lanes * dtype_bytes(tensor.dtype);
   if (area == 0) return shape_text(tensor);
   const uint64_t blocks = input ? (c + lanes - 1) / lanes : b.bytes / area;
-  return "(" + std::to_string(n) + "," + std::to_string(blocks) + "," + std::to_string((*dims)[2]) + "," + std::to_string((*dims)[3]) + "," + std::to_string(lanes) + ")";
+  return "(" + std::to_string(n) + "," + std::to_string(blocks) + "," + std::to_string((*dims)[2]) + "," +
+         std::to_string((*dims)[3]) + "," + std::to_string(lanes) + ")";
 }
 
-// A layer's constants and their bytes in memory. The file holds the sum: all but the first (the weights) are counted, the first takes what is left.
-std::vector<std::pair<ir::TensorId, uint64_t>> packed_constants(const Program& p, const format::Task& task, const platform::Platform* chip) {
+// A layer's constants and their bytes in memory. The file holds the sum: all but the first (the weights) are counted, the first
+// takes what is left.
+std::vector<std::pair<ir::TensorId, uint64_t>> packed_constants(const Program& p, const format::Task& task,
+                                                                const platform::Platform* chip) {
   constexpr uint64_t kAlignment = 64;
   const auto up = [](uint64_t v, uint64_t multiple) { return (v + multiple - 1) / multiple * multiple; };
   std::vector<std::pair<ir::TensorId, uint64_t>> found;
   uint64_t left = task.weight_bytes;
-  const bool integer = p.graph.node(task.node).has_input(0) && dtype_bytes(p.graph.tensor(p.graph.node(task.node).inputs[0]).dtype) == 1;
+  const bool integer =
+      p.graph.node(task.node).has_input(0) && dtype_bytes(p.graph.tensor(p.graph.node(task.node).inputs[0]).dtype) == 1;
   for (ir::TensorId t : shown_inputs(p.graph.node(task.node))) {
     if (!t || !p.graph.is_constant(t)) continue;
     const ir::TensorData& value = *p.graph.constant(t);
     uint64_t bytes = up(value.bytes(), kAlignment);
     if (!found.empty() && task.macs > 0 && task.device == format::Device::Npu && chip)
-      bytes = up(integer ? up(static_cast<uint64_t>(value.count()), static_cast<uint64_t>(chip->packing.bias_align)) * static_cast<uint64_t>(chip->packing.bias_bytes) : up(static_cast<uint64_t>(value.count()), 16) * 4, kAlignment);
+      bytes = up(integer ? up(static_cast<uint64_t>(value.count()), static_cast<uint64_t>(chip->packing.bias_align)) *
+                               static_cast<uint64_t>(chip->packing.bias_bytes)
+                         : up(static_cast<uint64_t>(value.count()), 16) * 4,
+                 kAlignment);
     if (!found.empty()) {
       bytes = std::min(bytes, left);
       left -= bytes;
@@ -364,7 +408,8 @@ std::string memory_table(const format::Model& model, uint64_t sram_bytes) {
     std::snprintf(buffer, sizeof buffer, "0x%08llx", static_cast<unsigned long long>(v));
     return std::string(buffer);
   };
-  std::vector<std::vector<std::string>> rows{{"ID", "User", "Tensor", "DataType", "OrigShape", "NativeShape", "[Start", "End)", "Size"}};
+  std::vector<std::vector<std::string>> rows{
+      {"ID", "User", "Tensor", "DataType", "OrigShape", "NativeShape", "[Start", "End)", "Size"}};
   if (sram_bytes) rows[0].push_back("SramHit");
   std::vector<MemoryBlock> blocks;
   uint64_t top = 0;  // where the tensor with the highest end ends
@@ -378,8 +423,15 @@ std::string memory_table(const format::Model& model, uint64_t sram_bytes) {
     const Buffer& b = p.buffers[static_cast<size_t>(t.index)];
     if (b.place != Buffer::Place::Arena && b.place != Buffer::Place::External) return;
     const bool inside = b.place == Buffer::Place::Arena;
-    std::vector<std::string> row{std::to_string(id), user, tensor.name, upper_type(tensor.dtype), shape_text(tensor), chip ? native_shape(p, t, *chip) : shape_text(tensor),
-                                 hex(b.offset) + (inside && b.offset + b.bytes == top ? "*" : ""), hex(b.offset + b.bytes), hex(b.bytes)};
+    std::vector<std::string> row{std::to_string(id),
+                                 user,
+                                 tensor.name,
+                                 upper_type(tensor.dtype),
+                                 shape_text(tensor),
+                                 chip ? native_shape(p, t, *chip) : shape_text(tensor),
+                                 hex(b.offset) + (inside && b.offset + b.bytes == top ? "*" : ""),
+                                 hex(b.offset + b.bytes),
+                                 hex(b.bytes)};
     if (sram_bytes) row.push_back(inside ? hex(sram_hit({b.offset, b.bytes}, sram_bytes)) : "\\");
     rows.push_back(std::move(row));
   };
@@ -395,16 +447,20 @@ std::string memory_table(const format::Model& model, uint64_t sram_bytes) {
   for (size_t i = 0; i < p.tasks.size(); ++i)
     for (const auto& [t, bytes] : packed_constants(p, p.tasks[i], chip)) {
       const ir::Tensor& tensor = p.graph.tensor(t);
-      constants.push_back({std::to_string(i + 1), format::viewer_node_type(p.graph.node(p.tasks[i].node)), tensor.name, upper_type(tensor.dtype), shape_text(tensor), hex(at), hex(at + bytes), hex(bytes)});
+      constants.push_back({std::to_string(i + 1), format::viewer_node_type(p.graph.node(p.tasks[i].node)), tensor.name,
+                           upper_type(tensor.dtype), shape_text(tensor), hex(at), hex(at + bytes), hex(bytes)});
       at += bytes;
     }
   const MemoryTotals totals = memory_totals(blocks, external_bytes(p, p.inputs), external_bytes(p, p.outputs), sram_bytes);
   uint64_t weights = packed_weight_bytes(p);
   std::string text;
-  if (const uint64_t block = sram_block(totals.internal_bytes, sram_bytes); sram_bytes) text += "Total allocated Internal SRAM Size: " + std::to_string(block) + ", Addr: [" + hex(0) + ", " + hex(block) + ")\n";
+  if (const uint64_t block = sram_block(totals.internal_bytes, sram_bytes); sram_bytes)
+    text += "Total allocated Internal SRAM Size: " + std::to_string(block) + ", Addr: [" + hex(0) + ", " + hex(block) + ")\n";
   text += aligned("Feature Tensor Information Table", rows) + aligned("Const Tensor Information Table", constants);
-  text += "Total Weight Memory Size: " + std::to_string(weights) + "\nTotal Internal Memory Size: " + std::to_string(totals.internal_bytes) + "\n";
-  text += "Predict Internal Memory RW Amount: " + std::to_string(totals.internal_traffic) + "\nPredict Weight Memory RW Amount: " + std::to_string(weights) + "\n";
+  text += "Total Weight Memory Size: " + std::to_string(weights) +
+          "\nTotal Internal Memory Size: " + std::to_string(totals.internal_bytes) + "\n";
+  text += "Predict Internal Memory RW Amount: " + std::to_string(totals.internal_traffic) +
+          "\nPredict Weight Memory RW Amount: " + std::to_string(weights) + "\n";
   if (sram_bytes) text += "Predict SRAM Hit RW Amount: " + std::to_string(totals.sram_traffic) + "\n";
   return text;
 }

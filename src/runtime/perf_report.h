@@ -1,4 +1,5 @@
-// The vendor's per-layer table and memory tables, filled with predicted figures: eval_perf, RKNN_QUERY_PERF_DETAIL, log levels 3 and 4.
+// The vendor's per-layer table and memory tables, filled with predicted figures: eval_perf, RKNN_QUERY_PERF_DETAIL, log levels 3
+// and 4.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ namespace orknn::runtime {
 
 // Why nothing can be said about the time of this model on its chip; empty when it can.
 std::string why_no_time(const format::Model& model);
-// Microseconds of one undisturbed run on `cores` cores of the chip the model was made for, with `sram_bytes` of SRAM under the intermediate
-// results; nothing when why_no_time has a reason.
+// Microseconds of one undisturbed run on `cores` cores of the chip the model was made for, with `sram_bytes` of SRAM under the
+// intermediate results; nothing when why_no_time has a reason.
 std::optional<double> predicted_microseconds(const format::Model& model, int cores = 1, uint64_t sram_bytes = 0);
 
 struct LayerRow {
@@ -48,7 +49,8 @@ struct MemoryTotals {
   uint64_t internal_bytes = 0, internal_traffic = 0, sram_traffic = 0;
 };
 MemoryTotals memory_totals(std::span<const MemoryBlock> blocks, uint64_t input_bytes, uint64_t output_bytes, uint64_t sram_bytes);
-// The tables of internal tensors and of weights and the totals behind them, as log level 3 prints them. `sram_bytes` = 0: no SRAM column.
+// The tables of internal tensors and of weights and the totals behind them, as log level 3 prints them. `sram_bytes` = 0: no SRAM
+// column.
 std::string memory_table(const format::Model& model, uint64_t sram_bytes);
 
 }  // namespace orknn::runtime

@@ -12,9 +12,10 @@ namespace {
 
 // mobilenet_v1 with 524288 bytes of SRAM: [start, size) of the internal tensors in the order of the report.
 constexpr MemoryBlock kAnchorA[] = {
-    {0x24c00, 0x62000}, {0x86c00, 0xc4000}, {0x14ac00, 0xc4000}, {0x0, 0x31000},     {0x31000, 0x62000}, {0x93000, 0x62000}, {0x0, 0x62000},     {0x62000, 0x18800},
-    {0x0, 0x31000},     {0x31000, 0x31000}, {0x0, 0x31000},      {0x31000, 0xc400},  {0x0, 0x18800},     {0x18800, 0x18800}, {0x0, 0x18800},     {0x18800, 0x18800},
-    {0x0, 0x18800},     {0x18800, 0x18800}, {0x0, 0x18800},      {0x18800, 0x18800}, {0x0, 0x18800},     {0x18800, 0x18800}, {0x0, 0x18800},     {0x18800, 0x6800},
+    {0x24c00, 0x62000}, {0x86c00, 0xc4000}, {0x14ac00, 0xc4000}, {0x0, 0x31000},     {0x31000, 0x62000}, {0x93000, 0x62000},
+    {0x0, 0x62000},     {0x62000, 0x18800}, {0x0, 0x31000},      {0x31000, 0x31000}, {0x0, 0x31000},     {0x31000, 0xc400},
+    {0x0, 0x18800},     {0x18800, 0x18800}, {0x0, 0x18800},      {0x18800, 0x18800}, {0x0, 0x18800},     {0x18800, 0x18800},
+    {0x0, 0x18800},     {0x18800, 0x18800}, {0x0, 0x18800},      {0x18800, 0x18800}, {0x0, 0x18800},     {0x18800, 0x6800},
     {0x0, 0xd000},      {0xd000, 0xd000},   {0x0, 0xd000},       {0xd000, 0x400},    {0x0, 0x400},
 };
 
@@ -25,14 +26,15 @@ TEST(MemoryTotals, AnchorA) {
   EXPECT_EQ(totals.sram_traffic, 6688768u);
   // The SramHit column: a few straddle the end of the SRAM or lie behind it, all others are inside.
   const std::map<size_t, uint64_t> partly{{0, 0x5b400}, {1, 0}, {2, 0}, {4, 0x4f000}, {5, 0}};
-  for (size_t i = 0; i < std::size(kAnchorA); ++i) EXPECT_EQ(sram_hit(kAnchorA[i], 524288), partly.contains(i) ? partly.at(i) : kAnchorA[i].bytes) << i;
+  for (size_t i = 0; i < std::size(kAnchorA); ++i)
+    EXPECT_EQ(sram_hit(kAnchorA[i], 524288), partly.contains(i) ? partly.at(i) : kAnchorA[i].bytes) << i;
 }
 
 // The small chips: the input and the internal tensors as logged; how the log counts the conversion of the logits is not known.
 TEST(MemoryTotals, AnchorB) {
   std::vector<MemoryBlock> blocks = {
-      {0x24c00, 0x62000}, {0x86c00, 0x62000}, {0xe8c00, 0xc4000}, {0x0, 0x3d400}, {0x3d400, 0x62000}, {0x9f400, 0x6e400}, {0x0, 0x62000}, {0x62000, 0x1b900},
-      {0x0, 0x31000},     {0x31000, 0x31000}, {0x0, 0x31000},     {0x31000, 0xc400},
+      {0x24c00, 0x62000}, {0x86c00, 0x62000}, {0xe8c00, 0xc4000}, {0x0, 0x3d400},     {0x3d400, 0x62000}, {0x9f400, 0x6e400},
+      {0x0, 0x62000},     {0x62000, 0x1b900}, {0x0, 0x31000},     {0x31000, 0x31000}, {0x0, 0x31000},     {0x31000, 0xc400},
   };
   for (int i = 0; i < 11; ++i) blocks.push_back({i % 2 ? 0x18800u : 0x0u, 0x18800});
   blocks.insert(blocks.end(), {{0x18800, 0x6800}, {0x0, 0xd000}, {0xd000, 0xd000}, {0x0, 0xd000}, {0xd000, 0x400}, {0x0, 0x3f0}});
@@ -92,8 +94,10 @@ TEST(PerfReport, TablesOfAMultiCoreChip) {
   EXPECT_EQ(rows[0].load.size() + rows[2].load.size(), 0u) << "not the NPU's";
   EXPECT_EQ(rows[3].type, "OutputOperator");
   const std::string text = perf_table(model);
-  for (const char* part : {"Network Layer Information Table", "Cycles(DDR/NPU/Total)", "100/2304/2304", "WorkLoad(0/1/2)", "100.0%/0.0%/0.0%", "(1,3,8,8),(4,3,3,3)", "Conv:first",
-                           "Total Memory Read/Write Per Frame Size(KB): ", "Operator Time Consuming Ranking Table", "TimeRatio(%)"})
+  for (const char* part :
+       {"Network Layer Information Table", "Cycles(DDR/NPU/Total)", "100/2304/2304", "WorkLoad(0/1/2)", "100.0%/0.0%/0.0%",
+        "(1,3,8,8),(4,3,3,3)", "Conv:first",
+        "Total Memory Read/Write Per Frame Size(KB): ", "Operator Time Consuming Ranking Table", "TimeRatio(%)"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   // A client takes what follows the last "Time(us): " up to the line end.
   const size_t at = text.rfind("Time(us): ");
@@ -134,7 +138,8 @@ TEST(PerfReport, SramShortensTheTime) {
   conv.engine = ir::Engine::Conv;
   conv.predicted_cycles = 300'000;
   conv.read_bytes = 2'000'000;
-  const double without = predicted_microseconds(model).value(), half = predicted_microseconds(model, 1, 1024).value(), whole = predicted_microseconds(model, 1, 4096).value();
+  const double without = predicted_microseconds(model).value(), half = predicted_microseconds(model, 1, 1024).value(),
+               whole = predicted_microseconds(model, 1, 4096).value();
   EXPECT_LT(half, without);
   EXPECT_LT(whole, half);
   EXPECT_GT(whole, without / 3) << "the array takes its time all the same";
@@ -188,7 +193,8 @@ TEST(PerfReport, NamesOfIntegerLayers) {
   const ir::NodeId conv = model.programs[0].tasks[0].node;
   ir::Node n = g.node(conv);
   n.op = "int:Conv";
-  n.inputs.insert(n.inputs.end(), {ir::TensorId{}, ir::TensorId{}, g.add_constant("table", ir::TensorData::zeros(DType::Int8, {4096}))});
+  n.inputs.insert(n.inputs.end(),
+                  {ir::TensorId{}, ir::TensorId{}, g.add_constant("table", ir::TensorData::zeros(DType::Int8, {4096}))});
   g.replace_node(conv, std::move(n));
   model.programs[0].buffers.resize(g.tensor_count());
   EXPECT_EQ(layer_rows(model, false)[1].inputs, "(1,3,8,8),(4,3,3,3)");
@@ -211,18 +217,22 @@ TEST(PerfReport, ClockOfTheSimulator) {
 
 TEST(PerfReport, MemoryTable) {
   const std::string text = memory_table(sample("rk3588"), 1024);
-  for (const char* part : {"Total Weight Memory Size: 640", "Total Internal Memory Size: 2048", "Predict SRAM Hit RW Amount: 2048", "SramHit", "(1,2,8,8,16)"})
+  for (const char* part : {"Total Weight Memory Size: 640", "Total Internal Memory Size: 2048",
+                           "Predict SRAM Hit RW Amount: 2048", "SramHit", "(1,2,8,8,16)"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_EQ(memory_table(sample("rk3588"), 0).find("SramHit"), std::string::npos);
   // A block of whole granules, no larger than what lies in it.
   EXPECT_NE(text.find("Total allocated Internal SRAM Size: 1024, "), std::string::npos) << text;
-  EXPECT_NE(memory_table(sample("rk3588"), 978944).find("Total allocated Internal SRAM Size: 4096, Addr: [0x00000000, 0x00001000)"), std::string::npos);
+  EXPECT_NE(
+      memory_table(sample("rk3588"), 978944).find("Total allocated Internal SRAM Size: 4096, Addr: [0x00000000, 0x00001000)"),
+      std::string::npos);
   EXPECT_EQ(sram_block(4097, 978944), 8192u);
   EXPECT_EQ(sram_block(4096, 978944), 4096u);
   EXPECT_EQ(sram_block(0, 978944), 0u);
   EXPECT_EQ(sram_block(UINT64_MAX, 978944), 978944u);
   // The picture as it is, the mark of the tensor that ends highest, the output, and the constants.
-  for (const char* part : {"(1,1,8,8,3)", "0x00000000*", "OutputOperator", "Const Tensor Information Table", "(4,3,3,3)"}) EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  for (const char* part : {"(1,1,8,8,3)", "0x00000000*", "OutputOperator", "Const Tensor Information Table", "(4,3,3,3)"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_NE(text.find("0x00000280", text.find("Const Tensor")), std::string::npos) << "640 bytes of weights\n" << text;
 }
 

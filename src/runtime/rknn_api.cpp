@@ -27,7 +27,9 @@ constexpr std::string_view kDriverVersion = "0.0.0 (simulator)";
 
 std::string api_version() { return std::string(kVersionText).substr(sizeof "librknnrt version: " - 1); }
 
-int invalid_context(const char* function) { return fail(RKNN_ERR_CTX_INVALID, function, "the context is not valid (0, unknown or destroyed)"); }
+int invalid_context(const char* function) {
+  return fail(RKNN_ERR_CTX_INVALID, function, "the context is not valid (0, unknown or destroyed)");
+}
 
 // Runs `body` with the context locked.
 template <class Body>
@@ -91,9 +93,10 @@ void log_model(const Session& session) {
   log(LogLevel::Info, "", "RKNN Runtime Information, " + std::string(kVersionText));
   log(LogLevel::Info, "", "RKNN Driver Information, version: " + std::string(kDriverVersion));
   log(LogLevel::Info, "",
-      "RKNN Model Information, version: 6, toolkit version: " + model.toolkit_version + "(compiler version: " + model.toolkit_version +
-          "), target: " + std::string(platform ? platform->npu_name : "RKNPU") + ", target platform: " + model.target_platform +
-          ", framework name: " + model.source_framework + ", framework layout: " + (nhwc ? "NHWC" : "NCHW") + ", model inference type: static_shape");
+      "RKNN Model Information, version: 6, toolkit version: " + model.toolkit_version +
+          "(compiler version: " + model.toolkit_version + "), target: " + std::string(platform ? platform->npu_name : "RKNPU") +
+          ", target platform: " + model.target_platform + ", framework name: " + model.source_framework +
+          ", framework layout: " + (nhwc ? "NHWC" : "NCHW") + ", model inference type: static_shape");
 }
 
 int init(rknn_context* context, void* model, uint32_t size, uint32_t flag, rknn_init_extend* extend) {
@@ -131,7 +134,8 @@ int init(rknn_context* context, void* model, uint32_t size, uint32_t flag, rknn_
 template <class T, class Fill>
 int answer(void* info, uint32_t size, Fill fill) {
   if (size < sizeof(T))
-    return fail(RKNN_ERR_PARAM_INVALID, "rknn_query", "info is too small: " + std::to_string(size) + " bytes, " + std::to_string(sizeof(T)) + " are needed");
+    return fail(RKNN_ERR_PARAM_INVALID, "rknn_query",
+                "info is too small: " + std::to_string(size) + " bytes, " + std::to_string(sizeof(T)) + " are needed");
   return fill(*static_cast<T*>(info));
 }
 
@@ -139,11 +143,14 @@ int answer(void* info, uint32_t size, Fill fill) {
 int query_attr(const Context& context, bool is_input, AttrView view, void* info, uint32_t size, bool current = false) {
   return answer<rknn_tensor_attr>(info, size, [&](rknn_tensor_attr& attr) {
     const Session& session = *context.session;
-    if (current && !has_shape_sets(session.model())) return fail(RKNN_ERR_MODEL_INVALID, "rknn_query", "the model has static shapes, use the other queries");
-    const std::vector<PortInfo> ports = is_input ? (current ? session.inputs() : session.inputs_of_program(0)) : (current ? session.outputs() : session.outputs_of_program(0));
+    if (current && !has_shape_sets(session.model()))
+      return fail(RKNN_ERR_MODEL_INVALID, "rknn_query", "the model has static shapes, use the other queries");
+    const std::vector<PortInfo> ports = is_input ? (current ? session.inputs() : session.inputs_of_program(0))
+                                                 : (current ? session.outputs() : session.outputs_of_program(0));
     if (attr.index >= ports.size())
       return fail(RKNN_ERR_PARAM_INVALID, "rknn_query",
-                  "index " + std::to_string(attr.index) + " is out of range, the model has " + std::to_string(ports.size()) + (is_input ? " inputs" : " outputs"));
+                  "index " + std::to_string(attr.index) + " is out of range, the model has " + std::to_string(ports.size()) +
+                      (is_input ? " inputs" : " outputs"));
     fill_attr(ports[attr.index], is_input, view, platform_of(*context.session), attr);
     return RKNN_SUCC;
   });
@@ -169,7 +176,9 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
     case RKNN_QUERY_PERF_DETAIL:
       return answer<rknn_perf_detail>(info, size, [&](rknn_perf_detail& d) {
         if (context.is_dry()) return fail(RKNN_ERR_FAIL, kName, "a context for model information has nothing to report");
-        context.report = (context.flags & RKNN_FLAG_COLLECT_PERF_MASK) && session.has_run() ? perf_table(session.model(), context.cores, sram_of(context)) : std::string();
+        context.report = (context.flags & RKNN_FLAG_COLLECT_PERF_MASK) && session.has_run()
+                             ? perf_table(session.model(), context.cores, sram_of(context))
+                             : std::string();
         d = {context.report.data(), context.report.size()};
         return RKNN_SUCC;
       });
@@ -208,11 +217,17 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
         return RKNN_SUCC;
       });
     case RKNN_QUERY_DEVICE_MEM_INFO:
-      return answer<rknn_tensor_mem>(info, size, [&](rknn_tensor_mem&) { return fail(RKNN_ERR_FAIL, kName, "device memory is not available yet in OpenRKNN"); });
+      return answer<rknn_tensor_mem>(info, size, [&](rknn_tensor_mem&) {
+        return fail(RKNN_ERR_FAIL, kName, "device memory is not available yet in OpenRKNN");
+      });
     case RKNN_QUERY_INPUT_DYNAMIC_RANGE:
       return answer<rknn_input_range>(info, size, [&](rknn_input_range& range) {
-        if (!has_shape_sets(session.model())) return fail(RKNN_ERR_MODEL_INVALID, kName, "the model has static shapes, there is no range");
-        if (range.index >= session.inputs().size()) return fail(RKNN_ERR_PARAM_INVALID, kName, "index " + std::to_string(range.index) + " is out of range, the model has " + std::to_string(session.inputs().size()) + " inputs");
+        if (!has_shape_sets(session.model()))
+          return fail(RKNN_ERR_MODEL_INVALID, kName, "the model has static shapes, there is no range");
+        if (range.index >= session.inputs().size())
+          return fail(RKNN_ERR_PARAM_INVALID, kName,
+                      "index " + std::to_string(range.index) + " is out of range, the model has " +
+                          std::to_string(session.inputs().size()) + " inputs");
         fill_range(session, range);
         return RKNN_SUCC;
       });
@@ -230,7 +245,9 @@ int choose_shapes(Context& context, const char* function, std::span<const rknn_t
   Session& session = *context.session;
   if (!has_shape_sets(session.model())) return fail(RKNN_ERR_MODEL_INVALID, function, "the model has static shapes");
   const std::optional<size_t> found = find_shape_set(session, wanted);
-  if (!found) return fail(RKNN_ERR_FAIL, function, "the model has no set of input shapes with these names and shapes, it has " + shape_sets_text(session));
+  if (!found)
+    return fail(RKNN_ERR_FAIL, function,
+                "the model has no set of input shapes with these names and shapes, it has " + shape_sets_text(session));
   if (const Status s = session.choose_program(*found); !s) return fail(function, s);
   context.has_shapes = true;
   return RKNN_SUCC;
@@ -239,11 +256,15 @@ int choose_shapes(Context& context, const char* function, std::span<const rknn_t
 int set_input_shapes(Context& context, uint32_t count, rknn_tensor_attr* attrs) {
   constexpr const char* kName = "rknn_set_input_shapes";
   const size_t inputs = context.session->inputs().size();
-  if (!attrs || count != inputs) return fail(RKNN_ERR_PARAM_INVALID, kName, !attrs ? "attr is NULL" : "n_inputs is " + std::to_string(count) + ", the model has " + std::to_string(inputs));
+  if (!attrs || count != inputs)
+    return fail(RKNN_ERR_PARAM_INVALID, kName,
+                !attrs ? "attr is NULL" : "n_inputs is " + std::to_string(count) + ", the model has " + std::to_string(inputs));
   return choose_shapes(context, kName, {attrs, count});
 }
 
-int refuse_without_shapes(const char* function) { return fail(RKNN_ERR_FAIL, function, "the model has several sets of input shapes, call rknn_set_input_shapes first"); }
+int refuse_without_shapes(const char* function) {
+  return fail(RKNN_ERR_FAIL, function, "the model has several sets of input shapes, call rknn_set_input_shapes first");
+}
 
 // --- inputs
 
@@ -255,14 +276,17 @@ uint64_t element_count_of(const rknn_tensor_attr& attr) {
 
 // NC1HWC2 blocks as NCHW.
 std::vector<std::byte> unblock(const rknn_tensor_attr& native, const PortInfo& port, const void* from, size_t element_bytes) {
-  const uint64_t n = native.dims[0], blocks = native.dims[1], pixels = uint64_t{native.dims[2]} * native.dims[3], lanes = native.dims[4];
+  const uint64_t n = native.dims[0], blocks = native.dims[1], pixels = uint64_t{native.dims[2]} * native.dims[3],
+                 lanes = native.dims[4];
   const auto channels = static_cast<uint64_t>(port.layout == Layout::NHWC ? port.dims[3] : port.dims[1]);
   std::vector<std::byte> out(n * channels * pixels * element_bytes);
   for (uint64_t batch = 0; batch < n; ++batch)
     for (uint64_t c = 0; c < channels; ++c)
       for (uint64_t p = 0; p < pixels; ++p)
         std::memcpy(out.data() + ((batch * channels + c) * pixels + p) * element_bytes,
-                    static_cast<const std::byte*>(from) + (((batch * blocks + c / lanes) * pixels + p) * lanes + c % lanes) * element_bytes, element_bytes);
+                    static_cast<const std::byte*>(from) +
+                        (((batch * blocks + c / lanes) * pixels + p) * lanes + c % lanes) * element_bytes,
+                    element_bytes);
   return out;
 }
 
@@ -271,7 +295,9 @@ int check_input(const Context& context, const rknn_input& input, InputData& data
   constexpr const char* kName = "rknn_inputs_set";
   const std::vector<PortInfo>& ports = context.session->inputs();
   if (input.index >= ports.size())
-    return fail(RKNN_ERR_INPUT_INVALID, kName, "index " + std::to_string(input.index) + " is out of range, the model has " + std::to_string(ports.size()) + " inputs");
+    return fail(
+        RKNN_ERR_INPUT_INVALID, kName,
+        "index " + std::to_string(input.index) + " is out of range, the model has " + std::to_string(ports.size()) + " inputs");
   const PortInfo& port = ports[input.index];
   const std::string name = "input '" + port.name + "'";
   if (!input.buf) return fail(RKNN_ERR_INPUT_INVALID, kName, name + ": buf is NULL");
@@ -281,16 +307,19 @@ int check_input(const Context& context, const rknn_input& input, InputData& data
   data.bytes = input.size;
   const bool is_picture = port.layout != Layout::Undefined;
   const std::optional<DType> given = dtype_of_public(input.pass_through ? number(native.type) : number(input.type));
-  if (!given) return fail(RKNN_ERR_INPUT_INVALID, kName, name + ": type " + std::to_string(number(input.type)) + " cannot be converted");
+  if (!given)
+    return fail(RKNN_ERR_INPUT_INVALID, kName, name + ": type " + std::to_string(number(input.type)) + " cannot be converted");
   data.dtype = *given;
   const uint32_t format = number(input.fmt);
   if (is_picture && !input.pass_through && (format >= RKNN_TENSOR_FORMAT_MAX || format == RKNN_TENSOR_NC1HWC2))
     return fail(RKNN_ERR_INPUT_INVALID, kName, name + ": fmt " + std::to_string(format) + " is neither NHWC nor NCHW");
   if (std::any_of(port.dims.begin(), port.dims.end(), [](int64_t d) { return d < 0; }))
     return fail(RKNN_ERR_FAIL, kName, name + ": its shape is known only at run time, which the C API cannot express");
-  const uint64_t needed = (input.pass_through ? element_count_of(native) : static_cast<uint64_t>(element_count(port.dims))) * dtype_bytes(data.dtype);
+  const uint64_t needed =
+      (input.pass_through ? element_count_of(native) : static_cast<uint64_t>(element_count(port.dims))) * dtype_bytes(data.dtype);
   if (input.size < needed)
-    return fail(RKNN_ERR_PARAM_INVALID, kName, name + ": size is " + std::to_string(input.size) + " bytes, " + std::to_string(needed) + " are needed");
+    return fail(RKNN_ERR_PARAM_INVALID, kName,
+                name + ": size is " + std::to_string(input.size) + " bytes, " + std::to_string(needed) + " are needed");
   if (input.pass_through) {
     data.pass_through = true;
     data.layout = native.fmt == RKNN_TENSOR_NHWC ? Layout::NHWC : Layout::NCHW;
@@ -302,7 +331,8 @@ int check_input(const Context& context, const rknn_input& input, InputData& data
     return RKNN_SUCC;
   }
   // What is already in the model's own number format was normalized by the caller.
-  data.pass_through = (data.dtype == DType::Int8 && port.quantized && port.dtype == DType::Int8) || (data.dtype == DType::Float16 && is_float(port.dtype));
+  data.pass_through = (data.dtype == DType::Int8 && port.quantized && port.dtype == DType::Int8) ||
+                      (data.dtype == DType::Float16 && is_float(port.dtype));
   data.layout = format == RKNN_TENSOR_NCHW ? Layout::NCHW : Layout::NHWC;
   return RKNN_SUCC;
 }
@@ -312,7 +342,8 @@ int inputs_set(Context& context, uint32_t count, rknn_input* inputs) {
   Session& session = *context.session;
   if (!inputs || count == 0 || count > session.inputs().size())
     return fail(RKNN_ERR_PARAM_INVALID, kName,
-                !inputs ? "inputs is NULL" : "n_inputs is " + std::to_string(count) + ", the model has " + std::to_string(session.inputs().size()));
+                !inputs ? "inputs is NULL"
+                        : "n_inputs is " + std::to_string(count) + ", the model has " + std::to_string(session.inputs().size()));
   if (!context.has_shapes) return refuse_without_shapes(kName);
   std::vector<InputData> data(count);
   std::vector<std::vector<std::byte>> unblocked(count);
@@ -333,7 +364,8 @@ int run(Context& context, rknn_run_extend* extend) {
   if (const Status s = context.session->run(); !s)
     return fail(s.code() == Code::OutOfMemory ? RKNN_ERR_MALLOC_FAIL : RKNN_ERR_FAIL, kName, s.to_string());
   ++context.frame;
-  if (log_level() >= LogLevel::Debug) log_table(LogLevel::Debug, perf_table(context.session->model(), context.cores, sram_of(context)));
+  if (log_level() >= LogLevel::Debug)
+    log_table(LogLevel::Debug, perf_table(context.session->model(), context.cores, sram_of(context)));
   if (extend) extend->frame_id = context.frame;
   return RKNN_SUCC;
 }
@@ -341,7 +373,9 @@ int run(Context& context, rknn_run_extend* extend) {
 int set_core_mask(Context& context, uint32_t mask) {
   constexpr const char* kName = "rknn_set_core_mask";
   const platform::Platform* chip = platform_of(*context.session);
-  if (!chip || chip->cores < 2) return fail(RKNN_ERR_TARGET_PLATFORM_UNMATCH, kName, "cores cannot be chosen on " + context.session->model().target_platform + ", which has one");
+  if (!chip || chip->cores < 2)
+    return fail(RKNN_ERR_TARGET_PLATFORM_UNMATCH, kName,
+                "cores cannot be chosen on " + context.session->model().target_platform + ", which has one");
   const Result<int> cores = platform::cores_of_mask(*chip, mask);
   if (!cores) return fail(RKNN_ERR_PARAM_INVALID, kName, cores.status().to_string());
   context.cores = *cores;
@@ -353,7 +387,9 @@ int outputs_get(Context& context, uint32_t count, rknn_output* outputs, rknn_out
   const Session& session = *context.session;
   if (!outputs || count == 0 || count > session.outputs().size())
     return fail(RKNN_ERR_PARAM_INVALID, kName,
-                !outputs ? "outputs is NULL" : "n_outputs is " + std::to_string(count) + ", the model has " + std::to_string(session.outputs().size()));
+                !outputs
+                    ? "outputs is NULL"
+                    : "n_outputs is " + std::to_string(count) + ", the model has " + std::to_string(session.outputs().size()));
   if (!session.has_run()) return fail(RKNN_ERR_FAIL, kName, "the model has not run yet");
   // Programs that leave every index at 0 mean the outputs in order.
   std::set<uint32_t> indices;
@@ -373,10 +409,12 @@ int outputs_get(Context& context, uint32_t count, rknn_output* outputs, rknn_out
     plans[i] = {index, dtype, static_cast<uint64_t>(element_count(session.output_dims(index))) * dtype_bytes(dtype)};
     if (plans[i].bytes > UINT32_MAX) return fail(RKNN_ERR_FAIL, kName, "output '" + port.name + "' is larger than 4 GB");
     if (!outputs[i].is_prealloc) continue;
-    if (!outputs[i].buf) return fail(RKNN_ERR_OUTPUT_INVALID, kName, "output '" + port.name + "': is_prealloc is set and buf is NULL");
+    if (!outputs[i].buf)
+      return fail(RKNN_ERR_OUTPUT_INVALID, kName, "output '" + port.name + "': is_prealloc is set and buf is NULL");
     if (outputs[i].size < plans[i].bytes)
       return fail(RKNN_ERR_PARAM_INVALID, kName,
-                  "output '" + port.name + "': size is " + std::to_string(outputs[i].size) + " bytes, " + std::to_string(plans[i].bytes) + " are needed");
+                  "output '" + port.name + "': size is " + std::to_string(outputs[i].size) + " bytes, " +
+                      std::to_string(plans[i].bytes) + " are needed");
   }
   std::vector<std::unique_ptr<std::byte[]>> fresh(count);
   for (uint32_t i = 0; i < count; ++i)

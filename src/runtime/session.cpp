@@ -57,7 +57,8 @@ Status no_memory() { return Status::error(Code::OutOfMemory, "memory ran out"); 
 
 Session::~Session() = default;
 
-std::unique_ptr<Session> Session::make(std::shared_ptr<const format::Model> model, size_t program, std::unique_ptr<sim::Executor> executor, ThreadPool& pool) {
+std::unique_ptr<Session> Session::make(std::shared_ptr<const format::Model> model, size_t program,
+                                       std::unique_ptr<sim::Executor> executor, ThreadPool& pool) {
   std::unique_ptr<Session> session(new Session());
   session->model_ = std::move(model);
   session->executors_.resize(session->model_->programs.size());
@@ -76,11 +77,18 @@ void Session::describe_ports() {
   has_run_ = false;
 }
 
-std::vector<PortInfo> Session::inputs_of_program(size_t index) const { return describe_all(model_->programs[index], model_->programs[index].inputs); }
-std::vector<PortInfo> Session::outputs_of_program(size_t index) const { return describe_all(model_->programs[index], model_->programs[index].outputs); }
+std::vector<PortInfo> Session::inputs_of_program(size_t index) const {
+  return describe_all(model_->programs[index], model_->programs[index].inputs);
+}
+std::vector<PortInfo> Session::outputs_of_program(size_t index) const {
+  return describe_all(model_->programs[index], model_->programs[index].outputs);
+}
 
 Status Session::choose_program(size_t index) {
-  if (index >= executors_.size()) return invalid_argument("there is no program " + std::to_string(index)).expected("below " + std::to_string(executors_.size())).model(model_->name);
+  if (index >= executors_.size())
+    return invalid_argument("there is no program " + std::to_string(index))
+        .expected("below " + std::to_string(executors_.size()))
+        .model(model_->name);
   if (index == current_) return {};
   try {
     if (!executors_[index]) {
@@ -100,7 +108,8 @@ Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const format::Mod
   if (model->programs.empty()) return invalid_model("the model holds no program");
   const format::Program& first = model->programs[0];
   for (const format::Program& p : model->programs) {
-    if (p.inputs.size() != first.inputs.size() || p.outputs.size() != first.outputs.size()) return invalid_model("the programs of the model have different inputs or outputs").model(model->name);
+    if (p.inputs.size() != first.inputs.size() || p.outputs.size() != first.outputs.size())
+      return invalid_model("the programs of the model have different inputs or outputs").model(model->name);
     if (Status s = ir::check_mapped_files(p.graph); !s) return s.model(model->name).stage("init_runtime");
   }
   ThreadPool& threads = pool ? *pool : ThreadPool::shared();
@@ -118,7 +127,8 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& path, ThreadPo
   return open(std::make_shared<const format::Model>(std::move(model)), pool);
 }
 
-Result<std::unique_ptr<Session>> Session::open(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper, ThreadPool* pool) {
+Result<std::unique_ptr<Session>> Session::open(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
+                                               ThreadPool* pool) {
   ORKNN_TRY_ASSIGN(format::Model model, format::read_rknn(bytes, std::move(keeper), pool ? *pool : ThreadPool::shared()));
   return open(std::make_shared<const format::Model>(std::move(model)), pool);
 }
@@ -144,15 +154,20 @@ MemorySizes Session::memory() const {
 
 Status Session::set_input(size_t index, const InputData& data) {
   if (index >= inputs_.size())
-    return invalid_argument("there is no input " + std::to_string(index)).expected("below " + std::to_string(inputs_.size())).model(model_->name);
+    return invalid_argument("there is no input " + std::to_string(index))
+        .expected("below " + std::to_string(inputs_.size()))
+        .model(model_->name);
   try {
     const format::Port& port = program().inputs[index];
     auto value = convert_input(port, program().graph.tensor(port.tensor), data, *pool_);
     if (!value) return Status(value.status()).model(model_->name);
     const PortInfo& info = inputs_[index];
-    if (!warned_of_range_ && !info.quantized && is_integer(info.dtype) && data.dtype != info.dtype && leaves_range(data, info.dtype)) {
+    if (!warned_of_range_ && !info.quantized && is_integer(info.dtype) && data.dtype != info.dtype &&
+        leaves_range(data, info.dtype)) {
       warned_of_range_ = true;
-      log(LogLevel::Warn, "inference", "The input '" + info.name + "' is fed with numbers outside of " + std::string(dtype_name(info.dtype)) + ", they do not arrive as they are!");
+      log(LogLevel::Warn, "inference",
+          "The input '" + info.name + "' is fed with numbers outside of " + std::string(dtype_name(info.dtype)) +
+              ", they do not arrive as they are!");
     }
     values_[index] = std::move(*value);
     return {};
@@ -185,7 +200,8 @@ Status Session::run(const sim::RunHooks& hooks) {
 
 DType Session::natural_dtype(size_t index) const {
   const PortInfo& port = outputs_[index];
-  return port.quantized || is_float(port.source_dtype) || port.source_dtype == DType::Undefined ? DType::Float32 : port.source_dtype;
+  return port.quantized || is_float(port.source_dtype) || port.source_dtype == DType::Undefined ? DType::Float32
+                                                                                                : port.source_dtype;
 }
 
 void Session::read_output(size_t index, DType dtype, void* to) const {

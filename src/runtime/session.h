@@ -15,14 +15,14 @@ namespace orknn::runtime {
 // An input or output as users see it.
 struct PortInfo {
   std::string name;
-  ir::Dims dims;                 // of the source model; -1 where known only at run time
+  ir::Dims dims;                              // of the source model; -1 where known only at run time
   ir::Layout layout = ir::Layout::Undefined;  // NCHW or NHWC for 4-D, else Undefined
   DType source_dtype = DType::Float32;
   DType dtype = DType::Float32;  // what the program computes with
   bool quantized = false;
-  float scale = 1;               // of a quantized tensor
+  float scale = 1;  // of a quantized tensor
   int32_t zero_point = 0;
-  bool fixed_point = false;      // the scale is a power of two, the zero point 0
+  bool fixed_point = false;  // the scale is a power of two, the zero point 0
 };
 
 struct MemorySizes {
@@ -40,7 +40,8 @@ class Session {
   // `pool` = nullptr: the shared one. It must outlive the session.
   static Result<std::unique_ptr<Session>> open(const std::string& path, ThreadPool* pool = nullptr);
   // From memory; copied unless `keeper` keeps it alive.
-  static Result<std::unique_ptr<Session>> open(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper, ThreadPool* pool = nullptr);
+  static Result<std::unique_ptr<Session>> open(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
+                                               ThreadPool* pool = nullptr);
   static Result<std::unique_ptr<Session>> open(std::shared_ptr<const format::Model> model, ThreadPool* pool = nullptr);
   Result<std::unique_ptr<Session>> duplicate() const;
   ~Session();
@@ -76,7 +77,8 @@ class Session {
 
  private:
   Session() = default;
-  static std::unique_ptr<Session> make(std::shared_ptr<const format::Model> model, size_t program, std::unique_ptr<sim::Executor> executor, ThreadPool& pool);
+  static std::unique_ptr<Session> make(std::shared_ptr<const format::Model> model, size_t program,
+                                       std::unique_ptr<sim::Executor> executor, ThreadPool& pool);
   void describe_ports();
   sim::Executor& executor() const { return *executors_[current_]; }
 
@@ -86,7 +88,7 @@ class Session {
   ThreadPool* pool_ = nullptr;
   std::vector<PortInfo> inputs_, outputs_;
   std::vector<std::shared_ptr<const MappedFile>> files_;  // that hold the weights
-  std::vector<ir::TensorData> values_;  // inputs as the program takes them; no value = not set yet
+  std::vector<ir::TensorData> values_;                    // inputs as the program takes them; no value = not set yet
   bool has_run_ = false;
   bool warned_of_range_ = false;
 };

@@ -14,8 +14,12 @@ uint32_t saturate(uint64_t n) { return static_cast<uint32_t>(std::min<uint64_t>(
 uint32_t public_bytes(rknn_tensor_type type) {
   switch (type) {
     case RKNN_TENSOR_INT64: return 8;
-    case RKNN_TENSOR_FLOAT32: case RKNN_TENSOR_INT32: case RKNN_TENSOR_UINT32: return 4;
-    case RKNN_TENSOR_FLOAT16: case RKNN_TENSOR_INT16: case RKNN_TENSOR_UINT16: return 2;
+    case RKNN_TENSOR_FLOAT32:
+    case RKNN_TENSOR_INT32:
+    case RKNN_TENSOR_UINT32: return 4;
+    case RKNN_TENSOR_FLOAT16:
+    case RKNN_TENSOR_INT16:
+    case RKNN_TENSOR_UINT16: return 2;
     default: return 1;
   }
 }
@@ -39,15 +43,22 @@ void set_dims(rknn_tensor_attr& attr, std::initializer_list<uint64_t> dims) {
 
 rknn_tensor_type public_type(DType dtype) {
   switch (dtype) {
-    case DType::UInt8: case DType::UInt4: return RKNN_TENSOR_UINT8;
-    case DType::Int8: case DType::Int4: return RKNN_TENSOR_INT8;
+    case DType::UInt8:
+    case DType::UInt4: return RKNN_TENSOR_UINT8;
+    case DType::Int8:
+    case DType::Int4: return RKNN_TENSOR_INT8;
     case DType::UInt16: return RKNN_TENSOR_UINT16;
     case DType::Int16: return RKNN_TENSOR_INT16;
     case DType::UInt32: return RKNN_TENSOR_UINT32;
     case DType::Int32: return RKNN_TENSOR_INT32;
-    case DType::UInt64: case DType::Int64: return RKNN_TENSOR_INT64;
+    case DType::UInt64:
+    case DType::Int64: return RKNN_TENSOR_INT64;
     case DType::Bool: return RKNN_TENSOR_BOOL;
-    case DType::Float32: case DType::Float64: case DType::Float16: case DType::BFloat16: case DType::Undefined: break;
+    case DType::Float32:
+    case DType::Float64:
+    case DType::Float16:
+    case DType::BFloat16:
+    case DType::Undefined: break;
   }
   return RKNN_TENSOR_FLOAT16;
 }
@@ -92,7 +103,8 @@ void fill_attr(const PortInfo& port, bool is_input, AttrView view, const platfor
     const Picture p = picture_of(port);
     const bool blocked = attr.type == RKNN_TENSOR_INT8 || attr.type == RKNN_TENSOR_FLOAT16;  // the types NC1HWC2 exists for
     const bool image = p.c == 1 || p.c == 3 || p.c == 4;
-    const uint64_t lanes = static_cast<uint64_t>(std::max(1, chip.c2(attr.type == RKNN_TENSOR_INT8 ? DType::Int8 : DType::Float16)));
+    const uint64_t lanes =
+        static_cast<uint64_t>(std::max(1, chip.c2(attr.type == RKNN_TENSOR_INT8 ? DType::Int8 : DType::Float16)));
     if (view == AttrView::Native && !blocked) {
       attr.fmt = RKNN_TENSOR_NCHW;
       set_dims(attr, {p.n, p.c, p.h, p.w});
@@ -104,8 +116,10 @@ void fill_attr(const PortInfo& port, bool is_input, AttrView view, const platfor
       set_dims(attr, {p.n, round_up(p.c, lanes) / lanes, p.h, p.w, lanes});
     } else {
       attr.fmt = port.layout == Layout::NHWC ? RKNN_TENSOR_NHWC : RKNN_TENSOR_NCHW;
-      if (attr.fmt == RKNN_TENSOR_NHWC) set_dims(attr, {p.n, p.h, p.w, p.c});
-      else set_dims(attr, {p.n, p.c, p.h, p.w});
+      if (attr.fmt == RKNN_TENSOR_NHWC)
+        set_dims(attr, {p.n, p.h, p.w, p.c});
+      else
+        set_dims(attr, {p.n, p.c, p.h, p.w});
     }
     const uint64_t pixels = std::max<uint64_t>(1, static_cast<uint64_t>(chip.first_layer.width_align_int8) / bytes);
     if (is_input && attr.fmt == RKNN_TENSOR_NHWC && image) {

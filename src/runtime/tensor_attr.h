@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "rknn_api.h"
 #include "platform/platforms.h"
+#include "rknn_api.h"
 #include "runtime/session.h"
 
 namespace orknn::runtime {

@@ -112,7 +112,8 @@ Status Executor::Plan::check_wiring() const {
     for (const TailStep& step : n.tail) operands += step.operand >= 0;
     for (const TailStep& step : n.tail) {
       const auto i = static_cast<size_t>(step.operand);
-      if (step.operand >= 0 && (operands > n.inputs.size() || i < n.inputs.size() - operands || i >= n.inputs.size() || !n.inputs[i]))
+      if (step.operand >= 0 &&
+          (operands > n.inputs.size() || i < n.inputs.size() - operands || i >= n.inputs.size() || !n.inputs[i]))
         return invalid_model("a fused step names no operand").node(n.name, n.op);
     }
     for (TensorId t : n.inputs)
@@ -121,7 +122,8 @@ Status Executor::Plan::check_wiring() const {
     for (TensorId t : n.outputs) {
       if (!t) continue;
       if (known[index_of(t)]) return invalid_model("tensor '" + g.tensor(t).name + "' is computed twice").node(n.name, n.op);
-      if (g.tensor(t).dtype == DType::Undefined) return invalid_model("tensor '" + g.tensor(t).name + "' has no type").node(n.name, n.op);
+      if (g.tensor(t).dtype == DType::Undefined)
+        return invalid_model("tensor '" + g.tensor(t).name + "' has no type").node(n.name, n.op);
       known[index_of(t)] = 1;
     }
   }
@@ -136,7 +138,9 @@ Status Executor::Plan::check_buffers() const {
   const Graph& g = program->graph;
   ArenaCheck arena;
   std::vector<uint32_t> left = readers;
-  const auto in_arena = [&](TensorId t) { return program->buffers[index_of(t)].place == Buffer::Place::Arena && !g.is_constant(t) && g.producer(t); };
+  const auto in_arena = [&](TensorId t) {
+    return program->buffers[index_of(t)].place == Buffer::Place::Arena && !g.is_constant(t) && g.producer(t);
+  };
   const auto finish = [&](TensorId t) {
     if (in_arena(t)) arena.release(program->buffers[index_of(t)].offset, program->buffers[index_of(t)].bytes);
   };
@@ -150,9 +154,11 @@ Status Executor::Plan::check_buffers() const {
       const std::optional<Dims>& d = dims[index_of(t)];
       if (!d) return invalid_model("tensor '" + tensor.name + "' has planned memory but no known size");
       const uint64_t dense = static_cast<uint64_t>(element_count(*d)) * dtype_bytes(tensor.dtype);
-      if (b.offset % kAlignment != 0 || b.bytes < dense || b.offset > program->arena_bytes || b.bytes > program->arena_bytes - b.offset)
+      if (b.offset % kAlignment != 0 || b.bytes < dense || b.offset > program->arena_bytes ||
+          b.bytes > program->arena_bytes - b.offset)
         return invalid_model("the memory of tensor '" + tensor.name + "' is not inside the arena")
-            .expected("at least " + std::to_string(dense) + " bytes at a multiple of 64 inside " + std::to_string(program->arena_bytes))
+            .expected("at least " + std::to_string(dense) + " bytes at a multiple of 64 inside " +
+                      std::to_string(program->arena_bytes))
             .found(std::to_string(b.bytes) + " bytes at " + std::to_string(b.offset));
       ORKNN_TRY(arena.claim(b.offset, b.bytes, tensor.name));
     }
@@ -221,7 +227,8 @@ Status Executor::Plan::infer_and_choose() {
     }
     // Empty tensors are left to the reference kernels, which all handle them; fast ones may divide by an extent.
     const auto is_empty = [](const OperandFacts& o) { return o.exists() && element_count(o.dims) == 0; };
-    const bool any_empty = std::any_of(step.inputs.begin(), step.inputs.end(), is_empty) || std::any_of(step.outputs.begin(), step.outputs.end(), is_empty);
+    const bool any_empty = std::any_of(step.inputs.begin(), step.inputs.end(), is_empty) ||
+                           std::any_of(step.outputs.begin(), step.outputs.end(), is_empty);
     if (tail_fits && !any_empty) step.kernel = find_kernel({n, *step.def, step.inputs, step.outputs});
   }
   return {};
@@ -239,12 +246,12 @@ struct Executor::State {
   const Plan& plan;
   ThreadPool& pool;
   AlignedBytes arena, scratch;
-  std::vector<Value> values;      // per tensor
-  std::vector<uint32_t> left;     // readers still to come in this run
+  std::vector<Value> values;   // per tensor
+  std::vector<uint32_t> left;  // readers still to come in this run
   std::vector<TensorView> input_views;
   std::vector<MutableTensorView> output_views;
   std::vector<TensorView> results;
-  std::vector<TensorData> kept;   // copies of outputs that are graph inputs
+  std::vector<TensorData> kept;  // copies of outputs that are graph inputs
 
   State(const Plan& p, ThreadPool& thread_pool) : plan(p), pool(thread_pool), values(p.program->graph.tensor_count()) {}
 
@@ -288,7 +295,8 @@ namespace {
 template <class State>
 class PlannedContext : public RunContext {
  public:
-  PlannedContext(const Node& node, const OpDef& def, const OpSet& ops, ThreadPool& pool, State& state) : RunContext(node, def, ops, pool), state_(state) {}
+  PlannedContext(const Node& node, const OpDef& def, const OpSet& ops, ThreadPool& pool, State& state)
+      : RunContext(node, def, ops, pool), state_(state) {}
   size_t input_count() const override { return node().inputs.size(); }
   bool has_input(size_t i) const override { return i < node().inputs.size() && node().inputs[i]; }
   TensorView input(size_t i) const override { return state_.view(node().inputs[i]); }
@@ -310,8 +318,8 @@ class PlannedContext : public RunContext {
 
 class PlannedKernelContext final : public KernelContext {
  public:
-  PlannedKernelContext(const Node& n, const OpDef& d, std::span<const TensorView> in, std::span<const MutableTensorView> out, ThreadPool& thread_pool,
-                       AlignedBytes& bytes)
+  PlannedKernelContext(const Node& n, const OpDef& d, std::span<const TensorView> in, std::span<const MutableTensorView> out,
+                       ThreadPool& thread_pool, AlignedBytes& bytes)
       : KernelContext(n, d, in, out, thread_pool), bytes_(bytes) {}
   std::byte* scratch(size_t bytes) override { return bytes_.reserve(std::max<size_t>(bytes, 1)) ? bytes_.data() : nullptr; }
 
@@ -323,8 +331,7 @@ class PlannedKernelContext final : public KernelContext {
 Status Executor::State::run_step(size_t index) {
   Plan::Step& step = const_cast<Plan&>(plan).steps[index];  // only the once-guarded preparation changes
   const Node& n = *step.node;
-  if (!step.def)
-    return unsupported("operator is not known to the runtime");
+  if (!step.def) return unsupported("operator is not known to the runtime");
   if (!step.kernel) {
     PlannedContext context(n, *step.def, *plan.ops, pool, *this);
     return ops::run_node(n, *step.def, context, step.output_types);
@@ -337,8 +344,10 @@ Status Executor::State::run_step(size_t index) {
         return;
       }
       step.state = std::move(*state);
-      for (const OperandFacts& input : step.inputs)  // packed weights would count twice; what is looked at again comes back from the file
-        if (input.constant) release_mapped_pages({static_cast<const std::byte*>(input.constant->data()), input.constant->bytes()});
+      for (const OperandFacts& input :
+           step.inputs)  // packed weights would count twice; what is looked at again comes back from the file
+        if (input.constant)
+          release_mapped_pages({static_cast<const std::byte*>(input.constant->data()), input.constant->bytes()});
     });
     if (!step.prepare_status) return step.prepare_status;
   }
@@ -368,7 +377,9 @@ Result<std::unique_ptr<Executor>> Executor::create(const Program& program, const
   const Graph& g = program.graph;
   for (size_t i = 0; i < g.tensor_count(); ++i) {
     const Tensor& tensor = g.tensor(TensorId{static_cast<int32_t>(i)});
-    plan->dims.push_back(tensor.is_constant() ? std::optional(tensor.constant.dims()) : tensor.shape ? to_dims(*tensor.shape) : std::nullopt);
+    plan->dims.push_back(tensor.is_constant() ? std::optional(tensor.constant.dims())
+                         : tensor.shape       ? to_dims(*tensor.shape)
+                                              : std::nullopt);
     plan->readers.push_back(0);
     if (!plan->dims.back()) continue;
     const Result<int64_t> count = checked_element_count(*plan->dims.back());
@@ -412,17 +423,21 @@ Status Executor::run(std::span<const TensorView> inputs, const RunHooks& hooks) 
   const Graph& g = program.graph;
   s.results.clear();
   if (inputs.size() != program.inputs.size())
-    return invalid_argument("wrong number of inputs").expected(std::to_string(program.inputs.size())).found(std::to_string(inputs.size()));
+    return invalid_argument("wrong number of inputs")
+        .expected(std::to_string(program.inputs.size()))
+        .found(std::to_string(inputs.size()));
   try {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const TensorId t = program.inputs[i].tensor;
       const Tensor& tensor = g.tensor(t);
       const std::optional<Dims>& stated = plan_->dims[index_of(t)];
-      if (inputs[i].dtype != tensor.dtype || (stated && !std::equal(stated->begin(), stated->end(), inputs[i].dims.begin(), inputs[i].dims.end())))
+      if (inputs[i].dtype != tensor.dtype ||
+          (stated && !std::equal(stated->begin(), stated->end(), inputs[i].dims.begin(), inputs[i].dims.end())))
         return invalid_argument("input '" + tensor.name + "' does not fit")
             .expected(std::string(dtype_name(tensor.dtype)) + (tensor.shape ? to_string(*tensor.shape) : ""))
             .found(std::string(dtype_name(inputs[i].dtype)) + to_string(inputs[i].dims));
-      s.values[index_of(t)] = {inputs[i].dtype, Dims(inputs[i].dims.begin(), inputs[i].dims.end()), const_cast<void*>(inputs[i].data), true, {}};
+      s.values[index_of(t)] = {
+          inputs[i].dtype, Dims(inputs[i].dims.begin(), inputs[i].dims.end()), const_cast<void*>(inputs[i].data), true, {}};
       if (hooks.observe) hooks.observe(t, s.view(t));
     }
     s.left = plan_->readers;
@@ -433,7 +448,8 @@ Status Executor::run(std::span<const TensorView> inputs, const RunHooks& hooks) 
       if (hooks.timing) hooks.timing(i, std::chrono::steady_clock::now() - begin);
       for (TensorId t : n.outputs) {
         if (!t) continue;
-        if (!s.values[index_of(t)].ready) return internal_error("the kernel left out '" + g.tensor(t).name + "'").node(n.name, n.op);
+        if (!s.values[index_of(t)].ready)
+          return internal_error("the kernel left out '" + g.tensor(t).name + "'").node(n.name, n.op);
         const State::Value& v = s.values[index_of(t)];
         if (hooks.observe) hooks.observe(t, s.view(t));
         if (hooks.amend) hooks.amend(t, MutableTensorView{v.dtype, v.dims, v.data});

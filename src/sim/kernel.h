@@ -15,7 +15,7 @@ namespace orknn::sim {
 
 // What is known about an operand before anything runs. Shapes are concrete and agree with the op's shape rule.
 struct OperandFacts {
-  DType dtype = DType::Undefined;            // Undefined = absent optional input or unused output
+  DType dtype = DType::Undefined;  // Undefined = absent optional input or unused output
   ir::Dims dims;
   const ir::TensorData* constant = nullptr;  // the value, for constants
 
@@ -54,15 +54,16 @@ struct KernelContext {
   ir::NodeReader attributes() const { return {node, def}; }
 
  protected:
-  KernelContext(const ir::Node& n, const ir::OpDef& d, std::span<const ir::TensorView> in, std::span<const ir::MutableTensorView> out,
-                ThreadPool& thread_pool)
+  KernelContext(const ir::Node& n, const ir::OpDef& d, std::span<const ir::TensorView> in,
+                std::span<const ir::MutableTensorView> out, ThreadPool& thread_pool)
       : node(n), def(d), inputs(in), outputs(out), pool(thread_pool) {}
   ~KernelContext() = default;
 };
 
 struct Kernel {
   std::string_view name;  // for profiles and tests: "conv_pointwise_f32_avx2"
-  // True when `run` computes this node, its whole tail included, bit for bit as the reference evaluator does on integers, and to its float tolerance.
+  // True when `run` computes this node, its whole tail included, bit for bit as the reference evaluator does on integers, and to
+  // its float tolerance.
   bool (*accepts)(const KernelQuery& query);
   // Called once before the first run; nullptr = nothing to prepare.
   Result<std::unique_ptr<const KernelState>> (*prepare)(const KernelQuery& query, ThreadPool& pool);

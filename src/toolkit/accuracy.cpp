@@ -22,7 +22,8 @@ using namespace ir;
 
 // Nodes that say the same number in another format. A table without a function only rescales.
 bool is_conversion(const Node& n) {
-  return n.op == "QuantizeLinear" || n.op == "DequantizeLinear" || n.op == "Cast" || (n.op == "int:Table" && !n.attributes.has("fused"));
+  return n.op == "QuantizeLinear" || n.op == "DequantizeLinear" || n.op == "Cast" ||
+         (n.op == "int:Table" && !n.attributes.has("fused"));
 }
 
 bool holds_numbers(DType t) { return is_float(t) || is_integer(t) || t == DType::Bool; }
@@ -67,7 +68,8 @@ class Golden {
   std::map<std::string, TensorData, std::less<>> values_;
 };
 
-LayerValues describe_values(const Tensor& tensor, std::span<const float> expected, std::span<const float> found, std::span<const int64_t> dims) {
+LayerValues describe_values(const Tensor& tensor, std::span<const float> expected, std::span<const float> found,
+                            std::span<const int64_t> dims) {
   LayerValues v;
   v.dtype = dtype_name(tensor.dtype);
   bool any = false;
@@ -80,10 +82,13 @@ LayerValues describe_values(const Tensor& tensor, std::span<const float> expecte
   if (tensor.quant && !tensor.quant->scale.empty() && is_integer(tensor.dtype)) {
     v.scale = tensor.quant->scale[0];
     const double zero = tensor.quant->zero_point.empty() ? 0 : tensor.quant->zero_point[0];
-    const double bits = static_cast<double>(dtype_bytes(tensor.dtype)) * 8, first = is_signed_int(tensor.dtype) ? -std::exp2(bits - 1) : 0;
+    const double bits = static_cast<double>(dtype_bytes(tensor.dtype)) * 8,
+                 first = is_signed_int(tensor.dtype) ? -std::exp2(bits - 1) : 0;
     v.represented_low = (first - zero) * v.scale;
     v.represented_high = (first + std::exp2(bits) - 1 - zero) * v.scale;
-    const auto outside = std::count_if(expected.begin(), expected.end(), [&](float x) { return x < v.represented_low - v.scale || x > v.represented_high + v.scale; });
+    const auto outside = std::count_if(expected.begin(), expected.end(), [&](float x) {
+      return x < v.represented_low - v.scale || x > v.represented_high + v.scale;
+    });
     v.clipped = expected.empty() ? 0 : static_cast<double>(outside) / static_cast<double>(expected.size());
   }
   v.expected_bins.assign(LayerValues::kBins, 0);
@@ -91,7 +96,9 @@ LayerValues describe_values(const Tensor& tensor, std::span<const float> expecte
   const double width = (v.high - v.low) / static_cast<double>(LayerValues::kBins);
   const auto count = [&](std::span<const float> from, std::vector<int64_t>& bins) {
     for (float x : from)
-      if (std::isfinite(x)) ++bins[width > 0 ? static_cast<size_t>(std::clamp((x - v.low) / width, 0.0, static_cast<double>(LayerValues::kBins - 1))) : 0];
+      if (std::isfinite(x))
+        ++bins[width > 0 ? static_cast<size_t>(std::clamp((x - v.low) / width, 0.0, static_cast<double>(LayerValues::kBins - 1)))
+                         : 0];
   };
   count(expected, v.expected_bins);
   count(found, v.found_bins);
@@ -125,10 +132,12 @@ LayerValues describe_values(const Tensor& tensor, std::span<const float> expecte
   double loudest = 0;
   for (const Sums& s : sums) loudest = std::max(loudest, s.values);
   for (size_t c = 0; c < sums.size(); ++c)
-    if (sums[c].values > 1e-4 * loudest) v.worst_channels.push_back({static_cast<int64_t>(c), sums[c].low, sums[c].high, std::sqrt(sums[c].error / sums[c].values)});
+    if (sums[c].values > 1e-4 * loudest)
+      v.worst_channels.push_back({static_cast<int64_t>(c), sums[c].low, sums[c].high, std::sqrt(sums[c].error / sums[c].values)});
   constexpr size_t kShown = 5;
   const auto middle = v.worst_channels.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, v.worst_channels.size()));
-  std::partial_sort(v.worst_channels.begin(), middle, v.worst_channels.end(), [](const auto& a, const auto& b) { return a.relative_error > b.relative_error; });
+  std::partial_sort(v.worst_channels.begin(), middle, v.worst_channels.end(),
+                    [](const auto& a, const auto& b) { return a.relative_error > b.relative_error; });
   v.worst_channels.erase(middle, v.worst_channels.end());
   return v;
 }
@@ -140,7 +149,11 @@ class FileNames {
     if (const auto it = names_.find(tensor); it != names_.end()) return it->second;
     constexpr size_t kLongest = 180;
     std::string name;
-    for (char c : tensor) name += std::isalnum(static_cast<unsigned char>(c)) || (c && std::string_view("._-+=@,()[]").find(c) != std::string_view::npos) ? c : '_';
+    for (char c : tensor)
+      name +=
+          std::isalnum(static_cast<unsigned char>(c)) || (c && std::string_view("._-+=@,()[]").find(c) != std::string_view::npos)
+              ? c
+              : '_';
     name.resize(std::min(name.size(), kLongest));
     if (name.empty() || name[0] == '.') name.insert(name.begin(), '_');
     std::string unique = name;
@@ -155,19 +168,25 @@ class FileNames {
 
 class Analysis {
  public:
-  Analysis(const Builder& builder, const AccuracyOptions& options) : builder_(builder), options_(options), golden_(builder.reference_graph()) {}
+  Analysis(const Builder& builder, const AccuracyOptions& options)
+      : builder_(builder), options_(options), golden_(builder.reference_graph()) {}
 
   Result<AccuracyReport> run() {
     const compile::CompileOptions compiling = builder_.compile_options();
     const bool listed = options_.inputs.empty() && !options_.dataset.empty();
     const std::vector<bool>& swapped = builder_.config().quant_img_RGB2BGR;
-    if (builder_.config().rknn_batch_size > 1) return unsupported("accuracy_analysis compares one sample").found("a model of rknn_batch_size " + std::to_string(builder_.config().rknn_batch_size)).hint("build without rknn_batch_size first");
-    ORKNN_TRY_ASSIGN(const Samples sample, listed ? Samples::open(options_.dataset, builder_.reference_graph(), swapped, compiling)
-                                                  : Samples::of_files(options_.inputs, builder_.reference_graph(), swapped, compiling));
+    if (builder_.config().rknn_batch_size > 1)
+      return unsupported("accuracy_analysis compares one sample")
+          .found("a model of rknn_batch_size " + std::to_string(builder_.config().rknn_batch_size))
+          .hint("build without rknn_batch_size first");
+    ORKNN_TRY_ASSIGN(const Samples sample,
+                     listed ? Samples::open(options_.dataset, builder_.reference_graph(), swapped, compiling)
+                            : Samples::of_files(options_.inputs, builder_.reference_graph(), swapped, compiling));
     for (const char* folder : {"golden", "simulator", "runtime", "single"}) ORKNN_TRY(make_folder(folder));
     const int64_t steps = options_.target.empty() ? 3 : 5;
     builder_.report("AccuracyAnalysing", 0, steps);
-    ORKNN_TRY(sample.run(builder_.reference_graph(), DType::Float32, 1, [&](std::string_view name, const TensorView& value) { golden_.add(name, value); }));
+    ORKNN_TRY(sample.run(builder_.reference_graph(), DType::Float32, 1,
+                         [&](std::string_view name, const TensorView& value) { golden_.add(name, value); }));
     builder_.report("AccuracyAnalysing", 1, steps);
 
     ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> simulator, runtime::Session::open(builder_.model()));
@@ -176,19 +195,26 @@ class Analysis {
     report_.has_device = !options_.target.empty();
     name_source_layers();
     list_rows(simulator->program());
-    ORKNN_TRY(sample.run(*simulator, 1, entire_hooks(*simulator, "simulator", [](LayerAccuracy& l, Distance d) { l.entire = std::move(d); }, true)));
+    ORKNN_TRY(sample.run(*simulator, 1,
+                         entire_hooks(
+                             *simulator, "simulator", [](LayerAccuracy& l, Distance d) { l.entire = std::move(d); }, true)));
     builder_.report("AccuracyAnalysing", 2, steps);
     ORKNN_TRY(sample.run(*simulator, 1, single_hooks(*simulator, false)));
     builder_.report("AccuracyAnalysing", 3, steps);
     if (report_.has_device) {
       // As a device gets it: through the file.
-      const std::filesystem::path file = std::filesystem::temp_directory_path() / fmt::format("openrknn_{}_{}.rknn", static_cast<const void*>(this), static_cast<long>(getpid()));
+      const std::filesystem::path file =
+          std::filesystem::temp_directory_path() /
+          fmt::format("openrknn_{}_{}.rknn", static_cast<const void*>(this), static_cast<long>(getpid()));
       Status written = format::write_rknn(*builder_.model(), file.string());
       auto device = written ? runtime::Session::open(file.string()) : Result<std::unique_ptr<runtime::Session>>(written);
       std::error_code ignored;
       std::filesystem::remove(file, ignored);
       if (!device) return device.status();
-      ORKNN_TRY(sample.run(**device, 1, entire_hooks(**device, "runtime", [](LayerAccuracy& l, Distance d) { l.device_entire = std::move(d); }, false)));
+      ORKNN_TRY(
+          sample.run(**device, 1,
+                     entire_hooks(
+                         **device, "runtime", [](LayerAccuracy& l, Distance d) { l.device_entire = std::move(d); }, false)));
       builder_.report("AccuracyAnalysing", 4, steps);
       ORKNN_TRY(sample.run(**device, 1, single_hooks(**device, true)));
       builder_.report("AccuracyAnalysing", 5, steps);
@@ -202,7 +228,8 @@ class Analysis {
 
  private:
   std::filesystem::path folder(std::string_view role) const {
-    static const std::map<std::string_view, std::string_view> old{{"golden", "fp32"}, {"simulator", "entire_qnt"}, {"single", "individual_qnt"}, {"runtime", "entire_device"}};
+    static const std::map<std::string_view, std::string_view> old{
+        {"golden", "fp32"}, {"simulator", "entire_qnt"}, {"single", "individual_qnt"}, {"runtime", "entire_device"}};
     return std::filesystem::path(options_.output_dir) / (options_.toolkit1 ? old.at(role) : role);
   }
   bool wants(std::string_view role) const {
@@ -318,7 +345,8 @@ class Analysis {
         LayerAccuracy& input = report_.layers[row->second - 1];
         store(input, {});
         if (is_simulator) {
-          input.values = describe_values({.name = tensor.name, .dtype = DType::Float32, .layout = tensor.layout}, expected, expected, value.dims);
+          input.values = describe_values({.name = tensor.name, .dtype = DType::Float32, .layout = tensor.layout}, expected,
+                                         expected, value.dims);
           write("golden", input, value.dims, expected);
         }
         write(role, input, value.dims, expected);
@@ -340,7 +368,8 @@ class Analysis {
       const bool is_converted_input = layer.type == "exDataConvert" && built.is_input(t);
       if (is_device) {
         if (is_converted_input) report_.layers[row->second - 1].device_single = Distance{};
-        if (const auto simulated = single_values_.find(layer.name); simulated != single_values_.end()) layer.device_single = distance(simulated->second, found);
+        if (const auto simulated = single_values_.find(layer.name); simulated != single_values_.end())
+          layer.device_single = distance(simulated->second, found);
         return;
       }
       if (is_converted_input) report_.layers[row->second - 1].single = Distance{};
@@ -363,8 +392,10 @@ class Analysis {
       port.layout = built.tensor(t).layout;
       data.layout = port.layout;
       const auto converted = runtime::convert_input(port, built.tensor(t), data, ThreadPool::shared());
-      if (!converted) problems_.also(converted.status());
-      else std::memcpy(value.data, converted->data(), std::min(converted->bytes(), value.bytes()));
+      if (!converted)
+        problems_.also(converted.status());
+      else
+        std::memcpy(value.data, converted->data(), std::min(converted->bytes(), value.bytes()));
     };
     return hooks;
   }
@@ -376,9 +407,13 @@ class Analysis {
       if (!l.entire || !l.single) continue;
       const bool alone = !l.single->word.empty() || l.single->cosine < kSuspiciousCosine;
       const bool together = !l.entire->word.empty() || l.entire->cosine < kSuspiciousCosine;
-      if (alone) l.suggestion = suggestion(l);
-      else if (together) l.suggestion = first_bad ? fmt::format("The layer itself is exact; what it is fed is not. Mend '{}' first.", first_bad->name)
-                                                   : "The layer itself is exact; small errors of many layers before it add up. Calibrate with more pictures, try quantized_algorithm='mmse', or build(auto_hybrid=True).";
+      if (alone)
+        l.suggestion = suggestion(l);
+      else if (together)
+        l.suggestion = first_bad
+                           ? fmt::format("The layer itself is exact; what it is fed is not. Mend '{}' first.", first_bad->name)
+                           : "The layer itself is exact; small errors of many layers before it add up. Calibrate with more "
+                             "pictures, try quantized_algorithm='mmse', or build(auto_hybrid=True).";
       if (alone && !first_bad) first_bad = &l;
     }
   }
@@ -387,20 +422,40 @@ class Analysis {
     const LayerValues& v = l.values;
     const double largest = std::max(std::abs(v.low), std::abs(v.high));
     if (v.scale == 0) {
-      if (largest > 65504) return fmt::format("Values up to {:.4g} do not fit float16 (65504). Scale the network down before this layer, or compute it in 16-bit integers: build(do_quantization=False, dataset=..., auto_hybrid=True).", largest);
-      if (!l.single->word.empty()) return "It divides by, or takes a root or logarithm of, a number that becomes 0 in float16. Use a larger epsilon.";
-      return "Float16 has too few digits here: large values cancel each other. Subtract the mean earlier or keep the sum smaller.";
+      if (largest > 65504)
+        return fmt::format(
+            "Values up to {:.4g} do not fit float16 (65504). Scale the network down before this layer, or compute it in 16-bit "
+            "integers: build(do_quantization=False, dataset=..., auto_hybrid=True).",
+            largest);
+      if (!l.single->word.empty())
+        return "It divides by, or takes a root or logarithm of, a number that becomes 0 in float16. Use a larger epsilon.";
+      return "Float16 has too few digits here: large values cancel each other. Subtract the mean earlier or keep the sum "
+             "smaller.";
     }
-    const std::string leave = fmt::format("leave it in float16 ('{}: float16' in the hybrid quantization file, or build(auto_hybrid=True))", l.name);
-    if (v.clipped > 0.001) return fmt::format("{:.1f} % of the values lie outside of the calibrated range [{:.4g}, {:.4g}]: calibrate with more pictures like this one.", 100 * v.clipped, v.represented_low, v.represented_high);
+    const std::string leave =
+        fmt::format("leave it in float16 ('{}: float16' in the hybrid quantization file, or build(auto_hybrid=True))", l.name);
+    if (v.clipped > 0.001)
+      return fmt::format(
+          "{:.1f} % of the values lie outside of the calibrated range [{:.4g}, {:.4g}]: calibrate with more pictures like this "
+          "one.",
+          100 * v.clipped, v.represented_low, v.represented_high);
     const std::string& algorithm = builder_.config().quantized_algorithm;
-    if (v.bulk < 0.15) return fmt::format("A few large values stretch the range: 99.9 % of the values lie in {:.0f} % of it. {}.", 100 * v.bulk, algorithm == "normal" ? "Use quantized_algorithm='mmse' or 'kl_divergence', or " + leave : "Leave it in float16: " + leave);
-    if (builder_.config().quantized_method == "layer" && v.channels > 1) return "One scale serves all output channels: use quantized_method='channel'.";
+    if (v.bulk < 0.15)
+      return fmt::format("A few large values stretch the range: 99.9 % of the values lie in {:.0f} % of it. {}.", 100 * v.bulk,
+                         algorithm == "normal" ? "Use quantized_algorithm='mmse' or 'kl_divergence', or " + leave
+                                               : "Leave it in float16: " + leave);
+    if (builder_.config().quantized_method == "layer" && v.channels > 1)
+      return "One scale serves all output channels: use quantized_method='channel'.";
     if (!v.worst_channels.empty()) {
       const LayerValues::Channel& c = v.worst_channels[0];
       if (c.relative_error > 0.5 && v.worst_channels.back().relative_error * 3 < c.relative_error)
-        return fmt::format("Channel {} is off by {:.0f} %, far more than the others: its weights magnify the rounding of what the layer reads. Leave this layer and the one before it in float16 (build(auto_hybrid=True) finds such places).", c.index, 100 * c.relative_error);
-      if ((c.high - c.low) * 8 < v.high - v.low) return fmt::format("Channel {} spans {:.3g} while the layer spans {:.3g}, so it gets few of the {} steps: {}.", c.index, c.high - c.low, v.high - v.low, v.dtype == "int8" ? 256 : 65536, leave);
+        return fmt::format(
+            "Channel {} is off by {:.0f} %, far more than the others: its weights magnify the rounding of what the layer reads. "
+            "Leave this layer and the one before it in float16 (build(auto_hybrid=True) finds such places).",
+            c.index, 100 * c.relative_error);
+      if ((c.high - c.low) * 8 < v.high - v.low)
+        return fmt::format("Channel {} spans {:.3g} while the layer spans {:.3g}, so it gets few of the {} steps: {}.", c.index,
+                           c.high - c.low, v.high - v.low, v.dtype == "int8" ? 256 : 65536, leave);
     }
     return "Eight bits are too few for this layer: " + leave + ".";
   }
@@ -419,13 +474,15 @@ class Analysis {
 bool is_quantized_source(const Graph& graph) {
   return std::any_of(graph.order().begin(), graph.order().end(), [&](NodeId id) {
     const std::string& op = graph.node(id).op;
-    return op == "QuantizeLinear" || op == "DequantizeLinear" || op.starts_with("QLinear") || op == "ConvInteger" || op == "MatMulInteger";
+    return op == "QuantizeLinear" || op == "DequantizeLinear" || op.starts_with("QLinear") || op == "ConvInteger" ||
+           op == "MatMulInteger";
   });
 }
 
 Status write_reports(const AccuracyReport& report, const AccuracyOptions& options) {
   const auto save = [&](const char* name, const std::string& text) {
-    return write_file_atomically((std::filesystem::path(options.output_dir) / name).string(), [&](FileWriter& out) { return out.write(text); });
+    return write_file_atomically((std::filesystem::path(options.output_dir) / name).string(),
+                                 [&](FileWriter& out) { return out.write(text); });
   };
   if (options.toolkit1) {
     if (!options.write_errors) return {};
@@ -468,14 +525,21 @@ Distance distance(std::span<const float> expected, std::span<const float> found)
 }
 
 Result<AccuracyReport> analyse_accuracy(const Builder& builder, const AccuracyOptions& options) {
-  const auto problem = [&](Status s) { return s.model(builder.is_built() ? builder.model()->name : "").stage("accuracy_analysis"); };
-  if (!builder.is_built()) return problem(invalid_argument("accuracy_analysis needs a built model").hint("call build first; a model from load_rknn has no float form to compare with"));
+  const auto problem = [&](Status s) {
+    return s.model(builder.is_built() ? builder.model()->name : "").stage("accuracy_analysis");
+  };
+  if (!builder.is_built())
+    return problem(invalid_argument("accuracy_analysis needs a built model")
+                       .hint("call build first; a model from load_rknn has no float form to compare with"));
   if (options.target.empty() && is_quantized_source(builder.source_graph()))
-    return problem(unsupported("the source model is already quantized, so there are no float values to compare the simulator with").hint("give accuracy_analysis a target, or load the float model"));
+    return problem(
+        unsupported("the source model is already quantized, so there are no float values to compare the simulator with")
+            .hint("give accuracy_analysis a target, or load the float model"));
   if (!options.target.empty()) {
     ORKNN_TRY_ASSIGN(const platform::Platform* chip, platform::get(options.target));
     if (chip->compatibility != builder.platform().compatibility && chip != &builder.platform())
-      return problem(invalid_argument(fmt::format("a model built for {} does not run on {}", builder.platform().name, chip->name)).hint("build with that target_platform"));
+      return problem(invalid_argument(fmt::format("a model built for {} does not run on {}", builder.platform().name, chip->name))
+                         .hint("build with that target_platform"));
   }
   auto report = Analysis(builder, options).run();
   if (!report) return problem(report.status());

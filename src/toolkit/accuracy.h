@@ -23,17 +23,17 @@ inline constexpr double kSuspiciousCosine = 0.99, kBadCosine = 0.98;
 // What the values of a layer look like.
 struct LayerValues {
   static constexpr size_t kBins = 64;
-  std::string dtype;                  // of the built model
-  double low = 0, high = 0;           // of the float values
+  std::string dtype;                               // of the built model
+  double low = 0, high = 0;                        // of the float values
   std::vector<int64_t> expected_bins, found_bins;  // kBins equal parts of [low, high]
-  double scale = 0;                   // of an integer tensor, else 0
+  double scale = 0;                                // of an integer tensor, else 0
   double represented_low = 0, represented_high = 0;
-  double clipped = 0;                 // share of float values outside of what the integers can say
-  double bulk = 1;                    // part of the range that holds 99.9 % of the values
+  double clipped = 0;  // share of float values outside of what the integers can say
+  double bulk = 1;     // part of the range that holds 99.9 % of the values
   struct Channel {
     int64_t index = 0;
     double low = 0, high = 0;
-    double relative_error = 0;        // length of the error by length of the values
+    double relative_error = 0;  // length of the error by length of the values
   };
   int64_t channels = 0;
   std::vector<Channel> worst_channels;
@@ -60,11 +60,11 @@ struct AccuracyReport {
 struct AccuracyOptions {
   std::vector<std::string> inputs;  // one file per model input; none = the first sample of `dataset`
   std::string dataset;
-  std::string output_dir;           // empty = nothing is written
-  std::string target;               // chip whose runtime is compared too; empty = none
-  bool toolkit1 = false;            // folders and files of Toolkit1
-  bool write_errors = true;         // Toolkit1's calc_qnt_error
-  bool as_npy = false;              // Toolkit1's dump_file_type='npy'
+  std::string output_dir;    // empty = nothing is written
+  std::string target;        // chip whose runtime is compared too; empty = none
+  bool toolkit1 = false;     // folders and files of Toolkit1
+  bool write_errors = true;  // Toolkit1's calc_qnt_error
+  bool as_npy = false;       // Toolkit1's dump_file_type='npy'
 };
 
 // `builder` must have built a model. Progress is shown as "AccuracyAnalysing".

@@ -10,14 +10,14 @@ namespace {
 
 TEST(Accuracy, DistanceOfTwoTensors) {
   const float inf = INFINITY, nan = NAN;
-  const struct { std::vector<float> a, b; double cosine, euclid; const char* word; } cases[] = {
-      {{3, 4}, {3, 4}, 1, 0, ""},
-      {{3, 0}, {0, 4}, 0, 5, ""},
-      {{0, 0}, {0, 0}, 1, 0, ""},
-      {{0, 0}, {1, 0}, 0, 1, ""},
-      {{-inf, 3}, {-inf, 3}, 1, 0, ""},  // padding that both have
-      {{1, 3}, {inf, 3}, 1, 0, "inf"},
-      {{1, 3}, {nan, 3}, 1, 0, "nan"},
+  const struct {
+    std::vector<float> a, b;
+    double cosine, euclid;
+    const char* word;
+  } cases[] = {
+      {{3, 4}, {3, 4}, 1, 0, ""},      {{3, 0}, {0, 4}, 0, 5, ""},       {{0, 0}, {0, 0}, 1, 0, ""},
+      {{0, 0}, {1, 0}, 0, 1, ""},      {{-inf, 3}, {-inf, 3}, 1, 0, ""},  // padding that both have
+      {{1, 3}, {inf, 3}, 1, 0, "inf"}, {{1, 3}, {nan, 3}, 1, 0, "nan"},
   };
   for (const auto& c : cases) {
     const Distance d = distance(c.a, c.b);
@@ -31,7 +31,8 @@ AccuracyReport example() {
   AccuracyReport report;
   report.layers.push_back({.type = "Input", .name = "data", .entire = Distance{}, .single = Distance{}});
   report.layers.push_back({.type = "Conv", .name = "conv1", .fused = true});
-  report.layers.push_back({.type = "Relu", .name = "relu1", .entire = Distance{0.985, 135.4321, ""}, .single = Distance{0.5, 22.6391, ""}});
+  report.layers.push_back(
+      {.type = "Relu", .name = "relu1", .entire = Distance{0.985, 135.4321, ""}, .single = Distance{0.5, 22.6391, ""}});
   report.layers.push_back({.type = "Exp", .name = "exp", .entire = Distance{1, 0, "inf"}, .single = Distance{1, 0, "inf"}});
   return report;
 }
@@ -39,7 +40,8 @@ AccuracyReport example() {
 TEST(Accuracy, TextHasTheColumnsUsersKnow) {
   const std::string text = accuracy_text(example(), false);
   EXPECT_EQ(text.find('\033'), std::string::npos);
-  for (const char* words : {"layer_name", "simulator_error", "entire", "single", "[Input] data   1.00000 | 0.0", "\n[Conv] conv1\n", "0.98500 | 135.43", "0.50000 | 22.639", "s_inf | s_inf", "q_inf | q_inf"})
+  for (const char* words : {"layer_name", "simulator_error", "entire", "single", "[Input] data   1.00000 | 0.0",
+                            "\n[Conv] conv1\n", "0.98500 | 135.43", "0.50000 | 22.639", "s_inf | s_inf", "q_inf | q_inf"})
     EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
   EXPECT_EQ(text.find("runtime_error"), std::string::npos);
   const std::string coloured = accuracy_text(example(), true);

@@ -22,7 +22,8 @@ constexpr size_t kCosineWidth = 8, kEuclidWidth = 9;
 std::string cell(const std::optional<Distance>& d, std::string_view who) {
   if (!d) return std::string(kCosineWidth + 3 + kEuclidWidth, ' ');
   const std::string word = d->word.empty() ? "" : fmt::format("{}{}", who, d->word);
-  return fmt::format("{:>{}} | {:<{}}", word.empty() ? fmt::format("{:.5f}", d->cosine) : word, kCosineWidth, word.empty() ? euclid_text(d->euclid) : word, kEuclidWidth);
+  return fmt::format("{:>{}} | {:<{}}", word.empty() ? fmt::format("{:.5f}", d->cosine) : word, kCosineWidth,
+                     word.empty() ? euclid_text(d->euclid) : word, kEuclidWidth);
 }
 
 std::string coloured(const std::string& text, const std::optional<Distance>& d, bool colours) {
@@ -38,9 +39,12 @@ std::string accuracy_text(const AccuracyReport& report, bool colours) {
       "# layer_name: [operator] name of its output tensor; a layer without numbers is computed inside the next one.\n"
       "# cos: cosine of the angle between two tensors, 1 = same direction; euc: length of their difference.\n"
       "# golden: the float model. simulator: the built model. single: the layer alone, fed with golden values.\n"
-      "# simulator_error entire: golden against simulator, errors add up from the input on; single: golden against the layer alone.\n";
+      "# simulator_error entire: golden against simulator, errors add up from the input on; single: golden against the layer "
+      "alone.\n";
   if (report.has_device)
-    text += "# runtime_error entire: golden against the device, errors add up; single_sim: simulator against the device, the layer alone.\n";
+    text +=
+        "# runtime_error entire: golden against the device, errors add up; single_sim: simulator against the device, the layer "
+        "alone.\n";
   text += "# inf, nan: values that are no numbers; s_ in the simulator, q_ in the layer alone, rt_ on the device.\n\n";
   size_t width = std::string_view("layer_name").size();
   const auto row_name = [](const LayerAccuracy& l) { return fmt::format("[{}] {}", l.type, l.name); };
@@ -66,7 +70,9 @@ std::string accuracy_text(const AccuracyReport& report, bool colours) {
     std::string line = fmt::format("{:<{}}", row_name(l), width);
     if (!l.fused && (l.entire || l.single || l.device_entire)) {
       line += coloured(cell(l.entire, "s_"), l.entire, colours) + coloured(cell(l.single, "q_"), l.single, colours);
-      if (report.has_device) line += coloured(cell(l.device_entire, "rt_"), l.device_entire, colours) + coloured(cell(l.device_single, "rt_"), l.device_single, colours);
+      if (report.has_device)
+        line += coloured(cell(l.device_entire, "rt_"), l.device_entire, colours) +
+                coloured(cell(l.device_single, "rt_"), l.device_single, colours);
     }
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
@@ -81,8 +87,9 @@ std::string accuracy_text_toolkit1(const AccuracyReport& report, bool individual
     const std::optional<Distance>& d = individual ? l.single : l.entire;
     if (l.fused || !d) continue;
     const auto number = [&](double v) { return d->word.empty() ? fmt::format("{:.6f}", v) : d->word; };
-    text += fmt::format("{:<{}}\teculidean_norm={}\tcosine_norm={}\teculidean={}\tcosine={}\n", l.name, width, number(std::sqrt(std::max(0.0, 2 - 2 * d->cosine))), number(d->cosine),
-                        number(d->euclid), number(d->cosine));
+    text +=
+        fmt::format("{:<{}}\teculidean_norm={}\tcosine_norm={}\teculidean={}\tcosine={}\n", l.name, width,
+                    number(std::sqrt(std::max(0.0, 2 - 2 * d->cosine))), number(d->cosine), number(d->euclid), number(d->cosine));
   }
   return text;
 }
@@ -96,7 +103,8 @@ nlohmann::ordered_json to_json(const AccuracyReport& report) {
   nlohmann::ordered_json layers = nlohmann::ordered_json::array();
   for (const LayerAccuracy& l : report.layers) {
     nlohmann::ordered_json j{{"type", l.type}, {"name", l.name}};
-    if (l.fused) j["fused"] = true;
+    if (l.fused)
+      j["fused"] = true;
     else {
       j["dtype"] = l.values.dtype;
       j["entire"] = pair(l.entire);
@@ -114,7 +122,10 @@ nlohmann::ordered_json to_json(const AccuracyReport& report) {
     }
     layers.push_back(std::move(j));
   }
-  return {{"model", report.model}, {"platform", report.platform}, {"number_format", report.number_format}, {"layers", std::move(layers)}};
+  return {{"model", report.model},
+          {"platform", report.platform},
+          {"number_format", report.number_format},
+          {"layers", std::move(layers)}};
 }
 
 }  // namespace orknn::toolkit

@@ -41,7 +41,12 @@ double expected_loss(const std::vector<double>& losses) {
 
 class Search {
  public:
-  Search(const std::vector<HybridTrial>& trials, const HybridGoal& goal, const Progress& progress) : reference_(trials[0].reference), trials_(trials), goal_(goal), allowed_(std::max(1e-7, 1 - goal.cosine)), progress_(progress) {
+  Search(const std::vector<HybridTrial>& trials, const HybridGoal& goal, const Progress& progress)
+      : reference_(trials[0].reference),
+        trials_(trials),
+        goal_(goal),
+        allowed_(std::max(1e-7, 1 - goal.cosine)),
+        progress_(progress) {
     for (size_t t = 0; t < trials_.size(); ++t) {
       sequence_.push_back(t);
       samples_ += trials_[t].count;
@@ -59,7 +64,8 @@ class Search {
     expected_ = steps_expected();
     show(0);
     golden_.resize(trials_.size());
-    for (size_t t = 0; t < trials_.size(); ++t) ORKNN_TRY(observe_outputs(trials_[t].samples, trials_[t].reference, trials_[t].count, golden_[t]));
+    for (size_t t = 0; t < trials_.size(); ++t)
+      ORKNN_TRY(observe_outputs(trials_[t].samples, trials_[t].reference, trials_[t].count, golden_[t]));
     ORKNN_TRY_ASSIGN(const Measured whole, measure({}, Extent::All));
     choice.integer_cosine = choice.cosine = whole.cosine;
     if (whole.worst <= 1) {
@@ -88,7 +94,8 @@ class Search {
 
   int64_t steps_expected() const {
     const size_t groups = std::min(units_.size(), kMostGroups);
-    return static_cast<int64_t>(groups + 3 * static_cast<size_t>(std::ceil(std::log2(static_cast<double>(groups + 2)))) + kMostRefinements + 3);
+    return static_cast<int64_t>(groups + 3 * static_cast<size_t>(std::ceil(std::log2(static_cast<double>(groups + 2)))) +
+                                kMostRefinements + 3);
   }
   void show(size_t done) const {
     if (progress_) progress_(kStage, std::min<int64_t>(static_cast<int64_t>(done), expected_ - 1), expected_);
@@ -134,7 +141,8 @@ class Search {
       }
       if (extent == Extent::OneSample) break;
       if (extent == Extent::UntilMissed && missed) {
-        std::rotate(sequence_.begin(), sequence_.begin() + static_cast<std::ptrdiff_t>(place), sequence_.begin() + static_cast<std::ptrdiff_t>(place) + 1);
+        std::rotate(sequence_.begin(), sequence_.begin() + static_cast<std::ptrdiff_t>(place),
+                    sequence_.begin() + static_cast<std::ptrdiff_t>(place) + 1);
         break;
       }
     }
@@ -218,9 +226,12 @@ class Search {
       portion = std::min(portion, queue.size());
       std::vector<size_t> fewer;
       for (size_t u : in_float)
-        if (std::find(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(portion), u) == queue.begin() + static_cast<std::ptrdiff_t>(portion)) fewer.push_back(u);
+        if (std::find(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(portion), u) ==
+            queue.begin() + static_cast<std::ptrdiff_t>(portion))
+          fewer.push_back(u);
       ORKNN_TRY_ASSIGN(const Measured m, measure(names(fewer), Extent::UntilMissed));
-      if (m.worst <= 1) in_float = std::move(fewer);
+      if (m.worst <= 1)
+        in_float = std::move(fewer);
       else if (portion > 1) {
         portion /= 2;
         continue;
@@ -264,11 +275,14 @@ LayerNames with_copies(const Graph& reference, LayerNames layers) {
   return layers;
 }
 
-Result<HybridChoice> find_float_layers(const std::vector<HybridTrial>& trials, const std::vector<quantize::LayerDecision>& decisions, const HybridGoal& goal, const Progress& progress) {
+Result<HybridChoice> find_float_layers(const std::vector<HybridTrial>& trials,
+                                       const std::vector<quantize::LayerDecision>& decisions, const HybridGoal& goal,
+                                       const Progress& progress) {
   return Search(trials, goal, progress).run(decisions);
 }
 
-Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, const HybridGoal& goal, const HybridGraphs& graphs, const compile::CompileOptions& compiling) {
+Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, const HybridGoal& goal, const HybridGraphs& graphs,
+                                                 const compile::CompileOptions& compiling) {
   struct Cost {
     std::optional<double> us;  // nothing when the chip's speed is unknown
     double macs = 0, float_macs = 0;
@@ -289,10 +303,14 @@ Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, con
     c.us = runtime::predicted_microseconds(model);
     return c;
   };
-  const auto worst = [](const std::vector<double>& list) { return list.empty() ? 1.0 : *std::min_element(list.begin(), list.end()); };
+  const auto worst = [](const std::vector<double>& list) {
+    return list.empty() ? 1.0 : *std::min_element(list.begin(), list.end());
+  };
   std::vector<std::string> lines;
   if (choice.float_layers.empty() && choice.reached) {
-    lines.push_back(fmt::format("auto_hybrid: all {} layers are integer ones, every output can be expected to reach a cosine of {:.5f}.", choice.candidates, worst(choice.cosine)));
+    lines.push_back(
+        fmt::format("auto_hybrid: all {} layers are integer ones, every output can be expected to reach a cosine of {:.5f}.",
+                    choice.candidates, worst(choice.cosine)));
     return lines;
   }
   ORKNN_TRY_ASSIGN(const Cost floats, cost(graphs.floats));
@@ -309,12 +327,20 @@ Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, con
     names += (names.empty() ? "" : ", ") + name;
   }
   lines.push_back(fmt::format("auto_hybrid: {} of {} layers stay in float16: {}", layers, choice.candidates, names));
-  lines.push_back(fmt::format("auto_hybrid: lowest cosine of an output to expect {:.5f}, with all layers in integers {:.5f} ({} networks computed)", worst(choice.cosine), worst(choice.integer_cosine), choice.runs));
-  const auto time = [](const std::optional<double>& us) { return us ? fmt::format("{:.2f} ms", *us / 1000) : std::string("unknown time"); };
-  lines.push_back(fmt::format("auto_hybrid: predicted {} on {}, all integer {}, all float16 {}; {:.1f} % of the multiplications in float16", time(hybrid.us), compiling.platform->name, time(integers.us),
-                              time(floats.us), hybrid.macs > 0 ? 100 * hybrid.float_macs / hybrid.macs : 0));
+  lines.push_back(fmt::format(
+      "auto_hybrid: lowest cosine of an output to expect {:.5f}, with all layers in integers {:.5f} ({} networks computed)",
+      worst(choice.cosine), worst(choice.integer_cosine), choice.runs));
+  const auto time = [](const std::optional<double>& us) {
+    return us ? fmt::format("{:.2f} ms", *us / 1000) : std::string("unknown time");
+  };
+  lines.push_back(
+      fmt::format("auto_hybrid: predicted {} on {}, all integer {}, all float16 {}; {:.1f} % of the multiplications in float16",
+                  time(hybrid.us), compiling.platform->name, time(integers.us), time(floats.us),
+                  hybrid.macs > 0 ? 100 * hybrid.float_macs / hybrid.macs : 0));
   if (hybrid.us && floats.us && *hybrid.us > *floats.us)
-    lines.push_back("auto_hybrid: the conversions between integers and float16 cost more time than the integers save; build(do_quantization=False) is faster on this chip");
+    lines.push_back(
+        "auto_hybrid: the conversions between integers and float16 cost more time than the integers save; "
+        "build(do_quantization=False) is faster on this chip");
   if (!choice.reached) lines.push_back(fmt::format("auto_hybrid: the threshold {} is not reached, even so!", goal.cosine));
   return lines;
 }

@@ -23,9 +23,10 @@ struct HybridGoal {
 
 struct HybridChoice {
   LayerNames float_layers;
-  size_t candidates = 0;           // layers that could be integer ones
-  std::vector<double> integer_cosine, cosine;  // per output, as to be expected on other samples: all layers in integers, and with the choice
-  size_t runs = 0;                 // networks that were computed
+  size_t candidates = 0;  // layers that could be integer ones
+  std::vector<double> integer_cosine,
+      cosine;       // per output, as to be expected on other samples: all layers in integers, and with the choice
+  size_t runs = 0;  // networks that were computed
   bool reached = false;
 };
 
@@ -43,14 +44,17 @@ struct HybridTrial {
   QuantizeWith quantize;
 };
 
-// Needs at least one trial; the choice must reach the goal in each. Layers are tried in groups, most harmless first; the number of
-// networks computed is bounded whatever the size of the graph.
-Result<HybridChoice> find_float_layers(const std::vector<HybridTrial>& trials, const std::vector<quantize::LayerDecision>& decisions, const HybridGoal& goal, const Progress& progress);
+// Needs at least one trial; the choice must reach the goal in each. Layers are tried in groups, most harmless first; the number
+// of networks computed is bounded whatever the size of the graph.
+Result<HybridChoice> find_float_layers(const std::vector<HybridTrial>& trials,
+                                       const std::vector<quantize::LayerDecision>& decisions, const HybridGoal& goal,
+                                       const Progress& progress);
 
 // The choice in sentences, with what it costs on the chip.
 struct HybridGraphs {
   const ir::Graph &floats, &integers, &hybrid;
 };
-Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, const HybridGoal& goal, const HybridGraphs& graphs, const compile::CompileOptions& compiling);
+Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, const HybridGoal& goal, const HybridGraphs& graphs,
+                                                 const compile::CompileOptions& compiling);
 
 }  // namespace orknn::toolkit

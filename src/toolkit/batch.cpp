@@ -11,9 +11,13 @@ namespace orknn::toolkit {
 namespace {
 using namespace ir;
 
-bool is_one_of(std::string_view op, std::initializer_list<std::string_view> names) { return std::find(names.begin(), names.end(), op) != names.end(); }
+bool is_one_of(std::string_view op, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), op) != names.end();
+}
 
-std::optional<Dims> dims_of(const Graph& g, TensorId t) { return t && g.tensor(t).shape ? to_dims(*g.tensor(t).shape) : std::nullopt; }
+std::optional<Dims> dims_of(const Graph& g, TensorId t) {
+  return t && g.tensor(t).shape ? to_dims(*g.tensor(t).shape) : std::nullopt;
+}
 
 int64_t axis_of(const Node& n, int64_t otherwise, int64_t rank) {
   const int64_t axis = n.attributes.int_or("axis", otherwise);
@@ -28,36 +32,53 @@ std::optional<std::vector<int64_t>> constant_ints(const Graph& g, TensorId t) {
   return out;
 }
 
-// One layer of works_on_samples_alone(): every tensor it computes from others has the samples along its first axis, which nothing mixes.
+// One layer of works_on_samples_alone(): every tensor it computes from others has the samples along its first axis, which nothing
+// mixes.
 class LayerCheck {
  public:
-  LayerCheck(const Graph& g, const Node& n) : g_(g), n_(n), x_(dims_of(g, first_computed(g, n)).value_or(Dims())), y_(dims_of(g, n.output(0)).value_or(Dims())) {}
+  LayerCheck(const Graph& g, const Node& n)
+      : g_(g), n_(n), x_(dims_of(g, first_computed(g, n)).value_or(Dims())), y_(dims_of(g, n.output(0)).value_or(Dims())) {}
 
   bool keeps_samples_apart() const {
     if (x_.empty() || y_.empty() || x_[0] != y_[0]) return false;
-    if (n_.op != "Split" && std::any_of(n_.outputs.begin() + 1, n_.outputs.end(), [](TensorId t) { return bool(t); })) return false;  // MaxPool counts through all samples
+    if (n_.op != "Split" && std::any_of(n_.outputs.begin() + 1, n_.outputs.end(), [](TensorId t) { return bool(t); }))
+      return false;  // MaxPool counts through all samples
     for (size_t i = n_.own_input_count(); i < n_.inputs.size(); ++i)
       if (!fits_every_sample(n_.input(i))) return false;
     if (n_.op.starts_with("int:")) return integer_layer();
-    if (is_one_of(n_.op, {"Conv", "ConvTranspose", "BatchNormalization", "InstanceNormalization", "GroupNormalization", "MaxPool", "AveragePool", "LpPool",
-                          "GlobalAveragePool", "GlobalMaxPool", "LRN", "DepthToSpace", "SpaceToDepth", "ShuffleChannel"}))
+    if (is_one_of(n_.op, {"Conv", "ConvTranspose", "BatchNormalization", "InstanceNormalization", "GroupNormalization", "MaxPool",
+                          "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool", "LRN", "DepthToSpace", "SpaceToDepth",
+                          "ShuffleChannel"}))
       return x_.size() >= 3 && !g_.is_constant(n_.input(0)) && only_first_is_computed();
-    if (is_one_of(n_.op, {"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "PRelu", "Sum", "Mean", "Where", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"})) return all_fit();
-    if (n_.op == "Gather" && g_.is_constant(n_.input(0))) return axis_of(n_, 0, 1) == 0;  // rows of a table, which the samples number
+    if (is_one_of(n_.op, {"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "PRelu", "Sum", "Mean", "Where", "Equal", "Greater",
+                          "GreaterOrEqual", "Less", "LessOrEqual"}))
+      return all_fit();
+    if (n_.op == "Gather" && g_.is_constant(n_.input(0)))
+      return axis_of(n_, 0, 1) == 0;  // rows of a table, which the samples number
     if (g_.is_constant(n_.input(0))) return false;
-    if (is_one_of(n_.op, {"Relu", "Sigmoid", "Tanh", "LeakyRelu", "Elu", "Selu", "Clip", "HardSigmoid", "HardSwish", "Swish", "Mish", "Gelu", "Softplus", "Softsign",
-                          "Exp", "Log", "Sqrt", "Abs", "Neg", "Erf", "Floor", "Ceil", "Reciprocal", "Cast", "Identity", "QuantizeLinear", "DequantizeLinear"}))
+    if (is_one_of(
+            n_.op,
+            {"Relu",  "Sigmoid", "Tanh",  "LeakyRelu", "Elu",        "Selu", "Clip",     "HardSigmoid",    "HardSwish",
+             "Swish", "Mish",    "Gelu",  "Softplus",  "Softsign",   "Exp",  "Log",      "Sqrt",           "Abs",
+             "Neg",   "Erf",     "Floor", "Ceil",      "Reciprocal", "Cast", "Identity", "QuantizeLinear", "DequantizeLinear"}))
       return only_first_is_computed();
     const auto rank = static_cast<int64_t>(x_.size());
-    if (is_one_of(n_.op, {"Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization"})) return axis_of(n_, -1, rank) > 0 && only_first_is_computed();
+    if (is_one_of(n_.op, {"Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization"}))
+      return axis_of(n_, -1, rank) > 0 && only_first_is_computed();
     if (n_.op == "Split") return axis_of(n_, 0, rank) > 0;
-    if (n_.op == "Concat") return axis_of(n_, 0, rank) > 0 && std::all_of(n_.inputs.begin(), n_.inputs.end(), [&](TensorId t) { return !g_.is_constant(t); });
+    if (n_.op == "Concat")
+      return axis_of(n_, 0, rank) > 0 &&
+             std::all_of(n_.inputs.begin(), n_.inputs.end(), [&](TensorId t) { return !g_.is_constant(t); });
     if (n_.op == "Flatten") return axis_of(n_, 1, rank) == 1;
     if (n_.op == "Gather") return axis_of(n_, 0, rank) > 0 && g_.is_constant(n_.input(1));
-    if (n_.op == "Gemm") return n_.attributes.int_or("transA", 0) == 0 && only_first_is_computed() && (!n_.has_input(2) || fits_every_sample(n_.input(2)));
+    if (n_.op == "Gemm")
+      return n_.attributes.int_or("transA", 0) == 0 && only_first_is_computed() &&
+             (!n_.has_input(2) || fits_every_sample(n_.input(2)));
     if (n_.op == "MatMul") return multiplies_samples();
     if (n_.op == "Attention") return x_.size() >= 3 && !g_.is_constant(n_.input(1)) && !g_.is_constant(n_.input(2)) && all_fit();
-    if (n_.op == "Resize") return x_.size() >= 3 && only_first_is_computed() && n_.has_input(2) && !n_.has_input(3) && n_.attributes.ints_or("axes").empty();
+    if (n_.op == "Resize")
+      return x_.size() >= 3 && only_first_is_computed() && n_.has_input(2) && !n_.has_input(3) &&
+             n_.attributes.ints_or("axes").empty();
     if (n_.op == "Transpose") return !n_.attributes.ints_or("perm").empty() && n_.attributes.ints_or("perm")[0] == 0;
     if (n_.op == "Reshape") return only_first_is_computed() && constant_ints(g_, n_.input(1));
     if (n_.op == "Pad" || n_.op == "Slice") return leaves_first_axis(rank);
@@ -74,8 +95,11 @@ class LayerCheck {
     constexpr size_t kAddend = 3;
     if (is_one_of(n_.op, {"int:Add", "int:Sub", "int:Mul", "int:Max", "int:Min"})) return all_fit();
     if (g_.is_constant(n_.input(0))) return false;
-    if (is_one_of(n_.op, {"int:Conv", "int:ConvTranspose"})) return only_first_is_computed(kAddend) && fits_every_sample(n_.input(kAddend));
-    if (n_.op == "int:MatMul") return multiplies_samples(kAddend) && (!n_.has_input(kAddend) || !g_.is_constant(n_.input(kAddend))) && fits_every_sample(n_.input(kAddend));
+    if (is_one_of(n_.op, {"int:Conv", "int:ConvTranspose"}))
+      return only_first_is_computed(kAddend) && fits_every_sample(n_.input(kAddend));
+    if (n_.op == "int:MatMul")
+      return multiplies_samples(kAddend) && (!n_.has_input(kAddend) || !g_.is_constant(n_.input(kAddend))) &&
+             fits_every_sample(n_.input(kAddend));
     if (n_.op == "int:ReduceMean") return n_.attributes.int_or("first_axis", 0) > 0 && only_first_is_computed();
     if (is_one_of(n_.op, {"int:AveragePool", "int:Resize", "int:Table"})) return only_first_is_computed();
     if (n_.op == "int:PRelu") return axis_of(n_, 1, static_cast<int64_t>(x_.size())) > 0 && only_first_is_computed();
@@ -130,7 +154,8 @@ class LayerCheck {
 // A tensor like `from` under another name; constants are shared.
 TensorId copy_tensor(const Graph& from, TensorId t, Graph& to, std::string name) {
   Tensor tensor = from.tensor(t);
-  const TensorId id = tensor.is_constant() ? to.add_constant(std::move(name), tensor.constant) : to.add_tensor(std::move(name), tensor.dtype, tensor.shape);
+  const TensorId id = tensor.is_constant() ? to.add_constant(std::move(name), tensor.constant)
+                                           : to.add_tensor(std::move(name), tensor.dtype, tensor.shape);
   to.tensor(id).layout = tensor.layout;
   to.tensor(id).quant = std::move(tensor.quant);
   return id;
@@ -138,10 +163,14 @@ TensorId copy_tensor(const Graph& from, TensorId t, Graph& to, std::string name)
 
 Status enlarge(Graph& graph, TensorId t, int64_t batch) {
   Tensor& tensor = graph.tensor(t);
-  if (!tensor.shape || tensor.shape->empty()) return unsupported(fmt::format("'{}' has no extents, so no batch", tensor.name)).hint("leave rknn_batch_size unset");
-  if (!(*tensor.shape)[0].is_known()) return unsupported(fmt::format("the batch of '{}' is not known", tensor.name)).hint("give the input shapes with input_size_list");
+  if (!tensor.shape || tensor.shape->empty())
+    return unsupported(fmt::format("'{}' has no extents, so no batch", tensor.name)).hint("leave rknn_batch_size unset");
+  if (!(*tensor.shape)[0].is_known())
+    return unsupported(fmt::format("the batch of '{}' is not known", tensor.name))
+        .hint("give the input shapes with input_size_list");
   int64_t extent = 0;
-  if (__builtin_mul_overflow((*tensor.shape)[0].value(), batch, &extent)) return invalid_argument(fmt::format("rknn_batch_size {} is too large", batch));
+  if (__builtin_mul_overflow((*tensor.shape)[0].value(), batch, &extent))
+    return invalid_argument(fmt::format("rknn_batch_size {} is too large", batch));
   (*tensor.shape)[0] = Dim(extent);
   return {};
 }
@@ -176,7 +205,9 @@ Result<Graph> repeated(const Graph& graph, const OpSet& ops, int64_t batch) {
     split.name = graph.tensor(t).name + "_samples";
     split.attributes.set("axis", int64_t{0});
     split.inputs = {whole};
-    for (size_t k = 0; k < copies; ++k) split.outputs.push_back(ids[k][static_cast<size_t>(t.index)] = copy_tensor(graph, t, result, fmt::format("{}_sample{}", graph.tensor(t).name, k)));
+    for (size_t k = 0; k < copies; ++k)
+      split.outputs.push_back(ids[k][static_cast<size_t>(t.index)] =
+                                  copy_tensor(graph, t, result, fmt::format("{}_sample{}", graph.tensor(t).name, k)));
     result.add_node(std::move(split));
   }
   for (size_t i = 0; i < graph.tensor_count(); ++i) {
@@ -200,7 +231,8 @@ Result<Graph> repeated(const Graph& graph, const OpSet& ops, int64_t batch) {
       result.add_node(std::move(n));
     }
   for (TensorId t : graph.outputs()) {
-    if (graph.is_input(t)) return unsupported(fmt::format("the output '{}' is an input", graph.tensor(t).name)).hint("leave rknn_batch_size unset");
+    if (graph.is_input(t))
+      return unsupported(fmt::format("the output '{}' is an input", graph.tensor(t).name)).hint("leave rknn_batch_size unset");
     Node concat;
     concat.op = "Concat";
     concat.name = graph.tensor(t).name + "_samples";
@@ -234,13 +266,16 @@ bool works_on_samples_alone(const Graph& graph) {
   if (batches.size() != 1) return false;
   for (NodeId id : graph.order())
     if (!LayerCheck(graph, graph.node(id)).keeps_samples_apart()) return false;
-  return std::all_of(graph.outputs().begin(), graph.outputs().end(), [&](TensorId t) { return !graph.is_constant(t) && graph.producer(t); });
+  return std::all_of(graph.outputs().begin(), graph.outputs().end(),
+                     [&](TensorId t) { return !graph.is_constant(t) && graph.producer(t); });
 }
 
 Result<Graph> with_batch(const Graph& graph, const OpSet& ops, int64_t batch) {
   for (TensorId t : graph.outputs())
     if (const auto dims = dims_of(graph, t); !dims || dims->empty())
-      return unsupported(fmt::format("the output '{}' has no batch: {}", graph.tensor(t).name, dims ? "it is a single number" : "its shape is known only when the model runs")).hint("leave rknn_batch_size unset");
+      return unsupported(fmt::format("the output '{}' has no batch: {}", graph.tensor(t).name,
+                                     dims ? "it is a single number" : "its shape is known only when the model runs"))
+          .hint("leave rknn_batch_size unset");
   if (works_on_samples_alone(graph))
     if (auto larger = enlarged(graph, ops, batch)) return larger;  // a layer may have constants of the old size after all
   return repeated(graph, ops, batch);

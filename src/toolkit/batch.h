@@ -6,9 +6,9 @@
 
 namespace orknn::toolkit {
 
-// The graph with the first extent of every input and output multiplied by `batch`. Where every layer works on one sample after the
-// other, the layers themselves get the larger extent; otherwise the layers are repeated, over the same constants, between a Split
-// of the inputs and a Concat of the results. Needs static shapes; refuses ports without extents.
+// The graph with the first extent of every input and output multiplied by `batch`. Where every layer works on one sample after
+// the other, the layers themselves get the larger extent; otherwise the layers are repeated, over the same constants, between a
+// Split of the inputs and a Concat of the results. Needs static shapes; refuses ports without extents.
 Result<ir::Graph> with_batch(const ir::Graph& graph, const ir::OpSet& ops, int64_t batch);
 
 // Whether with_batch() enlarges the layers of `graph` instead of repeating them.

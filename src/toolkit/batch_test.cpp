@@ -74,20 +74,21 @@ TEST(Batch, LayersGetTheLargerExtentWhereSamplesStayApart) {
 }
 
 TEST(Batch, OtherNetworksAreRepeated) {
-  for (const char* text : {
-           // the batch is multiplied with itself
-           R"(graph "g" (%x: float32[2,3]) -> (%y) { %t = Transpose(%x) {perm = [1,0]}  %y = MatMul(%x, %t) })",
-           // the first axis is reduced
-           R"(graph "g" (%x: float32[2,3]) -> (%y) { %axes: int64[1] = const {0}  %y = ReduceSum(%x, %axes) {keepdims = 1} })",
-           // places of the largest values count through all samples
-           R"(graph "g" (%x: float32[1,1,4,4]) -> (%y, %i) { %y, %i = MaxPool(%x) {kernel_shape = [2,2]} })",
-           // the samples are multiplied with one matrix from the left
-           R"(graph "g" (%x: float32[2,3]) -> (%y) { %w: float32[2,2] = const {1, 2, 3, 4}  %y = MatMul(%w, %x) })",
-           // a constant for every sample of the source's batch
-           R"(graph "g" (%x: float32[2,3]) -> (%y) { %c: float32[2,1] = const {1, 2}  %y = Mul(%x, %c) })",
-           // rows of the picture move into the batch
-           R"(graph "g" (%x: float32[1,3,2]) -> (%y) { %s: int64[2] = const {3, 2}  %r = Reshape(%x, %s)  %y = Softmax(%r) {axis = 0} })",
-       }) {
+  for (
+      const char* text : {
+          // the batch is multiplied with itself
+          R"(graph "g" (%x: float32[2,3]) -> (%y) { %t = Transpose(%x) {perm = [1,0]}  %y = MatMul(%x, %t) })",
+          // the first axis is reduced
+          R"(graph "g" (%x: float32[2,3]) -> (%y) { %axes: int64[1] = const {0}  %y = ReduceSum(%x, %axes) {keepdims = 1} })",
+          // places of the largest values count through all samples
+          R"(graph "g" (%x: float32[1,1,4,4]) -> (%y, %i) { %y, %i = MaxPool(%x) {kernel_shape = [2,2]} })",
+          // the samples are multiplied with one matrix from the left
+          R"(graph "g" (%x: float32[2,3]) -> (%y) { %w: float32[2,2] = const {1, 2, 3, 4}  %y = MatMul(%w, %x) })",
+          // a constant for every sample of the source's batch
+          R"(graph "g" (%x: float32[2,3]) -> (%y) { %c: float32[2,1] = const {1, 2}  %y = Mul(%x, %c) })",
+          // rows of the picture move into the batch
+          R"(graph "g" (%x: float32[1,3,2]) -> (%y) { %s: int64[2] = const {3, 2}  %r = Reshape(%x, %s)  %y = Softmax(%r) {axis = 0} })",
+      }) {
     const Graph g = network(text);
     EXPECT_FALSE(works_on_samples_alone(g)) << text;
     expect_same_results(g, 2);
@@ -95,7 +96,8 @@ TEST(Batch, OtherNetworksAreRepeated) {
 }
 
 TEST(Batch, RefusesPortsWithoutBatch) {
-  const Graph g = network(R"(graph "g" (%x: float32[2]) -> (%y) { %axes: int64[1] = const {0}  %y = ReduceSum(%x, %axes) {keepdims = 0} })");
+  const Graph g =
+      network(R"(graph "g" (%x: float32[2]) -> (%y) { %axes: int64[1] = const {0}  %y = ReduceSum(%x, %axes) {keepdims = 0} })");
   const auto larger = with_batch(g, ops::builtin_ops(), 2);
   ASSERT_FALSE(larger);
   EXPECT_NE(larger.status().to_string().find("'y' has no batch"), std::string::npos) << larger.status().to_string();

@@ -37,8 +37,8 @@ std::string shape_text(const std::optional<ir::Shape>& shape) {
   return text + "]";
 }
 
-// A program has fixed shapes, unless the user left extents open on purpose (a negative one in input_size_list) or the format has no
-// other way. An empty tensor is legal unless it looks like a picture whose size was never filled in.
+// A program has fixed shapes, unless the user left extents open on purpose (a negative one in input_size_list) or the format has
+// no other way. An empty tensor is legal unless it looks like a picture whose size was never filled in.
 Status check_input_shapes(const ir::Graph& graph, const importer::ImportOptions& options, const importer::SourceInfo& source) {
   Status problems;
   if (source.has_open_inputs) return problems;
@@ -120,22 +120,26 @@ void warn_of_constants(const ir::Graph& graph, const quantize::TensorStatistics&
     const quantize::Statistics* s = seen(t);
     if (!s || s->constant_samples() == 0) continue;
     const std::string others = s->constant_samples() > 1 ? fmt::format(" and in {} more", s->constant_samples() - 1) : "";
-    log(LogLevel::Warn, "build", fmt::format("The input '{}' has one and the same value everywhere in {}{}: such a sample says nothing about ranges!", graph.tensor(t).name,
-                                             samples.describe(static_cast<size_t>(s->first_constant())), others));
+    log(LogLevel::Warn, "build",
+        fmt::format("The input '{}' has one and the same value everywhere in {}{}: such a sample says nothing about ranges!",
+                    graph.tensor(t).name, samples.describe(static_cast<size_t>(s->first_constant())), others));
   }
   std::vector<std::string> names;
   for (ir::NodeId id : graph.order()) {
     const ir::Node& n = graph.node(id);
-    const bool behind = std::any_of(n.inputs.begin(), n.inputs.end(), [&](ir::TensorId x) { return seen(x) && !seen(x)->varies(); });
+    const bool behind =
+        std::any_of(n.inputs.begin(), n.inputs.end(), [&](ir::TensorId x) { return seen(x) && !seen(x)->varies(); });
     for (ir::TensorId t : n.outputs)
-      if (const quantize::Statistics* s = seen(t); s && !s->varies() && !behind) names.push_back(fmt::format("'{}' (always {})", graph.tensor(t).name, s->min()));
+      if (const quantize::Statistics* s = seen(t); s && !s->varies() && !behind)
+        names.push_back(fmt::format("'{}' (always {})", graph.tensor(t).name, s->min()));
   }
   if (names.empty()) return;
   constexpr size_t kShown = 5;
   const size_t more = names.size() > kShown ? names.size() - kShown : 0;
   names.resize(names.size() - more);
-  log(LogLevel::Warn, "build", fmt::format("These tensors never change in all {} samples, so their range is a guess: {}{}!", samples.size(), fmt::join(names, ", "),
-                                           more > 0 ? fmt::format(" and {} more", more) : ""));
+  log(LogLevel::Warn, "build",
+      fmt::format("These tensors never change in all {} samples, so their range is a guess: {}{}!", samples.size(),
+                  fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : ""));
 }
 }  // namespace
 
@@ -145,14 +149,19 @@ size_t channel_axis(const ir::Tensor& tensor) {
   return tensor.layout == ir::Layout::NHWC ? rank - 1 : 1;
 }
 
-Result<std::vector<compile::Normalization>> normalization_of(const ir::Graph& graph, const BuildConfig& config, std::string_view tag) {
+Result<std::vector<compile::Normalization>> normalization_of(const ir::Graph& graph, const BuildConfig& config,
+                                                             std::string_view tag) {
   Status problems;
   std::vector<compile::Normalization> result;
-  const struct { std::string_view name, default_name; const std::optional<ChannelValues>& values; double neutral; } options[] = {
-      {"mean_values", "zeros", config.mean_values, 0}, {"std_values", "ones", config.std_values, 1}};
+  const struct {
+    std::string_view name, default_name;
+    const std::optional<ChannelValues>& values;
+    double neutral;
+  } options[] = {{"mean_values", "zeros", config.mean_values, 0}, {"std_values", "ones", config.std_values, 1}};
   for (const auto& option : options)
     if (option.values && option.values->size() > graph.inputs().size())
-      problems.also(invalid_argument(fmt::format("The len of {} ({}) is wrong, expect one list per input ({})!", option.name, option.values->size(), graph.inputs().size())));
+      problems.also(invalid_argument(fmt::format("The len of {} ({}) is wrong, expect one list per input ({})!", option.name,
+                                                 option.values->size(), graph.inputs().size())));
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     const ir::Tensor& tensor = graph.tensor(graph.inputs()[i]);
     int64_t channels = 1;
@@ -161,13 +170,15 @@ Result<std::vector<compile::Normalization>> normalization_of(const ir::Graph& gr
     for (int k = 0; k < 2; ++k) {
       const auto& option = options[k];
       if (!option.values || i >= option.values->size()) {
-        log(LogLevel::Warn, tag, fmt::format("The config.{} is None, {} will be set for input {}!", option.name, option.default_name, i));
+        log(LogLevel::Warn, tag,
+            fmt::format("The config.{} is None, {} will be set for input {}!", option.name, option.default_name, i));
         continue;
       }
       rows[k] = (*option.values)[i];
       if (config.one_value_for_all_channels && rows[k].size() == 1) rows[k].assign(static_cast<size_t>(channels), rows[k][0]);
       if (static_cast<int64_t>(rows[k].size()) != channels)
-        problems.also(invalid_argument(fmt::format("The len of {} ({}) for input {} is wrong, expect {}!", option.name, rows[k], i, channels)));
+        problems.also(invalid_argument(
+            fmt::format("The len of {} ({}) for input {} is wrong, expect {}!", option.name, rows[k], i, channels)));
     }
     compile::Normalization n;
     const bool neutral = std::all_of(rows[0].begin(), rows[0].end(), [](double v) { return v == 0; }) &&
@@ -193,19 +204,23 @@ Result<Builder> Builder::create(BuildConfig config, Progress progress) {
 }
 
 // The graph of a source model, with everything config() wants in front of its layers.
-Result<ir::Graph> Builder::import_graph(const std::string& path, std::string_view framework, const importer::ImportOptions& options, const std::vector<std::string>& other_files,
+Result<ir::Graph> Builder::import_graph(const std::string& path, std::string_view framework,
+                                        const importer::ImportOptions& options, const std::vector<std::string>& other_files,
                                         importer::SourceInfo& source) {
   ORKNN_TRY_ASSIGN(importer::Imported imported, importer::load_file(path, options, ops::builtin_ops(), framework, other_files));
   source = std::move(imported.source);
   Status problems = check_input_shapes(imported.graph, options, source);
   if (!config_.dynamic_input.empty() && options.input_size_list.size() != imported.graph.inputs().size())
-    problems.also(invalid_argument(fmt::format("The len of the sets of dynamic_input ({}) is wrong, expect one shape per input ({})!", options.input_size_list.size(), imported.graph.inputs().size())));
+    problems.also(
+        invalid_argument(fmt::format("The len of the sets of dynamic_input ({}) is wrong, expect one shape per input ({})!",
+                                     options.input_size_list.size(), imported.graph.inputs().size())));
   if (problems) problems = swap_input_channels(imported.graph, config_.reorder_channel);
   if (!problems) return problems.model(path).stage("load");
   return std::move(imported.graph);
 }
 
-Status Builder::load_model(const std::string& path, std::string_view framework, const importer::ImportOptions& given, std::vector<std::string> other_files) {
+Status Builder::load_model(const std::string& path, std::string_view framework, const importer::ImportOptions& given,
+                           std::vector<std::string> other_files) {
   report("Loading", 0, 1);
   loaded_ = false;  // a failed load must not leave an earlier model to be built or exported by mistake
   model_ = nullptr;
@@ -223,7 +238,8 @@ Status Builder::load_model(const std::string& path, std::string_view framework, 
   if (!normalization) return Status(normalization.status()).model(path).stage("load");
   for (size_t i = 0; i < std::min(config_.reorder_channel.size(), normalization->size()); ++i)
     if (config_.reorder_channel[i])  // it is given for the network's channels and applied to the caller's
-      for (std::vector<float>* values : {&(*normalization)[i].mean, &(*normalization)[i].std}) std::reverse(values->begin(), values->end());
+      for (std::vector<float>* values : {&(*normalization)[i].mean, &(*normalization)[i].std})
+        std::reverse(values->begin(), values->end());
   other_shapes_.clear();
   for (size_t i = 0; i < sets.size(); ++i) {
     if (i == largest) continue;
@@ -264,7 +280,8 @@ Status Builder::optimize_graph(ir::Graph& graph) {
   optimizing.level = config_.optimization_level;
   const auto passes = optimize::pass_catalogue();
   for (const std::string& rule : config_.disable_rules)
-    if (std::any_of(passes.begin(), passes.end(), [&](const optimize::Pass& p) { return p.name == rule; })) optimizing.disable.push_back(rule);
+    if (std::any_of(passes.begin(), passes.end(), [&](const optimize::Pass& p) { return p.name == rule; }))
+      optimizing.disable.push_back(rule);
   optimizing.stop_after = config_.stop_after;
   optimizing.dump_after = config_.dump_after;
   optimizing.dump = config_.dump;
@@ -275,16 +292,19 @@ Status Builder::optimize_graph(ir::Graph& graph) {
   };
   trace_ = {};
   report("OpFusing 0", 0, kSteps);
-  if (Status s = optimize::optimize(graph, ops::builtin_ops(), optimizing, &trace_); !s) return s.model(model_name_).stage("optimize");
+  if (Status s = optimize::optimize(graph, ops::builtin_ops(), optimizing, &trace_); !s)
+    return s.model(model_name_).stage("optimize");
   report("OpFusing 0", kSteps, kSteps);
   log(LogLevel::Detail, "build", fmt::format("optimizer: {} rewrites, {} nodes left", trace_.entries.size(), graph.node_count()));
   return {};
 }
 
 // With the progress that users know from quantizing.
-Status Builder::run_samples(const Samples& samples, const ir::Graph& graph, size_t count, const quantize::Observe& observe) const {
+Status Builder::run_samples(const Samples& samples, const ir::Graph& graph, size_t count,
+                            const quantize::Observe& observe) const {
   report("Quantizating", 0, static_cast<int64_t>(count));
-  return samples.run(graph, DType::Float32, count, observe, [&](size_t done) { report("Quantizating", static_cast<int64_t>(done), static_cast<int64_t>(count)); });
+  return samples.run(graph, DType::Float32, count, observe,
+                     [&](size_t done) { report("Quantizating", static_cast<int64_t>(done), static_cast<int64_t>(count)); });
 }
 
 quantize::QuantizeOptions Builder::quantize_options(const quantize::NumberFormat& format) const {
@@ -292,7 +312,8 @@ quantize::QuantizeOptions Builder::quantize_options(const quantize::NumberFormat
   choices.format = format;
   choices.per_channel = config_.quantized_method != "layer" && !format.per_tensor;
   const auto asked = [&](const quantize::Step& step) {
-    return config_.optimization_level >= step.min_level && std::find(config_.disable_rules.begin(), config_.disable_rules.end(), step.name) == config_.disable_rules.end();
+    return config_.optimization_level >= step.min_level &&
+           std::find(config_.disable_rules.begin(), config_.disable_rules.end(), step.name) == config_.disable_rules.end();
   };
   choices.equalize = equalizes_ && asked(quantize::kEqualizeChannels);
   choices.correct_bias = asked(quantize::kCorrectBias);
@@ -309,7 +330,9 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset, std
   if (is_float(format.activations)) {
     const ir::Graph exact = graph;
     ORKNN_TRY(round_weights(graph, format.weights, dataset));
-    for (ir::Graph& other : *others) { ORKNN_TRY_ASSIGN(other, with_shapes_of(graph, exact, other, ops::builtin_ops())); }
+    for (ir::Graph& other : *others) {
+      ORKNN_TRY_ASSIGN(other, with_shapes_of(graph, exact, other, ops::builtin_ops()));
+    }
     return {};
   }
   quantize::QuantizeOptions choices = quantize_options(format);
@@ -334,7 +357,9 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset, std
 
   ORKNN_TRY_ASSIGN(const Samples samples, Samples::open(dataset, graph, config_.quant_img_RGB2BGR, compile_options()));
   if (auto_hybrid_) ORKNN_TRY(choose_float_layers(graph, samples, choices));
-  const auto run = [&](const ir::Graph& computed, size_t count, const quantize::Observe& observe) { return run_samples(samples, computed, count, observe); };
+  const auto run = [&](const ir::Graph& computed, size_t count, const quantize::Observe& observe) {
+    return run_samples(samples, computed, count, observe);
+  };
   equalizes_ = choices.equalize;
   quantize::QuantizeOptions told = choices;
   told.remark = remark;
@@ -342,7 +367,10 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset, std
   const quantize::Calibration& calibration = *calibration_;
   choices.rounded = told.rounded = calibration.rounded;
   for (const auto& [name, s] : calibration.statistics)
-    if (s.not_finite() > 0) log(LogLevel::Warn, "build", fmt::format("The tensor '{}' has {} value(s) that are not finite (first in {}), they do not enter its range!", name, s.not_finite(), samples.describe(static_cast<size_t>(s.first_not_finite()))));
+    if (s.not_finite() > 0)
+      log(LogLevel::Warn, "build",
+          fmt::format("The tensor '{}' has {} value(s) that are not finite (first in {}), they do not enter its range!", name,
+                      s.not_finite(), samples.describe(static_cast<size_t>(s.first_not_finite()))));
   warn_of_constants(graph, calibration.statistics, samples);
   for (ir::Graph& other : *others) {
     ORKNN_TRY_ASSIGN(other, with_shapes_of(graph, uncalibrated, other, ops::builtin_ops()));
@@ -358,7 +386,8 @@ Status Builder::round_weights(ir::Graph& graph, DType type, const std::string& d
   quantize::WeightOnlyOptions options;
   options.type = type;
   options.per_channel = config_.quantized_method != "layer";
-  if (constexpr std::string_view group = "group"; config_.quantized_method.starts_with(group)) options.group = std::stoi(config_.quantized_method.substr(group.size()));
+  if (constexpr std::string_view group = "group"; config_.quantized_method.starts_with(group))
+    options.group = std::stoi(config_.quantized_method.substr(group.size()));
   const bool uses_samples = config_.quantized_algorithm == "gdq" || config_.quantized_algorithm == "adaround";
   if (!float_layers_.empty()) options.keep = [this](std::string_view output) { return float_layers_.contains(output); };
   options.search_scales = uses_samples || config_.quantized_algorithm == "mmse";
@@ -366,7 +395,9 @@ Status Builder::round_weights(ir::Graph& graph, DType type, const std::string& d
   if (uses_samples) {
     ORKNN_TRY_ASSIGN(samples, Samples::open(dataset, graph, config_.quant_img_RGB2BGR, compile_options()));
     options.samples = samples->size();
-    options.run = [&](const ir::Graph& computed, size_t count, const quantize::Observe& observe) { return run_samples(*samples, computed, count, observe); };
+    options.run = [&](const ir::Graph& computed, size_t count, const quantize::Observe& observe) {
+      return run_samples(*samples, computed, count, observe);
+    };
   }
   ORKNN_TRY_ASSIGN(layer_decisions_, quantize::round_weights_only(graph, options));
   return {};
@@ -374,20 +405,26 @@ Status Builder::round_weights(ir::Graph& graph, DType type, const std::string& d
 
 void Builder::log_float_layers() const {
   for (const quantize::LayerDecision& d : layer_decisions_)
-    if (!d.integer) log(d.notable ? LogLevel::Warn : LogLevel::Detail, "build", fmt::format("'{}' ({}) stays in float: {}", d.output, d.op, d.reason));
+    if (!d.integer)
+      log(d.notable ? LogLevel::Warn : LogLevel::Detail, "build",
+          fmt::format("'{}' ({}) stays in float: {}", d.output, d.op, d.reason));
 }
 
-Status Builder::lower_to_integers(ir::Graph& graph, const quantize::TensorStatistics& statistics, quantize::QuantizeOptions choices) {
+Status Builder::lower_to_integers(ir::Graph& graph, const quantize::TensorStatistics& statistics,
+                                  quantize::QuantizeOptions choices) {
   reference_ = graph;
   if (!float_layers_.empty())
-    choices.keep_float = [this](const ir::Node& n, std::string_view output) { return float_layers_.contains(output) || float_layers_.contains(n.name); };
+    choices.keep_float = [this](const ir::Node& n, std::string_view output) {
+      return float_layers_.contains(output) || float_layers_.contains(n.name);
+    };
   ORKNN_TRY_ASSIGN(layer_decisions_, quantize::quantize(graph, ops::builtin_ops(), statistics, choices));
   return {};
 }
 
-// auto_hybrid: which layers stay in float, and what that costs. Judged are the network that will be built, calibrated with all samples, and
-// two that each half of the samples gives, by the other half: values that calibration has not seen are what costs a finished network its accuracy.
-// Equalized channels all fill their range, so that more values leave it: unless no layer has to stay in float, it is switched off.
+// auto_hybrid: which layers stay in float, and what that costs. Judged are the network that will be built, calibrated with all
+// samples, and two that each half of the samples gives, by the other half: values that calibration has not seen are what costs a
+// finished network its accuracy. Equalized channels all fill their range, so that more values leave it: unless no layer has to
+// stay in float, it is switched off.
 Status Builder::choose_float_layers(const ir::Graph& graph, const Samples& samples, quantize::QuantizeOptions& choices) {
   constexpr size_t kEnoughToSplit = 4;
   const size_t half = samples.size() / 2;
@@ -399,7 +436,9 @@ Status Builder::choose_float_layers(const ir::Graph& graph, const Samples& sampl
   while (true) {
     std::vector<Calibrated> calibrated;
     const auto calibrate = [&](const Samples& on, size_t count) -> Status {
-      const auto run = [&](const ir::Graph& computed, size_t limit, const quantize::Observe& observe) { return on.run(computed, DType::Float32, limit, observe); };
+      const auto run = [&](const ir::Graph& computed, size_t limit, const quantize::Observe& observe) {
+        return on.run(computed, DType::Float32, limit, observe);
+      };
       Calibrated& made = calibrated.emplace_back(graph);
       ORKNN_TRY_ASSIGN(made.calibration, quantize::calibrate(made.graph, run, count, choices));
       return {};
@@ -447,16 +486,21 @@ Status Builder::choose_float_layers(const ir::Graph& graph, const Samples& sampl
 
 // auto_hybrid of a float16 build: layers that make or read values float16 cannot hold are computed in 16-bit integers.
 Status Builder::lower_large_layers(ir::Graph& graph, const std::string& dataset) {
-  if (dataset.empty()) return invalid_argument("auto_hybrid needs a dataset to measure the ranges of the layers").hint("give build() a list of sample files");
+  if (dataset.empty())
+    return invalid_argument("auto_hybrid needs a dataset to measure the ranges of the layers")
+        .hint("give build() a list of sample files");
   constexpr float kLargestHalf = 65504;
   ir::Graph visible = graph;
   ORKNN_TRY(quantize::split_tails(visible, ops::builtin_ops()));
   ORKNN_TRY_ASSIGN(const Samples samples, Samples::open(dataset, visible, config_.quant_img_RGB2BGR, compile_options()));
   quantize::TensorStatistics statistics;
   const auto total = static_cast<int64_t>(samples.size());
-  ORKNN_TRY(samples.run(visible, DType::Float32, samples.size(), [&](std::string_view name, const ir::TensorView& value) {
-    if (value.dtype == DType::Float32) statistics.try_emplace(std::string(name)).first->second.add(value.values<float>());
-  }, [&](size_t done) { report("AutoHybrid", static_cast<int64_t>(done), total); }));
+  ORKNN_TRY(samples.run(
+      visible, DType::Float32, samples.size(),
+      [&](std::string_view name, const ir::TensorView& value) {
+        if (value.dtype == DType::Float32) statistics.try_emplace(std::string(name)).first->second.add(value.values<float>());
+      },
+      [&](size_t done) { report("AutoHybrid", static_cast<int64_t>(done), total); }));
   const auto is_large = [&](ir::TensorId t) {
     const auto it = t ? statistics.find(visible.tensor(t).name) : statistics.end();
     return it != statistics.end() && (it->second.min() < -kLargestHalf || it->second.max() > kLargestHalf);
@@ -464,7 +508,8 @@ Status Builder::lower_large_layers(ir::Graph& graph, const std::string& dataset)
   std::set<std::string, std::less<>> large;
   for (ir::NodeId id : visible.order()) {
     const ir::Node& n = visible.node(id);
-    if (!std::any_of(n.inputs.begin(), n.inputs.end(), is_large) && !std::any_of(n.outputs.begin(), n.outputs.end(), is_large)) continue;
+    if (!std::any_of(n.inputs.begin(), n.inputs.end(), is_large) && !std::any_of(n.outputs.begin(), n.outputs.end(), is_large))
+      continue;
     for (ir::TensorId t : n.outputs)
       if (t) large.insert(visible.tensor(t).name);
   }
@@ -485,10 +530,14 @@ Status Builder::lower_large_layers(ir::Graph& graph, const std::string& dataset)
     names += (names.empty() ? "" : ", ") + d.output;
     const auto s = statistics.find(d.output);
     if (!d.integer)
-      problems.also(unsupported(fmt::format("The range [{:g}, {:g}] of '{}' or of what it reads is out of the float16, and it has no form in 16-bit integers: {}", s == statistics.end() ? 0 : s->second.min(),
-                                            s == statistics.end() ? 0 : s->second.max(), d.output, d.reason)).hint("scale the network down before this layer"));
+      problems.also(unsupported(fmt::format("The range [{:g}, {:g}] of '{}' or of what it reads is out of the float16, and it "
+                                            "has no form in 16-bit integers: {}",
+                                            s == statistics.end() ? 0 : s->second.min(),
+                                            s == statistics.end() ? 0 : s->second.max(), d.output, d.reason))
+                        .hint("scale the network down before this layer"));
   }
-  hybrid_summary_.push_back(fmt::format("auto_hybrid: {} layer(s) hold values out of the float16 and are computed in 16-bit integers: {}", large.size(), names));
+  hybrid_summary_.push_back(fmt::format(
+      "auto_hybrid: {} layer(s) hold values out of the float16 and are computed in 16-bit integers: {}", large.size(), names));
   graph = std::move(visible);
   return problems;
 }
@@ -498,23 +547,34 @@ Status Builder::build(bool do_quantization, const std::string& dataset, bool aut
   if (Status s = ir::check_mapped_files(graph_); !s) return s.model(model_name_).stage("build");
   model_ = nullptr;  // a failed build must not leave an earlier model to be exported by mistake
   if (do_quantization && dataset.empty() && !from_files_)
-    return invalid_argument("quantization needs a dataset").model(model_name_).stage("build").hint("give build() a list of calibration files, or do_quantization=False for a float16 model");
+    return invalid_argument("quantization needs a dataset")
+        .model(model_name_)
+        .stage("build")
+        .hint("give build() a list of calibration files, or do_quantization=False for a float16 model");
 
   const bool is_quantized = quantize::states_quantization(graph_);
   if (do_quantization && is_quantized)
-    return invalid_argument("the model is quantized already, its own parameters are used").model(model_name_).stage("build").hint("call build(do_quantization=False); no dataset is needed");
+    return invalid_argument("the model is quantized already, its own parameters are used")
+        .model(model_name_)
+        .stage("build")
+        .hint("call build(do_quantization=False); no dataset is needed");
   // In float32 the model computes what its source framework does, conversions included.
   const bool uses_given_parameters = is_quantized && config_.float_dtype != "float32";
 
   if (!do_quantization && auto_hybrid && !other_shapes_.empty())
-    return unsupported("auto_hybrid of a float model keeps one set of shapes").found("several in dynamic_input").model(model_name_).stage("build").hint("leave auto_hybrid off");
+    return unsupported("auto_hybrid of a float model keeps one set of shapes")
+        .found("several in dynamic_input")
+        .model(model_name_)
+        .stage("build")
+        .hint("leave auto_hybrid off");
 
   // The stages work on copies that share the constants, so that build() can be called again with the same source.
   std::vector<ir::Graph> others = other_shapes_;
   ir::Graph graph = graph_;
   for (ir::Graph* g : graphs_of(others, graph)) {  // the last one's trace stays
     if (uses_given_parameters)
-      if (Status s = quantize::expand_quantized_operators(*g, ops::builtin_ops()); !s) return s.model(model_name_).stage("quantize");
+      if (Status s = quantize::expand_quantized_operators(*g, ops::builtin_ops()); !s)
+        return s.model(model_name_).stage("quantize");
     if (uses_given_parameters && platform_->generation == 1)
       if (Status s = quantize::require_one_scale_per_tensor(*g); !s) return s.model(model_name_).stage("quantize");
     if (Status s = optimize_graph(*g); !s) return s;
@@ -567,7 +627,8 @@ Status Builder::build(bool do_quantization, const std::string& dataset, bool aut
 // quantize_weight: float layers whose weights are int8 in the file.
 Status Builder::store_weights_as_integers(ir::Graph& graph) const {
   constexpr int64_t kWorthIt = 1024;  // scales and alignment would eat what fewer weights save
-  ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> layers, quantize::round_weights_only(graph, {.least_count = kWorthIt}));
+  ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> layers,
+                   quantize::round_weights_only(graph, {.least_count = kWorthIt}));
   const auto count = std::count_if(layers.begin(), layers.end(), [](const quantize::LayerDecision& d) { return d.integer; });
   log(LogLevel::Detail, "build", fmt::format("quantize_weight: {} layer(s) with weights in int8", count));
   return {};
@@ -587,7 +648,8 @@ Status Builder::add_program(format::Model& model, ir::Graph graph, const std::fu
   if (!program) return Status(program.status()).model(model_name_).stage("compile");
   if (!config_.dynamic_input.empty()) {
     std::vector<ir::Dims> shapes;
-    for (const format::Port& port : program->inputs) shapes.push_back(ir::to_dims(*program->graph.tensor(port.tensor).shape).value_or(ir::Dims()));
+    for (const format::Port& port : program->inputs)
+      shapes.push_back(ir::to_dims(*program->graph.tensor(port.tensor).shape).value_or(ir::Dims()));
     program->label = to_text(shapes);
   }
   model.programs.push_back(std::move(*program));
@@ -605,7 +667,10 @@ Status Builder::export_rknn(const std::string& path) const {
   for (const std::string& source : source_files_) {
     std::error_code problem;
     if (std::filesystem::equivalent(source, path, problem))
-      return invalid_argument("the model would overwrite its own source '" + source + "'").model(path).stage("export").hint("give another file name");
+      return invalid_argument("the model would overwrite its own source '" + source + "'")
+          .model(path)
+          .stage("export")
+          .hint("give another file name");
   }
   for (const format::Program& program : model_->programs)
     if (Status s = ir::check_mapped_files(program.graph); !s) return s.model(path).stage("export");

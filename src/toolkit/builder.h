@@ -47,15 +47,16 @@ class Builder {
   // its answer is their paths. The user edits the last one.
   struct HybridRequest {
     std::string dataset;
-    bool proposal = false;          // the file names the layers that auto_hybrid would leave in float
+    bool proposal = false;  // the file names the layers that auto_hybrid would leave in float
     size_t proposal_samples = 1;
     std::vector<std::pair<std::string, std::string>> custom;  // every layer between two tensors leaves int8
     std::string folder = ".";
   };
   Result<std::vector<std::string>> hybrid_step1(const HybridRequest& request);
-  // Step 2 needs nothing but the files: the builder it answers has built the model. Only formats whose weights are rounded with samples (gdq) need
-  // those again; `dataset` may be given when the list of step 1 has moved.
-  static Result<Builder> hybrid_step2(const std::string& model, const std::string& data, const std::string& quantization, const std::string& dataset = {}, Progress progress = {});
+  // Step 2 needs nothing but the files: the builder it answers has built the model. Only formats whose weights are rounded with
+  // samples (gdq) need those again; `dataset` may be given when the list of step 1 has moved.
+  static Result<Builder> hybrid_step2(const std::string& model, const std::string& data, const std::string& quantization,
+                                      const std::string& dataset = {}, Progress progress = {});
 
   // The file is complete or does not appear.
   Status export_rknn(const std::string& path) const;
@@ -69,7 +70,8 @@ class Builder {
   const optimize::Trace& trace() const { return trace_; }
   // What became of each layer in the last quantizing build().
   const std::vector<quantize::LayerDecision>& layer_decisions() const { return layer_decisions_; }
-  // The float graph of the last build(): what layers of the built model are compared with. Computed tensors keep their names in it.
+  // The float graph of the last build(): what layers of the built model are compared with. Computed tensors keep their names in
+  // it.
   const ir::Graph& reference_graph() const { return reference_; }
   compile::CompileOptions compile_options() const;
   // Shows how far a stage is.
@@ -85,8 +87,8 @@ class Builder {
   Builder() = default;
   std::string hybrid_name() const;
   Status optimize_graph(ir::Graph& graph);
-  Result<ir::Graph> import_graph(const std::string& path, std::string_view framework, const importer::ImportOptions& options, const std::vector<std::string>& other_files,
-                                 importer::SourceInfo& source);
+  Result<ir::Graph> import_graph(const std::string& path, std::string_view framework, const importer::ImportOptions& options,
+                                 const std::vector<std::string>& other_files, importer::SourceInfo& source);
   // `others`: the same network in other shapes; they get the parameters of `graph`.
   Status quantize_graph(ir::Graph& graph, const std::string& dataset, std::vector<ir::Graph>* others = nullptr);
   Status store_weights_as_integers(ir::Graph& graph) const;
@@ -127,13 +129,14 @@ class Builder {
   std::optional<FileParameters> from_files_;
   std::optional<quantize::Calibration> calibration_;  // of the last quantizing build(), for step 1
   bool equalizes_ = true;                             // channels, when the configuration asks for it
-  std::set<std::string, std::less<>> float_layers_;  // left in float, by name of node or output tensor
+  std::set<std::string, std::less<>> float_layers_;   // left in float, by name of node or output tensor
   std::vector<std::string> hybrid_summary_;
 };
 
 // mean_values and std_values for the inputs of `graph`: fills in what is missing, with a warning per input under `tag`, and
 // refuses lists whose length is not the input's number of channels. Inputs that need nothing get empty lists.
-Result<std::vector<compile::Normalization>> normalization_of(const ir::Graph& graph, const BuildConfig& config, std::string_view tag);
+Result<std::vector<compile::Normalization>> normalization_of(const ir::Graph& graph, const BuildConfig& config,
+                                                             std::string_view tag);
 
 // Channel axis of an input: 1, or the last one for NHWC data; 0 for vectors.
 size_t channel_axis(const ir::Tensor& tensor);

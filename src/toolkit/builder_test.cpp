@@ -25,7 +25,8 @@ class LogLines {
  public:
   LogLines() {
     set_log_sink([this](LogLevel level, std::string_view tag, std::string_view line) {
-      if (level <= LogLevel::Warn) lines.push_back(std::string(level == LogLevel::Error ? "E " : "W ") + std::string(tag) + ": " + std::string(line));
+      if (level <= LogLevel::Warn)
+        lines.push_back(std::string(level == LogLevel::Error ? "E " : "W ") + std::string(tag) + ": " + std::string(line));
     });
   }
   ~LogLines() { set_log_sink({}); }
@@ -59,8 +60,11 @@ TEST(BuildConfig, ReportsEveryProblemInTheVendorsWords) {
   ASSERT_FALSE(result);
   EXPECT_EQ(result.status().count(), 8u);
   const std::string text = result.status().to_string();
-  for (const char* wanted : {"Invalid target_platform 'rv9999'!", "Invalid quantized_dtype 'float16', expect in ['w8a8', 'w8a16', 'w16a16i', 'w16a16i_dfp', 'w4a16']!",
-                             "Invalid float_dtype 'int3'", "Invalid optimization_level 7", "Invalid std_values", "Invalid op_target 'fpga'", "Invalid dynamic_input set [[1,0]]", "The 'remove_weight' is not available yet: the runtime cannot share"})
+  for (const char* wanted :
+       {"Invalid target_platform 'rv9999'!",
+        "Invalid quantized_dtype 'float16', expect in ['w8a8', 'w8a16', 'w16a16i', 'w16a16i_dfp', 'w4a16']!",
+        "Invalid float_dtype 'int3'", "Invalid optimization_level 7", "Invalid std_values", "Invalid op_target 'fpga'",
+        "Invalid dynamic_input set [[1,0]]", "The 'remove_weight' is not available yet: the runtime cannot share"})
     EXPECT_NE(text.find(wanted), std::string::npos) << wanted << "\n" << text;
 }
 
@@ -95,7 +99,9 @@ TEST(Normalization, DefaultsAndLengths) {
   c.mean_values = ChannelValues{{0, 0, 0}, {128, 128, 128}};
   n = normalization_of(*graph, c, "load_tflite");
   ASSERT_FALSE(n);
-  EXPECT_NE(n.status().to_string().find("The len of mean_values ([128, 128, 128]) for input 1 is wrong, expect 32!"), std::string::npos) << n.status().to_string();
+  EXPECT_NE(n.status().to_string().find("The len of mean_values ([128, 128, 128]) for input 1 is wrong, expect 32!"),
+            std::string::npos)
+      << n.status().to_string();
 
   graph->tensor(graph->inputs()[0]).layout = ir::Layout::NHWC;
   c.mean_values = ChannelValues{{1, 2, 3, 4, 5, 6, 7, 8}};

@@ -9,7 +9,8 @@ using namespace ir;
 
 Status swap_input_channels(Graph& graph, const std::vector<bool>& swapped) {
   if (swapped.size() > graph.inputs().size())
-    return invalid_argument(fmt::format("The len of reorder_channel ({}) is wrong, expect one order per input ({})!", swapped.size(), graph.inputs().size()));
+    return invalid_argument(fmt::format("The len of reorder_channel ({}) is wrong, expect one order per input ({})!",
+                                        swapped.size(), graph.inputs().size()));
   for (size_t i = 0; i < swapped.size(); ++i) {
     if (!swapped[i]) continue;
     const TensorId input = graph.inputs()[i];
@@ -22,7 +23,9 @@ Status swap_input_channels(Graph& graph, const std::vector<bool>& swapped) {
     const int64_t order[] = {2, 1, 0};
     Attributes attributes;
     attributes.set("axis", static_cast<int64_t>(axis));
-    const NodeId gather = graph.add_node("Gather", name + "_reordered", {input, graph.add_constant(name + "_order", TensorData::vector(order))}, std::move(attributes));
+    const NodeId gather =
+        graph.add_node("Gather", name + "_reordered", {input, graph.add_constant(name + "_order", TensorData::vector(order))},
+                       std::move(attributes));
     Node node = graph.node(gather);
     graph.replace_node_uses(input, node.output());
     graph.replace_node(gather, node);  // itself reads the input

@@ -19,9 +19,12 @@ namespace {
 namespace fs = std::filesystem;
 using Outputs = std::vector<ir::TensorData>;
 
-Result<Outputs> run(runtime::Session& session, const std::vector<ir::TensorData>& values, const std::vector<data::ModelInput>& described) {
+Result<Outputs> run(runtime::Session& session, const std::vector<ir::TensorData>& values,
+                    const std::vector<data::ModelInput>& described) {
   if (values.size() != session.inputs().size())
-    return invalid_argument("the models have different numbers of inputs").expected(std::to_string(values.size())).found(std::to_string(session.inputs().size()));
+    return invalid_argument("the models have different numbers of inputs")
+        .expected(std::to_string(values.size()))
+        .found(std::to_string(session.inputs().size()));
   for (size_t i = 0; i < values.size(); ++i) {
     runtime::InputData data;
     data.dtype = values[i].dtype();
@@ -41,9 +44,11 @@ std::vector<float> floats(const ir::TensorData& value) {
   return {wide.values<float>().begin(), wide.values<float>().end()};
 }
 
-using Expected = std::function<Result<Outputs>(const std::vector<ir::TensorData>& inputs, const data::Dataset& sample, size_t index)>;
+using Expected =
+    std::function<Result<Outputs>(const std::vector<ir::TensorData>& inputs, const data::Dataset& sample, size_t index)>;
 
-Result<Comparison> compare(runtime::Session& a, const std::vector<data::Dataset>& samples, const Expected& other, const Progress& progress) {
+Result<Comparison> compare(runtime::Session& a, const std::vector<data::Dataset>& samples, const Expected& other,
+                           const Progress& progress) {
   Comparison result;
   size_t total = 0;
   for (const data::Dataset& d : samples) total += d.size();
@@ -60,12 +65,18 @@ Result<Comparison> compare(runtime::Session& a, const std::vector<data::Dataset>
       ORKNN_TRY_ASSIGN(const Outputs first, run(a, inputs, d.inputs()));
       ORKNN_TRY_ASSIGN(const Outputs second, other(inputs, d, i));
       if (first.size() != second.size())
-        return invalid_argument("the two have different numbers of outputs").expected(std::to_string(first.size())).found(std::to_string(second.size())).model(where);
+        return invalid_argument("the two have different numbers of outputs")
+            .expected(std::to_string(first.size()))
+            .found(std::to_string(second.size()))
+            .model(where);
       for (size_t k = 0; k < first.size(); ++k) {
         OutputComparison& out = result.outputs[k];
         const std::vector<float> x = floats(first[k]), y = floats(second[k]);
         if (x.size() != y.size())
-          return invalid_argument(fmt::format("output '{}' has different sizes", out.name)).expected(ir::to_string(first[k].dims())).found(ir::to_string(second[k].dims())).model(where);
+          return invalid_argument(fmt::format("output '{}' has different sizes", out.name))
+              .expected(ir::to_string(first[k].dims()))
+              .found(ir::to_string(second[k].dims()))
+              .model(where);
         out.dims = first[k].dims();
         const Distance distance_of_both = distance(x, y);
         const double cosine = distance_of_both.word.empty() ? distance_of_both.cosine : 0;
@@ -109,15 +120,20 @@ Result<std::vector<data::Dataset>> open_pictures(const std::string& folder_or_li
     list.push_back(std::move(samples));
     return list;
   }
-  if (inputs.size() != 1) return invalid_argument(fmt::format("the model has {} inputs, a folder serves one", inputs.size())).hint("give a list with one file per input on each line");
+  if (inputs.size() != 1)
+    return invalid_argument(fmt::format("the model has {} inputs, a folder serves one", inputs.size()))
+        .hint("give a list with one file per input on each line");
   std::vector<std::string> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_or_list, problem)) {
     std::string ending = entry.path().extension().string();
-    std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp" || ending == ".npy") files.push_back(entry.path().string());
+    std::transform(ending.begin(), ending.end(), ending.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp" || ending == ".npy")
+      files.push_back(entry.path().string());
   }
   if (problem) return io_error(fmt::format("the folder '{}' cannot be read: {}", folder_or_list, problem.message()));
-  if (files.empty()) return invalid_argument("there are no pictures in '" + folder_or_list + "'").expected("jpg, png, bmp or npy files");
+  if (files.empty())
+    return invalid_argument("there are no pictures in '" + folder_or_list + "'").expected("jpg, png, bmp or npy files");
   std::sort(files.begin(), files.end());
   for (const std::string& file : files) {
     ORKNN_TRY_ASSIGN(data::Dataset sample, data::Dataset::of_files({file}, inputs));
@@ -126,31 +142,49 @@ Result<std::vector<data::Dataset>> open_pictures(const std::string& folder_or_li
   return list;
 }
 
-Result<Comparison> compare_models(runtime::Session& a, runtime::Session& b, const std::vector<data::Dataset>& samples, const Progress& progress) {
-  return compare(a, samples, [&](const std::vector<ir::TensorData>& inputs, const data::Dataset& sample, size_t) { return run(b, inputs, sample.inputs()); }, progress);
+Result<Comparison> compare_models(runtime::Session& a, runtime::Session& b, const std::vector<data::Dataset>& samples,
+                                  const Progress& progress) {
+  return compare(
+      a, samples,
+      [&](const std::vector<ir::TensorData>& inputs, const data::Dataset& sample, size_t) {
+        return run(b, inputs, sample.inputs());
+      },
+      progress);
 }
 
-Result<Comparison> compare_with_stored(runtime::Session& a, const std::string& folder, const std::vector<data::Dataset>& samples, const Progress& progress) {
-  return compare(a, samples, [&](const std::vector<ir::TensorData>&, const data::Dataset& sample, size_t index) -> Result<Outputs> {
-    const std::string stem = (fs::path(folder) / file_stem(sample.files(index)[0])).string();
-    Outputs outputs;
-    for (size_t k = 0; k < a.outputs().size(); ++k) {
-      std::string file = fmt::format("{}_{}.npy", stem, k);
-      std::error_code ignored;
-      if (a.outputs().size() == 1 && !fs::exists(file, ignored)) file = stem + ".npy";
-      auto value = data::read_npy(file);
-      if (!value) return Status(value.status()).model(file);
-      outputs.push_back(std::move(*value));
-    }
-    return outputs;
-  }, progress);
+Result<Comparison> compare_with_stored(runtime::Session& a, const std::string& folder, const std::vector<data::Dataset>& samples,
+                                       const Progress& progress) {
+  return compare(
+      a, samples,
+      [&](const std::vector<ir::TensorData>&, const data::Dataset& sample, size_t index) -> Result<Outputs> {
+        const std::string stem = (fs::path(folder) / file_stem(sample.files(index)[0])).string();
+        Outputs outputs;
+        for (size_t k = 0; k < a.outputs().size(); ++k) {
+          std::string file = fmt::format("{}_{}.npy", stem, k);
+          std::error_code ignored;
+          if (a.outputs().size() == 1 && !fs::exists(file, ignored)) file = stem + ".npy";
+          auto value = data::read_npy(file);
+          if (!value) return Status(value.status()).model(file);
+          outputs.push_back(std::move(*value));
+        }
+        return outputs;
+      },
+      progress);
 }
 
 std::string comparison_text(const Comparison& c) {
   using enum Table::Align;
-  Table table({{"output"}, {"shape"}, {"cosine", Right}, {"lowest", Right}, {"largest difference", Right}, {"mean difference", Right}, {"same top-1", Right}, {"lowest at"}});
+  Table table({{"output"},
+               {"shape"},
+               {"cosine", Right},
+               {"lowest", Right},
+               {"largest difference", Right},
+               {"mean difference", Right},
+               {"same top-1", Right},
+               {"lowest at"}});
   for (const OutputComparison& o : c.outputs)
-    table.add({o.name, ir::to_string(o.dims), fmt::format("{:.5f}", o.mean_cosine), fmt::format("{:.5f}", o.least_cosine), fmt::format("{:.6g}", o.largest_difference), fmt::format("{:.6g}", o.mean_difference),
+    table.add({o.name, ir::to_string(o.dims), fmt::format("{:.5f}", o.mean_cosine), fmt::format("{:.5f}", o.least_cosine),
+               fmt::format("{:.6g}", o.largest_difference), fmt::format("{:.6g}", o.mean_difference),
                fmt::format("{}/{}", o.same_top1, c.pictures), o.least_cosine_at});
   return table.to_text();
 }
@@ -158,8 +192,14 @@ std::string comparison_text(const Comparison& c) {
 nlohmann::ordered_json to_json(const Comparison& c) {
   nlohmann::ordered_json outputs = nlohmann::ordered_json::array();
   for (const OutputComparison& o : c.outputs)
-    outputs.push_back({{"name", o.name}, {"shape", o.dims}, {"cosine", o.mean_cosine}, {"lowest_cosine", o.least_cosine}, {"lowest_cosine_at", o.least_cosine_at}, {"largest_difference", o.largest_difference},
-                       {"mean_difference", o.mean_difference}, {"same_top1", o.same_top1}});
+    outputs.push_back({{"name", o.name},
+                       {"shape", o.dims},
+                       {"cosine", o.mean_cosine},
+                       {"lowest_cosine", o.least_cosine},
+                       {"lowest_cosine_at", o.least_cosine_at},
+                       {"largest_difference", o.largest_difference},
+                       {"mean_difference", o.mean_difference},
+                       {"same_top1", o.same_top1}});
   return {{"pictures", c.pictures}, {"outputs", std::move(outputs)}};
 }
 

@@ -29,12 +29,24 @@ void warn(const std::string& text) { log(LogLevel::Warn, "config", text); }
 }  // namespace
 
 std::vector<std::string> quantized_dtypes() {
-  return {"w8a8", "w8a16", "w16a16i", "w16a16i_dfp", "w4a16", "asymmetric_quantized-8", "asymmetric_quantized-u8", "asymmetric_affine-u8",
-          "dynamic_fixed_point-8", "dynamic_fixed_point-i8", "dynamic_fixed_point-16", "dynamic_fixed_point-i16"};
+  return {"w8a8",
+          "w8a16",
+          "w16a16i",
+          "w16a16i_dfp",
+          "w4a16",
+          "asymmetric_quantized-8",
+          "asymmetric_quantized-u8",
+          "asymmetric_affine-u8",
+          "dynamic_fixed_point-8",
+          "dynamic_fixed_point-i8",
+          "dynamic_fixed_point-16",
+          "dynamic_fixed_point-i16"};
 }
 
 Result<quantize::NumberFormat> number_format(const platform::Platform& chip, const std::string& quantized_dtype) {
-  const auto offers = [&](std::string_view name) { return std::find(chip.quantized_dtypes.begin(), chip.quantized_dtypes.end(), name) != chip.quantized_dtypes.end(); };
+  const auto offers = [&](std::string_view name) {
+    return std::find(chip.quantized_dtypes.begin(), chip.quantized_dtypes.end(), name) != chip.quantized_dtypes.end();
+  };
   const bool first_generation = offers("asymmetric_affine-u8");
   std::string meant = quantized_dtype;
   if (meant == "asymmetric_quantized-8") meant = "w8a8";
@@ -47,7 +59,9 @@ Result<quantize::NumberFormat> number_format(const platform::Platform& chip, con
   if (!first_generation && meant.starts_with("dynamic_fixed_point")) meant = format.bits() == 16 ? "w16a16i_dfp" : "w8a8";
   if (offers(meant)) return format;
   if (chip.quantized_dtypes.empty())
-    return invalid_argument(fmt::format("Invalid quantized_dtype '{}' for {}, it only computes in float16!", quantized_dtype, chip.name)).hint("call build(do_quantization=False)");
+    return invalid_argument(
+               fmt::format("Invalid quantized_dtype '{}' for {}, it only computes in float16!", quantized_dtype, chip.name))
+        .hint("call build(do_quantization=False)");
   return invalid_argument(fmt::format("Invalid quantized_dtype '{}' for {}, expect in {}!", quantized_dtype, chip.name,
                                       quoted_list({chip.quantized_dtypes.begin(), chip.quantized_dtypes.end()})));
 }
@@ -63,7 +77,8 @@ Result<const platform::Platform*> check(const BuildConfig& c) {
     problems.also(found.status());
   }
   one_of(problems, "float_dtype", c.float_dtype, {"float16", "float32"});
-  one_of(problems, "quantized_algorithm", c.quantized_algorithm, {"normal", "mmse", "kl_divergence", "gdq", "moving_average", "adaround"});
+  one_of(problems, "quantized_algorithm", c.quantized_algorithm,
+         {"normal", "mmse", "kl_divergence", "gdq", "moving_average", "adaround"});
   std::vector<std::string> methods{"layer", "channel"};
   for (int size = 32; size <= 256; size += 32) methods.push_back(fmt::format("group{}", size));
   one_of(problems, "quantized_method", c.quantized_method, methods);
@@ -76,49 +91,72 @@ Result<const platform::Platform*> check(const BuildConfig& c) {
   if (c.quantized_algorithm == "gdq" && c.quantized_dtype != "w4a16" && c.quantized_dtype != "w8a16")
     problems.also(invalid_argument("Invalid quantized_algorithm 'gdq', it needs quantized_dtype 'w4a16' or 'w8a16'!"));
   if (c.quantized_method.starts_with("group") && c.quantized_dtype != "w4a16")
-    problems.also(invalid_argument(fmt::format("Invalid quantized_method '{}', it needs quantized_dtype 'w4a16'!", c.quantized_method)));
+    problems.also(
+        invalid_argument(fmt::format("Invalid quantized_method '{}', it needs quantized_dtype 'w4a16'!", c.quantized_method)));
   if (c.optimization_level < 0 || c.optimization_level > 3)
     problems.also(invalid_argument(fmt::format("Invalid optimization_level {}, expect in [0, 1, 2, 3]!", c.optimization_level)));
   for (const auto& [key, value] : c.op_target)
     if (value != "cpu" && value != "npu" && value != "gpu" && value != "auto")
-      problems.also(invalid_argument(fmt::format("Invalid op_target '{}' for '{}', expect in ['cpu', 'npu', 'gpu', 'auto']!", value, key)));
+      problems.also(
+          invalid_argument(fmt::format("Invalid op_target '{}' for '{}', expect in ['cpu', 'npu', 'gpu', 'auto']!", value, key)));
   if (!(c.auto_hybrid_cos_thresh > 0 && c.auto_hybrid_cos_thresh <= 1))
-    problems.also(invalid_argument(fmt::format("Invalid auto_hybrid_cos_thresh {}, expect a number above 0 and up to 1!", c.auto_hybrid_cos_thresh)));
+    problems.also(invalid_argument(
+        fmt::format("Invalid auto_hybrid_cos_thresh {}, expect a number above 0 and up to 1!", c.auto_hybrid_cos_thresh)));
   if (c.auto_hybrid_euc_thresh && !(*c.auto_hybrid_euc_thresh > 0))
-    problems.also(invalid_argument(fmt::format("Invalid auto_hybrid_euc_thresh {}, expect None or a number above 0!", *c.auto_hybrid_euc_thresh)));
+    problems.also(invalid_argument(
+        fmt::format("Invalid auto_hybrid_euc_thresh {}, expect None or a number above 0!", *c.auto_hybrid_euc_thresh)));
   if (c.custom_string.size() > 1023) problems.also(invalid_argument("Invalid custom_string, expect at most 1023 bytes!"));
   const auto finite = [&](std::string_view key, const std::optional<ChannelValues>& values, bool zero_allowed) {
     if (!values) return;
-    const auto is_wrong = [&](double v) { return !std::isfinite(static_cast<float>(v)) || (!zero_allowed && static_cast<float>(v) == 0); };
+    const auto is_wrong = [&](double v) {
+      return !std::isfinite(static_cast<float>(v)) || (!zero_allowed && static_cast<float>(v) == 0);
+    };
     for (const auto& row : *values)
       if (std::any_of(row.begin(), row.end(), is_wrong))
-        problems.also(invalid_argument(fmt::format("Invalid {} {}, expect finite {}numbers!", key, row, zero_allowed ? "" : "non-zero ")));
+        problems.also(
+            invalid_argument(fmt::format("Invalid {} {}, expect finite {}numbers!", key, row, zero_allowed ? "" : "non-zero ")));
   };
   finite("mean_values", c.mean_values, true);
   finite("std_values", c.std_values, false);
 
   for (const std::vector<ir::Dims>& set : c.dynamic_input)
-    if (set.empty() || set.size() != c.dynamic_input[0].size() || std::any_of(set.begin(), set.end(), [](const ir::Dims& shape) { return std::any_of(shape.begin(), shape.end(), [](int64_t d) { return d < 1; }); }))
-      problems.also(invalid_argument(fmt::format("Invalid dynamic_input set {}, expect one shape of positive numbers per input, as many as in the other sets!", to_text(set))));
+    if (set.empty() || set.size() != c.dynamic_input[0].size() || std::any_of(set.begin(), set.end(), [](const ir::Dims& shape) {
+          return std::any_of(shape.begin(), shape.end(), [](int64_t d) { return d < 1; });
+        }))
+      problems.also(invalid_argument(fmt::format(
+          "Invalid dynamic_input set {}, expect one shape of positive numbers per input, as many as in the other sets!",
+          to_text(set))));
 
-  const struct { std::string_view name; bool asked; std::string_view missing; } refused[] = {
-      {"remove_weight", c.remove_weight, "the runtime cannot share the weights of another model yet (RKNN_FLAG_SHARE_WEIGHT_MEM)"},
-      {"inputs_yuv_fmt", c.inputs_yuv_fmt, "the conversion from YUV is not a layer of the model yet, feed RGB pictures"}},
-      ignored[] = {{"model_pruning", c.model_pruning, {}}, {"remove_reshape", c.remove_reshape, {}}, {"enable_flash_attention", c.enable_flash_attention, {}}};
+  const struct {
+    std::string_view name;
+    bool asked;
+    std::string_view missing;
+  } refused[] = {{"remove_weight", c.remove_weight,
+                  "the runtime cannot share the weights of another model yet (RKNN_FLAG_SHARE_WEIGHT_MEM)"},
+                 {"inputs_yuv_fmt", c.inputs_yuv_fmt,
+                  "the conversion from YUV is not a layer of the model yet, feed RGB pictures"}},
+    ignored[] = {{"model_pruning", c.model_pruning, {}},
+                 {"remove_reshape", c.remove_reshape, {}},
+                 {"enable_flash_attention", c.enable_flash_attention, {}}};
   for (const auto& option : refused)
     if (option.asked) problems.also(unsupported(fmt::format("The '{}' is not available yet: {}!", option.name, option.missing)));
   if (!problems) return problems;
 
   for (const auto& option : ignored)
     if (option.asked) warn(fmt::format("The '{}' is not available yet and is ignored!", option.name));
-  if (c.sparse_infer && !chip->features.sparse_weights) warn(fmt::format("The 'sparse_infer' has no effect on {}, it has no kernels for sparse weights!", chip->name));
-  if (c.compress_weight && !chip->features.weight_compression) warn(fmt::format("The 'compress_weight' has no effect on {}, it cannot read compressed weights!", chip->name));
-  if (c.single_core_mode && chip->cores == 1) warn(fmt::format("The 'single_core_mode' has no effect on {}, it has one core!", chip->name));
+  if (c.sparse_infer && !chip->features.sparse_weights)
+    warn(fmt::format("The 'sparse_infer' has no effect on {}, it has no kernels for sparse weights!", chip->name));
+  if (c.compress_weight && !chip->features.weight_compression)
+    warn(fmt::format("The 'compress_weight' has no effect on {}, it cannot read compressed weights!", chip->name));
+  if (c.single_core_mode && chip->cores == 1)
+    warn(fmt::format("The 'single_core_mode' has no effect on {}, it has one core!", chip->name));
   if (!c.dynamic_input.empty()) {
     const size_t largest = largest_set(c.dynamic_input);
-    warn(fmt::format("The 'dynamic_input' function has been enabled, the MaxShape is dynamic_input[{}] = {}!\n"
-                     "          1. Calibration, eval_perf and eval_memory use the MaxShape.\n"
-                     "          2. The inputs of every inference must have the shapes of one set.", largest, to_text(c.dynamic_input[largest])));
+    warn(
+        fmt::format("The 'dynamic_input' function has been enabled, the MaxShape is dynamic_input[{}] = {}!\n"
+                    "          1. Calibration, eval_perf and eval_memory use the MaxShape.\n"
+                    "          2. The inputs of every inference must have the shapes of one set.",
+                    largest, to_text(c.dynamic_input[largest])));
   }
   const auto passes = optimize::pass_catalogue();
   const auto steps = quantize::steps();

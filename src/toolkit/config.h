@@ -16,7 +16,7 @@
 namespace orknn::toolkit {
 
 using ChannelValues = std::vector<std::vector<double>>;  // one list per input
-using ShapeSets = std::vector<std::vector<ir::Dims>>;      // sets of one shape per input
+using ShapeSets = std::vector<std::vector<ir::Dims>>;    // sets of one shape per input
 
 struct BuildConfig {
   std::string target_platform;  // any case; empty = the default one, with a warning
@@ -25,7 +25,7 @@ struct BuildConfig {
   std::string quantized_dtype = "w8a8";
   std::string quantized_algorithm = "normal";
   std::string quantized_method = "channel";
-  double auto_hybrid_cos_thresh = 0.98;            // what build(auto_hybrid) makes every output reach
+  double auto_hybrid_cos_thresh = 0.98;  // what build(auto_hybrid) makes every output reach
   std::optional<double> auto_hybrid_euc_thresh;
   std::vector<bool> quant_img_RGB2BGR;  // calibration pictures are fed as BGR: one flag for all inputs, or one each
   std::vector<bool> reorder_channel;    // per input: pictures are fed as RGB to a network that takes BGR
@@ -37,9 +37,10 @@ struct BuildConfig {
   std::map<std::string, std::string> op_target;
   std::vector<std::string> disable_rules;  // optimizer passes to leave out; names we do not have are ignored with a warning
   bool single_core_mode = false;
-  bool quantize_weight = false;    // float builds: weights are stored as int8
+  bool quantize_weight = false;                        // float builds: weights are stored as int8
   bool sparse_infer = false, compress_weight = false;  // shorter forms of weights, where the chip has them
-  // Asked for by the user but not available yet: those that would change what the model computes are an error, the others a warning.
+  // Asked for by the user but not available yet: those that would change what the model computes are an error, the others a
+  // warning.
   bool remove_weight = false, model_pruning = false, remove_reshape = false;
   bool enable_flash_attention = false, inputs_yuv_fmt = false;
 
@@ -54,7 +55,8 @@ struct BuildConfig {
 // Checks every option and reports all that are wrong; warnings go to the log under the tag "config". Returns the chip.
 Result<const platform::Platform*> check(const BuildConfig& config);
 
-// The number format that `quantized_dtype` means on `chip`. Toolkit1's chips have their own; on the others its names stand for the nearest one.
+// The number format that `quantized_dtype` means on `chip`. Toolkit1's chips have their own; on the others its names stand for
+// the nearest one.
 Result<quantize::NumberFormat> number_format(const platform::Platform& chip, const std::string& quantized_dtype);
 
 // Names `config` accepts for quantized_dtype, in the order the vendor prints them; old spellings included at the end.

@@ -24,9 +24,19 @@ using nlohmann::ordered_json;
 constexpr int kDataVersion = 2;
 
 ordered_json to_json(const BuildConfig& c) {
-  ordered_json j{{"target_platform", c.target_platform}, {"quantized_dtype", c.quantized_dtype}, {"quantized_algorithm", c.quantized_algorithm}, {"quantized_method", c.quantized_method},
-                 {"quant_img_RGB2BGR", c.quant_img_RGB2BGR}, {"float_dtype", c.float_dtype}, {"optimization_level", c.optimization_level}, {"custom_string", c.custom_string}, {"op_target", c.op_target},
-                 {"disable_rules", c.disable_rules}, {"single_core_mode", c.single_core_mode}, {"auto_hybrid_cos_thresh", c.auto_hybrid_cos_thresh}, {"rknn_batch_size", c.rknn_batch_size}};
+  ordered_json j{{"target_platform", c.target_platform},
+                 {"quantized_dtype", c.quantized_dtype},
+                 {"quantized_algorithm", c.quantized_algorithm},
+                 {"quantized_method", c.quantized_method},
+                 {"quant_img_RGB2BGR", c.quant_img_RGB2BGR},
+                 {"float_dtype", c.float_dtype},
+                 {"optimization_level", c.optimization_level},
+                 {"custom_string", c.custom_string},
+                 {"op_target", c.op_target},
+                 {"disable_rules", c.disable_rules},
+                 {"single_core_mode", c.single_core_mode},
+                 {"auto_hybrid_cos_thresh", c.auto_hybrid_cos_thresh},
+                 {"rknn_batch_size", c.rknn_batch_size}};
   if (c.auto_hybrid_euc_thresh) j["auto_hybrid_euc_thresh"] = *c.auto_hybrid_euc_thresh;
   return j;
 }
@@ -36,9 +46,12 @@ template <class T>
 T field(const ordered_json& j, const char* name, T otherwise) {
   const auto it = j.is_object() ? j.find(name) : j.end();
   if (!j.is_object() || it == j.end()) return otherwise;
-  if constexpr (std::is_same_v<T, std::string>) return it->is_string() ? it->template get<T>() : otherwise;
-  else if constexpr (std::is_same_v<T, bool>) return it->is_boolean() ? it->template get<T>() : otherwise;
-  else return it->is_number() ? it->template get<T>() : otherwise;
+  if constexpr (std::is_same_v<T, std::string>)
+    return it->is_string() ? it->template get<T>() : otherwise;
+  else if constexpr (std::is_same_v<T, bool>)
+    return it->is_boolean() ? it->template get<T>() : otherwise;
+  else
+    return it->is_number() ? it->template get<T>() : otherwise;
 }
 
 template <class T>
@@ -163,7 +176,10 @@ ordered_json to_json(const quantize::RoundedLayers& layers) {
   ordered_json j = ordered_json::object();
   for (const auto& [name, layer] : layers) {
     const TensorData& values = layer.weights.values;
-    j[name] = {{"shape", values.dims()}, {"integers", to_hex(values.values<int8_t>())}, {"scale", layer.weights.scales}, {"bias_shift", layer.bias_shift}};
+    j[name] = {{"shape", values.dims()},
+               {"integers", to_hex(values.values<int8_t>())},
+               {"scale", layer.weights.scales},
+               {"bias_shift", layer.bias_shift}};
   }
   return j;
 }
@@ -175,14 +191,18 @@ std::shared_ptr<const quantize::RoundedLayers> rounded_from(const ordered_json& 
   for (const auto& [name, entry] : j.items()) {
     const Dims dims = list_field<int64_t>(entry, "shape");
     const std::string integers = field<std::string>(entry, "integers", "");
-    const auto count = std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 1; }) ? Result<int64_t>(invalid_model("an empty layer")) : checked_element_count(dims);
+    const auto count = std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 1; })
+                           ? Result<int64_t>(invalid_model("an empty layer"))
+                           : checked_element_count(dims);
     if (!count || static_cast<uint64_t>(*count) != integers.size() / 2) continue;
     quantize::RoundedLayer layer;
     layer.weights.values = TensorData::allocate(DType::Int8, dims);
     layer.weights.scales = list_field<double>(entry, "scale");
     layer.bias_shift = list_field<double>(entry, "bias_shift");
-    const bool valid = !layer.weights.scales.empty() && std::all_of(layer.weights.scales.begin(), layer.weights.scales.end(), [](double s) { return s > 0 && std::isfinite(s); });
-    if (valid && from_hex(integers, {static_cast<int8_t*>(layer.weights.values.mutable_data()), integers.size() / 2})) layers->emplace(name, std::move(layer));
+    const bool valid = !layer.weights.scales.empty() && std::all_of(layer.weights.scales.begin(), layer.weights.scales.end(),
+                                                                    [](double s) { return s > 0 && std::isfinite(s); });
+    if (valid && from_hex(integers, {static_cast<int8_t*>(layer.weights.values.mutable_data()), integers.size() / 2}))
+      layers->emplace(name, std::move(layer));
   }
   return layers;
 }
@@ -193,14 +213,23 @@ quantize::Range spanned(double scale, int64_t zero, quantize::Limits limits) {
 }
 
 // The format that a line of the file asks for; nothing = float.
-Result<std::optional<quantize::NumberFormat>> layer_format(const platform::Platform& chip, const std::string& layer, const std::string& type) {
+Result<std::optional<quantize::NumberFormat>> layer_format(const platform::Platform& chip, const std::string& layer,
+                                                           const std::string& type) {
   if (type == "float16" || type == "float32") return std::optional<quantize::NumberFormat>();
-  const auto offers = [&](std::string_view name) { return std::find(chip.quantized_dtypes.begin(), chip.quantized_dtypes.end(), name) != chip.quantized_dtypes.end(); };
+  const auto offers = [&](std::string_view name) {
+    return std::find(chip.quantized_dtypes.begin(), chip.quantized_dtypes.end(), name) != chip.quantized_dtypes.end();
+  };
   const std::vector<std::string> known = quantized_dtypes();
-  const std::string name = type == "int8" ? "w8a8" : type != "int16" ? type : offers("w16a16i") ? "w16a16i" : "dynamic_fixed_point-i16";
-  if (std::find(known.begin(), known.end(), name) == known.end()) return invalid_argument(fmt::format("Invalid type '{}' of '{}' in custom_quantize_layers!", type, layer)).expected("float16, int16 or int8");
+  const std::string name = type == "int8"      ? "w8a8"
+                           : type != "int16"   ? type
+                           : offers("w16a16i") ? "w16a16i"
+                                               : "dynamic_fixed_point-i16";
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    return invalid_argument(fmt::format("Invalid type '{}' of '{}' in custom_quantize_layers!", type, layer))
+        .expected("float16, int16 or int8");
   const auto format = number_format(chip, name);
-  if (!format || is_float(format->activations)) return invalid_argument(fmt::format("'{}': {} has no layers in {}", layer, chip.name, type)).hint("use float16");
+  if (!format || is_float(format->activations))
+    return invalid_argument(fmt::format("'{}': {} has no layers in {}", layer, chip.name, type)).hint("use float16");
   return std::optional(*format);
 }
 
@@ -208,7 +237,9 @@ Result<std::optional<quantize::NumberFormat>> layer_format(const platform::Platf
 Result<std::vector<std::string>> between(const Graph& graph, const std::string& from, const std::string& to) {
   const TensorId first = graph.find_tensor(from), last = graph.find_tensor(to);
   for (const auto& [name, id] : {std::pair(from, first), std::pair(to, last)})
-    if (!id) return invalid_argument(fmt::format("custom_hybrid names '{}', which is no tensor of the model", name)).hint("names are those of the .model file");
+    if (!id)
+      return invalid_argument(fmt::format("custom_hybrid names '{}', which is no tensor of the model", name))
+          .hint("names are those of the .model file");
   std::vector<char> reached(graph.tensor_count(), 0), wanted(graph.tensor_count(), 0);
   const auto mark = [](std::vector<char>& marks, TensorId t) { marks[static_cast<size_t>(t.index)] = 1; };
   const auto any = [](const std::vector<char>& marks, const std::vector<TensorId>& list) {
@@ -230,22 +261,32 @@ Result<std::vector<std::string>> between(const Graph& graph, const std::string& 
     const Node& n = graph.node(id);
     if (any(reached, n.inputs) && any(wanted, n.outputs) && n.output()) names.push_back(graph.tensor(n.output()).name);
   }
-  if (names.empty()) return invalid_argument(fmt::format("custom_hybrid: no layer lies between '{}' and '{}'", from, to)).hint("give the tensor nearer to the model's input first");
+  if (names.empty())
+    return invalid_argument(fmt::format("custom_hybrid: no layer lies between '{}' and '{}'", from, to))
+        .hint("give the tensor nearer to the model's input first");
   return names;
 }
 
 std::string without_number(const std::string& name) {
   const size_t bar = name.rfind('_');
-  return bar == name.npos || bar + 1 == name.size() || name.find_first_not_of("0123456789", bar + 1) != name.npos ? name : name.substr(0, bar);
+  return bar == name.npos || bar + 1 == name.size() || name.find_first_not_of("0123456789", bar + 1) != name.npos
+             ? name
+             : name.substr(0, bar);
 }
 }  // namespace
 
 Result<std::vector<std::string>> Builder::hybrid_step1(const HybridRequest& request) {
   const auto problem = [&](Status s) { return s.model(model_name_).stage("hybrid_quantization_step1"); };
   if (!loaded_) return problem(invalid_argument("hybrid_quantization_step1 needs a loaded source model first"));
-  if (from_files_) return problem(invalid_argument("the model comes from the files of step 1 already").hint("load the source model again"));
-  if (request.dataset.empty()) return problem(invalid_argument("quantization needs a dataset").hint("give hybrid_quantization_step1() a list of calibration files"));
-  if (!other_shapes_.empty()) return problem(unsupported("hybrid quantization keeps one set of shapes").found("several in dynamic_input").hint("use build(auto_hybrid=True), or give dynamic_input one set"));
+  if (from_files_)
+    return problem(invalid_argument("the model comes from the files of step 1 already").hint("load the source model again"));
+  if (request.dataset.empty())
+    return problem(
+        invalid_argument("quantization needs a dataset").hint("give hybrid_quantization_step1() a list of calibration files"));
+  if (!other_shapes_.empty())
+    return problem(unsupported("hybrid quantization keeps one set of shapes")
+                       .found("several in dynamic_input")
+                       .hint("use build(auto_hybrid=True), or give dynamic_input one set"));
   model_ = nullptr;
   Graph graph = graph_;
   if (Status s = optimize_graph(graph); !s) return problem(s);
@@ -271,7 +312,8 @@ Result<std::vector<std::string>> Builder::hybrid_step1(const HybridRequest& requ
   HybridFile file = parameters_of(graph);
   const std::string found = print(file, false);
   LayerNames listed;
-  const std::string leaves_for = platform_->half_macs == 0 && platform_->conv_int16() ? "int16" : "float16";  // what the chip has beside int8
+  const std::string leaves_for =
+      platform_->half_macs == 0 && platform_->conv_int16() ? "int16" : "float16";  // what the chip has beside int8
   const auto add_layer = [&](const std::string& name) {
     if (listed.insert(name).second) file.layers.emplace_back(name, leaves_for);
   };
@@ -300,7 +342,11 @@ Result<std::vector<std::string>> Builder::hybrid_step1(const HybridRequest& requ
   stored.programs.push_back(std::move(*program));
   format::place_weights(stored);
 
-  ordered_json data{{"openrknn_hybrid", kDataVersion}, {"name", model_name_}, {"framework", source_.framework}, {"dataset", std::filesystem::absolute(request.dataset).string()}, {"config", to_json(config_)}};
+  ordered_json data{{"openrknn_hybrid", kDataVersion},
+                    {"name", model_name_},
+                    {"framework", source_.framework},
+                    {"dataset", std::filesystem::absolute(request.dataset).string()},
+                    {"config", to_json(config_)}};
   for (const compile::Normalization& n : normalization_) data["normalization"].push_back({{"mean", n.mean}, {"std", n.std}});
   data["quantization"] = found;
   if (calibration_) {
@@ -314,9 +360,12 @@ Result<std::vector<std::string>> Builder::hybrid_step1(const HybridRequest& requ
   for (const std::string& path : paths)
     for (const std::string& source : source_files_) {
       std::error_code ignored;
-      if (std::filesystem::equivalent(source, path, ignored)) return problem(invalid_argument("'" + path + "' would overwrite the source model").hint("run step 1 in another folder"));
+      if (std::filesystem::equivalent(source, path, ignored))
+        return problem(invalid_argument("'" + path + "' would overwrite the source model").hint("run step 1 in another folder"));
     }
-  const auto save = [](const std::string& path, const std::string& text) { return write_file_atomically(path, [&](FileWriter& out) { return out.write(text); }); };
+  const auto save = [](const std::string& path, const std::string& text) {
+    return write_file_atomically(path, [&](FileWriter& out) { return out.write(text); });
+  };
   Status written = format::write_rknn(stored, paths[0]);
   if (written) written = save(paths[1], data.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
   if (written) written = save(paths[2], print(file, toolkit1));
@@ -333,7 +382,8 @@ std::string Builder::hybrid_name() const {
   return name.empty() ? model_name_ : name;
 }
 
-Result<Builder> Builder::hybrid_step2(const std::string& model, const std::string& data, const std::string& quantization, const std::string& dataset, Progress progress) {
+Result<Builder> Builder::hybrid_step2(const std::string& model, const std::string& data, const std::string& quantization,
+                                      const std::string& dataset, Progress progress) {
   const auto problem = [&](Status s, const std::string& file) { return s.model(file).stage("hybrid_quantization_step2"); };
   const auto text_of = [](const std::string& path) -> Result<std::string> {
     ORKNN_TRY_ASSIGN(const auto file, MappedFile::open(path));
@@ -343,7 +393,8 @@ Result<Builder> Builder::hybrid_step2(const std::string& model, const std::strin
   if (!data_text) return problem(data_text.status(), data);
   const ordered_json j = ordered_json::parse(*data_text, nullptr, false);
   if (!j.is_object() || field(j, "openrknn_hybrid", 0) != kDataVersion)
-    return problem(invalid_model("this is no .data file of hybrid_quantization_step1").hint("run step 1 of this toolkit again"), data);
+    return problem(invalid_model("this is no .data file of hybrid_quantization_step1").hint("run step 1 of this toolkit again"),
+                   data);
   auto cfg_text = text_of(quantization);
   if (!cfg_text) return problem(cfg_text.status(), quantization);
   auto file = parse_hybrid_file(*cfg_text);
@@ -366,7 +417,8 @@ Result<Builder> Builder::hybrid_step2(const std::string& model, const std::strin
   FileParameters& given = builder.from_files_.emplace();
   given.rounded = j.contains("rounded") ? rounded_from(j["rounded"]) : nullptr;
   if (j.contains("means") && j["means"].is_object())
-    for (const auto& [name, values] : j["means"].items()) given.channel_means[name] = list_field<double>(j["means"], name.c_str());
+    for (const auto& [name, values] : j["means"].items())
+      given.channel_means[name] = list_field<double>(j["means"], name.c_str());
   ORKNN_TRY_ASSIGN(const quantize::NumberFormat format, number_format(builder.platform(), builder.config_.quantized_dtype));
   const Graph& graph = builder.graph_;
   Status problems;
@@ -374,15 +426,20 @@ Result<Builder> Builder::hybrid_step2(const std::string& model, const std::strin
     TensorId t = graph.find_tensor(name);
     if (!t) t = graph.find_tensor(without_number(name));
     if (!t || !graph.producer(t)) {
-      problems.also(invalid_argument(fmt::format("Invalid operands name '{}' in custom_quantize_layers!", name)).hint("give the output tensor of a layer, as listed under quantize_parameters"));
+      problems.also(invalid_argument(fmt::format("Invalid operands name '{}' in custom_quantize_layers!", name))
+                        .hint("give the output tensor of a layer, as listed under quantize_parameters"));
       continue;
     }
     auto wanted = layer_format(builder.platform(), name, type);
-    if (!wanted) problems.also(wanted.status());
-    else if (!*wanted) given.float_layers.insert(graph.tensor(t).name);
-    else if ((*wanted)->activations != format.activations || (*wanted)->power_of_two != format.power_of_two) given.formats[graph.tensor(t).name] = **wanted;
+    if (!wanted)
+      problems.also(wanted.status());
+    else if (!*wanted)
+      given.float_layers.insert(graph.tensor(t).name);
+    else if ((*wanted)->activations != format.activations || (*wanted)->power_of_two != format.power_of_two)
+      given.formats[graph.tensor(t).name] = **wanted;
   }
-  // What step 1 found, with the user's changes. The range counts; without a change of it the scale and the zero point do, when those were changed.
+  // What step 1 found, with the user's changes. The range counts; without a change of it the scale and the zero point do, when
+  // those were changed.
   auto found = parse_hybrid_file(field<std::string>(j, "quantization", ""));
   if (!found) return problem(found.status(), data);
   for (const auto& [name, before] : found->parameters) {
@@ -392,17 +449,25 @@ Result<Builder> Builder::hybrid_step2(const std::string& model, const std::strin
     const bool converted = !graph.find_tensor(name) && name.ends_with(suffix);
     const std::string tensor = converted ? name.substr(0, name.size() - suffix.size()) : name;
     const TensorId t = graph.find_tensor(tensor);
-    const bool changed_range = now->min != before.min || now->max != before.max, changed_scale = now->scale != before.scale || now->zero_point != before.zero_point;
+    const bool changed_range = now->min != before.min || now->max != before.max,
+               changed_scale = now->scale != before.scale || now->zero_point != before.zero_point;
     if (!t || graph.is_constant(t) || before.min.size() != 1 || before.max.size() != 1) {
-      if (changed_range || changed_scale) log(LogLevel::Warn, "hybrid_quantization_step2", fmt::format("The parameters of the weights '{}' follow from their values, the change has no effect!", name));
+      if (changed_range || changed_scale)
+        log(LogLevel::Warn, "hybrid_quantization_step2",
+            fmt::format("The parameters of the weights '{}' follow from their values, the change has no effect!", name));
       continue;
     }
     quantize::Range range{before.min[0], before.max[0]};
-    if (changed_range && now->min.size() == 1 && now->max.size() == 1) range = {now->min[0], now->max[0]};
-    else if (changed_scale && now->scale.size() == 1 && now->zero_point.size() == 1 && now->scale[0] > 0) range = spanned(now->scale[0], now->zero_point[0], quantize::limits_of(format.activations));
-    else if (changed_range || changed_scale) range = {1, 0};
+    if (changed_range && now->min.size() == 1 && now->max.size() == 1)
+      range = {now->min[0], now->max[0]};
+    else if (changed_scale && now->scale.size() == 1 && now->zero_point.size() == 1 && now->scale[0] > 0)
+      range = spanned(now->scale[0], now->zero_point[0], quantize::limits_of(format.activations));
+    else if (changed_range || changed_scale)
+      range = {1, 0};
     if (!(range.low <= range.high) || !std::isfinite(range.low) || !std::isfinite(range.high)) {
-      problems.also(invalid_argument(fmt::format("the range of '{}' is not valid", name)).found(fmt::format("[{}, {}], scale [{}]", fmt::join(now->min, ", "), fmt::join(now->max, ", "), fmt::join(now->scale, ", "))));
+      problems.also(invalid_argument(fmt::format("the range of '{}' is not valid", name))
+                        .found(fmt::format("[{}, {}], scale [{}]", fmt::join(now->min, ", "), fmt::join(now->max, ", "),
+                                           fmt::join(now->scale, ", "))));
       continue;
     }
     given.ranges[tensor] = range;

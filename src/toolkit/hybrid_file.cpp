@@ -16,7 +16,8 @@ std::string_view trimmed(std::string_view text) {
 
 std::string unquoted(std::string_view text) {
   text = trimmed(text);
-  if (text.size() >= 2 && (text.front() == '\'' || text.front() == '"') && text.back() == text.front()) text = text.substr(1, text.size() - 2);
+  if (text.size() >= 2 && (text.front() == '\'' || text.front() == '"') && text.back() == text.front())
+    text = text.substr(1, text.size() - 2);
   return std::string(text);
 }
 
@@ -33,7 +34,9 @@ std::string tensor_of(std::string name) {
   name.erase(0, 1);
   if (const size_t colon = name.rfind(':'); colon != name.npos) name.resize(colon);
   const size_t bar = name.rfind('_');
-  if (bar != name.npos && bar + 1 < name.size() && std::all_of(name.begin() + static_cast<std::ptrdiff_t>(bar) + 1, name.end(), [](char c) { return c >= '0' && c <= '9'; })) name.resize(bar);
+  if (bar != name.npos && bar + 1 < name.size() &&
+      std::all_of(name.begin() + static_cast<std::ptrdiff_t>(bar) + 1, name.end(), [](char c) { return c >= '0' && c <= '9'; }))
+    name.resize(bar);
   return name;
 }
 
@@ -46,10 +49,14 @@ class Parser {
       const std::string_view line = trimmed(line_);
       if (line.empty() || line[0] == '#' || line[0] == '%' || line == "---") continue;
       const size_t indent = line_.find_first_not_of(" \t");
-      if (indent == 0) ORKNN_TRY(section(line));
-      else if (section_ == Section::Layers) ORKNN_TRY(layer(line));
-      else if (section_ == Section::Parameters) ORKNN_TRY(parameter(line, indent));
-      else return problem("stands outside of a section");
+      if (indent == 0)
+        ORKNN_TRY(section(line));
+      else if (section_ == Section::Layers)
+        ORKNN_TRY(layer(line));
+      else if (section_ == Section::Parameters)
+        ORKNN_TRY(parameter(line, indent));
+      else
+        return problem("stands outside of a section");
     }
     return std::move(file_);
   }
@@ -66,12 +73,14 @@ class Parser {
     return true;
   }
   Status problem(const std::string& what) const {
-    return invalid_model(fmt::format("line {} of the quantization file {}", number_, what)).found(std::string(trimmed(line_).substr(0, 80)));
+    return invalid_model(fmt::format("line {} of the quantization file {}", number_, what))
+        .found(std::string(trimmed(line_).substr(0, 80)));
   }
 
   Status section(std::string_view line) {
     const size_t colon = line.find(':');
-    const std::string_view name = line.substr(0, colon), rest = colon == line.npos ? std::string_view() : trimmed(line.substr(colon + 1));
+    const std::string_view name = line.substr(0, colon),
+                           rest = colon == line.npos ? std::string_view() : trimmed(line.substr(colon + 1));
     if (name == "custom_quantize_layers" || name == "customized_quantize_layers") {
       section_ = Section::Layers;
       return rest.empty() ? Status() : braces(rest);
@@ -122,7 +131,10 @@ class Parser {
     const size_t colon = line.find(':');
     if (colon == line.npos) return problem("must be '<field>: <value>'");
     const std::string_view field = trimmed(line.substr(0, colon)), rest = trimmed(line.substr(colon + 1));
-    list_ = field == "min" || field == "min_value" ? &p.min : field == "max" || field == "max_value" ? &p.max : field == "scale" ? &p.scale : nullptr;
+    list_ = field == "min" || field == "min_value"   ? &p.min
+            : field == "max" || field == "max_value" ? &p.max
+            : field == "scale"                       ? &p.scale
+                                                     : nullptr;
     zeros_ = field == "zero_point" ? &p.zero_point : nullptr;
     if (list_ || zeros_) {
       if (list_) list_->clear();
@@ -137,9 +149,12 @@ class Parser {
       }
       return {};
     }
-    if (field == "qtype") p.qtype = unquoted(rest);
-    else if (field == "qmethod" || field == "method") p.qmethod = unquoted(rest);
-    else if (field == "dtype") p.dtype = unquoted(rest);
+    if (field == "qtype")
+      p.qtype = unquoted(rest);
+    else if (field == "qmethod" || field == "method")
+      p.qmethod = unquoted(rest);
+    else if (field == "dtype")
+      p.dtype = unquoted(rest);
     return {};
   }
 
@@ -148,9 +163,12 @@ class Parser {
     double v = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v);
     if (error != std::errc{} || end != text.data() + text.size() || !(v == v)) return problem("holds no number");
-    if (list_) list_->push_back(v);
-    else if (v >= -2147483648.0 && v <= 2147483647.0) zeros_->push_back(static_cast<int64_t>(v));
-    else return problem("holds a zero point out of range");
+    if (list_)
+      list_->push_back(v);
+    else if (v >= -2147483648.0 && v <= 2147483647.0)
+      zeros_->push_back(static_cast<int64_t>(v));
+    else
+      return problem("holds a zero point out of range");
     return {};
   }
 
@@ -164,7 +182,8 @@ class Parser {
 
 // Names that would read as something else are quoted.
 std::string key(const std::string& name) {
-  const bool plain = !name.empty() && std::string_view("'\"#-{}[]&*!|>%@` ").find(name[0]) == std::string_view::npos && name.find(" #") == name.npos && name.find(": ") == name.npos && name.back() != ' ';
+  const bool plain = !name.empty() && std::string_view("'\"#-{}[]&*!|>%@` ").find(name[0]) == std::string_view::npos &&
+                     name.find(" #") == name.npos && name.find(": ") == name.npos && name.back() != ' ';
   return plain ? name : "'" + name + "'";
 }
 }  // namespace
@@ -176,10 +195,14 @@ const TensorParameters* HybridFile::find(std::string_view tensor) const {
 
 std::string print(const HybridFile& file, bool toolkit1) {
   std::string text;
-  if (toolkit1) text += "%YAML 1.2\n---\n# layers to compute in another format: <layer>: asymmetric_affine-u8, dynamic_fixed_point-i8, dynamic_fixed_point-i16 or float32\n";
+  if (toolkit1)
+    text +=
+        "%YAML 1.2\n---\n# layers to compute in another format: <layer>: asymmetric_affine-u8, dynamic_fixed_point-i8, "
+        "dynamic_fixed_point-i16 or float32\n";
   text += toolkit1 ? "customized_quantize_layers:" : "custom_quantize_layers:";
   text += file.layers.empty() ? " {}\n" : "\n";
-  for (const auto& [name, type] : file.layers) text += fmt::format("    {}: {}\n", key(toolkit1 ? "@" + name : name), toolkit1 && type == "float16" ? "float32" : type);
+  for (const auto& [name, type] : file.layers)
+    text += fmt::format("    {}: {}\n", key(toolkit1 ? "@" + name : name), toolkit1 && type == "float16" ? "float32" : type);
   text += "quantize_parameters:\n";
   size_t index = 0;
   for (const auto& [name, p] : file.parameters) {
@@ -195,15 +218,20 @@ std::string print(const HybridFile& file, bool toolkit1) {
     };
     const auto whole = [](int64_t v) { return std::to_string(v); };
     if (toolkit1) {
-      text += fmt::format("    '@{}_{}:{}':\n        dtype: {}\n        method: {}\n", name, index++, p.part, p.qtype == "asymmetric_quantized" ? "asymmetric_affine" : p.qtype, p.qmethod);
+      text += fmt::format("    '@{}_{}:{}':\n        dtype: {}\n        method: {}\n", name, index++, p.part,
+                          p.qtype == "asymmetric_quantized" ? "asymmetric_affine" : p.qtype, p.qmethod);
       list("max_value", p.max, number);
       list("min_value", p.min, number);
       list("zero_point", p.zero_point, whole);
       list("scale", p.scale, number);
-      text += fmt::format("        qtype: {}\n", p.dtype == "int8" ? "i8" : p.dtype == "uint8" ? "u8" : p.dtype == "int32" ? "i32" : "i16");
+      text += fmt::format("        qtype: {}\n", p.dtype == "int8"    ? "i8"
+                                                 : p.dtype == "uint8" ? "u8"
+                                                 : p.dtype == "int32" ? "i32"
+                                                                      : "i16");
       continue;
     }
-    text += fmt::format("    {}:\n        qtype: {}\n        qmethod: {}\n        dtype: {}\n", key(name), p.qtype, p.qmethod, p.dtype);
+    text += fmt::format("    {}:\n        qtype: {}\n        qmethod: {}\n        dtype: {}\n", key(name), p.qtype, p.qmethod,
+                        p.dtype);
     list("min", p.min, number);
     list("max", p.max, number);
     list("scale", p.scale, number);

@@ -24,8 +24,8 @@ struct HybridFile {
   const TensorParameters* find(std::string_view tensor) const;
 };
 
-// The first line is literally "custom_quantize_layers: {}" when there are none: scripts replace it. With `toolkit1` the form of that
-// generation: keys '@<tensor>_<number>:out0'.
+// The first line is literally "custom_quantize_layers: {}" when there are none: scripts replace it. With `toolkit1` the form of
+// that generation: keys '@<tensor>_<number>:out0'.
 std::string print(const HybridFile& file, bool toolkit1);
 // Reads both forms, in any indentation; layers may also be written in braces on one line. The error names the line.
 Result<HybridFile> parse_hybrid_file(std::string_view text);

@@ -25,8 +25,12 @@ HybridFile example() {
 
 TEST(HybridFile, WritesTheFormScriptsReplaceTextIn) {
   const std::string text = print(example(), false);
-  EXPECT_TRUE(text.starts_with("custom_quantize_layers: {}\nquantize_parameters:\n    stem/act:0:\n        qtype: asymmetric_quantized\n        qmethod: layer\n        dtype: int8\n"
-                               "        min:\n        - 0.0\n        max:\n        - 6.0\n        scale:\n        - 0.023529411764705882\n        zero_point:\n        - -128\n")) << text;
+  EXPECT_TRUE(
+      text.starts_with("custom_quantize_layers: {}\nquantize_parameters:\n    stem/act:0:\n        qtype: asymmetric_quantized\n "
+                       "       qmethod: layer\n        dtype: int8\n"
+                       "        min:\n        - 0.0\n        max:\n        - 6.0\n        scale:\n        - "
+                       "0.023529411764705882\n        zero_point:\n        - -128\n"))
+      << text;
 }
 
 TEST(HybridFile, ReadsWhatItWrites) {
@@ -48,7 +52,10 @@ TEST(HybridFile, ReadsWhatItWrites) {
 }
 
 TEST(HybridFile, ReadsTheWaysUsersWriteLayers) {
-  const struct { const char* text; std::string name, type; } cases[] = {
+  const struct {
+    const char* text;
+    std::string name, type;
+  } cases[] = {
       {"custom_quantize_layers:\n  a/b:0: float16\n", "a/b:0", "float16"},
       {"custom_quantize_layers:\n    \"a b\": 'int8'\n", "a b", "int8"},
       {"custom_quantize_layers: {x: float16}\n", "x", "float16"},
@@ -66,7 +73,10 @@ TEST(HybridFile, ReadsTheWaysUsersWriteLayers) {
 }
 
 TEST(HybridFile, NamesTheLineItCannotRead) {
-  const struct { const char* text; const char* words; } cases[] = {
+  const struct {
+    const char* text;
+    const char* words;
+  } cases[] = {
       {"custom_quantize_layers:\n    x\n", "line 2"},
       {"something: 1\n", "no known section"},
       {"    x: float16\n", "outside of a section"},

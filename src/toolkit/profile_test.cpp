@@ -1,4 +1,5 @@
-// Profiles of a small network: figures add up, chips refuse what they cannot compute, what-if options work, reports are well formed.
+// Profiles of a small network: figures add up, chips refuse what they cannot compute, what-if options work, reports are well
+// formed.
 #include "toolkit/profile.h"
 
 #include <gtest/gtest.h>
@@ -94,7 +95,8 @@ TEST(Profile, Batch) {
 TEST(Profile, RefusesWhatAChipCannotDo) {
   EXPECT_NE(run({.dtype = "float16"}, "rv1106")[0].problem.find("no float16 convolution"), std::string::npos);
   EXPECT_NE(run({.dtype = "w8a8"}, "rk2118")[0].problem.find("float16 only"), std::string::npos);
-  EXPECT_NE(run({.dtype = "w4a16"}, "rk3588")[0].problem.find("does not offer w4a16: it offers w8a8 and float16"), std::string::npos);
+  EXPECT_NE(run({.dtype = "w4a16"}, "rk3588")[0].problem.find("does not offer w4a16: it offers w8a8 and float16"),
+            std::string::npos);
   EXPECT_NE(run({.cores = {3}}, "rk3576")[0].problem.find("2 NPU cores, not 3"), std::string::npos);
   const platform::Platform& chip = *platform::find("rk3588");
   EXPECT_FALSE(profile(network(), chip, {.dtype = "int3"}));
@@ -208,7 +210,8 @@ TEST(Profile, LayersOfNoList) {
     EXPECT_NE(advice_text(p).find("'odd'"), std::string::npos) << advice_text(p);
     EXPECT_TRUE(to_json(p).contains("off_list"));
   }
-  EXPECT_TRUE(run()[0].off_list.empty()) << "chips with the whole CPU list leave this to the advice: the vendor's tools rewrite much";
+  EXPECT_TRUE(run()[0].off_list.empty())
+      << "chips with the whole CPU list leave this to the advice: the vendor's tools rewrite much";
 }
 
 TEST(Profile, MemoryOfThePackage) {
@@ -223,7 +226,8 @@ TEST(Profile, MemoryOfThePackage) {
     const auto rows = profile(*graph, *platform::find(chip), {});
     return rows ? rows->front().problem : rows.status().to_string();
   };
-  EXPECT_NE(problem("rv1103").find("at most 64.00 MiB of memory in its package, the network needs 80.0"), std::string::npos) << problem("rv1103");
+  EXPECT_NE(problem("rv1103").find("at most 64.00 MiB of memory in its package, the network needs 80.0"), std::string::npos)
+      << problem("rv1103");
   EXPECT_EQ(problem("rv1106"), "");
   EXPECT_EQ(problem("rk3588"), "");
 }
@@ -317,7 +321,8 @@ TEST(Profile, MemoryRoof) {
 TEST(Profile, ReportsAreWellFormed) {
   const auto rows = run();
   const auto j = to_json(rows[0]);
-  for (const char* key : {"platform", "cores", "dtype", "fps", "latency_ms", "weight_bytes", "internal_bytes", "layers"}) EXPECT_TRUE(j.contains(key)) << key;
+  for (const char* key : {"platform", "cores", "dtype", "fps", "latency_ms", "weight_bytes", "internal_bytes", "layers"})
+    EXPECT_TRUE(j.contains(key)) << key;
   EXPECT_EQ(j["layers"].size(), 3u);
   EXPECT_TRUE(to_json(run({.dtype = "w4a16"})[0])["fps"].is_null());
   EXPECT_GE(j["layers"][0]["tiling"]["data_banks"], 1);

@@ -94,7 +94,8 @@ ProgramReport describe(const format::Program& program, const platform::Platform*
     const ir::Tensor& t = graph.tensor({static_cast<int32_t>(i)});
     const format::Buffer& b = program.buffers[i];
     if (b.place == format::Buffer::Place::External) report.port_bytes += b.bytes;
-    report.tensors.push_back({t.name, std::string(dtype_name(t.dtype)), shape_of(t), std::string(place_name(b.place)), b.offset, b.bytes, first[i], last[i]});
+    report.tensors.push_back({t.name, std::string(dtype_name(t.dtype)), shape_of(t), std::string(place_name(b.place)), b.offset,
+                              b.bytes, first[i], last[i]});
   }
   return report;
 }
@@ -130,7 +131,8 @@ std::string number_formats(const ModelReport& r) {
   std::map<std::string_view, size_t> layers;
   for (const ProgramReport& p : r.programs)
     for (const LayerReport& l : p.layers)
-      if (l.output_type == "int8" || l.output_type == "uint8" || l.output_type == "int16" || l.output_type == r.float_dtype) ++layers[l.output_type];
+      if (l.output_type == "int8" || l.output_type == "uint8" || l.output_type == "int16" || l.output_type == r.float_dtype)
+        ++layers[l.output_type];
   const size_t in_float = layers[r.float_dtype];
   layers.erase(r.float_dtype);
   if (layers.empty()) return r.float_dtype;
@@ -179,32 +181,70 @@ std::string bytes_text(uint64_t bytes) {
 }
 
 ModelReport describe(const format::Model& model) {
-  ModelReport report{model.name, model.target_platform, model.source_framework, model.toolkit_version, model.float_dtype, model.custom_string, model.weight_bytes,
-                     model.programs.empty() ? 0 : runtime::packed_weight_bytes(model.programs[0]), {}};
+  ModelReport report{model.name,
+                     model.target_platform,
+                     model.source_framework,
+                     model.toolkit_version,
+                     model.float_dtype,
+                     model.custom_string,
+                     model.weight_bytes,
+                     model.programs.empty() ? 0 : runtime::packed_weight_bytes(model.programs[0]),
+                     {}};
   const platform::Platform* chip = platform::find(model.target_platform);
   for (const format::Program& p : model.programs) report.programs.push_back(describe(p, chip));
   return report;
 }
 
 ordered_json to_json(const ModelReport& report) {
-  ordered_json j{{"name", report.name}, {"target_platform", report.target_platform}, {"source_framework", report.source_framework},
-                 {"toolkit_version", report.toolkit_version}, {"float_dtype", report.float_dtype}, {"custom_string", report.custom_string},
-                 {"weight_bytes", report.weight_bytes}, {"packed_weight_bytes", report.packed_weight_bytes}, {"programs", ordered_json::array()}};
+  ordered_json j{{"name", report.name},
+                 {"target_platform", report.target_platform},
+                 {"source_framework", report.source_framework},
+                 {"toolkit_version", report.toolkit_version},
+                 {"float_dtype", report.float_dtype},
+                 {"custom_string", report.custom_string},
+                 {"weight_bytes", report.weight_bytes},
+                 {"packed_weight_bytes", report.packed_weight_bytes},
+                 {"programs", ordered_json::array()}};
   for (const ProgramReport& p : report.programs) {
-    ordered_json program{{"label", p.label}, {"internal_bytes", p.internal_bytes}, {"port_bytes", p.port_bytes}, {"macs", p.macs},
-                         {"predicted_us", known(p.microseconds)}, {"npu_layers", p.npu_layers}, {"cpu_layers", p.cpu_layers}};
+    ordered_json program{{"label", p.label},
+                         {"internal_bytes", p.internal_bytes},
+                         {"port_bytes", p.port_bytes},
+                         {"macs", p.macs},
+                         {"predicted_us", known(p.microseconds)},
+                         {"npu_layers", p.npu_layers},
+                         {"cpu_layers", p.cpu_layers}};
     for (const PortReport& port : p.inputs) program["inputs"].push_back(to_json(port));
     for (const PortReport& port : p.outputs) program["outputs"].push_back(to_json(port));
     program["layers"] = ordered_json::array();
     for (const LayerReport& l : p.layers)
-      program["layers"].push_back({{"index", l.index}, {"type", l.type}, {"name", l.name}, {"origin", l.origin}, {"device", l.device}, {"engine", l.engine},
-                                   {"reason", l.reason}, {"inputs", l.inputs}, {"outputs", l.outputs}, {"output_type", l.output_type},
-                                   {"output_shape", l.output_shape}, {"macs", l.macs}, {"cycles", l.cycles}, {"predicted_us", known(l.microseconds)},
-                                   {"read_bytes", l.read_bytes}, {"write_bytes", l.write_bytes}, {"cores", l.cores}, {"tiles", l.tiles}});
+      program["layers"].push_back({{"index", l.index},
+                                   {"type", l.type},
+                                   {"name", l.name},
+                                   {"origin", l.origin},
+                                   {"device", l.device},
+                                   {"engine", l.engine},
+                                   {"reason", l.reason},
+                                   {"inputs", l.inputs},
+                                   {"outputs", l.outputs},
+                                   {"output_type", l.output_type},
+                                   {"output_shape", l.output_shape},
+                                   {"macs", l.macs},
+                                   {"cycles", l.cycles},
+                                   {"predicted_us", known(l.microseconds)},
+                                   {"read_bytes", l.read_bytes},
+                                   {"write_bytes", l.write_bytes},
+                                   {"cores", l.cores},
+                                   {"tiles", l.tiles}});
     program["tensors"] = ordered_json::array();
     for (const TensorReport& t : p.tensors)
-      program["tensors"].push_back({{"name", t.name}, {"type", t.type}, {"shape", t.shape}, {"place", t.place}, {"offset", t.offset}, {"bytes", t.bytes},
-                                    {"first_layer", t.first_layer}, {"last_layer", t.last_layer}});
+      program["tensors"].push_back({{"name", t.name},
+                                    {"type", t.type},
+                                    {"shape", t.shape},
+                                    {"place", t.place},
+                                    {"offset", t.offset},
+                                    {"bytes", t.bytes},
+                                    {"first_layer", t.first_layer},
+                                    {"last_layer", t.last_layer}});
     j["programs"].push_back(std::move(program));
   }
   return j;
@@ -217,47 +257,99 @@ ordered_json to_json(const platform::Platform& p) {
   const platform::MatMulLimits& m = p.mat_mul;
   ordered_json products = nullptr;
   if (!m.types.empty())
-    products = {{"types", m.types}, {"max_inner", known(m.max_inner)}, {"max_columns", known(m.max_columns)}, {"max_columns_int4", known(m.max_columns_int4)},
-                {"inner_multiple", {{"int8", m.inner_multiple_int8}, {"float16", m.inner_multiple_half}, {"int4", m.inner_multiple_int4}}},
-                {"columns_multiple", {{"int8", m.columns_multiple_int8}, {"float16", m.columns_multiple_half}, {"int4", known(m.columns_multiple_int4)}}},
-                {"inner_segment", known(m.inner_segment)}, {"transposed_normal", m.transposed_normal},
-                {"block", {{"int8", {p.align_int8.conv_out, p.align_int8.conv_in}}, {"float16", {p.align_half.conv_out, p.align_half.conv_in}}}}};
-  return {{"name", p.name}, {"aliases", p.aliases}, {"generation", p.generation}, {"compatibility", p.compatibility}, {"unknown", p.unknown()},
-          {"cores", p.cores}, {"int8_macs", known(p.int8_macs)}, {"int16_macs", known(p.int16_macs)}, {"float16_macs", known(p.half_macs)}, {"int4_macs", known(p.int4_macs)},
-          {"npu_hz", known(p.npu_hz)}, {"ddr_hz", known(p.ddr_hz)}, {"cpu_hz", known(p.cpu_hz)}, {"ddr_bus_bytes", known(p.ddr_bus_bytes)}, {"cbuf_bytes", p.cbuf_bytes()},
-          {"sram_bytes", p.sram_bytes}, {"nbuf_bytes", p.nbuf_bytes}, {"package_memory_bytes", known(p.dram_bytes)}, {"max_tasks_per_submit", p.max_tasks_per_submit},
-          {"c2", {{"int8", known(p.c2_int8)}, {"float16", known(p.c2_half)}}}, {"output_align", {{"int8", known(p.output_align_conv_int8)}, {"float16", known(p.output_align_conv_half)}}},
-          {"features", {{"general_api", f.general_api}, {"dynamic_shape", f.dynamic_shape}, {"matmul_api", f.matmul_api}, {"custom_ops", f.custom_ops}, {"layer_profile", f.layer_profile},
-                        {"dup_context", f.dup_context}, {"core_mask", f.core_mask}, {"sram_for_internal", f.sram_for_internal}, {"encryption", f.encryption},
-                        {"sparse_weights", f.sparse_weights}, {"weight_compression", f.weight_compression}, {"flash_attention", f.flash_attention}, {"memory_from_fd", f.memory_from_fd},
-                        {"device_memory_query", f.device_memory_query}, {"board_connection", f.board_connection}, {"nchw_output", f.nchw_output}}},
-          {"mat_mul", std::move(products)}, {"conv_int8", p.conv_int8}, {"conv_float16", p.conv_half},
+    products = {
+        {"types", m.types},
+        {"max_inner", known(m.max_inner)},
+        {"max_columns", known(m.max_columns)},
+        {"max_columns_int4", known(m.max_columns_int4)},
+        {"inner_multiple",
+         {{"int8", m.inner_multiple_int8}, {"float16", m.inner_multiple_half}, {"int4", m.inner_multiple_int4}}},
+        {"columns_multiple",
+         {{"int8", m.columns_multiple_int8}, {"float16", m.columns_multiple_half}, {"int4", known(m.columns_multiple_int4)}}},
+        {"inner_segment", known(m.inner_segment)},
+        {"transposed_normal", m.transposed_normal},
+        {"block",
+         {{"int8", {p.align_int8.conv_out, p.align_int8.conv_in}}, {"float16", {p.align_half.conv_out, p.align_half.conv_in}}}}};
+  return {{"name", p.name},
+          {"aliases", p.aliases},
+          {"generation", p.generation},
+          {"compatibility", p.compatibility},
+          {"unknown", p.unknown()},
+          {"cores", p.cores},
+          {"int8_macs", known(p.int8_macs)},
+          {"int16_macs", known(p.int16_macs)},
+          {"float16_macs", known(p.half_macs)},
+          {"int4_macs", known(p.int4_macs)},
+          {"npu_hz", known(p.npu_hz)},
+          {"ddr_hz", known(p.ddr_hz)},
+          {"cpu_hz", known(p.cpu_hz)},
+          {"ddr_bus_bytes", known(p.ddr_bus_bytes)},
+          {"cbuf_bytes", p.cbuf_bytes()},
+          {"sram_bytes", p.sram_bytes},
+          {"nbuf_bytes", p.nbuf_bytes},
+          {"package_memory_bytes", known(p.dram_bytes)},
+          {"max_tasks_per_submit", p.max_tasks_per_submit},
+          {"c2", {{"int8", known(p.c2_int8)}, {"float16", known(p.c2_half)}}},
+          {"output_align", {{"int8", known(p.output_align_conv_int8)}, {"float16", known(p.output_align_conv_half)}}},
+          {"features",
+           {{"general_api", f.general_api},
+            {"dynamic_shape", f.dynamic_shape},
+            {"matmul_api", f.matmul_api},
+            {"custom_ops", f.custom_ops},
+            {"layer_profile", f.layer_profile},
+            {"dup_context", f.dup_context},
+            {"core_mask", f.core_mask},
+            {"sram_for_internal", f.sram_for_internal},
+            {"encryption", f.encryption},
+            {"sparse_weights", f.sparse_weights},
+            {"weight_compression", f.weight_compression},
+            {"flash_attention", f.flash_attention},
+            {"memory_from_fd", f.memory_from_fd},
+            {"device_memory_query", f.device_memory_query},
+            {"board_connection", f.board_connection},
+            {"nchw_output", f.nchw_output}}},
+          {"mat_mul", std::move(products)},
+          {"conv_int8", p.conv_int8},
+          {"conv_float16", p.conv_half},
           {"quantized_dtypes", p.quantized_dtypes}};
 }
 
 std::string summary_text(const ModelReport& r) {
-  std::string text = fmt::format("{:<16}{}\n{:<16}{}\n{:<16}{}\n{:<16}{}\n", "model", r.name, "made for", r.target_platform, "made from",
-                                 r.source_framework, "made by", "openrknn " + r.toolkit_version);
+  std::string text = fmt::format("{:<16}{}\n{:<16}{}\n{:<16}{}\n{:<16}{}\n", "model", r.name, "made for", r.target_platform,
+                                 "made from", r.source_framework, "made by", "openrknn " + r.toolkit_version);
   text += fmt::format("{:<16}{}\n", "computes in", number_formats(r));
   if (!r.custom_string.empty()) text += fmt::format("{:<16}{}\n", "custom string", r.custom_string);
-  text += fmt::format("{:<16}{} in the file{}\n", "weights", bytes_text(r.weight_bytes), r.packed_weight_bytes ? ", " + bytes_text(r.packed_weight_bytes) + " as the NPU packs them" : "");
+  text += fmt::format("{:<16}{} in the file{}\n", "weights", bytes_text(r.weight_bytes),
+                      r.packed_weight_bytes ? ", " + bytes_text(r.packed_weight_bytes) + " as the NPU packs them" : "");
   text += per_program(r, [](const ProgramReport& p) {
     return ports_text("input", p.inputs) + ports_text("output", p.outputs) +
-           fmt::format("{:<16}{}, inputs and outputs {}\n{:<16}{} on the NPU, {} on the CPU\n{:<16}{} multiply-accumulates, {} on one core\n",
-                       "activations", bytes_text(p.internal_bytes), bytes_text(p.port_bytes), "layers", p.npu_layers, p.cpu_layers, "work",
-                       count_text(static_cast<double>(p.macs)), p.microseconds ? fmt::format("{:.2f} ms predicted", *p.microseconds / 1000) : "unknown time");
+           fmt::format(
+               "{:<16}{}, inputs and outputs {}\n{:<16}{} on the NPU, {} on the CPU\n{:<16}{} multiply-accumulates, {} on one "
+               "core\n",
+               "activations", bytes_text(p.internal_bytes), bytes_text(p.port_bytes), "layers", p.npu_layers, p.cpu_layers,
+               "work", count_text(static_cast<double>(p.macs)),
+               p.microseconds ? fmt::format("{:.2f} ms predicted", *p.microseconds / 1000) : "unknown time");
   });
   return text;
 }
 
 std::string layers_text(const ModelReport& r) {
   return per_program(r, [](const ProgramReport& p) {
-    Table table({{"#", Align::Right}, {"type"}, {"name"}, {"device"}, {"engine"}, {"output"}, {"MACs", Align::Right}, {"read", Align::Right},
-                 {"us", Align::Right}, {"tiles", Align::Right}, {"why"}});
+    Table table({{"#", Align::Right},
+                 {"type"},
+                 {"name"},
+                 {"device"},
+                 {"engine"},
+                 {"output"},
+                 {"MACs", Align::Right},
+                 {"read", Align::Right},
+                 {"us", Align::Right},
+                 {"tiles", Align::Right},
+                 {"why"}});
     for (const LayerReport& l : p.layers)
       table.add({std::to_string(l.index), l.type, l.name, l.device, l.engine, l.output_type + l.output_shape,
-                 l.macs ? count_text(static_cast<double>(l.macs)) : "", bytes_text(l.read_bytes), l.microseconds ? fmt::format("{:.1f}", *l.microseconds) : "?",
-                 std::to_string(l.tiles), l.reason});
+                 l.macs ? count_text(static_cast<double>(l.macs)) : "", bytes_text(l.read_bytes),
+                 l.microseconds ? fmt::format("{:.1f}", *l.microseconds) : "?", std::to_string(l.tiles), l.reason});
     return table.to_text();
   });
 }
@@ -272,27 +364,44 @@ std::string tensors_text(const ModelReport& r) {
 
 std::string memory_text(const ModelReport& r) {
   return per_program(r, [](const ProgramReport& p) {
-    Table table({{"start", Align::Right}, {"end", Align::Right}, {"bytes", Align::Right}, {"made", Align::Right}, {"last read", Align::Right}, {"tensor"}, {"shape"}});
+    Table table({{"start", Align::Right},
+                 {"end", Align::Right},
+                 {"bytes", Align::Right},
+                 {"made", Align::Right},
+                 {"last read", Align::Right},
+                 {"tensor"},
+                 {"shape"}});
     for (const TensorReport& t : p.tensors)
       if (t.place == "arena")
-        table.add({fmt::format("0x{:08x}", t.offset), fmt::format("0x{:08x}", t.offset + t.bytes), std::to_string(t.bytes), std::to_string(t.first_layer),
-                   t.last_layer < 0 ? "-" : std::to_string(t.last_layer), t.name, t.type + t.shape});
+        table.add({fmt::format("0x{:08x}", t.offset), fmt::format("0x{:08x}", t.offset + t.bytes), std::to_string(t.bytes),
+                   std::to_string(t.first_layer), t.last_layer < 0 ? "-" : std::to_string(t.last_layer), t.name,
+                   t.type + t.shape});
     return table.to_text() + fmt::format("activation memory: {} ({} bytes)\n", bytes_text(p.internal_bytes), p.internal_bytes);
   });
 }
 
 std::string platforms_text() {
-  Table table({{"platform"}, {"cores", Align::Right}, {"int8 TOPS", Align::Right}, {"fp16 TFLOPS", Align::Right}, {"NPU MHz", Align::Right}, {"DDR MHz", Align::Right},
-               {"on-chip", Align::Right}, {"toolkit", Align::Right}, {"runs models of"}, {""}});
+  Table table({{"platform"},
+               {"cores", Align::Right},
+               {"int8 TOPS", Align::Right},
+               {"fp16 TFLOPS", Align::Right},
+               {"NPU MHz", Align::Right},
+               {"DDR MHz", Align::Right},
+               {"on-chip", Align::Right},
+               {"toolkit", Align::Right},
+               {"runs models of"},
+               {""}});
   for (const platform::Platform& p : platform::all()) {
     const auto megahertz = [](int64_t hz) { return hz ? std::to_string(hz / 1'000'000) : std::string("?"); };
-    const auto tera = [&](int macs) { return macs && p.npu_hz ? fmt::format("{:.2f}", 2e-12 * macs * p.cores * static_cast<double>(p.npu_hz)) : std::string("-"); };
+    const auto tera = [&](int macs) {
+      return macs && p.npu_hz ? fmt::format("{:.2f}", 2e-12 * macs * p.cores * static_cast<double>(p.npu_hz)) : std::string("-");
+    };
     std::string name(p.name), remark;
     for (std::string_view what : p.unknown()) remark += (remark.empty() ? "unknown: " : ", ") + std::string(what);
     for (std::string_view alias : p.aliases) name += ", " + std::string(alias);
     table.add({name, std::to_string(p.cores), tera(p.int8_macs), tera(p.half_macs), megahertz(p.npu_hz), megahertz(p.ddr_hz),
-               bytes_text(static_cast<uint64_t>(p.cores * p.cbuf_bytes() + p.nbuf_bytes + p.sram_bytes)), std::to_string(p.generation),
-               std::string(p.compatibility), remark});
+               bytes_text(static_cast<uint64_t>(p.cores * p.cbuf_bytes() + p.nbuf_bytes + p.sram_bytes)),
+               std::to_string(p.generation), std::string(p.compatibility), remark});
   }
   return table.to_text();
 }

@@ -13,8 +13,8 @@ namespace orknn::toolkit {
 
 struct LayerReport {
   size_t index = 0;
-  std::string type, name;            // "ConvRelu", the user's name
-  std::vector<std::string> origin;   // layers of the source model it came from
+  std::string type, name;           // "ConvRelu", the user's name
+  std::vector<std::string> origin;  // layers of the source model it came from
   std::string device, engine, reason;
   std::vector<std::string> inputs, outputs;  // tensor names without constants
   std::string output_type, output_shape;

@@ -1,4 +1,5 @@
-// Calibration samples, and graphs computed on them with the fast kernels. Everything that measures a model on pictures stands on it.
+// Calibration samples, and graphs computed on them with the fast kernels. Everything that measures a model on pictures stands on
+// it.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +16,13 @@ namespace orknn::toolkit {
 
 class Samples {
  public:
-  // `graph` says what the inputs are; it needs static shapes. `swap_red_blue`: pictures are fed as BGR, one flag for all inputs or one
-  // each. `options` say how graphs are compiled (platform, normalization).
-  static Result<Samples> open(const std::string& dataset, const ir::Graph& graph, const std::vector<bool>& swap_red_blue, compile::CompileOptions options);
+  // `graph` says what the inputs are; it needs static shapes. `swap_red_blue`: pictures are fed as BGR, one flag for all inputs
+  // or one each. `options` say how graphs are compiled (platform, normalization).
+  static Result<Samples> open(const std::string& dataset, const ir::Graph& graph, const std::vector<bool>& swap_red_blue,
+                              compile::CompileOptions options);
   // One sample: a file per input.
-  static Result<Samples> of_files(const std::vector<std::string>& files, const ir::Graph& graph, const std::vector<bool>& swap_red_blue, compile::CompileOptions options);
+  static Result<Samples> of_files(const std::vector<std::string>& files, const ir::Graph& graph,
+                                  const std::vector<bool>& swap_red_blue, compile::CompileOptions options);
 
   size_t size() const { return dataset_.size() - first_; }
   // Without the first `count` samples.
@@ -33,13 +36,16 @@ class Samples {
 
   // Computes `graph`, which has the inputs of open()'s graph, on the first `count` samples. Floats are computed in `float_dtype`.
   // `done` is told after each sample.
-  Status run(const ir::Graph& graph, DType float_dtype, size_t count, const quantize::Observe& observe, const std::function<void(size_t)>& done = {}) const;
+  Status run(const ir::Graph& graph, DType float_dtype, size_t count, const quantize::Observe& observe,
+             const std::function<void(size_t)>& done = {}) const;
 
   // The same with a finished model; `hooks` see the ids of its program.
-  Status run(runtime::Session& session, size_t count, const sim::RunHooks& hooks, const std::function<void(size_t)>& done = {}) const;
+  Status run(runtime::Session& session, size_t count, const sim::RunHooks& hooks,
+             const std::function<void(size_t)>& done = {}) const;
 
  private:
-  explicit Samples(data::Dataset dataset, compile::CompileOptions options) : dataset_(std::move(dataset)), options_(std::move(options)) {}
+  explicit Samples(data::Dataset dataset, compile::CompileOptions options)
+      : dataset_(std::move(dataset)), options_(std::move(options)) {}
 
   data::Dataset dataset_;
   compile::CompileOptions options_;

@@ -13,15 +13,20 @@ namespace {
 using namespace ir;
 
 bool same_value(const TensorData& a, const TensorData& b) {
-  return a.dtype() == b.dtype() && a.dims() == b.dims() && (a.bytes() == 0 || a.data() == b.data() || std::memcmp(a.data(), b.data(), a.bytes()) == 0);
+  return a.dtype() == b.dtype() && a.dims() == b.dims() &&
+         (a.bytes() == 0 || a.data() == b.data() || std::memcmp(a.data(), b.data(), a.bytes()) == 0);
 }
 
 bool same_attributes(const Attributes& a, const Attributes& b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) { return x.first == y.first && equal(x.second, y.second); });
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) {
+           return x.first == y.first && equal(x.second, y.second);
+         });
 }
 
 Status differs(const Graph& g, const Node& n) {
-  return unsupported("the layers differ between the shapes of dynamic_input").node(n.name, n.op).found(fmt::format("'{}'", n.output() ? g.tensor(n.output()).name : n.name))
+  return unsupported("the layers differ between the shapes of dynamic_input")
+      .node(n.name, n.op)
+      .found(fmt::format("'{}'", n.output() ? g.tensor(n.output()).name : n.name))
       .hint("build one model per shape, or leave quantization off");
 }
 }  // namespace
@@ -53,7 +58,9 @@ Result<Graph> with_shapes_of(const Graph& changed, const Graph& from, const Grap
   for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
     if (i >= a.size() || i >= b.size()) return differs(i < a.size() ? from : to, i < a.size() ? from.node(a[i]) : to.node(b[i]));
     const Node &x = from.node(a[i]), &y = to.node(b[i]);
-    if (x.op != y.op || x.inputs.size() != y.inputs.size() || x.outputs.size() != y.outputs.size() || x.tail.size() != y.tail.size()) return differs(from, x);
+    if (x.op != y.op || x.inputs.size() != y.inputs.size() || x.outputs.size() != y.outputs.size() ||
+        x.tail.size() != y.tail.size())
+      return differs(from, x);
     const TensorId place = x.output() ? result.find_tensor(from.tensor(x.output()).name) : TensorId{};
     const Node* counterpart = place ? result.producer_node(place) : nullptr;
     for (size_t k = 0; k < x.inputs.size(); ++k) {
@@ -68,7 +75,8 @@ Result<Graph> with_shapes_of(const Graph& changed, const Graph& from, const Grap
       counterpart = result.producer_node(place);
     }
     if (same_attributes(x.attributes, y.attributes)) continue;
-    if (!counterpart || counterpart->op != x.op || !same_attributes(counterpart->attributes, x.attributes)) return differs(from, x);
+    if (!counterpart || counterpart->op != x.op || !same_attributes(counterpart->attributes, x.attributes))
+      return differs(from, x);
     Node n = *counterpart;
     n.attributes = y.attributes;
     result.replace_node(result.producer(place), std::move(n));

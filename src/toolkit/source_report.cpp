@@ -27,7 +27,8 @@ std::vector<SourcePort> ports_of(const ir::Graph& graph, const std::vector<ir::T
 std::vector<SourcePort> ports_of(const std::vector<importer::StatedPort>& stated) {
   std::vector<SourcePort> ports;
   for (const importer::StatedPort& p : stated)
-    ports.push_back({to_utf8(p.name), p.dtype == DType::Undefined ? "?" : std::string(dtype_name(p.dtype)), p.shape ? ir::to_string(*p.shape) : "?"});
+    ports.push_back({to_utf8(p.name), p.dtype == DType::Undefined ? "?" : std::string(dtype_name(p.dtype)),
+                     p.shape ? ir::to_string(*p.shape) : "?"});
   return ports;
 }
 
@@ -41,7 +42,8 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Whether `part` stands in `name` as one or more whole words: "yolov3-tiny" does in "yolov3-tiny_final", "resnet1" does not in "resnet18".
+// Whether `part` stands in `name` as one or more whole words: "yolov3-tiny" does in "yolov3-tiny_final", "resnet1" does not in
+// "resnet18".
 bool holds_name(std::string_view name, std::string_view part) {
   const auto is_word = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   for (size_t at = name.find(part); !part.empty() && at != name.npos; at = name.find(part, at + 1)) {
@@ -57,8 +59,10 @@ Result<std::vector<std::string>> find_other_files(const std::string& path, std::
   if (found->weights_extension.empty()) return std::vector<std::string>{};
   const std::string_view description = found->extensions[0], weights = found->weights_extension;
   std::string stem = fs::path(path).filename().string();
-  if (stem.ends_with(description)) stem.resize(stem.size() - description.size());
-  else stem = fs::path(path).stem().string();
+  if (stem.ends_with(description))
+    stem.resize(stem.size() - description.size());
+  else
+    stem = fs::path(path).stem().string();
 
   std::vector<std::string> same_stem, related;
   std::error_code error;
@@ -67,15 +71,22 @@ Result<std::vector<std::string>> find_other_files(const std::string& path, std::
     if (!other.ends_with(weights) || other == fs::path(path).filename().string()) continue;
     const std::string other_stem = other.substr(0, other.size() - weights.size());
     if (holds_name(other_stem, stem) || holds_name(stem, other_stem)) related.push_back(entry.path().string());
-    const std::string rest = other.starts_with(stem) ? other.substr(stem.size(), other.size() - stem.size() - std::min(other.size() - stem.size(), weights.size())) : "?";
-    const bool is_epoch = rest.size() > 1 && rest[0] == '-' && std::all_of(rest.begin() + 1, rest.end(), [](char c) { return c >= '0' && c <= '9'; });  // model-0010.params
+    const std::string rest =
+        other.starts_with(stem)
+            ? other.substr(stem.size(), other.size() - stem.size() - std::min(other.size() - stem.size(), weights.size()))
+            : "?";
+    const bool is_epoch = rest.size() > 1 && rest[0] == '-' && std::all_of(rest.begin() + 1, rest.end(), [](char c) {
+                            return c >= '0' && c <= '9';
+                          });  // model-0010.params
     if (rest.empty() || is_epoch) same_stem.push_back(entry.path().string());
   }
-  if (!same_stem.empty()) return std::vector<std::string>{*std::max_element(same_stem.begin(), same_stem.end())};  // the last epoch
+  if (!same_stem.empty())
+    return std::vector<std::string>{*std::max_element(same_stem.begin(), same_stem.end())};  // the last epoch
   return related.size() == 1 ? related : std::vector<std::string>{};
 }
 
-Result<SourceReport> inspect_source(const std::string& path, std::string_view framework, const importer::ImportOptions& options, std::vector<std::string> other_files, Status& refusal) {
+Result<SourceReport> inspect_source(const std::string& path, std::string_view framework, const importer::ImportOptions& options,
+                                    std::vector<std::string> other_files, Status& refusal) {
   SourceReport report;
   report.file = path;
   report.framework = framework;
@@ -111,20 +122,31 @@ nlohmann::ordered_json to_json(const SourceReport& report) {
     for (const SourcePort& p : list) array.push_back({{"name", p.name}, {"type", p.type}, {"shape", p.shape}});
     return array;
   };
-  return {{"file", report.file}, {"framework", report.framework}, {"producer", report.producer}, {"other_files", report.other_files}, {"inputs", ports(report.inputs)},
-          {"outputs", ports(report.outputs)}, {"operators", report.operators}, {"warnings", report.warnings}, {"unsupported", report.problems}};
+  return {{"file", report.file},
+          {"framework", report.framework},
+          {"producer", report.producer},
+          {"other_files", report.other_files},
+          {"inputs", ports(report.inputs)},
+          {"outputs", ports(report.outputs)},
+          {"operators", report.operators},
+          {"warnings", report.warnings},
+          {"unsupported", report.problems}};
 }
 
 std::string source_text(const SourceReport& report) {
-  std::string text = fmt::format("{:<16}{}{}\n", "source", report.framework, report.producer.empty() || report.producer == report.framework ? "" : " (" + report.producer + ")");
+  std::string text =
+      fmt::format("{:<16}{}{}\n", "source", report.framework,
+                  report.producer.empty() || report.producer == report.framework ? "" : " (" + report.producer + ")");
   for (const std::string& file : report.other_files) text += fmt::format("{:<16}{}\n", "weights", file);
   for (const SourcePort& p : report.inputs) text += fmt::format("{:<16}{} {} {}\n", "input", p.name, p.type, p.shape);
   for (const SourcePort& p : report.outputs) text += fmt::format("{:<16}{} {} {}\n", "output", p.name, p.type, p.shape);
   std::vector<std::pair<std::string, size_t>> operators(report.operators.begin(), report.operators.end());
   std::stable_sort(operators.begin(), operators.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  for (size_t i = 0; i < operators.size(); ++i) text += fmt::format("{:<16}{} x{}\n", i ? "" : "operators", operators[i].first, operators[i].second);
+  for (size_t i = 0; i < operators.size(); ++i)
+    text += fmt::format("{:<16}{} x{}\n", i ? "" : "operators", operators[i].first, operators[i].second);
   for (size_t i = 0; i < report.warnings.size(); ++i) text += fmt::format("{:<16}{}\n", "warning", report.warnings[i]);
-  for (size_t i = 0; i < report.problems.size(); ++i) text += fmt::format("{:<16}{}\n", i ? "" : "unsupported", report.problems[i]);
+  for (size_t i = 0; i < report.problems.size(); ++i)
+    text += fmt::format("{:<16}{}\n", i ? "" : "unsupported", report.problems[i]);
   return text;
 }
 

@@ -36,7 +36,8 @@ static void print_attr(const char* side, const rknn_tensor_attr* a) {
   printf("%s %u %s n_dims=%u dims=", side, a->index, a->name, a->n_dims);
   for (i = 0; i < 4; ++i) printf("%u%s", a->dims[i], i < 3 ? "," : "");
   printf(" n_elems=%u size=%u fmt=%s type=%s qnt=%s zp=%d scale=%g w_stride=%u size_with_stride=%u\n", a->n_elems, a->size,
-         get_format_string(a->fmt), get_type_string(a->type), get_qnt_type_string(a->qnt_type), a->zp, a->scale, a->w_stride, a->size_with_stride);
+         get_format_string(a->fmt), get_type_string(a->type), get_qnt_type_string(a->qnt_type), a->zp, a->scale, a->w_stride,
+         a->size_with_stride);
 }
 
 int main(int argc, char** argv) {
@@ -81,7 +82,8 @@ int main(int argc, char** argv) {
     if (code != 0) return fail("rknn_inputs_set", code);
   }
   if ((code = rknn_run(context, NULL)) != 0) return fail("rknn_run", code);
-  if ((code = rknn_query(context, RKNN_QUERY_PERF_RUN, &perf, sizeof perf)) != 0 || perf.run_duration < 0) return fail("perf", code);
+  if ((code = rknn_query(context, RKNN_QUERY_PERF_RUN, &perf, sizeof perf)) != 0 || perf.run_duration < 0)
+    return fail("perf", code);
   {
     rknn_output* outputs = calloc(number.n_output, sizeof *outputs);
     if (!outputs) return 1;

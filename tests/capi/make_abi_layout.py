@@ -1,14 +1,17 @@
 """Writes abi_layout.c from a machine-readable description of the C ABI (sizes, offsets, values, function names).
 
-  make_abi_layout.py abi.json > abi_layout.c
+make_abi_layout.py abi.json > abi_layout.c
 """
+
 import json
 import sys
 
 
 def main():
     abi = json.load(open(sys.argv[1]))
-    print("/* Made by make_abi_layout.py: fails to compile when a header differs from the published ABI (64-bit), and to link when a")
+    print(
+        "/* Made by make_abi_layout.py: fails to compile when a header differs from the published ABI (64-bit), and to link when a"
+    )
     print(" * function is missing. */")
     print("#include <stddef.h>\n#include <stdio.h>\n")
     print('#include "rknn_api.h"\n#include "rknn_custom_op.h"\n#include "rknn_matmul_api.h"\n')
@@ -28,7 +31,9 @@ def main():
         print(f'    {{"{name}", (any_function){name}}},')
     print("};\n\nint main(void) {")
     print("  size_t i, missing = 0, count = sizeof functions / sizeof functions[0];")
-    print('  for (i = 0; i < count; ++i)\n    if (!functions[i].function) {\n      printf("%s is missing\\n", functions[i].name);\n      ++missing;\n    }')
+    print(
+        '  for (i = 0; i < count; ++i)\n    if (!functions[i].function) {\n      printf("%s is missing\\n", functions[i].name);\n      ++missing;\n    }'
+    )
     print('  printf("%lu functions\\n", (unsigned long)(count - missing));')
     print("  return missing != 0;\n}")
 

@@ -19,14 +19,16 @@
 
 namespace orknn {
 namespace {
-// The sample: x float16[1,3,2,2] NCHW with mean {1,2,3}, std {2,4,8}; y = relu(relu(xn) * {1,2,0.5} + {4,5,6}) * {3.5,-3.5,0.75}; z = the middle value as [3,4].
+// The sample: x float16[1,3,2,2] NCHW with mean {1,2,3}, std {2,4,8}; y = relu(relu(xn) * {1,2,0.5} + {4,5,6}) * {3.5,-3.5,0.75};
+// z = the middle value as [3,4].
 std::vector<std::byte> sample_bytes() { return *format::write_rknn_to_memory(format::sample_model()); }
 
 class CApi : public testing::Test {
  protected:
   void SetUp() override {
     std::vector<std::byte> bytes = sample_bytes();
-    ASSERT_EQ(rknn_init(&context, bytes.data(), static_cast<uint32_t>(bytes.size()), 0, nullptr), RKNN_SUCC) << orknn_last_error();
+    ASSERT_EQ(rknn_init(&context, bytes.data(), static_cast<uint32_t>(bytes.size()), 0, nullptr), RKNN_SUCC)
+        << orknn_last_error();
     ASSERT_NE(context, 0u);
     std::fill(bytes.begin(), bytes.end(), std::byte{0});  // the caller's buffer is free after the call
   }
@@ -58,7 +60,9 @@ std::vector<float> expected_middle(const std::vector<std::vector<float>>& x, boo
   const float mean[] = {1, 2, 3}, std[] = {2, 4, 8}, w[] = {1, 2, 0.5f};
   std::vector<float> out;
   for (size_t c = 0; c < 3; ++c)
-    for (float v : x[c]) out.push_back(half_to_float(float_to_half(std::max(half_to_float(float_to_half(normalize ? (v - mean[c]) / std[c] : v)), 0.f) * w[c])));
+    for (float v : x[c])
+      out.push_back(half_to_float(
+          float_to_half(std::max(half_to_float(float_to_half(normalize ? (v - mean[c]) / std[c] : v)), 0.f) * w[c])));
   return out;
 }
 
@@ -280,14 +284,18 @@ TEST(CApiInit, FromAPathAndFromInsideAFile) {
   EXPECT_EQ(rknn_destroy(context), RKNN_ERR_CTX_INVALID);
   const std::vector<std::byte> bytes = sample_bytes();
   const std::string larger = testing::TempDir() + "capi_larger.bin";
-  std::ofstream(larger, std::ios::binary).write("head", 4).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size())).write("tail", 4);
+  std::ofstream(larger, std::ios::binary)
+      .write("head", 4)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()))
+      .write("tail", 4);
   rknn_init_extend extend{};
   extend.real_model_offset = 4;
   extend.real_model_size = static_cast<uint32_t>(bytes.size());
   ASSERT_EQ(rknn_init(&context, const_cast<char*>(larger.c_str()), 0, 0, &extend), RKNN_SUCC) << orknn_last_error();
   EXPECT_EQ(rknn_run(context, nullptr), RKNN_SUCC) << orknn_last_error();
   EXPECT_EQ(rknn_destroy(context), RKNN_SUCC);
-  EXPECT_EQ(rknn_init(&context, const_cast<char*>(larger.c_str()), 0, 0, nullptr), RKNN_ERR_MODEL_INVALID) << "the file itself is no model";
+  EXPECT_EQ(rknn_init(&context, const_cast<char*>(larger.c_str()), 0, 0, nullptr), RKNN_ERR_MODEL_INVALID)
+      << "the file itself is no model";
   extend.real_model_size += 8;
   EXPECT_NE(rknn_init(&context, const_cast<char*>(larger.c_str()), 0, 0, &extend), RKNN_SUCC);
   std::filesystem::remove(larger);
@@ -302,7 +310,8 @@ TEST(CApiInit, FromAPathAndFromInsideAFile) {
 TEST(CApiInit, DryContextsAnswerQueriesOnly) {
   std::vector<std::byte> bytes = sample_bytes();
   rknn_context context = 0;
-  ASSERT_EQ(rknn_init(&context, bytes.data(), static_cast<uint32_t>(bytes.size()), RKNN_FLAG_COLLECT_MODEL_INFO_ONLY, nullptr), RKNN_SUCC);
+  ASSERT_EQ(rknn_init(&context, bytes.data(), static_cast<uint32_t>(bytes.size()), RKNN_FLAG_COLLECT_MODEL_INFO_ONLY, nullptr),
+            RKNN_SUCC);
   rknn_mem_size memory;
   EXPECT_EQ(rknn_query(context, RKNN_QUERY_MEM_SIZE, &memory, sizeof memory), RKNN_SUCC);
   EXPECT_EQ(rknn_run(context, nullptr), RKNN_ERR_FAIL);
@@ -312,7 +321,8 @@ TEST(CApiInit, DryContextsAnswerQueriesOnly) {
 TEST(CApiInit, LayerTimesOnRequest) {
   std::vector<std::byte> bytes = sample_bytes();
   rknn_context context = 0;
-  ASSERT_EQ(rknn_init(&context, bytes.data(), static_cast<uint32_t>(bytes.size()), RKNN_FLAG_COLLECT_PERF_MASK, nullptr), RKNN_SUCC);
+  ASSERT_EQ(rknn_init(&context, bytes.data(), static_cast<uint32_t>(bytes.size()), RKNN_FLAG_COLLECT_PERF_MASK, nullptr),
+            RKNN_SUCC);
   ASSERT_EQ(rknn_run(context, nullptr), RKNN_SUCC);
   rknn_perf_detail detail;
   ASSERT_EQ(rknn_query(context, RKNN_QUERY_PERF_DETAIL, &detail, sizeof detail), RKNN_SUCC);
@@ -335,9 +345,11 @@ TEST(CApiCores, MaskReachesTheReports) {
     model.target_platform = chip;
     std::vector<std::byte> bytes = *format::write_rknn_to_memory(model);
     rknn_context context = 0;
-    ASSERT_EQ(rknn_init(&context, bytes.data(), static_cast<uint32_t>(bytes.size()), RKNN_FLAG_COLLECT_PERF_MASK, nullptr), RKNN_SUCC);
+    ASSERT_EQ(rknn_init(&context, bytes.data(), static_cast<uint32_t>(bytes.size()), RKNN_FLAG_COLLECT_PERF_MASK, nullptr),
+              RKNN_SUCC);
     if (chip == std::string_view("rk3566")) {
-      for (rknn_core_mask mask : {RKNN_NPU_CORE_AUTO, RKNN_NPU_CORE_0, RKNN_NPU_CORE_ALL}) EXPECT_EQ(rknn_set_core_mask(context, mask), RKNN_ERR_TARGET_PLATFORM_UNMATCH);
+      for (rknn_core_mask mask : {RKNN_NPU_CORE_AUTO, RKNN_NPU_CORE_0, RKNN_NPU_CORE_ALL})
+        EXPECT_EQ(rknn_set_core_mask(context, mask), RKNN_ERR_TARGET_PLATFORM_UNMATCH);
       rknn_destroy(context);
       continue;
     }
@@ -359,7 +371,9 @@ TEST(CApiCores, MaskReachesTheReports) {
     EXPECT_EQ(duration(), tasks * 2000);
     rknn_mem_size memory;
     ASSERT_EQ(rknn_query(context, RKNN_QUERY_MEM_SIZE, &memory, sizeof memory), RKNN_SUCC);
-    EXPECT_GE(memory.total_dma_allocated_size, memory.total_weight_size + memory.total_internal_size + static_cast<uint64_t>(tasks) * 4096) << "register commands count";
+    EXPECT_GE(memory.total_dma_allocated_size,
+              memory.total_weight_size + memory.total_internal_size + static_cast<uint64_t>(tasks) * 4096)
+        << "register commands count";
     rknn_destroy(context);
   }
   EXPECT_EQ(rknn_set_core_mask(0, RKNN_NPU_CORE_0), RKNN_ERR_CTX_INVALID);
@@ -415,7 +429,8 @@ TEST(CProgram, GivesTheSameValuesAsASession) {
   ASSERT_TRUE(session) << session.status().to_string();
   std::vector<uint8_t> pixels(12);
   for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(100 + i);
-  ASSERT_TRUE((*session)->set_input(0, {.dtype = DType::UInt8, .data = pixels.data(), .bytes = pixels.size(), .layout = ir::Layout::NHWC}));
+  ASSERT_TRUE((*session)->set_input(
+      0, {.dtype = DType::UInt8, .data = pixels.data(), .bytes = pixels.size(), .layout = ir::Layout::NHWC}));
   ASSERT_TRUE((*session)->run());
   for (size_t i = 0; i < 2; ++i) {
     std::string line = "values " + std::to_string(i);
@@ -498,7 +513,8 @@ TEST(CApiShapes, ASetIsChosenBeforeTheModelRuns) {
   ASSERT_TRUE(session);
   ASSERT_TRUE((*session)->choose_program(1));
   EXPECT_FALSE((*session)->choose_program(2));
-  ASSERT_TRUE((*session)->set_input(0, {.dtype = DType::Float32, .data = picture.data(), .bytes = input.size, .layout = ir::Layout::NHWC}));
+  ASSERT_TRUE((*session)->set_input(
+      0, {.dtype = DType::Float32, .data = picture.data(), .bytes = input.size, .layout = ir::Layout::NHWC}));
   ASSERT_TRUE((*session)->run());
   const ir::TensorData expected = (*session)->output(0);
   EXPECT_EQ(std::vector<float>(expected.view().values<float>().begin(), expected.view().values<float>().end()), found);

@@ -40,7 +40,8 @@ std::vector<T> numbers(Layout layout) {
   std::vector<T> out;
   for (int n = 0; n < 2; ++n)
     for (int a = 0; a < (layout == Layout::NCHW ? 3 : 2); ++a)
-      for (int b = 0; b < (layout == Layout::NCHW ? 2 : 3); ++b) out.push_back(static_cast<T>(layout == Layout::NCHW ? n * 100 + a * 10 + b : n * 100 + b * 10 + a));
+      for (int b = 0; b < (layout == Layout::NCHW ? 2 : 3); ++b)
+        out.push_back(static_cast<T>(layout == Layout::NCHW ? n * 100 + a * 10 + b : n * 100 + b * 10 + a));
   return out;
 }
 const std::vector<double> kNchw{0, 1, 10, 11, 20, 21, 100, 101, 110, 111, 120, 121};
@@ -122,14 +123,16 @@ TEST(ConvertInput, DataMayLieAnywhere) {
     const std::vector<float> values = numbers<float>(layout);
     std::vector<char> shifted(values.size() * 4 + 1);
     std::memcpy(shifted.data() + 1, values.data(), values.size() * 4);
-    EXPECT_EQ(converted(f, {.dtype = DType::Float32, .data = shifted.data() + 1, .bytes = values.size() * 4, .layout = layout}), kNchw);
+    EXPECT_EQ(converted(f, {.dtype = DType::Float32, .data = shifted.data() + 1, .bytes = values.size() * 4, .layout = layout}),
+              kNchw);
   }
 }
 
 TEST(ConvertInput, Refusals) {
   const Fixture f = picture(DType::Float32);
   const std::vector<float> values(11);
-  EXPECT_EQ(convert_input(f.port, f.tensor, data_of(values, Layout::NCHW), ThreadPool::shared()).status().code(), Code::InvalidArgument);
+  EXPECT_EQ(convert_input(f.port, f.tensor, data_of(values, Layout::NCHW), ThreadPool::shared()).status().code(),
+            Code::InvalidArgument);
   const std::vector<float> enough(12);
   InputData data = data_of(enough, Layout::NCHW);
   const ir::Dims wrong{2, 3, 2, 1};

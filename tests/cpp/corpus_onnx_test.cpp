@@ -23,15 +23,20 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 // Beyond what an inference toolkit must read: may be refused, must not be wrong.
-constexpr std::string_view kExtra[] = {"TfIdfVectorizer", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "Unique", "Compress", "NonZero", "Scan", "Loop"};
+constexpr std::string_view kExtra[] = {
+    "TfIdfVectorizer", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "Unique", "Compress", "NonZero", "Scan", "Loop"};
 
 bool is_extra(const json& info) {
   for (const std::string op : info["op_types"])
-    if (op.starts_with("ai.onnx.ml:") || op.starts_with("com.microsoft:") || std::find(std::begin(kExtra), std::end(kExtra), op) != std::end(kExtra)) return true;
+    if (op.starts_with("ai.onnx.ml:") || op.starts_with("com.microsoft:") ||
+        std::find(std::begin(kExtra), std::end(kExtra), op) != std::end(kExtra))
+      return true;
   return false;
 }
 
-std::string text_or(const json& entry, const char* key) { return entry.contains(key) && entry[key].is_string() ? entry[key].get<std::string>() : ""; }
+std::string text_or(const json& entry, const char* key) {
+  return entry.contains(key) && entry[key].is_string() ? entry[key].get<std::string>() : "";
+}
 bool has(const json& entry, const char* key) { return entry.contains(key) && !entry[key].is_null(); }
 
 // Python writes an infinite difference as Infinity, which JSON does not know.
@@ -44,7 +49,8 @@ json read_case(const fs::path& folder) {
 
 // The stored array of an input or output; without value when there is none.
 Result<ir::TensorData> stored(const fs::path& folder, const json& entry) {
-  if (entry.contains("feed")) return ir::TensorData::scalar<double>(entry["feed"].is_boolean() ? entry["feed"].get<bool>() : entry["feed"].get<double>());
+  if (entry.contains("feed"))
+    return ir::TensorData::scalar<double>(entry["feed"].is_boolean() ? entry["feed"].get<bool>() : entry["feed"].get<double>());
   if (!has(entry, "file")) return ir::TensorData{};
   ORKNN_TRY_ASSIGN(ir::TensorData data, data::read_npy((folder / entry["file"].get<std::string>()).string()));
   if (has(entry, "stored_as") || (text_or(entry, "dtype") == "bfloat16" && data.dtype() == DType::UInt16))
@@ -56,7 +62,8 @@ Result<ir::TensorData> stored(const fs::path& folder, const json& entry) {
 std::string difference(const ir::TensorData& got, const ir::TensorData& want, const json& entry, const json& info) {
   if (got.dims() != want.dims()) {
     const int64_t longest = got.dims().empty() ? 1 : *std::max_element(got.dims().begin(), got.dims().end());
-    if (got.count() != want.count() || got.count() != longest) return "shape " + ir::to_string(got.dims()) + ", expected " + ir::to_string(want.dims());
+    if (got.count() != want.count() || got.count() != longest)
+      return "shape " + ir::to_string(got.dims()) + ", expected " + ir::to_string(want.dims());
   }
   if (want.count() == 0) return "";
   if (!is_float(want.dtype())) {
@@ -69,7 +76,8 @@ std::string difference(const ir::TensorData& got, const ir::TensorData& want, co
   double peak = 0, dot = 0, norm_a = 0, norm_b = 0;
   size_t finite = 0;
   for (size_t i = 0; i < b.size(); ++i) {
-    if ((!std::isfinite(a[i]) || !std::isfinite(b[i])) && !tests::agrees(a[i], b[i], 0)) return "NaN or infinity in different places";
+    if ((!std::isfinite(a[i]) || !std::isfinite(b[i])) && !tests::agrees(a[i], b[i], 0))
+      return "NaN or infinity in different places";
     if (!std::isfinite(b[i])) continue;
     ++finite;
     peak = std::max(peak, std::abs(b[i]));
@@ -99,9 +107,11 @@ std::string difference(const ir::TensorData& got, const ir::TensorData& want, co
     }
   }
   if (!off) return "";
-  const bool quantized = std::any_of(info["op_types"].begin(), info["op_types"].end(), [](const json& op) { return op.get<std::string>().find("Quantize") != std::string::npos; });
+  const bool quantized = std::any_of(info["op_types"].begin(), info["op_types"].end(),
+                                     [](const json& op) { return op.get<std::string>().find("Quantize") != std::string::npos; });
   if (is_net && finite > 4 && quantized && dot / (std::sqrt(norm_a) * std::sqrt(norm_b) + 1e-30) > 0.999) return "";
-  return std::to_string(expected) + " expected, " + std::to_string(found) + " found; " + std::to_string(off) + " of " + std::to_string(finite) + " values off";
+  return std::to_string(expected) + " expected, " + std::to_string(found) + " found; " + std::to_string(off) + " of " +
+         std::to_string(finite) + " values off";
 }
 
 enum class Verdict { Pass, Ran, Refused, Wrong };
@@ -122,7 +132,8 @@ Outcome run_case(const fs::path& folder, const json& info, bool verbose) {
     if (!data) return refused(data.status());
     complete &= data->has_value();
     arrays.push_back(*data);
-    if (!has(entry, "shape") || entry["shape"].empty()) fixed = false;
+    if (!has(entry, "shape") || entry["shape"].empty())
+      fixed = false;
     else
       for (const json& d : entry["shape"]) fixed &= d.is_number_integer() && d.get<int64_t>() >= 0;
   }
@@ -136,7 +147,8 @@ Outcome run_case(const fs::path& folder, const json& info, bool verbose) {
         continue;
       }
       ir::Dims& dims = options.input_size_list.emplace_back();
-      for (const json& d : has(entry, "model_shape_here") ? entry["model_shape_here"] : entry["shape"]) dims.push_back(d.is_number_integer() ? d.get<int64_t>() : -1);
+      for (const json& d : has(entry, "model_shape_here") ? entry["model_shape_here"] : entry["shape"])
+        dims.push_back(d.is_number_integer() ? d.get<int64_t>() : -1);
     }
   const ir::OpSet& ops = ops::builtin_ops();
   auto imported = importer::load_file(model, options, ops);
@@ -146,11 +158,14 @@ Outcome run_case(const fs::path& folder, const json& info, bool verbose) {
   if (verbose) std::printf("%s\n", ir::print(graph, {.max_elements = 32}).c_str());
   if (!inferred) return refused(inferred);
   if (info["kind"] == "structure" || !complete) return {Verdict::Ran, ""};
-  if (arrays.size() != graph.inputs().size()) return {Verdict::Wrong, std::to_string(graph.inputs().size()) + " inputs, expected " + std::to_string(arrays.size())};
+  if (arrays.size() != graph.inputs().size())
+    return {Verdict::Wrong, std::to_string(graph.inputs().size()) + " inputs, expected " + std::to_string(arrays.size())};
   for (size_t i = 0; i < arrays.size(); ++i) {
     const ir::Tensor& input = graph.tensor(graph.inputs()[i]);
     if (arrays[i].dtype() != input.dtype) arrays[i] = convert(arrays[i].view(), input.dtype);
-    if (const auto dims = input.shape ? ir::to_dims(*input.shape) : std::nullopt; dims && ir::element_count(*dims) == arrays[i].count()) arrays[i] = arrays[i].reshaped(*dims);
+    if (const auto dims = input.shape ? ir::to_dims(*input.shape) : std::nullopt;
+        dims && ir::element_count(*dims) == arrays[i].count())
+      arrays[i] = arrays[i].reshaped(*dims);
   }
   ops::EvalOptions watch;
   if (verbose)
@@ -160,7 +175,8 @@ Outcome run_case(const fs::path& folder, const json& info, bool verbose) {
   auto results = ops::eval_graph(graph, ops, arrays, watch);
   if (!results) return refused(results.status());
   const json& expected = info["outputs"];
-  if (results->size() != expected.size()) return {Verdict::Wrong, std::to_string(results->size()) + " outputs, expected " + std::to_string(expected.size())};
+  if (results->size() != expected.size())
+    return {Verdict::Wrong, std::to_string(results->size()) + " outputs, expected " + std::to_string(expected.size())};
   size_t judged = 0;
   std::string problems;
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -168,7 +184,8 @@ Outcome run_case(const fs::path& folder, const json& info, bool verbose) {
     if (!want) return refused(want.status());
     if (!want->has_value()) continue;
     ++judged;
-    if (const std::string d = difference((*results)[i], *want, expected[i], info); !d.empty()) problems += "output " + std::to_string(i) + ": " + d + "; ";
+    if (const std::string d = difference((*results)[i], *want, expected[i], info); !d.empty())
+      problems += "output " + std::to_string(i) + ": " + d + "; ";
   }
   if (!problems.empty()) return {Verdict::Wrong, problems};
   return {judged ? Verdict::Pass : Verdict::Ran, ""};
@@ -181,7 +198,8 @@ TEST(Corpus, Onnx) {
   const char* filter = std::getenv("ORKNN_CASE");
   std::vector<fs::path> folders;
   for (const auto& entry : fs::directory_iterator(corpus / "onnx"))
-    if (fs::exists(entry.path() / "case.json") && (!filter || entry.path().filename().string().find(filter) != std::string::npos)) folders.push_back(entry.path());
+    if (fs::exists(entry.path() / "case.json") && (!filter || entry.path().filename().string().find(filter) != std::string::npos))
+      folders.push_back(entry.path());
   std::sort(folders.begin(), folders.end());
   ASSERT_FALSE(folders.empty());
   size_t core = 0, core_good = 0, extra = 0, extra_good = 0;
@@ -198,9 +216,12 @@ TEST(Corpus, Onnx) {
     (beyond ? extra : core) += 1;
     (beyond ? extra_good : core_good) += good;
     if (good) continue;
-    const std::string line = std::string(outcome.verdict == Verdict::Wrong ? "wrong   " : "refused ") + (beyond ? "extra " : "core  ") + folder.filename().string() + ": " + outcome.why + "\n";
-    if (outcome.verdict == Verdict::Wrong || !beyond) failures += line;
-    else std::printf("%s", line.c_str());
+    const std::string line = std::string(outcome.verdict == Verdict::Wrong ? "wrong   " : "refused ") +
+                             (beyond ? "extra " : "core  ") + folder.filename().string() + ": " + outcome.why + "\n";
+    if (outcome.verdict == Verdict::Wrong || !beyond)
+      failures += line;
+    else
+      std::printf("%s", line.c_str());
   }
   std::printf("%zu of %zu core cases good, %zu of %zu extra\n", core_good, core, extra_good, extra);
   EXPECT_TRUE(failures.empty()) << failures;

@@ -95,13 +95,15 @@ TEST(Executor, RefusesMemoryInUse) {
   %c: float32[2,2] = Relu(%a)
   %d: float32[2,2] = Relu(%b)
 })");
-  p.buffers[static_cast<size_t>(p.graph.find_tensor("b").index)].offset = p.buffers[static_cast<size_t>(p.graph.find_tensor("a").index)].offset;
+  p.buffers[static_cast<size_t>(p.graph.find_tensor("b").index)].offset =
+      p.buffers[static_cast<size_t>(p.graph.find_tensor("a").index)].offset;
   EXPECT_FALSE(Executor::create(p, ops::builtin_ops()));
 }
 
 TEST(Executor, LetsAnOutputTakeItsInputsPlace) {
   Program p = program_of(kChain);
-  p.buffers[static_cast<size_t>(p.graph.find_tensor("b").index)].offset = p.buffers[static_cast<size_t>(p.graph.find_tensor("a").index)].offset;
+  p.buffers[static_cast<size_t>(p.graph.find_tensor("b").index)].offset =
+      p.buffers[static_cast<size_t>(p.graph.find_tensor("a").index)].offset;
   auto e = Executor::create(p, ops::builtin_ops());
   ASSERT_TRUE(e) << e.status().to_string();
   EXPECT_EQ(run(**e, {1, -2, 3, -4}), (std::vector<float>{1, 0, 3, 0}));

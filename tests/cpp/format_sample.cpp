@@ -36,7 +36,8 @@ Model sample_model(bool with_body) {
   // The same values as integers: two channels share a scale, the third has its own.
   const int8_t integers[] = {7, -7, 3};
   const float scales[] = {0.5f, 0.25f};
-  g.tensor(g.find_tensor("factors")).constant = ir::unpack(ir::pack(DType::Int4, {1, 3, 1, 1}, {1, 2, 1, 1}, integers, scales), DType::Float16);
+  g.tensor(g.find_tensor("factors")).constant =
+      ir::unpack(ir::pack(DType::Int4, {1, 3, 1, 1}, {1, 2, 1, 1}, integers, scales), DType::Float16);
   g.tensor(g.find_tensor("x")).quant = ir::QuantParams{{0.5f}, {3}, -1, {-1.f}, {2.f}};
   if (with_body) {
     auto branch = ir::parse(R"(graph "branch" (%p: float16[3]) -> (%q) {

@@ -133,7 +133,10 @@ TEST(RknnFile, EveryTruncationIsRefused) {
 TEST(RknnFile, SaysWhatIsWrong) {
   const std::vector<std::byte> good = bytes_of(sample_model());
   const auto message = [](std::vector<std::byte> bytes) { return read(bytes).status().to_string(); };
-  const auto text = [](std::string_view s) { return std::vector<std::byte>(reinterpret_cast<const std::byte*>(s.data()), reinterpret_cast<const std::byte*>(s.data()) + s.size()); };
+  const auto text = [](std::string_view s) {
+    return std::vector<std::byte>(reinterpret_cast<const std::byte*>(s.data()),
+                                  reinterpret_cast<const std::byte*>(s.data()) + s.size());
+  };
   EXPECT_NE(message({}).find("empty"), std::string::npos);
   EXPECT_NE(message(text("PK\3\4 something that is no model at all")).find("not a .rknn"), std::string::npos);
   EXPECT_NE(message(text("CYPTRKNN........................")).find("encrypted"), std::string::npos);

@@ -1,5 +1,5 @@
-// The files the fuzz targets start from: our own small models, one folder per target. They are written to $ORKNN_FUZZ_SEEDS when that is
-// set (tests/fuzz/README.md); the test makes sure that every target of a model format has some and that they are models.
+// The files the fuzz targets start from: our own small models, one folder per target. They are written to $ORKNN_FUZZ_SEEDS when
+// that is set (tests/fuzz/README.md); the test makes sure that every target of a model format has some and that they are models.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,9 +46,11 @@ TEST(FuzzSeeds, AreModelsForEveryTarget) {
     const std::filesystem::path place = folder / ("fuzz_" + seed.target);
     std::filesystem::create_directories(place);
     std::string name = std::to_string(counts[seed.target]++) + "_" + seed.name;
-    std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
     std::ofstream(place / name, std::ios::binary) << seed.bytes;
-    EXPECT_TRUE(importer::find_importer(seed.target)->sniff(std::as_bytes(std::span(seed.bytes.data(), seed.bytes.size())))) << seed.target << " " << seed.name;
+    EXPECT_TRUE(importer::find_importer(seed.target)->sniff(std::as_bytes(std::span(seed.bytes.data(), seed.bytes.size()))))
+        << seed.target << " " << seed.name;
   }
   for (const importer::Importer* i : importer::importers()) EXPECT_GT(counts[std::string(i->name)], 0u) << i->name;
   for (const auto& [target, count] : counts) {

@@ -14,8 +14,8 @@
 
 namespace orknn {
 namespace {
-using tests::import_text;
 using ir::TensorData;
+using tests::import_text;
 
 std::string ints(std::vector<int32_t> values) {
   std::string bytes(values.size() * sizeof(int32_t), '\0');
@@ -45,9 +45,12 @@ TEST(ImportDarknet, Layers) {
   ASSERT_GT(cases.size(), 50u);
   for (const auto& c : cases) {
     const tests::TemporaryFolder folder;
-    auto imported = import_text(c.network, "darknet", {}, c.weights.empty() ? "" : written(folder, kForkHeader + floats(c.weights)));
+    auto imported =
+        import_text(c.network, "darknet", {}, c.weights.empty() ? "" : written(folder, kForkHeader + floats(c.weights)));
     ASSERT_TRUE(imported) << c.name << ": " << imported.status().to_string();
-    for (const std::string& text : imported->source.warnings) EXPECT_TRUE(text.find("values more") == std::string::npos && text.find("is not known") == std::string::npos) << c.name << ": " << text;
+    for (const std::string& text : imported->source.warnings)
+      EXPECT_TRUE(text.find("values more") == std::string::npos && text.find("is not known") == std::string::npos)
+          << c.name << ": " << text;
     auto results = tests::run_graph(std::move(imported->graph), c.inputs);
     ASSERT_TRUE(results) << c.name << ": " << results.status().to_string();
     EXPECT_EQ(tests::difference(*results, c.outputs), "") << c.name;
@@ -68,10 +71,10 @@ float convolved(const std::string& weights) {
 }
 
 TEST(ImportDarknet, HeadersOfWeights) {
-  EXPECT_EQ(convolved(ints({0, 2, 0, 7, 0}) + floats({1, 2})), 21);   // images seen in 64 bits
+  EXPECT_EQ(convolved(ints({0, 2, 0, 7, 0}) + floats({1, 2})), 21);  // images seen in 64 bits
   EXPECT_EQ(convolved(ints({0, 2, 5, 7, 0}) + floats({1, 2})), 21);
-  EXPECT_EQ(convolved(ints({0, 1, 0, 7}) + floats({1, 2})), 21);      // in 32
-  EXPECT_EQ(convolved(ints({1001, 0, 0, 7}) + floats({1, 2})), 21);   // transposed matrices, 32 bits
+  EXPECT_EQ(convolved(ints({0, 1, 0, 7}) + floats({1, 2})), 21);     // in 32
+  EXPECT_EQ(convolved(ints({1001, 0, 0, 7}) + floats({1, 2})), 21);  // transposed matrices, 32 bits
 }
 
 TEST(ImportDarknet, OldFilesAreTransposed) {
@@ -89,7 +92,11 @@ TEST(ImportDarknet, OldFilesAreTransposed) {
 TEST(ImportDarknet, PartialAndOtherWeights) {
   const tests::TemporaryFolder folder;
   const std::string error = error_of(kConvolution, written(folder, kForkHeader + floats({1})));
-  EXPECT_NE(error.find("node 'layer_0_convolutional, line 5' (convolutional): the weights file ends within 'layer_0_convolutional/weight'"), std::string::npos) << error;
+  EXPECT_NE(
+      error.find(
+          "node 'layer_0_convolutional, line 5' (convolutional): the weights file ends within 'layer_0_convolutional/weight'"),
+      std::string::npos)
+      << error;
   EXPECT_NE(error_of(kConvolution, written(folder, "short")).find("ends within its header"), std::string::npos);
   EXPECT_NE(error_of(kConvolution, folder.file("nowhere")).find("nowhere"), std::string::npos);
   auto imported = import_text(kConvolution, "darknet", {}, written(folder, kForkHeader + floats({1, 2, 3})));
@@ -103,17 +110,25 @@ TEST(ImportDarknet, DamagedWeightsAreWarnedOf) {
   auto imported = import_text(kConvolution, "darknet", {}, written(folder, kForkHeader + floats({1, NAN}) + "abc"));
   ASSERT_TRUE(imported) << imported.status().to_string();
   ASSERT_EQ(imported->source.warnings.size(), 2u);
-  EXPECT_NE(imported->source.warnings[0].find("the weights of 'layer_0_convolutional/weight' hold values that are no finite numbers"), std::string::npos) << imported->source.warnings[0];
-  EXPECT_NE(imported->source.warnings[1].find("ends with 3 bytes that are no whole value"), std::string::npos) << imported->source.warnings[1];
+  EXPECT_NE(
+      imported->source.warnings[0].find("the weights of 'layer_0_convolutional/weight' hold values that are no finite numbers"),
+      std::string::npos)
+      << imported->source.warnings[0];
+  EXPECT_NE(imported->source.warnings[1].find("ends with 3 bytes that are no whole value"), std::string::npos)
+      << imported->source.warnings[1];
 }
 
 TEST(ImportDarknet, UnknownOptionsAreWarnedOf) {
   const tests::TemporaryFolder folder;
-  auto imported = import_text("[net]\nheight=1\nwidht=4\nwidth=1\nchannels=1\n[convolutional]\nfilters=1\nfiltres=8\nqqqqqq=1\nactivation=linear\n", "darknet", {}, written(folder, kForkHeader + floats({1, 2})));
+  auto imported = import_text(
+      "[net]\nheight=1\nwidht=4\nwidth=1\nchannels=1\n[convolutional]\nfilters=1\nfiltres=8\nqqqqqq=1\nactivation=linear\n",
+      "darknet", {}, written(folder, kForkHeader + floats({1, 2})));
   ASSERT_TRUE(imported) << imported.status().to_string();
-  EXPECT_EQ(imported->source.warnings, (std::vector<std::string>{"layer 'net': option 'widht' is not known and has no effect; is 'width' meant?",
-                                                                 "layer 'layer_0_convolutional': option 'filtres' is not known and has no effect; is 'filters' meant?",
-                                                                 "layer 'layer_0_convolutional': option 'qqqqqq' is not known and has no effect"}));
+  EXPECT_EQ(imported->source.warnings,
+            (std::vector<std::string>{
+                "layer 'net': option 'widht' is not known and has no effect; is 'width' meant?",
+                "layer 'layer_0_convolutional': option 'filtres' is not known and has no effect; is 'filters' meant?",
+                "layer 'layer_0_convolutional': option 'qqqqqq' is not known and has no effect"}));
 }
 
 TEST(ImportDarknet, WithoutWeights) {
@@ -121,7 +136,8 @@ TEST(ImportDarknet, WithoutWeights) {
   ASSERT_TRUE(imported);
   ASSERT_EQ(imported->source.warnings.size(), 1u);
   EXPECT_NE(imported->source.warnings[0].find("random"), std::string::npos);
-  EXPECT_NE(error_of("[net]\nheight=1000\nwidth=1000\nchannels=1000\n[connected]\noutput=1000000\n").find("too many elements"), std::string::npos);
+  EXPECT_NE(error_of("[net]\nheight=1000\nwidth=1000\nchannels=1000\n[connected]\noutput=1000000\n").find("too many elements"),
+            std::string::npos);
 }
 
 int64_t batch_of(const std::string& options) {
@@ -136,7 +152,8 @@ TEST(ImportDarknet, TheBatchOfTheTrainingDoesNotCount) {
 }
 
 TEST(ImportDarknet, NamesAndCropping) {
-  const std::string net = "[net]\nheight=2\nwidth=2\nchannels=1\n[activation]\nactivation=relu\n[activation]\nactivation=tanh\n[dropout]\n";
+  const std::string net =
+      "[net]\nheight=2\nwidth=2\nchannels=1\n[activation]\nactivation=relu\n[activation]\nactivation=tanh\n[dropout]\n";
   importer::ImportOptions options;
   options.inputs = {"layer_0_activation"};
   options.outputs = {"layer_2_dropout"};
@@ -156,7 +173,8 @@ TEST(ImportDarknet, NamesAndCropping) {
 
 TEST(ImportDarknet, Errors) {
   const std::string net = "[net]\nheight=4\nwidth=4\nchannels=3\n";
-  EXPECT_NE(error_of("[convolutional]\nfilters=1\n").find("line 1: the first section must describe the network"), std::string::npos);
+  EXPECT_NE(error_of("[convolutional]\nfilters=1\n").find("line 1: the first section must describe the network"),
+            std::string::npos);
   EXPECT_NE(error_of("filters=1\n[net]\n").find("line 1: an option before the first section"), std::string::npos);
   EXPECT_NE(error_of(net).find("no layers"), std::string::npos);
   EXPECT_NE(error_of("[net]\nbatch=1\n[avgpool]\n").find("does not state the size of the input"), std::string::npos);
@@ -165,9 +183,12 @@ TEST(ImportDarknet, Errors) {
   const std::string first = error_of(net + "[route]\nlayers=3\n");
   EXPECT_NE(first.find("layer 3 is not before this one: there is no layer before it"), std::string::npos) << first;
   EXPECT_EQ(first.find("expected"), std::string::npos) << first;
-  EXPECT_NE(error_of("# a comment\n[net]\nheight=4\nwidth=4\nchannels=3000000\n[avgpool]\n").find("node 'net, line 2' (net): option 'channels' is out of range"), std::string::npos);
+  EXPECT_NE(error_of("# a comment\n[net]\nheight=4\nwidth=4\nchannels=3000000\n[avgpool]\n")
+                .find("node 'net, line 2' (net): option 'channels' is out of range"),
+            std::string::npos);
   EXPECT_NE(error_of(net + "[route]\n").find("option 'layers' is missing"), std::string::npos);
-  EXPECT_NE(error_of(net + "[convolutional]\nfilters=many\n").find("option 'filters' must be a number; found 'many'"), std::string::npos);
+  EXPECT_NE(error_of(net + "[convolutional]\nfilters=many\n").find("option 'filters' must be a number; found 'many'"),
+            std::string::npos);
   EXPECT_NE(error_of(net + "[convolutional]\nfilters=0\n").find("option 'filters' is out of range"), std::string::npos);
   EXPECT_NE(error_of(net + "[convolutional]\nfilters=2\ngroups=2\n").find("cannot be divided into groups"), std::string::npos);
   EXPECT_NE(error_of(net + "[convolutional]\nsize=9\n").find("Conv"), std::string::npos);
@@ -196,7 +217,9 @@ TEST(ImportDarknet, DetectionLayersAreChecked) {
   };
   EXPECT_EQ(warnings(network("num=3\nmask=1,2\nclasses=2\n")), 1u);  // the missing weights
   EXPECT_EQ(warnings(network("num=3\nmask=1\nclasses=2\n")), 2u);
-  EXPECT_NE(error_of(network("num=3\nmask=1,3\nclasses=2\n")).find("option 'mask' chooses an anchor that does not exist; expected 0 to 2, found 3"), std::string::npos);
+  EXPECT_NE(error_of(network("num=3\nmask=1,3\nclasses=2\n"))
+                .find("option 'mask' chooses an anchor that does not exist; expected 0 to 2, found 3"),
+            std::string::npos);
   EXPECT_NE(error_of(network("num=3\nmask=-1\nclasses=2\n")).find("found -1"), std::string::npos);
   EXPECT_NE(error_of(network("num=3\nmask=1,2\nclasses=-2\n")).find("option 'classes' is out of range"), std::string::npos);
 }
@@ -206,14 +229,16 @@ TEST(ImportDarknet, DamageDoesNoHarm) {
   const int count = tests::mutation_count(2000);
   int accepted = 0;
   for (int i = 0; i < count; ++i) {
-    auto imported = import_text(tests::mutated(cases[static_cast<size_t>(i) % cases.size()].network, static_cast<unsigned>(i)), "darknet");
+    auto imported =
+        import_text(tests::mutated(cases[static_cast<size_t>(i) % cases.size()].network, static_cast<unsigned>(i)), "darknet");
     if (imported) accepted += infer_shapes(imported->graph, ops::builtin_ops()).is_ok();
   }
   EXPECT_LT(accepted, count);
   const std::string weights = kForkHeader + floats({1, 2, 3, 4});
   for (int i = 0; i < count; ++i) {
     const auto bytes = tests::exact_copy(tests::mutated(weights, static_cast<unsigned>(i)));
-    if (auto read = importer::darknet::Weights::read(bytes, nullptr)) (void)read->take("w", {4}, importer::darknet::Filling::Random).is_ok();
+    if (auto read = importer::darknet::Weights::read(bytes, nullptr))
+      (void)read->take("w", {4}, importer::darknet::Filling::Random).is_ok();
   }
 }
 

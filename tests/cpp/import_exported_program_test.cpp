@@ -1,4 +1,5 @@
-// Archives of torch.export (.pt2), written in memory: both layouts, arguments, open sizes, blocks, structure of the result, refusals.
+// Archives of torch.export (.pt2), written in memory: both layouts, arguments, open sizes, blocks, structure of the result,
+// refusals.
 #include <gtest/gtest.h>
 
 #include "import/importer.h"
@@ -24,12 +25,17 @@ std::string error_of(const std::string& bytes, const ImportOptions& options = {}
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 std::string tensor(std::string_view name) { return R"({"as_tensor":{"name":")" + std::string(name) + R"("}})"; }
-std::string argument(std::string_view name, std::string_view of, int kind = 1) { return exported_argument(name, tensor(of), kind); }
+std::string argument(std::string_view name, std::string_view of, int kind = 1) {
+  return exported_argument(name, tensor(of), kind);
+}
 // y = x * w^T + k
 std::string linear(std::string_view output = "y", int kind = 1) {
-  return exported_node("torch.ops.aten.linear.default", argument("input", "x", kind) + "," + argument("weight", "p_w", kind) + "," + argument("bias", "b_k", kind), output, "fc");
+  return exported_node("torch.ops.aten.linear.default",
+                       argument("input", "x", kind) + "," + argument("weight", "p_w", kind) + "," + argument("bias", "b_k", kind),
+                       output, "fc");
 }
-std::vector<Numbers> run(const ExportedModel& model, ir::Dims dims, const std::vector<float>& values, const ImportOptions& options = {}) {
+std::vector<Numbers> run(const ExportedModel& model, ir::Dims dims, const std::vector<float>& values,
+                         const ImportOptions& options = {}) {
   const TensorData x = TensorData::from<float>(std::move(dims), values);
   return run_import_values(import_bytes(model.bytes(), options), std::span(&x, 1));
 }
@@ -54,7 +60,10 @@ TEST(ImportExportedProgram, BothLayoutsGiveTheSame) {
 
 TEST(ImportExportedProgram, ArgumentsOutOfPlaceAreMeantByName) {
   // Old files do not say so: keepdim is the fourth parameter, and the third argument here.
-  const std::string sum = exported_node("torch.ops.aten.sum.dim_IntList", argument("self", "x", 0) + "," + exported_argument("dim", R"({"as_ints":[1]})", 0) + "," + exported_argument("dtype", R"({"as_scalar_type":8})", 0), "y");
+  const std::string sum = exported_node("torch.ops.aten.sum.dim_IntList",
+                                        argument("self", "x", 0) + "," + exported_argument("dim", R"({"as_ints":[1]})", 0) + "," +
+                                            exported_argument("dtype", R"({"as_scalar_type":8})", 0),
+                                        "y");
   const auto imported = import_bytes(ExportedModel{.nodes = sum}.bytes());
   ASSERT_TRUE(imported) << imported.status().to_string();
   EXPECT_EQ(imported->graph.tensor(imported->graph.outputs()[0]).dtype, DType::Float64);
@@ -62,9 +71,14 @@ TEST(ImportExportedProgram, ArgumentsOutOfPlaceAreMeantByName) {
 
 TEST(ImportExportedProgram, NumbersAreComputedWhileImporting) {
   const std::string nodes =
-      R"({"target":"torch.ops.aten.sym_size.int","inputs":[)" + argument("self", "x") + "," + exported_argument("dim", R"({"as_int":0})") + R"(],"outputs":[{"as_sym_int":{"as_name":"n"}}]},)"
-      R"({"target":"_operator.mul","inputs":[)" + exported_argument("a", R"({"as_sym_int":{"as_name":"n"}})") + "," + exported_argument("b", R"({"as_sym_int":{"as_int":3}})") + R"(],"outputs":[{"as_sym_int":{"as_name":"m"}}]},)" +
-      exported_node("torch.ops.aten.view.default", argument("self", "x") + "," + exported_argument("size", R"({"as_sym_ints":[{"as_name":"m"}]})"), "y");
+      R"({"target":"torch.ops.aten.sym_size.int","inputs":[)" + argument("self", "x") + "," +
+      exported_argument("dim", R"({"as_int":0})") +
+      R"(],"outputs":[{"as_sym_int":{"as_name":"n"}}]},)"
+      R"({"target":"_operator.mul","inputs":[)" +
+      exported_argument("a", R"({"as_sym_int":{"as_name":"n"}})") + "," +
+      exported_argument("b", R"({"as_sym_int":{"as_int":3}})") + R"(],"outputs":[{"as_sym_int":{"as_name":"m"}}]},)" +
+      exported_node("torch.ops.aten.view.default",
+                    argument("self", "x") + "," + exported_argument("size", R"({"as_sym_ints":[{"as_name":"m"}]})"), "y");
   ExportedModel model{.nodes = nodes, .sizes = R"([{"as_expr":{"expr_str":"s0","hint":{"as_int":2}}},{"as_int":3}])"};
   const auto imported = import_bytes(model.bytes());  // the example's size
   ASSERT_TRUE(imported) << imported.status().to_string();
@@ -75,30 +89,48 @@ TEST(ImportExportedProgram, NumbersAreComputedWhileImporting) {
   options.input_size_list = {{4, 3}};
   EXPECT_EQ(run(model, {4, 3}, std::vector<float>(12, 1), options)[0].size(), 12u);
   options.input_size_list = {{4, 6}};
-  EXPECT_TRUE(contains(error_of(model.bytes(), options), "input 'x' was exported with a fixed size; expected [s0,3], found [4,6]"));
+  EXPECT_TRUE(
+      contains(error_of(model.bytes(), options), "input 'x' was exported with a fixed size; expected [s0,3], found [4,6]"));
   model.sizes = R"([{"as_expr":{"expr_str":"s0"}},{"as_int":3}])";
   EXPECT_TRUE(contains(error_of(model.bytes()), "Invalid input_shape = [s0,3] for input 0!"));
-  model.sizes = R"json([{"as_expr":{"expr_str":"Symbol('s77', positive=True, integer=True)"}},{"as_expr":{"expr_str":"Mul(Integer(2), Symbol('s1'))"}}])json";
-  EXPECT_TRUE(contains(error_of(model.bytes()), "Invalid input_shape = [s77,Mul(Integer(2), s1)] for input 0!")) << error_of(model.bytes());
+  model.sizes =
+      R"json([{"as_expr":{"expr_str":"Symbol('s77', positive=True, integer=True)"}},{"as_expr":{"expr_str":"Mul(Integer(2), Symbol('s1'))"}}])json";
+  EXPECT_TRUE(contains(error_of(model.bytes()), "Invalid input_shape = [s77,Mul(Integer(2), s1)] for input 0!"))
+      << error_of(model.bytes());
 }
 
 TEST(ImportExportedProgram, ListsOfResultsAreBound) {
-  const std::string split = R"({"target":"torch.ops.aten.split.Tensor","inputs":[)" + argument("self", "x") + "," + exported_argument("split_size", R"({"as_int":1})") + "," +
-                            exported_argument("dim", R"({"as_int":1})") + R"(],"outputs":[{"as_tensors":[{"name":"a"},{"name":"b"},{"name":"c"}]}]},)";
-  const std::string max = R"({"target":"torch.ops.aten.max.dim","inputs":[)" + argument("self", "x") + "," + exported_argument("dim", R"({"as_int":1})") + R"(],"outputs":[{"as_tensor":{"name":"v"}},{"as_tensor":{"name":"i"}}]},)";
-  const std::string cat = exported_node("torch.ops.aten.cat.default", exported_argument("tensors", R"({"as_tensors":[{"name":"c"},{"name":"a"}]})") + "," + exported_argument("dim", R"({"as_int":1})"), "y");
-  const auto y = run({.nodes = split + max + cat, .outputs = R"([{"user_output":{"arg":{"as_tensor":{"name":"y"}}}},{"user_output":{"arg":{"as_tensor":{"name":"i"}}}}])"}, {1, 3}, {5, 9, 7});
+  const std::string split = R"({"target":"torch.ops.aten.split.Tensor","inputs":[)" + argument("self", "x") + "," +
+                            exported_argument("split_size", R"({"as_int":1})") + "," +
+                            exported_argument("dim", R"({"as_int":1})") +
+                            R"(],"outputs":[{"as_tensors":[{"name":"a"},{"name":"b"},{"name":"c"}]}]},)";
+  const std::string max = R"({"target":"torch.ops.aten.max.dim","inputs":[)" + argument("self", "x") + "," +
+                          exported_argument("dim", R"({"as_int":1})") +
+                          R"(],"outputs":[{"as_tensor":{"name":"v"}},{"as_tensor":{"name":"i"}}]},)";
+  const std::string cat = exported_node("torch.ops.aten.cat.default",
+                                        exported_argument("tensors", R"({"as_tensors":[{"name":"c"},{"name":"a"}]})") + "," +
+                                            exported_argument("dim", R"({"as_int":1})"),
+                                        "y");
+  const auto y = run(
+      {.nodes = split + max + cat,
+       .outputs = R"([{"user_output":{"arg":{"as_tensor":{"name":"y"}}}},{"user_output":{"arg":{"as_tensor":{"name":"i"}}}}])"},
+      {1, 3}, {5, 9, 7});
   EXPECT_EQ(y[0], (Numbers{7, 5}));
   EXPECT_EQ(y[1], (Numbers{1}));
 }
 
 TEST(ImportExportedProgram, BlocksRunInPlace) {
-  const std::string graph = R"({"inputs":[{"as_tensor":{"name":"q"}}],"outputs":[{"as_tensor":{"name":"r"}}],"nodes":[)" + exported_node("torch.ops.aten.neg.default", argument("self", "q"), "r") + "]}";
+  const std::string graph = R"({"inputs":[{"as_tensor":{"name":"q"}}],"outputs":[{"as_tensor":{"name":"r"}}],"nodes":[)" +
+                            exported_node("torch.ops.aten.neg.default", argument("self", "q"), "r") + "]}";
   const std::string block = exported_node("torch.ops.higher_order.wrap_with_set_grad_enabled",
-                                          exported_argument("enabled", R"({"as_bool":false})") + "," + exported_argument("wrapped", R"({"as_graph":{"name":"g","graph":)" + graph + "}}") + "," + argument("x", "x"), "y");
+                                          exported_argument("enabled", R"({"as_bool":false})") + "," +
+                                              exported_argument("wrapped", R"({"as_graph":{"name":"g","graph":)" + graph + "}}") +
+                                              "," + argument("x", "x"),
+                                          "y");
   EXPECT_EQ(run({.nodes = block}, {1, 3}, {1, 2, 3})[0], (Numbers{-1, -2, -3}));
   const std::string loop = exported_node("torch.ops.higher_order.while_loop", argument("x", "x"), "y", "inner");
-  EXPECT_TRUE(contains(error_of(ExportedModel{.nodes = loop}.bytes()), "node 'inner' (torch.ops.higher_order.while_loop): operator is not supported"));
+  EXPECT_TRUE(contains(error_of(ExportedModel{.nodes = loop}.bytes()),
+                       "node 'inner' (torch.ops.higher_order.while_loop): operator is not supported"));
 }
 
 TEST(ImportExportedProgram, FloatsAsTruthValuesStayFloats) {
@@ -110,8 +142,12 @@ TEST(ImportExportedProgram, FloatsAsTruthValuesStayFloats) {
 
 TEST(ImportExportedProgram, OutputsAreNamedAndCut) {
   const std::string relu = "," + exported_node("torch.ops.aten.relu.default", argument("self", "y"), "z");
-  ExportedModel model{.nodes = linear() + relu, .outputs = R"([{"user_output":{"arg":{"as_tensor":{"name":"z"}}}},{"user_output":{"arg":{"as_tensor":{"name":"y"}}}},{"buffer_mutation":{"arg":{"name":"y"},"buffer_name":"k"}}])",
-                      .structure = R"([1,{\"type\":\"builtins.dict\",\"context\":\"[\\\"boxes\\\",\\\"scores\\\"]\",\"children_spec\":[{\"type\":null,\"context\":null,\"children_spec\":[]},{\"type\":null,\"context\":null,\"children_spec\":[]}]}])"};
+  ExportedModel model{
+      .nodes = linear() + relu,
+      .outputs =
+          R"([{"user_output":{"arg":{"as_tensor":{"name":"z"}}}},{"user_output":{"arg":{"as_tensor":{"name":"y"}}}},{"buffer_mutation":{"arg":{"name":"y"},"buffer_name":"k"}}])",
+      .structure =
+          R"([1,{\"type\":\"builtins.dict\",\"context\":\"[\\\"boxes\\\",\\\"scores\\\"]\",\"children_spec\":[{\"type\":null,\"context\":null,\"children_spec\":[]},{\"type\":null,\"context\":null,\"children_spec\":[]}]}])"};
   auto imported = import_bytes(model.bytes());
   ASSERT_TRUE(imported) << imported.status().to_string();
   EXPECT_EQ(names_of(imported->graph.outputs(), imported->graph), "boxes scores ");
@@ -127,22 +163,37 @@ TEST(ImportExportedProgram, OutputsAreNamedAndCut) {
 }
 
 TEST(ImportExportedProgram, QuantizedTensorsAreIntegers) {
-  const std::string parameters = exported_argument("scale", R"({"as_float":0.5})") + "," + exported_argument("zero_point", R"({"as_int":1})") + "," + exported_argument("quant_min", R"({"as_int":-127})") + "," +
-                                 exported_argument("quant_max", R"({"as_int":127})") + "," + exported_argument("dtype", R"({"as_scalar_type":2})");
-  const std::string nodes = exported_node("torch.ops.quantized_decomposed.quantize_per_tensor.default", argument("input", "x") + "," + parameters, "q") + "," +
-                            exported_node("torch.ops.quantized_decomposed.dequantize_per_tensor.default", argument("input", "q") + "," + parameters, "y");
-  const auto y = run({.nodes = nodes, .outputs = R"([{"user_output":{"arg":{"as_tensor":{"name":"y"}}}},{"user_output":{"arg":{"as_tensor":{"name":"q"}}}}])"}, {1, 3}, {1.2f, -1000, 0});
+  const std::string parameters =
+      exported_argument("scale", R"({"as_float":0.5})") + "," + exported_argument("zero_point", R"({"as_int":1})") + "," +
+      exported_argument("quant_min", R"({"as_int":-127})") + "," + exported_argument("quant_max", R"({"as_int":127})") + "," +
+      exported_argument("dtype", R"({"as_scalar_type":2})");
+  const std::string nodes = exported_node("torch.ops.quantized_decomposed.quantize_per_tensor.default",
+                                          argument("input", "x") + "," + parameters, "q") +
+                            "," +
+                            exported_node("torch.ops.quantized_decomposed.dequantize_per_tensor.default",
+                                          argument("input", "q") + "," + parameters, "y");
+  const auto y = run(
+      {.nodes = nodes,
+       .outputs = R"([{"user_output":{"arg":{"as_tensor":{"name":"y"}}}},{"user_output":{"arg":{"as_tensor":{"name":"q"}}}}])"},
+      {1, 3}, {1.2f, -1000, 0});
   EXPECT_EQ(y[0], (Numbers{1, -64, 0}));
   EXPECT_EQ(y[1], (Numbers{3, -127, 1}));
 }
 
 TEST(ImportExportedProgram, RefusalsSayWhatAndWhere) {
-  const std::string unknown = exported_node("torch.ops.aten.foo.default", argument("self", "x"), "y", "head.0") + "," + exported_node("torch.ops.my.bar.default", argument("self", "y"), "z", "head.1");
+  const std::string unknown = exported_node("torch.ops.aten.foo.default", argument("self", "x"), "y", "head.0") + "," +
+                              exported_node("torch.ops.my.bar.default", argument("self", "y"), "z", "head.1");
   std::string error = error_of(ExportedModel{.nodes = unknown}.bytes());
   EXPECT_TRUE(contains(error, "node 'head.0' (aten::foo): operator is not supported")) << error;
   EXPECT_TRUE(contains(error, "node 'head.1' (my::bar): operator is not supported")) << error;
-  EXPECT_TRUE(contains(error_of(ExportedModel{.nodes = exported_node("torch.ops.aten.relu.default", argument("self", "w"), "y", "act")}.bytes()), "node 'act' (torch.ops.aten.relu.default): value 'w' is read but nothing produces it"));
-  EXPECT_TRUE(contains(error_of(ExportedModel{.nodes = exported_node("torch.ops.aten.relu.default", exported_argument("self", R"({"as_custom_obj":{"name":"o"}})"), "y")}.bytes()), "as_custom_obj"));
+  EXPECT_TRUE(contains(
+      error_of(ExportedModel{.nodes = exported_node("torch.ops.aten.relu.default", argument("self", "w"), "y", "act")}.bytes()),
+      "node 'act' (torch.ops.aten.relu.default): value 'w' is read but nothing produces it"));
+  EXPECT_TRUE(
+      contains(error_of(ExportedModel{.nodes = exported_node("torch.ops.aten.relu.default",
+                                                             exported_argument("self", R"({"as_custom_obj":{"name":"o"}})"), "y")}
+                            .bytes()),
+               "as_custom_obj"));
   EXPECT_TRUE(contains(error_of(ExportedModel{.nodes = "3"}.bytes()), "operator is not supported"));
 
   ZipEntries entries = ExportedModel{.nodes = linear()}.entries();

@@ -1,4 +1,5 @@
-// Which importer a file goes to, and what users are told who give a file that is no model, a model of another format, or a file too many.
+// Which importer a file goes to, and what users are told who give a file that is no model, a model of another format, or a file
+// too many.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -13,7 +14,8 @@ namespace orknn {
 namespace {
 using namespace std::string_literals;
 
-std::string error_of(const std::string& path, std::string_view framework = {}, std::vector<std::string> others = {}, const importer::ImportOptions& options = {}) {
+std::string error_of(const std::string& path, std::string_view framework = {}, std::vector<std::string> others = {},
+                     const importer::ImportOptions& options = {}) {
   const auto result = importer::load_file(path, options, ops::builtin_ops(), framework, std::move(others));
   return result ? "no error" : result.status().to_string();
 }
@@ -34,9 +36,12 @@ TEST(ImportFiles, WhatIsNoModelIsToldByName) {
   };
   const Case cases[] = {
       {"m.h5", "\x89HDF\r\n\x1a\n more", "the file is HDF5 (Keras)"},
-      {"m.keras", tests::zip_archive({{"metadata.json", "{}"}, {"config.json", "{}"}, {"model.weights.h5", ""}}), "the file is a Keras archive (.keras)"},
-      {"m.weights", std::string(20, '\0'), "the file holds the weights of a Darknet network. Hint: give the .cfg file as the model"},
-      {"m-0000.params", "\x12\x01\0\0\0\0\0\0\0\0"s, "the file holds the parameters of an MXNet model. Hint: give the -symbol.json file"},
+      {"m.keras", tests::zip_archive({{"metadata.json", "{}"}, {"config.json", "{}"}, {"model.weights.h5", ""}}),
+       "the file is a Keras archive (.keras)"},
+      {"m.weights", std::string(20, '\0'),
+       "the file holds the weights of a Darknet network. Hint: give the .cfg file as the model"},
+      {"m-0000.params", "\x12\x01\0\0\0\0\0\0\0\0"s,
+       "the file holds the parameters of an MXNet model. Hint: give the -symbol.json file"},
       {"m.onnx", "version https://git-lfs.github.com/spec/v1\n", "the file is a pointer of Git LFS"},
       {"m.tflite", "<!DOCTYPE html><html>", "the file is a web page"},
       {"m.pb", "", "the file is empty"},
@@ -57,14 +62,16 @@ TEST(ImportFiles, FoldersAreToldByWhatTheyHold) {
   std::filesystem::create_directories(folder.file("saved"));
   EXPECT_TRUE(contains(error_of(folder.file("saved")), "saved: import: this is a folder; expected a model file"));
   written(folder, "saved/saved_model.pb", "x");
-  EXPECT_TRUE(contains(error_of(folder.file("saved"), "tensorflow"), "this is the folder of a SavedModel")) << error_of(folder.file("saved"));
+  EXPECT_TRUE(contains(error_of(folder.file("saved"), "tensorflow"), "this is the folder of a SavedModel"))
+      << error_of(folder.file("saved"));
   EXPECT_TRUE(contains(error_of(folder.file("nothing")), "nothing"));
 }
 
 TEST(ImportFiles, ModelsOfAnotherFormatAreTold) {
   const tests::TemporaryFolder folder;
   const std::string path = written(folder, "net.cfg", kNetwork);
-  EXPECT_TRUE(contains(error_of(path, "onnx"), "net.cfg: import: the file is a model of darknet, not of onnx. Hint: load it with load_darknet"));
+  EXPECT_TRUE(contains(error_of(path, "onnx"),
+                       "net.cfg: import: the file is a model of darknet, not of onnx. Hint: load it with load_darknet"));
   EXPECT_EQ(error_of(path, "darknet"), "no error");
   EXPECT_EQ(error_of(path), "no error");
   EXPECT_TRUE(contains(error_of(path, "keras"), "there is no importer 'keras'; expected one of: caffe, "));
@@ -72,9 +79,13 @@ TEST(ImportFiles, ModelsOfAnotherFormatAreTold) {
 
 TEST(ImportFiles, WeightsFilesAreNeverIgnored) {
   const tests::TemporaryFolder folder;
-  const std::string path = written(folder, "graph.pbtxt", "node { name: \"x\" op: \"Placeholder\" attr { key: \"dtype\" value { type: DT_FLOAT } } attr { key: \"shape\" value { shape { dim { size: 1 } } } } }\nnode { name: \"y\" op: \"Neg\" input: \"x\" }\n");
+  const std::string path =
+      written(folder, "graph.pbtxt",
+              "node { name: \"x\" op: \"Placeholder\" attr { key: \"dtype\" value { type: DT_FLOAT } } attr { key: \"shape\" "
+              "value { shape { dim { size: 1 } } } } }\nnode { name: \"y\" op: \"Neg\" input: \"x\" }\n");
   EXPECT_EQ(error_of(path), "no error");
-  EXPECT_TRUE(contains(error_of(path, {}, {"w.params"}), "models of tensorflow are one file; expected no weights file, found 'w.params'"));
+  EXPECT_TRUE(contains(error_of(path, {}, {"w.params"}),
+                       "models of tensorflow are one file; expected no weights file, found 'w.params'"));
   EXPECT_TRUE(contains(error_of(written(folder, "net.cfg", kNetwork), {}, {"a", "b"}), "a model has one weights file; found 2"));
 }
 
@@ -89,7 +100,8 @@ TEST(ImportFiles, ModelsThatCannotBeImportedAreSurveyed) {
   EXPECT_EQ(survey->inputs[0].shape->size(), 4u);
   ASSERT_EQ(survey->outputs.size(), 1u);
   EXPECT_EQ(survey->outputs[0].name, "layer_2_avgpool");
-  const auto caffe = importer::survey_file(written(folder, "net.prototxt", "input: \"a\"\nlayer { name: \"r\" type: \"Odd\" bottom: \"a\" top: \"b\" }"), "");
+  const auto caffe = importer::survey_file(
+      written(folder, "net.prototxt", "input: \"a\"\nlayer { name: \"r\" type: \"Odd\" bottom: \"a\" top: \"b\" }"), "");
   ASSERT_TRUE(caffe) << caffe.status().to_string();
   ASSERT_EQ(caffe->outputs.size(), 1u);
   EXPECT_EQ(caffe->outputs[0].name, "b");

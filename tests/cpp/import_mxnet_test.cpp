@@ -13,9 +13,9 @@
 #include "ir/infer.h"
 #include "mutation.h"
 #include "mxnet_writer.h"
+#include "ops/eval.h"
 #include "run_import.h"
 #include "temporary_folder.h"
-#include "ops/eval.h"
 
 namespace orknn {
 namespace {
@@ -41,7 +41,8 @@ ImportOptions sized(std::vector<Dims> sizes) {
 std::string error_of(const Result<Imported>& result) { return result ? "no error" : result.status().to_string(); }
 
 // Imports, infers, runs; nothing after a failure.
-std::vector<TensorData> run(const std::string& text, const std::optional<std::string>& weights, const std::vector<TensorData>& inputs, ImportOptions options = {}) {
+std::vector<TensorData> run(const std::string& text, const std::optional<std::string>& weights,
+                            const std::vector<TensorData>& inputs, ImportOptions options = {}) {
   if (options.input_size_list.empty())
     for (const TensorData& t : inputs) options.input_size_list.push_back(t.dims());
   std::vector<TensorData> results = tests::run_import(import(text, weights, options), inputs);
@@ -57,7 +58,8 @@ void expect_near(const TensorData& found, const Values& expected, double toleran
 
 using Attributes = std::vector<std::pair<std::string, std::string>>;
 // One operator on inputs a, b, c, ...
-std::string one(const std::string& op, size_t inputs, Attributes attributes = {}, std::vector<std::pair<int, int>> heads = {}, const SymbolForm& form = {}) {
+std::string one(const std::string& op, size_t inputs, Attributes attributes = {}, std::vector<std::pair<int, int>> heads = {},
+                const SymbolForm& form = {}) {
   std::vector<NodeText> nodes;
   NodeText node{op, "n", {}, std::move(attributes)};
   for (size_t i = 0; i < inputs; ++i) {
@@ -68,7 +70,8 @@ std::string one(const std::string& op, size_t inputs, Attributes attributes = {}
   nodes.push_back(node);
   return symbol(nodes, heads, form);
 }
-TensorData apply(const std::string& op, const std::vector<TensorData>& inputs, Attributes attributes = {}, const SymbolForm& form = {}) {
+TensorData apply(const std::string& op, const std::vector<TensorData>& inputs, Attributes attributes = {},
+                 const SymbolForm& form = {}) {
   return run(one(op, inputs.size(), std::move(attributes), {}, form), {}, inputs)[0];
 }
 
@@ -85,13 +88,18 @@ TEST(MxnetFiles, AttributesOfEveryAge) {
 TEST(MxnetFiles, ParametersOfEveryVersion) {
   for (int version = 0; version < 4; ++version) {
     const std::string text = symbol({variable("x"), variable("w"), {"broadcast_mul", "y", {{0, 0}, {1, 0}}}});
-    expect_near(run(text, params({{version % 2 ? "arg:w" : "w", {2}, {10, 20}}, {"arg:unused", {1}, {7}}}, version), {floats({2, 2}, {1, 2, 3, 4})})[0], {10, 40, 30, 80});
+    expect_near(run(text, params({{version % 2 ? "arg:w" : "w", {2}, {10, 20}}, {"arg:unused", {1}, {7}}}, version),
+                    {floats({2, 2}, {1, 2, 3, 4})})[0],
+                {10, 40, 30, 80});
   }
 }
 
 TEST(MxnetFiles, ElementTypes) {
-  const std::string text = symbol({variable("x"), variable("w"), {"Cast", "k", {{1, 0}}, {{"dtype", "float32"}}}, {"elemwise_add", "y", {{0, 0}, {2, 0}}}});
-  const auto add = [&](int32_t dtype, std::string_view bytes) { return values(run(text, raw_params("arg:w", {2}, dtype, bytes), {floats({2}, {1, 1})})[0]); };
+  const std::string text = symbol(
+      {variable("x"), variable("w"), {"Cast", "k", {{1, 0}}, {{"dtype", "float32"}}}, {"elemwise_add", "y", {{0, 0}, {2, 0}}}});
+  const auto add = [&](int32_t dtype, std::string_view bytes) {
+    return values(run(text, raw_params("arg:w", {2}, dtype, bytes), {floats({2}, {1, 1})})[0]);
+  };
   EXPECT_EQ(add(5, std::string_view("\xff\x02", 2)), (Values{0, 3}));
   EXPECT_EQ(add(2, std::string_view("\x00\x3c\x00\xc0", 4)), (Values{2, -1}));
   EXPECT_EQ(add(12, std::string_view("\x80\x3f\x00\xc0", 4)), (Values{2, -1}));
@@ -133,8 +141,10 @@ TEST(MxnetFiles, DamagedText) {
 }
 
 TEST(MxnetFiles, StringsWithEscapes) {
-  auto result = import("{\"nodes\": [{\"op\": \"null\", \"name\": \"d\\u00e4t\\u0061\\ud83d\\ude00\\\"\", \"inputs\": []}, {\"op\": \"abs\", \"name\": \"y\", \"inputs\": [[0, 0, 0]]}], \"heads\": [[1, 0, 0]]}",
-                       {}, sized({{1}}));
+  auto result = import(
+      "{\"nodes\": [{\"op\": \"null\", \"name\": \"d\\u00e4t\\u0061\\ud83d\\ude00\\\"\", \"inputs\": []}, {\"op\": \"abs\", "
+      "\"name\": \"y\", \"inputs\": [[0, 0, 0]]}], \"heads\": [[1, 0, 0]]}",
+      {}, sized({{1}}));
   ASSERT_TRUE(result) << error_of(result);
   EXPECT_EQ(result->graph.tensor(result->graph.inputs()[0]).name, "d\xc3\xa4ta\xf0\x9f\x98\x80\"");
 }
@@ -144,13 +154,16 @@ TEST(MxnetFiles, ThroughTheImporter) {
   const Sample sample = samples()[0];
   std::ofstream(folder.file("m-symbol.json")) << sample.symbol;
   std::ofstream(folder.file("m-0000.params"), std::ios::binary) << sample.params;
-  auto result = importer::load_file(folder.file("m-symbol.json"), sized(sample.sizes), ops::builtin_ops(), "", {folder.file("m-0000.params")});
+  auto result = importer::load_file(folder.file("m-symbol.json"), sized(sample.sizes), ops::builtin_ops(), "",
+                                    {folder.file("m-0000.params")});
   ASSERT_TRUE(result) << error_of(result);
   EXPECT_EQ(result->source.framework, "mxnet");
   EXPECT_EQ(result->source.producer, "mxnet 1.9.1");
   EXPECT_TRUE(result->source.warnings.empty());
-  EXPECT_TRUE(contains(error_of(importer::load_file(folder.file("m-0000.params"), {}, ops::builtin_ops(), "mxnet")), "m-0000.params: import: the file holds the parameters of an MXNet model"));
-  EXPECT_TRUE(contains(error_of(importer::load_file(folder.file("m-symbol.json"), {}, ops::builtin_ops(), "", {folder.file("none")})), "none"));
+  EXPECT_TRUE(contains(error_of(importer::load_file(folder.file("m-0000.params"), {}, ops::builtin_ops(), "mxnet")),
+                       "m-0000.params: import: the file holds the parameters of an MXNet model"));
+  EXPECT_TRUE(contains(
+      error_of(importer::load_file(folder.file("m-symbol.json"), {}, ops::builtin_ops(), "", {folder.file("none")})), "none"));
 }
 
 // --- inputs, parameters, outputs
@@ -199,16 +212,27 @@ TEST(MxnetModel, WithoutParametersTheyAreRandom) {
 }
 
 TEST(MxnetModel, RandomParametersHaveTheLayoutOfTheLayer) {
-  const std::string text = symbol({variable("x"), variable("w"), {"Convolution", "c", {{0, 0}, {1, 0}}, {{"kernel", "(2, 3)"}, {"num_filter", "5"}, {"no_bias", "True"}, {"layout", "NHWC"}}}});
+  const std::string text = symbol({variable("x"),
+                                   variable("w"),
+                                   {"Convolution",
+                                    "c",
+                                    {{0, 0}, {1, 0}},
+                                    {{"kernel", "(2, 3)"}, {"num_filter", "5"}, {"no_bias", "True"}, {"layout", "NHWC"}}}});
   auto imported = import(text, {}, sized({{1, 6, 7, 4}}));
   ASSERT_TRUE(imported) << error_of(imported);
   EXPECT_EQ(ir::to_string(*imported->graph.tensor(imported->graph.outputs()[0]).shape), "[1,5,5,5]");
 }
 
 TEST(MxnetModel, UnknownAttributesAreWarnedOf) {
-  auto imported = import(symbol({variable("x"), {"Pooling", "p", {{0, 0}}, {{"kernel", "(2, 2)"}, {"pool_typ", "avg"}, {"__note__", "mine"}, {"weight_lr_mult", "2"}}}}), {}, sized({{1, 1, 2, 2}}));
+  auto imported = import(symbol({variable("x"),
+                                 {"Pooling",
+                                  "p",
+                                  {{0, 0}},
+                                  {{"kernel", "(2, 2)"}, {"pool_typ", "avg"}, {"__note__", "mine"}, {"weight_lr_mult", "2"}}}}),
+                         {}, sized({{1, 1, 2, 2}}));
   ASSERT_TRUE(imported) << error_of(imported);
-  EXPECT_EQ(imported->source.warnings, (std::vector<std::string>{"layer 'p': attribute 'pool_typ' is not known and has no effect; is 'pool_type' meant?"}));
+  EXPECT_EQ(imported->source.warnings,
+            (std::vector<std::string>{"layer 'p': attribute 'pool_typ' is not known and has no effect; is 'pool_type' meant?"}));
 }
 
 TEST(MxnetModel, MissingParametersAreNamed) {
@@ -219,7 +243,8 @@ TEST(MxnetModel, MissingParametersAreNamed) {
 }
 
 TEST(MxnetModel, SizedVariablesAreInputsWhateverTheirUse) {
-  const std::string text = symbol({variable("x"), variable("w"), {"FullyConnected", "f", {{0, 0}, {1, 0}}, {{"num_hidden", "1"}, {"no_bias", "True"}}}});
+  const std::string text = symbol(
+      {variable("x"), variable("w"), {"FullyConnected", "f", {{0, 0}, {1, 0}}, {{"num_hidden", "1"}, {"no_bias", "True"}}}});
   expect_near(run(text, params({}), {floats({1, 2}, {2, 3}), floats({1, 2}, {10, 1})})[0], {23});
 }
 
@@ -250,7 +275,10 @@ TEST(MxnetModel, CuttingByName) {
 }
 
 TEST(MxnetModel, AllProblemsAtOnce) {
-  const std::string text = symbol({variable("x"), {"Custom", "mine", {{0, 0}}, {{"op_type", "focal"}}}, {"NoSuchThing", "what", {{0, 0}}}, {"Pooling", "pool", {{0, 0}}, {{"kernel", "(2, oops)"}}},
+  const std::string text = symbol({variable("x"),
+                                   {"Custom", "mine", {{0, 0}}, {{"op_type", "focal"}}},
+                                   {"NoSuchThing", "what", {{0, 0}}},
+                                   {"Pooling", "pool", {{0, 0}}, {{"kernel", "(2, oops)"}}},
                                    {"abs", "behind", {{1, 0}}}},
                                   {{1, 0}, {2, 0}, {3, 0}, {4, 0}});
   const std::string error = error_of(import(text, {}, sized({{1, 1, 4, 4}})));
@@ -262,20 +290,30 @@ TEST(MxnetModel, AllProblemsAtOnce) {
 }
 
 TEST(MxnetModel, ImpossibleOutputsAreRefused) {
-  EXPECT_TRUE(contains(error_of(import(symbol({variable("x"), {"abs", "y", {{0, 2}}}}), {}, sized({{2}}))), "node 'y' (abs): an input refers to output 2 of variable 'x'"));
-  EXPECT_TRUE(contains(error_of(import(symbol({variable("x"), {"abs", "y", {{0, 0}}}}, {{0, 1}}), {}, sized({{2}}))), "an output of the model refers to output 1 of variable 'x'"));
-  EXPECT_TRUE(contains(error_of(import(symbol({variable("x"), {"abs", "y", {{0, 0}}}}, {{1, 3}}), {}, sized({{2}}))), "output 3 of this operator is not supported"));
+  EXPECT_TRUE(contains(error_of(import(symbol({variable("x"), {"abs", "y", {{0, 2}}}}), {}, sized({{2}}))),
+                       "node 'y' (abs): an input refers to output 2 of variable 'x'"));
+  EXPECT_TRUE(contains(error_of(import(symbol({variable("x"), {"abs", "y", {{0, 0}}}}, {{0, 1}}), {}, sized({{2}}))),
+                       "an output of the model refers to output 1 of variable 'x'"));
+  EXPECT_TRUE(contains(error_of(import(symbol({variable("x"), {"abs", "y", {{0, 0}}}}, {{1, 3}}), {}, sized({{2}}))),
+                       "output 3 of this operator is not supported"));
 }
 
 TEST(MxnetModel, SizesThatContradictTheWeightsAreRefusedAtOnce) {
-  const std::string text = symbol({variable("x"), variable("fc_weight"), {"FullyConnected", "fc", {{0, 0}, {1, 0}}, {{"num_hidden", "2"}, {"no_bias", "True"}}}});
+  const std::string text = symbol({variable("x"),
+                                   variable("fc_weight"),
+                                   {"FullyConnected", "fc", {{0, 0}, {1, 0}}, {{"num_hidden", "2"}, {"no_bias", "True"}}}});
   const std::string weights = params({{"arg:fc_weight", {2, 3}, {1, 2, 3, 4, 5, 6}}});
   EXPECT_EQ(error_of(import(text, weights, sized({{1, 3}}))), "no error");
-  EXPECT_TRUE(contains(error_of(import(text, weights, sized({{1, 4}}))), "fc")) << error_of(import(text, weights, sized({{1, 4}})));
+  EXPECT_TRUE(contains(error_of(import(text, weights, sized({{1, 4}}))), "fc"))
+      << error_of(import(text, weights, sized({{1, 4}})));
 }
 
 TEST(MxnetModel, OutputsThatOnlyTrainAreLeftOut) {
-  const std::string text = symbol({variable("anchors"), variable("label"), variable("scores"), {"_contrib_MultiBoxTarget", "target", {{0, 0}, {1, 0}, {2, 0}}}, {"MakeLoss", "loss", {{3, 2}}},
+  const std::string text = symbol({variable("anchors"),
+                                   variable("label"),
+                                   variable("scores"),
+                                   {"_contrib_MultiBoxTarget", "target", {{0, 0}, {1, 0}, {2, 0}}},
+                                   {"MakeLoss", "loss", {{3, 2}}},
                                    {"SoftmaxOutput", "cls", {{2, 0}, {3, 2}}, {{"multi_output", "True"}}}},
                                   {{4, 0}, {5, 0}});
   auto result = import(text, params({}), sized({{1, 3, 4}}));
@@ -292,7 +330,9 @@ TEST(MxnetOps, EveryElementWiseNameIsKnown) {
   for (const importer::mxnet::Row& row : importer::mxnet::math_rows()) {
     if (row.op == "gamma" || row.op == "gammaln" || row.op == "digamma" || row.op == "erfinv") continue;
     const size_t inputs = row.op == "where" || row.op == "_npi_where" ? 3 : 2;  // one too many harms none of them
-    auto result = import(one(std::string(row.op), inputs, {{"scalar", "2"}, {"dtype", "float32"}, {"a_min", "0"}, {"a_max", "1"}}), {}, sized(std::vector<Dims>(inputs, Dims{2, 2})));
+    auto result =
+        import(one(std::string(row.op), inputs, {{"scalar", "2"}, {"dtype", "float32"}, {"a_min", "0"}, {"a_max", "1"}}), {},
+               sized(std::vector<Dims>(inputs, Dims{2, 2})));
     ASSERT_TRUE(result) << row.op << ": " << error_of(result);
     EXPECT_TRUE(infer_shapes(result->graph, ops::builtin_ops())) << row.op;
   }
@@ -316,13 +356,17 @@ TEST(MxnetOps, Rounding) {
 }
 
 TEST(MxnetOps, ReshapeCodes) {
-  const auto shape = [](const char* codes, const char* reverse = "False") { return apply("Reshape", {counting({2, 6, 4})}, {{"shape", codes}, {"reverse", reverse}}).dims(); };
+  const auto shape = [](const char* codes, const char* reverse = "False") {
+    return apply("Reshape", {counting({2, 6, 4})}, {{"shape", codes}, {"reverse", reverse}}).dims();
+  };
   EXPECT_EQ(shape("(0, -1)"), (Dims{2, 24}));
   EXPECT_EQ(shape("(-3, 0)"), (Dims{12, 4}));
   EXPECT_EQ(shape("(0, -4, 3, -1, -2)"), (Dims{2, 3, 2, 4}));
   EXPECT_EQ(shape("[-2, 1, 1]"), (Dims{2, 6, 4, 1, 1}));
   EXPECT_EQ(shape("(-1, 0)", "True"), (Dims{12, 4}));
-  const auto error = [](const char* codes) { return error_of(import(one("Reshape", 1, {{"shape", codes}}), {}, sized({{2, 6, 4}}))); };
+  const auto error = [](const char* codes) {
+    return error_of(import(one("Reshape", 1, {{"shape", codes}}), {}, sized({{2, 6, 4}})));
+  };
   EXPECT_TRUE(contains(error("(5, -1)"), "does not fit the data"));
   EXPECT_TRUE(contains(error("(-1, -1)"), "more than one -1"));
   EXPECT_TRUE(contains(error("(0, 0, 0, 0)"), "more codes"));
@@ -338,9 +382,17 @@ TEST(MxnetOps, TuplesAsPythonWroteThem) {
 
 TEST(MxnetOps, BatchNormTakesGammaAsOneUnlessToldOtherwise) {
   for (const bool fixed : {true, false}) {
-    const std::string text = symbol({variable("x"), variable("n_gamma"), variable("n_beta"), variable("n_moving_mean"), variable("n_moving_var"),
-                                     {"BatchNorm", "n", {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {4, 0}}, fixed ? Attributes{{"eps", "0"}} : Attributes{{"eps", "0"}, {"fix_gamma", "False"}}}});
-    const std::string weights = params({{"arg:n_gamma", {1}, {3}}, {"arg:n_beta", {1}, {1}}, {"aux:n_moving_mean", {1}, {2}}, {"aux:n_moving_var", {1}, {4}}});
+    const std::string text = symbol({variable("x"),
+                                     variable("n_gamma"),
+                                     variable("n_beta"),
+                                     variable("n_moving_mean"),
+                                     variable("n_moving_var"),
+                                     {"BatchNorm",
+                                      "n",
+                                      {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {4, 0}},
+                                      fixed ? Attributes{{"eps", "0"}} : Attributes{{"eps", "0"}, {"fix_gamma", "False"}}}});
+    const std::string weights = params(
+        {{"arg:n_gamma", {1}, {3}}, {"arg:n_beta", {1}, {1}}, {"aux:n_moving_mean", {1}, {2}}, {"aux:n_moving_var", {1}, {4}}});
     expect_near(run(text, weights, {floats({1, 1, 1, 2}, {4, 0})})[0], fixed ? Values{2, 0} : Values{4, -2});
   }
 }
@@ -348,25 +400,38 @@ TEST(MxnetOps, BatchNormTakesGammaAsOneUnlessToldOtherwise) {
 TEST(MxnetOps, PoolingConventions) {
   const TensorData x = counting({1, 1, 1, 6});
   const auto pool = [&](const char* convention, const char* type) {
-    return apply("Pooling", {x}, {{"kernel", "(1, 3)"}, {"stride", "(1, 2)"}, {"pool_type", type}, {"pooling_convention", convention}});
+    return apply("Pooling", {x},
+                 {{"kernel", "(1, 3)"}, {"stride", "(1, 2)"}, {"pool_type", type}, {"pooling_convention", convention}});
   };
   EXPECT_EQ(values(pool("valid", "max")), (Values{2, 4}));
   EXPECT_EQ(values(pool("full", "max")), (Values{2, 4, 5}));
   expect_near(pool("full", "avg"), {1, 3, 4.5});  // the last window counts what lies inside
   expect_near(pool("full", "sum"), {3, 9, 9});
   const TensorData line = counting({1, 1, 5});
-  EXPECT_EQ(values(apply("Pooling", {line}, {{"kernel", "(2,)"}, {"stride", "(2,)"}, {"pooling_convention", "same"}})), (Values{1, 3, 4}));
-  const TensorData padded = apply("Pooling", {line}, {{"kernel", "(3,)"}, {"stride", "(2,)"}, {"pad", "(1,)"}, {"pool_type", "avg"}, {"count_include_pad", "False"}});
+  EXPECT_EQ(values(apply("Pooling", {line}, {{"kernel", "(2,)"}, {"stride", "(2,)"}, {"pooling_convention", "same"}})),
+            (Values{1, 3, 4}));
+  const TensorData padded =
+      apply("Pooling", {line},
+            {{"kernel", "(3,)"}, {"stride", "(2,)"}, {"pad", "(1,)"}, {"pool_type", "avg"}, {"count_include_pad", "False"}});
   expect_near(padded, {0.5, 2, 3.5});
 }
 
 TEST(MxnetOps, DeconvolutionReachesItsTarget) {
-  const std::string text = symbol({variable("x"), variable("w"), {"Deconvolution", "d", {{0, 0}, {1, 0}}, {{"kernel", "(3,)"}, {"stride", "(2,)"}, {"num_filter", "1"}, {"target_shape", "(6,)"}}}});
+  const std::string text = symbol({variable("x"),
+                                   variable("w"),
+                                   {"Deconvolution",
+                                    "d",
+                                    {{0, 0}, {1, 0}},
+                                    {{"kernel", "(3,)"}, {"stride", "(2,)"}, {"num_filter", "1"}, {"target_shape", "(6,)"}}}});
   const TensorData y = run(text, params({{"arg:w", {1, 1, 3}, {1, 1, 1}}}), {floats({1, 1, 3}, {1, 2, 3})})[0];
   EXPECT_EQ(y.dims(), (Dims{1, 1, 6}));
   expect_near(y, {1, 3, 2, 5, 3, 3});
-  const std::string far = symbol({variable("x"), variable("w"), {"Deconvolution", "d", {{0, 0}, {1, 0}}, {{"kernel", "(3,)"}, {"num_filter", "1"}, {"target_shape", "(60,)"}}}});
-  EXPECT_TRUE(contains(error_of(import(far, params({{"arg:w", {1, 1, 3}, {1, 1, 1}}}), sized({{1, 1, 3}}))), "cannot be reached"));
+  const std::string far =
+      symbol({variable("x"),
+              variable("w"),
+              {"Deconvolution", "d", {{0, 0}, {1, 0}}, {{"kernel", "(3,)"}, {"num_filter", "1"}, {"target_shape", "(60,)"}}}});
+  EXPECT_TRUE(
+      contains(error_of(import(far, params({{"arg:w", {1, 1, 3}, {1, 1, 1}}}), sized({{1, 1, 3}}))), "cannot be reached"));
 }
 
 TEST(MxnetOps, ReductionsOfEverythingAreVectorsOfOne) {
@@ -384,7 +449,8 @@ TEST(MxnetOps, IndicesAreClipped) {
 
 TEST(MxnetOps, AnchorsDependOnTheVersion) {
   const auto width = [](int version, const char* ratios) {
-    const Values box = values(apply("_contrib_MultiBoxPrior", {counting({1, 1, 1, 2})}, {{"sizes", "(0.4,)"}, {"ratios", ratios}}, {"attrs", true, version}));
+    const Values box = values(apply("_contrib_MultiBoxPrior", {counting({1, 1, 1, 2})}, {{"sizes", "(0.4,)"}, {"ratios", ratios}},
+                                    {"attrs", true, version}));
     return box[2] - box[0];
   };
   EXPECT_NEAR(width(1100, "(4,)"), 0.4, 1e-6);
@@ -399,10 +465,10 @@ TEST(MxnetOps, DetectionsAreSortedAndSuppressed) {
   const TensorData rows = apply("_contrib_MultiBoxDetection", {scores, floats({1, 16}, std::vector<float>(16, 0)), anchors});
   const Values v = values(rows);
   ASSERT_EQ(v.size(), 24u);
-  EXPECT_EQ(v[0], 0);            // best of class 0
+  EXPECT_EQ(v[0], 0);  // best of class 0
   EXPECT_NEAR(v[1], 0.8, 1e-6);
-  EXPECT_EQ(v[6], 1);            // another class stays
-  EXPECT_EQ(v[12], -1);          // suppressed, its score is told
+  EXPECT_EQ(v[6], 1);    // another class stays
+  EXPECT_EQ(v[12], -1);  // suppressed, its score is told
   EXPECT_NEAR(v[13], 0.6, 1e-6);
   for (size_t i = 18; i < 24; ++i) EXPECT_EQ(v[i], -1);  // below the threshold
 }
@@ -413,7 +479,11 @@ TEST(MxnetOps, RecurrentLayersOfAllModes) {
     const bool is_lstm = std::string_view(mode) == "lstm";
     const int gates = is_lstm ? 4 : std::string_view(mode) == "gru" ? 3 : 1;
     std::vector<NodeText> nodes{variable("x"), variable("p"), variable("h")};
-    NodeText node{"RNN", "n", {{0, 0}, {1, 0}, {2, 0}}, {{"mode", mode}, {"state_size", "2"}, {"num_layers", "2"}, {"bidirectional", "True"}, {"state_outputs", "True"}}};
+    NodeText node{
+        "RNN",
+        "n",
+        {{0, 0}, {1, 0}, {2, 0}},
+        {{"mode", mode}, {"state_size", "2"}, {"num_layers", "2"}, {"bidirectional", "True"}, {"state_outputs", "True"}}};
     if (is_lstm) {
       nodes.push_back(variable("c"));
       node.inputs.emplace_back(3, 0);
@@ -425,15 +495,23 @@ TEST(MxnetOps, RecurrentLayersOfAllModes) {
     const int64_t count = gates * 2 * (2 * (3 + 2) + 2 * (4 + 2) + 2 * 2 * 2);
     std::vector<TensorData> inputs{counting({3, 1, 3}), floats({4, 1, 2}, std::vector<float>(8, 8))};
     if (is_lstm) inputs.push_back(floats({4, 1, 2}, std::vector<float>(8, 8)));
-    const auto results = run(symbol(nodes, heads), params({{"arg:p", {count}, std::vector<float>(static_cast<size_t>(count), 0)}}), inputs);
+    const auto results =
+        run(symbol(nodes, heads), params({{"arg:p", {count}, std::vector<float>(static_cast<size_t>(count), 0)}}), inputs);
     EXPECT_EQ(results[0].dims(), (Dims{3, 1, 4})) << mode;
     EXPECT_EQ(results[1].dims(), (Dims{4, 1, 2})) << mode;
-    if (is_lstm) expect_near(results[2], Values(8, 1.0));
-    else if (gates == 3) expect_near(results[1], Values(8, 1.0));
-    else expect_near(results[1], Values(8, 0.0));
+    if (is_lstm)
+      expect_near(results[2], Values(8, 1.0));
+    else if (gates == 3)
+      expect_near(results[1], Values(8, 1.0));
+    else
+      expect_near(results[1], Values(8, 0.0));
   }
-  const std::string text = symbol({variable("x"), variable("p"), variable("h"), {"RNN", "n", {{0, 0}, {1, 0}, {2, 0}}, {{"mode", "gru"}, {"state_size", "2"}}}});
-  EXPECT_TRUE(contains(error_of(import(text, params({{"arg:p", {7}, std::vector<float>(7)}}), sized({{3, 1, 3}, {1, 1, 2}}))), "expected 42 elements, found [7]"));
+  const std::string text = symbol({variable("x"),
+                                   variable("p"),
+                                   variable("h"),
+                                   {"RNN", "n", {{0, 0}, {1, 0}, {2, 0}}, {{"mode", "gru"}, {"state_size", "2"}}}});
+  EXPECT_TRUE(contains(error_of(import(text, params({{"arg:p", {7}, std::vector<float>(7)}}), sized({{3, 1, 3}, {1, 1, 2}}))),
+                       "expected 42 elements, found [7]"));
 }
 
 TEST(MxnetOps, LoopsAreUnrolled) {
@@ -458,11 +536,20 @@ TEST(MxnetOps, QuantizedLayersComputeWhatTheyStandFor) {
     // Both lists in one file: three arrays, three names.
     const auto u64 = [](uint64_t v) { return std::string(reinterpret_cast<const char*>(&v), 8); };
     const auto body = [](const std::string& list, size_t names) { return list.substr(24, list.size() - 24 - 8 - names); };
-    weights = u64(0x112) + u64(0) + u64(3) + body(w, 9) + body(ranges, 20) + u64(3) + u64(1) + "w" + u64(2) + "lo" + u64(2) + "hi";
+    weights =
+        u64(0x112) + u64(0) + u64(3) + body(w, 9) + body(ranges, 20) + u64(3) + u64(1) + "w" + u64(2) + "lo" + u64(2) + "hi";
   }
-  const std::string text = symbol({variable("x"), {"_contrib_quantize_v2", "q", {{0, 0}}, {{"min_calib_range", "-12.7"}, {"max_calib_range", "12.7"}}}, variable("w"), variable("lo"), variable("hi"),
-                                   {"_contrib_quantized_fully_connected", "f", {{1, 0}, {2, 0}, {1, 1}, {1, 2}, {3, 0}, {4, 0}}, {{"num_hidden", "1"}, {"no_bias", "True"}}},
-                                   {"_contrib_dequantize", "d", {{5, 0}, {5, 1}, {5, 2}}}});
+  const std::string text =
+      symbol({variable("x"),
+              {"_contrib_quantize_v2", "q", {{0, 0}}, {{"min_calib_range", "-12.7"}, {"max_calib_range", "12.7"}}},
+              variable("w"),
+              variable("lo"),
+              variable("hi"),
+              {"_contrib_quantized_fully_connected",
+               "f",
+               {{1, 0}, {2, 0}, {1, 1}, {1, 2}, {3, 0}, {4, 0}},
+               {{"num_hidden", "1"}, {"no_bias", "True"}}},
+              {"_contrib_dequantize", "d", {{5, 0}, {5, 1}, {5, 2}}}});
   expect_near(run(text, weights, {floats({1, 2}, {0.52f, 0.98f})})[0], {0.5 + 2 * 1.0}, 1e-4);
 }
 
@@ -479,13 +566,16 @@ TEST(MxnetMutation, SamplesAreValid) {
     ASSERT_TRUE(imported) << s.name << error_of(imported);
     for (const std::string& text : imported->source.warnings) EXPECT_FALSE(contains(text, "is not known")) << s.name << text;
   }
-  for (const Sample& s : samples()) EXPECT_TRUE(survives(s.symbol, s.params, s.sizes)) << s.name << error_of(import(s.symbol, s.params, sized(s.sizes)));
+  for (const Sample& s : samples())
+    EXPECT_TRUE(survives(s.symbol, s.params, s.sizes)) << s.name << error_of(import(s.symbol, s.params, sized(s.sizes)));
 }
 
 TEST(MxnetMutation, AnyPrefixIsRefused) {
   for (const Sample& s : samples()) {
-    for (size_t length = 0; length + 2 < s.symbol.size(); ++length) EXPECT_FALSE(survives(s.symbol.substr(0, length), s.params, s.sizes));
-    for (size_t length = 0; length < s.params.size(); ++length) EXPECT_FALSE(survives(s.symbol, s.params.substr(0, length), s.sizes));
+    for (size_t length = 0; length + 2 < s.symbol.size(); ++length)
+      EXPECT_FALSE(survives(s.symbol.substr(0, length), s.params, s.sizes));
+    for (size_t length = 0; length < s.params.size(); ++length)
+      EXPECT_FALSE(survives(s.symbol, s.params.substr(0, length), s.sizes));
   }
 }
 
@@ -499,13 +589,17 @@ TEST(MxnetMutation, DamageDoesNoHarm) {
   for (int i = 0; i < count; ++i) {
     const Sample& s = list[static_cast<size_t>(i) % list.size()];
     std::string text = s.symbol, weights = s.params;
-    if (i % 3 == 0) weights = tests::mutate(weights, random);
-    else if (i % 3 == 1) text = tests::mutate(text, random);
+    if (i % 3 == 0)
+      weights = tests::mutate(weights, random);
+    else if (i % 3 == 1)
+      text = tests::mutate(text, random);
     else {  // a number in the text becomes another one
-      static constexpr const char* kNumbers[] = {"0", "-1", "1", "2147483647", "-2147483648", "99999999999999999999", "65536", "1e30", "-4", "None", "()", "nan"};
+      static constexpr const char* kNumbers[] = {"0",     "-1",   "1",  "2147483647", "-2147483648", "99999999999999999999",
+                                                 "65536", "1e30", "-4", "None",       "()",          "nan"};
       for (int k = 0; k < 3; ++k) {
         const size_t at = text.find_first_of("0123456789", random() % text.size());
-        if (at != std::string::npos) text.replace(at, text.find_first_not_of("0123456789", at) - at, kNumbers[random() % std::size(kNumbers)]);
+        if (at != std::string::npos)
+          text.replace(at, text.find_first_not_of("0123456789", at) - at, kNumbers[random() % std::size(kNumbers)]);
       }
     }
     accepted += survives(text, weights, s.sizes);

@@ -1,6 +1,5 @@
 // The ONNX importer on models written in memory: old forms, tensors, functions, bodies, cropping, errors.
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <filesystem>
@@ -9,8 +8,8 @@
 #include "import/importer.h"
 #include "ir/infer.h"
 #include "onnx_writer.h"
-#include "run_import.h"
 #include "ops/eval.h"
+#include "run_import.h"
 
 namespace orknn {
 namespace {
@@ -45,7 +44,8 @@ std::vector<std::vector<double>> run(const Message& m, const std::vector<TensorD
 }
 
 // A model of one node with float inputs x, y, ... of the given shapes.
-Message one_node(int64_t opset, const Message& n, const std::vector<std::vector<std::string>>& inputs, const std::vector<Message>& initializers = {}, const Names& outputs = {"out"}) {
+Message one_node(int64_t opset, const Message& n, const std::vector<std::vector<std::string>>& inputs,
+                 const std::vector<Message>& initializers = {}, const Names& outputs = {"out"}) {
   GraphParts parts{.nodes = {n}, .initializers = initializers, .inputs = {}, .outputs = {}};
   const char* names[] = {"x", "y", "z"};
   for (size_t i = 0; i < inputs.size(); ++i) parts.inputs.push_back(value_info(names[i], kFloat, inputs[i]));
@@ -58,11 +58,14 @@ using Values = std::vector<double>;
 // --- old opsets
 
 TEST(OnnxUpgrade, BroadcastAlongAxis) {
-  const Message m = one_node(6, node("Add", {"x", "y"}, {"out"}, {attribute_int("broadcast", 1), attribute_int("axis", 1)}), {{"1", "2", "2"}, {"2"}});
+  const Message m = one_node(6, node("Add", {"x", "y"}, {"out"}, {attribute_int("broadcast", 1), attribute_int("axis", 1)}),
+                             {{"1", "2", "2"}, {"2"}});
   EXPECT_EQ(run(m, {floats({1, 2, 2}, {1, 2, 3, 4}), floats({2}, {10, 20})})[0], (Values{11, 12, 23, 24}));
   const Message plain = one_node(6, node("Sub", {"x", "y"}, {"out"}, {attribute_int("broadcast", 1)}), {{"2", "2"}, {"2"}});
   EXPECT_EQ(run(plain, {floats({2, 2}, {1, 2, 3, 4}), floats({2}, {10, 20})})[0], (Values{-9, -18, -7, -16}));
-  const Message bad = one_node(6, node("Add", {"x", "y"}, {"out"}, {attribute_int("broadcast", 1), attribute_int("axis", 2)}, "sum"), {{"1", "2", "2"}, {"2", "2"}});
+  const Message bad =
+      one_node(6, node("Add", {"x", "y"}, {"out"}, {attribute_int("broadcast", 1), attribute_int("axis", 2)}, "sum"),
+               {{"1", "2", "2"}, {"2", "2"}});
   EXPECT_TRUE(contains(error_of(bad), "test.onnx: import: node 'sum' (Add)")) << error_of(bad);
 }
 
@@ -77,17 +80,40 @@ TEST(OnnxUpgrade, AttributesBecomeInputs) {
   const std::vector<float> six{1, 2, 3, 4, 5, 6};
   const auto x = floats({2, 3}, six);
   const std::vector<std::vector<std::string>> shape{{"2", "3"}};
-  EXPECT_EQ(run(one_node(6, node("Clip", {"x"}, {"out"}, {attribute_float("min", 2), attribute_float("max", 5)}), shape), {x})[0], (Values{2, 2, 3, 4, 5, 5}));
-  EXPECT_EQ(run(one_node(10, node("Clip", {"x"}, {"out"}, {attribute_float("max", 5)}), shape), {x})[0], (Values{1, 2, 3, 4, 5, 5}));
-  EXPECT_EQ(run(one_node(1, node("Pad", {"x"}, {"out"}, {attribute_ints("paddings", {0, 1, 0, 0}), attribute_float("value", 9)}), shape), {x})[0], (Values{9, 1, 2, 3, 9, 4, 5, 6}));
-  EXPECT_EQ(run(one_node(9, node("Slice", {"x"}, {"out"}, {attribute_ints("starts", {1}), attribute_ints("ends", {9}), attribute_ints("axes", {1})}), shape), {x})[0], (Values{2, 3, 5, 6}));
-  EXPECT_EQ(run(one_node(9, node("Slice", {"x"}, {"out"}, {attribute_ints("starts", {1}), attribute_ints("ends", {2})}), shape), {x})[0], (Values{4, 5, 6}));
-  EXPECT_EQ(run(one_node(12, node("ReduceSum", {"x"}, {"out"}, {attribute_ints("axes", {0}), attribute_int("keepdims", 0)}), shape), {x})[0], (Values{5, 7, 9}));
+  EXPECT_EQ(run(one_node(6, node("Clip", {"x"}, {"out"}, {attribute_float("min", 2), attribute_float("max", 5)}), shape), {x})[0],
+            (Values{2, 2, 3, 4, 5, 5}));
+  EXPECT_EQ(run(one_node(10, node("Clip", {"x"}, {"out"}, {attribute_float("max", 5)}), shape), {x})[0],
+            (Values{1, 2, 3, 4, 5, 5}));
+  EXPECT_EQ(run(one_node(1, node("Pad", {"x"}, {"out"}, {attribute_ints("paddings", {0, 1, 0, 0}), attribute_float("value", 9)}),
+                         shape),
+                {x})[0],
+            (Values{9, 1, 2, 3, 9, 4, 5, 6}));
+  EXPECT_EQ(run(one_node(9,
+                         node("Slice", {"x"}, {"out"},
+                              {attribute_ints("starts", {1}), attribute_ints("ends", {9}), attribute_ints("axes", {1})}),
+                         shape),
+                {x})[0],
+            (Values{2, 3, 5, 6}));
+  EXPECT_EQ(run(one_node(9, node("Slice", {"x"}, {"out"}, {attribute_ints("starts", {1}), attribute_ints("ends", {2})}), shape),
+                {x})[0],
+            (Values{4, 5, 6}));
+  EXPECT_EQ(
+      run(one_node(12, node("ReduceSum", {"x"}, {"out"}, {attribute_ints("axes", {0}), attribute_int("keepdims", 0)}), shape),
+          {x})[0],
+      (Values{5, 7, 9}));
   EXPECT_EQ(run(one_node(17, node("ReduceMax", {"x"}, {"out"}, {attribute_ints("axes", {1})}), shape), {x})[0], (Values{3, 6}));
-  EXPECT_EQ(run(one_node(4, node("Reshape", {"x"}, {"out"}, {attribute_ints("shape", {3, -1})}), shape), {x})[0], Values(six.begin(), six.end()));
+  EXPECT_EQ(run(one_node(4, node("Reshape", {"x"}, {"out"}, {attribute_ints("shape", {3, -1})}), shape), {x})[0],
+            Values(six.begin(), six.end()));
   EXPECT_EQ(run(one_node(9, node("TopK", {"x"}, {"out", "i"}, {attribute_int("k", 1)}), shape), {x})[0], (Values{3, 6}));
-  EXPECT_EQ(run(one_node(5, node("Tile", {"x", "t", "a"}, {"out"}), shape, {float_tensor("t", {}, {2}), float_tensor("a", {}, {0})}), {x})[0].size(), 12u);
-  const auto parts = run(one_node(2, node("Split", {"x"}, {"a", "b"}, {attribute_int("axis", 1), attribute_ints("split", {1, 2})}), shape, {}, {"a", "b"}), {x});
+  EXPECT_EQ(
+      run(one_node(5, node("Tile", {"x", "t", "a"}, {"out"}), shape, {float_tensor("t", {}, {2}), float_tensor("a", {}, {0})}),
+          {x})[0]
+          .size(),
+      12u);
+  const auto parts =
+      run(one_node(2, node("Split", {"x"}, {"a", "b"}, {attribute_int("axis", 1), attribute_ints("split", {1, 2})}), shape, {},
+                   {"a", "b"}),
+          {x});
   EXPECT_EQ(parts[0], (Values{1, 4}));
   EXPECT_EQ(parts[1], (Values{2, 3, 5, 6}));
   const auto halves = run(one_node(13, node("Split", {"x"}, {"a", "b"}), shape, {}, {"a", "b"}), {x});
@@ -102,17 +128,31 @@ TEST(OnnxUpgrade, AttributesBecomeInputs) {
 TEST(OnnxUpgrade, OtherFormsOfTheirTime) {
   const auto x = floats({2}, {1.5f, -2});
   EXPECT_EQ(run(one_node(5, node("Cast", {"x"}, {"out"}, {attribute_string("to", "INT32")}), {{"2"}}), {x})[0], (Values{1, -2}));
-  EXPECT_EQ(run(one_node(3, node("Concat", {"x", "y"}, {"out"}), {{"1", "2"}, {"1", "1"}}), {floats({1, 2}, {1, 2}), floats({1, 1}, {3})})[0], (Values{1, 2, 3}));
-  EXPECT_EQ(run(one_node(10, node("Dropout", {"x"}, {"out", "mask"}, {attribute_float("ratio", 0.9f)}), {{"2"}}), {x})[0], (Values{1.5, -2}));
-  EXPECT_EQ(run(one_node(5, node("Relu", {"x"}, {"out"}, {attribute_ints("consumed_inputs", {0})}), {{"2"}}), {x})[0], (Values{1.5, 0}));
-  EXPECT_EQ(run(one_node(9, node("Scatter", {"x", "i", "u"}, {"out"}), {{"2"}}, {int64_tensor("i", {1}, {1}), float_tensor("u", {1}, {7})}), {x})[0], (Values{1.5, 7}));
+  EXPECT_EQ(run(one_node(3, node("Concat", {"x", "y"}, {"out"}), {{"1", "2"}, {"1", "1"}}),
+                {floats({1, 2}, {1, 2}), floats({1, 1}, {3})})[0],
+            (Values{1, 2, 3}));
+  EXPECT_EQ(run(one_node(10, node("Dropout", {"x"}, {"out", "mask"}, {attribute_float("ratio", 0.9f)}), {{"2"}}), {x})[0],
+            (Values{1.5, -2}));
+  EXPECT_EQ(run(one_node(5, node("Relu", {"x"}, {"out"}, {attribute_ints("consumed_inputs", {0})}), {{"2"}}), {x})[0],
+            (Values{1.5, 0}));
+  EXPECT_EQ(run(one_node(9, node("Scatter", {"x", "i", "u"}, {"out"}), {{"2"}},
+                         {int64_tensor("i", {1}, {1}), float_tensor("u", {1}, {7})}),
+                {x})[0],
+            (Values{1.5, 7}));
   // Statistics per element: (x - mean) / sqrt(variance + epsilon) * scale + bias.
-  const Message elements = one_node(7, node("BatchNormalization", {"x", "s", "b", "m", "v"}, {"out"}, {attribute_int("spatial", 0), attribute_float("epsilon", 1)}), {{"1", "1", "2"}},
-                                    {float_tensor("s", {1, 2}, {2, 3}), float_tensor("b", {1, 2}, {10, 20}), float_tensor("m", {1, 2}, {1, 2}), float_tensor("v", {1, 2}, {3, 8})});
+  const Message elements = one_node(7,
+                                    node("BatchNormalization", {"x", "s", "b", "m", "v"}, {"out"},
+                                         {attribute_int("spatial", 0), attribute_float("epsilon", 1)}),
+                                    {{"1", "1", "2"}},
+                                    {float_tensor("s", {1, 2}, {2, 3}), float_tensor("b", {1, 2}, {10, 20}),
+                                     float_tensor("m", {1, 2}, {1, 2}), float_tensor("v", {1, 2}, {3, 8})});
   EXPECT_EQ(run(elements, {floats({1, 1, 2}, {5, 8})})[0], (Values{14, 26}));
-  const Message parts = one_node(1, node("Split", {"x", "s"}, {"out", "rest"}, {attribute_int("axis", 0)}), {{"3"}}, {float_tensor("s", {2}, {1, 2})});
+  const Message parts = one_node(1, node("Split", {"x", "s"}, {"out", "rest"}, {attribute_int("axis", 0)}), {{"3"}},
+                                 {float_tensor("s", {2}, {1, 2})});
   EXPECT_EQ(run(parts, {floats({3}, {1, 2, 3})})[0], (Values{1}));
-  const Message scaler = one_node(1, node("ImageScaler", {"x"}, {"out"}, {attribute_float("scale", 2), attribute_floats("bias", {1, 10})}), {{"1", "2", "1", "1"}});
+  const Message scaler =
+      one_node(1, node("ImageScaler", {"x"}, {"out"}, {attribute_float("scale", 2), attribute_floats("bias", {1, 10})}),
+               {{"1", "2", "1", "1"}});
   EXPECT_EQ(run(scaler, {floats({1, 2, 1, 1}, {3, 4})})[0], (Values{7, 18}));
 }
 
@@ -125,38 +165,64 @@ TEST(OnnxUpgrade, OptionalTensorsAreTensors) {
 
 // A model of several nodes that reads x and the whole numbers below.
 Message sequence_model(const std::vector<Message>& nodes, const std::vector<std::string>& shape) {
-  return model(graph({.nodes = nodes, .initializers = {int64_tensor("zero", {}, {0}), int64_tensor("last", {}, {-1}), int64_tensor("two", {}, {2}), int64_tensor("parts", {2}, {1, 2})},
-                      .inputs = {value_info("x", kFloat, shape)}, .outputs = {value_info_without_shape("out", kFloat)}}), 17);
+  return model(graph({.nodes = nodes,
+                      .initializers = {int64_tensor("zero", {}, {0}), int64_tensor("last", {}, {-1}),
+                                       int64_tensor("two", {}, {2}), int64_tensor("parts", {2}, {1, 2})},
+                      .inputs = {value_info("x", kFloat, shape)},
+                      .outputs = {value_info_without_shape("out", kFloat)}}),
+               17);
 }
 
 TEST(OnnxSequences, AreListsOfTensorsWhileImporting) {
   const TensorData x = floats({3, 2}, {1, 2, 3, 4, 5, 6});
   const std::vector<std::string> shape{"3", "2"};
-  const Message at = node("SequenceAt", {"s", "last"}, {"out"}), join = node("ConcatFromSequence", {"s"}, {"out"}, {attribute_int("axis", 0)});
+  const Message at = node("SequenceAt", {"s", "last"}, {"out"}),
+                join = node("ConcatFromSequence", {"s"}, {"out"}, {attribute_int("axis", 0)});
   EXPECT_EQ(run(sequence_model({node("SplitToSequence", {"x"}, {"s"}), at}, shape), {x})[0], (Values{5, 6}));
   EXPECT_EQ(run(sequence_model({node("SplitToSequence", {"x", "two"}, {"s"}), at}, shape), {x})[0], (Values{5, 6}));
   EXPECT_EQ(run(sequence_model({node("SplitToSequence", {"x", "parts"}, {"s"}), at}, shape), {x})[0], (Values{3, 4, 5, 6}));
   // Columns without their axis, stacked as rows.
-  EXPECT_EQ(run(sequence_model({node("SplitToSequence", {"x"}, {"s"}, {attribute_int("axis", 1), attribute_int("keepdims", 0)}),
-                                node("ConcatFromSequence", {"s"}, {"out"}, {attribute_int("axis", 0), attribute_int("new_axis", 1)})}, shape), {x})[0], (Values{1, 3, 5, 2, 4, 6}));
-  EXPECT_EQ(run(sequence_model({node("SequenceEmpty", {}, {"e"}), node("SequenceInsert", {"e", "x"}, {"a"}), node("Neg", {"x"}, {"n"}),
-                                node("SequenceInsert", {"a", "n", "zero"}, {"b"}), node("Identity", {"b"}, {"s"}), join}, shape), {x})[0],
-            (Values{-1, -2, -3, -4, -5, -6, 1, 2, 3, 4, 5, 6}));
-  EXPECT_EQ(run(sequence_model({node("Neg", {"x"}, {"n"}), node("SequenceConstruct", {"n", "x"}, {"a"}), node("SequenceErase", {"a", "zero"}, {"s"}), at}, shape), {x})[0], (Values{1, 2, 3, 4, 5, 6}));
-  EXPECT_EQ(run(sequence_model({node("SequenceConstruct", {"x", "x"}, {"s"}), node("SequenceLength", {"s"}, {"out"})}, shape), {x})[0], (Values{2}));
+  EXPECT_EQ(
+      run(sequence_model({node("SplitToSequence", {"x"}, {"s"}, {attribute_int("axis", 1), attribute_int("keepdims", 0)}),
+                          node("ConcatFromSequence", {"s"}, {"out"}, {attribute_int("axis", 0), attribute_int("new_axis", 1)})},
+                         shape),
+          {x})[0],
+      (Values{1, 3, 5, 2, 4, 6}));
+  EXPECT_EQ(
+      run(sequence_model({node("SequenceEmpty", {}, {"e"}), node("SequenceInsert", {"e", "x"}, {"a"}), node("Neg", {"x"}, {"n"}),
+                          node("SequenceInsert", {"a", "n", "zero"}, {"b"}), node("Identity", {"b"}, {"s"}), join},
+                         shape),
+          {x})[0],
+      (Values{-1, -2, -3, -4, -5, -6, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(run(sequence_model({node("Neg", {"x"}, {"n"}), node("SequenceConstruct", {"n", "x"}, {"a"}),
+                                node("SequenceErase", {"a", "zero"}, {"s"}), at},
+                               shape),
+                {x})[0],
+            (Values{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(
+      run(sequence_model({node("SequenceConstruct", {"x", "x"}, {"s"}), node("SequenceLength", {"s"}, {"out"})}, shape), {x})[0],
+      (Values{2}));
 }
 
 TEST(OnnxSequences, SayWhatCannotBeKnown) {
   const std::vector<std::string> shape{"3", "2"};
-  const struct { std::vector<Message> nodes; const char* text; } cases[] = {
+  const struct {
+    std::vector<Message> nodes;
+    const char* text;
+  } cases[] = {
       {{node("SequenceConstruct", {"x"}, {"out"})}, "output 'out' is a sequence of tensors"},
-      {{node("SequenceConstruct", {"x"}, {"s"}), node("SequenceAt", {"s", "two"}, {"out"}, {}, "at")}, "node 'at' (SequenceAt): the place lies outside the sequence"},
-      {{node("SequenceConstruct", {"x"}, {"s"}), node("Neg", {"s"}, {"out"}, {}, "neg")}, "node 'neg' (Neg): it reads a sequence of tensors"},
-      {{node("SequenceEmpty", {}, {"s"}), node("SequenceErase", {"s"}, {"t"}), node("SequenceAt", {"t", "zero"}, {"out"})}, "the sequence is empty"},
-      {{node("SequenceEmpty", {}, {"s"}), node("ConcatFromSequence", {"s"}, {"out"}, {attribute_int("axis", 0)})}, "an empty sequence cannot be joined"},
+      {{node("SequenceConstruct", {"x"}, {"s"}), node("SequenceAt", {"s", "two"}, {"out"}, {}, "at")},
+       "node 'at' (SequenceAt): the place lies outside the sequence"},
+      {{node("SequenceConstruct", {"x"}, {"s"}), node("Neg", {"s"}, {"out"}, {}, "neg")},
+       "node 'neg' (Neg): it reads a sequence of tensors"},
+      {{node("SequenceEmpty", {}, {"s"}), node("SequenceErase", {"s"}, {"t"}), node("SequenceAt", {"t", "zero"}, {"out"})},
+       "the sequence is empty"},
+      {{node("SequenceEmpty", {}, {"s"}), node("ConcatFromSequence", {"s"}, {"out"}, {attribute_int("axis", 0)})},
+       "an empty sequence cannot be joined"},
       {{node("SequenceLength", {"x"}, {"out"})}, "this sequence is not known while importing"},
   };
-  for (const auto& c : cases) EXPECT_TRUE(contains(error_of(sequence_model(c.nodes, shape)), c.text)) << error_of(sequence_model(c.nodes, shape));
+  for (const auto& c : cases)
+    EXPECT_TRUE(contains(error_of(sequence_model(c.nodes, shape)), c.text)) << error_of(sequence_model(c.nodes, shape));
 }
 
 TEST(OnnxUpgrade, SlopePerChannel) {
@@ -167,53 +233,92 @@ TEST(OnnxUpgrade, SlopePerChannel) {
 TEST(OnnxUpgrade, UpsampleIsResize) {
   const auto x = floats({1, 1, 1, 2}, {1, 2});
   const Values wanted{1, 1, 2, 2};
-  EXPECT_EQ(run(one_node(1, node("Upsample", {"x"}, {"out"}, {attribute_float("height_scale", 1), attribute_float("width_scale", 2)}), {{"1", "1", "1", "2"}}), {x})[0], wanted);
-  EXPECT_EQ(run(one_node(7, node("Upsample", {"x"}, {"out"}, {attribute_floats("scales", {1, 1, 1, 2})}), {{"1", "1", "1", "2"}}), {x})[0], wanted);
+  EXPECT_EQ(
+      run(one_node(1, node("Upsample", {"x"}, {"out"}, {attribute_float("height_scale", 1), attribute_float("width_scale", 2)}),
+                   {{"1", "1", "1", "2"}}),
+          {x})[0],
+      wanted);
+  EXPECT_EQ(run(one_node(7, node("Upsample", {"x"}, {"out"}, {attribute_floats("scales", {1, 1, 1, 2})}), {{"1", "1", "1", "2"}}),
+                {x})[0],
+            wanted);
   const std::vector<Message> scales{float_tensor("s", {4}, {1, 1, 1, 2})};
   EXPECT_EQ(run(one_node(9, node("Upsample", {"x", "s"}, {"out"}), {{"1", "1", "1", "2"}}, scales), {x})[0], wanted);
   EXPECT_EQ(run(one_node(10, node("Resize", {"x", "s"}, {"out"}), {{"1", "1", "1", "2"}}, scales), {x})[0], wanted);
-  EXPECT_EQ(run(one_node(10, node("Resize", {"x", "s"}, {"out"}, {attribute_string("mode", "linear")}), {{"1", "1", "1", "2"}}, scales), {x})[0], (Values{1, 1.5, 2, 2}));
+  EXPECT_EQ(
+      run(one_node(10, node("Resize", {"x", "s"}, {"out"}, {attribute_string("mode", "linear")}), {{"1", "1", "1", "2"}}, scales),
+          {x})[0],
+      (Values{1, 1.5, 2, 2}));
 }
 
 TEST(OnnxUpgrade, GroupNormalizationPerGroup) {
-  const Message m = one_node(18, node("GroupNormalization", {"x", "s", "b"}, {"out"}, {attribute_int("num_groups", 2), attribute_float("epsilon", 0)}), {{"1", "4", "2"}},
-                             {float_tensor("s", {2}, {1, 10}), float_tensor("b", {2}, {0, 5})});
+  const Message m = one_node(
+      18, node("GroupNormalization", {"x", "s", "b"}, {"out"}, {attribute_int("num_groups", 2), attribute_float("epsilon", 0)}),
+      {{"1", "4", "2"}}, {float_tensor("s", {2}, {1, 10}), float_tensor("b", {2}, {0, 5})});
   EXPECT_EQ(run(m, {floats({1, 4, 2}, {-1, 1, -1, 1, -1, 1, -1, 1})})[0], (Values{-1, 1, -1, 1, -5, 15, -5, 15}));
 }
 
 TEST(OnnxUpgrade, ScanWithBatchAxis) {
-  const Message body = graph({.nodes = {node("Add", {"sum", "next"}, {"sum_out"}), node("Identity", {"sum_out"}, {"scan"})}, .initializers = {},
-                              .inputs = {value_info("sum", kFloat, {"1"}), value_info("next", kFloat, {"1"})}, .outputs = {value_info("sum_out", kFloat, {"1"}), value_info("scan", kFloat, {"1"})}});
-  const Message m = one_node(8, node("Scan", {"", "x", "y"}, {"a", "b"}, {attribute_graph("body", body), attribute_int("num_scan_inputs", 1)}), {{"2", "1"}, {"2", "3", "1"}}, {}, {"a", "b"});
+  const Message body = graph({.nodes = {node("Add", {"sum", "next"}, {"sum_out"}), node("Identity", {"sum_out"}, {"scan"})},
+                              .initializers = {},
+                              .inputs = {value_info("sum", kFloat, {"1"}), value_info("next", kFloat, {"1"})},
+                              .outputs = {value_info("sum_out", kFloat, {"1"}), value_info("scan", kFloat, {"1"})}});
+  const Message m =
+      one_node(8, node("Scan", {"", "x", "y"}, {"a", "b"}, {attribute_graph("body", body), attribute_int("num_scan_inputs", 1)}),
+               {{"2", "1"}, {"2", "3", "1"}}, {}, {"a", "b"});
   const auto out = run(m, {floats({2, 1}, {0, 100}), floats({2, 3, 1}, {1, 2, 3, 4, 5, 6})});
   EXPECT_EQ(out[0], (Values{6, 115}));
   EXPECT_EQ(out[1], (Values{1, 3, 6, 104, 109, 115}));
 }
 
 TEST(OnnxUpgrade, NoOpsetIsTheFirst) {
-  const Message m = model(graph({.nodes = {node("Clip", {"x"}, {"out"}, {attribute_float("max", 1)})}, .initializers = {}, .inputs = {value_info("x", kFloat, {"1"})},
-                                 .outputs = {value_info("out", kFloat, {"1"})}}), 0, 1);
+  const Message m = model(graph({.nodes = {node("Clip", {"x"}, {"out"}, {attribute_float("max", 1)})},
+                                 .initializers = {},
+                                 .inputs = {value_info("x", kFloat, {"1"})},
+                                 .outputs = {value_info("out", kFloat, {"1"})}}),
+                          0, 1);
   EXPECT_EQ(run(m, {floats({1}, {5})})[0], Values{1});
 }
 
 TEST(OnnxMicrosoft, FusedOps) {
   const auto domain = "com.microsoft";
   const auto x = floats({1, 2}, {1, -2});
-  EXPECT_EQ(run(one_node(13, node("FusedMatMul", {"x", "y"}, {"out"}, {attribute_int("transB", 1), attribute_float("alpha", 2)}, "", domain), {{"1", "2"}, {"2", "2"}}), {x, floats({2, 2}, {1, 2, 3, 4})})[0],
-            (Values{-6, -10}));
-  EXPECT_EQ(run(one_node(13, node("FusedGemm", {"x", "y"}, {"out"}, {attribute_string("activation", "Relu")}, "", domain), {{"1", "2"}, {"2", "2"}}), {x, floats({2, 2}, {1, 2, 3, -4})})[0], (Values{0, 10}));
+  EXPECT_EQ(
+      run(one_node(
+              13, node("FusedMatMul", {"x", "y"}, {"out"}, {attribute_int("transB", 1), attribute_float("alpha", 2)}, "", domain),
+              {{"1", "2"}, {"2", "2"}}),
+          {x, floats({2, 2}, {1, 2, 3, 4})})[0],
+      (Values{-6, -10}));
+  EXPECT_EQ(run(one_node(13, node("FusedGemm", {"x", "y"}, {"out"}, {attribute_string("activation", "Relu")}, "", domain),
+                         {{"1", "2"}, {"2", "2"}}),
+                {x, floats({2, 2}, {1, 2, 3, -4})})[0],
+            (Values{0, 10}));
 }
 
 TEST(OnnxMicrosoft, QuantizedProductsMeansAndChoices) {
   constexpr int kInt8 = 3, kInt32 = 6;
-  const auto bytes = [](const std::vector<int32_t>& values) { return std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4); };
-  const std::vector<Message> constants{float_tensor("as", {}, {0.5}), raw_tensor("az", kUInt8, {}, "\x0a"), raw_tensor("b", kInt8, {2, 2}, "\x01\x02\x03\xfc"), raw_tensor("bt", kInt8, {2, 2}, "\x01\x03\x02\xfc"),
-                                       float_tensor("bs", {2}, {0.1f, 0.2f}), raw_tensor("c", kInt32, {2}, bytes({100, -50})), float_tensor("bias", {2}, {5, -5}), float_tensor("ys", {}, {1}), float_tensor("gs", {}, {0.4f}),
-                                       raw_tensor("yz", kUInt8, {}, "\x03"), raw_tensor("condition", kBool, {1, 2}, std::string("\x01\0", 2)), raw_tensor("other", kUInt8, {1, 2}, "\x14\x1e")};
+  const auto bytes = [](const std::vector<int32_t>& values) {
+    return std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4);
+  };
+  const std::vector<Message> constants{float_tensor("as", {}, {0.5}),
+                                       raw_tensor("az", kUInt8, {}, "\x0a"),
+                                       raw_tensor("b", kInt8, {2, 2}, "\x01\x02\x03\xfc"),
+                                       raw_tensor("bt", kInt8, {2, 2}, "\x01\x03\x02\xfc"),
+                                       float_tensor("bs", {2}, {0.1f, 0.2f}),
+                                       raw_tensor("c", kInt32, {2}, bytes({100, -50})),
+                                       float_tensor("bias", {2}, {5, -5}),
+                                       float_tensor("ys", {}, {1}),
+                                       float_tensor("gs", {}, {0.4f}),
+                                       raw_tensor("yz", kUInt8, {}, "\x03"),
+                                       raw_tensor("condition", kBool, {1, 2}, std::string("\x01\0", 2)),
+                                       raw_tensor("other", kUInt8, {1, 2}, "\x14\x1e")};
   // x is 1, -2 and lies on its grid; results are floats or bytes.
   const auto result = [&](const Message& last, int type = kFloat, std::vector<float> x = {1, -2}) {
     const Message quantize = node("QuantizeLinear", {"x", "as", "az"}, {"xq"});
-    const Message m = model(graph({.nodes = {quantize, last}, .initializers = constants, .inputs = {value_info("x", kFloat, {"1", "2"})}, .outputs = {value_info_without_shape("out", type)}}), 13);
+    const Message m = model(graph({.nodes = {quantize, last},
+                                   .initializers = constants,
+                                   .inputs = {value_info("x", kFloat, {"1", "2"})},
+                                   .outputs = {value_info_without_shape("out", type)}}),
+                            13);
     return run(m, {floats({1, 2}, x)})[0];
   };
   const auto near = [](const Values& got, const Values& want) {
@@ -222,21 +327,31 @@ TEST(OnnxMicrosoft, QuantizedProductsMeansAndChoices) {
   };
   const auto domain = "com.microsoft";
   near(result(node("QGemm", {"xq", "as", "az", "b", "bs", "", "c"}, {"out"}, {}, "", domain)), {4.5, -3});
-  near(result(node("QGemm", {"xq", "as", "az", "bt", "bs", "", "c"}, {"out"}, {attribute_int("transB", 1), attribute_float("alpha", 2)}, "", domain)), {9, -6});
+  near(result(node("QGemm", {"xq", "as", "az", "bt", "bs", "", "c"}, {"out"},
+                   {attribute_int("transB", 1), attribute_float("alpha", 2)}, "", domain)),
+       {9, -6});
   near(result(node("QGemm", {"xq", "as", "az", "b", "bs", "", "", "gs", "yz"}, {"out"}, {}, "", domain), kUInt8), {2, 8});
   near(result(node("MatMulIntegerToFloat", {"xq", "b", "as", "bs", "az", "", "bias"}, {"out"}, {}, "", domain)), {4.5, -3});
-  near(result(node("DynamicQuantizeMatMul", {"x", "b", "bs", "", "bias"}, {"out"}, {}, "", domain), kFloat, {0, 255}), {0.3 * 255 + 5, -0.8 * 255 - 5});
-  near(result(node("QLinearWhere", {"condition", "xq", "as", "az", "other", "as", "az", "ys", "yz"}, {"out"}, {}, "", domain), kUInt8), {4, 13});
-  near(result(node("QLinearReduceMean", {"xq", "as", "az", "as", "az"}, {"out"}, {attribute_int("keepdims", 1)}, "", domain), kUInt8), {9});
-  EXPECT_TRUE(contains(error_of(one_node(13, node("QGemm", {"x", "y"}, {"out"}, {}, "", domain), {{"1", "2"}, {"2", "2"}})), "input 3 is required"));
+  near(result(node("DynamicQuantizeMatMul", {"x", "b", "bs", "", "bias"}, {"out"}, {}, "", domain), kFloat, {0, 255}),
+       {0.3 * 255 + 5, -0.8 * 255 - 5});
+  near(result(node("QLinearWhere", {"condition", "xq", "as", "az", "other", "as", "az", "ys", "yz"}, {"out"}, {}, "", domain),
+              kUInt8),
+       {4, 13});
+  near(result(node("QLinearReduceMean", {"xq", "as", "az", "as", "az"}, {"out"}, {attribute_int("keepdims", 1)}, "", domain),
+              kUInt8),
+       {9});
+  EXPECT_TRUE(contains(error_of(one_node(13, node("QGemm", {"x", "y"}, {"out"}, {}, "", domain), {{"1", "2"}, {"2", "2"}})),
+                       "input 3 is required"));
 }
 
 // --- tensors
 
 // Adds the initializer t to x and returns the sum.
 Values with_tensor(const Message& tensor, const std::vector<float>& x) {
-  GraphParts parts{.nodes = {node("Cast", {"t"}, {"f"}, {attribute_int("to", 1)}), node("Add", {"x", "f"}, {"out"})}, .initializers = {tensor},
-                   .inputs = {value_info("x", kFloat, {std::to_string(x.size())})}, .outputs = {value_info("out", kFloat, {std::to_string(x.size())})}};
+  GraphParts parts{.nodes = {node("Cast", {"t"}, {"f"}, {attribute_int("to", 1)}), node("Add", {"x", "f"}, {"out"})},
+                   .initializers = {tensor},
+                   .inputs = {value_info("x", kFloat, {std::to_string(x.size())})},
+                   .outputs = {value_info("out", kFloat, {std::to_string(x.size())})}};
   return run(model(graph(parts), 21, 10), {floats({static_cast<int64_t>(x.size())}, x)})[0];
 }
 
@@ -252,19 +367,26 @@ TEST(OnnxTensors, EveryWayToStoreValues) {
     EXPECT_EQ(with_tensor(typed(kInt4, 5, {0x2f, 0x07}, 3, packed), {0, 0, 0}), (Values{-1, 2, 7}));
     EXPECT_EQ(with_tensor(typed(3, 5, {-128, 127}, 2, packed), {0, 0}), (Values{-128, 127}));
   }
-  EXPECT_EQ(with_tensor(Message().number(1, 2).number(2, kFloat).real(4, 1.5f).real(4, 2.5f).text(8, "t"), {0, 0}), (Values{1.5, 2.5}));
+  EXPECT_EQ(with_tensor(Message().number(1, 2).number(2, kFloat).real(4, 1.5f).real(4, 2.5f).text(8, "t"), {0, 0}),
+            (Values{1.5, 2.5}));
   EXPECT_EQ(with_tensor(raw_tensor("t", kUInt4, {3}, std::string("\x2f\x07", 2)), {0, 0, 0}), (Values{15, 2, 7}));
-  EXPECT_EQ(with_tensor(raw_tensor("t", kBool, {2}, std::string("\0\x05", 2)), {0, 0}), (Values{0, 1})) << "a bool that is neither 0 nor 1";
+  EXPECT_EQ(with_tensor(raw_tensor("t", kBool, {2}, std::string("\0\x05", 2)), {0, 0}), (Values{0, 1}))
+      << "a bool that is neither 0 nor 1";
   EXPECT_EQ(with_tensor(raw_tensor("t", kUInt8, {1}, "\xff"), {0}), Values{255});
 }
 
 Message tensor_model(const Message& tensor) {
-  return model(graph({.nodes = {node("Add", {"x", "t"}, {"out"})}, .initializers = {tensor}, .inputs = {value_info("x", kFloat, {"2"})}, .outputs = {value_info("out", kFloat, {"2"})}}), 13);
+  return model(graph({.nodes = {node("Add", {"x", "t"}, {"out"})},
+                      .initializers = {tensor},
+                      .inputs = {value_info("x", kFloat, {"2"})},
+                      .outputs = {value_info("out", kFloat, {"2"})}}),
+               13);
 }
 
 TEST(OnnxTensors, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(contains(error_of(tensor_model(float_tensor("t", {3}, {1, 2}))), "does not fit the shape"));
-  EXPECT_TRUE(contains(error_of(tensor_model(float_tensor("t", {int64_t{1} << 40, int64_t{1} << 40}, {1, 2}))), "test.onnx: import"));
+  EXPECT_TRUE(
+      contains(error_of(tensor_model(float_tensor("t", {int64_t{1} << 40, int64_t{1} << 40}, {1, 2}))), "test.onnx: import"));
   EXPECT_TRUE(contains(error_of(tensor_model(float_tensor("t", {-2}, {1, 2}))), "negative"));
   EXPECT_TRUE(contains(error_of(tensor_model(raw_tensor("t", kString, {1}, ""))), "string"));
   EXPECT_TRUE(contains(error_of(tensor_model(raw_tensor("t", 17, {1}, "a"))), "float8"));
@@ -275,30 +397,56 @@ TEST(OnnxTensors, RefusesWhatDoesNotFit) {
 
 TEST(OnnxTensors, Sparse) {
   const auto sparse_model = [](const Message& sparse) {
-    return model(graph({.nodes = {node("Add", {"x", "t"}, {"out"})}, .initializers = {}, .inputs = {value_info("x", kFloat, {"2", "2"})}, .outputs = {value_info("out", kFloat, {"2", "2"})},
-                        .sparse_initializers = {sparse}}), 13);
+    return model(graph({.nodes = {node("Add", {"x", "t"}, {"out"})},
+                        .initializers = {},
+                        .inputs = {value_info("x", kFloat, {"2", "2"})},
+                        .outputs = {value_info("out", kFloat, {"2", "2"})},
+                        .sparse_initializers = {sparse}}),
+                 13);
   };
   const auto x = floats({2, 2}, {0, 0, 0, 0});
   const Message values = float_tensor("t", {2}, {5, 6});
-  EXPECT_EQ(run(sparse_model(Message().message(1, values).message(2, int64_tensor("", {2}, {1, 2})).numbers(3, Ints{2, 2})), {x})[0], (Values{0, 5, 6, 0}));
-  EXPECT_EQ(run(sparse_model(Message().message(1, values).message(2, int64_tensor("", {2, 2}, {0, 0, 1, 1})).numbers(3, Ints{2, 2})), {x})[0], (Values{5, 0, 0, 6}));
-  EXPECT_TRUE(contains(error_of(sparse_model(Message().message(1, values).message(2, int64_tensor("", {2}, {1, 4})).numbers(3, Ints{2, 2}))), "outside"));
-  EXPECT_TRUE(contains(error_of(sparse_model(Message().message(1, values).message(2, int64_tensor("", {2}, {1, 4})).numbers(3, Ints{1 << 20, 1 << 20}))), "import"));
+  EXPECT_EQ(
+      run(sparse_model(Message().message(1, values).message(2, int64_tensor("", {2}, {1, 2})).numbers(3, Ints{2, 2})), {x})[0],
+      (Values{0, 5, 6, 0}));
+  EXPECT_EQ(
+      run(sparse_model(Message().message(1, values).message(2, int64_tensor("", {2, 2}, {0, 0, 1, 1})).numbers(3, Ints{2, 2})),
+          {x})[0],
+      (Values{5, 0, 0, 6}));
+  EXPECT_TRUE(contains(
+      error_of(sparse_model(Message().message(1, values).message(2, int64_tensor("", {2}, {1, 4})).numbers(3, Ints{2, 2}))),
+      "outside"));
+  EXPECT_TRUE(
+      contains(error_of(sparse_model(
+                   Message().message(1, values).message(2, int64_tensor("", {2}, {1, 4})).numbers(3, Ints{1 << 20, 1 << 20}))),
+               "import"));
 }
 
 TEST(OnnxTensors, ConstantNodes) {
   const std::pair<Message, Values> forms[] = {
-      {attribute_float("value_float", 2.5f), {2.5, 2.5}}, {attribute_floats("value_floats", {1, 2}), {1, 2}},
+      {attribute_float("value_float", 2.5f), {2.5, 2.5}},
+      {attribute_floats("value_floats", {1, 2}), {1, 2}},
       {attribute_tensor("value", float_tensor("", {2}, {3, 4})), {3, 4}},
-      {Message().text(1, "sparse_value").message(22, Message().message(1, float_tensor("", {1}, {9})).message(2, int64_tensor("", {1}, {1})).numbers(3, Ints{2})).number(20, 11), {0, 9}}};
+      {Message()
+           .text(1, "sparse_value")
+           .message(22,
+                    Message().message(1, float_tensor("", {1}, {9})).message(2, int64_tensor("", {1}, {1})).numbers(3, Ints{2}))
+           .number(20, 11),
+       {0, 9}}};
   for (const auto& [attribute, wanted] : forms) {
-    const Message m = model(graph({.nodes = {node("Constant", {}, {"c"}, {attribute}), node("Add", {"x", "c"}, {"out"})}, .initializers = {}, .inputs = {value_info("x", kFloat, {"2"})},
-                                   .outputs = {value_info("out", kFloat, {"2"})}}), 13);
+    const Message m = model(graph({.nodes = {node("Constant", {}, {"c"}, {attribute}), node("Add", {"x", "c"}, {"out"})},
+                                   .initializers = {},
+                                   .inputs = {value_info("x", kFloat, {"2"})},
+                                   .outputs = {value_info("out", kFloat, {"2"})}}),
+                            13);
     EXPECT_EQ(run(m, {floats({2}, {0, 0})})[0], wanted);
   }
   for (const Message& attribute : {attribute_int("value_int", 1), attribute_ints("value_ints", {1})}) {
-    const Message m = model(graph({.nodes = {node("Constant", {}, {"c"}, {attribute}), node("Gather", {"x", "c"}, {"out"})}, .initializers = {}, .inputs = {value_info("x", kFloat, {"2"})},
-                                   .outputs = {value_info_without_shape("out", kFloat)}}), 13);
+    const Message m = model(graph({.nodes = {node("Constant", {}, {"c"}, {attribute}), node("Gather", {"x", "c"}, {"out"})},
+                                   .initializers = {},
+                                   .inputs = {value_info("x", kFloat, {"2"})},
+                                   .outputs = {value_info_without_shape("out", kFloat)}}),
+                            13);
     EXPECT_EQ(run(m, {floats({2}, {3, 4})})[0], Values{4});
   }
 }
@@ -358,31 +506,57 @@ TEST(OnnxTensors, ExternalData) {
 TEST(OnnxTensors, DescribedValuesOfAnySizeAreNotDrawn) {
   Message tensor;
   tensor.numbers(1, Ints{1 << 20, 1 << 20}).number(2, kFloat).text(8, "t").number(14, 1);
-  for (const auto& [key, value] : {std::pair("location", "fill:normal"), {"seed", "1"}, {"scale", "1"}}) tensor.message(13, Message().text(1, key).text(2, value));
+  for (const auto& [key, value] : {std::pair("location", "fill:normal"), {"seed", "1"}, {"scale", "1"}})
+    tensor.message(13, Message().text(1, key).text(2, value));
   EXPECT_TRUE(contains(error_of(tensor_model(tensor)), "too large"));
 }
 
 // --- graph rules
 
 TEST(OnnxGraph, InitializersAreNoInputs) {
-  const Message m = model(graph({.nodes = {node("Add", {"x", "w"}, {"out"})}, .initializers = {float_tensor("w", {1}, {1})}, .inputs = {value_info("x", kFloat, {"1"}), value_info("w", kFloat, {"1"})},
-                                 .outputs = {value_info("out", kFloat, {"1"})}}), 7, 3);
+  const Message m = model(graph({.nodes = {node("Add", {"x", "w"}, {"out"})},
+                                 .initializers = {float_tensor("w", {1}, {1})},
+                                 .inputs = {value_info("x", kFloat, {"1"}), value_info("w", kFloat, {"1"})},
+                                 .outputs = {value_info("out", kFloat, {"1"})}}),
+                          7, 3);
   EXPECT_EQ(run(m, {floats({1}, {2})})[0], Values{3});
 }
 
 TEST(OnnxGraph, NodesInAnyOrder) {
-  const Message m = model(graph({.nodes = {node("Neg", {"a"}, {"out"}), node("Relu", {"x"}, {"a"}), node("Unheard", {"x"}, {"unused"})}, .initializers = {}, .inputs = {value_info("x", kFloat, {"1"})},
-                                 .outputs = {value_info("out", kFloat, {"1"})}}), 13);
+  const Message m =
+      model(graph({.nodes = {node("Neg", {"a"}, {"out"}), node("Relu", {"x"}, {"a"}), node("Unheard", {"x"}, {"unused"})},
+                   .initializers = {},
+                   .inputs = {value_info("x", kFloat, {"1"})},
+                   .outputs = {value_info("out", kFloat, {"1"})}}),
+            13);
   EXPECT_EQ(run(m, {floats({1}, {2})})[0], Values{-2}) << "and what nobody reads does no harm";
-  EXPECT_TRUE(contains(error_of(model(graph({.nodes = {node("Neg", {"b"}, {"a"}), node("Relu", {"a"}, {"b"})}, .initializers = {}, .inputs = {}, .outputs = {value_info("a", kFloat, {"1"})}}), 13)), "cycle"));
-  EXPECT_TRUE(contains(error_of(model(graph({.nodes = {node("Neg", {"x"}, {"a"}), node("Relu", {"x"}, {"a"})}, .initializers = {}, .inputs = {value_info("x", kFloat, {"1"})},
-                                             .outputs = {value_info("a", kFloat, {"1"})}}), 13)), "produced twice"));
-  EXPECT_TRUE(contains(error_of(model(graph({.nodes = {node("Neg", {"nowhere"}, {"a"}, {}, "n")}, .initializers = {}, .inputs = {}, .outputs = {value_info("a", kFloat, {"1"})}}), 13)), "'nowhere'"));
+  EXPECT_TRUE(contains(error_of(model(graph({.nodes = {node("Neg", {"b"}, {"a"}), node("Relu", {"a"}, {"b"})},
+                                             .initializers = {},
+                                             .inputs = {},
+                                             .outputs = {value_info("a", kFloat, {"1"})}}),
+                                      13)),
+                       "cycle"));
+  EXPECT_TRUE(contains(error_of(model(graph({.nodes = {node("Neg", {"x"}, {"a"}), node("Relu", {"x"}, {"a"})},
+                                             .initializers = {},
+                                             .inputs = {value_info("x", kFloat, {"1"})},
+                                             .outputs = {value_info("a", kFloat, {"1"})}}),
+                                      13)),
+                       "produced twice"));
+  EXPECT_TRUE(contains(error_of(model(graph({.nodes = {node("Neg", {"nowhere"}, {"a"}, {}, "n")},
+                                             .initializers = {},
+                                             .inputs = {},
+                                             .outputs = {value_info("a", kFloat, {"1"})}}),
+                                      13)),
+                       "'nowhere'"));
 }
 
 TEST(OnnxGraph, AllUnknownOpsAtOnce) {
-  const Message m = model(graph({.nodes = {node("Foo", {"x"}, {"a"}, {}, "first"), node("Bar", {"a"}, {"b"}, {}, "", "org.acme"), node("Relu", {"b"}, {"out"})}, .initializers = {},
-                                 .inputs = {value_info("x", kFloat, {"1"})}, .outputs = {value_info("out", kFloat, {"1"})}}), 13);
+  const Message m = model(graph({.nodes = {node("Foo", {"x"}, {"a"}, {}, "first"), node("Bar", {"a"}, {"b"}, {}, "", "org.acme"),
+                                           node("Relu", {"b"}, {"out"})},
+                                 .initializers = {},
+                                 .inputs = {value_info("x", kFloat, {"1"})},
+                                 .outputs = {value_info("out", kFloat, {"1"})}}),
+                          13);
   const std::string text = error_of(m);
   EXPECT_TRUE(contains(text, "node 'first' (Foo)")) << text;
   EXPECT_TRUE(contains(text, "node 'b' (org.acme:Bar)")) << text;
@@ -390,8 +564,12 @@ TEST(OnnxGraph, AllUnknownOpsAtOnce) {
 }
 
 TEST(OnnxGraph, NamesAndOrigin) {
-  const auto imported = import_model(model(graph({.nodes = {node("Relu", {"x"}, {"a"}, {}, "layer1/relu"), node("Neg", {"a"}, {"out"})}, .initializers = {}, .inputs = {value_info("x", kFloat, {"N", "3"})},
-                                                  .outputs = {value_info("out", kFloat, {"N", "3"})}}), 13));
+  const auto imported =
+      import_model(model(graph({.nodes = {node("Relu", {"x"}, {"a"}, {}, "layer1/relu"), node("Neg", {"a"}, {"out"})},
+                                .initializers = {},
+                                .inputs = {value_info("x", kFloat, {"N", "3"})},
+                                .outputs = {value_info("out", kFloat, {"N", "3"})}}),
+                         13));
   ASSERT_TRUE(imported);
   const ir::Graph& g = imported->graph;
   EXPECT_EQ(g.node(g.order()[0]).name, "layer1/relu");
@@ -410,9 +588,13 @@ TEST(OnnxGraph, ConstantsOfAnotherTypeAreConverted) {
 TEST(OnnxGraph, ComputedOperandsOfTwoTypesAreRefused) {
   constexpr int64_t kInt64 = 7;
   for (const char* op : {"Add", "Greater", "Max", "Concat"}) {
-    const auto attributes = std::string_view(op) == "Concat" ? std::vector<Message>{attribute_int("axis", 0)} : std::vector<Message>{};
-    auto imported = import_model(model(graph({.nodes = {node(op, {"x", "y"}, {"out"}, attributes, "joined")}, .initializers = {},
-                                              .inputs = {value_info("x", kFloat, {"2"}), value_info("y", kInt64, {"2"})}, .outputs = {value_info("out", kFloat, {"2"})}}), 19));
+    const auto attributes =
+        std::string_view(op) == "Concat" ? std::vector<Message>{attribute_int("axis", 0)} : std::vector<Message>{};
+    auto imported = import_model(model(graph({.nodes = {node(op, {"x", "y"}, {"out"}, attributes, "joined")},
+                                              .initializers = {},
+                                              .inputs = {value_info("x", kFloat, {"2"}), value_info("y", kInt64, {"2"})},
+                                              .outputs = {value_info("out", kFloat, {"2"})}}),
+                                       19));
     const Status status = imported ? ir::infer_shapes(imported->graph, ops::builtin_ops()) : imported.status();
     EXPECT_FALSE(status) << op;
     EXPECT_NE(status.to_string().find("'joined'"), std::string::npos) << status.to_string();
@@ -421,7 +603,11 @@ TEST(OnnxGraph, ComputedOperandsOfTwoTypesAreRefused) {
 
 TEST(OnnxGraph, OutputsThatAreNotAsStatedAreRemarked) {
   const auto remarks = [](const Names& stated, int64_t type = kFloat) {
-    const auto imported = import_model(model(graph({.nodes = {node("Relu", {"x"}, {"out"})}, .initializers = {}, .inputs = {value_info("x", kFloat, {"N", "3"})}, .outputs = {value_info("out", type, stated)}}), 19));
+    const auto imported = import_model(model(graph({.nodes = {node("Relu", {"x"}, {"out"})},
+                                                    .initializers = {},
+                                                    .inputs = {value_info("x", kFloat, {"N", "3"})},
+                                                    .outputs = {value_info("out", type, stated)}}),
+                                             19));
     EXPECT_TRUE(imported) << imported.status().to_string();
     return imported ? imported->source.warnings : std::vector<std::string>{};
   };
@@ -446,27 +632,40 @@ Message function(std::string_view name, const Names& inputs, const Names& output
 }
 
 Message function_model(const std::vector<Message>& nodes, const std::vector<Message>& functions) {
-  return model(graph({.nodes = nodes, .initializers = {}, .inputs = {value_info("x", kFloat, {"2"})}, .outputs = {value_info("out", kFloat, {"2"})}}), 18, 8, functions, {op_set("local", 1)});
+  return model(graph({.nodes = nodes,
+                      .initializers = {},
+                      .inputs = {value_info("x", kFloat, {"2"})},
+                      .outputs = {value_info("out", kFloat, {"2"})}}),
+               18, 8, functions, {op_set("local", 1)});
 }
 
 TEST(OnnxFunctions, InlinedWithAttributesAndOwnOpset) {
-  const Message scaled = function("Scaled", {"a"}, {"b"}, {node("Constant", {}, {"f"}, {attribute_reference("value_float", "factor", 1)}), node("Mul", {"a", "f"}, {"b"})});
+  const Message scaled =
+      function("Scaled", {"a"}, {"b"},
+               {node("Constant", {}, {"f"}, {attribute_reference("value_float", "factor", 1)}), node("Mul", {"a", "f"}, {"b"})});
   // ReduceMean of opset 13 has its axes in an attribute, though the model says 18.
-  const Message centered = function("Centered", {"v"}, {"r"}, {node("ReduceMean", {"v"}, {"m"}, {attribute_ints("axes", {0})}), node("Sub", {"v", "m"}, {"d"}),
-                                                               node("Scaled", {"d"}, {"r"}, {attribute_reference("factor", "by", 1)}, "", "local")});
-  const Message m = function_model({node("Centered", {"x"}, {"a"}, {attribute_float("by", 10)}, "one", "local"), node("Centered", {"a"}, {"out"}, {attribute_float("by", 2)}, "two", "local")}, {scaled, centered});
+  const Message centered =
+      function("Centered", {"v"}, {"r"},
+               {node("ReduceMean", {"v"}, {"m"}, {attribute_ints("axes", {0})}), node("Sub", {"v", "m"}, {"d"}),
+                node("Scaled", {"d"}, {"r"}, {attribute_reference("factor", "by", 1)}, "", "local")});
+  const Message m = function_model({node("Centered", {"x"}, {"a"}, {attribute_float("by", 10)}, "one", "local"),
+                                    node("Centered", {"a"}, {"out"}, {attribute_float("by", 2)}, "two", "local")},
+                                   {scaled, centered});
   EXPECT_EQ(run(m, {floats({2}, {1, 3})})[0], (Values{-20, 20}));
 }
 
 TEST(OnnxFunctions, OutputsThatAreInputsOrConstants) {
   const Message pass = function("Pass", {"a"}, {"a", "c"}, {node("Constant", {}, {"c"}, {attribute_float("value_float", 4)})});
-  const Message m = function_model({node("Pass", {"x"}, {"same", "four"}, {}, "p", "local"), node("Add", {"same", "four"}, {"out"})}, {pass});
+  const Message m =
+      function_model({node("Pass", {"x"}, {"same", "four"}, {}, "p", "local"), node("Add", {"same", "four"}, {"out"})}, {pass});
   EXPECT_EQ(run(m, {floats({2}, {1, 3})})[0], (Values{5, 7}));
 }
 
 TEST(OnnxFunctions, AbsentInputIsAbsent) {
   const Message limit = function("Limit", {"a", "low", "high"}, {"b"}, {node("Clip", {"a", "low", "high"}, {"b"})});
-  const Message m = function_model({node("Constant", {}, {"k"}, {attribute_float("value_float", 2)}), node("Limit", {"x", "", "k"}, {"out"}, {}, "", "local")}, {limit});
+  const Message m = function_model(
+      {node("Constant", {}, {"k"}, {attribute_float("value_float", 2)}), node("Limit", {"x", "", "k"}, {"out"}, {}, "", "local")},
+      {limit});
   EXPECT_EQ(run(m, {floats({2}, {1, 3})})[0], (Values{1, 2}));
 }
 
@@ -477,7 +676,8 @@ TEST(OnnxFunctions, RecursionIsRefused) {
   for (int i = 0; i < 30; ++i) {
     const std::string inner = i == 0 ? "Relu" : "F" + std::to_string(i - 1);
     const char* domain = i == 0 ? "" : "local";
-    doubling.push_back(function("F" + std::to_string(i), {"a"}, {"b"}, {node(inner, {"a"}, {"m"}, {}, "", domain), node(inner, {"m"}, {"b"}, {}, "", domain)}));
+    doubling.push_back(function("F" + std::to_string(i), {"a"}, {"b"},
+                                {node(inner, {"a"}, {"m"}, {}, "", domain), node(inner, {"m"}, {"b"}, {}, "", domain)}));
   }
   EXPECT_TRUE(contains(error_of(function_model({node("F29", {"x"}, {"out"}, {}, "", "local")}, doubling)), "too many nodes"));
 }
@@ -485,10 +685,22 @@ TEST(OnnxFunctions, RecursionIsRefused) {
 // --- control flow
 
 TEST(OnnxBodies, CapturesBecomeInputs) {
-  const Message then_branch = graph({.nodes = {node("Add", {"r", "one"}, {"t"})}, .initializers = {}, .inputs = {}, .outputs = {value_info_without_shape("t", kFloat)}});
-  const Message else_branch = graph({.nodes = {node("Mul", {"x", "one"}, {"m"}), node("Sub", {"m", "r"}, {"e"})}, .initializers = {}, .inputs = {}, .outputs = {value_info_without_shape("e", kFloat)}});
-  const Message m = model(graph({.nodes = {node("Neg", {"x"}, {"r"}), node("If", {"c"}, {"out"}, {attribute_graph("then_branch", then_branch), attribute_graph("else_branch", else_branch)})},
-                                 .initializers = {float_tensor("one", {1}, {1})}, .inputs = {value_info("x", kFloat, {"1"}), value_info("c", kBool, {})}, .outputs = {value_info_without_shape("out", kFloat)}}), 16);
+  const Message then_branch = graph({.nodes = {node("Add", {"r", "one"}, {"t"})},
+                                     .initializers = {},
+                                     .inputs = {},
+                                     .outputs = {value_info_without_shape("t", kFloat)}});
+  const Message else_branch = graph({.nodes = {node("Mul", {"x", "one"}, {"m"}), node("Sub", {"m", "r"}, {"e"})},
+                                     .initializers = {},
+                                     .inputs = {},
+                                     .outputs = {value_info_without_shape("e", kFloat)}});
+  const Message m =
+      model(graph({.nodes = {node("Neg", {"x"}, {"r"}),
+                             node("If", {"c"}, {"out"},
+                                  {attribute_graph("then_branch", then_branch), attribute_graph("else_branch", else_branch)})},
+                   .initializers = {float_tensor("one", {1}, {1})},
+                   .inputs = {value_info("x", kFloat, {"1"}), value_info("c", kBool, {})},
+                   .outputs = {value_info_without_shape("out", kFloat)}}),
+            16);
   const auto imported = import_model(m);
   ASSERT_TRUE(imported) << imported.status().to_string();
   const ir::Graph& g = imported->graph;
@@ -506,29 +718,51 @@ TEST(OnnxBodies, CapturesBecomeInputs) {
 }
 
 TEST(OnnxBodies, NestedCapturesPassThrough) {
-  const Message inner = graph({.nodes = {node("Add", {"v", "far"}, {"i"})}, .initializers = {}, .inputs = {}, .outputs = {value_info_without_shape("i", kFloat)}});
-  const Message other = graph({.nodes = {node("Identity", {"v"}, {"o"})}, .initializers = {}, .inputs = {}, .outputs = {value_info_without_shape("o", kFloat)}});
-  const Message body = graph({.nodes = {node("Identity", {"go"}, {"go_out"}), node("If", {"go"}, {"v_out"}, {attribute_graph("then_branch", inner), attribute_graph("else_branch", other)})}, .initializers = {},
-                              .inputs = {value_info("n", kInt64, {}), value_info("go", kBool, {}), value_info("v", kFloat, {"1"})},
-                              .outputs = {value_info("go_out", kBool, {}), value_info_without_shape("v_out", kFloat)}});
-  const Message m = model(graph({.nodes = {node("Neg", {"x"}, {"far"}), node("Loop", {"trips", "", "x"}, {"out"}, {attribute_graph("body", body)})}, .initializers = {int64_tensor("trips", {}, {3})},
-                                 .inputs = {value_info("x", kFloat, {"1"})}, .outputs = {value_info_without_shape("out", kFloat)}}), 16);
+  const Message inner = graph({.nodes = {node("Add", {"v", "far"}, {"i"})},
+                               .initializers = {},
+                               .inputs = {},
+                               .outputs = {value_info_without_shape("i", kFloat)}});
+  const Message other = graph({.nodes = {node("Identity", {"v"}, {"o"})},
+                               .initializers = {},
+                               .inputs = {},
+                               .outputs = {value_info_without_shape("o", kFloat)}});
+  const Message body = graph(
+      {.nodes = {node("Identity", {"go"}, {"go_out"}),
+                 node("If", {"go"}, {"v_out"}, {attribute_graph("then_branch", inner), attribute_graph("else_branch", other)})},
+       .initializers = {},
+       .inputs = {value_info("n", kInt64, {}), value_info("go", kBool, {}), value_info("v", kFloat, {"1"})},
+       .outputs = {value_info("go_out", kBool, {}), value_info_without_shape("v_out", kFloat)}});
+  const Message m = model(
+      graph({.nodes = {node("Neg", {"x"}, {"far"}), node("Loop", {"trips", "", "x"}, {"out"}, {attribute_graph("body", body)})},
+             .initializers = {int64_tensor("trips", {}, {3})},
+             .inputs = {value_info("x", kFloat, {"1"})},
+             .outputs = {value_info_without_shape("out", kFloat)}}),
+      16);
   EXPECT_EQ(run(m, {floats({1}, {5})})[0], Values{-10});
 }
 
 // --- what the user asks for
 
 Message chain() {
-  return model(graph({.nodes = {node("Relu", {"x"}, {"a"}), node("Neg", {"a"}, {"b"}), node("Split", {"b"}, {"s0", "s1"}, {attribute_int("axis", 1)}), node("Add", {"s0", "s1"}, {"out"})}, .initializers = {},
-                      .inputs = {value_info("x", kFloat, {"N", "4"})}, .outputs = {value_info("out", kFloat, {"N", "2"})}}), 13);
+  return model(
+      graph({.nodes = {node("Relu", {"x"}, {"a"}), node("Neg", {"a"}, {"b"}),
+                       node("Split", {"b"}, {"s0", "s1"}, {attribute_int("axis", 1)}), node("Add", {"s0", "s1"}, {"out"})},
+             .initializers = {},
+             .inputs = {value_info("x", kFloat, {"N", "4"})},
+             .outputs = {value_info("out", kFloat, {"N", "2"})}}),
+      13);
 }
 
 TEST(OnnxCrop, OutputsAndInputs) {
   EXPECT_EQ(run(chain(), {floats({1, 4}, {1, -1, 2, 3})}, {.outputs = {"a"}})[0], (Values{1, 0, 2, 3}));
   EXPECT_EQ(run(chain(), {floats({1, 4}, {1, 2, 3, 4})}, {.inputs = {"b"}, .input_size_list = {{1, 4}}})[0], (Values{4, 6}));
-  EXPECT_EQ(run(chain(), {floats({1, 2}, {1, 2}), floats({1, 4}, {1, 1, 1, 1})}, {.inputs = {"s0", "b"}, .input_size_list = {{1, 2}, {1, 4}}})[0], (Values{2, 3})) << "one of two outputs of a node";
+  EXPECT_EQ(run(chain(), {floats({1, 2}, {1, 2}), floats({1, 4}, {1, 1, 1, 1})},
+                {.inputs = {"s0", "b"}, .input_size_list = {{1, 2}, {1, 4}}})[0],
+            (Values{2, 3}))
+      << "one of two outputs of a node";
   EXPECT_TRUE(contains(error_of(chain(), {.outputs = {"a", "378"}}), "the '378' in outputs=['a', '378'] is invalied!"));
-  EXPECT_TRUE(contains(error_of(chain(), {.inputs = {"zz"}, .input_size_list = {{1, 4}}}), "the 'zz' in inputs=['zz'] is invalied!"));
+  EXPECT_TRUE(
+      contains(error_of(chain(), {.inputs = {"zz"}, .input_size_list = {{1, 4}}}), "the 'zz' in inputs=['zz'] is invalied!"));
   EXPECT_TRUE(contains(error_of(chain(), {.inputs = {"s0"}, .input_size_list = {{1, 2}}}), "depend on input 'x'"));
 }
 
@@ -540,18 +774,25 @@ TEST(OnnxCrop, Sizes) {
   EXPECT_TRUE(contains(error_of(chain(), {.input_size_list = {{7, 4}, {1}}}), "wrong length"));
   EXPECT_TRUE(contains(error_of(chain(), {.input_size_list = {{int64_t{1} << 40, int64_t{1} << 40}}}), "Invalid input_shape"));
   // The symbol N is settled for the other input too.
-  const Message two = model(graph({.nodes = {node("Add", {"x", "y"}, {"out"})}, .initializers = {}, .inputs = {value_info("x", kFloat, {"N", "2"}), value_info("y", kFloat, {"N", "2"})},
-                                   .outputs = {value_info("out", kFloat, {"N", "2"})}}), 13);
+  const Message two = model(graph({.nodes = {node("Add", {"x", "y"}, {"out"})},
+                                   .initializers = {},
+                                   .inputs = {value_info("x", kFloat, {"N", "2"}), value_info("y", kFloat, {"N", "2"})},
+                                   .outputs = {value_info("out", kFloat, {"N", "2"})}}),
+                            13);
   const auto open = import_model(two, {.input_size_list = {{3, 2}, {-1, 2}}});
   ASSERT_TRUE(open);
   EXPECT_EQ(ir::to_string(*open->graph.tensor(open->graph.inputs()[1]).shape), "[3,2]");
 }
 
 TEST(OnnxCrop, InitialValues) {
-  const Message two = model(graph({.nodes = {node("Add", {"x", "y"}, {"out"})}, .initializers = {}, .inputs = {value_info("x", kFloat, {"2"}), value_info("y", kFloat, {"2"})},
-                                   .outputs = {value_info("out", kFloat, {"2"})}}), 13);
+  const Message two = model(graph({.nodes = {node("Add", {"x", "y"}, {"out"})},
+                                   .initializers = {},
+                                   .inputs = {value_info("x", kFloat, {"2"}), value_info("y", kFloat, {"2"})},
+                                   .outputs = {value_info("out", kFloat, {"2"})}}),
+                            13);
   const Ints whole{10, 20};
-  EXPECT_EQ(run(two, {floats({2}, {1, 2})}, {.input_initial_val = {{}, TensorData::vector(whole)}})[0], (Values{11, 22})) << "converted to the input's type";
+  EXPECT_EQ(run(two, {floats({2}, {1, 2})}, {.input_initial_val = {{}, TensorData::vector(whole)}})[0], (Values{11, 22}))
+      << "converted to the input's type";
 }
 
 TEST(OnnxErrors, NotAModel) {
@@ -562,7 +803,8 @@ TEST(OnnxErrors, NotAModel) {
   const auto unknown = importer::load_bytes(source, {}, ops::builtin_ops());
   EXPECT_TRUE(contains(unknown.status().to_string(), "photo.jpg: import: the file is of no known model format"));
   EXPECT_TRUE(contains(importer::load_file("/nonexistent/m.onnx", {}, ops::builtin_ops()).status().to_string(), "cannot open"));
-  EXPECT_TRUE(contains(importer::load_bytes(source, {}, ops::builtin_ops(), "torch7").status().to_string(), "no importer 'torch7'"));
+  EXPECT_TRUE(
+      contains(importer::load_bytes(source, {}, ops::builtin_ops(), "torch7").status().to_string(), "no importer 'torch7'"));
   source.bytes = {};
   EXPECT_TRUE(contains(importer::load_bytes(source, {}, ops::builtin_ops(), "onnx").status().to_string(), "the file is empty"));
 }

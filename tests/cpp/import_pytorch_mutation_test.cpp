@@ -1,5 +1,5 @@
-// Damaged TorchScript archives: whatever the bytes say, the importer answers with a graph or a Status, in bounded memory. The mutations
-// are the same on every run; ORKNN_MUTATIONS sets how many there are.
+// Damaged TorchScript archives: whatever the bytes say, the importer answers with a graph or a Status, in bounded memory. The
+// mutations are the same on every run; ORKNN_MUTATIONS sets how many there are.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -22,14 +22,18 @@ std::string mutate(std::string bytes, std::mt19937& random) {
     switch (below(6)) {
       case 0: bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8))); break;
       case 1: bytes[at] = static_cast<char>(random()); break;
-      case 2: bytes[at] = "()[],.0123456789-=x\n"[below(20)]; break;                             // other code
-      case 3: bytes.replace(at, std::min<size_t>(8, bytes.size() - at), std::string(std::min<size_t>(8, bytes.size() - at), "\xff\x7f\0"[below(3)])); break;  // huge or no lengths
-      case 4: {                                                                                   // a piece from elsewhere, sizes kept
-        const size_t from = below(bytes.size()), count = std::min({size_t{1} + below(32), bytes.size() - at, bytes.size() - from});
+      case 2: bytes[at] = "()[],.0123456789-=x\n"[below(20)]; break;  // other code
+      case 3:
+        bytes.replace(at, std::min<size_t>(8, bytes.size() - at),
+                      std::string(std::min<size_t>(8, bytes.size() - at), "\xff\x7f\0"[below(3)]));
+        break;   // huge or no lengths
+      case 4: {  // a piece from elsewhere, sizes kept
+        const size_t from = below(bytes.size()),
+                     count = std::min({size_t{1} + below(32), bytes.size() - at, bytes.size() - from});
         bytes.replace(at, count, std::string(bytes.substr(from, count)));
         break;
       }
-      default: bytes.resize(below(16) == 0 ? at : bytes.size()); break;                           // sometimes cut off
+      default: bytes.resize(below(16) == 0 ? at : bytes.size()); break;  // sometimes cut off
     }
   }
   return bytes;
@@ -41,7 +45,8 @@ TEST(ImportPytorchMutation, SamplesAreValid) {
 
 TEST(ImportPytorchMutation, AnyPrefixIsRefused) {
   for (const auto& sample : tests::sample_torch_models())
-    for (size_t length = 0; length < sample.bytes.size(); ++length) EXPECT_FALSE(survives(std::string_view(sample.bytes).substr(0, length)));
+    for (size_t length = 0; length < sample.bytes.size(); ++length)
+      EXPECT_FALSE(survives(std::string_view(sample.bytes).substr(0, length)));
 }
 
 TEST(ImportPytorchMutation, DamageDoesNoHarm) {

@@ -1,5 +1,5 @@
-// Damaged TensorFlow graphs, binary and text: whatever they say, the importer answers with a graph or a Status, in bounded memory. The
-// mutations are the same on every run; ORKNN_MUTATIONS sets how many there are.
+// Damaged TensorFlow graphs, binary and text: whatever they say, the importer answers with a graph or a Status, in bounded
+// memory. The mutations are the same on every run; ORKNN_MUTATIONS sets how many there are.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -57,7 +57,19 @@ TEST(TensorFlowMutation, DamageDoesNoHarm) {
 TEST(TensorFlowMutation, WildNumbersDoNoHarm) {
   const int count = tests::mutation_count(3000) / 6;  // wild extents make an import slow
   const auto samples = tests::tf::samples();
-  constexpr std::string_view kNumbers[] = {"-1", "0", "1", "2", "7", "-9223372036854775808", "9223372036854775807", "2147483647", "-2147483648", "65536", "1099511627776", "nan", "1e38"};
+  constexpr std::string_view kNumbers[] = {"-1",
+                                           "0",
+                                           "1",
+                                           "2",
+                                           "7",
+                                           "-9223372036854775808",
+                                           "9223372036854775807",
+                                           "2147483647",
+                                           "-2147483648",
+                                           "65536",
+                                           "1099511627776",
+                                           "nan",
+                                           "1e38"};
   std::mt19937 random(20240624);
   for (int i = 0; i < count; ++i) {
     std::string text = samples[static_cast<size_t>(i) % samples.size()].text;

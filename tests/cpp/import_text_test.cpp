@@ -12,7 +12,8 @@ namespace {
 std::string fields_of(std::string_view text) {
   TextReader reader(text);
   std::string list;
-  for (TextField field; reader.next(field);) list += (list.empty() ? "" : " ") + std::string(field.name) + "=" + std::string(field.text);
+  for (TextField field; reader.next(field);)
+    list += (list.empty() ? "" : " ") + std::string(field.name) + "=" + std::string(field.text);
   return reader.status().is_ok() ? list : reader.status().to_string();
 }
 
@@ -65,20 +66,26 @@ TEST(TextFormat, Values) {
   EXPECT_FALSE(value_of<bool>("f"));
   EXPECT_FALSE(suits<bool>("2"));
   EXPECT_EQ(value_of<std::string>(R"("a\n\x41\101" 'b"' # comment
-    "\u00e4")"), "a\nAAb\"\xc3\xa4");
+    "\u00e4")"),
+            "a\nAAb\"\xc3\xa4");
   EXPECT_FALSE(suits<std::string>(R"("\xg")"));
   EXPECT_FALSE(suits<std::string>("word"));
 }
 
 TEST(TextFormat, ErrorsNameTheLine) {
   const std::pair<const char*, const char*> cases[] = {
-      {"a: 1\nb {\n c: 2\n", "line 4: the text ends inside 'b'"}, {"a: 1\n}", "line 2: expected the name of a field, found '}'"},
-      {"a\n 1", "line 2: expected ':' or '{' behind 'a'"},        {"a: \"x\n\"", "line 1: a string does not end on its line"},
-      {"a: [1 2]", "expected ',' or ']' in the list 'a'"},        {"a { b < } >", "expected '>', found '}'"},
-      {"a: :", "expected a value of 'a', found ':'"},             {"a:", "expected a value of 'a'"},
+      {"a: 1\nb {\n c: 2\n", "line 4: the text ends inside 'b'"},
+      {"a: 1\n}", "line 2: expected the name of a field, found '}'"},
+      {"a\n 1", "line 2: expected ':' or '{' behind 'a'"},
+      {"a: \"x\n\"", "line 1: a string does not end on its line"},
+      {"a: [1 2]", "expected ',' or ']' in the list 'a'"},
+      {"a { b < } >", "expected '>', found '}'"},
+      {"a: :", "expected a value of 'a', found ':'"},
+      {"a:", "expected a value of 'a'"},
       {"[x", "a name in brackets does not end"},
   };
-  for (const auto& [text, message] : cases) EXPECT_NE(fields_of(text).find(message), std::string::npos) << text << "\n" << fields_of(text);
+  for (const auto& [text, message] : cases)
+    EXPECT_NE(fields_of(text).find(message), std::string::npos) << text << "\n" << fields_of(text);
   std::string deep;
   for (int i = 0; i < 1000; ++i) deep += "a{";
   EXPECT_NE(fields_of(deep).find("nested too deeply"), std::string::npos);
@@ -87,8 +94,13 @@ TEST(TextFormat, ErrorsNameTheLine) {
 constexpr TextEnumerator kColors[] = {{"RED", 1}, {"BLUE", -2}};
 constexpr TextRow kInnerRows[] = {{"n", 1, TextType::Int}};
 constexpr TextSchema kInner{kInnerRows};
-constexpr TextRow kOuterRows[] = {{"i", 1, TextType::Int}, {"b", 2, TextType::Bool}, {"f", 3, TextType::Float}, {"d", 4, TextType::Double},
-                                  {"s", 5, TextType::String}, {"e", 6, TextType::Enum, nullptr, kColors}, {"m", 7, TextType::Message, &kInner}};
+constexpr TextRow kOuterRows[] = {{"i", 1, TextType::Int},
+                                  {"b", 2, TextType::Bool},
+                                  {"f", 3, TextType::Float},
+                                  {"d", 4, TextType::Double},
+                                  {"s", 5, TextType::String},
+                                  {"e", 6, TextType::Enum, nullptr, kColors},
+                                  {"m", 7, TextType::Message, &kInner}};
 constexpr TextSchema kOuter{kOuterRows};
 
 TEST(TextFormat, BecomesBytes) {

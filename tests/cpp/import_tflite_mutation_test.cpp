@@ -1,5 +1,5 @@
-// Damaged TFLite files: whatever the bytes say, the importer answers with a graph or a Status, in bounded memory. The mutations are the
-// same on every run; ORKNN_MUTATIONS sets how many there are.
+// Damaged TFLite files: whatever the bytes say, the importer answers with a graph or a Status, in bounded memory. The mutations
+// are the same on every run; ORKNN_MUTATIONS sets how many there are.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -22,15 +22,18 @@ std::string mutate(std::string bytes, std::mt19937& random) {
     const size_t at = below(bytes.size()), word = below(bytes.size() / 4) * 4;
     int32_t value;
     std::memcpy(&value, bytes.data() + word, 4);
-    const auto set_word = [&](int64_t v) { const auto w = static_cast<int32_t>(v); std::memcpy(bytes.data() + word, &w, 4); };
+    const auto set_word = [&](int64_t v) {
+      const auto w = static_cast<int32_t>(v);
+      std::memcpy(bytes.data() + word, &w, 4);
+    };
     switch (below(8)) {
-      case 0: bytes.resize(8 + below(bytes.size() - 8)); break;                          // cut off
-      case 1: bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8))); break;         // one bit
-      case 2: bytes[at] = static_cast<char>(random()); break;                            // one byte
-      case 3: set_word(static_cast<int64_t>(random())); break;                           // a wild number
-      case 4: set_word(int64_t{value} + static_cast<int64_t>(below(17)) - 8); break;     // off by a little
+      case 0: bytes.resize(8 + below(bytes.size() - 8)); break;                       // cut off
+      case 1: bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8))); break;      // one bit
+      case 2: bytes[at] = static_cast<char>(random()); break;                         // one byte
+      case 3: set_word(static_cast<int64_t>(random())); break;                        // a wild number
+      case 4: set_word(int64_t{value} + static_cast<int64_t>(below(17)) - 8); break;  // off by a little
       case 5: set_word(below(2) ? INT32_MAX : -1); break;
-      case 6: set_word(static_cast<int64_t>(below(64))); break;                          // a plausible index
+      case 6: set_word(static_cast<int64_t>(below(64))); break;  // a plausible index
       default: std::memcpy(bytes.data() + word, bytes.data() + below(bytes.size() / 4) * 4, 4); break;
     }
   }

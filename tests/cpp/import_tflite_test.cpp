@@ -15,8 +15,25 @@ using importer::Imported;
 using importer::ImportOptions;
 using ir::TensorData;
 
-enum : int32_t { ADD = 0, CONCATENATION = 2, CONV_2D = 3, DEQUANTIZE = 6, FULLY_CONNECTED = 9, MUL = 18, RELU = 19, RESHAPE = 22, CUSTOM = 32, STRIDED_SLICE = 45, PAD = 34, EXP = 47,
-                 LESS = 58, TRANSPOSE_CONV = 67, WHILE = 119, HASHTABLE = 136, QUANTIZE = 114 };
+enum : int32_t {
+  ADD = 0,
+  CONCATENATION = 2,
+  CONV_2D = 3,
+  DEQUANTIZE = 6,
+  FULLY_CONNECTED = 9,
+  MUL = 18,
+  RELU = 19,
+  RESHAPE = 22,
+  CUSTOM = 32,
+  STRIDED_SLICE = 45,
+  PAD = 34,
+  EXP = 47,
+  LESS = 58,
+  TRANSPOSE_CONV = 67,
+  WHILE = 119,
+  HASHTABLE = 136,
+  QUANTIZE = 114
+};
 
 Result<Imported> import_bytes(const std::string& bytes, const ImportOptions& options = {}) {
   auto kept = std::make_shared<std::string>(bytes);
@@ -43,7 +60,8 @@ ImportOptions cut(std::vector<std::string> inputs, std::vector<std::string> outp
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 // The outputs as real numbers: integers that have a scale are dequantized, as the runtime does.
-std::vector<std::vector<double>> run(const std::string& bytes, const std::vector<TensorData>& inputs, const ImportOptions& options = {}) {
+std::vector<std::vector<double>> run(const std::string& bytes, const std::vector<TensorData>& inputs,
+                                     const ImportOptions& options = {}) {
   auto imported = import_bytes(bytes, options);
   EXPECT_TRUE(imported) << imported.status().to_string();
   if (!imported) return {};
@@ -88,12 +106,19 @@ TEST(ImportTflite, IsRecognizedByItsBytes) {
 
 TEST(ImportTflite, ConvolutionPadsLikeTensorFlowAndClipsAtSix) {
   Subgraph g;
-  g.tensors = {{"x", Float32, {1, 4, 4, 1}, ""}, floats("w", {1, 3, 3, 1}, std::vector<float>(9, 1)), floats("b", {1}, {-1}), {"y", Float32, {1, 2, 2, 1}, ""}};
+  g.tensors = {{"x", Float32, {1, 4, 4, 1}, ""},
+               floats("w", {1, 3, 3, 1}, std::vector<float>(9, 1)),
+               floats("b", {1}, {-1}),
+               {"y", Float32, {1, 2, 2, 1}, ""}};
   g.inputs = {0};
   g.outputs = {3};
-  g.operators = {{CONV_2D, {0, 1, 2}, {3}, FlatTable().number<int8_t>(0, 0).number<int32_t>(1, 2).number<int32_t>(2, 2).number<int8_t>(3, 3)}};
+  g.operators = {{CONV_2D,
+                  {0, 1, 2},
+                  {3},
+                  FlatTable().number<int8_t>(0, 0).number<int32_t>(1, 2).number<int32_t>(2, 2).number<int8_t>(3, 3)}};
   // Of the one row and column that stride 2 needs, none is in front.
-  EXPECT_EQ(run(model({g}), {real({1, 4, 4, 1}, std::vector<float>(16, 0.75f))}), (std::vector<std::vector<double>>{{5.75, 3.5, 3.5, 2}}));
+  EXPECT_EQ(run(model({g}), {real({1, 4, 4, 1}, std::vector<float>(16, 0.75f))}),
+            (std::vector<std::vector<double>>{{5.75, 3.5, 3.5, 2}}));
   const auto imported = import_bytes(model({g}));
   ASSERT_TRUE(imported);
   EXPECT_EQ(imported->graph.tensor(imported->graph.inputs()[0]).layout, ir::Layout::NHWC);
@@ -132,7 +157,8 @@ TEST(ImportTflite, QuantizedAddRoundsToTheOutputsScale) {
   g.outputs = {2};
   g.operators = {{ADD, {0, 1}, {2}, FlatTable().number<int8_t>(0, 1)}};
   // 2 + 0.5; -3 + 0 under ReLU; 60 + 29.25; 63.5 + 29.25, which saturates at 127 + 20 only later.
-  EXPECT_EQ(run(model({g}), {small({4}, {4, -6, 120, 127}), small({4}, {12, 10, 127, 127})}), (std::vector<std::vector<double>>{{2, 0, 89, 93}}));
+  EXPECT_EQ(run(model({g}), {small({4}, {4, -6, 120, 127}), small({4}, {12, 10, 127, 127})}),
+            (std::vector<std::vector<double>>{{2, 0, 89, 93}}));
 }
 
 TEST(ImportTflite, PaddingOfIntegersIsTheirZero) {
@@ -150,8 +176,23 @@ TEST(ImportTflite, PackedHalfAndSparseWeights) {
   EXPECT_EQ(packed, (std::vector<std::vector<double>>{{5, 9.5, 1}}));  // halves of 1+2+3+4, 5+6+7+1, -1+2-2+3
   Subgraph g;
   const FlatTable dense = FlatTable().number<int32_t>(1, 2);
-  const FlatTable rows = FlatTable().number<int8_t>(0, 1).number<uint8_t>(2, 2).table(3, FlatTable().numbers<uint16_t>(0, {0, 1, 3})).number<uint8_t>(4, 1).table(5, FlatTable().numbers<int32_t>(0, {1, 0, 3}));
-  g.tensors = {{"x", Float32, {1, 4}, ""}, {"w", Float32, {2, 4}, bytes_of<float>({2, 3, 5}), {}, {}, 0, false, FlatTable().numbers<int32_t>(0, {0, 1}).tables(2, {dense, rows})}, {"y", Float32, {1, 2}, ""}};
+  const FlatTable rows = FlatTable()
+                             .number<int8_t>(0, 1)
+                             .number<uint8_t>(2, 2)
+                             .table(3, FlatTable().numbers<uint16_t>(0, {0, 1, 3}))
+                             .number<uint8_t>(4, 1)
+                             .table(5, FlatTable().numbers<int32_t>(0, {1, 0, 3}));
+  g.tensors = {{"x", Float32, {1, 4}, ""},
+               {"w",
+                Float32,
+                {2, 4},
+                bytes_of<float>({2, 3, 5}),
+                {},
+                {},
+                0,
+                false,
+                FlatTable().numbers<int32_t>(0, {0, 1}).tables(2, {dense, rows})},
+               {"y", Float32, {1, 2}, ""}};
   g.inputs = {0};
   g.outputs = {2};
   g.operators = {{FULLY_CONNECTED, {0, 1}, {2}, FlatTable().number<int8_t>(0, 0)}};
@@ -163,9 +204,24 @@ TEST(ImportTflite, PackedHalfAndSparseWeights) {
 TEST(ImportTflite, SparseBlocks) {
   // Blocks of two rows: of the 2 x 2 blocks of a [4,2] tensor only (0,1) and (1,0) are stored.
   const FlatTable dense = FlatTable().number<int32_t>(1, 2);
-  const FlatTable rows = FlatTable().number<int8_t>(0, 1).number<uint8_t>(2, 3).table(3, FlatTable().numbers<uint8_t>(0, {0, 1, 2})).number<uint8_t>(4, 3).table(5, FlatTable().numbers<uint8_t>(0, {1, 0}));
+  const FlatTable rows = FlatTable()
+                             .number<int8_t>(0, 1)
+                             .number<uint8_t>(2, 3)
+                             .table(3, FlatTable().numbers<uint8_t>(0, {0, 1, 2}))
+                             .number<uint8_t>(4, 3)
+                             .table(5, FlatTable().numbers<uint8_t>(0, {1, 0}));
   Subgraph g;
-  g.tensors = {{"x", Float32, {1, 2}, ""}, {"w", Float32, {4, 2}, bytes_of<float>({1, 2, 3, 4}), {}, {}, 0, false, FlatTable().numbers<int32_t>(0, {0, 1, 2}).numbers<int32_t>(1, {0}).tables(2, {dense, rows, dense})}, {"y", Float32, {1, 4}, ""}};
+  g.tensors = {{"x", Float32, {1, 2}, ""},
+               {"w",
+                Float32,
+                {4, 2},
+                bytes_of<float>({1, 2, 3, 4}),
+                {},
+                {},
+                0,
+                false,
+                FlatTable().numbers<int32_t>(0, {0, 1, 2}).numbers<int32_t>(1, {0}).tables(2, {dense, rows, dense})},
+               {"y", Float32, {1, 4}, ""}};
   g.inputs = {0};
   g.outputs = {2};
   g.operators = {{FULLY_CONNECTED, {0, 1}, {2}, FlatTable().number<int8_t>(0, 0)}};
@@ -190,11 +246,16 @@ TEST(ImportTflite, ShapesComputedInTheGraphAreSettled) {
 
 TEST(ImportTflite, StridedSliceMasks) {
   Subgraph g;
-  g.tensors = {{"x", Float32, {2, 3, 4}, ""}, ints("begin", {3}, {1, 0, -1}), ints("end", {3}, {0, 0, 0}), ints("strides", {3}, {1, 1, -2}), {"y", Float32, {}, ""}};
+  g.tensors = {{"x", Float32, {2, 3, 4}, ""},
+               ints("begin", {3}, {1, 0, -1}),
+               ints("end", {3}, {0, 0, 0}),
+               ints("strides", {3}, {1, 1, -2}),
+               {"y", Float32, {}, ""}};
   g.inputs = {0};
   g.outputs = {4};
   // Row 1, everything in the middle, every second element from the end down to index 1.
-  g.operators = {{STRIDED_SLICE, {0, 1, 2, 3}, {4}, FlatTable().number<int32_t>(1, 0).number<int32_t>(2, 2).number<int32_t>(4, 1)}};
+  g.operators = {
+      {STRIDED_SLICE, {0, 1, 2, 3}, {4}, FlatTable().number<int32_t>(1, 0).number<int32_t>(2, 2).number<int32_t>(4, 1)}};
   std::vector<float> values(24);
   for (size_t i = 0; i < 24; ++i) values[i] = static_cast<float>(i);
   EXPECT_EQ(run(model({g}), {real({2, 3, 4}, values)}), (std::vector<std::vector<double>>{{15, 13, 19, 17, 23, 21}}));
@@ -221,20 +282,27 @@ TEST(ImportTflite, StateTensorsCanBePorts) {
   EXPECT_EQ(open->graph.inputs().size(), 2u);
   EXPECT_TRUE(open->source.warnings.empty());
   // Features 0.1 a + 0.2 b and 0.3 a + 0.4 b join the memory, the oldest entry leaves it.
-  const auto y = run(sample("recurrent"), {real({1, 2}, {1, 1}), real({1, 6}, {9, 1, 2, 9, 3, 4})}, cut({"m", "memory"}, {"y", "memory"}));
+  const auto y =
+      run(sample("recurrent"), {real({1, 2}, {1, 1}), real({1, 6}, {9, 1, 2, 9, 3, 4})}, cut({"m", "memory"}, {"y", "memory"}));
   ASSERT_EQ(y.size(), 2u);
   EXPECT_NEAR(y[0][0], 1 * 1 + 2 * 2 + 3 * 0.3 + 0.5, 1e-5);
   EXPECT_NEAR(y[0][1], 4 * 3 + 5 * 4 + 6 * 0.7 - 0.5, 1e-5);
-  for (const auto& [i, wanted] : {std::pair(0, 1.0), std::pair(1, 2.0), std::pair(2, 0.3), std::pair(3, 3.0), std::pair(4, 4.0), std::pair(5, 0.7)}) EXPECT_NEAR(y[1][static_cast<size_t>(i)], wanted, 1e-6);
+  for (const auto& [i, wanted] :
+       {std::pair(0, 1.0), std::pair(1, 2.0), std::pair(2, 0.3), std::pair(3, 3.0), std::pair(4, 4.0), std::pair(5, 0.7)})
+    EXPECT_NEAR(y[1][static_cast<size_t>(i)], wanted, 1e-6);
 }
 
 TEST(ImportTflite, PoolingRemembersPlacesAndUnpoolingUsesThem) {
   const std::string options = bytes_of<int32_t>({1, 2, 2, 2, 2, 0});  // SAME, strides, window, no activation
   Subgraph g;
-  g.tensors = {{"x", Float32, {1, 4, 4, 1}, ""}, {"pooled", Float32, {1, 2, 2, 1}, ""}, {"places", Float32, {1, 2, 2, 1}, ""}, {"y", Float32, {1, 4, 4, 1}, ""}};
+  g.tensors = {{"x", Float32, {1, 4, 4, 1}, ""},
+               {"pooled", Float32, {1, 2, 2, 1}, ""},
+               {"places", Float32, {1, 2, 2, 1}, ""},
+               {"y", Float32, {1, 4, 4, 1}, ""}};
   g.inputs = {0};
   g.outputs = {1, 2, 3};
-  g.operators = {{CUSTOM, {0}, {1, 2}, {}, "MaxPoolingWithArgmax2D", options}, {CUSTOM, {1, 2}, {3}, {}, "MaxUnpooling2D", options}};
+  g.operators = {{CUSTOM, {0}, {1, 2}, {}, "MaxPoolingWithArgmax2D", options},
+                 {CUSTOM, {1, 2}, {3}, {}, "MaxUnpooling2D", options}};
   const auto y = run(model({g}), {real({1, 4, 4, 1}, {1, 2, 9, 3, 7, 4, 5, 6, 8, 0, 1, 1, 2, 3, 1, 5})});
   ASSERT_EQ(y.size(), 3u);
   EXPECT_EQ(y[0], (std::vector<double>{7, 9, 8, 5}));
@@ -246,7 +314,10 @@ TEST(ImportTflite, PoolingRemembersPlacesAndUnpoolingUsesThem) {
 
 TEST(ImportTflite, TransposedConvolutionWithBias) {
   Subgraph g;
-  g.tensors = {{"x", Float32, {1, 2, 2, 1}, ""}, floats("w", {1, 3, 2, 1}, {1, 2, 3, 4, 5, 6}), floats("b", {1}, {100}), {"y", Float32, {1, 4, 4, 1}, ""}};
+  g.tensors = {{"x", Float32, {1, 2, 2, 1}, ""},
+               floats("w", {1, 3, 2, 1}, {1, 2, 3, 4, 5, 6}),
+               floats("b", {1}, {100}),
+               {"y", Float32, {1, 4, 4, 1}, ""}};
   g.inputs = {0};
   g.outputs = {3};
   g.operators = {{CUSTOM, {0, 1, 2}, {3}, {}, "Convolution2DTransposeBias", bytes_of<int32_t>({1, 2, 2})}};
@@ -321,17 +392,21 @@ TEST(ImportTflite, AllUnsupportedOperatorsAreNamedAtOnce) {
 TEST(ImportTflite, DamageIsToldWithItsPlace) {
   EXPECT_TRUE(contains(error_of(model({one_operator(RELU)}, {}, 2)), "schema version is not supported"));
   std::string bytes = model({one_operator(RELU)});
-  EXPECT_TRUE(contains(error_of(bytes.substr(0, bytes.size() / 2)), "the file is damaged")) << error_of(bytes.substr(0, bytes.size() / 2));
+  EXPECT_TRUE(contains(error_of(bytes.substr(0, bytes.size() / 2)), "the file is damaged"))
+      << error_of(bytes.substr(0, bytes.size() / 2));
   EXPECT_TRUE(contains(error_of(bytes.substr(0, bytes.size() / 2)), "at offset"));
   Subgraph g = one_operator(RELU);
   g.operators[0].inputs = {5};
-  EXPECT_TRUE(contains(error_of(model({g})), "an input of an operator is out of range; expected below 2, found 5")) << error_of(model({g}));
+  EXPECT_TRUE(contains(error_of(model({g})), "an input of an operator is out of range; expected below 2, found 5"))
+      << error_of(model({g}));
   g = one_operator(ADD);
   g.operators[0].inputs = {0, 1};
   EXPECT_TRUE(contains(error_of(model({g})), "tensor 'y' is read but nothing before it produces it")) << error_of(model({g}));
   g.tensors.push_back(floats("c", {3}, {1, 2}));
   g.operators[0].inputs = {0, 2};
-  EXPECT_TRUE(contains(error_of(model({g})), "data of tensor 'c' does not fit its shape; expected 12 bytes for float32[3], found 8")) << error_of(model({g}));
+  EXPECT_TRUE(
+      contains(error_of(model({g})), "data of tensor 'c' does not fit its shape; expected 12 bytes for float32[3], found 8"))
+      << error_of(model({g}));
   g.tensors[2] = {"c", String, {1}, "abcd"};
   EXPECT_TRUE(contains(error_of(model({g})), "found string")) << error_of(model({g}));
   g = one_operator(RELU);
@@ -345,7 +420,8 @@ TEST(ImportTflite, ImpossibleQuantizationIsRefused) {
   g.inputs = {0};
   g.outputs = {1};
   g.operators = {{DEQUANTIZE, {0}, {1}}};
-  EXPECT_TRUE(contains(error_of(model({g})), "a zero point outside of its type; expected int8, found 300")) << error_of(model({g}));
+  EXPECT_TRUE(contains(error_of(model({g})), "a zero point outside of its type; expected int8, found 300"))
+      << error_of(model({g}));
   g.tensors[0] = {"x", Int8, {2}, "", {0.5f, 0.25f, 1.0f}, {0, 0, 0}};
   EXPECT_TRUE(contains(error_of(model({g})), "scales that fit none of its axes")) << error_of(model({g}));
   g.tensors[0] = {"x", Int8, {2}, "", {-0.5f}, {0}};
@@ -366,13 +442,15 @@ TEST(ImportTflite, LoopsWithoutAKnownEndAreRefused) {
   body.inputs = {0};
   body.outputs = {1};
   body.operators = {{EXP, {0}, {1}}};
-  EXPECT_TRUE(contains(error_of(model({g, condition, body})), "how often the loop turns must be known")) << error_of(model({g, condition, body}));
+  EXPECT_TRUE(contains(error_of(model({g, condition, body})), "how often the loop turns must be known"))
+      << error_of(model({g, condition, body}));
   body.operators = {{WHILE, {0}, {1}, FlatTable().number<int32_t>(0, 1).number<int32_t>(1, 2)}};  // calls itself
   condition.operators = {{LESS, {1, 1}, {2}}};
   EXPECT_TRUE(import_bytes(model({g, condition, body}))) << "never turns";
   condition.tensors[2] = {"go", Bool, {}, "\1"};
   condition.operators.clear();
-  EXPECT_TRUE(contains(error_of(model({g, condition, body})), "call each other too deeply")) << error_of(model({g, condition, body}));
+  EXPECT_TRUE(contains(error_of(model({g, condition, body})), "call each other too deeply"))
+      << error_of(model({g, condition, body}));
 }
 
 }  // namespace

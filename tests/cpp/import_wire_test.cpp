@@ -18,7 +18,8 @@ int count_fields(std::string_view text) {
 }
 
 TEST(Wire, ReadsEveryType) {
-  const std::string text = Message().number(1, -2).real(2, 1.5f).text(3, "abc").bytes() + std::string("\x21\1\0\0\0\0\0\0\x80", 9);
+  const std::string text =
+      Message().number(1, -2).real(2, 1.5f).text(3, "abc").bytes() + std::string("\x21\1\0\0\0\0\0\0\x80", 9);
   Reader reader(bytes_of(text));
   Field f;
   ASSERT_TRUE(reader.next(f));
@@ -65,13 +66,18 @@ TEST(Wire, PassesOverGroups) {
 TEST(Wire, RefusesDamage) {
   EXPECT_EQ(count_fields("\x08"), -1) << "no number";
   EXPECT_EQ(count_fields("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), -1) << "number too long";
-  EXPECT_EQ(count_fields("\x12\x05" "abcd"), -1) << "text shorter than stated";
+  EXPECT_EQ(count_fields("\x12\x05"
+                         "abcd"),
+            -1)
+      << "text shorter than stated";
   EXPECT_EQ(count_fields("\x12\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), -1) << "length beyond any file";
   EXPECT_EQ(count_fields("\x0d\x01\x02"), -1) << "half a float";
   EXPECT_EQ(count_fields("\x0e"), -1) << "wire type 6";
   EXPECT_EQ(count_fields(std::string("\0\0", 2)), -1) << "field number 0";
   std::vector<float> floats;
-  Reader reader(bytes_of("\x22\x03" "abc"));
+  Reader reader(
+      bytes_of("\x22\x03"
+               "abc"));
   Field f;
   ASSERT_TRUE(reader.next(f));
   EXPECT_FALSE(append(f, floats)) << "a packed list of floats has a multiple of four bytes";

@@ -25,9 +25,16 @@ struct Stream {
   std::string content;
 };
 std::vector<Stream> streams() {
-  return {{"dynamic codes", {203, 201, 204, 75, 85, 48, 80, 200, 79, 83, 72, 84, 40, 73, 173, 40, 225, 202, 1, 9, 24, 162, 11, 152, 160, 11, 24, 17, 20, 48, 33, 104, 40, 77, 172, 29, 245, 203, 168, 95, 70, 253, 50, 234, 151, 81, 191, 12, 10, 191, 0, 0}, text(8)},
-          {"fixed codes", {203, 201, 204, 75, 85, 48, 80, 200, 79, 83, 72, 84, 40, 73, 173, 40, 225, 202, 1, 9, 24, 162, 11, 152, 160, 11, 24, 17, 20, 48, 33, 104, 40, 181, 173, 5, 0}, text(1)},
-          {"stored", {1, 6, 0, 249, 255, 115, 116, 111, 114, 101, 100}, "stored"}};
+  return {
+      {"dynamic codes",
+       {203, 201, 204, 75, 85, 48,  80, 200, 79,  83, 72,  84,  40,  73, 173, 40,  225, 202, 1,   9,  24,  162, 11, 152, 160, 11,
+        24,  17,  20,  48, 33, 104, 40, 77,  172, 29, 245, 203, 168, 95, 70,  253, 50,  234, 151, 81, 191, 12,  10, 191, 0,   0},
+       text(8)},
+      {"fixed codes",
+       {203, 201, 204, 75, 85,  48,  80, 200, 79, 83, 72, 84, 40,  73, 173, 40,  225, 202, 1,
+        9,   24,  162, 11, 152, 160, 11, 24,  17, 20, 48, 33, 104, 40, 181, 173, 5,   0},
+       text(1)},
+      {"stored", {1, 6, 0, 249, 255, 115, 116, 111, 114, 101, 100}, "stored"}};
 }
 
 TEST(ImportZip, InflatesEveryBlockType) {
@@ -43,7 +50,8 @@ TEST(ImportZip, WrongSizesAndDamageAreRefused) {
     const auto bytes = std::as_bytes(std::span(s.bytes));
     EXPECT_FALSE(inflate(bytes, s.content.size() - 1).is_ok()) << s.name;
     EXPECT_FALSE(inflate(bytes, s.content.size() + 1).is_ok()) << s.name;
-    for (size_t n = 0; n + 1 < bytes.size(); ++n) EXPECT_FALSE(inflate(bytes.first(n), s.content.size()).is_ok()) << s.name << " cut at " << n;
+    for (size_t n = 0; n + 1 < bytes.size(); ++n)
+      EXPECT_FALSE(inflate(bytes.first(n), s.content.size()).is_ok()) << s.name << " cut at " << n;
   }
   const unsigned char tiny[] = {3, 0};
   EXPECT_FALSE(inflate(std::as_bytes(std::span(tiny)), size_t{1} << 40).is_ok());

@@ -46,7 +46,8 @@ std::vector<LayerCase> layer_cases(const std::string& file) {
   return cases;
 }
 
-Result<importer::Imported> import_text(const std::string& network, const std::string& framework, const importer::ImportOptions& options, const std::string& weights) {
+Result<importer::Imported> import_text(const std::string& network, const std::string& framework,
+                                       const importer::ImportOptions& options, const std::string& weights) {
   const auto keeper = std::make_shared<const std::string>(network);
   importer::Source source;
   source.path = "network";
@@ -64,10 +65,14 @@ Result<std::vector<ir::TensorData>> run_graph(ir::Graph graph, const std::vector
 std::string difference(const std::vector<ir::TensorData>& got, const std::vector<ir::TensorData>& want) {
   if (got.size() != want.size()) return std::to_string(got.size()) + " outputs, expected " + std::to_string(want.size());
   for (size_t i = 0; i < got.size(); ++i) {
-    if (got[i].dims() != want[i].dims()) return "output " + std::to_string(i) + ": shape " + ir::to_string(got[i].dims()) + ", expected " + ir::to_string(want[i].dims());
+    if (got[i].dims() != want[i].dims())
+      return "output " + std::to_string(i) + ": shape " + ir::to_string(got[i].dims()) + ", expected " +
+             ir::to_string(want[i].dims());
     const std::vector<double> a = ir::to_doubles(got[i].view()), b = ir::to_doubles(want[i].view());
     for (size_t k = 0; k < a.size(); ++k)
-      if (!agrees(a[k], b[k], 1e-4 + 1e-4 * std::abs(b[k]))) return "output " + std::to_string(i) + ", value " + std::to_string(k) + ": " + std::to_string(a[k]) + ", expected " + std::to_string(b[k]);
+      if (!agrees(a[k], b[k], 1e-4 + 1e-4 * std::abs(b[k])))
+        return "output " + std::to_string(i) + ", value " + std::to_string(k) + ": " + std::to_string(a[k]) + ", expected " +
+               std::to_string(b[k]);
   }
   return "";
 }
@@ -75,7 +80,8 @@ std::string difference(const std::vector<ir::TensorData>& got, const std::vector
 std::string mutated(std::string bytes, unsigned seed) {
   std::mt19937 random(seed);
   const auto below = [&](size_t n) { return n == 0 ? 0 : static_cast<size_t>(random() % n); };
-  static constexpr const char* kNumbers[] = {"0", "-1", "7", "65536", "2147483647", "99999999999", "-9223372036854775808", "1e30", "nan"};
+  static constexpr const char* kNumbers[] = {"0",    "-1", "7", "65536", "2147483647", "99999999999", "-9223372036854775808",
+                                             "1e30", "nan"};
   for (size_t step = 1 + below(4); step > 0 && !bytes.empty(); --step) {
     const size_t at = below(bytes.size());
     switch (below(8)) {

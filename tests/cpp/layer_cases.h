@@ -1,5 +1,5 @@
-// Networks in text with their inputs and outputs (tests/data/*_layers.txt): "case NAME", the network, "weights v v ...", "in 1x2x3 v v ...",
-// "out 1x2x3 v v ...".
+// Networks in text with their inputs and outputs (tests/data/*_layers.txt): "case NAME", the network, "weights v v ...", "in
+// 1x2x3 v v ...", "out 1x2x3 v v ...".
 #pragma once
 
 #include <string>
@@ -19,7 +19,8 @@ struct LayerCase {
 std::vector<LayerCase> layer_cases(const std::string& file);
 
 // The network from text in memory; `weights` is the path of the second file or empty.
-Result<importer::Imported> import_text(const std::string& network, const std::string& framework, const importer::ImportOptions& options = {}, const std::string& weights = {});
+Result<importer::Imported> import_text(const std::string& network, const std::string& framework,
+                                       const importer::ImportOptions& options = {}, const std::string& weights = {});
 // What the graph computes with the reference kernels.
 Result<std::vector<ir::TensorData>> run_graph(ir::Graph graph, const std::vector<ir::TensorData>& inputs);
 // Empty when shapes and values agree, else a sentence.

@@ -16,13 +16,13 @@ std::string mutate(std::string bytes, std::mt19937& random) {
   for (size_t step = 0; step < steps && !bytes.empty(); ++step) {
     const size_t at = below(bytes.size());
     switch (below(7)) {
-      case 0: bytes.resize(at); break;                                                      // cut off
-      case 1: bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8))); break;            // one bit
-      case 2: bytes[at] = static_cast<char>(random()); break;                               // one byte
-      case 3: bytes.replace(at, 1, "\xff\xff\xff\xff\xff\xff\xff\xff\x7f"); break;            // a huge length or number
+      case 0: bytes.resize(at); break;                                              // cut off
+      case 1: bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8))); break;    // one bit
+      case 2: bytes[at] = static_cast<char>(random()); break;                       // one byte
+      case 3: bytes.replace(at, 1, "\xff\xff\xff\xff\xff\xff\xff\xff\x7f"); break;  // a huge length or number
       case 4: bytes.erase(at, 1 + below(8)); break;
-      case 5: bytes.insert(at, bytes.substr(below(bytes.size()), 1 + below(32))); break;    // a piece from elsewhere
-      default: bytes[at] = static_cast<char>(0x7f - below(2) * 0x77); break;                // a plausible length, but wrong
+      case 5: bytes.insert(at, bytes.substr(below(bytes.size()), 1 + below(32))); break;  // a piece from elsewhere
+      default: bytes[at] = static_cast<char>(0x7f - below(2) * 0x77); break;              // a plausible length, but wrong
     }
   }
   return bytes;
@@ -44,7 +44,8 @@ bool import_survives(std::string_view bytes, const std::string& framework) {
   source.bytes = copy;
   auto imported = importer::load_bytes(source, {}, ops::builtin_ops(), framework);
   if (!imported) return false;
-  return verify(imported->graph, ops::builtin_ops(), ir::Stage::Imported).is_ok() && infer_shapes(imported->graph, ops::builtin_ops()).is_ok();
+  return verify(imported->graph, ops::builtin_ops(), ir::Stage::Imported).is_ok() &&
+         infer_shapes(imported->graph, ops::builtin_ops()).is_ok();
 }
 
 }  // namespace orknn::tests

@@ -14,9 +14,9 @@ namespace orknn::tests::mxnet {
 
 struct NodeText {
   std::string op, name;
-  std::vector<std::pair<int, int>> inputs = {};                            // node, output
+  std::vector<std::pair<int, int>> inputs = {};  // node, output
   std::vector<std::pair<std::string, std::string>> attributes = {};
-  std::string extra = {};                                                  // further keys, beginning with a comma
+  std::string extra = {};  // further keys, beginning with a comma
 };
 
 struct SymbolForm {
@@ -37,9 +37,11 @@ struct Array {
 // A parameter file of format version 0 to 3; names are written as they stand ("arg:w").
 std::string params(const std::vector<Array>& arrays, int version = 2);
 // One array with its element type and bytes as given.
-std::string raw_params(const std::string& name, const std::vector<int64_t>& dims, int32_t dtype, std::string_view bytes, int32_t storage = 0);
+std::string raw_params(const std::string& name, const std::vector<int64_t>& dims, int32_t dtype, std::string_view bytes,
+                       int32_t storage = 0);
 
-Result<importer::Imported> import(const std::string& symbol, const std::optional<std::string>& params = {}, const importer::ImportOptions& options = {});
+Result<importer::Imported> import(const std::string& symbol, const std::optional<std::string>& params = {},
+                                  const importer::ImportOptions& options = {});
 
 struct Sample {
   std::string name, symbol, params;

@@ -38,21 +38,30 @@ Message& Message::numbers(int field, std::span<const int64_t> values, bool packe
 
 Message attribute_int(std::string_view name, int64_t value) { return Message().text(1, name).number(3, value).number(20, 2); }
 Message attribute_float(std::string_view name, float value) { return Message().text(1, name).real(2, value).number(20, 1); }
-Message attribute_string(std::string_view name, std::string_view value) { return Message().text(1, name).text(4, value).number(20, 3); }
-Message attribute_ints(std::string_view name, const Ints& values) { return Message().text(1, name).numbers(8, values).number(20, 7); }
+Message attribute_string(std::string_view name, std::string_view value) {
+  return Message().text(1, name).text(4, value).number(20, 3);
+}
+Message attribute_ints(std::string_view name, const Ints& values) {
+  return Message().text(1, name).numbers(8, values).number(20, 7);
+}
 Message attribute_floats(std::string_view name, const std::vector<float>& values) {
   Message m;
   m.text(1, name).number(20, 6);
   for (float v : values) m.real(7, v);
   return m;
 }
-Message attribute_tensor(std::string_view name, const Message& tensor) { return Message().text(1, name).message(5, tensor).number(20, 4); }
-Message attribute_graph(std::string_view name, const Message& graph) { return Message().text(1, name).message(6, graph).number(20, 5); }
+Message attribute_tensor(std::string_view name, const Message& tensor) {
+  return Message().text(1, name).message(5, tensor).number(20, 4);
+}
+Message attribute_graph(std::string_view name, const Message& graph) {
+  return Message().text(1, name).message(6, graph).number(20, 5);
+}
 Message attribute_reference(std::string_view name, std::string_view function_attribute, int type) {
   return Message().text(1, name).number(20, type).text(21, function_attribute);
 }
 
-Message node(std::string_view op, const Names& inputs, const Names& outputs, const std::vector<Message>& attributes, std::string_view name, std::string_view domain) {
+Message node(std::string_view op, const Names& inputs, const Names& outputs, const std::vector<Message>& attributes,
+             std::string_view name, std::string_view domain) {
   Message m;
   for (const std::string& i : inputs) m.text(1, i);
   for (const std::string& o : outputs) m.text(2, o);
@@ -67,8 +76,10 @@ Message value_info(std::string_view name, int data_type, const std::vector<std::
   Message shape;
   for (const std::string& d : dims) {
     Message dim;
-    if (d != "?" && d.find_first_not_of("-0123456789") == std::string::npos) dim.number(1, std::stoll(d));
-    else if (d != "?") dim.text(2, d);
+    if (d != "?" && d.find_first_not_of("-0123456789") == std::string::npos)
+      dim.number(1, std::stoll(d));
+    else if (d != "?")
+      dim.text(2, d);
     shape.message(1, dim);
   }
   return Message().text(1, name).message(2, Message().message(1, Message().number(1, data_type).message(2, shape)));
@@ -101,7 +112,8 @@ Message graph(const GraphParts& parts, std::string_view name) {
   return m;
 }
 Message op_set(std::string_view domain, int64_t version) { return Message().text(1, domain).number(2, version); }
-Message model(const Message& graph, int64_t opset, int64_t ir_version, const std::vector<Message>& functions, const std::vector<Message>& more_op_sets) {
+Message model(const Message& graph, int64_t opset, int64_t ir_version, const std::vector<Message>& functions,
+              const std::vector<Message>& more_op_sets) {
   Message m;
   m.number(1, ir_version).text(2, "test").message(7, graph);
   if (opset > 0) m.message(8, op_set("", opset));

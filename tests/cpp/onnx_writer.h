@@ -38,8 +38,8 @@ Message attribute_tensor(std::string_view name, const Message& tensor);
 Message attribute_graph(std::string_view name, const Message& graph);
 Message attribute_reference(std::string_view name, std::string_view function_attribute, int type);
 
-Message node(std::string_view op, const Names& inputs, const Names& outputs, const std::vector<Message>& attributes = {}, std::string_view name = "",
-             std::string_view domain = "");
+Message node(std::string_view op, const Names& inputs, const Names& outputs, const std::vector<Message>& attributes = {},
+             std::string_view name = "", std::string_view domain = "");
 // A dimension is a number, or a name when it is no number; "?" leaves it open.
 Message value_info(std::string_view name, int data_type, const std::vector<std::string>& dims);
 Message value_info_without_shape(std::string_view name, int data_type);
@@ -52,6 +52,7 @@ struct GraphParts {
 };
 Message graph(const GraphParts& parts, std::string_view name = "g");
 Message op_set(std::string_view domain, int64_t version);
-Message model(const Message& graph, int64_t opset, int64_t ir_version = 8, const std::vector<Message>& functions = {}, const std::vector<Message>& more_op_sets = {});
+Message model(const Message& graph, int64_t opset, int64_t ir_version = 8, const std::vector<Message>& functions = {},
+              const std::vector<Message>& more_op_sets = {});
 
 }  // namespace orknn::tests

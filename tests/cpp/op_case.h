@@ -21,8 +21,8 @@
 namespace orknn::tests {
 
 struct ExpectedOutput {
-  ir::TensorData value;      // zeros when `any`
-  bool any = false;          // only type and shape are stated
+  ir::TensorData value;  // zeros when `any`
+  bool any = false;      // only type and shape are stated
 };
 
 struct OpCase {

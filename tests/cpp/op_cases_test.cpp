@@ -80,7 +80,8 @@ void check_half(const Graph& graph, const OpCase& c) {
   ASSERT_TRUE(results) << "in float16: " << results.status().to_string();
   for (size_t i = 0; i < results->size(); ++i) {
     const TensorData& expected = c.outputs[i].value;
-    const TensorData found = (*results)[i].dtype() == DType::Float16 ? convert((*results)[i].view(), DType::Float32) : (*results)[i];
+    const TensorData found =
+        (*results)[i].dtype() == DType::Float16 ? convert((*results)[i].view(), DType::Float32) : (*results)[i];
     const Status status = compare(found, expected, kHalfAbsolute, kHalfRelative);
     EXPECT_TRUE(status) << "in float16: " << status.to_string();
   }
@@ -131,7 +132,8 @@ Result<std::vector<TensorData>> compile_and_run(const Graph& inferred, std::span
   std::vector<TensorView> views;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const DType wanted = program.graph.tensor(program.inputs[i].tensor).dtype;
-    fed.push_back(inputs[i].dtype() == DType::Float32 && wanted == DType::Float16 ? convert(inputs[i].view(), wanted) : inputs[i]);
+    fed.push_back(inputs[i].dtype() == DType::Float32 && wanted == DType::Float16 ? convert(inputs[i].view(), wanted)
+                                                                                  : inputs[i]);
   }
   for (const TensorData& t : fed) views.push_back(t.view());
   ORKNN_TRY(executor->run(views));
@@ -243,7 +245,8 @@ void check(const OpCase& c) {
   for (size_t i = 0; i < results->size(); ++i) {
     const ExpectedOutput& expected = c.outputs[i];
     const TensorData& found = (*results)[i];
-    const TensorData& wanted = expected.any && found.dims() == expected.value.dims() && found.dtype() == expected.value.dtype() ? found : expected.value;
+    const TensorData& wanted =
+        expected.any && found.dims() == expected.value.dims() && found.dtype() == expected.value.dtype() ? found : expected.value;
     const Status status = compare(found, wanted, c.absolute, c.relative);
     EXPECT_TRUE(status) << "output " << i << ": " << status.to_string();
   }
@@ -264,7 +267,8 @@ TEST(OpCases, most_go_through_float16) {
       auto graph = parse(c.graph);
       if (!c.error.empty() || !graph || !infer_shapes(*graph, ops::builtin_ops())) continue;
       bool any = false;
-      for (size_t i = 0; i < graph->tensor_count(); ++i) any |= graph->tensor(TensorId{static_cast<int32_t>(i)}).dtype == DType::Float32;
+      for (size_t i = 0; i < graph->tensor_count(); ++i)
+        any |= graph->tensor(TensorId{static_cast<int32_t>(i)}).dtype == DType::Float32;
       with_floats += any;
       left_out += any && !holds_in_half(*graph, c);
     }
@@ -277,9 +281,12 @@ TEST(OpCases, most_go_through_float16) {
 
 TEST(OpCases, infinities_and_nan_have_no_tolerance) {
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  const auto same = [](float found, float expected) { return compare(TensorData::scalar(found), TensorData::scalar(expected), 1e-2, 1e-2).is_ok(); };
+  const auto same = [](float found, float expected) {
+    return compare(TensorData::scalar(found), TensorData::scalar(expected), 1e-2, 1e-2).is_ok();
+  };
   EXPECT_TRUE(same(infinity, infinity) && same(-infinity, -infinity) && same(nan, nan) && same(1.001f, 1));
-  EXPECT_FALSE(same(1, infinity) || same(infinity, 1) || same(-infinity, infinity) || same(1, nan) || same(nan, 1) || same(nan, infinity) || same(1.1f, 1));
+  EXPECT_FALSE(same(1, infinity) || same(infinity, 1) || same(-infinity, infinity) || same(1, nan) || same(nan, 1) ||
+               same(nan, infinity) || same(1.1f, 1));
 }
 
 void collect_ops(const Graph& graph, std::set<std::string>& names) {

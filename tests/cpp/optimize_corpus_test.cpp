@@ -1,4 +1,5 @@
-// Optimizing changes no results: every small model of the corpus, if it is there, evaluated before and after on its stored inputs.
+// Optimizing changes no results: every small model of the corpus, if it is there, evaluated before and after on its stored
+// inputs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,10 +39,13 @@ TensorData read_npy(const fs::path& path) {
   const size_t header = static_cast<unsigned char>(bytes[8]) + 256u * static_cast<unsigned char>(bytes[9]);
   const std::string text = bytes.substr(10, header);
   std::smatch type, shape;
-  if (!std::regex_search(text, type, std::regex("'descr': '[<|=]?([a-z][0-9]+)'")) || !std::regex_search(text, shape, std::regex("\\(([0-9, ]*)\\)"))) return {};
-  static const std::map<std::string, DType> types = {{"f4", DType::Float32}, {"f8", DType::Float64}, {"f2", DType::Float16}, {"i1", DType::Int8},
-      {"i2", DType::Int16}, {"i4", DType::Int32}, {"i8", DType::Int64}, {"u1", DType::UInt8}, {"u2", DType::UInt16}, {"u4", DType::UInt32},
-      {"u8", DType::UInt64}, {"b1", DType::Bool}};
+  if (!std::regex_search(text, type, std::regex("'descr': '[<|=]?([a-z][0-9]+)'")) ||
+      !std::regex_search(text, shape, std::regex("\\(([0-9, ]*)\\)")))
+    return {};
+  static const std::map<std::string, DType> types = {{"f4", DType::Float32}, {"f8", DType::Float64}, {"f2", DType::Float16},
+                                                     {"i1", DType::Int8},    {"i2", DType::Int16},   {"i4", DType::Int32},
+                                                     {"i8", DType::Int64},   {"u1", DType::UInt8},   {"u2", DType::UInt16},
+                                                     {"u4", DType::UInt32},  {"u8", DType::UInt64},  {"b1", DType::Bool}};
   const auto dtype = types.find(type[1]);
   if (dtype == types.end()) return {};
   Dims dims;
@@ -62,7 +66,8 @@ int64_t work(const Graph& g) {
     if (!def || !def->cost) continue;
     std::vector<Dims> inputs, outputs;
     for (TensorId t : n.inputs) inputs.push_back(t && g.tensor(t).shape ? to_dims(*g.tensor(t).shape).value_or(Dims{}) : Dims{});
-    for (TensorId t : n.outputs) outputs.push_back(t && g.tensor(t).shape ? to_dims(*g.tensor(t).shape).value_or(Dims{}) : Dims{});
+    for (TensorId t : n.outputs)
+      outputs.push_back(t && g.tensor(t).shape ? to_dims(*g.tensor(t).shape).value_or(Dims{}) : Dims{});
     if (std::ranges::any_of(outputs, [](const Dims& d) { return d.empty(); })) continue;
     macs += def->cost(NodeReader(n, *def), inputs, outputs).macs;
   }
@@ -79,7 +84,8 @@ bool is_random(const Graph& g) {
 
 // How far two results are apart, in words; empty when they agree.
 std::string difference(const TensorData& a, const TensorData& b) {
-  if (a.dtype() != b.dtype() || a.dims() != b.dims()) return "type or shape: " + to_string(a.dims()) + " and " + to_string(b.dims());
+  if (a.dtype() != b.dtype() || a.dims() != b.dims())
+    return "type or shape: " + to_string(a.dims()) + " and " + to_string(b.dims());
   const bool half = a.dtype() == DType::Float16 || a.dtype() == DType::BFloat16;
   const std::vector<double> x = to_doubles(a.view()), y = to_doubles(b.view());
   double largest = 1e-3;
@@ -96,7 +102,8 @@ TEST(OptimizeCorpus, KeepsTheResultsOfEverySmallModel) {
   if (!fs::exists(corpus() / "onnx")) GTEST_SKIP() << "no corpus at " << corpus();
   std::vector<fs::path> cases;
   for (const auto& entry : fs::directory_iterator(corpus() / "onnx"))
-    if (fs::exists(entry.path() / "model.onnx") && fs::file_size(entry.path() / "model.onnx") < kMaxModelBytes) cases.push_back(entry.path());
+    if (fs::exists(entry.path() / "model.onnx") && fs::file_size(entry.path() / "model.onnx") < kMaxModelBytes)
+      cases.push_back(entry.path());
   std::ranges::sort(cases);
   const char* only = std::getenv("ORKNN_CASE");
   size_t compared = 0;
@@ -130,7 +137,8 @@ TEST(OptimizeCorpus, KeepsTheResultsOfEverySmallModel) {
       continue;
     }
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i].dtype() != before.tensor(before.inputs()[i]).dtype) inputs[i] = convert(inputs[i].view(), before.tensor(before.inputs()[i]).dtype);
+      if (inputs[i].dtype() != before.tensor(before.inputs()[i]).dtype)
+        inputs[i] = convert(inputs[i].view(), before.tensor(before.inputs()[i]).dtype);
     const auto expected = ops::eval_graph(before, ops::builtin_ops(), inputs);
     if (!expected) {
       ++skipped["not evaluated"];
@@ -159,7 +167,8 @@ TEST(OptimizeCorpus, KeepsTheResultsOfEverySmallModel) {
   std::string reasons;
   for (const auto& [reason, count] : skipped) reasons += " " + std::to_string(count) + " " + reason + ";";
   if (!only) {
-    EXPECT_LE(20 * (cases.size() - compared), cases.size()) << compared << " of " << cases.size() << " compared; left out:" << reasons;
+    EXPECT_LE(20 * (cases.size() - compared), cases.size())
+        << compared << " of " << cases.size() << " compared; left out:" << reasons;
   }
   RecordProperty("compared", static_cast<int>(compared));
 }

@@ -10,7 +10,8 @@ namespace orknn::tests {
 // Scratch memory is full of ones (NaN in floats, -1 in integers): no result may depend on what was there before.
 class PoisonedContext final : public sim::KernelContext {
  public:
-  PoisonedContext(const ir::Node& n, const ir::OpDef& d, std::span<const ir::TensorView> in, std::span<const ir::MutableTensorView> out, ThreadPool& pool)
+  PoisonedContext(const ir::Node& n, const ir::OpDef& d, std::span<const ir::TensorView> in,
+                  std::span<const ir::MutableTensorView> out, ThreadPool& pool)
       : KernelContext(n, d, in, out, pool) {}
   std::byte* scratch(size_t bytes) override {
     memory_ = ir::TensorData::allocate(DType::UInt8, {static_cast<int64_t>(bytes)});

@@ -1,5 +1,5 @@
-// Published memory sizes and speeds against what we predict from the structures of the networks. Needs the shared models and figures
-// (ORKNN_SHARED, or ../shared beside the tree) and is skipped without them.
+// Published memory sizes and speeds against what we predict from the structures of the networks. Needs the shared models and
+// figures (ORKNN_SHARED, or ../shared beside the tree) and is skipped without them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -33,9 +33,12 @@ std::vector<std::map<std::string, std::string>> read_csv(const fs::path& path) {
     std::vector<std::string> fields(1);
     bool quoted = false;
     for (char c : line) {
-      if (c == '"') quoted = !quoted;
-      else if (c == ',' && !quoted) fields.emplace_back();
-      else fields.back() += c;
+      if (c == '"')
+        quoted = !quoted;
+      else if (c == ',' && !quoted)
+        fields.emplace_back();
+      else
+        fields.back() += c;
     }
     if (names.empty()) {
       names = fields;
@@ -51,7 +54,8 @@ std::vector<std::map<std::string, std::string>> read_csv(const fs::path& path) {
 ir::Graph structure(const std::string& name) {
   importer::ImportOptions options;
   options.missing_weights = true;
-  auto imported = importer::load_file((shared_folder() / "models" / (name + ".onnx.structure")).string(), options, ops::builtin_ops());
+  auto imported =
+      importer::load_file((shared_folder() / "models" / (name + ".onnx.structure")).string(), options, ops::builtin_ops());
   EXPECT_TRUE(imported) << name << ": " << imported.status().to_string();
   if (!imported) return {};
   EXPECT_FALSE(imported->source.warnings.empty()) << "missing weights must be told";
@@ -79,8 +83,8 @@ TEST(PublishedMemory, MobileNetV2AndYolov5) {
   EXPECT_EQ(yolo.internal_bytes + 3 * 640 * 640, 6000u * 1024) << "the 1.x planner counted the input too";
 }
 
-// The published constants of a chip with another packing. Its log computes the last pool as a depthwise convolution (0x18800 and 0x1800
-// bytes), and has 64 bytes that nothing explains.
+// The published constants of a chip with another packing. Its log computes the last pool as a depthwise convolution (0x18800 and
+// 0x1800 bytes), and has 64 bytes that nothing explains.
 TEST(PublishedMemory, PackedWeightsOfTheSmallChips) {
   NEED_SHARED();
   EXPECT_EQ(one(structure("mobilenet_v1"), "rv1106", "w8a8").weight_bytes, 4447296u - 0x18800 - 0x1800 - 64);
@@ -99,7 +103,8 @@ TEST(PublishedSpeed, VisibleNetworks) {
   std::map<std::string, ir::Graph> graphs;
   std::vector<double> second_int8, all;
   for (auto& row : read_csv(shared_folder() / "spec" / "perf-anchors.csv")) {
-    if (row["source"].rfind("model_zoo_README_v2.3.2", 0) != 0 || row["fps"].empty() || !structures.contains(row["model"])) continue;
+    if (row["source"].rfind("model_zoo_README_v2.3.2", 0) != 0 || row["fps"].empty() || !structures.contains(row["model"]))
+      continue;
     std::string chip = row["platform"].substr(0, row["platform"].find('_'));
     const std::string& name = structures[row["model"]];
     if (!graphs.contains(name)) graphs.emplace(name, structure(name));
@@ -127,7 +132,8 @@ TEST(PublishedSpeed, SparseGains) {
     if (row["fps"].empty() || !structures.contains(row["model"])) continue;
     if (row["platform"] == "RK3576_1core_sparse") sparse[row["model"]] = std::stod(row["fps"]);
     // Older releases are listed only where they differ.
-    if (row["platform"] == "RK3576_1core" && (row["source"].find("2.0.0") != std::string::npos || !dense.contains(row["model"]))) dense[row["model"]] = std::stod(row["fps"]);
+    if (row["platform"] == "RK3576_1core" && (row["source"].find("2.0.0") != std::string::npos || !dense.contains(row["model"])))
+      dense[row["model"]] = std::stod(row["fps"]);
   }
   std::vector<double> errors;
   for (const auto& [model, fps] : sparse) {
@@ -149,7 +155,8 @@ TEST(PublishedSpeed, EveryStructureOnEveryChip) {
     for (const platform::Platform& chip : platform::all())
       for (const char* dtype : {"w8a8", "float16"}) {
         const Profile p = one(graph, chip.name, dtype);
-        EXPECT_TRUE(!p.problem.empty() || !p.unknown.empty() || (p.fps > 0 && std::isfinite(p.fps))) << row["name"] << " on " << chip.name;
+        EXPECT_TRUE(!p.problem.empty() || !p.unknown.empty() || (p.fps > 0 && std::isfinite(p.fps)))
+            << row["name"] << " on " << chip.name;
       }
   }
 }

@@ -15,7 +15,8 @@
 namespace orknn::tests {
 
 // Imports a file that exists in memory alone.
-inline Result<importer::Imported> import_content(std::string path, const std::string& content, const importer::ImportOptions& options, std::string_view framework = {}) {
+inline Result<importer::Imported> import_content(std::string path, const std::string& content,
+                                                 const importer::ImportOptions& options, std::string_view framework = {}) {
   auto bytes = std::make_shared<std::string>(content);
   importer::Source source;
   source.path = std::move(path);
@@ -40,7 +41,8 @@ inline std::vector<ir::TensorData> run_import(Result<importer::Imported> importe
 }
 
 // The same as doubles; `least` empty results stand in for those of a failed run, so that a test may go on to read them.
-inline std::vector<std::vector<double>> run_import_values(Result<importer::Imported> imported, std::span<const ir::TensorData> inputs, size_t least = 4) {
+inline std::vector<std::vector<double>> run_import_values(Result<importer::Imported> imported,
+                                                          std::span<const ir::TensorData> inputs, size_t least = 4) {
   const std::vector<ir::TensorData> results = run_import(std::move(imported), inputs);
   if (results.empty()) return std::vector<std::vector<double>>(least);
   std::vector<std::vector<double>> values;

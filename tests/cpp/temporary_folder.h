@@ -11,7 +11,8 @@ namespace orknn::tests {
 
 class TemporaryFolder {
  public:
-  TemporaryFolder() : path_(std::filesystem::temp_directory_path() / ("orknn_" + std::to_string(getpid()) + "_" + std::to_string(next()))) {
+  TemporaryFolder()
+      : path_(std::filesystem::temp_directory_path() / ("orknn_" + std::to_string(getpid()) + "_" + std::to_string(next()))) {
     std::filesystem::create_directories(path_);
   }
   ~TemporaryFolder() { std::filesystem::remove_all(path_); }

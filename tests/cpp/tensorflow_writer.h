@@ -27,7 +27,8 @@ std::string function(std::string_view name);
 // --- nodes
 std::string node(std::string_view name, std::string_view op, const Names& inputs = {}, const Attributes& attributes = {});
 std::string input(std::string_view name, const Ints& dims, std::string_view dtype = "FLOAT");
-std::string floats(std::string_view name, const Ints& dims, const std::vector<double>& values);  // fewer values than elements repeat the last
+std::string floats(std::string_view name, const Ints& dims,
+                   const std::vector<double>& values);  // fewer values than elements repeat the last
 std::string ints(std::string_view name, const Ints& dims, const Ints& values, std::string_view dtype = "INT32");
 std::string truth(std::string_view name, bool value);
 

@@ -6,7 +6,9 @@ namespace orknn::tests {
 namespace {
 void align(std::string& out, size_t to) { out.resize((out.size() + to - 1) / to * to); }
 template <class T>
-void put(std::string& out, size_t at, T value) { std::memcpy(out.data() + at, &value, sizeof value); }
+void put(std::string& out, size_t at, T value) {
+  std::memcpy(out.data() + at, &value, sizeof value);
+}
 }  // namespace
 
 FlatTable& FlatTable::vector(unsigned id, std::string bytes, uint32_t count) {
@@ -101,7 +103,8 @@ std::string model(const std::vector<Subgraph>& subgraphs, const std::vector<Sign
         table.number<uint32_t>(2, static_cast<uint32_t>(buffers.size()));
         buffers.push_back(FlatTable().text(0, t.data));
       }
-      if (!t.scale.empty()) table.table(4, FlatTable().numbers<float>(2, t.scale).numbers<int64_t>(3, t.zero_point).number<int32_t>(6, t.axis));
+      if (!t.scale.empty())
+        table.table(4, FlatTable().numbers<float>(2, t.scale).numbers<int64_t>(3, t.zero_point).number<int32_t>(6, t.axis));
       if (t.variable) table.number<uint8_t>(5, 1);
       if (!t.sparsity.empty()) table.table(6, t.sparsity);
       tensors.push_back(table);
@@ -117,12 +120,19 @@ std::string model(const std::vector<Subgraph>& subgraphs, const std::vector<Sign
         at = known.insert(known.end(), code);
       }
       FlatTable table;
-      table.number<uint32_t>(0, static_cast<uint32_t>(at - known.begin())).numbers<int32_t>(1, o.inputs).numbers<int32_t>(2, o.outputs);
+      table.number<uint32_t>(0, static_cast<uint32_t>(at - known.begin()))
+          .numbers<int32_t>(1, o.inputs)
+          .numbers<int32_t>(2, o.outputs);
       if (!o.options.empty()) table.number<uint8_t>(3, 1).table(4, o.options);
       if (!o.custom_options.empty()) table.text(5, o.custom_options);
       operators.push_back(table);
     }
-    graphs.push_back(FlatTable().tables(0, tensors).numbers<int32_t>(1, g.inputs).numbers<int32_t>(2, g.outputs).tables(3, operators).text(4, "main"));
+    graphs.push_back(FlatTable()
+                         .tables(0, tensors)
+                         .numbers<int32_t>(1, g.inputs)
+                         .numbers<int32_t>(2, g.outputs)
+                         .tables(3, operators)
+                         .text(4, "main"));
   }
   FlatTable root;
   root.number<uint32_t>(0, version).tables(1, codes).tables(2, graphs).text(3, "test").tables(4, buffers);

@@ -33,10 +33,10 @@ class FlatTable {
 
  private:
   struct Field {
-    std::string bytes;                 // of a number; of a vector's elements
+    std::string bytes;  // of a number; of a vector's elements
     bool is_vector = false;
     uint32_t count = 0;
-    std::vector<FlatTable> children;   // a table, or a vector of them
+    std::vector<FlatTable> children;  // a table, or a vector of them
   };
   FlatTable& vector(unsigned id, std::string bytes, uint32_t count);
   uint32_t write(std::string& out) const;  // where the table is
@@ -45,7 +45,19 @@ class FlatTable {
 };
 
 namespace tflite {
-enum Type : int8_t { Float32 = 0, Float16 = 1, Int32 = 2, UInt8 = 3, Int64 = 4, String = 5, Bool = 6, Int16 = 7, Int8 = 9, Resource = 13, Int4 = 17 };
+enum Type : int8_t {
+  Float32 = 0,
+  Float16 = 1,
+  Int32 = 2,
+  UInt8 = 3,
+  Int64 = 4,
+  String = 5,
+  Bool = 6,
+  Int16 = 7,
+  Int8 = 9,
+  Resource = 13,
+  Int4 = 17
+};
 
 struct Tensor {
   std::string name;
@@ -63,7 +75,7 @@ struct Operator {
   int32_t code;
   std::vector<int32_t> inputs, outputs;
   FlatTable options = {};
-  std::string custom = {};          // name of a custom operator
+  std::string custom = {};  // name of a custom operator
   std::string custom_options = {};
 };
 
@@ -82,8 +94,12 @@ template <class T>
 std::string bytes_of(const std::vector<T>& values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
-inline Tensor floats(std::string name, std::vector<int32_t> shape, const std::vector<float>& values) { return {std::move(name), Float32, std::move(shape), bytes_of(values)}; }
-inline Tensor ints(std::string name, std::vector<int32_t> shape, const std::vector<int32_t>& values) { return {std::move(name), Int32, std::move(shape), bytes_of(values)}; }
+inline Tensor floats(std::string name, std::vector<int32_t> shape, const std::vector<float>& values) {
+  return {std::move(name), Float32, std::move(shape), bytes_of(values)};
+}
+inline Tensor ints(std::string name, std::vector<int32_t> shape, const std::vector<int32_t>& values) {
+  return {std::move(name), Int32, std::move(shape), bytes_of(values)};
+}
 
 std::string model(const std::vector<Subgraph>& subgraphs, const std::vector<Signature>& outputs = {}, uint32_t version = 3);
 }  // namespace tflite

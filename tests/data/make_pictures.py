@@ -3,6 +3,7 @@ Needs Pillow, NumPy and opencv-python-headless; the tests need none of them.
     python tests/data/make_pictures.py            writes both
     python tests/data/make_pictures.py FOLDER     writes the pictures only, in three sizes, for comparisons by hand
 """
+
 import io
 import pathlib
 import struct
@@ -26,6 +27,7 @@ def scene(height, width, channels, top=255):
 
 
 # jpg ---------------------------------------------------------------------------------------------------------------------------
+
 
 def jpg(image, **options):
     out = io.BytesIO()
@@ -64,7 +66,9 @@ def jpgs(h, w):
     for orientation in range(1, 9):
         files[f"exif{orientation}"] = with_exif(plain, exif_block(orientation, "<" if orientation % 2 else ">"))
     files["exif_make_first"] = with_exif(plain, exif_block(6, "<", [(0x10F, 2, 4, 0x20202020)]))
-    files["exif_broken_first"] = with_exif(plain, exif_block(6, "<", [(0x10F, 2, 5000, 9)]))  # OpenCV gives up before the orientation
+    files["exif_broken_first"] = with_exif(
+        plain, exif_block(6, "<", [(0x10F, 2, 5000, 9)])
+    )  # OpenCV gives up before the orientation
     files["exif_broken_resolution"] = with_exif(plain, exif_block(6, ">", [(0x11A, 5, 1, 70000)]))
     files["exif_orientation_99"] = with_exif(plain, exif_block(99, ">"))
     files["exif_twice"] = with_exif(with_exif(plain, exif_block(3, ">")), exif_block(6, "<"))
@@ -74,6 +78,7 @@ def jpgs(h, w):
 
 
 # png ---------------------------------------------------------------------------------------------------------------------------
+
 
 def chunk(kind, data):
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -92,7 +97,7 @@ def packed_rows(samples, depth):
         elif depth == 8:
             row = samples[y].astype(np.uint8).tobytes()
         else:
-            bits = np.unpackbits(samples[y].reshape(-1, 1).astype(np.uint8), axis=1)[:, 8 - depth:]
+            bits = np.unpackbits(samples[y].reshape(-1, 1).astype(np.uint8), axis=1)[:, 8 - depth :]
             row = np.packbits(bits.reshape(-1)).tobytes()
         row = np.frombuffer(row, np.uint8).astype(int)
         up = before if before is not None else np.zeros_like(row)
@@ -102,7 +107,10 @@ def packed_rows(samples, depth):
         distance = np.stack([abs(estimate - left), abs(estimate - up), abs(estimate - corner)])
         paeth = np.choose(distance.argmin(axis=0), [left, up, corner])
         kind = y % 5
-        rows.append(bytes([kind]) + ((row - [np.zeros_like(row), left, up, (left + up) // 2, paeth][kind]) % 256).astype(np.uint8).tobytes())
+        rows.append(
+            bytes([kind])
+            + ((row - [np.zeros_like(row), left, up, (left + up) // 2, paeth][kind]) % 256).astype(np.uint8).tobytes()
+        )
         before = row
     return b"".join(rows)
 
@@ -112,11 +120,20 @@ PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), 
 
 def png(samples, colour_type, depth, interlaced=False, before=(), behind=()):
     h, w, _ = samples.shape
-    parts = [packed_rows(samples[y::dy, x::dx], depth) for x, y, dx, dy in PASSES] if interlaced else [packed_rows(samples, depth)]
+    parts = (
+        [packed_rows(samples[y::dy, x::dx], depth) for x, y, dx, dy in PASSES] if interlaced else [packed_rows(samples, depth)]
+    )
     data = zlib.compress(b"".join(parts))
     half = len(data) // 2
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", w, h, depth, colour_type, 0, 0, int(interlaced))) + b"".join(before)
-            + chunk(b"IDAT", data[:half]) + chunk(b"IDAT", data[half:]) + b"".join(behind) + chunk(b"IEND", b""))
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", w, h, depth, colour_type, 0, 0, int(interlaced)))
+        + b"".join(before)
+        + chunk(b"IDAT", data[:half])
+        + chunk(b"IDAT", data[half:])
+        + b"".join(behind)
+        + chunk(b"IEND", b"")
+    )
 
 
 def pngs(h, w):
@@ -128,13 +145,17 @@ def pngs(h, w):
             top = (1 << depth) - 1
             files[f"grey{depth}{tail}"] = png(scene(h, w, 1, top), 0, depth, interlaced)
             if depth <= 8:
-                files[f"palette{depth}{tail}"] = png(scene(h, w, 1, top), 3, depth, interlaced, [chunk(b"PLTE", palette[: top + 1].tobytes())])
+                files[f"palette{depth}{tail}"] = png(
+                    scene(h, w, 1, top), 3, depth, interlaced, [chunk(b"PLTE", palette[: top + 1].tobytes())]
+                )
             if depth >= 8:
                 files[f"grey_alpha{depth}{tail}"] = png(scene(h, w, 2, top), 4, depth, interlaced)
                 files[f"rgb{depth}{tail}"] = png(scene(h, w, 3, top), 2, depth, interlaced)
                 files[f"rgba{depth}{tail}"] = png(scene(h, w, 4, top), 6, depth, interlaced)
     files["palette_short"] = png(scene(h, w, 1, 5), 3, 4, before=[chunk(b"PLTE", palette[:6].tobytes())])
-    files["palette_alpha"] = png(scene(h, w, 1, 15), 3, 4, before=[chunk(b"PLTE", palette[:16].tobytes()), chunk(b"tRNS", bytes(range(0, 160, 10)))])
+    files["palette_alpha"] = png(
+        scene(h, w, 1, 15), 3, 4, before=[chunk(b"PLTE", palette[:16].tobytes()), chunk(b"tRNS", bytes(range(0, 160, 10)))]
+    )
     files["grey4_key"] = png(scene(h, w, 1, 15), 0, 4, before=[chunk(b"tRNS", struct.pack(">H", 7))])
     files["rgb8_key"] = png(scene(h, w, 3), 2, 8, before=[chunk(b"tRNS", struct.pack(">HHH", 10, 20, 30))])
     files["rgb16_key"] = png(scene(h, w, 3, 65535), 2, 16, before=[chunk(b"tRNS", struct.pack(">HHH", 10, 20, 30))])
@@ -145,9 +166,13 @@ def pngs(h, w):
     files["rgba8_gamma"] = png(scene(h, w, 4), 6, 8, before=[gamma])
     files["grey8_gamma"] = png(scene(h, w, 1), 0, 8, before=[gamma])
     files["palette8_gamma"] = png(scene(h, w, 1), 3, 8, before=[gamma, chunk(b"PLTE", palette.tobytes())])
-    files["text"] = png(scene(h, w, 3), 2, 8, before=[chunk(b"tEXt", b"Comment\0hello"), chunk(b"bKGD", struct.pack(">HHH", 1, 2, 3))])
+    files["text"] = png(
+        scene(h, w, 3), 2, 8, before=[chunk(b"tEXt", b"Comment\0hello"), chunk(b"bKGD", struct.pack(">HHH", 1, 2, 3))]
+    )
     for orientation in (1, 3, 6, 8):
-        files[f"exif{orientation}"] = png(scene(h, w, 3), 2, 8, before=[chunk(b"eXIf", exif_block(orientation, "<" if orientation & 1 else ">"))])
+        files[f"exif{orientation}"] = png(
+            scene(h, w, 3), 2, 8, before=[chunk(b"eXIf", exif_block(orientation, "<" if orientation & 1 else ">"))]
+        )
     files["exif_behind"] = png(scene(h, w, 3), 2, 8, behind=[chunk(b"eXIf", exif_block(6, ">"))])
     files["cut"] = files["rgb8"][:-20]
     files["no_end"] = files["rgb8"][:-12]
@@ -155,6 +180,7 @@ def pngs(h, w):
 
 
 # bmp ---------------------------------------------------------------------------------------------------------------------------
+
 
 def bmp(width, height, bits, rows, compression=0, palette=b"", header=40, masks=b"", colours=0):
     """`rows` are the bytes of the pixels. `masks` follow the first 40 bytes of the header."""
@@ -172,7 +198,7 @@ def padded(rows):
 
 
 def index_rows(indices, bits):
-    unpacked = np.unpackbits(indices[..., None].astype(np.uint8), axis=2)[..., 8 - bits:]
+    unpacked = np.unpackbits(indices[..., None].astype(np.uint8), axis=2)[..., 8 - bits :]
     return padded(np.packbits(row.reshape(-1)).tobytes() for row in unpacked[::-1])
 
 
@@ -193,7 +219,7 @@ def runs(indices, bits):
                 x += n
             else:
                 n = min(len(row) - x, 7)
-                part = row[x:x + n]
+                part = row[x : x + n]
                 code = bytes(part) if bits == 8 else bytes(a << 4 | b for a, b in zip(part[::2], part[1::2] + [0] * (n % 2)))
                 out += bytes([0, n]) + code + bytes(len(code) % 2)
                 x += n
@@ -220,7 +246,9 @@ def bmps(h, w):
     files["8_runs"] = bmp(w, h, 8, runs(indices // 32, 8), 1, four.tobytes())
     files["8_runs_few"] = bmp(w, h, 8, runs(indices // 200, 8), 1, four[:2].tobytes(), colours=2)
     files["8_runs_end_early"] = bmp(w, h, 8, bytes([min(w, 255), 3]) + b"\0\0\0\2\1\1" + b"\1\5\0\1", 1, four.tobytes())
-    files["8_runs_without_line_ends"] = bmp(w, h, 8, b"".join(bytes([min(w, 255), y % 256]) for y in range(h)) + b"\0\1", 1, four.tobytes())
+    files["8_runs_without_line_ends"] = bmp(
+        w, h, 8, b"".join(bytes([min(w, 255), y % 256]) for y in range(h)) + b"\0\1", 1, four.tobytes()
+    )
     files["4_runs"] = bmp(w, h, 4, runs(indices // 32, 4), 2, four[:16].tobytes())
     v = random.randint(0, 65536, (h, w)).astype("<u2")
     sixteen = padded(r.tobytes() for r in v)

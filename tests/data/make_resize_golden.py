@@ -1,5 +1,6 @@
 """Writes resize.golden: what OpenCV's bilinear resize makes of pictures of noise, as checksums. Needs NumPy and opencv-python-headless;
 the tests need neither."""
+
 import pathlib
 import zlib
 

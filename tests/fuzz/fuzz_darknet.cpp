@@ -1,4 +1,5 @@
-// libFuzzer target: any bytes as a Darknet description, and as the header of a weights file; what imports gets its shapes inferred.
+// libFuzzer target: any bytes as a Darknet description, and as the header of a weights file; what imports gets its shapes
+// inferred.
 #include <cstddef>
 #include <cstdint>
 #include <span>

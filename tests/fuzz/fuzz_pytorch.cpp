@@ -1,5 +1,5 @@
-// libFuzzer target: any bytes as a TorchScript archive; what imports gets its shapes inferred. Bytes that are no archive are taken as
-// the code of a model, so that the fuzzer reaches the interpreter without first learning zip.
+// libFuzzer target: any bytes as a TorchScript archive; what imports gets its shapes inferred. Bytes that are no archive are
+// taken as the code of a model, so that the fuzzer reaches the interpreter without first learning zip.
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -38,7 +38,8 @@ bool repair(std::vector<std::byte>& file) {
     return sum.finish();
   };
   for (uint64_t i = 0; i < count; ++i) {
-    const uint64_t entry = trailer + kTrailerHeaderBytes + i * kSectionEntryBytes, offset = load(entry + 8), bytes = load(entry + 16);
+    const uint64_t entry = trailer + kTrailerHeaderBytes + i * kSectionEntryBytes, offset = load(entry + 8),
+                   bytes = load(entry + 16);
     if (offset <= file.size() && bytes <= file.size() - offset) store(entry + 24, sum_of(offset, bytes));
   }
   store(trailer + 16, file.size());

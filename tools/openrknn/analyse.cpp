@@ -20,8 +20,11 @@ struct Options {
 };
 
 Status analyse(const Options& o) {
-  if (o.inputs.empty() && o.source.dataset.empty()) return invalid_argument("analyse needs a sample").hint("give --dataset to quantize with, or --input FILE for a float16 build");
-  if (is_rknn(o.model)) return invalid_argument("a finished .rknn has no float form to compare with").model(o.model).hint("give the source model");
+  if (o.inputs.empty() && o.source.dataset.empty())
+    return invalid_argument("analyse needs a sample")
+        .hint("give --dataset to quantize with, or --input FILE for a float16 build");
+  if (is_rknn(o.model))
+    return invalid_argument("a finished .rknn has no float form to compare with").model(o.model).hint("give the source model");
   std::vector<std::string> read = o.source.other_files;
   read.push_back(o.model);
   ORKNN_TRY(check_outputs(read, {o.html}));
@@ -31,7 +34,8 @@ Status analyse(const Options& o) {
   options.dataset = o.source.dataset;
   options.output_dir = o.snapshot;
   ORKNN_TRY_ASSIGN(const toolkit::AccuracyReport report, toolkit::analyse_accuracy(builder, options));
-  if (!o.html.empty()) ORKNN_TRY(write_file_atomically(o.html, [&](FileWriter& out) { return out.write(toolkit::accuracy_html(report)); }));
+  if (!o.html.empty())
+    ORKNN_TRY(write_file_atomically(o.html, [&](FileWriter& out) { return out.write(toolkit::accuracy_html(report)); }));
   if (o.json) {
     print_json(toolkit::to_json(report));
     return {};
@@ -39,7 +43,8 @@ Status analyse(const Options& o) {
   for (const std::string& line : builder.hybrid_summary()) print(line + "\n");
   print(toolkit::accuracy_text(report, isatty(STDOUT_FILENO) != 0));
   for (const toolkit::LayerAccuracy& l : report.layers)
-    if (!l.suggestion.empty() && l.single && (!l.single->word.empty() || l.single->cosine < toolkit::kSuspiciousCosine)) print(fmt::format("\n{}: {}\n", l.name, l.suggestion));
+    if (!l.suggestion.empty() && l.single && (!l.single->word.empty() || l.single->cosine < toolkit::kSuspiciousCosine))
+      print(fmt::format("\n{}: {}\n", l.name, l.suggestion));
   if (!o.html.empty()) print(fmt::format("\nwritten {}\n", o.html));
   return {};
 }
@@ -49,7 +54,9 @@ Action add_analyse(CLI::App& app) {
   CLI::App* command = app.add_subcommand("analyse", "show where a built model loses accuracy, layer by layer")->alias("analyze");
   const auto o = std::make_shared<Options>();
   command->add_option("model", o->model, "source model")->required();
-  command->add_option("-i,--input", o->inputs, "picture or .npy of each input, in order; the first sample of --dataset by default")->allow_extra_args(false);
+  command
+      ->add_option("-i,--input", o->inputs, "picture or .npy of each input, in order; the first sample of --dataset by default")
+      ->allow_extra_args(false);
   o->source.add_to(*command);
   o->source.add_quantization_to(*command);
   command->add_option("--html", o->html, "write a page with plots, histograms and advice");

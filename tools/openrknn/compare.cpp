@@ -1,10 +1,11 @@
 // openrknn compare A B: how far two models, or a model and stored results, are from each other on pictures.
+#include "toolkit/compare.h"
+
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
 #include "terminal.h"
-#include "toolkit/compare.h"
 
 namespace orknn::cli {
 namespace {
@@ -16,13 +17,15 @@ struct Options {
 };
 
 Status compare(const Options& o) {
-  if (o.images.empty() == o.source.dataset.empty()) return invalid_argument("compare needs --images FOLDER or --dataset LIST, and not both");
+  if (o.images.empty() == o.source.dataset.empty())
+    return invalid_argument("compare needs --images FOLDER or --dataset LIST, and not both");
   SourceOptions plain = o.source;
   plain.dataset.clear();   // here it lists what is compared on
   plain.declared.clear();  // options are meant for whichever of the two is a source model
   ORKNN_TRY_ASSIGN(const auto first, open_model(o.a, plain));
   ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> a, runtime::Session::open(first));
-  ORKNN_TRY_ASSIGN(const std::vector<data::Dataset> samples, toolkit::open_pictures(o.images.empty() ? o.source.dataset : o.images, a->inputs()));
+  ORKNN_TRY_ASSIGN(const std::vector<data::Dataset> samples,
+                   toolkit::open_pictures(o.images.empty() ? o.source.dataset : o.images, a->inputs()));
   std::error_code ignored;
   const bool stored = std::filesystem::is_directory(o.b, ignored);
   toolkit::Comparison result;
@@ -33,8 +36,10 @@ Status compare(const Options& o) {
     ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> b, runtime::Session::open(second));
     ORKNN_TRY_ASSIGN(result, toolkit::compare_models(*a, *b, samples, progress_bar()));
   }
-  if (o.json) print_json(toolkit::to_json(result));
-  else print(toolkit::comparison_text(result));
+  if (o.json)
+    print_json(toolkit::to_json(result));
+  else
+    print(toolkit::comparison_text(result));
   return {};
 }
 }  // namespace

@@ -37,13 +37,15 @@ Status check_passes(const std::vector<std::string>& names, bool or_steps) {
     for (const quantize::Step& s : quantize::steps()) known.push_back(s.name);
   for (const std::string& name : names)
     if (std::find(known.begin(), known.end(), name) == known.end())
-      return invalid_argument(fmt::format("there is no pass '{}'", name)).expected(fmt::format("one of {}", fmt::join(known, ", ")));
+      return invalid_argument(fmt::format("there is no pass '{}'", name))
+          .expected(fmt::format("one of {}", fmt::join(known, ", ")));
   return {};
 }
 
 Status convert(const Options& o) {
   std::error_code problem;
-  if (is_rknn(o.model) && std::filesystem::exists(o.model, problem)) return invalid_argument("the model is a finished .rknn already").model(o.model).hint("convert the model it was made from");
+  if (is_rknn(o.model) && std::filesystem::exists(o.model, problem))
+    return invalid_argument("the model is a finished .rknn already").model(o.model).hint("convert the model it was made from");
   ORKNN_TRY_ASSIGN(toolkit::BuildConfig config, o.source.config());
   ORKNN_TRY_ASSIGN(const importer::ImportOptions importing, o.source.import_options());
   config.disable_rules = o.disable;
@@ -59,7 +61,9 @@ Status convert(const Options& o) {
     const size_t at = dump.find('=');
     config.dump_after.push_back(dump.substr(0, at));
     dump_files[config.dump_after.back()] = at == dump.npos ? "" : dump.substr(at + 1);
-    if (o.json && at == dump.npos) return invalid_argument("a dump is text and cannot go among the JSON").hint(fmt::format("write it to a file: --dump-after {}=FILE", dump));
+    if (o.json && at == dump.npos)
+      return invalid_argument("a dump is text and cannot go among the JSON")
+          .hint(fmt::format("write it to a file: --dump-after {}=FILE", dump));
   }
   std::vector<std::string> named = config.dump_after;
   if (!config.stop_after.empty()) named.push_back(config.stop_after);
@@ -72,8 +76,10 @@ Status convert(const Options& o) {
   Status dumped;
   config.dump = [&](std::string_view pass, const ir::Graph& graph) {
     const std::string text = ir::print(graph, {.max_elements = kDumpedElements}), &file = dump_files[std::string(pass)];
-    if (file.empty()) print(fmt::format("after {}:\n{}\n", pass, text));
-    else if (Status s = write_file_atomically(file, [&](FileWriter& out) { return out.write(text); }); !s && dumped) dumped = s;  // a pass runs several times
+    if (file.empty())
+      print(fmt::format("after {}:\n{}\n", pass, text));
+    else if (Status s = write_file_atomically(file, [&](FileWriter& out) { return out.write(text); }); !s && dumped)
+      dumped = s;  // a pass runs several times
   };
 
   const bool is_stopped = !config.stop_after.empty();
@@ -96,7 +102,8 @@ Status convert(const Options& o) {
   if (o.trace) print(builder.trace().to_text());
   print(toolkit::summary_text(report));
   for (const std::string& line : builder.hybrid_summary()) print(line + "\n");
-  print(fmt::format("{:<16}{} ({}){}\n", "written", o.out, toolkit::bytes_text(bytes), is_stopped ? ", not fully optimized" : ""));
+  print(
+      fmt::format("{:<16}{} ({}){}\n", "written", o.out, toolkit::bytes_text(bytes), is_stopped ? ", not fully optimized" : ""));
   return {};
 }
 
@@ -110,13 +117,23 @@ Action add_command(CLI::App& app, const char* name, const char* what, bool needs
   o->source.add_quantization_to(*command);
   if (needs_dataset) command->get_option("--dataset")->required();
   command->add_option("--custom-string", o->custom_string, "text stored in the model");
-  command->add_option("--batch-size", o->batch, "samples the model computes at once")->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-  command->add_option("--dynamic-input", o->shape_sets, "a set of input shapes the model runs with, 1,3,224,224 or 1,20;1,40 for two inputs; once per set")->allow_extra_args(false);
+  command->add_option("--batch-size", o->batch, "samples the model computes at once")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  command
+      ->add_option("--dynamic-input", o->shape_sets,
+                   "a set of input shapes the model runs with, 1,3,224,224 or 1,20;1,40 for two inputs; once per set")
+      ->allow_extra_args(false);
   command->add_flag("--single-core", o->single_core, "plan every layer for one core");
-  command->add_flag("--separate-buffers", o->separate_buffers, "no memory is reused, so every intermediate result can be looked at");
-  command->add_option("--disable", o->disable, "passes of the optimizer or steps of the quantizer to leave out, a,b (openrknn passes); may be repeated")->delimiter(',')->allow_extra_args(false);
+  command->add_flag("--separate-buffers", o->separate_buffers,
+                    "no memory is reused, so every intermediate result can be looked at");
+  command
+      ->add_option("--disable", o->disable,
+                   "passes of the optimizer or steps of the quantizer to leave out, a,b (openrknn passes); may be repeated")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("--stop-after", o->stop_after, "stop optimizing after this pass");
-  command->add_option("--dump-after", o->dump_after, "print the graph after PASS, or write it: PASS=FILE; may be repeated")->allow_extra_args(false);
+  command->add_option("--dump-after", o->dump_after, "print the graph after PASS, or write it: PASS=FILE; may be repeated")
+      ->allow_extra_args(false);
   command->add_option("--max-rewrites", o->max_rewrites, "stop optimizing after so many rewrites");
   command->add_flag("--trace", o->trace, "show what the optimizer did");
   command->add_flag("--json", o->json, "print JSON");
@@ -129,6 +146,8 @@ Action add_command(CLI::App& app, const char* name, const char* what, bool needs
 }  // namespace
 
 Action add_convert(CLI::App& app) { return add_command(app, "convert", "convert a model to .rknn", false); }
-Action add_quantize(CLI::App& app) { return add_command(app, "quantize", "convert a model to .rknn in 8 bits, calibrated with pictures", true); }
+Action add_quantize(CLI::App& app) {
+  return add_command(app, "quantize", "convert a model to .rknn in 8 bits, calibrated with pictures", true);
+}
 
 }  // namespace orknn::cli

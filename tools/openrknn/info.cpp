@@ -1,5 +1,5 @@
-// openrknn info FILE: ports and operators of a source model and what it would become, or what is inside a .rknn: layers with placement
-// and reasons, tensors, memory plan.
+// openrknn info FILE: ports and operators of a source model and what it would become, or what is inside a .rknn: layers with
+// placement and reasons, tensors, memory plan.
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
@@ -20,11 +20,15 @@ struct Options {
 Status show_source(Options& o, nlohmann::ordered_json& j) {
   ORKNN_TRY_ASSIGN(const importer::ImportOptions importing, o.source.import_options());
   ORKNN_TRY_ASSIGN(std::vector<std::string> weights, o.source.weights_of(o.file));
-  o.source.other_files = weights.empty() ? std::vector<std::string>{kNoWeights} : weights;  // building takes the same ones without telling it again
+  o.source.other_files =
+      weights.empty() ? std::vector<std::string>{kNoWeights} : weights;  // building takes the same ones without telling it again
   Status refusal;
-  ORKNN_TRY_ASSIGN(const toolkit::SourceReport source, toolkit::inspect_source(o.file, o.source.framework, importing, std::move(weights), refusal));
-  if (o.json) j["source"] = toolkit::to_json(source);
-  else print(toolkit::source_text(source));
+  ORKNN_TRY_ASSIGN(const toolkit::SourceReport source,
+                   toolkit::inspect_source(o.file, o.source.framework, importing, std::move(weights), refusal));
+  if (o.json)
+    j["source"] = toolkit::to_json(source);
+  else
+    print(toolkit::source_text(source));
   return refusal;
 }
 

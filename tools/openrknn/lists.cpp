@@ -21,8 +21,10 @@ Action add_list(CLI::App& app, const char* name, const char* what, ordered_json 
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "print JSON");
   return [=] {
-    if (*json) print_json(as_json());
-    else print(as_text());
+    if (*json)
+      print_json(as_json());
+    else
+      print(as_text());
     return int{kOk};
   };
 }
@@ -52,7 +54,8 @@ std::string library_folder() { return folder_with("librknnrt.so", {"../lib", "."
 std::string include_folder() { return folder_with("rknn_api.h", {"../include", "include"}); }
 
 Action add_platforms(CLI::App& app) {
-  return add_list(app, "platforms", "list the chips",
+  return add_list(
+      app, "platforms", "list the chips",
       [] {
         ordered_json list = ordered_json::array();
         for (const platform::Platform& p : platform::all()) list.push_back(toolkit::to_json(p));
@@ -62,23 +65,29 @@ Action add_platforms(CLI::App& app) {
 }
 
 Action add_passes(CLI::App& app) {
-  return add_list(app, "passes", "list the passes of the optimizer and the steps of the quantizer",
+  return add_list(
+      app, "passes", "list the passes of the optimizer and the steps of the quantizer",
       [] {
         ordered_json list = ordered_json::array();
-        for (const optimize::Pass& p : optimize::pass_catalogue()) list.push_back({{"name", p.name}, {"stage", "optimize"}, {"level", p.min_level}, {"summary", p.summary}});
-        for (const quantize::Step& s : quantize::steps()) list.push_back({{"name", s.name}, {"stage", "quantize"}, {"level", s.min_level}, {"summary", s.summary}});
+        for (const optimize::Pass& p : optimize::pass_catalogue())
+          list.push_back({{"name", p.name}, {"stage", "optimize"}, {"level", p.min_level}, {"summary", p.summary}});
+        for (const quantize::Step& s : quantize::steps())
+          list.push_back({{"name", s.name}, {"stage", "quantize"}, {"level", s.min_level}, {"summary", s.summary}});
         return list;
       },
       [] {
         toolkit::Table table({{"pass"}, {"stage"}, {"level", toolkit::Table::Align::Right}, {"what it does"}});
-        for (const optimize::Pass& p : optimize::pass_catalogue()) table.add({std::string(p.name), "optimize", std::to_string(p.min_level), std::string(p.summary)});
-        for (const quantize::Step& s : quantize::steps()) table.add({std::string(s.name), "quantize", std::to_string(s.min_level), std::string(s.summary)});
+        for (const optimize::Pass& p : optimize::pass_catalogue())
+          table.add({std::string(p.name), "optimize", std::to_string(p.min_level), std::string(p.summary)});
+        for (const quantize::Step& s : quantize::steps())
+          table.add({std::string(s.name), "quantize", std::to_string(s.min_level), std::string(s.summary)});
         return table.to_text();
       });
 }
 
 Action add_ops(CLI::App& app) {
-  return add_list(app, "ops", "list the operators",
+  return add_list(
+      app, "ops", "list the operators",
       [] {
         ordered_json list = ordered_json::array();
         for (const ir::OpDef* d : sorted_ops()) list.push_back({{"name", d->name}, {"summary", d->summary}});

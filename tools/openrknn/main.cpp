@@ -24,7 +24,8 @@ int say(const CLI::App& app, const CLI::ParseError& outcome, bool json) {
 }
 
 int print_folder(const std::string& folder, const char* what) {
-  if (folder.empty()) return cli::fail(Status::error(Code::NotFound, fmt::format("{} is not where this program expects it", what)));
+  if (folder.empty())
+    return cli::fail(Status::error(Code::NotFound, fmt::format("{} is not where this program expects it", what)));
   cli::print(folder + "\n");
   return cli::close_output(cli::kOk);
 }
@@ -39,12 +40,17 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string(version()));
   app.require_subcommand(0, 1);
   app.fallthrough();
-  const std::pair<const char*, cli::Action> commands[] = {{"convert", cli::add_convert(app)}, {"quantize", cli::add_quantize(app)}, {"analyse", cli::add_analyse(app)}, {"compare", cli::add_compare(app)}, {"run", cli::add_run(app)},
-      {"info", cli::add_info(app)}, {"profile", cli::add_profile(app)}, {"platforms", cli::add_platforms(app)}, {"passes", cli::add_passes(app)}, {"ops", cli::add_ops(app)}};
+  const std::pair<const char*, cli::Action> commands[] = {
+      {"convert", cli::add_convert(app)}, {"quantize", cli::add_quantize(app)},
+      {"analyse", cli::add_analyse(app)}, {"compare", cli::add_compare(app)},
+      {"run", cli::add_run(app)},         {"info", cli::add_info(app)},
+      {"profile", cli::add_profile(app)}, {"platforms", cli::add_platforms(app)},
+      {"passes", cli::add_passes(app)},   {"ops", cli::add_ops(app)}};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return cli::close_output(say(app, e, std::any_of(argv, argv + argc, [](const char* a) { return std::string_view(a) == "--json"; })));
+    return cli::close_output(
+        say(app, e, std::any_of(argv, argv + argc, [](const char* a) { return std::string_view(a) == "--json"; })));
   }
   cli::attach_log(verbose);
   if (library) return print_folder(cli::library_folder(), "librknnrt.so");

@@ -1,4 +1,6 @@
 // openrknn profile MODEL: what the network costs on each chip, without a board and without weights.
+#include "toolkit/profile.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,13 +8,12 @@
 
 #include "base/files.h"
 #include "base/log.h"
-#include "compile/place.h"
 #include "commands.h"
+#include "compile/place.h"
 #include "format/rknn_file.h"
 #include "ops/eval.h"
 #include "optimize/pipeline.h"
 #include "terminal.h"
-#include "toolkit/profile.h"
 
 namespace orknn::cli {
 namespace {
@@ -51,7 +52,8 @@ Result<Loaded> load(const Options& o) {
   ORKNN_TRY_ASSIGN(importer::ImportOptions importing, o.source.import_options());
   importing.missing_weights = true;
   ORKNN_TRY_ASSIGN(std::vector<std::string> weights, o.source.weights_of(o.model));
-  ORKNN_TRY_ASSIGN(importer::Imported imported, importer::load_file(o.model, importing, ops::builtin_ops(), o.source.framework, std::move(weights)));
+  ORKNN_TRY_ASSIGN(importer::Imported imported,
+                   importer::load_file(o.model, importing, ops::builtin_ops(), o.source.framework, std::move(weights)));
   for (const std::string& text : imported.source.warnings) log(LogLevel::Warn, "profile", text);
   optimize::OptimizeOptions optimizing;
   optimizing.level = o.source.level;
@@ -64,7 +66,10 @@ Result<Loaded> load(const Options& o) {
 // A finished model is judged on its own chip unless others are asked for.
 Result<std::vector<const platform::Platform*>> chosen(const Options& o, const Loaded& loaded) {
   std::vector<const platform::Platform*> chips;
-  const std::string names = o.platforms ? *o.platforms : !o.source.platform.empty() ? o.source.platform : loaded.finished ? loaded.platform : "all";
+  const std::string names = o.platforms                  ? *o.platforms
+                            : !o.source.platform.empty() ? o.source.platform
+                            : loaded.finished            ? loaded.platform
+                                                         : "all";
   if (names == "all") {
     for (const platform::Platform& p : platform::all()) chips.push_back(&p);
     return chips;
@@ -82,7 +87,8 @@ Status profile(Options o) {
   if (o.dtype) o.request.dtype = *o.dtype;
   ORKNN_TRY(toolkit::check(o.request));
   ORKNN_TRY(check_outputs({o.model}, {o.html, o.trace, o.json && *o.json != "-" ? *o.json : ""}));
-  if (o.platforms && !o.source.platform.empty()) return invalid_argument("--platform and --target-platform say the same").hint("give one of them");
+  if (o.platforms && !o.source.platform.empty())
+    return invalid_argument("--platform and --target-platform say the same").hint("give one of them");
   ORKNN_TRY_ASSIGN(toolkit::BuildConfig config, o.source.config());
   o.request.op_target = config.op_target;
   auto loaded = load(o);
@@ -91,18 +97,23 @@ Status profile(Options o) {
     o.request.dtype = "";
     if (loaded->float_dtype == "float32") {
       o.request.dtype = "float16";
-      log(LogLevel::Warn, "profile", "the model was built with float_dtype float32, which no chip computes: the figures are those of float16");
+      log(LogLevel::Warn, "profile",
+          "the model was built with float_dtype float32, which no chip computes: the figures are those of float16");
     }
   }
   ORKNN_TRY_ASSIGN(const std::vector<const platform::Platform*> chips, chosen(o, *loaded));
-  for (const std::string& remark : compile::remarks_on_targets(loaded->graph, o.request.op_target)) log(LogLevel::Warn, "profile", remark);
+  for (const std::string& remark : compile::remarks_on_targets(loaded->graph, o.request.op_target))
+    log(LogLevel::Warn, "profile", remark);
   if (o.request.single_core && std::all_of(chips.begin(), chips.end(), [](const auto* chip) { return chip->cores == 1; }))
-    log(LogLevel::Warn, "profile", "--single-core changes nothing on " + std::string(chips.front()->name) + (chips.size() > 1 ? " and the others" : "") + ": one NPU core");
+    log(LogLevel::Warn, "profile",
+        "--single-core changes nothing on " + std::string(chips.front()->name) + (chips.size() > 1 ? " and the others" : "") +
+            ": one NPU core");
   std::vector<toolkit::Profile> profiles;
   for (const platform::Platform* chip : chips) {
     auto rows = toolkit::profile(loaded->graph, *chip, o.request);
     if (!rows) return Status(rows.status()).model(file_stem(o.model));
-    if (chips.size() == 1 && !rows->front().problem.empty()) return unsupported(rows->front().problem).model(file_stem(o.model)).stage("profile");
+    if (chips.size() == 1 && !rows->front().problem.empty())
+      return unsupported(rows->front().problem).model(file_stem(o.model)).stage("profile");
     profiles.insert(profiles.end(), std::make_move_iterator(rows->begin()), std::make_move_iterator(rows->end()));
   }
   const auto first = std::find_if(profiles.begin(), profiles.end(), [](const toolkit::Profile& p) { return p.problem.empty(); });
@@ -110,7 +121,8 @@ Status profile(Options o) {
   if (!o.html.empty()) ORKNN_TRY(write_text(o.html, toolkit::html_page(file_stem(o.model), profiles)));
   if (!o.trace.empty()) {
     if (timed == profiles.end()) return unsupported("no chip of the list has times for this network, there is nothing to trace");
-    ORKNN_TRY(write_text(o.trace, toolkit::chrome_trace(*timed).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"));
+    ORKNN_TRY(write_text(
+        o.trace, toolkit::chrome_trace(*timed).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"));
   }
   if (o.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -135,17 +147,21 @@ Action add_profile(CLI::App& app) {
   CLI::App* command = app.add_subcommand("profile", "predict speed, traffic and memory of a network on every chip");
   const auto o = std::make_shared<Options>();
   command->add_option("model", o->model, "source model, with or without its weights, or .rknn")->required();
-  command->add_option("--platform", o->platforms, "all, or names separated by commas; a .rknn is judged on its own chip by default");
-  command->add_option("--dtype", o->dtype, "w8a8 (default), float16, w8a16, w4a16, w16a16i: what the network would be quantized to; needs no dataset");
+  command->add_option("--platform", o->platforms,
+                      "all, or names separated by commas; a .rknn is judged on its own chip by default");
+  command->add_option("--dtype", o->dtype,
+                      "w8a8 (default), float16, w8a16, w4a16, w16a16i: what the network would be quantized to; needs no dataset");
   command->add_option("--cores", o->request.cores, "number of NPU cores; every number the chip has by default")->delimiter(',');
   command->add_option("--batch", o->request.batch, "samples per run; several cores take one each");
   command->add_option("--npu-mhz", o->request.npu_mhz, "what if: another NPU clock");
   command->add_option("--ddr-mhz", o->request.ddr_mhz, "what if: another DDR clock");
-  command->add_option("--sparse", o->request.sparse_percent, "what if: 50 or 75 percent of the weights were zero in the pattern of the chip's sparse kernels");
+  command->add_option("--sparse", o->request.sparse_percent,
+                      "what if: 50 or 75 percent of the weights were zero in the pattern of the chip's sparse kernels");
   command->add_option("--sram-kib", o->request.sram_kib, "what if: system SRAM held the bottom of the intermediate results");
   command->add_flag("--single-core", o->request.single_core, "as if built with single_core_mode");
   command->add_flag("--layers", o->layers, "show the layers of the first chip also when there are several");
-  command->add_option("--json", o->json, "write a list with one object per chip and number of cores; no name or - = print it")->expected(0, 1);
+  command->add_option("--json", o->json, "write a list with one object per chip and number of cores; no name or - = print it")
+      ->expected(0, 1);
   command->add_option("--html", o->html, "write a page with timeline, roofline and memory map");
   command->add_option("--trace", o->trace, "write the first chip's timeline for chrome://tracing or Perfetto");
   o->source.add_to(*command);

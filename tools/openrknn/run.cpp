@@ -53,7 +53,8 @@ Status feed(runtime::Session& session, const Options& o) {
     size_t index = k;
     if (const size_t at = file.find('='); at != file.npos) {
       const auto& ports = session.inputs();
-      const auto it = std::find_if(ports.begin(), ports.end(), [&](const runtime::PortInfo& p) { return p.name == file.substr(0, at); });
+      const auto it =
+          std::find_if(ports.begin(), ports.end(), [&](const runtime::PortInfo& p) { return p.name == file.substr(0, at); });
       if (it != ports.end()) {
         index = static_cast<size_t>(it - ports.begin());
         file = file.substr(at + 1);
@@ -71,7 +72,8 @@ Status feed(runtime::Session& session, const Options& o) {
     data.dims = value.dims();
     if (Status s = session.set_input(index, data); !s) {
       const runtime::PortInfo& port = session.inputs()[index];
-      if (o.layout.empty() && port.layout == ir::Layout::NCHW && runtime::nhwc_from_nchw(port.dims) == value.dims()) s.hint("the array is in the order of pictures: add --layout nhwc");
+      if (o.layout.empty() && port.layout == ir::Layout::NCHW && runtime::nhwc_from_nchw(port.dims) == value.dims())
+        s.hint("the array is in the order of pictures: add --layout nhwc");
       return s.model(file);
     }
   }
@@ -86,7 +88,8 @@ Status run(const Options& o) {
 
   std::vector<double> times, layer_times(session->program().tasks.size(), 0);
   sim::RunHooks hooks;
-  if (o.layers) hooks.timing = [&](size_t index, std::chrono::nanoseconds d) { layer_times[index] += static_cast<double>(d.count()) * 1e-3; };
+  if (o.layers)
+    hooks.timing = [&](size_t index, std::chrono::nanoseconds d) { layer_times[index] += static_cast<double>(d.count()) * 1e-3; };
   for (int i = 0; i < o.loop; ++i) {
     const auto start = std::chrono::steady_clock::now();
     ORKNN_TRY(session->run(hooks));
@@ -95,9 +98,16 @@ Status run(const Options& o) {
   std::sort(times.begin(), times.end());
   const double median = times[times.size() / 2];
 
-  nlohmann::ordered_json j{{"model", o.model}, {"threads", pool.threads()}, {"runs", o.loop}, {"min_ms", times.front()}, {"median_ms", median}, {"max_ms", times.back()}};
-  toolkit::Table table({{"output"}, {"type"}, {"shape"}, {"min", toolkit::Table::Align::Right}, {"max", toolkit::Table::Align::Right},
-                        {"mean", toolkit::Table::Align::Right}, {"NaN, inf", toolkit::Table::Align::Right}, {"file"}});
+  nlohmann::ordered_json j{{"model", o.model},        {"threads", pool.threads()}, {"runs", o.loop},
+                           {"min_ms", times.front()}, {"median_ms", median},       {"max_ms", times.back()}};
+  toolkit::Table table({{"output"},
+                        {"type"},
+                        {"shape"},
+                        {"min", toolkit::Table::Align::Right},
+                        {"max", toolkit::Table::Align::Right},
+                        {"mean", toolkit::Table::Align::Right},
+                        {"NaN, inf", toolkit::Table::Align::Right},
+                        {"file"}});
   for (size_t i = 0; i < session->outputs().size(); ++i) {
     const ir::TensorData value = session->output(i);
     const std::string file = o.out.empty() ? "" : fmt::format("{}/output_{}.npy", o.out, i);
@@ -105,19 +115,27 @@ Status run(const Options& o) {
       if (Status s = data::write_npy(file, value); !s) return s.model(file);
     const Statistics s = statistics_of(value);
     const std::string& name = session->outputs()[i].name;
-    table.add({name, std::string(dtype_name(value.dtype())), ir::to_string(value.dims()), fmt::format("{:.6g}", s.min), fmt::format("{:.6g}", s.max),
-               fmt::format("{:.6g}", s.mean), std::to_string(s.not_finite), file});
-    j["outputs"].push_back({{"name", name}, {"type", dtype_name(value.dtype())}, {"shape", value.dims()}, {"min", s.min}, {"max", s.max}, {"mean", s.mean},
-                            {"not_finite", s.not_finite}, {"file", file}});
+    table.add({name, std::string(dtype_name(value.dtype())), ir::to_string(value.dims()), fmt::format("{:.6g}", s.min),
+               fmt::format("{:.6g}", s.max), fmt::format("{:.6g}", s.mean), std::to_string(s.not_finite), file});
+    j["outputs"].push_back({{"name", name},
+                            {"type", dtype_name(value.dtype())},
+                            {"shape", value.dims()},
+                            {"min", s.min},
+                            {"max", s.max},
+                            {"mean", s.mean},
+                            {"not_finite", s.not_finite},
+                            {"file", file}});
   }
-  toolkit::Table layers({{"#", toolkit::Table::Align::Right}, {"type"}, {"name"}, {"device"}, {"kernel"}, {"us", toolkit::Table::Align::Right}});
+  toolkit::Table layers(
+      {{"#", toolkit::Table::Align::Right}, {"type"}, {"name"}, {"device"}, {"kernel"}, {"us", toolkit::Table::Align::Right}});
   if (o.layers) {
     const auto report = toolkit::describe(*model);
     for (const toolkit::LayerReport& l : report.programs[0].layers) {
       const double us = layer_times[l.index] / o.loop;
       const std::string kernel(session->kernel_name(l.index));
       layers.add({std::to_string(l.index), l.type, l.name, l.device, kernel, fmt::format("{:.1f}", us)});
-      j["layers"].push_back({{"index", l.index}, {"type", l.type}, {"name", l.name}, {"device", l.device}, {"kernel", kernel}, {"us", us}});
+      j["layers"].push_back(
+          {{"index", l.index}, {"type", l.type}, {"name", l.name}, {"device", l.device}, {"kernel", kernel}, {"us", us}});
     }
   }
   if (o.json) {
@@ -127,7 +145,8 @@ Status run(const Options& o) {
   if (o.layers) print(layers.to_text() + "\n");
   print(table.to_text());
   print(o.loop == 1 ? fmt::format("{:.3f} ms with {} thread(s)\n", median, pool.threads())
-                    : fmt::format("{:.3f} ms median of {} runs with {} thread(s), {:.3f} to {:.3f} ms\n", median, o.loop, pool.threads(), times.front(), times.back()));
+                    : fmt::format("{:.3f} ms median of {} runs with {} thread(s), {:.3f} to {:.3f} ms\n", median, o.loop,
+                                  pool.threads(), times.front(), times.back()));
   return {};
 }
 }  // namespace
@@ -137,7 +156,8 @@ Action add_run(CLI::App& app) {
   const auto o = std::make_shared<Options>();
   command->add_option("model", o->model, ".rknn or source model")->required();
   command->add_option("-i,--input", o->inputs, ".npy file of each input, in order, or NAME=FILE; inputs not given are zeros");
-  command->add_option("--layout", o->layout, "axis order of 4-D inputs, the model's own by default")->check(CLI::IsMember({"nchw", "nhwc"}));
+  command->add_option("--layout", o->layout, "axis order of 4-D inputs, the model's own by default")
+      ->check(CLI::IsMember({"nchw", "nhwc"}));
   command->add_flag("--pass-through", o->pass_through, "inputs are used as they are, without mean and std");
   command->add_option("--out", o->out, "folder for output_0.npy, ...")->check(CLI::ExistingDirectory);
   command->add_option("--loop", o->loop, "number of runs")->check(CLI::Range(1, 1000000));

@@ -18,8 +18,10 @@ namespace {
 std::vector<std::string> split(const std::string& text, std::string_view separators) {
   std::vector<std::string> parts(1);
   for (char c : text) {
-    if (separators.find(c) != separators.npos) parts.emplace_back();
-    else if (c != ' ' && c != '[' && c != ']') parts.back() += c;
+    if (separators.find(c) != separators.npos)
+      parts.emplace_back();
+    else if (c != ' ' && c != '[' && c != ']')
+      parts.back() += c;
   }
   return parts;
 }
@@ -32,9 +34,11 @@ Result<std::vector<T>> numbers(const std::string& option, const std::string& tex
   for (const std::string& part : parts) {
     T value{};
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-    if (error == std::errc::result_out_of_range) return invalid_argument(fmt::format("a number of {} is too large", option)).found(part);
+    if (error == std::errc::result_out_of_range)
+      return invalid_argument(fmt::format("a number of {} is too large", option)).found(part);
     if (error != std::errc{} || end != part.data() + part.size())
-      return invalid_argument(fmt::format("{} needs numbers, found '{}'", option, text)).expected(std::is_integral_v<T> ? "for example 1,3,224,224" : "for example 123.675,116.28,103.53");
+      return invalid_argument(fmt::format("{} needs numbers, found '{}'", option, text))
+          .expected(std::is_integral_v<T> ? "for example 1,3,224,224" : "for example 123.675,116.28,103.53");
     values.push_back(value);
   }
   return values;
@@ -46,7 +50,10 @@ void SourceOptions::add_to(CLI::App& command) {
   command.add_option("-t,--target-platform,--target", platform, "chip to build for (openrknn platforms)");
   command.add_option("--float-dtype", float_dtype, "float16, or float32 for exact comparison with the source framework")
       ->check(CLI::IsMember({"float16", "float32"}));
-  command.add_option("-O,--optimization-level", level, "0 = only what compiling needs (constants, paddings, If, dead layers), 3 = all rules")->check(CLI::Range(0, 3));
+  command
+      .add_option("-O,--optimization-level", level,
+                  "0 = only what compiling needs (constants, paddings, If, dead layers), 3 = all rules")
+      ->check(CLI::Range(0, 3));
   command.add_option("--framework", framework, "format of the source model; recognized by default");
   command.add_option("--inputs", inputs, "tensors at which the model begins, a,b")->delimiter(',')->allow_extra_args(false);
   command.add_option("--input-size-list", sizes, "shape of each input, 1,3,224,224; once per input")->allow_extra_args(false);
@@ -54,7 +61,11 @@ void SourceOptions::add_to(CLI::App& command) {
   command.add_option("--mean", means, "mean of each channel, 123.675,116.28,103.53; once per input")->allow_extra_args(false);
   command.add_option("--std", stds, "divisor of each channel; once per input")->allow_extra_args(false);
   command.add_option("--op-target", targets, "where an op runs, NAME=cpu; may be repeated")->allow_extra_args(false);
-  command.add_option("--weights", other_files, "second file of formats that keep weights apart; by default one of the model's name beside it; 'none' for random weights")->allow_extra_args(false);
+  command
+      .add_option("--weights", other_files,
+                  "second file of formats that keep weights apart; by default one of the model's name beside it; 'none' for "
+                  "random weights")
+      ->allow_extra_args(false);
   const std::vector<CLI::Option*> all = command.get_options();
   declared.assign(all.begin() + static_cast<std::ptrdiff_t>(before), all.end());
 }
@@ -62,7 +73,8 @@ void SourceOptions::add_to(CLI::App& command) {
 void SourceOptions::warn_finished(std::initializer_list<std::string_view> useful) const {
   std::string names;
   for (const CLI::Option* option : declared)
-    if (option->count() > 0 && std::none_of(useful.begin(), useful.end(), [&](std::string_view name) { return option->check_lname(std::string(name)); }))
+    if (option->count() > 0 &&
+        std::none_of(useful.begin(), useful.end(), [&](std::string_view name) { return option->check_lname(std::string(name)); }))
       names += (names.empty() ? "--" : ", --") + option->get_lnames().front();
   if (!names.empty()) log(LogLevel::Warn, "openrknn", "the model is a finished .rknn, no effect on it: " + names);
 }
@@ -72,9 +84,11 @@ void SourceOptions::add_quantization_to(CLI::App& command) {
   command.add_option("--algorithm", algorithm, "how ranges are found: normal, mmse, kl_divergence, ...");
   command.add_option("--method", method, "scales of weights: channel, layer, or group32 to group256 with w4a16");
   command.add_option("--dtype", dtype, "number format, w8a8 by default");
-  command.add_flag("--quantize-weight", quantize_weight, "without --dataset: weights are stored as int8, everything is computed in float");
+  command.add_flag("--quantize-weight", quantize_weight,
+                   "without --dataset: weights are stored as int8, everything is computed in float");
   command.add_flag("--bgr", bgr, "calibration pictures are fed as BGR");
-  command.add_option("--auto-hybrid", auto_hybrid, "leave the fewest layers in float16 that bring every output to this cosine")->check(CLI::Range(0.0, 1.0));
+  command.add_option("--auto-hybrid", auto_hybrid, "leave the fewest layers in float16 that bring every output to this cosine")
+      ->check(CLI::Range(0.0, 1.0));
 }
 
 Result<toolkit::BuildConfig> SourceOptions::config() const {
@@ -96,8 +110,12 @@ Result<toolkit::BuildConfig> SourceOptions::config() const {
     }
     return values;
   };
-  if (!means.empty()) { ORKNN_TRY_ASSIGN(config.mean_values, rows("--mean", means)); }
-  if (!stds.empty()) { ORKNN_TRY_ASSIGN(config.std_values, rows("--std", stds)); }
+  if (!means.empty()) {
+    ORKNN_TRY_ASSIGN(config.mean_values, rows("--mean", means));
+  }
+  if (!stds.empty()) {
+    ORKNN_TRY_ASSIGN(config.std_values, rows("--std", stds));
+  }
   for (const std::string& target : targets) {
     const size_t at = target.rfind('=');
     if (at == target.npos) return invalid_argument("--op-target needs NAME=npu or NAME=cpu").found(target);
@@ -142,7 +160,8 @@ Status check_outputs(const std::vector<std::string>& read, const std::vector<std
     if (written[i].empty()) continue;
     std::error_code problem;
     for (const std::string& source : read)
-      if (std::filesystem::equivalent(source, written[i], problem)) return invalid_argument("'" + written[i] + "' would overwrite the model that is read").hint("give another file name");
+      if (std::filesystem::equivalent(source, written[i], problem))
+        return invalid_argument("'" + written[i] + "' would overwrite the model that is read").hint("give another file name");
     for (size_t k = 0; k < i; ++k)
       if (std::filesystem::path(written[k]).lexically_normal() == std::filesystem::path(written[i]).lexically_normal())
         return invalid_argument("two results would go to '" + written[i] + "'").hint("give each a file of its own");

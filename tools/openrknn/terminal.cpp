@@ -30,8 +30,10 @@ void print_line(const std::string& text, fmt::color color) {
   const std::lock_guard lock(line_mutex());
   if (bar_is_open) fmt::print(stderr, "\n");
   bar_is_open = false;
-  if (is_terminal()) fmt::print(stderr, fg(color), "{}\n", text);
-  else fmt::print(stderr, "{}\n", text);
+  if (is_terminal())
+    fmt::print(stderr, fg(color), "{}\n", text);
+  else
+    fmt::print(stderr, "{}\n", text);
 }
 }  // namespace
 
@@ -41,7 +43,9 @@ void attach_log(bool verbose) {
     constexpr std::string_view kLetters = "EWIIDD";
     const bool named = level <= LogLevel::Warn;
     print_line(fmt::format("{} {}{}", kLetters[static_cast<size_t>(level)], named ? std::string(tag) + ": " : "", line),
-               level == LogLevel::Error ? fmt::color::red : level == LogLevel::Warn ? fmt::color::orange : fmt::color::gray);
+               level == LogLevel::Error  ? fmt::color::red
+               : level == LogLevel::Warn ? fmt::color::orange
+                                         : fmt::color::gray);
   });
 }
 
@@ -61,11 +65,14 @@ void note(const std::string& text) { print_line(to_utf8(text), fmt::color::gray)
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-void print_json(const nlohmann::ordered_json& value) { print(value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"); }
+void print_json(const nlohmann::ordered_json& value) {
+  print(value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
 
 int close_output(int exit_code) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return exit_code;
-  return exit_code == kOk ? fail(io_error("the output could not be written").hint("is the disk full or the reader gone?")) : exit_code;
+  return exit_code == kOk ? fail(io_error("the output could not be written").hint("is the disk full or the reader gone?"))
+                          : exit_code;
 }
 
 toolkit::Progress progress_bar() {

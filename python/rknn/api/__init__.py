@@ -1,4 +1,5 @@
 """`from rknn.api import RKNN`."""
+
 from .rknn import RKNN
 from .toolkit1 import IoMap, RKNNCustomOP, Shape
 

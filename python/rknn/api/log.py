@@ -1,4 +1,5 @@
 """Log lines in the toolkit's form: `<level> <function>: <text>` for W and E, without function for I and D."""
+
 import sys
 import weakref
 
@@ -101,6 +102,7 @@ class Progress:
 
     def __init__(self, log):
         import time
+
         self.log, self.clock, self.name, self.start, self.shown = log, time.monotonic, None, 0.0, 0.0
 
     def __call__(self, name, done, total):

@@ -29,10 +29,14 @@ def performance_table(result, megahertz):
     lines = [rule, f"{'Performance':^72}", rule, f"{'Layer ID':<10}{'Name':<{width}}{'Time(us)':>12}"]
     for key, layer in result["layers"].items():
         name = layer["name"] or "\\"
-        lines.append(f"{key:<10}{name[:width - 2]:<{width}}{layer['time']:>12}")
-        lines += [f"{'':<10}{name[i:i + width - 2]}" for i in range(width - 2, len(name), width - 2)]
+        lines.append(f"{key:<10}{name[: width - 2]:<{width}}{layer['time']:>12}")
+        lines += [f"{'':<10}{name[i : i + width - 2]}" for i in range(width - 2, len(name), width - 2)]
     total = result["total_time"]
-    lines += [f"Total Time(us): {total}", f"FPS({megahertz}MHz): {1e6 / total:.2f}" if total else f"FPS({megahertz}MHz): 0.00", rule]
+    lines += [
+        f"Total Time(us): {total}",
+        f"FPS({megahertz}MHz): {1e6 / total:.2f}" if total else f"FPS({megahertz}MHz): 0.00",
+        rule,
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -40,14 +44,20 @@ def memory_dict(facts):
     sizes = {"weight_memory": facts["weight"], "internal_memory": facts["internal"], "other_memory": facts["other"]}
     sizes["total_memory"] = sum(sizes.values())
     # Names of earlier releases.
-    return sizes | {"total_weight_allocation": facts["weight"], "total_internal_allocation": facts["internal"], "total_model_allocation": sizes["total_memory"]}
+    return sizes | {
+        "total_weight_allocation": facts["weight"],
+        "total_internal_allocation": facts["internal"],
+        "total_model_allocation": sizes["total_memory"],
+    }
 
 
 def memory_dict_toolkit1(facts):
     """The host holds the model file, the NPU everything else; peaks are what both hold at once."""
     npu = facts["weight"] + facts["internal"] + facts["other"]
-    parts = {"system_memory": {"maximum_allocation": facts["file"], "total_allocation": facts["file"]},
-             "npu_memory": {"maximum_allocation": npu, "total_allocation": npu}}
+    parts = {
+        "system_memory": {"maximum_allocation": facts["file"], "total_allocation": facts["file"]},
+        "npu_memory": {"maximum_allocation": npu, "total_allocation": npu},
+    }
     parts["total_memory"] = {key: sum(part[key] for part in parts.values()) for key in ("maximum_allocation", "total_allocation")}
     return parts
 
@@ -62,5 +72,7 @@ def memory_text(result, facts):
             part = result[key]
             body += f"{title}:\n    maximum allocation : {part['maximum_allocation'] / MIB:.2f} MiB\n    total allocation   : {part['total_allocation'] / MIB:.2f} MiB\n"
         return head + body + tail
-    return (f"{head}NPU model memory detail(bytes):\n    Weight Memory: {size_text(result['weight_memory'])}\n    Internal Tensor Memory: {size_text(result['internal_memory'])}\n"
-            f"    Other Memory: {size_text(result['other_memory'])}\n    Total Memory: {size_text(result['total_memory'])}\n{tail}")
+    return (
+        f"{head}NPU model memory detail(bytes):\n    Weight Memory: {size_text(result['weight_memory'])}\n    Internal Tensor Memory: {size_text(result['internal_memory'])}\n"
+        f"    Other Memory: {size_text(result['other_memory'])}\n    Total Memory: {size_text(result['total_memory'])}\n{tail}"
+    )

@@ -1,29 +1,96 @@
 """The keys of RKNN.config(): which exist, which types they take, and what Toolkit1 spellings mean."""
+
 import numbers
 
 from .. import _openrknn
 
 QUANTIZED_DTYPES = ["w8a8", "w8a16", "w16a16i", "w16a16i_dfp", "w4a16"]
 OLD_QUANTIZED_DTYPES = {
-    "asymmetric_quantized-8": "w8a8", "asymmetric_quantized-u8": "w8a8", "asymmetric_affine-u8": "w8a8",
-    "dynamic_fixed_point-8": "w8a8", "dynamic_fixed_point-i8": "w8a8",
-    "dynamic_fixed_point-16": "w16a16i_dfp", "dynamic_fixed_point-i16": "w16a16i_dfp",
+    "asymmetric_quantized-8": "w8a8",
+    "asymmetric_quantized-u8": "w8a8",
+    "asymmetric_affine-u8": "w8a8",
+    "dynamic_fixed_point-8": "w8a8",
+    "dynamic_fixed_point-i8": "w8a8",
+    "dynamic_fixed_point-16": "w16a16i_dfp",
+    "dynamic_fixed_point-i16": "w16a16i_dfp",
 }
 DEFAULTS = dict(
-    mean_values=None, std_values=None, quantized_dtype="w8a8", quantized_algorithm="normal", quantized_method="channel",
-    quantized_hybrid_level=0, target_platform=None, quant_img_RGB2BGR=False, float_dtype="float16", optimization_level=3,
-    custom_string=None, remove_weight=False, compress_weight=False, inputs_yuv_fmt=None, single_core_mode=False, dynamic_input=None,
-    model_pruning=False, op_target=None, quantize_weight=False, remove_reshape=False, sparse_infer=False,
-    enable_flash_attention=False, auto_hybrid_cos_thresh=0.98, auto_hybrid_euc_thresh=None, disable_rules=None)
+    mean_values=None,
+    std_values=None,
+    quantized_dtype="w8a8",
+    quantized_algorithm="normal",
+    quantized_method="channel",
+    quantized_hybrid_level=0,
+    target_platform=None,
+    quant_img_RGB2BGR=False,
+    float_dtype="float16",
+    optimization_level=3,
+    custom_string=None,
+    remove_weight=False,
+    compress_weight=False,
+    inputs_yuv_fmt=None,
+    single_core_mode=False,
+    dynamic_input=None,
+    model_pruning=False,
+    op_target=None,
+    quantize_weight=False,
+    remove_reshape=False,
+    sparse_infer=False,
+    enable_flash_attention=False,
+    auto_hybrid_cos_thresh=0.98,
+    auto_hybrid_euc_thresh=None,
+    disable_rules=None,
+)
 # Legal in the vendor's validator or in older releases, without an effect here.
 IGNORED = {
-    "output_optimize", "set_op_attr", "sram_prefer", "nbuf_prefer", "check_data", "stream_op", "enable_rnn_loop", "output_tensor_type",
-    "npu_do_output_nhwc", "custom_inf", "img_quant_RGB2BGR", "target_sub_class", "auto_hybrid_quant", "input_attrs", "core_num",
-    "subgraph_dtype_target", "batch_size", "epochs", "need_horizontal_merge", "quantized_moving_alpha", "mmse_epoch",
-    "quantized_divergence_nbins", "quantize_input_node", "merge_dequant_layer_and_output_node", "force_builtin_perm", "deconv_merge",
-    "conv_mul_merge", "do_sparse_network", "remove_tensorflow_output_permute", "inputs_scale_range", "caffe_mean_file", "mean_file",
-    "dtype", "force_gray", "input_fitting", "input_normalization", "model_data_format", "model_quantize", "optimize", "quantized_hybrid",
-    "random_brightness", "random_contrast", "random_crop", "random_flip", "random_mirror", "restart", "samples"}
+    "output_optimize",
+    "set_op_attr",
+    "sram_prefer",
+    "nbuf_prefer",
+    "check_data",
+    "stream_op",
+    "enable_rnn_loop",
+    "output_tensor_type",
+    "npu_do_output_nhwc",
+    "custom_inf",
+    "img_quant_RGB2BGR",
+    "target_sub_class",
+    "auto_hybrid_quant",
+    "input_attrs",
+    "core_num",
+    "subgraph_dtype_target",
+    "batch_size",
+    "epochs",
+    "need_horizontal_merge",
+    "quantized_moving_alpha",
+    "mmse_epoch",
+    "quantized_divergence_nbins",
+    "quantize_input_node",
+    "merge_dequant_layer_and_output_node",
+    "force_builtin_perm",
+    "deconv_merge",
+    "conv_mul_merge",
+    "do_sparse_network",
+    "remove_tensorflow_output_permute",
+    "inputs_scale_range",
+    "caffe_mean_file",
+    "mean_file",
+    "dtype",
+    "force_gray",
+    "input_fitting",
+    "input_normalization",
+    "model_data_format",
+    "model_quantize",
+    "optimize",
+    "quantized_hybrid",
+    "random_brightness",
+    "random_contrast",
+    "random_crop",
+    "random_flip",
+    "random_mirror",
+    "restart",
+    "samples",
+}
 # Not available yet. They only make a model smaller or faster, so they are ignored with a remark; remove_weight and inputs_yuv_fmt would
 # change what the model is, and the builder refuses them.
 NOT_YET_HARMLESS = {"model_pruning", "remove_reshape", "enable_flash_attention"}
@@ -78,10 +145,14 @@ def check(options, warn):
             raise ValueError(f"Invalid reorder_channel '{reorder}', expect '0 1 2' or '2 1 0'!")
         swapped = [order == ["2", "1", "0"] for order in orders]
     if any(swapped) and options.get("quant_img_RGB2BGR"):
-        raise ValueError("reorder_channel '2 1 0' swaps the channels of calibration pictures too, quant_img_RGB2BGR would swap them back!")
+        raise ValueError(
+            "reorder_channel '2 1 0' swaps the channels of calibration pictures too, quant_img_RGB2BGR would swap them back!"
+        )
     unknown = [k for k in options if k not in DEFAULTS and k not in IGNORED]
     if unknown:
-        raise ValueError(f"Invalid config key {', '.join(map(repr, unknown))}, expect in {sorted(DEFAULTS | dict.fromkeys(IGNORED))}!")
+        raise ValueError(
+            f"Invalid config key {', '.join(map(repr, unknown))}, expect in {sorted(DEFAULTS | dict.fromkeys(IGNORED))}!"
+        )
     for key in sorted(IGNORED & options.keys()):
         warn(f"The '{key}' has no effect and is ignored!")
     for key, value in options.items():
@@ -98,8 +169,10 @@ def check(options, warn):
             raise ValueError(f"Invalid target_platform {platform!r}!")
         families = sorted({_openrknn.platform_family(p) for p in platform})
         if len(families) > 1:
-            raise ValueError(f"Invalid target_platform {platform!r}, the chips of a list must run the same model, found {' and '.join(families)}: "
-                             "build one model for each!")
+            raise ValueError(
+                f"Invalid target_platform {platform!r}, the chips of a list must run the same model, found {' and '.join(families)}: "
+                "build one model for each!"
+            )
         platform = platform[0]
     if platform is None:
         platform = ""  # the builder picks its default and says so
@@ -121,7 +194,9 @@ def check(options, warn):
     _one_of(result, "quantized_hybrid_level", [0, 1, 2, 3])
     for key in ("auto_hybrid_cos_thresh", "auto_hybrid_euc_thresh"):
         value = result[key]
-        if (isinstance(value, bool) or not isinstance(value, numbers.Real)) and not (value is None and key.endswith("euc_thresh")):
+        if (isinstance(value, bool) or not isinstance(value, numbers.Real)) and not (
+            value is None and key.endswith("euc_thresh")
+        ):
             raise ValueError(f"Invalid {key} {value!r}, expect a number!")
         result[key] = None if value is None else float(value)
     if result["custom_string"] is not None:
@@ -161,8 +236,11 @@ def _shape_sets(value):
     if not is_list(value) or not value or not all(is_list(s) and s for s in value):
         raise wrong
     sets = [[s] if all(isinstance(d, numbers.Integral) for d in s) else list(s) for s in value]
-    if any(not is_list(shape) or any(isinstance(d, bool) or not isinstance(d, numbers.Integral) or not 0 < d < 2 ** 31 for d in shape)
-           for s in sets for shape in s):
+    if any(
+        not is_list(shape) or any(isinstance(d, bool) or not isinstance(d, numbers.Integral) or not 0 < d < 2**31 for d in shape)
+        for s in sets
+        for shape in s
+    ):
         raise wrong
     if len({len(s) for s in sets}) > 1:
         raise ValueError(f"Invalid dynamic_input {value!r}, expect the same number of shapes in every set!")

@@ -1,4 +1,5 @@
 """The RKNN class of Toolkit2: converts, builds, exports and runs models. Thin: the work is done by the native module."""
+
 import atexit
 import functools
 import os
@@ -30,6 +31,7 @@ def _guarded(method):
 
     With ORKNN_RAISE=1 in the environment they become ValueError instead, as in the vendor's newer releases.
     """
+
     @functools.wraps(method)
     def call(self, *args, **kwargs):
         try:
@@ -38,6 +40,7 @@ def _guarded(method):
             self._fail(method.__name__, str(error) or type(error).__name__)
             return -1
         return 0
+
     return call
 
 
@@ -45,7 +48,9 @@ def _path(value, function):
     if not isinstance(value, (str, bytes, os.PathLike)) or not os.fspath(value):
         raise ValueError(f"Invalid path {value!r} for {function}, expect a file name!")
     if "\0" in os.fsdecode(value):
-        raise ValueError(f"Invalid path for {function}: a file name has no zero byte. Expect the name of the model's file, not its contents!")
+        raise ValueError(
+            f"Invalid path for {function}: a file name has no zero byte. Expect the name of the model's file, not its contents!"
+        )
     return os.fsdecode(value)
 
 
@@ -75,10 +80,14 @@ def _sizes(value):
     def extent(d):
         if d is None or isinstance(d, str):
             return -1
-        if isinstance(d, bool) or not isinstance(d, (int, np.integer)) and not (isinstance(d, (float, np.floating)) and float(d).is_integer()):
+        if (
+            isinstance(d, bool)
+            or not isinstance(d, (int, np.integer))
+            and not (isinstance(d, (float, np.floating)) and float(d).is_integer())
+        ):
             raise wrong
-        if abs(int(d)) >= 2 ** 31:
-            raise ValueError(f"Invalid extent {d} in input_size_list {value!r}, expect less than {2 ** 31}!")
+        if abs(int(d)) >= 2**31:
+            raise ValueError(f"Invalid extent {d} in input_size_list {value!r}, expect less than {2**31}!")
         return int(d)
 
     if any(isinstance(shape, (str, bytes)) or shape is not None and not hasattr(shape, "__iter__") for shape in shapes):
@@ -103,7 +112,9 @@ def _read_predef_file(path):
     except FileNotFoundError:
         raise ValueError(f"The predef_file {path!r} does not exist!") from None
     except Exception as error:
-        raise ValueError(f"Invalid predef_file {path!r}, expect an .npz file with one array of numbers per placeholder ({error})!") from None
+        raise ValueError(
+            f"Invalid predef_file {path!r}, expect an .npz file with one array of numbers per placeholder ({error})!"
+        ) from None
 
 
 def _scalar(value, name):
@@ -141,16 +152,16 @@ class RKNN:
     """One object = one model. Every call that can fail returns 0 or -1 and logs why; config() raises ValueError."""
 
     NPU_CORE_AUTO, NPU_CORE_0, NPU_CORE_1, NPU_CORE_2 = 0, 1, 2, 4
-    NPU_CORE_0_1, NPU_CORE_0_1_2, NPU_CORE_ALL = 3, 7, 0xffff
+    NPU_CORE_0_1, NPU_CORE_0_1_2, NPU_CORE_ALL = 3, 7, 0xFFFF
 
     def __init__(self, verbose=False, verbose_file=None):
         self._log = Log(verbose, verbose_file)
         self._log.info(f"rknn-toolkit2 version: {VERSION}")
-        self._builder = None   # building side: config, source graph, built model
-        self._session = None   # running side
-        self._loaded = None    # a finished model: load_rknn
+        self._builder = None  # building side: config, source graph, built model
+        self._session = None  # running side
+        self._loaded = None  # a finished model: load_rknn
         self._perf_debug = self._eval_mem = False
-        self._cores = 1        # that core_mask chose
+        self._cores = 1  # that core_mask chose
         self._builder_used = False  # a source model was loaded since config()
         self._released = False
         self._running = threading.Lock()  # one session, one run at a time
@@ -183,8 +194,19 @@ class RKNN:
         self._load("load_tflite", "tflite", model, input_is_nchw=input_is_nchw)
 
     @_guarded
-    def load_tensorflow(self, tf_pb, inputs=None, input_size_list=None, outputs=None, *positional, input_is_nchw=False, predef_file=None,
-                        mean_values=None, std_values=None, size_with_batch=None):
+    def load_tensorflow(
+        self,
+        tf_pb,
+        inputs=None,
+        input_size_list=None,
+        outputs=None,
+        *positional,
+        input_is_nchw=False,
+        predef_file=None,
+        mean_values=None,
+        std_values=None,
+        size_with_batch=None,
+    ):
         """Reads a frozen GraphDef. By position, a truth value behind `outputs` is Toolkit2's input_is_nchw; anything else begins
         Toolkit1's predef_file, mean_values, std_values, size_with_batch: an npz with values of control placeholders ('#' stands for
         '/' in a name), and normalization that takes the place of config()'s."""
@@ -192,7 +214,9 @@ class RKNN:
             input_is_nchw, positional = positional[0], ()
         if len(positional) > 4:
             raise ValueError(f"load_tensorflow takes at most 8 arguments by position, found {len(positional) + 4}!")
-        predef_file, mean_values, std_values, size_with_batch = positional + (predef_file, mean_values, std_values, size_with_batch)[len(positional):]
+        predef_file, mean_values, std_values, size_with_batch = (
+            positional + (predef_file, mean_values, std_values, size_with_batch)[len(positional) :]
+        )
         feeds = {} if predef_file is None else _read_predef_file(predef_file)
         sizes = _sizes(input_size_list)
         if size_with_batch is not None and not size_with_batch and sizes is not None:
@@ -233,7 +257,9 @@ class RKNN:
         self._load("load_mxnet", "mxnet", symbol, None, input_size_list, weights=params)
 
     @_guarded
-    def build(self, do_quantization=True, dataset=None, rknn_batch_size=None, auto_hybrid=False, auto_hybrid_quant=False, **others):
+    def build(
+        self, do_quantization=True, dataset=None, rknn_batch_size=None, auto_hybrid=False, auto_hybrid_quant=False, **others
+    ):
         """Optimizes and compiles the loaded model; with do_quantization to 8 bits, calibrated with the files listed in `dataset`.
         rknn_batch_size multiplies the first extent of every input and output; calibration still takes single samples.
         auto_hybrid leaves the fewest layers in float16 that make every output reach config's auto_hybrid_cos_thresh."""
@@ -244,13 +270,17 @@ class RKNN:
         self._session = None
         self._log.info("rknn building ...")
         wants_samples = do_quantization or auto_hybrid
-        for line in builder.build(bool(do_quantization), _path(dataset, "build") if wants_samples and dataset is not None else "", auto_hybrid):
+        for line in builder.build(
+            bool(do_quantization), _path(dataset, "build") if wants_samples and dataset is not None else "", auto_hybrid
+        ):
             self._log.info(line)
         self._session = None
         self._log.info("rknn building done.")
 
     @_guarded
-    def hybrid_quantization_step1(self, dataset=None, rknn_batch_size=None, proposal=False, proposal_dataset_size=1, custom_hybrid=None, **_):
+    def hybrid_quantization_step1(
+        self, dataset=None, rknn_batch_size=None, proposal=False, proposal_dataset_size=1, custom_hybrid=None, **_
+    ):
         """Calibrates and writes <name>.model, <name>.data and <name>.quantization.cfg into the current directory; the last one says
         which layers leave int8, for you to edit. `proposal` fills in the layers auto_hybrid would choose, `custom_hybrid` every layer
         between pairs of tensors."""
@@ -262,7 +292,9 @@ class RKNN:
         if any(len(pair) != 2 or not all(isinstance(name, str) for name in pair) for pair in pairs):
             raise ValueError(f"Invalid custom_hybrid {custom_hybrid!r}, expect [[input_name, output_name], ...]!")
         self._session = None
-        files, summary = builder.hybrid_step1(os.fspath(dataset), bool(proposal), max(int(proposal_dataset_size or 1), 1), [tuple(pair) for pair in pairs])
+        files, summary = builder.hybrid_step1(
+            os.fspath(dataset), bool(proposal), max(int(proposal_dataset_size or 1), 1), [tuple(pair) for pair in pairs]
+        )
         for line in summary:
             self._log.info(line)
         self._log.info(f"hybrid_quantization_step1 wrote {', '.join(os.path.normpath(file) for file in files)}")
@@ -276,14 +308,20 @@ class RKNN:
         self._session, self._loaded = None, None
         self._builder, self._builder_used = None, True
         self._log.info("rknn building ...")
-        self._builder = _openrknn.Builder.hybrid_step2(_path(model_input, "hybrid_quantization_step2"), _path(data_input, "hybrid_quantization_step2"),
-                                                       _path(model_quantization_cfg, "hybrid_quantization_step2"),
-                                                       "" if dataset is None else os.fspath(dataset), Progress(self._log))
+        self._builder = _openrknn.Builder.hybrid_step2(
+            _path(model_input, "hybrid_quantization_step2"),
+            _path(data_input, "hybrid_quantization_step2"),
+            _path(model_quantization_cfg, "hybrid_quantization_step2"),
+            "" if dataset is None else os.fspath(dataset),
+            Progress(self._log),
+        )
         self._log.info("rknn building done.")
 
     def direct_build(self, model_input, data_input, model_quantize=None, pre_compile=False, **_):
         """Toolkit1's name for building from files of step 1."""
-        quantization = os.path.splitext(os.fspath(data_input))[0] + ".quantization.cfg" if model_quantize is None else model_quantize
+        quantization = (
+            os.path.splitext(os.fspath(data_input))[0] + ".quantization.cfg" if model_quantize is None else model_quantize
+        )
         return self.hybrid_quantization_step2(model_input, data_input, quantization)
 
     @_guarded
@@ -310,14 +348,34 @@ class RKNN:
     # ---- running
 
     @_guarded
-    def init_runtime(self, target=None, target_sub_class=None, device_id=None, perf_debug=False, eval_mem=False, async_mode=False,
-                     core_mask=NPU_CORE_AUTO, fallback_prior_device="cpu", rknn2precompile=False):
+    def init_runtime(
+        self,
+        target=None,
+        target_sub_class=None,
+        device_id=None,
+        perf_debug=False,
+        eval_mem=False,
+        async_mode=False,
+        core_mask=NPU_CORE_AUTO,
+        fallback_prior_device="cpu",
+        rknn2precompile=False,
+    ):
         """Prepares the model for inference() on the simulator (target=None)."""
         self._alive("init_runtime")
         if target is not None:
-            raise ValueError(f"Connect to Device Failure (-1): target '{target}' needs a connected board, which is not available yet; "
-                             "leave target unset to run on the simulator")
-        legal = [self.NPU_CORE_AUTO, self.NPU_CORE_0, self.NPU_CORE_1, self.NPU_CORE_2, self.NPU_CORE_0_1, self.NPU_CORE_0_1_2, self.NPU_CORE_ALL]
+            raise ValueError(
+                f"Connect to Device Failure (-1): target '{target}' needs a connected board, which is not available yet; "
+                "leave target unset to run on the simulator"
+            )
+        legal = [
+            self.NPU_CORE_AUTO,
+            self.NPU_CORE_0,
+            self.NPU_CORE_1,
+            self.NPU_CORE_2,
+            self.NPU_CORE_0_1,
+            self.NPU_CORE_0_1_2,
+            self.NPU_CORE_ALL,
+        ]
         if core_mask not in legal:
             raise ValueError(f"Invalid core_mask {core_mask!r}, expect in {legal}!")
         if fallback_prior_device not in ("cpu", "gpu"):
@@ -389,7 +447,9 @@ class RKNN:
     # ---- judging accuracy
 
     @_guarded
-    def accuracy_analysis(self, inputs, output_dir="./snapshot", *args, target=None, device_id=None, calc_qnt_error=True, dump_file_type="tensor"):
+    def accuracy_analysis(
+        self, inputs, output_dir="./snapshot", *args, target=None, device_id=None, calc_qnt_error=True, dump_file_type="tensor"
+    ):
         """Compares every layer of the built model with the float model on one sample and prints the table; with `output_dir` the
         values of all layers and an HTML report are stored there. `inputs`: one file per model input (jpg, png, bmp, npy), or the path
         of a text with one such line. Toolkit1's third argument is calc_qnt_error."""
@@ -404,8 +464,9 @@ class RKNN:
         if dump_file_type not in ("tensor", "npy"):
             raise ValueError(f"Invalid dump_file_type {dump_file_type!r}, expect in ['tensor', 'npy']!")
         folder = "" if output_dir is None else os.fspath(output_dir)
-        plain, coloured, renamed, toolkit1 = builder.accuracy_analysis(inputs, folder, "" if target is None else str(target).lower(),
-                                                                       bool(calc_qnt_error), dump_file_type == "npy")
+        plain, coloured, renamed, toolkit1 = builder.accuracy_analysis(
+            inputs, folder, "" if target is None else str(target).lower(), bool(calc_qnt_error), dump_file_type == "npy"
+        )
         if not toolkit1 or calc_qnt_error:
             print(coloured if sys.stdout.isatty() else plain)
         if not folder:
@@ -413,7 +474,9 @@ class RKNN:
         if not toolkit1:
             self._log.info(f"The error analysis results save to: {folder}/error_analysis.txt")
             if renamed:
-                self._log.warn("accuracy_analysis", f"The mapping of layer_name & file_name save to: {folder}/map_name_to_file.txt")
+                self._log.warn(
+                    "accuracy_analysis", f"The mapping of layer_name & file_name save to: {folder}/map_name_to_file.txt"
+                )
 
     @staticmethod
     def _one_sample(path):
@@ -447,6 +510,7 @@ class RKNN:
         def call(self, *args, **kwargs):
             self._fail(name, f"{name} is not available yet!")
             return -1
+
         call.__name__, call.__doc__ = name, "Not available yet: logs an E line and returns -1."
         return call
 
@@ -478,9 +542,11 @@ class RKNN:
         self._alive("export_rknn_sync_model")
         source = _path(input_model, "export_rknn_sync_model")
         uids = [] if sync_uids is None else list(sync_uids)
-        if not all(isinstance(uid, (int, np.integer)) and not isinstance(uid, bool) and 0 <= uid < 2 ** 32 for uid in uids):
+        if not all(isinstance(uid, (int, np.integer)) and not isinstance(uid, bool) and 0 <= uid < 2**32 for uid in uids):
             raise ValueError(f"Invalid sync_uids {sync_uids!r}, expect a list of numbers!")
-        _openrknn.set_sync_uids(source, source if output_model is None else _path(output_model, "export_rknn_sync_model"), [int(uid) for uid in uids])
+        _openrknn.set_sync_uids(
+            source, source if output_model is None else _path(output_model, "export_rknn_sync_model"), [int(uid) for uid in uids]
+        )
 
     def register_op(self, op_path):
         """Compiled Toolkit1 operators cannot be used; a model that needs one is refused when it is loaded."""
@@ -507,8 +573,10 @@ class RKNN:
             self._fail("get_sdk_version", "The runtime is not initialized, call init_runtime first!")
             return None
         line = "=" * 46
-        return (f"{line}\nRKNN VERSION:\n  API: {VERSION} (openrknn)\n  DRV: rknn_server: {VERSION} (simulator)\n"
-                f"  DRV: rknnrt: {VERSION} (openrknn)\n{line}")
+        return (
+            f"{line}\nRKNN VERSION:\n  API: {VERSION} (openrknn)\n  DRV: rknn_server: {VERSION} (simulator)\n"
+            f"  DRV: rknnrt: {VERSION} (openrknn)\n{line}"
+        )
 
     def list_support_target_platform(self, rknn_model=None):
         """Prints and returns the platforms a .rknn runs on, or all of them without a path."""
@@ -526,8 +594,13 @@ class RKNN:
             self._fail("list_support_target_platform", str(error))
             return None
         supported = [name.upper() for name in supported]
-        print(stars, f"Target platforms filled in RKNN model:         {[filled]}",
-              f"Target platforms supported by this RKNN model: {supported}", stars, sep="\n")
+        print(
+            stars,
+            f"Target platforms filled in RKNN model:         {[filled]}",
+            f"Target platforms supported by this RKNN model: {supported}",
+            stars,
+            sep="\n",
+        )
         return {"filled_target_platform": [filled], "support_target_platform": supported}
 
     def release(self):
@@ -581,20 +654,43 @@ class RKNN:
     def _need_builder(self, function):
         self._alive(function)
         if self._builder is None:
-            raise ValueError(f"{function} needs config() first!" if function.startswith("load_") else
-                             f"{function} needs config(), a loaded source model and, except for build, build() first!")
+            raise ValueError(
+                f"{function} needs config() first!"
+                if function.startswith("load_")
+                else f"{function} needs config(), a loaded source model and, except for build, build() first!"
+            )
         return self._builder
 
-    def _load(self, function, framework, path, inputs=None, sizes=None, outputs=None, initial=None, weights=None, input_is_nchw=False,
-              feeds=None):
+    def _load(
+        self,
+        function,
+        framework,
+        path,
+        inputs=None,
+        sizes=None,
+        outputs=None,
+        initial=None,
+        weights=None,
+        input_is_nchw=False,
+        feeds=None,
+    ):
         builder = self._need_builder(function)
         names = lambda value: None if value is None else [value] if isinstance(value, str) else [str(v) for v in value]
         sizes = _sizes(sizes)
         if initial is not None:
             initial = [None if v is None else np.asarray(v, order="C") for v in initial]
         self._session, self._loaded, self._builder_used = None, None, True
-        builder.load(framework, _path(path, function), names(inputs), sizes, initial, names(outputs),
-                     [] if weights is None else [_path(weights, function)], bool(input_is_nchw), feeds or {})
+        builder.load(
+            framework,
+            _path(path, function),
+            names(inputs),
+            sizes,
+            initial,
+            names(outputs),
+            [] if weights is None else [_path(weights, function)],
+            bool(input_is_nchw),
+            feeds or {},
+        )
 
     def _normalize_like_toolkit1(self, mean_values, std_values):
         """One number for every channel each; they take the place of config()'s."""
@@ -611,16 +707,22 @@ class RKNN:
         if inputs is None:
             raise ValueError("The inputs are None!")
         if isinstance(inputs, (str, bytes, dict)):
-            raise ValueError(f"Invalid inputs of type {type(inputs).__name__}, expect a list of ndarray, one per input of the model!")
+            raise ValueError(
+                f"Invalid inputs of type {type(inputs).__name__}, expect a list of ndarray, one per input of the model!"
+            )
         if isinstance(inputs, np.ndarray) or not hasattr(inputs, "__iter__"):
             inputs = [inputs]
         inputs = list(inputs)
         ports = self._session.inputs()
         if len(inputs) != len(ports):
-            raise ValueError(f"The number of inputs is wrong, expect {len(ports)} ({', '.join(p['name'] for p in ports)}), found {len(inputs)}!")
+            raise ValueError(
+                f"The number of inputs is wrong, expect {len(ports)} ({', '.join(p['name'] for p in ports)}), found {len(inputs)}!"
+            )
         if data_format is not None and not isinstance(data_format, (str, list, tuple)):
             raise ValueError(f"Invalid data_format {data_format!r}, expect 'nchw' or 'nhwc', or a list of them!")
-        if pass_through is not None and (not isinstance(pass_through, (list, tuple, np.ndarray)) or any(v not in (0, 1) for v in pass_through)):
+        if pass_through is not None and (
+            not isinstance(pass_through, (list, tuple, np.ndarray)) or any(v not in (0, 1) for v in pass_through)
+        ):
             raise ValueError(f"Invalid inputs_pass_through {pass_through!r}, expect a list of 0 and 1!")
         formats = [data_format] * len(ports) if data_format is None or isinstance(data_format, str) else list(data_format)
         if len(formats) != len(ports):
@@ -634,7 +736,9 @@ class RKNN:
             chosen = [i for i, s in enumerate(sets) if all(_fits_port(*item) for item in zip(shapes, s, formats))]
             if not chosen:
                 legal = ", ".join(str([_read_as(port, layout) for port, layout in zip(s, formats)]) for s in sets)
-                raise ValueError(f"The input(ndarray) shapes {[list(shape) for shape in shapes]} are wrong, expect those of one set of dynamic_input: {legal}!")
+                raise ValueError(
+                    f"The input(ndarray) shapes {[list(shape) for shape in shapes]} are wrong, expect those of one set of dynamic_input: {legal}!"
+                )
             self._session.choose_program(chosen[0])
             ports = sets[chosen[0]]
         if data_format is None and any(len(p["shape"]) == 4 for p in ports):
@@ -657,22 +761,35 @@ class RKNN:
             if array.ndim == 3 and (array.size == np.prod(wanted) or _fits(array.shape, wanted[1:])):
                 if _fits(array.shape, wanted[1:]):
                     expanded = (1,) + array.shape
-                    self._log.warn("inference", f"The dims of input(ndarray) shape {array.shape} is wrong, expect dims is 4! "
-                                                f"Try expand dims to {expanded}!")
+                    self._log.warn(
+                        "inference",
+                        f"The dims of input(ndarray) shape {array.shape} is wrong, expect dims is 4! "
+                        f"Try expand dims to {expanded}!",
+                    )
                 else:  # Toolkit1: pictures of a batch stacked along H
                     expanded = tuple(wanted)
                 array = array.reshape(expanded)
             n, c, h, w = wanted
-            if layout == "nchw" and array.ndim == 4 and array.shape[0] == n and array.size == np.prod(wanted) and \
-                    array.shape not in ((n, c, h, w), (n, h, w, c), (n, c, w, h), (n, w, h, c)):  # the last three are mistakes, not flat views
+            if (
+                layout == "nchw"
+                and array.ndim == 4
+                and array.shape[0] == n
+                and array.size == np.prod(wanted)
+                and array.shape not in ((n, c, h, w), (n, h, w, c), (n, c, w, h), (n, w, h, c))
+            ):  # the last three are mistakes, not flat views
                 # As in the C API, where only the number of elements counts: a network that flattens its input does not mind.
-                self._log.warn("inference", f"The input(ndarray) shape {array.shape} is wrong, expect 'nchw' like {tuple(wanted)}! "
-                                            "Its elements are taken in order!")
+                self._log.warn(
+                    "inference",
+                    f"The input(ndarray) shape {array.shape} is wrong, expect 'nchw' like {tuple(wanted)}! "
+                    "Its elements are taken in order!",
+                )
                 array = array.reshape(wanted)
             if not _fits(array.shape, wanted):
                 raise ValueError(f"The input(ndarray) shape {array.shape} is wrong, expect '{layout}' like {tuple(wanted)}!")
         elif not _fits(array.shape, shape):
             if [d for d in array.shape if d != 1] != [d for d in shape if d != 1]:
-                raise ValueError(f"The input(ndarray) shape {array.shape} is wrong, expect {tuple(shape)} for input '{port['name']}'!")
+                raise ValueError(
+                    f"The input(ndarray) shape {array.shape} is wrong, expect {tuple(shape)} for input '{port['name']}'!"
+                )
             array = array.reshape(shape)
         return np.asarray(array, order="C"), layout, bool(pass_through)

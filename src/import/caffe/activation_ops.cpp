@@ -12,9 +12,12 @@ Status plain(Layer& l) {
   ORKNN_TRY(l.need_bottoms(1, 1));
   return l.set_top(l.emit(Op, {l.bottom()}));
 }
-constexpr char kSigmoid[] = "Sigmoid", kTanh[] = "Tanh", kAbs[] = "Abs", kSoftplus[] = "Softplus", kMish[] = "Mish", kHardSwish[] = "HardSwish", kSelu[] = "Selu", kSqrt[] = "Sqrt";
+constexpr char kSigmoid[] = "Sigmoid", kTanh[] = "Tanh", kAbs[] = "Abs", kSoftplus[] = "Softplus", kMish[] = "Mish",
+               kHardSwish[] = "HardSwish", kSelu[] = "Selu", kSqrt[] = "Sqrt";
 
-TensorId clip(Layer& l, TensorId x, double low, double high) { return l.emit("Clip", {x, l.add_scalar("low", low), l.add_scalar("high", high)}); }
+TensorId clip(Layer& l, TensorId x, double low, double high) {
+  return l.emit("Clip", {x, l.add_scalar("low", low), l.add_scalar("high", high)});
+}
 
 Status relu(Layer& l) {
   ORKNN_TRY(l.need_bottoms(1, 1));
@@ -54,7 +57,9 @@ Status prelu(Layer& l) {
     ORKNN_TRY_ASSIGN(channels, l.extent(l.bottom(), 1, "to read the slopes"));
   }
   if (const Blob* stored = l.stored(0); stored && stored->values.count() == 1) channels = 1;
-  ORKNN_TRY_ASSIGN(const TensorId slope, l.blob(0, {.role = "slope", .dims = {channels}, .filling = Filling::Random, .fan_in = 32, .filler = &p.message("filler")}));
+  ORKNN_TRY_ASSIGN(
+      const TensorId slope,
+      l.blob(0, {.role = "slope", .dims = {channels}, .filling = Filling::Random, .fan_in = 32, .filler = &p.message("filler")}));
   return l.set_top(l.emit("PRelu", {l.bottom(), l.along_axis(slope, {channels}, 1, rank)}));
 }
 
@@ -72,7 +77,8 @@ Status swish(Layer& l) {
 
 Status hard_sigmoid(Layer& l) {
   ORKNN_TRY(l.need_bottoms(1, 1));
-  const Message& p = l.parameters("hard_sigmoid_param").fields().empty() ? l.parameters("hardsigmoid_param") : l.parameters("hard_sigmoid_param");
+  const Message& p = l.parameters("hard_sigmoid_param").fields().empty() ? l.parameters("hardsigmoid_param")
+                                                                         : l.parameters("hard_sigmoid_param");
   ORKNN_TRY_ASSIGN(const double alpha, p.get_double("alpha", 0.2));
   ORKNN_TRY_ASSIGN(const double beta, p.get_double("beta", 0.5));
   return l.set_top(l.emit("HardSigmoid", {l.bottom()}, {{"alpha", alpha}, {"beta", beta}}));
@@ -135,10 +141,39 @@ Status pass_on(Layer& l) {
 }
 
 constexpr Row kRows[] = {
-    {"ReLU", relu}, {"Relu", relu}, {"LeakyReLU", leaky_relu}, {"LeakyRelu", leaky_relu}, {"ReLU6", relu6}, {"Relu6", relu6}, {"PReLU", prelu}, {"PRelu", prelu}, {"ELU", elu}, {"SELU", plain<kSelu>},
-    {"Sigmoid", plain<kSigmoid>}, {"TanH", plain<kTanh>}, {"Tanh", plain<kTanh>}, {"AbsVal", plain<kAbs>}, {"BNLL", plain<kSoftplus>}, {"Softplus", plain<kSoftplus>}, {"Mish", plain<kMish>},
-    {"Swish", swish}, {"HardSigmoid", hard_sigmoid}, {"HardSwish", plain<kHardSwish>}, {"HSwish", plain<kHardSwish>}, {"Clip", clip}, {"Power", power}, {"Exp", exp}, {"Log", log},
-    {"Threshold", threshold}, {"Square", square}, {"Sqrt", plain<kSqrt>}, {"Dropout", pass_on}, {"Split", pass_on}, {"Identity", pass_on}, {"SpatialDropout", pass_on}, {"Noise", pass_on},
+    {"ReLU", relu},
+    {"Relu", relu},
+    {"LeakyReLU", leaky_relu},
+    {"LeakyRelu", leaky_relu},
+    {"ReLU6", relu6},
+    {"Relu6", relu6},
+    {"PReLU", prelu},
+    {"PRelu", prelu},
+    {"ELU", elu},
+    {"SELU", plain<kSelu>},
+    {"Sigmoid", plain<kSigmoid>},
+    {"TanH", plain<kTanh>},
+    {"Tanh", plain<kTanh>},
+    {"AbsVal", plain<kAbs>},
+    {"BNLL", plain<kSoftplus>},
+    {"Softplus", plain<kSoftplus>},
+    {"Mish", plain<kMish>},
+    {"Swish", swish},
+    {"HardSigmoid", hard_sigmoid},
+    {"HardSwish", plain<kHardSwish>},
+    {"HSwish", plain<kHardSwish>},
+    {"Clip", clip},
+    {"Power", power},
+    {"Exp", exp},
+    {"Log", log},
+    {"Threshold", threshold},
+    {"Square", square},
+    {"Sqrt", plain<kSqrt>},
+    {"Dropout", pass_on},
+    {"Split", pass_on},
+    {"Identity", pass_on},
+    {"SpatialDropout", pass_on},
+    {"Noise", pass_on},
 };
 }  // namespace
 

@@ -11,9 +11,16 @@ Status eltwise(Layer& l) {
   ORKNN_TRY_ASSIGN(const std::string word, p.get_word("operation", "SUM"));
   ORKNN_TRY_ASSIGN(const auto factors, p.get_doubles("coeff"));
   const bool is_sum = word == "SUM" || word == "1";
-  const char* op = is_sum ? "Add" : word == "PROD" || word == "0" ? "Mul" : word == "MAX" || word == "2" ? "Max" : word == "MIN" || word == "3" ? "Min" : nullptr;
+  const char* op = is_sum                          ? "Add"
+                   : word == "PROD" || word == "0" ? "Mul"
+                   : word == "MAX" || word == "2"  ? "Max"
+                   : word == "MIN" || word == "3"  ? "Min"
+                                                   : nullptr;
   if (!op) return unsupported("unknown operation").expected("PROD, SUM or MAX").found(word);
-  if (!factors.empty() && factors.size() != l.bottom_count()) return invalid_model("the number of 'coeff' does not fit").expected(std::to_string(l.bottom_count())).found(std::to_string(factors.size()));
+  if (!factors.empty() && factors.size() != l.bottom_count())
+    return invalid_model("the number of 'coeff' does not fit")
+        .expected(std::to_string(l.bottom_count()))
+        .found(std::to_string(factors.size()));
   TensorId y;
   for (size_t i = 0; i < l.bottom_count(); ++i) {
     // A difference is spelled with a factor of -1.
@@ -41,13 +48,21 @@ Result<TensorId> operand_along(Layer& l, const Message& p, size_t blob, std::str
   }
   ORKNN_TRY_ASSIGN(const int64_t axes, p.get_int("num_axes", 1));
   const int64_t end = axes == -1 ? rank : axis + axes;
-  if (axes < -1 || end > rank) return invalid_model("'num_axes' is out of range").expected("-1 to " + std::to_string(rank - axis)).found(std::to_string(axes));
+  if (axes < -1 || end > rank)
+    return invalid_model("'num_axes' is out of range")
+        .expected("-1 to " + std::to_string(rank - axis))
+        .found(std::to_string(axes));
   Dims dims;
   for (int64_t i = axis; i < end; ++i) {
     ORKNN_TRY_ASSIGN(const int64_t extent, l.extent(l.bottom(), i, "to read the blob"));
     dims.push_back(extent);
   }
-  ORKNN_TRY_ASSIGN(const TensorId value, l.blob(blob, {.role = role, .dims = dims, .filling = filling, .fan_in = 1, .filler = &p.message(role == "bias" && p.has("bias_filler") ? "bias_filler" : "filler")}));
+  ORKNN_TRY_ASSIGN(const TensorId value,
+                   l.blob(blob, {.role = role,
+                                 .dims = dims,
+                                 .filling = filling,
+                                 .fan_in = 1,
+                                 .filler = &p.message(role == "bias" && p.has("bias_filler") ? "bias_filler" : "filler")}));
   return dims.empty() ? value : l.along_axis(value, dims, axis, rank);
 }
 
@@ -60,7 +75,9 @@ Status scale(Layer& l) {
   if (has_bias) {
     if (l.bottom_count() > 1) {  // the only blob is the bias, shaped like the second bottom
       ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(factor, "to read the bias"));
-      ORKNN_TRY_ASSIGN(const TensorId bias, l.blob(0, {.role = "bias", .dims = dims, .filling = Filling::Zeros, .fan_in = 1, .filler = &p.message("bias_filler")}));
+      ORKNN_TRY_ASSIGN(
+          const TensorId bias,
+          l.blob(0, {.role = "bias", .dims = dims, .filling = Filling::Zeros, .fan_in = 1, .filler = &p.message("bias_filler")}));
       y = l.emit("Add", {y, bias});
     } else {
       ORKNN_TRY_ASSIGN(const TensorId bias, operand_along(l, p, 1, "bias", Filling::Zeros));
@@ -97,7 +114,11 @@ Status reduction(Layer& l) {
   ORKNN_TRY_ASSIGN(const double factor, p.get_double("coeff", 1));
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(l.bottom(), "to find the axes"));
   ORKNN_TRY_ASSIGN(const int64_t axis, l.axis_of(p, "axis", 0, rank));
-  const char* op = word == "SUM" || word == "1" ? "ReduceSum" : word == "ASUM" || word == "2" ? "ReduceL1" : word == "SUMSQ" || word == "3" ? "ReduceSumSquare" : word == "MEAN" || word == "4" ? "ReduceMean" : nullptr;
+  const char* op = word == "SUM" || word == "1"     ? "ReduceSum"
+                   : word == "ASUM" || word == "2"  ? "ReduceL1"
+                   : word == "SUMSQ" || word == "3" ? "ReduceSumSquare"
+                   : word == "MEAN" || word == "4"  ? "ReduceMean"
+                                                    : nullptr;
   if (!op) return unsupported("unknown operation").expected("SUM, ASUM, SUMSQ or MEAN").found(word);
   std::vector<int64_t> axes;
   for (int64_t i = axis; i < rank; ++i) axes.push_back(i);

@@ -1,5 +1,5 @@
-// Caffe networks: a description (.prototxt, or the same as bytes) and, if there is one, a .caffemodel with the blobs of its layers.
-// Layers for training only are left out; what they would have read is an output of the model.
+// Caffe networks: a description (.prototxt, or the same as bytes) and, if there is one, a .caffemodel with the blobs of its
+// layers. Layers for training only are left out; what they would have read is an output of the model.
 #include <algorithm>
 
 #include "base/files.h"
@@ -14,21 +14,28 @@ namespace {
 using namespace ir;
 
 const LoweringTable<Layer>& table() {
-  static const LoweringTable<Layer> rows{activation_rows(), convolution_rows(), pool_rows(), normalization_rows(), arithmetic_rows(),
-                                         shape_rows(), resize_rows(), recurrent_rows(), detection_rows(), flow_rows()};
+  static const LoweringTable<Layer> rows{activation_rows(), convolution_rows(), pool_rows(),   normalization_rows(),
+                                         arithmetic_rows(), shape_rows(),       resize_rows(), recurrent_rows(),
+                                         detection_rows(),  flow_rows()};
   return rows;
 }
 
-bool is_one_of(std::string_view type, std::initializer_list<std::string_view> list) { return std::find(list.begin(), list.end(), type) != list.end(); }
+bool is_one_of(std::string_view type, std::initializer_list<std::string_view> list) {
+  return std::find(list.begin(), list.end(), type) != list.end();
+}
 
 // What a layer is for the model.
 enum class Role { Input, Data, Constant, Sink, Training, Compute };
 Role role_of(const LayerDescription& layer) {
   if (layer.type == "Input") return Role::Input;
   if (layer.type == "DummyData") return Role::Constant;
-  if (is_one_of(layer.type, {"Data", "ImageData", "HDF5Data", "MemoryData", "WindowData", "AnnotatedData", "DenseImageData", "VideoData", "ImageSegData", "CompactData"})) return Role::Data;
+  if (is_one_of(layer.type, {"Data", "ImageData", "HDF5Data", "MemoryData", "WindowData", "AnnotatedData", "DenseImageData",
+                             "VideoData", "ImageSegData", "CompactData"}))
+    return Role::Data;
   if (layer.type == "Silence") return Role::Sink;
-  if (layer.type.ends_with("Loss") || layer.type.ends_with("LossOHEM") || is_one_of(layer.type, {"Accuracy", "SoftmaxWithLoss", "DetectionEvaluate", "HDF5Output", "ImageOutput"})) return Role::Training;
+  if (layer.type.ends_with("Loss") || layer.type.ends_with("LossOHEM") ||
+      is_one_of(layer.type, {"Accuracy", "SoftmaxWithLoss", "DetectionEvaluate", "HDF5Output", "ImageOutput"}))
+    return Role::Training;
   return Role::Compute;
 }
 
@@ -128,7 +135,10 @@ class Loader {
     std::unordered_map<std::string, std::string> current;
     std::unordered_set<std::string> input_names;
     for (const InputDescription& input : net_.inputs) {
-      ports_.push_back({.name = input.name, .dtype = DType::Float32, .shape = input.shape ? std::optional(to_shape(*input.shape)) : std::nullopt, .value = {}});
+      ports_.push_back({.name = input.name,
+                        .dtype = DType::Float32,
+                        .shape = input.shape ? std::optional(to_shape(*input.shape)) : std::nullopt,
+                        .value = {}});
       current[input.name] = input.name;
       input_names.insert(input.name);
       taken[input.name] = 1;
@@ -156,7 +166,10 @@ class Loader {
         for (size_t i = 0; i < layer.tops.size(); ++i) {
           const auto shape = shape_in(layer.parameters("input_param"), i);
           if (!shape) return Status(shape.status()).node(layer.name, layer.type);
-          ports_.push_back({.name = layer.tops[i], .dtype = DType::Float32, .shape = *shape ? std::optional(to_shape(**shape)) : std::nullopt, .value = {}});
+          ports_.push_back({.name = layer.tops[i],
+                            .dtype = DType::Float32,
+                            .shape = *shape ? std::optional(to_shape(**shape)) : std::nullopt,
+                            .value = {}});
           port_layers_[layer.tops[i]] = &layer;
         }
       } else {
@@ -179,14 +192,17 @@ class Loader {
       bool is_useful = false;
       for (auto name = it->writes.rbegin(); name != it->writes.rend(); ++name) {
         is_useful |= read.contains(*name);
-        if (read.contains(*name) || silenced.contains(*name) || std::find(outputs.begin(), outputs.end(), *name) != outputs.end()) continue;
+        if (read.contains(*name) || silenced.contains(*name) || std::find(outputs.begin(), outputs.end(), *name) != outputs.end())
+          continue;
         outputs.push_back(*name);
         is_useful = true;
       }
       if (is_useful) read.insert(it->reads.begin(), it->reads.end());
     }
     std::reverse(outputs.begin(), outputs.end());
-    if (outputs.empty()) return invalid_model("the network has no outputs").hint("every value is read by another layer, or all layers are for training");
+    if (outputs.empty())
+      return invalid_model("the network has no outputs")
+          .hint("every value is read by another layer, or all layers are for training");
     return outputs;
   }
 
@@ -197,7 +213,8 @@ class Loader {
     for (TensorId id : graph.inputs()) depends[static_cast<size_t>(id.index)] = 1;
     for (NodeId node : graph.order()) {
       const Node& n = graph.node(node);
-      const bool any = std::any_of(n.inputs.begin(), n.inputs.end(), [&](TensorId t) { return t && depends[static_cast<size_t>(t.index)]; });
+      const bool any =
+          std::any_of(n.inputs.begin(), n.inputs.end(), [&](TensorId t) { return t && depends[static_cast<size_t>(t.index)]; });
       for (TensorId t : n.outputs)
         if (t && any) depends[static_cast<size_t>(t.index)] = 1;
     }
@@ -237,9 +254,13 @@ class Loader {
         std::optional<Dims> shape;
         if (k == 0) {
           ORKNN_TRY_ASSIGN(shape, data_shape(*i.layer));
-          build_.network.warnings.push_back("layer '" + i.layer->name + "' reads training data; its top '" + i.writes[k] + "' is an input of the model");
+          build_.network.warnings.push_back("layer '" + i.layer->name + "' reads training data; its top '" + i.writes[k] +
+                                            "' is an input of the model");
         }
-        ports_.push_back({.name = i.writes[k], .dtype = DType::Float32, .shape = shape ? std::optional(to_shape(*shape)) : std::nullopt, .value = {}});
+        ports_.push_back({.name = i.writes[k],
+                          .dtype = DType::Float32,
+                          .shape = shape ? std::optional(to_shape(*shape)) : std::nullopt,
+                          .value = {}});
         port_layers_[i.writes[k]] = i.layer;
       }
     }
@@ -247,7 +268,8 @@ class Loader {
     for (const Port& p : ports_)
       if (p.shape && is_static(*p.shape)) {
         const Dims dims = *to_dims(*p.shape);
-        if (std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; })) return at_port(p, invalid_model("input '" + p.name + "' has a negative extent").found(to_string(dims)));
+        if (std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; }))
+          return at_port(p, invalid_model("input '" + p.name + "' has a negative extent").found(to_string(dims)));
         if (const auto count = checked_element_count(dims); !count) return at_port(p, count.status());
       }
     ORKNN_TRY(apply_sizes(ports_, options_).status());
@@ -267,11 +289,15 @@ class Loader {
     std::vector<Port> chosen;
     for (const std::string& name : options_.inputs) {
       const auto it = std::find_if(ports_.begin(), ports_.end(), [&](const Port& p) { return p.name == name; });
-      chosen.push_back(it == ports_.end() ? Port{.name = name, .dtype = DType::Float32, .shape = std::nullopt, .value = {}} : *it);
+      chosen.push_back(it == ports_.end() ? Port{.name = name, .dtype = DType::Float32, .shape = std::nullopt, .value = {}}
+                                          : *it);
     }
     for (const Port& p : ports_)
-      if (plan.read.contains(p.name) && std::none_of(chosen.begin(), chosen.end(), [&](const Port& c) { return c.name == p.name; })) {
-        return invalid_argument("the model depends on input '" + p.name + "' too").expected("its name among the inputs").found(quoted_list(options_.inputs));
+      if (plan.read.contains(p.name) &&
+          std::none_of(chosen.begin(), chosen.end(), [&](const Port& c) { return c.name == p.name; })) {
+        return invalid_argument("the model depends on input '" + p.name + "' too")
+            .expected("its name among the inputs")
+            .found(quoted_list(options_.inputs));
       }
     ports_ = std::move(chosen);
     return {};
@@ -287,12 +313,15 @@ class Loader {
       const auto position = it - i.reads.begin();
       if (i.layer->type == "Proposal" || i.layer->type == "Python") {
         ORKNN_TRY_ASSIGN(const int64_t anchors, anchor_count(*i.layer));
-        port.shape = position == 0 ? Shape{1, 2 * anchors, height, width} : position == 1 ? Shape{1, 4 * anchors, height, width} : Shape{1, 3};
+        port.shape = position == 0   ? Shape{1, 2 * anchors, height, width}
+                     : position == 1 ? Shape{1, 4 * anchors, height, width}
+                                     : Shape{1, 3};
         has_open_inputs_ = true;
         return {};
       }
       const auto weights = build_.weights.find(i.layer->name);
-      if (i.layer->type == "Convolution" && weights != build_.weights.end() && !weights->second.empty() && weights->second[0].dims.size() == 4) {
+      if (i.layer->type == "Convolution" && weights != build_.weights.end() && !weights->second.empty() &&
+          weights->second[0].dims.size() == 4) {
         ORKNN_TRY_ASSIGN(const int64_t groups, i.layer->parameters("convolution_param").get_int("group", 1));
         if (groups < 1 || groups > (1 << 20)) break;
         port.shape = Shape{1, weights->second[0].dims[1] * groups, height, width};
@@ -301,20 +330,27 @@ class Loader {
       }
       break;
     }
-    return invalid_model("the shape of input '" + port.name + "' is not stated").expected("input_shape, four input_dim, or an Input layer with input_param").hint("write the shape into the prototxt");
+    return invalid_model("the shape of input '" + port.name + "' is not stated")
+        .expected("input_shape, four input_dim, or an Input layer with input_param")
+        .hint("write the shape into the prototxt");
   }
 
   // --- layers
-  static Status unknown_type(const LayerDescription& layer) { return unsupported("layers of type '" + layer.type + "' are not supported"); }
+  static Status unknown_type(const LayerDescription& layer) {
+    return unsupported("layers of type '" + layer.type + "' are not supported");
+  }
 
   static void warn_of_unknown_fields(Layer& layer, const Message& message) {
     for (const Field& field : message.fields()) {
-      if (auto warning = unknown_name("field", field.name(), known_fields())) layer.warn(*std::move(warning) + field.place());
-      else if (field.message()) warn_of_unknown_fields(layer, *field.message());
+      if (auto warning = unknown_name("field", field.name(), known_fields()))
+        layer.warn(*std::move(warning) + field.place());
+      else if (field.message())
+        warn_of_unknown_fields(layer, *field.message());
     }
   }
 
-  // Problems are kept and the next layers tried; those that read what could not be made are passed over in silence if their type is known.
+  // Problems are kept and the next layers tried; those that read what could not be made are passed over in silence if their type
+  // is known.
   void lower(const Instance& instance) {
     Network& network = build_.network;
     const LayerDescription& description = *instance.layer;
@@ -348,7 +384,9 @@ class Loader {
     if (Status s = lowering(layer); !s) return fail(std::move(s));
     for (size_t i = 0; i < instance.writes.size(); ++i) {
       const TensorId top = layer.top(i);
-      if (!top) return fail(invalid_model("the layer has too many tops").expected("fewer than " + std::to_string(instance.writes.size())));
+      if (!top)
+        return fail(
+            invalid_model("the layer has too many tops").expected("fewer than " + std::to_string(instance.writes.size())));
       if (!layer.shape_of(top))  // a shape rule said no
         if (Status s = infer_shapes(network.graph, network.ops); !s) return fail(std::move(s));
       if (const auto dims = layer.dims_of(top))
@@ -380,7 +418,9 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
     const std::string& path = source.other_files[0];
     ORKNN_TRY_ASSIGN(const auto file, MappedFile::open(path));
     if (looks_like_text(file->bytes()) && !looks_like_text(source.bytes) && looks_like_net(file->bytes()))
-      return invalid_argument("the weights file is the description of a network").found("'" + path + "'").hint("are the two files swapped? The .prototxt comes first, the .caffemodel second");
+      return invalid_argument("the weights file is the description of a network")
+          .found("'" + path + "'")
+          .hint("are the two files swapped? The .prototxt comes first, the .caffemodel second");
     auto weights = parse_weights(file->bytes(), file);
     if (!weights) return Status(weights.status()).model(path);
     if (weights->empty() && !file->bytes().empty()) result.source.warnings.push_back("the weights file holds no blobs");
@@ -407,11 +447,13 @@ Result<Survey> survey(const Source& source) {
       result.inputs.push_back({layer.tops[i], DType::Float32, shape && *shape ? std::optional(to_shape(**shape)) : std::nullopt});
     }
   }
-  for (const InputDescription& input : net.inputs) result.inputs.push_back({input.name, DType::Float32, input.shape ? std::optional(to_shape(*input.shape)) : std::nullopt});
+  for (const InputDescription& input : net.inputs)
+    result.inputs.push_back({input.name, DType::Float32, input.shape ? std::optional(to_shape(*input.shape)) : std::nullopt});
   std::unordered_set<std::string_view> read;
   for (auto layer = net.layers.rbegin(); layer != net.layers.rend(); ++layer) {
     for (const std::string& top : layer->tops)
-      if (layer->type != "Input" && read.insert(top).second) result.outputs.insert(result.outputs.begin(), {.name = top, .dtype = DType::Float32});
+      if (layer->type != "Input" && read.insert(top).second)
+        result.outputs.insert(result.outputs.begin(), {.name = top, .dtype = DType::Float32});
     read.insert(layer->bottoms.begin(), layer->bottoms.end());
   }
   return result;
@@ -420,7 +462,12 @@ Result<Survey> survey(const Source& source) {
 }  // namespace caffe
 
 const Importer& caffe_importer() {
-  static const Importer importer{.name = "caffe", .extensions = {".prototxt", ".caffemodel"}, .sniff = caffe::looks_like_net, .load = caffe::load, .survey = caffe::survey, .weights_extension = ".caffemodel"};
+  static const Importer importer{.name = "caffe",
+                                 .extensions = {".prototxt", ".caffemodel"},
+                                 .sniff = caffe::looks_like_net,
+                                 .load = caffe::load,
+                                 .survey = caffe::survey,
+                                 .weights_extension = ".caffemodel"};
   return importer;
 }
 

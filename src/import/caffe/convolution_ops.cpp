@@ -16,7 +16,10 @@ int64_t fan_in_of(int64_t channels, std::span<const int64_t> kernel) {
 
 Result<int64_t> output_count(const Message& p) {
   ORKNN_TRY_ASSIGN(const int64_t count, p.get_int("num_output", 0));
-  if (count < 1 || count > kMaxOutputs) return invalid_model("'num_output' is out of range").expected("1 to " + std::to_string(kMaxOutputs)).found(std::to_string(count));
+  if (count < 1 || count > kMaxOutputs)
+    return invalid_model("'num_output' is out of range")
+        .expected("1 to " + std::to_string(kMaxOutputs))
+        .found(std::to_string(count));
   return count;
 }
 
@@ -25,7 +28,11 @@ struct Convolution {
   int64_t outputs = 1, groups = 1, channels = 1;
   bool has_bias = true;
   Attributes attributes() const {
-    return {{"kernel_shape", window.kernel}, {"strides", window.stride}, {"pads", window.pads()}, {"dilations", window.dilation}, {"group", groups}};
+    return {{"kernel_shape", window.kernel},
+            {"strides", window.stride},
+            {"pads", window.pads()},
+            {"dilations", window.dilation},
+            {"group", groups}};
   }
 };
 
@@ -42,13 +49,18 @@ Result<Convolution> convolution_of(Layer& l, const Message& p, bool is_depthwise
   ORKNN_TRY_ASSIGN(c.channels, l.extent(l.bottom(), 1, "to read the weights"));
   if (is_depthwise) c.groups = c.channels;
   if (c.groups < 1 || c.channels % c.groups != 0 || c.outputs % c.groups != 0)
-    return invalid_model("the channels cannot be divided into groups").expected("multiples of " + std::to_string(c.groups)).found(std::to_string(c.channels) + " to " + std::to_string(c.outputs) + " channels");
+    return invalid_model("the channels cannot be divided into groups")
+        .expected("multiples of " + std::to_string(c.groups))
+        .found(std::to_string(c.channels) + " to " + std::to_string(c.outputs) + " channels");
   return c;
 }
 
 // Every bottom is convolved with the same weights.
 Status convolve(Layer& l, const char* op, const Convolution& c, TensorId weight, TensorId bias) {
-  if (l.bottom_count() > l.top_count()) return invalid_model("the layer has too few tops").expected(std::to_string(l.bottom_count())).found(std::to_string(l.top_count()));
+  if (l.bottom_count() > l.top_count())
+    return invalid_model("the layer has too few tops")
+        .expected(std::to_string(l.bottom_count()))
+        .found(std::to_string(l.top_count()));
   for (size_t i = 0; i < l.bottom_count(); ++i) {
     std::vector<TensorId> inputs{l.bottom(i), weight};
     if (bias) inputs.push_back(bias);
@@ -59,7 +71,8 @@ Status convolve(Layer& l, const char* op, const Convolution& c, TensorId weight,
 
 Result<TensorId> bias_of(Layer& l, const Message& p, bool has_bias, int64_t count) {
   if (!has_bias) return TensorId{};
-  return l.blob(1, {.role = "bias", .dims = {count}, .filling = Filling::Zeros, .fan_in = 1, .filler = &p.message("bias_filler")});
+  return l.blob(1,
+                {.role = "bias", .dims = {count}, .filling = Filling::Zeros, .fan_in = 1, .filler = &p.message("bias_filler")});
 }
 
 Status convolution(Layer& l, bool is_depthwise) {
@@ -68,7 +81,11 @@ Status convolution(Layer& l, bool is_depthwise) {
   ORKNN_TRY_ASSIGN(const Convolution c, convolution_of(l, p, is_depthwise));
   Dims dims{c.outputs, c.channels / c.groups};
   dims.insert(dims.end(), c.window.kernel.begin(), c.window.kernel.end());
-  ORKNN_TRY_ASSIGN(const TensorId weight, l.blob(0, {.role = "weight", .dims = dims, .filling = Filling::Random, .fan_in = fan_in_of(dims[1], c.window.kernel), .filler = &p.message("weight_filler")}));
+  ORKNN_TRY_ASSIGN(const TensorId weight, l.blob(0, {.role = "weight",
+                                                     .dims = dims,
+                                                     .filling = Filling::Random,
+                                                     .fan_in = fan_in_of(dims[1], c.window.kernel),
+                                                     .filler = &p.message("weight_filler")}));
   ORKNN_TRY_ASSIGN(const TensorId bias, bias_of(l, p, c.has_bias, c.outputs));
   return convolve(l, "Conv", c, weight, bias);
 }
@@ -82,7 +99,11 @@ Status deconvolution(Layer& l, bool is_depthwise) {
   Dims dims{c.channels, c.outputs / c.groups};
   dims.insert(dims.end(), c.window.kernel.begin(), c.window.kernel.end());
   const int64_t overlap = std::max<int64_t>(fan_in_of(c.channels / c.groups, c.window.kernel) / fan_in_of(1, c.window.stride), 1);
-  ORKNN_TRY_ASSIGN(const TensorId weight, l.blob(0, {.role = "weight", .dims = dims, .filling = Filling::Random, .fan_in = overlap, .filler = &p.message("weight_filler")}));
+  ORKNN_TRY_ASSIGN(const TensorId weight, l.blob(0, {.role = "weight",
+                                                     .dims = dims,
+                                                     .filling = Filling::Random,
+                                                     .fan_in = overlap,
+                                                     .filler = &p.message("weight_filler")}));
   ORKNN_TRY_ASSIGN(const TensorId bias, bias_of(l, p, c.has_bias, c.outputs));
   return convolve(l, "ConvTranspose", c, weight, bias);
 }
@@ -105,7 +126,11 @@ Status inner_product(Layer& l) {
   }
   ORKNN_TRY_ASSIGN(const int64_t inputs, checked_element_count(row));
   const Dims dims = transpose ? Dims{inputs, outputs} : Dims{outputs, inputs};
-  ORKNN_TRY_ASSIGN(const TensorId weight, l.blob(0, {.role = "weight", .dims = dims, .filling = Filling::Random, .fan_in = inputs, .filler = &p.message("weight_filler")}));
+  ORKNN_TRY_ASSIGN(
+      const TensorId weight,
+      l.blob(
+          0,
+          {.role = "weight", .dims = dims, .filling = Filling::Random, .fan_in = inputs, .filler = &p.message("weight_filler")}));
   ORKNN_TRY_ASSIGN(const TensorId bias, bias_of(l, p, has_bias, outputs));
   const TensorId rows = rank == 2 && axis == 1 ? l.bottom() : l.emit("Flatten", {l.bottom()}, {{"axis", axis}});
   std::vector<TensorId> operands{rows, weight};
@@ -130,7 +155,11 @@ Status embed(Layer& l) {
   ORKNN_TRY_ASSIGN(const int64_t inputs, p.get_int("input_dim", 0));
   ORKNN_TRY_ASSIGN(const bool has_bias, p.get_bool("bias_term", true));
   if (inputs < 1 || inputs > kMaxOutputs) return invalid_model("'input_dim' is out of range").found(std::to_string(inputs));
-  ORKNN_TRY_ASSIGN(const TensorId weight, l.blob(0, {.role = "weight", .dims = {inputs, outputs}, .filling = Filling::Random, .fan_in = 2, .filler = &p.message("weight_filler")}));
+  ORKNN_TRY_ASSIGN(const TensorId weight, l.blob(0, {.role = "weight",
+                                                     .dims = {inputs, outputs},
+                                                     .filling = Filling::Random,
+                                                     .fan_in = 2,
+                                                     .filler = &p.message("weight_filler")}));
   ORKNN_TRY_ASSIGN(const TensorId bias, bias_of(l, p, has_bias, outputs));
   TensorId y = l.emit("Gather", {weight, l.cast(l.bottom(), DType::Int64)}, {{"axis", int64_t{0}}});
   if (bias) y = l.emit("Add", {y, bias});
@@ -154,8 +183,9 @@ Status im2col(Layer& l) {
   TensorData picks = TensorData::zeros(DType::Float32, dims);
   float* values = static_cast<float*>(picks.mutable_data());
   for (int64_t i = 0; i < channels * size; ++i) values[i * size + i % size] = 1;
-  return l.set_top(l.emit("Conv", {l.bottom(), l.add_constant("picks", std::move(picks))},
-                          {{"kernel_shape", w.kernel}, {"strides", w.stride}, {"pads", w.pads()}, {"dilations", w.dilation}, {"group", channels}}));
+  return l.set_top(l.emit(
+      "Conv", {l.bottom(), l.add_constant("picks", std::move(picks))},
+      {{"kernel_shape", w.kernel}, {"strides", w.stride}, {"pads", w.pads()}, {"dilations", w.dilation}, {"group", channels}}));
 }
 
 // A learned blob that comes from nowhere.
@@ -169,9 +199,17 @@ Status parameter(Layer& l) {
 }
 
 constexpr Row kRows[] = {
-    {"Convolution", plain_convolution}, {"ConvolutionDepthwise", depthwise_convolution}, {"DepthwiseConvolution", depthwise_convolution}, {"ConvolutionDepthWise", depthwise_convolution},
-    {"Deconvolution", plain_deconvolution}, {"DeconvolutionDepthwise", depthwise_deconvolution}, {"DepthwiseDeconvolution", depthwise_deconvolution},
-    {"InnerProduct", inner_product}, {"Embed", embed}, {"Im2col", im2col}, {"Parameter", parameter},
+    {"Convolution", plain_convolution},
+    {"ConvolutionDepthwise", depthwise_convolution},
+    {"DepthwiseConvolution", depthwise_convolution},
+    {"ConvolutionDepthWise", depthwise_convolution},
+    {"Deconvolution", plain_deconvolution},
+    {"DeconvolutionDepthwise", depthwise_deconvolution},
+    {"DepthwiseDeconvolution", depthwise_deconvolution},
+    {"InnerProduct", inner_product},
+    {"Embed", embed},
+    {"Im2col", im2col},
+    {"Parameter", parameter},
 };
 }  // namespace
 

@@ -1,6 +1,6 @@
 // Layers of detectors: prior boxes, SSD's detections, region proposals.
-#include <cmath>
 #include <charconv>
+#include <cmath>
 
 #include "import/caffe/layer.h"
 
@@ -13,7 +13,7 @@ constexpr int64_t kMaxBoxes = int64_t{1} << 22;
 std::vector<float> floats(const std::vector<double>& values) { return {values.begin(), values.end()}; }
 
 struct PriorBoxes {
-  std::vector<float> widths, heights;      // of the boxes at each place, in their order
+  std::vector<float> widths, heights;       // of the boxes at each place, in their order
   std::vector<float> offsets_x, offsets_y;  // where in its cell a box has its middle
   std::vector<float> variances;
   float step_x = 0, step_y = 0;
@@ -38,7 +38,10 @@ Status read_box_sizes(const Message& p, PriorBoxes& boxes) {
   ORKNN_TRY_ASSIGN(const auto widths, p.get_doubles("width"));
   ORKNN_TRY_ASSIGN(const auto heights, p.get_doubles("height"));
   if (!widths.empty()) {
-    if (widths.size() != heights.size()) return invalid_model("as many widths as heights are needed").expected(std::to_string(widths.size())).found(std::to_string(heights.size()));
+    if (widths.size() != heights.size())
+      return invalid_model("as many widths as heights are needed")
+          .expected(std::to_string(widths.size()))
+          .found(std::to_string(heights.size()));
     boxes.widths = floats(widths);
     boxes.heights = floats(heights);
     return {};
@@ -48,7 +51,10 @@ Status read_box_sizes(const Message& p, PriorBoxes& boxes) {
   ORKNN_TRY_ASSIGN(const auto stated, p.get_doubles("aspect_ratio"));
   ORKNN_TRY_ASSIGN(const bool flip, p.get_bool("flip", true));
   if (least.empty()) return invalid_model("'min_size' is missing");
-  if (!most.empty() && most.size() != least.size()) return invalid_model("as many 'max_size' as 'min_size' are needed").expected(std::to_string(least.size())).found(std::to_string(most.size()));
+  if (!most.empty() && most.size() != least.size())
+    return invalid_model("as many 'max_size' as 'min_size' are needed")
+        .expected(std::to_string(least.size()))
+        .found(std::to_string(most.size()));
   for (double r : stated)
     if (!(r > 0)) return invalid_model("'aspect_ratio' must be positive").found(std::to_string(r));
   const std::vector<float> ratios = aspect_ratios(stated, flip);
@@ -80,7 +86,8 @@ Result<PriorBoxes> prior_boxes_of(const Message& p) {
   if (boxes.offsets_x.size() != boxes.offsets_y.size()) return invalid_model("as many 'offset_w' as 'offset_h' are needed");
   ORKNN_TRY_ASSIGN(const auto variances, p.get_doubles("variance"));
   boxes.variances = variances.empty() ? std::vector<float>{0.1f} : floats(variances);
-  if (boxes.variances.size() != 1 && boxes.variances.size() != 4) return invalid_model("'variance' must be given once or four times").found(std::to_string(boxes.variances.size()));
+  if (boxes.variances.size() != 1 && boxes.variances.size() != 4)
+    return invalid_model("'variance' must be given once or four times").found(std::to_string(boxes.variances.size()));
   ORKNN_TRY_ASSIGN(const double step, p.get_double("step", 0));
   ORKNN_TRY_ASSIGN(const double step_x, p.get_double("step_w", step));
   ORKNN_TRY_ASSIGN(const double step_y, p.get_double("step_h", step));
@@ -98,23 +105,31 @@ Status prior_box(Layer& l) {
   ORKNN_TRY_ASSIGN(const PriorBoxes b, prior_boxes_of(p));
   ORKNN_TRY_ASSIGN(const Dims map, l.need_dims(l.bottom(0), "to place boxes"));
   ORKNN_TRY_ASSIGN(const Dims image, l.need_dims(l.bottom(1), "to place boxes"));
-  if (map.size() != 4 || image.size() != 4) return unsupported("prior boxes need a feature map and an image").found(to_string(map) + ", " + to_string(image));
+  if (map.size() != 4 || image.size() != 4)
+    return unsupported("prior boxes need a feature map and an image").found(to_string(map) + ", " + to_string(image));
   ORKNN_TRY_ASSIGN(const int64_t size, p.get_int("img_size", 0));
   ORKNN_TRY_ASSIGN(const int64_t image_height, p.get_int("img_h", size ? size : image[2]));
   ORKNN_TRY_ASSIGN(const int64_t image_width, p.get_int("img_w", size ? size : image[3]));
   if (image_height < 1 || image_width < 1) return invalid_model("the image is empty").found(to_string(image));
-  ORKNN_TRY_ASSIGN(const int64_t count, checked_element_count(Dims{map[2], map[3], static_cast<int64_t>(b.widths.size()), static_cast<int64_t>(b.offsets_x.size())}, kMaxBoxes));
+  ORKNN_TRY_ASSIGN(const int64_t count, checked_element_count(Dims{map[2], map[3], static_cast<int64_t>(b.widths.size()),
+                                                                   static_cast<int64_t>(b.offsets_x.size())},
+                                                              kMaxBoxes));
   const auto width = static_cast<float>(image_width), height = static_cast<float>(image_height);
-  const float step_x = b.step_x > 0 ? b.step_x : width / static_cast<float>(map[3]), step_y = b.step_y > 0 ? b.step_y : height / static_cast<float>(map[2]);
+  const float step_x = b.step_x > 0 ? b.step_x : width / static_cast<float>(map[3]),
+              step_y = b.step_y > 0 ? b.step_y : height / static_cast<float>(map[2]);
   TensorData result = TensorData::allocate(DType::Float32, {1, 2, count * 4});
   float* to = static_cast<float*>(result.mutable_data());
   for (int64_t y = 0; y < map[2]; ++y)
     for (int64_t x = 0; x < map[3]; ++x)
       for (size_t k = 0; k < b.widths.size(); ++k)
         for (size_t j = 0; j < b.offsets_x.size(); ++j) {
-          const float center_x = (static_cast<float>(x) + b.offsets_x[j]) * step_x, center_y = (static_cast<float>(y) + b.offsets_y[j]) * step_y;
-          const float border = b.normalized ? 0.0f : 1.0f, scale_x = b.normalized ? width : 1.0f, scale_y = b.normalized ? height : 1.0f;
-          for (float side : {(center_x - b.widths[k] * 0.5f) / scale_x, (center_y - b.heights[k] * 0.5f) / scale_y, (center_x + b.widths[k] * 0.5f - border) / scale_x, (center_y + b.heights[k] * 0.5f - border) / scale_y})
+          const float center_x = (static_cast<float>(x) + b.offsets_x[j]) * step_x,
+                      center_y = (static_cast<float>(y) + b.offsets_y[j]) * step_y;
+          const float border = b.normalized ? 0.0f : 1.0f, scale_x = b.normalized ? width : 1.0f,
+                      scale_y = b.normalized ? height : 1.0f;
+          for (float side :
+               {(center_x - b.widths[k] * 0.5f) / scale_x, (center_y - b.heights[k] * 0.5f) / scale_y,
+                (center_x + b.widths[k] * 0.5f - border) / scale_x, (center_y + b.heights[k] * 0.5f - border) / scale_y})
             *to++ = b.clip ? std::min(std::max(side, 0.0f), 1.0f) : side;
         }
   for (int64_t i = 0; i < count * 4; ++i) *to++ = b.variances[static_cast<size_t>(i) % b.variances.size()];
@@ -126,11 +141,13 @@ Status detection_output(Layer& l) {
   const Message& p = l.parameters("detection_output_param");
   const Message& nms = p.message("nms_param");
   Attributes attributes;
-  for (const auto& [name, fallback] : {std::pair("num_classes", int64_t{0}), std::pair("background_label_id", int64_t{0}), std::pair("keep_top_k", int64_t{-1})}) {
+  for (const auto& [name, fallback] : {std::pair("num_classes", int64_t{0}), std::pair("background_label_id", int64_t{0}),
+                                       std::pair("keep_top_k", int64_t{-1})}) {
     ORKNN_TRY_ASSIGN(const int64_t value, p.get_int(name, fallback));
     attributes.set(name, value);
   }
-  for (const auto& [name, fallback] : {std::pair("share_location", true), std::pair("variance_encoded_in_target", false), std::pair("normalized_bbox", true), std::pair("clip", false)}) {
+  for (const auto& [name, fallback] : {std::pair("share_location", true), std::pair("variance_encoded_in_target", false),
+                                       std::pair("normalized_bbox", true), std::pair("clip", false)}) {
     ORKNN_TRY_ASSIGN(const bool value, p.get_bool(name, fallback));
     attributes.set(name, int64_t{value});
   }
@@ -180,7 +197,9 @@ Proposal proposal_from_python(const std::string& text) {
     size_t at = text.find(key);
     if (at == std::string::npos) return values;
     at = text.find(':', at);
-    const size_t end = at == std::string::npos ? at : text.find_first_of(text.find('[', at) == text.find_first_not_of(" :", at) ? "]" : ",}\n", at);
+    const size_t end = at == std::string::npos
+                           ? at
+                           : text.find_first_of(text.find('[', at) == text.find_first_not_of(" :", at) ? "]" : ",}\n", at);
     while (at < std::min(end, text.size())) {
       double value = 0;
       const auto [rest, error] = std::from_chars(text.data() + at, text.data() + std::min(end, text.size()), value);
@@ -200,7 +219,10 @@ Result<Proposal> proposal_of(const LayerDescription& layer) {
   const Message& p = layer.parameters("python_param");
   ORKNN_TRY_ASSIGN(const std::string name, p.get_string("layer", ""));
   ORKNN_TRY_ASSIGN(const std::string text, p.get_string("param_str", ""));
-  if (name != "ProposalLayer") return unsupported("a layer written in Python").found("'" + name + "'").hint("its program is not part of the file; end the network before it");
+  if (name != "ProposalLayer")
+    return unsupported("a layer written in Python")
+        .found("'" + name + "'")
+        .hint("its program is not part of the file; end the network before it");
   return proposal_from_python(text);
 }
 
@@ -208,14 +230,24 @@ Status proposal(Layer& l) {
   ORKNN_TRY_ASSIGN(const Proposal q, proposal_of(l.description()));
   ORKNN_TRY(l.need_bottoms(3, 3));
   const auto outputs = l.emit_all("Proposal", {l.bottom(0), l.bottom(1), l.bottom(2)},
-                                  {{"ratios", q.ratios}, {"scales", q.scales}, {"feat_stride", q.stride}, {"base_size", q.base}, {"min_size", q.min_size}, {"pre_nms_topn", q.before},
-                                   {"post_nms_topn", q.after}, {"nms_threshold", q.threshold}},
+                                  {{"ratios", q.ratios},
+                                   {"scales", q.scales},
+                                   {"feat_stride", q.stride},
+                                   {"base_size", q.base},
+                                   {"min_size", q.min_size},
+                                   {"pre_nms_topn", q.before},
+                                   {"post_nms_topn", q.after},
+                                   {"nms_threshold", q.threshold}},
                                   l.top_count() > 1 ? 2 : 1);
   for (size_t i = 0; i < outputs.size(); ++i) ORKNN_TRY(l.set_top(outputs[i], i));
   return {};
 }
 
-constexpr Row kRows[] = {{"PriorBox", prior_box}, {"PriorBoxClustered", prior_box}, {"DetectionOutput", detection_output}, {"Proposal", proposal}, {"Python", proposal}};
+constexpr Row kRows[] = {{"PriorBox", prior_box},
+                         {"PriorBoxClustered", prior_box},
+                         {"DetectionOutput", detection_output},
+                         {"Proposal", proposal},
+                         {"Python", proposal}};
 }  // namespace
 
 std::span<const Row> detection_rows() { return kRows; }

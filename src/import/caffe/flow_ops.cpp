@@ -17,7 +17,9 @@ Status correlation(Layer& l) {
   ORKNN_TRY_ASSIGN(const std::string type, p.get_word("correlation_type", "MULTIPLY"));
   if (type != "MULTIPLY" && type != "0") return unsupported("only products are correlated").expected("MULTIPLY").found(type);
   Attributes attributes;
-  for (const auto& [name, fallback] : {std::pair("pad", int64_t{0}), std::pair("kernel_size", int64_t{1}), std::pair("max_displacement", int64_t{0}), std::pair("stride_1", int64_t{1}), std::pair("stride_2", int64_t{1})}) {
+  for (const auto& [name, fallback] :
+       {std::pair("pad", int64_t{0}), std::pair("kernel_size", int64_t{1}), std::pair("max_displacement", int64_t{0}),
+        std::pair("stride_1", int64_t{1}), std::pair("stride_2", int64_t{1})}) {
     ORKNN_TRY_ASSIGN(const int64_t value, p.get_int(name, fallback));
     attributes.set(name, value);
   }
@@ -36,7 +38,8 @@ Status flow_warp(Layer& l) {
   ORKNN_TRY(l.need_bottoms(2, 2));
   ORKNN_TRY_ASSIGN(const Dims dims, picture_dims(l, l.bottom(0), "to warp it"));
   const int64_t height = dims[2], width = dims[3];
-  if (height < 1 || width < 1 || height > (1 << 20) || width > (1 << 20)) return unsupported("the size of the picture is out of range").found(to_string(dims));
+  if (height < 1 || width < 1 || height > (1 << 20) || width > (1 << 20))
+    return unsupported("the size of the picture is out of range").found(to_string(dims));
   ORKNN_TRY_ASSIGN(const std::string fill, l.parameters("flow_warp_param").get_word("fill_value", "ZERO"));
   if (fill != "ZERO" && fill != "1") return unsupported("only zeros are filled in").expected("ZERO").found(fill);
   const auto position = [&](int64_t axis) {
@@ -45,12 +48,18 @@ Status flow_warp(Layer& l) {
   };
   const TensorId x = position(0), y = position(1);
   const auto inside = [&](TensorId at, int64_t extent) {
-    return l.emit("And", {l.emit("GreaterOrEqual", {at, l.add_scalar("zero", 0)}), l.emit("Less", {at, l.add_scalar("extent", static_cast<double>(extent))})});
+    return l.emit("And", {l.emit("GreaterOrEqual", {at, l.add_scalar("zero", 0)}),
+                          l.emit("Less", {at, l.add_scalar("extent", static_cast<double>(extent))})});
   };
   // From pixels to -1..1 between the middles of the first and the last.
-  const auto normalized = [&](TensorId at, int64_t extent) { return extent > 1 ? l.shifted(l.scaled(at, 2.0 / static_cast<double>(extent - 1)), -1) : l.scaled(at, 0); };
-  const TensorId grid = l.transpose(l.emit("Concat", {normalized(x, width), normalized(y, height)}, {{"axis", int64_t{1}}}), {0, 2, 3, 1});
-  const TensorId sampled = l.emit("GridSample", {l.bottom(0), grid}, {{"align_corners", int64_t{1}}, {"mode", std::string("linear")}, {"padding_mode", std::string("border")}});
+  const auto normalized = [&](TensorId at, int64_t extent) {
+    return extent > 1 ? l.shifted(l.scaled(at, 2.0 / static_cast<double>(extent - 1)), -1) : l.scaled(at, 0);
+  };
+  const TensorId grid =
+      l.transpose(l.emit("Concat", {normalized(x, width), normalized(y, height)}, {{"axis", int64_t{1}}}), {0, 2, 3, 1});
+  const TensorId sampled =
+      l.emit("GridSample", {l.bottom(0), grid},
+             {{"align_corners", int64_t{1}}, {"mode", std::string("linear")}, {"padding_mode", std::string("border")}});
   const TensorId visible = l.emit("And", {inside(x, width), inside(y, height)});
   return l.set_top(l.emit("Where", {visible, sampled, l.add_scalar("fill", 0)}));
 }
@@ -87,13 +96,15 @@ Status accumulate(Layer& l) {
       width = most_width;
     }
   }
-  if (height > (1 << 20) || width > (1 << 20)) return invalid_model("the size is out of range").found(std::to_string(height) + "x" + std::to_string(width));
+  if (height > (1 << 20) || width > (1 << 20))
+    return invalid_model("the size is out of range").found(std::to_string(height) + "x" + std::to_string(width));
   std::vector<TensorId> parts;
   for (size_t i = 0; i < count; ++i) {
     const Dims& d = dims[i];
     TensorId x = l.bottom(i);
     if (d[2] != height || d[3] != width)
-      x = l.emit("Resize", {x, TensorId{}, TensorId{}, l.add_ints("sizes", {d[0], d[1], height, width})}, {{"mode", std::string("linear")}, {"coordinate_transformation_mode", std::string("align_corners")}});
+      x = l.emit("Resize", {x, TensorId{}, TensorId{}, l.add_ints("sizes", {d[0], d[1], height, width})},
+                 {{"mode", std::string("linear")}, {"coordinate_transformation_mode", std::string("align_corners")}});
     parts.push_back(x);
   }
   return l.set_top(parts.size() == 1 ? parts[0] : l.emit("Concat", parts, {{"axis", int64_t{1}}}));
@@ -109,10 +120,14 @@ Status data_augmentation(Layer& l) {
   ORKNN_TRY_ASSIGN(const Dims dims, picture_dims(l, l.bottom(), "to take off its mean"));
   if (recompute <= 0) return l.set_top(l.bottom());
   const Blob* seen = l.stored(0);
-  const double count = seen && seen->values.count() == 1 ? static_cast<double>(seen->values.as<float>()[0]) : static_cast<double>(recompute) + 1;
-  if (per_pixel && !(count > static_cast<double>(recompute))) return unsupported("a mean per pixel that is still being learned").expected("a model that has seen more than " + std::to_string(recompute) + " pictures");
+  const double count =
+      seen && seen->values.count() == 1 ? static_cast<double>(seen->values.as<float>()[0]) : static_cast<double>(recompute) + 1;
+  if (per_pixel && !(count > static_cast<double>(recompute)))
+    return unsupported("a mean per pixel that is still being learned")
+        .expected("a model that has seen more than " + std::to_string(recompute) + " pictures");
   if (per_pixel) {
-    ORKNN_TRY_ASSIGN(const TensorId mean, l.blob(1, {.role = "mean", .dims = {1, dims[1], dims[2], dims[3]}, .filling = Filling::Zeros}));
+    ORKNN_TRY_ASSIGN(const TensorId mean,
+                     l.blob(1, {.role = "mean", .dims = {1, dims[1], dims[2], dims[3]}, .filling = Filling::Zeros}));
     return l.set_top(l.emit("Sub", {l.bottom(), mean}));
   }
   TensorId mean;
@@ -126,7 +141,8 @@ Status data_augmentation(Layer& l) {
   return l.set_top(l.emit("Sub", {l.bottom(), mean}));
 }
 
-constexpr Row kRows[] = {{"Correlation", correlation}, {"FlowWarp", flow_warp}, {"Accum", accumulate}, {"DataAugmentation", data_augmentation}};
+constexpr Row kRows[] = {
+    {"Correlation", correlation}, {"FlowWarp", flow_warp}, {"Accum", accumulate}, {"DataAugmentation", data_augmentation}};
 }  // namespace
 
 std::span<const Row> flow_rows() { return kRows; }

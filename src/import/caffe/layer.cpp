@@ -37,16 +37,24 @@ Status Layer::need_bottoms(size_t least, size_t most) const {
 }
 
 Status Layer::set_top(TensorId id, size_t i) {
-  if (i >= tops_.size()) return invalid_model("the layer has too few tops").expected("at least " + std::to_string(i + 1)).found(std::to_string(tops_.size()));
+  if (i >= tops_.size())
+    return invalid_model("the layer has too few tops")
+        .expected("at least " + std::to_string(i + 1))
+        .found(std::to_string(tops_.size()));
   tops_[i] = id;
   return {};
 }
 
 Result<int64_t> Layer::extent(TensorId x, int64_t axis, std::string_view reason) const {
   ORKNN_TRY_ASSIGN(const int64_t rank, need_rank(x, reason));
-  if (axis < 0 || axis >= rank) return invalid_model("the bottom has too few axes").expected("at least " + std::to_string(axis + 1)).found(std::to_string(rank));
+  if (axis < 0 || axis >= rank)
+    return invalid_model("the bottom has too few axes")
+        .expected("at least " + std::to_string(axis + 1))
+        .found(std::to_string(rank));
   const Dim& d = (*shape_of(x))[static_cast<size_t>(axis)];
-  if (!d.is_known()) return unsupported("extent " + std::to_string(axis) + " of the bottom must be known " + std::string(reason)).found(to_string(*shape_of(x)));
+  if (!d.is_known())
+    return unsupported("extent " + std::to_string(axis) + " of the bottom must be known " + std::string(reason))
+        .found(to_string(*shape_of(x)));
   return d.value();
 }
 
@@ -68,7 +76,10 @@ const Blob* Layer::stored(size_t i) const {
 Status Build::allow(std::span<const int64_t> dims) {
   ORKNN_TRY_ASSIGN(const int64_t count, checked_element_count(dims, kMaxInvented));
   invented += count;
-  if (invented > kMaxInvented) return invalid_model("the description asks for too many values that are not in the file").expected("at most " + std::to_string(kMaxInvented)).found(std::to_string(invented));
+  if (invented > kMaxInvented)
+    return invalid_model("the description asks for too many values that are not in the file")
+        .expected("at most " + std::to_string(kMaxInvented))
+        .found(std::to_string(invented));
   return {};
 }
 
@@ -89,7 +100,9 @@ Result<TensorData> Layer::filled(const BlobSpec& spec) {
   if (type == "bilinear" && spec.dims.size() == 4 && spec.dims[2] == spec.dims[3]) return bilinear(spec.dims);
   if (type == "constant" && (value != 0 || build_.has_weights)) return constant(spec.dims, static_cast<float>(value));
   if (build_.has_weights)
-    return invalid_model("the weights hold nothing for '" + std::string(spec.role) + "' of this layer").expected(to_string(spec.dims)).hint("do the prototxt and the caffemodel belong together?");
+    return invalid_model("the weights hold nothing for '" + std::string(spec.role) + "' of this layer")
+        .expected(to_string(spec.dims))
+        .hint("do the prototxt and the caffemodel belong together?");
   build_.has_random = true;
   if (spec.filling == Filling::Random) return random_weights(layer() + "/" + std::string(spec.role), spec.dims, spec.fan_in);
   return constant(spec.dims, spec.filling == Filling::Ones ? 1.0f : 0.0f);
@@ -101,14 +114,20 @@ Result<TensorId> Layer::blob(size_t i, const BlobSpec& spec) {
   if (!own && !shared_name.empty())
     if (const auto it = build_.shared.find(shared_name); it != build_.shared.end()) {
       const Dims& dims = constant_of(it->second)->dims();
-      if (element_count(dims) != element_count(spec.dims)) return invalid_model("the shared blob '" + shared_name + "' has another size").expected(to_string(spec.dims)).found(to_string(dims));
+      if (element_count(dims) != element_count(spec.dims))
+        return invalid_model("the shared blob '" + shared_name + "' has another size")
+            .expected(to_string(spec.dims))
+            .found(to_string(dims));
       return reshape(it->second, spec.dims);
     }
   TensorData value;
   if (own) {
     ORKNN_TRY_ASSIGN(const int64_t count, checked_element_count(spec.dims));
     if (own->values.count() != count)
-      return invalid_model("the blob '" + std::string(spec.role) + "' has another size than the layer needs").expected(to_string(spec.dims)).found(to_string(own->dims)).hint("do the prototxt and the caffemodel belong together?");
+      return invalid_model("the blob '" + std::string(spec.role) + "' has another size than the layer needs")
+          .expected(to_string(spec.dims))
+          .found(to_string(own->dims))
+          .hint("do the prototxt and the caffemodel belong together?");
     value = own->values.reshaped(spec.dims);
   } else {
     ORKNN_TRY_ASSIGN(value, filled(spec));
@@ -120,7 +139,9 @@ Result<TensorId> Layer::blob(size_t i, const BlobSpec& spec) {
 
 TensorId Layer::scaled(TensorId x, double factor) { return factor == 1 ? x : emit("Mul", {x, add_scalar("factor", factor)}); }
 TensorId Layer::shifted(TensorId x, double term) { return term == 0 ? x : emit("Add", {x, add_scalar("term", term)}); }
-TensorId Layer::power(TensorId x, double exponent) { return exponent == 1 ? x : emit("Pow", {x, add_scalar("exponent", exponent)}); }
+TensorId Layer::power(TensorId x, double exponent) {
+  return exponent == 1 ? x : emit("Pow", {x, add_scalar("exponent", exponent)});
+}
 
 TensorId Layer::slice(TensorId x, int64_t axis, int64_t begin, int64_t end) {
   return emit("Slice", {x, add_ints("starts", {begin}), add_ints("ends", {end}), add_ints("axes", {axis})});
@@ -141,18 +162,28 @@ std::vector<int64_t> Window::pads() const {
 Result<Window> window_of(const Message& p, size_t spatial_axes) {
   constexpr int64_t kMost = int64_t{1} << 16;
   if (spatial_axes > 3) return unsupported("windows have at most 3 spatial axes").found(std::to_string(spatial_axes));
-  const auto read = [&](const std::string& list, const std::string& height, const std::string& width, int64_t least, int64_t fallback) -> Result<std::vector<int64_t>> {
+  const auto read = [&](const std::string& list, const std::string& height, const std::string& width, int64_t least,
+                        int64_t fallback) -> Result<std::vector<int64_t>> {
     ORKNN_TRY_ASSIGN(std::vector<int64_t> values, p.get_ints(list));
     if (values.empty()) values = {fallback};
     if (values.size() == 1) values.assign(spatial_axes, values[0]);
-    if (values.size() != spatial_axes) return invalid_model("'" + list + "' has the wrong length").expected("1 or " + std::to_string(spatial_axes)).found(std::to_string(values.size()));
+    if (values.size() != spatial_axes)
+      return invalid_model("'" + list + "' has the wrong length")
+          .expected("1 or " + std::to_string(spatial_axes))
+          .found(std::to_string(values.size()));
     if (p.has(height) || p.has(width)) {  // each stands before the common field
-      if (spatial_axes != 2) return invalid_model("'" + height + "' and '" + width + "' are for pictures").expected("2 spatial axes").found(std::to_string(spatial_axes));
+      if (spatial_axes != 2)
+        return invalid_model("'" + height + "' and '" + width + "' are for pictures")
+            .expected("2 spatial axes")
+            .found(std::to_string(spatial_axes));
       ORKNN_TRY_ASSIGN(values[0], p.get_int(height, values[0]));
       ORKNN_TRY_ASSIGN(values[1], p.get_int(width, values[1]));
     }
     for (int64_t v : values)
-      if (v < least || v > kMost) return invalid_model("'" + list + "' is out of range").expected(std::to_string(least) + " to " + std::to_string(kMost)).found(std::to_string(v));
+      if (v < least || v > kMost)
+        return invalid_model("'" + list + "' is out of range")
+            .expected(std::to_string(least) + " to " + std::to_string(kMost))
+            .found(std::to_string(v));
     return values;
   };
   Window w;

@@ -16,7 +16,7 @@ enum class Filling { Random, Zeros, Ones };
 
 // A blob as the layer expects it.
 struct BlobSpec {
-  std::string_view role;            // "weight", "bias"
+  std::string_view role;  // "weight", "bias"
   ir::Dims dims;
   Filling filling = Filling::Random;
   int64_t fan_in = 1;               // inputs that add up to one output, for random values
@@ -40,8 +40,11 @@ struct Build {
 class Layer : public Emitter {
  public:
   Layer(Build& build, const LayerDescription& description, std::vector<ir::TensorId> bottoms)
-      : Emitter(build.network.graph, build.network.ops, description.name, {description.name}), build_(build), description_(description),
-        bottoms_(std::move(bottoms)), tops_(description.tops.size()) {}
+      : Emitter(build.network.graph, build.network.ops, description.name, {description.name}),
+        build_(build),
+        description_(description),
+        bottoms_(std::move(bottoms)),
+        tops_(description.tops.size()) {}
 
   const LayerDescription& description() const { return description_; }
   const Message& parameters(std::string_view name) const { return description_.parameters(name); }
@@ -60,7 +63,7 @@ class Layer : public Emitter {
   Result<int64_t> axis_of(const Message& parameters, std::string_view name, int64_t fallback, int64_t rank) const;
 
   // --- its blobs
-  size_t blob_count() const;  // 0 without weights
+  size_t blob_count() const;           // 0 without weights
   const Blob* stored(size_t i) const;  // nullptr when the weights have none
   Result<ir::TensorId> blob(size_t i, const BlobSpec& spec);
   // A constant of one value throughout.

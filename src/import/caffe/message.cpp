@@ -9,7 +9,8 @@ bool Field::get(int64_t& value) const {
   if (is_wire_) return wire_.get(value);
   if (text_.get(value)) return true;
   double number = 0;  // "1.0" where an integer is meant
-  if (!text_.get(number) || !(number > -1e15 && number < 1e15) || number != static_cast<double>(static_cast<int64_t>(number))) return false;
+  if (!text_.get(number) || !(number > -1e15 && number < 1e15) || number != static_cast<double>(static_cast<int64_t>(number)))
+    return false;
   value = static_cast<int64_t>(number);
   return true;
 }
@@ -74,7 +75,8 @@ const Message& Message::empty() {
 Result<Message> Message::from_text(const wire::TextReader& reader) { return read_text(reader, 0); }
 
 Result<Message> Message::read_text(wire::TextReader reader, int depth) {
-  if (depth > wire::kMaxDepth) return invalid_model("messages are nested too deeply").expected("at most " + std::to_string(wire::kMaxDepth) + " levels");
+  if (depth > wire::kMaxDepth)
+    return invalid_model("messages are nested too deeply").expected("at most " + std::to_string(wire::kMaxDepth) + " levels");
   Message result;
   wire::TextField field;
   while (reader.next(field)) {
@@ -93,7 +95,8 @@ Result<Message> Message::read_text(wire::TextReader reader, int depth) {
 Result<Message> Message::from_wire(wire::Bytes bytes, const wire::TextSchema& schema) { return read_wire(bytes, schema, 0); }
 
 Result<Message> Message::read_wire(wire::Bytes bytes, const wire::TextSchema& schema, int depth) {
-  if (depth > wire::kMaxDepth) return invalid_model("messages are nested too deeply").expected("at most " + std::to_string(wire::kMaxDepth) + " levels");
+  if (depth > wire::kMaxDepth)
+    return invalid_model("messages are nested too deeply").expected("at most " + std::to_string(wire::kMaxDepth) + " levels");
   Message result;
   wire::Reader reader(bytes);
   for (wire::Field field; reader.next(field);) {
@@ -111,9 +114,13 @@ Result<Message> Message::read_wire(wire::Bytes bytes, const wire::TextSchema& sc
     } else if (row->type == TextType::String || field.type != wire::WireType::Bytes) {
       add(field);
     } else if (row->type == TextType::Float) {  // packed lists become one field per element
-      ORKNN_TRY(wire::for_each_fixed<uint32_t>(field, [&](uint32_t bits) { add({.number = field.number, .type = wire::WireType::Fixed32, .scalar = bits, .bytes = {}}); }));
+      ORKNN_TRY(wire::for_each_fixed<uint32_t>(field, [&](uint32_t bits) {
+        add({.number = field.number, .type = wire::WireType::Fixed32, .scalar = bits, .bytes = {}});
+      }));
     } else {
-      ORKNN_TRY(wire::for_each_varint(field, [&](uint64_t bits) { add({.number = field.number, .type = wire::WireType::Varint, .scalar = bits, .bytes = {}}); }));
+      ORKNN_TRY(wire::for_each_varint(field, [&](uint64_t bits) {
+        add({.number = field.number, .type = wire::WireType::Varint, .scalar = bits, .bytes = {}});
+      }));
     }
   }
   if (!reader.status()) return reader.status();
@@ -145,7 +152,8 @@ void Message::rename(std::string_view from, std::string_view to) {
 
 namespace {
 Status unsuitable(const Field& field, std::string_view expected) {
-  return invalid_model("field '" + std::string(field.name()) + "'" + field.place() + " is of another kind").expected(std::string(expected));
+  return invalid_model("field '" + std::string(field.name()) + "'" + field.place() + " is of another kind")
+      .expected(std::string(expected));
 }
 
 template <class T>
@@ -169,9 +177,15 @@ Result<std::vector<T>> values_of(const Message& message, std::string_view name, 
 }
 }  // namespace
 
-Result<int64_t> Message::get_int(std::string_view name, int64_t fallback) const { return value_of<int64_t>(*this, name, fallback, "an integer"); }
-Result<double> Message::get_double(std::string_view name, double fallback) const { return value_of<double>(*this, name, fallback, "a number"); }
-Result<bool> Message::get_bool(std::string_view name, bool fallback) const { return value_of<bool>(*this, name, fallback, "true or false"); }
+Result<int64_t> Message::get_int(std::string_view name, int64_t fallback) const {
+  return value_of<int64_t>(*this, name, fallback, "an integer");
+}
+Result<double> Message::get_double(std::string_view name, double fallback) const {
+  return value_of<double>(*this, name, fallback, "a number");
+}
+Result<bool> Message::get_bool(std::string_view name, bool fallback) const {
+  return value_of<bool>(*this, name, fallback, "true or false");
+}
 Result<std::string> Message::get_string(std::string_view name, std::string_view fallback) const {
   return value_of<std::string>(*this, name, std::string(fallback), "a string");
 }
@@ -184,8 +198,14 @@ Result<std::string> Message::get_word(std::string_view name, std::string_view fa
   return value;
 }
 
-Result<std::vector<int64_t>> Message::get_ints(std::string_view name) const { return values_of<int64_t>(*this, name, "integers"); }
-Result<std::vector<double>> Message::get_doubles(std::string_view name) const { return values_of<double>(*this, name, "numbers"); }
-Result<std::vector<std::string>> Message::get_strings(std::string_view name) const { return values_of<std::string>(*this, name, "strings"); }
+Result<std::vector<int64_t>> Message::get_ints(std::string_view name) const {
+  return values_of<int64_t>(*this, name, "integers");
+}
+Result<std::vector<double>> Message::get_doubles(std::string_view name) const {
+  return values_of<double>(*this, name, "numbers");
+}
+Result<std::vector<std::string>> Message::get_strings(std::string_view name) const {
+  return values_of<std::string>(*this, name, "strings");
+}
 
 }  // namespace orknn::importer::caffe

@@ -18,8 +18,10 @@ class Message;
 // One value: a scalar, a string or a message.
 class Field {
  public:
-  Field(const wire::TextField& text, std::shared_ptr<const Message> message) : name_(text.name), text_(text), message_(std::move(message)) {}
-  Field(std::string_view name, const wire::Field& wire, std::span<const wire::TextEnumerator> enumerators, std::shared_ptr<const Message> message)
+  Field(const wire::TextField& text, std::shared_ptr<const Message> message)
+      : name_(text.name), text_(text), message_(std::move(message)) {}
+  Field(std::string_view name, const wire::Field& wire, std::span<const wire::TextEnumerator> enumerators,
+        std::shared_ptr<const Message> message)
       : name_(name), wire_(wire), is_wire_(true), enumerators_(enumerators), message_(std::move(message)) {}
 
   std::string_view name() const { return name_; }

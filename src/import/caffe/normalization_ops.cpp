@@ -46,7 +46,8 @@ Status batch_norm(Layer& l) {
   }
   if (!by_file) {
     ORKNN_TRY_ASSIGN(TensorId y, normalized_by_batch(l, l.bottom(), rank, epsilon));
-    if (has_scale) y = l.emit("Add", {l.emit("Mul", {y, l.along_axis(scale, {channels}, 1, rank)}), l.along_axis(bias, {channels}, 1, rank)});
+    if (has_scale)
+      y = l.emit("Add", {l.emit("Mul", {y, l.along_axis(scale, {channels}, 1, rank)}), l.along_axis(bias, {channels}, 1, rank)});
     return l.set_top(y);
   }
   ORKNN_TRY_ASSIGN(TensorId mean, vector_blob(l, 0, "mean", channels, Filling::Zeros));
@@ -70,7 +71,9 @@ Status fused_batch_norm(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId scale, vector_blob(l, 0, "scale", channels, Filling::Ones));
   ORKNN_TRY_ASSIGN(const TensorId shift, vector_blob(l, 1, "shift", channels, Filling::Zeros));
   const bool has_statistics = l.blob_count() >= 4 || (l.blob_count() == 0 && mode != "INFERENCE");
-  if (!has_statistics) return l.set_top(l.emit("Add", {l.emit("Mul", {l.bottom(), l.along_axis(scale, {channels}, 1, rank)}), l.along_axis(shift, {channels}, 1, rank)}));
+  if (!has_statistics)
+    return l.set_top(l.emit("Add", {l.emit("Mul", {l.bottom(), l.along_axis(scale, {channels}, 1, rank)}),
+                                    l.along_axis(shift, {channels}, 1, rank)}));
   ORKNN_TRY_ASSIGN(const TensorId mean, vector_blob(l, 2, "mean", channels, Filling::Zeros));
   ORKNN_TRY_ASSIGN(const TensorId variance, vector_blob(l, 3, "variance", channels, Filling::Ones));
   return l.set_top(l.emit("BatchNormalization", {l.bottom(), scale, shift, mean, variance}, {{"epsilon", epsilon}}));
@@ -101,10 +104,13 @@ Status local_response(Layer& l) {
   ORKNN_TRY_ASSIGN(const double k, p.get_double("k", 1));
   ORKNN_TRY_ASSIGN(const std::string region, p.get_word("norm_region", "ACROSS_CHANNELS"));
   if (size < 1 || size > 4096 || size % 2 == 0) return invalid_model("'local_size' must be odd").found(std::to_string(size));
-  if (region == "ACROSS_CHANNELS" || region == "0") return l.set_top(l.emit("LRN", {l.bottom()}, {{"size", size}, {"alpha", alpha}, {"beta", beta}, {"bias", k}}));
-  if (region != "WITHIN_CHANNEL" && region != "1") return unsupported("unknown norm_region").expected("ACROSS_CHANNELS or WITHIN_CHANNEL").found(region);
+  if (region == "ACROSS_CHANNELS" || region == "0")
+    return l.set_top(l.emit("LRN", {l.bottom()}, {{"size", size}, {"alpha", alpha}, {"beta", beta}, {"bias", k}}));
+  if (region != "WITHIN_CHANNEL" && region != "1")
+    return unsupported("unknown norm_region").expected("ACROSS_CHANNELS or WITHIN_CHANNEL").found(region);
   const std::vector<int64_t> window{size, size}, pads(4, (size - 1) / 2);
-  const TensorId mean = l.emit("AveragePool", {l.emit("Mul", {l.bottom(), l.bottom()})}, {{"kernel_shape", window}, {"pads", pads}, {"count_include_pad", int64_t{1}}});
+  const TensorId mean = l.emit("AveragePool", {l.emit("Mul", {l.bottom(), l.bottom()})},
+                               {{"kernel_shape", window}, {"pads", pads}, {"count_include_pad", int64_t{1}}});
   return l.set_top(l.emit("Mul", {l.bottom(), l.power(l.shifted(l.scaled(mean, alpha), 1), -beta)}));
 }
 
@@ -122,8 +128,12 @@ Status normalize(Layer& l) {
     ORKNN_TRY_ASSIGN(channels, l.extent(l.bottom(), 1, "to read the scale"));
   }
   if (const Blob* stored = l.stored(0); stored && stored->values.count() == 1) channels = 1;
-  ORKNN_TRY_ASSIGN(const TensorId scale, l.blob(0, {.role = "scale", .dims = {channels}, .filling = Filling::Ones, .fan_in = 1, .filler = &p.message("scale_filler")}));
-  const TensorId sum = reduce(l, "ReduceSum", l.emit("Mul", {l.bottom(), l.bottom()}), across_spatial ? range(1, rank) : std::vector<int64_t>{1});
+  ORKNN_TRY_ASSIGN(
+      const TensorId scale,
+      l.blob(0,
+             {.role = "scale", .dims = {channels}, .filling = Filling::Ones, .fan_in = 1, .filler = &p.message("scale_filler")}));
+  const TensorId sum =
+      reduce(l, "ReduceSum", l.emit("Mul", {l.bottom(), l.bottom()}), across_spatial ? range(1, rank) : std::vector<int64_t>{1});
   const TensorId unit = l.emit("Div", {l.bottom(), l.emit("Sqrt", {l.shifted(sum, epsilon)})});
   return l.set_top(l.emit("Mul", {unit, l.along_axis(scale, {channels}, 1, rank)}));
 }
@@ -141,8 +151,9 @@ Status softmax(Layer& l) {
 }
 
 constexpr Row kRows[] = {
-    {"BatchNorm", batch_norm}, {"BN", fused_batch_norm}, {"Bn", fused_batch_norm}, {"bn", fused_batch_norm}, {"MVN", mean_variance}, {"LRN", local_response},
-    {"Normalize", normalize}, {"NormalizeBBox", normalize}, {"ChannelNorm", channel_norm}, {"Softmax", softmax}, {"SoftMax", softmax},
+    {"BatchNorm", batch_norm},     {"BN", fused_batch_norm}, {"Bn", fused_batch_norm}, {"bn", fused_batch_norm},
+    {"MVN", mean_variance},        {"LRN", local_response},  {"Normalize", normalize}, {"NormalizeBBox", normalize},
+    {"ChannelNorm", channel_norm}, {"Softmax", softmax},     {"SoftMax", softmax},
 };
 }  // namespace
 

@@ -22,14 +22,45 @@ struct TypeName {
 };
 // V1 types whose current name does not follow from capitals at the word boundaries.
 constexpr TypeName kIrregularTypes[] = {
-    {"ABSVAL", "AbsVal"}, {"ARGMAX", "ArgMax"}, {"BNLL", "BNLL"}, {"HDF5_DATA", "HDF5Data"}, {"HDF5_OUTPUT", "HDF5Output"}, {"IM2COL", "Im2col"}, {"LRN", "LRN"},
-    {"MVN", "MVN"}, {"RELU", "ReLU"}, {"PRELU", "PReLU"}, {"SOFTMAX_LOSS", "SoftmaxWithLoss"}, {"TANH", "TanH"},
+    {"ABSVAL", "AbsVal"},
+    {"ARGMAX", "ArgMax"},
+    {"BNLL", "BNLL"},
+    {"HDF5_DATA", "HDF5Data"},
+    {"HDF5_OUTPUT", "HDF5Output"},
+    {"IM2COL", "Im2col"},
+    {"LRN", "LRN"},
+    {"MVN", "MVN"},
+    {"RELU", "ReLU"},
+    {"PRELU", "PReLU"},
+    {"SOFTMAX_LOSS", "SoftmaxWithLoss"},
+    {"TANH", "TanH"},
 };
 constexpr TypeName kOldestTypes[] = {
-    {"accuracy", "Accuracy"}, {"bnll", "BNLL"}, {"concat", "Concat"}, {"conv", "Convolution"}, {"data", "Data"}, {"dropout", "Dropout"}, {"euclidean_loss", "EuclideanLoss"},
-    {"flatten", "Flatten"}, {"hdf5_data", "HDF5Data"}, {"hdf5_output", "HDF5Output"}, {"im2col", "Im2col"}, {"images", "ImageData"}, {"infogain_loss", "InfogainLoss"},
-    {"innerproduct", "InnerProduct"}, {"lrn", "LRN"}, {"multinomial_logistic_loss", "MultinomialLogisticLoss"}, {"padding", "Padding"}, {"pool", "Pooling"}, {"relu", "ReLU"},
-    {"sigmoid", "Sigmoid"}, {"softmax", "Softmax"}, {"softmax_loss", "SoftmaxWithLoss"}, {"split", "Split"}, {"tanh", "TanH"}, {"window_data", "WindowData"},
+    {"accuracy", "Accuracy"},
+    {"bnll", "BNLL"},
+    {"concat", "Concat"},
+    {"conv", "Convolution"},
+    {"data", "Data"},
+    {"dropout", "Dropout"},
+    {"euclidean_loss", "EuclideanLoss"},
+    {"flatten", "Flatten"},
+    {"hdf5_data", "HDF5Data"},
+    {"hdf5_output", "HDF5Output"},
+    {"im2col", "Im2col"},
+    {"images", "ImageData"},
+    {"infogain_loss", "InfogainLoss"},
+    {"innerproduct", "InnerProduct"},
+    {"lrn", "LRN"},
+    {"multinomial_logistic_loss", "MultinomialLogisticLoss"},
+    {"padding", "Padding"},
+    {"pool", "Pooling"},
+    {"relu", "ReLU"},
+    {"sigmoid", "Sigmoid"},
+    {"softmax", "Softmax"},
+    {"softmax_loss", "SoftmaxWithLoss"},
+    {"split", "Split"},
+    {"tanh", "TanH"},
+    {"window_data", "WindowData"},
 };
 
 std::string current_type(std::string_view old) {
@@ -137,13 +168,18 @@ Result<std::vector<InputDescription>> inputs_of(const Message& net) {
   ORKNN_TRY_ASSIGN(const auto dims, net.get_ints("input_dim"));
   const auto shapes = net.all("input_shape");
   if (!dims.empty() && dims.size() != names.size() * 4)
-    return invalid_model("the number of input_dim does not fit").expected(std::to_string(names.size() * 4) + ", four per input").found(std::to_string(dims.size()));
+    return invalid_model("the number of input_dim does not fit")
+        .expected(std::to_string(names.size() * 4) + ", four per input")
+        .found(std::to_string(dims.size()));
   if (dims.empty() && !shapes.empty() && shapes.size() != names.size())
-    return invalid_model("the number of input_shape does not fit").expected(std::to_string(names.size())).found(std::to_string(shapes.size()));
+    return invalid_model("the number of input_shape does not fit")
+        .expected(std::to_string(names.size()))
+        .found(std::to_string(shapes.size()));
   for (size_t i = 0; i < names.size(); ++i) {
     InputDescription input{names[i], std::nullopt};
     if (!dims.empty()) {
-      input.shape = ir::Dims(dims.begin() + static_cast<std::ptrdiff_t>(4 * i), dims.begin() + static_cast<std::ptrdiff_t>(4 * i + 4));
+      input.shape =
+          ir::Dims(dims.begin() + static_cast<std::ptrdiff_t>(4 * i), dims.begin() + static_cast<std::ptrdiff_t>(4 * i + 4));
     } else if (!shapes.empty() && shapes[i]->message()) {
       ORKNN_TRY_ASSIGN(input.shape, shape_of(*shapes[i]->message()));
     }
@@ -158,8 +194,8 @@ Result<std::vector<InputDescription>> inputs_of(const Message& net) {
 struct BlobParts {
   ir::Dims shape, legacy{0, 0, 0, 0};
   bool has_legacy = false;
-  wire::Bytes packed;              // the only stretch of floats, when they are in one
-  std::vector<float> gathered;     // values that come in several pieces, or as doubles or halves
+  wire::Bytes packed;           // the only stretch of floats, when they are in one
+  std::vector<float> gathered;  // values that come in several pieces, or as doubles or halves
 };
 
 void keep_packed(BlobParts& parts) {
@@ -175,7 +211,8 @@ Status read_raw(wire::Bytes raw, int64_t type, std::vector<float>& values) {
   constexpr int64_t kDouble = 0, kFloat = 1, kHalf = 2;
   const auto each = [&](auto sample, auto&& convert) -> Status {
     using T = decltype(sample);
-    if (raw.size() % sizeof(T) != 0) return invalid_model("raw data of a blob end within a value").found(std::to_string(raw.size()) + " bytes");
+    if (raw.size() % sizeof(T) != 0)
+      return invalid_model("raw data of a blob end within a value").found(std::to_string(raw.size()) + " bytes");
     for (size_t at = 0; at < raw.size(); at += sizeof(T)) {
       std::memcpy(&sample, raw.data() + at, sizeof(T));
       values.push_back(convert(sample));
@@ -191,14 +228,17 @@ Status read_raw(wire::Bytes raw, int64_t type, std::vector<float>& values) {
 Result<Blob> make_blob(BlobParts parts, const std::shared_ptr<const void>& keeper) {
   Blob blob;
   blob.dims = parts.shape.empty() && parts.has_legacy ? parts.legacy : parts.shape;
-  const int64_t count = static_cast<int64_t>(parts.gathered.empty() ? parts.packed.size() / sizeof(float) : parts.gathered.size());
+  const int64_t count =
+      static_cast<int64_t>(parts.gathered.empty() ? parts.packed.size() / sizeof(float) : parts.gathered.size());
   for (int64_t d : blob.dims)
     if (d < 0) return invalid_model("a blob has a negative extent").found(ir::to_string(blob.dims));
   ORKNN_TRY_ASSIGN(const int64_t stated, ir::checked_element_count(blob.dims));
   if (blob.dims.empty() && count != 1) {
     blob.dims = {count};
   } else if (stated != count) {
-    return invalid_model("a blob holds another number of values than its shape says").expected(std::to_string(stated) + " for " + ir::to_string(blob.dims)).found(std::to_string(count));
+    return invalid_model("a blob holds another number of values than its shape says")
+        .expected(std::to_string(stated) + " for " + ir::to_string(blob.dims))
+        .found(std::to_string(count));
   }
   if (!parts.gathered.empty()) {
     blob.values = ir::TensorData::from<float>({count}, parts.gathered);
@@ -223,7 +263,8 @@ Result<Blob> blob_from_wire(wire::Bytes bytes, const std::shared_ptr<const void>
       parts.legacy[field.number - 1] = extent;
       parts.has_legacy = true;
     } else if (field.number == 5) {
-      if (field.type == wire::WireType::Bytes && field.bytes.size() % sizeof(float) != 0) return invalid_model("values of a blob end within one").found(std::to_string(field.bytes.size()) + " bytes");
+      if (field.type == wire::WireType::Bytes && field.bytes.size() % sizeof(float) != 0)
+        return invalid_model("values of a blob end within one").found(std::to_string(field.bytes.size()) + " bytes");
       if (field.type == wire::WireType::Bytes && parts.packed.empty() && parts.gathered.empty()) {
         parts.packed = field.bytes;
         continue;
@@ -237,7 +278,8 @@ Result<Blob> blob_from_wire(wire::Bytes bytes, const std::shared_ptr<const void>
       if (!shape.status()) return shape.status();
     } else if (field.number == 8) {
       keep_packed(parts);
-      ORKNN_TRY(wire::for_each_fixed<uint64_t>(field, [&](uint64_t bits) { parts.gathered.push_back(static_cast<float>(std::bit_cast<double>(bits))); }));
+      ORKNN_TRY(wire::for_each_fixed<uint64_t>(
+          field, [&](uint64_t bits) { parts.gathered.push_back(static_cast<float>(std::bit_cast<double>(bits))); }));
     } else if (field.number == 10) {
       (void)field.get(raw_type);
     } else if (field.number == 12) {
@@ -256,14 +298,16 @@ struct LayerNumbers {
 constexpr LayerNumbers kCurrentNumbers{1, 7}, kOldNumbers{4, 6}, kOldestNumbers{1, 50};
 constexpr uint32_t kOldestLayer = 1;
 
-Status weights_of_layer(wire::Bytes bytes, const LayerNumbers& numbers, const std::shared_ptr<const void>& keeper, Weights& weights) {
+Status weights_of_layer(wire::Bytes bytes, const LayerNumbers& numbers, const std::shared_ptr<const void>& keeper,
+                        Weights& weights) {
   std::string_view name;
   std::vector<wire::Bytes> blobs;
   wire::Reader reader(bytes);
   for (wire::Field field; reader.next(field);) {
     if (field.number == numbers.name) (void)field.get(name);
     if (field.number == numbers.blobs && field.type == wire::WireType::Bytes) blobs.push_back(field.bytes);
-    if (numbers.blobs == kOldNumbers.blobs && field.number == kOldestLayer && field.type == wire::WireType::Bytes) ORKNN_TRY(weights_of_layer(field.bytes, kOldestNumbers, keeper, weights));
+    if (numbers.blobs == kOldNumbers.blobs && field.number == kOldestLayer && field.type == wire::WireType::Bytes)
+      ORKNN_TRY(weights_of_layer(field.bytes, kOldestNumbers, keeper, weights));
   }
   if (!reader.status()) return reader.status();
   if (blobs.empty()) return {};
@@ -310,7 +354,8 @@ Status weights_of_text(const wire::TextField& layer, Weights& weights, int depth
   wire::TextReader reader(layer);
   for (wire::TextField field; reader.next(field);) {
     if (field.name == "name") (void)field.get(name);
-    if (field.name == "layer" && field.kind == wire::TextField::Kind::Message && depth == 0) ORKNN_TRY(weights_of_text(field, weights, 1));
+    if (field.name == "layer" && field.kind == wire::TextField::Kind::Message && depth == 0)
+      ORKNN_TRY(weights_of_text(field, weights, 1));
     if (field.name != "blobs" || field.kind != wire::TextField::Kind::Message) continue;
     ORKNN_TRY_ASSIGN(Blob blob, blob_from_text(field));
     blobs.push_back(std::move(blob));
@@ -348,7 +393,8 @@ bool looks_like_text_net(std::string_view text) {
     const bool is_message = field.kind == wire::TextField::Kind::Message;
     if ((field.name == "layer" || field.name == "layers") && is_message) return true;
     bool known = false;
-    for (std::string_view name : {"name", "input", "input_dim", "input_shape", "force_backward", "state", "debug_info"}) known |= field.name == name;
+    for (std::string_view name : {"name", "input", "input_dim", "input_shape", "force_backward", "state", "debug_info"})
+      known |= field.name == name;
     if (!known) return false;
   }
   return false;
@@ -357,7 +403,9 @@ bool looks_like_text_net(std::string_view text) {
 
 bool looks_like_text(wire::Bytes bytes) {
   const std::string_view head = text_of(bytes.first(std::min<size_t>(bytes.size(), 512)));
-  return std::all_of(head.begin(), head.end(), [](char c) { return static_cast<unsigned char>(c) >= 32 || c == '\n' || c == '\r' || c == '\t' || c == '\f' || c == '\v'; });
+  return std::all_of(head.begin(), head.end(), [](char c) {
+    return static_cast<unsigned char>(c) >= 32 || c == '\n' || c == '\r' || c == '\t' || c == '\f' || c == '\v';
+  });
 }
 
 bool looks_like_net(wire::Bytes bytes) {
@@ -379,7 +427,8 @@ bool looks_like_net(wire::Bytes bytes) {
 }
 
 Result<NetDescription> parse_net(wire::Bytes bytes) {
-  ORKNN_TRY_ASSIGN(const Message net, looks_like_text(bytes) ? Message::from_text(wire::TextReader(text_of(bytes))) : Message::from_wire(bytes, net_schema()));
+  ORKNN_TRY_ASSIGN(const Message net, looks_like_text(bytes) ? Message::from_text(wire::TextReader(text_of(bytes)))
+                                                             : Message::from_wire(bytes, net_schema()));
   NetDescription result;
   ORKNN_TRY_ASSIGN(result.name, net.get_string("name", ""));
   ORKNN_TRY_ASSIGN(result.inputs, inputs_of(net));
@@ -396,7 +445,8 @@ Result<NetDescription> parse_net(wire::Bytes bytes) {
     ORKNN_TRY_ASSIGN(layer.tops, field.message()->get_strings("top"));
     result.layers.push_back(std::move(layer));
   }
-  if (result.layers.empty()) return invalid_model("the file holds no layers").expected("a Caffe network").hint("is it a deploy.prototxt?");
+  if (result.layers.empty())
+    return invalid_model("the file holds no layers").expected("a Caffe network").hint("is it a deploy.prototxt?");
   return result;
 }
 
@@ -405,7 +455,8 @@ Result<Weights> parse_weights(wire::Bytes bytes, const std::shared_ptr<const voi
   if (looks_like_text(bytes)) {
     wire::TextReader reader(text_of(bytes));
     for (wire::TextField field; reader.next(field);)
-      if ((field.name == "layer" || field.name == "layers") && field.kind == wire::TextField::Kind::Message) ORKNN_TRY(weights_of_text(field, weights, field.name == "layers" ? 0 : 1));
+      if ((field.name == "layer" || field.name == "layers") && field.kind == wire::TextField::Kind::Message)
+        ORKNN_TRY(weights_of_text(field, weights, field.name == "layers" ? 0 : 1));
     if (!reader.status()) return reader.status();
     return weights;
   }

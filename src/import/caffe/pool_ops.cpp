@@ -92,7 +92,8 @@ Status spatial_pyramid(Layer& l) {
   const Message& p = l.parameters("spp_param");
   ORKNN_TRY_ASSIGN(const Pool pool, pool_of(p));
   ORKNN_TRY_ASSIGN(const int64_t levels, p.get_int("pyramid_height", 1));
-  if (levels < 1 || levels > 16) return invalid_model("'pyramid_height' is out of range").expected("1 to 16").found(std::to_string(levels));
+  if (levels < 1 || levels > 16)
+    return invalid_model("'pyramid_height' is out of range").expected("1 to 16").found(std::to_string(levels));
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(l.bottom(), "to divide it"));
   if (dims.size() != 4) return unsupported("a pyramid of pictures is needed").found(to_string(dims));
   std::vector<TensorId> rows;
@@ -121,21 +122,27 @@ Status upsample(Layer& l) {
   ORKNN_TRY_ASSIGN(const int64_t scale, p.get_int("scale", stride));
   ORKNN_TRY_ASSIGN(const int64_t scale_h, p.get_int("scale_h", scale));
   ORKNN_TRY_ASSIGN(const int64_t scale_w, p.get_int("scale_w", scale));
-  if (scale_h < 1 || scale_w < 1 || scale_h > 1024 || scale_w > 1024) return invalid_model("'scale' is out of range").expected("1 to 1024");
+  if (scale_h < 1 || scale_w < 1 || scale_h > 1024 || scale_w > 1024)
+    return invalid_model("'scale' is out of range").expected("1 to 1024");
   if (l.bottom_count() == 1) {
     const float factors[] = {1, 1, static_cast<float>(scale_h), static_cast<float>(scale_w)};
     const TensorId scales = l.add_constant("scales", TensorData::from<float>({4}, std::span(factors)));
-    return l.set_top(l.emit("Resize", {l.bottom(), TensorId{}, scales}, {{"mode", std::string("nearest")}, {"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}}));
+    return l.set_top(l.emit("Resize", {l.bottom(), TensorId{}, scales},
+                            {{"mode", std::string("nearest")},
+                             {"coordinate_transformation_mode", std::string("asymmetric")},
+                             {"nearest_mode", std::string("floor")}}));
   }
   ORKNN_TRY_ASSIGN(const bool pad_h, p.get_bool("pad_out_h", false));
   ORKNN_TRY_ASSIGN(const bool pad_w, p.get_bool("pad_out_w", false));
   ORKNN_TRY_ASSIGN(const int64_t height, p.get_int("upsample_h", dims[2] * scale_h - (pad_h ? 1 : 0)));
   ORKNN_TRY_ASSIGN(const int64_t width, p.get_int("upsample_w", dims[3] * scale_w - (pad_w ? 1 : 0)));
-  if (height < 1 || width < 1 || height > (1 << 20) || width > (1 << 20)) return invalid_model("the enlarged size is out of range").found(std::to_string(height) + "x" + std::to_string(width));
+  if (height < 1 || width < 1 || height > (1 << 20) || width > (1 << 20))
+    return invalid_model("the enlarged size is out of range").found(std::to_string(height) + "x" + std::to_string(width));
   ORKNN_TRY_ASSIGN(const TensorId starts, plane_starts(l, dims[0], dims[1], height * width));
   const TensorId places = l.emit("Add", {l.cast(l.bottom(1), DType::Int64), starts});
-  return l.set_top(l.emit("MaxUnpool", {l.bottom(), places, l.add_ints("output_shape", {dims[0], dims[1], height, width})},
-                          {{"kernel_shape", std::vector<int64_t>{scale_h, scale_w}}, {"strides", std::vector<int64_t>{scale_h, scale_w}}}));
+  return l.set_top(
+      l.emit("MaxUnpool", {l.bottom(), places, l.add_ints("output_shape", {dims[0], dims[1], height, width})},
+             {{"kernel_shape", std::vector<int64_t>{scale_h, scale_w}}, {"strides", std::vector<int64_t>{scale_h, scale_w}}}));
 }
 
 // --- regions [R,5]: image, left, top, right, bottom
@@ -150,7 +157,8 @@ Status roi_pooling(Layer& l) {
     ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(l.bottom(1), "to read the regions"));
     return rank == 2 ? l.bottom(1) : l.reshape(l.bottom(1), {-1, 5});
   }());
-  return l.set_top(l.emit("MaxRoiPool", {l.bottom(), rois}, {{"pooled_shape", std::vector<int64_t>{height, width}}, {"spatial_scale", scale}}));
+  return l.set_top(l.emit("MaxRoiPool", {l.bottom(), rois},
+                          {{"pooled_shape", std::vector<int64_t>{height, width}}, {"spatial_scale", scale}}));
 }
 
 Status roi_align(Layer& l) {
@@ -163,7 +171,11 @@ Status roi_align(Layer& l) {
   const TensorId rois = l.reshape(l.bottom(1), {-1, 5});
   const TensorId images = l.cast(l.reshape(l.slice(rois, 1, 0, 1), {-1}), DType::Int64);
   return l.set_top(l.emit("RoiAlign", {l.bottom(), l.slice(rois, 1, 1, 5), images},
-                          {{"output_height", height}, {"output_width", width}, {"spatial_scale", scale}, {"sampling_ratio", std::max<int64_t>(samples, 0)}, {"coordinate_transformation_mode", std::string("output_half_pixel")}}));
+                          {{"output_height", height},
+                           {"output_width", width},
+                           {"spatial_scale", scale},
+                           {"sampling_ratio", std::max<int64_t>(samples, 0)},
+                           {"coordinate_transformation_mode", std::string("output_half_pixel")}}));
 }
 
 Status ps_roi_pooling(Layer& l) {
@@ -172,12 +184,14 @@ Status ps_roi_pooling(Layer& l) {
   ORKNN_TRY_ASSIGN(const int64_t channels, p.get_int("output_dim", 0));
   ORKNN_TRY_ASSIGN(const int64_t size, p.get_int("group_size", 0));
   ORKNN_TRY_ASSIGN(const double scale, p.get_double("spatial_scale", 1));
-  return l.set_top(l.emit("PSRoiPool", {l.bottom(), l.reshape(l.bottom(1), {-1, 5})}, {{"output_channels", channels}, {"group_size", size}, {"spatial_scale", scale}}));
+  return l.set_top(l.emit("PSRoiPool", {l.bottom(), l.reshape(l.bottom(1), {-1, 5})},
+                          {{"output_channels", channels}, {"group_size", size}, {"spatial_scale", scale}}));
 }
 
 constexpr Row kRows[] = {
-    {"Pooling", pooling}, {"PoolWithArgmax", pooling}, {"PoolingWithArgmax", pooling}, {"SPP", spatial_pyramid}, {"Upsample", upsample}, {"Unpooling", upsample},
-    {"ROIPooling", roi_pooling}, {"ROIAlign", roi_align}, {"RoiAlign", roi_align}, {"PSROIPooling", ps_roi_pooling},
+    {"Pooling", pooling},    {"PoolWithArgmax", pooling},      {"PoolingWithArgmax", pooling}, {"SPP", spatial_pyramid},
+    {"Upsample", upsample},  {"Unpooling", upsample},          {"ROIPooling", roi_pooling},    {"ROIAlign", roi_align},
+    {"RoiAlign", roi_align}, {"PSROIPooling", ps_roi_pooling},
 };
 }  // namespace
 

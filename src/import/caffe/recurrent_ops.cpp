@@ -16,9 +16,11 @@ struct Sequence {
 Result<Sequence> sequence_of(Layer& l, const Message& p) {
   Sequence s;
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(l.bottom(), "to read the sequence"));
-  if (dims.size() < 2) return unsupported("a sequence needs steps and a batch").expected("at least 2 axes").found(to_string(dims));
+  if (dims.size() < 2)
+    return unsupported("a sequence needs steps and a batch").expected("at least 2 axes").found(to_string(dims));
   ORKNN_TRY_ASSIGN(s.outputs, p.get_int("num_output", 0));
-  if (s.outputs < 1 || s.outputs > (1 << 20)) return invalid_model("'num_output' is out of range").found(std::to_string(s.outputs));
+  if (s.outputs < 1 || s.outputs > (1 << 20))
+    return invalid_model("'num_output' is out of range").found(std::to_string(s.outputs));
   s.steps = dims[0];
   s.batch = dims.size() == 2 ? 1 : dims[1];
   const size_t first = dims.size() == 2 ? 1 : 2;
@@ -30,7 +32,8 @@ Result<Sequence> sequence_of(Layer& l, const Message& p) {
 
 // The four gates in the order of ours: input, output, forget, cell; Caffe has input, forget, output, cell.
 TensorId in_our_order(Layer& l, TensorId gates, int64_t outputs, int64_t inputs) {
-  const TensorId ordered = l.emit("Gather", {l.reshape(gates, {4, outputs, inputs}), l.add_ints("order", {0, 2, 1, 3})}, {{"axis", int64_t{0}}});
+  const TensorId ordered =
+      l.emit("Gather", {l.reshape(gates, {4, outputs, inputs}), l.add_ints("order", {0, 2, 1, 3})}, {{"axis", int64_t{0}}});
   return l.reshape(ordered, {1, 4 * outputs, inputs});
 }
 
@@ -41,12 +44,17 @@ struct Gates {
 Result<TensorId> lstm_node(Layer& l, const Sequence& s, const Gates& g) {
   const TensorId bias = l.reshape(in_our_order(l, g.bias, s.outputs, 1), {1, 4 * s.outputs});
   const TensorId zeros = l.add_constant("no_bias", TensorData::zeros(DType::Float32, {1, 4 * s.outputs}));
-  const TensorId y = l.emit("LSTM", {s.x, in_our_order(l, g.from_input, s.outputs, s.inputs), in_our_order(l, g.from_state, s.outputs, s.outputs), l.emit("Concat", {bias, zeros}, {{"axis", int64_t{1}}})},
-                            {{"hidden_size", s.outputs}});
+  const TensorId y =
+      l.emit("LSTM",
+             {s.x, in_our_order(l, g.from_input, s.outputs, s.inputs), in_our_order(l, g.from_state, s.outputs, s.outputs),
+              l.emit("Concat", {bias, zeros}, {{"axis", int64_t{1}}})},
+             {{"hidden_size", s.outputs}});
   return l.reshape(y, {s.steps, s.batch, s.outputs});
 }
 
-TensorId step_of(Layer& l, TensorId x, int64_t step, Dims dims) { return l.reshape(l.slice(x, 0, step, step + 1), std::move(dims)); }
+TensorId step_of(Layer& l, TensorId x, int64_t step, Dims dims) {
+  return l.reshape(l.slice(x, 0, step, step + 1), std::move(dims));
+}
 
 // What the input contributes to all steps at once: [T,N,rows of the weights].
 TensorId projected(Layer& l, const Sequence& s, TensorId weight, TensorId bias, int64_t rows) {
@@ -59,15 +67,21 @@ struct State {
 };
 
 // One step after the other; `markers` [T,N] is 0 where a new sequence begins and the state is forgotten.
-Result<std::vector<TensorId>> unrolled_lstm(Layer& l, const Sequence& s, TensorId contributions, TensorId from_state, TensorId markers, State& state) {
-  if (s.steps > kMaxSteps) return unsupported("the sequence is too long to unroll").expected("at most " + std::to_string(kMaxSteps) + " steps").found(std::to_string(s.steps));
+Result<std::vector<TensorId>> unrolled_lstm(Layer& l, const Sequence& s, TensorId contributions, TensorId from_state,
+                                            TensorId markers, State& state) {
+  if (s.steps > kMaxSteps)
+    return unsupported("the sequence is too long to unroll")
+        .expected("at most " + std::to_string(kMaxSteps) + " steps")
+        .found(std::to_string(s.steps));
   const TensorId recurrent = l.transpose(from_state, {1, 0});
   std::vector<TensorId> results;
   for (int64_t t = 0; t < s.steps; ++t) {
     const TensorId marker = step_of(l, markers, t, {s.batch, 1});
     TensorId sums = step_of(l, contributions, t, {s.batch, 4 * s.outputs});
     if (state.hidden) sums = l.emit("Add", {sums, l.emit("MatMul", {l.emit("Mul", {state.hidden, marker}), recurrent})});
-    const auto gate = [&](int64_t i, const char* op) { return l.emit(op, {l.slice(sums, 1, i * s.outputs, (i + 1) * s.outputs)}); };
+    const auto gate = [&](int64_t i, const char* op) {
+      return l.emit(op, {l.slice(sums, 1, i * s.outputs, (i + 1) * s.outputs)});
+    };
     TensorId cell = l.emit("Mul", {gate(0, "Sigmoid"), gate(3, "Tanh")});
     if (state.cell) cell = l.emit("Add", {l.emit("Mul", {l.emit("Mul", {gate(1, "Sigmoid"), state.cell}), marker}), cell});
     state.cell = cell;
@@ -101,9 +115,13 @@ Result<Extras> extras_of(const Layer& l, const Message& p, size_t states) {
 // Adds what the static bottom contributes to every step.
 Result<TensorId> with_static(Layer& l, const Sequence& s, TensorId contributions, size_t blob, int64_t rows) {
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(l.bottom(2), "to read the static input"));
-  if (dims.size() < 2 || dims[0] != s.batch) return shape_mismatch("the static input does not fit").expected("a batch of " + std::to_string(s.batch)).found(to_string(dims));
+  if (dims.size() < 2 || dims[0] != s.batch)
+    return shape_mismatch("the static input does not fit")
+        .expected("a batch of " + std::to_string(s.batch))
+        .found(to_string(dims));
   ORKNN_TRY_ASSIGN(const int64_t inputs, checked_element_count(std::span(dims).subspan(1)));
-  ORKNN_TRY_ASSIGN(const TensorId weight, l.blob(blob, {.role = "static_weight", .dims = {rows, inputs}, .filling = Filling::Random, .fan_in = inputs}));
+  ORKNN_TRY_ASSIGN(const TensorId weight,
+                   l.blob(blob, {.role = "static_weight", .dims = {rows, inputs}, .filling = Filling::Random, .fan_in = inputs}));
   const TensorId fixed = l.emit("Gemm", {l.reshape(l.bottom(2), {s.batch, inputs}), weight}, {{"transB", int64_t{1}}});
   return l.emit("Add", {contributions, l.reshape(fixed, {1, s.batch, rows})});
 }
@@ -115,10 +133,13 @@ Status lstm(Layer& l) {
   ORKNN_TRY_ASSIGN(const Sequence s, sequence_of(l, p));
   const int64_t rows = 4 * s.outputs;
   Gates g;
-  ORKNN_TRY_ASSIGN(g.from_input, l.blob(0, {.role = "weight", .dims = {rows, s.inputs}, .filling = Filling::Random, .fan_in = s.inputs}));
+  ORKNN_TRY_ASSIGN(g.from_input,
+                   l.blob(0, {.role = "weight", .dims = {rows, s.inputs}, .filling = Filling::Random, .fan_in = s.inputs}));
   ORKNN_TRY_ASSIGN(g.bias, l.blob(1, {.role = "bias", .dims = {rows}, .filling = Filling::Zeros}));
   if (l.bottom_count() == 1) {
-    ORKNN_TRY_ASSIGN(g.from_state, l.blob(2, {.role = "recurrent_weight", .dims = {rows, s.outputs}, .filling = Filling::Random, .fan_in = s.outputs}));
+    ORKNN_TRY_ASSIGN(
+        g.from_state,
+        l.blob(2, {.role = "recurrent_weight", .dims = {rows, s.outputs}, .filling = Filling::Random, .fan_in = s.outputs}));
     ORKNN_TRY_ASSIGN(const TensorId y, lstm_node(l, s, g));
     return l.set_top(y);
   }
@@ -127,10 +148,16 @@ Status lstm(Layer& l) {
   if (e.has_static) {
     ORKNN_TRY_ASSIGN(contributions, with_static(l, s, contributions, 2, rows));
   }
-  ORKNN_TRY_ASSIGN(g.from_state, l.blob(e.has_static ? 3 : 2, {.role = "recurrent_weight", .dims = {rows, s.outputs}, .filling = Filling::Random, .fan_in = s.outputs}));
+  ORKNN_TRY_ASSIGN(
+      g.from_state,
+      l.blob(e.has_static ? 3 : 2,
+             {.role = "recurrent_weight", .dims = {rows, s.outputs}, .filling = Filling::Random, .fan_in = s.outputs}));
   State state;
-  if (e.exposed) state = {l.reshape(l.bottom(e.first_state), {s.batch, s.outputs}), l.reshape(l.bottom(e.first_state + 1), {s.batch, s.outputs})};
-  ORKNN_TRY_ASSIGN(const auto steps, unrolled_lstm(l, s, contributions, g.from_state, l.reshape(l.bottom(1), {s.steps, s.batch}), state));
+  if (e.exposed)
+    state = {l.reshape(l.bottom(e.first_state), {s.batch, s.outputs}),
+             l.reshape(l.bottom(e.first_state + 1), {s.batch, s.outputs})};
+  ORKNN_TRY_ASSIGN(const auto steps,
+                   unrolled_lstm(l, s, contributions, g.from_state, l.reshape(l.bottom(1), {s.steps, s.batch}), state));
   ORKNN_TRY(l.set_top(stacked(l, steps, s.batch, s.outputs)));
   if (!e.exposed || l.top_count() < 3) return {};
   ORKNN_TRY(l.set_top(l.reshape(state.hidden, {1, s.batch, s.outputs}), 1));
@@ -142,8 +169,12 @@ Status rnn(Layer& l) {
   const Message& p = l.parameters("recurrent_param");
   ORKNN_TRY_ASSIGN(const Extras e, extras_of(l, p, 1));
   ORKNN_TRY_ASSIGN(const Sequence s, sequence_of(l, p));
-  if (s.steps > kMaxSteps) return unsupported("the sequence is too long to unroll").expected("at most " + std::to_string(kMaxSteps) + " steps").found(std::to_string(s.steps));
-  ORKNN_TRY_ASSIGN(const TensorId weight, l.blob(0, {.role = "weight", .dims = {s.outputs, s.inputs}, .filling = Filling::Random, .fan_in = s.inputs}));
+  if (s.steps > kMaxSteps)
+    return unsupported("the sequence is too long to unroll")
+        .expected("at most " + std::to_string(kMaxSteps) + " steps")
+        .found(std::to_string(s.steps));
+  ORKNN_TRY_ASSIGN(const TensorId weight,
+                   l.blob(0, {.role = "weight", .dims = {s.outputs, s.inputs}, .filling = Filling::Random, .fan_in = s.inputs}));
   ORKNN_TRY_ASSIGN(const TensorId bias, l.blob(1, {.role = "bias", .dims = {s.outputs}, .filling = Filling::Zeros}));
   TensorId contributions = projected(l, s, weight, bias, s.outputs);
   if (e.has_static) {
@@ -151,21 +182,26 @@ Status rnn(Layer& l) {
   }
   const size_t next = e.has_static ? 3 : 2;
   const Dims square{s.outputs, s.outputs};
-  ORKNN_TRY_ASSIGN(const TensorId recurrent, l.blob(next, {.role = "recurrent_weight", .dims = square, .filling = Filling::Random, .fan_in = s.outputs}));
-  ORKNN_TRY_ASSIGN(const TensorId output_weight, l.blob(next + 1, {.role = "output_weight", .dims = square, .filling = Filling::Random, .fan_in = s.outputs}));
-  ORKNN_TRY_ASSIGN(const TensorId output_bias, l.blob(next + 2, {.role = "output_bias", .dims = {s.outputs}, .filling = Filling::Zeros}));
+  ORKNN_TRY_ASSIGN(const TensorId recurrent,
+                   l.blob(next, {.role = "recurrent_weight", .dims = square, .filling = Filling::Random, .fan_in = s.outputs}));
+  ORKNN_TRY_ASSIGN(const TensorId output_weight,
+                   l.blob(next + 1, {.role = "output_weight", .dims = square, .filling = Filling::Random, .fan_in = s.outputs}));
+  ORKNN_TRY_ASSIGN(const TensorId output_bias,
+                   l.blob(next + 2, {.role = "output_bias", .dims = {s.outputs}, .filling = Filling::Zeros}));
   const TensorId markers = l.reshape(l.bottom(1), {s.steps, s.batch}), turned = l.transpose(recurrent, {1, 0});
   TensorId hidden;
   if (e.exposed) hidden = l.reshape(l.bottom(e.first_state), {s.batch, s.outputs});
   std::vector<TensorId> steps;
   for (int64_t t = 0; t < s.steps; ++t) {
     TensorId sum = step_of(l, contributions, t, {s.batch, s.outputs});
-    if (hidden) sum = l.emit("Add", {sum, l.emit("MatMul", {l.emit("Mul", {hidden, step_of(l, markers, t, {s.batch, 1})}), turned})});
+    if (hidden)
+      sum = l.emit("Add", {sum, l.emit("MatMul", {l.emit("Mul", {hidden, step_of(l, markers, t, {s.batch, 1})}), turned})});
     hidden = l.emit("Tanh", {sum});
     steps.push_back(hidden);
   }
   const TensorId all = l.reshape(stacked(l, steps, s.batch, s.outputs), {s.steps * s.batch, s.outputs});
-  ORKNN_TRY(l.set_top(l.reshape(l.emit("Tanh", {l.emit("Gemm", {all, output_weight, output_bias}, {{"transB", int64_t{1}}})}), {s.steps, s.batch, s.outputs})));
+  ORKNN_TRY(l.set_top(l.reshape(l.emit("Tanh", {l.emit("Gemm", {all, output_weight, output_bias}, {{"transB", int64_t{1}}})}),
+                                {s.steps, s.batch, s.outputs})));
   if (!e.exposed || l.top_count() < 2) return {};
   return l.set_top(l.reshape(hidden, {1, s.batch, s.outputs}), 1);
 }
@@ -177,15 +213,19 @@ Status warpctc_lstm(Layer& l) {
   ORKNN_TRY_ASSIGN(const Sequence s, sequence_of(l, p));
   const int64_t rows = 4 * s.outputs;
   Gates g;
-  ORKNN_TRY_ASSIGN(g.from_input, l.blob(0, {.role = "weight", .dims = {rows, s.inputs}, .filling = Filling::Random, .fan_in = s.inputs}));
-  ORKNN_TRY_ASSIGN(g.from_state, l.blob(1, {.role = "recurrent_weight", .dims = {rows, s.outputs}, .filling = Filling::Random, .fan_in = s.outputs}));
+  ORKNN_TRY_ASSIGN(g.from_input,
+                   l.blob(0, {.role = "weight", .dims = {rows, s.inputs}, .filling = Filling::Random, .fan_in = s.inputs}));
+  ORKNN_TRY_ASSIGN(
+      g.from_state,
+      l.blob(1, {.role = "recurrent_weight", .dims = {rows, s.outputs}, .filling = Filling::Random, .fan_in = s.outputs}));
   ORKNN_TRY_ASSIGN(g.bias, l.blob(2, {.role = "bias", .dims = {rows}, .filling = Filling::Zeros}));
   TensorId y;
   if (l.bottom_count() == 1) {
     ORKNN_TRY_ASSIGN(y, lstm_node(l, s, g));
   } else {
     State state;
-    ORKNN_TRY_ASSIGN(const auto steps, unrolled_lstm(l, s, projected(l, s, g.from_input, g.bias, rows), g.from_state, l.reshape(l.bottom(1), {s.steps, s.batch}), state));
+    ORKNN_TRY_ASSIGN(const auto steps, unrolled_lstm(l, s, projected(l, s, g.from_input, g.bias, rows), g.from_state,
+                                                     l.reshape(l.bottom(1), {s.steps, s.batch}), state));
     y = stacked(l, steps, s.batch, s.outputs);
   }
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(l.bottom(), "to shape the result"));

@@ -32,14 +32,23 @@ Status slice(Layer& l) {
   const auto count = static_cast<int64_t>(l.top_count());
   if (count < 1) return invalid_model("the layer has no tops");
   if (points.empty()) {
-    if (extent % count != 0) return invalid_model("the axis cannot be divided equally").expected("a multiple of " + std::to_string(count)).found(std::to_string(extent));
+    if (extent % count != 0)
+      return invalid_model("the axis cannot be divided equally")
+          .expected("a multiple of " + std::to_string(count))
+          .found(std::to_string(extent));
     for (int64_t i = 1; i < count; ++i) points.push_back(i * (extent / count));
   }
-  if (static_cast<int64_t>(points.size()) != count - 1) return invalid_model("the number of 'slice_point' does not fit").expected(std::to_string(count - 1)).found(std::to_string(points.size()));
+  if (static_cast<int64_t>(points.size()) != count - 1)
+    return invalid_model("the number of 'slice_point' does not fit")
+        .expected(std::to_string(count - 1))
+        .found(std::to_string(points.size()));
   std::vector<int64_t> sizes;
   points.push_back(extent);
   for (int64_t before = 0; int64_t point : points) {
-    if (point < before || point > extent) return invalid_model("'slice_point' is out of order").expected("ascending, at most " + std::to_string(extent)).found(std::to_string(point));
+    if (point < before || point > extent)
+      return invalid_model("'slice_point' is out of order")
+          .expected("ascending, at most " + std::to_string(extent))
+          .found(std::to_string(point));
     sizes.push_back(point - before);
     before = point;
   }
@@ -53,7 +62,9 @@ Status slice(Layer& l) {
 Status reshape_to(Layer& l, std::vector<int64_t> target) {
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(l.bottom(), "to reshape it"));
   for (size_t i = 0; i < target.size(); ++i)
-    if (target[i] == 0 && static_cast<int64_t>(i) >= rank) return invalid_model("extent " + std::to_string(i) + " cannot be kept").expected("at most " + std::to_string(rank) + " axes");
+    if (target[i] == 0 && static_cast<int64_t>(i) >= rank)
+      return invalid_model("extent " + std::to_string(i) + " cannot be kept")
+          .expected("at most " + std::to_string(rank) + " axes");
   return l.set_top(l.emit("Reshape", {l.bottom(), l.add_ints("shape", target)}));
 }
 
@@ -73,7 +84,9 @@ Status reshape(Layer& l) {
   ORKNN_TRY_ASSIGN(const int64_t count, p.get_int("num_axes", -1));
   const int64_t begin = first < 0 ? rank + first + 1 : first, end = count < 0 ? rank : begin + count;
   if (begin < 0 || begin > rank || count < -1 || count > rank || end > rank)
-    return invalid_model("the axes to replace do not exist").expected("within " + std::to_string(rank) + " axes").found("axis " + std::to_string(first) + ", num_axes " + std::to_string(count));
+    return invalid_model("the axes to replace do not exist")
+        .expected("within " + std::to_string(rank) + " axes")
+        .found("axis " + std::to_string(first) + ", num_axes " + std::to_string(count));
   std::vector<int64_t> target(static_cast<size_t>(begin), 0);
   target.insert(target.end(), shape.begin(), shape.end());
   for (int64_t i = end; i < rank; ++i) {
@@ -106,7 +119,10 @@ Status permuted(Layer& l, std::vector<int64_t> order) {
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(l.bottom(), "to permute it"));
   std::vector<char> seen(static_cast<size_t>(rank), 0);
   for (int64_t axis : order) {
-    if (axis < 0 || axis >= rank || seen[static_cast<size_t>(axis)]) return invalid_model("the order of axes is illegal").expected("each of 0 to " + std::to_string(rank - 1) + " once").found(to_string(order));
+    if (axis < 0 || axis >= rank || seen[static_cast<size_t>(axis)])
+      return invalid_model("the order of axes is illegal")
+          .expected("each of 0 to " + std::to_string(rank - 1) + " once")
+          .found(to_string(order));
     seen[static_cast<size_t>(axis)] = 1;
   }
   for (int64_t axis = 0; axis < rank; ++axis)
@@ -139,7 +155,10 @@ Status crop(Layer& l) {
   const auto count = static_cast<size_t>(rank - axis);
   if (offsets.empty()) offsets = {0};
   if (offsets.size() == 1) offsets.assign(count, offsets[0]);
-  if (offsets.size() != count) return invalid_model("the number of 'offset' does not fit").expected("1 or " + std::to_string(count)).found(std::to_string(offsets.size()));
+  if (offsets.size() != count)
+    return invalid_model("the number of 'offset' does not fit")
+        .expected("1 or " + std::to_string(count))
+        .found(std::to_string(offsets.size()));
   std::vector<int64_t> axes;
   for (int64_t i = axis; i < rank; ++i) axes.push_back(i);
   const TensorId size = l.emit("Shape", {l.bottom(1)}, {{"start", axis}});
@@ -148,7 +167,10 @@ Status crop(Layer& l) {
   // A slice that reaches beyond the end would silently be smaller.
   if (const auto got = l.dims_of(y), from = l.dims_of(l.bottom()), wanted = l.dims_of(l.bottom(1)); got && from && wanted)
     for (size_t i = static_cast<size_t>(axis); i < from->size() && i < wanted->size(); ++i)
-      if ((*got)[i] != (*wanted)[i]) return shape_mismatch("the crop does not lie within the bottom").expected(to_string(*wanted) + " from offset " + to_string(offsets)).found(to_string(*from));
+      if ((*got)[i] != (*wanted)[i])
+        return shape_mismatch("the crop does not lie within the bottom")
+            .expected(to_string(*wanted) + " from offset " + to_string(offsets))
+            .found(to_string(*from));
   return l.set_top(y);
 }
 
@@ -168,7 +190,9 @@ Status reverse(Layer& l) {
   ORKNN_TRY(l.need_bottoms(1, 1));
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(l.bottom(), "to reverse it"));
   ORKNN_TRY_ASSIGN(const int64_t axis, l.axis_of(l.parameters("reverse_param"), "axis", 0, rank));
-  return l.set_top(l.emit("Slice", {l.bottom(), l.add_ints("starts", {-1}), l.add_ints("ends", {std::numeric_limits<int64_t>::min()}), l.add_ints("axes", {axis}), l.add_ints("steps", {-1})}));
+  return l.set_top(
+      l.emit("Slice", {l.bottom(), l.add_ints("starts", {-1}), l.add_ints("ends", {std::numeric_limits<int64_t>::min()}),
+                       l.add_ints("axes", {axis}), l.add_ints("steps", {-1})}));
 }
 
 Status shuffle_channel(Layer& l) {
@@ -185,7 +209,8 @@ Status reorg(Layer& l) {
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(l.bottom(), "to reorganize it"));
   if (dims.size() != 4 || s < 1 || s > 64 || dims[1] % (s * s) != 0 || (!reverse && (dims[2] % s != 0 || dims[3] % s != 0)))
     return shape_mismatch("the picture cannot be reorganized by " + std::to_string(s)).found(to_string(dims));
-  const Dims out = reverse ? Dims{dims[0], dims[1] / (s * s), dims[2] * s, dims[3] * s} : Dims{dims[0], dims[1] * s * s, dims[2] / s, dims[3] / s};
+  const Dims out = reverse ? Dims{dims[0], dims[1] / (s * s), dims[2] * s, dims[3] * s}
+                           : Dims{dims[0], dims[1] * s * s, dims[2] / s, dims[3] / s};
   return l.set_top(reorganize(l, l.bottom(), dims, s, reverse, out));
 }
 
@@ -212,8 +237,13 @@ Status padding(Layer& l) {
 }
 
 constexpr Row kRows[] = {
-    {"Concat", concat}, {"Slice", slice}, {"Reshape", reshape}, {"Flatten", flatten}, {"Permute", permute}, {"Transpose", transpose}, {"Crop", crop}, {"Tile", tile},
-    {"Reverse", reverse}, {"ShuffleChannel", shuffle_channel}, {"Reorg", reorg}, {"BatchReindex", batch_reindex}, {"Filter", filter}, {"Padding", padding},
+    {"Concat", concat},   {"Slice", slice},
+    {"Reshape", reshape}, {"Flatten", flatten},
+    {"Permute", permute}, {"Transpose", transpose},
+    {"Crop", crop},       {"Tile", tile},
+    {"Reverse", reverse}, {"ShuffleChannel", shuffle_channel},
+    {"Reorg", reorg},     {"BatchReindex", batch_reindex},
+    {"Filter", filter},   {"Padding", padding},
 };
 }  // namespace
 

@@ -5,7 +5,9 @@ namespace orknn::importer::darknet {
 using namespace ir;
 
 namespace {
-TensorId clip(Layer& l, TensorId x, double low, double high) { return l.emit("Clip", {x, l.add_scalar("low", low), l.add_scalar("high", high)}); }
+TensorId clip(Layer& l, TensorId x, double low, double high) {
+  return l.emit("Clip", {x, l.add_scalar("low", low), l.add_scalar("high", high)});
+}
 TensorId scaled(Layer& l, TensorId x, double factor) { return l.emit("Mul", {x, l.add_scalar("factor", factor)}); }
 TensorId shifted(Layer& l, TensorId x, double shift) { return l.emit("Add", {x, l.add_scalar("shift", shift)}); }
 
@@ -50,13 +52,31 @@ constexpr Activation kActivations[] = {
     {"loggy", [](Layer& l, TensorId x) { return l.emit("Tanh", {scaled(l, x, 0.5)}); }},
     {"relu", [](Layer& l, TensorId x) { return l.emit("Relu", {x}); }},
     {"relu6", [](Layer& l, TensorId x) { return clip(l, x, 0, 6); }},
-    {"leaky", [](Layer& l, TensorId x) { return l.emit("LeakyRelu", {x}, {{"alpha", 0.1}}); }},
-    {"revleaky", [](Layer& l, TensorId x) { return l.emit("LeakyRelu", {x}, {{"alpha", 0.1}}); }},
-    {"relie", [](Layer& l, TensorId x) { return l.emit("LeakyRelu", {x}, {{"alpha", 0.01}}); }},
-    {"ramp", [](Layer& l, TensorId x) { return l.emit("Add", {l.emit("Relu", {x}), scaled(l, x, 0.1)}); }},
+    {"leaky",
+     [](Layer& l, TensorId x) {
+       return l.emit("LeakyRelu", {x}, {{"alpha", 0.1}});
+     }},
+    {"revleaky",
+     [](Layer& l, TensorId x) {
+       return l.emit("LeakyRelu", {x}, {{"alpha", 0.1}});
+     }},
+    {"relie",
+     [](Layer& l, TensorId x) {
+       return l.emit("LeakyRelu", {x}, {{"alpha", 0.01}});
+     }},
+    {"ramp",
+     [](Layer& l, TensorId x) {
+       return l.emit("Add", {l.emit("Relu", {x}), scaled(l, x, 0.1)});
+     }},
     {"elu", [](Layer& l, TensorId x) { return l.emit("Elu", {x}); }},
-    {"selu", [](Layer& l, TensorId x) { return l.emit("Selu", {x}, {{"alpha", 1.6732}, {"gamma", 1.0507}}); }},
-    {"gelu", [](Layer& l, TensorId x) { return l.emit("Gelu", {x}, {{"approximate", std::string("tanh")}}); }},
+    {"selu",
+     [](Layer& l, TensorId x) {
+       return l.emit("Selu", {x}, {{"alpha", 1.6732}, {"gamma", 1.0507}});
+     }},
+    {"gelu",
+     [](Layer& l, TensorId x) {
+       return l.emit("Gelu", {x}, {{"approximate", std::string("tanh")}});
+     }},
     {"tanh", [](Layer& l, TensorId x) { return l.emit("Tanh", {x}); }},
     {"hardtan", [](Layer& l, TensorId x) { return clip(l, x, -1, 1); }},
     {"lhtan", [](Layer& l, TensorId x) { return bent_line(l, x, 0, 1, 1, 0, 0.001); }},

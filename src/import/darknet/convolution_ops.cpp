@@ -5,7 +5,8 @@ namespace orknn::importer::darknet {
 using namespace ir;
 
 namespace {
-// The forks differ (1e-6 beside the root, 1e-5 under it); this one lies between them and is what other readers of these files use.
+// The forks differ (1e-6 beside the root, 1e-5 under it); this one lies between them and is what other readers of these files
+// use.
 constexpr double kEpsilon = 1e-6;
 constexpr int64_t kMaxFilters = int64_t{1} << 20, kMaxWindow = int64_t{1} << 12;
 
@@ -28,7 +29,8 @@ Status take_statistics(Layer& l, Parameters& p, int64_t channels, bool load, con
 
 // Weights become plus or minus the mean of their filter.
 TensorId binarized_weights(Layer& l, TensorId weight) {
-  const TensorId mean = l.emit("ReduceMean", {l.emit("Abs", {weight}), l.add_ints("axes", {1, 2, 3})}, {{"keepdims", int64_t{1}}});
+  const TensorId mean =
+      l.emit("ReduceMean", {l.emit("Abs", {weight}), l.add_ints("axes", {1, 2, 3})}, {{"keepdims", int64_t{1}}});
   return l.emit("Where", {l.emit("Greater", {weight, l.add_scalar("zero", 0)}), mean, l.emit("Neg", {mean})});
 }
 
@@ -53,9 +55,13 @@ Status convolutional(Layer& l) {
     ORKNN_TRY_ASSIGN(const auto references, l.get_ints("share_index"));
     ORKNN_TRY(l.layer_at(references[0]).status());
     const auto source = static_cast<size_t>(references[0] < 0 ? static_cast<int64_t>(l.index()) + references[0] : references[0]);
-    if (!known[source]) return invalid_model("share_index names a layer that is no convolution").found(std::to_string(references[0]));
-    if (known[source]->weight_dims != Dims{c.filters, dims[1] / c.groups, c.size, c.size} || bool(known[source]->scale) != c.batch_normalize)
-      return invalid_model("share_index names a convolution of another shape").expected(to_string(Dims{c.filters, dims[1] / c.groups, c.size, c.size})).found(to_string(known[source]->weight_dims));
+    if (!known[source])
+      return invalid_model("share_index names a layer that is no convolution").found(std::to_string(references[0]));
+    if (known[source]->weight_dims != Dims{c.filters, dims[1] / c.groups, c.size, c.size} ||
+        bool(known[source]->scale) != c.batch_normalize)
+      return invalid_model("share_index names a convolution of another shape")
+          .expected(to_string(Dims{c.filters, dims[1] / c.groups, c.size, c.size}))
+          .found(to_string(known[source]->weight_dims));
     known.back() = known[source];
   } else {
     ORKNN_TRY_ASSIGN(known.back(), take_convolution(l, c, dims[1], ""));
@@ -86,11 +92,14 @@ Status deconvolutional(Layer& l) {
   Parameters p;
   ORKNN_TRY_ASSIGN(p.bias, l.take("bias", {c.filters}, Filling::Zeros));
   if (c.batch_normalize) ORKNN_TRY(take_statistics(l, p, c.filters, c.load_scales, ""));
-  ORKNN_TRY_ASSIGN(p.weight, l.take("weight", {dims[1], c.filters, c.size, c.size}, Filling::Random, dims[1] * c.size * c.size / (c.stride_x * c.stride_y) + 1));
+  ORKNN_TRY_ASSIGN(p.weight, l.take("weight", {dims[1], c.filters, c.size, c.size}, Filling::Random,
+                                    dims[1] * c.size * c.size / (c.stride_x * c.stride_y) + 1));
   std::vector<TensorId> inputs{x, p.weight};
   if (!c.batch_normalize) inputs.push_back(p.bias);
-  TensorId y = l.emit("ConvTranspose", inputs, {{"kernel_shape", std::vector<int64_t>{c.size, c.size}}, {"strides", std::vector<int64_t>{c.stride_y, c.stride_x}},
-                                                {"pads", std::vector<int64_t>(4, c.padding)}});
+  TensorId y = l.emit("ConvTranspose", inputs,
+                      {{"kernel_shape", std::vector<int64_t>{c.size, c.size}},
+                       {"strides", std::vector<int64_t>{c.stride_y, c.stride_x}},
+                       {"pads", std::vector<int64_t>(4, c.padding)}});
   if (c.batch_normalize) {
     ORKNN_TRY_ASSIGN(y, normalize(l, y, p));
   }
@@ -114,8 +123,12 @@ Status local(Layer& l) {
   const int64_t pad = l.get_flag("pad") ? size / 2 : 0;
   ORKNN_TRY_ASSIGN(TensorId x, l.as_image(l.previous()));
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to read the weights"));
-  const int64_t channels = dims[1], out_height = (dims[2] + 2 * pad - size) / stride + 1, out_width = (dims[3] + 2 * pad - size) / stride + 1;
-  if (dims[2] + 2 * pad < size || dims[3] + 2 * pad < size) return invalid_model("the window is larger than the picture").expected("at most " + to_string(dims)).found(std::to_string(size));
+  const int64_t channels = dims[1], out_height = (dims[2] + 2 * pad - size) / stride + 1,
+                out_width = (dims[3] + 2 * pad - size) / stride + 1;
+  if (dims[2] + 2 * pad < size || dims[3] + 2 * pad < size)
+    return invalid_model("the window is larger than the picture")
+        .expected("at most " + to_string(dims))
+        .found(std::to_string(size));
   const int64_t places = out_height * out_width, depth = channels * size * size;
   ORKNN_TRY_ASSIGN(const TensorId bias, l.take("bias", {1, filters, out_height, out_width}, Filling::Zeros));
   ORKNN_TRY_ASSIGN(const TensorId weight, l.take("weight", {places, filters, depth}, Filling::Random, depth));
@@ -123,8 +136,10 @@ Status local(Layer& l) {
   std::vector<TensorId> windows;
   for (int64_t row = 0; row < size; ++row)
     for (int64_t column = 0; column < size; ++column) {
-      const TensorId part = l.emit("Slice", {x, l.add_ints("starts", {row, column}), l.add_ints("ends", {row + (out_height - 1) * stride + 1, column + (out_width - 1) * stride + 1}),
-                                             l.add_ints("axes", {2, 3}), l.add_ints("steps", {stride, stride})});
+      const TensorId part =
+          l.emit("Slice", {x, l.add_ints("starts", {row, column}),
+                           l.add_ints("ends", {row + (out_height - 1) * stride + 1, column + (out_width - 1) * stride + 1}),
+                           l.add_ints("axes", {2, 3}), l.add_ints("steps", {stride, stride})});
       windows.push_back(l.reshape(part, {dims[0], channels, 1, places}));
     }
   const TensorId stacked = windows.size() == 1 ? windows[0] : l.emit("Concat", windows, {{"axis", int64_t{2}}});
@@ -158,9 +173,17 @@ Status implicit(Layer& l) {
 }
 
 constexpr Row kRows[] = {
-    {"convolutional", convolutional}, {"conv", convolutional}, {"depthwise_convolutional", depthwise_convolutional}, {"depthwise", depthwise_convolutional},
-    {"deconvolutional", deconvolutional}, {"deconv", deconvolutional}, {"connected", connected}, {"conn", connected}, {"local", local},
-    {"batchnorm", batchnorm}, {"implicit", implicit},
+    {"convolutional", convolutional},
+    {"conv", convolutional},
+    {"depthwise_convolutional", depthwise_convolutional},
+    {"depthwise", depthwise_convolutional},
+    {"deconvolutional", deconvolutional},
+    {"deconv", deconvolutional},
+    {"connected", connected},
+    {"conn", connected},
+    {"local", local},
+    {"batchnorm", batchnorm},
+    {"implicit", implicit},
 };
 }  // namespace
 
@@ -188,7 +211,9 @@ Result<Convolution> convolution_options(const Layer& l, int64_t default_size, st
 
 Result<Parameters> take_convolution(Layer& l, const Convolution& c, int64_t channels, const std::string& prefix) {
   if (channels % c.groups != 0 || c.filters % c.groups != 0)
-    return invalid_model("the channels cannot be divided into groups").expected("multiples of " + std::to_string(c.groups)).found(std::to_string(channels) + " to " + std::to_string(c.filters) + " channels");
+    return invalid_model("the channels cannot be divided into groups")
+        .expected("multiples of " + std::to_string(c.groups))
+        .found(std::to_string(channels) + " to " + std::to_string(c.filters) + " channels");
   Parameters p;
   p.weight_dims = {c.filters, channels / c.groups, c.size, c.size};
   const int64_t fan_in = channels / c.groups * c.size * c.size;
@@ -204,10 +229,15 @@ Result<Parameters> take_convolution(Layer& l, const Convolution& c, int64_t chan
 }
 
 Result<TensorId> convolve(Layer& l, TensorId x, const Convolution& c, const Parameters& p) {
-  std::vector<TensorId> inputs{c.binary_input ? binarized_input(l, x) : x, c.binary_weights ? binarized_weights(l, p.weight) : p.weight};
+  std::vector<TensorId> inputs{c.binary_input ? binarized_input(l, x) : x,
+                               c.binary_weights ? binarized_weights(l, p.weight) : p.weight};
   if (!c.batch_normalize) inputs.push_back(p.bias);
-  TensorId y = l.emit("Conv", inputs, {{"kernel_shape", std::vector<int64_t>{c.size, c.size}}, {"strides", std::vector<int64_t>{c.stride_y, c.stride_x}},
-                                       {"pads", std::vector<int64_t>(4, c.padding * c.dilation)}, {"dilations", std::vector<int64_t>{c.dilation, c.dilation}}, {"group", c.groups}});
+  TensorId y = l.emit("Conv", inputs,
+                      {{"kernel_shape", std::vector<int64_t>{c.size, c.size}},
+                       {"strides", std::vector<int64_t>{c.stride_y, c.stride_x}},
+                       {"pads", std::vector<int64_t>(4, c.padding * c.dilation)},
+                       {"dilations", std::vector<int64_t>{c.dilation, c.dilation}},
+                       {"group", c.groups}});
   if (c.batch_normalize) {
     ORKNN_TRY_ASSIGN(y, normalize(l, y, p));
   }

@@ -21,23 +21,108 @@ const LoweringTable<Layer>& table() {
 
 // Options of layers that are read, and those that only matter for training or for the detections made of the outputs.
 constexpr std::string_view kOptions[] = {
-    "activation", "alpha", "antialiasing", "assisted_excitation", "atoms", "axis", "batch_normalize", "beta", "bin_output", "binary", "bottleneck", "cbn", "classes", "coords", "crop_height", "crop_width",
-    "deform", "dilation", "dontload", "dontloadscales", "dontsave", "dropblock", "dropblock_size_abs", "dropblock_size_rel", "dropout", "dynamic_minibatch", "extra", "filters", "flatten", "flip", "flipped", "from", "grad_centr",
-    "group_id", "groups", "hidden", "history_size", "inputs", "joint", "kappa", "keep_delta_gpu", "layers", "learning_rate_scale", "learning_scale", "logistic", "lstm_activation", "lr_mult", "mask", "maxpool_depth",
-    "maxpool_zero_nonmax", "noadjust", "noloss", "normalization", "num", "onlyforward", "out_channels", "output", "pad", "padding", "peephole", "probability", "ratio", "receptive_field", "reverse", "rotate", "scale", "scale_wh", "share_index",
-    "shortcut", "show", "shrink", "side", "size", "softmax", "spatial", "squared", "sqrt", "stopbackward", "stretch", "stretch_sway", "stride", "stride_x", "stride_y", "sway", "tanh", "temperature", "time_steps", "train_only_bn", "tree", "type", "use_bin_output",
-    "wait_stream", "weights_normalization", "weights_type", "xnor",
+    "activation", "alpha", "antialiasing", "assisted_excitation", "atoms", "axis", "batch_normalize", "beta", "bin_output",
+    "binary", "bottleneck", "cbn", "classes", "coords", "crop_height", "crop_width", "deform", "dilation", "dontload",
+    "dontloadscales", "dontsave", "dropblock", "dropblock_size_abs", "dropblock_size_rel", "dropout", "dynamic_minibatch",
+    "extra", "filters", "flatten", "flip", "flipped", "from", "grad_centr", "group_id", "groups", "hidden", "history_size",
+    "inputs", "joint", "kappa", "keep_delta_gpu", "layers", "learning_rate_scale", "learning_scale", "logistic",
+    "lstm_activation", "lr_mult", "mask", "maxpool_depth", "maxpool_zero_nonmax", "noadjust", "noloss", "normalization", "num",
+    "onlyforward", "out_channels", "output", "pad", "padding", "peephole", "probability", "ratio", "receptive_field", "reverse",
+    "rotate", "scale", "scale_wh", "share_index", "shortcut", "show", "shrink", "side", "size", "softmax", "spatial", "squared",
+    "sqrt", "stopbackward", "stretch", "stretch_sway", "stride", "stride_x", "stride_y", "sway", "tanh", "temperature",
+    "time_steps", "train_only_bn", "tree", "type", "use_bin_output", "wait_stream", "weights_normalization", "weights_type",
+    "xnor",
     // detection and loss
-    "absolute", "anchors", "angle", "background", "beta_nms", "bias_match", "class_scale", "cls_normalizer", "coord_scale", "counters_per_class", "delta_normalizer", "dets_for_show", "dets_for_track", "embedding_layer", "contrastive", "contrastive_color",
-    "contrastive_jit_flip", "cls_smooth", "ema_alpha", "exposure", "focal_loss", "forced", "hue", "ignore_thresh", "iou_loss", "iou_normalizer", "iou_thresh", "iou_thresh_kind", "jitter", "label_smooth_eps", "map", "masked_scale", "max", "max_delta", "new_coords", "nms_kind",
-    "noobject_scale", "obj_normalizer", "object_scale", "objectness_smooth", "random", "reorg", "rescore", "resize", "saturation", "scale_x_y", "sim_thresh", "thresh", "track_ciou_norm", "track_history_size", "truth_thresh",
-    "uc_normalizer", "yolo_layer", "yolo_point", "cls_loss", "iou_point", "objectness", "max_boxes"};
-constexpr std::string_view kNetOptions[] = {
-    "batch", "channels", "height", "inputs", "width", "subdivisions", "time_steps", "track", "augment_speed", "init_sequential_subdivisions", "sequential_subdivisions", "try_fix_nan", "weights_reject_freq",
-    "equidistant_point", "badlabels_rejection_percentage", "num_sigmas_reject_badlabels", "ema_alpha", "loss_scale", "dynamic_minibatch", "optimized_memory", "workspace_size_limit_MB", "adversarial_lr", "attention",
-    "adversarial", "learning_rate", "learning_rate_min", "batches_per_cycle", "batches_cycle_mult", "sgdr_mult", "sgdr_cycle", "momentum", "decay", "max_crop", "min_crop", "flip", "blur", "gaussian_noise", "mixup", "cutmix", "mosaic", "mosaic_bound", "mosaic_scale",
-    "contrastive", "contrastive_jit_flip", "contrastive_color", "unsupervised", "label_smooth_eps", "resize_step", "letter_box", "max_batches", "max_epochs", "angle", "aspect", "saturation", "exposure", "hue", "power", "policy",
-    "burn_in", "step", "steps", "scale", "scales", "seq_scales", "gamma", "adam", "B1", "B2", "eps", "benchmark_layers", "notruth", "random", "center", "clip", "max_ratio", "min_ratio", "net", "stopbackward", "save_weights", "labels", "hierarchy", "classes"};
+    "absolute", "anchors", "angle", "background", "beta_nms", "bias_match", "class_scale", "cls_normalizer", "coord_scale",
+    "counters_per_class", "delta_normalizer", "dets_for_show", "dets_for_track", "embedding_layer", "contrastive",
+    "contrastive_color", "contrastive_jit_flip", "cls_smooth", "ema_alpha", "exposure", "focal_loss", "forced", "hue",
+    "ignore_thresh", "iou_loss", "iou_normalizer", "iou_thresh", "iou_thresh_kind", "jitter", "label_smooth_eps", "map",
+    "masked_scale", "max", "max_delta", "new_coords", "nms_kind", "noobject_scale", "obj_normalizer", "object_scale",
+    "objectness_smooth", "random", "reorg", "rescore", "resize", "saturation", "scale_x_y", "sim_thresh", "thresh",
+    "track_ciou_norm", "track_history_size", "truth_thresh", "uc_normalizer", "yolo_layer", "yolo_point", "cls_loss", "iou_point",
+    "objectness", "max_boxes"};
+constexpr std::string_view kNetOptions[] = {"batch",
+                                            "channels",
+                                            "height",
+                                            "inputs",
+                                            "width",
+                                            "subdivisions",
+                                            "time_steps",
+                                            "track",
+                                            "augment_speed",
+                                            "init_sequential_subdivisions",
+                                            "sequential_subdivisions",
+                                            "try_fix_nan",
+                                            "weights_reject_freq",
+                                            "equidistant_point",
+                                            "badlabels_rejection_percentage",
+                                            "num_sigmas_reject_badlabels",
+                                            "ema_alpha",
+                                            "loss_scale",
+                                            "dynamic_minibatch",
+                                            "optimized_memory",
+                                            "workspace_size_limit_MB",
+                                            "adversarial_lr",
+                                            "attention",
+                                            "adversarial",
+                                            "learning_rate",
+                                            "learning_rate_min",
+                                            "batches_per_cycle",
+                                            "batches_cycle_mult",
+                                            "sgdr_mult",
+                                            "sgdr_cycle",
+                                            "momentum",
+                                            "decay",
+                                            "max_crop",
+                                            "min_crop",
+                                            "flip",
+                                            "blur",
+                                            "gaussian_noise",
+                                            "mixup",
+                                            "cutmix",
+                                            "mosaic",
+                                            "mosaic_bound",
+                                            "mosaic_scale",
+                                            "contrastive",
+                                            "contrastive_jit_flip",
+                                            "contrastive_color",
+                                            "unsupervised",
+                                            "label_smooth_eps",
+                                            "resize_step",
+                                            "letter_box",
+                                            "max_batches",
+                                            "max_epochs",
+                                            "angle",
+                                            "aspect",
+                                            "saturation",
+                                            "exposure",
+                                            "hue",
+                                            "power",
+                                            "policy",
+                                            "burn_in",
+                                            "step",
+                                            "steps",
+                                            "scale",
+                                            "scales",
+                                            "seq_scales",
+                                            "gamma",
+                                            "adam",
+                                            "B1",
+                                            "B2",
+                                            "eps",
+                                            "benchmark_layers",
+                                            "notruth",
+                                            "random",
+                                            "center",
+                                            "clip",
+                                            "max_ratio",
+                                            "min_ratio",
+                                            "net",
+                                            "stopbackward",
+                                            "save_weights",
+                                            "labels",
+                                            "hierarchy",
+                                            "classes"};
 
 // A description for training states the batch of the training, one for use (without a learning rate or the like) its own.
 bool is_for_training(const Section& net) {
@@ -80,7 +165,8 @@ std::string name_of(const Section& section, size_t index) { return "layer_" + st
 
 class Loader {
  public:
-  Loader(const Description& description, const ImportOptions& options, const OpSet& ops) : description_(description), options_(options), build_(ops) {}
+  Loader(const Description& description, const ImportOptions& options, const OpSet& ops)
+      : description_(description), options_(options), build_(ops) {}
   Build& build() { return build_; }
 
   Result<Graph> load() {
@@ -91,9 +177,12 @@ class Loader {
     warn_of_unknown_options(net, kNetOptions);
     std::vector<std::string> wanted = options_.inputs;
     if (wanted.empty()) wanted = {port.name};
-    for (const auto& [given, what] : {std::pair(options_.input_size_list.size(), "input_size_list"), std::pair(options_.input_initial_val.size(), "input_initial_val")})
+    for (const auto& [given, what] : {std::pair(options_.input_size_list.size(), "input_size_list"),
+                                      std::pair(options_.input_initial_val.size(), "input_initial_val")})
       if (given != 0 && given != wanted.size())
-        return invalid_argument(std::string(what) + " has the wrong length").expected(std::to_string(wanted.size()) + " entries, one per input").found(std::to_string(given));
+        return invalid_argument(std::string(what) + " has the wrong length")
+            .expected(std::to_string(wanted.size()) + " entries, one per input")
+            .found(std::to_string(given));
     cuts_ = wanted;
     ORKNN_TRY_ASSIGN(TensorId current, begin_at(port, {}));
     for (const Section& section : description_.layers) {
@@ -103,7 +192,8 @@ class Loader {
     }
     ORKNN_TRY(order_inputs());
     auto graph = build_.network.finish(outputs(current));
-    if (!graph && !ports_.contains(port.name)) return Status(graph.status()).hint("do the outputs still depend on '" + port.name + "'? Then it must be among the inputs");
+    if (!graph && !ports_.contains(port.name))
+      return Status(graph.status()).hint("do the outputs still depend on '" + port.name + "'? Then it must be among the inputs");
     return graph;
   }
 
@@ -124,7 +214,8 @@ class Loader {
     return build_.network.find(port.name);
   }
 
-  // Problems end the import: the numbers of later layers could not be found in the file. Sections of unknown type are told all the same.
+  // Problems end the import: the numbers of later layers could not be found in the file. Sections of unknown type are told all
+  // the same.
   Status with_unknown_sections(const Status& problem, const Section& section) const {
     Problems problems;
     problems.add(problem);
@@ -133,7 +224,8 @@ class Loader {
     return problems.status();
   }
   static Status unknown_section(const Section& section, size_t index) {
-    return unsupported("section [" + section.type.substr(0, 40) + "] is not known").node(name_of(section, index) + ", line " + std::to_string(section.line), section.type);
+    return unsupported("section [" + section.type.substr(0, 40) + "] is not known")
+        .node(name_of(section, index) + ", line " + std::to_string(section.line), section.type);
   }
   static void warn_of_unknown_options(Layer& layer, std::span<const std::string_view> known) {
     std::vector<std::string_view> keys;
@@ -158,7 +250,8 @@ class Loader {
       return problem(internal_error("the shape of the result is not known"));
     }
     if (auto count = checked_element_count(*dims); !count) return problem(count.status());
-    const bool is_new = std::find(build_.results.begin(), build_.results.end(), result) == build_.results.end() && !build_.network.graph.is_input(result);
+    const bool is_new = std::find(build_.results.begin(), build_.results.end(), result) == build_.results.end() &&
+                        !build_.network.graph.is_input(result);
     if (is_new) build_.network.bind(name, result, name);
     names_[name] = result;
     Port port{.name = name, .dtype = DType::Float32, .shape = *layer.shape_of(result), .value = {}};
@@ -218,9 +311,14 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
   auto& warnings = result.source.warnings;
   warnings.insert(warnings.end(), description.warnings.begin(), description.warnings.end());
   warnings.insert(warnings.end(), loader.build().network.warnings.begin(), loader.build().network.warnings.end());
-  if (const std::string& layer = loader.build().weights.first_not_finite(); !layer.empty()) warnings.push_back("the weights of '" + layer + "' hold values that are no finite numbers; is the file damaged, or did the training diverge?");
-  if (const size_t bytes = loader.build().weights.odd_bytes()) warnings.push_back("the weights file ends with " + std::to_string(bytes) + " bytes that are no whole value; was it cut?");
-  if (const size_t rest = loader.build().weights.rest()) warnings.push_back("the weights file holds " + std::to_string(rest) + " values more than the network has; do they belong together?");
+  if (const std::string& layer = loader.build().weights.first_not_finite(); !layer.empty())
+    warnings.push_back("the weights of '" + layer +
+                       "' hold values that are no finite numbers; is the file damaged, or did the training diverge?");
+  if (const size_t bytes = loader.build().weights.odd_bytes())
+    warnings.push_back("the weights file ends with " + std::to_string(bytes) + " bytes that are no whole value; was it cut?");
+  if (const size_t rest = loader.build().weights.rest())
+    warnings.push_back("the weights file holds " + std::to_string(rest) +
+                       " values more than the network has; do they belong together?");
   if (loader.build().has_state) warnings.push_back("recurrent layers begin every run with an empty state");
   return result;
 }
@@ -232,17 +330,26 @@ Result<Survey> survey(const Source& source) {
   Build build(ops::builtin_ops());
   const auto port = input_of(Layer(build, description.net, "net", {}));
   result.inputs = {{"data", DType::Float32, port ? port->shape : std::nullopt}};
-  const auto is_detection = [](const Section& s) { return s.type == "yolo" || s.type == "region" || s.type == "detection" || s.type == "Gaussian_yolo"; };
+  const auto is_detection = [](const Section& s) {
+    return s.type == "yolo" || s.type == "region" || s.type == "detection" || s.type == "Gaussian_yolo";
+  };
   for (size_t i = 1; i < description.layers.size(); ++i)
-    if (is_detection(description.layers[i])) result.outputs.push_back({name_of(description.layers[i - 1], i - 1), DType::Float32});
-  if (result.outputs.empty()) result.outputs.push_back({name_of(description.layers.back(), description.layers.size() - 1), DType::Float32});
+    if (is_detection(description.layers[i]))
+      result.outputs.push_back({name_of(description.layers[i - 1], i - 1), DType::Float32});
+  if (result.outputs.empty())
+    result.outputs.push_back({name_of(description.layers.back(), description.layers.size() - 1), DType::Float32});
   return result;
 }
 }  // namespace
 }  // namespace darknet
 
 const Importer& darknet_importer() {
-  static const Importer importer{.name = "darknet", .extensions = {".cfg"}, .sniff = darknet::looks_like_description, .load = darknet::load, .survey = darknet::survey, .weights_extension = ".weights"};
+  static const Importer importer{.name = "darknet",
+                                 .extensions = {".cfg"},
+                                 .sniff = darknet::looks_like_description,
+                                 .load = darknet::load,
+                                 .survey = darknet::survey,
+                                 .weights_extension = ".weights"};
   return importer;
 }
 

@@ -27,7 +27,9 @@ Result<int64_t> Layer::get_int(const std::string& key, int64_t fallback, int64_t
   const auto value = leading_number(section_.get(key));
   if (!value) return not_a_number(key, section_.get(key));
   if (!(*value >= static_cast<double>(low) && *value <= static_cast<double>(high)))
-    return invalid_model("option '" + key + "' is out of range").expected(std::to_string(low) + " to " + std::to_string(high)).found(std::string(section_.get(key).substr(0, 40)));
+    return invalid_model("option '" + key + "' is out of range")
+        .expected(std::to_string(low) + " to " + std::to_string(high))
+        .found(std::string(section_.get(key).substr(0, 40)));
   return static_cast<int64_t>(*value);
 }
 
@@ -62,9 +64,11 @@ Result<std::vector<int64_t>> Layer::get_ints(const std::string& key) const {
 Result<TensorId> Layer::layer_at(int64_t reference) const {
   const auto count = static_cast<int64_t>(index());
   const int64_t target = reference < 0 ? count + reference : reference;
-  if (count == 0) return invalid_model("layer " + std::to_string(reference) + " is not before this one: there is no layer before it");
+  if (count == 0)
+    return invalid_model("layer " + std::to_string(reference) + " is not before this one: there is no layer before it");
   if (target < 0 || target >= count)
-    return invalid_model("layer " + std::to_string(reference) + " is not before this one").expected("-" + std::to_string(count) + " to " + std::to_string(count - 1));
+    return invalid_model("layer " + std::to_string(reference) + " is not before this one")
+        .expected("-" + std::to_string(count) + " to " + std::to_string(count - 1));
   return build_.results[static_cast<size_t>(target)];
 }
 

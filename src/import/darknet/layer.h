@@ -30,9 +30,9 @@ struct Build {
   explicit Build(const ir::OpSet& ops) : network(ops) {}
   Network network;
   Weights weights;
-  std::vector<ir::TensorId> results;                     // of each layer so far; a layer without effect hands on what it reads
-  std::vector<std::optional<Parameters>> convolutions;   // of each layer so far, for those that share them
-  std::vector<ir::TensorId> heads;                       // what the detection layers read, in their order
+  std::vector<ir::TensorId> results;                    // of each layer so far; a layer without effect hands on what it reads
+  std::vector<std::optional<Parameters>> convolutions;  // of each layer so far, for those that share them
+  std::vector<ir::TensorId> heads;                      // what the detection layers read, in their order
   bool has_state = false;
 };
 

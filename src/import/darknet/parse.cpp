@@ -32,7 +32,9 @@ std::string without_blanks(std::string_view line) {
 
 bool is_net(std::string_view type) { return type == "net" || type == "network"; }
 
-Status at_line(size_t line, std::string message) { return invalid_model("line " + std::to_string(line) + ": " + std::move(message)); }
+Status at_line(size_t line, std::string message) {
+  return invalid_model("line " + std::to_string(line) + ": " + std::move(message));
+}
 
 // "$width" stands for what [net] says about width.
 void resolve_references(Description& d) {
@@ -60,10 +62,14 @@ Result<Description> parse_description(std::span<const std::byte> bytes) {
       if (close == std::string::npos) return at_line(number, "a section without closing bracket").found(line.substr(0, 40));
       std::string type = line.substr(1, close - 1);
       if (!current) {
-        if (!is_net(type)) return at_line(number, "the first section must describe the network").expected("[net]").found("[" + type.substr(0, 40) + "]");
+        if (!is_net(type))
+          return at_line(number, "the first section must describe the network")
+              .expected("[net]")
+              .found("[" + type.substr(0, 40) + "]");
         current = &result.net;
       } else {
-        if (result.layers.size() >= kMaxLayers) return at_line(number, "too many layers").expected("at most " + std::to_string(kMaxLayers));
+        if (result.layers.size() >= kMaxLayers)
+          return at_line(number, "too many layers").expected("at most " + std::to_string(kMaxLayers));
         current = &result.layers.emplace_back();
       }
       current->type = std::move(type);
@@ -73,7 +79,9 @@ Result<Description> parse_description(std::span<const std::byte> bytes) {
     if (!current) return at_line(number, "an option before the first section").expected("[net]").found(line.substr(0, 40));
     const size_t equals = line.find('=');
     if (equals == std::string::npos) {  // Darknet passes over such lines too
-      if (result.warnings.size() < kMaxWarnings) result.warnings.push_back("line " + std::to_string(number) + " is no option and is left out: '" + line.substr(0, 40) + "'");
+      if (result.warnings.size() < kMaxWarnings)
+        result.warnings.push_back("line " + std::to_string(number) + " is no option and is left out: '" + line.substr(0, 40) +
+                                  "'");
       continue;
     }
     std::string value = line.substr(equals + 1);

@@ -12,7 +12,9 @@ struct Window {
   // `padding` counts both sides together; the side before gets the smaller half.
   Attributes attributes() const {
     const int64_t before = padding / 2, after = padding - before;
-    return {{"kernel_shape", std::vector<int64_t>{size, size}}, {"strides", std::vector<int64_t>{stride_y, stride_x}}, {"pads", std::vector<int64_t>{before, before, after, after}}};
+    return {{"kernel_shape", std::vector<int64_t>{size, size}},
+            {"strides", std::vector<int64_t>{stride_y, stride_x}},
+            {"pads", std::vector<int64_t>{before, before, after, after}}};
   }
 };
 
@@ -47,7 +49,8 @@ Status maxpool(Layer& l) {
   if (!antialiasing) return l.finish(l.emit("MaxPool", {x}, w.attributes()));
   const Window strided = w;
   w.stride_x = w.stride_y = 1;
-  ORKNN_TRY_ASSIGN(const TensorId y, blur(l, l.emit("MaxPool", {x}, w.attributes()), dims[1], antialiasing, strided.stride_x, strided.stride_y));
+  ORKNN_TRY_ASSIGN(const TensorId y,
+                   blur(l, l.emit("MaxPool", {x}, w.attributes()), dims[1], antialiasing, strided.stride_x, strided.stride_y));
   return l.finish(y);
 }
 
@@ -69,7 +72,8 @@ Status normalization(Layer& l) {
   ORKNN_TRY_ASSIGN(const double beta, l.get_float("beta", 0.75));
   ORKNN_TRY_ASSIGN(const double kappa, l.get_float("kappa", 1));
   // Our LRN divides alpha by the size.
-  return l.finish(l.emit("LRN", {x}, {{"size", size}, {"alpha", alpha * static_cast<double>(size)}, {"beta", beta}, {"bias", kappa}}));
+  return l.finish(
+      l.emit("LRN", {x}, {{"size", size}, {"alpha", alpha * static_cast<double>(size)}, {"beta", beta}, {"bias", kappa}}));
 }
 
 // How many values per place of the picture a detection layer reads: boxes, each with its numbers and a score per class.
@@ -80,7 +84,10 @@ Result<int64_t> values_of_boxes(Layer& l, int64_t numbers_per_box) {
   if (l.has("mask")) {
     ORKNN_TRY_ASSIGN(const std::vector<int64_t> mask, l.get_ints("mask"));
     for (int64_t m : mask)
-      if (m < 0 || m >= anchors) return invalid_model("option 'mask' chooses an anchor that does not exist").expected("0 to " + std::to_string(anchors - 1)).found(std::to_string(m));
+      if (m < 0 || m >= anchors)
+        return invalid_model("option 'mask' chooses an anchor that does not exist")
+            .expected("0 to " + std::to_string(anchors - 1))
+            .found(std::to_string(m));
     boxes = static_cast<int64_t>(mask.size());
   }
   return boxes * (classes + numbers_per_box);
@@ -97,7 +104,8 @@ Status head(Layer& l) {
   if (numbers_per_box > 0) {
     ORKNN_TRY_ASSIGN(const int64_t expected, values_of_boxes(l, numbers_per_box));
     if (const auto dims = l.dims_of(l.previous()); dims && dims->size() == 4 && (*dims)[1] != expected)
-      l.warn("it reads " + std::to_string((*dims)[1]) + " channels where its classes and anchors need " + std::to_string(expected) + "; decoding the output will go wrong");
+      l.warn("it reads " + std::to_string((*dims)[1]) + " channels where its classes and anchors need " +
+             std::to_string(expected) + "; decoding the output will go wrong");
   }
   l.build().heads.push_back(l.previous());
   return l.hand_on(l.previous());
@@ -117,7 +125,10 @@ Status softmax(Layer& l) {
   if (l.get_flag("spatial") && dims.size() == 4) return l.finish(l.emit("Softmax", {x}, {{"axis", int64_t{1}}}));
   ORKNN_TRY_ASSIGN(const TensorId rows, l.as_rows(x));
   ORKNN_TRY_ASSIGN(const Dims row_dims, l.need_dims(rows, "to divide it into groups"));
-  if (row_dims[1] % groups != 0) return invalid_model("the values cannot be divided into groups").expected("a multiple of " + std::to_string(groups)).found(std::to_string(row_dims[1]));
+  if (row_dims[1] % groups != 0)
+    return invalid_model("the values cannot be divided into groups")
+        .expected("a multiple of " + std::to_string(groups))
+        .found(std::to_string(row_dims[1]));
   const TensorId split = groups == 1 ? rows : l.reshape(rows, {row_dims[0], groups, row_dims[1] / groups});
   return l.finish(l.reshape(l.emit("Softmax", {split}, {{"axis", int64_t{-1}}}), dims));
 }
@@ -130,9 +141,11 @@ Status l2norm(Layer& l) {
 }
 
 constexpr Row kRows[] = {
-    {"maxpool", maxpool}, {"max", maxpool}, {"local_avgpool", local_avgpool}, {"local_avg", local_avgpool}, {"avgpool", avgpool}, {"avg", avgpool},
-    {"normalization", normalization}, {"lrn", normalization}, {"softmax", softmax}, {"soft", softmax}, {"logistic", logistic}, {"logxent", logistic}, {"l2norm", l2norm},
-    {"yolo", head}, {"Gaussian_yolo", head}, {"region", head}, {"detection", head}, {"iseg", head},
+    {"maxpool", maxpool}, {"max", maxpool},  {"local_avgpool", local_avgpool}, {"local_avg", local_avgpool},
+    {"avgpool", avgpool}, {"avg", avgpool},  {"normalization", normalization}, {"lrn", normalization},
+    {"softmax", softmax}, {"soft", softmax}, {"logistic", logistic},           {"logxent", logistic},
+    {"l2norm", l2norm},   {"yolo", head},    {"Gaussian_yolo", head},          {"region", head},
+    {"detection", head},  {"iseg", head},
 };
 }  // namespace
 
@@ -145,7 +158,10 @@ Result<TensorId> blur(Layer& l, TensorId x, int64_t channels, int64_t kind, int6
   float* to = static_cast<float*>(weight.mutable_data());
   for (int64_t i = 0; i < weight.count(); ++i) to[i] = kind == 2 ? 0.25f : binomial[i % 9];
   return l.emit("Conv", {x, l.add_constant("blur", std::move(weight))},
-                {{"kernel_shape", std::vector<int64_t>{size, size}}, {"strides", std::vector<int64_t>{stride_y, stride_x}}, {"pads", std::vector<int64_t>(4, pad)}, {"group", channels}});
+                {{"kernel_shape", std::vector<int64_t>{size, size}},
+                 {"strides", std::vector<int64_t>{stride_y, stride_x}},
+                 {"pads", std::vector<int64_t>(4, pad)},
+                 {"group", channels}});
 }
 
 }  // namespace orknn::importer::darknet

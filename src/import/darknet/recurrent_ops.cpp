@@ -169,7 +169,9 @@ Status conv_lstm(Layer& l) {
   const std::string activation = l.get_string("lstm_activation", "tanh");
   const int64_t outputs = c.filters;
   if (bottleneck && p.dims[1] != outputs)
-    return invalid_model("conv_lstm with bottleneck must keep the number of channels").expected(std::to_string(p.dims[1])).found(std::to_string(outputs));
+    return invalid_model("conv_lstm with bottleneck must keep the number of channels")
+        .expected(std::to_string(p.dims[1]))
+        .found(std::to_string(outputs));
   // The parameters of the forget gate work on an empty cell only, but their place in the file counts.
   Parameters vi, vo, wf, wi, wg, wo;
   if (peephole) {

@@ -1,4 +1,5 @@
-// Sections that join, move or combine layers: route, shortcut, upsample, reorg, crop, scale_channels, sam, and those without effect.
+// Sections that join, move or combine layers: route, shortcut, upsample, reorg, crop, scale_channels, sam, and those without
+// effect.
 #include "import/darknet/layer.h"
 #include "import/lower/reorganize.h"
 
@@ -24,7 +25,10 @@ Status route(Layer& l) {
     }
     if (groups > 1) {
       ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to take a group of its channels"));
-      if (dims[1] % groups != 0) return invalid_model("the channels cannot be divided into groups").expected("a multiple of " + std::to_string(groups)).found(std::to_string(dims[1]));
+      if (dims[1] % groups != 0)
+        return invalid_model("the channels cannot be divided into groups")
+            .expected("a multiple of " + std::to_string(groups))
+            .found(std::to_string(dims[1]));
       const int64_t share = dims[1] / groups;
       x = slice_channels(l, x, group * share, (group + 1) * share);
     }
@@ -46,7 +50,8 @@ Result<TensorId> fit(Layer& l, TensorId x, const Dims& to) {
   ORKNN_TRY_ASSIGN(Dims dims, l.need_dims(x, "to add it"));
   if (dims[2] == 1 && dims[3] == 1 && dims[1] == to[1]) return x;  // broadcast
   for (int axis : {2, 3})
-    if (dims[axis] != to[axis] && (dims[axis] == 0 || to[axis] == 0 || (dims[axis] % to[axis] != 0 && to[axis] % dims[axis] != 0)))
+    if (dims[axis] != to[axis] &&
+        (dims[axis] == 0 || to[axis] == 0 || (dims[axis] % to[axis] != 0 && to[axis] % dims[axis] != 0)))
       return shape_mismatch("the pictures do not fit together").expected(to_string(to)).found(to_string(dims));
   if (dims[2] > to[2] || dims[3] > to[3]) {
     x = l.emit("Slice", {x, l.add_ints("starts", {0, 0}), l.add_ints("ends", {dims[2], dims[3]}), l.add_ints("axes", {2, 3}),
@@ -62,7 +67,8 @@ Result<TensorId> fit(Layer& l, TensorId x, const Dims& to) {
 // Learned weights of the summands, [summands, channels or 1, 1, 1], normalized as the section says.
 Result<TensorId> summand_weights(Layer& l, int64_t summands, int64_t channels, const std::string& type) {
   const bool per_channel = type == "per_channel";
-  if (!per_channel && type != "per_feature" && type != "per_layer") return invalid_model("unknown weights_type").expected("none, per_feature or per_channel").found(type);
+  if (!per_channel && type != "per_feature" && type != "per_layer")
+    return invalid_model("unknown weights_type").expected("none, per_feature or per_channel").found(type);
   ORKNN_TRY_ASSIGN(TensorId w, l.take("weight", {summands, per_channel ? channels : 1, 1, 1}, Filling::Ones));
   const std::string normalization = l.get_string("weights_normalization", "none");
   if (normalization == "none") return w;
@@ -73,7 +79,8 @@ Result<TensorId> summand_weights(Layer& l, int64_t summands, int64_t channels, c
   } else {
     return invalid_model("unknown weights_normalization").expected("none, relu or softmax").found(normalization);
   }
-  const TensorId sum = l.emit("Add", {l.emit("ReduceSum", {w, l.add_ints("axes", {0})}, {{"keepdims", int64_t{1}}}), l.add_scalar("epsilon", 0.0001)});
+  const TensorId sum = l.emit(
+      "Add", {l.emit("ReduceSum", {w, l.add_ints("axes", {0})}, {{"keepdims", int64_t{1}}}), l.add_scalar("epsilon", 0.0001)});
   return l.emit("Div", {w, sum});
 }
 
@@ -91,7 +98,8 @@ Status shortcut(Layer& l) {
   if (const std::string type = l.get_string("weights_type", "none"); type != "none") {
     ORKNN_TRY_ASSIGN(const TensorId weights, summand_weights(l, static_cast<int64_t>(summands.size()), dims[1], type));
     for (size_t i = 0; i < summands.size(); ++i) {
-      const TensorId w = l.emit("Slice", {weights, l.add_ints("starts", {static_cast<int64_t>(i)}), l.add_ints("ends", {static_cast<int64_t>(i) + 1}), l.add_ints("axes", {0})});
+      const TensorId w = l.emit("Slice", {weights, l.add_ints("starts", {static_cast<int64_t>(i)}),
+                                          l.add_ints("ends", {static_cast<int64_t>(i) + 1}), l.add_ints("axes", {0})});
       summands[i] = l.emit("Mul", {summands[i], w});
     }
   }
@@ -113,9 +121,13 @@ Status upsample(Layer& l) {
   if (stride > 0) {
     const float factors[] = {1, 1, static_cast<float>(stride), static_cast<float>(stride)};
     const TensorId scales = l.add_constant("scales", TensorData::from<float>({4}, std::span(factors)));
-    y = l.emit("Resize", {x, TensorId{}, scales}, {{"mode", std::string("nearest")}, {"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}});
+    y = l.emit("Resize", {x, TensorId{}, scales},
+               {{"mode", std::string("nearest")},
+                {"coordinate_transformation_mode", std::string("asymmetric")},
+                {"nearest_mode", std::string("floor")}});
   } else {  // the other way round: the sum of each block
-    y = l.emit("AveragePool", {x}, {{"kernel_shape", std::vector<int64_t>{-stride, -stride}}, {"strides", std::vector<int64_t>{-stride, -stride}}});
+    y = l.emit("AveragePool", {x},
+               {{"kernel_shape", std::vector<int64_t>{-stride, -stride}}, {"strides", std::vector<int64_t>{-stride, -stride}}});
     scale *= static_cast<double>(stride * stride);
   }
   if (scale != 1) y = l.emit("Mul", {y, l.add_scalar("scale", scale)});
@@ -138,7 +150,8 @@ Result<Reorganized> reorganized(Layer& l) {
   const int64_t s = r.stride;
   const bool fits = r.reverse ? r.dims[1] % (s * s) == 0 : r.dims[2] % s == 0 && r.dims[3] % s == 0;
   if (!fits) return shape_mismatch("the picture cannot be reorganized by " + std::to_string(s)).found(to_string(r.dims));
-  r.out = r.reverse ? Dims{r.dims[0], r.dims[1] / (s * s), r.dims[2] * s, r.dims[3] * s} : Dims{r.dims[0], r.dims[1] * s * s, r.dims[2] / s, r.dims[3] / s};
+  r.out = r.reverse ? Dims{r.dims[0], r.dims[1] / (s * s), r.dims[2] * s, r.dims[3] * s}
+                    : Dims{r.dims[0], r.dims[1] * s * s, r.dims[2] / s, r.dims[3] / s};
   return r;
 }
 
@@ -147,7 +160,10 @@ Status reorg(Layer& l) {
   for (const char* option : {"flatten", "extra"})
     if (l.get_flag(option)) return unsupported("option '" + std::string(option) + "' of reorg is not supported");
   ORKNN_TRY_ASSIGN(const Reorganized r, reorganized(l));
-  if (r.dims[1] % (r.stride * r.stride) != 0) return shape_mismatch("the channels cannot be reorganized").expected("a multiple of " + std::to_string(r.stride * r.stride)).found(to_string(r.dims));
+  if (r.dims[1] % (r.stride * r.stride) != 0)
+    return shape_mismatch("the channels cannot be reorganized")
+        .expected("a multiple of " + std::to_string(r.stride * r.stride))
+        .found(to_string(r.dims));
   return l.finish(reorganize(l, r.x, r.dims, r.stride, r.reverse, r.out));
 }
 
@@ -155,7 +171,10 @@ Status reorg(Layer& l) {
 Status reorg3d(Layer& l) {
   ORKNN_TRY_ASSIGN(const Reorganized r, reorganized(l));
   if (!r.reverse) return l.finish(l.emit("SpaceToDepth", {r.x}, {{"blocksize", r.stride}}));
-  if (r.out[1] % (r.stride * r.stride) != 0) return shape_mismatch("the channels cannot be reorganized").expected("a multiple of " + std::to_string(r.stride * r.stride)).found(to_string(r.out));
+  if (r.out[1] % (r.stride * r.stride) != 0)
+    return shape_mismatch("the channels cannot be reorganized")
+        .expected("a multiple of " + std::to_string(r.stride * r.stride))
+        .found(to_string(r.out));
   return l.finish(reorganize(l, r.x, r.out, r.stride, true, r.out));
 }
 
@@ -167,7 +186,9 @@ Status crop(Layer& l) {
   ORKNN_TRY_ASSIGN(const int64_t width, l.get_int("crop_width", 1, 1, dims[3]));
   const int64_t top = (dims[2] - height) / 2, left = (dims[3] - width) / 2;
   TensorId y = x;
-  if (height != dims[2] || width != dims[3]) y = l.emit("Slice", {x, l.add_ints("starts", {top, left}), l.add_ints("ends", {top + height, left + width}), l.add_ints("axes", {2, 3})});
+  if (height != dims[2] || width != dims[3])
+    y = l.emit("Slice", {x, l.add_ints("starts", {top, left}), l.add_ints("ends", {top + height, left + width}),
+                         l.add_ints("axes", {2, 3})});
   if (!l.get_flag("noadjust")) y = l.emit("Sub", {l.emit("Mul", {y, l.add_scalar("two", 2)}), l.add_scalar("one", 1)});
   return l.finish(y);
 }
@@ -184,9 +205,9 @@ Status activation(Layer& l) { return l.finish(l.previous()); }
 Status pass_on(Layer& l) { return l.finish(l.previous()); }
 
 constexpr Row kRows[] = {
-    {"route", route}, {"shortcut", shortcut}, {"upsample", upsample}, {"reorg", reorg}, {"reorg3d", reorg3d}, {"crop", crop},
-    {"scale_channels", multiply}, {"sam", multiply}, {"activation", activation},
-    {"dropout", pass_on}, {"cost", pass_on}, {"contrastive", pass_on}, {"empty", pass_on}, {"silence", pass_on},
+    {"route", route},  {"shortcut", shortcut},       {"upsample", upsample}, {"reorg", reorg},           {"reorg3d", reorg3d},
+    {"crop", crop},    {"scale_channels", multiply}, {"sam", multiply},      {"activation", activation}, {"dropout", pass_on},
+    {"cost", pass_on}, {"contrastive", pass_on},     {"empty", pass_on},     {"silence", pass_on},
 };
 }  // namespace
 

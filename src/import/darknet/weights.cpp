@@ -38,15 +38,21 @@ Result<Weights> Weights::open(const std::string& path) {
 
 Result<Weights> Weights::read(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper) {
   constexpr size_t kShortHeader = 16, kLongHeader = 20;
-  if (bytes.size() < kShortHeader) return invalid_model("the weights file ends within its header").expected("at least 16 bytes").found(std::to_string(bytes.size()));
+  if (bytes.size() < kShortHeader)
+    return invalid_model("the weights file ends within its header")
+        .expected("at least 16 bytes")
+        .found(std::to_string(bytes.size()));
   const int32_t major = int_at(bytes, 0), minor = int_at(bytes, 4), revision = int_at(bytes, 8);
   if (major < 0 || minor < 0 || revision < 0)
-    return invalid_model("the file does not begin with a version").expected("Darknet weights").found(std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(revision));
+    return invalid_model("the file does not begin with a version")
+        .expected("Darknet weights")
+        .found(std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(revision));
   Weights w;
   w.transposed_ = major > 1000 || minor > 1000;
   const bool long_counter = !w.transposed_ && major * 10 + minor >= 2;
   const size_t header = long_counter ? kLongHeader : kShortHeader;
-  if (bytes.size() < header) return invalid_model("the weights file ends within its header").expected("20 bytes").found(std::to_string(bytes.size()));
+  if (bytes.size() < header)
+    return invalid_model("the weights file ends within its header").expected("20 bytes").found(std::to_string(bytes.size()));
   w.fork_ = revision >= kForkRevision;
   w.rest_ = bytes.subspan(header);
   w.keeper_ = std::move(keeper);
@@ -58,14 +64,17 @@ Result<ir::TensorData> Weights::take(std::string_view name, ir::Dims dims, Filli
   if (!has_file_) return invent(name, std::move(dims), filling, fan_in);
   ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(dims));
   if (static_cast<uint64_t>(count) > rest()) {
-    Status s = invalid_model("the weights file ends within '" + std::string(name) + "'").expected(std::to_string(count) + " values").found(std::to_string(rest()) + ", after " + std::to_string(taken_) + " before them");
+    Status s = invalid_model("the weights file ends within '" + std::string(name) + "'")
+                   .expected(std::to_string(count) + " values")
+                   .found(std::to_string(rest()) + ", after " + std::to_string(taken_) + " before them");
     return s.hint("the weights belong to another network, or are cut (*.conv.NN); without weights pass none");
   }
   const std::byte* data = rest_.data();
   rest_ = rest_.subspan(static_cast<size_t>(count) * sizeof(float));
   taken_ += count;
   if (first_not_finite_.empty() && !all_finite(data, count)) first_not_finite_ = name;
-  if (reinterpret_cast<uintptr_t>(data) % alignof(float) == 0) return ir::TensorData::wrap(DType::Float32, std::move(dims), data, keeper_);
+  if (reinterpret_cast<uintptr_t>(data) % alignof(float) == 0)
+    return ir::TensorData::wrap(DType::Float32, std::move(dims), data, keeper_);
   ir::TensorData copy = ir::TensorData::allocate(DType::Float32, std::move(dims));
   copy_and_release({data, copy.bytes()}, copy.mutable_data());
   return copy;
@@ -74,7 +83,10 @@ Result<ir::TensorData> Weights::take(std::string_view name, ir::Dims dims, Filli
 Result<ir::TensorData> Weights::invent(std::string_view name, ir::Dims dims, Filling filling, int64_t fan_in) {
   ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(dims, kMaxInvented));
   invented_ += count;
-  if (invented_ > kMaxInvented) return invalid_model("the description asks for too many weights").expected("at most " + std::to_string(kMaxInvented)).found(std::to_string(invented_));
+  if (invented_ > kMaxInvented)
+    return invalid_model("the description asks for too many weights")
+        .expected("at most " + std::to_string(kMaxInvented))
+        .found(std::to_string(invented_));
   if (filling == Filling::Random) return random_weights(name, std::move(dims), fan_in);
   ir::TensorData data = ir::TensorData::zeros(DType::Float32, std::move(dims));
   if (filling == Filling::Ones) std::fill_n(static_cast<float*>(data.mutable_data()), data.count(), 1.0f);

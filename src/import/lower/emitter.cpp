@@ -66,9 +66,7 @@ DType Emitter::dtype_of(TensorId id) const {
   return t == DType::Undefined ? DType::Float32 : t;
 }
 
-const Shape* Emitter::shape_of(TensorId id) const {
-  return id && graph_.tensor(id).shape ? &*graph_.tensor(id).shape : nullptr;
-}
+const Shape* Emitter::shape_of(TensorId id) const { return id && graph_.tensor(id).shape ? &*graph_.tensor(id).shape : nullptr; }
 
 std::optional<int64_t> Emitter::rank_of(TensorId id) const {
   const Shape* s = shape_of(id);
@@ -117,8 +115,10 @@ Result<Dims> Emitter::need_dims(TensorId id, std::string_view reason) const {
 
 Result<std::vector<int64_t>> Emitter::need_ints(TensorId id, std::string_view reason) const {
   const TensorData* value = graph_.constant(id);
-  if (!value) return unsupported(needed(graph_, id, "the value", reason)).hint("it has to be a constant or follow from the input shapes");
-  if (is_float(value->dtype())) return invalid_model("'" + graph_.tensor(id).name + "' must hold integers").found(std::string(dtype_name(value->dtype())));
+  if (!value)
+    return unsupported(needed(graph_, id, "the value", reason)).hint("it has to be a constant or follow from the input shapes");
+  if (is_float(value->dtype()))
+    return invalid_model("'" + graph_.tensor(id).name + "' must hold integers").found(std::string(dtype_name(value->dtype())));
   return to_ints(value->view());
 }
 
@@ -131,8 +131,12 @@ Result<std::vector<double>> Emitter::need_doubles(TensorId id, std::string_view 
 TensorId Emitter::add_constant(std::string_view role, TensorData value) {
   return graph_.add_constant(layer_ + "/" + std::string(role), std::move(value));
 }
-TensorId Emitter::add_ints(std::string_view role, std::span<const int64_t> values) { return add_constant(role, TensorData::vector(values)); }
-TensorId Emitter::add_int_scalar(std::string_view role, int64_t value) { return add_constant(role, TensorData::scalar<int64_t>(value)); }
+TensorId Emitter::add_ints(std::string_view role, std::span<const int64_t> values) {
+  return add_constant(role, TensorData::vector(values));
+}
+TensorId Emitter::add_int_scalar(std::string_view role, int64_t value) {
+  return add_constant(role, TensorData::scalar<int64_t>(value));
+}
 TensorId Emitter::add_scalar(std::string_view role, double value, DType dtype) {
   return add_constant(role, convert(TensorData::scalar<double>(value).view(), dtype));
 }
@@ -167,7 +171,8 @@ NodeId Emitter::add_node(std::string op, std::vector<TensorId> inputs, Attribute
   node.inputs = std::move(inputs);
   node.attributes = std::move(attributes);
   node.origin = origin_;
-  for (size_t i = 0; i < outputs; ++i) node.outputs.push_back(graph_.add_tensor(i == 0 ? node.name : node.name + ":" + std::to_string(i)));
+  for (size_t i = 0; i < outputs; ++i)
+    node.outputs.push_back(graph_.add_tensor(i == 0 ? node.name : node.name + ":" + std::to_string(i)));
   return graph_.add_node(std::move(node));
 }
 

@@ -30,24 +30,27 @@ class Emitter {
   const ir::OpSet& ops() const { return ops_; }
 
   // --- what is known about a tensor
-  DType dtype_of(ir::TensorId id) const;               // float32 when not known
-  const ir::Shape* shape_of(ir::TensorId id) const;    // nullptr when the rank is not known
+  DType dtype_of(ir::TensorId id) const;             // float32 when not known
+  const ir::Shape* shape_of(ir::TensorId id) const;  // nullptr when the rank is not known
   std::optional<int64_t> rank_of(ir::TensorId id) const;
   std::optional<ir::Dims> dims_of(ir::TensorId id) const;  // nothing unless every extent is known
   const ir::TensorData* constant_of(ir::TensorId id) const { return graph_.constant(id); }
-  // Why the shape of a tensor, or an extent of it, is not known: the shape rule that failed on the way to it, or else `problem` with the hint to
-  // give the sizes of the inputs.
+  // Why the shape of a tensor, or an extent of it, is not known: the shape rule that failed on the way to it, or else `problem`
+  // with the hint to give the sizes of the inputs.
   Status not_known(ir::TensorId id, std::string problem) const;
   // The same, or an error that says why it is needed ("to unroll the loop") and how to settle it.
   Result<int64_t> need_rank(ir::TensorId id, std::string_view reason) const;
-  Result<ir::Dims> need_dims(ir::TensorId id, std::string_view reason) const;  // refuses extents whose product is absurd: callers may multiply and add them
-  Result<std::vector<int64_t>> need_ints(ir::TensorId id, std::string_view reason) const;    // contents of a constant
+  Result<ir::Dims> need_dims(ir::TensorId id, std::string_view reason)
+      const;  // refuses extents whose product is absurd: callers may multiply and add them
+  Result<std::vector<int64_t>> need_ints(ir::TensorId id, std::string_view reason) const;  // contents of a constant
   Result<std::vector<double>> need_doubles(ir::TensorId id, std::string_view reason) const;
 
   // --- constants
   ir::TensorId add_constant(std::string_view role, ir::TensorData value);
   ir::TensorId add_ints(std::string_view role, std::span<const int64_t> values);
-  ir::TensorId add_ints(std::string_view role, std::initializer_list<int64_t> values) { return add_ints(role, std::span(values.begin(), values.size())); }
+  ir::TensorId add_ints(std::string_view role, std::initializer_list<int64_t> values) {
+    return add_ints(role, std::span(values.begin(), values.size()));
+  }
   ir::TensorId add_int_scalar(std::string_view role, int64_t value);
   ir::TensorId add_scalar(std::string_view role, double value, DType dtype = DType::Float32);
 

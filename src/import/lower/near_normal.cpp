@@ -18,7 +18,8 @@ ir::TensorData near_normal(uint64_t seed, double mean, double deviation, ir::Dim
   const float scale = static_cast<float>(deviation * std::sqrt(3.0) / 65536.0), shift = static_cast<float>(mean);
   for (int64_t i = 0, n = data.count(); i < n; ++i) {
     const uint64_t bits = next();
-    const int64_t sum = static_cast<int64_t>(bits & 0xffff) + static_cast<int64_t>((bits >> 16) & 0xffff) + static_cast<int64_t>((bits >> 32) & 0xffff) + static_cast<int64_t>(bits >> 48);
+    const int64_t sum = static_cast<int64_t>(bits & 0xffff) + static_cast<int64_t>((bits >> 16) & 0xffff) +
+                        static_cast<int64_t>((bits >> 32) & 0xffff) + static_cast<int64_t>(bits >> 48);
     values[i] = static_cast<float>(sum - 2 * 65535) * scale + shift;
   }
   return data;

@@ -68,24 +68,30 @@ Result<LayerPlan> plan_layers(std::span<const LayerNames> layers, std::span<cons
   }
   if (result.layers.size() != count) {
     // Going backwards through layers that still wait ends on a cycle, after as many steps as there are layers at the latest.
-    size_t i = static_cast<size_t>(std::find_if(waiting.begin(), waiting.end(), [](size_t n) { return n > 0; }) - waiting.begin());
+    size_t i =
+        static_cast<size_t>(std::find_if(waiting.begin(), waiting.end(), [](size_t n) { return n > 0; }) - waiting.begin());
     for (size_t step = 0; step < layers.size(); ++step)
       for (std::string_view name : layers[i].reads)
         if (const auto it = producer.find(name); it != producer.end() && !stops.contains(name) && waiting[it->second] > 0) {
           i = it->second;
           break;
         }
-    const auto name = std::find_if(layers[i].writes.begin(), layers[i].writes.end(), [](std::string_view n) { return !n.empty(); });
-    return invalid_model("the graph has a cycle: tensor '" + (name == layers[i].writes.end() ? std::string() : std::string(*name)) + "' depends on itself");
+    const auto name =
+        std::find_if(layers[i].writes.begin(), layers[i].writes.end(), [](std::string_view n) { return !n.empty(); });
+    return invalid_model("the graph has a cycle: tensor '" +
+                         (name == layers[i].writes.end() ? std::string() : std::string(*name)) + "' depends on itself");
   }
   return result;
 }
 
 Result<Symbols> apply_sizes(std::vector<Port>& inputs, const ImportOptions& options) {
   const size_t count = inputs.size();
-  for (const auto& [given, what] : {std::pair(options.input_size_list.size(), "input_size_list"), std::pair(options.input_initial_val.size(), "input_initial_val")})
+  for (const auto& [given, what] : {std::pair(options.input_size_list.size(), "input_size_list"),
+                                    std::pair(options.input_initial_val.size(), "input_initial_val")})
     if (given > count)  // scripts may give fewer: the others stay as the model says
-      return invalid_argument(std::string(what) + " has the wrong length").expected("at most " + std::to_string(count) + " entries, one per input").found(std::to_string(given));
+      return invalid_argument(std::string(what) + " has the wrong length")
+          .expected("at most " + std::to_string(count) + " entries, one per input")
+          .found(std::to_string(given));
 
   Symbols symbols;
   for (size_t i = 0; i < options.input_size_list.size(); ++i) {
@@ -93,22 +99,25 @@ Result<Symbols> apply_sizes(std::vector<Port>& inputs, const ImportOptions& opti
     Port& p = inputs[i];
     for (int64_t extent : size)
       if (extent < -1) return invalid_input_shape(to_shape(size), i).expected("positive extents, -1 for what the model says");
-    if (p.shape && size.empty()) continue;  // no size: what the model says
+    if (p.shape && size.empty()) continue;                         // no size: what the model says
     if (p.shape && p.shape->empty() && size == Dims{1}) continue;  // NumPy users write scalars as vectors of one
     if (p.shape && p.shape->size() == size.size() + 1) size.insert(size.begin(), 1);
     if (p.shape && !p.shape->empty() && p.shape->size() != size.size())
       return invalid_argument("the shape of input '" + p.name + "' in input_size_list has the wrong number of dimensions")
-          .expected(std::to_string(p.shape->size()) + " as in " + ir::to_string(*p.shape)).found(ir::to_string(size));
+          .expected(std::to_string(p.shape->size()) + " as in " + ir::to_string(*p.shape))
+          .found(ir::to_string(size));
     Shape shape = p.shape && p.shape->size() == size.size() ? *p.shape : Shape(size.size());
     Dims known;
     for (size_t k = 0; k < size.size(); ++k) {
       if (size[k] < 0) continue;
-      if (size[k] == 0 && !(shape[k].is_known() && shape[k].value() == 0)) return invalid_input_shape(to_shape(size), i).expected("positive extents, -1 for what the model says");
+      if (size[k] == 0 && !(shape[k].is_known() && shape[k].value() == 0))
+        return invalid_input_shape(to_shape(size), i).expected("positive extents, -1 for what the model says");
       known.push_back(size[k]);
       if (!shape[k].symbol().empty()) symbols.try_emplace(shape[k].symbol(), size[k]);
       shape[k] = Dim(size[k]);
     }
-    if (!checked_element_count(known, kMaxInputElements)) return invalid_input_shape(shape, i).expected("at most " + std::to_string(kMaxInputElements) + " elements");
+    if (!checked_element_count(known, kMaxInputElements))
+      return invalid_input_shape(shape, i).expected("at most " + std::to_string(kMaxInputElements) + " elements");
     p.shape = std::move(shape);
   }
   for (Port& p : inputs) {
@@ -124,7 +133,8 @@ Result<Symbols> apply_sizes(std::vector<Port>& inputs, const ImportOptions& opti
     if (p.shape && p.shape->empty() && value.count() == 1) p.value = p.value.reshaped({});
     if (p.shape && p.shape->size() != p.value.dims().size())
       return invalid_argument("the value of input '" + p.name + "' in input_initial_val has the wrong number of dimensions")
-          .expected(ir::to_string(*p.shape)).found(ir::to_string(value.dims()));
+          .expected(ir::to_string(*p.shape))
+          .found(ir::to_string(value.dims()));
   }
   return symbols;
 }
@@ -136,11 +146,13 @@ std::string quoted_list(std::span<const std::string> names) {
 }
 
 Status no_such_tensor(const std::string& name, std::string_view list, std::span<const std::string> names) {
-  return invalid_argument("the '" + name + "' in " + std::string(list) + "=" + quoted_list(names) + " is invalied!").hint("give names of tensors in the model");
+  return invalid_argument("the '" + name + "' in " + std::string(list) + "=" + quoted_list(names) + " is invalied!")
+      .hint("give names of tensors in the model");
 }
 
 Status invalid_input_shape(const Shape& shape, size_t input) {
-  return invalid_argument("Invalid input_shape = " + ir::to_string(shape) + " for input " + std::to_string(input) + "!").hint("give the input shapes with input_size_list");
+  return invalid_argument("Invalid input_shape = " + ir::to_string(shape) + " for input " + std::to_string(input) + "!")
+      .hint("give the input shapes with input_size_list");
 }
 
 // --- problems
@@ -171,9 +183,11 @@ void Network::add_input(const Port& port) {
 }
 
 void Network::bind(const std::string& name, TensorId id, std::string_view layer) {
-  if (named_.contains(id.index) && graph.tensor(id).name != name) id = Emitter(graph, ops, std::string(layer), {std::string(layer)}).emit("Identity", {id});
+  if (named_.contains(id.index) && graph.tensor(id).name != name)
+    id = Emitter(graph, ops, std::string(layer), {std::string(layer)}).emit("Identity", {id});
   if (graph.tensor(id).name != name) {
-    if (const TensorId taken = graph.find_tensor(name)) graph.rename_tensor(taken, name + "/before");  // an in-place layer: the newest value keeps the name
+    if (const TensorId taken = graph.find_tensor(name))
+      graph.rename_tensor(taken, name + "/before");  // an in-place layer: the newest value keeps the name
     graph.rename_tensor(id, name);
   }
   named_.insert(id.index);
@@ -189,7 +203,6 @@ Result<TensorId> Network::need(std::string_view name) const {
   if (const TensorId id = find(name)) return id;
   return invalid_model("tensor '" + std::string(name) + "' is read but nothing produces it");
 }
-
 
 Result<Graph> Network::finish(std::span<const std::string> outputs) {
   ORKNN_TRY(problems_.status());
@@ -210,12 +223,14 @@ Result<Graph> Network::finish(std::span<const std::string> outputs) {
   std::vector<NodeId> order = graph.order();
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const auto& made = graph.node(*it).outputs;
-    if (std::none_of(made.begin(), made.end(), [&](TensorId t) { return t && graph.reader_count(t) > 0; })) graph.remove_node(*it);
+    if (std::none_of(made.begin(), made.end(), [&](TensorId t) { return t && graph.reader_count(t) > 0; }))
+      graph.remove_node(*it);
   }
   graph.compact();
   ORKNN_TRY(verify(graph, ops, Stage::Imported));
   // Shapes that contradict each other are told while the model is loaded, unless an open extent may still decide.
-  const bool is_settled = std::all_of(graph.inputs().begin(), graph.inputs().end(), [&](TensorId t) { return graph.tensor(t).shape && is_static(*graph.tensor(t).shape); });
+  const bool is_settled = std::all_of(graph.inputs().begin(), graph.inputs().end(),
+                                      [&](TensorId t) { return graph.tensor(t).shape && is_static(*graph.tensor(t).shape); });
   if (is_settled) ORKNN_TRY(infer_shapes(graph, ops));
   return std::move(graph);
 }

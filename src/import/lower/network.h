@@ -73,7 +73,8 @@ class Network {
 
   // A graph input, or a constant when the port has a value.
   void add_input(const Port& port);
-  // From now on `name` is this tensor. A tensor that has no name of the user's yet takes it; another gets an Identity of that name.
+  // From now on `name` is this tensor. A tensor that has no name of the user's yet takes it; another gets an Identity of that
+  // name.
   void bind(const std::string& name, ir::TensorId id, std::string_view layer);
   // None when nothing has that name.
   ir::TensorId find(std::string_view name) const;
@@ -83,8 +84,8 @@ class Network {
   void report(const Status& problem) { problems_.add(problem); }
   // Nothing was reported so far.
   bool is_clean() const { return problems_.is_empty(); }
-  // Makes the named tensors the outputs (a constant or an input as output gets an Identity), drops what they do not need, verifies.
-  // Inputs stay, used or not. Answers with all reported problems.
+  // Makes the named tensors the outputs (a constant or an input as output gets an Identity), drops what they do not need,
+  // verifies. Inputs stay, used or not. Answers with all reported problems.
   Result<ir::Graph> finish(std::span<const std::string> outputs);
 
  private:

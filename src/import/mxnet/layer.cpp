@@ -28,7 +28,8 @@ std::optional<double> parse_number(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc::result_out_of_range && end == text.data() + text.size()) return text.find("e-") != text.npos ? 0.0 : HUGE_VAL;
+  if (error == std::errc::result_out_of_range && end == text.data() + text.size())
+    return text.find("e-") != text.npos ? 0.0 : HUGE_VAL;
   if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
   return value;
 }
@@ -62,11 +63,16 @@ std::optional<std::vector<std::string>> split_tuple(std::string_view text) {
 
 Result<TensorId> Layer::need(size_t i) const {
   if (i < inputs_.size() && inputs_[i]) return inputs_[i];
-  if (i < node_.inputs.size()) return invalid_model("variable '" + symbol_.nodes[node_.inputs[i].node].name + "' has no value").hint("is the params file of this symbol complete?");
-  return invalid_model("input " + std::to_string(i) + " is missing").expected("at least " + std::to_string(i + 1) + " inputs").found(std::to_string(inputs_.size()));
+  if (i < node_.inputs.size())
+    return invalid_model("variable '" + symbol_.nodes[node_.inputs[i].node].name + "' has no value")
+        .hint("is the params file of this symbol complete?");
+  return invalid_model("input " + std::to_string(i) + " is missing")
+      .expected("at least " + std::to_string(i + 1) + " inputs")
+      .found(std::to_string(inputs_.size()));
 }
 
-Result<TensorId> Layer::parameter(size_t i, std::string_view role, const std::optional<Dims>& dims, Fill fill, DType dtype, int64_t fan_in) {
+Result<TensorId> Layer::parameter(size_t i, std::string_view role, const std::optional<Dims>& dims, Fill fill, DType dtype,
+                                  int64_t fan_in) {
   TensorId id = input(i);
   if (!id) {
     const bool is_listed = i < node_.inputs.size();
@@ -88,7 +94,9 @@ template <class T>
 T Layer::complain(std::string_view key, std::string_view expected, T fallback) {
   if (problem_.is_ok()) {
     const std::string* found = node_.find(key);
-    problem_ = invalid_model("attribute '" + std::string(key) + "' does not parse").expected(std::string(expected)).found(found ? "'" + found->substr(0, 80) + "'" : "nothing");
+    problem_ = invalid_model("attribute '" + std::string(key) + "' does not parse")
+                   .expected(std::string(expected))
+                   .found(found ? "'" + found->substr(0, 80) + "'" : "nothing");
   }
   return fallback;
 }
@@ -98,7 +106,9 @@ bool Layer::has(std::string_view key) const {
   return value && trim(*value) != "None";
 }
 
-std::string Layer::text(std::string_view key, std::string_view fallback) { return has(key) ? std::string(trim(*node_.find(key))) : std::string(fallback); }
+std::string Layer::text(std::string_view key, std::string_view fallback) {
+  return has(key) ? std::string(trim(*node_.find(key))) : std::string(fallback);
+}
 
 int64_t Layer::integer(std::string_view key, int64_t fallback) {
   if (!has(key)) return fallback;
@@ -180,7 +190,9 @@ std::vector<int64_t> Layer::window(std::string_view key, size_t rank, int64_t fa
   if (values.size() == 1 && rank > 1) values.assign(rank, values[0]);
   bool is_legal = values.size() == rank;
   for (int64_t v : values) is_legal &= v >= least;
-  if (!is_legal) return complain(key, std::to_string(rank) + " numbers of at least " + std::to_string(least), std::vector<int64_t>(rank, std::max(fallback, least)));
+  if (!is_legal)
+    return complain(key, std::to_string(rank) + " numbers of at least " + std::to_string(least),
+                    std::vector<int64_t>(rank, std::max(fallback, least)));
   return values;
 }
 
@@ -191,7 +203,8 @@ TensorId Layer::reduce(std::string_view op, TensorId x, std::vector<int64_t> axe
 }
 
 TensorId Layer::slice(TensorId x, int64_t axis, int64_t begin, int64_t end, int64_t step) {
-  return emit("Slice", {x, add_ints("begin", {begin}), add_ints("end", {end}), add_ints("axes", {axis}), add_ints("step", {step})});
+  return emit("Slice",
+              {x, add_ints("begin", {begin}), add_ints("end", {end}), add_ints("axes", {axis}), add_ints("step", {step})});
 }
 
 TensorId Layer::gather_rows(TensorId x, TensorId indices, int64_t axis) { return emit("Gather", {x, indices}, {{"axis", axis}}); }
@@ -201,6 +214,8 @@ TensorId Layer::concat(std::vector<TensorId> parts, int64_t axis) {
   return emit("Concat", std::move(parts), {{"axis", axis}});
 }
 
-TensorId Layer::floats(std::string_view role, Dims dims, std::span<const float> values) { return add_constant(role, TensorData::from<float>(std::move(dims), values)); }
+TensorId Layer::floats(std::string_view role, Dims dims, std::span<const float> values) {
+  return add_constant(role, TensorData::from<float>(std::move(dims), values));
+}
 
 }  // namespace orknn::importer::mxnet

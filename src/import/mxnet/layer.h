@@ -1,5 +1,5 @@
-// One node of a symbol as its lowering function sees it: inputs, parameters that may have to be made up, and attributes, which are
-// all text in the file.
+// One node of a symbol as its lowering function sees it: inputs, parameters that may have to be made up, and attributes, which
+// are all text in the file.
 #pragma once
 
 #include <optional>
@@ -20,16 +20,19 @@ class ModelAccess {
  public:
   virtual ~ModelAccess() = default;
   // The parameter of this name: from the params file, or made up when there is none. `dims` may be unknown as long as it exists.
-  virtual Result<ir::TensorId> parameter(const std::string& name, const std::optional<ir::Dims>& dims, Fill fill, int64_t fan_in) = 0;
+  virtual Result<ir::TensorId> parameter(const std::string& name, const std::optional<ir::Dims>& dims, Fill fill,
+                                         int64_t fan_in) = 0;
   // Lowers the body of a layer once: `inputs` stand for its variables, in their order.
-  virtual Result<std::vector<ir::TensorId>> lower_body(const Symbol& body, std::span<const ir::TensorId> inputs, const std::string& prefix) = 0;
+  virtual Result<std::vector<ir::TensorId>> lower_body(const Symbol& body, std::span<const ir::TensorId> inputs,
+                                                       const std::string& prefix) = 0;
   virtual void warn(std::string text) = 0;
 };
 
 class Layer : public Emitter {
  public:
   // `inputs` has one id per input of the node, none for variables without a value.
-  Layer(ir::Graph& graph, const ir::OpSet& ops, const Symbol& symbol, const SymbolNode& node, std::string name, std::vector<ir::TensorId> inputs, ModelAccess& model)
+  Layer(ir::Graph& graph, const ir::OpSet& ops, const Symbol& symbol, const SymbolNode& node, std::string name,
+        std::vector<ir::TensorId> inputs, ModelAccess& model)
       : Emitter(graph, ops, name, {name}), symbol_(symbol), node_(node), inputs_(std::move(inputs)), model_(model) {}
 
   const std::string& op() const { return node_.op; }
@@ -43,7 +46,8 @@ class Layer : public Emitter {
   Result<ir::TensorId> need(size_t i) const;
   // Input `i` as a parameter called `role` (files of old versions leave some out; they are then found by name), as `dtype`. It
   // is made up when the model came without parameters.
-  Result<ir::TensorId> parameter(size_t i, std::string_view role, const std::optional<ir::Dims>& dims, Fill fill, DType dtype, int64_t fan_in = 1);
+  Result<ir::TensorId> parameter(size_t i, std::string_view role, const std::optional<ir::Dims>& dims, Fill fill, DType dtype,
+                                 int64_t fan_in = 1);
 
   // For a variant of another operator: what the rest of the lowering sees as inputs.
   void replace_inputs(std::vector<ir::TensorId> inputs) { inputs_ = std::move(inputs); }
@@ -71,7 +75,9 @@ class Layer : public Emitter {
   // --- frequent pieces
   ir::TensorId unary(std::string_view op, ir::TensorId x) { return emit(std::string(op), {x}); }
   ir::TensorId binary(std::string_view op, ir::TensorId a, ir::TensorId b) { return emit(std::string(op), {a, b}); }
-  ir::TensorId with_scalar(std::string_view op, ir::TensorId x, double value) { return emit(std::string(op), {x, add_scalar("value", value, dtype_of(x))}); }
+  ir::TensorId with_scalar(std::string_view op, ir::TensorId x, double value) {
+    return emit(std::string(op), {x, add_scalar("value", value, dtype_of(x))});
+  }
   ir::TensorId reduce(std::string_view op, ir::TensorId x, std::vector<int64_t> axes, bool keep);
   ir::TensorId slice(ir::TensorId x, int64_t axis, int64_t begin, int64_t end, int64_t step = 1);
   ir::TensorId gather_rows(ir::TensorId x, ir::TensorId indices, int64_t axis);

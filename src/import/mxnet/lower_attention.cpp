@@ -19,7 +19,8 @@ Result<Projection> projection(Layer& l, size_t input, int64_t parts) {
   ORKNN_TRY_ASSIGN(p.data, l.need(input));
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(p.data, "to separate heads"));
   if (dims.size() != 3 || p.heads < 1 || dims[2] % (p.heads * parts) != 0)
-    return shape_mismatch("projections must be [length, batch, heads * " + std::to_string(parts) + " * width]").found(to_string(dims) + ", " + std::to_string(p.heads) + " heads");
+    return shape_mismatch("projections must be [length, batch, heads * " + std::to_string(parts) + " * width]")
+        .found(to_string(dims) + ", " + std::to_string(p.heads) + " heads");
   p.length = dims[0];
   p.batch = dims[1];
   p.width = dims[2] / (p.heads * parts);
@@ -55,7 +56,9 @@ Status values(Layer& l) {
 
 std::span<const Row> attention_rows() {
   static const Row rows[] = {
-      {"_contrib_interleaved_matmul_selfatt_qk", scores}, {"_contrib_interleaved_matmul_encdec_qk", scores}, {"_contrib_interleaved_matmul_selfatt_valatt", values},
+      {"_contrib_interleaved_matmul_selfatt_qk", scores},
+      {"_contrib_interleaved_matmul_encdec_qk", scores},
+      {"_contrib_interleaved_matmul_selfatt_valatt", values},
       {"_contrib_interleaved_matmul_encdec_valatt", values},
   };
   return rows;

@@ -11,7 +11,8 @@ constexpr int64_t kMaxUnrolled = 1024;
 
 Status fused(Layer& l) {
   if (l.flag("quantized", false)) return unsupported("a fused quantized subgraph").hint("save the model before quantization");
-  if (l.node().subgraphs.size() != 1) return invalid_model("the operator has no subgraph").found(std::to_string(l.node().subgraphs.size()));
+  if (l.node().subgraphs.size() != 1)
+    return invalid_model("the operator has no subgraph").found(std::to_string(l.node().subgraphs.size()));
   std::vector<TensorId> inputs;
   for (size_t i = 0; i < l.input_count(); ++i) inputs.push_back(l.input(i));
   ORKNN_TRY_ASSIGN(const std::vector<TensorId> results, l.model().lower_body(l.node().subgraphs[0], inputs, l.layer()));
@@ -22,7 +23,8 @@ Status fused(Layer& l) {
 // Puts `values` at `places` among the inputs of a body.
 Status place(std::vector<TensorId>& inputs, const std::vector<int64_t>& places, std::span<const TensorId> values) {
   for (size_t i = 0; i < places.size(); ++i) {
-    if (places[i] < 0 || places[i] > 4096 || i >= values.size()) return invalid_model("the places of the body's inputs are illegal").found(to_string(places));
+    if (places[i] < 0 || places[i] > 4096 || i >= values.size())
+      return invalid_model("the places of the body's inputs are illegal").found(to_string(places));
     if (inputs.size() <= static_cast<size_t>(places[i])) inputs.resize(static_cast<size_t>(places[i]) + 1);
     inputs[static_cast<size_t>(places[i])] = values[i];
   }
@@ -30,19 +32,24 @@ Status place(std::vector<TensorId>& inputs, const std::vector<int64_t>& places, 
 }
 
 Status for_each(Layer& l) {
-  if (l.node().subgraphs.size() != 1) return invalid_model("the loop has no body").found(std::to_string(l.node().subgraphs.size()));
+  if (l.node().subgraphs.size() != 1)
+    return invalid_model("the loop has no body").found(std::to_string(l.node().subgraphs.size()));
   std::vector<TensorId> all;
   for (size_t i = 0; i < l.input_count(); ++i) {
     ORKNN_TRY_ASSIGN(const TensorId x, l.need(i));
     all.push_back(x);
   }
-  const std::vector<int64_t> data_at = l.integers("in_data_locs"), state_at = l.integers("in_state_locs"), rest_at = l.integers("remain_locs");
-  if (data_at.empty() || data_at.size() + state_at.size() + rest_at.size() != all.size()) return invalid_model("the loop's inputs do not add up").expected(std::to_string(all.size()));
+  const std::vector<int64_t> data_at = l.integers("in_data_locs"), state_at = l.integers("in_state_locs"),
+                             rest_at = l.integers("remain_locs");
+  if (data_at.empty() || data_at.size() + state_at.size() + rest_at.size() != all.size())
+    return invalid_model("the loop's inputs do not add up").expected(std::to_string(all.size()));
   const auto data = std::span(all).first(data_at.size());
-  std::vector<TensorId> states(all.begin() + static_cast<std::ptrdiff_t>(data_at.size()), all.begin() + static_cast<std::ptrdiff_t>(data_at.size() + state_at.size()));
+  std::vector<TensorId> states(all.begin() + static_cast<std::ptrdiff_t>(data_at.size()),
+                               all.begin() + static_cast<std::ptrdiff_t>(data_at.size() + state_at.size()));
   const auto rest = std::span(all).subspan(data_at.size() + state_at.size());
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(data[0], "to unroll the loop"));
-  if (dims.empty() || dims[0] < 1 || dims[0] > kMaxUnrolled) return unsupported("a loop of this length").expected("1 to " + std::to_string(kMaxUnrolled)).found(to_string(dims));
+  if (dims.empty() || dims[0] < 1 || dims[0] > kMaxUnrolled)
+    return unsupported("a loop of this length").expected("1 to " + std::to_string(kMaxUnrolled)).found(to_string(dims));
   const int64_t outputs = l.integer("num_out_data", 0);
   if (outputs < 0) return invalid_model("illegal num_out_data");
   std::vector<std::vector<TensorId>> collected(static_cast<size_t>(std::min<int64_t>(outputs, 4096)));
@@ -52,8 +59,12 @@ Status for_each(Layer& l) {
     ORKNN_TRY(place(inputs, data_at, slices));
     ORKNN_TRY(place(inputs, state_at, states));
     ORKNN_TRY(place(inputs, rest_at, rest));
-    ORKNN_TRY_ASSIGN(const std::vector<TensorId> results, l.model().lower_body(l.node().subgraphs[0], inputs, l.layer() + "/" + std::to_string(step)));
-    if (results.size() != collected.size() + states.size()) return invalid_model("the body has another number of results").expected(std::to_string(collected.size() + states.size())).found(std::to_string(results.size()));
+    ORKNN_TRY_ASSIGN(const std::vector<TensorId> results,
+                     l.model().lower_body(l.node().subgraphs[0], inputs, l.layer() + "/" + std::to_string(step)));
+    if (results.size() != collected.size() + states.size())
+      return invalid_model("the body has another number of results")
+          .expected(std::to_string(collected.size() + states.size()))
+          .found(std::to_string(results.size()));
     for (size_t i = 0; i < collected.size(); ++i) collected[i].push_back(l.unsqueeze(results[i], {0}));
     std::copy(results.begin() + static_cast<std::ptrdiff_t>(collected.size()), results.end(), states.begin());
   }
@@ -63,7 +74,8 @@ Status for_each(Layer& l) {
 }
 
 Status condition(Layer& l) {
-  if (l.node().subgraphs.size() != 3) return invalid_model("the branch needs a condition and two bodies").found(std::to_string(l.node().subgraphs.size()));
+  if (l.node().subgraphs.size() != 3)
+    return invalid_model("the branch needs a condition and two bodies").found(std::to_string(l.node().subgraphs.size()));
   const auto run = [&](size_t body, std::string_view key, const char* name) -> Result<std::vector<TensorId>> {
     std::vector<TensorId> inputs;
     for (int64_t at : l.integers(key)) {
@@ -82,12 +94,17 @@ Status condition(Layer& l) {
   return {};
 }
 
-Status while_loop(Layer&) { return unsupported("a loop whose length depends on values").hint("write it as a loop over data (foreach), whose length is known"); }
+Status while_loop(Layer&) {
+  return unsupported("a loop whose length depends on values")
+      .hint("write it as a loop over data (foreach), whose length is known");
+}
 }  // namespace
 
 std::span<const Row> control_rows() {
   static const Row rows[] = {
-      {"_sg_mkldnn_conv", fused}, {"_sg_mkldnn_fully_connected", fused}, {"_subgraph_op", fused}, {"_CachedOp", fused}, {"_foreach", for_each}, {"_cond", condition},
+      {"_sg_mkldnn_conv", fused},  {"_sg_mkldnn_fully_connected", fused},
+      {"_subgraph_op", fused},     {"_CachedOp", fused},
+      {"_foreach", for_each},      {"_cond", condition},
       {"_while_loop", while_loop},
   };
   return rows;

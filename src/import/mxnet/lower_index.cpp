@@ -12,7 +12,9 @@ namespace {
 Result<TensorId> legal_indices(Layer& l, TensorId indices, int64_t extent, const std::string& mode) {
   const TensorId whole = l.cast(indices, DType::Int64);
   if (extent < 1) return shape_mismatch("nothing to take from");
-  if (mode == "clip" || mode == "raise") return l.emit("Clip", {whole, l.add_scalar("first", 0, DType::Int64), l.add_scalar("last", static_cast<double>(extent - 1), DType::Int64)});
+  if (mode == "clip" || mode == "raise")
+    return l.emit("Clip", {whole, l.add_scalar("first", 0, DType::Int64),
+                           l.add_scalar("last", static_cast<double>(extent - 1), DType::Int64)});
   if (mode == "wrap") return l.binary("Mod", whole, l.add_int_scalar("extent", extent));
   return unsupported("unknown mode").expected("clip, wrap or raise").found(mode);
 }
@@ -48,10 +50,15 @@ Status pick(Layer& l) {
   ORKNN_TRY_ASSIGN(TensorId indices, l.need(1));
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to pick from it"));
   ORKNN_TRY_ASSIGN(const Dims index_dims, l.need_dims(indices, "to pick by it"));
-  ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(l.op() == "batch_take" ? 1 : l.integer("axis", -1), static_cast<int64_t>(dims.size())));
+  ORKNN_TRY_ASSIGN(const int64_t axis,
+                   normalize_axis(l.op() == "batch_take" ? 1 : l.integer("axis", -1), static_cast<int64_t>(dims.size())));
   ORKNN_TRY_ASSIGN(indices, legal_indices(l, indices, dims[static_cast<size_t>(axis)], l.text("mode", "clip")));
-  if (index_dims.size() + 1 == dims.size()) indices = l.unsqueeze(indices, {axis});
-  else if (index_dims.size() != dims.size()) return shape_mismatch("the indices do not fit the data").expected("rank " + std::to_string(dims.size() - 1)).found(to_string(index_dims));
+  if (index_dims.size() + 1 == dims.size())
+    indices = l.unsqueeze(indices, {axis});
+  else if (index_dims.size() != dims.size())
+    return shape_mismatch("the indices do not fit the data")
+        .expected("rank " + std::to_string(dims.size() - 1))
+        .found(to_string(index_dims));
   const TensorId y = l.emit("GatherElements", {x, indices}, {{"axis", axis}});
   l.set_output(l.flag("keepdims", false) ? y : dims.size() == 1 ? l.reshape(y, {1}) : l.squeeze(y, {axis}));
   return {};
@@ -62,8 +69,12 @@ Status one_hot(Layer& l) {
   const int64_t depth = l.integer("depth", 0);
   if (depth < 1) return invalid_model("illegal depth").found(std::to_string(depth));
   const DType dtype = l.dtype("dtype", DType::Float32);
-  const TensorId values = l.add_constant("values", convert(TensorData::from<double>({2}, std::vector<double>{l.number("off_value", 0.0), l.number("on_value", 1.0)}).view(), dtype));
-  l.set_output(l.emit("OneHot", {l.cast(indices, DType::Int64), l.add_int_scalar("depth", depth), values}, {{"axis", int64_t{-1}}}));
+  const TensorId values = l.add_constant(
+      "values",
+      convert(TensorData::from<double>({2}, std::vector<double>{l.number("off_value", 0.0), l.number("on_value", 1.0)}).view(),
+              dtype));
+  l.set_output(
+      l.emit("OneHot", {l.cast(indices, DType::Int64), l.add_int_scalar("depth", depth), values}, {{"axis", int64_t{-1}}}));
   return {};
 }
 
@@ -136,7 +147,8 @@ Status diag(Layer& l) {
   std::vector<int64_t> indices;
   if (dims.size() == 1) {
     const int64_t size = dims[0] + right + down;
-    if (!checked_element_count(std::vector<int64_t>{size, size}, int64_t{1} << 24)) return unsupported("a matrix of this size").found(std::to_string(size));
+    if (!checked_element_count(std::vector<int64_t>{size, size}, int64_t{1} << 24))
+      return unsupported("a matrix of this size").found(std::to_string(size));
     for (int64_t i = 0; i < dims[0]; ++i) {
       indices.push_back(i + down);
       indices.push_back(i + right);
@@ -155,15 +167,29 @@ Status diag(Layer& l) {
 }
 
 Status value_dependent(Layer&) {
-  return unsupported("the size of this operator's result depends on values").expected("shapes that are known before the network runs").hint("cut the model before it");
+  return unsupported("the size of this operator's result depends on values")
+      .expected("shapes that are known before the network runs")
+      .hint("cut the model before it");
 }
 }  // namespace
 
 std::span<const Row> index_rows() {
   static const Row rows[] = {
-      {"Embedding", embedding}, {"_contrib_SparseEmbedding", embedding}, {"take", take}, {"pick", pick}, {"choose_element_0index", pick}, {"batch_take", pick},
-      {"one_hot", one_hot}, {"gather_nd", gather_nd}, {"scatter_nd", scatter_nd}, {"_contrib_index_copy", index_copy}, {"_contrib_index_array", index_array}, {"diag", diag},
-      {"_contrib_boolean_mask", value_dependent}, {"_unique", value_dependent}, {"_npx_nonzero", value_dependent},
+      {"Embedding", embedding},
+      {"_contrib_SparseEmbedding", embedding},
+      {"take", take},
+      {"pick", pick},
+      {"choose_element_0index", pick},
+      {"batch_take", pick},
+      {"one_hot", one_hot},
+      {"gather_nd", gather_nd},
+      {"scatter_nd", scatter_nd},
+      {"_contrib_index_copy", index_copy},
+      {"_contrib_index_array", index_array},
+      {"diag", diag},
+      {"_contrib_boolean_mask", value_dependent},
+      {"_unique", value_dependent},
+      {"_npx_nonzero", value_dependent},
   };
   return rows;
 }

@@ -1,4 +1,5 @@
-// Element-wise functions: of one tensor, of two, of a tensor and a number. Results of comparisons have the type of their operands.
+// Element-wise functions: of one tensor, of two, of a tensor and a number. Results of comparisons have the type of their
+// operands.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -13,16 +14,28 @@ namespace {
 // --- one operand
 
 TensorId truncated(Layer& l, TensorId x) { return l.binary("Mul", l.unary("Sign", x), l.unary("Floor", l.unary("Abs", x))); }
-TensorId cube_root(Layer& l, TensorId x) { return l.binary("Mul", l.unary("Sign", x), l.with_scalar("Pow", l.unary("Abs", x), 1.0 / 3.0)); }
+TensorId cube_root(Layer& l, TensorId x) {
+  return l.binary("Mul", l.unary("Sign", x), l.with_scalar("Pow", l.unary("Abs", x), 1.0 / 3.0));
+}
 
 using UnaryFunction = TensorId (*)(Layer&, TensorId);
 
 TensorId compute_unary(Layer& l, std::string_view op, TensorId x) {
   static const std::unordered_map<std::string_view, std::string_view> direct{
-      {"relu", "Relu"}, {"sigmoid", "Sigmoid"}, {"tanh", "Tanh"}, {"softsign", "Softsign"}, {"exp", "Exp"}, {"log", "Log"}, {"sqrt", "Sqrt"}, {"abs", "Abs"},
-      {"_abs", "Abs"}, {"reciprocal", "Reciprocal"}, {"negative", "Neg"}, {"sin", "Sin"}, {"cos", "Cos"}, {"tan", "Tan"}, {"arcsin", "Asin"}, {"arccos", "Acos"},
-      {"arctan", "Atan"}, {"sinh", "Sinh"}, {"cosh", "Cosh"}, {"arcsinh", "Asinh"}, {"arccosh", "Acosh"}, {"arctanh", "Atanh"}, {"erf", "Erf"}, {"floor", "Floor"},
-      {"ceil", "Ceil"}, {"sign", "Sign"}, {"mish", "Mish"}, {"_contrib_sign_ste", "Sign"},
+      {"relu", "Relu"},     {"sigmoid", "Sigmoid"},
+      {"tanh", "Tanh"},     {"softsign", "Softsign"},
+      {"exp", "Exp"},       {"log", "Log"},
+      {"sqrt", "Sqrt"},     {"abs", "Abs"},
+      {"_abs", "Abs"},      {"reciprocal", "Reciprocal"},
+      {"negative", "Neg"},  {"sin", "Sin"},
+      {"cos", "Cos"},       {"tan", "Tan"},
+      {"arcsin", "Asin"},   {"arccos", "Acos"},
+      {"arctan", "Atan"},   {"sinh", "Sinh"},
+      {"cosh", "Cosh"},     {"arcsinh", "Asinh"},
+      {"arccosh", "Acosh"}, {"arctanh", "Atanh"},
+      {"erf", "Erf"},       {"floor", "Floor"},
+      {"ceil", "Ceil"},     {"sign", "Sign"},
+      {"mish", "Mish"},     {"_contrib_sign_ste", "Sign"},
   };
   static const std::unordered_map<std::string_view, UnaryFunction> composed{
       {"square", [](Layer& k, TensorId v) { return k.binary("Mul", v, v); }},
@@ -38,15 +51,27 @@ TensorId compute_unary(Layer& l, std::string_view op, TensorId x) {
       {"trunc", truncated},
       {"fix", truncated},
       // Halves go away from zero in `round`, down in `rint`.
-      {"round", [](Layer& k, TensorId v) { return k.binary("Mul", k.unary("Sign", v), k.unary("Floor", k.with_scalar("Add", k.unary("Abs", v), 0.5))); }},
+      {"round",
+       [](Layer& k, TensorId v) {
+         return k.binary("Mul", k.unary("Sign", v), k.unary("Floor", k.with_scalar("Add", k.unary("Abs", v), 0.5)));
+       }},
       {"rint", [](Layer& k, TensorId v) { return k.unary("Ceil", k.with_scalar("Sub", v, 0.5)); }},
       {"log_sigmoid", [](Layer& k, TensorId v) { return k.unary("Neg", k.unary("Softplus", k.unary("Neg", v))); }},
-      {"zeros_like", [](Layer& k, TensorId v) { return k.emit("Expand", {k.add_scalar("zero", 0.0, k.dtype_of(v)), k.unary("Shape", v)}); }},
-      {"ones_like", [](Layer& k, TensorId v) { return k.emit("Expand", {k.add_scalar("one", 1.0, k.dtype_of(v)), k.unary("Shape", v)}); }},
+      {"zeros_like",
+       [](Layer& k, TensorId v) {
+         return k.emit("Expand", {k.add_scalar("zero", 0.0, k.dtype_of(v)), k.unary("Shape", v)});
+       }},
+      {"ones_like",
+       [](Layer& k, TensorId v) {
+         return k.emit("Expand", {k.add_scalar("one", 1.0, k.dtype_of(v)), k.unary("Shape", v)});
+       }},
       {"logical_not", [](Layer& k, TensorId v) { return k.cast(k.unary("Not", k.cast(v, DType::Bool)), k.dtype_of(v)); }},
       {"_contrib_isnan", [](Layer& k, TensorId v) { return k.cast(k.unary("IsNaN", v), k.dtype_of(v)); }},
       {"_contrib_isinf", [](Layer& k, TensorId v) { return k.cast(k.unary("IsInf", v), k.dtype_of(v)); }},
-      {"_contrib_round_ste", [](Layer& k, TensorId v) { return k.binary("Mul", k.unary("Sign", v), k.unary("Floor", k.with_scalar("Add", k.unary("Abs", v), 0.5))); }},
+      {"_contrib_round_ste",
+       [](Layer& k, TensorId v) {
+         return k.binary("Mul", k.unary("Sign", v), k.unary("Floor", k.with_scalar("Add", k.unary("Abs", v), 0.5)));
+       }},
   };
   if (const auto it = direct.find(op); it != direct.end()) return l.unary(it->second, x);
   const auto it = composed.find(op);
@@ -60,7 +85,9 @@ Status unary(Layer& l) {
   return {};
 }
 
-Status no_function(Layer& l) { return unsupported("no device function computes '" + l.op() + "'").hint("cut the model before it"); }
+Status no_function(Layer& l) {
+  return unsupported("no device function computes '" + l.op() + "'").hint("cut the model before it");
+}
 
 // --- two operands
 
@@ -73,11 +100,26 @@ struct BinaryForm {
 // The name without "broadcast_", "elemwise_", leading underscore, "_scalar" and capitals: "add", "rminus", "lesser_equal".
 const std::unordered_map<std::string_view, BinaryForm>& binary_forms() {
   static const std::unordered_map<std::string_view, BinaryForm> forms{
-      {"add", {Kind::Arithmetic, "Add"}}, {"plus", {Kind::Arithmetic, "Add"}}, {"sub", {Kind::Arithmetic, "Sub"}}, {"minus", {Kind::Arithmetic, "Sub"}},
-      {"mul", {Kind::Arithmetic, "Mul"}}, {"div", {Kind::Arithmetic, "Div"}}, {"power", {Kind::Arithmetic, "Pow"}}, {"maximum", {Kind::Arithmetic, "Max"}},
-      {"minimum", {Kind::Arithmetic, "Min"}}, {"mod", {Kind::Mod, ""}}, {"hypot", {Kind::Hypot, ""}}, {"equal", {Kind::Compare, "Equal"}}, {"not_equal", {Kind::NotEqual, "Equal"}},
-      {"greater", {Kind::Compare, "Greater"}}, {"greater_equal", {Kind::Compare, "GreaterOrEqual"}}, {"lesser", {Kind::Compare, "Less"}},
-      {"lesser_equal", {Kind::Compare, "LessOrEqual"}}, {"logical_and", {Kind::Logic, "And"}}, {"logical_or", {Kind::Logic, "Or"}}, {"logical_xor", {Kind::Logic, "Xor"}},
+      {"add", {Kind::Arithmetic, "Add"}},
+      {"plus", {Kind::Arithmetic, "Add"}},
+      {"sub", {Kind::Arithmetic, "Sub"}},
+      {"minus", {Kind::Arithmetic, "Sub"}},
+      {"mul", {Kind::Arithmetic, "Mul"}},
+      {"div", {Kind::Arithmetic, "Div"}},
+      {"power", {Kind::Arithmetic, "Pow"}},
+      {"maximum", {Kind::Arithmetic, "Max"}},
+      {"minimum", {Kind::Arithmetic, "Min"}},
+      {"mod", {Kind::Mod, ""}},
+      {"hypot", {Kind::Hypot, ""}},
+      {"equal", {Kind::Compare, "Equal"}},
+      {"not_equal", {Kind::NotEqual, "Equal"}},
+      {"greater", {Kind::Compare, "Greater"}},
+      {"greater_equal", {Kind::Compare, "GreaterOrEqual"}},
+      {"lesser", {Kind::Compare, "Less"}},
+      {"lesser_equal", {Kind::Compare, "LessOrEqual"}},
+      {"logical_and", {Kind::Logic, "And"}},
+      {"logical_or", {Kind::Logic, "Or"}},
+      {"logical_xor", {Kind::Logic, "Xor"}},
   };
   return forms;
 }
@@ -87,7 +129,8 @@ TensorId modulo(Layer& l, TensorId a, TensorId b) {
   const DType dtype = l.dtype_of(a);
   if (is_integer(dtype)) return l.binary("Mod", a, b);
   const TensorId rest = l.binary("Sub", a, l.binary("Mul", l.unary("Floor", l.binary("Div", a, b)), b));
-  if (const TensorData* divisor = l.constant_of(b); divisor && divisor->count() == 1 && to_doubles(divisor->view())[0] != 0) return rest;
+  if (const TensorData* divisor = l.constant_of(b); divisor && divisor->count() == 1 && to_doubles(divisor->view())[0] != 0)
+    return rest;
   const TensorId zero = l.add_scalar("zero", 0.0, dtype);
   return l.emit("Where", {l.binary("Equal", b, zero), zero, rest});
 }
@@ -171,7 +214,9 @@ Status add_n(Layer& l) {
     parts.push_back(part);
   }
   if (parts.empty()) return invalid_model("a sum of nothing");
-  l.set_output(parts.size() == 1 ? l.unary("Identity", parts[0]) : parts.size() == 2 ? l.binary("Add", parts[0], parts[1]) : l.emit("Sum", parts));
+  l.set_output(parts.size() == 1   ? l.unary("Identity", parts[0])
+               : parts.size() == 2 ? l.binary("Add", parts[0], parts[1])
+                                   : l.emit("Sum", parts));
   return {};
 }
 
@@ -211,7 +256,8 @@ Status smooth_l1(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId x, l.need(0));
   const double square = std::pow(l.number("scalar", 1.0), 2);
   if (!(square > 0)) return invalid_model("illegal scalar").expected("not 0").found(std::to_string(square));
-  const TensorId size = l.unary("Abs", x), near = l.with_scalar("Mul", l.binary("Mul", x, x), 0.5 * square), far = l.with_scalar("Sub", size, 0.5 / square);
+  const TensorId size = l.unary("Abs", x), near = l.with_scalar("Mul", l.binary("Mul", x, x), 0.5 * square),
+                 far = l.with_scalar("Sub", size, 0.5 / square);
   l.set_output(l.emit("Where", {l.with_scalar("Less", size, 1.0 / square), near, far}));
   return {};
 }
@@ -251,34 +297,214 @@ Status where(Layer& l) {
 std::span<const Row> math_rows() {
   static const std::vector<Row> rows = [] {
     std::vector<Row> list{
-        {"add_n", add_n}, {"ElementWiseSum", add_n}, {"_sum", add_n}, {"clip", clip}, {"Cast", cast}, {"cast", cast}, {"amp_cast", cast}, {"amp_multicast", cast_all},
-        {"smooth_l1", smooth_l1}, {"_contrib_quadratic", quadratic}, {"_contrib_div_sqrt_dim", divide_by_root_of_width}, {"where", where}, {"_npi_where", where},
+        {"add_n", add_n},
+        {"ElementWiseSum", add_n},
+        {"_sum", add_n},
+        {"clip", clip},
+        {"Cast", cast},
+        {"cast", cast},
+        {"amp_cast", cast},
+        {"amp_multicast", cast_all},
+        {"smooth_l1", smooth_l1},
+        {"_contrib_quadratic", quadratic},
+        {"_contrib_div_sqrt_dim", divide_by_root_of_width},
+        {"where", where},
+        {"_npi_where", where},
     };
-    for (std::string_view op : {"relu", "sigmoid", "tanh", "softsign", "exp", "log", "sqrt", "abs", "_abs", "reciprocal", "negative", "sin", "cos", "tan", "arcsin", "arccos",
-                                "arctan", "sinh", "cosh", "arcsinh", "arccosh", "arctanh", "erf", "floor", "ceil", "sign", "mish", "_contrib_sign_ste", "square", "rsqrt", "cbrt",
-                                "rcbrt", "log2", "log10", "log1p", "expm1", "degrees", "radians", "trunc", "fix", "round", "rint", "log_sigmoid", "zeros_like", "ones_like",
-                                "logical_not", "_contrib_isnan", "_contrib_isinf", "_contrib_round_ste"})
+    for (std::string_view op : {"relu",
+                                "sigmoid",
+                                "tanh",
+                                "softsign",
+                                "exp",
+                                "log",
+                                "sqrt",
+                                "abs",
+                                "_abs",
+                                "reciprocal",
+                                "negative",
+                                "sin",
+                                "cos",
+                                "tan",
+                                "arcsin",
+                                "arccos",
+                                "arctan",
+                                "sinh",
+                                "cosh",
+                                "arcsinh",
+                                "arccosh",
+                                "arctanh",
+                                "erf",
+                                "floor",
+                                "ceil",
+                                "sign",
+                                "mish",
+                                "_contrib_sign_ste",
+                                "square",
+                                "rsqrt",
+                                "cbrt",
+                                "rcbrt",
+                                "log2",
+                                "log10",
+                                "log1p",
+                                "expm1",
+                                "degrees",
+                                "radians",
+                                "trunc",
+                                "fix",
+                                "round",
+                                "rint",
+                                "log_sigmoid",
+                                "zeros_like",
+                                "ones_like",
+                                "logical_not",
+                                "_contrib_isnan",
+                                "_contrib_isinf",
+                                "_contrib_round_ste"})
       list.push_back({op, unary});
     for (std::string_view op : {"gamma", "gammaln", "digamma", "erfinv"}) list.push_back({op, no_function});
-    for (std::string_view op :
-         {"elemwise_add", "elemwise_sub", "elemwise_mul", "elemwise_div", "_add", "_sub", "_plus", "_Plus", "_minus", "_Minus", "_mul", "_Mul", "_div", "_Div", "_grad_add",
-          "_mod", "_Mod", "_power", "_Power", "_maximum", "_Maximum", "_minimum", "_Minimum", "_hypot", "_Hypot", "_equal", "_Equal", "_not_equal", "_Not_Equal", "_greater",
-          "_Greater", "_greater_equal", "_Greater_Equal", "_lesser", "_Lesser", "_lesser_equal", "_Lesser_Equal", "_logical_and", "_Logical_And", "_logical_or", "_Logical_Or",
-          "_logical_xor", "_Logical_Xor", "_scatter_elemwise_div", "broadcast_add", "broadcast_plus", "broadcast_sub", "broadcast_minus", "broadcast_mul", "broadcast_div",
-          "broadcast_mod", "broadcast_power", "broadcast_maximum", "broadcast_minimum", "broadcast_hypot", "broadcast_equal", "broadcast_not_equal", "broadcast_greater",
-          "broadcast_greater_equal", "broadcast_lesser", "broadcast_lesser_equal", "broadcast_logical_and", "broadcast_logical_or", "broadcast_logical_xor", "_npi_add",
-          "_npi_subtract", "_npi_multiply", "_npi_true_divide", "_npi_power", "_npi_maximum", "_npi_minimum", "_npi_mod", "_npi_equal", "_npi_not_equal", "_npi_greater",
-          "_npi_greater_equal", "_npi_less", "_npi_less_equal"})
+    for (std::string_view op : {"elemwise_add",
+                                "elemwise_sub",
+                                "elemwise_mul",
+                                "elemwise_div",
+                                "_add",
+                                "_sub",
+                                "_plus",
+                                "_Plus",
+                                "_minus",
+                                "_Minus",
+                                "_mul",
+                                "_Mul",
+                                "_div",
+                                "_Div",
+                                "_grad_add",
+                                "_mod",
+                                "_Mod",
+                                "_power",
+                                "_Power",
+                                "_maximum",
+                                "_Maximum",
+                                "_minimum",
+                                "_Minimum",
+                                "_hypot",
+                                "_Hypot",
+                                "_equal",
+                                "_Equal",
+                                "_not_equal",
+                                "_Not_Equal",
+                                "_greater",
+                                "_Greater",
+                                "_greater_equal",
+                                "_Greater_Equal",
+                                "_lesser",
+                                "_Lesser",
+                                "_lesser_equal",
+                                "_Lesser_Equal",
+                                "_logical_and",
+                                "_Logical_And",
+                                "_logical_or",
+                                "_Logical_Or",
+                                "_logical_xor",
+                                "_Logical_Xor",
+                                "_scatter_elemwise_div",
+                                "broadcast_add",
+                                "broadcast_plus",
+                                "broadcast_sub",
+                                "broadcast_minus",
+                                "broadcast_mul",
+                                "broadcast_div",
+                                "broadcast_mod",
+                                "broadcast_power",
+                                "broadcast_maximum",
+                                "broadcast_minimum",
+                                "broadcast_hypot",
+                                "broadcast_equal",
+                                "broadcast_not_equal",
+                                "broadcast_greater",
+                                "broadcast_greater_equal",
+                                "broadcast_lesser",
+                                "broadcast_lesser_equal",
+                                "broadcast_logical_and",
+                                "broadcast_logical_or",
+                                "broadcast_logical_xor",
+                                "_npi_add",
+                                "_npi_subtract",
+                                "_npi_multiply",
+                                "_npi_true_divide",
+                                "_npi_power",
+                                "_npi_maximum",
+                                "_npi_minimum",
+                                "_npi_mod",
+                                "_npi_equal",
+                                "_npi_not_equal",
+                                "_npi_greater",
+                                "_npi_greater_equal",
+                                "_npi_less",
+                                "_npi_less_equal"})
       list.push_back({op, binary});
-    for (std::string_view op :
-         {"_plus_scalar", "_PlusScalar", "_minus_scalar", "_MinusScalar", "_rminus_scalar", "_RMinusScalar", "_mul_scalar", "_MulScalar", "_div_scalar", "_DivScalar",
-          "_rdiv_scalar", "_RDivScalar", "_mod_scalar", "_ModScalar", "_rmod_scalar", "_RModScalar", "_power_scalar", "_PowerScalar", "_rpower_scalar", "_RPowerScalar",
-          "_maximum_scalar", "_MaximumScalar", "_minimum_scalar", "_MinimumScalar", "_hypot_scalar", "_HypotScalar", "_equal_scalar", "_EqualScalar", "_not_equal_scalar",
-          "_NotEqualScalar", "_greater_scalar", "_GreaterScalar", "_greater_equal_scalar", "_GreaterEqualScalar", "_lesser_scalar", "_LesserScalar", "_lesser_equal_scalar",
-          "_LesserEqualScalar", "_logical_and_scalar", "_LogicalAndScalar", "_logical_or_scalar", "_LogicalOrScalar", "_logical_xor_scalar", "_LogicalXorScalar",
-          "_scatter_plus_scalar", "_scatter_minus_scalar", "_npi_add_scalar", "_npi_subtract_scalar", "_npi_rsubtract_scalar", "_npi_multiply_scalar",
-          "_npi_true_divide_scalar", "_npi_rtrue_divide_scalar", "_npi_power_scalar", "_npi_rpower_scalar", "_npi_maximum_scalar", "_npi_minimum_scalar", "_npi_mod_scalar",
-          "_npi_rmod_scalar", "_npi_equal_scalar", "_npi_not_equal_scalar", "_npi_greater_scalar", "_npi_greater_equal_scalar", "_npi_less_scalar", "_npi_less_equal_scalar"})
+    for (std::string_view op : {"_plus_scalar",
+                                "_PlusScalar",
+                                "_minus_scalar",
+                                "_MinusScalar",
+                                "_rminus_scalar",
+                                "_RMinusScalar",
+                                "_mul_scalar",
+                                "_MulScalar",
+                                "_div_scalar",
+                                "_DivScalar",
+                                "_rdiv_scalar",
+                                "_RDivScalar",
+                                "_mod_scalar",
+                                "_ModScalar",
+                                "_rmod_scalar",
+                                "_RModScalar",
+                                "_power_scalar",
+                                "_PowerScalar",
+                                "_rpower_scalar",
+                                "_RPowerScalar",
+                                "_maximum_scalar",
+                                "_MaximumScalar",
+                                "_minimum_scalar",
+                                "_MinimumScalar",
+                                "_hypot_scalar",
+                                "_HypotScalar",
+                                "_equal_scalar",
+                                "_EqualScalar",
+                                "_not_equal_scalar",
+                                "_NotEqualScalar",
+                                "_greater_scalar",
+                                "_GreaterScalar",
+                                "_greater_equal_scalar",
+                                "_GreaterEqualScalar",
+                                "_lesser_scalar",
+                                "_LesserScalar",
+                                "_lesser_equal_scalar",
+                                "_LesserEqualScalar",
+                                "_logical_and_scalar",
+                                "_LogicalAndScalar",
+                                "_logical_or_scalar",
+                                "_LogicalOrScalar",
+                                "_logical_xor_scalar",
+                                "_LogicalXorScalar",
+                                "_scatter_plus_scalar",
+                                "_scatter_minus_scalar",
+                                "_npi_add_scalar",
+                                "_npi_subtract_scalar",
+                                "_npi_rsubtract_scalar",
+                                "_npi_multiply_scalar",
+                                "_npi_true_divide_scalar",
+                                "_npi_rtrue_divide_scalar",
+                                "_npi_power_scalar",
+                                "_npi_rpower_scalar",
+                                "_npi_maximum_scalar",
+                                "_npi_minimum_scalar",
+                                "_npi_mod_scalar",
+                                "_npi_rmod_scalar",
+                                "_npi_equal_scalar",
+                                "_npi_not_equal_scalar",
+                                "_npi_greater_scalar",
+                                "_npi_greater_equal_scalar",
+                                "_npi_less_scalar",
+                                "_npi_less_equal_scalar"})
       list.push_back({op, scalar});
     return list;
   }();

@@ -30,9 +30,11 @@ std::vector<int64_t> twice(const std::vector<int64_t>& pads) {
 Result<std::vector<int64_t>> kernel_of(Layer& l, size_t weight_input, bool channels_last) {
   std::vector<int64_t> kernel = l.integers("kernel");
   if (kernel.empty()) {
-    if (const auto dims = l.dims_of(l.input(weight_input)); dims && dims->size() > 2) kernel.assign(dims->begin() + (channels_last ? 1 : 2), dims->end() - (channels_last ? 1 : 0));
+    if (const auto dims = l.dims_of(l.input(weight_input)); dims && dims->size() > 2)
+      kernel.assign(dims->begin() + (channels_last ? 1 : 2), dims->end() - (channels_last ? 1 : 0));
   }
-  if (kernel.empty() || kernel.size() > 3 || std::any_of(kernel.begin(), kernel.end(), [](int64_t k) { return k < 1; }) || !checked_element_count(kernel, 1 << 24))
+  if (kernel.empty() || kernel.size() > 3 || std::any_of(kernel.begin(), kernel.end(), [](int64_t k) { return k < 1; }) ||
+      !checked_element_count(kernel, 1 << 24))
     return invalid_model("illegal kernel").expected("one to three positive extents").found(to_string(kernel));
   return kernel;
 }
@@ -72,7 +74,8 @@ Result<Filter> filter_of(Layer& l, bool is_transposed) {
   ORKNN_TRY_ASSIGN(weight, f.layout.to_first(l, weight));  // [out, h, w, in] in that layout
   f.inputs = {x, weight};
   if (!l.flag("no_bias", is_transposed)) {
-    ORKNN_TRY_ASSIGN(const TensorId bias, l.parameter(2, "bias", filters > 0 ? std::optional(Dims{filters}) : std::nullopt, Fill::Zeros, dtype));
+    ORKNN_TRY_ASSIGN(const TensorId bias,
+                     l.parameter(2, "bias", filters > 0 ? std::optional(Dims{filters}) : std::nullopt, Fill::Zeros, dtype));
     f.inputs.push_back(bias);
   }
   return f;
@@ -84,8 +87,11 @@ Status convolution(Layer& l) {
   ORKNN_TRY_ASSIGN(Filter f, filter_of(l, false));
   const size_t n = f.kernel.size();
   const TensorId y = l.emit("Conv", std::move(f.inputs),
-                            {{"kernel_shape", f.kernel}, {"strides", l.window("stride", n, 1, 1)}, {"dilations", l.window("dilate", n, 1, 1)},
-                             {"pads", twice(l.window("pad", n, 0, 0))}, {"group", f.group}});
+                            {{"kernel_shape", f.kernel},
+                             {"strides", l.window("stride", n, 1, 1)},
+                             {"dilations", l.window("dilate", n, 1, 1)},
+                             {"pads", twice(l.window("pad", n, 0, 0))},
+                             {"group", f.group}});
   ORKNN_TRY_ASSIGN(const TensorId result, f.layout.undo(l, y));
   l.set_output(result);
   return {};
@@ -96,20 +102,31 @@ Status deconvolution(Layer& l) {
   ORKNN_TRY_ASSIGN(Filter f, filter_of(l, true));
   const std::vector<int64_t>& kernel = f.kernel;
   const size_t n = kernel.size();
-  const std::vector<int64_t> stride = l.window("stride", n, 1, 1), dilate = l.window("dilate", n, 1, 1), target = l.window("target_shape", n, 0, 0);
+  const std::vector<int64_t> stride = l.window("stride", n, 1, 1), dilate = l.window("dilate", n, 1, 1),
+                             target = l.window("target_shape", n, 0, 0);
   std::vector<int64_t> pad = l.window("pad", n, 0, 0), adjust = l.window("adj", n, 0, 0);
-  if (std::any_of(target.begin(), target.end(), [](int64_t t) { return t != 0; })) {  // then padding and adjustment follow from it
+  if (std::any_of(target.begin(), target.end(),
+                  [](int64_t t) { return t != 0; })) {  // then padding and adjustment follow from it
     ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(f.inputs[0], "to reach the target shape"));
-    if (in.size() != n + 2) return shape_mismatch("the data does not have the rank of the kernel").expected(std::to_string(n + 2)).found(to_string(in));
+    if (in.size() != n + 2)
+      return shape_mismatch("the data does not have the rank of the kernel").expected(std::to_string(n + 2)).found(to_string(in));
     for (size_t i = 0; i < n; ++i) {
       const int64_t surplus = stride[i] * (in[i + 2] - 1) + (kernel[i] - 1) * dilate[i] + 1 - target[i];
-      if (surplus < 0) return invalid_model("the target shape cannot be reached").expected("at most " + std::to_string(surplus + target[i])).found(std::to_string(target[i]));
+      if (surplus < 0)
+        return invalid_model("the target shape cannot be reached")
+            .expected("at most " + std::to_string(surplus + target[i]))
+            .found(std::to_string(target[i]));
       adjust[i] = surplus % 2;
       pad[i] = (surplus + 1) / 2;
     }
   }
   const TensorId y = l.emit("ConvTranspose", std::move(f.inputs),
-                            {{"kernel_shape", kernel}, {"strides", stride}, {"dilations", dilate}, {"pads", twice(pad)}, {"output_padding", adjust}, {"group", f.group}});
+                            {{"kernel_shape", kernel},
+                             {"strides", stride},
+                             {"dilations", dilate},
+                             {"pads", twice(pad)},
+                             {"output_padding", adjust},
+                             {"group", f.group}});
   ORKNN_TRY_ASSIGN(const TensorId result, f.layout.undo(l, y));
   l.set_output(result);
   return {};
@@ -155,7 +172,8 @@ Status batch_norm(Layer& l) {
     ORKNN_TRY_ASSIGN(const int64_t known_rank, l.need_rank(x, "to find the channels"));
     ORKNN_TRY_ASSIGN(axis, normalize_axis(axis, known_rank));
   }
-  if (rank && axis >= *rank) return invalid_model("illegal axis").expected("less than " + std::to_string(*rank)).found(std::to_string(axis));
+  if (rank && axis >= *rank)
+    return invalid_model("illegal axis").expected("less than " + std::to_string(*rank)).found(std::to_string(axis));
   const auto channels = channels_of(l, x, axis);
   const std::optional<Dims> dims = channels ? std::optional(Dims{*channels}) : std::nullopt;
   const DType dtype = l.dtype_of(x);
@@ -180,7 +198,8 @@ Status batch_norm(Layer& l) {
   if (l.op() == "_contrib_BatchNormWithReLU") y = l.unary("Relu", y);
   l.set_output(0, y);
   l.set_output(1, mean);
-  l.set_output(2, l.unary("Reciprocal", l.unary("Sqrt", l.with_scalar("Add", variance, epsilon))));  // "var" is what the data was multiplied by
+  l.set_output(2, l.unary("Reciprocal",
+                          l.unary("Sqrt", l.with_scalar("Add", variance, epsilon))));  // "var" is what the data was multiplied by
   return {};
 }
 
@@ -226,7 +245,9 @@ Status group_norm(Layer& l) {
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to form groups"));
   const int64_t groups = l.integer("num_groups", 1);
   if (dims.size() < 3 || groups < 1 || dims[1] % groups != 0)
-    return invalid_model("the channels do not divide into groups").expected("a multiple of " + std::to_string(groups) + " channels").found(to_string(dims));
+    return invalid_model("the channels do not divide into groups")
+        .expected("a multiple of " + std::to_string(groups) + " channels")
+        .found(to_string(dims));
   const double epsilon = l.number("eps", 1e-5);
   const DType dtype = l.dtype_of(x);
   ORKNN_TRY_ASSIGN(TensorId gamma, l.parameter(1, "gamma", Dims{groups}, Fill::Ones, dtype));
@@ -235,7 +256,8 @@ Status group_norm(Layer& l) {
   const auto per_channel = [&](TensorId p) -> Result<TensorId> {
     ORKNN_TRY_ASSIGN(const Dims have, l.need_dims(p, "to apply it"));
     if (element_count(have) == dims[1]) return l.reshape(p, {dims[1]});
-    if (element_count(have) != groups) return shape_mismatch("the factors do not fit the groups").expected(std::to_string(groups)).found(to_string(have));
+    if (element_count(have) != groups)
+      return shape_mismatch("the factors do not fit the groups").expected(std::to_string(groups)).found(to_string(have));
     return l.reshape(l.expand(l.reshape(p, {groups, 1}), {groups, dims[1] / groups}), {dims[1]});
   };
   ORKNN_TRY_ASSIGN(gamma, per_channel(gamma));
@@ -252,11 +274,14 @@ Status l2_normalization(Layer& l) {
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to normalize it"));
   const std::string mode = l.text("mode", "instance");
   std::vector<int64_t> axes;
-  if (mode == "channel") axes = {1};
+  if (mode == "channel")
+    axes = {1};
   else if (mode == "instance" || mode == "spatial")
     for (int64_t a = mode == "instance" ? 1 : 2; a < rank; ++a) axes.push_back(a);
-  else return unsupported("unknown mode").expected("instance, channel or spatial").found(mode);
-  if (axes.empty() || axes.back() >= rank) return shape_mismatch("the data has too few axes for mode " + mode).found(std::to_string(rank));
+  else
+    return unsupported("unknown mode").expected("instance, channel or spatial").found(mode);
+  if (axes.empty() || axes.back() >= rank)
+    return shape_mismatch("the data has too few axes for mode " + mode).found(std::to_string(rank));
   const TensorId sum = l.reduce("ReduceSum", l.binary("Mul", x, x), axes, true);
   l.set_output(l.binary("Div", x, l.unary("Sqrt", l.with_scalar("Add", sum, l.number("eps", 1e-10)))));
   return {};
@@ -266,7 +291,9 @@ Status lrn(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId x, l.need(0));
   const int64_t size = l.integer("nsize", 5);
   if (size < 1) return invalid_model("illegal nsize").found(std::to_string(size));
-  l.set_output(l.emit("LRN", {x}, {{"size", size}, {"alpha", l.number("alpha", 1e-4)}, {"beta", l.number("beta", 0.75)}, {"bias", l.number("knorm", 2.0)}}));
+  l.set_output(l.emit(
+      "LRN", {x},
+      {{"size", size}, {"alpha", l.number("alpha", 1e-4)}, {"beta", l.number("beta", 0.75)}, {"bias", l.number("knorm", 2.0)}}));
   return {};
 }
 
@@ -297,14 +324,20 @@ Status leaky_relu(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId x, l.need(0));
   const std::string type = l.text("act_type", "leaky");
   const double slope = l.number("slope", 0.25);
-  if (type == "leaky") l.set_output(l.emit("LeakyRelu", {x}, {{"alpha", slope}}));
-  else if (type == "elu") l.set_output(l.emit("Elu", {x}, {{"alpha", slope}}));
-  else if (type == "selu") l.set_output(l.unary("Selu", x));
-  else if (type == "gelu") l.set_output(l.unary("Gelu", x));
-  else if (type == "rrelu") l.set_output(l.emit("LeakyRelu", {x}, {{"alpha", (l.number("lower_bound", 0.125) + l.number("upper_bound", 0.334)) / 2}}));
+  if (type == "leaky")
+    l.set_output(l.emit("LeakyRelu", {x}, {{"alpha", slope}}));
+  else if (type == "elu")
+    l.set_output(l.emit("Elu", {x}, {{"alpha", slope}}));
+  else if (type == "selu")
+    l.set_output(l.unary("Selu", x));
+  else if (type == "gelu")
+    l.set_output(l.unary("Gelu", x));
+  else if (type == "rrelu")
+    l.set_output(l.emit("LeakyRelu", {x}, {{"alpha", (l.number("lower_bound", 0.125) + l.number("upper_bound", 0.334)) / 2}}));
   else if (type == "prelu") {
     const auto channels = channels_of(l, x);
-    ORKNN_TRY_ASSIGN(TensorId gamma, l.parameter(1, "gamma", channels ? std::optional(Dims{*channels}) : std::nullopt, Fill::Ones, l.dtype_of(x)));
+    ORKNN_TRY_ASSIGN(TensorId gamma, l.parameter(1, "gamma", channels ? std::optional(Dims{*channels}) : std::nullopt, Fill::Ones,
+                                                 l.dtype_of(x)));
     ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to place the slopes"));
     if (const auto dims = l.dims_of(gamma); dims && dims->size() == 1 && rank > 1) {  // one slope per channel, or one for all
       std::vector<int64_t> shape(static_cast<size_t>(rank - 1), 1);
@@ -337,7 +370,8 @@ Result<TensorId> softmax_input(Layer& l) {
 // Softmax over the first `length` elements of each row; 0 behind them.
 Result<TensorId> masked_softmax_of(Layer& l, TensorId x, TensorId mask, int64_t axis, bool logarithm) {
   const DType dtype = l.dtype_of(x);
-  const TensorId hidden = l.add_scalar("hidden", dtype == DType::Float16 ? -6e4 : -1e30, dtype), kept = l.emit("Where", {mask, x, hidden});
+  const TensorId hidden = l.add_scalar("hidden", dtype == DType::Float16 ? -6e4 : -1e30, dtype),
+                 kept = l.emit("Where", {mask, x, hidden});
   if (logarithm) {
     const TensorId infinite = l.add_scalar("infinite", -HUGE_VAL, dtype);
     return l.emit("Where", {mask, l.emit("LogSoftmax", {kept}, {{"axis", axis}}), infinite});
@@ -359,7 +393,8 @@ Status softmax(Layer& l) {
     std::iota(positions.begin(), positions.end(), int64_t{0});
     std::vector<int64_t> shape(dims.size(), 1);
     shape[static_cast<size_t>(at)] = -1;
-    const TensorId mask = l.binary("Less", l.reshape(l.add_ints("positions", positions), shape), l.unsqueeze(l.cast(length, DType::Int64), {at}));
+    const TensorId mask =
+        l.binary("Less", l.reshape(l.add_ints("positions", positions), shape), l.unsqueeze(l.cast(length, DType::Int64), {at}));
     ORKNN_TRY_ASSIGN(y, masked_softmax_of(l, x, mask, at, logarithm));
   } else {
     y = l.emit(logarithm ? "LogSoftmax" : "Softmax", {x}, {{"axis", axis}});
@@ -371,7 +406,8 @@ Status softmax(Layer& l) {
 Status masked_softmax(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId x, softmax_input(l));
   ORKNN_TRY_ASSIGN(const TensorId mask, l.need(1));
-  ORKNN_TRY_ASSIGN(const TensorId y, masked_softmax_of(l, x, l.cast(mask, DType::Bool), l.integer("axis", -1), l.op() == "masked_log_softmax"));
+  ORKNN_TRY_ASSIGN(const TensorId y,
+                   masked_softmax_of(l, x, l.cast(mask, DType::Bool), l.integer("axis", -1), l.op() == "masked_log_softmax"));
   l.set_output(y);
   return {};
 }
@@ -391,9 +427,12 @@ Status softmax_activation(Layer& l) {
 
 Status softmax_output(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId x, l.need(0));
-  if (l.flag("multi_output", false)) l.set_output(l.emit("Softmax", {x}, {{"axis", int64_t{1}}}));
-  else if (l.flag("preserve_shape", false)) l.set_output(l.emit("Softmax", {x}, {{"axis", int64_t{-1}}}));
-  else l.set_output(softmax_of_instance(l, x));
+  if (l.flag("multi_output", false))
+    l.set_output(l.emit("Softmax", {x}, {{"axis", int64_t{1}}}));
+  else if (l.flag("preserve_shape", false))
+    l.set_output(l.emit("Softmax", {x}, {{"axis", int64_t{-1}}}));
+  else
+    l.set_output(softmax_of_instance(l, x));
   return {};
 }
 
@@ -415,36 +454,79 @@ Status logistic_output(Layer& l) {
 Status softmax_cross_entropy(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId x, l.need(0));
   ORKNN_TRY_ASSIGN(const TensorId label, l.need(1));
-  const TensorId picked = l.emit("GatherElements", {l.emit("LogSoftmax", {x}, {{"axis", int64_t{-1}}}), l.unsqueeze(l.cast(label, DType::Int64), {1})}, {{"axis", int64_t{1}}});
+  const TensorId picked = l.emit(
+      "GatherElements", {l.emit("LogSoftmax", {x}, {{"axis", int64_t{-1}}}), l.unsqueeze(l.cast(label, DType::Int64), {1})},
+      {{"axis", int64_t{1}}});
   l.set_output(l.reshape(l.unary("Neg", l.reduce("ReduceSum", picked, {0, 1}, false)), {1}));
   return {};
 }
 
 Status training_only(Layer&) {
-  return unsupported("this operator compares with labels, it only trains the network").hint("save the symbol of the deployed network, or name the outputs to keep");
+  return unsupported("this operator compares with labels, it only trains the network")
+      .hint("save the symbol of the deployed network, or name the outputs to keep");
 }
 
 Status user_code(Layer& l) {
-  return unsupported("this operator is Python code of the model's author" + (l.has("op_type") ? " ('" + l.text("op_type", "") + "')" : std::string()))
+  return unsupported("this operator is Python code of the model's author" +
+                     (l.has("op_type") ? " ('" + l.text("op_type", "") + "')" : std::string()))
       .hint("cut the model before it, or express it with built-in operators");
 }
 }  // namespace
 
 std::span<const Row> nn_rows() {
   static const Row rows[] = {
-      {"Convolution", convolution}, {"Convolution_v1", convolution}, {"Deconvolution", deconvolution}, {"FullyConnected", fully_connected},
-      {"BatchNorm", batch_norm}, {"BatchNorm_v1", batch_norm}, {"CuDNNBatchNorm", batch_norm}, {"_contrib_SyncBatchNorm", batch_norm},
-      {"_contrib_BatchNormWithReLU", batch_norm}, {"InstanceNorm", instance_norm}, {"LayerNorm", layer_norm}, {"GroupNorm", group_norm},
-      {"L2Normalization", l2_normalization}, {"LRN", lrn},
-      {"Activation", activation}, {"LeakyReLU", leaky_relu}, {"hard_sigmoid", hard_sigmoid},
-      {"softmax", softmax}, {"softmin", softmax}, {"log_softmax", softmax}, {"masked_softmax", masked_softmax}, {"masked_log_softmax", masked_softmax},
-      {"SoftmaxActivation", softmax_activation}, {"SoftmaxOutput", softmax_output}, {"Softmax", softmax_output}, {"WarpCTC", softmax_output}, {"softmax_cross_entropy", softmax_cross_entropy},
-      {"Dropout", identity}, {"_copy", identity}, {"identity", identity}, {"BlockGrad", identity}, {"stop_gradient", identity}, {"make_loss", identity},
-      {"MakeLoss", identity}, {"LinearRegressionOutput", identity}, {"MAERegressionOutput", identity}, {"SVMOutput", identity}, {"LogisticRegressionOutput", logistic_output},
-      {"IdentityAttachKLSparseReg", identity}, {"_CrossDeviceCopy", identity}, {"_contrib_gradientmultiplier", identity}, {"_identity_with_attr_like_rhs", identity},
+      {"Convolution", convolution},
+      {"Convolution_v1", convolution},
+      {"Deconvolution", deconvolution},
+      {"FullyConnected", fully_connected},
+      {"BatchNorm", batch_norm},
+      {"BatchNorm_v1", batch_norm},
+      {"CuDNNBatchNorm", batch_norm},
+      {"_contrib_SyncBatchNorm", batch_norm},
+      {"_contrib_BatchNormWithReLU", batch_norm},
+      {"InstanceNorm", instance_norm},
+      {"LayerNorm", layer_norm},
+      {"GroupNorm", group_norm},
+      {"L2Normalization", l2_normalization},
+      {"LRN", lrn},
+      {"Activation", activation},
+      {"LeakyReLU", leaky_relu},
+      {"hard_sigmoid", hard_sigmoid},
+      {"softmax", softmax},
+      {"softmin", softmax},
+      {"log_softmax", softmax},
+      {"masked_softmax", masked_softmax},
+      {"masked_log_softmax", masked_softmax},
+      {"SoftmaxActivation", softmax_activation},
+      {"SoftmaxOutput", softmax_output},
+      {"Softmax", softmax_output},
+      {"WarpCTC", softmax_output},
+      {"softmax_cross_entropy", softmax_cross_entropy},
+      {"Dropout", identity},
+      {"_copy", identity},
+      {"identity", identity},
+      {"BlockGrad", identity},
+      {"stop_gradient", identity},
+      {"make_loss", identity},
+      {"MakeLoss", identity},
+      {"LinearRegressionOutput", identity},
+      {"MAERegressionOutput", identity},
+      {"SVMOutput", identity},
+      {"LogisticRegressionOutput", logistic_output},
+      {"IdentityAttachKLSparseReg", identity},
+      {"_CrossDeviceCopy", identity},
+      {"_contrib_gradientmultiplier", identity},
+      {"_identity_with_attr_like_rhs", identity},
       {"cast_storage", identity},
-      {"_contrib_MultiBoxTarget", training_only}, {"MultiBoxTarget", training_only}, {"_contrib_mrcnn_mask_target", training_only}, {"CTCLoss", training_only},
-      {"_contrib_CTCLoss", training_only}, {"ctc_loss", training_only}, {"Custom", user_code}, {"_Native", user_code}, {"_NDArray", user_code},
+      {"_contrib_MultiBoxTarget", training_only},
+      {"MultiBoxTarget", training_only},
+      {"_contrib_mrcnn_mask_target", training_only},
+      {"CTCLoss", training_only},
+      {"_contrib_CTCLoss", training_only},
+      {"ctc_loss", training_only},
+      {"Custom", user_code},
+      {"_Native", user_code},
+      {"_NDArray", user_code},
   };
   return rows;
 }

@@ -15,7 +15,8 @@ struct Range {
 
 // Largest magnitude of a range, as a scalar.
 TensorId magnitude(Layer& l, const Range& r) {
-  return l.reshape(l.binary("Max", l.unary("Abs", l.cast(r.low, DType::Float32)), l.unary("Abs", l.cast(r.high, DType::Float32))), {});
+  return l.reshape(l.binary("Max", l.unary("Abs", l.cast(r.low, DType::Float32)), l.unary("Abs", l.cast(r.high, DType::Float32))),
+                   {});
 }
 
 // Symmetric int8 keeps 127 steps on each side; uint8 has 255 from the low end.
@@ -62,7 +63,8 @@ Status quantize(Layer& l) {
   } else {
     r = measured(l, x);
   }
-  if (type != "int8" && type != "uint8" && type != "auto") return unsupported("unknown out_type").expected("int8, uint8 or auto").found(type);
+  if (type != "int8" && type != "uint8" && type != "auto")
+    return unsupported("unknown out_type").expected("int8, uint8 or auto").found(type);
   ORKNN_TRY_ASSIGN(const TensorId real, real_values(l, x, r));
   l.set_output(0, rounded(l, real, r, type == "uint8"));
   set_range(l, r);
@@ -114,7 +116,8 @@ Status join(Layer& l) {
     parts.push_back(part);
   }
   if (parts.empty()) return invalid_model("an operator without inputs");
-  const TensorId y = is_concat ? l.concat(parts, l.integer("dim", 1)) : l.binary(l.op() == "_contrib_quantized_elemwise_mul" ? "Mul" : "Add", parts[0], parts[1]);
+  const TensorId y = is_concat ? l.concat(parts, l.integer("dim", 1))
+                               : l.binary(l.op() == "_contrib_quantized_elemwise_mul" ? "Mul" : "Add", parts[0], parts[1]);
   Range r = measured(l, y);
   if (l.has("min_calib_range") && l.has("max_calib_range")) {
     r = {l.add_scalar("low", l.number("min_calib_range", 0.0)), l.add_scalar("high", l.number("max_calib_range", 0.0))};
@@ -129,11 +132,20 @@ Status join(Layer& l) {
 
 std::span<const Row> quantized_rows() {
   static const Row rows[] = {
-      {"_contrib_quantize", quantize}, {"_contrib_quantize_v2", quantize}, {"_contrib_requantize", quantize}, {"_contrib_dequantize", dequantize},
-      {"_contrib_quantized_conv", with_weights<convolution>}, {"_contrib_quantized_fully_connected", with_weights<fully_connected>},
-      {"_contrib_quantized_pooling", with_range<pooling>}, {"_contrib_quantized_act", with_range<activation>}, {"_contrib_quantized_flatten", with_range<flatten>},
-      {"_contrib_quantized_batch_norm", with_range<batch_norm>}, {"_contrib_quantized_embedding", with_range<embedding>}, {"_contrib_quantized_concat", join},
-      {"_contrib_quantized_elemwise_add", join}, {"_contrib_quantized_elemwise_mul", join},
+      {"_contrib_quantize", quantize},
+      {"_contrib_quantize_v2", quantize},
+      {"_contrib_requantize", quantize},
+      {"_contrib_dequantize", dequantize},
+      {"_contrib_quantized_conv", with_weights<convolution>},
+      {"_contrib_quantized_fully_connected", with_weights<fully_connected>},
+      {"_contrib_quantized_pooling", with_range<pooling>},
+      {"_contrib_quantized_act", with_range<activation>},
+      {"_contrib_quantized_flatten", with_range<flatten>},
+      {"_contrib_quantized_batch_norm", with_range<batch_norm>},
+      {"_contrib_quantized_embedding", with_range<embedding>},
+      {"_contrib_quantized_concat", join},
+      {"_contrib_quantized_elemwise_add", join},
+      {"_contrib_quantized_elemwise_mul", join},
   };
   return rows;
 }

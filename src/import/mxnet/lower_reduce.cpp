@@ -36,9 +36,13 @@ Status reduce(Layer& l) {
   int64_t rank = 0;
   ORKNN_TRY_ASSIGN(const std::vector<int64_t> axes, reduced_axes(l, x, rank));
   const std::string& op = l.op();
-  if (op == "nansum" || op == "nanprod") x = l.emit("Where", {l.unary("IsNaN", x), l.add_scalar("instead", op == "nansum" ? 0.0 : 1.0, l.dtype_of(x)), x});
-  const std::string_view ours = op == "mean" || op == "_npi_mean" ? "ReduceMean" : op == "prod" || op == "nanprod" || op == "_np_prod" ? "ReduceProd"
-                                : op == "max" || op == "max_axis" || op == "_np_max" ? "ReduceMax" : op == "min" || op == "min_axis" || op == "_np_min" ? "ReduceMin" : "ReduceSum";
+  if (op == "nansum" || op == "nanprod")
+    x = l.emit("Where", {l.unary("IsNaN", x), l.add_scalar("instead", op == "nansum" ? 0.0 : 1.0, l.dtype_of(x)), x});
+  const std::string_view ours = op == "mean" || op == "_npi_mean"                     ? "ReduceMean"
+                                : op == "prod" || op == "nanprod" || op == "_np_prod" ? "ReduceProd"
+                                : op == "max" || op == "max_axis" || op == "_np_max"  ? "ReduceMax"
+                                : op == "min" || op == "min_axis" || op == "_np_min"  ? "ReduceMin"
+                                                                                      : "ReduceSum";
   if (l.has("dtype")) x = l.cast(x, l.dtype("dtype", l.dtype_of(x)));
   l.set_output(reduced(l, ours, x, axes, rank, l.flag("keepdims", false)));
   return {};
@@ -75,7 +79,8 @@ Status cumulative_sum(Layer& l) {
 
 Status arg_extreme(Layer& l) {
   ORKNN_TRY_ASSIGN(TensorId x, l.need(0));
-  const bool is_least = l.op() == "argmin" || l.op() == "_npi_argmin", is_channel = l.op() == "argmax_channel", is_all = !l.has("axis") && !is_channel;
+  const bool is_least = l.op() == "argmin" || l.op() == "_npi_argmin", is_channel = l.op() == "argmax_channel",
+             is_all = !l.has("axis") && !is_channel;
   const bool keep = l.flag("keepdims", false);
   std::vector<int64_t> kept;
   if (is_all) {
@@ -83,9 +88,12 @@ Status arg_extreme(Layer& l) {
     kept.assign(static_cast<size_t>(keep ? rank : 1), 1);
     x = l.reshape(x, {-1});
   }
-  TensorId y = l.emit(is_least ? "ArgMin" : "ArgMax", {x}, {{"axis", is_channel ? 1 : l.integer("axis", 0)}, {"keepdims", int64_t{keep && !is_all}}});
-  if (is_all) y = l.reshape(y, kept);
-  else if (const auto rank = l.rank_of(y); rank && *rank == 0) y = l.reshape(y, {1});
+  TensorId y = l.emit(is_least ? "ArgMin" : "ArgMax", {x},
+                      {{"axis", is_channel ? 1 : l.integer("axis", 0)}, {"keepdims", int64_t{keep && !is_all}}});
+  if (is_all)
+    y = l.reshape(y, kept);
+  else if (const auto rank = l.rank_of(y); rank && *rank == 0)
+    y = l.reshape(y, {1});
   l.set_output(l.cast(y, l.op().starts_with("_npi") ? DType::Int64 : DType::Float32));
   return {};
 }
@@ -106,11 +114,13 @@ Status top_k(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId x, sorted_data(l, axis, extent));
   const std::string kind = l.text("ret_typ", "indices");
   const int64_t asked = l.integer("k", 1), k = asked < 1 ? extent : std::min(asked, extent);
-  const auto found = l.emit_all("TopK", {x, l.add_ints("k", {k})}, {{"axis", axis}, {"largest", int64_t{!l.flag("is_ascend", false)}}}, 2);
+  const auto found =
+      l.emit_all("TopK", {x, l.add_ints("k", {k})}, {{"axis", axis}, {"largest", int64_t{!l.flag("is_ascend", false)}}}, 2);
   const DType index_type = l.dtype("dtype", DType::Float32);
   if (kind == "mask") {
     const DType dtype = l.dtype_of(x);
-    const TensorId zeros = l.emit("Expand", {l.add_scalar("zero", 0.0, dtype), l.unary("Shape", x)}), ones = l.emit("Expand", {l.add_scalar("one", 1.0, dtype), l.unary("Shape", found[1])});
+    const TensorId zeros = l.emit("Expand", {l.add_scalar("zero", 0.0, dtype), l.unary("Shape", x)}),
+                   ones = l.emit("Expand", {l.add_scalar("one", 1.0, dtype), l.unary("Shape", found[1])});
     l.set_output(l.emit("ScatterElements", {zeros, found[1], ones}, {{"axis", axis}}));
   } else if (kind == "indices") {
     l.set_output(l.cast(found[1], index_type));
@@ -126,7 +136,8 @@ Status top_k(Layer& l) {
 Status sort(Layer& l) {
   int64_t axis = 0, extent = 0;
   ORKNN_TRY_ASSIGN(const TensorId x, sorted_data(l, axis, extent));
-  const auto found = l.emit_all("TopK", {x, l.add_ints("k", {extent})}, {{"axis", axis}, {"largest", int64_t{!l.flag("is_ascend", true)}}}, 2);
+  const auto found =
+      l.emit_all("TopK", {x, l.add_ints("k", {extent})}, {{"axis", axis}, {"largest", int64_t{!l.flag("is_ascend", true)}}}, 2);
   l.set_output(l.op() == "sort" ? found[0] : l.cast(found[1], l.dtype("dtype", DType::Float32)));
   return {};
 }
@@ -153,15 +164,18 @@ Status dot(Layer& l) {
       // Only the contracted axis moves: to the end of the left operand, to the front of the right one.
       std::vector<int64_t> order(dims[i].size());
       std::iota(order.begin(), order.end(), int64_t{0});
-      if (i == 0) std::rotate(order.begin(), order.begin() + 1, order.end());
-      else std::rotate(order.begin(), order.end() - 1, order.end());
+      if (i == 0)
+        std::rotate(order.begin(), order.begin() + 1, order.end());
+      else
+        std::rotate(order.begin(), order.end() - 1, order.end());
       operands[i] = l.transpose(operands[i], order);
       Dims moved;
       for (int64_t a : order) moved.push_back(dims[i][static_cast<size_t>(a)]);
       dims[i] = moved;
     }
   }
-  if (dims[0].back() != dims[1].front()) return shape_mismatch("the operands do not fit").expected(to_string(dims[0])).found(to_string(dims[1]));
+  if (dims[0].back() != dims[1].front())
+    return shape_mismatch("the operands do not fit").expected(to_string(dims[0])).found(to_string(dims[1]));
   Dims result(dims[0].begin(), dims[0].end() - 1);
   result.insert(result.end(), dims[1].begin() + 1, dims[1].end());
   if (result.empty()) result = {1};
@@ -175,7 +189,9 @@ Status dot(Layer& l) {
 Result<TensorId> product(Layer& l, TensorId a, TensorId b, bool flip_a, bool flip_b) {
   ORKNN_TRY_ASSIGN(const int64_t rank_a, l.need_rank(a, "to multiply it"));
   ORKNN_TRY_ASSIGN(const int64_t rank_b, l.need_rank(b, "to multiply it"));
-  if (rank_a < 2 || rank_b < 2) return shape_mismatch("the operands must be matrices").found("ranks " + std::to_string(rank_a) + " and " + std::to_string(rank_b));
+  if (rank_a < 2 || rank_b < 2)
+    return shape_mismatch("the operands must be matrices")
+        .found("ranks " + std::to_string(rank_a) + " and " + std::to_string(rank_b));
   return l.binary("MatMul", flip_a ? swap_last(l, a, rank_a) : a, flip_b ? swap_last(l, b, rank_b) : b);
 }
 
@@ -188,7 +204,8 @@ Status batch_dot(Layer& l) {
 }
 
 Status linalg_gemm(Layer& l) {
-  if (l.integer("axis", -2) != -2) return unsupported("a product along other axes than the last two").found("axis " + l.text("axis", ""));
+  if (l.integer("axis", -2) != -2)
+    return unsupported("a product along other axes than the last two").found("axis " + l.text("axis", ""));
   ORKNN_TRY_ASSIGN(const TensorId a, l.need(0));
   ORKNN_TRY_ASSIGN(const TensorId b, l.need(1));
   ORKNN_TRY_ASSIGN(TensorId y, product(l, a, b, l.flag("transpose_a", false), l.flag("transpose_b", false)));
@@ -214,12 +231,39 @@ Status linalg_syrk(Layer& l) {
 
 std::span<const Row> reduce_rows() {
   static const Row rows[] = {
-      {"sum", reduce}, {"sum_axis", reduce}, {"_np_sum", reduce}, {"mean", reduce}, {"_npi_mean", reduce}, {"prod", reduce}, {"_np_prod", reduce}, {"nansum", reduce},
-      {"nanprod", reduce}, {"max", reduce}, {"max_axis", reduce}, {"_np_max", reduce}, {"min", reduce}, {"min_axis", reduce}, {"_np_min", reduce}, {"norm", norm},
-      {"moments", moments}, {"cumsum", cumulative_sum}, {"_np_cumsum", cumulative_sum},
-      {"argmax", arg_extreme}, {"argmin", arg_extreme}, {"argmax_channel", arg_extreme}, {"_npi_argmax", arg_extreme}, {"_npi_argmin", arg_extreme},
-      {"topk", top_k}, {"sort", sort}, {"argsort", sort},
-      {"dot", dot}, {"_np_dot", dot}, {"batch_dot", batch_dot}, {"_linalg_gemm", linalg_gemm}, {"_linalg_gemm2", linalg_gemm}, {"_linalg_syrk", linalg_syrk},
+      {"sum", reduce},
+      {"sum_axis", reduce},
+      {"_np_sum", reduce},
+      {"mean", reduce},
+      {"_npi_mean", reduce},
+      {"prod", reduce},
+      {"_np_prod", reduce},
+      {"nansum", reduce},
+      {"nanprod", reduce},
+      {"max", reduce},
+      {"max_axis", reduce},
+      {"_np_max", reduce},
+      {"min", reduce},
+      {"min_axis", reduce},
+      {"_np_min", reduce},
+      {"norm", norm},
+      {"moments", moments},
+      {"cumsum", cumulative_sum},
+      {"_np_cumsum", cumulative_sum},
+      {"argmax", arg_extreme},
+      {"argmin", arg_extreme},
+      {"argmax_channel", arg_extreme},
+      {"_npi_argmax", arg_extreme},
+      {"_npi_argmin", arg_extreme},
+      {"topk", top_k},
+      {"sort", sort},
+      {"argsort", sort},
+      {"dot", dot},
+      {"_np_dot", dot},
+      {"batch_dot", batch_dot},
+      {"_linalg_gemm", linalg_gemm},
+      {"_linalg_gemm2", linalg_gemm},
+      {"_linalg_syrk", linalg_syrk},
   };
   return rows;
 }

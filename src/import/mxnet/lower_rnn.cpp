@@ -27,7 +27,14 @@ const Mode* find_mode(std::string_view name) {
 class Recurrent {
  public:
   Recurrent(Layer& layer, const Mode& mode, const Dims& data, int64_t hidden, int64_t levels, int64_t directions)
-      : l(layer), mode_(mode), batch_(data[1]), features_(data[2]), hidden_(hidden), levels_(levels), directions_(directions), gates_(static_cast<int64_t>(mode.gates.size())) {}
+      : l(layer),
+        mode_(mode),
+        batch_(data[1]),
+        features_(data[2]),
+        hidden_(hidden),
+        levels_(levels),
+        directions_(directions),
+        gates_(static_cast<int64_t>(mode.gates.size())) {}
 
   int64_t width_of(int64_t level) const { return level == 0 ? features_ : hidden_ * directions_; }
   // Elements of all weights.
@@ -50,13 +57,18 @@ class Recurrent {
         const TensorId first = block(parameters, bias_at, 1), second = block(parameters, bias_at, 1);
         biases.push_back(l.reshape(l.concat({first, second}, 1), {1, 2 * gates_ * hidden_}));
       }
-      const auto first_state = [&](TensorId all) { return all ? l.slice(all, 0, level * directions_, (level + 1) * directions_) : TensorId{}; };
-      std::vector<TensorId> inputs{x, l.concat(inner, 0), l.concat(recurrent, 0), l.concat(biases, 0), lengths, first_state(state)};
+      const auto first_state = [&](TensorId all) {
+        return all ? l.slice(all, 0, level * directions_, (level + 1) * directions_) : TensorId{};
+      };
+      std::vector<TensorId> inputs{x,       l.concat(inner, 0), l.concat(recurrent, 0), l.concat(biases, 0),
+                                   lengths, first_state(state)};
       if (mode_.op == "LSTM") inputs.push_back(first_state(cell));
       Attributes attributes{{"hidden_size", hidden_}, {"direction", std::string(directions_ == 2 ? "bidirectional" : "forward")}};
       if (mode_.op == "GRU") attributes.set("linear_before_reset", int64_t{1});
-      if (!mode_.activation.empty()) attributes.set("activations", std::vector<std::string>(static_cast<size_t>(directions_), std::string(mode_.activation)));
-      const auto results = l.emit_all(std::string(mode_.op), std::move(inputs), std::move(attributes), mode_.op == "LSTM" ? 3 : 2);
+      if (!mode_.activation.empty())
+        attributes.set("activations", std::vector<std::string>(static_cast<size_t>(directions_), std::string(mode_.activation)));
+      const auto results =
+          l.emit_all(std::string(mode_.op), std::move(inputs), std::move(attributes), mode_.op == "LSTM" ? 3 : 2);
       // [time, direction, batch, hidden] -> [time, batch, direction * hidden]
       x = directions_ == 1 ? l.squeeze(results[0], {1}) : l.reshape(l.transpose(results[0], {0, 2, 1, 3}), {0, 0, -1});
       last_states.push_back(results[1]);
@@ -88,7 +100,8 @@ Result<TensorId> full_state(Layer& l, TensorId state, int64_t rows, int64_t batc
   if (!state) return state;
   const Dims wanted{rows, batch, hidden};
   if (const auto dims = l.dims_of(state); dims && *dims != wanted) {
-    if (!broadcast(*dims, wanted) || dims->size() > 3) return shape_mismatch("the state does not fit the layer").expected(to_string(wanted)).found(to_string(*dims));
+    if (!broadcast(*dims, wanted) || dims->size() > 3)
+      return shape_mismatch("the state does not fit the layer").expected(to_string(wanted)).found(to_string(*dims));
     return l.expand(state, wanted);
   }
   return state;
@@ -100,17 +113,24 @@ Status rnn(Layer& l) {
   const Mode* mode = find_mode(name);
   if (!mode) return unsupported("unknown mode").expected("rnn_relu, rnn_tanh, lstm or gru").found(name);
   if (l.has("projection_size")) return unsupported("a projected LSTM (projection_size)").hint("train without projection");
-  if (l.has("lstm_state_clip_min") || l.has("lstm_state_clip_max")) return unsupported("clipped LSTM states (lstm_state_clip_min, lstm_state_clip_max)");
+  if (l.has("lstm_state_clip_min") || l.has("lstm_state_clip_max"))
+    return unsupported("clipped LSTM states (lstm_state_clip_min, lstm_state_clip_max)");
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to lay out the parameters"));
   if (dims.size() != 3) return shape_mismatch("the data must be [time, batch, features]").found(to_string(dims));
-  const int64_t hidden = l.integer("state_size", 0), levels = l.integer("num_layers", 1), directions = l.flag("bidirectional", false) ? 2 : 1;
+  const int64_t hidden = l.integer("state_size", 0), levels = l.integer("num_layers", 1),
+                directions = l.flag("bidirectional", false) ? 2 : 1;
   if (hidden < 1 || hidden > 1 << 16 || levels < 1 || levels > 256 || dims[2] > 1 << 20)
-    return invalid_model("absurd sizes").expected("state_size of 1 to 65536, num_layers of 1 to 256").found(std::to_string(hidden) + ", " + std::to_string(levels));
+    return invalid_model("absurd sizes")
+        .expected("state_size of 1 to 65536, num_layers of 1 to 256")
+        .found(std::to_string(hidden) + ", " + std::to_string(levels));
   Recurrent layer(l, *mode, dims, hidden, levels, directions);
   const DType dtype = l.dtype_of(x);
   ORKNN_TRY_ASSIGN(TensorId parameters, l.parameter(1, "parameters", Dims{layer.parameter_count()}, Fill::Random, dtype, hidden));
   ORKNN_TRY_ASSIGN(const Dims have, l.need_dims(parameters, "to take it apart"));
-  if (element_count(have) != layer.parameter_count()) return shape_mismatch("the parameter vector does not fit the layer").expected(std::to_string(layer.parameter_count()) + " elements").found(to_string(have));
+  if (element_count(have) != layer.parameter_count())
+    return shape_mismatch("the parameter vector does not fit the layer")
+        .expected(std::to_string(layer.parameter_count()) + " elements")
+        .found(to_string(have));
   parameters = l.reshape(parameters, {-1});
   const bool is_lstm = mode->op == "LSTM";
   ORKNN_TRY_ASSIGN(const TensorId state, full_state(l, l.input(2), levels * directions, dims[1], hidden));

@@ -18,7 +18,9 @@ Result<Sequence> sequence_of(Layer& l) {
   ORKNN_TRY_ASSIGN(s.data, l.need(0));
   ORKNN_TRY_ASSIGN(s.dims, l.need_dims(s.data, "to walk along time"));
   s.axis = l.integer("axis", 0);
-  if (s.dims.size() < 2 || s.axis < 0 || s.axis > 1) return unsupported("time must be axis 0 or 1 of data with a batch").found("axis " + std::to_string(s.axis) + " of " + to_string(s.dims));
+  if (s.dims.size() < 2 || s.axis < 0 || s.axis > 1)
+    return unsupported("time must be axis 0 or 1 of data with a batch")
+        .found("axis " + std::to_string(s.axis) + " of " + to_string(s.dims));
   if (l.flag("use_sequence_length", false)) {
     ORKNN_TRY_ASSIGN(s.lengths, l.need(1));
     s.lengths = l.cast(s.lengths, DType::Int64);
@@ -37,7 +39,8 @@ Status sequence_mask(Layer& l) {
   std::vector<int64_t> time_shape(s.dims.size(), 1), batch_shape(s.dims.size(), 1);
   time_shape[static_cast<size_t>(s.axis)] = -1;
   batch_shape[static_cast<size_t>(1 - s.axis)] = -1;
-  const TensorId inside = l.binary("Less", l.reshape(l.add_ints("positions", positions), time_shape), l.reshape(s.lengths, batch_shape));
+  const TensorId inside =
+      l.binary("Less", l.reshape(l.add_ints("positions", positions), time_shape), l.reshape(s.lengths, batch_shape));
   l.set_output(l.emit("Where", {inside, s.data, l.add_scalar("value", l.number("value", 0.0), l.dtype_of(s.data))}));
   return {};
 }
@@ -58,14 +61,17 @@ Status sequence_last(Layer& l) {
 
 Status sequence_reverse(Layer& l) {
   ORKNN_TRY_ASSIGN(const Sequence s, sequence_of(l));
-  if (!s.lengths) l.set_output(l.slice(s.data, s.axis, INT64_MAX, INT64_MIN, -1));
-  else l.set_output(l.emit("ReverseSequence", {s.data, s.lengths}, {{"time_axis", s.axis}, {"batch_axis", 1 - s.axis}}));
+  if (!s.lengths)
+    l.set_output(l.slice(s.data, s.axis, INT64_MAX, INT64_MIN, -1));
+  else
+    l.set_output(l.emit("ReverseSequence", {s.data, s.lengths}, {{"time_axis", s.axis}, {"batch_axis", 1 - s.axis}}));
   return {};
 }
 }  // namespace
 
 std::span<const Row> sequence_rows() {
-  static const Row rows[] = {{"SequenceMask", sequence_mask}, {"SequenceLast", sequence_last}, {"SequenceReverse", sequence_reverse}};
+  static const Row rows[] = {
+      {"SequenceMask", sequence_mask}, {"SequenceLast", sequence_last}, {"SequenceReverse", sequence_reverse}};
   return rows;
 }
 

@@ -17,7 +17,10 @@ Result<std::vector<int64_t>> decode_shape(const Dims& in, std::span<const int64_
   std::vector<int64_t> out;
   size_t at = 0;
   const auto take = [&]() -> Result<int64_t> {
-    if (at >= in.size()) return invalid_model("the shape has more codes than the data has axes").expected(std::to_string(in.size()) + " axes").found(to_string(codes));
+    if (at >= in.size())
+      return invalid_model("the shape has more codes than the data has axes")
+          .expected(std::to_string(in.size()) + " axes")
+          .found(to_string(codes));
     return in[at++];
   };
   for (size_t i = 0; i < codes.size(); ++i) {
@@ -73,14 +76,18 @@ Status reshape(Layer& l) {
   }
   ORKNN_TRY_ASSIGN(std::vector<int64_t> shape, decode_shape(in, codes));
   if (reverse) std::reverse(shape.begin(), shape.end());
-  if (std::count(shape.begin(), shape.end(), int64_t{-1}) > 1) return invalid_model("more than one -1 in the shape").found(to_string(codes));
+  if (std::count(shape.begin(), shape.end(), int64_t{-1}) > 1)
+    return invalid_model("more than one -1 in the shape").found(to_string(codes));
   const int64_t total = element_count(in);
   Dims known;
   for (int64_t s : shape)
     if (s != -1) known.push_back(s);
   const auto rest = checked_element_count(known);
   const bool is_open = known.size() < shape.size();
-  if (!rest || (is_open ? *rest == 0 || total % *rest != 0 : *rest != total)) return shape_mismatch("the shape does not fit the data").expected(std::to_string(total) + " elements").found(to_string(shape));
+  if (!rest || (is_open ? *rest == 0 || total % *rest != 0 : *rest != total))
+    return shape_mismatch("the shape does not fit the data")
+        .expected(std::to_string(total) + " elements")
+        .found(to_string(shape));
   l.set_output(l.emit("Reshape", {x, l.add_ints("shape", shape)}));
   return {};
 }
@@ -181,7 +188,8 @@ Status depth_to_space(Layer& l) {
 Status slice(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId x, l.need(0));
   const auto begin = l.bounds("begin"), end = l.bounds("end"), step = l.bounds("step");
-  if (begin.size() != end.size() || (!step.empty() && step.size() != begin.size())) return invalid_model("begin, end and step differ in length");
+  if (begin.size() != end.size() || (!step.empty() && step.size() != begin.size()))
+    return invalid_model("begin, end and step differ in length");
   std::vector<int64_t> starts, ends, axes, steps;
   for (size_t i = 0; i < begin.size(); ++i) {
     const int64_t by = step.empty() ? 1 : step[i].value_or(1);
@@ -191,8 +199,11 @@ Status slice(Layer& l) {
     axes.push_back(static_cast<int64_t>(i));
     steps.push_back(by);
   }
-  if (axes.empty()) l.set_output(l.unary("Identity", x));
-  else l.set_output(l.emit("Slice", {x, l.add_ints("begin", starts), l.add_ints("end", ends), l.add_ints("axes", axes), l.add_ints("step", steps)}));
+  if (axes.empty())
+    l.set_output(l.unary("Identity", x));
+  else
+    l.set_output(l.emit(
+        "Slice", {x, l.add_ints("begin", starts), l.add_ints("end", ends), l.add_ints("axes", axes), l.add_ints("step", steps)}));
   return {};
 }
 
@@ -235,14 +246,19 @@ Status crop(Layer& l) {
   }
   if (l.flag("center_crop", false)) offset = {(in[2] - size[0]) / 2, (in[3] - size[1]) / 2};
   for (size_t i = 0; i < 2; ++i)
-    if (size[i] < 1 || offset[i] < 0 || offset[i] + size[i] > in[i + 2]) return shape_mismatch("the cut lies outside of the data").expected("within " + to_string(in)).found(to_string(size) + " from " + to_string(offset));
-  l.set_output(l.emit("Slice", {x, l.add_ints("begin", offset), l.add_ints("end", {offset[0] + size[0], offset[1] + size[1]}), l.add_ints("axes", {2, 3})}));
+    if (size[i] < 1 || offset[i] < 0 || offset[i] + size[i] > in[i + 2])
+      return shape_mismatch("the cut lies outside of the data")
+          .expected("within " + to_string(in))
+          .found(to_string(size) + " from " + to_string(offset));
+  l.set_output(l.emit("Slice", {x, l.add_ints("begin", offset), l.add_ints("end", {offset[0] + size[0], offset[1] + size[1]}),
+                                l.add_ints("axes", {2, 3})}));
   return {};
 }
 
 Status split_into(Layer& l, TensorId x, int64_t axis, std::vector<int64_t> sizes, bool drop_axis) {
   const size_t count = sizes.size();
-  std::vector<TensorId> parts = count == 1 ? std::vector<TensorId>{l.unary("Identity", x)} : l.emit_all("Split", {x, l.add_ints("sizes", sizes)}, {{"axis", axis}}, count);
+  std::vector<TensorId> parts = count == 1 ? std::vector<TensorId>{l.unary("Identity", x)}
+                                           : l.emit_all("Split", {x, l.add_ints("sizes", sizes)}, {{"axis", axis}}, count);
   for (size_t i = 0; i < count; ++i) l.set_output(i, drop_axis ? l.squeeze(parts[i], {axis}) : parts[i]);
   return {};
 }
@@ -258,7 +274,10 @@ Status slice_channel(Layer& l) {
   const int64_t count = l.integer("num_outputs", 1);
   int64_t axis = l.integer("axis", 1);
   ORKNN_TRY_ASSIGN(const int64_t extent, extent_of(l, x, axis));
-  if (count < 1 || count > 65536 || extent % count != 0) return shape_mismatch("the axis does not divide into num_outputs parts").expected("a divisor of " + std::to_string(extent)).found(std::to_string(count));
+  if (count < 1 || count > 65536 || extent % count != 0)
+    return shape_mismatch("the axis does not divide into num_outputs parts")
+        .expected("a divisor of " + std::to_string(extent))
+        .found(std::to_string(count));
   return split_into(l, x, axis, std::vector<int64_t>(static_cast<size_t>(count), extent / count), l.flag("squeeze_axis", false));
 }
 
@@ -269,7 +288,10 @@ Status split_at(Layer& l) {
   const int64_t sections = l.integer("sections", 0);
   std::vector<int64_t> sizes;
   if (sections > 0) {
-    if (extent % sections != 0 || sections > 65536) return shape_mismatch("the axis does not divide into equal sections").expected("a divisor of " + std::to_string(extent)).found(std::to_string(sections));
+    if (extent % sections != 0 || sections > 65536)
+      return shape_mismatch("the axis does not divide into equal sections")
+          .expected("a divisor of " + std::to_string(extent))
+          .found(std::to_string(sections));
     sizes.assign(static_cast<size_t>(sections), extent / sections);
   } else {
     std::vector<int64_t> indices = l.integers("indices");  // where parts begin, the 0 of the first one among them
@@ -314,7 +336,8 @@ Status tile(Layer& l) {
   ORKNN_TRY_ASSIGN(TensorId x, l.need(0));
   std::vector<int64_t> repeats = l.integers("reps");
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to repeat it"));
-  if (std::any_of(repeats.begin(), repeats.end(), [](int64_t r) { return r < 0; })) return invalid_model("a negative number of repetitions").found(to_string(repeats));
+  if (std::any_of(repeats.begin(), repeats.end(), [](int64_t r) { return r < 0; }))
+    return invalid_model("a negative number of repetitions").found(to_string(repeats));
   if (repeats.size() > dims.size()) {
     std::vector<int64_t> shape(repeats.size() - dims.size(), 1);
     shape.insert(shape.end(), dims.begin(), dims.end());
@@ -347,19 +370,22 @@ Status reverse(Layer& l) {
   const std::vector<int64_t> axes = l.integers("axis");
   const std::vector<int64_t> starts(axes.size(), INT64_MAX), ends(axes.size(), INT64_MIN), steps(axes.size(), -1);
   if (axes.empty()) return invalid_model("no axis to reverse");
-  l.set_output(l.emit("Slice", {x, l.add_ints("begin", starts), l.add_ints("end", ends), l.add_ints("axes", axes), l.add_ints("step", steps)}));
+  l.set_output(l.emit(
+      "Slice", {x, l.add_ints("begin", starts), l.add_ints("end", ends), l.add_ints("axes", axes), l.add_ints("step", steps)}));
   return {};
 }
 
 Status pad(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId x, l.need(0));
   const std::vector<int64_t> widths = l.integers("pad_width");
-  if (widths.size() % 2 != 0 || widths.empty()) return invalid_model("illegal pad_width").expected("two numbers per axis").found(to_string(widths));
+  if (widths.size() % 2 != 0 || widths.empty())
+    return invalid_model("illegal pad_width").expected("two numbers per axis").found(to_string(widths));
   std::vector<int64_t> pads;
   for (size_t i = 0; i < widths.size(); i += 2) pads.push_back(widths[i]);
   for (size_t i = 1; i < widths.size(); i += 2) pads.push_back(widths[i]);
   const std::string mode = l.text("mode", "constant");
-  if (mode != "constant" && mode != "edge" && mode != "reflect") return unsupported("unknown mode").expected("constant, edge or reflect").found(mode);
+  if (mode != "constant" && mode != "edge" && mode != "reflect")
+    return unsupported("unknown mode").expected("constant, edge or reflect").found(mode);
   std::vector<TensorId> inputs{x, l.add_ints("pads", pads)};
   if (mode == "constant") inputs.push_back(l.add_scalar("value", l.number("constant_value", 0.0), l.dtype_of(x)));
   l.set_output(l.emit("Pad", std::move(inputs), {{"mode", mode}}));
@@ -429,7 +455,8 @@ Status filled(Layer& l) {
 constexpr int64_t kMaxRange = int64_t{1} << 22;
 
 Status number_range(Layer& l, double start, double step, int64_t count, int64_t repeat, DType dtype, const Dims& shape) {
-  if (repeat < 1 || count < 0 || count > kMaxRange / repeat) return invalid_model("a range of absurd length").found(std::to_string(count) + " x " + std::to_string(repeat));
+  if (repeat < 1 || count < 0 || count > kMaxRange / repeat)
+    return invalid_model("a range of absurd length").found(std::to_string(count) + " x " + std::to_string(repeat));
   TensorData values = TensorData::allocate(DType::Float64, {count * repeat});
   double* to = static_cast<double*>(values.mutable_data());
   for (int64_t i = 0; i < count * repeat; ++i) to[i] = start + static_cast<double>(i / repeat) * step;
@@ -440,7 +467,8 @@ Status number_range(Layer& l, double start, double step, int64_t count, int64_t 
 Status arange(Layer& l) {
   double start = l.number("start", 0.0), step = l.number("step", 1.0);
   if (step == 0 || !std::isfinite(step) || !std::isfinite(start)) return invalid_model("illegal start or step");
-  if (l.flag("infer_range", false) && !l.has("stop")) return unsupported("a range whose length follows from its use").hint("state 'stop'");
+  if (l.flag("infer_range", false) && !l.has("stop"))
+    return unsupported("a range whose length follows from its use").hint("state 'stop'");
   double stop = l.number("stop", 0.0);
   if (!l.has("stop")) {
     stop = start;
@@ -462,7 +490,10 @@ Status arange_like(Layer& l) {
     shape = {dims[static_cast<size_t>(axis)]};
   }
   const int64_t total = element_count(shape);
-  if (repeat < 1 || total % repeat != 0) return invalid_model("repeat does not divide the length").expected("a divisor of " + std::to_string(total)).found(std::to_string(repeat));
+  if (repeat < 1 || total % repeat != 0)
+    return invalid_model("repeat does not divide the length")
+        .expected("a divisor of " + std::to_string(total))
+        .found(std::to_string(repeat));
   return number_range(l, l.number("start", 0.0), l.number("step", 1.0), total / repeat, repeat, l.dtype_of(x), shape);
 }
 
@@ -470,12 +501,15 @@ Status linspace(Layer& l) {
   const int64_t count = l.integer("num", 50);
   const double start = l.number("start", 0.0), stop = l.number("stop", 1.0);
   const int64_t steps = l.flag("endpoint", true) ? count - 1 : count;
-  return number_range(l, start, steps > 0 ? (stop - start) / static_cast<double>(steps) : 0.0, count, 1, l.dtype("dtype", DType::Float32), {count});
+  return number_range(l, start, steps > 0 ? (stop - start) / static_cast<double>(steps) : 0.0, count, 1,
+                      l.dtype("dtype", DType::Float32), {count});
 }
 
 Status eye(Layer& l) {
-  const int64_t rows = l.integer("N", 0), given = l.integer("M", 0), shift = l.integer("k", 0), columns = given > 0 ? given : rows;
-  if (rows < 1 || !checked_element_count(std::vector<int64_t>{rows, columns}, kMaxRange)) return invalid_model("a matrix of absurd size").found(std::to_string(rows) + "x" + std::to_string(columns));
+  const int64_t rows = l.integer("N", 0), given = l.integer("M", 0), shift = l.integer("k", 0),
+                columns = given > 0 ? given : rows;
+  if (rows < 1 || !checked_element_count(std::vector<int64_t>{rows, columns}, kMaxRange))
+    return invalid_model("a matrix of absurd size").found(std::to_string(rows) + "x" + std::to_string(columns));
   std::vector<float> values(static_cast<size_t>(rows * columns), 0.0f);
   for (int64_t r = 0; r < rows; ++r)
     if (r + shift >= 0 && r + shift < columns) values[static_cast<size_t>(r * columns + r + shift)] = 1.0f;
@@ -489,25 +523,73 @@ Status shape_array(Layer& l) {
   return {};
 }
 
-Status random_numbers(Layer&) { return unsupported("this operator draws random numbers").hint("inference needs a fixed result: cut the model before it or make it an input"); }
+Status random_numbers(Layer&) {
+  return unsupported("this operator draws random numbers")
+      .hint("inference needs a fixed result: cut the model before it or make it an input");
+}
 }  // namespace
 
 std::span<const Row> shape_rows() {
   static const std::vector<Row> rows = [] {
     std::vector<Row> list{
-        {"Reshape", reshape}, {"reshape", reshape}, {"_np_reshape", reshape}, {"Flatten", flatten}, {"flatten", flatten}, {"reshape_like", reshape_like},
-        {"expand_dims", expand_dims}, {"squeeze", squeeze}, {"_np_squeeze", squeeze}, {"transpose", transpose}, {"_np_transpose", transpose}, {"SwapAxis", swap_axes},
-        {"swapaxes", swap_axes}, {"depth_to_space", depth_to_space}, {"space_to_depth", depth_to_space},
-        {"slice", slice}, {"crop", slice}, {"slice_axis", slice_axis}, {"slice_like", slice_like}, {"Crop", crop}, {"SliceChannel", slice_channel}, {"split", slice_channel},
-        {"_split_v2", split_at}, {"Concat", concat}, {"concat", concat}, {"_rnn_param_concat", concat}, {"_npi_concatenate", concat}, {"stack", stack}, {"_npi_stack", stack},
-        {"tile", tile}, {"repeat", repeat}, {"reverse", reverse}, {"flip", reverse}, {"_npi_flip", reverse}, {"Pad", pad}, {"pad", pad},
-        {"broadcast_to", broadcast_to}, {"_npi_broadcast_to", broadcast_to}, {"broadcast_axis", broadcast_axis}, {"broadcast_axes", broadcast_axis},
+        {"Reshape", reshape},
+        {"reshape", reshape},
+        {"_np_reshape", reshape},
+        {"Flatten", flatten},
+        {"flatten", flatten},
+        {"reshape_like", reshape_like},
+        {"expand_dims", expand_dims},
+        {"squeeze", squeeze},
+        {"_np_squeeze", squeeze},
+        {"transpose", transpose},
+        {"_np_transpose", transpose},
+        {"SwapAxis", swap_axes},
+        {"swapaxes", swap_axes},
+        {"depth_to_space", depth_to_space},
+        {"space_to_depth", depth_to_space},
+        {"slice", slice},
+        {"crop", slice},
+        {"slice_axis", slice_axis},
+        {"slice_like", slice_like},
+        {"Crop", crop},
+        {"SliceChannel", slice_channel},
+        {"split", slice_channel},
+        {"_split_v2", split_at},
+        {"Concat", concat},
+        {"concat", concat},
+        {"_rnn_param_concat", concat},
+        {"_npi_concatenate", concat},
+        {"stack", stack},
+        {"_npi_stack", stack},
+        {"tile", tile},
+        {"repeat", repeat},
+        {"reverse", reverse},
+        {"flip", reverse},
+        {"_npi_flip", reverse},
+        {"Pad", pad},
+        {"pad", pad},
+        {"broadcast_to", broadcast_to},
+        {"_npi_broadcast_to", broadcast_to},
+        {"broadcast_axis", broadcast_axis},
+        {"broadcast_axes", broadcast_axis},
         {"broadcast_like", broadcast_like},
-        {"_zeros", filled}, {"_ones", filled}, {"_full", filled}, {"_zeros_without_dtype", filled}, {"_npi_zeros", filled}, {"_npi_ones", filled}, {"_arange", arange},
-        {"_npi_arange", arange}, {"_contrib_arange_like", arange_like}, {"_linspace", linspace}, {"_eye", eye}, {"shape_array", shape_array}, {"size_array", shape_array},
+        {"_zeros", filled},
+        {"_ones", filled},
+        {"_full", filled},
+        {"_zeros_without_dtype", filled},
+        {"_npi_zeros", filled},
+        {"_npi_ones", filled},
+        {"_arange", arange},
+        {"_npi_arange", arange},
+        {"_contrib_arange_like", arange_like},
+        {"_linspace", linspace},
+        {"_eye", eye},
+        {"shape_array", shape_array},
+        {"size_array", shape_array},
     };
-    for (std::string_view op : {"_random_uniform", "_random_normal", "_random_gamma", "_random_exponential", "_random_poisson", "_random_randint", "_sample_uniform",
-                                "_sample_normal", "_sample_multinomial", "_shuffle", "uniform", "normal", "_random_uniform_like", "_random_normal_like"})
+    for (std::string_view op : {"_random_uniform", "_random_normal", "_random_gamma", "_random_exponential", "_random_poisson",
+                                "_random_randint", "_sample_uniform", "_sample_normal", "_sample_multinomial", "_shuffle",
+                                "uniform", "normal", "_random_uniform_like", "_random_normal_like"})
       list.push_back({op, random_numbers});
     return list;
   }();

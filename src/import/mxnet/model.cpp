@@ -13,29 +13,49 @@ constexpr int kMaxBodyDepth = 8;
 
 // Attributes of operators that are read, and those that only matter for training or for how MXNet computes.
 constexpr std::string_view kAttributes[] = {
-    "M", "N", "a", "a_max", "a_min", "act_type", "adj", "align_corners", "aligned", "alpha", "axes", "axis", "axis1", "axis2", "b", "background_id", "begin", "beta", "bidirectional", "block_size", "c", "cast_narrow", "center_crop", "clip", "condition",
-    "constant_value", "coord_start", "count_include_pad", "ctx", "depth", "dilate", "dim", "dim1", "dim2", "dtype", "end", "endpoint", "eps", "epsilon", "exclude", "fallback", "feature_stride", "fix_gamma", "flatten", "force_suppress", "format", "global_pool", "group_size", "h_w", "heads", "height", "high",
-    "id_index", "in_data_locs", "in_format", "in_state_locs", "indices", "infer_range", "input_dim", "iou_loss", "is_ascend", "is_multiply", "k", "keep_highest", "keepdims", "kernel", "kernel_size", "knorm", "layout", "lhs_axes", "loc", "low", "lower_bound", "lstm_state_clip_max",
-    "lstm_state_clip_min", "lstm_state_clip_nan", "max_calib_range", "max_displacement", "max_iterations", "maximum", "min_calib_range", "minimum", "mode", "multi_input_mode", "multi_output", "newshape", "nms_threshold", "nms_topk", "no_bias", "nsize", "num", "num_args", "num_deformable_group", "num_filter",
-    "num_group", "num_groups", "num_heads", "num_hidden", "num_layers", "num_out_data", "num_outputs", "num_weights", "off_value", "offset", "offsets", "on_value", "op_type", "ord", "out_format", "out_type", "output_dim", "output_mean_var", "output_score", "output_size", "overlap_thresh", "p", "p_value", "pad", "pad_size",
-    "pad_width", "part_size", "pool_type", "pooled_size", "pooling_convention", "position_sensitive", "preserve_shape", "projection_size", "quantized", "ratios", "remain_locs", "repeat", "repeats", "reps", "ret_typ", "reverse", "rhs_axes", "rpn_min_size", "rpn_post_nms_top_n",
-    "rpn_pre_nms_top_n", "sample_per_part", "sample_ratio", "sample_type", "scalar", "scale", "scale_height", "scale_width", "scales", "score_index", "sections", "shape", "shift", "size", "sizes", "slope", "sparse_grad", "spatial_scale", "squeeze_axis", "start", "state_outputs", "state_size", "std0", "std1", "std2", "std3", "step",
-    "steps", "stop", "stride", "stride1", "stride2", "target_shape", "temperature", "threshold", "topk", "trans_std", "no_trans", "transform_type", "transpose", "transpose_a", "transpose_b", "upper_bound", "use_length", "use_sequence_length", "valid_thresh", "value", "variances", "width", "anchors",
+    "M", "N", "a", "a_max", "a_min", "act_type", "adj", "align_corners", "aligned", "alpha", "axes", "axis", "axis1", "axis2",
+    "b", "background_id", "begin", "beta", "bidirectional", "block_size", "c", "cast_narrow", "center_crop", "clip", "condition",
+    "constant_value", "coord_start", "count_include_pad", "ctx", "depth", "dilate", "dim", "dim1", "dim2", "dtype", "end",
+    "endpoint", "eps", "epsilon", "exclude", "fallback", "feature_stride", "fix_gamma", "flatten", "force_suppress", "format",
+    "global_pool", "group_size", "h_w", "heads", "height", "high", "id_index", "in_data_locs", "in_format", "in_state_locs",
+    "indices", "infer_range", "input_dim", "iou_loss", "is_ascend", "is_multiply", "k", "keep_highest", "keepdims", "kernel",
+    "kernel_size", "knorm", "layout", "lhs_axes", "loc", "low", "lower_bound", "lstm_state_clip_max", "lstm_state_clip_min",
+    "lstm_state_clip_nan", "max_calib_range", "max_displacement", "max_iterations", "maximum", "min_calib_range", "minimum",
+    "mode", "multi_input_mode", "multi_output", "newshape", "nms_threshold", "nms_topk", "no_bias", "nsize", "num", "num_args",
+    "num_deformable_group", "num_filter", "num_group", "num_groups", "num_heads", "num_hidden", "num_layers", "num_out_data",
+    "num_outputs", "num_weights", "off_value", "offset", "offsets", "on_value", "op_type", "ord", "out_format", "out_type",
+    "output_dim", "output_mean_var", "output_score", "output_size", "overlap_thresh", "p", "p_value", "pad", "pad_size",
+    "pad_width", "part_size", "pool_type", "pooled_size", "pooling_convention", "position_sensitive", "preserve_shape",
+    "projection_size", "quantized", "ratios", "remain_locs", "repeat", "repeats", "reps", "ret_typ", "reverse", "rhs_axes",
+    "rpn_min_size", "rpn_post_nms_top_n", "rpn_pre_nms_top_n", "sample_per_part", "sample_ratio", "sample_type", "scalar",
+    "scale", "scale_height", "scale_width", "scales", "score_index", "sections", "shape", "shift", "size", "sizes", "slope",
+    "sparse_grad", "spatial_scale", "squeeze_axis", "start", "state_outputs", "state_size", "std0", "std1", "std2", "std3",
+    "step", "steps", "stop", "stride", "stride1", "stride2", "target_shape", "temperature", "threshold", "topk", "trans_std",
+    "no_trans", "transform_type", "transpose", "transpose_a", "transpose_b", "upper_bound", "use_length", "use_sequence_length",
+    "valid_thresh", "value", "variances", "width", "anchors",
     // training, and the ways MXNet computes
-    "cudnn_off", "cudnn_tune", "cudnn_algo_bwd_data", "cudnn_algo_bwd_filter", "cudnn_algo_fwd", "cudnn_algo_verbose", "cudnn_tensor_core_only", "deterministic", "ctx_group", "force_mirroring", "grad_scale", "ignore_label", "key", "lazy_update", "margin", "max_data_length", "momentum", "ndev", "negative_mining_ratio", "negative_mining_thresh", "no_backward",
-    "normalization", "out_grad", "penalty", "regularization_coefficient", "minimum_negative_samples", "smooth_alpha", "sparseness_target", "use_global_stats", "use_ignore", "use_linear", "use_lengths", "use_data_lengths", "use_label_lengths", "blank_label", "workspace", "info", "need_top_grad", "pointer", "blocking", "mirror_stage",
-    "training", "aux_states", "num_samples", "with_relu", "with_sum", "with_bn", "with_act", "with_eltwise", "with_postsum_relu", "quantized_output_min", "enable_float_output", "channel_wise_quantize", "split_op_name", "min_calib_range_out", "max_calib_range_out", "weight_channelwise_scale", "name", "bn_size", "sym_name", "num_fwd_inputs",
-    "num_fwd_outputs", "backward_mirror_policy", "data_indices", "param_indices", "inline_limit", "static_alloc", "static_shape", "forward_bulk_size", "backward_bulk_size", "flags", "is_dynamic"};
+    "cudnn_off", "cudnn_tune", "cudnn_algo_bwd_data", "cudnn_algo_bwd_filter", "cudnn_algo_fwd", "cudnn_algo_verbose",
+    "cudnn_tensor_core_only", "deterministic", "ctx_group", "force_mirroring", "grad_scale", "ignore_label", "key", "lazy_update",
+    "margin", "max_data_length", "momentum", "ndev", "negative_mining_ratio", "negative_mining_thresh", "no_backward",
+    "normalization", "out_grad", "penalty", "regularization_coefficient", "minimum_negative_samples", "smooth_alpha",
+    "sparseness_target", "use_global_stats", "use_ignore", "use_linear", "use_lengths", "use_data_lengths", "use_label_lengths",
+    "blank_label", "workspace", "info", "need_top_grad", "pointer", "blocking", "mirror_stage", "training", "aux_states",
+    "num_samples", "with_relu", "with_sum", "with_bn", "with_act", "with_eltwise", "with_postsum_relu", "quantized_output_min",
+    "enable_float_output", "channel_wise_quantize", "split_op_name", "min_calib_range_out", "max_calib_range_out",
+    "weight_channelwise_scale", "name", "bn_size", "sym_name", "num_fwd_inputs", "num_fwd_outputs", "backward_mirror_policy",
+    "data_indices", "param_indices", "inline_limit", "static_alloc", "static_shape", "forward_bulk_size", "backward_bulk_size",
+    "flags", "is_dynamic"};
 
 // Notes on a node that are no attribute of its operator: "__lr_mult__", "weight_lr_mult".
 bool is_annotation(std::string_view name) { return name.starts_with("__") || name.ends_with("_mult"); }
 constexpr size_t kMaxListed = 5;
 constexpr int64_t kMaxMadeUp = int64_t{1} << 28;  // elements of parameters that no file holds
-constexpr size_t kMaxBodyLayers = 1 << 17;         // layers of loops and subgraphs, unrolled
+constexpr size_t kMaxBodyLayers = 1 << 17;        // layers of loops and subgraphs, unrolled
 
 const LoweringTable<Layer>& table() {
-  static const LoweringTable<Layer> rows{nn_rows(), pool_rows(), math_rows(), shape_rows(), reduce_rows(), index_rows(), rnn_rows(), sequence_rows(),
-                                         detect_rows(), sampling_rows(), attention_rows(), quantized_rows(), control_rows()};
+  static const LoweringTable<Layer> rows{nn_rows(),        pool_rows(),      math_rows(),     shape_rows(),  reduce_rows(),
+                                         index_rows(),     rnn_rows(),       sequence_rows(), detect_rows(), sampling_rows(),
+                                         attention_rows(), quantized_rows(), control_rows()};
   return rows;
 }
 
@@ -73,7 +93,8 @@ Fill fill_of_name(std::string_view name) {
 
 std::string listed(const Symbol& symbol, std::span<const uint32_t> variables) {
   std::string text;
-  for (size_t i = 0; i < variables.size() && i < kMaxListed; ++i) text += (i ? ", '" : "'") + symbol.nodes[variables[i]].name + "'";
+  for (size_t i = 0; i < variables.size() && i < kMaxListed; ++i)
+    text += (i ? ", '" : "'") + symbol.nodes[variables[i]].name + "'";
   return variables.size() > kMaxListed ? text + " and " + std::to_string(variables.size() - kMaxListed) + " more" : text;
 }
 }  // namespace
@@ -128,7 +149,10 @@ Result<std::vector<std::string>> Model::pick_outputs(const ImportOptions& option
     std::vector<std::string> dropped;
     const std::vector<char> labelled = labelled_nodes();
     for (const Entry& head : symbol_.heads) (labelled[head.node] ? dropped : outputs).emplace_back(name_of(head));
-    if (outputs.empty()) return unsupported("every output of the model is there to train it").found(quoted_list(dropped)).hint("save the symbol of the deployed network");
+    if (outputs.empty())
+      return unsupported("every output of the model is there to train it")
+          .found(quoted_list(dropped))
+          .hint("save the symbol of the deployed network");
     if (!dropped.empty()) warn("outputs that only train the network are left out: " + quoted_list(dropped));
     return outputs;
   }
@@ -137,7 +161,9 @@ Result<std::vector<std::string>> Model::pick_outputs(const ImportOptions& option
       outputs.push_back(wanted);
       continue;
     }
-    const auto is_it = [&](const auto& entry) { return entry.first.output == 0 && symbol_.nodes[entry.first.node].name == wanted; };  // a layer stands for its output
+    const auto is_it = [&](const auto& entry) {
+      return entry.first.output == 0 && symbol_.nodes[entry.first.node].name == wanted;
+    };  // a layer stands for its output
     const auto it = std::find_if(names_.begin(), names_.end(), is_it);
     if (it == names_.end()) return no_such_tensor(wanted, "outputs", options.outputs);
     outputs.push_back(it->second);
@@ -170,15 +196,16 @@ Model::Variables Model::sort_variables(const LayerPlan& plan) const {
     if (!node.is_variable() || !plan.read.contains(node.name) || !seen.insert(node.name).second) continue;
     if (params_ && params_->contains(node.name)) continue;
     const auto use = other_use.find(node.name);
-    const bool is_parameter = use != other_use.end() && (!use->second.first || (is_called_like_a_parameter(node.name) && stated_shape(node)));
+    const bool is_parameter =
+        use != other_use.end() && (!use->second.first || (is_called_like_a_parameter(node.name) && stated_shape(node)));
     const bool is_state = use != other_use.end() && !use->second.second;
     (is_parameter ? result.parameters : is_state ? result.states : result.inputs).push_back(n);
   }
   return result;
 }
 
-// A picture network is fed [N,C,H,W]; scripts of the first toolkit give [C,H,W]. Which of them is meant follows from the first layer
-// that knows its rank.
+// A picture network is fed [N,C,H,W]; scripts of the first toolkit give [C,H,W]. Which of them is meant follows from the first
+// layer that knows its rank.
 std::optional<int64_t> Model::rank_needed_by_readers(uint32_t variable) const {
   std::vector<char> carries(symbol_.nodes.size(), 0);
   carries[variable] = 1;
@@ -186,7 +213,8 @@ std::optional<int64_t> Model::rank_needed_by_readers(uint32_t variable) const {
     const SymbolNode& node = symbol_.nodes[n];
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!carries[node.inputs[i].node] || role_of_input(node, i) != Role::Data) continue;
-      if (node.op == "Convolution" || node.op == "Deconvolution" || node.op == "Pooling" || node.op == "Convolution_v1" || node.op == "Pooling_v1") {
+      if (node.op == "Convolution" || node.op == "Deconvolution" || node.op == "Pooling" || node.op == "Convolution_v1" ||
+          node.op == "Pooling_v1") {
         const std::string* kernel = node.find("kernel");
         const auto parts = kernel ? split_tuple(*kernel) : std::nullopt;
         if (parts && !parts->empty()) return static_cast<int64_t>(parts->size()) + 2;
@@ -220,7 +248,9 @@ Result<std::vector<Port>> Model::ports(const LayerPlan& plan, const ImportOption
   }
   if (!free.states.empty()) warn("recurrent states start at zero: " + listed(symbol_, free.states));
   if (!free.parameters.empty()) {
-    if (params_) return invalid_model("the params file has no value for " + listed(symbol_, free.parameters)).hint("give the params file that was saved with this symbol");
+    if (params_)
+      return invalid_model("the params file has no value for " + listed(symbol_, free.parameters))
+          .hint("give the params file that was saved with this symbol");
     warn(std::string(kRandomWeights));
   }
 
@@ -235,7 +265,9 @@ Result<std::vector<Port>> Model::ports(const LayerPlan& plan, const ImportOption
       port.shape = stated_shape(node);
     }
     if (!port.shape && i < sizes)
-      if (const auto rank = rank_needed_by_readers(it->second.node); rank && static_cast<int64_t>(options.input_size_list[i].size()) == *rank - 1) port.shape = Shape(static_cast<size_t>(*rank));
+      if (const auto rank = rank_needed_by_readers(it->second.node);
+          rank && static_cast<int64_t>(options.input_size_list[i].size()) == *rank - 1)
+        port.shape = Shape(static_cast<size_t>(*rank));
     list.push_back(std::move(port));
   }
   ORKNN_TRY(apply_sizes(list, options).status());
@@ -250,7 +282,9 @@ Status Model::add_constants(const LayerPlan& plan) {
       const auto shape = stated_shape(node);
       const auto dims = shape ? to_dims(*shape) : std::nullopt;
       if (!dims) continue;  // made up by the layer that knows its shape
-      ORKNN_TRY(parameter(node.name, dims, fill_of_name(node.name), checked_element_count(*dims) ? element_count(*dims) / (*dims)[0] : 1).status());
+      ORKNN_TRY(parameter(node.name, dims, fill_of_name(node.name),
+                          checked_element_count(*dims) ? element_count(*dims) / (*dims)[0] : 1)
+                    .status());
       continue;
     }
     auto value = params_->value(node.name);
@@ -271,9 +305,14 @@ Result<TensorId> Model::parameter(const std::string& name, const std::optional<D
     network_.bind(name, id, name);
     return id;
   }
-  if (!dims) return unsupported("the shape of parameter '" + name + "' must be known to make it up").hint("give the input shapes with input_size_list");
+  if (!dims)
+    return unsupported("the shape of parameter '" + name + "' must be known to make it up")
+        .hint("give the input shapes with input_size_list");
   const auto count = checked_element_count(*dims, kMaxMadeUp - made_up_elements_);
-  if (!count) return invalid_model("parameter '" + name + "' is too large to be made up").expected("at most " + std::to_string(kMaxMadeUp) + " elements in all parameters").found(to_string(*dims));
+  if (!count)
+    return invalid_model("parameter '" + name + "' is too large to be made up")
+        .expected("at most " + std::to_string(kMaxMadeUp) + " elements in all parameters")
+        .found(to_string(*dims));
   made_up_elements_ += *count;
   TensorData value;
   if (fill == Fill::Random) {
@@ -294,7 +333,8 @@ Status Model::run_row(Layer& layer) {
   if (!row) return unsupported("this operator is not supported");
   for (const auto& attribute : layer.node().attributes)
     if (!is_annotation(attribute.first))
-      if (const auto warning = unknown_name("attribute", attribute.first, kAttributes)) warn("layer '" + layer.layer() + "': " + *warning);
+      if (const auto warning = unknown_name("attribute", attribute.first, kAttributes))
+        warn("layer '" + layer.layer() + "': " + *warning);
   Status status = row(layer);
   if (!layer.problem().is_ok()) return layer.problem();
   return status;
@@ -308,14 +348,17 @@ Status Model::lower(const SymbolNode& node, uint32_t index) {
   for (auto it = names_.lower_bound(Entry{index, 0}); it != names_.end() && it->first.node == index; ++it) {
     const uint32_t output = it->first.output;
     if (output >= layer.outputs().size() || !layer.outputs()[output])
-      return unsupported("output " + std::to_string(output) + " of this operator is not supported").expected("output 0" + std::string(layer.outputs().size() > 1 ? " to " + std::to_string(layer.outputs().size() - 1) : ""));
+      return unsupported("output " + std::to_string(output) + " of this operator is not supported")
+          .expected("output 0" +
+                    std::string(layer.outputs().size() > 1 ? " to " + std::to_string(layer.outputs().size() - 1) : ""));
     network_.bind(it->second, layer.outputs()[output], node.name);
   }
   return {};
 }
 
 Result<std::vector<TensorId>> Model::lower_body(const Symbol& body, std::span<const TensorId> inputs, const std::string& prefix) {
-  if (body_depth_ >= kMaxBodyDepth) return unsupported("subgraphs are nested too deeply").expected("at most " + std::to_string(kMaxBodyDepth) + " levels");
+  if (body_depth_ >= kMaxBodyDepth)
+    return unsupported("subgraphs are nested too deeply").expected("at most " + std::to_string(kMaxBodyDepth) + " levels");
   ++body_depth_;
   struct Leave {
     int& depth;
@@ -326,17 +369,22 @@ Result<std::vector<TensorId>> Model::lower_body(const Symbol& body, std::span<co
   size_t next_input = 0;
   const auto value_of = [&](const Entry& e, size_t before) -> Result<TensorId> {
     if (e.node >= before) return invalid_model("the nodes of the subgraph are not in order");
-    if (e.output >= values[e.node].size() || !values[e.node][e.output]) return unsupported("output " + std::to_string(e.output) + " of '" + body.nodes[e.node].name + "' is not supported");
+    if (e.output >= values[e.node].size() || !values[e.node][e.output])
+      return unsupported("output " + std::to_string(e.output) + " of '" + body.nodes[e.node].name + "' is not supported");
     return values[e.node][e.output];
   };
   for (size_t n = 0; n < body.nodes.size(); ++n) {
     const SymbolNode& node = body.nodes[n];
     if (node.is_variable()) {
-      if (next_input >= inputs.size()) return invalid_model("the subgraph has more variables than inputs").expected(std::to_string(inputs.size())).found("'" + node.name + "'");
+      if (next_input >= inputs.size())
+        return invalid_model("the subgraph has more variables than inputs")
+            .expected(std::to_string(inputs.size()))
+            .found("'" + node.name + "'");
       values[n] = {inputs[next_input++]};
       continue;
     }
-    if (++body_layers_ > kMaxBodyLayers) return unsupported("loops unroll to too many layers").expected("at most " + std::to_string(kMaxBodyLayers));
+    if (++body_layers_ > kMaxBodyLayers)
+      return unsupported("loops unroll to too many layers").expected("at most " + std::to_string(kMaxBodyLayers));
     std::vector<TensorId> arguments;
     for (const Entry& e : node.inputs) {
       ORKNN_TRY_ASSIGN(const TensorId id, value_of(e, n));
@@ -364,7 +412,8 @@ Result<Graph> Model::build(const ImportOptions& options) {
     if (node.is_variable()) continue;
     for (size_t i = 0; i < node.inputs.size(); ++i)
       if (role_of_input(node, i) != Role::Label) names.reads.push_back(name_of(node.inputs[i]));
-    for (auto it = names_.lower_bound(Entry{n, 0}); it != names_.end() && it->first.node == n; ++it) names.writes.push_back(it->second);
+    for (auto it = names_.lower_bound(Entry{n, 0}); it != names_.end() && it->first.node == n; ++it)
+      names.writes.push_back(it->second);
   }
   const std::vector<std::string_view> ends(outputs.begin(), outputs.end());
   ORKNN_TRY_ASSIGN(const LayerPlan plan, plan_layers(layers, ends, {options.inputs.begin(), options.inputs.end()}));

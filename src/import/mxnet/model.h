@@ -15,7 +15,8 @@
 namespace orknn::importer::mxnet {
 
 // The whole import of a symbol. Without `params` parameters are made up.
-Result<Imported> import_model(std::span<const std::byte> symbol, const Params* params, const ImportOptions& options, const ir::OpSet& ops);
+Result<Imported> import_model(std::span<const std::byte> symbol, const Params* params, const ImportOptions& options,
+                              const ir::OpSet& ops);
 
 // The shape and type a variable states; unknown extents where it says 0 or -1, float32 when it states no type.
 std::optional<ir::Shape> stated_shape(const SymbolNode& variable);
@@ -27,8 +28,10 @@ class Model : public ModelAccess {
   Result<ir::Graph> build(const ImportOptions& options);
   const std::vector<std::string>& warnings() const { return network_.warnings; }
 
-  Result<ir::TensorId> parameter(const std::string& name, const std::optional<ir::Dims>& dims, Fill fill, int64_t fan_in) override;
-  Result<std::vector<ir::TensorId>> lower_body(const Symbol& body, std::span<const ir::TensorId> inputs, const std::string& prefix) override;
+  Result<ir::TensorId> parameter(const std::string& name, const std::optional<ir::Dims>& dims, Fill fill,
+                                 int64_t fan_in) override;
+  Result<std::vector<ir::TensorId>> lower_body(const Symbol& body, std::span<const ir::TensorId> inputs,
+                                               const std::string& prefix) override;
   void warn(std::string text) override { network_.warnings.push_back(std::move(text)); }
 
  private:
@@ -51,7 +54,7 @@ class Model : public ModelAccess {
   const Symbol& symbol_;
   const Params* params_;
   Network network_;
-  std::map<Entry, std::string> names_;  // outputs that somebody reads
+  std::map<Entry, std::string> names_;                   // outputs that somebody reads
   std::unordered_map<std::string_view, Entry> entries_;  // by name
   int64_t made_up_elements_ = 0;
   int body_depth_ = 0;

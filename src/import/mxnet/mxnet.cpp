@@ -31,13 +31,16 @@ Result<Survey> survey(const Source& source) {
     for (size_t i = 0; i < n.inputs.size(); ++i)
       if (symbol.nodes[n.inputs[i].node].is_variable() && role_of_input(n, i) == Role::Data) data.insert(n.inputs[i].node);
   for (uint32_t i = 0; i < symbol.nodes.size(); ++i)
-    if (data.contains(i)) result.inputs.push_back({symbol.nodes[i].name, stated_dtype(symbol.nodes[i]), stated_shape(symbol.nodes[i])});
-  for (const Entry& head : symbol.heads) result.outputs.push_back({.name = symbol.nodes[head.node].name + "_" + output_suffix(symbol.nodes[head.node], head.output)});
+    if (data.contains(i))
+      result.inputs.push_back({symbol.nodes[i].name, stated_dtype(symbol.nodes[i]), stated_shape(symbol.nodes[i])});
+  for (const Entry& head : symbol.heads)
+    result.outputs.push_back({.name = symbol.nodes[head.node].name + "_" + output_suffix(symbol.nodes[head.node], head.output)});
   return result;
 }
 }  // namespace
 
-Result<Imported> import_model(std::span<const std::byte> bytes, const Params* params, const ImportOptions& options, const ir::OpSet& ops) {
+Result<Imported> import_model(std::span<const std::byte> bytes, const Params* params, const ImportOptions& options,
+                              const ir::OpSet& ops) {
   ORKNN_TRY_ASSIGN(const Symbol symbol, parse_symbol(bytes));
   Model model(symbol, params, ops);
   Imported result;
@@ -51,7 +54,12 @@ Result<Imported> import_model(std::span<const std::byte> bytes, const Params* pa
 }  // namespace mxnet
 
 const Importer& mxnet_importer() {
-  static const Importer importer{.name = "mxnet", .extensions = {"-symbol.json"}, .sniff = mxnet::looks_like_symbol, .load = mxnet::load, .survey = mxnet::survey, .weights_extension = ".params"};
+  static const Importer importer{.name = "mxnet",
+                                 .extensions = {"-symbol.json"},
+                                 .sniff = mxnet::looks_like_symbol,
+                                 .load = mxnet::load,
+                                 .survey = mxnet::survey,
+                                 .weights_extension = ".params"};
   return importer;
 }
 

@@ -17,7 +17,9 @@ class Cursor {
  public:
   explicit Cursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
   size_t left() const { return bytes_.size() - at_; }
-  Status problem(std::string message) const { return invalid_model(std::move(message) + " at offset " + std::to_string(at_) + " of the params file"); }
+  Status problem(std::string message) const {
+    return invalid_model(std::move(message) + " at offset " + std::to_string(at_) + " of the params file");
+  }
 
   template <class T>
   Result<T> read() {
@@ -28,7 +30,8 @@ class Cursor {
     return value;
   }
   Result<const std::byte*> take(uint64_t count) {
-    if (left() < count) return problem("the file is cut short").expected(std::to_string(count) + " more bytes").found(std::to_string(left()));
+    if (left() < count)
+      return problem("the file is cut short").expected(std::to_string(count) + " more bytes").found(std::to_string(left()));
     const std::byte* p = bytes_.data() + at_;
     at_ += static_cast<size_t>(count);
     return p;
@@ -41,7 +44,8 @@ class Cursor {
 
 template <class Extent>
 Result<Dims> read_extents(Cursor& c, uint32_t rank) {
-  if (rank > kMaxRank) return c.problem("an array of absurd rank").expected("at most " + std::to_string(kMaxRank)).found(std::to_string(rank));
+  if (rank > kMaxRank)
+    return c.problem("an array of absurd rank").expected("at most " + std::to_string(kMaxRank)).found(std::to_string(rank));
   Dims dims;
   for (uint32_t i = 0; i < rank; ++i) {
     ORKNN_TRY_ASSIGN(const Extent extent, c.read<Extent>());
@@ -74,7 +78,8 @@ Status skip_device(Cursor& c) {
 Result<StoredArray> read_new_array(Cursor& c, uint32_t version) {
   StoredArray array;
   ORKNN_TRY_ASSIGN(const int32_t storage, c.read<int32_t>());
-  if (storage < 0 || storage > 2) return c.problem("unknown storage type before").expected("0 dense, 1 row_sparse or 2 csr").found(std::to_string(storage));
+  if (storage < 0 || storage > 2)
+    return c.problem("unknown storage type before").expected("0 dense, 1 row_sparse or 2 csr").found(std::to_string(storage));
   array.is_sparse = storage != 0;
   const size_t extra_arrays = static_cast<size_t>(storage);  // row_sparse has indices, csr has indices and row starts
   const auto read_shape = [&](bool& is_known) -> Result<Dims> {
@@ -150,7 +155,10 @@ bool looks_like_params(std::span<const std::byte> bytes) {
 Result<Params> Params::parse(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper) {
   Params params;
   params.keeper_ = std::move(keeper);
-  if (!looks_like_params(bytes)) return invalid_model("this is no MXNet parameter file").expected("a file that begins with 0x112").hint("give the .params file that was saved with the symbol");
+  if (!looks_like_params(bytes))
+    return invalid_model("this is no MXNet parameter file")
+        .expected("a file that begins with 0x112")
+        .hint("give the .params file that was saved with the symbol");
   Cursor c(bytes);
   ORKNN_TRY(c.take(2 * sizeof(uint64_t)).status());  // magic and reserved
   ORKNN_TRY_ASSIGN(const uint64_t count, c.read<uint64_t>());
@@ -160,7 +168,10 @@ Result<Params> Params::parse(std::span<const std::byte> bytes, std::shared_ptr<c
     params.arrays_.push_back(*std::move(array));
   }
   ORKNN_TRY_ASSIGN(const uint64_t names, c.read<uint64_t>());
-  if (names != count) return c.problem("the file does not name every array").expected(std::to_string(count) + " names").found(std::to_string(names));
+  if (names != count)
+    return c.problem("the file does not name every array")
+        .expected(std::to_string(count) + " names")
+        .found(std::to_string(names));
   for (uint64_t i = 0; i < names; ++i) {
     ORKNN_TRY_ASSIGN(const uint64_t length, c.read<uint64_t>());
     ORKNN_TRY_ASSIGN(const std::byte* text, c.take(length));
@@ -175,9 +186,13 @@ Result<TensorData> Params::value(std::string_view name) const {
   const auto it = by_name_.find(std::string(name));
   if (it == by_name_.end()) return invalid_model("the params file has no array '" + std::string(name) + "'");
   const StoredArray& a = arrays_[it->second];
-  if (a.is_sparse) return unsupported("array '" + std::string(name) + "' of the params file is sparse").expected("a dense array").hint("save it after tostype('default')");
+  if (a.is_sparse)
+    return unsupported("array '" + std::string(name) + "' of the params file is sparse")
+        .expected("a dense array")
+        .hint("save it after tostype('default')");
   if (a.dtype == DType::Undefined) return invalid_model("array '" + std::string(name) + "' of the params file has no value");
-  if (reinterpret_cast<uintptr_t>(a.data) % dtype_bytes(a.dtype) == 0 && a.dtype != DType::Bool) return TensorData::wrap(a.dtype, a.dims, a.data, keeper_);
+  if (reinterpret_cast<uintptr_t>(a.data) % dtype_bytes(a.dtype) == 0 && a.dtype != DType::Bool)
+    return TensorData::wrap(a.dtype, a.dims, a.data, keeper_);
   TensorData copy = TensorData::allocate(a.dtype, a.dims);
   copy_and_release({static_cast<const std::byte*>(a.data), copy.bytes()}, copy.mutable_data());
   if (a.dtype == DType::Bool) {  // any other byte than 0 and 1 is no value of that type

@@ -1,4 +1,5 @@
-// What is known about operators beyond how they are lowered: which inputs are parameters, states or labels, and what outputs are called.
+// What is known about operators beyond how they are lowered: which inputs are parameters, states or labels, and what outputs are
+// called.
 #pragma once
 
 #include <string>

@@ -87,9 +87,13 @@ Status check_entries(const Symbol& symbol) {
   const auto check = [&](const std::vector<Entry>& entries, const char* what) -> Status {
     for (const Entry& e : entries) {
       if (e.node >= symbol.nodes.size())
-        return invalid_model(std::string(what) + " refers to a node that does not exist").expected("less than " + std::to_string(symbol.nodes.size())).found(std::to_string(e.node));
+        return invalid_model(std::string(what) + " refers to a node that does not exist")
+            .expected("less than " + std::to_string(symbol.nodes.size()))
+            .found(std::to_string(e.node));
       if (symbol.nodes[e.node].is_variable() && e.output != 0)
-        return invalid_model(std::string(what) + " refers to output " + std::to_string(e.output) + " of variable '" + symbol.nodes[e.node].name + "'").expected("output 0");
+        return invalid_model(std::string(what) + " refers to output " + std::to_string(e.output) + " of variable '" +
+                             symbol.nodes[e.node].name + "'")
+            .expected("output 0");
     }
     return {};
   };
@@ -118,7 +122,8 @@ Result<Symbol> parse_graph(wire::JsonReader& json) {
 
 Result<Symbol> parse_symbol(std::span<const std::byte> bytes) {
   wire::JsonReader json(bytes);
-  if (json.peek() != wire::JsonReader::Kind::Object) return invalid_model("the symbol file is no JSON object").hint("give the -symbol.json file first, the .params file second");
+  if (json.peek() != wire::JsonReader::Kind::Object)
+    return invalid_model("the symbol file is no JSON object").hint("give the -symbol.json file first, the .params file second");
   ORKNN_TRY_ASSIGN(Symbol symbol, parse_graph(json));
   ORKNN_TRY(json.finish());
   if (symbol.nodes.empty()) return invalid_model("the symbol file holds no nodes").hint("is it an MXNet symbol?");

@@ -29,8 +29,19 @@ std::string function_key(std::string_view domain, std::string_view name, std::st
 
 // Optional outputs nobody reads are dropped for these, so that nobody computes them either.
 bool has_optional_outputs(std::string_view op) {
-  static constexpr std::string_view kOps[] = {"BatchNormalization", "Dropout", "MaxPool", "LayerNormalization", "LSTM", "GRU", "RNN", "Attention", "Unique",
-                                              "SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "SoftmaxCrossEntropyLoss"};
+  static constexpr std::string_view kOps[] = {"BatchNormalization",
+                                              "Dropout",
+                                              "MaxPool",
+                                              "LayerNormalization",
+                                              "LSTM",
+                                              "GRU",
+                                              "RNN",
+                                              "Attention",
+                                              "Unique",
+                                              "SimplifiedLayerNormalization",
+                                              "SkipLayerNormalization",
+                                              "SkipSimplifiedLayerNormalization",
+                                              "SoftmaxCrossEntropyLoss"};
   return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
@@ -103,7 +114,9 @@ std::optional<Shape> GraphBuilder::shape_of(const TypeProto& type) const {
 }
 
 Result<Port> GraphBuilder::port_of(const ValueInfoProto& info) {
-  const auto problem = [&](Status status) { return Status::error(status.code(), "input '" + std::string(info.name) + "': " + status.message()); };
+  const auto problem = [&](Status status) {
+    return Status::error(status.code(), "input '" + std::string(info.name) + "': " + status.message());
+  };
   if (info.type.kind != TypeProto::Kind::Tensor) {
     if (info.type.kind == TypeProto::Kind::None) return problem(invalid_model("it has no type"));
     return problem(unsupported("only tensors can be inputs, not sequences, maps, optional or sparse values"));
@@ -152,7 +165,8 @@ Result<std::vector<Port>> GraphBuilder::ports(const ImportOptions& options) {
 
   const size_t count = options.inputs.empty() ? own.size() : options.inputs.size();
   for (size_t i = 0; i < options.inputs.size(); ++i)
-    if (std::find(options.inputs.begin(), options.inputs.begin() + static_cast<std::ptrdiff_t>(i), options.inputs[i]) != options.inputs.begin() + static_cast<std::ptrdiff_t>(i))
+    if (std::find(options.inputs.begin(), options.inputs.begin() + static_cast<std::ptrdiff_t>(i), options.inputs[i]) !=
+        options.inputs.begin() + static_cast<std::ptrdiff_t>(i))
       return invalid_argument("'" + options.inputs[i] + "' is listed twice in inputs=" + quoted_list(options.inputs));
 
   Names produced;
@@ -160,7 +174,9 @@ Result<std::vector<Port>> GraphBuilder::ports(const ImportOptions& options) {
   std::vector<Port> list(count), inner;
   std::vector<size_t> inner_at;
   for (size_t i = 0; i < count; ++i) {
-    const auto declared = std::find_if(own.begin(), own.end(), [&](const ValueInfoProto* v) { return options.inputs.empty() ? v == own[i] : v->name == options.inputs[i]; });
+    const auto declared = std::find_if(own.begin(), own.end(), [&](const ValueInfoProto* v) {
+      return options.inputs.empty() ? v == own[i] : v->name == options.inputs[i];
+    });
     if (declared != own.end()) {
       ORKNN_TRY_ASSIGN(list[i], port_of(**declared));
     } else if (constants.contains(options.inputs[i]) || produced.contains(options.inputs[i])) {
@@ -184,7 +200,8 @@ Result<std::vector<Port>> GraphBuilder::ports(const ImportOptions& options) {
 
 // --- order
 
-Result<GraphBuilder::Plan> GraphBuilder::plan(const std::vector<NodeProto>& nodes, const std::vector<std::string_view>& outputs, const Names& stops) const {
+Result<GraphBuilder::Plan> GraphBuilder::plan(const std::vector<NodeProto>& nodes, const std::vector<std::string_view>& outputs,
+                                              const Names& stops) const {
   std::vector<LayerNames> layers;
   for (const NodeProto& n : nodes) layers.push_back({names_read(n), {n.outputs.begin(), n.outputs.end()}});
   ORKNN_TRY_ASSIGN(LayerPlan order, plan_layers(layers, outputs, stops));
@@ -280,12 +297,14 @@ Result<Attribute> GraphBuilder::to_attribute(const AttributeProto& a) {
     }
     default: break;
   }
-  return unsupported("attribute '" + std::string(a.name) + "' has a type that is not supported").found("type " + std::to_string(static_cast<int>(a.type)));
+  return unsupported("attribute '" + std::string(a.name) + "' has a type that is not supported")
+      .found("type " + std::to_string(static_cast<int>(a.type)));
 }
 
 Result<TensorData> GraphBuilder::constant_value(const Scope& scope, const NodeProto& node) {
   for (const AttributeProto& a : resolved_attributes(scope, node)) {
-    if ((a.name == "value" && a.type == AttributeType::Tensor) || (a.name == "sparse_value" && a.type == AttributeType::SparseTensor)) {
+    if ((a.name == "value" && a.type == AttributeType::Tensor) ||
+        (a.name == "sparse_value" && a.type == AttributeType::SparseTensor)) {
       ORKNN_TRY_ASSIGN(const Attribute value, to_attribute(a));
       return std::get<TensorData>(value);
     }
@@ -311,9 +330,11 @@ Status GraphBuilder::build_nodes(Scope& scope, const Plan& plan) {
   for (const NodeProto* node : plan.nodes) {
     if (is_constant_node(*node)) continue;
     if (scope.function_depth > 0 && ++inlined_nodes_ > kMaxInlinedNodes)
-      return unsupported("the model's functions have too many nodes when inlined").expected("at most " + std::to_string(kMaxInlinedNodes));
+      return unsupported("the model's functions have too many nodes when inlined")
+          .expected("at most " + std::to_string(kMaxInlinedNodes));
     if (Status s = translate(scope, *node); !s)
-      problems_.add(s.node(scope.prefix + (node->name.empty() ? first_output(*node) : std::string(node->name)), op_name(node->domain, node->op_type)));
+      problems_.add(s.node(scope.prefix + (node->name.empty() ? first_output(*node) : std::string(node->name)),
+                           op_name(node->domain, node->op_type)));
   }
   return {};
 }
@@ -325,7 +346,8 @@ Status GraphBuilder::declare(Scope& scope, const NodeProto& node, const Plan& pl
     const std::string_view name = node.outputs[i];
     if (name.empty() || scope.cut.contains(name)) continue;
     if (!plan.read.contains(name) && has_optional_outputs(node.op_type) && !find_function(node)) continue;
-    if (!scope.defined.insert(name).second) return invalid_model("tensor '" + std::string(name) + "' is produced twice").node(node.name, node.op_type);
+    if (!scope.defined.insert(name).second)
+      return invalid_model("tensor '" + std::string(name) + "' is produced twice").node(node.name, node.op_type);
     const auto bound = scope.values.find(name);  // output of a function: the caller has made the tensor
     if (!is_constant) {
       if (bound == scope.values.end()) scope.values.emplace(name, scope.graph.add_tensor(scope.prefix + std::string(name)));
@@ -366,8 +388,10 @@ Status GraphBuilder::translate(Scope& scope, const NodeProto& proto) {
   while (!node.inputs.empty() && !node.inputs.back()) node.inputs.pop_back();
   for (std::string_view name : proto.outputs) {
     const auto it = scope.values.find(name);
-    if (scope.cut.contains(name)) node.outputs.push_back(scope.graph.add_tensor(std::string(name)));  // computed for nobody
-    else node.outputs.push_back(name.empty() || it == scope.values.end() ? TensorId{} : it->second);
+    if (scope.cut.contains(name))
+      node.outputs.push_back(scope.graph.add_tensor(std::string(name)));  // computed for nobody
+    else
+      node.outputs.push_back(name.empty() || it == scope.values.end() ? TensorId{} : it->second);
   }
   while (!node.outputs.empty() && !node.outputs.back()) node.outputs.pop_back();
 
@@ -396,8 +420,11 @@ Status GraphBuilder::translate(Scope& scope, const NodeProto& proto) {
   return {};
 }
 
-Status GraphBuilder::inline_function(Scope& scope, const NodeProto& node, const FunctionProto& function, const std::string& name) {
-  if (scope.function_depth >= kMaxFunctionDepth) return invalid_model("functions call each other too deeply").expected("at most " + std::to_string(kMaxFunctionDepth) + " levels");
+Status GraphBuilder::inline_function(Scope& scope, const NodeProto& node, const FunctionProto& function,
+                                     const std::string& name) {
+  if (scope.function_depth >= kMaxFunctionDepth)
+    return invalid_model("functions call each other too deeply")
+        .expected("at most " + std::to_string(kMaxFunctionDepth) + " levels");
   Arguments arguments;
   for (const AttributeProto& a : function.defaults) arguments.insert_or_assign(a.name, a);
   for (AttributeProto& a : resolved_attributes(scope, node)) {
@@ -406,20 +433,29 @@ Status GraphBuilder::inline_function(Scope& scope, const NodeProto& node, const 
   }
   OpSets op_sets = op_sets_of(function.op_sets);
   for (const auto& [domain, version] : op_sets_) op_sets.try_emplace(domain, version);
-  Scope inner{.graph = scope.graph, .op_sets = op_sets, .arguments = &arguments, .prefix = name + "/",
-              .function_depth = scope.function_depth + 1, .body_depth = scope.body_depth};
+  Scope inner{.graph = scope.graph,
+              .op_sets = op_sets,
+              .arguments = &arguments,
+              .prefix = name + "/",
+              .function_depth = scope.function_depth + 1,
+              .body_depth = scope.body_depth};
   for (size_t i = 0; i < function.inputs.size(); ++i) {
     TensorId id;
     if (i < node.inputs.size()) {
       ORKNN_TRY_ASSIGN(id, lookup(scope, node.inputs[i]));
     }
-    if (!inner.defined.insert(function.inputs[i]).second) return invalid_model("function input '" + std::string(function.inputs[i]) + "' is listed twice");
+    if (!inner.defined.insert(function.inputs[i]).second)
+      return invalid_model("function input '" + std::string(function.inputs[i]) + "' is listed twice");
     inner.values.emplace(function.inputs[i], id);
   }
   if (node.inputs.size() > function.inputs.size())
-    return invalid_model("wrong number of inputs").expected("at most " + std::to_string(function.inputs.size())).found(std::to_string(node.inputs.size()));
+    return invalid_model("wrong number of inputs")
+        .expected("at most " + std::to_string(function.inputs.size()))
+        .found(std::to_string(node.inputs.size()));
   if (node.outputs.size() > function.outputs.size())
-    return invalid_model("wrong number of outputs").expected("at most " + std::to_string(function.outputs.size())).found(std::to_string(node.outputs.size()));
+    return invalid_model("wrong number of outputs")
+        .expected("at most " + std::to_string(function.outputs.size()))
+        .found(std::to_string(node.outputs.size()));
 
   std::vector<std::string_view> wanted;
   for (size_t i = 0; i < node.outputs.size(); ++i)
@@ -432,7 +468,8 @@ Status GraphBuilder::inline_function(Scope& scope, const NodeProto& node, const 
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const auto target = scope.values.find(node.outputs[i]);
     if (node.outputs[i].empty() || target == scope.values.end()) continue;
-    if (!made.contains(function.outputs[i]) || !inner.values.emplace(function.outputs[i], target->second).second) copies.emplace_back(function.outputs[i], target->second);
+    if (!made.contains(function.outputs[i]) || !inner.values.emplace(function.outputs[i], target->second).second)
+      copies.emplace_back(function.outputs[i], target->second);
   }
   ORKNN_TRY(build_nodes(inner, steps));
   for (const auto& [from, to] : copies) {
@@ -455,9 +492,14 @@ Result<GraphBuilder::Body> GraphBuilder::build_body(Scope& outer, const Attribut
   const GraphProto& proto = *attribute.graph;
   Body body{std::string(attribute.name), std::make_shared<Graph>(), {}};
   body.graph->name = proto.name.empty() ? node_name + "/" + body.attribute : std::string(proto.name);
-  Scope scope{.graph = *body.graph, .op_sets = outer.op_sets, .outer = &outer, .arguments = outer.arguments,
-              .function_depth = outer.function_depth, .body_depth = outer.body_depth + 1};
-  if (scope.body_depth > kMaxBodyDepth) return unsupported("control flow is nested too deeply").expected("at most " + std::to_string(kMaxBodyDepth) + " levels");
+  Scope scope{.graph = *body.graph,
+              .op_sets = outer.op_sets,
+              .outer = &outer,
+              .arguments = outer.arguments,
+              .function_depth = outer.function_depth,
+              .body_depth = outer.body_depth + 1};
+  if (scope.body_depth > kMaxBodyDepth)
+    return unsupported("control flow is nested too deeply").expected("at most " + std::to_string(kMaxBodyDepth) + " levels");
   Names constants;
   if (model_.ir_version < 4)  // initializers had to be listed as inputs, too
     for (const TensorProto& t : proto.initializers) constants.insert(t.name);
@@ -480,7 +522,8 @@ Result<GraphBuilder::Body> GraphBuilder::build_body(Scope& outer, const Attribut
   for (std::string_view name : outputs) {
     ORKNN_TRY_ASSIGN(const TensorId id, lookup(scope, name));
     if (!id) return invalid_model("a body output has no name");
-    if (sequences_.contains(*body.graph, id)) return unsupported("a body hands out a sequence of tensors").found("'" + std::string(name) + "'");
+    if (sequences_.contains(*body.graph, id))
+      return unsupported("a body hands out a sequence of tensors").found("'" + std::string(name) + "'");
     body.graph->outputs().push_back(id);
   }
   body.captures = std::move(scope.captures);
@@ -496,7 +539,8 @@ Status GraphBuilder::attach_bodies(Scope& scope, Node& node, std::vector<Body> b
       if (std::find(captured.begin(), captured.end(), c.outside) == captured.end()) captured.push_back(c.outside);
   for (Body& b : bodies) {
     for (TensorId outside : captured) {
-      const auto own = std::find_if(b.captures.begin(), b.captures.end(), [&](const Scope::Capture& c) { return c.outside == outside; });
+      const auto own =
+          std::find_if(b.captures.begin(), b.captures.end(), [&](const Scope::Capture& c) { return c.outside == outside; });
       const Tensor& t = scope.graph.tensor(outside);
       b.graph->inputs().push_back(own != b.captures.end() ? own->inside : b.graph->add_tensor(t.name, t.dtype, t.shape));
     }
@@ -519,10 +563,12 @@ void GraphBuilder::remark_stated_outputs(const Graph& graph) {
     if (!id || !said || !graph.tensor(id).shape) continue;
     const Shape& computed = *graph.tensor(id).shape;
     bool fits = said->size() == computed.size();
-    for (size_t i = 0; fits && i < computed.size(); ++i) fits = !(*said)[i].is_known() || !computed[i].is_known() || (*said)[i].value() == computed[i].value();
+    for (size_t i = 0; fits && i < computed.size(); ++i)
+      fits = !(*said)[i].is_known() || !computed[i].is_known() || (*said)[i].value() == computed[i].value();
     const auto is_scalar = [](const Shape& s) { return s.empty() || (s.size() == 1 && s[0].is_known() && s[0].value() == 1); };
     if (!fits && !(is_scalar(*said) && is_scalar(computed)))
-      warnings_.push_back("the file states the shape " + to_string(*said) + " for output '" + std::string(stated.name) + "', but its nodes compute " + to_string(computed));
+      warnings_.push_back("the file states the shape " + to_string(*said) + " for output '" + std::string(stated.name) +
+                          "', but its nodes compute " + to_string(computed));
   }
 }
 
@@ -534,7 +580,8 @@ Result<Graph> GraphBuilder::build(const ImportOptions& options) {
   Scope scope{.graph = graph, .op_sets = op_sets_};
   Names given;
   for (Port& p : inputs) {
-    if (p.name.empty() || !scope.defined.insert(p.name).second) return invalid_model("input '" + std::string(p.name) + "' is listed twice or has no name");
+    if (p.name.empty() || !scope.defined.insert(p.name).second)
+      return invalid_model("input '" + std::string(p.name) + "' is listed twice or has no name");
     given.insert(p.name);
     if (p.value.has_value()) {
       scope.values.emplace(p.name, graph.add_constant(std::string(p.name), std::move(p.value)));
@@ -552,7 +599,8 @@ Result<Graph> GraphBuilder::build(const ImportOptions& options) {
   for (const ValueInfoProto& v : proto.outputs)
     if (options.outputs.empty()) outputs.push_back(v.name);
   for (const std::string& name : options.outputs) {
-    if (name.empty() || (!produced.contains(name) && !scope.defined.contains(name))) return no_such_tensor(name, "outputs", options.outputs);
+    if (name.empty() || (!produced.contains(name) && !scope.defined.contains(name)))
+      return no_such_tensor(name, "outputs", options.outputs);
     outputs.push_back(name);
   }
   if (outputs.empty()) return invalid_model("the graph has no outputs");
@@ -560,14 +608,17 @@ Result<Graph> GraphBuilder::build(const ImportOptions& options) {
   if (!options.inputs.empty())
     for (const ValueInfoProto& v : proto.inputs)
       if (steps.read.contains(v.name) && !scope.defined.contains(v.name))
-        return invalid_argument("the outputs depend on input '" + std::string(v.name) + "', which is not in inputs=" + quoted_list(options.inputs));
+        return invalid_argument("the outputs depend on input '" + std::string(v.name) +
+                                "', which is not in inputs=" + quoted_list(options.inputs));
   if (!options.inputs.empty()) scope.cut = given;
   ORKNN_TRY(build_nodes(scope, steps));
   for (std::string_view name : outputs) {
     if (!problems_.is_empty()) break;
     ORKNN_TRY_ASSIGN(const TensorId id, lookup(scope, name));
     if (!id) return invalid_model("an output has no name");
-    if (sequences_.contains(graph, id)) return unsupported("output '" + std::string(name) + "' is a sequence of tensors").hint("cut the model before it with 'outputs'");
+    if (sequences_.contains(graph, id))
+      return unsupported("output '" + std::string(name) + "' is a sequence of tensors")
+          .hint("cut the model before it with 'outputs'");
     graph.outputs().push_back(id);
   }
   ORKNN_TRY(problems_.status());

@@ -40,11 +40,13 @@ class GraphBuilder {
     std::string prefix = {};               // put before the names of inlined nodes and tensors
     int function_depth = 0, body_depth = 0;
     std::unordered_map<std::string_view, ir::TensorId> values = {};
-    Names defined = {};                    // names that have their one definition
-    Names cut = {};                        // names the user made inputs, though a node may produce them too
+    Names defined = {};  // names that have their one definition
+    Names cut = {};      // names the user made inputs, though a node may produce them too
     std::unordered_map<std::string_view, const TensorProto*> initializers = {};  // read when somebody asks
     std::unordered_map<std::string_view, const SparseTensorProto*> sparse_initializers = {};
-    struct Capture { ir::TensorId outside, inside; };
+    struct Capture {
+      ir::TensorId outside, inside;
+    };
     std::vector<Capture> captures = {};
   };
 

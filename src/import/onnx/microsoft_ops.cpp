@@ -1,5 +1,5 @@
-// Operators of the com.microsoft domain that ONNX Runtime's optimizer and quantizer write, said in standard ones. The quantized ones that have one
-// operand, Add, Mul and Concat are operators of ours.
+// Operators of the com.microsoft domain that ONNX Runtime's optimizer and quantizer write, said in standard ones. The quantized
+// ones that have one operand, Add, Mul and Concat are operators of ours.
 #include <algorithm>
 
 #include "import/onnx/upgrade.h"
@@ -74,7 +74,8 @@ Result<TensorId> transposed(Upgrade& u, size_t i) {
 }
 
 Status fused_matmul(Upgrade& u) {
-  if (u.take_int("transBatchA").value_or(0) || u.take_int("transBatchB").value_or(0)) return unsupported("transposed batch axes are not supported");
+  if (u.take_int("transBatchA").value_or(0) || u.take_int("transBatchB").value_or(0))
+    return unsupported("transposed batch axes are not supported");
   TensorId a = u.input(0), b = u.input(1);
   if (u.take_int("transA").value_or(0)) {
     ORKNN_TRY_ASSIGN(a, transposed(u, 0));
@@ -94,13 +95,20 @@ Status fused_matmul(Upgrade& u) {
 // Makes this node the activation of `x`.
 Status activate(Upgrade& u, TensorId x, const std::string& name, const std::vector<double>& parameters) {
   const auto parameter = [&](size_t i, double fallback) { return i < parameters.size() ? parameters[i] : fallback; };
-  if (name.empty()) u.become("Identity", {x});
-  else if (name == "Relu" || name == "Tanh" || name == "Sigmoid") u.become(name, {x});
-  else if (name == "LeakyRelu") u.become(name, {x}, {{"alpha", parameter(0, 0.01)}});
-  else if (name == "HardSigmoid") u.become(name, {x}, {{"alpha", parameter(0, 0.2)}, {"beta", parameter(1, 0.5)}});
+  if (name.empty())
+    u.become("Identity", {x});
+  else if (name == "Relu" || name == "Tanh" || name == "Sigmoid")
+    u.become(name, {x});
+  else if (name == "LeakyRelu")
+    u.become(name, {x}, {{"alpha", parameter(0, 0.01)}});
+  else if (name == "HardSigmoid")
+    u.become(name, {x}, {{"alpha", parameter(0, 0.2)}, {"beta", parameter(1, 0.5)}});
   else if (name == "Clip" && parameters.size() == 2)
     u.become(name, {x, u.add_scalar("min", parameters[0], u.dtype(0)), u.add_scalar("max", parameters[1], u.dtype(0))});
-  else return unsupported("this fused activation is not supported").expected("Relu, Tanh, Sigmoid, LeakyRelu, HardSigmoid or Clip").found(name);
+  else
+    return unsupported("this fused activation is not supported")
+        .expected("Relu, Tanh, Sigmoid, LeakyRelu, HardSigmoid or Clip")
+        .found(name);
   return {};
 }
 
@@ -116,7 +124,8 @@ Status fused_conv(Upgrade& u) {
 
 Status fused_gemm(Upgrade& u) {
   const std::string activation = u.take_string("activation").value_or("");
-  const std::vector<double> parameters{u.take_float("activation_alpha").value_or(activation == "HardSigmoid" ? 0.2 : 0.01), u.take_float("activation_beta").value_or(0.5)};
+  const std::vector<double> parameters{u.take_float("activation_alpha").value_or(activation == "HardSigmoid" ? 0.2 : 0.01),
+                                       u.take_float("activation_beta").value_or(0.5)};
   return activate(u, u.emit("Gemm", u.node.inputs, u.node.attributes), activation, parameters);
 }
 
@@ -140,8 +149,10 @@ Status quantized(Upgrade& u, TensorId x, size_t scale, size_t data) {
   ORKNN_TRY(need_inputs(u, {scale}));
   std::vector<TensorId> inputs{x, u.input(scale)};
   Attributes attributes;
-  if (u.has_input(scale + 1)) inputs.push_back(u.input(scale + 1));
-  else attributes.set("output_dtype", static_cast<int64_t>(u.dtype(data)));
+  if (u.has_input(scale + 1))
+    inputs.push_back(u.input(scale + 1));
+  else
+    attributes.set("output_dtype", static_cast<int64_t>(u.dtype(data)));
   u.become("QuantizeLinear", std::move(inputs), std::move(attributes));
   return {};
 }
@@ -151,7 +162,8 @@ Status quantized_gemm(Upgrade& u) {
   const double alpha = u.take_float("alpha").value_or(1);
   const int64_t turned_a = u.take_int("transA").value_or(0), turned_b = u.take_int("transB").value_or(0);
   ORKNN_TRY(need_inputs(u, {0, 1, 3, 4}));
-  std::vector<TensorId> inputs{real(u, u.input(0), u.input(1), u.input(2)), real(u, u.input(3), u.input(4), u.input(5), turned_b ? 0 : 1)};
+  std::vector<TensorId> inputs{real(u, u.input(0), u.input(1), u.input(2)),
+                               real(u, u.input(3), u.input(4), u.input(5), turned_b ? 0 : 1)};
   if (u.has_input(6)) {
     TensorId unit = u.emit("Mul", {u.input(1), u.input(4)});
     if (alpha != 1) unit = u.emit("Mul", {unit, u.add_scalar("alpha", alpha)});
@@ -181,8 +193,10 @@ Status quantized_reduce_mean(Upgrade& u) {
 Status product_to_float(Upgrade& u, TensorId a, TensorId scale, TensorId zero_point, TensorId bias) {
   ORKNN_TRY_ASSIGN(const int64_t rank, u.need_rank(u.input(1), "its last axis has the scales"));
   const TensorId b = real(u, u.input(1), scale, zero_point, std::max<int64_t>(rank - 1, 0));
-  if (bias) u.become("Add", {u.emit("MatMul", {a, b}), bias});
-  else u.become("MatMul", {a, b});
+  if (bias)
+    u.become("Add", {u.emit("MatMul", {a, b}), bias});
+  else
+    u.become("MatMul", {a, b});
   return {};
 }
 Status matmul_integer_to_float(Upgrade& u) {

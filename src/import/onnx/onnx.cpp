@@ -34,14 +34,17 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
   for (const auto& [domain, version] : op_sets_of(model.op_sets)) {
     result.source.op_sets.emplace_back(std::string(domain), version);
     if (domain.empty() && version > kNewestOpset)
-      result.source.warnings.push_back("opset " + std::to_string(version) + " is newer than " + std::to_string(kNewestOpset) + ": operators are taken to mean what they mean there");
+      result.source.warnings.push_back("opset " + std::to_string(version) + " is newer than " + std::to_string(kNewestOpset) +
+                                       ": operators are taken to mean what they mean there");
   }
   TensorReader tensors(source.folder, source.keeper, options.missing_weights);
   GraphBuilder builder(model, tensors, ops);
   ORKNN_TRY_ASSIGN(result.graph, builder.build(options));
   result.source.warnings.insert(result.source.warnings.end(), builder.warnings().begin(), builder.warnings().end());
   if (tensors.stand_in_count())
-    result.source.warnings.push_back(std::to_string(tensors.stand_in_count()) + " tensors have no weights in the model and get arbitrary ones: shapes and speed are right, results are not");
+    result.source.warnings.push_back(
+        std::to_string(tensors.stand_in_count()) +
+        " tensors have no weights in the model and get arbitrary ones: shapes and speed are right, results are not");
   return result;
 }
 
@@ -51,10 +54,14 @@ Result<Survey> survey(const Source& source) {
   for (const NodeProto& n : model.graph.nodes) ++result.operators[std::string(n.op_type)];
   const auto port_of = [](const ValueInfoProto& info) {
     StatedPort port{.name = std::string(info.name)};
-    if (const auto dtype = to_dtype(info.type.element_type); dtype && info.type.kind == TypeProto::Kind::Tensor) port.dtype = *dtype;
+    if (const auto dtype = to_dtype(info.type.element_type); dtype && info.type.kind == TypeProto::Kind::Tensor)
+      port.dtype = *dtype;
     if (!info.type.has_shape) return port;
     port.shape.emplace();
-    for (const DimProto& d : info.type.shape) port.shape->push_back(d.kind == DimProto::Kind::Value && d.value >= 0 ? ir::Dim(d.value) : d.parameter.empty() ? ir::Dim() : ir::Dim::symbol(std::string(d.parameter)));
+    for (const DimProto& d : info.type.shape)
+      port.shape->push_back(d.kind == DimProto::Kind::Value && d.value >= 0 ? ir::Dim(d.value)
+                            : d.parameter.empty()                           ? ir::Dim()
+                                                                            : ir::Dim::symbol(std::string(d.parameter)));
     return port;
   };
   std::unordered_set<std::string_view> weights;
@@ -68,7 +75,8 @@ Result<Survey> survey(const Source& source) {
 }  // namespace onnx
 
 const Importer& onnx_importer() {
-  static const Importer importer{.name = "onnx", .extensions = {".onnx"}, .sniff = onnx::sniff, .load = onnx::load, .survey = onnx::survey};
+  static const Importer importer{
+      .name = "onnx", .extensions = {".onnx"}, .sniff = onnx::sniff, .load = onnx::load, .survey = onnx::survey};
   return importer;
 }
 

@@ -53,12 +53,14 @@ Status slice(Upgrade& u) {
 
 Status split(Upgrade& u) {
   ORKNN_TRY(list_to_input<1>(u, "split"));
-  if (const TensorData* sizes = u.constant(1); sizes && is_float(sizes->dtype())) {  // the first opset gave them the type of the data
+  if (const TensorData* sizes = u.constant(1);
+      sizes && is_float(sizes->dtype())) {  // the first opset gave them the type of the data
     std::vector<int64_t> whole;
     for (double v : to_doubles(sizes->view())) whole.push_back(std::abs(v) < 1e9 ? static_cast<int64_t>(v) : -1);
     u.set_input(1, u.add_ints("split", whole));
   }
-  if (!u.has_input(1) && !u.node.attributes.has("num_outputs")) u.node.attributes.set("num_outputs", static_cast<int64_t>(u.node.outputs.size()));
+  if (!u.has_input(1) && !u.node.attributes.has("num_outputs"))
+    u.node.attributes.set("num_outputs", static_cast<int64_t>(u.node.outputs.size()));
   return {};
 }
 
@@ -97,7 +99,8 @@ Status cast_name_to_number(Upgrade& u) {
   const auto name = u.take_string("to");
   if (!name) return {};
   static constexpr std::pair<std::string_view, int64_t> kTypes[] = {
-      {"FLOAT", 1}, {"UINT8", 2}, {"INT8", 3}, {"UINT16", 4}, {"INT16", 5}, {"INT32", 6}, {"INT64", 7}, {"BOOL", 9}, {"FLOAT16", 10}, {"DOUBLE", 11}, {"UINT32", 12}, {"UINT64", 13}};
+      {"FLOAT", 1}, {"UINT8", 2}, {"INT8", 3},     {"UINT16", 4},  {"INT16", 5},   {"INT32", 6},
+      {"INT64", 7}, {"BOOL", 9},  {"FLOAT16", 10}, {"DOUBLE", 11}, {"UINT32", 12}, {"UINT64", 13}};
   std::string upper = *name;
   for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   for (const auto& [text, number] : kTypes)
@@ -173,7 +176,8 @@ Status states_of_layout_0(Upgrade& u) {
 }
 
 Status mean_variance_normalization(Upgrade& u) {
-  if (u.take_int("normalize_variance").value_or(1) == 0) return unsupported("normalizing the mean without the variance is not supported");
+  if (u.take_int("normalize_variance").value_or(1) == 0)
+    return unsupported("normalizing the mean without the variance is not supported");
   const bool across_channels = u.take_int("across_channels").value_or(0) != 0;
   u.node.attributes.set("axes", across_channels ? std::vector<int64_t>{1, 2, 3} : std::vector<int64_t>{2, 3});
   return {};
@@ -217,7 +221,10 @@ Status old_broadcast(Upgrade& u) {
   ORKNN_TRY_ASSIGN(const int64_t inner_rank, u.need_rank(u.input(1), "to broadcast along an axis"));
   ORKNN_TRY_ASSIGN(const int64_t at, normalize_axis(*axis, rank));
   const int64_t trailing = rank - at - inner_rank;
-  if (trailing < 0) return shape_mismatch("input 1 does not fit input 0 from axis " + std::to_string(*axis) + " on").expected("rank at most " + std::to_string(rank - at)).found(std::to_string(inner_rank));
+  if (trailing < 0)
+    return shape_mismatch("input 1 does not fit input 0 from axis " + std::to_string(*axis) + " on")
+        .expected("rank at most " + std::to_string(rank - at))
+        .found(std::to_string(inner_rank));
   if (trailing > 0) add_trailing_axes(u, 1, inner_rank, trailing);
   return {};
 }
@@ -238,7 +245,8 @@ Status same_types(Upgrade& u) {
     }
   }
   for (size_t i = First; i < u.node.inputs.size(); ++i)
-    if (u.dtype(i) != wanted && u.constant(i)) u.set_input(i, u.emit("Cast", {u.input(i)}, {{"to", static_cast<int64_t>(wanted)}}));
+    if (u.dtype(i) != wanted && u.constant(i))
+      u.set_input(i, u.emit("Cast", {u.input(i)}, {{"to", static_cast<int64_t>(wanted)}}));
   return {};
 }
 
@@ -316,7 +324,10 @@ Status group_normalization(Upgrade& u) {
   const int64_t groups = u.node.attributes.int_or("num_groups", 0);
   if (!x || x->size() < 2 || !(*x)[1].is_known()) return u.not_known(u.node.inputs[0], "the number of channels must be known");
   const int64_t channels = (*x)[1].value();
-  if (groups < 1 || channels % groups != 0) return shape_mismatch("channels cannot be divided into groups").expected("a divisor of " + std::to_string(channels)).found(std::to_string(groups));
+  if (groups < 1 || channels % groups != 0)
+    return shape_mismatch("channels cannot be divided into groups")
+        .expected("a divisor of " + std::to_string(channels))
+        .found(std::to_string(groups));
   for (size_t i = 1; i <= 2; ++i) {
     const Shape* s = u.shape(i);
     if (groups == channels || !u.has_input(i) || !s || s->size() != 1 || !((*s)[0] == Dim(groups))) continue;
@@ -327,7 +338,8 @@ Status group_normalization(Upgrade& u) {
   return {};
 }
 
-// Scan of opset 8 has a batch axis in front of everything. One Scan over the batch around the Scan over the sequence says the same.
+// Scan of opset 8 has a batch axis in front of everything. One Scan over the batch around the Scan over the sequence says the
+// same.
 Status scan_8(Upgrade& u) {
   if (u.has_input(0)) return unsupported("sequences of different lengths are not supported").expected("no sequence_lens");
   if (u.node.inputs.empty()) return invalid_model("Scan has no inputs");
@@ -350,7 +362,8 @@ Status scan_8(Upgrade& u) {
     inner.inputs.push_back(body->add_tensor(outside.name, outside.dtype, shape));
   }
   body->inputs() = inner.inputs;
-  for (size_t i = 0; i < u.node.outputs.size(); ++i) inner.outputs.push_back(body->add_tensor(u.node.name + "/out" + std::to_string(i)));
+  for (size_t i = 0; i < u.node.outputs.size(); ++i)
+    inner.outputs.push_back(body->add_tensor(u.node.name + "/out" + std::to_string(i)));
   body->outputs() = inner.outputs;
   infer_added_node(*body, u.ops(), body->add_node(std::move(inner)));
   u.become("Scan", {u.node.inputs.begin() + 1, u.node.inputs.end()},
@@ -414,7 +427,8 @@ Status crop(Upgrade& u) {
       if (w < 0 || w > INT32_MAX) return invalid_model("scale is out of range").found(std::to_string(w));
     ends = {top + (*window)[0], left + (*window)[1]};
   }
-  u.become("Slice", {u.input(0), u.add_ints("starts", std::array{top, left}), u.add_ints("ends", ends), u.add_ints("axes", std::array{int64_t{2}, int64_t{3}})});
+  u.become("Slice", {u.input(0), u.add_ints("starts", std::array{top, left}), u.add_ints("ends", ends),
+                     u.add_ints("axes", std::array{int64_t{2}, int64_t{3}})});
   return {};
 }
 
@@ -427,49 +441,88 @@ Status simplified_layer_normalization(Upgrade& u) {
 
 // Rows that turn attributes into inputs hold for every version: some files state a newer opset than they follow.
 constexpr UpgradeRow kRows[] = {
-    {"Add", 7, old_broadcast}, {"Sub", 7, old_broadcast}, {"Mul", 7, old_broadcast}, {"Div", 7, old_broadcast}, {"Pow", 7, old_broadcast},
-    {"And", 7, old_broadcast}, {"Or", 7, old_broadcast}, {"Xor", 7, old_broadcast},
-    {"Equal", 7, old_broadcast}, {"Greater", 7, old_broadcast}, {"Less", 7, old_broadcast},
-    {"Add", kAnyVersion, same_types<0>}, {"Sub", kAnyVersion, same_types<0>}, {"Mul", kAnyVersion, same_types<0>}, {"Div", kAnyVersion, same_types<0>},
-    {"Equal", kAnyVersion, same_types<0>}, {"Greater", kAnyVersion, same_types<0>}, {"Less", kAnyVersion, same_types<0>},
-    {"GreaterOrEqual", kAnyVersion, same_types<0>}, {"LessOrEqual", kAnyVersion, same_types<0>}, {"Mod", kAnyVersion, same_types<0>},
-    {"Max", kAnyVersion, same_types<0>}, {"Min", kAnyVersion, same_types<0>}, {"Mean", kAnyVersion, same_types<0>}, {"Sum", kAnyVersion, same_types<0>},
-    {"Where", kAnyVersion, same_types<1>}, {"Concat", kAnyVersion, same_types<0>},
+    {"Add", 7, old_broadcast},
+    {"Sub", 7, old_broadcast},
+    {"Mul", 7, old_broadcast},
+    {"Div", 7, old_broadcast},
+    {"Pow", 7, old_broadcast},
+    {"And", 7, old_broadcast},
+    {"Or", 7, old_broadcast},
+    {"Xor", 7, old_broadcast},
+    {"Equal", 7, old_broadcast},
+    {"Greater", 7, old_broadcast},
+    {"Less", 7, old_broadcast},
+    {"Add", kAnyVersion, same_types<0>},
+    {"Sub", kAnyVersion, same_types<0>},
+    {"Mul", kAnyVersion, same_types<0>},
+    {"Div", kAnyVersion, same_types<0>},
+    {"Equal", kAnyVersion, same_types<0>},
+    {"Greater", kAnyVersion, same_types<0>},
+    {"Less", kAnyVersion, same_types<0>},
+    {"GreaterOrEqual", kAnyVersion, same_types<0>},
+    {"LessOrEqual", kAnyVersion, same_types<0>},
+    {"Mod", kAnyVersion, same_types<0>},
+    {"Max", kAnyVersion, same_types<0>},
+    {"Min", kAnyVersion, same_types<0>},
+    {"Mean", kAnyVersion, same_types<0>},
+    {"Sum", kAnyVersion, same_types<0>},
+    {"Where", kAnyVersion, same_types<1>},
+    {"Concat", kAnyVersion, same_types<0>},
     {"Affine", kAnyVersion, affine},
-    {"BatchNormalization", 9, batch_normalization_spatial}, {"BatchNormalization", 14, batch_normalization},
+    {"BatchNormalization", 9, batch_normalization_spatial},
+    {"BatchNormalization", 14, batch_normalization},
     {"Cast", 6, cast_name_to_number},
     {"Clip", kAnyVersion, clip},
     {"Concat", 4, concat_axis},
     {"Crop", kAnyVersion, crop},
     {"DFT", 20, dft},
     {"Dropout", 12, dropout},
-    {"GRU", 7, recurrent}, {"LSTM", 7, recurrent}, {"RNN", 7, recurrent},
-    {"GRU", kAnyVersion, states_of_layout_0}, {"LSTM", kAnyVersion, states_of_layout_0}, {"RNN", kAnyVersion, states_of_layout_0},
+    {"GRU", 7, recurrent},
+    {"LSTM", 7, recurrent},
+    {"RNN", 7, recurrent},
+    {"GRU", kAnyVersion, states_of_layout_0},
+    {"LSTM", kAnyVersion, states_of_layout_0},
+    {"RNN", kAnyVersion, states_of_layout_0},
     {"Gemm", 7, drop_broadcast},
-    {"GlobalLpPool", 2, norm_power_to_int}, {"LpPool", 2, norm_power_to_int},
+    {"GlobalLpPool", 2, norm_power_to_int},
+    {"LpPool", 2, norm_power_to_int},
     {"GridSample", 20, grid_sample_modes},
     {"GroupNormalization", 21, group_normalization},
-    {"Hardmax", 13, softmax}, {"LogSoftmax", 13, softmax}, {"Softmax", 13, softmax},
+    {"Hardmax", 13, softmax},
+    {"LogSoftmax", 13, softmax},
+    {"Softmax", 13, softmax},
     {"ImageScaler", kAnyVersion, image_scaler},
     {"MeanVarianceNormalization", 9, mean_variance_normalization},
-    {"Optional", kAnyVersion, optional_value}, {"OptionalGetElement", kAnyVersion, optional_value}, {"OptionalHasElement", kAnyVersion, optional_has_element},
+    {"Optional", kAnyVersion, optional_value},
+    {"OptionalGetElement", kAnyVersion, optional_value},
+    {"OptionalHasElement", kAnyVersion, optional_has_element},
     {"PRelu", kAnyVersion, prelu},
-    {"Pad", 2, pad_names}, {"Pad", kAnyVersion, pad},
+    {"Pad", 2, pad_names},
+    {"Pad", kAnyVersion, pad},
     {"ParametricSoftplus", kAnyVersion, parametric_softplus},
-    {"ReduceL1", kAnyVersion, axes_to_input}, {"ReduceL2", kAnyVersion, axes_to_input}, {"ReduceLogSum", kAnyVersion, axes_to_input}, {"ReduceLogSumExp", kAnyVersion, axes_to_input},
-    {"ReduceMax", kAnyVersion, axes_to_input}, {"ReduceMean", kAnyVersion, axes_to_input}, {"ReduceMin", kAnyVersion, axes_to_input}, {"ReduceProd", kAnyVersion, axes_to_input},
-    {"ReduceSum", kAnyVersion, axes_to_input}, {"ReduceSumSquare", kAnyVersion, axes_to_input},
+    {"ReduceL1", kAnyVersion, axes_to_input},
+    {"ReduceL2", kAnyVersion, axes_to_input},
+    {"ReduceLogSum", kAnyVersion, axes_to_input},
+    {"ReduceLogSumExp", kAnyVersion, axes_to_input},
+    {"ReduceMax", kAnyVersion, axes_to_input},
+    {"ReduceMean", kAnyVersion, axes_to_input},
+    {"ReduceMin", kAnyVersion, axes_to_input},
+    {"ReduceProd", kAnyVersion, axes_to_input},
+    {"ReduceSum", kAnyVersion, axes_to_input},
+    {"ReduceSumSquare", kAnyVersion, axes_to_input},
     {"Reshape", kAnyVersion, shape_to_input},
     {"Resize", 11, resize_10},
     {"RoiAlign", 16, roi_align},
-    {"Scale", kAnyVersion, scale}, {"ScaledTanh", kAnyVersion, scaled_tanh},
+    {"Scale", kAnyVersion, scale},
+    {"ScaledTanh", kAnyVersion, scaled_tanh},
     {"Scan", 9, scan_8},
     {"Scatter", kAnyVersion, rename_scatter},
     {"Selu", 6, selu_defaults},
     {"SimplifiedLayerNormalization", kAnyVersion, simplified_layer_normalization},
     {"Slice", kAnyVersion, slice},
     {"Split", kAnyVersion, split},
-    {"Squeeze", kAnyVersion, axes_to_input}, {"Unsqueeze", kAnyVersion, axes_to_input},
+    {"Squeeze", kAnyVersion, axes_to_input},
+    {"Unsqueeze", kAnyVersion, axes_to_input},
     {"Tile", 6, tile},
     {"TopK", kAnyVersion, top_k},
     {"Upsample", kAnyVersion, upsample},

@@ -22,7 +22,8 @@ Status parse(FunctionProto& p, Bytes bytes, int depth);
 // Calls f(field) for each field; f returns a Status.
 template <class F>
 Status for_each_field(Bytes message, int depth, F&& f) {
-  if (depth > wire::kMaxDepth) return invalid_model("messages are nested too deeply").expected("at most " + std::to_string(wire::kMaxDepth) + " levels");
+  if (depth > wire::kMaxDepth)
+    return invalid_model("messages are nested too deeply").expected("at most " + std::to_string(wire::kMaxDepth) + " levels");
   Reader reader(message);
   for (Field field; reader.next(field);) ORKNN_TRY(f(field));
   return reader.status();
@@ -108,7 +109,8 @@ Status parse(TypeProto& t, Bytes bytes, int depth) {
       case 8: t.kind = Kind::SparseTensor; return {};
       case 9:  // an optional tensor is read as one that is there
         t.kind = Kind::Optional;
-        return for_each_field(f.bytes, depth + 1, [&](const Field& g) { return g.number == 1 ? parse_field(g, t, depth + 1) : Status{}; });
+        return for_each_field(f.bytes, depth + 1,
+                              [&](const Field& g) { return g.number == 1 ? parse_field(g, t, depth + 1) : Status{}; });
       default: return {};
     }
     t.kind = Kind::Tensor;
@@ -116,7 +118,8 @@ Status parse(TypeProto& t, Bytes bytes, int depth) {
       if (g.number == 1) g.get(t.element_type);
       if (g.number != 2 || g.type != wire::WireType::Bytes) return {};
       t.has_shape = true;
-      return for_each_field(g.bytes, depth + 2, [&](const Field& h) { return h.number == 1 ? append_message(h, t.shape, depth + 2) : Status{}; });
+      return for_each_field(g.bytes, depth + 2,
+                            [&](const Field& h) { return h.number == 1 ? append_message(h, t.shape, depth + 2) : Status{}; });
     });
   });
 }
@@ -145,14 +148,23 @@ Status parse(AttributeProto& a, Bytes bytes, int depth) {
   ORKNN_TRY(for_each_field(bytes, depth, [&](const Field& f) -> Status {
     switch (f.number) {
       case 1: f.get(a.name); break;
-      case 2: if (f.get(a.f)) seen = AttributeType::Float; break;
-      case 3: if (f.get(a.i)) seen = AttributeType::Int; break;
-      case 4: if (f.get(a.s)) seen = AttributeType::String; break;
+      case 2:
+        if (f.get(a.f)) seen = AttributeType::Float;
+        break;
+      case 3:
+        if (f.get(a.i)) seen = AttributeType::Int;
+        break;
+      case 4:
+        if (f.get(a.s)) seen = AttributeType::String;
+        break;
       case 5: seen = AttributeType::Tensor; return parse_shared(f, a.tensor, depth);
       case 6: seen = AttributeType::Graph; return parse_shared(f, a.graph, depth);
       case 7: seen = AttributeType::Floats; return append(f, a.floats);
       case 8: seen = AttributeType::Ints; return append(f, a.ints);
-      case 9: seen = AttributeType::Strings; append_string(f, a.strings); break;
+      case 9:
+        seen = AttributeType::Strings;
+        append_string(f, a.strings);
+        break;
       case 10: seen = AttributeType::Tensors; break;
       case 11: seen = AttributeType::Graphs; break;
       case 14: seen = AttributeType::Type; break;

@@ -55,13 +55,26 @@ struct ValueInfoProto {
 struct GraphProto;
 
 enum class AttributeType {
-  Undefined = 0, Float = 1, Int = 2, String = 3, Tensor = 4, Graph = 5, Floats = 6, Ints = 7, Strings = 8, Tensors = 9, Graphs = 10,
-  SparseTensor = 11, SparseTensors = 12, Type = 13, Types = 14,
+  Undefined = 0,
+  Float = 1,
+  Int = 2,
+  String = 3,
+  Tensor = 4,
+  Graph = 5,
+  Floats = 6,
+  Ints = 7,
+  Strings = 8,
+  Tensors = 9,
+  Graphs = 10,
+  SparseTensor = 11,
+  SparseTensors = 12,
+  Type = 13,
+  Types = 14,
 };
 
 struct AttributeProto {
   std::string_view name;
-  std::string_view reference;  // name of the function attribute whose value this one takes
+  std::string_view reference;                     // name of the function attribute whose value this one takes
   AttributeType type = AttributeType::Undefined;  // old files do not state it: then it is told from the field that is set
   float f = 0;
   int64_t i = 0;
@@ -114,6 +127,13 @@ Result<ModelProto> parse_model(Bytes file);
 Result<TensorProto> parse_tensor(Bytes message);
 
 // Field numbers of the typed data of TensorProto, for decoding `message`.
-enum TensorField : uint32_t { kFloatData = 4, kInt32Data = 5, kStringData = 6, kInt64Data = 7, kDoubleData = 10, kUInt64Data = 11 };
+enum TensorField : uint32_t {
+  kFloatData = 4,
+  kInt32Data = 5,
+  kStringData = 6,
+  kInt64Data = 7,
+  kDoubleData = 10,
+  kUInt64Data = 11
+};
 
 }  // namespace orknn::importer::onnx

@@ -10,7 +10,8 @@ using namespace ir;
 
 constexpr size_t kMaxLength = 4096;  // every tensor of a sequence becomes a node or two
 
-// Input `i` as a place in a list of `length`; `end` allows the place behind the last. Without the input it is the last (or the end).
+// Input `i` as a place in a list of `length`; `end` allows the place behind the last. Without the input it is the last (or the
+// end).
 Result<size_t> position(Upgrade& u, size_t i, size_t length, bool end) {
   const auto places = static_cast<int64_t>(length) + (end ? 1 : 0);
   if (!u.has_input(i)) {
@@ -20,7 +21,9 @@ Result<size_t> position(Upgrade& u, size_t i, size_t length, bool end) {
   ORKNN_TRY_ASSIGN(const std::vector<int64_t> given, u.need_ints(u.input(i), "to find the place in the sequence"));
   const auto count = static_cast<int64_t>(length);
   if (given.size() != 1 || given[0] < -count || given[0] >= places)
-    return invalid_model("the place lies outside the sequence").expected("one number from " + std::to_string(-count) + " to " + std::to_string(places - 1)).found(given.size() == 1 ? std::to_string(given[0]) : std::to_string(given.size()) + " numbers");
+    return invalid_model("the place lies outside the sequence")
+        .expected("one number from " + std::to_string(-count) + " to " + std::to_string(places - 1))
+        .found(given.size() == 1 ? std::to_string(given[0]) : std::to_string(given.size()) + " numbers");
   return static_cast<size_t>(given[0] < 0 ? given[0] + count : given[0]);
 }
 
@@ -40,7 +43,8 @@ Result<std::vector<TensorId>> split(Upgrade& u) {
       if (part < 1) return invalid_model("illegal part size").found(std::to_string(part));
     }
   }
-  if (extent / part > static_cast<int64_t>(kMaxLength)) return unsupported("the sequence is too long").expected("at most " + std::to_string(kMaxLength) + " tensors");
+  if (extent / part > static_cast<int64_t>(kMaxLength))
+    return unsupported("the sequence is too long").expected("at most " + std::to_string(kMaxLength) + " tensors");
   if (sizes.empty())
     for (int64_t at = 0; at < extent; at += part) sizes.push_back(std::min(part, extent - at));
   if (sizes.empty()) return std::vector<TensorId>();
@@ -63,7 +67,9 @@ Status concatenate(Upgrade& u, std::vector<TensorId> tensors) {
 
 Result<Sequences::Tensors> Sequences::list(Upgrade& u) const {
   const auto it = u.has_input(0) ? lists_.find({&u.graph(), u.input(0).index}) : lists_.end();
-  if (it == lists_.end()) return unsupported("this sequence is not known while importing").hint("sequences may not be inputs, or come out of or go into the bodies of If, Loop and Scan");
+  if (it == lists_.end())
+    return unsupported("this sequence is not known while importing")
+        .hint("sequences may not be inputs, or come out of or go into the bodies of If, Loop and Scan");
   return it->second;
 }
 
@@ -80,12 +86,14 @@ Result<bool> Sequences::apply(Upgrade& u) {
     ORKNN_TRY_ASSIGN(Tensors parts, split(u));
     return keep(u, std::move(parts));
   }
-  const bool reads_sequence = std::any_of(u.node.inputs.begin(), u.node.inputs.end(), [&](TensorId t) { return t && contains(u.graph(), t); });
+  const bool reads_sequence =
+      std::any_of(u.node.inputs.begin(), u.node.inputs.end(), [&](TensorId t) { return t && contains(u.graph(), t); });
   if (op == "Identity" && reads_sequence) {
     ORKNN_TRY_ASSIGN(Tensors same, list(u));
     return keep(u, std::move(same));
   }
-  const bool is_known = op == "SequenceInsert" || op == "SequenceErase" || op == "SequenceAt" || op == "SequenceLength" || op == "ConcatFromSequence";
+  const bool is_known = op == "SequenceInsert" || op == "SequenceErase" || op == "SequenceAt" || op == "SequenceLength" ||
+                        op == "ConcatFromSequence";
   if (!is_known) {
     if (reads_sequence) return unsupported("it reads a sequence of tensors").hint("cut the model before it with 'outputs'");
     return false;
@@ -101,7 +109,8 @@ Result<bool> Sequences::apply(Upgrade& u) {
   }
   if (op == "SequenceInsert") {
     if (!u.has_input(1)) return invalid_model("the tensor to insert is missing");
-    if (tensors.size() >= kMaxLength) return unsupported("the sequence is too long").expected("at most " + std::to_string(kMaxLength) + " tensors");
+    if (tensors.size() >= kMaxLength)
+      return unsupported("the sequence is too long").expected("at most " + std::to_string(kMaxLength) + " tensors");
     ORKNN_TRY_ASSIGN(const size_t at, position(u, 2, tensors.size(), true));
     tensors.insert(tensors.begin() + static_cast<std::ptrdiff_t>(at), u.input(1));
     return keep(u, std::move(tensors));

@@ -1,5 +1,5 @@
-// Sequences of tensors. Our graphs have none: a sequence is a list of tensors that the importer keeps while it reads the model, so
-// positions and lengths must be known then.
+// Sequences of tensors. Our graphs have none: a sequence is a list of tensors that the importer keeps while it reads the model,
+// so positions and lengths must be known then.
 #pragma once
 
 #include <map>

@@ -71,13 +71,16 @@ bool parse_number(std::string_view text, T& value) {
 }
 
 std::string_view entry(const TensorProto& tensor, std::string_view key) {
-  const auto it = std::find_if(tensor.external_data.begin(), tensor.external_data.end(), [&](const StringEntry& e) { return e.key == key; });
+  const auto it =
+      std::find_if(tensor.external_data.begin(), tensor.external_data.end(), [&](const StringEntry& e) { return e.key == key; });
   return it == tensor.external_data.end() ? std::string_view{} : it->value;
 }
 
 // External data must lie in the model's own folder.
 bool stays_inside(std::string_view path) {
-  if (path.empty() || path.front() == '/' || path.find('\0') != std::string_view::npos || path.find('\\') != std::string_view::npos) return false;
+  if (path.empty() || path.front() == '/' || path.find('\0') != std::string_view::npos ||
+      path.find('\\') != std::string_view::npos)
+    return false;
   while (!path.empty()) {
     const size_t slash = std::min(path.find('/'), path.size());
     if (path.substr(0, slash) == "..") return false;
@@ -89,10 +92,24 @@ bool stays_inside(std::string_view path) {
 
 Result<DType> to_dtype(int64_t data_type) {
   switch (data_type) {
-    case 1: case 2: case 3: case 4: case 5: case 6: case 7: case 9: case 10: case 11: case 12: case 13: case 16: case 21: case 22:
-      return static_cast<DType>(data_type);  // DType uses the numbers of ONNX
+    case 1:
+    case 2:
+    case 3:
+    case 4:
+    case 5:
+    case 6:
+    case 7:
+    case 9:
+    case 10:
+    case 11:
+    case 12:
+    case 13:
+    case 16:
+    case 21:
+    case 22: return static_cast<DType>(data_type);  // DType uses the numbers of ONNX
     default:
-      return unsupported("element type " + std::string(foreign_type_name(data_type)) + " (" + std::to_string(data_type) + ") is not supported");
+      return unsupported("element type " + std::string(foreign_type_name(data_type)) + " (" + std::to_string(data_type) +
+                         ") is not supported");
   }
 }
 
@@ -101,12 +118,16 @@ Result<TensorReader::Payload> TensorReader::external(const TensorProto& tensor, 
   uint64_t offset = 0, length = wanted_bytes;
   for (const StringEntry& e : tensor.external_data) {
     if (e.key == "location") location = e.value;
-    if (e.key == "offset" && !parse_number(e.value, offset)) return invalid_model("external data has no valid offset").found("'" + std::string(e.value) + "'");
-    if (e.key == "length" && !parse_number(e.value, length)) return invalid_model("external data has no valid length").found("'" + std::string(e.value) + "'");
+    if (e.key == "offset" && !parse_number(e.value, offset))
+      return invalid_model("external data has no valid offset").found("'" + std::string(e.value) + "'");
+    if (e.key == "length" && !parse_number(e.value, length))
+      return invalid_model("external data has no valid length").found("'" + std::string(e.value) + "'");
   }
   if (!stays_inside(location))
     return invalid_model("external data must be a file in the model's own folder").found("'" + std::string(location) + "'");
-  if (folder_.empty()) return invalid_model("external data cannot be found for a model that was not loaded from a file").found("'" + std::string(location) + "'");
+  if (folder_.empty())
+    return invalid_model("external data cannot be found for a model that was not loaded from a file")
+        .found("'" + std::string(location) + "'");
   auto& file = files_[std::string(location)];
   if (!file) {
     auto opened = MappedFile::open(folder_ + "/" + std::string(location));
@@ -137,7 +158,8 @@ Result<TensorData> TensorReader::from_bytes(DType dtype, Dims dims, int64_t coun
     std::transform(octets, octets + count, static_cast<uint8_t*>(t.mutable_data()), [](uint8_t b) { return b != 0; });
     return t;
   }
-  if (count > 0 && reinterpret_cast<uintptr_t>(data) % dtype_bytes(dtype) == 0) return TensorData::wrap(dtype, std::move(dims), data, payload.keeper);
+  if (count > 0 && reinterpret_cast<uintptr_t>(data) % dtype_bytes(dtype) == 0)
+    return TensorData::wrap(dtype, std::move(dims), data, payload.keeper);
   TensorData t = TensorData::allocate(dtype, std::move(dims));
   copy_and_release({static_cast<const std::byte*>(data), static_cast<size_t>(wanted)}, t.mutable_data());
   return t;
@@ -149,7 +171,8 @@ Result<TensorData> TensorReader::from_fields(const TensorProto& tensor, DType dt
     case DType::Float32: number = kFloatData; break;
     case DType::Float64: number = kDoubleData; break;
     case DType::Int64: number = kInt64Data; break;
-    case DType::UInt32: case DType::UInt64: number = kUInt64Data; break;
+    case DType::UInt32:
+    case DType::UInt64: number = kUInt64Data; break;
     default: break;
   }
   // The first walk counts, the second stores: nothing is allocated on the word of the shape alone.
@@ -158,9 +181,12 @@ Result<TensorData> TensorReader::from_fields(const TensorProto& tensor, DType dt
     wire::Reader reader(tensor.message);
     for (wire::Field field; reader.next(field);) {
       if (field.number != number) continue;
-      if (number == kFloatData) ORKNN_TRY(wire::for_each_fixed<uint32_t>(field, store));
-      else if (number == kDoubleData) ORKNN_TRY(wire::for_each_fixed<uint64_t>(field, store));
-      else ORKNN_TRY(wire::for_each_varint(field, store));
+      if (number == kFloatData)
+        ORKNN_TRY(wire::for_each_fixed<uint32_t>(field, store));
+      else if (number == kDoubleData)
+        ORKNN_TRY(wire::for_each_fixed<uint64_t>(field, store));
+      else
+        ORKNN_TRY(wire::for_each_varint(field, store));
     }
     return reader.status();
   };
@@ -187,7 +213,8 @@ Result<TensorData> TensorReader::from_fields(const TensorProto& tensor, DType dt
 
 Result<TensorData> TensorReader::stand_in(DType dtype, Dims dims, uint64_t bytes) {
   stand_in_bytes_ += bytes;
-  if (stand_in_bytes_ > kMaxStandInBytes || stand_in_bytes_ < bytes) return invalid_model("the weights that are missing would be larger than any model").found(ir::to_string(dims));
+  if (stand_in_bytes_ > kMaxStandInBytes || stand_in_bytes_ < bytes)
+    return invalid_model("the weights that are missing would be larger than any model").found(ir::to_string(dims));
   const auto block = repeated_floats(static_cast<size_t>(bytes), stand_in_count_++);
   if (!block) return Status::error(Code::OutOfMemory, "no address space for stand-in weights");
   return TensorData::wrap(dtype, std::move(dims), block.get(), block);
@@ -197,12 +224,15 @@ Result<TensorData> TensorReader::drawn(const TensorProto& tensor, DType dtype, u
   uint64_t seed = 0;
   double scale = 1, mean = 0;
   const std::string_view texts[] = {entry(tensor, "seed"), entry(tensor, "scale"), entry(tensor, "mean")};
-  if (!parse_number(texts[0], seed) || !parse_number(texts[1], scale) || !(texts[2].empty() || parse_number(texts[2], mean)) || !std::isfinite(scale) ||
-      !std::isfinite(mean))
-    return invalid_model("weights are described without a valid seed, scale or mean").found(fmt::format("'{}', '{}', '{}'", texts[0], texts[1], texts[2]));
+  if (!parse_number(texts[0], seed) || !parse_number(texts[1], scale) || !(texts[2].empty() || parse_number(texts[2], mean)) ||
+      !std::isfinite(scale) || !std::isfinite(mean))
+    return invalid_model("weights are described without a valid seed, scale or mean")
+        .found(fmt::format("'{}', '{}', '{}'", texts[0], texts[1], texts[2]));
   stand_in_bytes_ += bytes;
   if (stand_in_bytes_ > kMaxDrawnBytes || stand_in_bytes_ < bytes)
-    return unsupported("the weights that are described and not stored are too large").expected(std::to_string(kMaxDrawnBytes) + " bytes at most").hint("store them in the model");
+    return unsupported("the weights that are described and not stored are too large")
+        .expected(std::to_string(kMaxDrawnBytes) + " bytes at most")
+        .hint("store them in the model");
   ++stand_in_count_;
   TensorData values = near_normal(seed, mean, scale, tensor.dims);
   return dtype == DType::Float32 ? std::move(values) : ir::convert(values.view(), dtype);
@@ -231,12 +261,14 @@ Result<TensorData> TensorReader::read(const SparseTensorProto& tensor) {
   ORKNN_TRY_ASSIGN(const TensorData indices, read(tensor.indices));
   for (int64_t d : tensor.dims)
     if (d < 0) return invalid_model("the shape has a negative extent").found(ir::to_string(tensor.dims));
-  ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(tensor.dims, kMaxSparseBytes / static_cast<int64_t>(dtype_bytes(values.dtype()))));
+  ORKNN_TRY_ASSIGN(const int64_t count,
+                   ir::checked_element_count(tensor.dims, kMaxSparseBytes / static_cast<int64_t>(dtype_bytes(values.dtype()))));
   const auto rank = static_cast<int64_t>(tensor.dims.size());
   const int64_t stored = values.count();
   const bool linear = indices.dims() == Dims{stored};
   if (values.dims().size() != 1 || indices.dtype() != DType::Int64 || (!linear && indices.dims() != Dims{stored, rank}))
-    return invalid_model("sparse tensor indices do not fit its values").expected("int64" + ir::to_string(Dims{stored}) + " or int64" + ir::to_string(Dims{stored, rank}))
+    return invalid_model("sparse tensor indices do not fit its values")
+        .expected("int64" + ir::to_string(Dims{stored}) + " or int64" + ir::to_string(Dims{stored, rank}))
         .found(std::string(dtype_name(indices.dtype())) + ir::to_string(indices.dims()));
   TensorData dense = TensorData::zeros(values.dtype(), tensor.dims);
   const Dims strides = ir::strides_of(tensor.dims);
@@ -251,7 +283,9 @@ Result<TensorData> TensorReader::read(const SparseTensorProto& tensor) {
       inside &= index >= 0 && index < tensor.dims[static_cast<size_t>(axis)];
       if (inside) at += index * strides[static_cast<size_t>(axis)];
     }
-    if (!inside) return invalid_model("a sparse tensor has an index outside of its shape").expected("inside of " + ir::to_string(tensor.dims));
+    if (!inside)
+      return invalid_model("a sparse tensor has an index outside of its shape")
+          .expected("inside of " + ir::to_string(tensor.dims));
     std::memcpy(out + static_cast<size_t>(at) * size, in + static_cast<size_t>(i) * size, size);
   }
   return dense;

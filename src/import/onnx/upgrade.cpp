@@ -26,7 +26,9 @@ std::optional<std::vector<int64_t>> Upgrade::take_ints(const std::string& name) 
   if (const auto single = take_int(name)) return std::vector<int64_t>{*single};
   return take<std::vector<int64_t>>(node.attributes, name);
 }
-std::optional<std::vector<double>> Upgrade::take_floats(const std::string& name) { return take<std::vector<double>>(node.attributes, name); }
+std::optional<std::vector<double>> Upgrade::take_floats(const std::string& name) {
+  return take<std::vector<double>>(node.attributes, name);
+}
 
 void Upgrade::rename(const std::string& from, const std::string& to) {
   for (const auto& [name, value] : node.attributes) {
@@ -52,7 +54,8 @@ void Upgrade::become(std::string op, std::vector<TensorId> inputs, Attributes at
 Status Upgrade::only_first_output() {
   for (size_t i = 1; i < node.outputs.size(); ++i)
     if (node.outputs[i])
-      return unsupported("output " + std::to_string(i) + " ('" + graph_.tensor(node.outputs[i]).name + "') exists only in training");
+      return unsupported("output " + std::to_string(i) + " ('" + graph_.tensor(node.outputs[i]).name +
+                         "') exists only in training");
   if (node.outputs.size() > 1) node.outputs.resize(1);
   return {};
 }

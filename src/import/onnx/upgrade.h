@@ -25,7 +25,7 @@ class Upgrade : public Emitter {
   bool has_input(size_t i) const { return !node.input(i).is_none(); }
   ir::TensorId input(size_t i) const { return node.input(i); }
   bool is_typed(size_t i) const { return has_input(i) && graph_.tensor(input(i)).dtype != DType::Undefined; }
-  DType dtype(size_t i) const { return dtype_of(input(i)); }           // float32 when not known
+  DType dtype(size_t i) const { return dtype_of(input(i)); }             // float32 when not known
   const ir::Shape* shape(size_t i) const { return shape_of(input(i)); }  // nullptr when the rank is not known
   std::optional<int64_t> rank(size_t i) const { return rank_of(input(i)); }
   const ir::TensorData* constant(size_t i) const { return constant_of(input(i)); }

@@ -85,7 +85,10 @@ std::vector<double> Call::numbers(std::string_view name) const {
 Result<std::vector<int64_t>> Call::ints(std::string_view name, size_t count) const {
   std::vector<int64_t> list = ints(name);
   if (list.size() == 1) list.resize(count, list[0]);
-  if (list.size() != count) return invalid_model("argument '" + std::string(name) + "' has the wrong length").expected(std::to_string(count) + " entries").found(std::to_string(list.size()));
+  if (list.size() != count)
+    return invalid_model("argument '" + std::string(name) + "' has the wrong length")
+        .expected(std::to_string(count) + " entries")
+        .found(std::to_string(list.size()));
   return list;
 }
 
@@ -106,7 +109,8 @@ Result<std::vector<int64_t>> Call::axes(std::string_view name, int64_t rank) con
     std::iota(result.begin(), result.end(), int64_t{0});
   }
   std::sort(result.begin(), result.end());
-  if (std::adjacent_find(result.begin(), result.end()) != result.end()) return invalid_model("an axis is named twice").found(to_string(result));
+  if (std::adjacent_find(result.begin(), result.end()) != result.end())
+    return invalid_model("an axis is named twice").found(to_string(result));
   return result;
 }
 
@@ -114,7 +118,8 @@ Result<DType> Call::dtype_argument(std::string_view name, DType fallback) const 
   if (!has(name)) return fallback;
   const ScalarType* type = scalar_type(integer(name));
   if (!type || type->dtype == DType::Undefined || type->is_quantized)
-    return unsupported("tensors of type " + (type ? std::string(type->name) : "number " + std::to_string(integer(name))) + " are not supported");
+    return unsupported("tensors of type " + (type ? std::string(type->name) : "number " + std::to_string(integer(name))) +
+                       " are not supported");
   return type->dtype;
 }
 
@@ -138,11 +143,14 @@ Result<DType> Call::common_type(std::span<const Value> operands) const {
   }
   DType result = with_axes;
   for (const DType lesser : {without_axes, numbers})
-    if (result == DType::Undefined || (lesser != DType::Undefined && kind_of_type(lesser) > kind_of_type(result))) result = promote(result, lesser);
+    if (result == DType::Undefined || (lesser != DType::Undefined && kind_of_type(lesser) > kind_of_type(result)))
+      result = promote(result, lesser);
   return result == DType::Undefined ? DType::Float32 : result;
 }
 
-TensorId Call::int_scalar(int64_t value, DType dtype) { return add_constant("scalar", convert(TensorData::scalar<int64_t>(value).view(), dtype)); }
+TensorId Call::int_scalar(int64_t value, DType dtype) {
+  return add_constant("scalar", convert(TensorData::scalar<int64_t>(value).view(), dtype));
+}
 
 TensorId Call::as(const Value& v, DType dtype) {
   if (v.is_tensor()) return cast(v.tensor().id, dtype);
@@ -187,7 +195,8 @@ Result<Value> Call::made_complex(TensorId id) {
 }
 
 void Call::warn_of_training(std::string_view what) {
-  session_.warn("module '" + layer() + "': " + std::string(what) + " is in training mode; it is computed as in inference (call model.eval() before tracing or scripting)");
+  session_.warn("module '" + layer() + "': " + std::string(what) +
+                " is in training mode; it is computed as in inference (call model.eval() before tracing or scripting)");
 }
 
 Result<Value> Call::made_list(std::span<const TensorId> ids) {
@@ -225,7 +234,10 @@ Status Call::write(TensorValue& t, TensorId value) {
   if (!value_dims) return unsupported("the shape of a written value is not known");
   if (*value_dims != t.dims) {
     const auto wide = broadcast(*value_dims, t.dims);
-    if (!wide || *wide != t.dims) return shape_mismatch("the value does not fit the tensor it is written to").expected(to_string(t.dims)).found(to_string(*value_dims));
+    if (!wide || *wide != t.dims)
+      return shape_mismatch("the value does not fit the tensor it is written to")
+          .expected(to_string(t.dims))
+          .found(to_string(*value_dims));
     value = expand(value, t.dims);
   }
   return session_.assign(*this, t, value);
@@ -239,7 +251,8 @@ Result<Value> Call::copy_of(TensorValue& t) {
 }
 
 TensorId Call::slice(TensorId x, int64_t axis, int64_t start, int64_t end, int64_t step) {
-  return emit("Slice", {x, add_ints("start", {start}), add_ints("end", {end}), add_ints("axis", {axis}), add_ints("step", {step})});
+  return emit("Slice",
+              {x, add_ints("start", {start}), add_ints("end", {end}), add_ints("axis", {axis}), add_ints("step", {step})});
 }
 
 TensorId Call::expand(TensorId x, std::span<const int64_t> wanted) {

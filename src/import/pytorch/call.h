@@ -1,5 +1,5 @@
-// One call of an operator, as a lowering function sees it: the arguments by the names of the signature, facts about them, nodes of
-// ours to build, and results that are new tensors, views or plain values.
+// One call of an operator, as a lowering function sees it: the arguments by the names of the signature, facts about them, nodes
+// of ours to build, and results that are new tensors, views or plain values.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,10 @@ namespace orknn::importer::pytorch {
 class Call : public Emitter {
  public:
   Call(Session& session, std::string layer, const Schema& schema, std::vector<Value> arguments)
-      : Emitter(session.graph, session.ops, layer, {layer}), session_(session), schema_(schema), arguments_(std::move(arguments)) {}
+      : Emitter(session.graph, session.ops, layer, {layer}),
+        session_(session),
+        schema_(schema),
+        arguments_(std::move(arguments)) {}
 
   Session& session() { return session_; }
   Heap& heap() { return session_.heap; }
@@ -54,10 +57,13 @@ class Call : public Emitter {
   // The element type an argument asks for by number, or the fallback when absent.
   Result<DType> dtype_argument(std::string_view name, DType fallback) const;
   // Contents of a constant.
-  Result<std::vector<int64_t>> constant_ints(std::string_view name, std::string_view reason) const { return need_ints(tensor(name), reason); }
+  Result<std::vector<int64_t>> constant_ints(std::string_view name, std::string_view reason) const {
+    return need_ints(tensor(name), reason);
+  }
 
   // --- types
-  // The type in which operands are combined: tensors with axes outweigh 0-d tensors, those outweigh numbers, unless of a higher kind.
+  // The type in which operands are combined: tensors with axes outweigh 0-d tensors, those outweigh numbers, unless of a higher
+  // kind.
   Result<DType> common_type(std::initializer_list<const Value*> operands) const;
   Result<DType> common_type(std::span<const Value> operands) const;
   // A tensor or number as a tensor of this type.
@@ -97,7 +103,9 @@ class Call : public Emitter {
   ir::TensorId where(ir::TensorId condition, ir::TensorId a, ir::TensorId b) { return emit("Where", {condition, a, b}); }
   ir::TensorId matmul(ir::TensorId a, ir::TensorId b) { return emit("MatMul", {a, b}); }
   ir::TensorId softmax(ir::TensorId x, int64_t axis) { return emit("Softmax", {x}, {{"axis", axis}}); }
-  ir::TensorId concat(std::vector<ir::TensorId> parts, int64_t axis) { return parts.size() == 1 ? parts[0] : emit("Concat", std::move(parts), {{"axis", axis}}); }
+  ir::TensorId concat(std::vector<ir::TensorId> parts, int64_t axis) {
+    return parts.size() == 1 ? parts[0] : emit("Concat", std::move(parts), {{"axis", axis}});
+  }
   ir::TensorId slice(ir::TensorId x, int64_t axis, int64_t start, int64_t end, int64_t step = 1);
   ir::TensorId unsqueeze(ir::TensorId x, std::vector<int64_t> axes) { return emit("Unsqueeze", {x, add_ints("axes", axes)}); }
   ir::TensorId squeeze(ir::TensorId x, std::vector<int64_t> axes) { return emit("Squeeze", {x, add_ints("axes", axes)}); }

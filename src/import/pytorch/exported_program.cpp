@@ -11,10 +11,14 @@ namespace {
 using ir::Dim;
 using ir::Shape;
 // Descriptions are stored as they are or shrink a little; what grows much further is no description.
-uint64_t text_limit(const Source& source) { return std::min(uint64_t{1} << 28, (uint64_t{1} << 24) + 20 * static_cast<uint64_t>(source.bytes.size())); }
+uint64_t text_limit(const Source& source) {
+  return std::min(uint64_t{1} << 28, (uint64_t{1} << 24) + 20 * static_cast<uint64_t>(source.bytes.size()));
+}
 
 // Items of a list; nothing when the value is none.
-std::span<const Value> items_of(const Value& value) { return value.is_sequence() ? std::span<const Value>(value.sequence().items) : std::span<const Value>(); }
+std::span<const Value> items_of(const Value& value) {
+  return value.is_sequence() ? std::span<const Value>(value.sequence().items) : std::span<const Value>();
+}
 
 // Unions of the description are dictionaries of one entry, named by the kind of its value.
 struct Variant {
@@ -70,13 +74,35 @@ std::string with_bare_symbols(std::string_view text) {
 struct PythonFunction {
   std::string_view target, op;
 };
-constexpr PythonFunction kPythonFunctions[] = {
-    {"_operator.getitem", "__getitem__"}, {"_operator.add", "add"}, {"_operator.sub", "sub"}, {"_operator.mul", "mul"}, {"_operator.truediv", "div"},
-    {"_operator.floordiv", "floordiv"}, {"_operator.mod", "remainder"}, {"_operator.pow", "pow"}, {"_operator.neg", "neg"}, {"_operator.pos", "positive"},
-    {"_operator.eq", "eq"}, {"_operator.ne", "ne"}, {"_operator.lt", "lt"}, {"_operator.le", "le"}, {"_operator.gt", "gt"}, {"_operator.ge", "ge"},
-    {"_operator.and_", "__and__"}, {"_operator.or_", "__or__"}, {"math.ceil", "ceil"}, {"math.floor", "floor"}, {"math.trunc", "Int"}, {"builtins.round", "round"},
-    {"torch.sym_int", "Int"}, {"torch.sym_float", "Float"}, {"torch.sym_not", "__not__"}, {"torch.sym_sqrt", "sqrt"}, {"torch._sym_sqrt", "sqrt"},
-    {"torch.sym_max", "prim::max"}, {"torch.sym_min", "prim::min"}};
+constexpr PythonFunction kPythonFunctions[] = {{"_operator.getitem", "__getitem__"},
+                                               {"_operator.add", "add"},
+                                               {"_operator.sub", "sub"},
+                                               {"_operator.mul", "mul"},
+                                               {"_operator.truediv", "div"},
+                                               {"_operator.floordiv", "floordiv"},
+                                               {"_operator.mod", "remainder"},
+                                               {"_operator.pow", "pow"},
+                                               {"_operator.neg", "neg"},
+                                               {"_operator.pos", "positive"},
+                                               {"_operator.eq", "eq"},
+                                               {"_operator.ne", "ne"},
+                                               {"_operator.lt", "lt"},
+                                               {"_operator.le", "le"},
+                                               {"_operator.gt", "gt"},
+                                               {"_operator.ge", "ge"},
+                                               {"_operator.and_", "__and__"},
+                                               {"_operator.or_", "__or__"},
+                                               {"math.ceil", "ceil"},
+                                               {"math.floor", "floor"},
+                                               {"math.trunc", "Int"},
+                                               {"builtins.round", "round"},
+                                               {"torch.sym_int", "Int"},
+                                               {"torch.sym_float", "Float"},
+                                               {"torch.sym_not", "__not__"},
+                                               {"torch.sym_sqrt", "sqrt"},
+                                               {"torch._sym_sqrt", "sqrt"},
+                                               {"torch.sym_max", "prim::max"},
+                                               {"torch.sym_min", "prim::min"}};
 
 constexpr std::string_view kHigherOrder = "torch.ops.higher_order.";
 
@@ -92,7 +118,8 @@ std::string operator_name(std::string_view target) {
   return space == "aten" ? std::string(name) : std::string(space) + "::" + std::string(name);
 }
 
-// Files of before 2.7 name every argument and do not tell which were given by position: those in the place that the signature has for them.
+// Files of before 2.7 name every argument and do not tell which were given by position: those in the place that the signature has
+// for them.
 bool is_out_of_place(std::string_view op, std::string_view name, size_t place) {
   bool is_known = false;
   for (const Schema& s : OperatorTable::instance().find(op))
@@ -104,7 +131,8 @@ bool is_out_of_place(std::string_view op, std::string_view name, size_t place) {
   return is_known;
 }
 
-// The module that a node comes from: "L__self__,,Net;L__self___c,c,torch.nn.modules.conv.Conv2d" lists the callers, each with its path and class.
+// The module that a node comes from: "L__self__,,Net;L__self___c,c,torch.nn.modules.conv.Conv2d" lists the callers, each with its
+// path and class.
 std::string module_entry(const Value& node, bool outermost, size_t field) {
   const std::string stack = text_member(member(node, "metadata"), "nn_module_stack");
   std::string_view entry = stack;
@@ -132,7 +160,8 @@ std::string layer_of(const Value& node) {
 }
 }  // namespace
 
-Result<ExportedProgram> ExportedProgram::open(const Source& source, const zip::Archive& archive, const Contents& contents, Session& session) {
+Result<ExportedProgram> ExportedProgram::open(const Source& source, const zip::Archive& archive, const Contents& contents,
+                                              Session& session) {
   // The entry of the description tells the top folder: "<top>/models/model.json", or it lies there itself.
   std::string root = contents.root.substr(0, contents.root.rfind('/') + 1);
   if (root.ends_with("models/")) root.resize(root.size() - 7);
@@ -143,7 +172,8 @@ Result<ExportedProgram> ExportedProgram::open(const Source& source, const zip::A
   auto description = read_json(text, session.heap);
   if (!description) return Status(description.status()).node(contents.root, "JSON");
   program.description_ = *description;
-  if (member(member(program.description_, "graph_module"), "graph").kind() != Kind::Dict) return strange("its graph").node(contents.root, "JSON");
+  if (member(member(program.description_, "graph_module"), "graph").kind() != Kind::Dict)
+    return strange("its graph").node(contents.root, "JSON");
   return program;
 }
 
@@ -153,10 +183,13 @@ Status ExportedProgram::read_weights() {
   ORKNN_TRY(check_byte_order(archive_, root_));
   for (const char* kind : {"weights", "constants"}) {
     const std::string folder = root_ + "data/" + kind + "/", list = folder + "model_" + kind + "_config.json";
-    if (archive_.find(list)) ORKNN_TRY(read_payload(folder, list));
-    else if (archive_.find(folder + "model.pt")) ORKNN_TRY(read_pickled_weights(folder + "model.pt"));
+    if (archive_.find(list))
+      ORKNN_TRY(read_payload(folder, list));
+    else if (archive_.find(folder + "model.pt"))
+      ORKNN_TRY(read_pickled_weights(folder + "model.pt"));
   }
-  for (const char* name : {"serialized_state_dict.pt", "serialized_state_dict.json", "serialized_constants.pt", "serialized_constants.json"})
+  for (const char* name :
+       {"serialized_state_dict.pt", "serialized_state_dict.json", "serialized_constants.pt", "serialized_constants.json"})
     if (archive_.find(root_ + name)) ORKNN_TRY(read_pickled_weights(root_ + name));
   return {};
 }
@@ -179,16 +212,20 @@ Status ExportedProgram::read_payload(const std::string& folder, const std::strin
   for (const auto& [key, item] : tensors.dict().items) {
     const std::string name = to_text(key);
     const Value meta = member(item, "tensor_meta");
-    if (member(item, "use_pickle").kind() == Kind::Bool && member(item, "use_pickle").boolean()) continue;  // an object: an error only where it is used
+    if (member(item, "use_pickle").kind() == Kind::Bool && member(item, "use_pickle").boolean())
+      continue;  // an object: an error only where it is used
     TensorValue* t = session_.heap.tensor();
     t->name = name;
     t->storage_offset = integer_of(member(member(meta, "storage_offset"), "as_int")).value_or(0);
-    if (!extents(member(meta, "sizes"), t->dims) || !extents(member(meta, "strides"), t->strides) || t->dims.size() != t->strides.size()) return strange("tensor '" + name + "'").node(list, "JSON");
+    if (!extents(member(meta, "sizes"), t->dims) || !extents(member(meta, "strides"), t->strides) ||
+        t->dims.size() != t->strides.size())
+      return strange("tensor '" + name + "'").node(list, "JSON");
     ORKNN_TRY_ASSIGN(const int64_t code, scalar_code(member(meta, "dtype")));
     const ScalarType* type = scalar_type(code);
     const std::string path = text_member(item, "path_name");
     const zip::Entry* entry = archive_.find(folder + path);
-    if (!type || !entry) return invalid_model("the archive has no entry '" + folder + path + "'").node(name, "weight").hint("is the file complete?");
+    if (!type || !entry)
+      return invalid_model("the archive has no entry '" + folder + path + "'").node(name, "weight").hint("is the file complete?");
     ORKNN_TRY_ASSIGN(t->storage, storages.find(*type, path, static_cast<int64_t>(entry->size / type->bytes)));
     weights_[name] = t;
   }
@@ -201,7 +238,8 @@ Status ExportedProgram::read_pickled_weights(const std::string& name) {
   if (inner.bytes.empty()) return {};
   ORKNN_TRY_ASSIGN(const zip::Archive archive, zip::Archive::open(inner.bytes));
   const Contents contents = look_into(archive);
-  if (contents.kind != FileKind::Eager) return invalid_model("entry '" + name + "' holds no weights").expected("what torch.save writes");
+  if (contents.kind != FileKind::Eager)
+    return invalid_model("entry '" + name + "' holds no weights").expected("what torch.save writes");
   ORKNN_TRY_ASSIGN(const Value tensors, read_pickled(inner, archive, contents.root, "data", session_.heap));
   if (tensors.kind() != Kind::Dict) return strange("its weights").node(name, "pickle");
   for (const auto& [key, value] : tensors.dict().items) {
@@ -213,7 +251,9 @@ Status ExportedProgram::read_pickled_weights(const std::string& name) {
 
 Result<Value> ExportedProgram::weight(const std::string& name) {
   const auto it = weights_.find(name);
-  if (it == weights_.end()) return invalid_model("the archive holds no weight '" + name + "'").hint("is the file complete? Objects other than tensors cannot be read");
+  if (it == weights_.end())
+    return invalid_model("the archive holds no weight '" + name + "'")
+        .hint("is the file complete? Objects other than tensors cannot be read");
   return it->second;
 }
 
@@ -224,7 +264,10 @@ Result<Port> ExportedProgram::stated_port(const std::string& name) const {
   Port port{.name = name, .dtype = DType::Float32, .shape = Shape(), .value = {}};
   ORKNN_TRY_ASSIGN(const int64_t code, scalar_code(member(meta, "dtype")));
   const ScalarType* type = scalar_type(code);
-  if (!type || type->dtype == DType::Undefined || type->is_quantized) return unsupported("inputs of this type are not supported").node(name, "input").found(type ? std::string(type->name) : to_text(member(meta, "dtype")));
+  if (!type || type->dtype == DType::Undefined || type->is_quantized)
+    return unsupported("inputs of this type are not supported")
+        .node(name, "input")
+        .found(type ? std::string(type->name) : to_text(member(meta, "dtype")));
   port.dtype = type->dtype;
   const Value sizes = member(meta, "sizes");
   if (!sizes.is_sequence()) return strange("input '" + name + "'");
@@ -276,7 +319,9 @@ Status ExportedProgram::bind_inputs(const ImportOptions& options, Network& netwo
       (*port.shape)[i] = Dim(*example);
       is_changed = true;
     }
-    if (is_changed) session_.warnings.push_back("input '" + port.name + "' may have other sizes: that of the example, " + ir::to_string(*port.shape) + ", is used (input_size_list sets another)");
+    if (is_changed)
+      session_.warnings.push_back("input '" + port.name + "' may have other sizes: that of the example, " +
+                                  ir::to_string(*port.shape) + ", is used (input_size_list sets another)");
   };
   const std::vector<Port> stated = ports;
   ORKNN_TRY_ASSIGN(const std::vector<Value> values, add_ports(ports, options, {}, session_, network, settle));
@@ -285,7 +330,9 @@ Status ExportedProgram::bind_inputs(const ImportOptions& options, Network& netwo
     // The exporter may have computed with an extent that was fixed: another one would give wrong numbers.
     for (size_t k = 0; k < stated[i].shape->size() && k < ports[i].shape->size(); ++k)
       if (const Dim was = (*stated[i].shape)[k], is = (*ports[i].shape)[k]; was.is_known() && is != was)
-        return invalid_argument("input '" + ports[i].name + "' was exported with a fixed size").expected(ir::to_string(*stated[i].shape)).found(ir::to_string(*ports[i].shape))
+        return invalid_argument("input '" + ports[i].name + "' was exported with a fixed size")
+            .expected(ir::to_string(*stated[i].shape))
+            .found(ir::to_string(*ports[i].shape))
             .hint("export the module with this size, or with dynamic_shapes");
   }
   return {};
@@ -324,7 +371,9 @@ Result<Value> ExportedProgram::argument(const Value& description, const Values& 
   if (v.kind == "as_tensors") return list_of(tensor);
   if (v.kind == "as_optional_tensor") return optional_tensor(v.value);
   if (v.kind == "as_optional_tensors") return list_of(optional_tensor);
-  if (v.kind == "as_int" || v.kind == "as_bool" || v.kind == "as_string" || v.kind == "as_ints" || v.kind == "as_bools" || v.kind == "as_strings") return v.value;
+  if (v.kind == "as_int" || v.kind == "as_bool" || v.kind == "as_string" || v.kind == "as_ints" || v.kind == "as_bools" ||
+      v.kind == "as_strings")
+    return v.value;
   if (v.kind == "as_float") return number_of(v.value);
   if (v.kind == "as_floats") return list_of([](const Value& item) -> Result<Value> { return number_of(item); });
   if (v.kind == "as_sym_int" || v.kind == "as_sym_float" || v.kind == "as_sym_bool") return symbol(v.value);
@@ -339,7 +388,8 @@ Result<Value> ExportedProgram::argument(const Value& description, const Values& 
   return unsupported("an argument of this kind is not supported").found(v.kind.empty() ? "nothing" : std::string(v.kind));
 }
 
-// Blocks that run under a switch (no gradients, autocast) and choices between two blocks: the graphs are arguments, what they work on follows them.
+// Blocks that run under a switch (no gradients, autocast) and choices between two blocks: the graphs are arguments, what they
+// work on follows them.
 Result<Value> ExportedProgram::call_with_graphs(const Value& node, Values& values) {
   const std::string target = text_member(node, "target");
   std::vector<Value> graphs, operands;
@@ -353,8 +403,10 @@ Result<Value> ExportedProgram::call_with_graphs(const Value& node, Values& value
     }
     ORKNN_TRY_ASSIGN(const Value value, argument(given, values));
     if (graphs.empty()) first = value;
-    if (value.is_sequence()) operands.insert(operands.end(), value.sequence().items.begin(), value.sequence().items.end());
-    else operands.push_back(value);
+    if (value.is_sequence())
+      operands.insert(operands.end(), value.sequence().items.begin(), value.sequence().items.end());
+    else
+      operands.push_back(value);
   }
   Value chosen;
   if (target.ends_with(".cond") && graphs.size() == 2) {
@@ -375,7 +427,9 @@ Result<Value> ExportedProgram::call_with_graphs(const Value& node, Values& value
     ORKNN_TRY_ASSIGN(const Value value, argument(output, inner));
     results.push_back(value);
   }
-  if (results.size() == 1 && member(chosen, "is_single_tensor_return").kind() == Kind::Bool && member(chosen, "is_single_tensor_return").boolean()) return results[0];
+  if (results.size() == 1 && member(chosen, "is_single_tensor_return").kind() == Kind::Bool &&
+      member(chosen, "is_single_tensor_return").boolean())
+    return results[0];
   return Value::tuple(session_.heap.list(std::move(results)));
 }
 
@@ -390,7 +444,9 @@ Result<Value> ExportedProgram::call(const Value& node, const std::string& layer,
     ORKNN_TRY_ASSIGN(const Value value, argument(member(input, "arg"), values));
     names.push_back(text_member(input, "name"));
     const Value kind = member(input, "kind");
-    const bool by_name = kind.kind() == Kind::Int ? kind.integer() == 2 : target.starts_with("torch.ops.") && is_out_of_place(op, names.back(), arguments.size());
+    const bool by_name = kind.kind() == Kind::Int
+                             ? kind.integer() == 2
+                             : target.starts_with("torch.ops.") && is_out_of_place(op, names.back(), arguments.size());
     arguments.push_back({value, by_name ? std::string_view(names.back()) : std::string_view()});
   }
   return interpreter_->call_operator(op, arguments, layer);
@@ -404,7 +460,9 @@ Status ExportedProgram::bind_outputs(const Value& node, const Value& result, Val
     if (v.kind == "as_tensors" || v.kind == "as_optional_tensors") {
       const auto parts = items_of(v.value);
       if (!value.is_sequence() || value.sequence().items.size() != parts.size())
-        return invalid_model("a node's outputs do not fit its operator").expected(std::to_string(parts.size()) + " tensors").found(value.is_sequence() ? std::to_string(value.sequence().items.size()) : describe(value));
+        return invalid_model("a node's outputs do not fit its operator")
+            .expected(std::to_string(parts.size()) + " tensors")
+            .found(value.is_sequence() ? std::to_string(value.sequence().items.size()) : describe(value));
       for (size_t i = 0; i < parts.size(); ++i) {
         const Value named = member(parts[i], "as_tensor");
         values[text_member(named.is_none() ? parts[i] : named, "name")] = value.sequence().items[i];
@@ -415,12 +473,15 @@ Status ExportedProgram::bind_outputs(const Value& node, const Value& result, Val
     return {};
   };
   if (list.size() == 1) {
-    const bool is_wrapped = result.kind() == Kind::Tuple && result.sequence().items.size() == 1 && variant_of(list[0]).kind == "as_tensor";
+    const bool is_wrapped =
+        result.kind() == Kind::Tuple && result.sequence().items.size() == 1 && variant_of(list[0]).kind == "as_tensor";
     return bind(list[0], is_wrapped ? result.sequence().items[0] : result);
   }
   if (list.empty()) return {};
   if (!result.is_sequence() || result.sequence().items.size() < list.size())
-    return invalid_model("a node's outputs do not fit its operator").expected(std::to_string(list.size()) + " outputs").found(describe(result));
+    return invalid_model("a node's outputs do not fit its operator")
+        .expected(std::to_string(list.size()) + " outputs")
+        .found(describe(result));
   for (size_t i = 0; i < list.size(); ++i) ORKNN_TRY(bind(list[i], result.sequence().items[i]));
   return {};
 }
@@ -428,7 +489,8 @@ Status ExportedProgram::bind_outputs(const Value& node, const Value& result, Val
 Status ExportedProgram::run_node(const Value& node, Values& values) {
   const std::string layer = layer_of(node);
   const auto run = [&]() -> Status {
-    ORKNN_TRY_ASSIGN(const Value result, text_member(node, "target").starts_with(kHigherOrder) ? call_with_graphs(node, values) : call(node, layer, values));
+    ORKNN_TRY_ASSIGN(const Value result, text_member(node, "target").starts_with(kHigherOrder) ? call_with_graphs(node, values)
+                                                                                               : call(node, layer, values));
     return bind_outputs(node, result, values);
   };
   Status status = run();
@@ -474,7 +536,9 @@ Result<Value> ExportedProgram::result() {
     for (const Value& child : items_of(member(spec, "children_spec"))) parts.push_back(self(self, child));
     const auto context = read_json(text_member(spec, "context"), session_.heap);
     const auto keys = context ? items_of(*context) : std::span<const Value>();
-    const bool has_keys = !keys.empty() && keys.size() == parts.size() && std::all_of(keys.begin(), keys.end(), [](const Value& key) { return DictValue::key_of(key).has_value(); });
+    const bool has_keys =
+        !keys.empty() && keys.size() == parts.size() &&
+        std::all_of(keys.begin(), keys.end(), [](const Value& key) { return DictValue::key_of(key).has_value(); });
     if (!has_keys) return Value::tuple(session_.heap.list(std::move(parts)));
     DictValue* dict = session_.heap.dict();
     for (size_t i = 0; i < parts.size(); ++i) dict->set(keys[i], parts[i]);
@@ -535,6 +599,8 @@ std::string ExportedProgram::producer() const {
   return version.empty() ? "pytorch" : "pytorch " + version;
 }
 
-int64_t ExportedProgram::version() const { return integer_of(member(member(description_, "schema_version"), "major")).value_or(0); }
+int64_t ExportedProgram::version() const {
+  return integer_of(member(member(description_, "schema_version"), "major")).value_or(0);
+}
 
 }  // namespace orknn::importer::pytorch

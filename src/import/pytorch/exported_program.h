@@ -1,5 +1,5 @@
-// Archives of torch.export (.pt2): a graph of operators as JSON with the weights beside it, in any of the layouts PyTorch has written
-// since 2.1. Its nodes call the same operators as TorchScript code, so they go through the same tables.
+// Archives of torch.export (.pt2): a graph of operators as JSON with the weights beside it, in any of the layouts PyTorch has
+// written since 2.1. Its nodes call the same operators as TorchScript code, so they go through the same tables.
 #pragma once
 
 #include <string>
@@ -16,7 +16,8 @@ namespace orknn::importer::pytorch {
 class ExportedProgram {
  public:
   // Reads the description; the weights are read when the program is executed.
-  static Result<ExportedProgram> open(const Source& source, const zip::Archive& archive, const Contents& contents, Session& session);
+  static Result<ExportedProgram> open(const Source& source, const zip::Archive& archive, const Contents& contents,
+                                      Session& session);
 
   // Adds the inputs to the network and the nodes to the graph. Answers with what forward returns.
   Result<Value> execute(const ImportOptions& options, Interpreter& interpreter, Network& network);

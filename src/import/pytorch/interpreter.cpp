@@ -28,11 +28,14 @@ std::string operator_name(std::string_view qualified) {
 bool is_inplace_name(std::string_view name) { return name.size() > 1 && name.back() == '_' && !name.starts_with("__"); }
 
 Status data_dependent(const char* what) {
-  return unsupported(std::string(what) + " depends on values that are only known when the network runs").hint("trace the model with torch.jit.trace, which fixes such decisions, or rewrite the code without it");
+  return unsupported(std::string(what) + " depends on values that are only known when the network runs")
+      .hint("trace the model with torch.jit.trace, which fixes such decisions, or rewrite the code without it");
 }
 }  // namespace
 
-std::string shown_operator(std::string_view name) { return name.find("::") == std::string_view::npos ? "aten::" + std::string(name) : std::string(name); }
+std::string shown_operator(std::string_view name) {
+  return name.find("::") == std::string_view::npos ? "aten::" + std::string(name) : std::string(name);
+}
 
 bool is_known_operator(std::string_view name) {
   const OperatorTable& table = OperatorTable::instance();
@@ -48,7 +51,8 @@ class Interpreter::Nesting {
   Nesting& operator=(const Nesting&) = delete;
   Status check() {
     if (owner_.depth_ > kMaxDepth) return invalid_model("the model's code is nested too deeply or calls itself without end");
-    if (++owner_.steps_ > kMaxSteps || owner_.session_.heap.is_exhausted()) return unsupported("the model's code runs too long").hint("loops are unrolled while importing: use fewer rounds");
+    if (++owner_.steps_ > kMaxSteps || owner_.session_.heap.is_exhausted())
+      return unsupported("the model's code runs too long").hint("loops are unrolled while importing: use fewer rounds");
     return {};
   }
 
@@ -101,7 +105,8 @@ Result<Value> Interpreter::call(const Function& function, const std::string& pat
   frame.path = path;
   size_t next = 0;
   for (const Argument& a : arguments) {
-    if (a.keyword.empty() && next >= function.parameters.size()) return invalid_model("function '" + function.name + "' gets too many arguments");
+    if (a.keyword.empty() && next >= function.parameters.size())
+      return invalid_model("function '" + function.name + "' gets too many arguments");
     frame.locals[a.keyword.empty() ? std::string_view(function.parameters[next++].name) : a.keyword] = a.value;
   }
   for (const Parameter& p : function.parameters) {
@@ -126,7 +131,10 @@ Status Interpreter::run(const std::vector<Statement>& statements, Frame& frame) 
   for (const Statement& s : statements) {
     place_ = {frame.function, s.line};
     Status status = run(s, frame);
-    if (!status) return status.node((frame.path.empty() ? "" : frame.path + ".") + (frame.function ? frame.function->name : "") + ", line " + std::to_string(s.line), "TorchScript");
+    if (!status)
+      return status.node((frame.path.empty() ? "" : frame.path + ".") + (frame.function ? frame.function->name : "") + ", line " +
+                             std::to_string(s.line),
+                         "TorchScript");
     if (frame.returned) break;
   }
   return {};
@@ -152,7 +160,9 @@ Status Interpreter::run(const Statement& s, Frame& frame) {
         ORKNN_TRY_ASSIGN(sequence, call_operator("unbind", arguments, frame.path));
       }
       if (!sequence.is_sequence() || sequence.sequence().items.size() != s.targets.size())
-        return invalid_model("a value cannot be unpacked").expected(std::to_string(s.targets.size()) + " items").found(sequence.is_sequence() ? std::to_string(sequence.sequence().items.size()) + " items" : describe(value));
+        return invalid_model("a value cannot be unpacked")
+            .expected(std::to_string(s.targets.size()) + " items")
+            .found(sequence.is_sequence() ? std::to_string(sequence.sequence().items.size()) + " items" : describe(value));
       const std::vector<Value> items = sequence.sequence().items;
       for (size_t i = 0; i < items.size(); ++i) ORKNN_TRY(assign(s.targets[i], items[i], frame));
       return {};
@@ -184,7 +194,8 @@ Status Interpreter::run(const Statement& s, Frame& frame) {
 Status Interpreter::run_for(const Statement& s, Frame& frame) {
   Nesting nesting(*this);
   const Expression& what = s.value;
-  if (what.syntax == Syntax::Call && what.children[0].syntax == Syntax::Name && what.children[0].text == "range" && what.children.size() == 2) {
+  if (what.syntax == Syntax::Call && what.children[0].syntax == Syntax::Name && what.children[0].text == "range" &&
+      what.children.size() == 2) {
     ORKNN_TRY_ASSIGN(Value limit, evaluate(what.children[1], frame));
     if (limit.is_tensor()) {
       Emitter emitter(session_.graph, session_.ops, frame.path, {});
@@ -220,7 +231,8 @@ Status Interpreter::assign(const Expression& target, const Value& value, Frame& 
     if (owner.kind() != Kind::Object) return invalid_model("a " + describe(owner) + " has no attributes to set");
     ORKNN_TRY(initialize(owner.object()));
     owner.object().attributes[target.text] = value;
-    if (owner.object().is_part_of_model && value.is_tensor()) session_.note_changed_state((owner.object().path.empty() ? "" : owner.object().path + ".") + target.text);
+    if (owner.object().is_part_of_model && value.is_tensor())
+      session_.note_changed_state((owner.object().path.empty() ? "" : owner.object().path + ".") + target.text);
     return {};
   }
   ORKNN_TRY_ASSIGN(const Value index, evaluate(target.children[1], frame));
@@ -269,7 +281,8 @@ Result<Value> Interpreter::evaluate(const Expression& e, Frame& frame) {
       return subscript(container, index, frame);
     }
     case Syntax::Call: return evaluate_call(e, frame);
-    case Syntax::List: case Syntax::Tuple: {
+    case Syntax::List:
+    case Syntax::Tuple: {
       std::vector<Value> items;
       for (const Expression& child : e.children) {
         ORKNN_TRY_ASSIGN(const Value item, evaluate(child, frame));
@@ -288,7 +301,8 @@ Result<Value> Interpreter::evaluate(const Expression& e, Frame& frame) {
       }
       return Value(dict);
     }
-    case Syntax::Negate: case Syntax::Not: {
+    case Syntax::Negate:
+    case Syntax::Not: {
       ORKNN_TRY_ASSIGN(const Value operand, evaluate(e.children[0], frame));
       const Argument arguments[] = {{operand, {}}};
       return call_operator(e.syntax == Syntax::Negate ? "neg" : "__not__", arguments, frame.path);
@@ -356,7 +370,8 @@ Result<Value> Interpreter::qualified_value(const std::string& name) {
       if (c < '0' || c > '9' || number > constants_.size()) return invalid_model("there is no constant " + name);
       number = number * 10 + static_cast<size_t>(c - '0');
     }
-    if (number >= constants_.size()) return invalid_model("there is no constant " + name).expected("fewer than " + std::to_string(constants_.size()));
+    if (number >= constants_.size())
+      return invalid_model("there is no constant " + name).expected("fewer than " + std::to_string(constants_.size()));
     return constants_[number];
   }
   if (name == "torch.inf") return Value(std::numeric_limits<double>::infinity());
@@ -452,8 +467,10 @@ Result<Value> Interpreter::call_builtin(const Expression& e, Frame& frame) {
     if (!found && count == 3) return list[2].value;
     return found;
   }
-  static constexpr std::string_view kCasts[][2] = {{"int", "Int"}, {"float", "Float"}, {"bool", "Bool"}, {"str", "str"}, {"complex", "Complex"}, {"print", "prim::Print"},
-                                                   {"len", "len"}, {"list", "list"}, {"dict", "dict"}, {"ord", "ord"}, {"abs", "abs"}, {"min", "prim::min"}, {"max", "prim::max"}};
+  static constexpr std::string_view kCasts[][2] = {
+      {"int", "Int"},           {"float", "Float"},   {"bool", "Bool"},    {"str", "str"},   {"complex", "Complex"},
+      {"print", "prim::Print"}, {"len", "len"},       {"list", "list"},    {"dict", "dict"}, {"ord", "ord"},
+      {"abs", "abs"},           {"min", "prim::min"}, {"max", "prim::max"}};
   for (const auto& [source, op] : kCasts)
     if (name == source) return call_operator(op, list, frame.path);
   return unsupported("function '" + name + "' is not supported");
@@ -467,7 +484,8 @@ std::string Interpreter::layer_name(const std::string& layer) const {
 }
 
 Result<Value> Interpreter::call_operator(std::string_view name, std::span<const Argument> given, const std::string& layer) {
-  if (++calls_ > kMaxCalls) return unsupported("the model's code calls too many operators").hint("loops are unrolled while importing: use fewer rounds");
+  if (++calls_ > kMaxCalls)
+    return unsupported("the model's code calls too many operators").hint("loops are unrolled while importing: use fewer rounds");
   const OperatorTable& table = OperatorTable::instance();
   // A name with an underscore behind it has rows of its own or writes what the plain operator computes.
   std::vector<std::pair<const Schema*, bool>> forms;
@@ -489,7 +507,9 @@ Result<Value> Interpreter::call_operator(std::string_view name, std::span<const 
     Session& session;
     Emitter emitter;
   } context{session_, Emitter(session_.graph, session_.ops, layer, {layer})};
-  const ConstantReader read = [](void* c, TensorValue& t) { return static_cast<Context*>(c)->session.constant_number(static_cast<Context*>(c)->emitter, t); };
+  const ConstantReader read = [](void* c, TensorValue& t) {
+    return static_cast<Context*>(c)->session.constant_number(static_cast<Context*>(c)->emitter, t);
+  };
   for (const Matching matching : {Matching::Strict, Matching::Implicit})
     for (const auto& [form, is_inplace] : forms) {
       const Schema& schema = *form;
@@ -506,7 +526,8 @@ Result<Value> Interpreter::call_operator(std::string_view name, std::span<const 
         if (target.is_none()) return value;
         if (!target.is_tensor() || !value.is_tensor()) return value;
         if (&target.tensor() == &value.tensor()) return value;
-        if (target.tensor().is_complex || value.tensor().is_complex) return unsupported("complex numbers cannot be written into a tensor");
+        if (target.tensor().is_complex || value.tensor().is_complex)
+          return unsupported("complex numbers cannot be written into a tensor");
         ORKNN_TRY(session_.refresh(call, value.tensor()));
         ORKNN_TRY(call.write(target.tensor(), value.tensor().id));
         return target;
@@ -515,8 +536,11 @@ Result<Value> Interpreter::call_operator(std::string_view name, std::span<const 
       return Status(result.status()).node(layer.empty() ? layer_name(layer) : path, shown_operator(name));
     }
   std::string types;
-  for (const Argument& a : list) types += (types.empty() ? "" : ", ") + (a.keyword.empty() ? "" : std::string(a.keyword) + "=") + describe(a.value);
-  return unsupported("operator is not supported with these arguments").found("(" + types + ")").node(layer_name(layer), shown_operator(name));
+  for (const Argument& a : list)
+    types += (types.empty() ? "" : ", ") + (a.keyword.empty() ? "" : std::string(a.keyword) + "=") + describe(a.value);
+  return unsupported("operator is not supported with these arguments")
+      .found("(" + types + ")")
+      .node(layer_name(layer), shown_operator(name));
 }
 
 namespace {

@@ -1,6 +1,6 @@
-// Executes TorchScript code while importing. Tensors are values of the graph under construction, so operators on them become nodes;
-// everything else (shapes, lists, constant conditions and loops) is computed on the spot. No code of the file runs on the machine:
-// the operators are those of our tables, steps and nesting are bounded.
+// Executes TorchScript code while importing. Tensors are values of the graph under construction, so operators on them become
+// nodes; everything else (shapes, lists, constant conditions and loops) is computed on the spot. No code of the file runs on the
+// machine: the operators are those of our tables, steps and nesting are bounded.
 #pragma once
 
 #include <map>

@@ -6,7 +6,9 @@
 namespace orknn::importer::pytorch {
 namespace {
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) >= 0x80; }
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) >= 0x80;
+}
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 class Lexer {
@@ -97,7 +99,8 @@ class Lexer {
       position_ += 2;
       return {};
     }
-    if (std::string_view("()[]{},:=.-+*").find(c) == std::string_view::npos) return damaged(std::string("'") + c + "' is not part of TorchScript");
+    if (std::string_view("()[]{},:=.-+*").find(c) == std::string_view::npos)
+      return damaged(std::string("'") + c + "' is not part of TorchScript");
     if (c == '(' || c == '[' || c == '{') ++brackets_;
     if ((c == ')' || c == ']' || c == '}') && --brackets_ < 0) return damaged("a bracket closes that was not opened");
     add(TokenKind::Symbol, text_.substr(position_, 1));
@@ -110,8 +113,10 @@ class Lexer {
     bool is_real = false;
     while (true) {
       const char c = at(position_);
-      if (c == '.' || c == 'e' || c == 'E') is_real = true;
-      else if (!is_digit(c) && !((c == '-' || c == '+') && (at(position_ - 1) == 'e' || at(position_ - 1) == 'E'))) break;
+      if (c == '.' || c == 'e' || c == 'E')
+        is_real = true;
+      else if (!is_digit(c) && !((c == '-' || c == '+') && (at(position_ - 1) == 'e' || at(position_ - 1) == 'E')))
+        break;
       ++position_;
     }
     const std::string_view digits = text_.substr(start, position_ - start);
@@ -177,7 +182,10 @@ class Lexer {
     unsigned value = 0;
     for (size_t i = 0; i < most; ++i) {
       const char c = at(position_);
-      const unsigned digit = is_digit(c) ? static_cast<unsigned>(c - '0') : c >= 'a' && c <= 'f' ? static_cast<unsigned>(c - 'a' + 10) : c >= 'A' && c <= 'F' ? static_cast<unsigned>(c - 'A' + 10) : 99;
+      const unsigned digit = is_digit(c)            ? static_cast<unsigned>(c - '0')
+                             : c >= 'a' && c <= 'f' ? static_cast<unsigned>(c - 'a' + 10)
+                             : c >= 'A' && c <= 'F' ? static_cast<unsigned>(c - 'A' + 10)
+                                                    : 99;
       if (digit >= base) break;
       value = value * base + digit;
       ++position_;

@@ -15,8 +15,8 @@ enum class TokenKind : uint8_t { Name, Integer, Float, String, Symbol, Newline, 
 struct Token {
   TokenKind kind = TokenKind::End;
   int line = 0;
-  std::string_view text;   // names and symbols
-  std::string string;      // contents of a string
+  std::string_view text;  // names and symbols
+  std::string string;     // contents of a string
   int64_t integer = 0;
   double number = 0;
 };

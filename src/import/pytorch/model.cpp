@@ -39,7 +39,9 @@ void name_parts(const Value& root, std::vector<ObjectValue*>& modules) {
       if (value.tensor().name.empty()) value.tensor().name = path;
       continue;
     }
-    if ((value.kind() != Kind::Object && !value.is_sequence() && value.kind() != Kind::Dict) || !seen.insert(value.identity()).second || path.size() > 4096) continue;
+    if ((value.kind() != Kind::Object && !value.is_sequence() && value.kind() != Kind::Dict) ||
+        !seen.insert(value.identity()).second || path.size() > 4096)
+      continue;
     const std::string prefix = path.empty() ? "" : path + ".";
     const size_t first = pending.size();
     if (value.kind() == Kind::Object) {
@@ -52,7 +54,8 @@ void name_parts(const Value& root, std::vector<ObjectValue*>& modules) {
     } else if (value.kind() == Kind::Dict) {
       for (const auto& [key, item] : value.dict().items) pending.emplace_back(item, prefix + to_text(key));
     } else {
-      for (size_t i = 0; i < value.sequence().items.size(); ++i) pending.emplace_back(value.sequence().items[i], prefix + std::to_string(i));
+      for (size_t i = 0; i < value.sequence().items.size(); ++i)
+        pending.emplace_back(value.sequence().items[i], prefix + std::to_string(i));
     }
     std::reverse(pending.begin() + static_cast<ptrdiff_t>(first), pending.end());
   }
@@ -80,8 +83,10 @@ Contents look_into(const zip::Archive& archive) {
     }
     has_code |= e.name.starts_with("code/") || e.name.find("/code/") != std::string_view::npos;
   }
-  if (has_data) found.kind = has_code ? FileKind::TorchScript : FileKind::Eager;
-  else if (has_old_model && has_code) found.kind = FileKind::OldTorchScript;
+  if (has_data)
+    found.kind = has_code ? FileKind::TorchScript : FileKind::Eager;
+  else if (has_old_model && has_code)
+    found.kind = FileKind::OldTorchScript;
   return found;
 }
 
@@ -107,7 +112,8 @@ Result<Source> nested_source(const Source& source, const zip::Archive& archive, 
   return inner;
 }
 
-Result<Value> read_pickled(const Source& source, const zip::Archive& archive, const std::string& root, std::string_view stem, Heap& heap, bool shapes_only) {
+Result<Value> read_pickled(const Source& source, const zip::Archive& archive, const std::string& root, std::string_view stem,
+                           Heap& heap, bool shapes_only) {
   const std::string name = root + std::string(stem) + ".pkl";
   const zip::Entry* entry = archive.find(name);
   if (!entry) return invalid_model("the archive has no entry '" + name + "'");
@@ -150,13 +156,17 @@ Result<const Storage*> StorageReader::find(const ScalarType& type, std::string_v
   s->bytes = inner.bytes;
   s->keeper = inner.keeper;
   if (count < 0 || static_cast<uint64_t>(count) > s->bytes.size() / type.bytes)
-    return invalid_model("a storage is longer than its archive entry").node(name, "storage").expected(std::to_string(count) + " elements of " + std::string(type.name)).found(std::to_string(s->bytes.size()) + " bytes");
+    return invalid_model("a storage is longer than its archive entry")
+        .node(name, "storage")
+        .expected(std::to_string(count) + " elements of " + std::string(type.name))
+        .found(std::to_string(s->bytes.size()) + " bytes");
   s->count = count;
   slot = s;
   return slot;
 }
 
-Result<Model> read_model(const Source& source, const zip::Archive& archive, const Contents& contents, Library& library, Heap& heap) {
+Result<Model> read_model(const Source& source, const zip::Archive& archive, const Contents& contents, Library& library,
+                         Heap& heap) {
   Model model;
   const std::string& root = contents.root;
   model.version = read_version(archive, root);
@@ -180,7 +190,8 @@ Result<Model> read_model(const Source& source, const zip::Archive& archive, cons
   if (model.root.kind() != Kind::Object) return invalid_model("the archive holds no module").found(describe(model.root));
   name_parts(model.root, model.modules);
   for (size_t i = 0; i < model.constants.size(); ++i)
-    if (model.constants[i].is_tensor() && model.constants[i].tensor().name.empty()) model.constants[i].tensor().name = "CONSTANTS.c" + std::to_string(i);
+    if (model.constants[i].is_tensor() && model.constants[i].tensor().name.empty())
+      model.constants[i].tensor().name = "CONSTANTS.c" + std::to_string(i);
   return model;
 }
 

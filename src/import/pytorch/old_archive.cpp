@@ -11,12 +11,14 @@ constexpr int kMaxDepth = 64;
 struct TypeName {
   std::string_view json, name;
 };
-constexpr TypeName kTypes[] = {{"FLOAT", "float32"}, {"DOUBLE", "float64"}, {"FLOAT16", "float16"}, {"INT64", "int64"}, {"INT32", "int32"}, {"INT16", "int16"},
-                               {"INT8", "int8"}, {"UINT8", "uint8"}, {"BOOL", "bool"}, {"BFLOAT16", "bfloat16"}};
+constexpr TypeName kTypes[] = {{"FLOAT", "float32"}, {"DOUBLE", "float64"},   {"FLOAT16", "float16"}, {"INT64", "int64"},
+                               {"INT32", "int32"},   {"INT16", "int16"},      {"INT8", "int8"},       {"UINT8", "uint8"},
+                               {"BOOL", "bool"},     {"BFLOAT16", "bfloat16"}};
 
 class OldArchive {
  public:
-  OldArchive(const Source& source, const zip::Archive& archive, const std::string& root, Library& library, Heap& heap, Model& model)
+  OldArchive(const Source& source, const zip::Archive& archive, const std::string& root, Library& library, Heap& heap,
+             Model& model)
       : source_(source), archive_(archive), root_(root), library_(library), heap_(heap), model_(model) {}
 
   Status read() {
@@ -60,7 +62,8 @@ class OldArchive {
       for (const TypeName& name : kTypes)
         if (name.json == type_name) type = scalar_type_of_name(name.name);
       if (!type) return unsupported("tensors of type " + type_name + " are not supported").node(key, "tensor");
-      if (t->strides.size() != t->dims.size()) return invalid_model("model.json describes a tensor in a strange way").node(key, "tensor");
+      if (t->strides.size() != t->dims.size())
+        return invalid_model("model.json describes a tensor in a strange way").node(key, "tensor");
       const zip::Entry* entry = archive_.find(root_ + key);
       ORKNN_TRY_ASSIGN(t->storage, storages.find(*type, key, entry ? static_cast<int64_t>(entry->size / type->bytes) : 0));
       tensors_.push_back(Value(t));
@@ -71,9 +74,12 @@ class OldArchive {
   Status read_attributes() {
     ORKNN_TRY_ASSIGN(const std::string bytes, entry_text("attributes.pkl"));
     PickleHost host;
-    host.storage = [](std::string_view, std::string_view, int64_t) -> Result<const Storage*> { return invalid_model("attributes hold a storage"); };
+    host.storage = [](std::string_view, std::string_view, int64_t) -> Result<const Storage*> {
+      return invalid_model("attributes hold a storage");
+    };
     host.tensor = [this](int64_t number) -> Result<Value> {
-      if (number < 0 || static_cast<size_t>(number) >= tensors_.size()) return invalid_model("there is no tensor " + std::to_string(number));
+      if (number < 0 || static_cast<size_t>(number) >= tensors_.size())
+        return invalid_model("there is no tensor " + std::to_string(number));
       return tensors_[static_cast<size_t>(number)];
     };
     auto value = read_pickle(std::as_bytes(std::span(bytes.data(), bytes.size())), heap_, host);
@@ -83,18 +89,21 @@ class OldArchive {
   }
 
   Result<Value> read_module(const Value& description, const std::string& path, int depth) {
-    if (description.kind() != Kind::Dict || depth > kMaxDepth) return invalid_model("model.json describes a module in a strange way").node(path, "module");
+    if (description.kind() != Kind::Dict || depth > kMaxDepth)
+      return invalid_model("model.json describes a module in a strange way").node(path, "module");
     ObjectValue* object = heap_.object("__torch__." + path);
     if (const Value list = member(description, "parameters"); list.is_sequence())
       for (const Value& p : list.sequence().items) {
         const auto number = integer_of(member(p, "tensorId"));
-        if (!number || *number < 0 || static_cast<size_t>(*number) >= tensors_.size()) return invalid_model("a parameter has no tensor").node(path, "module");
+        if (!number || *number < 0 || static_cast<size_t>(*number) >= tensors_.size())
+          return invalid_model("a parameter has no tensor").node(path, "module");
         object->attributes[text_member(p, "name")] = tensors_[static_cast<size_t>(*number)];
       }
     if (const Value list = member(description, "attributes"); list.is_sequence())
       for (const Value& a : list.sequence().items) {
         const auto number = integer_of(member(a, "id"));
-        if (!number || *number < 0 || static_cast<size_t>(*number) >= attributes_.size()) return invalid_model("an attribute has no value").node(path, "module");
+        if (!number || *number < 0 || static_cast<size_t>(*number) >= attributes_.size())
+          return invalid_model("an attribute has no value").node(path, "module");
         object->attributes[text_member(a, "name")] = attributes_[static_cast<size_t>(*number)];
       }
     if (const Value list = member(description, "submodules"); list.is_sequence())
@@ -124,7 +133,8 @@ class OldArchive {
 };
 }  // namespace
 
-Status read_old_archive(const Source& source, const zip::Archive& archive, const std::string& root, Library& library, Heap& heap, Model& model) {
+Status read_old_archive(const Source& source, const zip::Archive& archive, const std::string& root, Library& library, Heap& heap,
+                        Model& model) {
   return OldArchive(source, archive, root, library, heap, model).read();
 }
 

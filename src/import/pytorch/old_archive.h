@@ -6,6 +6,7 @@
 
 namespace orknn::importer::pytorch {
 
-Status read_old_archive(const Source& source, const zip::Archive& archive, const std::string& root, Library& library, Heap& heap, Model& model);
+Status read_old_archive(const Source& source, const zip::Archive& archive, const std::string& root, Library& library, Heap& heap,
+                        Model& model);
 
 }  // namespace orknn::importer::pytorch

@@ -6,15 +6,23 @@ namespace {
 using ir::TensorId;
 
 template <OpName Op>
-Result<Value> plain(Call& c) { return c.made(c.emit(Op.string(), {c.tensor("self")})); }
+Result<Value> plain(Call& c) {
+  return c.made(c.emit(Op.string(), {c.tensor("self")}));
+}
 template <OpName Op>
-Result<Value> on_floats(Call& c) { return c.made(c.emit(Op.string(), {c.as_float("self")})); }
+Result<Value> on_floats(Call& c) {
+  return c.made(c.emit(Op.string(), {c.as_float("self")}));
+}
 template <OpName Op>
-Result<Value> with_alpha(Call& c) { return c.made(c.emit(Op.string(), {c.tensor("self")}, {{"alpha", c.number("alpha")}})); }
+Result<Value> with_alpha(Call& c) {
+  return c.made(c.emit(Op.string(), {c.tensor("self")}, {{"alpha", c.number("alpha")}}));
+}
 
 Result<Value> relu6(Call& c) { return c.made(c.clip(c.tensor("self"), 0, 6)); }
 Result<Value> hardtanh(Call& c) { return c.made(c.clip(c.tensor("self"), c.number("min_val"), c.number("max_val"))); }
-Result<Value> leaky_relu(Call& c) { return c.made(c.emit("LeakyRelu", {c.tensor("self")}, {{"alpha", c.number("negative_slope")}})); }
+Result<Value> leaky_relu(Call& c) {
+  return c.made(c.emit("LeakyRelu", {c.tensor("self")}, {{"alpha", c.number("negative_slope")}}));
+}
 Result<Value> rrelu(Call& c) {  // without training: the mean slope
   return c.made(c.emit("LeakyRelu", {c.tensor("self")}, {{"alpha", (c.number("lower") + c.number("upper")) / 2}}));
 }
@@ -28,15 +36,21 @@ Result<Value> elu(Call& c) {
     return c.made(scale == 1 ? y : c.mul(y, c.scalar(scale, c.dtype_of(x))));
   }
   const DType t = c.dtype_of(x);
-  const TensorId below = c.mul(c.sub(c.emit("Exp", {c.mul(x, c.scalar(input_scale, t))}), c.scalar(1, t)), c.scalar(alpha * scale, t));
+  const TensorId below =
+      c.mul(c.sub(c.emit("Exp", {c.mul(x, c.scalar(input_scale, t))}), c.scalar(1, t)), c.scalar(alpha * scale, t));
   return c.made(c.where(c.emit("Greater", {x, c.scalar(0, t)}), c.mul(x, c.scalar(scale, t)), below));
 }
 Result<Value> selu(Call& c) {
-  return c.made(c.emit("Selu", {c.tensor("self")}, {{"alpha", 1.6732632423543772848170429916717}, {"gamma", 1.0507009873554804934193349852946}}));
+  return c.made(c.emit("Selu", {c.tensor("self")},
+                       {{"alpha", 1.6732632423543772848170429916717}, {"gamma", 1.0507009873554804934193349852946}}));
 }
-Result<Value> gelu(Call& c) { return c.made(c.emit("Gelu", {c.tensor("self")}, {{"approximate", std::string(c.text("approximate"))}})); }
+Result<Value> gelu(Call& c) {
+  return c.made(c.emit("Gelu", {c.tensor("self")}, {{"approximate", std::string(c.text("approximate"))}}));
+}
 Result<Value> silu(Call& c) { return c.made(c.emit("Swish", {c.tensor("self")})); }
-Result<Value> hardsigmoid(Call& c) { return c.made(c.emit("HardSigmoid", {c.tensor("self")}, {{"alpha", 1.0 / 6}, {"beta", 0.5}})); }
+Result<Value> hardsigmoid(Call& c) {
+  return c.made(c.emit("HardSigmoid", {c.tensor("self")}, {{"alpha", 1.0 / 6}, {"beta", 0.5}}));
+}
 
 // log(1 + exp(beta x)) / beta, x itself where beta x is above the threshold.
 Result<Value> softplus(Call& c) {
@@ -56,13 +70,18 @@ Result<Value> log_sigmoid_pair(Call& c) {
   return c.tuple({y, c.value("self")});
 }
 
-Result<Value> hardshrink(Call& c) { return c.made(c.emit("Shrink", {c.tensor("self")}, {{"lambd", c.number("lambd")}, {"bias", 0.0}})); }
-Result<Value> softshrink(Call& c) { return c.made(c.emit("Shrink", {c.tensor("self")}, {{"lambd", c.number("lambd")}, {"bias", c.number("lambd")}})); }
+Result<Value> hardshrink(Call& c) {
+  return c.made(c.emit("Shrink", {c.tensor("self")}, {{"lambd", c.number("lambd")}, {"bias", 0.0}}));
+}
+Result<Value> softshrink(Call& c) {
+  return c.made(c.emit("Shrink", {c.tensor("self")}, {{"lambd", c.number("lambd")}, {"bias", c.number("lambd")}}));
+}
 Result<Value> threshold(Call& c) {
   const TensorId x = c.tensor("self");
   const DType t = c.dtype_of(x);
   if (c.number("value") == 0 && c.number("threshold") == 0) return c.made(c.emit("Relu", {x}));
-  if (c.number("value") == 0 && is_float(t) && c.number("threshold") > 0) return c.made(c.emit("ThresholdedRelu", {x}, {{"alpha", c.number("threshold")}}));
+  if (c.number("value") == 0 && is_float(t) && c.number("threshold") > 0)
+    return c.made(c.emit("ThresholdedRelu", {x}, {{"alpha", c.number("threshold")}}));
   return c.made(c.where(c.emit("Greater", {x, c.as(c.value("threshold"), t)}), x, c.as(c.value("value"), t)));
 }
 Result<Value> softsign(Call& c) { return c.made(c.emit("Softsign", {c.tensor("self")})); }
@@ -85,7 +104,8 @@ Result<Value> prelu(Call& c) {
 
 Result<Value> glu(Call& c) {
   ORKNN_TRY_ASSIGN(const size_t axis, c.axis("dim", c.rank("self")));
-  if (c.rank("self") == 0 || c.dims("self")[axis] % 2 != 0) return invalid_model("glu needs an axis of even extent").found(ir::to_string(c.dims("self")));
+  if (c.rank("self") == 0 || c.dims("self")[axis] % 2 != 0)
+    return invalid_model("glu needs an axis of even extent").found(ir::to_string(c.dims("self")));
   return c.made(c.emit("Glu", {c.tensor("self")}, {{"axis", static_cast<int64_t>(axis)}}));
 }
 

@@ -27,7 +27,8 @@ Result<Value> scaled_dot_product(Call& c) {
   const TensorId q = c.tensor("query");
   TensorId k = c.tensor("key"), v = c.tensor("value");
   const DType t = c.dtype_of(q);
-  const double scale = c.has("scale") ? c.number("scale") : 1 / std::sqrt(static_cast<double>(std::max<int64_t>(c.dims("query").back(), 1)));
+  const double scale =
+      c.has("scale") ? c.number("scale") : 1 / std::sqrt(static_cast<double>(std::max<int64_t>(c.dims("query").back(), 1)));
   if (c.flag("enable_gqa") && rank >= 3 && c.rank("key") == rank) {
     // Each key head serves several query heads.
     const size_t heads = static_cast<size_t>(rank) - 3;
@@ -40,12 +41,17 @@ Result<Value> scaled_dot_product(Call& c) {
     v = c.gather(v, index, static_cast<int64_t>(heads));
   }
   TensorId scores = c.mul(c.matmul(q, c.swap_axes(k, -2, -1)), c.scalar(scale, t));
-  if (c.flag("is_causal")) scores = with_mask(c, scores, causal_mask(c, c.dims("query")[static_cast<size_t>(rank) - 2], c.dims("key")[static_cast<size_t>(c.rank("key")) - 2]));
+  if (c.flag("is_causal"))
+    scores = with_mask(
+        c, scores,
+        causal_mask(c, c.dims("query")[static_cast<size_t>(rank) - 2], c.dims("key")[static_cast<size_t>(c.rank("key")) - 2]));
   if (c.has("attn_mask")) scores = with_mask(c, scores, c.tensor("attn_mask"));
   return c.made(c.matmul(c.softmax(scores, -1), v));
 }
 
-TensorId affine(Call& c, TensorId x, TensorId weight, TensorId bias) { return c.add(c.matmul(x, c.transpose(weight, {1, 0})), bias); }
+TensorId affine(Call& c, TensorId x, TensorId weight, TensorId bias) {
+  return c.add(c.matmul(x, c.transpose(weight, {1, 0})), bias);
+}
 
 struct Heads {
   TensorId output, weights;  // [B, L, E]; [B, heads, L, S]
@@ -53,7 +59,8 @@ struct Heads {
 // Self-attention with the three projections in one matrix. Masks are true (or very negative) where not to look.
 Result<Heads> self_attention(Call& c, TensorId x, const Dims& dims, int64_t heads, TensorId mask, int64_t mask_type) {
   const int64_t batch = dims[0], length = dims[1], width = dims[2];
-  if (heads < 1 || width % heads != 0) return invalid_model("the width does not divide into heads").found(std::to_string(width) + " by " + std::to_string(heads));
+  if (heads < 1 || width % heads != 0)
+    return invalid_model("the width does not divide into heads").found(std::to_string(width) + " by " + std::to_string(heads));
   const DType t = c.dtype_of(x);
   const TensorId all = affine(c, x, c.tensor("qkv_weight"), c.tensor("qkv_bias"));
   TensorId parts[3];
@@ -61,14 +68,17 @@ Result<Heads> self_attention(Call& c, TensorId x, const Dims& dims, int64_t head
     const TensorId part = c.slice(all, 2, i * width, (i + 1) * width);
     parts[i] = c.transpose(c.reshape(part, {batch, length, heads, width / heads}), {0, 2, 1, 3});
   }
-  TensorId scores = c.matmul(c.mul(parts[0], c.scalar(1 / std::sqrt(static_cast<double>(width / heads)), t)), c.swap_axes(parts[1], -2, -1));
+  TensorId scores =
+      c.matmul(c.mul(parts[0], c.scalar(1 / std::sqrt(static_cast<double>(width / heads)), t)), c.swap_axes(parts[1], -2, -1));
   if (mask) {
     const auto rank = c.rank_of(mask).value_or(0);
     TensorId wide = mask;
     if (rank == 2 && mask_type == 1) wide = c.unsqueeze(mask, {1, 2});  // [B, L]: which keys are padding
     if (rank == 3) wide = c.unsqueeze(mask, {1});
-    if (c.dtype_of(mask) == DType::Bool) scores = c.where(wide, c.scalar(-std::numeric_limits<double>::infinity(), t), scores);
-    else scores = c.add(scores, c.cast(wide, t));
+    if (c.dtype_of(mask) == DType::Bool)
+      scores = c.where(wide, c.scalar(-std::numeric_limits<double>::infinity(), t), scores);
+    else
+      scores = c.add(scores, c.cast(wide, t));
   }
   const TensorId weights = c.softmax(scores, -1);
   const TensorId mixed = c.reshape(c.transpose(c.matmul(weights, parts[2]), {0, 2, 1, 3}), {batch, length, width});
@@ -78,9 +88,12 @@ Result<Heads> self_attention(Call& c, TensorId x, const Dims& dims, int64_t head
 Result<Value> native_multi_head_attention(Call& c) {
   if (c.rank("query") != 3) return invalid_model("attention needs [batch, length, width]");
   if (&c.handle("query") != &c.handle("key") || &c.handle("query") != &c.handle("value")) {
-    if (c.tensor("query") != c.tensor("key") || c.tensor("query") != c.tensor("value")) return c.fail("only self-attention is supported in this form").hint("trace the model with gradients enabled");
+    if (c.tensor("query") != c.tensor("key") || c.tensor("query") != c.tensor("value"))
+      return c.fail("only self-attention is supported in this form").hint("trace the model with gradients enabled");
   }
-  ORKNN_TRY_ASSIGN(const Heads h, self_attention(c, c.tensor("query"), c.dims("query"), c.integer("num_head"), c.optional_tensor("mask"), c.integer_or("mask_type", c.rank("query") == 3 ? 0 : 1)));
+  ORKNN_TRY_ASSIGN(const Heads h,
+                   self_attention(c, c.tensor("query"), c.dims("query"), c.integer("num_head"), c.optional_tensor("mask"),
+                                  c.integer_or("mask_type", c.rank("query") == 3 ? 0 : 1)));
   ORKNN_TRY_ASSIGN(const Value output, c.made(h.output));
   if (!c.flag("need_weights")) return c.tuple({output, Value()});
   ORKNN_TRY_ASSIGN(const Value weights, c.made(c.flag("average") ? c.reduce("ReduceMean", h.weights, {1}, false) : h.weights));
@@ -90,10 +103,15 @@ Result<Value> native_multi_head_attention(Call& c) {
 Result<Value> encoder_layer(Call& c) {
   if (c.rank("src") != 3) return invalid_model("a transformer layer needs [batch, length, width]");
   const double eps = c.number("eps");
-  const auto norm = [&](TensorId x, const char* weight, const char* bias) { return c.emit("LayerNormalization", {x, c.tensor(weight), c.tensor(bias)}, {{"axis", int64_t{-1}}, {"epsilon", eps}}); };
-  const auto attend = [&](TensorId x) { return self_attention(c, x, c.dims("src"), c.integer("num_heads"), c.optional_tensor("mask"), c.integer_or("mask_type", 0)); };
+  const auto norm = [&](TensorId x, const char* weight, const char* bias) {
+    return c.emit("LayerNormalization", {x, c.tensor(weight), c.tensor(bias)}, {{"axis", int64_t{-1}}, {"epsilon", eps}});
+  };
+  const auto attend = [&](TensorId x) {
+    return self_attention(c, x, c.dims("src"), c.integer("num_heads"), c.optional_tensor("mask"), c.integer_or("mask_type", 0));
+  };
   const auto feed_forward = [&](TensorId x) {
-    const TensorId hidden = c.emit(c.flag("use_gelu") ? "Gelu" : "Relu", {affine(c, x, c.tensor("ffn_weight_1"), c.tensor("ffn_bias_1"))});
+    const TensorId hidden =
+        c.emit(c.flag("use_gelu") ? "Gelu" : "Relu", {affine(c, x, c.tensor("ffn_weight_1"), c.tensor("ffn_bias_1"))});
     return affine(c, hidden, c.tensor("ffn_weight_2"), c.tensor("ffn_bias_2"));
   };
   const bool norm_first = c.flag("norm_first");
@@ -116,11 +134,24 @@ Result<Value> fused_attention(Call& c) {
 }
 
 constexpr Row kRows[] = {
-    {"scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False)", scaled_dot_product},
-    {"_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None, bool enable_gqa=False)", fused_attention<1>},
-    {"_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0, bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False)", fused_attention<1>},
-    {"_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average=True, int? mask_type=None)", native_multi_head_attention},
-    {"_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None)", encoder_layer},
+    {"scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0, bool "
+     "is_causal=False, *, float? scale=None, bool enable_gqa=False)",
+     scaled_dot_product},
+    {"_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0, bool "
+     "is_causal=False, *, Tensor? attn_mask=None, float? scale=None, bool enable_gqa=False)",
+     fused_attention<1>},
+    {"_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0, bool "
+     "is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False)",
+     fused_attention<1>},
+    {"_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, "
+     "Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average=True, int? "
+     "mask_type=None)",
+     native_multi_head_attention},
+    {"_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor "
+     "proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor "
+     "norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? "
+     "mask=None, int? mask_type=None)",
+     encoder_layer},
 };
 }  // namespace
 

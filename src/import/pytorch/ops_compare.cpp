@@ -38,7 +38,8 @@ Result<Value> bits(Call& c) {
     if (c.value(name).is_tensor() && is_float(c.dtype(name))) ORKNN_TRY(c.as_bool(c.handle(name)).status());
   ORKNN_TRY_ASSIGN(const DType t, c.common_type({&c.value("self"), &c.value("other")}));
   if (is_float(t)) return invalid_model("bitwise operators work on integers and truth values").found(std::string(dtype_name(t)));
-  return c.made(c.emit(t == DType::Bool ? Logical.string() : Bitwise.string(), {c.as(c.value("self"), t), c.as(c.value("other"), t)}));
+  return c.made(
+      c.emit(t == DType::Bool ? Logical.string() : Bitwise.string(), {c.as(c.value("self"), t), c.as(c.value("other"), t)}));
 }
 Result<Value> bitwise_not(Call& c) {
   if (is_float(c.dtype("self"))) ORKNN_TRY(c.as_bool(c.handle("self")).status());
@@ -75,7 +76,8 @@ Result<Value> sign_bit(Call& c) {
 }
 TensorId close(Call& c) {
   const TensorId a = c.cast(c.tensor("self"), DType::Float32), b = c.cast(c.tensor("other"), DType::Float32);
-  const TensorId allowed = c.add(c.scalar(c.number("atol"), DType::Float32), c.mul(c.scalar(c.number("rtol"), DType::Float32), c.emit("Abs", {b})));
+  const TensorId allowed =
+      c.add(c.scalar(c.number("atol"), DType::Float32), c.mul(c.scalar(c.number("rtol"), DType::Float32), c.emit("Abs", {b})));
   return c.emit("LessOrEqual", {c.emit("Abs", {c.sub(a, b)}), allowed});
 }
 // Whether each element is one of the tests: all are compared with all, along a new last axis.

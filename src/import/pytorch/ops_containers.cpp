@@ -1,6 +1,5 @@
 // Lists, tuples, dictionaries and strings.
 #include <algorithm>
-
 #include <cctype>
 
 #include "import/pytorch/ops.h"
@@ -15,7 +14,10 @@ Status too_long() { return unsupported("a list or text of the model's code grows
 
 Result<size_t> position(int64_t index, size_t count) {
   const int64_t n = static_cast<int64_t>(count);
-  if (index < -n || index >= n) return invalid_model("an index is outside of its list").expected("within " + std::to_string(n) + " items").found(std::to_string(index));
+  if (index < -n || index >= n)
+    return invalid_model("an index is outside of its list")
+        .expected("within " + std::to_string(n) + " items")
+        .found(std::to_string(index));
   return static_cast<size_t>(index < 0 ? index + n : index);
 }
 
@@ -31,7 +33,7 @@ Result<std::vector<size_t>> sliced(Call& c, size_t count) {
   const int64_t start = bound("start", step < 0 ? n - 1 : 0), end = bound("end", step < 0 ? -1 : n);
   std::vector<size_t> indices;
   if (step > 0)
-    for (int64_t i = start; i < end; i = step > n - i ? n : i + step) indices.push_back(static_cast<size_t>(i));
+    for (int64_t i = start; i<end; i = step> n - i ? n : i + step) indices.push_back(static_cast<size_t>(i));
   else
     for (int64_t i = start; i > end; i = step < -1 - i ? -1 : i + step) indices.push_back(static_cast<size_t>(i));
   return indices;
@@ -105,7 +107,9 @@ Result<Value> reverse(Call& c) {
 Result<Value> sort(Call& c) {
   auto& items = c.value("self").sequence().items;
   const bool descending = c.flag("reverse");
-  std::stable_sort(items.begin(), items.end(), [&](const Value& a, const Value& b) { return descending ? b.number() < a.number() : a.number() < b.number(); });
+  std::stable_sort(items.begin(), items.end(), [&](const Value& a, const Value& b) {
+    return descending ? b.number() < a.number() : a.number() < b.number();
+  });
   return Value();
 }
 Result<Value> sorted(Call& c) {
@@ -135,7 +139,9 @@ Result<Value> repeat(Call& c) {
   for (int64_t i = 0; i < times && !part.empty(); ++i) items.insert(items.end(), part.begin(), part.end());
   return c.list(std::move(items));
 }
-bool equal_lists(const std::vector<Value>& a, const std::vector<Value>& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_value); }
+bool equal_lists(const std::vector<Value>& a, const std::vector<Value>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_value);
+}
 Result<Value> equal(Call& c) { return Value(equal_lists(c.items("a"), c.items("b"))); }
 Result<Value> different(Call& c) { return Value(!equal_lists(c.items("a"), c.items("b"))); }
 Result<Value> contains(Call& c) {
@@ -150,7 +156,8 @@ Result<Value> index_of(Call& c) {
 }
 Result<Value> count_of(Call& c) {
   const auto& items = c.items("self");
-  return Value(static_cast<int64_t>(std::count_if(items.begin(), items.end(), [&](const Value& v) { return same_value(v, c.value("value")); })));
+  return Value(static_cast<int64_t>(
+      std::count_if(items.begin(), items.end(), [&](const Value& v) { return same_value(v, c.value("value")); })));
 }
 Result<Value> is_not_empty(Call& c) { return Value(!c.items("self").empty()); }
 
@@ -167,7 +174,8 @@ Result<Value> dict_get_or(Call& c) {
 }
 Result<Value> dict_set(Call& c) {
   c.heap().charge(1);
-  if (!c.value("self").dict().set(c.value("key"), c.value("value"))) return invalid_model("a " + describe(c.value("key")) + " cannot be a key");
+  if (!c.value("self").dict().set(c.value("key"), c.value("value")))
+    return invalid_model("a " + describe(c.value("key")) + " cannot be a key");
   return Value();
 }
 Result<Value> dict_set_default(Call& c) {
@@ -193,7 +201,9 @@ Result<Value> dict_items(Call& c) {
 }
 Result<Value> dict_pop(Call& c) {
   const Value* found = c.value("self").dict().find(c.value("key"));
-  if (!found) return c.value("fallback").is_none() ? Result<Value>(invalid_model("a dictionary has no key " + to_text(c.value("key")))) : Result<Value>(c.value("fallback"));
+  if (!found)
+    return c.value("fallback").is_none() ? Result<Value>(invalid_model("a dictionary has no key " + to_text(c.value("key"))))
+                                         : Result<Value>(c.value("fallback"));
   const Value v = *found;
   c.value("self").dict().erase(c.value("key"));
   return v;
@@ -218,7 +228,9 @@ Result<Value> dict_of_pairs(Call& c) {
   DictValue* dict = c.heap().dict();
   c.heap().charge(c.items("self").size());
   for (const Value& pair : c.items("self"))
-    if (!pair.is_sequence() || pair.sequence().items.size() != 2 || !dict->set(pair.sequence().items[0], pair.sequence().items[1])) return invalid_model("a dictionary is made of pairs");
+    if (!pair.is_sequence() || pair.sequence().items.size() != 2 ||
+        !dict->set(pair.sequence().items[0], pair.sequence().items[1]))
+      return invalid_model("a dictionary is made of pairs");
   return Value(dict);
 }
 Result<Value> empty_dict(Call& c) { return Value(c.heap().dict()); }
@@ -365,7 +377,8 @@ constexpr Row kRows[] = {
     {"join(str self, str[] parts)", text_join},
     {"split(str self, str? separator=None, int most=-1)", text_split},
     {"format(str self, any a=None, any b=None, any c=None, any d=None, any e=None, any f=None, any g=None, any h=None)", format},
-    {"percentFormat(str self, any a=None, any b=None, any c=None, any d=None, any e=None, any f=None, any g=None, any h=None)", percent_format},
+    {"percentFormat(str self, any a=None, any b=None, any c=None, any d=None, any e=None, any f=None, any g=None, any h=None)",
+     percent_format},
 };
 }  // namespace
 

@@ -15,7 +15,8 @@ struct Geometry {
 
 Result<Value> convolve(Call& c, Geometry g) {
   const int64_t weight_rank = c.rank("weight");
-  if (weight_rank < 3) return invalid_model("a convolution needs weights of three and more axes").found(ir::to_string(c.dims("weight")));
+  if (weight_rank < 3)
+    return invalid_model("a convolution needs weights of three and more axes").found(ir::to_string(c.dims("weight")));
   const size_t spatial = static_cast<size_t>(weight_rank - 2);
   // An image without batch: a batch of one.
   const bool lacks_batch = c.rank("input") == weight_rank - 1;
@@ -28,7 +29,10 @@ Result<Value> convolve(Call& c, Geometry g) {
   if (lacks_batch) x = c.unsqueeze(x, {0});
   for (auto* list : {&g.stride, &g.padding, &g.dilation, &g.output_padding}) {
     if (list->size() == 1) list->resize(spatial, (*list)[0]);
-    if (list->size() != spatial) return invalid_model("a convolution's geometry does not fit its weights").expected(std::to_string(spatial) + " entries").found(ir::to_string(*list));
+    if (list->size() != spatial)
+      return invalid_model("a convolution's geometry does not fit its weights")
+          .expected(std::to_string(spatial) + " entries")
+          .found(ir::to_string(*list));
   }
   ir::Attributes attributes{{"strides", g.stride}, {"dilations", g.dilation}, {"group", g.groups}};
   Dims kernel(c.dims("weight").begin() + 2, c.dims("weight").end());
@@ -41,7 +45,8 @@ Result<Value> convolve(Call& c, Geometry g) {
     // More padding at the end when it is odd.
     std::vector<int64_t> begin, end;
     for (size_t i = 0; i < spatial; ++i) {
-      if (kernel[i] < 0 || kernel[i] > (1 << 30) || g.dilation[i] < 0 || g.dilation[i] > (1 << 30)) return invalid_model("a convolution has an absurd geometry");
+      if (kernel[i] < 0 || kernel[i] > (1 << 30) || g.dilation[i] < 0 || g.dilation[i] > (1 << 30))
+        return invalid_model("a convolution has an absurd geometry");
       const int64_t total = g.dilation[i] * (kernel[i] - 1);
       begin.push_back(total / 2);
       end.push_back(total - total / 2);
@@ -65,12 +70,24 @@ Result<Value> convolve(Call& c, Geometry g) {
 }
 
 Result<Value> convolution(Call& c) {
-  return convolve(c, {c.ints("stride"), c.ints("padding"), c.ints("dilation"), c.ints("output_padding"), c.integer("groups"), c.flag("transposed"), {}});
+  return convolve(c, {c.ints("stride"),
+                      c.ints("padding"),
+                      c.ints("dilation"),
+                      c.ints("output_padding"),
+                      c.integer("groups"),
+                      c.flag("transposed"),
+                      {}});
 }
-Result<Value> conv(Call& c) { return convolve(c, {c.ints("stride"), c.ints("padding"), c.ints("dilation"), {0}, c.integer("groups"), false, {}}); }
-Result<Value> conv_padding_mode(Call& c) { return convolve(c, {c.ints("stride"), {0}, c.ints("dilation"), {0}, c.integer("groups"), false, std::string(c.text("padding"))}); }
+Result<Value> conv(Call& c) {
+  return convolve(c, {c.ints("stride"), c.ints("padding"), c.ints("dilation"), {0}, c.integer("groups"), false, {}});
+}
+Result<Value> conv_padding_mode(Call& c) {
+  return convolve(c,
+                  {c.ints("stride"), {0}, c.ints("dilation"), {0}, c.integer("groups"), false, std::string(c.text("padding"))});
+}
 Result<Value> conv_transpose(Call& c) {
-  return convolve(c, {c.ints("stride"), c.ints("padding"), c.ints("dilation"), c.ints("output_padding"), c.integer("groups"), true, {}});
+  return convolve(
+      c, {c.ints("stride"), c.ints("padding"), c.ints("dilation"), c.ints("output_padding"), c.integer("groups"), true, {}});
 }
 Result<Value> slow_conv(Call& c) { return convolve(c, {c.ints("stride"), c.ints("padding"), {1}, {0}, 1, false, {}}); }
 
@@ -130,26 +147,60 @@ Result<Value> col2im(Call& c) {
   const bool lacks_batch = c.rank("self") == 2;
   const TensorId x = lacks_batch ? c.unsqueeze(c.tensor("self"), {0}) : c.tensor("self");
   const TensorId y = c.emit("Col2Im", {x, c.add_ints("image", size), c.add_ints("block", b.kernel)},
-                            {{"dilations", b.dilation}, {"pads", std::vector<int64_t>{b.padding[0], b.padding[1], b.padding[0], b.padding[1]}}, {"strides", b.stride}});
+                            {{"dilations", b.dilation},
+                             {"pads", std::vector<int64_t>{b.padding[0], b.padding[1], b.padding[0], b.padding[1]}},
+                             {"strides", b.stride}});
   return c.made(lacks_batch ? c.squeeze(y, {0}) : y);
 }
 
 constexpr Row kRows[] = {
-    {"_convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups, any benchmark=None, any deterministic=None, any cudnn=None, any tf32=None)", convolution},
-    {"convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups)", convolution},
-    {"convolution_overrideable(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups)", convolution},
-    {"conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1)", conv},
-    {"conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1)", conv},
-    {"conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1)", conv},
-    {"conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, str padding=\"valid\", int[] dilation=1, int groups=1)", conv_padding_mode},
-    {"conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, str padding=\"valid\", int[] dilation=1, int groups=1)", conv_padding_mode},
-    {"conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, str padding=\"valid\", int[] dilation=1, int groups=1)", conv_padding_mode},
-    {"_convolution_mode(Tensor input, Tensor weight, Tensor? bias, int[] stride, str padding, int[] dilation, int groups)", conv_padding_mode},
-    {"conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] output_padding=0, int groups=1, int[] dilation=1)", conv_transpose},
-    {"conv_transpose2d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] output_padding=0, int groups=1, int[] dilation=1)", conv_transpose},
-    {"conv_transpose3d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] output_padding=0, int groups=1, int[] dilation=1)", conv_transpose},
-    {"mkldnn_convolution(Tensor input, Tensor weight, Tensor? bias, int[] padding, int[] stride, int[] dilation, int groups)", conv},
-    {"_conv_depthwise2d(Tensor input, Tensor weight, any kernel_size, Tensor? bias, int[] stride, int[] padding, int[] dilation)", [](Call& c) { return convolve(c, {c.ints("stride"), c.ints("padding"), c.ints("dilation"), {0}, c.dims("input").size() > 1 ? c.dims("input")[1] : 1, false, {}}); }},
+    {"_convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
+     "int[] output_padding, int groups, any benchmark=None, any deterministic=None, any cudnn=None, any tf32=None)",
+     convolution},
+    {"convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] "
+     "output_padding, int groups)",
+     convolution},
+    {"convolution_overrideable(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool "
+     "transposed, int[] output_padding, int groups)",
+     convolution},
+    {"conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1)",
+     conv},
+    {"conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1)",
+     conv},
+    {"conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1)",
+     conv},
+    {"conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, str padding=\"valid\", int[] dilation=1, int "
+     "groups=1)",
+     conv_padding_mode},
+    {"conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, str padding=\"valid\", int[] dilation=1, int "
+     "groups=1)",
+     conv_padding_mode},
+    {"conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, str padding=\"valid\", int[] dilation=1, int "
+     "groups=1)",
+     conv_padding_mode},
+    {"_convolution_mode(Tensor input, Tensor weight, Tensor? bias, int[] stride, str padding, int[] dilation, int groups)",
+     conv_padding_mode},
+    {"conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] output_padding=0, "
+     "int groups=1, int[] dilation=1)",
+     conv_transpose},
+    {"conv_transpose2d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] output_padding=0, "
+     "int groups=1, int[] dilation=1)",
+     conv_transpose},
+    {"conv_transpose3d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] output_padding=0, "
+     "int groups=1, int[] dilation=1)",
+     conv_transpose},
+    {"mkldnn_convolution(Tensor input, Tensor weight, Tensor? bias, int[] padding, int[] stride, int[] dilation, int groups)",
+     conv},
+    {"_conv_depthwise2d(Tensor input, Tensor weight, any kernel_size, Tensor? bias, int[] stride, int[] padding, int[] dilation)",
+     [](Call& c) {
+       return convolve(c, {c.ints("stride"),
+                           c.ints("padding"),
+                           c.ints("dilation"),
+                           {0},
+                           c.dims("input").size() > 1 ? c.dims("input")[1] : 1,
+                           false,
+                           {}});
+     }},
     {"thnn_conv2d(Tensor input, Tensor weight, any kernel_size, Tensor? bias=None, int[] stride=1, int[] padding=0)", slow_conv},
     {"slow_conv3d(Tensor input, Tensor weight, any kernel_size, Tensor? bias=None, int[] stride=1, int[] padding=0)", slow_conv},
     {"conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0)", conv_tbc},

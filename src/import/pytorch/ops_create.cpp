@@ -22,7 +22,9 @@ Result<Value> filled(Call& c, const Dims& dims, const Value& value, DType dtype)
   }
   return c.made(c.expand(c.as(value, dtype), dims));
 }
-DType type_of_number(const Value& v) { return v.kind() == Kind::Float || v.is_tensor() ? DType::Float32 : v.kind() == Kind::Int ? DType::Int64 : DType::Bool; }
+DType type_of_number(const Value& v) {
+  return v.kind() == Kind::Float || v.is_tensor() ? DType::Float32 : v.kind() == Kind::Int ? DType::Int64 : DType::Bool;
+}
 
 template <int N>
 Result<Value> constant(Call& c) {
@@ -40,7 +42,8 @@ Result<Value> new_constant(Call& c) {
   return filled(c, c.ints("size"), Value(static_cast<int64_t>(N)), t);
 }
 Result<Value> full(Call& c) {
-  ORKNN_TRY_ASSIGN(const DType t, c.dtype_argument("dtype", c.session().divides_integers ? DType::Float32 : type_of_number(c.value("value"))));
+  ORKNN_TRY_ASSIGN(const DType t,
+                   c.dtype_argument("dtype", c.session().divides_integers ? DType::Float32 : type_of_number(c.value("value"))));
   return filled(c, c.ints("size"), c.value("value"), t);
 }
 Result<Value> full_like(Call& c) {
@@ -56,7 +59,8 @@ Result<Value> new_full(Call& c) {
 Result<Value> range(Call& c, const Value& start, const Value& end, const Value& step, bool inclusive) {
   const bool real = start.kind() == Kind::Float || end.kind() == Kind::Float || step.kind() == Kind::Float;
   ORKNN_TRY_ASSIGN(const DType t, c.dtype_argument("dtype", real || inclusive ? DType::Float32 : DType::Int64));
-  if (!(step.number() != 0) || !std::isfinite(start.number()) || !std::isfinite(end.number()) || !std::isfinite(step.number())) return invalid_model("a range has impossible bounds");
+  if (!(step.number() != 0) || !std::isfinite(start.number()) || !std::isfinite(end.number()) || !std::isfinite(step.number()))
+    return invalid_model("a range has impossible bounds");
   const double length = (end.number() - start.number()) / step.number();
   const double count = inclusive ? std::floor(length) + 1 : std::ceil(length);
   if (count > double(1 << 26)) return c.fail("the range is too long");
@@ -80,11 +84,13 @@ Result<Value> linspace(Call& c, bool logarithmic) {
   const int64_t steps = c.integer_or("steps", 100);
   if (steps < 0 || steps > (1 << 26)) return c.fail("the range is too long");
   ORKNN_TRY_ASSIGN(const DType t, c.dtype_argument("dtype", DType::Float32));
-  const double start = c.number("start"), end = c.number("end"), step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
+  const double start = c.number("start"), end = c.number("end"),
+               step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
   std::vector<double> values(static_cast<size_t>(steps));
   for (size_t i = 0; i < values.size(); ++i) {
     // From both ends to the middle: the last value is exact.
-    values[i] = static_cast<int64_t>(i) < (steps + 1) / 2 ? start + static_cast<double>(i) * step : end - static_cast<double>(steps - 1 - static_cast<int64_t>(i)) * step;
+    values[i] = static_cast<int64_t>(i) < (steps + 1) / 2 ? start + static_cast<double>(i) * step
+                                                          : end - static_cast<double>(steps - 1 - static_cast<int64_t>(i)) * step;
     if (logarithmic) values[i] = std::pow(c.number("base"), values[i]);
   }
   return c.made(c.add_constant("linspace", ir::convert(ir::TensorData::from<double>({steps}, values).view(), t)));
@@ -93,19 +99,23 @@ Result<Value> linspace(Call& c) { return linspace(c, false); }
 Result<Value> logspace(Call& c) { return linspace(c, true); }
 
 // --- contents given in the code
-Status collect(const Value& v, size_t depth, Dims& dims, std::vector<double>& values, std::vector<int64_t>& integers, DType& type) {
+Status collect(const Value& v, size_t depth, Dims& dims, std::vector<double>& values, std::vector<int64_t>& integers,
+               DType& type) {
   if (v.is_number()) {
     if (depth != dims.size()) return invalid_model("a tensor is made of lists of different lengths");
     values.push_back(v.number());
     integers.push_back(v.integer());
-    if (v.kind() == Kind::Float) type = DType::Float32;
-    else if (v.kind() == Kind::Int && type == DType::Bool) type = DType::Int64;
+    if (v.kind() == Kind::Float)
+      type = DType::Float32;
+    else if (v.kind() == Kind::Int && type == DType::Bool)
+      type = DType::Int64;
     return {};
   }
   if (!v.is_sequence() || depth > 8) return invalid_model("a tensor is made of a " + describe(v));
   const auto& items = v.sequence().items;
   if (depth == dims.size() && values.empty()) dims.push_back(static_cast<int64_t>(items.size()));
-  if (depth >= dims.size() || dims[depth] != static_cast<int64_t>(items.size())) return invalid_model("a tensor is made of lists of different lengths");
+  if (depth >= dims.size() || dims[depth] != static_cast<int64_t>(items.size()))
+    return invalid_model("a tensor is made of lists of different lengths");
   for (const Value& item : items) {
     if (values.size() > (size_t{1} << 24)) return unsupported("a tensor written in the code is too large");
     ORKNN_TRY(collect(item, depth + 1, dims, values, integers, type));
@@ -118,12 +128,14 @@ Result<Value> tensor(Call& c) {
     ORKNN_TRY_ASSIGN(const DType t, c.dtype_argument("dtype", c.dtype("data")));
     return c.made(c.cast(c.tensor("data"), t));
   }
-  if (data.is_sequence() && std::any_of(c.items("data").begin(), c.items("data").end(), [](const Value& v) { return v.is_tensor(); })) {
+  if (data.is_sequence() &&
+      std::any_of(c.items("data").begin(), c.items("data").end(), [](const Value& v) { return v.is_tensor(); })) {
     std::vector<TensorId> parts;
     ORKNN_TRY_ASSIGN(const DType common, c.common_type(std::span<const Value>(c.items("data"))));
     ORKNN_TRY_ASSIGN(const DType t, c.dtype_argument("dtype", common));
     for (const Value& v : c.items("data")) {
-      if (!v.is_number() && !(v.is_tensor() && ir::element_count(v.tensor().dims) == 1)) return invalid_model("a tensor is made of numbers");
+      if (!v.is_number() && !(v.is_tensor() && ir::element_count(v.tensor().dims) == 1))
+        return invalid_model("a tensor is made of numbers");
       parts.push_back(c.reshape(c.as(v, t), {1}));
     }
     return c.made(c.concat(std::move(parts), 0));
@@ -135,7 +147,8 @@ Result<Value> tensor(Call& c) {
   ORKNN_TRY(collect(data, 0, dims, values, integers, type));
   if (values.empty()) type = DType::Float32;
   ORKNN_TRY_ASSIGN(const DType t, c.dtype_argument("dtype", type));
-  const ir::TensorData content = type == DType::Float32 ? ir::TensorData::from<double>(dims, values) : ir::TensorData::from<int64_t>(dims, integers);
+  const ir::TensorData content =
+      type == DType::Float32 ? ir::TensorData::from<double>(dims, values) : ir::TensorData::from<int64_t>(dims, integers);
   return c.made(c.add_constant("tensor", ir::convert(content.view(), t)));
 }
 Result<Value> eye(Call& c) {
@@ -185,10 +198,12 @@ Result<Value> hamming_window(Call& c) { return cosine_window(c, c.number("alpha"
 
 // --- randomness has no place in inference, except as shapes
 Result<Value> random(Call& c) {
-  return c.fail("the network draws random numbers").hint("make it deterministic: call model.eval(), or pass the noise as an input");
+  return c.fail("the network draws random numbers")
+      .hint("make it deterministic: call model.eval(), or pass the noise as an input");
 }
 
-#define ORKNN_NEW_TENSOR "*, int? dtype=None, any layout=None, any device=None, any pin_memory=None, any memory_format=None, any requires_grad=None)"
+#define ORKNN_NEW_TENSOR \
+  "*, int? dtype=None, any layout=None, any device=None, any pin_memory=None, any memory_format=None, any requires_grad=None)"
 constexpr Row kRows[] = {
     {"zeros(int[] size, " ORKNN_NEW_TENSOR, constant<0>},
     {"ones(int[] size, " ORKNN_NEW_TENSOR, constant<1>},
@@ -205,7 +220,8 @@ constexpr Row kRows[] = {
     {"new_empty_strided(Tensor self, int[] size, int[] stride, " ORKNN_NEW_TENSOR, new_constant<0>},
     {"new_full(Tensor self, int[] size, operand value, " ORKNN_NEW_TENSOR, new_full},
     {"arange(Scalar end, " ORKNN_NEW_TENSOR, arange_to},
-    {"arange(Scalar start, Scalar end, " ORKNN_NEW_TENSOR, [](Call& c) { return range(c, c.value("start"), c.value("end"), Value(int64_t{1}), false); }},
+    {"arange(Scalar start, Scalar end, " ORKNN_NEW_TENSOR,
+     [](Call& c) { return range(c, c.value("start"), c.value("end"), Value(int64_t{1}), false); }},
     {"arange(Scalar start, Scalar end, Scalar step, " ORKNN_NEW_TENSOR, arange},
     {"range(Scalar start, Scalar end, Scalar step=1, " ORKNN_NEW_TENSOR, inclusive_range},
     {"linspace(Scalar start, Scalar end, int? steps=None, " ORKNN_NEW_TENSOR, linspace},

@@ -50,7 +50,8 @@ Result<Index> read_index(Call& c) {
     const DType dtype = c.dtype_of(t.id);
     if (dtype == DType::Bool || dtype == DType::UInt8) {
       const int64_t rank = static_cast<int64_t>(t.dims.size());
-      if (rank > c.rank("self") - axis || !std::equal(t.dims.begin(), t.dims.end(), c.dims("self").begin() + axis)) return invalid_model("a mask does not fit the tensor").found(ir::to_string(t.dims));
+      if (rank > c.rank("self") - axis || !std::equal(t.dims.begin(), t.dims.end(), c.dims("self").begin() + axis))
+        return invalid_model("a mask does not fit the tensor").found(ir::to_string(t.dims));
       if (const ir::TensorData* mask = c.constant_of(t.id)) {
         ORKNN_TRY(add_mask_positions(c, *mask, axis, index));
       } else if (axis == 0 && items.size() == 1) {
@@ -82,7 +83,9 @@ TensorId tuples(Call& c, const Index& index) {
   return c.concat(std::move(parts), static_cast<int64_t>(index.shape.size()));
 }
 
-bool are_adjacent(const Index& index) { return index.axes.back() - index.axes.front() + 1 == static_cast<int64_t>(index.axes.size()); }
+bool are_adjacent(const Index& index) {
+  return index.axes.back() - index.axes.front() + 1 == static_cast<int64_t>(index.axes.size());
+}
 
 // The indexed axes first, the others behind.
 std::vector<int64_t> indexed_first(const Index& index, int64_t rank) {
@@ -99,7 +102,9 @@ std::vector<int64_t> inverse_of(const std::vector<int64_t>& permutation) {
 
 Result<Value> index(Call& c) {
   ORKNN_TRY_ASSIGN(const Index index, read_index(c));
-  if (index.mask) return c.fail("the shape of the result depends on a mask that is only known when the network runs").hint("use torch.where or masked_fill instead of selecting by a mask");
+  if (index.mask)
+    return c.fail("the shape of the result depends on a mask that is only known when the network runs")
+        .hint("use torch.where or masked_fill instead of selecting by a mask");
   if (index.axes.empty()) return c.copy_of(c.handle("self"));
   if (index.axes.size() == 1) return c.made(c.gather(c.tensor("self"), index.tensors[0], index.axes[0]));
   const int64_t rank = c.rank("self");
@@ -119,12 +124,14 @@ Result<Value> index_put(Call& c) {
   const DType t = c.dtype("self");
   const TensorId values = c.cast(c.tensor("values"), t);
   if (index.mask) {
-    if (ir::element_count(c.dims("values")) != 1) return c.fail("values written under a mask must be a single one").hint("use torch.where instead");
+    if (ir::element_count(c.dims("values")) != 1)
+      return c.fail("values written under a mask must be a single one").hint("use torch.where instead");
     const auto mask_dims = c.dims_of(index.mask);
     Dims shape = *mask_dims;
     shape.resize(static_cast<size_t>(c.rank("self")), 1);
     const TensorId one = c.reshape(values, {});
-    return c.made(c.where(c.reshape(index.mask, shape), c.flag("accumulate") ? c.add(c.tensor("self"), one) : one, c.tensor("self")));
+    return c.made(
+        c.where(c.reshape(index.mask, shape), c.flag("accumulate") ? c.add(c.tensor("self"), one) : one, c.tensor("self")));
   }
   if (index.axes.empty()) return c.made(c.expand(values, c.dims("self")));
   const int64_t rank = c.rank("self");
@@ -134,7 +141,8 @@ Result<Value> index_put(Call& c) {
   std::vector<int64_t> to_ours;
   const int64_t made = static_cast<int64_t>(index.shape.size()), before = are_adjacent(index) ? index.axes.front() : 0;
   const int64_t others = rank - static_cast<int64_t>(index.axes.size());
-  for (size_t i = index.axes.size(); i < permutation.size(); ++i) picked.push_back(c.dims("self")[static_cast<size_t>(permutation[i])]);
+  for (size_t i = index.axes.size(); i < permutation.size(); ++i)
+    picked.push_back(c.dims("self")[static_cast<size_t>(permutation[i])]);
   for (int64_t i = 0; i < before; ++i) shown.push_back(picked[static_cast<size_t>(made + i)]);
   shown.insert(shown.end(), index.shape.begin(), index.shape.end());
   for (int64_t i = made + before; i < made + others; ++i) shown.push_back(picked[static_cast<size_t>(i)]);
@@ -142,7 +150,8 @@ Result<Value> index_put(Call& c) {
   for (int64_t i = 0; i < before; ++i) to_ours.push_back(i);
   for (int64_t i = made + before; i < made + others; ++i) to_ours.push_back(i);
   const TensorId updates = c.transpose(c.expand(values, shown), to_ours);
-  const TensorId written = c.emit("ScatterND", {c.transpose(c.tensor("self"), permutation), tuples(c, index), updates}, {{"reduction", std::string(c.flag("accumulate") ? "add" : "none")}});
+  const TensorId written = c.emit("ScatterND", {c.transpose(c.tensor("self"), permutation), tuples(c, index), updates},
+                                  {{"reduction", std::string(c.flag("accumulate") ? "add" : "none")}});
   return c.made(c.transpose(written, inverse_of(permutation)));
 }
 
@@ -166,7 +175,9 @@ TensorId covered_part(Call& c, TensorId x, const Dims& dims, const Dims& index, 
 Result<Value> gather(Call& c) {
   ORKNN_TRY_ASSIGN(const size_t axis, c.axis("dim", c.rank("self")));
   ORKNN_TRY_ASSIGN(const TensorId index, c.as_index(c.handle("index")));
-  if (c.rank("self") == 0 || c.rank("index") != c.rank("self")) return c.rank("self") == 0 ? c.copy_of(c.handle("self")) : Result<Value>(invalid_model("gather needs an index of the tensor's rank"));
+  if (c.rank("self") == 0 || c.rank("index") != c.rank("self"))
+    return c.rank("self") == 0 ? c.copy_of(c.handle("self"))
+                               : Result<Value>(invalid_model("gather needs an index of the tensor's rank"));
   const TensorId part = covered_part(c, c.tensor("self"), c.dims("self"), c.dims("index"), axis);
   return c.made(c.emit("GatherElements", {part, index}, {{"axis", static_cast<int64_t>(axis)}}));
 }
@@ -174,24 +185,30 @@ Result<Value> take_along_dim(Call& c) {
   ORKNN_TRY_ASSIGN(TensorId index, c.as_index(c.handle("index")));
   if (!c.has("dim")) return c.made(c.gather(c.reshape(c.tensor("self"), {-1}), c.reshape(index, {-1}), 0));
   ORKNN_TRY_ASSIGN(const size_t axis, c.axis("dim", c.rank("self")));
-  if (c.rank("index") != c.rank("self") || c.rank("self") == 0) return invalid_model("take_along_dim needs an index of the tensor's rank");
+  if (c.rank("index") != c.rank("self") || c.rank("self") == 0)
+    return invalid_model("take_along_dim needs an index of the tensor's rank");
   Dims wide_self = c.dims("self"), wide_index = c.dims("index");
   for (size_t i = 0; i < wide_self.size(); ++i) {
     if (i == axis) continue;
     wide_self[i] = wide_index[i] = std::max(wide_self[i], wide_index[i]);
   }
-  return c.made(c.emit("GatherElements", {c.expand(c.tensor("self"), wide_self), c.expand(index, wide_index)}, {{"axis", static_cast<int64_t>(axis)}}));
+  return c.made(c.emit("GatherElements", {c.expand(c.tensor("self"), wide_self), c.expand(index, wide_index)},
+                       {{"axis", static_cast<int64_t>(axis)}}));
 }
 
 Result<Value> scattered(Call& c, TensorId target, TensorId source, const std::string& reduction) {
   ORKNN_TRY_ASSIGN(const size_t axis, c.axis("dim", c.rank("self")));
   ORKNN_TRY_ASSIGN(const TensorId index, c.as_index(c.handle("index")));
-  if (c.rank("self") == 0 || c.rank("index") != c.rank("self")) return invalid_model("scatter needs an index of the tensor's rank");
+  if (c.rank("self") == 0 || c.rank("index") != c.rank("self"))
+    return invalid_model("scatter needs an index of the tensor's rank");
   const auto dims = c.dims_of(source);
   if (!dims) return c.fail("the shape of the source is not known");
-  if (dims->empty()) source = c.expand(source, c.dims("index"));
-  else source = covered_part(c, source, *dims, c.dims("index"), dims->size());
-  return c.made(c.emit("ScatterElements", {target, index, source}, {{"axis", static_cast<int64_t>(axis)}, {"reduction", reduction}}));
+  if (dims->empty())
+    source = c.expand(source, c.dims("index"));
+  else
+    source = covered_part(c, source, *dims, c.dims("index"), dims->size());
+  return c.made(
+      c.emit("ScatterElements", {target, index, source}, {{"axis", static_cast<int64_t>(axis)}, {"reduction", reduction}}));
 }
 Result<std::string> reduction_of(Call& c) {
   if (!c.has("reduce")) return std::string("none");
@@ -249,8 +266,9 @@ Result<Value> index_write(Call& c, TensorId source, bool add) {
   std::iota(permutation.begin(), permutation.end(), int64_t{0});
   permutation.erase(permutation.begin() + static_cast<ptrdiff_t>(axis));
   permutation.insert(permutation.begin(), static_cast<int64_t>(axis));
-  const TensorId written = c.emit("ScatterND", {c.transpose(c.tensor("self"), permutation), c.reshape(index, {-1, 1}), c.transpose(source, permutation)},
-                                  {{"reduction", std::string(add ? "add" : "none")}});
+  const TensorId written = c.emit(
+      "ScatterND", {c.transpose(c.tensor("self"), permutation), c.reshape(index, {-1, 1}), c.transpose(source, permutation)},
+      {{"reduction", std::string(add ? "add" : "none")}});
   return c.made(c.transpose(written, inverse_of(permutation)));
 }
 Result<Value> index_copy(Call& c) { return index_write(c, c.cast(c.tensor("source"), c.dtype("self")), false); }
@@ -263,7 +281,9 @@ Result<Value> index_add(Call& c) {
 
 Result<Value> masked_select(Call& c) {
   const ir::TensorData* mask = c.constant_of(c.tensor("mask"));
-  if (!mask) return c.fail("the shape of the result depends on a mask that is only known when the network runs").hint("use torch.where or masked_fill instead of selecting by a mask");
+  if (!mask)
+    return c.fail("the shape of the result depends on a mask that is only known when the network runs")
+        .hint("use torch.where or masked_fill instead of selecting by a mask");
   ORKNN_TRY_ASSIGN(const Dims dims, ir::broadcast(c.dims("self"), c.dims("mask")));
   const TensorId wide = c.expand(c.tensor("mask"), dims);
   const ir::TensorData* known = c.constant_of(wide);
@@ -280,11 +300,14 @@ Result<Value> masked_scatter(Call& c) {
   ORKNN_TRY_ASSIGN(TensorId mask, c.as_bool(c.handle("mask")));
   mask = c.expand(mask, dims);
   const TensorId flat = c.cast(c.reshape(mask, {-1}), DType::Int64);
-  const TensorId place = c.emit("Max", {c.sub(c.emit("CumSum", {flat, c.add_int_scalar("axis", 0)}), c.int_scalar(1, DType::Int64)), c.int_scalar(0, DType::Int64)});
+  const TensorId place =
+      c.emit("Max", {c.sub(c.emit("CumSum", {flat, c.add_int_scalar("axis", 0)}), c.int_scalar(1, DType::Int64)),
+                     c.int_scalar(0, DType::Int64)});
   const TensorId source = c.cast(c.reshape(c.tensor("source"), {-1}), c.dtype("self"));
   const TensorId last = c.int_scalar(ir::element_count(c.dims("source")) - 1, DType::Int64);
   if (ir::element_count(c.dims("source")) == 0) return c.copy_of(c.handle("self"));
-  return c.made(c.where(mask, c.reshape(c.gather(source, c.emit("Min", {place, last}), 0), dims), c.expand(c.tensor("self"), dims)));
+  return c.made(
+      c.where(mask, c.reshape(c.gather(source, c.emit("Min", {place, last}), 0), dims), c.expand(c.tensor("self"), dims)));
 }
 Result<Value> nonzero(Call& c) { return c.made(c.swap_axes(c.emit("NonZero", {c.tensor("self")}), 0, 1)); }
 Result<Value> nonzero_numpy(Call& c) {
@@ -306,7 +329,8 @@ Result<std::vector<Value>> top(Call& c, int64_t axis, int64_t count, bool larges
   TensorId x = c.tensor("self");
   const bool is_bool = c.dtype("self") == DType::Bool;
   if (is_bool) x = c.cast(x, DType::Int32);
-  auto ids = c.emit_all("TopK", {x, c.add_ints("k", {count})}, {{"axis", axis}, {"largest", static_cast<int64_t>(largest)}, {"sorted", int64_t{1}}}, 2);
+  auto ids = c.emit_all("TopK", {x, c.add_ints("k", {count})},
+                        {{"axis", axis}, {"largest", static_cast<int64_t>(largest)}, {"sorted", int64_t{1}}}, 2);
   if (is_bool) ids[0] = c.cast(ids[0], DType::Bool);
   std::vector<Value> results;
   for (TensorId id : ids) {
@@ -317,7 +341,8 @@ Result<std::vector<Value>> top(Call& c, int64_t axis, int64_t count, bool larges
 }
 Result<Value> topk(Call& c) {
   ORKNN_TRY_ASSIGN(const size_t axis, c.axis("dim", c.rank("self")));
-  if (c.rank("self") > 0 && (c.integer("k") < 0 || c.integer("k") > c.dims("self")[axis])) return invalid_model("topk asks for more elements than there are").found(std::to_string(c.integer("k")));
+  if (c.rank("self") > 0 && (c.integer("k") < 0 || c.integer("k") > c.dims("self")[axis]))
+    return invalid_model("topk asks for more elements than there are").found(std::to_string(c.integer("k")));
   ORKNN_TRY_ASSIGN(auto results, top(c, static_cast<int64_t>(axis), c.integer("k"), c.flag("largest")));
   return c.tuple(std::move(results));
 }
@@ -340,7 +365,8 @@ Result<Value> msort(Call& c) {
 Result<Value> kthvalue(Call& c) {
   ORKNN_TRY_ASSIGN(const size_t axis, c.axis("dim", c.rank("self")));
   const int64_t k = c.integer("k"), a = static_cast<int64_t>(axis);
-  if (c.rank("self") == 0 || k < 1 || k > c.dims("self")[axis]) return invalid_model("kthvalue asks for an element that is not there");
+  if (c.rank("self") == 0 || k < 1 || k > c.dims("self")[axis])
+    return invalid_model("kthvalue asks for an element that is not there");
   ORKNN_TRY_ASSIGN(const auto results, top(c, a, k, false));
   std::vector<Value> picked;
   for (const Value& v : results) {
@@ -390,7 +416,8 @@ Result<Value> embedding_bag(Call& c) {
   TensorId rows = c.gather(c.tensor("weight"), index, 0);
   if (c.has("per_sample_weights")) rows = c.mul(rows, c.unsqueeze(c.tensor("per_sample_weights"), {-1}));
   for (size_t i = 0; i + 1 < offsets.size(); ++i) {
-    if (offsets[i] < 0 || offsets[i] > offsets[i + 1] || offsets[i + 1] > count) return invalid_model("the offsets of embedding_bag do not fit its indices");
+    if (offsets[i] < 0 || offsets[i] > offsets[i + 1] || offsets[i + 1] > count)
+      return invalid_model("the offsets of embedding_bag do not fit its indices");
     const TensorId bag = c.slice(rows, 0, offsets[i], offsets[i + 1]);
     bags.push_back(c.reduce(mode == 0 ? "ReduceSum" : mode == 1 ? "ReduceMean" : "ReduceMax", bag, {0}, true));
   }
@@ -426,10 +453,14 @@ constexpr Row kRows[] = {
     {"msort(Tensor self)", msort},
     {"kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)", kthvalue},
     {"bucketize(operand self, Tensor boundaries, *, bool out_int32=False, bool right=False)", bucketize},
-    {"searchsorted(Tensor sorted_sequence, operand self, *, bool out_int32=False, bool right=False, any side=None, any sorter=None)", searchsorted},
+    {"searchsorted(Tensor sorted_sequence, operand self, *, bool out_int32=False, bool right=False, any side=None, any "
+     "sorter=None)",
+     searchsorted},
     {"embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False)", embedding},
     {"one_hot(Tensor self, int num_classes=-1)", one_hot},
-    {"embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None)", embedding_bag},
+    {"embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, "
+     "Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None)",
+     embedding_bag},
 };
 }  // namespace
 

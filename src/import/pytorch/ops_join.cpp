@@ -43,7 +43,8 @@ Result<Value> stacked(Call& c, std::vector<TensorId> ids, int64_t axis) {
 }
 Result<Value> stack(Call& c) {
   ORKNN_TRY_ASSIGN(auto ids, tensors_of(c, "tensors"));
-  ORKNN_TRY_ASSIGN(const size_t axis, c.axis_of(c.integer("dim"), static_cast<int64_t>(c.items("tensors")[0].tensor().dims.size()) + 1));
+  ORKNN_TRY_ASSIGN(const size_t axis,
+                   c.axis_of(c.integer("dim"), static_cast<int64_t>(c.items("tensors")[0].tensor().dims.size()) + 1));
   return stacked(c, std::move(ids), static_cast<int64_t>(axis));
 }
 // hstack, vstack, dstack, column_stack: bring every tensor to `rank` axes, then join along one.
@@ -82,7 +83,8 @@ Result<Value> repeat(Call& c) {
 }
 Result<Value> tile(Call& c) {
   auto times = c.ints("dims");
-  if (static_cast<int64_t>(times.size()) < c.rank("self")) times.insert(times.begin(), static_cast<size_t>(c.rank("self")) - times.size(), 1);
+  if (static_cast<int64_t>(times.size()) < c.rank("self"))
+    times.insert(times.begin(), static_cast<size_t>(c.rank("self")) - times.size(), 1);
   Dims dims(times.size() - c.dims("self").size(), 1);
   dims.insert(dims.end(), c.dims("self").begin(), c.dims("self").end());
   return c.made(c.emit("Tile", {c.reshape(c.tensor("self"), dims), c.add_ints("repeats", times)}));
@@ -109,7 +111,8 @@ Result<Value> repeat_interleave(Call& c) {
   if (static_cast<int64_t>(times.size()) != extent) return invalid_model("repeat_interleave needs a number for every element");
   std::vector<int64_t> positions;
   for (size_t i = 0; i < times.size(); ++i) {
-    if (times[i] < 0 || times[i] > (int64_t{1} << 24) - static_cast<int64_t>(positions.size())) return c.fail("elements are repeated too often");
+    if (times[i] < 0 || times[i] > (int64_t{1} << 24) - static_cast<int64_t>(positions.size()))
+      return c.fail("elements are repeated too often");
     positions.insert(positions.end(), static_cast<size_t>(times[i]), static_cast<int64_t>(i));
   }
   return c.made(c.gather(x, c.add_ints("positions", positions), static_cast<int64_t>(axis)));
@@ -119,7 +122,8 @@ Result<Value> repeat_interleave(Call& c) {
 // PyTorch lists pads from the last axis on, before and after in turn.
 Result<Value> padded(Call& c, std::span<const int64_t> pads, const std::string& mode, const Value& value) {
   const int64_t rank = c.rank("self");
-  if (pads.size() % 2 != 0 || static_cast<int64_t>(pads.size() / 2) > rank) return invalid_model("padding does not fit the tensor").found(ir::to_string(Dims(pads.begin(), pads.end())));
+  if (pads.size() % 2 != 0 || static_cast<int64_t>(pads.size() / 2) > rank)
+    return invalid_model("padding does not fit the tensor").found(ir::to_string(Dims(pads.begin(), pads.end())));
   std::vector<int64_t> ordered(static_cast<size_t>(2 * rank), 0);
   for (size_t i = 0; i < pads.size() / 2; ++i) {
     const size_t axis = static_cast<size_t>(rank) - 1 - i;
@@ -135,10 +139,16 @@ Result<Value> padded(Call& c, std::span<const int64_t> pads, const std::string& 
 }
 Result<Value> constant_pad(Call& c) { return padded(c, c.ints("pad"), "constant", c.value("value")); }
 template <OpName Mode>
-Result<Value> pad_mode(Call& c) { return padded(c, c.ints("padding"), Mode.string(), Value()); }
+Result<Value> pad_mode(Call& c) {
+  return padded(c, c.ints("padding"), Mode.string(), Value());
+}
 Result<Value> pad(Call& c) {
   const std::string_view mode = c.text("mode");
-  const std::string ours = mode == "constant" ? "constant" : mode == "reflect" ? "reflect" : mode == "replicate" ? "edge" : mode == "circular" ? "wrap" : "";
+  const std::string ours = mode == "constant"    ? "constant"
+                           : mode == "reflect"   ? "reflect"
+                           : mode == "replicate" ? "edge"
+                           : mode == "circular"  ? "wrap"
+                                                 : "";
   if (ours.empty()) return c.fail("padding mode '" + std::string(mode) + "' is not known");
   return padded(c, c.ints("pad"), ours, c.value("value"));
 }
@@ -203,7 +213,8 @@ Result<Value> on_images(Call& c, TensorId x, const std::function<TensorId(Tensor
   if (rank < 3) return invalid_model("the operator needs channels, rows and columns").found(ir::to_string(c.dims("self")));
   if (rank == 4) return c.made(f(x));
   const Dims& dims = c.dims("self");
-  const TensorId y = f(c.reshape(x, {-1, dims[static_cast<size_t>(rank) - 3], dims[static_cast<size_t>(rank) - 2], dims[static_cast<size_t>(rank) - 1]}));
+  const TensorId y = f(c.reshape(
+      x, {-1, dims[static_cast<size_t>(rank) - 3], dims[static_cast<size_t>(rank) - 2], dims[static_cast<size_t>(rank) - 1]}));
   const auto made = c.dims_of(y);
   if (!made) return c.made(y);
   Dims back(dims.begin(), dims.end() - 3);
@@ -211,14 +222,17 @@ Result<Value> on_images(Call& c, TensorId x, const std::function<TensorId(Tensor
   return c.made(c.reshape(y, back));
 }
 Result<Value> pixel_shuffle(Call& c) {
-  return on_images(c, c.tensor("self"), [&](TensorId x) { return c.emit("DepthToSpace", {x}, {{"blocksize", c.integer("factor")}, {"mode", std::string("CRD")}}); });
+  return on_images(c, c.tensor("self"), [&](TensorId x) {
+    return c.emit("DepthToSpace", {x}, {{"blocksize", c.integer("factor")}, {"mode", std::string("CRD")}});
+  });
 }
 // SpaceToDepth with the blocks behind the channels: PyTorch keeps the blocks of one channel together.
 Result<Value> pixel_unshuffle(Call& c) {
   const int64_t rank = c.rank("self"), r = c.integer("factor");
   if (rank < 3 || r < 1) return invalid_model("pixel_unshuffle needs channels, rows and columns");
   const Dims& dims = c.dims("self");
-  const int64_t channels = dims[static_cast<size_t>(rank) - 3], height = dims[static_cast<size_t>(rank) - 2], width = dims[static_cast<size_t>(rank) - 1];
+  const int64_t channels = dims[static_cast<size_t>(rank) - 3], height = dims[static_cast<size_t>(rank) - 2],
+                width = dims[static_cast<size_t>(rank) - 1];
   if (height % r != 0 || width % r != 0) return invalid_model("the image does not divide into blocks").found(ir::to_string(dims));
   return on_images(c, c.tensor("self"), [&](TensorId x) {
     const TensorId blocks = c.transpose(c.reshape(x, {-1, channels, height / r, r, width / r, r}), {0, 1, 3, 5, 2, 4});
@@ -227,7 +241,8 @@ Result<Value> pixel_unshuffle(Call& c) {
 }
 Result<Value> channel_shuffle(Call& c) {
   const int64_t groups = c.integer("groups");
-  if (c.rank("self") < 3 || groups < 1 || c.dims("self")[1] % groups != 0) return invalid_model("the channels do not divide into groups").found(ir::to_string(c.dims("self")));
+  if (c.rank("self") < 3 || groups < 1 || c.dims("self")[1] % groups != 0)
+    return invalid_model("the channels do not divide into groups").found(ir::to_string(c.dims("self")));
   if (c.rank("self") == 4) return c.made(c.emit("ShuffleChannel", {c.tensor("self")}, {{"group", groups}}));
   const Dims& dims = c.dims("self");
   Dims split = dims;
@@ -268,15 +283,19 @@ TensorId on_diagonal(Call& c, TensorId x, int64_t extent, int64_t offset) {
   const int64_t size = extent + std::abs(offset);
   std::vector<int64_t> positions(static_cast<size_t>(size));
   // Row r holds element r (or r + offset) at column r + offset; the others are masked.
-  for (int64_t r = 0; r < size; ++r) positions[static_cast<size_t>(r)] = std::clamp<int64_t>(offset < 0 ? r + offset : r, 0, std::max<int64_t>(extent - 1, 0));
+  for (int64_t r = 0; r < size; ++r)
+    positions[static_cast<size_t>(r)] = std::clamp<int64_t>(offset < 0 ? r + offset : r, 0, std::max<int64_t>(extent - 1, 0));
   const TensorId rows = c.unsqueeze(c.gather(x, c.add_ints("rows", positions), -1), {-1});
-  const TensorId eye = c.emit("EyeLike", {c.full(Dims{size, size}, 0, c.dtype_of(x))}, {{"k", offset}, {"dtype", static_cast<int64_t>(c.dtype_of(x))}});
+  const TensorId eye = c.emit("EyeLike", {c.full(Dims{size, size}, 0, c.dtype_of(x))},
+                              {{"k", offset}, {"dtype", static_cast<int64_t>(c.dtype_of(x))}});
   return c.mul(rows, eye);
 }
 Result<Value> diag_embed(Call& c) {
-  if (c.rank("self") == 0 || c.integer("dim1") != -2 || c.integer("dim2") != -1) return c.fail("this form of diag_embed is not supported");
+  if (c.rank("self") == 0 || c.integer("dim1") != -2 || c.integer("dim2") != -1)
+    return c.fail("this form of diag_embed is not supported");
   const int64_t extent = c.dims("self").back();
-  if (extent == 0 || extent > 65536 || c.integer("offset") > 65536 || c.integer("offset") < -65536) return c.fail("the diagonal has a strange length");
+  if (extent == 0 || extent > 65536 || c.integer("offset") > 65536 || c.integer("offset") < -65536)
+    return c.fail("the diagonal has a strange length");
   return c.made(on_diagonal(c, c.tensor("self"), extent, c.integer("offset")));
 }
 Result<Value> diagflat(Call& c) {
@@ -332,7 +351,9 @@ Result<Value> diag(Call& c) {
   if (c.rank("self") != 2) return invalid_model("diag works on vectors and matrices");
   const int64_t rows = c.dims("self")[0], columns = c.dims("self")[1];
   std::vector<int64_t> positions;
-  for (int64_t row = std::max<int64_t>(-offset, 0), column = std::max<int64_t>(offset, 0); row < rows && column < columns && positions.size() < 65536; ++row, ++column) positions.push_back(row * columns + column);
+  for (int64_t row = std::max<int64_t>(-offset, 0), column = std::max<int64_t>(offset, 0);
+       row < rows && column < columns && positions.size() < 65536; ++row, ++column)
+    positions.push_back(row * columns + column);
   return c.made(c.gather(c.reshape(c.tensor("self"), {-1}), c.add_ints("diagonal", positions), 0));
 }
 
@@ -351,7 +372,15 @@ constexpr Row kRows[] = {
     {"repeat_interleave(Tensor self, operand repeats, int? dim=None, *, int? output_size=None)", repeat_interleave},
     {"constant_pad_nd(Tensor self, int[] pad, Scalar value=0)", constant_pad},
     {"pad(Tensor self, int[] pad, str mode=\"constant\", Scalar? value=None)", pad},
-    {"_pad_enum(Tensor self, int[] pad, int mode, Scalar? value=None)", [](Call& c) { return padded(c, c.ints("pad"), c.integer("mode") == 1 ? "reflect" : c.integer("mode") == 2 ? "edge" : c.integer("mode") == 3 ? "wrap" : "constant", c.value("value")); }},
+    {"_pad_enum(Tensor self, int[] pad, int mode, Scalar? value=None)",
+     [](Call& c) {
+       return padded(c, c.ints("pad"),
+                     c.integer("mode") == 1   ? "reflect"
+                     : c.integer("mode") == 2 ? "edge"
+                     : c.integer("mode") == 3 ? "wrap"
+                                              : "constant",
+                     c.value("value"));
+     }},
     {"reflection_pad1d(Tensor self, int[] padding)", pad_mode<"reflect">},
     {"reflection_pad2d(Tensor self, int[] padding)", pad_mode<"reflect">},
     {"reflection_pad3d(Tensor self, int[] padding)", pad_mode<"reflect">},

@@ -66,7 +66,9 @@ constexpr Row kRows[] = {
     {"smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.)", smooth},
     {"huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.)", huber},
     {"binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1)", cross_entropy_of_two},
-    {"binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1)", cross_entropy_of_scores},
+    {"binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int "
+     "reduction=1)",
+     cross_entropy_of_scores},
     {"kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False)", divergence},
 };
 }  // namespace

@@ -47,7 +47,8 @@ Result<Value> add_to(Call& c, TensorId product) {
 Result<Value> addmm(Call& c) {
   ORKNN_TRY_ASSIGN(const Pair p, pair(c, "mat1", "mat2"));
   if (!is_float(p.dtype) || c.rank("self") > 2) return add_to(c, c.matmul(p.a, p.b));
-  return c.made(c.emit("Gemm", {p.a, p.b, c.cast(c.tensor("self"), p.dtype)}, {{"alpha", c.number("alpha")}, {"beta", c.number("beta")}}));
+  return c.made(
+      c.emit("Gemm", {p.a, p.b, c.cast(c.tensor("self"), p.dtype)}, {{"alpha", c.number("alpha")}, {"beta", c.number("beta")}}));
 }
 Result<Value> add_product(Call& c) {
   ORKNN_TRY_ASSIGN(const Pair p, pair(c, "batch1", "batch2"));
@@ -91,7 +92,8 @@ Result<Value> bilinear(Call& c) {
   if (c.rank("weight") != 3) return invalid_model("a bilinear layer needs weights of three axes");
   const Dims w = c.dims("weight");
   Dims rows(c.dims("input1").begin(), c.dims("input1").end());
-  if (rows.empty() || rows.size() != c.dims("input2").size()) return invalid_model("the inputs of a bilinear layer do not fit each other");
+  if (rows.empty() || rows.size() != c.dims("input2").size())
+    return invalid_model("the inputs of a bilinear layer do not fit each other");
   const TensorId a = c.reshape(c.tensor("input1"), {-1, w[1]}), b = c.reshape(c.tensor("input2"), {-1, w[2]});
   TensorId y = c.emit("Einsum", {a, c.tensor("weight"), b}, {{"equation", std::string("ni,kij,nj->nk")}});
   if (c.has("bias")) y = c.add(y, c.tensor("bias"));
@@ -114,7 +116,8 @@ Result<Value> einsum(Call& c) {
     operands.push_back(c.cast(v.tensor().id, t));
     work *= static_cast<double>(std::max<int64_t>(ir::element_count(v.tensor().dims), 1));
   }
-  if (items.size() > 2 && work > 1e13) return c.fail("einsum of so many large operands is not supported").hint("split it into products of two");
+  if (items.size() > 2 && work > 1e13)
+    return c.fail("einsum of so many large operands is not supported").hint("split it into products of two");
   return c.made(c.emit("Einsum", std::move(operands), {{"equation", equation}}));
 }
 Result<Value> tensordot(Call& c) {
@@ -126,7 +129,8 @@ Result<Value> tensordot(Call& c) {
     std::vector<int64_t> contracted, free;
     for (int64_t a : axes) {
       ORKNN_TRY_ASSIGN(const size_t axis, c.axis_of(a, rank));
-      if (std::find(contracted.begin(), contracted.end(), static_cast<int64_t>(axis)) != contracted.end()) return invalid_model("tensordot names an axis twice");
+      if (std::find(contracted.begin(), contracted.end(), static_cast<int64_t>(axis)) != contracted.end())
+        return invalid_model("tensordot names an axis twice");
       contracted.push_back(static_cast<int64_t>(axis));
     }
     for (int64_t i = 0; i < rank; ++i)
@@ -138,7 +142,8 @@ Result<Value> tensordot(Call& c) {
   };
   ORKNN_TRY_ASSIGN(const auto pa, order(da, ra, true));
   ORKNN_TRY_ASSIGN(const auto pb, order(db, rb, false));
-  if (pa.size() != static_cast<size_t>(ra) || pb.size() != static_cast<size_t>(rb)) return invalid_model("tensordot names axes that are not there");
+  if (pa.size() != static_cast<size_t>(ra) || pb.size() != static_cast<size_t>(rb))
+    return invalid_model("tensordot names axes that are not there");
   Dims result;
   int64_t rows = 1, inner = 1, columns = 1;
   for (size_t i = 0; i < pa.size(); ++i) {
@@ -155,7 +160,8 @@ Result<Value> tensordot(Call& c) {
     result.push_back(d);
     columns *= d;
   }
-  const TensorId a = c.reshape(c.transpose(c.tensor("self"), pa), {rows, inner}), b = c.reshape(c.transpose(c.tensor("other"), pb), {inner, columns});
+  const TensorId a = c.reshape(c.transpose(c.tensor("self"), pa), {rows, inner}),
+                 b = c.reshape(c.transpose(c.tensor("other"), pb), {inner, columns});
   return c.made(c.reshape(c.matmul(a, b), result));
 }
 Result<Value> chain(Call& c) {
@@ -176,7 +182,8 @@ Result<Value> cross(Call& c) {
     for (int64_t i = rank; i-- > 0;)
       if (c.dims("self")[static_cast<size_t>(i)] == 3) axis = i;
   }
-  if (axis < 0 || rank == 0 || c.dims("self")[static_cast<size_t>(axis)] != 3) return invalid_model("cross needs an axis of extent 3");
+  if (axis < 0 || rank == 0 || c.dims("self")[static_cast<size_t>(axis)] != 3)
+    return invalid_model("cross needs an axis of extent 3");
   const auto turned = [&](TensorId x, int64_t first) {
     return c.gather(x, c.add_ints("order", {first, (first + 1) % 3, (first + 2) % 3}), axis);
   };
@@ -204,7 +211,8 @@ Result<Value> inverse_with_info(Call& c) {
 Result<Value> solve(Call& c) {
   const TensorId inverted = c.emit("Inverse", {c.as_float("A")}), b = c.as_float("B");
   const Dims &left = c.dims("A"), &right = c.dims("B");
-  const bool is_vector = right.size() == 1 || (left.size() == right.size() + 1 && std::equal(right.begin(), right.end(), left.begin()));
+  const bool is_vector =
+      right.size() == 1 || (left.size() == right.size() + 1 && std::equal(right.begin(), right.end(), left.begin()));
   if (!c.flag("left")) return c.made(c.matmul(b, inverted));
   return c.made(is_vector ? c.squeeze(c.matmul(inverted, c.unsqueeze(b, {-1})), {-1}) : c.matmul(inverted, b));
 }
@@ -220,8 +228,12 @@ Result<Value> matrix_power(Call& c) {
   constexpr int64_t kMaxPower = 1024;
   const int64_t n = c.integer("n");
   const Dims& dims = c.dims("self");
-  if (n > kMaxPower || n < -kMaxPower) return c.fail("the matrix is multiplied too often").expected("at most " + std::to_string(kMaxPower) + " times").found(std::to_string(n));
-  if (dims.size() < 2 || dims[dims.size() - 1] != dims[dims.size() - 2]) return invalid_model("only square matrices have powers").found(ir::to_string(dims));
+  if (n > kMaxPower || n < -kMaxPower)
+    return c.fail("the matrix is multiplied too often")
+        .expected("at most " + std::to_string(kMaxPower) + " times")
+        .found(std::to_string(n));
+  if (dims.size() < 2 || dims[dims.size() - 1] != dims[dims.size() - 2])
+    return invalid_model("only square matrices have powers").found(ir::to_string(dims));
   const TensorId x = n < 0 ? c.emit("Inverse", {c.tensor("self")}) : c.tensor("self");
   if (n == 0) return c.made(c.expand(c.emit("EyeLike", {c.full(Dims{dims.back(), dims.back()}, 0, c.dtype("self"))}), dims));
   // Squares of the matrix, multiplied where the power has a one.
@@ -237,7 +249,8 @@ Result<Value> trace(Call& c) {
   const int64_t columns = c.dims("self")[1], count = std::min(c.dims("self")[0], columns);
   std::vector<int64_t> positions;
   for (int64_t i = 0; i < std::min<int64_t>(count, 1 << 20); ++i) positions.push_back(i * (columns + 1));
-  return c.made(c.reduce("ReduceSum", c.gather(c.reshape(c.tensor("self"), {-1}), c.add_ints("diagonal", positions), 0), {0}, false));
+  return c.made(
+      c.reduce("ReduceSum", c.gather(c.reshape(c.tensor("self"), {-1}), c.add_ints("diagonal", positions), 0), {0}, false));
 }
 
 constexpr Row kRows[] = {
@@ -249,12 +262,17 @@ constexpr Row kRows[] = {
     {"mv(Tensor self, Tensor other)", matmul},
     {"dot(Tensor self, Tensor other)", dot},
     {"vdot(Tensor self, Tensor other)", dot},
-    {"inner(Tensor self, Tensor other)", [](Call& c) { return c.made(c.matmul(c.tensor("self"), c.rank("other") < 2 ? c.tensor("other") : c.swap_axes(c.tensor("other"), -2, -1))); }},
+    {"inner(Tensor self, Tensor other)",
+     [](Call& c) {
+       return c.made(
+           c.matmul(c.tensor("self"), c.rank("other") < 2 ? c.tensor("other") : c.swap_axes(c.tensor("other"), -2, -1)));
+     }},
     {"linalg_vecdot(Tensor self, Tensor other, *, int dim=-1)", vecdot},
     {"outer(Tensor self, Tensor other)", outer},
     {"ger(Tensor self, Tensor other)", outer},
     {"addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)", addmm},
-    {"_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False)", addmm_activation},
+    {"_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False)",
+     addmm_activation},
     {"baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", add_product},
     {"addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", addbmm},
     {"addmv(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", addmv},

@@ -33,13 +33,24 @@ Result<Value> pack(Call& c, const char* class_name, const Packed& p) {
 }
 Result<Value> conv_prepack(Call& c) {
   return pack(c, "__torch__.torch.classes.quantized.ConvPackedParamsBase",
-              {&c.handle("weight"), c.value("bias"), c.ints("stride"), c.ints("padding"), c.ints("dilation"), {0}, c.integer("groups"), false});
+              {&c.handle("weight"),
+               c.value("bias"),
+               c.ints("stride"),
+               c.ints("padding"),
+               c.ints("dilation"),
+               {0},
+               c.integer("groups"),
+               false});
 }
 Result<Value> conv_transpose_prepack(Call& c) {
   return pack(c, "__torch__.torch.classes.quantized.ConvPackedParamsBase",
-              {&c.handle("weight"), c.value("bias"), c.ints("stride"), c.ints("padding"), c.ints("dilation"), c.ints("output_padding"), c.integer("groups"), true});
+              {&c.handle("weight"), c.value("bias"), c.ints("stride"), c.ints("padding"), c.ints("dilation"),
+               c.ints("output_padding"), c.integer("groups"), true});
 }
-Result<Value> linear_prepack(Call& c) { return pack(c, "__torch__.torch.classes.quantized.LinearPackedParamsBase", {&c.handle("weight"), c.value("bias"), {}, {}, {}, {}, 1, false}); }
+Result<Value> linear_prepack(Call& c) {
+  return pack(c, "__torch__.torch.classes.quantized.LinearPackedParamsBase",
+              {&c.handle("weight"), c.value("bias"), {}, {}, {}, {}, 1, false});
+}
 
 std::vector<int64_t> ints_of(const Value& v) {
   std::vector<int64_t> list;
@@ -47,7 +58,9 @@ std::vector<int64_t> ints_of(const Value& v) {
     for (const Value& item : v.sequence().items) list.push_back(item.integer());
   return list;
 }
-Status bad_state(const ObjectValue& object) { return invalid_model("the stored state of " + object.class_name + " is not understood"); }
+Status bad_state(const ObjectValue& object) {
+  return invalid_model("the stored state of " + object.class_name + " is not understood");
+}
 
 // What a pickled object says: linear (weight, bias); convolutions (version, [config, weight], [bias]).
 Status unpickle(Call& c, ObjectValue& object, Packed& p) {
@@ -59,7 +72,9 @@ Status unpickle(Call& c, ObjectValue& object, Packed& p) {
     p.bias = parts[1];
     return {};
   }
-  if (parts.size() != 3 || !parts[1].is_sequence() || !parts[2].is_sequence() || parts[1].sequence().items.size() < 2 || parts[2].sequence().items.empty()) return bad_state(object);
+  if (parts.size() != 3 || !parts[1].is_sequence() || !parts[2].is_sequence() || parts[1].sequence().items.size() < 2 ||
+      parts[2].sequence().items.empty())
+    return bad_state(object);
   const auto& tensors = parts[1].sequence().items;
   if (!tensors[0].is_tensor() || !tensors[1].is_tensor()) return bad_state(object);
   p.weight = &tensors[1].tensor();
@@ -70,7 +85,10 @@ Status unpickle(Call& c, ObjectValue& object, Packed& p) {
   if (config.empty() || config[0] < 1 || config[0] > 3) return bad_state(object);
   const size_t n = static_cast<size_t>(config[0]);
   if (config.size() != 4 * n + 3) return bad_state(object);
-  const auto part = [&](size_t i) { return std::vector<int64_t>(config.begin() + static_cast<ptrdiff_t>(1 + i * n), config.begin() + static_cast<ptrdiff_t>(1 + (i + 1) * n)); };
+  const auto part = [&](size_t i) {
+    return std::vector<int64_t>(config.begin() + static_cast<ptrdiff_t>(1 + i * n),
+                                config.begin() + static_cast<ptrdiff_t>(1 + (i + 1) * n));
+  };
   p.stride = part(0);
   p.padding = part(1);
   p.dilation = part(2);
@@ -115,7 +133,8 @@ Result<TensorId> convolved(Call& c, TensorId x, const Packed& p) {
   std::vector<int64_t> lists[] = {p.stride, p.padding, p.dilation, p.output_padding};
   for (auto& list : lists) {
     if (list.size() == 1) list.resize(spatial, list[0]);
-    if (list.size() > spatial) list.erase(list.begin(), list.end() - static_cast<ptrdiff_t>(spatial));  // one-dimensional ones are kept as two-dimensional
+    if (list.size() > spatial)
+      list.erase(list.begin(), list.end() - static_cast<ptrdiff_t>(spatial));  // one-dimensional ones are kept as two-dimensional
     if (list.size() != spatial) return invalid_model("a convolution's geometry does not fit its weights");
   }
   std::vector<int64_t> pads = lists[1];
@@ -145,7 +164,8 @@ Result<Value> conv(Call& c) {
 }
 Result<Value> conv_dynamic(Call& c) {
   ORKNN_TRY_ASSIGN(const Packed p, unpacked(c, "packed"));
-  ORKNN_TRY_ASSIGN(const TensorId y, convolved(c, dynamically_quantized(c, c.tensor("self"), c.flag("reduce_range") ? 127 : 255), p));
+  ORKNN_TRY_ASSIGN(const TensorId y,
+                   convolved(c, dynamically_quantized(c, c.tensor("self"), c.flag("reduce_range") ? 127 : 255), p));
   return c.made(y);
 }
 template <bool Relu>
@@ -170,7 +190,8 @@ Result<Value> linear_half(Call& c) {
 }
 Result<Value> half_prepack(Call& c) {
   ORKNN_TRY_ASSIGN(const Value rounded, c.made(c.cast(c.cast(c.tensor("weight"), DType::Float16), DType::Float32)));
-  return pack(c, "__torch__.torch.classes.quantized.LinearPackedParamsBase", {&rounded.tensor(), c.value("bias"), {}, {}, {}, {}, 1, false});
+  return pack(c, "__torch__.torch.classes.quantized.LinearPackedParamsBase",
+              {&rounded.tensor(), c.value("bias"), {}, {}, {}, {}, 1, false});
 }
 
 // --- recurrent layers: input and state are quantized by their own range before each product, so the steps are spelled out
@@ -180,27 +201,38 @@ struct RecurrentCell {
   Packed input, state;
   double levels = 255;
 
-  static TensorId product(Call& c, TensorId x, const Packed& p, double levels) { return multiplied(c, p.weight->quantization ? dynamically_quantized(c, x, levels) : x, p); }
+  static TensorId product(Call& c, TensorId x, const Packed& p, double levels) {
+    return multiplied(c, p.weight->quantization ? dynamically_quantized(c, x, levels) : x, p);
+  }
 };
-// ("quantized_dynamic" or "quantized_fp16", tensors, numbers, [whether ranges are reduced], [packed input weights, packed state weights])
+// ("quantized_dynamic" or "quantized_fp16", tensors, numbers, [whether ranges are reduced], [packed input weights, packed state
+// weights])
 Result<RecurrentCell> recurrent_cell(Call& c, const Value& v, int64_t gates) {
-  if (v.kind() != Kind::Object || !v.object().state || !v.object().state->is_sequence()) return invalid_model("a recurrent layer has no packed weights").found(describe(v));
+  if (v.kind() != Kind::Object || !v.object().state || !v.object().state->is_sequence())
+    return invalid_model("a recurrent layer has no packed weights").found(describe(v));
   const auto& parts = v.object().state->sequence().items;
-  const auto is_pair = [](const Value& list) { return list.is_sequence() && list.sequence().items.size() == 2 && list.sequence().items[0].kind() == Kind::Object && list.sequence().items[1].kind() == Kind::Object; };
+  const auto is_pair = [](const Value& list) {
+    return list.is_sequence() && list.sequence().items.size() == 2 && list.sequence().items[0].kind() == Kind::Object &&
+           list.sequence().items[1].kind() == Kind::Object;
+  };
   if (parts.size() < 5 || !is_pair(parts[4])) return bad_state(v.object());
   RecurrentCell cell;
   ORKNN_TRY_ASSIGN(cell.input, unpacked(c, parts[4].sequence().items[0].object()));
   ORKNN_TRY_ASSIGN(cell.state, unpacked(c, parts[4].sequence().items[1].object()));
   if (const auto reduced = ints_of(parts[3]); !reduced.empty() && reduced[0] != 0) cell.levels = 127;
   const Dims &w = cell.input.weight->dims, &r = cell.state.weight->dims;
-  if (w.size() != 2 || r.size() != 2 || w[0] != r[0] || r[1] < 1 || r[0] != gates * r[1]) return invalid_model("the weights of a recurrent layer do not fit each other").found(ir::to_string(w) + " and " + ir::to_string(r));
+  if (w.size() != 2 || r.size() != 2 || w[0] != r[0] || r[1] < 1 || r[0] != gates * r[1])
+    return invalid_model("the weights of a recurrent layer do not fit each other")
+        .found(ir::to_string(w) + " and " + ir::to_string(r));
   return cell;
 }
 // One direction of one layer over [time, batch, features]; the steps' results, and the last states in `states`.
 Result<TensorId> run_steps(Call& c, const RecurrentCell& cell, TensorId x, bool is_reversed, std::vector<TensorId>& states) {
   ORKNN_TRY_ASSIGN(const Dims dims, c.need_dims(x, "to write out the steps"));
   const int64_t hidden = cell.state.weight->dims[1], steps = dims[0];
-  if (steps > kMaxSteps) return c.fail("the sequence is too long for a recurrent layer that quantizes as it runs").expected("at most " + std::to_string(kMaxSteps) + " steps");
+  if (steps > kMaxSteps)
+    return c.fail("the sequence is too long for a recurrent layer that quantizes as it runs")
+        .expected("at most " + std::to_string(kMaxSteps) + " steps");
   const TensorId from_input = RecurrentCell::product(c, x, cell.input, cell.levels);
   std::vector<TensorId> results(static_cast<size_t>(steps));
   for (int64_t k = 0; k < steps; ++k) {
@@ -215,7 +247,8 @@ Result<TensorId> run_steps(Call& c, const RecurrentCell& cell, TensorId x, bool 
       states[0] = c.mul(gate("Sigmoid", 3), c.emit("Tanh", {states[1]}));
     } else {
       const auto both = [&](int64_t number) { return c.emit("Sigmoid", {c.add(part(given, number), part(from_state, number))}); };
-      const TensorId reset = both(0), update = both(1), fresh = c.emit("Tanh", {c.add(part(given, 2), c.mul(reset, part(from_state, 2)))});
+      const TensorId reset = both(0), update = both(1),
+                     fresh = c.emit("Tanh", {c.add(part(given, 2), c.mul(reset, part(from_state, 2)))});
       states[0] = c.add(fresh, c.mul(update, c.sub(h, fresh)));
     }
     results[static_cast<size_t>(t)] = c.unsqueeze(states[0], {0});
@@ -227,10 +260,14 @@ Result<Value> recurrent_dynamic(Call& c) {
   const int64_t layers = c.integer("num_layers"), directions = c.flag("bidirectional") ? 2 : 1;
   const auto& params = c.items("params");
   const std::vector<Value> given = Gates == 4 ? c.items("hx") : std::vector<Value>{c.value("hx")};
-  if (given.size() != (Gates == 4 ? 2u : 1u) || layers < 1 || layers > 1000 || params.size() != static_cast<size_t>(layers * directions)) return invalid_model("a recurrent layer has an unexpected number of weights or states");
+  if (given.size() != (Gates == 4 ? 2u : 1u) || layers < 1 || layers > 1000 ||
+      params.size() != static_cast<size_t>(layers * directions))
+    return invalid_model("a recurrent layer has an unexpected number of weights or states");
   for (const Value& s : given)
-    if (!s.is_tensor() || s.tensor().dims.size() != 3 || s.tensor().dims[0] != layers * directions) return invalid_model("a state of a recurrent layer has the wrong shape").found(describe(s));
-  if (c.rank("input") != 3) return invalid_model("a recurrent layer needs [time, batch, features]").found(ir::to_string(c.dims("input")));
+    if (!s.is_tensor() || s.tensor().dims.size() != 3 || s.tensor().dims[0] != layers * directions)
+      return invalid_model("a state of a recurrent layer has the wrong shape").found(describe(s));
+  if (c.rank("input") != 3)
+    return invalid_model("a recurrent layer needs [time, batch, features]").found(ir::to_string(c.dims("input")));
   TensorId x = c.tensor("input");
   if (c.flag("batch_first")) x = c.transpose(x, {1, 0, 2});
   std::vector<TensorId> last[2];
@@ -262,7 +299,8 @@ Result<Value> embedding_bytes(Call& c) {
   ObjectValue& object = c.value("weight").object();
   const Value state = object.state.value_or(Value());
   // (version, [weight], doubles, longs)
-  if (!state.is_sequence() || state.sequence().items.size() < 2 || !state.sequence().items[1].is_sequence() || state.sequence().items[1].sequence().items.empty() || !state.sequence().items[1].sequence().items[0].is_tensor())
+  if (!state.is_sequence() || state.sequence().items.size() < 2 || !state.sequence().items[1].is_sequence() ||
+      state.sequence().items[1].sequence().items.empty() || !state.sequence().items[1].sequence().items[0].is_tensor())
     return bad_state(object);
   TensorValue& weight = state.sequence().items[1].sequence().items[0].tensor();
   ORKNN_TRY(c.session().refresh(c, weight));
@@ -271,13 +309,23 @@ Result<Value> embedding_bytes(Call& c) {
 
 #define ORKNN_OUT "Scalar scale, int zero_point)"
 constexpr Row kRows[] = {
-    {"quantized::conv1d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups)", conv_prepack},
-    {"quantized::conv2d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups)", conv_prepack},
-    {"quantized::conv3d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups)", conv_prepack},
-    {"quantized::conv_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups)", conv_prepack},
-    {"quantized::conv_transpose1d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] output_padding, int[] dilation, int groups)", conv_transpose_prepack},
-    {"quantized::conv_transpose2d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] output_padding, int[] dilation, int groups)", conv_transpose_prepack},
-    {"quantized::conv_transpose3d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] output_padding, int[] dilation, int groups)", conv_transpose_prepack},
+    {"quantized::conv1d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups)",
+     conv_prepack},
+    {"quantized::conv2d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups)",
+     conv_prepack},
+    {"quantized::conv3d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups)",
+     conv_prepack},
+    {"quantized::conv_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups)",
+     conv_prepack},
+    {"quantized::conv_transpose1d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] output_padding, int[] "
+     "dilation, int groups)",
+     conv_transpose_prepack},
+    {"quantized::conv_transpose2d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] output_padding, int[] "
+     "dilation, int groups)",
+     conv_transpose_prepack},
+    {"quantized::conv_transpose3d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] output_padding, int[] "
+     "dilation, int groups)",
+     conv_transpose_prepack},
     {"quantized::linear_prepack(Tensor weight, Tensor? bias=None)", linear_prepack},
     {"quantized::linear_prepack_fp16(Tensor weight, Tensor? bias=None)", half_prepack},
     {"quantized::linear_unpack(object self)", unpack},
@@ -297,8 +345,10 @@ constexpr Row kRows[] = {
     {"quantized::conv2d_relu(Tensor self, object packed, " ORKNN_OUT, conv<true>},
     {"quantized::conv3d_relu(Tensor self, object packed, " ORKNN_OUT, conv<true>},
     // The oldest form repeats the geometry; the packed one counts.
-    {"quantized::conv2d(Tensor self, object packed, int[] stride, int[] padding, int[] dilation, int groups, " ORKNN_OUT, conv<false>},
-    {"quantized::conv2d_relu(Tensor self, object packed, int[] stride, int[] padding, int[] dilation, int groups, " ORKNN_OUT, conv<true>},
+    {"quantized::conv2d(Tensor self, object packed, int[] stride, int[] padding, int[] dilation, int groups, " ORKNN_OUT,
+     conv<false>},
+    {"quantized::conv2d_relu(Tensor self, object packed, int[] stride, int[] padding, int[] dilation, int groups, " ORKNN_OUT,
+     conv<true>},
     {"quantized::conv_transpose1d(Tensor self, object packed, " ORKNN_OUT, conv<false>},
     {"quantized::conv_transpose2d(Tensor self, object packed, " ORKNN_OUT, conv<false>},
     {"quantized::conv_transpose3d(Tensor self, object packed, " ORKNN_OUT, conv<false>},
@@ -310,8 +360,12 @@ constexpr Row kRows[] = {
     {"quantized::linear_dynamic(Tensor self, object packed, bool reduce_range=False)", linear_dynamic<false>},
     {"quantized::linear_relu_dynamic(Tensor self, object packed, bool reduce_range=False)", linear_dynamic<true>},
     {"quantized::linear_dynamic_fp16(Tensor self, object packed)", linear_half},
-    {"quantized_lstm(Tensor input, Tensor[] hx, list params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first, *, int? dtype=None, bool use_dynamic=False)", recurrent_dynamic<4>},
-    {"quantized_gru(Tensor input, Tensor hx, list params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first)", recurrent_dynamic<3>},
+    {"quantized_lstm(Tensor input, Tensor[] hx, list params, bool has_biases, int num_layers, float dropout, bool train, bool "
+     "bidirectional, bool batch_first, *, int? dtype=None, bool use_dynamic=False)",
+     recurrent_dynamic<4>},
+    {"quantized_gru(Tensor input, Tensor hx, list params, bool has_biases, int num_layers, float dropout, bool train, bool "
+     "bidirectional, bool batch_first)",
+     recurrent_dynamic<3>},
     {"quantized::embedding_byte(object weight, Tensor indices, bool pruned_weights=False)", embedding_bytes},
     {"quantized::embedding_4bit(object weight, Tensor indices, bool pruned_weights=False)", embedding_bytes},
 };

@@ -123,7 +123,8 @@ Result<Value> clamp(Call& c) {
   TensorId x = c.as(self, t);
   if (least.is_none() && most.is_none()) return c.made(x);
   if (!least.is_tensor() && !most.is_tensor())
-    return c.made(c.emit("Clip", {x, least.is_none() ? TensorId{} : c.as(least, t), most.is_none() ? TensorId{} : c.as(most, t)}));
+    return c.made(
+        c.emit("Clip", {x, least.is_none() ? TensorId{} : c.as(least, t), most.is_none() ? TensorId{} : c.as(most, t)}));
   if (!least.is_none()) x = c.emit("Max", {x, c.as(least, t)});
   if (!most.is_none()) x = c.emit("Min", {x, c.as(most, t)});
   return c.made(x);
@@ -132,7 +133,8 @@ template <OpName Op>
 Result<Value> clamp_one_side(Call& c) {
   ORKNN_TRY_ASSIGN(const Operands x, operands(c));
   const bool is_lower = Op.string() == "Max";
-  if (!c.value("other").is_tensor()) return c.made(c.emit("Clip", {x.a, is_lower ? x.b : TensorId{}, is_lower ? TensorId{} : x.b}));
+  if (!c.value("other").is_tensor())
+    return c.made(c.emit("Clip", {x.a, is_lower ? x.b : TensorId{}, is_lower ? TensorId{} : x.b}));
   return c.made(c.emit(Op.string(), {x.a, x.b}));
 }
 
@@ -153,19 +155,27 @@ Result<Value> lerp(Call& c) {
 
 // --- functions of one value
 template <OpName Op>
-Result<Value> unary(Call& c) { return c.made(c.emit(Op.string(), {c.tensor("self")})); }
+Result<Value> unary(Call& c) {
+  return c.made(c.emit(Op.string(), {c.tensor("self")}));
+}
 template <OpName Op>
-Result<Value> float_unary(Call& c) { return c.made(c.emit(Op.string(), {c.as_float("self")})); }
+Result<Value> float_unary(Call& c) {
+  return c.made(c.emit(Op.string(), {c.as_float("self")}));
+}
 // Whole numbers stay what they are.
 template <OpName Op>
-Result<Value> rounding(Call& c) { return is_float(c.dtype("self")) ? unary<Op>(c) : c.copy_of(c.handle("self")); }
+Result<Value> rounding(Call& c) {
+  return is_float(c.dtype("self")) ? unary<Op>(c) : c.copy_of(c.handle("self"));
+}
 
 Result<Value> round_decimals(Call& c) {
   const double scale = std::pow(10.0, std::clamp<double>(c.number("decimals"), -30, 30));
   const TensorId x = c.as_float("self"), s = c.scalar(scale, c.dtype_of(x));
   return c.made(c.div(c.emit("Round", {c.mul(x, s)}), s));
 }
-Result<Value> trunc(Call& c) { return is_float(c.dtype("self")) ? c.made(truncated(c, c.tensor("self"))) : c.copy_of(c.handle("self")); }
+Result<Value> trunc(Call& c) {
+  return is_float(c.dtype("self")) ? c.made(truncated(c, c.tensor("self"))) : c.copy_of(c.handle("self"));
+}
 Result<Value> frac(Call& c) { return c.made(c.sub(c.tensor("self"), truncated(c, c.tensor("self")))); }
 Result<Value> sign(Call& c) {
   if (c.dtype("self") == DType::Bool) return c.copy_of(c.handle("self"));
@@ -233,15 +243,18 @@ Result<Value> nan_to_num(Call& c) {
   if (!is_float(t)) return c.copy_of(c.handle("self"));
   const double largest = t == DType::Float16 ? 65504.0 : static_cast<double>(std::numeric_limits<float>::max());
   const TensorId numbers = c.where(c.emit("IsNaN", {x}), c.scalar(c.has("nan") ? c.number("nan") : 0, t), x);
-  const TensorId below = c.where(c.emit("IsInf", {x}, {{"detect_negative", int64_t{0}}}), c.scalar(c.has("posinf") ? c.number("posinf") : largest, t), numbers);
-  return c.made(c.where(c.emit("IsInf", {x}, {{"detect_positive", int64_t{0}}}), c.scalar(c.has("neginf") ? c.number("neginf") : -largest, t), below));
+  const TensorId below = c.where(c.emit("IsInf", {x}, {{"detect_negative", int64_t{0}}}),
+                                 c.scalar(c.has("posinf") ? c.number("posinf") : largest, t), numbers);
+  return c.made(c.where(c.emit("IsInf", {x}, {{"detect_positive", int64_t{0}}}),
+                        c.scalar(c.has("neginf") ? c.number("neginf") : -largest, t), below));
 }
 
 // --- functions of two values
 // The angle of (x, y): the arc tangent of y / x, moved by pi in the left half plane.
 Result<Value> atan2(Call& c) {
   ORKNN_TRY_ASSIGN(const Operands v, operands(c, true));
-  const TensorId y = v.a, x = v.b, zero = c.scalar(0, v.dtype), pi = c.scalar(std::numbers::pi, v.dtype), half = c.scalar(std::numbers::pi / 2, v.dtype);
+  const TensorId y = v.a, x = v.b, zero = c.scalar(0, v.dtype), pi = c.scalar(std::numbers::pi, v.dtype),
+                 half = c.scalar(std::numbers::pi / 2, v.dtype);
   const TensorId x_is_zero = c.emit("Equal", {x, zero});
   const TensorId base = c.emit("Atan", {c.div(y, c.where(x_is_zero, c.scalar(1, v.dtype), x))});
   const TensorId is_left = c.emit("Less", {x, zero}), is_down = c.emit("Less", {y, zero});
@@ -257,7 +270,8 @@ Result<Value> logaddexp(Call& c) {
   ORKNN_TRY_ASSIGN(const Operands v, operands(c, true));
   const TensorId unit = c.scalar(c.op() == "logaddexp2" ? std::log(2.0) : 1, v.dtype);  // natural logarithm of the base
   const TensorId a = c.mul(v.a, unit), b = c.mul(v.b, unit), largest = c.emit("Max", {a, b});
-  return c.made(c.div(c.add(largest, c.emit("Log", {c.add(c.emit("Exp", {c.sub(a, largest)}), c.emit("Exp", {c.sub(b, largest)}))})), unit));
+  return c.made(c.div(
+      c.add(largest, c.emit("Log", {c.add(c.emit("Exp", {c.sub(a, largest)}), c.emit("Exp", {c.sub(b, largest)}))})), unit));
 }
 Result<Value> xlogy(Call& c) {
   ORKNN_TRY_ASSIGN(const Operands v, operands(c, true));

@@ -17,7 +17,10 @@ struct Batched {
 Result<Batched> batched(Call& c, size_t spatial) {
   const Dims& dims = c.dims("self");
   if (dims.size() == spatial + 2) return Batched{c.tensor("self"), dims, false};
-  if (dims.size() != spatial + 1) return invalid_model("the input of the pool has the wrong number of axes").expected(std::to_string(spatial + 2)).found(ir::to_string(dims));
+  if (dims.size() != spatial + 1)
+    return invalid_model("the input of the pool has the wrong number of axes")
+        .expected(std::to_string(spatial + 2))
+        .found(ir::to_string(dims));
   Dims wide = dims;
   wide.insert(wide.begin(), 1);
   return Batched{c.unsqueeze(c.tensor("self"), {0}), wide, true};
@@ -33,7 +36,8 @@ Result<ir::Attributes> window_attributes(Call& c, size_t spatial, bool has_dilat
   ORKNN_TRY_ASSIGN(const auto padding, c.ints("padding", spatial));
   std::vector<int64_t> pads = padding;
   pads.insert(pads.end(), padding.begin(), padding.end());
-  ir::Attributes attributes{{"kernel_shape", kernel}, {"strides", stride}, {"pads", pads}, {"ceil_mode", static_cast<int64_t>(c.flag("ceil_mode"))}};
+  ir::Attributes attributes{
+      {"kernel_shape", kernel}, {"strides", stride}, {"pads", pads}, {"ceil_mode", static_cast<int64_t>(c.flag("ceil_mode"))}};
   if (has_dilation) {
     ORKNN_TRY_ASSIGN(const auto dilation, c.ints("dilation", spatial));
     attributes.set("dilations", dilation);
@@ -53,7 +57,8 @@ Result<Value> with_indices(Call& c, const Batched& b, ir::Attributes attributes)
   int64_t plane = 1;
   for (size_t i = 2; i < b.dims.size(); ++i) plane *= b.dims[i];
   ORKNN_TRY_ASSIGN(const Value values, unbatched(c, ids[0], b));
-  ORKNN_TRY_ASSIGN(const Value indices, unbatched(c, c.emit("Mod", {ids[1], c.int_scalar(std::max<int64_t>(plane, 1), DType::Int64)}), b));
+  ORKNN_TRY_ASSIGN(const Value indices,
+                   unbatched(c, c.emit("Mod", {ids[1], c.int_scalar(std::max<int64_t>(plane, 1), DType::Int64)}), b));
   return c.tuple({values, indices});
 }
 template <size_t Spatial>
@@ -85,13 +90,15 @@ Result<Value> avg_pool(Call& c) {
 
 Result<Value> max_unpool(Call& c) {
   ORKNN_TRY_ASSIGN(const auto size, c.ints("output_size", 2));
-  if (c.rank("self") != 4 || size[0] < 0 || size[1] < 0 || size[0] > (1 << 24) || size[1] > (1 << 24)) return c.fail("this form of max_unpool2d is not supported");
+  if (c.rank("self") != 4 || size[0] < 0 || size[1] < 0 || size[0] > (1 << 24) || size[1] > (1 << 24))
+    return c.fail("this form of max_unpool2d is not supported");
   // A scatter of each plane into zeros.
   const Dims& dims = c.dims("self");
   ORKNN_TRY_ASSIGN(const TensorId index, c.as_index(c.handle("indices")));
   const TensorId zeros = c.full(Dims{dims[0], dims[1], size[0] * size[1]}, 0, c.dtype("self"));
   const Dims flat{dims[0], dims[1], dims[2] * dims[3]};
-  const TensorId y = c.emit("ScatterElements", {zeros, c.reshape(index, flat), c.reshape(c.tensor("self"), flat)}, {{"axis", int64_t{2}}});
+  const TensorId y =
+      c.emit("ScatterElements", {zeros, c.reshape(index, flat), c.reshape(c.tensor("self"), flat)}, {{"axis", int64_t{2}}});
   return c.made(c.reshape(y, {dims[0], dims[1], size[0], size[1]}));
 }
 
@@ -105,14 +112,16 @@ Result<std::vector<int64_t>> adaptive_size(Call& c, const Batched& b, size_t spa
   } else if (given.is_sequence()) {
     const auto& items = given.sequence().items;
     for (size_t i = 0; i < spatial && i < items.size(); ++i) {
-      if (!items[i].is_none() && items[i].kind() != Kind::Int) return invalid_model("the size of an adaptive pool is a " + describe(items[i]));
+      if (!items[i].is_none() && items[i].kind() != Kind::Int)
+        return invalid_model("the size of an adaptive pool is a " + describe(items[i]));
       add(items[i], i);
     }
     if (size.size() == 1) size.resize(spatial, size[0]);
   }
   if (size.size() != spatial) return invalid_model("the size of an adaptive pool does not fit its input").found(to_text(given));
   for (size_t i = 0; i < spatial; ++i) {
-    if (size[i] < 1 || size[i] > (1 << 20) || b.dims[2 + i] < 1) return invalid_model("an adaptive pool has an empty input or output").found(to_text(given));
+    if (size[i] < 1 || size[i] > (1 << 20) || b.dims[2 + i] < 1)
+      return invalid_model("an adaptive pool has an empty input or output").found(to_text(given));
   }
   return size;
 }
@@ -157,7 +166,8 @@ Result<Value> adaptive_avg(Call& c) {
   return unbatched(c, y, b);
 }
 
-// Positions within the plane of the greatest of each uneven window: all elements of a window side by side, those missing to the largest repeat one.
+// Positions within the plane of the greatest of each uneven window: all elements of a window side by side, those missing to the
+// largest repeat one.
 Result<Value> uneven_indices(Call& c, const Batched& b, const std::vector<int64_t>& size) {
   std::vector<std::vector<int64_t>> windows{{0}};
   for (size_t i = 0; i < size.size(); ++i) {
@@ -180,7 +190,8 @@ Result<Value> uneven_indices(Call& c, const Batched& b, const std::vector<int64_
     positions.insert(positions.end(), window.begin(), window.end());
   }
   const int64_t count = static_cast<int64_t>(windows.size());
-  const TensorId places = c.add_constant("positions", ir::TensorData::from<int64_t>({count, static_cast<int64_t>(longest)}, positions));
+  const TensorId places =
+      c.add_constant("positions", ir::TensorData::from<int64_t>({count, static_cast<int64_t>(longest)}, positions));
   const TensorId elements = c.gather(c.reshape(b.x, {b.dims[0], b.dims[1], -1}), places, 2);
   const TensorId greatest = c.emit("ArgMax", {elements}, {{"axis", int64_t{3}}, {"keepdims", int64_t{1}}});
   const TensorId all = c.expand(places, Dims{b.dims[0], b.dims[1], count, static_cast<int64_t>(longest)});
@@ -203,7 +214,8 @@ Result<Value> adaptive_max(Call& c) {
     if (out * longest > (1 << 26)) return c.fail("the adaptive pool is too large");
     std::vector<int64_t> positions;
     for (int64_t o = 0; o < out; ++o)
-      for (int64_t k = 0; k < longest; ++k) positions.push_back(std::min(window_start(o, in, out) + k, window_end(o, in, out) - 1));
+      for (int64_t k = 0; k < longest; ++k)
+        positions.push_back(std::min(window_start(o, in, out) + k, window_end(o, in, out) - 1));
     const TensorId windows = c.add_constant("windows", ir::TensorData::from<int64_t>({out, longest}, positions));
     y = c.reduce("ReduceMax", c.gather(y, windows, axis), {axis + 1}, false);
   }
@@ -215,17 +227,36 @@ Result<Value> adaptive_max(Call& c) {
 Result<Value> fractional(Call& c) { return c.fail("fractional pooling is random and not supported"); }
 
 constexpr Row kRows[] = {
-    {"max_pool1d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool ceil_mode=False)", max_pool<1>},
-    {"max_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool ceil_mode=False)", max_pool<2>},
-    {"max_pool3d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool ceil_mode=False)", max_pool<3>},
-    {"quantized_max_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool ceil_mode=False)", max_pool<2>},
-    {"quantized_max_pool1d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool ceil_mode=False)", max_pool<1>},
-    {"max_pool1d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool ceil_mode=False)", max_pool_with_indices<1>},
-    {"max_pool2d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool ceil_mode=False)", max_pool_with_indices<2>},
-    {"max_pool3d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool ceil_mode=False)", max_pool_with_indices<3>},
-    {"avg_pool1d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None)", avg_pool<1>},
-    {"avg_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None)", avg_pool<2>},
-    {"avg_pool3d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None)", avg_pool<3>},
+    {"max_pool1d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool ceil_mode=False)",
+     max_pool<1>},
+    {"max_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool ceil_mode=False)",
+     max_pool<2>},
+    {"max_pool3d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool ceil_mode=False)",
+     max_pool<3>},
+    {"quantized_max_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool "
+     "ceil_mode=False)",
+     max_pool<2>},
+    {"quantized_max_pool1d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool "
+     "ceil_mode=False)",
+     max_pool<1>},
+    {"max_pool1d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool "
+     "ceil_mode=False)",
+     max_pool_with_indices<1>},
+    {"max_pool2d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool "
+     "ceil_mode=False)",
+     max_pool_with_indices<2>},
+    {"max_pool3d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool "
+     "ceil_mode=False)",
+     max_pool_with_indices<3>},
+    {"avg_pool1d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool "
+     "count_include_pad=True, int? divisor_override=None)",
+     avg_pool<1>},
+    {"avg_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool "
+     "count_include_pad=True, int? divisor_override=None)",
+     avg_pool<2>},
+    {"avg_pool3d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool "
+     "count_include_pad=True, int? divisor_override=None)",
+     avg_pool<3>},
     {"max_unpool2d(Tensor self, Tensor indices, int[] output_size)", max_unpool},
     {"adaptive_avg_pool1d(Tensor self, any output_size)", adaptive_avg<1>},
     {"adaptive_avg_pool2d(Tensor self, any output_size)", adaptive_avg<2>},

@@ -94,7 +94,9 @@ Result<Value> absolute(Call& c) {
 }
 
 template <double (*F)(double)>
-Result<Value> math(Call& c) { return Value(F(c.number("a"))); }
+Result<Value> math(Call& c) {
+  return Value(F(c.number("a")));
+}
 
 // floor and ceil of numbers give integers.
 template <double (*F)(double)>
@@ -122,12 +124,30 @@ Result<Value> compare(Call& c) {
   const Value &a = c.value("a"), &b = c.value("b");
   return Value(both_integers(a, b) ? HoldsForInts(a.integer(), b.integer()) : Holds(a.number(), b.number()));
 }
-template <class T> bool equal(T a, T b) { return a == b; }
-template <class T> bool different(T a, T b) { return a != b; }
-template <class T> bool less(T a, T b) { return a < b; }
-template <class T> bool less_or_equal(T a, T b) { return a <= b; }
-template <class T> bool greater(T a, T b) { return a > b; }
-template <class T> bool greater_or_equal(T a, T b) { return a >= b; }
+template <class T>
+bool equal(T a, T b) {
+  return a == b;
+}
+template <class T>
+bool different(T a, T b) {
+  return a != b;
+}
+template <class T>
+bool less(T a, T b) {
+  return a < b;
+}
+template <class T>
+bool less_or_equal(T a, T b) {
+  return a <= b;
+}
+template <class T>
+bool greater(T a, T b) {
+  return a > b;
+}
+template <class T>
+bool greater_or_equal(T a, T b) {
+  return a >= b;
+}
 
 Result<Value> equal_texts(Call& c) { return Value(c.text("a") == c.text("b")); }
 Result<Value> different_texts(Call& c) { return Value(c.text("a") != c.text("b")); }
@@ -143,7 +163,8 @@ Result<Value> equal_objects(Call& c) {  // enumerations are equal when their val
   const auto &a = c.value("a").object(), &b = c.value("b").object();
   const auto va = a.attributes.find("value"), vb = b.attributes.find("value");
   if (&a == &b) return Value(true);
-  return Value(a.class_name == b.class_name && va != a.attributes.end() && vb != b.attributes.end() && to_text(va->second) == to_text(vb->second));
+  return Value(a.class_name == b.class_name && va != a.attributes.end() && vb != b.attributes.end() &&
+               to_text(va->second) == to_text(vb->second));
 }
 Result<Value> never(Call&) { return Value(false); }
 Result<Value> always(Call&) { return Value(true); }
@@ -155,9 +176,15 @@ Result<Value> bits(Call& c, F f) {
   if (a.kind() == Kind::Bool && b.kind() == Kind::Bool) return Value(f(a.integer(), b.integer()) != 0);
   return Value(f(a.integer(), b.integer()));
 }
-Result<Value> bit_and(Call& c) { return bits(c, [](int64_t a, int64_t b) { return a & b; }); }
-Result<Value> bit_or(Call& c) { return bits(c, [](int64_t a, int64_t b) { return a | b; }); }
-Result<Value> bit_xor(Call& c) { return bits(c, [](int64_t a, int64_t b) { return a ^ b; }); }
+Result<Value> bit_and(Call& c) {
+  return bits(c, [](int64_t a, int64_t b) { return a & b; });
+}
+Result<Value> bit_or(Call& c) {
+  return bits(c, [](int64_t a, int64_t b) { return a | b; });
+}
+Result<Value> bit_xor(Call& c) {
+  return bits(c, [](int64_t a, int64_t b) { return a ^ b; });
+}
 Result<Value> shift_left(Call& c) {
   if (c.integer("b") < 0 || c.integer("b") > 62) return overflow();
   int64_t result = 0;
@@ -213,9 +240,12 @@ Result<Value> all_of_list(Call& c) {
 template <DType To>
 Result<Value> number_of_tensor(Call& c) {
   TensorValue& t = c.handle("self");
-  if (ir::element_count(t.dims) != 1) return invalid_model("only a tensor of one element is a number").found(ir::to_string(t.dims));
+  if (ir::element_count(t.dims) != 1)
+    return invalid_model("only a tensor of one element is a number").found(ir::to_string(t.dims));
   if (const auto known = c.session().constant_number(c, t)) {
-    if (To == DType::Int64) return known->kind() == Kind::Float && !(std::fabs(known->number()) < 9.2e18) ? Result<Value>(overflow()) : Result<Value>(Value(known->integer()));
+    if (To == DType::Int64)
+      return known->kind() == Kind::Float && !(std::fabs(known->number()) < 9.2e18) ? Result<Value>(overflow())
+                                                                                    : Result<Value>(Value(known->integer()));
     if (To == DType::Bool) return Value(known->boolean());
     return To == DType::Float32 ? Value(known->number()) : *known;
   }
@@ -256,10 +286,12 @@ Result<Value> same(Call& c) { return c.value("self"); }
 Result<Value> nothing(Call&) { return Value(); }
 
 Result<Value> optimized_file(Call& c) {
-  return c.fail("the file was saved after torch.jit.optimize_for_inference, which keeps weights in a form that saving leaves out").hint("save the scripted, traced or frozen model before that call");
+  return c.fail("the file was saved after torch.jit.optimize_for_inference, which keeps weights in a form that saving leaves out")
+      .hint("save the scripted, traced or frozen model before that call");
 }
 Result<Value> raise(Call& c) {
-  return unsupported("the model's own code raises an error for these inputs: " + to_text(c.value("message"))).hint("check the input shapes given with input_size_list");
+  return unsupported("the model's own code raises an error for these inputs: " + to_text(c.value("message")))
+      .hint("check the input shapes given with input_size_list");
 }
 Result<Value> unwrap(Call& c) {
   if (!c.has("self")) return invalid_model("a value is None where the code needs one");
@@ -272,7 +304,10 @@ Result<Value> device_named(Call& c) { return Value::text(Kind::Device, &c.value(
 Result<Value> device_type(Call& c) { return c.string(std::string(c.text("self").substr(0, c.text("self").find(':')))); }
 Result<Value> element_type(Call& c) {
   const TensorValue& t = c.handle("self");
-  if (t.quantization) return Value(t.quantization->dtype == DType::UInt8 ? int64_t{13} : t.quantization->dtype == DType::Int8 ? int64_t{12} : int64_t{14});
+  if (t.quantization)
+    return Value(t.quantization->dtype == DType::UInt8  ? int64_t{13}
+                 : t.quantization->dtype == DType::Int8 ? int64_t{12}
+                                                        : int64_t{14});
   return Value(code_of(c.dtype("self")));
 }
 Result<Value> is_floating(Call& c) { return Value(is_float(c.dtype("self"))); }
@@ -313,7 +348,8 @@ Result<Value> range_length(Call& c) {
 }
 Result<Value> derive_index(Call& c) {
   int64_t offset = 0;
-  if (!mul_ints(c.integer("index"), c.integer("step"), &offset) || !add_ints(offset, c.integer("start"), &offset)) return overflow();
+  if (!mul_ints(c.integer("index"), c.integer("step"), &offset) || !add_ints(offset, c.integer("start"), &offset))
+    return overflow();
   return Value(offset);
 }
 

@@ -9,13 +9,15 @@ using ir::TensorId;
 
 Result<Value> quantize_per_tensor(Call& c) {
   const ScalarType* type = scalar_type(c.integer("dtype"));
-  if (!type || !type->is_quantized) return invalid_model("a tensor is quantized to a strange type").found(std::to_string(c.integer("dtype")));
+  if (!type || !type->is_quantized)
+    return invalid_model("a tensor is quantized to a strange type").found(std::to_string(c.integer("dtype")));
   ORKNN_TRY_ASSIGN(Quantization q, output_quantization(c, type->dtype));
   return made_quantized(c, c.tensor("self"), std::move(q));
 }
 Result<Value> quantize_per_channel(Call& c) {
   const ScalarType* type = scalar_type(c.integer("dtype"));
-  if (!type || !type->is_quantized) return invalid_model("a tensor is quantized to a strange type").found(std::to_string(c.integer("dtype")));
+  if (!type || !type->is_quantized)
+    return invalid_model("a tensor is quantized to a strange type").found(std::to_string(c.integer("dtype")));
   Quantization q;
   q.dtype = type->dtype;
   ORKNN_TRY_ASSIGN(q.scales, c.need_doubles(c.tensor("scales"), "to quantize"));
@@ -23,10 +25,14 @@ Result<Value> quantize_per_channel(Call& c) {
   for (double z : zeros) q.zero_points.push_back(Value(z).integer());
   ORKNN_TRY_ASSIGN(const size_t axis, c.axis("axis", c.rank("self")));
   q.axis = static_cast<int64_t>(axis);
-  if (c.rank("self") == 0 || static_cast<int64_t>(q.scales.size()) != c.dims("self")[axis] || q.zero_points.size() != q.scales.size()) return invalid_model("the scales do not fit the tensor");
+  if (c.rank("self") == 0 || static_cast<int64_t>(q.scales.size()) != c.dims("self")[axis] ||
+      q.zero_points.size() != q.scales.size())
+    return invalid_model("the scales do not fit the tensor");
   return made_quantized(c, c.tensor("self"), std::move(q));
 }
-Result<Value> quantize_dynamic(Call& c) { return c.made(dynamically_quantized(c, c.cast(c.tensor("self"), DType::Float32), c.flag("reduce_range") ? 127 : 255)); }
+Result<Value> quantize_dynamic(Call& c) {
+  return c.made(dynamically_quantized(c, c.cast(c.tensor("self"), DType::Float32), c.flag("reduce_range") ? 127 : 255));
+}
 
 Result<Value> dequantize(Call& c) {
   if (!c.handle("self").quantization) return c.value("self");
@@ -80,7 +86,8 @@ Result<Value> q_per_channel_axis(Call& c) {
 // --- fake quantization: rounds to a grid within float tensors
 Result<TensorId> fake_quantized(Call& c, Quantization q, int64_t least, int64_t most) {
   ORKNN_TRY(check_quantization(q));
-  if (least == dtype_min(q.dtype) && most == static_cast<int64_t>(dtype_max(q.dtype))) return quantize_dequantize(c, c.tensor("self"), q);
+  if (least == dtype_min(q.dtype) && most == static_cast<int64_t>(dtype_max(q.dtype)))
+    return quantize_dequantize(c, c.tensor("self"), q);
   // A narrower range than the type has: what is beyond is cut off first, at values that fall exactly on the grid's ends.
   std::vector<float> low, high;
   for (size_t i = 0; i < q.scales.size(); ++i) {
@@ -92,14 +99,20 @@ Result<TensorId> fake_quantized(Call& c, Quantization q, int64_t least, int64_t 
     shape.assign(static_cast<size_t>(c.rank("self")), 1);
     shape[static_cast<size_t>(q.axis)] = static_cast<int64_t>(low.size());
   }
-  const TensorId limits[] = {c.add_constant("low", ir::TensorData::from<float>(shape, low)), c.add_constant("high", ir::TensorData::from<float>(shape, high))};
+  const TensorId limits[] = {c.add_constant("low", ir::TensorData::from<float>(shape, low)),
+                             c.add_constant("high", ir::TensorData::from<float>(shape, high))};
   const TensorId x = c.cast(c.tensor("self"), DType::Float32);
-  const TensorId cut = shape.empty() ? c.emit("Clip", {x, limits[0], limits[1]}) : c.emit("Min", {c.emit("Max", {x, limits[0]}), limits[1]});
+  const TensorId cut =
+      shape.empty() ? c.emit("Clip", {x, limits[0], limits[1]}) : c.emit("Min", {c.emit("Max", {x, limits[0]}), limits[1]});
   return quantize_dequantize(c, cut, q);
 }
-DType type_of_range(int64_t least, int64_t most) { return least < 0 ? (least < -128 || most > 127 ? DType::Int16 : DType::Int8) : most > 255 ? DType::UInt16 : DType::UInt8; }
+DType type_of_range(int64_t least, int64_t most) {
+  return least < 0 ? (least < -128 || most > 127 ? DType::Int16 : DType::Int8) : most > 255 ? DType::UInt16 : DType::UInt8;
+}
 Status check_range(int64_t least, int64_t most) {
-  return least < -32768 || most > 65535 || least >= most || (least < 0 && most > 32767) ? invalid_model("fake quantization has a strange range").found(std::to_string(least) + " to " + std::to_string(most)) : Status();
+  return least < -32768 || most > 65535 || least >= most || (least < 0 && most > 32767)
+             ? invalid_model("fake quantization has a strange range").found(std::to_string(least) + " to " + std::to_string(most))
+             : Status();
 }
 Result<Value> fake_quantize(Call& c) {
   ORKNN_TRY(check_range(c.integer("quant_min"), c.integer("quant_max")));
@@ -115,12 +128,15 @@ Result<Quantization> channel_quantization(Call& c, int64_t axis, DType dtype) {
   for (double z : zeros) q.zero_points.push_back(Value(z).integer());
   ORKNN_TRY_ASSIGN(const size_t a, c.axis_of(axis, c.rank("self")));
   q.axis = static_cast<int64_t>(a);
-  if (c.rank("self") == 0 || static_cast<int64_t>(q.scales.size()) != c.dims("self")[a] || q.scales.size() != q.zero_points.size()) return invalid_model("the scales do not fit the tensor");
+  if (c.rank("self") == 0 || static_cast<int64_t>(q.scales.size()) != c.dims("self")[a] ||
+      q.scales.size() != q.zero_points.size())
+    return invalid_model("the scales do not fit the tensor");
   return q;
 }
 Result<Value> fake_quantize_channels(Call& c) {
   ORKNN_TRY(check_range(c.integer("quant_min"), c.integer("quant_max")));
-  ORKNN_TRY_ASSIGN(Quantization q, channel_quantization(c, c.integer("axis"), type_of_range(c.integer("quant_min"), c.integer("quant_max"))));
+  ORKNN_TRY_ASSIGN(Quantization q,
+                   channel_quantization(c, c.integer("axis"), type_of_range(c.integer("quant_min"), c.integer("quant_max"))));
   ORKNN_TRY_ASSIGN(const TensorId y, fake_quantized(c, std::move(q), c.integer("quant_min"), c.integer("quant_max")));
   return c.made(y);
 }
@@ -132,12 +148,16 @@ Result<Value> with_mask(Call& c, Result<Value> (*f)(Call&)) {
 Result<Value> observed_fake_quantize(Call& c) {
   const auto enabled = c.session().constant_number(c, c.handle("fake_quant_on"));
   const auto observing = c.session().constant_number(c, c.handle("observer_on"));
-  if (observing && observing->number() != 0) c.session().warnings.push_back("an observer of '" + c.layer() + "' is still on: its stored range is used (call model.apply(torch.ao.quantization.disable_observer) before saving)");
+  if (observing && observing->number() != 0)
+    c.session().warnings.push_back(
+        "an observer of '" + c.layer() +
+        "' is still on: its stored range is used (call model.apply(torch.ao.quantization.disable_observer) before saving)");
   if (enabled && enabled->number() == 0) return c.value("self");
   const int64_t least = c.integer("quant_min"), most = c.integer("quant_max");
   ORKNN_TRY(check_range(least, most));
   const bool per_channel = c.flag("per_row_fake_quant") && ir::element_count(c.dims("scale")) > 1;
-  ORKNN_TRY_ASSIGN(Quantization q, per_channel ? channel_quantization(c, c.integer("ch_axis"), type_of_range(least, most)) : output_quantization(c, type_of_range(least, most)));
+  ORKNN_TRY_ASSIGN(Quantization q, per_channel ? channel_quantization(c, c.integer("ch_axis"), type_of_range(least, most))
+                                               : output_quantization(c, type_of_range(least, most)));
   ORKNN_TRY_ASSIGN(const TensorId y, fake_quantized(c, std::move(q), least, most));
   return c.made(y);
 }
@@ -169,13 +189,15 @@ Result<Parameters> decomposed_parameters(Call& c) {
     if (c.rank("input") > 0) channels = c.dims("input")[axis];
   }
   ORKNN_TRY_ASSIGN(p.scale, channel_operand(c, c.value(per_channel ? "scales" : "scale"), p.axis, channels, DType::Float32));
-  ORKNN_TRY_ASSIGN(p.zero_point, channel_operand(c, c.value(per_channel ? "zero_points" : "zero_point"), p.axis, channels, p.dtype));
+  ORKNN_TRY_ASSIGN(p.zero_point,
+                   channel_operand(c, c.value(per_channel ? "zero_points" : "zero_point"), p.axis, channels, p.dtype));
   return p;
 }
 ir::Attributes axis_attribute(const Parameters& p) { return p.axis < 0 ? ir::Attributes() : ir::Attributes{{"axis", p.axis}}; }
 Result<Value> decomposed_quantize(Call& c) {
   ORKNN_TRY_ASSIGN(const Parameters p, decomposed_parameters(c));
-  const TensorId q = c.emit_kept("QuantizeLinear", {c.cast(c.tensor("input"), DType::Float32), p.scale, p.zero_point}, axis_attribute(p));
+  const TensorId q =
+      c.emit_kept("QuantizeLinear", {c.cast(c.tensor("input"), DType::Float32), p.scale, p.zero_point}, axis_attribute(p));
   const int64_t least = c.integer("quant_min"), most = c.integer("quant_max");
   if (least <= dtype_min(p.dtype) && most >= static_cast<int64_t>(dtype_max(p.dtype))) return c.made(q);
   return c.made(c.clip(q, static_cast<double>(least), static_cast<double>(most)));
@@ -183,7 +205,8 @@ Result<Value> decomposed_quantize(Call& c) {
 Result<Value> decomposed_dequantize(Call& c) {
   ORKNN_TRY_ASSIGN(const Parameters p, decomposed_parameters(c));
   ORKNN_TRY_ASSIGN(const DType out, c.dtype_argument("out_dtype", DType::Float32));
-  return c.made(c.cast(c.emit_kept("DequantizeLinear", {c.cast(c.tensor("input"), p.dtype), p.scale, p.zero_point}, axis_attribute(p)), out));
+  return c.made(c.cast(
+      c.emit_kept("DequantizeLinear", {c.cast(c.tensor("input"), p.dtype), p.scale, p.zero_point}, axis_attribute(p)), out));
 }
 // Scale and zero point from the data, when the network runs.
 Result<Value> choose_parameters(Call& c) {
@@ -191,8 +214,10 @@ Result<Value> choose_parameters(Call& c) {
   std::vector<int64_t> axes;
   for (int64_t i = 0; i < c.rank("input"); ++i) axes.push_back(i);
   const double least = c.number("quant_min"), most = c.number("quant_max");
-  const TensorId low = c.emit("Min", {c.reduce("ReduceMin", x, axes, false), zero}), high = c.emit("Max", {c.reduce("ReduceMax", x, axes, false), zero});
-  const TensorId scale = c.emit("Max", {c.div(c.sub(high, low), c.scalar(most - least, DType::Float32)), c.scalar(c.number("eps"), DType::Float32)});
+  const TensorId low = c.emit("Min", {c.reduce("ReduceMin", x, axes, false), zero}),
+                 high = c.emit("Max", {c.reduce("ReduceMax", x, axes, false), zero});
+  const TensorId scale =
+      c.emit("Max", {c.div(c.sub(high, low), c.scalar(most - least, DType::Float32)), c.scalar(c.number("eps"), DType::Float32)});
   const TensorId zero_point = c.clip(c.sub(c.scalar(least, DType::Float32), c.emit("Round", {c.div(low, scale)})), least, most);
   ORKNN_TRY_ASSIGN(const Value s, c.made(c.reshape(scale, {1})));
   ORKNN_TRY_ASSIGN(const Value z, c.made(c.cast(c.reshape(zero_point, {1}), DType::Int64)));
@@ -212,16 +237,32 @@ constexpr Row kRows[] = {
     {"q_per_channel_scales(Tensor self)", q_per_channel_scales},
     {"q_per_channel_zero_points(Tensor self)", q_per_channel_zero_points},
     {"q_per_channel_axis(Tensor self)", q_per_channel_axis},
-    {"quantized_decomposed::quantize_per_tensor(Tensor input, operand scale, operand zero_point, Scalar quant_min, Scalar quant_max, int dtype)", decomposed_quantize},
-    {"quantized_decomposed::quantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int quant_max, int dtype)", decomposed_quantize},
-    {"quantized_decomposed::dequantize_per_tensor(Tensor input, operand scale, operand zero_point, Scalar quant_min, Scalar quant_max, int dtype, *, int? out_dtype=None)", decomposed_dequantize},
-    {"quantized_decomposed::dequantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int quant_max, int dtype, *, int? out_dtype=None)", decomposed_dequantize},
+    {"quantized_decomposed::quantize_per_tensor(Tensor input, operand scale, operand zero_point, Scalar quant_min, Scalar "
+     "quant_max, int dtype)",
+     decomposed_quantize},
+    {"quantized_decomposed::quantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int "
+     "quant_max, int dtype)",
+     decomposed_quantize},
+    {"quantized_decomposed::dequantize_per_tensor(Tensor input, operand scale, operand zero_point, Scalar quant_min, Scalar "
+     "quant_max, int dtype, *, int? out_dtype=None)",
+     decomposed_dequantize},
+    {"quantized_decomposed::dequantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, "
+     "int quant_max, int dtype, *, int? out_dtype=None)",
+     decomposed_dequantize},
     {"quantized_decomposed::choose_qparams(Tensor input, int quant_min, int quant_max, float eps, int dtype)", choose_parameters},
-    {"fake_quantize_per_tensor_affine(Tensor self, operand scale, operand zero_point, int quant_min, int quant_max)", fake_quantize},
-    {"fake_quantize_per_tensor_affine_cachemask(Tensor self, operand scale, operand zero_point, int quant_min, int quant_max)", [](Call& c) { return with_mask(c, fake_quantize); }},
-    {"fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max)", fake_quantize_channels},
-    {"fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max)", [](Call& c) { return with_mask(c, fake_quantize_channels); }},
-    {"fused_moving_avg_obs_fake_quant(Tensor self, Tensor observer_on, Tensor fake_quant_on, Tensor running_min, Tensor running_max, Tensor scale, Tensor zero_point, float averaging_const, int quant_min, int quant_max, int ch_axis, bool per_row_fake_quant=False, bool symmetric_quant=False)", observed_fake_quantize},
+    {"fake_quantize_per_tensor_affine(Tensor self, operand scale, operand zero_point, int quant_min, int quant_max)",
+     fake_quantize},
+    {"fake_quantize_per_tensor_affine_cachemask(Tensor self, operand scale, operand zero_point, int quant_min, int quant_max)",
+     [](Call& c) { return with_mask(c, fake_quantize); }},
+    {"fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max)",
+     fake_quantize_channels},
+    {"fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int "
+     "quant_max)",
+     [](Call& c) { return with_mask(c, fake_quantize_channels); }},
+    {"fused_moving_avg_obs_fake_quant(Tensor self, Tensor observer_on, Tensor fake_quant_on, Tensor running_min, Tensor "
+     "running_max, Tensor scale, Tensor zero_point, float averaging_const, int quant_min, int quant_max, int ch_axis, bool "
+     "per_row_fake_quant=False, bool symmetric_quant=False)",
+     observed_fake_quantize},
 };
 }  // namespace
 

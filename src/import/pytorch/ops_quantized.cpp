@@ -20,7 +20,8 @@ template <bool Relu>
 Result<Value> add_scalar(Call& c) {
   const auto& own = c.handle("self").quantization;
   if (!own || own->axis >= 0) return invalid_model("the tensor is not quantized as a whole");
-  const double s = own->scales[0], least = static_cast<double>(dtype_min(own->dtype)), most = static_cast<double>(dtype_max(own->dtype));
+  const double s = own->scales[0], least = static_cast<double>(dtype_min(own->dtype)),
+               most = static_cast<double>(dtype_max(own->dtype));
   const double steps = std::nearbyint(c.number("other") / s), moved = static_cast<double>(own->zero_points[0]) - steps;
   Quantization q = *own;
   if (moved < least) {
@@ -74,10 +75,18 @@ Result<Value> cat(Call& c) {
   return v;
 }
 template <OpName Op>
-Result<Value> activation(Call& c) { return quantized_result(c, c.emit(Op.string(), {c.tensor("self")}), "self"); }
-Result<Value> leaky_relu(Call& c) { return quantized_result(c, c.emit("LeakyRelu", {c.tensor("self")}, {{"alpha", c.number("negative_slope")}}), "self"); }
-Result<Value> elu(Call& c) { return quantized_result(c, c.emit("Elu", {c.tensor("self")}, {{"alpha", c.number("alpha")}}), "self"); }
-Result<Value> celu(Call& c) { return quantized_result(c, c.emit("Celu", {c.tensor("self")}, {{"alpha", c.number("alpha")}}), "self"); }
+Result<Value> activation(Call& c) {
+  return quantized_result(c, c.emit(Op.string(), {c.tensor("self")}), "self");
+}
+Result<Value> leaky_relu(Call& c) {
+  return quantized_result(c, c.emit("LeakyRelu", {c.tensor("self")}, {{"alpha", c.number("negative_slope")}}), "self");
+}
+Result<Value> elu(Call& c) {
+  return quantized_result(c, c.emit("Elu", {c.tensor("self")}, {{"alpha", c.number("alpha")}}), "self");
+}
+Result<Value> celu(Call& c) {
+  return quantized_result(c, c.emit("Celu", {c.tensor("self")}, {{"alpha", c.number("alpha")}}), "self");
+}
 Result<Value> prelu(Call& c) {
   TensorId slope = c.tensor("weight");
   const int64_t count = ir::element_count(c.dims("weight")), rank = c.rank("self");
@@ -102,25 +111,42 @@ Result<Value> relu6(Call& c) {
 template <bool Relu>
 Result<Value> batch_norm(Call& c) {
   const int64_t channels = c.rank("self") < 2 ? 0 : c.dims("self")[1];
-  const auto parameter = [&](const char* name, double fallback) { return c.has(name) ? c.tensor(name) : c.full(Dims{channels}, fallback, DType::Float32); };
-  const TensorId y = c.emit("BatchNormalization", {c.tensor("self"), parameter("weight", 1), parameter("bias", 0), c.tensor("mean"), c.tensor("var")}, {{"epsilon", c.number("eps")}});
+  const auto parameter = [&](const char* name, double fallback) {
+    return c.has(name) ? c.tensor(name) : c.full(Dims{channels}, fallback, DType::Float32);
+  };
+  const TensorId y = c.emit("BatchNormalization",
+                            {c.tensor("self"), parameter("weight", 1), parameter("bias", 0), c.tensor("mean"), c.tensor("var")},
+                            {{"epsilon", c.number("eps")}});
   return quantized_result(c, Relu ? c.emit("Relu", {y}) : y, "self");
 }
 Result<Value> layer_norm(Call& c) {
   const Dims shape = c.ints("normalized_shape");
   std::vector<TensorId> inputs{c.tensor("self"), c.has("weight") ? c.tensor("weight") : c.full(shape, 1, DType::Float32)};
   if (c.has("bias")) inputs.push_back(c.tensor("bias"));
-  return quantized_result(c, c.emit("LayerNormalization", std::move(inputs), {{"axis", -static_cast<int64_t>(shape.size())}, {"epsilon", c.number("eps")}}), "self");
+  return quantized_result(c,
+                          c.emit("LayerNormalization", std::move(inputs),
+                                 {{"axis", -static_cast<int64_t>(shape.size())}, {"epsilon", c.number("eps")}}),
+                          "self");
 }
 Result<Value> group_norm(Call& c) {
   const int64_t channels = c.rank("self") < 2 ? 0 : c.dims("self")[1];
-  const auto parameter = [&](const char* name, double fallback) { return c.has(name) ? c.tensor(name) : c.full(Dims{channels}, fallback, DType::Float32); };
-  return quantized_result(c, c.emit("GroupNormalization", {c.tensor("self"), parameter("weight", 1), parameter("bias", 0)}, {{"epsilon", c.number("eps")}, {"num_groups", c.integer("num_groups")}}), "self");
+  const auto parameter = [&](const char* name, double fallback) {
+    return c.has(name) ? c.tensor(name) : c.full(Dims{channels}, fallback, DType::Float32);
+  };
+  return quantized_result(c,
+                          c.emit("GroupNormalization", {c.tensor("self"), parameter("weight", 1), parameter("bias", 0)},
+                                 {{"epsilon", c.number("eps")}, {"num_groups", c.integer("num_groups")}}),
+                          "self");
 }
 Result<Value> instance_norm(Call& c) {
   const int64_t channels = c.rank("self") < 2 ? 0 : c.dims("self")[1];
-  const auto parameter = [&](const char* name, double fallback) { return c.has(name) ? c.tensor(name) : c.full(Dims{channels}, fallback, DType::Float32); };
-  return quantized_result(c, c.emit("InstanceNormalization", {c.tensor("self"), parameter("weight", 1), parameter("bias", 0)}, {{"epsilon", c.number("eps")}}), "self");
+  const auto parameter = [&](const char* name, double fallback) {
+    return c.has(name) ? c.tensor(name) : c.full(Dims{channels}, fallback, DType::Float32);
+  };
+  return quantized_result(c,
+                          c.emit("InstanceNormalization", {c.tensor("self"), parameter("weight", 1), parameter("bias", 0)},
+                                 {{"epsilon", c.number("eps")}}),
+                          "self");
 }
 
 #define ORKNN_OUT "Scalar scale, int zero_point)"
@@ -141,18 +167,29 @@ constexpr Row kRows[] = {
     {"quantized::hardswish(Tensor self, " ORKNN_OUT, activation<"HardSwish">},
     {"quantized::sigmoid(Tensor self, " ORKNN_OUT, activation<"Sigmoid">},
     {"quantized::leaky_relu(Tensor self, Scalar negative_slope, any inplace, " ORKNN_OUT, leaky_relu},
-    {"quantized::elu(Tensor self, " "Scalar scale, int zero_point, Scalar alpha=1, Scalar a=1, Scalar b=1)", elu},
-    {"quantized::celu(Tensor self, " "Scalar scale, int zero_point, Scalar alpha=1)", celu},
+    {"quantized::elu(Tensor self, "
+     "Scalar scale, int zero_point, Scalar alpha=1, Scalar a=1, Scalar b=1)",
+     elu},
+    {"quantized::celu(Tensor self, "
+     "Scalar scale, int zero_point, Scalar alpha=1)",
+     celu},
     {"quantized::prelu(Tensor self, Tensor weight, " ORKNN_OUT, prelu},
     {"quantized::softmax(Tensor self, int dim, " ORKNN_OUT, softmax},
     {"quantized::relu6(Tensor self, bool inplace=False)", relu6},
-    {"quantized::batch_norm(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT, batch_norm<false>},
-    {"quantized::batch_norm1d(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT, batch_norm<false>},
-    {"quantized::batch_norm2d(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT, batch_norm<false>},
-    {"quantized::batch_norm3d(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT, batch_norm<false>},
-    {"quantized::batch_norm2d_relu(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT, batch_norm<true>},
-    {"quantized::batch_norm3d_relu(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT, batch_norm<true>},
-    {"quantized::layer_norm(Tensor self, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps, " ORKNN_OUT, layer_norm},
+    {"quantized::batch_norm(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT,
+     batch_norm<false>},
+    {"quantized::batch_norm1d(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT,
+     batch_norm<false>},
+    {"quantized::batch_norm2d(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT,
+     batch_norm<false>},
+    {"quantized::batch_norm3d(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT,
+     batch_norm<false>},
+    {"quantized::batch_norm2d_relu(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT,
+     batch_norm<true>},
+    {"quantized::batch_norm3d_relu(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT,
+     batch_norm<true>},
+    {"quantized::layer_norm(Tensor self, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps, " ORKNN_OUT,
+     layer_norm},
     {"quantized::group_norm(Tensor self, int num_groups, Tensor? weight, Tensor? bias, float eps, " ORKNN_OUT, group_norm},
     {"quantized::instance_norm(Tensor self, Tensor? weight, Tensor? bias, float eps, " ORKNN_OUT, instance_norm},
 };

@@ -28,14 +28,16 @@ bool is_zero(Call& c, TensorId x) {
     node = c.graph().producer_node(x);
   }
   const ir::TensorData* value = c.constant_of(x);
-  if (!value && node && node->op == "ConstantOfShape") value = node->attributes.get<ir::TensorData>("value");  // a large one is not computed while importing
+  if (!value && node && node->op == "ConstantOfShape")
+    value = node->attributes.get<ir::TensorData>("value");  // a large one is not computed while importing
   if (!value) return node && node->op == "ConstantOfShape";
   const std::vector<double> all = ir::to_doubles(value->view());
   return std::all_of(all.begin(), all.end(), [](double v) { return v == 0; });
 }
 
 // An LSTM with a projection P is a plain one of the states before it, with the recurrent weights R*P, and P applied to what it
-// gives. Only the first state has no such form: it enters as further features of the first step of each direction, which R weighs.
+// gives. Only the first state has no such form: it enters as further features of the first step of each direction, which R
+// weighs.
 TensorId with_first_state(Call& c, TensorId x, TensorId state, const Dims& dims) {
   const auto state_dims = c.dims_of(state);
   if (!state_dims) return x;
@@ -58,19 +60,26 @@ Result<Value> layer(Call& c, Cell cell) {
   if (c.flag("train") && c.number("dropout") != 0 && layers > 1) c.warn_of_training("the dropout between layers");
   const auto& params = c.items("params");
   std::vector<Value> states;
-  if (cell == Cell::Lstm) states = c.items("hx");
-  else states = {c.value("hx")};
+  if (cell == Cell::Lstm)
+    states = c.items("hx");
+  else
+    states = {c.value("hx")};
   if (states.size() != (cell == Cell::Lstm ? 2u : 1u)) return invalid_model("a recurrent layer has the wrong number of states");
-  if (layers < 1 || layers > 1000) return invalid_model("a recurrent layer has an illegal number of layers").found(std::to_string(layers));
+  if (layers < 1 || layers > 1000)
+    return invalid_model("a recurrent layer has an illegal number of layers").found(std::to_string(layers));
   const size_t plain = has_biases ? 4 : 2;
   const bool is_projected = cell == Cell::Lstm && params.size() == (plain + 1) * static_cast<size_t>(layers * directions);
   const size_t per_layer = is_projected ? plain + 1 : plain;
   if (params.size() != per_layer * static_cast<size_t>(layers * directions))
-    return c.fail("a recurrent layer has an unexpected number of weights").expected(std::to_string(per_layer) + " per layer and direction").found(std::to_string(params.size()));
+    return c.fail("a recurrent layer has an unexpected number of weights")
+        .expected(std::to_string(per_layer) + " per layer and direction")
+        .found(std::to_string(params.size()));
   const auto is_tensor = [](const Value& v) { return v.is_tensor(); };
-  if (!std::all_of(params.begin(), params.end(), is_tensor) || !std::all_of(states.begin(), states.end(), is_tensor)) return invalid_model("a weight or state of a recurrent layer is missing");
+  if (!std::all_of(params.begin(), params.end(), is_tensor) || !std::all_of(states.begin(), states.end(), is_tensor))
+    return invalid_model("a weight or state of a recurrent layer is missing");
   const bool lacks_batch = c.rank("input") == 2;
-  if (c.rank("input") != 3 && !lacks_batch) return invalid_model("a recurrent layer needs [time, batch, features]").found(ir::to_string(c.dims("input")));
+  if (c.rank("input") != 3 && !lacks_batch)
+    return invalid_model("a recurrent layer needs [time, batch, features]").found(ir::to_string(c.dims("input")));
   TensorId x = c.tensor("input");
   if (lacks_batch) {
     x = c.unsqueeze(x, {1});
@@ -81,13 +90,15 @@ Result<Value> layer(Call& c, Cell cell) {
     x = c.transpose(x, {1, 0, 2});
   }
   for (const Value& s : states)
-    if (s.tensor().dims.size() != 3 || s.tensor().dims[0] != layers * directions) return invalid_model("a state of a recurrent layer has the wrong shape").found(ir::to_string(s.tensor().dims));
+    if (s.tensor().dims.size() != 3 || s.tensor().dims[0] != layers * directions)
+      return invalid_model("a state of a recurrent layer has the wrong shape").found(ir::to_string(s.tensor().dims));
   std::vector<TensorId> final_states[2];
   for (int64_t l = 0; l < layers; ++l) {
     std::vector<TensorId> weights, recurrences, biases, projections;
     int64_t hidden = 0;
     std::vector<TensorId> layer_states;
-    for (const Value& s : states) layer_states.push_back(layers == 1 ? s.tensor().id : c.slice(s.tensor().id, 0, l * directions, (l + 1) * directions));
+    for (const Value& s : states)
+      layer_states.push_back(layers == 1 ? s.tensor().id : c.slice(s.tensor().id, 0, l * directions, (l + 1) * directions));
     const auto sequence_dims = c.dims_of(x);
     if (!sequence_dims) return c.made(x);
     if (is_projected && !is_zero(c, layer_states[0])) x = with_first_state(c, x, layer_states[0], *sequence_dims);
@@ -96,11 +107,16 @@ Result<Value> layer(Call& c, Cell cell) {
       const TensorValue &w = params[at].tensor(), &r = params[at + 1].tensor();
       if (w.dims.size() != 2 || r.dims.size() != 2) return invalid_model("a weight of a recurrent layer is no matrix");
       hidden = is_projected ? r.dims[0] / gate_count(cell) : r.dims[1];
-      if (hidden < 1 || r.dims[0] != hidden * gate_count(cell) || w.dims[0] != r.dims[0]) return invalid_model("the weights of a recurrent layer do not fit each other").found(ir::to_string(w.dims) + " and " + ir::to_string(r.dims));
+      if (hidden < 1 || r.dims[0] != hidden * gate_count(cell) || w.dims[0] != r.dims[0])
+        return invalid_model("the weights of a recurrent layer do not fit each other")
+            .found(ir::to_string(w.dims) + " and " + ir::to_string(r.dims));
       TensorId weight = reordered(c, w.id, cell, hidden), recurrence = reordered(c, r.id, cell, hidden);
       if (is_projected) {
         const TensorValue& p = params[at + plain].tensor();
-        if (p.dims != Dims{r.dims[1], hidden}) return invalid_model("the projection of a recurrent layer does not fit its weights").expected(ir::to_string(Dims{r.dims[1], hidden})).found(ir::to_string(p.dims));
+        if (p.dims != Dims{r.dims[1], hidden})
+          return invalid_model("the projection of a recurrent layer does not fit its weights")
+              .expected(ir::to_string(Dims{r.dims[1], hidden}))
+              .found(ir::to_string(p.dims));
         if (!is_zero(c, layer_states[0])) {
           std::vector<TensorId> wide{weight, recurrence};
           if (directions == 2) wide.insert(d == 0 ? wide.end() : wide.begin() + 1, c.full(r.dims, 0, c.dtype_of(recurrence)));
@@ -112,18 +128,23 @@ Result<Value> layer(Call& c, Cell cell) {
       weights.push_back(c.unsqueeze(weight, {0}));
       recurrences.push_back(c.unsqueeze(recurrence, {0}));
       if (has_biases) {
-        const TensorId both = c.concat({reordered(c, params[at + 2].tensor().id, cell, hidden), reordered(c, params[at + 3].tensor().id, cell, hidden)}, 0);
+        const TensorId both = c.concat(
+            {reordered(c, params[at + 2].tensor().id, cell, hidden), reordered(c, params[at + 3].tensor().id, cell, hidden)}, 0);
         biases.push_back(c.unsqueeze(both, {0}));
       }
     }
-    std::vector<TensorId> inputs{x, c.concat(std::move(weights), 0), c.concat(std::move(recurrences), 0), has_biases ? c.concat(std::move(biases), 0) : TensorId{}, TensorId{}};
+    std::vector<TensorId> inputs{x, c.concat(std::move(weights), 0), c.concat(std::move(recurrences), 0),
+                                 has_biases ? c.concat(std::move(biases), 0) : TensorId{}, TensorId{}};
     if (is_projected) layer_states[0] = c.full(Dims{directions, (*sequence_dims)[1], hidden}, 0, c.dtype_of(x));
     inputs.insert(inputs.end(), layer_states.begin(), layer_states.end());
     ir::Attributes attributes{{"hidden_size", hidden}, {"direction", std::string(bidirectional ? "bidirectional" : "forward")}};
     if (cell == Cell::Gru) attributes.set("linear_before_reset", int64_t{1});
     if (cell == Cell::Relu) attributes.set("activations", std::vector<std::string>(static_cast<size_t>(directions), "Relu"));
     const size_t outputs = cell == Cell::Lstm ? 3 : 2;
-    auto made = c.emit_all(cell == Cell::Lstm ? "LSTM" : cell == Cell::Gru ? "GRU" : "RNN", std::move(inputs), std::move(attributes), outputs);
+    auto made = c.emit_all(cell == Cell::Lstm  ? "LSTM"
+                           : cell == Cell::Gru ? "GRU"
+                                               : "RNN",
+                           std::move(inputs), std::move(attributes), outputs);
     if (is_projected) {
       const TensorId projection = c.concat(std::move(projections), 0);  // [directions, hidden, size]
       for (size_t i = 0; i < 2; ++i) made[i] = c.matmul(made[i], projection);
@@ -134,8 +155,10 @@ Result<Value> layer(Call& c, Cell cell) {
     if (!steps) return c.made(made[0]);
     x = c.reshape(c.transpose(made[0], {0, 2, 1, 3}), {(*steps)[0], (*steps)[2], directions * (*steps)[3]});
   }
-  if (lacks_batch) x = c.squeeze(x, {1});
-  else if (batch_first) x = c.transpose(x, {1, 0, 2});
+  if (lacks_batch)
+    x = c.squeeze(x, {1});
+  else if (batch_first)
+    x = c.transpose(x, {1, 0, 2});
   std::vector<Value> results;
   ORKNN_TRY_ASSIGN(const Value sequence, c.made(x));
   results.push_back(sequence);
@@ -149,8 +172,12 @@ Result<Value> layer(Call& c, Cell cell) {
   return c.tuple(std::move(results));
 }
 template <Cell Kind>
-Result<Value> layer_of(Call& c) { return layer(c, Kind); }
-Result<Value> packed(Call& c) { return c.fail("recurrent layers over packed sequences are not supported").hint("pass padded sequences of one length"); }
+Result<Value> layer_of(Call& c) {
+  return layer(c, Kind);
+}
+Result<Value> packed(Call& c) {
+  return c.fail("recurrent layers over packed sequences are not supported").hint("pass padded sequences of one length");
+}
 
 // --- cells: one step
 TensorId gates_of(Call& c, TensorId x, std::string_view weight, std::string_view bias) {
@@ -158,11 +185,15 @@ TensorId gates_of(Call& c, TensorId x, std::string_view weight, std::string_view
   return c.has(bias) ? c.add(y, c.tensor(bias)) : y;
 }
 // Gates are chunks of the last axis.
-TensorId gate(Call& c, TensorId all, int64_t number, int64_t hidden) { return c.slice(all, -1, number * hidden, (number + 1) * hidden); }
+TensorId gate(Call& c, TensorId all, int64_t number, int64_t hidden) {
+  return c.slice(all, -1, number * hidden, (number + 1) * hidden);
+}
 
 Result<int64_t> hidden_size(Call& c, int64_t gates) {
   const Dims &w = c.dims("w_ih"), &r = c.dims("w_hh");
-  if (w.size() != 2 || r.size() != 2 || w[0] != r[0] || r[0] != gates * r[1]) return invalid_model("the weights of a recurrent cell do not fit each other").found(ir::to_string(w) + " and " + ir::to_string(r));
+  if (w.size() != 2 || r.size() != 2 || w[0] != r[0] || r[0] != gates * r[1])
+    return invalid_model("the weights of a recurrent cell do not fit each other")
+        .found(ir::to_string(w) + " and " + ir::to_string(r));
   return r[1];
 }
 Result<Value> lstm_cell(Call& c) {
@@ -181,7 +212,9 @@ Result<Value> gru_cell(Call& c) {
   ORKNN_TRY_ASSIGN(const int64_t hidden, hidden_size(c, 3));
   const TensorId h = c.tensor("hx");
   const TensorId from_input = gates_of(c, c.tensor("input"), "w_ih", "b_ih"), from_state = gates_of(c, h, "w_hh", "b_hh");
-  const auto both = [&](int64_t number) { return c.emit("Sigmoid", {c.add(gate(c, from_input, number, hidden), gate(c, from_state, number, hidden))}); };
+  const auto both = [&](int64_t number) {
+    return c.emit("Sigmoid", {c.add(gate(c, from_input, number, hidden), gate(c, from_state, number, hidden))});
+  };
   const TensorId reset = both(0), update = both(1);
   const TensorId fresh = c.emit("Tanh", {c.add(gate(c, from_input, 2, hidden), c.mul(reset, gate(c, from_state, 2, hidden)))});
   return c.made(c.add(fresh, c.mul(update, c.sub(h, fresh))));
@@ -189,10 +222,12 @@ Result<Value> gru_cell(Call& c) {
 template <OpName Activation>
 Result<Value> plain_cell(Call& c) {
   ORKNN_TRY(hidden_size(c, 1).status());
-  return c.made(c.emit(Activation.string(), {c.add(gates_of(c, c.tensor("input"), "w_ih", "b_ih"), gates_of(c, c.tensor("hx"), "w_hh", "b_hh"))}));
+  return c.made(c.emit(Activation.string(),
+                       {c.add(gates_of(c, c.tensor("input"), "w_ih", "b_ih"), gates_of(c, c.tensor("hx"), "w_hh", "b_hh"))}));
 }
 
-#define ORKNN_RECURRENT "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first)"
+#define ORKNN_RECURRENT \
+  "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first)"
 #define ORKNN_PACKED "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional)"
 #define ORKNN_CELL "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None)"
 constexpr Row kRows[] = {

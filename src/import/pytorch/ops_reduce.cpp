@@ -124,7 +124,8 @@ Result<Value> median(Call& c) {
   const auto dims = c.dims_of(x);
   if (!dims || dims->empty() || (*dims)[axis] == 0) return c.fail("the median of nothing is not defined");
   const int64_t a = static_cast<int64_t>(axis), count = (*dims)[axis], middle = (count - 1) / 2;
-  const auto sorted = c.emit_all("TopK", {x, c.add_ints("k", {middle + 1})}, {{"axis", a}, {"largest", int64_t{0}}, {"sorted", int64_t{1}}}, 2);
+  const auto sorted =
+      c.emit_all("TopK", {x, c.add_ints("k", {middle + 1})}, {{"axis", a}, {"largest", int64_t{0}}, {"sorted", int64_t{1}}}, 2);
   TensorId value = c.slice(sorted[0], a, middle, middle + 1), index = c.slice(sorted[1], a, middle, middle + 1);
   if (all || !c.flag("keepdim")) {
     value = c.squeeze(value, {a});
@@ -234,7 +235,8 @@ Result<Value> frobenius(Call& c) {
 Result<Value> largest_sum(Call& c, double order) {
   std::vector<int64_t> axes = c.ints("dim");
   const int64_t rank = c.rank("self");
-  if (axes.size() != 2 || (std::fabs(order) != 1 && !std::isinf(order))) return c.fail("this matrix norm is not supported").found("order " + std::to_string(order));
+  if (axes.size() != 2 || (std::fabs(order) != 1 && !std::isinf(order)))
+    return c.fail("this matrix norm is not supported").found("order " + std::to_string(order));
   for (int64_t& a : axes) {
     ORKNN_TRY_ASSIGN(const size_t axis, c.axis_of(a, rank));
     a = static_cast<int64_t>(axis);
@@ -246,7 +248,8 @@ Result<Value> largest_sum(Call& c, double order) {
 }
 Result<Value> matrix_norm(Call& c) {
   if (c.has("ord") && c.value("ord").is_number()) return largest_sum(c, c.number("ord"));
-  if (c.has("ord") && !(c.value("ord").kind() == Kind::String && c.text("ord") == "fro")) return c.fail("only the Frobenius norm of a matrix is supported");
+  if (c.has("ord") && !(c.value("ord").kind() == Kind::String && c.text("ord") == "fro"))
+    return c.fail("only the Frobenius norm of a matrix is supported");
   return frobenius(c);
 }
 Result<Value> linalg_norm(Call& c) {
@@ -281,7 +284,8 @@ Result<Value> cdist(Call& c) {
   if (rank < 2 || c.rank("x2") < 2) return c.fail("cdist needs matrices");
   const TensorId a = c.unsqueeze(c.as_float("x1"), {-2}), b = c.unsqueeze(c.as_float("x2"), {-3});
   const TensorId difference = c.sub(a, b);
-  ORKNN_TRY_ASSIGN(const TensorId y, norm(c, difference, c.number("p"), Along{{c.rank_of(difference).value_or(3) - 1}, false, 0}));
+  ORKNN_TRY_ASSIGN(const TensorId y,
+                   norm(c, difference, c.number("p"), Along{{c.rank_of(difference).value_or(3) - 1}, false, 0}));
   return c.made(y);
 }
 Result<Value> cosine_similarity(Call& c) {
@@ -325,7 +329,8 @@ Result<Value> logcumsumexp(Call& c) {
   const TensorId x = c.as_float("self");
   if (c.rank("self") == 0) return c.made(x);
   const TensorId largest = c.reduce("ReduceMax", x, {static_cast<int64_t>(axis)}, true);
-  const TensorId sums = c.emit("CumSum", {c.emit("Exp", {c.sub(x, largest)}), c.int_scalar(static_cast<int64_t>(axis), DType::Int64)});
+  const TensorId sums =
+      c.emit("CumSum", {c.emit("Exp", {c.sub(x, largest)}), c.int_scalar(static_cast<int64_t>(axis), DType::Int64)});
   return c.made(c.add(c.emit("Log", {sums}), largest));
 }
 // Running extremes by doubling: after step k each element knows the extreme of the 2^k elements up to it.
@@ -348,9 +353,12 @@ Result<Value> running_extreme(Call& c) {
   shape[axis] = count;
   std::vector<int64_t> numbers(static_cast<size_t>(count));
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int64_t>(i);
-  TensorId position = c.where(c.emit("Equal", {x, c.tensor("self")}), c.reshape(c.add_ints("positions", numbers), shape), c.int_scalar(0, DType::Int64));
+  TensorId position = c.where(c.emit("Equal", {x, c.tensor("self")}), c.reshape(c.add_ints("positions", numbers), shape),
+                              c.int_scalar(0, DType::Int64));
   for (int64_t step = 1; step < count; step *= 2)
-    position = c.concat({c.slice(position, a, 0, step), c.emit("Max", {c.slice(position, a, step, count), c.slice(position, a, 0, count - step)})}, a);
+    position = c.concat({c.slice(position, a, 0, step),
+                         c.emit("Max", {c.slice(position, a, step, count), c.slice(position, a, 0, count - step)})},
+                        a);
   ORKNN_TRY_ASSIGN(const Value indices, c.made(position));
   return c.tuple({values, indices});
 }
@@ -364,7 +372,8 @@ Result<Value> diff(Call& c) {
   const auto dims = c.dims_of(x);
   if (!dims) return c.fail("the shape is not known");
   int64_t count = (*dims)[axis];
-  for (int64_t n = c.integer("n"); n > 0 && count > 0; --n, --count) x = c.sub(c.slice(x, a, 1, count), c.slice(x, a, 0, count - 1));
+  for (int64_t n = c.integer("n"); n > 0 && count > 0; --n, --count)
+    x = c.sub(c.slice(x, a, 1, count), c.slice(x, a, 0, count - 1));
   return c.made(x);
 }
 

@@ -27,8 +27,10 @@ Result<Value> flatten(Call& c) {
   if (first == last) return c.value("self");
   Dims dims(c.dims("self").begin(), c.dims("self").begin() + static_cast<ptrdiff_t>(first) + 1);
   for (size_t i = first + 1; i < c.dims("self").size(); ++i) {
-    if (i <= last) dims.back() *= c.dims("self")[i];
-    else dims.push_back(c.dims("self")[i]);
+    if (i <= last)
+      dims.back() *= c.dims("self")[i];
+    else
+      dims.push_back(c.dims("self")[i]);
   }
   return view_reshaped(c, c.handle("self"), std::move(dims));
 }
@@ -76,7 +78,8 @@ Result<Value> permute(Call& c) {
   std::vector<int64_t> permutation;
   for (int64_t a : c.ints("dims")) {
     ORKNN_TRY_ASSIGN(const size_t axis, c.axis_of(a, c.rank("self")));
-    if (std::find(permutation.begin(), permutation.end(), static_cast<int64_t>(axis)) != permutation.end()) return invalid_model("a permutation names an axis twice");
+    if (std::find(permutation.begin(), permutation.end(), static_cast<int64_t>(axis)) != permutation.end())
+      return invalid_model("a permutation names an axis twice");
     permutation.push_back(static_cast<int64_t>(axis));
   }
   if (static_cast<int64_t>(permutation.size()) != c.rank("self")) return invalid_model("a permutation does not name every axis");
@@ -144,7 +147,9 @@ Result<Value> narrow(Call& c) {
   if (c.rank("self") == 0) return invalid_model("a tensor without axes cannot be narrowed");
   const int64_t extent = c.dims("self")[axis], length = c.integer("length");
   const int64_t start = c.integer("start") < 0 ? c.integer("start") + extent : c.integer("start");
-  if (start < 0 || length < 0 || start > extent || length > extent - start) return invalid_model("a part lies outside of its axis").found("start " + std::to_string(start) + ", length " + std::to_string(length));
+  if (start < 0 || length < 0 || start > extent || length > extent - start)
+    return invalid_model("a part lies outside of its axis")
+        .found("start " + std::to_string(start) + ", length " + std::to_string(length));
   return view_sliced(c, c.handle("self"), axis, start, length, 1);
 }
 Result<Value> select(Call& c) {
@@ -163,7 +168,8 @@ Result<Value> parts(Call& c, size_t axis, std::span<const int64_t> sizes) {
   std::vector<Value> list;
   int64_t start = 0;
   for (int64_t size : sizes) {
-    if (size < 0 || size > c.dims("self")[axis] - start) return invalid_model("the parts of a split do not fit the axis").found(ir::to_string(Dims(sizes.begin(), sizes.end())));
+    if (size < 0 || size > c.dims("self")[axis] - start)
+      return invalid_model("the parts of a split do not fit the axis").found(ir::to_string(Dims(sizes.begin(), sizes.end())));
     ORKNN_TRY_ASSIGN(const Value part, view_sliced(c, c.handle("self"), axis, start, size, 1));
     list.push_back(part);
     start += size;
@@ -204,7 +210,8 @@ Result<Value> chunk(Call& c) {
 Result<Value> tensor_split(Call& c) {
   ORKNN_TRY_ASSIGN(const size_t axis, split_axis(c));
   const int64_t count = c.integer("sections"), extent = c.dims("self")[axis];
-  if (count < 1 || count > 65536) return invalid_model("a tensor is split into a strange number of parts").found(std::to_string(count));
+  if (count < 1 || count > 65536)
+    return invalid_model("a tensor is split into a strange number of parts").found(std::to_string(count));
   std::vector<int64_t> sizes;
   for (int64_t i = 0; i < count; ++i) sizes.push_back(extent / count + (i < extent % count));
   return parts(c, axis, sizes);
@@ -255,7 +262,8 @@ Result<Value> unfold(Call& c) {
   ORKNN_TRY_ASSIGN(const size_t axis, c.axis("dimension", c.rank("self")));
   const int64_t size = c.integer("size"), step = c.integer("step");
   const int64_t extent = c.rank("self") == 0 ? 1 : c.dims("self")[axis];
-  if (size < 0 || size > extent || step < 1) return invalid_model("windows do not fit the axis").found("size " + std::to_string(size) + ", step " + std::to_string(step));
+  if (size < 0 || size > extent || step < 1)
+    return invalid_model("windows do not fit the axis").found("size " + std::to_string(size) + ", step " + std::to_string(step));
   const int64_t count = (extent - size) / step + 1;
   if (count > (int64_t{1} << 24) / std::max<int64_t>(size, 1)) return c.fail("there are too many windows");
   std::vector<int64_t> positions;
@@ -279,7 +287,8 @@ Result<Value> diagonal(Call& c) {
   if (rank < 2 || first == second) return invalid_model("a diagonal needs two axes");
   const int64_t offset = c.integer("offset"), rows = c.dims("self")[first], columns = c.dims("self")[second];
   if (offset < -rows || offset > columns) return c.fail("the diagonal lies outside of the matrix");
-  const int64_t row = std::max<int64_t>(-offset, 0), column = std::max<int64_t>(offset, 0), count = std::max<int64_t>(std::min(rows - row, columns - column), 0);
+  const int64_t row = std::max<int64_t>(-offset, 0), column = std::max<int64_t>(offset, 0),
+                count = std::max<int64_t>(std::min(rows - row, columns - column), 0);
   if (count > (int64_t{1} << 24)) return c.fail("the diagonal is too long");
   // Both axes go to the end and become one, of which the diagonal is every (columns + 1)-th element.
   std::vector<int64_t> permutation;
@@ -302,7 +311,8 @@ Result<Value> as_strided(Call& c) {
   if (dims.size() != strides.size()) return invalid_model("as_strided needs one stride per axis");
   if (!is_contiguous(self.dims, self.strides)) return c.fail("as_strided of a tensor that is not contiguous is not supported");
   for (size_t i = 0; i < dims.size(); ++i)
-    if (dims[i] < 0 || strides[i] < 0 || strides[i] > (int64_t{1} << 34)) return invalid_model("as_strided has impossible extents");
+    if (dims[i] < 0 || strides[i] < 0 || strides[i] > (int64_t{1} << 34))
+      return invalid_model("as_strided has impossible extents");
   const auto count = ir::checked_element_count(dims, int64_t{1} << 24);
   if (!count || offset < 0) return c.fail("as_strided makes too many elements");
   std::vector<int64_t> positions;
@@ -339,7 +349,9 @@ Result<Value> to(Call& c) {
 }
 Result<Value> to_other(Call& c) { return converted(c, c.dtype("other")); }
 template <DType To>
-Result<Value> cast(Call& c) { return converted(c, To); }
+Result<Value> cast(Call& c) {
+  return converted(c, To);
+}
 
 Result<Value> write_copy(Call& c) {
   ORKNN_TRY(c.write(c.handle("self"), c.tensor("source")));
@@ -480,12 +492,16 @@ constexpr Row kRows[] = {
     {"cuda(Tensor self)", alias},
     {"numpy(Tensor self)", alias},
     {"clone(Tensor self, *, any memory_format=None)", copy},
-    {"_to_copy(Tensor self, *, int? dtype=None, any layout=None, any device=None, any pin_memory=None, any non_blocking=None, any memory_format=None, bool? copy=True)", to},
+    {"_to_copy(Tensor self, *, int? dtype=None, any layout=None, any device=None, any pin_memory=None, any non_blocking=None, "
+     "any memory_format=None, bool? copy=True)",
+     to},
     {"contiguous(Tensor self, *, any memory_format=None)", contiguous},
     {"to(Tensor self, int dtype, bool non_blocking=False, bool copy=False, any memory_format=None)", to},
     {"to(Tensor self, Device device, int? dtype=None, bool non_blocking=False, bool copy=False, any memory_format=None)", to},
     {"to(Tensor self, Device? device, int? dtype=None, bool non_blocking=False, bool copy=False, any memory_format=None)", to},
-    {"to(Tensor self, *, int? dtype=None, any layout=None, any device=None, any pin_memory=None, any non_blocking=None, bool copy=False, any memory_format=None)", to},
+    {"to(Tensor self, *, int? dtype=None, any layout=None, any device=None, any pin_memory=None, any non_blocking=None, bool "
+     "copy=False, any memory_format=None)",
+     to},
     {"to(Tensor self, Tensor other, any non_blocking=None, any copy=None, any memory_format=None)", to_other},
     {"type_as(Tensor self, Tensor other)", to_other},
     {"float(Tensor self)", cast<DType::Float32>},

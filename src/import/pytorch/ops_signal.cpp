@@ -1,5 +1,5 @@
-// Fourier transforms and complex numbers. A complex tensor has its real and imaginary parts in an axis of its own at the end of the
-// value in the graph; only rows that say `complex` take one.
+// Fourier transforms and complex numbers. A complex tensor has its real and imaginary parts in an axis of its own at the end of
+// the value in the graph; only rows that say `complex` take one.
 #include <cmath>
 #include <numeric>
 
@@ -15,7 +15,9 @@ constexpr int64_t kMaxLength = 1 << 24;
 // --- parts
 
 TensorId part(Call& c, TensorId x, int64_t i) { return c.gather(x, c.add_int_scalar("part", i), -1); }
-TensorId joined(Call& c, TensorId real, TensorId imaginary) { return c.concat({c.unsqueeze(real, {-1}), c.unsqueeze(imaginary, {-1})}, -1); }
+TensorId joined(Call& c, TensorId real, TensorId imaginary) {
+  return c.concat({c.unsqueeze(real, {-1}), c.unsqueeze(imaginary, {-1})}, -1);
+}
 
 bool is_complex(Call& c, std::string_view name) { return c.value(name).is_tensor() && c.value(name).tensor().is_complex; }
 
@@ -26,7 +28,8 @@ Result<Value> as_complex(Call& c) { return c.made_complex(c.tensor("self")); }
 Result<Value> complex_of(Call& c) { return c.made_complex(joined(c, c.tensor("real"), c.tensor("imag"))); }
 Result<Value> polar(Call& c) {
   const TensorId angle = c.tensor("angle");
-  return c.made_complex(joined(c, c.mul(c.tensor("abs"), c.emit("Cos", {angle})), c.mul(c.tensor("abs"), c.emit("Sin", {angle}))));
+  return c.made_complex(
+      joined(c, c.mul(c.tensor("abs"), c.emit("Cos", {angle})), c.mul(c.tensor("abs"), c.emit("Sin", {angle}))));
 }
 Result<Value> magnitude(Call& c) { return c.made(c.reduce("ReduceL2", c.tensor("self"), {-1}, false)); }
 Result<Value> conjugate(Call& c) {
@@ -39,7 +42,8 @@ Result<Value> angle(Call& c) {
   const DType t = c.dtype_of(x);
   constexpr double kPi = 3.14159265358979323846;
   const TensorId zero = c.scalar(0, t);
-  const TensorId is_left = c.emit("Less", {real, zero}), is_below = c.emit("Less", {imaginary, zero}), is_upright = c.emit("Equal", {real, zero});
+  const TensorId is_left = c.emit("Less", {real, zero}), is_below = c.emit("Less", {imaginary, zero}),
+                 is_upright = c.emit("Equal", {real, zero});
   const TensorId slope = c.emit("Atan", {c.div(imaginary, c.where(is_upright, c.scalar(1, t), real))});
   const TensorId turned = c.where(is_left, c.add(slope, c.where(is_below, c.scalar(-kPi, t), c.scalar(kPi, t))), slope);
   const TensorId upright = c.mul(c.emit("Sign", {imaginary}), c.scalar(kPi / 2, t));
@@ -175,7 +179,10 @@ TensorId along(Call& c, TensorId x, int64_t axis, int64_t length, Transform kind
 Result<Value> transformed(Call& c, std::vector<int64_t> axes, std::vector<int64_t> lengths, Transform kind, Division division) {
   const int64_t rank = c.rank("self");
   if (axes.empty() || rank == 0) return invalid_model("a transform needs an axis").found(ir::to_string(c.dims("self")));
-  if (!lengths.empty() && lengths.size() != axes.size()) return invalid_model("a transform needs one length per axis").expected(std::to_string(axes.size())).found(std::to_string(lengths.size()));
+  if (!lengths.empty() && lengths.size() != axes.size())
+    return invalid_model("a transform needs one length per axis")
+        .expected(std::to_string(axes.size()))
+        .found(std::to_string(lengths.size()));
   TensorId x = is_complex(c, "self") ? c.tensor("self") : c.unsqueeze(c.as_float("self"), {-1});
   double elements = 1;
   std::vector<int64_t> sizes;
@@ -218,7 +225,8 @@ Result<Value> many_axes(Call& c) {
 // The forms that archives of torch.export call: the division is a number.
 Result<Division> numbered_division(Call& c) {
   const int64_t number = c.integer("normalization");
-  if (number < 0 || number > 2) return invalid_model("unknown normalization of a transform").expected("0 to 2").found(std::to_string(number));
+  if (number < 0 || number > 2)
+    return invalid_model("unknown normalization of a transform").expected("0 to 2").found(std::to_string(number));
   return static_cast<Division>(number);
 }
 Result<Value> real_to_complex(Call& c) {
@@ -241,8 +249,14 @@ Result<Value> complex_to_complex(Call& c) {
 // The window as long as a frame: its own length in the middle, zeros around.
 Result<TensorId> window_of(Call& c, int64_t frame, DType t) {
   const int64_t length = c.has("win_length") ? c.integer("win_length") : frame;
-  if (length < 1 || length > frame) return invalid_model("the window does not fit the frame").expected("1 to " + std::to_string(frame)).found(std::to_string(length));
-  if (c.has("window") && c.dims("window") != Dims{length}) return shape_mismatch("the window has another length than stated").expected(ir::to_string(Dims{length})).found(ir::to_string(c.dims("window")));
+  if (length < 1 || length > frame)
+    return invalid_model("the window does not fit the frame")
+        .expected("1 to " + std::to_string(frame))
+        .found(std::to_string(length));
+  if (c.has("window") && c.dims("window") != Dims{length})
+    return shape_mismatch("the window has another length than stated")
+        .expected(ir::to_string(Dims{length}))
+        .found(ir::to_string(c.dims("window")));
   const TensorId window = c.has("window") ? c.cast(c.tensor("window"), t) : c.full(Dims{length}, 1, t);
   if (length == frame) return window;
   const int64_t left = (frame - length) / 2;
@@ -251,20 +265,25 @@ Result<TensorId> window_of(Call& c, int64_t frame, DType t) {
 
 Result<Value> stft(Call& c, bool center) {
   const int64_t frame = c.integer("n_fft"), hop = c.has("hop_length") ? c.integer("hop_length") : frame / 4;
-  if (frame < 1 || frame > kMaxLength || hop < 1) return invalid_model("illegal frames").found(std::to_string(frame) + " elements every " + std::to_string(hop));
+  if (frame < 1 || frame > kMaxLength || hop < 1)
+    return invalid_model("illegal frames").found(std::to_string(frame) + " elements every " + std::to_string(hop));
   const bool has_batch = c.rank("self") == 2;
-  if (c.rank("self") != 1 && !has_batch) return invalid_model("a spectrogram is made of signals [batch, time]").found(ir::to_string(c.dims("self")));
+  if (c.rank("self") != 1 && !has_batch)
+    return invalid_model("a spectrogram is made of signals [batch, time]").found(ir::to_string(c.dims("self")));
   TensorId x = c.as_float("self");
   const DType t = c.dtype_of(x);
   if (!has_batch) x = c.unsqueeze(x, {0});
   if (center) {
     const std::string mode(c.text("pad_mode"));
-    if (mode != "reflect" && mode != "constant" && mode != "replicate") return c.fail("padding mode '" + mode + "' is not supported");
-    x = c.emit("Pad", {x, c.add_ints("pads", {0, frame / 2, 0, frame / 2})}, {{"mode", mode == "replicate" ? std::string("edge") : mode}});
+    if (mode != "reflect" && mode != "constant" && mode != "replicate")
+      return c.fail("padding mode '" + mode + "' is not supported");
+    x = c.emit("Pad", {x, c.add_ints("pads", {0, frame / 2, 0, frame / 2})},
+               {{"mode", mode == "replicate" ? std::string("edge") : mode}});
   }
   ORKNN_TRY_ASSIGN(const TensorId window, window_of(c, frame, t));
   const bool onesided = !c.has("onesided") || c.flag("onesided");
-  TensorId y = c.emit("STFT", {c.unsqueeze(x, {-1}), c.add_int_scalar("step", hop), window, c.add_int_scalar("frame", frame)}, {{"onesided", int64_t{onesided}}});
+  TensorId y = c.emit("STFT", {c.unsqueeze(x, {-1}), c.add_int_scalar("step", hop), window, c.add_int_scalar("frame", frame)},
+                      {{"onesided", int64_t{onesided}}});
   y = c.transpose(y, {0, 2, 1, 3});  // frequencies before frames
   if (c.flag("normalized")) y = c.mul(y, c.scalar(1 / std::sqrt(static_cast<double>(frame)), t));
   if (!has_batch) y = c.squeeze(y, {0});
@@ -273,21 +292,28 @@ Result<Value> stft(Call& c, bool center) {
 Result<Value> stft_of_frames(Call& c) { return stft(c, false); }
 Result<Value> stft_centered(Call& c) { return stft(c, c.flag("center")); }
 
-// Frames back to a signal: each is weighted once more, added where it overlaps others, and divided by the sum of squared weights there.
+// Frames back to a signal: each is weighted once more, added where it overlaps others, and divided by the sum of squared weights
+// there.
 Result<Value> istft(Call& c) {
   const int64_t frame = c.integer("n_fft"), hop = c.has("hop_length") ? c.integer("hop_length") : frame / 4;
-  if (frame < 1 || frame > (1 << 16) || hop < 1 || hop > frame) return invalid_model("illegal frames").found(std::to_string(frame) + " elements every " + std::to_string(hop));
+  if (frame < 1 || frame > (1 << 16) || hop < 1 || hop > frame)
+    return invalid_model("illegal frames").found(std::to_string(frame) + " elements every " + std::to_string(hop));
   const bool has_batch = c.rank("self") == 3;
-  if (c.rank("self") != 2 && !has_batch) return invalid_model("a spectrogram is [batch, frequencies, frames]").found(ir::to_string(c.dims("self")));
+  if (c.rank("self") != 2 && !has_batch)
+    return invalid_model("a spectrogram is [batch, frequencies, frames]").found(ir::to_string(c.dims("self")));
   if (c.flag("return_complex")) return c.fail("complex signals are not supported");
   TensorId x = c.tensor("self");
   const DType t = c.dtype_of(x);
   if (!has_batch) x = c.unsqueeze(x, {0});
   const int64_t frames = c.dims("self").back(), bins = c.dims("self")[c.dims("self").size() - 2];
-  if (bins != frame / 2 + 1 || (c.has("onesided") && !c.flag("onesided"))) return c.fail("only spectrograms with half of the frequencies are supported").expected(std::to_string(frame / 2 + 1)).found(std::to_string(bins));
+  if (bins != frame / 2 + 1 || (c.has("onesided") && !c.flag("onesided")))
+    return c.fail("only spectrograms with half of the frequencies are supported")
+        .expected(std::to_string(frame / 2 + 1))
+        .found(std::to_string(bins));
   if (c.flag("normalized")) x = c.mul(x, c.scalar(std::sqrt(static_cast<double>(frame)), t));
   ORKNN_TRY_ASSIGN(const TensorId window, window_of(c, frame, t));
-  const TensorId signals = c.mul(c.squeeze(along(c, c.transpose(x, {0, 2, 1, 3}), 2, frame, Transform::RealInverse), {-1}), window);  // [batch, frames, frame]
+  const TensorId signals = c.mul(c.squeeze(along(c, c.transpose(x, {0, 2, 1, 3}), 2, frame, Transform::RealInverse), {-1}),
+                                 window);  // [batch, frames, frame]
   const int64_t total = frame + hop * (frames - 1), begin = c.flag("center") ? frame / 2 : 0;
   const TensorId extent = c.add_ints("extent", {1, total}), block = c.add_ints("block", {1, frame});
   const auto overlapped = [&](TensorId rows) {  // [batch, 1, 1, total]
@@ -295,8 +321,12 @@ Result<Value> istft(Call& c) {
   };
   const TensorId weights = c.expand(c.reshape(c.mul(window, window), {1, 1, frame}), Dims{1, frames, frame});
   const int64_t end = c.has("length") ? begin + c.integer("length") : c.flag("center") ? total - frame / 2 : total;
-  if (end <= begin || end > total) return c.fail("the wanted length is longer than the signal").expected("at most " + std::to_string(total - begin)).found(std::to_string(end - begin));
-  const TensorId y = c.squeeze(c.div(c.slice(overlapped(signals), 3, begin, end), c.slice(overlapped(weights), 3, begin, end)), {1, 2});
+  if (end <= begin || end > total)
+    return c.fail("the wanted length is longer than the signal")
+        .expected("at most " + std::to_string(total - begin))
+        .found(std::to_string(end - begin));
+  const TensorId y =
+      c.squeeze(c.div(c.slice(overlapped(signals), 3, begin, end), c.slice(overlapped(weights), 3, begin, end)), {1, 2});
   return c.made(has_batch ? y : c.squeeze(y, {0}));
 }
 
@@ -316,9 +346,15 @@ Result<Value> shifted(Call& c) {
 #define ORKNN_TWO_AXES " self, int[]? s=None, int[] dim=[-2, -1], str? norm=None)"
 #define ORKNN_ALL_AXES " self, int[]? s=None, int[]? dim=None, str? norm=None)"
 constexpr Row kRows[] = {
-    {"stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool normalized=False, bool? onesided=None, bool? return_complex=None, any align=None)", stft_of_frames},
-    {"stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, str pad_mode=\"reflect\", bool normalized=False, bool? onesided=None, bool? return_complex=None, any align=None)", stft_centered},
-    {"istft(complex self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False)", istft},
+    {"stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool normalized=False, bool? "
+     "onesided=None, bool? return_complex=None, any align=None)",
+     stft_of_frames},
+    {"stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, str "
+     "pad_mode=\"reflect\", bool normalized=False, bool? onesided=None, bool? return_complex=None, any align=None)",
+     stft_centered},
+    {"istft(complex self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, bool "
+     "normalized=False, bool? onesided=None, int? length=None, bool return_complex=False)",
+     istft},
     {"fft_fft(Tensor" ORKNN_ONE_AXIS, one_axis<Transform::Forward>},
     {"fft_fft(complex" ORKNN_ONE_AXIS, one_axis<Transform::Forward>},
     {"fft_ifft(Tensor" ORKNN_ONE_AXIS, one_axis<Transform::Inverse>},

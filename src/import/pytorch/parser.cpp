@@ -8,7 +8,9 @@ namespace orknn::importer::pytorch {
 namespace {
 constexpr int kMaxDepth = 200;
 
-bool is_root_of_qualified(std::string_view name) { return name == "torch" || name == "ops" || name == "__torch__" || name == "CONSTANTS"; }
+bool is_root_of_qualified(std::string_view name) {
+  return name == "torch" || name == "ops" || name == "__torch__" || name == "CONSTANTS";
+}
 
 class Parser {
  public:
@@ -51,7 +53,10 @@ class Parser {
   }
   Status unexpected(const std::string& wanted) const {
     const Token& t = token();
-    const std::string found = t.kind == TokenKind::End ? "the end of the file" : t.kind == TokenKind::String ? "a string" : t.text.empty() ? "the end of a line or block" : "'" + std::string(t.text) + "'";
+    const std::string found = t.kind == TokenKind::End      ? "the end of the file"
+                              : t.kind == TokenKind::String ? "a string"
+                              : t.text.empty()              ? "the end of a line or block"
+                                                            : "'" + std::string(t.text) + "'";
     return invalid_model("line " + std::to_string(t.line) + ": the source is not understood").expected(wanted).found(found);
   }
   Status expect(std::string_view symbol) { return accept(symbol) ? Status() : unexpected("'" + std::string(symbol) + "'"); }
@@ -381,14 +386,17 @@ class Parser {
       s.targets.push_back(std::move(first));
     }
     for (const Expression& target : s.targets)
-      if (target.syntax != Syntax::Name && target.syntax != Syntax::Attribute && target.syntax != Syntax::Subscript) return unexpected("something that can be assigned to");
+      if (target.syntax != Syntax::Name && target.syntax != Syntax::Attribute && target.syntax != Syntax::Subscript)
+        return unexpected("something that can be assigned to");
     ORKNN_TRY_ASSIGN(s.value, value_list());
     return end_of_line(std::move(s));
   }
 
   Result<Statement> end_of_line(Statement s) {
-    if (is(TokenKind::Newline)) ++position_;
-    else if (!is(TokenKind::End)) return unexpected("the end of the line");
+    if (is(TokenKind::Newline))
+      ++position_;
+    else if (!is(TokenKind::End))
+      return unexpected("the end of the line");
     return s;
   }
 

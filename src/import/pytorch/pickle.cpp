@@ -25,7 +25,9 @@ class Reader {
   }
 
  private:
-  Status damaged(const std::string& what) const { return invalid_model("the pickle is damaged at offset " + std::to_string(start_) + ": " + what); }
+  Status damaged(const std::string& what) const {
+    return invalid_model("the pickle is damaged at offset " + std::to_string(start_) + ": " + what);
+  }
 
   template <class T>
   Result<T> number() {
@@ -97,8 +99,10 @@ class Reader {
     ORKNN_TRY_ASSIGN(const Value v, top());
     // Memo numbers run upwards one by one; a gap would let a short file ask for much memory.
     if (index > memo_.size()) return damaged("memo " + std::to_string(index) + " is out of order");
-    if (index == memo_.size()) memo_.push_back(v);
-    else memo_[index] = v;
+    if (index == memo_.size())
+      memo_.push_back(v);
+    else
+      memo_[index] = v;
     return {};
   }
   Status recall(uint64_t index) {
@@ -168,11 +172,13 @@ class Reader {
         ORKNN_TRY_ASSIGN(const uint64_t bits, number<uint64_t>());  // the one big-endian number of the format
         return push(std::bit_cast<double>(__builtin_bswap64(bits)));
       }
-      case 'X': case 'T': {
+      case 'X':
+      case 'T': {
         ORKNN_TRY_ASSIGN(const uint32_t length, number<uint32_t>());
         return push_text(length);
       }
-      case 'U': case 0x8c: {
+      case 'U':
+      case 0x8c: {
         ORKNN_TRY_ASSIGN(const uint8_t length, number<uint8_t>());
         return push_text(length);
       }
@@ -211,7 +217,8 @@ class Reader {
       case 0x81: {
         ORKNN_TRY_ASSIGN(const Value arguments, pop());
         ORKNN_TRY_ASSIGN(const Value type, pop());
-        if (type.kind() != Kind::Function || !is_class(type.text()) || arguments.kind() != Kind::Tuple) return damaged("a new object of " + describe(type));
+        if (type.kind() != Kind::Function || !is_class(type.text()) || arguments.kind() != Kind::Tuple)
+          return damaged("a new object of " + describe(type));
         return push(heap_.object(class_name(type.text())));
       }
       case 'R': {
@@ -233,7 +240,8 @@ class Reader {
     }
     char text[8];
     std::snprintf(text, sizeof text, "0x%02x", opcode);
-    return damaged(std::string("opcode ") + text + " is not one that TorchScript archives hold").hint("nothing in the file is executed; save the model with torch.jit.save");
+    return damaged(std::string("opcode ") + text + " is not one that TorchScript archives hold")
+        .hint("nothing in the file is executed; save the model with torch.jit.save");
   }
 
   template <class T>
@@ -255,21 +263,36 @@ class Reader {
 
   Status push_global(std::string_view module, std::string_view name) {
     const std::string global = std::string(module) + " " + std::string(name);
-    static constexpr std::string_view kKnown[] = {
-        "collections OrderedDict", "torch._utils _rebuild_tensor_v2", "torch._utils _rebuild_tensor_v3", "torch._utils _rebuild_tensor", "torch._utils _rebuild_qtensor",
-        "torch._utils _rebuild_parameter", "torch.jit._pickle build_intlist", "torch.jit._pickle build_doublelist", "torch.jit._pickle build_boollist",
-        "torch.jit._pickle build_tensorlist", "torch.jit._pickle restore_type_tag", "torch.jit._pickle build_tensor_from_id", "torch per_tensor_affine",
-        "torch per_channel_affine", "torch per_channel_affine_float_qparams", "torch device", "torch Size"};
+    static constexpr std::string_view kKnown[] = {"collections OrderedDict",
+                                                  "torch._utils _rebuild_tensor_v2",
+                                                  "torch._utils _rebuild_tensor_v3",
+                                                  "torch._utils _rebuild_tensor",
+                                                  "torch._utils _rebuild_qtensor",
+                                                  "torch._utils _rebuild_parameter",
+                                                  "torch.jit._pickle build_intlist",
+                                                  "torch.jit._pickle build_doublelist",
+                                                  "torch.jit._pickle build_boollist",
+                                                  "torch.jit._pickle build_tensorlist",
+                                                  "torch.jit._pickle restore_type_tag",
+                                                  "torch.jit._pickle build_tensor_from_id",
+                                                  "torch per_tensor_affine",
+                                                  "torch per_channel_affine",
+                                                  "torch per_channel_affine_float_qparams",
+                                                  "torch device",
+                                                  "torch Size"};
     bool known = is_class(module) || (module == "torch" && (name.ends_with("Storage") || scalar_type_of_name(name)));
     for (std::string_view k : kKnown) known |= k == global;
-    if (!known) return damaged("'" + std::string(module) + "." + std::string(name) + "' is not a name that TorchScript archives hold").hint("nothing in the file is executed; save the model with torch.jit.save");
+    if (!known)
+      return damaged("'" + std::string(module) + "." + std::string(name) + "' is not a name that TorchScript archives hold")
+          .hint("nothing in the file is executed; save the model with torch.jit.save");
     return push(heap_.text(Kind::Function, global));
   }
 
   Status push_storage(const Value& id) {
     if (id.kind() != Kind::Tuple || id.sequence().items.size() < 5) return damaged("a storage without description");
     const auto& parts = id.sequence().items;
-    if (parts[0].kind() != Kind::String || parts[0].text() != "storage" || parts[1].kind() != Kind::Function || parts[2].kind() != Kind::String || parts[4].kind() != Kind::Int)
+    if (parts[0].kind() != Kind::String || parts[0].text() != "storage" || parts[1].kind() != Kind::Function ||
+        parts[2].kind() != Kind::String || parts[4].kind() != Kind::Int)
       return damaged("a storage with a strange description");
     const std::string_view type = parts[1].text();
     ORKNN_TRY_ASSIGN(const Storage* storage, host_.storage(type.substr(type.find(' ') + 1), parts[2].text(), parts[4].integer()));
@@ -291,12 +314,14 @@ class Reader {
 
   // (storage, offset, size, stride, ...)
   Result<TensorValue*> rebuild_tensor(std::span<const Value> arguments) {
-    if (arguments.size() < 4 || !arguments[0].is_tensor() || !arguments[0].tensor().storage || arguments[1].kind() != Kind::Int) return damaged("a tensor without storage");
+    if (arguments.size() < 4 || !arguments[0].is_tensor() || !arguments[0].tensor().storage || arguments[1].kind() != Kind::Int)
+      return damaged("a tensor without storage");
     TensorValue* t = heap_.tensor();
     t->storage = arguments[0].tensor().storage;
     t->storage_offset = arguments[1].integer();
     t->is_complex = t->storage->type_name == "complex64";
-    if (!read_ints(arguments[2], t->dims) || !read_ints(arguments[3], t->strides) || t->dims.size() != t->strides.size()) return damaged("a tensor with a strange shape");
+    if (!read_ints(arguments[2], t->dims) || !read_ints(arguments[3], t->strides) || t->dims.size() != t->strides.size())
+      return damaged("a tensor with a strange shape");
     return t;
   }
 
@@ -305,16 +330,19 @@ class Reader {
     if (!v.is_tensor() || !v.tensor().storage) return damaged("quantization parameters are no tensor");
     const TensorValue& t = v.tensor();
     const Storage& s = *t.storage;
-    if (t.dims.size() != 1 || t.strides[0] != 1 || t.dims[0] < 0 || t.storage_offset < 0 || t.dims[0] > s.count || t.storage_offset > s.count - t.dims[0] || s.dtype == DType::Undefined)
+    if (t.dims.size() != 1 || t.strides[0] != 1 || t.dims[0] < 0 || t.storage_offset < 0 || t.dims[0] > s.count ||
+        t.storage_offset > s.count - t.dims[0] || s.dtype == DType::Undefined)
       return damaged("quantization parameters lie outside of their storage");
-    std::vector<std::byte> copy(s.bytes.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(t.storage_offset) * dtype_bytes(s.dtype)),
-                                s.bytes.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(t.storage_offset + t.dims[0]) * dtype_bytes(s.dtype)));
+    std::vector<std::byte> copy(
+        s.bytes.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(t.storage_offset) * dtype_bytes(s.dtype)),
+        s.bytes.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(t.storage_offset + t.dims[0]) * dtype_bytes(s.dtype)));
     return ir::to_doubles(ir::TensorView{s.dtype, t.dims, copy.data()});
   }
 
   // The quantization of a tensor: (scheme, scale, zero point) or (scheme, scales, zero points, axis).
   Status read_quantization(const Value& v, TensorValue& t) {
-    if (!v.is_sequence() || v.sequence().items.size() < 3 || v.sequence().items[0].kind() != Kind::Function) return damaged("a quantized tensor without parameters");
+    if (!v.is_sequence() || v.sequence().items.size() < 3 || v.sequence().items[0].kind() != Kind::Function)
+      return damaged("a quantized tensor without parameters");
     const auto& parts = v.sequence().items;
     Quantization q;
     q.dtype = t.storage->dtype;
@@ -360,13 +388,15 @@ class Reader {
       ORKNN_TRY_ASSIGN(const Value t, host_.tensor(arguments[0].integer()));
       return push(t);
     }
-    if (name == "device") return push(arguments[0].kind() == Kind::String ? Value::text(Kind::Device, &arguments[0].text()) : Value());
+    if (name == "device")
+      return push(arguments[0].kind() == Kind::String ? Value::text(Kind::Device, &arguments[0].text()) : Value());
     // The rest wraps a container or tensor that stays what it is.
     return push(arguments[0]);
   }
 
   Status build(const Value& object, const Value& state) {
-    if (object.kind() != Kind::Object) return object.kind() == Kind::Dict ? Status() : damaged("setting the state of " + describe(object));
+    if (object.kind() != Kind::Object)
+      return object.kind() == Kind::Dict ? Status() : damaged("setting the state of " + describe(object));
     ObjectValue& o = object.object();
     o.state = state;
     if (state.kind() != Kind::Dict) return {};
@@ -388,6 +418,8 @@ class Reader {
 };
 }  // namespace
 
-Result<Value> read_pickle(std::span<const std::byte> bytes, Heap& heap, const PickleHost& host) { return Reader(bytes, heap, host).run(); }
+Result<Value> read_pickle(std::span<const std::byte> bytes, Heap& heap, const PickleHost& host) {
+  return Reader(bytes, heap, host).run();
+}
 
 }  // namespace orknn::importer::pytorch

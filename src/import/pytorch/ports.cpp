@@ -17,12 +17,17 @@ struct Slot {
   std::vector<Value> keys;  // of a dictionary
 };
 
-bool is_generic(const Expression& e, std::string_view name) { return e.syntax == Syntax::Subscript && e.children[0].text == name; }
-bool is_named(const std::optional<Expression>& e, std::string_view name) { return e && e->syntax == Syntax::Name && e->text == name; }
+bool is_generic(const Expression& e, std::string_view name) {
+  return e.syntax == Syntax::Subscript && e.children[0].text == name;
+}
+bool is_named(const std::optional<Expression>& e, std::string_view name) {
+  return e && e->syntax == Syntax::Name && e->text == name;
+}
 
 class Builder {
  public:
-  Builder(const Model& model, const ImportOptions& options, Interpreter& interpreter, Session& session) : model_(model), options_(options), interpreter_(interpreter), session_(session) {}
+  Builder(const Model& model, const ImportOptions& options, Interpreter& interpreter, Session& session)
+      : model_(model), options_(options), interpreter_(interpreter), session_(session) {}
 
   std::vector<Port> ports;
   std::vector<Slot> slots;
@@ -55,7 +60,8 @@ class Builder {
   Result<Value> value_of(const Slot& slot, std::span<const Value> values) {
     switch (slot.what) {
       case Slot::What::Fixed: return slot.fixed;
-      case Slot::What::Port: case Slot::What::Number: return values[slot.port];
+      case Slot::What::Port:
+      case Slot::What::Number: return values[slot.port];
       default: break;
     }
     std::vector<Value> items;
@@ -89,7 +95,8 @@ class Builder {
     if (v.is_tensor()) {
       const TensorValue& t = v.tensor();
       const DType dtype = t.storage ? t.storage->dtype : DType::Float32;
-      if (dtype == DType::Undefined) return unsupported("inputs of type " + t.storage->type_name + " are not supported").node(name, "input");
+      if (dtype == DType::Undefined)
+        return unsupported("inputs of type " + t.storage->type_name + " are not supported").node(name, "input");
       return port(name, dtype, to_shape(t.dims));
     }
     if (v.is_sequence()) {
@@ -134,7 +141,8 @@ class Builder {
     if (is_generic(*type, "Optional")) {
       const std::optional<Expression> inner = type->children[1];
       // None unless a size is given.
-      if (options_.input_size_list.size() > ports.size() || options_.input_size_list.empty()) return of_type(inner, name, depth + 1);
+      if (options_.input_size_list.size() > ports.size() || options_.input_size_list.empty())
+        return of_type(inner, name, depth + 1);
       return Slot();
     }
     if (is_generic(*type, "Tuple")) {
@@ -153,14 +161,18 @@ class Builder {
       Slot slot;
       slot.what = Slot::What::List;
       const size_t sizes = options_.input_size_list.size();
-      if (sizes <= ports.size()) return invalid_argument("input '" + name + "' is a list of tensors").hint("give input_size_list with one shape per tensor");
+      if (sizes <= ports.size())
+        return invalid_argument("input '" + name + "' is a list of tensors")
+            .hint("give input_size_list with one shape per tensor");
       for (size_t i = 0; ports.size() < sizes; ++i) {
         ORKNN_TRY_ASSIGN(Slot part, of_type(type->children[1], name + "." + std::to_string(i), depth + 1));
         slot.parts.push_back(std::move(part));
       }
       return slot;
     }
-    return unsupported("an input of this type is not supported").node(name, "input").hint("write a wrapper module whose forward takes tensors only, and trace that");
+    return unsupported("an input of this type is not supported")
+        .node(name, "input")
+        .hint("write a wrapper module whose forward takes tensors only, and trace that");
   }
 
   const Model& model_;
@@ -187,8 +199,8 @@ Result<ImportOptions> in_order(const ImportOptions& options, const std::vector<P
 }
 }  // namespace
 
-Result<std::vector<Value>> add_ports(std::vector<Port>& ports, const ImportOptions& options, const InputNotes& notes, Session& session, Network& network,
-                                     const std::function<void(Port&)>& settle) {
+Result<std::vector<Value>> add_ports(std::vector<Port>& ports, const ImportOptions& options, const InputNotes& notes,
+                                     Session& session, Network& network, const std::function<void(Port&)>& settle) {
   for (const auto& [input, dtype] : notes.types)
     if (static_cast<size_t>(input) < ports.size()) ports[static_cast<size_t>(input)].dtype = dtype;
   ORKNN_TRY_ASSIGN(ImportOptions sized, in_order(options, ports));
@@ -199,10 +211,13 @@ Result<std::vector<Value>> add_ports(std::vector<Port>& ports, const ImportOptio
   std::vector<Value> values;
   for (size_t i = 0; i < ports.size(); ++i) {
     Port& p = ports[i];
-    if (const auto feed = options.feeds.find(p.name); feed != options.feeds.end() && !p.value.has_value()) p.value = convert(feed->second.view(), p.dtype);
+    if (const auto feed = options.feeds.find(p.name); feed != options.feeds.end() && !p.value.has_value())
+      p.value = convert(feed->second.view(), p.dtype);
     if (p.value.has_value()) p.shape = to_shape(p.value.dims());
     if (settle) settle(p);
-    if (!p.shape) return invalid_argument("the shape of input '" + p.name + "' is not known: the file does not state it").hint("give the input shapes with input_size_list, e.g. input_size_list=[[1,3,224,224]]");
+    if (!p.shape)
+      return invalid_argument("the shape of input '" + p.name + "' is not known: the file does not state it")
+          .hint("give the input shapes with input_size_list, e.g. input_size_list=[[1,3,224,224]]");
     const auto dims = to_dims(*p.shape);
     if (!dims || !checked_element_count(*dims, int64_t{1} << 34)) return invalid_input_shape(*p.shape, i);
     for (int64_t d : *dims)
@@ -215,7 +230,8 @@ Result<std::vector<Value>> add_ports(std::vector<Port>& ports, const ImportOptio
   return values;
 }
 
-Result<std::vector<Argument>> make_arguments(const Function& forward, const Model& model, const ImportOptions& options, const InputNotes& notes, Interpreter& interpreter, Session& session,
+Result<std::vector<Argument>> make_arguments(const Function& forward, const Model& model, const ImportOptions& options,
+                                             const InputNotes& notes, Interpreter& interpreter, Session& session,
                                              Network& network) {
   Builder builder(model, options, interpreter, session);
   ORKNN_TRY(builder.plan(forward));

@@ -18,12 +18,13 @@ struct InputNotes {
   std::vector<char> lacks_batch;
 };
 
-// Adds inputs to the network and returns their values. Sizes and values of `options` apply to `ports`, in the order of `options.inputs` if there are any;
-// `settle` may then fill in what is still open.
-Result<std::vector<Value>> add_ports(std::vector<Port>& ports, const ImportOptions& options, const InputNotes& notes, Session& session, Network& network,
-                                     const std::function<void(Port&)>& settle = {});
+// Adds inputs to the network and returns their values. Sizes and values of `options` apply to `ports`, in the order of
+// `options.inputs` if there are any; `settle` may then fill in what is still open.
+Result<std::vector<Value>> add_ports(std::vector<Port>& ports, const ImportOptions& options, const InputNotes& notes,
+                                     Session& session, Network& network, const std::function<void(Port&)>& settle = {});
 // Adds the inputs to the network and returns the arguments to call forward with.
-Result<std::vector<Argument>> make_arguments(const Function& forward, const Model& model, const ImportOptions& options, const InputNotes& notes, Interpreter& interpreter, Session& session,
+Result<std::vector<Argument>> make_arguments(const Function& forward, const Model& model, const ImportOptions& options,
+                                             const InputNotes& notes, Interpreter& interpreter, Session& session,
                                              Network& network);
 
 }  // namespace orknn::importer::pytorch

@@ -1,5 +1,5 @@
-// TorchScript archives, traced or scripted, of every PyTorch since 1.2, and archives of torch.export. The code or graph in the archive is
-// executed symbolically; weights stay in the mapped file.
+// TorchScript archives, traced or scripted, of every PyTorch since 1.2, and archives of torch.export. The code or graph in the
+// archive is executed symbolically; weights stay in the mapped file.
 #include <algorithm>
 
 #include "import/importer.h"
@@ -14,7 +14,9 @@
 namespace orknn::importer {
 namespace pytorch {
 namespace {
-constexpr const char* kHowToTrace = "load the model in PyTorch, call model.eval(), then torch.jit.trace(model, torch.rand(1, 3, 224, 224)).save('model.pt') with an input of your own shape";
+constexpr const char* kHowToTrace =
+    "load the model in PyTorch, call model.eval(), then torch.jit.trace(model, torch.rand(1, 3, 224, 224)).save('model.pt') with "
+    "an input of your own shape";
 constexpr size_t kMaxOutputs = 1000;
 constexpr int kMaxOutputDepth = 32;
 
@@ -25,21 +27,31 @@ bool sniff(std::span<const std::byte> bytes) {
   return archive && look_into(*archive).kind != FileKind::Other;
 }
 
-Status not_torchscript(std::string what) { return invalid_model(std::move(what)).expected("a TorchScript file").hint(kHowToTrace); }
+Status not_torchscript(std::string what) {
+  return invalid_model(std::move(what)).expected("a TorchScript file").hint(kHowToTrace);
+}
 
 // The tensors of a result, depth first. Entries of dictionaries have names, the others are numbered.
-Status collect_outputs(const Value& value, const std::string& name, int depth, Session& session, std::vector<std::pair<std::string, ir::TensorId>>& outputs) {
+Status collect_outputs(const Value& value, const std::string& name, int depth, Session& session,
+                       std::vector<std::pair<std::string, ir::TensorId>>& outputs) {
   if (depth > kMaxOutputDepth || outputs.size() > kMaxOutputs) return unsupported("the model has too many outputs");
   Emitter emitter(session.graph, session.ops, "output", {"output"});
-  if (value.kind() == Kind::Uninitialized) return unsupported("output " + std::to_string(outputs.size()) + " of the model is a result of its operator that is not supported");
+  if (value.kind() == Kind::Uninitialized)
+    return unsupported("output " + std::to_string(outputs.size()) +
+                       " of the model is a result of its operator that is not supported");
   if (value.is_tensor()) {
-    if (value.tensor().is_complex) return unsupported("output " + std::to_string(outputs.size()) + " of the model is complex").hint("return torch.view_as_real(y), or its magnitude");
+    if (value.tensor().is_complex)
+      return unsupported("output " + std::to_string(outputs.size()) + " of the model is complex")
+          .hint("return torch.view_as_real(y), or its magnitude");
     ORKNN_TRY(session.refresh(emitter, value.tensor()));
     outputs.emplace_back(name.empty() ? "output_" + std::to_string(outputs.size()) : name, value.tensor().id);
   } else if (value.is_number()) {
     const DType t = value.kind() == Kind::Float ? DType::Float32 : value.kind() == Kind::Int ? DType::Int64 : DType::Bool;
-    outputs.emplace_back(name.empty() ? "output_" + std::to_string(outputs.size()) : name,
-                         t == DType::Float32 ? emitter.add_scalar("number", value.number()) : emitter.add_constant("number", ir::convert(ir::TensorData::scalar<int64_t>(value.integer()).view(), t)));
+    outputs.emplace_back(
+        name.empty() ? "output_" + std::to_string(outputs.size()) : name,
+        t == DType::Float32
+            ? emitter.add_scalar("number", value.number())
+            : emitter.add_constant("number", ir::convert(ir::TensorData::scalar<int64_t>(value.integer()).view(), t)));
   } else if (value.is_sequence()) {
     const ListValue& list = value.sequence();
     for (size_t i = 0; i < list.items.size(); ++i) {
@@ -47,7 +59,8 @@ Status collect_outputs(const Value& value, const std::string& name, int depth, S
       ORKNN_TRY(collect_outputs(list.items[i], part, depth + 1, session, outputs));
     }
   } else if (value.kind() == Kind::Dict) {
-    for (const auto& [key, item] : value.dict().items) ORKNN_TRY(collect_outputs(item, (name.empty() ? "" : name + ".") + to_text(key), depth + 1, session, outputs));
+    for (const auto& [key, item] : value.dict().items)
+      ORKNN_TRY(collect_outputs(item, (name.empty() ? "" : name + ".") + to_text(key), depth + 1, session, outputs));
   }
   return {};
 }
@@ -76,7 +89,8 @@ Result<Imported> finish(const Value& result, const ImportOptions& options, Sessi
   std::vector<std::string> names;
   for (auto& [name, id] : outputs) {
     std::string unique = name;
-    for (int i = 1; std::find(names.begin(), names.end(), unique) != names.end() || network.find(unique); ++i) unique = name + "_" + std::to_string(i);
+    for (int i = 1; std::find(names.begin(), names.end(), unique) != names.end() || network.find(unique); ++i)
+      unique = name + "_" + std::to_string(i);
     network.bind(unique, id, unique);
     names.push_back(std::move(unique));
   }
@@ -90,7 +104,8 @@ Result<Imported> finish(const Value& result, const ImportOptions& options, Sessi
 }
 
 // One attempt to import; `notes` may ask for another.
-Result<Imported> attempt(const Source& source, const ImportOptions& options, const ir::OpSet& ops, const zip::Archive& archive, const Contents& contents, InputNotes& notes, bool& again) {
+Result<Imported> attempt(const Source& source, const ImportOptions& options, const ir::OpSet& ops, const zip::Archive& archive,
+                         const Contents& contents, InputNotes& notes, bool& again) {
   again = false;
   Network network(ops);
   Session session(network.graph, ops);
@@ -136,7 +151,8 @@ Result<Imported> attempt(const Source& source, const ImportOptions& options, con
 }
 
 // Everything about the inputs is in the file: one attempt is enough.
-Result<Imported> load_exported(const Source& source, const ImportOptions& options, const ir::OpSet& ops, const zip::Archive& archive, const Contents& contents) {
+Result<Imported> load_exported(const Source& source, const ImportOptions& options, const ir::OpSet& ops,
+                               const zip::Archive& archive, const Contents& contents) {
   Network network(ops);
   Session session(network.graph, ops);
   session.has_input_facts = true;
@@ -147,7 +163,8 @@ Result<Imported> load_exported(const Source& source, const ImportOptions& option
   if (!result) {
     Status status = result.status();
     for (const auto& [layer, op] : program.operators())
-      if (!is_known_operator(op) && status.to_string().find("(" + shown_operator(op) + ")") == std::string::npos) status.also(unsupported("operator is not supported").node(layer, shown_operator(op)));
+      if (!is_known_operator(op) && status.to_string().find("(" + shown_operator(op) + ")") == std::string::npos)
+        status.also(unsupported("operator is not supported").node(layer, shown_operator(op)));
     return status;
   }
   Emitter emitter(session.graph, session.ops, "output", {"output"});
@@ -165,11 +182,14 @@ Result<Imported> load_exported(const Source& source, const ImportOptions& option
 
 // The archive of a model that can be imported.
 Result<zip::Archive> open_archive(const Source& source, Contents& contents) {
-  if (is_legacy_pickle(source.bytes)) return not_torchscript("the file was written by torch.save and holds weights or an eager module, not the computation");
+  if (is_legacy_pickle(source.bytes))
+    return not_torchscript("the file was written by torch.save and holds weights or an eager module, not the computation");
   if (!zip::looks_like_archive(source.bytes)) return not_torchscript("the file is no archive of PyTorch");
   ORKNN_TRY_ASSIGN(zip::Archive archive, zip::Archive::open(source.bytes));
   contents = look_into(archive);
-  if (contents.kind == FileKind::Eager) return not_torchscript("the file was written by torch.save and holds weights (a state_dict) or an eager module, not the computation");
+  if (contents.kind == FileKind::Eager)
+    return not_torchscript(
+        "the file was written by torch.save and holds weights (a state_dict) or an eager module, not the computation");
   if (contents.kind == FileKind::Other) return not_torchscript("the archive holds no TorchScript model");
   return archive;
 }
@@ -219,7 +239,11 @@ Result<Survey> survey(const Source& source) {
 }  // namespace pytorch
 
 const Importer& pytorch_importer() {
-  static const Importer importer{.name = "pytorch", .extensions = {".pt", ".pth", ".torchscript", ".ptl", ".pt2"}, .sniff = pytorch::sniff, .load = pytorch::load, .survey = pytorch::survey};
+  static const Importer importer{.name = "pytorch",
+                                 .extensions = {".pt", ".pth", ".torchscript", ".ptl", ".pt2"},
+                                 .sniff = pytorch::sniff,
+                                 .load = pytorch::load,
+                                 .survey = pytorch::survey};
   return importer;
 }
 

@@ -10,7 +10,8 @@ TensorId quantize_dequantize(Call& c, TensorId x, const Quantization& q) {
   std::vector<float> scales(q.scales.begin(), q.scales.end());
   const Dims dims = q.axis < 0 ? Dims{} : Dims{static_cast<int64_t>(scales.size())};
   const TensorId scale = c.add_constant("scale", ir::TensorData::from<float>(dims, scales));
-  const TensorId zero = c.add_constant("zero_point", ir::convert(ir::TensorData::from<int64_t>(dims, q.zero_points).view(), q.dtype));
+  const TensorId zero =
+      c.add_constant("zero_point", ir::convert(ir::TensorData::from<int64_t>(dims, q.zero_points).view(), q.dtype));
   ir::Attributes attributes;
   if (q.axis >= 0) attributes.set("axis", q.axis);
   const TensorId quantized = c.emit_kept("QuantizeLinear", {c.cast(x, DType::Float32), scale, zero}, attributes);
@@ -21,7 +22,8 @@ Status check_quantization(const Quantization& q) {
   for (double s : q.scales)
     if (!(s > 0) || !std::isfinite(s)) return invalid_model("a quantization scale is not positive").found(std::to_string(s));
   for (int64_t z : q.zero_points)
-    if (z < dtype_min(q.dtype) || (z > 0 && static_cast<uint64_t>(z) > dtype_max(q.dtype))) return invalid_model("a zero point is outside of its type").found(std::to_string(z));
+    if (z < dtype_min(q.dtype) || (z > 0 && static_cast<uint64_t>(z) > dtype_max(q.dtype)))
+      return invalid_model("a zero point is outside of its type").found(std::to_string(z));
   return {};
 }
 
@@ -38,12 +40,14 @@ Result<Value> made_quantized(Call& c, TensorId x, Quantization q) {
 }
 
 Result<Value> quantized_like_input(Call& c, const Value& result) {
-  if (!result.is_tensor() || result.tensor().quantization || !result.tensor().id || !is_float(c.dtype_of(result.tensor().id))) return result;
+  if (!result.is_tensor() || result.tensor().quantization || !result.tensor().id || !is_float(c.dtype_of(result.tensor().id)))
+    return result;
   const Value first = c.first_tensor();
   if (!first.is_tensor() || !first.tensor().quantization || first.tensor().quantization->axis >= 0) return result;
   const std::string_view op = c.op();
-  if (op.find("::") != std::string_view::npos || op.starts_with("dequantize") || op.starts_with("q_") || op.starts_with("fake_quantize") || op.find("like") != std::string_view::npos ||
-      op.starts_with("new_") || op.starts_with("fused_"))
+  if (op.find("::") != std::string_view::npos || op.starts_with("dequantize") || op.starts_with("q_") ||
+      op.starts_with("fake_quantize") || op.find("like") != std::string_view::npos || op.starts_with("new_") ||
+      op.starts_with("fused_"))
     return result;
   Quantization q = *first.tensor().quantization;
   if (op == "sigmoid" || op == "hardsigmoid") {  // their range is known
@@ -89,7 +93,8 @@ TensorId dynamically_quantized(Call& c, TensorId x, double levels) {
   std::vector<int64_t> axes;
   for (int64_t i = 0; i < c.rank_of(x).value_or(0); ++i) axes.push_back(i);
   const TensorId zero = c.scalar(0, t);
-  const TensorId least = c.emit("Min", {c.reduce("ReduceMin", x, axes, false), zero}), most = c.emit("Max", {c.reduce("ReduceMax", x, axes, false), zero});
+  const TensorId least = c.emit("Min", {c.reduce("ReduceMin", x, axes, false), zero}),
+                 most = c.emit("Max", {c.reduce("ReduceMax", x, axes, false), zero});
   const TensorId range = c.div(c.sub(most, least), c.scalar(levels, t));
   const TensorId scale = c.where(c.emit("Equal", {range, zero}), c.scalar(0.1, t), range);
   const TensorId zero_point = c.clip(c.emit("Round", {c.emit("Neg", {c.div(least, scale)})}), 0, levels);

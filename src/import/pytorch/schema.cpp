@@ -12,9 +12,12 @@ struct TypeName {
   std::string_view name;
   Type type;
 };
-constexpr TypeName kTypes[] = {{"Tensor", Type::Tensor}, {"complex", Type::Complex}, {"operand", Type::Operand}, {"int", Type::Int}, {"float", Type::Float}, {"bool", Type::Bool}, {"Scalar", Type::Number}, {"str", Type::String},
-                               {"Device", Type::Device}, {"int[]", Type::Ints}, {"float[]", Type::Floats}, {"bool[]", Type::Bools}, {"Scalar[]", Type::Numbers},
-                               {"Tensor[]", Type::Tensors}, {"str[]", Type::Strings}, {"list", Type::List}, {"dict", Type::Dict}, {"object", Type::Object}, {"any", Type::Any}};
+constexpr TypeName kTypes[] = {
+    {"Tensor", Type::Tensor},    {"complex", Type::Complex},  {"operand", Type::Operand}, {"int", Type::Int},
+    {"float", Type::Float},      {"bool", Type::Bool},        {"Scalar", Type::Number},   {"str", Type::String},
+    {"Device", Type::Device},    {"int[]", Type::Ints},       {"float[]", Type::Floats},  {"bool[]", Type::Bools},
+    {"Scalar[]", Type::Numbers}, {"Tensor[]", Type::Tensors}, {"str[]", Type::Strings},   {"list", Type::List},
+    {"dict", Type::Dict},        {"object", Type::Object},    {"any", Type::Any}};
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -80,7 +83,8 @@ Schema parse_schema(const Row& row, Heap& heap) {
   bool keyword_only = false;
   while (!trimmed(rest).empty()) {
     size_t end = 0;
-    for (int depth = 0; end < rest.size() && (rest[end] != ',' || depth > 0); ++end) depth += rest[end] == '[' ? 1 : rest[end] == ']' ? -1 : 0;
+    for (int depth = 0; end < rest.size() && (rest[end] != ',' || depth > 0); ++end)
+      depth += rest[end] == '[' ? 1 : rest[end] == ']' ? -1 : 0;
     const std::string_view part = trimmed(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (part == "*") {
@@ -148,10 +152,15 @@ struct Binder {
       case Type::String: return v.kind() == Kind::String;
       case Type::Device: return v.kind() == Kind::Device || v.kind() == Kind::String;
       case Type::Ints: return items(v, [this](Value& item) { return number(item, true); });
-      case Type::Floats: case Type::Numbers: return items(v, [this](Value& item) { return number(item, false); });
+      case Type::Floats:
+      case Type::Numbers: return items(v, [this](Value& item) { return number(item, false); });
       case Type::Bools: return items(v, [](Value& item) { return item.kind() == Kind::Bool; });
-      case Type::Tensors: return v.is_sequence() && std::all_of(v.sequence().items.begin(), v.sequence().items.end(), [](const Value& item) { return is_real(item) || item.is_none(); });
-      case Type::Strings: return v.is_sequence() && std::all_of(v.sequence().items.begin(), v.sequence().items.end(), [](const Value& item) { return item.kind() == Kind::String; });
+      case Type::Tensors:
+        return v.is_sequence() && std::all_of(v.sequence().items.begin(), v.sequence().items.end(),
+                                              [](const Value& item) { return is_real(item) || item.is_none(); });
+      case Type::Strings:
+        return v.is_sequence() && std::all_of(v.sequence().items.begin(), v.sequence().items.end(),
+                                              [](const Value& item) { return item.kind() == Kind::String; });
       case Type::List: return v.is_sequence();
       case Type::Dict: return v.kind() == Kind::Dict;
       case Type::Object: return v.kind() == Kind::Object;
@@ -180,15 +189,20 @@ std::span<const Schema> OperatorTable::find(std::string_view name) const {
   return it == schemas_.end() ? std::span<const Schema>() : std::span<const Schema>(it->second);
 }
 
-std::optional<std::vector<Value>> bind_arguments(const Schema& schema, std::span<const Argument> arguments, Matching matching, Heap& heap, ConstantReader read, void* context) {
+std::optional<std::vector<Value>> bind_arguments(const Schema& schema, std::span<const Argument> arguments, Matching matching,
+                                                 Heap& heap, ConstantReader read, void* context) {
   if (schema.takes_anything) return std::vector<Value>();
   std::vector<Value> bound(schema.parameters.size());
   std::vector<char> given(schema.parameters.size(), 0);
   size_t next = 0;
   for (const Argument& a : arguments) {
     size_t at = next;
-    if (a.keyword.empty()) ++next;
-    else at = static_cast<size_t>(std::find_if(schema.parameters.begin(), schema.parameters.end(), [&](const SchemaParameter& p) { return p.name == a.keyword; }) - schema.parameters.begin());
+    if (a.keyword.empty())
+      ++next;
+    else
+      at = static_cast<size_t>(std::find_if(schema.parameters.begin(), schema.parameters.end(),
+                                            [&](const SchemaParameter& p) { return p.name == a.keyword; }) -
+                               schema.parameters.begin());
     if (at >= bound.size() || given[at]) return std::nullopt;
     if (a.keyword.empty() && schema.parameters[at].keyword_only && matching == Matching::Strict) return std::nullopt;
     bound[at] = a.value;

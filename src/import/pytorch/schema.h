@@ -1,5 +1,5 @@
-// Signatures of operators, written as PyTorch writes them: "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1)".
-// Archives leave out trailing defaults and name keyword arguments, so every row of our tables states its signature.
+// Signatures of operators, written as PyTorch writes them: "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[]
+// stride=1)". Archives leave out trailing defaults and name keyword arguments, so every row of our tables states its signature.
 #pragma once
 
 #include <span>
@@ -21,13 +21,33 @@ struct Row {
 };
 
 // Operand: a tensor or a number. Complex: a tensor of complex numbers, which no other type takes.
-enum class Type : uint8_t { Tensor, Complex, Operand, Int, Float, Bool, Number, String, Device, Ints, Floats, Bools, Numbers, Tensors, Strings, List, Dict, Object, Any };
+enum class Type : uint8_t {
+  Tensor,
+  Complex,
+  Operand,
+  Int,
+  Float,
+  Bool,
+  Number,
+  String,
+  Device,
+  Ints,
+  Floats,
+  Bools,
+  Numbers,
+  Tensors,
+  Strings,
+  List,
+  Dict,
+  Object,
+  Any
+};
 
 struct SchemaParameter {
   std::string name;
   Type type = Type::Any;
-  bool optional = false;       // may be None
-  bool keyword_only = false;   // behind `*`
+  bool optional = false;      // may be None
+  bool keyword_only = false;  // behind `*`
   bool has_fallback = false;
   Value fallback;
 };
@@ -57,13 +77,15 @@ struct Argument {
   std::string_view keyword;  // empty = by position
 };
 
-// How far an argument may be from the signature. Implicit: keywords may be left out, numbers serve as tensors, one-element constants as numbers, one number as a list.
+// How far an argument may be from the signature. Implicit: keywords may be left out, numbers serve as tensors, one-element
+// constants as numbers, one number as a list.
 enum class Matching : uint8_t { Strict, Implicit };
 // A number known while importing, for tensors that are constant and have one element.
 using ConstantReader = std::optional<Value> (*)(void* context, TensorValue& tensor);
 
 // The arguments in the order of the parameters, or nothing when they do not fit. Lists of another type than the parameter's
 // are made anew on `heap`.
-std::optional<std::vector<Value>> bind_arguments(const Schema& schema, std::span<const Argument> arguments, Matching matching, Heap& heap, ConstantReader read, void* context);
+std::optional<std::vector<Value>> bind_arguments(const Schema& schema, std::span<const Argument> arguments, Matching matching,
+                                                 Heap& heap, ConstantReader read, void* context);
 
 }  // namespace orknn::importer::pytorch

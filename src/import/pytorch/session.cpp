@@ -18,8 +18,10 @@ constexpr int64_t kMaxElements = int64_t{1} << 34;
 constexpr int64_t kMaxRepeated = int64_t{1} << 24;
 
 Status outside(const TensorValue& t, const char* what) {
-  return invalid_model(std::string("a tensor in the archive ") + what).node(t.storage->name, "storage")
-      .expected("within " + std::to_string(t.storage->count) + " elements").found("shape " + to_string(t.dims) + ", strides " + to_string(t.strides) + ", offset " + std::to_string(t.storage_offset));
+  return invalid_model(std::string("a tensor in the archive ") + what)
+      .node(t.storage->name, "storage")
+      .expected("within " + std::to_string(t.storage->count) + " elements")
+      .found("shape " + to_string(t.dims) + ", strides " + to_string(t.strides) + ", offset " + std::to_string(t.storage_offset));
 }
 
 Status check_extent(const TensorValue& t) {
@@ -31,7 +33,9 @@ Status check_extent(const TensorValue& t) {
   int64_t last = t.storage_offset;
   for (size_t i = 0; i < t.dims.size(); ++i) {
     int64_t reach = 0;
-    if (t.strides[i] < 0 || __builtin_mul_overflow(t.dims[i] - 1, t.strides[i], &reach) || __builtin_add_overflow(last, reach, &last)) return outside(t, "has impossible strides");
+    if (t.strides[i] < 0 || __builtin_mul_overflow(t.dims[i] - 1, t.strides[i], &reach) ||
+        __builtin_add_overflow(last, reach, &last))
+      return outside(t, "has impossible strides");
   }
   return last < t.storage->count ? Status() : outside(t, "lies outside of its storage");
 }
@@ -49,7 +53,8 @@ TensorData wrap_or_copy(const TensorValue& t, DType dtype, Dims dims) {
     std::transform(data, data + count, static_cast<bool*>(copy.mutable_data()), [](std::byte b) { return b != std::byte{0}; });
     return copy;
   }
-  if (reinterpret_cast<uintptr_t>(data) % dtype_bytes(dtype) == 0) return TensorData::wrap(dtype, std::move(dims), data, t.storage->keeper);
+  if (reinterpret_cast<uintptr_t>(data) % dtype_bytes(dtype) == 0)
+    return TensorData::wrap(dtype, std::move(dims), data, t.storage->keeper);
   TensorData copy = TensorData::allocate(dtype, std::move(dims));
   copy_and_release({data, copy.bytes()}, copy.mutable_data());
   return copy;
@@ -131,7 +136,9 @@ Status Session::materialize(Emitter& emitter, TensorValue& t) {
     pairs.storage = parts;
     pairs.dims = t.dims;
     pairs.dims.push_back(2);
-    if (__builtin_mul_overflow(parts->count, 2, &parts->count) || __builtin_mul_overflow(t.storage_offset, 2, &pairs.storage_offset)) return outside(t, "is too large");
+    if (__builtin_mul_overflow(parts->count, 2, &parts->count) ||
+        __builtin_mul_overflow(t.storage_offset, 2, &pairs.storage_offset))
+      return outside(t, "is too large");
     for (int64_t stride : t.strides)
       if (__builtin_mul_overflow(stride, 2, &pairs.strides.emplace_back())) return outside(t, "has impossible strides");
     pairs.strides.push_back(1);
@@ -140,7 +147,8 @@ Status Session::materialize(Emitter& emitter, TensorValue& t) {
     return {};
   }
   const Storage& s = *t.storage;
-  if (s.dtype == DType::Undefined) return unsupported("tensors of type " + s.type_name + " are not supported").node(s.name, "storage");
+  if (s.dtype == DType::Undefined)
+    return unsupported("tensors of type " + s.type_name + " are not supported").node(s.name, "storage");
   ORKNN_TRY(check_extent(t));
   const auto key = std::tuple(t.storage, t.storage_offset, t.dims, t.strides);
   TensorId& known = stored_[key];
@@ -150,7 +158,8 @@ Status Session::materialize(Emitter& emitter, TensorValue& t) {
     if (element_count(t.dims) == 0) {
       known = graph.add_constant(name, TensorData::zeros(s.dtype, t.dims));
     } else if (!order) {
-      if (element_count(t.dims) > kMaxRepeated && element_count(t.dims) > s.count) return outside(t, "repeats its elements too often");
+      if (element_count(t.dims) > kMaxRepeated && element_count(t.dims) > s.count)
+        return outside(t, "repeats its elements too often");
       known = graph.add_constant(name, gather_copy(t, s.dtype));
     } else {
       Dims dense;
@@ -169,9 +178,11 @@ Status Session::materialize(Emitter& emitter, TensorValue& t) {
   std::vector<float> scales(q.scales.begin(), q.scales.end());
   const Dims parameter_dims = q.axis < 0 ? Dims{} : Dims{static_cast<int64_t>(scales.size())};
   for (int64_t z : q.zero_points)
-    if (z < dtype_min(q.dtype) || (z > 0 && static_cast<uint64_t>(z) > dtype_max(q.dtype))) return outside(t, "has a zero point outside of its type");
+    if (z < dtype_min(q.dtype) || (z > 0 && static_cast<uint64_t>(z) > dtype_max(q.dtype)))
+      return outside(t, "has a zero point outside of its type");
   const TensorId scale = emitter.add_constant("scale", TensorData::from<float>(parameter_dims, scales));
-  const TensorId zero = emitter.add_constant("zero_point", convert(TensorData::from<int64_t>(parameter_dims, q.zero_points).view(), q.dtype));
+  const TensorId zero =
+      emitter.add_constant("zero_point", convert(TensorData::from<int64_t>(parameter_dims, q.zero_points).view(), q.dtype));
   Attributes attributes;
   if (q.axis >= 0) attributes.set("axis", q.axis);
   t.id = emitter.emit_kept("DequantizeLinear", {t.id, scale, zero}, attributes);

@@ -14,15 +14,22 @@
 namespace orknn::importer::pytorch {
 
 enum class Syntax : uint8_t {
-  None, True, False, Integer, Float, String,
-  Name,        // text
-  Qualified,   // text: a dotted name that begins with torch, ops, __torch__ or CONSTANTS
-  Attribute,   // children[0].text
-  Subscript,   // children[0][children[1]]
-  Call,        // children[0](children[1..]); keywords[i] names argument i, empty for positional ones
-  List, Tuple,
-  Dict,        // key, value, key, value, ...
-  Negate, Not,
+  None,
+  True,
+  False,
+  Integer,
+  Float,
+  String,
+  Name,       // text
+  Qualified,  // text: a dotted name that begins with torch, ops, __torch__ or CONSTANTS
+  Attribute,  // children[0].text
+  Subscript,  // children[0][children[1]]
+  Call,       // children[0](children[1..]); keywords[i] names argument i, empty for positional ones
+  List,
+  Tuple,
+  Dict,  // key, value, key, value, ...
+  Negate,
+  Not,
 };
 
 struct Expression {
@@ -44,7 +51,7 @@ struct Statement {
   // Assign: what is assigned to. For: the loop variable. With: the name after `as`, if any.
   std::vector<Expression> targets;
   bool unpack = false;  // the value is a sequence, one item per target
-  Expression value;  // assigned, returned or evaluated value; condition; iterated value; context manager
+  Expression value;     // assigned, returned or evaluated value; condition; iterated value; context manager
   std::vector<Statement> body, otherwise;
 };
 

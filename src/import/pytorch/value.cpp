@@ -50,7 +50,8 @@ void append_text(const Value& value, int depth, std::string& out) {
     case Kind::String: out += depth == 0 ? value.text() : "'" + value.text() + "'"; return;
     case Kind::Device: out += value.text(); return;
     case Kind::Tensor: out += "Tensor" + ir::to_string(value.tensor().dims); return;
-    case Kind::List: case Kind::Tuple: {
+    case Kind::List:
+    case Kind::Tuple: {
       const bool is_list = value.kind() == Kind::List;
       out += is_list ? '[' : '(';
       const auto& items = value.sequence().items;
@@ -93,7 +94,8 @@ int64_t Value::integer() const {
 
 std::optional<DictValue::Key> DictValue::key_of(const Value& value) {
   switch (value.kind()) {
-    case Kind::Bool: case Kind::Int: return Key{.integer = value.integer()};
+    case Kind::Bool:
+    case Kind::Int: return Key{.integer = value.integer()};
     case Kind::Float: return std::isnan(value.number()) ? std::nullopt : std::optional(Key{.number = value.number()});
     case Kind::String: return Key{.integer = -1, .number = -1, .text = value.text()};
     default: return std::nullopt;
@@ -110,8 +112,10 @@ bool DictValue::set(const Value& key, const Value& value) {
   auto k = key_of(key);
   if (!k) return false;
   const auto [it, is_new] = index.emplace(*std::move(k), items.size());
-  if (is_new) items.emplace_back(key, value);
-  else items[it->second].second = value;
+  if (is_new)
+    items.emplace_back(key, value);
+  else
+    items[it->second].second = value;
   return true;
 }
 

@@ -1,6 +1,6 @@
-// The values TorchScript code works with while we execute it: numbers and containers as in Python, tensors as values of our graph.
-// Containers and tensors are references, as in Python; the Heap owns them all until the import ends, so that neither cycles nor
-// deep nesting in a hostile file can do harm.
+// The values TorchScript code works with while we execute it: numbers and containers as in Python, tensors as values of our
+// graph. Containers and tensors are references, as in Python; the Heap owns them all until the import ends, so that neither
+// cycles nor deep nesting in a hostile file can do harm.
 #pragma once
 
 #include <concepts>
@@ -33,7 +33,7 @@ class Value {
  public:
   Value() : integer_(0) {}
   template <class T>
-    requires std::same_as<T, bool>  // pointers must not become truth values
+  requires std::same_as<T, bool>  // pointers must not become truth values
   Value(T b) : kind_(Kind::Bool), integer_(b) {}
   Value(int64_t i) : kind_(Kind::Int), integer_(i) {}
   Value(double d) : kind_(Kind::Float), number_(d) {}
@@ -115,7 +115,7 @@ struct Quantization {
 // Bytes in the archive.
 struct Storage {
   std::string name;
-  DType dtype = DType::Undefined;   // Undefined: a type we cannot compute with, named by type_name
+  DType dtype = DType::Undefined;  // Undefined: a type we cannot compute with, named by type_name
   std::string type_name;
   bool is_quantized = false;
   int64_t count = 0;
@@ -133,7 +133,7 @@ struct TensorValue {
 
   const Storage* storage = nullptr;  // id is none until the tensor is used
   int64_t storage_offset = 0;
-  std::string name;                  // "layer1.0.weight" when it is part of the model
+  std::string name;  // "layer1.0.weight" when it is part of the model
 
   uint64_t version = 0;  // counts writes
   using Apply = std::function<ir::TensorId(Emitter&, ir::TensorId parent)>;
@@ -143,7 +143,7 @@ struct TensorValue {
   Apply apply;
   Write write;  // empty: a view that cannot be written
 
-  int input = -1;  // number of the graph input this is, or a view of
+  int input = -1;           // number of the graph input this is, or a view of
   bool is_complex = false;  // the value in the graph has one axis more, at the end: real and imaginary part
 };
 

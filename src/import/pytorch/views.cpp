@@ -32,7 +32,8 @@ std::optional<Dims> reshaped_strides(const Dims& dims, const Dims& strides, cons
 }
 
 TensorId slice_of(Emitter& e, TensorId x, int64_t axis, int64_t start, int64_t end, int64_t step) {
-  return e.emit("Slice", {x, e.add_ints("start", {start}), e.add_ints("end", {end}), e.add_ints("axis", {axis}), e.add_ints("step", {step})});
+  return e.emit("Slice", {x, e.add_ints("start", {start}), e.add_ints("end", {end}), e.add_ints("axis", {axis}),
+                          e.add_ints("step", {step})});
 }
 }  // namespace
 
@@ -41,12 +42,16 @@ Result<Dims> resolve_shape(std::span<const int64_t> given, int64_t count) {
   int64_t known = 1;
   std::optional<size_t> open;
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == -1 && !open) open = i;
-    else if (dims[i] < 0 || __builtin_mul_overflow(known, dims[i], &known)) return invalid_model("a shape has an impossible extent").found(to_string(dims));
+    if (dims[i] == -1 && !open)
+      open = i;
+    else if (dims[i] < 0 || __builtin_mul_overflow(known, dims[i], &known))
+      return invalid_model("a shape has an impossible extent").found(to_string(dims));
   }
   if (open && known > 0 && count % known == 0) dims[*open] = count / known;
   if ((open && (known <= 0 || count % known != 0)) || (!open && known != count))
-    return shape_mismatch("a tensor does not fit its new shape").expected(std::to_string(count) + " elements").found(to_string(Dims(given.begin(), given.end())));
+    return shape_mismatch("a tensor does not fit its new shape")
+        .expected(std::to_string(count) + " elements")
+        .found(to_string(Dims(given.begin(), given.end())));
   return dims;
 }
 
@@ -58,8 +63,9 @@ Result<Value> view_reshaped(Call& c, TensorValue& parent, Dims dims) {
     if (parent.quantization && parent.quantization->axis < 0) copy.tensor().quantization = parent.quantization;
     return copy;
   }
-  return c.view(parent, *std::move(strides), [dims](Emitter& e, TensorId x) { return e.reshape(x, dims); },
-                [back = parent.dims](Emitter& e, TensorId, TensorId value) { return e.reshape(value, back); });
+  return c.view(
+      parent, *std::move(strides), [dims](Emitter& e, TensorId x) { return e.reshape(x, dims); },
+      [back = parent.dims](Emitter& e, TensorId, TensorId value) { return e.reshape(value, back); });
 }
 
 Result<Value> view_permuted(Call& c, TensorValue& parent, std::vector<int64_t> permutation) {
@@ -69,11 +75,13 @@ Result<Value> view_permuted(Call& c, TensorValue& parent, std::vector<int64_t> p
     strides.push_back(parent.strides[static_cast<size_t>(permutation[i])]);
     inverse[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
   }
-  return c.view(parent, std::move(strides), [permutation](Emitter& e, TensorId x) { return e.transpose(x, permutation); },
-                [inverse](Emitter& e, TensorId, TensorId value) { return e.transpose(value, inverse); });
+  return c.view(
+      parent, std::move(strides), [permutation](Emitter& e, TensorId x) { return e.transpose(x, permutation); },
+      [inverse](Emitter& e, TensorId, TensorId value) { return e.transpose(value, inverse); });
 }
 
-TensorId replace_slice(Emitter& e, TensorId base, TensorId value, int64_t axis, int64_t start, int64_t count, int64_t step, int64_t extent) {
+TensorId replace_slice(Emitter& e, TensorId base, TensorId value, int64_t axis, int64_t start, int64_t count, int64_t step,
+                       int64_t extent) {
   if (count == extent) return value;
   if (count == 0) return base;
   if (step == 1) {
@@ -95,41 +103,60 @@ Result<Value> view_sliced(Call& c, TensorValue& parent, size_t axis, int64_t sta
   Dims strides = parent.strides;
   strides[axis] = times(strides[axis], step);
   if (count == extent && step == 1) {
-    return c.view(parent, std::move(strides), [](Emitter&, TensorId x) { return x; }, [](Emitter&, TensorId, TensorId value) { return value; });
+    return c.view(
+        parent, std::move(strides), [](Emitter&, TensorId x) { return x; },
+        [](Emitter&, TensorId, TensorId value) { return value; });
   }
-  return c.view(parent, std::move(strides),
-                [=](Emitter& e, TensorId x) { return slice_of(e, x, a, start, count == 0 ? start : start + (count - 1) * step + 1, step); },
-                [=](Emitter& e, TensorId base, TensorId value) { return replace_slice(e, base, value, a, start, count, step, extent); });
+  return c.view(
+      parent, std::move(strides),
+      [=](Emitter& e, TensorId x) { return slice_of(e, x, a, start, count == 0 ? start : start + (count - 1) * step + 1, step); },
+      [=](Emitter& e, TensorId base, TensorId value) { return replace_slice(e, base, value, a, start, count, step, extent); });
 }
 
 Result<Value> view_selected(Call& c, TensorValue& parent, size_t axis, int64_t index) {
   const int64_t extent = parent.dims[axis], a = static_cast<int64_t>(axis);
-  if (index < -extent || index >= extent) return invalid_model("an index is outside of its axis").expected("within " + std::to_string(extent)).found(std::to_string(index));
+  if (index < -extent || index >= extent)
+    return invalid_model("an index is outside of its axis")
+        .expected("within " + std::to_string(extent))
+        .found(std::to_string(index));
   const int64_t at = index < 0 ? index + extent : index;
   Dims strides = parent.strides;
   strides.erase(strides.begin() + a);
-  return c.view(parent, std::move(strides), [=](Emitter& e, TensorId x) { return e.emit("Gather", {x, e.add_int_scalar("index", at)}, {{"axis", a}}); },
-                [=](Emitter& e, TensorId base, TensorId value) {
-                  const TensorId wide = e.emit("Unsqueeze", {value, e.add_ints("axes", {a})});
-                  return replace_slice(e, base, wide, a, at, 1, 1, extent);
-                });
+  return c.view(
+      parent, std::move(strides),
+      [=](Emitter& e, TensorId x) {
+        return e.emit("Gather", {x, e.add_int_scalar("index", at)}, {{"axis", a}});
+      },
+      [=](Emitter& e, TensorId base, TensorId value) {
+        const TensorId wide = e.emit("Unsqueeze", {value, e.add_ints("axes", {a})});
+        return replace_slice(e, base, wide, a, at, 1, 1, extent);
+      });
 }
 
 Result<Value> view_expanded(Call& c, TensorValue& parent, Dims dims) {
   const size_t more = dims.size() - std::min(dims.size(), parent.dims.size());
-  if (dims.size() < parent.dims.size()) return shape_mismatch("a tensor cannot be expanded to fewer axes").expected(to_string(parent.dims)).found(to_string(dims));
+  if (dims.size() < parent.dims.size())
+    return shape_mismatch("a tensor cannot be expanded to fewer axes").expected(to_string(parent.dims)).found(to_string(dims));
   Dims strides(dims.size(), 0);
   for (size_t i = 0; i < dims.size(); ++i) {
     const bool is_new = i < more;
     const int64_t have = is_new ? 1 : parent.dims[i - more];
     if (dims[i] == -1 && !is_new) dims[i] = have;
-    if (dims[i] < 0 || (have != 1 && have != dims[i])) return shape_mismatch("a tensor cannot be expanded").expected("an extension of " + to_string(parent.dims)).found(to_string(dims));
+    if (dims[i] < 0 || (have != 1 && have != dims[i]))
+      return shape_mismatch("a tensor cannot be expanded")
+          .expected("an extension of " + to_string(parent.dims))
+          .found(to_string(dims));
     if (!is_new && have == dims[i]) strides[i] = parent.strides[i - more];
   }
   if (dims == parent.dims) {
-    return c.view(parent, parent.strides, [](Emitter&, TensorId x) { return x; }, [](Emitter&, TensorId, TensorId value) { return value; });
+    return c.view(
+        parent, parent.strides, [](Emitter&, TensorId x) { return x; }, [](Emitter&, TensorId, TensorId value) { return value; });
   }
-  return c.view(parent, std::move(strides), [dims](Emitter& e, TensorId x) { return e.emit("Expand", {x, e.add_ints("shape", dims)}); }, {});
+  return c.view(parent, std::move(strides),
+                [dims](Emitter& e, TensorId x) {
+                  return e.emit("Expand", {x, e.add_ints("shape", dims)});
+                },
+                {});
 }
 
 Result<Value> view_unsqueezed(Call& c, TensorValue& parent, size_t axis) {
@@ -137,8 +164,9 @@ Result<Value> view_unsqueezed(Call& c, TensorValue& parent, size_t axis) {
   const auto at = static_cast<ptrdiff_t>(axis);
   strides.insert(strides.begin() + at, axis < dims.size() ? times(strides[axis], std::max<int64_t>(dims[axis], 1)) : 1);
   dims.insert(dims.begin() + at, 1);
-  return c.view(parent, std::move(strides), [dims](Emitter& e, TensorId x) { return e.reshape(x, dims); },
-                [back = parent.dims](Emitter& e, TensorId, TensorId value) { return e.reshape(value, back); });
+  return c.view(
+      parent, std::move(strides), [dims](Emitter& e, TensorId x) { return e.reshape(x, dims); },
+      [back = parent.dims](Emitter& e, TensorId, TensorId value) { return e.reshape(value, back); });
 }
 
 Result<Value> view_squeezed(Call& c, TensorValue& parent, std::span<const int64_t> axes) {
@@ -148,8 +176,9 @@ Result<Value> view_squeezed(Call& c, TensorValue& parent, std::span<const int64_
     dims.push_back(parent.dims[i]);
     strides.push_back(parent.strides[i]);
   }
-  return c.view(parent, std::move(strides), [dims](Emitter& e, TensorId x) { return e.reshape(x, dims); },
-                [back = parent.dims](Emitter& e, TensorId, TensorId value) { return e.reshape(value, back); });
+  return c.view(
+      parent, std::move(strides), [dims](Emitter& e, TensorId x) { return e.reshape(x, dims); },
+      [back = parent.dims](Emitter& e, TensorId, TensorId value) { return e.reshape(value, back); });
 }
 
 }  // namespace orknn::importer::pytorch

@@ -19,6 +19,7 @@ Result<Value> view_unsqueezed(Call& c, TensorValue& parent, size_t axis);
 Result<Value> view_squeezed(Call& c, TensorValue& parent, std::span<const int64_t> axes);
 
 // `value` put in place of a slice of `base`.
-ir::TensorId replace_slice(Emitter& e, ir::TensorId base, ir::TensorId value, int64_t axis, int64_t start, int64_t count, int64_t step, int64_t extent);
+ir::TensorId replace_slice(Emitter& e, ir::TensorId base, ir::TensorId value, int64_t axis, int64_t start, int64_t count,
+                           int64_t step, int64_t extent);
 
 }  // namespace orknn::importer::pytorch

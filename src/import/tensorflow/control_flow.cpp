@@ -5,11 +5,12 @@ namespace orknn::importer::tensorflow {
 using namespace ir;
 
 namespace {
-constexpr int kMaxDepth = 64;        // functions that call themselves end here
-constexpr size_t kMaxTurns = 4096;   // and loops that never do
+constexpr int kMaxDepth = 64;       // functions that call themselves end here
+constexpr size_t kMaxTurns = 4096;  // and loops that never do
 
 Status endless() {
-  return unsupported("the number of turns of this loop is not known while importing").hint("give the input shapes with input_size_list; a loop that depends on the data cannot be unrolled");
+  return unsupported("the number of turns of this loop is not known while importing")
+      .hint("give the input shapes with input_size_list; a loop that depends on the data cannot be unrolled");
 }
 }  // namespace
 
@@ -20,9 +21,11 @@ std::optional<bool> Lowering::constant_truth(const Value& value) const {
 }
 
 // What both branches computed, chosen element by element: a predicate known only when the model runs is one number.
-Result<std::vector<Value>> Lowering::select(Emitter& emitter, TensorId predicate, const std::vector<Value>& when_true, const std::vector<Value>& when_false) {
+Result<std::vector<Value>> Lowering::select(Emitter& emitter, TensorId predicate, const std::vector<Value>& when_true,
+                                            const std::vector<Value>& when_false) {
   if (when_true.size() != when_false.size())
-    return invalid_model("the branches of a conditional have different numbers of results").found(std::to_string(when_true.size()) + " and " + std::to_string(when_false.size()));
+    return invalid_model("the branches of a conditional have different numbers of results")
+        .found(std::to_string(when_true.size()) + " and " + std::to_string(when_false.size()));
   if (emitter.dtype_of(predicate) != DType::Bool) predicate = emitter.cast(predicate, DType::Bool);
   std::vector<Value> chosen;
   for (size_t i = 0; i < when_true.size(); ++i) {
@@ -37,7 +40,9 @@ Result<std::vector<Value>> Lowering::select(Emitter& emitter, TensorId predicate
       continue;
     }
     const auto x = emitter.dims_of(a.tensor), y = emitter.dims_of(b.tensor);
-    if (x && y && *x != *y) return unsupported("the branches of a conditional on data have different shapes").found(to_string(*x) + " and " + to_string(*y));
+    if (x && y && *x != *y)
+      return unsupported("the branches of a conditional on data have different shapes")
+          .found(to_string(*x) + " and " + to_string(*y));
     chosen.push_back(emitter.emit("Where", {predicate, a.tensor, b.tensor}));
   }
   return chosen;
@@ -91,7 +96,13 @@ Status Lowering::run_loop(Frame& frame, const LoopFrame& loop) {
   }
   for (size_t turn = 0;; ++turn) {
     if (turn >= kMaxTurns) return unsupported("a loop takes too many turns").expected("at most " + std::to_string(kMaxTurns));
-    Frame inner{.scope = &scope, .outer = &frame, .call = frame.call, .prefix = frame.prefix, .arguments = frame.arguments, .depth = frame.depth + 1, .states = {}};
+    Frame inner{.scope = &scope,
+                .outer = &frame,
+                .call = frame.call,
+                .prefix = frame.prefix,
+                .arguments = frame.arguments,
+                .depth = frame.depth + 1,
+                .states = {}};
     for (size_t i = 0; i < needed.size(); ++i) {
       NodeState& state = inner.states[loop.variables[needed[i]].merge];
       state.outputs = {values[i]};
@@ -102,8 +113,10 @@ Status Lowering::run_loop(Frame& frame, const LoopFrame& loop) {
     ORKNN_TRY_ASSIGN(const Value goes_on, get(inner, condition));
     const auto truth = constant_truth(goes_on);
     if (!truth) {
-      if (!network_.is_clean()) values.assign(values.size(), Value::failure());
-      else return endless();
+      if (!network_.is_clean())
+        values.assign(values.size(), Value::failure());
+      else
+        return endless();
     }
     if (!truth || !*truth) break;
     std::vector<Value> next;
@@ -130,8 +143,10 @@ Status Lowering::run_loop(Frame& frame, const LoopFrame& loop) {
 
 // --- functions
 
-Result<std::vector<Value>> Lowering::call(Frame& frame, const NodeDef& node, std::string_view function, std::vector<Value> arguments) {
-  if (frame.depth >= kMaxDepth) return unsupported("functions call each other too deeply").found("'" + std::string(function) + "'");
+Result<std::vector<Value>> Lowering::call(Frame& frame, const NodeDef& node, std::string_view function,
+                                          std::vector<Value> arguments) {
+  if (frame.depth >= kMaxDepth)
+    return unsupported("functions call each other too deeply").found("'" + std::string(function) + "'");
   const auto found = functions_.find(function);
   if (found == functions_.end()) return invalid_model("function '" + std::string(function) + "' is not in the graph's library");
   std::unique_ptr<Scope>& scope = function_scopes_[found->first];
@@ -140,9 +155,17 @@ Result<std::vector<Value>> Lowering::call(Frame& frame, const NodeDef& node, std
     scope = std::make_unique<Scope>(std::move(made));
   }
   if (arguments.size() < found->second->inputs.size())
-    return invalid_model("function '" + std::string(function) + "' is called with too few arguments").expected(std::to_string(found->second->inputs.size())).found(std::to_string(arguments.size()));
+    return invalid_model("function '" + std::string(function) + "' is called with too few arguments")
+        .expected(std::to_string(found->second->inputs.size()))
+        .found(std::to_string(arguments.size()));
   const CallSite site{&node, frame.call};
-  Frame inner{.scope = scope.get(), .outer = nullptr, .call = &site, .prefix = frame.prefix + std::string(node.name) + "/", .arguments = std::move(arguments), .depth = frame.depth + 1, .states = {}};
+  Frame inner{.scope = scope.get(),
+              .outer = nullptr,
+              .call = &site,
+              .prefix = frame.prefix + std::string(node.name) + "/",
+              .arguments = std::move(arguments),
+              .depth = frame.depth + 1,
+              .states = {}};
   std::vector<Value> results;
   for (const Reference& r : scope->results) {
     ORKNN_TRY_ASSIGN(Value value, get(inner, r));
@@ -169,7 +192,8 @@ Result<std::vector<Value>> Lowering::lower_if(Frame& frame, const NodeDef& node,
     ORKNN_TRY_ASSIGN(branches, parse_function_list(layer.attribute("branches")));
   } else {
     const AttributeValue otherwise = layer.attribute("else_branch"), then = layer.attribute("then_branch");
-    if (then.kind == AttributeValue::Kind::Function && otherwise.kind == AttributeValue::Kind::Function) branches = {otherwise.text, then.text};
+    if (then.kind == AttributeValue::Kind::Function && otherwise.kind == AttributeValue::Kind::Function)
+      branches = {otherwise.text, then.text};
   }
   if (branches.empty()) return invalid_model("a conditional names no branches");
   if (const TensorData* value = layer.constant_of(selector); value && value->count() == 1) {
@@ -194,20 +218,25 @@ Result<std::vector<Value>> Lowering::lower_if(Frame& frame, const NodeDef& node,
 
 Result<std::vector<Value>> Lowering::lower_while(Frame& frame, const NodeDef& node, Layer& layer) {
   const AttributeValue condition = layer.attribute("cond"), body = layer.attribute("body");
-  if (condition.kind != AttributeValue::Kind::Function || body.kind != AttributeValue::Kind::Function) return invalid_model("a loop names no condition or no body");
+  if (condition.kind != AttributeValue::Kind::Function || body.kind != AttributeValue::Kind::Function)
+    return invalid_model("a loop names no condition or no body");
   std::vector<Value> values = std::move(layer.values());
   for (size_t turn = 0;; ++turn) {
     if (turn >= kMaxTurns) return unsupported("a loop takes too many turns").expected("at most " + std::to_string(kMaxTurns));
     ORKNN_TRY_ASSIGN(const std::vector<Value> goes_on, call(frame, node, condition.text, values));
-    if (goes_on.size() != 1) return invalid_model("the condition of a loop has not one result").found(std::to_string(goes_on.size()));
+    if (goes_on.size() != 1)
+      return invalid_model("the condition of a loop has not one result").found(std::to_string(goes_on.size()));
     const auto truth = constant_truth(goes_on[0]);
     if (!truth && !network_.is_clean()) return std::vector<Value>(values.size(), Value::failure());
     if (!truth) return endless();
     if (!*truth) return values;
     ORKNN_TRY_ASSIGN(std::vector<Value> next, call(frame, node, body.text, values));
-    if (!network_.is_clean()) return std::vector<Value>(values.size(), Value::failure());  // more turns would only repeat what was reported
+    if (!network_.is_clean())
+      return std::vector<Value>(values.size(), Value::failure());  // more turns would only repeat what was reported
     if (next.size() != values.size())
-      return invalid_model("the body of a loop has the wrong number of results").expected(std::to_string(values.size())).found(std::to_string(next.size()));
+      return invalid_model("the body of a loop has the wrong number of results")
+          .expected(std::to_string(values.size()))
+          .found(std::to_string(next.size()));
     values = std::move(next);
   }
 }

@@ -1,5 +1,5 @@
-// Convolutions of TensorFlow. Weights are stored spatial axes first ([height, width, in, out]) whatever the data format; transposes
-// on the constants bring them to ours.
+// Convolutions of TensorFlow. Weights are stored spatial axes first ([height, width, in, out]) whatever the data format;
+// transposes on the constants bring them to ours.
 #include <algorithm>
 
 #include "import/tensorflow/window.h"
@@ -17,12 +17,14 @@ struct Geometry {
 Result<Geometry> geometry_of(Layer& layer, size_t spatial, TensorId weights) {
   Geometry g;
   ORKNN_TRY_ASSIGN(g.format, data_format_of(layer, spatial));
-  ORKNN_TRY_ASSIGN(g.strides, spatial_entries(g.format, layer.ints_or("strides", std::vector<int64_t>(spatial + 2, 1)), "strides"));
+  ORKNN_TRY_ASSIGN(g.strides,
+                   spatial_entries(g.format, layer.ints_or("strides", std::vector<int64_t>(spatial + 2, 1)), "strides"));
   auto dilations = layer.ints_or("dilations");
   if (dilations.empty()) dilations.assign(spatial + 2, 1);
   ORKNN_TRY_ASSIGN(g.dilations, spatial_entries(g.format, dilations, "dilations"));
   ORKNN_TRY_ASSIGN(g.weights, layer.need_dims(weights, "to convolve with it"));
-  if (g.weights.size() != spatial + 2) return shape_mismatch("the weights have the wrong rank").expected(std::to_string(spatial + 2)).found(to_string(g.weights));
+  if (g.weights.size() != spatial + 2)
+    return shape_mismatch("the weights have the wrong rank").expected(std::to_string(spatial + 2)).found(to_string(g.weights));
   for (int64_t d : g.weights)
     if (d < 1) return shape_mismatch("the weights are empty").found(to_string(g.weights));
   for (size_t i = 0; i < spatial; ++i) {
@@ -50,7 +52,9 @@ Result<TensorId> convolve(Layer& layer, const Geometry& g, TensorId x, TensorId 
   const int64_t in = g.weights[g.format.spatial], out = g.weights[g.format.spatial + 1];
   const int64_t channels = channels_of(layer, g.format, x).value_or(in);
   if (channels % in != 0 || channels < in || out % (channels / in) != 0)
-    return shape_mismatch("the weights do not fit the channels").expected(std::to_string(channels) + " input channels").found(to_string(g.weights));
+    return shape_mismatch("the weights do not fit the channels")
+        .expected(std::to_string(channels) + " input channels")
+        .found(to_string(g.weights));
   ORKNN_TRY_ASSIGN(const TensorId data, to_channels_first(layer, g.format, x));
   Attributes attributes{{"strides", g.strides}, {"dilations", g.dilations}, {"kernel_shape", g.kernel}, {"group", channels / in}};
   set_padding(attributes, padding);
@@ -60,15 +64,19 @@ Result<TensorId> convolve(Layer& layer, const Geometry& g, TensorId x, TensorId 
 Result<TensorId> convolve_depthwise(Layer& layer, const Geometry& g, TensorId x, TensorId weights, const Padding& padding) {
   const int64_t channels = g.weights[2], multiplier = g.weights[3];
   if (const auto found = channels_of(layer, g.format, x); found && *found != channels)
-    return shape_mismatch("the weights do not fit the channels").expected(std::to_string(*found) + " input channels").found(to_string(g.weights));
+    return shape_mismatch("the weights do not fit the channels")
+        .expected(std::to_string(*found) + " input channels")
+        .found(to_string(g.weights));
   ORKNN_TRY_ASSIGN(const TensorId data, to_channels_first(layer, g.format, x));
-  const TensorId ours = layer.reshape(layer.transpose(weights, weights_first(2, false)), {channels * multiplier, 1, g.kernel[0], g.kernel[1]});
+  const TensorId ours =
+      layer.reshape(layer.transpose(weights, weights_first(2, false)), {channels * multiplier, 1, g.kernel[0], g.kernel[1]});
   Attributes attributes{{"strides", g.strides}, {"dilations", g.dilations}, {"kernel_shape", g.kernel}, {"group", channels}};
   set_padding(attributes, padding);
   return layer.emit("Conv", {data, ours}, std::move(attributes));
 }
 
-// Steps grappler fuses behind a convolution or matrix product: BiasAdd, FusedBatchNorm and an activation, in the layer's own layout.
+// Steps grappler fuses behind a convolution or matrix product: BiasAdd, FusedBatchNorm and an activation, in the layer's own
+// layout.
 Status apply_fused_steps(Layer& layer, TensorId y, size_t next_input, const DataFormat* format) {
   for (std::string_view step : layer.strings_or_none("fused_ops")) {
     const auto channelwise = [&](TensorId v) {
@@ -115,7 +123,8 @@ Status lower_convolution(Layer& layer) {
   ORKNN_TRY_ASSIGN(const Geometry g, geometry_of(layer, layer.op() == "Conv3D" ? 3 : 2, weights));
   ORKNN_TRY_ASSIGN(const Padding padding, padding_of(layer, g.format, spatial_extents(layer, g.format, x), g.spread, g.strides));
   const bool is_depthwise = layer.op().find("Depthwise") != std::string_view::npos;
-  ORKNN_TRY_ASSIGN(const TensorId y, is_depthwise ? convolve_depthwise(layer, g, x, weights, padding) : convolve(layer, g, x, weights, padding));
+  ORKNN_TRY_ASSIGN(const TensorId y,
+                   is_depthwise ? convolve_depthwise(layer, g, x, weights, padding) : convolve(layer, g, x, weights, padding));
   ORKNN_TRY_ASSIGN(const TensorId result, from_channels_first(layer, g.format, y));
   return apply_fused_steps(layer, result, 2, &g.format);
 }
@@ -137,10 +146,12 @@ Status lower_transposed(Layer& layer) {
   ORKNN_TRY_ASSIGN(const TensorId x, layer.input(2));
   ORKNN_TRY_ASSIGN(const Geometry g, geometry_of(layer, is_3d ? 3 : 2, weights));
   const size_t spatial = g.format.spatial;
-  if (size.size() != spatial + 2 && size.size() != spatial) return invalid_model("the shape of the result has the wrong length").found(to_string(size));
+  if (size.size() != spatial + 2 && size.size() != spatial)
+    return invalid_model("the shape of the result has the wrong length").found(to_string(size));
   const bool spatial_only = size.size() == spatial;
   ORKNN_TRY_ASSIGN(const Dims dims, layer.need_dims(x, "to size the result"));
-  if (dims.size() != spatial + 2) return shape_mismatch("the value has the wrong rank").expected(std::to_string(spatial + 2)).found(to_string(dims));
+  if (dims.size() != spatial + 2)
+    return shape_mismatch("the value has the wrong rank").expected(std::to_string(spatial + 2)).found(to_string(dims));
   std::vector<std::optional<int64_t>> out;
   for (size_t i = 0; i < spatial; ++i) {
     const int64_t extent = spatial_only ? size[i] : size[g.format.axis(i)];
@@ -169,17 +180,25 @@ Status lower_transposed(Layer& layer) {
   int64_t group = 1;
   if (is_depthwise) {
     group = g.weights[2];
-    if (channels != g.weights[2] * g.weights[3]) return shape_mismatch("the weights do not fit the channels").found(to_string(g.weights));
+    if (channels != g.weights[2] * g.weights[3])
+      return shape_mismatch("the weights do not fit the channels").found(to_string(g.weights));
     ours = layer.reshape(layer.transpose(weights, weights_first(spatial, false)), {channels, 1, g.kernel[0], g.kernel[1]});
   } else {
     const int64_t out_channels = spatial_only ? g.weights[spatial] : size[g.format.channel_axis()];
     if (channels != g.weights[spatial + 1] || g.weights[spatial] < 1 || out_channels % g.weights[spatial] != 0)
-      return shape_mismatch("the weights do not fit the channels").expected(std::to_string(channels) + " input channels").found(to_string(g.weights));
+      return shape_mismatch("the weights do not fit the channels")
+          .expected(std::to_string(channels) + " input channels")
+          .found(to_string(g.weights));
     group = std::max<int64_t>(out_channels / g.weights[spatial], 1);
     if (channels % group != 0) return shape_mismatch("the weights do not fit the channels").found(to_string(g.weights));
     ours = layer.transpose(weights, weights_first(spatial, true));
   }
-  Attributes attributes{{"strides", g.strides}, {"dilations", g.dilations}, {"kernel_shape", g.kernel}, {"group", group}, {"pads", joined(padding.begin, padding.end)}, {"output_padding", missing}};
+  Attributes attributes{{"strides", g.strides},
+                        {"dilations", g.dilations},
+                        {"kernel_shape", g.kernel},
+                        {"group", group},
+                        {"pads", joined(padding.begin, padding.end)},
+                        {"output_padding", missing}};
   TensorId y = layer.emit("ConvTranspose", {data, ours}, std::move(attributes));
   if (std::any_of(surplus.begin(), surplus.end(), [](int64_t n) { return n > 0; })) {
     std::vector<int64_t> pads(2 * (spatial + 2), 0);
@@ -202,7 +221,8 @@ Status lower_fused_pad(Layer& layer) {
   if (pads.size() != 8) return invalid_model("the paddings must be of four axes").found(std::to_string(pads.size()) + " numbers");
   if (resizes) {
     ORKNN_TRY_ASSIGN(const std::vector<int64_t> size, layer.ints(1, "to size the result"));
-    if (size.size() != 2 || size[0] < 1 || size[1] < 1) return invalid_model("the size must be a height and a width").found(to_string(size));
+    if (size.size() != 2 || size[0] < 1 || size[1] < 1)
+      return invalid_model("the size must be a height and a width").found(to_string(size));
     ORKNN_TRY_ASSIGN(const Dims dims, layer.need_dims(x, "to resize it"));
     if (dims.size() != 4) return shape_mismatch("the value has the wrong rank").expected("4").found(to_string(dims));
     ORKNN_TRY_ASSIGN(const TensorId first, layer.channels_first(x));
@@ -222,7 +242,8 @@ Status lower_fused_pad(Layer& layer) {
       most = std::max(most, n);
     }
   const bool symmetric = layer.string_or("mode", "REFLECT") == "SYMMETRIC";
-  if (symmetric && most > 1) return unsupported("symmetric padding by more than one pixel is not supported here").found(to_string(pads));
+  if (symmetric && most > 1)
+    return unsupported("symmetric padding by more than one pixel is not supported here").found(to_string(pads));
   if (most > 0) x = layer.emit("Pad", {x, layer.add_ints("pads", ours)}, {{"mode", std::string(symmetric ? "edge" : "reflect")}});
   ORKNN_TRY_ASSIGN(const Padding padding, padding_of(layer, g.format, spatial_extents(layer, g.format, x), g.spread, g.strides));
   ORKNN_TRY_ASSIGN(const TensorId y, convolve(layer, g, x, weights, padding));
@@ -232,10 +253,18 @@ Status lower_fused_pad(Layer& layer) {
 }
 
 constexpr Row kRows[] = {
-    {"Conv2D", lower_convolution}, {"Conv3D", lower_convolution}, {"DepthwiseConv2dNative", lower_convolution}, {"_FusedConv2D", lower_convolution},
-    {"_FusedDepthwiseConv2dNative", lower_convolution}, {"_FusedMatMul", lower_fused_matmul}, {"Conv2DBackpropInput", lower_transposed},
-    {"Conv3DBackpropInputV2", lower_transposed}, {"Conv3DBackpropInput", lower_transposed}, {"DepthwiseConv2dNativeBackpropInput", lower_transposed},
-    {"FusedResizeAndPadConv2D", lower_fused_pad}, {"FusedPadConv2D", lower_fused_pad},
+    {"Conv2D", lower_convolution},
+    {"Conv3D", lower_convolution},
+    {"DepthwiseConv2dNative", lower_convolution},
+    {"_FusedConv2D", lower_convolution},
+    {"_FusedDepthwiseConv2dNative", lower_convolution},
+    {"_FusedMatMul", lower_fused_matmul},
+    {"Conv2DBackpropInput", lower_transposed},
+    {"Conv3DBackpropInputV2", lower_transposed},
+    {"Conv3DBackpropInput", lower_transposed},
+    {"DepthwiseConv2dNativeBackpropInput", lower_transposed},
+    {"FusedResizeAndPadConv2D", lower_fused_pad},
+    {"FusedPadConv2D", lower_fused_pad},
 };
 }  // namespace
 

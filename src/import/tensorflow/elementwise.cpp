@@ -10,13 +10,62 @@ struct SameRow {
   std::string_view theirs, ours;
 };
 constexpr SameRow kSame[] = {
-    {"Abs", "Abs"}, {"Acos", "Acos"}, {"Acosh", "Acosh"}, {"Asin", "Asin"}, {"Asinh", "Asinh"}, {"Atan", "Atan"}, {"Atanh", "Atanh"}, {"Ceil", "Ceil"}, {"Cos", "Cos"},
-    {"Cosh", "Cosh"}, {"Erf", "Erf"}, {"Exp", "Exp"}, {"Floor", "Floor"}, {"Log", "Log"}, {"Neg", "Neg"}, {"Round", "Round"}, {"Rint", "Round"}, {"Sigmoid", "Sigmoid"},
-    {"Sign", "Sign"}, {"Sin", "Sin"}, {"Sinh", "Sinh"}, {"Softplus", "Softplus"}, {"Softsign", "Softsign"}, {"Sqrt", "Sqrt"}, {"Tan", "Tan"}, {"Tanh", "Tanh"},
-    {"IsNan", "IsNaN"}, {"IsInf", "IsInf"}, {"LogicalNot", "Not"}, {"Relu", "Relu"}, {"Elu", "Elu"}, {"Selu", "Selu"}, {"Reciprocal", "Reciprocal"}, {"Inv", "Reciprocal"},
-    {"Invert", "BitwiseNot"}, {"Add", "Add"}, {"AddV2", "Add"}, {"Sub", "Sub"}, {"Mul", "Mul"}, {"RealDiv", "Div"}, {"Maximum", "Max"}, {"Minimum", "Min"}, {"Pow", "Pow"},
-    {"Greater", "Greater"}, {"GreaterEqual", "GreaterOrEqual"}, {"Less", "Less"}, {"LessEqual", "LessOrEqual"}, {"Equal", "Equal"}, {"LogicalAnd", "And"},
-    {"LogicalOr", "Or"}, {"LogicalXor", "Xor"}, {"BitwiseAnd", "BitwiseAnd"}, {"BitwiseOr", "BitwiseOr"}, {"BitwiseXor", "BitwiseXor"}, {"AddN", "Sum"}, {"AccumulateNV2", "Sum"},
+    {"Abs", "Abs"},
+    {"Acos", "Acos"},
+    {"Acosh", "Acosh"},
+    {"Asin", "Asin"},
+    {"Asinh", "Asinh"},
+    {"Atan", "Atan"},
+    {"Atanh", "Atanh"},
+    {"Ceil", "Ceil"},
+    {"Cos", "Cos"},
+    {"Cosh", "Cosh"},
+    {"Erf", "Erf"},
+    {"Exp", "Exp"},
+    {"Floor", "Floor"},
+    {"Log", "Log"},
+    {"Neg", "Neg"},
+    {"Round", "Round"},
+    {"Rint", "Round"},
+    {"Sigmoid", "Sigmoid"},
+    {"Sign", "Sign"},
+    {"Sin", "Sin"},
+    {"Sinh", "Sinh"},
+    {"Softplus", "Softplus"},
+    {"Softsign", "Softsign"},
+    {"Sqrt", "Sqrt"},
+    {"Tan", "Tan"},
+    {"Tanh", "Tanh"},
+    {"IsNan", "IsNaN"},
+    {"IsInf", "IsInf"},
+    {"LogicalNot", "Not"},
+    {"Relu", "Relu"},
+    {"Elu", "Elu"},
+    {"Selu", "Selu"},
+    {"Reciprocal", "Reciprocal"},
+    {"Inv", "Reciprocal"},
+    {"Invert", "BitwiseNot"},
+    {"Add", "Add"},
+    {"AddV2", "Add"},
+    {"Sub", "Sub"},
+    {"Mul", "Mul"},
+    {"RealDiv", "Div"},
+    {"Maximum", "Max"},
+    {"Minimum", "Min"},
+    {"Pow", "Pow"},
+    {"Greater", "Greater"},
+    {"GreaterEqual", "GreaterOrEqual"},
+    {"Less", "Less"},
+    {"LessEqual", "LessOrEqual"},
+    {"Equal", "Equal"},
+    {"LogicalAnd", "And"},
+    {"LogicalOr", "Or"},
+    {"LogicalXor", "Xor"},
+    {"BitwiseAnd", "BitwiseAnd"},
+    {"BitwiseOr", "BitwiseOr"},
+    {"BitwiseXor", "BitwiseXor"},
+    {"AddN", "Sum"},
+    {"AccumulateNV2", "Sum"},
 };
 
 Status lower_same(Layer& layer) {
@@ -31,7 +80,9 @@ Status lower_same(Layer& layer) {
   const OpDef* def = layer.ops().find(ours);
   ORKNN_ASSERT(def, "the table names operators of ours");
   if (inputs.size() < static_cast<size_t>(def->inputs.min) || inputs.size() > static_cast<size_t>(def->inputs.max))
-    return invalid_model("the number of inputs is wrong").expected(std::to_string(def->inputs.min)).found(std::to_string(inputs.size()));
+    return invalid_model("the number of inputs is wrong")
+        .expected(std::to_string(def->inputs.min))
+        .found(std::to_string(inputs.size()));
   layer.set(layer.emit(std::string(ours), std::move(inputs)));
   return {};
 }
@@ -203,7 +254,8 @@ Status lower_xlogy(Layer& layer) {
 // which gives a quarter circle; at the origin the answer is 0.
 Status lower_atan2(Layer& layer) {
   ORKNN_TRY_ASSIGN(const Pair p, operands(layer));
-  const TensorId y = p.a, x = p.b, zero = layer.constant_like(x, "zero", 0), half = layer.constant_like(x, "half_circle", 3.14159265358979323846);
+  const TensorId y = p.a, x = p.b, zero = layer.constant_like(x, "zero", 0),
+                 half = layer.constant_like(x, "half_circle", 3.14159265358979323846);
   const TensorId angle = layer.emit("Atan", {layer.emit("Div", {y, x})});
   const TensorId turn = layer.emit("Where", {layer.emit("Less", {y, zero}), layer.emit("Neg", {half}), half});
   const TensorId turned = layer.emit("Where", {layer.emit("Less", {x, zero}), layer.emit("Add", {angle, turn}), angle});
@@ -214,7 +266,8 @@ Status lower_atan2(Layer& layer) {
 
 Status lower_shift(Layer& layer) {
   ORKNN_TRY_ASSIGN(const Pair p, operands(layer));
-  if (!is_unsigned_int(layer.dtype_of(p.a))) return unsupported("shifts of signed integers are not supported").found(std::string(dtype_name(layer.dtype_of(p.a))));
+  if (!is_unsigned_int(layer.dtype_of(p.a)))
+    return unsupported("shifts of signed integers are not supported").found(std::string(dtype_name(layer.dtype_of(p.a))));
   layer.set(layer.emit("BitShift", {p.a, p.b}, {{"direction", std::string(layer.op() == "LeftShift" ? "LEFT" : "RIGHT")}}));
   return {};
 }
@@ -232,7 +285,9 @@ Status lower_bias_add(Layer& layer) {
     shape[0] = -1;
     bias = layer.reshape(bias, std::move(shape));
   } else if (const auto dims = layer.dims_of(p.a); dims && size && (dims->empty() || dims->back() != (*size)[0])) {
-    return shape_mismatch("the bias does not fit the channels").expected(dims->empty() ? "channels" : std::to_string(dims->back())).found(std::to_string((*size)[0]));
+    return shape_mismatch("the bias does not fit the channels")
+        .expected(dims->empty() ? "channels" : std::to_string(dims->back()))
+        .found(std::to_string((*size)[0]));
   }
   layer.set(layer.emit("Add", {p.a, bias}));
   return {};
@@ -241,7 +296,10 @@ Status lower_bias_add(Layer& layer) {
 Status lower_clip_by_value(Layer& layer) {
   ORKNN_TRY_ASSIGN(const Pair p, operands(layer));
   ORKNN_TRY_ASSIGN(const TensorId high, layer.input(2));
-  const auto is_scalar = [&](TensorId id) { const auto dims = layer.dims_of(id); return dims && dims->empty(); };
+  const auto is_scalar = [&](TensorId id) {
+    const auto dims = layer.dims_of(id);
+    return dims && dims->empty();
+  };
   if (is_scalar(p.b) && is_scalar(high))
     layer.set(layer.emit("Clip", {p.a, p.b, high}));
   else
@@ -266,7 +324,8 @@ Status lower_select(Layer& layer) {
   if (layer.dtype_of(condition) != DType::Bool) condition = layer.cast(condition, DType::Bool);
   // A condition known here takes its side.
   const TensorData* value = layer.constant_of(condition);
-  if (const auto x = layer.dims_of(a), y = layer.dims_of(b); value && value->count() == 1 && value->dims().empty() && x && y && *x == *y)
+  if (const auto x = layer.dims_of(a), y = layer.dims_of(b);
+      value && value->count() == 1 && value->dims().empty() && x && y && *x == *y)
     layer.set(to_ints(value->view())[0] ? a : b);
   else
     layer.set(layer.emit("Where", {condition, a, b}));
@@ -286,7 +345,9 @@ Status lower_bitcast(Layer& layer) {
   ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
   const DType to = layer.dtype_or("type", DType::Undefined), from = layer.dtype_of(x);
   const auto is_same_width = dtype_bytes(to) == dtype_bytes(from) && is_integer(to) && is_integer(from);
-  if (to != from && !is_same_width) return unsupported("reading the bits of a value as another type is not supported").found(std::string(dtype_name(from)) + " as " + std::string(dtype_name(to)));
+  if (to != from && !is_same_width)
+    return unsupported("reading the bits of a value as another type is not supported")
+        .found(std::string(dtype_name(from)) + " as " + std::string(dtype_name(to)));
   layer.set(layer.cast(x, to));
   return {};
 }
@@ -296,9 +357,11 @@ Status lower_bucketize(Layer& layer) {
   ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
   ORKNN_TRY_ASSIGN(const std::vector<float> boundaries, parse_float_list(layer.attribute("boundaries")));
   if (boundaries.empty()) return unsupported("a list of boundaries is needed");
-  const TensorId limits = layer.add_constant("boundaries", TensorData::from<float>({static_cast<int64_t>(boundaries.size())}, boundaries));
+  const TensorId limits =
+      layer.add_constant("boundaries", TensorData::from<float>({static_cast<int64_t>(boundaries.size())}, boundaries));
   const TensorId reached = layer.emit("GreaterOrEqual", {layer.unsqueeze(layer.cast(x, DType::Float32), {-1}), limits});
-  layer.set(layer.emit("ReduceSum", {layer.cast(reached, DType::Int32), layer.add_ints("axes", {-1})}, {{"keepdims", int64_t{0}}}));
+  layer.set(
+      layer.emit("ReduceSum", {layer.cast(reached, DType::Int32), layer.add_ints("axes", {-1})}, {{"keepdims", int64_t{0}}}));
   return {};
 }
 
@@ -315,13 +378,41 @@ std::span<const Row> elementwise_rows() {
     std::vector<Row> list;
     for (const SameRow& row : kSame) list.push_back({row.theirs, lower_same});
     const Row more[] = {
-        {"Square", lower_square}, {"Rsqrt", lower_rsqrt}, {"Log1p", lower_log1p}, {"Expm1", lower_expm1}, {"Erfc", lower_erfc}, {"IsFinite", lower_is_finite},
-        {"Relu6", lower_relu6}, {"LeakyRelu", lower_leaky_relu}, {"Gelu", lower_gelu}, {"SquaredDifference", lower_squared_difference}, {"NotEqual", lower_not_equal},
-        {"ApproximateEqual", lower_approximate_equal}, {"TruncateDiv", lower_truncate_div}, {"Div", lower_div}, {"FloorMod", lower_floor_mod}, {"Mod", lower_truncate_mod},
-        {"TruncateMod", lower_truncate_mod}, {"FloorDiv", lower_floor_div}, {"DivNoNan", lower_div_no_nan}, {"MulNoNan", lower_mul_no_nan}, {"Xdivy", lower_xdivy},
-        {"Xlogy", lower_xlogy}, {"Xlog1py", lower_xlogy}, {"Atan2", lower_atan2}, {"LeftShift", lower_shift}, {"RightShift", lower_shift}, {"BiasAdd", lower_bias_add},
-        {"BiasAddV1", lower_bias_add}, {"ClipByValue", lower_clip_by_value}, {"Select", lower_select}, {"SelectV2", lower_select}, {"Cast", lower_cast},
-        {"Bitcast", lower_bitcast}, {"Bucketize", lower_bucketize}, {"L2Loss", lower_l2_loss},
+        {"Square", lower_square},
+        {"Rsqrt", lower_rsqrt},
+        {"Log1p", lower_log1p},
+        {"Expm1", lower_expm1},
+        {"Erfc", lower_erfc},
+        {"IsFinite", lower_is_finite},
+        {"Relu6", lower_relu6},
+        {"LeakyRelu", lower_leaky_relu},
+        {"Gelu", lower_gelu},
+        {"SquaredDifference", lower_squared_difference},
+        {"NotEqual", lower_not_equal},
+        {"ApproximateEqual", lower_approximate_equal},
+        {"TruncateDiv", lower_truncate_div},
+        {"Div", lower_div},
+        {"FloorMod", lower_floor_mod},
+        {"Mod", lower_truncate_mod},
+        {"TruncateMod", lower_truncate_mod},
+        {"FloorDiv", lower_floor_div},
+        {"DivNoNan", lower_div_no_nan},
+        {"MulNoNan", lower_mul_no_nan},
+        {"Xdivy", lower_xdivy},
+        {"Xlogy", lower_xlogy},
+        {"Xlog1py", lower_xlogy},
+        {"Atan2", lower_atan2},
+        {"LeftShift", lower_shift},
+        {"RightShift", lower_shift},
+        {"BiasAdd", lower_bias_add},
+        {"BiasAddV1", lower_bias_add},
+        {"ClipByValue", lower_clip_by_value},
+        {"Select", lower_select},
+        {"SelectV2", lower_select},
+        {"Cast", lower_cast},
+        {"Bitcast", lower_bitcast},
+        {"Bucketize", lower_bucketize},
+        {"L2Loss", lower_l2_loss},
     };
     list.insert(list.end(), std::begin(more), std::end(more));
     return list;

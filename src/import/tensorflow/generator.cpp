@@ -31,7 +31,8 @@ Status lower_linspace(Layer& layer) {
   const double step = count > 1 ? (stop - start) / static_cast<double>(count - 1) : 0;
   for (size_t i = 0; i < values.size(); ++i) values[i] = start + step * static_cast<double>(i);
   if (count > 1) values.back() = stop;
-  layer.set(layer.cast(layer.add_constant("values", TensorData::from<double>({count}, values)), layer.dtype_of(layer.value(0).tensor)));
+  layer.set(
+      layer.cast(layer.add_constant("values", TensorData::from<double>({count}, values)), layer.dtype_of(layer.value(0).tensor)));
   return {};
 }
 
@@ -55,7 +56,9 @@ Status lower_empty(Layer& layer) {
 Status lower_like(Layer& layer) {
   ORKNN_TRY(layer.need_inputs(1));
   const double value = layer.op() == "OnesLike" ? 1 : 0;
-  const auto fill = [&](TensorId x) { return layer.emit("Expand", {layer.constant_like(x, "value", value), layer.emit("Shape", {x})}); };
+  const auto fill = [&](TensorId x) {
+    return layer.emit("Expand", {layer.constant_like(x, "value", value), layer.emit("Shape", {x})});
+  };
   if (const auto& list = layer.value(0).list) {
     TensorList filled = *list;
     for (TensorId& item : filled.items)
@@ -74,18 +77,31 @@ Status lower_random(Layer& layer) {
   const DType dtype = layer.dtype_or("dtype", DType::Float32);
   if (!is_float(dtype)) return unsupported("random integers are not supported");
   const bool uniform = layer.op().find("Uniform") != std::string_view::npos;
-  Attributes attributes{{"shape", shape}, {"dtype", static_cast<int64_t>(dtype)}, {"seed", static_cast<double>(layer.int_or("seed", 0))}};
+  Attributes attributes{
+      {"shape", shape}, {"dtype", static_cast<int64_t>(dtype)}, {"seed", static_cast<double>(layer.int_or("seed", 0))}};
   TensorId x = layer.emit(uniform ? "RandomUniform" : "RandomNormal", {}, std::move(attributes));
-  if (layer.op().find("Truncated") != std::string_view::npos) x = layer.emit("Clip", {x, layer.constant_like(x, "low", -2), layer.constant_like(x, "high", 2)});
+  if (layer.op().find("Truncated") != std::string_view::npos)
+    x = layer.emit("Clip", {x, layer.constant_like(x, "low", -2), layer.constant_like(x, "high", 2)});
   layer.set(x);
   layer.import.warnings.push_back("node '" + layer.layer() + "' draws random numbers, which are not those of TensorFlow");
   return {};
 }
 
 constexpr Row kRows[] = {
-    {"Range", lower_range}, {"LinSpace", lower_linspace}, {"Fill", lower_fill}, {"Empty", lower_empty}, {"ZerosLike", lower_like}, {"OnesLike", lower_like},
-    {"RandomUniform", lower_random}, {"RandomStandardNormal", lower_random}, {"TruncatedNormal", lower_random}, {"StatelessRandomUniform", lower_random},
-    {"StatelessRandomUniformV2", lower_random}, {"StatelessRandomNormal", lower_random}, {"StatelessRandomNormalV2", lower_random}, {"StatelessTruncatedNormal", lower_random},
+    {"Range", lower_range},
+    {"LinSpace", lower_linspace},
+    {"Fill", lower_fill},
+    {"Empty", lower_empty},
+    {"ZerosLike", lower_like},
+    {"OnesLike", lower_like},
+    {"RandomUniform", lower_random},
+    {"RandomStandardNormal", lower_random},
+    {"TruncatedNormal", lower_random},
+    {"StatelessRandomUniform", lower_random},
+    {"StatelessRandomUniformV2", lower_random},
+    {"StatelessRandomNormal", lower_random},
+    {"StatelessRandomNormalV2", lower_random},
+    {"StatelessTruncatedNormal", lower_random},
 };
 }  // namespace
 

@@ -24,14 +24,17 @@ Status lower_gather(Layer& layer) {
   ORKNN_TRY_ASSIGN(const int64_t index_rank, layer.need_rank(indices, "to gather with it"));
   if (batch < 0) batch += index_rank;
   ORKNN_TRY_ASSIGN(axis, normalize_axis(axis, rank));
-  if (batch < 0 || batch > index_rank || batch > axis) return invalid_model("batch_dims is out of range").found(std::to_string(batch));
+  if (batch < 0 || batch > index_rank || batch > axis)
+    return invalid_model("batch_dims is out of range").found(std::to_string(batch));
   // The axis moves behind the shared ones, GatherND picks along it, and what it jumped over moves back in front.
   std::vector<int64_t> to_front, back;
   for (int64_t i = 0; i < batch; ++i) to_front.push_back(i);
   to_front.push_back(axis);
   for (int64_t i = batch; i < rank; ++i)
     if (i != axis) to_front.push_back(i);
-  const TensorId picked = layer.emit("GatherND", {layer.transpose(x, to_front), layer.unsqueeze(layer.cast(indices, DType::Int64), {-1})}, {{"batch_dims", batch}});
+  const TensorId picked =
+      layer.emit("GatherND", {layer.transpose(x, to_front), layer.unsqueeze(layer.cast(indices, DType::Int64), {-1})},
+                 {{"batch_dims", batch}});
   const int64_t between = axis - batch, own = index_rank - batch;
   for (int64_t i = 0; i < batch; ++i) back.push_back(i);
   for (int64_t i = 0; i < between; ++i) back.push_back(batch + own + i);
@@ -80,7 +83,8 @@ Status lower_inplace(Layer& layer) {
   ORKNN_TRY_ASSIGN(const TensorId rows, layer.input(1));
   ORKNN_TRY_ASSIGN(const TensorId updates, layer.input(2));
   const TensorId indices = layer.unsqueeze(layer.reshape(layer.cast(rows, DType::Int64), {-1}), {-1});
-  layer.set(layer.emit("ScatterND", {x, indices, updates}, {{"reduction", std::string(layer.op() == "InplaceAdd" ? "add" : "none")}}));
+  layer.set(
+      layer.emit("ScatterND", {x, indices, updates}, {{"reduction", std::string(layer.op() == "InplaceAdd" ? "add" : "none")}}));
   return {};
 }
 
@@ -94,7 +98,8 @@ Status lower_sparse_to_dense(Layer& layer) {
   indices = layer.cast(indices, DType::Int64);
   if (dims.size() < 2) indices = layer.reshape(indices, {dims.empty() ? 1 : dims[0], 1});
   const int64_t count = dims.empty() ? 1 : dims[0];
-  if (const auto size = layer.dims_of(values); size && size->empty()) values = layer.emit("Expand", {values, layer.add_ints("count", {count})});
+  if (const auto size = layer.dims_of(values); size && size->empty())
+    values = layer.emit("Expand", {values, layer.add_ints("count", {count})});
   layer.set(layer.emit("ScatterND", {layer.emit("Expand", {fill, layer.cast(shape, DType::Int64)}), indices, values}));
   return {};
 }
@@ -113,13 +118,15 @@ Status lower_one_hot(Layer& layer) {
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int64_t>(i);
   shape[0] = depth;
   const TensorId range = layer.add_constant("numbers", TensorData::from<int64_t>(shape, numbers));
-  layer.set(layer.emit("Where", {layer.emit("Equal", {layer.unsqueeze(layer.cast(indices, DType::Int64), {axis}), range}), on, off}));
+  layer.set(
+      layer.emit("Where", {layer.emit("Equal", {layer.unsqueeze(layer.cast(indices, DType::Int64), {axis}), range}), on, off}));
   return {};
 }
 
 TensorId reversed(Layer& layer, TensorId x, const std::vector<int64_t>& axes) {
   if (axes.empty()) return x;
-  const std::vector<int64_t> starts(axes.size(), -1), ends(axes.size(), std::numeric_limits<int64_t>::min()), steps(axes.size(), -1);
+  const std::vector<int64_t> starts(axes.size(), -1), ends(axes.size(), std::numeric_limits<int64_t>::min()),
+      steps(axes.size(), -1);
   return layer.slice(x, starts, ends, axes, steps);
 }
 
@@ -149,7 +156,8 @@ Status lower_reverse_sequence(Layer& layer) {
   for (int64_t i = 0; i < rank; ++i)
     if (i != time && i != batch) order.push_back(i);
   for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-  const TensorId y = layer.emit("ReverseSequence", {layer.transpose(x, order), layer.cast(lengths, DType::Int64)}, {{"batch_axis", int64_t{0}}, {"time_axis", int64_t{1}}});
+  const TensorId y = layer.emit("ReverseSequence", {layer.transpose(x, order), layer.cast(lengths, DType::Int64)},
+                                {{"batch_axis", int64_t{0}}, {"time_axis", int64_t{1}}});
   layer.set(layer.transpose(y, back));
   return {};
 }
@@ -176,7 +184,8 @@ Status lower_invert_permutation(Layer& layer) {
   ORKNN_TRY_ASSIGN(const auto order, layer.ints(0, "to invert it"));
   std::vector<int64_t> inverse(order.size(), -1);
   for (size_t i = 0; i < order.size(); ++i) {
-    if (order[i] < 0 || order[i] >= static_cast<int64_t>(order.size()) || inverse[static_cast<size_t>(order[i])] >= 0) return invalid_model("no permutation").found(to_string(order));
+    if (order[i] < 0 || order[i] >= static_cast<int64_t>(order.size()) || inverse[static_cast<size_t>(order[i])] >= 0)
+      return invalid_model("no permutation").found(to_string(order));
     inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
   }
   layer.set(layer.cast(layer.add_ints("inverse", inverse), layer.dtype_of(layer.value(0).tensor)));
@@ -258,17 +267,38 @@ Status lower_partition(Layer& layer) {
     if (parts[i] < 0 || parts[i] >= count) return invalid_model("a number is out of range").found(std::to_string(parts[i]));
     members[static_cast<size_t>(parts[i])].push_back(static_cast<int64_t>(i));
   }
-  for (const auto& list : members) layer.set(layer.emit("Gather", {flat, layer.add_ints("members", list)}, {{"axis", int64_t{0}}}));
+  for (const auto& list : members)
+    layer.set(layer.emit("Gather", {flat, layer.add_ints("members", list)}, {{"axis", int64_t{0}}}));
   return {};
 }
 
 constexpr Row kRows[] = {
-    {"Gather", lower_gather}, {"GatherV2", lower_gather}, {"GatherNd", lower_gather_nd}, {"ScatterNd", lower_scatter_nd},
-    {"TensorScatterUpdate", lower_tensor_scatter}, {"TensorScatterAdd", lower_tensor_scatter}, {"TensorScatterSub", lower_tensor_scatter}, {"TensorScatterMax", lower_tensor_scatter},
-    {"TensorScatterMin", lower_tensor_scatter}, {"ScatterNdNonAliasingAdd", lower_tensor_scatter}, {"InplaceUpdate", lower_inplace}, {"InplaceAdd", lower_inplace},
-    {"SparseToDense", lower_sparse_to_dense}, {"OneHot", lower_one_hot}, {"Reverse", lower_reverse}, {"ReverseV2", lower_reverse}, {"ReverseSequence", lower_reverse_sequence},
-    {"Roll", lower_roll}, {"InvertPermutation", lower_invert_permutation}, {"Where", lower_where}, {"Unique", lower_unique}, {"UniqueWithCounts", lower_unique},
-    {"ListDiff", lower_list_difference}, {"DynamicStitch", lower_stitch}, {"ParallelDynamicStitch", lower_stitch}, {"DynamicPartition", lower_partition},
+    {"Gather", lower_gather},
+    {"GatherV2", lower_gather},
+    {"GatherNd", lower_gather_nd},
+    {"ScatterNd", lower_scatter_nd},
+    {"TensorScatterUpdate", lower_tensor_scatter},
+    {"TensorScatterAdd", lower_tensor_scatter},
+    {"TensorScatterSub", lower_tensor_scatter},
+    {"TensorScatterMax", lower_tensor_scatter},
+    {"TensorScatterMin", lower_tensor_scatter},
+    {"ScatterNdNonAliasingAdd", lower_tensor_scatter},
+    {"InplaceUpdate", lower_inplace},
+    {"InplaceAdd", lower_inplace},
+    {"SparseToDense", lower_sparse_to_dense},
+    {"OneHot", lower_one_hot},
+    {"Reverse", lower_reverse},
+    {"ReverseV2", lower_reverse},
+    {"ReverseSequence", lower_reverse_sequence},
+    {"Roll", lower_roll},
+    {"InvertPermutation", lower_invert_permutation},
+    {"Where", lower_where},
+    {"Unique", lower_unique},
+    {"UniqueWithCounts", lower_unique},
+    {"ListDiff", lower_list_difference},
+    {"DynamicStitch", lower_stitch},
+    {"ParallelDynamicStitch", lower_stitch},
+    {"DynamicPartition", lower_partition},
 };
 }  // namespace
 

@@ -25,7 +25,8 @@ void Layer::join_float_types() {
 Result<TensorId> Layer::input(size_t i) const {
   ORKNN_TRY(need_inputs(i + 1));
   if (!inputs_[i].tensor) return unsupported("input " + std::to_string(i) + " is a list of tensors where a tensor is expected");
-  if (import.complex_tensors.contains(inputs_[i].tensor.index)) return unsupported("complex numbers are not supported here").hint("cut the model before it with 'outputs'");
+  if (import.complex_tensors.contains(inputs_[i].tensor.index))
+    return unsupported("complex numbers are not supported here").hint("cut the model before it with 'outputs'");
   return inputs_[i].tensor;
 }
 
@@ -47,13 +48,15 @@ Result<std::vector<double>> Layer::doubles(size_t i, std::string_view reason) co
 
 Result<int64_t> Layer::integer(size_t i, std::string_view reason) const {
   ORKNN_TRY_ASSIGN(const auto values, ints(i, reason));
-  if (values.size() != 1) return invalid_model("input " + std::to_string(i) + " must hold one number").found(std::to_string(values.size()));
+  if (values.size() != 1)
+    return invalid_model("input " + std::to_string(i) + " must hold one number").found(std::to_string(values.size()));
   return values[0];
 }
 
 Result<double> Layer::number(size_t i, std::string_view reason) const {
   ORKNN_TRY_ASSIGN(const auto values, doubles(i, reason));
-  if (values.size() != 1) return invalid_model("input " + std::to_string(i) + " must hold one number").found(std::to_string(values.size()));
+  if (values.size() != 1)
+    return invalid_model("input " + std::to_string(i) + " must hold one number").found(std::to_string(values.size()));
   return values[0];
 }
 
@@ -114,7 +117,8 @@ DType Layer::dtype_or(std::string_view name, DType fallback) const {
   return a.kind == AttributeValue::Kind::Type ? to_dtype(a.number) : fallback;
 }
 
-TensorId Layer::slice(TensorId x, const std::vector<int64_t>& starts, const std::vector<int64_t>& ends, const std::vector<int64_t>& axes, const std::vector<int64_t>& steps) {
+TensorId Layer::slice(TensorId x, const std::vector<int64_t>& starts, const std::vector<int64_t>& ends,
+                      const std::vector<int64_t>& axes, const std::vector<int64_t>& steps) {
   std::vector<TensorId> inputs{x, add_ints("starts", starts), add_ints("ends", ends), add_ints("axes", axes)};
   if (!steps.empty()) inputs.push_back(add_ints("steps", steps));
   return emit("Slice", std::move(inputs));

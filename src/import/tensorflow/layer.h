@@ -60,8 +60,13 @@ struct Import {
 
 class Layer : public Emitter {
  public:
-  Layer(Import& shared, ir::Graph& graph, const ir::OpSet& op_set, const NodeDef& node, const CallSite* call, std::string name, std::vector<Value> inputs)
-      : Emitter(graph, op_set, std::move(name), {std::string(node.name)}), import(shared), node_(node), call_(call), inputs_(std::move(inputs)) {}
+  Layer(Import& shared, ir::Graph& graph, const ir::OpSet& op_set, const NodeDef& node, const CallSite* call, std::string name,
+        std::vector<Value> inputs)
+      : Emitter(graph, op_set, std::move(name), {std::string(node.name)}),
+        import(shared),
+        node_(node),
+        call_(call),
+        inputs_(std::move(inputs)) {}
 
   Import& import;
   const NodeDef& node() const { return node_; }
@@ -69,11 +74,11 @@ class Layer : public Emitter {
 
   // --- what it reads
   size_t input_count() const { return inputs_.size(); }
-  Result<ir::TensorId> input(size_t i) const;          // an error when there is none, or when it is a list
+  Result<ir::TensorId> input(size_t i) const;  // an error when there is none, or when it is a list
   Result<const TensorList*> list(size_t i) const;
   const Value& value(size_t i) const { return inputs_[i]; }
   std::vector<Value>& values() { return inputs_; }
-  Status need_inputs(size_t count) const;              // at least so many
+  Status need_inputs(size_t count) const;  // at least so many
   // Tools that strip casts leave half-precision weights beside single-precision data: the wider type is taken for all.
   void join_float_types();
   // Contents of a constant input.
@@ -107,8 +112,11 @@ class Layer : public Emitter {
   ir::TensorId constant_like(ir::TensorId x, std::string_view role, double value) { return add_scalar(role, value, dtype_of(x)); }
   ir::TensorId unsqueeze(ir::TensorId x, std::vector<int64_t> axes) { return emit("Unsqueeze", {x, add_ints("axes", axes)}); }
   ir::TensorId squeeze(ir::TensorId x, std::vector<int64_t> axes) { return emit("Squeeze", {x, add_ints("axes", axes)}); }
-  ir::TensorId slice(ir::TensorId x, const std::vector<int64_t>& starts, const std::vector<int64_t>& ends, const std::vector<int64_t>& axes, const std::vector<int64_t>& steps = {});
-  ir::TensorId concat(std::vector<ir::TensorId> parts, int64_t axis) { return parts.size() == 1 ? parts[0] : emit("Concat", std::move(parts), {{"axis", axis}}); }
+  ir::TensorId slice(ir::TensorId x, const std::vector<int64_t>& starts, const std::vector<int64_t>& ends,
+                     const std::vector<int64_t>& axes, const std::vector<int64_t>& steps = {});
+  ir::TensorId concat(std::vector<ir::TensorId> parts, int64_t axis) {
+    return parts.size() == 1 ? parts[0] : emit("Concat", std::move(parts), {{"axis", axis}});
+  }
 
  private:
   const NodeDef& node_;

@@ -32,7 +32,9 @@ std::optional<Dims> known_shape(Layer& layer, size_t input) {
 }
 
 Status out_of_range(int64_t index, size_t size) {
-  return invalid_model("an index lies outside of the list").expected("0 to " + std::to_string(static_cast<int64_t>(size) - 1)).found(std::to_string(index));
+  return invalid_model("an index lies outside of the list")
+      .expected("0 to " + std::to_string(static_cast<int64_t>(size) - 1))
+      .found(std::to_string(index));
 }
 
 // An element, zeros when it was never written.
@@ -47,7 +49,8 @@ Result<TensorId> item_of(Layer& layer, const TensorList& list, int64_t index) {
 }
 
 Status put(TensorList& list, int64_t index, TensorId item, bool grows) {
-  if (index < 0 || index >= kMostItems || (!grows && index >= static_cast<int64_t>(list.items.size()))) return out_of_range(index, list.items.size());
+  if (index < 0 || index >= kMostItems || (!grows && index >= static_cast<int64_t>(list.items.size())))
+    return out_of_range(index, list.items.size());
   if (static_cast<size_t>(index) >= list.items.size()) list.items.resize(static_cast<size_t>(index) + 1);
   list.items[static_cast<size_t>(index)] = item;
   return {};
@@ -57,7 +60,9 @@ Status put(TensorList& list, int64_t index, TensorId item, bool grows) {
 Result<std::vector<TensorId>> rows_of(Layer& layer, TensorId x) {
   ORKNN_TRY_ASSIGN(const int64_t rank, layer.need_rank(x, "to take it apart"));
   const Dim extent = rank > 0 ? (*layer.shape_of(x))[0] : Dim();
-  if (!extent.is_known()) return unsupported("the number of rows must be known to take a tensor apart").hint("give the input shapes with input_size_list");
+  if (!extent.is_known())
+    return unsupported("the number of rows must be known to take a tensor apart")
+        .hint("give the input shapes with input_size_list");
   const int64_t count = extent.value();
   if (count > kMostItems) return unsupported("the tensor has too many rows").found(std::to_string(count));
   if (count == 0) return std::vector<TensorId>();
@@ -66,7 +71,8 @@ Result<std::vector<TensorId>> rows_of(Layer& layer, TensorId x) {
     rows.push_back(layer.squeeze(x, {0}));
     return rows;
   }
-  for (TensorId part : layer.emit_all("Split", {x, layer.add_ints("sizes", std::vector<int64_t>(static_cast<size_t>(count), 1))}, {{"axis", int64_t{0}}}, static_cast<size_t>(count)))
+  for (TensorId part : layer.emit_all("Split", {x, layer.add_ints("sizes", std::vector<int64_t>(static_cast<size_t>(count), 1))},
+                                      {{"axis", int64_t{0}}}, static_cast<size_t>(count)))
     rows.push_back(layer.squeeze(part, {0}));
   return rows;
 }
@@ -137,7 +143,10 @@ Status lower_array_scatter(Layer& layer) {
   ORKNN_TRY_ASSIGN(const auto indices, layer.ints(1, "to write to a list"));
   ORKNN_TRY_ASSIGN(const TensorId x, layer.input(2));
   ORKNN_TRY_ASSIGN(const auto rows, rows_of(layer, x));
-  if (rows.size() != indices.size()) return shape_mismatch("as many indices as rows are needed").expected(std::to_string(rows.size())).found(std::to_string(indices.size()));
+  if (rows.size() != indices.size())
+    return shape_mismatch("as many indices as rows are needed")
+        .expected(std::to_string(rows.size()))
+        .found(std::to_string(indices.size()));
   TensorList list = *flow;
   for (size_t i = 0; i < rows.size(); ++i) ORKNN_TRY(put(list, indices[i], rows[i], true));
   layer.set(Value(std::move(list)));
@@ -302,7 +311,10 @@ Status lower_list_scatter(Layer& layer) {
       if (size > 0) list.items.resize(static_cast<size_t>(size));
     }
   }
-  if (rows.size() != indices.size()) return shape_mismatch("as many indices as rows are needed").expected(std::to_string(rows.size())).found(std::to_string(indices.size()));
+  if (rows.size() != indices.size())
+    return shape_mismatch("as many indices as rows are needed")
+        .expected(std::to_string(rows.size()))
+        .found(std::to_string(indices.size()));
   for (size_t i = 0; i < rows.size(); ++i) ORKNN_TRY(put(list, indices[i], rows[i], true));
   layer.set(Value(std::move(list)));
   return {};
@@ -343,16 +355,46 @@ Status lower_list_element_shape(Layer& layer) {
 }
 
 constexpr Row kRows[] = {
-    {"TensorArray", lower_array}, {"TensorArrayV2", lower_array}, {"TensorArrayV3", lower_array}, {"TensorArrayWrite", lower_array_write}, {"TensorArrayWriteV2", lower_array_write},
-    {"TensorArrayWriteV3", lower_array_write}, {"TensorArrayRead", lower_array_read}, {"TensorArrayReadV2", lower_array_read}, {"TensorArrayReadV3", lower_array_read},
-    {"TensorArrayScatter", lower_array_scatter}, {"TensorArrayScatterV2", lower_array_scatter}, {"TensorArrayScatterV3", lower_array_scatter}, {"TensorArrayGather", lower_array_gather},
-    {"TensorArrayGatherV2", lower_array_gather}, {"TensorArrayGatherV3", lower_array_gather}, {"TensorArraySize", lower_array_size}, {"TensorArraySizeV2", lower_array_size},
-    {"TensorArraySizeV3", lower_array_size}, {"TensorArrayConcatV2", lower_list_concat}, {"TensorArrayConcatV3", lower_list_concat}, {"TensorArraySplitV2", lower_array_split},
-    {"TensorArraySplitV3", lower_array_split}, {"TensorListReserve", lower_list_reserve}, {"EmptyTensorList", lower_list_reserve}, {"TensorListFromTensor", lower_list_from_tensor},
-    {"TensorListGetItem", lower_list_get}, {"TensorListSetItem", lower_list_set}, {"TensorListPushBack", lower_list_push}, {"TensorListPopBack", lower_list_pop},
-    {"TensorListStack", lower_list_stack}, {"TensorListGather", lower_list_gather}, {"TensorListScatter", lower_list_scatter}, {"TensorListScatterV2", lower_list_scatter},
-    {"TensorListScatterIntoExistingList", lower_list_scatter}, {"TensorListSplit", lower_list_split}, {"TensorListConcat", lower_list_concat}, {"TensorListConcatV2", lower_list_concat},
-    {"TensorListLength", lower_list_length}, {"TensorListResize", lower_list_resize}, {"TensorListElementShape", lower_list_element_shape},
+    {"TensorArray", lower_array},
+    {"TensorArrayV2", lower_array},
+    {"TensorArrayV3", lower_array},
+    {"TensorArrayWrite", lower_array_write},
+    {"TensorArrayWriteV2", lower_array_write},
+    {"TensorArrayWriteV3", lower_array_write},
+    {"TensorArrayRead", lower_array_read},
+    {"TensorArrayReadV2", lower_array_read},
+    {"TensorArrayReadV3", lower_array_read},
+    {"TensorArrayScatter", lower_array_scatter},
+    {"TensorArrayScatterV2", lower_array_scatter},
+    {"TensorArrayScatterV3", lower_array_scatter},
+    {"TensorArrayGather", lower_array_gather},
+    {"TensorArrayGatherV2", lower_array_gather},
+    {"TensorArrayGatherV3", lower_array_gather},
+    {"TensorArraySize", lower_array_size},
+    {"TensorArraySizeV2", lower_array_size},
+    {"TensorArraySizeV3", lower_array_size},
+    {"TensorArrayConcatV2", lower_list_concat},
+    {"TensorArrayConcatV3", lower_list_concat},
+    {"TensorArraySplitV2", lower_array_split},
+    {"TensorArraySplitV3", lower_array_split},
+    {"TensorListReserve", lower_list_reserve},
+    {"EmptyTensorList", lower_list_reserve},
+    {"TensorListFromTensor", lower_list_from_tensor},
+    {"TensorListGetItem", lower_list_get},
+    {"TensorListSetItem", lower_list_set},
+    {"TensorListPushBack", lower_list_push},
+    {"TensorListPopBack", lower_list_pop},
+    {"TensorListStack", lower_list_stack},
+    {"TensorListGather", lower_list_gather},
+    {"TensorListScatter", lower_list_scatter},
+    {"TensorListScatterV2", lower_list_scatter},
+    {"TensorListScatterIntoExistingList", lower_list_scatter},
+    {"TensorListSplit", lower_list_split},
+    {"TensorListConcat", lower_list_concat},
+    {"TensorListConcatV2", lower_list_concat},
+    {"TensorListLength", lower_list_length},
+    {"TensorListResize", lower_list_resize},
+    {"TensorListElementShape", lower_list_element_shape},
 };
 }  // namespace
 

@@ -12,31 +12,66 @@ namespace {
 constexpr size_t kMaxLowered = 200000;
 
 const LoweringTable<Layer>& table() {
-  static const LoweringTable<Layer> rows{elementwise_rows(), convolution_rows(), pooling_rows(), normalization_rows(), image_rows(), matrix_rows(), reduction_rows(),
-                                         shape_rows(), indexing_rows(), space_rows(), generator_rows(), quantization_rows(), recurrent_rows(), detection_rows(), list_rows(), signal_rows()};
+  static const LoweringTable<Layer> rows{elementwise_rows(), convolution_rows(), pooling_rows(),   normalization_rows(),
+                                         image_rows(),       matrix_rows(),      reduction_rows(), shape_rows(),
+                                         indexing_rows(),    space_rows(),       generator_rows(), quantization_rows(),
+                                         recurrent_rows(),   detection_rows(),   list_rows(),      signal_rows()};
   return rows;
 }
 
-bool is_one_of(std::string_view op, std::initializer_list<std::string_view> names) { return std::find(names.begin(), names.end(), op) != names.end(); }
+bool is_one_of(std::string_view op, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), op) != names.end();
+}
 
 // Nodes at which data enters the graph.
-bool is_source(std::string_view op) { return is_one_of(op, {"Placeholder", "PlaceholderV2", "IteratorGetNext", "QueueDequeueV2", "QueueDequeueManyV2"}); }
-bool is_call(std::string_view op) { return is_one_of(op, {"PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "XlaLaunch"}); }
+bool is_source(std::string_view op) {
+  return is_one_of(op, {"Placeholder", "PlaceholderV2", "IteratorGetNext", "QueueDequeueV2", "QueueDequeueManyV2"});
+}
+bool is_call(std::string_view op) {
+  return is_one_of(op, {"PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "XlaLaunch"});
+}
 bool is_if(std::string_view op) { return is_one_of(op, {"If", "StatelessIf", "Case", "StatelessCase"}); }
 bool is_while(std::string_view op) { return is_one_of(op, {"While", "StatelessWhile"}); }
 // Nodes that hand on their first input as it is.
 bool passes_through(std::string_view op) {
-  return is_one_of(op, {"Identity", "IdentityN", "RefIdentity", "StopGradient", "PreventGradient", "CheckNumerics", "CheckNumericsV2", "Snapshot", "Print", "DebugIdentity", "DebugIdentityV2",
-                        "PlaceholderWithDefault", "EnsureShape", "DeepCopy", "LoopCond", "NextIteration", "RefNextIteration", "Enter", "RefEnter", "Switch", "RefSwitch",
-                        "XlaSharding", "Copy", "CopyHost", "Dropout"});
+  return is_one_of(op, {"Identity",
+                        "IdentityN",
+                        "RefIdentity",
+                        "StopGradient",
+                        "PreventGradient",
+                        "CheckNumerics",
+                        "CheckNumericsV2",
+                        "Snapshot",
+                        "Print",
+                        "DebugIdentity",
+                        "DebugIdentityV2",
+                        "PlaceholderWithDefault",
+                        "EnsureShape",
+                        "DeepCopy",
+                        "LoopCond",
+                        "NextIteration",
+                        "RefNextIteration",
+                        "Enter",
+                        "RefEnter",
+                        "Switch",
+                        "RefSwitch",
+                        "XlaSharding",
+                        "Copy",
+                        "CopyHost",
+                        "Dropout"});
 }
 // Nodes nobody wants as an output of the model though nobody reads them.
 bool is_no_result(std::string_view op) {
-  return is_source(op) || is_one_of(op, {"NoOp", "Assert", "Const", "PlaceholderWithDefault", "PrintV2", "ControlTrigger", "SaveV2", "MergeV2Checkpoints", "ScalarSummary", "HistogramSummary",
-                                         "ImageSummary", "TensorSummary", "TensorSummaryV2", "MergeSummary", "TensorArrayCloseV3", "TensorArrayCloseV2", "TensorArrayClose"});
+  return is_source(op) ||
+         is_one_of(op, {"NoOp", "Assert", "Const", "PlaceholderWithDefault", "PrintV2", "ControlTrigger", "SaveV2",
+                        "MergeV2Checkpoints", "ScalarSummary", "HistogramSummary", "ImageSummary", "TensorSummary",
+                        "TensorSummaryV2", "MergeSummary", "TensorArrayCloseV3", "TensorArrayCloseV2", "TensorArrayClose"});
 }
 // Nodes whose results all count, not only the first.
-bool has_many_results(std::string_view op) { return is_one_of(op, {"Split", "SplitV", "Unpack", "TopK", "TopKV2", "IdentityN", "NonMaxSuppressionV4", "NonMaxSuppressionV5", "CombinedNonMaxSuppression"}); }
+bool has_many_results(std::string_view op) {
+  return is_one_of(op, {"Split", "SplitV", "Unpack", "TopK", "TopKV2", "IdentityN", "NonMaxSuppressionV4", "NonMaxSuppressionV5",
+                        "CombinedNonMaxSuppression"});
+}
 }  // namespace
 
 Lowering::Lowering(const GraphDef& graph, std::shared_ptr<const void> keeper, const OpSet& ops) : graph_(graph), network_(ops) {
@@ -81,7 +116,8 @@ Status Lowering::add_port(const Reference& reference, std::string name) {
       port.dtype = to_dtype(a.number);
       break;
     }
-  if (const auto types = parse_type_list(layer.attribute("output_types")); types && output < types->size()) port.dtype = to_dtype((*types)[output]);
+  if (const auto types = parse_type_list(layer.attribute("output_types")); types && output < types->size())
+    port.dtype = to_dtype((*types)[output]);
   if (port.dtype == DType::Undefined) port.dtype = DType::Float32;
   Bytes shape;
   bool is_stated = false;
@@ -117,10 +153,33 @@ std::vector<std::vector<int32_t>> Lowering::readers_of_nodes() const {
 
 // Whether a value reaches, through operators that keep its rank, one that works on batches of pictures.
 bool Lowering::feeds_pictures(const Reference& from) const {
-  static constexpr std::string_view kPicture[] = {"Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "LRN", "SpaceToDepth", "DepthToSpace"};
-  static constexpr std::string_view kSameRank[] = {"Identity", "Cast", "Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "BiasAdd", "Relu", "Relu6", "Pad", "PadV2", "MirrorPad", "Reverse", "ReverseV2",
-                                                   "FakeQuantWithMinMaxVars", "PlaceholderWithDefault", "Split", "Concat", "ConcatV2"};
-  const auto is_in = [](std::span<const std::string_view> list, std::string_view op) { return std::find(list.begin(), list.end(), op) != list.end(); };
+  static constexpr std::string_view kPicture[] = {"Conv2D",         "DepthwiseConv2dNative", "MaxPool",          "AvgPool",
+                                                  "FusedBatchNorm", "FusedBatchNormV2",      "FusedBatchNormV3", "LRN",
+                                                  "SpaceToDepth",   "DepthToSpace"};
+  static constexpr std::string_view kSameRank[] = {"Identity",
+                                                   "Cast",
+                                                   "Add",
+                                                   "AddV2",
+                                                   "Sub",
+                                                   "Mul",
+                                                   "RealDiv",
+                                                   "Div",
+                                                   "BiasAdd",
+                                                   "Relu",
+                                                   "Relu6",
+                                                   "Pad",
+                                                   "PadV2",
+                                                   "MirrorPad",
+                                                   "Reverse",
+                                                   "ReverseV2",
+                                                   "FakeQuantWithMinMaxVars",
+                                                   "PlaceholderWithDefault",
+                                                   "Split",
+                                                   "Concat",
+                                                   "ConcatV2"};
+  const auto is_in = [](std::span<const std::string_view> list, std::string_view op) {
+    return std::find(list.begin(), list.end(), op) != list.end();
+  };
   const auto readers = readers_of_nodes();
   std::vector<char> seen(readers.size(), 0);
   for (std::vector<int32_t> pending{from.node}; !pending.empty();) {
@@ -146,7 +205,8 @@ bool Lowering::is_predicate(const Reference& from) const {
     if (std::exchange(seen[static_cast<size_t>(at.node)], 1)) continue;
     for (int32_t reader : readers[static_cast<size_t>(at.node)]) {
       const std::string_view op = control_op(root_scope_->node(reader).op);
-      if ((op == "Switch" && root_scope_->data_input(reader, 1) == at) || (is_if(op) && root_scope_->data_input(reader, 0) == at)) return true;
+      if ((op == "Switch" && root_scope_->data_input(reader, 1) == at) || (is_if(op) && root_scope_->data_input(reader, 0) == at))
+        return true;
       if ((op == "Identity" || op == "LogicalNot") && root_scope_->data_input(reader, 0) == at) pending.push_back({reader, 0});
     }
   }
@@ -154,7 +214,9 @@ bool Lowering::is_predicate(const Reference& from) const {
 }
 
 Status Lowering::find_outputs(const ImportOptions& options) {
-  const auto name_of = [&](const Reference& r) { return std::string(root_scope_->node(r.node).name) + ":" + std::to_string(r.output); };
+  const auto name_of = [&](const Reference& r) {
+    return std::string(root_scope_->node(r.node).name) + ":" + std::to_string(r.output);
+  };
   for (const std::string& name : options.outputs) {
     ORKNN_TRY_ASSIGN(const Reference r, named(name, "outputs", options.outputs));
     outputs_.emplace_back(name_of(r), r);
@@ -181,7 +243,8 @@ Status Lowering::find_outputs(const ImportOptions& options) {
 Status Lowering::find_inputs(const ImportOptions& options) {
   for (const std::string& name : options.inputs) {
     ORKNN_TRY_ASSIGN(const Reference r, named(name, "inputs", options.inputs));
-    if (std::find(port_references_.begin(), port_references_.end(), r) != port_references_.end()) return invalid_argument("'" + name + "' is listed twice in inputs");
+    if (std::find(port_references_.begin(), port_references_.end(), r) != port_references_.end())
+      return invalid_argument("'" + name + "' is listed twice in inputs");
     ORKNN_TRY(add_port(r, std::string(root_scope_->node(r.node).name) + ":" + std::to_string(r.output)));
   }
   if (options.inputs.empty()) {
@@ -195,28 +258,34 @@ Status Lowering::find_inputs(const ImportOptions& options) {
         if (!r.is_control() && r.node >= 0) most[r.node] = std::max(most[r.node], r.output);
     for (int32_t index : nodes) {
       const NodeDef& node = root_scope_->node(index);
-      if (!is_source(node.op) || options.feeds.contains(std::string(node.name)) || options.feeds.contains(std::string(node.name) + ":0")) continue;
+      if (!is_source(node.op) || options.feeds.contains(std::string(node.name)) ||
+          options.feeds.contains(std::string(node.name) + ":0"))
+        continue;
       const Layer layer(import_, network_.graph, network_.ops, node, nullptr, std::string(node.name), {});
       const auto types = parse_type_list(layer.attribute("output_types"));
       const int32_t outputs = types && !types->empty() ? static_cast<int32_t>(types->size()) : 1;
-      for (int32_t k = 0; k <= std::min(most[index], outputs - 1); ++k) ORKNN_TRY(add_port({index, k}, std::string(node.name) + ":" + std::to_string(k)));
+      for (int32_t k = 0; k <= std::min(most[index], outputs - 1); ++k)
+        ORKNN_TRY(add_port({index, k}, std::string(node.name) + ":" + std::to_string(k)));
     }
   }
   for (size_t i = 0; i < ports_.size() && i < options.input_size_list.size(); ++i)
-    if (!ports_[i].shape && options.input_size_list[i].size() == 3 && feeds_pictures(port_references_[i])) ports_[i].shape = Shape(4);  // scripts of the first toolkit leave out the batch
+    if (!ports_[i].shape && options.input_size_list[i].size() == 3 && feeds_pictures(port_references_[i]))
+      ports_[i].shape = Shape(4);  // scripts of the first toolkit leave out the batch
   auto symbols = apply_sizes(ports_, options);
   if (!symbols) return symbols.status();
   for (size_t i = 0; i < ports_.size(); ++i) {
     if (!ports_[i].shape && !ports_[i].value.has_value()) {
       if (!is_predicate(port_references_[i]))
-        return invalid_argument("the number of dimensions of input '" + ports_[i].name + "' is not known: the file does not state it")
+        return invalid_argument("the number of dimensions of input '" + ports_[i].name +
+                                "' is not known: the file does not state it")
             .hint("give the input shapes with input_size_list ([] for a single number), or cut the model with 'inputs'");
       ports_[i].shape = Shape{};
     }
     network_.add_input(ports_[i]);
     const TensorId id = network_.find(ports_[i].name);
     named_.emplace(id.index, 1);
-    if (ports_[i].shape && ports_[i].shape->size() == 4) network_.graph.tensor(id).layout = options.input_is_nchw ? Layout::NCHW : Layout::NHWC;
+    if (ports_[i].shape && ports_[i].shape->size() == 4)
+      network_.graph.tensor(id).layout = options.input_is_nchw ? Layout::NCHW : Layout::NHWC;
     std::vector<Value>& values = root_.states[port_references_[i].node].outputs;
     const auto output = static_cast<size_t>(port_references_[i].output);
     if (values.size() <= output) values.resize(output + 1);
@@ -231,7 +300,9 @@ Status Lowering::find_inputs(const ImportOptions& options) {
     if (values.size() <= output) values.resize(output + 1);
     const Layer layer(import_, network_.graph, network_.ops, root_scope_->node(r.node), nullptr, name, {});
     const DType dtype = layer.dtype_or("dtype", value.dtype());
-    if (!values[output].is_set()) values[output] = network_.graph.add_constant(name, dtype == value.dtype() || dtype == DType::Undefined ? value : convert(value.view(), dtype));
+    if (!values[output].is_set())
+      values[output] = network_.graph.add_constant(
+          name, dtype == value.dtype() || dtype == DType::Undefined ? value : convert(value.view(), dtype));
   }
   return {};
 }
@@ -246,7 +317,8 @@ Result<Graph> Lowering::run(const ImportOptions& options) {
   const auto bind = [&](const std::string& name, const Value& value) {
     if (value.failed) return;
     if (!value.tensor || import_.complex_tensors.contains(value.tensor.index))
-      return network_.report(unsupported("output '" + name + "' is a list of tensors or complex").hint("name other outputs with 'outputs'"));
+      return network_.report(
+          unsupported("output '" + name + "' is a list of tensors or complex").hint("name other outputs with 'outputs'"));
     network_.bind(name, value.tensor, name.substr(0, name.rfind(':')));
     names.push_back(name);
   };
@@ -255,7 +327,8 @@ Result<Graph> Lowering::run(const ImportOptions& options) {
     bind(name, value);
     // Nobody named outputs: nodes with several results answer with all of them.
     const std::string_view op = root_scope_->node(reference.node).op;
-    if (options.outputs.empty() && (has_many_results(op) || is_call(op) || is_if(op) || is_while(op) || functions_.contains(op))) {
+    if (options.outputs.empty() &&
+        (has_many_results(op) || is_call(op) || is_if(op) || is_while(op) || functions_.contains(op))) {
       const std::vector<Value> all = root_.states[reference.node].outputs;
       for (size_t k = 1; k < all.size(); ++k)
         if (all[k].tensor) bind(std::string(root_scope_->node(reference.node).name) + ":" + std::to_string(k), all[k]);
@@ -264,7 +337,8 @@ Result<Graph> Lowering::run(const ImportOptions& options) {
   ORKNN_TRY_ASSIGN(Graph graph, network_.finish(names));
   for (const auto& ids : {graph.inputs(), graph.outputs()})
     for (TensorId id : ids)
-      if (const auto& shape = graph.tensor(id).shape; shape && shape->size() == 4 && graph.tensor(id).layout == Layout::Undefined) graph.tensor(id).layout = Layout::NHWC;
+      if (const auto& shape = graph.tensor(id).shape; shape && shape->size() == 4 && graph.tensor(id).layout == Layout::Undefined)
+        graph.tensor(id).layout = Layout::NHWC;
   return graph;
 }
 
@@ -289,7 +363,8 @@ Result<Value> Lowering::get(Frame& frame, const Reference& reference) {
   ORKNN_ASSERT(value, "a settled value is there");
   // A node that was lowered but has fewer outputs than somebody reads; one that failed was reported.
   if (value->failed && network_.is_clean() && reference.node >= 0)
-    return invalid_model("output " + std::to_string(reference.output) + " of node '" + std::string(frame.scope->node(reference.node).name) + "' does not exist or is not supported")
+    return invalid_model("output " + std::to_string(reference.output) + " of node '" +
+                         std::string(frame.scope->node(reference.node).name) + "' does not exist or is not supported")
         .node(frame.scope->node(reference.node).name, frame.scope->node(reference.node).op);
   return *value;
 }
@@ -310,7 +385,8 @@ Status Lowering::settle(Frame& frame, const Reference& wanted) {
     if (next.node >= 0) {
       const auto required = frame.states.find(next.node);
       if (required != frame.states.end() && required->second.is_active && !required->second.is_done)
-        return invalid_model("the graph has a cycle: the node depends on itself").node(frame.scope->node(next.node).name, frame.scope->node(next.node).op);
+        return invalid_model("the graph has a cycle: the node depends on itself")
+            .node(frame.scope->node(next.node).name, frame.scope->node(next.node).op);
       stack.push_back(next.node);
       continue;
     }
@@ -358,7 +434,8 @@ void Lowering::finish(Frame& frame, int32_t index, NodeState& state, std::vector
     if (state.outputs[k].is_set()) continue;  // the model was cut here
     state.outputs[k] = std::move(outputs[k]);
     const TensorId id = state.outputs[k].tensor;
-    if (id && named_.emplace(id.index, 1).second) network_.graph.rename_tensor(id, frame.prefix + std::string(node.name) + ":" + std::to_string(k));
+    if (id && named_.emplace(id.index, 1).second)
+      network_.graph.rename_tensor(id, frame.prefix + std::string(node.name) + ":" + std::to_string(k));
   }
 }
 
@@ -366,7 +443,9 @@ Status Lowering::lower(Frame& frame, int32_t index, NodeState& state) {
   Scope& scope = *frame.scope;
   const NodeDef& node = scope.node(index);
   if (++lowered_ > kMaxLowered)
-    return unsupported("the graph grows too large when its functions and loops are written out").node(node.name, node.op).expected("at most " + std::to_string(kMaxLowered) + " nodes");
+    return unsupported("the graph grows too large when its functions and loops are written out")
+        .node(node.name, node.op)
+        .expected("at most " + std::to_string(kMaxLowered) + " nodes");
   const std::string_view op = control_op(node.op);
   const auto failed = [&](Status status) -> Status {
     if (lowered_ > kMaxLowered) return status;  // nothing after it can be lowered either
@@ -403,17 +482,21 @@ Status Lowering::lower(Frame& frame, int32_t index, NodeState& state) {
   for (const Reference& r : scope.inputs_of(index)) {
     if (r.is_control()) continue;
     if (r.node == Reference::kMissing)
-      return failed(invalid_model("input " + std::to_string(inputs.size()) + " is not in the graph").found("'" + std::string(node.inputs[static_cast<size_t>(&r - scope.inputs_of(index).data())]) + "'"));
+      return failed(invalid_model("input " + std::to_string(inputs.size()) + " is not in the graph")
+                        .found("'" + std::string(node.inputs[static_cast<size_t>(&r - scope.inputs_of(index).data())]) + "'"));
     if (op == "Switch" && inputs.size() == 1) break;  // the predicate is of no interest here
     const Value* value = find(frame, r);
     ORKNN_ASSERT(value, "inputs are settled before their readers");
     if (value->failed && network_.is_clean())
-      return failed(invalid_model("input " + std::to_string(inputs.size()) + " does not exist or is not supported").found("output " + std::to_string(r.output) + " of '" + std::string(r.node >= 0 ? scope.node(r.node).name : "an argument") + "'"));
+      return failed(invalid_model("input " + std::to_string(inputs.size()) + " does not exist or is not supported")
+                        .found("output " + std::to_string(r.output) + " of '" +
+                               std::string(r.node >= 0 ? scope.node(r.node).name : "an argument") + "'"));
     has_failed_input |= value->failed;
     inputs.push_back(*value);
   }
   const bool is_function = functions_.contains(node.op);
-  const bool is_known = is_function || op == "Const" || passes_through(node.op) || is_call(node.op) || is_if(node.op) || is_while(node.op) || table().find(node.op);
+  const bool is_known = is_function || op == "Const" || passes_through(node.op) || is_call(node.op) || is_if(node.op) ||
+                        is_while(node.op) || table().find(node.op);
   if (is_known && has_failed_input) {
     state.outputs.resize(std::max<size_t>(state.outputs.size(), 1));
     for (Value& v : state.outputs)
@@ -450,7 +533,9 @@ Status Lowering::lower_plain(Frame& frame, int32_t index, NodeState& state, std:
     return {};
   }
   if (functions_.contains(node.op) || is_call(node.op) || is_if(node.op) || is_while(node.op)) {
-    auto outputs = is_if(node.op) ? lower_if(frame, node, layer) : is_while(node.op) ? lower_while(frame, node, layer) : lower_call(frame, node, layer);
+    auto outputs = is_if(node.op)      ? lower_if(frame, node, layer)
+                   : is_while(node.op) ? lower_while(frame, node, layer)
+                                       : lower_call(frame, node, layer);
     if (!outputs) return outputs.status();
     finish(frame, index, state, *std::move(outputs));
     return {};
@@ -468,7 +553,8 @@ Status Lowering::lower_plain(Frame& frame, int32_t index, NodeState& state, std:
   }
   // An input of the model has the outputs it was given; a reader of another one says so.
   if (is_source(node.op) && !state.outputs.empty()) return {};
-  if (is_source(node.op)) return invalid_argument("the graph needs this input").hint("name it in 'inputs', or cut the model behind it");
+  if (is_source(node.op))
+    return invalid_argument("the graph needs this input").hint("name it in 'inputs', or cut the model behind it");
   return unsupported("the operator is not supported").hint("cut the model before it with 'outputs'");
 }
 

@@ -1,5 +1,5 @@
-// Turns a TensorFlow graph into ours. Values are asked for from the outputs backwards, so that branches not taken, training code and
-// control edges cost nothing; functions are inlined, conditionals with a constant predicate taken, others selected element by
+// Turns a TensorFlow graph into ours. Values are asked for from the outputs backwards, so that branches not taken, training code
+// and control edges cost nothing; functions are inlined, conditionals with a constant predicate taken, others selected element by
 // element, and loops unrolled as long as their conditions can be computed while importing.
 #pragma once
 
@@ -64,7 +64,8 @@ class Lowering {
   Result<std::vector<Value>> lower_if(Frame& frame, const NodeDef& node, Layer& layer);
   Result<std::vector<Value>> lower_while(Frame& frame, const NodeDef& node, Layer& layer);
   std::optional<bool> constant_truth(const Value& value) const;
-  Result<std::vector<Value>> select(Emitter& emitter, ir::TensorId predicate, const std::vector<Value>& when_true, const std::vector<Value>& when_false);
+  Result<std::vector<Value>> select(Emitter& emitter, ir::TensorId predicate, const std::vector<Value>& when_true,
+                                    const std::vector<Value>& when_false);
 
   const GraphDef& graph_;
   Import import_;

@@ -57,7 +57,8 @@ Status only_main_diagonal(Layer& layer) {
   const size_t at = layer.op().starts_with("MatrixSetDiag") ? 2 : 1;
   if (layer.input_count() <= at) return {};
   ORKNN_TRY_ASSIGN(const auto k, layer.ints(at, "to choose the diagonal"));
-  if (std::any_of(k.begin(), k.end(), [](int64_t v) { return v != 0; })) return unsupported("only the main diagonal is supported").found("diagonal " + to_string(k));
+  if (std::any_of(k.begin(), k.end(), [](int64_t v) { return v != 0; }))
+    return unsupported("only the main diagonal is supported").found("diagonal " + to_string(k));
   return {};
 }
 
@@ -75,7 +76,8 @@ Status lower_diagonal(Layer& layer) {
   ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
   ORKNN_TRY_ASSIGN(const Dims dims, layer.need_dims(x, "to place it on a diagonal"));
   if (dims.empty() || (layer.op() == "Diag" && dims.size() != 1)) return unsupported("a vector is needed").found(to_string(dims));
-  if (dims.back() > kMostElements || dims.back() * dims.back() > kMostElements) return unsupported("the matrix is too large").found(to_string(dims));
+  if (dims.back() > kMostElements || dims.back() * dims.back() > kMostElements)
+    return unsupported("the matrix is too large").found(to_string(dims));
   for (size_t i : {2u, 3u})
     if (layer.input_count() > i) {
       ORKNN_TRY_ASSIGN(const int64_t size, layer.integer(i, "to size the matrix"));
@@ -96,7 +98,8 @@ Status lower_set_diagonal(Layer& layer) {
   ORKNN_TRY_ASSIGN(const Dims dims, layer.need_dims(x, "to set its diagonal"));
   if (dims.size() < 2) return shape_mismatch("a matrix is needed").found(to_string(dims));
   const int64_t rows = dims[dims.size() - 2], columns = dims.back();
-  if (rows > kMostElements || columns > kMostElements || rows * columns > kMostElements) return unsupported("the matrix is too large").found(to_string(dims));
+  if (rows > kMostElements || columns > kMostElements || rows * columns > kMostElements)
+    return unsupported("the matrix is too large").found(to_string(dims));
   // As a column it reaches along every row; a short diagonal is made as long as the rows.
   if (columns < rows) {
     std::vector<int64_t> pads(2 * (dims.size() - 1), 0);
@@ -111,7 +114,8 @@ Status lower_diagonal_part(Layer& layer) {
   ORKNN_TRY(only_main_diagonal(layer));
   ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
   ORKNN_TRY_ASSIGN(const Dims dims, layer.need_dims(x, "to read its diagonal"));
-  if (dims.size() < 2 || (layer.op() == "DiagPart" && dims.size() != 2)) return unsupported("a matrix is needed").found(to_string(dims));
+  if (dims.size() < 2 || (layer.op() == "DiagPart" && dims.size() != 2))
+    return unsupported("a matrix is needed").found(to_string(dims));
   const int64_t rows = dims[dims.size() - 2], columns = dims.back();
   if (rows > kMostElements || columns > kMostElements) return unsupported("the matrix is too large").found(to_string(dims));
   Dims flat(dims.begin(), dims.end() - 2);
@@ -132,18 +136,38 @@ Status lower_determinant(Layer& layer) {
 Status lower_cross(Layer& layer) {
   ORKNN_TRY_ASSIGN(const TensorId a, layer.input(0));
   ORKNN_TRY_ASSIGN(const TensorId b, layer.input(1));
-  const auto rotated = [&](TensorId x, std::vector<int64_t> order) { return layer.emit("Gather", {x, layer.add_ints("order", order)}, {{"axis", int64_t{-1}}}); };
-  const TensorId left = layer.emit("Mul", {rotated(a, {1, 2, 0}), rotated(b, {2, 0, 1})}), right = layer.emit("Mul", {rotated(a, {2, 0, 1}), rotated(b, {1, 2, 0})});
+  const auto rotated = [&](TensorId x, std::vector<int64_t> order) {
+    return layer.emit("Gather", {x, layer.add_ints("order", order)}, {{"axis", int64_t{-1}}});
+  };
+  const TensorId left = layer.emit("Mul", {rotated(a, {1, 2, 0}), rotated(b, {2, 0, 1})}),
+                 right = layer.emit("Mul", {rotated(a, {2, 0, 1}), rotated(b, {1, 2, 0})});
   layer.set(layer.emit("Sub", {left, right}));
   return {};
 }
 
 constexpr Row kRows[] = {
-    {"MatMul", lower_matmul}, {"SparseMatMul", lower_matmul}, {"BatchMatMul", lower_matmul}, {"BatchMatMulV2", lower_matmul}, {"BatchMatMulV3", lower_matmul},
-    {"Einsum", lower_einsum}, {"XlaEinsum", lower_einsum}, {"MatrixBandPart", lower_band_part}, {"BatchMatrixBandPart", lower_band_part}, {"MatrixDiag", lower_diagonal},
-    {"MatrixDiagV2", lower_diagonal}, {"MatrixDiagV3", lower_diagonal}, {"Diag", lower_diagonal}, {"MatrixSetDiag", lower_set_diagonal}, {"MatrixSetDiagV2", lower_set_diagonal},
-    {"MatrixSetDiagV3", lower_set_diagonal}, {"MatrixDiagPart", lower_diagonal_part}, {"MatrixDiagPartV2", lower_diagonal_part}, {"MatrixDiagPartV3", lower_diagonal_part},
-    {"DiagPart", lower_diagonal_part}, {"MatrixDeterminant", lower_determinant}, {"Cross", lower_cross},
+    {"MatMul", lower_matmul},
+    {"SparseMatMul", lower_matmul},
+    {"BatchMatMul", lower_matmul},
+    {"BatchMatMulV2", lower_matmul},
+    {"BatchMatMulV3", lower_matmul},
+    {"Einsum", lower_einsum},
+    {"XlaEinsum", lower_einsum},
+    {"MatrixBandPart", lower_band_part},
+    {"BatchMatrixBandPart", lower_band_part},
+    {"MatrixDiag", lower_diagonal},
+    {"MatrixDiagV2", lower_diagonal},
+    {"MatrixDiagV3", lower_diagonal},
+    {"Diag", lower_diagonal},
+    {"MatrixSetDiag", lower_set_diagonal},
+    {"MatrixSetDiagV2", lower_set_diagonal},
+    {"MatrixSetDiagV3", lower_set_diagonal},
+    {"MatrixDiagPart", lower_diagonal_part},
+    {"MatrixDiagPartV2", lower_diagonal_part},
+    {"MatrixDiagPartV3", lower_diagonal_part},
+    {"DiagPart", lower_diagonal_part},
+    {"MatrixDeterminant", lower_determinant},
+    {"Cross", lower_cross},
 };
 }  // namespace
 

@@ -15,7 +15,8 @@ TensorId along_channels(Layer& layer, const DataFormat& format, TensorId v) {
   return layer.reshape(v, std::move(shape));
 }
 
-Result<TensorId> with_statistics(Layer& layer, const DataFormat& format, TensorId x, TensorId scale, TensorId offset, TensorId mean, TensorId variance, double epsilon) {
+Result<TensorId> with_statistics(Layer& layer, const DataFormat& format, TensorId x, TensorId scale, TensorId offset,
+                                 TensorId mean, TensorId variance, double epsilon) {
   ORKNN_TRY_ASSIGN(const TensorId first, to_channels_first(layer, format, x));
   const TensorId y = layer.emit("BatchNormalization", {first, scale, offset, mean, variance}, {{"epsilon", epsilon}});
   return from_channels_first(layer, format, y);
@@ -25,8 +26,11 @@ Result<TensorId> with_statistics(Layer& layer, const DataFormat& format, TensorI
 Status normalize_batch(Layer& layer, const DataFormat& format, TensorId x, TensorId scale, TensorId offset, double epsilon) {
   std::vector<int64_t> axes{0};
   for (size_t i = 0; i < format.spatial; ++i) axes.push_back(static_cast<int64_t>(format.axis(i)));
-  const auto mean_of = [&](TensorId v, bool keeps) { return layer.emit("ReduceMean", {v, layer.add_ints("axes", axes)}, {{"keepdims", int64_t{keeps}}}); };
-  const TensorId mean = mean_of(x, true), centered = layer.emit("Sub", {x, mean}), squared = layer.emit("Mul", {centered, centered});
+  const auto mean_of = [&](TensorId v, bool keeps) {
+    return layer.emit("ReduceMean", {v, layer.add_ints("axes", axes)}, {{"keepdims", int64_t{keeps}}});
+  };
+  const TensorId mean = mean_of(x, true), centered = layer.emit("Sub", {x, mean}),
+                 squared = layer.emit("Mul", {centered, centered});
   const Shape* shape = layer.shape_of(x);
   const bool is_single = shape && shape->size() == format.spatial + 2 && (*shape)[0].is_known() && (*shape)[0].value() == 1;
   if (is_single) {
@@ -35,7 +39,8 @@ Status normalize_batch(Layer& layer, const DataFormat& format, TensorId x, Tenso
     ORKNN_TRY_ASSIGN(const TensorId result, from_channels_first(layer, format, y));
     layer.set(0, result);
   } else {
-    const TensorId deviation = layer.emit("Sqrt", {layer.emit("Add", {mean_of(squared, true), layer.constant_like(x, "epsilon", epsilon)})});
+    const TensorId deviation =
+        layer.emit("Sqrt", {layer.emit("Add", {mean_of(squared, true), layer.constant_like(x, "epsilon", epsilon)})});
     const TensorId y = layer.emit("Mul", {layer.emit("Div", {centered, deviation}), along_channels(layer, format, scale)});
     layer.set(0, layer.emit("Add", {y, along_channels(layer, format, offset)}));
   }
@@ -77,8 +82,10 @@ Status lower_fused_batch_norm(Layer& layer) {
     y = layer.emit("Add", {y, side});
   }
   const std::string_view activation = layer.string_or("activation_mode", "Identity");
-  if (activation == "Relu") y = layer.emit("Relu", {y});
-  else if (activation != "Identity") return unsupported("the fused activation is not supported").found(std::string(activation));
+  if (activation == "Relu")
+    y = layer.emit("Relu", {y});
+  else if (activation != "Identity")
+    return unsupported("the fused activation is not supported").found(std::string(activation));
   layer.outputs[0] = y;
   return {};
 }
@@ -90,8 +97,10 @@ Status lower_global_normalization(Layer& layer) {
   ORKNN_TRY_ASSIGN(const TensorId variance, layer.input(2));
   ORKNN_TRY_ASSIGN(const TensorId beta, layer.input(3));
   ORKNN_TRY_ASSIGN(TensorId gamma, layer.input(4));
-  if (!layer.bool_or("scale_after_normalization", false)) gamma = layer.emit("Expand", {layer.constant_like(gamma, "one", 1), layer.emit("Shape", {gamma})});
-  ORKNN_TRY_ASSIGN(const TensorId y, with_statistics(layer, {true, 2}, x, gamma, beta, mean, variance, layer.float_or("variance_epsilon", 1e-3)));
+  if (!layer.bool_or("scale_after_normalization", false))
+    gamma = layer.emit("Expand", {layer.constant_like(gamma, "one", 1), layer.emit("Shape", {gamma})});
+  ORKNN_TRY_ASSIGN(const TensorId y,
+                   with_statistics(layer, {true, 2}, x, gamma, beta, mean, variance, layer.float_or("variance_epsilon", 1e-3)));
   layer.set(y);
   return {};
 }
@@ -104,7 +113,11 @@ Status lower_lrn(Layer& layer) {
   const DataFormat format{true, 2};
   ORKNN_TRY_ASSIGN(const TensorId first, to_channels_first(layer, format, x));
   // Ours divides alpha by the size, theirs does not.
-  const TensorId y = layer.emit("LRN", {first}, {{"size", size}, {"alpha", layer.float_or("alpha", 1) * static_cast<double>(size)}, {"beta", layer.float_or("beta", 0.5)}, {"bias", layer.float_or("bias", 1)}});
+  const TensorId y = layer.emit("LRN", {first},
+                                {{"size", size},
+                                 {"alpha", layer.float_or("alpha", 1) * static_cast<double>(size)},
+                                 {"beta", layer.float_or("beta", 0.5)},
+                                 {"bias", layer.float_or("bias", 1)}});
   ORKNN_TRY_ASSIGN(const TensorId result, from_channels_first(layer, format, y));
   layer.set(result);
   return {};
@@ -117,8 +130,14 @@ Status lower_softmax(Layer& layer) {
 }
 
 constexpr Row kRows[] = {
-    {"FusedBatchNorm", lower_fused_batch_norm}, {"FusedBatchNormV2", lower_fused_batch_norm}, {"FusedBatchNormV3", lower_fused_batch_norm}, {"_FusedBatchNormEx", lower_fused_batch_norm},
-    {"BatchNormWithGlobalNormalization", lower_global_normalization}, {"LRN", lower_lrn}, {"Softmax", lower_softmax}, {"LogSoftmax", lower_softmax},
+    {"FusedBatchNorm", lower_fused_batch_norm},
+    {"FusedBatchNormV2", lower_fused_batch_norm},
+    {"FusedBatchNormV3", lower_fused_batch_norm},
+    {"_FusedBatchNormEx", lower_fused_batch_norm},
+    {"BatchNormWithGlobalNormalization", lower_global_normalization},
+    {"LRN", lower_lrn},
+    {"Softmax", lower_softmax},
+    {"LogSoftmax", lower_softmax},
 };
 }  // namespace
 

@@ -123,7 +123,9 @@ Bytes unwrap(Bytes file) {
   return is_graph(graph) ? graph : file;
 }
 
-Status wrong_kind(std::string_view expected) { return invalid_model("an attribute has the wrong type").expected(std::string(expected)); }
+Status wrong_kind(std::string_view expected) {
+  return invalid_model("an attribute has the wrong type").expected(std::string(expected));
+}
 }  // namespace
 
 Result<GraphDef> parse_graph(Bytes file) {
@@ -142,15 +144,33 @@ Result<AttributeValue> parse_attribute(Bytes value) {
   ORKNN_TRY(for_each_field(value, [&](const Field& f) -> Status {
     bool flag = false;
     switch (f.number) {
-      case 1: if (f.get(a.message)) a.kind = Kind::List; break;
-      case 2: if (f.get(a.text)) a.kind = Kind::String; break;
-      case 3: if (f.get(a.number)) a.kind = Kind::Int; break;
-      case 4: if (f.get(a.real)) a.kind = Kind::Float; break;
-      case 5: if (f.get(flag)) a.kind = Kind::Bool, a.number = flag; break;
-      case 6: if (f.get(a.number)) a.kind = Kind::Type; break;
-      case 7: if (f.get(a.message)) a.kind = Kind::Shape; break;
-      case 8: if (f.get(a.message)) a.kind = Kind::Tensor; break;
-      case 9: if (f.get(a.text)) a.kind = Kind::Placeholder; break;
+      case 1:
+        if (f.get(a.message)) a.kind = Kind::List;
+        break;
+      case 2:
+        if (f.get(a.text)) a.kind = Kind::String;
+        break;
+      case 3:
+        if (f.get(a.number)) a.kind = Kind::Int;
+        break;
+      case 4:
+        if (f.get(a.real)) a.kind = Kind::Float;
+        break;
+      case 5:
+        if (f.get(flag)) a.kind = Kind::Bool, a.number = flag;
+        break;
+      case 6:
+        if (f.get(a.number)) a.kind = Kind::Type;
+        break;
+      case 7:
+        if (f.get(a.message)) a.kind = Kind::Shape;
+        break;
+      case 8:
+        if (f.get(a.message)) a.kind = Kind::Tensor;
+        break;
+      case 9:
+        if (f.get(a.text)) a.kind = Kind::Placeholder;
+        break;
       case 10:
         if (!f.get(a.message)) break;
         a.kind = Kind::Function;
@@ -169,14 +189,16 @@ Result<AttributeValue> parse_attribute(Bytes value) {
 Result<std::vector<int64_t>> parse_int_list(const AttributeValue& list) {
   if (list.kind != AttributeValue::Kind::List) return wrong_kind("a list of integers");
   std::vector<int64_t> values;
-  ORKNN_TRY(for_each_field(list.message, [&](const Field& f) -> Status { return f.number == 3 ? wire::append(f, values) : Status(); }));
+  ORKNN_TRY(
+      for_each_field(list.message, [&](const Field& f) -> Status { return f.number == 3 ? wire::append(f, values) : Status(); }));
   return values;
 }
 
 Result<std::vector<float>> parse_float_list(const AttributeValue& list) {
   if (list.kind != AttributeValue::Kind::List) return wrong_kind("a list of numbers");
   std::vector<float> values;
-  ORKNN_TRY(for_each_field(list.message, [&](const Field& f) -> Status { return f.number == 4 ? wire::append(f, values) : Status(); }));
+  ORKNN_TRY(
+      for_each_field(list.message, [&](const Field& f) -> Status { return f.number == 4 ? wire::append(f, values) : Status(); }));
   return values;
 }
 
@@ -193,7 +215,8 @@ Result<std::vector<std::string_view>> parse_string_list(const AttributeValue& li
 Result<std::vector<int64_t>> parse_type_list(const AttributeValue& list) {
   if (list.kind != AttributeValue::Kind::List) return wrong_kind("a list of types");
   std::vector<int64_t> values;
-  ORKNN_TRY(for_each_field(list.message, [&](const Field& f) -> Status { return f.number == 6 ? wire::append(f, values) : Status(); }));
+  ORKNN_TRY(
+      for_each_field(list.message, [&](const Field& f) -> Status { return f.number == 6 ? wire::append(f, values) : Status(); }));
   return values;
 }
 
@@ -238,7 +261,10 @@ Result<std::optional<ir::Shape>> parse_shape(Bytes message) {
   if (unknown_rank) return std::optional<ir::Shape>();
   ir::Shape shape;
   for (int64_t size : sizes) {
-    if (size < -1) return invalid_model("an extent of the shape is below -1").expected("-1 for one that is not known").found(ir::to_string(sizes));
+    if (size < -1)
+      return invalid_model("an extent of the shape is below -1")
+          .expected("-1 for one that is not known")
+          .found(ir::to_string(sizes));
     shape.push_back(size < 0 ? ir::Dim() : ir::Dim(size));
   }
   return std::optional(std::move(shape));
@@ -255,12 +281,14 @@ struct TypeRow {
   DType dtype;
 };
 constexpr TypeRow kTypes[] = {
-    {1, "DT_FLOAT", DType::Float32},     {2, "DT_DOUBLE", DType::Float64},     {3, "DT_INT32", DType::Int32},     {4, "DT_UINT8", DType::UInt8},
-    {5, "DT_INT16", DType::Int16},       {6, "DT_INT8", DType::Int8},          {7, "DT_STRING", DType::Undefined}, {8, "DT_COMPLEX64", DType::Undefined},
-    {9, "DT_INT64", DType::Int64},       {10, "DT_BOOL", DType::Bool},         {11, "DT_QINT8", DType::Int8},     {12, "DT_QUINT8", DType::UInt8},
-    {13, "DT_QINT32", DType::Int32},     {14, "DT_BFLOAT16", DType::BFloat16}, {15, "DT_QINT16", DType::Int16},   {16, "DT_QUINT16", DType::UInt16},
-    {17, "DT_UINT16", DType::UInt16},    {18, "DT_COMPLEX128", DType::Undefined}, {19, "DT_HALF", DType::Float16}, {20, "DT_RESOURCE", DType::Undefined},
-    {21, "DT_VARIANT", DType::Undefined}, {22, "DT_UINT32", DType::UInt32},    {23, "DT_UINT64", DType::UInt64},
+    {1, "DT_FLOAT", DType::Float32},    {2, "DT_DOUBLE", DType::Float64},      {3, "DT_INT32", DType::Int32},
+    {4, "DT_UINT8", DType::UInt8},      {5, "DT_INT16", DType::Int16},         {6, "DT_INT8", DType::Int8},
+    {7, "DT_STRING", DType::Undefined}, {8, "DT_COMPLEX64", DType::Undefined}, {9, "DT_INT64", DType::Int64},
+    {10, "DT_BOOL", DType::Bool},       {11, "DT_QINT8", DType::Int8},         {12, "DT_QUINT8", DType::UInt8},
+    {13, "DT_QINT32", DType::Int32},    {14, "DT_BFLOAT16", DType::BFloat16},  {15, "DT_QINT16", DType::Int16},
+    {16, "DT_QUINT16", DType::UInt16},  {17, "DT_UINT16", DType::UInt16},      {18, "DT_COMPLEX128", DType::Undefined},
+    {19, "DT_HALF", DType::Float16},    {20, "DT_RESOURCE", DType::Undefined}, {21, "DT_VARIANT", DType::Undefined},
+    {22, "DT_UINT32", DType::UInt32},   {23, "DT_UINT64", DType::UInt64},
 };
 }  // namespace
 

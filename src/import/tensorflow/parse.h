@@ -1,5 +1,5 @@
-// The messages of a TensorFlow graph as plain structs. Names and payloads are views into the file's bytes (or into the bytes a text
-// file was turned into), which must outlive them. Attribute values are decoded when somebody asks for them.
+// The messages of a TensorFlow graph as plain structs. Names and payloads are views into the file's bytes (or into the bytes a
+// text file was turned into), which must outlive them. Attribute values are decoded when somebody asks for them.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct AttributeValue {
   std::string_view text;  // String; the name behind Placeholder; the function's name
   int64_t number = 0;     // Int, Bool and Type
   float real = 0;
-  Bytes message;          // List, Shape, Tensor and Function: the message itself
+  Bytes message;  // List, Shape, Tensor and Function: the message itself
 };
 
 struct AttributeDef {

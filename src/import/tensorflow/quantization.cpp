@@ -20,7 +20,8 @@ struct Grid {
 
 Result<Grid> nudged(double least, double most, int64_t bits, bool narrow) {
   if (bits < 2 || bits > 16) return invalid_model("num_bits is out of range").expected("2 to 16").found(std::to_string(bits));
-  if (!(least <= most) || !std::isfinite(least) || !std::isfinite(most)) return invalid_model("the range is not valid").found(std::to_string(least) + " to " + std::to_string(most));
+  if (!(least <= most) || !std::isfinite(least) || !std::isfinite(most))
+    return invalid_model("the range is not valid").found(std::to_string(least) + " to " + std::to_string(most));
   Grid g;
   g.low = narrow ? 1 : 0;
   g.high = (int64_t{1} << bits) - 1;
@@ -34,12 +35,14 @@ Result<Grid> nudged(double least, double most, int64_t bits, bool narrow) {
   }
   const float zero = static_cast<float>(g.low) - static_cast<float>(least) / scale;
   g.scale = static_cast<double>(scale);
-  g.zero_point = zero < static_cast<float>(g.low) ? g.low : zero > static_cast<float>(g.high) ? g.high : static_cast<int64_t>(std::round(zero));
+  g.zero_point = zero < static_cast<float>(g.low)    ? g.low
+                 : zero > static_cast<float>(g.high) ? g.high
+                                                     : static_cast<int64_t>(std::round(zero));
   return g;
 }
 
-// Values go through signed integers: those of the grid less 128 (or 32768 for more than 8 bits). Ranges narrower than the integers
-// are cut first.
+// Values go through signed integers: those of the grid less 128 (or 32768 for more than 8 bits). Ranges narrower than the
+// integers are cut first.
 TensorId quantize_and_back(Layer& layer, TensorId x, const std::vector<Grid>& grids, std::optional<int64_t> axis, int64_t bits) {
   const DType dtype = bits <= 8 ? DType::Int8 : DType::Int16;
   const int64_t shift = bits <= 8 ? 128 : 32768, full = bits <= 8 ? 255 : 65535;
@@ -55,11 +58,13 @@ TensorId quantize_and_back(Layer& layer, TensorId x, const std::vector<Grid>& gr
     cuts |= g.low != 0 || g.high != full;
   }
   if (cuts) {
-    const TensorId low = layer.add_constant("least", TensorData::from<float>(dims, least)), high = layer.add_constant("most", TensorData::from<float>(dims, most));
+    const TensorId low = layer.add_constant("least", TensorData::from<float>(dims, least)),
+                   high = layer.add_constant("most", TensorData::from<float>(dims, most));
     x = axis ? layer.emit("Min", {layer.emit("Max", {x, low}), high}) : layer.emit("Clip", {x, low, high});
   }
   const TensorId scale = layer.add_constant("scale", TensorData::from<float>(dims, scales));
-  const TensorId zero_point = layer.add_constant("zero_point", convert(TensorData::from<int64_t>(dims, zero_points).view(), dtype));
+  const TensorId zero_point =
+      layer.add_constant("zero_point", convert(TensorData::from<int64_t>(dims, zero_points).view(), dtype));
   Attributes attributes;
   if (axis) attributes.set("axis", *axis);
   const TensorId q = layer.emit_kept("QuantizeLinear", {x, scale, zero_point}, attributes);
@@ -75,7 +80,8 @@ Status lower_fake_quant(Layer& layer) {
     ORKNN_TRY_ASSIGN(least, layer.doubles(1, "to quantize"));
     ORKNN_TRY_ASSIGN(most, layer.doubles(2, "to quantize"));
   }
-  if (least.size() != most.size() || least.empty() || (!per_channel && least.size() != 1)) return invalid_model("min and max do not fit").found(std::to_string(least.size()) + " and " + std::to_string(most.size()));
+  if (least.size() != most.size() || least.empty() || (!per_channel && least.size() != 1))
+    return invalid_model("min and max do not fit").found(std::to_string(least.size()) + " and " + std::to_string(most.size()));
   std::vector<Grid> grids;
   for (size_t i = 0; i < least.size(); ++i) {
     ORKNN_TRY_ASSIGN(const Grid g, nudged(least[i], most[i], bits, narrow));
@@ -93,7 +99,8 @@ Status lower_fake_quant(Layer& layer) {
 // QuantizeAndDequantizeV2..V4 with a given range: symmetric when signed.
 Status lower_quantize_and_dequantize(Layer& layer) {
   ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  if (!layer.bool_or("range_given", false)) return unsupported("a range taken from the data is not supported").hint("give the range while training");
+  if (!layer.bool_or("range_given", false))
+    return unsupported("a range taken from the data is not supported").hint("give the range while training");
   ORKNN_TRY_ASSIGN(const double least, layer.number(1, "to quantize"));
   ORKNN_TRY_ASSIGN(const double most, layer.number(2, "to quantize"));
   int64_t bits = layer.int_or("num_bits", 8);
@@ -136,7 +143,8 @@ Status lower_dequantize(Layer& layer) {
     layer.set(linear(scale, 0));
     return {};
   }
-  if (mode != "MIN_FIRST" && mode != "MIN_COMBINED") return unsupported("the mode is not supported").expected("MIN_COMBINED, MIN_FIRST or SCALED").found(std::string(mode));
+  if (mode != "MIN_FIRST" && mode != "MIN_COMBINED")
+    return unsupported("the mode is not supported").expected("MIN_COMBINED, MIN_FIRST or SCALED").found(std::string(mode));
   const double scale = (most - least) / (high - low);
   double offset = least;
   if (mode == "MIN_FIRST" && scale > 0) {
@@ -159,7 +167,8 @@ Status lower_quantize(Layer& layer) {
   ORKNN_TRY_ASSIGN(double least, layer.number(1, "to quantize"));
   ORKNN_TRY_ASSIGN(double most, layer.number(2, "to quantize"));
   const DType dtype = layer.dtype_or("T", DType::UInt8);
-  if (!is_integer(dtype) || dtype_bytes(dtype) > 2) return unsupported("integers of this type are not supported").found(std::string(dtype_name(dtype)));
+  if (!is_integer(dtype) || dtype_bytes(dtype) > 2)
+    return unsupported("integers of this type are not supported").found(std::string(dtype_name(dtype)));
   const std::string_view mode = layer.string_or("mode", "MIN_COMBINED");
   const auto low = static_cast<double>(dtype_min(dtype)), high = static_cast<double>(dtype_max(dtype));
   double scale = 1, zero_point = 0;
@@ -173,17 +182,24 @@ Status lower_quantize(Layer& layer) {
     scale = (most - least) / (high - low);
     zero_point = std::clamp(std::round(low - least / scale), low, high);
   }
-  if (!(scale > 0) || !std::isfinite(scale)) return invalid_model("the range is not valid").found(std::to_string(least) + " to " + std::to_string(most));
-  layer.set(0, layer.emit_kept("QuantizeLinear", {x, layer.add_scalar("scale", scale), layer.add_scalar("zero_point", zero_point, dtype)}));
+  if (!(scale > 0) || !std::isfinite(scale))
+    return invalid_model("the range is not valid").found(std::to_string(least) + " to " + std::to_string(most));
+  layer.set(0, layer.emit_kept("QuantizeLinear",
+                               {x, layer.add_scalar("scale", scale), layer.add_scalar("zero_point", zero_point, dtype)}));
   layer.set(1, layer.add_scalar("least", least));
   layer.set(2, layer.add_scalar("most", most));
   return {};
 }
 
 constexpr Row kRows[] = {
-    {"FakeQuantWithMinMaxArgs", lower_fake_quant}, {"FakeQuantWithMinMaxVars", lower_fake_quant}, {"FakeQuantWithMinMaxVarsPerChannel", lower_fake_quant},
-    {"QuantizeAndDequantizeV2", lower_quantize_and_dequantize}, {"QuantizeAndDequantizeV3", lower_quantize_and_dequantize}, {"QuantizeAndDequantizeV4", lower_quantize_and_dequantize},
-    {"Dequantize", lower_dequantize}, {"QuantizeV2", lower_quantize},
+    {"FakeQuantWithMinMaxArgs", lower_fake_quant},
+    {"FakeQuantWithMinMaxVars", lower_fake_quant},
+    {"FakeQuantWithMinMaxVarsPerChannel", lower_fake_quant},
+    {"QuantizeAndDequantizeV2", lower_quantize_and_dequantize},
+    {"QuantizeAndDequantizeV3", lower_quantize_and_dequantize},
+    {"QuantizeAndDequantizeV4", lower_quantize_and_dequantize},
+    {"Dequantize", lower_dequantize},
+    {"QuantizeV2", lower_quantize},
 };
 }  // namespace
 

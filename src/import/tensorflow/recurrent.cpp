@@ -23,7 +23,8 @@ Result<LstmBlock> lstm_block(Layer& layer, size_t first) {
   ORKNN_TRY_ASSIGN(b.peephole_o, layer.input(first + 3));
   ORKNN_TRY_ASSIGN(b.bias, layer.input(first + 4));
   ORKNN_TRY_ASSIGN(const Dims dims, layer.need_dims(b.weights, "to know the number of units"));
-  if (dims.size() != 2 || dims[1] < 4 || dims[1] % 4 != 0) return shape_mismatch("the weights have the wrong shape").expected("[inputs + units, 4 * units]").found(to_string(dims));
+  if (dims.size() != 2 || dims[1] < 4 || dims[1] % 4 != 0)
+    return shape_mismatch("the weights have the wrong shape").expected("[inputs + units, 4 * units]").found(to_string(dims));
   const bool is_second = layer.op().ends_with("V2");
   b.units = dims[1] / 4;
   b.forget_bias = is_second ? 0 : layer.float_or("forget_bias", 1);
@@ -40,16 +41,21 @@ struct LstmStep {
 
 LstmStep lstm_step(Layer& layer, const LstmBlock& b, TensorId x, TensorId cell, TensorId hidden) {
   const TensorId gates = layer.emit("Add", {layer.emit("MatMul", {layer.concat({x, hidden}, 1), b.weights}), b.bias});
-  const auto parts = layer.emit_all("Split", {gates, layer.add_ints("sizes", std::vector<int64_t>(4, b.units))}, {{"axis", int64_t{1}}}, 4);
+  const auto parts =
+      layer.emit_all("Split", {gates, layer.add_ints("sizes", std::vector<int64_t>(4, b.units))}, {{"axis", int64_t{1}}}, 4);
   TensorId i = parts[0], c = parts[b.forgets_third ? 1 : 2], f = parts[b.forgets_third ? 2 : 1], o = parts[3];
-  const auto peep = [&](TensorId gate, TensorId weight, TensorId state) { return b.has_peepholes ? layer.emit("Add", {gate, layer.emit("Mul", {state, weight})}) : gate; };
+  const auto peep = [&](TensorId gate, TensorId weight, TensorId state) {
+    return b.has_peepholes ? layer.emit("Add", {gate, layer.emit("Mul", {state, weight})}) : gate;
+  };
   LstmStep s;
   s.i = layer.emit("Sigmoid", {peep(i, b.peephole_i, cell)});
   if (b.forget_bias != 0) f = layer.emit("Add", {f, layer.constant_like(f, "forget_bias", b.forget_bias)});
   s.f = layer.emit("Sigmoid", {peep(f, b.peephole_f, cell)});
   s.ci = layer.emit("Tanh", {c});
   s.cs = layer.emit("Add", {layer.emit("Mul", {s.ci, s.i}), layer.emit("Mul", {cell, s.f})});
-  if (b.cell_clip > 0) s.cs = layer.emit("Clip", {s.cs, layer.constant_like(s.cs, "low", -b.cell_clip), layer.constant_like(s.cs, "high", b.cell_clip)});
+  if (b.cell_clip > 0)
+    s.cs = layer.emit("Clip",
+                      {s.cs, layer.constant_like(s.cs, "low", -b.cell_clip), layer.constant_like(s.cs, "high", b.cell_clip)});
   s.o = layer.emit("Sigmoid", {peep(o, b.peephole_o, s.cs)});
   s.co = layer.emit("Tanh", {s.cs});
   s.h = layer.emit("Mul", {s.co, s.o});
@@ -71,7 +77,9 @@ TensorId whole_lstm(Layer& layer, const LstmBlock& b, TensorId x, TensorId cell,
   const int64_t n = b.units;
   const auto gate = [&](TensorId w, int64_t axis, int64_t k) { return layer.slice(w, {k * n}, {(k + 1) * n}, {axis}); };
   const int64_t c = b.forgets_third ? 1 : 2, f = b.forgets_third ? 2 : 1;
-  const auto reordered = [&](TensorId w, int64_t axis, TensorId forget) { return layer.concat({gate(w, axis, 0), gate(w, axis, 3), forget, gate(w, axis, c)}, axis); };
+  const auto reordered = [&](TensorId w, int64_t axis, TensorId forget) {
+    return layer.concat({gate(w, axis, 0), gate(w, axis, 3), forget, gate(w, axis, c)}, axis);
+  };
   const auto weights = [&](int64_t begin, int64_t end) {
     const TensorId rows = layer.slice(b.weights, {begin}, {end}, {0});
     return layer.unsqueeze(layer.transpose(reordered(rows, 1, gate(rows, 1, f)), {1, 0}), {0});
@@ -80,7 +88,8 @@ TensorId whole_lstm(Layer& layer, const LstmBlock& b, TensorId x, TensorId cell,
   if (b.forget_bias != 0) forget = layer.emit("Add", {forget, layer.constant_like(b.bias, "forget_bias", b.forget_bias)});
   const TensorId zeros = layer.emit("Expand", {layer.constant_like(b.bias, "zero", 0), layer.add_ints("size", {4 * n})});
   const TensorId bias = layer.unsqueeze(layer.concat({reordered(b.bias, 0, forget), zeros}, 0), {0});
-  std::vector<TensorId> all{x, weights(0, inputs), weights(inputs, inputs + n), bias, {}, layer.unsqueeze(hidden, {0}), layer.unsqueeze(cell, {0})};
+  std::vector<TensorId> all{x,  weights(0, inputs),           weights(inputs, inputs + n), bias,
+                            {}, layer.unsqueeze(hidden, {0}), layer.unsqueeze(cell, {0})};
   if (b.has_peepholes) all.push_back(layer.unsqueeze(layer.concat({b.peephole_i, b.peephole_o, b.peephole_f}, 0), {0}));
   return layer.squeeze(layer.emit("LSTM", std::move(all), {{"hidden_size", n}}), {1});
 }
@@ -93,11 +102,17 @@ Status lower_block_lstm(Layer& layer) {
   ORKNN_TRY_ASSIGN(const TensorId hidden, layer.input(3));
   ORKNN_TRY_ASSIGN(const LstmBlock b, lstm_block(layer, 4));
   ORKNN_TRY_ASSIGN(const Dims dims, layer.need_dims(x, "to unroll the sequence"));
-  if (dims.size() != 3) return shape_mismatch("the sequence has the wrong rank").expected("[time, batch, inputs]").found(to_string(dims));
+  if (dims.size() != 3)
+    return shape_mismatch("the sequence has the wrong rank").expected("[time, batch, inputs]").found(to_string(dims));
   constexpr int64_t kMostSteps = 4096;
   int64_t steps = dims[0];
-  if (const TensorData* limit = layer.constant_of(layer.value(0).tensor); limit && limit->count() == 1 && !is_float(limit->dtype())) steps = std::clamp<int64_t>(to_ints(limit->view())[0], 0, dims[0]);
-  if (steps < 1 || steps > kMostSteps) return unsupported("the sequence is empty or too long").expected("1 to " + std::to_string(kMostSteps) + " steps").found(std::to_string(steps));
+  if (const TensorData* limit = layer.constant_of(layer.value(0).tensor);
+      limit && limit->count() == 1 && !is_float(limit->dtype()))
+    steps = std::clamp<int64_t>(to_ints(limit->view())[0], 0, dims[0]);
+  if (steps < 1 || steps > kMostSteps)
+    return unsupported("the sequence is empty or too long")
+        .expected("1 to " + std::to_string(kMostSteps) + " steps")
+        .found(std::to_string(steps));
   std::vector<TensorId> rows[7];
   TensorId c = cell, h = hidden;
   for (int64_t t = 0; t < steps; ++t) {
@@ -113,7 +128,8 @@ Status lower_block_lstm(Layer& layer) {
   };
   for (size_t k = 0; k < 7; ++k) layer.set(k, padded(layer.concat(std::move(rows[k]), 0)));
   const auto weight_dims = layer.dims_of(b.weights);
-  if (b.cell_clip <= 0 && weight_dims && (*weight_dims)[0] == dims[2] + b.units && steps == dims[0]) layer.set(6, whole_lstm(layer, b, x, cell, hidden, dims[2]));
+  if (b.cell_clip <= 0 && weight_dims && (*weight_dims)[0] == dims[2] + b.units && steps == dims[0])
+    layer.set(6, whole_lstm(layer, b, x, cell, hidden, dims[2]));
   return {};
 }
 
@@ -127,9 +143,11 @@ Status lower_gru_cell(Layer& layer) {
   ORKNN_TRY_ASSIGN(const TensorId b_c, layer.input(5));
   ORKNN_TRY_ASSIGN(const Dims dims, layer.need_dims(w_c, "to know the number of units"));
   if (dims.size() != 2 || dims[1] < 1) return shape_mismatch("the weights have the wrong shape").found(to_string(dims));
-  const TensorId gates = layer.emit("Sigmoid", {layer.emit("Add", {layer.emit("MatMul", {layer.concat({x, h}, 1), w_ru}), b_ru})});
+  const TensorId gates =
+      layer.emit("Sigmoid", {layer.emit("Add", {layer.emit("MatMul", {layer.concat({x, h}, 1), w_ru}), b_ru})});
   const auto parts = layer.emit_all("Split", {gates, layer.add_ints("sizes", {dims[1], dims[1]})}, {{"axis", int64_t{1}}}, 2);
-  const TensorId candidate = layer.emit("Tanh", {layer.emit("Add", {layer.emit("MatMul", {layer.concat({x, layer.emit("Mul", {parts[0], h})}, 1), w_c}), b_c})});
+  const TensorId candidate = layer.emit(
+      "Tanh", {layer.emit("Add", {layer.emit("MatMul", {layer.concat({x, layer.emit("Mul", {parts[0], h})}, 1), w_c}), b_c})});
   const TensorId kept = layer.emit("Mul", {parts[1], h});
   const TensorId fresh = layer.emit("Mul", {layer.emit("Sub", {layer.constant_like(x, "one", 1), parts[1]}), candidate});
   for (TensorId id : {parts[0], parts[1], candidate, layer.emit("Add", {kept, fresh})}) layer.set(id);
@@ -137,7 +155,10 @@ Status lower_gru_cell(Layer& layer) {
 }
 
 constexpr Row kRows[] = {
-    {"LSTMBlockCell", lower_lstm_cell}, {"BlockLSTM", lower_block_lstm}, {"BlockLSTMV2", lower_block_lstm}, {"GRUBlockCell", lower_gru_cell},
+    {"LSTMBlockCell", lower_lstm_cell},
+    {"BlockLSTM", lower_block_lstm},
+    {"BlockLSTMV2", lower_block_lstm},
+    {"GRUBlockCell", lower_gru_cell},
 };
 }  // namespace
 

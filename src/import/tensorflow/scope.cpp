@@ -6,7 +6,8 @@
 
 namespace orknn::importer::tensorflow {
 namespace {
-// Output arguments of operators that have several, in order; those that are lists come last or alone and need no entry behind them.
+// Output arguments of operators that have several, in order; those that are lists come last or alone and need no entry behind
+// them.
 struct OutputsRow {
   std::string_view op;
   std::vector<std::string_view> names;
@@ -50,7 +51,8 @@ const std::vector<OutputsRow>& outputs_table() {
   return table;
 }
 
-// Conditionals nested deeper than this are not told apart, and copies of a predicate not followed further: bounds for hostile graphs.
+// Conditionals nested deeper than this are not told apart, and copies of a predicate not followed further: bounds for hostile
+// graphs.
 constexpr size_t kMostGuards = 64, kMostCopies = 1000;
 
 bool take_number(std::string_view text, int32_t& value) {
@@ -74,7 +76,8 @@ Reference Scope::resolve(std::string_view text) const {
   const size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
   std::string_view rest = colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1);
-  if (const auto argument = arguments_.find(name); argument != arguments_.end()) return {Reference::kArgument, control ? -1 : argument->second};
+  if (const auto argument = arguments_.find(name); argument != arguments_.end())
+    return {Reference::kArgument, control ? -1 : argument->second};
   const auto found = by_name_.find(name);
   if (found == by_name_.end()) return result;
   if (control) return {found->second, -1};
@@ -98,8 +101,12 @@ Reference Scope::resolve(std::string_view text) const {
   return {found->second, offset + number};
 }
 
-Result<Scope> Scope::of_graph(std::span<const NodeDef> nodes, const FunctionIndex& functions) { return make(nodes, nullptr, functions); }
-Result<Scope> Scope::of_function(const FunctionDef& function, const FunctionIndex& functions) { return make(function.nodes, &function, functions); }
+Result<Scope> Scope::of_graph(std::span<const NodeDef> nodes, const FunctionIndex& functions) {
+  return make(nodes, nullptr, functions);
+}
+Result<Scope> Scope::of_function(const FunctionDef& function, const FunctionIndex& functions) {
+  return make(function.nodes, &function, functions);
+}
 
 Result<Scope> Scope::make(std::span<const NodeDef> nodes, const FunctionDef* function, const FunctionIndex& functions) {
   Scope scope;
@@ -108,11 +115,14 @@ Result<Scope> Scope::make(std::span<const NodeDef> nodes, const FunctionDef* fun
   scope.functions_ = &functions;
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].name.empty()) return invalid_model("a node has no name").found("operator " + quoted(nodes[i].op));
-    if (!scope.by_name_.emplace(nodes[i].name, static_cast<int32_t>(i)).second) return invalid_model("two nodes are called " + quoted(nodes[i].name));
+    if (!scope.by_name_.emplace(nodes[i].name, static_cast<int32_t>(i)).second)
+      return invalid_model("two nodes are called " + quoted(nodes[i].name));
   }
   if (function)
     for (size_t i = 0; i < function->inputs.size(); ++i) {
-      if (function->inputs[i].is_list) return unsupported("function " + quoted(function->name) + " has an argument that stands for several tensors").found(std::string(function->inputs[i].name));
+      if (function->inputs[i].is_list)
+        return unsupported("function " + quoted(function->name) + " has an argument that stands for several tensors")
+            .found(std::string(function->inputs[i].name));
       scope.arguments_.emplace(function->inputs[i].name, static_cast<int32_t>(i));
     }
   scope.inputs.resize(nodes.size());
@@ -125,7 +135,8 @@ Result<Scope> Scope::make(std::span<const NodeDef> nodes, const FunctionDef* fun
         if (name == output.name) source = text;
       scope.results.push_back(scope.resolve(source));
       if (scope.results.back().node == Reference::kMissing)
-        return invalid_model("function " + quoted(function->name) + " does not say where its result " + quoted(output.name) + " comes from");
+        return invalid_model("function " + quoted(function->name) + " does not say where its result " + quoted(output.name) +
+                             " comes from");
     }
   ORKNN_TRY(scope.find_loops());
   return scope;
@@ -152,7 +163,10 @@ Status Scope::find_loops() {
       if (control_op(node(r.node).op) == "Enter") variable.enter = r.node;
     }
     if (variable.next < 0) continue;
-    if (variable.enter < 0) return invalid_model("a loop variable has no initial value").node(nodes[i].name, nodes[i].op).expected("an Enter node as input");
+    if (variable.enter < 0)
+      return invalid_model("a loop variable has no initial value")
+          .node(nodes[i].name, nodes[i].op)
+          .expected("an Enter node as input");
     std::string_view frame;
     for (const AttributeDef& a : node(variable.enter).attributes)
       if (a.name == "frame_name") {
@@ -185,7 +199,10 @@ Status Scope::find_loops() {
       }
   }
   for (const LoopFrame& loop : loops)
-    if (loop.condition < 0) return invalid_model("a loop has no condition").node(node(loop.variables[0].merge).name, node(loop.variables[0].merge).op).expected("a LoopCond node");
+    if (loop.condition < 0)
+      return invalid_model("a loop has no condition")
+          .node(node(loop.variables[0].merge).name, node(loop.variables[0].merge).op)
+          .expected("a LoopCond node");
   return {};
 }
 
@@ -233,8 +250,10 @@ std::pair<Reference, bool> Scope::plain_predicate(Reference predicate) const {
   for (size_t steps = 0; steps < kMostCopies && predicate.node >= 0; ++steps) {
     const std::string_view op = control_op(node(predicate.node).op);
     const bool passes = op == "Identity" || op == "Switch" || op == "Enter" || op == "StopGradient";
-    if (op == "LogicalNot") negated = !negated;
-    else if (!passes) break;
+    if (op == "LogicalNot")
+      negated = !negated;
+    else if (!passes)
+      break;
     predicate = data_input(predicate.node, 0);
   }
   return {predicate, negated};
@@ -301,7 +320,10 @@ Result<Choice> Scope::choice(int32_t merge) {
   for (const Reference& r : inputs_of(merge))
     if (!r.is_control()) guards.push_back(guards_of(r));
   if (guards.size() != 2)
-    return unsupported("a Merge of other than two branches is not supported").expected("2 inputs").found(std::to_string(guards.size())).hint("freeze the graph for inference");
+    return unsupported("a Merge of other than two branches is not supported")
+        .expected("2 inputs")
+        .found(std::to_string(guards.size()))
+        .hint("freeze the graph for inference");
   for (const Guard& a : guards[0])
     for (const Guard& b : guards[1])
       if (a.predicate == b.predicate && (a.branch != a.negated) != (b.branch != b.negated)) {
@@ -312,7 +334,8 @@ Result<Choice> Scope::choice(int32_t merge) {
         choice.when_false = first_when_true ? 1 : 0;
         return choice;
       }
-  return unsupported("the predicate that decides this Merge was not found").hint("freeze the graph for inference, or cut the model behind the conditional with 'outputs'");
+  return unsupported("the predicate that decides this Merge was not found")
+      .hint("freeze the graph for inference, or cut the model behind the conditional with 'outputs'");
 }
 
 }  // namespace orknn::importer::tensorflow

@@ -1,5 +1,5 @@
-// The nodes of a graph or of a function's body, with inputs resolved to nodes, and the control flow of TensorFlow 1 found in them:
-// loops (Enter, Merge, Switch, Exit, NextIteration) and conditionals (Switch ... Merge).
+// The nodes of a graph or of a function's body, with inputs resolved to nodes, and the control flow of TensorFlow 1 found in
+// them: loops (Enter, Merge, Switch, Exit, NextIteration) and conditionals (Switch ... Merge).
 #pragma once
 
 #include <optional>

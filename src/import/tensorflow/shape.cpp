@@ -84,9 +84,11 @@ Status lower_pack(Layer& layer) {
 Status lower_unpack(Layer& layer) {
   ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
   const int64_t axis = layer.int_or("axis", 0), count = layer.int_or("num", 0);
-  if (count < 0 || count > static_cast<int64_t>(kMostParts)) return invalid_model("the number of parts is out of range").found(std::to_string(count));
+  if (count < 0 || count > static_cast<int64_t>(kMostParts))
+    return invalid_model("the number of parts is out of range").found(std::to_string(count));
   if (count == 0) return {};
-  const auto parts = layer.emit_all("Split", {x, layer.add_ints("sizes", std::vector<int64_t>(static_cast<size_t>(count), 1))}, {{"axis", axis}}, static_cast<size_t>(count));
+  const auto parts = layer.emit_all("Split", {x, layer.add_ints("sizes", std::vector<int64_t>(static_cast<size_t>(count), 1))},
+                                    {{"axis", axis}}, static_cast<size_t>(count));
   for (TensorId part : parts) layer.set(layer.squeeze(part, {axis}));
   return {};
 }
@@ -127,31 +129,42 @@ Status lower_split(Layer& layer) {
   std::vector<int64_t> sizes;
   if (has_sizes) {
     ORKNN_TRY_ASSIGN(sizes, layer.ints(1, "to split"));
-    if (sizes.empty() || sizes.size() > kMostParts) return invalid_model("the number of parts is out of range").found(std::to_string(sizes.size()));
+    if (sizes.empty() || sizes.size() > kMostParts)
+      return invalid_model("the number of parts is out of range").found(std::to_string(sizes.size()));
     int64_t known = 0;
     int64_t* open = nullptr;
     for (int64_t& s : sizes) {
-      if (s >= 0 && s <= (int64_t{1} << 40)) known += s;
-      else if (s == -1 && !open) open = &s;
-      else return invalid_model("the sizes are not valid").found(to_string(sizes));
+      if (s >= 0 && s <= (int64_t{1} << 40))
+        known += s;
+      else if (s == -1 && !open)
+        open = &s;
+      else
+        return invalid_model("the sizes are not valid").found(to_string(sizes));
     }
     if (open) {
-      if (!extent.is_known()) return unsupported("the extent must be known to split it").hint("give the input shapes with input_size_list");
+      if (!extent.is_known())
+        return unsupported("the extent must be known to split it").hint("give the input shapes with input_size_list");
       *open = extent.value() - known;
       if (*open < 0) return shape_mismatch("the sizes do not fit").expected(extent.to_string()).found(to_string(sizes));
     }
   } else {
     const int64_t count = layer.int_or("num_split", 1);
-    if (count < 1 || count > static_cast<int64_t>(kMostParts)) return invalid_model("the number of parts is out of range").found(std::to_string(count));
-    if (!extent.is_known()) return unsupported("the extent must be known to split it").hint("give the input shapes with input_size_list");
-    if (extent.value() % count != 0) return shape_mismatch("the parts are not equal").expected("a multiple of " + std::to_string(count)).found(extent.to_string());
+    if (count < 1 || count > static_cast<int64_t>(kMostParts))
+      return invalid_model("the number of parts is out of range").found(std::to_string(count));
+    if (!extent.is_known())
+      return unsupported("the extent must be known to split it").hint("give the input shapes with input_size_list");
+    if (extent.value() % count != 0)
+      return shape_mismatch("the parts are not equal")
+          .expected("a multiple of " + std::to_string(count))
+          .found(extent.to_string());
     sizes.assign(static_cast<size_t>(count), extent.value() / count);
   }
   if (sizes.size() == 1) {
     layer.set(x);
     return {};
   }
-  for (TensorId part : layer.emit_all("Split", {x, layer.add_ints("sizes", sizes)}, {{"axis", axis}}, sizes.size())) layer.set(part);
+  for (TensorId part : layer.emit_all("Split", {x, layer.add_ints("sizes", sizes)}, {{"axis", axis}}, sizes.size()))
+    layer.set(part);
   return {};
 }
 
@@ -164,15 +177,20 @@ Status lower_slice(Layer& layer) {
   const TensorData* fixed = layer.constant_of(begin);
   if (!fixed) {  // a window that moves with the data
     const TensorId starts = layer.cast(begin, DType::Int64);
-    if (std::any_of(sizes.begin(), sizes.end(), [](int64_t s) { return s < 0; })) return unsupported("a cut that begins where the data says needs fixed sizes").found(to_string(sizes));
-    layer.set(layer.emit("Slice", {x, starts, layer.emit("Add", {starts, layer.add_ints("sizes", sizes)}), layer.add_ints("axes", axes)}));
+    if (std::any_of(sizes.begin(), sizes.end(), [](int64_t s) { return s < 0; }))
+      return unsupported("a cut that begins where the data says needs fixed sizes").found(to_string(sizes));
+    layer.set(layer.emit("Slice",
+                         {x, starts, layer.emit("Add", {starts, layer.add_ints("sizes", sizes)}), layer.add_ints("axes", axes)}));
     return {};
   }
   ORKNN_TRY_ASSIGN(const auto starts, layer.ints(1, "to cut"));
-  if (starts.size() != sizes.size()) return invalid_model("begin and size have different lengths").found(std::to_string(starts.size()) + " and " + std::to_string(sizes.size()));
+  if (starts.size() != sizes.size())
+    return invalid_model("begin and size have different lengths")
+        .found(std::to_string(starts.size()) + " and " + std::to_string(sizes.size()));
   std::vector<int64_t> ends;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (starts[i] < 0 || sizes[i] < -1 || (sizes[i] > 0 && starts[i] > kToTheEnd - sizes[i])) return invalid_model("begin or size is negative").found(to_string(starts) + " and " + to_string(sizes));
+    if (starts[i] < 0 || sizes[i] < -1 || (sizes[i] > 0 && starts[i] > kToTheEnd - sizes[i]))
+      return invalid_model("begin or size is negative").found(to_string(starts) + " and " + to_string(sizes));
     ends.push_back(sizes[i] < 0 ? kToTheEnd : starts[i] + sizes[i]);
   }
   layer.set(layer.slice(x, starts, ends, axes));
@@ -188,13 +206,16 @@ Status lower_strided_slice(Layer& layer) {
   const size_t entries = strides.size();
   if (entries > 32) return unsupported("a cut of more than 32 axes is not supported").found(std::to_string(entries));
   const auto mask = [&](std::string_view name) { return static_cast<uint64_t>(layer.int_or(name, 0)); };
-  const uint64_t begin_mask = mask("begin_mask"), end_mask = mask("end_mask"), ellipsis = mask("ellipsis_mask"), new_axis = mask("new_axis_mask"), shrink = mask("shrink_axis_mask");
+  const uint64_t begin_mask = mask("begin_mask"), end_mask = mask("end_mask"), ellipsis = mask("ellipsis_mask"),
+                 new_axis = mask("new_axis_mask"), shrink = mask("shrink_axis_mask");
   const auto has = [](uint64_t bits, size_t i) { return (bits >> i & 1) != 0; };
   if (ellipsis & (ellipsis - 1)) return invalid_model("more than one ellipsis in a cut");
 
   const TensorData *fixed_begin = layer.constant_of(begin), *fixed_end = layer.constant_of(end);
-  const auto starts_in = fixed_begin ? to_ints(fixed_begin->view()) : std::vector<int64_t>(entries, 0), ends_in = fixed_end ? to_ints(fixed_end->view()) : std::vector<int64_t>(entries, 0);
-  if (starts_in.size() != entries || ends_in.size() != entries) return invalid_model("begin, end and strides have different lengths");
+  const auto starts_in = fixed_begin ? to_ints(fixed_begin->view()) : std::vector<int64_t>(entries, 0),
+             ends_in = fixed_end ? to_ints(fixed_end->view()) : std::vector<int64_t>(entries, 0);
+  if (starts_in.size() != entries || ends_in.size() != entries)
+    return invalid_model("begin, end and strides have different lengths");
 
   // Axes of x that an ellipsis stands for.
   int64_t skipped = 0;
@@ -203,14 +224,17 @@ Status lower_strided_slice(Layer& layer) {
     int64_t used = 0;
     for (size_t i = 0; i < entries; ++i) used += !has(ellipsis, i) && !has(new_axis, i);
     skipped = rank - used;
-    if (skipped < 0) return shape_mismatch("the cut has more axes than the value").expected(std::to_string(rank)).found(std::to_string(used));
+    if (skipped < 0)
+      return shape_mismatch("the cut has more axes than the value").expected(std::to_string(rank)).found(std::to_string(used));
   }
 
   TensorId y = x;
   std::vector<int64_t> starts, ends, steps, axes, dropped, inserted;
   std::vector<std::pair<int64_t, TensorId>> picked, moving_starts, moving_ends;  // positions only the data tells
   int64_t axis = 0, out = 0;
-  const auto entry_of = [&](TensorId list, size_t i) { return layer.cast(layer.slice(list, {static_cast<int64_t>(i)}, {static_cast<int64_t>(i) + 1}, {0}), DType::Int64); };
+  const auto entry_of = [&](TensorId list, size_t i) {
+    return layer.cast(layer.slice(list, {static_cast<int64_t>(i)}, {static_cast<int64_t>(i) + 1}, {0}), DType::Int64);
+  };
   for (size_t i = 0; i < entries; ++i) {
     if (has(ellipsis, i)) {
       axis += skipped;
@@ -246,16 +270,19 @@ Status lower_strided_slice(Layer& layer) {
     }
   }
   if (!axes.empty()) {
-    const auto with_moving = [&](const std::vector<int64_t>& fixed, const std::vector<std::pair<int64_t, TensorId>>& moving, std::string_view role) {
+    const auto with_moving = [&](const std::vector<int64_t>& fixed, const std::vector<std::pair<int64_t, TensorId>>& moving,
+                                 std::string_view role) {
       if (moving.empty()) return layer.add_ints(role, fixed);
       std::vector<TensorId> parts;
       for (size_t i = 0; i < fixed.size(); ++i) {
-        const auto found = std::find_if(moving.begin(), moving.end(), [&](const auto& m) { return m.first == static_cast<int64_t>(i); });
+        const auto found =
+            std::find_if(moving.begin(), moving.end(), [&](const auto& m) { return m.first == static_cast<int64_t>(i); });
         parts.push_back(found != moving.end() ? found->second : layer.add_ints(role, {fixed[i]}));
       }
       return layer.concat(parts, 0);
     };
-    y = layer.emit("Slice", {y, with_moving(starts, moving_starts, "starts"), with_moving(ends, moving_ends, "ends"), layer.add_ints("axes", axes), layer.add_ints("steps", steps)});
+    y = layer.emit("Slice", {y, with_moving(starts, moving_starts, "starts"), with_moving(ends, moving_ends, "ends"),
+                             layer.add_ints("axes", axes), layer.add_ints("steps", steps)});
   }
   for (const auto& [at, index] : picked) y = layer.emit("Gather", {y, index}, {{"axis", at}});
   if (!dropped.empty()) y = layer.squeeze(y, dropped);
@@ -367,11 +394,30 @@ Status lower_broadcast_args(Layer& layer) {
 }
 
 constexpr Row kRows[] = {
-    {"Reshape", lower_reshape}, {"Squeeze", lower_squeeze}, {"ExpandDims", lower_expand_dims}, {"Transpose", lower_transpose}, {"ConjugateTranspose", lower_transpose},
-    {"Pack", lower_pack}, {"Unpack", lower_unpack}, {"Concat", lower_concat}, {"ConcatV2", lower_concat}, {"ConcatOffset", lower_concat_offset},
-    {"Split", lower_split}, {"SplitV", lower_split}, {"Slice", lower_slice}, {"StridedSlice", lower_strided_slice}, {"Pad", lower_pad}, {"PadV2", lower_pad},
-    {"MirrorPad", lower_mirror_pad}, {"Tile", lower_tile}, {"BroadcastTo", lower_broadcast_to}, {"Shape", lower_shape}, {"ShapeN", lower_shape}, {"Size", lower_size},
-    {"Rank", lower_rank}, {"BroadcastArgs", lower_broadcast_args},
+    {"Reshape", lower_reshape},
+    {"Squeeze", lower_squeeze},
+    {"ExpandDims", lower_expand_dims},
+    {"Transpose", lower_transpose},
+    {"ConjugateTranspose", lower_transpose},
+    {"Pack", lower_pack},
+    {"Unpack", lower_unpack},
+    {"Concat", lower_concat},
+    {"ConcatV2", lower_concat},
+    {"ConcatOffset", lower_concat_offset},
+    {"Split", lower_split},
+    {"SplitV", lower_split},
+    {"Slice", lower_slice},
+    {"StridedSlice", lower_strided_slice},
+    {"Pad", lower_pad},
+    {"PadV2", lower_pad},
+    {"MirrorPad", lower_mirror_pad},
+    {"Tile", lower_tile},
+    {"BroadcastTo", lower_broadcast_to},
+    {"Shape", lower_shape},
+    {"ShapeN", lower_shape},
+    {"Size", lower_size},
+    {"Rank", lower_rank},
+    {"BroadcastArgs", lower_broadcast_args},
 };
 }  // namespace
 

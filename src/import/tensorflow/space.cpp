@@ -14,7 +14,8 @@ Status lower_depth_space(Layer& layer) {
   ORKNN_TRY_ASSIGN(const TensorId first, to_channels_first(layer, format, x));
   Attributes attributes{{"blocksize", layer.int_or("block_size", 2)}};
   if (layer.op() == "DepthToSpace") attributes.set("mode", std::string("DCR"));
-  ORKNN_TRY_ASSIGN(const TensorId y, from_channels_first(layer, format, layer.emit(std::string(layer.op()), {first}, std::move(attributes))));
+  ORKNN_TRY_ASSIGN(const TensorId y,
+                   from_channels_first(layer, format, layer.emit(std::string(layer.op()), {first}, std::move(attributes))));
   layer.set(y);
   return {};
 }
@@ -33,10 +34,13 @@ Result<Blocks> blocks_of(Layer& layer) {
     b.block.assign(2, layer.int_or("block_size", 2));
     ORKNN_TRY_ASSIGN(sides, layer.ints(1, "to move blocks"));
   }
-  if (sides.size() != 2 * b.block.size()) return invalid_model("block and paddings or crops have different lengths").found(to_string(b.block) + " and " + to_string(sides));
+  if (sides.size() != 2 * b.block.size())
+    return invalid_model("block and paddings or crops have different lengths")
+        .found(to_string(b.block) + " and " + to_string(sides));
   constexpr int64_t kMost = 1 << 20;
   for (size_t i = 0; i < b.block.size(); ++i) {
-    if (b.block[i] < 1 || b.block[i] > kMost || sides[2 * i] < 0 || sides[2 * i + 1] < 0 || sides[2 * i] > kMost || sides[2 * i + 1] > kMost)
+    if (b.block[i] < 1 || b.block[i] > kMost || sides[2 * i] < 0 || sides[2 * i + 1] < 0 || sides[2 * i] > kMost ||
+        sides[2 * i + 1] > kMost)
       return invalid_model("block, paddings or crops are out of range").found(to_string(b.block) + " and " + to_string(sides));
     b.begin.push_back(sides[2 * i]);
     b.end.push_back(sides[2 * i + 1]);
@@ -57,11 +61,15 @@ Status lower_space_to_batch(Layer& layer) {
     pads[i + 1] = b.begin[i];
     pads[rank + i + 1] = b.end[i];
   }
-  if (std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p > 0; })) x = layer.emit("Pad", {x, layer.add_ints("pads", pads)});
+  if (std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p > 0; }))
+    x = layer.emit("Pad", {x, layer.add_ints("pads", pads)});
   std::vector<int64_t> apart{dims[0]}, order, together{dims[0]};
   for (size_t i = 0; i < n; ++i) {
     const int64_t extent = dims[i + 1] + b.begin[i] + b.end[i];
-    if (extent % b.block[i] != 0) return shape_mismatch("a padded extent is no multiple of its block").expected("a multiple of " + std::to_string(b.block[i])).found(std::to_string(extent));
+    if (extent % b.block[i] != 0)
+      return shape_mismatch("a padded extent is no multiple of its block")
+          .expected("a multiple of " + std::to_string(b.block[i]))
+          .found(std::to_string(extent));
     apart.push_back(extent / b.block[i]);
     apart.push_back(b.block[i]);
     order.push_back(2 * static_cast<int64_t>(i) + 2);
@@ -89,12 +97,14 @@ bool has_one_value_per_channel(const Dims& dims, size_t rank, size_t channel_axi
   return true;
 }
 
-// SpaceToBatch, an undilated convolution, element-wise steps, BatchToSpace: a dilated convolution with the padding of the first and
-// the crops of the last. None when the nodes before `y` are not of this kind.
+// SpaceToBatch, an undilated convolution, element-wise steps, BatchToSpace: a dilated convolution with the padding of the first
+// and the crops of the last. None when the nodes before `y` are not of this kind.
 TensorId dilated_convolution(Layer& layer, TensorId y, const Blocks& crops) {
   Graph& graph = layer.graph();
   const size_t spatial = crops.block.size(), rank = spatial + 2;
-  constexpr std::string_view kSteps[] = {"Add", "Sub", "Mul", "Div", "Relu", "Clip", "LeakyRelu", "Elu", "Sigmoid", "Tanh", "BatchNormalization", "Transpose", "Identity", "Max", "Min"};
+  constexpr std::string_view kSteps[] = {
+      "Add",       "Sub",      "Mul", "Div", "Relu", "Clip", "LeakyRelu", "Elu", "Sigmoid", "Tanh", "BatchNormalization",
+      "Transpose", "Identity", "Max", "Min"};
   std::vector<Node> steps;  // the last first
   TensorId at = y;
   bool channels_last = true;
@@ -115,8 +125,10 @@ TensorId dilated_convolution(Layer& layer, TensorId y, const Blocks& crops) {
       // What follows from constants may not be folded yet: told by its shape alone.
       const auto dims = layer.dims_of(input);
       if (!dims) return {};
-      if (dims->size() == rank && !graph.is_constant(input) && varying == node->inputs.size()) varying = i;
-      else if (node->op != "BatchNormalization" && !has_one_value_per_channel(*dims, rank, channels_last ? rank - 1 : 1)) return {};
+      if (dims->size() == rank && !graph.is_constant(input) && varying == node->inputs.size())
+        varying = i;
+      else if (node->op != "BatchNormalization" && !has_one_value_per_channel(*dims, rank, channels_last ? rank - 1 : 1))
+        return {};
     }
     if (varying == node->inputs.size()) return {};
     if (node->op == "Transpose") channels_last = !channels_last;
@@ -125,8 +137,12 @@ TensorId dilated_convolution(Layer& layer, TensorId y, const Blocks& crops) {
   }
   if (channels_last) return {};
   const Attributes& a = convolution->attributes;
-  const auto is_all = [](const std::vector<int64_t>& list, int64_t value) { return std::all_of(list.begin(), list.end(), [&](int64_t v) { return v == value; }); };
-  if (a.has("auto_pad") || !is_all(a.ints_or("strides"), 1) || !is_all(a.ints_or("dilations"), 1) || !is_all(a.ints_or("pads"), 0)) return {};
+  const auto is_all = [](const std::vector<int64_t>& list, int64_t value) {
+    return std::all_of(list.begin(), list.end(), [&](int64_t v) { return v == value; });
+  };
+  if (a.has("auto_pad") || !is_all(a.ints_or("strides"), 1) || !is_all(a.ints_or("dilations"), 1) ||
+      !is_all(a.ints_or("pads"), 0))
+    return {};
   const Node* before = graph.producer_node(convolution->inputs[0]);
   if (!before || before->op != "Transpose") return {};
   const auto found = layer.import.batched.find(before->inputs[0].index);
@@ -168,9 +184,15 @@ Status lower_batch_to_space(Layer& layer) {
   int64_t factor = 1;
   for (int64_t block : b.block) {
     factor *= block;
-    if (factor > dims[0]) return shape_mismatch("the batch is smaller than the blocks").expected("a multiple of " + std::to_string(factor)).found(std::to_string(dims[0]));
+    if (factor > dims[0])
+      return shape_mismatch("the batch is smaller than the blocks")
+          .expected("a multiple of " + std::to_string(factor))
+          .found(std::to_string(dims[0]));
   }
-  if (dims[0] % factor != 0) return shape_mismatch("the batch is no multiple of the blocks").expected("a multiple of " + std::to_string(factor)).found(std::to_string(dims[0]));
+  if (dims[0] % factor != 0)
+    return shape_mismatch("the batch is no multiple of the blocks")
+        .expected("a multiple of " + std::to_string(factor))
+        .found(std::to_string(dims[0]));
   std::vector<int64_t> apart = b.block, order{static_cast<int64_t>(n)}, together{dims[0] / factor};
   apart.push_back(dims[0] / factor);
   for (size_t i = 1; i < rank; ++i) apart.push_back(dims[i]);
@@ -206,25 +228,30 @@ Status lower_patches(Layer& layer) {
   ORKNN_TRY_ASSIGN(const Dims dims, layer.need_dims(x, "to cut patches"));
   if (dims.size() != 4) return shape_mismatch("the value has the wrong rank").expected("4").found(to_string(dims));
   constexpr int64_t kMostTaps = 1024;
-  if (size[0] > kMostTaps || size[1] > kMostTaps || size[0] * size[1] > kMostTaps) return unsupported("the window is too large").found(to_string(size));
+  if (size[0] > kMostTaps || size[1] > kMostTaps || size[0] * size[1] > kMostTaps)
+    return unsupported("the window is too large").found(to_string(size));
   const std::vector<int64_t> spread{(size[0] - 1) * rates[0] + 1, (size[1] - 1) * rates[1] + 1};
   ORKNN_TRY_ASSIGN(const Padding p, padding_of(layer, format, {dims[1], dims[2]}, spread, strides));
-  if (p.begin[0] || p.begin[1] || p.end[0] || p.end[1]) x = layer.emit("Pad", {x, layer.add_ints("pads", {0, p.begin[0], p.begin[1], 0, 0, p.end[0], p.end[1], 0})});
+  if (p.begin[0] || p.begin[1] || p.end[0] || p.end[1])
+    x = layer.emit("Pad", {x, layer.add_ints("pads", {0, p.begin[0], p.begin[1], 0, 0, p.end[0], p.end[1], 0})});
   const int64_t height = dims[1] + p.begin[0] + p.end[0], width = dims[2] + p.begin[1] + p.end[1];
-  if (height < spread[0] || width < spread[1]) return shape_mismatch("the window is larger than the picture").found(to_string(size));
+  if (height < spread[0] || width < spread[1])
+    return shape_mismatch("the window is larger than the picture").found(to_string(size));
   std::vector<TensorId> taps;
   for (int64_t i = 0; i < size[0]; ++i)
     for (int64_t j = 0; j < size[1]; ++j) {
       const int64_t top = i * rates[0], left = j * rates[1];
-      taps.push_back(layer.slice(x, {top, left}, {top + height - spread[0] + 1, left + width - spread[1] + 1}, {1, 2}, {strides[0], strides[1]}));
+      taps.push_back(layer.slice(x, {top, left}, {top + height - spread[0] + 1, left + width - spread[1] + 1}, {1, 2},
+                                 {strides[0], strides[1]}));
     }
   layer.set(layer.concat(std::move(taps), 3));
   return {};
 }
 
 constexpr Row kRows[] = {
-    {"DepthToSpace", lower_depth_space}, {"SpaceToDepth", lower_depth_space}, {"SpaceToBatch", lower_space_to_batch}, {"SpaceToBatchND", lower_space_to_batch},
-    {"BatchToSpace", lower_batch_to_space}, {"BatchToSpaceND", lower_batch_to_space}, {"ExtractImagePatches", lower_patches},
+    {"DepthToSpace", lower_depth_space},      {"SpaceToDepth", lower_depth_space},    {"SpaceToBatch", lower_space_to_batch},
+    {"SpaceToBatchND", lower_space_to_batch}, {"BatchToSpace", lower_batch_to_space}, {"BatchToSpaceND", lower_batch_to_space},
+    {"ExtractImagePatches", lower_patches},
 };
 }  // namespace
 

@@ -16,7 +16,9 @@ bool may_be_text(Bytes bytes) {
   return !bytes.empty();
 }
 
-bool sniff(std::span<const std::byte> bytes) { return may_be_text(bytes) ? looks_like_graph_text(as_text(bytes)) : looks_like_graph(bytes); }
+bool sniff(std::span<const std::byte> bytes) {
+  return may_be_text(bytes) ? looks_like_graph_text(as_text(bytes)) : looks_like_graph(bytes);
+}
 
 struct ReadGraph {
   GraphDef graph;
@@ -64,8 +66,10 @@ Result<Survey> survey(const Source& source) {
       if (a.name == "shape" && value->kind == AttributeValue::Kind::Shape)
         if (auto shape = parse_shape(value->message)) port.shape = *std::move(shape);
     }
-    if (n.op == "Placeholder") result.inputs.push_back(std::move(port));
-    else if (!read_nodes.contains(n.name) && n.op != "Const" && n.op != "NoOp") result.outputs.push_back({.name = std::string(n.name)});
+    if (n.op == "Placeholder")
+      result.inputs.push_back(std::move(port));
+    else if (!read_nodes.contains(n.name) && n.op != "Const" && n.op != "NoOp")
+      result.outputs.push_back({.name = std::string(n.name)});
   }
   for (const FunctionDef& f : read.graph.functions)
     for (const NodeDef& n : f.nodes) ++result.operators[std::string(n.op)];
@@ -75,7 +79,11 @@ Result<Survey> survey(const Source& source) {
 }  // namespace tensorflow
 
 const Importer& tensorflow_importer() {
-  static const Importer importer{.name = "tensorflow", .extensions = {".pb", ".pbtxt"}, .sniff = tensorflow::sniff, .load = tensorflow::load, .survey = tensorflow::survey};
+  static const Importer importer{.name = "tensorflow",
+                                 .extensions = {".pb", ".pbtxt"},
+                                 .sniff = tensorflow::sniff,
+                                 .load = tensorflow::load,
+                                 .survey = tensorflow::survey};
   return importer;
 }
 

@@ -17,7 +17,19 @@ constexpr int64_t kMaxFilledBytes = int64_t{1} << 28;
 // One value repeated more often than this is not written out.
 constexpr int64_t kMaxWrittenOut = 4096;
 
-enum TensorField : uint32_t { kType = 1, kShape = 2, kContent = 4, kFloats = 5, kDoubles = 6, kInts = 7, kInt64s = 10, kBools = 11, kHalves = 13, kUInt32s = 16, kUInt64s = 17 };
+enum TensorField : uint32_t {
+  kType = 1,
+  kShape = 2,
+  kContent = 4,
+  kFloats = 5,
+  kDoubles = 6,
+  kInts = 7,
+  kInt64s = 10,
+  kBools = 11,
+  kHalves = 13,
+  kUInt32s = 16,
+  kUInt64s = 17
+};
 
 uint32_t list_of(DType dtype) {
   switch (dtype) {
@@ -25,7 +37,8 @@ uint32_t list_of(DType dtype) {
     case DType::Float64: return kDoubles;
     case DType::Int64: return kInt64s;
     case DType::Bool: return kBools;
-    case DType::Float16: case DType::BFloat16: return kHalves;
+    case DType::Float16:
+    case DType::BFloat16: return kHalves;
     case DType::UInt32: return kUInt32s;
     case DType::UInt64: return kUInt64s;
     default: return kInts;
@@ -35,10 +48,13 @@ uint32_t list_of(DType dtype) {
 Result<TensorData> from_content(DType dtype, Dims dims, int64_t count, Bytes content, const std::shared_ptr<const void>& keeper) {
   const uint64_t wanted = static_cast<uint64_t>(count) * dtype_bytes(dtype);
   if (content.size() != wanted)
-    return invalid_model("the data does not fit the shape").expected(std::to_string(wanted) + " bytes for " + std::string(dtype_name(dtype)) + ir::to_string(dims))
+    return invalid_model("the data does not fit the shape")
+        .expected(std::to_string(wanted) + " bytes for " + std::string(dtype_name(dtype)) + ir::to_string(dims))
         .found(std::to_string(content.size()));
-  const bool is_odd_bool = dtype == DType::Bool && std::any_of(content.begin(), content.end(), [](std::byte b) { return static_cast<uint8_t>(b) > 1; });
-  if (!is_odd_bool && keeper && reinterpret_cast<uintptr_t>(content.data()) % dtype_bytes(dtype) == 0) return TensorData::wrap(dtype, std::move(dims), content.data(), keeper);
+  const bool is_odd_bool = dtype == DType::Bool &&
+                           std::any_of(content.begin(), content.end(), [](std::byte b) { return static_cast<uint8_t>(b) > 1; });
+  if (!is_odd_bool && keeper && reinterpret_cast<uintptr_t>(content.data()) % dtype_bytes(dtype) == 0)
+    return TensorData::wrap(dtype, std::move(dims), content.data(), keeper);
   TensorData t = TensorData::allocate(dtype, std::move(dims));
   auto* out = static_cast<std::byte*>(t.mutable_data());
   if (is_odd_bool)
@@ -82,21 +98,26 @@ Result<TensorValue> read_tensor(Bytes message, const std::shared_ptr<const void>
     Reader reader(message);
     for (Field f; reader.next(f);) {
       if (f.number != number) continue;
-      if (number == kFloats) ORKNN_TRY(wire::for_each_fixed<uint32_t>(f, store));
-      else if (number == kDoubles) ORKNN_TRY(wire::for_each_fixed<uint64_t>(f, store));
-      else ORKNN_TRY(wire::for_each_varint(f, store));
+      if (number == kFloats)
+        ORKNN_TRY(wire::for_each_fixed<uint32_t>(f, store));
+      else if (number == kDoubles)
+        ORKNN_TRY(wire::for_each_fixed<uint64_t>(f, store));
+      else
+        ORKNN_TRY(wire::for_each_varint(f, store));
     }
     return reader.status();
   };
   uint64_t found = 0;
   ORKNN_TRY(walk([&](uint64_t) { ++found; }));
   if (found > static_cast<uint64_t>(count))
-    return invalid_model("the data does not fit the shape").expected(std::to_string(count) + " values for " + std::string(dtype_name(dtype)) + ir::to_string(value.dims))
+    return invalid_model("the data does not fit the shape")
+        .expected(std::to_string(count) + " values for " + std::string(dtype_name(dtype)) + ir::to_string(value.dims))
         .found(std::to_string(found));
   const bool is_fill = found <= 1 && count > kMaxWrittenOut;
   const size_t size = dtype_bytes(dtype);
   if (!is_fill && static_cast<uint64_t>(count) != found && count > kMaxFilledBytes / static_cast<int64_t>(size))
-    return unsupported("a constant repeats its last value too often").found(std::to_string(count) + " elements, " + std::to_string(found) + " of them stored");
+    return unsupported("a constant repeats its last value too often")
+        .found(std::to_string(count) + " elements, " + std::to_string(found) + " of them stored");
   value.data = is_fill ? TensorData::zeros(dtype, {}) : TensorData::zeros(dtype, value.dims);
   if (found == 0) return value;
   auto* const begin = static_cast<std::byte*>(value.data.mutable_data());

@@ -14,13 +14,16 @@ Result<DataFormat> data_format_of(const Layer& layer, size_t spatial) {
 
 Result<std::vector<int64_t>> spatial_entries(const DataFormat& format, const std::vector<int64_t>& list, std::string_view what) {
   if (list.size() != format.spatial + 2)
-    return invalid_model(std::string(what) + " has the wrong length").expected(std::to_string(format.spatial + 2)).found(std::to_string(list.size()));
+    return invalid_model(std::string(what) + " has the wrong length")
+        .expected(std::to_string(format.spatial + 2))
+        .found(std::to_string(list.size()));
   if (list[0] != 1 || list[format.channel_axis()] != 1)
     return unsupported(std::string(what) + " of batch and channels must be 1").found(to_string(list));
   std::vector<int64_t> entries;
   for (size_t i = 0; i < format.spatial; ++i) {
     const int64_t value = list[format.axis(i)];
-    if (value < 1 || value > (int64_t{1} << 20)) return invalid_model(std::string(what) + " must be positive and not absurd").found(to_string(list));
+    if (value < 1 || value > (int64_t{1} << 20))
+      return invalid_model(std::string(what) + " must be positive and not absurd").found(to_string(list));
     entries.push_back(value);
   }
   return entries;
@@ -35,16 +38,19 @@ std::vector<std::optional<int64_t>> spatial_extents(const Layer& layer, const Da
   return extents;
 }
 
-Result<Padding> padding_of(const Layer& layer, const DataFormat& format, const std::vector<std::optional<int64_t>>& input, const std::vector<int64_t>& kernel,
-                           const std::vector<int64_t>& strides) {
+Result<Padding> padding_of(const Layer& layer, const DataFormat& format, const std::vector<std::optional<int64_t>>& input,
+                           const std::vector<int64_t>& kernel, const std::vector<int64_t>& strides) {
   Padding p{std::vector<int64_t>(format.spatial, 0), std::vector<int64_t>(format.spatial, 0)};
   const std::string_view name = layer.string_or("padding", "VALID");
   if (name == "EXPLICIT") {
     const auto list = layer.ints_or("explicit_paddings");
     if (list.size() != 2 * (format.spatial + 2))
-      return invalid_model("explicit_paddings has the wrong length").expected(std::to_string(2 * (format.spatial + 2))).found(std::to_string(list.size()));
+      return invalid_model("explicit_paddings has the wrong length")
+          .expected(std::to_string(2 * (format.spatial + 2)))
+          .found(std::to_string(list.size()));
     const size_t channel = 2 * format.channel_axis();
-    if (list[0] || list[1] || list[channel] || list[channel + 1]) return unsupported("padding of batch and channels is not supported").found(to_string(list));
+    if (list[0] || list[1] || list[channel] || list[channel + 1])
+      return unsupported("padding of batch and channels is not supported").found(to_string(list));
     for (size_t i = 0; i < format.spatial; ++i) {
       p.begin[i] = list[2 * format.axis(i)];
       p.end[i] = list[2 * format.axis(i) + 1];
@@ -53,7 +59,8 @@ Result<Padding> padding_of(const Layer& layer, const DataFormat& format, const s
     return p;
   }
   if (name == "VALID") return p;
-  if (name != "SAME") return invalid_model("the padding is not known").expected("SAME, VALID or EXPLICIT").found(std::string(name));
+  if (name != "SAME")
+    return invalid_model("the padding is not known").expected("SAME, VALID or EXPLICIT").found(std::string(name));
   for (size_t i = 0; i < format.spatial; ++i) {
     if (!input[i]) {
       p.is_open = true;
@@ -82,7 +89,10 @@ void set_padding(Attributes& attributes, const Padding& padding) {
 
 Result<TensorId> to_channels_first(Layer& layer, const DataFormat& format, TensorId x) {
   ORKNN_TRY_ASSIGN(const int64_t rank, layer.need_rank(x, "to find its channels"));
-  if (rank != static_cast<int64_t>(format.spatial) + 2) return shape_mismatch("the value has the wrong rank").expected(std::to_string(format.spatial + 2)).found(std::to_string(rank));
+  if (rank != static_cast<int64_t>(format.spatial) + 2)
+    return shape_mismatch("the value has the wrong rank")
+        .expected(std::to_string(format.spatial + 2))
+        .found(std::to_string(rank));
   return format.channels_last ? layer.channels_first(x) : Result<TensorId>(x);
 }
 

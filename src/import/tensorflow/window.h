@@ -7,7 +7,7 @@ namespace orknn::importer::tensorflow {
 
 struct DataFormat {
   bool channels_last = true;
-  size_t spatial = 2;  // number of spatial axes
+  size_t spatial = 2;                                                  // number of spatial axes
   size_t axis(size_t i) const { return i + (channels_last ? 1 : 2); }  // of the i-th spatial axis
   size_t channel_axis() const { return channels_last ? spatial + 1 : 1; }
 };
@@ -21,8 +21,8 @@ struct Padding {
   bool is_open = false;  // SAME over extents that are not known yet: left to auto_pad
 };
 // The padding a window needs. `input` are the spatial extents, nothing where not known; `kernel` counts dilation in.
-Result<Padding> padding_of(const Layer& layer, const DataFormat& format, const std::vector<std::optional<int64_t>>& input, const std::vector<int64_t>& kernel,
-                           const std::vector<int64_t>& strides);
+Result<Padding> padding_of(const Layer& layer, const DataFormat& format, const std::vector<std::optional<int64_t>>& input,
+                           const std::vector<int64_t>& kernel, const std::vector<int64_t>& strides);
 std::vector<std::optional<int64_t>> spatial_extents(const Layer& layer, const DataFormat& format, ir::TensorId x);
 // Adds pads or auto_pad to the attributes of a node.
 void set_padding(ir::Attributes& attributes, const Padding& padding);

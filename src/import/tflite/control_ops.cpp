@@ -1,5 +1,5 @@
-// Control flow and variables. Bodies run inside of the graph: a choice that is known takes one of them, a loop whose end is known is
-// unrolled.
+// Control flow and variables. Bodies run inside of the graph: a choice that is known takes one of them, a loop whose end is known
+// is unrolled.
 #include "import/tflite/graph_builder.h"
 
 namespace orknn::importer::tflite {
@@ -19,11 +19,16 @@ Result<std::vector<Value>> arguments(Layer& l, size_t first) {
 }
 
 Status set_all(Layer& l, const std::vector<Value>& values) {
-  if (values.size() < l.output_count()) return invalid_model("the subgraph has too few outputs").expected(std::to_string(l.output_count())).found(std::to_string(values.size()));
+  if (values.size() < l.output_count())
+    return invalid_model("the subgraph has too few outputs")
+        .expected(std::to_string(l.output_count()))
+        .found(std::to_string(values.size()));
   for (size_t i = 0; i < l.output_count(); ++i) {
     if (!l.has_output(i)) continue;
-    if (values[i].stored) ORKNN_TRY(l.set_stored(i, values[i].stored));
-    else l.scope().values[static_cast<size_t>(l.op().outputs[i])] = values[i];
+    if (values[i].stored)
+      ORKNN_TRY(l.set_stored(i, values[i].stored));
+    else
+      l.scope().values[static_cast<size_t>(l.op().outputs[i])] = values[i];
   }
   return {};
 }
@@ -43,7 +48,9 @@ Status if_op(Layer& l) {
   ORKNN_TRY_ASSIGN(const std::vector<Value> inputs, arguments(l, 1));
   ORKNN_TRY_ASSIGN(const std::optional<bool> known, known_condition(l, condition));
   if (known) {
-    ORKNN_TRY_ASSIGN(const std::vector<Value> results, l.builder().run_subgraph(*known ? then_graph : else_graph, inputs, l.scope(), l.layer() + (*known ? "/then" : "/else")));
+    ORKNN_TRY_ASSIGN(
+        const std::vector<Value> results,
+        l.builder().run_subgraph(*known ? then_graph : else_graph, inputs, l.scope(), l.layer() + (*known ? "/then" : "/else")));
     return set_all(l, results);
   }
   // Both are computed and the condition picks: the NPU has no branches.
@@ -55,11 +62,15 @@ Status if_op(Layer& l) {
   const auto pick = [&](const Value& a, const Value& b) -> Result<Value> {
     if (!a.stored || !b.stored) return a;
     const auto da = l.dims_of(a.stored), db = l.dims_of(b.stored);
-    if (!da || !db || *da != *db) return unsupported("both branches must give the same shapes when the condition depends on the inputs");
+    if (!da || !db || *da != *db)
+      return unsupported("both branches must give the same shapes when the condition depends on the inputs");
     const TensorId c = l.reshape(l.cast(condition, DType::Bool), {});
     return Value{l.emit("Where", {c, a.stored, b.stored}), {}, {}, false};
   };
-  if (yes.size() != no.size()) return invalid_model("both branches must have the same outputs").expected(std::to_string(yes.size())).found(std::to_string(no.size()));
+  if (yes.size() != no.size())
+    return invalid_model("both branches must have the same outputs")
+        .expected(std::to_string(yes.size()))
+        .found(std::to_string(no.size()));
   for (size_t i = 0; i < yes.size(); ++i) {
     ORKNN_TRY_ASSIGN(yes[i], pick(yes[i], no[i]));
   }
@@ -76,12 +87,18 @@ Status while_op(Layer& l) {
   ORKNN_TRY_ASSIGN(std::vector<Value> state, arguments(l, 0));
   for (int64_t turn = 0;; ++turn) {
     const std::string label = l.layer() + "/" + std::to_string(turn);
-    ORKNN_TRY_ASSIGN(const std::vector<Value> answer, l.builder().run_subgraph(condition_graph, state, l.scope(), label + "/condition"));
-    if (answer.size() != 1 || !answer[0].stored) return invalid_model("the condition of the loop must have one output").found(std::to_string(answer.size()));
+    ORKNN_TRY_ASSIGN(const std::vector<Value> answer,
+                     l.builder().run_subgraph(condition_graph, state, l.scope(), label + "/condition"));
+    if (answer.size() != 1 || !answer[0].stored)
+      return invalid_model("the condition of the loop must have one output").found(std::to_string(answer.size()));
     ORKNN_TRY_ASSIGN(const std::optional<bool> known, known_condition(l, answer[0].stored));
-    if (!known) return unsupported("how often the loop turns must be known").expected("a condition that follows from constants and shapes").hint("export the model with a fixed number of steps, or unroll the loop");
+    if (!known)
+      return unsupported("how often the loop turns must be known")
+          .expected("a condition that follows from constants and shapes")
+          .hint("export the model with a fixed number of steps, or unroll the loop");
     if (!*known) break;
-    if (turn == kMaxTurns) return unsupported("the loop turns too often to be unrolled").expected("at most " + std::to_string(kMaxTurns) + " times");
+    if (turn == kMaxTurns)
+      return unsupported("the loop turns too often to be unrolled").expected("at most " + std::to_string(kMaxTurns) + " times");
     ORKNN_TRY_ASSIGN(state, l.builder().run_subgraph(body_graph, state, l.scope(), label));
   }
   return set_all(l, state);
@@ -89,7 +106,8 @@ Status while_op(Layer& l) {
 
 Status call(Layer& l) {
   ORKNN_TRY_ASSIGN(const std::vector<Value> inputs, arguments(l, 0));
-  const int64_t index = l.op().name == "CALL" ? int64_t{l.options().number<uint32_t>(0)} : int64_t{l.options().number<int32_t>(1)};  // a composite has its name first
+  const int64_t index = l.op().name == "CALL" ? int64_t{l.options().number<uint32_t>(0)}
+                                              : int64_t{l.options().number<int32_t>(1)};  // a composite has its name first
   ORKNN_TRY_ASSIGN(const std::vector<Value> results, l.builder().run_subgraph(index, inputs, l.scope(), l.layer()));
   return set_all(l, results);
 }
@@ -115,10 +133,12 @@ Status read_variable(Layer& l) {
   ORKNN_TRY_ASSIGN(const std::string name, variable_name(l));
   const auto found = l.builder().variables().find(name);
   if (found != l.builder().variables().end()) {
-    l.builder().warn_once("the model keeps state between calls (variable '" + name.substr(name.find('/') + 1) + "'): every call here starts from its initial value");
+    l.builder().warn_once("the model keeps state between calls (variable '" + name.substr(name.find('/') + 1) +
+                          "'): every call here starts from its initial value");
     return l.set_stored(0, found->second.stored);
   }
-  return invalid_model("variable '" + name + "' is read before it has a value").hint("convert the model with its initializers (CALL_ONCE)");
+  return invalid_model("variable '" + name + "' is read before it has a value")
+      .hint("convert the model with its initializers (CALL_ONCE)");
 }
 
 Status assign_variable(Layer& l) {
@@ -131,8 +151,15 @@ Status assign_variable(Layer& l) {
 
 std::span<const Row> control_rows() {
   static constexpr Row rows[] = {
-      {"IF", if_op}, {"WHILE", while_op}, {"STABLEHLO_WHILE", while_op}, {"CALL", call}, {"STABLEHLO_COMPOSITE", call}, {"CALL_ONCE", call_once},
-      {"VAR_HANDLE", var_handle}, {"READ_VARIABLE", read_variable}, {"ASSIGN_VARIABLE", assign_variable},
+      {"IF", if_op},
+      {"WHILE", while_op},
+      {"STABLEHLO_WHILE", while_op},
+      {"CALL", call},
+      {"STABLEHLO_COMPOSITE", call},
+      {"CALL_ONCE", call_once},
+      {"VAR_HANDLE", var_handle},
+      {"READ_VARIABLE", read_variable},
+      {"ASSIGN_VARIABLE", assign_variable},
   };
   return rows;
 }

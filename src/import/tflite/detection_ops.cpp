@@ -34,10 +34,15 @@ Status non_max_suppression(Layer& l) {
   const bool soft = l.op().name == "NON_MAX_SUPPRESSION_V5";
   if (soft) {
     ORKNN_TRY_ASSIGN(const double sigma, l.number(5, "to know how boxes are suppressed"));
-    if (sigma != 0) return unsupported("suppression that lowers scores instead of dropping boxes is not supported").expected("a sigma of 0").found(std::to_string(sigma));
+    if (sigma != 0)
+      return unsupported("suppression that lowers scores instead of dropping boxes is not supported")
+          .expected("a sigma of 0")
+          .found(std::to_string(sigma));
   }
   if (limit < 1 || limit > kMaxBoxes) return invalid_model("the number of boxes is impossible").found(std::to_string(limit));
-  const TensorId picked = l.emit("NonMaxSuppression", {l.unsqueeze(boxes, {0}), l.unsqueeze(scores, {0, 1}), l.add_ints("limit", {limit}), l.reshape(overlap, {1}), l.reshape(least, {1})});
+  const TensorId picked =
+      l.emit("NonMaxSuppression", {l.unsqueeze(boxes, {0}), l.unsqueeze(scores, {0, 1}), l.add_ints("limit", {limit}),
+                                   l.reshape(overlap, {1}), l.reshape(least, {1})});
   const TensorId which = l.emit("Gather", {picked, l.add_int_scalar("box", 2)}, {{"axis", int64_t{1}}});
   ORKNN_TRY(l.set(0, filled(l, which, limit, {})));
   if (soft) ORKNN_TRY(l.set(1, filled(l, l.emit("Gather", {scores, which}, {{"axis", int64_t{0}}}), limit, {})));
@@ -58,16 +63,23 @@ Result<Detection> detection_options(Layer& l) {
   Status missing;
   const auto number = [&](std::string_view key, std::optional<double> fallback = {}) {
     const auto value = options.number(key);
-    if ((!value && !fallback) || (value && !std::isfinite(*value))) missing = invalid_model("the option '" + std::string(key) + "' is missing");
+    if ((!value && !fallback) || (value && !std::isfinite(*value)))
+      missing = invalid_model("the option '" + std::string(key) + "' is missing");
     return value && std::isfinite(*value) ? *value : fallback.value_or(1);
   };
   const auto integer = [&](std::string_view key, std::optional<double> fallback = {}) {
     const double value = number(key, fallback);
-    if (!(value >= 1 && value <= kMaxBoxes)) missing = invalid_model("the option '" + std::string(key) + "' is impossible").found(std::to_string(value));
+    if (!(value >= 1 && value <= kMaxBoxes))
+      missing = invalid_model("the option '" + std::string(key) + "' is impossible").found(std::to_string(value));
     return static_cast<int64_t>(std::clamp<double>(value, 1, kMaxBoxes));
   };
-  Detection d{integer("max_detections"), integer("max_classes_per_detection"), integer("detections_per_class", 100), integer("num_classes"),
-              number("use_regular_nms", 0) != 0, number("nms_score_threshold"), number("nms_iou_threshold"),
+  Detection d{integer("max_detections"),
+              integer("max_classes_per_detection"),
+              integer("detections_per_class", 100),
+              integer("num_classes"),
+              number("use_regular_nms", 0) != 0,
+              number("nms_score_threshold"),
+              number("nms_iou_threshold"),
               {number("y_scale"), number("x_scale"), number("h_scale"), number("w_scale")}};
   for (double s : d.scales)
     if (s == 0) missing = invalid_model("a scale of the boxes is 0");
@@ -94,11 +106,14 @@ TensorId decoded_boxes(Layer& l, TensorId encoded, TensorId anchors, const Detec
 TensorId select_boxes(Layer& l, TensorId boxes, TensorId scores, int64_t limit, const Detection& d) {
   // Ours takes scores above the threshold, theirs also those that equal it.
   const float least = std::nextafter(static_cast<float>(d.least), -INFINITY);
-  return l.emit("NonMaxSuppression", {l.unsqueeze(boxes, {0}), l.unsqueeze(scores, {0}), l.add_ints("limit", {limit}),
-                                      l.reshape(l.add_scalar("overlap", d.overlap), {1}), l.reshape(l.add_scalar("least", least), {1})});
+  return l.emit("NonMaxSuppression",
+                {l.unsqueeze(boxes, {0}), l.unsqueeze(scores, {0}), l.add_ints("limit", {limit}),
+                 l.reshape(l.add_scalar("overlap", d.overlap), {1}), l.reshape(l.add_scalar("least", least), {1})});
 }
 
-TensorId pick(Layer& l, TensorId from, TensorId rows, int64_t axis = 0) { return l.emit("Gather", {from, rows}, {{"axis", axis}}); }
+TensorId pick(Layer& l, TensorId from, TensorId rows, int64_t axis = 0) {
+  return l.emit("Gather", {from, rows}, {{"axis", axis}});
+}
 
 Status set_detections(Layer& l, TensorId boxes, TensorId classes, TensorId scores, TensorId count) {
   ORKNN_TRY(l.set(0, l.unsqueeze(boxes, {0})));
@@ -114,26 +129,36 @@ Status detection_post_process(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId anchors, l.real(2));
   ORKNN_TRY_ASSIGN(const Dims shape, l.need_dims(encoded, "to decode it"));
   ORKNN_TRY_ASSIGN(const Dims classes, l.need_dims(predictions, "to select by it"));
-  if (shape.size() != 3 || shape[0] != 1 || shape[2] < 4 || classes.size() != 3 || classes[0] != 1 || classes[1] != shape[1] || classes[2] < d.classes || classes[2] > d.classes + 1)
-    return invalid_model("boxes and scores do not fit").expected("[1,n,4] and [1,n,classes]").found(to_string(shape) + " and " + to_string(classes) + " for " + std::to_string(d.classes) + " classes");
+  if (shape.size() != 3 || shape[0] != 1 || shape[2] < 4 || classes.size() != 3 || classes[0] != 1 || classes[1] != shape[1] ||
+      classes[2] < d.classes || classes[2] > d.classes + 1)
+    return invalid_model("boxes and scores do not fit")
+        .expected("[1,n,4] and [1,n,classes]")
+        .found(to_string(shape) + " and " + to_string(classes) + " for " + std::to_string(d.classes) + " classes");
   const TensorId boxes = decoded_boxes(l, l.squeeze(encoded, {0}), anchors, d);
-  const TensorId scores = l.slice(l.squeeze(predictions, {0}), {classes[2] - d.classes}, {classes[2]}, {1});  // without the background
+  const TensorId scores =
+      l.slice(l.squeeze(predictions, {0}), {classes[2] - d.classes}, {classes[2]}, {1});  // without the background
   const int64_t slots = d.limit * d.per_box;
   const int64_t candidates = std::max(d.limit, std::min(d.per_class, shape[1]) * d.classes);  // of the regular selection
-  if (slots > kMaxBoxes || (d.regular && candidates > 16 * kMaxBoxes)) return unsupported("there are too many boxes").expected("at most " + std::to_string(kMaxBoxes)).found(std::to_string(slots));
+  if (slots > kMaxBoxes || (d.regular && candidates > 16 * kMaxBoxes))
+    return unsupported("there are too many boxes").expected("at most " + std::to_string(kMaxBoxes)).found(std::to_string(slots));
   if (d.regular) {
     const TensorId rows = select_boxes(l, boxes, l.transpose(scores, {1, 0}), d.per_class, d);
     const TensorId where = l.slice(rows, {1}, {3}, {1});  // (class, box)
     const TensorId found = l.emit("GatherND", {l.transpose(scores, {1, 0}), where});
     // Missing ones lose against all others and become zeros.
-    const std::vector<TensorId> best = l.emit_all("TopK", {filled(l, found, candidates, {}, -INFINITY), l.add_ints("k", {d.limit})}, {{"axis", int64_t{0}}}, 2);
+    const std::vector<TensorId> best =
+        l.emit_all("TopK", {filled(l, found, candidates, {}, -INFINITY), l.add_ints("k", {d.limit})}, {{"axis", int64_t{0}}}, 2);
     const TensorId exists = l.emit("Greater", {best[0], l.add_scalar("none", -INFINITY)});
     const TensorId chosen = pick(l, filled(l, where, candidates, {2}), best[1]);
     const TensorId zero = l.add_scalar("zero", 0);
-    const TensorId which_class = l.emit("Where", {exists, l.cast(pick(l, chosen, l.add_int_scalar("class", 0), 1), DType::Float32), zero});
-    const TensorId corners = l.emit("Where", {l.unsqueeze(exists, {1}), pick(l, boxes, pick(l, chosen, l.add_int_scalar("box", 1), 1)), zero});
-    const TensorId count = l.emit("ReduceSum", {l.cast(exists, DType::Float32), l.add_ints("axes", {0})}, {{"keepdims", int64_t{0}}});
-    return set_detections(l, filled(l, corners, slots, {4}), filled(l, which_class, slots, {}), filled(l, l.emit("Where", {exists, best[0], zero}), slots, {}), count);
+    const TensorId which_class =
+        l.emit("Where", {exists, l.cast(pick(l, chosen, l.add_int_scalar("class", 0), 1), DType::Float32), zero});
+    const TensorId corners =
+        l.emit("Where", {l.unsqueeze(exists, {1}), pick(l, boxes, pick(l, chosen, l.add_int_scalar("box", 1), 1)), zero});
+    const TensorId count =
+        l.emit("ReduceSum", {l.cast(exists, DType::Float32), l.add_ints("axes", {0})}, {{"keepdims", int64_t{0}}});
+    return set_detections(l, filled(l, corners, slots, {4}), filled(l, which_class, slots, {}),
+                          filled(l, l.emit("Where", {exists, best[0], zero}), slots, {}), count);
   }
   const int64_t kept = std::min(d.per_box, d.classes);
   const std::vector<TensorId> best = l.emit_all("TopK", {scores, l.add_ints("k", {kept})}, {{"axis", int64_t{1}}}, 2);
@@ -158,7 +183,8 @@ std::span<const Row> detection_custom_rows() {
 }
 
 std::span<const Row> detection_rows() {
-  static constexpr Row rows[] = {{"NON_MAX_SUPPRESSION_V4", non_max_suppression}, {"NON_MAX_SUPPRESSION_V5", non_max_suppression}};
+  static constexpr Row rows[] = {{"NON_MAX_SUPPRESSION_V4", non_max_suppression},
+                                 {"NON_MAX_SUPPRESSION_V5", non_max_suppression}};
   return rows;
 }
 

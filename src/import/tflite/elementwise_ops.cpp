@@ -20,10 +20,31 @@ const char* our_name(std::span<const Name> names, std::string_view theirs) {
 }
 
 constexpr Name kUnary[] = {
-    {"ABS", "Abs"}, {"CEIL", "Ceil"}, {"COS", "Cos"}, {"ELU", "Elu"}, {"EXP", "Exp"}, {"FLOOR", "Floor"}, {"HARD_SWISH", "HardSwish"}, {"LOG", "Log"},
-    {"LOGICAL_NOT", "Not"}, {"LOGISTIC", "Sigmoid"}, {"NEG", "Neg"}, {"RELU", "Relu"}, {"ROUND", "Round"}, {"SIGN", "Sign"}, {"SIN", "Sin"}, {"SQRT", "Sqrt"},
-    {"TANH", "Tanh"}, {"STABLEHLO_LOGISTIC", "Sigmoid"}, {"STABLEHLO_ABS", "Abs"}, {"STABLEHLO_COSINE", "Cos"}, {"STABLEHLO_EXPONENTIAL", "Exp"},
-    {"STABLEHLO_FLOOR", "Floor"}, {"STABLEHLO_LOG", "Log"}, {"STABLEHLO_NEGATE", "Neg"}, {"STABLEHLO_TANH", "Tanh"},
+    {"ABS", "Abs"},
+    {"CEIL", "Ceil"},
+    {"COS", "Cos"},
+    {"ELU", "Elu"},
+    {"EXP", "Exp"},
+    {"FLOOR", "Floor"},
+    {"HARD_SWISH", "HardSwish"},
+    {"LOG", "Log"},
+    {"LOGICAL_NOT", "Not"},
+    {"LOGISTIC", "Sigmoid"},
+    {"NEG", "Neg"},
+    {"RELU", "Relu"},
+    {"ROUND", "Round"},
+    {"SIGN", "Sign"},
+    {"SIN", "Sin"},
+    {"SQRT", "Sqrt"},
+    {"TANH", "Tanh"},
+    {"STABLEHLO_LOGISTIC", "Sigmoid"},
+    {"STABLEHLO_ABS", "Abs"},
+    {"STABLEHLO_COSINE", "Cos"},
+    {"STABLEHLO_EXPONENTIAL", "Exp"},
+    {"STABLEHLO_FLOOR", "Floor"},
+    {"STABLEHLO_LOG", "Log"},
+    {"STABLEHLO_NEGATE", "Neg"},
+    {"STABLEHLO_TANH", "Tanh"},
 };
 Status unary(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId x, l.real(0));
@@ -31,10 +52,28 @@ Status unary(Layer& l) {
 }
 
 constexpr Name kBinary[] = {
-    {"ADD", "Add"}, {"SUB", "Sub"}, {"MUL", "Mul"}, {"DIV", "Div"}, {"MAXIMUM", "Max"}, {"MINIMUM", "Min"}, {"POW", "Pow"}, {"EQUAL", "Equal"},
-    {"GREATER", "Greater"}, {"GREATER_EQUAL", "GreaterOrEqual"}, {"LESS", "Less"}, {"LESS_EQUAL", "LessOrEqual"}, {"LOGICAL_AND", "And"}, {"LOGICAL_OR", "Or"},
-    {"BITWISE_XOR", "BitwiseXor"}, {"STABLEHLO_ADD", "Add"}, {"STABLEHLO_DIVIDE", "Div"}, {"STABLEHLO_MULTIPLY", "Mul"}, {"STABLEHLO_MAXIMUM", "Max"},
-    {"STABLEHLO_MINIMUM", "Min"}, {"STABLEHLO_POWER", "Pow"}, {"STABLEHLO_SUBTRACT", "Sub"},
+    {"ADD", "Add"},
+    {"SUB", "Sub"},
+    {"MUL", "Mul"},
+    {"DIV", "Div"},
+    {"MAXIMUM", "Max"},
+    {"MINIMUM", "Min"},
+    {"POW", "Pow"},
+    {"EQUAL", "Equal"},
+    {"GREATER", "Greater"},
+    {"GREATER_EQUAL", "GreaterOrEqual"},
+    {"LESS", "Less"},
+    {"LESS_EQUAL", "LessOrEqual"},
+    {"LOGICAL_AND", "And"},
+    {"LOGICAL_OR", "Or"},
+    {"BITWISE_XOR", "BitwiseXor"},
+    {"STABLEHLO_ADD", "Add"},
+    {"STABLEHLO_DIVIDE", "Div"},
+    {"STABLEHLO_MULTIPLY", "Mul"},
+    {"STABLEHLO_MAXIMUM", "Max"},
+    {"STABLEHLO_MINIMUM", "Min"},
+    {"STABLEHLO_POWER", "Pow"},
+    {"STABLEHLO_SUBTRACT", "Sub"},
 };
 Result<TensorId> combined(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId a, l.real(0));
@@ -77,7 +116,8 @@ Status compare(Layer& l) {
 
 TensorId floor_div(Layer& l, TensorId a, TensorId b) {
   if (is_float(l.dtype_of(a))) return l.emit("Floor", {l.emit("Div", {a, b})});
-  return l.emit("Div", {l.emit("Sub", {a, l.emit("Mod", {a, b})}), b});  // our Div of integers cuts off, Mod has the divisor's sign
+  return l.emit("Div",
+                {l.emit("Sub", {a, l.emit("Mod", {a, b})}), b});  // our Div of integers cuts off, Mod has the divisor's sign
 }
 Status floor_div(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId a, l.real(0));
@@ -180,7 +220,8 @@ Status log_softmax(Layer& l) {
 }
 Status l2_normalization(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId x, l.real(0));
-  ORKNN_TRY_ASSIGN(const TensorId y, l.activate(l.emit("LpNormalization", {x}, {{"axis", int64_t{-1}}, {"p", int64_t{2}}}), l.activation(0)));
+  ORKNN_TRY_ASSIGN(const TensorId y,
+                   l.activate(l.emit("LpNormalization", {x}, {{"axis", int64_t{-1}}, {"p", int64_t{2}}}), l.activation(0)));
   return l.set(0, y);
 }
 
@@ -227,13 +268,17 @@ Status fake_quant(Layer& l) {
   const double low = o.number<float>(0), high = o.number<float>(1);
   const int32_t bits = o.number<int32_t>(2);
   if (bits < 2 || bits > 16 || !(low < high) || !std::isfinite(low) || !std::isfinite(high))
-    return invalid_model("the range is impossible").expected("min < max and 2 to 16 bits").found(std::to_string(low) + " to " + std::to_string(high) + ", " + std::to_string(bits) + " bits");
+    return invalid_model("the range is impossible")
+        .expected("min < max and 2 to 16 bits")
+        .found(std::to_string(low) + " to " + std::to_string(high) + ", " + std::to_string(bits) + " bits");
   const double first = o.flag(3) ? 1 : 0, last = (1 << bits) - 1;
   const double scale = (high - low) / (last - first);
   const double zero = std::clamp(std::round(first - low / scale), first, last);
   ORKNN_TRY_ASSIGN(const TensorId x, l.real(0));
-  const TensorId kept = l.emit("Clip", {x, l.add_scalar("min", (first - zero) * scale), l.add_scalar("max", (last - zero) * scale)});
-  const TensorId step = l.add_scalar("scale", scale), zero_point = l.add_scalar("zero_point", zero, bits > 8 ? DType::UInt16 : DType::UInt8);
+  const TensorId kept =
+      l.emit("Clip", {x, l.add_scalar("min", (first - zero) * scale), l.add_scalar("max", (last - zero) * scale)});
+  const TensorId step = l.add_scalar("scale", scale),
+                 zero_point = l.add_scalar("zero_point", zero, bits > 8 ? DType::UInt16 : DType::UInt8);
   return l.set(0, l.emit("DequantizeLinear", {l.emit("QuantizeLinear", {kept, step, zero_point}), step, zero_point}));
 }
 
@@ -251,7 +296,8 @@ Status complex_part(Layer& l) {
 Status bitcast(Layer& l) {
   if (!l.has_output(0)) return {};
   if (l.input_info(0).type != l.output_info(0).type)
-    return unsupported("bits cannot be read as another type").found(element_type_name(l.input_info(0).type) + " as " + element_type_name(l.output_info(0).type));
+    return unsupported("bits cannot be read as another type")
+        .found(element_type_name(l.input_info(0).type) + " as " + element_type_name(l.output_info(0).type));
   ORKNN_TRY_ASSIGN(const TensorId x, l.stored(0));
   return l.set_stored(0, x);
 }
@@ -277,13 +323,45 @@ std::span<const Row> elementwise_rows() {
       list.push_back({n.theirs, fused ? arithmetic : binary});
     }
     static constexpr Row others[] = {
-        {"NOT_EQUAL", not_equal}, {"FLOOR_DIV", floor_div}, {"FLOOR_MOD", floor_mod}, {"RIGHT_SHIFT", right_shift}, {"SQUARED_DIFFERENCE", squared_difference},
-        {"ATAN2", atan2}, {"RELU_N1_TO_1", relu_n1_to_1}, {"RELU6", relu6}, {"RELU_0_TO_1", relu_0_to_1}, {"RSQRT", rsqrt}, {"SQUARE", square},
-        {"LEAKY_RELU", leaky_relu}, {"PRELU", prelu}, {"GELU", gelu}, {"SOFTMAX", softmax}, {"LOG_SOFTMAX", log_softmax}, {"L2_NORMALIZATION", l2_normalization},
-        {"ADD_N", add_n}, {"SELECT", select}, {"SELECT_V2", select}, {"CAST", cast}, {"QUANTIZE", requantize}, {"DEQUANTIZE", requantize}, {"FAKE_QUANT", fake_quant},
-        {"REAL", complex_part}, {"IMAG", complex_part}, {"COMPLEX_ABS", complex_part}, {"BITCAST", bitcast}, {"ZEROS_LIKE", zeros_like}, {"DENSIFY", densify},
-        {"STABLEHLO_AND", bitwise_logic}, {"STABLEHLO_OR", bitwise_logic}, {"STABLEHLO_COMPARE", compare}, {"STABLEHLO_REMAINDER", remainder}, {"STABLEHLO_RSQRT", rsqrt},
-        {"STABLEHLO_CLAMP", clamp}, {"STABLEHLO_SELECT", select}, {"STABLEHLO_CONVERT", cast}, {"STABLEHLO_CBRT", cube_root},
+        {"NOT_EQUAL", not_equal},
+        {"FLOOR_DIV", floor_div},
+        {"FLOOR_MOD", floor_mod},
+        {"RIGHT_SHIFT", right_shift},
+        {"SQUARED_DIFFERENCE", squared_difference},
+        {"ATAN2", atan2},
+        {"RELU_N1_TO_1", relu_n1_to_1},
+        {"RELU6", relu6},
+        {"RELU_0_TO_1", relu_0_to_1},
+        {"RSQRT", rsqrt},
+        {"SQUARE", square},
+        {"LEAKY_RELU", leaky_relu},
+        {"PRELU", prelu},
+        {"GELU", gelu},
+        {"SOFTMAX", softmax},
+        {"LOG_SOFTMAX", log_softmax},
+        {"L2_NORMALIZATION", l2_normalization},
+        {"ADD_N", add_n},
+        {"SELECT", select},
+        {"SELECT_V2", select},
+        {"CAST", cast},
+        {"QUANTIZE", requantize},
+        {"DEQUANTIZE", requantize},
+        {"FAKE_QUANT", fake_quant},
+        {"REAL", complex_part},
+        {"IMAG", complex_part},
+        {"COMPLEX_ABS", complex_part},
+        {"BITCAST", bitcast},
+        {"ZEROS_LIKE", zeros_like},
+        {"DENSIFY", densify},
+        {"STABLEHLO_AND", bitwise_logic},
+        {"STABLEHLO_OR", bitwise_logic},
+        {"STABLEHLO_COMPARE", compare},
+        {"STABLEHLO_REMAINDER", remainder},
+        {"STABLEHLO_RSQRT", rsqrt},
+        {"STABLEHLO_CLAMP", clamp},
+        {"STABLEHLO_SELECT", select},
+        {"STABLEHLO_CONVERT", cast},
+        {"STABLEHLO_CBRT", cube_root},
     };
     list.insert(list.end(), std::begin(others), std::end(others));
     return list;

@@ -5,7 +5,8 @@ namespace orknn::importer::tflite {
 void FlatFile::fail(uint64_t at, std::string_view what) const {
   if (damage_.is_ok())
     damage_ = invalid_model("the file is damaged: " + std::string(what) + " at offset " + std::to_string(at) + " leaves it")
-                  .found(std::to_string(bytes_.size()) + " bytes").hint("download or convert the model again");
+                  .found(std::to_string(bytes_.size()) + " bytes")
+                  .hint("download or convert the model again");
 }
 
 bool FlatFile::check(uint64_t at, uint64_t size, std::string_view what) const {
@@ -21,8 +22,10 @@ Table::Table(const FlatFile& file, uint64_t at) {
     file.fail(at, "the field list of the table");
     return;
   }
-  const auto vtable_bytes = file.load<uint16_t>(static_cast<uint64_t>(vtable)), object_bytes = file.load<uint16_t>(static_cast<uint64_t>(vtable) + 2);
-  if (vtable_bytes < 4 || !file.check(static_cast<uint64_t>(vtable), vtable_bytes, "the field list of a table") || !file.check(at, object_bytes, "a table")) {
+  const auto vtable_bytes = file.load<uint16_t>(static_cast<uint64_t>(vtable)),
+             object_bytes = file.load<uint16_t>(static_cast<uint64_t>(vtable) + 2);
+  if (vtable_bytes < 4 || !file.check(static_cast<uint64_t>(vtable), vtable_bytes, "the field list of a table") ||
+      !file.check(at, object_bytes, "a table")) {
     file.fail(at, "the table");
     return;
   }

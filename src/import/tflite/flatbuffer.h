@@ -1,5 +1,5 @@
-// A reader of FlatBuffers over mapped bytes. Nothing is copied and nothing is believed: every read is checked against the file, and
-// a read that leaves it gives the default and is remembered as damage, which whoever reads asks for when done.
+// A reader of FlatBuffers over mapped bytes. Nothing is copied and nothing is believed: every read is checked against the file,
+// and a read that leaves it gives the default and is remembered as damage, which whoever reads asks for when done.
 #pragma once
 
 #include <bit>

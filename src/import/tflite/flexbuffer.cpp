@@ -8,7 +8,16 @@
 namespace orknn::importer::tflite {
 namespace {
 // A type byte holds the type above two bits for the width of what it refers to.
-enum : unsigned { kInt = 1, kUInt = 2, kFloat = 3, kIndirectInt = 6, kIndirectUInt = 7, kIndirectFloat = 8, kMap = 9, kBool = 26 };
+enum : unsigned {
+  kInt = 1,
+  kUInt = 2,
+  kFloat = 3,
+  kIndirectInt = 6,
+  kIndirectUInt = 7,
+  kIndirectFloat = 8,
+  kMap = 9,
+  kBool = 26
+};
 unsigned type_of(uint64_t packed) { return static_cast<unsigned>(packed >> 2); }
 uint64_t width_of(uint64_t packed) { return uint64_t{1} << (packed & 3); }
 }  // namespace
@@ -26,17 +35,19 @@ std::optional<uint64_t> FlexMap::follow(uint64_t at, uint64_t width) const {
   return distance && *distance <= at ? std::optional(at - *distance) : std::nullopt;
 }
 
-// The last byte is the width of the root, the one before its type; the root lies before them. A map is a vector of values with the
-// place of its keys, the width of these and the number of entries in front, and a type byte per entry behind.
+// The last byte is the width of the root, the one before its type; the root lies before them. A map is a vector of values with
+// the place of its keys, the width of these and the number of entries in front, and a type byte per entry behind.
 FlexMap::FlexMap(std::span<const std::byte> bytes) : bytes_(bytes) {
   if (bytes.size() < 3) return;
-  const auto width = std::to_integer<uint64_t>(bytes[bytes.size() - 1]), packed = std::to_integer<uint64_t>(bytes[bytes.size() - 2]);
+  const auto width = std::to_integer<uint64_t>(bytes[bytes.size() - 1]),
+             packed = std::to_integer<uint64_t>(bytes[bytes.size() - 2]);
   if (type_of(packed) != kMap || width > bytes.size() - 2) return;
   const auto values = follow(bytes.size() - 2 - width, width);
   width_ = width_of(packed);
   if (!values || *values < 3 * width_) return;
   values_ = *values;
-  const auto count = read(values_ - width_, width_), key_width = read(values_ - 2 * width_, width_), keys = follow(values_ - 3 * width_, width_);
+  const auto count = read(values_ - width_, width_), key_width = read(values_ - 2 * width_, width_),
+             keys = follow(values_ - 3 * width_, width_);
   if (!count || !key_width || !keys || *count > bytes.size()) return;
   count_ = *count;
   key_width_ = *key_width;
@@ -49,9 +60,13 @@ std::optional<double> FlexMap::value(uint64_t at, uint64_t width, unsigned type)
   if (!raw) return std::nullopt;
   const auto shift = 64 - 8 * width;
   switch (type) {
-    case kInt: case kIndirectInt: return static_cast<double>(static_cast<int64_t>(*raw << shift) >> shift);
-    case kUInt: case kIndirectUInt: case kBool: return static_cast<double>(*raw);
-    case kFloat: case kIndirectFloat:
+    case kInt:
+    case kIndirectInt: return static_cast<double>(static_cast<int64_t>(*raw << shift) >> shift);
+    case kUInt:
+    case kIndirectUInt:
+    case kBool: return static_cast<double>(*raw);
+    case kFloat:
+    case kIndirectFloat:
       if (width == 8) return std::bit_cast<double>(*raw);
       if (width == 4) return double{std::bit_cast<float>(static_cast<uint32_t>(*raw))};
       if (width == 2) return double{half_to_float(static_cast<uint16_t>(*raw))};

@@ -1,4 +1,5 @@
-// Options of custom operators in the FlexBuffers format: a map of names to numbers. Reads are checked, damage means "no such name".
+// Options of custom operators in the FlexBuffers format: a map of names to numbers. Reads are checked, damage means "no such
+// name".
 #pragma once
 
 #include <cstddef>
@@ -26,7 +27,7 @@ class FlexMap {
 
   std::span<const std::byte> bytes_;
   bool is_map_ = false;
-  uint64_t values_ = 0, width_ = 0, count_ = 0;       // of the map
+  uint64_t values_ = 0, width_ = 0, count_ = 0;  // of the map
   uint64_t keys_ = 0, key_width_ = 0;
 };
 

@@ -9,12 +9,12 @@ namespace orknn::importer::tflite {
 using namespace ir;
 
 namespace {
-constexpr size_t kMaxDepth = 16;          // of control flow inside of control flow
-constexpr size_t kMaxLowered = 200'000;   // operators, unrolled ones included
+constexpr size_t kMaxDepth = 16;         // of control flow inside of control flow
+constexpr size_t kMaxLowered = 200'000;  // operators, unrolled ones included
 
 const LoweringTable<Layer>& builtin_table() {
-  static const LoweringTable<Layer> table{conv_rows(), pool_rows(), elementwise_rows(), matrix_rows(), reduce_rows(), shape_rows(),
-                                          index_rows(), recurrent_rows(), detection_rows(), control_rows()};
+  static const LoweringTable<Layer> table{conv_rows(),  pool_rows(),  elementwise_rows(), matrix_rows(),    reduce_rows(),
+                                          shape_rows(), index_rows(), recurrent_rows(),   detection_rows(), control_rows()};
   return table;
 }
 const LoweringTable<Layer>& custom_table() {
@@ -28,8 +28,10 @@ bool has_effects(const Operator& op) { return op.outputs.empty() || op.name == "
 
 Status no_such_operator(const Operator& op) {
   Status s = unsupported(op.is_custom ? "the custom operator is not supported" : "the operator is not supported");
-  if (op.is_custom && op.name.starts_with("Flex")) s.hint("convert the model with TFLITE_BUILTINS only, without SELECT_TF_OPS");
-  else s.hint("cut the model before it with outputs=[...]");
+  if (op.is_custom && op.name.starts_with("Flex"))
+    s.hint("convert the model with TFLITE_BUILTINS only, without SELECT_TF_OPS");
+  else
+    s.hint("cut the model before it with outputs=[...]");
   return s;
 }
 
@@ -104,9 +106,11 @@ Result<Value*> GraphBuilder::value(Scope& scope, size_t tensor) {
     ORKNN_TRY(checked_element_count(dims).status());
     const auto label = label_of(info);
     Emitter emitter(network_.graph, network_.ops, name, {name});
-    const TensorId start = emitter.add_scalar("start", label ? label->zero_point[0] : 0, to_dtype(info.type));  // the number that stands for 0
+    const TensorId start =
+        emitter.add_scalar("start", label ? label->zero_point[0] : 0, to_dtype(info.type));  // the number that stands for 0
     bind(scope, tensor, emitter.emit("Expand", {start, emitter.add_ints("shape", dims)}), name);
-    warn_once("the model keeps state between calls (variable tensor '" + name + "'): every call here starts from its initial value");
+    warn_once("the model keeps state between calls (variable tensor '" + name +
+              "'): every call here starts from its initial value");
     return &scope.values[tensor];
   }
   const auto key = std::pair(&scope.subgraph, tensor);
@@ -128,7 +132,8 @@ void GraphBuilder::bind(Scope& scope, size_t tensor, TensorId stored, std::strin
   scope.values[tensor] = {id, {}, {}, false};
 }
 
-std::vector<char> GraphBuilder::needed_operators(const Subgraph& subgraph, std::span<const size_t> outputs, const std::unordered_set<size_t>& stops) const {
+std::vector<char> GraphBuilder::needed_operators(const Subgraph& subgraph, std::span<const size_t> outputs,
+                                                 const std::unordered_set<size_t>& stops) const {
   std::vector<char> wanted(subgraph.tensors.size(), 0), needed(subgraph.operators.size(), 0);
   for (size_t t : outputs) wanted[t] = !stops.contains(t);
   for (size_t i = subgraph.operators.size(); i-- > 0;) {
@@ -136,7 +141,8 @@ std::vector<char> GraphBuilder::needed_operators(const Subgraph& subgraph, std::
     bool is_needed = has_effects(op);
     for (size_t k = 0; k < op.outputs.size(); ++k) is_needed |= op.outputs[k] >= 0 && wanted[static_cast<size_t>(op.outputs[k])];
     for (size_t k = 0; k < op.inputs.size(); ++k)  // operators change their variables
-      is_needed |= op.inputs[k] >= 0 && subgraph.tensors[static_cast<size_t>(op.inputs[k])].is_variable && wanted[static_cast<size_t>(op.inputs[k])];
+      is_needed |= op.inputs[k] >= 0 && subgraph.tensors[static_cast<size_t>(op.inputs[k])].is_variable &&
+                   wanted[static_cast<size_t>(op.inputs[k])];
     if (!is_needed) continue;
     needed[i] = 1;
     for (size_t k = 0; k < op.inputs.size(); ++k)
@@ -148,7 +154,8 @@ std::vector<char> GraphBuilder::needed_operators(const Subgraph& subgraph, std::
 Status GraphBuilder::count_lowered(size_t operators) {
   lowered_ += operators;
   if (lowered_ <= kMaxLowered) return {};
-  return unsupported("the model becomes too large when its loops and sequences are unrolled").expected("at most " + std::to_string(kMaxLowered) + " operators");
+  return unsupported("the model becomes too large when its loops and sequences are unrolled")
+      .expected("at most " + std::to_string(kMaxLowered) + " operators");
 }
 
 Status GraphBuilder::lower(Scope& scope, const Operator& op, size_t index) {
@@ -175,7 +182,8 @@ Status GraphBuilder::lower_all(Scope& scope, const std::vector<char>& needed) {
     if (!needed[i]) continue;
     const Operator& op = g.operators[i];
     bool blocked = false;  // by a problem already reported
-    for (size_t k = 0; k < op.inputs.size(); ++k) blocked |= op.inputs[k] >= 0 && scope.values[static_cast<size_t>(op.inputs[k])].failed;
+    for (size_t k = 0; k < op.inputs.size(); ++k)
+      blocked |= op.inputs[k] >= 0 && scope.values[static_cast<size_t>(op.inputs[k])].failed;
     if (!blocked || !row_of(op)) {
       const Status s = lower(scope, op, i);
       if (s) continue;
@@ -188,13 +196,19 @@ Status GraphBuilder::lower_all(Scope& scope, const std::vector<char>& needed) {
   return {};
 }
 
-Result<std::vector<Value>> GraphBuilder::run_subgraph(int64_t index, const std::vector<Value>& arguments, Scope& caller, const std::string& label) {
+Result<std::vector<Value>> GraphBuilder::run_subgraph(int64_t index, const std::vector<Value>& arguments, Scope& caller,
+                                                      const std::string& label) {
   if (index < 0 || static_cast<size_t>(index) >= model_.subgraphs.size())
-    return invalid_model("there is no such subgraph").expected("below " + std::to_string(model_.subgraphs.size())).found(std::to_string(index));
-  if (caller.depth >= kMaxDepth) return unsupported("subgraphs call each other too deeply").expected("at most " + std::to_string(kMaxDepth) + " levels");
+    return invalid_model("there is no such subgraph")
+        .expected("below " + std::to_string(model_.subgraphs.size()))
+        .found(std::to_string(index));
+  if (caller.depth >= kMaxDepth)
+    return unsupported("subgraphs call each other too deeply").expected("at most " + std::to_string(kMaxDepth) + " levels");
   const Subgraph& g = model_.subgraphs[static_cast<size_t>(index)];
   if (arguments.size() != g.inputs.size())
-    return invalid_model("subgraph " + std::to_string(index) + " gets the wrong number of inputs").expected(std::to_string(g.inputs.size())).found(std::to_string(arguments.size()));
+    return invalid_model("subgraph " + std::to_string(index) + " gets the wrong number of inputs")
+        .expected(std::to_string(g.inputs.size()))
+        .found(std::to_string(arguments.size()));
   Scope scope = make_scope(g, label + "/", caller.depth + 1);
   std::unordered_set<size_t> stops;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -212,7 +226,8 @@ Result<std::vector<Value>> GraphBuilder::run_subgraph(int64_t index, const std::
   return results;
 }
 
-Result<size_t> GraphBuilder::find_tensor(const Scope& scope, const std::string& name, std::string_view list, std::span<const std::string> names) const {
+Result<size_t> GraphBuilder::find_tensor(const Scope& scope, const std::string& name, std::string_view list,
+                                         std::span<const std::string> names) const {
   for (size_t t = 0; t < scope.names.size(); ++t)
     if (scope.names[t] == name) return t;
   for (const SignatureName& s : model_.signature)
@@ -232,7 +247,8 @@ Result<GraphBuilder::Ports> GraphBuilder::find_ports(Scope& scope, const ImportO
   }
   const Subgraph& g = scope.subgraph;
   for (size_t i = 0; options.inputs.empty() && i < g.inputs.size(); ++i) ports.inputs.push_back(static_cast<size_t>(g.inputs[i]));
-  for (size_t i = 0; options.outputs.empty() && i < g.outputs.size(); ++i) ports.outputs.push_back(static_cast<size_t>(g.outputs[i]));
+  for (size_t i = 0; options.outputs.empty() && i < g.outputs.size(); ++i)
+    ports.outputs.push_back(static_cast<size_t>(g.outputs[i]));
   if (ports.outputs.empty()) return invalid_model("the model has no outputs");
   std::unordered_set<size_t> seen;
   for (size_t t : ports.inputs)
@@ -261,7 +277,8 @@ Result<Graph> GraphBuilder::build(const ImportOptions& options) {
   for (size_t t : ports.inputs) {
     const TensorInfo& info = g.tensors[t];
     Port p{scope.names[t], to_dtype(info.type), Shape(), {}};
-    if (p.dtype == DType::Undefined) return unsupported("input '" + p.name + "' has an element type that is not supported").found(element_type_name(info.type));
+    if (p.dtype == DType::Undefined)
+      return unsupported("input '" + p.name + "' has an element type that is not supported").found(element_type_name(info.type));
     for (int64_t d : info.shape.to_ints()) p.shape->push_back(d < 0 ? Dim() : Dim(d));
     if (info.type == ElementType::Complex64 || info.type == ElementType::Complex128) p.shape->push_back(Dim(2));
     inputs.push_back(std::move(p));
@@ -290,8 +307,10 @@ Result<Graph> GraphBuilder::build(const ImportOptions& options) {
     outputs.push_back(scope.names[t]);
     if (scope.values[t].failed) continue;  // reported already
     const auto v = value(scope, t);
-    if (!v) network_.report(v.status());
-    else if (!(*v)->stored) network_.report(unsupported("output '" + scope.names[t] + "' is a handle, not a tensor"));
+    if (!v)
+      network_.report(v.status());
+    else if (!(*v)->stored)
+      network_.report(unsupported("output '" + scope.names[t] + "' is a handle, not a tensor"));
   }
   ORKNN_TRY_ASSIGN(Graph graph, network_.finish(outputs));
   for (size_t i = 0; i < ports.outputs.size(); ++i) {

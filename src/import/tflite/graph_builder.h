@@ -1,4 +1,5 @@
-// From subgraphs of a TFLite file to one graph of ours: ports, cutting, constants, the order of operators, bodies of control flow.
+// From subgraphs of a TFLite file to one graph of ours: ports, cutting, constants, the order of operators, bodies of control
+// flow.
 #pragma once
 
 #include <map>
@@ -35,7 +36,8 @@ class GraphBuilder {
   // The tensor's value from now on, under its name.
   void bind(Scope& scope, size_t tensor, ir::TensorId stored, std::string_view layer);
   // Runs a subgraph on the given values inside of the graph; the answer are its outputs. `label` tells this run from others.
-  Result<std::vector<Value>> run_subgraph(int64_t index, const std::vector<Value>& arguments, Scope& caller, const std::string& label);
+  Result<std::vector<Value>> run_subgraph(int64_t index, const std::vector<Value>& arguments, Scope& caller,
+                                          const std::string& label);
   // What is unrolled counts as operators, of which there may be only so many.
   Status count_lowered(size_t operators);
   // Variables of the whole model, by name.
@@ -49,10 +51,13 @@ class GraphBuilder {
   Scope make_scope(const Subgraph& subgraph, std::string prefix, size_t depth);
   std::string unique(std::string name);
   Result<Ports> find_ports(Scope& scope, const ImportOptions& options);
-  Result<size_t> find_tensor(const Scope& scope, const std::string& name, std::string_view list, std::span<const std::string> names) const;
+  Result<size_t> find_tensor(const Scope& scope, const std::string& name, std::string_view list,
+                             std::span<const std::string> names) const;
   // The operators that `outputs` depend on, and those with effects elsewhere; `stops` are tensors that have a value already.
-  std::vector<char> needed_operators(const Subgraph& subgraph, std::span<const size_t> outputs, const std::unordered_set<size_t>& stops) const;
-  // Lowers the needed operators in their order. In the model itself problems are reported and what does not depend on them goes on.
+  std::vector<char> needed_operators(const Subgraph& subgraph, std::span<const size_t> outputs,
+                                     const std::unordered_set<size_t>& stops) const;
+  // Lowers the needed operators in their order. In the model itself problems are reported and what does not depend on them goes
+  // on.
   Status lower_all(Scope& scope, const std::vector<char>& needed);
   Status lower(Scope& scope, const Operator& op, size_t index);
 
@@ -60,7 +65,7 @@ class GraphBuilder {
   const FlatFile& file_;
   std::shared_ptr<const void> keeper_;
   Network network_;
-  std::unordered_map<std::string, int64_t> taken_;  // names, and how often they were wanted
+  std::unordered_map<std::string, int64_t> taken_;                 // names, and how often they were wanted
   std::map<std::pair<const Subgraph*, size_t>, Value> constants_;  // shared by all runs through a subgraph
   std::map<std::string, Value> variables_;
   std::map<const Subgraph*, std::vector<Usage>> usages_;

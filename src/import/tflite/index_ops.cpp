@@ -21,7 +21,8 @@ Status gather(Layer& l) {
   ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(l.options().number<int32_t>(0), rank));
   int64_t batch = l.options().number<int32_t>(1);
   if (batch < 0) batch += ids_rank;
-  if (batch < 0 || batch > axis || batch > ids_rank) return invalid_model("the batch axes of the indices are impossible").found(std::to_string(batch));
+  if (batch < 0 || batch > axis || batch > ids_rank)
+    return invalid_model("the batch axes of the indices are impossible").found(std::to_string(batch));
   if (batch == 0) return l.set_moved(0, 0, l.emit("Gather", {x, ids}, {{"axis", axis}}));
   // The picked axis goes right behind the batch; what is picked has the extents of the indices there, and goes back.
   std::vector<int64_t> front = count_up(rank);
@@ -61,7 +62,8 @@ Status one_hot(Layer& l) {
   if (depth < 0 || depth > int64_t{1} << 28) return invalid_model("the depth is impossible").found(std::to_string(depth));
   std::vector<int64_t> along(static_cast<size_t>(rank) + 1, 1);
   along[static_cast<size_t>(axis)] = depth;
-  const TensorId positions = l.emit("Range", {l.add_int_scalar("start", 0), l.add_int_scalar("limit", depth), l.add_int_scalar("delta", 1)});
+  const TensorId positions =
+      l.emit("Range", {l.add_int_scalar("start", 0), l.add_int_scalar("limit", depth), l.add_int_scalar("delta", 1)});
   return l.set(0, l.emit("Where", {l.emit("Equal", {l.unsqueeze(ids, {axis}), l.reshape(positions, along)}), on, off}));
 }
 
@@ -81,7 +83,10 @@ Status sparse_to_dense(Layer& l) {
   }
   const auto rank = static_cast<int64_t>(shape.size());
   const int64_t count = dims.size() == 2 ? dims[0] : dims.empty() ? 1 : rank == 1 ? dims[0] : 1;
-  if (dims.size() > 2 || element_count(dims) != count * rank) return invalid_model("the indices do not fit the output").expected(std::to_string(rank) + " per value").found(to_string(dims));
+  if (dims.size() > 2 || element_count(dims) != count * rank)
+    return invalid_model("the indices do not fit the output")
+        .expected(std::to_string(rank) + " per value")
+        .found(to_string(dims));
   ids = l.reshape(ids, {count, rank});
   values = l.emit("Expand", {values, l.add_ints("count", {count})});
   return l.set(0, l.emit("ScatterND", {l.emit("Expand", {fill, l.add_ints("shape", shape)}), ids, values}));
@@ -107,11 +112,15 @@ Status dynamic_update_slice(Layer& l) {
     fits &= part[i] <= dims[i];
     if (part[i] != dims[i]) partial.push_back(static_cast<int64_t>(i));
   }
-  if (!fits) return shape_mismatch("the piece is larger than the operand").expected("at most " + to_string(dims)).found(to_string(part));
+  if (!fits)
+    return shape_mismatch("the piece is larger than the operand").expected("at most " + to_string(dims)).found(to_string(part));
   if (partial.empty()) return l.set_moved(0, 0, piece);
   if (l.constant_of(start)) {
     ORKNN_TRY_ASSIGN(std::vector<int64_t> at, l.ints(2, "to put the piece there"));
-    if (at.size() != dims.size()) return invalid_model("the start does not fit the operand").expected(std::to_string(dims.size()) + " numbers").found(std::to_string(at.size()));
+    if (at.size() != dims.size())
+      return invalid_model("the start does not fit the operand")
+          .expected(std::to_string(dims.size()) + " numbers")
+          .found(std::to_string(at.size()));
     for (size_t i = 0; i < dims.size(); ++i) at[i] = std::clamp<int64_t>(at[i], 0, dims[i] - part[i]);
     // From the innermost partial axis outwards: what surrounds the piece along an axis is cut from the operand.
     TensorId grown = piece;
@@ -135,13 +144,17 @@ Status dynamic_update_slice(Layer& l) {
     }
     return l.set_moved(0, 0, grown);
   }
-  if (partial.size() != 1) return unsupported("a piece that is partial along several axes needs a constant start").found(std::to_string(partial.size()) + " axes");
+  if (partial.size() != 1)
+    return unsupported("a piece that is partial along several axes needs a constant start")
+        .found(std::to_string(partial.size()) + " axes");
   const int64_t axis = partial[0], extent = part[static_cast<size_t>(axis)];
   std::vector<int64_t> front = count_up(static_cast<int64_t>(dims.size()));
   std::swap(front[0], front[static_cast<size_t>(axis)]);
   TensorId first = l.emit("Gather", {start, l.add_ints("axis", {axis})});
-  first = l.emit("Max", {l.emit("Min", {first, l.add_int_scalar("last", dims[static_cast<size_t>(axis)] - extent)}), l.add_int_scalar("zero", 0)});
-  const TensorId offsets = l.emit("Range", {l.add_int_scalar("start", 0), l.add_int_scalar("limit", extent), l.add_int_scalar("delta", 1)});
+  first = l.emit("Max", {l.emit("Min", {first, l.add_int_scalar("last", dims[static_cast<size_t>(axis)] - extent)}),
+                         l.add_int_scalar("zero", 0)});
+  const TensorId offsets =
+      l.emit("Range", {l.add_int_scalar("start", 0), l.add_int_scalar("limit", extent), l.add_int_scalar("delta", 1)});
   const TensorId rows = l.emit("Add", {first, offsets});
   const TensorId y = l.emit("ScatterND", {l.transpose(x, front), l.unsqueeze(rows, {1}), l.transpose(piece, front)});
   return l.set_moved(0, 0, l.transpose(y, front));
@@ -149,8 +162,10 @@ Status dynamic_update_slice(Layer& l) {
 
 // True on the diagonal of rows x columns.
 TensorId diagonal_mask(Layer& l, int64_t rows, int64_t columns) {
-  const TensorId r = l.emit("Range", {l.add_int_scalar("start", 0), l.add_int_scalar("limit", rows), l.add_int_scalar("delta", 1)});
-  const TensorId c = l.emit("Range", {l.add_int_scalar("start", 0), l.add_int_scalar("limit", columns), l.add_int_scalar("delta", 1)});
+  const TensorId r =
+      l.emit("Range", {l.add_int_scalar("start", 0), l.add_int_scalar("limit", rows), l.add_int_scalar("delta", 1)});
+  const TensorId c =
+      l.emit("Range", {l.add_int_scalar("start", 0), l.add_int_scalar("limit", columns), l.add_int_scalar("delta", 1)});
   return l.emit("Equal", {l.unsqueeze(r, {1}), l.unsqueeze(c, {0})});
 }
 
@@ -168,7 +183,8 @@ Status matrix_set_diag(Layer& l) {
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to replace its diagonal"));
   if (dims.size() < 2) return invalid_model("the input is no matrix").found(to_string(dims));
   const int64_t rows = dims[dims.size() - 2], columns = dims.back();
-  const auto place = static_cast<int64_t>(dims.size()) - (rows <= columns ? 1 : 2);  // the diagonal is as long as the shorter side
+  const auto place =
+      static_cast<int64_t>(dims.size()) - (rows <= columns ? 1 : 2);  // the diagonal is as long as the shorter side
   return l.set(0, l.emit("Where", {diagonal_mask(l, rows, columns), l.unsqueeze(diagonal, {place}), x}));
 }
 
@@ -181,9 +197,18 @@ Status random(Layer& l) {
 
 std::span<const Row> index_rows() {
   static constexpr Row rows[] = {
-      {"GATHER", gather}, {"GATHER_ND", gather_nd}, {"SCATTER_ND", scatter_nd}, {"ONE_HOT", one_hot}, {"WHERE", where}, {"SPARSE_TO_DENSE", sparse_to_dense},
-      {"UNIQUE", unique}, {"DYNAMIC_UPDATE_SLICE", dynamic_update_slice}, {"MATRIX_DIAG", matrix_diag}, {"MATRIX_SET_DIAG", matrix_set_diag},
-      {"RANDOM_STANDARD_NORMAL", random}, {"RANDOM_UNIFORM", random},
+      {"GATHER", gather},
+      {"GATHER_ND", gather_nd},
+      {"SCATTER_ND", scatter_nd},
+      {"ONE_HOT", one_hot},
+      {"WHERE", where},
+      {"SPARSE_TO_DENSE", sparse_to_dense},
+      {"UNIQUE", unique},
+      {"DYNAMIC_UPDATE_SLICE", dynamic_update_slice},
+      {"MATRIX_DIAG", matrix_diag},
+      {"MATRIX_SET_DIAG", matrix_set_diag},
+      {"RANDOM_STANDARD_NORMAL", random},
+      {"RANDOM_UNIFORM", random},
   };
   return rows;
 }

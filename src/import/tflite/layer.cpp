@@ -23,23 +23,26 @@ bool Layer::is_complex_input(size_t i) const {
 }
 
 Result<Value*> Layer::value(size_t i) {
-  if (!has_input(i)) return invalid_model("input " + std::to_string(i) + " is missing").found(std::to_string(op_.inputs.size()) + " inputs");
+  if (!has_input(i))
+    return invalid_model("input " + std::to_string(i) + " is missing").found(std::to_string(op_.inputs.size()) + " inputs");
   return builder_.value(scope_, input_index(i));
 }
 
 Result<TensorId> Layer::stored(size_t i) {
   ORKNN_TRY_ASSIGN(const Value* v, value(i));
-  if (!v->stored) return invalid_model("input " + std::to_string(i) + " ('" + std::string(input_info(i).name) + "') is a handle, not a tensor");
+  if (!v->stored)
+    return invalid_model("input " + std::to_string(i) + " ('" + std::string(input_info(i).name) + "') is a handle, not a tensor");
   return v->stored;
 }
 
 Result<TensorId> Layer::real(size_t i) {
   ORKNN_TRY(stored(i).status());
-  ORKNN_TRY_ASSIGN(Value* v, value(i));
+  ORKNN_TRY_ASSIGN(Value * v, value(i));
   if (v->real) return v->real;
   const TensorInfo& info = input_info(i);
   if (is_half(info.type)) {
-    v->real = graph_.is_constant(v->stored) ? emit_kept("Cast", {v->stored}, {{"to", static_cast<int64_t>(DType::Float32)}}) : cast(v->stored, DType::Float32);
+    v->real = graph_.is_constant(v->stored) ? emit_kept("Cast", {v->stored}, {{"to", static_cast<int64_t>(DType::Float32)}})
+                                            : cast(v->stored, DType::Float32);
   } else if (info.is_quantized()) {
     ORKNN_TRY_ASSIGN(v->real, dequantize(v->stored, input_index(i), {}, graph_.is_constant(v->stored)));
   } else {
@@ -52,7 +55,9 @@ Result<TensorId> Layer::weights(size_t i, const std::vector<int64_t>& permutatio
   ORKNN_TRY_ASSIGN(const TensorId kept, stored(i));
   ORKNN_TRY_ASSIGN(const int64_t rank, need_rank(kept, "to lay out the weights"));
   if (rank != static_cast<int64_t>(permutation.size()))
-    return invalid_model("the weights '" + std::string(input_info(i).name) + "' have the wrong number of dimensions").expected(std::to_string(permutation.size())).found(std::to_string(rank));
+    return invalid_model("the weights '" + std::string(input_info(i).name) + "' have the wrong number of dimensions")
+        .expected(std::to_string(permutation.size()))
+        .found(std::to_string(rank));
   if (!graph_.is_constant(kept)) {
     ORKNN_TRY_ASSIGN(const TensorId x, real(i));
     return transpose(x, permutation);
@@ -73,24 +78,31 @@ Result<TensorId> Layer::bias(size_t i, size_t data, size_t weights) {
   const int64_t count = values->count();
   std::vector<float> scales(static_cast<size_t>(count));
   const auto scale_at = [count](const Quantization& q, int64_t c) -> double {
-    return q.scale.size() == 1 ? q.scale[0] : static_cast<int64_t>(q.scale.size()) == count ? q.scale[static_cast<size_t>(c)] : std::nan("");
+    return q.scale.size() == 1                             ? q.scale[0]
+           : static_cast<int64_t>(q.scale.size()) == count ? q.scale[static_cast<size_t>(c)]
+                                                           : std::nan("");
   };
   const bool own = !info.quantization.scale.empty();
   if (!own && (!input_info(data).is_quantized() || !input_info(weights).is_quantized())) return real(i);
   for (int64_t c = 0; c < count; ++c) {
-    const double scale = own ? scale_at(info.quantization, c) : scale_at(input_info(data).quantization, 0) * scale_at(input_info(weights).quantization, c);
-    if (!std::isfinite(scale) || scale < 0) return invalid_model("the bias '" + std::string(info.name) + "' has no valid scale").expected("1 or " + std::to_string(count) + " scales");
+    const double scale = own ? scale_at(info.quantization, c)
+                             : scale_at(input_info(data).quantization, 0) * scale_at(input_info(weights).quantization, c);
+    if (!std::isfinite(scale) || scale < 0)
+      return invalid_model("the bias '" + std::string(info.name) + "' has no valid scale")
+          .expected("1 or " + std::to_string(count) + " scales");
     scales[static_cast<size_t>(c)] = static_cast<float>(scale);
   }
   const bool uniform = std::all_of(scales.begin(), scales.end(), [&](float s) { return s == scales[0]; });
   const std::vector<int64_t> numbers = to_ints(values->view());
   if (std::any_of(numbers.begin(), numbers.end(), [](int64_t v) { return v < INT32_MIN || v > INT32_MAX; })) {
     std::vector<float> reals(numbers.size());  // 64-bit sums of 16-bit activations: more than DequantizeLinear takes
-    for (size_t c = 0; c < reals.size(); ++c) reals[c] = static_cast<float>(static_cast<double>(numbers[c]) * static_cast<double>(scales[c]));
+    for (size_t c = 0; c < reals.size(); ++c)
+      reals[c] = static_cast<float>(static_cast<double>(numbers[c]) * static_cast<double>(scales[c]));
     return add_constant("bias", TensorData::from<float>({count}, reals));
   }
   const TensorId narrow = values->dtype() == DType::Int32 ? kept : add_constant("bias", convert(values->view(), DType::Int32));
-  const TensorId scale = add_constant("bias_scale", uniform && count > 0 ? TensorData::scalar<float>(scales[0]) : TensorData::from<float>({count}, scales));
+  const TensorId scale = add_constant(
+      "bias_scale", uniform && count > 0 ? TensorData::scalar<float>(scales[0]) : TensorData::from<float>({count}, scales));
   return emit_kept("DequantizeLinear", {narrow, scale}, {{"axis", int64_t{0}}});
 }
 
@@ -101,14 +113,16 @@ Result<std::vector<int64_t>> Layer::ints(size_t i, std::string_view reason) {
 
 Result<int64_t> Layer::int_scalar(size_t i, std::string_view reason) {
   ORKNN_TRY_ASSIGN(const std::vector<int64_t> values, ints(i, reason));
-  if (values.size() != 1) return invalid_model("input " + std::to_string(i) + " must be one number").found(std::to_string(values.size()));
+  if (values.size() != 1)
+    return invalid_model("input " + std::to_string(i) + " must be one number").found(std::to_string(values.size()));
   return values[0];
 }
 
 Result<double> Layer::number(size_t i, std::string_view reason) {
   ORKNN_TRY_ASSIGN(const TensorId x, stored(i));
   ORKNN_TRY_ASSIGN(const std::vector<double> values, need_doubles(x, reason));
-  if (values.size() != 1) return invalid_model("input " + std::to_string(i) + " must be one number").found(std::to_string(values.size()));
+  if (values.size() != 1)
+    return invalid_model("input " + std::to_string(i) + " must be one number").found(std::to_string(values.size()));
   return values[0];
 }
 
@@ -123,7 +137,9 @@ Status Layer::set(size_t i, TensorId real) {
   const auto tensor = static_cast<size_t>(op_.outputs[i]);
   if (!info.is_quantized()) {
     const DType wanted = to_dtype(info.type);
-    if (wanted == DType::Undefined) return unsupported("output '" + std::string(info.name) + "' has an element type that is not supported").found(element_type_name(info.type));
+    if (wanted == DType::Undefined)
+      return unsupported("output '" + std::string(info.name) + "' has an element type that is not supported")
+          .found(element_type_name(info.type));
     return set_stored(i, cast(real, wanted));
   }
   ORKNN_TRY_ASSIGN(const TensorId rounded, quantize(cast(real, DType::Float32), tensor));
@@ -151,11 +167,14 @@ Status Layer::set_variable(size_t input, TensorId real) {
 bool Layer::moves_stored(size_t input, size_t output) const {
   if (!has_input(input) || !has_output(output)) return false;
   const TensorInfo &from = input_info(input), &to = output_info(output);
-  return from.type == to.type && from.is_quantized() == to.is_quantized() && from.quantization.scale.size() <= 1 && from.quantization.block_size == 0;
+  return from.type == to.type && from.is_quantized() == to.is_quantized() && from.quantization.scale.size() <= 1 &&
+         from.quantization.block_size == 0;
 }
 
 Result<TensorId> Layer::activate(TensorId x, Activation function) {
-  const auto clip = [&](double low, double high) { return emit("Clip", {x, add_scalar("min", low, dtype_of(x)), add_scalar("max", high, dtype_of(x))}); };
+  const auto clip = [&](double low, double high) {
+    return emit("Clip", {x, add_scalar("min", low, dtype_of(x)), add_scalar("max", high, dtype_of(x))});
+  };
   switch (function) {
     case Activation::None: return x;
     case Activation::Relu: return emit("Relu", {x});
@@ -164,25 +183,36 @@ Result<TensorId> Layer::activate(TensorId x, Activation function) {
     case Activation::Tanh: return emit("Tanh", {x});
     case Activation::SignBit: break;
   }
-  return unsupported("the fused activation is not supported").expected("NONE, RELU, RELU_N1_TO_1, RELU6 or TANH").found(std::to_string(static_cast<int>(function)));
+  return unsupported("the fused activation is not supported")
+      .expected("NONE, RELU, RELU_N1_TO_1, RELU6 or TANH")
+      .found(std::to_string(static_cast<int>(function)));
 }
 
-TensorId Layer::unsqueeze(TensorId x, std::vector<int64_t> axes) { return axes.empty() ? x : emit("Unsqueeze", {x, add_ints("axes", axes)}); }
-TensorId Layer::squeeze(TensorId x, std::vector<int64_t> axes) { return axes.empty() ? x : emit("Squeeze", {x, add_ints("axes", axes)}); }
+TensorId Layer::unsqueeze(TensorId x, std::vector<int64_t> axes) {
+  return axes.empty() ? x : emit("Unsqueeze", {x, add_ints("axes", axes)});
+}
+TensorId Layer::squeeze(TensorId x, std::vector<int64_t> axes) {
+  return axes.empty() ? x : emit("Squeeze", {x, add_ints("axes", axes)});
+}
 
-TensorId Layer::slice(TensorId x, std::vector<int64_t> starts, std::vector<int64_t> ends, std::vector<int64_t> axes, std::vector<int64_t> steps) {
+TensorId Layer::slice(TensorId x, std::vector<int64_t> starts, std::vector<int64_t> ends, std::vector<int64_t> axes,
+                      std::vector<int64_t> steps) {
   std::vector<TensorId> inputs{x, add_ints("starts", starts), add_ints("ends", ends), add_ints("axes", axes)};
   if (!steps.empty()) inputs.push_back(add_ints("steps", steps));
   return emit("Slice", std::move(inputs));
 }
 
-TensorId Layer::concat(std::vector<TensorId> parts, int64_t axis) { return parts.size() == 1 ? parts[0] : emit("Concat", std::move(parts), {{"axis", axis}}); }
+TensorId Layer::concat(std::vector<TensorId> parts, int64_t axis) {
+  return parts.size() == 1 ? parts[0] : emit("Concat", std::move(parts), {{"axis", axis}});
+}
 
 Result<Layer::Parameters> Layer::parameters(size_t tensor, const std::vector<int64_t>& permutation) {
   const TensorInfo& info = scope_.subgraph.tensors[tensor];
   const Quantization& q = info.quantization;
   const std::string& name = builder_.name_of(scope_, tensor);
-  const auto bad = [&](std::string_view what) { return invalid_model("tensor '" + std::string(info.name) + "' has " + std::string(what)); };
+  const auto bad = [&](std::string_view what) {
+    return invalid_model("tensor '" + std::string(info.name) + "' has " + std::string(what));
+  };
   const auto moved_axis = [&](int64_t axis) {
     const auto it = std::find(permutation.begin(), permutation.end(), axis);
     return it == permutation.end() ? axis : it - permutation.begin();
@@ -207,12 +237,16 @@ Result<Layer::Parameters> Layer::parameters(size_t tensor, const std::vector<int
     return p;
   }
   const size_t count = q.scale.size();
-  if (q.zero_point.size() > 1 && q.zero_point.size() != count) return bad("a different number of scales and zero points").expected(std::to_string(count)).found(std::to_string(q.zero_point.size()));
+  if (q.zero_point.size() > 1 && q.zero_point.size() != count)
+    return bad("a different number of scales and zero points")
+        .expected(std::to_string(count))
+        .found(std::to_string(q.zero_point.size()));
   std::vector<float> scales(count);
   std::vector<int64_t> zeros(count, 0);
   for (size_t i = 0; i < count; ++i) {
     scales[i] = q.scale[i];
-    if (!std::isfinite(scales[i]) || scales[i] < 0) return bad("an impossible scale").expected("a finite number above 0").found(std::to_string(scales[i]));
+    if (!std::isfinite(scales[i]) || scales[i] < 0)
+      return bad("an impossible scale").expected("a finite number above 0").found(std::to_string(scales[i]));
     if (!q.zero_point.empty()) zeros[i] = q.zero_point[q.zero_point.size() == 1 ? 0 : i];
     if (zeros[i] < dtype_min(dtype) || zeros[i] > static_cast<int64_t>(std::min<uint64_t>(dtype_max(dtype), INT64_MAX)))
       return bad("a zero point outside of its type").expected(std::string(dtype_name(dtype))).found(std::to_string(zeros[i]));
@@ -220,7 +254,9 @@ Result<Layer::Parameters> Layer::parameters(size_t tensor, const std::vector<int
   Dims dims;
   if (count > 1) {
     if (q.axis < 0 || q.axis >= rank || info.shape[static_cast<size_t>(q.axis)] != static_cast<int64_t>(count))
-      return bad("scales that fit none of its axes").expected("as many as axis " + std::to_string(q.axis) + " of " + to_string(info.shape.to_ints())).found(std::to_string(count));
+      return bad("scales that fit none of its axes")
+          .expected("as many as axis " + std::to_string(q.axis) + " of " + to_string(info.shape.to_ints()))
+          .found(std::to_string(count));
     dims = {static_cast<int64_t>(count)};
     p.attributes.set("axis", static_cast<int64_t>(moved_axis(q.axis)));
   }
@@ -233,7 +269,10 @@ Result<TensorId> Layer::quantize(TensorId real, size_t tensor) {
   const TensorInfo& info = scope_.subgraph.tensors[tensor];
   const DType dtype = to_dtype(info.type);
   for (size_t i = 0; i < info.quantization.scale.size(); ++i)
-    if (!(info.quantization.scale[i] > 0)) return invalid_model("tensor '" + std::string(info.name) + "' has an impossible scale").expected("above 0").found(std::to_string(info.quantization.scale[i]));
+    if (!(info.quantization.scale[i] > 0))
+      return invalid_model("tensor '" + std::string(info.name) + "' has an impossible scale")
+          .expected("above 0")
+          .found(std::to_string(info.quantization.scale[i]));
   ORKNN_TRY_ASSIGN(const Parameters p, parameters(tensor, {}));
   if (is_narrow(dtype)) {
     std::vector<TensorId> inputs{real, p.scale};
@@ -242,7 +281,8 @@ Result<TensorId> Layer::quantize(TensorId real, size_t tensor) {
     if (!p.zero_point) attributes.set("output_dtype", static_cast<int64_t>(dtype));
     return emit("QuantizeLinear", std::move(inputs), std::move(attributes));
   }
-  if (info.quantization.scale.size() != 1) return unsupported("tensor '" + std::string(info.name) + "' is quantized per channel to " + element_type_name(info.type));
+  if (info.quantization.scale.size() != 1)
+    return unsupported("tensor '" + std::string(info.name) + "' is quantized per channel to " + element_type_name(info.type));
   const TensorId rounded = emit("Round", {emit("Div", {real, p.scale})});
   return cast(emit("Add", {rounded, cast(p.zero_point, DType::Float32)}), dtype);
 }
@@ -253,10 +293,12 @@ Result<TensorId> Layer::dequantize(TensorId stored, size_t tensor, const std::ve
   if (is_narrow(dtype) || dtype == DType::Int32) {
     std::vector<TensorId> inputs{stored, p.scale};
     if (p.zero_point) inputs.push_back(p.zero_point);
-    return keep ? emit_kept("DequantizeLinear", std::move(inputs), p.attributes) : emit("DequantizeLinear", std::move(inputs), p.attributes);
+    return keep ? emit_kept("DequantizeLinear", std::move(inputs), p.attributes)
+                : emit("DequantizeLinear", std::move(inputs), p.attributes);
   }
   if (scope_.subgraph.tensors[tensor].quantization.scale.size() != 1)
-    return unsupported("tensor '" + std::string(scope_.subgraph.tensors[tensor].name) + "' is quantized per channel to " + std::string(dtype_name(dtype)));
+    return unsupported("tensor '" + std::string(scope_.subgraph.tensors[tensor].name) + "' is quantized per channel to " +
+                       std::string(dtype_name(dtype)));
   return emit("Mul", {emit("Sub", {cast(stored, DType::Float32), cast(p.zero_point, DType::Float32)}), p.scale});
 }
 

@@ -1,5 +1,5 @@
-// One operator of a TFLite model while it is lowered: its options, its inputs as they are stored or as the real numbers they stand
-// for, and its outputs, which are quantized as the model says.
+// One operator of a TFLite model while it is lowered: its options, its inputs as they are stored or as the real numbers they
+// stand for, and its outputs, which are quantized as the model says.
 #pragma once
 
 #include <map>
@@ -56,7 +56,8 @@ class Layer : public Emitter {
   // --- inputs; an absent one is an error
   Result<ir::TensorId> stored(size_t i);
   Result<ir::TensorId> real(size_t i);  // integers that stand for nothing else stay integers
-  // Real numbers of a constant with its axes permuted. The permutation goes to the stored constant, so that the optimizer folds it.
+  // Real numbers of a constant with its axes permuted. The permutation goes to the stored constant, so that the optimizer folds
+  // it.
   Result<ir::TensorId> weights(size_t i, const std::vector<int64_t>& permutation);
   // One number per output channel; no tensor when absent. Biases without a scale of their own have that of input times weights.
   Result<ir::TensorId> bias(size_t i, size_t data, size_t weights);
@@ -76,7 +77,9 @@ class Layer : public Emitter {
   // Moving elements around does not touch them: works on the stored numbers when input and output share their parameters.
   bool moves_stored(size_t input, size_t output) const;
   Result<ir::TensorId> movable(size_t input, size_t output) { return moves_stored(input, output) ? stored(input) : real(input); }
-  Status set_moved(size_t input, size_t output, ir::TensorId value) { return moves_stored(input, output) ? set_stored(output, value) : set(output, value); }
+  Status set_moved(size_t input, size_t output, ir::TensorId value) {
+    return moves_stored(input, output) ? set_stored(output, value) : set(output, value);
+  }
 
   // --- pieces of many operators
   Activation activation(unsigned field) const { return static_cast<Activation>(options().number<int8_t>(field)); }
@@ -84,7 +87,8 @@ class Layer : public Emitter {
   ir::TensorId float_scalar(std::string_view role, double value) { return add_scalar(role, value); }
   ir::TensorId unsqueeze(ir::TensorId x, std::vector<int64_t> axes);
   ir::TensorId squeeze(ir::TensorId x, std::vector<int64_t> axes);
-  ir::TensorId slice(ir::TensorId x, std::vector<int64_t> starts, std::vector<int64_t> ends, std::vector<int64_t> axes, std::vector<int64_t> steps = {});
+  ir::TensorId slice(ir::TensorId x, std::vector<int64_t> starts, std::vector<int64_t> ends, std::vector<int64_t> axes,
+                     std::vector<int64_t> steps = {});
   ir::TensorId concat(std::vector<ir::TensorId> parts, int64_t axis);
 
   // Quantizes and dequantizes with the parameters of a tensor of this scope.

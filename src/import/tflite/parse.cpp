@@ -5,17 +5,52 @@
 namespace orknn::importer::tflite {
 namespace {
 // Field ids of the schema's tables.
-namespace model_field { enum : unsigned { Version = 0, OperatorCodes = 1, Subgraphs = 2, Description = 3, Buffers = 4, Metadata = 6, Signatures = 7 }; }
-namespace code_field { enum : unsigned { OldCode = 0, CustomCode = 1, Code = 3 }; }
-namespace subgraph_field { enum : unsigned { Tensors = 0, Inputs = 1, Outputs = 2, Operators = 3, Name = 4 }; }
-namespace tensor_field { enum : unsigned { Shape = 0, Type = 1, Buffer = 2, Name = 3, Quantization = 4, IsVariable = 5, Sparsity = 6, ExternalBuffer = 10 }; }
-namespace operator_field {
-enum : unsigned { Code = 0, Inputs = 1, Outputs = 2, Options = 4, CustomOptions = 5, Intermediates = 8, LargeOptionsOffset = 9, LargeOptionsSize = 10, Options2 = 12 };
+namespace model_field {
+enum : unsigned { Version = 0, OperatorCodes = 1, Subgraphs = 2, Description = 3, Buffers = 4, Metadata = 6, Signatures = 7 };
 }
-namespace buffer_field { enum : unsigned { Data = 0, Offset = 1, Size = 2 }; }
-namespace quantization_field { enum : unsigned { Scale = 2, ZeroPoint = 3, DetailsType = 4, Details = 5, Axis = 6 }; }
-namespace metadata_field { enum : unsigned { Name = 0, Buffer = 1 }; }
-namespace signature_field { enum : unsigned { Inputs = 0, Outputs = 1, Subgraph = 4 }; }
+namespace code_field {
+enum : unsigned { OldCode = 0, CustomCode = 1, Code = 3 };
+}
+namespace subgraph_field {
+enum : unsigned { Tensors = 0, Inputs = 1, Outputs = 2, Operators = 3, Name = 4 };
+}
+namespace tensor_field {
+enum : unsigned {
+  Shape = 0,
+  Type = 1,
+  Buffer = 2,
+  Name = 3,
+  Quantization = 4,
+  IsVariable = 5,
+  Sparsity = 6,
+  ExternalBuffer = 10
+};
+}
+namespace operator_field {
+enum : unsigned {
+  Code = 0,
+  Inputs = 1,
+  Outputs = 2,
+  Options = 4,
+  CustomOptions = 5,
+  Intermediates = 8,
+  LargeOptionsOffset = 9,
+  LargeOptionsSize = 10,
+  Options2 = 12
+};
+}
+namespace buffer_field {
+enum : unsigned { Data = 0, Offset = 1, Size = 2 };
+}
+namespace quantization_field {
+enum : unsigned { Scale = 2, ZeroPoint = 3, DetailsType = 4, Details = 5, Axis = 6 };
+}
+namespace metadata_field {
+enum : unsigned { Name = 0, Buffer = 1 };
+}
+namespace signature_field {
+enum : unsigned { Inputs = 0, Outputs = 1, Subgraph = 4 };
+}
 
 constexpr int32_t kCustomOperator = 32;
 constexpr uint8_t kBlockwiseDetails = 2;
@@ -25,7 +60,9 @@ constexpr uint64_t kMinOutsideOffset = 2;
 constexpr size_t kMinTableBytes = 16;
 
 Status bad_index(std::string_view what, int64_t index, size_t count) {
-  return invalid_model(std::string(what) + " is out of range").expected("below " + std::to_string(count)).found(std::to_string(index));
+  return invalid_model(std::string(what) + " is out of range")
+      .expected("below " + std::to_string(count))
+      .found(std::to_string(index));
 }
 
 // Bytes that lie behind the flatbuffer, in files of more than 2 GB.
@@ -46,7 +83,8 @@ class Parser {
     codes_ = root.tables(model_field::OperatorCodes);
     buffers_ = root.tables(model_field::Buffers);
     ORKNN_TRY(file_.damage());
-    if (model.version != 3) return unsupported("the schema version is not supported").expected("3").found(std::to_string(model.version));
+    if (model.version != 3)
+      return unsupported("the schema version is not supported").expected("3").found(std::to_string(model.version));
     const Tables subgraphs = root.tables(model_field::Subgraphs);
     if (subgraphs.size() == 0) return invalid_model("the file holds no subgraph");
     for (size_t i = 0; i < subgraphs.size(); ++i) {
@@ -89,13 +127,17 @@ class Parser {
     info.type = static_cast<ElementType>(t.number<int8_t>(tensor_field::Type));
     info.shape = t.numbers<int32_t>(tensor_field::Shape);
     if (info.shape.size() > kMaxRank)
-      return unsupported("tensor '" + std::string(info.name) + "' has too many dimensions").expected("at most " + std::to_string(kMaxRank)).found(std::to_string(info.shape.size()));
+      return unsupported("tensor '" + std::string(info.name) + "' has too many dimensions")
+          .expected("at most " + std::to_string(kMaxRank))
+          .found(std::to_string(info.shape.size()));
     const auto index = t.number<uint32_t>(tensor_field::Buffer);
     if (t.number<uint32_t>(tensor_field::ExternalBuffer) != 0)
-      return unsupported("tensor '" + std::string(info.name) + "' is stored in another file").hint("convert the model into one file");
+      return unsupported("tensor '" + std::string(info.name) + "' is stored in another file")
+          .hint("convert the model into one file");
     // Old converters write no buffers for a model without constants.
     if (index != 0) {
-      if (index >= buffers_.size()) return bad_index("the buffer of tensor '" + std::string(info.name) + "'", index, buffers_.size());
+      if (index >= buffers_.size())
+        return bad_index("the buffer of tensor '" + std::string(info.name) + "'", index, buffers_.size());
       info.data = buffer(index);
     }
     info.is_variable = t.flag(tensor_field::IsVariable);
@@ -130,7 +172,8 @@ class Parser {
     op.options = t.table(operator_field::Options);
     if (!op.options.exists()) op.options = t.table(operator_field::Options2);
     op.custom_options = t.numbers<uint8_t>(operator_field::CustomOptions).bytes();
-    const auto offset = t.number<uint64_t>(operator_field::LargeOptionsOffset), size = t.number<uint64_t>(operator_field::LargeOptionsSize);
+    const auto offset = t.number<uint64_t>(operator_field::LargeOptionsOffset),
+               size = t.number<uint64_t>(operator_field::LargeOptionsSize);
     if (offset >= kMinOutsideOffset && size > 0) op.custom_options = outside(file_, offset, size);
     return op;
   }
@@ -140,7 +183,8 @@ class Parser {
     g.name = t.text(subgraph_field::Name);
     const Tables tensors = t.tables(subgraph_field::Tensors), operators = t.tables(subgraph_field::Operators);
     listed_ += tensors.size() + operators.size();
-    if (listed_ > file_.bytes().size() / kMinTableBytes) return invalid_model("the file lists more tensors and operators than it can hold").found(std::to_string(listed_));
+    if (listed_ > file_.bytes().size() / kMinTableBytes)
+      return invalid_model("the file lists more tensors and operators than it can hold").found(std::to_string(listed_));
     g.tensors.reserve(tensors.size());
     for (size_t i = 0; i < tensors.size() && file_.damage().is_ok(); ++i) {
       ORKNN_TRY_ASSIGN(TensorInfo info, parse_tensor(tensors[i]));
@@ -192,22 +236,27 @@ class Parser {
 
 DType to_dtype(ElementType type) {
   switch (type) {
-    case ElementType::Float32: case ElementType::Complex64: return DType::Float32;
+    case ElementType::Float32:
+    case ElementType::Complex64: return DType::Float32;
     case ElementType::Float16: return DType::Float16;
     case ElementType::Int32: return DType::Int32;
     case ElementType::UInt8: return DType::UInt8;
     case ElementType::Int64: return DType::Int64;
     case ElementType::Bool: return DType::Bool;
     case ElementType::Int16: return DType::Int16;
-    case ElementType::Int8: case ElementType::Int2: return DType::Int8;
-    case ElementType::Float64: case ElementType::Complex128: return DType::Float64;
+    case ElementType::Int8:
+    case ElementType::Int2: return DType::Int8;
+    case ElementType::Float64:
+    case ElementType::Complex128: return DType::Float64;
     case ElementType::UInt64: return DType::UInt64;
     case ElementType::UInt32: return DType::UInt32;
     case ElementType::UInt16: return DType::UInt16;
     case ElementType::Int4: return DType::Int4;
     case ElementType::BFloat16: return DType::BFloat16;
     case ElementType::UInt4: return DType::UInt4;
-    case ElementType::String: case ElementType::Resource: case ElementType::Variant: break;
+    case ElementType::String:
+    case ElementType::Resource:
+    case ElementType::Variant: break;
   }
   return DType::Undefined;
 }
@@ -233,7 +282,8 @@ bool TensorInfo::is_quantized() const {
 
 Result<Model> parse_model(const FlatFile& file) {
   const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-  if (text.size() < 8 || text.substr(4, 4) != "TFL3") return invalid_model("the file does not look like a TFLite model").expected("the identifier 'TFL3' at offset 4");
+  if (text.size() < 8 || text.substr(4, 4) != "TFL3")
+    return invalid_model("the file does not look like a TFLite model").expected("the identifier 'TFL3' at offset 4");
   return Parser(file).run();
 }
 

@@ -14,8 +14,27 @@ namespace orknn::importer::tflite {
 
 // Element types by their number in the schema.
 enum class ElementType : int8_t {
-  Float32 = 0, Float16 = 1, Int32 = 2, UInt8 = 3, Int64 = 4, String = 5, Bool = 6, Int16 = 7, Complex64 = 8, Int8 = 9, Float64 = 10,
-  Complex128 = 11, UInt64 = 12, Resource = 13, Variant = 14, UInt32 = 15, UInt16 = 16, Int4 = 17, BFloat16 = 18, Int2 = 19, UInt4 = 20,
+  Float32 = 0,
+  Float16 = 1,
+  Int32 = 2,
+  UInt8 = 3,
+  Int64 = 4,
+  String = 5,
+  Bool = 6,
+  Int16 = 7,
+  Complex64 = 8,
+  Int8 = 9,
+  Float64 = 10,
+  Complex128 = 11,
+  UInt64 = 12,
+  Resource = 13,
+  Variant = 14,
+  UInt32 = 15,
+  UInt16 = 16,
+  Int4 = 17,
+  BFloat16 = 18,
+  Int2 = 19,
+  UInt4 = 20,
 };
 // Our type for it; complex numbers are pairs of floats on an extra last axis. Undefined for those we cannot hold.
 DType to_dtype(ElementType type);
@@ -46,7 +65,7 @@ struct Operator {
   std::string_view name;  // "CONV_2D"; the custom code of a custom operator
   bool is_custom = false;
   Numbers<int32_t> inputs, outputs, intermediates;  // indices of tensors; -1 = absent
-  Table options;  // builtin options, of whichever union they are in
+  Table options;                                    // builtin options, of whichever union they are in
   std::span<const std::byte> custom_options;
 };
 
@@ -67,8 +86,8 @@ struct SignatureName {
 struct Model {
   int64_t version = 0;
   std::string_view description, runtime_version;
-  std::vector<Subgraph> subgraphs;          // at least one; the first is the model
-  std::vector<SignatureName> signature;     // of the first subgraph
+  std::vector<Subgraph> subgraphs;       // at least one; the first is the model
+  std::vector<SignatureName> signature;  // of the first subgraph
 };
 
 // `file` must outlive the result. Indices of tensors and subgraph lists are checked; values of options are read later.

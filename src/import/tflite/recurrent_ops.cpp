@@ -1,4 +1,5 @@
-// Recurrent layers. Plain float LSTMs become one LSTM of ours; projections, clipped cells, layer norms and integer states are unrolled.
+// Recurrent layers. Plain float LSTMs become one LSTM of ours; projections, clipped cells, layer norms and integer states are
+// unrolled.
 #include <array>
 
 #include "import/tflite/graph_builder.h"
@@ -38,7 +39,10 @@ Result<const char*> activation_name(Activation a) {
   switch (a) {
     case Activation::Tanh: return "Tanh";
     case Activation::Relu: return "Relu";
-    default: return unsupported("the activation of the cell is not supported").expected("TANH or RELU").found(std::to_string(static_cast<int>(a)));
+    default:
+      return unsupported("the activation of the cell is not supported")
+          .expected("TANH or RELU")
+          .found(std::to_string(static_cast<int>(a)));
   }
 }
 
@@ -90,19 +94,22 @@ Result<Sequence> one_lstm(Layer& l, TensorId x, const LstmInputs& in, const Lstm
   }
   ORKNN_TRY_ASSIGN(const char* function, activation_name(options.activation));
   Attributes attributes{{"hidden_size", dims[1] / 4}, {"direction", std::string(options.reverse ? "reverse" : "forward")}};
-  if (options.activation != Activation::Tanh) attributes.set("activations", std::vector<std::string>{"Sigmoid", function, function});
+  if (options.activation != Activation::Tanh)
+    attributes.set("activations", std::vector<std::string>{"Sigmoid", function, function});
   const std::vector<TensorId> y = l.emit_all("LSTM", std::move(inputs), std::move(attributes), 3);
   return Sequence{l.squeeze(y[0], {1}), l.squeeze(y[1], {0}), l.squeeze(y[2], {0})};
 }
 
 // --- step by step
 
-
 Result<int64_t> step_count(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to walk through its steps"));
-  if (dims.size() != 3) return invalid_model("the input of the sequence has the wrong number of dimensions").expected("3").found(to_string(dims));
+  if (dims.size() != 3)
+    return invalid_model("the input of the sequence has the wrong number of dimensions").expected("3").found(to_string(dims));
   if (dims[0] < 1 || dims[0] > kMaxSteps)
-    return unsupported("the sequence is too long to be unrolled").expected("at most " + std::to_string(kMaxSteps) + " steps").found(std::to_string(dims[0]));
+    return unsupported("the sequence is too long to be unrolled")
+        .expected("at most " + std::to_string(kMaxSteps) + " steps")
+        .found(std::to_string(dims[0]));
   ORKNN_TRY(l.builder().count_lowered(static_cast<size_t>(dims[0]) * kOperatorsPerStep));
   return dims[0];
 }
@@ -168,43 +175,48 @@ Result<Sequence> unrolled_lstm(Layer& l, TensorId x, TensorId auxiliary, const L
   ORKNN_TRY_ASSIGN(s.cell, l.real(in.cell));
   const TensorId one = l.add_scalar("one", 1);
   ORKNN_TRY_ASSIGN(s.all, walk(l, steps, options.reverse, [&](int64_t t) -> Result<TensorId> {
-    const TensorId now = l.emit("Gather", {driven, l.add_int_scalar("step", t)}, {{"axis", int64_t{0}}});
-    const TensorId sum = l.emit("Add", {now, l.emit("MatMul", {s.state, r})});
-    const std::vector<TensorId> parts = l.emit_all("Split", {sum}, {{"axis", int64_t{-1}}, {"num_outputs", static_cast<int64_t>(gates.size())}}, gates.size());
-    const auto drive = [&](Gate gate, TensorId cell) {
-      TensorId z = parts[gate - (coupled ? 1 : 0)];
-      if (peepholes[gate]) z = l.emit("Add", {z, l.emit("Mul", {cell, peepholes[gate]})});
-      if (normed && norms[gate]) z = l.emit("LayerNormalization", {z, norms[gate]}, {{"axis", int64_t{-1}}, {"epsilon", 1e-8}});
-      return biases[gate] ? l.emit("Add", {z, biases[gate]}) : z;
-    };
-    const TensorId forget = l.emit("Sigmoid", {drive(Forget, s.cell)});
-    const TensorId input = coupled ? l.emit("Sub", {one, forget}) : l.emit("Sigmoid", {drive(Input, s.cell)});
-    ORKNN_TRY_ASSIGN(const TensorId candidate, l.activate(drive(Cell, s.cell), options.activation));
-    TensorId cell = l.emit("Add", {l.emit("Mul", {forget, s.cell}), l.emit("Mul", {input, candidate})});
-    cell = clipped(l, cell, options.cell_clip);
-    ORKNN_TRY_ASSIGN(s.cell, l.round_to(cell, l.input_index(in.cell)));
-    const TensorId output = l.emit("Sigmoid", {drive(Output, s.cell)});
-    ORKNN_TRY_ASSIGN(const TensorId active, l.activate(s.cell, options.activation));
-    TensorId h = l.emit("Mul", {output, active});
-    if (projection) {
-      if (has_hidden_format) {
-        ORKNN_TRY_ASSIGN(h, l.round_to(h, static_cast<size_t>(inner[kHiddenFormat])));
-      }
-      h = l.emit("MatMul", {h, projection});
-      if (projection_bias) h = l.emit("Add", {h, projection_bias});
-      h = clipped(l, h, options.projection_clip);
-    }
-    ORKNN_TRY_ASSIGN(s.state, l.round_to(h, l.input_index(in.state)));
-    return s.state;
-  }));
+                     const TensorId now = l.emit("Gather", {driven, l.add_int_scalar("step", t)}, {{"axis", int64_t{0}}});
+                     const TensorId sum = l.emit("Add", {now, l.emit("MatMul", {s.state, r})});
+                     const std::vector<TensorId> parts =
+                         l.emit_all("Split", {sum}, {{"axis", int64_t{-1}}, {"num_outputs", static_cast<int64_t>(gates.size())}},
+                                    gates.size());
+                     const auto drive = [&](Gate gate, TensorId cell) {
+                       TensorId z = parts[gate - (coupled ? 1 : 0)];
+                       if (peepholes[gate]) z = l.emit("Add", {z, l.emit("Mul", {cell, peepholes[gate]})});
+                       if (normed && norms[gate])
+                         z = l.emit("LayerNormalization", {z, norms[gate]}, {{"axis", int64_t{-1}}, {"epsilon", 1e-8}});
+                       return biases[gate] ? l.emit("Add", {z, biases[gate]}) : z;
+                     };
+                     const TensorId forget = l.emit("Sigmoid", {drive(Forget, s.cell)});
+                     const TensorId input = coupled ? l.emit("Sub", {one, forget}) : l.emit("Sigmoid", {drive(Input, s.cell)});
+                     ORKNN_TRY_ASSIGN(const TensorId candidate, l.activate(drive(Cell, s.cell), options.activation));
+                     TensorId cell = l.emit("Add", {l.emit("Mul", {forget, s.cell}), l.emit("Mul", {input, candidate})});
+                     cell = clipped(l, cell, options.cell_clip);
+                     ORKNN_TRY_ASSIGN(s.cell, l.round_to(cell, l.input_index(in.cell)));
+                     const TensorId output = l.emit("Sigmoid", {drive(Output, s.cell)});
+                     ORKNN_TRY_ASSIGN(const TensorId active, l.activate(s.cell, options.activation));
+                     TensorId h = l.emit("Mul", {output, active});
+                     if (projection) {
+                       if (has_hidden_format) {
+                         ORKNN_TRY_ASSIGN(h, l.round_to(h, static_cast<size_t>(inner[kHiddenFormat])));
+                       }
+                       h = l.emit("MatMul", {h, projection});
+                       if (projection_bias) h = l.emit("Add", {h, projection_bias});
+                       h = clipped(l, h, options.projection_clip);
+                     }
+                     ORKNN_TRY_ASSIGN(s.state, l.round_to(h, l.input_index(in.state)));
+                     return s.state;
+                   }));
   return s;
 }
 
 Result<Sequence> lstm(Layer& l, TensorId x, TensorId auxiliary, const LstmInputs& in, const LstmOptions& options) {
   for (size_t i : {in.weights + Forget, in.weights + Cell, in.weights + Output, in.state, in.cell})
-    if (!l.has_input(i)) return invalid_model("input " + std::to_string(i) + " is missing").found(std::to_string(l.input_count()) + " inputs");
-  const bool plain = !(options.cell_clip > 0) && !l.has_input(in.projection) && !(in.norm && has_any(l, in.norm, 4)) && !auxiliary && has_any(l, in.bias, 4) &&
-                     !l.input_info(in.state).is_quantized() && !l.input_info(in.cell).is_quantized();
+    if (!l.has_input(i))
+      return invalid_model("input " + std::to_string(i) + " is missing").found(std::to_string(l.input_count()) + " inputs");
+  const bool plain = !(options.cell_clip > 0) && !l.has_input(in.projection) && !(in.norm && has_any(l, in.norm, 4)) &&
+                     !auxiliary && has_any(l, in.bias, 4) && !l.input_info(in.state).is_quantized() &&
+                     !l.input_info(in.cell).is_quantized();
   return plain ? one_lstm(l, x, in, options) : unrolled_lstm(l, x, auxiliary, in, options);
 }
 
@@ -214,7 +226,10 @@ Result<Sequence> lstm(Layer& l, TensorId x, TensorId auxiliary, const LstmInputs
 Result<TensorId> time_first(Layer& l, size_t i, bool time_major) {
   ORKNN_TRY_ASSIGN(const TensorId x, l.real(i));
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to walk through its steps"));
-  if (rank != 3) return invalid_model("the input of the sequence has the wrong number of dimensions").expected("3").found(std::to_string(rank));
+  if (rank != 3)
+    return invalid_model("the input of the sequence has the wrong number of dimensions")
+        .expected("3")
+        .found(std::to_string(rank));
   return time_major ? x : l.transpose(x, {1, 0, 2});
 }
 TensorId given_order(Layer& l, TensorId y, bool time_major) { return time_major ? y : l.transpose(y, {1, 0, 2}); }
@@ -292,7 +307,8 @@ Status lstm_step(Layer& l) {
   LstmInputs in;
   if (l.input_count() > 20) in.norm = 20;
   ORKNN_TRY_ASSIGN(const TensorId x, l.real(0));
-  ORKNN_TRY_ASSIGN(const Sequence s, lstm(l, l.unsqueeze(x, {0}), {}, in, {l.activation(0), o.number<float>(1), o.number<float>(2), false}));
+  ORKNN_TRY_ASSIGN(const Sequence s,
+                   lstm(l, l.unsqueeze(x, {0}), {}, in, {l.activation(0), o.number<float>(1), o.number<float>(2), false}));
   ORKNN_TRY(l.set_variable(in.state, s.state));
   ORKNN_TRY(l.set_variable(in.cell, s.cell));
   if (l.output_count() == 4) {  // the oldest form: scratch, state, cell, output
@@ -304,7 +320,8 @@ Status lstm_step(Layer& l) {
 }
 
 // x [time, batch, inputs]; the four inputs from `first` on are weights, recurrent weights, bias and state.
-Result<Sequence> rnn(Layer& l, TensorId x, TensorId auxiliary, size_t auxiliary_weights, size_t first, size_t state, Activation activation, bool reverse) {
+Result<Sequence> rnn(Layer& l, TensorId x, TensorId auxiliary, size_t auxiliary_weights, size_t first, size_t state,
+                     Activation activation, bool reverse) {
   ORKNN_TRY_ASSIGN(const int64_t steps, step_count(l, x));
   ORKNN_TRY_ASSIGN(const TensorId w, l.weights(first, {1, 0}));
   ORKNN_TRY_ASSIGN(const TensorId r, l.weights(first + 1, {1, 0}));
@@ -317,12 +334,13 @@ Result<Sequence> rnn(Layer& l, TensorId x, TensorId auxiliary, size_t auxiliary_
     driven = l.emit("Add", {driven, l.emit("MatMul", {auxiliary, extra})});
   }
   if (b) driven = l.emit("Add", {driven, b});
-  ORKNN_TRY_ASSIGN(s.all, walk(l, steps, reverse, [&](int64_t t) -> Result<TensorId> {
-    const TensorId now = l.emit("Gather", {driven, l.add_int_scalar("step", t)}, {{"axis", int64_t{0}}});
-    ORKNN_TRY_ASSIGN(const TensorId h, l.activate(l.emit("Add", {now, l.emit("MatMul", {s.state, r})}), activation));
-    ORKNN_TRY_ASSIGN(s.state, l.round_to(h, l.input_index(state)));
-    return s.state;
-  }));
+  ORKNN_TRY_ASSIGN(
+      s.all, walk(l, steps, reverse, [&](int64_t t) -> Result<TensorId> {
+        const TensorId now = l.emit("Gather", {driven, l.add_int_scalar("step", t)}, {{"axis", int64_t{0}}});
+        ORKNN_TRY_ASSIGN(const TensorId h, l.activate(l.emit("Add", {now, l.emit("MatMul", {s.state, r})}), activation));
+        ORKNN_TRY_ASSIGN(s.state, l.round_to(h, l.input_index(state)));
+        return s.state;
+      }));
   return s;
 }
 
@@ -361,8 +379,8 @@ Status bidirectional_rnn(Layer& l) {
   return l.set(1, given_order(l, b.all, time_major));
 }
 
-// Two stages: features of the input join the memory of earlier ones, then each filter weighs its memory. Filters come in groups of
-// `rank`, which are summed.
+// Two stages: features of the input join the memory of earlier ones, then each filter weighs its memory. Filters come in groups
+// of `rank`, which are summed.
 Status svdf(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId x, l.real(0));
   ORKNN_TRY_ASSIGN(const TensorId features, l.weights(1, {0, 1}));
@@ -373,7 +391,9 @@ Status svdf(Layer& l) {
   ORKNN_TRY_ASSIGN(const Dims input, l.need_dims(x, "to size the memory"));
   const int64_t rank = l.options().number<int32_t>(0);
   if (dims.size() != 2 || input.size() != 2 || rank < 1 || dims[0] % rank != 0 || dims[1] < 1)
-    return invalid_model("the filters do not fit the rank").expected("a multiple of " + std::to_string(rank)).found(to_string(dims));
+    return invalid_model("the filters do not fit the rank")
+        .expected("a multiple of " + std::to_string(rank))
+        .found(to_string(dims));
   const int64_t filters = dims[0], length = dims[1], batch = input[0];
   TensorId fresh = l.emit("Gemm", {x, features}, {{"transB", int64_t{1}}});
   ORKNN_TRY_ASSIGN(fresh, l.round_to(fresh, l.input_index(4)));
@@ -384,9 +404,12 @@ Status svdf(Layer& l) {
     kept = l.concat({before, fresh}, 2);
   }
   ORKNN_TRY(l.set_variable(4, l.reshape(kept, {batch, filters * length})));
-  const TensorId weighed = l.emit("ReduceSum", {l.emit("Mul", {kept, over_time}), l.add_ints("axes", {2})}, {{"keepdims", int64_t{0}}});
+  const TensorId weighed =
+      l.emit("ReduceSum", {l.emit("Mul", {kept, over_time}), l.add_ints("axes", {2})}, {{"keepdims", int64_t{0}}});
   TensorId y = weighed;
-  if (rank > 1) y = l.emit("ReduceSum", {l.reshape(weighed, {batch, filters / rank, rank}), l.add_ints("axes", {2})}, {{"keepdims", int64_t{0}}});
+  if (rank > 1)
+    y = l.emit("ReduceSum", {l.reshape(weighed, {batch, filters / rank, rank}), l.add_ints("axes", {2})},
+               {{"keepdims", int64_t{0}}});
   if (bias) y = l.emit("Add", {y, bias});
   ORKNN_TRY_ASSIGN(const TensorId active, l.activate(y, l.activation(1)));
   return l.set(0, active);
@@ -395,8 +418,13 @@ Status svdf(Layer& l) {
 
 std::span<const Row> recurrent_rows() {
   static constexpr Row rows[] = {
-      {"LSTM", lstm_step}, {"UNIDIRECTIONAL_SEQUENCE_LSTM", unidirectional_lstm}, {"BIDIRECTIONAL_SEQUENCE_LSTM", bidirectional_lstm},
-      {"RNN", rnn_step}, {"UNIDIRECTIONAL_SEQUENCE_RNN", unidirectional_rnn}, {"BIDIRECTIONAL_SEQUENCE_RNN", bidirectional_rnn}, {"SVDF", svdf},
+      {"LSTM", lstm_step},
+      {"UNIDIRECTIONAL_SEQUENCE_LSTM", unidirectional_lstm},
+      {"BIDIRECTIONAL_SEQUENCE_LSTM", bidirectional_lstm},
+      {"RNN", rnn_step},
+      {"UNIDIRECTIONAL_SEQUENCE_RNN", unidirectional_rnn},
+      {"BIDIRECTIONAL_SEQUENCE_RNN", bidirectional_rnn},
+      {"SVDF", svdf},
   };
   return rows;
 }

@@ -12,8 +12,8 @@ struct Name {
   const char* ours;
 };
 constexpr Name kReductions[] = {
-    {"MEAN", "ReduceMean"}, {"SUM", "ReduceSum"}, {"REDUCE_MAX", "ReduceMax"}, {"REDUCE_MIN", "ReduceMin"}, {"REDUCE_PROD", "ReduceProd"},
-    {"REDUCE_ANY", "ReduceMax"}, {"REDUCE_ALL", "ReduceMin"},
+    {"MEAN", "ReduceMean"},        {"SUM", "ReduceSum"},        {"REDUCE_MAX", "ReduceMax"}, {"REDUCE_MIN", "ReduceMin"},
+    {"REDUCE_PROD", "ReduceProd"}, {"REDUCE_ANY", "ReduceMax"}, {"REDUCE_ALL", "ReduceMin"},
 };
 
 Status reduce(Layer& l) {
@@ -41,7 +41,8 @@ Status arg_extreme(Layer& l) {
 Status cumsum(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId x, l.real(0));
   ORKNN_TRY_ASSIGN(const int64_t axis, l.int_scalar(1, "to sum along it"));
-  return l.set(0, l.emit("CumSum", {x, l.add_int_scalar("axis", axis)}, {{"exclusive", int64_t{l.options().flag(0)}}, {"reverse", int64_t{l.options().flag(1)}}}));
+  return l.set(0, l.emit("CumSum", {x, l.add_int_scalar("axis", axis)},
+                         {{"exclusive", int64_t{l.options().flag(0)}}, {"reverse", int64_t{l.options().flag(1)}}}));
 }
 
 Status top_k(Layer& l) {
@@ -78,7 +79,8 @@ Status segments(Layer& l, const char* reduction, double start) {
     ORKNN_TRY_ASSIGN(const std::vector<int64_t> values, l.ints(1, "to count the segments"));
     for (int64_t v : values) count = std::max(count, v < INT32_MAX ? v + 1 : int64_t{0});
   }
-  if (count < 0 || of_ids.size() > dims.size()) return invalid_model("the segments do not fit the data").found(std::to_string(count) + " segments for " + to_string(dims));
+  if (count < 0 || of_ids.size() > dims.size())
+    return invalid_model("the segments do not fit the data").found(std::to_string(count) + " segments for " + to_string(dims));
   Dims shape{count};
   shape.insert(shape.end(), dims.begin() + static_cast<int64_t>(of_ids.size()), dims.end());
   ORKNN_TRY(checked_element_count(shape).status());
@@ -86,8 +88,12 @@ Status segments(Layer& l, const char* reduction, double start) {
   const TensorId index = l.unsqueeze(ids, {static_cast<int64_t>(of_ids.size())});
   return l.set(0, l.emit("ScatterND", {empty, index, x}, {{"reduction", std::string(reduction)}}));
 }
-double lowest(Layer& l) { return l.has_input(0) && is_float(to_dtype(l.input_info(0).type)) ? -3.4028234663852886e38 : -2147483648.0; }
-double highest(Layer& l) { return l.has_input(0) && is_float(to_dtype(l.input_info(0).type)) ? 3.4028234663852886e38 : 2147483647.0; }
+double lowest(Layer& l) {
+  return l.has_input(0) && is_float(to_dtype(l.input_info(0).type)) ? -3.4028234663852886e38 : -2147483648.0;
+}
+double highest(Layer& l) {
+  return l.has_input(0) && is_float(to_dtype(l.input_info(0).type)) ? 3.4028234663852886e38 : 2147483647.0;
+}
 Status segment_sum(Layer& l) { return segments(l, "add", 0); }
 Status segment_prod(Layer& l) { return segments(l, "mul", 1); }
 Status segment_max(Layer& l) { return segments(l, "max", lowest(l)); }
@@ -99,8 +105,16 @@ std::span<const Row> reduce_rows() {
     std::vector<Row> list;
     for (const Name& n : kReductions) list.push_back({n.theirs, reduce});
     static constexpr Row others[] = {
-        {"ARG_MAX", arg_extreme}, {"ARG_MIN", arg_extreme}, {"CUMSUM", cumsum}, {"TOPK_V2", top_k}, {"BUCKETIZE", bucketize}, {"SEGMENT_SUM", segment_sum},
-        {"UNSORTED_SEGMENT_SUM", segment_sum}, {"UNSORTED_SEGMENT_PROD", segment_prod}, {"UNSORTED_SEGMENT_MAX", segment_max}, {"UNSORTED_SEGMENT_MIN", segment_min},
+        {"ARG_MAX", arg_extreme},
+        {"ARG_MIN", arg_extreme},
+        {"CUMSUM", cumsum},
+        {"TOPK_V2", top_k},
+        {"BUCKETIZE", bucketize},
+        {"SEGMENT_SUM", segment_sum},
+        {"UNSORTED_SEGMENT_SUM", segment_sum},
+        {"UNSORTED_SEGMENT_PROD", segment_prod},
+        {"UNSORTED_SEGMENT_MAX", segment_max},
+        {"UNSORTED_SEGMENT_MIN", segment_min},
     };
     list.insert(list.end(), std::begin(others), std::end(others));
     return list;

@@ -16,17 +16,21 @@ bool is_complex(ElementType t) { return t == ElementType::Complex64 || t == Elem
 
 int bits_of(ElementType type) {
   switch (type) {
-    case ElementType::Int4: case ElementType::UInt4: return 4;
+    case ElementType::Int4:
+    case ElementType::UInt4: return 4;
     case ElementType::Int2: return 2;
     default: return static_cast<int>(8 * dtype_bytes(to_dtype(type)));
   }
 }
 
-uint64_t stored_bytes(ElementType type, int64_t count) { return (static_cast<uint64_t>(count) * static_cast<uint64_t>(bits_of(type)) + 7) / 8; }
+uint64_t stored_bytes(ElementType type, int64_t count) {
+  return (static_cast<uint64_t>(count) * static_cast<uint64_t>(bits_of(type)) + 7) / 8;
+}
 
 Status wrong_size(const TensorInfo& info, const Dims& dims, uint64_t wanted) {
   return invalid_model("the data of tensor '" + std::string(info.name) + "' does not fit its shape")
-      .expected(std::to_string(wanted) + " bytes for " + element_type_name(info.type) + ir::to_string(dims)).found(std::to_string(info.data.size()));
+      .expected(std::to_string(wanted) + " bytes for " + element_type_name(info.type) + ir::to_string(dims))
+      .found(std::to_string(info.data.size()));
 }
 
 // Several values per byte, the lowest bits first.
@@ -39,7 +43,8 @@ void unpack(const std::byte* packed, uint8_t* out, int64_t count, int bits, bool
 }
 
 // `bytes` holds exactly `count` elements.
-TensorData dense(ElementType type, Dims dims, int64_t count, std::span<const std::byte> bytes, const std::shared_ptr<const void>& keeper) {
+TensorData dense(ElementType type, Dims dims, int64_t count, std::span<const std::byte> bytes,
+                 const std::shared_ptr<const void>& keeper) {
   const DType dtype = to_dtype(type);
   if (const int bits = bits_of(type); bits < 8) {
     TensorData t = TensorData::allocate(dtype, std::move(dims));
@@ -47,20 +52,23 @@ TensorData dense(ElementType type, Dims dims, int64_t count, std::span<const std
     return t;
   }
   // A bool that is neither 0 nor 1 must not reach C++ code as a bool.
-  const bool odd_bool = dtype == DType::Bool && std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
+  const bool odd_bool =
+      dtype == DType::Bool && std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
   if (count > 0 && !odd_bool && reinterpret_cast<uintptr_t>(bytes.data()) % dtype_bytes(dtype) == 0)
     return TensorData::wrap(dtype, std::move(dims), bytes.data(), keeper);
   TensorData t = TensorData::allocate(dtype, std::move(dims));
   auto* out = static_cast<std::byte*>(t.mutable_data());
-  if (odd_bool) std::transform(bytes.begin(), bytes.end(), out, [](std::byte b) { return std::byte{b != std::byte{0}}; });
-  else copy_and_release(bytes, out);
+  if (odd_bool)
+    std::transform(bytes.begin(), bytes.end(), out, [](std::byte b) { return std::byte{b != std::byte{0}}; });
+  else
+    copy_and_release(bytes, out);
   return t;
 }
 
 // One level of a sparse tensor: a dense one, or for each parent the list of children that are stored.
 struct Level {
   bool is_sparse = false;
-  int64_t extent = 0;                   // of a dense level
+  int64_t extent = 0;  // of a dense level
   std::vector<int64_t> segments, indices;
 };
 
@@ -80,7 +88,11 @@ class Spreader {
  public:
   // Levels come in the order of traversal; `axis_of` and `step_of` say what a step in a level means in the dense tensor.
   Spreader(std::vector<Level> levels, std::vector<size_t> axis_of, std::vector<int64_t> step_of, Dims dims)
-      : levels_(std::move(levels)), axis_of_(std::move(axis_of)), step_of_(std::move(step_of)), dims_(std::move(dims)), strides_(ir::strides_of(dims_)) {}
+      : levels_(std::move(levels)),
+        axis_of_(std::move(axis_of)),
+        step_of_(std::move(step_of)),
+        dims_(std::move(dims)),
+        strides_(ir::strides_of(dims_)) {}
 
   // The place of every stored value; fails when a place lies outside or there are more values than `limit`.
   Result<std::vector<int64_t>> places(int64_t limit) {
@@ -95,10 +107,12 @@ class Spreader {
     if (level == levels_.size()) {
       int64_t place = 0;
       for (size_t i = 0; i < dims_.size(); ++i) {
-        if (at[i] >= dims_[i]) return invalid_model("a sparse tensor has a value outside of its shape").expected("inside of " + ir::to_string(dims_));
+        if (at[i] >= dims_[i])
+          return invalid_model("a sparse tensor has a value outside of its shape").expected("inside of " + ir::to_string(dims_));
         place += at[i] * strides_[i];
       }
-      if (static_cast<int64_t>(places_.size()) >= limit_) return invalid_model("a sparse tensor lists more values than it stores").found("more than " + std::to_string(limit_));
+      if (static_cast<int64_t>(places_.size()) >= limit_)
+        return invalid_model("a sparse tensor lists more values than it stores").found("more than " + std::to_string(limit_));
       places_.push_back(place);
       return {};
     }
@@ -114,9 +128,11 @@ class Spreader {
       for (int64_t i = 0; i < l.extent; ++i) ORKNN_TRY(step(i, parent * l.extent + i));
       return {};
     }
-    if (parent < 0 || parent + 1 >= static_cast<int64_t>(l.segments.size())) return invalid_model("a sparse level has too few segments");
+    if (parent < 0 || parent + 1 >= static_cast<int64_t>(l.segments.size()))
+      return invalid_model("a sparse level has too few segments");
     const int64_t begin = l.segments[static_cast<size_t>(parent)], end = l.segments[static_cast<size_t>(parent) + 1];
-    if (begin < 0 || end < begin || end > static_cast<int64_t>(l.indices.size())) return invalid_model("a sparse level has segments out of order");
+    if (begin < 0 || end < begin || end > static_cast<int64_t>(l.indices.size()))
+      return invalid_model("a sparse level has segments out of order");
     for (int64_t i = begin; i < end; ++i) {
       const int64_t index = l.indices[static_cast<size_t>(i)];
       if (index < 0) return invalid_model("a sparse level has a negative index");
@@ -133,19 +149,28 @@ class Spreader {
   int64_t limit_ = 0;
 };
 
-namespace sparsity_field { enum : unsigned { TraversalOrder = 0, BlockMap = 1, Levels = 2 }; }
-namespace level_field { enum : unsigned { Format = 0, DenseSize = 1, SegmentsType = 2, IndicesType = 4 }; }
+namespace sparsity_field {
+enum : unsigned { TraversalOrder = 0, BlockMap = 1, Levels = 2 };
+}
+namespace level_field {
+enum : unsigned { Format = 0, DenseSize = 1, SegmentsType = 2, IndicesType = 4 };
+}
 
-// The first levels are the axes in the order of traversal; those behind them are the extents of blocks, block_map names their axes.
+// The first levels are the axes in the order of traversal; those behind them are the extents of blocks, block_map names their
+// axes.
 Result<TensorData> read_sparse(const TensorInfo& info, const Dims& dims, const std::shared_ptr<const void>& keeper) {
   const DType dtype = to_dtype(info.type);
-  const int64_t most = kMaxSparseGrowth * (static_cast<int64_t>(info.data.size()) + kMaxSparseGrowth) / static_cast<int64_t>(dtype_bytes(dtype));
+  const int64_t most =
+      kMaxSparseGrowth * (static_cast<int64_t>(info.data.size()) + kMaxSparseGrowth) / static_cast<int64_t>(dtype_bytes(dtype));
   ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(dims, most));
-  const Numbers<int32_t> order = info.sparsity.numbers<int32_t>(sparsity_field::TraversalOrder), block_map = info.sparsity.numbers<int32_t>(sparsity_field::BlockMap);
+  const Numbers<int32_t> order = info.sparsity.numbers<int32_t>(sparsity_field::TraversalOrder),
+                         block_map = info.sparsity.numbers<int32_t>(sparsity_field::BlockMap);
   const Tables tables = info.sparsity.tables(sparsity_field::Levels);
   const size_t rank = dims.size();
   if (order.size() != tables.size() || order.size() != rank + block_map.size() || order.size() > 2 * rank)
-    return invalid_model("the sparse tensor has a wrong number of levels").expected(std::to_string(rank + block_map.size())).found(std::to_string(tables.size()));
+    return invalid_model("the sparse tensor has a wrong number of levels")
+        .expected(std::to_string(rank + block_map.size()))
+        .found(std::to_string(tables.size()));
 
   std::vector<Level> levels;
   for (size_t i = 0; i < tables.size(); ++i) {
@@ -153,7 +178,8 @@ Result<TensorData> read_sparse(const TensorInfo& info, const Dims& dims, const s
     l.is_sparse = tables[i].number<int8_t>(level_field::Format) == 1;
     l.extent = tables[i].number<int32_t>(level_field::DenseSize);
     if (!l.is_sparse) {
-      if (l.extent < 1 || l.extent > std::max<int64_t>(count, 1)) return invalid_model("a level of a sparse tensor has an impossible extent").found(std::to_string(l.extent));
+      if (l.extent < 1 || l.extent > std::max<int64_t>(count, 1))
+        return invalid_model("a level of a sparse tensor has an impossible extent").found(std::to_string(l.extent));
       continue;
     }
     ORKNN_TRY_ASSIGN(l.segments, level_numbers(tables[i], level_field::SegmentsType));
@@ -172,7 +198,8 @@ Result<TensorData> read_sparse(const TensorInfo& info, const Dims& dims, const s
       continue;
     }
     const int32_t axis = block_map[level - rank];
-    if (axis < 0 || static_cast<size_t>(axis) >= rank || levels[i].is_sparse) return invalid_model("a block of a sparse tensor has no axis").found(std::to_string(axis));
+    if (axis < 0 || static_cast<size_t>(axis) >= rank || levels[i].is_sparse)
+      return invalid_model("a block of a sparse tensor has no axis").found(std::to_string(axis));
     axis_of[i] = static_cast<size_t>(axis);
     step_of[i] = 1;
     block_extent[axis_of[i]] = levels[i].extent;
@@ -198,7 +225,8 @@ Result<TensorData> read_sparse(const TensorInfo& info, const Dims& dims, const s
 
 Result<Dims> stated_dims(const TensorInfo& info) {
   if (to_dtype(info.type) == DType::Undefined)
-    return unsupported("tensor '" + std::string(info.name) + "' has an element type that is not supported").found(element_type_name(info.type));
+    return unsupported("tensor '" + std::string(info.name) + "' has an element type that is not supported")
+        .found(element_type_name(info.type));
   Dims dims = info.shape.to_ints();
   if (std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; }))
     return invalid_model("tensor '" + std::string(info.name) + "' has a negative extent").found(ir::to_string(dims));

@@ -47,7 +47,11 @@ Result<Survey> survey(const Source& source) {
 }  // namespace tflite
 
 const Importer& tflite_importer() {
-  static const Importer importer{.name = "tflite", .extensions = {".tflite", ".lite"}, .sniff = tflite::sniff, .load = tflite::load, .survey = tflite::survey};
+  static const Importer importer{.name = "tflite",
+                                 .extensions = {".tflite", ".lite"},
+                                 .sniff = tflite::sniff,
+                                 .load = tflite::load,
+                                 .survey = tflite::survey};
   return importer;
 }
 

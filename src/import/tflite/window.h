@@ -20,8 +20,8 @@ struct Window {
   ir::Attributes attributes() const;
 };
 
-// A convolution between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND is a dilated one: if `batch_to_space` ends such a triple, its output is set
-// from that convolution and the answer is true.
+// A convolution between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND is a dilated one: if `batch_to_space` ends such a triple, its
+// output is set from that convolution and the answer is true.
 Result<bool> lower_dilated(Layer& batch_to_space);
 
 }  // namespace orknn::importer::tflite

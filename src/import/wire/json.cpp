@@ -25,10 +25,14 @@ void append_utf8(std::string& to, uint32_t code) {
     to += static_cast<char>(0x80 | (code & 0x3f));
   }
 }
-bool is_word(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '+' || c == '-' || c == '.'; }
+bool is_word(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '+' || c == '-' || c == '.';
+}
 }  // namespace
 
-Status JsonReader::problem(std::string message) const { return invalid_model(std::move(message) + " at offset " + std::to_string(at_)); }
+Status JsonReader::problem(std::string message) const {
+  return invalid_model(std::move(message) + " at offset " + std::to_string(at_));
+}
 
 void JsonReader::skip_space() {
   while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t')) ++at_;
@@ -41,7 +45,9 @@ JsonReader::Kind JsonReader::peek() {
     case '{': return Kind::Object;
     case '[': return Kind::Array;
     case '"': return Kind::String;
-    case 't': case 'f': case 'n': return Kind::Literal;
+    case 't':
+    case 'f':
+    case 'n': return Kind::Literal;
     default: return c == '-' || (c >= '0' && c <= '9') ? Kind::Number : Kind::End;
   }
 }
@@ -49,14 +55,16 @@ JsonReader::Kind JsonReader::peek() {
 Status JsonReader::expect(char c) {
   skip_space();
   if (at_ >= text_.size()) return problem("the text ends too early").expected(std::string("'") + c + "'");
-  if (text_[at_] != c) return problem("unexpected character").expected(std::string("'") + c + "'").found(std::string("'") + text_[at_] + "'");
+  if (text_[at_] != c)
+    return problem("unexpected character").expected(std::string("'") + c + "'").found(std::string("'") + text_[at_] + "'");
   ++at_;
   return {};
 }
 
 Status JsonReader::open(char bracket) {
   ORKNN_TRY(expect(bracket));
-  if (++depth_ > kMaxDepth) return problem("the text is nested too deeply").expected("at most " + std::to_string(kMaxDepth) + " levels");
+  if (++depth_ > kMaxDepth)
+    return problem("the text is nested too deeply").expected("at most " + std::to_string(kMaxDepth) + " levels");
   return {};
 }
 
@@ -132,14 +140,16 @@ Result<int64_t> JsonReader::integer() {
   const std::string_view word = number_or_literal();
   int64_t value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size()) return problem("expected a whole number before").found(std::string(word.substr(0, 40)));
+  if (error != std::errc() || end != word.data() + word.size())
+    return problem("expected a whole number before").found(std::string(word.substr(0, 40)));
   return value;
 }
 
 Result<std::string> JsonReader::scalar_text() {
   switch (peek()) {
     case Kind::String: return string();
-    case Kind::Number: case Kind::Literal: return std::string(number_or_literal());
+    case Kind::Number:
+    case Kind::Literal: return std::string(number_or_literal());
     default: return problem("expected a string or a number");
   }
 }
@@ -149,7 +159,8 @@ Status JsonReader::skip() {
     case Kind::Object: return object([this](const std::string&) { return skip(); });
     case Kind::Array: return array([this](size_t) { return skip(); });
     case Kind::String: return string().status();
-    case Kind::Number: case Kind::Literal: number_or_literal(); return {};
+    case Kind::Number:
+    case Kind::Literal: number_or_literal(); return {};
     case Kind::End: break;
   }
   return problem("expected a value");

@@ -72,9 +72,7 @@ bool Reader::next(Field& field) {
   field.scalar = 0;
   field.bytes = {};
   switch (tag & 7) {
-    case 0:
-      field.type = WireType::Varint;
-      return take_varint(rest_, field.scalar) || fail("the file ends inside a number");
+    case 0: field.type = WireType::Varint; return take_varint(rest_, field.scalar) || fail("the file ends inside a number");
     case 1:
       field.type = WireType::Fixed64;
       if (rest_.size() < 8) return fail("the file ends inside a number");
@@ -90,17 +88,14 @@ bool Reader::next(Field& field) {
       rest_ = rest_.subspan(static_cast<size_t>(length));
       return true;
     }
-    case 3:
-      field.type = WireType::Group;
-      return skip_group(field.number, field.bytes);
+    case 3: field.type = WireType::Group; return skip_group(field.number, field.bytes);
     case 5:
       field.type = WireType::Fixed32;
       if (rest_.size() < 4) return fail("the file ends inside a number");
       field.scalar = little_endian<uint32_t>(rest_);
       rest_ = rest_.subspan(4);
       return true;
-    default:
-      return fail("a field has an impossible type");
+    default: return fail("a field has an impossible type");
   }
 }
 
@@ -132,7 +127,9 @@ bool Reader::skip_group(uint32_t number, Bytes& contents) {
 }
 
 namespace detail {
-Status truncated_list() { return invalid_model("a packed list ends inside an element").hint("the file is damaged or not of this format"); }
+Status truncated_list() {
+  return invalid_model("a packed list ends inside an element").hint("the file is damaged or not of this format");
+}
 }  // namespace detail
 
 Status append(const Field& field, std::vector<int64_t>& values) {

@@ -148,7 +148,8 @@ bool TextField::get(double& value) const {
     if (error == std::errc::result_out_of_range) {
       // Too small for a double is zero, too large is infinity, as protobuf reads them.
       const size_t exponent = rest.find_first_of("eE");
-      const bool small = exponent != std::string_view::npos ? rest.substr(exponent + 1).starts_with('-') : rest.starts_with('0') || rest.starts_with('.');
+      const bool small = exponent != std::string_view::npos ? rest.substr(exponent + 1).starts_with('-')
+                                                            : rest.starts_with('0') || rest.starts_with('.');
       value = small ? 0.0 : std::numeric_limits<double>::infinity();
     } else if (error != std::errc()) {
       return false;
@@ -205,13 +206,16 @@ bool TextField::get_word(std::string_view& value) const {
 
 Status TextField::unsuitable(std::string_view expected) const {
   const std::string found = kind == Kind::Message ? "a message" : std::string(text.substr(0, 40));
-  return invalid_model("line " + std::to_string(line) + ": the value of '" + std::string(name) + "' does not suit").expected(std::string(expected)).found(found);
+  return invalid_model("line " + std::to_string(line) + ": the value of '" + std::string(name) + "' does not suit")
+      .expected(std::string(expected))
+      .found(found);
 }
 
 // --- the reader
 
 bool TextReader::fail(std::string message) {
-  status_ = invalid_model("line " + std::to_string(line_) + ": " + std::move(message)).hint("the text is damaged or not of this format");
+  status_ = invalid_model("line " + std::to_string(line_) + ": " + std::move(message))
+                .hint("the text is damaged or not of this format");
   at_ = text_.size();
   list_name_ = {};
   return false;
@@ -320,9 +324,12 @@ bool TextReader::take_value(TextField& field) {
   }
   const size_t digits = at_;
   while (is_scalar(peek()) ||
-         ((peek() == '-' || peek() == '+') && at_ > digits && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E') && (is_digit(text_[digits]) || text_[digits] == '.')))
+         ((peek() == '-' || peek() == '+') && at_ > digits && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E') &&
+          (is_digit(text_[digits]) || text_[digits] == '.')))
     ++at_;
-  if (at_ == digits) return fail("expected a value of '" + std::string(field.name) + "'" + (at_end() ? "" : std::string(", found '") + peek() + "'"));
+  if (at_ == digits)
+    return fail("expected a value of '" + std::string(field.name) + "'" +
+                (at_end() ? "" : std::string(", found '") + peek() + "'"));
   field.text = text_.substr(start, at_ - start);
   return true;
 }
@@ -382,7 +389,9 @@ template <class Word>
 void put_word(std::vector<std::byte>& to, Word value) {
   for (size_t i = 0; i < sizeof(Word); ++i) to.push_back(static_cast<std::byte>(value >> (8 * i)));
 }
-void put_tag(std::vector<std::byte>& to, const TextRow& row, WireType type) { put_varint(to, (static_cast<uint64_t>(row.number) << 3) | static_cast<uint64_t>(type)); }
+void put_tag(std::vector<std::byte>& to, const TextRow& row, WireType type) {
+  put_varint(to, (static_cast<uint64_t>(row.number) << 3) | static_cast<uint64_t>(type));
+}
 void put_bytes(std::vector<std::byte>& to, const TextRow& row, Bytes bytes) {
   put_tag(to, row, WireType::Bytes);
   put_varint(to, bytes.size());

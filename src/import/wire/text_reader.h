@@ -1,5 +1,5 @@
-// Protocol Buffers text format (.prototxt, .pbtxt) over text that stays where it is, in the manner of wire/reader.h: a reader walks
-// the fields of one message, a nested message is a stretch of the text with a reader of its own. Knows no schema.
+// Protocol Buffers text format (.prototxt, .pbtxt) over text that stays where it is, in the manner of wire/reader.h: a reader
+// walks the fields of one message, a nested message is a stretch of the text with a reader of its own. Knows no schema.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ namespace orknn::importer::wire {
 // One field, or one element of a field written as a list. The get functions say whether the text suits the type asked for.
 struct TextField {
   enum class Kind : uint8_t { Scalar, String, Message };  // Scalar: a number or a bare word
-  std::string_view name;  // an extension keeps its brackets
+  std::string_view name;                                  // an extension keeps its brackets
   Kind kind = Kind::Scalar;
   std::string_view text;  // the scalar with its sign, the string(s) with their quotes, or what stands between the braces
   int64_t line = 0;       // where `text` begins, counted from 1
 
-  bool get(int64_t& value) const;   // decimal, hexadecimal or octal
+  bool get(int64_t& value) const;  // decimal, hexadecimal or octal
   bool get(uint64_t& value) const;
   bool get(int32_t& value) const;
-  bool get(float& value) const;     // also integers, inf, nan, a trailing f
+  bool get(float& value) const;  // also integers, inf, nan, a trailing f
   bool get(double& value) const;
-  bool get(bool& value) const;      // true, false, True, False, t, f, 1, 0
-  bool get(std::string& value) const;          // escapes resolved, adjacent strings joined
+  bool get(bool& value) const;                   // true, false, True, False, t, f, 1, 0
+  bool get(std::string& value) const;            // escapes resolved, adjacent strings joined
   bool get_word(std::string_view& value) const;  // a bare word: the name of an enumerator
   // "expected ..., found ..." with the line, for a value that does not suit.
   Status unsuitable(std::string_view expected) const;
@@ -73,7 +73,7 @@ struct TextRow {
   std::string_view name;
   uint32_t number;
   TextType type;
-  const TextSchema* message = nullptr;              // of a Message
+  const TextSchema* message = nullptr;               // of a Message
   std::span<const TextEnumerator> enumerators = {};  // of an Enum; numbers are always accepted
 };
 struct TextSchema {

@@ -14,7 +14,7 @@
 namespace orknn::importer::zip {
 
 struct Entry {
-  std::string_view name;       // in the archive's bytes
+  std::string_view name;  // in the archive's bytes
   uint64_t packed_size = 0, size = 0;
   uint64_t header_offset = 0;  // of the local header
   uint16_t method = 0;         // 0 stored, 8 deflated

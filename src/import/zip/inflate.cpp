@@ -89,10 +89,14 @@ struct Extra {
   uint16_t base;
   uint8_t bits;
 };
-constexpr std::array<Extra, 29> kLengths{{{3, 0}, {4, 0}, {5, 0}, {6, 0}, {7, 0}, {8, 0}, {9, 0}, {10, 0}, {11, 1}, {13, 1}, {15, 1}, {17, 1}, {19, 2}, {23, 2}, {27, 2},
-                                          {31, 2}, {35, 3}, {43, 3}, {51, 3}, {59, 3}, {67, 4}, {83, 4}, {99, 4}, {115, 4}, {131, 5}, {163, 5}, {195, 5}, {227, 5}, {258, 0}}};
-constexpr std::array<Extra, 30> kDistances{{{1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 1}, {7, 1}, {9, 2}, {13, 2}, {17, 3}, {25, 3}, {33, 4}, {49, 4}, {65, 5}, {97, 5}, {129, 6},
-                                            {193, 6}, {257, 7}, {385, 7}, {513, 8}, {769, 8}, {1025, 9}, {1537, 9}, {2049, 10}, {3073, 10}, {4097, 11}, {6145, 11}, {8193, 12}, {12289, 12}, {16385, 13}, {24577, 13}}};
+constexpr std::array<Extra, 29> kLengths{{{3, 0},   {4, 0},   {5, 0},   {6, 0},   {7, 0},  {8, 0},  {9, 0},  {10, 0},
+                                          {11, 1},  {13, 1},  {15, 1},  {17, 1},  {19, 2}, {23, 2}, {27, 2}, {31, 2},
+                                          {35, 3},  {43, 3},  {51, 3},  {59, 3},  {67, 4}, {83, 4}, {99, 4}, {115, 4},
+                                          {131, 5}, {163, 5}, {195, 5}, {227, 5}, {258, 0}}};
+constexpr std::array<Extra, 30> kDistances{
+    {{1, 0},    {2, 0},    {3, 0},     {4, 0},     {5, 1},     {7, 1},     {9, 2},     {13, 2},     {17, 3},     {25, 3},
+     {33, 4},   {49, 4},   {65, 5},    {97, 5},    {129, 6},   {193, 6},   {257, 7},   {385, 7},    {513, 8},    {769, 8},
+     {1025, 9}, {1537, 9}, {2049, 10}, {3073, 10}, {4097, 11}, {6145, 11}, {8193, 12}, {12289, 12}, {16385, 13}, {24577, 13}}};
 
 Status damaged(const BitReader& reader, const char* what) {
   return invalid_model(std::string("compressed data is damaged: ") + what + " at byte " + std::to_string(reader.position()));
@@ -137,7 +141,8 @@ Status read_codes(BitReader& reader, Block& block) {
     std::fill_n(lengths.begin() + static_cast<ptrdiff_t>(i), repeat, value);
     i += repeat;
   }
-  if (!block.literals.assign(std::span(lengths).first(literal_count)) || !block.distances.assign(std::span(lengths).subspan(literal_count, distance_count)))
+  if (!block.literals.assign(std::span(lengths).first(literal_count)) ||
+      !block.distances.assign(std::span(lengths).subspan(literal_count, distance_count)))
     return damaged(reader, "impossible code lengths");
   return {};
 }
@@ -168,7 +173,9 @@ Status read_compressed(BitReader& reader, const Block& block, size_t size, std::
 
 Result<std::vector<std::byte>> inflate(std::span<const std::byte> compressed, size_t size) {
   // No stream expands more than 1032 times (a two-bit length of 258).
-  if (size / 1032 > compressed.size()) return invalid_model("compressed data states an impossible size").found(std::to_string(size) + " bytes out of " + std::to_string(compressed.size()));
+  if (size / 1032 > compressed.size())
+    return invalid_model("compressed data states an impossible size")
+        .found(std::to_string(size) + " bytes out of " + std::to_string(compressed.size()));
   BitReader reader(compressed);
   std::vector<std::byte> out;
   Block block;
@@ -188,8 +195,10 @@ Result<std::vector<std::byte>> inflate(std::span<const std::byte> compressed, si
     } else if (kind == 3) {
       return damaged(reader, "an unknown block type");
     } else {
-      if (kind == 1) use_fixed_codes(block);
-      else ORKNN_TRY(read_codes(reader, block));
+      if (kind == 1)
+        use_fixed_codes(block);
+      else
+        ORKNN_TRY(read_codes(reader, block));
       ORKNN_TRY(read_compressed(reader, block, size, out));
     }
   }

@@ -21,14 +21,20 @@ Result<Heads> heads_of(const NodeReader& node, const Shape& shape, std::string_v
   const auto* given = node.find<int64_t>(attribute);
   if (shape.size() == 4) {
     if (given && shape[1].is_known() && *given != shape[1].value() && *given != 0)
-      return shape_mismatch(std::string(attribute) + " differs from the input").expected(shape[1].to_string()).found(std::to_string(*given));
+      return shape_mismatch(std::string(attribute) + " differs from the input")
+          .expected(shape[1].to_string())
+          .found(std::to_string(*given));
     return Heads{shape[0], shape[1], shape[2], shape[3]};
   }
   if (shape.size() != 3) return shape_mismatch("Q, K and V have the wrong rank").expected("3 or 4").found(to_string(shape));
   if (!given || *given < 1)
-    return invalid_model("attribute '" + std::string(attribute) + "' is needed for 3-D inputs").expected("at least 1").found(given ? std::to_string(*given) : "nothing");
+    return invalid_model("attribute '" + std::string(attribute) + "' is needed for 3-D inputs")
+        .expected("at least 1")
+        .found(given ? std::to_string(*given) : "nothing");
   if (shape[2].is_known() && shape[2].value() % *given != 0)
-    return shape_mismatch("the last axis does not divide into heads").expected("a multiple of " + std::to_string(*given)).found(shape[2].to_string());
+    return shape_mismatch("the last axis does not divide into heads")
+        .expected("a multiple of " + std::to_string(*given))
+        .found(shape[2].to_string());
   return Heads{shape[0], *given, shape[1], shape[2] / Dim(*given)};
 }
 
@@ -38,9 +44,11 @@ Status infer(InferContext& c) {
   ORKNN_TRY(require_same_type(c, kQuery, kKey));
   ORKNN_TRY(require_same_type(c, kKey, kPastKey));
   ORKNN_TRY(require_same_type(c, kValue, kPastValue));
-  if (c.has_input(kMask) && c.dtype(kMask) != DType::Bool && !is_integer(c.dtype(kMask))) ORKNN_TRY(require_float(c, kMask));  // integers are added too
+  if (c.has_input(kMask) && c.dtype(kMask) != DType::Bool && !is_integer(c.dtype(kMask)))
+    ORKNN_TRY(require_float(c, kMask));  // integers are added too
   ORKNN_TRY(require_type(c, kLengths, DType::Int64));
-  if (c.has_input(kPastKey) != c.has_input(kPastValue)) return invalid_model("past_key and past_value come together or not at all");
+  if (c.has_input(kPastKey) != c.has_input(kPastValue))
+    return invalid_model("past_key and past_value come together or not at all");
   ORKNN_TRY(require_rank(c, kPastKey, 4));
   ORKNN_TRY(require_rank(c, kPastValue, 4));
   const int64_t mode = c.get_int("qk_matmul_output_mode");
@@ -83,20 +91,23 @@ Result<Packed> pack(const RunContext& c, Slot slot, std::string_view attribute) 
   for (int64_t b = 0; b < p.batch; ++b)
     for (int64_t s = 0; s < p.steps; ++s)
       for (int64_t head = 0; head < p.heads; ++head)
-        std::copy_n(from.data() + ((b * p.steps + s) * p.heads + head) * p.size, p.size, p.values.data() + ((b * p.heads + head) * p.steps + s) * p.size);
+        std::copy_n(from.data() + ((b * p.steps + s) * p.heads + head) * p.size, p.size,
+                    p.values.data() + ((b * p.heads + head) * p.steps + s) * p.size);
   return p;
 }
 
 // Past steps in front of the new ones.
 Result<Packed> append(const TensorView& past, const Packed& fresh, std::string_view name) {
   const Dims expected{fresh.batch, fresh.heads, past.dims[2], fresh.size};
-  if (!std::equal(expected.begin(), expected.end(), past.dims.begin(), past.dims.end())) return wrong_shape(name, to_string(expected), past.dims);
+  if (!std::equal(expected.begin(), expected.end(), past.dims.begin(), past.dims.end()))
+    return wrong_shape(name, to_string(expected), past.dims);
   Packed out{fresh.batch, fresh.heads, past.dims[2] + fresh.steps, fresh.size, {}};
   const std::vector<double> old = to_doubles(past);
   out.values.reserve(old.size() + fresh.values.size());
   for (int64_t plane = 0; plane < fresh.batch * fresh.heads; ++plane) {
     const auto take = [&](const std::vector<double>& from, int64_t steps) {
-      out.values.insert(out.values.end(), from.begin() + plane * steps * fresh.size, from.begin() + (plane + 1) * steps * fresh.size);
+      out.values.insert(out.values.end(), from.begin() + plane * steps * fresh.size,
+                        from.begin() + (plane + 1) * steps * fresh.size);
     };
     take(old, past.dims[2]);
     take(fresh.values, fresh.steps);
@@ -119,11 +130,14 @@ class Bias {
     bias.lengths_.assign(static_cast<size_t>(q.batch), total);
     if (c.has_input(kLengths)) {
       const TensorView lengths = c.input(kLengths);
-      if (lengths.rank() != 1 || lengths.dims[0] != q.batch) return wrong_shape("nonpad_kv_seqlen", "[" + std::to_string(q.batch) + "]", lengths.dims);
+      if (lengths.rank() != 1 || lengths.dims[0] != q.batch)
+        return wrong_shape("nonpad_kv_seqlen", "[" + std::to_string(q.batch) + "]", lengths.dims);
       for (int64_t b = 0; b < q.batch; ++b) {
         const int64_t length = lengths.as<int64_t>()[b];
         if (length < 0 || length > total)
-          return invalid_argument("nonpad_kv_seqlen is out of range").expected("0 to " + std::to_string(total)).found(std::to_string(length));
+          return invalid_argument("nonpad_kv_seqlen is out of range")
+              .expected("0 to " + std::to_string(total))
+              .found(std::to_string(length));
         bias.lengths_[static_cast<size_t>(b)] = length;
         if (!c.has_input(kPastKey)) bias.offsets_[static_cast<size_t>(b)] = length - q.steps;
       }
@@ -154,7 +168,8 @@ class Bias {
     const double* mask = mask_.data() + batch * mask_strides_[0] + head * mask_strides_[1] + i * mask_strides_[2];
     bool any = false;
     for (int64_t j = 0; j < total_; ++j) {
-      const bool hidden = j >= length || (causal_ && j > position) || (left_ >= 0 && j < position - left_) || (right_ >= 0 && j > position + right_);
+      const bool hidden = j >= length || (causal_ && j > position) || (left_ >= 0 && j < position - left_) ||
+                          (right_ >= 0 && j > position + right_);
       double value = hidden ? kMasked : 0;
       if (has_mask_) value += j < mask_length_ ? mask[j] : kMasked;
       row[static_cast<size_t>(j)] = value;
@@ -248,7 +263,8 @@ Status run(RunContext& c) {
 
 OpCost cost(const NodeReader& node, std::span<const Dims> inputs, std::span<const Dims>) {
   if (inputs.size() < 3) return {};
-  const auto q = heads_of(node, to_shape(inputs[kQuery]), "q_num_heads"), k = heads_of(node, to_shape(inputs[kKey]), "kv_num_heads"),
+  const auto q = heads_of(node, to_shape(inputs[kQuery]), "q_num_heads"),
+             k = heads_of(node, to_shape(inputs[kKey]), "kv_num_heads"),
              v = heads_of(node, to_shape(inputs[kValue]), "kv_num_heads");
   if (!q || !k || !v) return {};
   const int64_t past = inputs.size() > kPastKey && inputs[kPastKey].size() == 4 ? inputs[kPastKey][2] : 0;
@@ -258,11 +274,18 @@ OpCost cost(const NodeReader& node, std::span<const Dims> inputs, std::span<cons
 }  // namespace
 
 std::span<const OpDef> attention() {
-  static const OpDef def{.name = "Attention", .summary = "scaled dot-product attention", .inputs = {3, 7}, .outputs = {1, 4},
-                         .attributes = {attr_int("is_causal", 0), attr_int("kv_num_heads"), attr_int("left_window_size", -1), attr_int("q_num_heads"),
-                                        attr_int("qk_matmul_output_mode", 0), attr_int("right_window_size", -1), attr_float("scale"),
-                                        attr_float("softcap", 0.0), attr_int("softmax_precision")},
-                         .infer = infer, .run = run, .cost = cost, .engine = Engine::MatMul};
+  static const OpDef def{
+      .name = "Attention",
+      .summary = "scaled dot-product attention",
+      .inputs = {3, 7},
+      .outputs = {1, 4},
+      .attributes = {attr_int("is_causal", 0), attr_int("kv_num_heads"), attr_int("left_window_size", -1),
+                     attr_int("q_num_heads"), attr_int("qk_matmul_output_mode", 0), attr_int("right_window_size", -1),
+                     attr_float("scale"), attr_float("softcap", 0.0), attr_int("softmax_precision")},
+      .infer = infer,
+      .run = run,
+      .cost = cost,
+      .engine = Engine::MatMul};
   return {&def, 1};
 }
 }  // namespace orknn::ops

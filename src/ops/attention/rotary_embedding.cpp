@@ -26,11 +26,15 @@ Status run(RunContext& c) {
   const int64_t batch = x.dims[0], steps = x.dims[four ? 2 : 1];
   const int64_t heads = four ? x.dims[1] : c.get_int("num_heads");
   if (heads < 1 || (!four && x.dims[2] % heads != 0))
-    return invalid_model("num_heads is out of range").expected("a divisor of " + std::to_string(x.dims.back())).found(std::to_string(heads));
+    return invalid_model("num_heads is out of range")
+        .expected("a divisor of " + std::to_string(x.dims.back()))
+        .found(std::to_string(heads));
   const int64_t size = four ? x.dims[3] : x.dims[2] / heads;
   const int64_t given = c.get_int("rotary_embedding_dim"), rotated = given == 0 ? size : given, half = rotated / 2;
   if (rotated < 0 || rotated > size || rotated % 2 != 0)
-    return invalid_model("rotary_embedding_dim is out of range").expected("an even number up to " + std::to_string(size)).found(std::to_string(rotated));
+    return invalid_model("rotary_embedding_dim is out of range")
+        .expected("an even number up to " + std::to_string(size))
+        .found(std::to_string(rotated));
   const int64_t* positions = nullptr;
   Dims expected{batch, steps, half};
   if (c.has_input(3)) {
@@ -40,10 +44,13 @@ Status run(RunContext& c) {
     expected = {cosines.dims[0], half};
     for (int64_t i = 0; i < ids.count(); ++i)
       if (positions[i] < 0 || positions[i] >= cosines.dims[0])
-        return invalid_argument("a position is out of range").expected("0 to " + std::to_string(cosines.dims[0] - 1)).found(std::to_string(positions[i]));
+        return invalid_argument("a position is out of range")
+            .expected("0 to " + std::to_string(cosines.dims[0] - 1))
+            .found(std::to_string(positions[i]));
   }
   for (const auto& [name, cache] : {std::pair{"cos_cache", cosines}, std::pair{"sin_cache", sines}})
-    if (!std::equal(expected.begin(), expected.end(), cache.dims.begin(), cache.dims.end())) return wrong_shape(name, to_string(expected), cache.dims);
+    if (!std::equal(expected.begin(), expected.end(), cache.dims.begin(), cache.dims.end()))
+      return wrong_shape(name, to_string(expected), cache.dims);
   const bool interleaved = c.get_int("interleaved") != 0;
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, x.dims));
   return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) {
@@ -56,7 +63,8 @@ Status run(RunContext& c) {
           T* to = y.as<T>() + at;
           for (int64_t i = 0; i < half; ++i) {
             const int64_t first = interleaved ? 2 * i : i, second = interleaved ? 2 * i + 1 : half + i;
-            const auto cosine = static_cast<double>(cosines.as<T>()[angle + i]), sine = static_cast<double>(sines.as<T>()[angle + i]);
+            const auto cosine = static_cast<double>(cosines.as<T>()[angle + i]),
+                       sine = static_cast<double>(sines.as<T>()[angle + i]);
             const auto real = static_cast<double>(from[first]), imaginary = static_cast<double>(from[second]);
             to[first] = static_cast<T>(cosine * real - sine * imaginary);
             to[second] = static_cast<T>(sine * real + cosine * imaginary);
@@ -70,9 +78,15 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> rotary_embedding() {
-  static const OpDef def{.name = "RotaryEmbedding", .summary = "rotation of element pairs by position", .inputs = {3, 4},
-                         .attributes = {attr_int("interleaved", 0), attr_int("num_heads", 0), attr_int("rotary_embedding_dim", 0)},
-                         .infer = infer, .run = run, .quant = QuantRule::Compute, .engine = Engine::Elementwise};
+  static const OpDef def{
+      .name = "RotaryEmbedding",
+      .summary = "rotation of element pairs by position",
+      .inputs = {3, 4},
+      .attributes = {attr_int("interleaved", 0), attr_int("num_heads", 0), attr_int("rotary_embedding_dim", 0)},
+      .infer = infer,
+      .run = run,
+      .quant = QuantRule::Compute,
+      .engine = Engine::Elementwise};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -45,7 +45,8 @@ Status run(RunContext& c) {
   ORKNN_TRY(scope.status());
   std::vector<TensorData> captured;
   for (size_t i = 1; i < c.input_count(); ++i) captured.push_back(borrowed_input(c, i));
-  ORKNN_TRY_ASSIGN(const Graph* body, body_of(c, *condition.as<bool>() ? "then_branch" : "else_branch", captured.size(), c.output_count()));
+  ORKNN_TRY_ASSIGN(const Graph* body,
+                   body_of(c, *condition.as<bool>() ? "then_branch" : "else_branch", captured.size(), c.output_count()));
   ORKNN_TRY_ASSIGN(const auto results, eval_graph(*body, c.ops, captured, {.pool = &c.pool}));
   for (size_t i = 0; i < results.size(); ++i) ORKNN_TRY(deliver_output(c, i, results[i]));
   return {};
@@ -53,8 +54,13 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> if_op() {
-  static const OpDef def{.name = "If", .summary = "runs one of two bodies", .inputs = {1, Arity::kMany}, .outputs = {1, Arity::kMany},
-                         .attributes = {required(attr_graph("then_branch")), required(attr_graph("else_branch"))}, .infer = infer, .run = run,
+  static const OpDef def{.name = "If",
+                         .summary = "runs one of two bodies",
+                         .inputs = {1, Arity::kMany},
+                         .outputs = {1, Arity::kMany},
+                         .attributes = {required(attr_graph("then_branch")), required(attr_graph("else_branch"))},
+                         .infer = infer,
+                         .run = run,
                          .widen_half = false};
   return {&def, 1};
 }

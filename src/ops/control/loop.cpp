@@ -15,9 +15,13 @@ struct Layout {
 
 Result<Layout> layout_of(const NodeReader& c, size_t inputs, size_t outputs) {
   const int64_t captures = c.get_int("captures");
-  if (inputs < 2 || captures < 0 || captures > static_cast<int64_t>(inputs) - 2) return invalid_model("illegal number of captures").found(std::to_string(captures));
+  if (inputs < 2 || captures < 0 || captures > static_cast<int64_t>(inputs) - 2)
+    return invalid_model("illegal number of captures").found(std::to_string(captures));
   Layout l{.carried = inputs - 2 - static_cast<size_t>(captures), .captures = static_cast<size_t>(captures)};
-  if (outputs < l.carried) return invalid_model("a loop has at least as many outputs as carried values").expected(std::to_string(l.carried)).found(std::to_string(outputs));
+  if (outputs < l.carried)
+    return invalid_model("a loop has at least as many outputs as carried values")
+        .expected(std::to_string(l.carried))
+        .found(std::to_string(outputs));
   l.scans = outputs - l.carried;
   ORKNN_TRY_ASSIGN(l.body, body_of(c, "body", inputs, outputs + 1));
   return l;
@@ -26,20 +30,25 @@ Result<Layout> layout_of(const NodeReader& c, size_t inputs, size_t outputs) {
 // True when the body hands its condition on unchanged, or always says to go on.
 bool always_continues(const Graph& body) {
   TensorId t = body.outputs()[0];
-  for (const Node* n = body.producer_node(t); n && n->op == "Identity" && n->inputs.size() == 1; n = body.producer_node(t)) t = n->inputs[0];
-  if (const TensorData* value = body.constant(t)) return value->dtype() == DType::Bool && value->count() == 1 && *value->as<bool>();
+  for (const Node* n = body.producer_node(t); n && n->op == "Identity" && n->inputs.size() == 1; n = body.producer_node(t))
+    t = n->inputs[0];
+  if (const TensorData* value = body.constant(t))
+    return value->dtype() == DType::Bool && value->count() == 1 && *value->as<bool>();
   return t == body.inputs()[1];
 }
 
 Status infer(InferContext& c) {
   ORKNN_TRY(require_inputs(c, 2));
   ORKNN_TRY_ASSIGN(const Layout l, layout_of(c, c.input_count(), c.output_count()));
-  if (c.has_input(0) && !is_integer(c.dtype(0))) return invalid_model("the trip count must be an integer").found(std::string(dtype_name(c.dtype(0))));
-  if (c.has_input(1) && c.dtype(1) != DType::Bool) return invalid_model("the condition must be bool").found(std::string(dtype_name(c.dtype(1))));
+  if (c.has_input(0) && !is_integer(c.dtype(0)))
+    return invalid_model("the trip count must be an integer").found(std::string(dtype_name(c.dtype(0))));
+  if (c.has_input(1) && c.dtype(1) != DType::Bool)
+    return invalid_model("the condition must be bool").found(std::string(dtype_name(c.dtype(1))));
   std::vector<TensorFacts> inputs = {{DType::Int64, Shape{}}, {DType::Bool, Shape{}}};
   for (size_t i = 2; i < c.input_count(); ++i) inputs.push_back(c.input(i));
   ORKNN_TRY_ASSIGN(const auto outputs, infer_repeated_body(*l.body, c.ops, inputs, 2, l.carried, 1));
-  if (outputs[0].dtype != DType::Bool) return invalid_model("the first output of a loop body must be bool").found(std::string(dtype_name(outputs[0].dtype)));
+  if (outputs[0].dtype != DType::Bool)
+    return invalid_model("the first output of a loop body must be bool").found(std::string(dtype_name(outputs[0].dtype)));
   // After weakening, the carried inputs hold before the first and after every iteration.
   for (size_t i = 0; i < l.carried; ++i) c.set_output(i, inputs[2 + i].dtype, inputs[2 + i].shape);
   Dim trips;
@@ -70,7 +79,8 @@ Status run(RunContext& c) {
   if (c.has_input(1)) {
     ORKNN_TRY_ASSIGN(going, single(c.input(1), "the condition"));
   }
-  if (!c.has_input(0) && going && always_continues(*l.body)) return invalid_argument("the loop has neither a trip count nor a condition that ends it");
+  if (!c.has_input(0) && going && always_continues(*l.body))
+    return invalid_argument("the loop has neither a trip count nor a condition that ends it");
   const BodyScope scope;
   ORKNN_TRY(scope.status());
   std::vector<TensorData> arguments(2);
@@ -84,14 +94,17 @@ Status run(RunContext& c) {
     ORKNN_TRY_ASSIGN(auto results, eval_graph(*l.body, c.ops, arguments, {.pool = &c.pool}));
     ORKNN_TRY_ASSIGN(going, single(results[0].view(), "the condition"));
     for (size_t i = 0; i < l.carried; ++i) {
-      if (results[1 + i].bytes() > kMaxLoopBytes) return Status::error(Code::OutOfMemory, "a carried value grows without bound").found(to_string(results[1 + i].dims()));
+      if (results[1 + i].bytes() > kMaxLoopBytes)
+        return Status::error(Code::OutOfMemory, "a carried value grows without bound").found(to_string(results[1 + i].dims()));
       arguments[2 + i] = std::move(results[1 + i]);
     }
     for (size_t i = 0; i < l.scans; ++i) {
       scan_bytes += results[1 + l.carried + i].bytes() + kPartOverhead;
       scans[i].push_back(std::move(results[1 + l.carried + i]));
     }
-    if (scan_bytes > kMaxLoopBytes) return Status::error(Code::OutOfMemory, "the scan outputs of a loop take too much memory").found(std::to_string(n + 1) + " iterations");
+    if (scan_bytes > kMaxLoopBytes)
+      return Status::error(Code::OutOfMemory, "the scan outputs of a loop take too much memory")
+          .found(std::to_string(n + 1) + " iterations");
   }
   std::vector<TensorFacts> parts(l.scans);
   if (l.scans > 0 && scans[0].empty()) {
@@ -107,8 +120,14 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> loop() {
-  static const OpDef def{.name = "Loop", .summary = "runs a body repeatedly", .inputs = {0, Arity::kMany}, .outputs = {1, Arity::kMany},
-                         .attributes = {required(attr_graph("body")), attr_int("captures", 0)}, .infer = infer, .run = run, .widen_half = false};
+  static const OpDef def{.name = "Loop",
+                         .summary = "runs a body repeatedly",
+                         .inputs = {0, Arity::kMany},
+                         .outputs = {1, Arity::kMany},
+                         .attributes = {required(attr_graph("body")), attr_int("captures", 0)},
+                         .infer = infer,
+                         .run = run,
+                         .widen_half = false};
   return {&def, 1};
 }
 }  // namespace orknn::ops

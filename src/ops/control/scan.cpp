@@ -18,7 +18,10 @@ struct Layout {
 Result<std::vector<int64_t>> entries(const NodeReader& c, std::string_view name, size_t count) {
   const auto* given = c.find<std::vector<int64_t>>(name);
   if (!given) return std::vector<int64_t>(count, 0);
-  if (given->size() != count) return invalid_model("attribute '" + std::string(name) + "' has the wrong length").expected(std::to_string(count)).found(std::to_string(given->size()));
+  if (given->size() != count)
+    return invalid_model("attribute '" + std::string(name) + "' has the wrong length")
+        .expected(std::to_string(count))
+        .found(std::to_string(given->size()));
   return *given;
 }
 
@@ -36,9 +39,16 @@ Result<Layout> layout_of(const NodeReader& c, size_t inputs, size_t outputs) {
   const int64_t captures = c.get_int("captures"), scanned = c.get_int("num_scan_inputs");
   const auto total = static_cast<int64_t>(inputs);
   if (captures < 0 || scanned < 1 || captures > total || scanned > total - captures)
-    return invalid_model("num_scan_inputs and captures do not fit the inputs").expected(std::to_string(total) + " in all").found(std::to_string(scanned) + " and " + std::to_string(captures));
-  Layout l{.states = static_cast<size_t>(total - captures - scanned), .inputs = static_cast<size_t>(scanned), .captures = static_cast<size_t>(captures)};
-  if (outputs < l.states) return invalid_model("a scan has at least as many outputs as states").expected(std::to_string(l.states)).found(std::to_string(outputs));
+    return invalid_model("num_scan_inputs and captures do not fit the inputs")
+        .expected(std::to_string(total) + " in all")
+        .found(std::to_string(scanned) + " and " + std::to_string(captures));
+  Layout l{.states = static_cast<size_t>(total - captures - scanned),
+           .inputs = static_cast<size_t>(scanned),
+           .captures = static_cast<size_t>(captures)};
+  if (outputs < l.states)
+    return invalid_model("a scan has at least as many outputs as states")
+        .expected(std::to_string(l.states))
+        .found(std::to_string(outputs));
   l.outputs = outputs - l.states;
   ORKNN_TRY_ASSIGN(l.body, body_of(c, "body", inputs, outputs));
   ORKNN_TRY_ASSIGN(l.input_axes, entries(c, "scan_input_axes", l.inputs));
@@ -87,7 +97,8 @@ TensorData slice_of(const TensorView& x, size_t axis, int64_t at, ThreadPool& po
   TensorData out = TensorData::allocate(x.dtype, dims);
   const int64_t outer = extent_product(x.dims, 0, axis), inner = extent_product(x.dims, axis + 1, x.dims.size());
   const size_t bytes = dtype_bytes(x.dtype);
-  copy_strided({{outer, x.dims[axis] * inner, inner}, {inner, 1, 1}}, offset_by(x.data, at * inner, bytes), out.mutable_data(), bytes, pool);
+  copy_strided({{outer, x.dims[axis] * inner, inner}, {inner, 1, 1}}, offset_by(x.data, at * inner, bytes), out.mutable_data(),
+               bytes, pool);
   return out;
 }
 
@@ -100,7 +111,10 @@ Status run(RunContext& c) {
     ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(l.input_axes[i], x.rank()));
     axes.push_back(static_cast<size_t>(axis));
     if (i == 0) length = x.dims[axes[i]];
-    if (x.dims[axes[i]] != length) return shape_mismatch("scan inputs differ in length").expected(std::to_string(length)).found(std::to_string(x.dims[axes[i]]));
+    if (x.dims[axes[i]] != length)
+      return shape_mismatch("scan inputs differ in length")
+          .expected(std::to_string(length))
+          .found(std::to_string(x.dims[axes[i]]));
   }
   const BodyScope scope;
   ORKNN_TRY(scope.status());
@@ -110,37 +124,50 @@ Status run(RunContext& c) {
   size_t scan_bytes = 0;
   for (int64_t n = 0; n < length; ++n) {
     ORKNN_TRY(BodyScope::count_iteration());
-    for (size_t i = 0; i < l.inputs; ++i) arguments[l.states + i] = slice_of(c.input(l.states + i), axes[i], l.input_reversed[i] ? length - 1 - n : n, c.pool);
+    for (size_t i = 0; i < l.inputs; ++i)
+      arguments[l.states + i] = slice_of(c.input(l.states + i), axes[i], l.input_reversed[i] ? length - 1 - n : n, c.pool);
     ORKNN_TRY_ASSIGN(auto results, eval_graph(*l.body, c.ops, arguments, {.pool = &c.pool}));
     for (size_t i = 0; i < l.states; ++i) {
-      if (results[i].bytes() > kMaxLoopBytes) return Status::error(Code::OutOfMemory, "a state grows without bound").found(to_string(results[i].dims()));
+      if (results[i].bytes() > kMaxLoopBytes)
+        return Status::error(Code::OutOfMemory, "a state grows without bound").found(to_string(results[i].dims()));
       arguments[i] = std::move(results[i]);
     }
     for (size_t i = 0; i < l.outputs; ++i) {
       scan_bytes += results[l.states + i].bytes() + kPartOverhead;
       scans[i].push_back(std::move(results[l.states + i]));
     }
-    if (scan_bytes > kMaxLoopBytes) return Status::error(Code::OutOfMemory, "the outputs of a scan take too much memory").found(std::to_string(n + 1) + " iterations");
+    if (scan_bytes > kMaxLoopBytes)
+      return Status::error(Code::OutOfMemory, "the outputs of a scan take too much memory")
+          .found(std::to_string(n + 1) + " iterations");
   }
   std::vector<TensorFacts> parts(l.outputs);
   if (length == 0) {
     std::vector<TensorFacts> inputs;
     for (size_t i = 0; i < c.input_count(); ++i) inputs.push_back({c.input(i).dtype, to_shape(c.input(i).dims)});
-    for (size_t i = 0; i < l.inputs; ++i) inputs[l.states + i].shape->erase(inputs[l.states + i].shape->begin() + static_cast<int64_t>(axes[i]));
+    for (size_t i = 0; i < l.inputs; ++i)
+      inputs[l.states + i].shape->erase(inputs[l.states + i].shape->begin() + static_cast<int64_t>(axes[i]));
     ORKNN_TRY_ASSIGN(const auto outputs, infer_repeated_body(*l.body, c.ops, inputs, 0, l.states, 0));
     parts.assign(outputs.begin() + static_cast<int64_t>(l.states), outputs.end());
   }
   for (size_t i = 0; i < l.states; ++i) ORKNN_TRY(deliver_output(c, i, arguments[i]));
-  for (size_t i = 0; i < l.outputs; ++i) ORKNN_TRY(deliver_scan(c, l.states + i, scans[i], l.output_axes[i], l.output_reversed[i], parts[i]));
+  for (size_t i = 0; i < l.outputs; ++i)
+    ORKNN_TRY(deliver_scan(c, l.states + i, scans[i], l.output_axes[i], l.output_reversed[i], parts[i]));
   return {};
 }
 }  // namespace
 
 std::span<const OpDef> scan() {
-  static const OpDef def{.name = "Scan", .summary = "runs a body over slices", .inputs = {1, Arity::kMany}, .outputs = {1, Arity::kMany},
-                         .attributes = {required(attr_graph("body")), required(attr_int("num_scan_inputs")), attr_ints("scan_input_axes"), attr_ints("scan_input_directions"),
-                                        attr_ints("scan_output_axes"), attr_ints("scan_output_directions"), attr_int("captures", 0)},
-                         .infer = infer, .run = run, .widen_half = false};
+  static const OpDef def{
+      .name = "Scan",
+      .summary = "runs a body over slices",
+      .inputs = {1, Arity::kMany},
+      .outputs = {1, Arity::kMany},
+      .attributes = {required(attr_graph("body")), required(attr_int("num_scan_inputs")), attr_ints("scan_input_axes"),
+                     attr_ints("scan_input_directions"), attr_ints("scan_output_axes"), attr_ints("scan_output_directions"),
+                     attr_int("captures", 0)},
+      .infer = infer,
+      .run = run,
+      .widen_half = false};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -14,7 +14,9 @@ struct Geometry {
 
 Result<Geometry> geometry(const NodeReader& node, std::vector<int64_t> image, const std::vector<int64_t>& block) {
   if (image.empty() || image.size() != block.size())
-    return shape_mismatch("image_shape and block_shape must have the same length").expected("one extent per spatial axis").found(to_string(image) + " and " + to_string(block));
+    return shape_mismatch("image_shape and block_shape must have the same length")
+        .expected("one extent per spatial axis")
+        .found(to_string(image) + " and " + to_string(block));
   Geometry g{.image = std::move(image), .window = {}, .blocks = {}};
   ORKNN_TRY_ASSIGN(g.window, read_window(node, g.image.size(), block));
   ORKNN_TRY_ASSIGN(g.blocks, window_output(g.window, g.image));
@@ -27,7 +29,9 @@ Result<Shape> output_shape(const Geometry& g, const Shape& x) {
   if (x.size() != 3) return shape_mismatch("input 0 has the wrong rank").expected("3").found(to_string(x));
   const int64_t taps = g.window.taps();
   if (x[1].is_known() && x[1].value() % taps != 0)
-    return shape_mismatch("columns do not divide into blocks").expected("a multiple of " + std::to_string(taps)).found(x[1].to_string());
+    return shape_mismatch("columns do not divide into blocks")
+        .expected("a multiple of " + std::to_string(taps))
+        .found(x[1].to_string());
   if (x[2].is_known() && x[2].value() != element_count(g.blocks))
     return shape_mismatch("wrong number of blocks").expected(std::to_string(element_count(g.blocks))).found(x[2].to_string());
   Shape out{x[0], x[1] / Dim(taps)};
@@ -55,13 +59,15 @@ Status run(RunContext& c) {
   ORKNN_TRY_ASSIGN(const Shape shape, output_shape(g, to_shape(x.dims)));
   const Dims dims = *to_dims(shape);
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, dims));
-  const int64_t planes = dims[0] * dims[1], taps = g.window.taps(), block_count = element_count(g.blocks), plane_size = element_count(g.image);
+  const int64_t planes = dims[0] * dims[1], taps = g.window.taps(), block_count = element_count(g.blocks),
+                plane_size = element_count(g.image);
   const Dims strides = strides_of(g.image);
   return visit_dtype(x.dtype, [&]<class T>(TypeTag<T>) -> Status {
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || std::is_same_v<T, bool>) {
       return unsupported("element type is not supported").found(std::string(dtype_name(x.dtype)));
     } else {
-      using Sum = std::conditional_t<std::is_integral_v<T>, std::make_unsigned_t<std::conditional_t<std::is_integral_v<T>, T, int>>, double>;
+      using Sum = std::conditional_t<std::is_integral_v<T>,
+                                     std::make_unsigned_t<std::conditional_t<std::is_integral_v<T>, T, int>>, double>;
       c.pool.parallel_for(planes, 1, [&](int64_t begin, int64_t end) {
         for (int64_t plane = begin; plane < end; ++plane) {
           std::vector<Sum> sums(static_cast<size_t>(plane_size));
@@ -77,7 +83,9 @@ Status run(RunContext& c) {
                 inside = p >= 0 && p < g.image[i];
                 position += p * strides[i];
               }
-              if (inside) sums[static_cast<size_t>(position)] = static_cast<Sum>(sums[static_cast<size_t>(position)] + static_cast<Sum>(from[b]));
+              if (inside)
+                sums[static_cast<size_t>(position)] =
+                    static_cast<Sum>(sums[static_cast<size_t>(position)] + static_cast<Sum>(from[b]));
             }
           }
           T* to = y.as<T>() + plane * plane_size;
@@ -89,13 +97,19 @@ Status run(RunContext& c) {
   });
 }
 
-OpCost cost(const NodeReader&, std::span<const Dims> inputs, std::span<const Dims>) { return {.element_ops = element_count(inputs[0])}; }
+OpCost cost(const NodeReader&, std::span<const Dims> inputs, std::span<const Dims>) {
+  return {.element_ops = element_count(inputs[0])};
+}
 }  // namespace
 
 std::span<const OpDef> col2im() {
-  static const OpDef def{.name = "Col2Im", .summary = "sums sliding blocks back into an image", .inputs = {3, 3},
+  static const OpDef def{.name = "Col2Im",
+                         .summary = "sums sliding blocks back into an image",
+                         .inputs = {3, 3},
                          .attributes = {attr_ints("dilations"), attr_ints("pads"), attr_ints("strides")},
-                         .infer = infer, .run = run, .cost = cost};
+                         .infer = infer,
+                         .run = run,
+                         .cost = cost};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -20,12 +20,13 @@ Status run(RunContext& c) {
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, s.output_dims()));
   return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) {
     const T* bias = c.has_input(2) ? c.input(2).as<T>() : nullptr;
-    convolve<double>(c.pool, s, x.as<T>(), w.as<T>(), 0.0, [](int64_t) { return 0.0; },
-                     [&](int64_t image, int64_t channel, std::span<const double> sums) {
-      T* to = y.as<T>() + (image * s.output_channels + channel) * static_cast<int64_t>(sums.size());
-      const double offset = bias ? static_cast<double>(bias[channel]) : 0.0;
-      for (size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<T>(sums[i] + offset);
-    });
+    convolve<double>(
+        c.pool, s, x.as<T>(), w.as<T>(), 0.0, [](int64_t) { return 0.0; },
+        [&](int64_t image, int64_t channel, std::span<const double> sums) {
+          T* to = y.as<T>() + (image * s.output_channels + channel) * static_cast<int64_t>(sums.size());
+          const double offset = bias ? static_cast<double>(bias[channel]) : 0.0;
+          for (size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<T>(sums[i] + offset);
+        });
     return Status();
   });
 }
@@ -37,8 +38,15 @@ OpCost cost(const NodeReader& node, std::span<const Dims> inputs, std::span<cons
 }  // namespace
 
 std::span<const OpDef> conv() {
-  static const OpDef def{.name = "Conv", .summary = "convolution with optional bias", .inputs = {2, 3}, .attributes = conv_attributes(),
-                         .infer = infer, .run = run, .quant = QuantRule::Compute, .cost = cost, .engine = Engine::Conv};
+  static const OpDef def{.name = "Conv",
+                         .summary = "convolution with optional bias",
+                         .inputs = {2, 3},
+                         .attributes = conv_attributes(),
+                         .infer = infer,
+                         .run = run,
+                         .quant = QuantRule::Compute,
+                         .cost = cost,
+                         .engine = Engine::Conv};
   return {&def, 1};
 }
 }  // namespace orknn::ops

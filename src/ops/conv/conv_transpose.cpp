@@ -15,7 +15,8 @@ Status infer(InferContext& c) {
 
 // Adds plane * weight to the sums at the positions that tap `tap` reaches.
 template <class T>
-void scatter(const ConvShape& s, std::span<const int64_t> tap, const T* plane, double weight, std::span<const int64_t> output_strides, double* sums) {
+void scatter(const ConvShape& s, std::span<const int64_t> tap, const T* plane, double weight,
+             std::span<const int64_t> output_strides, double* sums) {
   const size_t inner = s.window.rank() - 1;
   const int64_t stride = s.window.strides[inner];
   const int64_t offset = tap[inner] * s.window.dilations[inner] - s.window.pads_begin[inner];
@@ -85,8 +86,15 @@ std::vector<AttributeDef> attributes() {
 }  // namespace
 
 std::span<const OpDef> conv_transpose() {
-  static const OpDef def{.name = "ConvTranspose", .summary = "transposed convolution with optional bias", .inputs = {2, 3}, .attributes = attributes(),
-                         .infer = infer, .run = run, .quant = QuantRule::Compute, .cost = cost, .engine = Engine::Conv};
+  static const OpDef def{.name = "ConvTranspose",
+                         .summary = "transposed convolution with optional bias",
+                         .inputs = {2, 3},
+                         .attributes = attributes(),
+                         .infer = infer,
+                         .run = run,
+                         .quant = QuantRule::Compute,
+                         .cost = cost,
+                         .engine = Engine::Conv};
   return {&def, 1};
 }
 }  // namespace orknn::ops

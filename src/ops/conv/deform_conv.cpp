@@ -34,15 +34,19 @@ Status run(RunContext& c) {
   ORKNN_TRY_ASSIGN(const ConvShape s, conv_shape(c, x.dims, w.dims));
   const int64_t offset_groups = c.get_int("offset_group");
   if (offset_groups < 1 || s.input_channels % offset_groups != 0)
-    return invalid_model("offset_group is out of range").expected("a divisor of " + std::to_string(s.input_channels)).found(std::to_string(offset_groups));
+    return invalid_model("offset_group is out of range")
+        .expected("a divisor of " + std::to_string(s.input_channels))
+        .found(std::to_string(offset_groups));
   const int64_t taps = s.window.taps();
   const Dims offset_dims{s.batch, offset_groups * taps * 2, s.output[0], s.output[1]};
   const Dims mask_dims{s.batch, offset_groups * taps, s.output[0], s.output[1]};
-  if (!std::equal(offset_dims.begin(), offset_dims.end(), offset.dims.begin(), offset.dims.end())) return wrong_shape("offset", to_string(offset_dims), offset.dims);
+  if (!std::equal(offset_dims.begin(), offset_dims.end(), offset.dims.begin(), offset.dims.end()))
+    return wrong_shape("offset", to_string(offset_dims), offset.dims);
   if (c.has_input(3)) ORKNN_TRY(check_bias(c.input(3), s.output_channels));
   if (c.has_input(4)) {
     const std::span<const int64_t> found = c.input(4).dims;
-    if (!std::equal(mask_dims.begin(), mask_dims.end(), found.begin(), found.end())) return wrong_shape("mask", to_string(mask_dims), found);
+    if (!std::equal(mask_dims.begin(), mask_dims.end(), found.begin(), found.end()))
+      return wrong_shape("mask", to_string(mask_dims), found);
   }
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, s.output_dims()));
   const int64_t output_plane = s.output[0] * s.output[1], input_plane = s.input[0] * s.input[1];
@@ -60,11 +64,16 @@ Status run(RunContext& c) {
           for (int64_t t = 0; t < taps; ++t) {
             const int64_t ky = t / s.window.kernel[1], kx = t % s.window.kernel[1];
             const T* shift = offset.as<T>() + (group * taps + t) * 2 * output_plane + position;
-            const double at_y = static_cast<double>(oy * s.window.strides[0] - s.window.pads_begin[0] + ky * s.window.dilations[0]) + static_cast<double>(shift[0]);
-            const double at_x = static_cast<double>(ox * s.window.strides[1] - s.window.pads_begin[1] + kx * s.window.dilations[1]) + static_cast<double>(shift[output_plane]);
+            const double at_y =
+                static_cast<double>(oy * s.window.strides[0] - s.window.pads_begin[0] + ky * s.window.dilations[0]) +
+                static_cast<double>(shift[0]);
+            const double at_x =
+                static_cast<double>(ox * s.window.strides[1] - s.window.pads_begin[1] + kx * s.window.dilations[1]) +
+                static_cast<double>(shift[output_plane]);
             const double weight = mask ? static_cast<double>(mask[(group * taps + t) * output_plane + position]) : 1.0;
             patch[static_cast<size_t>(channel * taps + t)] =
-                weight * sample(x.as<T>() + (image * s.input_channels + channel) * input_plane, s.input[0], s.input[1], at_y, at_x);
+                weight *
+                sample(x.as<T>() + (image * s.input_channels + channel) * input_plane, s.input[0], s.input[1], at_y, at_x);
           }
         }
         const int64_t depth = s.channels_per_group() * taps;
@@ -89,10 +98,14 @@ OpCost cost(const NodeReader& node, std::span<const Dims> inputs, std::span<cons
 }  // namespace
 
 std::span<const OpDef> deform_conv() {
-  static const OpDef def{.name = "DeformConv", .summary = "2-D convolution with learned sampling offsets", .inputs = {3, 5},
-                         .attributes = {attr_ints("dilations"), attr_int("group", 1), attr_ints("kernel_shape"), attr_int("offset_group", 1),
-                                        attr_ints("pads"), attr_ints("strides")},
-                         .infer = infer, .run = run, .cost = cost};
+  static const OpDef def{.name = "DeformConv",
+                         .summary = "2-D convolution with learned sampling offsets",
+                         .inputs = {3, 5},
+                         .attributes = {attr_ints("dilations"), attr_int("group", 1), attr_ints("kernel_shape"),
+                                        attr_int("offset_group", 1), attr_ints("pads"), attr_ints("strides")},
+                         .infer = infer,
+                         .run = run,
+                         .cost = cost};
   return {&def, 1};
 }
 }  // namespace orknn::ops

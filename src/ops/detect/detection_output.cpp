@@ -19,14 +19,23 @@ struct Options {
 };
 
 Result<Options> options_of(const NodeReader& c) {
-  Options o{.classes = c.get_int("num_classes"), .background = c.get_int("background_label_id"), .top_k = c.get_int("top_k"), .keep_top_k = c.get_int("keep_top_k"),
-            .share_location = c.get_int("share_location") != 0, .variance_in_target = c.get_int("variance_encoded_in_target") != 0, .normalized = c.get_int("normalized_bbox") != 0,
-            .clip = c.get_int("clip") != 0, .code_type = c.get_string("code_type"), .confidence = static_cast<float>(c.get_float("confidence_threshold")),
-            .threshold = static_cast<float>(c.get_float("nms_threshold")), .eta = static_cast<float>(c.get_float("eta"))};
+  Options o{.classes = c.get_int("num_classes"),
+            .background = c.get_int("background_label_id"),
+            .top_k = c.get_int("top_k"),
+            .keep_top_k = c.get_int("keep_top_k"),
+            .share_location = c.get_int("share_location") != 0,
+            .variance_in_target = c.get_int("variance_encoded_in_target") != 0,
+            .normalized = c.get_int("normalized_bbox") != 0,
+            .clip = c.get_int("clip") != 0,
+            .code_type = c.get_string("code_type"),
+            .confidence = static_cast<float>(c.get_float("confidence_threshold")),
+            .threshold = static_cast<float>(c.get_float("nms_threshold")),
+            .eta = static_cast<float>(c.get_float("eta"))};
   if (o.classes < 1) return invalid_model("num_classes is out of range").expected("at least 1").found(std::to_string(o.classes));
   if (o.code_type != "CORNER" && o.code_type != "CENTER_SIZE" && o.code_type != "CORNER_SIZE")
     return unsupported("unknown code_type").expected("CORNER, CENTER_SIZE or CORNER_SIZE").found(o.code_type);
-  if (!(o.eta > 0 && o.eta <= 1)) return invalid_model("eta is out of range").expected("above 0, at most 1").found(std::to_string(o.eta));
+  if (!(o.eta > 0 && o.eta <= 1))
+    return invalid_model("eta is out of range").expected("above 0, at most 1").found(std::to_string(o.eta));
   return o;
 }
 
@@ -65,14 +74,17 @@ struct Detection {
 
 Status run(RunContext& c) {
   ORKNN_TRY_ASSIGN(const Options o, options_of(c));
-  const TensorData offsets = convert(c.input(0), DType::Float32), scores = convert(c.input(1), DType::Float32), priors = convert(c.input(2), DType::Float32);
+  const TensorData offsets = convert(c.input(0), DType::Float32), scores = convert(c.input(1), DType::Float32),
+                   priors = convert(c.input(2), DType::Float32);
   const int64_t images = c.input(0).dims.empty() ? 1 : c.input(0).dims[0], rows = o.variance_in_target ? 1 : 2;
   const int64_t count = priors.count() / (4 * rows), location_classes = o.share_location ? 1 : o.classes;
   // Divisions instead of products: the attributes may be absurd.
-  if (images < 1 || count < 1 || priors.count() % (4 * rows) != 0 || scores.count() % images != 0 || offsets.count() % images != 0 || scores.count() / images % count != 0 ||
-      scores.count() / images / count != o.classes || offsets.count() / images % (4 * count) != 0 || offsets.count() / images / (4 * count) != location_classes)
+  if (images < 1 || count < 1 || priors.count() % (4 * rows) != 0 || scores.count() % images != 0 ||
+      offsets.count() % images != 0 || scores.count() / images % count != 0 || scores.count() / images / count != o.classes ||
+      offsets.count() / images % (4 * count) != 0 || offsets.count() / images / (4 * count) != location_classes)
     return shape_mismatch("locations, confidences and prior boxes do not fit together")
-        .expected(std::to_string(o.classes) + " classes for each prior box").found(to_string(c.input(0).dims) + ", " + to_string(c.input(1).dims) + ", " + to_string(c.input(2).dims));
+        .expected(std::to_string(o.classes) + " classes for each prior box")
+        .found(to_string(c.input(0).dims) + ", " + to_string(c.input(1).dims) + ", " + to_string(c.input(2).dims));
   const float* prior = priors.as<float>();
   std::vector<float> found;
   for (int64_t image = 0; image < images; ++image) {
@@ -80,17 +92,20 @@ Status run(RunContext& c) {
     std::vector<std::vector<Box>> boxes(static_cast<size_t>(location_classes));
     for (int64_t k = 0; k < location_classes; ++k)
       for (int64_t p = 0; p < count; ++p)
-        boxes[static_cast<size_t>(k)].push_back(decode(o, prior + p * 4, prior + (count + p) * 4 * (rows - 1), offsets.as<float>() + ((image * count + p) * location_classes + k) * 4));
+        boxes[static_cast<size_t>(k)].push_back(decode(o, prior + p * 4, prior + (count + p) * 4 * (rows - 1),
+                                                       offsets.as<float>() + ((image * count + p) * location_classes + k) * 4));
     std::vector<Detection> kept;
     for (int64_t label = 0; label < o.classes; ++label) {
       if (label == o.background) continue;
       std::vector<int64_t> order;
       for (int64_t p = 0; p < count; ++p)
         if (score[p * o.classes + label] > o.confidence) order.push_back(p);
-      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return score[a * o.classes + label] > score[b * o.classes + label]; });
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int64_t a, int64_t b) { return score[a * o.classes + label] > score[b * o.classes + label]; });
       if (o.top_k >= 0 && order.size() > static_cast<size_t>(o.top_k)) order.resize(static_cast<size_t>(o.top_k));
       const auto& own = boxes[static_cast<size_t>(o.share_location ? 0 : label)];
-      for (int64_t p : suppress(order, [&](int64_t i) -> const Box& { return own[static_cast<size_t>(i)]; }, {.threshold = o.threshold, .eta = o.eta, .border = o.normalized ? 0.0f : 1.0f}))
+      for (int64_t p : suppress(order, [&](int64_t i) -> const Box& { return own[static_cast<size_t>(i)]; },
+                                {.threshold = o.threshold, .eta = o.eta, .border = o.normalized ? 0.0f : 1.0f}))
         kept.push_back({label, p, score[p * o.classes + label]});
     }
     if (o.keep_top_k >= 0 && kept.size() > static_cast<size_t>(o.keep_top_k)) {
@@ -100,23 +115,31 @@ Status run(RunContext& c) {
     }
     for (const Detection& d : kept) {
       const Box& b = boxes[static_cast<size_t>(o.share_location ? 0 : d.label)][static_cast<size_t>(d.prior)];
-      found.insert(found.end(), {static_cast<float>(image), static_cast<float>(d.label), d.score, b.left, b.top, b.right, b.bottom});
+      found.insert(found.end(),
+                   {static_cast<float>(image), static_cast<float>(d.label), d.score, b.left, b.top, b.right, b.bottom});
     }
   }
   if (found.empty())  // one row per image that says so
-    for (int64_t image = 0; image < images; ++image) found.insert(found.end(), {static_cast<float>(image), -1, -1, -1, -1, -1, -1});
-  ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, c.input(0).dtype, Dims{1, 1, static_cast<int64_t>(found.size()) / 7, 7}));
+    for (int64_t image = 0; image < images; ++image)
+      found.insert(found.end(), {static_cast<float>(image), -1, -1, -1, -1, -1, -1});
+  ORKNN_TRY_ASSIGN(const MutableTensorView y,
+                   c.output(0, c.input(0).dtype, Dims{1, 1, static_cast<int64_t>(found.size()) / 7, 7}));
   convert_elements(TensorData::from<float>({1, 1, static_cast<int64_t>(found.size()) / 7, 7}, found).view(), y);
   return {};
 }
 }  // namespace
 
 std::span<const OpDef> detection_output() {
-  static const OpDef def{.name = "DetectionOutput", .summary = "SSD detections from offsets, confidences and prior boxes", .inputs = {3, 3},
-                         .attributes = {required(attr_int("num_classes")), attr_int("share_location", 1), attr_int("background_label_id", 0), attr_float("nms_threshold", 0.3), attr_int("top_k", -1),
-                                        attr_float("eta", 1.0), attr_string("code_type", "CORNER"), attr_int("keep_top_k", -1), attr_int("variance_encoded_in_target", 0),
-                                        attr_float("confidence_threshold", -3.4e38), attr_int("normalized_bbox", 1), attr_int("clip", 0)},
-                         .infer = infer, .run = run};
+  static const OpDef def{
+      .name = "DetectionOutput",
+      .summary = "SSD detections from offsets, confidences and prior boxes",
+      .inputs = {3, 3},
+      .attributes = {required(attr_int("num_classes")), attr_int("share_location", 1), attr_int("background_label_id", 0),
+                     attr_float("nms_threshold", 0.3), attr_int("top_k", -1), attr_float("eta", 1.0),
+                     attr_string("code_type", "CORNER"), attr_int("keep_top_k", -1), attr_int("variance_encoded_in_target", 0),
+                     attr_float("confidence_threshold", -3.4e38), attr_int("normalized_bbox", 1), attr_int("clip", 0)},
+      .infer = infer,
+      .run = run};
   return {&def, 1};
 }
 }  // namespace orknn::ops

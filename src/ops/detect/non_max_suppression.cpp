@@ -20,9 +20,11 @@ Status check_shapes(const Shape* boxes, const Shape* scores) {
 
 Status infer(InferContext& c) {
   for (size_t i : {size_t{0}, size_t{1}, size_t{3}, size_t{4}})
-    if (c.has_input(i) && !is_float(c.dtype(i))) return invalid_model("input " + std::to_string(i) + " must be floats").found(std::string(dtype_name(c.dtype(i))));
+    if (c.has_input(i) && !is_float(c.dtype(i)))
+      return invalid_model("input " + std::to_string(i) + " must be floats").found(std::string(dtype_name(c.dtype(i))));
   ORKNN_TRY(require_integer(c, 2, "the number of boxes"));
-  if (const int64_t format = c.get_int("center_point_box"); format != 0 && format != 1) return unsupported("unknown box format").expected("0 or 1").found(std::to_string(format));
+  if (const int64_t format = c.get_int("center_point_box"); format != 0 && format != 1)
+    return unsupported("unknown box format").expected("0 or 1").found(std::to_string(format));
   ORKNN_TRY(check_shapes(c.shape(0), c.shape(1)));
   c.set_output(0, DType::Int64, Shape{Dim(), 3});
   return {};
@@ -38,7 +40,8 @@ Box box_from(const float* v, bool center_form) {
 }
 
 bool overlaps(const Box& a, const Box& b, float threshold) {
-  const float width = std::min(a.x_max, b.x_max) - std::max(a.x_min, b.x_min), height = std::min(a.y_max, b.y_max) - std::max(a.y_min, b.y_min);
+  const float width = std::min(a.x_max, b.x_max) - std::max(a.x_min, b.x_min),
+              height = std::min(a.y_max, b.y_max) - std::max(a.y_min, b.y_min);
   if (!(width > 0) || !(height > 0)) return false;
   const float shared = width * height;
   const float area_a = (a.x_max - a.x_min) * (a.y_max - a.y_min), area_b = (b.x_max - b.x_min) * (b.y_max - b.y_min);
@@ -51,7 +54,8 @@ bool overlaps(const Box& a, const Box& b, float threshold) {
 Result<double> number(const RunContext& c, size_t i, double fallback) {
   if (!c.has_input(i)) return fallback;
   const std::vector<double> values = to_doubles(c.input(i));
-  if (values.size() > 1) return invalid_argument("input " + std::to_string(i) + " must be one number").found(to_string(c.input(i).dims));
+  if (values.size() > 1)
+    return invalid_argument("input " + std::to_string(i) + " must be one number").found(to_string(c.input(i).dims));
   return values.empty() ? fallback : values[0];
 }
 
@@ -62,7 +66,8 @@ Status run(RunContext& c) {
   ORKNN_TRY_ASSIGN(const double iou_threshold, number(c, 3, 0));
   ORKNN_TRY_ASSIGN(const double score_threshold, number(c, 4, 0));
   const bool filtered = c.has_input(4) && c.input(4).count() > 0;
-  if (!(iou_threshold >= 0 && iou_threshold <= 1)) return invalid_argument("illegal overlap threshold").expected("0 to 1").found(std::to_string(iou_threshold));
+  if (!(iou_threshold >= 0 && iou_threshold <= 1))
+    return invalid_argument("illegal overlap threshold").expected("0 to 1").found(std::to_string(iou_threshold));
   const TensorData boxes = convert(c.input(0), DType::Float32), scores = convert(c.input(1), DType::Float32);
   const int64_t batches = scores.dims()[0], classes = scores.dims()[1], count = scores.dims()[2];
   const bool center_form = c.get_int("center_point_box") != 0;
@@ -81,7 +86,9 @@ Status run(RunContext& c) {
         for (int64_t i : order) {
           if (chosen.size() >= most) break;
           const Box candidate = box_from(box + i * 4, center_form);
-          if (std::any_of(chosen.begin(), chosen.end(), [&](const Box& b) { return overlaps(candidate, b, static_cast<float>(iou_threshold)); })) continue;
+          if (std::any_of(chosen.begin(), chosen.end(),
+                          [&](const Box& b) { return overlaps(candidate, b, static_cast<float>(iou_threshold)); }))
+            continue;
           chosen.push_back(candidate);
           kept[static_cast<size_t>(n)].push_back(i);
         }
@@ -103,8 +110,12 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> non_max_suppression() {
-  static const OpDef def{.name = "NonMaxSuppression", .summary = "best boxes that overlap little", .inputs = {2, 5}, .attributes = {attr_int("center_point_box", 0)},
-                         .infer = infer, .run = run};
+  static const OpDef def{.name = "NonMaxSuppression",
+                         .summary = "best boxes that overlap little",
+                         .inputs = {2, 5},
+                         .attributes = {attr_int("center_point_box", 0)},
+                         .infer = infer,
+                         .run = run};
   return {&def, 1};
 }
 }  // namespace orknn::ops

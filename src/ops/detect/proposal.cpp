@@ -1,5 +1,5 @@
-// The region proposals of Faster R-CNN: anchors at every place of a feature map, moved by predicted offsets, cut to the image; the
-// best of them that overlap little. Outputs: regions [n, 5] (image 0, left, top, right, bottom) and their scores [n, 1].
+// The region proposals of Faster R-CNN: anchors at every place of a feature map, moved by predicted offsets, cut to the image;
+// the best of them that overlap little. Outputs: regions [n, 5] (image 0, left, top, right, bottom) and their scores [n, 1].
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -28,7 +28,8 @@ Result<Options> options_of(const NodeReader& c) {
   o.threshold = static_cast<float>(c.get_float("nms_threshold"));
   o.before = c.get_int("pre_nms_topn");
   o.after = c.get_int("post_nms_topn");
-  if (o.ratios.empty() || o.scales.empty() || o.ratios.size() > 1024 || o.scales.size() > 1024) return invalid_model("ratios and scales must not be empty");
+  if (o.ratios.empty() || o.scales.empty() || o.ratios.size() > 1024 || o.scales.size() > 1024)
+    return invalid_model("ratios and scales must not be empty");
   for (double r : o.ratios)
     if (!(r > 0)) return invalid_model("ratios must be positive").found(std::to_string(r));
   return o;
@@ -40,9 +41,13 @@ Status infer(InferContext& c) {
   ORKNN_TRY(require_rank(c, 1, 4));
   ORKNN_TRY_ASSIGN(const Options o, options_of(c));
   if (const Shape* s = c.shape(0); s && (*s)[1].is_known() && (*s)[1].value() != 2 * o.anchors())
-    return shape_mismatch("scores do not fit the anchors").expected(std::to_string(2 * o.anchors()) + " channels").found(to_string(*s));
+    return shape_mismatch("scores do not fit the anchors")
+        .expected(std::to_string(2 * o.anchors()) + " channels")
+        .found(to_string(*s));
   if (const Shape* s = c.shape(1); s && (*s)[1].is_known() && (*s)[1].value() != 4 * o.anchors())
-    return shape_mismatch("offsets do not fit the anchors").expected(std::to_string(4 * o.anchors()) + " channels").found(to_string(*s));
+    return shape_mismatch("offsets do not fit the anchors")
+        .expected(std::to_string(4 * o.anchors()) + " channels")
+        .found(to_string(*s));
   c.set_output(0, c.dtype(0), Shape{Dim(), 5});
   if (c.output_count() > 1) c.set_output(1, c.dtype(0), Shape{Dim(), 1});
   return {};
@@ -53,9 +58,11 @@ std::vector<Box> base_anchors(const Options& o) {
   std::vector<Box> boxes;
   const float center = 0.5f * (o.base - 1);
   for (double ratio : o.ratios) {
-    const float width = std::floor(o.base / std::sqrt(static_cast<float>(ratio)) + 0.5f), height = std::floor(width * static_cast<float>(ratio) + 0.5f);
+    const float width = std::floor(o.base / std::sqrt(static_cast<float>(ratio)) + 0.5f),
+                height = std::floor(width * static_cast<float>(ratio) + 0.5f);
     for (double scale : o.scales) {
-      const float half_width = 0.5f * (width * static_cast<float>(scale) - 1), half_height = 0.5f * (height * static_cast<float>(scale) - 1);
+      const float half_width = 0.5f * (width * static_cast<float>(scale) - 1),
+                  half_height = 0.5f * (height * static_cast<float>(scale) - 1);
       boxes.push_back({center - half_width, center - half_height, center + half_width, center + half_height});
     }
   }
@@ -68,9 +75,15 @@ Status run(RunContext& c) {
   const std::vector<double> image = to_doubles(c.input(2));
   const std::span<const int64_t> dims = c.input(0).dims, offset_dims = c.input(1).dims;
   const int64_t kinds = o.anchors();
-  if (dims.size() != 4 || offset_dims.size() != 4 || dims[0] != 1 || offset_dims[0] != 1 || dims[1] != 2 * kinds || offset_dims[1] != 4 * kinds || dims[2] != offset_dims[2] || dims[3] != offset_dims[3])
-    return shape_mismatch("scores and offsets do not fit the anchors").expected("one image, " + std::to_string(2 * kinds) + " and " + std::to_string(4 * kinds) + " channels").found(to_string(dims) + ", " + to_string(offset_dims));
-  if (image.size() < 2) return shape_mismatch("the size of the image is missing").expected("height, width and scale").found(to_string(c.input(2).dims));
+  if (dims.size() != 4 || offset_dims.size() != 4 || dims[0] != 1 || offset_dims[0] != 1 || dims[1] != 2 * kinds ||
+      offset_dims[1] != 4 * kinds || dims[2] != offset_dims[2] || dims[3] != offset_dims[3])
+    return shape_mismatch("scores and offsets do not fit the anchors")
+        .expected("one image, " + std::to_string(2 * kinds) + " and " + std::to_string(4 * kinds) + " channels")
+        .found(to_string(dims) + ", " + to_string(offset_dims));
+  if (image.size() < 2)
+    return shape_mismatch("the size of the image is missing")
+        .expected("height, width and scale")
+        .found(to_string(c.input(2).dims));
   const int64_t height = dims[2], width = dims[3], plane = height * width;
   const auto last_column = static_cast<float>(image[1]) - 1, last_row = static_cast<float>(image[0]) - 1;
   const float least = o.min_size * (image.size() > 2 ? static_cast<float>(image[2]) : 1.0f);
@@ -86,9 +99,11 @@ Status run(RunContext& c) {
         const float anchor_width = b.right - b.left + 1, anchor_height = b.bottom - b.top + 1;
         const float x = d[0] * anchor_width + b.left + static_cast<float>(column) * o.stride + 0.5f * anchor_width;
         const float y = d[plane] * anchor_height + b.top + static_cast<float>(row) * o.stride + 0.5f * anchor_height;
-        const float half_width = 0.5f * std::exp(d[2 * plane]) * anchor_width, half_height = 0.5f * std::exp(d[3 * plane]) * anchor_height;
-        const Box moved{std::max(std::min(x - half_width, last_column), 0.0f), std::max(std::min(y - half_height, last_row), 0.0f),
-                        std::max(std::min(x + half_width, last_column), 0.0f), std::max(std::min(y + half_height, last_row), 0.0f)};
+        const float half_width = 0.5f * std::exp(d[2 * plane]) * anchor_width,
+                    half_height = 0.5f * std::exp(d[3 * plane]) * anchor_height;
+        const Box moved{
+            std::max(std::min(x - half_width, last_column), 0.0f), std::max(std::min(y - half_height, last_row), 0.0f),
+            std::max(std::min(x + half_width, last_column), 0.0f), std::max(std::min(y + half_height, last_row), 0.0f)};
         const float score = scores.as<float>()[(kinds + kind) * plane + row * width + column];
         if (!(moved.right - moved.left + 1 >= least && moved.bottom - moved.top + 1 >= least) || score != score) continue;
         boxes.push_back(moved);
@@ -96,10 +111,12 @@ Status run(RunContext& c) {
       }
   std::vector<int64_t> order(boxes.size());
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return points[static_cast<size_t>(a)] > points[static_cast<size_t>(b)]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return points[static_cast<size_t>(a)] > points[static_cast<size_t>(b)]; });
   if (o.before > 0 && order.size() > static_cast<size_t>(o.before)) order.resize(static_cast<size_t>(o.before));
-  const std::vector<int64_t> kept = suppress(order, [&](int64_t i) -> const Box& { return boxes[static_cast<size_t>(i)]; },
-                                             {.threshold = o.threshold, .eta = 1, .border = 1, .limit = o.after > 0 ? static_cast<size_t>(o.after) : SIZE_MAX});
+  const std::vector<int64_t> kept =
+      suppress(order, [&](int64_t i) -> const Box& { return boxes[static_cast<size_t>(i)]; },
+               {.threshold = o.threshold, .eta = 1, .border = 1, .limit = o.after > 0 ? static_cast<size_t>(o.after) : SIZE_MAX});
   const auto count = static_cast<int64_t>(kept.size());
   std::vector<float> regions, region_scores;
   for (int64_t i : kept) {
@@ -117,10 +134,16 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> proposal() {
-  static const OpDef def{.name = "Proposal", .summary = "regions of interest from anchors, scores and offsets", .inputs = {3, 3}, .outputs = {1, 2},
-                         .attributes = {required(attr_floats("ratios")), required(attr_floats("scales")), attr_float("feat_stride", 16.0), attr_float("base_size", 16.0), attr_float("min_size", 16.0),
-                                        attr_int("pre_nms_topn", 6000), attr_int("post_nms_topn", 300), attr_float("nms_threshold", 0.7)},
-                         .infer = infer, .run = run};
+  static const OpDef def{
+      .name = "Proposal",
+      .summary = "regions of interest from anchors, scores and offsets",
+      .inputs = {3, 3},
+      .outputs = {1, 2},
+      .attributes = {required(attr_floats("ratios")), required(attr_floats("scales")), attr_float("feat_stride", 16.0),
+                     attr_float("base_size", 16.0), attr_float("min_size", 16.0), attr_int("pre_nms_topn", 6000),
+                     attr_int("post_nms_topn", 300), attr_float("nms_threshold", 0.7)},
+      .infer = infer,
+      .run = run};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -10,11 +10,16 @@ using namespace ir;
 
 // Boxes [..., boxes, 4]; groups and candidates [..., boxes].
 Status check_shapes(const Shape* boxes, const Shape* other, std::string_view what) {
-  if (boxes && (boxes->size() < 2 || (boxes->back().is_known() && boxes->back().value() != 4))) return shape_mismatch("boxes must be [..., boxes, 4]").found(to_string(*boxes));
+  if (boxes && (boxes->size() < 2 || (boxes->back().is_known() && boxes->back().value() != 4)))
+    return shape_mismatch("boxes must be [..., boxes, 4]").found(to_string(*boxes));
   if (!boxes || !other) return {};
   bool fits = other->size() + 1 == boxes->size();
-  for (size_t i = 0; fits && i < other->size(); ++i) fits = !(*other)[i].is_known() || !(*boxes)[i].is_known() || (*other)[i] == (*boxes)[i];
-  if (!fits) return shape_mismatch(std::string(what) + " do not fit the boxes").expected(to_string(*boxes) + " without its last axis").found(to_string(*other));
+  for (size_t i = 0; fits && i < other->size(); ++i)
+    fits = !(*other)[i].is_known() || !(*boxes)[i].is_known() || (*other)[i] == (*boxes)[i];
+  if (!fits)
+    return shape_mismatch(std::string(what) + " do not fit the boxes")
+        .expected(to_string(*boxes) + " without its last axis")
+        .found(to_string(*other));
   return {};
 }
 
@@ -22,7 +27,8 @@ Status infer(InferContext& c) {
   if (!is_float(c.dtype(0))) return invalid_model("boxes must be floats").found(std::string(dtype_name(c.dtype(0))));
   ORKNN_TRY(check_shapes(c.shape(0), c.shape(1), "groups"));
   ORKNN_TRY(check_shapes(c.shape(0), c.shape(2), "candidates"));
-  if (c.has_input(2) && c.dtype(2) != DType::Bool) return invalid_model("candidates must be bool").found(std::string(dtype_name(c.dtype(2))));
+  if (c.has_input(2) && c.dtype(2) != DType::Bool)
+    return invalid_model("candidates must be bool").found(std::string(dtype_name(c.dtype(2))));
   std::optional<Shape> out;
   if (const Shape* s = c.shape(0)) out = Shape(s->begin(), s->end() - 1);
   c.set_output(0, DType::Bool, std::move(out));
@@ -61,7 +67,8 @@ Status run(RunContext& c) {
         const auto hides = [&](const std::pair<Box, double>& other) {
           if (other.second != group) return false;
           const Box& o = other.first;
-          const float width = std::min(o.right, box.right) - std::max(o.left, box.left) + border, height = std::min(o.bottom, box.bottom) - std::max(o.top, box.top) + border;
+          const float width = std::min(o.right, box.right) - std::max(o.left, box.left) + border,
+                      height = std::min(o.bottom, box.bottom) - std::max(o.top, box.top) + border;
           const float shared = std::max(width, 0.0f) * std::max(height, 0.0f), all = o.area + box.area - shared;
           const float overlap = all > 0 ? shared / all : 0.0f;
           return inclusive ? overlap >= threshold : overlap > threshold;
@@ -76,8 +83,13 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> suppress_boxes() {
-  static const OpDef def{.name = "SuppressBoxes", .summary = "marks boxes, best first, that overlap no better one of their group", .inputs = {1, 3},
-                         .attributes = {required(attr_float("iou_threshold")), attr_int("inclusive", 0), attr_float("border", 0.0)}, .infer = infer, .run = run};
+  static const OpDef def{
+      .name = "SuppressBoxes",
+      .summary = "marks boxes, best first, that overlap no better one of their group",
+      .inputs = {1, 3},
+      .attributes = {required(attr_float("iou_threshold")), attr_int("inclusive", 0), attr_float("border", 0.0)},
+      .infer = infer,
+      .run = run};
   return {&def, 1};
 }
 }  // namespace orknn::ops

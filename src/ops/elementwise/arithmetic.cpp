@@ -31,8 +31,13 @@ Status infer(InferContext& c) {
 
 template <Step step, class F>
 OpDef define(std::string_view name, std::string_view summary, F) {
-  return {.name = name, .summary = summary, .inputs = {2, 2}, .infer = infer<step>, .run = run<F>,
-          .quant = QuantRule::Compute, .engine = Engine::Elementwise};
+  return {.name = name,
+          .summary = summary,
+          .inputs = {2, 2},
+          .infer = infer<step>,
+          .run = run<F>,
+          .quant = QuantRule::Compute,
+          .engine = Engine::Elementwise};
 }
 }  // namespace
 

@@ -14,7 +14,8 @@ Status run_bool(RunContext& c) {
   return {};
 }
 Status infer_bool(InferContext& c) {
-  ORKNN_TRY(check_types(c, [](DType t) { return t == DType::Bool; }, "bool"));
+  ORKNN_TRY(check_types(
+      c, [](DType t) { return t == DType::Bool; }, "bool"));
   return broadcast_inputs(c);
 }
 
@@ -44,13 +45,16 @@ Status run_xor(RunContext& c) {
 
 Status infer_shift(InferContext& c) {
   const std::string& direction = c.get_string("direction");
-  if (direction != "LEFT" && direction != "RIGHT") return invalid_model("attribute 'direction' is neither LEFT nor RIGHT").found(direction);
-  ORKNN_TRY(check_types(c, [](DType t) { return is_unsigned_int(t) && t != DType::UInt4; }, "an unsigned integer type of at least 8 bits"));
+  if (direction != "LEFT" && direction != "RIGHT")
+    return invalid_model("attribute 'direction' is neither LEFT nor RIGHT").found(direction);
+  ORKNN_TRY(check_types(
+      c, [](DType t) { return is_unsigned_int(t) && t != DType::UInt4; }, "an unsigned integer type of at least 8 bits"));
   return broadcast_inputs(c);
 }
 Status run_shift(RunContext& c) {
   if (c.get_string("direction") == "LEFT")
-    return run_bits(c, []<class T>(T a, T b) { return b < sizeof(T) * 8 ? static_cast<T>(static_cast<uint64_t>(a) << b) : T{0}; });
+    return run_bits(c,
+                    []<class T>(T a, T b) { return b < sizeof(T) * 8 ? static_cast<T>(static_cast<uint64_t>(a) << b) : T{0}; });
   return run_bits(c, []<class T>(T a, T b) { return b < sizeof(T) * 8 ? static_cast<T>(a >> b) : T{0}; });
 }
 }  // namespace
@@ -58,14 +62,49 @@ Status run_shift(RunContext& c) {
 std::span<const OpDef> bits() {
   constexpr Arity kTwo{2, 2};
   static const OpDef defs[] = {
-      {.name = "And", .summary = "logical and", .inputs = kTwo, .infer = infer_bool, .run = run_bool<std::logical_and<>>, .quant = QuantRule::Integer},
-      {.name = "Or", .summary = "logical or", .inputs = kTwo, .infer = infer_bool, .run = run_bool<std::logical_or<>>, .quant = QuantRule::Integer},
-      {.name = "Xor", .summary = "exactly one is true", .inputs = kTwo, .infer = infer_bool, .run = run_bool<std::not_equal_to<>>, .quant = QuantRule::Integer},
-      {.name = "BitwiseAnd", .summary = "bits set in both", .inputs = kTwo, .infer = infer_bits, .run = run_and, .quant = QuantRule::Integer},
-      {.name = "BitwiseOr", .summary = "bits set in either", .inputs = kTwo, .infer = infer_bits, .run = run_or, .quant = QuantRule::Integer},
-      {.name = "BitwiseXor", .summary = "bits set in exactly one", .inputs = kTwo, .infer = infer_bits, .run = run_xor, .quant = QuantRule::Integer},
-      {.name = "BitShift", .summary = "shifts bits; all gone from the width of the type on", .inputs = kTwo,
-       .attributes = {required(attr_string("direction"))}, .infer = infer_shift, .run = run_shift, .quant = QuantRule::Integer},
+      {.name = "And",
+       .summary = "logical and",
+       .inputs = kTwo,
+       .infer = infer_bool,
+       .run = run_bool<std::logical_and<>>,
+       .quant = QuantRule::Integer},
+      {.name = "Or",
+       .summary = "logical or",
+       .inputs = kTwo,
+       .infer = infer_bool,
+       .run = run_bool<std::logical_or<>>,
+       .quant = QuantRule::Integer},
+      {.name = "Xor",
+       .summary = "exactly one is true",
+       .inputs = kTwo,
+       .infer = infer_bool,
+       .run = run_bool<std::not_equal_to<>>,
+       .quant = QuantRule::Integer},
+      {.name = "BitwiseAnd",
+       .summary = "bits set in both",
+       .inputs = kTwo,
+       .infer = infer_bits,
+       .run = run_and,
+       .quant = QuantRule::Integer},
+      {.name = "BitwiseOr",
+       .summary = "bits set in either",
+       .inputs = kTwo,
+       .infer = infer_bits,
+       .run = run_or,
+       .quant = QuantRule::Integer},
+      {.name = "BitwiseXor",
+       .summary = "bits set in exactly one",
+       .inputs = kTwo,
+       .infer = infer_bits,
+       .run = run_xor,
+       .quant = QuantRule::Integer},
+      {.name = "BitShift",
+       .summary = "shifts bits; all gone from the width of the type on",
+       .inputs = kTwo,
+       .attributes = {required(attr_string("direction"))},
+       .infer = infer_shift,
+       .run = run_shift,
+       .quant = QuantRule::Integer},
   };
   return defs;
 }

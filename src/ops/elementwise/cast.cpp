@@ -61,7 +61,8 @@ Status infer_to(InferContext& c, DType to) {
   c.set_output(0, to, c.input(0).shape);
   const auto keeps_shapes = [](DType t) { return t == DType::Int64 || t == DType::Int32; };
   const DType from = c.dtype(0);
-  if (keeps_shapes(to) && (keeps_shapes(from) || from == DType::Bool)) fold_content(c, [](std::span<const Dim> x) { return x[0]; });
+  if (keeps_shapes(to) && (keeps_shapes(from) || from == DType::Bool))
+    fold_content(c, [](std::span<const Dim> x) { return x[0]; });
   if (to == DType::Bool && is_integer(from))
     fold_content(c, [](std::span<const Dim> x) { return x[0].is_known() ? Dim(x[0].value() != 0 ? 1 : 0) : Dim(); });
   return {};
@@ -70,8 +71,10 @@ Status infer_to(InferContext& c, DType to) {
 Status run_to(RunContext& c, DType to) {
   const TensorView x = c.input(0);
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, to, x.dims));
-  if (x.dtype == to) std::memcpy(y.data, x.data, x.bytes());
-  else visit_dtype(x.dtype, [&]<class From>(TypeTag<From>) { cast_from(c.pool, x.as<From>(), y); });
+  if (x.dtype == to)
+    std::memcpy(y.data, x.data, x.bytes());
+  else
+    visit_dtype(x.dtype, [&]<class From>(TypeTag<From>) { cast_from(c.pool, x.as<From>(), y); });
   return {};
 }
 
@@ -98,11 +101,20 @@ Status run_cast_like(RunContext& c) { return run_to(c, c.input(1).dtype); }
 
 std::span<const OpDef> cast() {
   static const OpDef defs[] = {
-      {.name = "Cast", .summary = "converts to the element type `to`", .inputs = {1, 1},
+      {.name = "Cast",
+       .summary = "converts to the element type `to`",
+       .inputs = {1, 1},
        .attributes = {required(attr_int("to")), attr_int("saturate", 1), attr_string("round_mode", "up")},
-       .infer = infer_cast, .run = run_cast, .widen_half = false},
-      {.name = "CastLike", .summary = "converts to the element type of the second input", .inputs = {2, 2},
-       .attributes = {attr_int("saturate", 1), attr_string("round_mode", "up")}, .infer = infer_cast_like, .run = run_cast_like, .widen_half = false},
+       .infer = infer_cast,
+       .run = run_cast,
+       .widen_half = false},
+      {.name = "CastLike",
+       .summary = "converts to the element type of the second input",
+       .inputs = {2, 2},
+       .attributes = {attr_int("saturate", 1), attr_string("round_mode", "up")},
+       .infer = infer_cast_like,
+       .run = run_cast_like,
+       .widen_half = false},
   };
   return defs;
 }

@@ -43,9 +43,14 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> clip() {
-  static const OpDef def{.name = "Clip", .summary = "limits values to [min, max]", .inputs = {1, 3},
-                         .attributes = {attr_float("min"), attr_float("max")}, .infer = infer, .run = run,
-                         .quant = QuantRule::Table, .engine = Engine::Elementwise};
+  static const OpDef def{.name = "Clip",
+                         .summary = "limits values to [min, max]",
+                         .inputs = {1, 3},
+                         .attributes = {attr_float("min"), attr_float("max")},
+                         .infer = infer,
+                         .run = run,
+                         .quant = QuantRule::Table,
+                         .engine = Engine::Elementwise};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -39,13 +39,19 @@ Status infer_order(InferContext& c) {
 
 template <class F>
 OpDef order(std::string_view name, std::string_view summary, F) {
-  return {.name = name, .summary = summary, .inputs = {2, 2}, .infer = infer_order<F>, .run = run<F>, .engine = Engine::Elementwise};
+  return {
+      .name = name, .summary = summary, .inputs = {2, 2}, .infer = infer_order<F>, .run = run<F>, .engine = Engine::Elementwise};
 }
 }  // namespace
 
 std::span<const OpDef> compare() {
   static const OpDef defs[] = {
-      {.name = "Equal", .summary = "a == b", .inputs = {2, 2}, .infer = infer_equal, .run = run<std::equal_to<>>, .engine = Engine::Elementwise},
+      {.name = "Equal",
+       .summary = "a == b",
+       .inputs = {2, 2},
+       .infer = infer_equal,
+       .run = run<std::equal_to<>>,
+       .engine = Engine::Elementwise},
       order("Greater", "a > b", std::greater<>{}),
       order("GreaterOrEqual", "a >= b", std::greater_equal<>{}),
       order("Less", "a < b", std::less<>{}),

@@ -22,9 +22,14 @@ Status run_identity(RunContext& c) {
 }
 
 Status infer_dropout(InferContext& c) {
-  ORKNN_TRY(check_type(c, 0, [](DType t) { return is_float(t); }, "a floating-point type"));
-  if (c.has_input(1)) ORKNN_TRY(check_type(c, 1, [](DType t) { return is_float(t); }, "a floating-point type"));
-  if (c.has_input(2)) ORKNN_TRY(check_type(c, 2, [](DType t) { return t == DType::Bool; }, "bool"));
+  ORKNN_TRY(check_type(
+      c, 0, [](DType t) { return is_float(t); }, "a floating-point type"));
+  if (c.has_input(1))
+    ORKNN_TRY(check_type(
+        c, 1, [](DType t) { return is_float(t); }, "a floating-point type"));
+  if (c.has_input(2))
+    ORKNN_TRY(check_type(
+        c, 2, [](DType t) { return t == DType::Bool; }, "bool"));
   c.set_output(0, c.dtype(0), c.input(0).shape);
   c.set_output(1, DType::Bool, c.input(0).shape);
   return {};
@@ -46,7 +51,8 @@ Status run_dropout(RunContext& c) {
   const Random random(static_cast<uint64_t>(c.node().attributes.int_or("seed", 0)));
   const auto kept = [&](int64_t i) { return !drop || random.uniform(static_cast<uint64_t>(i)) >= ratio; };
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, x.dims));
-  if (!drop) std::memcpy(y.data, x.data, x.bytes());
+  if (!drop)
+    std::memcpy(y.data, x.data, x.bytes());
   else
     visit_real(x.dtype, [&]<class T>(TypeTag<T>) {
       for (int64_t i = 0; i < x.count(); ++i) y.as<T>()[i] = kept(i) ? static_cast<T>(x.as<T>()[i] / (1 - ratio)) : T(0);
@@ -60,10 +66,21 @@ Status run_dropout(RunContext& c) {
 
 std::span<const OpDef> identity() {
   static const OpDef defs[] = {
-      {.name = "Identity", .summary = "a copy", .infer = infer_identity, .run = run_identity, .widen_half = false,
-       .quant = QuantRule::SameScale, .engine = Engine::Move},
-      {.name = "Dropout", .summary = "a copy at inference; random zeros when training", .inputs = {1, 3}, .outputs = {1, 2},
-       .attributes = {attr_int("seed")}, .infer = infer_dropout, .run = run_dropout, .engine = Engine::Move},
+      {.name = "Identity",
+       .summary = "a copy",
+       .infer = infer_identity,
+       .run = run_identity,
+       .widen_half = false,
+       .quant = QuantRule::SameScale,
+       .engine = Engine::Move},
+      {.name = "Dropout",
+       .summary = "a copy at inference; random zeros when training",
+       .inputs = {1, 3},
+       .outputs = {1, 2},
+       .attributes = {attr_int("seed")},
+       .infer = infer_dropout,
+       .run = run_dropout,
+       .engine = Engine::Move},
   };
   return defs;
 }

@@ -31,7 +31,8 @@ int64_t integer_power(int64_t base, int64_t exponent) {
 template <class T>
 T real_power(T base, double exponent) {
   const double y = std::pow(static_cast<double>(base), exponent);
-  if constexpr (std::is_floating_point_v<T>) return static_cast<T>(y);
+  if constexpr (std::is_floating_point_v<T>)
+    return static_cast<T>(y);
   else {
     if (y != y) return 0;
     if (y <= static_cast<double>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
@@ -47,7 +48,8 @@ Status run_pow(RunContext& c) {
   if (is_integer(a.dtype) && is_integer(b.dtype)) {
     const TensorData exponent = convert(b, DType::Int64);
     visit_integer(a.dtype, [&]<class T>(TypeTag<T>) {
-      map_rows(c.pool, plan, a.as<T>(), exponent.as<int64_t>(), y.as<T>(), [](T v, int64_t e) { return integer_power(static_cast<int64_t>(v), e); });
+      map_rows(c.pool, plan, a.as<T>(), exponent.as<int64_t>(), y.as<T>(),
+               [](T v, int64_t e) { return integer_power(static_cast<int64_t>(v), e); });
     });
     return {};
   }
@@ -64,7 +66,8 @@ Status infer_mod(InferContext& c) {
   if (is_integer(c.dtype(0)))
     fold_content(c, [](std::span<const Dim> x) {
       // Extents are not negative, so both kinds of remainder agree.
-      return x[0].is_known() && x[1].is_known() && x[0].value() >= 0 && x[1].value() > 0 ? Dim(x[0].value() % x[1].value()) : Dim();
+      return x[0].is_known() && x[1].is_known() && x[0].value() >= 0 && x[1].value() > 0 ? Dim(x[0].value() % x[1].value())
+                                                                                         : Dim();
     });
   return {};
 }
@@ -72,7 +75,8 @@ Status infer_mod(InferContext& c) {
 // fmod = 1: the result has the sign of a, as in C. fmod = 0: that of b, as in Python. An integer modulo zero is zero.
 template <bool sign_of_divisor>
 struct Remainder {
-  template <class T> T operator()(T a, T b) const {
+  template <class T>
+  T operator()(T a, T b) const {
     if constexpr (std::is_floating_point_v<T>) {
       const T r = std::fmod(a, b);
       return sign_of_divisor && r != 0 && (r < 0) != (b < 0) ? r + b : r;
@@ -93,8 +97,18 @@ Status run_mod(RunContext& c) { return c.get_int("fmod") ? run_binary(c, Remaind
 
 std::span<const OpDef> power() {
   static const OpDef defs[] = {
-      {.name = "Pow", .summary = "a to the power b, in the type of a", .inputs = {2, 2}, .infer = infer_pow, .run = run_pow, .engine = Engine::Elementwise},
-      {.name = "Mod", .summary = "remainder of a / b", .inputs = {2, 2}, .attributes = {attr_int("fmod", 0)}, .infer = infer_mod, .run = run_mod},
+      {.name = "Pow",
+       .summary = "a to the power b, in the type of a",
+       .inputs = {2, 2},
+       .infer = infer_pow,
+       .run = run_pow,
+       .engine = Engine::Elementwise},
+      {.name = "Mod",
+       .summary = "remainder of a / b",
+       .inputs = {2, 2},
+       .attributes = {attr_int("fmod", 0)},
+       .infer = infer_mod,
+       .run = run_mod},
   };
   return defs;
 }

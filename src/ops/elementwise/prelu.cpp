@@ -30,8 +30,10 @@ Status run(RunContext& c) {
   visit_arithmetic(x.dtype, [&]<class T>(TypeTag<T>) {
     map_rows(c.pool, plan, x.as<T>(), slope.as<T>(), y.as<T>(), [](T v, T s) -> T {
       if (!(v < 0)) return v;
-      if constexpr (std::is_floating_point_v<T>) return s * v;
-      else return static_cast<T>(static_cast<uint64_t>(s) * static_cast<uint64_t>(v));
+      if constexpr (std::is_floating_point_v<T>)
+        return s * v;
+      else
+        return static_cast<T>(static_cast<uint64_t>(s) * static_cast<uint64_t>(v));
     });
   });
   return {};
@@ -39,8 +41,13 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> prelu() {
-  static const OpDef def{.name = "PRelu", .summary = "x, or slope * x below zero", .inputs = {2, 2}, .infer = infer, .run = run,
-                         .quant = QuantRule::Compute, .engine = Engine::Elementwise};
+  static const OpDef def{.name = "PRelu",
+                         .summary = "x, or slope * x below zero",
+                         .inputs = {2, 2},
+                         .infer = infer,
+                         .run = run,
+                         .quant = QuantRule::Compute,
+                         .engine = Engine::Elementwise};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -9,8 +9,12 @@ Status run(ir::RunContext& c) {
 }  // namespace
 
 std::span<const ir::OpDef> relu() {
-  static const ir::OpDef def{.name = "Relu", .summary = "max(x, 0)", .infer = arithmetic_same_as_input, .run = run,
-                             .quant = ir::QuantRule::Table, .engine = ir::Engine::Elementwise};
+  static const ir::OpDef def{.name = "Relu",
+                             .summary = "max(x, 0)",
+                             .infer = arithmetic_same_as_input,
+                             .run = run,
+                             .quant = ir::QuantRule::Table,
+                             .engine = ir::Engine::Elementwise};
   return {&def, 1};
 }
 }  // namespace orknn::ops

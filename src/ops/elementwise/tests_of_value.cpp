@@ -8,7 +8,8 @@ namespace {
 using namespace ir;
 
 Status infer_float_test(InferContext& c) {
-  ORKNN_TRY(check_type(c, 0, [](DType t) { return is_float(t); }, "a floating-point type"));
+  ORKNN_TRY(check_type(
+      c, 0, [](DType t) { return is_float(t); }, "a floating-point type"));
   c.set_output(0, DType::Bool, c.input(0).shape);
   return {};
 }
@@ -27,7 +28,8 @@ Status run_is_nan(RunContext& c) {
   return map_to_bool(c, [](auto x) { return std::isnan(x); });
 }
 Status infer_not(InferContext& c) {
-  ORKNN_TRY(check_type(c, 0, [](DType t) { return t == DType::Bool; }, "bool"));
+  ORKNN_TRY(check_type(
+      c, 0, [](DType t) { return t == DType::Bool; }, "bool"));
   ORKNN_TRY(same_as_input(c));
   fold_content(c, [](std::span<const Dim> x) { return x[0].is_known() ? Dim(x[0].value() == 0 ? 1 : 0) : Dim(); });
   return {};
@@ -45,18 +47,26 @@ Status infer_bitwise_not(InferContext& c) {
 Status run_bitwise_not(RunContext& c) {
   const TensorView x = c.input(0);
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, x.dims));
-  visit_integer(x.dtype, [&]<class T>(TypeTag<T>) { map_elements(c.pool, x.as<T>(), y.as<T>(), x.count(), [](T v) { return ~v; }); });
+  visit_integer(x.dtype,
+                [&]<class T>(TypeTag<T>) { map_elements(c.pool, x.as<T>(), y.as<T>(), x.count(), [](T v) { return ~v; }); });
   return {};
 }
 }  // namespace
 
 std::span<const OpDef> tests_of_value() {
   static const OpDef defs[] = {
-      {.name = "IsInf", .summary = "true where x is infinite", .attributes = {attr_int("detect_negative", 1), attr_int("detect_positive", 1)},
-       .infer = infer_float_test, .run = run_is_inf},
+      {.name = "IsInf",
+       .summary = "true where x is infinite",
+       .attributes = {attr_int("detect_negative", 1), attr_int("detect_positive", 1)},
+       .infer = infer_float_test,
+       .run = run_is_inf},
       {.name = "IsNaN", .summary = "true where x is not a number", .infer = infer_float_test, .run = run_is_nan},
       {.name = "Not", .summary = "logical inversion", .infer = infer_not, .run = run_not, .quant = QuantRule::Integer},
-      {.name = "BitwiseNot", .summary = "inverts every bit", .infer = infer_bitwise_not, .run = run_bitwise_not, .quant = QuantRule::Integer},
+      {.name = "BitwiseNot",
+       .summary = "inverts every bit",
+       .infer = infer_bitwise_not,
+       .run = run_bitwise_not,
+       .quant = QuantRule::Integer},
   };
   return defs;
 }

@@ -12,7 +12,8 @@ Status infer_numbers(InferContext& c) {
   return broadcast_inputs(c);
 }
 Status infer_floats(InferContext& c) {
-  ORKNN_TRY(check_types(c, [](DType t) { return is_float(t); }, "a floating-point type"));
+  ORKNN_TRY(check_types(
+      c, [](DType t) { return is_float(t); }, "a floating-point type"));
   return broadcast_inputs(c);
 }
 // Of unequal extents at least one of which is unknown, nothing can be said.
@@ -47,12 +48,16 @@ Status fold_inputs(RunContext& c, F f, double factor = 1) {
     const TensorView x = c.input(i);
     ORKNN_TRY_ASSIGN(const Broadcast plan, Broadcast::plan({y.dims, x.dims}));
     visit_arithmetic(first.dtype, [&]<class T>(TypeTag<T>) {
-      if (i == 0) map_rows(c.pool, plan, y.as<T>(), x.as<T>(), y.as<T>(), [](T, T v) { return v; });
-      else map_rows(c.pool, plan, y.as<T>(), x.as<T>(), y.as<T>(), f);
+      if (i == 0)
+        map_rows(c.pool, plan, y.as<T>(), x.as<T>(), y.as<T>(), [](T, T v) { return v; });
+      else
+        map_rows(c.pool, plan, y.as<T>(), x.as<T>(), y.as<T>(), f);
     });
   }
   if (factor != 1)
-    visit_real(y.dtype, [&]<class T>(TypeTag<T>) { map_elements(c.pool, y.as<T>(), y.as<T>(), y.count(), [&](T v) { return v * static_cast<T>(factor); }); });
+    visit_real(y.dtype, [&]<class T>(TypeTag<T>) {
+      map_elements(c.pool, y.as<T>(), y.as<T>(), y.count(), [&](T v) { return v * static_cast<T>(factor); });
+    });
   return {};
 }
 
@@ -69,14 +74,34 @@ Status run_mean(RunContext& c) {
 std::span<const OpDef> variadic() {
   constexpr Arity kAny{1, Arity::kMany};
   static const OpDef defs[] = {
-      {.name = "Max", .summary = "greatest of all inputs", .inputs = kAny, .infer = infer_extreme<true>, .run = run_max,
-       .quant = QuantRule::Compute, .engine = Engine::Elementwise},
-      {.name = "Min", .summary = "least of all inputs", .inputs = kAny, .infer = infer_extreme<false>, .run = run_min,
-       .quant = QuantRule::Compute, .engine = Engine::Elementwise},
-      {.name = "Sum", .summary = "sum of all inputs", .inputs = kAny, .infer = infer_floats, .run = run_sum,
-       .quant = QuantRule::Compute, .engine = Engine::Elementwise},
-      {.name = "Mean", .summary = "mean of all inputs", .inputs = kAny, .infer = infer_floats, .run = run_mean,
-       .quant = QuantRule::Compute, .engine = Engine::Elementwise},
+      {.name = "Max",
+       .summary = "greatest of all inputs",
+       .inputs = kAny,
+       .infer = infer_extreme<true>,
+       .run = run_max,
+       .quant = QuantRule::Compute,
+       .engine = Engine::Elementwise},
+      {.name = "Min",
+       .summary = "least of all inputs",
+       .inputs = kAny,
+       .infer = infer_extreme<false>,
+       .run = run_min,
+       .quant = QuantRule::Compute,
+       .engine = Engine::Elementwise},
+      {.name = "Sum",
+       .summary = "sum of all inputs",
+       .inputs = kAny,
+       .infer = infer_floats,
+       .run = run_sum,
+       .quant = QuantRule::Compute,
+       .engine = Engine::Elementwise},
+      {.name = "Mean",
+       .summary = "mean of all inputs",
+       .inputs = kAny,
+       .infer = infer_floats,
+       .run = run_mean,
+       .quant = QuantRule::Compute,
+       .engine = Engine::Elementwise},
   };
   return defs;
 }

@@ -6,9 +6,12 @@ namespace {
 using namespace ir;
 
 Status infer(InferContext& c) {
-  ORKNN_TRY(check_type(c, 0, [](DType t) { return t == DType::Bool; }, "bool"));
+  ORKNN_TRY(check_type(
+      c, 0, [](DType t) { return t == DType::Bool; }, "bool"));
   if (c.dtype(1) != c.dtype(2))
-    return invalid_model("both choices have one type").expected(std::string(dtype_name(c.dtype(1)))).found(std::string(dtype_name(c.dtype(2))));
+    return invalid_model("both choices have one type")
+        .expected(std::string(dtype_name(c.dtype(1))))
+        .found(std::string(dtype_name(c.dtype(2))));
   ORKNN_TRY(broadcast_all(c, c.dtype(1)));
   if (is_integer(c.dtype(1)))
     fold_content(c, [](std::span<const Dim> x) -> Dim {
@@ -37,8 +40,14 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> where() {
-  static const OpDef def{.name = "Where", .summary = "x where the condition is true, otherwise y", .inputs = {3, 3}, .infer = infer, .run = run,
-                         .widen_half = false, .quant = QuantRule::Compute, .engine = Engine::Elementwise};
+  static const OpDef def{.name = "Where",
+                         .summary = "x where the condition is true, otherwise y",
+                         .inputs = {3, 3},
+                         .infer = infer,
+                         .run = run,
+                         .widen_half = false,
+                         .quant = QuantRule::Compute,
+                         .engine = Engine::Elementwise};
   return {&def, 1};
 }
 }  // namespace orknn::ops

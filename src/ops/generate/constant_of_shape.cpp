@@ -27,7 +27,8 @@ Status check_extent(int64_t extent) {
 }
 
 Status infer_constant(InferContext& c) {
-  ORKNN_TRY(check_type(c, 0, [](DType t) { return t == DType::Int64; }, "an int64 shape"));
+  ORKNN_TRY(check_type(
+      c, 0, [](DType t) { return t == DType::Int64; }, "an int64 shape"));
   if (c.shape(0) && c.shape(0)->size() > 1) return shape_mismatch("a shape is a vector").found(to_string(*c.shape(0)));
   ORKNN_TRY_ASSIGN(const TensorData value, fill_value(c));
   const std::optional<std::vector<Dim>> extents = c.content(0);
@@ -93,7 +94,8 @@ Result<int64_t> range_count(double start, double limit, double delta) {
 Result<int64_t> range_count(int64_t start, int64_t limit, int64_t delta) {
   if (delta == 0) return invalid_model("the step of a range is zero");
   if (delta > 0 ? limit <= start : limit >= start) return int64_t{0};
-  const auto distance = delta > 0 ? static_cast<uint64_t>(limit) - static_cast<uint64_t>(start) : static_cast<uint64_t>(start) - static_cast<uint64_t>(limit);
+  const auto distance = delta > 0 ? static_cast<uint64_t>(limit) - static_cast<uint64_t>(start)
+                                  : static_cast<uint64_t>(start) - static_cast<uint64_t>(limit);
   const uint64_t step = delta > 0 ? static_cast<uint64_t>(delta) : uint64_t{0} - static_cast<uint64_t>(delta);
   const uint64_t n = (distance - 1) / step + 1;
   if (n >= static_cast<uint64_t>(kMaxElements)) return invalid_model("the range is too long");
@@ -104,7 +106,8 @@ Status infer_range(InferContext& c) {
   ORKNN_TRY(check_types(c, is_arithmetic, "a number type of at least 8 bits"));
   for (size_t i = 0; i < 3; ++i) {
     const std::optional<Dims> dims = c.shape(i) ? to_dims(*c.shape(i)) : std::nullopt;
-    if (dims && element_count(*dims) != 1) return shape_mismatch("start, limit and step are single values").found(to_string(*dims));
+    if (dims && element_count(*dims) != 1)
+      return shape_mismatch("start, limit and step are single values").found(to_string(*dims));
   }
   const DType type = c.dtype(0);
   c.set_output(0, type, Shape(1));
@@ -135,7 +138,8 @@ Status infer_range(InferContext& c) {
 
 Status run_range(RunContext& c) {
   for (size_t i = 0; i < 3; ++i)
-    if (c.input(i).count() != 1) return shape_mismatch("start, limit and step are single values").found(to_string(c.input(i).dims));
+    if (c.input(i).count() != 1)
+      return shape_mismatch("start, limit and step are single values").found(to_string(c.input(i).dims));
   const DType type = c.input(0).dtype;
   int64_t n = 0;
   if (is_float(type)) {
@@ -147,8 +151,10 @@ Status run_range(RunContext& c) {
   visit_arithmetic(type, [&]<class T>(TypeTag<T>) {
     const T start = c.input(0).as<T>()[0], delta = c.input(2).as<T>()[0];
     for (int64_t i = 0; i < n; ++i) {
-      if constexpr (std::is_floating_point_v<T>) y.as<T>()[i] = start + static_cast<T>(i) * delta;
-      else y.as<T>()[i] = static_cast<T>(static_cast<uint64_t>(start) + static_cast<uint64_t>(i) * static_cast<uint64_t>(delta));
+      if constexpr (std::is_floating_point_v<T>)
+        y.as<T>()[i] = start + static_cast<T>(i) * delta;
+      else
+        y.as<T>()[i] = static_cast<T>(static_cast<uint64_t>(start) + static_cast<uint64_t>(i) * static_cast<uint64_t>(delta));
     }
   });
   return {};
@@ -157,12 +163,26 @@ Status run_range(RunContext& c) {
 
 std::span<const OpDef> constant_of_shape() {
   static const OpDef defs[] = {
-      {.name = "ConstantOfShape", .summary = "a tensor of one repeated value", .attributes = {attr_tensor("value")}, .infer = infer_constant,
-       .run = run_constant, .widen_half = false, .quant = QuantRule::Integer},
-      {.name = "EyeLike", .summary = "ones on a diagonal, shaped like the input", .attributes = {attr_int("dtype"), attr_int("k", 0)},
-       .infer = infer_eye, .run = run_eye, .widen_half = false},
-      {.name = "Range", .summary = "start, start + step, ... below limit", .inputs = {3, 3}, .attributes = {attr_int("stash_type", 1)},
-       .infer = infer_range, .run = run_range, .quant = QuantRule::Integer},
+      {.name = "ConstantOfShape",
+       .summary = "a tensor of one repeated value",
+       .attributes = {attr_tensor("value")},
+       .infer = infer_constant,
+       .run = run_constant,
+       .widen_half = false,
+       .quant = QuantRule::Integer},
+      {.name = "EyeLike",
+       .summary = "ones on a diagonal, shaped like the input",
+       .attributes = {attr_int("dtype"), attr_int("k", 0)},
+       .infer = infer_eye,
+       .run = run_eye,
+       .widen_half = false},
+      {.name = "Range",
+       .summary = "start, start + step, ... below limit",
+       .inputs = {3, 3},
+       .attributes = {attr_int("stash_type", 1)},
+       .infer = infer_range,
+       .run = run_range,
+       .quant = QuantRule::Integer},
   };
   return defs;
 }

@@ -1,9 +1,10 @@
 // Random tensors. The same seed (or, without one, the same node name) always gives the same numbers.
+#include "ops/support/random.h"
+
 #include <algorithm>
 #include <bit>
 
 #include "ops/support/elementwise.h"
-#include "ops/support/random.h"
 
 namespace orknn::ops {
 namespace {
@@ -34,9 +35,12 @@ Status fill(RunContext& c, DType type, std::span<const int64_t> dims, F&& f) {
   visit_dtype(type, [&]<class T>(TypeTag<T>) {
     c.pool.parallel_for(y.count(), kElementGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        if constexpr (std::is_same_v<T, bool>) y.as<T>()[i] = f(i) != 0;
-        else if constexpr (std::is_same_v<T, double> || std::is_integral_v<T>) y.as<T>()[i] = static_cast<T>(f(i));
-        else y.as<T>()[i] = T(static_cast<float>(f(i)));
+        if constexpr (std::is_same_v<T, bool>)
+          y.as<T>()[i] = f(i) != 0;
+        else if constexpr (std::is_same_v<T, double> || std::is_integral_v<T>)
+          y.as<T>()[i] = static_cast<T>(f(i));
+        else
+          y.as<T>()[i] = T(static_cast<float>(f(i)));
       }
     });
   });
@@ -89,15 +93,18 @@ Status run_bernoulli(RunContext& c) {
   ORKNN_TRY_ASSIGN(const DType type, output_type(c, x.dtype, number_or_bool));
   const Random random = make_random(c);
   const std::vector<double> p = to_doubles(x);
-  return fill(c, type, x.dims, [&](int64_t i) { return random.uniform(static_cast<uint64_t>(i)) < p[static_cast<size_t>(i)] ? 1 : 0; });
+  return fill(c, type, x.dims,
+              [&](int64_t i) { return random.uniform(static_cast<uint64_t>(i)) < p[static_cast<size_t>(i)] ? 1 : 0; });
 }
 
 Status infer_multinomial(InferContext& c) {
   ORKNN_TRY(check_type(c, 0, float_type, "floating-point log-probabilities"));
   ORKNN_TRY_ASSIGN(const DType type, output_type(c, DType::Int32, index_type));
   const int64_t samples = c.get_int("sample_size");
-  if (samples < 0 || samples > kMaxElements) return invalid_model("attribute 'sample_size' is out of range").found(std::to_string(samples));
-  if (c.shape(0) && c.shape(0)->size() != 2) return shape_mismatch("one row of classes per sample is needed").found(to_string(*c.shape(0)));
+  if (samples < 0 || samples > kMaxElements)
+    return invalid_model("attribute 'sample_size' is out of range").found(std::to_string(samples));
+  if (c.shape(0) && c.shape(0)->size() != 2)
+    return shape_mismatch("one row of classes per sample is needed").found(to_string(*c.shape(0)));
   c.set_output(0, type, Shape{c.shape(0) ? (*c.shape(0))[0] : Dim(), samples});
   return {};
 }
@@ -135,19 +142,50 @@ std::span<const OpDef> random() {
     return more;
   };
   static const OpDef defs[] = {
-      {.name = "RandomNormal", .summary = "normally distributed numbers", .inputs = {0, 0}, .attributes = normal({required(attr_ints("shape"))}),
-       .infer = infer_shaped, .run = run_shaped<true>, .widen_half = false, .deterministic = false},
-      {.name = "RandomNormalLike", .summary = "normally distributed numbers, shaped like the input", .attributes = normal({}),
-       .infer = infer_like<float_type>, .run = run_like<true>, .widen_half = false, .deterministic = false},
-      {.name = "RandomUniform", .summary = "evenly distributed numbers", .inputs = {0, 0}, .attributes = uniform({required(attr_ints("shape"))}),
-       .infer = infer_shaped, .run = run_shaped<false>, .widen_half = false, .deterministic = false},
-      {.name = "RandomUniformLike", .summary = "evenly distributed numbers, shaped like the input", .attributes = uniform({}),
-       .infer = infer_like<float_type>, .run = run_like<false>, .widen_half = false, .deterministic = false},
-      {.name = "Bernoulli", .summary = "1 with the given probability, otherwise 0", .attributes = {attr_int("dtype"), attr_float("seed")},
-       .infer = infer_bernoulli, .run = run_bernoulli, .widen_half = false, .deterministic = false},
-      {.name = "Multinomial", .summary = "classes drawn by their log-probabilities",
-       .attributes = {attr_int("dtype"), attr_int("sample_size", 1), attr_float("seed")}, .infer = infer_multinomial, .run = run_multinomial,
-       .widen_half = false, .deterministic = false},
+      {.name = "RandomNormal",
+       .summary = "normally distributed numbers",
+       .inputs = {0, 0},
+       .attributes = normal({required(attr_ints("shape"))}),
+       .infer = infer_shaped,
+       .run = run_shaped<true>,
+       .widen_half = false,
+       .deterministic = false},
+      {.name = "RandomNormalLike",
+       .summary = "normally distributed numbers, shaped like the input",
+       .attributes = normal({}),
+       .infer = infer_like<float_type>,
+       .run = run_like<true>,
+       .widen_half = false,
+       .deterministic = false},
+      {.name = "RandomUniform",
+       .summary = "evenly distributed numbers",
+       .inputs = {0, 0},
+       .attributes = uniform({required(attr_ints("shape"))}),
+       .infer = infer_shaped,
+       .run = run_shaped<false>,
+       .widen_half = false,
+       .deterministic = false},
+      {.name = "RandomUniformLike",
+       .summary = "evenly distributed numbers, shaped like the input",
+       .attributes = uniform({}),
+       .infer = infer_like<float_type>,
+       .run = run_like<false>,
+       .widen_half = false,
+       .deterministic = false},
+      {.name = "Bernoulli",
+       .summary = "1 with the given probability, otherwise 0",
+       .attributes = {attr_int("dtype"), attr_float("seed")},
+       .infer = infer_bernoulli,
+       .run = run_bernoulli,
+       .widen_half = false,
+       .deterministic = false},
+      {.name = "Multinomial",
+       .summary = "classes drawn by their log-probabilities",
+       .attributes = {attr_int("dtype"), attr_int("sample_size", 1), attr_float("seed")},
+       .infer = infer_multinomial,
+       .run = run_multinomial,
+       .widen_half = false,
+       .deterministic = false},
   };
   return defs;
 }

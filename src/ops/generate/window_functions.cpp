@@ -16,13 +16,16 @@ Result<DType> output_type(const NodeReader& c) {
 }
 
 Result<int64_t> checked_length(const std::vector<int64_t>& values) {
-  if (values.size() != 1) return shape_mismatch("the length of a window is one value").found(std::to_string(values.size()) + " values");
-  if (values[0] < 0 || values[0] > kMaxLength) return invalid_model("the length of a window is out of range").found(std::to_string(values[0]));
+  if (values.size() != 1)
+    return shape_mismatch("the length of a window is one value").found(std::to_string(values.size()) + " values");
+  if (values[0] < 0 || values[0] > kMaxLength)
+    return invalid_model("the length of a window is out of range").found(std::to_string(values[0]));
   return values[0];
 }
 
 Status infer(InferContext& c) {
-  ORKNN_TRY(check_type(c, 0, [](DType t) { return t == DType::Int32 || t == DType::Int64; }, "an int32 or int64 length"));
+  ORKNN_TRY(check_type(
+      c, 0, [](DType t) { return t == DType::Int32 || t == DType::Int64; }, "an int32 or int64 length"));
   ORKNN_TRY_ASSIGN(const DType type, output_type(c));
   c.set_output(0, type, Shape(1));
   if (const auto values = c.ints(0)) {
@@ -54,7 +57,11 @@ Status run(RunContext& c) {
 }
 
 OpDef define(std::string_view name, std::string_view summary, RunFn run_fn) {
-  return {.name = name, .summary = summary, .attributes = {attr_int("output_datatype", 1), attr_int("periodic", 1)}, .infer = infer, .run = run_fn,
+  return {.name = name,
+          .summary = summary,
+          .attributes = {attr_int("output_datatype", 1), attr_int("periodic", 1)},
+          .infer = infer,
+          .run = run_fn,
           .widen_half = false};
 }
 }  // namespace

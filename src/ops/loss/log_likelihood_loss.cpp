@@ -18,7 +18,8 @@ Status infer(InferContext& c) {
   const std::string& reduction = c.get_string("reduction");
   if (reduction != "none" && reduction != "mean" && reduction != "sum")
     return invalid_model("unknown reduction").expected("none, mean or sum").found(reduction);
-  if (c.shape(0) && c.shape(0)->size() < 2) return shape_mismatch("input 0 has the wrong rank").expected("2 or more").found(to_string(*c.shape(0)));
+  if (c.shape(0) && c.shape(0)->size() < 2)
+    return shape_mismatch("input 0 has the wrong rank").expected("2 or more").found(to_string(*c.shape(0)));
   std::optional<Shape> loss = Shape();
   if (reduction == "none") {
     loss = c.input(1).shape;
@@ -41,7 +42,8 @@ Status write_loss(RunContext& c, std::span<const double> log_probabilities) {
   const int64_t batch = x.dims[0], classes = x.dims[1], inner = element_count(x.dims.subspan(2));
   Dims positions(x.dims.begin(), x.dims.end());
   positions.erase(positions.begin() + 1);
-  if (!std::equal(positions.begin(), positions.end(), target.dims.begin(), target.dims.end())) return wrong_shape("target", to_string(positions), target.dims);
+  if (!std::equal(positions.begin(), positions.end(), target.dims.begin(), target.dims.end()))
+    return wrong_shape("target", to_string(positions), target.dims);
   std::vector<double> weights;
   if (c.has_input(2)) {
     if (c.input(2).dims[0] != classes) return wrong_shape("weight", "[" + std::to_string(classes) + "]", c.input(2).dims);
@@ -57,7 +59,9 @@ Status write_loss(RunContext& c, std::span<const double> log_probabilities) {
       const int64_t label = labels[at];
       if (ignored && label == *ignored) continue;
       if (label < 0 || label >= classes)
-        return invalid_argument("a class is out of range").expected("0 to " + std::to_string(classes - 1)).found(std::to_string(label));
+        return invalid_argument("a class is out of range")
+            .expected("0 to " + std::to_string(classes - 1))
+            .found(std::to_string(label));
       const double weight = weights.empty() ? 1 : weights[static_cast<size_t>(label)];
       losses[at] = -log_probabilities[static_cast<size_t>((n * classes + label) * inner + i)] * weight;
       sum += losses[at];
@@ -67,8 +71,10 @@ Status write_loss(RunContext& c, std::span<const double> log_probabilities) {
   if (!c.has_output(0)) return {};
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, reduction == "none" ? positions : Dims{}));
   return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) {
-    if (reduction == "none") std::transform(losses.begin(), losses.end(), y.as<T>(), [](double v) { return static_cast<T>(v); });
-    else *y.as<T>() = static_cast<T>(reduction == "sum" ? sum : sum / weight_sum);
+    if (reduction == "none")
+      std::transform(losses.begin(), losses.end(), y.as<T>(), [](double v) { return static_cast<T>(v); });
+    else
+      *y.as<T>() = static_cast<T>(reduction == "sum" ? sum : sum / weight_sum);
     return Status();
   });
 }
@@ -96,15 +102,28 @@ Status run_cross_entropy(RunContext& c) {
   });
 }
 
-OpCost cost(const NodeReader&, std::span<const Dims> inputs, std::span<const Dims>) { return {.element_ops = 4 * element_count(inputs[0])}; }
+OpCost cost(const NodeReader&, std::span<const Dims> inputs, std::span<const Dims>) {
+  return {.element_ops = 4 * element_count(inputs[0])};
+}
 }  // namespace
 
 std::span<const OpDef> log_likelihood_loss() {
   static const OpDef defs[] = {
-      {.name = "NegativeLogLikelihoodLoss", .summary = "negative log probability of the true classes", .inputs = {2, 3},
-       .attributes = {attr_int("ignore_index"), attr_string("reduction", "mean")}, .infer = infer, .run = run_likelihood, .cost = cost},
-      {.name = "SoftmaxCrossEntropyLoss", .summary = "negative log softmax of the true classes", .inputs = {2, 3}, .outputs = {1, 2},
-       .attributes = {attr_int("ignore_index"), attr_string("reduction", "mean")}, .infer = infer, .run = run_cross_entropy, .cost = cost},
+      {.name = "NegativeLogLikelihoodLoss",
+       .summary = "negative log probability of the true classes",
+       .inputs = {2, 3},
+       .attributes = {attr_int("ignore_index"), attr_string("reduction", "mean")},
+       .infer = infer,
+       .run = run_likelihood,
+       .cost = cost},
+      {.name = "SoftmaxCrossEntropyLoss",
+       .summary = "negative log softmax of the true classes",
+       .inputs = {2, 3},
+       .outputs = {1, 2},
+       .attributes = {attr_int("ignore_index"), attr_string("reduction", "mean")},
+       .infer = infer,
+       .run = run_cross_entropy,
+       .cost = cost},
   };
   return defs;
 }

@@ -16,7 +16,9 @@ Status infer(InferContext& c) {
   for (size_t i = 0; i < c.input_count(); ++i) {
     if (!c.has_input(i)) return invalid_model("input " + std::to_string(i) + " is required but absent");
     if (c.dtype(i) != c.dtype(0) || c.dtype(i) == DType::Bool)
-      return invalid_model("operands need one numeric type").expected(std::string(dtype_name(c.dtype(0)))).found(std::string(dtype_name(c.dtype(i))));
+      return invalid_model("operands need one numeric type")
+          .expected(std::string(dtype_name(c.dtype(0))))
+          .found(std::string(dtype_name(c.dtype(i))));
     if (c.shape(i)) shapes.push_back(*c.shape(i));
   }
   std::optional<Shape> out;
@@ -58,11 +60,13 @@ Result<Operand<A>> load(const TensorView& t, const EinsumLabels& labels, const s
 
 // Sums a (times b, if given) over every label that is not in `keep`; the result is dense in the order of `keep`.
 template <class A>
-Result<Operand<A>> contract(ThreadPool& pool, const Operand<A>& a, const Operand<A>* b, const EinsumLabels& keep, const std::map<EinsumLabel, int64_t>& extents) {
+Result<Operand<A>> contract(ThreadPool& pool, const Operand<A>& a, const Operand<A>* b, const EinsumLabels& keep,
+                            const std::map<EinsumLabel, int64_t>& extents) {
   EinsumLabels summed;
   for (const Operand<A>* operand : {&a, b})
     for (const auto& [label, stride] : operand ? operand->strides : std::map<EinsumLabel, int64_t>())
-      if (!std::count(keep.begin(), keep.end(), label) && !std::count(summed.begin(), summed.end(), label)) summed.push_back(label);
+      if (!std::count(keep.begin(), keep.end(), label) && !std::count(summed.begin(), summed.end(), label))
+        summed.push_back(label);
   // The label with the smallest steps runs innermost.
   std::stable_sort(summed.begin(), summed.end(), [&](EinsumLabel x, EinsumLabel y) {
     return a.stride(x) + (b ? b->stride(x) : 0) > a.stride(y) + (b ? b->stride(y) : 0);
@@ -167,9 +171,15 @@ OpCost cost(const NodeReader& node, std::span<const Dims> inputs, std::span<cons
 }  // namespace
 
 std::span<const OpDef> einsum() {
-  static const OpDef def{.name = "Einsum", .summary = "sums of products named by index letters", .inputs = {1, Arity::kMany},
-                         .attributes = {required(attr_string("equation"))}, .infer = infer, .run = run, .quant = QuantRule::Compute,
-                         .cost = cost, .engine = Engine::MatMul};
+  static const OpDef def{.name = "Einsum",
+                         .summary = "sums of products named by index letters",
+                         .inputs = {1, Arity::kMany},
+                         .attributes = {required(attr_string("equation"))},
+                         .infer = infer,
+                         .run = run,
+                         .quant = QuantRule::Compute,
+                         .cost = cost,
+                         .engine = Engine::MatMul};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -53,24 +53,25 @@ Status run(RunContext& c) {
       const std::vector<T> a_copy = flip_a ? transposed(a.as<T>(), depth, rows) : std::vector<T>();
       const std::vector<T> b_copy = flip_b ? transposed(b.as<T>(), columns, depth) : std::vector<T>();
       const T* bias = c.has_input(2) ? c.input(2).as<T>() : nullptr;
-      multiply<ProductSum<T>>(c.pool, rows, depth, columns, flip_a ? a_copy.data() : a.as<T>(), flip_b ? b_copy.data() : b.as<T>(),
-                              [&](int64_t row, auto sums) {
-        for (int64_t j = 0; j < columns; ++j) {
-          const auto sum = sums[static_cast<size_t>(j)];
-          const T extra = bias ? bias[row * row_stride + j * column_stride] : T{};
-          T& to = y.as<T>()[row * columns + j];
-          if constexpr (std::is_integral_v<T>) {
-            if (alpha == 1 && beta == 1) {
-              to = static_cast<T>(sum + static_cast<uint64_t>(extra));
-            } else {  // factors of integers go through double, as the sum would in a float implementation
-              const double value = alpha * static_cast<double>(static_cast<T>(sum)) + beta * static_cast<double>(extra);
-              to = std::abs(value) < 9e18 ? static_cast<T>(static_cast<int64_t>(value)) : T{};
-            }
-          } else {
-            to = static_cast<T>(alpha * sum + (bias ? beta * static_cast<double>(extra) : 0.0));
-          }
-        }
-      });
+      multiply<ProductSum<T>>(c.pool, rows, depth, columns, flip_a ? a_copy.data() : a.as<T>(),
+                              flip_b ? b_copy.data() : b.as<T>(), [&](int64_t row, auto sums) {
+                                for (int64_t j = 0; j < columns; ++j) {
+                                  const auto sum = sums[static_cast<size_t>(j)];
+                                  const T extra = bias ? bias[row * row_stride + j * column_stride] : T{};
+                                  T& to = y.as<T>()[row * columns + j];
+                                  if constexpr (std::is_integral_v<T>) {
+                                    if (alpha == 1 && beta == 1) {
+                                      to = static_cast<T>(sum + static_cast<uint64_t>(extra));
+                                    } else {  // factors of integers go through double, as the sum would in a float implementation
+                                      const double value =
+                                          alpha * static_cast<double>(static_cast<T>(sum)) + beta * static_cast<double>(extra);
+                                      to = std::abs(value) < 9e18 ? static_cast<T>(static_cast<int64_t>(value)) : T{};
+                                    }
+                                  } else {
+                                    to = static_cast<T>(alpha * sum + (bias ? beta * static_cast<double>(extra) : 0.0));
+                                  }
+                                }
+                              });
     }
   });
   return {};
@@ -82,9 +83,16 @@ OpCost cost(const NodeReader& node, std::span<const Dims> inputs, std::span<cons
 }  // namespace
 
 std::span<const OpDef> gemm() {
-  static const OpDef def{.name = "Gemm", .summary = "alpha * A B + beta * C", .inputs = {2, 3},
-                         .attributes = {attr_float("alpha", 1.0), attr_float("beta", 1.0), attr_int("transA", 0), attr_int("transB", 0)},
-                         .infer = infer, .run = run, .quant = QuantRule::Compute, .cost = cost, .engine = Engine::MatMul};
+  static const OpDef def{
+      .name = "Gemm",
+      .summary = "alpha * A B + beta * C",
+      .inputs = {2, 3},
+      .attributes = {attr_float("alpha", 1.0), attr_float("beta", 1.0), attr_int("transA", 0), attr_int("transB", 0)},
+      .infer = infer,
+      .run = run,
+      .quant = QuantRule::Compute,
+      .cost = cost,
+      .engine = Engine::MatMul};
   return {&def, 1};
 }
 }  // namespace orknn::ops

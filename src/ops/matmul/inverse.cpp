@@ -1,5 +1,5 @@
-// Inverse of each square matrix in a batch, by elimination with row pivots. A singular matrix gives infinities, not an error: which
-// matrices arrive is known only when the network runs.
+// Inverse of each square matrix in a batch, by elimination with row pivots. A singular matrix gives infinities, not an error:
+// which matrices arrive is known only when the network runs.
 #include <cmath>
 #include <limits>
 #include <vector>

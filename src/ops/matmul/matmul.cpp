@@ -27,7 +27,8 @@ Status run(RunContext& c) {
         T* to = y.as<T>() + static_cast<int64_t>(i) * s.rows * s.columns;
         multiply<ProductSum<T>>(c.pool, s.rows, s.depth, s.columns, a.as<T>() + s.a_offsets[i], b.as<T>() + s.b_offsets[i],
                                 [&](int64_t row, auto sums) {
-                                  for (size_t j = 0; j < sums.size(); ++j) to[row * s.columns + static_cast<int64_t>(j)] = static_cast<T>(sums[j]);
+                                  for (size_t j = 0; j < sums.size(); ++j)
+                                    to[row * s.columns + static_cast<int64_t>(j)] = static_cast<T>(sums[j]);
                                 });
       };
       // Many small matrices: split the batch; few big ones: the rows inside.
@@ -50,8 +51,14 @@ OpCost cost(const NodeReader&, std::span<const Dims> inputs, std::span<const Dim
 }  // namespace
 
 std::span<const OpDef> matmul() {
-  static const OpDef def{.name = "MatMul", .summary = "matrix product, batched", .inputs = {2, 2}, .infer = infer, .run = run,
-                         .quant = QuantRule::Compute, .cost = cost, .engine = Engine::MatMul};
+  static const OpDef def{.name = "MatMul",
+                         .summary = "matrix product, batched",
+                         .inputs = {2, 2},
+                         .infer = infer,
+                         .run = run,
+                         .quant = QuantRule::Compute,
+                         .cost = cost,
+                         .engine = Engine::MatMul};
   return {&def, 1};
 }
 }  // namespace orknn::ops

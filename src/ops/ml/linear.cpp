@@ -11,13 +11,19 @@ using namespace ir;
 // Number of score rows in `coefficients` for samples of `features` features.
 Result<int64_t> check_model(const std::vector<double>& coefficients, const std::vector<double>& intercepts, int64_t features) {
   const auto size = static_cast<int64_t>(coefficients.size());
-  if (features < 1 || size % features != 0) return shape_mismatch("coefficients do not fit the features").expected("a multiple of " + std::to_string(features)).found(std::to_string(size));
+  if (features < 1 || size % features != 0)
+    return shape_mismatch("coefficients do not fit the features")
+        .expected("a multiple of " + std::to_string(features))
+        .found(std::to_string(size));
   if (!intercepts.empty() && static_cast<int64_t>(intercepts.size()) != size / features)
-    return invalid_model("one intercept per score is needed").expected(std::to_string(size / features)).found(std::to_string(intercepts.size()));
+    return invalid_model("one intercept per score is needed")
+        .expected(std::to_string(size / features))
+        .found(std::to_string(intercepts.size()));
   return size / features;
 }
 
-void score_sample(const double* x, int64_t features, const std::vector<double>& coefficients, const std::vector<double>& intercepts, std::span<float> scores) {
+void score_sample(const double* x, int64_t features, const std::vector<double>& coefficients,
+                  const std::vector<double>& intercepts, std::span<float> scores) {
   for (size_t k = 0; k < scores.size(); ++k) {
     double sum = intercepts.empty() ? 0 : intercepts[k];
     for (int64_t i = 0; i < features; ++i) sum += x[i] * coefficients[k * static_cast<size_t>(features) + static_cast<size_t>(i)];
@@ -38,7 +44,10 @@ Status run_regressor(RunContext& c) {
   ORKNN_TRY_ASSIGN(const PostTransform transform, post_transform_from(c.get_string("post_transform")));
   const std::vector<double> coefficients = floats_of(c, "coefficients"), intercepts = floats_of(c, "intercepts");
   ORKNN_TRY_ASSIGN(const int64_t targets, check_model(coefficients, intercepts, x.features));
-  if (targets != c.get_int("targets")) return shape_mismatch("coefficients do not fit the targets").expected(std::to_string(c.get_int("targets"))).found(std::to_string(targets));
+  if (targets != c.get_int("targets"))
+    return shape_mismatch("coefficients do not fit the targets")
+        .expected(std::to_string(c.get_int("targets")))
+        .found(std::to_string(targets));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, DType::Float32, Dims{x.count, targets}));
   for (int64_t n = 0; n < x.count; ++n) {
     const std::span<float> scores(y.as<float>() + n * targets, static_cast<size_t>(targets));
@@ -50,7 +59,8 @@ Status run_regressor(RunContext& c) {
 
 Status infer_classifier(InferContext& c) {
   ORKNN_TRY_ASSIGN(const Dim samples, sample_count(c));
-  if (c.find<std::vector<std::string>>("classlabels_strings")) return unsupported("class names are not supported").hint("use number labels (classlabels_ints)");
+  if (c.find<std::vector<std::string>>("classlabels_strings"))
+    return unsupported("class names are not supported").hint("use number labels (classlabels_ints)");
   Dim scores;
   const Shape* x = c.shape(0);
   if (x && x->back().is_known()) {
@@ -87,9 +97,12 @@ Status run_classifier(RunContext& c) {
     const std::span<float> row(z.data ? z.as<float>() + n * scores : unread.data(), static_cast<size_t>(scores));
     score_sample(x.values.data() + n * x.features, x.features, coefficients, intercepts, row.last(static_cast<size_t>(rows)));
     int64_t label;
-    if (rows > 1) label = labels[static_cast<size_t>(std::max_element(row.begin(), row.end()) - row.begin())];
-    else if (binary) label = labels[row.back() > 0 ? 1 : 0];
-    else label = row[0] > 0 ? (labels.empty() ? 1 : labels[0]) : 0;
+    if (rows > 1)
+      label = labels[static_cast<size_t>(std::max_element(row.begin(), row.end()) - row.begin())];
+    else if (binary)
+      label = labels[row.back() > 0 ? 1 : 0];
+    else
+      label = row[0] > 0 ? (labels.empty() ? 1 : labels[0]) : 0;
     if (y.data) y.as<int64_t>()[n] = label;
     if (!binary) {
       apply_post_transform(transform, row);
@@ -105,12 +118,19 @@ Status run_classifier(RunContext& c) {
 
 std::span<const OpDef> linear() {
   static const OpDef defs[] = {
-      {.name = "ai.onnx.ml:LinearRegressor", .summary = "linear regression",
-       .attributes = {attr_floats("coefficients"), attr_floats("intercepts"), attr_string("post_transform", "NONE"), attr_int("targets", 1)}, .infer = infer_regressor, .run = run_regressor},
-      {.name = "ai.onnx.ml:LinearClassifier", .summary = "linear classification", .outputs = {1, 2},
-       .attributes = {attr_ints("classlabels_ints"), attr_strings("classlabels_strings"), required(attr_floats("coefficients")), attr_floats("intercepts"), attr_int("multi_class", 0),
-                      attr_string("post_transform", "NONE")},
-       .infer = infer_classifier, .run = run_classifier},
+      {.name = "ai.onnx.ml:LinearRegressor",
+       .summary = "linear regression",
+       .attributes = {attr_floats("coefficients"), attr_floats("intercepts"), attr_string("post_transform", "NONE"),
+                      attr_int("targets", 1)},
+       .infer = infer_regressor,
+       .run = run_regressor},
+      {.name = "ai.onnx.ml:LinearClassifier",
+       .summary = "linear classification",
+       .outputs = {1, 2},
+       .attributes = {attr_ints("classlabels_ints"), attr_strings("classlabels_strings"), required(attr_floats("coefficients")),
+                      attr_floats("intercepts"), attr_int("multi_class", 0), attr_string("post_transform", "NONE")},
+       .infer = infer_classifier,
+       .run = run_classifier},
   };
   return defs;
 }

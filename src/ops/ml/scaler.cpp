@@ -18,11 +18,13 @@ Status run_scaler(RunContext& c) {
   ORKNN_TRY_ASSIGN(const Samples x, read_samples(c));
   const std::vector<double> offset = floats_of(c, "offset"), scale = floats_of(c, "scale");
   const auto fits = [&](const std::vector<double>& v) { return v.size() == 1 || static_cast<int64_t>(v.size()) == x.features; };
-  if (!fits(offset) || !fits(scale)) return shape_mismatch("offset and scale need one entry, or one per feature").expected(std::to_string(x.features));
+  if (!fits(offset) || !fits(scale))
+    return shape_mismatch("offset and scale need one entry, or one per feature").expected(std::to_string(x.features));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, DType::Float32, c.input(0).dims));
   for (size_t i = 0; i < x.values.size(); ++i) {
     const size_t feature = i % static_cast<size_t>(x.features);
-    y.as<float>()[i] = static_cast<float>((x.values[i] - offset[offset.size() == 1 ? 0 : feature]) * scale[scale.size() == 1 ? 0 : feature]);
+    y.as<float>()[i] =
+        static_cast<float>((x.values[i] - offset[offset.size() == 1 ? 0 : feature]) * scale[scale.size() == 1 ? 0 : feature]);
   }
   return {};
 }
@@ -39,7 +41,8 @@ Status run_normalizer(RunContext& c) {
       size = norm == "MAX" ? std::max(size, std::abs(row[i])) : size + (norm == "L1" ? std::abs(row[i]) : row[i] * row[i]);
     if (norm == "L2") size = std::sqrt(size);
     // A sample of zeros stays what it is.
-    for (int64_t i = 0; i < x.features; ++i) y.as<float>()[n * x.features + i] = static_cast<float>(size == 0 ? row[i] : row[i] / size);
+    for (int64_t i = 0; i < x.features; ++i)
+      y.as<float>()[n * x.features + i] = static_cast<float>(size == 0 ? row[i] : row[i] / size);
   }
   return {};
 }
@@ -47,8 +50,16 @@ Status run_normalizer(RunContext& c) {
 
 std::span<const OpDef> scaler() {
   static const OpDef defs[] = {
-      {.name = "ai.onnx.ml:Scaler", .summary = "(x - offset) * scale", .attributes = {attr_floats("offset"), attr_floats("scale")}, .infer = infer, .run = run_scaler},
-      {.name = "ai.onnx.ml:Normalizer", .summary = "divides each sample by its norm", .attributes = {attr_string("norm", "MAX")}, .infer = infer, .run = run_normalizer},
+      {.name = "ai.onnx.ml:Scaler",
+       .summary = "(x - offset) * scale",
+       .attributes = {attr_floats("offset"), attr_floats("scale")},
+       .infer = infer,
+       .run = run_scaler},
+      {.name = "ai.onnx.ml:Normalizer",
+       .summary = "divides each sample by its norm",
+       .attributes = {attr_string("norm", "MAX")},
+       .infer = infer,
+       .run = run_normalizer},
   };
   return defs;
 }

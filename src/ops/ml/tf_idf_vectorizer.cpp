@@ -33,12 +33,17 @@ Result<Vectorizer> make_vectorizer(const NodeReader& c) {
   v.min_length = c.get_int("min_gram_length");
   v.max_length = c.get_int("max_gram_length");
   v.max_skip = c.get_int("max_skip_count");
-  if (v.min_length < 1 || v.max_length < v.min_length || v.max_length > kMaxGramLength || v.max_skip < 0) return invalid_model("illegal n-gram lengths or skip count");
+  if (v.min_length < 1 || v.max_length < v.min_length || v.max_length > kMaxGramLength || v.max_skip < 0)
+    return invalid_model("illegal n-gram lengths or skip count");
   const std::string& mode = c.get_string("mode");
-  if (mode == "TF") v.mode = Vectorizer::Mode::Tf;
-  else if (mode == "IDF") v.mode = Vectorizer::Mode::Idf;
-  else if (mode == "TFIDF") v.mode = Vectorizer::Mode::TfIdf;
-  else return unsupported("unknown mode").expected("TF, IDF or TFIDF").found(mode);
+  if (mode == "TF")
+    v.mode = Vectorizer::Mode::Tf;
+  else if (mode == "IDF")
+    v.mode = Vectorizer::Mode::Idf;
+  else if (mode == "TFIDF")
+    v.mode = Vectorizer::Mode::TfIdf;
+  else
+    return unsupported("unknown mode").expected("TF, IDF or TFIDF").found(mode);
   ORKNN_TRY_ASSIGN(v.outputs, output_count(c));
   v.indexes = c.get_ints("ngram_indexes");
   const auto* pool = c.find<std::vector<int64_t>>("pool_int64s");
@@ -49,14 +54,20 @@ Result<Vectorizer> make_vectorizer(const NodeReader& c) {
   for (size_t n = 0; n < starts.size(); ++n) {
     const auto length = static_cast<int64_t>(n) + 1;
     const int64_t begin = starts[n], end = n + 1 < starts.size() ? starts[n + 1] : size;
-    if (begin < 0 || end < begin || end > size || (end - begin) % length != 0) return invalid_model("ngram_counts do not fit the pool").found(to_string(starts));
-    for (int64_t at = begin; at < end; at += length) v.grams.emplace(std::vector<int64_t>(pool->begin() + at, pool->begin() + at + length), v.grams.size());
+    if (begin < 0 || end < begin || end > size || (end - begin) % length != 0)
+      return invalid_model("ngram_counts do not fit the pool").found(to_string(starts));
+    for (int64_t at = begin; at < end; at += length)
+      v.grams.emplace(std::vector<int64_t>(pool->begin() + at, pool->begin() + at + length), v.grams.size());
   }
   if (v.grams.size() != v.indexes.size())
-    return invalid_model("one index per n-gram of the pool is needed").expected(std::to_string(v.grams.size())).found(std::to_string(v.indexes.size()));
+    return invalid_model("one index per n-gram of the pool is needed")
+        .expected(std::to_string(v.grams.size()))
+        .found(std::to_string(v.indexes.size()));
   if (const auto* weights = c.find<std::vector<double>>("weights")) v.weights = *weights;
   if (!v.weights.empty() && v.weights.size() != v.indexes.size())
-    return invalid_model("one weight per n-gram of the pool is needed").expected(std::to_string(v.indexes.size())).found(std::to_string(v.weights.size()));
+    return invalid_model("one weight per n-gram of the pool is needed")
+        .expected(std::to_string(v.indexes.size()))
+        .found(std::to_string(v.weights.size()));
   return v;
 }
 
@@ -100,9 +111,11 @@ void count_grams(const Vectorizer& v, std::span<const int64_t> tokens, std::span
 Status run(RunContext& c) {
   const TensorView x = c.input(0);
   ORKNN_TRY_ASSIGN(const Vectorizer v, make_vectorizer(c));
-  if (x.dims.empty() || x.dims.size() > 2) return shape_mismatch("tokens must be one sequence or a batch of them").found(to_string(x.dims));
+  if (x.dims.empty() || x.dims.size() > 2)
+    return shape_mismatch("tokens must be one sequence or a batch of them").found(to_string(x.dims));
   const int64_t rows = x.dims.size() == 2 ? x.dims[0] : 1, length = x.dims.back();
-  ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, DType::Float32, x.dims.size() == 2 ? Dims{rows, v.outputs} : Dims{v.outputs}));
+  ORKNN_TRY_ASSIGN(const MutableTensorView y,
+                   c.output(0, DType::Float32, x.dims.size() == 2 ? Dims{rows, v.outputs} : Dims{v.outputs}));
   const std::vector<int64_t> tokens = to_ints(x);
   std::fill(y.as<float>(), y.as<float>() + y.count(), 0.0f);
   for (int64_t row = 0; row < rows; ++row)
@@ -113,10 +126,15 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> tf_idf_vectorizer() {
-  static const OpDef def{.name = "TfIdfVectorizer", .summary = "counts n-grams of integers",
-                         .attributes = {required(attr_int("max_gram_length")), required(attr_int("max_skip_count")), required(attr_int("min_gram_length")), required(attr_string("mode")),
-                                        required(attr_ints("ngram_counts")), required(attr_ints("ngram_indexes")), attr_ints("pool_int64s"), attr_strings("pool_strings"), attr_floats("weights")},
-                         .infer = infer, .run = run, .quant = QuantRule::Float};
+  static const OpDef def{.name = "TfIdfVectorizer",
+                         .summary = "counts n-grams of integers",
+                         .attributes = {required(attr_int("max_gram_length")), required(attr_int("max_skip_count")),
+                                        required(attr_int("min_gram_length")), required(attr_string("mode")),
+                                        required(attr_ints("ngram_counts")), required(attr_ints("ngram_indexes")),
+                                        attr_ints("pool_int64s"), attr_strings("pool_strings"), attr_floats("weights")},
+                         .infer = infer,
+                         .run = run,
+                         .quant = QuantRule::Float};
   return {&def, 1};
 }
 }  // namespace orknn::ops

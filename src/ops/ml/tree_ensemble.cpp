@@ -30,8 +30,9 @@ struct Forest {
 };
 
 Result<Test> test_from(std::string_view mode) {
-  static const std::map<std::string_view, Test> tests = {{"LEAF", Test::Leaf},      {"BRANCH_LEQ", Test::Leq}, {"BRANCH_LT", Test::Lt},  {"BRANCH_GTE", Test::Gte},
-                                                         {"BRANCH_GT", Test::Gt},   {"BRANCH_EQ", Test::Eq},   {"BRANCH_NEQ", Test::Neq}};
+  static const std::map<std::string_view, Test> tests = {
+      {"LEAF", Test::Leaf},    {"BRANCH_LEQ", Test::Leq}, {"BRANCH_LT", Test::Lt},  {"BRANCH_GTE", Test::Gte},
+      {"BRANCH_GT", Test::Gt}, {"BRANCH_EQ", Test::Eq},   {"BRANCH_NEQ", Test::Neq}};
   const auto it = tests.find(mode);
   if (it == tests.end()) return unsupported("unknown node mode").found(std::string(mode));
   return it->second;
@@ -41,7 +42,9 @@ Result<Test> test_from(std::string_view mode) {
 Result<std::vector<int64_t>> column(const NodeReader& c, std::string_view name, size_t count) {
   const auto* ints = c.find<std::vector<int64_t>>(name);
   if (!ints || ints->size() != count)
-    return invalid_model("attribute '" + std::string(name) + "' has the wrong length").expected(std::to_string(count)).found(std::to_string(ints ? ints->size() : 0));
+    return invalid_model("attribute '" + std::string(name) + "' has the wrong length")
+        .expected(std::to_string(count))
+        .found(std::to_string(ints ? ints->size() : 0));
   return *ints;
 }
 
@@ -55,15 +58,20 @@ Result<Forest> make_forest(const NodeReader& c, const std::string& kind, size_t 
   ORKNN_TRY_ASSIGN(const auto yes, column(c, "nodes_truenodeids", count));
   ORKNN_TRY_ASSIGN(const auto no, column(c, "nodes_falsenodeids", count));
   const std::vector<double> values = floats_of(c, "nodes_values");
-  if (values.size() != count) return invalid_model("attribute 'nodes_values' has the wrong length").expected(std::to_string(count)).found(std::to_string(values.size()));
+  if (values.size() != count)
+    return invalid_model("attribute 'nodes_values' has the wrong length")
+        .expected(std::to_string(count))
+        .found(std::to_string(values.size()));
   const auto* missing = c.find<std::vector<int64_t>>("nodes_missing_value_tracks_true");
-  if (missing && !missing->empty() && missing->size() != count) return invalid_model("attribute 'nodes_missing_value_tracks_true' has the wrong length");
+  if (missing && !missing->empty() && missing->size() != count)
+    return invalid_model("attribute 'nodes_missing_value_tracks_true' has the wrong length");
 
   Forest forest{.targets = targets};
   std::map<std::pair<int64_t, int64_t>, size_t> places;
   std::set<int64_t> seen;
   for (size_t i = 0; i < count; ++i) {
-    if (!places.emplace(std::pair(trees[i], ids[i]), i).second) return invalid_model("a tree has two nodes of the same id").found(std::to_string(ids[i]));
+    if (!places.emplace(std::pair(trees[i], ids[i]), i).second)
+      return invalid_model("a tree has two nodes of the same id").found(std::to_string(ids[i]));
     if (seen.insert(trees[i]).second) forest.roots.push_back(i);
   }
   for (size_t i = 0; i < count; ++i) {
@@ -74,7 +82,9 @@ Result<Forest> make_forest(const NodeReader& c, const std::string& kind, size_t 
     b.missing_is_true = missing && !missing->empty() && (*missing)[i] != 0;
     if (b.test != Test::Leaf) {
       const auto on_true = places.find({trees[i], yes[i]}), on_false = places.find({trees[i], no[i]});
-      if (on_true == places.end() || on_false == places.end()) return invalid_model("a tree node leads nowhere").found("node " + std::to_string(ids[i]) + " of tree " + std::to_string(trees[i]));
+      if (on_true == places.end() || on_false == places.end())
+        return invalid_model("a tree node leads nowhere")
+            .found("node " + std::to_string(ids[i]) + " of tree " + std::to_string(trees[i]));
       b.if_true = on_true->second;
       b.if_false = on_false->second;
     }
@@ -85,12 +95,20 @@ Result<Forest> make_forest(const NodeReader& c, const std::string& kind, size_t 
   ORKNN_TRY_ASSIGN(const auto weight_trees, column(c, kind + "_treeids", weights));
   ORKNN_TRY_ASSIGN(const auto weight_nodes, column(c, kind + "_nodeids", weights));
   const std::vector<double> weight_values = floats_of(c, kind + "_weights");
-  if (weight_values.size() != weights) return invalid_model("attribute '" + kind + "_weights' has the wrong length").expected(std::to_string(weights)).found(std::to_string(weight_values.size()));
+  if (weight_values.size() != weights)
+    return invalid_model("attribute '" + kind + "_weights' has the wrong length")
+        .expected(std::to_string(weights))
+        .found(std::to_string(weight_values.size()));
   for (size_t i = 0; i < weights; ++i) {
     const auto place = places.find({weight_trees[i], weight_nodes[i]});
-    if (place == places.end()) return invalid_model("a weight belongs to no tree node").found("node " + std::to_string(weight_nodes[i]) + " of tree " + std::to_string(weight_trees[i]));
+    if (place == places.end())
+      return invalid_model("a weight belongs to no tree node")
+          .found("node " + std::to_string(weight_nodes[i]) + " of tree " + std::to_string(weight_trees[i]));
     const int64_t target = (*target_ids)[i];
-    if (target < 0 || target >= static_cast<int64_t>(targets)) return invalid_model("a weight belongs to no " + kind).expected("0 to " + std::to_string(targets - 1)).found(std::to_string(target));
+    if (target < 0 || target >= static_cast<int64_t>(targets))
+      return invalid_model("a weight belongs to no " + kind)
+          .expected("0 to " + std::to_string(targets - 1))
+          .found(std::to_string(target));
     forest.branches[place->second].weights.push_back({static_cast<size_t>(target), weight_values[i]});
   }
   forest.base = floats_of(c, "base_values");
@@ -117,7 +135,10 @@ Result<const Branch*> leaf_of(const Forest& forest, size_t root, const double* x
   for (size_t steps = 0; steps <= forest.branches.size(); ++steps) {
     const Branch& b = forest.branches[at];
     if (b.test == Test::Leaf) return &b;
-    if (b.feature < 0 || b.feature >= features) return shape_mismatch("a tree tests a feature that samples do not have").expected("0 to " + std::to_string(features - 1)).found(std::to_string(b.feature));
+    if (b.feature < 0 || b.feature >= features)
+      return shape_mismatch("a tree tests a feature that samples do not have")
+          .expected("0 to " + std::to_string(features - 1))
+          .found(std::to_string(b.feature));
     at = passes(b, x[b.feature]) ? b.if_true : b.if_false;
   }
   return invalid_model("a tree has a cycle");
@@ -139,7 +160,10 @@ Status run_regressor(RunContext& c) {
     return unsupported("unknown aggregate_function").expected("SUM, AVERAGE, MIN or MAX").found(combine);
   const auto targets = static_cast<size_t>(c.get_int("n_targets"));
   ORKNN_TRY_ASSIGN(const Forest forest, make_forest(c, "target", targets));
-  if (!forest.base.empty() && forest.base.size() != targets) return invalid_model("one base value per target is needed").expected(std::to_string(targets)).found(std::to_string(forest.base.size()));
+  if (!forest.base.empty() && forest.base.size() != targets)
+    return invalid_model("one base value per target is needed")
+        .expected(std::to_string(targets))
+        .found(std::to_string(forest.base.size()));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, DType::Float32, Dims{x.count, static_cast<int64_t>(targets)}));
   for (int64_t n = 0; n < x.count; ++n) {
     std::vector<double> sums(targets, 0.0);
@@ -148,9 +172,12 @@ Status run_regressor(RunContext& c) {
       ORKNN_TRY_ASSIGN(const Branch* leaf, leaf_of(forest, root, x.values.data() + n * x.features, x.features));
       for (const auto& [target, weight] : leaf->weights) {
         double& sum = sums[target];
-        if (combine == "MIN") sum = voted[target] ? std::min(sum, weight) : weight;
-        else if (combine == "MAX") sum = voted[target] ? std::max(sum, weight) : weight;
-        else sum += weight;
+        if (combine == "MIN")
+          sum = voted[target] ? std::min(sum, weight) : weight;
+        else if (combine == "MAX")
+          sum = voted[target] ? std::max(sum, weight) : weight;
+        else
+          sum += weight;
         voted[target] = true;
       }
     }
@@ -166,7 +193,8 @@ Status run_regressor(RunContext& c) {
 
 // Number labels of a classifier; a single one is the second of two classes.
 Result<std::vector<int64_t>> labels_of(const NodeReader& c) {
-  if (c.find<std::vector<std::string>>("classlabels_strings")) return unsupported("class names are not supported").hint("use number labels (classlabels_int64s)");
+  if (c.find<std::vector<std::string>>("classlabels_strings"))
+    return unsupported("class names are not supported").hint("use number labels (classlabels_int64s)");
   const auto* labels = c.find<std::vector<int64_t>>("classlabels_int64s");
   if (!labels || labels->empty()) return invalid_model("class labels are missing");
   if (labels->size() == 1) return std::vector<int64_t>{0, labels->front()};
@@ -187,7 +215,10 @@ Status run_classifier(RunContext& c) {
   ORKNN_TRY_ASSIGN(const auto labels, labels_of(c));
   const size_t classes = labels.size();
   ORKNN_TRY_ASSIGN(const Forest forest, make_forest(c, "class", classes));
-  if (!forest.base.empty() && forest.base.size() != classes && forest.base.size() != 1) return invalid_model("one base value per class is needed").expected(std::to_string(classes)).found(std::to_string(forest.base.size()));
+  if (!forest.base.empty() && forest.base.size() != classes && forest.base.size() != 1)
+    return invalid_model("one base value per class is needed")
+        .expected(std::to_string(classes))
+        .found(std::to_string(forest.base.size()));
   // Trees that only ever vote for one of two classes give the score of the second; positive weights are probabilities,
   // others are distances from the decision.
   bool positive = true;
@@ -237,9 +268,19 @@ Status run_classifier(RunContext& c) {
 
 // Attributes that both forms share, followed by those of the leaves' weights.
 std::vector<AttributeDef> tree_attributes(std::initializer_list<AttributeDef> own) {
-  std::vector<AttributeDef> all = {attr_floats("base_values"), attr_tensor("base_values_as_tensor"), attr_ints("nodes_falsenodeids"), attr_ints("nodes_featureids"),
-                                   attr_floats("nodes_hitrates"), attr_tensor("nodes_hitrates_as_tensor"), attr_ints("nodes_missing_value_tracks_true"), attr_strings("nodes_modes"),
-                                   attr_ints("nodes_nodeids"), attr_ints("nodes_treeids"), attr_ints("nodes_truenodeids"), attr_floats("nodes_values"), attr_tensor("nodes_values_as_tensor"),
+  std::vector<AttributeDef> all = {attr_floats("base_values"),
+                                   attr_tensor("base_values_as_tensor"),
+                                   attr_ints("nodes_falsenodeids"),
+                                   attr_ints("nodes_featureids"),
+                                   attr_floats("nodes_hitrates"),
+                                   attr_tensor("nodes_hitrates_as_tensor"),
+                                   attr_ints("nodes_missing_value_tracks_true"),
+                                   attr_strings("nodes_modes"),
+                                   attr_ints("nodes_nodeids"),
+                                   attr_ints("nodes_treeids"),
+                                   attr_ints("nodes_truenodeids"),
+                                   attr_floats("nodes_values"),
+                                   attr_tensor("nodes_values_as_tensor"),
                                    attr_string("post_transform", "NONE")};
   all.insert(all.end(), own);
   return all;
@@ -248,14 +289,21 @@ std::vector<AttributeDef> tree_attributes(std::initializer_list<AttributeDef> ow
 
 std::span<const OpDef> tree_ensemble() {
   static const OpDef defs[] = {
-      {.name = "ai.onnx.ml:TreeEnsembleRegressor", .summary = "regression by decision trees",
-       .attributes = tree_attributes({attr_string("aggregate_function", "SUM"), attr_int("n_targets", 1), attr_ints("target_ids"), attr_ints("target_nodeids"), attr_ints("target_treeids"),
-                                      attr_floats("target_weights"), attr_tensor("target_weights_as_tensor")}),
-       .infer = infer_regressor, .run = run_regressor},
-      {.name = "ai.onnx.ml:TreeEnsembleClassifier", .summary = "classification by decision trees", .outputs = {1, 2},
-       .attributes = tree_attributes({attr_ints("class_ids"), attr_ints("class_nodeids"), attr_ints("class_treeids"), attr_floats("class_weights"), attr_tensor("class_weights_as_tensor"),
+      {.name = "ai.onnx.ml:TreeEnsembleRegressor",
+       .summary = "regression by decision trees",
+       .attributes = tree_attributes({attr_string("aggregate_function", "SUM"), attr_int("n_targets", 1), attr_ints("target_ids"),
+                                      attr_ints("target_nodeids"), attr_ints("target_treeids"), attr_floats("target_weights"),
+                                      attr_tensor("target_weights_as_tensor")}),
+       .infer = infer_regressor,
+       .run = run_regressor},
+      {.name = "ai.onnx.ml:TreeEnsembleClassifier",
+       .summary = "classification by decision trees",
+       .outputs = {1, 2},
+       .attributes = tree_attributes({attr_ints("class_ids"), attr_ints("class_nodeids"), attr_ints("class_treeids"),
+                                      attr_floats("class_weights"), attr_tensor("class_weights_as_tensor"),
                                       attr_ints("classlabels_int64s"), attr_strings("classlabels_strings")}),
-       .infer = infer_classifier, .run = run_classifier},
+       .infer = infer_classifier,
+       .run = run_classifier},
   };
   return defs;
 }

@@ -14,7 +14,8 @@ Status infer(InferContext& c) {
   if (out) {
     ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(c.get_int("axis"), static_cast<int64_t>(out->size())));
     Dim& extent = (*out)[static_cast<size_t>(axis)];
-    if (extent.is_known() && extent.value() % 2 != 0) return shape_mismatch("the axis cannot be halved").expected("an even extent").found(extent.to_string());
+    if (extent.is_known() && extent.value() % 2 != 0)
+      return shape_mismatch("the axis cannot be halved").expected("an even extent").found(extent.to_string());
     extent = extent / Dim(2);
   }
   c.set_output(0, c.dtype(0), std::move(out));
@@ -33,7 +34,8 @@ Status run(RunContext& c) {
     for (int64_t o = 0; o < split.outer; ++o) {
       const T* from = x.as<T>() + o * 2 * half;
       T* to = y.as<T>() + o * half;
-      for (int64_t i = 0; i < half; ++i) to[i] = static_cast<T>(static_cast<double>(from[i]) / (1 + std::exp(-static_cast<double>(from[half + i]))));
+      for (int64_t i = 0; i < half; ++i)
+        to[i] = static_cast<T>(static_cast<double>(from[i]) / (1 + std::exp(-static_cast<double>(from[half + i]))));
     }
     return Status();
   });
@@ -41,8 +43,13 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> glu() {
-  static const OpDef def{.name = "Glu", .summary = "first half of an axis times the sigmoid of the second", .attributes = {attr_int("axis", -1)},
-                         .infer = infer, .run = run, .quant = QuantRule::Compute, .engine = Engine::Elementwise};
+  static const OpDef def{.name = "Glu",
+                         .summary = "first half of an axis times the sigmoid of the second",
+                         .attributes = {attr_int("axis", -1)},
+                         .infer = infer,
+                         .run = run,
+                         .quant = QuantRule::Compute,
+                         .engine = Engine::Elementwise};
   return {&def, 1};
 }
 }  // namespace orknn::ops

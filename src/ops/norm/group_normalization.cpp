@@ -15,7 +15,8 @@ Status infer(InferContext& c) {
     ORKNN_TRY(require_same_type(c, 0, i));
     ORKNN_TRY(require_rank(c, i, 1));
   }
-  if (c.shape(0) && c.shape(0)->size() < 2) return shape_mismatch("input 0 has the wrong rank").expected("2 or more").found(to_string(*c.shape(0)));
+  if (c.shape(0) && c.shape(0)->size() < 2)
+    return shape_mismatch("input 0 has the wrong rank").expected("2 or more").found(to_string(*c.shape(0)));
   c.set_output(0, c.dtype(0), c.input(0).shape);
   return {};
 }
@@ -24,7 +25,9 @@ Status run(RunContext& c, int64_t groups) {
   const TensorView x = c.input(0);
   const int64_t batch = x.dims[0], channels = x.dims[1], inner = element_count(x.dims.subspan(2));
   if (groups < 1 || channels % groups != 0)
-    return invalid_model("num_groups is out of range").expected("a divisor of " + std::to_string(channels)).found(std::to_string(groups));
+    return invalid_model("num_groups is out of range")
+        .expected("a divisor of " + std::to_string(channels))
+        .found(std::to_string(groups));
   ORKNN_TRY_ASSIGN(const std::vector<double> scale, channel_values(c.input(1), channels, "scale"));
   ORKNN_TRY_ASSIGN(const std::vector<double> bias, channel_values(c.input(2), channels, "bias"));
   const double epsilon = c.get_float("epsilon");
@@ -54,11 +57,22 @@ Status run_group(RunContext& c) { return run(c, c.get_int("num_groups")); }
 
 std::span<const OpDef> group_normalization() {
   static const OpDef defs[] = {
-      {.name = "InstanceNormalization", .summary = "normalization of each channel of each image", .inputs = {3, 3},
-       .attributes = {attr_float("epsilon", 1e-5)}, .infer = infer, .run = run_instance, .quant = QuantRule::Compute, .engine = Engine::Norm},
-      {.name = "GroupNormalization", .summary = "normalization of groups of channels of each image", .inputs = {3, 3},
+      {.name = "InstanceNormalization",
+       .summary = "normalization of each channel of each image",
+       .inputs = {3, 3},
+       .attributes = {attr_float("epsilon", 1e-5)},
+       .infer = infer,
+       .run = run_instance,
+       .quant = QuantRule::Compute,
+       .engine = Engine::Norm},
+      {.name = "GroupNormalization",
+       .summary = "normalization of groups of channels of each image",
+       .inputs = {3, 3},
        .attributes = {attr_float("epsilon", 1e-5), required(attr_int("num_groups")), attr_int("stash_type", 1)},
-       .infer = infer, .run = run_group, .quant = QuantRule::Compute, .engine = Engine::Norm},
+       .infer = infer,
+       .run = run_group,
+       .quant = QuantRule::Compute,
+       .engine = Engine::Norm},
   };
   return defs;
 }

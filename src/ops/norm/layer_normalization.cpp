@@ -12,7 +12,8 @@ using namespace ir;
 Result<DType> stash_type(const NodeReader& node) {
   const int64_t number = node.get_int("stash_type");
   const auto t = static_cast<DType>(number);
-  if (number < 0 || number > 255 || !is_float(t)) return invalid_model("unknown stash_type").expected("a floating-point type").found(std::to_string(number));
+  if (number < 0 || number > 255 || !is_float(t))
+    return invalid_model("unknown stash_type").expected("a floating-point type").found(std::to_string(number));
   return t;
 }
 
@@ -53,7 +54,8 @@ Status infer_rms(InferContext& c) {
 Status write_statistics(RunContext& c, size_t output, const Dims& dims, const std::vector<double>& values) {
   if (!c.has_output(output)) return {};
   ORKNN_TRY_ASSIGN(const DType stash, stash_type(c));
-  ORKNN_TRY_ASSIGN(const MutableTensorView out, c.output(output, stash == DType::Float64 ? DType::Float64 : DType::Float32, dims));
+  ORKNN_TRY_ASSIGN(const MutableTensorView out,
+                   c.output(output, stash == DType::Float64 ? DType::Float64 : DType::Float32, dims));
   return run_as_float(out.dtype, [&]<class T>(TypeTag<T>) {
     std::transform(values.begin(), values.end(), out.as<T>(), [](double v) { return static_cast<T>(v); });
     return Status();
@@ -85,7 +87,8 @@ Status run(RunContext& c, bool subtract_mean) {
           inverses[static_cast<size_t>(row)] = inverse;
           for (int64_t i = 0; i < count; ++i) {
             const auto at = static_cast<size_t>(row * count + i);
-            y.as<Y>()[at] = static_cast<Y>((static_cast<double>(from[i]) - m.mean) * inverse * scale[at % scale.size()] + bias[at % bias.size()]);
+            y.as<Y>()[at] = static_cast<Y>((static_cast<double>(from[i]) - m.mean) * inverse * scale[at % scale.size()] +
+                                           bias[at % bias.size()]);
           }
         }
       });
@@ -105,12 +108,23 @@ Status run_rms(RunContext& c) { return run(c, false); }
 
 std::span<const OpDef> layer_normalization() {
   static const OpDef defs[] = {
-      {.name = "LayerNormalization", .summary = "normalization of the last axes", .inputs = {2, 3}, .outputs = {1, 3},
+      {.name = "LayerNormalization",
+       .summary = "normalization of the last axes",
+       .inputs = {2, 3},
+       .outputs = {1, 3},
        .attributes = {attr_int("axis", -1), attr_float("epsilon", 1e-5), attr_int("stash_type", 1)},
-       .infer = infer_layer, .run = run_layer, .quant = QuantRule::Compute, .engine = Engine::Norm},
-      {.name = "RMSNormalization", .summary = "last axes divided by their root mean square", .inputs = {2, 2},
+       .infer = infer_layer,
+       .run = run_layer,
+       .quant = QuantRule::Compute,
+       .engine = Engine::Norm},
+      {.name = "RMSNormalization",
+       .summary = "last axes divided by their root mean square",
+       .inputs = {2, 2},
        .attributes = {attr_int("axis", -1), attr_float("epsilon", 1e-5), attr_int("stash_type", 1)},
-       .infer = infer_rms, .run = run_rms, .quant = QuantRule::Compute, .engine = Engine::Norm},
+       .infer = infer_rms,
+       .run = run_rms,
+       .quant = QuantRule::Compute,
+       .engine = Engine::Norm},
   };
   return defs;
 }

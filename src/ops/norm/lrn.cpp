@@ -10,8 +10,10 @@ using namespace ir;
 
 Status infer(InferContext& c) {
   ORKNN_TRY(require_float(c, 0));
-  if (c.get_int("size") < 1) return invalid_model("size is out of range").expected("at least 1").found(std::to_string(c.get_int("size")));
-  if (c.shape(0) && c.shape(0)->size() < 2) return shape_mismatch("input 0 has the wrong rank").expected("2 or more").found(to_string(*c.shape(0)));
+  if (c.get_int("size") < 1)
+    return invalid_model("size is out of range").expected("at least 1").found(std::to_string(c.get_int("size")));
+  if (c.shape(0) && c.shape(0)->size() < 2)
+    return shape_mismatch("input 0 has the wrong rank").expected("2 or more").found(to_string(*c.shape(0)));
   return same_as_input(c);
 }
 
@@ -30,10 +32,12 @@ Status run(RunContext& c) {
         std::fill(squares.begin(), squares.end(), 0.0);
         for (int64_t k = std::max<int64_t>(ch - before, 0); k <= std::min(ch + after, channels - 1); ++k) {
           const T* from = x.as<T>() + (image * channels + k) * inner;
-          for (int64_t i = 0; i < inner; ++i) squares[static_cast<size_t>(i)] += static_cast<double>(from[i]) * static_cast<double>(from[i]);
+          for (int64_t i = 0; i < inner; ++i)
+            squares[static_cast<size_t>(i)] += static_cast<double>(from[i]) * static_cast<double>(from[i]);
         }
         for (int64_t i = 0; i < inner; ++i)
-          y.as<T>()[plane * inner + i] = static_cast<T>(static_cast<double>(x.as<T>()[plane * inner + i]) / std::pow(bias + factor * squares[static_cast<size_t>(i)], beta));
+          y.as<T>()[plane * inner + i] = static_cast<T>(static_cast<double>(x.as<T>()[plane * inner + i]) /
+                                                        std::pow(bias + factor * squares[static_cast<size_t>(i)], beta));
       }
     });
     return Status();
@@ -46,9 +50,15 @@ OpCost cost(const NodeReader& node, std::span<const Dims>, std::span<const Dims>
 }  // namespace
 
 std::span<const OpDef> lrn() {
-  static const OpDef def{.name = "LRN", .summary = "local response normalization across channels",
-                         .attributes = {attr_float("alpha", 1e-4), attr_float("beta", 0.75), attr_float("bias", 1.0), required(attr_int("size"))},
-                         .infer = infer, .run = run, .quant = QuantRule::Compute, .cost = cost, .engine = Engine::Norm};
+  static const OpDef def{
+      .name = "LRN",
+      .summary = "local response normalization across channels",
+      .attributes = {attr_float("alpha", 1e-4), attr_float("beta", 0.75), attr_float("bias", 1.0), required(attr_int("size"))},
+      .infer = infer,
+      .run = run,
+      .quant = QuantRule::Compute,
+      .cost = cost,
+      .engine = Engine::Norm};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -51,15 +51,22 @@ Status run(RunContext& c) {
       deviation[g] += d * d / count;
     });
     for (double& d : deviation) d = std::sqrt(d) + 1e-9;  // the constant of the operator's definition
-    each([&](int64_t i, size_t g) { y.as<T>()[i] = static_cast<T>((static_cast<double>(x.as<T>()[i]) - mean[g]) / deviation[g]); });
+    each([&](int64_t i, size_t g) {
+      y.as<T>()[i] = static_cast<T>((static_cast<double>(x.as<T>()[i]) - mean[g]) / deviation[g]);
+    });
     return Status();
   });
 }
 }  // namespace
 
 std::span<const OpDef> mean_variance_normalization() {
-  static const OpDef def{.name = "MeanVarianceNormalization", .summary = "mean 0 and deviation 1 over given axes",
-                         .attributes = {attr_ints("axes", {0, 2, 3})}, .infer = infer, .run = run, .quant = QuantRule::Compute, .engine = Engine::Norm};
+  static const OpDef def{.name = "MeanVarianceNormalization",
+                         .summary = "mean 0 and deviation 1 over given axes",
+                         .attributes = {attr_ints("axes", {0, 2, 3})},
+                         .infer = infer,
+                         .run = run,
+                         .quant = QuantRule::Compute,
+                         .engine = Engine::Norm};
   return {&def, 1};
 }
 }  // namespace orknn::ops

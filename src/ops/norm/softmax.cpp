@@ -38,9 +38,11 @@ Status run(RunContext& c, Line&& line) {
       std::vector<double> values(static_cast<size_t>(split.extent)), results(values.size());
       for (int64_t item = begin; item < end; ++item) {
         const int64_t start = item / split.inner * split.extent * split.inner + item % split.inner;
-        for (int64_t i = 0; i < split.extent; ++i) values[static_cast<size_t>(i)] = static_cast<double>(x.as<T>()[start + i * split.inner]);
+        for (int64_t i = 0; i < split.extent; ++i)
+          values[static_cast<size_t>(i)] = static_cast<double>(x.as<T>()[start + i * split.inner]);
         line(std::span<const double>(values), std::span<double>(results));
-        for (int64_t i = 0; i < split.extent; ++i) y.as<T>()[start + i * split.inner] = static_cast<T>(results[static_cast<size_t>(i)]);
+        for (int64_t i = 0; i < split.extent; ++i)
+          y.as<T>()[start + i * split.inner] = static_cast<T>(results[static_cast<size_t>(i)]);
       }
     });
     return Status();
@@ -75,11 +77,19 @@ Status run_hardmax(RunContext& c) {
   });
 }
 
-OpCost cost(const NodeReader&, std::span<const Dims>, std::span<const Dims> outputs) { return {.element_ops = 4 * element_count(outputs[0])}; }
+OpCost cost(const NodeReader&, std::span<const Dims>, std::span<const Dims> outputs) {
+  return {.element_ops = 4 * element_count(outputs[0])};
+}
 
 OpDef make(std::string_view name, std::string_view summary, RunFn run, QuantRule quant, Engine engine) {
-  return {.name = name, .summary = summary, .attributes = {attr_int("axis", -1), attr_int("flatten", 0)}, .infer = infer, .run = run,
-          .quant = quant, .cost = cost, .engine = engine};
+  return {.name = name,
+          .summary = summary,
+          .attributes = {attr_int("axis", -1), attr_int("flatten", 0)},
+          .infer = infer,
+          .run = run,
+          .quant = quant,
+          .cost = cost,
+          .engine = engine};
 }
 }  // namespace
 

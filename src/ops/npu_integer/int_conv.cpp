@@ -1,6 +1,6 @@
-// Convolutions as the chip computes them on integers: exact sums (int32, int64 where 16-bit numbers meet), bias, an optional operand added at full precision, one rounding in
-// the output converter, which may have slopes for sums below zero instead of an addend. Inputs: data, weights, int32 bias, addend, table; the last three
-// are optional.
+// Convolutions as the chip computes them on integers: exact sums (int32, int64 where 16-bit numbers meet), bias, an optional
+// operand added at full precision, one rounding in the output converter, which may have slopes for sums below zero instead of an
+// addend. Inputs: data, weights, int32 bias, addend, table; the last three are optional.
 #include "ops/support/convolution.h"
 #include "ops/support/requantize.h"
 
@@ -11,14 +11,19 @@ using namespace ir;
 constexpr size_t kBias = 2, kAddend = 3, kTable = 4;
 
 std::vector<AttributeDef> attributes(std::vector<AttributeDef> geometry) {
-  geometry.insert(geometry.end(), {attr_int("x_zero_point", 0), attr_ints("w_zero_point", {0}), attr_int("add_zero_point", 0), attr_ints("add_multiplier", {0})});
+  geometry.insert(geometry.end(), {attr_int("x_zero_point", 0), attr_ints("w_zero_point", {0}), attr_int("add_zero_point", 0),
+                                   attr_ints("add_multiplier", {0})});
   return output_stage_attributes(slope_attributes(std::move(geometry)));
 }
 
 Status check_types(const InferContext& c) {
   for (size_t i : {size_t{0}, size_t{1}, kAddend})
-    if (c.has_input(i) && !is_npu_integer(c.dtype(i))) return invalid_model("input " + std::to_string(i) + " has an unsupported type").expected("int8, uint8 or int16").found(std::string(dtype_name(c.dtype(i))));
-  if (c.has_input(kBias) && c.dtype(kBias) != DType::Int32) return invalid_model("the bias is not int32").found(std::string(dtype_name(c.dtype(kBias))));
+    if (c.has_input(i) && !is_npu_integer(c.dtype(i)))
+      return invalid_model("input " + std::to_string(i) + " has an unsupported type")
+          .expected("int8, uint8 or int16")
+          .found(std::string(dtype_name(c.dtype(i))));
+  if (c.has_input(kBias) && c.dtype(kBias) != DType::Int32)
+    return invalid_model("the bias is not int32").found(std::string(dtype_name(c.dtype(kBias))));
   return {};
 }
 
@@ -42,26 +47,33 @@ Result<Parameters> read_parameters(const RunContext& c, const ConvShape& s) {
   p.add_factor = c.get_ints("add_multiplier");
   for (const auto* list : {&p.w_zero, &p.add_factor})
     if (list->size() != 1 && static_cast<int64_t>(list->size()) != s.output_channels)
-      return invalid_model("parameters belong to the whole tensor or to each output channel").expected("1 or " + std::to_string(s.output_channels)).found(std::to_string(list->size()));
+      return invalid_model("parameters belong to the whole tensor or to each output channel")
+          .expected("1 or " + std::to_string(s.output_channels))
+          .found(std::to_string(list->size()));
   for (int64_t z : p.w_zero)
     if (z < INT16_MIN || z > INT16_MAX) return invalid_model("w_zero_point is out of range").found(std::to_string(z));
   for (int64_t f : p.add_factor)
     if (f < -kMaxAddFactor || f > kMaxAddFactor) return invalid_model("add_multiplier is out of range").found(std::to_string(f));
   ORKNN_TRY_ASSIGN(p.stage, read_output_stage(c, s.output_channels, kTable, max_sum_factor(c.input(0).dtype, c.input(1).dtype)));
-  if (c.has_input(kAddend) && !p.stage.negative_factor.empty()) return invalid_model("slopes and an added operand exclude each other");
+  if (c.has_input(kAddend) && !p.stage.negative_factor.empty())
+    return invalid_model("slopes and an added operand exclude each other");
   if (c.has_input(kBias)) ORKNN_TRY(check_bias(c.input(kBias), s.output_channels));
   if (c.has_input(kAddend) && c.input(kAddend).count() != element_count(s.output_dims()))
-    return shape_mismatch("the added tensor has not the shape of the result").expected(to_string(s.output_dims())).found(to_string(c.input(kAddend).dims));
+    return shape_mismatch("the added tensor has not the shape of the result")
+        .expected(to_string(s.output_dims()))
+        .found(to_string(c.input(kAddend).dims));
   return p;
 }
 
 // Turns the sums of one output plane into results.
 template <class A>
-void store_plane(const RunContext& c, const ConvShape& s, const Parameters& p, const MutableTensorView& y, int64_t image, int64_t channel, std::span<const A> sums) {
+void store_plane(const RunContext& c, const ConvShape& s, const Parameters& p, const MutableTensorView& y, int64_t image,
+                 int64_t channel, std::span<const A> sums) {
   const int64_t at = (image * s.output_channels + channel) * static_cast<int64_t>(sums.size());
   const int32_t bias = c.has_input(kBias) ? c.input(kBias).as<int32_t>()[channel] : 0;
   const size_t k = p.stage.slot(channel);
-  const int64_t factor = p.stage.factor[k], add_factor = p.add_factor[p.add_factor.size() == 1 ? 0 : static_cast<size_t>(channel)];
+  const int64_t factor = p.stage.factor[k],
+                add_factor = p.add_factor[p.add_factor.size() == 1 ? 0 : static_cast<size_t>(channel)];
   visit_npu_integer(y.dtype, [&]<class Y>(TypeTag<Y>) {
     Y* to = y.as<Y>() + at;
     if (!c.has_input(kAddend)) {
@@ -71,7 +83,8 @@ void store_plane(const RunContext& c, const ConvShape& s, const Parameters& p, c
     const TensorView addend = c.input(kAddend);
     visit_npu_integer(addend.dtype, [&]<class B>(TypeTag<B>) {
       const B* other = addend.as<B>() + at;
-      for (size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<Y>(p.stage.finish(with_bias(sums[i], bias) * factor + (other[i] - p.add_zero) * add_factor, k));
+      for (size_t i = 0; i < sums.size(); ++i)
+        to[i] = static_cast<Y>(p.stage.finish(with_bias(sums[i], bias) * factor + (other[i] - p.add_zero) * add_factor, k));
     });
   });
 }
@@ -83,17 +96,22 @@ Status run_conv_in(RunContext& c) {
   ORKNN_TRY_ASSIGN(const ConvShape s, conv_shape(c, x.dims, w.dims));
   ORKNN_TRY_ASSIGN(const Parameters p, read_parameters(c, s));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, p.stage.dtype, s.output_dims()));
-  const auto w_zero = [&](int64_t channel) { return static_cast<Sum>(p.w_zero[p.w_zero.size() == 1 ? 0 : static_cast<size_t>(channel)]); };
+  const auto w_zero = [&](int64_t channel) {
+    return static_cast<Sum>(p.w_zero[p.w_zero.size() == 1 ? 0 : static_cast<size_t>(channel)]);
+  };
   visit_npu_integer(x.dtype, [&]<class X>(TypeTag<X>) {
     visit_npu_integer(w.dtype, [&]<class W>(TypeTag<W>) {
-      convolve<Sum>(c.pool, s, x.as<X>(), w.as<W>(), static_cast<Sum>(p.x_zero), w_zero,
-                    [&](int64_t image, int64_t channel, std::span<const Sum> sums) { store_plane(c, s, p, y, image, channel, sums); });
+      convolve<Sum>(
+          c.pool, s, x.as<X>(), w.as<W>(), static_cast<Sum>(p.x_zero), w_zero,
+          [&](int64_t image, int64_t channel, std::span<const Sum> sums) { store_plane(c, s, p, y, image, channel, sums); });
     });
   });
   return {};
 }
 
-Status run_conv(RunContext& c) { return has_wide_sums(c.input(0).dtype, c.input(1).dtype) ? run_conv_in<uint64_t>(c) : run_conv_in<uint32_t>(c); }
+Status run_conv(RunContext& c) {
+  return has_wide_sums(c.input(0).dtype, c.input(1).dtype) ? run_conv_in<uint64_t>(c) : run_conv_in<uint32_t>(c);
+}
 
 Status infer_transposed(InferContext& c) {
   ORKNN_TRY(check_types(c));
@@ -105,7 +123,8 @@ Status infer_transposed(InferContext& c) {
 
 // Every input element adds a scaled kernel to the output.
 template <class Sum, class X, class W>
-void scatter_plane(const ConvShape& s, const Parameters& p, const X* x, const W* w, int64_t image, int64_t channel, std::vector<Sum>& sums) {
+void scatter_plane(const ConvShape& s, const Parameters& p, const X* x, const W* w, int64_t image, int64_t channel,
+                   std::vector<Sum>& sums) {
   const int64_t per_group = s.outputs_per_group(), taps = s.window.taps(), input_plane = element_count(s.input);
   const int64_t first = channel / per_group * s.channels_per_group();
   const auto w_zero = static_cast<Sum>(p.w_zero[p.w_zero.size() == 1 ? 0 : static_cast<size_t>(channel)]);
@@ -153,7 +172,9 @@ Status run_transposed_in(RunContext& c) {
   return {};
 }
 
-Status run_transposed(RunContext& c) { return has_wide_sums(c.input(0).dtype, c.input(1).dtype) ? run_transposed_in<uint64_t>(c) : run_transposed_in<uint32_t>(c); }
+Status run_transposed(RunContext& c) {
+  return has_wide_sums(c.input(0).dtype, c.input(1).dtype) ? run_transposed_in<uint64_t>(c) : run_transposed_in<uint32_t>(c);
+}
 
 OpCost cost_conv(const NodeReader& node, std::span<const Dims> inputs, std::span<const Dims>) {
   const auto s = conv_shape(node, inputs[0], inputs[1]);
@@ -175,11 +196,26 @@ std::vector<AttributeDef> transposed_geometry() {
 
 std::span<const OpDef> int_conv() {
   static const OpDef defs[] = {
-      {.name = "int:Conv", .summary = "convolution of integers with the chip's output converter", .inputs = {2, 5}, .attributes = attributes(conv_attributes()),
-       .infer = infer_conv_stage, .run = run_conv, .widen_half = false, .quant = QuantRule::Integer, .cost = cost_conv, .engine = Engine::Conv},
-      {.name = "int:ConvTranspose", .summary = "transposed convolution of integers with the chip's output converter", .inputs = {2, 5},
-       .attributes = attributes(transposed_geometry()), .infer = infer_transposed, .run = run_transposed, .widen_half = false, .quant = QuantRule::Integer,
-       .cost = cost_transposed, .engine = Engine::Conv},
+      {.name = "int:Conv",
+       .summary = "convolution of integers with the chip's output converter",
+       .inputs = {2, 5},
+       .attributes = attributes(conv_attributes()),
+       .infer = infer_conv_stage,
+       .run = run_conv,
+       .widen_half = false,
+       .quant = QuantRule::Integer,
+       .cost = cost_conv,
+       .engine = Engine::Conv},
+      {.name = "int:ConvTranspose",
+       .summary = "transposed convolution of integers with the chip's output converter",
+       .inputs = {2, 5},
+       .attributes = attributes(transposed_geometry()),
+       .infer = infer_transposed,
+       .run = run_transposed,
+       .widen_half = false,
+       .quant = QuantRule::Integer,
+       .cost = cost_transposed,
+       .engine = Engine::Conv},
   };
   return defs;
 }

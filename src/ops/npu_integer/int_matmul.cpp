@@ -1,4 +1,5 @@
-// Matrix products as the chip computes them on integers. Inputs: a, b, int32 bias per column, addend, table; the last three are optional.
+// Matrix products as the chip computes them on integers. Inputs: a, b, int32 bias per column, addend, table; the last three are
+// optional.
 #include "ops/support/matrix.h"
 #include "ops/support/requantize.h"
 
@@ -10,8 +11,12 @@ constexpr size_t kBias = 2, kAddend = 3, kTable = 4;
 
 Status infer(InferContext& c) {
   for (size_t i : {size_t{0}, size_t{1}, kAddend})
-    if (c.has_input(i) && !is_npu_integer(c.dtype(i))) return invalid_model("input " + std::to_string(i) + " has an unsupported type").expected("int8, uint8 or int16").found(std::string(dtype_name(c.dtype(i))));
-  if (c.has_input(kBias) && c.dtype(kBias) != DType::Int32) return invalid_model("the bias is not int32").found(std::string(dtype_name(c.dtype(kBias))));
+    if (c.has_input(i) && !is_npu_integer(c.dtype(i)))
+      return invalid_model("input " + std::to_string(i) + " has an unsupported type")
+          .expected("int8, uint8 or int16")
+          .found(std::string(dtype_name(c.dtype(i))));
+  if (c.has_input(kBias) && c.dtype(kBias) != DType::Int32)
+    return invalid_model("the bias is not int32").found(std::string(dtype_name(c.dtype(kBias))));
   ORKNN_TRY_ASSIGN(const DType type, output_stage_type(c, kTable));
   std::optional<Shape> shape;
   if (c.shape(0) && c.shape(1)) {
@@ -32,14 +37,21 @@ Status run_in(RunContext& c) {
   const std::vector<int64_t>&b_zero = c.get_ints("w_zero_point"), &add_factor = c.get_ints("add_multiplier");
   for (const auto* list : {&b_zero, &add_factor})
     if (list->size() != 1 && static_cast<int64_t>(list->size()) != s.columns)
-      return invalid_model("parameters belong to the whole tensor or to each column").expected("1 or " + std::to_string(s.columns)).found(std::to_string(list->size()));
+      return invalid_model("parameters belong to the whole tensor or to each column")
+          .expected("1 or " + std::to_string(s.columns))
+          .found(std::to_string(list->size()));
   for (int64_t z : b_zero)
     if (z < INT16_MIN || z > INT16_MAX) return invalid_model("w_zero_point is out of range").found(std::to_string(z));
   for (int64_t f : add_factor)
     if (f < -kMaxAddFactor || f > kMaxAddFactor) return invalid_model("add_multiplier is out of range").found(std::to_string(f));
-  if (c.has_input(kBias) && c.input(kBias).count() != s.columns) return shape_mismatch("the bias has not one value per column").expected(std::to_string(s.columns)).found(std::to_string(c.input(kBias).count()));
+  if (c.has_input(kBias) && c.input(kBias).count() != s.columns)
+    return shape_mismatch("the bias has not one value per column")
+        .expected(std::to_string(s.columns))
+        .found(std::to_string(c.input(kBias).count()));
   if (c.has_input(kAddend) && c.input(kAddend).count() != element_count(s.output))
-    return shape_mismatch("the added tensor has not the shape of the result").expected(to_string(s.output)).found(to_string(c.input(kAddend).dims));
+    return shape_mismatch("the added tensor has not the shape of the result")
+        .expected(to_string(s.output))
+        .found(to_string(c.input(kAddend).dims));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, stage.dtype, s.output));
   const int32_t* bias = c.has_input(kBias) ? c.input(kBias).as<int32_t>() : nullptr;
   const auto at = [](const std::vector<int64_t>& list, size_t i) { return list[list.size() == 1 ? 0 : i]; };
@@ -50,28 +62,33 @@ Status run_in(RunContext& c) {
     for (size_t i = 0; i < left.size(); ++i) left[i] = static_cast<Sum>(a.as<T>()[i]) - static_cast<Sum>(a_zero);
   });
   visit_npu_integer(b.dtype, [&]<class T>(TypeTag<T>) {
-    for (size_t i = 0; i < right.size(); ++i) right[i] = static_cast<Sum>(b.as<T>()[i]) - static_cast<Sum>(at(b_zero, i % static_cast<size_t>(s.columns)));
+    for (size_t i = 0; i < right.size(); ++i)
+      right[i] = static_cast<Sum>(b.as<T>()[i]) - static_cast<Sum>(at(b_zero, i % static_cast<size_t>(s.columns)));
   });
   for (size_t m = 0; m < s.a_offsets.size(); ++m) {
     const int64_t base = static_cast<int64_t>(m) * s.rows * s.columns;
-    multiply<Sum>(c.pool, s.rows, s.depth, s.columns, left.data() + s.a_offsets[m], right.data() + s.b_offsets[m], [&](int64_t row, std::span<const Sum> sums) {
-      const int64_t start = base + row * s.columns;
-      for (size_t j = 0; j < sums.size(); ++j) {
-        const size_t k = stage.slot(static_cast<int64_t>(j));
-        int64_t scaled = with_bias(sums[j], bias ? bias[j] : 0) * stage.factor[k];
-        if (c.has_input(kAddend))
-          visit_npu_integer(c.input(kAddend).dtype, [&]<class B>(TypeTag<B>) {
-            scaled += (c.input(kAddend).as<B>()[start + static_cast<int64_t>(j)] - add_zero) * at(add_factor, j);
-          });
-        const int32_t q = stage.finish(scaled, k);
-        visit_npu_integer(y.dtype, [&]<class Y>(TypeTag<Y>) { y.as<Y>()[start + static_cast<int64_t>(j)] = static_cast<Y>(q); });
-      }
-    });
+    multiply<Sum>(c.pool, s.rows, s.depth, s.columns, left.data() + s.a_offsets[m], right.data() + s.b_offsets[m],
+                  [&](int64_t row, std::span<const Sum> sums) {
+                    const int64_t start = base + row * s.columns;
+                    for (size_t j = 0; j < sums.size(); ++j) {
+                      const size_t k = stage.slot(static_cast<int64_t>(j));
+                      int64_t scaled = with_bias(sums[j], bias ? bias[j] : 0) * stage.factor[k];
+                      if (c.has_input(kAddend))
+                        visit_npu_integer(c.input(kAddend).dtype, [&]<class B>(TypeTag<B>) {
+                          scaled += (c.input(kAddend).as<B>()[start + static_cast<int64_t>(j)] - add_zero) * at(add_factor, j);
+                        });
+                      const int32_t q = stage.finish(scaled, k);
+                      visit_npu_integer(
+                          y.dtype, [&]<class Y>(TypeTag<Y>) { y.as<Y>()[start + static_cast<int64_t>(j)] = static_cast<Y>(q); });
+                    }
+                  });
   }
   return {};
 }
 
-Status run(RunContext& c) { return has_wide_sums(c.input(0).dtype, c.input(1).dtype) ? run_in<uint64_t>(c) : run_in<uint32_t>(c); }
+Status run(RunContext& c) {
+  return has_wide_sums(c.input(0).dtype, c.input(1).dtype) ? run_in<uint64_t>(c) : run_in<uint32_t>(c);
+}
 
 OpCost cost(const NodeReader&, std::span<const Dims> inputs, std::span<const Dims> outputs) {
   return {.macs = inputs[0].empty() ? 0 : element_count(outputs[0]) * inputs[0].back()};
@@ -80,9 +97,17 @@ OpCost cost(const NodeReader&, std::span<const Dims> inputs, std::span<const Dim
 
 std::span<const OpDef> int_matmul() {
   static const OpDef defs[] = {
-      {.name = "int:MatMul", .summary = "matrix product of integers with the chip's output converter", .inputs = {2, 5},
-       .attributes = output_stage_attributes({attr_int("x_zero_point", 0), attr_ints("w_zero_point", {0}), attr_int("add_zero_point", 0), attr_ints("add_multiplier", {0})}),
-       .infer = infer, .run = run, .widen_half = false, .quant = QuantRule::Integer, .cost = cost, .engine = Engine::MatMul},
+      {.name = "int:MatMul",
+       .summary = "matrix product of integers with the chip's output converter",
+       .inputs = {2, 5},
+       .attributes = output_stage_attributes({attr_int("x_zero_point", 0), attr_ints("w_zero_point", {0}),
+                                              attr_int("add_zero_point", 0), attr_ints("add_multiplier", {0})}),
+       .infer = infer,
+       .run = run,
+       .widen_half = false,
+       .quant = QuantRule::Integer,
+       .cost = cost,
+       .engine = Engine::MatMul},
   };
   return defs;
 }

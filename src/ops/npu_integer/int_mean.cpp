@@ -10,7 +10,10 @@ using namespace ir;
 constexpr int64_t kMaxFactor = int64_t{1} << 28;
 
 Status infer_window(InferContext& c) {
-  if (!is_npu_integer(c.dtype(0))) return invalid_model("the data has an unsupported type").expected("int8, uint8 or int16").found(std::string(dtype_name(c.dtype(0))));
+  if (!is_npu_integer(c.dtype(0)))
+    return invalid_model("the data has an unsupported type")
+        .expected("int8, uint8 or int16")
+        .found(std::string(dtype_name(c.dtype(0))));
   ORKNN_TRY_ASSIGN(const DType type, output_stage_type(c, 1));
   ORKNN_TRY_ASSIGN(auto shape, infer_pool(c));
   c.set_output(0, type, std::move(shape));
@@ -23,7 +26,8 @@ Status run_window(RunContext& c) {
   ORKNN_TRY_ASSIGN(const PoolShape s, pool_shape(c, x.dims));
   ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, s.window.taps(), 1, kMaxFactor));
   ORKNN_TRY_ASSIGN(const int64_t zero, read_zero_point(c, "x_zero_point"));
-  if (s.window.taps() > int64_t{1} << 14) return unsupported("the window is too large").found(std::to_string(s.window.taps()) + " elements");
+  if (s.window.taps() > int64_t{1} << 14)
+    return unsupported("the window is too large").found(std::to_string(s.window.taps()) + " elements");
   const bool include_pad = c.get_int("count_include_pad") != 0;
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, stage.dtype, s.output_dims()));
   const int64_t input_plane = element_count(s.input), output_plane = element_count(s.output);
@@ -50,7 +54,10 @@ struct Span {
 };
 Result<Span> span_of(const NodeReader& c, std::span<const int64_t> dims) {
   const int64_t rank = static_cast<int64_t>(dims.size()), first = c.get_int("first_axis"), last = c.get_int("end_axis");
-  if (first < 0 || last <= first || last > rank) return invalid_model("the reduced axes are out of range").expected("inside 0 to " + std::to_string(rank)).found(std::to_string(first) + " to " + std::to_string(last));
+  if (first < 0 || last <= first || last > rank)
+    return invalid_model("the reduced axes are out of range")
+        .expected("inside 0 to " + std::to_string(rank))
+        .found(std::to_string(first) + " to " + std::to_string(last));
   Span s;
   s.output.assign(dims.begin(), dims.end());
   for (int64_t i = 0; i < rank; ++i) {
@@ -61,12 +68,16 @@ Result<Span> span_of(const NodeReader& c, std::span<const int64_t> dims) {
 }
 
 Status infer_reduce(InferContext& c) {
-  if (!is_npu_integer(c.dtype(0))) return invalid_model("the data has an unsupported type").expected("int8, uint8 or int16").found(std::string(dtype_name(c.dtype(0))));
+  if (!is_npu_integer(c.dtype(0)))
+    return invalid_model("the data has an unsupported type")
+        .expected("int8, uint8 or int16")
+        .found(std::string(dtype_name(c.dtype(0))));
   ORKNN_TRY_ASSIGN(const DType type, output_stage_type(c, 1));
   std::optional<Shape> shape;
   if (const Shape* x = c.shape(0)) {
     const int64_t first = c.get_int("first_axis"), last = c.get_int("end_axis");
-    if (first < 0 || last <= first || last > static_cast<int64_t>(x->size())) return invalid_model("the reduced axes are out of range").found(std::to_string(first) + " to " + std::to_string(last));
+    if (first < 0 || last <= first || last > static_cast<int64_t>(x->size()))
+      return invalid_model("the reduced axes are out of range").found(std::to_string(first) + " to " + std::to_string(last));
     shape = *x;
     for (int64_t i = first; i < last; ++i) (*shape)[static_cast<size_t>(i)] = Dim(1);
   }
@@ -79,7 +90,8 @@ Status run_reduce(RunContext& c) {
   ORKNN_TRY_ASSIGN(const Span s, span_of(c, x.dims));
   ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, 1, 1, kMaxFactor));
   ORKNN_TRY_ASSIGN(const int64_t zero, read_zero_point(c, "x_zero_point"));
-  if (s.reduced > int64_t{1} << 16) return unsupported("too many values are averaged").expected("at most 65536").found(std::to_string(s.reduced));
+  if (s.reduced > int64_t{1} << 16)
+    return unsupported("too many values are averaged").expected("at most 65536").found(std::to_string(s.reduced));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, stage.dtype, s.output));
   visit_npu_integer(x.dtype, [&]<class T>(TypeTag<T>) {
     visit_npu_integer(y.dtype, [&]<class Y>(TypeTag<Y>) {
@@ -106,11 +118,26 @@ std::vector<AttributeDef> window_attributes() {
 
 std::span<const OpDef> int_mean() {
   static const OpDef defs[] = {
-      {.name = "int:AveragePool", .summary = "mean of each window of integers", .inputs = {1, 2}, .attributes = window_attributes(), .infer = infer_window,
-       .run = run_window, .widen_half = false, .quant = QuantRule::Integer, .cost = pool_cost, .engine = Engine::Pool},
-      {.name = "int:ReduceMean", .summary = "mean of integers over neighbouring axes", .inputs = {1, 2},
-       .attributes = output_stage_attributes({attr_int("x_zero_point", 0), required(attr_int("first_axis")), required(attr_int("end_axis"))}),
-       .infer = infer_reduce, .run = run_reduce, .widen_half = false, .quant = QuantRule::Integer, .engine = Engine::Pool},
+      {.name = "int:AveragePool",
+       .summary = "mean of each window of integers",
+       .inputs = {1, 2},
+       .attributes = window_attributes(),
+       .infer = infer_window,
+       .run = run_window,
+       .widen_half = false,
+       .quant = QuantRule::Integer,
+       .cost = pool_cost,
+       .engine = Engine::Pool},
+      {.name = "int:ReduceMean",
+       .summary = "mean of integers over neighbouring axes",
+       .inputs = {1, 2},
+       .attributes = output_stage_attributes(
+           {attr_int("x_zero_point", 0), required(attr_int("first_axis")), required(attr_int("end_axis"))}),
+       .infer = infer_reduce,
+       .run = run_reduce,
+       .widen_half = false,
+       .quant = QuantRule::Integer,
+       .engine = Engine::Pool},
   };
   return defs;
 }

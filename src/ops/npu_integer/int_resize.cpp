@@ -1,6 +1,6 @@
-// Linear interpolation of the last two axes of integers. Where every row and column of the result lies between those of the data is given as
-// tables, [extent, 2] of int32: the position it lies behind, and the share of the next one in 2048ths (8-bit data) or 16384ths (int16). Sums are exact, the
-// output converter rounds once. Inputs: data, rows, columns, optional table.
+// Linear interpolation of the last two axes of integers. Where every row and column of the result lies between those of the data
+// is given as tables, [extent, 2] of int32: the position it lies behind, and the share of the next one in 2048ths (8-bit data) or
+// 16384ths (int16). Sums are exact, the output converter rounds once. Inputs: data, rows, columns, optional table.
 #include "ops/support/elementwise.h"
 #include "ops/support/requantize.h"
 
@@ -17,11 +17,15 @@ Status infer(InferContext& c) {
   if (c.shape(0)) shape = *c.shape(0);
   if (shape && shape->size() < 2) return shape_mismatch("the data has no rows and columns").found(to_string(*shape));
   for (size_t i : {kRows, kColumns}) {
-    ORKNN_TRY(check_type(c, i, [](DType t) { return t == DType::Int32; }, "int32"));
+    ORKNN_TRY(check_type(
+        c, i, [](DType t) { return t == DType::Int32; }, "int32"));
     const Shape* places = c.shape(i);
-    if (places && (places->size() != 2 || (places->back().is_known() && places->back().value() != 2))) return shape_mismatch("places are pairs of a position and a share").found(to_string(*places));
-    if (places && shape) (*shape)[shape->size() - 3 + i] = places->front();
-    else shape.reset();
+    if (places && (places->size() != 2 || (places->back().is_known() && places->back().value() != 2)))
+      return shape_mismatch("places are pairs of a position and a share").found(to_string(*places));
+    if (places && shape)
+      (*shape)[shape->size() - 3 + i] = places->front();
+    else
+      shape.reset();
   }
   c.set_output(0, type, std::move(shape));
   return {};
@@ -65,8 +69,15 @@ Status run(RunContext& c) {
 
 std::span<const OpDef> int_resize() {
   static const OpDef defs[] = {
-      {.name = "int:Resize", .summary = "linear interpolation of rows and columns of integers", .inputs = {3, 4}, .attributes = output_stage_attributes({attr_int("x_zero_point", 0)}),
-       .infer = infer, .run = run, .widen_half = false, .quant = QuantRule::Integer, .engine = Engine::Pool},
+      {.name = "int:Resize",
+       .summary = "linear interpolation of rows and columns of integers",
+       .inputs = {3, 4},
+       .attributes = output_stage_attributes({attr_int("x_zero_point", 0)}),
+       .infer = infer,
+       .run = run,
+       .widen_half = false,
+       .quant = QuantRule::Integer,
+       .engine = Engine::Pool},
   };
   return defs;
 }

@@ -1,5 +1,5 @@
-// Softmax in integers: the exponentials of all differences to the largest value (256, or 65536 of 16-bit values) are a table of fixed-point
-// numbers, so sums are exact and the same in any order. y_factor is 256 divided by the result's scale.
+// Softmax in integers: the exponentials of all differences to the largest value (256, or 65536 of 16-bit values) are a table of
+// fixed-point numbers, so sums are exact and the same in any order. y_factor is 256 divided by the result's scale.
 #include "ops/support/elementwise.h"
 #include "ops/support/moments.h"
 #include "ops/support/requantize.h"
@@ -10,9 +10,12 @@ using namespace ir;
 
 Status infer(InferContext& c) {
   ORKNN_TRY(check_type(c, 0, is_npu_integer, "int8, uint8 or int16"));
-  ORKNN_TRY(check_type(c, 1, [](DType t) { return t == DType::Int32; }, "int32"));
+  ORKNN_TRY(check_type(
+      c, 1, [](DType t) { return t == DType::Int32; }, "int32"));
   if (const auto table = c.shape(1) ? to_dims(*c.shape(1)) : std::nullopt; table && *table != Dims{softmax_entries(c.dtype(0))})
-    return shape_mismatch("the table has not one entry per difference").expected(std::to_string(softmax_entries(c.dtype(0)))).found(to_string(*c.shape(1)));
+    return shape_mismatch("the table has not one entry per difference")
+        .expected(std::to_string(softmax_entries(c.dtype(0))))
+        .found(to_string(*c.shape(1)));
   if (c.shape(0)) ORKNN_TRY(normalize_axis(c.get_int("axis"), static_cast<int64_t>(c.shape(0)->size())).status());
   c.set_output(0, c.dtype(0), c.shape(0) ? std::optional(*c.shape(0)) : std::nullopt);
   return {};
@@ -21,15 +24,22 @@ Status infer(InferContext& c) {
 Status run(RunContext& c) {
   const TensorView x = c.input(0), table = c.input(1);
   const int64_t entries = softmax_entries(x.dtype);
-  if (table.count() != entries) return shape_mismatch("the table has not one entry per difference").expected(std::to_string(entries)).found(std::to_string(table.count()));
+  if (table.count() != entries)
+    return shape_mismatch("the table has not one entry per difference")
+        .expected(std::to_string(entries))
+        .found(std::to_string(table.count()));
   const int32_t* powers = table.as<int32_t>();  // entry d: 2^24 * exp(-d * scale)
   for (int64_t i = 0; i < entries; ++i)
-    if (powers[i] < 0 || powers[i] > 1 << 24 || powers[0] == 0) return invalid_model("the table of exponentials is out of range").found(std::to_string(powers[i]));
+    if (powers[i] < 0 || powers[i] > 1 << 24 || powers[0] == 0)
+      return invalid_model("the table of exponentials is out of range").found(std::to_string(powers[i]));
   ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(c.get_int("axis"), x.rank()));
   const AxisSplit split = split_at(x.dims, axis);
   ORKNN_TRY_ASSIGN(const int64_t zero, read_zero_point(c, "y_zero_point"));
   const int64_t factor = c.get_int("y_factor");
-  if (factor < 1 || factor > kMaxSoftmaxFactor) return invalid_model("y_factor is out of range").expected("1 to " + std::to_string(kMaxSoftmaxFactor)).found(std::to_string(factor));
+  if (factor < 1 || factor > kMaxSoftmaxFactor)
+    return invalid_model("y_factor is out of range")
+        .expected("1 to " + std::to_string(kMaxSoftmaxFactor))
+        .found(std::to_string(factor));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, x.dims));
   if (x.count() == 0) return {};
   visit_npu_integer(x.dtype, [&]<class T>(TypeTag<T>) {
@@ -44,7 +54,8 @@ Status run(RunContext& c) {
         int64_t sum = 0;
         for (int64_t i = 0; i < split.extent; ++i) sum += powers[top - from[i * split.inner]];
         for (int64_t i = 0; i < split.extent; ++i)
-          to[i * split.inner] = static_cast<T>(std::clamp<int64_t>((2 * factor * powers[top - from[i * split.inner]] + 256 * sum) / (512 * sum) + zero, low, high));
+          to[i * split.inner] = static_cast<T>(std::clamp<int64_t>(
+              (2 * factor * powers[top - from[i * split.inner]] + 256 * sum) / (512 * sum) + zero, low, high));
       }
     });
   });
@@ -54,9 +65,16 @@ Status run(RunContext& c) {
 
 std::span<const OpDef> int_softmax() {
   static const OpDef defs[] = {
-      {.name = "int:Softmax", .summary = "softmax of integers", .inputs = {2, 2},
-       .attributes = {attr_int("axis", -1), required(attr_int("y_zero_point")), attr_int("y_factor", 255 * 256), attr_strings("fused")}, .infer = infer, .run = run, .widen_half = false,
-       .quant = QuantRule::Integer, .engine = Engine::Norm},
+      {.name = "int:Softmax",
+       .summary = "softmax of integers",
+       .inputs = {2, 2},
+       .attributes = {attr_int("axis", -1), required(attr_int("y_zero_point")), attr_int("y_factor", 255 * 256),
+                      attr_strings("fused")},
+       .infer = infer,
+       .run = run,
+       .widen_half = false,
+       .quant = QuantRule::Integer,
+       .engine = Engine::Norm},
   };
   return defs;
 }

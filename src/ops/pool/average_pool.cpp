@@ -31,18 +31,20 @@ Status run_sum(RunContext& c, Add&& add, Finish&& finish) {
 
 Status run_average(RunContext& c) {
   const bool include_pad = c.get_int("count_include_pad") != 0;
-  return run_sum(c, [](double& sum, double v) { sum += v; },
-                 [&](double sum, const Taps& taps) {
-                   const int64_t count = include_pad ? taps.with_padding : taps.inside;
-                   return count > 0 ? sum / static_cast<double>(count) : 0.0;
-                 });
+  return run_sum(
+      c, [](double& sum, double v) { sum += v; },
+      [&](double sum, const Taps& taps) {
+        const int64_t count = include_pad ? taps.with_padding : taps.inside;
+        return count > 0 ? sum / static_cast<double>(count) : 0.0;
+      });
 }
 
 Status run_lp(RunContext& c) {
   const auto p = static_cast<double>(c.get_int("p"));
   if (p < 1) return invalid_model("p is out of range").expected("at least 1").found(std::to_string(c.get_int("p")));
-  return run_sum(c, [p](double& sum, double v) { sum += std::pow(std::abs(v), p); },
-                 [p](double sum, const Taps&) { return std::pow(sum, 1 / p); });
+  return run_sum(
+      c, [p](double& sum, double v) { sum += std::pow(std::abs(v), p); },
+      [p](double sum, const Taps&) { return std::pow(sum, 1 / p); });
 }
 
 std::vector<AttributeDef> with(AttributeDef extra) {
@@ -54,10 +56,21 @@ std::vector<AttributeDef> with(AttributeDef extra) {
 
 std::span<const OpDef> average_pool() {
   static const OpDef defs[] = {
-      {.name = "AveragePool", .summary = "mean of each window", .attributes = with(attr_int("count_include_pad", 0)),
-       .infer = infer_float_pool, .run = run_average, .quant = QuantRule::Compute, .cost = pool_cost, .engine = Engine::Pool},
-      {.name = "LpPool", .summary = "p-norm of each window", .attributes = with(attr_int("p", 2)),
-       .infer = infer_float_pool, .run = run_lp, .cost = pool_cost, .engine = Engine::Pool},
+      {.name = "AveragePool",
+       .summary = "mean of each window",
+       .attributes = with(attr_int("count_include_pad", 0)),
+       .infer = infer_float_pool,
+       .run = run_average,
+       .quant = QuantRule::Compute,
+       .cost = pool_cost,
+       .engine = Engine::Pool},
+      {.name = "LpPool",
+       .summary = "p-norm of each window",
+       .attributes = with(attr_int("p", 2)),
+       .infer = infer_float_pool,
+       .run = run_lp,
+       .cost = pool_cost,
+       .engine = Engine::Pool},
   };
   return defs;
 }

@@ -41,7 +41,8 @@ Status run_global(RunContext& c, Reduce&& reduce) {
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, dims));
   return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) {
     for_each_plane(c.pool, dims[0] * dims[1], [&](int64_t plane) {
-      y.as<T>()[plane] = static_cast<T>(reduce(std::span<const T>(x.as<T>() + plane * plane_size, static_cast<size_t>(plane_size))));
+      y.as<T>()[plane] =
+          static_cast<T>(reduce(std::span<const T>(x.as<T>() + plane * plane_size, static_cast<size_t>(plane_size))));
     });
     return Status();
   });
@@ -84,17 +85,34 @@ Status run_lp(RunContext& c) {
   });
 }
 
-OpCost cost(const NodeReader&, std::span<const Dims> inputs, std::span<const Dims>) { return {.element_ops = element_count(inputs[0])}; }
+OpCost cost(const NodeReader&, std::span<const Dims> inputs, std::span<const Dims>) {
+  return {.element_ops = element_count(inputs[0])};
+}
 }  // namespace
 
 std::span<const OpDef> global_pool() {
   static const OpDef defs[] = {
-      {.name = "GlobalAveragePool", .summary = "mean of each channel", .infer = infer, .run = run_average, .quant = QuantRule::Compute,
-       .cost = cost, .engine = Engine::Pool},
-      {.name = "GlobalMaxPool", .summary = "greatest value of each channel", .infer = infer_max, .run = run_max, .quant = QuantRule::SameScale,
-       .cost = cost, .engine = Engine::Pool},
-      {.name = "GlobalLpPool", .summary = "p-norm of each channel", .attributes = {attr_int("p", 2)}, .infer = infer, .run = run_lp,
-       .cost = cost, .engine = Engine::Pool},
+      {.name = "GlobalAveragePool",
+       .summary = "mean of each channel",
+       .infer = infer,
+       .run = run_average,
+       .quant = QuantRule::Compute,
+       .cost = cost,
+       .engine = Engine::Pool},
+      {.name = "GlobalMaxPool",
+       .summary = "greatest value of each channel",
+       .infer = infer_max,
+       .run = run_max,
+       .quant = QuantRule::SameScale,
+       .cost = cost,
+       .engine = Engine::Pool},
+      {.name = "GlobalLpPool",
+       .summary = "p-norm of each channel",
+       .attributes = {attr_int("p", 2)},
+       .infer = infer,
+       .run = run_lp,
+       .cost = cost,
+       .engine = Engine::Pool},
   };
   return defs;
 }

@@ -66,8 +66,15 @@ std::vector<AttributeDef> attributes() {
 }  // namespace
 
 std::span<const OpDef> max_pool() {
-  static const OpDef def{.name = "MaxPool", .summary = "greatest value of each window", .outputs = {1, 2}, .attributes = attributes(),
-                         .infer = infer, .run = run, .quant = QuantRule::SameScale, .cost = pool_cost, .engine = Engine::Pool};
+  static const OpDef def{.name = "MaxPool",
+                         .summary = "greatest value of each window",
+                         .outputs = {1, 2},
+                         .attributes = attributes(),
+                         .infer = infer,
+                         .run = run,
+                         .quant = QuantRule::SameScale,
+                         .cost = pool_cost,
+                         .engine = Engine::Pool};
   return {&def, 1};
 }
 }  // namespace orknn::ops

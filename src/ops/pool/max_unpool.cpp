@@ -16,7 +16,8 @@ Result<Shape> unpooled_shape(const NodeReader& node, const Shape& x) {
   Shape out = x;
   for (size_t i = 2; i < x.size(); ++i) {
     out[i] = (x[i] + Dim(-1)) * Dim(w.strides[i - 2]) + Dim(w.kernel[i - 2] - w.pads_begin[i - 2] - w.pads_end[i - 2]);
-    if (out[i].is_known() && out[i].value() < 0) return shape_mismatch("padding takes the whole output away").found(to_string(out));
+    if (out[i].is_known() && out[i].value() < 0)
+      return shape_mismatch("padding takes the whole output away").found(to_string(out));
   }
   return out;
 }
@@ -37,7 +38,8 @@ Status infer(InferContext& c) {
 
 Status run(RunContext& c) {
   const TensorView x = c.input(0), indices = c.input(1);
-  if (!std::equal(x.dims.begin(), x.dims.end(), indices.dims.begin(), indices.dims.end())) return wrong_shape("indices", to_string(x.dims), indices.dims);
+  if (!std::equal(x.dims.begin(), x.dims.end(), indices.dims.begin(), indices.dims.end()))
+    return wrong_shape("indices", to_string(x.dims), indices.dims);
   ORKNN_TRY_ASSIGN(const Shape shape, unpooled_shape(c, to_shape(x.dims)));
   const std::optional<Dims> unpooled = to_dims(shape);
   if (!unpooled) return shape_mismatch("the output is too big").found(to_string(shape));
@@ -53,9 +55,12 @@ Status run(RunContext& c) {
     for (int64_t i = 0; i < x.count(); ++i) {
       const int64_t index = indices.as<int64_t>()[i];
       if (index < 0 || index >= positions)
-        return invalid_argument("index out of range").expected("0 to " + std::to_string(positions - 1)).found(std::to_string(index));
+        return invalid_argument("index out of range")
+            .expected("0 to " + std::to_string(positions - 1))
+            .found(std::to_string(index));
       int64_t position = 0;
-      for (size_t axis = 0; axis < dims.size(); ++axis) position += index / from_strides[axis] % (*unpooled)[axis] * to_strides[axis];
+      for (size_t axis = 0; axis < dims.size(); ++axis)
+        position += index / from_strides[axis] % (*unpooled)[axis] * to_strides[axis];
       y.as<T>()[position] = x.as<T>()[i];
     }
     return {};
@@ -64,9 +69,12 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> max_unpool() {
-  static const OpDef def{.name = "MaxUnpool", .summary = "puts pooled values back at their positions", .inputs = {2, 3},
+  static const OpDef def{.name = "MaxUnpool",
+                         .summary = "puts pooled values back at their positions",
+                         .inputs = {2, 3},
                          .attributes = {required(attr_ints("kernel_shape")), attr_ints("pads"), attr_ints("strides")},
-                         .infer = infer, .run = run};
+                         .infer = infer,
+                         .run = run};
   return {&def, 1};
 }
 }  // namespace orknn::ops

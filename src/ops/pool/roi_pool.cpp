@@ -17,7 +17,9 @@ constexpr int64_t kMaxPooled = int64_t{1} << 20;
 
 Status check_extent(const char* name, int64_t value) {
   if (value >= 1 && value <= kMaxPooled) return {};
-  return invalid_model("attribute '" + std::string(name) + "' is out of range").expected("1 to " + std::to_string(kMaxPooled)).found(std::to_string(value));
+  return invalid_model("attribute '" + std::string(name) + "' is out of range")
+      .expected("1 to " + std::to_string(kMaxPooled))
+      .found(std::to_string(value));
 }
 
 Status infer_regions(InferContext& c, int64_t height, int64_t width) {
@@ -39,7 +41,9 @@ Status check_region_columns(const TensorView& rois, int64_t columns) {
 
 Status check_image(double index, int64_t batch) {
   if (index >= 0 && index < static_cast<double>(batch)) return {};
-  return invalid_argument("a region names an image that does not exist").expected("0 to " + std::to_string(batch - 1)).found(std::to_string(index));
+  return invalid_argument("a region names an image that does not exist")
+      .expected("0 to " + std::to_string(batch - 1))
+      .found(std::to_string(index));
 }
 
 // ---- RoiAlign
@@ -48,10 +52,14 @@ Status infer_align(InferContext& c) {
   ORKNN_TRY(check_extent("output_height", c.get_int("output_height")));
   ORKNN_TRY(check_extent("output_width", c.get_int("output_width")));
   if (c.get_int("sampling_ratio") < 0 || c.get_int("sampling_ratio") > kMaxSamples)
-    return invalid_model("sampling_ratio is out of range").expected("0 to " + std::to_string(kMaxSamples)).found(std::to_string(c.get_int("sampling_ratio")));
-  for (const auto& [name, one, other] : {std::tuple{"mode", "avg", "max"}, std::tuple{"coordinate_transformation_mode", "half_pixel", "output_half_pixel"}}) {
+    return invalid_model("sampling_ratio is out of range")
+        .expected("0 to " + std::to_string(kMaxSamples))
+        .found(std::to_string(c.get_int("sampling_ratio")));
+  for (const auto& [name, one, other] :
+       {std::tuple{"mode", "avg", "max"}, std::tuple{"coordinate_transformation_mode", "half_pixel", "output_half_pixel"}}) {
     const std::string& value = c.get_string(name);
-    if (value != one && value != other) return invalid_model("unknown " + std::string(name)).expected(std::string(one) + " or " + other).found(value);
+    if (value != one && value != other)
+      return invalid_model("unknown " + std::string(name)).expected(std::string(one) + " or " + other).found(value);
   }
   if (c.has_input(2) && c.dtype(2) != DType::Int64) return require_type(c, 2, DType::Int64);
   ORKNN_TRY(require_rank(c, 2, 1));
@@ -103,7 +111,8 @@ Status run_align(RunContext& c) {
   ORKNN_TRY(check_region_columns(rois, 4));
   if (images.dims[0] != rois.dims[0]) return wrong_shape("batch_indices", "[" + std::to_string(rois.dims[0]) + "]", images.dims);
   const int64_t regions = rois.dims[0], channels = x.dims[1], height = x.dims[2], width = x.dims[3];
-  const int64_t out_height = c.get_int("output_height"), out_width = c.get_int("output_width"), ratio = c.get_int("sampling_ratio");
+  const int64_t out_height = c.get_int("output_height"), out_width = c.get_int("output_width"),
+                ratio = c.get_int("sampling_ratio");
   const bool half_pixel = c.get_string("coordinate_transformation_mode") == "half_pixel", average = c.get_string("mode") == "avg";
   for (int64_t r = 0; r < regions; ++r) ORKNN_TRY(check_image(static_cast<double>(images.as<int64_t>()[r]), x.dims[0]));
   if (height == 0 || width == 0) return wrong_shape("input 0", "an image with elements", x.dims);
@@ -111,7 +120,8 @@ Status run_align(RunContext& c) {
   return run_as_float(x.dtype, [&]<class T>(TypeTag<T>) -> Status {
     const T scale = static_cast<T>(c.get_float("spatial_scale")), shift = half_pixel ? T(0.5) : T(0);
     for (int64_t i = 0; i < rois.count(); ++i)
-      if (!std::isfinite(rois.as<T>()[i] * scale)) return invalid_argument("a region is not finite").found(std::to_string(rois.as<T>()[i]));
+      if (!std::isfinite(rois.as<T>()[i] * scale))
+        return invalid_argument("a region is not finite").found(std::to_string(rois.as<T>()[i]));
     c.pool.parallel_for(regions, 1, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         const T* roi = rois.as<T>() + r * 4;
@@ -126,7 +136,8 @@ Status run_align(RunContext& c) {
         const double grid_y = ratio > 0 ? static_cast<double>(ratio) : std::max(0.0, std::ceil(static_cast<double>(bin_height)));
         const double count = std::max(grid_x * grid_y, 1.0);
         std::vector<Samples<T>> columns;
-        for (int64_t i = 0; i < out_width; ++i) columns.push_back(sample_axis<T>(start_x + static_cast<T>(i) * bin_width, bin_width, grid_x, width));
+        for (int64_t i = 0; i < out_width; ++i)
+          columns.push_back(sample_axis<T>(start_x + static_cast<T>(i) * bin_width, bin_width, grid_x, width));
         for (int64_t row = 0; row < out_height; ++row) {
           const Samples<T> rows = sample_axis<T>(start_y + static_cast<T>(row) * bin_height, bin_height, grid_y, height);
           for (int64_t channel = 0; channel < channels; ++channel) {
@@ -169,7 +180,8 @@ OpCost cost_align(const NodeReader& node, std::span<const Dims>, std::span<const
 
 Status infer_max(InferContext& c) {
   const std::vector<int64_t>* pooled = c.find<std::vector<int64_t>>("pooled_shape");
-  if (pooled->size() != 2) return invalid_model("attribute 'pooled_shape' has the wrong length").expected("2").found(to_string(*pooled));
+  if (pooled->size() != 2)
+    return invalid_model("attribute 'pooled_shape' has the wrong length").expected("2").found(to_string(*pooled));
   for (int64_t extent : *pooled) ORKNN_TRY(check_extent("pooled_shape", extent));
   return infer_regions(c, (*pooled)[0], (*pooled)[1]);
 }
@@ -196,10 +208,12 @@ Status run_max(RunContext& c) {
       int64_t corner[4];
       for (int i = 0; i < 4; ++i) {
         const T position = std::round(roi[i + 1] * scale);
-        if (!(std::abs(position) < T(1 << 30))) return invalid_argument("a region is out of range").found(std::to_string(roi[i + 1]));
+        if (!(std::abs(position) < T(1 << 30)))
+          return invalid_argument("a region is out of range").found(std::to_string(roi[i + 1]));
         corner[i] = static_cast<int64_t>(position);
       }
-      const int64_t roi_width = std::max<int64_t>(corner[2] - corner[0] + 1, 1), roi_height = std::max<int64_t>(corner[3] - corner[1] + 1, 1);
+      const int64_t roi_width = std::max<int64_t>(corner[2] - corner[0] + 1, 1),
+                    roi_height = std::max<int64_t>(corner[3] - corner[1] + 1, 1);
       const auto image = static_cast<int64_t>(roi[0]);
       for_each_plane(c.pool, channels, [&](int64_t channel) {
         const T* plane = x.as<T>() + (image * channels + channel) * height * width;
@@ -222,19 +236,31 @@ Status run_max(RunContext& c) {
 }
 
 OpCost cost_max(const NodeReader&, std::span<const Dims> inputs, std::span<const Dims> outputs) {
-  return {.element_ops = outputs[0].empty() || inputs[0].size() != 4 ? 0 : outputs[0][0] * inputs[0][1] * inputs[0][2] * inputs[0][3]};
+  return {.element_ops =
+              outputs[0].empty() || inputs[0].size() != 4 ? 0 : outputs[0][0] * inputs[0][1] * inputs[0][2] * inputs[0][3]};
 }
 }  // namespace
 
 std::span<const OpDef> roi_pool() {
   static const OpDef defs[] = {
-      {.name = "RoiAlign", .summary = "regions resampled bilinearly to a fixed size", .inputs = {3, 3},
-       .attributes = {attr_string("coordinate_transformation_mode", "half_pixel"), attr_string("mode", "avg"), attr_int("output_height", 1),
-                      attr_int("output_width", 1), attr_int("sampling_ratio", 0), attr_float("spatial_scale", 1.0)},
-       .infer = infer_align, .run = run_align, .cost = cost_align, .engine = Engine::Pool},
-      {.name = "MaxRoiPool", .summary = "greatest value of each bin of each region", .inputs = {2, 2},
+      {.name = "RoiAlign",
+       .summary = "regions resampled bilinearly to a fixed size",
+       .inputs = {3, 3},
+       .attributes = {attr_string("coordinate_transformation_mode", "half_pixel"), attr_string("mode", "avg"),
+                      attr_int("output_height", 1), attr_int("output_width", 1), attr_int("sampling_ratio", 0),
+                      attr_float("spatial_scale", 1.0)},
+       .infer = infer_align,
+       .run = run_align,
+       .cost = cost_align,
+       .engine = Engine::Pool},
+      {.name = "MaxRoiPool",
+       .summary = "greatest value of each bin of each region",
+       .inputs = {2, 2},
        .attributes = {required(attr_ints("pooled_shape")), attr_float("spatial_scale", 1.0)},
-       .infer = infer_max, .run = run_max, .cost = cost_max, .engine = Engine::Pool},
+       .infer = infer_max,
+       .run = run_max,
+       .cost = cost_max,
+       .engine = Engine::Pool},
   };
   return defs;
 }

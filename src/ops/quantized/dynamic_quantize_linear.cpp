@@ -8,7 +8,8 @@ namespace {
 using namespace ir;
 
 Status infer(InferContext& c) {
-  ORKNN_TRY(check_type(c, 0, [](DType t) { return t == DType::Float32; }, "float32"));
+  ORKNN_TRY(check_type(
+      c, 0, [](DType t) { return t == DType::Float32; }, "float32"));
   c.set_output(0, DType::UInt8, c.input(0).shape);
   c.set_output(1, DType::Float32, Shape{});
   c.set_output(2, DType::UInt8, Shape{});
@@ -41,8 +42,11 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> dynamic_quantize_linear() {
-  static const OpDef def{.name = "DynamicQuantizeLinear", .summary = "quantizes to uint8 by the range of the data", .outputs = {1, 3},
-                         .infer = infer, .run = run};
+  static const OpDef def{.name = "DynamicQuantizeLinear",
+                         .summary = "quantizes to uint8 by the range of the data",
+                         .outputs = {1, 3},
+                         .infer = infer,
+                         .run = run};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -35,11 +35,17 @@ Result<Operands> read_operands(RunContext& c, size_t x, size_t w, size_t x_zero,
 // Sums are formed modulo 2^32, which is what int32 accumulators do.
 template <class Store>
 void run_sums(RunContext& c, const Operands& o, const TensorView& x, const TensorView& w, Store&& store) {
-  const auto zero = [&](int64_t channel) { return static_cast<uint32_t>(o.w_zero[o.w_zero.size() == 1 ? 0 : static_cast<size_t>(channel)]); };
-  const auto run = [&]<class X, class W>(const X* px, const W* pw) { convolve<uint32_t>(c.pool, o.shape, px, pw, o.x_zero, zero, store); };
+  const auto zero = [&](int64_t channel) {
+    return static_cast<uint32_t>(o.w_zero[o.w_zero.size() == 1 ? 0 : static_cast<size_t>(channel)]);
+  };
+  const auto run = [&]<class X, class W>(const X* px, const W* pw) {
+    convolve<uint32_t>(c.pool, o.shape, px, pw, o.x_zero, zero, store);
+  };
   const bool signed_w = w.dtype == DType::Int8;
-  if (x.dtype == DType::Int8) signed_w ? run(x.as<int8_t>(), w.as<int8_t>()) : run(x.as<int8_t>(), w.as<uint8_t>());
-  else signed_w ? run(x.as<uint8_t>(), w.as<int8_t>()) : run(x.as<uint8_t>(), w.as<uint8_t>());
+  if (x.dtype == DType::Int8)
+    signed_w ? run(x.as<int8_t>(), w.as<int8_t>()) : run(x.as<int8_t>(), w.as<uint8_t>());
+  else
+    signed_w ? run(x.as<uint8_t>(), w.as<int8_t>()) : run(x.as<uint8_t>(), w.as<uint8_t>());
 }
 
 Status infer_integer(InferContext& c) {
@@ -67,7 +73,9 @@ Status infer_quantized(InferContext& c) {
   ORKNN_TRY(check_scale(c, 1, c.dtype(0)));
   ORKNN_TRY(check_scale(c, 4, c.dtype(3)));
   ORKNN_TRY(check_scale(c, 6, c.dtype(7)));
-  if (c.has_input(8)) ORKNN_TRY(check_type(c, 8, [](DType t) { return t == DType::Int32; }, "an int32 bias"));
+  if (c.has_input(8))
+    ORKNN_TRY(check_type(
+        c, 8, [](DType t) { return t == DType::Int32; }, "an int32 bias"));
   return infer_conv(c, 0, 3, c.dtype(7));
 }
 
@@ -79,7 +87,8 @@ Status run_quantized(RunContext& c) {
   ORKNN_TRY_ASSIGN(const TensorScale result, read_tensor_scale(c, 6, 7));
   const std::vector<float> x_scale = read_scales(c, 1), w_scale = read_scales(c, 4);
   if (x_scale.size() != 1) return shape_mismatch("the data has one scale").found(std::to_string(x_scale.size()));
-  if (w_scale.size() != 1 && static_cast<int64_t>(w_scale.size()) != channels) return not_per_channel("scales of weights", w_scale.size(), channels);
+  if (w_scale.size() != 1 && static_cast<int64_t>(w_scale.size()) != channels)
+    return not_per_channel("scales of weights", w_scale.size(), channels);
   const DType type = c.input(7).dtype;
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, type, o.shape.output_dims()));
   const auto low = static_cast<int32_t>(dtype_min(type)), high = static_cast<int32_t>(dtype_max(type));
@@ -106,10 +115,22 @@ OpCost cost(const NodeReader& node, std::span<const Dims> inputs, std::span<cons
 
 std::span<const OpDef> integer_conv() {
   static const OpDef defs[] = {
-      {.name = "ConvInteger", .summary = "convolution of 8-bit data in int32", .inputs = {2, 4}, .attributes = conv_attributes(),
-       .infer = infer_integer, .run = run_integer, .cost = cost<1>, .engine = Engine::Conv},
-      {.name = "QLinearConv", .summary = "convolution of quantized data, quantized again", .inputs = {8, 9}, .attributes = conv_attributes(),
-       .infer = infer_quantized, .run = run_quantized, .cost = cost<3>, .engine = Engine::Conv},
+      {.name = "ConvInteger",
+       .summary = "convolution of 8-bit data in int32",
+       .inputs = {2, 4},
+       .attributes = conv_attributes(),
+       .infer = infer_integer,
+       .run = run_integer,
+       .cost = cost<1>,
+       .engine = Engine::Conv},
+      {.name = "QLinearConv",
+       .summary = "convolution of quantized data, quantized again",
+       .inputs = {8, 9},
+       .attributes = conv_attributes(),
+       .infer = infer_quantized,
+       .run = run_quantized,
+       .cost = cost<3>,
+       .engine = Engine::Conv},
   };
   return defs;
 }

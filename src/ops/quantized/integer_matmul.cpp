@@ -23,12 +23,16 @@ Result<std::vector<uint32_t>> centred(RunContext& c, size_t input, size_t zero_i
   const std::vector<int32_t> zeros = read_zero_points(c, zero_input);
   Dims zero_dims;
   if (c.has_input(zero_input)) zero_dims.assign(c.input(zero_input).dims.begin(), c.input(zero_input).dims.end());
-  if (zeros.size() == 1) zero_dims.clear();
-  else if (per_row) zero_dims = row_dims(zero_dims);
+  if (zeros.size() == 1)
+    zero_dims.clear();
+  else if (per_row)
+    zero_dims = row_dims(zero_dims);
   ORKNN_TRY_ASSIGN(const Broadcast plan, Broadcast::plan({x.dims, zero_dims}));
-  if (!std::ranges::equal(plan.dims(), x.dims)) return shape_mismatch("zero points do not fit the matrix").expected(to_string(x.dims)).found(to_string(zero_dims));
+  if (!std::ranges::equal(plan.dims(), x.dims))
+    return shape_mismatch("zero points do not fit the matrix").expected(to_string(x.dims)).found(to_string(zero_dims));
   visit_integer(x.dtype, [&]<class T>(TypeTag<T>) {
-    map_rows(c.pool, plan, x.as<T>(), zeros.data(), out.data(), [](T v, int32_t z) { return static_cast<uint32_t>(static_cast<int32_t>(v) - z); });
+    map_rows(c.pool, plan, x.as<T>(), zeros.data(), out.data(),
+             [](T v, int32_t z) { return static_cast<uint32_t>(static_cast<int32_t>(v) - z); });
   });
   return out;
 }
@@ -41,7 +45,8 @@ Result<std::vector<int32_t>> product(RunContext& c, const MatMulShape& s, size_t
     int32_t* to = out.data() + static_cast<int64_t>(i) * s.rows * s.columns;
     multiply<uint32_t>(c.pool, s.rows, s.depth, s.columns, left.data() + s.a_offsets[i], right.data() + s.b_offsets[i],
                        [&](int64_t row, std::span<const uint32_t> sums) {
-                         for (size_t j = 0; j < sums.size(); ++j) to[row * s.columns + static_cast<int64_t>(j)] = static_cast<int32_t>(sums[j]);
+                         for (size_t j = 0; j < sums.size(); ++j)
+                           to[row * s.columns + static_cast<int64_t>(j)] = static_cast<int32_t>(sums[j]);
                        });
   }
   return out;
@@ -93,8 +98,10 @@ Status run_quantized(RunContext& c) {
     const TensorView v = c.input(i);
     return v.count() == 1 ? Dims{} : per_row ? row_dims(v.dims) : Dims(v.dims.begin(), v.dims.end());
   };
-  ORKNN_TRY_ASSIGN(const Broadcast plan, Broadcast::plan({s.output, dims_of(1, true), dims_of(4, false), dims_of(6, true), dims_of(7, true)}));
-  if (plan.dims() != s.output) return shape_mismatch("scales do not fit the product").expected(to_string(s.output)).found(to_string(plan.dims()));
+  ORKNN_TRY_ASSIGN(const Broadcast plan,
+                   Broadcast::plan({s.output, dims_of(1, true), dims_of(4, false), dims_of(6, true), dims_of(7, true)}));
+  if (plan.dims() != s.output)
+    return shape_mismatch("scales do not fit the product").expected(to_string(s.output)).found(to_string(plan.dims()));
   const auto low = static_cast<int32_t>(dtype_min(type)), high = static_cast<int32_t>(dtype_max(type));
   visit_integer(type, [&]<class T>(TypeTag<T>) {
     plan.for_rows(c.pool, [&](int64_t out, const int64_t* in, int64_t n) {
@@ -117,10 +124,20 @@ OpCost cost(const NodeReader&, std::span<const Dims> inputs, std::span<const Dim
 
 std::span<const OpDef> integer_matmul() {
   static const OpDef defs[] = {
-      {.name = "MatMulInteger", .summary = "product of 8-bit matrices in int32", .inputs = {2, 4}, .infer = infer_integer, .run = run_integer,
-       .cost = cost<0>, .engine = Engine::MatMul},
-      {.name = "QLinearMatMul", .summary = "product of quantized matrices, quantized again", .inputs = {8, 8}, .infer = infer_quantized,
-       .run = run_quantized, .cost = cost<0>, .engine = Engine::MatMul},
+      {.name = "MatMulInteger",
+       .summary = "product of 8-bit matrices in int32",
+       .inputs = {2, 4},
+       .infer = infer_integer,
+       .run = run_integer,
+       .cost = cost<0>,
+       .engine = Engine::MatMul},
+      {.name = "QLinearMatMul",
+       .summary = "product of quantized matrices, quantized again",
+       .inputs = {8, 8},
+       .infer = infer_quantized,
+       .run = run_quantized,
+       .cost = cost<0>,
+       .engine = Engine::MatMul},
   };
   return defs;
 }

@@ -17,15 +17,19 @@ Result<DType> quantized_type(const InferContext& c) {
   ORKNN_TRY_ASSIGN(const DType stated, type_attribute(c, "output_dtype", DType::Undefined));
   const DType from_zero = c.has_input(2) ? c.dtype(2) : DType::Undefined;
   if (stated != DType::Undefined && from_zero != DType::Undefined && stated != from_zero)
-    return invalid_model("output_dtype and the zero point disagree").expected(std::string(dtype_name(stated))).found(std::string(dtype_name(from_zero)));
+    return invalid_model("output_dtype and the zero point disagree")
+        .expected(std::string(dtype_name(stated)))
+        .found(std::string(dtype_name(from_zero)));
   const DType t = from_zero != DType::Undefined ? from_zero : stated != DType::Undefined ? stated : DType::UInt8;
   if (!is_quantized_type(t)) return invalid_model("cannot quantize to this type").found(std::string(dtype_name(t)));
   return t;
 }
 
 Status infer_quantize(InferContext& c) {
-  ORKNN_TRY(check_type(c, 0, [](DType t) { return is_float(t) || t == DType::Int32; }, "a floating-point type or int32"));
-  ORKNN_TRY(check_type(c, 1, [](DType t) { return is_float(t) || t == DType::Int32; }, "a floating-point type or int32"));
+  ORKNN_TRY(check_type(
+      c, 0, [](DType t) { return is_float(t) || t == DType::Int32; }, "a floating-point type or int32"));
+  ORKNN_TRY(check_type(
+      c, 1, [](DType t) { return is_float(t) || t == DType::Int32; }, "a floating-point type or int32"));
   ORKNN_TRY(type_attribute(c, "precision", DType::Undefined).status());
   ORKNN_TRY_ASSIGN(const DType type, quantized_type(c));
   ORKNN_TRY(check_layout(c));
@@ -42,7 +46,8 @@ Status run_quantize(RunContext& c) {
   const std::vector<double> scales = to_doubles(scale);
   std::vector<int32_t> zeros = read_zero_points(c, 2);
   if (!c.has_input(2)) zeros.resize(scales.size(), 0);
-  if (zeros.size() != scales.size()) return shape_mismatch("as many zero points as scales are needed").found(std::to_string(zeros.size()));
+  if (zeros.size() != scales.size())
+    return shape_mismatch("as many zero points as scales are needed").found(std::to_string(zeros.size()));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, type, x.dims));
   // The quotient is rounded to the stated precision before it is rounded to an integer.
   const auto divide = [precision](double v, double s) -> double {
@@ -64,16 +69,20 @@ Status run_quantize(RunContext& c) {
       });
     });
   };
-  if (x.dtype == DType::Float32) convert_from(x.as<float>());
-  else convert_from(convert(x, DType::Float64).as<double>());
+  if (x.dtype == DType::Float32)
+    convert_from(x.as<float>());
+  else
+    convert_from(convert(x, DType::Float64).as<double>());
   return {};
 }
 
 Status infer_dequantize(InferContext& c) {
-  ORKNN_TRY(check_type(c, 0, [](DType t) { return is_quantized_type(t) || t == DType::Int32; }, "an integer type of at most 16 bits or int32"));
+  ORKNN_TRY(check_type(
+      c, 0, [](DType t) { return is_quantized_type(t) || t == DType::Int32; }, "an integer type of at most 16 bits or int32"));
   ORKNN_TRY(check_scale(c, 1, c.dtype(0)));
   ORKNN_TRY_ASSIGN(const DType stated, type_attribute(c, "output_dtype", DType::Undefined));
-  if (stated != DType::Undefined && !is_float(stated)) return invalid_model("output_dtype is no floating-point type").found(std::string(dtype_name(stated)));
+  if (stated != DType::Undefined && !is_float(stated))
+    return invalid_model("output_dtype is no floating-point type").found(std::string(dtype_name(stated)));
   ORKNN_TRY(check_layout(c));
   c.set_output(0, stated != DType::Undefined ? stated : c.dtype(1), c.input(0).shape);
   return {};
@@ -86,7 +95,8 @@ Status run_dequantize(RunContext& c) {
   const std::vector<float> scales = read_scales(c, 1);
   std::vector<int32_t> zeros = read_zero_points(c, 2);
   if (!c.has_input(2)) zeros.resize(scales.size(), 0);
-  if (zeros.size() != scales.size()) return shape_mismatch("as many zero points as scales are needed").found(std::to_string(zeros.size()));
+  if (zeros.size() != scales.size())
+    return shape_mismatch("as many zero points as scales are needed").found(std::to_string(zeros.size()));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, stated != DType::Undefined ? stated : scale.dtype, x.dims));
   visit_integer(x.dtype, [&]<class X>(TypeTag<X>) {
     visit_dtype(y.dtype, [&]<class Y>(TypeTag<Y>) {
@@ -108,12 +118,21 @@ Status run_dequantize(RunContext& c) {
 
 std::span<const OpDef> quantize_linear() {
   static const OpDef defs[] = {
-      {.name = "QuantizeLinear", .summary = "clamp(round(x / scale) + zero_point)", .inputs = {2, 3},
-       .attributes = {attr_int("axis", 1), attr_int("block_size", 0), attr_int("output_dtype", 0), attr_int("precision", 0), attr_int("saturate", 1)},
-       .infer = infer_quantize, .run = run_quantize, .widen_half = false},
-      {.name = "DequantizeLinear", .summary = "(x - zero_point) * scale", .inputs = {2, 3},
+      {.name = "QuantizeLinear",
+       .summary = "clamp(round(x / scale) + zero_point)",
+       .inputs = {2, 3},
+       .attributes = {attr_int("axis", 1), attr_int("block_size", 0), attr_int("output_dtype", 0), attr_int("precision", 0),
+                      attr_int("saturate", 1)},
+       .infer = infer_quantize,
+       .run = run_quantize,
+       .widen_half = false},
+      {.name = "DequantizeLinear",
+       .summary = "(x - zero_point) * scale",
+       .inputs = {2, 3},
        .attributes = {attr_int("axis", 1), attr_int("block_size", 0), attr_int("output_dtype", 0)},
-       .infer = infer_dequantize, .run = run_dequantize, .widen_half = false},
+       .infer = infer_dequantize,
+       .run = run_dequantize,
+       .widen_half = false},
   };
   return defs;
 }

@@ -30,8 +30,10 @@ bool channels_last(const Node& node) { return node.attributes.int_or("channels_l
 std::vector<int64_t> channel_order(size_t rank, bool to_second) {
   std::vector<int64_t> order(rank);
   for (size_t i = 0; i < rank; ++i) order[i] = static_cast<int64_t>(i);
-  if (to_second) std::rotate(order.begin() + 1, order.end() - 1, order.end());
-  else std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+  if (to_second)
+    std::rotate(order.begin() + 1, order.end() - 1, order.end());
+  else
+    std::rotate(order.begin() + 1, order.begin() + 2, order.end());
   return order;
 }
 
@@ -58,7 +60,9 @@ Node inner_node(const Node& node, size_t inputs) {
 }
 
 Status check_rank(const Node& node, size_t rank) {
-  return channels_last(node) && rank < 3 ? shape_mismatch("channels_last needs spatial axes").found("rank " + std::to_string(rank)) : Status();
+  return channels_last(node) && rank < 3
+             ? shape_mismatch("channels_last needs spatial axes").found("rank " + std::to_string(rank))
+             : Status();
 }
 
 Status infer(InferContext& c) {
@@ -68,7 +72,8 @@ Status infer(InferContext& c) {
   for (const size_t i : s.data) {
     if (!c.has_input(i)) return invalid_model("input " + std::to_string(i) + " is required but absent");
     ORKNN_TRY(check_type(c, i, is_quantized_type, "an integer type of at most 16 bits"));
-    if (c.dtype(i) != c.dtype(s.data[0])) return invalid_model("all data has one type").found(std::string(dtype_name(c.dtype(i))));
+    if (c.dtype(i) != c.dtype(s.data[0]))
+      return invalid_model("all data has one type").found(std::string(dtype_name(c.dtype(i))));
     ORKNN_TRY(check_scale(c, i + 1, c.dtype(i)));
     TensorFacts f;
     f.dtype = DType::Float32;
@@ -130,9 +135,10 @@ std::span<const OpDef> quantized_float_ops() {
       define("com.microsoft:QLinearSoftmax", "Softmax of a quantized tensor", {1, 5}, {attr_int("axis"), attr_int("opset")}),
       define("com.microsoft:QLinearConcat", "joins quantized tensors", {3, Arity::kMany}, {required(attr_int("axis"))}),
       define("com.microsoft:QLinearAveragePool", "AveragePool of a quantized tensor", {1, 5},
-             {attr_string("auto_pad"), attr_int("ceil_mode"), attr_int("channels_last"), attr_int("count_include_pad"), attr_ints("kernel_shape"),
-              attr_ints("pads"), attr_ints("strides")}),
-      define("com.microsoft:QLinearGlobalAveragePool", "GlobalAveragePool of a quantized tensor", {1, 5}, {attr_int("channels_last")}),
+             {attr_string("auto_pad"), attr_int("ceil_mode"), attr_int("channels_last"), attr_int("count_include_pad"),
+              attr_ints("kernel_shape"), attr_ints("pads"), attr_ints("strides")}),
+      define("com.microsoft:QLinearGlobalAveragePool", "GlobalAveragePool of a quantized tensor", {1, 5},
+             {attr_int("channels_last")}),
   };
   return defs;
 }

@@ -12,8 +12,10 @@ template <class D>
 std::vector<D> result_shape(const std::vector<D>& dims, int64_t axis, bool keep) {
   std::vector<D> out = dims;
   const auto at = out.begin() + axis;
-  if (keep) *at = D(1);
-  else out.erase(at);
+  if (keep)
+    *at = D(1);
+  else
+    out.erase(at);
   return out;
 }
 
@@ -67,29 +69,34 @@ Status run(RunContext& c) {
           const T* row = x.as<T>() + i / stride * stride * extent + i % stride;
           int64_t best = 0;
           for (int64_t k = 1; k < extent; ++k)
-            if (last ? replaces<greatest, true>(row[k * stride], row[best * stride]) : replaces<greatest, false>(row[k * stride], row[best * stride])) best = k;
+            if (last ? replaces<greatest, true>(row[k * stride], row[best * stride])
+                     : replaces<greatest, false>(row[k * stride], row[best * stride]))
+              best = k;
           y.as<int64_t>()[i] = best;
         }
       });
       return;
     }
     const int64_t parts = (stride + kColumns - 1) / kColumns;
-    c.pool.parallel_for(n / stride * parts, std::max<int64_t>(1, kElementGrain / (extent * std::min(stride, kColumns))), [&](int64_t begin, int64_t end) {
-      T best[kColumns];
-      int32_t at[kColumns];
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t first = i % parts * kColumns, columns = std::min(kColumns, stride - first);
-        const T* row = x.as<T>() + i / parts * extent * stride + first;
-        std::copy_n(row, columns, best);
-        std::fill_n(at, columns, 0);
-        for (int32_t k = 1; k < extent; ++k) {
-          row += stride;
-          if (last) take_better<greatest, true>(row, k, columns, best, at);
-          else take_better<greatest, false>(row, k, columns, best, at);
-        }
-        std::copy_n(at, columns, y.as<int64_t>() + i / parts * stride + first);
-      }
-    });
+    c.pool.parallel_for(n / stride * parts, std::max<int64_t>(1, kElementGrain / (extent * std::min(stride, kColumns))),
+                        [&](int64_t begin, int64_t end) {
+                          T best[kColumns];
+                          int32_t at[kColumns];
+                          for (int64_t i = begin; i < end; ++i) {
+                            const int64_t first = i % parts * kColumns, columns = std::min(kColumns, stride - first);
+                            const T* row = x.as<T>() + i / parts * extent * stride + first;
+                            std::copy_n(row, columns, best);
+                            std::fill_n(at, columns, 0);
+                            for (int32_t k = 1; k < extent; ++k) {
+                              row += stride;
+                              if (last)
+                                take_better<greatest, true>(row, k, columns, best, at);
+                              else
+                                take_better<greatest, false>(row, k, columns, best, at);
+                            }
+                            std::copy_n(at, columns, y.as<int64_t>() + i / parts * stride + first);
+                          }
+                        });
   });
   return {};
 }
@@ -99,8 +106,12 @@ OpCost cost(const NodeReader&, std::span<const Dims> inputs, std::span<const Dim
 }
 
 OpDef define(std::string_view name, std::string_view summary, RunFn run_fn) {
-  return {.name = name, .summary = summary, .attributes = {attr_int("axis", 0), attr_int("keepdims", 1), attr_int("select_last_index", 0)},
-          .infer = infer, .run = run_fn, .cost = cost};
+  return {.name = name,
+          .summary = summary,
+          .attributes = {attr_int("axis", 0), attr_int("keepdims", 1), attr_int("select_last_index", 0)},
+          .infer = infer,
+          .run = run_fn,
+          .cost = cost};
 }
 }  // namespace
 

@@ -8,7 +8,8 @@ namespace {
 using namespace ir;
 
 Status infer(InferContext& c) {
-  ORKNN_TRY(check_type(c, 1, [](DType t) { return t == DType::Int32 || t == DType::Int64; }, "an int32 or int64 axis"));
+  ORKNN_TRY(check_type(
+      c, 1, [](DType t) { return t == DType::Int32 || t == DType::Int64; }, "an int32 or int64 axis"));
   if (const auto axis = c.ints(1)) {
     if (axis->size() != 1) return shape_mismatch("the axis is one value").found(std::to_string(axis->size()) + " values");
     if (c.shape(0)) ORKNN_TRY(normalize_axis((*axis)[0], static_cast<int64_t>(c.shape(0)->size())).status());
@@ -45,8 +46,12 @@ Status run(RunContext& c) {
 }
 
 OpDef define(std::string_view name, std::string_view summary, RunFn run_fn) {
-  return {.name = name, .summary = summary, .inputs = {2, 2}, .attributes = {attr_int("exclusive", 0), attr_int("reverse", 0)},
-          .infer = infer, .run = run_fn};
+  return {.name = name,
+          .summary = summary,
+          .inputs = {2, 2},
+          .attributes = {attr_int("exclusive", 0), attr_int("reverse", 0)},
+          .infer = infer,
+          .run = run_fn};
 }
 }  // namespace
 

@@ -23,8 +23,10 @@ template <class D>
 std::vector<D> reduced_shape(const std::vector<D>& dims, const std::vector<char>& reduced, bool keep) {
   std::vector<D> out;
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (!reduced[i]) out.push_back(dims[i]);
-    else if (keep) out.push_back(D(1));
+    if (!reduced[i])
+      out.push_back(dims[i]);
+    else if (keep)
+      out.push_back(D(1));
   }
   return out;
 }
@@ -87,7 +89,9 @@ bool allows_bool(DType t) { return is_arithmetic(t) || t == DType::Bool; }
 template <bool (*allowed)(DType)>
 Status infer(InferContext& c) {
   ORKNN_TRY(check_type(c, 0, allowed, "a number type of at least 8 bits"));
-  if (c.has_input(1)) ORKNN_TRY(check_type(c, 1, [](DType t) { return t == DType::Int64; }, "int64 axes"));
+  if (c.has_input(1))
+    ORKNN_TRY(check_type(
+        c, 1, [](DType t) { return t == DType::Int64; }, "int64 axes"));
   const bool keep = c.get_int("keepdims") != 0, noop = c.get_int("noop_with_empty_axes") != 0;
   const Shape* x = c.shape(0);
   const std::optional<std::vector<int64_t>> axes = c.has_input(1) ? c.ints(1) : std::vector<int64_t>{};
@@ -108,8 +112,10 @@ Status infer_shape_total(InferContext& c) {
   ORKNN_TRY(infer<is_arithmetic>(c));
   const Shape* x = c.shape(0);
   if (!is_integer(c.dtype(0)) || !x || x->size() != 1 || !c.output(0).shape) return {};
-  const bool all = c.output(0).shape->empty() || (c.output(0).shape->front().is_known() && c.output(0).shape->front().value() == 1);
-  const std::optional<std::vector<Dim>> content = all && x->front().is_known() && x->front().value() <= 64 ? c.content(0) : std::nullopt;
+  const bool all =
+      c.output(0).shape->empty() || (c.output(0).shape->front().is_known() && c.output(0).shape->front().value() == 1);
+  const std::optional<std::vector<Dim>> content =
+      all && x->front().is_known() && x->front().value() <= 64 ? c.content(0) : std::nullopt;
   if (!content) return {};
   Dim total = product ? 1 : 0;
   for (const Dim& d : *content) total = product ? total * d : total + d;
@@ -182,27 +188,33 @@ Status run_total(RunContext& c) {
 // The whole-number part of a real result; beyond the type it is not defined, but must not trap.
 template <class T>
 T from_real(double v) {
-  if constexpr (std::is_floating_point_v<T>) return static_cast<T>(v);
-  else return v != v || std::abs(v) >= 9.2e18 ? T(0) : static_cast<T>(v);
+  if constexpr (std::is_floating_point_v<T>)
+    return static_cast<T>(v);
+  else
+    return v != v || std::abs(v) >= 9.2e18 ? T(0) : static_cast<T>(v);
 }
-template <class T> using Accumulator = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
+template <class T>
+using Accumulator = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
 
 struct Sum {
-  template <class T> T operator()(const Cells& cells, const T* base) const {
+  template <class T>
+  T operator()(const Cells& cells, const T* base) const {
     Accumulator<T> sum = 0;
     cells.each(base, [&](T v) { sum += static_cast<Accumulator<T>>(v); });
     return static_cast<T>(sum);
   }
 };
 struct Product {
-  template <class T> T operator()(const Cells& cells, const T* base) const {
+  template <class T>
+  T operator()(const Cells& cells, const T* base) const {
     Accumulator<T> product = 1;
     cells.each(base, [&](T v) { product *= static_cast<Accumulator<T>>(v); });
     return static_cast<T>(product);
   }
 };
 struct Mean {
-  template <class T> T operator()(const Cells& cells, const T* base) const {
+  template <class T>
+  T operator()(const Cells& cells, const T* base) const {
     const int64_t n = cells.count();
     if constexpr (std::is_floating_point_v<T>) {
       double sum = 0;
@@ -214,35 +226,40 @@ struct Mean {
   }
 };
 struct L1 {
-  template <class T> T operator()(const Cells& cells, const T* base) const {
+  template <class T>
+  T operator()(const Cells& cells, const T* base) const {
     Accumulator<T> sum = 0;
     cells.each(base, [&](T v) { sum += v < 0 ? -static_cast<Accumulator<T>>(v) : static_cast<Accumulator<T>>(v); });
     return static_cast<T>(sum);
   }
 };
 struct SumSquare {
-  template <class T> T operator()(const Cells& cells, const T* base) const {
+  template <class T>
+  T operator()(const Cells& cells, const T* base) const {
     Accumulator<T> sum = 0;
     cells.each(base, [&](T v) { sum += static_cast<Accumulator<T>>(v) * static_cast<Accumulator<T>>(v); });
     return static_cast<T>(sum);
   }
 };
 struct L2 {
-  template <class T> T operator()(const Cells& cells, const T* base) const {
+  template <class T>
+  T operator()(const Cells& cells, const T* base) const {
     double sum = 0;
     cells.each(base, [&](T v) { sum += static_cast<double>(v) * static_cast<double>(v); });
     return from_real<T>(std::sqrt(sum));
   }
 };
 struct LogSum {
-  template <class T> T operator()(const Cells& cells, const T* base) const {
+  template <class T>
+  T operator()(const Cells& cells, const T* base) const {
     double sum = 0;
     cells.each(base, [&](T v) { sum += static_cast<double>(v); });
     return from_real<T>(std::log(sum));
   }
 };
 struct LogSumExp {
-  template <class T> T operator()(const Cells& cells, const T* base) const {
+  template <class T>
+  T operator()(const Cells& cells, const T* base) const {
     double greatest = -std::numeric_limits<double>::infinity();
     cells.each(base, [&](T v) { greatest = NanMax{}(greatest, static_cast<double>(v)); });
     if (std::isinf(greatest)) return from_real<T>(greatest);
@@ -257,9 +274,16 @@ OpCost cost(const NodeReader&, std::span<const Dims> inputs, std::span<const Dim
   return {.element_ops = inputs.empty() ? 0 : element_count(inputs[0])};
 }
 
-OpDef define(std::string_view name, std::string_view summary, RunFn run, InferFn infer_fn = infer<is_arithmetic>, QuantRule quant = QuantRule::Float) {
-  return {.name = name, .summary = summary, .inputs = {1, 2}, .attributes = {attr_int("keepdims", 1), attr_int("noop_with_empty_axes", 0)},
-          .infer = infer_fn, .run = run, .quant = quant, .cost = cost};
+OpDef define(std::string_view name, std::string_view summary, RunFn run, InferFn infer_fn = infer<is_arithmetic>,
+             QuantRule quant = QuantRule::Float) {
+  return {.name = name,
+          .summary = summary,
+          .inputs = {1, 2},
+          .attributes = {attr_int("keepdims", 1), attr_int("noop_with_empty_axes", 0)},
+          .infer = infer_fn,
+          .run = run,
+          .quant = quant,
+          .cost = cost};
 }
 }  // namespace
 

@@ -32,11 +32,14 @@ constexpr size_t kMaxAxes = 6;
 
 Status check_shapes(const Shape& x, const Shape& grid) {
   if (x.size() < 3 || x.size() > kMaxAxes + 2 || grid.size() != x.size())
-    return shape_mismatch("data and grid do not fit together").expected("[N,C,...] and [N,...,axes] of the same rank").found(to_string(x) + " and " + to_string(grid));
+    return shape_mismatch("data and grid do not fit together")
+        .expected("[N,C,...] and [N,...,axes] of the same rank")
+        .found(to_string(x) + " and " + to_string(grid));
   const auto axes = static_cast<int64_t>(x.size()) - 2;
   if (grid.back().is_known() && grid.back().value() != axes)
     return shape_mismatch("the grid needs one coordinate per axis").expected(std::to_string(axes)).found(grid.back().to_string());
-  if (x[0].is_known() && grid[0].is_known() && x[0] != grid[0]) return shape_mismatch("data and grid differ in batch").expected(x[0].to_string()).found(grid[0].to_string());
+  if (x[0].is_known() && grid[0].is_known() && x[0] != grid[0])
+    return shape_mismatch("data and grid differ in batch").expected(x[0].to_string()).found(grid[0].to_string());
   return {};
 }
 
@@ -146,7 +149,8 @@ Status run_sample(RunContext& c) {
         taps.assign(1, {0, 1.0});
         // The last coordinate belongs to the first axis.
         for (size_t i = 0; i < axis_count; ++i)
-          add_axis(taps, mode, padding, align_corners, axes[i], coordinates[static_cast<size_t>(n) * axis_count + (axis_count - 1 - i)]);
+          add_axis(taps, mode, padding, align_corners, axes[i],
+                   coordinates[static_cast<size_t>(n) * axis_count + (axis_count - 1 - i)]);
         const int64_t batch = n / points;
         const T* from = x.as<T>() + batch * channels * plane;
         T* to = y.as<T>() + batch * channels * points + n % points;
@@ -154,11 +158,15 @@ Status run_sample(RunContext& c) {
           double sum = 0;
           for (const Tap& tap : taps) sum += tap.weight * static_cast<double>(from[k * plane + tap.offset]);
           if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
-            sum = std::clamp(std::nearbyint(sum), static_cast<double>(std::numeric_limits<T>::min()), static_cast<double>(std::numeric_limits<T>::max()));
+            sum = std::clamp(std::nearbyint(sum), static_cast<double>(std::numeric_limits<T>::min()),
+                             static_cast<double>(std::numeric_limits<T>::max()));
           if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, uint64_t>)
-            to[k * points] = sum >= static_cast<double>(std::numeric_limits<T>::max()) ? std::numeric_limits<T>::max() : static_cast<T>(sum);
-          else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) to[k * points] = T(static_cast<float>(sum));
-          else to[k * points] = static_cast<T>(sum);
+            to[k * points] =
+                sum >= static_cast<double>(std::numeric_limits<T>::max()) ? std::numeric_limits<T>::max() : static_cast<T>(sum);
+          else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+            to[k * points] = T(static_cast<float>(sum));
+          else
+            to[k * points] = static_cast<T>(sum);
         }
       }
     });
@@ -167,11 +175,14 @@ Status run_sample(RunContext& c) {
 }
 
 Status check_affine(const Shape& theta, size_t size_length) {
-  if (size_length != 4 && size_length != 5) return shape_mismatch("the size must be [N,C,H,W] or [N,C,D,H,W]").found(std::to_string(size_length) + " extents");
+  if (size_length != 4 && size_length != 5)
+    return shape_mismatch("the size must be [N,C,H,W] or [N,C,D,H,W]").found(std::to_string(size_length) + " extents");
   const auto axes = static_cast<int64_t>(size_length) - 2;
   const auto fits = [](const Dim& d, int64_t v) { return !d.is_known() || d.value() == v; };
   if (theta.size() != 3 || !fits(theta[1], axes) || !fits(theta[2], axes + 1))
-    return shape_mismatch("theta does not fit the size").expected("[N," + std::to_string(axes) + "," + std::to_string(axes + 1) + "]").found(to_string(theta));
+    return shape_mismatch("theta does not fit the size")
+        .expected("[N," + std::to_string(axes) + "," + std::to_string(axes + 1) + "]")
+        .found(to_string(theta));
   return {};
 }
 
@@ -198,7 +209,10 @@ Status run_affine(RunContext& c) {
   const TensorView theta = c.input(0);
   const std::vector<int64_t> size = to_ints(c.input(1));
   ORKNN_TRY(check_affine(to_shape(theta.dims), size.size()));
-  if (theta.dims[0] != size[0]) return shape_mismatch("theta and size differ in batch").expected(std::to_string(size[0])).found(std::to_string(theta.dims[0]));
+  if (theta.dims[0] != size[0])
+    return shape_mismatch("theta and size differ in batch")
+        .expected(std::to_string(size[0]))
+        .found(std::to_string(theta.dims[0]));
   const size_t axes = size.size() - 2;
   Dims dims = {size[0]};
   dims.insert(dims.end(), size.begin() + 2, size.end());
@@ -238,10 +252,18 @@ Status run_affine(RunContext& c) {
 
 std::span<const OpDef> grid_sample() {
   static const OpDef defs[] = {
-      {.name = "GridSample", .summary = "samples a tensor at given coordinates", .inputs = {2, 2},
-       .attributes = {attr_int("align_corners", 0), attr_string("mode", "linear"), attr_string("padding_mode", "zeros")}, .infer = infer_sample, .run = run_sample},
-      {.name = "AffineGrid", .summary = "coordinates of an affine transformation", .inputs = {2, 2}, .attributes = {attr_int("align_corners", 0)},
-       .infer = infer_affine, .run = run_affine},
+      {.name = "GridSample",
+       .summary = "samples a tensor at given coordinates",
+       .inputs = {2, 2},
+       .attributes = {attr_int("align_corners", 0), attr_string("mode", "linear"), attr_string("padding_mode", "zeros")},
+       .infer = infer_sample,
+       .run = run_sample},
+      {.name = "AffineGrid",
+       .summary = "coordinates of an affine transformation",
+       .inputs = {2, 2},
+       .attributes = {attr_int("align_corners", 0)},
+       .infer = infer_affine,
+       .run = run_affine},
   };
   return defs;
 }

@@ -31,8 +31,10 @@ Status infer(InferContext& c) {
   ORKNN_TRY(require_integer(c, 3, "sizes"));
   const bool has_scales = has_elements(c, 2), has_sizes = has_elements(c, 3);
   if (has_scales == has_sizes) return invalid_model("either scales or sizes must be given");
-  if (has_scales && !is_float(c.dtype(2))) return invalid_model("scales must be floats").found(std::string(dtype_name(c.dtype(2))));
-  if (has_elements(c, 1) && !is_float(c.dtype(1))) return invalid_model("roi must be floats").found(std::string(dtype_name(c.dtype(1))));
+  if (has_scales && !is_float(c.dtype(2)))
+    return invalid_model("scales must be floats").found(std::string(dtype_name(c.dtype(2))));
+  if (has_elements(c, 1) && !is_float(c.dtype(1)))
+    return invalid_model("roi must be floats").found(std::string(dtype_name(c.dtype(1))));
   const Shape* x = c.shape(0);
   if (!x) {
     c.set_output(0, c.dtype(0), std::nullopt);
@@ -49,7 +51,9 @@ Status infer(InferContext& c) {
     const auto content = c.content(3);
     const auto sizes = c.ints(3);
     if (content && content->size() != axes.size())
-      return invalid_model("one size per axis is needed").expected(std::to_string(axes.size())).found(std::to_string(content->size()));
+      return invalid_model("one size per axis is needed")
+          .expected(std::to_string(axes.size()))
+          .found(std::to_string(content->size()));
     if (known && sizes) {
       ORKNN_TRY_ASSIGN(const auto targets, resize_targets(*known, *sizes, policy));
       for (size_t i = 0; i < axes.size(); ++i) out[axes[i]] = targets[i].extent;
@@ -59,7 +63,9 @@ Status infer(InferContext& c) {
   } else if (const TensorData* constant = c.constant(2)) {
     const std::vector<double> scales = to_doubles(constant->view());
     if (scales.size() != axes.size())
-      return invalid_model("one scale per axis is needed").expected(std::to_string(axes.size())).found(std::to_string(scales.size()));
+      return invalid_model("one scale per axis is needed")
+          .expected(std::to_string(axes.size()))
+          .found(std::to_string(scales.size()));
     for (size_t i = 0; i < axes.size(); ++i) {
       if (extents[i].is_known()) {
         ORKNN_TRY_ASSIGN(const ResizeTarget t, scaled_extent(extents[i].value(), static_cast<float>(scales[i])));
@@ -75,18 +81,24 @@ Status infer(InferContext& c) {
 
 int64_t nearest_position(std::string_view mode, float at, int64_t extent) {
   float position = std::round(at);
-  if (mode == "floor") position = std::floor(at);
-  else if (mode == "ceil") position = std::ceil(at);
-  else if (mode == "round_prefer_floor" && at - std::floor(at) == 0.5f) position = std::floor(at);
-  else if (mode == "round_prefer_ceil" && at - std::floor(at) == 0.5f) position = std::ceil(at);
+  if (mode == "floor")
+    position = std::floor(at);
+  else if (mode == "ceil")
+    position = std::ceil(at);
+  else if (mode == "round_prefer_floor" && at - std::floor(at) == 0.5f)
+    position = std::floor(at);
+  else if (mode == "round_prefer_ceil" && at - std::floor(at) == 0.5f)
+    position = std::ceil(at);
   const float last = static_cast<float>(extent - 1);
   return position >= last ? extent - 1 : position > 0 ? static_cast<int64_t>(position) : 0;
 }
 
 // Replaces axis `axis` of `from` by the weighted sums that `taps` describe.
 template <class T>
-void resample_axis(std::span<const int64_t> dims, size_t axis, const ResizeTaps& taps, const T* from, T* to, int64_t extent, ThreadPool& pool) {
-  const int64_t outer = extent_product(dims, 0, axis), old_extent = dims[axis], inner = extent_product(dims, axis + 1, dims.size());
+void resample_axis(std::span<const int64_t> dims, size_t axis, const ResizeTaps& taps, const T* from, T* to, int64_t extent,
+                   ThreadPool& pool) {
+  const int64_t outer = extent_product(dims, 0, axis), old_extent = dims[axis],
+                inner = extent_product(dims, axis + 1, dims.size());
   const int64_t work = std::max<int64_t>(1, inner * static_cast<int64_t>(taps.width));
   pool.parallel_for(outer * extent, std::max<int64_t>(1, (1 << 15) / work), [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
@@ -113,12 +125,15 @@ void resample_axis(std::span<const int64_t> dims, size_t axis, const ResizeTaps&
 
 // All axes in turn, in type T; the result is left in `values`.
 template <class T>
-void resample(Dims dims, const std::vector<ResizeAxis>& axes, const std::vector<ResizeTaps>& taps, std::span<const int64_t> out, std::vector<T>& values, ThreadPool& pool) {
+void resample(Dims dims, const std::vector<ResizeAxis>& axes, const std::vector<ResizeTaps>& taps, std::span<const int64_t> out,
+              std::vector<T>& values, ThreadPool& pool) {
   // Shrinking axes first, then enlarging ones from the last on: the least work, most of it on contiguous rows.
   std::vector<size_t> order(axes.size());
   std::iota(order.begin(), order.end(), 0);
   const auto enlarges = [&](size_t i) { return axes[i].to >= axes[i].from; };
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return enlarges(a) != enlarges(b) ? enlarges(b) : enlarges(a) && axes[a].axis > axes[b].axis; });
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return enlarges(a) != enlarges(b) ? enlarges(b) : enlarges(a) && axes[a].axis > axes[b].axis;
+  });
   for (const size_t i : order) {
     if (taps[i].identity) continue;
     const size_t axis = axes[i].axis;
@@ -132,13 +147,15 @@ void resample(Dims dims, const std::vector<ResizeAxis>& axes, const std::vector<
 }
 
 // Writes one value at every output element that lies outside of the source along some axis.
-void write_outside(const MutableTensorView& y, const std::vector<ResizeAxis>& axes, std::span<const std::vector<bool>> outside, const TensorData& value) {
+void write_outside(const MutableTensorView& y, const std::vector<ResizeAxis>& axes, std::span<const std::vector<bool>> outside,
+                   const TensorData& value) {
   const size_t bytes = dtype_bytes(y.dtype);
   const Dims strides = strides_of(y.dims);
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t inner = strides[axes[i].axis], extent = axes[i].to, outer = extent_product(y.dims, 0, axes[i].axis);
     for (int64_t n = 0; n < outer * extent; ++n)
-      if (!outside[i].empty() && outside[i][static_cast<size_t>(n % extent)]) fill_elements(offset_by(y.data, n * inner, bytes), inner, value.data(), bytes);
+      if (!outside[i].empty() && outside[i][static_cast<size_t>(n % extent)])
+        fill_elements(offset_by(y.data, n * inner, bytes), inner, value.data(), bytes);
   }
 }
 
@@ -154,7 +171,8 @@ Status run_nearest(RunContext& c, const TensorView& x, const MutableTensorView& 
     for (int64_t n = 0; n < a.to; ++n) {
       const float at = source_coordinate(plan.coordinates, a, n);
       offsets[a.axis].push_back(nearest_position(nearest, at, a.from) * strides[a.axis]);
-      if (plan.coordinates == ResizeCoordinates::CropAndResize) outside[i].push_back(!(at >= 0 && at <= static_cast<float>(a.from - 1)));
+      if (plan.coordinates == ResizeCoordinates::CropAndResize)
+        outside[i].push_back(!(at >= 0 && at <= static_cast<float>(a.from - 1)));
     }
   }
   for (size_t i = 0; i < rank; ++i)
@@ -233,12 +251,19 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> resize() {
-  static const OpDef def{.name = "Resize", .summary = "resamples axes to new extents", .inputs = {1, 4},
-                         .attributes = {attr_int("antialias", 0), attr_ints("axes"), attr_string("coordinate_transformation_mode", "half_pixel"),
-                                        attr_float("cubic_coeff_a", -0.75), attr_int("exclude_outside", 0), attr_float("extrapolation_value", 0.0),
-                                        attr_string("keep_aspect_ratio_policy", "stretch"), attr_string("mode", "nearest"),
-                                        attr_string("nearest_mode", "round_prefer_floor")},
-                         .infer = infer, .run = run, .widen_half = false, .quant = QuantRule::SameScale, .engine = Engine::Move};
+  static const OpDef def{
+      .name = "Resize",
+      .summary = "resamples axes to new extents",
+      .inputs = {1, 4},
+      .attributes = {attr_int("antialias", 0), attr_ints("axes"), attr_string("coordinate_transformation_mode", "half_pixel"),
+                     attr_float("cubic_coeff_a", -0.75), attr_int("exclude_outside", 0), attr_float("extrapolation_value", 0.0),
+                     attr_string("keep_aspect_ratio_policy", "stretch"), attr_string("mode", "nearest"),
+                     attr_string("nearest_mode", "round_prefer_floor")},
+      .infer = infer,
+      .run = run,
+      .widen_half = false,
+      .quant = QuantRule::SameScale,
+      .engine = Engine::Move};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -16,11 +16,13 @@ Status run(RunContext& c) {
   ORKNN_TRY_ASSIGN(const std::vector<Activation> functions, read_activations(c, kDefaults));
   const int64_t n = s.hidden;
   const RecurrentWeights r(to_doubles(c.input(2)), n);
-  const std::vector<double> bias = c.has_input(3) ? to_doubles(c.input(3)) : std::vector<double>(static_cast<size_t>(6 * s.directions * n));
+  const std::vector<double> bias =
+      c.has_input(3) ? to_doubles(c.input(3)) : std::vector<double>(static_cast<size_t>(6 * s.directions * n));
   const double clip = read_clip(c);
   const bool reset_after = c.get_int("linear_before_reset") != 0;
   return run_recurrent(c, s, false, [&](const CellStep& step) {
-    const Activation &f = functions[static_cast<size_t>(step.direction * 2)], &g = functions[static_cast<size_t>(step.direction * 2 + 1)];
+    const Activation &f = functions[static_cast<size_t>(step.direction * 2)],
+                     &g = functions[static_cast<size_t>(step.direction * 2 + 1)];
     const double* rb = bias.data() + (step.direction * 6 + 3) * n;
     const int64_t row = step.direction * 3 * n;
     const auto bounded = [clip](double v) { return std::clamp(v, -clip, clip); };
@@ -43,7 +45,9 @@ Status run(RunContext& c) {
   });
 }
 
-OpCost cost(const NodeReader& node, std::span<const Dims> inputs, std::span<const Dims>) { return recurrent_cost(node, inputs, 3); }
+OpCost cost(const NodeReader& node, std::span<const Dims> inputs, std::span<const Dims>) {
+  return recurrent_cost(node, inputs, 3);
+}
 
 std::vector<AttributeDef> attributes() {
   std::vector<AttributeDef> list = recurrent_attributes();
@@ -53,8 +57,15 @@ std::vector<AttributeDef> attributes() {
 }  // namespace
 
 std::span<const OpDef> gru() {
-  static const OpDef def{.name = "GRU", .summary = "gated recurrent layer", .inputs = {3, 6}, .outputs = {0, 2}, .attributes = attributes(),
-                         .infer = infer, .run = run, .cost = cost, .engine = Engine::Recurrent};
+  static const OpDef def{.name = "GRU",
+                         .summary = "gated recurrent layer",
+                         .inputs = {3, 6},
+                         .outputs = {0, 2},
+                         .attributes = attributes(),
+                         .infer = infer,
+                         .run = run,
+                         .cost = cost,
+                         .engine = Engine::Recurrent};
   return {&def, 1};
 }
 }  // namespace orknn::ops

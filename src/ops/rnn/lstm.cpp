@@ -16,7 +16,9 @@ Status run(RunContext& c) {
   ORKNN_TRY_ASSIGN(const std::vector<Activation> functions, read_activations(c, kDefaults));
   const int64_t n = s.hidden;
   const RecurrentWeights r(to_doubles(c.input(2)), n);
-  const auto or_zeros = [&](size_t slot, int64_t count) { return c.has_input(slot) ? to_doubles(c.input(slot)) : std::vector<double>(static_cast<size_t>(count)); };
+  const auto or_zeros = [&](size_t slot, int64_t count) {
+    return c.has_input(slot) ? to_doubles(c.input(slot)) : std::vector<double>(static_cast<size_t>(count));
+  };
   const std::vector<double> bias = or_zeros(3, 8 * s.directions * n), peepholes = or_zeros(7, 3 * s.directions * n);
   const double clip = read_clip(c);
   const bool coupled = c.get_int("input_forget") != 0;
@@ -42,7 +44,9 @@ Status run(RunContext& c) {
   });
 }
 
-OpCost cost(const NodeReader& node, std::span<const Dims> inputs, std::span<const Dims>) { return recurrent_cost(node, inputs, 4); }
+OpCost cost(const NodeReader& node, std::span<const Dims> inputs, std::span<const Dims>) {
+  return recurrent_cost(node, inputs, 4);
+}
 
 std::vector<AttributeDef> attributes() {
   std::vector<AttributeDef> list = recurrent_attributes();
@@ -52,8 +56,15 @@ std::vector<AttributeDef> attributes() {
 }  // namespace
 
 std::span<const OpDef> lstm() {
-  static const OpDef def{.name = "LSTM", .summary = "long short-term memory layer", .inputs = {3, 8}, .outputs = {0, 3}, .attributes = attributes(),
-                         .infer = infer, .run = run, .cost = cost, .engine = Engine::Recurrent};
+  static const OpDef def{.name = "LSTM",
+                         .summary = "long short-term memory layer",
+                         .inputs = {3, 8},
+                         .outputs = {0, 3},
+                         .attributes = attributes(),
+                         .infer = infer,
+                         .run = run,
+                         .cost = cost,
+                         .engine = Engine::Recurrent};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -14,8 +14,10 @@ Result<std::vector<size_t>> target_axes(const NodeReader& c, size_t rank, size_t
   const auto* given = c.find<std::vector<int64_t>>("axes");
   if (given) ORKNN_TRY(distinct_axes(*given, static_cast<int64_t>(rank)).status());
   const size_t count = given ? given->size() : rank;
-  if (count != targets) return invalid_model("one target extent per axis is needed").expected(std::to_string(count)).found(std::to_string(targets));
-  for (size_t i = 0; i < count; ++i) axes.push_back(given ? static_cast<size_t>(*normalize_axis((*given)[i], static_cast<int64_t>(rank))) : i);
+  if (count != targets)
+    return invalid_model("one target extent per axis is needed").expected(std::to_string(count)).found(std::to_string(targets));
+  for (size_t i = 0; i < count; ++i)
+    axes.push_back(given ? static_cast<size_t>(*normalize_axis((*given)[i], static_cast<int64_t>(rank))) : i);
   return axes;
 }
 
@@ -30,7 +32,8 @@ Status infer(InferContext& c) {
   ORKNN_TRY_ASSIGN(const auto axes, target_axes(c, x->size(), target->size()));
   Shape out = *x;
   for (size_t i = 0; i < axes.size(); ++i) {
-    if ((*target)[i].is_known() && (*target)[i].value() < 0) return invalid_model("negative target extent").found((*target)[i].to_string());
+    if ((*target)[i].is_known() && (*target)[i].value() < 0)
+      return invalid_model("negative target extent").found((*target)[i].to_string());
     out[axes[i]] = (*target)[i];
   }
   c.set_output(0, c.dtype(0), std::move(out));
@@ -60,8 +63,14 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> center_crop_pad() {
-  static const OpDef def{.name = "CenterCropPad", .summary = "crops or pads around the middle", .inputs = {2, 2}, .attributes = {attr_ints("axes")},
-                         .infer = infer, .run = run, .widen_half = false, .engine = Engine::Move};
+  static const OpDef def{.name = "CenterCropPad",
+                         .summary = "crops or pads around the middle",
+                         .inputs = {2, 2},
+                         .attributes = {attr_ints("axes")},
+                         .infer = infer,
+                         .run = run,
+                         .widen_half = false,
+                         .engine = Engine::Move};
   return {&def, 1};
 }
 }  // namespace orknn::ops

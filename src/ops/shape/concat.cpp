@@ -12,7 +12,9 @@ Status infer(InferContext& c) {
   for (size_t n = 0; n < c.input_count(); ++n) {
     if (!c.has_input(n)) return invalid_model("input " + std::to_string(n) + " is absent");
     if (c.dtype(n) != c.dtype(0))
-      return invalid_model("inputs to join differ in type").expected(std::string(dtype_name(c.dtype(0)))).found(std::string(dtype_name(c.dtype(n))));
+      return invalid_model("inputs to join differ in type")
+          .expected(std::string(dtype_name(c.dtype(0))))
+          .found(std::string(dtype_name(c.dtype(n))));
     const Shape* x = c.shape(n);
     if (!x) {
       complete = false;
@@ -24,14 +26,19 @@ Status infer(InferContext& c) {
       out = *x;
       continue;
     }
-    if (x->size() != out->size()) return shape_mismatch("inputs to join differ in rank").expected(to_string(*out)).found(to_string(*x));
+    if (x->size() != out->size())
+      return shape_mismatch("inputs to join differ in rank").expected(to_string(*out)).found(to_string(*x));
     for (size_t i = 0; i < x->size(); ++i) {
       Dim& have = (*out)[i];
       const Dim& here = (*x)[i];
-      if (i == axis) have = have + here;
-      else if (!have.is_known() && (here.is_known() || have.is_anonymous())) have = here;
+      if (i == axis)
+        have = have + here;
+      else if (!have.is_known() && (here.is_known() || have.is_anonymous()))
+        have = here;
       else if (have.is_known() && here.is_known() && have.value() != here.value())
-        return shape_mismatch("inputs to join differ outside of axis " + std::to_string(axis)).expected(to_string(*c.shape(0))).found(to_string(*x));
+        return shape_mismatch("inputs to join differ outside of axis " + std::to_string(axis))
+            .expected(to_string(*c.shape(0)))
+            .found(to_string(*x));
     }
   }
   if (!complete && out) (*out)[axis] = Dim();
@@ -57,7 +64,9 @@ Status run(RunContext& c) {
     if (x.dtype != first.dtype || x.rank() != first.rank()) return shape_mismatch("inputs to join differ in type or rank");
     for (size_t i = 0; i < dims.size(); ++i)
       if (i != axis && x.dims[i] != dims[i])
-        return shape_mismatch("inputs to join differ outside of axis " + std::to_string(axis)).expected(to_string(first.dims)).found(to_string(x.dims));
+        return shape_mismatch("inputs to join differ outside of axis " + std::to_string(axis))
+            .expected(to_string(first.dims))
+            .found(to_string(x.dims));
     if (__builtin_add_overflow(dims[axis], x.dims[axis], &dims[axis])) return shape_mismatch("the joined tensor is too large");
   }
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, first.dtype, dims));
@@ -75,8 +84,15 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> concat() {
-  static const OpDef def{.name = "Concat", .summary = "joins tensors along an axis", .inputs = {1, Arity::kMany}, .attributes = {required(attr_int("axis"))},
-                         .infer = infer, .run = run, .widen_half = false, .quant = QuantRule::SharedScale, .engine = Engine::Move};
+  static const OpDef def{.name = "Concat",
+                         .summary = "joins tensors along an axis",
+                         .inputs = {1, Arity::kMany},
+                         .attributes = {required(attr_int("axis"))},
+                         .infer = infer,
+                         .run = run,
+                         .widen_half = false,
+                         .quant = QuantRule::SharedScale,
+                         .engine = Engine::Move};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -15,7 +15,8 @@ Result<int64_t> block_size(const NodeReader& c) {
 
 // a / b for extents; an error when it leaves a rest.
 Result<Dim> divided(const Dim& a, int64_t b, const char* what) {
-  if (a.is_known() && a.value() % b != 0) return shape_mismatch(std::string(what) + " must be divisible by " + std::to_string(b)).found(a.to_string());
+  if (a.is_known() && a.value() % b != 0)
+    return shape_mismatch(std::string(what) + " must be divisible by " + std::to_string(b)).found(a.to_string());
   return a / Dim(b);
 }
 
@@ -25,7 +26,8 @@ Status require_image(const Shape& x) {
 
 Result<Shape> space_shape(const NodeReader& c, const Shape& x) {
   ORKNN_TRY_ASSIGN(const int64_t block, block_size(c));
-  if (const std::string& mode = c.get_string("mode"); mode != "DCR" && mode != "CRD") return unsupported("unknown mode").expected("DCR or CRD").found(mode);
+  if (const std::string& mode = c.get_string("mode"); mode != "DCR" && mode != "CRD")
+    return unsupported("unknown mode").expected("DCR or CRD").found(mode);
   ORKNN_TRY(require_image(x));
   ORKNN_TRY_ASSIGN(const Dim channels, divided(x[1], block * block, "the number of channels"));
   return Shape{x[0], channels, x[2] * Dim(block), x[3] * Dim(block)};
@@ -86,18 +88,37 @@ Status run_shuffle(RunContext& c) {
   ORKNN_TRY_ASSIGN(const Dims out, output_dims<shuffled_shape>(c));
   const auto x = c.input(0).dims;
   const int64_t group = c.get_int("group");
-  return copy_permuted(c, Dims{x[0], group, x[1] / group, extent_product(x, 2, x.size())}, std::array<size_t, 4>{0, 2, 1, 3}, out);
+  return copy_permuted(c, Dims{x[0], group, x[1] / group, extent_product(x, 2, x.size())}, std::array<size_t, 4>{0, 2, 1, 3},
+                       out);
 }
 }  // namespace
 
 std::span<const OpDef> depth_to_space() {
   static const OpDef defs[] = {
-      {.name = "DepthToSpace", .summary = "channels become blocks of pixels", .attributes = {required(attr_int("blocksize")), attr_string("mode", "DCR")},
-       .infer = infer<space_shape>, .run = run_depth_to_space, .widen_half = false, .quant = QuantRule::SameScale, .engine = Engine::Move},
-      {.name = "SpaceToDepth", .summary = "blocks of pixels become channels", .attributes = {required(attr_int("blocksize"))},
-       .infer = infer<depth_shape>, .run = run_space_to_depth, .widen_half = false, .quant = QuantRule::SameScale, .engine = Engine::Move},
-      {.name = "ShuffleChannel", .summary = "interleaves groups of channels", .attributes = {required(attr_int("group"))},
-       .infer = infer<shuffled_shape>, .run = run_shuffle, .widen_half = false, .quant = QuantRule::SameScale, .engine = Engine::Move},
+      {.name = "DepthToSpace",
+       .summary = "channels become blocks of pixels",
+       .attributes = {required(attr_int("blocksize")), attr_string("mode", "DCR")},
+       .infer = infer<space_shape>,
+       .run = run_depth_to_space,
+       .widen_half = false,
+       .quant = QuantRule::SameScale,
+       .engine = Engine::Move},
+      {.name = "SpaceToDepth",
+       .summary = "blocks of pixels become channels",
+       .attributes = {required(attr_int("blocksize"))},
+       .infer = infer<depth_shape>,
+       .run = run_space_to_depth,
+       .widen_half = false,
+       .quant = QuantRule::SameScale,
+       .engine = Engine::Move},
+      {.name = "ShuffleChannel",
+       .summary = "interleaves groups of channels",
+       .attributes = {required(attr_int("group"))},
+       .infer = infer<shuffled_shape>,
+       .run = run_shuffle,
+       .widen_half = false,
+       .quant = QuantRule::SameScale,
+       .engine = Engine::Move},
   };
   return defs;
 }

@@ -60,10 +60,13 @@ Status infer_tile(InferContext& c) {
   }
   const std::vector<Dim> repeats = c.content(1).value_or(std::vector<Dim>(x->size()));
   if (repeats.size() != x->size())
-    return invalid_model("repeats needs one entry per axis").expected(std::to_string(x->size())).found(std::to_string(repeats.size()));
+    return invalid_model("repeats needs one entry per axis")
+        .expected(std::to_string(x->size()))
+        .found(std::to_string(repeats.size()));
   Shape out;
   for (size_t i = 0; i < x->size(); ++i) {
-    if (repeats[i].is_known() && repeats[i].value() < 0) return invalid_model("negative repeat count").found(repeats[i].to_string());
+    if (repeats[i].is_known() && repeats[i].value() < 0)
+      return invalid_model("negative repeat count").found(repeats[i].to_string());
     out.push_back((*x)[i] * repeats[i]);
   }
   c.set_output(0, c.dtype(0), std::move(out));
@@ -77,11 +80,14 @@ Status run_tile(RunContext& c) {
   const TensorView x = c.input(0);
   const std::vector<int64_t> repeats = to_ints(c.input(1));
   if (repeats.size() != x.dims.size())
-    return invalid_argument("repeats needs one entry per axis").expected(std::to_string(x.rank())).found(std::to_string(repeats.size()));
+    return invalid_argument("repeats needs one entry per axis")
+        .expected(std::to_string(x.rank()))
+        .found(std::to_string(repeats.size()));
   Dims dims;
   for (size_t i = 0; i < repeats.size(); ++i) {
     int64_t extent;
-    if (repeats[i] < 0 || __builtin_mul_overflow(repeats[i], x.dims[i], &extent)) return invalid_argument("illegal repeat count").found(std::to_string(repeats[i]));
+    if (repeats[i] < 0 || __builtin_mul_overflow(repeats[i], x.dims[i], &extent))
+      return invalid_argument("illegal repeat count").found(std::to_string(repeats[i]));
     dims.push_back(extent);
   }
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, dims));
@@ -92,10 +98,22 @@ Status run_tile(RunContext& c) {
 
 std::span<const OpDef> expand() {
   static const OpDef defs[] = {
-      {.name = "Expand", .summary = "broadcasts to a shape", .inputs = {2, 2}, .infer = infer_expand, .run = run_expand, .widen_half = false,
-       .quant = QuantRule::SameScale, .engine = Engine::Move},
-      {.name = "Tile", .summary = "repeats along each axis", .inputs = {2, 2}, .infer = infer_tile, .run = run_tile, .widen_half = false,
-       .quant = QuantRule::SameScale, .engine = Engine::Move},
+      {.name = "Expand",
+       .summary = "broadcasts to a shape",
+       .inputs = {2, 2},
+       .infer = infer_expand,
+       .run = run_expand,
+       .widen_half = false,
+       .quant = QuantRule::SameScale,
+       .engine = Engine::Move},
+      {.name = "Tile",
+       .summary = "repeats along each axis",
+       .inputs = {2, 2},
+       .infer = infer_tile,
+       .run = run_tile,
+       .widen_half = false,
+       .quant = QuantRule::SameScale,
+       .engine = Engine::Move},
   };
   return defs;
 }

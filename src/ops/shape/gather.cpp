@@ -72,8 +72,15 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> gather() {
-  static const OpDef def{.name = "Gather", .summary = "picks slices along an axis by index", .inputs = {2, 2}, .attributes = {attr_int("axis", 0)},
-                         .infer = infer, .run = run, .widen_half = false, .quant = QuantRule::SameScale, .engine = Engine::Move};
+  static const OpDef def{.name = "Gather",
+                         .summary = "picks slices along an axis by index",
+                         .inputs = {2, 2},
+                         .attributes = {attr_int("axis", 0)},
+                         .infer = infer,
+                         .run = run,
+                         .widen_half = false,
+                         .quant = QuantRule::SameScale,
+                         .engine = Engine::Move};
   return {&def, 1};
 }
 }  // namespace orknn::ops

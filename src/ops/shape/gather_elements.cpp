@@ -19,10 +19,13 @@ Status run(RunContext& c) {
   const TensorView x = c.input(0), indices = c.input(1);
   ORKNN_TRY_ASSIGN(const int64_t normalized, normalize_axis(c.get_int("axis"), x.rank()));
   const auto axis = static_cast<size_t>(normalized);
-  if (indices.rank() != x.rank()) return shape_mismatch("data and indices must have the same rank").expected(to_string(x.dims)).found(to_string(indices.dims));
+  if (indices.rank() != x.rank())
+    return shape_mismatch("data and indices must have the same rank").expected(to_string(x.dims)).found(to_string(indices.dims));
   for (size_t i = 0; i < x.dims.size(); ++i)
     if (i != axis && indices.dims[i] > x.dims[i])
-      return shape_mismatch("indices reach beyond the data outside of the axis").expected(to_string(x.dims)).found(to_string(indices.dims));
+      return shape_mismatch("indices reach beyond the data outside of the axis")
+          .expected(to_string(x.dims))
+          .found(to_string(indices.dims));
   std::vector<int64_t> picks = to_ints(indices);
   for (int64_t& pick : picks) {
     ORKNN_TRY_ASSIGN(pick, checked_index(pick, x.dims[axis]));
@@ -46,8 +49,14 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> gather_elements() {
-  static const OpDef def{.name = "GatherElements", .summary = "picks single elements along an axis", .inputs = {2, 2}, .attributes = {attr_int("axis", 0)},
-                         .infer = infer, .run = run, .widen_half = false, .quant = QuantRule::SameScale};
+  static const OpDef def{.name = "GatherElements",
+                         .summary = "picks single elements along an axis",
+                         .inputs = {2, 2},
+                         .attributes = {attr_int("axis", 0)},
+                         .infer = infer,
+                         .run = run,
+                         .widen_half = false,
+                         .quant = QuantRule::SameScale};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -12,9 +12,12 @@ template <class Extents>
 Status check_ranks(const Extents& x, const Extents& indices, int64_t batch, int64_t tuple) {
   const auto rank = static_cast<int64_t>(x.size());
   if (rank < 1 || indices.empty()) return shape_mismatch("data and indices need at least one axis");
-  if (batch < 0 || batch >= rank || batch >= static_cast<int64_t>(indices.size())) return invalid_model("batch_dims out of range").found(std::to_string(batch));
+  if (batch < 0 || batch >= rank || batch >= static_cast<int64_t>(indices.size()))
+    return invalid_model("batch_dims out of range").found(std::to_string(batch));
   if (tuple < 1 || tuple > rank - batch)
-    return shape_mismatch("an index tuple addresses too many or no axes").expected("1 to " + std::to_string(rank - batch)).found(std::to_string(tuple));
+    return shape_mismatch("an index tuple addresses too many or no axes")
+        .expected("1 to " + std::to_string(rank - batch))
+        .found(std::to_string(tuple));
   return {};
 }
 
@@ -41,7 +44,8 @@ Status run(RunContext& c) {
   const int64_t batch = c.get_int("batch_dims"), tuple = indices.rank() > 0 ? indices.dims.back() : 0;
   ORKNN_TRY(check_ranks(x.dims, indices.dims, batch, tuple));
   for (size_t i = 0; i < static_cast<size_t>(batch); ++i)
-    if (x.dims[i] != indices.dims[i]) return shape_mismatch("data and indices differ in a batch axis").expected(to_string(x.dims)).found(to_string(indices.dims));
+    if (x.dims[i] != indices.dims[i])
+      return shape_mismatch("data and indices differ in a batch axis").expected(to_string(x.dims)).found(to_string(indices.dims));
   Dims dims(indices.dims.begin(), indices.dims.end() - 1);
   dims.insert(dims.end(), x.dims.begin() + batch + tuple, x.dims.end());
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, dims));
@@ -63,14 +67,21 @@ Status run(RunContext& c) {
   const auto bytes = static_cast<int64_t>(dtype_bytes(x.dtype));
   const int64_t run = extent_product(x.dims, first + width, x.dims.size()) * bytes;
   for (size_t n = 0; n < offsets.size(); ++n)
-    std::memcpy(y.as<std::byte>() + static_cast<int64_t>(n) * run, x.as<std::byte>() + offsets[n] * bytes, static_cast<size_t>(run));
+    std::memcpy(y.as<std::byte>() + static_cast<int64_t>(n) * run, x.as<std::byte>() + offsets[n] * bytes,
+                static_cast<size_t>(run));
   return {};
 }
 }  // namespace
 
 std::span<const OpDef> gather_nd() {
-  static const OpDef def{.name = "GatherND", .summary = "picks slices by index tuples", .inputs = {2, 2}, .attributes = {attr_int("batch_dims", 0)},
-                         .infer = infer, .run = run, .widen_half = false, .quant = QuantRule::SameScale};
+  static const OpDef def{.name = "GatherND",
+                         .summary = "picks slices by index tuples",
+                         .inputs = {2, 2},
+                         .attributes = {attr_int("batch_dims", 0)},
+                         .infer = infer,
+                         .run = run,
+                         .widen_half = false,
+                         .quant = QuantRule::SameScale};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -21,8 +21,10 @@ Status run_non_zero(RunContext& c) {
     const std::span<const T> values = x.values<T>();
     for (size_t i = 0; i < values.size(); ++i) {
       bool set;
-      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) set = static_cast<float>(values[i]) != 0.0f;
-      else set = values[i] != T{};
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+        set = static_cast<float>(values[i]) != 0.0f;
+      else
+        set = values[i] != T{};
       if (set) found.push_back(static_cast<int64_t>(i));
     }
   });
@@ -39,7 +41,8 @@ Status run_non_zero(RunContext& c) {
 
 Status infer_compress(InferContext& c) {
   if (c.dtype(1) != DType::Bool) return invalid_model("the condition must be bool").found(std::string(dtype_name(c.dtype(1))));
-  if (const Shape* condition = c.shape(1); condition && condition->size() != 1) return shape_mismatch("the condition must have one axis").found(to_string(*condition));
+  if (const Shape* condition = c.shape(1); condition && condition->size() != 1)
+    return shape_mismatch("the condition must have one axis").found(to_string(*condition));
   const int64_t* axis = c.find<int64_t>("axis");
   std::optional<Shape> out = axis ? c.input(0).shape : Shape{Dim()};
   if (axis && out) {
@@ -70,7 +73,8 @@ Status run_compress(RunContext& c) {
   const size_t bytes = dtype_bytes(x.dtype);
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < count; ++i)
-      std::memcpy(offset_by(y.data, (o * count + i) * inner, bytes), offset_by(x.data, (o * extent + picks[static_cast<size_t>(i)]) * inner, bytes),
+      std::memcpy(offset_by(y.data, (o * count + i) * inner, bytes),
+                  offset_by(x.data, (o * extent + picks[static_cast<size_t>(i)]) * inner, bytes),
                   static_cast<size_t>(inner) * bytes);
   return {};
 }
@@ -78,10 +82,20 @@ Status run_compress(RunContext& c) {
 
 std::span<const OpDef> non_zero() {
   static const OpDef defs[] = {
-      {.name = "NonZero", .summary = "positions of non-zero elements", .infer = infer_non_zero, .run = run_non_zero, .widen_half = false,
+      {.name = "NonZero",
+       .summary = "positions of non-zero elements",
+       .infer = infer_non_zero,
+       .run = run_non_zero,
+       .widen_half = false,
        .quant = QuantRule::Integer},
-      {.name = "Compress", .summary = "slices that a condition selects", .inputs = {2, 2}, .attributes = {attr_int("axis")}, .infer = infer_compress,
-       .run = run_compress, .widen_half = false, .quant = QuantRule::SameScale},
+      {.name = "Compress",
+       .summary = "slices that a condition selects",
+       .inputs = {2, 2},
+       .attributes = {attr_int("axis")},
+       .infer = infer_compress,
+       .run = run_compress,
+       .widen_half = false,
+       .quant = QuantRule::SameScale},
   };
   return defs;
 }

@@ -22,7 +22,8 @@ Result<int64_t> depth_of(const TensorView& t) {
 
 Status infer(InferContext& c) {
   const Shape* indices = c.shape(0);
-  if (const Shape* values = c.shape(2); values && values->size() != 1) return shape_mismatch("values must be the pair (off, on)").found(to_string(*values));
+  if (const Shape* values = c.shape(2); values && values->size() != 1)
+    return shape_mismatch("values must be the pair (off, on)").found(to_string(*values));
   if (!indices) {
     c.set_output(0, c.dtype(2), std::nullopt);
     return {};
@@ -65,8 +66,14 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> one_hot() {
-  static const OpDef def{.name = "OneHot", .summary = "marks one position per index", .inputs = {3, 3}, .attributes = {attr_int("axis", -1)},
-                         .infer = infer, .run = run, .widen_half = false, .quant = QuantRule::Integer};
+  static const OpDef def{.name = "OneHot",
+                         .summary = "marks one position per index",
+                         .inputs = {3, 3},
+                         .attributes = {attr_int("axis", -1)},
+                         .infer = infer,
+                         .run = run,
+                         .widen_half = false,
+                         .quant = QuantRule::Integer};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -21,9 +21,13 @@ Result<Mode> mode_of(const NodeReader& c) {
 
 // What is added before and after each axis, for axes without an entry nothing.
 template <class Number>
-Result<std::vector<std::pair<Number, Number>>> pads_per_axis(size_t rank, const std::vector<Number>& pads, const std::vector<int64_t>* axes) {
+Result<std::vector<std::pair<Number, Number>>> pads_per_axis(size_t rank, const std::vector<Number>& pads,
+                                                             const std::vector<int64_t>* axes) {
   const size_t count = axes ? axes->size() : rank;
-  if (pads.size() != 2 * count) return invalid_model("pads needs two entries per axis").expected(std::to_string(2 * count)).found(std::to_string(pads.size()));
+  if (pads.size() != 2 * count)
+    return invalid_model("pads needs two entries per axis")
+        .expected(std::to_string(2 * count))
+        .found(std::to_string(pads.size()));
   std::vector<std::pair<Number, Number>> out(rank, {Number(0), Number(0)});
   if (axes) ORKNN_TRY(distinct_axes(*axes, static_cast<int64_t>(rank)).status());
   for (size_t i = 0; i < count; ++i) {
@@ -38,7 +42,9 @@ Status infer(InferContext& c) {
   ORKNN_TRY(require_integer(c, 1, "pads"));
   ORKNN_TRY(require_integer(c, 3, "axes"));
   if (c.has_input(2) && c.dtype(2) != c.dtype(0))
-    return invalid_model("the padding value must have the type of the data").expected(std::string(dtype_name(c.dtype(0)))).found(std::string(dtype_name(c.dtype(2))));
+    return invalid_model("the padding value must have the type of the data")
+        .expected(std::string(dtype_name(c.dtype(0))))
+        .found(std::string(dtype_name(c.dtype(2))));
   const Shape* x = c.shape(0);
   if (!x) {
     c.set_output(0, c.dtype(0), std::nullopt);
@@ -51,7 +57,8 @@ Status infer(InferContext& c) {
     ORKNN_TRY_ASSIGN(const auto added, pads_per_axis(x->size(), *pads, axes ? &*axes : nullptr));
     for (size_t i = 0; i < x->size(); ++i) {
       out[i] = (*x)[i] + (added[i].first + added[i].second);
-      if (out[i].is_known() && out[i].value() < 0) return shape_mismatch("pads remove more than there is").found("axis " + std::to_string(i) + " of " + to_string(*x));
+      if (out[i].is_known() && out[i].value() < 0)
+        return shape_mismatch("pads remove more than there is").found("axis " + std::to_string(i) + " of " + to_string(*x));
     }
   }
   c.set_output(0, c.dtype(0), std::move(out));
@@ -86,7 +93,8 @@ Status run(RunContext& c) {
   for (size_t i = 0; i < rank; ++i) {
     const auto [before, after] = pads[i];
     if (__builtin_add_overflow(x.dims[i], before, &dims[i]) || __builtin_add_overflow(dims[i], after, &dims[i]) || dims[i] < 0)
-      return invalid_argument("illegal pads").found(std::to_string(before) + " and " + std::to_string(after) + " for extent " + std::to_string(x.dims[i]));
+      return invalid_argument("illegal pads")
+          .found(std::to_string(before) + " and " + std::to_string(after) + " for extent " + std::to_string(x.dims[i]));
     kept[i].first = before < 0 ? -before : 0;
     kept[i].count = std::max<int64_t>(0, x.dims[i] + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0));
     kept[i].target = std::max<int64_t>(before, 0);
@@ -121,7 +129,8 @@ Status run(RunContext& c) {
   // Source position for each output position, per axis.
   std::vector<std::vector<int64_t>> source(rank);
   for (size_t i = 0; i < rank; ++i)
-    for (int64_t at = 0; at < dims[i]; ++at) source[i].push_back(kept[i].first + source_of(mode, at - kept[i].target, kept[i].count));
+    for (int64_t at = 0; at < dims[i]; ++at)
+      source[i].push_back(kept[i].first + source_of(mode, at - kept[i].target, kept[i].count));
   const size_t last = rank - 1;
   const int64_t rows = y.count() / dims[last];
   c.pool.parallel_for(rows, std::max<int64_t>(1, (1 << 14) / dims[last]), [&](int64_t begin, int64_t end) {
@@ -131,11 +140,13 @@ Status run(RunContext& c) {
       const auto* in = static_cast<const std::byte*>(offset_by(x.data, from, bytes));
       auto* out = static_cast<std::byte*>(offset_by(y.data, row * dims[last], bytes));
       const auto copy_one = [&](int64_t at) {
-        std::memcpy(out + static_cast<size_t>(at) * bytes, in + static_cast<size_t>(source[last][static_cast<size_t>(at)]) * bytes, bytes);
+        std::memcpy(out + static_cast<size_t>(at) * bytes,
+                    in + static_cast<size_t>(source[last][static_cast<size_t>(at)]) * bytes, bytes);
       };
       const Kept& k = kept[last];
       for (int64_t at = 0; at < k.target; ++at) copy_one(at);
-      std::memcpy(out + static_cast<size_t>(k.target) * bytes, in + static_cast<size_t>(k.first) * bytes, static_cast<size_t>(k.count) * bytes);
+      std::memcpy(out + static_cast<size_t>(k.target) * bytes, in + static_cast<size_t>(k.first) * bytes,
+                  static_cast<size_t>(k.count) * bytes);
       for (int64_t at = k.target + k.count; at < dims[last]; ++at) copy_one(at);
     }
   });
@@ -144,8 +155,15 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> pad() {
-  static const OpDef def{.name = "Pad", .summary = "adds or removes elements around a tensor", .inputs = {2, 4}, .attributes = {attr_string("mode", "constant")},
-                         .infer = infer, .run = run, .widen_half = false, .quant = QuantRule::SameScale, .engine = Engine::Move};
+  static const OpDef def{.name = "Pad",
+                         .summary = "adds or removes elements around a tensor",
+                         .inputs = {2, 4},
+                         .attributes = {attr_string("mode", "constant")},
+                         .infer = infer,
+                         .run = run,
+                         .widen_half = false,
+                         .quant = QuantRule::SameScale,
+                         .engine = Engine::Move};
   return {&def, 1};
 }
 }  // namespace orknn::ops

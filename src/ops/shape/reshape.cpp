@@ -26,7 +26,9 @@ Result<Dim> remaining_extent(Shape total, Shape others) {
   const bool divides = number.value() % divisor.value() == 0;
   const bool numbers_only = symbols == Dim(1) && symbol_divisor == Dim(1);
   if (numbers_only && !divides)
-    return shape_mismatch("the number of elements does not fit the new shape").expected("a multiple of " + divisor.to_string()).found(number.to_string());
+    return shape_mismatch("the number of elements does not fit the new shape")
+        .expected("a multiple of " + divisor.to_string())
+        .found(number.to_string());
   if (divides) return number / divisor * symbols / symbol_divisor;
   return number * symbols / (divisor * symbol_divisor);
 }
@@ -39,14 +41,17 @@ Result<Shape> new_shape(const Shape* x, const std::vector<Dim>& target, bool all
   bool has_zero = false;
   for (size_t i = 0; i < target.size(); ++i) {
     const Dim& d = target[i];
-    if (d.is_known() && d.value() < -1) return invalid_model("illegal extent in the new shape").expected("-1 or more").found(d.to_string());
+    if (d.is_known() && d.value() < -1)
+      return invalid_model("illegal extent in the new shape").expected("-1 or more").found(d.to_string());
     if (d == Dim(-1)) {
       if (open) return invalid_model("more than one extent of the new shape is -1");
       open = i;
     } else if (d != Dim(0) || allow_zero) {
       out[i] = d;
     } else if (x) {
-      if (i >= x->size()) return invalid_model("extent " + std::to_string(i) + " of the new shape is 0, but the input has fewer axes").found(to_string(*x));
+      if (i >= x->size())
+        return invalid_model("extent " + std::to_string(i) + " of the new shape is 0, but the input has fewer axes")
+            .found(to_string(*x));
       out[i] = (*x)[i];
     }
     has_zero |= out[i] == Dim(0);
@@ -69,7 +74,9 @@ Result<Shape> new_shape(const Shape* x, const std::vector<Dim>& target, bool all
     ORKNN_TRY_ASSIGN(const int64_t has, checked_element_count(*from, INT64_MAX));
     ORKNN_TRY_ASSIGN(const int64_t wants, checked_element_count(*to, INT64_MAX));
     if (has != wants)
-      return shape_mismatch("the new shape has another number of elements").expected(std::to_string(has) + " as in " + to_string(*x)).found(std::to_string(wants) + " in " + to_string(out));
+      return shape_mismatch("the new shape has another number of elements")
+          .expected(std::to_string(has) + " as in " + to_string(*x))
+          .found(std::to_string(wants) + " in " + to_string(out));
   }
   return out;
 }
@@ -99,7 +106,9 @@ Result<Shape> flat_shape(const NodeReader& c, const Shape& x) {
   const auto rank = static_cast<int64_t>(x.size());
   int64_t axis = c.get_int("axis");
   if (axis < -rank || axis > rank)
-    return invalid_model("axis out of range").expected("between " + std::to_string(-rank) + " and " + std::to_string(rank)).found(std::to_string(axis));
+    return invalid_model("axis out of range")
+        .expected("between " + std::to_string(-rank) + " and " + std::to_string(rank))
+        .found(std::to_string(axis));
   if (axis < 0) axis += rank;
   Shape out{1, 1};
   for (int64_t i = 0; i < rank; ++i) {
@@ -130,10 +139,23 @@ Status run_flatten(RunContext& c) {
 
 std::span<const OpDef> reshape() {
   static const OpDef defs[] = {
-      {.name = "Reshape", .summary = "same elements, new shape", .inputs = {2, 2}, .attributes = {attr_int("allowzero", 0)}, .infer = infer_reshape,
-       .run = run_reshape, .widen_half = false, .quant = QuantRule::SameScale, .engine = Engine::Move},
-      {.name = "Flatten", .summary = "joins the axes before and from `axis` on into two", .attributes = {attr_int("axis", 1)}, .infer = infer_flatten,
-       .run = run_flatten, .widen_half = false, .quant = QuantRule::SameScale, .engine = Engine::Move},
+      {.name = "Reshape",
+       .summary = "same elements, new shape",
+       .inputs = {2, 2},
+       .attributes = {attr_int("allowzero", 0)},
+       .infer = infer_reshape,
+       .run = run_reshape,
+       .widen_half = false,
+       .quant = QuantRule::SameScale,
+       .engine = Engine::Move},
+      {.name = "Flatten",
+       .summary = "joins the axes before and from `axis` on into two",
+       .attributes = {attr_int("axis", 1)},
+       .infer = infer_flatten,
+       .run = run_flatten,
+       .widen_half = false,
+       .quant = QuantRule::SameScale,
+       .engine = Engine::Move},
   };
   return defs;
 }

@@ -9,7 +9,8 @@ Status check_axes(const NodeReader& c, size_t rank) {
   const int64_t batch = c.get_int("batch_axis"), time = c.get_int("time_axis");
   if (rank < 2) return shape_mismatch("at least two axes are needed");
   if (batch == time || (batch != 0 && batch != 1) || (time != 0 && time != 1))
-    return invalid_model("batch_axis and time_axis must be 0 and 1 in some order").found(std::to_string(batch) + " and " + std::to_string(time));
+    return invalid_model("batch_axis and time_axis must be 0 and 1 in some order")
+        .found(std::to_string(batch) + " and " + std::to_string(time));
   return {};
 }
 
@@ -27,9 +28,14 @@ Status run(RunContext& c) {
   const int64_t batches = x.dims[batch_axis], times = x.dims[time_axis];
   const std::vector<int64_t> lengths = to_ints(c.input(1));
   if (static_cast<int64_t>(lengths.size()) != batches)
-    return shape_mismatch("one length per batch entry is needed").expected(std::to_string(batches)).found(std::to_string(lengths.size()));
+    return shape_mismatch("one length per batch entry is needed")
+        .expected(std::to_string(batches))
+        .found(std::to_string(lengths.size()));
   for (int64_t length : lengths)
-    if (length < 0 || length > times) return invalid_argument("sequence length out of range").expected("0 to " + std::to_string(times)).found(std::to_string(length));
+    if (length < 0 || length > times)
+      return invalid_argument("sequence length out of range")
+          .expected("0 to " + std::to_string(times))
+          .found(std::to_string(length));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, x.dims));
   const Dims strides = strides_of(x.dims);
   const size_t bytes = dtype_bytes(x.dtype);
@@ -37,17 +43,24 @@ Status run(RunContext& c) {
   for (int64_t b = 0; b < batches; ++b) {
     const int64_t length = lengths[static_cast<size_t>(b)], at = b * strides[batch_axis];
     if (length > 0)
-      copy_strided({{length, -step, step}, {inner, 1, 1}}, offset_by(x.data, at + (length - 1) * step, bytes), offset_by(y.data, at, bytes), bytes, c.pool);
+      copy_strided({{length, -step, step}, {inner, 1, 1}}, offset_by(x.data, at + (length - 1) * step, bytes),
+                   offset_by(y.data, at, bytes), bytes, c.pool);
     const int64_t rest = at + length * step;
-    copy_strided({{times - length, step, step}, {inner, 1, 1}}, offset_by(x.data, rest, bytes), offset_by(y.data, rest, bytes), bytes, c.pool);
+    copy_strided({{times - length, step, step}, {inner, 1, 1}}, offset_by(x.data, rest, bytes), offset_by(y.data, rest, bytes),
+                 bytes, c.pool);
   }
   return {};
 }
 }  // namespace
 
 std::span<const OpDef> reverse_sequence() {
-  static const OpDef def{.name = "ReverseSequence", .summary = "reverses the start of each sequence", .inputs = {2, 2},
-                         .attributes = {attr_int("batch_axis", 1), attr_int("time_axis", 0)}, .infer = infer, .run = run, .widen_half = false,
+  static const OpDef def{.name = "ReverseSequence",
+                         .summary = "reverses the start of each sequence",
+                         .inputs = {2, 2},
+                         .attributes = {attr_int("batch_axis", 1), attr_int("time_axis", 0)},
+                         .infer = infer,
+                         .run = run,
+                         .widen_half = false,
                          .quant = QuantRule::SameScale};
   return {&def, 1};
 }

@@ -47,7 +47,9 @@ void combine(Reduction reduction, T* to, const T* updates, int64_t count) {
 
 Status same_types(const InferContext& c) {
   if (c.dtype(2) == c.dtype(0)) return {};
-  return invalid_model("updates must have the type of the data").expected(std::string(dtype_name(c.dtype(0)))).found(std::string(dtype_name(c.dtype(2))));
+  return invalid_model("updates must have the type of the data")
+      .expected(std::string(dtype_name(c.dtype(0))))
+      .found(std::string(dtype_name(c.dtype(2))));
 }
 
 Status infer_elements(InferContext& c) {
@@ -55,10 +57,13 @@ Status infer_elements(InferContext& c) {
   ORKNN_TRY(require_integer(c, 1, "indices"));
   ORKNN_TRY(same_types(c));
   const Shape *x = c.shape(0), *indices = c.shape(1), *updates = c.shape(2);
-  if (x && indices && x->size() != indices->size()) return shape_mismatch("data and indices must have the same rank").expected(to_string(*x)).found(to_string(*indices));
+  if (x && indices && x->size() != indices->size())
+    return shape_mismatch("data and indices must have the same rank").expected(to_string(*x)).found(to_string(*indices));
   if (x) ORKNN_TRY(normalize_axis(c.get_int("axis"), static_cast<int64_t>(x->size())).status());
   if (indices && updates && is_static(*indices) && is_static(*updates) && *indices != *updates)
-    return shape_mismatch("indices and updates must have the same shape").expected(to_string(*indices)).found(to_string(*updates));
+    return shape_mismatch("indices and updates must have the same shape")
+        .expected(to_string(*indices))
+        .found(to_string(*updates));
   c.set_output(0, c.dtype(0), c.input(0).shape);
   return {};
 }
@@ -69,10 +74,14 @@ Status run_elements(RunContext& c) {
   ORKNN_TRY_ASSIGN(const int64_t normalized, normalize_axis(c.get_int("axis"), x.rank()));
   const auto axis = static_cast<size_t>(normalized);
   if (indices.rank() != x.rank() || indices.count() != updates.count())
-    return shape_mismatch("data, indices and updates do not fit together").expected(to_string(x.dims)).found(to_string(indices.dims) + " and " + to_string(updates.dims));
+    return shape_mismatch("data, indices and updates do not fit together")
+        .expected(to_string(x.dims))
+        .found(to_string(indices.dims) + " and " + to_string(updates.dims));
   for (size_t i = 0; i < x.dims.size(); ++i)
     if (i != axis && indices.dims[i] > x.dims[i])
-      return shape_mismatch("indices reach beyond the data outside of the axis").expected(to_string(x.dims)).found(to_string(indices.dims));
+      return shape_mismatch("indices reach beyond the data outside of the axis")
+          .expected(to_string(x.dims))
+          .found(to_string(indices.dims));
   std::vector<int64_t> places = to_ints(indices);
   for (int64_t& place : places) {
     ORKNN_TRY_ASSIGN(place, checked_index(place, x.dims[axis]));
@@ -94,13 +103,17 @@ Status run_elements(RunContext& c) {
 template <class Extents>
 Status check_tuples(const Extents& x, const Extents& indices, const Extents& updates, int64_t tuple) {
   if (tuple < 0 || tuple > static_cast<int64_t>(x.size()))
-    return shape_mismatch("an index tuple addresses too many axes").expected("at most " + std::to_string(x.size())).found(std::to_string(tuple));
+    return shape_mismatch("an index tuple addresses too many axes")
+        .expected("at most " + std::to_string(x.size()))
+        .found(std::to_string(tuple));
   Extents wanted(indices.begin(), indices.end() - 1);
   wanted.insert(wanted.end(), x.begin() + tuple, x.end());
   bool same = wanted.size() == updates.size();
   for (size_t i = 0; same && i < wanted.size(); ++i) {
-    if constexpr (std::is_same_v<Extents, Shape>) same = !wanted[i].is_known() || !updates[i].is_known() || wanted[i] == updates[i];
-    else same = wanted[i] == updates[i];
+    if constexpr (std::is_same_v<Extents, Shape>)
+      same = !wanted[i].is_known() || !updates[i].is_known() || wanted[i] == updates[i];
+    else
+      same = wanted[i] == updates[i];
   }
   return same ? Status() : shape_mismatch("updates do not fit the indices").expected(to_string(wanted)).found(to_string(updates));
 }
@@ -111,7 +124,8 @@ Status infer_nd(InferContext& c) {
   ORKNN_TRY(same_types(c));
   const Shape *x = c.shape(0), *indices = c.shape(1), *updates = c.shape(2);
   if (indices && indices->empty()) return shape_mismatch("indices need at least one axis");
-  if (x && indices && updates && indices->back().is_known()) ORKNN_TRY(check_tuples(*x, *indices, *updates, indices->back().value()));
+  if (x && indices && updates && indices->back().is_known())
+    ORKNN_TRY(check_tuples(*x, *indices, *updates, indices->back().value()));
   c.set_output(0, c.dtype(0), c.input(0).shape);
   return {};
 }
@@ -121,7 +135,8 @@ Status run_nd(RunContext& c) {
   ORKNN_TRY_ASSIGN(const Reduction reduction, reduction_of(c));
   const Dims data_dims(x.dims.begin(), x.dims.end());
   const auto width = static_cast<size_t>(indices.dims.back());
-  ORKNN_TRY(check_tuples(data_dims, Dims(indices.dims.begin(), indices.dims.end()), Dims(updates.dims.begin(), updates.dims.end()), indices.dims.back()));
+  ORKNN_TRY(check_tuples(data_dims, Dims(indices.dims.begin(), indices.dims.end()),
+                         Dims(updates.dims.begin(), updates.dims.end()), indices.dims.back()));
   const Dims strides = strides_of(x.dims);
   const int64_t tuples = extent_product(indices.dims, 0, indices.dims.size() - 1);
   const std::vector<int64_t> places = to_ints(indices);
@@ -138,7 +153,8 @@ Status run_nd(RunContext& c) {
   std::memcpy(y.data, x.data, x.bytes());
   const int64_t run = extent_product(x.dims, width, x.dims.size());
   visit_dtype(x.dtype, [&]<class T>(TypeTag<T>) {
-    for (size_t n = 0; n < offsets.size(); ++n) combine(reduction, y.as<T>() + offsets[n], updates.as<T>() + static_cast<int64_t>(n) * run, run);
+    for (size_t n = 0; n < offsets.size(); ++n)
+      combine(reduction, y.as<T>() + offsets[n], updates.as<T>() + static_cast<int64_t>(n) * run, run);
   });
   return {};
 }
@@ -158,9 +174,11 @@ Status infer_cache(InferContext& c) {
   const Shape *x = c.shape(0), *update = c.shape(1), *places = c.shape(2);
   if (x) {
     ORKNN_TRY_ASSIGN(const size_t axis, cache_axis(c, static_cast<int64_t>(x->size())));
-    if (update && update->size() != x->size()) return shape_mismatch("cache and update must have the same rank").expected(to_string(*x)).found(to_string(*update));
+    if (update && update->size() != x->size())
+      return shape_mismatch("cache and update must have the same rank").expected(to_string(*x)).found(to_string(*update));
     for (size_t i = 0; update && i < x->size(); ++i)
-      if ((*x)[i].is_known() && (*update)[i].is_known() && (i == axis ? (*update)[i].value() > (*x)[i].value() : (*update)[i] != (*x)[i]))
+      if ((*x)[i].is_known() && (*update)[i].is_known() &&
+          (i == axis ? (*update)[i].value() > (*x)[i].value() : (*update)[i] != (*x)[i]))
         return shape_mismatch("the update does not fit into the cache").expected(to_string(*x)).found(to_string(*update));
     if (places && (places->size() != 1 || ((*places)[0].is_known() && (*x)[0].is_known() && (*places)[0] != (*x)[0])))
       return shape_mismatch("one write index per batch entry is needed").found(to_string(*places));
@@ -178,7 +196,9 @@ Status run_cache(RunContext& c) {
   if (c.has_input(2)) places = to_ints(c.input(2));
   for (int64_t place : places)
     if (place < 0 || (circular ? slots == 0 && length > 0 : place > slots - length))
-      return invalid_argument("write index out of range").expected("0 to " + std::to_string(slots - length)).found(std::to_string(place));
+      return invalid_argument("write index out of range")
+          .expected("0 to " + std::to_string(slots - length))
+          .found(std::to_string(place));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, x.dims));
   std::memcpy(y.data, x.data, x.bytes());
   const size_t bytes = dtype_bytes(x.dtype);
@@ -189,7 +209,8 @@ Status run_cache(RunContext& c) {
         const int64_t first = places[static_cast<size_t>(b)];
         const int64_t slot = circular ? (first % slots + i) % slots : first + i;
         const int64_t row = b * middle + m;
-        std::memcpy(offset_by(y.data, (row * slots + slot) * run, bytes), offset_by(update.data, (row * length + i) * run, bytes), static_cast<size_t>(run) * bytes);
+        std::memcpy(offset_by(y.data, (row * slots + slot) * run, bytes), offset_by(update.data, (row * length + i) * run, bytes),
+                    static_cast<size_t>(run) * bytes);
       }
   return {};
 }
@@ -197,12 +218,25 @@ Status run_cache(RunContext& c) {
 
 std::span<const OpDef> scatter() {
   static const OpDef defs[] = {
-      {.name = "ScatterElements", .summary = "writes single elements along an axis", .inputs = {3, 3},
-       .attributes = {attr_int("axis", 0), attr_string("reduction", "none")}, .infer = infer_elements, .run = run_elements},
-      {.name = "ScatterND", .summary = "writes slices at index tuples", .inputs = {3, 3}, .attributes = {attr_string("reduction", "none")},
-       .infer = infer_nd, .run = run_nd},
-      {.name = "TensorScatter", .summary = "writes updates at a running position of a cache", .inputs = {2, 3},
-       .attributes = {attr_int("axis", -2), attr_string("mode", "linear")}, .infer = infer_cache, .run = run_cache, .widen_half = false},
+      {.name = "ScatterElements",
+       .summary = "writes single elements along an axis",
+       .inputs = {3, 3},
+       .attributes = {attr_int("axis", 0), attr_string("reduction", "none")},
+       .infer = infer_elements,
+       .run = run_elements},
+      {.name = "ScatterND",
+       .summary = "writes slices at index tuples",
+       .inputs = {3, 3},
+       .attributes = {attr_string("reduction", "none")},
+       .infer = infer_nd,
+       .run = run_nd},
+      {.name = "TensorScatter",
+       .summary = "writes updates at a running position of a cache",
+       .inputs = {2, 3},
+       .attributes = {attr_int("axis", -2), attr_string("mode", "linear")},
+       .infer = infer_cache,
+       .run = run_cache,
+       .widen_half = false},
   };
   return defs;
 }

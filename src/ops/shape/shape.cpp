@@ -54,9 +54,18 @@ Status run_size(RunContext& c) {
 
 std::span<const OpDef> shape() {
   static const OpDef defs[] = {
-      {.name = "Shape", .summary = "extents of a tensor", .attributes = {attr_int("start", 0), attr_int("end")}, .infer = infer_shape,
-       .run = run_shape, .widen_half = false, .quant = QuantRule::Integer},
-      {.name = "Size", .summary = "number of elements of a tensor", .infer = infer_size, .run = run_size, .widen_half = false,
+      {.name = "Shape",
+       .summary = "extents of a tensor",
+       .attributes = {attr_int("start", 0), attr_int("end")},
+       .infer = infer_shape,
+       .run = run_shape,
+       .widen_half = false,
+       .quant = QuantRule::Integer},
+      {.name = "Size",
+       .summary = "number of elements of a tensor",
+       .infer = infer_size,
+       .run = run_size,
+       .widen_half = false,
        .quant = QuantRule::Integer},
   };
   return defs;

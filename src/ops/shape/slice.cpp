@@ -97,8 +97,10 @@ Status infer(InferContext& c) {
     Dim& d = out[static_cast<size_t>(*normalize_axis((*axes)[i], static_cast<int64_t>(x->size())))];
     const Dim &start = (*starts)[i], &end = (*ends)[i], &step = (*steps)[i];
     if (step == Dim(0)) return invalid_model("a step must not be 0");
-    if (d.is_known() && start.is_known() && end.is_known() && step.is_known()) d = clamped_range(start.value(), end.value(), step.value(), d.value()).count;
-    else d = symbolic_extent(d, start, end, step);
+    if (d.is_known() && start.is_known() && end.is_known() && step.is_known())
+      d = clamped_range(start.value(), end.value(), step.value(), d.value()).count;
+    else
+      d = symbolic_extent(d, start, end, step);
   }
   c.set_output(0, c.dtype(0), out);
   const auto content = small_content(c, 0);
@@ -124,8 +126,14 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> slice() {
-  static const OpDef def{.name = "Slice", .summary = "cuts ranges out of axes", .inputs = {3, 5}, .infer = infer, .run = run, .widen_half = false,
-                         .quant = QuantRule::SameScale, .engine = Engine::Move};
+  static const OpDef def{.name = "Slice",
+                         .summary = "cuts ranges out of axes",
+                         .inputs = {3, 5},
+                         .infer = infer,
+                         .run = run,
+                         .widen_half = false,
+                         .quant = QuantRule::SameScale,
+                         .engine = Engine::Move};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -11,7 +11,9 @@ Status check_count(const NodeReader& c, size_t outputs, bool has_sizes) {
   const int64_t* count = c.find<int64_t>("num_outputs");
   if (count && has_sizes) return invalid_model("part sizes and num_outputs exclude each other");
   if (count && *count != static_cast<int64_t>(outputs))
-    return invalid_model("num_outputs differs from the number of outputs").expected(std::to_string(outputs)).found(std::to_string(*count));
+    return invalid_model("num_outputs differs from the number of outputs")
+        .expected(std::to_string(outputs))
+        .found(std::to_string(*count));
   return {};
 }
 
@@ -24,11 +26,16 @@ std::vector<int64_t> even_sizes(int64_t extent, size_t parts) {
 }
 
 Status check_sizes(const std::vector<int64_t>& sizes, size_t outputs, int64_t extent) {
-  if (sizes.size() != outputs) return invalid_model("one part size per output is needed").expected(std::to_string(outputs)).found(std::to_string(sizes.size()));
+  if (sizes.size() != outputs)
+    return invalid_model("one part size per output is needed")
+        .expected(std::to_string(outputs))
+        .found(std::to_string(sizes.size()));
   int64_t sum = 0;
   for (int64_t size : sizes)
-    if (size < 0 || __builtin_add_overflow(sum, size, &sum)) return invalid_model("illegal part size").found(std::to_string(size));
-  if (sum != extent) return shape_mismatch("the part sizes do not add up to the axis").expected(std::to_string(extent)).found(std::to_string(sum));
+    if (size < 0 || __builtin_add_overflow(sum, size, &sum))
+      return invalid_model("illegal part size").found(std::to_string(size));
+  if (sum != extent)
+    return shape_mismatch("the part sizes do not add up to the axis").expected(std::to_string(extent)).found(std::to_string(sum));
   return {};
 }
 
@@ -47,7 +54,10 @@ Status infer(InferContext& c) {
   std::vector<Dim> sizes(parts);
   if (c.has_input(1)) {
     if (const auto given = c.content(1)) {
-      if (given->size() != parts) return invalid_model("one part size per output is needed").expected(std::to_string(parts)).found(std::to_string(given->size()));
+      if (given->size() != parts)
+        return invalid_model("one part size per output is needed")
+            .expected(std::to_string(parts))
+            .found(std::to_string(given->size()));
       sizes = *given;
     }
     const auto known = to_dims(sizes);
@@ -66,7 +76,8 @@ Status infer(InferContext& c) {
   const auto known = to_dims(sizes);
   if (!content || !known || x->size() != 1) return {};
   int64_t at = 0;
-  for (size_t i = 0; i < parts; at += (*known)[i++]) c.set_content(i, {content->begin() + at, content->begin() + at + (*known)[i]});
+  for (size_t i = 0; i < parts; at += (*known)[i++])
+    c.set_content(i, {content->begin() + at, content->begin() + at + (*known)[i]});
   return {};
 }
 
@@ -95,9 +106,16 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> split() {
-  static const OpDef def{.name = "Split", .summary = "cuts a tensor into parts along an axis", .inputs = {1, 2}, .outputs = {1, Arity::kMany},
-                         .attributes = {attr_int("axis", 0), attr_int("num_outputs")}, .infer = infer, .run = run, .widen_half = false,
-                         .quant = QuantRule::SameScale, .engine = Engine::Move};
+  static const OpDef def{.name = "Split",
+                         .summary = "cuts a tensor into parts along an axis",
+                         .inputs = {1, 2},
+                         .outputs = {1, Arity::kMany},
+                         .attributes = {attr_int("axis", 0), attr_int("num_outputs")},
+                         .infer = infer,
+                         .run = run,
+                         .widen_half = false,
+                         .quant = QuantRule::SameScale,
+                         .engine = Engine::Move};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -18,7 +18,8 @@ Result<Shape> squeezed(const Shape& x, const std::vector<int64_t>* axes) {
   }
   Shape out;
   for (size_t i = 0; i < x.size(); ++i) {
-    if (!std::binary_search(drop.begin(), drop.end(), static_cast<int64_t>(i))) out.push_back(x[i]);
+    if (!std::binary_search(drop.begin(), drop.end(), static_cast<int64_t>(i)))
+      out.push_back(x[i]);
     else if (x[i].is_known() && x[i].value() != 1)
       return shape_mismatch("only axes of extent 1 can be removed").found("axis " + std::to_string(i) + " of " + to_string(x));
   }
@@ -77,10 +78,22 @@ Status run_unsqueeze(RunContext& c) {
 
 std::span<const OpDef> squeeze() {
   static const OpDef defs[] = {
-      {.name = "Squeeze", .summary = "removes axes of extent 1", .inputs = {1, 2}, .infer = infer_squeeze, .run = run_squeeze, .widen_half = false,
-       .quant = QuantRule::SameScale, .engine = Engine::Move},
-      {.name = "Unsqueeze", .summary = "inserts axes of extent 1", .inputs = {2, 2}, .infer = infer_unsqueeze, .run = run_unsqueeze,
-       .widen_half = false, .quant = QuantRule::SameScale, .engine = Engine::Move},
+      {.name = "Squeeze",
+       .summary = "removes axes of extent 1",
+       .inputs = {1, 2},
+       .infer = infer_squeeze,
+       .run = run_squeeze,
+       .widen_half = false,
+       .quant = QuantRule::SameScale,
+       .engine = Engine::Move},
+      {.name = "Unsqueeze",
+       .summary = "inserts axes of extent 1",
+       .inputs = {2, 2},
+       .infer = infer_unsqueeze,
+       .run = run_unsqueeze,
+       .widen_half = false,
+       .quant = QuantRule::SameScale,
+       .engine = Engine::Move},
   };
   return defs;
 }

@@ -14,7 +14,8 @@ Result<std::vector<int64_t>> permutation(const NodeReader& c, int64_t rank) {
     std::iota(perm.rbegin(), perm.rend(), 0);
     return perm;
   }
-  if (given->size() != perm.size()) return invalid_model("perm must name every axis once").expected(std::to_string(rank) + " axes").found(to_string(*given));
+  if (given->size() != perm.size())
+    return invalid_model("perm must name every axis once").expected(std::to_string(rank) + " axes").found(to_string(*given));
   std::vector<bool> seen(perm.size());
   for (size_t i = 0; i < perm.size(); ++i) {
     ORKNN_TRY_ASSIGN(perm[i], normalize_axis((*given)[i], rank));
@@ -61,8 +62,14 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> transpose() {
-  static const OpDef def{.name = "Transpose", .summary = "permutes axes", .attributes = {attr_ints("perm")}, .infer = infer, .run = run,
-                         .widen_half = false, .quant = QuantRule::SameScale, .engine = Engine::Move};
+  static const OpDef def{.name = "Transpose",
+                         .summary = "permutes axes",
+                         .attributes = {attr_ints("perm")},
+                         .infer = infer,
+                         .run = run,
+                         .widen_half = false,
+                         .quant = QuantRule::SameScale,
+                         .engine = Engine::Move};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -44,8 +44,13 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> trilu() {
-  static const OpDef def{.name = "Trilu", .summary = "upper or lower triangle", .inputs = {1, 2}, .attributes = {attr_int("upper", 1)}, .infer = infer,
-                         .run = run, .widen_half = false};
+  static const OpDef def{.name = "Trilu",
+                         .summary = "upper or lower triangle",
+                         .inputs = {1, 2},
+                         .attributes = {attr_int("upper", 1)},
+                         .infer = infer,
+                         .run = run,
+                         .widen_half = false};
   return {&def, 1};
 }
 }  // namespace orknn::ops

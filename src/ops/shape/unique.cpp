@@ -67,14 +67,16 @@ Status run(RunContext& c) {
   std::vector<std::pair<int64_t, std::vector<int64_t>>> groups;  // first occurrence, members
   visit_dtype(x.dtype, [&]<class T>(TypeTag<T>) {
     if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16>) {
-      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return compare_items(x.as<T>(), items, a, b) < 0; });
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int64_t a, int64_t b) { return compare_items(x.as<T>(), items, a, b) < 0; });
       for (int64_t item : order) {
         if (groups.empty() || compare_items(x.as<T>(), items, groups.back().first, item) != 0) groups.push_back({item, {}});
         groups.back().second.push_back(item);
       }
     }
   });
-  if (c.get_int("sorted") == 0) std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (c.get_int("sorted") == 0)
+    std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
 
   const auto count = static_cast<int64_t>(groups.size());
   Dims dims{count};
@@ -88,7 +90,8 @@ Status run(RunContext& c) {
     for (int64_t o = 0; o < items.outer; ++o)
       for (int64_t g = 0; g < count; ++g)
         std::memcpy(offset_by(y.data, (o * count + g) * items.inner, bytes),
-                    offset_by(x.data, (o * items.count + groups[static_cast<size_t>(g)].first) * items.inner, bytes), static_cast<size_t>(items.inner) * bytes);
+                    offset_by(x.data, (o * items.count + groups[static_cast<size_t>(g)].first) * items.inner, bytes),
+                    static_cast<size_t>(items.inner) * bytes);
   }
   std::vector<int64_t> firsts, inverse(order.size()), counts;
   for (size_t g = 0; g < groups.size(); ++g) {
@@ -103,8 +106,12 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> unique() {
-  static const OpDef def{.name = "Unique", .summary = "distinct elements or slices", .outputs = {1, 4}, .attributes = {attr_int("axis"), attr_int("sorted", 1)},
-                         .infer = infer, .run = run};
+  static const OpDef def{.name = "Unique",
+                         .summary = "distinct elements or slices",
+                         .outputs = {1, 4},
+                         .attributes = {attr_int("axis"), attr_int("sorted", 1)},
+                         .infer = infer,
+                         .run = run};
   return {&def, 1};
 }
 }  // namespace orknn::ops

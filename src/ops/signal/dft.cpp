@@ -11,7 +11,8 @@ using Complex = std::complex<double>;
 
 Status check_parts(DType dtype, const Dim& parts) {
   if (!is_float(dtype)) return invalid_model("a signal must be floats").found(std::string(dtype_name(dtype)));
-  if (parts.is_known() && parts.value() != 1 && parts.value() != 2) return shape_mismatch("the last axis holds the real part, or both parts").expected("1 or 2").found(parts.to_string());
+  if (parts.is_known() && parts.value() != 1 && parts.value() != 2)
+    return shape_mismatch("the last axis holds the real part, or both parts").expected("1 or 2").found(parts.to_string());
   return {};
 }
 
@@ -22,7 +23,10 @@ Result<int64_t> signal_axis(int64_t axis, int64_t rank) {
 }
 
 Result<int64_t> checked_length(int64_t length) {
-  if (length < 1 || length > kMaxFourierLength) return invalid_argument("illegal length of a transform").expected("1 to " + std::to_string(kMaxFourierLength)).found(std::to_string(length));
+  if (length < 1 || length > kMaxFourierLength)
+    return invalid_argument("illegal length of a transform")
+        .expected("1 to " + std::to_string(kMaxFourierLength))
+        .found(std::to_string(length));
   return length;
 }
 
@@ -61,8 +65,10 @@ Status infer_dft(InferContext& c) {
   ORKNN_TRY_ASSIGN(const int64_t axis, signal_axis(axis_given.value(), static_cast<int64_t>(x->size())));
   const Dim extent = (*x)[static_cast<size_t>(axis)];
   Dim length = extent;
-  if (c.has_input(1)) length = single_content(c, 1);
-  else if (inverse && onesided) length = Dim(2) * (extent - Dim(1));
+  if (c.has_input(1))
+    length = single_content(c, 1);
+  else if (inverse && onesided)
+    length = Dim(2) * (extent - Dim(1));
   if (length.is_known()) ORKNN_TRY(checked_length(length.value()).status());
   Shape out = *x;
   out[static_cast<size_t>(axis)] = onesided && !inverse ? length / Dim(2) + Dim(1) : length;
@@ -109,7 +115,8 @@ Status run_dft(RunContext& c) {
           }
           // The missing half of a real signal's spectrum mirrors the one given.
           if (to_real)
-            for (int64_t k = length / 2 + 1; k < length; ++k) signal[static_cast<size_t>(k)] = std::conj(signal[static_cast<size_t>(length - k)]);
+            for (int64_t k = length / 2 + 1; k < length; ++k)
+              signal[static_cast<size_t>(k)] = std::conj(signal[static_cast<size_t>(length - k)]);
           fourier.transform(signal);
           for (int64_t k = 0; k < bins; ++k) {
             T* v = y.as<T>() + ((o * bins + k) * inner + i) * out_parts;
@@ -133,15 +140,20 @@ Status infer_stft(InferContext& c) {
   if (window && window->size() != 1) return shape_mismatch("the window must have one axis").found(to_string(*window));
   const Dim signal = x ? (*x)[1] : Dim(), step = single_content(c, 1);
   Dim length = signal;
-  if (c.has_input(3)) length = single_content(c, 3);
-  else if (c.has_input(2)) length = window ? window->front() : Dim();
+  if (c.has_input(3))
+    length = single_content(c, 3);
+  else if (c.has_input(2))
+    length = window ? window->front() : Dim();
   if (length.is_known()) ORKNN_TRY(checked_length(length.value()).status());
   if (step.is_known() && step.value() < 1) return invalid_model("frame_step must be positive").found(step.to_string());
   if (signal.is_known() && length.is_known() && signal.value() < length.value())
-    return shape_mismatch("the signal is shorter than a frame").expected("at least " + length.to_string()).found(signal.to_string());
+    return shape_mismatch("the signal is shorter than a frame")
+        .expected("at least " + length.to_string())
+        .found(signal.to_string());
   Dim frames;
   if (signal.is_known() && length.is_known() && step.is_known()) frames = (signal - length) / step + Dim(1);
-  c.set_output(0, c.dtype(0), Shape{x ? (*x)[0] : Dim(), frames, c.get_int("onesided") != 0 ? length / Dim(2) + Dim(1) : length, 2});
+  c.set_output(0, c.dtype(0),
+               Shape{x ? (*x)[0] : Dim(), frames, c.get_int("onesided") != 0 ? length / Dim(2) + Dim(1) : length, 2});
   return {};
 }
 
@@ -156,11 +168,16 @@ Status run_stft(RunContext& c) {
   }
   ORKNN_TRY_ASSIGN(const int64_t length, checked_length(wanted));
   if (step < 1) return invalid_argument("frame_step must be positive").found(std::to_string(step));
-  if (x.dims[1] < length) return shape_mismatch("the signal is shorter than a frame").expected("at least " + std::to_string(length)).found(std::to_string(x.dims[1]));
+  if (x.dims[1] < length)
+    return shape_mismatch("the signal is shorter than a frame")
+        .expected("at least " + std::to_string(length))
+        .found(std::to_string(x.dims[1]));
   std::vector<double> window(static_cast<size_t>(length), 1.0);
   if (c.has_input(2)) window = to_doubles(c.input(2));
   if (static_cast<int64_t>(window.size()) != length)
-    return shape_mismatch("window and frame differ in length").expected(std::to_string(length)).found(std::to_string(window.size()));
+    return shape_mismatch("window and frame differ in length")
+        .expected(std::to_string(length))
+        .found(std::to_string(window.size()));
   const int64_t frames = (x.dims[1] - length) / step + 1, parts = x.dims[2];
   const int64_t bins = c.get_int("onesided") != 0 ? length / 2 + 1 : length;
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, Dims{x.dims[0], frames, bins, 2}));
@@ -172,7 +189,9 @@ Status run_stft(RunContext& c) {
         for (int64_t n = begin; n < end; ++n) {
           const T* from = x.as<T>() + (n / frames * x.dims[1] + n % frames * step) * parts;
           for (int64_t k = 0; k < length; ++k)
-            signal[static_cast<size_t>(k)] = Complex(static_cast<double>(from[k * parts]), parts == 2 ? static_cast<double>(from[k * parts + 1]) : 0.0) * window[static_cast<size_t>(k)];
+            signal[static_cast<size_t>(k)] =
+                Complex(static_cast<double>(from[k * parts]), parts == 2 ? static_cast<double>(from[k * parts + 1]) : 0.0) *
+                window[static_cast<size_t>(k)];
           fourier.transform(signal);
           T* to = y.as<T>() + n * bins * 2;
           for (int64_t k = 0; k < bins; ++k) {
@@ -189,9 +208,18 @@ Status run_stft(RunContext& c) {
 
 std::span<const OpDef> dft() {
   static const OpDef defs[] = {
-      {.name = "DFT", .summary = "discrete Fourier transform of an axis", .inputs = {1, 3}, .attributes = {attr_int("inverse", 0), attr_int("onesided", 0)},
-       .infer = infer_dft, .run = run_dft},
-      {.name = "STFT", .summary = "Fourier transforms of sliding windows", .inputs = {2, 4}, .attributes = {attr_int("onesided", 1)}, .infer = infer_stft, .run = run_stft},
+      {.name = "DFT",
+       .summary = "discrete Fourier transform of an axis",
+       .inputs = {1, 3},
+       .attributes = {attr_int("inverse", 0), attr_int("onesided", 0)},
+       .infer = infer_dft,
+       .run = run_dft},
+      {.name = "STFT",
+       .summary = "Fourier transforms of sliding windows",
+       .inputs = {2, 4},
+       .attributes = {attr_int("onesided", 1)},
+       .infer = infer_stft,
+       .run = run_stft},
   };
   return defs;
 }

@@ -24,26 +24,31 @@ Status infer(InferContext& c) {
   const auto bins = small_content(c, 0), length = small_content(c, 1);
   const Dim columns = bins && bins->size() == 1 ? bins->front() : Dim();
   const Dim rows = length && length->size() == 1 ? length->front() / Dim(2) + Dim(1) : Dim();
-  if ((columns.is_known() && columns.value() < 0) || (rows.is_known() && rows.value() < 1)) return invalid_model("illegal number of bands or length");
+  if ((columns.is_known() && columns.value() < 0) || (rows.is_known() && rows.value() < 1))
+    return invalid_model("illegal number of bands or length");
   c.set_output(0, type, Shape{rows, columns});
   return {};
 }
 
 Status run(RunContext& c) {
   for (size_t i = 0; i < 5; ++i)
-    if (c.input(i).count() != 1) return invalid_argument("input " + std::to_string(i) + " must be one number").found(to_string(c.input(i).dims));
+    if (c.input(i).count() != 1)
+      return invalid_argument("input " + std::to_string(i) + " must be one number").found(to_string(c.input(i).dims));
   const int64_t bands = to_ints(c.input(0))[0], length = to_ints(c.input(1))[0], rate = to_ints(c.input(2))[0];
   const double low = to_doubles(c.input(3))[0], high = to_doubles(c.input(4))[0];
-  if (bands < 0 || bands > kMaxBins || length < 0 || length > kMaxFourierLength || rate < 1) return invalid_argument("illegal number of bands, length or rate");
+  if (bands < 0 || bands > kMaxBins || length < 0 || length > kMaxFourierLength || rate < 1)
+    return invalid_argument("illegal number of bands, length or rate");
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
-  if (!(low >= 0) || !(high >= low) || !std::isfinite(high)) return invalid_argument("illegal band edges").found(std::to_string(low) + " to " + std::to_string(high));
+  if (!(low >= 0) || !(high >= low) || !std::isfinite(high))
+    return invalid_argument("illegal band edges").found(std::to_string(low) + " to " + std::to_string(high));
   const int64_t rows = length / 2 + 1;
   // Spectrum bin of each band edge.
   std::vector<int64_t> edges;
   const double step = (mel(high) - mel(low)) / static_cast<double>(bands + 2);
   for (int64_t i = 0; i < bands + 2; ++i) {
     const double hertz = 700 * (std::pow(10.0, (mel(low) + static_cast<double>(i) * step) / 2595) - 1);
-    edges.push_back(static_cast<int64_t>(std::min(std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate)), static_cast<double>(rows))));
+    edges.push_back(static_cast<int64_t>(
+        std::min(std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate)), static_cast<double>(rows))));
   }
   ORKNN_TRY_ASSIGN(DType type, output_type(c));
   // Half results are computed wide; the caller narrows them.
@@ -54,8 +59,10 @@ Status run(RunContext& c) {
     if (row < rows) weights[static_cast<size_t>(row * bands + band)] = value;
   };
   for (int64_t i = 0; i < bands; ++i) {
-    const int64_t lower = edges[static_cast<size_t>(i)], center = edges[static_cast<size_t>(i) + 1], upper = edges[static_cast<size_t>(i) + 2];
-    if (center == lower) at(center, i, 1);
+    const int64_t lower = edges[static_cast<size_t>(i)], center = edges[static_cast<size_t>(i) + 1],
+                  upper = edges[static_cast<size_t>(i) + 2];
+    if (center == lower)
+      at(center, i, 1);
     else
       for (int64_t j = lower; j <= center; ++j) at(j, i, static_cast<double>(j - lower) / static_cast<double>(center - lower));
     for (int64_t j = center; j < upper; ++j) at(j, i, static_cast<double>(upper - j) / static_cast<double>(upper - center));
@@ -66,8 +73,12 @@ Status run(RunContext& c) {
 }  // namespace
 
 std::span<const OpDef> mel_weight_matrix() {
-  static const OpDef def{.name = "MelWeightMatrix", .summary = "weights from a linear spectrum to mel bands", .inputs = {5, 5}, .attributes = {attr_int("output_datatype", 1)},
-                         .infer = infer, .run = run};
+  static const OpDef def{.name = "MelWeightMatrix",
+                         .summary = "weights from a linear spectrum to mel bands",
+                         .inputs = {5, 5},
+                         .attributes = {attr_int("output_datatype", 1)},
+                         .infer = infer,
+                         .run = run};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -16,7 +16,8 @@ float overlap(const Box& a, const Box& b, float border) {
   return all > 0 ? both / all : 0;
 }
 
-std::vector<int64_t> suppress(const std::vector<int64_t>& order, const std::function<const Box&(int64_t)>& box, const Suppression& rule) {
+std::vector<int64_t> suppress(const std::vector<int64_t>& order, const std::function<const Box&(int64_t)>& box,
+                              const Suppression& rule) {
   std::vector<int64_t> kept;
   float threshold = rule.threshold;
   for (int64_t candidate : order) {

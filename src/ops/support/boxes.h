@@ -23,6 +23,7 @@ struct Suppression {
   size_t limit = SIZE_MAX;  // kept at most
 };
 // Walks through boxes in the given order, best first; answers with the indices of those kept.
-std::vector<int64_t> suppress(const std::vector<int64_t>& order, const std::function<const Box&(int64_t)>& box, const Suppression& rule);
+std::vector<int64_t> suppress(const std::vector<int64_t>& order, const std::function<const Box&(int64_t)>& box,
+                              const Suppression& rule);
 
 }  // namespace orknn::ops

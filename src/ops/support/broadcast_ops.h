@@ -17,27 +17,38 @@ Status run_binary(ir::RunContext& c, F&& f) {
 
 // Integers wrap around instead of overflowing.
 struct WrappingAdd {
-  template <class T> T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) return a + b;
-    else return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>)
+      return a + b;
+    else
+      return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
   }
 };
 struct WrappingSub {
-  template <class T> T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) return a - b;
-    else return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>)
+      return a - b;
+    else
+      return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
   }
 };
 struct WrappingMul {
-  template <class T> T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) return a * b;
-    else return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>)
+      return a * b;
+    else
+      return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
   }
 };
 // Rounds towards zero; an integer divided by zero is zero, as a model cannot be allowed to stop the process.
 struct CheckedDiv {
-  template <class T> T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) return a / b;
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>)
+      return a / b;
     else {
       if (b == 0) return 0;
       if constexpr (std::is_signed_v<T>)
@@ -48,10 +59,16 @@ struct CheckedDiv {
 };
 // NaN wins, as in NumPy.
 struct NanMax {
-  template <class T> T operator()(T a, T b) const { return a > b || a != a ? a : b; }
+  template <class T>
+  T operator()(T a, T b) const {
+    return a > b || a != a ? a : b;
+  }
 };
 struct NanMin {
-  template <class T> T operator()(T a, T b) const { return a < b || a != a ? a : b; }
+  template <class T>
+  T operator()(T a, T b) const {
+    return a < b || a != a ? a : b;
+  }
 };
 
 }  // namespace orknn::ops

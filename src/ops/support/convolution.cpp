@@ -15,7 +15,7 @@ int64_t ConvShape::macs() const { return batch * output_channels * element_count
 
 std::vector<AttributeDef> conv_attributes() {
   return {attr_string("auto_pad", "NOTSET"), attr_ints("dilations"), attr_int("group", 1),
-          attr_ints("kernel_shape"), attr_ints("pads"), attr_ints("strides")};
+          attr_ints("kernel_shape"),         attr_ints("pads"),      attr_ints("strides")};
 }
 
 namespace {
@@ -33,7 +33,9 @@ Status check_ranks(size_t x, size_t w) {
 Status check_channels(const Dim& x_channels, const Dim& w_outputs, const Dim& w_channels, int64_t groups) {
   if (groups < 1) return invalid_model("group is out of range").expected("at least 1").found(std::to_string(groups));
   if (w_outputs.is_known() && w_outputs.value() % groups != 0)
-    return shape_mismatch("output channels are not a multiple of group").expected("a multiple of " + std::to_string(groups)).found(w_outputs.to_string());
+    return shape_mismatch("output channels are not a multiple of group")
+        .expected("a multiple of " + std::to_string(groups))
+        .found(w_outputs.to_string());
   if (x_channels.is_known() && w_channels.is_known()) {
     int64_t wanted;
     if (__builtin_mul_overflow(w_channels.value(), groups, &wanted) || wanted != x_channels.value())
@@ -46,7 +48,8 @@ Status check_channels(const Dim& x_channels, const Dim& w_outputs, const Dim& w_
 
 Status check_transpose_channels(const Dim& x_channels, const Dim& w_channels, int64_t groups) {
   if (groups < 1) return invalid_model("group is out of range").expected("at least 1").found(std::to_string(groups));
-  if (x_channels.is_known() && w_channels.is_known() && (x_channels.value() != w_channels.value() || x_channels.value() % groups != 0))
+  if (x_channels.is_known() && w_channels.is_known() &&
+      (x_channels.value() != w_channels.value() || x_channels.value() % groups != 0))
     return shape_mismatch("the weights do not fit the input channels")
         .expected(w_channels.to_string() + ", a multiple of " + std::to_string(groups) + " groups")
         .found(x_channels.to_string());
@@ -120,9 +123,14 @@ Result<TransposeExtras> read_transpose_extras(const NodeReader& node, size_t spa
       if (v < 0 || v >= (int64_t{1} << 31)) return true;
     return list.size() != spatial_rank;
   };
-  if (bad(e.padding)) return invalid_model("output_padding is not valid").expected(std::to_string(spatial_rank) + " extents").found(to_string(e.padding));
+  if (bad(e.padding))
+    return invalid_model("output_padding is not valid")
+        .expected(std::to_string(spatial_rank) + " extents")
+        .found(to_string(e.padding));
   if (!e.shape.empty() && bad(e.shape))
-    return invalid_model("output_shape is not valid").expected(std::to_string(spatial_rank) + " extents").found(to_string(e.shape));
+    return invalid_model("output_shape is not valid")
+        .expected(std::to_string(spatial_rank) + " extents")
+        .found(to_string(e.shape));
   return e;
 }
 
@@ -158,7 +166,8 @@ Result<ConvShape> conv_transpose_shape(const NodeReader& node, std::span<const i
   s.groups = node.get_int("group");
   s.input_channels = x[1];
   ORKNN_TRY(check_transpose_channels(x[1], w[0], s.groups));
-  if (__builtin_mul_overflow(w[1], s.groups, &s.output_channels)) return shape_mismatch("too many output channels").found(to_string(w));
+  if (__builtin_mul_overflow(w[1], s.groups, &s.output_channels))
+    return shape_mismatch("too many output channels").found(to_string(w));
   ORKNN_TRY_ASSIGN(s.window, read_window(node, x.size() - 2, w.subspan(2)));
   ORKNN_TRY(check_spread(s.window));
   ORKNN_TRY_ASSIGN(const TransposeExtras extras, read_transpose_extras(node, x.size() - 2));
@@ -170,7 +179,8 @@ Result<ConvShape> conv_transpose_shape(const NodeReader& node, std::span<const i
     s.output[i] = out.value();
     if (!is_same(window.auto_pad) && extras.shape.empty()) continue;
     const int64_t wanted = extras.shape.empty() ? s.input[i] * window.strides[i] : s.output[i];
-    const int64_t total = std::max<int64_t>(0, full_transpose_output(window, i, extras.padding[i], Dim(s.input[i])).value() - wanted);
+    const int64_t total =
+        std::max<int64_t>(0, full_transpose_output(window, i, extras.padding[i], Dim(s.input[i])).value() - wanted);
     window.pads_begin[i] = window.auto_pad == AutoPad::SameUpper ? total / 2 : total - total / 2;
     window.pads_end[i] = total - window.pads_begin[i];
   }
@@ -226,7 +236,8 @@ std::vector<TapRun> tap_runs(const ConvShape& s, int64_t tap) {
     if (inside) {
       // Whole rows that follow one another in both planes make one run.
       const int64_t count = range.end - range.begin;
-      if (!runs.empty() && runs.back().output + runs.back().count == output && runs.back().input + runs.back().count * w.strides[inner] == input)
+      if (!runs.empty() && runs.back().output + runs.back().count == output &&
+          runs.back().input + runs.back().count * w.strides[inner] == input)
         runs.back().count += count;
       else
         runs.push_back({input, output, count});

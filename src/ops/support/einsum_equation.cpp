@@ -14,7 +14,8 @@ Result<EinsumLabels> read_term(const std::string& equation, std::string_view ter
   EinsumLabels out;
   for (size_t i = 0; i < term.size(); ++i) {
     if (term[i] == '.') {
-      if (term.substr(i, 3) != "..." || std::count(out.begin(), out.end(), kEllipsis)) return bad_equation(equation, "has a misplaced dot");
+      if (term.substr(i, 3) != "..." || std::count(out.begin(), out.end(), kEllipsis))
+        return bad_equation(equation, "has a misplaced dot");
       out.push_back(kEllipsis);
       i += 2;
     } else if ((term[i] >= 'a' && term[i] <= 'z') || (term[i] >= 'A' && term[i] <= 'Z')) {
@@ -30,7 +31,8 @@ Result<EinsumLabels> read_term(const std::string& equation, std::string_view ter
 EinsumLabels expand(const EinsumLabels& term, size_t axes) {
   EinsumLabels out;
   for (EinsumLabel l : term) {
-    if (l != kEllipsis) out.push_back(l);
+    if (l != kEllipsis)
+      out.push_back(l);
     else
       for (size_t i = 0; i < axes; ++i) out.push_back(kEllipsis + static_cast<EinsumLabel>(axes - i));
   }
@@ -77,7 +79,9 @@ Result<EinsumPlan> plan_einsum(const NodeReader& node, std::span<const Shape> sh
     const bool ellipsis = std::count(term.begin(), term.end(), kEllipsis) > 0;
     const size_t letters = term.size() - (ellipsis ? 1 : 0);
     if (shapes[i].size() < letters || (!ellipsis && shapes[i].size() != letters))
-      return shape_mismatch("operand " + std::to_string(i) + " does not fit its term in '" + text + "'").expected("rank " + std::to_string(letters)).found(to_string(shapes[i]));
+      return shape_mismatch("operand " + std::to_string(i) + " does not fit its term in '" + text + "'")
+          .expected("rank " + std::to_string(letters))
+          .found(to_string(shapes[i]));
     if (ellipsis) ellipsis_axes = std::max(ellipsis_axes, shapes[i].size() - letters);
     const EinsumLabels labels = expand(term, shapes[i].size() - letters);
     for (size_t k = 0; k < labels.size(); ++k) {

@@ -20,11 +20,12 @@ struct EinsumEquation {
   EinsumLabels output;
 };
 
-// The terms as written, kEllipsis where "..." stands; without "->" the output is every letter that occurs once, sorted, after the ellipsis.
+// The terms as written, kEllipsis where "..." stands; without "->" the output is every letter that occurs once, sorted, after the
+// ellipsis.
 Result<EinsumEquation> read_einsum(const std::string& text);
 
 struct EinsumPlan {
-  EinsumEquation equation;           // ellipses expanded
+  EinsumEquation equation;  // ellipses expanded
   std::map<EinsumLabel, ir::Dim> dims;
 };
 

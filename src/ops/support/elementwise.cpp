@@ -31,7 +31,8 @@ Result<DType> type_attribute(const NodeReader& c, std::string_view name, DType f
   if (number == 0) return fallback;
   const DType t = number > 0 && number < 256 ? static_cast<DType>(number) : DType::Undefined;
   if (dtype_bytes(t) == 0)
-    return unsupported("attribute '" + std::string(name) + "' names a type we do not have").found("ONNX type " + std::to_string(number));
+    return unsupported("attribute '" + std::string(name) + "' names a type we do not have")
+        .found("ONNX type " + std::to_string(number));
   return t;
 }
 
@@ -41,7 +42,8 @@ Status same_as_input(InferContext& c) {
 }
 
 Status float_same_as_input(InferContext& c) {
-  ORKNN_TRY(check_type(c, 0, [](DType t) { return is_float(t); }, "a floating-point type"));
+  ORKNN_TRY(check_type(
+      c, 0, [](DType t) { return is_float(t); }, "a floating-point type"));
   return same_as_input(c);
 }
 
@@ -72,7 +74,8 @@ constexpr int64_t kMaxContent = 64;
 
 Dims slope_dims(std::span<const int64_t> x, std::span<const int64_t> slope) {
   Dims dims(slope.begin(), slope.end());
-  if (slope.size() == 1 && x.size() > 2 && slope[0] != 1 && slope[0] != x.back() && slope[0] == x[1]) dims.resize(x.size() - 1, 1);
+  if (slope.size() == 1 && x.size() > 2 && slope[0] != 1 && slope[0] != x.back() && slope[0] == x[1])
+    dims.resize(x.size() - 1, 1);
   return dims;
 }
 
@@ -119,11 +122,15 @@ Result<Broadcast> Broadcast::plan(std::initializer_list<std::span<const int64_t>
     if (extent == 1) continue;
     bool merge = !b.loop_.empty();
     for (size_t k = 0; merge && k < full.size(); ++k) merge = b.strides_[k].back() == full[k][axis] * extent;
-    if (merge) b.loop_.back() *= extent;
-    else b.loop_.push_back(extent);
+    if (merge)
+      b.loop_.back() *= extent;
+    else
+      b.loop_.push_back(extent);
     for (size_t k = 0; k < full.size(); ++k) {
-      if (merge) b.strides_[k].back() = full[k][axis];
-      else b.strides_[k].push_back(full[k][axis]);
+      if (merge)
+        b.strides_[k].back() = full[k][axis];
+      else
+        b.strides_[k].push_back(full[k][axis]);
     }
   }
   if (b.loop_.empty()) {

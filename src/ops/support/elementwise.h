@@ -37,8 +37,8 @@ Status broadcast_to_bool(ir::InferContext& c);
 // Sets output 0 to the broadcast shape of all inputs and the given type.
 Status broadcast_all(ir::InferContext& c, DType result);
 
-// The shape of a PRelu's slope as it broadcasts to x. A vector that does not fit the last axis but has one entry per channel (axis 1) is
-// meant per channel, as older frameworks write it.
+// The shape of a PRelu's slope as it broadcasts to x. A vector that does not fit the last axis but has one entry per channel
+// (axis 1) is meant per channel, as older frameworks write it.
 ir::Dims slope_dims(std::span<const int64_t> x, std::span<const int64_t> slope);
 
 // Shape arithmetic: when output 0 (set before) is a small vector or scalar and the elements of all inputs are known well enough,
@@ -55,8 +55,10 @@ void visit_arithmetic(DType t, F&& f) {
 }
 template <class F>
 void visit_real(DType t, F&& f) {
-  if (t == DType::Float64) f(TypeTag<double>{});
-  else if (t == DType::Float32) f(TypeTag<float>{});
+  if (t == DType::Float64)
+    f(TypeTag<double>{});
+  else if (t == DType::Float32)
+    f(TypeTag<float>{});
 }
 template <class F>
 void visit_integer(DType t, F&& f) {

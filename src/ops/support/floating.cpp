@@ -5,7 +5,9 @@ using namespace ir;
 
 Status require_float(const InferContext& c, size_t i) {
   if (!c.has_input(i) || is_float(c.dtype(i))) return {};
-  return invalid_model("input " + std::to_string(i) + " has the wrong type").expected("a floating-point type").found(std::string(dtype_name(c.dtype(i))));
+  return invalid_model("input " + std::to_string(i) + " has the wrong type")
+      .expected("a floating-point type")
+      .found(std::string(dtype_name(c.dtype(i))));
 }
 
 Status require_same_type(const InferContext& c, size_t i, size_t j) {
@@ -15,7 +17,9 @@ Status require_same_type(const InferContext& c, size_t i, size_t j) {
 
 Status require_type(const InferContext& c, size_t i, DType expected) {
   if (!c.has_input(i) || c.dtype(i) == expected) return {};
-  return invalid_model("input " + std::to_string(i) + " has the wrong type").expected(std::string(dtype_name(expected))).found(std::string(dtype_name(c.dtype(i))));
+  return invalid_model("input " + std::to_string(i) + " has the wrong type")
+      .expected(std::string(dtype_name(expected)))
+      .found(std::string(dtype_name(c.dtype(i))));
 }
 
 Status require_rank(const InferContext& c, size_t i, size_t rank) {

@@ -24,10 +24,10 @@ class Fourier {
   using Complex = std::complex<double>;
   size_t length_;
   bool inverse_;
-  size_t inner_;                  // the power of two that does the work
-  std::vector<Complex> roots_;    // of unity for `inner_`, first half
-  std::vector<Complex> chirp_;    // Bluestein: exp(-+ i pi k^2 / n); empty for a power of two
-  std::vector<Complex> kernel_;   // transformed chirp
+  size_t inner_;                 // the power of two that does the work
+  std::vector<Complex> roots_;   // of unity for `inner_`, first half
+  std::vector<Complex> chirp_;   // Bluestein: exp(-+ i pi k^2 / n); empty for a power of two
+  std::vector<Complex> kernel_;  // transformed chirp
 };
 
 }  // namespace orknn::ops

@@ -45,7 +45,8 @@ void join_axes(std::vector<CopyAxis>& axes) {
   std::vector<CopyAxis> joined;
   for (const CopyAxis& a : axes) {
     if (a.extent == 1) continue;
-    if (!joined.empty() && joined.back().from_stride == a.from_stride * a.extent && joined.back().to_stride == a.to_stride * a.extent)
+    if (!joined.empty() && joined.back().from_stride == a.from_stride * a.extent &&
+        joined.back().to_stride == a.to_stride * a.extent)
       joined.back() = {joined.back().extent * a.extent, a.from_stride, a.to_stride};
     else
       joined.push_back(a);
@@ -54,23 +55,39 @@ void join_axes(std::vector<CopyAxis>& axes) {
 }
 
 // Sixteen bytes of elements of `Bytes` bytes.
-template <size_t Bytes> struct Lanes;
-template <> struct Lanes<1> { using Vector = uint8_t __attribute__((vector_size(16))); };
-template <> struct Lanes<2> { using Vector = uint16_t __attribute__((vector_size(16))); };
-template <> struct Lanes<4> { using Vector = uint32_t __attribute__((vector_size(16))); };
-template <> struct Lanes<8> { using Vector = uint64_t __attribute__((vector_size(16))); };
+template <size_t Bytes>
+struct Lanes;
+template <>
+struct Lanes<1> {
+  using Vector = uint8_t __attribute__((vector_size(16)));
+};
+template <>
+struct Lanes<2> {
+  using Vector = uint16_t __attribute__((vector_size(16)));
+};
+template <>
+struct Lanes<4> {
+  using Vector = uint32_t __attribute__((vector_size(16)));
+};
+template <>
+struct Lanes<8> {
+  using Vector = uint64_t __attribute__((vector_size(16)));
+};
 
 // Elements of a and b in turn, from the first (or the second) half of both.
-template <class Vector, size_t... I> Vector zip_low(Vector a, Vector b, std::index_sequence<I...>) {
+template <class Vector, size_t... I>
+Vector zip_low(Vector a, Vector b, std::index_sequence<I...>) {
   return __builtin_shufflevector(a, b, (I % 2 ? sizeof...(I) + I / 2 : I / 2)...);
 }
-template <class Vector, size_t... I> Vector zip_high(Vector a, Vector b, std::index_sequence<I...>) {
+template <class Vector, size_t... I>
+Vector zip_high(Vector a, Vector b, std::index_sequence<I...>) {
   return __builtin_shufflevector(a, b, (I % 2 ? sizeof...(I) + sizeof...(I) / 2 + I / 2 : sizeof...(I) / 2 + I / 2)...);
 }
 
 // to[r][k] = from[k][r] for a square whose rows are sixteen bytes long; strides are in bytes. Zipping row i with row i + N/2
 // rotates the bits of an element's place (row, column) by one; after log2(N) times rows and columns have changed places.
-template <size_t Bytes> void transpose_square(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride) {
+template <size_t Bytes>
+void transpose_square(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride) {
   using Vector = typename Lanes<Bytes>::Vector;
   constexpr int kSide = 16 / Bytes;
   constexpr auto kLanes = std::make_index_sequence<kSide>();
@@ -94,14 +111,16 @@ void transpose_tile(const std::byte* from, int64_t from_stride, std::byte* to, i
   int64_t k = 0;
   const auto rest = [&](int64_t row, int64_t column, int64_t column_end) {
     for (int64_t r = row; r < rows; ++r)
-      for (int64_t i = column; i < column_end; ++i) std::memcpy(to + (r * to_stride + i) * kBytes, from + (r + i * from_stride) * kBytes, Bytes);
+      for (int64_t i = column; i < column_end; ++i)
+        std::memcpy(to + (r * to_stride + i) * kBytes, from + (r + i * from_stride) * kBytes, Bytes);
   };
   if constexpr (Bytes <= 8) {
     constexpr int64_t kSide = 16 / kBytes;
     for (; k + kSide <= columns; k += kSide) {
       int64_t r = 0;
       for (; r + kSide <= rows; r += kSide)
-        transpose_square<Bytes>(from + (r + k * from_stride) * kBytes, from_stride * kBytes, to + (r * to_stride + k) * kBytes, to_stride * kBytes);
+        transpose_square<Bytes>(from + (r + k * from_stride) * kBytes, from_stride * kBytes, to + (r * to_stride + k) * kBytes,
+                                to_stride * kBytes);
       rest(r, k, k + kSide);
     }
   }
@@ -120,7 +139,8 @@ void copy_elements(std::vector<CopyAxis> axes, const std::byte* from, std::byte*
     const CopyAxis other = *across;
     axes.erase(across);
     // Blocks of the inner axis and tiles of `other` become the last outer axes.
-    const int64_t block = std::min(inner.extent, kBlock), blocks = (inner.extent + block - 1) / block, tiles = (other.extent + kTile - 1) / kTile;
+    const int64_t block = std::min(inner.extent, kBlock), blocks = (inner.extent + block - 1) / block,
+                  tiles = (other.extent + kTile - 1) / kTile;
     int64_t outer = blocks * tiles;
     for (const CopyAxis& a : axes) outer *= a.extent;
     axes.push_back({blocks, block * inner.from_stride, block});
@@ -129,11 +149,12 @@ void copy_elements(std::vector<CopyAxis> axes, const std::byte* from, std::byte*
     pool.parallel_for(outer, grain, [&](int64_t begin, int64_t end) {
       Walker walker(axes, begin);
       for (int64_t n = begin; n < end; ++n, walker.next()) {
-        const int64_t rows = std::min(kTile, other.extent - n % tiles * kTile), length = std::min(block, inner.extent - n / tiles % blocks * block);
+        const int64_t rows = std::min(kTile, other.extent - n % tiles * kTile),
+                      length = std::min(block, inner.extent - n / tiles % blocks * block);
         for (int64_t column = 0; column < length; column += kTile) {
           const int64_t columns = std::min(kTile, length - column);
-          transpose_tile<Bytes>(from + (walker.from + column * inner.from_stride) * kBytes, inner.from_stride, to + (walker.to + column) * kBytes,
-                                other.to_stride, rows, columns);
+          transpose_tile<Bytes>(from + (walker.from + column * inner.from_stride) * kBytes, inner.from_stride,
+                                to + (walker.to + column) * kBytes, other.to_stride, rows, columns);
         }
       }
     });
@@ -161,7 +182,9 @@ void copy_runs(std::vector<CopyAxis> axes, const std::byte* from, std::byte* to,
   const int64_t run = axes.back().extent * element_bytes;
   axes.pop_back();
   if (axes.empty()) {
-    pool.parallel_for(run, kChunkBytes * 8, [&](int64_t begin, int64_t end) { std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin)); });
+    pool.parallel_for(run, kChunkBytes * 8, [&](int64_t begin, int64_t end) {
+      std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+    });
     return;
   }
   int64_t outer = 1;
@@ -189,7 +212,8 @@ void copy_strided(std::vector<CopyAxis> axes, const void* from, void* to, size_t
   if (contiguous() && axes.size() > 1) {
     // A short run counts as one larger element, so that it moves without a call.
     const int64_t run = axes.back().extent, run_bytes = run * bytes;
-    const bool aligned = std::all_of(axes.begin(), axes.end() - 1, [&](const CopyAxis& a) { return a.from_stride % run == 0 && a.to_stride % run == 0; });
+    const bool aligned = std::all_of(axes.begin(), axes.end() - 1,
+                                     [&](const CopyAxis& a) { return a.from_stride % run == 0 && a.to_stride % run == 0; });
     if (aligned && (run_bytes == 2 || run_bytes == 4 || run_bytes == 8 || run_bytes == 16)) {
       axes.pop_back();
       for (CopyAxis& a : axes) {
@@ -233,7 +257,8 @@ void fill_elements(void* to, int64_t count, const void* element, size_t element_
 Status copy_reshaped(RunContext& c, std::span<const int64_t> dims) {
   const TensorView x = c.input(0);
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, dims));
-  if (y.count() != x.count()) return shape_mismatch("the new shape has another number of elements").expected(to_string(x.dims)).found(to_string(dims));
+  if (y.count() != x.count())
+    return shape_mismatch("the new shape has another number of elements").expected(to_string(x.dims)).found(to_string(dims));
   copy_strided({{x.count(), 1, 1}}, x.data, y.data, dtype_bytes(x.dtype), c.pool);
   return {};
 }
@@ -271,7 +296,8 @@ std::vector<Dim> copy_content(const std::vector<Dim>& content, std::span<const C
   std::vector<Dim> out(static_cast<size_t>(count));
   if (count == 0) return out;
   Walker walker(axes, 0);
-  for (int64_t n = 0; n < count; ++n, walker.next()) out[static_cast<size_t>(walker.to)] = content[static_cast<size_t>(from_offset + walker.from)];
+  for (int64_t n = 0; n < count; ++n, walker.next())
+    out[static_cast<size_t>(walker.to)] = content[static_cast<size_t>(from_offset + walker.from)];
   return out;
 }
 
@@ -287,12 +313,15 @@ Result<std::vector<int64_t>> distinct_axes(std::span<const int64_t> axes, int64_
     out.push_back(normalized);
   }
   std::sort(out.begin(), out.end());
-  if (std::adjacent_find(out.begin(), out.end()) != out.end()) return invalid_model("an axis is given twice").found(to_string(axes));
+  if (std::adjacent_find(out.begin(), out.end()) != out.end())
+    return invalid_model("an axis is given twice").found(to_string(axes));
   return out;
 }
 
 Status index_error(int64_t index, int64_t extent) {
-  return invalid_argument("index out of range").expected("between " + std::to_string(-extent) + " and " + std::to_string(extent - 1)).found(std::to_string(index));
+  return invalid_argument("index out of range")
+      .expected("between " + std::to_string(-extent) + " and " + std::to_string(extent - 1))
+      .found(std::to_string(index));
 }
 
 Result<int64_t> checked_index(int64_t index, int64_t extent) {

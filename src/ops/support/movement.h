@@ -37,7 +37,8 @@ inline void* offset_by(void* p, int64_t elements, size_t element_bytes) {
 Status copy_reshaped(ir::RunContext& c, std::span<const int64_t> dims);
 
 // Output 0 (of `out` dims) is input 0 seen as `split` dims with those axes permuted. The element counts must agree.
-Status copy_permuted(ir::RunContext& c, std::span<const int64_t> split, std::span<const size_t> perm, std::span<const int64_t> out);
+Status copy_permuted(ir::RunContext& c, std::span<const int64_t> split, std::span<const size_t> perm,
+                     std::span<const int64_t> out);
 
 // Elements of integer input i for propagation through a shape rule: only when they are few and agree with its shape.
 std::optional<std::vector<ir::Dim>> small_content(const ir::InferContext& c, size_t i);
@@ -54,6 +55,8 @@ Result<int64_t> checked_index(int64_t index, int64_t extent);
 Status index_error(int64_t index, int64_t extent);
 
 // Product of extents [from, to) of dims, which hold a real tensor's shape and cannot overflow.
-inline int64_t extent_product(std::span<const int64_t> dims, size_t from, size_t to) { return ir::element_count(dims.subspan(from, to - from)); }
+inline int64_t extent_product(std::span<const int64_t> dims, size_t from, size_t to) {
+  return ir::element_count(dims.subspan(from, to - from));
+}
 
 }  // namespace orknn::ops

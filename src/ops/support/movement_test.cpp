@@ -25,7 +25,8 @@ void check(const std::vector<CopyAxis>& axes, int64_t from_offset, size_t bytes)
       from += rest % axes[i].extent * axes[i].from_stride;
       to += rest % axes[i].extent * axes[i].to_stride;
     }
-    std::memcpy(offset_by(static_cast<void*>(expected.data()), to, bytes), offset_by(static_cast<const void*>(source.data()), from, bytes), bytes);
+    std::memcpy(offset_by(static_cast<void*>(expected.data()), to, bytes),
+                offset_by(static_cast<const void*>(source.data()), from, bytes), bytes);
   }
   for (int threads : {1, 3}) {
     ThreadPool pool(threads);
@@ -37,7 +38,8 @@ void check(const std::vector<CopyAxis>& axes, int64_t from_offset, size_t bytes)
 
 TEST(Movement, PermutesElementsOfEverySize) {
   for (size_t bytes : {1u, 2u, 4u, 8u})
-    for (const ir::Dims& dims : {ir::Dims{1, 64, 80}, {2, 16, 33}, {3, 37, 70}, {5, 3, 200}, {64, 64, 4}, {2, 2, 2}, {2, 5000, 3}}) {
+    for (const ir::Dims& dims :
+         {ir::Dims{1, 64, 80}, {2, 16, 33}, {3, 37, 70}, {5, 3, 200}, {64, 64, 4}, {2, 2, 2}, {2, 5000, 3}}) {
       const ir::Dims strides = ir::strides_of(dims);
       std::vector<size_t> order{0, 1, 2};
       do {
@@ -53,9 +55,9 @@ TEST(Movement, PermutesElementsOfEverySize) {
 
 TEST(Movement, RepeatsAndReverses) {
   for (size_t bytes : {1u, 2u, 4u, 8u}) {
-    check(into_dense(ir::Dims{7, 100}, ir::Dims{1, 0}), 0, bytes);          // one value along the last axis
+    check(into_dense(ir::Dims{7, 100}, ir::Dims{1, 0}), 0, bytes);  // one value along the last axis
     check(into_dense(ir::Dims{7, 100}, ir::Dims{0, 1}), 0, bytes);
-    check(into_dense(ir::Dims{3, 50, 2}, ir::Dims{2, 0, 1}), 0, bytes);     // pairs
+    check(into_dense(ir::Dims{3, 50, 2}, ir::Dims{2, 0, 1}), 0, bytes);  // pairs
     check(into_dense(ir::Dims{40, 50}, ir::Dims{50, -1}), 49, bytes);
     check(into_dense(ir::Dims{40, 50}, ir::Dims{1, -40}), 40 * 49, bytes);  // transposed and reversed
     check(into_dense(ir::Dims{40, 25}, ir::Dims{1, 80}), 0, bytes);

@@ -14,8 +14,8 @@ Dims PoolShape::output_dims() const {
 }
 
 std::vector<AttributeDef> pool_attributes() {
-  return {attr_string("auto_pad", "NOTSET"), attr_int("ceil_mode", 0), attr_ints("dilations"),
-          required(attr_ints("kernel_shape")), attr_ints("pads"), attr_ints("strides")};
+  return {attr_string("auto_pad", "NOTSET"),   attr_int("ceil_mode", 0), attr_ints("dilations"),
+          required(attr_ints("kernel_shape")), attr_ints("pads"),        attr_ints("strides")};
 }
 
 namespace {
@@ -29,7 +29,9 @@ Result<Window> read_pool_window(const NodeReader& node, size_t spatial_rank) {
   ORKNN_TRY_ASSIGN(Window w, read_window(node, spatial_rank));
   for (size_t i = 0; i < spatial_rank; ++i)
     if (std::max(w.pads_begin[i], w.pads_end[i]) > w.span(i))
-      return invalid_model("padding is larger than the kernel").expected("at most " + std::to_string(w.span(i))).found(to_string(w.pads_begin) + " and " + to_string(w.pads_end));
+      return invalid_model("padding is larger than the kernel")
+          .expected("at most " + std::to_string(w.span(i)))
+          .found(to_string(w.pads_begin) + " and " + to_string(w.pads_end));
   return w;
 }
 }  // namespace

@@ -28,10 +28,10 @@ ir::OpCost pool_cost(const ir::NodeReader& node, std::span<const ir::Dims> input
 
 // The taps of one window that lie inside the input, per axis.
 struct Taps {
-  ir::Dims first;           // input position of the first tap
-  ir::Dims count;           // number of taps inside
-  int64_t inside = 0;       // product of counts
-  int64_t with_padding = 0; // taps inside the padded input (a window of ceil_mode may reach beyond it)
+  ir::Dims first;            // input position of the first tap
+  ir::Dims count;            // number of taps inside
+  int64_t inside = 0;        // product of counts
+  int64_t with_padding = 0;  // taps inside the padded input (a window of ceil_mode may reach beyond it)
 };
 
 // Calls visit(output index in the plane, taps) for every output position of one plane, in row-major order.

@@ -39,7 +39,9 @@ Result<PostTransform> post_transform_from(std::string_view name) {
   if (name == "LOGISTIC") return PostTransform::Logistic;
   if (name == "SOFTMAX_ZERO") return PostTransform::SoftmaxZero;
   if (name == "PROBIT") return PostTransform::Probit;
-  return unsupported("unknown post_transform").expected("NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT").found(std::string(name));
+  return unsupported("unknown post_transform")
+      .expected("NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT")
+      .found(std::string(name));
 }
 
 void apply_post_transform(PostTransform transform, std::span<float> scores) {

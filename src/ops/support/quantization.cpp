@@ -5,10 +5,13 @@
 namespace orknn::ops {
 using namespace ir;
 
-Result<ScaleLayout> ScaleLayout::make(std::span<const int64_t> x, std::span<const int64_t> scale, int64_t axis, int64_t block_size) {
+Result<ScaleLayout> ScaleLayout::make(std::span<const int64_t> x, std::span<const int64_t> scale, int64_t axis,
+                                      int64_t block_size) {
   ScaleLayout layout;
   const auto rank = static_cast<int64_t>(x.size());
-  const auto mismatch = [&] { return shape_mismatch("scales do not fit the tensor").expected("scales for " + to_string(x)).found(to_string(scale)); };
+  const auto mismatch = [&] {
+    return shape_mismatch("scales do not fit the tensor").expected("scales for " + to_string(x)).found(to_string(scale));
+  };
   layout.scales_ = element_count(scale);
   layout.inner_ = std::max<int64_t>(1, element_count(x));
   if (block_size < 0) return invalid_model("attribute 'block_size' is negative").found(std::to_string(block_size));
@@ -30,7 +33,8 @@ Result<ScaleLayout> ScaleLayout::make(std::span<const int64_t> x, std::span<cons
 }
 
 bool is_quantized_type(DType t) {
-  return t == DType::Int8 || t == DType::UInt8 || t == DType::Int16 || t == DType::UInt16 || t == DType::Int4 || t == DType::UInt4;
+  return t == DType::Int8 || t == DType::UInt8 || t == DType::Int16 || t == DType::UInt16 || t == DType::Int4 ||
+         t == DType::UInt4;
 }
 
 std::vector<float> read_scales(const RunContext& c, size_t input) {
@@ -55,7 +59,8 @@ TensorData dequantize(const TensorView& x, TensorScale s) {
   TensorData y = TensorData::allocate(DType::Float32, Dims(x.dims.begin(), x.dims.end()));
   auto* to = static_cast<float*>(y.mutable_data());
   visit_integer(x.dtype, [&]<class T>(TypeTag<T>) {
-    for (int64_t i = 0; i < x.count(); ++i) to[i] = static_cast<float>(static_cast<int64_t>(x.as<T>()[i]) - s.zero_point) * s.scale;
+    for (int64_t i = 0; i < x.count(); ++i)
+      to[i] = static_cast<float>(static_cast<int64_t>(x.as<T>()[i]) - s.zero_point) * s.scale;
   });
   return y;
 }
@@ -71,7 +76,8 @@ void quantize(const TensorView& x, TensorScale s, const MutableTensorView& y) {
 std::optional<QuantParams> stored_grid(const Graph& graph, const Node& n) {
   const TensorData *data = graph.constant(n.input(0)), *scale = graph.constant(n.input(1)), *zero = graph.constant(n.input(2));
   if (n.op != "DequantizeLinear" || !n.tail.empty() || !data || !scale || (n.has_input(2) && !zero)) return std::nullopt;
-  if (!is_quantized_type(data->dtype()) || data->dtype() == DType::UInt16 || n.attributes.int_or("block_size", 0) != 0) return std::nullopt;
+  if (!is_quantized_type(data->dtype()) || data->dtype() == DType::UInt16 || n.attributes.int_or("block_size", 0) != 0)
+    return std::nullopt;
   QuantParams p;
   for (double s : to_doubles(scale->view())) {
     if (!(s > 0) || !std::isfinite(s)) return std::nullopt;
@@ -97,7 +103,8 @@ std::optional<QuantParams> moved_grid(const Graph& graph, const Node& n, std::sp
   if (!data || !graph.tensor(n.input(0)).quant || !n.tail.empty()) return std::nullopt;
   QuantParams p = *graph.tensor(n.input(0)).quant;
   const bool turns = n.op == "Transpose";
-  if (!turns && n.op != "Identity" && n.op != "Reshape" && n.op != "Squeeze" && n.op != "Unsqueeze" && n.op != "Flatten") return std::nullopt;
+  if (!turns && n.op != "Identity" && n.op != "Reshape" && n.op != "Squeeze" && n.op != "Unsqueeze" && n.op != "Flatten")
+    return std::nullopt;
   if (p.axis < 0) return p;
   const Dims& dims = data->dims();
   if (turns) {
@@ -123,9 +130,12 @@ std::optional<QuantParams> moved_grid(const Graph& graph, const Node& n, std::sp
 
 Status check_scale(const InferContext& c, size_t i, DType dtype) {
   if (!c.has_input(i)) return invalid_model("a scale is missing").expected("input " + std::to_string(i));
-  ORKNN_TRY(check_type(c, i, [](DType t) { return is_float(t); }, "floating-point scales"));
+  ORKNN_TRY(check_type(
+      c, i, [](DType t) { return is_float(t); }, "floating-point scales"));
   if (c.has_input(i + 1) && c.dtype(i + 1) != dtype)
-    return invalid_model("a zero point has the type of its tensor").expected(std::string(dtype_name(dtype))).found(std::string(dtype_name(c.dtype(i + 1))));
+    return invalid_model("a zero point has the type of its tensor")
+        .expected(std::string(dtype_name(dtype)))
+        .found(std::string(dtype_name(c.dtype(i + 1))));
   return {};
 }
 

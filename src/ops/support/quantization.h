@@ -18,9 +18,12 @@ class ScaleLayout {
     pool.parallel_for(count, kElementGrain, [&](int64_t begin, int64_t end) {
       for (int64_t at = begin; at < end;) {
         const int64_t row = at / inner_, column = at % inner_, n = std::min(inner_ - column, end - at);
-        if (scales_ == 1) f(at, n, int64_t{0}, int64_t{0});
-        else if (block_ == 0) f(at, n, row % extent_, int64_t{0});
-        else f(at, n, (row / extent_ * blocks_ + row % extent_ / block_) * inner_ + column, int64_t{1});
+        if (scales_ == 1)
+          f(at, n, int64_t{0}, int64_t{0});
+        else if (block_ == 0)
+          f(at, n, row % extent_, int64_t{0});
+        else
+          f(at, n, (row / extent_ * blocks_ + row % extent_ / block_) * inner_ + column, int64_t{1});
         at += n;
       }
     });
@@ -51,11 +54,11 @@ Result<TensorScale> read_tensor_scale(const ir::RunContext& c, size_t scale, siz
 std::vector<float> read_scales(const ir::RunContext& c, size_t input);
 std::vector<int32_t> read_zero_points(const ir::RunContext& c, size_t input);  // {0} when absent
 
-ir::TensorData dequantize(const ir::TensorView& x, TensorScale s);              // float32
+ir::TensorData dequantize(const ir::TensorView& x, TensorScale s);                      // float32
 void quantize(const ir::TensorView& x, TensorScale s, const ir::MutableTensorView& y);  // x is float32
 
-// The grid of a DequantizeLinear whose integers and parameters are constants, with zero points as int8 has them (those of uint8 less 128).
-// Nothing when there is more than a scale per tensor or per index of an axis.
+// The grid of a DequantizeLinear whose integers and parameters are constants, with zero points as int8 has them (those of uint8
+// less 128). Nothing when there is more than a scale per tensor or per index of an axis.
 std::optional<ir::QuantParams> stored_grid(const ir::Graph& graph, const ir::Node& dequantize);
 // The same grid behind a node that only moves the values of a constant; nothing when channels do not stay together.
 std::optional<ir::QuantParams> moved_grid(const ir::Graph& graph, const ir::Node& move, std::span<const int64_t> result);

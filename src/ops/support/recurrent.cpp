@@ -44,8 +44,8 @@ const NamedActivation kActivations[] = {
 }  // namespace
 
 std::vector<AttributeDef> recurrent_attributes() {
-  return {attr_floats("activation_alpha"), attr_floats("activation_beta"), attr_strings("activations"), attr_float("clip"),
-          attr_string("direction", "forward"), attr_int("hidden_size"), attr_int("layout", 0)};
+  return {attr_floats("activation_alpha"),     attr_floats("activation_beta"), attr_strings("activations"), attr_float("clip"),
+          attr_string("direction", "forward"), attr_int("hidden_size"),        attr_int("layout", 0)};
 }
 
 Result<std::vector<Activation>> read_activations(const NodeReader& node, std::span<const std::string_view> defaults) {
@@ -55,7 +55,9 @@ Result<std::vector<Activation>> read_activations(const NodeReader& node, std::sp
   if (names.empty())
     for (int64_t d = 0; d < directions; ++d) names.insert(names.end(), defaults.begin(), defaults.end());
   if (names.size() != defaults.size() * static_cast<size_t>(directions))
-    return invalid_model("wrong number of activations").expected(std::to_string(defaults.size() * static_cast<size_t>(directions))).found(std::to_string(names.size()));
+    return invalid_model("wrong number of activations")
+        .expected(std::to_string(defaults.size() * static_cast<size_t>(directions)))
+        .found(std::to_string(names.size()));
   const auto* alphas = node.find<std::vector<double>>("activation_alpha");
   const auto* betas = node.find<std::vector<double>>("activation_beta");
   // Parameters are listed only for the functions that take them.
@@ -63,8 +65,10 @@ Result<std::vector<Activation>> read_activations(const NodeReader& node, std::sp
   std::vector<Activation> out;
   for (const std::string& name : names) {
     std::string lower = name;
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char ch) { return static_cast<char>(std::tolower(ch)); });
-    const auto* f = std::find_if(std::begin(kActivations), std::end(kActivations), [&](const NamedActivation& a) { return a.name == lower; });
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char ch) { return static_cast<char>(std::tolower(ch)); });
+    const auto* f =
+        std::find_if(std::begin(kActivations), std::end(kActivations), [&](const NamedActivation& a) { return a.name == lower; });
     if (f == std::end(kActivations)) return invalid_model("unknown activation function").found(name);
     double alpha = f->alpha, beta = f->beta;
     if (!std::isnan(alpha) && alphas && next_alpha < alphas->size()) alpha = (*alphas)[next_alpha++];
@@ -93,8 +97,10 @@ Status infer_recurrent(InferContext& c, int64_t gates, std::span<const std::stri
     steps = (*x)[batch_first ? 1 : 0];
     batch = (*x)[batch_first ? 0 : 1];
   }
-  if (const Shape* r = c.shape(kR)) hidden = (*r)[2];
-  else if (const Shape* w = c.shape(kW)) hidden = (*w)[1] / Dim(gates);
+  if (const Shape* r = c.shape(kR))
+    hidden = (*r)[2];
+  else if (const Shape* w = c.shape(kW))
+    hidden = (*w)[1] / Dim(gates);
   if (const auto* size = c.find<int64_t>("hidden_size")) {
     if (*size < 1) return invalid_model("hidden_size is out of range").expected("at least 1").found(std::to_string(*size));
     if (hidden.is_known() && hidden.value() != *size)
@@ -134,7 +140,9 @@ Result<RecurrentShape> recurrent_shape(const RunContext& c, int64_t gates) {
   if (c.has_input(kLengths))
     for (int32_t length : c.input(kLengths).values<int32_t>())
       if (length < 0 || length > s.steps)
-        return invalid_argument("a sequence length is out of range").expected("0 to " + std::to_string(s.steps)).found(std::to_string(length));
+        return invalid_argument("a sequence length is out of range")
+            .expected("0 to " + std::to_string(s.steps))
+            .found(std::to_string(length));
   return s;
 }
 
@@ -142,14 +150,16 @@ OpCost recurrent_cost(const NodeReader& node, std::span<const Dims> inputs, int6
   if (inputs.size() < 3 || inputs[kX].size() != 3 || inputs[kR].size() != 3) return {};
   const auto directions = direction_count(node);
   const Dims &x = inputs[kX], &r = inputs[kR];
-  const RecurrentShape s{.steps = x[0], .batch = x[1], .input = x[2], .hidden = r[2], .gates = gates, .directions = directions ? *directions : 1};
+  const RecurrentShape s{
+      .steps = x[0], .batch = x[1], .input = x[2], .hidden = r[2], .gates = gates, .directions = directions ? *directions : 1};
   return {.macs = s.macs(), .element_ops = s.steps * s.batch * s.directions * s.hidden * gates};
 }
 
 Status run_recurrent(RunContext& c, const RecurrentShape& s, bool has_cell, const std::function<void(const CellStep&)>& step) {
   const TensorView x = c.input(kX);
   const Dims state_dims = s.batch_first ? Dims{s.batch, s.directions, s.hidden} : Dims{s.directions, s.batch, s.hidden};
-  const Dims y_dims = s.batch_first ? Dims{s.batch, s.steps, s.directions, s.hidden} : Dims{s.steps, s.directions, s.batch, s.hidden};
+  const Dims y_dims =
+      s.batch_first ? Dims{s.batch, s.steps, s.directions, s.hidden} : Dims{s.steps, s.directions, s.batch, s.hidden};
   std::optional<MutableTensorView> outputs[3];
   for (size_t i = 0; i < (has_cell ? 3u : 2u); ++i)
     if (c.has_output(i)) {
@@ -162,7 +172,8 @@ Status run_recurrent(RunContext& c, const RecurrentShape& s, bool has_cell, cons
       std::vector<double> gates(static_cast<size_t>(rows)), state(hidden), cell(hidden);
       for (int64_t item = begin; item < end; ++item) {
         const int64_t direction = item / s.batch, sequence = item % s.batch;
-        const int64_t state_at = (s.batch_first ? sequence * s.directions + direction : direction * s.batch + sequence) * s.hidden;
+        const int64_t state_at =
+            (s.batch_first ? sequence * s.directions + direction : direction * s.batch + sequence) * s.hidden;
         const auto load = [&](size_t slot, std::vector<double>& to) {
           if (!c.has_input(slot)) return std::fill(to.begin(), to.end(), 0.0);
           const T* from = c.input(slot).as<T>() + state_at;
@@ -174,7 +185,9 @@ Status run_recurrent(RunContext& c, const RecurrentShape& s, bool has_cell, cons
         const T* bias = c.has_input(kB) ? c.input(kB).as<T>() + direction * 2 * rows : nullptr;
         const int64_t length = c.has_input(kLengths) ? c.input(kLengths).as<int32_t>()[sequence] : s.steps;
         const auto y_at = [&](int64_t t) {
-          return outputs[0]->as<T>() + (s.batch_first ? (sequence * s.steps + t) * s.directions + direction : (t * s.directions + direction) * s.batch + sequence) * s.hidden;
+          return outputs[0]->as<T>() + (s.batch_first ? (sequence * s.steps + t) * s.directions + direction
+                                                      : (t * s.directions + direction) * s.batch + sequence) *
+                                           s.hidden;
         };
         for (int64_t i = 0; i < length; ++i) {
           const int64_t t = s.reversed(direction) ? length - 1 - i : i;

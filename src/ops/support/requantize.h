@@ -18,14 +18,15 @@ struct Multiplier {
 };
 inline constexpr int kMultiplierBits = 15;
 inline constexpr int64_t kMaxShift = 62;
-// Of an operand added to a sum: |sum| < 2^31 and factors up to 2^30, operands below 2^17 and factors up to 2^44: both products and a
-// rounding bit fit an int64.
+// Of an operand added to a sum: |sum| < 2^31 and factors up to 2^30, operands below 2^17 and factors up to 2^44: both products
+// and a rounding bit fit an int64.
 inline constexpr int64_t kMaxAddFactor = int64_t{1} << 44;
-// The nearest one with 2^14 <= factor < 2^15; zero for ratios too small for any. Nothing for ratios too large, negative or not finite.
+// The nearest one with 2^14 <= factor < 2^15; zero for ratios too small for any. Nothing for ratios too large, negative or not
+// finite.
 std::optional<Multiplier> make_multiplier(double ratio);
 
-// Sums of 8-bit products have 32 bits and wrap; those with a 16-bit operand have 64 and stay within a limit, so that multipliers of 15 bits
-// keep them in an int64.
+// Sums of 8-bit products have 32 bits and wrap; those with a 16-bit operand have 64 and stay within a limit, so that multipliers
+// of 15 bits keep them in an int64.
 inline bool has_wide_sums(DType a, DType b) { return a == DType::Int16 || b == DType::Int16; }
 inline constexpr int64_t kMaxWideSum = int64_t{1} << 46, kMaxWideFactor = int64_t{1} << 15;
 inline int64_t with_bias(uint32_t sum, int32_t bias) { return static_cast<int32_t>(sum + static_cast<uint32_t>(bias)); }
@@ -41,8 +42,9 @@ inline int64_t softmax_entries(DType data) { return data == DType::Int16 ? 65536
 // Exponentials are at most 2^24, so that products fit an int64.
 inline constexpr int64_t kMaxSoftmaxFactor = int64_t{1} << 32;
 
-// Of int:Resize: bits of a share, for which 32-bit sums of 8-bit data suffice; what multipliers may be so that sums of int16 data stay below 2^62; what
-// its tables of places hold: positions below `extent` with a neighbour where they need one, shares from 0 to below `one`.
+// Of int:Resize: bits of a share, for which 32-bit sums of 8-bit data suffice; what multipliers may be so that sums of int16 data
+// stay below 2^62; what its tables of places hold: positions below `extent` with a neighbour where they need one, shares from 0
+// to below `one`.
 inline int64_t resize_bits(DType data) { return data == DType::Int16 ? 14 : 11; }
 inline constexpr int64_t kMaxResizeFactor = int64_t{1} << 16;
 Status check_places(const ir::TensorView& places, int64_t extent, int64_t one);
@@ -50,8 +52,8 @@ Status check_places(const ir::TensorView& places, int64_t extent, int64_t one);
 // (value + half) >> shift: rounds to nearest, halves up.
 inline int64_t round_shift(int64_t value, int64_t shift) { return (value + (int64_t{1} << (shift - 1))) >> shift; }
 
-// What a node says about its results. `Factors` are per channel, or one for all; sums below zero may have others (PRelu, LeakyRelu). When there
-// is a table, the converted value is an index into it, and what stands there is the result.
+// What a node says about its results. `Factors` are per channel, or one for all; sums below zero may have others (PRelu,
+// LeakyRelu). When there is a table, the converted value is an index into it, and what stands there is the result.
 struct OutputStage {
   std::vector<int64_t> factor, shift;
   std::vector<int64_t> negative_factor, negative_shift;  // as many, or none
@@ -66,23 +68,29 @@ struct OutputStage {
     int64_t q = round_shift(scaled, by) + zero_point;
     q = q < low ? low : q > high ? high : q;
     if (table.dtype == DType::Undefined) return static_cast<int32_t>(q);
-    return table.dtype == DType::Int16 ? table.as<int16_t>()[q] : table.dtype == DType::UInt8 ? table.as<uint8_t>()[q] : table.as<int8_t>()[q];
+    return table.dtype == DType::Int16   ? table.as<int16_t>()[q]
+           : table.dtype == DType::UInt8 ? table.as<uint8_t>()[q]
+                                         : table.as<int8_t>()[q];
   }
   int32_t convert(int64_t sum, int64_t channel) const {
     const size_t k = slot(channel);
-    return sum < 0 && !negative_factor.empty() ? settle(sum * negative_factor[k], negative_shift[k]) : settle(sum * factor[k], shift[k]);
+    return sum < 0 && !negative_factor.empty() ? settle(sum * negative_factor[k], negative_shift[k])
+                                               : settle(sum * factor[k], shift[k]);
   }
 };
 
-// Attributes: multiplier, shift, y_zero_point, low, high, y_type; `fused` names the source operators an op stands for, for reports.
+// Attributes: multiplier, shift, y_zero_point, low, high, y_type; `fused` names the source operators an op stands for, for
+// reports.
 std::vector<ir::AttributeDef> output_stage_attributes(std::vector<ir::AttributeDef> more = {});
 // Of ops whose converter knows slopes: negative_multiplier, negative_shift.
 std::vector<ir::AttributeDef> slope_attributes(std::vector<ir::AttributeDef> more);
 // Reads and checks them; nothing in a node can make finish() overflow or read outside of the table. `table` is an input slot.
 // |sum| * max_factor must stay below 2^62.
-Result<OutputStage> read_output_stage(const ir::RunContext& c, int64_t channels, size_t table, int64_t max_factor = int64_t{1} << 30);
+Result<OutputStage> read_output_stage(const ir::RunContext& c, int64_t channels, size_t table,
+                                      int64_t max_factor = int64_t{1} << 30);
 // The same for a node known before it runs; `table` may have no value.
-Result<OutputStage> read_output_stage(const ir::NodeReader& c, int64_t channels, const ir::TensorView& table, int64_t max_factor = int64_t{1} << 30);
+Result<OutputStage> read_output_stage(const ir::NodeReader& c, int64_t channels, const ir::TensorView& table,
+                                      int64_t max_factor = int64_t{1} << 30);
 // Type of the result and of the table, for shape rules.
 Result<DType> output_stage_type(const ir::InferContext& c, size_t table);
 
@@ -91,9 +99,12 @@ bool is_npu_integer(DType t);
 // Calls f with the element's C++ type.
 template <class F>
 void visit_npu_integer(DType t, F&& f) {
-  if (t == DType::Int8) f(TypeTag<int8_t>{});
-  else if (t == DType::UInt8) f(TypeTag<uint8_t>{});
-  else if (t == DType::Int16) f(TypeTag<int16_t>{});
+  if (t == DType::Int8)
+    f(TypeTag<int8_t>{});
+  else if (t == DType::UInt8)
+    f(TypeTag<uint8_t>{});
+  else if (t == DType::Int16)
+    f(TypeTag<int16_t>{});
 }
 // A zero point attribute, within the range of int16 and uint8.
 Result<int64_t> read_zero_point(const ir::NodeReader& c, std::string_view name);

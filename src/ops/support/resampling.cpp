@@ -54,7 +54,9 @@ Result<ResizeTarget> scaled_extent(int64_t extent, float scale) {
 namespace {
 Result<std::vector<ResizeTarget>> targets_from_scales(std::span<const int64_t> extents, const std::vector<double>& scales) {
   if (scales.size() != extents.size())
-    return invalid_argument("one scale per axis is needed").expected(std::to_string(extents.size())).found(std::to_string(scales.size()));
+    return invalid_argument("one scale per axis is needed")
+        .expected(std::to_string(extents.size()))
+        .found(std::to_string(scales.size()));
   std::vector<ResizeTarget> out;
   for (size_t i = 0; i < extents.size(); ++i) {
     ORKNN_TRY_ASSIGN(const ResizeTarget t, scaled_extent(extents[i], static_cast<float>(scales[i])));
@@ -64,13 +66,17 @@ Result<std::vector<ResizeTarget>> targets_from_scales(std::span<const int64_t> e
 }
 }  // namespace
 
-Result<std::vector<ResizeTarget>> resize_targets(std::span<const int64_t> extents, const std::vector<int64_t>& sizes, AspectPolicy policy) {
+Result<std::vector<ResizeTarget>> resize_targets(std::span<const int64_t> extents, const std::vector<int64_t>& sizes,
+                                                 AspectPolicy policy) {
   if (sizes.size() != extents.size())
-    return invalid_argument("one size per axis is needed").expected(std::to_string(extents.size())).found(std::to_string(sizes.size()));
+    return invalid_argument("one size per axis is needed")
+        .expected(std::to_string(extents.size()))
+        .found(std::to_string(sizes.size()));
   std::vector<ResizeTarget> out;
   float common = 0;
   for (size_t i = 0; i < extents.size(); ++i) {
-    if (sizes[i] < 0 || (extents[i] == 0 && sizes[i] > 0)) return invalid_argument("illegal size").found(std::to_string(sizes[i]) + " from extent " + std::to_string(extents[i]));
+    if (sizes[i] < 0 || (extents[i] == 0 && sizes[i] > 0))
+      return invalid_argument("illegal size").found(std::to_string(sizes[i]) + " from extent " + std::to_string(extents[i]));
     const float scale = extents[i] == 0 ? 1.0f : static_cast<float>(sizes[i]) / static_cast<float>(extents[i]);
     out.push_back({sizes[i], scale});
     common = i == 0 ? scale : policy == AspectPolicy::NotLarger ? std::min(common, scale) : std::max(common, scale);
@@ -101,7 +107,8 @@ float source_coordinate(ResizeCoordinates mode, const ResizeAxis& a, int64_t pos
     case ResizeCoordinates::Asymmetric: return x / a.scale;
     case ResizeCoordinates::TfHalfPixelForNn: return (x + 0.5f) / a.scale;
     case ResizeCoordinates::CropAndResize:
-      return a.to > 1 ? a.roi_start * (from - 1) + x * (a.roi_end - a.roi_start) * (from - 1) / (to - 1) : 0.5f * (a.roi_start + a.roi_end) * (from - 1);
+      return a.to > 1 ? a.roi_start * (from - 1) + x * (a.roi_end - a.roi_start) * (from - 1) / (to - 1)
+                      : 0.5f * (a.roi_start + a.roi_end) * (from - 1);
   }
   return 0;
 }
@@ -121,7 +128,8 @@ Result<ResizeTaps> resize_taps(const ResizeFilter& filter, ResizeCoordinates coo
   // Downsampling with antialias widens the filter by the inverse of the scale.
   const float stretch = filter.antialias ? std::min(a.scale, 1.0f) : 1.0f;
   const float reach = (filter.mode == ResizeMode::Cubic ? 2.0f : 1.0f) / stretch;
-  if (!(reach < 1e6f) || (reach + 1) * static_cast<float>(a.to) > 1e9f) return unsupported("the filter of an antialiased axis is too wide").found(std::to_string(reach));
+  if (!(reach < 1e6f) || (reach + 1) * static_cast<float>(a.to) > 1e9f)
+    return unsupported("the filter of an antialiased axis is too wide").found(std::to_string(reach));
   ResizeTaps taps;
   taps.width = static_cast<size_t>(2 * std::ceil(reach));
   taps.positions.assign(taps.width * static_cast<size_t>(a.to), 0);
@@ -131,7 +139,8 @@ Result<ResizeTaps> resize_taps(const ResizeFilter& filter, ResizeCoordinates coo
     const float limit = 1e9f;  // far beyond any axis, safe to convert
     const float raw = source_coordinate(coordinates, a, n);
     const float at = std::isnan(raw) ? 0.0f : std::clamp(raw, -limit, limit);
-    if (coordinates == ResizeCoordinates::CropAndResize) taps.outside.push_back(!(at >= 0 && at <= static_cast<float>(a.from - 1)));
+    if (coordinates == ResizeCoordinates::CropAndResize)
+      taps.outside.push_back(!(at >= 0 && at <= static_cast<float>(a.from - 1)));
     const float base = std::floor(at), fraction = at - base;
     const auto first = static_cast<int64_t>(base) - static_cast<int64_t>(std::ceil(reach)) + 1;
     int64_t* positions = taps.positions.data() + static_cast<size_t>(n) * taps.width;
@@ -142,7 +151,9 @@ Result<ResizeTaps> resize_taps(const ResizeFilter& filter, ResizeCoordinates coo
       const float distance = (static_cast<float>(position - static_cast<int64_t>(base)) - fraction) * stretch;
       const bool inside = position >= 0 && position < a.from;
       positions[k] = std::clamp<int64_t>(position, 0, a.from - 1);
-      weights[k] = filter.exclude_outside && !inside ? 0.0f : filter.mode == ResizeMode::Cubic ? cubic_weight(distance, filter.cubic_a) : linear_weight(distance);
+      weights[k] = filter.exclude_outside && !inside  ? 0.0f
+                   : filter.mode == ResizeMode::Cubic ? cubic_weight(distance, filter.cubic_a)
+                                                      : linear_weight(distance);
       total += weights[k];
     }
     if ((filter.exclude_outside || filter.antialias) && total != 0)
@@ -157,7 +168,8 @@ Result<ResizePlan> plan_resize(const NodeReader& node, std::span<const int64_t> 
   ORKNN_TRY_ASSIGN(plan.mode, resize_mode(node));
   ORKNN_TRY_ASSIGN(plan.coordinates, resize_coordinates(node));
   ORKNN_TRY_ASSIGN(const AspectPolicy policy, aspect_policy(node));
-  plan.filter = {plan.mode, static_cast<float>(node.get_float("cubic_coeff_a")), node.get_int("antialias") != 0, node.get_int("exclude_outside") != 0};
+  plan.filter = {plan.mode, static_cast<float>(node.get_float("cubic_coeff_a")), node.get_int("antialias") != 0,
+                 node.get_int("exclude_outside") != 0};
   ORKNN_TRY_ASSIGN(const std::vector<size_t> axes, resized_axes(node, x.size()));
   Dims extents;
   plan.dims.assign(x.begin(), x.end());
@@ -173,7 +185,10 @@ Result<ResizePlan> plan_resize(const NodeReader& node, std::span<const int64_t> 
   std::vector<double> roi;
   if (plan.coordinates == ResizeCoordinates::CropAndResize) {
     if (inputs.roi) roi = to_doubles(*inputs.roi);
-    if (roi.size() != 2 * axes.size()) return invalid_argument("roi needs two entries per axis").expected(std::to_string(2 * axes.size())).found(std::to_string(roi.size()));
+    if (roi.size() != 2 * axes.size())
+      return invalid_argument("roi needs two entries per axis")
+          .expected(std::to_string(2 * axes.size()))
+          .found(std::to_string(roi.size()));
   }
   for (size_t i = 0; i < axes.size(); ++i) {
     plan.dims[axes[i]] = targets[i].extent;

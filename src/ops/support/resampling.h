@@ -11,7 +11,15 @@ namespace orknn::ops {
 
 enum class ResizeMode { Nearest, Linear, Cubic };
 
-enum class ResizeCoordinates { HalfPixel, HalfPixelSymmetric, PytorchHalfPixel, AlignCorners, Asymmetric, TfHalfPixelForNn, CropAndResize };
+enum class ResizeCoordinates {
+  HalfPixel,
+  HalfPixelSymmetric,
+  PytorchHalfPixel,
+  AlignCorners,
+  Asymmetric,
+  TfHalfPixelForNn,
+  CropAndResize
+};
 
 enum class AspectPolicy { Stretch, NotLarger, NotSmaller };
 
@@ -30,7 +38,8 @@ struct ResizeTarget {
 };
 
 Result<ResizeTarget> scaled_extent(int64_t extent, float scale);
-Result<std::vector<ResizeTarget>> resize_targets(std::span<const int64_t> extents, const std::vector<int64_t>& sizes, AspectPolicy policy);
+Result<std::vector<ResizeTarget>> resize_targets(std::span<const int64_t> extents, const std::vector<int64_t>& sizes,
+                                                 AspectPolicy policy);
 
 struct ResizeAxis {
   size_t axis = 0;

@@ -18,14 +18,20 @@ struct Nesting {
 };
 thread_local Nesting nesting;
 
-bool same_shape(const TensorFacts& a, const TensorFacts& b) { return a.shape && b.shape ? *a.shape == *b.shape : a.shape.has_value() == b.shape.has_value(); }
+bool same_shape(const TensorFacts& a, const TensorFacts& b) {
+  return a.shape && b.shape ? *a.shape == *b.shape : a.shape.has_value() == b.shape.has_value();
+}
 }  // namespace
 
 BodyScope::BodyScope() {
   if (nesting.depth++ == 0) nesting.iterations = 0;
 }
 BodyScope::~BodyScope() { --nesting.depth; }
-Status BodyScope::status() const { return nesting.depth <= kMaxDepth ? Status() : unsupported("control flow is nested too deeply").expected("at most " + std::to_string(kMaxDepth) + " levels"); }
+Status BodyScope::status() const {
+  return nesting.depth <= kMaxDepth
+             ? Status()
+             : unsupported("control flow is nested too deeply").expected("at most " + std::to_string(kMaxDepth) + " levels");
+}
 Status BodyScope::count_iteration() {
   if (++nesting.iterations <= kMaxIterations) return {};
   return unsupported("loops run for too long").expected("at most " + std::to_string(kMaxIterations) + " iterations");
@@ -36,7 +42,8 @@ Result<const Graph*> body_of(const NodeReader& node, std::string_view name, size
   if (!body || !*body) return invalid_model("attribute '" + std::string(name) + "' is missing");
   const Graph& graph = **body;
   const std::string what = "'" + std::string(name) + "' has the wrong number of ";
-  if (graph.inputs().size() != inputs) return invalid_model(what + "inputs").expected(std::to_string(inputs)).found(std::to_string(graph.inputs().size()));
+  if (graph.inputs().size() != inputs)
+    return invalid_model(what + "inputs").expected(std::to_string(inputs)).found(std::to_string(graph.inputs().size()));
   if (at_least ? graph.outputs().size() < outputs : graph.outputs().size() != outputs)
     return invalid_model(what + "outputs").expected(std::to_string(outputs)).found(std::to_string(graph.outputs().size()));
   return &graph;
@@ -60,7 +67,8 @@ Result<std::vector<TensorFacts>> infer_body(const Graph& body, const OpSet& ops,
   for (TensorId id : graph.outputs()) {
     const Tensor& t = graph.tensor(id);
     if (t.dtype == DType::Undefined) return invalid_model("output '" + t.name + "' of a body has no type");
-    out.push_back({t.dtype, t.is_constant() ? to_shape(t.constant.dims()) : t.shape, nullptr, contents[static_cast<size_t>(id.index)]});
+    out.push_back(
+        {t.dtype, t.is_constant() ? to_shape(t.constant.dims()) : t.shape, nullptr, contents[static_cast<size_t>(id.index)]});
     if (t.is_constant() && is_integer(t.dtype) && t.constant.count() <= 64) {
       const std::vector<int64_t> values = to_ints(t.constant.view());
       out.back().content = std::vector<Dim>(values.begin(), values.end());
@@ -70,7 +78,10 @@ Result<std::vector<TensorFacts>> infer_body(const Graph& body, const OpSet& ops,
 }
 
 Result<TensorFacts> join_facts(const TensorFacts& a, const TensorFacts& b) {
-  if (a.dtype != b.dtype) return invalid_model("types differ between two ways to the same value").expected(std::string(dtype_name(a.dtype))).found(std::string(dtype_name(b.dtype)));
+  if (a.dtype != b.dtype)
+    return invalid_model("types differ between two ways to the same value")
+        .expected(std::string(dtype_name(a.dtype)))
+        .found(std::string(dtype_name(b.dtype)));
   TensorFacts out;
   out.dtype = a.dtype;
   if (!a.shape || !b.shape || a.shape->size() != b.shape->size()) return out;
@@ -80,7 +91,8 @@ Result<TensorFacts> join_facts(const TensorFacts& a, const TensorFacts& b) {
   return out;
 }
 
-Result<std::vector<TensorFacts>> infer_repeated_body(const Graph& body, const OpSet& ops, std::vector<TensorFacts>& inputs, size_t first, size_t count, size_t first_output) {
+Result<std::vector<TensorFacts>> infer_repeated_body(const Graph& body, const OpSet& ops, std::vector<TensorFacts>& inputs,
+                                                     size_t first, size_t count, size_t first_output) {
   for (size_t i = 0; i < count; ++i) {
     inputs[first + i].constant = nullptr;
     inputs[first + i].content.reset();
@@ -92,7 +104,8 @@ Result<std::vector<TensorFacts>> infer_repeated_body(const Graph& body, const Op
     for (size_t i = 0; i < count; ++i) {
       TensorFacts& in = inputs[first + i];
       ORKNN_TRY_ASSIGN(TensorFacts joined, join_facts(in, outputs[first_output + i]));
-      const bool open = in.shape && std::any_of(in.shape->begin(), in.shape->end(), [](const Dim& d) { return d.is_anonymous(); });
+      const bool open =
+          in.shape && std::any_of(in.shape->begin(), in.shape->end(), [](const Dim& d) { return d.is_anonymous(); });
       if (same_shape(joined, in) || (open && joined.shape && to_string(*joined.shape) == to_string(*in.shape))) continue;
       stable = false;
       if (round > 0) joined.shape.reset();
@@ -123,7 +136,8 @@ Status deliver_output(RunContext& c, size_t i, const TensorData& value) {
   return {};
 }
 
-Status deliver_scan(RunContext& c, size_t i, std::span<const TensorData> parts, int64_t axis, bool reverse, const TensorFacts& empty) {
+Status deliver_scan(RunContext& c, size_t i, std::span<const TensorData> parts, int64_t axis, bool reverse,
+                    const TensorFacts& empty) {
   if (!c.has_output(i)) return {};
   const auto count = static_cast<int64_t>(parts.size());
   Dims part;
@@ -135,11 +149,15 @@ Status deliver_scan(RunContext& c, size_t i, std::span<const TensorData> parts, 
   const DType dtype = count > 0 ? parts[0].dtype() : empty.dtype;
   ORKNN_TRY_ASSIGN(const int64_t at, normalize_axis(axis, static_cast<int64_t>(part.size()) + 1));
   for (const TensorData& p : parts)
-    if (p.dims() != part || p.dtype() != dtype) return shape_mismatch("an output changes its shape between iterations").expected(to_string(part)).found(to_string(p.dims()));
+    if (p.dims() != part || p.dtype() != dtype)
+      return shape_mismatch("an output changes its shape between iterations")
+          .expected(to_string(part))
+          .found(to_string(p.dims()));
   Dims dims = part;
   dims.insert(dims.begin() + at, count);
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(i, dtype, dims));
-  const int64_t outer = extent_product(part, 0, static_cast<size_t>(at)), run = extent_product(part, static_cast<size_t>(at), part.size());
+  const int64_t outer = extent_product(part, 0, static_cast<size_t>(at)),
+                run = extent_product(part, static_cast<size_t>(at), part.size());
   const size_t bytes = dtype_bytes(dtype);
   for (int64_t n = 0; n < count; ++n) {
     const TensorData& p = parts[static_cast<size_t>(reverse ? count - 1 - n : n)];

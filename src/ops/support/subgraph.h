@@ -26,15 +26,18 @@ class BodyScope {
 };
 
 // The body attribute `name` with as many inputs as the node feeds it and `outputs` outputs (or more when `at_least`).
-Result<const ir::Graph*> body_of(const ir::NodeReader& node, std::string_view name, size_t inputs, size_t outputs, bool at_least = false);
+Result<const ir::Graph*> body_of(const ir::NodeReader& node, std::string_view name, size_t inputs, size_t outputs,
+                                 bool at_least = false);
 
 // Facts about a body's outputs, given those about its inputs. Only type, shape and content are told.
-Result<std::vector<ir::TensorFacts>> infer_body(const ir::Graph& body, const ir::OpSet& ops, std::span<const ir::TensorFacts> inputs);
+Result<std::vector<ir::TensorFacts>> infer_body(const ir::Graph& body, const ir::OpSet& ops,
+                                                std::span<const ir::TensorFacts> inputs);
 
 // Facts about a body that is run again and again. Inputs `first` to `first + count` are carried: each takes the value of the
 // output at the same distance from `first_output` in the next round. Where a carried shape changes, `inputs` is
 // weakened until it holds for all rounds.
-Result<std::vector<ir::TensorFacts>> infer_repeated_body(const ir::Graph& body, const ir::OpSet& ops, std::vector<ir::TensorFacts>& inputs, size_t first, size_t count,
+Result<std::vector<ir::TensorFacts>> infer_repeated_body(const ir::Graph& body, const ir::OpSet& ops,
+                                                         std::vector<ir::TensorFacts>& inputs, size_t first, size_t count,
                                                          size_t first_output);
 
 // What is true of both; the types must agree.
@@ -47,8 +50,9 @@ Status require_inputs(const ir::InferContext& c, size_t first);
 // Hands over an output of a body. It is copied where it is one of the node's inputs passed through.
 Status deliver_output(ir::RunContext& c, size_t i, const ir::TensorData& value);
 
-// Joins the values of all iterations along a new axis, which is at most the rank of the parts. `empty` tells type and shape when there
-// were no iterations (unknown extents are 0).
-Status deliver_scan(ir::RunContext& c, size_t i, std::span<const ir::TensorData> parts, int64_t axis, bool reverse, const ir::TensorFacts& empty);
+// Joins the values of all iterations along a new axis, which is at most the rank of the parts. `empty` tells type and shape when
+// there were no iterations (unknown extents are 0).
+Status deliver_scan(ir::RunContext& c, size_t i, std::span<const ir::TensorData> parts, int64_t axis, bool reverse,
+                    const ir::TensorFacts& empty);
 
 }  // namespace orknn::ops

@@ -14,10 +14,14 @@ Result<Dims> read_list(const NodeReader& node, std::string_view name, size_t len
   const auto* given = node.find<std::vector<int64_t>>(name);
   if (!given || given->empty()) return Dims(length, fallback);
   if (given->size() != length)
-    return invalid_model("attribute '" + std::string(name) + "' has the wrong length").expected(std::to_string(length)).found(to_string(*given));
+    return invalid_model("attribute '" + std::string(name) + "' has the wrong length")
+        .expected(std::to_string(length))
+        .found(to_string(*given));
   for (int64_t v : *given)
     if (v < least || v >= kLimit)
-      return invalid_model("attribute '" + std::string(name) + "' is out of range").expected("values from " + std::to_string(least)).found(to_string(*given));
+      return invalid_model("attribute '" + std::string(name) + "' is out of range")
+          .expected("values from " + std::to_string(least))
+          .found(to_string(*given));
   return *given;
 }
 
@@ -46,7 +50,8 @@ Result<Window> read_window(const NodeReader& node, size_t spatial_rank, std::spa
       return invalid_model("kernel_shape differs from the weights").expected(to_string(weights)).found(to_string(w.kernel));
   }
   for (int64_t k : w.kernel)
-    if (k < 1 || k >= kLimit) return invalid_model("the kernel is out of range").expected("extents from 1").found(to_string(w.kernel));
+    if (k < 1 || k >= kLimit)
+      return invalid_model("the kernel is out of range").expected("extents from 1").found(to_string(w.kernel));
   if (w.kernel.size() != spatial_rank)
     return shape_mismatch("the kernel has the wrong rank").expected(std::to_string(spatial_rank)).found(to_string(w.kernel));
   ORKNN_TRY_ASSIGN(w.strides, read_list(node, "strides", spatial_rank, 1, 1));
@@ -54,7 +59,8 @@ Result<Window> read_window(const NodeReader& node, size_t spatial_rank, std::spa
   ORKNN_TRY(checked_element_count(w.kernel).status());
   for (size_t i = 0; i < spatial_rank; ++i)
     if (w.kernel[i] > 1 && w.dilations[i] > kLimit / w.kernel[i])
-      return invalid_model("the dilated kernel is out of range").found(to_string(w.kernel) + " with dilations " + to_string(w.dilations));
+      return invalid_model("the dilated kernel is out of range")
+          .found(to_string(w.kernel) + " with dilations " + to_string(w.dilations));
   ORKNN_TRY_ASSIGN(w.auto_pad, auto_pad_from_name(node.node().attributes.string_or("auto_pad", "NOTSET")));
   // With auto_pad the attribute has no meaning; some exporters write zeros beside it.
   Dims pads(2 * spatial_rank, 0);
@@ -108,7 +114,10 @@ Result<Dims> window_output(const Window& w, std::span<const int64_t> input) {
 Status check_spread(const Window& w) {
   constexpr int64_t kMostSpread = 1 << 16;
   for (int64_t stride : w.strides)
-    if (stride > kMostSpread) return invalid_model("strides are out of range").expected("at most " + std::to_string(kMostSpread)).found(to_string(w.strides));
+    if (stride > kMostSpread)
+      return invalid_model("strides are out of range")
+          .expected("at most " + std::to_string(kMostSpread))
+          .found(to_string(w.strides));
   return {};
 }
 

@@ -7,7 +7,8 @@ namespace {
 using namespace ir;
 
 // A window on one axis.
-Window make(int64_t kernel, int64_t stride, int64_t dilation, int64_t begin, int64_t end, AutoPad auto_pad = AutoPad::NotSet, bool ceil_mode = false) {
+Window make(int64_t kernel, int64_t stride, int64_t dilation, int64_t begin, int64_t end, AutoPad auto_pad = AutoPad::NotSet,
+            bool ceil_mode = false) {
   return {{kernel}, {stride}, {dilation}, {begin}, {end}, auto_pad, ceil_mode};
 }
 
@@ -45,7 +46,8 @@ TEST(Window, kernel_larger_than_the_padded_input_is_refused) {
 }
 
 TEST(Window, settle_pads) {
-  Window upper = make(4, 1, 1, 0, 0, AutoPad::SameUpper), lower = make(4, 1, 1, 0, 0, AutoPad::SameLower), short_kernel = make(1, 3, 1, 0, 0, AutoPad::SameUpper, true);
+  Window upper = make(4, 1, 1, 0, 0, AutoPad::SameUpper), lower = make(4, 1, 1, 0, 0, AutoPad::SameLower),
+         short_kernel = make(1, 3, 1, 0, 0, AutoPad::SameUpper, true);
   const Dims input{6};
   settle_pads(upper, input);
   settle_pads(lower, input);
@@ -64,7 +66,8 @@ TEST(Window, outputs_inside) {
     const OutputRange range = outputs_inside(offset, stride, input, output);
     for (int64_t o = 0; o < output; ++o) {
       const int64_t at = o * stride + offset;
-      EXPECT_EQ(at >= 0 && at < input, o >= range.begin && o < range.end) << "offset " << offset << " stride " << stride << " output " << o;
+      EXPECT_EQ(at >= 0 && at < input, o >= range.begin && o < range.end)
+          << "offset " << offset << " stride " << stride << " output " << o;
     }
   };
   for (int64_t offset = -7; offset <= 7; ++offset)

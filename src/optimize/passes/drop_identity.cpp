@@ -90,8 +90,8 @@ bool reduce_single(const Graph& g, const Node& n) {
 bool pool_of_one(const Graph& g, const Node& n) {
   const auto kernel = n.attributes.ints_or("kernel_shape");
   const auto ones = [](const std::vector<int64_t>& v) { return std::ranges::all_of(v, [](int64_t x) { return x == 1; }); };
-  return only_first_output(g, n) && !kernel.empty() && ones(kernel) && ones(n.attributes.ints_or("strides")) && same_shapes(g, n) &&
-         std::ranges::all_of(n.attributes.ints_or("pads"), [](int64_t p) { return p == 0; });
+  return only_first_output(g, n) && !kernel.empty() && ones(kernel) && ones(n.attributes.ints_or("strides")) &&
+         same_shapes(g, n) && std::ranges::all_of(n.attributes.ints_or("pads"), [](int64_t p) { return p == 0; });
 }
 
 const std::unordered_map<std::string_view, Test>& tests() {

@@ -44,10 +44,19 @@ bool append_attributes(std::string& key, const Attributes& attributes) {
     switch (kind_of(value)) {
       case AttributeKind::Int: append(key, std::get<int64_t>(value)); break;
       case AttributeKind::Float: append_bytes(key, &std::get<double>(value), sizeof(double)); break;
-      case AttributeKind::String: append_bytes(key, std::get<std::string>(value).data(), std::get<std::string>(value).size()); break;
-      case AttributeKind::Ints: for (int64_t v : std::get<std::vector<int64_t>>(value)) append(key, v); break;
-      case AttributeKind::Floats: append_bytes(key, std::get<std::vector<double>>(value).data(), std::get<std::vector<double>>(value).size() * sizeof(double)); break;
-      case AttributeKind::Strings: for (const std::string& s : std::get<std::vector<std::string>>(value)) append_bytes(key, s.data(), s.size()); break;
+      case AttributeKind::String:
+        append_bytes(key, std::get<std::string>(value).data(), std::get<std::string>(value).size());
+        break;
+      case AttributeKind::Ints:
+        for (int64_t v : std::get<std::vector<int64_t>>(value)) append(key, v);
+        break;
+      case AttributeKind::Floats:
+        append_bytes(key, std::get<std::vector<double>>(value).data(),
+                     std::get<std::vector<double>>(value).size() * sizeof(double));
+        break;
+      case AttributeKind::Strings:
+        for (const std::string& s : std::get<std::vector<std::string>>(value)) append_bytes(key, s.data(), s.size());
+        break;
       case AttributeKind::Tensor:
       case AttributeKind::Graph: return false;
     }
@@ -106,8 +115,7 @@ Status run(Rewriter& r) {
     if (is_new) continue;
     const Node& same = g.node(it->second);
     bool possible = true;
-    for (size_t i = 0; i < n.outputs.size(); ++i)
-      possible &= !n.outputs[i] || can_replace(g, n.outputs[i], same.outputs[i]);
+    for (size_t i = 0; i < n.outputs.size(); ++i) possible &= !n.outputs[i] || can_replace(g, n.outputs[i], same.outputs[i]);
     if (!possible) continue;
     Patch patch(g);
     patch.remove_node(id);
@@ -120,6 +128,9 @@ Status run(Rewriter& r) {
 }  // namespace
 
 Pass eliminate_common_subexpressions() {
-  return {.name = "eliminate_common_subexpressions", .summary = "equal nodes and small equal constants once", .min_level = 1, .graph_pass = run};
+  return {.name = "eliminate_common_subexpressions",
+          .summary = "equal nodes and small equal constants once",
+          .min_level = 1,
+          .graph_pass = run};
 }
 }  // namespace orknn::optimize

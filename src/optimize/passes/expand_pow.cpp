@@ -30,6 +30,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass expand_pow() {
-  return {.name = "expand_pow", .summary = "Pow with a simple exponent becomes Mul, Sqrt or Reciprocal", .min_level = 1, .rule = rule, .roots = {"Pow"}};
+  return {.name = "expand_pow",
+          .summary = "Pow with a simple exponent becomes Mul, Sqrt or Reciprocal",
+          .min_level = 1,
+          .rule = rule,
+          .roots = {"Pow"}};
 }
 }  // namespace orknn::optimize

@@ -15,7 +15,9 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-bool all_finite(const std::vector<double>& v) { return std::ranges::all_of(v, [](double x) { return std::isfinite(x); }); }
+bool all_finite(const std::vector<double>& v) {
+  return std::ranges::all_of(v, [](double x) { return std::isfinite(x); });
+}
 
 Rewrite rule(const Graph& g, const Node& bn) {
   if (!bn.tail.empty() || bn.attributes.int_or("training_mode", 0) || !only_first_output(g, bn)) return no_match();
@@ -50,7 +52,8 @@ Rewrite rule(const Graph& g, const Node& bn) {
   const Node* after = only_reader(g, bn.output(0));
   if (!after || after->input(0) != bn.output(0)) return no_match();
   const auto linear = linear_of(g, *after);
-  if (!linear || linear->is_padded || linear->input_axis != 1 || linear->in_channels != channels || !linear->can_have_bias) return no_match();
+  if (!linear || linear->is_padded || linear->input_axis != 1 || linear->in_channels != channels || !linear->can_have_bias)
+    return no_match();
   Patch patch(g);
   Node fused = scale_input(patch, g, *linear, bn.input(0), scale, shift);
   replace_node(g, patch, *after, std::move(fused), {&bn});
@@ -59,7 +62,10 @@ Rewrite rule(const Graph& g, const Node& bn) {
 }  // namespace
 
 Pass fold_batch_norm() {
-  return {.name = "fold_batch_norm", .summary = "BatchNormalization into the weights before or after it", .min_level = 1, .rule = rule,
+  return {.name = "fold_batch_norm",
+          .summary = "BatchNormalization into the weights before or after it",
+          .min_level = 1,
+          .rule = rule,
           .roots = {"BatchNormalization"}};
 }
 }  // namespace orknn::optimize

@@ -1,7 +1,8 @@
 // Orders the input channels of weights instead of those of the data.
 //
 // Before: %g = Gather(%x, {2,1,0}) {axis = 1} ; %y = Conv(%g, %w)     After: %y = Conv(%x, %w')
-// Legal: the indices are every channel once, the Conv has one group and constant weights, nobody else reads %g. A Transpose may stand between.
+// Legal: the indices are every channel once, the Conv has one group and constant weights, nobody else reads %g. A Transpose may
+// stand between.
 #include <algorithm>
 #include <cstring>
 
@@ -49,7 +50,8 @@ Rewrite rule(const Graph& g, const Node& n) {
     transpose = reader;
     reader = only_reader(g, transpose->output(0));
   }
-  if (!reader || reader->op != "Conv" || axis != 1 || reader->input(0) != (transpose ? transpose : &n)->output(0)) return no_match();
+  if (!reader || reader->op != "Conv" || axis != 1 || reader->input(0) != (transpose ? transpose : &n)->output(0))
+    return no_match();
   const auto linear = linear_of(g, *reader);
   if (!linear || linear->group != 1 || linear->in_channels != static_cast<int64_t>(order->size())) return no_match();
   Patch patch(g);
@@ -64,6 +66,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fold_channel_order() {
-  return {.name = "fold_channel_order", .summary = "channels of the data put into another order become channels of the weights", .min_level = 1, .rule = rule, .roots = {"Gather"}};
+  return {.name = "fold_channel_order",
+          .summary = "channels of the data put into another order become channels of the weights",
+          .min_level = 1,
+          .rule = rule,
+          .roots = {"Gather"}};
 }
 }  // namespace orknn::optimize

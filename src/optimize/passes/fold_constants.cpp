@@ -141,6 +141,9 @@ Status run(Rewriter& r) {
 }  // namespace
 
 Pass fold_constants() {
-  return {.name = "fold_constants", .summary = "computes everything that does not depend on the inputs", .min_level = 0, .graph_pass = run};
+  return {.name = "fold_constants",
+          .summary = "computes everything that does not depend on the inputs",
+          .min_level = 0,
+          .graph_pass = run};
 }
 }  // namespace orknn::optimize

@@ -24,6 +24,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fold_gemm_transpose() {
-  return {.name = "fold_gemm_transpose", .summary = "Transpose in front of a Gemm becomes transA or transB", .min_level = 1, .rule = rule, .roots = {"Gemm"}};
+  return {.name = "fold_gemm_transpose",
+          .summary = "Transpose in front of a Gemm becomes transA or transB",
+          .min_level = 1,
+          .rule = rule,
+          .roots = {"Gemm"}};
 }
 }  // namespace orknn::optimize

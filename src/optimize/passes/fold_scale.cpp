@@ -22,7 +22,9 @@ struct Affine {
 };
 
 std::optional<Affine> affine_of(const Graph& g, const Node& n, int64_t axis, int64_t rank, int64_t channels) {
-  if (n.op == "Neg") return Affine{n.input(0), std::vector<double>(static_cast<size_t>(channels), -1.0), std::vector<double>(static_cast<size_t>(channels), 0.0)};
+  if (n.op == "Neg")
+    return Affine{n.input(0), std::vector<double>(static_cast<size_t>(channels), -1.0),
+                  std::vector<double>(static_cast<size_t>(channels), 0.0)};
   const bool constant_first = g.is_constant(n.input(0));
   const TensorId constant = n.input(constant_first ? 0 : 1);
   Affine a;
@@ -40,12 +42,15 @@ std::optional<Affine> affine_of(const Graph& g, const Node& n, int64_t axis, int
   } else {
     a.shift = *values;
     if (n.op == "Sub" && constant_first) a.scale.assign(values->size(), -1.0);
-    if (n.op == "Sub" && !constant_first) for (double& s : a.shift) s = -s;
+    if (n.op == "Sub" && !constant_first)
+      for (double& s : a.shift) s = -s;
   }
   return a;
 }
 
-bool shifts(const Affine& a) { return std::ranges::any_of(a.shift, [](double s) { return s != 0; }); }
+bool shifts(const Affine& a) {
+  return std::ranges::any_of(a.shift, [](double s) { return s != 0; });
+}
 
 // `first` followed by `second`; what it reads is the first's.
 Affine compose(const Affine& first, const Affine& second) {
@@ -128,7 +133,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fold_scale() {
-  return {.name = "fold_scale", .summary = "constant per-channel Mul, Div, Add, Sub, Neg into the weights before or after", .min_level = 1,
-          .rule = rule, .roots = {std::begin(kOps), std::end(kOps)}};
+  return {.name = "fold_scale",
+          .summary = "constant per-channel Mul, Div, Add, Sub, Neg into the weights before or after",
+          .min_level = 1,
+          .rule = rule,
+          .roots = {std::begin(kOps), std::end(kOps)}};
 }
 }  // namespace orknn::optimize

@@ -2,8 +2,8 @@
 //
 // Before: %s = MatMul(%q, Transpose(%k)) ; %p = Softmax(Add(Mul(%s, scale), mask)) ; %y = MatMul(%p, %v)
 // After:  %y = Attention(%q, %k, %v, mask) {scale = ...}
-// Legal: 4-D [batch, heads, rows, width] tensors with equal batch and heads; Softmax over the last axis; the keys come through a Transpose;
-// the scale is a constant (on the scores, on q, on k, or both); nothing between is read elsewhere.
+// Legal: 4-D [batch, heads, rows, width] tensors with equal batch and heads; Softmax over the last axis; the keys come through a
+// Transpose; the scale is a constant (on the scores, on q, on k, or both); nothing between is read elsewhere.
 #include <algorithm>
 #include <cmath>
 
@@ -21,9 +21,12 @@ TensorId unscaled(const Graph& g, TensorId t, double& scale, std::vector<const N
     if (!n || !n->tail.empty() || (n->op != "Mul" && n->op != "Div")) return t;
     const auto right = constant_scalar(g, n->input(1)), left = constant_scalar(g, n->input(0));
     TensorId next;
-    if (right && (n->op == "Mul" || *right != 0)) scale *= n->op == "Mul" ? *right : 1 / *right, next = n->input(0);
-    else if (left && n->op == "Mul") scale *= *left, next = n->input(1);
-    else return t;
+    if (right && (n->op == "Mul" || *right != 0))
+      scale *= n->op == "Mul" ? *right : 1 / *right, next = n->input(0);
+    else if (left && n->op == "Mul")
+      scale *= *left, next = n->input(1);
+    else
+      return t;
     if (!same_shape(g, next, t)) return t;
     nodes.push_back(n);
     t = next;
@@ -40,8 +43,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 
   TensorId scores = softmax->input(0), mask;
   if (const Node* sum = g.sole_producer(scores, "Add")) {
-    const size_t side = producer(g, sum->input(1), "MatMul") && !producer(g, sum->input(0), "MatMul") && !producer(g, sum->input(0), "Mul") &&
-                                !producer(g, sum->input(0), "Div") ? 1 : 0;
+    const size_t side = producer(g, sum->input(1), "MatMul") && !producer(g, sum->input(0), "MatMul") &&
+                                !producer(g, sum->input(0), "Mul") && !producer(g, sum->input(0), "Div")
+                            ? 1
+                            : 0;
     if (!same_shape(g, sum->input(side), scores)) return no_match();
     scores = sum->input(side);
     mask = sum->input(1 - side);
@@ -81,6 +86,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fuse_attention() {
-  return {.name = "fuse_attention", .summary = "Attention from MatMul, scale, mask, Softmax, MatMul", .min_level = 2, .rule = rule, .roots = {"MatMul"}};
+  return {.name = "fuse_attention",
+          .summary = "Attention from MatMul, scale, mask, Softmax, MatMul",
+          .min_level = 2,
+          .rule = rule,
+          .roots = {"MatMul"}};
 }
 }  // namespace orknn::optimize

@@ -47,7 +47,8 @@ Rewrite rule(const Graph& g, const Node& n) {
   std::vector<const Node*> nodes;
   if (const Node* before = read_once(g, outer->x) ? g.producer_node(outer->x) : nullptr) {
     if (const auto inner = limits_of(g, *before)) {
-      outer = Limited{inner->x, std::clamp(inner->low, outer->low, outer->high), std::clamp(inner->high, outer->low, outer->high)};
+      outer =
+          Limited{inner->x, std::clamp(inner->low, outer->low, outer->high), std::clamp(inner->high, outer->low, outer->high)};
       nodes.push_back(before);
     }
   }
@@ -56,7 +57,8 @@ Rewrite rule(const Graph& g, const Node& n) {
   Patch patch(g);
   std::vector<TensorId> inputs{outer->x};
   const std::string name = g.tensor(n.output(0)).name;
-  inputs.push_back(outer->low == -INFINITY ? TensorId{} : patch.add_constant(name + "_min", constant_from({outer->low}, {}, dtype)));
+  inputs.push_back(outer->low == -INFINITY ? TensorId{}
+                                           : patch.add_constant(name + "_min", constant_from({outer->low}, {}, dtype)));
   if (outer->high != INFINITY) inputs.push_back(patch.add_constant(name + "_max", constant_from({outer->high}, {}, dtype)));
   replace_node(g, patch, n, successor(n, "Clip", std::move(inputs)), nodes);
   return rewrite(std::move(patch));
@@ -64,7 +66,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fuse_clip() {
-  return {.name = "fuse_clip", .summary = "Clip or Relu from Min, Max, Relu and Clip with constant bounds", .min_level = 1, .rule = rule,
+  return {.name = "fuse_clip",
+          .summary = "Clip or Relu from Min, Max, Relu and Clip with constant bounds",
+          .min_level = 1,
+          .rule = rule,
           .roots = {"Min", "Max", "Relu", "Clip"}};
 }
 }  // namespace orknn::optimize

@@ -1,8 +1,8 @@
 // One SpaceToDepth instead of the four strided Slices and the Concat of a focus layer.
 //
-// Before: %y = Concat(%x[::2,::2], %x[1::2,::2], %x[::2,1::2], %x[1::2,1::2]) {axis = 1}     After: %y = SpaceToDepth(%x) {blocksize = 2}
-// Legal: even extents, slices read nowhere else. SpaceToDepth goes row by row; any other order of the four needs the following Conv to have
-// constant weights, whose input channels are then reordered.
+// Before: %y = Concat(%x[::2,::2], %x[1::2,::2], %x[::2,1::2], %x[1::2,1::2]) {axis = 1}     After: %y = SpaceToDepth(%x)
+// {blocksize = 2} Legal: even extents, slices read nowhere else. SpaceToDepth goes row by row; any other order of the four needs
+// the following Conv to have constant weights, whose input channels are then reordered.
 #include <algorithm>
 
 #include "optimize/linear.h"
@@ -27,7 +27,8 @@ std::optional<Grid> match_slices(const Graph& g, TensorId t) {
   for (int depth = 0; depth < 2; ++depth) {
     const Node* n = g.sole_producer(t, "Slice");
     if (!n) break;
-    const auto starts = constant_ints(g, n->input(1)), axes = constant_ints(g, n->input(3)), steps = constant_ints(g, n->input(4));
+    const auto starts = constant_ints(g, n->input(1)), axes = constant_ints(g, n->input(3)),
+               steps = constant_ints(g, n->input(4));
     if (!starts || !axes || !steps || starts->size() != axes->size() || steps->size() != axes->size()) return std::nullopt;
     for (size_t i = 0; i < axes->size(); ++i) {
       const int64_t axis = (*axes)[i] < 0 ? (*axes)[i] + 4 : (*axes)[i];
@@ -40,7 +41,9 @@ std::optional<Grid> match_slices(const Graph& g, TensorId t) {
     t = n->input(0);
   }
   const auto dims = dims_of(g, t);
-  if (grid.nodes.empty() || grid.step[0] != 2 || grid.step[1] != 2 || !dims || (*dims)[2] != 2 * (*out)[2] || (*dims)[3] != 2 * (*out)[3]) return std::nullopt;
+  if (grid.nodes.empty() || grid.step[0] != 2 || grid.step[1] != 2 || !dims || (*dims)[2] != 2 * (*out)[2] ||
+      (*dims)[3] != 2 * (*out)[3])
+    return std::nullopt;
   grid.x = t;
   return grid;
 }
@@ -74,7 +77,8 @@ Rewrite rule(const Graph& g, const Node& n) {
   std::vector<double> moved(weight.size());
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t block = 0; block < 4; ++block) {
-      const int64_t from = (r * dims[1] + block * channels) * kernel, to = (r * dims[1] + order[static_cast<size_t>(block)] * channels) * kernel;
+      const int64_t from = (r * dims[1] + block * channels) * kernel,
+                    to = (r * dims[1] + order[static_cast<size_t>(block)] * channels) * kernel;
       std::copy_n(weight.begin() + from, channels * kernel, moved.begin() + to);
     }
   Patch patch(g);
@@ -87,6 +91,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fuse_focus() {
-  return {.name = "fuse_focus", .summary = "SpaceToDepth from the strided Slices of a focus layer", .min_level = 2, .rule = rule, .roots = {"Concat"}};
+  return {.name = "fuse_focus",
+          .summary = "SpaceToDepth from the strided Slices of a focus layer",
+          .min_level = 2,
+          .rule = rule,
+          .roots = {"Concat"}};
 }
 }  // namespace orknn::optimize

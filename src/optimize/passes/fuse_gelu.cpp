@@ -16,7 +16,8 @@ Rewrite rule(const Graph& g, const Node& n) {
   const Polynomial half{0, 0.5, 0, 0};
   const double root = std::sqrt(2 / M_PI);
   const auto form = match_gated(g, n, {"Erf", "Tanh"}, [&](const GatedForm& f) {
-    const Polynomial argument = f.function->op == "Erf" ? Polynomial{0, M_SQRT1_2, 0, 0} : Polynomial{0, root, 0, root * 0.044715};
+    const Polynomial argument =
+        f.function->op == "Erf" ? Polynomial{0, M_SQRT1_2, 0, 0} : Polynomial{0, root, 0, root * 0.044715};
     return nearly(f.p, half) && nearly(f.q, half) && nearly(f.argument, argument);
   });
   if (!form) return no_match();
@@ -27,6 +28,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fuse_gelu() {
-  return {.name = "fuse_gelu", .summary = "Gelu from its Erf or Tanh formula", .min_level = 2, .rule = rule, .roots = {"Mul", "Div", "Add"}};
+  return {.name = "fuse_gelu",
+          .summary = "Gelu from its Erf or Tanh formula",
+          .min_level = 2,
+          .rule = rule,
+          .roots = {"Mul", "Div", "Add"}};
 }
 }  // namespace orknn::optimize

@@ -15,9 +15,11 @@ Rewrite rule(const Graph& g, const Node& n) {
     const Node* sigmoid = g.sole_producer(n.input(i), "Sigmoid");
     if (!sigmoid) continue;
     const Node* split = producer(g, n.input(1 - i), "Split");
-    if (!split || split->outputs.size() != 2 || split->output(0) != n.input(1 - i) || split->output(1) != sigmoid->input(0)) continue;
+    if (!split || split->outputs.size() != 2 || split->output(0) != n.input(1 - i) || split->output(1) != sigmoid->input(0))
+      continue;
     if (!same_shape(g, split->output(0), split->output(1)) || !is_closed(g, {split, sigmoid}, n)) continue;
-    return replace_node(g, n, successor(n, "Glu", {split->input(0)}, {{"axis", split->attributes.int_or("axis", 0)}}), {split, sigmoid});
+    return replace_node(g, n, successor(n, "Glu", {split->input(0)}, {{"axis", split->attributes.int_or("axis", 0)}}),
+                        {split, sigmoid});
   }
   return no_match();
 }

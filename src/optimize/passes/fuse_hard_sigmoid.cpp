@@ -15,16 +15,22 @@ Rewrite rule(const Graph& g, const Node& n) {
     const double scale = f.q[0];
     if (!nearly(f.p, Polynomial{}) || scale <= 0 || !nearly(f.q, Polynomial{scale, 0, 0, 0})) return false;
     const auto bounds = clip_bounds(g, *f.function);
-    return bounds && bounds->low == 0 && nearly(scale * bounds->high, 1, 1e-6) && f.argument[0] != 0 && f.argument[1] > 0 && f.argument[2] == 0 &&
-           f.argument[3] == 0;
+    return bounds && bounds->low == 0 && nearly(scale * bounds->high, 1, 1e-6) && f.argument[0] != 0 && f.argument[1] > 0 &&
+           f.argument[2] == 0 && f.argument[3] == 0;
   });
   if (!form) return no_match();
   const double scale = form->q[0];
-  return replace_node(g, n, successor(n, "HardSigmoid", {form->x}, {{"alpha", form->argument[1] * scale}, {"beta", form->argument[0] * scale}}), form->nodes);
+  return replace_node(
+      g, n, successor(n, "HardSigmoid", {form->x}, {{"alpha", form->argument[1] * scale}, {"beta", form->argument[0] * scale}}),
+      form->nodes);
 }
 }  // namespace
 
 Pass fuse_hard_sigmoid() {
-  return {.name = "fuse_hard_sigmoid", .summary = "HardSigmoid from Clip formulas", .min_level = 1, .rule = rule, .roots = {"Mul", "Div", "Clip"}};
+  return {.name = "fuse_hard_sigmoid",
+          .summary = "HardSigmoid from Clip formulas",
+          .min_level = 1,
+          .rule = rule,
+          .roots = {"Mul", "Div", "Clip"}};
 }
 }  // namespace orknn::optimize

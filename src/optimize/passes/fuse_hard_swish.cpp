@@ -19,7 +19,8 @@ Rewrite rule(const Graph& g, const Node& n) {
       return nearly(scale, 1) && nearly(alpha, 1.0 / 6) && nearly(beta, 0.5) && nearly(f.argument, Polynomial{0, 1, 0, 0});
     }
     const auto bounds = clip_bounds(g, *f.function);
-    return bounds && bounds->low == 0 && nearly(scale * bounds->high, 1) && nearly(f.argument, Polynomial{0.5 / scale, 1.0 / 6 / scale, 0, 0});
+    return bounds && bounds->low == 0 && nearly(scale * bounds->high, 1) &&
+           nearly(f.argument, Polynomial{0.5 / scale, 1.0 / 6 / scale, 0, 0});
   });
   if (!form) return no_match();
   return replace_node(g, n, successor(n, "HardSwish", {form->x}), form->nodes);
@@ -27,6 +28,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fuse_hard_swish() {
-  return {.name = "fuse_hard_swish", .summary = "HardSwish from Clip or HardSigmoid formulas", .min_level = 1, .rule = rule, .roots = {"Mul", "Div"}};
+  return {.name = "fuse_hard_swish",
+          .summary = "HardSwish from Clip or HardSigmoid formulas",
+          .min_level = 1,
+          .rule = rule,
+          .roots = {"Mul", "Div"}};
 }
 }  // namespace orknn::optimize

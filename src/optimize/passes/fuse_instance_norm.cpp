@@ -2,7 +2,8 @@
 //
 // Before: %d = Sub(%x, ReduceMean(%x, {2,3})) ; %y = Div(%d, Sqrt(Add(ReduceMean(Mul(%d, %d), {2,3}), eps)))
 // After:  %y = InstanceNormalization(%x, ones, zeros) {epsilon = eps}
-// Legal: at least two axes, all those behind the channel axis (over one axis it is a LayerNormalization); nothing between is read elsewhere.
+// Legal: at least two axes, all those behind the channel axis (over one axis it is a LayerNormalization); nothing between is read
+// elsewhere.
 #include <algorithm>
 
 #include "optimize/linear.h"
@@ -25,14 +26,18 @@ Rewrite absorb(const Graph& g, const Node& n) {
     auto scale = per_channel(g, norm->input(1), 0, 1, channels), shift = per_channel(g, norm->input(2), 0, 1, channels);
     if (!values || !scale || !shift) continue;
     for (size_t c = 0; c < values->size(); ++c) {
-      if (n.op == "Mul") (*scale)[c] *= (*values)[c], (*shift)[c] *= (*values)[c];
-      else (*shift)[c] += (*values)[c];
+      if (n.op == "Mul")
+        (*scale)[c] *= (*values)[c], (*shift)[c] *= (*values)[c];
+      else
+        (*shift)[c] += (*values)[c];
     }
     Patch patch(g);
     Node fresh = *norm;
     fresh.outputs = n.outputs;
-    fresh.inputs[1] = patch.add_constant(g.tensor(norm->input(1)).name, constant_from(*scale, {channels}, dtype_of(g, norm->input(1))));
-    fresh.inputs[2] = patch.add_constant(g.tensor(norm->input(2)).name, constant_from(*shift, {channels}, dtype_of(g, norm->input(2))));
+    fresh.inputs[1] =
+        patch.add_constant(g.tensor(norm->input(1)).name, constant_from(*scale, {channels}, dtype_of(g, norm->input(1))));
+    fresh.inputs[2] =
+        patch.add_constant(g.tensor(norm->input(2)).name, constant_from(*shift, {channels}, dtype_of(g, norm->input(2))));
     replace_node(g, patch, n, std::move(fresh), {norm});
     return rewrite(std::move(patch));
   }
@@ -51,7 +56,9 @@ Rewrite rule(const Graph& g, const Node& n) {
   if (shape.size() < 4 || m->axes.size() + 2 != shape.size() || m->axes.front() != 2 || !shape[1].is_known()) return no_match();
   const int64_t channels = shape[1].value();
   const std::string name = g.tensor(n.output(0)).name;
-  const auto filled = [&](double v) { return constant_from(std::vector<double>(static_cast<size_t>(channels), v), {channels}, dtype_of(g, m->x)); };
+  const auto filled = [&](double v) {
+    return constant_from(std::vector<double>(static_cast<size_t>(channels), v), {channels}, dtype_of(g, m->x));
+  };
   Patch patch(g);
   const TensorId scale = patch.add_constant(name + "_scale", filled(1)), bias = patch.add_constant(name + "_bias", filled(0));
   replace_node(g, patch, n, successor(n, "InstanceNormalization", {m->x, scale, bias}, {{"epsilon", m->epsilon}}), m->nodes);
@@ -60,6 +67,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fuse_instance_norm() {
-  return {.name = "fuse_instance_norm", .summary = "InstanceNormalization from its arithmetic", .min_level = 2, .rule = rule, .roots = {"Div", "Mul", "Add"}};
+  return {.name = "fuse_instance_norm",
+          .summary = "InstanceNormalization from its arithmetic",
+          .min_level = 2,
+          .rule = rule,
+          .roots = {"Div", "Mul", "Add"}};
 }
 }  // namespace orknn::optimize

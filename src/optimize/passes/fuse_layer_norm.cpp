@@ -12,7 +12,9 @@ namespace {
 using namespace ir;
 
 // Extents of the last axes; the others may be unknown.
-std::optional<Dims> normalized_dims(const Shape& shape, size_t axes) { return to_dims(Shape(shape.end() - static_cast<int64_t>(axes), shape.end())); }
+std::optional<Dims> normalized_dims(const Shape& shape, size_t axes) {
+  return to_dims(Shape(shape.end() - static_cast<int64_t>(axes), shape.end()));
+}
 
 Rewrite fuse_core(const Graph& g, const Node& n) {
   const auto m = match_normalization(g, n);
@@ -24,14 +26,18 @@ Rewrite fuse_core(const Graph& g, const Node& n) {
   Patch patch(g);
   std::vector<TensorId> inputs{m->x};
   const auto add = [&](TensorId id, double fallback, const char* suffix) {
-    std::optional<TensorData> value = constant_from(std::vector<double>(static_cast<size_t>(element_count(dims)), fallback), dims, dtype);
+    std::optional<TensorData> value =
+        constant_from(std::vector<double>(static_cast<size_t>(element_count(dims)), fallback), dims, dtype);
     if (id) value = broadcast_constant(g.tensor(id).constant, dims);
     if (value) inputs.push_back(patch.add_constant(id ? g.tensor(id).name : g.tensor(n.output(0)).name + suffix, *value));
     return value.has_value();
   };
   if (!add(m->scale, 1, "_scale")) return no_match();
   if (m->shift && !add(m->shift, 0, "_bias")) return no_match();
-  replace_node(g, patch, n, successor(n, "LayerNormalization", inputs, {{"axis", -static_cast<int64_t>(m->axes.size())}, {"epsilon", m->epsilon}}), m->nodes);
+  replace_node(
+      g, patch, n,
+      successor(n, "LayerNormalization", inputs, {{"axis", -static_cast<int64_t>(m->axes.size())}, {"epsilon", m->epsilon}}),
+      m->nodes);
   return rewrite(std::move(patch));
 }
 
@@ -50,8 +56,10 @@ Rewrite absorb(const Graph& g, const Node& n) {
     const TensorId id = patch.add_constant(g.tensor(n.input(1 - i)).name, *value);
     Node fresh = *norm;
     fresh.outputs = n.outputs;
-    if (n.op == "Mul") fresh.inputs[1] = id;
-    else fresh.inputs = {norm->input(0), norm->input(1), id};
+    if (n.op == "Mul")
+      fresh.inputs[1] = id;
+    else
+      fresh.inputs = {norm->input(0), norm->input(1), id};
     replace_node(g, patch, n, std::move(fresh), {norm});
     return rewrite(std::move(patch));
   }
@@ -69,6 +77,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fuse_layer_norm() {
-  return {.name = "fuse_layer_norm", .summary = "LayerNormalization from its arithmetic", .min_level = 2, .rule = rule, .roots = {"Div", "Mul", "Add"}};
+  return {.name = "fuse_layer_norm",
+          .summary = "LayerNormalization from its arithmetic",
+          .min_level = 2,
+          .rule = rule,
+          .roots = {"Div", "Mul", "Add"}};
 }
 }  // namespace orknn::optimize

@@ -52,6 +52,7 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fuse_log_softmax() {
-  return {.name = "fuse_log_softmax", .summary = "LogSoftmax from its parts", .min_level = 2, .rule = rule, .roots = {"Log", "Sub"}};
+  return {
+      .name = "fuse_log_softmax", .summary = "LogSoftmax from its parts", .min_level = 2, .rule = rule, .roots = {"Log", "Sub"}};
 }
 }  // namespace orknn::optimize

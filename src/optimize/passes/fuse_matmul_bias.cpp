@@ -44,6 +44,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fuse_matmul_bias() {
-  return {.name = "fuse_matmul_bias", .summary = "constant Add behind MatMul or Gemm becomes its bias", .min_level = 1, .rule = rule, .roots = {"Add"}};
+  return {.name = "fuse_matmul_bias",
+          .summary = "constant Add behind MatMul or Gemm becomes its bias",
+          .min_level = 1,
+          .rule = rule,
+          .roots = {"Add"}};
 }
 }  // namespace orknn::optimize

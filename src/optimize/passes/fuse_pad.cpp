@@ -1,8 +1,9 @@
 // Moves explicit padding into the window that reads it.
 //
 // Before: %p = Pad(%x, {0,0,1,1,0,0,1,1}) ; %y = Conv(%p, %w)     After: %y = Conv(%x, %w) {pads = [1,1,1,1]}
-// Legal: constant mode, spatial axes only, no other reader. Conv: zeros. AveragePool: zeros, all of them counted. MaxPool: a value that never
-// wins (-inf, the lowest number of a float type), or zeros around values that are never negative; pads stay smaller than the kernel.
+// Legal: constant mode, spatial axes only, no other reader. Conv: zeros. AveragePool: zeros, all of them counted. MaxPool: a
+// value that never wins (-inf, the lowest number of a float type), or zeros around values that are never negative; pads stay
+// smaller than the kernel.
 #include <algorithm>
 #include <cmath>
 
@@ -90,7 +91,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fuse_pad() {
-  return {.name = "fuse_pad", .summary = "Pad into the Conv or pool that reads it", .min_level = 1, .rule = rule,
+  return {.name = "fuse_pad",
+          .summary = "Pad into the Conv or pool that reads it",
+          .min_level = 1,
+          .rule = rule,
           .roots = {"Conv", "AveragePool", "MaxPool"}};
 }
 }  // namespace orknn::optimize

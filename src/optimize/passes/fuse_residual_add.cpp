@@ -19,12 +19,16 @@ bool can_carry(const Graph& g, TensorId t) {
   // A constant bias of a MatMul is no residual.
   size_t steps = n->tail.size();
   if (steps > 0 && n->tail[0].op == "Add" && g.is_constant(n->inputs[static_cast<size_t>(n->tail[0].operand)])) --steps;
-  return steps <= 1 && std::ranges::none_of(n->tail, [&](const TailStep& s) { return s.op == "Add" && !g.is_constant(n->inputs[static_cast<size_t>(s.operand)]); });
+  return steps <= 1 && std::ranges::none_of(n->tail, [&](const TailStep& s) {
+           return s.op == "Add" && !g.is_constant(n->inputs[static_cast<size_t>(s.operand)]);
+         });
 }
 
 Rewrite rule(const Graph& g, const Node& n) {
   if (!is_float_tensor(g, n.output(0)) || n.own_input_count() != 2 || n.input(0) == n.input(1)) return no_match();
-  if (!same_shape(g, n.input(0), n.output(0)) || !same_shape(g, n.input(1), n.output(0)) || g.is_constant(n.input(0)) || g.is_constant(n.input(1))) return no_match();
+  if (!same_shape(g, n.input(0), n.output(0)) || !same_shape(g, n.input(1), n.output(0)) || g.is_constant(n.input(0)) ||
+      g.is_constant(n.input(1)))
+    return no_match();
   const bool left = can_carry(g, n.input(0)), right = can_carry(g, n.input(1));
   if (!left && !right) return no_match();
   // Of two, the later one: the other result is then ready when it is needed.
@@ -47,6 +51,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fuse_residual_add() {
-  return {.name = "fuse_residual_add", .summary = "Add into the Conv, ConvTranspose, Gemm or MatMul before it", .min_level = 3, .rule = rule, .roots = {"Add"}};
+  return {.name = "fuse_residual_add",
+          .summary = "Add into the Conv, ConvTranspose, Gemm or MatMul before it",
+          .min_level = 3,
+          .rule = rule,
+          .roots = {"Add"}};
 }
 }  // namespace orknn::optimize

@@ -40,14 +40,22 @@ Rewrite rule(const Graph& g, const Node& n) {
   const auto dims = to_dims(Shape(shape.end() - static_cast<int64_t>(m->axes.size()), shape.end()));
   if (!dims) return no_match();
   Patch patch(g);
-  const TensorData ones = constant_from(std::vector<double>(static_cast<size_t>(element_count(*dims)), 1.0), *dims, dtype_of(g, m->x));
+  const TensorData ones =
+      constant_from(std::vector<double>(static_cast<size_t>(element_count(*dims)), 1.0), *dims, dtype_of(g, m->x));
   const TensorId scale = patch.add_constant(g.tensor(n.output(0)).name + "_scale", ones);
-  replace_node(g, patch, n, successor(n, "RMSNormalization", {m->x, scale}, {{"axis", -static_cast<int64_t>(m->axes.size())}, {"epsilon", m->epsilon}}), m->nodes);
+  replace_node(
+      g, patch, n,
+      successor(n, "RMSNormalization", {m->x, scale}, {{"axis", -static_cast<int64_t>(m->axes.size())}, {"epsilon", m->epsilon}}),
+      m->nodes);
   return rewrite(std::move(patch));
 }
 }  // namespace
 
 Pass fuse_rms_norm() {
-  return {.name = "fuse_rms_norm", .summary = "RMSNormalization from its arithmetic", .min_level = 2, .rule = rule, .roots = {"Div", "Mul"}};
+  return {.name = "fuse_rms_norm",
+          .summary = "RMSNormalization from its arithmetic",
+          .min_level = 2,
+          .rule = rule,
+          .roots = {"Div", "Mul"}};
 }
 }  // namespace orknn::optimize

@@ -12,17 +12,22 @@ namespace {
 using namespace ir;
 
 // The op that splitting x into `split`, permuting and joining to `out` amounts to.
-std::optional<Node> recognize(const Node& n, TensorId input, const Dims& x, const Dims& split, const Perm& perm, const Dims& out) {
+std::optional<Node> recognize(const Node& n, TensorId input, const Dims& x, const Dims& split, const Perm& perm,
+                              const Dims& out) {
   const int64_t batch = x[0], channels = x[1], height = x[2], width = x[3];
-  const auto named = [&](std::string op, Attributes attributes) { return successor(n, std::move(op), {input}, std::move(attributes)); };
+  const auto named = [&](std::string op, Attributes attributes) {
+    return successor(n, std::move(op), {input}, std::move(attributes));
+  };
   if (out == x) {
     const bool keeps_pixels = (perm == Perm{0, 2, 1, 3, 4} && split.size() == 5 && split[3] == height && split[4] == width) ||
                               (perm == Perm{0, 2, 1, 3} && split.size() == 4 && split[3] == height * width);
-    if (keeps_pixels && split[0] == batch && split[1] * split[2] == channels) return named("ShuffleChannel", {{"group", split[1]}});
+    if (keeps_pixels && split[0] == batch && split[1] * split[2] == channels)
+      return named("ShuffleChannel", {{"group", split[1]}});
     return std::nullopt;
   }
   if (split.size() != 6 || split[0] != batch || out[0] != batch) return std::nullopt;
-  if (const int64_t block = width > 0 ? out[3] / width : 0; block > 1 && out == Dims{batch, channels / (block * block), height * block, width * block}) {
+  if (const int64_t block = width > 0 ? out[3] / width : 0;
+      block > 1 && out == Dims{batch, channels / (block * block), height * block, width * block}) {
     if (perm == Perm{0, 3, 4, 1, 5, 2} && split == Dims{batch, block, block, out[1], height, width})
       return named("DepthToSpace", {{"blocksize", block}, {"mode", std::string("DCR")}});
     if (perm == Perm{0, 1, 4, 2, 5, 3} && split == Dims{batch, out[1], block, block, height, width})
@@ -30,8 +35,8 @@ std::optional<Node> recognize(const Node& n, TensorId input, const Dims& x, cons
     return std::nullopt;
   }
   const int64_t block = out[3] > 0 ? width / out[3] : 0;
-  if (block > 1 && out == Dims{batch, channels * block * block, height / block, width / block} && perm == Perm{0, 3, 5, 1, 2, 4} &&
-      split == Dims{batch, channels, out[2], block, out[3], block})
+  if (block > 1 && out == Dims{batch, channels * block * block, height / block, width / block} &&
+      perm == Perm{0, 3, 5, 1, 2, 4} && split == Dims{batch, channels, out[2], block, out[3], block})
     return named("SpaceToDepth", {{"blocksize", block}});
   return std::nullopt;
 }
@@ -51,7 +56,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fuse_shuffles() {
-  return {.name = "fuse_shuffles", .summary = "ShuffleChannel, DepthToSpace, SpaceToDepth from Reshape, Transpose, Reshape", .min_level = 2,
-          .rule = rule, .roots = {"Reshape"}};
+  return {.name = "fuse_shuffles",
+          .summary = "ShuffleChannel, DepthToSpace, SpaceToDepth from Reshape, Transpose, Reshape",
+          .min_level = 2,
+          .rule = rule,
+          .roots = {"Reshape"}};
 }
 }  // namespace orknn::optimize

@@ -28,6 +28,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fuse_sigmoid() {
-  return {.name = "fuse_sigmoid", .summary = "Sigmoid and Softplus from formulas with Exp", .min_level = 2, .rule = rule, .roots = {"Div", "Reciprocal", "Log"}};
+  return {.name = "fuse_sigmoid",
+          .summary = "Sigmoid and Softplus from formulas with Exp",
+          .min_level = 2,
+          .rule = rule,
+          .roots = {"Div", "Reciprocal", "Log"}};
 }
 }  // namespace orknn::optimize

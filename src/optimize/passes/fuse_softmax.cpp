@@ -20,8 +20,8 @@ Rewrite rule(const Graph& g, const Node& n) {
   TensorId x = exp->input(0);
   if (const Node* shifted = producer(g, x, "Sub")) {
     const Node* largest = producer(g, shifted->input(1), "ReduceMax");
-    if (largest && largest->input(0) == shifted->input(0) && largest->attributes.int_or("keepdims", 1) && reduce_axes(g, *largest) == axes &&
-        read_once(g, x)) {
+    if (largest && largest->input(0) == shifted->input(0) && largest->attributes.int_or("keepdims", 1) &&
+        reduce_axes(g, *largest) == axes && read_once(g, x)) {
       x = shifted->input(0);
       nodes.insert(nodes.begin(), {largest, shifted});
     }
@@ -32,6 +32,7 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fuse_softmax() {
-  return {.name = "fuse_softmax", .summary = "Softmax from Exp, ReduceSum and Div", .min_level = 2, .rule = rule, .roots = {"Div"}};
+  return {
+      .name = "fuse_softmax", .summary = "Softmax from Exp, ReduceSum and Div", .min_level = 2, .rule = rule, .roots = {"Div"}};
 }
 }  // namespace orknn::optimize

@@ -12,7 +12,8 @@ using namespace ir;
 
 Rewrite rule(const Graph& g, const Node& n) {
   const auto form = match_gated(g, n, {"Sigmoid"}, [](const GatedForm& f) {
-    return nearly(f.p, Polynomial{}) && nearly(f.q, Polynomial{0, 1, 0, 0}) && f.argument[1] != 0 && nearly(f.argument, Polynomial{0, f.argument[1], 0, 0});
+    return nearly(f.p, Polynomial{}) && nearly(f.q, Polynomial{0, 1, 0, 0}) && f.argument[1] != 0 &&
+           nearly(f.argument, Polynomial{0, f.argument[1], 0, 0});
   });
   if (!form) return no_match();
   Attributes attributes;
@@ -22,6 +23,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fuse_swish() {
-  return {.name = "fuse_swish", .summary = "Swish (SiLU) from x * Sigmoid(alpha * x)", .min_level = 1, .rule = rule, .roots = {"Mul"}};
+  return {.name = "fuse_swish",
+          .summary = "Swish (SiLU) from x * Sigmoid(alpha * x)",
+          .min_level = 1,
+          .rule = rule,
+          .roots = {"Mul"}};
 }
 }  // namespace orknn::optimize

@@ -1,9 +1,9 @@
-// Moves a Transpose to channels first up through element-wise ops, so that these meet the Conv that wanted it. Usually that is the
-// preprocessing at the beginning of an NHWC model.
+// Moves a Transpose to channels first up through element-wise ops, so that these meet the Conv that wanted it. Usually that is
+// the preprocessing at the beginning of an NHWC model.
 //
 // Before: %a = Sub(%x, const) ; %t = Transpose(%a) {perm = [0,3,1,2]}     After: %t' = Transpose(%x) ; %t = Sub(%t', const')
-// Legal: one operand is computed, the others are constants; the Transpose is the only reader. Done when such ops lead all the way to a graph
-// input or another Transpose; elsewhere they belong to what is above them.
+// Legal: one operand is computed, the others are constants; the Transpose is the only reader. Done when such ops lead all the way
+// to a graph input or another Transpose; elsewhere they belong to what is above them.
 #include <algorithm>
 
 #include "optimize/match.h"
@@ -62,6 +62,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass hoist_transposes() {
-  return {.name = "hoist_transposes", .summary = "channels-first Transpose up through element-wise ops", .min_level = 2, .rule = rule, .roots = {"Transpose"}};
+  return {.name = "hoist_transposes",
+          .summary = "channels-first Transpose up through element-wise ops",
+          .min_level = 2,
+          .rule = rule,
+          .roots = {"Transpose"}};
 }
 }  // namespace orknn::optimize

@@ -25,6 +25,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass inline_constant_if() {
-  return {.name = "inline_constant_if", .summary = "the taken branch of an If with a constant condition", .min_level = 0, .rule = rule, .roots = {"If"}};
+  return {.name = "inline_constant_if",
+          .summary = "the taken branch of an If with a constant condition",
+          .min_level = 0,
+          .rule = rule,
+          .roots = {"If"}};
 }
 }  // namespace orknn::optimize

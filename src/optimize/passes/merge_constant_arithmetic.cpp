@@ -25,7 +25,8 @@ std::optional<Step> step_of(const Graph& g, const Node& n) {
   if (!n.tail.empty() || n.inputs.size() != 2) return std::nullopt;
   const bool inverse = n.op == "Sub" || n.op == "Div";
   const size_t side = g.is_constant(n.input(1)) ? 1 : 0;
-  if (!g.is_constant(n.input(side)) || (inverse && side == 0) || !same_shape(g, n.input(1 - side), n.output(0))) return std::nullopt;
+  if (!g.is_constant(n.input(side)) || (inverse && side == 0) || !same_shape(g, n.input(1 - side), n.output(0)))
+    return std::nullopt;
   return Step{n.input(1 - side), n.input(side), inverse};
 }
 
@@ -57,7 +58,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass merge_constant_arithmetic() {
-  return {.name = "merge_constant_arithmetic", .summary = "two constant Add/Sub or Mul/Div in a row become one", .min_level = 2, .rule = rule,
+  return {.name = "merge_constant_arithmetic",
+          .summary = "two constant Add/Sub or Mul/Div in a row become one",
+          .min_level = 2,
+          .rule = rule,
           .roots = {"Add", "Sub", "Mul", "Div"}};
 }
 }  // namespace orknn::optimize

@@ -1,7 +1,8 @@
 // One reduction instead of two of a kind in a row.
 //
 // Before: %a = ReduceMean(%x, {3}) ; %y = ReduceMean(%a, {2})     After: %y = ReduceMean(%x, {2,3})
-// Legal: the same op (mean, sum, largest, smallest, product), both keep their axes or neither does, the inner one is read nowhere else.
+// Legal: the same op (mean, sum, largest, smallest, product), both keep their axes or neither does, the inner one is read nowhere
+// else.
 #include <algorithm>
 
 #include "optimize/match.h"
@@ -21,7 +22,8 @@ Rewrite rule(const Graph& g, const Node& n) {
   std::vector<int64_t> axes = *first;
   for (int64_t axis : *second) {
     // Axes of the inner result are counted without those it dropped.
-    if (!keeps) for (int64_t gone : *first) axis += gone <= axis;
+    if (!keeps)
+      for (int64_t gone : *first) axis += gone <= axis;
     if (!std::ranges::count(axes, axis)) axes.push_back(axis);
   }
   std::ranges::sort(axes);
@@ -33,7 +35,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass merge_reductions() {
-  return {.name = "merge_reductions", .summary = "two reductions of a kind in a row become one", .min_level = 1, .rule = rule,
+  return {.name = "merge_reductions",
+          .summary = "two reductions of a kind in a row become one",
+          .min_level = 1,
+          .rule = rule,
           .roots = {"ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd"}};
 }
 }  // namespace orknn::optimize

@@ -30,7 +30,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass merge_reshapes() {
-  return {.name = "merge_reshapes", .summary = "consecutive Reshape, Flatten, Squeeze, Unsqueeze become one Reshape", .min_level = 1, .rule = rule,
+  return {.name = "merge_reshapes",
+          .summary = "consecutive Reshape, Flatten, Squeeze, Unsqueeze become one Reshape",
+          .min_level = 1,
+          .rule = rule,
           .roots = {"Reshape", "Flatten", "Squeeze", "Unsqueeze"}};
 }
 }  // namespace orknn::optimize

@@ -22,6 +22,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass merge_transposes() {
-  return {.name = "merge_transposes", .summary = "consecutive Transposes become one or cancel", .min_level = 1, .rule = rule, .roots = {"Transpose"}};
+  return {.name = "merge_transposes",
+          .summary = "consecutive Transposes become one or cancel",
+          .min_level = 1,
+          .rule = rule,
+          .roots = {"Transpose"}};
 }
 }  // namespace orknn::optimize

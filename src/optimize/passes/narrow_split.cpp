@@ -30,7 +30,9 @@ Rewrite rule(const Graph& g, const Node& n) {
   }
   if (!read) return no_match();
   Patch patch(g);
-  const auto ints = [&](const char* suffix, int64_t v) { return patch.add_constant(g.tensor(read).name + suffix, TensorData::vector(std::vector<int64_t>{v})); };
+  const auto ints = [&](const char* suffix, int64_t v) {
+    return patch.add_constant(g.tensor(read).name + suffix, TensorData::vector(std::vector<int64_t>{v}));
+  };
   Node slice = successor(n, "Slice", {n.input(0), ints("_begin", begin), ints("_end", end), ints("_axis", *axis)});
   slice.outputs = {read};
   replace_node(g, patch, n, std::move(slice));
@@ -39,6 +41,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass narrow_split() {
-  return {.name = "narrow_split", .summary = "Slice instead of a Split with one part read", .min_level = 1, .rule = rule, .roots = {"Split"}};
+  return {.name = "narrow_split",
+          .summary = "Slice instead of a Split with one part read",
+          .min_level = 1,
+          .rule = rule,
+          .roots = {"Split"}};
 }
 }  // namespace orknn::optimize

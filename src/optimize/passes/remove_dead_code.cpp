@@ -23,8 +23,10 @@ Status run(Rewriter& r) {
     const auto unread = [&](TensorId t) { return !t || g.reader_count(t) == 0; };
     size_t used = 0;
     for (size_t i = 0; i < n.outputs.size(); ++i) {
-      if (!unread(n.outputs[i])) used = i + 1;
-      else if (static_cast<int>(i) >= def->outputs.min) trimmed.outputs[i] = {};
+      if (!unread(n.outputs[i]))
+        used = i + 1;
+      else if (static_cast<int>(i) >= def->outputs.min)
+        trimmed.outputs[i] = {};
     }
     Patch patch(g);
     if (used == 0) {

@@ -1,7 +1,8 @@
 // Turns auto_pad and ceil_mode into explicit pads.
 //
 // Before: %y = MaxPool(%x) {auto_pad = "SAME_UPPER"}     After: %y = MaxPool(%x) {pads = [0,0,1,1]}
-// Legal: static spatial extents. ceil_mode becomes a longer end pad where padding does not count: not in an AveragePool that counts it.
+// Legal: static spatial extents. ceil_mode becomes a longer end pad where padding does not count: not in an AveragePool that
+// counts it.
 #include <algorithm>
 
 #include "optimize/match.h"
@@ -32,7 +33,8 @@ std::optional<Window> window_of(const Graph& g, const Node& n) {
   w.stride = n.attributes.ints_or("strides", std::vector<int64_t>(spatial, 1));
   w.dilation = n.attributes.ints_or("dilations", std::vector<int64_t>(spatial, 1));
   const std::vector<int64_t> pads = n.attributes.ints_or("pads", std::vector<int64_t>(2 * spatial, 0));
-  if (w.kernel.size() != spatial || w.stride.size() != spatial || w.dilation.size() != spatial || pads.size() != 2 * spatial) return std::nullopt;
+  if (w.kernel.size() != spatial || w.stride.size() != spatial || w.dilation.size() != spatial || pads.size() != 2 * spatial)
+    return std::nullopt;
   w.begin.assign(pads.begin(), pads.begin() + static_cast<int64_t>(spatial));
   w.end.assign(pads.begin() + static_cast<int64_t>(spatial), pads.end());
   return w;
@@ -96,7 +98,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass resolve_padding() {
-  return {.name = "resolve_padding", .summary = "auto_pad, output_shape and ceil_mode become explicit pads", .min_level = 0, .rule = rule,
+  return {.name = "resolve_padding",
+          .summary = "auto_pad, output_shape and ceil_mode become explicit pads",
+          .min_level = 0,
+          .rule = rule,
           .roots = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool", "ConvInteger", "QLinearConv"}};
 }
 }  // namespace orknn::optimize

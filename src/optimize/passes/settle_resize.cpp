@@ -22,7 +22,8 @@ Rewrite rule(const Graph& g, const Node& n) {
   }
   Patch patch(g);
   Node fresh = n;
-  const TensorId id = patch.add_constant(g.tensor(n.output(0)).name + "_scales", constant_from(scales, {static_cast<int64_t>(scales.size())}, DType::Float32));
+  const TensorId id = patch.add_constant(g.tensor(n.output(0)).name + "_scales",
+                                         constant_from(scales, {static_cast<int64_t>(scales.size())}, DType::Float32));
   fresh.inputs = {n.input(0), {}, id};
   fresh.attributes.erase("axes");
   fresh.attributes.erase("keep_aspect_ratio_policy");
@@ -32,6 +33,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass settle_resize() {
-  return {.name = "settle_resize", .summary = "Resize by whole-number scales instead of sizes", .min_level = 1, .rule = rule, .roots = {"Resize"}};
+  return {.name = "settle_resize",
+          .summary = "Resize by whole-number scales instead of sizes",
+          .min_level = 1,
+          .rule = rule,
+          .roots = {"Resize"}};
 }
 }  // namespace orknn::optimize

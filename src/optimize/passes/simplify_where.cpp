@@ -18,7 +18,8 @@ Rewrite rule(const Graph& g, const Node& n) {
   if (!condition && !same) return no_match();
   const TensorId chosen = n.input(same || *condition != 0 ? 1 : 2);
   if (same_shape(g, chosen, n.output(0)))
-    return can_replace(g, n.output(0), chosen) ? bypass(g, n.output(0), chosen) : replace_node(g, n, successor(n, "Identity", {chosen}));
+    return can_replace(g, n.output(0), chosen) ? bypass(g, n.output(0), chosen)
+                                               : replace_node(g, n, successor(n, "Identity", {chosen}));
   const auto dims = dims_of(g, n.output(0));
   if (!dims || !dims_of(g, chosen)) return no_match();
   Patch patch(g);
@@ -29,6 +30,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass simplify_where() {
-  return {.name = "simplify_where", .summary = "Where with a condition that is the same everywhere", .min_level = 1, .rule = rule, .roots = {"Where"}};
+  return {.name = "simplify_where",
+          .summary = "Where with a condition that is the same everywhere",
+          .min_level = 1,
+          .rule = rule,
+          .roots = {"Where"}};
 }
 }  // namespace orknn::optimize

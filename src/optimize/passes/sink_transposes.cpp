@@ -2,10 +2,10 @@
 // cancel this way, and activations meet the Conv before them.
 //
 // Before: %t = Transpose(%c) {perm = [0,2,3,1]} ; %y = Relu(%t)     After: %r = Relu(%c) ; %y = Transpose(%r) {perm = [0,2,3,1]}
-// Legal: the op works element by element or its axes can be renamed (Concat, Split, Slice, Pad, Reduce, ArgMax, Softmax, Resize, Tile, Squeeze,
-// QuantizeLinear, DequantizeLinear).
-// Done when it cannot add work: channels-last Transposes always move down; others when a partner is in sight, when two become one, or when an
-// activation or a constant factor thereby meets the Conv, Gemm or MatMul it can be fused with.
+// Legal: the op works element by element or its axes can be renamed (Concat, Split, Slice, Pad, Reduce, ArgMax, Softmax, Resize,
+// Tile, Squeeze, QuantizeLinear, DequantizeLinear). Done when it cannot add work: channels-last Transposes always move down;
+// others when a partner is in sight, when two become one, or when an activation or a constant factor thereby meets the Conv, Gemm
+// or MatMul it can be fused with.
 #include <algorithm>
 
 #include "optimize/match.h"
@@ -22,8 +22,9 @@ bool is_arg(const Node& n) { return n.op == "ArgMax" || n.op == "ArgMin"; }
 // Ops that a Transpose on input 0 can pass, apart from the element-wise ones.
 bool has_movable_axes(const Node& n) {
   if (n.op == "Softmax" || n.op == "LogSoftmax" || n.op == "Hardmax") return n.attributes.int_or("flatten", 0) == 0;
-  return is_reduce(n) || is_arg(n) || n.op == "Concat" || n.op == "Split" || n.op == "Slice" || n.op == "Pad" || n.op == "Resize" || n.op == "Tile" ||
-         n.op == "Squeeze" || (is_quantization(n.op) && n.attributes.int_or("block_size", 0) == 0);
+  return is_reduce(n) || is_arg(n) || n.op == "Concat" || n.op == "Split" || n.op == "Slice" || n.op == "Pad" ||
+         n.op == "Resize" || n.op == "Tile" || n.op == "Squeeze" ||
+         (is_quantization(n.op) && n.attributes.int_or("block_size", 0) == 0);
 }
 
 bool is_passable(const Node& n) { return n.tail.empty() && (is_pointwise(n.op) || is_broadcasting(n.op) || has_movable_axes(n)); }
@@ -54,7 +55,9 @@ bool comes_from_weights(const Graph& g, TensorId t) {
     const Node* n = read_once(g, t) ? g.producer_node(t) : nullptr;
     if (!n || !n->tail.empty()) return false;
     if (n->op == "Conv" || n->op == "ConvTranspose" || n->op == "Gemm" || n->op == "MatMul") return true;
-    if ((n->op != "Add" && n->op != "Mul" && n->op != "Sub" && n->op != "Div") || g.is_constant(n->input(0)) == g.is_constant(n->input(1))) return false;
+    if ((n->op != "Add" && n->op != "Mul" && n->op != "Sub" && n->op != "Div") ||
+        g.is_constant(n->input(0)) == g.is_constant(n->input(1)))
+      return false;
     t = n->input(g.is_constant(n->input(0)) ? 1 : 0);
   }
   return false;
@@ -113,7 +116,9 @@ Perm without(const Perm& perm, const std::vector<int64_t>& axes) {
 bool rename_axes(Patch& patch, const Graph& g, const Node& n, Moved& m) {
   const Perm perm = m.perm;
   const size_t rank = perm.size();
-  const auto constant = [&](size_t i) { return i < n.inputs.size() && n.inputs[i] ? constant_ints(g, n.inputs[i]) : std::nullopt; };
+  const auto constant = [&](size_t i) {
+    return i < n.inputs.size() && n.inputs[i] ? constant_ints(g, n.inputs[i]) : std::nullopt;
+  };
   const auto set_ints = [&](size_t i, const std::vector<int64_t>& values) {
     if (m.inputs.size() <= i) m.inputs.resize(i + 1);
     m.inputs[i] = patch.add_constant(g.tensor(n.output(0)).name + "_axes", TensorData::vector(values));
@@ -219,7 +224,8 @@ Rewrite rule(const Graph& g, const Node& n) {
       m.inputs[i] = patch.add_constant(g.tensor(in).name, permuted_operand(*c, back));
     } else if (n.op != "Concat" && elements(g, in) == 1 && rank_of(g, in) <= static_cast<int64_t>(perm->size())) {
       continue;
-    } else if (n.op != "Concat" && rank_of(g, in) == static_cast<int64_t>(perm->size()) && elements(g, in) >= 0 && 4 * elements(g, in) <= elements(g, n.output(0))) {
+    } else if (n.op != "Concat" && rank_of(g, in) == static_cast<int64_t>(perm->size()) && elements(g, in) >= 0 &&
+               4 * elements(g, in) <= elements(g, n.output(0))) {
       m.inputs[i] = patch.add_node("Transpose", transpose->name, {in}, {{"perm", back}}, transpose->origin);
     } else {
       return no_match();
@@ -227,7 +233,8 @@ Rewrite rule(const Graph& g, const Node& n) {
   }
   const bool in_sight = n.outputs.size() == 1 && meets_inverse(g, n.output(0), *perm);
   const bool meets_weights = dying == 1 && is_simple(g, n) && comes_from_weights(g, transpose->input(0));
-  const bool allowed = is_channels_last(*perm) ? others_pass || in_sight : dying >= 2 || (in_sight && dying >= 1) || meets_weights;
+  const bool allowed =
+      is_channels_last(*perm) ? others_pass || in_sight : dying >= 2 || (in_sight && dying >= 1) || meets_weights;
   if (!allowed || !rename_axes(patch, g, n, m)) return no_match();
 
   Node above = n;
@@ -253,6 +260,9 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass sink_transposes() {
-  return {.name = "sink_transposes", .summary = "Transposes down through ops that do not mind, until they cancel", .min_level = 2, .rule = rule};
+  return {.name = "sink_transposes",
+          .summary = "Transposes down through ops that do not mind, until they cancel",
+          .min_level = 2,
+          .rule = rule};
 }
 }  // namespace orknn::optimize

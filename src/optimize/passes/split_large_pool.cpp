@@ -2,8 +2,8 @@
 //
 // Before: %y = AveragePool(%x) {kernel_shape = {33,33}} of a 33x33 map     After: %y = GlobalAveragePool(%x)
 // Before: %y = MaxPool(%x) {kernel_shape = {13,13}, pads = {6,6,6,6}}      After: %y = MaxPool(MaxPool(%x) {7x7, pads 6}) {7x7}
-// Legal: the window is the whole map without padding; or a maximum, which may be taken in stages, the first one with all the padding, which
-// is then shorter than its window. Strides belong to the last stage.
+// Legal: the window is the whole map without padding; or a maximum, which may be taken in stages, the first one with all the
+// padding, which is then shorter than its window. Strides belong to the last stage.
 #include <algorithm>
 
 #include "optimize/match.h"
@@ -20,10 +20,15 @@ bool all_are(const std::vector<int64_t>& values, int64_t value) {
 }
 
 Rewrite rule(const Graph& g, const Node& n) {
-  const std::vector<int64_t> kernel = n.attributes.ints_or("kernel_shape"), pads = n.attributes.ints_or("pads"), strides = n.attributes.ints_or("strides");
+  const std::vector<int64_t> kernel = n.attributes.ints_or("kernel_shape"), pads = n.attributes.ints_or("pads"),
+                             strides = n.attributes.ints_or("strides");
   const auto in = dims_of(g, n.input(0));
-  if (!n.tail.empty() || !only_first_output(g, n) || !in || in->size() != 4 || kernel.size() != 2 || std::ranges::max(kernel) <= kMostWindow) return no_match();
-  if (n.attributes.string_or("auto_pad", "NOTSET") != "NOTSET" || n.attributes.int_or("ceil_mode", 0) || !all_are(n.attributes.ints_or("dilations"), 1)) return no_match();
+  if (!n.tail.empty() || !only_first_output(g, n) || !in || in->size() != 4 || kernel.size() != 2 ||
+      std::ranges::max(kernel) <= kMostWindow)
+    return no_match();
+  if (n.attributes.string_or("auto_pad", "NOTSET") != "NOTSET" || n.attributes.int_or("ceil_mode", 0) ||
+      !all_are(n.attributes.ints_or("dilations"), 1))
+    return no_match();
   if (std::ranges::min(kernel) < 1 || (!pads.empty() && (pads.size() != 4 || std::ranges::min(pads) < 0))) return no_match();
 
   if (all_are(pads, 0) && kernel[0] == (*in)[2] && kernel[1] == (*in)[3])
@@ -58,6 +63,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass split_large_pool() {
-  return {.name = "split_large_pool", .summary = "pools with windows above 7x7 as global pools or in stages", .min_level = 2, .rule = rule, .roots = {"MaxPool", "AveragePool"}};
+  return {.name = "split_large_pool",
+          .summary = "pools with windows above 7x7 as global pools or in stages",
+          .min_level = 2,
+          .rule = rule,
+          .roots = {"MaxPool", "AveragePool"}};
 }
 }  // namespace orknn::optimize

@@ -1,8 +1,8 @@
 // Scales before the bias is added, so that the factor can go into the weights.
 //
-// Before: %a = Add(MatMul(%x, %w), bias) ; %y = Mul(%a, scale)     After: %m = Mul(MatMul(%x, %w), scale) ; %y = Add(%m, bias * scale)
-// Legal: floats, both constants along the last axis (or one value), finite; nothing between is read elsewhere. Where the product has a
-// bias of its own (rank 2) fold_scale does it in one step.
+// Before: %a = Add(MatMul(%x, %w), bias) ; %y = Mul(%a, scale)     After: %m = Mul(MatMul(%x, %w), scale) ; %y = Add(%m, bias *
+// scale) Legal: floats, both constants along the last axis (or one value), finite; nothing between is read elsewhere. Where the
+// product has a bias of its own (rank 2) fold_scale does it in one step.
 #include <algorithm>
 #include <cmath>
 
@@ -28,7 +28,8 @@ Rewrite rule(const Graph& g, const Node& n) {
   const auto rank = static_cast<int64_t>(shape.size());
   if (rank < 1 || !shape.back().is_known()) return no_match();
   const int64_t channels = shape.back().value();
-  const auto bias = per_channel(g, add->input(bias_side), rank - 1, rank, channels), scale = per_channel(g, n.input(side), rank - 1, rank, channels);
+  const auto bias = per_channel(g, add->input(bias_side), rank - 1, rank, channels),
+             scale = per_channel(g, n.input(side), rank - 1, rank, channels);
   if (!bias || !scale) return no_match();
   std::vector<double> scaled;
   for (size_t i = 0; i < bias->size(); ++i) scaled.push_back(n.op == "Mul" ? (*bias)[i] * (*scale)[i] : (*bias)[i] / (*scale)[i]);
@@ -36,7 +37,8 @@ Rewrite rule(const Graph& g, const Node& n) {
 
   Patch patch(g);
   const TensorId product_scaled = patch.add_node(n.op, n.name, {product, n.input(side)}, {}, n.origin);
-  const TensorId constant = patch.add_constant(g.tensor(add->input(bias_side)).name, constant_from(scaled, {channels}, dtype_of(g, n.output(0))));
+  const TensorId constant =
+      patch.add_constant(g.tensor(add->input(bias_side)).name, constant_from(scaled, {channels}, dtype_of(g, n.output(0))));
   Node sum = successor(*add, "Add", {product_scaled, constant});
   sum.outputs = n.outputs;
   patch.remove_node(id_of(g, n));
@@ -46,6 +48,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass swap_bias_scale() {
-  return {.name = "swap_bias_scale", .summary = "constant factor behind a MatMul's bias moves in front of it", .min_level = 2, .rule = rule, .roots = {"Mul", "Div"}};
+  return {.name = "swap_bias_scale",
+          .summary = "constant factor behind a MatMul's bias moves in front of it",
+          .min_level = 2,
+          .rule = rule,
+          .roots = {"Mul", "Div"}};
 }
 }  // namespace orknn::optimize

@@ -26,7 +26,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass turn_reduce_into_pool() {
-  return {.name = "turn_reduce_into_pool", .summary = "GlobalAveragePool or GlobalMaxPool from reductions over rows and columns", .min_level = 2,
-          .rule = rule, .roots = {"ReduceMean", "ReduceMax"}};
+  return {.name = "turn_reduce_into_pool",
+          .summary = "GlobalAveragePool or GlobalMaxPool from reductions over rows and columns",
+          .min_level = 2,
+          .rule = rule,
+          .roots = {"ReduceMean", "ReduceMax"}};
 }
 }  // namespace orknn::optimize

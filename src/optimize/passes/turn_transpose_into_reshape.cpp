@@ -14,7 +14,8 @@ using namespace ir;
 Rewrite rule(const Graph& g, const Node& n) {
   const auto perm = transpose_perm(g, n);
   const auto dims = dims_of(g, n.input(0)), out = dims_of(g, n.output(0));
-  if (!perm || !dims || !out || !n.tail.empty() || std::ranges::is_sorted(*perm) || std::ranges::count(*dims, 0)) return no_match();
+  if (!perm || !dims || !out || !n.tail.empty() || std::ranges::is_sorted(*perm) || std::ranges::count(*dims, 0))
+    return no_match();
   int64_t last = -1;
   for (int64_t axis : *perm) {
     if ((*dims)[static_cast<size_t>(axis)] == 1) continue;
@@ -29,6 +30,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass turn_transpose_into_reshape() {
-  return {.name = "turn_transpose_into_reshape", .summary = "Transpose that moves only axes of extent 1", .min_level = 1, .rule = rule, .roots = {"Transpose"}};
+  return {.name = "turn_transpose_into_reshape",
+          .summary = "Transpose that moves only axes of extent 1",
+          .min_level = 1,
+          .rule = rule,
+          .roots = {"Transpose"}};
 }
 }  // namespace orknn::optimize

@@ -33,7 +33,9 @@ Value outer_value(const Graph& g, TensorId id) {
 std::vector<TensorData> follow(const Graph& body, const OpSet& ops, const std::vector<Value>& arguments) {
   std::vector<TensorData> values(body.tensor_count());
   for (size_t i = 0; i < arguments.size(); ++i) values[static_cast<size_t>(body.inputs()[i].index)] = arguments[i].known;
-  const auto value_of = [&](TensorId id) { return body.is_constant(id) ? body.tensor(id).constant : id ? values[static_cast<size_t>(id.index)] : TensorData{}; };
+  const auto value_of = [&](TensorId id) {
+    return body.is_constant(id) ? body.tensor(id).constant : id ? values[static_cast<size_t>(id.index)] : TensorData{};
+  };
   for (NodeId id : body.order()) {
     const Node& n = body.node(id);
     const OpDef* def = ops.find(n.op);
@@ -43,7 +45,8 @@ std::vector<TensorData> follow(const Graph& body, const OpSet& ops, const std::v
       inputs.push_back(value_of(t));
       known &= !t || (inputs.back().has_value() && inputs.back().bytes() <= kMaxFollowedBytes);
     }
-    const bool has_body = std::ranges::any_of(n.attributes, [](const auto& a) { return kind_of(a.second) == AttributeKind::Graph; });
+    const bool has_body =
+        std::ranges::any_of(n.attributes, [](const auto& a) { return kind_of(a.second) == AttributeKind::Graph; });
     if (!known || has_body) continue;
     const auto results = ops::eval_node(n, ops, inputs);
     if (!results) continue;
@@ -122,10 +125,16 @@ std::optional<Patch> unroll_scan(const Graph& g, const Node& n, const Graph& bod
   const int64_t captures = n.attributes.int_or("captures", 0), scanned = n.attributes.int_or("num_scan_inputs", 0);
   const int64_t carried = static_cast<int64_t>(n.inputs.size()) - captures - scanned;
   const int64_t scan_outputs = static_cast<int64_t>(body.outputs().size()) - carried;
-  if (captures < 0 || scanned < 1 || carried < 0 || scan_outputs < 0 || body.inputs().size() != n.inputs.size()) return std::nullopt;
-  const auto per_input = [&](std::string_view name) { return n.attributes.ints_or(name, std::vector<int64_t>(static_cast<size_t>(scanned), 0)); };
-  const auto per_output = [&](std::string_view name) { return n.attributes.ints_or(name, std::vector<int64_t>(static_cast<size_t>(scan_outputs), 0)); };
-  const std::vector<int64_t> in_directions = per_input("scan_input_directions"), out_directions = per_output("scan_output_directions");
+  if (captures < 0 || scanned < 1 || carried < 0 || scan_outputs < 0 || body.inputs().size() != n.inputs.size())
+    return std::nullopt;
+  const auto per_input = [&](std::string_view name) {
+    return n.attributes.ints_or(name, std::vector<int64_t>(static_cast<size_t>(scanned), 0));
+  };
+  const auto per_output = [&](std::string_view name) {
+    return n.attributes.ints_or(name, std::vector<int64_t>(static_cast<size_t>(scan_outputs), 0));
+  };
+  const std::vector<int64_t> in_directions = per_input("scan_input_directions"),
+                             out_directions = per_output("scan_output_directions");
   std::vector<int64_t> in_axes = per_input("scan_input_axes"), out_axes = per_output("scan_output_axes");
   if (in_axes.size() != static_cast<size_t>(scanned) || in_directions.size() != in_axes.size()) return std::nullopt;
   if (out_axes.size() != static_cast<size_t>(scan_outputs) || out_directions.size() != out_axes.size()) return std::nullopt;
@@ -156,8 +165,8 @@ std::optional<Patch> unroll_scan(const Graph& g, const Node& n, const Graph& bod
     for (size_t i = 0; i < in_axes.size(); ++i) {
       const int64_t position = in_directions[i] ? trips - 1 - iteration : iteration;
       const TensorId index = patch.add_constant(prefix_of(n, iteration) + "index", TensorData::scalar<int64_t>(position));
-      arguments.push_back(patch.add_node("Gather", prefix_of(n, iteration) + "gather", {n.inputs[static_cast<size_t>(carried) + i], index},
-                                         {{"axis", in_axes[i]}}, n.origin));
+      arguments.push_back(patch.add_node("Gather", prefix_of(n, iteration) + "gather",
+                                         {n.inputs[static_cast<size_t>(carried) + i], index}, {{"axis", in_axes[i]}}, n.origin));
     }
     arguments.insert(arguments.end(), n.inputs.end() - captures, n.inputs.end());
     const std::vector<TensorId> results = inline_body(patch, body, arguments, prefix_of(n, iteration), n);
@@ -193,6 +202,9 @@ Status run(Rewriter& r) {
 }  // namespace
 
 Pass unroll_loops() {
-  return {.name = "unroll_loops", .summary = "Loop and Scan with a known, modest number of iterations", .min_level = 1, .graph_pass = run};
+  return {.name = "unroll_loops",
+          .summary = "Loop and Scan with a known, modest number of iterations",
+          .min_level = 1,
+          .graph_pass = run};
 }
 }  // namespace orknn::optimize

@@ -42,10 +42,14 @@ std::unique_ptr<State> plan(const KernelQuery& q) {
     if (q.outputs[i].exists()) return nullptr;
   if (!storage_of(q.outputs[0].dtype) || attributes.float_or("softcap", 0) != 0) return nullptr;
   if (attributes.int_or("left_window_size", -1) >= 0 || attributes.int_or("right_window_size", -1) >= 0) return nullptr;
-  const auto query = heads_of(q.inputs[0].dims, attributes.int_or("q_num_heads", 0)), key = heads_of(q.inputs[1].dims, attributes.int_or("kv_num_heads", 0)),
-             value = heads_of(q.inputs[2].dims, attributes.int_or("kv_num_heads", 0)), result = heads_of(q.outputs[0].dims, attributes.int_or("q_num_heads", 0));
+  const auto query = heads_of(q.inputs[0].dims, attributes.int_or("q_num_heads", 0)),
+             key = heads_of(q.inputs[1].dims, attributes.int_or("kv_num_heads", 0)),
+             value = heads_of(q.inputs[2].dims, attributes.int_or("kv_num_heads", 0)),
+             result = heads_of(q.outputs[0].dims, attributes.int_or("q_num_heads", 0));
   if (!query || !key || !value || !result) return nullptr;
-  if (key->batch != query->batch || value->batch != query->batch || key->size != query->size || key->heads != value->heads || key->steps != value->steps) return nullptr;
+  if (key->batch != query->batch || value->batch != query->batch || key->size != query->size || key->heads != value->heads ||
+      key->steps != value->steps)
+    return nullptr;
   if (key->heads < 1 || query->heads % key->heads != 0 || key->steps < 1 || query->size < 1) return nullptr;
   auto s = std::make_unique<State>();
   s->q = *query;
@@ -58,7 +62,9 @@ std::unique_ptr<State> plan(const KernelQuery& q) {
   if (s->has_mask) {
     const OperandFacts& mask = q.inputs[3];
     const ir::Dims full{query->batch, query->heads, query->steps, key->steps};
-    if ((mask.dtype != DType::Bool && !storage_of(mask.dtype)) || mask.dims.empty() || mask.dims.size() > 4 || mask.dims.back() != key->steps) return nullptr;
+    if ((mask.dtype != DType::Bool && !storage_of(mask.dtype)) || mask.dims.empty() || mask.dims.size() > 4 ||
+        mask.dims.back() != key->steps)
+      return nullptr;
     const ir::Dims strides = ir::strides_of(mask.dims);
     for (size_t i = 0; i + 1 < mask.dims.size(); ++i) {
       const size_t axis = 4 - mask.dims.size() + i;
@@ -70,7 +76,9 @@ std::unique_ptr<State> plan(const KernelQuery& q) {
 }
 
 bool accepts(const KernelQuery& q) { return plan(q) != nullptr; }
-Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) { return std::unique_ptr<const KernelState>(plan(q)); }
+Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) {
+  return std::unique_ptr<const KernelState>(plan(q));
+}
 
 const void* element(const ir::TensorView& t, int64_t offset) {
   return static_cast<const std::byte*>(t.data) + offset * static_cast<int64_t>(dtype_bytes(t.dtype));
@@ -100,23 +108,28 @@ Status run(KernelContext& c, const KernelState* state) {
   if (c.outputs[0].count() == 0) return {};
   const Forms& f = forms();
   const int64_t total = s.k.steps, panel_columns = panels_b(total) * kPanelColumns;
-  const int64_t rows = std::min(divide_up(s.q.steps, kPanelRows) * kPanelRows, std::max<int64_t>(kScoreFloats / panel_columns / kPanelRows, 2) * kPanelRows);
+  const int64_t rows = std::min(divide_up(s.q.steps, kPanelRows) * kPanelRows,
+                                std::max<int64_t>(kScoreFloats / panel_columns / kPanelRows, 2) * kPanelRows);
   const int64_t blocks = divide_up(s.q.steps, rows);
   const int64_t scores_size = rows * panel_columns, a_size = rows * std::max(s.q.size, total);
-  const int64_t b_size = std::max(panel_columns * s.q.size, panels_b(s.v.size) * kPanelColumns * total), buffer_size = panel_columns;
-  const int64_t per_thread = (scores_size + a_size + b_size + buffer_size + 15) / 16 * 16, bytes = c.pool.threads() * per_thread * 4;
+  const int64_t b_size = std::max(panel_columns * s.q.size, panels_b(s.v.size) * kPanelColumns * total),
+                buffer_size = panel_columns;
+  const int64_t per_thread = (scores_size + a_size + b_size + buffer_size + 15) / 16 * 16,
+                bytes = c.pool.threads() * per_thread * 4;
   auto* scratch = reinterpret_cast<float*>(c.scratch(static_cast<size_t>(bytes)));
   if (!scratch) return out_of_scratch(bytes);
   const Storage y_storage = *storage_of(c.outputs[0].dtype);
   const int64_t shared_by = s.q.heads / s.k.heads;
   for_each_job(c.pool, s.q.batch * s.q.heads * blocks, [&](int64_t job, int64_t worker) {
-    const int64_t batch = job / (s.q.heads * blocks), head = job / blocks % s.q.heads, row = job % blocks * rows, count = std::min(rows, s.q.steps - row);
+    const int64_t batch = job / (s.q.heads * blocks), head = job / blocks % s.q.heads, row = job % blocks * rows,
+                  count = std::min(rows, s.q.steps - row);
     const int64_t kv_head = head / shared_by;
     float* scores = scratch + worker * per_thread;
     float *a = scores + scores_size, *b = a + a_size, *buffer = b + b_size;
-    f.pack_a(element(c.inputs[0], batch * s.q.batch_stride + head * s.q.head_stride + row * s.q.step_stride), *storage_of(c.inputs[0].dtype), s.q.step_stride, 1,
-             count, s.q.size, a);
-    f.pack_b(element(c.inputs[1], batch * s.k.batch_stride + kv_head * s.k.head_stride), *storage_of(c.inputs[1].dtype), 1, s.k.step_stride, s.q.size, total, b);
+    f.pack_a(element(c.inputs[0], batch * s.q.batch_stride + head * s.q.head_stride + row * s.q.step_stride),
+             *storage_of(c.inputs[0].dtype), s.q.step_stride, 1, count, s.q.size, a);
+    f.pack_b(element(c.inputs[1], batch * s.k.batch_stride + kv_head * s.k.head_stride), *storage_of(c.inputs[1].dtype), 1,
+             s.k.step_stride, s.q.size, total, b);
     const Step scale{.fn = Fn::ScaleShift, .a = s.scale};
     GemmBlock g;
     g.a = a;
@@ -133,14 +146,17 @@ Status run(KernelContext& c, const KernelState* state) {
     f.gemm(g);
     if (s.has_mask || s.causal) {
       for (int64_t i = 0; i < count; ++i) {
-        if (mask_row(f, s, c, batch, head, row + i, scores + i * total)) f.softmax_rows(scores + i * total, scores + i * total, Storage::Float, 1, total, false, buffer);
-        else std::fill_n(scores + i * total, total, 0.0f);
+        if (mask_row(f, s, c, batch, head, row + i, scores + i * total))
+          f.softmax_rows(scores + i * total, scores + i * total, Storage::Float, 1, total, false, buffer);
+        else
+          std::fill_n(scores + i * total, total, 0.0f);
       }
     } else {
       f.softmax_rows(scores, scores, Storage::Float, count, total, false, buffer);
     }
     f.pack_a(scores, Storage::Float, total, 1, count, total, a);
-    f.pack_b(element(c.inputs[2], batch * s.v.batch_stride + kv_head * s.v.head_stride), *storage_of(c.inputs[2].dtype), s.v.step_stride, 1, total, s.v.size, b);
+    f.pack_b(element(c.inputs[2], batch * s.v.batch_stride + kv_head * s.v.head_stride), *storage_of(c.inputs[2].dtype),
+             s.v.step_stride, 1, total, s.v.size, b);
     GemmBlock v;
     v.a = a;
     v.a_panel_stride = kPanelRows * total;

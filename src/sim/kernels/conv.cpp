@@ -49,12 +49,14 @@ std::optional<Window> window(const KernelQuery& q) {
 bool accepts(const KernelQuery& q) {
   if (q.node.op != "Conv" || !storage_of(q.inputs[0].dtype) || !storage_of(q.inputs[1].dtype)) return false;
   if (is_depthwise(q) || !storage_of(q.outputs[0].dtype)) return false;
-  if (q.node.has_input(2) && (!storage_of(q.inputs[2].dtype) || ir::element_count(q.inputs[2].dims) != q.inputs[1].dims[0])) return false;
+  if (q.node.has_input(2) && (!storage_of(q.inputs[2].dtype) || ir::element_count(q.inputs[2].dims) != q.inputs[1].dims[0]))
+    return false;
   // The shape rule has checked all of this; a wrong guess here would read foreign memory.
   const ir::Dims &x = q.inputs[0].dims, &w = q.inputs[1].dims, &y = q.outputs[0].dims;
   const int64_t groups = q.node.attributes.int_or("group", 1);
   const std::optional<Window> v = window(q);
-  if (!v || w.size() != x.size() || groups < 1 || w[0] % groups != 0 || x[1] != groups * w[1] || y[0] != x[0] || y[1] != w[0]) return false;
+  if (!v || w.size() != x.size() || groups < 1 || w[0] % groups != 0 || x[1] != groups * w[1] || y[0] != x[0] || y[1] != w[0])
+    return false;
   return v->fits_int32() && TailPlan::create(q, {1, 2});
 }
 
@@ -69,7 +71,8 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   for (int64_t z = 0; z < v.kernel[0]; ++z)
     for (int64_t y = 0; y < v.kernel[1]; ++y)
       for (int64_t x = 0; x < v.kernel[2]; ++x)
-        s->taps.push_back({static_cast<int32_t>(z * v.dilation[0] - v.pad_begin[0]), static_cast<int32_t>(y * v.dilation[1] - v.pad_begin[1]),
+        s->taps.push_back({static_cast<int32_t>(z * v.dilation[0] - v.pad_begin[0]),
+                           static_cast<int32_t>(y * v.dilation[1] - v.pad_begin[1]),
                            static_cast<int32_t>(x * v.dilation[2] - v.pad_begin[2])});
   if (const ir::TensorData* w = q.inputs[1].constant) {
     if (!s->weights.allocate(s->packed_weights())) return out_of_scratch(s->packed_weights() * 4);
@@ -119,11 +122,13 @@ Status run(KernelContext& c, const KernelState* state) {
   const int64_t a_size = panels_a(s.rows) * kPanelRows * p.depth, x_size = s.channels * w.in_size(), y_size = s.rows * p.columns;
   p.place = [&, groups = s.groups, rows = s.rows](int64_t batch) {
     const int64_t n = batch / groups, g = batch % groups;
-    return Product::Place{.a = g * a_size, .b = batch * x_size, .c = batch * y_size, .bias = g * rows, .step_batch = n, .step_row = g * rows};
+    return Product::Place{
+        .a = g * a_size, .b = batch * x_size, .c = batch * y_size, .bias = g * rows, .step_batch = n, .step_row = g * rows};
   };
   const auto rounded = [](int64_t count) { return (count + 15) / 16 * 16; };
   const bool computed_weights = !s.weights.data(), computed_bias = c.node.has_input(2) && !s.bias.data();
-  const int64_t weights = computed_weights ? rounded(s.packed_weights()) : 0, bias = computed_bias ? rounded(c.inputs[2].count()) : 0;
+  const int64_t weights = computed_weights ? rounded(s.packed_weights()) : 0,
+                bias = computed_bias ? rounded(c.inputs[2].count()) : 0;
   // Where the panels are does not matter for how much working memory the product needs, that they are packed does.
   alignas(64) static constexpr float kElsewhere = 0;
   if (computed_weights) p.packed_a = &kElsewhere;

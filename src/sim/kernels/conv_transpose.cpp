@@ -78,7 +78,8 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
               places.push_back((kz * w.kernel[1] + ky) * w.kernel[2] + kx);
             }
         const int64_t panels = panels_a(s->rows), depth = static_cast<int64_t>(places.size()) * s->channels;
-        if (!phase.weights.allocate(s->groups * panels * kPanelRows * depth)) return out_of_scratch(s->groups * panels * kPanelRows * depth * 4);
+        if (!phase.weights.allocate(s->groups * panels * kPanelRows * depth))
+          return out_of_scratch(s->groups * panels * kPanelRows * depth * 4);
         float* to = phase.weights.data();
         for (int64_t group = 0; group < s->groups; ++group)
           for (int64_t row = 0; row < panels * kPanelRows; row += kPanelRows)
@@ -98,7 +99,8 @@ Status run(KernelContext& c, const KernelState* state) {
   const State& s = *static_cast<const State*>(state);
   const Window& w = s.window;
   if (c.outputs[0].count() == 0) return {};
-  const int64_t batch = c.inputs[0].dims[0], out_channels = s.groups * s.rows, planes = batch * out_channels, out_size = w.out_size();
+  const int64_t batch = c.inputs[0].dims[0], out_channels = s.groups * s.rows, planes = batch * out_channels,
+                out_size = w.out_size();
   const bool half = c.outputs[0].dtype == DType::Float16;
   ConvSource source;
   source.x = c.inputs[0].data;
@@ -114,7 +116,10 @@ Status run(KernelContext& c, const KernelState* state) {
   p.row_bias = s.bias.empty() ? nullptr : s.bias.data();
   int64_t a_size = 0;
   p.place = [&](int64_t b) {
-    return Product::Place{.a = b % s.groups * a_size, .b = b * s.channels * w.in_size(), .c = b * s.rows * p.columns, .bias = b % s.groups * s.rows};
+    return Product::Place{.a = b % s.groups * a_size,
+                          .b = b * s.channels * w.in_size(),
+                          .c = b * s.rows * p.columns,
+                          .bias = b % s.groups * s.rows};
   };
   const auto choose = [&](const Phase& phase) {
     source.taps = phase.taps.data();
@@ -147,11 +152,14 @@ Status run(KernelContext& c, const KernelState* state) {
       const float* from = scratch + planes * phase.offset + plane * phase.size();
       for (int64_t z = 0; z < phase.count[0]; ++z)
         for (int64_t r = 0; r < phase.count[1]; ++r) {
-          float* to = y + ((phase.first[0] + z * w.stride[0]) * w.out[1] + phase.first[1] + r * w.stride[1]) * w.out[2] + phase.first[2];
+          float* to =
+              y + ((phase.first[0] + z * w.stride[0]) * w.out[1] + phase.first[1] + r * w.stride[1]) * w.out[2] + phase.first[2];
           for (int64_t x = 0; x < phase.count[2]; ++x) to[x * w.stride[2]] = *from++;
         }
     }
-    if (!steps.empty()) f.apply_steps(y, 0, 1, out_size, steps.data(), static_cast<int64_t>(steps.size()), plane / out_channels, plane % out_channels, 0);
+    if (!steps.empty())
+      f.apply_steps(y, 0, 1, out_size, steps.data(), static_cast<int64_t>(steps.size()), plane / out_channels,
+                    plane % out_channels, 0);
     if (half) f.to_half(y, c.outputs[0].as<Half>() + plane * out_size, out_size);
   });
   return {};

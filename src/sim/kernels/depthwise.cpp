@@ -24,13 +24,15 @@ std::optional<Window> window(const KernelQuery& q) {
 }
 
 bool accepts(const KernelQuery& q) {
-  if (!is_depthwise(q) || !storage_of(q.inputs[0].dtype) || !storage_of(q.inputs[1].dtype) || !storage_of(q.outputs[0].dtype)) return false;
+  if (!is_depthwise(q) || !storage_of(q.inputs[0].dtype) || !storage_of(q.inputs[1].dtype) || !storage_of(q.outputs[0].dtype))
+    return false;
   if (q.node.has_input(2) && (!q.inputs[2].constant || !storage_of(q.inputs[2].dtype))) return false;
   const std::optional<Window> w = window(q);
   // A window far larger than the plane would need a buffer out of proportion to the data.
   if (!w || !w->fits_int32() || w->kernel[2] * w->dilation[2] > 4 * (w->in[2] + w->out[2] + 64)) return false;
   if (padded_rows(*w, 1) > 4 * (w->in[1] + 64)) return false;
-  return q.outputs[0].dims[1] == q.inputs[1].dims[0] && q.outputs[0].dims[0] == q.inputs[0].dims[0] && TailPlan::create(q, {1, 2});
+  return q.outputs[0].dims[1] == q.inputs[1].dims[0] && q.outputs[0].dims[0] == q.inputs[0].dims[0] &&
+         TailPlan::create(q, {1, 2});
 }
 
 Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) {
@@ -58,8 +60,10 @@ Status run(KernelContext& c, const KernelState* state) {
   const Clamp clamp = take_clamp(steps);
 
   const int64_t fitting = kBandBytes / (s.layout.row_size * 4) - (w.kernel[1] - 1) * w.dilation[1];
-  const int64_t band = std::clamp<int64_t>(fitting / w.stride[1], std::min<int64_t>(4, w.out[1]), w.out[1]), bands = divide_up(w.out[1], band);
-  const int64_t plane_size = padded_rows(w, band) * s.layout.row_size + 16, band_size = half ? (band * w.out[2] + 15) / 16 * 16 : 0;
+  const int64_t band = std::clamp<int64_t>(fitting / w.stride[1], std::min<int64_t>(4, w.out[1]), w.out[1]),
+                bands = divide_up(w.out[1], band);
+  const int64_t plane_size = padded_rows(w, band) * s.layout.row_size + 16,
+                band_size = half ? (band * w.out[2] + 15) / 16 * 16 : 0;
   const int64_t scratch_bytes = c.pool.threads() * (plane_size + band_size) * 4;
   auto* scratch = reinterpret_cast<float*>(c.scratch(static_cast<size_t>(scratch_bytes)));
   if (!scratch) return out_of_scratch(scratch_bytes);
@@ -69,11 +73,13 @@ Status run(KernelContext& c, const KernelState* state) {
   for_each_job(c.pool, divide_up(planes * bands, per_job), [&](int64_t job, int64_t worker) {
     float* plane = scratch + worker * (plane_size + band_size);
     for (int64_t i = job * per_job; i < std::min((job + 1) * per_job, planes * bands); ++i) {
-      const int64_t n = i / bands / channels, channel = i / bands % channels, row = i % bands * band, rows = std::min(band, w.out[1] - row);
+      const int64_t n = i / bands / channels, channel = i / bands % channels, row = i % bands * band,
+                    rows = std::min(band, w.out[1] - row);
       const int64_t in_plane = n * in_channels + channel / (channels / in_channels);
       PadRows pad;
       pad.storage = *storage_of(c.inputs[0].dtype);
-      pad.x = static_cast<const std::byte*>(c.inputs[0].data) + in_plane * w.in_size() * static_cast<int64_t>(dtype_bytes(c.inputs[0].dtype));
+      pad.x = static_cast<const std::byte*>(c.inputs[0].data) +
+              in_plane * w.in_size() * static_cast<int64_t>(dtype_bytes(c.inputs[0].dtype));
       pad.height = w.in[1];
       pad.width = w.in[2];
       pad.pad_top = w.pad_begin[1];

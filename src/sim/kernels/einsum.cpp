@@ -55,10 +55,10 @@ struct Group {
 // How an operand or the result is seen as matrices.
 struct Matrices {
   bool copied = false;
-  std::vector<ops::CopyAxis> copy;            // towards the matrices, or from them for the result
+  std::vector<ops::CopyAxis> copy;  // towards the matrices, or from them for the result
   int64_t row_stride = 0, column_stride = 0;
   ir::Dims batch_strides;
-  int64_t count = 0;                          // elements of the copy
+  int64_t count = 0;  // elements of the copy
 };
 
 struct State : KernelState {
@@ -68,7 +68,8 @@ struct State : KernelState {
   Matrices a, b, c;
 };
 
-Matrices describe(const Indexed& tensor, const Group& batch, const Group& rows, const Group& columns, bool (*fits)(int64_t row, int64_t column), bool is_result) {
+Matrices describe(const Indexed& tensor, const Group& batch, const Group& rows, const Group& columns,
+                  bool (*fits)(int64_t row, int64_t column), bool is_result) {
   Matrices m;
   const std::optional<int64_t> row = rows.joined(tensor), column = columns.joined(tensor);
   if (row && column && fits(rows.count() == 1 ? 1 : *row, columns.count() == 1 ? 1 : *column)) {
@@ -91,7 +92,8 @@ Matrices describe(const Indexed& tensor, const Group& batch, const Group& rows, 
   m.copy = ops::into_dense(dims, strides);
   if (is_result) {
     for (ops::CopyAxis& axis : m.copy) std::swap(axis.from_stride, axis.to_stride);
-    std::stable_sort(m.copy.begin(), m.copy.end(), [](const ops::CopyAxis& x, const ops::CopyAxis& y) { return x.to_stride > y.to_stride; });  // as written
+    std::stable_sort(m.copy.begin(), m.copy.end(),
+                     [](const ops::CopyAxis& x, const ops::CopyAxis& y) { return x.to_stride > y.to_stride; });  // as written
   }
   m.count = ir::element_count(dims);
   return m;
@@ -99,7 +101,8 @@ Matrices describe(const Indexed& tensor, const Group& batch, const Group& rows, 
 
 std::unique_ptr<State> plan(const KernelQuery& q) {
   if (q.node.op != "Einsum" || !q.node.tail.empty() || q.inputs.size() != 2) return nullptr;
-  if (!storage_of(q.inputs[0].dtype) || q.inputs[0].dtype != q.inputs[1].dtype || q.inputs[0].dtype != q.outputs[0].dtype) return nullptr;
+  if (!storage_of(q.inputs[0].dtype) || q.inputs[0].dtype != q.inputs[1].dtype || q.inputs[0].dtype != q.outputs[0].dtype)
+    return nullptr;
   const std::vector<ir::Shape> shapes{ir::to_shape(q.inputs[0].dims), ir::to_shape(q.inputs[1].dims)};
   const auto einsum = ops::plan_einsum(q.attributes(), shapes);
   if (!einsum) return nullptr;
@@ -112,7 +115,8 @@ std::unique_ptr<State> plan(const KernelQuery& q) {
     for (size_t k = 0; k < labels.size(); ++k) {
       if (tensors[i].strides.contains(labels[k])) return nullptr;  // a diagonal
       tensors[i].strides[labels[k]] = q.inputs[i].dims[k] == extent(labels[k]) ? strides[k] : 0;
-      if (!contains(output, labels[k]) && !contains(einsum->equation.inputs[1 - i], labels[k])) return nullptr;  // a sum over one operand
+      if (!contains(output, labels[k]) && !contains(einsum->equation.inputs[1 - i], labels[k]))
+        return nullptr;  // a sum over one operand
     }
   }
   if (q.outputs[0].dims.size() != output.size()) return nullptr;
@@ -140,9 +144,12 @@ std::unique_ptr<State> plan(const KernelQuery& q) {
     s->rows = rows.count();
     s->columns = columns.count();
     s->depth = summed.count();
-    s->a = describe(tensors[s->left], batch, rows, summed, [](int64_t, int64_t column) { return column == 1; }, false);
-    s->b = describe(tensors[s->right], batch, summed, columns, [](int64_t row, int64_t column) { return row == 1 || column == 1; }, false);
-    s->c = describe(result, batch, rows, columns, [](int64_t, int64_t column) { return column == 1; }, true);
+    s->a = describe(
+        tensors[s->left], batch, rows, summed, [](int64_t, int64_t column) { return column == 1; }, false);
+    s->b = describe(
+        tensors[s->right], batch, summed, columns, [](int64_t row, int64_t column) { return row == 1 || column == 1; }, false);
+    s->c = describe(
+        result, batch, rows, columns, [](int64_t, int64_t column) { return column == 1; }, true);
     if (!s->c.copied) return s;
     if (!best) best = std::move(s);
   }
@@ -150,7 +157,9 @@ std::unique_ptr<State> plan(const KernelQuery& q) {
 }
 
 bool accepts(const KernelQuery& q) { return plan(q) != nullptr; }
-Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) { return std::unique_ptr<const KernelState>(plan(q)); }
+Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) {
+  return std::unique_ptr<const KernelState>(plan(q));
+}
 
 Status run(KernelContext& c, const KernelState* state) {
   const State& s = *static_cast<const State*>(state);
@@ -177,7 +186,8 @@ Status run(KernelContext& c, const KernelState* state) {
     return place;
   };
   const auto rounded = [&](const Matrices& m) { return m.copied ? (m.count * static_cast<int64_t>(bytes) + 63) / 64 * 64 : 0; };
-  const int64_t total = rounded(s.a) + rounded(s.b) + rounded(s.c) + product_scratch(p, c.pool) * static_cast<int64_t>(sizeof(float));
+  const int64_t total =
+      rounded(s.a) + rounded(s.b) + rounded(s.c) + product_scratch(p, c.pool) * static_cast<int64_t>(sizeof(float));
   std::byte* scratch = c.scratch(static_cast<size_t>(total));
   if (!scratch) return out_of_scratch(total);
   if (s.a.copied) {

@@ -8,8 +8,8 @@ namespace orknn::sim {
 namespace {
 using namespace kernels;
 
-constexpr int64_t kChunk = 2048;        // elements that go through all steps while in the first-level cache
-constexpr int64_t kGrain = 1 << 15;     // elements per piece of work
+constexpr int64_t kChunk = 2048;     // elements that go through all steps while in the first-level cache
+constexpr int64_t kGrain = 1 << 15;  // elements per piece of work
 
 // One axis of the result after joining neighbours, with the stride of every operand.
 struct Axis {
@@ -18,10 +18,10 @@ struct Axis {
 };
 
 struct State : KernelState {
-  std::vector<Step> steps;          // the op itself, then its tail; operands in order
-  std::vector<size_t> operands;     // node inputs: the value that is mapped, then one per step that takes an operand
-  std::vector<Storage> storage;     // of `operands`
-  std::vector<Axis> axes;           // outermost first; the innermost has strides 0 or 1
+  std::vector<Step> steps;       // the op itself, then its tail; operands in order
+  std::vector<size_t> operands;  // node inputs: the value that is mapped, then one per step that takes an operand
+  std::vector<Storage> storage;  // of `operands`
+  std::vector<Axis> axes;        // outermost first; the innermost has strides 0 or 1
 };
 
 // A float scalar constant, nothing for anything else.
@@ -49,12 +49,18 @@ std::optional<Step> main_step(const KernelQuery& q, std::vector<size_t>& operand
   if (q.node.op == "Pow" && count == 2) {
     const std::optional<float> exponent = scalar(q.inputs[1]);
     if (!exponent || ir::element_count(q.inputs[0].dims) != ir::element_count(q.outputs[0].dims)) return std::nullopt;
-    if (*exponent == 2.0f) step.fn = Fn::Square;
-    else if (*exponent == 3.0f) step.fn = Fn::Cube;
-    else if (*exponent == 0.5f) step.fn = Fn::Sqrt;
-    else if (*exponent == -0.5f) step.fn = Fn::InverseSqrt;
-    else if (*exponent == -1.0f) step.fn = Fn::Reciprocal;
-    else return std::nullopt;
+    if (*exponent == 2.0f)
+      step.fn = Fn::Square;
+    else if (*exponent == 3.0f)
+      step.fn = Fn::Cube;
+    else if (*exponent == 0.5f)
+      step.fn = Fn::Sqrt;
+    else if (*exponent == -0.5f)
+      step.fn = Fn::InverseSqrt;
+    else if (*exponent == -1.0f)
+      step.fn = Fn::Reciprocal;
+    else
+      return std::nullopt;
     operands = {0};
     return step;
   }
@@ -111,8 +117,10 @@ std::unique_ptr<State> plan(const KernelQuery& q) {
     for (const ir::Dims& stride : strides) axis.strides.push_back(stride[i]);
     bool joins = !s->axes.empty();
     for (size_t k = 0; joins && k < strides.size(); ++k) joins = s->axes.back().strides[k] == axis.strides[k] * axis.extent;
-    if (joins) axis.extent *= s->axes.back().extent, s->axes.back() = axis;
-    else s->axes.push_back(axis);
+    if (joins)
+      axis.extent *= s->axes.back().extent, s->axes.back() = axis;
+    else
+      s->axes.push_back(axis);
   }
   if (s->axes.empty()) s->axes.push_back({1, std::vector<int64_t>(strides.size(), 0)});
   return s;
@@ -120,14 +128,17 @@ std::unique_ptr<State> plan(const KernelQuery& q) {
 
 bool accepts(const KernelQuery& q) { return plan(q) != nullptr; }
 
-Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) { return std::unique_ptr<const KernelState>(plan(q)); }
+Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) {
+  return std::unique_ptr<const KernelState>(plan(q));
+}
 
 const void* element(const ir::TensorView& t, int64_t offset) {
   return static_cast<const std::byte*>(t.data) + offset * static_cast<int64_t>(dtype_bytes(t.dtype));
 }
 
 // Computes `count` neighbouring results of the innermost axis. `offsets` are those of the operands.
-void run_chunk(const Forms& f, const State& s, const KernelContext& c, std::span<const int64_t> offsets, int64_t out_offset, int64_t count, bool direct) {
+void run_chunk(const Forms& f, const State& s, const KernelContext& c, std::span<const int64_t> offsets, int64_t out_offset,
+               int64_t count, bool direct) {
   const std::vector<int64_t>& inner = s.axes.back().strides;
   std::array<Step, 16> local;
   std::vector<Step> many;
@@ -147,18 +158,27 @@ void run_chunk(const Forms& f, const State& s, const KernelContext& c, std::span
   if (direct) {
     float* y = c.outputs[0].as<float>() + out_offset;
     const Step& first = steps[0];
-    if (takes_operand(first.fn)) f.map2(first.fn, static_cast<const float*>(x), inner[0] != 0, static_cast<const float*>(first.operand), first.column_stride != 0, y, count);
-    else f.map(first.fn, first.a, first.b, static_cast<const float*>(x), y, count);
+    if (takes_operand(first.fn))
+      f.map2(first.fn, static_cast<const float*>(x), inner[0] != 0, static_cast<const float*>(first.operand),
+             first.column_stride != 0, y, count);
+    else
+      f.map(first.fn, first.a, first.b, static_cast<const float*>(x), y, count);
     if (step_count > 1) f.apply_steps(y, 0, 1, count, steps + 1, step_count - 1, 0, 0, 0);
     return;
   }
   alignas(64) float values[kChunk];
-  if (inner[0] == 0) std::fill_n(values, count, s.storage[0] == Storage::Half ? static_cast<float>(*static_cast<const Half*>(x)) : *static_cast<const float*>(x));
-  else if (s.storage[0] == Storage::Half) f.to_float(static_cast<const Half*>(x), values, count);
-  else std::copy_n(static_cast<const float*>(x), count, values);
+  if (inner[0] == 0)
+    std::fill_n(values, count,
+                s.storage[0] == Storage::Half ? static_cast<float>(*static_cast<const Half*>(x)) : *static_cast<const float*>(x));
+  else if (s.storage[0] == Storage::Half)
+    f.to_float(static_cast<const Half*>(x), values, count);
+  else
+    std::copy_n(static_cast<const float*>(x), count, values);
   f.apply_steps(values, 0, 1, count, steps, step_count, 0, 0, 0);
-  if (c.outputs[0].dtype == DType::Float16) f.to_half(values, c.outputs[0].as<Half>() + out_offset, count);
-  else std::copy_n(values, count, c.outputs[0].as<float>() + out_offset);
+  if (c.outputs[0].dtype == DType::Float16)
+    f.to_half(values, c.outputs[0].as<Half>() + out_offset, count);
+  else
+    std::copy_n(values, count, c.outputs[0].as<float>() + out_offset);
 }
 
 Status run(KernelContext& c, const KernelState* state) {
@@ -167,8 +187,10 @@ Status run(KernelContext& c, const KernelState* state) {
   bool direct = c.outputs[0].dtype == DType::Float32;
   const size_t own = takes_operand(s.steps[0].fn) ? 2 : 1;
   for (size_t i = 0; i < s.operands.size(); ++i) {
-    if (i < own) direct &= s.storage[i] == Storage::Float;
-    else direct &= c.inputs[s.operands[i]].data != c.outputs[0].data;  // a tail operand must not be overwritten before it is read
+    if (i < own)
+      direct &= s.storage[i] == Storage::Float;
+    else
+      direct &= c.inputs[s.operands[i]].data != c.outputs[0].data;  // a tail operand must not be overwritten before it is read
   }
   const Axis& inner = s.axes.back();
   const int64_t chunks = divide_up(inner.extent, kChunk);

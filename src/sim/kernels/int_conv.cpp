@@ -1,6 +1,7 @@
 // Convolution and transposed convolution as a matrix product: weights times the input, whose planes are first interleaved by
-// channels and padded with the zero point. The columns of the product are the positions of a padded plane, so a tap of the kernel is nothing but
-// an offset into it; strided planes are divided by remainders, transposed convolutions into one convolution per remainder.
+// channels and padded with the zero point. The columns of the product are the positions of a padded plane, so a tap of the kernel
+// is nothing but an offset into it; strided planes are divided by remainders, transposed convolutions into one convolution per
+// remainder.
 #include <algorithm>
 
 #include "ops/support/convolution.h"
@@ -14,19 +15,19 @@ namespace orknn::sim {
 namespace {
 using namespace kernels;
 
-constexpr int64_t kWeightBlock = 512 << 10;  // bytes of weights that stay in the second-level cache
-constexpr int64_t kInterleaveRows = 1 << 14; // dwords per piece of work
+constexpr int64_t kWeightBlock = 512 << 10;   // bytes of weights that stay in the second-level cache
+constexpr int64_t kInterleaveRows = 1 << 14;  // dwords per piece of work
 
 // The input of one group of four (or two) channels: [remainder of y][remainder of x][row][column] of dwords.
 struct Layout {
-  bool flat = false;                 // no window: tiles of 48 positions, [tile][group][48]
-  int64_t rows = 0, columns = 0;     // of the padded input
+  bool flat = false;              // no window: tiles of 48 positions, [tile][group][48]
+  int64_t rows = 0, columns = 0;  // of the padded input
   int64_t pad_top = 0, pad_left = 0;
   int64_t stride_y = 1, stride_x = 1;
   std::vector<int64_t> slot_y, slot_x;  // per remainder: its place, or -1 when no tap reads it
   int64_t slots_x = 0;
-  int64_t height = 0, pitch = 0;     // rows and columns of one remainder
-  int64_t plane = 0;                 // dwords of one group of channels
+  int64_t height = 0, pitch = 0;  // rows and columns of one remainder
+  int64_t plane = 0;              // dwords of one group of channels
 
   int64_t place(int64_t y, int64_t x) const {  // of a padded position
     const int64_t slot = slot_y[static_cast<size_t>(y % stride_y)] * slots_x + slot_x[static_cast<size_t>(x % stride_x)];
@@ -35,8 +36,8 @@ struct Layout {
 };
 
 struct ReadTap {
-  int64_t kernel = 0;   // index into the weights' taps
-  int64_t y = 0, x = 0; // padded position read by the first output
+  int64_t kernel = 0;    // index into the weights' taps
+  int64_t y = 0, x = 0;  // padded position read by the first output
 };
 
 // Outputs at (start + i * step), a stride 1 walk over positions of the layout.
@@ -53,7 +54,7 @@ struct Part {
 struct State : KernelState {
   Isa isa = Isa::Portable;
   bool words = false;
-  bool wide = false;             // a 16-bit operand: sums of 64 bits
+  bool wide = false;  // a 16-bit operand: sums of 64 bits
   Layout layout;
   std::vector<Part> parts;
   int64_t groups = 1, channels = 0 /* in, per group */, outputs = 0 /* per group */, channel_groups = 0 /* per group */;
@@ -73,7 +74,9 @@ bool is_wide(const KernelQuery& q) { return ops::has_wide_sums(q.inputs[0].dtype
 std::optional<Geometry> geometry_of(const KernelQuery& q) {
   Geometry g;
   g.transposed = q.node.op == "int:ConvTranspose";
-  if ((!g.transposed && q.node.op != "int:Conv") || !int_of(q.inputs[0].dtype) || !int_of(q.inputs[1].dtype) || !q.inputs[1].constant) return std::nullopt;
+  if ((!g.transposed && q.node.op != "int:Conv") || !int_of(q.inputs[0].dtype) || !int_of(q.inputs[1].dtype) ||
+      !q.inputs[1].constant)
+    return std::nullopt;
   const ir::Dims &x = q.inputs[0].dims, &w = q.inputs[1].dims, &y = q.outputs[0].dims;
   if (x.size() < 3 || x.size() > 5 || w.size() != x.size()) return std::nullopt;
   const auto shape = g.transposed ? ops::conv_transpose_shape(q.attributes(), x, w) : ops::conv_shape(q.attributes(), x, w);
@@ -119,7 +122,8 @@ std::optional<std::pair<Layout, std::vector<Part>>> plan(const Geometry& g) {
         for (int64_t y = 0; y < v.kernel[1]; ++y)
           for (int64_t x = 0; x < v.kernel[2]; ++x) {
             const int64_t at_y = py + v.pad_begin[1] - y * v.dilation[1], at_x = px + v.pad_begin[2] - x * v.dilation[2];
-            if (at_y % v.stride[1] == 0 && at_x % v.stride[2] == 0) part.taps.push_back({y * v.kernel[2] + x, at_y / v.stride[1], at_x / v.stride[2]});
+            if (at_y % v.stride[1] == 0 && at_x % v.stride[2] == 0)
+              part.taps.push_back({y * v.kernel[2] + x, at_y / v.stride[1], at_x / v.stride[2]});
           }
       }
     for (const Part& part : parts)
@@ -147,7 +151,8 @@ std::optional<std::pair<Layout, std::vector<Part>>> plan(const Geometry& g) {
       l.slot_x[static_cast<size_t>(t.x % l.stride_x)] = 0;
     }
   }
-  if (l.rows > 4 * (v.in[1] + v.out[1] + 64) || l.columns > 4 * (v.in[2] + v.out[2] + 64) || l.stride_y > 64 || l.stride_x > 64) return std::nullopt;
+  if (l.rows > 4 * (v.in[1] + v.out[1] + 64) || l.columns > 4 * (v.in[2] + v.out[2] + 64) || l.stride_y > 64 || l.stride_x > 64)
+    return std::nullopt;
   int64_t slots_y = 0;
   for (int64_t& slot : l.slot_y)
     if (slot == 0) slot = slots_y++;
@@ -236,7 +241,8 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
                   high |= static_cast<uint32_t>(static_cast<uint16_t>(high_half(value))) << (16 * j);
                   continue;
                 }
-                packed |= s->words ? static_cast<uint32_t>(static_cast<uint16_t>(value)) << (16 * j) : static_cast<uint32_t>(static_cast<uint8_t>(value)) << (8 * j);
+                packed |= s->words ? static_cast<uint32_t>(static_cast<uint16_t>(value)) << (16 * j)
+                                   : static_cast<uint32_t>(static_cast<uint8_t>(value)) << (8 * j);
               }
               *to = static_cast<int32_t>(packed);
               if (high_to) *high_to++ = static_cast<int32_t>(high);
@@ -265,7 +271,8 @@ IntInterleave interleave_of(const State& s, DType dtype) {
 }
 
 // Rows [begin, end) of the padded plane of one group of channels, or tiles of a flat one.
-void interleave_rows(const State& s, const IntForms& f, DType dtype, const uint8_t* const (&planes)[4], int64_t begin, int64_t end, int32_t* to, int32_t* line) {
+void interleave_rows(const State& s, const IntForms& f, DType dtype, const uint8_t* const (&planes)[4], int64_t begin,
+                     int64_t end, int32_t* to, int32_t* line) {
   IntInterleave p = interleave_of(s, dtype);
   const Layout& l = s.layout;
   const auto rows_from = [&](int64_t at) {
@@ -319,9 +326,11 @@ int64_t segments_of(const State& s, const Part& part, int64_t begin, int64_t end
   return found;
 }
 
-// Results of some channels of a tile: `c` is the converter of the first, `y` and `addend` are its planes; finish(c, sums, count) runs it.
+// Results of some channels of a tile: `c` is the converter of the first, `y` and `addend` are its planes; finish(c, sums, count)
+// runs it.
 template <class Sum, class Finish>
-void store_rows(const State& s, const Part& part, IntConvert c, const Sum* sums, const IntSegment* segments, int64_t count, const std::byte* addend, std::byte* y, Finish&& finish) {
+void store_rows(const State& s, const Part& part, IntConvert c, const Sum* sums, const IntSegment* segments, int64_t count,
+                const std::byte* addend, std::byte* y, Finish&& finish) {
   const int64_t bytes = int_bytes(s.output.type), addend_bytes = int_bytes(s.output.addend_type);
   if (part.step_x == 1) {
     for (int64_t i = 0; i < count; ++i) {
@@ -341,11 +350,13 @@ void store_rows(const State& s, const Part& part, IntConvert c, const Sum* sums,
       c.addend = operands;
       for (int64_t r = 0; r < c.rows; ++r)
         for (int64_t j = 0; j < g.count; ++j)
-          std::copy_n(addend + r * addend_stride + (g.place + j * part.step_x) * addend_bytes, addend_bytes, operands + (r * kIntColumns + j) * addend_bytes);
+          std::copy_n(addend + r * addend_stride + (g.place + j * part.step_x) * addend_bytes, addend_bytes,
+                      operands + (r * kIntColumns + j) * addend_bytes);
     }
     finish(c, sums + g.column, g.count);
     for (int64_t r = 0; r < c.rows; ++r)
-      for (int64_t j = 0; j < g.count; ++j) std::copy_n(results + (r * kIntColumns + j) * bytes, bytes, y + r * y_stride + (g.place + j * part.step_x) * bytes);
+      for (int64_t j = 0; j < g.count; ++j)
+        std::copy_n(results + (r * kIntColumns + j) * bytes, bytes, y + r * y_stride + (g.place + j * part.step_x) * bytes);
   }
 }
 
@@ -357,7 +368,8 @@ Status run(KernelContext& c, const KernelState* state) {
   const int64_t x_bytes = static_cast<int64_t>(dtype_bytes(dtype));
   const int64_t per = s.words ? 2 : 4, in_size = s.in_height * s.in_width, out_size = s.out_height * s.out_width;
   const int64_t flat_tiles = divide_up(l.pitch, kIntColumns);
-  const int64_t group_size = l.flat ? flat_tiles * s.channel_groups * kIntColumns : s.channel_groups * l.plane;  // dwords of one group's input
+  const int64_t group_size =
+      l.flat ? flat_tiles * s.channel_groups * kIntColumns : s.channel_groups * l.plane;  // dwords of one group's input
   const int64_t line_size = l.stride_x == 1 ? 0 : divide_up(l.columns, 16) * 16;
   const int64_t dwords = s.groups * group_size + 2 * kIntColumns + c.pool.threads() * line_size;
   auto* planes = reinterpret_cast<int32_t*>(c.scratch(static_cast<size_t>(dwords * 4)));
@@ -371,7 +383,8 @@ Status run(KernelContext& c, const KernelState* state) {
 
   // The input, in pieces of some rows of four (or two) channels.
   const int64_t rows = l.flat ? flat_tiles : l.rows, row_dwords = l.flat ? kIntColumns : l.columns;
-  const int64_t rows_per_piece = std::clamp<int64_t>(kInterleaveRows / row_dwords, 1, rows), pieces = divide_up(rows, rows_per_piece);
+  const int64_t rows_per_piece = std::clamp<int64_t>(kInterleaveRows / row_dwords, 1, rows),
+                pieces = divide_up(rows, rows_per_piece);
   // The product: blocks of weights that fit the cache, then enough blocks of columns for all threads.
   struct Block {
     int64_t part, group, panel, panels, tile, tiles;
@@ -379,7 +392,8 @@ Status run(KernelContext& c, const KernelState* state) {
   std::vector<Block> blocks;
   for (size_t p = 0; p < s.parts.size(); ++p) {
     const Part& part = s.parts[p];
-    const int64_t depth = std::max<int64_t>(static_cast<int64_t>(part.offsets.size()), 1), tiles = divide_up((part.rows - 1) * l.pitch + part.columns, kIntColumns);
+    const int64_t depth = std::max<int64_t>(static_cast<int64_t>(part.offsets.size()), 1),
+                  tiles = divide_up((part.rows - 1) * l.pitch + part.columns, kIntColumns);
     int64_t row_panels = std::clamp<int64_t>(kWeightBlock / (depth * kIntRows * 4), 1, panels);
     const int64_t wanted = 4 * threads;
     if (const int64_t jobs = tiles * s.groups * divide_up(panels, row_panels); jobs < wanted && threads > 1)
@@ -389,14 +403,17 @@ Status run(KernelContext& c, const KernelState* state) {
     for (int64_t group = 0; group < s.groups; ++group)
       for (int64_t panel = 0; panel < panels; panel += row_panels)
         for (int64_t tile = 0; tile < tiles; tile += column_tiles)
-          blocks.push_back({static_cast<int64_t>(p), group, panel, std::min(row_panels, panels - panel), tile, std::min(column_tiles, tiles - tile)});
+          blocks.push_back({static_cast<int64_t>(p), group, panel, std::min(row_panels, panels - panel), tile,
+                            std::min(column_tiles, tiles - tile)});
   }
 
   for (int64_t image = 0; image < c.outputs[0].dims[0]; ++image) {
     for_each_job(c.pool, s.groups * s.channel_groups * pieces, [&](int64_t job, int64_t worker) {
-      const int64_t plane = job / pieces, group = plane / s.channel_groups, first = plane % s.channel_groups * per, row = job % pieces * rows_per_piece;
+      const int64_t plane = job / pieces, group = plane / s.channel_groups, first = plane % s.channel_groups * per,
+                    row = job % pieces * rows_per_piece;
       const uint8_t* from[4] = {};
-      for (int64_t j = 0; j < per && first + j < s.channels; ++j) from[j] = x + ((image * s.groups + group) * s.channels + first + j) * in_size * x_bytes;
+      for (int64_t j = 0; j < per && first + j < s.channels; ++j)
+        from[j] = x + ((image * s.groups + group) * s.channels + first + j) * in_size * x_bytes;
       int32_t* to = planes + group * group_size + plane % s.channel_groups * (l.flat ? kIntColumns : l.plane);
       interleave_rows(s, f, dtype, from, row, std::min(row + rows_per_piece, rows), to, lines + worker * line_size);
     });
@@ -418,7 +435,8 @@ Status run(KernelContext& c, const KernelState* state) {
       for (int64_t tile = b.tile; tile < b.tile + b.tiles; ++tile) {
         const int64_t begin = tile * kIntColumns, end = std::min(begin + kIntColumns, positions);
         const int64_t found = segments_of(s, part, begin, end, segments);
-        t.b = reinterpret_cast<const std::byte*>(planes + b.group * group_size + (l.flat ? tile * s.channel_groups * kIntColumns : begin));
+        t.b = reinterpret_cast<const std::byte*>(planes + b.group * group_size +
+                                                 (l.flat ? tile * s.channel_groups * kIntColumns : begin));
         t.columns = end - begin;
         if (f.product && s.output.direct && !s.wide && part.step_x == 1) {
           const int64_t channel = b.group * s.outputs + b.panel * kIntRows, at = (image * outputs + channel) * out_size;
@@ -464,8 +482,8 @@ Status run(KernelContext& c, const KernelState* state) {
           to.rows = t.rows;
           const std::byte* operand = addend ? addend + at * addend_bytes : nullptr;
           if (s.wide) {
-            wide_tile(f, t, part.high_weights.data() + (b.group * panels + panel) * depth * kIntRows, part.start.empty() ? nullptr : part.start.data() + channel, sums, high_sums,
-                      wide_sums);
+            wide_tile(f, t, part.high_weights.data() + (b.group * panels + panel) * depth * kIntRows,
+                      part.start.empty() ? nullptr : part.start.data() + channel, sums, high_sums, wide_sums);
             store_rows(s, part, to, wide_sums, segments, found, operand, y + at * bytes,
                        [&](const IntConvert& converter, const int64_t* from, int64_t n) { f.convert_wide(converter, from, n); });
             continue;
@@ -473,8 +491,9 @@ Status run(KernelContext& c, const KernelState* state) {
           f.tile(t);
           const auto narrow = s.output.narrow.begin() + channel;
           const bool all_narrow = std::find(narrow, narrow + t.rows, 0) == narrow + t.rows;
-          store_rows(s, part, to, sums, segments, found, operand, y + at * bytes,
-                     [&](const IntConvert& converter, const int32_t* from, int64_t n) { convert(f, converter, all_narrow, from, n); });
+          store_rows(
+              s, part, to, sums, segments, found, operand, y + at * bytes,
+              [&](const IntConvert& converter, const int32_t* from, int64_t n) { convert(f, converter, all_narrow, from, n); });
         }
       }
     });

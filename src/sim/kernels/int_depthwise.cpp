@@ -1,5 +1,5 @@
-// Depthwise convolution of 8-bit data, one plane at a time in bands that fit the cache. Each padded row becomes dwords of the neighbours that
-// a row of the kernel multiplies, one dword per output column, so the sums of a whole band are one long row.
+// Depthwise convolution of 8-bit data, one plane at a time in bands that fit the cache. Each padded row becomes dwords of the
+// neighbours that a row of the kernel multiplies, one dword per output column, so the sums of a whole band are one long row.
 #include <algorithm>
 #include <cstring>
 
@@ -13,29 +13,32 @@ namespace {
 using namespace kernels;
 
 constexpr int64_t kBandDwords = 12 << 10;
-constexpr int64_t kChunk = 512;             // columns summed at a time
-constexpr int64_t kGrain = 1 << 17;         // multiply-accumulates per piece of work
-constexpr int64_t kSlack = 32;              // elements the cores may touch beyond the last
+constexpr int64_t kChunk = 512;      // columns summed at a time
+constexpr int64_t kGrain = 1 << 17;  // multiply-accumulates per piece of work
+constexpr int64_t kSlack = 32;       // elements the cores may touch beyond the last
 
 struct State : KernelState {
   Isa isa = Isa::Portable;
   bool words = false;
   Window window;
   int64_t in_channels = 0, channels = 0, zero = 0;
-  int64_t per_row = 0;                  // dwords per row of the kernel
-  std::vector<int32_t> weights;         // [channel][kernel row][dword]
-  OutputPlan output;                    // its bias has what zero points add
+  int64_t per_row = 0;           // dwords per row of the kernel
+  std::vector<int32_t> weights;  // [channel][kernel row][dword]
+  OutputPlan output;             // its bias has what zero points add
 };
 
 std::optional<Window> window(const KernelQuery& q) {
-  if (q.node.op != "int:Conv" || !is_byte(q.inputs[0].dtype) || !is_byte(q.inputs[1].dtype) || !q.inputs[1].constant) return std::nullopt;
+  if (q.node.op != "int:Conv" || !is_byte(q.inputs[0].dtype) || !is_byte(q.inputs[1].dtype) || !q.inputs[1].constant)
+    return std::nullopt;
   const ir::Dims &x = q.inputs[0].dims, &w = q.inputs[1].dims;
   if (x.size() < 3 || x.size() > 4 || w.size() != x.size()) return std::nullopt;
   const auto shape = ops::conv_shape(q.attributes(), x, w);
-  if (!shape || shape->output_dims() != q.outputs[0].dims || shape->groups < 2 || shape->channels_per_group() != 1) return std::nullopt;
+  if (!shape || shape->output_dims() != q.outputs[0].dims || shape->groups < 2 || shape->channels_per_group() != 1)
+    return std::nullopt;
   const Window v = window_of(shape->window, shape->input, shape->output);
   // A window far larger than the plane would need a buffer out of proportion to the data.
-  if (!v.fits_int32() || v.kernel[2] * v.dilation[2] > 4 * (v.in[2] + v.out[2] + 64) || padded_rows(v, 1) > 4 * (v.in[1] + 64)) return std::nullopt;
+  if (!v.fits_int32() || v.kernel[2] * v.dilation[2] > 4 * (v.in[2] + v.out[2] + 64) || padded_rows(v, 1) > 4 * (v.in[1] + 64))
+    return std::nullopt;
   if (v.stride[1] > 64) return std::nullopt;
   return v;
 }
@@ -72,7 +75,8 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
           const uint8_t raw = w[(channel * height + y) * width + x + j];
           const int64_t value = (is_signed ? static_cast<int8_t>(raw) : raw) - zero;
           total += static_cast<uint32_t>(value);
-          packed |= s->words ? static_cast<uint32_t>(static_cast<uint16_t>(value)) << (16 * j) : static_cast<uint32_t>(static_cast<uint8_t>(value)) << (8 * j);
+          packed |= s->words ? static_cast<uint32_t>(static_cast<uint16_t>(value)) << (16 * j)
+                             : static_cast<uint32_t>(static_cast<uint8_t>(value)) << (8 * j);
         }
         s->weights.push_back(static_cast<int32_t>(packed));
       }
@@ -88,12 +92,15 @@ Status run(KernelContext& c, const KernelState* state) {
   const Window& v = s.window;
   const IntForms& f = int_forms(s.isa);
   const bool is_signed = c.inputs[0].dtype == DType::Int8;
-  const int64_t per = s.words ? 2 : 4, out_height = v.out[1], out_width = v.out[2], stride = v.stride[1], depth = v.kernel[1] * s.per_row;
+  const int64_t per = s.words ? 2 : 4, out_height = v.out[1], out_width = v.out[2], stride = v.stride[1],
+                depth = v.kernel[1] * s.per_row;
   // Rows of a band, divided by their remainder modulo the stride so that those of one tap are neighbours.
   const int64_t fitting = kBandDwords / (out_width * s.per_row) - (v.kernel[1] - 1) * v.dilation[1];
-  const int64_t band = std::clamp<int64_t>(fitting / stride, std::min<int64_t>(4, out_height), out_height), bands = divide_up(out_height, band);
+  const int64_t band = std::clamp<int64_t>(fitting / stride, std::min<int64_t>(4, out_height), out_height),
+                bands = divide_up(out_height, band);
   const int64_t per_remainder = divide_up(padded_rows(v, band), stride), remainder_size = per_remainder * out_width + kSlack;
-  const int64_t length = std::max((out_width - 1) * v.stride[2] + (s.per_row * per - 1) * v.dilation[2] + 1, v.pad_begin[2]), padded_stride = length + kSlack;
+  const int64_t length = std::max((out_width - 1) * v.stride[2] + (s.per_row * per - 1) * v.dilation[2] + 1, v.pad_begin[2]),
+                padded_stride = length + kSlack;
   const int64_t padded_bytes = (padded_rows(v, band) * padded_stride + 4 * kSlack) * 2;
   const int64_t band_bytes = s.per_row * stride * remainder_size * 4, sums_bytes = (kChunk + kSlack) * 4;
   const int64_t worker_bytes = divide_up(band_bytes, 64) * 64 + divide_up(padded_bytes, 64) * 64 + divide_up(sums_bytes, 64) * 64;
@@ -116,7 +123,8 @@ Status run(KernelContext& c, const KernelState* state) {
     auto* sums = reinterpret_cast<int32_t*>(scratch + worker * worker_bytes + divide_up(band_bytes, 64) * 64);
     std::byte* padded = reinterpret_cast<std::byte*>(sums) + divide_up(sums_bytes, 64) * 64;
     for (int64_t i = job * per_job; i < std::min((job + 1) * per_job, planes * bands); ++i) {
-      const int64_t plane = i / bands, image = plane / s.channels, channel = plane % s.channels, first = i % bands * band, count = std::min(band, out_height - first);
+      const int64_t plane = i / bands, image = plane / s.channels, channel = plane % s.channels, first = i % bands * band,
+                    count = std::min(band, out_height - first);
       IntPad p;
       p.words = s.words;
       p.is_signed = is_signed;
@@ -159,7 +167,9 @@ Status run(KernelContext& c, const KernelState* state) {
         r.b = reinterpret_cast<const std::byte*>(rows + at);
         r.columns = std::min(kChunk, total - at);
         f.row(r);
-        const IntConvert to = s.output.channel(channel, addend ? addend + (place + at) * int_bytes(s.output.addend_type) : nullptr, y + (place + at) * int_bytes(s.output.type));
+        const IntConvert to =
+            s.output.channel(channel, addend ? addend + (place + at) * int_bytes(s.output.addend_type) : nullptr,
+                             y + (place + at) * int_bytes(s.output.type));
         convert(f, to, s.output.narrow[static_cast<size_t>(channel)] != 0, sums, r.columns);
       }
     }

@@ -57,13 +57,16 @@ std::unique_ptr<BinaryState> plan_binary(const KernelQuery& q) {
   c.table = output->table ? output->table->data() : nullptr;
   c.type = output->type;
   const int64_t factor = std::abs(int64_t{c.factor}), a_reach = reach(*a, *a_zero), b_reach = reach(*b, *b_zero);
-  const int64_t bound = *op == IntBinaryOp::Multiply ? a_reach * b_reach * factor : a_reach * factor + b_reach * std::abs(b_factor);
+  const int64_t bound =
+      *op == IntBinaryOp::Multiply ? a_reach * b_reach * factor : a_reach * factor + b_reach * std::abs(b_factor);
   s->narrow = fits_after_shift(bound, c.shift, c.zero) && (*op != IntBinaryOp::Multiply || a_reach * b_reach <= INT32_MAX);
   return s;
 }
 
 bool accepts_binary(const KernelQuery& q) { return plan_binary(q) != nullptr; }
-Result<std::unique_ptr<const KernelState>> prepare_binary(const KernelQuery& q, ThreadPool&) { return std::unique_ptr<const KernelState>(plan_binary(q)); }
+Result<std::unique_ptr<const KernelState>> prepare_binary(const KernelQuery& q, ThreadPool&) {
+  return std::unique_ptr<const KernelState>(plan_binary(q));
+}
 
 Status run_binary(KernelContext& c, const KernelState* state) {
   const BinaryState& s = *static_cast<const BinaryState*>(state);
@@ -75,8 +78,10 @@ Status run_binary(KernelContext& c, const KernelState* state) {
     core.a = a + in[0] * int_bytes(core.a_type);
     core.b = b + in[1] * int_bytes(core.b_type);
     core.y = y + out * int_bytes(core.type);
-    if (s.narrow) f.binary(core, count);
-    else binary_exactly(core, count);
+    if (s.narrow)
+      f.binary(core, count);
+    else
+      binary_exactly(core, count);
   });
   return {};
 }
@@ -87,8 +92,9 @@ struct TableState : KernelState {
 };
 
 bool accepts_table(const KernelQuery& q) {
-  return q.node.op == "int:Table" && q.node.tail.empty() && is_byte(q.inputs[0].dtype) && is_byte(q.inputs[1].dtype) && q.inputs[1].constant &&
-         q.inputs[1].constant->count() == 256 && q.outputs[0].dtype == q.inputs[1].dtype && q.outputs[0].dims == q.inputs[0].dims;
+  return q.node.op == "int:Table" && q.node.tail.empty() && is_byte(q.inputs[0].dtype) && is_byte(q.inputs[1].dtype) &&
+         q.inputs[1].constant && q.inputs[1].constant->count() == 256 && q.outputs[0].dtype == q.inputs[1].dtype &&
+         q.outputs[0].dims == q.inputs[0].dims;
 }
 
 Result<std::unique_ptr<const KernelState>> prepare_table(const KernelQuery& q, ThreadPool&) {
@@ -100,8 +106,9 @@ Result<std::unique_ptr<const KernelState>> prepare_table(const KernelQuery& q, T
 
 // Tables of other sizes: bytes to words, and 65536 entries of words.
 bool accepts_large_table(const KernelQuery& q) {
-  return q.node.op == "int:Table" && q.node.tail.empty() && int_of(q.inputs[0].dtype) && int_of(q.inputs[1].dtype) && q.inputs[1].constant &&
-         q.inputs[1].constant->count() == (q.inputs[0].dtype == DType::Int16 ? 65536 : 256) && q.outputs[0].dtype == q.inputs[1].dtype && q.outputs[0].dims == q.inputs[0].dims;
+  return q.node.op == "int:Table" && q.node.tail.empty() && int_of(q.inputs[0].dtype) && int_of(q.inputs[1].dtype) &&
+         q.inputs[1].constant && q.inputs[1].constant->count() == (q.inputs[0].dtype == DType::Int16 ? 65536 : 256) &&
+         q.outputs[0].dtype == q.inputs[1].dtype && q.outputs[0].dims == q.inputs[0].dims;
 }
 
 template <class X, class Y>
@@ -116,11 +123,15 @@ Status run_large_table(KernelContext& c, const KernelState*) {
   const ir::TensorView &x = c.inputs[0], &table = c.inputs[1];
   const ir::MutableTensorView& y = c.outputs[0];
   const auto with = [&]<class X>(const X* from, size_t flip) {
-    if (y.dtype == DType::Int16) look_up(c.pool, from, table.as<int16_t>(), flip, y.as<int16_t>(), x.count());
-    else look_up(c.pool, from, table.as<uint8_t>(), flip, y.as<uint8_t>(), x.count());
+    if (y.dtype == DType::Int16)
+      look_up(c.pool, from, table.as<int16_t>(), flip, y.as<int16_t>(), x.count());
+    else
+      look_up(c.pool, from, table.as<uint8_t>(), flip, y.as<uint8_t>(), x.count());
   };
-  if (x.dtype == DType::Int16) with(x.as<uint16_t>(), 0x8000);
-  else with(x.as<uint8_t>(), x.dtype == DType::Int8 ? 0x80 : 0);
+  if (x.dtype == DType::Int16)
+    with(x.as<uint16_t>(), 0x8000);
+  else
+    with(x.as<uint8_t>(), x.dtype == DType::Int8 ? 0x80 : 0);
   return {};
 }
 
@@ -130,7 +141,8 @@ Status run_table(KernelContext& c, const KernelState* state) {
   const uint8_t* table = static_cast<const TableState*>(state)->entries.data();
   const auto* x = static_cast<const uint8_t*>(c.inputs[0].data);
   auto* y = static_cast<uint8_t*>(c.outputs[0].data);
-  c.pool.parallel_for(c.outputs[0].count(), kGrain, [&](int64_t begin, int64_t end) { f.lookup(x + begin, table, y + begin, end - begin); });
+  c.pool.parallel_for(c.outputs[0].count(), kGrain,
+                      [&](int64_t begin, int64_t end) { f.lookup(x + begin, table, y + begin, end - begin); });
   return {};
 }
 
@@ -141,7 +153,8 @@ struct ChannelTablesState : KernelState {
 };
 
 std::unique_ptr<ChannelTablesState> plan_prelu(const KernelQuery& q) {
-  if (q.node.op != "int:PRelu" || !q.node.tail.empty() || !is_byte(q.inputs[0].dtype) || q.outputs[0].dims != q.inputs[0].dims) return nullptr;
+  if (q.node.op != "int:PRelu" || !q.node.tail.empty() || !is_byte(q.inputs[0].dtype) || q.outputs[0].dims != q.inputs[0].dims)
+    return nullptr;
   const ir::NodeReader node = q.attributes();
   const ir::Dims& dims = q.inputs[0].dims;
   const auto axis = ir::normalize_axis(node.get_int("axis"), static_cast<int64_t>(dims.size()));
@@ -155,12 +168,15 @@ std::unique_ptr<ChannelTablesState> plan_prelu(const KernelQuery& q) {
   const bool is_signed = q.inputs[0].dtype == DType::Int8;
   s->entries.reserve(static_cast<size_t>(s->channels) * 256);
   for (int64_t c = 0; c < s->channels; ++c)
-    for (int v = 0; v < 256; ++v) s->entries.push_back(static_cast<uint8_t>(stage->convert((is_signed ? static_cast<int8_t>(v) : v) - *zero, c)));
+    for (int v = 0; v < 256; ++v)
+      s->entries.push_back(static_cast<uint8_t>(stage->convert((is_signed ? static_cast<int8_t>(v) : v) - *zero, c)));
   return s;
 }
 
 bool accepts_prelu(const KernelQuery& q) { return plan_prelu(q) != nullptr; }
-Result<std::unique_ptr<const KernelState>> prepare_prelu(const KernelQuery& q, ThreadPool&) { return std::unique_ptr<const KernelState>(plan_prelu(q)); }
+Result<std::unique_ptr<const KernelState>> prepare_prelu(const KernelQuery& q, ThreadPool&) {
+  return std::unique_ptr<const KernelState>(plan_prelu(q));
+}
 
 Status run_prelu(KernelContext& c, const KernelState* state) {
   constexpr int64_t kGrain = 1 << 15;
@@ -170,14 +186,16 @@ Status run_prelu(KernelContext& c, const KernelState* state) {
   auto* y = static_cast<uint8_t*>(c.outputs[0].data);
   if (c.outputs[0].count() == 0) return {};
   c.pool.parallel_for(c.outputs[0].count() / s.inner, std::max<int64_t>(1, kGrain / s.inner), [&](int64_t begin, int64_t end) {
-    for (int64_t plane = begin; plane < end; ++plane) f.lookup(x + plane * s.inner, s.entries.data() + plane % s.channels * 256, y + plane * s.inner, s.inner);
+    for (int64_t plane = begin; plane < end; ++plane)
+      f.lookup(x + plane * s.inner, s.entries.data() + plane % s.channels * 256, y + plane * s.inner, s.inner);
   });
   return {};
 }
 }  // namespace
 
 std::span<const Kernel> int_elementwise() {
-  static const Kernel kernels[] = {{"int_binary", accepts_binary, prepare_binary, run_binary}, {"int_table", accepts_table, prepare_table, run_table},
+  static const Kernel kernels[] = {{"int_binary", accepts_binary, prepare_binary, run_binary},
+                                   {"int_table", accepts_table, prepare_table, run_table},
                                    {"int_prelu", accepts_prelu, prepare_prelu, run_prelu},
                                    {"int_large_table", accepts_large_table, nullptr, run_large_table}};
   return kernels;

@@ -1,5 +1,5 @@
-// The integer kernels in every form this machine can run, on random shapes and parameters: the bytes of the reference kernels, for any number
-// of threads.
+// The integer kernels in every form this machine can run, on random shapes and parameters: the bytes of the reference kernels,
+// for any number of threads.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -37,7 +37,10 @@ struct Trial {
   DType any_type() { return chance(40) ? DType::Int16 : byte_type(); }
   int64_t least(DType t) { return t == DType::Int8 ? -128 : t == DType::UInt8 ? 0 : -32768; }
   int64_t most(DType t) { return t == DType::Int8 ? 127 : t == DType::UInt8 ? 255 : 32767; }
-  int64_t zero_point(DType t) { return t == DType::Int16 ? pick(-300, 300) : one_of<int64_t>({least(t), most(t), pick(least(t), most(t)), pick(least(t), most(t))}); }
+  int64_t zero_point(DType t) {
+    return t == DType::Int16 ? pick(-300, 300)
+                             : one_of<int64_t>({least(t), most(t), pick(least(t), most(t)), pick(least(t), most(t))});
+  }
 
   // Extremes now and then, and sometimes nothing else: sums that would saturate 16 bits.
   TensorData data(DType t, Dims dims) {
@@ -45,8 +48,10 @@ struct Trial {
     const int64_t extremes = one_of<int64_t>({0, 10, 100});
     for (int64_t i = 0; i < v.count(); ++i) {
       const int64_t value = chance(extremes) ? (chance(50) ? least(t) : most(t)) : pick(least(t), most(t));
-      if (t == DType::Int16) static_cast<int16_t*>(v.mutable_data())[i] = static_cast<int16_t>(value);
-      else static_cast<uint8_t*>(v.mutable_data())[i] = static_cast<uint8_t>(value);
+      if (t == DType::Int16)
+        static_cast<int16_t*>(v.mutable_data())[i] = static_cast<int16_t>(value);
+      else
+        static_cast<uint8_t*>(v.mutable_data())[i] = static_cast<uint8_t>(value);
     }
     return v;
   }
@@ -77,7 +82,8 @@ struct Trial {
   DType stage(int64_t channels, double reach, bool table, int64_t max_factor) {
     const bool per_channel = channels > 1 && chance(70), any = chance(25);
     std::vector<int64_t> factors, shifts;
-    const DType type = table ? one_of({DType::Int8, DType::UInt8, DType::Int16}) : one_of({DType::Int8, DType::Int8, DType::UInt8, DType::Int16});
+    const DType type = table ? one_of({DType::Int8, DType::UInt8, DType::Int16})
+                             : one_of({DType::Int8, DType::Int8, DType::UInt8, DType::Int16});
     const double span = table ? 4096 : type == DType::Int16 ? 30000 : 200;
     for (int64_t c = 0; c < (per_channel ? channels : 1); ++c) {
       if (any && chance(40)) {
@@ -142,7 +148,8 @@ void check(Trial& t, std::string_view kernel_name, const std::string& what) {
       const std::string where = what + " " + std::string(kernels::isa_name(isa)) + " " + std::to_string(threads) + " threads";
       ASSERT_TRUE(status) << where << status.to_string();
       const auto *e = static_cast<const uint8_t*>(reference.data()), *f = static_cast<const uint8_t*>(result.data());
-      for (size_t i = 0; i < reference.bytes(); ++i) ASSERT_EQ(+e[i], +f[i]) << where << ": byte " << i << " of " << reference.bytes();
+      for (size_t i = 0; i < reference.bytes(); ++i)
+        ASSERT_EQ(+e[i], +f[i]) << where << ": byte " << i << " of " << reference.bytes();
       for (size_t i = 0; i < 64; ++i) ASSERT_EQ(+f[reference.bytes() + i], 0x7e) << where << ": wrote behind the result";
     }
   }
@@ -150,11 +157,13 @@ void check(Trial& t, std::string_view kernel_name, const std::string& what) {
 }
 
 // Bias, addend and table inputs, and the attributes of all.
-void finish_product(Trial& t, int64_t channels, Dims output, double reach, bool bias, bool addend, bool table, bool wide = false) {
+void finish_product(Trial& t, int64_t channels, Dims output, double reach, bool bias, bool addend, bool table,
+                    bool wide = false) {
   if (bias) {
     TensorData b = TensorData::allocate(DType::Int32, {channels});
     for (int64_t i = 0; i < channels; ++i)
-      static_cast<int32_t*>(b.mutable_data())[i] = static_cast<int32_t>(t.chance(5) ? t.one_of<int64_t>({INT32_MIN, INT32_MAX}) : t.pick(-100000, 100000));
+      static_cast<int32_t*>(b.mutable_data())[i] =
+          static_cast<int32_t>(t.chance(5) ? t.one_of<int64_t>({INT32_MIN, INT32_MAX}) : t.pick(-100000, 100000));
     t.input(std::move(b), true);
   } else {
     t.absent();
@@ -166,7 +175,8 @@ void finish_product(Trial& t, int64_t channels, Dims output, double reach, bool 
     std::vector<int64_t> factors;
     const bool wide = t.chance(20);
     const int64_t count = t.chance(50) ? channels : 1;
-    for (int64_t c = 0; c < count; ++c) factors.push_back(wide ? t.pick(-ops::kMaxAddFactor, ops::kMaxAddFactor) : t.pick(-(1 << 27), 1 << 27));
+    for (int64_t c = 0; c < count; ++c)
+      factors.push_back(wide ? t.pick(-ops::kMaxAddFactor, ops::kMaxAddFactor) : t.pick(-(1 << 27), 1 << 27));
     t.set("add_multiplier", factors);
     t.set("add_zero_point", t.zero_point(addend_type));
   } else {
@@ -183,15 +193,20 @@ void convolution(uint32_t seed, bool transposed, bool depthwise, bool wide = fal
   const int64_t groups = depthwise ? t.pick(2, 9) : t.chance(20) ? t.pick(2, 4) : 1;
   const int64_t channels = depthwise ? 1 : t.one_of<int64_t>({1, 2, 3, 4, 5, 7, 8, 16, 33, t.pick(1, 70)});
   const int64_t outputs = depthwise ? t.one_of<int64_t>({1, 1, 1, 2}) : t.one_of<int64_t>({1, 3, 8, 9, 16, 40, t.pick(1, 50)});
-  const int64_t batch = t.chance(20) ? 2 : 1, kernel_y = one_axis ? 1 : t.one_of<int64_t>({1, 2, 3, 3, 5, 7}), kernel_x = t.one_of<int64_t>({kernel_y, 1, 3, 4, 5, 9});
-  const int64_t height = one_axis ? 1 : t.one_of<int64_t>({1, 2, 7, 14, t.pick(1, 40)}), width = t.one_of<int64_t>({1, 3, 7, 14, 16, 48, t.pick(1, 90)});
-  std::vector<int64_t> stride{t.one_of<int64_t>({1, 1, 2, 3}), t.one_of<int64_t>({1, 1, 2, 3})}, dilation{t.one_of<int64_t>({1, 1, 1, 2, 3}), t.one_of<int64_t>({1, 1, 1, 2, 3})};
+  const int64_t batch = t.chance(20) ? 2 : 1, kernel_y = one_axis ? 1 : t.one_of<int64_t>({1, 2, 3, 3, 5, 7}),
+                kernel_x = t.one_of<int64_t>({kernel_y, 1, 3, 4, 5, 9});
+  const int64_t height = one_axis ? 1 : t.one_of<int64_t>({1, 2, 7, 14, t.pick(1, 40)}),
+                width = t.one_of<int64_t>({1, 3, 7, 14, 16, 48, t.pick(1, 90)});
+  std::vector<int64_t> stride{t.one_of<int64_t>({1, 1, 2, 3}), t.one_of<int64_t>({1, 1, 2, 3})},
+      dilation{t.one_of<int64_t>({1, 1, 1, 2, 3}), t.one_of<int64_t>({1, 1, 1, 2, 3})};
   std::vector<int64_t> pads{t.pick(0, 3), t.pick(0, 3), t.pick(0, 3), t.pick(0, 3)};
   if (t.chance(40)) pads = {kernel_y / 2, kernel_x / 2, kernel_y / 2, kernel_x / 2};
   if (kernel_y == 1 && kernel_x == 1 && t.chance(60)) pads = {0, 0, 0, 0};
   if (kernel_y == 1 && kernel_x == 1 && t.chance(60)) stride = {1, 1};
   if (transposed) {  // something must be left between the pads
-    const auto left = [&](int64_t in, size_t axis, int64_t kernel) { return (in - 1) * stride[axis] + (kernel - 1) * dilation[axis] + 1 - pads[axis] - pads[axis + 2]; };
+    const auto left = [&](int64_t in, size_t axis, int64_t kernel) {
+      return (in - 1) * stride[axis] + (kernel - 1) * dilation[axis] + 1 - pads[axis] - pads[axis + 2];
+    };
     if (left(height, 0, kernel_y) < 1) pads[0] = pads[2] = 0;
     if (left(width, 1, kernel_x) < 1) pads[1] = pads[3] = 0;
   } else {
@@ -213,7 +228,8 @@ void convolution(uint32_t seed, bool transposed, bool depthwise, bool wide = fal
   t.set("pads", pads);
   t.set("group", groups);
   const bool words = wide && t.chance(70);
-  const DType x_type = words ? DType::Int16 : t.byte_type(), w_type = wide && (!words || t.chance(80)) ? DType::Int16 : t.byte_type();
+  const DType x_type = words ? DType::Int16 : t.byte_type(),
+              w_type = wide && (!words || t.chance(80)) ? DType::Int16 : t.byte_type();
   t.set("x_zero_point", words && t.chance(60) ? t.one_of<int64_t>({0, -32768, 32767}) : t.zero_point(x_type));
   std::vector<int64_t> w_zero;
   const bool symmetric = t.chance(65);
@@ -221,17 +237,22 @@ void convolution(uint32_t seed, bool transposed, bool depthwise, bool wide = fal
   for (int64_t i = 0; i < w_zeros; ++i) w_zero.push_back(symmetric ? (w_type == DType::UInt8 ? 128 : 0) : t.zero_point(w_type));
   t.set("w_zero_point", w_zero);
   t.input(t.data(x_type, spatial({batch, groups * channels}, height, width)));
-  t.input(t.data(w_type, spatial(transposed ? Dims{groups * channels, outputs} : Dims{groups * outputs, channels}, kernel_y, kernel_x)), true);
+  t.input(t.data(w_type,
+                 spatial(transposed ? Dims{groups * channels, outputs} : Dims{groups * outputs, channels}, kernel_y, kernel_x)),
+          true);
   // The output's extents, for an added operand.
   const auto extent = [&](int64_t in, size_t axis, int64_t kernel) {
     const size_t axes = stride.size();
     const int64_t span = (kernel - 1) * dilation[axis] + 1, padding = pads[axis] + pads[axis + axes];
     return transposed ? (in - 1) * stride[axis] + span - padding : (in + padding - span) / stride[axis] + 1;
   };
-  const Dims output = one_axis ? Dims{batch, groups * outputs, extent(width, 0, kernel_x)} : Dims{batch, groups * outputs, extent(height, 0, kernel_y), extent(width, 1, kernel_x)};
-  const double reach = 3000.0 * std::sqrt(static_cast<double>(channels * kernel_y * kernel_x)) * (x_type == DType::Int16 ? 256 : 1) * (w_type == DType::Int16 ? 256 : 1);
+  const Dims output = one_axis ? Dims{batch, groups * outputs, extent(width, 0, kernel_x)}
+                               : Dims{batch, groups * outputs, extent(height, 0, kernel_y), extent(width, 1, kernel_x)};
+  const double reach = 3000.0 * std::sqrt(static_cast<double>(channels * kernel_y * kernel_x)) *
+                       (x_type == DType::Int16 ? 256 : 1) * (w_type == DType::Int16 ? 256 : 1);
   finish_product(t, groups * outputs, output, reach, t.chance(70), t.chance(30), t.chance(20), wide);
-  check(t, !transposed && groups > 1 && channels == 1 && !wide ? "int_conv_depthwise" : "int_conv", t.node.op + " seed " + std::to_string(seed));
+  check(t, !transposed && groups > 1 && channels == 1 && !wide ? "int_conv_depthwise" : "int_conv",
+        t.node.op + " seed " + std::to_string(seed));
 }
 
 TEST(IntKernels, Convolution) {
@@ -271,7 +292,8 @@ TEST(IntKernels, LargestWideSums) {
     Trial t(0);
     t.node.op = "int:Conv";
     const int64_t channels = 300;
-    TensorData x = TensorData::allocate(DType::Int16, {1, channels, 7, 7}), w = TensorData::allocate(DType::Int16, {9, channels, 3, 3});
+    TensorData x = TensorData::allocate(DType::Int16, {1, channels, 7, 7}),
+               w = TensorData::allocate(DType::Int16, {9, channels, 3, 3});
     std::fill_n(static_cast<int16_t*>(x.mutable_data()), x.count(), static_cast<int16_t>(value));
     std::fill_n(static_cast<int16_t*>(w.mutable_data()), w.count(), INT16_MIN);
     t.input(std::move(x));
@@ -288,7 +310,8 @@ TEST(IntKernels, LargestWideSums) {
 void matrix_product(uint32_t seed, bool wide) {
   Trial t(seed);
   t.node.op = "int:MatMul";
-  const int64_t rows = t.one_of<int64_t>({1, 2, 8, 9, t.pick(1, 80)}), depth = t.one_of<int64_t>({1, 3, 4, 64, t.pick(1, 300)}), columns = t.one_of<int64_t>({1, 16, 48, 49, t.pick(1, 200)});
+  const int64_t rows = t.one_of<int64_t>({1, 2, 8, 9, t.pick(1, 80)}), depth = t.one_of<int64_t>({1, 3, 4, 64, t.pick(1, 300)}),
+                columns = t.one_of<int64_t>({1, 16, 48, 49, t.pick(1, 200)});
   const bool constant = t.chance(50);
   Dims a{rows, depth}, b{depth, columns}, y{rows, columns};
   if (t.chance(50)) {
@@ -301,16 +324,19 @@ void matrix_product(uint32_t seed, bool wide) {
     }
   }
   const bool words = wide && t.chance(70);
-  const DType b_type = words ? DType::Int16 : t.byte_type(), a_type = wide && (!words || t.chance(80)) ? DType::Int16 : t.byte_type();
+  const DType b_type = words ? DType::Int16 : t.byte_type(),
+              a_type = wide && (!words || t.chance(80)) ? DType::Int16 : t.byte_type();
   t.set("x_zero_point", t.zero_point(a_type));
   std::vector<int64_t> b_zero;
   const bool symmetric = t.chance(60);
   const int64_t b_zeros = constant && t.chance(30) ? columns : 1;
-  for (int64_t i = 0; i < b_zeros; ++i) b_zero.push_back(words ? 0 : symmetric ? (b_type == DType::Int8 ? 0 : 128) : t.zero_point(b_type));
+  for (int64_t i = 0; i < b_zeros; ++i)
+    b_zero.push_back(words ? 0 : symmetric ? (b_type == DType::Int8 ? 0 : 128) : t.zero_point(b_type));
   t.set("w_zero_point", b_zero);
   t.input(t.data(a_type, a));
   t.input(t.data(b_type, b), constant);
-  const double reach = 5000.0 * std::sqrt(static_cast<double>(depth)) * (a_type == DType::Int16 ? 256 : 1) * (b_type == DType::Int16 ? 256 : 1);
+  const double reach =
+      5000.0 * std::sqrt(static_cast<double>(depth)) * (a_type == DType::Int16 ? 256 : 1) * (b_type == DType::Int16 ? 256 : 1);
   finish_product(t, columns, y, reach, t.chance(60), t.chance(30), t.chance(20), wide);
   check(t, "int_matmul", "int:MatMul seed " + std::to_string(seed));
 }
@@ -392,7 +418,8 @@ TEST(IntKernels, MaxPool) {
     t.set("kernel_shape", std::vector<int64_t>{y, x});
     t.set("strides", std::vector<int64_t>{t.pick(1, 3), t.pick(1, 3)});
     t.set("dilations", dilation);
-    t.set("pads", std::vector<int64_t>{t.pick(0, (y - 1) / 2), t.pick(0, (x - 1) / 2), t.pick(0, (y - 1) / 2), t.pick(0, (x - 1) / 2)});
+    t.set("pads",
+          std::vector<int64_t>{t.pick(0, (y - 1) / 2), t.pick(0, (x - 1) / 2), t.pick(0, (y - 1) / 2), t.pick(0, (x - 1) / 2)});
     t.set("ceil_mode", t.pick(0, 1));
     t.input(t.data(t.byte_type(), {t.pick(1, 2), t.pick(1, 6), height, width}));
     check(t, "int_max_pool", "MaxPool seed " + std::to_string(seed));
@@ -403,7 +430,8 @@ TEST(IntKernels, AveragePool) {
   for (uint32_t seed = 0; seed < 80 && !HasFatalFailure(); ++seed) {
     Trial t(seed);
     t.node.op = "int:AveragePool";
-    const int64_t y = t.one_of<int64_t>({1, 2, 3, 5}), x = t.one_of<int64_t>({y, y, 1, 3, 4}), dilation_y = t.one_of<int64_t>({1, 1, 1, 2}), dilation_x = t.one_of<int64_t>({1, 1, 1, 2});
+    const int64_t y = t.one_of<int64_t>({1, 2, 3, 5}), x = t.one_of<int64_t>({y, y, 1, 3, 4}),
+                  dilation_y = t.one_of<int64_t>({1, 1, 1, 2}), dilation_x = t.one_of<int64_t>({1, 1, 1, 2});
     const int64_t height = t.pick((y - 1) * dilation_y + 1, 30), width = t.pick((x - 1) * dilation_x + 1, 80);
     const DType type = t.any_type();
     t.set("kernel_shape", std::vector<int64_t>{y, x});
@@ -415,7 +443,8 @@ TEST(IntKernels, AveragePool) {
     t.set("x_zero_point", t.zero_point(type));
     t.input(t.data(type, {t.pick(1, 2), t.pick(1, 6), height, width}));
     const bool table = t.chance(20);
-    const DType result = t.stage(t.chance(60) ? x * y : 1, (type == DType::Int16 ? 20000.0 : 150.0) * static_cast<double>(x * y), table, int64_t{1} << 28);
+    const DType result = t.stage(t.chance(60) ? x * y : 1, (type == DType::Int16 ? 20000.0 : 150.0) * static_cast<double>(x * y),
+                                 table, int64_t{1} << 28);
     if (table) t.input(t.data(result, {4096}), true);
     check(t, "int_average_pool", "int:AveragePool seed " + std::to_string(seed));
   }
@@ -430,7 +459,8 @@ TEST(IntKernels, ReduceMean) {
     const int64_t first = t.pick(0, 3);
     int64_t end = t.pick(first + 1, 4);
     if (t.chance(5)) dims = {1, 256, 256, 1};
-    while (ir::element_count(std::span(dims).subspan(static_cast<size_t>(first), static_cast<size_t>(end - first))) > 1 << 16) --end;
+    while (ir::element_count(std::span(dims).subspan(static_cast<size_t>(first), static_cast<size_t>(end - first))) > 1 << 16)
+      --end;
     t.set("first_axis", first);
     t.set("end_axis", end);
     t.set("x_zero_point", t.zero_point(type));
@@ -455,9 +485,10 @@ TEST(IntKernels, Quantize) {
     } else {
       TensorData x = TensorData::allocate(DType::Float32, dims);
       for (int64_t i = 0; i < x.count(); ++i)
-        static_cast<float*>(x.mutable_data())[i] = t.chance(5)    ? t.one_of({INFINITY, -INFINITY, NAN, -0.0f, 3e38f, -3e38f})
-                                                   : t.chance(50) ? scale * static_cast<float>(t.pick(-600, 600)) / 2  // halves
-                                                                  : scale * std::uniform_real_distribution<float>(-300, 300)(t.random);
+        static_cast<float*>(x.mutable_data())[i] = t.chance(5) ? t.one_of({INFINITY, -INFINITY, NAN, -0.0f, 3e38f, -3e38f})
+                                                   : t.chance(50)
+                                                       ? scale * static_cast<float>(t.pick(-600, 600)) / 2  // halves
+                                                       : scale * std::uniform_real_distribution<float>(-300, 300)(t.random);
       t.input(std::move(x));
     }
     t.input(TensorData::scalar(scale), true);
@@ -488,7 +519,8 @@ TEST(IntKernels, Resize) {
     }
     t.set("x_zero_point", t.zero_point(type));
     const bool table = t.chance(20);
-    const DType result = t.stage(1, (type == DType::Int16 ? 20000.0 : 150.0) * static_cast<double>(one * one), table, ops::kMaxResizeFactor);
+    const DType result =
+        t.stage(1, (type == DType::Int16 ? 20000.0 : 150.0) * static_cast<double>(one * one), table, ops::kMaxResizeFactor);
     if (table) t.input(t.data(result, {4096}), true);
     check(t, "int_resize", "int:Resize seed " + std::to_string(seed));
   }
@@ -499,14 +531,16 @@ TEST(IntKernels, Softmax) {
     Trial t(seed);
     t.node.op = "int:Softmax";
     const DType type = t.any_type();
-    const int64_t extent = t.one_of<int64_t>({1, 2, 16, 64, 257, t.pick(1, 900)}), other = t.one_of<int64_t>({1, 63, 64, t.pick(1, 80)});
+    const int64_t extent = t.one_of<int64_t>({1, 2, 16, 64, 257, t.pick(1, 900)}),
+                  other = t.one_of<int64_t>({1, 63, 64, t.pick(1, 80)});
     const bool last = t.chance(50);
     t.input(t.data(type, last ? Dims{t.pick(1, 3), other, extent} : Dims{t.pick(1, 3), extent, other}));
     t.set("axis", int64_t{last ? 2 : 1});
     TensorData powers = TensorData::allocate(DType::Int32, {ops::softmax_entries(type)});
     const double scale = t.one_of({0.0, 0.001, 0.05, 1.0, 30.0}) / (type == DType::Int16 ? 256 : 1);
     for (int64_t i = 0; i < powers.count(); ++i)
-      static_cast<int32_t*>(powers.mutable_data())[i] = static_cast<int32_t>(std::lround(std::exp(-scale * static_cast<double>(i)) * (1 << 24)));
+      static_cast<int32_t*>(powers.mutable_data())[i] =
+          static_cast<int32_t>(std::lround(std::exp(-scale * static_cast<double>(i)) * (1 << 24)));
     t.input(std::move(powers), true);
     t.set("y_zero_point", t.chance(50) ? t.least(type) : t.zero_point(type));
     t.set("y_factor", t.one_of<int64_t>({255 * 256, 65536, 20000, 256 * 32767, 1, t.pick(1, 1 << 25)}));

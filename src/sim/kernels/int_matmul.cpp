@@ -18,13 +18,13 @@ constexpr int64_t kRightBlock = 512 << 10;  // bytes of the right operand that s
 struct State : KernelState {
   Isa isa = Isa::Portable;
   bool words = false, packed = false;
-  bool wide = false;             // a 16-bit operand: sums of 64 bits
+  bool wide = false;  // a 16-bit operand: sums of 64 bits
   ops::MatMulShape shape;
-  int64_t depth = 0;             // in dwords
+  int64_t depth = 0;  // in dwords
   int64_t a_zero = 0, b_zero = 0;
-  AlignedDwords right;           // [matrix][tile][depth][48]
-  std::vector<int64_t> matrices; // of the right operand: their offsets
-  std::vector<size_t> matrix_of; // per product
+  AlignedDwords right;            // [matrix][tile][depth][48]
+  std::vector<int64_t> matrices;  // of the right operand: their offsets
+  std::vector<size_t> matrix_of;  // per product
   std::vector<int64_t> offsets;
   OutputPlan output;
 };
@@ -36,7 +36,8 @@ std::optional<ops::MatMulShape> shape_of(const KernelQuery& q) {
   if (!shape || shape->output != q.outputs[0].dims) return std::nullopt;
   ops::MatMulShape s = std::move(*shape);
   bool joins = s.a_offsets.size() > 1;
-  for (size_t i = 0; i < s.a_offsets.size() && joins; ++i) joins = s.b_offsets[i] == s.b_offsets[0] && s.a_offsets[i] == static_cast<int64_t>(i) * s.rows * s.depth;
+  for (size_t i = 0; i < s.a_offsets.size() && joins; ++i)
+    joins = s.b_offsets[i] == s.b_offsets[0] && s.a_offsets[i] == static_cast<int64_t>(i) * s.rows * s.depth;
   if (joins) {
     s.rows *= static_cast<int64_t>(s.a_offsets.size());
     s.a_offsets.resize(1);
@@ -54,7 +55,9 @@ std::optional<OutputPlan> output_plan(const KernelQuery& q, int64_t columns) {
 bool accepts(const KernelQuery& q) {
   const auto shape = shape_of(q);
   if (!shape || shape->depth == 0) return false;
-  if (!(is_wide(q) ? wide_zero_points_fit(q, shape->columns, 1) : zero_points_fit(q, shape->columns)) || (q.attributes().get_ints("w_zero_point").size() != 1 && !q.inputs[1].constant)) return false;
+  if (!(is_wide(q) ? wide_zero_points_fit(q, shape->columns, 1) : zero_points_fit(q, shape->columns)) ||
+      (q.attributes().get_ints("w_zero_point").size() != 1 && !q.inputs[1].constant))
+    return false;
   return output_plan(q, shape->columns).has_value();
 }
 
@@ -69,7 +72,8 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   s->b_zero = b_zero[0];
   const bool is_signed = q.inputs[1].dtype == DType::Int8;
   s->packed = q.inputs[1].constant != nullptr;
-  // Bytes are signed on the right and without a zero point; their sums, which the left zero point needs, are known of constants only.
+  // Bytes are signed on the right and without a zero point; their sums, which the left zero point needs, are known of constants
+  // only.
   s->words = s->wide || !int_forms(s->isa).has_bytes || !s->packed;
   for (int64_t z : b_zero) s->words |= z != (is_signed ? 0 : 128);
   std::map<int64_t, size_t> known;
@@ -84,7 +88,8 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   for (int64_t k = 0; k < s->depth; ++k) s->offsets.push_back(k * kIntColumns * 4);
   if (!s->packed) return std::unique_ptr<const KernelState>(std::move(s));
 
-  const int64_t matrix_size = tiles * s->depth * kIntColumns, size = static_cast<int64_t>(s->matrices.size()) * matrix_size + kIntColumns;
+  const int64_t matrix_size = tiles * s->depth * kIntColumns,
+                size = static_cast<int64_t>(s->matrices.size()) * matrix_size + kIntColumns;
   if (!s->right.allocate(size)) return out_of_scratch(size * 4);
   const auto* b = static_cast<const uint8_t*>(q.inputs[1].constant->data());
   const int64_t b_bytes = static_cast<int64_t>(dtype_bytes(q.inputs[1].dtype));
@@ -105,7 +110,8 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
         p.zero = static_cast<int32_t>(b_zero[0]);
         p.count = count;
         for (int64_t k = 0; k < s->depth; ++k) {
-          for (int64_t j = 0; j < per; ++j) p.rows[j] = k * per + j < s->shape.depth ? matrix + ((k * per + j) * columns + first) * b_bytes : nullptr;
+          for (int64_t j = 0; j < per; ++j)
+            p.rows[j] = k * per + j < s->shape.depth ? matrix + ((k * per + j) * columns + first) * b_bytes : nullptr;
           p.y = to + k * kIntColumns;
           f.interleave(p);
         }
@@ -116,7 +122,8 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
             for (int64_t j = 0; j < per && k + j < s->shape.depth; ++j) {
               const uint8_t raw = matrix[(k + j) * columns + first + n];
               const int64_t value = (is_signed ? static_cast<int8_t>(raw) : raw) - b_zero[static_cast<size_t>(first + n)];
-              packed |= s->words ? static_cast<uint32_t>(static_cast<uint16_t>(value)) << (16 * j) : static_cast<uint32_t>(static_cast<uint8_t>(value)) << (8 * j);
+              packed |= s->words ? static_cast<uint32_t>(static_cast<uint16_t>(value)) << (16 * j)
+                                 : static_cast<uint32_t>(static_cast<uint8_t>(value)) << (8 * j);
             }
             to[k / per * kIntColumns + n] = static_cast<int32_t>(packed);
           }
@@ -150,7 +157,9 @@ void pack_rows(const State& s, const uint8_t* a, bool is_signed, int64_t rows, i
     int64_t k = 0;
     if (s.words) {
       const auto zero = static_cast<int32_t>(s.a_zero);
-      const auto word = [&](uint8_t v) { return static_cast<uint32_t>(static_cast<uint16_t>((is_signed ? static_cast<int8_t>(v) : v) - zero)); };
+      const auto word = [&](uint8_t v) {
+        return static_cast<uint32_t>(static_cast<uint16_t>((is_signed ? static_cast<int8_t>(v) : v) - zero));
+      };
       for (; k + 2 <= depth; k += 2, out += pitch) *out = static_cast<int32_t>(word(from[k]) | word(from[k + 1]) << 16);
       if (k < depth) *out = static_cast<int32_t>(word(from[k]));
       continue;
@@ -177,7 +186,8 @@ void pack_halves(const State& s, const T* a, int64_t rows, int32_t* to, int64_t 
       const int64_t first = a[r * depth + k] - s.a_zero, second = k + 1 < depth ? a[r * depth + k + 1] - s.a_zero : 0;
       int32_t* at = to + k / 2 * pitch + r;
       *at = low_half(first) | low_half(second) << 16;
-      at[to_high] = static_cast<int32_t>(static_cast<uint32_t>(static_cast<uint16_t>(high_half(first))) | static_cast<uint32_t>(static_cast<uint16_t>(high_half(second))) << 16);
+      at[to_high] = static_cast<int32_t>(static_cast<uint32_t>(static_cast<uint16_t>(high_half(first))) |
+                                         static_cast<uint32_t>(static_cast<uint16_t>(high_half(second))) << 16);
     }
 }
 
@@ -186,8 +196,10 @@ Status run(KernelContext& c, const KernelState* state) {
   const IntForms& f = int_forms(s.isa);
   const ops::MatMulShape& shape = s.shape;
   const int64_t products = static_cast<int64_t>(shape.a_offsets.size()), matrices = static_cast<int64_t>(s.matrices.size());
-  const int64_t tiles = divide_up(shape.columns, kIntColumns), panels = divide_up(shape.rows, kIntRows), pitch = shape.rows == 1 && !s.wide ? 1 : kIntRows, panel_size = s.depth * pitch;
-  const int64_t half_size = products * panels * panel_size, matrix_size = tiles * s.depth * kIntColumns, left_size = s.wide ? 2 * half_size : half_size, right_size = s.packed ? 0 : matrices * matrix_size + kIntColumns;
+  const int64_t tiles = divide_up(shape.columns, kIntColumns), panels = divide_up(shape.rows, kIntRows),
+                pitch = shape.rows == 1 && !s.wide ? 1 : kIntRows, panel_size = s.depth * pitch;
+  const int64_t half_size = products * panels * panel_size, matrix_size = tiles * s.depth * kIntColumns,
+                left_size = s.wide ? 2 * half_size : half_size, right_size = s.packed ? 0 : matrices * matrix_size + kIntColumns;
   auto* left = reinterpret_cast<int32_t*>(c.scratch(static_cast<size_t>((left_size + right_size) * 4)));
   if (!left) return out_of_scratch((left_size + right_size) * 4);
   const bool a_signed = c.inputs[0].dtype == DType::Int8, b_signed = c.inputs[1].dtype == DType::Int8;
@@ -199,9 +211,12 @@ Status run(KernelContext& c, const KernelState* state) {
       const int64_t row = i % panels * kIntRows, rows = std::min(kIntRows, shape.rows - row);
       const int64_t at = shape.a_offsets[static_cast<size_t>(i / panels)] + row * shape.depth;
       if (s.wide) {
-        if (c.inputs[0].dtype == DType::Int16) pack_halves(s, reinterpret_cast<const int16_t*>(a) + at, rows, left + i * panel_size, half_size, pitch);
-        else if (a_signed) pack_halves(s, reinterpret_cast<const int8_t*>(a) + at, rows, left + i * panel_size, half_size, pitch);
-        else pack_halves(s, a + at, rows, left + i * panel_size, half_size, pitch);
+        if (c.inputs[0].dtype == DType::Int16)
+          pack_halves(s, reinterpret_cast<const int16_t*>(a) + at, rows, left + i * panel_size, half_size, pitch);
+        else if (a_signed)
+          pack_halves(s, reinterpret_cast<const int8_t*>(a) + at, rows, left + i * panel_size, half_size, pitch);
+        else
+          pack_halves(s, a + at, rows, left + i * panel_size, half_size, pitch);
         continue;
       }
       pack_rows(s, a + at, a_signed, rows, left + i * panel_size, pitch);
@@ -238,7 +253,8 @@ Status run(KernelContext& c, const KernelState* state) {
   block = std::clamp<int64_t>(tiles / std::max<int64_t>(1, 4 * threads / (products * divide_up(panels, 8))), 1, block);
   const int64_t column_blocks = divide_up(tiles, block), panel_block = 8, row_blocks = divide_up(panels, panel_block);
   for_each_job(c.pool, products * column_blocks * row_blocks, [&](int64_t job, int64_t) {
-    const int64_t product = job / (column_blocks * row_blocks), first_tile = job / row_blocks % column_blocks * block, first_panel = job % row_blocks * panel_block;
+    const int64_t product = job / (column_blocks * row_blocks), first_tile = job / row_blocks % column_blocks * block,
+                  first_panel = job % row_blocks * panel_block;
     alignas(64) int32_t sums[kIntRows * kIntColumns], high_sums[kIntRows * kIntColumns];
     alignas(64) int64_t wide_sums[kIntRows * kIntColumns];
     IntTile t;
@@ -248,20 +264,26 @@ Status run(KernelContext& c, const KernelState* state) {
     t.sums = sums;
     for (int64_t tile = first_tile; tile < std::min(first_tile + block, tiles); ++tile) {
       t.columns = std::min(kIntColumns, shape.columns - tile * kIntColumns);
-      t.b = reinterpret_cast<const std::byte*>(right + (static_cast<int64_t>(s.matrix_of[static_cast<size_t>(product)]) * tiles + tile) * s.depth * kIntColumns);
+      t.b = reinterpret_cast<const std::byte*>(
+          right + (static_cast<int64_t>(s.matrix_of[static_cast<size_t>(product)]) * tiles + tile) * s.depth * kIntColumns);
       for (int64_t panel = first_panel; panel < std::min(first_panel + panel_block, panels); ++panel) {
         t.a = left + (product * panels + panel) * panel_size;
         t.rows = std::min(kIntRows, shape.rows - panel * kIntRows);
-        if (s.wide) wide_tile(f, t, t.a + half_size, nullptr, sums, high_sums, wide_sums);
-        else if (pitch == 1) f.row({t.dot, t.a, t.b, t.offsets, t.depth, t.columns, sums});
-        else f.tile(t);
+        if (s.wide)
+          wide_tile(f, t, t.a + half_size, nullptr, sums, high_sums, wide_sums);
+        else if (pitch == 1)
+          f.row({t.dot, t.a, t.b, t.offsets, t.depth, t.columns, sums});
+        else
+          f.tile(t);
         const int64_t at = (product * shape.rows + panel * kIntRows) * shape.columns + tile * kIntColumns;
         IntConvert to = s.output.row(tile * kIntColumns, addend ? addend + at * addend_bytes : nullptr, y + at * bytes);
         to.rows = t.rows;
         to.sums_stride = kIntColumns;
         to.y_stride = to.addend_stride = shape.columns;
-        if (s.wide) f.convert_wide(to, wide_sums, t.columns);
-        else convert(f, to, s.output.all_narrow, sums, t.columns);
+        if (s.wide)
+          f.convert_wide(to, wide_sums, t.columns);
+        else
+          convert(f, to, s.output.all_narrow, sums, t.columns);
       }
     }
   });

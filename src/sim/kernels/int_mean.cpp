@@ -54,7 +54,9 @@ std::unique_ptr<WindowState> plan_window(const KernelQuery& q) {
   s->window = window_of(shape->window, shape->input, shape->output);
   const Window& v = s->window;
   // A window far larger than the plane would need a buffer out of proportion to the data.
-  if (!output || !zero || !v.fits_int32() || v.pad_begin[1] < 0 || v.pad_begin[2] < 0 || v.kernel[2] * v.dilation[2] > 4 * (v.in[2] + v.out[2] + 64)) return nullptr;
+  if (!output || !zero || !v.fits_int32() || v.pad_begin[1] < 0 || v.pad_begin[2] < 0 ||
+      v.kernel[2] * v.dilation[2] > 4 * (v.in[2] + v.out[2] + 64))
+    return nullptr;
   s->type = *type;
   s->output = std::move(*output);
   const bool include_pad = q.attributes().get_int("count_include_pad") != 0;
@@ -78,7 +80,9 @@ std::unique_ptr<WindowState> plan_window(const KernelQuery& q) {
 }
 
 bool accepts_window(const KernelQuery& q) { return plan_window(q) != nullptr; }
-Result<std::unique_ptr<const KernelState>> prepare_window(const KernelQuery& q, ThreadPool&) { return std::unique_ptr<const KernelState>(plan_window(q)); }
+Result<std::unique_ptr<const KernelState>> prepare_window(const KernelQuery& q, ThreadPool&) {
+  return std::unique_ptr<const KernelState>(plan_window(q));
+}
 
 Status run_window(KernelContext& c, const KernelState* state) {
   const WindowState& s = *static_cast<const WindowState*>(state);
@@ -99,7 +103,8 @@ Status run_window(KernelContext& c, const KernelState* state) {
       std::fill_n(down, length, 0);
       for (int64_t k = 0; k < v.kernel[1]; ++k) {
         const int64_t from = at * v.stride[1] - v.pad_begin[1] + k * v.dilation[1];
-        if (from >= 0 && from < v.in[1]) f.add_row(x + (plane * v.in[1] + from) * v.in[2] * int_bytes(s.type), s.type, v.in[2], down + v.pad_begin[2]);
+        if (from >= 0 && from < v.in[1])
+          f.add_row(x + (plane * v.in[1] + from) * v.in[2] * int_bytes(s.type), s.type, v.in[2], down + v.pad_begin[2]);
       }
       std::fill_n(sums, v.out[2], 0);
       for (int64_t k = 0; k < v.kernel[2]; ++k) f.add_every(down + k * v.dilation[2], v.stride[2], v.out[2], sums);
@@ -124,7 +129,8 @@ std::unique_ptr<AxesState> plan_axes(const KernelQuery& q) {
   const std::optional<Int> type = q.node.op == "int:ReduceMean" ? int_of(q.inputs[0].dtype) : std::nullopt;
   if (!type) return nullptr;
   const ir::Dims& dims = q.inputs[0].dims;
-  const int64_t rank = static_cast<int64_t>(dims.size()), first = q.attributes().get_int("first_axis"), last = q.attributes().get_int("end_axis");
+  const int64_t rank = static_cast<int64_t>(dims.size()), first = q.attributes().get_int("first_axis"),
+                last = q.attributes().get_int("end_axis");
   const auto zero = ops::read_zero_point(q.attributes(), "x_zero_point");
   auto output = OutputPlan::create(q, 1, {kNoSlot, kNoSlot, 1}, kMaxFactor);
   if (first < 0 || last <= first || last > rank || !zero || !output) return nullptr;
@@ -138,7 +144,9 @@ std::unique_ptr<AxesState> plan_axes(const KernelQuery& q) {
 }
 
 bool accepts_axes(const KernelQuery& q) { return plan_axes(q) != nullptr; }
-Result<std::unique_ptr<const KernelState>> prepare_axes(const KernelQuery& q, ThreadPool&) { return std::unique_ptr<const KernelState>(plan_axes(q)); }
+Result<std::unique_ptr<const KernelState>> prepare_axes(const KernelQuery& q, ThreadPool&) {
+  return std::unique_ptr<const KernelState>(plan_axes(q));
+}
 
 Status run_axes(KernelContext& c, const KernelState* state) {
   const AxesState& s = *static_cast<const AxesState*>(state);
@@ -150,26 +158,30 @@ Status run_axes(KernelContext& c, const KernelState* state) {
   // A block is some rows, or some columns of one plane.
   const bool rows = s.inner == 1;
   const int64_t across = rows ? s.outer : s.inner, blocks = divide_up(across, kBlock), planes = rows ? 1 : s.outer;
-  c.pool.parallel_for(planes * blocks, std::max<int64_t>(1, kGrain / (kBlock * std::max<int64_t>(s.reduced, 1))), [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      const int64_t first = block % blocks * kBlock, count = std::min(kBlock, across - first), plane = block / blocks;
-      int64_t sums[kBlock];
-      int32_t columns[kBlock] = {};
-      if (rows) {
-        for (int64_t i = 0; i < count; ++i) columns[i] = f.sum_row(x + (first + i) * s.reduced * bytes, s.type, s.reduced);
-      } else {
-        for (int64_t i = 0; i < s.reduced; ++i) f.add_row(x + ((plane * s.reduced + i) * s.inner + first) * bytes, s.type, count, columns);
-      }
-      for (int64_t i = 0; i < count; ++i) sums[i] = columns[i] - offset;
-      f.convert_wide(s.output.channel(0, nullptr, y + (plane * across + first) * int_bytes(s.output.type)), sums, count);
-    }
-  });
+  c.pool.parallel_for(
+      planes * blocks, std::max<int64_t>(1, kGrain / (kBlock * std::max<int64_t>(s.reduced, 1))),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t block = begin; block < end; ++block) {
+          const int64_t first = block % blocks * kBlock, count = std::min(kBlock, across - first), plane = block / blocks;
+          int64_t sums[kBlock];
+          int32_t columns[kBlock] = {};
+          if (rows) {
+            for (int64_t i = 0; i < count; ++i) columns[i] = f.sum_row(x + (first + i) * s.reduced * bytes, s.type, s.reduced);
+          } else {
+            for (int64_t i = 0; i < s.reduced; ++i)
+              f.add_row(x + ((plane * s.reduced + i) * s.inner + first) * bytes, s.type, count, columns);
+          }
+          for (int64_t i = 0; i < count; ++i) sums[i] = columns[i] - offset;
+          f.convert_wide(s.output.channel(0, nullptr, y + (plane * across + first) * int_bytes(s.output.type)), sums, count);
+        }
+      });
   return {};
 }
 }  // namespace
 
 std::span<const Kernel> int_mean() {
-  static const Kernel kernels[] = {{"int_average_pool", accepts_window, prepare_window, run_window}, {"int_mean", accepts_axes, prepare_axes, run_axes}};
+  static const Kernel kernels[] = {{"int_average_pool", accepts_window, prepare_window, run_window},
+                                   {"int_mean", accepts_axes, prepare_axes, run_axes}};
   return kernels;
 }
 

@@ -11,8 +11,8 @@ namespace orknn::sim {
 namespace {
 using namespace kernels;
 
-constexpr int64_t kSlack = 64;           // bytes the cores may touch beyond the last
-constexpr int64_t kGrain = 1 << 16;      // element operations per piece of work
+constexpr int64_t kSlack = 64;       // bytes the cores may touch beyond the last
+constexpr int64_t kGrain = 1 << 16;  // element operations per piece of work
 
 struct MaxState : KernelState {
   Window window;
@@ -33,12 +33,14 @@ bool windows_meet_input(const Window& v) {
 }
 
 std::optional<Window> max_window(const KernelQuery& q) {
-  if (q.node.op != "MaxPool" || !q.node.tail.empty() || !is_byte(q.inputs[0].dtype) || q.outputs[0].dtype != q.inputs[0].dtype) return std::nullopt;
+  if (q.node.op != "MaxPool" || !q.node.tail.empty() || !is_byte(q.inputs[0].dtype) || q.outputs[0].dtype != q.inputs[0].dtype)
+    return std::nullopt;
   if ((q.outputs.size() > 1 && q.outputs[1].exists()) || q.inputs[0].dims.size() > 4) return std::nullopt;
   const auto shape = ops::pool_shape(q.attributes(), q.inputs[0].dims);
   if (!shape || shape->output_dims() != q.outputs[0].dims) return std::nullopt;
   const Window v = window_of(shape->window, shape->input, shape->output);
-  if (!v.fits_int32() || v.kernel[2] * v.dilation[2] > 4 * (v.in[2] + v.out[2] + 64) || padded_rows(v, 1) > 4 * (v.in[1] + 64)) return std::nullopt;
+  if (!v.fits_int32() || v.kernel[2] * v.dilation[2] > 4 * (v.in[2] + v.out[2] + 64) || padded_rows(v, 1) > 4 * (v.in[1] + 64))
+    return std::nullopt;
   if (v.kernel[1] > 256 || v.kernel[2] > 256 || !windows_meet_input(v)) return std::nullopt;
   return v;
 }
@@ -54,14 +56,16 @@ Status run_max(KernelContext& c, const KernelState* state) {
   const Window& v = static_cast<const MaxState*>(state)->window;
   const IntForms& f = int_forms();
   const bool is_signed = c.inputs[0].dtype == DType::Int8;
-  const int64_t rows = padded_rows(v, v.out[1]), length = std::max((v.out[2] - 1) * v.stride[2] + (v.kernel[2] - 1) * v.dilation[2] + 1, v.pad_begin[2]);
+  const int64_t rows = padded_rows(v, v.out[1]),
+                length = std::max((v.out[2] - 1) * v.stride[2] + (v.kernel[2] - 1) * v.dilation[2] + 1, v.pad_begin[2]);
   const int64_t pitch = length, padded_size = rows * pitch + kSlack, best_size = v.out[1] * pitch + kSlack;
   const int64_t worker_size = divide_up(padded_size + 2 * best_size, 64) * 64;
   auto* scratch = reinterpret_cast<uint8_t*>(c.scratch(static_cast<size_t>(worker_size * c.pool.threads())));
   if (!scratch) return out_of_scratch(worker_size * c.pool.threads());
   const auto* x = static_cast<const uint8_t*>(c.inputs[0].data);
   auto* y = static_cast<uint8_t*>(c.outputs[0].data);
-  const int64_t planes = c.outputs[0].dims[0] * c.outputs[0].dims[1], per_job = std::clamp<int64_t>(kGrain / (rows * pitch), 1, planes);
+  const int64_t planes = c.outputs[0].dims[0] * c.outputs[0].dims[1],
+                per_job = std::clamp<int64_t>(kGrain / (rows * pitch), 1, planes);
   for_each_job(c.pool, divide_up(planes, per_job), [&](int64_t job, int64_t worker) {
     uint8_t *padded = scratch + worker * worker_size, *down = padded + padded_size, *across = down + best_size;
     for (int64_t plane = job * per_job; plane < std::min((job + 1) * per_job, planes); ++plane) {
@@ -91,7 +95,8 @@ Status run_max(KernelContext& c, const KernelState* state) {
       uint8_t* to = y + plane * v.out_size();
       for (int64_t r = 0; r < v.out[1]; ++r, to += v.out[2]) {
         const uint8_t* from = across + r * pitch;
-        if (v.stride[2] == 1) std::memcpy(to, from, static_cast<size_t>(v.out[2]));
+        if (v.stride[2] == 1)
+          std::memcpy(to, from, static_cast<size_t>(v.out[2]));
         else
           for (int64_t i = 0; i < v.out[2]; ++i) to[i] = from[i * v.stride[2]];
       }

@@ -21,10 +21,14 @@ struct State : KernelState {
 
 std::optional<State> plan(const KernelQuery& q) {
   const std::optional<Int> type = q.node.op == "int:Resize" ? int_of(q.inputs[0].dtype) : std::nullopt;
-  if (!type || !q.inputs[1].constant || !q.inputs[2].constant || q.inputs[0].dims.size() < 2 || q.outputs[0].dims.size() != q.inputs[0].dims.size()) return std::nullopt;
+  if (!type || !q.inputs[1].constant || !q.inputs[2].constant || q.inputs[0].dims.size() < 2 ||
+      q.outputs[0].dims.size() != q.inputs[0].dims.size())
+    return std::nullopt;
   const ir::Dims &x = q.inputs[0].dims, &y = q.outputs[0].dims;
   const int64_t one = int64_t{1} << ops::resize_bits(q.inputs[0].dtype);
-  if (!ops::check_places(q.inputs[1].constant->view(), x[x.size() - 2], one) || !ops::check_places(q.inputs[2].constant->view(), x.back(), one)) return std::nullopt;
+  if (!ops::check_places(q.inputs[1].constant->view(), x[x.size() - 2], one) ||
+      !ops::check_places(q.inputs[2].constant->view(), x.back(), one))
+    return std::nullopt;
   auto output = OutputPlan::create(q, 1, {kNoSlot, kNoSlot, 3}, ops::kMaxResizeFactor);
   const auto zero = ops::read_zero_point(q.attributes(), "x_zero_point");
   if (!output || !zero || (*type != Int::Signed16 && !in_byte_range(q.inputs[0].dtype, *zero))) return std::nullopt;
@@ -44,7 +48,9 @@ std::optional<State> plan(const KernelQuery& q) {
 }
 
 bool accepts(const KernelQuery& q) { return plan(q).has_value(); }
-Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) { return std::unique_ptr<const KernelState>(std::make_unique<State>(*plan(q))); }
+Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) {
+  return std::unique_ptr<const KernelState>(std::make_unique<State>(*plan(q)));
+}
 
 Status run(KernelContext& c, const KernelState* state) {
   const State& s = *static_cast<const State*>(state);
@@ -53,7 +59,8 @@ Status run(KernelContext& c, const KernelState* state) {
   if (count == 0) return {};
   const int64_t planes = count / (s.out_height * s.out_width), pitch = divide_up(s.out_width, 16) * 16 + 16;
   // A piece is some rows of one plane.
-  const int64_t rows_per_piece = std::clamp<int64_t>(kGrain / s.out_width, 1, s.out_height), pieces = divide_up(s.out_height, rows_per_piece);
+  const int64_t rows_per_piece = std::clamp<int64_t>(kGrain / s.out_width, 1, s.out_height),
+                pieces = divide_up(s.out_height, rows_per_piece);
   const int64_t worker_dwords = 4 * pitch;  // two stretched rows, and sums of 64 bits
   auto* scratch = reinterpret_cast<int32_t*>(c.scratch(static_cast<size_t>(worker_dwords * 4 * c.pool.threads())));
   if (!scratch) return out_of_scratch(worker_dwords * 4 * c.pool.threads());
@@ -70,7 +77,8 @@ Status run(KernelContext& c, const KernelState* state) {
         if (held[i] == row) return stretched[i];
       const size_t i = stretched[0] == other ? 1 : 0;
       held[i] = row;
-      f.resize_columns(x + (plane * s.height + row) * s.width * int_bytes(s.type), s.type, s.columns, s.one, s.out_width, stretched[i]);
+      f.resize_columns(x + (plane * s.height + row) * s.width * int_bytes(s.type), s.type, s.columns, s.one, s.out_width,
+                       stretched[i]);
       return stretched[i];
     };
     for (int64_t row = first; row < std::min(first + rows_per_piece, s.out_height); ++row) {
@@ -79,7 +87,8 @@ Status run(KernelContext& c, const KernelState* state) {
       const int32_t* kept = held[0] == position + 1 ? stretched[0] : held[1] == position + 1 ? stretched[1] : nullptr;
       const int32_t* upper = stretch(position, kept);
       const int32_t* lower = share == 0 ? upper : stretch(position + 1, upper);
-      const IntConvert to = s.output.channel(0, nullptr, y + (plane * s.out_height + row) * s.out_width * int_bytes(s.output.type));
+      const IntConvert to =
+          s.output.channel(0, nullptr, y + (plane * s.out_height + row) * s.out_width * int_bytes(s.output.type));
       if (s.type == Int::Signed16) {
         f.resize_rows_wide(upper, lower, s.one, share, s.zero, s.out_width, reinterpret_cast<int64_t*>(sums));
         f.convert_wide(to, reinterpret_cast<const int64_t*>(sums), s.out_width);

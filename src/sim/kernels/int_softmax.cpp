@@ -1,5 +1,5 @@
-// Softmax of integers. A long row of bytes has at most 256 different results: they are computed once and looked up. All other data goes
-// through double, which holds numerator and denominator exactly.
+// Softmax of integers. A long row of bytes has at most 256 different results: they are computed once and looked up. All other
+// data goes through double, which holds numerator and denominator exactly.
 #include <algorithm>
 #include <vector>
 
@@ -12,25 +12,28 @@ namespace orknn::sim {
 namespace {
 using namespace kernels;
 
-constexpr int64_t kGrain = 1 << 13;      // elements per piece of work
-constexpr int64_t kColumns = 64;         // columns taken together
-constexpr int64_t kLongRow = 64;         // bytes from which on counting values pays
+constexpr int64_t kGrain = 1 << 13;  // elements per piece of work
+constexpr int64_t kColumns = 64;     // columns taken together
+constexpr int64_t kLongRow = 64;     // bytes from which on counting values pays
 constexpr int64_t kExact = int64_t{1} << 52;
 
 struct State : KernelState {
   ops::AxisSplit split;
-  IntSoftmax core;           // without addresses
+  IntSoftmax core;  // without addresses
   bool counts = false;
 };
 
 std::optional<State> plan(const KernelQuery& q) {
   const std::optional<Int> type = q.node.op == "int:Softmax" ? int_of(q.inputs[0].dtype) : std::nullopt;
-  if (!type || !q.node.tail.empty() || q.outputs[0].dtype != q.inputs[0].dtype || q.outputs[0].dims != q.inputs[0].dims) return std::nullopt;
+  if (!type || !q.node.tail.empty() || q.outputs[0].dtype != q.inputs[0].dtype || q.outputs[0].dims != q.inputs[0].dims)
+    return std::nullopt;
   const OperandFacts& table = q.inputs[1];
   const ir::NodeReader node = q.attributes();
-  if (table.dtype != DType::Int32 || !table.constant || table.constant->count() != ops::softmax_entries(q.inputs[0].dtype)) return std::nullopt;
+  if (table.dtype != DType::Int32 || !table.constant || table.constant->count() != ops::softmax_entries(q.inputs[0].dtype))
+    return std::nullopt;
   const int32_t* powers = table.constant->as<int32_t>();
-  if (powers[0] == 0 || std::any_of(powers, powers + table.constant->count(), [](int32_t p) { return p < 0 || p > 1 << 24; })) return std::nullopt;
+  if (powers[0] == 0 || std::any_of(powers, powers + table.constant->count(), [](int32_t p) { return p < 0 || p > 1 << 24; }))
+    return std::nullopt;
   const auto axis = ir::normalize_axis(node.get_int("axis"), static_cast<int64_t>(q.inputs[0].dims.size()));
   const auto zero = ops::read_zero_point(node, "y_zero_point");
   const int64_t factor = node.get_int("y_factor");
@@ -52,7 +55,9 @@ std::optional<State> plan(const KernelQuery& q) {
 }
 
 bool accepts(const KernelQuery& q) { return plan(q).has_value(); }
-Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) { return std::unique_ptr<const KernelState>(std::make_unique<State>(*plan(q))); }
+Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) {
+  return std::unique_ptr<const KernelState>(std::make_unique<State>(*plan(q)));
+}
 
 // With the sign bit changed the order of int8 is that of uint8.
 void count_row(const IntForms& f, const IntSoftmax& s, const uint8_t* x, uint8_t* y) {
@@ -65,7 +70,8 @@ void count_row(const IntForms& f, const IntSoftmax& s, const uint8_t* x, uint8_t
   uint8_t results[256] = {};
   for (int64_t v = 0; v <= top; ++v)
     if (counts[v] != 0)
-      results[v ^ flip] = static_cast<uint8_t>(std::clamp<int64_t>((2 * s.factor * s.powers[top - v] + 256 * sum) / (512 * sum) + s.zero, s.low, s.high));
+      results[v ^ flip] = static_cast<uint8_t>(
+          std::clamp<int64_t>((2 * s.factor * s.powers[top - v] + 256 * sum) / (512 * sum) + s.zero, s.low, s.high));
   f.lookup(x, results, y, s.extent);
 }
 

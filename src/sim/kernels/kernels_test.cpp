@@ -24,8 +24,8 @@ using ir::TensorId;
 struct Argument {
   Dims dims;
   bool constant = false;
-  std::vector<double> values = {};     // instead of random ones
-  DType dtype = DType::Undefined;      // instead of the case's type
+  std::vector<double> values = {};  // instead of random ones
+  DType dtype = DType::Undefined;   // instead of the case's type
   bool absent = false;
 };
 Argument weight(Dims dims) { return {std::move(dims), true}; }
@@ -38,7 +38,7 @@ struct Case {
   std::vector<Argument> inputs;
   ir::Attributes attributes = {};
   std::vector<ir::TailStep> tail = {};
-  std::string kernel;       // expected name; empty = any
+  std::string kernel;  // expected name; empty = any
   double low = -2, high = 2;
   double tolerance = 1e-5;  // of the largest magnitude, float32
   int32_t outputs = 1;
@@ -63,7 +63,8 @@ void compare(const TensorData& expected, const TensorData& found, double toleran
   const bool half = expected.dtype() == DType::Float16;
   for (size_t i = 0; i < e.size(); ++i) {
     const double allowed = tolerance * magnitude + (half ? std::abs(e[i]) / 1024 + 1e-7 : 0);
-    ASSERT_TRUE(tests::agrees(f[i], e[i], allowed)) << what << ": element " << i << " of " << e.size() << " expected " << e[i] << " found " << f[i];
+    ASSERT_TRUE(tests::agrees(f[i], e[i], allowed))
+        << what << ": element " << i << " of " << e.size() << " expected " << e[i] << " found " << f[i];
   }
 }
 
@@ -99,7 +100,8 @@ void check(const Case& c, DType dtype) {
     kernels::set_current_isa(isa);
     std::vector<TensorData> first;
     for (int threads : {1, 2, 3}) {
-      const std::string what = c.name + " " + std::string(dtype_name(dtype)) + " " + std::string(kernels::isa_name(isa)) + " " + std::to_string(threads) + " threads";
+      const std::string what = c.name + " " + std::string(dtype_name(dtype)) + " " + std::string(kernels::isa_name(isa)) + " " +
+                               std::to_string(threads) + " threads";
       ThreadPool pool(threads);
       std::unique_ptr<const KernelState> state;
       if (kernel->prepare) {
@@ -120,8 +122,10 @@ void check(const Case& c, DType dtype) {
       const Status status = kernel->run(context, state.get());
       ASSERT_TRUE(status) << what << status.to_string();
       for (size_t i = 0; i < results.size(); ++i) {
-        if (threads == 1) compare((*expected)[i], results[i], c.tolerance, what);
-        else EXPECT_TRUE(ir::identical(first[i].view(), results[i].view())) << what;
+        if (threads == 1)
+          compare((*expected)[i], results[i], c.tolerance, what);
+        else
+          EXPECT_TRUE(ir::identical(first[i].view(), results[i].view())) << what;
       }
       if (threads == 1) first = results;
     }
@@ -132,8 +136,13 @@ void check(const Case& c, DType dtype) {
 using Tail = std::vector<ir::TailStep>;
 ir::Attribute list(std::vector<int64_t> v) { return v; }
 
-Case convolution(std::string name, Dims x, Dims w, ir::Attributes attributes, bool bias = true, std::string kernel = "conv_gemm") {
-  Case c{.name = std::move(name), .op = "Conv", .inputs = {{x}, weight(w)}, .attributes = std::move(attributes), .kernel = std::move(kernel)};
+Case convolution(std::string name, Dims x, Dims w, ir::Attributes attributes, bool bias = true,
+                 std::string kernel = "conv_gemm") {
+  Case c{.name = std::move(name),
+         .op = "Conv",
+         .inputs = {{x}, weight(w)},
+         .attributes = std::move(attributes),
+         .kernel = std::move(kernel)};
   if (bias) c.inputs.push_back(weight({w[0]}));
   return c;
 }
@@ -156,14 +165,17 @@ std::vector<Case> cases() {
   add(convolution("stride_three", {1, 2, 20, 22}, {4, 2, 3, 5}, {{"pads", list({1, 2, 0, 1})}, {"strides", list({3, 3})}}));
   add(convolution("dilated", {1, 4, 17, 19}, {6, 4, 3, 3}, {{"pads", list({2, 2, 2, 2})}, {"dilations", list({2, 2})}}));
   add(convolution("far_padding", {1, 2, 5, 5}, {3, 2, 3, 3}, {{"pads", list({6, 5, 4, 7})}}));
-  add(convolution("same_upper", {1, 2, 7, 8}, {3, 2, 4, 4}, {{"auto_pad", std::string("SAME_UPPER")}, {"strides", list({2, 2})}}));
-  add(convolution("same_lower", {1, 2, 7, 8}, {3, 2, 4, 4}, {{"auto_pad", std::string("SAME_LOWER")}, {"strides", list({2, 2})}}));
+  add(convolution("same_upper", {1, 2, 7, 8}, {3, 2, 4, 4},
+                  {{"auto_pad", std::string("SAME_UPPER")}, {"strides", list({2, 2})}}));
+  add(convolution("same_lower", {1, 2, 7, 8}, {3, 2, 4, 4},
+                  {{"auto_pad", std::string("SAME_LOWER")}, {"strides", list({2, 2})}}));
   add(convolution("grouped", {2, 12, 9, 9}, {20, 3, 3, 3}, {{"pads", list({1, 1, 1, 1})}, {"group", int64_t{4}}}));
   add(convolution("deep", {1, 400, 5, 7}, {11, 400, 3, 3}, {{"pads", list({1, 1, 1, 1})}}));
   add(convolution("many_rows", {1, 40, 7, 7}, {200, 40, 3, 3}, {{"pads", list({1, 1, 1, 1})}}));
   add(convolution("many_columns", {1, 8, 60, 61}, {8, 8, 3, 3}, {{"pads", list({1, 1, 1, 1})}}));
   add(convolution("one_axis", {2, 4, 50}, {6, 4, 5}, {{"pads", list({2, 2})}}));
-  add(convolution("three_axes", {1, 2, 5, 6, 7}, {4, 2, 3, 3, 3}, {{"pads", list({1, 1, 1, 1, 1, 1})}, {"strides", list({1, 2, 1})}}));
+  add(convolution("three_axes", {1, 2, 5, 6, 7}, {4, 2, 3, 3, 3},
+                  {{"pads", list({1, 1, 1, 1, 1, 1})}, {"strides", list({1, 2, 1})}}));
   add(convolution("empty_batch", {0, 2, 5, 6}, {4, 2, 3, 3}, {}));
   // computed weights and biases
   const auto computed = [&](std::string name, Dims x, Dims w, ir::Attributes attributes, bool weights, bool bias) {
@@ -194,7 +206,8 @@ std::vector<Case> cases() {
   with_tail("tail_clip", {{.op = "Clip", .attributes = {{"min", 0.0}, {"max", 6.0}}}}, {});
   with_tail("tail_swish", {{.op = "Swish"}}, {});
   with_tail("tail_add_relu", {{.op = "Add", .operand = 3}, {.op = "Relu"}}, {{{2, 13, 10, 9}}});
-  with_tail("tail_add_broadcast", {{.op = "Add", .operand = 3}, {.op = "Mul", .operand = 4}, {.op = "Sub", .operand = 5, .operand_first = true}},
+  with_tail("tail_add_broadcast",
+            {{.op = "Add", .operand = 3}, {.op = "Mul", .operand = 4}, {.op = "Sub", .operand = 5, .operand_first = true}},
             {{{13, 1, 1}}, {{1}}, {{1, 1, 10, 9}}});
   with_tail("tail_prelu", {{.op = "PRelu", .operand = 3}}, {{{13, 1, 1}}});
   with_tail("tail_batch", {{.op = "Mul", .operand = 3}, {.op = "HardSwish"}}, {{{2, 13, 1, 1}}});
@@ -217,11 +230,16 @@ std::vector<Case> cases() {
   // transposed
   const auto transposed = [&](std::string name, Dims x, Dims w, ir::Attributes attributes, Tail tail = {}) {
     const int64_t groups = attributes.int_or("group", 1);
-    add({.name = "transposed_" + name, .op = "ConvTranspose", .inputs = {{x}, weight(w), weight({w[1] * groups})}, .attributes = std::move(attributes),
-         .tail = std::move(tail), .kernel = "conv_transpose"});
+    add({.name = "transposed_" + name,
+         .op = "ConvTranspose",
+         .inputs = {{x}, weight(w), weight({w[1] * groups})},
+         .attributes = std::move(attributes),
+         .tail = std::move(tail),
+         .kernel = "conv_transpose"});
   };
   transposed("two", {1, 6, 7, 5}, {6, 9, 2, 2}, {{"strides", list({2, 2})}}, {{.op = "Relu"}});
-  transposed("three", {2, 4, 6, 5}, {4, 3, 3, 3}, {{"strides", list({2, 2})}, {"pads", list({1, 1, 1, 1})}, {"output_padding", list({1, 1})}});
+  transposed("three", {2, 4, 6, 5}, {4, 3, 3, 3},
+             {{"strides", list({2, 2})}, {"pads", list({1, 1, 1, 1})}, {"output_padding", list({1, 1})}});
   transposed("four", {1, 4, 6, 5}, {4, 3, 4, 4}, {{"strides", list({2, 2})}, {"pads", list({1, 1, 1, 1})}}, {{.op = "Sigmoid"}});
   transposed("plain", {1, 4, 6, 5}, {4, 3, 3, 3}, {{"pads", list({1, 0, 1, 0})}});
   transposed("gaps", {1, 2, 4, 4}, {2, 3, 2, 2}, {{"strides", list({3, 3})}});
@@ -240,14 +258,21 @@ std::vector<Case> cases() {
   matmul("one_matrix", {{3, 2, 9, 21}}, {{21, 10}});
   matmul("deep", {{5, 4000}}, {{4000, 60}});
   matmul("tall", {{600, 33}}, weight({33, 17}));
-  const auto gemm = [&](std::string name, Argument a, Argument b, std::vector<Argument> c, ir::Attributes attributes, Tail tail = {}) {
-    Case one{.name = "gemm_" + name, .op = "Gemm", .inputs = {std::move(a), std::move(b)}, .attributes = std::move(attributes), .tail = std::move(tail), .kernel = "matmul"};
+  const auto gemm = [&](std::string name, Argument a, Argument b, std::vector<Argument> c, ir::Attributes attributes,
+                        Tail tail = {}) {
+    Case one{.name = "gemm_" + name,
+             .op = "Gemm",
+             .inputs = {std::move(a), std::move(b)},
+             .attributes = std::move(attributes),
+             .tail = std::move(tail),
+             .kernel = "matmul"};
     for (Argument& x : c) one.inputs.push_back(std::move(x));
     add(one);
   };
   gemm("plain", {{7, 40}}, weight({40, 51}), {weight({51})}, {}, {{.op = "Relu"}});
   gemm("transposed", {{1, 40}}, weight({100, 40}), {weight({100})}, {{"transB", int64_t{1}}});
-  gemm("scaled", {{40, 9}}, {{33, 40}}, {weight({9, 1})}, {{"transA", int64_t{1}}, {"transB", int64_t{1}}, {"alpha", 0.5}, {"beta", 2.0}});
+  gemm("scaled", {{40, 9}}, {{33, 40}}, {weight({9, 1})},
+       {{"transA", int64_t{1}}, {"transB", int64_t{1}}, {"alpha", 0.5}, {"beta", 2.0}});
   gemm("dynamic_c", {{6, 5}}, {{5, 20}}, {{{6, 20}}}, {});
   gemm("tail", {{6, 5}}, weight({5, 20}), {weight({20})}, {}, {{.op = "Gelu"}, {.op = "Add", .operand = 3}});
   all.back().inputs.push_back({{6, 20}});
@@ -263,38 +288,77 @@ std::vector<Case> cases() {
     pool(op, "dilated", {1, 2, 20, 21}, {{"kernel_shape", list({3, 2})}, {"dilations", list({2, 3})}, {"strides", list({3, 1})}});
     pool(op, "one_axis", {1, 2, 41}, {{"kernel_shape", list({4})}, {"strides", list({3})}, {"pads", list({1, 2})}});
     pool(op, "three_axes", {2, 3, 8, 12, 21}, {{"kernel_shape", list({2, 2, 2})}, {"strides", list({2, 2, 2})}});
-    pool(op, "three_axes_padded", {1, 3, 7, 9, 35}, {{"kernel_shape", list({3, 3, 3})}, {"pads", list({1, 1, 1, 1, 1, 1})}, {"strides", list({1, 2, 1})}});
-    pool(op, "three_axes_ceil", {1, 2, 7, 6, 9}, {{"kernel_shape", list({3, 2, 4})}, {"pads", list({2, 0, 1, 0, 1, 2})}, {"strides", list({2, 1, 3})}, {"dilations", list({2, 1, 1})}, {"ceil_mode", int64_t{1}}});
+    pool(op, "three_axes_padded", {1, 3, 7, 9, 35},
+         {{"kernel_shape", list({3, 3, 3})}, {"pads", list({1, 1, 1, 1, 1, 1})}, {"strides", list({1, 2, 1})}});
+    pool(op, "three_axes_ceil", {1, 2, 7, 6, 9},
+         {{"kernel_shape", list({3, 2, 4})},
+          {"pads", list({2, 0, 1, 0, 1, 2})},
+          {"strides", list({2, 1, 3})},
+          {"dilations", list({2, 1, 1})},
+          {"ceil_mode", int64_t{1}}});
     pool(op, "three_axes_tail", {2, 3, 5, 6, 7}, {{"kernel_shape", list({2, 3, 3})}});
     all.back().tail = {{.op = "Add", .operand = 1}, {.op = "Relu"}};
     all.back().inputs.push_back({{2, 3, 4, 4, 5}});
   }
-  pool("AveragePool", "with_padding", {1, 5, 23, 35}, {{"kernel_shape", list({3, 3})}, {"pads", list({1, 1, 1, 1})}, {"count_include_pad", int64_t{1}}});
-  pool("AveragePool", "with_padding_three_axes", {1, 2, 6, 7, 8}, {{"kernel_shape", list({3, 3, 3})}, {"pads", list({1, 0, 1, 1, 1, 0})}, {"count_include_pad", int64_t{1}}});
+  pool("AveragePool", "with_padding", {1, 5, 23, 35},
+       {{"kernel_shape", list({3, 3})}, {"pads", list({1, 1, 1, 1})}, {"count_include_pad", int64_t{1}}});
+  pool("AveragePool", "with_padding_three_axes", {1, 2, 6, 7, 8},
+       {{"kernel_shape", list({3, 3, 3})}, {"pads", list({1, 0, 1, 1, 1, 0})}, {"count_include_pad", int64_t{1}}});
   pool("AveragePool", "with_padding_ceil", {1, 2, 10, 11},
-       {{"kernel_shape", list({3, 3})}, {"strides", list({2, 2})}, {"pads", list({1, 1, 0, 0})}, {"ceil_mode", int64_t{1}}, {"count_include_pad", int64_t{1}}});
+       {{"kernel_shape", list({3, 3})},
+        {"strides", list({2, 2})},
+        {"pads", list({1, 1, 0, 0})},
+        {"ceil_mode", int64_t{1}},
+        {"count_include_pad", int64_t{1}}});
   add({.name = "global_average", .op = "GlobalAveragePool", .inputs = {{{2, 5, 7, 9}}}, .kernel = "reduce"});
   add({.name = "global_max", .op = "GlobalMaxPool", .inputs = {{{2, 5, 7, 9}}}, .kernel = "reduce"});
   // element-wise
-  for (const char* op : {"Relu", "LeakyRelu", "Sigmoid", "Swish", "HardSwish", "HardSigmoid", "Tanh", "Gelu", "Mish", "Elu", "Selu", "Celu", "Softplus",
-                         "Softsign", "ThresholdedRelu", "Exp", "Neg", "Abs", "Erf", "Floor", "Ceil", "Round", "Sin", "Cos", "Sign"})
+  for (const char* op :
+       {"Relu", "LeakyRelu", "Sigmoid",  "Swish",           "HardSwish", "HardSigmoid", "Tanh", "Gelu", "Mish",  "Elu",  "Selu",
+        "Celu", "Softplus",  "Softsign", "ThresholdedRelu", "Exp",       "Neg",         "Abs",  "Erf",  "Floor", "Ceil", "Round",
+        "Sin",  "Cos",       "Sign"})
     for (double range : {0.3, 3.0, 9.0})
-      add({.name = std::string("unary_") + op + std::to_string(range), .op = op, .inputs = {{{3, 5, 17}}}, .kernel = "elementwise", .low = -range, .high = range});
+      add({.name = std::string("unary_") + op + std::to_string(range),
+           .op = op,
+           .inputs = {{{3, 5, 17}}},
+           .kernel = "elementwise",
+           .low = -range,
+           .high = range});
   for (const char* op : {"Sqrt", "Log", "Reciprocal"})
     add({.name = std::string("unary_") + op, .op = op, .inputs = {{{333}}}, .kernel = "elementwise", .low = 0.01, .high = 9});
-  add({.name = "unary_gelu_tanh", .op = "Gelu", .inputs = {{{333}}}, .attributes = {{"approximate", std::string("tanh")}}, .kernel = "elementwise", .low = -5, .high = 5});
+  add({.name = "unary_gelu_tanh",
+       .op = "Gelu",
+       .inputs = {{{333}}},
+       .attributes = {{"approximate", std::string("tanh")}},
+       .kernel = "elementwise",
+       .low = -5,
+       .high = 5});
   add({.name = "unary_long", .op = "Sigmoid", .inputs = {{{70000}}}, .kernel = "elementwise"});
   add({.name = "clip", .op = "Clip", .inputs = {{{333}}, {{}, true, {-0.5}}, {{}, true, {1}}}, .kernel = "elementwise"});
   add({.name = "clip_low", .op = "Clip", .inputs = {{{333}}, none(), {{}, true, {1}}}, .kernel = "elementwise"});
   for (double exponent : {3.0, -0.5})
-    add({.name = "power_" + std::to_string(exponent), .op = "Pow", .inputs = {{{333}}, {{}, true, {exponent}}}, .kernel = "elementwise", .low = 0.1, .high = 9});
+    add({.name = "power_" + std::to_string(exponent),
+         .op = "Pow",
+         .inputs = {{{333}}, {{}, true, {exponent}}},
+         .kernel = "elementwise",
+         .low = 0.1,
+         .high = 9});
   for (const char* op : {"Sin", "Cos"})
     for (double range : {100.0, 8000.0, 1e6})
-      add({.name = std::string("far_") + op + std::to_string(range), .op = op, .inputs = {{{1000}}}, .kernel = "elementwise", .low = -range, .high = range});
+      add({.name = std::string("far_") + op + std::to_string(range),
+           .op = op,
+           .inputs = {{{1000}}},
+           .kernel = "elementwise",
+           .low = -range,
+           .high = range});
   add({.name = "square", .op = "Pow", .inputs = {{{333}}, {{}, true, {2}}}, .kernel = "elementwise"});
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-  for (const char* op : {"Relu", "LeakyRelu", "Sigmoid", "HardSwish", "HardSigmoid", "Tanh", "Elu", "Softplus", "Exp", "Log", "Sqrt", "Erf", "Abs", "Sin", "Cos", "Sign"})
-    add({.name = std::string("special_") + op, .op = op, .inputs = {{{9}, false, {nan, inf, -inf, 0.0, -0.0, 100, -100, 1e-6, -1e-6}}}, .kernel = "elementwise"});
+  for (const char* op : {"Relu", "LeakyRelu", "Sigmoid", "HardSwish", "HardSigmoid", "Tanh", "Elu", "Softplus", "Exp", "Log",
+                         "Sqrt", "Erf", "Abs", "Sin", "Cos", "Sign"})
+    add({.name = std::string("special_") + op,
+         .op = op,
+         .inputs = {{{9}, false, {nan, inf, -inf, 0.0, -0.0, 100, -100, 1e-6, -1e-6}}},
+         .kernel = "elementwise"});
   for (const char* op : {"Add", "Sub", "Mul", "Div", "Max", "Min"}) {
     const std::string name = std::string("binary_") + op;
     add({.name = name + "_same", .op = op, .inputs = {{{2, 3, 50, 7}}, {{2, 3, 50, 7}}}, .kernel = "elementwise", .low = 0.5});
@@ -302,45 +366,96 @@ std::vector<Case> cases() {
     add({.name = name + "_left", .op = op, .inputs = {{{7}}, {{2, 3, 5, 7}}}, .kernel = "elementwise", .low = 0.5});
     add({.name = name + "_scalar", .op = op, .inputs = {{{2, 3, 5, 7}}, {{}, true, {1.5}}}, .kernel = "elementwise", .low = 0.5});
     add({.name = name + "_outer", .op = op, .inputs = {{{4, 1, 5, 1}}, {{3, 1, 7}}}, .kernel = "elementwise", .low = 0.5});
-    add({.name = name + "_tail", .op = op, .inputs = {{{2, 3, 50, 7}}, {{3, 1, 1}}, {{50, 1}}}, .tail = {{.op = "Relu"}, {.op = "Mul", .operand = 2}}, .kernel = "elementwise", .low = 0.5});
+    add({.name = name + "_tail",
+         .op = op,
+         .inputs = {{{2, 3, 50, 7}}, {{3, 1, 1}}, {{50, 1}}},
+         .tail = {{.op = "Relu"}, {.op = "Mul", .operand = 2}},
+         .kernel = "elementwise",
+         .low = 0.5});
   }
-  add({.name = "binary_nan", .op = "Max", .inputs = {{{4}, false, {nan, 1, nan, 2}}, {{4}, false, {1, nan, nan, 3}}}, .kernel = "elementwise"});
+  add({.name = "binary_nan",
+       .op = "Max",
+       .inputs = {{{4}, false, {nan, 1, nan, 2}}, {{4}, false, {1, nan, nan, 3}}},
+       .kernel = "elementwise"});
   add({.name = "prelu", .op = "PRelu", .inputs = {{{2, 3, 5, 7}}, {{3, 1, 1}}}, .kernel = "elementwise"});
   add({.name = "empty", .op = "Add", .inputs = {{{0, 3}}, {{3}}}, .kernel = "elementwise"});
   // softmax
   for (const char* op : {"Softmax", "LogSoftmax"}) {
     add({.name = std::string(op) + "_rows", .op = op, .inputs = {{{5, 3, 197}}}, .kernel = "softmax", .low = -8, .high = 8});
     add({.name = std::string(op) + "_short", .op = op, .inputs = {{{5, 300, 3}}}, .kernel = "softmax", .low = -8, .high = 8});
-    add({.name = std::string(op) + "_columns", .op = op, .inputs = {{{2, 16, 4, 33}}}, .attributes = {{"axis", int64_t{1}}}, .kernel = "softmax", .low = -8, .high = 8});
-    add({.name = std::string(op) + "_flatten", .op = op, .inputs = {{{2, 4, 33}}}, .attributes = {{"axis", int64_t{1}}, {"flatten", int64_t{1}}}, .kernel = "softmax"});
+    add({.name = std::string(op) + "_columns",
+         .op = op,
+         .inputs = {{{2, 16, 4, 33}}},
+         .attributes = {{"axis", int64_t{1}}},
+         .kernel = "softmax",
+         .low = -8,
+         .high = 8});
+    add({.name = std::string(op) + "_flatten",
+         .op = op,
+         .inputs = {{{2, 4, 33}}},
+         .attributes = {{"axis", int64_t{1}}, {"flatten", int64_t{1}}},
+         .kernel = "softmax"});
   }
-  add({.name = "softmax_masked", .op = "Softmax", .inputs = {{{2, 4}, false, {1, -inf, 2, -inf, -inf, -inf, -inf, -inf}}}, .kernel = "softmax"});
+  add({.name = "softmax_masked",
+       .op = "Softmax",
+       .inputs = {{{2, 4}, false, {1, -inf, 2, -inf, -inf, -inf, -inf, -inf}}},
+       .kernel = "softmax"});
   // normalizations
-  add({.name = "layer_norm", .op = "LayerNormalization", .inputs = {{{2, 50, 96}}, weight({96}), weight({96})}, .kernel = "normalize_rows"});
-  add({.name = "layer_norm_axes", .op = "LayerNormalization", .inputs = {{{3, 5, 7}}, weight({5, 7})}, .attributes = {{"axis", int64_t{1}}}, .kernel = "normalize_rows"});
+  add({.name = "layer_norm",
+       .op = "LayerNormalization",
+       .inputs = {{{2, 50, 96}}, weight({96}), weight({96})},
+       .kernel = "normalize_rows"});
+  add({.name = "layer_norm_axes",
+       .op = "LayerNormalization",
+       .inputs = {{{3, 5, 7}}, weight({5, 7})},
+       .attributes = {{"axis", int64_t{1}}},
+       .kernel = "normalize_rows"});
   add({.name = "rms_norm", .op = "RMSNormalization", .inputs = {{{2, 11, 45}}, weight({45})}, .kernel = "normalize_rows"});
-  add({.name = "instance_norm", .op = "InstanceNormalization", .inputs = {{{2, 3, 11, 45}}, weight({3}), weight({3})}, .kernel = "normalize_channels"});
-  add({.name = "group_norm", .op = "GroupNormalization", .inputs = {{{2, 6, 11, 5}}, weight({6}), weight({6})}, .attributes = {{"num_groups", int64_t{2}}}, .kernel = "normalize_channels"});
-  add({.name = "batch_norm", .op = "BatchNormalization", .inputs = {{{2, 6, 11, 5}}, weight({6}), weight({6}), weight({6}), weight({6})}, .kernel = "batch_norm", .low = 0.1});
+  add({.name = "instance_norm",
+       .op = "InstanceNormalization",
+       .inputs = {{{2, 3, 11, 45}}, weight({3}), weight({3})},
+       .kernel = "normalize_channels"});
+  add({.name = "group_norm",
+       .op = "GroupNormalization",
+       .inputs = {{{2, 6, 11, 5}}, weight({6}), weight({6})},
+       .attributes = {{"num_groups", int64_t{2}}},
+       .kernel = "normalize_channels"});
+  add({.name = "batch_norm",
+       .op = "BatchNormalization",
+       .inputs = {{{2, 6, 11, 5}}, weight({6}), weight({6}), weight({6}), weight({6})},
+       .kernel = "batch_norm",
+       .low = 0.1});
   // reductions
   for (const char* op : {"ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare"}) {
     add({.name = std::string(op) + "_last", .op = op, .inputs = {{{3, 7, 129}}, ints({-1})}, .kernel = "reduce"});
-    add({.name = std::string(op) + "_image", .op = op, .inputs = {{{2, 5, 7, 9}}, ints({2, 3})}, .attributes = {{"keepdims", int64_t{0}}}, .kernel = "reduce"});
+    add({.name = std::string(op) + "_image",
+         .op = op,
+         .inputs = {{{2, 5, 7, 9}}, ints({2, 3})},
+         .attributes = {{"keepdims", int64_t{0}}},
+         .kernel = "reduce"});
     add({.name = std::string(op) + "_middle", .op = op, .inputs = {{{2, 31, 7, 9}}, ints({1})}, .kernel = "reduce"});
     add({.name = std::string(op) + "_all", .op = op, .inputs = {{{2, 31, 7}}}, .kernel = "reduce"});
   }
   // resize
-  const auto resize = [&](std::string name, Dims x, std::vector<double> scales, std::vector<double> sizes, ir::Attributes attributes) {
-    Case c{.name = "resize_" + name, .op = "Resize", .inputs = {{std::move(x)}, none()}, .attributes = std::move(attributes), .kernel = "resize"};
-    if (sizes.empty()) c.inputs.push_back({{static_cast<int64_t>(scales.size())}, true, scales, DType::Float32});
-    else c.inputs.push_back(none()), c.inputs.push_back(ints(sizes));
+  const auto resize = [&](std::string name, Dims x, std::vector<double> scales, std::vector<double> sizes,
+                          ir::Attributes attributes) {
+    Case c{.name = "resize_" + name,
+           .op = "Resize",
+           .inputs = {{std::move(x)}, none()},
+           .attributes = std::move(attributes),
+           .kernel = "resize"};
+    if (sizes.empty())
+      c.inputs.push_back({{static_cast<int64_t>(scales.size())}, true, scales, DType::Float32});
+    else
+      c.inputs.push_back(none()), c.inputs.push_back(ints(sizes));
     if (c.attributes.string_or("mode", "").empty()) c.attributes.set("mode", std::string("linear"));
     add(c);
   };
   resize("twice", {1, 3, 20, 21}, {1, 1, 2, 2}, {}, {});
   resize("corners", {2, 3, 7, 9}, {}, {2, 3, 20, 37}, {{"coordinate_transformation_mode", std::string("align_corners")}});
   resize("asymmetric", {1, 2, 9, 40}, {1, 1, 3, 2.5}, {}, {{"coordinate_transformation_mode", std::string("asymmetric")}});
-  resize("smaller", {1, 2, 40, 70}, {1, 1, 0.3, 0.4}, {}, {{"coordinate_transformation_mode", std::string("pytorch_half_pixel")}});
+  resize("smaller", {1, 2, 40, 70}, {1, 1, 0.3, 0.4}, {},
+         {{"coordinate_transformation_mode", std::string("pytorch_half_pixel")}});
   resize("antialias", {1, 2, 40, 70}, {1, 1, 0.3, 0.4}, {}, {{"antialias", int64_t{1}}});
   resize("cubic", {1, 2, 11, 13}, {1, 1, 2, 3}, {}, {{"mode", std::string("cubic")}});
   resize("cubic_inside", {1, 2, 11, 13}, {1, 1, 2, 0.7}, {}, {{"mode", std::string("cubic")}, {"exclude_outside", int64_t{1}}});
@@ -349,11 +464,19 @@ std::vector<Case> cases() {
   resize("one_axis", {33}, {2}, {}, {});
   resize("bands", {1, 2, 300, 200}, {1, 1, 2, 2}, {}, {});
   // recurrent
-  const auto recurrent = [&](std::string name, std::string op, int64_t gates, Dims x, int64_t hidden, ir::Attributes attributes, bool states = false) {
+  const auto recurrent = [&](std::string name, std::string op, int64_t gates, Dims x, int64_t hidden, ir::Attributes attributes,
+                             bool states = false) {
     const bool batch_first = attributes.int_or("layout", 0) != 0;
-    const int64_t directions = attributes.string_or("direction", "forward") == "bidirectional" ? 2 : 1, rows = gates * hidden, batch = x[batch_first ? 0 : 1];
-    Case c{.name = op + "_" + name, .op = op, .inputs = {{x}, weight({directions, rows, x[2]}), weight({directions, rows, hidden}), weight({directions, 2 * rows})},
-           .attributes = std::move(attributes), .kernel = "recurrent", .low = -0.25, .high = 0.25, .outputs = op == "LSTM" ? 3 : 2};
+    const int64_t directions = attributes.string_or("direction", "forward") == "bidirectional" ? 2 : 1, rows = gates * hidden,
+                  batch = x[batch_first ? 0 : 1];
+    Case c{.name = op + "_" + name,
+           .op = op,
+           .inputs = {{x}, weight({directions, rows, x[2]}), weight({directions, rows, hidden}), weight({directions, 2 * rows})},
+           .attributes = std::move(attributes),
+           .kernel = "recurrent",
+           .low = -0.25,
+           .high = 0.25,
+           .outputs = op == "LSTM" ? 3 : 2};
     c.attributes.set("hidden_size", hidden);
     if (states) {
       const Dims state = batch_first ? Dims{batch, directions, hidden} : Dims{directions, batch, hidden};
@@ -368,39 +491,51 @@ std::vector<Case> cases() {
     recurrent("batch", op, gates, {7, 11, 5}, 16, {}, true);
     recurrent("reverse", op, gates, {5, 2, 9}, 7, {{"direction", std::string("reverse")}});
     recurrent("both", op, gates, {6, 3, 9}, 20, {{"direction", std::string("bidirectional")}}, true);
-    recurrent("batch_first", op, gates, {3, 6, 9}, 20, {{"direction", std::string("bidirectional")}, {"layout", int64_t{1}}}, true);
+    recurrent("batch_first", op, gates, {3, 6, 9}, 20, {{"direction", std::string("bidirectional")}, {"layout", int64_t{1}}},
+              true);
   }
-  recurrent("reset_after", "GRU", 3, {6, 3, 9}, 20, {{"linear_before_reset", int64_t{1}}, {"direction", std::string("bidirectional")}}, true);
+  recurrent("reset_after", "GRU", 3, {6, 3, 9}, 20,
+            {{"linear_before_reset", int64_t{1}}, {"direction", std::string("bidirectional")}}, true);
   recurrent("blocks", "RNN", 1, {40, 256, 3}, 110, {{"direction", std::string("reverse")}});
   all.back().low = -0.05, all.back().high = 0.05;  // larger weights make such a network magnify rounding errors
   recurrent("named", "LSTM", 4, {4, 1, 6}, 5, {{"activations", std::vector<std::string>{"Sigmoid", "Tanh", "Tanh"}}});
   // einsum
   const auto einsum = [&](std::string equation, Dims a, Dims b) {
-    add({.name = "einsum " + equation, .op = "Einsum", .inputs = {{std::move(a)}, {std::move(b)}}, .attributes = {{"equation", equation}}, .kernel = "einsum"});
+    add({.name = "einsum " + equation,
+         .op = "Einsum",
+         .inputs = {{std::move(a)}, {std::move(b)}},
+         .attributes = {{"equation", equation}},
+         .kernel = "einsum"});
   };
   einsum("bhid,bhjd->bhij", {2, 3, 19, 8}, {2, 3, 21, 8});
   einsum("bhij,bhjd->bhid", {2, 3, 19, 21}, {2, 3, 21, 8});
   einsum("bhij,bhjd->bihd", {2, 3, 19, 21}, {2, 3, 21, 8});  // the result between batches
   einsum("bihd,bjhd->bhij", {2, 19, 3, 8}, {2, 21, 3, 8});
-  einsum("bij,bjk->bki", {2, 9, 50}, {2, 50, 11});           // the result transposed
+  einsum("bij,bjk->bki", {2, 9, 50}, {2, 50, 11});  // the result transposed
   einsum("ij,kj->ik", {9, 50}, {11, 50});
-  einsum("ji,jk->ik", {50, 9}, {50, 11});                    // the left one transposed
-  einsum("bchw,bkhw->bck", {2, 5, 7, 6}, {2, 9, 7, 6});      // two summed
+  einsum("ji,jk->ik", {50, 9}, {50, 11});                // the left one transposed
+  einsum("bchw,bkhw->bck", {2, 5, 7, 6}, {2, 9, 7, 6});  // two summed
   einsum("nctkv,kvw->nctw", {2, 3, 4, 2, 5}, {2, 5, 6});
   einsum("abc,cdb->da", {7, 4, 6}, {6, 5, 4});
   einsum("i,j->ij", {9}, {50});
   einsum("bij,bj->bi", {2, 9, 50}, {2, 50});
   einsum("...ij,...jk->...ik", {2, 1, 9, 20}, {3, 20, 11});
-  einsum("iac,jbc->abij", {5, 4, 8}, {6, 3, 8});             // nothing lies right
+  einsum("iac,jbc->abij", {5, 4, 8}, {6, 3, 8});  // nothing lies right
   // attention
   const auto attend = [&](std::string name, std::vector<Argument> inputs, ir::Attributes attributes) {
-    add({.name = "attention_" + name, .op = "Attention", .inputs = std::move(inputs), .attributes = std::move(attributes), .kernel = "attention"});
+    add({.name = "attention_" + name,
+         .op = "Attention",
+         .inputs = std::move(inputs),
+         .attributes = std::move(attributes),
+         .kernel = "attention"});
   };
   attend("heads", {{{2, 3, 19, 8}}, {{2, 3, 53, 8}}, {{2, 3, 53, 5}}}, {});
   attend("joined", {{{2, 19, 24}}, {{2, 21, 24}}, {{2, 21, 24}}}, {{"q_num_heads", int64_t{3}}, {"kv_num_heads", int64_t{3}}});
   attend("grouped_causal", {{{1, 4, 30, 8}}, {{1, 2, 30, 8}}, {{1, 2, 30, 8}}}, {{"is_causal", int64_t{1}}, {"scale", 0.25}});
   attend("mask", {{{2, 3, 9, 8}}, {{2, 3, 7, 8}}, {{2, 3, 7, 5}}, {{2, 1, 9, 7}}}, {});
-  attend("bool_mask", {{{1, 2, 3, 8}}, {{1, 2, 4, 8}}, {{1, 2, 4, 5}}, {{3, 4}, false, {1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1}, DType::Bool}}, {});
+  attend("bool_mask",
+         {{{1, 2, 3, 8}}, {{1, 2, 4, 8}}, {{1, 2, 4, 5}}, {{3, 4}, false, {1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1}, DType::Bool}},
+         {});
   attend("blocks", {{{1, 1, 200, 4}}, {{1, 1, 700, 4}}, {{1, 1, 700, 4}}}, {});
   return all;
 }

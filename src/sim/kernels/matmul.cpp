@@ -11,17 +11,17 @@ using namespace kernels;
 // A * B with everything about shapes settled: operands as matrices per batch, possibly broadcast.
 struct Plan {
   int64_t rows = 0, columns = 0, depth = 0;
-  ir::Dims batch;               // of the result; empty when all rows are one matrix
+  ir::Dims batch;                 // of the result; empty when all rows are one matrix
   ir::Dims a_strides, b_strides;  // per axis of `batch`, in elements
-  MatrixSource a, b;            // without addresses
-  MatrixView view;              // of the result, for the tail
+  MatrixSource a, b;              // without addresses
+  MatrixView view;                // of the result, for the tail
 };
 
 struct State : KernelState {
   Plan plan;
   AlignedFloats packed_b;
   bool is_packed = false;
-  AlignedFloats bias;           // Gemm's third operand, times beta
+  AlignedFloats bias;  // Gemm's third operand, times beta
   std::optional<Step> bias_step;
   float alpha = 1;
   TailPlan tail;
@@ -79,7 +79,8 @@ std::optional<Plan> plan_gemm(const KernelQuery& q) {
 }
 
 std::optional<Plan> plan(const KernelQuery& q) {
-  if ((q.node.op != "MatMul" && q.node.op != "Gemm") || !storage_of(q.inputs[0].dtype) || !storage_of(q.inputs[1].dtype)) return std::nullopt;
+  if ((q.node.op != "MatMul" && q.node.op != "Gemm") || !storage_of(q.inputs[0].dtype) || !storage_of(q.inputs[1].dtype))
+    return std::nullopt;
   if (!storage_of(q.outputs[0].dtype)) return std::nullopt;
   return q.node.op == "MatMul" ? plan_matmul(q) : plan_gemm(q);
 }
@@ -105,7 +106,8 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
     pool.parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t column = i * kPanelColumns;
-        const auto* from = static_cast<const std::byte*>(b.data()) + column * p.b.column_stride * static_cast<int64_t>(dtype_bytes(b.dtype()));
+        const auto* from =
+            static_cast<const std::byte*>(b.data()) + column * p.b.column_stride * static_cast<int64_t>(dtype_bytes(b.dtype()));
         f.pack_b(from, p.b.storage, p.b.row_stride, p.b.column_stride, p.depth, std::min(kPanelColumns, p.columns - column),
                  s->packed_b.data() + column * p.depth);
       }

@@ -81,7 +81,8 @@ bool accepts_group(const KernelQuery& q) {
 Status run_group(KernelContext& c, const KernelState*) {
   const ir::TensorView& x = c.inputs[0];
   const int64_t channels = x.dims[1], inner = ir::element_count(x.dims.subspan(2));
-  const int64_t groups = c.node.op == "GroupNormalization" ? c.node.attributes.int_or("num_groups", 1) : channels, per_group = channels / groups;
+  const int64_t groups = c.node.op == "GroupNormalization" ? c.node.attributes.int_or("num_groups", 1) : channels,
+                per_group = channels / groups;
   const Forms& f = forms();
   const int64_t size = (channels + 15) / 16 * 16;
   auto* scratch = reinterpret_cast<float*>(c.scratch(static_cast<size_t>(2 * size) * sizeof(float)));
@@ -97,8 +98,8 @@ Status run_group(KernelContext& c, const KernelState*) {
       for (int64_t k = 0; k < per_group; ++k) {
         const int64_t channel = i % groups * per_group + k, offset = first + k * inner;
         const double factor = inverse * static_cast<double>(scale[channel]);
-        f.shift_scale(element(x, offset), const_cast<void*>(element(c.outputs[0], offset)), storage, inner, static_cast<float>(m.mean),
-                      static_cast<float>(factor), bias[channel]);
+        f.shift_scale(element(x, offset), const_cast<void*>(element(c.outputs[0], offset)), storage, inner,
+                      static_cast<float>(m.mean), static_cast<float>(factor), bias[channel]);
       }
     }
   });
@@ -108,7 +109,8 @@ Status run_group(KernelContext& c, const KernelState*) {
 // --- given statistics
 
 bool accepts_batch(const KernelQuery& q) {
-  if (q.node.op != "BatchNormalization" || !same_float_types(q) || q.node.attributes.int_or("training_mode", 0) != 0) return false;
+  if (q.node.op != "BatchNormalization" || !same_float_types(q) || q.node.attributes.int_or("training_mode", 0) != 0)
+    return false;
   const ir::Dims& x = q.inputs[0].dims;
   if (x.size() < 2) return false;
   for (size_t i = 1; i < 5; ++i)
@@ -130,7 +132,8 @@ Status run_batch(KernelContext& c, const KernelState*) {
       const auto channel = static_cast<size_t>(i % channels);
       const double factor = parameters[0][channel] / std::sqrt(parameters[3][channel] + epsilon);
       f.shift_scale(element(x, i * inner), const_cast<void*>(element(c.outputs[0], i * inner)), storage, inner,
-                    static_cast<float>(parameters[2][channel]), static_cast<float>(factor), static_cast<float>(parameters[1][channel]));
+                    static_cast<float>(parameters[2][channel]), static_cast<float>(factor),
+                    static_cast<float>(parameters[1][channel]));
     }
   });
   return {};

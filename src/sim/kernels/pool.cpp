@@ -15,8 +15,8 @@ constexpr int64_t kGrain = 1 << 16;  // element operations per piece of work
 struct State : KernelState {
   Window window;
   PlaneLayout layout;
-  std::vector<int64_t> offsets;                   // per tap, from the first column of an output row's first padded row
-  int64_t plane_size = 0;                         // floats of a padded plane
+  std::vector<int64_t> offsets;  // per tap, from the first column of an output row's first padded row
+  int64_t plane_size = 0;        // floats of a padded plane
   bool average = false;
   std::vector<float> plane_counts, row_counts, column_counts;  // window positions that count, per output plane, row and column
   TailPlan tail;
@@ -119,7 +119,8 @@ Status run(KernelContext& c, const KernelState* state) {
         f.pool_row(p);
       }
       if (!steps.empty())
-        f.apply_steps(y, 0, 1, out_plane, steps.data(), static_cast<int64_t>(steps.size()), plane / channels, plane % channels, out_z * out_plane);
+        f.apply_steps(y, 0, 1, out_plane, steps.data(), static_cast<int64_t>(steps.size()), plane / channels, plane % channels,
+                      out_z * out_plane);
       if (half) f.to_half(y, c.outputs[0].as<Half>() + i * out_plane, out_plane);
     }
   });

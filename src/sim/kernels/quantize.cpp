@@ -18,9 +18,12 @@ std::unique_ptr<State> plan(const KernelQuery& q, const OperandFacts& real, cons
   const std::optional<Int> type = int_of(integer.dtype);
   const OperandFacts& scale = q.inputs[1];
   const bool has_zero = q.inputs.size() > 2 && q.inputs[2].exists();
-  if (!type || real.dtype != DType::Float32 || real.dims != integer.dims || !q.node.tail.empty() || q.attributes().get_int("block_size") != 0) return nullptr;
+  if (!type || real.dtype != DType::Float32 || real.dims != integer.dims || !q.node.tail.empty() ||
+      q.attributes().get_int("block_size") != 0)
+    return nullptr;
   if (scale.dtype != DType::Float32 || !scale.constant || scale.constant->count() != 1) return nullptr;
-  if (has_zero && (!q.inputs[2].constant || q.inputs[2].constant->count() != 1 || q.inputs[2].dtype != integer.dtype)) return nullptr;
+  if (has_zero && (!q.inputs[2].constant || q.inputs[2].constant->count() != 1 || q.inputs[2].dtype != integer.dtype))
+    return nullptr;
   auto s = std::make_unique<State>();
   s->type = *type;
   s->scale = scale.constant->as<float>()[0];
@@ -34,19 +37,27 @@ std::unique_ptr<State> plan_quantize(const KernelQuery& q) {
   if (precision != 0 && precision != static_cast<int64_t>(DType::Float32)) return nullptr;
   return plan(q, q.inputs[0], q.outputs[0]);
 }
-std::unique_ptr<State> plan_dequantize(const KernelQuery& q) { return q.node.op == "DequantizeLinear" ? plan(q, q.outputs[0], q.inputs[0]) : nullptr; }
+std::unique_ptr<State> plan_dequantize(const KernelQuery& q) {
+  return q.node.op == "DequantizeLinear" ? plan(q, q.outputs[0], q.inputs[0]) : nullptr;
+}
 
 bool accepts_quantize(const KernelQuery& q) { return plan_quantize(q) != nullptr; }
 bool accepts_dequantize(const KernelQuery& q) { return plan_dequantize(q) != nullptr; }
-Result<std::unique_ptr<const KernelState>> prepare_quantize(const KernelQuery& q, ThreadPool&) { return std::unique_ptr<const KernelState>(plan_quantize(q)); }
-Result<std::unique_ptr<const KernelState>> prepare_dequantize(const KernelQuery& q, ThreadPool&) { return std::unique_ptr<const KernelState>(plan_dequantize(q)); }
+Result<std::unique_ptr<const KernelState>> prepare_quantize(const KernelQuery& q, ThreadPool&) {
+  return std::unique_ptr<const KernelState>(plan_quantize(q));
+}
+Result<std::unique_ptr<const KernelState>> prepare_dequantize(const KernelQuery& q, ThreadPool&) {
+  return std::unique_ptr<const KernelState>(plan_dequantize(q));
+}
 
 Status run_quantize(KernelContext& c, const KernelState* state) {
   const State& s = *static_cast<const State*>(state);
   const IntForms& f = int_forms();
   const float* x = c.inputs[0].as<float>();
   auto* y = static_cast<std::byte*>(c.outputs[0].data);
-  c.pool.parallel_for(c.inputs[0].count(), kGrain, [&](int64_t begin, int64_t end) { f.quantize(x + begin, s.scale, s.zero, s.type, end - begin, y + begin * int_bytes(s.type)); });
+  c.pool.parallel_for(c.inputs[0].count(), kGrain, [&](int64_t begin, int64_t end) {
+    f.quantize(x + begin, s.scale, s.zero, s.type, end - begin, y + begin * int_bytes(s.type));
+  });
   return {};
 }
 
@@ -55,13 +66,16 @@ Status run_dequantize(KernelContext& c, const KernelState* state) {
   const IntForms& f = int_forms();
   const auto* x = static_cast<const std::byte*>(c.inputs[0].data);
   float* y = c.outputs[0].as<float>();
-  c.pool.parallel_for(c.inputs[0].count(), kGrain, [&](int64_t begin, int64_t end) { f.dequantize(x + begin * int_bytes(s.type), s.type, s.zero, s.scale, end - begin, y + begin); });
+  c.pool.parallel_for(c.inputs[0].count(), kGrain, [&](int64_t begin, int64_t end) {
+    f.dequantize(x + begin * int_bytes(s.type), s.type, s.zero, s.scale, end - begin, y + begin);
+  });
   return {};
 }
 }  // namespace
 
 std::span<const Kernel> quantize() {
-  static const Kernel kernels[] = {{"quantize", accepts_quantize, prepare_quantize, run_quantize}, {"dequantize", accepts_dequantize, prepare_dequantize, run_dequantize}};
+  static const Kernel kernels[] = {{"quantize", accepts_quantize, prepare_quantize, run_quantize},
+                                   {"dequantize", accepts_dequantize, prepare_dequantize, run_dequantize}};
   return kernels;
 }
 

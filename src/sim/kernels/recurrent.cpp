@@ -22,8 +22,8 @@ struct Packed {
 
 struct Direction {
   bool reversed = false;
-  Packed w;          // of all gates
-  Packed r, r_last;  // of the gates computed from the state; GRU's candidate comes from another product
+  Packed w;                      // of all gates
+  Packed r, r_last;              // of the gates computed from the state; GRU's candidate comes from another product
   std::vector<float> bias;       // added to the product with W
   std::vector<float> last_bias;  // of GRU's candidate when the reset comes after the product
 };
@@ -53,14 +53,19 @@ bool is_default(const KernelQuery& q, Cell cell, size_t directions) {
 // Shapes and kinds; weights are packed later.
 std::unique_ptr<State> plan(const KernelQuery& q) {
   auto s = std::make_unique<State>();
-  if (q.node.op == "LSTM") s->cell = Cell::Lstm, s->gates = 4;
-  else if (q.node.op == "GRU") s->cell = Cell::Gru, s->gates = 3;
-  else if (q.node.op == "RNN") s->cell = Cell::Rnn, s->gates = 1;
-  else return nullptr;
+  if (q.node.op == "LSTM")
+    s->cell = Cell::Lstm, s->gates = 4;
+  else if (q.node.op == "GRU")
+    s->cell = Cell::Gru, s->gates = 3;
+  else if (q.node.op == "RNN")
+    s->cell = Cell::Rnn, s->gates = 1;
+  else
+    return nullptr;
   const auto given = [&](size_t i) { return i < q.inputs.size() && q.inputs[i].exists(); };
   if (!q.node.tail.empty() || q.inputs.size() < 3 || given(kLengths) || given(kPeepholes)) return nullptr;
   for (size_t i = 0; i < q.inputs.size(); ++i)
-    if (given(i) && (!storage_of(q.inputs[i].dtype) || ((i == kW || i == kR || i == kB) && !q.inputs[i].constant))) return nullptr;
+    if (given(i) && (!storage_of(q.inputs[i].dtype) || ((i == kW || i == kR || i == kB) && !q.inputs[i].constant)))
+      return nullptr;
   for (const OperandFacts& o : q.outputs)
     if (o.exists() && o.dtype != q.inputs[kX].dtype) return nullptr;
   const ir::Attributes& attributes = q.node.attributes;
@@ -81,8 +86,8 @@ std::unique_ptr<State> plan(const KernelQuery& q) {
   const auto count = static_cast<int64_t>(s->directions.size()), rows = s->gates * s->hidden;
   const ir::Dims state = s->batch_first ? ir::Dims{s->batch, count, s->hidden} : ir::Dims{count, s->batch, s->hidden};
   const auto fits = [&](size_t i, const ir::Dims& dims) { return !given(i) || q.inputs[i].dims == dims; };
-  if (!fits(kW, {count, rows, s->input}) || !fits(kR, {count, rows, s->hidden}) || !fits(kB, {count, 2 * rows}) || !fits(kInitialHidden, state) ||
-      !fits(kInitialCell, state))
+  if (!fits(kW, {count, rows, s->input}) || !fits(kR, {count, rows, s->hidden}) || !fits(kB, {count, 2 * rows}) ||
+      !fits(kInitialHidden, state) || !fits(kInitialCell, state))
     return nullptr;
   return s;
 }
@@ -94,7 +99,8 @@ Status pack(Packed& to, const ir::TensorData& from, int64_t offset, int64_t row,
   to.columns = rows;
   const int64_t size = panels_b(rows) * kPanelColumns * depth;
   if (!to.panels.allocate(size)) return out_of_scratch(size * 4);
-  const auto* source = static_cast<const std::byte*>(from.data()) + (offset + row * depth) * static_cast<int64_t>(dtype_bytes(from.dtype()));
+  const auto* source =
+      static_cast<const std::byte*>(from.data()) + (offset + row * depth) * static_cast<int64_t>(dtype_bytes(from.dtype()));
   forms().pack_b(source, *storage_of(from.dtype()), 1, depth, depth, rows, to.panels.data());
   return {};
 }
@@ -133,14 +139,18 @@ class Walk {
     product_ = kept_ + rounded(s.batch * s.hidden);
   }
 
-  static int64_t block_steps(const State& s) { return std::clamp<int64_t>(kBlockFloats / std::max<int64_t>(1, s.batch * s.gates * s.hidden), 1, s.steps); }
+  static int64_t block_steps(const State& s) {
+    return std::clamp<int64_t>(kBlockFloats / std::max<int64_t>(1, s.batch * s.gates * s.hidden), 1, s.steps);
+  }
   // Floats of working memory.
   static int64_t scratch(const State& s, const ThreadPool& pool) {
     const Direction& d = s.directions[0];
     const int64_t block = block_steps(s), rows = s.gates * s.hidden;
     int64_t product = 0;
     for (int64_t count : {block, s.steps - (divide_up(s.steps, block) - 1) * block})  // whole blocks and the last one
-      product = std::max(product, product_scratch(shape(s.batch_first ? s.batch : 1, s.batch_first ? count : count * s.batch, s.input, d.w), pool));
+      product = std::max(
+          product,
+          product_scratch(shape(s.batch_first ? s.batch : 1, s.batch_first ? count : count * s.batch, s.input, d.w), pool));
     for (const Packed* r : {&d.r, &d.r_last})
       if (r->columns) product = std::max(product, product_scratch(shape(1, s.batch, s.hidden, *r), pool));
     return rounded(block * s.batch * rows) + rounded(s.batch * rows) + 3 * rounded(s.batch * s.hidden) + rounded(product);
@@ -189,13 +199,17 @@ class Walk {
       return;
     }
     for (int64_t b = 0; b < s_.batch; ++b) {
-      if (c_.inputs[slot].dtype == DType::Float16) f_.to_float(c_.inputs[slot].as<Half>() + state_at(b), to + b * s_.hidden, s_.hidden);
-      else std::copy_n(c_.inputs[slot].as<float>() + state_at(b), s_.hidden, to + b * s_.hidden);
+      if (c_.inputs[slot].dtype == DType::Float16)
+        f_.to_float(c_.inputs[slot].as<Half>() + state_at(b), to + b * s_.hidden, s_.hidden);
+      else
+        std::copy_n(c_.inputs[slot].as<float>() + state_at(b), s_.hidden, to + b * s_.hidden);
     }
   }
   void store(const ir::MutableTensorView& y, int64_t at, const float* from) const {
-    if (y.dtype == DType::Float16) f_.to_half(from, y.as<Half>() + at, s_.hidden);
-    else std::copy_n(from, s_.hidden, y.as<float>() + at);
+    if (y.dtype == DType::Float16)
+      f_.to_half(from, y.as<Half>() + at, s_.hidden);
+    else
+      std::copy_n(from, s_.hidden, y.as<float>() + at);
   }
   void store_state(const ir::MutableTensorView& y, const float* from) const {
     for (int64_t b = 0; b < s_.batch; ++b) store(y, state_at(b), from + b * s_.hidden);
@@ -203,7 +217,9 @@ class Walk {
   void store_step(int64_t t) const {
     const auto directions = static_cast<int64_t>(s_.directions.size());
     for (int64_t b = 0; b < s_.batch; ++b)
-      store(c_.outputs[0], (s_.batch_first ? (b * s_.steps + t) * directions + direction_ : (t * directions + direction_) * s_.batch + b) * s_.hidden,
+      store(c_.outputs[0],
+            (s_.batch_first ? (b * s_.steps + t) * directions + direction_ : (t * directions + direction_) * s_.batch + b) *
+                s_.hidden,
             hidden_ + b * s_.hidden);
   }
 
@@ -224,7 +240,8 @@ class Walk {
   const float* gates_of(int64_t step) const { return gates_ + step * rows() * (s_.batch_first ? 1 : s_.batch); }
 
   // to = a R^T, plus `operand` (rows `operand_stride` apart) if given.
-  void multiply_state(const float* a, const Packed& r, const float* operand, int64_t operand_stride, float* to, int64_t to_stride) {
+  void multiply_state(const float* a, const Packed& r, const float* operand, int64_t operand_stride, float* to,
+                      int64_t to_stride) {
     Product p = shape(1, s_.batch, s_.hidden, r);
     p.a = {a, Storage::Float, s_.hidden, 1};
     p.c = to;
@@ -263,8 +280,10 @@ class Walk {
       f_.map(Fn::Sigmoid, 0, 0, g, g, 2 * n);
       if (!s_.reset_after) f_.map2(Fn::Multiply, g + n, true, hidden_ + b * n, true, kept_ + b * n, n);
     }
-    if (s_.reset_after) multiply_state(hidden_, d_.r_last, d_.last_bias.data(), 0, now_ + 2 * n, rows());
-    else multiply_state(kept_, d_.r_last, gates + 2 * n, stride, now_ + 2 * n, rows());
+    if (s_.reset_after)
+      multiply_state(hidden_, d_.r_last, d_.last_bias.data(), 0, now_ + 2 * n, rows());
+    else
+      multiply_state(kept_, d_.r_last, gates + 2 * n, stride, now_ + 2 * n, rows());
     for (int64_t b = 0; b < s_.batch; ++b) {
       float *g = now_ + b * rows(), *candidate = g + 2 * n, *h = hidden_ + b * n;
       if (s_.reset_after) {

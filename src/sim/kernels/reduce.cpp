@@ -18,11 +18,15 @@ struct Row {
   Finish finish;
 };
 constexpr Row kRows[] = {
-    {"ReduceSum", Reduction::Sum, Finish::None},           {"ReduceMean", Reduction::Sum, Finish::Mean},
-    {"ReduceMax", Reduction::Max, Finish::None},           {"ReduceMin", Reduction::Min, Finish::None},
-    {"ReduceL1", Reduction::SumOfMagnitudes, Finish::None}, {"ReduceL2", Reduction::SumOfSquares, Finish::Root},
+    {"ReduceSum", Reduction::Sum, Finish::None},
+    {"ReduceMean", Reduction::Sum, Finish::Mean},
+    {"ReduceMax", Reduction::Max, Finish::None},
+    {"ReduceMin", Reduction::Min, Finish::None},
+    {"ReduceL1", Reduction::SumOfMagnitudes, Finish::None},
+    {"ReduceL2", Reduction::SumOfSquares, Finish::Root},
     {"ReduceSumSquare", Reduction::SumOfSquares, Finish::None},
-    {"GlobalAveragePool", Reduction::Sum, Finish::Mean},   {"GlobalMaxPool", Reduction::Max, Finish::None},
+    {"GlobalAveragePool", Reduction::Sum, Finish::Mean},
+    {"GlobalMaxPool", Reduction::Max, Finish::None},
 };
 
 // The tensor as [outer][count][inner], reduced over count.
@@ -33,7 +37,8 @@ struct State : KernelState {
 
 std::unique_ptr<State> plan(const KernelQuery& q) {
   const Row* row = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return r.op == q.node.op; });
-  if (row == std::end(kRows) || !q.node.tail.empty() || !storage_of(q.inputs[0].dtype) || q.inputs[0].dtype != q.outputs[0].dtype) return nullptr;
+  if (row == std::end(kRows) || !q.node.tail.empty() || !storage_of(q.inputs[0].dtype) || q.inputs[0].dtype != q.outputs[0].dtype)
+    return nullptr;
   const ir::Dims& x = q.inputs[0].dims;
   std::vector<char> reduced(x.size(), 0);
   if (row->op.starts_with("Global")) {
@@ -72,7 +77,9 @@ std::unique_ptr<State> plan(const KernelQuery& q) {
 }
 
 bool accepts(const KernelQuery& q) { return plan(q) != nullptr; }
-Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) { return std::unique_ptr<const KernelState>(plan(q)); }
+Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) {
+  return std::unique_ptr<const KernelState>(plan(q));
+}
 
 double finish(const State& s, double total) {
   if (s.row.finish == Finish::Mean) return total / static_cast<double>(s.count);
@@ -80,8 +87,10 @@ double finish(const State& s, double total) {
 }
 
 void put(const ir::MutableTensorView& y, int64_t i, double value) {
-  if (y.dtype == DType::Float16) y.as<Half>()[i] = Half(static_cast<float>(value));
-  else y.as<float>()[i] = static_cast<float>(value);
+  if (y.dtype == DType::Float16)
+    y.as<Half>()[i] = Half(static_cast<float>(value));
+  else
+    y.as<float>()[i] = static_cast<float>(value);
 }
 
 Status run(KernelContext& c, const KernelState* state) {
@@ -92,20 +101,24 @@ Status run(KernelContext& c, const KernelState* state) {
   const auto* x = static_cast<const std::byte*>(c.inputs[0].data);
   if (s.inner == 1) {
     c.pool.parallel_for(s.outer, std::max<int64_t>(1, kGrain / s.count), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) put(c.outputs[0], i, finish(s, f.reduce_row(s.row.reduction, x + i * s.count * bytes, storage, s.count)));
+      for (int64_t i = begin; i < end; ++i)
+        put(c.outputs[0], i, finish(s, f.reduce_row(s.row.reduction, x + i * s.count * bytes, storage, s.count)));
     });
     return {};
   }
   constexpr int64_t kColumns = 256;
   const int64_t parts = divide_up(s.inner, kColumns);
-  c.pool.parallel_for(s.outer * parts, std::max<int64_t>(1, kGrain / (s.count * std::min(kColumns, s.inner))), [&](int64_t begin, int64_t end) {
-    alignas(64) float values[kColumns];
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t column = i % parts * kColumns, columns = std::min(kColumns, s.inner - column);
-      f.reduce_columns(s.row.reduction, x + (i / parts * s.count * s.inner + column) * bytes, storage, s.count, s.inner, columns, values);
-      for (int64_t k = 0; k < columns; ++k) put(c.outputs[0], i / parts * s.inner + column + k, finish(s, static_cast<double>(values[k])));
-    }
-  });
+  c.pool.parallel_for(s.outer * parts, std::max<int64_t>(1, kGrain / (s.count * std::min(kColumns, s.inner))),
+                      [&](int64_t begin, int64_t end) {
+                        alignas(64) float values[kColumns];
+                        for (int64_t i = begin; i < end; ++i) {
+                          const int64_t column = i % parts * kColumns, columns = std::min(kColumns, s.inner - column);
+                          f.reduce_columns(s.row.reduction, x + (i / parts * s.count * s.inner + column) * bytes, storage,
+                                           s.count, s.inner, columns, values);
+                          for (int64_t k = 0; k < columns; ++k)
+                            put(c.outputs[0], i / parts * s.inner + column + k, finish(s, static_cast<double>(values[k])));
+                        }
+                      });
   return {};
 }
 }  // namespace

@@ -35,7 +35,8 @@ struct State : KernelState {
 int64_t rounded(int64_t count) { return (count + 15) / 16 * 16; }
 
 std::unique_ptr<State> plan(const KernelQuery& q) {
-  if (q.node.op != "Resize" || !q.node.tail.empty() || !storage_of(q.inputs[0].dtype) || q.inputs[0].dtype != q.outputs[0].dtype) return nullptr;
+  if (q.node.op != "Resize" || !q.node.tail.empty() || !storage_of(q.inputs[0].dtype) || q.inputs[0].dtype != q.outputs[0].dtype)
+    return nullptr;
   ops::ResizeInputs inputs;
   for (size_t i = 1; i < q.inputs.size(); ++i) {
     if (!q.inputs[i].exists()) continue;
@@ -45,16 +46,21 @@ std::unique_ptr<State> plan(const KernelQuery& q) {
   const ir::Dims &x = q.inputs[0].dims, &y = q.outputs[0].dims;
   const size_t rank = x.size();
   const auto resize = ops::plan_resize(q.attributes(), x, inputs);
-  if (!resize || resize->mode == ops::ResizeMode::Nearest || resize->coordinates == ops::ResizeCoordinates::CropAndResize) return nullptr;
-  if (rank < 1 || resize->dims != y || ir::element_count(x) == 0 || ir::element_count(y) == 0 || x.back() > INT32_MAX) return nullptr;
+  if (!resize || resize->mode == ops::ResizeMode::Nearest || resize->coordinates == ops::ResizeCoordinates::CropAndResize)
+    return nullptr;
+  if (rank < 1 || resize->dims != y || ir::element_count(x) == 0 || ir::element_count(y) == 0 || x.back() > INT32_MAX)
+    return nullptr;
   ops::ResizeTaps across, down;
   across.identity = down.identity = true;
   for (const ops::ResizeAxis& axis : resize->axes) {
     auto taps = ops::resize_taps(resize->filter, resize->coordinates, axis);
     if (!taps) return nullptr;
-    if (axis.axis + 1 == rank) across = std::move(*taps);
-    else if (axis.axis + 2 == rank) down = std::move(*taps);
-    else if (!taps->identity) return nullptr;
+    if (axis.axis + 1 == rank)
+      across = std::move(*taps);
+    else if (axis.axis + 2 == rank)
+      down = std::move(*taps);
+    else if (!taps->identity)
+      return nullptr;
   }
   auto s = std::make_unique<State>();
   for (size_t i = 0; i + 2 < rank; ++i) s->planes *= x[i];
@@ -98,7 +104,8 @@ std::unique_ptr<State> plan(const KernelQuery& q) {
     std::sort(band.sources.begin(), band.sources.end());
     band.sources.erase(std::unique(band.sources.begin(), band.sources.end()), band.sources.end());
     for (size_t i = begin; i < s->offsets.size(); ++i)
-      s->offsets[i] = (std::lower_bound(band.sources.begin(), band.sources.end(), s->offsets[i]) - band.sources.begin()) * s->columns;
+      s->offsets[i] =
+          (std::lower_bound(band.sources.begin(), band.sources.end(), s->offsets[i]) - band.sources.begin()) * s->columns;
     s->most_sources = std::max(s->most_sources, static_cast<int64_t>(band.sources.size()));
     s->bands.push_back(std::move(band));
   }
@@ -107,14 +114,17 @@ std::unique_ptr<State> plan(const KernelQuery& q) {
 }
 
 bool accepts(const KernelQuery& q) { return plan(q) != nullptr; }
-Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) { return std::unique_ptr<const KernelState>(plan(q)); }
+Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) {
+  return std::unique_ptr<const KernelState>(plan(q));
+}
 
 Status run(KernelContext& c, const KernelState* state) {
   const State& s = *static_cast<const State*>(state);
   const Forms& f = forms();
   const Storage storage = *storage_of(c.inputs[0].dtype);
   const auto bytes = static_cast<int64_t>(dtype_bytes(c.inputs[0].dtype));
-  const int64_t wide_size = rounded(s.in_width), size = s.most_sources * s.columns + wide_size, scratch_bytes = c.pool.threads() * size * 4;
+  const int64_t wide_size = rounded(s.in_width), size = s.most_sources * s.columns + wide_size,
+                scratch_bytes = c.pool.threads() * size * 4;
   auto* scratch = reinterpret_cast<float*>(c.scratch(static_cast<size_t>(scratch_bytes)));
   if (!scratch) return out_of_scratch(scratch_bytes);
   const auto bands = static_cast<int64_t>(s.bands.size());
@@ -123,18 +133,23 @@ Status run(KernelContext& c, const KernelState* state) {
     const Band& band = s.bands[static_cast<size_t>(job % bands)];
     float *rows = scratch + worker * size, *wide = rows + s.most_sources * s.columns;
     for (size_t i = 0; i < band.sources.size(); ++i) {
-      const void* from = static_cast<const std::byte*>(c.inputs[0].data) + (plane * s.in_height + band.sources[i]) * s.in_width * bytes;
+      const void* from =
+          static_cast<const std::byte*>(c.inputs[0].data) + (plane * s.in_height + band.sources[i]) * s.in_width * bytes;
       float* to = rows + static_cast<int64_t>(i) * s.columns;
       float* source = s.across == 0 ? to : wide;
-      if (storage == Storage::Half) f.to_float(static_cast<const Half*>(from), source, s.in_width);
-      else if (s.across == 0) std::copy_n(static_cast<const float*>(from), s.in_width, to);
+      if (storage == Storage::Half)
+        f.to_float(static_cast<const Half*>(from), source, s.in_width);
+      else if (s.across == 0)
+        std::copy_n(static_cast<const float*>(from), s.in_width, to);
       if (s.across == 0) continue;
-      f.resample_row({storage == Storage::Half ? wide : static_cast<const float*>(from), s.positions.data(), s.row_weights.data(), s.across, s.columns, to});
+      f.resample_row({storage == Storage::Half ? wide : static_cast<const float*>(from), s.positions.data(), s.row_weights.data(),
+                      s.across, s.columns, to});
     }
     for (int64_t r = band.row; r < band.row + band.rows; ++r) {
       const size_t first = s.first[static_cast<size_t>(r)], last = s.first[static_cast<size_t>(r) + 1];
       void* to = static_cast<std::byte*>(c.outputs[0].data) + (plane * s.out_height + r) * s.out_width * bytes;
-      f.weigh_rows(rows, s.offsets.data() + first, s.weights.data() + first, static_cast<int64_t>(last - first), to, storage, s.out_width);
+      f.weigh_rows(rows, s.offsets.data() + first, s.weights.data() + first, static_cast<int64_t>(last - first), to, storage,
+                   s.out_width);
     }
   });
   return {};

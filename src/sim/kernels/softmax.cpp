@@ -24,7 +24,8 @@ bool accepts(const KernelQuery& q) {
 Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) {
   auto s = std::make_unique<State>();
   const ir::Dims& dims = q.inputs[0].dims;
-  const auto axis = static_cast<size_t>(*ir::normalize_axis(q.node.attributes.int_or("axis", -1), static_cast<int64_t>(dims.size())));
+  const auto axis =
+      static_cast<size_t>(*ir::normalize_axis(q.node.attributes.int_or("axis", -1), static_cast<int64_t>(dims.size())));
   const bool flatten = q.node.attributes.int_or("flatten", 0) != 0;
   for (size_t i = 0; i < dims.size(); ++i) (i < axis ? s->outer : i == axis || flatten ? s->count : s->inner) *= dims[i];
   s->logarithm = q.node.op == "LogSoftmax";
@@ -46,12 +47,13 @@ Status run(KernelContext& c, const KernelState* state) {
     const int64_t rows = std::clamp<int64_t>(kGrain / s.count, 1, s.outer);
     for_each_job(c.pool, divide_up(s.outer, rows), [&](int64_t job, int64_t worker) {
       const int64_t row = job * rows;
-      f.softmax_rows(x + row * s.count * bytes, y + row * s.count * bytes, storage, std::min(rows, s.outer - row), s.count, s.logarithm,
-                     scratch + worker * buffer_size);
+      f.softmax_rows(x + row * s.count * bytes, y + row * s.count * bytes, storage, std::min(rows, s.outer - row), s.count,
+                     s.logarithm, scratch + worker * buffer_size);
     });
     return {};
   }
-  const int64_t columns = std::min(std::max<int64_t>(kGrain / s.count / 16 * 16, 16), s.inner), parts = divide_up(s.inner, columns);
+  const int64_t columns = std::min(std::max<int64_t>(kGrain / s.count / 16 * 16, 16), s.inner),
+                parts = divide_up(s.inner, columns);
   c.pool.parallel_for(s.outer * parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t column = i % parts * columns, offset = (i / parts * s.count * s.inner + column) * bytes;

@@ -23,7 +23,9 @@ Isa choose() {
     if (isa_name(isa) == wanted) return isa;
     names += (names.empty() ? "" : ", ") + std::string(isa_name(isa));
   }
-  log(LogLevel::Warn, "sim", "ORKNN_ISA=" + std::string(wanted) + " is nothing this machine has, " + std::string(isa_name(available.back())) + " is used; expected one of " + names);
+  log(LogLevel::Warn, "sim",
+      "ORKNN_ISA=" + std::string(wanted) + " is nothing this machine has, " + std::string(isa_name(available.back())) +
+          " is used; expected one of " + names);
   return available.back();
 }
 
@@ -51,8 +53,8 @@ bool isa_available(Isa isa) {
   const bool f16c = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;  // clang has no name for it
   const bool avx2 = f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (isa == Isa::Avx2) return avx2;
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                      __builtin_cpu_supports("avx512vl");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   return avx512 && (isa == Isa::Avx512 || __builtin_cpu_supports("avx512vnni"));
 #else
   return false;

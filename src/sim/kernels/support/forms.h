@@ -16,11 +16,51 @@ enum class Storage : uint8_t { Float, Half };
 
 enum class Fn : uint8_t {
   // of x and up to two parameters a, b
-  Identity, Relu, Clip /* a..b */, LeakyRelu /* a */, Sigmoid, Swish /* x * sigmoid(a x) */, HardSwish, HardSigmoid /* clamp(a x + b, 0, 1) */,
-  Tanh, Gelu, GeluTanh, Mish, Elu /* a */, Selu /* a, b */, Celu /* a */, Softplus, Softsign, ThresholdedRelu /* a */,
-  Exp, Log, Sqrt, Reciprocal, Negate, Abs, Erf, Floor, Ceil, Round, Sin, Cos, Sign, Square, Cube, InverseSqrt, ScaleShift /* a x + b */,
+  Identity,
+  Relu,
+  Clip /* a..b */,
+  LeakyRelu /* a */,
+  Sigmoid,
+  Swish /* x * sigmoid(a x) */,
+  HardSwish,
+  HardSigmoid /* clamp(a x + b, 0, 1) */,
+  Tanh,
+  Gelu,
+  GeluTanh,
+  Mish,
+  Elu /* a */,
+  Selu /* a, b */,
+  Celu /* a */,
+  Softplus,
+  Softsign,
+  ThresholdedRelu /* a */,
+  Exp,
+  Log,
+  Sqrt,
+  Reciprocal,
+  Negate,
+  Abs,
+  Erf,
+  Floor,
+  Ceil,
+  Round,
+  Sin,
+  Cos,
+  Sign,
+  Square,
+  Cube,
+  InverseSqrt,
+  ScaleShift /* a x + b */,
   // of x and an operand y
-  Add, Subtract, SubtractFrom /* y - x */, Multiply, Divide, DivideInto /* y / x */, Max, Min, PRelu /* x < 0 ? x y : x */,
+  Add,
+  Subtract,
+  SubtractFrom /* y - x */,
+  Multiply,
+  Divide,
+  DivideInto /* y / x */,
+  Max,
+  Min,
+  PRelu /* x < 0 ? x y : x */,
 };
 constexpr bool takes_operand(Fn fn) { return fn >= Fn::Add; }
 
@@ -46,23 +86,23 @@ constexpr int64_t panels_b(int64_t columns) { return divide_up(columns, kPanelCo
 // A block of C = finish(A * B). Panels of A and B may have more depth than the block uses (the strides say).
 struct GemmBlock {
   const float* a = nullptr;
-  int64_t a_panel_stride = 0;        // floats from one panel of 8 rows to the next
+  int64_t a_panel_stride = 0;  // floats from one panel of 8 rows to the next
   const float* b = nullptr;
-  int64_t b_panel_stride = 0;        // floats from one panel of 48 columns to the next
+  int64_t b_panel_stride = 0;  // floats from one panel of 48 columns to the next
   int64_t b_row_stride = kPanelColumns;
   int64_t rows = 0, columns = 0, depth = 0;
-  float* sum = nullptr;              // where float results (or partial sums) go; equals `c` for float results
+  float* sum = nullptr;  // where float results (or partial sums) go; equals `c` for float results
   int64_t sum_row_stride = 0;
-  bool accumulate = false;           // start from what `sum` holds instead of the bias
-  bool finish = true;                // last part of the depth: clamp, apply steps, store
-  const float* row_bias = nullptr;   // first row of the block; nullptr = 0
+  bool accumulate = false;          // start from what `sum` holds instead of the bias
+  bool finish = true;               // last part of the depth: clamp, apply steps, store
+  const float* row_bias = nullptr;  // first row of the block; nullptr = 0
   bool clamp = false;
   float low = 0, high = 0;
   const Step* steps = nullptr;
   int64_t step_count = 0;
   int64_t batch = 0, row = 0, column = 0;  // place of the block in the result, for operands of steps
   Storage storage = Storage::Float;
-  void* c = nullptr;                 // top left corner of the block
+  void* c = nullptr;  // top left corner of the block
   int64_t c_row_stride = 0;
 };
 
@@ -95,10 +135,10 @@ struct NormalizeRow {
   void* y = nullptr;
   Storage storage = Storage::Float;
   int64_t count = 0;
-  bool centered = true;            // false: mean is taken as 0 (root mean square)
+  bool centered = true;  // false: mean is taken as 0 (root mean square)
   float epsilon = 0;
-  const float* scale = nullptr;    // per element
-  const float* bias = nullptr;     // per element; nullptr = 0
+  const float* scale = nullptr;  // per element
+  const float* bias = nullptr;   // per element; nullptr = 0
 };
 
 // --- windows over a plane
@@ -109,11 +149,11 @@ struct PadRows {
   Storage storage = Storage::Float;
   int64_t height = 0, width = 0;
   int64_t pad_top = 0, pad_left = 0;
-  int64_t row = 0, rows = 0;       // which padded rows
+  int64_t row = 0, rows = 0;  // which padded rows
   int64_t stride = 1;
-  int64_t phase_size = 0;          // floats per phase, a multiple of 16
+  int64_t phase_size = 0;  // floats per phase, a multiple of 16
   float fill = 0;
-  float* y = nullptr;              // up to 15 floats behind the last row are written too
+  float* y = nullptr;  // up to 15 floats behind the last row are written too
 };
 // Rows of results, one below the other: result (r, c) reads x[r * row_step + offsets[t] + c]. May read up to 15 floats beyond
 // the last column's.
@@ -123,7 +163,7 @@ struct DepthwiseRows {
   const int64_t* offsets = nullptr;
   const float* weights = nullptr;
   int64_t taps = 0, rows = 0, columns = 0;
-  bool three = false;              // a 3x3 window with row_step between its rows, too
+  bool three = false;  // a 3x3 window with row_step between its rows, too
   float bias = 0;
   bool clamp = false;
   float low = 0, high = 0;
@@ -134,7 +174,7 @@ struct PoolRow {
   const float* x = nullptr;
   const int64_t* offsets = nullptr;
   int64_t taps = 0, columns = 0;
-  const float* counts = nullptr;   // average over counts[c] * row_count; nullptr = maximum
+  const float* counts = nullptr;  // average over counts[c] * row_count; nullptr = maximum
   float row_count = 1;
   float* y = nullptr;
 };
@@ -155,34 +195,39 @@ struct ResampleRow {
 struct Forms {
   void (*gemm)(const GemmBlock& block);
   // Rows of a matrix to panels of 8: element (r, k) at src[r * row_stride + k * depth_stride]. Missing rows become 0.
-  void (*pack_a)(const void* src, Storage storage, int64_t row_stride, int64_t depth_stride, int64_t rows, int64_t depth, float* dst);
+  void (*pack_a)(const void* src, Storage storage, int64_t row_stride, int64_t depth_stride, int64_t rows, int64_t depth,
+                 float* dst);
   // Columns of a matrix to panels of 48: element (k, c) at src[k * depth_stride + c * column_stride]. Missing columns become 0.
-  void (*pack_b)(const void* src, Storage storage, int64_t depth_stride, int64_t column_stride, int64_t depth, int64_t columns, float* dst);
+  void (*pack_b)(const void* src, Storage storage, int64_t depth_stride, int64_t column_stride, int64_t depth, int64_t columns,
+                 float* dst);
   // Columns [column, column + columns) and depth [k_begin, k_end) of an unfolded input, to panels of 48.
   void (*pack_conv)(const ConvSource& source, int64_t column, int64_t columns, int64_t k_begin, int64_t k_end, float* dst);
   // Applies steps to a block of floats in place.
-  void (*apply_steps)(float* values, int64_t row_stride, int64_t rows, int64_t columns, const Step* steps, int64_t step_count, int64_t batch,
-                      int64_t row, int64_t column);
+  void (*apply_steps)(float* values, int64_t row_stride, int64_t rows, int64_t columns, const Step* steps, int64_t step_count,
+                      int64_t batch, int64_t row, int64_t column);
   // y[i] = fn(x[i]) and z[i] = fn(x[i], y[i]), where an operand that is not dense is one value for all i. In place is fine.
   void (*map)(Fn fn, float a, float b, const float* x, float* y, int64_t count);
   void (*map2)(Fn fn, const float* x, bool x_dense, const float* y, bool y_dense, float* z, int64_t count);
   // Softmax (or its logarithm) of each of `rows` rows; `buffer` holds `count` floats.
   void (*softmax_rows)(const void* x, void* y, Storage storage, int64_t rows, int64_t count, bool logarithm, float* buffer);
   // Softmax over `count` values row_stride apart, for `columns` neighbours.
-  void (*softmax_columns)(const void* x, void* y, Storage storage, int64_t count, int64_t row_stride, int64_t columns, bool logarithm);
+  void (*softmax_columns)(const void* x, void* y, Storage storage, int64_t count, int64_t row_stride, int64_t columns,
+                          bool logarithm);
   void (*normalize)(const NormalizeRow& row);
   Moments (*moments)(const void* x, Storage storage, int64_t count);
   // y[i] = (x[i] - shift) * scale + bias.
   void (*shift_scale)(const void* x, void* y, Storage storage, int64_t count, float shift, float scale, float bias);
   double (*reduce_row)(Reduction reduction, const void* x, Storage storage, int64_t count);
   // y[c] = reduction over x[r * row_stride + c], r < rows, rows >= 1.
-  void (*reduce_columns)(Reduction reduction, const void* x, Storage storage, int64_t rows, int64_t row_stride, int64_t columns, float* y);
+  void (*reduce_columns)(Reduction reduction, const void* x, Storage storage, int64_t rows, int64_t row_stride, int64_t columns,
+                         float* y);
   void (*pad_rows)(const PadRows& rows);
   void (*depthwise_rows)(const DepthwiseRows& rows);
   void (*pool_row)(const PoolRow& row);
   void (*resample_row)(const ResampleRow& row);
   // y[c] = sum over k < count of weights[k] * x[offsets[k] + c], count >= 1; may read up to 15 floats beyond the last column's.
-  void (*weigh_rows)(const float* x, const int64_t* offsets, const float* weights, int64_t count, void* y, Storage storage, int64_t columns);
+  void (*weigh_rows)(const float* x, const int64_t* offsets, const float* weights, int64_t count, void* y, Storage storage,
+                     int64_t columns);
   // Widens or narrows.
   void (*to_float)(const Half* from, float* to, int64_t count);
   void (*to_half)(const float* from, Half* to, int64_t count);

@@ -29,7 +29,8 @@ struct MicroArguments {
   float low, high;
 };
 
-template <int Rows, int Vecs> static void micro(const MicroArguments& m) {
+template <int Rows, int Vecs>
+static void micro(const MicroArguments& m) {
   Vec sums[Rows][Vecs];
   if (m.accumulate) {
     ORKNN_UNROLL
@@ -73,8 +74,10 @@ template <int Rows, int Vecs> static void micro(const MicroArguments& m) {
     ORKNN_UNROLL
     for (int v = 0; v < Vecs; ++v) {
       const Vec y = m.clamp ? min(high, max(low, sums[r][v])) : sums[r][v];
-      if (v + 1 < Vecs || whole) store(c + v * Vec::kWidth, y);
-      else store_part(c + v * Vec::kWidth, y, m.last_columns);
+      if (v + 1 < Vecs || whole)
+        store(c + v * Vec::kWidth, y);
+      else
+        store_part(c + v * Vec::kWidth, y, m.last_columns);
     }
   }
 }
@@ -82,17 +85,18 @@ template <int Rows, int Vecs> static void micro(const MicroArguments& m) {
 using Micro = void (*)(const MicroArguments&);
 // kMicro[rows - 1][vectors - 1]
 #if defined(ORKNN_FORM_AVX512)
-static constexpr Micro kMicro[8][3] = {
-    {micro<1, 1>, micro<1, 2>, micro<1, 3>}, {micro<2, 1>, micro<2, 2>, micro<2, 3>}, {micro<3, 1>, micro<3, 2>, micro<3, 3>},
-    {micro<4, 1>, micro<4, 2>, micro<4, 3>}, {micro<5, 1>, micro<5, 2>, micro<5, 3>}, {micro<6, 1>, micro<6, 2>, micro<6, 3>},
-    {micro<7, 1>, micro<7, 2>, micro<7, 3>}, {micro<8, 1>, micro<8, 2>, micro<8, 3>}};
+static constexpr Micro kMicro[8][3] = {{micro<1, 1>, micro<1, 2>, micro<1, 3>}, {micro<2, 1>, micro<2, 2>, micro<2, 3>},
+                                       {micro<3, 1>, micro<3, 2>, micro<3, 3>}, {micro<4, 1>, micro<4, 2>, micro<4, 3>},
+                                       {micro<5, 1>, micro<5, 2>, micro<5, 3>}, {micro<6, 1>, micro<6, 2>, micro<6, 3>},
+                                       {micro<7, 1>, micro<7, 2>, micro<7, 3>}, {micro<8, 1>, micro<8, 2>, micro<8, 3>}};
 #elif defined(ORKNN_FORM_AVX2)
 static constexpr Micro kMicro[4][3] = {{micro<1, 1>, micro<1, 2>, micro<1, 3>},
                                        {micro<2, 1>, micro<2, 2>, micro<2, 3>},
                                        {micro<3, 1>, micro<3, 2>, micro<3, 3>},
                                        {micro<4, 1>, micro<4, 2>, micro<4, 3>}};
 #else
-static constexpr Micro kMicro[4][2] = {{micro<1, 1>, micro<1, 2>}, {micro<2, 1>, micro<2, 2>}, {micro<3, 1>, micro<3, 2>}, {micro<4, 1>, micro<4, 2>}};
+static constexpr Micro kMicro[4][2] = {
+    {micro<1, 1>, micro<1, 2>}, {micro<2, 1>, micro<2, 2>}, {micro<3, 1>, micro<3, 2>}, {micro<4, 1>, micro<4, 2>}};
 #endif
 
 static void gemm(const GemmBlock& g) {
@@ -130,7 +134,8 @@ static void gemm(const GemmBlock& g) {
         }
       }
       if (!g.finish) continue;
-      if (g.step_count > 0) apply_steps(c, c_row_stride, rows, columns, g.steps, g.step_count, g.batch, g.row + row, g.column + column);
+      if (g.step_count > 0)
+        apply_steps(c, c_row_stride, rows, columns, g.steps, g.step_count, g.batch, g.row + row, g.column + column);
       if (narrow)
         for (int64_t i = 0; i < rows; ++i)
           to_half(c + i * c_row_stride, static_cast<Half*>(g.c) + (row + i) * g.c_row_stride + column, columns);
@@ -155,9 +160,12 @@ static void pack_a_of(const T* src, int64_t row_stride, int64_t depth_stride, in
   }
 }
 
-static void pack_a(const void* src, Storage storage, int64_t row_stride, int64_t depth_stride, int64_t rows, int64_t depth, float* dst) {
-  if (storage == Storage::Half) pack_a_of(static_cast<const Half*>(src), row_stride, depth_stride, rows, depth, dst);
-  else pack_a_of(static_cast<const float*>(src), row_stride, depth_stride, rows, depth, dst);
+static void pack_a(const void* src, Storage storage, int64_t row_stride, int64_t depth_stride, int64_t rows, int64_t depth,
+                   float* dst) {
+  if (storage == Storage::Half)
+    pack_a_of(static_cast<const Half*>(src), row_stride, depth_stride, rows, depth, dst);
+  else
+    pack_a_of(static_cast<const float*>(src), row_stride, depth_stride, rows, depth, dst);
 }
 
 template <class T>
@@ -177,7 +185,8 @@ static void pack_b_of(const T* src, int64_t depth_stride, int64_t column_stride,
     if (depth_stride == 1)
       for (; c + 8 <= valid; c += 8) {
         int64_t k = 0;
-        for (; k + 8 <= depth; k += 8) transpose8(from + c * column_stride + k, column_stride, dst + k * kPanelColumns + c, kPanelColumns);
+        for (; k + 8 <= depth; k += 8)
+          transpose8(from + c * column_stride + k, column_stride, dst + k * kPanelColumns + c, kPanelColumns);
         float one[Vec::kWidth];
         for (; k < depth; ++k)
           for (int64_t i = 0; i < 8; ++i) {
@@ -194,20 +203,24 @@ static void pack_b_of(const T* src, int64_t depth_stride, int64_t column_stride,
   }
 }
 
-static void pack_b(const void* src, Storage storage, int64_t depth_stride, int64_t column_stride, int64_t depth, int64_t columns, float* dst) {
-  if (storage == Storage::Half) pack_b_of(static_cast<const Half*>(src), depth_stride, column_stride, depth, columns, dst);
-  else pack_b_of(static_cast<const float*>(src), depth_stride, column_stride, depth, columns, dst);
+static void pack_b(const void* src, Storage storage, int64_t depth_stride, int64_t column_stride, int64_t depth, int64_t columns,
+                   float* dst) {
+  if (storage == Storage::Half)
+    pack_b_of(static_cast<const Half*>(src), depth_stride, column_stride, depth, columns, dst);
+  else
+    pack_b_of(static_cast<const float*>(src), depth_stride, column_stride, depth, columns, dst);
 }
 
 // Up to one vector of neighbouring columns in one row of the output, all from one row of the input.
 struct Chunk {
-  int64_t from;     // element of the channel's plane the first column reads (may lie outside where not valid)
-  int64_t to;       // place in the packed panels, without the depth
+  int64_t from;       // element of the channel's plane the first column reads (may lie outside where not valid)
+  int64_t to;         // place in the packed panels, without the depth
   int8_t begin, end;  // valid columns; the others are padding
   int8_t length;      // columns to write; less than a vector only where more would leave the panel
 };
 
-template <int StrideX, class T> ORKNN_SIMD Vec load_chunk(const T* p, const Chunk& c, int64_t stride_x) {
+template <int StrideX, class T>
+ORKNN_SIMD Vec load_chunk(const T* p, const Chunk& c, int64_t stride_x) {
   if constexpr (StrideX == 1) return c.end - c.begin == Vec::kWidth ? load(p) : load_window(p, c.begin, c.end);
   if constexpr (StrideX == 2) return c.end - c.begin == Vec::kWidth ? load_even(p) : load_even_window(p, c.begin, c.end);
   alignas(64) T values[Vec::kWidth] = {};
@@ -216,7 +229,8 @@ template <int StrideX, class T> ORKNN_SIMD Vec load_chunk(const T* p, const Chun
 }
 
 template <int StrideX, class T>
-static void copy_chunks(const T* plane, int64_t plane_size, int64_t channels, const Chunk* chunks, int64_t chunk_count, int64_t stride_x, float* dst) {
+static void copy_chunks(const T* plane, int64_t plane_size, int64_t channels, const Chunk* chunks, int64_t chunk_count,
+                        int64_t stride_x, float* dst) {
   for (int64_t i = 0; i < chunk_count; ++i) {
     const Chunk c = chunks[i];
     const T* from = plane + c.from;
@@ -230,9 +244,11 @@ static void copy_chunks(const T* plane, int64_t plane_size, int64_t channels, co
     } else if (c.begin == c.end) {
       for (int64_t k = 0; k < channels; ++k, to += kPanelColumns) store_up_to(to, splat(0.0f), c.length);
     } else if (c.length == Vec::kWidth) {
-      for (int64_t k = 0; k < channels; ++k, from += plane_size, to += kPanelColumns) store(to, load_chunk<StrideX>(from, c, stride_x));
+      for (int64_t k = 0; k < channels; ++k, from += plane_size, to += kPanelColumns)
+        store(to, load_chunk<StrideX>(from, c, stride_x));
     } else {
-      for (int64_t k = 0; k < channels; ++k, from += plane_size, to += kPanelColumns) store_part(to, load_chunk<StrideX>(from, c, stride_x), c.length);
+      for (int64_t k = 0; k < channels; ++k, from += plane_size, to += kPanelColumns)
+        store_part(to, load_chunk<StrideX>(from, c, stride_x), c.length);
     }
   }
 }
@@ -276,17 +292,22 @@ static void pack_conv_of(const ConvSource& s, int64_t column, int64_t columns, i
       }
       const T* plane = static_cast<const T*>(s.x) + channel * plane_size;
       float* to = dst + (k - k_begin) * kPanelColumns;
-      if (s.stride_x == 1) copy_chunks<1>(plane, plane_size, channels, chunks, count, 1, to);
-      else if (s.stride_x == 2) copy_chunks<2>(plane, plane_size, channels, chunks, count, 2, to);
-      else copy_chunks<0>(plane, plane_size, channels, chunks, count, s.stride_x, to);
+      if (s.stride_x == 1)
+        copy_chunks<1>(plane, plane_size, channels, chunks, count, 1, to);
+      else if (s.stride_x == 2)
+        copy_chunks<2>(plane, plane_size, channels, chunks, count, 2, to);
+      else
+        copy_chunks<0>(plane, plane_size, channels, chunks, count, s.stride_x, to);
     }
     k += channels;
   }
 }
 
 static void pack_conv(const ConvSource& source, int64_t column, int64_t columns, int64_t k_begin, int64_t k_end, float* dst) {
-  if (source.storage == Storage::Half) pack_conv_of<Half>(source, column, columns, k_begin, k_end, dst);
-  else pack_conv_of<float>(source, column, columns, k_begin, k_end, dst);
+  if (source.storage == Storage::Half)
+    pack_conv_of<Half>(source, column, columns, k_begin, k_end, dst);
+  else
+    pack_conv_of<float>(source, column, columns, k_begin, k_end, dst);
 }
 
 }  // namespace orknn::sim::kernels::ORKNN_FORM

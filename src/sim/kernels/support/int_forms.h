@@ -1,8 +1,8 @@
-// The compute cores of integer tensors: 8-bit data, int32 sums that wrap, the chip's output converter (ops/support/requantize.h). As in
-// forms.h they are plain functions over pointers that exist once per instruction set; all forms give the same bytes.
+// The compute cores of integer tensors: 8-bit data, int32 sums that wrap, the chip's output converter (ops/support/requantize.h).
+// As in forms.h they are plain functions over pointers that exist once per instruction set; all forms give the same bytes.
 //
-// Sums are made of dot products of `dwords`: four bytes (one operand unsigned, the other signed), or two int16 values. Bytes are four
-// times as dense, but only instruction sets that add four products without saturation have them.
+// Sums are made of dot products of `dwords`: four bytes (one operand unsigned, the other signed), or two int16 values. Bytes are
+// four times as dense, but only instruction sets that add four products without saturation have them.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct IntTile {
   const std::byte* b = nullptr;
   const int64_t* offsets = nullptr;  // in bytes
   int64_t depth = 0;
-  int64_t rows = 0, columns = 0;     // up to kIntRows and kIntColumns
-  int32_t* sums = nullptr;           // [kIntRows][kIntColumns], aligned to 64 bytes; may be written beyond rows and columns
+  int64_t rows = 0, columns = 0;  // up to kIntRows and kIntColumns
+  int32_t* sums = nullptr;        // [kIntRows][kIntColumns], aligned to 64 bytes; may be written beyond rows and columns
 };
 
 // One row: sums[c] = sum over k of weights[k] . b[offsets[k] + 4 c]. Writes up to 15 sums beyond the last.
@@ -39,20 +39,22 @@ struct IntRow {
   int32_t* sums = nullptr;
 };
 
-// y[i] = table[clamp(round_shift((x[i] + bias) * factor + (addend[i] - add_zero) * add_factor, shift) + zero, low, high)], where bias,
-// factor, shift and add_factor are one value per row, or one per column for all rows. In the forms every converted value fits an int32 before it is clamped.
+// y[i] = table[clamp(round_shift((x[i] + bias) * factor + (addend[i] - add_zero) * add_factor, shift) + zero, low, high)], where
+// bias, factor, shift and add_factor are one value per row, or one per column for all rows. In the forms every converted value
+// fits an int32 before it is clamped.
 struct IntConvert {
   bool per_column = false;
   const int32_t* bias = nullptr;
   const int32_t* factor = nullptr;
   const int32_t* shift = nullptr;
   int32_t zero = 0, low = 0, high = 0;
-  const void* addend = nullptr;          // nullptr = none
+  const void* addend = nullptr;  // nullptr = none
   Int addend_type = Int::Signed8;
   int32_t add_zero = 0;
-  const int64_t* add_factor = nullptr;   // of magnitudes below 2^31 in the forms
-  const void* table = nullptr;           // of the result's type; nullptr = none
-  // Of x[i] + bias below zero; nullptr = as of others. The forms take them only by row, without an addend, where all factors fit_high().
+  const int64_t* add_factor = nullptr;  // of magnitudes below 2^31 in the forms
+  const void* table = nullptr;          // of the result's type; nullptr = none
+  // Of x[i] + bias below zero; nullptr = as of others. The forms take them only by row, without an addend, where all factors
+  // fit_high().
   const int32_t* negative_factor = nullptr;
   const int32_t* negative_shift = nullptr;
   Int type = Int::Signed8;
@@ -75,31 +77,31 @@ struct IntSegment {
 // y = table[clamp(((sum + bias) * factor + (addend - add_zero) * add_factor + 2^31) >> 32) + zero, low, high)], factors by row.
 struct IntProduct {
   Dot dot = Dot::Words;
-  const int32_t* a = nullptr;         // panels of kIntRows rows, one behind the other
+  const int32_t* a = nullptr;  // panels of kIntRows rows, one behind the other
   const std::byte* b = nullptr;
   const int64_t* offsets = nullptr;
   int64_t depth = 0;
-  int64_t rows = 0, columns = 0;      // any number of rows, up to kIntColumns columns
+  int64_t rows = 0, columns = 0;  // any number of rows, up to kIntColumns columns
   const int32_t* bias = nullptr;
   const int32_t* factor = nullptr;
   const int32_t* negative_factor = nullptr;  // of sums below zero; nullptr = as of others, which an addend requires
   int32_t zero = 0, low = 0, high = 0;
-  const uint8_t* addend = nullptr;    // laid out as y; nullptr = none
-  Int addend_type = Int::Signed8;     // a byte
+  const uint8_t* addend = nullptr;  // laid out as y; nullptr = none
+  Int addend_type = Int::Signed8;   // a byte
   int32_t add_zero = 0;
   const int32_t* add_factor = nullptr;
-  const uint8_t* table = nullptr;     // nullptr = none
-  Int type = Int::Signed8;            // a byte
+  const uint8_t* table = nullptr;  // nullptr = none
+  Int type = Int::Signed8;         // a byte
   uint8_t* y = nullptr;
-  int64_t stride = 0;                 // of y, from row to row
+  int64_t stride = 0;  // of y, from row to row
   const IntSegment* segments = nullptr;
   int64_t segment_count = 0;
 };
 
 enum class IntBinaryOp : uint8_t { Add, Multiply, Max, Min };
 
-// The same of two operands: a * factor + b * b_factor, a * b * factor, or the larger or smaller of a * factor and b * b_factor, where a and
-// b have lost their zero points. An operand that is not dense is one value for all.
+// The same of two operands: a * factor + b * b_factor, a * b * factor, or the larger or smaller of a * factor and b * b_factor,
+// where a and b have lost their zero points. An operand that is not dense is one value for all.
 struct IntBinary {
   IntBinaryOp op = IntBinaryOp::Add;
   const void* a = nullptr;
@@ -114,8 +116,8 @@ struct IntBinary {
   void* y = nullptr;
 };
 
-// Where the bytes of up to four rows (or two, for words) become dwords: byte or word j of y[i] is rows[j][i]. Bytes change their sign bit
-// where `flip` is 0x80; words lose `zero`. A row that is nullptr gives zeros.
+// Where the bytes of up to four rows (or two, for words) become dwords: byte or word j of y[i] is rows[j][i]. Bytes change their
+// sign bit where `flip` is 0x80; words lose `zero`. A row that is nullptr gives zeros.
 struct IntInterleave {
   bool words = false;
   bool wide = false;      // the data are words already, and have no zero point
@@ -127,9 +129,9 @@ struct IntInterleave {
   int32_t* y = nullptr;
 };
 
-// Neighbours of each row as dwords: byte j of dword i is x[i * stride + j * dilation], likewise for words, where x is an array of int16.
-// Row r goes to y + r % row_stride * remainder_size + r / row_stride * count. Reads up to 64 bytes beyond the last of a row, writes up to 15
-// dwords beyond the last.
+// Neighbours of each row as dwords: byte j of dword i is x[i * stride + j * dilation], likewise for words, where x is an array of
+// int16. Row r goes to y + r % row_stride * remainder_size + r / row_stride * count. Reads up to 64 bytes beyond the last of a
+// row, writes up to 15 dwords beyond the last.
 struct IntExpand {
   bool words = false;
   const void* x = nullptr;
@@ -139,8 +141,8 @@ struct IntExpand {
   int32_t* y = nullptr;
 };
 
-// Rows of a plane between their padding: bytes change their sign bit where `flip` is 0x80, words lose `zero`. Rows below 0 and from `height` on are
-// padding altogether. Writes up to 15 elements beyond the last of a row.
+// Rows of a plane between their padding: bytes change their sign bit where `flip` is 0x80, words lose `zero`. Rows below 0 and
+// from `height` on are padding altogether. Writes up to 15 elements beyond the last of a row.
 struct IntPad {
   bool words = false;
   bool is_signed = true;  // of the data, for words
@@ -154,14 +156,14 @@ struct IntPad {
   int64_t y_stride = 0;
 };
 
-// Softmax of up to 64 columns: y = clamp(floor((2 factor p + 256 sum) / (512 sum)) + zero), where p is the power of an element's distance to the largest
-// of its column and sum that of all. Numerators stay below 2^52, so that doubles hold them.
+// Softmax of up to 64 columns: y = clamp(floor((2 factor p + 256 sum) / (512 sum)) + zero), where p is the power of an element's
+// distance to the largest of its column and sum that of all. Numerators stay below 2^52, so that doubles hold them.
 struct IntSoftmax {
   Int type = Int::Signed8;
   const int32_t* powers = nullptr;
   int64_t factor = 0;
   int32_t zero = 0, low = 0, high = 0;
-  int64_t extent = 0, stride = 1;         // of a column
+  int64_t extent = 0, stride = 1;  // of a column
   int64_t columns = 0, column_step = 1;
   const void* x = nullptr;
   void* y = nullptr;
@@ -177,11 +179,13 @@ struct IntForms {
   void (*convert_wide)(const IntConvert& convert, const int64_t* sums, int64_t count);
   // sums[i] += low[i] + 256 * high[i].
   void (*widen)(const int32_t* low, const int32_t* high, int64_t* sums, int64_t count);
-  // y[i] = x[p] * (one - share) + x[p + 1] * share, where columns holds pairs of p and share; x[p + 1] is not read where share is 0.
+  // y[i] = x[p] * (one - share) + x[p + 1] * share, where columns holds pairs of p and share; x[p + 1] is not read where share is
+  // 0.
   void (*resize_columns)(const void* x, Int type, const int32_t* columns, int32_t one, int64_t count, int32_t* y);
   // y[i] = upper[i] * (one - share) + lower[i] * share, in 32 bits or less the zero point times one * one in 64.
   void (*resize_rows)(const int32_t* upper, const int32_t* lower, int32_t one, int32_t share, int64_t count, int32_t* y);
-  void (*resize_rows_wide)(const int32_t* upper, const int32_t* lower, int32_t one, int32_t share, int64_t zero, int64_t count, int64_t* y);
+  void (*resize_rows_wide)(const int32_t* upper, const int32_t* lower, int32_t one, int32_t share, int64_t zero, int64_t count,
+                           int64_t* y);
   // sums[i] += x[i]; sums[i] += x[i * stride]; the sum of all x[i], which fits 32 bits.
   void (*add_row)(const void* x, Int type, int64_t count, int32_t* sums);
   void (*add_every)(const int32_t* x, int64_t stride, int64_t count, int64_t* sums);

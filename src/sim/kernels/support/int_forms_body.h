@@ -6,9 +6,9 @@
 namespace orknn::sim::kernels::ORKNN_INT_FORM {
 
 template <Dot kDot, int kRows, int kVectors>
-ORKNN_SIMD void sum_tile(const int32_t* a, const std::byte* b, const int64_t* offsets, int64_t depth, I32 (&sum)[kRows][kVectors]) {
-  ORKNN_UNROLL for (int r = 0; r < kRows; ++r)
-    ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) sum[r][j] = zero32();
+ORKNN_SIMD void sum_tile(const int32_t* a, const std::byte* b, const int64_t* offsets, int64_t depth,
+                         I32 (&sum)[kRows][kVectors]) {
+  ORKNN_UNROLL for (int r = 0; r < kRows; ++r) ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) sum[r][j] = zero32();
   for (int64_t k = 0; k < depth; ++k) {
     const std::byte* from = b + offsets[k];
     I32 column[kVectors];
@@ -24,8 +24,8 @@ template <Dot kDot, int kRows, int kVectors>
 ORKNN_SIMD void sub_tile(const int32_t* a, const std::byte* b, const int64_t* offsets, int64_t depth, int32_t* sums) {
   I32 sum[kRows][kVectors];
   sum_tile<kDot>(a, b, offsets, depth, sum);
-  ORKNN_UNROLL for (int r = 0; r < kRows; ++r)
-    ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) store32(sums + r * kIntColumns + j * kLanes, sum[r][j]);
+  ORKNN_UNROLL for (int r = 0; r < kRows; ++r) ORKNN_UNROLL for (int j = 0; j < kVectors; ++j)
+      store32(sums + r * kIntColumns + j * kLanes, sum[r][j]);
 }
 
 template <Dot kDot>
@@ -34,13 +34,15 @@ void tile_of(const IntTile& t) {
   for (int64_t r = 0; r < t.rows; r += kTileRows) {
     int64_t j = 0;
     for (; j + kTileVectors <= vectors; j += kTileVectors)
-      sub_tile<kDot, kTileRows, kTileVectors>(t.a + r, t.b + j * kLanes * 4, t.offsets, t.depth, t.sums + r * kIntColumns + j * kLanes);
+      sub_tile<kDot, kTileRows, kTileVectors>(t.a + r, t.b + j * kLanes * 4, t.offsets, t.depth,
+                                              t.sums + r * kIntColumns + j * kLanes);
     if constexpr (kTileVectors > 2)
       if (j + 2 <= vectors) {
         sub_tile<kDot, kTileRows, 2>(t.a + r, t.b + j * kLanes * 4, t.offsets, t.depth, t.sums + r * kIntColumns + j * kLanes);
         j += 2;
       }
-    if (j < vectors) sub_tile<kDot, kTileRows, 1>(t.a + r, t.b + j * kLanes * 4, t.offsets, t.depth, t.sums + r * kIntColumns + j * kLanes);
+    if (j < vectors)
+      sub_tile<kDot, kTileRows, 1>(t.a + r, t.b + j * kLanes * 4, t.offsets, t.depth, t.sums + r * kIntColumns + j * kLanes);
   }
 }
 
@@ -110,19 +112,23 @@ ORKNN_SIMD void emit(void* __restrict y, Int type, const void* table, int32_t lo
     for (int64_t i = 0; i < count; i += kChunk) {
       const int64_t n = count - i < kChunk ? count - i : kChunk;
       for (int64_t j = 0; j < n; j += kLanes) store32(index + j, clamp(value(i + j, count - i - j), all32(low), all32(high)));
-      if (type == Int::Signed16) look_up(static_cast<const int16_t*>(table), index, n, static_cast<int16_t*>(y) + i);
-      else look_up(static_cast<const uint8_t*>(table), index, n, static_cast<uint8_t*>(y) + i);
+      if (type == Int::Signed16)
+        look_up(static_cast<const int16_t*>(table), index, n, static_cast<int16_t*>(y) + i);
+      else
+        look_up(static_cast<const uint8_t*>(table), index, n, static_cast<uint8_t*>(y) + i);
     }
     return;
   }
   if (type == Int::Signed16) {
-    for (int64_t i = 0; i < count; i += kLanes) store_words(static_cast<int16_t*>(y) + i, clamp(value(i, count - i), all32(low), all32(high)), count - i);
+    for (int64_t i = 0; i < count; i += kLanes)
+      store_words(static_cast<int16_t*>(y) + i, clamp(value(i, count - i), all32(low), all32(high)), count - i);
     return;
   }
   const Bytes least = all_bytes(low), most = all_bytes(high);
   int64_t i = 0;
   for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
-    const I32 a = value(i, kLanes), b = value(i + kLanes, kLanes), c = value(i + 2 * kLanes, kLanes), d = value(i + 3 * kLanes, kLanes);
+    const I32 a = value(i, kLanes), b = value(i + kLanes, kLanes), c = value(i + 2 * kLanes, kLanes),
+              d = value(i + 3 * kLanes, kLanes);
     store_bytes(static_cast<uint8_t*>(y) + i, clamp_bytes(pack(a, b, c, d, type), least, most, type), 4 * kLanes);
   }
   if (i == count) return;
@@ -158,16 +164,18 @@ __attribute__((noinline)) static void convert_high(const IntConvert& given, int6
   const I32 add_factor = all32(kAddend ? static_cast<int32_t>(p.add_factor[row]) * (1 << up) : 0);
   const I64 round = all64((int64_t{1} << 31) + (int64_t{p.zero} * (int64_t{1} << 32)));
   const void* addend = kAddend ? advance_int(p.addend, p.addend_type, row * p.addend_stride) : nullptr;
-  emit(const_cast<void*>(advance_int(p.y, p.type, row * p.y_stride)), p.type, p.table, p.low, p.high, count, [&](int64_t i, int64_t left) __attribute__((always_inline)) {
-    const Products product = scaled<kSlopes>(add(load32(sums + i), bias), factor, below);
-    I64 even = add(product.even, round), odds = add(product.odds, round);
-    if constexpr (kAddend) {
-      const I32 other = subtract(widen(addend, p.addend_type, i, left), add_zero);
-      even = add(even, multiply_even(other, add_factor));
-      odds = add(odds, multiply_even(odd(other), add_factor));
-    }
-    return high_halves(even, odds);
-  });
+  emit(
+      const_cast<void*>(advance_int(p.y, p.type, row * p.y_stride)), p.type, p.table, p.low, p.high,
+      count, [&](int64_t i, int64_t left) __attribute__((always_inline)) {
+        const Products product = scaled<kSlopes>(add(load32(sums + i), bias), factor, below);
+        I64 even = add(product.even, round), odds = add(product.odds, round);
+        if constexpr (kAddend) {
+          const I32 other = subtract(widen(addend, p.addend_type, i, left), add_zero);
+          even = add(even, multiply_even(other, add_factor));
+          odds = add(odds, multiply_even(odd(other), add_factor));
+        }
+        return high_halves(even, odds);
+      });
 }
 
 // The usual case, 8-bit results of rows that are converted alike: nothing is decided anew from row to row.
@@ -189,9 +197,12 @@ ORKNN_SIMD void convert_bytes(const IntConvert& given, const int32_t* sums, int6
       store_bytes(y + v * kLanes, clamp_bytes(pack(a, b, c, d, kType), least, most, kType), count - v * kLanes);
     };
     for (int64_t v = 0; v < whole; v += 4) store(v, value(v), value(v + 1), value(v + 2), value(v + 3));
-    if (vectors - whole == 3) store(whole, value(whole), value(whole + 1), value(whole + 2), zero32());
-    else if (vectors - whole == 2) store(whole, value(whole), value(whole + 1), zero32(), zero32());
-    else if (vectors - whole == 1) store(whole, value(whole), zero32(), zero32(), zero32());
+    if (vectors - whole == 3)
+      store(whole, value(whole), value(whole + 1), value(whole + 2), zero32());
+    else if (vectors - whole == 2)
+      store(whole, value(whole), value(whole + 1), zero32(), zero32());
+    else if (vectors - whole == 1)
+      store(whole, value(whole), zero32(), zero32(), zero32());
   }
 }
 
@@ -199,28 +210,33 @@ template <bool kPerColumn, bool kAddend>
 __attribute__((noinline)) static void convert_any(const IntConvert& p, int64_t row, const int32_t* sums, int64_t count) {
   const int64_t k = kPerColumn ? 0 : row;
   const I32 zero = all32(p.zero), add_zero = all32(p.add_zero);
-  const I32 one_bias = all32(p.bias[k]), one_factor = all32(p.factor[k]), one_add_factor = all32(kAddend ? static_cast<int32_t>(p.add_factor[k]) : 0);
+  const I32 one_bias = all32(p.bias[k]), one_factor = all32(p.factor[k]),
+            one_add_factor = all32(kAddend ? static_cast<int32_t>(p.add_factor[k]) : 0);
   const Rounding one_round = rounding(all32(p.shift[k]));
   const void* addend = kAddend ? advance_int(p.addend, p.addend_type, row * p.addend_stride) : nullptr;
-  emit(const_cast<void*>(advance_int(p.y, p.type, row * p.y_stride)), p.type, p.table, p.low, p.high, count, [&](int64_t i, int64_t left) __attribute__((always_inline)) {
-    const I32 factor = kPerColumn ? load32(p.factor + i) : one_factor;
-    const Rounding round = kPerColumn ? rounding(load32(p.shift + i)) : one_round;
-    const I32 sum = add(load32(sums + i), kPerColumn ? load32(p.bias + i) : one_bias);
-    I64 even = multiply_even(sum, factor), odds = multiply_even(odd(sum), kPerColumn ? odd(factor) : factor);
-    if constexpr (kAddend) {
-      const I32 add_factor = kPerColumn ? narrow(p.add_factor + i) : one_add_factor;
-      const I32 other = subtract(widen(addend, p.addend_type, i, left), add_zero);
-      even = add(even, multiply_even(other, add_factor));
-      odds = add(odds, multiply_even(odd(other), kPerColumn ? odd(add_factor) : add_factor));
-    }
-    return add(round_shift(even, odds, round), zero);
-  });
+  emit(
+      const_cast<void*>(advance_int(p.y, p.type, row * p.y_stride)), p.type, p.table, p.low, p.high,
+      count, [&](int64_t i, int64_t left) __attribute__((always_inline)) {
+        const I32 factor = kPerColumn ? load32(p.factor + i) : one_factor;
+        const Rounding round = kPerColumn ? rounding(load32(p.shift + i)) : one_round;
+        const I32 sum = add(load32(sums + i), kPerColumn ? load32(p.bias + i) : one_bias);
+        I64 even = multiply_even(sum, factor), odds = multiply_even(odd(sum), kPerColumn ? odd(factor) : factor);
+        if constexpr (kAddend) {
+          const I32 add_factor = kPerColumn ? narrow(p.add_factor + i) : one_add_factor;
+          const I32 other = subtract(widen(addend, p.addend_type, i, left), add_zero);
+          even = add(even, multiply_even(other, add_factor));
+          odds = add(odds, multiply_even(odd(other), kPerColumn ? odd(add_factor) : add_factor));
+        }
+        return add(round_shift(even, odds, round), zero);
+      });
 }
 
 template <bool kSlopes>
 ORKNN_SIMD void convert_to_bytes(const IntConvert& p, const int32_t* sums, int64_t count) {
-  if (p.type == Int::Signed8) convert_bytes<Int::Signed8, kSlopes>(p, sums, count);
-  else convert_bytes<Int::Unsigned8, kSlopes>(p, sums, count);
+  if (p.type == Int::Signed8)
+    convert_bytes<Int::Signed8, kSlopes>(p, sums, count);
+  else
+    convert_bytes<Int::Unsigned8, kSlopes>(p, sums, count);
 }
 
 static void convert(const IntConvert& p, const int32_t* sums, int64_t count) {
@@ -236,11 +252,15 @@ static void convert(const IntConvert& p, const int32_t* sums, int64_t count) {
   }
   for (int64_t row = 0; row < p.rows; ++row, sums += p.sums_stride) {
     if (p.per_column) {
-      if (p.addend) convert_any<true, true>(p, row, sums, count);
-      else convert_any<true, false>(p, row, sums, count);
+      if (p.addend)
+        convert_any<true, true>(p, row, sums, count);
+      else
+        convert_any<true, false>(p, row, sums, count);
     } else if (fits_high(p.factor[row], p.shift[row]) && (!p.addend || fits_high(p.add_factor[row], p.shift[row]))) {
-      if (p.addend) convert_high<true, false>(p, row, sums, count);
-      else convert_high<false, false>(p, row, sums, count);
+      if (p.addend)
+        convert_high<true, false>(p, row, sums, count);
+      else
+        convert_high<false, false>(p, row, sums, count);
     } else if (p.addend) {
       convert_any<false, true>(p, row, sums, count);
     } else {
@@ -272,19 +292,23 @@ ORKNN_SIMD void product_rows(const IntProduct& p, int64_t first_row) {
       const Products product = p.negative_factor ? scaled<true>(total, factor, below) : scaled<false>(total, factor, below);
       I64 even = add(product.even, round), odds = add(product.odds, round);
       if (p.addend) {
-        const I32 other = subtract(widen(addend, p.addend_type, j * kLanes, kLanes), all32(p.add_zero)), add_factor = all32(p.add_factor[row]);
+        const I32 other = subtract(widen(addend, p.addend_type, j * kLanes, kLanes), all32(p.add_zero)),
+                  add_factor = all32(p.add_factor[row]);
         even = add(even, multiply_even(other, add_factor));
         odds = add(odds, multiply_even(odd(other), add_factor));
       }
       value[j] = high_halves(even, odds);
     }
     if (p.table) {
-      ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) store32(indices[r] + j * kLanes, clamp(value[j], all32(p.low), all32(p.high)));
+      ORKNN_UNROLL for (int j = 0; j < kVectors; ++j)
+          store32(indices[r] + j * kLanes, clamp(value[j], all32(p.low), all32(p.high)));
       continue;
     }
     const Bytes bytes = clamp_bytes(pack(value[0], value[1], value[2], value[3], p.type), least, most, p.type);
-    if (whole) store_bytes(p.y + row * p.stride + p.segments[0].place, bytes, p.columns);
-    else store_segments(p.y + row * p.stride, bytes, p.segments, p.segment_count);
+    if (whole)
+      store_bytes(p.y + row * p.stride + p.segments[0].place, bytes, p.columns);
+    else
+      store_segments(p.y + row * p.stride, bytes, p.segments, p.segment_count);
   }
   if (!p.table) return;
   for (int64_t r = 0; r < (rows < kIntRows ? rows : kIntRows); ++r)
@@ -298,9 +322,12 @@ template <Dot kDot>
 void product_of(const IntProduct& given) {
   const IntProduct p = given;
   for (int64_t row = 0; row < p.rows; row += kIntRows) {
-    if (p.columns > 2 * kLanes) product_rows<kDot, 3>(p, row);
-    else if (p.columns > kLanes) product_rows<kDot, 2>(p, row);
-    else product_rows<kDot, 1>(p, row);
+    if (p.columns > 2 * kLanes)
+      product_rows<kDot, 3>(p, row);
+    else if (p.columns > kLanes)
+      product_rows<kDot, 2>(p, row);
+    else
+      product_rows<kDot, 1>(p, row);
   }
 }
 
@@ -313,24 +340,32 @@ static void product(const IntProduct& p) {
 
 template <IntBinaryOp kOp>
 ORKNN_SIMD void binary_of(const IntBinary& p, int64_t count) {
-  const I32 zero = all32(p.zero), a_zero = all32(p.a_zero), b_zero = all32(p.b_zero), factor = all32(p.factor), b_factor = all32(p.b_factor);
+  const I32 zero = all32(p.zero), a_zero = all32(p.a_zero), b_zero = all32(p.b_zero), factor = all32(p.factor),
+            b_factor = all32(p.b_factor);
   const Rounding round = rounding(all32(p.shift));
-  const I32 one_a = all32(static_cast<int32_t>(int_at(p.a, p.a_type, 0)) - p.a_zero), one_b = all32(static_cast<int32_t>(int_at(p.b, p.b_type, 0)) - p.b_zero);
-  emit(p.y, p.type, p.table, p.low, p.high, count, [&](int64_t i, int64_t left) __attribute__((always_inline)) {
-    const I32 a = p.a_dense ? subtract(widen(p.a, p.a_type, i, left), a_zero) : one_a, b = p.b_dense ? subtract(widen(p.b, p.b_type, i, left), b_zero) : one_b;
-    I64 even, odds;
-    if constexpr (kOp == IntBinaryOp::Multiply) {
-      const I32 product = multiply(a, b);
-      even = multiply_even(product, factor);
-      odds = multiply_even(odd(product), factor);
-    } else {
-      const I64 even_a = multiply_even(a, factor), odd_a = multiply_even(odd(a), factor);
-      const I64 even_b = multiply_even(b, b_factor), odd_b = multiply_even(odd(b), b_factor);
-      even = kOp == IntBinaryOp::Add ? add(even_a, even_b) : kOp == IntBinaryOp::Max ? largest(even_a, even_b) : smallest(even_a, even_b);
-      odds = kOp == IntBinaryOp::Add ? add(odd_a, odd_b) : kOp == IntBinaryOp::Max ? largest(odd_a, odd_b) : smallest(odd_a, odd_b);
-    }
-    return add(round_shift(even, odds, round), zero);
-  });
+  const I32 one_a = all32(static_cast<int32_t>(int_at(p.a, p.a_type, 0)) - p.a_zero),
+            one_b = all32(static_cast<int32_t>(int_at(p.b, p.b_type, 0)) - p.b_zero);
+  emit(
+      p.y, p.type, p.table, p.low, p.high, count, [&](int64_t i, int64_t left) __attribute__((always_inline)) {
+        const I32 a = p.a_dense ? subtract(widen(p.a, p.a_type, i, left), a_zero) : one_a,
+                  b = p.b_dense ? subtract(widen(p.b, p.b_type, i, left), b_zero) : one_b;
+        I64 even, odds;
+        if constexpr (kOp == IntBinaryOp::Multiply) {
+          const I32 product = multiply(a, b);
+          even = multiply_even(product, factor);
+          odds = multiply_even(odd(product), factor);
+        } else {
+          const I64 even_a = multiply_even(a, factor), odd_a = multiply_even(odd(a), factor);
+          const I64 even_b = multiply_even(b, b_factor), odd_b = multiply_even(odd(b), b_factor);
+          even = kOp == IntBinaryOp::Add   ? add(even_a, even_b)
+                 : kOp == IntBinaryOp::Max ? largest(even_a, even_b)
+                                           : smallest(even_a, even_b);
+          odds = kOp == IntBinaryOp::Add   ? add(odd_a, odd_b)
+                 : kOp == IntBinaryOp::Max ? largest(odd_a, odd_b)
+                                           : smallest(odd_a, odd_b);
+        }
+        return add(round_shift(even, odds, round), zero);
+      });
 }
 
 static void binary(const IntBinary& p, int64_t count) {
@@ -381,24 +416,31 @@ ORKNN_SIMD void convert_wide_row(const IntConvert& p, int64_t row, const int64_t
     }
     if (addend) {
       const void* x = advance_int(addend, p.addend_type, at);
-      if (p.addend_type == Int::Signed8) add_operand(static_cast<const int8_t*>(x), p.add_zero, p.add_factor + k, kPerColumn, n, scaled);
-      else if (p.addend_type == Int::Unsigned8) add_operand(static_cast<const uint8_t*>(x), p.add_zero, p.add_factor + k, kPerColumn, n, scaled);
-      else add_operand(static_cast<const int16_t*>(x), p.add_zero, p.add_factor + k, kPerColumn, n, scaled);
+      if (p.addend_type == Int::Signed8)
+        add_operand(static_cast<const int8_t*>(x), p.add_zero, p.add_factor + k, kPerColumn, n, scaled);
+      else if (p.addend_type == Int::Unsigned8)
+        add_operand(static_cast<const uint8_t*>(x), p.add_zero, p.add_factor + k, kPerColumn, n, scaled);
+      else
+        add_operand(static_cast<const int16_t*>(x), p.add_zero, p.add_factor + k, kPerColumn, n, scaled);
     }
     for (int64_t i = 0; i < n; ++i) {
       const int64_t q = ((scaled[i] + (int64_t{1} << (shift[i] - 1))) >> shift[i]) + p.zero;
       index[i] = static_cast<int32_t>(q < p.low ? p.low : q > p.high ? p.high : q);
     }
-    if (p.type == Int::Signed16) store_indices(index, p.table, n, static_cast<int16_t*>(y) + at);
-    else store_indices(index, p.table, n, static_cast<uint8_t*>(y) + at);
+    if (p.type == Int::Signed16)
+      store_indices(index, p.table, n, static_cast<int16_t*>(y) + at);
+    else
+      store_indices(index, p.table, n, static_cast<uint8_t*>(y) + at);
   }
 }
 
 static void convert_wide(const IntConvert& given, const int64_t* sums, int64_t count) {
   const IntConvert p = given;
   for (int64_t row = 0; row < p.rows; ++row, sums += p.sums_stride) {
-    if (p.per_column) convert_wide_row<true>(p, row, sums, count);
-    else convert_wide_row<false>(p, row, sums, count);
+    if (p.per_column)
+      convert_wide_row<true>(p, row, sums, count);
+    else
+      convert_wide_row<false>(p, row, sums, count);
   }
 }
 
@@ -407,36 +449,46 @@ static void widen_sums(const int32_t* __restrict low, const int32_t* __restrict 
 }
 
 template <class T>
-ORKNN_SIMD void resize_columns_of(const T* __restrict x, const int32_t* __restrict columns, int32_t one, int64_t count, int32_t* __restrict y) {
+ORKNN_SIMD void resize_columns_of(const T* __restrict x, const int32_t* __restrict columns, int32_t one, int64_t count,
+                                  int32_t* __restrict y) {
   for (int64_t i = 0; i < count; ++i) {
     const int32_t at = columns[2 * i], share = columns[2 * i + 1];
     y[i] = x[at] * (one - share) + x[at + (share != 0 ? 1 : 0)] * share;
   }
 }
 static void resize_columns(const void* x, Int type, const int32_t* columns, int32_t one, int64_t count, int32_t* y) {
-  if (type == Int::Signed8) resize_columns_of(static_cast<const int8_t*>(x), columns, one, count, y);
-  else if (type == Int::Unsigned8) resize_columns_of(static_cast<const uint8_t*>(x), columns, one, count, y);
-  else resize_columns_of(static_cast<const int16_t*>(x), columns, one, count, y);
+  if (type == Int::Signed8)
+    resize_columns_of(static_cast<const int8_t*>(x), columns, one, count, y);
+  else if (type == Int::Unsigned8)
+    resize_columns_of(static_cast<const uint8_t*>(x), columns, one, count, y);
+  else
+    resize_columns_of(static_cast<const int16_t*>(x), columns, one, count, y);
 }
-static void resize_rows(const int32_t* __restrict upper, const int32_t* __restrict lower, int32_t one, int32_t share, int64_t count, int32_t* __restrict y) {
+static void resize_rows(const int32_t* __restrict upper, const int32_t* __restrict lower, int32_t one, int32_t share,
+                        int64_t count, int32_t* __restrict y) {
   for (int64_t i = 0; i < count; ++i) y[i] = upper[i] * (one - share) + lower[i] * share;
 }
-static void resize_rows_wide(const int32_t* __restrict upper, const int32_t* __restrict lower, int32_t one, int32_t share, int64_t zero, int64_t count, int64_t* __restrict y) {
+static void resize_rows_wide(const int32_t* __restrict upper, const int32_t* __restrict lower, int32_t one, int32_t share,
+                             int64_t zero, int64_t count, int64_t* __restrict y) {
   const int64_t offset = zero * one * one;
   for (int64_t i = 0; i < count; ++i) y[i] = int64_t{upper[i]} * (one - share) + int64_t{lower[i]} * share - offset;
 }
 
 template <class F>
 ORKNN_SIMD void with_type(const void* x, Int type, F&& f) {
-  if (type == Int::Signed8) f(static_cast<const int8_t*>(x));
-  else if (type == Int::Unsigned8) f(static_cast<const uint8_t*>(x));
-  else f(static_cast<const int16_t*>(x));
+  if (type == Int::Signed8)
+    f(static_cast<const int8_t*>(x));
+  else if (type == Int::Unsigned8)
+    f(static_cast<const uint8_t*>(x));
+  else
+    f(static_cast<const int16_t*>(x));
 }
 static void add_row(const void* x, Int type, int64_t count, int32_t* sums) {
-  with_type(x, type, [&](const auto* from) __attribute__((always_inline)) {
-    int32_t* __restrict to = sums;
-    for (int64_t i = 0; i < count; ++i) to[i] += from[i];
-  });
+  with_type(
+      x, type, [&](const auto* from) __attribute__((always_inline)) {
+        int32_t* __restrict to = sums;
+        for (int64_t i = 0; i < count; ++i) to[i] += from[i];
+      });
 }
 static void add_every(const int32_t* __restrict x, int64_t stride, int64_t count, int64_t* __restrict sums) {
   if (stride == 1)
@@ -446,14 +498,16 @@ static void add_every(const int32_t* __restrict x, int64_t stride, int64_t count
 }
 static int32_t sum_row(const void* x, Int type, int64_t count) {
   uint32_t sum = 0;
-  with_type(x, type, [&](const auto* from) __attribute__((always_inline)) {
-    for (int64_t i = 0; i < count; ++i) sum += static_cast<uint32_t>(from[i]);
-  });
+  with_type(
+      x, type, [&](const auto* from) __attribute__((always_inline)) {
+        for (int64_t i = 0; i < count; ++i) sum += static_cast<uint32_t>(from[i]);
+      });
   return static_cast<int32_t>(sum);
 }
 
 template <class T>
-ORKNN_SIMD void quantize_to(const float* __restrict x, float scale, int32_t zero, float low, float high, int64_t count, T* __restrict y) {
+ORKNN_SIMD void quantize_to(const float* __restrict x, float scale, int32_t zero, float low, float high, int64_t count,
+                            T* __restrict y) {
   for (int64_t i = 0; i < count; ++i) {
     float q = __builtin_rintf(x[i] / scale);
     q = q == q ? q : 0.0f;
@@ -462,16 +516,24 @@ ORKNN_SIMD void quantize_to(const float* __restrict x, float scale, int32_t zero
   }
 }
 static void quantize(const float* x, float scale, int32_t zero, Int type, int64_t count, void* y) {
-  const int32_t low = type == Int::Signed8 ? -128 : type == Int::Unsigned8 ? 0 : -32768, high = type == Int::Signed8 ? 127 : type == Int::Unsigned8 ? 255 : 32767;
+  const int32_t low = type == Int::Signed8     ? -128
+                      : type == Int::Unsigned8 ? 0
+                                               : -32768,
+                high = type == Int::Signed8     ? 127
+                       : type == Int::Unsigned8 ? 255
+                                                : 32767;
   const float least = static_cast<float>(low - zero), most = static_cast<float>(high - zero);
-  if (type == Int::Signed16) quantize_to(x, scale, zero, least, most, count, static_cast<int16_t*>(y));
-  else quantize_to(x, scale, zero, least, most, count, static_cast<uint8_t*>(y));
+  if (type == Int::Signed16)
+    quantize_to(x, scale, zero, least, most, count, static_cast<int16_t*>(y));
+  else
+    quantize_to(x, scale, zero, least, most, count, static_cast<uint8_t*>(y));
 }
 static void dequantize(const void* x, Int type, int32_t zero, float scale, int64_t count, float* y) {
-  with_type(x, type, [&](const auto* from) __attribute__((always_inline)) {
-    float* __restrict to = y;
-    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i] - zero) * scale;
-  });
+  with_type(
+      x, type, [&](const auto* from) __attribute__((always_inline)) {
+        float* __restrict to = y;
+        for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i] - zero) * scale;
+      });
 }
 
 static void interleave_wide(const IntInterleave& p) {
@@ -485,8 +547,10 @@ static void interleave_wide(const IntInterleave& p) {
 
 #if defined(ORKNN_INT_PORTABLE)
 static void interleave(const IntInterleave& p) {
-  if (p.wide) interleave_wide(p);
-  else interleave_scalar(p, 0);
+  if (p.wide)
+    interleave_wide(p);
+  else
+    interleave_scalar(p, 0);
 }
 static void expand(const IntExpand& p) { expand_scalar(p); }
 #else
@@ -501,7 +565,8 @@ static void interleave(const IntInterleave& given) {
     if (p.words) {
       for (int j = 0; j < 2; ++j) {
         const __m128i upper = _mm_unpackhi_epi64(row[j], row[j]);
-        const __m128i low = p.is_signed ? _mm_cvtepi8_epi16(row[j]) : _mm_cvtepu8_epi16(row[j]), high = p.is_signed ? _mm_cvtepi8_epi16(upper) : _mm_cvtepu8_epi16(upper);
+        const __m128i low = p.is_signed ? _mm_cvtepi8_epi16(row[j]) : _mm_cvtepu8_epi16(row[j]),
+                      high = p.is_signed ? _mm_cvtepi8_epi16(upper) : _mm_cvtepu8_epi16(upper);
         out[j] = p.rows[j] ? _mm_sub_epi16(low, zero) : low;
         out[j + 2] = p.rows[j] ? _mm_sub_epi16(high, zero) : high;
       }
@@ -526,7 +591,8 @@ static void interleave(const IntInterleave& given) {
 static void expand(const IntExpand& given) {
   const IntExpand p = given;
   if (p.dilation != 1 || p.stride > 2) return expand_scalar(p);
-  const __m128i pick = p.stride == 1 ? _mm_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6) : _mm_setr_epi8(0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7, 6, 7, 8, 9);
+  const __m128i pick = p.stride == 1 ? _mm_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6)
+                                     : _mm_setr_epi8(0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7, 6, 7, 8, 9);
   for (int64_t row = 0; row < p.rows; ++row) {
     int32_t* y = expanded_row(p, row);
     if (!p.words) {
@@ -536,11 +602,13 @@ static void expand(const IntExpand& given) {
     }
     const int16_t* x = static_cast<const int16_t*>(p.x) + row * p.x_stride;
     if (p.stride == 2) {
-      for (int64_t i = 0; i < p.count; i += 4) _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i), _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + 2 * i)));
+      for (int64_t i = 0; i < p.count; i += 4)
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i), _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + 2 * i)));
       continue;
     }
     for (int64_t i = 0; i < p.count; i += 8) {
-      const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i)), b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i + 1));
+      const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i)),
+                    b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i + 1));
       _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i), _mm_unpacklo_epi16(a, b));
       _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i + 4), _mm_unpackhi_epi16(a, b));
     }
@@ -553,8 +621,10 @@ static void expand(const IntExpand& given) {
 template <class T>
 ORKNN_SIMD void pad_sixteen(const IntPad& p, const uint8_t* x, int64_t count, T* y) {
   for (int64_t i = 0; i < (count < 16 ? count : 16); ++i) {
-    if constexpr (sizeof(T) == 1) y[i] = static_cast<T>(x[i] ^ p.flip);
-    else y[i] = static_cast<T>((p.is_signed ? static_cast<int8_t>(x[i]) : x[i]) - p.zero);
+    if constexpr (sizeof(T) == 1)
+      y[i] = static_cast<T>(x[i] ^ p.flip);
+    else
+      y[i] = static_cast<T>((p.is_signed ? static_cast<int8_t>(x[i]) : x[i]) - p.zero);
   }
 }
 // Values [begin, end) of a row.
@@ -566,8 +636,10 @@ ORKNN_SIMD void pad_fill(T* y, int64_t begin, int64_t end, T fill) {
 template <class T>
 ORKNN_SIMD void pad_fill(T* y, int64_t begin, int64_t end, T fill) {
   for (int64_t i = begin; i < end; i += 16) {
-    if constexpr (sizeof(T) == 1) _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i), _mm_set1_epi8(static_cast<char>(fill)));
-    else _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + i), _mm256_set1_epi16(fill));
+    if constexpr (sizeof(T) == 1)
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i), _mm_set1_epi8(static_cast<char>(fill)));
+    else
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + i), _mm256_set1_epi16(fill));
   }
 }
 template <class T>
@@ -596,8 +668,10 @@ ORKNN_SIMD void pad_of(const IntPad& p) {
 
 static void pad(const IntPad& given) {
   const IntPad p = given;
-  if (p.words) pad_of<int16_t>(p);
-  else pad_of<uint8_t>(p);
+  if (p.words)
+    pad_of<int16_t>(p);
+  else
+    pad_of<uint8_t>(p);
 }
 
 template <class T>
@@ -634,9 +708,12 @@ ORKNN_SIMD void softmax_of(const IntSoftmax& p) {
 }
 static void softmax(const IntSoftmax& given) {
   const IntSoftmax p = given;
-  if (p.type == Int::Signed8) softmax_of<int8_t>(p);
-  else if (p.type == Int::Unsigned8) softmax_of<uint8_t>(p);
-  else softmax_of<int16_t>(p);
+  if (p.type == Int::Signed8)
+    softmax_of<int8_t>(p);
+  else if (p.type == Int::Unsigned8)
+    softmax_of<uint8_t>(p);
+  else
+    softmax_of<int16_t>(p);
 }
 
 static void every(const int32_t* x, int64_t stride, int64_t count, int32_t* y) {
@@ -651,7 +728,8 @@ ORKNN_SIMD void lookup_scalar(const uint8_t* x, const uint8_t* table, uint8_t* y
 }
 #if defined(ORKNN_INT_VNNI)
 // Most machines with VNNI look 128 bytes up at once, too.
-__attribute__((target("avx512vbmi"))) static void lookup_permuted(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t count) {
+__attribute__((target("avx512vbmi"))) static void lookup_permuted(const uint8_t* x, const uint8_t* table, uint8_t* y,
+                                                                  int64_t count) {
   __m512i part[4];
   for (int j = 0; j < 4; ++j) part[j] = _mm512_loadu_si512(table + 64 * j);
   for (int64_t i = 0; i < count; i += 64) {
@@ -663,8 +741,10 @@ __attribute__((target("avx512vbmi"))) static void lookup_permuted(const uint8_t*
 }
 static void lookup(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t count) {
   static const bool permutes = __builtin_cpu_supports("avx512vbmi");
-  if (permutes) lookup_permuted(x, table, y, count);
-  else lookup_scalar(x, table, y, count);
+  if (permutes)
+    lookup_permuted(x, table, y, count);
+  else
+    lookup_scalar(x, table, y, count);
 }
 #else
 static void lookup(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t count) { lookup_scalar(x, table, y, count); }
@@ -680,7 +760,8 @@ static void maximum(const uint8_t* x, bool is_signed, uint8_t* y, int64_t count)
 #else
 static void maximum(const uint8_t* x, bool is_signed, uint8_t* y, int64_t count) {
   for (int64_t i = 0; i < count; i += 32) {
-    const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i)), b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(y + i));
+    const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i)),
+                  b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(y + i));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + i), is_signed ? _mm256_max_epi8(a, b) : _mm256_max_epu8(a, b));
   }
 }

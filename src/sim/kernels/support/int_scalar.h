@@ -13,11 +13,14 @@ ORKNN_SIMD int64_t int_at(const void* data, Int type, int64_t i) {
 }
 
 ORKNN_SIMD void store_int(void* data, Int type, int64_t i, int64_t value) {
-  if (type == Int::Signed16) static_cast<int16_t*>(data)[i] = static_cast<int16_t>(value);
-  else static_cast<uint8_t*>(data)[i] = static_cast<uint8_t>(value);
+  if (type == Int::Signed16)
+    static_cast<int16_t*>(data)[i] = static_cast<int16_t>(value);
+  else
+    static_cast<uint8_t*>(data)[i] = static_cast<uint8_t>(value);
 }
 
-ORKNN_SIMD int64_t finish_int(int64_t scaled, int32_t shift, int32_t zero, int32_t low, int32_t high, const void* table, Int type) {
+ORKNN_SIMD int64_t finish_int(int64_t scaled, int32_t shift, int32_t zero, int32_t low, int32_t high, const void* table,
+                              Int type) {
   int64_t q = ((scaled + (int64_t{1} << (shift - 1))) >> shift) + zero;
   q = q < low ? low : q > high ? high : q;
   return table ? int_at(table, type, q) : q;
@@ -35,7 +38,8 @@ ORKNN_SIMD void convert_scalar(const IntConvert& p, const int32_t* sums, int64_t
       const int64_t k = p.per_column ? i : row;
       const int64_t sum = static_cast<int32_t>(static_cast<uint32_t>(sums[i]) + static_cast<uint32_t>(p.bias[k]));
       if (p.negative_factor && sum < 0) {
-        store_int(y, p.type, i, finish_int(sum * p.negative_factor[k], p.negative_shift[k], p.zero, p.low, p.high, p.table, p.type));
+        store_int(y, p.type, i,
+                  finish_int(sum * p.negative_factor[k], p.negative_shift[k], p.zero, p.low, p.high, p.table, p.type));
         continue;
       }
       int64_t scaled = sum * p.factor[k];
@@ -47,7 +51,8 @@ ORKNN_SIMD void convert_scalar(const IntConvert& p, const int32_t* sums, int64_t
 
 ORKNN_SIMD void binary_scalar(const IntBinary& p, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t a = int_at(p.a, p.a_type, p.a_dense ? i : 0) - p.a_zero, b = int_at(p.b, p.b_type, p.b_dense ? i : 0) - p.b_zero;
+    const int64_t a = int_at(p.a, p.a_type, p.a_dense ? i : 0) - p.a_zero,
+                  b = int_at(p.b, p.b_type, p.b_dense ? i : 0) - p.b_zero;
     const int64_t left = a * p.factor, right = b * p.b_factor;
     const int64_t scaled = p.op == IntBinaryOp::Add        ? left + right
                            : p.op == IntBinaryOp::Multiply ? a * b * p.factor
@@ -62,7 +67,10 @@ ORKNN_SIMD void interleave_scalar(const IntInterleave& p, int64_t from) {
     uint32_t value = 0;
     if (p.words) {
       for (int j = 0; j < 2; ++j)
-        if (p.rows[j]) value |= static_cast<uint32_t>(static_cast<uint16_t>((p.is_signed ? static_cast<int8_t>(p.rows[j][i]) : p.rows[j][i]) - p.zero)) << (16 * j);
+        if (p.rows[j])
+          value |= static_cast<uint32_t>(
+                       static_cast<uint16_t>((p.is_signed ? static_cast<int8_t>(p.rows[j][i]) : p.rows[j][i]) - p.zero))
+                   << (16 * j);
     } else {
       for (int j = 0; j < 4; ++j)
         if (p.rows[j]) value |= static_cast<uint32_t>(static_cast<uint8_t>(p.rows[j][i] ^ p.flip)) << (8 * j);
@@ -71,7 +79,9 @@ ORKNN_SIMD void interleave_scalar(const IntInterleave& p, int64_t from) {
   }
 }
 
-ORKNN_SIMD int32_t* expanded_row(const IntExpand& p, int64_t row) { return p.y + row % p.row_stride * p.remainder_size + row / p.row_stride * p.count; }
+ORKNN_SIMD int32_t* expanded_row(const IntExpand& p, int64_t row) {
+  return p.y + row % p.row_stride * p.remainder_size + row / p.row_stride * p.count;
+}
 
 ORKNN_SIMD void expand_scalar(const IntExpand& p) {
   for (int64_t row = 0; row < p.rows; ++row) {
@@ -81,9 +91,12 @@ ORKNN_SIMD void expand_scalar(const IntExpand& p) {
       uint32_t value = 0;
       if (p.words) {
         for (int64_t j = 0; j < 2; ++j)
-          value |= static_cast<uint32_t>(static_cast<uint16_t>(static_cast<const int16_t*>(p.x)[from + i * p.stride + j * p.dilation])) << (16 * j);
+          value |=
+              static_cast<uint32_t>(static_cast<uint16_t>(static_cast<const int16_t*>(p.x)[from + i * p.stride + j * p.dilation]))
+              << (16 * j);
       } else {
-        for (int64_t j = 0; j < 4; ++j) value |= static_cast<uint32_t>(static_cast<const uint8_t*>(p.x)[from + i * p.stride + j * p.dilation]) << (8 * j);
+        for (int64_t j = 0; j < 4; ++j)
+          value |= static_cast<uint32_t>(static_cast<const uint8_t*>(p.x)[from + i * p.stride + j * p.dilation]) << (8 * j);
       }
       y[i] = static_cast<int32_t>(value);
     }

@@ -40,13 +40,14 @@ ORKNN_SIMD I32 odd(I32 v) { return {_mm256_srli_epi64(v.v, 32)}; }
 ORKNN_SIMD I64 multiply_even(I32 a, I32 b) { return {_mm256_mul_epi32(a.v, b.v)}; }
 // Lane by lane `below` where v is below zero, else `other`.
 ORKNN_SIMD I32 by_sign(I32 v, I32 below, I32 other) {
-  return {_mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(other.v), _mm256_castsi256_ps(below.v), _mm256_castsi256_ps(v.v)))};
+  return {_mm256_castps_si256(
+      _mm256_blendv_ps(_mm256_castsi256_ps(other.v), _mm256_castsi256_ps(below.v), _mm256_castsi256_ps(v.v)))};
 }
 ORKNN_SIMD I64 largest(I64 a, I64 b) { return {_mm256_blendv_epi8(b.v, a.v, _mm256_cmpgt_epi64(a.v, b.v))}; }
 ORKNN_SIMD I64 smallest(I64 a, I64 b) { return {_mm256_blendv_epi8(a.v, b.v, _mm256_cmpgt_epi64(a.v, b.v))}; }
 
-// round_shift of 64-bit lanes. There is no arithmetic shift of them: 2^63 is added before the shift and what became of it is taken away
-// after it, where only 32 bits are left.
+// round_shift of 64-bit lanes. There is no arithmetic shift of them: 2^63 is added before the shift and what became of it is
+// taken away after it, where only 32 bits are left.
 struct Rounding {
   __m256i even, odd, even_shift, odd_shift, away;
 };
@@ -57,11 +58,13 @@ ORKNN_SIMD Rounding rounding(I32 shifts) {
   r.odd_shift = _mm256_srli_epi64(shifts.v, 32);
   r.even = _mm256_add_epi64(top, _mm256_sllv_epi64(one, _mm256_sub_epi64(r.even_shift, one)));
   r.odd = _mm256_add_epi64(top, _mm256_sllv_epi64(one, _mm256_sub_epi64(r.odd_shift, one)));
-  r.away = _mm256_blend_epi32(_mm256_srlv_epi64(top, r.even_shift), _mm256_slli_epi64(_mm256_srlv_epi64(top, r.odd_shift), 32), 0xaa);
+  r.away =
+      _mm256_blend_epi32(_mm256_srlv_epi64(top, r.even_shift), _mm256_slli_epi64(_mm256_srlv_epi64(top, r.odd_shift), 32), 0xaa);
   return r;
 }
 ORKNN_SIMD I32 round_shift(I64 even, I64 odd, const Rounding& r) {
-  const __m256i e = _mm256_srlv_epi64(_mm256_add_epi64(even.v, r.even), r.even_shift), o = _mm256_srlv_epi64(_mm256_add_epi64(odd.v, r.odd), r.odd_shift);
+  const __m256i e = _mm256_srlv_epi64(_mm256_add_epi64(even.v, r.even), r.even_shift),
+                o = _mm256_srlv_epi64(_mm256_add_epi64(odd.v, r.odd), r.odd_shift);
   return {_mm256_sub_epi32(_mm256_blend_epi32(e, _mm256_slli_epi64(o, 32), 0xaa), r.away)};
 }
 
@@ -79,7 +82,8 @@ ORKNN_SIMD I32 widen(const void* from, Int type, int64_t i, int64_t count) {
 }
 // Factors kept as int64, of magnitudes below 2^31.
 ORKNN_SIMD I32 narrow(const int64_t* from) {
-  const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)), b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 4));
+  const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)),
+                b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 4));
   const __m256i low = _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), 0x88));
   return {_mm256_permute4x64_epi64(low, 0xd8)};
 }
@@ -146,7 +150,8 @@ ORKNN_SIMD void store_dwords(int32_t* to, const __m128i (&v)[4], int64_t count) 
 // Four neighbours of every `stride`th byte, stride 1 or 2; `pick` says where those of the first four dwords are.
 ORKNN_SIMD void expand_bytes(const uint8_t* x, int64_t stride, int64_t count, __m128i pick, int32_t* y) {
   for (int64_t i = 0; i < count; i += 4)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i), _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i * stride)), pick));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i),
+                     _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i * stride)), pick));
 }
 
 }  // namespace orknn::sim::kernels::int_avx2

@@ -49,7 +49,9 @@ ORKNN_SIMD I32 odd(I32 v) { return {_mm512_srli_epi64(v.v, 32)}; }
 // Signed 64-bit products of the even lanes.
 ORKNN_SIMD I64 multiply_even(I32 a, I32 b) { return {_mm512_mul_epi32(a.v, b.v)}; }
 // Lane by lane `below` where v is below zero, else `other`.
-ORKNN_SIMD I32 by_sign(I32 v, I32 below, I32 other) { return {_mm512_mask_blend_epi32(_mm512_cmplt_epi32_mask(v.v, _mm512_setzero_si512()), other.v, below.v)}; }
+ORKNN_SIMD I32 by_sign(I32 v, I32 below, I32 other) {
+  return {_mm512_mask_blend_epi32(_mm512_cmplt_epi32_mask(v.v, _mm512_setzero_si512()), other.v, below.v)};
+}
 ORKNN_SIMD I64 largest(I64 a, I64 b) { return {_mm512_max_epi64(a.v, b.v)}; }
 ORKNN_SIMD I64 smallest(I64 a, I64 b) { return {_mm512_min_epi64(a.v, b.v)}; }
 
@@ -67,14 +69,18 @@ ORKNN_SIMD Rounding rounding(I32 shifts) {
   return r;
 }
 ORKNN_SIMD I32 round_shift(I64 even, I64 odd, const Rounding& r) {
-  const __m512i e = _mm512_srav_epi64(_mm512_add_epi64(even.v, r.even), r.even_shift), o = _mm512_srav_epi64(_mm512_add_epi64(odd.v, r.odd), r.odd_shift);
+  const __m512i e = _mm512_srav_epi64(_mm512_add_epi64(even.v, r.even), r.even_shift),
+                o = _mm512_srav_epi64(_mm512_add_epi64(odd.v, r.odd), r.odd_shift);
   return {_mm512_mask_shuffle_epi32(e, 0xaaaa, o, _MM_PERM_CCAA)};
 }
 
-ORKNN_SIMD __mmask16 first(int64_t count) { return count >= kLanes ? static_cast<__mmask16>(0xffff) : static_cast<__mmask16>((1u << count) - 1); }
+ORKNN_SIMD __mmask16 first(int64_t count) {
+  return count >= kLanes ? static_cast<__mmask16>(0xffff) : static_cast<__mmask16>((1u << count) - 1);
+}
 ORKNN_SIMD I32 widen(const void* from, Int type, int64_t i, int64_t count) {
   const __mmask16 mask = first(count);
-  if (type == Int::Signed16) return {_mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(mask, static_cast<const int16_t*>(from) + i))};
+  if (type == Int::Signed16)
+    return {_mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(mask, static_cast<const int16_t*>(from) + i))};
   const __m128i bytes = _mm_maskz_loadu_epi8(mask, static_cast<const uint8_t*>(from) + i);
   return {type == Int::Signed8 ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes)};
 }
@@ -83,7 +89,9 @@ ORKNN_SIMD I32 narrow(const int64_t* from) {
   const __m256i a = _mm512_cvtepi64_epi32(_mm512_loadu_si512(from)), b = _mm512_cvtepi64_epi32(_mm512_loadu_si512(from + 8));
   return {_mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1)};
 }
-ORKNN_SIMD void store_words(int16_t* to, I32 value, int64_t count) { _mm256_mask_storeu_epi16(to, first(count), _mm512_cvtepi32_epi16(value.v)); }
+ORKNN_SIMD void store_words(int16_t* to, I32 value, int64_t count) {
+  _mm256_mask_storeu_epi16(to, first(count), _mm512_cvtepi32_epi16(value.v));
+}
 // High halves of 64-bit lanes.
 ORKNN_SIMD I32 high_halves(I64 even, I64 odd) { return {_mm512_mask_shuffle_epi32(odd.v, 0x5555, even.v, _MM_PERM_DDBB)}; }
 
@@ -102,31 +110,37 @@ ORKNN_SIMD Bytes clamp_bytes(Bytes v, Bytes low, Bytes high, Int type) {
   return {_mm512_min_epu8(_mm512_max_epu8(v.v, low.v), high.v)};
 }
 ORKNN_SIMD void store_bytes(uint8_t* to, Bytes v, int64_t count) {
-  if (count >= 64) _mm512_storeu_si512(to, v.v);
-  else _mm512_mask_storeu_epi8(to, (uint64_t{1} << count) - 1, v.v);
+  if (count >= 64)
+    _mm512_storeu_si512(to, v.v);
+  else
+    _mm512_mask_storeu_epi8(to, (uint64_t{1} << count) - 1, v.v);
 }
 
 // The columns of a tile that belong somewhere; a segment is at its place without moving it when the address is that of column 0.
 ORKNN_SIMD __mmask64 columns_of(const IntSegment& s) { return ((uint64_t{1} << s.count) - 1) << s.column; }
 ORKNN_SIMD void store_segments(uint8_t* y, Bytes v, const IntSegment* segments, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) _mm512_mask_storeu_epi8(y + segments[i].place - segments[i].column, columns_of(segments[i]), v.v);
+  for (int64_t i = 0; i < count; ++i)
+    _mm512_mask_storeu_epi8(y + segments[i].place - segments[i].column, columns_of(segments[i]), v.v);
 }
 ORKNN_SIMD void load_segments(const uint8_t* x, const IntSegment* segments, int64_t count, uint8_t* to) {
   __m512i v = _mm512_setzero_si512();
-  for (int64_t i = 0; i < count; ++i) v = _mm512_mask_loadu_epi8(v, columns_of(segments[i]), x + segments[i].place - segments[i].column);
+  for (int64_t i = 0; i < count; ++i)
+    v = _mm512_mask_loadu_epi8(v, columns_of(segments[i]), x + segments[i].place - segments[i].column);
   _mm512_store_si512(to, v);
 }
 
 // Up to sixteen bytes, zeros behind them; four vectors, of which `count` dwords are stored.
 ORKNN_SIMD __m128i load_bytes(const uint8_t* from, int64_t count) { return _mm_maskz_loadu_epi8(first(count), from); }
 ORKNN_SIMD void store_dwords(int32_t* to, const __m128i (&v)[4], int64_t count) {
-  const __m512i low = _mm512_inserti32x4(_mm512_castsi128_si512(v[0]), v[1], 1), all = _mm512_inserti32x4(_mm512_inserti32x4(low, v[2], 2), v[3], 3);
+  const __m512i low = _mm512_inserti32x4(_mm512_castsi128_si512(v[0]), v[1], 1),
+                all = _mm512_inserti32x4(_mm512_inserti32x4(low, v[2], 2), v[3], 3);
   _mm512_mask_storeu_epi32(to, first(count), all);
 }
 
 // Four neighbours of every `stride`th byte, stride 1 or 2; `pick` says where those of the first four dwords are.
 ORKNN_SIMD void expand_bytes(const uint8_t* x, int64_t stride, int64_t count, __m128i pick, int32_t* y) {
-  const __m512i lanes = stride == 1 ? _mm512_setr_epi32(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6) : _mm512_setr_epi32(0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7, 6, 7, 8, 9);
+  const __m512i lanes = stride == 1 ? _mm512_setr_epi32(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6)
+                                    : _mm512_setr_epi32(0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7, 6, 7, 8, 9);
   const __m512i picks = _mm512_broadcast_i32x4(pick);
   for (int64_t i = 0; i < count; i += 16)
     _mm512_storeu_si512(y + i, _mm512_shuffle_epi8(_mm512_permutexvar_epi32(lanes, _mm512_loadu_si512(x + i * stride)), picks));

@@ -31,11 +31,14 @@ bool wide_zero_points_fit(const KernelQuery& q, int64_t outputs, size_t words) {
   if (of_weights.size() != 1 && static_cast<int64_t>(of_weights.size()) != outputs) return false;
   const auto fits = [&](int64_t zero) { return zero >= INT16_MIN && zero <= INT16_MAX; };
   if (!fits(of_data) || !std::all_of(of_weights.begin(), of_weights.end(), fits)) return false;
-  const auto as_words = [&](int64_t zero) { return is_byte(q.inputs[words].dtype) ? in_byte_range(q.inputs[words].dtype, zero) : zero == 0 || words == 0; };
+  const auto as_words = [&](int64_t zero) {
+    return is_byte(q.inputs[words].dtype) ? in_byte_range(q.inputs[words].dtype, zero) : zero == 0 || words == 0;
+  };
   return words == 0 ? as_words(of_data) : std::all_of(of_weights.begin(), of_weights.end(), as_words);
 }
 
-void wide_tile(const IntForms& f, IntTile t, const int32_t* high_a, const int64_t* start, int32_t* low, int32_t* high, int64_t* sums) {
+void wide_tile(const IntForms& f, IntTile t, const int32_t* high_a, const int64_t* start, int32_t* low, int32_t* high,
+               int64_t* sums) {
   const int64_t depth = t.depth;
   const int32_t* low_a = t.a;
   const int64_t* offsets = t.offsets;
@@ -59,13 +62,18 @@ bool AlignedDwords::allocate(int64_t count) {
 }
 
 bool fits_after_shift(int64_t bound, int64_t shift, int64_t zero) {
-  return ops::round_shift(bound, shift) + std::abs(zero) <= INT32_MAX && ops::round_shift(-bound, shift) - std::abs(zero) >= INT32_MIN;
+  return ops::round_shift(bound, shift) + std::abs(zero) <= INT32_MAX &&
+         ops::round_shift(-bound, shift) - std::abs(zero) >= INT32_MIN;
 }
 
-std::optional<OutputPlan> OutputPlan::create(const KernelQuery& q, int64_t channels, const StageSlots& slots, int64_t max_factor) {
-  const auto operand = [&](size_t slot) -> const OperandFacts* { return slot < q.inputs.size() && q.inputs[slot].exists() ? &q.inputs[slot] : nullptr; };
+std::optional<OutputPlan> OutputPlan::create(const KernelQuery& q, int64_t channels, const StageSlots& slots,
+                                             int64_t max_factor) {
+  const auto operand = [&](size_t slot) -> const OperandFacts* {
+    return slot < q.inputs.size() && q.inputs[slot].exists() ? &q.inputs[slot] : nullptr;
+  };
   const OperandFacts *bias = operand(slots.bias), *addend = operand(slots.addend), *table = operand(slots.table);
-  if (!q.node.tail.empty() || (table && !table->constant) || (bias && (!bias->constant || bias->dtype != DType::Int32))) return std::nullopt;
+  if (!q.node.tail.empty() || (table && !table->constant) || (bias && (!bias->constant || bias->dtype != DType::Int32)))
+    return std::nullopt;
   if (bias && bias->constant->count() != channels) return std::nullopt;
   const ir::NodeReader node = q.attributes();
   const auto stage = ops::read_output_stage(node, channels, table ? table->constant->view() : ir::TensorView{}, max_factor);
@@ -116,7 +124,8 @@ std::optional<OutputPlan> OutputPlan::create(const KernelQuery& q, int64_t chann
     p.shift[c] = static_cast<int32_t>(stage->shift[k]);
     p.add_factor[c] = add_factors[add_factors.size() == 1 ? 0 : c];
     const int64_t extra = std::abs(p.add_factor[c]);
-    p.narrow[c] = extra <= INT32_MAX && fits_after_shift((int64_t{1} << 31) * std::abs(stage->factor[k]) + reach * extra, stage->shift[k], p.zero);
+    p.narrow[c] = extra <= INT32_MAX &&
+                  fits_after_shift((int64_t{1} << 31) * std::abs(stage->factor[k]) + reach * extra, stage->shift[k], p.zero);
     if (slopes) {
       p.negative_factor[c] = static_cast<int32_t>(stage->negative_factor[k]);
       p.negative_shift[c] = static_cast<int32_t>(stage->negative_shift[k]);
@@ -131,7 +140,8 @@ std::optional<OutputPlan> OutputPlan::create(const KernelQuery& q, int64_t chann
     const int64_t one = int64_t{1} << (32 - p.shift[c]);
     p.high_factor.push_back(static_cast<int32_t>(p.factor[c] * one));
     p.high_add_factor.push_back(static_cast<int32_t>(p.add_factor[c] * one));
-    if (slopes) p.high_negative_factor.push_back(static_cast<int32_t>(p.negative_factor[c] * (int64_t{1} << (32 - p.negative_shift[c]))));
+    if (slopes)
+      p.high_negative_factor.push_back(static_cast<int32_t>(p.negative_factor[c] * (int64_t{1} << (32 - p.negative_shift[c]))));
   }
   return p;
 }

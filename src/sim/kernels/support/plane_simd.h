@@ -8,7 +8,8 @@ namespace orknn::sim::kernels::ORKNN_FORM {
 
 // Copies rows [row, row + rows) of the padded plane. Padded column p holds x[p - pad_left] or `fill`; column p lies at
 // (p % stride) * phase_size + p / stride of its row. Whole vectors are written, what lies beyond is overwritten later.
-template <class T> static void pad_rows_of(const PadRows& a) {
+template <class T>
+static void pad_rows_of(const PadRows& a) {
   const T* x = static_cast<const T*>(a.x);
   const Vec fill = splat(a.fill);
   float* y = a.y;
@@ -48,8 +49,10 @@ template <class T> static void pad_rows_of(const PadRows& a) {
   }
 }
 static void pad_rows(const PadRows& a) {
-  if (a.storage == Storage::Half) pad_rows_of<Half>(a);
-  else pad_rows_of<float>(a);
+  if (a.storage == Storage::Half)
+    pad_rows_of<Half>(a);
+  else
+    pad_rows_of<float>(a);
 }
 
 ORKNN_SIMD void put_depthwise(const DepthwiseRows& d, float* y, Vec sum, int64_t columns) {
@@ -58,7 +61,8 @@ ORKNN_SIMD void put_depthwise(const DepthwiseRows& d, float* y, Vec sum, int64_t
 
 // 3x3 windows that move down one row at a time: every row of the input is loaded once and added to the three rows of
 // results it belongs to. `Vecs` vectors of columns side by side keep enough sums in flight.
-template <int Vecs> static void depthwise_three(const DepthwiseRows& d, int64_t column) {
+template <int Vecs>
+static void depthwise_three(const DepthwiseRows& d, int64_t column) {
   Vec w[9];
   ORKNN_UNROLL
   for (int t = 0; t < 9; ++t) w[t] = splat(d.weights[t]);
@@ -96,7 +100,8 @@ template <int Vecs> static void depthwise_three(const DepthwiseRows& d, int64_t 
 }
 
 // Any window: Rows x Vecs results at a time.
-template <int Rows, int Vecs> static void depthwise_block(const DepthwiseRows& d, int64_t row, int64_t column) {
+template <int Rows, int Vecs>
+static void depthwise_block(const DepthwiseRows& d, int64_t row, int64_t column) {
   Vec s[Rows][Vecs];
   ORKNN_UNROLL
   for (int r = 0; r < Rows; ++r) {
@@ -116,11 +121,13 @@ template <int Rows, int Vecs> static void depthwise_block(const DepthwiseRows& d
   ORKNN_UNROLL
   for (int r = 0; r < Rows; ++r) {
     ORKNN_UNROLL
-    for (int v = 0; v < Vecs; ++v) put_depthwise(d, d.y + (row + r) * d.columns + column + v * Vec::kWidth, s[r][v], d.columns - column - v * Vec::kWidth);
+    for (int v = 0; v < Vecs; ++v)
+      put_depthwise(d, d.y + (row + r) * d.columns + column + v * Vec::kWidth, s[r][v], d.columns - column - v * Vec::kWidth);
   }
 }
 
-template <int Vecs> ORKNN_SIMD void depthwise_down(const DepthwiseRows& d, int64_t column) {
+template <int Vecs>
+ORKNN_SIMD void depthwise_down(const DepthwiseRows& d, int64_t column) {
   int64_t row = 0;
   for (; row + 4 <= d.rows; row += 4) depthwise_block<4, Vecs>(d, row, column);
   for (; row < d.rows; ++row) depthwise_block<1, Vecs>(d, row, column);
@@ -132,9 +139,12 @@ static void depthwise_rows(const DepthwiseRows& d) {
   if (d.three) {
 #if defined(ORKNN_FORM_AVX512)
     for (; vecs >= 4; vecs -= 4, column += 4 * Vec::kWidth) depthwise_three<4>(d, column);
-    if (vecs == 3) depthwise_three<3>(d, column);
-    else if (vecs == 2) depthwise_three<2>(d, column);
-    else if (vecs == 1) depthwise_three<1>(d, column);
+    if (vecs == 3)
+      depthwise_three<3>(d, column);
+    else if (vecs == 2)
+      depthwise_three<2>(d, column);
+    else if (vecs == 1)
+      depthwise_three<1>(d, column);
 #else
     for (; vecs >= 2; vecs -= 2, column += 2 * Vec::kWidth) depthwise_three<2>(d, column);
     if (vecs == 1) depthwise_three<1>(d, column);
@@ -145,7 +155,8 @@ static void depthwise_rows(const DepthwiseRows& d) {
   if (vecs == 1) depthwise_down<1>(d, column);
 }
 
-template <bool Max> ORKNN_SIMD void pool_row_of(const PoolRow& p) {
+template <bool Max>
+ORKNN_SIMD void pool_row_of(const PoolRow& p) {
   for (int64_t c = 0; c < p.columns; c += Vec::kWidth) {
     Vec v = load(p.x + p.offsets[0] + c);
     for (int64_t t = 1; t < p.taps; ++t) {
@@ -157,8 +168,10 @@ template <bool Max> ORKNN_SIMD void pool_row_of(const PoolRow& p) {
   }
 }
 static void pool_row(const PoolRow& p) {
-  if (p.counts) pool_row_of<false>(p);
-  else pool_row_of<true>(p);
+  if (p.counts)
+    pool_row_of<false>(p);
+  else
+    pool_row_of<true>(p);
 }
 
 }  // namespace orknn::sim::kernels::ORKNN_FORM

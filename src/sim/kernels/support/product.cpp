@@ -5,11 +5,11 @@
 
 namespace orknn::sim::kernels {
 namespace {
-constexpr int64_t kDepthBlock = 1536;          // depth of one pass; longer sums go through memory between passes
-constexpr int64_t kPanelBytes = 512 << 10;     // packed B of one job: stays in the second-level cache
-constexpr int64_t kJobsPerThread = 3;          // enough to even out unequal threads
-constexpr int64_t kSmallestJob = 100'000;      // multiply-accumulates below which dividing further costs more than it gives
-constexpr int64_t kPackedBytes = 64 << 20;     // packed A of the batches that run together
+constexpr int64_t kDepthBlock = 1536;       // depth of one pass; longer sums go through memory between passes
+constexpr int64_t kPanelBytes = 512 << 10;  // packed B of one job: stays in the second-level cache
+constexpr int64_t kJobsPerThread = 3;       // enough to even out unequal threads
+constexpr int64_t kSmallestJob = 100'000;   // multiply-accumulates below which dividing further costs more than it gives
+constexpr int64_t kPackedBytes = 64 << 20;  // packed A of the batches that run together
 
 // How the product is cut into jobs: `row_parts` x `column_parts` per batch.
 struct Division {
@@ -40,7 +40,10 @@ Division divide(const Product& p, int64_t threads) {
   return d;
 }
 
-template <class T> const void* advance(const void* p, int64_t elements) { return static_cast<const T*>(p) + elements; }
+template <class T>
+const void* advance(const void* p, int64_t elements) {
+  return static_cast<const T*>(p) + elements;
+}
 const void* advance(const void* p, Storage s, int64_t elements) {
   return s == Storage::Half ? advance<Half>(p, elements) : advance<float>(p, elements);
 }
@@ -119,8 +122,9 @@ void run_product(const Product& p, ThreadPool& pool, float* scratch) {
       pool.parallel_for(batches * parts, 1, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const int64_t batch = i / parts, row = i % parts * kPart * kPanelRows;
-          f.pack_a(advance(p.a.data, p.a.storage, p.place(first + batch).a + row * p.a.row_stride), p.a.storage, p.a.row_stride, p.a.column_stride,
-                   std::min(kPart * kPanelRows, p.rows - row), p.depth, scratch + batch * a_size + row * p.depth);
+          f.pack_a(advance(p.a.data, p.a.storage, p.place(first + batch).a + row * p.a.row_stride), p.a.storage, p.a.row_stride,
+                   p.a.column_stride, std::min(kPart * kPanelRows, p.rows - row), p.depth,
+                   scratch + batch * a_size + row * p.depth);
         }
       });
     }
@@ -161,8 +165,8 @@ void run_product(const Product& p, ThreadPool& pool, float* scratch) {
             source.x = advance(source.x, source.storage, place.b);
             f.pack_conv(source, column, g.columns, k, k + g.depth, packed_b);
           } else {
-            f.pack_b(advance(p.b.data, p.b.storage, place.b + k * p.b.row_stride + column * p.b.column_stride), p.b.storage, p.b.row_stride,
-                     p.b.column_stride, g.depth, g.columns, packed_b);
+            f.pack_b(advance(p.b.data, p.b.storage, place.b + k * p.b.row_stride + column * p.b.column_stride), p.b.storage,
+                     p.b.row_stride, p.b.column_stride, g.depth, g.columns, packed_b);
           }
           g.b = packed_b;
           g.b_panel_stride = g.depth * kPanelColumns;

@@ -7,7 +7,8 @@
 namespace orknn::sim::kernels::ORKNN_FORM {
 
 // Calls body(first, vector, valid) over a row, the last vector being partial.
-template <class T, class Body> ORKNN_SIMD void for_each_vec(const T* x, int64_t count, Body body) {
+template <class T, class Body>
+ORKNN_SIMD void for_each_vec(const T* x, int64_t count, Body body) {
   int64_t i = 0;
   for (; i + Vec::kWidth <= count; i += Vec::kWidth) body(i, load(x + i), Vec::kWidth);
   if (i < count) body(i, load_part(x + i, static_cast<int>(count - i)), static_cast<int>(count - i));
@@ -22,7 +23,8 @@ ORKNN_SIMD float biggest(Vec v, int valid) {
 }
 
 // The largest element; NaN if there is one.
-template <class T> ORKNN_SIMD float row_max(const T* x, int64_t count) {
+template <class T>
+ORKNN_SIMD float row_max(const T* x, int64_t count) {
   const float lowest = -__builtin_inff();
   if (count < Vec::kWidth) return count == 0 ? lowest : biggest(load_part(x, static_cast<int>(count)), static_cast<int>(count));
   const auto join = [](Vec a, Vec b) { return select(is_nan(a), a, max(a, b)); };
@@ -34,7 +36,8 @@ template <class T> ORKNN_SIMD float row_max(const T* x, int64_t count) {
 }
 
 // Sum of f(x[i]) as double, in blocks.
-template <class T, class F> ORKNN_SIMD double row_sum(const T* x, int64_t count, F f) {
+template <class T, class F>
+ORKNN_SIMD double row_sum(const T* x, int64_t count, F f) {
   constexpr int64_t kBlock = 4096;
   double total = 0;
   for (int64_t start = 0; start < count; start += kBlock) {
@@ -58,7 +61,8 @@ template <class T, class F> ORKNN_SIMD double row_sum(const T* x, int64_t count,
   return total;
 }
 
-template <class T> static void softmax_rows_of(const T* x, T* y, int64_t rows, int64_t count, bool logarithm, float* buffer) {
+template <class T>
+static void softmax_rows_of(const T* x, T* y, int64_t rows, int64_t count, bool logarithm, float* buffer) {
   for (int64_t r = 0; r < rows; ++r, x += count, y += count) {
     const float m = row_max(x, count);
     const Vec top = splat(m);
@@ -77,12 +81,15 @@ template <class T> static void softmax_rows_of(const T* x, T* y, int64_t rows, i
 }
 
 static void softmax_rows(const void* x, void* y, Storage storage, int64_t rows, int64_t count, bool logarithm, float* buffer) {
-  if (storage == Storage::Half) softmax_rows_of(static_cast<const Half*>(x), static_cast<Half*>(y), rows, count, logarithm, buffer);
-  else softmax_rows_of(static_cast<const float*>(x), static_cast<float*>(y), rows, count, logarithm, buffer);
+  if (storage == Storage::Half)
+    softmax_rows_of(static_cast<const Half*>(x), static_cast<Half*>(y), rows, count, logarithm, buffer);
+  else
+    softmax_rows_of(static_cast<const float*>(x), static_cast<float*>(y), rows, count, logarithm, buffer);
 }
 
 // Softmax down `count` rows of `columns` neighbouring values, row_stride apart.
-template <class T> static void softmax_columns_of(const T* x, T* y, int64_t count, int64_t row_stride, int64_t columns, bool logarithm) {
+template <class T>
+static void softmax_columns_of(const T* x, T* y, int64_t count, int64_t row_stride, int64_t columns, bool logarithm) {
   for (int64_t c = 0; c < columns; c += Vec::kWidth) {
     const int64_t valid = columns - c;
     Vec top = load_up_to(x + c, valid);
@@ -94,20 +101,26 @@ template <class T> static void softmax_columns_of(const T* x, T* y, int64_t coun
     for (int64_t k = 0; k < count; ++k) total = total + exp(load_up_to(x + c + k * row_stride, valid) - top);
     if (logarithm) {
       const Vec shift = log(total);
-      for (int64_t k = 0; k < count; ++k) store_up_to(y + c + k * row_stride, (load_up_to(x + c + k * row_stride, valid) - top) - shift, valid);
+      for (int64_t k = 0; k < count; ++k)
+        store_up_to(y + c + k * row_stride, (load_up_to(x + c + k * row_stride, valid) - top) - shift, valid);
     } else {
       const Vec scale = splat(1.0f) / total;
-      for (int64_t k = 0; k < count; ++k) store_up_to(y + c + k * row_stride, exp(load_up_to(x + c + k * row_stride, valid) - top) * scale, valid);
+      for (int64_t k = 0; k < count; ++k)
+        store_up_to(y + c + k * row_stride, exp(load_up_to(x + c + k * row_stride, valid) - top) * scale, valid);
     }
   }
 }
 
-static void softmax_columns(const void* x, void* y, Storage storage, int64_t count, int64_t row_stride, int64_t columns, bool logarithm) {
-  if (storage == Storage::Half) softmax_columns_of(static_cast<const Half*>(x), static_cast<Half*>(y), count, row_stride, columns, logarithm);
-  else softmax_columns_of(static_cast<const float*>(x), static_cast<float*>(y), count, row_stride, columns, logarithm);
+static void softmax_columns(const void* x, void* y, Storage storage, int64_t count, int64_t row_stride, int64_t columns,
+                            bool logarithm) {
+  if (storage == Storage::Half)
+    softmax_columns_of(static_cast<const Half*>(x), static_cast<Half*>(y), count, row_stride, columns, logarithm);
+  else
+    softmax_columns_of(static_cast<const float*>(x), static_cast<float*>(y), count, row_stride, columns, logarithm);
 }
 
-template <class T> ORKNN_SIMD Moments moments_of(const T* x, int64_t count, bool centered) {
+template <class T>
+ORKNN_SIMD Moments moments_of(const T* x, int64_t count, bool centered) {
   const auto n = static_cast<double>(count);
   Moments m;
   if (centered) m.mean = row_sum(x, count, [](Vec v) { return v; }) / n;
@@ -116,19 +129,24 @@ template <class T> ORKNN_SIMD Moments moments_of(const T* x, int64_t count, bool
   return m;
 }
 static Moments moments(const void* x, Storage storage, int64_t count) {
-  return storage == Storage::Half ? moments_of(static_cast<const Half*>(x), count, true) : moments_of(static_cast<const float*>(x), count, true);
+  return storage == Storage::Half ? moments_of(static_cast<const Half*>(x), count, true)
+                                  : moments_of(static_cast<const float*>(x), count, true);
 }
 
-template <class T> static void shift_scale_of(const T* x, T* y, int64_t count, float shift, float scale, float bias) {
+template <class T>
+static void shift_scale_of(const T* x, T* y, int64_t count, float shift, float scale, float bias) {
   const Vec middle = splat(shift), factor = splat(scale), offset = splat(bias);
   for_each_vec(x, count, [&](int64_t i, Vec v, int valid) { store_up_to(y + i, fma(v - middle, factor, offset), valid); });
 }
 static void shift_scale(const void* x, void* y, Storage storage, int64_t count, float shift, float scale, float bias) {
-  if (storage == Storage::Half) shift_scale_of(static_cast<const Half*>(x), static_cast<Half*>(y), count, shift, scale, bias);
-  else shift_scale_of(static_cast<const float*>(x), static_cast<float*>(y), count, shift, scale, bias);
+  if (storage == Storage::Half)
+    shift_scale_of(static_cast<const Half*>(x), static_cast<Half*>(y), count, shift, scale, bias);
+  else
+    shift_scale_of(static_cast<const float*>(x), static_cast<float*>(y), count, shift, scale, bias);
 }
 
-template <class T> static void normalize_of(const NormalizeRow& n) {
+template <class T>
+static void normalize_of(const NormalizeRow& n) {
   const T* x = static_cast<const T*>(n.x);
   T* y = static_cast<T*>(n.y);
   const Moments m = moments_of(x, n.count, n.centered);
@@ -140,11 +158,14 @@ template <class T> static void normalize_of(const NormalizeRow& n) {
   });
 }
 static void normalize(const NormalizeRow& n) {
-  if (n.storage == Storage::Half) normalize_of<Half>(n);
-  else normalize_of<float>(n);
+  if (n.storage == Storage::Half)
+    normalize_of<Half>(n);
+  else
+    normalize_of<float>(n);
 }
 
-template <class T> static double reduce_row_of(Reduction reduction, const T* x, int64_t count) {
+template <class T>
+static double reduce_row_of(Reduction reduction, const T* x, int64_t count) {
   switch (reduction) {
     case Reduction::Max: return static_cast<double>(row_max(x, count));
     case Reduction::Min: {
@@ -172,7 +193,8 @@ static double reduce_row(Reduction reduction, const void* x, Storage storage, in
                                   : reduce_row_of(reduction, static_cast<const float*>(x), count);
 }
 
-template <class T> static void reduce_columns_of(Reduction reduction, const T* x, int64_t rows, int64_t row_stride, int64_t columns, float* y) {
+template <class T>
+static void reduce_columns_of(Reduction reduction, const T* x, int64_t rows, int64_t row_stride, int64_t columns, float* y) {
   const auto down = [&](auto first, auto join) {
     for (int64_t c = 0; c < columns; c += Vec::kWidth) {
       const int64_t valid = columns - c;
@@ -190,9 +212,12 @@ template <class T> static void reduce_columns_of(Reduction reduction, const T* x
   }
 }
 
-static void reduce_columns(Reduction reduction, const void* x, Storage storage, int64_t rows, int64_t row_stride, int64_t columns, float* y) {
-  if (storage == Storage::Half) reduce_columns_of(reduction, static_cast<const Half*>(x), rows, row_stride, columns, y);
-  else reduce_columns_of(reduction, static_cast<const float*>(x), rows, row_stride, columns, y);
+static void reduce_columns(Reduction reduction, const void* x, Storage storage, int64_t rows, int64_t row_stride, int64_t columns,
+                           float* y) {
+  if (storage == Storage::Half)
+    reduce_columns_of(reduction, static_cast<const Half*>(x), rows, row_stride, columns, y);
+  else
+    reduce_columns_of(reduction, static_cast<const float*>(x), rows, row_stride, columns, y);
 }
 
 }  // namespace orknn::sim::kernels::ORKNN_FORM

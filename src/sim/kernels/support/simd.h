@@ -17,7 +17,8 @@
 namespace orknn::sim::kernels::ORKNN_FORM {
 
 // dst[j * dst_stride + i] = src[i * src_stride + j] for i, j < 8.
-template <class T> ORKNN_SIMD void transpose8(const T* src, int64_t src_stride, float* dst, int64_t dst_stride) {
+template <class T>
+ORKNN_SIMD void transpose8(const T* src, int64_t src_stride, float* dst, int64_t dst_stride) {
   __m256 r[8], s[8];
   ORKNN_UNROLL
   for (int i = 0; i < 8; ++i) r[i] = load8(src + i * src_stride);
@@ -48,12 +49,16 @@ namespace orknn::sim::kernels::ORKNN_FORM {
 ORKNN_SIMD int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // The first n of kWidth elements, n >= 1; more than kWidth means all.
-template <class T> ORKNN_SIMD Vec load_up_to(const T* p, int64_t n) {
+template <class T>
+ORKNN_SIMD Vec load_up_to(const T* p, int64_t n) {
   return n >= Vec::kWidth ? load(p) : load_part(p, static_cast<int>(n));
 }
-template <class T> ORKNN_SIMD void store_up_to(T* p, Vec a, int64_t n) {
-  if (n >= Vec::kWidth) store(p, a);
-  else store_part(p, a, static_cast<int>(n));
+template <class T>
+ORKNN_SIMD void store_up_to(T* p, Vec a, int64_t n) {
+  if (n >= Vec::kWidth)
+    store(p, a);
+  else
+    store_part(p, a, static_cast<int>(n));
 }
 
 }  // namespace orknn::sim::kernels::ORKNN_FORM

@@ -31,7 +31,9 @@ ORKNN_SIMD Vec load_part(const Half* p, int n) {
   return {_mm256_cvtph_ps(_mm_load_si128(reinterpret_cast<const __m128i*>(bits)))};
 }
 ORKNN_SIMD void store(float* p, Vec a) { _mm256_storeu_ps(p, a.v); }
-ORKNN_SIMD void store(Half* p, Vec a) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT)); }
+ORKNN_SIMD void store(Half* p, Vec a) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
+}
 ORKNN_SIMD void store_part(float* p, Vec a, int n) { _mm256_maskstore_ps(p, part_mask(n), a.v); }
 ORKNN_SIMD void store_part(Half* p, Vec a, int n) {
   alignas(16) uint16_t bits[8];
@@ -39,7 +41,9 @@ ORKNN_SIMD void store_part(Half* p, Vec a, int n) {
   for (int i = 0; i < n; ++i) p[i].bits = bits[i];
 }
 // p[at[0]], p[at[1]], ...
-ORKNN_SIMD Vec gather(const float* p, const int32_t* at) { return {_mm256_setr_ps(p[at[0]], p[at[1]], p[at[2]], p[at[3]], p[at[4]], p[at[5]], p[at[6]], p[at[7]])}; }
+ORKNN_SIMD Vec gather(const float* p, const int32_t* at) {
+  return {_mm256_setr_ps(p[at[0]], p[at[1]], p[at[2]], p[at[3]], p[at[4]], p[at[5]], p[at[6]], p[at[7]])};
+}
 // Elements p[0], p[2], p[4], ...; reads nothing behind the last one.
 ORKNN_SIMD Vec load_even(const float* p) {
   const __m256 low = _mm256_loadu_ps(p), high = _mm256_loadu_ps(p + 7);
@@ -109,8 +113,10 @@ ORKNN_SIMD Vec scale_by_power(Vec a, Vec n) {
 // Splits a positive normal number into mantissa in [0.5, 1) and exponent.
 ORKNN_SIMD Vec split_exponent(Vec a, Vec& exponent) {
   const __m256i bits = _mm256_castps_si256(a.v);
-  exponent = {_mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_and_si256(_mm256_srli_epi32(bits, 23), _mm256_set1_epi32(0xff)), _mm256_set1_epi32(126)))};
-  return {_mm256_castsi256_ps(_mm256_or_si256(_mm256_and_si256(bits, _mm256_set1_epi32(0x007fffff)), _mm256_set1_epi32(0x3f000000)))};
+  exponent = {_mm256_cvtepi32_ps(
+      _mm256_sub_epi32(_mm256_and_si256(_mm256_srli_epi32(bits, 23), _mm256_set1_epi32(0xff)), _mm256_set1_epi32(126)))};
+  return {
+      _mm256_castsi256_ps(_mm256_or_si256(_mm256_and_si256(bits, _mm256_set1_epi32(0x007fffff)), _mm256_set1_epi32(0x3f000000)))};
 }
 
 ORKNN_SIMD float sum(Vec a) {

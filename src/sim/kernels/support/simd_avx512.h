@@ -26,9 +26,13 @@ ORKNN_SIMD Vec load(const Half* p) { return {_mm512_cvtph_ps(_mm256_loadu_si256(
 ORKNN_SIMD Vec load_part(const float* p, int n) { return {_mm512_maskz_loadu_ps(part_mask(n), p)}; }
 ORKNN_SIMD Vec load_part(const Half* p, int n) { return {_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(part_mask(n), p))}; }
 ORKNN_SIMD void store(float* p, Vec a) { _mm512_storeu_ps(p, a.v); }
-ORKNN_SIMD void store(Half* p, Vec a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT)); }
+ORKNN_SIMD void store(Half* p, Vec a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
+}
 ORKNN_SIMD void store_part(float* p, Vec a, int n) { _mm512_mask_storeu_ps(p, part_mask(n), a.v); }
-ORKNN_SIMD void store_part(Half* p, Vec a, int n) { _mm256_mask_storeu_epi16(p, part_mask(n), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT)); }
+ORKNN_SIMD void store_part(Half* p, Vec a, int n) {
+  _mm256_mask_storeu_epi16(p, part_mask(n), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
+}
 // p[at[0]], p[at[1]], ...
 ORKNN_SIMD Vec gather(const float* p, const int32_t* at) { return {_mm512_i32gather_ps(_mm512_loadu_si512(at), p, 4)}; }
 // Elements p[0], p[2], p[4], ...; reads nothing behind the last one.

@@ -42,7 +42,7 @@ ORKNN_SIMD Vec log(Vec x) {
   y = fma(f2, splat(-0.5f), y) + f;
   y = fma(e, splat(0.693359375f), y);
   const float infinity = __builtin_inff();
-  y = select(less(x, splat(infinity)), y, x);                       // +infinity and NaN stay
+  y = select(less(x, splat(infinity)), y, x);  // +infinity and NaN stay
   y = select(less(x, splat(0.0f)), splat(__builtin_nanf("")), y);
   return select(less(abs(x), splat(1e-45f)), splat(-infinity), y);
 }

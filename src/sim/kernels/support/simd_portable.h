@@ -27,7 +27,8 @@ ORKNN_SIMD Vec load(const float* p) {
   return {v};
 }
 ORKNN_SIMD Vec load(const Half* p) { return {Floats{p[0], p[1], p[2], p[3]}}; }
-template <class T> ORKNN_SIMD Vec load_part(const T* p, int n) {
+template <class T>
+ORKNN_SIMD Vec load_part(const T* p, int n) {
   Floats v = {0, 0, 0, 0};
   for (int i = 0; i < n; ++i) v[i] = p[i];
   return {v};
@@ -36,21 +37,27 @@ ORKNN_SIMD void store(float* p, Vec a) { __builtin_memcpy(p, &a.v, sizeof a.v); 
 ORKNN_SIMD void store(Half* p, Vec a) {
   for (int i = 0; i < 4; ++i) p[i] = Half(a.v[i]);
 }
-template <class T> ORKNN_SIMD void store_part(T* p, Vec a, int n) {
+template <class T>
+ORKNN_SIMD void store_part(T* p, Vec a, int n) {
   for (int i = 0; i < n; ++i) p[i] = T(a.v[i]);
 }
 // p[at[0]], p[at[1]], ...
 ORKNN_SIMD Vec gather(const float* p, const int32_t* at) { return {Floats{p[at[0]], p[at[1]], p[at[2]], p[at[3]]}}; }
 // Elements p[0], p[2], p[4], ...; reads nothing behind the last one.
-template <class T> ORKNN_SIMD Vec load_even(const T* p) { return {Floats{p[0], p[2], p[4], p[6]}}; }
+template <class T>
+ORKNN_SIMD Vec load_even(const T* p) {
+  return {Floats{p[0], p[2], p[4], p[6]}};
+}
 
 // Elements [begin, end) of p[0], p[1], ... (or p[0], p[2], ...), 0 elsewhere; touches no other memory.
-template <class T> ORKNN_SIMD Vec load_window(const T* p, int begin, int end) {
+template <class T>
+ORKNN_SIMD Vec load_window(const T* p, int begin, int end) {
   Floats v = {0, 0, 0, 0};
   for (int i = begin; i < end; ++i) v[i] = p[i];
   return {v};
 }
-template <class T> ORKNN_SIMD Vec load_even_window(const T* p, int begin, int end) {
+template <class T>
+ORKNN_SIMD Vec load_even_window(const T* p, int begin, int end) {
   Floats v = {0, 0, 0, 0};
   for (int i = begin; i < end; ++i) v[i] = p[2 * i];
   return {v};
@@ -107,7 +114,8 @@ ORKNN_SIMD Vec split_exponent(Vec a, Vec& exponent) {
 ORKNN_SIMD float sum(Vec a) { return (a.v[0] + a.v[2]) + (a.v[1] + a.v[3]); }
 
 // dst[j * dst_stride + i] = src[i * src_stride + j] for i, j < 8.
-template <class T> ORKNN_SIMD void transpose8(const T* src, int64_t src_stride, float* dst, int64_t dst_stride) {
+template <class T>
+ORKNN_SIMD void transpose8(const T* src, int64_t src_stride, float* dst, int64_t dst_stride) {
   for (int i = 0; i < 8; ++i)
     for (int j = 0; j < 8; ++j) dst[j * dst_stride + i] = src[i * src_stride + j];
 }

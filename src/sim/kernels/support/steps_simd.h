@@ -7,7 +7,8 @@
 namespace orknn::sim::kernels::ORKNN_FORM {
 
 // Calls body(f) with f(x), a Vec function of one Vec; parameters are splatted once, outside of the loops in body.
-template <class Body> ORKNN_SIMD void with_unary(Fn fn, float pa, float pb, Body&& body) {
+template <class Body>
+ORKNN_SIMD void with_unary(Fn fn, float pa, float pb, Body&& body) {
   const Vec a = splat(pa), b = splat(pb), zero = splat(0.0f), one = splat(1.0f);
   switch (fn) {
     case Fn::Relu: return body([=](Vec x) { return max(zero, x); });
@@ -49,7 +50,8 @@ template <class Body> ORKNN_SIMD void with_unary(Fn fn, float pa, float pb, Body
 }
 
 // Calls body(f) with f(x, y).
-template <class Body> ORKNN_SIMD void with_binary(Fn fn, Body&& body) {
+template <class Body>
+ORKNN_SIMD void with_binary(Fn fn, Body&& body) {
   const Vec zero = splat(0.0f);
   switch (fn) {
     case Fn::Subtract: return body([](Vec x, Vec y) { return x - y; });
@@ -65,7 +67,8 @@ template <class Body> ORKNN_SIMD void with_binary(Fn fn, Body&& body) {
 }
 
 // values[r][c] = f(values[r][c]) over a block.
-template <class F> ORKNN_SIMD void map_block(float* values, int64_t row_stride, int64_t rows, int64_t columns, F f) {
+template <class F>
+ORKNN_SIMD void map_block(float* values, int64_t row_stride, int64_t rows, int64_t columns, F f) {
   for (int64_t r = 0; r < rows; ++r) {
     float* p = values + r * row_stride;
     int64_t c = 0;
@@ -78,8 +81,8 @@ template <class F> ORKNN_SIMD void map_block(float* values, int64_t row_stride, 
 }
 
 template <class T, class F>
-ORKNN_SIMD void map_block2(float* values, int64_t row_stride, int64_t rows, int64_t columns, const T* operand, int64_t operand_row_stride,
-                           bool dense, F f) {
+ORKNN_SIMD void map_block2(float* values, int64_t row_stride, int64_t rows, int64_t columns, const T* operand,
+                           int64_t operand_row_stride, bool dense, F f) {
   for (int64_t r = 0; r < rows; ++r) {
     float* p = values + r * row_stride;
     const T* q = operand + r * operand_row_stride;
@@ -103,8 +106,8 @@ ORKNN_SIMD void map_block2(float* values, int64_t row_stride, int64_t rows, int6
   }
 }
 
-static void apply_steps(float* values, int64_t row_stride, int64_t rows, int64_t columns, const Step* steps, int64_t step_count, int64_t batch,
-                        int64_t row, int64_t column) {
+static void apply_steps(float* values, int64_t row_stride, int64_t rows, int64_t columns, const Step* steps, int64_t step_count,
+                        int64_t batch, int64_t row, int64_t column) {
   for (int64_t i = 0; i < step_count; ++i) {
     const Step& s = steps[i];
     if (!takes_operand(s.fn)) {
@@ -140,12 +143,18 @@ static void map2(Fn fn, const float* x, bool x_dense, const float* y, bool y_den
         store_part(z + i, f(left(i, rest), right(i, rest)), rest);
       }
     };
-    const auto dense = [](const float* p) { return [p](int64_t i, int n) { return n == Vec::kWidth ? load(p + i) : load_part(p + i, n); }; };
+    const auto dense = [](const float* p) {
+      return [p](int64_t i, int n) { return n == Vec::kWidth ? load(p + i) : load_part(p + i, n); };
+    };
     const auto same = [](const float* p) { return [v = splat(*p)](int64_t, int) { return v; }; };
-    if (x_dense && y_dense) loop(dense(x), dense(y));
-    else if (x_dense) loop(dense(x), same(y));
-    else if (y_dense) loop(same(x), dense(y));
-    else loop(same(x), same(y));
+    if (x_dense && y_dense)
+      loop(dense(x), dense(y));
+    else if (x_dense)
+      loop(dense(x), same(y));
+    else if (y_dense)
+      loop(same(x), dense(y));
+    else
+      loop(same(x), same(y));
   });
 }
 

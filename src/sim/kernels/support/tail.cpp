@@ -118,8 +118,10 @@ Clamp take_clamp(std::vector<Step>& steps) {
   Clamp clamp;
   if (steps.empty()) return clamp;
   const Step& first = steps.front();
-  if (first.fn == Fn::Relu) clamp = {true, 0.0f, std::numeric_limits<float>::infinity()};
-  else if (first.fn == Fn::Clip) clamp = {true, first.a, first.b};
+  if (first.fn == Fn::Relu)
+    clamp = {true, 0.0f, std::numeric_limits<float>::infinity()};
+  else if (first.fn == Fn::Clip)
+    clamp = {true, first.a, first.b};
   if (clamp.active) steps.erase(steps.begin());
   return clamp;
 }

@@ -2,7 +2,8 @@
 
 namespace orknn::sim::kernels {
 
-std::optional<Window> window_of(const ir::NodeReader& node, const ir::Dims& input, const ir::Dims& output, std::span<const int64_t> kernel) {
+std::optional<Window> window_of(const ir::NodeReader& node, const ir::Dims& input, const ir::Dims& output,
+                                std::span<const int64_t> kernel) {
   if (input.size() != output.size() || input.size() < 3 || input.size() > 5) return std::nullopt;
   const size_t axes = input.size() - 2;
   Result<ops::Window> read = ops::read_window(node, axes, kernel);
@@ -30,8 +31,8 @@ Window window_of(const ops::Window& settled, std::span<const int64_t> in, std::s
 bool is_depthwise(const KernelQuery& q) {
   if (q.node.op != "Conv" || !q.inputs[1].constant) return false;
   const ir::Dims &x = q.inputs[0].dims, &w = q.inputs[1].dims;
-  return x.size() == w.size() && x.size() >= 3 && x.size() <= 4 && w[1] == 1 && x[1] > 1 && q.node.attributes.int_or("group", 1) == x[1] &&
-         w[0] % x[1] == 0;
+  return x.size() == w.size() && x.size() >= 3 && x.size() <= 4 && w[1] == 1 && x[1] > 1 &&
+         q.node.attributes.int_or("group", 1) == x[1] && w[0] % x[1] == 0;
 }
 
 PlaneLayout plane_layout(const Window& w) {

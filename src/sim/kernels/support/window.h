@@ -30,7 +30,8 @@ struct Window {
 
 // The window of a node with ONNX window attributes, for input and output [N, C, spatial...]. `kernel` is what the weights say,
 // empty for pools. Nothing for more than three spatial axes or attributes that do not fit the shapes.
-std::optional<Window> window_of(const ir::NodeReader& node, const ir::Dims& input, const ir::Dims& output, std::span<const int64_t> kernel);
+std::optional<Window> window_of(const ir::NodeReader& node, const ir::Dims& input, const ir::Dims& output,
+                                std::span<const int64_t> kernel);
 // The same for up to three axes whose padding is settled.
 Window window_of(const ops::Window& settled, std::span<const int64_t> in, std::span<const int64_t> out);
 
@@ -40,11 +41,13 @@ bool is_depthwise(const KernelQuery& query);
 // A padded copy of a plane laid out for the plane cores (forms.h): where each tap of the window reads.
 struct PlaneLayout {
   int64_t phase_size = 0;
-  int64_t row_size = 0;              // floats per padded row
-  std::vector<int64_t> offsets;      // per tap, from the first column of the padded row an output row begins at
+  int64_t row_size = 0;          // floats per padded row
+  std::vector<int64_t> offsets;  // per tap, from the first column of the padded row an output row begins at
 };
 PlaneLayout plane_layout(const Window& window);
 // Padded rows that `out_rows` rows of output read.
-inline int64_t padded_rows(const Window& w, int64_t out_rows) { return (out_rows - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilation[1] + 1; }
+inline int64_t padded_rows(const Window& w, int64_t out_rows) {
+  return (out_rows - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilation[1] + 1;
+}
 
 }  // namespace orknn::sim::kernels
