@@ -1,6 +1,7 @@
 // The integer cores with AVX2; compiled with its flags and run only where the machine has it.
 #if defined(__x86_64__)
 #define ORKNN_INT_FORM int_avx2
-#include "sim/kernels/support/int_forms_body.h"
 #include "sim/kernels/support/int_simd_avx2.h"
+
+#include "sim/kernels/support/int_forms_body.h"
 #endif
