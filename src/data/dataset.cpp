@@ -313,6 +313,13 @@ std::string Dataset::describe(size_t index) const {
   return sample.line ? fmt::format("{} ({})", line_name(list_, sample.line), names) : names;
 }
 
+bool Dataset::holds_pixels(size_t index) const {
+  return std::all_of(samples_.begin(), samples_.end(), [&](const Sample& sample) {
+    const auto file = MappedFile::open(sample.files[index]);
+    return file && (is_picture((*file)->bytes()) || npy_type((*file)->bytes()) == DType::UInt8);
+  });
+}
+
 Result<std::vector<ir::TensorData>> Dataset::sample(size_t index) const {
   ORKNN_ASSERT(index < samples_.size(), "the list has that sample");
   const Sample& sample = samples_[index];

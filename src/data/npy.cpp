@@ -70,13 +70,14 @@ void swap_bytes(ir::TensorData& value) {
   auto* bytes = static_cast<std::byte*>(value.mutable_data());
   for (size_t i = 0; i < value.bytes(); i += element) std::reverse(bytes + i, bytes + i + element);
 }
-}  // namespace
+struct Header {
+  DType dtype = DType::Undefined;
+  bool big_endian = false, fortran_order = false;
+  ir::Dims dims;
+  size_t bytes = 0;  // in front of the data
+};
 
-bool is_npy(std::span<const std::byte> bytes) {
-  return bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
-}
-
-Result<ir::TensorData> parse_npy(std::span<const std::byte> bytes) {
+Result<Header> parse_header(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (bytes.size() < 10 || !is_npy(bytes)) return bad("it does not begin with \\x93NUMPY");
   const auto byte = [&](size_t i) { return static_cast<size_t>(bytes[i]); };
@@ -90,22 +91,40 @@ Result<ir::TensorData> parse_npy(std::span<const std::byte> bytes) {
   ORKNN_TRY_ASSIGN(const std::string_view type_field, field(header, "descr"));
   ORKNN_TRY_ASSIGN(const std::string_view order_field, field(header, "fortran_order"));
   ORKNN_TRY_ASSIGN(const std::string_view shape_field, field(header, "shape"));
-  ORKNN_TRY_ASSIGN(ir::Dims dims, parse_shape(shape_field));
-  DType dtype = DType::Undefined;
+  Header result;
+  ORKNN_TRY_ASSIGN(result.dims, parse_shape(shape_field));
   if (type_field.size() > 4 && std::string_view("<>|=").find(type_field[1]) != std::string_view::npos)
     for (const TypeName& t : kTypes)
-      if (type_field.substr(2, 2) == t.text && type_field[4] == type_field[0]) dtype = t.dtype;
-  if (dtype == DType::Undefined)
+      if (type_field.substr(2, 2) == t.text && type_field[4] == type_field[0]) result.dtype = t.dtype;
+  if (result.dtype == DType::Undefined)
     return bad(fmt::format("element type {} is not supported", type_field.substr(0, type_field.find(','))));
-  ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(dims));
-  const size_t wanted = static_cast<size_t>(count) * dtype_bytes(dtype), found = bytes.size() - start - length;
+  result.big_endian = type_field[1] == '>';
+  result.fortran_order = order_field.substr(0, 4) == "True";
+  result.bytes = start + length;
+  return result;
+}
+}  // namespace
+
+bool is_npy(std::span<const std::byte> bytes) {
+  return bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
+}
+
+Result<ir::TensorData> parse_npy(std::span<const std::byte> bytes) {
+  ORKNN_TRY_ASSIGN(Header header, parse_header(bytes));
+  ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(header.dims));
+  const size_t wanted = static_cast<size_t>(count) * dtype_bytes(header.dtype), found = bytes.size() - header.bytes;
   if (found < wanted) return bad(fmt::format("{} bytes of data are missing", wanted - found));
-  ir::TensorData value = ir::TensorData::allocate(dtype, std::move(dims));
-  if (wanted) std::memcpy(value.mutable_data(), bytes.data() + start + length, wanted);
-  if (type_field[1] == '>') swap_bytes(value);
-  if (dtype == DType::Bool)  // any other byte would be no bool
+  ir::TensorData value = ir::TensorData::allocate(header.dtype, std::move(header.dims));
+  if (wanted) std::memcpy(value.mutable_data(), bytes.data() + header.bytes, wanted);
+  if (header.big_endian) swap_bytes(value);
+  if (header.dtype == DType::Bool)  // any other byte would be no bool
     for (uint8_t& b : std::span(static_cast<uint8_t*>(value.mutable_data()), wanted)) b = b != 0;
-  return order_field.substr(0, 4) == "True" ? reordered(value) : value;
+  return header.fortran_order ? reordered(value) : value;
+}
+
+DType npy_type(std::span<const std::byte> bytes) {
+  const auto header = parse_header(bytes);
+  return header ? header->dtype : DType::Undefined;
 }
 
 Result<ir::TensorData> read_npy(const std::string& path) {

@@ -15,6 +15,8 @@ Result<ir::TensorData> read_npy(const std::string& path);
 Result<ir::TensorData> parse_npy(std::span<const std::byte> bytes);
 // True when the bytes begin like an .npy file.
 bool is_npy(std::span<const std::byte> bytes);
+// The element type that the header states; Undefined when it is not a usable one.
+DType npy_type(std::span<const std::byte> bytes);
 // bfloat16 is written as float32, int4 as int8: NumPy has no such types.
 Status write_npy(const std::string& path, const ir::TensorData& value);
 

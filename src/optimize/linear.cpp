@@ -40,18 +40,23 @@ Node rebuilt(Patch& patch, const Graph& g, const Linear& l, const std::vector<do
     n.inputs.push_back(patch.add_constant(name, constant_from(bias, {l.out_channels}, dtype)));
     if (n.op == "MatMul") n.op = "Gemm";
   }
+  for (TailStep& step : n.tail)
+    if (step.operand >= 0) {
+      n.inputs.push_back(l.node->inputs[static_cast<size_t>(step.operand)]);
+      step.operand = static_cast<int32_t>(n.inputs.size()) - 1;
+    }
   if (n.op == "Gemm") n.attributes.erase("beta");  // multiplied in
   n.outputs = outputs.outputs;
   return n;
 }
 }  // namespace
 
-std::optional<Linear> linear_of(const Graph& g, const Node& node) {
+std::optional<Linear> linear_of(const Graph& g, const Node& node, Tail tail) {
   Linear l;
   l.node = &node;
   const bool conv = node.op == "Conv", transposed = node.op == "ConvTranspose", gemm = node.op == "Gemm";
   if (!conv && !transposed && !gemm && node.op != "MatMul") return std::nullopt;
-  if (!node.tail.empty()) return std::nullopt;
+  if (tail == Tail::Refused && !node.tail.empty()) return std::nullopt;
   l.weight = g.constant(node.input(1));
   if (!l.weight || !is_float(l.weight->dtype()) || l.weight->dims().size() < 2) return std::nullopt;
   if (g.reader_count(node.input(1)) > 1 && l.weight->bytes() > kMaxSharedBytes) return std::nullopt;

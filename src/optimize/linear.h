@@ -21,8 +21,10 @@ struct Linear {
   int64_t rank = 0;          // of the output
 };
 
-// Nothing when weights or bias are not constant floats, weights are shared and large, or the node has a tail.
-std::optional<Linear> linear_of(const ir::Graph& g, const ir::Node& node);
+// A fused tail lies between the result and what scale_output changes, but behind everything that scale_input does.
+enum class Tail { Refused, Kept };
+// Nothing when weights or bias are not constant floats, weights are shared and large, or the node has a tail that is refused.
+std::optional<Linear> linear_of(const ir::Graph& g, const ir::Node& node, Tail tail = Tail::Refused);
 
 // The elements of a constant that broadcasts along `axis` of a tensor of this rank and no other axis, one per channel.
 std::optional<std::vector<double>> per_channel(const ir::Graph& g, ir::TensorId constant, int64_t axis, int64_t rank,

@@ -3,7 +3,7 @@
 namespace orknn::quantize {
 
 std::span<const Step> steps() {
-  static constexpr Step kSteps[] = {kEqualizeChannels, kCorrectBias, kKeepSmallValues, kRoundAdaptively};
+  static constexpr Step kSteps[] = {kFoldNormalization, kEqualizeChannels, kCorrectBias, kKeepSmallValues, kRoundAdaptively};
   return kSteps;
 }
 

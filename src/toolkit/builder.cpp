@@ -20,6 +20,7 @@
 #include "toolkit/auto_hybrid.h"
 #include "toolkit/batch.h"
 #include "toolkit/channel_order.h"
+#include "toolkit/pixel_inputs.h"
 #include "toolkit/samples.h"
 #include "toolkit/shape_sets.h"
 
@@ -265,7 +266,7 @@ compile::CompileOptions Builder::compile_options() const {
   options.platform = platform_;
   options.float_dtype = dtype_from_name(config_.float_dtype);
   options.op_target = config_.op_target;
-  options.normalization = normalization_;
+  options.normalization = kept_normalization_;
   options.single_core = config_.single_core_mode;
   options.share_memory = config_.share_memory;
   options.cost.weights.sparse = config_.sparse_infer;
@@ -307,24 +308,55 @@ Status Builder::run_samples(const Samples& samples, const ir::Graph& graph, size
                      [&](size_t done) { report("Quantizating", static_cast<int64_t>(done), static_cast<int64_t>(count)); });
 }
 
+bool Builder::takes(const quantize::Step& step) const {
+  return config_.optimization_level >= step.min_level &&
+         std::find(config_.disable_rules.begin(), config_.disable_rules.end(), step.name) == config_.disable_rules.end();
+}
+
+void Builder::remark(const quantize::Step& step, const std::string& text) {
+  trace_.entries.push_back({trace_.entries.size() + 1, std::string(step.name), text});
+  log(LogLevel::Detail, "build", text);
+}
+
 quantize::QuantizeOptions Builder::quantize_options(const quantize::NumberFormat& format) const {
   quantize::QuantizeOptions choices;
   choices.format = format;
   choices.per_channel = config_.quantized_method != "layer" && !format.per_tensor;
-  const auto asked = [&](const quantize::Step& step) {
-    return config_.optimization_level >= step.min_level &&
-           std::find(config_.disable_rules.begin(), config_.disable_rules.end(), step.name) == config_.disable_rules.end();
-  };
-  choices.equalize = equalizes_ && asked(quantize::kEqualizeChannels);
-  choices.correct_bias = asked(quantize::kCorrectBias);
-  choices.keep_small_values = asked(quantize::kKeepSmallValues);
-  choices.round_adaptively = asked(quantize::kRoundAdaptively);
+  choices.equalize = equalizes_ && takes(quantize::kEqualizeChannels);
+  choices.correct_bias = takes(quantize::kCorrectBias);
+  choices.keep_small_values = takes(quantize::kKeepSmallValues);
+  choices.round_adaptively = takes(quantize::kRoundAdaptively);
   return choices;
+}
+
+// Inputs whose samples are pixels get the pixels themselves as integers, where that is exact. Answers the ranges of these inputs.
+std::map<std::string, quantize::Range, std::less<>> Builder::fold_normalization(const std::vector<ir::Graph*>& graphs,
+                                                                                Samples& samples) {
+  std::map<std::string, quantize::Range, std::less<>> ranges;
+  for (size_t i = 0; i < kept_normalization_.size(); ++i) {
+    if (!samples.holds_pixels(i)) continue;
+    const std::string& name = graphs[0]->tensor(graphs[0]->inputs()[i]).name;
+    const auto pixels = read_pixels(graphs, i, kept_normalization_[i]);
+    if (!pixels) {
+      remark(quantize::kFoldNormalization, fmt::format("'{}': its pixels are normalized while they are read, and rounded", name));
+      continue;
+    }
+    remark(quantize::kFoldNormalization,
+           pixels->layers.empty()
+               ? fmt::format("'{}': its integers are the pixels", name)
+               : fmt::format("'{}': its integers are the pixels, the rest of its normalization goes into the weights of '{}'",
+                             name, fmt::join(pixels->layers, "', '")));
+    kept_normalization_[i] = pixels->normalization;
+    ranges[name] = pixels->range;
+  }
+  samples.set_normalization(kept_normalization_);
+  return ranges;
 }
 
 // Runs the samples through the float32 form of `graph` and gives its layers their integer form.
 Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset, std::vector<ir::Graph>* others) {
   ORKNN_TRY_ASSIGN(const quantize::NumberFormat format, number_format(*platform_, config_.quantized_dtype));
+  kept_normalization_ = normalization_;
   std::vector<ir::Graph> no_others;
   if (!others) others = &no_others;
   if (is_float(format.activations)) {
@@ -336,12 +368,9 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset, std
     return {};
   }
   quantize::QuantizeOptions choices = quantize_options(format);
-  const auto remark = [this](const quantize::Step& step, const std::string& text) {
-    trace_.entries.push_back({trace_.entries.size() + 1, std::string(step.name), text});
-    log(LogLevel::Detail, "build", text);
-  };
+  const auto tell = [this](const quantize::Step& step, const std::string& text) { remark(step, text); };
   if (from_files_) {
-    choices.remark = remark;
+    choices.remark = tell;
     choices.ranges = from_files_->ranges;
     choices.channel_means = from_files_->channel_means;
     choices.formats = from_files_->formats;
@@ -353,16 +382,17 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset, std
   ORKNN_TRY_ASSIGN(choices.algorithm, quantize::algorithm_from_name(config_.quantized_algorithm));
   ORKNN_TRY(quantize::split_tails(graph, ops::builtin_ops()));
   for (ir::Graph& other : *others) ORKNN_TRY(quantize::split_tails(other, ops::builtin_ops()));
+  ORKNN_TRY_ASSIGN(Samples samples, Samples::open(dataset, graph, config_.quant_img_RGB2BGR, compile_options()));
+  if (takes(quantize::kFoldNormalization) && format.bits() == 8 && !format.power_of_two)
+    choices.ranges = fold_normalization(graphs_of(*others, graph), samples);
   const ir::Graph uncalibrated = graph;
-
-  ORKNN_TRY_ASSIGN(const Samples samples, Samples::open(dataset, graph, config_.quant_img_RGB2BGR, compile_options()));
   if (auto_hybrid_) ORKNN_TRY(choose_float_layers(graph, samples, choices));
   const auto run = [&](const ir::Graph& computed, size_t count, const quantize::Observe& observe) {
     return run_samples(samples, computed, count, observe);
   };
   equalizes_ = choices.equalize;
   quantize::QuantizeOptions told = choices;
-  told.remark = remark;
+  told.remark = tell;
   ORKNN_TRY_ASSIGN(calibration_, quantize::calibrate(graph, run, samples.size(), told));
   const quantize::Calibration& calibration = *calibration_;
   choices.rounded = told.rounded = calibration.rounded;
@@ -580,6 +610,7 @@ Status Builder::build(bool do_quantization, const std::string& dataset, bool aut
     if (Status s = optimize_graph(*g); !s) return s;
   }
 
+  kept_normalization_ = normalization_;
   layer_decisions_.clear();
   hybrid_summary_.clear();
   float_layers_ = from_files_ ? from_files_->float_layers : std::set<std::string, std::less<>>();

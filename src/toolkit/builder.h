@@ -94,10 +94,13 @@ class Builder {
   Status store_weights_as_integers(ir::Graph& graph) const;
   // `converted` is told the bytes of weights whose number format was settled.
   Status add_program(format::Model& model, ir::Graph graph, const std::function<void(uint64_t bytes)>& converted) const;
+  bool takes(const quantize::Step& step) const;
+  void remark(const quantize::Step& step, const std::string& text);
   quantize::QuantizeOptions quantize_options(const quantize::NumberFormat& format) const;
   Status lower_to_integers(ir::Graph& graph, const quantize::TensorStatistics& statistics, quantize::QuantizeOptions choices);
   Status lower_large_layers(ir::Graph& graph, const std::string& dataset);
   Status choose_float_layers(const ir::Graph& graph, const Samples& samples, quantize::QuantizeOptions& choices);
+  std::map<std::string, quantize::Range, std::less<>> fold_normalization(const std::vector<ir::Graph*>& graphs, Samples& samples);
   Status round_weights(ir::Graph& graph, DType type, const std::string& dataset);
   Status run_samples(const Samples& samples, const ir::Graph& graph, size_t count, const quantize::Observe& observe) const;
   void log_float_layers() const;
@@ -112,6 +115,7 @@ class Builder {
   std::vector<ir::Graph> other_shapes_;  // graph_ in the other shapes of dynamic_input
   importer::SourceInfo source_;
   std::vector<compile::Normalization> normalization_;
+  std::vector<compile::Normalization> kept_normalization_;  // what the last build() left of it for the program's inputs
   optimize::Trace trace_;
   std::vector<quantize::LayerDecision> layer_decisions_;
   std::shared_ptr<const format::Model> model_;

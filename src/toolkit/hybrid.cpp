@@ -347,7 +347,7 @@ Result<std::vector<std::string>> Builder::hybrid_step1(const HybridRequest& requ
                     {"framework", source_.framework},
                     {"dataset", std::filesystem::absolute(request.dataset).string()},
                     {"config", to_json(config_)}};
-  for (const compile::Normalization& n : normalization_) data["normalization"].push_back({{"mean", n.mean}, {"std", n.std}});
+  for (const compile::Normalization& n : kept_normalization_) data["normalization"].push_back({{"mean", n.mean}, {"std", n.std}});
   data["quantization"] = found;
   if (calibration_) {
     data["means"] = means_of(reference_, calibration_->statistics);

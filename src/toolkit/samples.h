@@ -31,6 +31,9 @@ class Samples {
     rest.first_ += std::min(count, size());
     return rest;
   }
+  bool holds_pixels(size_t input) const { return dataset_.holds_pixels(input); }
+  // Other than open() was told.
+  void set_normalization(std::vector<compile::Normalization> normalization) { options_.normalization = std::move(normalization); }
   // Where sample `i` came from, for messages.
   std::string describe(size_t i) const { return dataset_.describe(first_ + i); }
 
