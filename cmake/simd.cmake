@@ -9,6 +9,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set_source_files_properties(${forms}/forms_avx512.cpp PROPERTIES
                               COMPILE_FLAGS "-O3 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512 ${quiet}")
   set_source_files_properties(${forms}/int_forms_avx2.cpp PROPERTIES COMPILE_FLAGS "-O3 -mavx2")
+  file(GLOB form_files ${forms}/*forms_*.cpp)  # other flags than the room's precompiled headers
+  set_source_files_properties(${form_files} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   set(avx512 "-O3 -mavx2 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512 ${quiet}")
   set_source_files_properties(${forms}/int_forms_avx512.cpp PROPERTIES COMPILE_FLAGS "${avx512}")
   set_source_files_properties(${forms}/int_forms_avx512vnni.cpp PROPERTIES COMPILE_FLAGS "${avx512} -mavx512vnni")
