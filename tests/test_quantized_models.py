@@ -100,6 +100,47 @@ def test_samples_that_say_nothing_are_told(make_onnx, tmp_path, capfd):
     assert "'dead' (always 0)" in text and "'y' (always" not in text
 
 
+@pytest.mark.parametrize(
+    ("pads", "mean", "std", "kept"),
+    [
+        (0, [123.675, 116.28, 103.53], [58.395, 57.12, 57.375], True),
+        (1, [127.5] * 3, [127.5] * 3, True),
+        (1, [0] * 3, [255] * 3, True),
+        (1, [123.675, 116.28, 103.53], [58.395, 57.12, 57.375], False),
+    ],
+    ids=["no border", "half a pixel", "only a scale", "a border of three means"],
+)
+def test_pixels_are_read_exactly_where_the_first_layer_can_take_the_rest(make_onnx, tmp_path, pads, mean, std, kept):
+    r = np.random.default_rng(6)
+    weights = r.standard_normal((4, 3, 3, 3)).astype(np.float32)
+    model = make_onnx(
+        [("Conv", ["x", "w"], ["y"], {"pads": [pads] * 4})],
+        {"x": ("float32", [1, 3, 16, 16])},
+        {"y": ("float32", [1, 4, 14 + 2 * pads, 14 + 2 * pads])},
+        {"w": weights},
+    )
+    pixels = r.integers(0, 256, (1, 3, 16, 16)).astype(np.uint8)
+    np.save(tmp_path / "x.npy", pixels)
+    (tmp_path / "dataset.txt").write_text("x.npy\n")
+
+    def results(inputs, **inference):
+        rknn = RKNN(verbose=False)
+        rknn.config(target_platform="rk3588", mean_values=[mean], std_values=[std])
+        assert rknn.load_onnx(model) == 0
+        assert rknn.build(do_quantization=True, dataset=str(tmp_path / "dataset.txt")) == 0 and rknn.init_runtime() == 0
+        found = rknn.inference([inputs], data_format="nchw", **inference)[0]
+        rknn.release()
+        return found
+
+    found = results(pixels)
+    raw = results((pixels.astype(np.int16) - 128).astype(np.int8), inputs_pass_through=[1])
+    assert (found == raw).all() == kept
+    shift, scale = (np.reshape(v, (1, 3, 1, 1)).astype(np.float32) for v in (mean, std))
+    exact = run(model, [(pixels - shift) / scale], float_dtype="float32")[0]
+    step = (exact.max() - exact.min()) / 255
+    assert np.abs(found - exact).max() < 4 * step
+
+
 @pytest.fixture
 def float_model(make_onnx):
     r = np.random.default_rng(4)

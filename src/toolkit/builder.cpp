@@ -335,7 +335,7 @@ std::map<std::string, quantize::Range, std::less<>> Builder::fold_normalization(
   std::map<std::string, quantize::Range, std::less<>> ranges;
   for (size_t i = 0; i < kept_normalization_.size(); ++i) {
     if (!samples.holds_pixels(i)) continue;
-    const std::string& name = graphs[0]->tensor(graphs[0]->inputs()[i]).name;
+    const std::string name = graphs[0]->tensor(graphs[0]->inputs()[i]).name;
     const auto pixels = read_pixels(graphs, i, kept_normalization_[i]);
     if (!pixels) {
       remark(quantize::kFoldNormalization, fmt::format("'{}': its pixels are normalized while they are read, and rounded", name));
