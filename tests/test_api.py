@@ -308,10 +308,12 @@ def test_config_accepts_vendor_and_old_keys(conv_model, build, capfd):
         channel_mean_value="0 0 0 1",
         batch_size=10,
         sram_prefer=True,
+        inputs_yuv_fmt=["nv12"],
         quantized_dtype="asymmetric_quantized-8",
         target_platform=["RK3588"],
     )
-    assert "'sram_prefer' has no effect" in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert "'sram_prefer' has no effect" in said and "the model takes RGB pictures, not YUV" in said
 
 
 def test_failure_contract(tmp_path, conv_model, monkeypatch, capfd):

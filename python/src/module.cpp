@@ -162,7 +162,6 @@ toolkit::BuildConfig to_config(const nb::dict& options) {
   c.reorder_channel = get<std::vector<bool>>(options, "reorder_channel");
   c.dynamic_input = get<toolkit::ShapeSets>(options, "dynamic_input");
   c.remove_weight = get<bool>(options, "remove_weight");
-  c.inputs_yuv_fmt = get<bool>(options, "inputs_yuv_fmt");
   c.float_dtype = get<std::string>(options, "float_dtype");
   c.optimization_level = get<int>(options, "optimization_level");
   c.custom_string = get<std::optional<std::string>>(options, "custom_string").value_or("");

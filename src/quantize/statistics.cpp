@@ -26,7 +26,8 @@ struct Row {
 };
 
 // On machines with wider registers the same arithmetic runs in those: -ffp-contract=off leaves no other difference.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
+// (The choice among them is made before a sanitizer is ready.)
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define ORKNN_WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define ORKNN_WIDE

@@ -334,8 +334,9 @@ std::map<std::string, quantize::Range, std::less<>> Builder::fold_normalization(
                                                                                 Samples& samples) {
   std::map<std::string, quantize::Range, std::less<>> ranges;
   for (size_t i = 0; i < kept_normalization_.size(); ++i) {
-    if (!samples.holds_pixels(i)) continue;
-    const std::string name = graphs[0]->tensor(graphs[0]->inputs()[i]).name;
+    const ir::Tensor& input = graphs[0]->tensor(graphs[0]->inputs()[i]);
+    if (input.dtype != DType::Float32 || !samples.holds_pixels(i)) continue;
+    const std::string name = input.name;
     const auto pixels = read_pixels(graphs, i, kept_normalization_[i]);
     if (!pixels) {
       remark(quantize::kFoldNormalization, fmt::format("'{}': its pixels are normalized while they are read, and rounded", name));

@@ -127,23 +127,17 @@ Result<const platform::Platform*> check(const BuildConfig& c) {
           "Invalid dynamic_input set {}, expect one shape of positive numbers per input, as many as in the other sets!",
           to_text(set))));
 
-  const struct {
-    std::string_view name;
-    bool asked;
-    std::string_view missing;
-  } refused[] = {{"remove_weight", c.remove_weight,
-                  "the runtime cannot share the weights of another model yet (RKNN_FLAG_SHARE_WEIGHT_MEM)"},
-                 {"inputs_yuv_fmt", c.inputs_yuv_fmt,
-                  "the conversion from YUV is not a layer of the model yet, feed RGB pictures"}},
-    ignored[] = {{"model_pruning", c.model_pruning, {}},
-                 {"remove_reshape", c.remove_reshape, {}},
-                 {"enable_flash_attention", c.enable_flash_attention, {}}};
-  for (const auto& option : refused)
-    if (option.asked) problems.also(unsupported(fmt::format("The '{}' is not available yet: {}!", option.name, option.missing)));
+  if (c.remove_weight)
+    problems.also(
+        unsupported("The 'remove_weight' is not available yet: the runtime cannot share the weights of another model yet "
+                    "(RKNN_FLAG_SHARE_WEIGHT_MEM)!"));
   if (!problems) return problems;
 
-  for (const auto& option : ignored)
-    if (option.asked) warn(fmt::format("The '{}' is not available yet and is ignored!", option.name));
+  const std::pair<std::string_view, bool> ignored[] = {{"model_pruning", c.model_pruning},
+                                                       {"remove_reshape", c.remove_reshape},
+                                                       {"enable_flash_attention", c.enable_flash_attention}};
+  for (const auto& [name, asked] : ignored)
+    if (asked) warn(fmt::format("The '{}' is not available yet and is ignored!", name));
   if (c.sparse_infer && !chip->features.sparse_weights)
     warn(fmt::format("The 'sparse_infer' has no effect on {}, it has no kernels for sparse weights!", chip->name));
   if (c.compress_weight && !chip->features.weight_compression)

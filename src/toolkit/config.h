@@ -42,7 +42,7 @@ struct BuildConfig {
   // Asked for by the user but not available yet: those that would change what the model computes are an error, the others a
   // warning.
   bool remove_weight = false, model_pruning = false, remove_reshape = false;
-  bool enable_flash_attention = false, inputs_yuv_fmt = false;
+  bool enable_flash_attention = false;
 
   // For looking inside (command line); config() has no such keys.
   std::string stop_after;

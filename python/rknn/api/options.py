@@ -91,8 +91,8 @@ IGNORED = {
     "restart",
     "samples",
 }
-# Not available yet. They only make a model smaller or faster, so they are ignored with a remark; remove_weight and inputs_yuv_fmt would
-# change what the model is, and the builder refuses them.
+# Not available yet. They only make a model smaller or faster, so they are ignored with a remark; remove_weight would change what the
+# model is, and the builder refuses it.
 NOT_YET_HARMLESS = {"model_pruning", "remove_reshape", "enable_flash_attention"}
 BOOLS = {k for k, v in DEFAULTS.items() if isinstance(v, bool)} - {"quant_img_RGB2BGR"}
 
@@ -212,7 +212,8 @@ def check(options, warn):
     for key in sorted(NOT_YET_HARMLESS):
         if result[key]:
             warn(f"The '{key}' is not available yet and is ignored!")
-    result["inputs_yuv_fmt"] = bool(result["inputs_yuv_fmt"])
+    if result.pop("inputs_yuv_fmt"):
+        warn("The 'inputs_yuv_fmt' is not available yet and is ignored: the model takes RGB pictures, not YUV!")
     result["reorder_channel"] = swapped
     result["quant_img_RGB2BGR"] = _flags(result["quant_img_RGB2BGR"])
     result["dynamic_input"] = _shape_sets(result["dynamic_input"])
