@@ -31,6 +31,21 @@ def test_class_is_recognised_by_demo_scripts():
     assert (RKNN.NPU_CORE_AUTO, RKNN.NPU_CORE_0_1_2, RKNN.NPU_CORE_ALL) == (0, 7, 0xFFFF)
 
 
+def test_input_values_that_are_no_numbers_are_refused(conv_model, capfd):
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(conv_model, input_initial_val=[np.array(["a"])]) == -1
+    assert "dtype <U1 of entry 0 of input_initial_val" in capfd.readouterr().err
+
+
+def test_open_extents_are_told(make_onnx, capfd):
+    model = make_onnx([("Relu", ["x"], ["y"], {})], {"x": ("float32", ["N", 3])}, {"y": ("float32", ["N", 3])})
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(model, input_size_list=[[-1, 3]]) == 0
+    assert "The shape ['N', 3] of input 'x' stays open" in capfd.readouterr().err
+
+
 def test_misspelt_keywords_of_loaders_are_refused(capfd):
     rknn = RKNN()
     rknn.config(target_platform="rk3588")

@@ -314,10 +314,22 @@ std::string Dataset::describe(size_t index) const {
 }
 
 bool Dataset::holds_pixels(size_t index) const {
-  return std::all_of(samples_.begin(), samples_.end(), [&](const Sample& sample) {
+  bool uses_the_range = false;
+  for (const Sample& sample : samples_) {
     const auto file = MappedFile::open(sample.files[index]);
-    return file && (is_picture((*file)->bytes()) || npy_type((*file)->bytes()) == DType::UInt8);
-  });
+    if (!file) return false;
+    const std::span<const std::byte> bytes = (*file)->bytes();
+    const bool picture = is_picture(bytes);
+    if (!picture && npy_type(bytes) != DType::UInt8) return false;
+    if (picture || uses_the_range) {
+      uses_the_range = true;
+      continue;
+    }
+    const auto array = parse_npy(bytes);
+    if (!array) return false;
+    uses_the_range = std::ranges::any_of(array->view().values<uint8_t>(), [](uint8_t v) { return v > 127; });
+  }
+  return uses_the_range;
 }
 
 Result<std::vector<ir::TensorData>> Dataset::sample(size_t index) const {

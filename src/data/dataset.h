@@ -46,7 +46,7 @@ class Dataset {
   // "dataset.txt line 3 (dog.jpg)", for messages.
   std::string describe(size_t index) const;
 
-  // Every sample of input `index` is a picture or an array of bytes. Only the beginnings of the files are read.
+  // Every sample of input `index` is a picture or an array of bytes, some of them above 127: masks and labels are no pixels.
   bool holds_pixels(size_t index) const;
 
   // One tensor per model input with exactly its dims; uint8 for pictures, the array's own type for .npy files.

@@ -428,7 +428,7 @@ void encode_model_facts(const Model& model, ByteWriter& out) {
   for (const std::string* s : {&model.name, &model.target_platform, &model.source_framework, &model.toolkit_version,
                                &model.custom_string, &model.float_dtype})
     out.text(*s);
-  if (!model.sync_uids.empty()) out.list(model.sync_uids);
+  out.list(model.sync_uids);
 }
 
 Result<Model> decode_model_facts(ByteReader& in) {
@@ -436,7 +436,8 @@ Result<Model> decode_model_facts(ByteReader& in) {
   for (std::string* s : {&model.name, &model.target_platform, &model.source_framework, &model.toolkit_version,
                          &model.custom_string, &model.float_dtype})
     *s = in.text();
-  if (in.left() > 0) model.sync_uids = in.list<uint32_t>();
+  // Older files end here, with up to 63 bytes that fill the section.
+  if (in.left() >= sizeof(uint32_t)) model.sync_uids = in.list<uint32_t>();
   if (in.failed()) return damaged("what it says about the model is cut off");
   return model;
 }

@@ -12,6 +12,10 @@ constexpr int kBitsToKeep = 5;
 // Below this a score is a mask's: no probability is left of it.
 constexpr double kMasked = -1000;
 
+// A range of this many bits less than the tensor's is a small one; ranges this factor apart are different things.
+constexpr int kBitsOfSmallChannels = 3;
+constexpr double kGap = 8;
+
 size_t index_of(TensorId t) { return static_cast<size_t>(t.index); }
 
 class Assigner {
@@ -164,11 +168,14 @@ class Assigner {
     if (n.op == "Log" || logarithm_[index_of(n.output())]) return because("a logarithm needs small values exact");
     if (f == Form::Softmax && is_masked(n.input(0))) return because(named(n.input(0)) + " holds masked values");
     if (f == Form::Binary && is_masked(n.output()) && only_softmax_reads(n.output())) return because("it masks values");
-    if (!keeps_channels(f) || !carried_out_[index_of(n.output())]) return std::nullopt;
-    for (TensorId x : n.inputs)
-      if (x && mixed_[index_of(x)]) return because(named(x) + " holds small values beside larger ones");
+    if (!carried_out_[index_of(n.output())]) return std::nullopt;
+    if (keeps_channels(f))
+      for (TensorId x : n.inputs)
+        if (x && mixed_[index_of(x)]) return because(named(x) + " holds small values beside larger ones");
     std::string mixes;
     const double most = largest_ratio();
+    if (f != Form::Move && has_channels_apart(n.output()))
+      mixes = "some of its channels would lose their values next to larger ones";
     if (f == Form::Concat) {
       const auto joined = own_parameters(n.output(), {});
       for (TensorId t : n.inputs)
@@ -183,6 +190,13 @@ class Assigner {
     if (mixes.empty()) return std::nullopt;
     mixed_[index_of(n.output())] = 1;
     return LayerForm{Form::Float, std::move(mixes), true};
+  }
+
+  bool has_channels_apart(TensorId t) const {
+    const std::string& name = graph_.tensor(t).name;
+    if (options_.uneven_tensors.contains(name)) return true;
+    const auto it = statistics_.find(name);
+    return it != statistics_.end() && channels_lie_apart(it->second, options_.format.bits());
   }
 
   // The largest of the factors by the smallest; factors of 0 leave nothing to lose.
@@ -258,6 +272,21 @@ class Assigner {
   Assignment result_;
 };
 }  // namespace
+
+bool channels_lie_apart(const Statistics& statistics, int bits) {
+  std::vector<double> widths;
+  for (const ChannelStatistics& c : statistics.channels())
+    if (const double width = std::max(static_cast<double>(c.max), 0.0) - std::min(static_cast<double>(c.min), 0.0); width > 0)
+      widths.push_back(width);
+  if (widths.size() < 2) return false;
+  std::sort(widths.begin(), widths.end());
+  const double whole =
+      std::max(static_cast<double>(statistics.max()), 0.0) - std::min(static_cast<double>(statistics.min()), 0.0);
+  const double small = whole / std::exp2(bits - kBitsOfSmallChannels);
+  for (size_t i = (widths.size() + 15) / 16; i < widths.size() && widths[i - 1] < small; ++i)
+    if (widths[i] >= kGap * widths[i - 1]) return true;
+  return false;
+}
 
 Assignment assign_parameters(const Graph& graph, const TensorStatistics& statistics, const QuantizeOptions& options) {
   return Assigner(graph, statistics, options).run();

@@ -9,6 +9,10 @@
 
 namespace orknn::quantize {
 
+// Some channels of a tensor, a sixteenth of them at least, use less than a 32nd of its range and are set apart from the others by
+// a factor of 8: boxes and scores from one layer. In `bits` bits little would be left of the small ones.
+bool channels_lie_apart(const Statistics& statistics, int bits);
+
 struct Assignment {
   std::vector<std::optional<ir::QuantParams>> tensors;  // by tensor index; nothing = stays in float
   std::vector<LayerForm> forms;                         // by node index; what each layer becomes

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,8 @@ struct QuantizeOptions {
   std::map<std::string, NumberFormat, std::less<>> formats;
   // Given by the user instead of found by the algorithm, by name of the tensor.
   std::map<std::string, Range, std::less<>> ranges;
+  // Whose channels lie far apart (parameters.h), where no statistics are at hand.
+  std::set<std::string, std::less<>> uneven_tensors;
   // Mean of each channel where no statistics are at hand, by name of the tensor.
   std::map<std::string, std::vector<double>, std::less<>> channel_means;
 };

@@ -13,8 +13,8 @@ struct Step {
 };
 
 inline constexpr Step kFoldNormalization{
-    "fold_normalization", "the first layers take what mean_values and std_values differ by per channel, pixels are read exactly",
-    1};
+    "fold_normalization",
+    "8-bit inputs fed with pixels hold the pixels themselves; biases take what the mean lies beside a pixel", 1};
 inline constexpr Step kEqualizeChannels{
     "equalize_channels", "channels that use a small part of their tensor's range are multiplied up, the layers behind divide", 3};
 inline constexpr Step kCorrectBias{"correct_bias", "biases take back what rounded weights do to the mean of each channel", 3};

@@ -235,6 +235,12 @@ Status Builder::load_model(const std::string& path, std::string_view framework, 
   ORKNN_TRY_ASSIGN(ir::Graph graph, import_graph(path, framework, options, other_files, source));
   const std::string tag = "load_" + source.framework;
   for (const std::string& text : source.warnings) log(LogLevel::Warn, tag, text);
+  for (ir::TensorId t : graph.inputs())
+    if (const ir::Tensor& input = graph.tensor(t); !input.shape || !ir::to_dims(*input.shape))
+      log(LogLevel::Warn, tag,
+          fmt::format(
+              "The shape {} of input '{}' stays open: its layers run on the CPU, and only the Python API can run the model!",
+              shape_text(input.shape), input.name));
   auto normalization = normalization_of(graph, config_, tag);
   if (!normalization) return Status(normalization.status()).model(path).stage("load");
   for (size_t i = 0; i < std::min(config_.reorder_channel.size(), normalization->size()); ++i)
@@ -345,7 +351,7 @@ std::map<std::string, quantize::Range, std::less<>> Builder::fold_normalization(
     remark(quantize::kFoldNormalization,
            pixels->layers.empty()
                ? fmt::format("'{}': its integers are the pixels", name)
-               : fmt::format("'{}': its integers are the pixels, the rest of its normalization goes into the weights of '{}'",
+               : fmt::format("'{}': its integers are the pixels, what its mean lies beside a pixel goes into the biases of '{}'",
                              name, fmt::join(pixels->layers, "', '")));
     kept_normalization_[i] = pixels->normalization;
     ranges[name] = pixels->range;
@@ -374,6 +380,7 @@ Status Builder::quantize_graph(ir::Graph& graph, const std::string& dataset, std
     choices.remark = tell;
     choices.ranges = from_files_->ranges;
     choices.channel_means = from_files_->channel_means;
+    choices.uneven_tensors = from_files_->uneven_tensors;
     choices.formats = from_files_->formats;
     choices.rounded = from_files_->rounded;
     ORKNN_TRY(lower_to_integers(graph, {}, choices));

@@ -126,6 +126,7 @@ class Builder {
   struct FileParameters {
     std::map<std::string, quantize::Range, std::less<>> ranges;
     std::map<std::string, std::vector<double>, std::less<>> channel_means;
+    std::set<std::string, std::less<>> uneven_tensors;
     std::map<std::string, quantize::NumberFormat, std::less<>> formats;  // of single layers
     std::set<std::string, std::less<>> float_layers;
     std::shared_ptr<const quantize::RoundedLayers> rounded;

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "format/rknn_file.h"
 #include "quantize/adaptive_rounding.h"
+#include "quantize/parameters.h"
 #include "toolkit/auto_hybrid.h"
 #include "toolkit/builder.h"
 #include "toolkit/hybrid_file.h"
@@ -351,6 +352,10 @@ Result<std::vector<std::string>> Builder::hybrid_step1(const HybridRequest& requ
   data["quantization"] = found;
   if (calibration_) {
     data["means"] = means_of(reference_, calibration_->statistics);
+    ORKNN_TRY_ASSIGN(const quantize::NumberFormat format, number_format(*platform_, config_.quantized_dtype));
+    data["uneven"] = ordered_json::array();
+    for (const auto& [name, seen] : calibration_->statistics)
+      if (quantize::channels_lie_apart(seen, format.bits())) data["uneven"].push_back(name);
     if (calibration_->rounded) data["rounded"] = to_json(*calibration_->rounded);
   }
 
@@ -419,6 +424,7 @@ Result<Builder> Builder::hybrid_step2(const std::string& model, const std::strin
   if (j.contains("means") && j["means"].is_object())
     for (const auto& [name, values] : j["means"].items())
       given.channel_means[name] = list_field<double>(j["means"], name.c_str());
+  for (const std::string& name : list_field<std::string>(j, "uneven")) given.uneven_tensors.insert(name);
   ORKNN_TRY_ASSIGN(const quantize::NumberFormat format, number_format(builder.platform(), builder.config_.quantized_dtype));
   const Graph& graph = builder.graph_;
   Status problems;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "optimize/linear.h"
 #include "optimize/match.h"
@@ -12,42 +11,26 @@ namespace orknn::toolkit {
 namespace {
 using namespace ir;
 
-// pixel / std - mean / std = ((pixel - whole_mean) / one_std) * scale + shift
+// (pixel - mean) / std = (pixel - whole_mean) / std + rest
 struct Split {
-  double whole_mean = 0, one_std = 1;
-  std::vector<double> scale, shift;  // per channel
-  bool has_rest = false;
-  bool reaches_border = false;  // zero is not the pixel nearest to the mean
+  double whole_mean = 0, std = 1, rest = 0;
 };
 
-double average(const std::vector<double>& list) {
-  return std::accumulate(list.begin(), list.end(), 0.0) / static_cast<double>(list.size());
-}
-
-std::optional<Split> split(const compile::Normalization& normalization, size_t channels) {
-  const auto values = [&](const std::vector<float>& given, double neutral) {
-    return given.empty() ? std::vector<double>(channels, neutral) : std::vector<double>(given.begin(), given.end());
+std::optional<Split> split(const compile::Normalization& normalization) {
+  const auto common = [](const std::vector<float>& values, double neutral) -> std::optional<double> {
+    if (values.empty()) return neutral;
+    if (std::ranges::any_of(values, [&](float v) { return v != values[0]; })) return std::nullopt;
+    return values[0];
   };
-  const std::vector<double> mean = values(normalization.mean, 0), std = values(normalization.std, 1);
-  if (channels == 0 || mean.size() != channels || std.size() != channels) return std::nullopt;
-  for (double s : std)
-    if (!(s > 0) || !std::isfinite(s)) return std::nullopt;
-  Split result;
-  result.whole_mean = std::nearbyint(average(mean));
-  result.one_std = std::ranges::count(std, std[0]) == static_cast<std::ptrdiff_t>(channels) ? std[0] : average(std);
-  if (!(result.whole_mean >= 0 && result.whole_mean <= 255)) return std::nullopt;  // a range holds zero
-  constexpr double kBetweenPixels = 0.5;
-  for (size_t c = 0; c < channels; ++c) {
-    result.scale.push_back(result.one_std / std[c]);
-    result.shift.push_back((result.whole_mean - mean[c]) / std[c]);
-    result.has_rest |= result.scale[c] != 1 || result.shift[c] != 0;
-    result.reaches_border |= std::abs(result.whole_mean - mean[c]) > kBetweenPixels;
-  }
-  return result;
+  const auto mean = common(normalization.mean, 0), std = common(normalization.std, 1);
+  if (!mean || !std || !(*std > 0) || !std::isfinite(*std)) return std::nullopt;
+  const double whole = std::nearbyint(*mean);
+  if (!(whole >= 0 && whole <= 255)) return std::nullopt;  // a range holds zero
+  return Split{whole, *std, (whole - *mean) / *std};
 }
 
-// The layers that take the rest; transposes on the way to them are passed. Nothing when another node reads `t`.
-bool find_readers(const Graph& g, TensorId t, int64_t axis, const Split& rest, std::vector<NodeId>& readers) {
+// The layers that take the rest; transposes on the way to them are passed. False when another node reads `t`.
+bool find_readers(const Graph& g, TensorId t, int64_t axis, int64_t channels, std::vector<NodeId>& readers) {
   if (std::ranges::count(g.outputs(), t) > 0) return false;
   for (NodeId id : g.users(t)) {
     const Node& n = g.node(id);
@@ -55,13 +38,13 @@ bool find_readers(const Graph& g, TensorId t, int64_t axis, const Split& rest, s
       const auto perm = optimize::transpose_perm(g, n);
       if (!perm) return false;
       const auto at = std::ranges::find(*perm, axis);
-      if (at == perm->end() || !find_readers(g, n.output(), at - perm->begin(), rest, readers)) return false;
+      if (at == perm->end() || !find_readers(g, n.output(), at - perm->begin(), channels, readers)) return false;
       continue;
     }
+    // A transposed convolution gives each result another number of taps: no bias makes up for a shift.
     const auto linear = optimize::linear_of(g, n, optimize::Tail::Kept);
-    if (!linear || n.input(0) != t || std::ranges::count(n.inputs, t) > 1 || linear->input_axis != axis ||
-        linear->in_channels != static_cast<int64_t>(rest.scale.size()) || !linear->can_have_bias ||
-        (linear->is_padded && rest.reaches_border))
+    if (!linear || n.op == "ConvTranspose" || n.input(0) != t || std::ranges::count(n.inputs, t) > 1 ||
+        linear->input_axis != axis || linear->in_channels != channels || !linear->can_have_bias)
       return false;
     readers.push_back(id);
   }
@@ -71,22 +54,22 @@ bool find_readers(const Graph& g, TensorId t, int64_t axis, const Split& rest, s
 
 std::optional<PixelInput> read_pixels(const std::vector<Graph*>& graphs, size_t index,
                                       const compile::Normalization& normalization) {
-  std::vector<std::vector<NodeId>> readers(graphs.size());
-  std::optional<Split> rest;
-  for (size_t i = 0; i < graphs.size(); ++i) {
-    const Graph& g = *graphs[i];
-    const TensorId t = g.inputs()[index];
-    const Tensor& tensor = g.tensor(t);
-    if (tensor.dtype != DType::Float32 || !tensor.shape || tensor.shape->empty()) return std::nullopt;
-    const size_t axis = channel_axis(tensor);
-    const Dim& channels = (*tensor.shape)[axis];
-    if (!channels.is_known()) return std::nullopt;
-    rest = split(normalization, static_cast<size_t>(channels.value()));
-    if (!rest) return std::nullopt;
-    if (rest->has_rest && !find_readers(g, t, static_cast<int64_t>(axis), *rest, readers[i])) return std::nullopt;
-  }
-  if (!rest) return std::nullopt;
+  const auto given = split(normalization);
+  if (!given) return std::nullopt;
   PixelInput result;
+  result.normalization = normalization;
+  result.range = {-given->whole_mean / given->std, (255 - given->whole_mean) / given->std};
+  if (given->rest == 0) return result;
+  std::ranges::fill(result.normalization.mean, static_cast<float>(given->whole_mean));
+
+  const auto channels = static_cast<int64_t>(normalization.mean.size());
+  std::vector<std::vector<NodeId>> readers(graphs.size());
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    const TensorId t = graphs[i]->inputs()[index];
+    const auto axis = static_cast<int64_t>(channel_axis(graphs[i]->tensor(t)));
+    if (!find_readers(*graphs[i], t, axis, channels, readers[i])) return std::nullopt;
+  }
+  const std::vector<double> scale(normalization.mean.size(), 1), shift(normalization.mean.size(), given->rest);
   for (size_t i = 0; i < graphs.size(); ++i)
     for (NodeId id : readers[i]) {
       Graph& g = *graphs[i];
@@ -94,14 +77,9 @@ std::optional<PixelInput> read_pixels(const std::vector<Graph*>& graphs, size_t 
       if (i == 0) result.layers.push_back(g.tensor(n.output()).name);
       Patch patch(g);
       const auto linear = optimize::linear_of(g, n, optimize::Tail::Kept);
-      optimize::replace_node(g, patch, n, optimize::scale_input(patch, g, *linear, n.input(0), rest->scale, rest->shift));
+      optimize::replace_node(g, patch, n, optimize::scale_input(patch, g, *linear, n.input(0), scale, shift));
       patch.apply(g);
     }
-  if (rest->whole_mean != 0 || rest->one_std != 1) {
-    result.normalization.mean.assign(rest->scale.size(), static_cast<float>(rest->whole_mean));
-    result.normalization.std.assign(rest->scale.size(), static_cast<float>(rest->one_std));
-  }
-  result.range = {-rest->whole_mean / rest->one_std, (255 - rest->whole_mean) / rest->one_std};
   return result;
 }
 

@@ -11,15 +11,15 @@
 namespace orknn::toolkit {
 
 struct PixelInput {
-  compile::Normalization normalization;  // what is left: one mean, a whole number, and one deviation for all channels
+  compile::Normalization normalization;  // the one given, but its mean is a whole number
   quantize::Range range;                 // of the pixels behind it
-  std::vector<std::string> layers;       // whose weights and biases took the rest
+  std::vector<std::string> layers;       // whose biases took the rest of the mean
 };
 
-// Splits the normalization of input `index` into one that maps pixels one to one to 8-bit integers and a rest per channel, which
-// goes into the weights and biases of the layers that read the input. `graphs` are one network in several shapes. Nothing, and no
-// change, where a reader cannot take the rest: it is no convolution or matrix product, or zeros beyond its border would no
-// longer be what they were. Means that lie between two pixels do not count there: the border is off by half a pixel at most.
+// Makes the mean of input `index` a whole number, so that pixels map one to one to 8-bit integers; the rest goes into the biases
+// of the layers that read the input. `graphs` are one network in several shapes. Nothing, and no change, where channels have
+// different means or deviations (the input's one scale could not tell callers how they quantize on their own) or a reader cannot
+// take the rest. Where a convolution is padded, the zeros beyond its border are off by the rest, half a pixel at most.
 std::optional<PixelInput> read_pixels(const std::vector<ir::Graph*>& graphs, size_t index,
                                       const compile::Normalization& normalization);
 

@@ -66,31 +66,35 @@ void expect_same(const std::string& body, const compile::Normalization& n) {
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 2e-5);
 }
 
-TEST(PixelInputs, WithoutABorderAnyNormalizationGoesIntoTheWeights) {
-  expect_same(convolution("strides = [1,1]"), kThreeChannels);
-  expect_same(convolution("strides = [1,1]"), {{127.5f, 127.5f, 127.5f}, {127.5f, 127.5f, 127.5f}});
+const compile::Normalization kHalf{{127.5f, 127.5f, 127.5f}, {127.5f, 127.5f, 127.5f}};
+
+TEST(PixelInputs, WithoutABorderTheBiasTakesTheRestExactly) {
+  expect_same(convolution("strides = [1,1]"), kHalf);
+  expect_same(convolution("strides = [1,1]"), {{103.53f, 103.53f, 103.53f}, {57, 57, 57}});
 }
 
-TEST(PixelInputs, ABorderOfZerosAllowsDeviationsThatDiffer) {
-  expect_same(convolution("pads = [1,1,1,1]"), {{0, 0, 0}, {58, 57, 50}});
-  expect_same(convolution("pads = [1,1,1,1]"), {{128, 128, 128}, {58, 57, 50}});
+TEST(PixelInputs, ChannelsThatDifferStayAsTheyAre) {
+  for (const compile::Normalization& n : {kThreeChannels, compile::Normalization{{0, 0, 0}, {58, 57, 50}}}) {
+    const Graph before = network(convolution("strides = [1,1]"));
+    Graph after = before;
+    EXPECT_FALSE(read_pixels({&after}, 0, n));
+    EXPECT_EQ(print(after), print(before));
+  }
 }
 
-TEST(PixelInputs, ABorderThatWouldChangeStaysAsItIs) {
-  const Graph before = network(convolution("pads = [1,1,1,1]"));
-  Graph after = before;
-  EXPECT_FALSE(read_pixels({&after}, 0, kThreeChannels));
-  EXPECT_EQ(print(after), print(before));
+TEST(PixelInputs, ATransposedConvolutionTakesNoRest) {
+  Graph g = network("%w: float32[3,2,3,3] = const splat 0.5\n%y = ConvTranspose(%x, %w) {strides = [2,2]}\n");
+  EXPECT_FALSE(read_pixels({&g}, 0, kHalf));
+  EXPECT_TRUE(read_pixels({&g}, 0, {{128, 128, 128}, {64, 64, 64}}));
 }
 
 TEST(PixelInputs, AMeanBetweenTwoPixelsMovesTheBorderByHalfAPixel) {
-  const compile::Normalization n{{127.5f, 127.5f, 127.5f}, {127.5f, 127.5f, 127.5f}};
   const Graph before = network(convolution("pads = [1,1,1,1]"));
   Graph after = before;
-  const auto pixels = read_pixels({&after}, 0, n);
+  const auto pixels = read_pixels({&after}, 0, kHalf);
   ASSERT_TRUE(pixels);
   expect_pixels(*pixels);
-  const std::vector<double> expected = results(before, n), found = results(after, pixels->normalization);
+  const std::vector<double> expected = results(before, kHalf), found = results(after, pixels->normalization);
   for (int64_t i = 0; i < static_cast<int64_t>(found.size()); ++i) {
     const int64_t row = i / 5 % 4, column = i % 5;
     const bool inside = row > 0 && row < 3 && column > 0 && column < 4;
@@ -100,7 +104,7 @@ TEST(PixelInputs, AMeanBetweenTwoPixelsMovesTheBorderByHalfAPixel) {
 
 TEST(PixelInputs, FusedStepsKeepTheirOperands) {
   const std::string text = convolution("strides = [1,1]", " + Add(%k) + Relu()");
-  expect_same("%k: float32[1,2,1,1] = const {0.125, -3}\n" + text, kThreeChannels);
+  expect_same("%k: float32[1,2,1,1] = const {0.125, -3}\n" + text, kHalf);
 }
 
 TEST(PixelInputs, TransposesOnTheWayArePassed) {
@@ -108,9 +112,9 @@ TEST(PixelInputs, TransposesOnTheWayArePassed) {
   const Graph before = network("%n = Transpose(%x) {perm = [0,3,1,2]}\n" + std::string(body).replace(body.find("(%x"), 3, "(%n"),
                                "float32[1,4,5,3] nhwc");
   Graph after = before;
-  const auto pixels = read_pixels({&after}, 0, kThreeChannels);
+  const auto pixels = read_pixels({&after}, 0, kHalf);
   ASSERT_TRUE(pixels);
-  const std::vector<double> expected = results(before, kThreeChannels, 3), found = results(after, pixels->normalization, 3);
+  const std::vector<double> expected = results(before, kHalf, 3), found = results(after, pixels->normalization, 3);
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 2e-5);
 }
 

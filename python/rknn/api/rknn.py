@@ -679,6 +679,11 @@ class RKNN:
         sizes = _sizes(sizes)
         if initial is not None:
             initial = [None if v is None else np.asarray(v, order="C") for v in initial]
+            for i, value in enumerate(initial):
+                if value is not None and value.dtype.kind not in "biuf":
+                    raise ValueError(
+                        f"The dtype {value.dtype} of entry {i} of input_initial_val is not supported, expect numbers!"
+                    )
         self._session, self._loaded, self._builder_used = None, None, True
         builder.load(
             framework,

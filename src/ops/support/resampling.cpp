@@ -73,17 +73,17 @@ Result<std::vector<ResizeTarget>> resize_targets(std::span<const int64_t> extent
         .expected(std::to_string(extents.size()))
         .found(std::to_string(sizes.size()));
   std::vector<ResizeTarget> out;
-  float common = 0;
+  double common = 0;
   for (size_t i = 0; i < extents.size(); ++i) {
     if (sizes[i] < 0 || (extents[i] == 0 && sizes[i] > 0))
       return invalid_argument("illegal size").found(std::to_string(sizes[i]) + " from extent " + std::to_string(extents[i]));
-    const float scale = extents[i] == 0 ? 1.0f : static_cast<float>(sizes[i]) / static_cast<float>(extents[i]);
+    const double scale = extents[i] == 0 ? 1.0 : static_cast<double>(sizes[i]) / static_cast<double>(extents[i]);
     out.push_back({sizes[i], scale});
     common = i == 0 ? scale : policy == AspectPolicy::NotLarger ? std::min(common, scale) : std::max(common, scale);
   }
   if (policy == AspectPolicy::Stretch) return out;
   for (size_t i = 0; i < extents.size(); ++i) {
-    const float size = std::floor(static_cast<float>(extents[i]) * common + 0.5f);
+    const float size = std::floor(static_cast<float>(extents[i]) * static_cast<float>(common) + 0.5f);
     if (!(size < 1e12f)) return invalid_argument("illegal size").found(std::to_string(size));
     out[i] = {static_cast<int64_t>(size), common};
   }
@@ -92,20 +92,22 @@ Result<std::vector<ResizeTarget>> resize_targets(std::span<const int64_t> extent
 
 float source_coordinate(ResizeCoordinates mode, const ResizeAxis& a, int64_t position) {
   const auto x = static_cast<float>(position), from = static_cast<float>(a.from), to = static_cast<float>(a.to);
+  const auto scale = static_cast<float>(a.scale);
   switch (mode) {
-    case ResizeCoordinates::HalfPixel: return (x + 0.5f) / a.scale - 0.5f;
+    case ResizeCoordinates::HalfPixel: return (x + 0.5f) / scale - 0.5f;
     case ResizeCoordinates::HalfPixelSymmetric: {
-      const float adjustment = to / (a.scale * from);
-      return from / 2 * (1 - adjustment) + (x + 0.5f) / a.scale - 0.5f;
+      const float adjustment = to / (scale * from);
+      return from / 2 * (1 - adjustment) + (x + 0.5f) / scale - 0.5f;
     }
-    case ResizeCoordinates::PytorchHalfPixel: return a.to > 1 ? (x + 0.5f) / a.scale - 0.5f : 0.0f;
+    case ResizeCoordinates::PytorchHalfPixel: return a.to > 1 ? (x + 0.5f) / scale - 0.5f : 0.0f;
     case ResizeCoordinates::AlignCorners: {
       // The length asked for, which ONNX does not round before it aligns; equal to the real one where sizes are given.
-      const float wanted = a.scale * from, length = std::abs(wanted - to) < 1e-3f ? to : wanted;
+      const float wanted = scale * from, length = std::abs(wanted - to) < 1e-3f ? to : wanted;
       return a.to == 1 ? 0.0f : x * (from - 1) / (length - 1);
     }
-    case ResizeCoordinates::Asymmetric: return x / a.scale;
-    case ResizeCoordinates::TfHalfPixelForNn: return (x + 0.5f) / a.scale;
+    // Halves of a pixel are met exactly where sizes are given.
+    case ResizeCoordinates::Asymmetric: return static_cast<float>(static_cast<double>(position) / a.scale);
+    case ResizeCoordinates::TfHalfPixelForNn: return (x + 0.5f) / scale;
     case ResizeCoordinates::CropAndResize:
       return a.to > 1 ? a.roi_start * (from - 1) + x * (a.roi_end - a.roi_start) * (from - 1) / (to - 1)
                       : 0.5f * (a.roi_start + a.roi_end) * (from - 1);
@@ -126,7 +128,7 @@ float cubic_weight(float distance, float a) {
 
 Result<ResizeTaps> resize_taps(const ResizeFilter& filter, ResizeCoordinates coordinates, const ResizeAxis& a) {
   // Downsampling with antialias widens the filter by the inverse of the scale.
-  const float stretch = filter.antialias ? std::min(a.scale, 1.0f) : 1.0f;
+  const float stretch = filter.antialias ? std::min(static_cast<float>(a.scale), 1.0f) : 1.0f;
   const float reach = (filter.mode == ResizeMode::Cubic ? 2.0f : 1.0f) / stretch;
   if (!(reach < 1e6f) || (reach + 1) * static_cast<float>(a.to) > 1e9f)
     return unsupported("the filter of an antialiased axis is too wide").found(std::to_string(reach));

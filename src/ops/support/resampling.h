@@ -34,7 +34,7 @@ Result<std::vector<size_t>> resized_axes(const ir::NodeReader& node, size_t rank
 // a scale such as 1.1 then meets the whole numbers it is meant to meet.
 struct ResizeTarget {
   int64_t extent = 0;
-  float scale = 1;
+  double scale = 1;  // a float where the model gives scales, the ratio of the extents where it gives sizes
 };
 
 Result<ResizeTarget> scaled_extent(int64_t extent, float scale);
@@ -44,7 +44,8 @@ Result<std::vector<ResizeTarget>> resize_targets(std::span<const int64_t> extent
 struct ResizeAxis {
   size_t axis = 0;
   int64_t from = 0, to = 0;  // extents
-  float scale = 1, roi_start = 0, roi_end = 1;
+  double scale = 1;          // as in ResizeTarget
+  float roi_start = 0, roi_end = 1;
 };
 
 // Where output position `position` lies in the source.
