@@ -11,6 +11,7 @@
 #include "quantize/bias_correction.h"
 #include "quantize/calibrate.h"
 #include "quantize/equalize.h"
+#include "quantize/parameters.h"
 
 namespace orknn::quantize {
 namespace {
@@ -391,6 +392,45 @@ TEST(Quantize, AConcatOfBoxesAndScoresKeepsTheScores) {
     ASSERT_EQ(found.size(), expected.size());
     for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], std::abs(expected[i]) <= 1 ? 0.03 : 8) << i;
   }
+}
+
+// The same from one layer, and from additions that only reach some channels.
+TEST(Quantize, ChannelsOfOneLayerThatLieApartKeepTheirValues) {
+  const std::pair<const char*, const char*> heads[] = {{"one convolution", "%y = Conv(%x, %w)"},
+                                                       {"turned", "%c = Conv(%x, %w)\n %y = Transpose(%c) {perm = [0, 2, 3, 1]}"},
+                                                       {"an addition",
+                                                        "%s: float32[2,2,1,1] = const {1, 2, 0.5, 1}\n %c = Conv(%x, %s)\n"
+                                                        "%grid: float32[1,2,1,1] = const {400, 0}\n %y = Add(%c, %grid)"}};
+  for (const auto& [name, head] : heads) {
+    SCOPED_TRACE(name);
+    Graph graph = graph_of(std::string(R"(graph "g" (%x: float32[1,2,4,4]) -> (%y) {
+  %w: float32[2,2,1,1] = const {300, 200, 0.5, 1}
+)") + head + "\n}");
+    const TensorData x = TensorData::from<float>({1, 2, 4, 4}, noise(32, 3, 1));
+    const std::vector<double> expected = result_of(graph, x);
+    auto layers = quantized(graph, run_on({1, 2, 4, 4}));
+    ASSERT_TRUE(layers) << layers.status().to_string();
+    EXPECT_TRUE(std::any_of(layers->begin(), layers->end(), [](const LayerDecision& d) { return d.notable && !d.integer; }));
+    const std::vector<double> found = real_result(graph, x);
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], std::abs(expected[i]) <= 1 ? 0.03 : 8) << i;
+  }
+}
+
+TEST(Quantize, ChannelsLieApartOnlyWithAGapBetweenThem) {
+  const auto apart = [](std::vector<float> widths) {
+    Statistics s;
+    const auto count = static_cast<int64_t>(widths.size());
+    s.add(TensorData::from<float>({1, count}, widths).view());
+    return channels_lie_apart(s, 8);
+  };
+  EXPECT_TRUE(apart({640, 480, 0.9f, 0.8f, 0.1f}));
+  EXPECT_FALSE(apart({640, 480, 90, 80, 70})) << "enough steps are left for all";
+  EXPECT_FALSE(apart({64, 32, 16, 8, 4, 2, 1, 0.5f})) << "features of every size";
+  EXPECT_FALSE(apart({6, 0, 5, 4, 0})) << "channels without values have nothing to lose";
+  std::vector<float> features(64, 6.f);
+  features[3] = 0.001f;
+  EXPECT_FALSE(apart(features)) << "single channels that hardly speak";
 }
 
 // In the middle of a network the layer behind reads one tensor in any case.
