@@ -477,7 +477,7 @@ Status Builder::choose_float_layers(const ir::Graph& graph, const Samples& sampl
       const auto run = [&](const ir::Graph& computed, size_t limit, const quantize::Observe& observe) {
         return on.run(computed, DType::Float32, limit, observe);
       };
-      Calibrated& made = calibrated.emplace_back(graph);
+      Calibrated& made = calibrated.emplace_back(Calibrated{graph, {}});
       ORKNN_TRY_ASSIGN(made.calibration, quantize::calibrate(made.graph, run, count, choices));
       return {};
     };
