@@ -31,6 +31,22 @@ def test_class_is_recognised_by_demo_scripts():
     assert (RKNN.NPU_CORE_AUTO, RKNN.NPU_CORE_0_1_2, RKNN.NPU_CORE_ALL) == (0, 7, 0xFFFF)
 
 
+def test_a_wrong_number_of_threads_is_told(conv_model):
+    code = (
+        "import sys, numpy as np; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588');"
+        "r.load_onnx(sys.argv[1]); r.build(do_quantization=False); r.init_runtime(); r.inference([np.ones((1, 8, 6, 3), np.float32)])"
+    )
+    for threads in ("abc", "-1", "0", "100000"):
+        done = subprocess.run(
+            [sys.executable, "-c", code, conv_model],
+            capture_output=True,
+            text=True,
+            env=dict(os.environ, ORKNN_THREADS=threads),
+            check=False,
+        )
+        assert f"ORKNN_THREADS={threads} is not a number of threads" in done.stderr, done.stderr
+
+
 def test_input_values_that_are_no_numbers_are_refused(conv_model, capfd):
     rknn = RKNN()
     rknn.config(target_platform="rk3588")

@@ -1,6 +1,7 @@
 /* Classifies pictures with a .rknn through the RKNN C API: classify model.rknn picture.ppm ...
  * Each picture is a binary PPM (P6) of the model's input size. Prints one line per picture: file, best class, score, ms,
  * then one line with memory use. Build: cc classify.c -I$(openrknn --includedir) -L$(openrknn --libdir) -lrknnrt */
+#define _POSIX_C_SOURCE 199309L /* clock_gettime in plain C */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

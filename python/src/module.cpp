@@ -244,6 +244,7 @@ void set_log(std::optional<std::function<void(int, std::string, std::string)>> s
 }  // namespace
 
 NB_MODULE(_openrknn, m) {
+  nb::set_leak_warnings(false);  // objects that live until the process ends are no leak
   m.def("version", [] { return std::string(version()); });
   m.def("set_log", &set_log, nb::arg("sink").none(), nb::arg("level"));
   m.def("platform_families", [] {

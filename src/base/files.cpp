@@ -208,14 +208,16 @@ void copy_and_release(std::span<const std::byte> from, void* to) {
 Status write_file_atomically(const std::string& given_path, const std::function<Status(FileWriter&)>& fill) {
   // A link is written through, and nothing but a regular file is ever replaced.
   std::string path = given_path;
-  struct stat info {};
-  if (::stat(given_path.c_str(), &info) == 0) {
-    if (!S_ISREG(info.st_mode)) return io_error("cannot write '" + given_path + "': it exists and is not a regular file");
-    if (char* real = ::realpath(given_path.c_str(), nullptr)) {
-      path = real;
-      std::free(real);
-    }
+  constexpr int kMostLinks = 40;
+  std::error_code problem;
+  for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, problem); ++i) {
+    const std::filesystem::path target = std::filesystem::read_symlink(path, problem);
+    path = target.is_absolute() ? target.string() : directory_of(path) + "/" + target.string();
   }
+  struct stat info {};
+  const bool replaces = ::lstat(path.c_str(), &info) == 0;
+  if (replaces && !S_ISREG(info.st_mode))
+    return io_error("cannot write '" + given_path + "': it exists and is not a regular file");
   std::string temporary = directory_of(path) + "/.openrknn.XXXXXX";
   Descriptor file{open_nameless(directory_of(path))};
   const bool nameless = file.fd >= 0;
@@ -227,10 +229,16 @@ Status write_file_atomically(const std::string& given_path, const std::function<
     BufferedFileWriter writer(file.fd, path);
     ORKNN_TRY(fill(writer));
     ORKNN_TRY(writer.flush());
+    if (replaces || !nameless) {
+      mode_t mode = info.st_mode & 0777;
+      if (!replaces) {  // mkostemp makes 0600; give the file the mode an ordinary open would
+        const mode_t mask = ::umask(0);
+        ::umask(mask);
+        mode = 0666 & ~mask;
+      }
+      if (::fchmod(file.fd, mode) != 0) return io_error("cannot set the mode of '" + path + "': " + reason());
+    }
     if (nameless) return give_name(file.fd, path, temporary);
-    const mode_t mask = ::umask(0);  // mkostemp makes 0600; give the file the mode an ordinary open would
-    ::umask(mask);
-    if (::fchmod(file.fd, 0666 & ~mask) != 0) return io_error("cannot set the mode of '" + path + "': " + reason());
     const int fd = std::exchange(file.fd, -1);
     if (::close(fd) != 0) return io_error("cannot write '" + path + "': " + reason());
     if (::rename(temporary.c_str(), path.c_str()) != 0) return io_error("cannot write '" + path + "': " + reason());

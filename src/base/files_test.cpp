@@ -86,7 +86,13 @@ TEST_F(WriteFile, NothingIsThereUntilItIsWhole) {
 TEST_F(WriteFile, GoesThroughLinksAndRefusesWhatIsNoFile) {
   ASSERT_TRUE(write_file_atomically(file("a"), [](FileWriter& out) { return out.write("old"); }));
   fs::create_symlink("a", path_ / "link");
+  const fs::perms mode = fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read;
+  fs::permissions(file("a"), mode);
   ASSERT_TRUE(write_file_atomically(file("link"), [](FileWriter& out) { return out.write("new"); }));
+  EXPECT_EQ(fs::status(file("a")).permissions(), mode) << "a file that is replaced keeps its mode";
+  fs::create_symlink("later", file("ahead"));
+  ASSERT_TRUE(write_file_atomically(file("ahead"), [](FileWriter& out) { return out.write("new"); }));
+  EXPECT_TRUE(fs::is_symlink(file("ahead")) && fs::is_regular_file(file("later"))) << "a link to nothing yet is written through";
   EXPECT_EQ(content("a"), "new");
   EXPECT_TRUE(fs::is_symlink(path_ / "link"));
   EXPECT_FALSE(write_file_atomically(path_.string(), [](FileWriter& out) { return out.write("x"); }));

@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "base/log.h"
 
 namespace orknn {
 namespace {
@@ -150,7 +154,15 @@ void ThreadPool::parallel_for(int64_t count, int64_t grain, const std::function<
 ThreadPool& ThreadPool::shared() {
   static ThreadPool pool([] {
     const char* text = std::getenv("ORKNN_THREADS");
-    return text ? std::clamp(std::atoi(text), 0, 1024) : 0;
+    if (!text) return 0;
+    constexpr int kMost = 1024;
+    int threads = 0;
+    const std::from_chars_result end = std::from_chars(text, text + std::strlen(text), threads);
+    if (end.ec == std::errc() && *end.ptr == 0 && threads > 0 && threads <= kMost) return threads;
+    log(LogLevel::Warn, "threads",
+        "ORKNN_THREADS=" + std::string(text) + " is not a number of threads from 1 to " + std::to_string(kMost) +
+            ", one per core is used!");
+    return 0;
   }());
   return pool;
 }

@@ -2,6 +2,7 @@
 
 #include "quantize/adaptive_rounding.h"
 #include "quantize/equalize.h"
+#include "quantize/parameters.h"
 
 namespace orknn::quantize {
 using namespace ir;
@@ -9,11 +10,14 @@ namespace {
 
 Result<TensorStatistics> gather(const Graph& graph, const RunSamples& run, size_t samples, bool histograms) {
   TensorStatistics statistics;
+  const std::vector<char> carried_out = tensors_carried_out(graph);
   ORKNN_TRY(run(graph, samples, [&](std::string_view name, const TensorView& value) {
     if (value.dtype != DType::Float32) return;
     auto it = statistics.find(name);
     if (it == statistics.end()) it = statistics.emplace(std::string(name), Statistics(histograms)).first;
     it->second.add(value);
+    if (const TensorId t = graph.find_tensor(name); t && carried_out[static_cast<size_t>(t.index)])
+      it->second.add_features(value);
   }));
   return statistics;
 }

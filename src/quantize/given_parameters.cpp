@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "ir/infer.h"
 #include "ir/patch.h"
@@ -75,6 +76,7 @@ class Reader {
     ORKNN_TRY(infer_shapes(graph_, ops_));
     spread();
     separate_moves();
+    round_float_results();
     return assign();
   }
 
@@ -235,6 +237,7 @@ class Reader {
     const bool input_of_its_own = graph_.is_input(x) && !grid(x) && graph_.reader_count(x) == 1 && !graph_.is_output(y);
     if ((!computed_once && !input_of_its_own) || (graph_.is_output(x) && graph_.is_output(y))) return become_identity(id);
     grid(x) = p;
+    stated_.insert(x.index);
     // Whoever reads `y` reads `x` from here on.
     parent_[index_of(x)] = root(index_of(y));
     was_integer_[index_of(x)] = true;
@@ -355,22 +358,45 @@ class Reader {
       std::vector<Node> steps;
       for (TensorId& t : n.outputs) {
         if (!t || !grid(t) || *grid(t) == before) continue;
-        const Tensor described = graph_.tensor(t);
-        Node step;
-        step.op = "Identity";
-        step.name = n.name + "/rescale";
-        step.origin = n.origin;
-        step.outputs = {t};
-        t = graph_.add_tensor(described.name + "/moved", described.dtype, described.shape);
-        graph_.tensor(t).layout = described.layout;
+        steps.push_back(step_behind(n, t, "/moved"));
+        t = steps.back().inputs[0];
         grid(t) = before;
-        step.inputs = {t};
-        steps.push_back(std::move(step));
       }
       if (steps.empty()) continue;
       graph_.replace_node(id, std::move(n));
       for (Node& step : steps) graph_.add_node(std::move(step));
     }
+  }
+
+  // The stated range of a result may be its activation: converters drop a Relu where the smallest integer is zero. A layer that
+  // stays in float leaves that to a step of its own.
+  void round_float_results() {
+    for (NodeId id : std::vector<NodeId>(graph_.order())) {
+      if (form_of(graph_.node(id)).form != Form::Float) continue;
+      Node n = graph_.node(id);
+      std::vector<Node> steps;
+      for (TensorId& t : n.outputs)
+        if (t && stated_.contains(t.index)) {
+          steps.push_back(step_behind(n, t, "/rounded"));
+          t = steps.back().inputs[0];
+        }
+      if (steps.empty()) continue;
+      graph_.replace_node(id, std::move(n));
+      for (Node& step : steps) graph_.add_node(std::move(step));
+    }
+  }
+
+  // An Identity that makes `t` from a new tensor, which node `n` is to make.
+  Node step_behind(const Node& n, TensorId t, std::string_view suffix) {
+    const Tensor described = graph_.tensor(t);
+    Node step;
+    step.op = "Identity";
+    step.name = n.name + std::string(suffix);
+    step.origin = n.origin;
+    step.outputs = {t};
+    step.inputs = {graph_.add_tensor(described.name + std::string(suffix), described.dtype, described.shape)};
+    graph_.tensor(step.inputs[0]).layout = described.layout;
+    return step;
   }
 
   // --- what each layer becomes
@@ -412,6 +438,7 @@ class Reader {
   std::vector<Group> groups_;
   std::vector<bool> was_integer_;
   std::vector<std::optional<Grid>> grids_;
+  std::set<int32_t> stated_;  // tensors that a conversion of the model's rounded
 };
 
 // --- QLinear operators

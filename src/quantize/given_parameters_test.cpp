@@ -228,6 +228,21 @@ TEST(GivenParameters, OtherReadersSeeWhatWasNotRounded) {
   EXPECT_EQ(absorbed(graph("%y, %r", again)).count("int:Conv"), 1u);
 }
 
+// Converters write a Relu as the range of the result, from zero on.
+TEST(GivenParameters, AFloatLayerKeepsTheStatedRange) {
+  const Absorbed a = absorbed(R"(graph "g" (%x: float32[1,4]) -> (%y) {
+  %s: float32[] = const {0.02}
+  %z: uint8[] = const {0}
+  %e = Sin(%x)
+  %q = QuantizeLinear(%e, %s, %z)
+  %y = DequantizeLinear(%q, %s, %z)
+})");
+  const std::vector<double> reals{-1, 0.5, -0.25, 1};
+  const std::vector<double> expected = computed(a.before, reals), found = computed(a.after, reals);
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-6) << i;
+}
+
 TEST(GivenParameters, AnotherScaleBehindACopyIsAStepOfItsOwn) {
   const Absorbed a = absorbed(R"(graph "g" (%x: float32[2,3]) -> (%y) {
   %s: float32[] = const {0.02}

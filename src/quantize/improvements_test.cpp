@@ -396,11 +396,15 @@ TEST(Quantize, AConcatOfBoxesAndScoresKeepsTheScores) {
 
 // The same from one layer, and from additions that only reach some channels.
 TEST(Quantize, ChannelsOfOneLayerThatLieApartKeepTheirValues) {
-  const std::pair<const char*, const char*> heads[] = {{"one convolution", "%y = Conv(%x, %w)"},
-                                                       {"turned", "%c = Conv(%x, %w)\n %y = Transpose(%c) {perm = [0, 2, 3, 1]}"},
-                                                       {"an addition",
-                                                        "%s: float32[2,2,1,1] = const {1, 2, 0.5, 1}\n %c = Conv(%x, %s)\n"
-                                                        "%grid: float32[1,2,1,1] = const {400, 0}\n %y = Add(%c, %grid)"}};
+  const std::pair<const char*, const char*> heads[] = {
+      {"one convolution", "%y = Conv(%x, %w)"},
+      {"turned", "%c = Conv(%x, %w)\n %y = Transpose(%c) {perm = [0, 2, 3, 1]}"},
+      {"an addition",
+       "%s: float32[2,2,1,1] = const {1, 2, 0.5, 1}\n %c = Conv(%x, %s)\n"
+       "%grid: float32[1,2,1,1] = const {400, 0}\n %y = Add(%c, %grid)"},
+      {"features at the end",
+       "%s: float32[2,2,1,1] = const {1, 2, 0.5, 1}\n %c = Conv(%x, %s)\n %t = Transpose(%c) {perm = [0, 2, 3, 1]}\n"
+       "%grid: float32[2] = const {400, 0}\n %y = Add(%t, %grid)"}};
   for (const auto& [name, head] : heads) {
     SCOPED_TRACE(name);
     Graph graph = graph_of(std::string(R"(graph "g" (%x: float32[1,2,4,4]) -> (%y) {
@@ -418,12 +422,19 @@ TEST(Quantize, ChannelsOfOneLayerThatLieApartKeepTheirValues) {
 }
 
 TEST(Quantize, ChannelsLieApartOnlyWithAGapBetweenThem) {
-  const auto apart = [](std::vector<float> widths) {
-    Statistics s;
+  // Channels on axis 1, or features on the last axis.
+  const auto apart = [](const std::vector<float>& widths, bool last = false, int64_t seen = 8) {
     const auto count = static_cast<int64_t>(widths.size());
-    s.add(TensorData::from<float>({1, count}, widths).view());
+    TensorData x = TensorData::allocate(DType::Float32, last ? Dims{1, seen, count} : Dims{1, count, seen});
+    for (int64_t i = 0; i < x.count(); ++i)
+      static_cast<float*>(x.mutable_data())[i] = widths[static_cast<size_t>(last ? i % count : i / seen)];
+    Statistics s;
+    s.add(x.view());
+    if (last) s.add_features(x.view());
     return channels_lie_apart(s, 8);
   };
+  EXPECT_TRUE(apart({640, 480, 0.9f, 0.8f, 0.1f}, true));
+  EXPECT_FALSE(apart({640, 480, 0.9f, 0.8f, 0.1f}, false, 3)) << "too few values: small by chance";
   EXPECT_TRUE(apart({640, 480, 0.9f, 0.8f, 0.1f}));
   EXPECT_FALSE(apart({640, 480, 90, 80, 70})) << "enough steps are left for all";
   EXPECT_FALSE(apart({64, 32, 16, 8, 4, 2, 1, 0.5f})) << "features of every size";
@@ -431,6 +442,17 @@ TEST(Quantize, ChannelsLieApartOnlyWithAGapBetweenThem) {
   std::vector<float> features(64, 6.f);
   features[3] = 0.001f;
   EXPECT_FALSE(apart(features)) << "single channels that hardly speak";
+}
+
+TEST(Quantize, ProbabilitiesOfClassesThatNeverOccurAreNotSmallValues) {
+  Graph graph = graph_of(R"(graph "g" (%x: float32[1,2,4,4]) -> (%y) {
+  %w: float32[2,2,1,1] = const {1, 2, 0.5, 1}
+  %b: float32[2] = const {0, -9}
+  %y = Conv(%x, %w, %b) + Sigmoid()
+})");
+  auto layers = quantized(graph, run_on({1, 2, 4, 4}));
+  ASSERT_TRUE(layers) << layers.status().to_string();
+  for (const LayerDecision& d : *layers) EXPECT_TRUE(d.integer) << d.output << ": " << d.reason;
 }
 
 // In the middle of a network the layer behind reads one tensor in any case.

@@ -16,6 +16,9 @@ constexpr double kMasked = -1000;
 constexpr int kBitsOfSmallChannels = 3;
 constexpr double kGap = 8;
 
+// Values stay beside those they stood beside; other layers make new values of all of them.
+bool keeps_channels(Form f) { return f == Form::Move || f == Form::Concat || f == Form::Table || f == Form::Binary; }
+
 size_t index_of(TensorId t) { return static_cast<size_t>(t.index); }
 
 class Assigner {
@@ -76,27 +79,17 @@ class Assigner {
   void find_what_leaves() {
     leaves_.assign(graph_.tensor_count(), 0);
     for (TensorId t : graph_.outputs()) leaves_[index_of(t)] = 1;
-    carried_out_ = leaves_;
+    carried_out_ = tensors_carried_out(graph_);
     const std::vector<NodeId>& order = graph_.order();
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
       const Node& n = graph_.node(*it);
       const Form f = layer_form(graph_, n).form;
-      const auto marked = [&](const std::vector<char>& marks) {
-        return std::any_of(n.outputs.begin(), n.outputs.end(), [&](TensorId y) { return y && marks[index_of(y)]; });
-      };
-      const bool leaves =
-          n.tail.empty() && (f == Form::Move || f == Form::Concat || f == Form::Softmax || n.op == "Sigmoid") && marked(leaves_);
-      const bool carried = (f == Form::Float || keeps_channels(f)) && marked(carried_out_);
-      for (TensorId x : n.inputs) {
-        if (!x) continue;
-        leaves_[index_of(x)] |= leaves;
-        carried_out_[index_of(x)] |= carried;
-      }
+      if (!n.tail.empty() || !(f == Form::Move || f == Form::Concat || f == Form::Softmax || n.op == "Sigmoid")) continue;
+      if (std::any_of(n.outputs.begin(), n.outputs.end(), [&](TensorId y) { return y && leaves_[index_of(y)]; }))
+        for (TensorId x : n.inputs)
+          if (x) leaves_[index_of(x)] = 1;
     }
   }
-
-  // Values stay beside those they stood beside; other layers make new values of all of them.
-  static bool keeps_channels(Form f) { return f == Form::Move || f == Form::Concat || f == Form::Table || f == Form::Binary; }
 
   // The logarithm of a value that was rounded to 1/255 of the largest one means nothing near zero: everything from the layer that
   // makes the value on is computed in float.
@@ -174,7 +167,9 @@ class Assigner {
         if (x && mixed_[index_of(x)]) return because(named(x) + " holds small values beside larger ones");
     std::string mixes;
     const double most = largest_ratio();
-    if (f != Form::Move && has_channels_apart(n.output()))
+    const std::string_view last = n.tail.empty() ? std::string_view(n.op) : std::string_view(n.tail.back().op);
+    // Probabilities have one unit: a class that never occurred loses nothing.
+    if (f != Form::Move && f != Form::Softmax && !has_unit_range(last) && has_channels_apart(n.output()))
       mixes = "some of its channels would lose their values next to larger ones";
     if (f == Form::Concat) {
       const auto joined = own_parameters(n.output(), {});
@@ -274,18 +269,41 @@ class Assigner {
 }  // namespace
 
 bool channels_lie_apart(const Statistics& statistics, int bits) {
+  constexpr int64_t kEnoughToJudge = 8;  // values of a channel: with fewer, it may be small by chance
+  const auto width = [](double low, double high) { return std::max(high, 0.0) - std::min(low, 0.0); };
+  const double small = width(statistics.min(), statistics.max()) / std::exp2(bits - kBitsOfSmallChannels);
+  const auto apart = [&](std::vector<double> widths) {
+    std::erase_if(widths, [](double w) { return !(w > 0); });  // without values there is nothing to lose
+    std::sort(widths.begin(), widths.end());
+    for (size_t i = (widths.size() + 15) / 16; i < widths.size() && widths[i - 1] < small; ++i)
+      if (widths[i] >= kGap * widths[i - 1]) return true;
+    return false;
+  };
   std::vector<double> widths;
   for (const ChannelStatistics& c : statistics.channels())
-    if (const double width = std::max(static_cast<double>(c.max), 0.0) - std::min(static_cast<double>(c.min), 0.0); width > 0)
-      widths.push_back(width);
-  if (widths.size() < 2) return false;
-  std::sort(widths.begin(), widths.end());
-  const double whole =
-      std::max(static_cast<double>(statistics.max()), 0.0) - std::min(static_cast<double>(statistics.min()), 0.0);
-  const double small = whole / std::exp2(bits - kBitsOfSmallChannels);
-  for (size_t i = (widths.size() + 15) / 16; i < widths.size() && widths[i - 1] < small; ++i)
-    if (widths[i] >= kGap * widths[i - 1]) return true;
-  return false;
+    if (c.count >= kEnoughToJudge) widths.push_back(width(c.min, c.max));
+  if (apart(std::move(widths))) return true;
+  return std::ranges::any_of(statistics.features(), [&](const Statistics::Features& f) {
+    widths.clear();
+    if (statistics.count() < kEnoughToJudge * static_cast<int64_t>(f.low.size())) return false;
+    for (size_t i = 0; i < f.low.size(); ++i) widths.push_back(width(f.low[i], f.high[i]));
+    return apart(std::move(widths));
+  });
+}
+
+std::vector<char> tensors_carried_out(const Graph& graph) {
+  std::vector<char> carried(graph.tensor_count(), 0);
+  for (TensorId t : graph.outputs()) carried[index_of(t)] = 1;
+  const std::vector<NodeId>& order = graph.order();
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    const Node& n = graph.node(*it);
+    const Form f = layer_form(graph, n).form;
+    if (f != Form::Float && !keeps_channels(f)) continue;
+    if (std::any_of(n.outputs.begin(), n.outputs.end(), [&](TensorId y) { return y && carried[index_of(y)]; }))
+      for (TensorId x : n.inputs)
+        if (x) carried[index_of(x)] = 1;
+  }
+  return carried;
 }
 
 Assignment assign_parameters(const Graph& graph, const TensorStatistics& statistics, const QuantizeOptions& options) {

@@ -10,8 +10,12 @@
 namespace orknn::quantize {
 
 // Some channels of a tensor, a sixteenth of them at least, use less than a 32nd of its range and are set apart from the others by
-// a factor of 8: boxes and scores from one layer. In `bits` bits little would be left of the small ones.
+// a factor of 8: boxes and scores from one layer. In `bits` bits little would be left of the small ones. Channels are those of
+// the statistics or indices along an axis of features; of either, some values each must have been seen.
 bool channels_lie_apart(const Statistics& statistics, int bits);
+
+// Tensors whose values stay beside those they stand beside up to an output of the graph, by index.
+std::vector<char> tensors_carried_out(const ir::Graph& graph);
 
 struct Assignment {
   std::vector<std::optional<ir::QuantParams>> tensors;  // by tensor index; nothing = stays in float

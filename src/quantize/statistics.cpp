@@ -100,6 +100,32 @@ void Statistics::add(const ir::TensorView& value) {
   add_rows(values, static_cast<size_t>(value.dims[1]), row);
 }
 
+void Statistics::add_features(const ir::TensorView& value) {
+  const std::span<const int64_t> dims = value.dims;
+  if (dims.size() < 3 || value.count() == 0) return;
+  if (features_.empty()) {
+    features_.push_back({dims.size() - 1, {}, {}});
+    if (dims.size() == 5) features_.push_back({2, {}, {}});
+  }
+  for (Features& f : features_) {
+    const auto extent = static_cast<size_t>(f.axis < dims.size() ? dims[f.axis] : 0);
+    if (f.low.empty()) {
+      f.low.assign(extent, INFINITY);
+      f.high.assign(extent, -INFINITY);
+    }
+    if (f.low.size() != extent || extent == 0) continue;
+    size_t inner = 1;
+    for (size_t i = f.axis + 1; i < dims.size(); ++i) inner *= static_cast<size_t>(dims[i]);
+    const std::span<const float> values = value.values<float>();
+    for (size_t at = 0; at < values.size();)
+      for (size_t k = 0; k < extent; ++k)
+        for (size_t i = 0; i < inner; ++i, ++at) {
+          f.low[k] = values[at] < f.low[k] ? values[at] : f.low[k];
+          f.high[k] = values[at] > f.high[k] ? values[at] : f.high[k];
+        }
+  }
+}
+
 void Statistics::add(std::span<const float> values) { add_rows(values, 0, values.size()); }
 
 void Statistics::add_rows(std::span<const float> values, size_t channels, size_t row) {

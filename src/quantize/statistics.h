@@ -30,6 +30,8 @@ class Statistics {
   // Adds the values of one sample. Values that are not finite are counted and otherwise left out. Tensors of two or more axes
   // have their channels on axis 1.
   void add(const ir::TensorView& value);
+  // Extremes along the axes that hold features where those are not the channels: the last one, and axis 2 of 5.
+  void add_features(const ir::TensorView& value);
   void add(std::span<const float> values);
 
   bool empty() const { return count_ == 0; }
@@ -52,6 +54,13 @@ class Statistics {
   // anew.
   void scale_channels(std::span<const double> factors);
 
+  // What add_features() saw, an entry per axis: least and largest value of each index.
+  struct Features {
+    size_t axis = 0;
+    std::vector<float> low, high;
+  };
+  std::span<const Features> features() const { return features_; }
+
   // Values in [lower_edge() + i * bin_width(), ... + bin_width()) are counted in bins()[i].
   std::span<const int64_t> bins() const { return bins_; }
   double lower_edge() const { return lower_; }
@@ -66,6 +75,7 @@ class Statistics {
   bool varies_ = false;
   float min_ = 0, max_ = 0, moving_min_ = 0, moving_max_ = 0;
   std::vector<ChannelStatistics> channels_;
+  std::vector<Features> features_;
   double lower_ = 0, width_ = 0;
   std::vector<int64_t> bins_;
 };

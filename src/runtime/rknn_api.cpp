@@ -340,6 +340,7 @@ int check_input(const Context& context, const rknn_input& input, InputData& data
 int inputs_set(Context& context, uint32_t count, rknn_input* inputs) {
   constexpr const char* kName = "rknn_inputs_set";
   Session& session = *context.session;
+  if (count == 0 && session.inputs().empty()) return RKNN_SUCC;
   if (!inputs || count == 0 || count > session.inputs().size())
     return fail(RKNN_ERR_PARAM_INVALID, kName,
                 !inputs ? "inputs is NULL"

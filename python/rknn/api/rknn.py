@@ -395,12 +395,13 @@ class RKNN:
         """inference(inputs, data_format=None, inputs_pass_through=None, get_frame_id=False): runs the model once; returns a list of arrays.
         Raises ValueError when the inputs do not fit. Toolkit1's order, with data_type in second place, is recognised; arrays know their type."""
         try:
-            if self._session is None:
+            session = self._session  # another thread may release() meanwhile
+            if session is None:
                 raise ValueError("The runtime is not initialized, call init_runtime first!")
             self._use_log()
             data_format, inputs_pass_through = self._inference_options(positional, options)
             with self._running:
-                return self._session.run(self._prepare_inputs(inputs, data_format, inputs_pass_through))
+                return session.run(self._prepare_inputs(session, inputs, data_format, inputs_pass_through))
         except (ValueError, RuntimeError, TypeError, MemoryError) as error:
             self._fail("inference", str(error) or type(error).__name__)
             raise ValueError(str(error) or type(error).__name__) from None
@@ -654,6 +655,8 @@ class RKNN:
     def _need_builder(self, function):
         self._alive(function)
         if self._builder is None:
+            if self._loaded is not None:
+                raise ValueError(f"{function} needs a source model: what load_rknn read is finished and cannot be built again!")
             raise ValueError(
                 f"{function} needs config() first!"
                 if function.startswith("load_")
@@ -707,7 +710,7 @@ class RKNN:
             options["std_values"] = _scalar(std_values, "std_values")
         self._builder = _openrknn.Builder.create(options, Progress(self._log))
 
-    def _prepare_inputs(self, inputs, data_format, pass_through):
+    def _prepare_inputs(self, session, inputs, data_format, pass_through):
         """(array, layout, pass_through) per model input, by the rules for arrays of any dtype, rank and stride."""
         if inputs is None:
             raise ValueError("The inputs are None!")
@@ -718,7 +721,7 @@ class RKNN:
         if isinstance(inputs, np.ndarray) or not hasattr(inputs, "__iter__"):
             inputs = [inputs]
         inputs = list(inputs)
-        ports = self._session.inputs()
+        ports = session.inputs()
         if len(inputs) != len(ports):
             raise ValueError(
                 f"The number of inputs is wrong, expect {len(ports)} ({', '.join(p['name'] for p in ports)}), found {len(inputs)}!"
@@ -735,7 +738,7 @@ class RKNN:
         flags = [0] * len(ports) if pass_through is None else [int(bool(v)) for v in pass_through]
         if len(flags) != len(ports):
             raise ValueError(f"The length of inputs_pass_through is wrong, expect {len(ports)}, found {len(flags)}!")
-        sets = self._session.shape_sets()
+        sets = session.shape_sets()
         if len(sets) > 1:
             shapes = [np.shape(array) for array in inputs]
             chosen = [i for i, s in enumerate(sets) if all(_fits_port(*item) for item in zip(shapes, s, formats))]
@@ -744,7 +747,7 @@ class RKNN:
                 raise ValueError(
                     f"The input(ndarray) shapes {[list(shape) for shape in shapes]} are wrong, expect those of one set of dynamic_input: {legal}!"
                 )
-            self._session.choose_program(chosen[0])
+            session.choose_program(chosen[0])
             ports = sets[chosen[0]]
         if data_format is None and any(len(p["shape"]) == 4 for p in ports):
             self._log.warn("inference", "The 'data_format' is not set, and its default value is 'nhwc'!")
