@@ -162,6 +162,25 @@ def test_float16_overflow_is_found(folder, make_onnx, capfd):
     assert "do not fit float16" in pathlib.Path("snapshot/error_analysis.html").read_text()
 
 
+@pytest.mark.parametrize(
+    "size, op, reason",
+    [
+        (1000, "Softmax", "Its input 'square' overflows float16 (65504) with values up to 1.6e+07. Mend 'square' first."),
+        (1e-5, "Log", "larger epsilon"),
+    ],
+)
+def test_advice_on_values_that_are_no_numbers(folder, make_onnx, openrknn, size, op, reason):
+    model = make_onnx(
+        [("Mul", ["x", "x"], ["square"], {}), (op, ["square"], ["y"], {})],
+        {"x": ("float32", [1, 4])},
+        {"y": ("float32", [1, 4])},
+    )
+    np.save("x.npy", np.array([[1, 2, 3, 4]], np.float32) * np.float32(size))
+    report = json.loads(openrknn("analyse", model, "--input", "x.npy", "-t", "rk3588", "--json").stdout)
+    last = report["layers"][-1]
+    assert "not_a_number" in last["single"] and reason in last["suggestion"]
+
+
 def test_refusals(folder, shapes_model, dataset, pictures, make_onnx, capfd):
     rknn = loaded(shapes_model)
     assert rknn.accuracy_analysis([pictures[0]]) == -1 and "built model" in capfd.readouterr().err
@@ -349,8 +368,11 @@ def test_hybrid_refusals(folder, shapes_model, dataset, capfd):
     files = ("shapes.model", "shapes.data", "shapes.quantization.cfg")
     for layers, words in (
         ("image: float16", "Invalid operands name 'image' in custom_quantize_layers!"),
+        ("image: float16", "inputs, conversions and constants are not layers"),
+        ("image_int8: float16", "inputs, conversions and constants are not layers"),
         ("scores: int5", "Invalid type 'int5'"),
         ("nothing: float16", "Invalid operands name 'nothing'"),
+        ("nothing: float16", "as listed under quantize_parameters"),
     ):
         pathlib.Path(files[2]).write_text(text.replace("custom_quantize_layers: {}", "custom_quantize_layers:\n    " + layers))
         assert RKNN().hybrid_quantization_step2(*files) == -1

@@ -95,7 +95,87 @@ def test_analyse(tmp_path, pictures, shapes_model, openrknn):
     assert openrknn("analyse", shapes_model, "-t", "rk3588").returncode == 1
 
 
-def test_compare(tmp_path, quantized, pictures, shapes_model, openrknn, build):
+@pytest.fixture
+def advice(tmp_path, make_onnx, openrknn):
+    """advice(loud, *options): what is said of each layer when one of two calibration samples is `loud` times the analysed one.
+    'even' and 'uneven' are convolutions; the weights of one channel of the latter are 400 times as large, its bias keeps it 0."""
+    weights = np.random.default_rng(3).standard_normal((8, 3, 3, 3)).astype(np.float32)
+    sizes = np.array([400] + [1] * 7, np.float32)
+    model = make_onnx(
+        [
+            ("Conv", ["x", "w"], ["c1"], {}),
+            ("Relu", ["c1"], ["even"], {}),
+            ("Conv", ["x", "u", "b"], ["c2"], {}),
+            ("Relu", ["c2"], ["uneven"], {}),
+        ],
+        {"x": ("float32", [1, 3, 16, 16])},
+        {"even": ("float32", [1, 8, 14, 14]), "uneven": ("float32", [1, 8, 14, 14])},
+        {"w": weights, "u": weights * sizes[:, None, None, None], "b": np.array([-1e5] + [0] * 7, np.float32)},
+    )
+
+    def of(loud, *options):
+        rng = np.random.default_rng(5)
+        for name, size in (("loud", loud), ("plain", 1)):
+            np.save(tmp_path / f"{name}.npy", rng.standard_normal((1, 3, 16, 16)).astype(np.float32) * np.float32(size))
+        (tmp_path / "samples.txt").write_text("loud.npy\nplain.npy\n")
+        files = ("--dataset", tmp_path / "samples.txt", "--input", tmp_path / "plain.npy")
+        done = openrknn("analyse", model, *files, "--json", *options)
+        assert done.returncode == 0, done.stderr
+        return {layer["name"]: layer.get("suggestion", "") for layer in json.loads(done.stdout)["layers"]}
+
+    return of
+
+
+def test_advice_on_weights(advice):
+    said = advice(1, "-t", "rk3588", "--method", "layer")
+    assert "differ by a factor of" in said["uneven"] and "quantized_method='channel'" in said["uneven"] and not said["even"]
+
+
+def test_advice_on_samples_of_different_size(advice):
+    said = advice(80, "-t", "rk3588", "--method", "layer")
+    assert "outliers in the calibration samples, or use quantized_algorithm='mmse'" in said["x_int8"]
+    assert said["even"].startswith("8 bits are too few") and "'even: float16'" in said["even"]
+    assert "Mend 'x_int8' first" in said["x_float"]  # the same values for 'uneven', which stays in float
+    said = advice(20000, "-t", "rv1106", "--dtype", "w16a16i")
+    assert "outliers in the calibration samples" in said["x_int16"] and said["even"].startswith("16 bits are too few")
+
+
+def test_warnings_name_the_operators_of_the_model(tmp_path, make_onnx, openrknn):
+    rng = np.random.default_rng(7)
+    model = make_onnx(
+        [
+            ("Conv", ["x", "w"], ["c"], {}),
+            ("Sigmoid", ["c"], ["s"], {}),
+            ("Tanh", ["c"], ["t"], {}),
+            ("Add", ["s", "t"], ["sum"], {}),
+            ("Abs", ["sum"], ["y"], {}),
+        ],
+        {"x": ("float32", [1, 3, 16, 16])},
+        {"y": ("float32", [1, 8, 14, 14])},
+        {"w": rng.standard_normal((8, 3, 3, 3)).astype(np.float32)},
+    )
+    np.save(tmp_path / "x.npy", rng.standard_normal((1, 3, 16, 16)).astype(np.float32))
+    (tmp_path / "samples.txt").write_text("x.npy\n")
+    done = openrknn("quantize", model, "--dataset", tmp_path / "samples.txt", "-t", "rk3588", "-o", tmp_path / "abs.rknn")
+    assert done.returncode == 0 and "int8" in done.stdout, done.stderr
+    assert "The Op of 'Abs' ('Abs_4') is not on the operator list" in done.stderr and "int:" not in done.stderr
+
+
+@pytest.fixture
+def float_result(shapes_model, build):
+    """float_result(file, bgr=False): what the float model makes of a picture."""
+    from PIL import Image
+
+    exact = build(shapes_model, mean_values=[[127.5] * 3], std_values=[[127.5] * 3])
+
+    def of(file, bgr=False):
+        pixels = np.asarray(Image.open(file).convert("RGB"))[None]
+        return exact.inference([np.ascontiguousarray(pixels[..., ::-1]) if bgr else pixels])[0]
+
+    return of
+
+
+def test_compare(tmp_path, quantized, pictures, shapes_model, openrknn, float_result):
     done = openrknn("compare", shapes_model, quantized, "--images", pictures, "-t", "rk3588", *NORMALIZE)
     assert done.returncode == 0, done.stderr
     assert "scores" in done.stdout and "3/3" in done.stdout
@@ -107,13 +187,10 @@ def test_compare(tmp_path, quantized, pictures, shapes_model, openrknn, build):
     output = result["outputs"][0]
     assert result["pictures"] == 6 and 0.99 < output["lowest_cosine"] <= output["cosine"] < 1 and output["largest_difference"] > 0
     # Against results stored by another program.
-    from PIL import Image
-
     stored = tmp_path / "stored"
     stored.mkdir()
-    exact = build(shapes_model, mean_values=[[127.5] * 3], std_values=[[127.5] * 3])
     for file in pictures.glob("*.png"):
-        np.save(stored / f"{file.stem}.npy", exact.inference([np.asarray(Image.open(file).convert("RGB"))[None]])[0])
+        np.save(stored / f"{file.stem}.npy", float_result(file))
     same = json.loads(
         openrknn("compare", shapes_model, stored, "--images", pictures, "-t", "rk3588", "--json", *NORMALIZE).stdout
     )["outputs"][0]
@@ -122,3 +199,30 @@ def test_compare(tmp_path, quantized, pictures, shapes_model, openrknn, build):
     gone = openrknn("compare", shapes_model, stored, "--images", pictures, "-t", "rk3588", *NORMALIZE)
     assert gone.returncode == 1 and file.stem in gone.stderr
     assert openrknn("compare", shapes_model, quantized, "-t", "rk3588").returncode == 1
+
+
+def test_compare_pairs_results_with_whole_names_first(tmp_path, pictures, shapes_model, openrknn, float_result):
+    from PIL import Image
+
+    both, stored = tmp_path / "both", tmp_path / "stored"
+    both.mkdir()
+    stored.mkdir()
+    for file, name in zip(sorted(pictures.glob("*.png")), ("a.png", "a.bmp")):
+        Image.open(file).convert("RGB").save(both / name)
+    compare = ("compare", shapes_model, stored, "--images", both, "-t", "rk3588", "--json", *NORMALIZE)
+    np.save(stored / "a.npy", float_result(both / "a.png"))
+    refused = openrknn(*compare)
+    assert refused.returncode == 1 and all(name in refused.stderr + refused.stdout for name in ("a.png'", "a.bmp'"))
+    np.save(stored / "a.bmp.npy", float_result(both / "a.bmp"))
+    result = json.loads(openrknn(*compare).stdout)
+    assert result["pictures"] == 2 and result["outputs"][0]["lowest_cosine"] > 0.999999
+
+
+def test_compare_on_bgr(tmp_path, pictures, shapes_model, openrknn, float_result):
+    stored = tmp_path / "stored"
+    stored.mkdir()
+    for file in pictures.glob("*.png"):
+        np.save(stored / f"{file.stem}.npy", float_result(file, bgr=True))
+    compare = ("compare", shapes_model, stored, "--images", pictures, "-t", "rk3588", "--json", *NORMALIZE)
+    with_option, without = (json.loads(openrknn(*compare, *option).stdout)["outputs"][0] for option in (["--bgr"], []))
+    assert with_option["largest_difference"] < 1e-3 < without["largest_difference"]

@@ -103,7 +103,10 @@ Result<std::vector<format::Task>> place(const ir::Graph& graph, const CompileOpt
         if (const auto window = window_of(facts); window && window->depthwise) task.engine = ir::Engine::Depthwise;
       if (!options.single_core && platform.cores > 1 && splittable(facts)) task.core_mask = (1u << platform.cores) - 1;
     }
-    if (decision.off_list) off_list[n.op].push_back(n.name.empty() ? n.op : n.name);
+    if (decision.off_list) {
+      const std::string op(facts.op());
+      off_list[op].push_back(n.name.empty() ? op : n.name);
+    }
     tasks.push_back(std::move(task));
   }
   if (!problems) return problems.stage("place");

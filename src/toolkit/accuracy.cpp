@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "data/npy.h"
 #include "format/rknn_file.h"
+#include "quantize/channel_weights.h"
 #include "toolkit/samples.h"
 
 namespace orknn::toolkit {
@@ -62,6 +63,11 @@ class Golden {
     return {wide.values<float>().begin(), wide.values<float>().end()};
   }
   const Graph& reference() const { return reference_; }
+  // The node of the float graph that makes the tensor of this name; nullptr for none.
+  const Node* layer(std::string_view name) const {
+    const TensorId t = reference_.find_tensor(name);
+    return t ? reference_.producer_node(t) : nullptr;
+  }
 
  private:
   const Graph& reference_;
@@ -82,10 +88,10 @@ LayerValues describe_values(const Tensor& tensor, std::span<const float> expecte
   if (tensor.quant && !tensor.quant->scale.empty() && is_integer(tensor.dtype)) {
     v.scale = tensor.quant->scale[0];
     const double zero = tensor.quant->zero_point.empty() ? 0 : tensor.quant->zero_point[0];
-    const double bits = static_cast<double>(dtype_bytes(tensor.dtype)) * 8,
-                 first = is_signed_int(tensor.dtype) ? -std::exp2(bits - 1) : 0;
+    v.bits = static_cast<int>(dtype_bytes(tensor.dtype)) * 8;
+    const double first = is_signed_int(tensor.dtype) ? -std::exp2(v.bits - 1) : 0;
     v.represented_low = (first - zero) * v.scale;
-    v.represented_high = (first + std::exp2(bits) - 1 - zero) * v.scale;
+    v.represented_high = (first + std::exp2(v.bits) - 1 - zero) * v.scale;
     const auto outside = std::count_if(expected.begin(), expected.end(), [&](float x) {
       return x < v.represented_low - v.scale || x > v.represented_high + v.scale;
     });
@@ -140,6 +146,29 @@ LayerValues describe_values(const Tensor& tensor, std::span<const float> expecte
                     [](const auto& a, const auto& b) { return a.relative_error > b.relative_error; });
   v.worst_channels.erase(middle, v.worst_channels.end());
   return v;
+}
+
+// How many times the weights of the output channel with the largest exceed those of the one with the smallest; 1 for a layer
+// without constant weights. Channels whose weights are all 0 do not count.
+double spread_of_weights(const Graph& graph, const Node& n) {
+  const bool has_weights = n.op == "Conv" || n.op == "ConvTranspose" || n.op == "Gemm" || n.op == "MatMul";
+  const TensorData* weights = has_weights ? graph.constant(n.input(1)) : nullptr;
+  if (!weights || weights->dims().size() < 2) return 1;
+  const std::vector<double> values = to_doubles(weights->view());
+  std::vector<double> largest;  // of each output channel
+  const auto see = [&](int64_t at, int64_t output, int64_t) {
+    const auto o = static_cast<size_t>(output);
+    if (o >= largest.size()) largest.resize(o + 1, 0);
+    largest[o] = std::max(largest[o], std::abs(values[static_cast<size_t>(at)]));
+  };
+  if (n.op == "MatMul")
+    for (int64_t at = 0; at < weights->count(); ++at) see(at, at % weights->dims().back(), 0);
+  else
+    quantize::visit_weights(n, weights->dims(), see);
+  std::erase(largest, 0.0);
+  if (largest.empty()) return 1;
+  const auto [least, most] = std::minmax_element(largest.begin(), largest.end());
+  return *most / *least;
 }
 
 // Names of tensors as file names: unique, and usable on any file system.
@@ -305,8 +334,7 @@ class Analysis {
       for (TensorId t : n.outputs) {
         if (!t) continue;
         const std::string& name = built.tensor(t).name;
-        const TensorId original = golden_.reference().find_tensor(name);
-        const Node* layer = original ? golden_.reference().producer_node(original) : nullptr;
+        const Node* layer = golden_.layer(name);
         std::string type = is_conversion(n) && !layer ? "exDataConvert" : layer ? layer->op : n.op;
         if (layer && !layer->tail.empty() && t == n.output()) {
           std::set<std::string> used{name};
@@ -405,7 +433,8 @@ class Analysis {
     const LayerAccuracy* first_bad = nullptr;
     for (LayerAccuracy& l : report_.layers) {
       if (!l.entire || !l.single) continue;
-      const bool alone = !l.single->word.empty() || l.single->cosine < kSuspiciousCosine;
+      const bool restores = l.type == "exDataConvert" && l.values.scale == 0;  // as floats what was rounded before
+      const bool alone = !l.single->word.empty() || (l.single->cosine < kSuspiciousCosine && !restores);
       const bool together = !l.entire->word.empty() || l.entire->cosine < kSuspiciousCosine;
       if (alone)
         l.suggestion = suggestion(l);
@@ -418,34 +447,59 @@ class Analysis {
     }
   }
 
+  // What a layer of the float graph reads beyond the range of float16; empty when everything fits.
+  std::string overflowing_input(const Node& layer) const {
+    for (TensorId t : layer.inputs) {
+      const TensorData* value = t ? golden_.find(golden_.reference().tensor(t).name) : nullptr;
+      if (!value) continue;
+      double largest = 0;
+      for (float x : golden_.floats(*value))
+        if (std::isfinite(x)) largest = std::max<double>(largest, std::abs(x));
+      if (largest > kLargestHalf)
+        return fmt::format("Its input '{0}' overflows float16 (65504) with values up to {1:.4g}. Mend '{0}' first.",
+                           golden_.reference().tensor(t).name, largest);
+    }
+    return {};
+  }
+
   std::string suggestion(const LayerAccuracy& l) const {
     const LayerValues& v = l.values;
     const double largest = std::max(std::abs(v.low), std::abs(v.high));
+    const Node* layer = golden_.layer(l.name);
     if (v.scale == 0) {
-      if (largest > 65504)
+      if (largest > kLargestHalf)
         return fmt::format(
             "Values up to {:.4g} do not fit float16 (65504). Scale the network down before this layer, or compute it in 16-bit "
             "integers: build(do_quantization=False, dataset=..., auto_hybrid=True).",
             largest);
+      if (std::string input = layer ? overflowing_input(*layer) : ""; !input.empty()) return input;
       if (!l.single->word.empty())
         return "It divides by, or takes a root or logarithm of, a number that becomes 0 in float16. Use a larger epsilon.";
       return "Float16 has too few digits here: large values cancel each other. Subtract the mean earlier or keep the sum "
              "smaller.";
     }
-    const std::string leave =
-        fmt::format("leave it in float16 ('{}: float16' in the hybrid quantization file, or build(auto_hybrid=True))", l.name);
     if (v.clipped > 0.001)
       return fmt::format(
           "{:.1f} % of the values lie outside of the calibrated range [{:.4g}, {:.4g}]: calibrate with more pictures like this "
           "one.",
           100 * v.clipped, v.represented_low, v.represented_high);
     const std::string& algorithm = builder_.config().quantized_algorithm;
+    if (l.type == "exDataConvert")
+      return fmt::format(
+          "The calibrated range [{:.4g}, {:.4g}] is too wide for most values: look for outliers in the calibration samples{}.",
+          v.represented_low, v.represented_high, algorithm == "normal" ? ", or use quantized_algorithm='mmse'" : "");
+    const std::string leave =
+        fmt::format("leave it in float16 ('{}: float16' in the hybrid quantization file, or build(auto_hybrid=True))", l.name);
     if (v.bulk < 0.15)
-      return fmt::format("A few large values stretch the range: 99.9 % of the values lie in {:.0f} % of it. {}.", 100 * v.bulk,
-                         algorithm == "normal" ? "Use quantized_algorithm='mmse' or 'kl_divergence', or " + leave
-                                               : "Leave it in float16: " + leave);
-    if (builder_.config().quantized_method == "layer" && v.channels > 1)
-      return "One scale serves all output channels: use quantized_method='channel'.";
+      return fmt::format("A few large values stretch the range, 99.9 % of the values lie in {:.0f} % of it: {}{}.", 100 * v.bulk,
+                         algorithm == "normal" ? "use quantized_algorithm='mmse' or 'kl_divergence', or " : "", leave);
+    constexpr double kUnevenWeights = 4;
+    if (const double spread = layer ? spread_of_weights(golden_.reference(), *layer) : 1;
+        builder_.config().quantized_method == "layer" && spread >= kUnevenWeights)
+      return fmt::format(
+          "One scale serves the weights of all output channels, whose sizes differ by a factor of {:.0f}: use "
+          "quantized_method='channel'.",
+          spread);
     if (!v.worst_channels.empty()) {
       const LayerValues::Channel& c = v.worst_channels[0];
       if (c.relative_error > 0.5 && v.worst_channels.back().relative_error * 3 < c.relative_error)
@@ -454,11 +508,13 @@ class Analysis {
             "Leave this layer and the one before it in float16 (build(auto_hybrid=True) finds such places).",
             c.index, 100 * c.relative_error);
       if ((c.high - c.low) * 8 < v.high - v.low)
-        return fmt::format("Channel {} spans {:.3g} while the layer spans {:.3g}, so it gets few of the {} steps: {}.", c.index,
-                           c.high - c.low, v.high - v.low, v.dtype == "int8" ? 256 : 65536, leave);
+        return fmt::format("Channel {} spans {:.3g} while the layer spans {:.3g}, so it gets few of the {:.0f} steps: {}.",
+                           c.index, c.high - c.low, v.high - v.low, std::exp2(v.bits), leave);
     }
-    return "Eight bits are too few for this layer: " + leave + ".";
+    return fmt::format("{} bits are too few for this layer: {}.", v.bits, leave);
   }
+
+  static constexpr double kLargestHalf = 65504;
 
   const Builder& builder_;
   const AccuracyOptions& options_;

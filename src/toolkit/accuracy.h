@@ -27,6 +27,7 @@ struct LayerValues {
   double low = 0, high = 0;                        // of the float values
   std::vector<int64_t> expected_bins, found_bins;  // kBins equal parts of [low, high]
   double scale = 0;                                // of an integer tensor, else 0
+  int bits = 0;                                    // of an integer tensor, else 0
   double represented_low = 0, represented_high = 0;
   double clipped = 0;  // share of float values outside of what the integers can say
   double bulk = 1;     // part of the range that holds 99.9 % of the values

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -106,12 +107,13 @@ Result<Comparison> compare(runtime::Session& a, const std::vector<data::Dataset>
 }
 }  // namespace
 
-Result<std::vector<data::Dataset>> open_pictures(const std::string& folder_or_list, const std::vector<runtime::PortInfo>& ports) {
+Result<std::vector<data::Dataset>> open_pictures(const std::string& folder_or_list, const std::vector<runtime::PortInfo>& ports,
+                                                 bool swap_red_blue) {
   std::vector<data::ModelInput> inputs;
   for (const runtime::PortInfo& port : ports) {
     if (std::any_of(port.dims.begin(), port.dims.end(), [](int64_t d) { return d < 0; }))
       return unsupported("input '" + port.name + "' has no fixed shape").hint("give the input shapes with --input-size-list");
-    inputs.push_back({port.name, port.dims, port.layout, false});
+    inputs.push_back({port.name, port.dims, port.layout, swap_red_blue});
   }
   std::vector<data::Dataset> list;
   std::error_code problem;
@@ -154,15 +156,29 @@ Result<Comparison> compare_models(runtime::Session& a, runtime::Session& b, cons
 
 Result<Comparison> compare_with_stored(runtime::Session& a, const std::string& folder, const std::vector<data::Dataset>& samples,
                                        const Progress& progress) {
+  const auto stored_file = [&](const fs::path& picture, size_t output) {
+    std::string file;
+    for (const std::string& name : {picture.filename().string(), file_stem(picture.string())}) {
+      const std::string start = (fs::path(folder) / name).string();
+      std::error_code ignored;
+      file = fmt::format("{}_{}.npy", start, output);
+      if (a.outputs().size() == 1 && !fs::exists(file, ignored)) file = start + ".npy";
+      if (fs::exists(file, ignored)) break;
+    }
+    return file;
+  };
+  std::map<std::string, std::string> taken;  // stored file -> files of the sample it belongs to
   return compare(
       a, samples,
       [&](const std::vector<ir::TensorData>&, const data::Dataset& sample, size_t index) -> Result<Outputs> {
-        const std::string stem = (fs::path(folder) / file_stem(sample.files(index)[0])).string();
+        const std::string files = fmt::format("{}", fmt::join(sample.files(index), " "));
         Outputs outputs;
         for (size_t k = 0; k < a.outputs().size(); ++k) {
-          std::string file = fmt::format("{}_{}.npy", stem, k);
-          std::error_code ignored;
-          if (a.outputs().size() == 1 && !fs::exists(file, ignored)) file = stem + ".npy";
+          const std::string file = stored_file(sample.files(index)[0], k);
+          if (const std::string& other = taken.emplace(file, files).first->second; other != files)
+            return invalid_argument(fmt::format("'{}' and '{}' would be compared with the same result", other, files))
+                .model(file)
+                .hint("name results after whole file names, as in dog.jpg.npy");
           auto value = data::read_npy(file);
           if (!value) return Status(value.status()).model(file);
           outputs.push_back(std::move(*value));

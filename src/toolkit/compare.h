@@ -27,12 +27,14 @@ struct Comparison {
 
 // The picture files of a folder, or the samples of a calibration list, for a model with these inputs. A folder serves models of
 // one input.
-Result<std::vector<data::Dataset>> open_pictures(const std::string& folder_or_list, const std::vector<runtime::PortInfo>& inputs);
+Result<std::vector<data::Dataset>> open_pictures(const std::string& folder_or_list, const std::vector<runtime::PortInfo>& inputs,
+                                                 bool swap_red_blue);
 
 // Runs both on every sample; their outputs must have the same number of elements.
 Result<Comparison> compare_models(runtime::Session& a, runtime::Session& b, const std::vector<data::Dataset>& samples,
                                   const Progress& progress = {});
-// `folder` holds <picture>.npy, or <picture>_0.npy, <picture>_1.npy, ... for several outputs.
+// `folder` holds <picture>.npy, or <picture>_0.npy, <picture>_1.npy, ... for several outputs, where <picture> is the name of the
+// file with its ending or, when there is no such result, without. Two samples may not have one result.
 Result<Comparison> compare_with_stored(runtime::Session& a, const std::string& folder, const std::vector<data::Dataset>& samples,
                                        const Progress& progress = {});
 

@@ -433,7 +433,9 @@ Result<Builder> Builder::hybrid_step2(const std::string& model, const std::strin
     if (!t) t = graph.find_tensor(without_number(name));
     if (!t || !graph.producer(t)) {
       problems.also(invalid_argument(fmt::format("Invalid operands name '{}' in custom_quantize_layers!", name))
-                        .hint("give the output tensor of a layer, as listed under quantize_parameters"));
+                        .hint(t || file->find(name)
+                                  ? "inputs, conversions and constants are not layers; give the output tensor of one"
+                                  : "give the output tensor of a layer, as listed under quantize_parameters"));
       continue;
     }
     auto wanted = layer_format(builder.platform(), name, type);

@@ -25,7 +25,7 @@ Status compare(const Options& o) {
   ORKNN_TRY_ASSIGN(const auto first, open_model(o.a, plain));
   ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> a, runtime::Session::open(first));
   ORKNN_TRY_ASSIGN(const std::vector<data::Dataset> samples,
-                   toolkit::open_pictures(o.images.empty() ? o.source.dataset : o.images, a->inputs()));
+                   toolkit::open_pictures(o.images.empty() ? o.source.dataset : o.images, a->inputs(), o.source.bgr));
   std::error_code ignored;
   const bool stored = std::filesystem::is_directory(o.b, ignored);
   toolkit::Comparison result;
@@ -49,9 +49,12 @@ Action add_compare(CLI::App& app) {
   const auto o = std::make_shared<Options>();
   o->source.float_dtype = "float32";
   command->add_option("a", o->a, ".rknn or source model")->required();
-  command->add_option("b", o->b, ".rknn or source model, or a folder of results: PICTURE.npy or PICTURE_0.npy, ...")->required();
+  command
+      ->add_option("b", o->b, ".rknn or source model, or a folder of results: dog.jpg.npy or dog.npy, dog_0.npy, ... for dog.jpg")
+      ->required();
   command->add_option("--images", o->images, "folder of pictures or .npy files")->check(CLI::ExistingDirectory);
   command->add_option("--dataset", o->source.dataset, "list of samples, one per line");
+  command->add_flag("--bgr", o->source.bgr, "pictures are fed as BGR");
   o->source.add_to(*command);
   command->add_flag("--json", o->json, "print JSON");
   return [o] {
