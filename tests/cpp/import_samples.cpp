@@ -61,6 +61,28 @@ std::string control() {
       .bytes();
 }
 
+std::string sequences() {
+  const Message negated = graph({.nodes = {node("Neg", {"row"}, {"minus"})},
+                                 .initializers = {},
+                                 .inputs = {value_info("row", kFloat, {"1", "2"})},
+                                 .outputs = {value_info("minus", kFloat, {"1", "2"})}});
+  const Message body = graph(
+      {.nodes = {node("SequenceAt", {"rows", "it"}, {"at"}), node("SequenceInsert", {"s", "at"}, {"next"})},
+       .initializers = {},
+       .inputs = {value_info("it", kInt64, {}), value_info("go", kBool, {}), value_info_of_sequence("s", kFloat)},
+       .outputs = {value_info("go", kBool, {}), value_info_of_sequence("next", kFloat), value_info("at", kFloat, {"1", "2"})}});
+  return model(graph({.nodes = {node("SplitToSequence", {"x"}, {"rows"}),
+                                node("SequenceMap", {"rows"}, {"start"}, {attribute_graph("body", negated)}),
+                                node("SequenceLength", {"rows"}, {"trips"}),
+                                node("Loop", {"trips", "", "start"}, {"list", "stack"}, {attribute_graph("body", body)}),
+                                node("ConcatFromSequence", {"list"}, {"y"}, {attribute_int("axis", 0)})},
+                      .initializers = {},
+                      .inputs = {value_info("x", kFloat, {"3", "2"})},
+                      .outputs = {value_info("y", kFloat, {"6", "2"}), value_info("stack", kFloat, {"3", "1", "2"})}}),
+               17)
+      .bytes();
+}
+
 std::string functions() {
   Message scale;
   scale.text(1, "Scaled").text(4, "a").text(5, "b").text(6, "factor").message(9, op_set("", 13)).text(10, "local");
@@ -98,7 +120,8 @@ std::string tensors() {
 }  // namespace
 
 std::vector<SampleModel> sample_onnx_models() {
-  return {{"plain", plain()}, {"old", old()}, {"control", control()}, {"functions", functions()}, {"tensors", tensors()}};
+  return {{"plain", plain()},         {"old", old()},        {"control", control()}, {"sequences", sequences()},
+          {"functions", functions()}, {"tensors", tensors()}};
 }
 
 }  // namespace orknn::tests

@@ -88,6 +88,11 @@ Message value_info_without_shape(std::string_view name, int data_type) {
   return Message().text(1, name).message(2, Message().message(1, Message().number(1, data_type)));
 }
 
+Message value_info_of_sequence(std::string_view name, int data_type) {
+  const Message tensor = Message().message(1, Message().number(1, data_type));
+  return Message().text(1, name).message(2, Message().message(4, Message().message(1, tensor)));
+}
+
 Message raw_tensor(std::string_view name, int data_type, const Ints& dims, std::string_view bytes) {
   return Message().numbers(1, dims).number(2, data_type).text(8, name).text(9, bytes);
 }

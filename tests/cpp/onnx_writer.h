@@ -43,6 +43,7 @@ Message node(std::string_view op, const Names& inputs, const Names& outputs, con
 // A dimension is a number, or a name when it is no number; "?" leaves it open.
 Message value_info(std::string_view name, int data_type, const std::vector<std::string>& dims);
 Message value_info_without_shape(std::string_view name, int data_type);
+Message value_info_of_sequence(std::string_view name, int data_type);
 Message raw_tensor(std::string_view name, int data_type, const Ints& dims, std::string_view bytes);
 Message float_tensor(std::string_view name, const Ints& dims, const std::vector<float>& values);  // raw
 Message int64_tensor(std::string_view name, const Ints& dims, const Ints& values);                // int64_data

@@ -12,6 +12,8 @@ using namespace ir;
 namespace {
 // Values up to this many elements are computed while importing; larger ones are left to the optimizer.
 constexpr int64_t kMaxFolded = 4096;
+// Nodes that are looked at to compute one value.
+constexpr size_t kMaxFollowed = 256;
 
 std::optional<std::vector<TensorFacts>> facts_of(const Graph& graph, const Node& node) {
   std::vector<TensorFacts> facts;
@@ -153,15 +155,31 @@ TensorId Emitter::emit_kept(std::string op, std::vector<TensorId> inputs, Attrib
 
 std::vector<TensorId> Emitter::emit_all(std::string op, std::vector<TensorId> inputs, Attributes attributes, size_t outputs) {
   const NodeId id = add_node(std::move(op), std::move(inputs), std::move(attributes), outputs);
-  const std::vector<TensorId> results = graph_.node(id).outputs;
-  const std::vector<TensorData> known = infer_into(graph_, ops_, id);
-  if (!known.empty() && std::all_of(known.begin(), known.end(), [](const TensorData& v) { return v.has_value(); })) {
-    graph_.remove_node(id);
-    for (size_t i = 0; i < results.size(); ++i) graph_.tensor(results[i]).constant = known[i];
-  } else {
-    fold(id);
-  }
+  std::vector<TensorId> results = graph_.node(id).outputs;
+  settle_node(id);
   return results;
+}
+
+void Emitter::settle(TensorId id) {
+  const auto has_body = [](const Node& node) {  // it may turn for ever
+    return std::ranges::any_of(node.attributes, [](const auto& a) { return kind_of(a.second) == AttributeKind::Graph; });
+  };
+  std::vector<TensorId> pending{id};
+  std::unordered_set<int32_t> seen;
+  while (!pending.empty()) {
+    const TensorId at = pending.back();
+    const NodeId producer = at ? graph_.producer(at) : NodeId{};
+    const auto dims = dims_of(at);
+    const bool is_small = !dims || element_count(*dims) <= kMaxFolded;
+    const bool is_open = producer && is_small && !has_body(graph_.node(producer));
+    if (is_open) settle_node(producer);
+    if (!is_open || !graph_.is_alive(producer) || seen.size() == kMaxFollowed || !seen.insert(producer.index).second) {
+      pending.pop_back();
+      continue;
+    }
+    const std::vector<TensorId>& inputs = graph_.node(producer).inputs;
+    pending.insert(pending.end(), inputs.begin(), inputs.end());
+  }
 }
 
 NodeId Emitter::add_node(std::string op, std::vector<TensorId> inputs, Attributes attributes, size_t outputs) {
@@ -174,6 +192,15 @@ NodeId Emitter::add_node(std::string op, std::vector<TensorId> inputs, Attribute
   for (size_t i = 0; i < outputs; ++i)
     node.outputs.push_back(graph_.add_tensor(i == 0 ? node.name : node.name + ":" + std::to_string(i)));
   return graph_.add_node(std::move(node));
+}
+
+// Infers the shapes of a node's outputs; a node whose values are known is replaced by them.
+void Emitter::settle_node(NodeId id) {
+  const std::vector<TensorData> known = infer_into(graph_, ops_, id);
+  if (known.empty() || !std::ranges::all_of(known, &TensorData::has_value)) return fold(id);
+  const std::vector<TensorId> results = graph_.node(id).outputs;
+  graph_.remove_node(id);
+  for (size_t i = 0; i < results.size(); ++i) graph_.tensor(results[i]).constant = known[i];
 }
 
 // Replaces a node of constants by its value, when that is small.

@@ -44,6 +44,9 @@ class Emitter {
       const;  // refuses extents whose product is absurd: callers may multiply and add them
   Result<std::vector<int64_t>> need_ints(ir::TensorId id, std::string_view reason) const;  // contents of a constant
   Result<std::vector<double>> need_doubles(ir::TensorId id, std::string_view reason) const;
+  // Computes a small tensor that follows from constants and known shapes, for importers that keep their nodes as they are: it
+  // and what it is computed from become constants. Another one stays as it is.
+  void settle(ir::TensorId id);
 
   // --- constants
   ir::TensorId add_constant(std::string_view role, ir::TensorData value);
@@ -73,6 +76,7 @@ class Emitter {
 
  private:
   ir::NodeId add_node(std::string op, std::vector<ir::TensorId> inputs, ir::Attributes attributes, size_t outputs);
+  void settle_node(ir::NodeId id);
   void fold(ir::NodeId id);
 
   std::string layer_;

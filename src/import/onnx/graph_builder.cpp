@@ -13,14 +13,13 @@ namespace {
 constexpr int kMaxFunctionDepth = 32;
 // The shape rule of a loop may visit its body more than once, so nesting multiplies the work of whoever infers shapes.
 constexpr int kMaxBodyDepth = 8;
-// Functions that call functions can multiply: a small file must not become a graph that fills the memory.
+// Functions that call functions and loops in loops can multiply: a small file must not become a graph that fills the memory.
 constexpr size_t kMaxInlinedNodes = 200'000;
 
 bool is_standard(std::string_view domain) { return domain.empty() || domain == "ai.onnx"; }
 std::string op_name(std::string_view domain, std::string_view op) {
   return is_standard(domain) ? std::string(op) : std::string(domain) + ":" + std::string(op);
 }
-bool is_constant_node(const NodeProto& n) { return is_standard(n.domain) && n.op_type == "Constant"; }
 
 std::string function_key(std::string_view domain, std::string_view name, std::string_view overload) {
   std::string key(is_standard(domain) ? "" : domain);
@@ -88,6 +87,8 @@ OpSets op_sets_of(const std::vector<OperatorSetProto>& imports) {
   }
   return sets;
 }
+
+bool is_constant_node(const NodeProto& node) { return is_standard(node.domain) && node.op_type == "Constant"; }
 
 GraphBuilder::GraphBuilder(const ModelProto& model, TensorReader& tensors, const OpSet& ops)
     : model_(model), tensors_(tensors), ops_(ops), op_sets_(op_sets_of(model.op_sets)) {
@@ -220,6 +221,14 @@ void GraphBuilder::add_initializers(Scope& scope, const GraphProto& graph) {
     if (scope.defined.insert(t.values.name).second) scope.sparse_initializers.emplace(t.values.name, &t);
 }
 
+template <class Proto>
+Result<TensorData> GraphBuilder::read(const Proto& tensor) {
+  if (const auto known = values_read_.find(&tensor); known != values_read_.end()) return known->second;
+  ORKNN_TRY_ASSIGN(TensorData value, tensors_.read(tensor));
+  values_read_.emplace(&tensor, value);
+  return value;
+}
+
 Result<bool> GraphBuilder::find(Scope& scope, std::string_view name, TensorId& id) {
   if (const auto it = scope.values.find(name); it != scope.values.end()) {
     id = it->second;
@@ -228,7 +237,7 @@ Result<bool> GraphBuilder::find(Scope& scope, std::string_view name, TensorId& i
   const auto dense = scope.initializers.find(name);
   const auto sparse = scope.sparse_initializers.find(name);
   if (dense != scope.initializers.end() || sparse != scope.sparse_initializers.end()) {
-    auto value = dense != scope.initializers.end() ? tensors_.read(*dense->second) : tensors_.read(*sparse->second);
+    auto value = dense != scope.initializers.end() ? read(*dense->second) : read(*sparse->second);
     if (!value) return Status(value.status()).node(name, "initializer");
     id = scope.graph.add_constant(scope.prefix + std::string(name), std::move(*value));
     scope.values.emplace(name, id);
@@ -238,7 +247,9 @@ Result<bool> GraphBuilder::find(Scope& scope, std::string_view name, TensorId& i
   TensorId outside;
   ORKNN_TRY_ASSIGN(const bool found, find(*scope.outer, name, outside));
   if (!found) return false;
-  if (outside) {
+  if (&scope.graph == &scope.outer->graph) {
+    id = outside;
+  } else if (outside) {
     const Tensor& t = scope.outer->graph.tensor(outside);
     if (t.is_constant()) {
       id = scope.graph.add_constant(t.name, t.constant);  // shares the bytes
@@ -287,12 +298,12 @@ Result<Attribute> GraphBuilder::to_attribute(const AttributeProto& a) {
     case AttributeType::Strings: return Attribute(std::vector<std::string>(a.strings.begin(), a.strings.end()));
     case AttributeType::Tensor: {
       if (!a.tensor) break;
-      ORKNN_TRY_ASSIGN(TensorData value, tensors_.read(*a.tensor));
+      ORKNN_TRY_ASSIGN(TensorData value, read(*a.tensor));
       return Attribute(std::move(value));
     }
     case AttributeType::SparseTensor: {
       if (!a.sparse_tensor) break;
-      ORKNN_TRY_ASSIGN(TensorData value, tensors_.read(*a.sparse_tensor));
+      ORKNN_TRY_ASSIGN(TensorData value, read(*a.sparse_tensor));
       return Attribute(std::move(value));
     }
     default: break;
@@ -329,14 +340,30 @@ Status GraphBuilder::build_nodes(Scope& scope, const Plan& plan) {
   for (const NodeProto* node : plan.nodes) ORKNN_TRY(declare(scope, *node, plan));
   for (const NodeProto* node : plan.nodes) {
     if (is_constant_node(*node)) continue;
-    if (scope.function_depth > 0 && ++inlined_nodes_ > kMaxInlinedNodes)
-      return unsupported("the model's functions have too many nodes when inlined")
-          .expected("at most " + std::to_string(kMaxInlinedNodes));
+    if (scope.function_depth > 0) ORKNN_TRY(count_inlined(1));
     if (Status s = translate(scope, *node); !s)
       problems_.add(s.node(scope.prefix + (node->name.empty() ? first_output(*node) : std::string(node->name)),
                            op_name(node->domain, node->op_type)));
   }
   return {};
+}
+
+Status GraphBuilder::count_inlined(size_t nodes) {
+  inlined_nodes_ += nodes;
+  if (inlined_nodes_ <= kMaxInlinedNodes) return {};
+  return unsupported("the model's functions and loops have too many nodes when inlined")
+      .expected("at most " + std::to_string(kMaxInlinedNodes));
+}
+
+void GraphBuilder::copy(Graph& graph, TensorId from, TensorId to, std::string name, std::vector<std::string> origin) {
+  if (const Sequences::Tensors* sequence = sequences_.find(graph, from)) return sequences_.set(graph, to, *sequence);
+  Node node;
+  node.op = "Identity";
+  node.name = std::move(name);
+  node.origin = std::move(origin);
+  node.inputs = {from};
+  node.outputs = {to};
+  infer_added_node(graph, ops_, graph.add_node(std::move(node)));
 }
 
 // Makes the tensors of a node's outputs; constants get their value at once.
@@ -358,18 +385,12 @@ Status GraphBuilder::declare(Scope& scope, const NodeProto& node, const Plan& pl
       problems_.add(Status(value.status()).node(scope.prefix + std::string(node.name.empty() ? name : node.name), "Constant"));
       value = TensorData::scalar<float>(0);  // stands in, so that only the cause is reported
     }
-    const TensorId id = scope.graph.add_constant(scope.prefix + std::string(name), std::move(*value));
-    if (bound == scope.values.end()) {
+    const std::string full_name = scope.prefix + std::string(name);
+    const TensorId id = scope.graph.add_constant(full_name, std::move(*value));
+    if (bound == scope.values.end())
       scope.values.emplace(name, id);
-      continue;
-    }
-    Node copy;
-    copy.op = "Identity";
-    copy.name = scope.prefix + std::string(name);
-    copy.origin = {copy.name};
-    copy.inputs = {id};
-    copy.outputs = {bound->second};
-    infer_added_node(scope.graph, ops_, scope.graph.add_node(std::move(copy)));
+    else
+      copy(scope.graph, id, bound->second, full_name, {full_name});
   }
   return {};
 }
@@ -395,8 +416,10 @@ Status GraphBuilder::translate(Scope& scope, const NodeProto& proto) {
   }
   while (!node.outputs.empty() && !node.outputs.back()) node.outputs.pop_back();
 
+  const std::vector<AttributeProto> attributes = resolved_attributes(scope, proto);
+  if (must_inline_bodies(scope, proto)) return inline_bodies(scope, node, attributes);
   std::vector<Body> bodies;
-  for (const AttributeProto& a : resolved_attributes(scope, proto)) {
+  for (const AttributeProto& a : attributes) {
     if (a.type == AttributeType::Graph && a.graph) {
       ORKNN_TRY_ASSIGN(Body body, build_body(scope, a, node.name));
       bodies.push_back(std::move(body));
@@ -473,43 +496,52 @@ Status GraphBuilder::inline_function(Scope& scope, const NodeProto& node, const 
   }
   ORKNN_TRY(build_nodes(inner, steps));
   for (const auto& [from, to] : copies) {
-    Node copy;
-    copy.op = "Identity";
-    copy.name = inner.prefix + std::string(from);
-    copy.origin = {name};
     ORKNN_TRY_ASSIGN(const TensorId source, lookup(inner, from));
     if (!source) return invalid_model("function output '" + std::string(from) + "' is an input that was not given");
-    copy.inputs = {source};
-    copy.outputs = {to};
-    infer_added_node(scope.graph, ops_, scope.graph.add_node(std::move(copy)));
+    copy(scope.graph, source, to, inner.prefix + std::string(from), {name});
   }
   return {};
 }
 
 // --- control flow
 
+// `graph` is the body's own, or the one around it.
+Result<GraphBuilder::Scope> GraphBuilder::body_scope(Scope& outer, Graph& graph) const {
+  if (outer.body_depth >= kMaxBodyDepth)
+    return unsupported("control flow is nested too deeply").expected("at most " + std::to_string(kMaxBodyDepth) + " levels");
+  return Scope{.graph = graph,
+               .op_sets = outer.op_sets,
+               .outer = &outer,
+               .arguments = outer.arguments,
+               .function_depth = outer.function_depth,
+               .body_depth = outer.body_depth + 1};
+}
+
+Result<std::vector<const ValueInfoProto*>> GraphBuilder::body_inputs(const GraphProto& body) const {
+  Names constants, listed;
+  if (model_.ir_version < 4)  // initializers had to be listed as inputs, too
+    for (const TensorProto& t : body.initializers) constants.insert(t.name);
+  std::vector<const ValueInfoProto*> inputs;
+  for (const ValueInfoProto& v : body.inputs) {
+    if (constants.contains(v.name)) continue;
+    if (!listed.insert(v.name).second) return invalid_model("body input '" + std::string(v.name) + "' is listed twice");
+    inputs.push_back(&v);
+  }
+  return inputs;
+}
+
 Result<GraphBuilder::Body> GraphBuilder::build_body(Scope& outer, const AttributeProto& attribute, const std::string& node_name) {
   const GraphProto& proto = *attribute.graph;
   Body body{std::string(attribute.name), std::make_shared<Graph>(), {}};
   body.graph->name = proto.name.empty() ? node_name + "/" + body.attribute : std::string(proto.name);
-  Scope scope{.graph = *body.graph,
-              .op_sets = outer.op_sets,
-              .outer = &outer,
-              .arguments = outer.arguments,
-              .function_depth = outer.function_depth,
-              .body_depth = outer.body_depth + 1};
-  if (scope.body_depth > kMaxBodyDepth)
-    return unsupported("control flow is nested too deeply").expected("at most " + std::to_string(kMaxBodyDepth) + " levels");
-  Names constants;
-  if (model_.ir_version < 4)  // initializers had to be listed as inputs, too
-    for (const TensorProto& t : proto.initializers) constants.insert(t.name);
-  for (const ValueInfoProto& v : proto.inputs) {
-    if (constants.contains(v.name)) continue;
-    if (!scope.defined.insert(v.name).second) return invalid_model("body input '" + std::string(v.name) + "' is listed twice");
+  ORKNN_TRY_ASSIGN(Scope scope, body_scope(outer, *body.graph));
+  ORKNN_TRY_ASSIGN(const std::vector<const ValueInfoProto*> inputs, body_inputs(proto));
+  for (const ValueInfoProto* v : inputs) {
+    scope.defined.insert(v->name);
     // The type is a hint for upgrades; the real one comes from the node's inputs.
-    const auto dtype = v.type.kind == TypeProto::Kind::Tensor ? to_dtype(v.type.element_type) : Result<DType>(DType::Undefined);
-    const TensorId id = body.graph->add_tensor(std::string(v.name), dtype ? *dtype : DType::Undefined, shape_of(v.type));
-    scope.values.emplace(v.name, id);
+    const auto dtype = v->type.kind == TypeProto::Kind::Tensor ? to_dtype(v->type.element_type) : Result<DType>(DType::Undefined);
+    const TensorId id = body.graph->add_tensor(std::string(v->name), dtype ? *dtype : DType::Undefined, shape_of(v->type));
+    scope.values.emplace(v->name, id);
     body.graph->inputs().push_back(id);
   }
   add_initializers(scope, proto);
@@ -528,6 +560,23 @@ Result<GraphBuilder::Body> GraphBuilder::build_body(Scope& outer, const Attribut
   }
   body.captures = std::move(scope.captures);
   return body;
+}
+
+// A sequence cannot go into a graph of its own, nor come out of it.
+bool GraphBuilder::must_inline_bodies(const Scope& scope, const NodeProto& node) const {
+  if (!is_standard(node.domain)) return false;
+  if (node.op_type == "SequenceMap") return true;
+  if (node.op_type != "Loop" && node.op_type != "If") return false;
+  const auto hands_out_sequence = [](const AttributeProto& a) {
+    return a.graph && std::ranges::any_of(a.graph->outputs,
+                                          [](const ValueInfoProto& v) { return v.type.kind == TypeProto::Kind::Sequence; });
+  };
+  const auto is_sequence = [&](std::string_view name) {
+    const Scope* holder = &scope;
+    while (holder && !holder->values.contains(name)) holder = holder->outer;
+    return holder && sequences_.contains(holder->graph, holder->values.at(name));
+  };
+  return std::ranges::any_of(node.attributes, hands_out_sequence) || std::ranges::any_of(names_read(node), is_sequence);
 }
 
 // Every body of a node takes the same captures in the same order, behind its own inputs.

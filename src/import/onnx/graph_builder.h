@@ -19,6 +19,7 @@ namespace orknn::importer::onnx {
 // Version of each domain; the standard one is "".
 using OpSets = std::map<std::string_view, int64_t>;
 OpSets op_sets_of(const std::vector<OperatorSetProto>& imports);
+bool is_constant_node(const NodeProto& node);
 
 class GraphBuilder {
  public:
@@ -62,6 +63,15 @@ class GraphBuilder {
     std::vector<Scope::Capture> captures;
   };
 
+  // A body that is written into the graph around it, as often as it is needed.
+  struct InlinedBody {
+    std::vector<std::string_view> inputs, outputs;
+    Plan steps;
+    Scope shared;     // the constants, which are the same in every copy
+    size_t cost = 0;  // of a copy, in nodes
+    size_t copies = 0;
+  };
+
   Result<std::vector<Port>> ports(const ImportOptions& options);
   Result<Port> port_of(const ValueInfoProto& info);
   Status guess_inner_ports(std::vector<Port>& inner);
@@ -74,12 +84,30 @@ class GraphBuilder {
   Status declare(Scope& scope, const NodeProto& node, const Plan& plan);
   Status translate(Scope& scope, const NodeProto& node);
   Status inline_function(Scope& scope, const NodeProto& node, const FunctionProto& function, const std::string& name);
+  Status count_inlined(size_t nodes);
+  // Makes `to` the same as `from`, a tensor or a sequence.
+  void copy(ir::Graph& graph, ir::TensorId from, ir::TensorId to, std::string name, std::vector<std::string> origin);
+
+  Result<Scope> body_scope(Scope& outer, ir::Graph& graph) const;
+  Result<std::vector<const ValueInfoProto*>> body_inputs(const GraphProto& body) const;
   Result<Body> build_body(Scope& outer, const AttributeProto& attribute, const std::string& node_name);
   Status attach_bodies(Scope& scope, ir::Node& node, std::vector<Body> bodies);
+
+  // Bodies that sequences go into or come out of (inline_bodies.cpp).
+  bool must_inline_bodies(const Scope& scope, const NodeProto& node) const;
+  Status inline_bodies(Scope& scope, const ir::Node& node, const std::vector<AttributeProto>& attributes);
+  Status inline_branch(Scope& scope, const ir::Node& node, const std::vector<AttributeProto>& attributes);
+  Status unroll_loop(Scope& scope, const ir::Node& node, const std::vector<AttributeProto>& attributes);
+  Status map_sequence(Scope& scope, const ir::Node& node, const std::vector<AttributeProto>& attributes);
+  Result<InlinedBody> open_body(Scope& scope, const ir::Node& node, const std::vector<AttributeProto>& attributes,
+                                std::string_view attribute, size_t arguments);
+  Result<std::vector<ir::TensorId>> write_body(InlinedBody& body, const std::vector<ir::TensorId>& arguments);
 
   // False when the name is nowhere to be found.
   Result<bool> find(Scope& scope, std::string_view name, ir::TensorId& id);
   Result<ir::TensorId> lookup(Scope& scope, std::string_view name);
+  template <class Proto>
+  Result<ir::TensorData> read(const Proto& tensor);
   Result<ir::TensorData> constant_value(const Scope& scope, const NodeProto& node);
   Result<ir::Attribute> to_attribute(const AttributeProto& attribute);
   std::vector<AttributeProto> resolved_attributes(const Scope& scope, const NodeProto& node) const;
@@ -94,6 +122,7 @@ class GraphBuilder {
   std::vector<std::string> warnings_;
   Problems problems_;
   Sequences sequences_;
+  std::unordered_map<const void*, ir::TensorData> values_read_;  // by the message: functions and bodies may repeat it
   size_t inlined_nodes_ = 0;
 };
 

@@ -9,6 +9,8 @@ namespace {
 using namespace ir;
 
 constexpr size_t kMaxLength = 4096;  // every tensor of a sequence becomes a node or two
+// Every step of a list that grows in a loop is a list.
+constexpr size_t kMaxHandled = 10'000'000;
 
 // Input `i` as a place in a list of `length`; `end` allows the place behind the last. Without the input it is the last (or the
 // end).
@@ -18,6 +20,7 @@ Result<size_t> position(Upgrade& u, size_t i, size_t length, bool end) {
     if (places < 1) return invalid_model("the sequence is empty");
     return static_cast<size_t>(places - 1);
   }
+  u.settle(u.input(i));
   ORKNN_TRY_ASSIGN(const std::vector<int64_t> given, u.need_ints(u.input(i), "to find the place in the sequence"));
   const auto count = static_cast<int64_t>(length);
   if (given.size() != 1 || given[0] < -count || given[0] >= places)
@@ -35,6 +38,7 @@ Result<std::vector<TensorId>> split(Upgrade& u) {
   std::vector<int64_t> sizes;
   int64_t part = 1;
   if (u.has_input(1)) {
+    u.settle(u.input(1));
     ORKNN_TRY_ASSIGN(sizes, u.need_ints(u.input(1), "to split into a sequence"));
     const Shape* shape = u.shape(1);
     if (shape && shape->empty() && sizes.size() == 1) {  // one number: parts of that size, the last may be smaller
@@ -65,16 +69,27 @@ Status concatenate(Upgrade& u, std::vector<TensorId> tensors) {
 }
 }  // namespace
 
-Result<Sequences::Tensors> Sequences::list(Upgrade& u) const {
-  const auto it = u.has_input(0) ? lists_.find({&u.graph(), u.input(0).index}) : lists_.end();
-  if (it == lists_.end())
-    return unsupported("this sequence is not known while importing")
-        .hint("sequences may not be inputs, or come out of or go into the bodies of If, Loop and Scan");
-  return it->second;
+const Sequences::Tensors* Sequences::find(const Graph& graph, TensorId id) const {
+  const auto it = lists_.find({&graph, id.index});
+  return it == lists_.end() ? nullptr : &it->second;
 }
 
-bool Sequences::keep(Upgrade& u, Tensors tensors) {
-  if (u.node.output()) lists_[{&u.graph(), u.node.output().index}] = std::move(tensors);
+Result<Sequences::Tensors> Sequences::need(const Graph& graph, TensorId id) const {
+  if (const Tensors* tensors = find(graph, id)) return *tensors;
+  return unsupported("this sequence is not known while importing")
+      .hint("sequences may not be inputs, nor go into or come out of the body of a Scan");
+}
+
+Status Sequences::count(size_t tensors) {
+  handled_ += tensors;
+  if (handled_ <= kMaxHandled) return {};
+  return unsupported("the sequences of the model are too long")
+      .expected("at most " + std::to_string(kMaxHandled) + " tensors in all");
+}
+
+Result<bool> Sequences::keep(Upgrade& u, Tensors tensors) {
+  ORKNN_TRY(count(tensors.size()));
+  if (u.node.output()) set(u.graph(), u.node.output(), std::move(tensors));
   return true;
 }
 
@@ -88,8 +103,9 @@ Result<bool> Sequences::apply(Upgrade& u) {
   }
   const bool reads_sequence =
       std::any_of(u.node.inputs.begin(), u.node.inputs.end(), [&](TensorId t) { return t && contains(u.graph(), t); });
-  if (op == "Identity" && reads_sequence) {
-    ORKNN_TRY_ASSIGN(Tensors same, list(u));
+  if (op == "OptionalHasElement") return false;
+  if ((op == "Identity" || op == "Optional" || op == "OptionalGetElement") && reads_sequence) {
+    ORKNN_TRY_ASSIGN(Tensors same, need(u.graph(), u.input(0)));
     return keep(u, std::move(same));
   }
   const bool is_known = op == "SequenceInsert" || op == "SequenceErase" || op == "SequenceAt" || op == "SequenceLength" ||
@@ -98,12 +114,13 @@ Result<bool> Sequences::apply(Upgrade& u) {
     if (reads_sequence) return unsupported("it reads a sequence of tensors").hint("cut the model before it with 'outputs'");
     return false;
   }
-  ORKNN_TRY_ASSIGN(Tensors tensors, list(u));
+  ORKNN_TRY_ASSIGN(Tensors tensors, need(u.graph(), u.input(0)));
   if (op == "SequenceLength") {
     u.become("Identity", {u.add_int_scalar("length", static_cast<int64_t>(tensors.size()))});
     return false;
   }
   if (op == "ConcatFromSequence") {
+    ORKNN_TRY(count(tensors.size()));
     ORKNN_TRY(concatenate(u, std::move(tensors)));
     return false;
   }

@@ -1,5 +1,6 @@
 // Sequences of tensors. Our graphs have none: a sequence is a list of tensors that the importer keeps while it reads the model,
-// so positions and lengths must be known then.
+// so positions and lengths must be known then. Bodies that a sequence goes into or comes out of are written into the graph
+// around them (inline_bodies.cpp).
 #pragma once
 
 #include <map>
@@ -11,17 +12,25 @@ namespace orknn::importer::onnx {
 
 class Sequences {
  public:
+  using Tensors = std::vector<ir::TensorId>;
+
   // Carries out what a node does with sequences. True when nothing of the node is left; otherwise it is a node on tensors now.
   Result<bool> apply(Upgrade& u);
-  bool contains(const ir::Graph& graph, ir::TensorId id) const { return lists_.contains({&graph, id.index}); }
+  // nullptr for a tensor, and for a sequence that is not known.
+  const Tensors* find(const ir::Graph& graph, ir::TensorId id) const;
+  // The same, or an error.
+  Result<Tensors> need(const ir::Graph& graph, ir::TensorId id) const;
+  bool contains(const ir::Graph& graph, ir::TensorId id) const { return find(graph, id) != nullptr; }
+  // From now on `id` stands for this sequence.
+  void set(const ir::Graph& graph, ir::TensorId id, Tensors tensors) { lists_[{&graph, id.index}] = std::move(tensors); }
 
  private:
-  using Tensors = std::vector<ir::TensorId>;
-  Result<Tensors> list(Upgrade& u) const;  // input 0
-  bool keep(Upgrade& u, Tensors tensors);  // as output 0
+  Result<bool> keep(Upgrade& u, Tensors tensors);  // as output 0
+  Status count(size_t tensors);
 
   // By the tensor that stands for the sequence in the names of the model.
   std::map<std::pair<const ir::Graph*, int32_t>, Tensors> lists_;
+  size_t handled_ = 0;  // tensors of all lists
 };
 
 }  // namespace orknn::importer::onnx
