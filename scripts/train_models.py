@@ -12,14 +12,17 @@ import argparse
 import json
 import math
 import pathlib
-import struct
-import zlib
+import sys
 
 import numpy as np
 
 CLASSES = ["circle", "square", "triangle", "cross", "ring", "star", "diamond", "bars"]
-ROOT = pathlib.Path(__file__).resolve().parent.parent / "examples" / "models"
+EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples"
+ROOT = EXAMPLES / "models"
 MEAN = STD = 127.5
+
+sys.path.insert(0, str(EXAMPLES))
+import pictures  # noqa: E402  (a module of the examples)
 
 
 # ---- pictures
@@ -92,18 +95,6 @@ def detector_picture(rng):
         boxes.append(paint(rng, image, CLASSES[label], cx, cy, radius))
         labels.append(label)
     return np.clip(image, 0, 255).astype(np.uint8), boxes, labels
-
-
-def write_png(path, image):
-    chunk = lambda tag, data: struct.pack(">I", len(data)) + tag + data + struct.pack(">I", zlib.crc32(tag + data))
-    height, width, _ = image.shape
-    raw = b"".join(b"\0" + row.tobytes() for row in image)
-    path.write_bytes(
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
-        + chunk(b"IDAT", zlib.compress(raw, 9))
-        + chunk(b"IEND", b"")
-    )
 
 
 # ---- networks
@@ -279,7 +270,7 @@ def main():
         rows = []
         for i in range(120):
             image, label = classifier_picture(rng)
-            write_png(ROOT / "pictures" / f"shape_{i:03}.png", image)
+            pictures.write_png(ROOT / "pictures" / f"shape_{i:03}.png", image)
             rows.append({"file": f"shape_{i:03}.png", "label": CLASSES[label]})
         (ROOT / "shapes.json").write_text(
             json.dumps({"classes": CLASSES, "mean": MEAN, "std": STD, "pictures": rows}, indent=1) + "\n"
@@ -291,7 +282,7 @@ def main():
         rows = []
         for i in range(40):
             image, boxes, labels = detector_picture(rng)
-            write_png(ROOT / "pictures" / f"boxes_{i:03}.png", image)
+            pictures.write_png(ROOT / "pictures" / f"boxes_{i:03}.png", image)
             rows.append({"file": f"boxes_{i:03}.png", "boxes": boxes, "labels": [CLASSES[c] for c in labels]})
         (ROOT / "boxes.json").write_text(
             json.dumps({"classes": CLASSES, "mean": MEAN, "std": STD, "strides": STRIDES, "pictures": rows}, indent=1) + "\n"
