@@ -24,7 +24,6 @@ MEAN = STD = 127.5
 sys.path.insert(0, str(EXAMPLES))
 import pictures  # noqa: E402  (a module of the examples)
 
-
 # ---- pictures
 
 
