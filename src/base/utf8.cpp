@@ -1,7 +1,5 @@
 #include "base/utf8.h"
 
-#include <cstdint>
-
 namespace orknn {
 namespace {
 
@@ -48,6 +46,24 @@ std::string to_utf8(std::string_view text) {
     text.remove_prefix(length > 0 ? length : 1);
   }
   return out;
+}
+
+void append_utf8(std::string& to, uint32_t code) {
+  if (code < 0x80) {
+    to += static_cast<char>(code);
+  } else if (code < 0x800) {
+    to += static_cast<char>(0xc0 | code >> 6);
+    to += static_cast<char>(0x80 | (code & 0x3f));
+  } else if (code < 0x10000) {
+    to += static_cast<char>(0xe0 | code >> 12);
+    to += static_cast<char>(0x80 | (code >> 6 & 0x3f));
+    to += static_cast<char>(0x80 | (code & 0x3f));
+  } else {
+    to += static_cast<char>(0xf0 | code >> 18);
+    to += static_cast<char>(0x80 | (code >> 12 & 0x3f));
+    to += static_cast<char>(0x80 | (code >> 6 & 0x3f));
+    to += static_cast<char>(0x80 | (code & 0x3f));
+  }
 }
 
 }  // namespace orknn

@@ -1,6 +1,7 @@
 // Names come from files and may hold any bytes; whoever prints them, or hands them to Python or JSON, needs valid UTF-8.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,5 +10,7 @@ namespace orknn {
 bool is_utf8(std::string_view text);
 // Bytes that are not part of a valid character become "\xNN".
 std::string to_utf8(std::string_view text);
+// Appends the character with this number, at most U+10FFFF.
+void append_utf8(std::string& to, uint32_t code);
 
 }  // namespace orknn

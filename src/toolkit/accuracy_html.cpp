@@ -10,7 +10,6 @@
 namespace orknn::toolkit {
 namespace {
 
-constexpr double kWidth = 1100;
 constexpr const char *kFloatColour = "#8fb4dc", *kBuiltColour = "#d9822b", *kEntireColour = "#2f6fb2", *kSingleColour = "#d9822b";
 
 std::string_view grade(const std::optional<Distance>& d) {
@@ -39,21 +38,21 @@ std::string error_plot(const AccuracyReport& report) {
     if (!l.fused && l.entire && l.single) rows.push_back(&l);
   if (rows.empty()) return "<p>No layer can be compared.</p>";
   constexpr double kLeft = 62, kRight = 10;
-  const double step = (kWidth - kLeft - kRight) / static_cast<double>(rows.size());
+  const double step = (kChartWidth - kLeft - kRight) / static_cast<double>(rows.size());
   const auto x = [&](size_t i) { return kLeft + (static_cast<double>(i) + 0.5) * step; };
-  std::string svg =
-      fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"error per layer\">", kWidth, ErrorScale::kHeight + 26);
+  std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"error per layer\">", kChartWidth,
+                                ErrorScale::kHeight + 26);
   const double top = ErrorScale::y(1.0), red = ErrorScale::y(1 - kBadCosine), yellow = ErrorScale::y(1 - kSuspiciousCosine);
   svg += fmt::format(
       "<rect x=\"{0}\" y=\"{1:.1f}\" width=\"{2}\" height=\"{3:.1f}\" fill=\"#fbe9e7\"/><rect x=\"{0}\" y=\"{4:.1f}\" "
       "width=\"{2}\" height=\"{5:.1f}\" fill=\"#fff6dc\"/>",
-      kLeft, top, kWidth - kLeft - kRight, red - top, red, yellow - red);
+      kLeft, top, kChartWidth - kLeft - kRight, red - top, red, yellow - red);
   for (int power = 0; power >= -7; --power) {
     const double loss = std::pow(10.0, power);
     svg += fmt::format(
         "<line x1=\"{0}\" y1=\"{1:.1f}\" x2=\"{2}\" y2=\"{1:.1f}\" class=\"grid\"/><text x=\"{3}\" y=\"{4:.1f}\" "
         "text-anchor=\"end\">{5}</text>",
-        kLeft, ErrorScale::y(loss), kWidth - kRight, kLeft - 6, ErrorScale::y(loss) + 4,
+        kLeft, ErrorScale::y(loss), kChartWidth - kRight, kLeft - 6, ErrorScale::y(loss) + 4,
         power == 0    ? "0"
         : power == -7 ? "1"
                       : fmt::format("{:.{}f}", 1 - loss, -power));
@@ -79,7 +78,7 @@ std::string error_plot(const AccuracyReport& report) {
                                  cosine_text(rows[i]->single))));
   }
   svg += fmt::format("<text x=\"{}\" y=\"{}\">input</text><text x=\"{}\" y=\"{}\" text-anchor=\"end\">output</text></svg>", kLeft,
-                     ErrorScale::kHeight + 18, kWidth - kRight, ErrorScale::kHeight + 18);
+                     ErrorScale::kHeight + 18, kChartWidth - kRight, ErrorScale::kHeight + 18);
   return fmt::format(
              "<p class=\"key\">cosine with the float model:<span style=\"background:{}\"></span>whole run, errors add up<span "
              "style=\"background:{}\"></span>the layer alone, fed with exact values"

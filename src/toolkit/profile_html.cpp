@@ -30,7 +30,7 @@ std::string_view colour(std::string_view bound) {
 }
 
 // Charts share a width and a margin for the labels at their left.
-constexpr double kWidth = 1100, kLeft = 70, kRight = 10, kPlot = kWidth - kLeft - kRight;
+constexpr double kLeft = 70, kRight = 10, kPlot = kChartWidth - kLeft - kRight;
 
 std::string text_at(double x, double y, std::string_view anchor, std::string_view text, std::string_view style = {}) {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>", x, y, anchor,
@@ -44,7 +44,7 @@ std::string rectangle(double x, double y, double width, double height, std::stri
                      y, width, height, fill, hint);
 }
 std::string chart(double height, std::string_view label, const std::string& content) {
-  return fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}</svg>", kWidth, height, label, content);
+  return fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}</svg>", kChartWidth, height, label, content);
 }
 
 // A step of 1, 2 or 5 times a power of ten that cuts `range` into about `parts`.
@@ -117,7 +117,7 @@ std::string roofline(const Profile& p) {
     svg += line(x(v), kTop, x(v), kHeight - kBottom, "grid") +
            text_at(x(v), kHeight - kBottom + 15, v * 10 > most * 1.001 ? "end" : "middle", fmt::format("{:g}", v));
   for (double v = bottom; v <= top; v *= 10)
-    svg += line(kLeft, y(v), kWidth - kRight, y(v), "grid") + text_at(kLeft - 6, y(v) + 4, "end", fmt::format("{:g}", v));
+    svg += line(kLeft, y(v), kChartWidth - kRight, y(v), "grid") + text_at(kLeft - 6, y(v) + 4, "end", fmt::format("{:g}", v));
   // The two roofs: what the memory delivers, and what the array can do.
   const double ridge = bandwidth > 0 ? std::clamp(peak / bandwidth, least, most) : least,
                start = bandwidth > 0 ? std::clamp(bottom / bandwidth, least, ridge) : least;
@@ -126,8 +126,8 @@ std::string roofline(const Profile& p) {
     svg += text_at(x(std::sqrt(start * ridge)) - 8, y(std::sqrt(start * ridge) * bandwidth) - 8, "end",
                    fmt::format("memory, {:.1f} GB/s", bandwidth));
   }
-  svg += line(x(ridge), y(peak), kWidth - kRight, y(peak), "roof") +
-         text_at(kWidth - kRight - 2, y(peak) - 5, "end", fmt::format("MAC array, {:.0f} GMAC/s", peak));
+  svg += line(x(ridge), y(peak), kChartWidth - kRight, y(peak), "roof") +
+         text_at(kChartWidth - kRight - 2, y(peak) - 5, "end", fmt::format("MAC array, {:.0f} GMAC/s", peak));
   for (const LayerProfile& l : p.layers) {
     const double bytes = static_cast<double>(l.ddr_bytes()), macs = static_cast<double>(l.macs);
     if (l.device != "NPU" || !l.macs || bytes <= 0 || l.us <= 0) continue;
@@ -154,7 +154,7 @@ std::string memory_map(const Profile& p) {
   const double unit = large ? 1024.0 * 1024 : 1024.0, step = round_step(bytes / unit, 5) * unit;
   std::string svg;
   for (double at = 0; at <= bytes * 1.0001; at += step)
-    svg += line(kLeft, at / bytes * kPlotHeight, kWidth - kRight, at / bytes * kPlotHeight, "grid") +
+    svg += line(kLeft, at / bytes * kPlotHeight, kChartWidth - kRight, at / bytes * kPlotHeight, "grid") +
            text_at(kLeft - 6, std::max(at / bytes * kPlotHeight + 4, 10.0), "end",
                    fmt::format("{:g} {}", at / unit, large ? "MiB" : "KiB"));
   for (double at = 0; at < layers; at += std::max(round_step(layers, 12), 1.0))

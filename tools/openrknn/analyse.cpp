@@ -12,14 +12,14 @@
 namespace orknn::cli {
 namespace {
 
-struct Options {
+struct AnalyseOptions {
   SourceOptions source;
   std::string model, snapshot, html;
   std::vector<std::string> inputs;
   bool json = false;
 };
 
-Status analyse(const Options& o) {
+Status analyse(const AnalyseOptions& o) {
   if (o.inputs.empty() && o.source.dataset.empty())
     return invalid_argument("analyse needs a sample")
         .hint("give --dataset to quantize with, or --input FILE for a float16 build");
@@ -52,7 +52,7 @@ Status analyse(const Options& o) {
 
 Action add_analyse(CLI::App& app) {
   CLI::App* command = app.add_subcommand("analyse", "show where a built model loses accuracy, layer by layer")->alias("analyze");
-  const auto o = std::make_shared<Options>();
+  const auto o = std::make_shared<AnalyseOptions>();
   command->add_option("model", o->model, "source model")->required();
   command
       ->add_option("-i,--input", o->inputs, "picture or .npy of each input, in order; the first sample of --dataset by default")

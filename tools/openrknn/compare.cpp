@@ -10,13 +10,13 @@
 namespace orknn::cli {
 namespace {
 
-struct Options {
+struct CompareOptions {
   SourceOptions source;
   std::string a, b, images;
   bool json = false;
 };
 
-Status compare(const Options& o) {
+Status compare(const CompareOptions& o) {
   if (o.images.empty() == o.source.dataset.empty())
     return invalid_argument("compare needs --images FOLDER or --dataset LIST, and not both");
   SourceOptions plain = o.source;
@@ -46,7 +46,7 @@ Status compare(const Options& o) {
 
 Action add_compare(CLI::App& app) {
   CLI::App* command = app.add_subcommand("compare", "compare two models, or a model and stored results, on pictures");
-  const auto o = std::make_shared<Options>();
+  const auto o = std::make_shared<CompareOptions>();
   o->source.float_dtype = "float32";
   command->add_option("a", o->a, ".rknn or source model")->required();
   command

@@ -20,7 +20,7 @@ namespace {
 // Constants with more elements are not worth reading in a dump.
 constexpr int64_t kDumpedElements = 16;
 
-struct Options {
+struct ConvertOptions {
   SourceOptions source;
   std::string model, out, stop_after, custom_string;
   std::vector<std::string> disable, dump_after, shape_sets;
@@ -42,7 +42,7 @@ Status check_passes(const std::vector<std::string>& names, bool or_steps) {
   return {};
 }
 
-Status convert(const Options& o) {
+Status convert(const ConvertOptions& o) {
   std::error_code problem;
   if (is_rknn(o.model) && std::filesystem::exists(o.model, problem))
     return invalid_argument("the model is a finished .rknn already").model(o.model).hint("convert the model it was made from");
@@ -110,7 +110,7 @@ Status convert(const Options& o) {
 // quantize is convert with a dataset.
 Action add_command(CLI::App& app, const char* name, const char* what, bool needs_dataset) {
   CLI::App* command = app.add_subcommand(name, what);
-  const auto o = std::make_shared<Options>();
+  const auto o = std::make_shared<ConvertOptions>();
   command->add_option("model", o->model, "source model")->required();
   command->add_option("-o,--output", o->out, "the .rknn to write")->required();
   o->source.add_to(*command);

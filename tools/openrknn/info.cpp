@@ -10,14 +10,14 @@
 namespace orknn::cli {
 namespace {
 
-struct Options {
+struct InfoOptions {
   SourceOptions source;
   std::string file;
   bool json = false, brief = false;
 };
 
 // What is known of a source model without building it; all that is unsupported is told at once.
-Status show_source(Options& o, nlohmann::ordered_json& j) {
+Status show_source(InfoOptions& o, nlohmann::ordered_json& j) {
   ORKNN_TRY_ASSIGN(const importer::ImportOptions importing, o.source.import_options());
   ORKNN_TRY_ASSIGN(std::vector<std::string> weights, o.source.weights_of(o.file));
   o.source.other_files =
@@ -33,7 +33,7 @@ Status show_source(Options& o, nlohmann::ordered_json& j) {
 }
 
 // `j` gets what is known as JSON, built or not.
-Status info(Options& o, nlohmann::ordered_json& j) {
+Status info(InfoOptions& o, nlohmann::ordered_json& j) {
   if (!is_rknn(o.file)) {
     ORKNN_TRY(show_source(o, j));
     if (!o.json) print("\n");
@@ -57,7 +57,7 @@ Status info(Options& o, nlohmann::ordered_json& j) {
 
 Action add_info(CLI::App& app) {
   CLI::App* command = app.add_subcommand("info", "show what is inside a .rknn, or what a source model would become");
-  const auto o = std::make_shared<Options>();
+  const auto o = std::make_shared<InfoOptions>();
   command->add_option("file", o->file, ".rknn or source model")->required();
   command->add_flag("--brief", o->brief, "the summary only");
   o->source.add_to(*command);

@@ -18,7 +18,7 @@
 namespace orknn::cli {
 namespace {
 
-struct Options {
+struct ProfileOptions {
   SourceOptions source;
   std::string model, html, trace;
   std::optional<std::string> platforms, json, dtype;
@@ -38,7 +38,7 @@ struct Loaded {
   bool finished = false;
 };
 
-Result<Loaded> load(const Options& o) {
+Result<Loaded> load(const ProfileOptions& o) {
   Loaded loaded;
   if (is_rknn(o.model)) {
     o.source.warn_finished({"target-platform", "op-target"});
@@ -64,7 +64,7 @@ Result<Loaded> load(const Options& o) {
 }
 
 // A finished model is judged on its own chip unless others are asked for.
-Result<std::vector<const platform::Platform*>> chosen(const Options& o, const Loaded& loaded) {
+Result<std::vector<const platform::Platform*>> chosen(const ProfileOptions& o, const Loaded& loaded) {
   std::vector<const platform::Platform*> chips;
   const std::string names = o.platforms                  ? *o.platforms
                             : !o.source.platform.empty() ? o.source.platform
@@ -83,7 +83,7 @@ Result<std::vector<const platform::Platform*>> chosen(const Options& o, const Lo
   return chips;
 }
 
-Status profile(Options o) {
+Status profile(ProfileOptions o) {
   if (o.dtype) o.request.dtype = *o.dtype;
   ORKNN_TRY(toolkit::check(o.request));
   ORKNN_TRY(check_outputs({o.model}, {o.html, o.trace, o.json && *o.json != "-" ? *o.json : ""}));
@@ -145,7 +145,7 @@ Status profile(Options o) {
 
 Action add_profile(CLI::App& app) {
   CLI::App* command = app.add_subcommand("profile", "predict speed, traffic and memory of a network on every chip");
-  const auto o = std::make_shared<Options>();
+  const auto o = std::make_shared<ProfileOptions>();
   command->add_option("model", o->model, "source model, with or without its weights, or .rknn")->required();
   command->add_option("--platform", o->platforms,
                       "all, or names separated by commas; a .rknn is judged on its own chip by default");

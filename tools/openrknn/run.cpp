@@ -16,7 +16,7 @@
 namespace orknn::cli {
 namespace {
 
-struct Options {
+struct RunOptions {
   SourceOptions source;
   std::string model, out, layout;
   std::vector<std::string> inputs;
@@ -46,7 +46,7 @@ Statistics statistics_of(const ir::TensorData& value) {
   return s;
 }
 
-Status feed(runtime::Session& session, const Options& o) {
+Status feed(runtime::Session& session, const RunOptions& o) {
   for (size_t k = 0; k < o.inputs.size(); ++k) {
     // NAME=FILE names the input; FILE alone goes by position.
     std::string file = o.inputs[k];
@@ -80,7 +80,7 @@ Status feed(runtime::Session& session, const Options& o) {
   return {};
 }
 
-Status run(const Options& o) {
+Status run(const RunOptions& o) {
   ORKNN_TRY_ASSIGN(const std::shared_ptr<const format::Model> model, open_model(o.model, o.source));
   ThreadPool pool(o.threads);
   ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> session, runtime::Session::open(model, &pool));
@@ -153,7 +153,7 @@ Status run(const Options& o) {
 
 Action add_run(CLI::App& app) {
   CLI::App* command = app.add_subcommand("run", "run a .rknn or a source model on the simulator");
-  const auto o = std::make_shared<Options>();
+  const auto o = std::make_shared<RunOptions>();
   command->add_option("model", o->model, ".rknn or source model")->required();
   command->add_option("-i,--input", o->inputs, ".npy file of each input, in order, or NAME=FILE; inputs not given are zeros");
   command->add_option("--layout", o->layout, "axis order of 4-D inputs, the model's own by default")

@@ -139,44 +139,45 @@ Status pass_on(Layer& l) {
   for (size_t i = 0; i < l.top_count(); ++i) ORKNN_TRY(l.set_top(l.bottom(), i));
   return {};
 }
-
-constexpr Row kRows[] = {
-    {"ReLU", relu},
-    {"Relu", relu},
-    {"LeakyReLU", leaky_relu},
-    {"LeakyRelu", leaky_relu},
-    {"ReLU6", relu6},
-    {"Relu6", relu6},
-    {"PReLU", prelu},
-    {"PRelu", prelu},
-    {"ELU", elu},
-    {"SELU", plain<kSelu>},
-    {"Sigmoid", plain<kSigmoid>},
-    {"TanH", plain<kTanh>},
-    {"Tanh", plain<kTanh>},
-    {"AbsVal", plain<kAbs>},
-    {"BNLL", plain<kSoftplus>},
-    {"Softplus", plain<kSoftplus>},
-    {"Mish", plain<kMish>},
-    {"Swish", swish},
-    {"HardSigmoid", hard_sigmoid},
-    {"HardSwish", plain<kHardSwish>},
-    {"HSwish", plain<kHardSwish>},
-    {"Clip", clip},
-    {"Power", power},
-    {"Exp", exp},
-    {"Log", log},
-    {"Threshold", threshold},
-    {"Square", square},
-    {"Sqrt", plain<kSqrt>},
-    {"Dropout", pass_on},
-    {"Split", pass_on},
-    {"Identity", pass_on},
-    {"SpatialDropout", pass_on},
-    {"Noise", pass_on},
-};
 }  // namespace
 
-std::span<const Row> activation_rows() { return kRows; }
+std::span<const Row> activation_rows() {
+  static constexpr Row kRows[] = {
+      {"ReLU", relu},
+      {"Relu", relu},
+      {"LeakyReLU", leaky_relu},
+      {"LeakyRelu", leaky_relu},
+      {"ReLU6", relu6},
+      {"Relu6", relu6},
+      {"PReLU", prelu},
+      {"PRelu", prelu},
+      {"ELU", elu},
+      {"SELU", plain<kSelu>},
+      {"Sigmoid", plain<kSigmoid>},
+      {"TanH", plain<kTanh>},
+      {"Tanh", plain<kTanh>},
+      {"AbsVal", plain<kAbs>},
+      {"BNLL", plain<kSoftplus>},
+      {"Softplus", plain<kSoftplus>},
+      {"Mish", plain<kMish>},
+      {"Swish", swish},
+      {"HardSigmoid", hard_sigmoid},
+      {"HardSwish", plain<kHardSwish>},
+      {"HSwish", plain<kHardSwish>},
+      {"Clip", clip},
+      {"Power", power},
+      {"Exp", exp},
+      {"Log", log},
+      {"Threshold", threshold},
+      {"Square", square},
+      {"Sqrt", plain<kSqrt>},
+      {"Dropout", pass_on},
+      {"Split", pass_on},
+      {"Identity", pass_on},
+      {"SpatialDropout", pass_on},
+      {"Noise", pass_on},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::caffe

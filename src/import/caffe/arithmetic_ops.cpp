@@ -146,12 +146,13 @@ Status arg_max(Layer& l) {
   const TensorId values = l.emit("Reshape", {best[0], l.add_ints("shape", shape)});
   return l.set_top(l.emit("Concat", {places, values}, {{"axis", int64_t{1}}}));
 }
-
-constexpr Row kRows[] = {
-    {"Eltwise", eltwise}, {"Scale", scale}, {"Bias", bias}, {"Axpy", axpy}, {"Reduction", reduction}, {"ArgMax", arg_max},
-};
 }  // namespace
 
-std::span<const Row> arithmetic_rows() { return kRows; }
+std::span<const Row> arithmetic_rows() {
+  static constexpr Row kRows[] = {
+      {"Eltwise", eltwise}, {"Scale", scale}, {"Bias", bias}, {"Axpy", axpy}, {"Reduction", reduction}, {"ArgMax", arg_max},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::caffe

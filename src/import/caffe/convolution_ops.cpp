@@ -197,22 +197,23 @@ Status parameter(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId y, l.blob(0, {.role = "value", .dims = dims, .filling = Filling::Random, .fan_in = 2}));
   return l.set_top(y);
 }
-
-constexpr Row kRows[] = {
-    {"Convolution", plain_convolution},
-    {"ConvolutionDepthwise", depthwise_convolution},
-    {"DepthwiseConvolution", depthwise_convolution},
-    {"ConvolutionDepthWise", depthwise_convolution},
-    {"Deconvolution", plain_deconvolution},
-    {"DeconvolutionDepthwise", depthwise_deconvolution},
-    {"DepthwiseDeconvolution", depthwise_deconvolution},
-    {"InnerProduct", inner_product},
-    {"Embed", embed},
-    {"Im2col", im2col},
-    {"Parameter", parameter},
-};
 }  // namespace
 
-std::span<const Row> convolution_rows() { return kRows; }
+std::span<const Row> convolution_rows() {
+  static constexpr Row kRows[] = {
+      {"Convolution", plain_convolution},
+      {"ConvolutionDepthwise", depthwise_convolution},
+      {"DepthwiseConvolution", depthwise_convolution},
+      {"ConvolutionDepthWise", depthwise_convolution},
+      {"Deconvolution", plain_deconvolution},
+      {"DeconvolutionDepthwise", depthwise_deconvolution},
+      {"DepthwiseDeconvolution", depthwise_deconvolution},
+      {"InnerProduct", inner_product},
+      {"Embed", embed},
+      {"Im2col", im2col},
+      {"Parameter", parameter},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::caffe

@@ -242,15 +242,16 @@ Status proposal(Layer& l) {
   for (size_t i = 0; i < outputs.size(); ++i) ORKNN_TRY(l.set_top(outputs[i], i));
   return {};
 }
-
-constexpr Row kRows[] = {{"PriorBox", prior_box},
-                         {"PriorBoxClustered", prior_box},
-                         {"DetectionOutput", detection_output},
-                         {"Proposal", proposal},
-                         {"Python", proposal}};
 }  // namespace
 
-std::span<const Row> detection_rows() { return kRows; }
+std::span<const Row> detection_rows() {
+  static constexpr Row kRows[] = {{"PriorBox", prior_box},
+                                  {"PriorBoxClustered", prior_box},
+                                  {"DetectionOutput", detection_output},
+                                  {"Proposal", proposal},
+                                  {"Python", proposal}};
+  return kRows;
+}
 
 Result<int64_t> anchor_count(const LayerDescription& layer) {
   ORKNN_TRY_ASSIGN(const Proposal q, proposal_of(layer));

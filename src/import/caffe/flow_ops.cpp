@@ -140,11 +140,12 @@ Status data_augmentation(Layer& l) {
   }
   return l.set_top(l.emit("Sub", {l.bottom(), mean}));
 }
-
-constexpr Row kRows[] = {
-    {"Correlation", correlation}, {"FlowWarp", flow_warp}, {"Accum", accumulate}, {"DataAugmentation", data_augmentation}};
 }  // namespace
 
-std::span<const Row> flow_rows() { return kRows; }
+std::span<const Row> flow_rows() {
+  static constexpr Row kRows[] = {
+      {"Correlation", correlation}, {"FlowWarp", flow_warp}, {"Accum", accumulate}, {"DataAugmentation", data_augmentation}};
+  return kRows;
+}
 
 }  // namespace orknn::importer::caffe

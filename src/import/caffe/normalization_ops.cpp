@@ -149,14 +149,15 @@ Status softmax(Layer& l) {
   ORKNN_TRY_ASSIGN(const int64_t axis, l.axis_of(l.parameters("softmax_param"), "axis", 1, rank));
   return l.set_top(l.emit("Softmax", {l.bottom()}, {{"axis", axis}}));
 }
-
-constexpr Row kRows[] = {
-    {"BatchNorm", batch_norm},     {"BN", fused_batch_norm}, {"Bn", fused_batch_norm}, {"bn", fused_batch_norm},
-    {"MVN", mean_variance},        {"LRN", local_response},  {"Normalize", normalize}, {"NormalizeBBox", normalize},
-    {"ChannelNorm", channel_norm}, {"Softmax", softmax},     {"SoftMax", softmax},
-};
 }  // namespace
 
-std::span<const Row> normalization_rows() { return kRows; }
+std::span<const Row> normalization_rows() {
+  static constexpr Row kRows[] = {
+      {"BatchNorm", batch_norm},     {"BN", fused_batch_norm}, {"Bn", fused_batch_norm}, {"bn", fused_batch_norm},
+      {"MVN", mean_variance},        {"LRN", local_response},  {"Normalize", normalize}, {"NormalizeBBox", normalize},
+      {"ChannelNorm", channel_norm}, {"Softmax", softmax},     {"SoftMax", softmax},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::caffe

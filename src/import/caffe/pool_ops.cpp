@@ -187,14 +187,15 @@ Status ps_roi_pooling(Layer& l) {
   return l.set_top(l.emit("PSRoiPool", {l.bottom(), l.reshape(l.bottom(1), {-1, 5})},
                           {{"output_channels", channels}, {"group_size", size}, {"spatial_scale", scale}}));
 }
-
-constexpr Row kRows[] = {
-    {"Pooling", pooling},    {"PoolWithArgmax", pooling},      {"PoolingWithArgmax", pooling}, {"SPP", spatial_pyramid},
-    {"Upsample", upsample},  {"Unpooling", upsample},          {"ROIPooling", roi_pooling},    {"ROIAlign", roi_align},
-    {"RoiAlign", roi_align}, {"PSROIPooling", ps_roi_pooling},
-};
 }  // namespace
 
-std::span<const Row> pool_rows() { return kRows; }
+std::span<const Row> pool_rows() {
+  static constexpr Row kRows[] = {
+      {"Pooling", pooling},    {"PoolWithArgmax", pooling},      {"PoolingWithArgmax", pooling}, {"SPP", spatial_pyramid},
+      {"Upsample", upsample},  {"Unpooling", upsample},          {"ROIPooling", roi_pooling},    {"ROIAlign", roi_align},
+      {"RoiAlign", roi_align}, {"PSROIPooling", ps_roi_pooling},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::caffe

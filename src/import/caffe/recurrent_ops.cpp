@@ -231,10 +231,11 @@ Status warpctc_lstm(Layer& l) {
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(l.bottom(), "to shape the result"));
   return l.set_top(rank == 2 ? l.reshape(y, {s.steps, s.outputs}) : y);
 }
-
-constexpr Row kRows[] = {{"LSTM", lstm}, {"RNN", rnn}, {"Lstm", warpctc_lstm}};
 }  // namespace
 
-std::span<const Row> recurrent_rows() { return kRows; }
+std::span<const Row> recurrent_rows() {
+  static constexpr Row kRows[] = {{"LSTM", lstm}, {"RNN", rnn}, {"Lstm", warpctc_lstm}};
+  return kRows;
+}
 
 }  // namespace orknn::importer::caffe

@@ -128,10 +128,11 @@ Status resize(Layer& l) {
   return resized(l, l.bottom(), dims, size.height, size.width,
                  {{"mode", std::string("linear")}, {"coordinate_transformation_mode", std::string("asymmetric")}});
 }
-
-constexpr Row kRows[] = {{"Interp", interp}, {"Resample", resample}, {"Resize", resize}};
 }  // namespace
 
-std::span<const Row> resize_rows() { return kRows; }
+std::span<const Row> resize_rows() {
+  static constexpr Row kRows[] = {{"Interp", interp}, {"Resample", resample}, {"Resize", resize}};
+  return kRows;
+}
 
 }  // namespace orknn::importer::caffe

@@ -235,18 +235,19 @@ Status padding(Layer& l) {
   if (pad < 0 || pad > (1 << 16)) return invalid_model("'pad' is out of range").found(std::to_string(pad));
   return l.set_top(l.emit("Pad", {l.bottom(), l.add_ints("pads", {0, 0, pad, pad, 0, 0, pad, pad})}));
 }
-
-constexpr Row kRows[] = {
-    {"Concat", concat},   {"Slice", slice},
-    {"Reshape", reshape}, {"Flatten", flatten},
-    {"Permute", permute}, {"Transpose", transpose},
-    {"Crop", crop},       {"Tile", tile},
-    {"Reverse", reverse}, {"ShuffleChannel", shuffle_channel},
-    {"Reorg", reorg},     {"BatchReindex", batch_reindex},
-    {"Filter", filter},   {"Padding", padding},
-};
 }  // namespace
 
-std::span<const Row> shape_rows() { return kRows; }
+std::span<const Row> shape_rows() {
+  static constexpr Row kRows[] = {
+      {"Concat", concat},   {"Slice", slice},
+      {"Reshape", reshape}, {"Flatten", flatten},
+      {"Permute", permute}, {"Transpose", transpose},
+      {"Crop", crop},       {"Tile", tile},
+      {"Reverse", reverse}, {"ShuffleChannel", shuffle_channel},
+      {"Reorg", reorg},     {"BatchReindex", batch_reindex},
+      {"Filter", filter},   {"Padding", padding},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::caffe

@@ -171,23 +171,24 @@ Status implicit(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId y, l.take("value", {1, filters, atoms, 1}, Filling::Random));
   return l.hand_on(y);
 }
-
-constexpr Row kRows[] = {
-    {"convolutional", convolutional},
-    {"conv", convolutional},
-    {"depthwise_convolutional", depthwise_convolutional},
-    {"depthwise", depthwise_convolutional},
-    {"deconvolutional", deconvolutional},
-    {"deconv", deconvolutional},
-    {"connected", connected},
-    {"conn", connected},
-    {"local", local},
-    {"batchnorm", batchnorm},
-    {"implicit", implicit},
-};
 }  // namespace
 
-std::span<const Row> convolution_rows() { return kRows; }
+std::span<const Row> convolution_rows() {
+  static constexpr Row kRows[] = {
+      {"convolutional", convolutional},
+      {"conv", convolutional},
+      {"depthwise_convolutional", depthwise_convolutional},
+      {"depthwise", depthwise_convolutional},
+      {"deconvolutional", deconvolutional},
+      {"deconv", deconvolutional},
+      {"connected", connected},
+      {"conn", connected},
+      {"local", local},
+      {"batchnorm", batchnorm},
+      {"implicit", implicit},
+  };
+  return kRows;
+}
 
 Result<Convolution> convolution_options(const Layer& l, int64_t default_size, std::string_view default_activation) {
   Convolution c;

@@ -139,17 +139,18 @@ Status l2norm(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId x, l.as_image(l.previous()));
   return l.finish(l.emit("LpNormalization", {x}, {{"axis", int64_t{1}}, {"p", int64_t{2}}}));
 }
-
-constexpr Row kRows[] = {
-    {"maxpool", maxpool}, {"max", maxpool},  {"local_avgpool", local_avgpool}, {"local_avg", local_avgpool},
-    {"avgpool", avgpool}, {"avg", avgpool},  {"normalization", normalization}, {"lrn", normalization},
-    {"softmax", softmax}, {"soft", softmax}, {"logistic", logistic},           {"logxent", logistic},
-    {"l2norm", l2norm},   {"yolo", head},    {"Gaussian_yolo", head},          {"region", head},
-    {"detection", head},  {"iseg", head},
-};
 }  // namespace
 
-std::span<const Row> pool_rows() { return kRows; }
+std::span<const Row> pool_rows() {
+  static constexpr Row kRows[] = {
+      {"maxpool", maxpool}, {"max", maxpool},  {"local_avgpool", local_avgpool}, {"local_avg", local_avgpool},
+      {"avgpool", avgpool}, {"avg", avgpool},  {"normalization", normalization}, {"lrn", normalization},
+      {"softmax", softmax}, {"soft", softmax}, {"logistic", logistic},           {"logxent", logistic},
+      {"l2norm", l2norm},   {"yolo", head},    {"Gaussian_yolo", head},          {"region", head},
+      {"detection", head},  {"iseg", head},
+  };
+  return kRows;
+}
 
 Result<TensorId> blur(Layer& l, TensorId x, int64_t channels, int64_t kind, int64_t stride_x, int64_t stride_y) {
   const int64_t size = kind == 2 ? 2 : 3, pad = kind == 2 ? 0 : 1;

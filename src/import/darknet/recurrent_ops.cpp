@@ -236,12 +236,13 @@ Status history(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId past, empty_pictures(l, x, dims[1] * (size - 1)));
   return l.hand_on(l.emit("Concat", {x, past}, {{"axis", int64_t{1}}}));
 }
-
-constexpr Row kRows[] = {
-    {"rnn", rnn}, {"gru", gru}, {"lstm", lstm}, {"crnn", crnn}, {"conv_lstm", conv_lstm}, {"history", history},
-};
 }  // namespace
 
-std::span<const Row> recurrent_rows() { return kRows; }
+std::span<const Row> recurrent_rows() {
+  static constexpr Row kRows[] = {
+      {"rnn", rnn}, {"gru", gru}, {"lstm", lstm}, {"crnn", crnn}, {"conv_lstm", conv_lstm}, {"history", history},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::darknet

@@ -203,14 +203,15 @@ Status multiply(Layer& l) {
 
 Status activation(Layer& l) { return l.finish(l.previous()); }
 Status pass_on(Layer& l) { return l.finish(l.previous()); }
-
-constexpr Row kRows[] = {
-    {"route", route},  {"shortcut", shortcut},       {"upsample", upsample}, {"reorg", reorg},           {"reorg3d", reorg3d},
-    {"crop", crop},    {"scale_channels", multiply}, {"sam", multiply},      {"activation", activation}, {"dropout", pass_on},
-    {"cost", pass_on}, {"contrastive", pass_on},     {"empty", pass_on},     {"silence", pass_on},
-};
 }  // namespace
 
-std::span<const Row> shape_rows() { return kRows; }
+std::span<const Row> shape_rows() {
+  static constexpr Row kRows[] = {
+      {"route", route},  {"shortcut", shortcut},       {"upsample", upsample}, {"reorg", reorg},           {"reorg3d", reorg3d},
+      {"crop", crop},    {"scale_channels", multiply}, {"sam", multiply},      {"activation", activation}, {"dropout", pass_on},
+      {"cost", pass_on}, {"contrastive", pass_on},     {"empty", pass_on},     {"silence", pass_on},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::darknet

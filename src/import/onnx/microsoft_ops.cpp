@@ -208,30 +208,31 @@ Status dynamic_quantize_matmul(Upgrade& u) {
   const std::vector<TensorId> a = u.emit_all("DynamicQuantizeLinear", {u.input(0)}, {}, 3);
   return product_to_float(u, real(u, a[0], a[1], a[2]), u.input(2), u.input(3), u.input(4));
 }
-
-constexpr UpgradeRow kRows[] = {
-    {"com.microsoft:Gelu", kAnyVersion, gelu},
-    {"com.microsoft:BiasGelu", kAnyVersion, bias_gelu},
-    {"com.microsoft:FastGelu", kAnyVersion, fast_gelu},
-    {"com.microsoft:QuickGelu", kAnyVersion, quick_gelu},
-    {"com.microsoft:LayerNormalization", kAnyVersion, same_name},
-    {"com.microsoft:SkipLayerNormalization", kAnyVersion, skip_layer_normalization},
-    {"com.microsoft:SkipSimplifiedLayerNormalization", kAnyVersion, skip_rms_normalization},
-    {"com.microsoft:QuantizeLinear", kAnyVersion, same_name},
-    {"com.microsoft:DequantizeLinear", kAnyVersion, same_name},
-    {"com.microsoft:GridSample", kAnyVersion, same_name},
-    {"com.microsoft:FusedMatMul", kAnyVersion, fused_matmul},
-    {"com.microsoft:TransposeMatMul", kAnyVersion, fused_matmul},
-    {"com.microsoft:FusedConv", kAnyVersion, fused_conv},
-    {"com.microsoft:FusedGemm", kAnyVersion, fused_gemm},
-    {"com.microsoft:QGemm", kAnyVersion, quantized_gemm},
-    {"com.microsoft:QLinearWhere", kAnyVersion, quantized_where},
-    {"com.microsoft:QLinearReduceMean", kAnyVersion, quantized_reduce_mean},
-    {"com.microsoft:MatMulIntegerToFloat", kAnyVersion, matmul_integer_to_float},
-    {"com.microsoft:DynamicQuantizeMatMul", kAnyVersion, dynamic_quantize_matmul},
-};
 }  // namespace
 
-std::span<const UpgradeRow> microsoft_rows() { return kRows; }
+std::span<const UpgradeRow> microsoft_rows() {
+  static constexpr UpgradeRow kRows[] = {
+      {"com.microsoft:Gelu", kAnyVersion, gelu},
+      {"com.microsoft:BiasGelu", kAnyVersion, bias_gelu},
+      {"com.microsoft:FastGelu", kAnyVersion, fast_gelu},
+      {"com.microsoft:QuickGelu", kAnyVersion, quick_gelu},
+      {"com.microsoft:LayerNormalization", kAnyVersion, same_name},
+      {"com.microsoft:SkipLayerNormalization", kAnyVersion, skip_layer_normalization},
+      {"com.microsoft:SkipSimplifiedLayerNormalization", kAnyVersion, skip_rms_normalization},
+      {"com.microsoft:QuantizeLinear", kAnyVersion, same_name},
+      {"com.microsoft:DequantizeLinear", kAnyVersion, same_name},
+      {"com.microsoft:GridSample", kAnyVersion, same_name},
+      {"com.microsoft:FusedMatMul", kAnyVersion, fused_matmul},
+      {"com.microsoft:TransposeMatMul", kAnyVersion, fused_matmul},
+      {"com.microsoft:FusedConv", kAnyVersion, fused_conv},
+      {"com.microsoft:FusedGemm", kAnyVersion, fused_gemm},
+      {"com.microsoft:QGemm", kAnyVersion, quantized_gemm},
+      {"com.microsoft:QLinearWhere", kAnyVersion, quantized_where},
+      {"com.microsoft:QLinearReduceMean", kAnyVersion, quantized_reduce_mean},
+      {"com.microsoft:MatMulIntegerToFloat", kAnyVersion, matmul_integer_to_float},
+      {"com.microsoft:DynamicQuantizeMatMul", kAnyVersion, dynamic_quantize_matmul},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::onnx

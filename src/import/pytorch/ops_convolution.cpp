@@ -152,63 +152,71 @@ Result<Value> col2im(Call& c) {
                              {"strides", b.stride}});
   return c.made(lacks_batch ? c.squeeze(y, {0}) : y);
 }
-
-constexpr Row kRows[] = {
-    {"_convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
-     "int[] output_padding, int groups, any benchmark=None, any deterministic=None, any cudnn=None, any tf32=None)",
-     convolution},
-    {"convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] "
-     "output_padding, int groups)",
-     convolution},
-    {"convolution_overrideable(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool "
-     "transposed, int[] output_padding, int groups)",
-     convolution},
-    {"conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1)",
-     conv},
-    {"conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1)",
-     conv},
-    {"conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1)",
-     conv},
-    {"conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, str padding=\"valid\", int[] dilation=1, int "
-     "groups=1)",
-     conv_padding_mode},
-    {"conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, str padding=\"valid\", int[] dilation=1, int "
-     "groups=1)",
-     conv_padding_mode},
-    {"conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, str padding=\"valid\", int[] dilation=1, int "
-     "groups=1)",
-     conv_padding_mode},
-    {"_convolution_mode(Tensor input, Tensor weight, Tensor? bias, int[] stride, str padding, int[] dilation, int groups)",
-     conv_padding_mode},
-    {"conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] output_padding=0, "
-     "int groups=1, int[] dilation=1)",
-     conv_transpose},
-    {"conv_transpose2d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] output_padding=0, "
-     "int groups=1, int[] dilation=1)",
-     conv_transpose},
-    {"conv_transpose3d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] output_padding=0, "
-     "int groups=1, int[] dilation=1)",
-     conv_transpose},
-    {"mkldnn_convolution(Tensor input, Tensor weight, Tensor? bias, int[] padding, int[] stride, int[] dilation, int groups)",
-     conv},
-    {"_conv_depthwise2d(Tensor input, Tensor weight, any kernel_size, Tensor? bias, int[] stride, int[] padding, int[] dilation)",
-     [](Call& c) {
-       return convolve(c, {c.ints("stride"),
-                           c.ints("padding"),
-                           c.ints("dilation"),
-                           {0},
-                           c.dims("input").size() > 1 ? c.dims("input")[1] : 1,
-                           false,
-                           {}});
-     }},
-    {"thnn_conv2d(Tensor input, Tensor weight, any kernel_size, Tensor? bias=None, int[] stride=1, int[] padding=0)", slow_conv},
-    {"slow_conv3d(Tensor input, Tensor weight, any kernel_size, Tensor? bias=None, int[] stride=1, int[] padding=0)", slow_conv},
-    {"conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0)", conv_tbc},
-    {"im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride)", im2col},
-    {"col2im(Tensor self, int[] output_size, int[] kernel_size, int[] dilation, int[] padding, int[] stride)", col2im},
-};
 }  // namespace
 
-std::span<const Row> convolution_rows() { return kRows; }
+std::span<const Row> convolution_rows() {
+  static constexpr Row kRows[] = {
+      {"_convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
+       "int[] output_padding, int groups, any benchmark=None, any deterministic=None, any cudnn=None, any tf32=None)",
+       convolution},
+      {"convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
+       "int[] "
+       "output_padding, int groups)",
+       convolution},
+      {"convolution_overrideable(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool "
+       "transposed, int[] output_padding, int groups)",
+       convolution},
+      {"conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1)",
+       conv},
+      {"conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1)",
+       conv},
+      {"conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1)",
+       conv},
+      {"conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, str padding=\"valid\", int[] dilation=1, int "
+       "groups=1)",
+       conv_padding_mode},
+      {"conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, str padding=\"valid\", int[] dilation=1, int "
+       "groups=1)",
+       conv_padding_mode},
+      {"conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, str padding=\"valid\", int[] dilation=1, int "
+       "groups=1)",
+       conv_padding_mode},
+      {"_convolution_mode(Tensor input, Tensor weight, Tensor? bias, int[] stride, str padding, int[] dilation, int groups)",
+       conv_padding_mode},
+      {"conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] "
+       "output_padding=0, "
+       "int groups=1, int[] dilation=1)",
+       conv_transpose},
+      {"conv_transpose2d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] "
+       "output_padding=0, "
+       "int groups=1, int[] dilation=1)",
+       conv_transpose},
+      {"conv_transpose3d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] "
+       "output_padding=0, "
+       "int groups=1, int[] dilation=1)",
+       conv_transpose},
+      {"mkldnn_convolution(Tensor input, Tensor weight, Tensor? bias, int[] padding, int[] stride, int[] dilation, int groups)",
+       conv},
+      {"_conv_depthwise2d(Tensor input, Tensor weight, any kernel_size, Tensor? bias, int[] stride, int[] padding, int[] "
+       "dilation)",
+       [](Call& c) {
+         return convolve(c, {c.ints("stride"),
+                             c.ints("padding"),
+                             c.ints("dilation"),
+                             {0},
+                             c.dims("input").size() > 1 ? c.dims("input")[1] : 1,
+                             false,
+                             {}});
+       }},
+      {"thnn_conv2d(Tensor input, Tensor weight, any kernel_size, Tensor? bias=None, int[] stride=1, int[] padding=0)",
+       slow_conv},
+      {"slow_conv3d(Tensor input, Tensor weight, any kernel_size, Tensor? bias=None, int[] stride=1, int[] padding=0)",
+       slow_conv},
+      {"conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0)", conv_tbc},
+      {"im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride)", im2col},
+      {"col2im(Tensor self, int[] output_size, int[] kernel_size, int[] dilation, int[] padding, int[] stride)", col2im},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::pytorch

@@ -425,45 +425,48 @@ Result<Value> embedding_bag(Call& c) {
   ORKNN_TRY_ASSIGN(const Value result, c.made(c.concat(std::move(bags), 0)));
   return c.tuple({result, Value(), Value(), Value()});
 }
-
-constexpr Row kRows[] = {
-    {"index(Tensor self, Tensor[] indices)", index},
-    {"_unsafe_index(Tensor self, Tensor[] indices)", index},
-    {"index_put(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False)", index_put},
-    {"_index_put_impl_(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False, bool unsafe=False)", index_put},
-    {"index_select(Tensor self, int dim, Tensor index)", index_select},
-    {"take(Tensor self, Tensor index)", take},
-    {"gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False)", gather},
-    {"take_along_dim(Tensor self, Tensor index, int? dim=None)", take_along_dim},
-    {"scatter(Tensor self, int dim, Tensor index, operand src, *, str? reduce=None)", scatter},
-    {"scatter_add(Tensor self, int dim, Tensor index, Tensor src)", scatter_add},
-    {"scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True)", scatter_reduce},
-    {"index_copy(Tensor self, int dim, Tensor index, Tensor source)", index_copy},
-    {"index_fill(Tensor self, int dim, Tensor index, operand value)", index_fill},
-    {"index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)", index_add},
-    {"masked_select(Tensor self, Tensor mask)", masked_select},
-    {"masked_scatter(Tensor self, Tensor mask, Tensor source)", masked_scatter},
-    {"nonzero(Tensor self)", nonzero},
-    {"nonzero_numpy(Tensor self)", nonzero_numpy},
-    {"topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True)", topk},
-    {"sort(Tensor self, int dim=-1, bool descending=False)", sort},
-    {"sort(Tensor self, *, bool? stable, int dim=-1, bool descending=False)", sort},
-    {"argsort(Tensor self, int dim=-1, bool descending=False)", argsort},
-    {"argsort(Tensor self, *, bool stable, int dim=-1, bool descending=False)", argsort},
-    {"msort(Tensor self)", msort},
-    {"kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)", kthvalue},
-    {"bucketize(operand self, Tensor boundaries, *, bool out_int32=False, bool right=False)", bucketize},
-    {"searchsorted(Tensor sorted_sequence, operand self, *, bool out_int32=False, bool right=False, any side=None, any "
-     "sorter=None)",
-     searchsorted},
-    {"embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False)", embedding},
-    {"one_hot(Tensor self, int num_classes=-1)", one_hot},
-    {"embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, "
-     "Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None)",
-     embedding_bag},
-};
 }  // namespace
 
-std::span<const Row> index_rows() { return kRows; }
+std::span<const Row> index_rows() {
+  static constexpr Row kRows[] = {
+      {"index(Tensor self, Tensor[] indices)", index},
+      {"_unsafe_index(Tensor self, Tensor[] indices)", index},
+      {"index_put(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False)", index_put},
+      {"_index_put_impl_(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False, bool unsafe=False)", index_put},
+      {"index_select(Tensor self, int dim, Tensor index)", index_select},
+      {"take(Tensor self, Tensor index)", take},
+      {"gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False)", gather},
+      {"take_along_dim(Tensor self, Tensor index, int? dim=None)", take_along_dim},
+      {"scatter(Tensor self, int dim, Tensor index, operand src, *, str? reduce=None)", scatter},
+      {"scatter_add(Tensor self, int dim, Tensor index, Tensor src)", scatter_add},
+      {"scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True)", scatter_reduce},
+      {"index_copy(Tensor self, int dim, Tensor index, Tensor source)", index_copy},
+      {"index_fill(Tensor self, int dim, Tensor index, operand value)", index_fill},
+      {"index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)", index_add},
+      {"masked_select(Tensor self, Tensor mask)", masked_select},
+      {"masked_scatter(Tensor self, Tensor mask, Tensor source)", masked_scatter},
+      {"nonzero(Tensor self)", nonzero},
+      {"nonzero_numpy(Tensor self)", nonzero_numpy},
+      {"topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True)", topk},
+      {"sort(Tensor self, int dim=-1, bool descending=False)", sort},
+      {"sort(Tensor self, *, bool? stable, int dim=-1, bool descending=False)", sort},
+      {"argsort(Tensor self, int dim=-1, bool descending=False)", argsort},
+      {"argsort(Tensor self, *, bool stable, int dim=-1, bool descending=False)", argsort},
+      {"msort(Tensor self)", msort},
+      {"kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)", kthvalue},
+      {"bucketize(operand self, Tensor boundaries, *, bool out_int32=False, bool right=False)", bucketize},
+      {"searchsorted(Tensor sorted_sequence, operand self, *, bool out_int32=False, bool right=False, any side=None, any "
+       "sorter=None)",
+       searchsorted},
+      {"embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False)",
+       embedding},
+      {"one_hot(Tensor self, int num_classes=-1)", one_hot},
+      {"embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool "
+       "sparse=False, "
+       "Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None)",
+       embedding_bag},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::pytorch

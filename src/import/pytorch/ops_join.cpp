@@ -356,58 +356,59 @@ Result<Value> diag(Call& c) {
     positions.push_back(row * columns + column);
   return c.made(c.gather(c.reshape(c.tensor("self"), {-1}), c.add_ints("diagonal", positions), 0));
 }
-
-constexpr Row kRows[] = {
-    {"cat(Tensor[] tensors, int dim=0)", cat},
-    {"concat(Tensor[] tensors, int dim=0)", cat},
-    {"concatenate(Tensor[] tensors, int dim=0)", cat},
-    {"stack(Tensor[] tensors, int dim=0)", stack},
-    {"hstack(Tensor[] tensors)", hstack},
-    {"vstack(Tensor[] tensors)", vstack},
-    {"dstack(Tensor[] tensors)", dstack},
-    {"row_stack(Tensor[] tensors)", vstack},
-    {"column_stack(Tensor[] tensors)", column_stack},
-    {"repeat(Tensor self, int[] repeats)", repeat},
-    {"tile(Tensor self, int[] dims)", tile},
-    {"repeat_interleave(Tensor self, operand repeats, int? dim=None, *, int? output_size=None)", repeat_interleave},
-    {"constant_pad_nd(Tensor self, int[] pad, Scalar value=0)", constant_pad},
-    {"pad(Tensor self, int[] pad, str mode=\"constant\", Scalar? value=None)", pad},
-    {"_pad_enum(Tensor self, int[] pad, int mode, Scalar? value=None)",
-     [](Call& c) {
-       return padded(c, c.ints("pad"),
-                     c.integer("mode") == 1   ? "reflect"
-                     : c.integer("mode") == 2 ? "edge"
-                     : c.integer("mode") == 3 ? "wrap"
-                                              : "constant",
-                     c.value("value"));
-     }},
-    {"reflection_pad1d(Tensor self, int[] padding)", pad_mode<"reflect">},
-    {"reflection_pad2d(Tensor self, int[] padding)", pad_mode<"reflect">},
-    {"reflection_pad3d(Tensor self, int[] padding)", pad_mode<"reflect">},
-    {"replication_pad1d(Tensor self, int[] padding)", pad_mode<"edge">},
-    {"replication_pad2d(Tensor self, int[] padding)", pad_mode<"edge">},
-    {"replication_pad3d(Tensor self, int[] padding)", pad_mode<"edge">},
-    {"_pad_circular(Tensor self, int[] padding)", pad_mode<"wrap">},
-    {"flip(Tensor self, int[] dims)", flip},
-    {"fliplr(Tensor self)", fliplr},
-    {"flipud(Tensor self)", flipud},
-    {"rot90(Tensor self, int k=1, int[] dims=[0, 1])", rot90},
-    {"roll(Tensor self, int[] shifts, int[] dims=[])", roll},
-    {"pixel_shuffle(Tensor self, int factor)", pixel_shuffle},
-    {"pixel_unshuffle(Tensor self, int factor)", pixel_unshuffle},
-    {"channel_shuffle(Tensor self, int groups)", channel_shuffle},
-    {"native_channel_shuffle(Tensor self, int groups)", channel_shuffle},
-    {"triu(Tensor self, int diagonal=0)", triangle<1>},
-    {"tril(Tensor self, int diagonal=0)", triangle<0>},
-    {"meshgrid(Tensor[] tensors, *, str? indexing=None)", meshgrid},
-    {"diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1)", diag_embed},
-    {"diag(Tensor self, int diagonal=0)", diag},
-    {"diagflat(Tensor self, int offset=0)", diagflat},
-    {"block_diag(Tensor[] tensors)", block_diag},
-    {"cartesian_prod(Tensor[] tensors)", cartesian_prod},
-};
 }  // namespace
 
-std::span<const Row> join_rows() { return kRows; }
+std::span<const Row> join_rows() {
+  static constexpr Row kRows[] = {
+      {"cat(Tensor[] tensors, int dim=0)", cat},
+      {"concat(Tensor[] tensors, int dim=0)", cat},
+      {"concatenate(Tensor[] tensors, int dim=0)", cat},
+      {"stack(Tensor[] tensors, int dim=0)", stack},
+      {"hstack(Tensor[] tensors)", hstack},
+      {"vstack(Tensor[] tensors)", vstack},
+      {"dstack(Tensor[] tensors)", dstack},
+      {"row_stack(Tensor[] tensors)", vstack},
+      {"column_stack(Tensor[] tensors)", column_stack},
+      {"repeat(Tensor self, int[] repeats)", repeat},
+      {"tile(Tensor self, int[] dims)", tile},
+      {"repeat_interleave(Tensor self, operand repeats, int? dim=None, *, int? output_size=None)", repeat_interleave},
+      {"constant_pad_nd(Tensor self, int[] pad, Scalar value=0)", constant_pad},
+      {"pad(Tensor self, int[] pad, str mode=\"constant\", Scalar? value=None)", pad},
+      {"_pad_enum(Tensor self, int[] pad, int mode, Scalar? value=None)",
+       [](Call& c) {
+         return padded(c, c.ints("pad"),
+                       c.integer("mode") == 1   ? "reflect"
+                       : c.integer("mode") == 2 ? "edge"
+                       : c.integer("mode") == 3 ? "wrap"
+                                                : "constant",
+                       c.value("value"));
+       }},
+      {"reflection_pad1d(Tensor self, int[] padding)", pad_mode<"reflect">},
+      {"reflection_pad2d(Tensor self, int[] padding)", pad_mode<"reflect">},
+      {"reflection_pad3d(Tensor self, int[] padding)", pad_mode<"reflect">},
+      {"replication_pad1d(Tensor self, int[] padding)", pad_mode<"edge">},
+      {"replication_pad2d(Tensor self, int[] padding)", pad_mode<"edge">},
+      {"replication_pad3d(Tensor self, int[] padding)", pad_mode<"edge">},
+      {"_pad_circular(Tensor self, int[] padding)", pad_mode<"wrap">},
+      {"flip(Tensor self, int[] dims)", flip},
+      {"fliplr(Tensor self)", fliplr},
+      {"flipud(Tensor self)", flipud},
+      {"rot90(Tensor self, int k=1, int[] dims=[0, 1])", rot90},
+      {"roll(Tensor self, int[] shifts, int[] dims=[])", roll},
+      {"pixel_shuffle(Tensor self, int factor)", pixel_shuffle},
+      {"pixel_unshuffle(Tensor self, int factor)", pixel_unshuffle},
+      {"channel_shuffle(Tensor self, int groups)", channel_shuffle},
+      {"native_channel_shuffle(Tensor self, int groups)", channel_shuffle},
+      {"triu(Tensor self, int diagonal=0)", triangle<1>},
+      {"tril(Tensor self, int diagonal=0)", triangle<0>},
+      {"meshgrid(Tensor[] tensors, *, str? indexing=None)", meshgrid},
+      {"diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1)", diag_embed},
+      {"diag(Tensor self, int diagonal=0)", diag},
+      {"diagflat(Tensor self, int offset=0)", diagflat},
+      {"block_diag(Tensor[] tensors)", block_diag},
+      {"cartesian_prod(Tensor[] tensors)", cartesian_prod},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::pytorch

@@ -59,20 +59,21 @@ Result<Value> divergence(Call& c) {
   const TensorId value = c.mul(weight, c.sub(log, x));
   return reduced(c, c.flag("log_target") ? value : c.where(c.emit("Greater", {target, c.scalar(0, t)}), value, c.scalar(0, t)));
 }
-
-constexpr Row kRows[] = {
-    {"mse_loss(Tensor self, Tensor target, int reduction=1)", squared},
-    {"l1_loss(Tensor self, Tensor target, int reduction=1)", absolute},
-    {"smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.)", smooth},
-    {"huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.)", huber},
-    {"binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1)", cross_entropy_of_two},
-    {"binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int "
-     "reduction=1)",
-     cross_entropy_of_scores},
-    {"kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False)", divergence},
-};
 }  // namespace
 
-std::span<const Row> loss_rows() { return kRows; }
+std::span<const Row> loss_rows() {
+  static constexpr Row kRows[] = {
+      {"mse_loss(Tensor self, Tensor target, int reduction=1)", squared},
+      {"l1_loss(Tensor self, Tensor target, int reduction=1)", absolute},
+      {"smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.)", smooth},
+      {"huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.)", huber},
+      {"binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1)", cross_entropy_of_two},
+      {"binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int "
+       "reduction=1)",
+       cross_entropy_of_scores},
+      {"kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False)", divergence},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::pytorch

@@ -252,55 +252,56 @@ Result<Value> trace(Call& c) {
   return c.made(
       c.reduce("ReduceSum", c.gather(c.reshape(c.tensor("self"), {-1}), c.add_ints("diagonal", positions), 0), {0}, false));
 }
-
-constexpr Row kRows[] = {
-    {"matmul(Tensor self, Tensor other)", matmul},
-    {"linalg_matmul(Tensor self, Tensor other)", matmul},
-    {"__matmul__(Tensor self, Tensor other)", matmul},
-    {"mm(Tensor self, Tensor other)", matmul},
-    {"bmm(Tensor self, Tensor other)", matmul},
-    {"mv(Tensor self, Tensor other)", matmul},
-    {"dot(Tensor self, Tensor other)", dot},
-    {"vdot(Tensor self, Tensor other)", dot},
-    {"inner(Tensor self, Tensor other)",
-     [](Call& c) {
-       return c.made(
-           c.matmul(c.tensor("self"), c.rank("other") < 2 ? c.tensor("other") : c.swap_axes(c.tensor("other"), -2, -1)));
-     }},
-    {"linalg_vecdot(Tensor self, Tensor other, *, int dim=-1)", vecdot},
-    {"outer(Tensor self, Tensor other)", outer},
-    {"ger(Tensor self, Tensor other)", outer},
-    {"addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)", addmm},
-    {"_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False)",
-     addmm_activation},
-    {"baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", add_product},
-    {"addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", addbmm},
-    {"addmv(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", addmv},
-    {"addr(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", addr},
-    {"linear(Tensor input, Tensor weight, Tensor? bias=None)", linear},
-    {"bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None)", bilinear},
-    {"einsum(str equation, Tensor[] tensors, *, any path=None)", einsum},
-    {"tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other)", tensordot},
-    {"chain_matmul(Tensor[] matrices)", chain},
-    {"linalg_multi_dot(Tensor[] matrices)", chain},
-    {"cross(Tensor self, Tensor other, int? dim=None)", cross},
-    {"linalg_cross(Tensor self, Tensor other, *, int? dim=-1)", cross},
-    {"kron(Tensor self, Tensor other)", kron},
-    {"det(Tensor self)", det},
-    {"linalg_det(Tensor self)", det},
-    {"trace(Tensor self)", trace},
-    {"logdet(Tensor self)", log_det},
-    {"slogdet(Tensor self)", sign_and_log_det},
-    {"linalg_slogdet(Tensor self)", sign_and_log_det},
-    {"matrix_power(Tensor self, int n)", matrix_power},
-    {"linalg_matrix_power(Tensor self, int n)", matrix_power},
-    {"inverse(Tensor self)", inverse},
-    {"linalg_inv(Tensor self)", inverse},
-    {"linalg_inv_ex(Tensor self, *, bool check_errors=False)", inverse_with_info},
-    {"linalg_solve(Tensor A, Tensor B, *, bool left=True)", solve},
-};
 }  // namespace
 
-std::span<const Row> matrix_rows() { return kRows; }
+std::span<const Row> matrix_rows() {
+  static constexpr Row kRows[] = {
+      {"matmul(Tensor self, Tensor other)", matmul},
+      {"linalg_matmul(Tensor self, Tensor other)", matmul},
+      {"__matmul__(Tensor self, Tensor other)", matmul},
+      {"mm(Tensor self, Tensor other)", matmul},
+      {"bmm(Tensor self, Tensor other)", matmul},
+      {"mv(Tensor self, Tensor other)", matmul},
+      {"dot(Tensor self, Tensor other)", dot},
+      {"vdot(Tensor self, Tensor other)", dot},
+      {"inner(Tensor self, Tensor other)",
+       [](Call& c) {
+         return c.made(
+             c.matmul(c.tensor("self"), c.rank("other") < 2 ? c.tensor("other") : c.swap_axes(c.tensor("other"), -2, -1)));
+       }},
+      {"linalg_vecdot(Tensor self, Tensor other, *, int dim=-1)", vecdot},
+      {"outer(Tensor self, Tensor other)", outer},
+      {"ger(Tensor self, Tensor other)", outer},
+      {"addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)", addmm},
+      {"_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False)",
+       addmm_activation},
+      {"baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", add_product},
+      {"addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", addbmm},
+      {"addmv(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", addmv},
+      {"addr(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", addr},
+      {"linear(Tensor input, Tensor weight, Tensor? bias=None)", linear},
+      {"bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None)", bilinear},
+      {"einsum(str equation, Tensor[] tensors, *, any path=None)", einsum},
+      {"tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other)", tensordot},
+      {"chain_matmul(Tensor[] matrices)", chain},
+      {"linalg_multi_dot(Tensor[] matrices)", chain},
+      {"cross(Tensor self, Tensor other, int? dim=None)", cross},
+      {"linalg_cross(Tensor self, Tensor other, *, int? dim=-1)", cross},
+      {"kron(Tensor self, Tensor other)", kron},
+      {"det(Tensor self)", det},
+      {"linalg_det(Tensor self)", det},
+      {"trace(Tensor self)", trace},
+      {"logdet(Tensor self)", log_det},
+      {"slogdet(Tensor self)", sign_and_log_det},
+      {"linalg_slogdet(Tensor self)", sign_and_log_det},
+      {"matrix_power(Tensor self, int n)", matrix_power},
+      {"linalg_matrix_power(Tensor self, int n)", matrix_power},
+      {"inverse(Tensor self)", inverse},
+      {"linalg_inv(Tensor self)", inverse},
+      {"linalg_inv_ex(Tensor self, *, bool check_errors=False)", inverse_with_info},
+      {"linalg_solve(Tensor A, Tensor B, *, bool left=True)", solve},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::pytorch

@@ -148,47 +148,50 @@ Result<Value> weight_norm_interface(Call& c) {
   ORKNN_TRY_ASSIGN(const Value w, weight_norm(c));
   return c.tuple({w, Value()});
 }
-
-constexpr Row kRows[] = {
-    {"batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float "
-     "momentum, float eps, any cudnn=None)",
-     batch_norm},
-    {"native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
-     "float momentum, float eps)",
-     native_batch_norm},
-    {"_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool "
-     "training, float momentum, float eps)",
-     native_batch_norm},
-    {"_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps, Tensor? "
-     "running_mean=None, Tensor? running_var=None)",
-     native_batch_norm},
-    {"_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
-     "running_var, float momentum, float eps)",
-     batch_norm_no_training},
-    {"instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, "
-     "float momentum, float eps, any cudnn=None)",
-     instance_norm},
-    {"group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, any cudnn=None)",
-     group_norm},
-    {"native_group_norm(Tensor input, Tensor? weight, Tensor? bias, any n, any c, any hw, int group, float eps)",
-     native_group_norm},
-    {"layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, any cudnn=None)",
-     layer_norm},
-    {"native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps)", native_layer_norm},
-    {"rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None)", rms_norm},
-    {"_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps)", fused_rms_norm},
-    {"_weight_norm(Tensor v, Tensor g, int dim=0)", weight_norm},
-    {"_weight_norm_interface(Tensor v, Tensor g, int dim=0)", weight_norm_interface},
-    {"norm_except_dim(Tensor v, int pow=2, int dim=0)",
-     [](Call& c) {
-       std::vector<int64_t> axes;
-       for (int64_t i = 0; i < c.rank("v"); ++i)
-         if (c.integer("dim") == -1 || i != c.integer("dim")) axes.push_back(i);
-       return c.made(c.reduce(c.integer("pow") == 1 ? "ReduceL1" : "ReduceL2", c.tensor("v"), axes, true));
-     }},
-};
 }  // namespace
 
-std::span<const Row> norm_rows() { return kRows; }
+std::span<const Row> norm_rows() {
+  static constexpr Row kRows[] = {
+      {"batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float "
+       "momentum, float eps, any cudnn=None)",
+       batch_norm},
+      {"native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
+       "float momentum, float eps)",
+       native_batch_norm},
+      {"_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool "
+       "training, float momentum, float eps)",
+       native_batch_norm},
+      {"_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps, Tensor? "
+       "running_mean=None, Tensor? running_var=None)",
+       native_batch_norm},
+      {"_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+       "running_var, float momentum, float eps)",
+       batch_norm_no_training},
+      {"instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool "
+       "use_input_stats, "
+       "float momentum, float eps, any cudnn=None)",
+       instance_norm},
+      {"group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, any cudnn=None)",
+       group_norm},
+      {"native_group_norm(Tensor input, Tensor? weight, Tensor? bias, any n, any c, any hw, int group, float eps)",
+       native_group_norm},
+      {"layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, any "
+       "cudnn=None)",
+       layer_norm},
+      {"native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps)", native_layer_norm},
+      {"rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None)", rms_norm},
+      {"_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps)", fused_rms_norm},
+      {"_weight_norm(Tensor v, Tensor g, int dim=0)", weight_norm},
+      {"_weight_norm_interface(Tensor v, Tensor g, int dim=0)", weight_norm_interface},
+      {"norm_except_dim(Tensor v, int pow=2, int dim=0)",
+       [](Call& c) {
+         std::vector<int64_t> axes;
+         for (int64_t i = 0; i < c.rank("v"); ++i)
+           if (c.integer("dim") == -1 || i != c.integer("dim")) axes.push_back(i);
+         return c.made(c.reduce(c.integer("pow") == 1 ? "ReduceL1" : "ReduceL2", c.tensor("v"), axes, true));
+       }},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::pytorch

@@ -308,70 +308,75 @@ Result<Value> embedding_bytes(Call& c) {
 }
 
 #define ORKNN_OUT "Scalar scale, int zero_point)"
-constexpr Row kRows[] = {
-    {"quantized::conv1d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups)",
-     conv_prepack},
-    {"quantized::conv2d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups)",
-     conv_prepack},
-    {"quantized::conv3d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups)",
-     conv_prepack},
-    {"quantized::conv_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups)",
-     conv_prepack},
-    {"quantized::conv_transpose1d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] output_padding, int[] "
-     "dilation, int groups)",
-     conv_transpose_prepack},
-    {"quantized::conv_transpose2d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] output_padding, int[] "
-     "dilation, int groups)",
-     conv_transpose_prepack},
-    {"quantized::conv_transpose3d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] output_padding, int[] "
-     "dilation, int groups)",
-     conv_transpose_prepack},
-    {"quantized::linear_prepack(Tensor weight, Tensor? bias=None)", linear_prepack},
-    {"quantized::linear_prepack_fp16(Tensor weight, Tensor? bias=None)", half_prepack},
-    {"quantized::linear_unpack(object self)", unpack},
-    {"quantized::linear_unpack_fp16(object self)", unpack},
-    {"quantized::conv1d_unpack(object self)", unpack},
-    {"quantized::conv2d_unpack(object self)", unpack},
-    {"quantized::conv3d_unpack(object self)", unpack},
-    {"quantized::conv_unpack(object self)", unpack},
-    {"ConvPackedParamsBase.unpack(object self)", unpack},
-    {"Conv2dPackedParamsBase.unpack(object self)", unpack},
-    {"Conv3dPackedParamsBase.unpack(object self)", unpack},
-    {"LinearPackedParamsBase.unpack(object self)", unpack},
-    {"quantized::conv1d(Tensor self, object packed, " ORKNN_OUT, conv<false>},
-    {"quantized::conv2d(Tensor self, object packed, " ORKNN_OUT, conv<false>},
-    {"quantized::conv3d(Tensor self, object packed, " ORKNN_OUT, conv<false>},
-    {"quantized::conv1d_relu(Tensor self, object packed, " ORKNN_OUT, conv<true>},
-    {"quantized::conv2d_relu(Tensor self, object packed, " ORKNN_OUT, conv<true>},
-    {"quantized::conv3d_relu(Tensor self, object packed, " ORKNN_OUT, conv<true>},
-    // The oldest form repeats the geometry; the packed one counts.
-    {"quantized::conv2d(Tensor self, object packed, int[] stride, int[] padding, int[] dilation, int groups, " ORKNN_OUT,
-     conv<false>},
-    {"quantized::conv2d_relu(Tensor self, object packed, int[] stride, int[] padding, int[] dilation, int groups, " ORKNN_OUT,
-     conv<true>},
-    {"quantized::conv_transpose1d(Tensor self, object packed, " ORKNN_OUT, conv<false>},
-    {"quantized::conv_transpose2d(Tensor self, object packed, " ORKNN_OUT, conv<false>},
-    {"quantized::conv_transpose3d(Tensor self, object packed, " ORKNN_OUT, conv<false>},
-    {"quantized::conv1d_dynamic(Tensor self, object packed, bool reduce_range=False)", conv_dynamic},
-    {"quantized::conv2d_dynamic(Tensor self, object packed, bool reduce_range=False)", conv_dynamic},
-    {"quantized::conv3d_dynamic(Tensor self, object packed, bool reduce_range=False)", conv_dynamic},
-    {"quantized::linear(Tensor self, object packed, " ORKNN_OUT, linear<false>},
-    {"quantized::linear_relu(Tensor self, object packed, " ORKNN_OUT, linear<true>},
-    {"quantized::linear_dynamic(Tensor self, object packed, bool reduce_range=False)", linear_dynamic<false>},
-    {"quantized::linear_relu_dynamic(Tensor self, object packed, bool reduce_range=False)", linear_dynamic<true>},
-    {"quantized::linear_dynamic_fp16(Tensor self, object packed)", linear_half},
-    {"quantized_lstm(Tensor input, Tensor[] hx, list params, bool has_biases, int num_layers, float dropout, bool train, bool "
-     "bidirectional, bool batch_first, *, int? dtype=None, bool use_dynamic=False)",
-     recurrent_dynamic<4>},
-    {"quantized_gru(Tensor input, Tensor hx, list params, bool has_biases, int num_layers, float dropout, bool train, bool "
-     "bidirectional, bool batch_first)",
-     recurrent_dynamic<3>},
-    {"quantized::embedding_byte(object weight, Tensor indices, bool pruned_weights=False)", embedding_bytes},
-    {"quantized::embedding_4bit(object weight, Tensor indices, bool pruned_weights=False)", embedding_bytes},
-};
-#undef ORKNN_OUT
 }  // namespace
 
-std::span<const Row> packed_rows() { return kRows; }
+std::span<const Row> packed_rows() {
+  static constexpr Row kRows[] = {
+      {"quantized::conv1d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups)",
+       conv_prepack},
+      {"quantized::conv2d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups)",
+       conv_prepack},
+      {"quantized::conv3d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups)",
+       conv_prepack},
+      {"quantized::conv_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups)",
+       conv_prepack},
+      {"quantized::conv_transpose1d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] output_padding, "
+       "int[] "
+       "dilation, int groups)",
+       conv_transpose_prepack},
+      {"quantized::conv_transpose2d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] output_padding, "
+       "int[] "
+       "dilation, int groups)",
+       conv_transpose_prepack},
+      {"quantized::conv_transpose3d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] output_padding, "
+       "int[] "
+       "dilation, int groups)",
+       conv_transpose_prepack},
+      {"quantized::linear_prepack(Tensor weight, Tensor? bias=None)", linear_prepack},
+      {"quantized::linear_prepack_fp16(Tensor weight, Tensor? bias=None)", half_prepack},
+      {"quantized::linear_unpack(object self)", unpack},
+      {"quantized::linear_unpack_fp16(object self)", unpack},
+      {"quantized::conv1d_unpack(object self)", unpack},
+      {"quantized::conv2d_unpack(object self)", unpack},
+      {"quantized::conv3d_unpack(object self)", unpack},
+      {"quantized::conv_unpack(object self)", unpack},
+      {"ConvPackedParamsBase.unpack(object self)", unpack},
+      {"Conv2dPackedParamsBase.unpack(object self)", unpack},
+      {"Conv3dPackedParamsBase.unpack(object self)", unpack},
+      {"LinearPackedParamsBase.unpack(object self)", unpack},
+      {"quantized::conv1d(Tensor self, object packed, " ORKNN_OUT, conv<false>},
+      {"quantized::conv2d(Tensor self, object packed, " ORKNN_OUT, conv<false>},
+      {"quantized::conv3d(Tensor self, object packed, " ORKNN_OUT, conv<false>},
+      {"quantized::conv1d_relu(Tensor self, object packed, " ORKNN_OUT, conv<true>},
+      {"quantized::conv2d_relu(Tensor self, object packed, " ORKNN_OUT, conv<true>},
+      {"quantized::conv3d_relu(Tensor self, object packed, " ORKNN_OUT, conv<true>},
+      // The oldest form repeats the geometry; the packed one counts.
+      {"quantized::conv2d(Tensor self, object packed, int[] stride, int[] padding, int[] dilation, int groups, " ORKNN_OUT,
+       conv<false>},
+      {"quantized::conv2d_relu(Tensor self, object packed, int[] stride, int[] padding, int[] dilation, int groups, " ORKNN_OUT,
+       conv<true>},
+      {"quantized::conv_transpose1d(Tensor self, object packed, " ORKNN_OUT, conv<false>},
+      {"quantized::conv_transpose2d(Tensor self, object packed, " ORKNN_OUT, conv<false>},
+      {"quantized::conv_transpose3d(Tensor self, object packed, " ORKNN_OUT, conv<false>},
+      {"quantized::conv1d_dynamic(Tensor self, object packed, bool reduce_range=False)", conv_dynamic},
+      {"quantized::conv2d_dynamic(Tensor self, object packed, bool reduce_range=False)", conv_dynamic},
+      {"quantized::conv3d_dynamic(Tensor self, object packed, bool reduce_range=False)", conv_dynamic},
+      {"quantized::linear(Tensor self, object packed, " ORKNN_OUT, linear<false>},
+      {"quantized::linear_relu(Tensor self, object packed, " ORKNN_OUT, linear<true>},
+      {"quantized::linear_dynamic(Tensor self, object packed, bool reduce_range=False)", linear_dynamic<false>},
+      {"quantized::linear_relu_dynamic(Tensor self, object packed, bool reduce_range=False)", linear_dynamic<true>},
+      {"quantized::linear_dynamic_fp16(Tensor self, object packed)", linear_half},
+      {"quantized_lstm(Tensor input, Tensor[] hx, list params, bool has_biases, int num_layers, float dropout, bool train, bool "
+       "bidirectional, bool batch_first, *, int? dtype=None, bool use_dynamic=False)",
+       recurrent_dynamic<4>},
+      {"quantized_gru(Tensor input, Tensor hx, list params, bool has_biases, int num_layers, float dropout, bool train, bool "
+       "bidirectional, bool batch_first)",
+       recurrent_dynamic<3>},
+      {"quantized::embedding_byte(object weight, Tensor indices, bool pruned_weights=False)", embedding_bytes},
+      {"quantized::embedding_4bit(object weight, Tensor indices, bool pruned_weights=False)", embedding_bytes},
+  };
+  return kRows;
+}
+#undef ORKNN_OUT
 
 }  // namespace orknn::importer::pytorch

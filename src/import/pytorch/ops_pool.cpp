@@ -225,52 +225,53 @@ Result<Value> adaptive_max(Call& c) {
 }
 
 Result<Value> fractional(Call& c) { return c.fail("fractional pooling is random and not supported"); }
-
-constexpr Row kRows[] = {
-    {"max_pool1d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool ceil_mode=False)",
-     max_pool<1>},
-    {"max_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool ceil_mode=False)",
-     max_pool<2>},
-    {"max_pool3d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool ceil_mode=False)",
-     max_pool<3>},
-    {"quantized_max_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool "
-     "ceil_mode=False)",
-     max_pool<2>},
-    {"quantized_max_pool1d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool "
-     "ceil_mode=False)",
-     max_pool<1>},
-    {"max_pool1d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool "
-     "ceil_mode=False)",
-     max_pool_with_indices<1>},
-    {"max_pool2d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool "
-     "ceil_mode=False)",
-     max_pool_with_indices<2>},
-    {"max_pool3d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool "
-     "ceil_mode=False)",
-     max_pool_with_indices<3>},
-    {"avg_pool1d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool "
-     "count_include_pad=True, int? divisor_override=None)",
-     avg_pool<1>},
-    {"avg_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool "
-     "count_include_pad=True, int? divisor_override=None)",
-     avg_pool<2>},
-    {"avg_pool3d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool "
-     "count_include_pad=True, int? divisor_override=None)",
-     avg_pool<3>},
-    {"max_unpool2d(Tensor self, Tensor indices, int[] output_size)", max_unpool},
-    {"adaptive_avg_pool1d(Tensor self, any output_size)", adaptive_avg<1>},
-    {"adaptive_avg_pool2d(Tensor self, any output_size)", adaptive_avg<2>},
-    {"adaptive_avg_pool3d(Tensor self, any output_size)", adaptive_avg<3>},
-    {"_adaptive_avg_pool2d(Tensor self, any output_size)", adaptive_avg<2>},
-    {"_adaptive_avg_pool3d(Tensor self, any output_size)", adaptive_avg<3>},
-    {"adaptive_max_pool1d(Tensor self, any output_size)", adaptive_max<1>},
-    {"adaptive_max_pool2d(Tensor self, any output_size)", adaptive_max<2>},
-    {"adaptive_max_pool3d(Tensor self, any output_size)", adaptive_max<3>},
-    {"fractional_max_pool2d(...)", fractional},
-    {"fractional_max_pool3d(...)", fractional},
-};
 }  // namespace
 
-std::span<const Row> pool_rows() { return kRows; }
+std::span<const Row> pool_rows() {
+  static constexpr Row kRows[] = {
+      {"max_pool1d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool ceil_mode=False)",
+       max_pool<1>},
+      {"max_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool ceil_mode=False)",
+       max_pool<2>},
+      {"max_pool3d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool ceil_mode=False)",
+       max_pool<3>},
+      {"quantized_max_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool "
+       "ceil_mode=False)",
+       max_pool<2>},
+      {"quantized_max_pool1d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool "
+       "ceil_mode=False)",
+       max_pool<1>},
+      {"max_pool1d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool "
+       "ceil_mode=False)",
+       max_pool_with_indices<1>},
+      {"max_pool2d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool "
+       "ceil_mode=False)",
+       max_pool_with_indices<2>},
+      {"max_pool3d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool "
+       "ceil_mode=False)",
+       max_pool_with_indices<3>},
+      {"avg_pool1d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool "
+       "count_include_pad=True, int? divisor_override=None)",
+       avg_pool<1>},
+      {"avg_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool "
+       "count_include_pad=True, int? divisor_override=None)",
+       avg_pool<2>},
+      {"avg_pool3d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool "
+       "count_include_pad=True, int? divisor_override=None)",
+       avg_pool<3>},
+      {"max_unpool2d(Tensor self, Tensor indices, int[] output_size)", max_unpool},
+      {"adaptive_avg_pool1d(Tensor self, any output_size)", adaptive_avg<1>},
+      {"adaptive_avg_pool2d(Tensor self, any output_size)", adaptive_avg<2>},
+      {"adaptive_avg_pool3d(Tensor self, any output_size)", adaptive_avg<3>},
+      {"_adaptive_avg_pool2d(Tensor self, any output_size)", adaptive_avg<2>},
+      {"_adaptive_avg_pool3d(Tensor self, any output_size)", adaptive_avg<3>},
+      {"adaptive_max_pool1d(Tensor self, any output_size)", adaptive_max<1>},
+      {"adaptive_max_pool2d(Tensor self, any output_size)", adaptive_max<2>},
+      {"adaptive_max_pool3d(Tensor self, any output_size)", adaptive_max<3>},
+      {"fractional_max_pool2d(...)", fractional},
+      {"fractional_max_pool3d(...)", fractional},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::pytorch

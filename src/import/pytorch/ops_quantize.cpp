@@ -223,49 +223,52 @@ Result<Value> choose_parameters(Call& c) {
   ORKNN_TRY_ASSIGN(const Value z, c.made(c.cast(c.reshape(zero_point, {1}), DType::Int64)));
   return c.tuple({s, z});
 }
-
-constexpr Row kRows[] = {
-    {"quantize_per_tensor(Tensor self, operand scale, operand zero_point, int dtype)", quantize_per_tensor},
-    {"quantize_per_channel(Tensor self, Tensor scales, Tensor zero_points, int axis, int dtype)", quantize_per_channel},
-    {"quantize_per_tensor_dynamic(Tensor self, int dtype, bool reduce_range)", quantize_dynamic},
-    {"dequantize(Tensor self)", dequantize},
-    {"dequantize(Tensor[] tensors)", dequantize_list},
-    {"int_repr(Tensor self)", int_repr},
-    {"q_scale(Tensor self)", q_scale},
-    {"q_zero_point(Tensor self)", q_zero_point},
-    {"qscheme(Tensor self)", q_scheme},
-    {"q_per_channel_scales(Tensor self)", q_per_channel_scales},
-    {"q_per_channel_zero_points(Tensor self)", q_per_channel_zero_points},
-    {"q_per_channel_axis(Tensor self)", q_per_channel_axis},
-    {"quantized_decomposed::quantize_per_tensor(Tensor input, operand scale, operand zero_point, Scalar quant_min, Scalar "
-     "quant_max, int dtype)",
-     decomposed_quantize},
-    {"quantized_decomposed::quantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int "
-     "quant_max, int dtype)",
-     decomposed_quantize},
-    {"quantized_decomposed::dequantize_per_tensor(Tensor input, operand scale, operand zero_point, Scalar quant_min, Scalar "
-     "quant_max, int dtype, *, int? out_dtype=None)",
-     decomposed_dequantize},
-    {"quantized_decomposed::dequantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, "
-     "int quant_max, int dtype, *, int? out_dtype=None)",
-     decomposed_dequantize},
-    {"quantized_decomposed::choose_qparams(Tensor input, int quant_min, int quant_max, float eps, int dtype)", choose_parameters},
-    {"fake_quantize_per_tensor_affine(Tensor self, operand scale, operand zero_point, int quant_min, int quant_max)",
-     fake_quantize},
-    {"fake_quantize_per_tensor_affine_cachemask(Tensor self, operand scale, operand zero_point, int quant_min, int quant_max)",
-     [](Call& c) { return with_mask(c, fake_quantize); }},
-    {"fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max)",
-     fake_quantize_channels},
-    {"fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int "
-     "quant_max)",
-     [](Call& c) { return with_mask(c, fake_quantize_channels); }},
-    {"fused_moving_avg_obs_fake_quant(Tensor self, Tensor observer_on, Tensor fake_quant_on, Tensor running_min, Tensor "
-     "running_max, Tensor scale, Tensor zero_point, float averaging_const, int quant_min, int quant_max, int ch_axis, bool "
-     "per_row_fake_quant=False, bool symmetric_quant=False)",
-     observed_fake_quantize},
-};
 }  // namespace
 
-std::span<const Row> quantize_rows() { return kRows; }
+std::span<const Row> quantize_rows() {
+  static constexpr Row kRows[] = {
+      {"quantize_per_tensor(Tensor self, operand scale, operand zero_point, int dtype)", quantize_per_tensor},
+      {"quantize_per_channel(Tensor self, Tensor scales, Tensor zero_points, int axis, int dtype)", quantize_per_channel},
+      {"quantize_per_tensor_dynamic(Tensor self, int dtype, bool reduce_range)", quantize_dynamic},
+      {"dequantize(Tensor self)", dequantize},
+      {"dequantize(Tensor[] tensors)", dequantize_list},
+      {"int_repr(Tensor self)", int_repr},
+      {"q_scale(Tensor self)", q_scale},
+      {"q_zero_point(Tensor self)", q_zero_point},
+      {"qscheme(Tensor self)", q_scheme},
+      {"q_per_channel_scales(Tensor self)", q_per_channel_scales},
+      {"q_per_channel_zero_points(Tensor self)", q_per_channel_zero_points},
+      {"q_per_channel_axis(Tensor self)", q_per_channel_axis},
+      {"quantized_decomposed::quantize_per_tensor(Tensor input, operand scale, operand zero_point, Scalar quant_min, Scalar "
+       "quant_max, int dtype)",
+       decomposed_quantize},
+      {"quantized_decomposed::quantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, "
+       "int "
+       "quant_max, int dtype)",
+       decomposed_quantize},
+      {"quantized_decomposed::dequantize_per_tensor(Tensor input, operand scale, operand zero_point, Scalar quant_min, Scalar "
+       "quant_max, int dtype, *, int? out_dtype=None)",
+       decomposed_dequantize},
+      {"quantized_decomposed::dequantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, "
+       "int quant_max, int dtype, *, int? out_dtype=None)",
+       decomposed_dequantize},
+      {"quantized_decomposed::choose_qparams(Tensor input, int quant_min, int quant_max, float eps, int dtype)",
+       choose_parameters},
+      {"fake_quantize_per_tensor_affine(Tensor self, operand scale, operand zero_point, int quant_min, int quant_max)",
+       fake_quantize},
+      {"fake_quantize_per_tensor_affine_cachemask(Tensor self, operand scale, operand zero_point, int quant_min, int quant_max)",
+       [](Call& c) { return with_mask(c, fake_quantize); }},
+      {"fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max)",
+       fake_quantize_channels},
+      {"fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int "
+       "quant_max)",
+       [](Call& c) { return with_mask(c, fake_quantize_channels); }},
+      {"fused_moving_avg_obs_fake_quant(Tensor self, Tensor observer_on, Tensor fake_quant_on, Tensor running_min, Tensor "
+       "running_max, Tensor scale, Tensor zero_point, float averaging_const, int quant_min, int quant_max, int ch_axis, bool "
+       "per_row_fake_quant=False, bool symmetric_quant=False)",
+       observed_fake_quantize},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::pytorch

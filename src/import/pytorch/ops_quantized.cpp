@@ -150,52 +150,54 @@ Result<Value> instance_norm(Call& c) {
 }
 
 #define ORKNN_OUT "Scalar scale, int zero_point)"
-constexpr Row kRows[] = {
-    {"quantized::add(Tensor self, Tensor other, " ORKNN_OUT, combine<"Add", false>},
-    {"quantized::add_relu(Tensor self, Tensor other, " ORKNN_OUT, combine<"Add", true>},
-    {"quantized::mul(Tensor self, Tensor other, " ORKNN_OUT, combine<"Mul", false>},
-    {"quantized::mul_relu(Tensor self, Tensor other, " ORKNN_OUT, combine<"Mul", true>},
-    {"quantized::matmul(Tensor self, Tensor other, " ORKNN_OUT, combine<"MatMul", false>},
-    {"quantized::add_scalar(Tensor self, Scalar other)", add_scalar<false>},
-    {"quantized::add_scalar_relu(Tensor self, Scalar other)", add_scalar<true>},
-    {"quantized::add(Tensor self, Scalar other)", add_scalar<false>},
-    {"quantized::mul_scalar(Tensor self, Scalar other)", mul_scalar<false>},
-    {"quantized::mul_scalar_relu(Tensor self, Scalar other)", mul_scalar<true>},
-    {"quantized::mul(Tensor self, Scalar other)", mul_scalar<false>},
-    {"quantized::cat(Tensor[] tensors, int dim, Scalar? scale=None, int? zero_point=None)", cat<false>},
-    {"quantized::cat_relu(Tensor[] tensors, int dim, Scalar? scale=None, int? zero_point=None)", cat<true>},
-    {"quantized::hardswish(Tensor self, " ORKNN_OUT, activation<"HardSwish">},
-    {"quantized::sigmoid(Tensor self, " ORKNN_OUT, activation<"Sigmoid">},
-    {"quantized::leaky_relu(Tensor self, Scalar negative_slope, any inplace, " ORKNN_OUT, leaky_relu},
-    {"quantized::elu(Tensor self, "
-     "Scalar scale, int zero_point, Scalar alpha=1, Scalar a=1, Scalar b=1)",
-     elu},
-    {"quantized::celu(Tensor self, "
-     "Scalar scale, int zero_point, Scalar alpha=1)",
-     celu},
-    {"quantized::prelu(Tensor self, Tensor weight, " ORKNN_OUT, prelu},
-    {"quantized::softmax(Tensor self, int dim, " ORKNN_OUT, softmax},
-    {"quantized::relu6(Tensor self, bool inplace=False)", relu6},
-    {"quantized::batch_norm(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT,
-     batch_norm<false>},
-    {"quantized::batch_norm1d(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT,
-     batch_norm<false>},
-    {"quantized::batch_norm2d(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT,
-     batch_norm<false>},
-    {"quantized::batch_norm3d(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT,
-     batch_norm<false>},
-    {"quantized::batch_norm2d_relu(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT,
-     batch_norm<true>},
-    {"quantized::batch_norm3d_relu(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT,
-     batch_norm<true>},
-    {"quantized::layer_norm(Tensor self, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps, " ORKNN_OUT,
-     layer_norm},
-    {"quantized::group_norm(Tensor self, int num_groups, Tensor? weight, Tensor? bias, float eps, " ORKNN_OUT, group_norm},
-    {"quantized::instance_norm(Tensor self, Tensor? weight, Tensor? bias, float eps, " ORKNN_OUT, instance_norm},
-};
-#undef ORKNN_OUT
 }  // namespace
 
-std::span<const Row> quantized_rows() { return kRows; }
+std::span<const Row> quantized_rows() {
+  static constexpr Row kRows[] = {
+      {"quantized::add(Tensor self, Tensor other, " ORKNN_OUT, combine<"Add", false>},
+      {"quantized::add_relu(Tensor self, Tensor other, " ORKNN_OUT, combine<"Add", true>},
+      {"quantized::mul(Tensor self, Tensor other, " ORKNN_OUT, combine<"Mul", false>},
+      {"quantized::mul_relu(Tensor self, Tensor other, " ORKNN_OUT, combine<"Mul", true>},
+      {"quantized::matmul(Tensor self, Tensor other, " ORKNN_OUT, combine<"MatMul", false>},
+      {"quantized::add_scalar(Tensor self, Scalar other)", add_scalar<false>},
+      {"quantized::add_scalar_relu(Tensor self, Scalar other)", add_scalar<true>},
+      {"quantized::add(Tensor self, Scalar other)", add_scalar<false>},
+      {"quantized::mul_scalar(Tensor self, Scalar other)", mul_scalar<false>},
+      {"quantized::mul_scalar_relu(Tensor self, Scalar other)", mul_scalar<true>},
+      {"quantized::mul(Tensor self, Scalar other)", mul_scalar<false>},
+      {"quantized::cat(Tensor[] tensors, int dim, Scalar? scale=None, int? zero_point=None)", cat<false>},
+      {"quantized::cat_relu(Tensor[] tensors, int dim, Scalar? scale=None, int? zero_point=None)", cat<true>},
+      {"quantized::hardswish(Tensor self, " ORKNN_OUT, activation<"HardSwish">},
+      {"quantized::sigmoid(Tensor self, " ORKNN_OUT, activation<"Sigmoid">},
+      {"quantized::leaky_relu(Tensor self, Scalar negative_slope, any inplace, " ORKNN_OUT, leaky_relu},
+      {"quantized::elu(Tensor self, "
+       "Scalar scale, int zero_point, Scalar alpha=1, Scalar a=1, Scalar b=1)",
+       elu},
+      {"quantized::celu(Tensor self, "
+       "Scalar scale, int zero_point, Scalar alpha=1)",
+       celu},
+      {"quantized::prelu(Tensor self, Tensor weight, " ORKNN_OUT, prelu},
+      {"quantized::softmax(Tensor self, int dim, " ORKNN_OUT, softmax},
+      {"quantized::relu6(Tensor self, bool inplace=False)", relu6},
+      {"quantized::batch_norm(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT,
+       batch_norm<false>},
+      {"quantized::batch_norm1d(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT,
+       batch_norm<false>},
+      {"quantized::batch_norm2d(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT,
+       batch_norm<false>},
+      {"quantized::batch_norm3d(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT,
+       batch_norm<false>},
+      {"quantized::batch_norm2d_relu(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT,
+       batch_norm<true>},
+      {"quantized::batch_norm3d_relu(Tensor self, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, " ORKNN_OUT,
+       batch_norm<true>},
+      {"quantized::layer_norm(Tensor self, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps, " ORKNN_OUT,
+       layer_norm},
+      {"quantized::group_norm(Tensor self, int num_groups, Tensor? weight, Tensor? bias, float eps, " ORKNN_OUT, group_norm},
+      {"quantized::instance_norm(Tensor self, Tensor? weight, Tensor? bias, float eps, " ORKNN_OUT, instance_norm},
+  };
+  return kRows;
+}
+#undef ORKNN_OUT
 
 }  // namespace orknn::importer::pytorch

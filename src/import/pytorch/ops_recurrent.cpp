@@ -230,26 +230,28 @@ Result<Value> plain_cell(Call& c) {
   "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first)"
 #define ORKNN_PACKED "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional)"
 #define ORKNN_CELL "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None)"
-constexpr Row kRows[] = {
-    {"lstm(Tensor input, Tensor[] hx, " ORKNN_RECURRENT, layer_of<Cell::Lstm>},
-    {"gru(Tensor input, Tensor hx, " ORKNN_RECURRENT, layer_of<Cell::Gru>},
-    {"rnn_tanh(Tensor input, Tensor hx, " ORKNN_RECURRENT, layer_of<Cell::Tanh>},
-    {"rnn_relu(Tensor input, Tensor hx, " ORKNN_RECURRENT, layer_of<Cell::Relu>},
-    {"lstm(Tensor data, Tensor batch_sizes, Tensor[] hx, " ORKNN_PACKED, packed},
-    {"gru(Tensor data, Tensor batch_sizes, Tensor hx, " ORKNN_PACKED, packed},
-    {"rnn_tanh(Tensor data, Tensor batch_sizes, Tensor hx, " ORKNN_PACKED, packed},
-    {"rnn_relu(Tensor data, Tensor batch_sizes, Tensor hx, " ORKNN_PACKED, packed},
-    {"_pack_padded_sequence(...)", packed},
-    {"lstm_cell(Tensor input, Tensor[] hx, " ORKNN_CELL, lstm_cell},
-    {"gru_cell(Tensor input, Tensor hx, " ORKNN_CELL, gru_cell},
-    {"rnn_tanh_cell(Tensor input, Tensor hx, " ORKNN_CELL, plain_cell<"Tanh">},
-    {"rnn_relu_cell(Tensor input, Tensor hx, " ORKNN_CELL, plain_cell<"Relu">},
-};
+}  // namespace
+
+std::span<const Row> recurrent_rows() {
+  static constexpr Row kRows[] = {
+      {"lstm(Tensor input, Tensor[] hx, " ORKNN_RECURRENT, layer_of<Cell::Lstm>},
+      {"gru(Tensor input, Tensor hx, " ORKNN_RECURRENT, layer_of<Cell::Gru>},
+      {"rnn_tanh(Tensor input, Tensor hx, " ORKNN_RECURRENT, layer_of<Cell::Tanh>},
+      {"rnn_relu(Tensor input, Tensor hx, " ORKNN_RECURRENT, layer_of<Cell::Relu>},
+      {"lstm(Tensor data, Tensor batch_sizes, Tensor[] hx, " ORKNN_PACKED, packed},
+      {"gru(Tensor data, Tensor batch_sizes, Tensor hx, " ORKNN_PACKED, packed},
+      {"rnn_tanh(Tensor data, Tensor batch_sizes, Tensor hx, " ORKNN_PACKED, packed},
+      {"rnn_relu(Tensor data, Tensor batch_sizes, Tensor hx, " ORKNN_PACKED, packed},
+      {"_pack_padded_sequence(...)", packed},
+      {"lstm_cell(Tensor input, Tensor[] hx, " ORKNN_CELL, lstm_cell},
+      {"gru_cell(Tensor input, Tensor hx, " ORKNN_CELL, gru_cell},
+      {"rnn_tanh_cell(Tensor input, Tensor hx, " ORKNN_CELL, plain_cell<"Tanh">},
+      {"rnn_relu_cell(Tensor input, Tensor hx, " ORKNN_CELL, plain_cell<"Relu">},
+  };
+  return kRows;
+}
 #undef ORKNN_RECURRENT
 #undef ORKNN_PACKED
 #undef ORKNN_CELL
-}  // namespace
-
-std::span<const Row> recurrent_rows() { return kRows; }
 
 }  // namespace orknn::importer::pytorch

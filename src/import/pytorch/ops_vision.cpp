@@ -49,19 +49,20 @@ Result<Value> nms(Call& c) {
   return c.fail("non-maximum suppression gives as many boxes as it finds, which has no place in a network of fixed shapes")
       .hint("leave the selection of boxes to the program that reads the outputs: export the model without it");
 }
-
-constexpr Row kRows[] = {
-    {"torchvision::roi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width, int "
-     "sampling_ratio, bool aligned=False)",
-     roi_align},
-    {"torchvision::roi_pool(Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width)", roi_pool},
-    {"torchvision::deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, int stride_h, int "
-     "stride_w, int pad_h, int pad_w, int dilation_h, int dilation_w, int groups, int offset_groups, bool use_mask)",
-     deform_conv},
-    {"torchvision::nms(...)", nms},
-};
 }  // namespace
 
-std::span<const Row> vision_rows() { return kRows; }
+std::span<const Row> vision_rows() {
+  static constexpr Row kRows[] = {
+      {"torchvision::roi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width, int "
+       "sampling_ratio, bool aligned=False)",
+       roi_align},
+      {"torchvision::roi_pool(Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width)", roi_pool},
+      {"torchvision::deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, int stride_h, int "
+       "stride_w, int pad_h, int pad_w, int dilation_h, int dilation_w, int groups, int offset_groups, bool use_mask)",
+       deform_conv},
+      {"torchvision::nms(...)", nms},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::pytorch

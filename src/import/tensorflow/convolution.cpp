@@ -251,23 +251,24 @@ Status lower_fused_pad(Layer& layer) {
   layer.set(result);
   return {};
 }
-
-constexpr Row kRows[] = {
-    {"Conv2D", lower_convolution},
-    {"Conv3D", lower_convolution},
-    {"DepthwiseConv2dNative", lower_convolution},
-    {"_FusedConv2D", lower_convolution},
-    {"_FusedDepthwiseConv2dNative", lower_convolution},
-    {"_FusedMatMul", lower_fused_matmul},
-    {"Conv2DBackpropInput", lower_transposed},
-    {"Conv3DBackpropInputV2", lower_transposed},
-    {"Conv3DBackpropInput", lower_transposed},
-    {"DepthwiseConv2dNativeBackpropInput", lower_transposed},
-    {"FusedResizeAndPadConv2D", lower_fused_pad},
-    {"FusedPadConv2D", lower_fused_pad},
-};
 }  // namespace
 
-std::span<const Row> convolution_rows() { return kRows; }
+std::span<const Row> convolution_rows() {
+  static constexpr Row kRows[] = {
+      {"Conv2D", lower_convolution},
+      {"Conv3D", lower_convolution},
+      {"DepthwiseConv2dNative", lower_convolution},
+      {"_FusedConv2D", lower_convolution},
+      {"_FusedDepthwiseConv2dNative", lower_convolution},
+      {"_FusedMatMul", lower_fused_matmul},
+      {"Conv2DBackpropInput", lower_transposed},
+      {"Conv3DBackpropInputV2", lower_transposed},
+      {"Conv3DBackpropInput", lower_transposed},
+      {"DepthwiseConv2dNativeBackpropInput", lower_transposed},
+      {"FusedResizeAndPadConv2D", lower_fused_pad},
+      {"FusedPadConv2D", lower_fused_pad},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::tensorflow

@@ -125,13 +125,14 @@ Status lower_combined_nms(Layer& layer) {
   for (const auto& parts : {all_boxes, all_scores, all_classes, counts}) layer.set(layer.concat(parts, 0));
   return {};
 }
-
-constexpr Row kRows[] = {
-    {"NonMaxSuppression", lower_nms},   {"NonMaxSuppressionV2", lower_nms}, {"NonMaxSuppressionV3", lower_nms},
-    {"NonMaxSuppressionV4", lower_nms}, {"NonMaxSuppressionV5", lower_nms}, {"CombinedNonMaxSuppression", lower_combined_nms},
-};
 }  // namespace
 
-std::span<const Row> detection_rows() { return kRows; }
+std::span<const Row> detection_rows() {
+  static constexpr Row kRows[] = {
+      {"NonMaxSuppression", lower_nms},   {"NonMaxSuppressionV2", lower_nms}, {"NonMaxSuppressionV3", lower_nms},
+      {"NonMaxSuppressionV4", lower_nms}, {"NonMaxSuppressionV5", lower_nms}, {"CombinedNonMaxSuppression", lower_combined_nms},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::tensorflow

@@ -86,25 +86,26 @@ Status lower_random(Layer& layer) {
   layer.import.warnings.push_back("node '" + layer.layer() + "' draws random numbers, which are not those of TensorFlow");
   return {};
 }
-
-constexpr Row kRows[] = {
-    {"Range", lower_range},
-    {"LinSpace", lower_linspace},
-    {"Fill", lower_fill},
-    {"Empty", lower_empty},
-    {"ZerosLike", lower_like},
-    {"OnesLike", lower_like},
-    {"RandomUniform", lower_random},
-    {"RandomStandardNormal", lower_random},
-    {"TruncatedNormal", lower_random},
-    {"StatelessRandomUniform", lower_random},
-    {"StatelessRandomUniformV2", lower_random},
-    {"StatelessRandomNormal", lower_random},
-    {"StatelessRandomNormalV2", lower_random},
-    {"StatelessTruncatedNormal", lower_random},
-};
 }  // namespace
 
-std::span<const Row> generator_rows() { return kRows; }
+std::span<const Row> generator_rows() {
+  static constexpr Row kRows[] = {
+      {"Range", lower_range},
+      {"LinSpace", lower_linspace},
+      {"Fill", lower_fill},
+      {"Empty", lower_empty},
+      {"ZerosLike", lower_like},
+      {"OnesLike", lower_like},
+      {"RandomUniform", lower_random},
+      {"RandomStandardNormal", lower_random},
+      {"TruncatedNormal", lower_random},
+      {"StatelessRandomUniform", lower_random},
+      {"StatelessRandomUniformV2", lower_random},
+      {"StatelessRandomNormal", lower_random},
+      {"StatelessRandomNormalV2", lower_random},
+      {"StatelessTruncatedNormal", lower_random},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::tensorflow

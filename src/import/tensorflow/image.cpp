@@ -212,14 +212,15 @@ Status lower_adjust_contrast(Layer& layer) {
   layer.set(layer.emit("Add", {layer.emit("Mul", {layer.emit("Sub", {x, mean}), factor}), mean}));
   return {};
 }
-
-constexpr Row kRows[] = {
-    {"ResizeBilinear", lower_resize},  {"ResizeNearestNeighbor", lower_resize},     {"ResizeBicubic", lower_resize},
-    {"ResizeArea", lower_resize_area}, {"CropAndResize", lower_crop_and_resize},    {"RGBToHSV", lower_rgb_to_hsv},
-    {"HSVToRGB", lower_hsv_to_rgb},    {"AdjustContrastv2", lower_adjust_contrast},
-};
 }  // namespace
 
-std::span<const Row> image_rows() { return kRows; }
+std::span<const Row> image_rows() {
+  static constexpr Row kRows[] = {
+      {"ResizeBilinear", lower_resize},  {"ResizeNearestNeighbor", lower_resize},     {"ResizeBicubic", lower_resize},
+      {"ResizeArea", lower_resize_area}, {"CropAndResize", lower_crop_and_resize},    {"RGBToHSV", lower_rgb_to_hsv},
+      {"HSVToRGB", lower_hsv_to_rgb},    {"AdjustContrastv2", lower_adjust_contrast},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::tensorflow

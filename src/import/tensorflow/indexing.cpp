@@ -271,37 +271,38 @@ Status lower_partition(Layer& layer) {
     layer.set(layer.emit("Gather", {flat, layer.add_ints("members", list)}, {{"axis", int64_t{0}}}));
   return {};
 }
-
-constexpr Row kRows[] = {
-    {"Gather", lower_gather},
-    {"GatherV2", lower_gather},
-    {"GatherNd", lower_gather_nd},
-    {"ScatterNd", lower_scatter_nd},
-    {"TensorScatterUpdate", lower_tensor_scatter},
-    {"TensorScatterAdd", lower_tensor_scatter},
-    {"TensorScatterSub", lower_tensor_scatter},
-    {"TensorScatterMax", lower_tensor_scatter},
-    {"TensorScatterMin", lower_tensor_scatter},
-    {"ScatterNdNonAliasingAdd", lower_tensor_scatter},
-    {"InplaceUpdate", lower_inplace},
-    {"InplaceAdd", lower_inplace},
-    {"SparseToDense", lower_sparse_to_dense},
-    {"OneHot", lower_one_hot},
-    {"Reverse", lower_reverse},
-    {"ReverseV2", lower_reverse},
-    {"ReverseSequence", lower_reverse_sequence},
-    {"Roll", lower_roll},
-    {"InvertPermutation", lower_invert_permutation},
-    {"Where", lower_where},
-    {"Unique", lower_unique},
-    {"UniqueWithCounts", lower_unique},
-    {"ListDiff", lower_list_difference},
-    {"DynamicStitch", lower_stitch},
-    {"ParallelDynamicStitch", lower_stitch},
-    {"DynamicPartition", lower_partition},
-};
 }  // namespace
 
-std::span<const Row> indexing_rows() { return kRows; }
+std::span<const Row> indexing_rows() {
+  static constexpr Row kRows[] = {
+      {"Gather", lower_gather},
+      {"GatherV2", lower_gather},
+      {"GatherNd", lower_gather_nd},
+      {"ScatterNd", lower_scatter_nd},
+      {"TensorScatterUpdate", lower_tensor_scatter},
+      {"TensorScatterAdd", lower_tensor_scatter},
+      {"TensorScatterSub", lower_tensor_scatter},
+      {"TensorScatterMax", lower_tensor_scatter},
+      {"TensorScatterMin", lower_tensor_scatter},
+      {"ScatterNdNonAliasingAdd", lower_tensor_scatter},
+      {"InplaceUpdate", lower_inplace},
+      {"InplaceAdd", lower_inplace},
+      {"SparseToDense", lower_sparse_to_dense},
+      {"OneHot", lower_one_hot},
+      {"Reverse", lower_reverse},
+      {"ReverseV2", lower_reverse},
+      {"ReverseSequence", lower_reverse_sequence},
+      {"Roll", lower_roll},
+      {"InvertPermutation", lower_invert_permutation},
+      {"Where", lower_where},
+      {"Unique", lower_unique},
+      {"UniqueWithCounts", lower_unique},
+      {"ListDiff", lower_list_difference},
+      {"DynamicStitch", lower_stitch},
+      {"ParallelDynamicStitch", lower_stitch},
+      {"DynamicPartition", lower_partition},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::tensorflow

@@ -144,33 +144,34 @@ Status lower_cross(Layer& layer) {
   layer.set(layer.emit("Sub", {left, right}));
   return {};
 }
-
-constexpr Row kRows[] = {
-    {"MatMul", lower_matmul},
-    {"SparseMatMul", lower_matmul},
-    {"BatchMatMul", lower_matmul},
-    {"BatchMatMulV2", lower_matmul},
-    {"BatchMatMulV3", lower_matmul},
-    {"Einsum", lower_einsum},
-    {"XlaEinsum", lower_einsum},
-    {"MatrixBandPart", lower_band_part},
-    {"BatchMatrixBandPart", lower_band_part},
-    {"MatrixDiag", lower_diagonal},
-    {"MatrixDiagV2", lower_diagonal},
-    {"MatrixDiagV3", lower_diagonal},
-    {"Diag", lower_diagonal},
-    {"MatrixSetDiag", lower_set_diagonal},
-    {"MatrixSetDiagV2", lower_set_diagonal},
-    {"MatrixSetDiagV3", lower_set_diagonal},
-    {"MatrixDiagPart", lower_diagonal_part},
-    {"MatrixDiagPartV2", lower_diagonal_part},
-    {"MatrixDiagPartV3", lower_diagonal_part},
-    {"DiagPart", lower_diagonal_part},
-    {"MatrixDeterminant", lower_determinant},
-    {"Cross", lower_cross},
-};
 }  // namespace
 
-std::span<const Row> matrix_rows() { return kRows; }
+std::span<const Row> matrix_rows() {
+  static constexpr Row kRows[] = {
+      {"MatMul", lower_matmul},
+      {"SparseMatMul", lower_matmul},
+      {"BatchMatMul", lower_matmul},
+      {"BatchMatMulV2", lower_matmul},
+      {"BatchMatMulV3", lower_matmul},
+      {"Einsum", lower_einsum},
+      {"XlaEinsum", lower_einsum},
+      {"MatrixBandPart", lower_band_part},
+      {"BatchMatrixBandPart", lower_band_part},
+      {"MatrixDiag", lower_diagonal},
+      {"MatrixDiagV2", lower_diagonal},
+      {"MatrixDiagV3", lower_diagonal},
+      {"Diag", lower_diagonal},
+      {"MatrixSetDiag", lower_set_diagonal},
+      {"MatrixSetDiagV2", lower_set_diagonal},
+      {"MatrixSetDiagV3", lower_set_diagonal},
+      {"MatrixDiagPart", lower_diagonal_part},
+      {"MatrixDiagPartV2", lower_diagonal_part},
+      {"MatrixDiagPartV3", lower_diagonal_part},
+      {"DiagPart", lower_diagonal_part},
+      {"MatrixDeterminant", lower_determinant},
+      {"Cross", lower_cross},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::tensorflow

@@ -128,19 +128,20 @@ Status lower_softmax(Layer& layer) {
   layer.set(layer.emit(std::string(layer.op()), {x}, {{"axis", int64_t{-1}}}));
   return {};
 }
-
-constexpr Row kRows[] = {
-    {"FusedBatchNorm", lower_fused_batch_norm},
-    {"FusedBatchNormV2", lower_fused_batch_norm},
-    {"FusedBatchNormV3", lower_fused_batch_norm},
-    {"_FusedBatchNormEx", lower_fused_batch_norm},
-    {"BatchNormWithGlobalNormalization", lower_global_normalization},
-    {"LRN", lower_lrn},
-    {"Softmax", lower_softmax},
-    {"LogSoftmax", lower_softmax},
-};
 }  // namespace
 
-std::span<const Row> normalization_rows() { return kRows; }
+std::span<const Row> normalization_rows() {
+  static constexpr Row kRows[] = {
+      {"FusedBatchNorm", lower_fused_batch_norm},
+      {"FusedBatchNormV2", lower_fused_batch_norm},
+      {"FusedBatchNormV3", lower_fused_batch_norm},
+      {"_FusedBatchNormEx", lower_fused_batch_norm},
+      {"BatchNormWithGlobalNormalization", lower_global_normalization},
+      {"LRN", lower_lrn},
+      {"Softmax", lower_softmax},
+      {"LogSoftmax", lower_softmax},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::tensorflow

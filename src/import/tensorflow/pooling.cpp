@@ -146,20 +146,21 @@ Status lower_morphology(Layer& layer) {
   layer.set(layer.emit(erodes ? "Min" : "Max", std::move(taps)));
   return {};
 }
-
-constexpr Row kRows[] = {
-    {"MaxPool", lower_pool},
-    {"MaxPoolV2", lower_pool},
-    {"MaxPool3D", lower_pool},
-    {"AvgPool", lower_pool},
-    {"AvgPool3D", lower_pool},
-    {"MaxPoolWithArgmax", lower_max_pool_with_argmax},
-    {"MaxPoolGrad", lower_max_pool_grad},
-    {"Dilation2D", lower_morphology},
-    {"Erosion2D", lower_morphology},
-};
 }  // namespace
 
-std::span<const Row> pooling_rows() { return kRows; }
+std::span<const Row> pooling_rows() {
+  static constexpr Row kRows[] = {
+      {"MaxPool", lower_pool},
+      {"MaxPoolV2", lower_pool},
+      {"MaxPool3D", lower_pool},
+      {"AvgPool", lower_pool},
+      {"AvgPool3D", lower_pool},
+      {"MaxPoolWithArgmax", lower_max_pool_with_argmax},
+      {"MaxPoolGrad", lower_max_pool_grad},
+      {"Dilation2D", lower_morphology},
+      {"Erosion2D", lower_morphology},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::tensorflow

@@ -190,19 +190,20 @@ Status lower_quantize(Layer& layer) {
   layer.set(2, layer.add_scalar("most", most));
   return {};
 }
-
-constexpr Row kRows[] = {
-    {"FakeQuantWithMinMaxArgs", lower_fake_quant},
-    {"FakeQuantWithMinMaxVars", lower_fake_quant},
-    {"FakeQuantWithMinMaxVarsPerChannel", lower_fake_quant},
-    {"QuantizeAndDequantizeV2", lower_quantize_and_dequantize},
-    {"QuantizeAndDequantizeV3", lower_quantize_and_dequantize},
-    {"QuantizeAndDequantizeV4", lower_quantize_and_dequantize},
-    {"Dequantize", lower_dequantize},
-    {"QuantizeV2", lower_quantize},
-};
 }  // namespace
 
-std::span<const Row> quantization_rows() { return kRows; }
+std::span<const Row> quantization_rows() {
+  static constexpr Row kRows[] = {
+      {"FakeQuantWithMinMaxArgs", lower_fake_quant},
+      {"FakeQuantWithMinMaxVars", lower_fake_quant},
+      {"FakeQuantWithMinMaxVarsPerChannel", lower_fake_quant},
+      {"QuantizeAndDequantizeV2", lower_quantize_and_dequantize},
+      {"QuantizeAndDequantizeV3", lower_quantize_and_dequantize},
+      {"QuantizeAndDequantizeV4", lower_quantize_and_dequantize},
+      {"Dequantize", lower_dequantize},
+      {"QuantizeV2", lower_quantize},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::tensorflow

@@ -153,15 +153,16 @@ Status lower_gru_cell(Layer& layer) {
   for (TensorId id : {parts[0], parts[1], candidate, layer.emit("Add", {kept, fresh})}) layer.set(id);
   return {};
 }
-
-constexpr Row kRows[] = {
-    {"LSTMBlockCell", lower_lstm_cell},
-    {"BlockLSTM", lower_block_lstm},
-    {"BlockLSTMV2", lower_block_lstm},
-    {"GRUBlockCell", lower_gru_cell},
-};
 }  // namespace
 
-std::span<const Row> recurrent_rows() { return kRows; }
+std::span<const Row> recurrent_rows() {
+  static constexpr Row kRows[] = {
+      {"LSTMBlockCell", lower_lstm_cell},
+      {"BlockLSTM", lower_block_lstm},
+      {"BlockLSTMV2", lower_block_lstm},
+      {"GRUBlockCell", lower_gru_cell},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::tensorflow

@@ -392,35 +392,36 @@ Status lower_broadcast_args(Layer& layer) {
   layer.set(layer.cast(layer.add_ints("shape", shape), layer.dtype_or("T", DType::Int32)));
   return {};
 }
-
-constexpr Row kRows[] = {
-    {"Reshape", lower_reshape},
-    {"Squeeze", lower_squeeze},
-    {"ExpandDims", lower_expand_dims},
-    {"Transpose", lower_transpose},
-    {"ConjugateTranspose", lower_transpose},
-    {"Pack", lower_pack},
-    {"Unpack", lower_unpack},
-    {"Concat", lower_concat},
-    {"ConcatV2", lower_concat},
-    {"ConcatOffset", lower_concat_offset},
-    {"Split", lower_split},
-    {"SplitV", lower_split},
-    {"Slice", lower_slice},
-    {"StridedSlice", lower_strided_slice},
-    {"Pad", lower_pad},
-    {"PadV2", lower_pad},
-    {"MirrorPad", lower_mirror_pad},
-    {"Tile", lower_tile},
-    {"BroadcastTo", lower_broadcast_to},
-    {"Shape", lower_shape},
-    {"ShapeN", lower_shape},
-    {"Size", lower_size},
-    {"Rank", lower_rank},
-    {"BroadcastArgs", lower_broadcast_args},
-};
 }  // namespace
 
-std::span<const Row> shape_rows() { return kRows; }
+std::span<const Row> shape_rows() {
+  static constexpr Row kRows[] = {
+      {"Reshape", lower_reshape},
+      {"Squeeze", lower_squeeze},
+      {"ExpandDims", lower_expand_dims},
+      {"Transpose", lower_transpose},
+      {"ConjugateTranspose", lower_transpose},
+      {"Pack", lower_pack},
+      {"Unpack", lower_unpack},
+      {"Concat", lower_concat},
+      {"ConcatV2", lower_concat},
+      {"ConcatOffset", lower_concat_offset},
+      {"Split", lower_split},
+      {"SplitV", lower_split},
+      {"Slice", lower_slice},
+      {"StridedSlice", lower_strided_slice},
+      {"Pad", lower_pad},
+      {"PadV2", lower_pad},
+      {"MirrorPad", lower_mirror_pad},
+      {"Tile", lower_tile},
+      {"BroadcastTo", lower_broadcast_to},
+      {"Shape", lower_shape},
+      {"ShapeN", lower_shape},
+      {"Size", lower_size},
+      {"Rank", lower_rank},
+      {"BroadcastArgs", lower_broadcast_args},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::tensorflow

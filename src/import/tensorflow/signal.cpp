@@ -149,15 +149,16 @@ Status lower_mfcc(Layer& layer) {
   layer.set(layer.emit("MatMul", {logs, layer.add_constant("cosines", TensorData::from<float>({bands, coefficients}, cosines))}));
   return {};
 }
-
-constexpr Row kRows[] = {
-    {"RFFT", lower_rfft}, {"IRFFT", lower_irfft},          {"FFT", lower_fft},
-    {"IFFT", lower_fft},  {"Complex", lower_complex},      {"Real", lower_part},
-    {"Imag", lower_part}, {"ComplexAbs", lower_magnitude}, {"AudioSpectrogram", lower_spectrogram},
-    {"Mfcc", lower_mfcc},
-};
 }  // namespace
 
-std::span<const Row> signal_rows() { return kRows; }
+std::span<const Row> signal_rows() {
+  static constexpr Row kRows[] = {
+      {"RFFT", lower_rfft}, {"IRFFT", lower_irfft},          {"FFT", lower_fft},
+      {"IFFT", lower_fft},  {"Complex", lower_complex},      {"Real", lower_part},
+      {"Imag", lower_part}, {"ComplexAbs", lower_magnitude}, {"AudioSpectrogram", lower_spectrogram},
+      {"Mfcc", lower_mfcc},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::tensorflow

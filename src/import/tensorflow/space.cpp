@@ -247,14 +247,15 @@ Status lower_patches(Layer& layer) {
   layer.set(layer.concat(std::move(taps), 3));
   return {};
 }
-
-constexpr Row kRows[] = {
-    {"DepthToSpace", lower_depth_space},      {"SpaceToDepth", lower_depth_space},    {"SpaceToBatch", lower_space_to_batch},
-    {"SpaceToBatchND", lower_space_to_batch}, {"BatchToSpace", lower_batch_to_space}, {"BatchToSpaceND", lower_batch_to_space},
-    {"ExtractImagePatches", lower_patches},
-};
 }  // namespace
 
-std::span<const Row> space_rows() { return kRows; }
+std::span<const Row> space_rows() {
+  static constexpr Row kRows[] = {
+      {"DepthToSpace", lower_depth_space},      {"SpaceToDepth", lower_depth_space},    {"SpaceToBatch", lower_space_to_batch},
+      {"SpaceToBatchND", lower_space_to_batch}, {"BatchToSpace", lower_batch_to_space}, {"BatchToSpaceND", lower_batch_to_space},
+      {"ExtractImagePatches", lower_patches},
+  };
+  return kRows;
+}
 
 }  // namespace orknn::importer::tensorflow

@@ -2,29 +2,14 @@
 
 #include <charconv>
 
+#include "base/utf8.h"
+
 namespace orknn::importer::wire {
 
 namespace {
 // A symbol file nests five levels, and five more per subgraph.
 constexpr int kMaxDepth = 64;
 
-void append_utf8(std::string& to, uint32_t code) {
-  if (code < 0x80) {
-    to += static_cast<char>(code);
-  } else if (code < 0x800) {
-    to += static_cast<char>(0xc0 | code >> 6);
-    to += static_cast<char>(0x80 | (code & 0x3f));
-  } else if (code < 0x10000) {
-    to += static_cast<char>(0xe0 | code >> 12);
-    to += static_cast<char>(0x80 | (code >> 6 & 0x3f));
-    to += static_cast<char>(0x80 | (code & 0x3f));
-  } else {
-    to += static_cast<char>(0xf0 | code >> 18);
-    to += static_cast<char>(0x80 | (code >> 12 & 0x3f));
-    to += static_cast<char>(0x80 | (code >> 6 & 0x3f));
-    to += static_cast<char>(0x80 | (code & 0x3f));
-  }
-}
 bool is_word(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '+' || c == '-' || c == '.';
 }

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/utf8.h"
+
 namespace orknn::importer::wire {
 namespace {
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f'; }
@@ -38,24 +40,6 @@ bool take_sign(std::string_view& text) {
   text.remove_prefix(1);
   while (!text.empty() && is_blank(text[0])) text.remove_prefix(1);
   return true;
-}
-
-void append_utf8(std::string& to, uint32_t code) {
-  if (code < 0x80) {
-    to += static_cast<char>(code);
-  } else if (code < 0x800) {
-    to += static_cast<char>(0xc0 | (code >> 6));
-    to += static_cast<char>(0x80 | (code & 0x3f));
-  } else if (code < 0x10000) {
-    to += static_cast<char>(0xe0 | (code >> 12));
-    to += static_cast<char>(0x80 | ((code >> 6) & 0x3f));
-    to += static_cast<char>(0x80 | (code & 0x3f));
-  } else {
-    to += static_cast<char>(0xf0 | (code >> 18));
-    to += static_cast<char>(0x80 | ((code >> 12) & 0x3f));
-    to += static_cast<char>(0x80 | ((code >> 6) & 0x3f));
-    to += static_cast<char>(0x80 | (code & 0x3f));
-  }
 }
 
 // One escape; `at` stands behind the backslash and is moved behind the escape.
