@@ -51,7 +51,14 @@ def test_quantize_is_convert_with_a_dataset(tmp_path, quantized, shapes_model, o
 
 def test_steps_are_listed_switchable_and_traced(tmp_path, quantized, shapes_model, openrknn):
     steps = [p["name"] for p in json.loads(openrknn("passes", "--json").stdout) if p["stage"] == "quantize"]
-    assert {"fold_normalization", "equalize_channels", "correct_bias", "keep_small_values", "round_adaptively"} <= set(steps)
+    assert {
+        "fold_normalization",
+        "equalize_channels",
+        "clip_outliers",
+        "correct_bias",
+        "keep_small_values",
+        "round_adaptively",
+    } <= set(steps)
     common = ("quantize", shapes_model, "--dataset", tmp_path / "dataset.txt", "-t", "rk3588", "--trace", *NORMALIZE)
     whole = openrknn(*common, "-o", tmp_path / "a.rknn", "--algorithm", "adaround")
     assert whole.returncode == 0 and "correct_bias: " in whole.stdout and "round_adaptively: " in whole.stdout, (

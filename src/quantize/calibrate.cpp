@@ -1,6 +1,10 @@
 #include "quantize/calibrate.h"
 
+#include <iomanip>
+#include <sstream>
+
 #include "quantize/adaptive_rounding.h"
+#include "quantize/channel_importance.h"
 #include "quantize/equalize.h"
 #include "quantize/parameters.h"
 
@@ -8,32 +12,52 @@ namespace orknn::quantize {
 using namespace ir;
 namespace {
 
-Result<TensorStatistics> gather(const Graph& graph, const RunSamples& run, size_t samples, bool histograms) {
+Result<TensorStatistics> gather(const Graph& graph, const RunSamples& run, size_t samples, bool histograms,
+                                const ChannelImportance& importance) {
   TensorStatistics statistics;
   const std::vector<char> carried_out = tensors_carried_out(graph);
   ORKNN_TRY(run(graph, samples, [&](std::string_view name, const TensorView& value) {
     if (value.dtype != DType::Float32) return;
     auto it = statistics.find(name);
-    if (it == statistics.end()) it = statistics.emplace(std::string(name), Statistics(histograms)).first;
+    if (it == statistics.end()) {
+      const auto known = importance.find(name);
+      it = statistics.emplace(name, Statistics(histograms, known == importance.end() ? std::vector<float>{} : known->second))
+               .first;
+    }
     it->second.add(value);
     if (const TensorId t = graph.find_tensor(name); t && carried_out[static_cast<size_t>(t.index)])
       it->second.add_features(value);
   }));
   return statistics;
 }
+
+std::string text_of(double value) {
+  std::ostringstream out;
+  out << std::setprecision(3) << value;
+  return out.str();
+}
+std::string text_of(const Range& r) { return "[" + text_of(r.low) + ", " + text_of(r.high) + "]"; }
 }  // namespace
 
 Result<Calibration> calibrate(Graph& graph, const RunSamples& run, size_t samples, const QuantizeOptions& options) {
   Calibration result;
-  const bool histograms = options.algorithm != Algorithm::Normal;
-  ORKNN_TRY_ASSIGN(result.statistics, gather(graph, run, samples, histograms && !options.equalize));
+  const bool histograms = options.algorithm != Algorithm::Normal, clips = options.clip_outliers && options.format.bits() == 8;
+  const auto importance = [&](bool wanted) { return wanted && clips ? channel_importance(graph) : ChannelImportance{}; };
+  const bool again = histograms && options.equalize;
+  ORKNN_TRY_ASSIGN(result.statistics, gather(graph, run, samples, histograms && !again, importance(!again)));
   if (options.equalize) {
     for (const std::string& text : equalize_channels(graph, result.statistics))
       if (options.remark) options.remark(kEqualizeChannels, text);
-    if (histograms) {
-      ORKNN_TRY_ASSIGN(result.statistics, gather(graph, run, samples, true));
+    if (again) {
+      ORKNN_TRY_ASSIGN(result.statistics, gather(graph, run, samples, true, importance(true)));
     }
   }
+  if (options.remark)
+    for (const auto& [name, s] : result.statistics)
+      if (const auto cut = cut_outliers(s))
+        options.remark(kClipOutliers, "the range of '" + name + "' is " + text_of(cut->range) + " although values reach " +
+                                          text_of({s.min(), s.max()}) + ", predicted noise behind " + text_of(cut->error) +
+                                          " of what it was");
   if (options.algorithm == Algorithm::AdaptiveRounding && options.round_adaptively) {
     ORKNN_TRY_ASSIGN(RoundedLayers rounded, round_adaptively(graph, run, samples, result.statistics, options));
     for (const auto& [name, layer] : rounded)

@@ -10,6 +10,7 @@
 #include "quantize/adaptive_rounding.h"
 #include "quantize/bias_correction.h"
 #include "quantize/calibrate.h"
+#include "quantize/channel_importance.h"
 #include "quantize/equalize.h"
 #include "quantize/parameters.h"
 
@@ -155,7 +156,11 @@ TEST(Statistics, TellsConstantSamples) {
 
 // Every step says what it did, and does nothing where it is left out.
 TEST(Steps, AreVisibleAndCanBeLeftOut) {
-  constexpr std::string_view kNetwork = R"(graph "g" (%x: float32[1,2,4,4]) -> (%y) {
+  constexpr std::string_view kNetwork = R"(graph "g" (%x: float32[1,2,4,4]) -> (%y, %z) {
+  %stretch: float32[2,2,1,1] = const {400, 0, 0, 1}
+  %h = Conv(%x, %stretch) + HardSwish()
+  %v: float32[2,1,1,1] = const {0.000001, 2}
+  %z = Conv(%h, %v) {group = 2}
   %w1: float32[2,2,1,1] = const {2, 1, 0.05, -0.025}
   %b1: float32[2] = const {0.5, 0.01}
   %a = Conv(%x, %w1, %b1) + Relu()
@@ -184,7 +189,7 @@ TEST(Steps, AreVisibleAndCanBeLeftOut) {
   for (const Step& step : steps())
     EXPECT_TRUE(step.name == kFoldNormalization.name || all.contains(step.name)) << step.name;  // that one precedes calibration
   QuantizeOptions none;
-  none.equalize = none.correct_bias = none.keep_small_values = none.round_adaptively = false;
+  none.equalize = none.clip_outliers = none.correct_bias = none.keep_small_values = none.round_adaptively = false;
   EXPECT_TRUE(told(none).empty());
 }
 
@@ -281,6 +286,79 @@ TEST(Ranges, OutliersAreCutOnlyWhereThatPays) {
   }
 }
 
+// Eight channels of noise, the first a hundred times as large, and what the layers behind make of it.
+Statistics with_large_channel(float importance) {
+  std::vector<float> list(8, (8 - importance) / 7);
+  list[0] = importance;
+  Statistics s(false, list);
+  for (unsigned i = 1; i <= 4; ++i) {
+    std::vector<float> values = noise(8 * 2000, i, 1);
+    for (size_t k = 0; k < 2000; ++k) values[k] *= 100;
+    s.add(TensorData::from<float>({1, 8, 2000}, values).view());
+  }
+  return s;
+}
+
+TEST(Ranges, AChannelThatStretchesTheRangeIsCutWhereItHardlyCounts) {
+  const auto cut = cut_outliers(with_large_channel(1e-7f));
+  ASSERT_TRUE(cut);
+  EXPECT_LT(cut->error, 0.32);
+  EXPECT_GT(cut->range.high, 1);
+  EXPECT_LT(cut->range.high, 25);
+  for (Algorithm a : {Algorithm::Normal, Algorithm::MovingAverage})
+    EXPECT_EQ(choose_range(with_large_channel(1e-7f), a).high, cut->range.high);
+  EXPECT_EQ(choose_range(with_large_channel(1e-7f), Algorithm::Normal, 16).high, with_large_channel(1e-7f).max());
+  // Read like the others, or as most layers do that saw such channels in training, by as much less as they are larger.
+  for (float importance : {1.f, 1e-4f}) EXPECT_FALSE(cut_outliers(with_large_channel(importance))) << importance;
+}
+
+// Two channels behind a function that no factor passes; the layer behind reads the large one with weights that leave nothing of
+// it.
+constexpr const char* kStretched = R"(graph "g" (%x: float32[1,2,8,8]) -> (%y) {
+  %w: float32[2,2,1,1] = const {400, 0, 0, 1}
+  %h = Conv(%x, %w) + HardSwish()
+  %v: float32[2,1,1,1] = const {0.000001, 2}
+  %y = Conv(%h, %v) {group = 2}
+})";
+
+TEST(ClipOutliers, TheLayerBehindSeesMoreOfTheOtherChannels) {
+  const Graph graph = graph_of(kStretched);
+  const TensorData x = TensorData::from<float>({1, 2, 8, 8}, noise(128, 9, 1));
+  const std::vector<double> expected = result_of(graph, x);
+  std::string told;
+  const auto error = [&](bool clip) {
+    Graph changed = graph;
+    QuantizeOptions options;
+    options.clip_outliers = clip;
+    options.remark = [&](const Step& step, const std::string& text) {
+      if (step.name == kClipOutliers.name) told += text;
+    };
+    auto calibration = calibrate(changed, run_on({1, 2, 8, 8}), 4, options);
+    EXPECT_TRUE(calibration);
+    EXPECT_TRUE(quantize(changed, ops::builtin_ops(), calibration->statistics, options));
+    const std::vector<double> got = real_result(changed, x);
+    double sum = 0;
+    for (size_t i = 0; i < got.size(); ++i) sum += (got[i] - expected[i]) * (got[i] - expected[i]);
+    return std::sqrt(sum);
+  };
+  const double before = error(false);
+  EXPECT_EQ(told, "");
+  EXPECT_LT(error(true), 0.2 * before);
+  EXPECT_NE(told.find("the range of 'h'"), std::string::npos) << told;
+}
+
+TEST(ClipOutliers, OnlyTensorsReadByWeightsAloneAreKnown) {
+  const auto known = channel_importance(graph_of(kStretched));
+  ASSERT_EQ(known.size(), 1u);
+  ASSERT_TRUE(known.contains("h"));
+  EXPECT_NEAR(known.at("h")[0], 5e-13, 1e-14);
+  EXPECT_NEAR(known.at("h")[1], 2, 1e-6);
+  std::string also_read = kStretched;
+  also_read.replace(also_read.find("-> (%y)"), 7, "-> (%y, %z)");
+  also_read.replace(also_read.rfind('}'), 1, "  %z = Relu(%h)\n}");
+  EXPECT_TRUE(channel_importance(graph_of(also_read)).empty());
+}
+
 TEST(Ranges, AScoreMapOfMostlyZerosKeepsItsScores) {
   Statistics s;
   std::vector<float> values(10000, 0.001f);
@@ -303,7 +381,7 @@ TEST(Statistics, ChannelsAndValuesThatAreNotFinite) {
   EXPECT_EQ(s.channels()[0].mean(), 3);
   EXPECT_EQ(s.channels()[1].mean(), -3);
   EXPECT_EQ(s.channels()[1].mean_square(), 10);
-  EXPECT_TRUE(s.bins().empty());
+  EXPECT_TRUE(s.histogram().empty());
   EXPECT_EQ(choose_range(s, Algorithm::Normal).high, 5);
 }
 

@@ -28,6 +28,7 @@ struct QuantizeOptions {
   bool per_channel = true;  // weights: one scale per output channel, else one per tensor
   // The steps of steps.h.
   bool equalize = true;           // channels between layers (equalize.h)
+  bool clip_outliers = true;      // of channels that the layers behind hardly read (ranges.h)
   bool correct_bias = true;       // for what rounding does to means (bias_correction.h)
   bool keep_small_values = true;  // that one scale would round away: their layers stay in float
   bool round_adaptively = true;   // weights, when the algorithm is to (adaptive_rounding.h)

@@ -10,24 +10,24 @@ Range with_zero(double low, double high) { return {std::min(low, 0.0), std::max(
 
 // Mean squared error of values in the histogram when they are rounded to `levels` steps over [low, high] and clipped to it.
 // Within a bin values count as evenly spread: a bin much wider than a step rounds to step^2 / 12, a clipped one is off by its
-// distance.
-double rounding_error(const Statistics& s, double low, double high, double levels) {
-  const double step = (high - low) / levels;
+// distance. What is clipped counts `clipping` times.
+double rounding_error(const Histogram& h, const Range& r, double levels, double clipping = 1) {
+  const double step = (r.high - r.low) / levels;
   double error = 0;
-  for (size_t i = 0; i < s.bins().size(); ++i) {
-    if (s.bins()[i] == 0) continue;
-    const double centre = s.lower_edge() + (static_cast<double>(i) + 0.5) * s.bin_width();
-    const double outside = centre < low ? low - centre : centre > high ? centre - high : 0;
-    error += static_cast<double>(s.bins()[i]) * (outside > 0 ? outside * outside : step * step / 12);
+  for (size_t i = 0; i < h.bins().size(); ++i) {
+    if (h.bins()[i] == 0) continue;
+    const double centre = h.lower_edge() + (static_cast<double>(i) + 0.5) * h.bin_width();
+    const double outside = centre < r.low ? r.low - centre : centre > r.high ? centre - r.high : 0;
+    error += h.bins()[i] * (outside > 0 ? clipping * outside * outside : step * step / 12);
   }
   return error;
 }
 
-Range least_squares(const Statistics& s, int bits) {
-  const Range full = with_zero(s.min(), s.max());
-  const double levels = std::ldexp(1.0, bits) - 1;
+double levels_of(int bits) { return std::ldexp(1.0, bits) - 1; }
+
+Range least_squares(const Histogram& h, const Range& full, double levels, double clipping = 1) {
   Range best = full;
-  double least = rounding_error(s, full.low, full.high, levels);
+  double least = rounding_error(h, full, levels, clipping);
   constexpr int kSteps = 64;
   // Both ends are shrunk in turn until neither helps any more; one pass over the histogram per candidate.
   for (int round = 0; round < 3; ++round) {
@@ -37,7 +37,7 @@ Range least_squares(const Statistics& s, int bits) {
       for (int k = 1; k <= kSteps && end != 0; ++k) {
         Range candidate = best;
         (upper ? candidate.high : candidate.low) = end * k / kSteps;
-        const double error = rounding_error(s, candidate.low, candidate.high, levels);
+        const double error = rounding_error(h, candidate, levels, clipping);
         if (error < least) {
           least = error;
           best = candidate;
@@ -51,22 +51,21 @@ Range least_squares(const Statistics& s, int bits) {
 
 // How far the distribution of values lies from the one their 8-bit form shows: every level spreads what it holds evenly over its
 // bins, bins outside of the range are as good as never met.
-double divergence(const Statistics& s, const Range& r, double levels) {
+double divergence(const Histogram& h, double total, const Range& r, double levels) {
   constexpr double kNever = 1e-9;
-  const auto total = static_cast<double>(s.count());
   const double step = (r.high - r.low) / levels;
   double sum = 0, mass = 0;
   size_t members = 0, begin = 0;
   int64_t level = INT64_MIN;
   const auto close = [&](size_t end) {
     for (size_t k = begin; k < end && members > 0; ++k) {
-      const double p = static_cast<double>(s.bins()[k]) / total;
+      const double p = h.bins()[k] / total;
       if (p > 0) sum += p * std::log(p * static_cast<double>(members) / mass);
     }
   };
-  for (size_t i = 0; i < s.bins().size(); ++i) {
-    const double centre = s.lower_edge() + (static_cast<double>(i) + 0.5) * s.bin_width();
-    const bool outside = centre < r.low - s.bin_width() || centre > r.high + s.bin_width();
+  for (size_t i = 0; i < h.bins().size(); ++i) {
+    const double centre = h.lower_edge() + (static_cast<double>(i) + 0.5) * h.bin_width();
+    const bool outside = centre < r.low - h.bin_width() || centre > r.high + h.bin_width();
     const int64_t own =
         outside ? (centre < r.low ? INT64_MIN + 1 : INT64_MAX) : static_cast<int64_t>(std::floor((centre - r.low) / step + 0.5));
     if (own != level) {
@@ -76,7 +75,7 @@ double divergence(const Statistics& s, const Range& r, double levels) {
       mass = 0;
       level = own;
     }
-    const double p = static_cast<double>(s.bins()[i]) / total;
+    const double p = h.bins()[i] / total;
     if (outside) {
       if (p > 0) sum += p * std::log(p / kNever);
       continue;
@@ -84,26 +83,28 @@ double divergence(const Statistics& s, const Range& r, double levels) {
     members += 1;
     mass += p;
   }
-  close(s.bins().size());
+  close(h.bins().size());
   return sum;
 }
 
 // The range of least divergence among those whose squared error is not above that of the full range: outliers go, but never so
 // many that the layer behind would see other values.
 Range least_divergence(const Statistics& s, int bits) {
+  const Histogram& h = s.histogram();
+  const auto total = static_cast<double>(s.count());
   const Range full = with_zero(s.min(), s.max());
-  const double levels = std::ldexp(1.0, std::min(bits, 8)) - 1;
-  const double allowed = rounding_error(s, full.low, full.high, levels);
+  const double levels = levels_of(std::min(bits, 8));
+  const double allowed = rounding_error(h, full, levels);
   Range best = full;
-  double least = divergence(s, full, levels);
+  double least = divergence(h, total, full, levels);
   constexpr int kSteps = 64;
   for (bool upper : {true, false}) {
     const double end = upper ? full.high : full.low;
     for (int k = kSteps - 1; k >= 1 && end != 0; --k) {
       Range candidate = best;
       (upper ? candidate.high : candidate.low) = end * k / kSteps;
-      if (rounding_error(s, candidate.low, candidate.high, levels) > allowed) continue;
-      const double value = divergence(s, candidate, levels);
+      if (rounding_error(h, candidate, levels) > allowed) continue;
+      const double value = divergence(h, total, candidate, levels);
       if (value < least) {
         least = value;
         best = candidate;
@@ -111,6 +112,18 @@ Range least_divergence(const Statistics& s, int bits) {
     }
   }
   return best;
+}
+
+Range range_of(const Statistics& s, Algorithm algorithm, int bits) {
+  const Range full = with_zero(s.min(), s.max());
+  switch (algorithm) {
+    case Algorithm::Normal: break;
+    case Algorithm::KlDivergence: return least_divergence(s, bits);
+    case Algorithm::Mmse:
+    case Algorithm::AdaptiveRounding: return least_squares(s.histogram(), full, levels_of(bits));
+    case Algorithm::MovingAverage: return with_zero(s.moving_min(), s.moving_max());
+  }
+  return full;
 }
 }  // namespace
 
@@ -126,14 +139,25 @@ Result<Algorithm> algorithm_from_name(std::string_view name) {
 
 Range choose_range(const Statistics& s, Algorithm algorithm, int bits) {
   if (s.empty()) return {};
-  switch (algorithm) {
-    case Algorithm::Normal: break;
-    case Algorithm::KlDivergence: return least_divergence(s, bits);
-    case Algorithm::Mmse:
-    case Algorithm::AdaptiveRounding: return least_squares(s, bits);
-    case Algorithm::MovingAverage: return with_zero(s.moving_min(), s.moving_max());
-  }
-  return with_zero(s.min(), s.max());
+  const auto cut = cut_outliers(s, bits);
+  return cut ? cut->range : range_of(s, algorithm, bits);
+}
+
+std::optional<Cut> cut_outliers(const Statistics& s, int bits) {
+  // The error is only seen through one layer, so nothing is cut for a small gain. Rounding errors average out further on, clipped
+  // values are all off to the same side.
+  constexpr double kWorthIt = 0.1, kOneSided = 4;
+  constexpr double kResolved = 16;  // bins; wide ones, made so by one end, say nothing about the other one close to zero
+  const Histogram& h = s.weighted_histogram();
+  if (h.empty() || bits > 8) return std::nullopt;
+  const double levels = levels_of(bits);
+  const Range full = with_zero(s.min(), s.max());
+  Range least = least_squares(h, full, levels, kOneSided);
+  if (-full.low < kResolved * h.bin_width()) least.low = full.low;
+  if (full.high < kResolved * h.bin_width()) least.high = full.high;
+  const double part = rounding_error(h, least, levels, kOneSided) / rounding_error(h, full, levels);
+  if (!(part < kWorthIt)) return std::nullopt;
+  return Cut{least, std::sqrt(part)};
 }
 
 }  // namespace orknn::quantize

@@ -1,6 +1,7 @@
 // From statistics to the range of a tensor.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "base/status.h"
@@ -19,5 +20,13 @@ Result<Algorithm> algorithm_from_name(std::string_view name);
 
 // `bits` of the number format decides how coarse a range may be.
 Range choose_range(const Statistics& statistics, Algorithm algorithm, int bits = 8);
+
+// What choose_range() takes instead of the algorithm's range where the statistics have a weighted histogram: a smaller one, if
+// the error behind, root mean square, falls below a third.
+struct Cut {
+  Range range;
+  double error = 1;  // as a part of the full range's
+};
+std::optional<Cut> cut_outliers(const Statistics& statistics, int bits = 8);
 
 }  // namespace orknn::quantize

@@ -170,19 +170,43 @@ void Statistics::add_rows(std::span<const float> values, size_t channels, size_t
     moving_max_ = static_cast<float>(moving_max_ + kMovingWeight * (all.max - moving_max_));
   }
   count_ += all.count;
-  if (!histogram_) return;
-  cover(min_, max_);
-  const double per_width = 1 / width_;
-  for (float v : values) {
-    if (!std::isfinite(v)) continue;
-    const auto bin = static_cast<int64_t>((v - lower_) * per_width);
-    ++bins_[static_cast<size_t>(std::clamp<int64_t>(bin, 0, static_cast<int64_t>(kBins) - 1))];
+  if (counts_values_) {
+    histogram_.cover(min_, max_);
+    histogram_.add(values, 1);
   }
+  if (added_ == 1) counts_weighted_ = looks_stretched();
+  if (counts_weighted_ && channels_.size() == channel_importance_.size()) {
+    weighted_histogram_.cover(min_, max_);
+    for (size_t i = 0; i < rows.size(); ++i)
+      weighted_histogram_.add(values.subspan(i * row, row), channel_importance_[i % channels]);
+  }
+}
+
+// A guess from the moments of the channels whether the error behind would at least halve with a smaller range; taken to be like
+// Laplace's, a channel of mean square m loses m / 2 * exp(-sqrt(2 / m) * limit) to a limit.
+bool Statistics::looks_stretched() const {
+  if (channel_importance_.empty() || channels_.size() != channel_importance_.size()) return false;
+  const double reach = std::max(std::abs(max_), std::abs(min_));
+  const double width = std::max(max_, 0.f) - std::min(min_, 0.f);
+  const auto rounding = [&](double part) { return part * part * width * width / (255.0 * 255 * 12); };
+  for (double part = 0.5; part > 0.01; part /= 2) {
+    double error = rounding(part);
+    for (size_t c = 0; c < channels_.size(); ++c) {
+      const ChannelStatistics& own = channels_[c];
+      const double square = own.mean_square(), limit = part * reach;
+      if (square > 0 && std::max(std::abs(own.min), std::abs(own.max)) > limit)
+        error += channel_importance_[c] / static_cast<double>(channels_.size()) * square / 2 *
+                 std::exp(-std::sqrt(2 / square) * limit);
+    }
+    if (error < rounding(1) / 2) return true;
+  }
+  return false;
 }
 
 void Statistics::scale_channels(std::span<const double> factors) {
   ORKNN_ASSERT(factors.size() == channels_.size(), "one factor per channel");
-  bins_.clear();
+  histogram_.clear();
+  weighted_histogram_.clear();
   bool first = true;
   for (size_t i = 0; i < factors.size(); ++i) {
     ChannelStatistics& c = channels_[i];
@@ -197,8 +221,8 @@ void Statistics::scale_channels(std::span<const double> factors) {
   }
 }
 
-// Widens the histogram, doubling the bins' width as often as needed; counts move to the bins that now hold them.
-void Statistics::cover(double low, double high) {
+// The width of the bins is doubled as often as needed; counts move to the bins that now hold them.
+void Histogram::cover(double low, double high) {
   if (bins_.empty()) {
     const double reach = std::max({std::abs(low), std::abs(high), 1e-30});
     const double span = std::max(high - low, reach * 1e-3);
@@ -207,7 +231,7 @@ void Statistics::cover(double low, double high) {
     bins_.assign(kBins, 0);
   }
   while (low < lower_ || high > lower_ + width_ * kBins) {
-    std::vector<int64_t> wider(kBins, 0);
+    std::vector<double> wider(kBins, 0);
     // Grow to the side that lacks room.
     const bool downwards = low < lower_;
     const size_t shift = downwards ? kBins / 2 : 0;
@@ -215,6 +239,15 @@ void Statistics::cover(double low, double high) {
     if (downwards) lower_ -= width_ * kBins;
     width_ *= 2;
     bins_ = std::move(wider);
+  }
+}
+
+void Histogram::add(std::span<const float> values, double weight) {
+  const double per_width = 1 / width_;
+  for (float v : values) {
+    if (!std::isfinite(v)) continue;
+    const auto bin = static_cast<int64_t>((v - lower_) * per_width);
+    bins_[static_cast<size_t>(std::clamp<int64_t>(bin, 0, static_cast<int64_t>(kBins) - 1))] += weight;
   }
 }
 

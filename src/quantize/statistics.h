@@ -20,12 +20,34 @@ struct ChannelStatistics {
   double mean_square() const { return count > 0 ? squares / static_cast<double>(count) : 0; }
 };
 
-class Statistics {
+// Values counted in bins of equal width.
+class Histogram {
  public:
   static constexpr size_t kBins = 2048;
 
-  // Extremes and moments only, when no algorithm asks for the histogram: it costs more than the rest.
-  explicit Statistics(bool histogram = true) : histogram_(histogram) {}
+  // Widens it, so that it holds values of [low, high].
+  void cover(double low, double high);
+  // Values that are not finite are left out; each of the others, which cover() has to know of, counts `weight`.
+  void add(std::span<const float> values, double weight);
+  void clear() { bins_.clear(); }
+
+  bool empty() const { return bins_.empty(); }
+  // Values in [lower_edge() + i * bin_width(), ... + bin_width()) are counted in bins()[i].
+  std::span<const double> bins() const { return bins_; }
+  double lower_edge() const { return lower_; }
+  double bin_width() const { return width_; }
+
+ private:
+  double lower_ = 0, width_ = 0;
+  std::vector<double> bins_;
+};
+
+class Statistics {
+ public:
+  // Extremes and moments only, when no algorithm asks for the histogram: it costs more than the rest. `channel_importance` as in
+  // channel_importance.h, for the weighted histogram.
+  explicit Statistics(bool histogram = true, std::vector<float> channel_importance = {})
+      : counts_values_(histogram), channel_importance_(std::move(channel_importance)) {}
 
   // Adds the values of one sample. Values that are not finite are counted and otherwise left out. Tensors of two or more axes
   // have their channels on axis 1.
@@ -61,23 +83,23 @@ class Statistics {
   };
   std::span<const Features> features() const { return features_; }
 
-  // Values in [lower_edge() + i * bin_width(), ... + bin_width()) are counted in bins()[i].
-  std::span<const int64_t> bins() const { return bins_; }
-  double lower_edge() const { return lower_; }
-  double bin_width() const { return width_; }
+  const Histogram& histogram() const { return histogram_; }
+  // Values count as much as their channels are important; empty unless the first sample showed channels that stretch the range
+  // although the layers behind hardly read them.
+  const Histogram& weighted_histogram() const { return weighted_histogram_; }
 
  private:
   void add_rows(std::span<const float> values, size_t channels, size_t row);
-  void cover(double low, double high);
+  bool looks_stretched() const;
 
-  bool histogram_ = true;
+  bool counts_values_ = true, counts_weighted_ = false;
+  std::vector<float> channel_importance_;
   int64_t count_ = 0, not_finite_ = 0, first_not_finite_ = -1, constant_samples_ = 0, first_constant_ = -1, added_ = 0;
   bool varies_ = false;
   float min_ = 0, max_ = 0, moving_min_ = 0, moving_max_ = 0;
   std::vector<ChannelStatistics> channels_;
   std::vector<Features> features_;
-  double lower_ = 0, width_ = 0;
-  std::vector<int64_t> bins_;
+  Histogram histogram_, weighted_histogram_;
 };
 
 }  // namespace orknn::quantize

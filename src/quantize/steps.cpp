@@ -3,7 +3,8 @@
 namespace orknn::quantize {
 
 std::span<const Step> steps() {
-  static constexpr Step kSteps[] = {kFoldNormalization, kEqualizeChannels, kCorrectBias, kKeepSmallValues, kRoundAdaptively};
+  static constexpr Step kSteps[] = {kFoldNormalization, kEqualizeChannels, kClipOutliers,
+                                    kCorrectBias,       kKeepSmallValues,  kRoundAdaptively};
   return kSteps;
 }
 

@@ -17,6 +17,8 @@ inline constexpr Step kFoldNormalization{
     "8-bit inputs fed with pixels hold the pixels themselves; biases take what the mean lies beside a pixel", 1};
 inline constexpr Step kEqualizeChannels{
     "equalize_channels", "channels that use a small part of their tensor's range are multiplied up, the layers behind divide", 3};
+inline constexpr Step kClipOutliers{"clip_outliers",
+                                    "a range that few channels stretch is cut where the layers behind hardly read them", 3};
 inline constexpr Step kCorrectBias{"correct_bias", "biases take back what rounded weights do to the mean of each channel", 3};
 inline constexpr Step kKeepSmallValues{
     "keep_small_values",

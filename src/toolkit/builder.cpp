@@ -329,6 +329,7 @@ quantize::QuantizeOptions Builder::quantize_options(const quantize::NumberFormat
   choices.format = format;
   choices.per_channel = config_.quantized_method != "layer" && !format.per_tensor;
   choices.equalize = equalizes_ && takes(quantize::kEqualizeChannels);
+  choices.clip_outliers = takes(quantize::kClipOutliers);
   choices.correct_bias = takes(quantize::kCorrectBias);
   choices.keep_small_values = takes(quantize::kKeepSmallValues);
   choices.round_adaptively = takes(quantize::kRoundAdaptively);

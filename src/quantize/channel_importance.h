@@ -1,0 +1,18 @@
+// How much the layers behind a tensor make of an error in each of its channels.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace orknn::quantize {
+
+// By tensor name: a number per channel (axis 1), 1 on average. Each reader counts alike, whatever the size of its weights. Only
+// of tensors between layers that nothing reads but convolutions and matrix products with constant weights: of others it is not
+// known.
+using ChannelImportance = std::map<std::string, std::vector<float>, std::less<>>;
+ChannelImportance channel_importance(const ir::Graph& graph);
+
+}  // namespace orknn::quantize
