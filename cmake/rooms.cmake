@@ -1,4 +1,4 @@
-# Rooms: each folder under src/ is one static library. USES states which other rooms it may include; tests/include_test.py
+# Rooms: each folder under src/ is one static library. USES states which other rooms it may include; tests/test_rooms.py
 # compares every #include with this table. TOGETHER: the files of a folder are compiled as one unit, which halves the time of rooms with
 # many small files; those listed behind ALONE give a name of their own another meaning than their neighbours and stay units of their own.
 set(ORKNN_ROOMS "" CACHE INTERNAL "")
@@ -22,6 +22,11 @@ function(orknn_room name)
   if(ARG_TOGETHER)
     set_target_properties(orknn_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
     list(TRANSFORM ARG_ALONE PREPEND ${PROJECT_SOURCE_DIR}/src/${name}/)
+    foreach(file ${ARG_ALONE})
+      if(NOT EXISTS ${file})
+        message(FATAL_ERROR "ALONE of room ${name} names ${file}, which does not exist")
+      endif()
+    endforeach()
     foreach(file ${sources})
       get_filename_component(folder ${file} DIRECTORY)
       get_filename_component(folder ${folder} NAME)

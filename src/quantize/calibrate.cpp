@@ -1,7 +1,6 @@
 #include "quantize/calibrate.h"
 
-#include <iomanip>
-#include <sstream>
+#include <algorithm>
 
 #include "quantize/adaptive_rounding.h"
 #include "quantize/channel_importance.h"
@@ -30,13 +29,6 @@ Result<TensorStatistics> gather(const Graph& graph, const RunSamples& run, size_
   }));
   return statistics;
 }
-
-std::string text_of(double value) {
-  std::ostringstream out;
-  out << std::setprecision(3) << value;
-  return out.str();
-}
-std::string text_of(const Range& r) { return "[" + text_of(r.low) + ", " + text_of(r.high) + "]"; }
 }  // namespace
 
 Result<Calibration> calibrate(Graph& graph, const RunSamples& run, size_t samples, const QuantizeOptions& options) {
@@ -48,16 +40,14 @@ Result<Calibration> calibrate(Graph& graph, const RunSamples& run, size_t sample
   if (options.equalize) {
     for (const std::string& text : equalize_channels(graph, result.statistics))
       if (options.remark) options.remark(kEqualizeChannels, text);
+    for (const auto& [name, list] : importance(!again))  // of layers that it changed
+      if (const auto it = result.statistics.find(name);
+          it != result.statistics.end() && !std::ranges::equal(it->second.channel_importance(), list))
+        it->second.forget_importance();
     if (again) {
       ORKNN_TRY_ASSIGN(result.statistics, gather(graph, run, samples, true, importance(true)));
     }
   }
-  if (options.remark)
-    for (const auto& [name, s] : result.statistics)
-      if (const auto cut = cut_outliers(s))
-        options.remark(kClipOutliers, "the range of '" + name + "' is " + text_of(cut->range) + " although values reach " +
-                                          text_of({s.min(), s.max()}) + ", predicted noise behind " + text_of(cut->error) +
-                                          " of what it was");
   if (options.algorithm == Algorithm::AdaptiveRounding && options.round_adaptively) {
     ORKNN_TRY_ASSIGN(RoundedLayers rounded, round_adaptively(graph, run, samples, result.statistics, options));
     for (const auto& [name, layer] : rounded)

@@ -286,14 +286,14 @@ TEST(Ranges, OutliersAreCutOnlyWhereThatPays) {
   }
 }
 
-// Eight channels of noise, the first a hundred times as large, and what the layers behind make of it.
-Statistics with_large_channel(float importance) {
+// Eight channels of noise, the first many times as large, and what the layers behind make of it.
+Statistics with_large_channel(float importance, float size = 100) {
   std::vector<float> list(8, (8 - importance) / 7);
   list[0] = importance;
   Statistics s(false, list);
   for (unsigned i = 1; i <= 4; ++i) {
     std::vector<float> values = noise(8 * 2000, i, 1);
-    for (size_t k = 0; k < 2000; ++k) values[k] *= 100;
+    for (size_t k = 0; k < 2000; ++k) values[k] *= size;
     s.add(TensorData::from<float>({1, 8, 2000}, values).view());
   }
   return s;
@@ -311,6 +311,8 @@ TEST(Ranges, AChannelThatStretchesTheRangeIsCutWhereItHardlyCounts) {
   // Read like the others, or as most layers do that saw such channels in training, by as much less as they are larger.
   for (float importance : {1.f, 1e-4f}) EXPECT_FALSE(cut_outliers(with_large_channel(importance))) << importance;
 }
+
+TEST(Ranges, NothingIsCutForChannelsThatStayBelowAStep) { EXPECT_FALSE(cut_outliers(with_large_channel(1e-9f, 1e6f))); }
 
 // Two channels behind a function that no factor passes; the layer behind reads the large one with weights that leave nothing of
 // it.
@@ -345,6 +347,32 @@ TEST(ClipOutliers, TheLayerBehindSeesMoreOfTheOtherChannels) {
   EXPECT_EQ(told, "");
   EXPECT_LT(error(true), 0.2 * before);
   EXPECT_NE(told.find("the range of 'h'"), std::string::npos) << told;
+}
+
+// A depthwise layer makes the large channel small, and the one behind it large again.
+constexpr const char* kReadBack = R"(graph "g" (%x: float32[1,2,8,8]) -> (%y) {
+  %w: float32[2,2,1,1] = const {400, 0, 0, 1}
+  %h = Conv(%x, %w) + HardSwish()
+  %v: float32[2,1,1,1] = const {0.00001, 1}
+  %d = Conv(%h, %v) {group = 2} + Relu()
+  %u: float32[1,2,1,1] = const {100000, 1}
+  %y = Conv(%d, %u)
+})";
+
+TEST(ClipOutliers, LayersFurtherBehindCountToo) {
+  Graph graph = graph_of(kReadBack);
+  const std::vector<float> list = channel_importance(graph).at("h");
+  EXPECT_NEAR(list[0], 1, 1e-4);
+  EXPECT_NEAR(list[1], 1, 1e-4);
+  // Equalization moves factors into the weights behind; nothing may be cut by what they were before.
+  for (Algorithm algorithm : {Algorithm::Normal, Algorithm::Mmse}) {
+    QuantizeOptions options;
+    options.algorithm = algorithm;
+    Graph changed = graph;
+    auto calibration = calibrate(changed, run_on({1, 2, 8, 8}), 4, options);
+    ASSERT_TRUE(calibration);
+    EXPECT_FALSE(cut_outliers(calibration->statistics.at("h")));
+  }
 }
 
 TEST(ClipOutliers, OnlyTensorsReadByWeightsAloneAreKnown) {

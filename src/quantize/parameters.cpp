@@ -2,10 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iomanip>
+#include <sstream>
+
+#include "quantize/layer_formats.h"
 
 namespace orknn::quantize {
 using namespace ir;
 namespace {
+
+std::string text_of(double value) {
+  std::ostringstream out;
+  out << std::setprecision(3) << value;
+  return out.str();
+}
+std::string text_of(const Range& r) { return "[" + text_of(r.low) + ", " + text_of(r.high) + "]"; }
 
 // Values joined with others of more times their range must keep this many bits.
 constexpr int kBitsToKeep = 5;
@@ -56,8 +67,12 @@ class Assigner {
     if (has_symmetric_range(last_op)) return parameters({-1, 1});
     const auto it = statistics_.find(tensor.name);
     if (it == statistics_.end() || it->second.empty()) return std::nullopt;
-    return parameters(
-        choose_range(it->second, reaches_output(t) ? Algorithm::Normal : options_.algorithm, options_.format.bits()));
+    const int bits = format_of(options_, tensor.name).bits();
+    if (const auto cut = cut_outliers(it->second, bits); cut && options_.remark)
+      options_.remark(kClipOutliers, "the range of '" + tensor.name + "' is " + text_of(cut->range) + " although values reach " +
+                                         text_of({it->second.min(), it->second.max()}) + ", predicted noise behind " +
+                                         text_of(cut->error) + " of what it was");
+    return parameters(choose_range(it->second, reaches_output(t) ? Algorithm::Normal : options_.algorithm, bits));
   }
 
   // [0, 1] by its function, but scores that stay below on all samples would live in a part of the 255 steps. What leaves the

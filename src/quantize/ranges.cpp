@@ -10,26 +10,38 @@ Range with_zero(double low, double high) { return {std::min(low, 0.0), std::max(
 
 // Mean squared error of values in the histogram when they are rounded to `levels` steps over [low, high] and clipped to it.
 // Within a bin values count as evenly spread: a bin much wider than a step rounds to step^2 / 12, a clipped one is off by its
-// distance. What is clipped counts `clipping` times.
-double rounding_error(const Histogram& h, const Range& r, double levels, double clipping = 1) {
+// distance.
+double rounding_error(const Histogram& h, const Range& r, double levels) {
   const double step = (r.high - r.low) / levels;
   double error = 0;
   for (size_t i = 0; i < h.bins().size(); ++i) {
     if (h.bins()[i] == 0) continue;
     const double centre = h.lower_edge() + (static_cast<double>(i) + 0.5) * h.bin_width();
     const double outside = centre < r.low ? r.low - centre : centre > r.high ? centre - r.high : 0;
-    error += h.bins()[i] * (outside > 0 ? clipping * outside * outside : step * step / 12);
+    error += h.bins()[i] * (outside > 0 ? outside * outside : step * step / 12);
+  }
+  return error;
+}
+
+// The part of that of values outside of the range.
+double clipping_error(const Histogram& h, const Range& r) {
+  double error = 0;
+  for (size_t i = 0; i < h.bins().size(); ++i) {
+    const double centre = h.lower_edge() + (static_cast<double>(i) + 0.5) * h.bin_width();
+    const double outside = centre < r.low ? r.low - centre : centre > r.high ? centre - r.high : 0;
+    error += h.bins()[i] * outside * outside;
   }
   return error;
 }
 
 double levels_of(int bits) { return std::ldexp(1.0, bits) - 1; }
 
-Range least_squares(const Histogram& h, const Range& full, double levels, double clipping = 1) {
+// The range within `full` for which `error_of` answers least. Both ends are shrunk in turn until neither helps any more.
+template <class Error>
+Range least(const Range& full, Error error_of) {
   Range best = full;
-  double least = rounding_error(h, full, levels, clipping);
+  double least_error = error_of(full);
   constexpr int kSteps = 64;
-  // Both ends are shrunk in turn until neither helps any more; one pass over the histogram per candidate.
   for (int round = 0; round < 3; ++round) {
     const Range before = best;
     for (bool upper : {true, false}) {
@@ -37,9 +49,9 @@ Range least_squares(const Histogram& h, const Range& full, double levels, double
       for (int k = 1; k <= kSteps && end != 0; ++k) {
         Range candidate = best;
         (upper ? candidate.high : candidate.low) = end * k / kSteps;
-        const double error = rounding_error(h, candidate, levels, clipping);
-        if (error < least) {
-          least = error;
+        const double error = error_of(candidate);
+        if (error < least_error) {
+          least_error = error;
           best = candidate;
         }
       }
@@ -120,7 +132,8 @@ Range range_of(const Statistics& s, Algorithm algorithm, int bits) {
     case Algorithm::Normal: break;
     case Algorithm::KlDivergence: return least_divergence(s, bits);
     case Algorithm::Mmse:
-    case Algorithm::AdaptiveRounding: return least_squares(s.histogram(), full, levels_of(bits));
+    case Algorithm::AdaptiveRounding:
+      return least(full, [&](const Range& r) { return rounding_error(s.histogram(), r, levels_of(bits)); });
     case Algorithm::MovingAverage: return with_zero(s.moving_min(), s.moving_max());
   }
   return full;
@@ -144,20 +157,22 @@ Range choose_range(const Statistics& s, Algorithm algorithm, int bits) {
 }
 
 std::optional<Cut> cut_outliers(const Statistics& s, int bits) {
-  // The error is only seen through one layer, so nothing is cut for a small gain. Rounding errors average out further on, clipped
-  // values are all off to the same side.
+  // Importance is an estimate, so nothing is cut for a small gain. Rounding errors average out further on, clipped values are all
+  // off to the same side.
   constexpr double kWorthIt = 0.1, kOneSided = 4;
   constexpr double kResolved = 16;  // bins; wide ones, made so by one end, say nothing about the other one close to zero
   const Histogram& h = s.weighted_histogram();
   if (h.empty() || bits > 8) return std::nullopt;
-  const double levels = levels_of(bits);
+  const auto error = [&](const Range& r) {
+    return kOneSided * clipping_error(h, r) + s.weighted_rounding_error((r.high - r.low) / levels_of(bits));
+  };
   const Range full = with_zero(s.min(), s.max());
-  Range least = least_squares(h, full, levels, kOneSided);
-  if (-full.low < kResolved * h.bin_width()) least.low = full.low;
-  if (full.high < kResolved * h.bin_width()) least.high = full.high;
-  const double part = rounding_error(h, least, levels, kOneSided) / rounding_error(h, full, levels);
+  Range best = least(full, error);
+  if (-full.low < kResolved * h.bin_width()) best.low = full.low;
+  if (full.high < kResolved * h.bin_width()) best.high = full.high;
+  const double part = error(best) / error(full);
   if (!(part < kWorthIt)) return std::nullopt;
-  return Cut{least, std::sqrt(part)};
+  return Cut{best, std::sqrt(part)};
 }
 
 }  // namespace orknn::quantize

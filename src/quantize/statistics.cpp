@@ -174,8 +174,9 @@ void Statistics::add_rows(std::span<const float> values, size_t channels, size_t
     histogram_.cover(min_, max_);
     histogram_.add(values, 1);
   }
-  if (added_ == 1) counts_weighted_ = looks_stretched();
-  if (counts_weighted_ && channels_.size() == channel_importance_.size()) {
+  if (channels_.size() != channel_importance_.size()) forget_importance();
+  counts_weighted_ = counts_weighted_ || looks_stretched();
+  if (counts_weighted_) {
     weighted_histogram_.cover(min_, max_);
     for (size_t i = 0; i < rows.size(); ++i)
       weighted_histogram_.add(values.subspan(i * row, row), channel_importance_[i % channels]);
@@ -185,28 +186,40 @@ void Statistics::add_rows(std::span<const float> values, size_t channels, size_t
 // A guess from the moments of the channels whether the error behind would at least halve with a smaller range; taken to be like
 // Laplace's, a channel of mean square m loses m / 2 * exp(-sqrt(2 / m) * limit) to a limit.
 bool Statistics::looks_stretched() const {
-  if (channel_importance_.empty() || channels_.size() != channel_importance_.size()) return false;
-  const double reach = std::max(std::abs(max_), std::abs(min_));
-  const double width = std::max(max_, 0.f) - std::min(min_, 0.f);
-  const auto rounding = [&](double part) { return part * part * width * width / (255.0 * 255 * 12); };
+  if (channel_importance_.empty()) return false;
+  const double reach = std::max(std::abs(max_), std::abs(min_)), step = (std::max(max_, 0.f) - std::min(min_, 0.f)) / 255.0;
+  const double before = weighted_rounding_error(step);
   for (double part = 0.5; part > 0.01; part /= 2) {
-    double error = rounding(part);
+    double error = weighted_rounding_error(part * step);
     for (size_t c = 0; c < channels_.size(); ++c) {
       const ChannelStatistics& own = channels_[c];
       const double square = own.mean_square(), limit = part * reach;
       if (square > 0 && std::max(std::abs(own.min), std::abs(own.max)) > limit)
-        error += channel_importance_[c] / static_cast<double>(channels_.size()) * square / 2 *
-                 std::exp(-std::sqrt(2 / square) * limit);
+        error += channel_importance_[c] * static_cast<double>(own.count) * square / 2 * std::exp(-std::sqrt(2 / square) * limit);
     }
-    if (error < rounding(1) / 2) return true;
+    if (error < before / 2) return true;
   }
   return false;
+}
+
+double Statistics::weighted_rounding_error(double step) const {
+  double error = 0;
+  for (size_t c = 0; c < channels_.size() && c < channel_importance_.size(); ++c)
+    error +=
+        channel_importance_[c] * static_cast<double>(channels_[c].count) * std::min(step * step / 12, channels_[c].mean_square());
+  return error;
+}
+
+void Statistics::forget_importance() {
+  channel_importance_.clear();
+  weighted_histogram_.clear();
+  counts_weighted_ = false;
 }
 
 void Statistics::scale_channels(std::span<const double> factors) {
   ORKNN_ASSERT(factors.size() == channels_.size(), "one factor per channel");
   histogram_.clear();
-  weighted_histogram_.clear();
+  forget_importance();
   bool first = true;
   for (size_t i = 0; i < factors.size(); ++i) {
     ChannelStatistics& c = channels_[i];

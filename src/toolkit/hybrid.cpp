@@ -354,8 +354,11 @@ Result<std::vector<std::string>> Builder::hybrid_step1(const HybridRequest& requ
     data["means"] = means_of(reference_, calibration_->statistics);
     ORKNN_TRY_ASSIGN(const quantize::NumberFormat format, number_format(*platform_, config_.quantized_dtype));
     data["uneven"] = ordered_json::array();
-    for (const auto& [name, seen] : calibration_->statistics)
+    data["uncut"] = ordered_json::object();  // what ranges were before their outliers were cut
+    for (const auto& [name, seen] : calibration_->statistics) {
       if (quantize::channels_lie_apart(seen, format.bits())) data["uneven"].push_back(name);
+      if (quantize::cut_outliers(seen, format.bits())) data["uncut"][name] = {seen.min(), seen.max()};
+    }
     if (calibration_->rounded) data["rounded"] = to_json(*calibration_->rounded);
   }
 
@@ -466,6 +469,10 @@ Result<Builder> Builder::hybrid_step2(const std::string& model, const std::strin
       continue;
     }
     quantize::Range range{before.min[0], before.max[0]};
+    const auto own_format = given.formats.find(tensor);
+    if (own_format != given.formats.end() && own_format->second.bits() > format.bits() && j.contains("uncut"))
+      if (const auto full = list_field<double>(j["uncut"], tensor.c_str()); full.size() == 2)
+        range = {std::min(full[0], 0.0), std::max(full[1], 0.0)};  // wider integers hold the outliers too
     if (changed_range && now->min.size() == 1 && now->max.size() == 1)
       range = {now->min[0], now->max[0]};
     else if (changed_scale && now->scale.size() == 1 && now->zero_point.size() == 1 && now->scale[0] > 0)
