@@ -181,6 +181,27 @@ def test_advice_on_values_that_are_no_numbers(folder, make_onnx, openrknn, size,
     assert "not_a_number" in last["single"] and reason in last["suggestion"]
 
 
+def test_advice_on_outliers_that_were_cut(folder, make_onnx, openrknn, noise):
+    """What the quantizer cuts on purpose is no reason to calibrate with other samples."""
+    model = make_onnx(
+        [
+            ("Conv", ["x", "w"], ["c"], {}),
+            ("HardSwish", ["c"], ["h"], {}),
+            ("Conv", ["h", "v"], ["y"], {"group": 3}),
+        ],
+        {"x": ("float32", [1, 3, 16, 16])},
+        {"y": ("float32", [1, 3, 16, 16])},
+        {
+            "w": np.diag([400, 1, 1]).astype(np.float32).reshape(3, 3, 1, 1),
+            "v": np.array([1e-6, 1, 1], np.float32).reshape(3, 1, 1, 1),
+        },
+    )
+    report = json.loads(openrknn("analyse", model, "--dataset", noise, "--input", "0.npy", "-t", "rk3588", "--json").stdout)
+    layers = {row["name"]: row for row in report["layers"]}
+    assert "on purpose" in layers["h"]["suggestion"] and "more pictures" not in layers["h"]["suggestion"]
+    assert layers["y"]["entire"]["cosine"] > 0.999
+
+
 def test_refusals(folder, shapes_model, dataset, pictures, make_onnx, capfd):
     rknn = loaded(shapes_model)
     assert rknn.accuracy_analysis([pictures[0]]) == -1 and "built model" in capfd.readouterr().err

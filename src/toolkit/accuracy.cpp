@@ -478,6 +478,12 @@ class Analysis {
       return "Float16 has too few digits here: large values cancel each other. Subtract the mean earlier or keep the sum "
              "smaller.";
     }
+    if (v.clipped > 0.001 && builder_.cut_outliers(l.name))
+      return fmt::format(
+          "{:.1f} % of the values lie outside of [{:.4g}, {:.4g}] on purpose: the layers behind hardly read them, the others "
+          "gain. "
+          "To keep them: disable_rules=['clip_outliers'].",
+          100 * v.clipped, v.represented_low, v.represented_high);
     if (v.clipped > 0.001)
       return fmt::format(
           "{:.1f} % of the values lie outside of the calibrated range [{:.4g}, {:.4g}]: calibrate with more pictures like this "

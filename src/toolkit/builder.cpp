@@ -314,6 +314,12 @@ Status Builder::run_samples(const Samples& samples, const ir::Graph& graph, size
                      [&](size_t done) { report("Quantizating", static_cast<int64_t>(done), static_cast<int64_t>(count)); });
 }
 
+bool Builder::cut_outliers(std::string_view tensor) const {
+  if (!calibration_) return false;
+  const auto seen = calibration_->statistics.find(tensor);
+  return seen != calibration_->statistics.end() && quantize::cut_outliers(seen->second);
+}
+
 bool Builder::takes(const quantize::Step& step) const {
   return config_.optimization_level >= step.min_level &&
          std::find(config_.disable_rules.begin(), config_.disable_rules.end(), step.name) == config_.disable_rules.end();

@@ -68,6 +68,8 @@ class Builder {
   const importer::SourceInfo& source() const { return source_; }
   // What the optimizer did in the last build().
   const optimize::Trace& trace() const { return trace_; }
+  // Whether the last build() cut outliers off the range of this tensor (step clip_outliers).
+  bool cut_outliers(std::string_view tensor) const;
   // What became of each layer in the last quantizing build().
   const std::vector<quantize::LayerDecision>& layer_decisions() const { return layer_decisions_; }
   // The float graph of the last build(): what layers of the built model are compared with. Computed tensors keep their names in
