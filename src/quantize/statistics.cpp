@@ -1,6 +1,7 @@
 #include "quantize/statistics.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/threads.h"
@@ -170,25 +171,33 @@ void Statistics::add_rows(std::span<const float> values, size_t channels, size_t
     moving_max_ = static_cast<float>(moving_max_ + kMovingWeight * (all.max - moving_max_));
   }
   count_ += all.count;
-  if (counts_values_) {
-    histogram_.cover(min_, max_);
-    histogram_.add(values, 1);
-  }
+  // In a fixed number of parts: sums do not depend on the number of threads.
+  const auto count = [&](Histogram& to, auto weight_of_row) {
+    constexpr size_t kParts = 8;
+    to.cover(min_, max_);
+    std::vector<Histogram> parts(kParts, to.without_counts());
+    ThreadPool::shared().parallel_for(kParts, 1, [&](int64_t begin, int64_t end) {
+      for (auto p = static_cast<size_t>(begin); p < static_cast<size_t>(end); ++p)
+        for (size_t i = p * rows.size() / kParts; i < (p + 1) * rows.size() / kParts; ++i)
+          parts[p].add(values.subspan(i * row, row), weight_of_row(i));
+    });
+    for (const Histogram& part : parts) to.add(part);
+  };
+  if (counts_values_) count(histogram_, [](size_t) { return 1.0; });
   if (channels_.size() != channel_importance_.size()) forget_importance();
-  counts_weighted_ = counts_weighted_ || looks_stretched();
-  if (counts_weighted_) {
-    weighted_histogram_.cover(min_, max_);
-    for (size_t i = 0; i < rows.size(); ++i)
-      weighted_histogram_.add(values.subspan(i * row, row), channel_importance_[i % channels]);
-  }
+  // Asked of samples 1, 2, 4, 8, ...: the first may be blank, and asking costs as much as a row of values per channel.
+  if (!counts_weighted_ && std::has_single_bit(static_cast<uint64_t>(added_))) counts_weighted_ = looks_stretched();
+  if (counts_weighted_)
+    count(weighted_histogram_, [&](size_t i) { return static_cast<double>(channel_importance_[i % channels]); });
 }
 
-// A guess from the moments of the channels whether the error behind would at least halve with a smaller range; taken to be like
+// A guess from the moments of the channels whether a smaller range would pay (cut_outliers() in ranges.h); taken to be like
 // Laplace's, a channel of mean square m loses m / 2 * exp(-sqrt(2 / m) * limit) to a limit.
 bool Statistics::looks_stretched() const {
   if (channel_importance_.empty()) return false;
   const double reach = std::max(std::abs(max_), std::abs(min_)), step = (std::max(max_, 0.f) - std::min(min_, 0.f)) / 255.0;
   const double before = weighted_rounding_error(step);
+  constexpr double kWorthCounting = 0.15;
   for (double part = 0.5; part > 0.01; part /= 2) {
     double error = weighted_rounding_error(part * step);
     for (size_t c = 0; c < channels_.size(); ++c) {
@@ -197,7 +206,7 @@ bool Statistics::looks_stretched() const {
       if (square > 0 && std::max(std::abs(own.min), std::abs(own.max)) > limit)
         error += channel_importance_[c] * static_cast<double>(own.count) * square / 2 * std::exp(-std::sqrt(2 / square) * limit);
     }
-    if (error < before / 2) return true;
+    if (error < before * kWorthCounting) return true;
   }
   return false;
 }
@@ -253,6 +262,16 @@ void Histogram::cover(double low, double high) {
     width_ *= 2;
     bins_ = std::move(wider);
   }
+}
+
+Histogram Histogram::without_counts() const {
+  Histogram empty = *this;
+  std::fill(empty.bins_.begin(), empty.bins_.end(), 0.0);
+  return empty;
+}
+
+void Histogram::add(const Histogram& other) {
+  for (size_t i = 0; i < bins_.size(); ++i) bins_[i] += other.bins_[i];
 }
 
 void Histogram::add(std::span<const float> values, double weight) {

@@ -29,6 +29,9 @@ class Histogram {
   void cover(double low, double high);
   // Values that are not finite are left out; each of the others, which cover() has to know of, counts `weight`.
   void add(std::span<const float> values, double weight);
+  // Counts of a histogram with the same bins.
+  void add(const Histogram& other);
+  Histogram without_counts() const;
   void clear() { bins_.clear(); }
 
   bool empty() const { return bins_.empty(); }
