@@ -91,3 +91,19 @@ def build():
     yield run
     for rknn in made:
         rknn.release()
+
+
+@pytest.fixture
+def conv_model(make_onnx):
+    rng = np.random.default_rng(3)
+    weight = rng.standard_normal((4, 3, 3, 3)).astype(np.float32)
+    return make_onnx(
+        [("Conv", ["x", "w"], ["c"], dict(pads=[1, 1, 1, 1])), ("Relu", ["c"], ["y"], {})],
+        {"x": ("float32", [1, 3, 8, 6])},
+        {"y": ("float32", [1, 4, 8, 6])},
+        {"w": weight},
+    )
+
+
+def picture(shape=(1, 8, 6, 3)):
+    return np.random.default_rng(5).integers(0, 256, shape).astype(np.uint8)

@@ -1,29 +1,13 @@
 """The RKNN class as a client script uses it."""
 
 import os
-import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from conftest import picture
 from rknn.api import RKNN
-
-
-@pytest.fixture
-def conv_model(make_onnx):
-    rng = np.random.default_rng(3)
-    weight = rng.standard_normal((4, 3, 3, 3)).astype(np.float32)
-    return make_onnx(
-        [("Conv", ["x", "w"], ["c"], dict(pads=[1, 1, 1, 1])), ("Relu", ["c"], ["y"], {})],
-        {"x": ("float32", [1, 3, 8, 6])},
-        {"y": ("float32", [1, 4, 8, 6])},
-        {"w": weight},
-    )
-
-
-def picture(shape=(1, 8, 6, 3)):
-    return np.random.default_rng(5).integers(0, 256, shape).astype(np.uint8)
 
 
 def test_class_is_recognised_by_demo_scripts():
@@ -146,42 +130,6 @@ def test_reorder_channel_holds_for_calibration(conv_model, tmp_path):
     swapped = quantized(conv_model, tmp_path, samples, reorder_channel="2 1 0").inference([samples[0]], data_format="nchw")[0]
     plain = quantized(conv_model, tmp_path, [s[:, ::-1] for s in samples]).inference([samples[0][:, ::-1]], data_format="nchw")[0]
     np.testing.assert_array_equal(swapped, plain)
-
-
-def test_a_loaded_rknn_is_kept(conv_model, make_onnx, build, tmp_path, monkeypatch):
-    """Nothing that happens to the file between load_rknn and init_runtime changes what runs."""
-    rknn = build(conv_model)
-    expected = rknn.inference([picture((1, 8, 6, 3))])[0]
-    monkeypatch.chdir(tmp_path)
-    for change in ("nothing", "remove", "replace", "shorten", "chdir"):
-        assert rknn.export_rknn("kept.rknn") == 0
-        loaded = RKNN()
-        assert loaded.load_rknn("kept.rknn") == 0
-        if change == "remove":
-            os.remove("kept.rknn")
-        elif change == "replace":
-            other = build(make_onnx([("Relu", ["x"], ["y"], {})], {"x": ("float32", [2])}, {"y": ("float32", [2])}, name="other"))
-            assert other.export_rknn("kept.rknn") == 0
-        elif change == "shorten":
-            os.truncate("kept.rknn", 100)
-        elif change == "chdir":
-            (tmp_path / "elsewhere").mkdir()
-            monkeypatch.chdir(tmp_path / "elsewhere")
-        assert loaded.init_runtime() == 0, change
-        np.testing.assert_array_equal(loaded.inference([picture((1, 8, 6, 3))])[0], expected)
-        loaded.release()
-
-
-def test_a_source_model_may_vanish_before_build(conv_model, build, tmp_path):
-    expected = build(conv_model).inference([picture((1, 8, 6, 3))])[0]
-    copy = str(tmp_path / "copy.onnx")
-    shutil.copy(conv_model, copy)
-    rknn = RKNN()
-    rknn.config(target_platform="rk3588", float_dtype="float32")
-    assert rknn.load_onnx(copy) == 0
-    os.truncate(copy, 10)
-    assert rknn.build(do_quantization=False) == 0 and rknn.init_runtime() == 0
-    np.testing.assert_array_equal(rknn.inference([picture((1, 8, 6, 3))])[0], expected)
 
 
 def test_batch(conv_model, make_onnx, tmp_path, capfd):
@@ -425,47 +373,6 @@ def test_integer_and_bool_outputs_keep_their_type(make_onnx, build):
         )
 
 
-def test_exported_file_runs_and_is_reproducible(tmp_path, shapes_model, build):
-    files = []
-    for i, threads in enumerate(("1", "2")):
-        path = tmp_path / f"{i}.rknn"
-        code = (
-            "import sys; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588', custom_string='hello')\n"
-            "assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0 and r.export_rknn(sys.argv[2]) == 0"
-        )
-        subprocess.run(
-            [sys.executable, "-c", code, str(shapes_model), str(path)],
-            check=True,
-            capture_output=True,
-            env=dict(os.environ, ORKNN_THREADS=threads),
-        )
-        files.append(path.read_bytes())
-    assert files[0] == files[1]
-    image = picture((1, 64, 64, 3))
-    rknn = RKNN()
-    assert rknn.load_rknn(str(tmp_path / "0.rknn")) == 0 and rknn.init_runtime() == 0
-    loaded = rknn.inference([image])[0]
-    np.testing.assert_array_equal(loaded, build(shapes_model, float_dtype="float16").inference([image])[0])
-    assert "RKNN VERSION:" in rknn.get_sdk_version()
-    assert rknn.list_support_target_platform(str(tmp_path / "0.rknn"))["support_target_platform"] == ["RK3588"]
-    assert rknn.list_support_target_platform()
-
-
-def test_full_disk_leaves_nothing(tmp_path, shapes_model):
-    """A file size limit stands for a full disk: the export fails, says so, and leaves neither the file nor a temporary."""
-    code = (
-        "import sys, resource, signal; from rknn.api import RKNN\n"
-        "r = RKNN(); r.config(target_platform='rk3588'); assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
-        "sys.exit(0 if r.export_rknn(sys.argv[2]) == -1 else 1)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(shapes_model), str(tmp_path / "x.rknn")], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert "cannot write" in done.stderr and list(tmp_path.glob("x.rknn*")) == []
-
-
 def test_optimization_levels_agree(shapes_model, build):
     image = picture((1, 64, 64, 3))
     results = [build(shapes_model, optimization_level=level).inference([image])[0] for level in range(4)]
@@ -485,95 +392,6 @@ def test_bundled_classifier_is_right(root, shapes_model, build):
         image = pictures.read_png(root / "examples" / "models" / "pictures" / row["file"])
         right += info["classes"][int(np.argmax(rknn.inference([image[None]])[0]))] == row["label"]
     assert right >= 0.95 * len(info["pictures"])
-
-
-def test_building_shares_the_weights(tmp_path, make_onnx):
-    """Peak memory of load and build: at most twice the weights and 100 MB."""
-    weight = np.random.default_rng(1).standard_normal((4096, 8192)).astype(np.float32)  # 128 MiB
-    model = make_onnx(
-        [("MatMul", ["x", "w"], ["y"], {})], {"x": ("float32", [1, 4096])}, {"y": ("float32", [1, 8192])}, {"w": weight}
-    )
-    code = (
-        "import sys; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588')\n"
-        "assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0\n"
-        "print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
-    )
-    peak = (
-        int(subprocess.run([sys.executable, "-c", code, model], check=True, capture_output=True, text=True).stdout.split()[-1])
-        * 1024
-    )
-    assert peak <= 2 * weight.nbytes + 100e6
-
-
-@pytest.mark.parametrize("shift", range(4))
-def test_reading_weights_takes_them_once(tmp_path, shift):
-    """A frozen graph whose weights begin at any address: memory of at most 1.2 times the file while it is read."""
-
-    def number(n):
-        return bytes([n & 127 | 128]) + number(n >> 7) if n > 127 else bytes([n])
-
-    def field(at, content):
-        return number(at << 3 | 2) + number(len(content)) + content
-
-    def shape(*dims):
-        return b"".join(field(2, b"\x08" + number(d)) for d in dims)
-
-    def attribute(name, value):
-        return field(5, field(1, name) + field(2, value))
-
-    def node(name, op, *rest):
-        return field(1, field(1, name) + field(2, op) + b"".join(rest))
-
-    rows, columns, kind, name = 2048, 8192, b"\x30\x01", b"x" * (shift + 1)
-    tensor = b"\x08\x01" + field(2, shape(rows, columns)) + field(4, np.ones((rows, columns), np.float32).tobytes())  # 64 MiB
-    model = tmp_path / "model.pb"
-    model.write_bytes(
-        node(name, b"Placeholder", attribute(b"dtype", kind), attribute(b"shape", field(7, shape(1, rows))))
-        + node(b"w", b"Const", attribute(b"dtype", kind), attribute(b"value", field(8, tensor)))
-        + node(b"y", b"MatMul", field(3, name), field(3, b"w"), attribute(b"T", kind))
-    )
-    code = (
-        "import sys; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588')\n"
-        "def now(key): return int(next(line for line in open('/proc/self/status') if line.startswith(key)).split()[1]) * 1024\n"
-        "before = now('VmRSS'); open('/proc/self/clear_refs', 'w').write('5')\n"
-        f"assert r.load_tensorflow(sys.argv[1], [{name.decode()!r}], [[1, {rows}]], ['y']) == 0\n"
-        "print(now('VmHWM') - before)"
-    )
-    grown = int(
-        subprocess.run([sys.executable, "-c", code, str(model)], check=True, capture_output=True, text=True).stdout.split()[-1]
-    )
-    assert grown <= 1.2 * model.stat().st_size
-
-
-def test_large_models_show_how_far_they_are(tmp_path, make_onnx, monkeypatch):
-
-    shown = {}
-
-    def progress(log):
-        return lambda stage, done, total: shown.setdefault(stage, []).append((done, total))
-
-    monkeypatch.setattr("rknn.api.rknn.Progress", progress)
-    weights = {f"w{i}": np.full((1024, 1024), i + 1, np.float32) for i in range(33)}  # 132 MiB
-    nodes = [("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"], {}) for i in range(33)]
-    model = make_onnx(nodes, {"x0": ("float32", [1, 1024])}, {"x33": ("float32", [1, 1024])}, weights)
-    rknn = RKNN()
-    rknn.config(target_platform="rk3588", float_dtype="float32")
-    assert (
-        rknn.load_onnx(model) == 0 and rknn.build(do_quantization=False) == 0 and rknn.export_rknn(str(tmp_path / "m.rknn")) == 0
-    )
-    for stage in ("Compiling", "Exporting"):
-        done, totals = [d for d, _ in shown[stage]], {t for _, t in shown[stage]}
-        assert len(totals) == 1 and done == sorted(done) and done[0] == 0 and done[-1] == totals.pop(), stage
-        assert len(done) > 10, f"{stage}: {done}"
-
-
-def test_verbose_file(tmp_path, conv_model):
-    log = tmp_path / "log.txt"
-    rknn = RKNN(verbose=True, verbose_file=str(log))
-    rknn.config(target_platform="rk3588")
-    assert rknn.load_onnx(conv_model) == 0
-    rknn.release()
-    assert "rknn-toolkit2 version" in log.read_text()
 
 
 @pytest.fixture
@@ -646,21 +464,6 @@ def test_load_tensorflow_takes_the_arguments_of_both_toolkits(tmp_path, frozen_g
 def test_impossible_sizes_are_refused_with_words(frozen_graph, sizes, words, capfd):
     assert load_tensorflow(str(frozen_graph), ["in/x", "in/scale"], sizes, ["y"])[1] == -1
     assert words in capfd.readouterr().err
-
-
-def test_files_that_are_no_models_are_told_by_name(tmp_path, capfd):
-    rknn = RKNN()
-    rknn.config(target_platform="rk3588")
-    for name, content, words in (
-        ("m.h5", b"\x89HDF\r\n\x1a\n", "HDF5 (Keras)"),
-        ("m.weights", bytes(20), "the weights of a Darknet network"),
-        ("m.cfg", b"[net]\nheight=1\n", "the file is a model of darknet, not of onnx. Hint: load it with load_darknet"),
-        ("m.onnx", b"", "the file is empty"),
-    ):
-        (tmp_path / name).write_bytes(content)
-        assert rknn.load_onnx(tmp_path / name) == -1
-        assert words in capfd.readouterr().err, name
-    assert rknn.load_tensorflow(tmp_path) == -1 and "this is a folder" in capfd.readouterr().err
 
 
 METHODS = """config load_caffe load_tensorflow load_tflite load_onnx load_darknet load_pytorch load_keras load_mxnet build hybrid_quantization_step1
@@ -770,140 +573,6 @@ def test_config_has_no_effect_on_a_finished_model(tmp_path, conv_model, build, c
     rknn = RKNN()
     rknn.config(target_platform="rk3588", float_dtype="float32")
     assert rknn.load_rknn(path) == 0 and "no effect on a finished model" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "name", ["ü ✓ 'quoted' %s {}.onnx", b"bytes\xff\xfe.onnx", "-o.onnx", "line\nbreak.onnx", "x" * 240 + ".onnx"]
-)
-def test_file_names_are_any_bytes(tmp_path, conv_model, name):
-    name = os.fsdecode(name)
-    source, out = tmp_path / name, tmp_path / (name[:-5] + ".rknn")
-    source.write_bytes(open(conv_model, "rb").read())
-    rknn = RKNN()
-    rknn.config(target_platform="rk3588")
-    assert rknn.load_onnx(os.fsencode(source)) == 0 and rknn.build(do_quantization=False) == 0
-    assert rknn.export_rknn(out) == 0 and rknn.load_rknn(os.fsencode(out)) == 0 and rknn.init_runtime() == 0
-    assert rknn.load_onnx(str(out) + ".missing") == -1 and rknn.export_rknn("") == -1 and rknn.load_rknn("") == -1
-
-
-def test_the_bytes_of_a_model_are_no_file_name(conv_model, capfd):
-    rknn = RKNN()
-    rknn.config(target_platform="rk3588")
-    assert rknn.load_onnx(open(conv_model, "rb").read()) == -1
-    error = capfd.readouterr().err
-    assert "not its contents" in error and "incompatible function arguments" not in error and len(error) < 2000
-
-
-def test_a_pipe_is_refused_at_once(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    rknn = RKNN()
-    assert rknn.load_rknn(tmp_path / "pipe") == -1
-
-
-def test_objects_in_several_threads(tmp_path, make_onnx, capfd):
-    """Each thread's lines reach its own log, and nobody waits for anybody for ever."""
-    model = make_onnx(
-        [("Conv", ["x", "w"], ["c"], {}), ("Relu", ["c"], ["y"], {})],
-        {"x": ("float32", [1, 3, 8, 8])},
-        {"y": ("float32", [1, 4, 6, 6])},
-        {"w": np.ones((4, 3, 3, 3), np.float32)},
-    )
-    code = """
-import sys, threading
-from rknn.api import RKNN
-def work(index):
-    for _ in range(20):
-        r = RKNN(verbose=True, verbose_file=f'{sys.argv[2]}/{index}.log')
-        r.config(target_platform='rk3588', mean_values=[[index, 0, 0]], disable_rules=[f'rule_of_{index}'])
-        assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0
-        r.release()
-threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-[t.start() for t in threads]; [t.join() for t in threads]
-"""
-    subprocess.run([sys.executable, "-c", code, model, str(tmp_path)], check=True, capture_output=True, timeout=120)
-    for index in range(4):
-        text = (tmp_path / f"{index}.log").read_text()
-        assert f"rule_of_{index}" in text and not any(f"rule_of_{other}" in text for other in range(4) if other != index)
-
-
-def test_running_gives_the_pages_of_packed_weights_back(tmp_path, make_onnx):
-    weight = np.random.default_rng(1).standard_normal((4096, 4096)).astype(np.float32)  # 64 MiB
-    model = make_onnx(
-        [("MatMul", ["x", "w"], ["y"], {})], {"x": ("float32", [1, 4096])}, {"y": ("float32", [1, 4096])}, {"w": weight}
-    )
-    code = (
-        "import sys, numpy as np; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588', float_dtype='float32')\n"
-        "assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0 and r.export_rknn(sys.argv[2]) == 0\n"
-        "r.release(); r = RKNN(); assert r.load_rknn(sys.argv[2]) == 0 and r.init_runtime() == 0\n"
-        "r.inference([np.ones((1, 4096), np.float32)])\n"
-        "print(next(line for line in open('/proc/self/status') if line.startswith('RssFile')).split()[1])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, model, str(tmp_path / "m.rknn")], check=True, capture_output=True, text=True
-    )
-    assert int(done.stdout.split()[-1]) * 1024 < weight.nbytes
-
-
-def test_weights_in_several_files_and_described_ones(tmp_path, capfd):
-    from onnx import TensorProto, helper
-
-    rng = np.random.default_rng(0)
-    weights = [rng.standard_normal((4, 4)).astype(np.float32) for _ in range(3)]
-    tensors = []
-    for i, weight in enumerate(weights):
-        with open(tmp_path / f"part{i % 2}", "ab") as file:
-            place = dict(location=f"part{i % 2}", offset=file.tell(), length=weight.nbytes)
-            file.write(weight.tobytes())
-        tensors.append(
-            TensorProto(name=f"w{i}", data_type=TensorProto.FLOAT, dims=weight.shape, data_location=TensorProto.EXTERNAL)
-        )
-        for key, value in place.items():
-            tensors[-1].external_data.add(key=key, value=str(value))
-
-    def save(name):
-        nodes = [helper.make_node("MatMul", [f"t{i}", f"w{i}"], [f"t{i + 1}"]) for i in range(3)]
-        ports = [[helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 4])] for n in ("t0", "t3")]
-        model = helper.make_model(helper.make_graph(nodes, "g", *ports, tensors), opset_imports=[helper.make_opsetid("", 17)])
-        (tmp_path / name).write_bytes(model.SerializeToString())
-        return str(tmp_path / name)
-
-    def run(path):
-        rknn = RKNN()
-        rknn.config(target_platform="rk3588", float_dtype="float32")
-        assert rknn.load_onnx(path) == 0 and rknn.build(do_quantization=False) == 0 and rknn.init_runtime() == 0
-        return rknn.inference([x])[0]
-
-    x = rng.standard_normal((1, 4)).astype(np.float32)
-    np.testing.assert_allclose(run(save("stored.onnx")), x @ weights[0] @ weights[1] @ weights[2], rtol=1e-5)
-    for i, tensor in enumerate(tensors):
-        del tensor.external_data[:]
-        for key, value in dict(location="fill:normal", seed=i, scale=0.5).items():
-            tensor.external_data.add(key=key, value=str(value))
-    capfd.readouterr()
-    drawn = save("net.onnx.structure")
-    np.testing.assert_array_equal(run(drawn), run(drawn))
-    assert "3 tensors have no weights" in capfd.readouterr().err
-
-
-def test_lines_that_cannot_be_written_stop_nothing(tmp_path, conv_model, capfd):
-    for path in (tmp_path, tmp_path / "no" / "folder.log", "/dev/full"):
-        rknn = RKNN(verbose=True, verbose_file=path)
-        rknn.config(target_platform="rk3588")
-        assert rknn.load_onnx(conv_model) == 0 and rknn.build(do_quantization=False) == 0
-        rknn.release()
-        assert "verbose_file cannot be written" in capfd.readouterr().err
-    code = (
-        "import sys; from rknn.api import RKNN; r = RKNN(); r.config(target_platform='rk3588')\n"
-        "print(r.load_onnx(sys.argv[1]), r.build(do_quantization=False), r.load_onnx('missing'))"
-    )
-    for redirection in ("2>/dev/full", "2>&-"):
-        done = subprocess.run(
-            ["sh", "-c", f'"$@" {redirection}', "sh", sys.executable, "-c", code, conv_model],
-            stdout=subprocess.PIPE,
-            text=True,
-            timeout=120,
-        )
-        assert done.stdout == "0 0 -1\n", redirection
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,12 @@ namespace {
 
 Range with_zero(double low, double high) { return {std::min(low, 0.0), std::max(high, 0.0)}; }
 
+// How far the centre of a bin lies outside of the range, 0 within.
+double distance(const Histogram& h, size_t bin, const Range& r) {
+  const double centre = h.lower_edge() + (static_cast<double>(bin) + 0.5) * h.bin_width();
+  return centre < r.low ? r.low - centre : centre > r.high ? centre - r.high : 0;
+}
+
 // Mean squared error of values in the histogram when they are rounded to `levels` steps over [low, high] and clipped to it.
 // Within a bin values count as evenly spread: a bin much wider than a step rounds to step^2 / 12, a clipped one is off by its
 // distance.
@@ -16,8 +22,7 @@ double rounding_error(const Histogram& h, const Range& r, double levels) {
   double error = 0;
   for (size_t i = 0; i < h.bins().size(); ++i) {
     if (h.bins()[i] == 0) continue;
-    const double centre = h.lower_edge() + (static_cast<double>(i) + 0.5) * h.bin_width();
-    const double outside = centre < r.low ? r.low - centre : centre > r.high ? centre - r.high : 0;
+    const double outside = distance(h, i, r);
     error += h.bins()[i] * (outside > 0 ? outside * outside : step * step / 12);
   }
   return error;
@@ -27,8 +32,7 @@ double rounding_error(const Histogram& h, const Range& r, double levels) {
 double clipping_error(const Histogram& h, const Range& r) {
   double error = 0;
   for (size_t i = 0; i < h.bins().size(); ++i) {
-    const double centre = h.lower_edge() + (static_cast<double>(i) + 0.5) * h.bin_width();
-    const double outside = centre < r.low ? r.low - centre : centre > r.high ? centre - r.high : 0;
+    const double outside = distance(h, i, r);
     error += h.bins()[i] * outside * outside;
   }
   return error;

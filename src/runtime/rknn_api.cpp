@@ -55,8 +55,6 @@ uint32_t number(const Enum& value) {
   return std::bit_cast<uint32_t>(value);
 }
 
-uint32_t saturate(uint64_t n) { return static_cast<uint32_t>(std::min<uint64_t>(n, UINT32_MAX)); }
-
 const platform::Platform* platform_of(const Session& session) { return platform::find(session.model().target_platform); }
 
 // --- init

@@ -9,7 +9,6 @@ namespace {
 using namespace ir;
 
 uint64_t round_up(uint64_t n, uint64_t multiple) { return multiple > 1 ? (n + multiple - 1) / multiple * multiple : n; }
-uint32_t saturate(uint64_t n) { return static_cast<uint32_t>(std::min<uint64_t>(n, UINT32_MAX)); }
 
 uint32_t public_bytes(rknn_tensor_type type) {
   switch (type) {

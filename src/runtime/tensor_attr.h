@@ -1,6 +1,8 @@
 // Inputs and outputs as rknn_tensor_attr, in the views that rknn_query offers (spec: c-api 5.3, 6.4).
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 
 #include "platform/platforms.h"
@@ -8,6 +10,9 @@
 #include "runtime/session.h"
 
 namespace orknn::runtime {
+
+// Sizes of the C API have 32 bits; larger ones become the largest.
+inline uint32_t saturate(uint64_t n) { return static_cast<uint32_t>(std::min<uint64_t>(n, UINT32_MAX)); }
 
 enum class AttrView {
   General,     // what rknn_inputs_set and rknn_outputs_get use

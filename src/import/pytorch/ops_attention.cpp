@@ -143,20 +143,16 @@ std::span<const Row> attention_rows() {
        "is_causal=False, *, Tensor? attn_mask=None, float? scale=None, bool enable_gqa=False)",
        fused_attention<1>},
       {"_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0, "
-       "bool "
-       "is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False)",
+       "bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False)",
        fused_attention<1>},
       {"_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, "
        "Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average=True, "
-       "int? "
-       "mask_type=None)",
+       "int? mask_type=None)",
        native_multi_head_attention},
       {"_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor "
        "proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, "
-       "Tensor "
-       "norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, "
-       "Tensor? "
-       "mask=None, int? mask_type=None)",
+       "Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor "
+       "ffn_bias_2, Tensor? mask=None, int? mask_type=None)",
        encoder_layer},
   };
   return kRows;

@@ -160,8 +160,7 @@ std::span<const Row> convolution_rows() {
        "int[] output_padding, int groups, any benchmark=None, any deterministic=None, any cudnn=None, any tf32=None)",
        convolution},
       {"convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
-       "int[] "
-       "output_padding, int groups)",
+       "int[] output_padding, int groups)",
        convolution},
       {"convolution_overrideable(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool "
        "transposed, int[] output_padding, int groups)",
@@ -184,16 +183,13 @@ std::span<const Row> convolution_rows() {
       {"_convolution_mode(Tensor input, Tensor weight, Tensor? bias, int[] stride, str padding, int[] dilation, int groups)",
        conv_padding_mode},
       {"conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] "
-       "output_padding=0, "
-       "int groups=1, int[] dilation=1)",
+       "output_padding=0, int groups=1, int[] dilation=1)",
        conv_transpose},
       {"conv_transpose2d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] "
-       "output_padding=0, "
-       "int groups=1, int[] dilation=1)",
+       "output_padding=0, int groups=1, int[] dilation=1)",
        conv_transpose},
       {"conv_transpose3d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] "
-       "output_padding=0, "
-       "int groups=1, int[] dilation=1)",
+       "output_padding=0, int groups=1, int[] dilation=1)",
        conv_transpose},
       {"mkldnn_convolution(Tensor input, Tensor weight, Tensor? bias, int[] padding, int[] stride, int[] dilation, int groups)",
        conv},

@@ -321,16 +321,13 @@ std::span<const Row> packed_rows() {
       {"quantized::conv_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups)",
        conv_prepack},
       {"quantized::conv_transpose1d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] output_padding, "
-       "int[] "
-       "dilation, int groups)",
+       "int[] dilation, int groups)",
        conv_transpose_prepack},
       {"quantized::conv_transpose2d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] output_padding, "
-       "int[] "
-       "dilation, int groups)",
+       "int[] dilation, int groups)",
        conv_transpose_prepack},
       {"quantized::conv_transpose3d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] output_padding, "
-       "int[] "
-       "dilation, int groups)",
+       "int[] dilation, int groups)",
        conv_transpose_prepack},
       {"quantized::linear_prepack(Tensor weight, Tensor? bias=None)", linear_prepack},
       {"quantized::linear_prepack_fp16(Tensor weight, Tensor? bias=None)", half_prepack},

@@ -243,8 +243,7 @@ std::span<const Row> quantize_rows() {
        "quant_max, int dtype)",
        decomposed_quantize},
       {"quantized_decomposed::quantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, "
-       "int "
-       "quant_max, int dtype)",
+       "int quant_max, int dtype)",
        decomposed_quantize},
       {"quantized_decomposed::dequantize_per_tensor(Tensor input, operand scale, operand zero_point, Scalar quant_min, Scalar "
        "quant_max, int dtype, *, int? out_dtype=None)",
