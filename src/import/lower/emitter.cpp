@@ -1,6 +1,7 @@
 #include "import/lower/emitter.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_set>
 
 #include "ir/infer.h"
@@ -228,6 +229,101 @@ void Emitter::fold(NodeId id) {
     t.constant = (*values)[i];
     t.dtype = t.constant.dtype();
   }
+}
+
+Status wrong_input_count(size_t found, size_t least, size_t most) {
+  std::string expected = std::to_string(least);
+  if (most != least) expected = most == SIZE_MAX ? "at least " + expected : expected + " to " + std::to_string(most);
+  return invalid_model("the number of inputs is wrong").expected(std::move(expected)).found(std::to_string(found));
+}
+
+Result<TensorId> Emitter::emit_same(std::string_view op, std::span<const TensorId> inputs) {
+  const OpDef* def = ops_.find(op);
+  ORKNN_ASSERT(def, "rows name operators of ours");
+  const auto least = static_cast<size_t>(def->inputs.min), most = static_cast<size_t>(def->inputs.max);
+  if (inputs.size() < least || inputs.size() > most) return wrong_input_count(inputs.size(), least, most);
+  return emit(std::string(op), {inputs.begin(), inputs.end()});
+}
+
+TensorId Emitter::clip(TensorId x, std::optional<double> least, std::optional<double> most) {
+  return emit("Clip", {x, least ? scalar_like(x, *least, "min") : TensorId{}, most ? scalar_like(x, *most, "max") : TensorId{}});
+}
+
+TensorId Emitter::reduce(std::string_view op, TensorId x, const std::vector<int64_t>& axes, bool keep) {
+  return axes.empty() ? x : emit(std::string(op), {x, add_ints("axes", axes)}, {{"keepdims", int64_t{keep}}});
+}
+
+TensorId Emitter::unsqueeze(TensorId x, const std::vector<int64_t>& axes) {
+  return axes.empty() ? x : emit("Unsqueeze", {x, add_ints("axes", axes)});
+}
+
+TensorId Emitter::squeeze(TensorId x, const std::vector<int64_t>& axes) {
+  return axes.empty() ? x : emit("Squeeze", {x, add_ints("axes", axes)});
+}
+
+TensorId Emitter::swap_axes(TensorId x, int64_t a, int64_t b) {
+  const auto rank = rank_of(x);
+  ORKNN_ASSERT(rank, "swap_axes is for tensors of known rank");
+  std::vector<int64_t> permutation(static_cast<size_t>(*rank));
+  std::iota(permutation.begin(), permutation.end(), int64_t{0});
+  const auto at = [&](int64_t i) -> int64_t& { return permutation[static_cast<size_t>(i < 0 ? i + *rank : i)]; };
+  std::swap(at(a), at(b));
+  return transpose(x, std::move(permutation));
+}
+
+TensorId Emitter::slice(TensorId x, int64_t axis, int64_t begin, int64_t end, int64_t step) {
+  return slice(x, {begin}, {end}, {axis}, step == 1 ? std::vector<int64_t>{} : std::vector<int64_t>{step});
+}
+
+TensorId Emitter::slice(TensorId x, const std::vector<int64_t>& starts, const std::vector<int64_t>& ends,
+                        const std::vector<int64_t>& axes, const std::vector<int64_t>& steps) {
+  std::vector<TensorId> inputs{x, add_ints("starts", starts), add_ints("ends", ends), add_ints("axes", axes)};
+  if (!steps.empty()) inputs.push_back(add_ints("steps", steps));
+  return emit("Slice", std::move(inputs));
+}
+
+TensorId Emitter::reverse(TensorId x, const std::vector<int64_t>& axes) {
+  const std::vector<int64_t> last(axes.size(), -1), before_first(axes.size(), INT64_MIN);
+  return axes.empty() ? x : slice(x, last, before_first, axes, last);
+}
+
+TensorId Emitter::concat(std::vector<TensorId> parts, int64_t axis) {
+  return parts.size() == 1 ? parts[0] : emit("Concat", std::move(parts), {{"axis", axis}});
+}
+
+TensorId Emitter::stack(std::vector<TensorId> parts, int64_t axis) {
+  for (TensorId& part : parts) part = unsqueeze(part, {axis});
+  return concat(std::move(parts), axis);
+}
+
+std::vector<TensorId> Emitter::split(TensorId x, int64_t axis, const std::vector<int64_t>& sizes) {
+  if (sizes.size() == 1) return {x};
+  return emit_all("Split", {x, add_ints("split", sizes)}, {{"axis", axis}}, sizes.size());
+}
+
+TensorId Emitter::expand(TensorId x, std::span<const int64_t> dims) {
+  const auto have = dims_of(x);
+  if (have && std::ranges::equal(*have, dims)) return x;
+  return emit("Expand", {x, add_ints("shape", dims)});
+}
+
+TensorId Emitter::full(std::span<const int64_t> dims, double value, DType dtype) {
+  const TensorData one = convert(TensorData::scalar<double>(value).view(), dtype).reshaped({1});
+  return emit("ConstantOfShape", {add_ints("shape", dims)}, {{"value", one}});
+}
+
+TensorId Emitter::full_like(TensorId x, double value) { return emit("Expand", {scalar_like(x, value), unary("Shape", x)}); }
+
+Result<std::vector<int64_t>> Emitter::axes_of(std::span<const int64_t> axes, int64_t rank) {
+  std::vector<int64_t> list;
+  for (int64_t axis : axes) {
+    ORKNN_TRY_ASSIGN(const int64_t found, normalize_axis(axis, rank));
+    list.push_back(found);
+  }
+  for (int64_t i = 0; axes.empty() && i < rank; ++i) list.push_back(i);
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  return list;
 }
 
 TensorId Emitter::transpose(TensorId x, std::vector<int64_t> permutation) {

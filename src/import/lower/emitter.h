@@ -66,6 +66,50 @@ class Emitter {
   ir::TensorId transpose(ir::TensorId x, std::vector<int64_t> permutation);
   ir::TensorId reshape(ir::TensorId x, std::vector<int64_t> shape);  // 0 keeps an extent, -1 takes what is left
   ir::TensorId cast(ir::TensorId x, DType to);
+  // One of our operators on these inputs, whose number is checked.
+  Result<ir::TensorId> emit_same(std::string_view op, std::span<const ir::TensorId> inputs);
+
+  // --- arithmetic. Numbers take the type of the tensor they are combined with.
+  ir::TensorId scalar_like(ir::TensorId x, double value, std::string_view role = "scalar") {
+    return add_scalar(role, value, dtype_of(x));
+  }
+  ir::TensorId unary(std::string_view op, ir::TensorId x) { return emit(std::string(op), {x}); }
+  ir::TensorId binary(std::string_view op, ir::TensorId a, ir::TensorId b) { return emit(std::string(op), {a, b}); }
+  ir::TensorId with_scalar(std::string_view op, ir::TensorId x, double value) { return binary(op, x, scalar_like(x, value)); }
+  ir::TensorId add(ir::TensorId a, ir::TensorId b) { return emit("Add", {a, b}); }
+  ir::TensorId sub(ir::TensorId a, ir::TensorId b) { return emit("Sub", {a, b}); }
+  ir::TensorId mul(ir::TensorId a, ir::TensorId b) { return emit("Mul", {a, b}); }
+  ir::TensorId div(ir::TensorId a, ir::TensorId b) { return emit("Div", {a, b}); }
+  ir::TensorId add(ir::TensorId x, double term) { return with_scalar("Add", x, term); }
+  ir::TensorId sub(ir::TensorId x, double term) { return with_scalar("Sub", x, term); }
+  ir::TensorId mul(ir::TensorId x, double factor) { return with_scalar("Mul", x, factor); }
+  ir::TensorId div(ir::TensorId x, double divisor) { return with_scalar("Div", x, divisor); }
+  ir::TensorId matmul(ir::TensorId a, ir::TensorId b) { return emit("MatMul", {a, b}); }
+  ir::TensorId where(ir::TensorId condition, ir::TensorId a, ir::TensorId b) { return emit("Where", {condition, a, b}); }
+  ir::TensorId clip(ir::TensorId x, std::optional<double> least, std::optional<double> most);
+  ir::TensorId softmax(ir::TensorId x, int64_t axis) { return emit("Softmax", {x}, {{"axis", axis}}); }
+  // Reduces over `axes`; x itself when there are none.
+  ir::TensorId reduce(std::string_view op, ir::TensorId x, const std::vector<int64_t>& axes, bool keep);
+
+  // --- axes and extents. An empty list of axes changes nothing.
+  ir::TensorId unsqueeze(ir::TensorId x, const std::vector<int64_t>& axes);
+  ir::TensorId squeeze(ir::TensorId x, const std::vector<int64_t>& axes);
+  ir::TensorId swap_axes(ir::TensorId x, int64_t a, int64_t b);  // counted from the end when negative; the rank is known
+  ir::TensorId slice(ir::TensorId x, int64_t axis, int64_t begin, int64_t end, int64_t step = 1);
+  ir::TensorId slice(ir::TensorId x, const std::vector<int64_t>& starts, const std::vector<int64_t>& ends,
+                     const std::vector<int64_t>& axes, const std::vector<int64_t>& steps = {});
+  ir::TensorId reverse(ir::TensorId x, const std::vector<int64_t>& axes);
+  ir::TensorId gather(ir::TensorId x, ir::TensorId indices, int64_t axis) {
+    return emit("Gather", {x, indices}, {{"axis", axis}});
+  }
+  ir::TensorId concat(std::vector<ir::TensorId> parts, int64_t axis);  // a single part is the result
+  ir::TensorId stack(std::vector<ir::TensorId> parts, int64_t axis);   // along a new axis
+  std::vector<ir::TensorId> split(ir::TensorId x, int64_t axis, const std::vector<int64_t>& sizes);
+  ir::TensorId expand(ir::TensorId x, std::span<const int64_t> dims);
+  ir::TensorId full(std::span<const int64_t> dims, double value, DType dtype);
+  ir::TensorId full_like(ir::TensorId x, double value);
+  // A list of axes as distinct non-negative ones in ascending order; all axes when `axes` is empty.
+  static Result<std::vector<int64_t>> axes_of(std::span<const int64_t> axes, int64_t rank);
   // Channels last to channels first and back, for tensors of rank 3 and more.
   Result<ir::TensorId> channels_first(ir::TensorId x);
   Result<ir::TensorId> channels_last(ir::TensorId x);
@@ -82,6 +126,9 @@ class Emitter {
   std::string layer_;
   std::vector<std::string> origin_;
 };
+
+// A layer with another number of inputs than its operator takes.
+Status wrong_input_count(size_t found, size_t least, size_t most);
 
 // One row of a framework's table: a foreign operator and the function that builds our nodes for it. `Layer` is the framework's
 // view of one layer, an Emitter with access to the layer's own fields.

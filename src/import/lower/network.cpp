@@ -241,4 +241,11 @@ TensorData random_weights(std::string_view name, Dims dims, int64_t fan_in) {
   return near_normal(state, 0, std::sqrt(2.0 / static_cast<double>(std::max<int64_t>(fan_in, 1))), std::move(dims));
 }
 
+TensorData filled(std::string_view name, Dims dims, Fill fill, int64_t fan_in) {
+  if (fill == Fill::Random) return random_weights(name, std::move(dims), fan_in);
+  TensorData value = TensorData::allocate(DType::Float32, std::move(dims));
+  std::fill_n(static_cast<float*>(value.mutable_data()), value.count(), fill == Fill::Ones ? 1.0f : 0.0f);
+  return value;
+}
+
 }  // namespace orknn::importer

@@ -97,5 +97,8 @@ class Network {
 // Weights for a description without any: reproducible (they follow from the name), normal, of a variance that keeps the signal's
 // size through a layer with `fan_in` inputs per output.
 ir::TensorData random_weights(std::string_view name, ir::Dims dims, int64_t fan_in);
+// What a parameter without a value is filled with.
+enum class Fill { Random, Zeros, Ones };
+ir::TensorData filled(std::string_view name, ir::Dims dims, Fill fill, int64_t fan_in);
 
 }  // namespace orknn::importer

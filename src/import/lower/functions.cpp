@@ -1,0 +1,109 @@
+#include "import/lower/functions.h"
+
+#include <numbers>
+
+namespace orknn::importer {
+using namespace ir;
+
+TensorId square(Emitter& e, TensorId x) { return e.mul(x, x); }
+TensorId rsqrt(Emitter& e, TensorId x) { return e.unary("Reciprocal", e.unary("Sqrt", x)); }
+TensorId cube_root(Emitter& e, TensorId x) {
+  return e.mul(e.unary("Sign", x), e.with_scalar("Pow", e.unary("Abs", x), 1.0 / 3.0));
+}
+
+// u = 1 + x rounds x to the digits that u has; log(u) x / (u - 1) makes up for that. Far from 0 nothing is lost.
+TensorId log1p(Emitter& e, TensorId x) {
+  const TensorId u = e.add(x, 1.0), kept = e.sub(u, 1.0), log = e.unary("Log", u);
+  const TensorId all_lost = e.with_scalar("Equal", kept, 0.0);
+  const TensorId corrected = e.mul(log, e.div(x, e.where(all_lost, e.scalar_like(x, 1.0), kept)));
+  const TensorId is_near = e.with_scalar("Less", e.unary("Abs", x), 0.5);
+  return e.where(is_near, e.where(all_lost, x, corrected), log);
+}
+
+// exp(x) - 1 = 2 sinh(x / 2) exp(x / 2), which subtracts nothing.
+TensorId expm1(Emitter& e, TensorId x) {
+  const TensorId half = e.mul(x, 0.5);
+  const TensorId near = e.mul(e.mul(e.unary("Sinh", half), 2.0), e.unary("Exp", half));
+  return e.where(e.with_scalar("Less", e.unary("Abs", x), 1.0), near, e.sub(e.unary("Exp", x), 1.0));
+}
+
+TensorId log2(Emitter& e, TensorId x) { return e.mul(e.unary("Log", x), std::numbers::log2e); }
+TensorId log10(Emitter& e, TensorId x) { return e.mul(e.unary("Log", x), std::numbers::log10e); }
+TensorId exp2(Emitter& e, TensorId x) { return e.unary("Exp", e.mul(x, std::numbers::ln2)); }
+TensorId erfc(Emitter& e, TensorId x) { return e.sub(e.scalar_like(x, 1.0), e.unary("Erf", x)); }
+TensorId log_sigmoid(Emitter& e, TensorId x) { return e.unary("Neg", e.unary("Softplus", e.unary("Neg", x))); }
+TensorId degrees(Emitter& e, TensorId x) { return e.mul(x, 180 / std::numbers::pi); }
+TensorId radians(Emitter& e, TensorId x) { return e.mul(x, std::numbers::pi / 180); }
+TensorId is_finite(Emitter& e, TensorId x) { return e.unary("Not", e.binary("Or", e.unary("IsInf", x), e.unary("IsNaN", x))); }
+TensorId relu6(Emitter& e, TensorId x) { return e.clip(x, 0.0, 6.0); }
+TensorId zeros_like(Emitter& e, TensorId x) { return e.full_like(x, 0.0); }
+TensorId ones_like(Emitter& e, TensorId x) { return e.full_like(x, 1.0); }
+
+TensorId truncate(Emitter& e, TensorId x) {
+  if (!is_float(e.dtype_of(x))) return x;
+  return e.mul(e.unary("Sign", x), e.unary("Floor", e.unary("Abs", x)));
+}
+
+// The fraction decides, which is exact: floor(|x| + 0.5) would round 0.49999997 up.
+TensorId round_half_away(Emitter& e, TensorId x) {
+  if (!is_float(e.dtype_of(x))) return x;
+  const TensorId size = e.unary("Abs", x), whole = e.unary("Floor", size);
+  const TensorId up = e.cast(e.with_scalar("GreaterOrEqual", e.sub(size, whole), 0.5), e.dtype_of(x));
+  return e.mul(e.unary("Sign", x), e.add(whole, up));
+}
+TensorId round_half_down(Emitter& e, TensorId x) {
+  if (!is_float(e.dtype_of(x))) return x;
+  const TensorId whole = e.unary("Floor", x);
+  return e.add(whole, e.cast(e.with_scalar("Greater", e.sub(x, whole), 0.5), e.dtype_of(x)));
+}
+
+TensorId not_equal(Emitter& e, TensorId a, TensorId b) { return e.unary("Not", e.binary("Equal", a, b)); }
+TensorId squared_difference(Emitter& e, TensorId a, TensorId b) { return square(e, e.sub(a, b)); }
+
+// Our Div of integers truncates, our Mod has the divisor's sign.
+TensorId floor_div(Emitter& e, TensorId a, TensorId b) {
+  if (is_float(e.dtype_of(a))) return e.unary("Floor", e.div(a, b));
+  return e.div(e.sub(a, e.binary("Mod", a, b)), b);
+}
+TensorId truncate_div(Emitter& e, TensorId a, TensorId b) { return truncate(e, e.div(a, b)); }
+TensorId truncate_mod(Emitter& e, TensorId a, TensorId b) { return e.emit("Mod", {a, b}, {{"fmod", int64_t{1}}}); }
+
+// The remainder of the truncating division is exact; it is moved by one divisor where its sign is not the divisor's.
+TensorId floor_mod(Emitter& e, TensorId a, TensorId b) {
+  if (!is_float(e.dtype_of(a))) return e.binary("Mod", a, b);
+  const TensorId rest = truncate_mod(e, a, b), zero = e.scalar_like(a, 0.0);
+  const TensorId signs_differ = e.binary("Xor", e.binary("Less", rest, zero), e.binary("Less", b, zero));
+  return e.where(e.binary("And", signs_differ, not_equal(e, rest, zero)), e.add(rest, b), rest);
+}
+
+// The arc tangent of y / x, moved by pi to the left half plane; on the axis of y the sign of y decides, and the origin has angle
+// 0.
+TensorId atan2(Emitter& e, TensorId y, TensorId x) {
+  const TensorId zero = e.scalar_like(x, 0.0), pi = e.scalar_like(x, std::numbers::pi);
+  const TensorId on_axis = e.binary("Equal", x, zero);
+  const TensorId slope = e.unary("Atan", e.div(y, e.where(on_axis, e.scalar_like(x, 1.0), x)));
+  const TensorId half_turn = e.where(e.binary("Less", y, zero), e.unary("Neg", pi), pi);
+  const TensorId angle = e.add(slope, e.where(e.binary("Less", x, zero), half_turn, zero));
+  return e.where(on_axis, e.mul(e.unary("Sign", y), std::numbers::pi / 2), angle);
+}
+TensorId hypot(Emitter& e, TensorId a, TensorId b) { return e.unary("Sqrt", e.add(square(e, a), square(e, b))); }
+
+TensorId zero_where_zero(Emitter& e, TensorId tested, TensorId value) {
+  return e.where(e.with_scalar("Equal", tested, 0.0), e.scalar_like(value, 0.0), value);
+}
+TensorId xlogy(Emitter& e, TensorId x, TensorId y) { return zero_where_zero(e, x, e.mul(x, e.unary("Log", y))); }
+TensorId div_no_nan(Emitter& e, TensorId a, TensorId b) { return zero_where_zero(e, b, e.div(a, b)); }
+
+Result<TensorId> select_rows(Emitter& e, TensorId condition, TensorId a, TensorId b) {
+  ORKNN_TRY_ASSIGN(const int64_t rank, e.need_rank(condition, "to select"));
+  if (rank == 1) {
+    ORKNN_TRY_ASSIGN(const int64_t wanted, e.need_rank(a, "to select its rows"));
+    std::vector<int64_t> axes;
+    for (int64_t i = 1; i < wanted; ++i) axes.push_back(i);
+    condition = e.unsqueeze(condition, axes);
+  }
+  return select(e, condition, a, b);
+}
+TensorId select(Emitter& e, TensorId condition, TensorId a, TensorId b) { return e.where(e.cast(condition, DType::Bool), a, b); }
+
+}  // namespace orknn::importer

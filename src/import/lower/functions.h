@@ -1,0 +1,52 @@
+// Functions that frameworks have and we compose of our operators, each exact where its framework is: at ties, for tiny arguments,
+// at zero and infinity. All take tensors of one type and can stand in a row as they are ({"LOG1P", log1p}).
+#pragma once
+
+#include "import/lower/emitter.h"
+
+namespace orknn::importer {
+
+// --- of one value
+ir::TensorId square(Emitter& e, ir::TensorId x);
+ir::TensorId rsqrt(Emitter& e, ir::TensorId x);
+ir::TensorId cube_root(Emitter& e, ir::TensorId x);
+ir::TensorId log1p(Emitter& e, ir::TensorId x);  // keeps its digits near 0
+ir::TensorId expm1(Emitter& e, ir::TensorId x);  // keeps its digits near 0
+ir::TensorId log2(Emitter& e, ir::TensorId x);
+ir::TensorId log10(Emitter& e, ir::TensorId x);
+ir::TensorId exp2(Emitter& e, ir::TensorId x);
+ir::TensorId erfc(Emitter& e, ir::TensorId x);
+ir::TensorId log_sigmoid(Emitter& e, ir::TensorId x);
+ir::TensorId degrees(Emitter& e, ir::TensorId x);
+ir::TensorId radians(Emitter& e, ir::TensorId x);
+ir::TensorId is_finite(Emitter& e, ir::TensorId x);
+ir::TensorId relu6(Emitter& e, ir::TensorId x);
+ir::TensorId zeros_like(Emitter& e, ir::TensorId x);
+ir::TensorId ones_like(Emitter& e, ir::TensorId x);
+
+// --- rounding. Integers stay what they are. Ties to even is our operator Round.
+ir::TensorId truncate(Emitter& e, ir::TensorId x);
+ir::TensorId round_half_away(Emitter& e, ir::TensorId x);  // from zero
+ir::TensorId round_half_down(Emitter& e, ir::TensorId x);
+
+// --- of two values
+ir::TensorId not_equal(Emitter& e, ir::TensorId a, ir::TensorId b);
+ir::TensorId squared_difference(Emitter& e, ir::TensorId a, ir::TensorId b);
+ir::TensorId floor_div(Emitter& e, ir::TensorId a, ir::TensorId b);
+ir::TensorId truncate_div(Emitter& e, ir::TensorId a, ir::TensorId b);
+ir::TensorId floor_mod(Emitter& e, ir::TensorId a, ir::TensorId b);     // sign of the divisor
+ir::TensorId truncate_mod(Emitter& e, ir::TensorId a, ir::TensorId b);  // sign of the dividend
+ir::TensorId atan2(Emitter& e, ir::TensorId y, ir::TensorId x);
+ir::TensorId hypot(Emitter& e, ir::TensorId a, ir::TensorId b);
+// `value` where `tested` is not 0, and 0 where it is, whatever `value` is there.
+ir::TensorId zero_where_zero(Emitter& e, ir::TensorId tested, ir::TensorId value);
+ir::TensorId xlogy(Emitter& e, ir::TensorId x, ir::TensorId y);       // x log(y), 0 where x is 0
+ir::TensorId div_no_nan(Emitter& e, ir::TensorId a, ir::TensorId b);  // 0 where b is 0
+
+// --- selection
+// Where, with a vector of conditions standing for whole rows of the operands.
+Result<ir::TensorId> select_rows(Emitter& e, ir::TensorId condition, ir::TensorId a, ir::TensorId b);
+// Where for conditions of any type, broadcast.
+ir::TensorId select(Emitter& e, ir::TensorId condition, ir::TensorId a, ir::TensorId b);
+
+}  // namespace orknn::importer

@@ -1,0 +1,181 @@
+// How a framework binds its operators to ours: one row per foreign operator.
+//
+//   {"ABS", same<"Abs">},                     our operator under another name, on all inputs
+//   {"LOG1P", log1p},                         a composed function of import/lower/functions.h
+//   {"SOFTMAX", softmax},                     a function of the framework's own: Result<TensorId> softmax(Layer&, TensorId x)
+//   {"SPLIT", split, {.inputs = {2, 2}}},     several results, and the number of inputs checked before the call
+//
+// A lowering takes the layer and as many of its inputs as it names (`TensorId` parameters, fetched in order; a missing one is
+// an error), or all of them as a span. It returns one tensor, several, the framework's own kind of output, or a Status when it
+// has no outputs; each of them bare or as a Result.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "import/lower/emitter.h"
+
+namespace orknn::importer {
+
+// An operator's name as a template argument.
+template <size_t N>
+struct OpName {
+  constexpr OpName(const char (&text)[N]) { std::copy_n(text, N, chars); }
+  std::string string() const { return chars; }
+  char chars[N];
+};
+
+// Inputs of a layer as a lowering that takes all of them sees them.
+using Operands = std::span<const ir::TensorId>;
+
+template <class T>
+struct ResultTraits {
+  using Value = T;
+};
+template <class T>
+struct ResultTraits<Result<T>> {
+  using Value = T;
+};
+
+// A lowering function of any of the accepted signatures. `Layer` is the framework's view of one layer: an Emitter with
+//   using Outputs                                    what a lowered layer hands over, a vector of tensors by default
+//   size_t operand_count() const
+//   Result<ir::TensorId> operand(size_t i)           the i-th input as lowerings see it by default; an error when it is missing
+// and, where Outputs is no vector of tensors, `Result<Outputs> made(...)` for what its lowerings return.
+template <class Layer>
+class Lowering {
+ public:
+  using Outputs = typename Layer::Outputs;
+
+  template <class R, class L, class... Inputs>
+  requires std::derived_from<Layer, L> &&(std::same_as<Inputs, ir::TensorId>&&...)Lowering(R (*function)(L&, Inputs...))
+      : function_(reinterpret_cast<Function>(function)), call_(&call_with_inputs<R, L, Inputs...>) {}
+  template <class R, class L>
+  requires std::derived_from<Layer, L> Lowering(R (*function)(L&, Operands))
+      : function_(reinterpret_cast<Function>(function)), call_(&call_with_all<R, L>) {}
+
+  Result<Outputs> operator()(Layer& layer) const { return call_(layer, function_); }
+
+ private:
+  using Function = void (*)();
+
+  template <class R>
+  static Result<Outputs> to_outputs(Layer& layer, R result) {
+    if constexpr (std::same_as<R, Status>) {
+      if (!result) return result;
+      return Outputs{};
+    } else if constexpr (!std::same_as<typename ResultTraits<R>::Value, R>) {
+      if (!result) return result.status();
+      return to_outputs(layer, *std::move(result));
+    } else if constexpr (std::convertible_to<R, Outputs>) {
+      return Outputs(std::move(result));
+    } else if constexpr (requires { layer.made(std::move(result)); }) {
+      return layer.made(std::move(result));
+    } else if constexpr (std::convertible_to<R, typename Outputs::value_type>) {
+      Outputs outputs;
+      outputs.push_back(std::move(result));
+      return outputs;
+    } else {
+      return Outputs(result.begin(), result.end());
+    }
+  }
+
+  template <class R, class L, class... Inputs>
+  static Result<Outputs> call_with_inputs(Layer& layer, Function function) {
+    ir::TensorId inputs[sizeof...(Inputs) + 1];
+    for (size_t i = 0; i < sizeof...(Inputs); ++i) {
+      ORKNN_TRY_ASSIGN(inputs[i], layer.operand(i));
+    }
+    return [&]<size_t... I>(std::index_sequence<I...>)->Result<Outputs> {
+      return to_outputs<R>(layer, reinterpret_cast<R (*)(L&, Inputs...)>(function)(layer, inputs[I]...));
+    }
+    (std::index_sequence_for<Inputs...>{});
+  }
+
+  template <class R, class L>
+  static Result<Outputs> call_with_all(Layer& layer, Function function) {
+    std::vector<ir::TensorId> inputs;
+    for (size_t i = 0; i < layer.operand_count(); ++i) {
+      ORKNN_TRY_ASSIGN(const ir::TensorId x, layer.operand(i));
+      inputs.push_back(x);
+    }
+    return to_outputs<R>(layer, reinterpret_cast<R (*)(L&, Operands)>(function)(layer, inputs));
+  }
+
+  Function function_;
+  Result<Outputs> (*call_)(Layer&, Function);
+};
+
+// What a row demands of a layer before its lowering is called.
+struct RowLimits {
+  struct Counts {
+    size_t least = 0, most = SIZE_MAX;
+  };
+  Counts inputs = {};
+  int64_t since = 0, below = INT64_MAX;  // versions of the framework's operator set the row is for
+};
+
+template <class Layer>
+struct OperatorRow {
+  std::string_view op;
+  Lowering<Layer> lower;
+  RowLimits limits = {};
+
+  bool is_for(int64_t version) const { return version >= limits.since && version < limits.below; }
+  Result<typename Layer::Outputs> operator()(Layer& layer) const {
+    const size_t count = layer.operand_count();
+    if (count < limits.inputs.least || count > limits.inputs.most)
+      return wrong_input_count(count, limits.inputs.least, limits.inputs.most);
+    return lower(layer);
+  }
+};
+
+// The rows of a framework by operator.
+template <class Layer>
+class RowTable {
+ public:
+  RowTable(std::initializer_list<std::span<const OperatorRow<Layer>>> tables) {
+    for (const auto rows : tables)
+      for (const OperatorRow<Layer>& row : rows) {
+        std::vector<const OperatorRow<Layer>*>& forms = rows_[row.op];
+        for (const OperatorRow<Layer>* other : forms)
+          ORKNN_ASSERT(other->limits.below <= row.limits.since || row.limits.below <= other->limits.since,
+                       "one row per operator and version");
+        forms.push_back(&row);
+      }
+  }
+  // nullptr for an operator without a row for that version.
+  const OperatorRow<Layer>* find(std::string_view op, int64_t version = 0) const {
+    const auto it = rows_.find(op);
+    if (it == rows_.end()) return nullptr;
+    for (const OperatorRow<Layer>* row : it->second)
+      if (row->is_for(version)) return row;
+    return nullptr;
+  }
+
+ private:
+  std::unordered_map<std::string_view, std::vector<const OperatorRow<Layer>*>> rows_;
+};
+
+// Our operator under another name: all inputs, as many as it takes, no attributes.
+template <OpName Op>
+Result<ir::TensorId> same(Emitter& e, Operands inputs) {
+  return e.emit_same(Op.chars, inputs);
+}
+// The same, with the operands swapped.
+template <OpName Op>
+ir::TensorId swapped(Emitter& e, ir::TensorId a, ir::TensorId b) {
+  return e.emit(Op.chars, {b, a});
+}
+// The only input handed on.
+inline ir::TensorId pass_on(Emitter&, ir::TensorId x) { return x; }
+
+}  // namespace orknn::importer
