@@ -1,8 +1,11 @@
-// What an operator is: schema, shape rule, reference kernel, quantization rule, cost. The ir room knows this shape of
-// an operator and none by name; the operators themselves live in ops/.
+// What an operator is: schema, shape rule, reference kernel, quantization rule, cost, and the facts that passes, quantizer,
+// compiler and simulator ask about it. The ir room knows this shape of an operator and none by name; the operators themselves
+// live in ops/.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -78,6 +81,7 @@ class NodeReader {
  public:
   NodeReader(const Node& node, const struct OpDef& def) : node_(node), def_(def) {}
   const Node& node() const { return node_; }
+  const OpDef& def() const { return def_; }
   // The attribute or its schema fallback; asserts that one of the two exists.
   int64_t get_int(std::string_view name) const;
   double get_float(std::string_view name) const;
@@ -155,6 +159,121 @@ using InferFn = Status (*)(InferContext&);
 using RunFn = Status (*)(RunContext&);
 using CostFn = OpCost (*)(const NodeReader&, std::span<const Dims> inputs, std::span<const Dims> outputs);
 
+// Where the elements of a result come from.
+enum class Pattern : uint8_t {
+  Other,
+  Pointwise,     // the element at the same place in input 0; further inputs are parameters, one value each
+  Broadcast,     // the elements at the same place in all inputs, which broadcast to one shape
+  Rescale,       // as Pointwise, with parameters that are one value or one per position along attribute `axis`
+  View,          // input 0 under another shape, in the same order
+  Move,          // elements of the inputs at other places, none of them computed
+  Window,        // a window that slides over the spatial axes of input 0
+  GlobalWindow,  // all spatial axes of input 0
+  Reduce,        // all elements along some axes
+  Product,       // rows of input 0 times columns of input 1
+};
+
+// How a node names the axes it works along, when renaming them allows for a permuted input 0 (for joins: all inputs).
+enum class AxisNames : uint8_t {
+  None,           // it names none, or they cannot be renamed
+  Attribute,      // int attribute `axis`
+  FromAttribute,  // int attribute `axis` and all axes after it: only the first stays free
+  Input1,         // ints of input 1; none = all
+  Input3,         // ints of input 3; none = all, in order
+  ListAttribute,  // ints attribute `axes`; none = all, in order
+  PerAxis,        // input 1 has one value per axis
+};
+
+// How input 1 holds the weights of an op that multiplies by a matrix.
+enum class Weights : uint8_t {
+  None,
+  OutIn,   // [out, in / group, kernel...]
+  InOut,   // [in, out / group, kernel...]
+  Matrix,  // [..., in, out]; [out, in] where attribute `transB` is set
+};
+
+// What an NPU layer makes of the function in its last stage, before the result is stored (Node::tail).
+enum class OutputStage : uint8_t {
+  None,    // it is a layer of its own
+  Addend,  // adds a second tensor
+  Plain,   // bounds or bends a line: costs nothing
+  Table,   // looked up in a table
+};
+
+// Rows of the lists of what NPUs compute. Types and limits of each row, per chip, are those of compile/npu_ops.cpp.
+enum class NpuForm : uint8_t {
+  None,  // no NPU computes it
+  Convolution,
+  FullyConnected,
+  MatrixProduct,
+  Attention,
+  Recurrent,
+  RecurrentFloat,
+  Function,  // of one value, or anything else that only asks for tensors of few dimensions
+  Broadcast,
+  ChannelBroadcast,
+  Division,
+  Maximum,
+  Minimum,
+  Comparison,
+  Selection,
+  Slope,
+  Power,
+  Glu,
+  Shuffle,
+  Slice,
+  Pad,
+  Repeat,
+  Gather,
+  Transpose,
+  Resize,
+  ChannelSum,
+  MaxPool,
+  AveragePool,
+  GlobalMaxPool,
+  GlobalAveragePool,
+  Softmax,
+  Hardmax,
+  Norm,
+  MeanVarianceNorm,
+};
+
+struct NpuFacts {
+  NpuForm form = NpuForm::None;
+  std::string_view listed_as = {};  // name on the vendor's operator list, where it is another
+  OutputStage stage = OutputStage::None;
+  bool takes_tail = false;  // its layer has a last stage that computes the functions after it
+};
+
+// Whether the vendor's runtime computes an op on the chip's CPU, and under which condition.
+enum class CpuList : uint8_t { None, LargeChips, AllChips };
+enum class CpuLimit : uint8_t { None, FourDimensions, OneSample, Product, Cast, Interpolation, RoiAverage };
+struct CpuFacts {
+  CpuList list = CpuList::None;
+  CpuLimit limit = CpuLimit::None;
+};
+
+// What decides the time of an op that multiplies nothing.
+enum class Work : uint8_t {
+  AllElements,  // inputs and results
+  Results,      // it does not look at the input elements that it does not return
+  Softmax,      // exponentials and their sum along an axis
+};
+
+// The function of one float that a pointwise op computes, with the values of up to two float attributes, for kernels that apply
+// it to results while they store them.
+struct ScalarFunction {
+  float (*call)(float x, float a, float b) = nullptr;
+  std::string_view a = {}, b = {};  // names of the attributes
+};
+
+// A set of input numbers.
+constexpr uint32_t input_slots(std::initializer_list<int> slots) {
+  uint32_t set = 0;
+  for (int s : slots) set |= 1u << s;
+  return set;
+}
+
 struct OpDef {
   std::string_view name;
   std::string_view summary;  // one line for docs/ops.md
@@ -171,6 +290,37 @@ struct OpDef {
   Engine engine = Engine::None;
   // Same inputs, same outputs: may be folded. False for random ops.
   bool deterministic = true;
+
+  // --- facts
+  Pattern pattern = Pattern::Other;
+  AxisNames axes = AxisNames::None;
+  Weights weights = Weights::None;
+  ScalarFunction scalar = {};
+  // Axis 0 of input 0 counts samples, which never meet; other inputs are parameters.
+  bool samples_apart = false;
+  // Results are at least 0. Follows from QuantRule::Fixed01 without being said.
+  bool never_negative = false;
+  // Results stay within the range of the inputs and 0, apart from bounds given beyond it.
+  bool keeps_range = false;
+  // f(s * x) = s * f(x) for every s > 0, other inputs unchanged.
+  bool scales_through = false;
+  // Inputs whose values decide shapes, counts, scales or what is kept: they stay float32 when a graph is lowered to float16.
+  uint32_t exact_inputs = 0;
+  // Input that is added to the result element by element; -1 = none.
+  int addend_input = -1;
+  NpuFacts npu = {};
+  CpuFacts cpu = {};
+  Work work = Work::AllElements;
+  // Name of the op that this integer op computes; empty = not an integer form.
+  std::string_view integer_form_of = {};
+  // The integer form serves several ops: where attribute `fused` names any, the first is the one it computes.
+  bool fused_names_op = false;
+
+  bool is_elementwise() const { return pattern == Pattern::Pointwise || pattern == Pattern::Broadcast; }
+  bool is_exact_input(size_t slot) const { return slot < 32 && (exact_inputs >> slot & 1) != 0; }
+  bool has_attribute(std::string_view attribute) const {
+    return std::any_of(attributes.begin(), attributes.end(), [&](const AttributeDef& a) { return a.name == attribute; });
+  }
 };
 
 }  // namespace orknn::ir

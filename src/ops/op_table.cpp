@@ -1,5 +1,8 @@
 // Joins the definitions of all op files; the list of files is made by CMake (one function per file, named like it).
+#include <algorithm>
+
 #include "ops/eval.h"
+#include "ops/facts.h"
 
 namespace orknn::ops {
 
@@ -13,6 +16,20 @@ const ir::OpSet& builtin_ops() {
     return s;
   }();
   return set;
+}
+
+const ir::OpDef& facts_of(std::string_view op) {
+  static const ir::OpDef kUnknown{};
+  const ir::OpDef* def = builtin_ops().find(op);
+  return def ? *def : kUnknown;
+}
+
+std::vector<std::string_view> ops_where(bool (*holds)(const ir::OpDef&)) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, def] : builtin_ops())
+    if (holds(*def)) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace orknn::ops

@@ -285,7 +285,8 @@ std::span<const OpDef> attention() {
       .infer = infer,
       .run = run,
       .cost = cost,
-      .engine = Engine::MatMul};
+      .engine = Engine::MatMul,
+      .npu = {.form = NpuForm::Attention, .listed_as = "exSDPAttention"}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -46,7 +46,12 @@ std::span<const OpDef> conv() {
                          .run = run,
                          .quant = QuantRule::Compute,
                          .cost = cost,
-                         .engine = Engine::Conv};
+                         .engine = Engine::Conv,
+                         .pattern = Pattern::Window,
+                         .weights = Weights::OutIn,
+                         .samples_apart = true,
+                         .npu = {.form = NpuForm::Convolution, .takes_tail = true},
+                         .cpu = {CpuList::LargeChips}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -94,7 +94,12 @@ std::span<const OpDef> conv_transpose() {
                          .run = run,
                          .quant = QuantRule::Compute,
                          .cost = cost,
-                         .engine = Engine::Conv};
+                         .engine = Engine::Conv,
+                         .pattern = Pattern::Window,
+                         .weights = Weights::InOut,
+                         .samples_apart = true,
+                         .npu = {.form = NpuForm::Convolution, .takes_tail = true},
+                         .cpu = {CpuList::LargeChips}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

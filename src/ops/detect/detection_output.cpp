@@ -139,7 +139,8 @@ std::span<const OpDef> detection_output() {
                      attr_string("code_type", "CORNER"), attr_int("keep_top_k", -1), attr_int("variance_encoded_in_target", 0),
                      attr_float("confidence_threshold", -3.4e38), attr_int("normalized_bbox", 1), attr_int("clip", 0)},
       .infer = infer,
-      .run = run};
+      .run = run,
+      .exact_inputs = input_slots({0, 1, 2})};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -115,7 +115,8 @@ std::span<const OpDef> non_max_suppression() {
                          .inputs = {2, 5},
                          .attributes = {attr_int("center_point_box", 0)},
                          .infer = infer,
-                         .run = run};
+                         .run = run,
+                         .exact_inputs = input_slots({3, 4})};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -143,7 +143,8 @@ std::span<const OpDef> proposal() {
                      attr_float("base_size", 16.0), attr_float("min_size", 16.0), attr_int("pre_nms_topn", 6000),
                      attr_int("post_nms_topn", 300), attr_float("nms_threshold", 0.7)},
       .infer = infer,
-      .run = run};
+      .run = run,
+      .exact_inputs = input_slots({0, 1, 2})};
   return {&def, 1};
 }
 }  // namespace orknn::ops

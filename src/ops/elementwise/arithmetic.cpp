@@ -30,23 +30,28 @@ Status infer(InferContext& c) {
 }
 
 template <Step step, class F>
-OpDef define(std::string_view name, std::string_view summary, F) {
+OpDef define(std::string_view name, std::string_view summary, F, NpuFacts npu, CpuList cpu = CpuList::LargeChips) {
   return {.name = name,
           .summary = summary,
           .inputs = {2, 2},
           .infer = infer<step>,
           .run = run<F>,
           .quant = QuantRule::Compute,
-          .engine = Engine::Elementwise};
+          .engine = Engine::Elementwise,
+          .pattern = Pattern::Broadcast,
+          .npu = npu,
+          .cpu = {cpu}};
 }
 }  // namespace
 
 std::span<const OpDef> arithmetic() {
   static const OpDef defs[] = {
-      define<Step::Add>("Add", "a + b", WrappingAdd{}),
-      define<Step::Sub>("Sub", "a - b", WrappingSub{}),
-      define<Step::Mul>("Mul", "a * b", WrappingMul{}),
-      define<Step::Div>("Div", "a / b; integers round towards zero", CheckedDiv{}),
+      define<Step::Add>("Add", "a + b", WrappingAdd{},
+                        {.form = NpuForm::Broadcast, .stage = OutputStage::Addend, .takes_tail = true}),
+      define<Step::Sub>("Sub", "a - b", WrappingSub{}, {.form = NpuForm::ChannelBroadcast}),
+      define<Step::Mul>("Mul", "a * b", WrappingMul{}, {.form = NpuForm::Broadcast, .takes_tail = true}),
+      define<Step::Div>("Div", "a / b; integers round towards zero", CheckedDiv{}, {.form = NpuForm::Division},
+                        CpuList::AllChips),
   };
   return defs;
 }

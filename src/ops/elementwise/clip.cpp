@@ -50,7 +50,11 @@ std::span<const OpDef> clip() {
                          .infer = infer,
                          .run = run,
                          .quant = QuantRule::Table,
-                         .engine = Engine::Elementwise};
+                         .engine = Engine::Elementwise,
+                         .pattern = Pattern::Pointwise,
+                         .keeps_range = true,
+                         .npu = {.form = NpuForm::Function, .stage = OutputStage::Plain},
+                         .cpu = {CpuList::LargeChips}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -38,9 +38,16 @@ Status infer_order(InferContext& c) {
 }
 
 template <class F>
-OpDef order(std::string_view name, std::string_view summary, F) {
-  return {
-      .name = name, .summary = summary, .inputs = {2, 2}, .infer = infer_order<F>, .run = run<F>, .engine = Engine::Elementwise};
+OpDef order(std::string_view name, std::string_view summary, F, NpuFacts npu = {}) {
+  return {.name = name,
+          .summary = summary,
+          .inputs = {2, 2},
+          .infer = infer_order<F>,
+          .run = run<F>,
+          .engine = Engine::Elementwise,
+          .pattern = Pattern::Broadcast,
+          .npu = npu,
+          .cpu = {CpuList::LargeChips}};
 }
 }  // namespace
 
@@ -51,8 +58,10 @@ std::span<const OpDef> compare() {
        .inputs = {2, 2},
        .infer = infer_equal,
        .run = run<std::equal_to<>>,
-       .engine = Engine::Elementwise},
-      order("Greater", "a > b", std::greater<>{}),
+       .engine = Engine::Elementwise,
+       .pattern = Pattern::Broadcast,
+       .cpu = {CpuList::LargeChips}},
+      order("Greater", "a > b", std::greater<>{}, {.form = NpuForm::Comparison}),
       order("GreaterOrEqual", "a >= b", std::greater_equal<>{}),
       order("Less", "a < b", std::less<>{}),
       order("LessOrEqual", "a <= b", std::less_equal<>{}),

@@ -72,7 +72,10 @@ std::span<const OpDef> identity() {
        .run = run_identity,
        .widen_half = false,
        .quant = QuantRule::SameScale,
-       .engine = Engine::Move},
+       .engine = Engine::Move,
+       .pattern = Pattern::Pointwise,
+       .scales_through = true,
+       .cpu = {CpuList::LargeChips}},
       {.name = "Dropout",
        .summary = "a copy at inference; random zeros when training",
        .inputs = {1, 3},
@@ -80,7 +83,8 @@ std::span<const OpDef> identity() {
        .attributes = {attr_int("seed")},
        .infer = infer_dropout,
        .run = run_dropout,
-       .engine = Engine::Move},
+       .engine = Engine::Move,
+       .scales_through = true},
   };
   return defs;
 }

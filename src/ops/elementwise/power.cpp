@@ -102,13 +102,18 @@ std::span<const OpDef> power() {
        .inputs = {2, 2},
        .infer = infer_pow,
        .run = run_pow,
-       .engine = Engine::Elementwise},
+       .engine = Engine::Elementwise,
+       .pattern = Pattern::Broadcast,
+       .npu = {.form = NpuForm::Power},
+       .cpu = {CpuList::LargeChips}},
       {.name = "Mod",
        .summary = "remainder of a / b",
        .inputs = {2, 2},
        .attributes = {attr_int("fmod", 0)},
        .infer = infer_mod,
-       .run = run_mod},
+       .run = run_mod,
+       .pattern = Pattern::Broadcast,
+       .cpu = {CpuList::LargeChips}},
   };
   return defs;
 }

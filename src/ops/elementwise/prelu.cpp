@@ -47,7 +47,10 @@ std::span<const OpDef> prelu() {
                          .infer = infer,
                          .run = run,
                          .quant = QuantRule::Compute,
-                         .engine = Engine::Elementwise};
+                         .engine = Engine::Elementwise,
+                         .pattern = Pattern::Broadcast,
+                         .scales_through = true,
+                         .npu = {.form = NpuForm::Slope, .stage = OutputStage::Plain}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

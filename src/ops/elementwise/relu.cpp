@@ -3,18 +3,25 @@
 
 namespace orknn::ops {
 namespace {
-Status run(ir::RunContext& c) {
+using namespace ir;
+
+Status run(RunContext& c) {
   return map_numeric(c, [](auto x) { return x > 0 || x != x ? x : decltype(x){0}; });
 }
 }  // namespace
 
-std::span<const ir::OpDef> relu() {
-  static const ir::OpDef def{.name = "Relu",
-                             .summary = "max(x, 0)",
-                             .infer = arithmetic_same_as_input,
-                             .run = run,
-                             .quant = ir::QuantRule::Table,
-                             .engine = ir::Engine::Elementwise};
+std::span<const OpDef> relu() {
+  static const OpDef def{.name = "Relu",
+                         .summary = "max(x, 0)",
+                         .infer = arithmetic_same_as_input,
+                         .run = run,
+                         .quant = QuantRule::Table,
+                         .engine = Engine::Elementwise,
+                         .pattern = Pattern::Pointwise,
+                         .never_negative = true,
+                         .keeps_range = true,
+                         .scales_through = true,
+                         .npu = {.form = NpuForm::Function, .stage = OutputStage::Plain}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -47,7 +47,10 @@ std::span<const OpDef> where() {
                          .run = run,
                          .widen_half = false,
                          .quant = QuantRule::Compute,
-                         .engine = Engine::Elementwise};
+                         .engine = Engine::Elementwise,
+                         .pattern = Pattern::Broadcast,
+                         .npu = {.form = NpuForm::Selection},
+                         .cpu = {CpuList::LargeChips}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -182,7 +182,8 @@ std::span<const OpDef> constant_of_shape() {
        .attributes = {attr_int("stash_type", 1)},
        .infer = infer_range,
        .run = run_range,
-       .quant = QuantRule::Integer},
+       .quant = QuantRule::Integer,
+       .exact_inputs = input_slots({0, 1, 2})},
   };
   return defs;
 }

@@ -92,7 +92,10 @@ std::span<const OpDef> gemm() {
       .run = run,
       .quant = QuantRule::Compute,
       .cost = cost,
-      .engine = Engine::MatMul};
+      .engine = Engine::MatMul,
+      .pattern = Pattern::Product,
+      .weights = Weights::Matrix,
+      .npu = {.form = NpuForm::FullyConnected, .listed_as = "Conv", .takes_tail = true}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -58,7 +58,11 @@ std::span<const OpDef> matmul() {
                          .run = run,
                          .quant = QuantRule::Compute,
                          .cost = cost,
-                         .engine = Engine::MatMul};
+                         .engine = Engine::MatMul,
+                         .pattern = Pattern::Product,
+                         .weights = Weights::Matrix,
+                         .npu = {.form = NpuForm::MatrixProduct, .listed_as = "exMatMul", .takes_tail = true},
+                         .cpu = {CpuList::LargeChips, CpuLimit::Product}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

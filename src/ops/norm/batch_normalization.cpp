@@ -105,7 +105,10 @@ std::span<const OpDef> batch_normalization() {
                          .infer = infer,
                          .run = run,
                          .quant = QuantRule::Compute,
-                         .engine = Engine::Norm};
+                         .engine = Engine::Norm,
+                         .samples_apart = true,
+                         .npu = {.form = NpuForm::Function, .takes_tail = true},
+                         .cpu = {CpuList::LargeChips}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -49,7 +49,9 @@ std::span<const OpDef> glu() {
                          .infer = infer,
                          .run = run,
                          .quant = QuantRule::Compute,
-                         .engine = Engine::Elementwise};
+                         .engine = Engine::Elementwise,
+                         .npu = {.form = NpuForm::Glu, .listed_as = "exGlu"},
+                         .cpu = {CpuList::LargeChips}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -64,7 +64,9 @@ std::span<const OpDef> group_normalization() {
        .infer = infer,
        .run = run_instance,
        .quant = QuantRule::Compute,
-       .engine = Engine::Norm},
+       .engine = Engine::Norm,
+       .samples_apart = true,
+       .cpu = {CpuList::LargeChips}},
       {.name = "GroupNormalization",
        .summary = "normalization of groups of channels of each image",
        .inputs = {3, 3},
@@ -72,7 +74,8 @@ std::span<const OpDef> group_normalization() {
        .infer = infer,
        .run = run_group,
        .quant = QuantRule::Compute,
-       .engine = Engine::Norm},
+       .engine = Engine::Norm,
+       .samples_apart = true},
   };
   return defs;
 }

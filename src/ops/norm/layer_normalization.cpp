@@ -116,7 +116,10 @@ std::span<const OpDef> layer_normalization() {
        .infer = infer_layer,
        .run = run_layer,
        .quant = QuantRule::Compute,
-       .engine = Engine::Norm},
+       .engine = Engine::Norm,
+       .axes = AxisNames::FromAttribute,
+       .npu = {.form = NpuForm::Norm, .listed_as = "exNorm"},
+       .cpu = {CpuList::AllChips}},
       {.name = "RMSNormalization",
        .summary = "last axes divided by their root mean square",
        .inputs = {2, 2},
@@ -124,7 +127,10 @@ std::span<const OpDef> layer_normalization() {
        .infer = infer_rms,
        .run = run_rms,
        .quant = QuantRule::Compute,
-       .engine = Engine::Norm},
+       .engine = Engine::Norm,
+       .axes = AxisNames::FromAttribute,
+       .npu = {.form = NpuForm::Norm, .listed_as = "exNorm"},
+       .cpu = {CpuList::LargeChips}},
   };
   return defs;
 }

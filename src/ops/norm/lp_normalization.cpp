@@ -48,7 +48,8 @@ std::span<const OpDef> lp_normalization() {
                          .infer = infer,
                          .run = run,
                          .quant = QuantRule::Compute,
-                         .engine = Engine::Norm};
+                         .engine = Engine::Norm,
+                         .cpu = {CpuList::LargeChips}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

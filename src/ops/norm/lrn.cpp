@@ -58,7 +58,9 @@ std::span<const OpDef> lrn() {
       .run = run,
       .quant = QuantRule::Compute,
       .cost = cost,
-      .engine = Engine::Norm};
+      .engine = Engine::Norm,
+      .samples_apart = true,
+      .cpu = {CpuList::LargeChips}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

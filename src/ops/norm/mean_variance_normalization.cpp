@@ -66,7 +66,9 @@ std::span<const OpDef> mean_variance_normalization() {
                          .infer = infer,
                          .run = run,
                          .quant = QuantRule::Compute,
-                         .engine = Engine::Norm};
+                         .engine = Engine::Norm,
+                         .npu = {.form = NpuForm::MeanVarianceNorm, .listed_as = "exNorm"},
+                         .cpu = {CpuList::LargeChips}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

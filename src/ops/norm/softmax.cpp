@@ -81,7 +81,8 @@ OpCost cost(const NodeReader&, std::span<const Dims>, std::span<const Dims> outp
   return {.element_ops = 4 * element_count(outputs[0])};
 }
 
-OpDef make(std::string_view name, std::string_view summary, RunFn run, QuantRule quant, Engine engine) {
+OpDef make(std::string_view name, std::string_view summary, RunFn run, QuantRule quant, Engine engine, NpuFacts npu, CpuFacts cpu,
+           Work work) {
   return {.name = name,
           .summary = summary,
           .attributes = {attr_int("axis", -1), attr_int("flatten", 0)},
@@ -89,15 +90,22 @@ OpDef make(std::string_view name, std::string_view summary, RunFn run, QuantRule
           .run = run,
           .quant = quant,
           .cost = cost,
-          .engine = engine};
+          .engine = engine,
+          .axes = AxisNames::Attribute,
+          .npu = npu,
+          .cpu = cpu,
+          .work = work};
 }
 }  // namespace
 
 std::span<const OpDef> softmax() {
   static const OpDef defs[] = {
-      make("Softmax", "exp(x) divided by its sum along an axis", run_softmax, QuantRule::Fixed01, Engine::Norm),
-      make("LogSoftmax", "logarithm of Softmax", run_log_softmax, QuantRule::Float, Engine::Norm),
-      make("Hardmax", "1 at the first greatest element along an axis, else 0", run_hardmax, QuantRule::Float, Engine::None),
+      make("Softmax", "exp(x) divided by its sum along an axis", run_softmax, QuantRule::Fixed01, Engine::Norm,
+           {.form = NpuForm::Softmax, .listed_as = "exSoftmax13"}, {CpuList::AllChips, CpuLimit::OneSample}, Work::Softmax),
+      make("LogSoftmax", "logarithm of Softmax", run_log_softmax, QuantRule::Float, Engine::Norm, {},
+           {CpuList::LargeChips, CpuLimit::OneSample}, Work::Softmax),
+      make("Hardmax", "1 at the first greatest element along an axis, else 0", run_hardmax, QuantRule::Float, Engine::None,
+           {.form = NpuForm::Hardmax}, {}, Work::AllElements),
   };
   return defs;
 }

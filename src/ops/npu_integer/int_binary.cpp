@@ -63,7 +63,7 @@ Status run_min(RunContext& c) {
   return run(c, [](int64_t a, int64_t b, int64_t f, int64_t g) { return std::min(a * f, b * g); });
 }
 
-OpDef def(std::string_view name, std::string_view summary, RunFn run) {
+OpDef def(std::string_view name, std::string_view summary, RunFn run, std::string_view integer_form_of) {
   return {.name = name,
           .summary = summary,
           .inputs = {2, 3},
@@ -73,16 +73,18 @@ OpDef def(std::string_view name, std::string_view summary, RunFn run) {
           .run = run,
           .widen_half = false,
           .quant = QuantRule::Integer,
-          .engine = Engine::Elementwise};
+          .engine = Engine::Elementwise,
+          .pattern = Pattern::Broadcast,
+          .integer_form_of = integer_form_of};
 }
 }  // namespace
 
 std::span<const OpDef> int_binary() {
   static const OpDef defs[] = {
-      def("int:Add", "sum of integers of different scales (a negative b_multiplier subtracts)", run_add),
-      def("int:Mul", "product of integers of different scales", run_mul),
-      def("int:Max", "larger of integers of different scales", run_max),
-      def("int:Min", "smaller of integers of different scales", run_min),
+      def("int:Add", "sum of integers of different scales (a negative b_multiplier subtracts)", run_add, "Add"),
+      def("int:Mul", "product of integers of different scales", run_mul, "Mul"),
+      def("int:Max", "larger of integers of different scales", run_max, "Max"),
+      def("int:Min", "smaller of integers of different scales", run_min, "Min"),
   };
   return defs;
 }

@@ -205,7 +205,11 @@ std::span<const OpDef> int_conv() {
        .widen_half = false,
        .quant = QuantRule::Integer,
        .cost = cost_conv,
-       .engine = Engine::Conv},
+       .engine = Engine::Conv,
+       .pattern = Pattern::Window,
+       .samples_apart = true,
+       .addend_input = 3,
+       .integer_form_of = "Conv"},
       {.name = "int:ConvTranspose",
        .summary = "transposed convolution of integers with the chip's output converter",
        .inputs = {2, 5},
@@ -215,7 +219,11 @@ std::span<const OpDef> int_conv() {
        .widen_half = false,
        .quant = QuantRule::Integer,
        .cost = cost_transposed,
-       .engine = Engine::Conv},
+       .engine = Engine::Conv,
+       .pattern = Pattern::Window,
+       .samples_apart = true,
+       .addend_input = 3,
+       .integer_form_of = "ConvTranspose"},
   };
   return defs;
 }

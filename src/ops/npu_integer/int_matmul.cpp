@@ -107,7 +107,10 @@ std::span<const OpDef> int_matmul() {
        .widen_half = false,
        .quant = QuantRule::Integer,
        .cost = cost,
-       .engine = Engine::MatMul},
+       .engine = Engine::MatMul,
+       .pattern = Pattern::Product,
+       .addend_input = 3,
+       .integer_form_of = "MatMul"},
   };
   return defs;
 }

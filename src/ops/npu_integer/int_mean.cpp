@@ -127,7 +127,10 @@ std::span<const OpDef> int_mean() {
        .widen_half = false,
        .quant = QuantRule::Integer,
        .cost = pool_cost,
-       .engine = Engine::Pool},
+       .engine = Engine::Pool,
+       .pattern = Pattern::Window,
+       .samples_apart = true,
+       .integer_form_of = "AveragePool"},
       {.name = "int:ReduceMean",
        .summary = "mean of integers over neighbouring axes",
        .inputs = {1, 2},
@@ -137,7 +140,9 @@ std::span<const OpDef> int_mean() {
        .run = run_reduce,
        .widen_half = false,
        .quant = QuantRule::Integer,
-       .engine = Engine::Pool},
+       .engine = Engine::Pool,
+       .integer_form_of = "ReduceMean",
+       .fused_names_op = true},
   };
   return defs;
 }

@@ -46,7 +46,9 @@ std::span<const OpDef> int_prelu() {
        .run = run,
        .widen_half = false,
        .quant = QuantRule::Integer,
-       .engine = Engine::Elementwise},
+       .engine = Engine::Elementwise,
+       .pattern = Pattern::Rescale,
+       .integer_form_of = "PRelu"},
   };
   return defs;
 }

@@ -77,7 +77,9 @@ std::span<const OpDef> int_resize() {
        .run = run,
        .widen_half = false,
        .quant = QuantRule::Integer,
-       .engine = Engine::Pool},
+       .engine = Engine::Pool,
+       .samples_apart = true,
+       .integer_form_of = "Resize"},
   };
   return defs;
 }

@@ -74,7 +74,9 @@ std::span<const OpDef> int_softmax() {
        .run = run,
        .widen_half = false,
        .quant = QuantRule::Integer,
-       .engine = Engine::Norm},
+       .engine = Engine::Norm,
+       .axes = AxisNames::Attribute,
+       .integer_form_of = "Softmax"},
   };
   return defs;
 }

@@ -49,7 +49,10 @@ std::span<const OpDef> int_table() {
        .run = run,
        .widen_half = false,
        .quant = QuantRule::Integer,
-       .engine = Engine::Lut},
+       .engine = Engine::Lut,
+       .pattern = Pattern::Pointwise,
+       .integer_form_of = "Clip",
+       .fused_names_op = true},
   };
   return defs;
 }

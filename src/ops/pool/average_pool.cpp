@@ -63,14 +63,21 @@ std::span<const OpDef> average_pool() {
        .run = run_average,
        .quant = QuantRule::Compute,
        .cost = pool_cost,
-       .engine = Engine::Pool},
+       .engine = Engine::Pool,
+       .pattern = Pattern::Window,
+       .samples_apart = true,
+       .keeps_range = true,
+       .npu = {.form = NpuForm::AveragePool},
+       .cpu = {CpuList::LargeChips}},
       {.name = "LpPool",
        .summary = "p-norm of each window",
        .attributes = with(attr_int("p", 2)),
        .infer = infer_float_pool,
        .run = run_lp,
        .cost = pool_cost,
-       .engine = Engine::Pool},
+       .engine = Engine::Pool,
+       .pattern = Pattern::Window,
+       .samples_apart = true},
   };
   return defs;
 }

@@ -74,7 +74,11 @@ std::span<const OpDef> max_pool() {
                          .run = run,
                          .quant = QuantRule::SameScale,
                          .cost = pool_cost,
-                         .engine = Engine::Pool};
+                         .engine = Engine::Pool,
+                         .pattern = Pattern::Window,
+                         .samples_apart = true,
+                         .npu = {.form = NpuForm::MaxPool},
+                         .cpu = {CpuList::LargeChips}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -74,7 +74,8 @@ std::span<const OpDef> max_unpool() {
                          .inputs = {2, 3},
                          .attributes = {required(attr_ints("kernel_shape")), attr_ints("pads"), attr_ints("strides")},
                          .infer = infer,
-                         .run = run};
+                         .run = run,
+                         .cpu = {CpuList::LargeChips}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

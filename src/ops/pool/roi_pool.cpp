@@ -252,7 +252,8 @@ std::span<const OpDef> roi_pool() {
        .infer = infer_align,
        .run = run_align,
        .cost = cost_align,
-       .engine = Engine::Pool},
+       .engine = Engine::Pool,
+       .cpu = {CpuList::LargeChips, CpuLimit::RoiAverage}},
       {.name = "MaxRoiPool",
        .summary = "greatest value of each bin of each region",
        .inputs = {2, 2},
@@ -260,7 +261,8 @@ std::span<const OpDef> roi_pool() {
        .infer = infer_max,
        .run = run_max,
        .cost = cost_max,
-       .engine = Engine::Pool},
+       .engine = Engine::Pool,
+       .cpu = {CpuList::LargeChips}},
   };
   return defs;
 }

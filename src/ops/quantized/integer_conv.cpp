@@ -122,7 +122,8 @@ std::span<const OpDef> integer_conv() {
        .infer = infer_integer,
        .run = run_integer,
        .cost = cost<1>,
-       .engine = Engine::Conv},
+       .engine = Engine::Conv,
+       .pattern = Pattern::Window},
       {.name = "QLinearConv",
        .summary = "convolution of quantized data, quantized again",
        .inputs = {8, 9},
@@ -130,7 +131,9 @@ std::span<const OpDef> integer_conv() {
        .infer = infer_quantized,
        .run = run_quantized,
        .cost = cost<3>,
-       .engine = Engine::Conv},
+       .engine = Engine::Conv,
+       .pattern = Pattern::Window,
+       .exact_inputs = input_slots({1, 4, 6})},
   };
   return defs;
 }

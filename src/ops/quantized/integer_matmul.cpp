@@ -130,14 +130,17 @@ std::span<const OpDef> integer_matmul() {
        .infer = infer_integer,
        .run = run_integer,
        .cost = cost<0>,
-       .engine = Engine::MatMul},
+       .engine = Engine::MatMul,
+       .pattern = Pattern::Product},
       {.name = "QLinearMatMul",
        .summary = "product of quantized matrices, quantized again",
        .inputs = {8, 8},
        .infer = infer_quantized,
        .run = run_quantized,
        .cost = cost<0>,
-       .engine = Engine::MatMul},
+       .engine = Engine::MatMul,
+       .pattern = Pattern::Product,
+       .exact_inputs = input_slots({1, 4, 6})},
   };
   return defs;
 }

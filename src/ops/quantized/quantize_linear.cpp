@@ -125,14 +125,20 @@ std::span<const OpDef> quantize_linear() {
                       attr_int("saturate", 1)},
        .infer = infer_quantize,
        .run = run_quantize,
-       .widen_half = false},
+       .widen_half = false,
+       .pattern = Pattern::Rescale,
+       .exact_inputs = input_slots({1}),
+       .cpu = {CpuList::AllChips}},
       {.name = "DequantizeLinear",
        .summary = "(x - zero_point) * scale",
        .inputs = {2, 3},
        .attributes = {attr_int("axis", 1), attr_int("block_size", 0), attr_int("output_dtype", 0)},
        .infer = infer_dequantize,
        .run = run_dequantize,
-       .widen_half = false},
+       .widen_half = false,
+       .pattern = Pattern::Rescale,
+       .exact_inputs = input_slots({1}),
+       .cpu = {CpuList::AllChips}},
   };
   return defs;
 }

@@ -111,7 +111,10 @@ OpDef define(std::string_view name, std::string_view summary, RunFn run_fn) {
           .attributes = {attr_int("axis", 0), attr_int("keepdims", 1), attr_int("select_last_index", 0)},
           .infer = infer,
           .run = run_fn,
-          .cost = cost};
+          .cost = cost,
+          .pattern = Pattern::Reduce,
+          .axes = AxisNames::Attribute,
+          .cpu = {CpuList::LargeChips}};
 }
 }  // namespace
 

@@ -275,7 +275,7 @@ OpCost cost(const NodeReader&, std::span<const Dims> inputs, std::span<const Dim
 }
 
 OpDef define(std::string_view name, std::string_view summary, RunFn run, InferFn infer_fn = infer<is_arithmetic>,
-             QuantRule quant = QuantRule::Float) {
+             QuantRule quant = QuantRule::Float, CpuFacts cpu = {}) {
   return {.name = name,
           .summary = summary,
           .inputs = {1, 2},
@@ -283,21 +283,40 @@ OpDef define(std::string_view name, std::string_view summary, RunFn run, InferFn
           .infer = infer_fn,
           .run = run,
           .quant = quant,
-          .cost = cost};
+          .cost = cost,
+          .pattern = Pattern::Reduce,
+          .axes = AxisNames::Input1,
+          .cpu = cpu};
+}
+
+OpDef mean() {
+  OpDef def = define("ReduceMean", "mean", run_total<Mean>, infer<is_arithmetic>, QuantRule::Compute,
+                     {CpuList::LargeChips, CpuLimit::FourDimensions});
+  def.keeps_range = true;
+  return def;
+}
+OpDef sum() {
+  OpDef def = define("ReduceSum", "sum", run_total<Sum>, infer_shape_total<false>, QuantRule::Compute,
+                     {CpuList::LargeChips, CpuLimit::FourDimensions});
+  def.npu = {.form = NpuForm::ChannelSum, .listed_as = "Conv"};
+  return def;
 }
 }  // namespace
 
 std::span<const OpDef> reduce() {
   static const OpDef defs[] = {
       define("ReduceL1", "sum of magnitudes", run_total<L1>),
-      define("ReduceL2", "square root of the sum of squares", run_total<L2>),
+      define("ReduceL2", "square root of the sum of squares", run_total<L2>, infer<is_arithmetic>, QuantRule::Float,
+             {CpuList::AllChips}),
       define("ReduceLogSum", "logarithm of the sum", run_total<LogSum>),
       define("ReduceLogSumExp", "logarithm of the sum of exponentials", run_total<LogSumExp>),
-      define("ReduceMax", "greatest element", run_extreme<NanMax>, infer<allows_bool>, QuantRule::SameScale),
-      define("ReduceMean", "mean", run_total<Mean>, infer<is_arithmetic>, QuantRule::Compute),
-      define("ReduceMin", "least element", run_extreme<NanMin>, infer<allows_bool>, QuantRule::SameScale),
+      define("ReduceMax", "greatest element", run_extreme<NanMax>, infer<allows_bool>, QuantRule::SameScale,
+             {CpuList::AllChips, CpuLimit::FourDimensions}),
+      mean(),
+      define("ReduceMin", "least element", run_extreme<NanMin>, infer<allows_bool>, QuantRule::SameScale,
+             {CpuList::LargeChips, CpuLimit::FourDimensions}),
       define("ReduceProd", "product", run_total<Product>, infer_shape_total<true>),
-      define("ReduceSum", "sum", run_total<Sum>, infer_shape_total<false>, QuantRule::Compute),
+      sum(),
       define("ReduceSumSquare", "sum of squares", run_total<SumSquare>),
   };
   return defs;

@@ -263,7 +263,11 @@ std::span<const OpDef> resize() {
       .run = run,
       .widen_half = false,
       .quant = QuantRule::SameScale,
-      .engine = Engine::Move};
+      .engine = Engine::Move,
+      .axes = AxisNames::ListAttribute,
+      .exact_inputs = input_slots({1, 2}),
+      .npu = {.form = NpuForm::Resize},
+      .cpu = {CpuList::LargeChips, CpuLimit::Interpolation}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

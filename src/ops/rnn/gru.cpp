@@ -65,7 +65,9 @@ std::span<const OpDef> gru() {
                          .infer = infer,
                          .run = run,
                          .cost = cost,
-                         .engine = Engine::Recurrent};
+                         .engine = Engine::Recurrent,
+                         .npu = {.form = NpuForm::RecurrentFloat, .listed_as = "exGRU"},
+                         .cpu = {CpuList::LargeChips}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

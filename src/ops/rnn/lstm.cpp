@@ -64,7 +64,8 @@ std::span<const OpDef> lstm() {
                          .infer = infer,
                          .run = run,
                          .cost = cost,
-                         .engine = Engine::Recurrent};
+                         .engine = Engine::Recurrent,
+                         .npu = {.form = NpuForm::Recurrent, .listed_as = "exLSTM"}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

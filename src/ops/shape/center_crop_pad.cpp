@@ -70,7 +70,8 @@ std::span<const OpDef> center_crop_pad() {
                          .infer = infer,
                          .run = run,
                          .widen_half = false,
-                         .engine = Engine::Move};
+                         .engine = Engine::Move,
+                         .pattern = Pattern::Move};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -92,7 +92,11 @@ std::span<const OpDef> concat() {
                          .run = run,
                          .widen_half = false,
                          .quant = QuantRule::SharedScale,
-                         .engine = Engine::Move};
+                         .engine = Engine::Move,
+                         .pattern = Pattern::Move,
+                         .axes = AxisNames::Attribute,
+                         .npu = {.form = NpuForm::Function},
+                         .cpu = {CpuList::AllChips, CpuLimit::FourDimensions}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -105,7 +105,10 @@ std::span<const OpDef> expand() {
        .run = run_expand,
        .widen_half = false,
        .quant = QuantRule::SameScale,
-       .engine = Engine::Move},
+       .engine = Engine::Move,
+       .pattern = Pattern::Move,
+       .npu = {.form = NpuForm::Broadcast},
+       .cpu = {CpuList::LargeChips}},
       {.name = "Tile",
        .summary = "repeats along each axis",
        .inputs = {2, 2},
@@ -113,7 +116,11 @@ std::span<const OpDef> expand() {
        .run = run_tile,
        .widen_half = false,
        .quant = QuantRule::SameScale,
-       .engine = Engine::Move},
+       .engine = Engine::Move,
+       .pattern = Pattern::Move,
+       .axes = AxisNames::PerAxis,
+       .npu = {.form = NpuForm::Repeat},
+       .cpu = {CpuList::LargeChips, CpuLimit::OneSample}},
   };
   return defs;
 }

@@ -80,7 +80,11 @@ std::span<const OpDef> gather() {
                          .run = run,
                          .widen_half = false,
                          .quant = QuantRule::SameScale,
-                         .engine = Engine::Move};
+                         .engine = Engine::Move,
+                         .pattern = Pattern::Move,
+                         .npu = {.form = NpuForm::Gather},
+                         .cpu = {CpuList::AllChips},
+                         .work = Work::Results};
   return {&def, 1};
 }
 }  // namespace orknn::ops

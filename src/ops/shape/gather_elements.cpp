@@ -56,7 +56,10 @@ std::span<const OpDef> gather_elements() {
                          .infer = infer,
                          .run = run,
                          .widen_half = false,
-                         .quant = QuantRule::SameScale};
+                         .quant = QuantRule::SameScale,
+                         .pattern = Pattern::Move,
+                         .cpu = {CpuList::LargeChips},
+                         .work = Work::Results};
   return {&def, 1};
 }
 }  // namespace orknn::ops

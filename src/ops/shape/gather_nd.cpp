@@ -81,7 +81,9 @@ std::span<const OpDef> gather_nd() {
                          .infer = infer,
                          .run = run,
                          .widen_half = false,
-                         .quant = QuantRule::SameScale};
+                         .quant = QuantRule::SameScale,
+                         .pattern = Pattern::Move,
+                         .work = Work::Results};
   return {&def, 1};
 }
 }  // namespace orknn::ops

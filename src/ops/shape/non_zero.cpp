@@ -95,7 +95,8 @@ std::span<const OpDef> non_zero() {
        .infer = infer_compress,
        .run = run_compress,
        .widen_half = false,
-       .quant = QuantRule::SameScale},
+       .quant = QuantRule::SameScale,
+       .pattern = Pattern::Move},
   };
   return defs;
 }

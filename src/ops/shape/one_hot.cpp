@@ -73,7 +73,9 @@ std::span<const OpDef> one_hot() {
                          .infer = infer,
                          .run = run,
                          .widen_half = false,
-                         .quant = QuantRule::Integer};
+                         .quant = QuantRule::Integer,
+                         .exact_inputs = input_slots({1}),
+                         .cpu = {CpuList::LargeChips}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -163,7 +163,11 @@ std::span<const OpDef> pad() {
                          .run = run,
                          .widen_half = false,
                          .quant = QuantRule::SameScale,
-                         .engine = Engine::Move};
+                         .engine = Engine::Move,
+                         .pattern = Pattern::Move,
+                         .axes = AxisNames::Input3,
+                         .npu = {.form = NpuForm::Pad},
+                         .cpu = {CpuList::LargeChips}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -147,7 +147,10 @@ std::span<const OpDef> reshape() {
        .run = run_reshape,
        .widen_half = false,
        .quant = QuantRule::SameScale,
-       .engine = Engine::Move},
+       .engine = Engine::Move,
+       .pattern = Pattern::View,
+       .npu = {.form = NpuForm::Function},
+       .cpu = {CpuList::AllChips}},
       {.name = "Flatten",
        .summary = "joins the axes before and from `axis` on into two",
        .attributes = {attr_int("axis", 1)},
@@ -155,7 +158,10 @@ std::span<const OpDef> reshape() {
        .run = run_flatten,
        .widen_half = false,
        .quant = QuantRule::SameScale,
-       .engine = Engine::Move},
+       .engine = Engine::Move,
+       .pattern = Pattern::View,
+       .npu = {.form = NpuForm::Function, .listed_as = "Reshape"},
+       .cpu = {CpuList::AllChips}},
   };
   return defs;
 }

@@ -61,7 +61,9 @@ std::span<const OpDef> reverse_sequence() {
                          .infer = infer,
                          .run = run,
                          .widen_half = false,
-                         .quant = QuantRule::SameScale};
+                         .quant = QuantRule::SameScale,
+                         .pattern = Pattern::Move,
+                         .cpu = {CpuList::LargeChips}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

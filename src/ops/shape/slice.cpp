@@ -133,7 +133,12 @@ std::span<const OpDef> slice() {
                          .run = run,
                          .widen_half = false,
                          .quant = QuantRule::SameScale,
-                         .engine = Engine::Move};
+                         .engine = Engine::Move,
+                         .pattern = Pattern::Move,
+                         .axes = AxisNames::Input3,
+                         .npu = {.form = NpuForm::Slice},
+                         .cpu = {CpuList::LargeChips, CpuLimit::OneSample},
+                         .work = Work::Results};
   return {&def, 1};
 }
 }  // namespace orknn::ops

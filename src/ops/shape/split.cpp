@@ -115,7 +115,11 @@ std::span<const OpDef> split() {
                          .run = run,
                          .widen_half = false,
                          .quant = QuantRule::SameScale,
-                         .engine = Engine::Move};
+                         .engine = Engine::Move,
+                         .pattern = Pattern::Move,
+                         .axes = AxisNames::Attribute,
+                         .npu = {.form = NpuForm::Function},
+                         .cpu = {CpuList::LargeChips}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -85,7 +85,11 @@ std::span<const OpDef> squeeze() {
        .run = run_squeeze,
        .widen_half = false,
        .quant = QuantRule::SameScale,
-       .engine = Engine::Move},
+       .engine = Engine::Move,
+       .pattern = Pattern::View,
+       .axes = AxisNames::Input1,
+       .npu = {.form = NpuForm::Function, .listed_as = "Reshape"},
+       .cpu = {CpuList::AllChips}},
       {.name = "Unsqueeze",
        .summary = "inserts axes of extent 1",
        .inputs = {2, 2},
@@ -93,7 +97,10 @@ std::span<const OpDef> squeeze() {
        .run = run_unsqueeze,
        .widen_half = false,
        .quant = QuantRule::SameScale,
-       .engine = Engine::Move},
+       .engine = Engine::Move,
+       .pattern = Pattern::View,
+       .npu = {.form = NpuForm::Function, .listed_as = "Reshape"},
+       .cpu = {CpuList::AllChips}},
   };
   return defs;
 }

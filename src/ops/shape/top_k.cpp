@@ -87,7 +87,8 @@ std::span<const OpDef> top_k() {
                          .outputs = {2, 2},
                          .attributes = {attr_int("axis", -1), attr_int("largest", 1), attr_int("sorted", 1)},
                          .infer = infer,
-                         .run = run};
+                         .run = run,
+                         .cpu = {CpuList::LargeChips}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -69,7 +69,10 @@ std::span<const OpDef> transpose() {
                          .run = run,
                          .widen_half = false,
                          .quant = QuantRule::SameScale,
-                         .engine = Engine::Move};
+                         .engine = Engine::Move,
+                         .pattern = Pattern::Move,
+                         .npu = {.form = NpuForm::Transpose},
+                         .cpu = {CpuList::LargeChips}};
   return {&def, 1};
 }
 }  // namespace orknn::ops

@@ -92,6 +92,28 @@ Status map_float(ir::RunContext& c, F&& f) {
   return {};
 }
 
+// ---- definitions
+// What the NPU makes of a function that it looks up in a table. `listed_as`: its name on the vendor's list, where it is another.
+constexpr ir::NpuFacts table_function(std::string_view listed_as = {}) {
+  return {.form = ir::NpuForm::Function, .listed_as = listed_as, .stage = ir::OutputStage::Table};
+}
+
+// Completes the definition of a float function of one value: shape rule, kernel, pattern and engine. `F` is a lambda without
+// captures, []<class T>(T x, T a, T b), for float and double; a and b are the float attributes that `def.scalar` names, or 0.
+template <class F>
+ir::OpDef float_function(ir::OpDef def, F) {
+  def.infer = float_same_as_input;
+  def.run = [](ir::RunContext& c) {
+    const ir::ScalarFunction& names = c.def().scalar;
+    const double a = names.a.empty() ? 0 : c.get_float(names.a), b = names.b.empty() ? 0 : c.get_float(names.b);
+    return map_float(c, [&]<class T>(T x) { return F{}(x, static_cast<T>(a), static_cast<T>(b)); });
+  };
+  def.pattern = ir::Pattern::Pointwise;
+  def.scalar.call = [](float x, float a, float b) -> float { return F{}(x, a, b); };
+  if (def.npu.form != ir::NpuForm::None && def.npu.stage == ir::OutputStage::Table) def.engine = ir::Engine::Lut;
+  return def;
+}
+
 // How several tensors broadcast to one, as rows in which each input either advances by one element or stands still.
 class Broadcast {
  public:
