@@ -121,6 +121,11 @@ void Graph::replace_node(NodeId id, Node node) {
   link(id);
 }
 
+void Graph::set_attribute(NodeId id, std::string name, Attribute value) {
+  ORKNN_ASSERT(is_alive(id), "only a live node can be changed");
+  nodes_[static_cast<size_t>(id.index)].attributes.set(std::move(name), std::move(value));
+}
+
 size_t Graph::node_count() const { return static_cast<size_t>(std::count(alive_.begin(), alive_.end(), 1)); }
 
 const std::vector<NodeId>& Graph::order() const {

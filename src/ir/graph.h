@@ -107,6 +107,8 @@ class Graph {
   const Node& node(NodeId id) const;
   // Changes a node in place; producers and users follow.
   void replace_node(NodeId id, Node node);
+  // Changes one attribute of a node; wiring and order stay.
+  void set_attribute(NodeId id, std::string name, Attribute value);
   // All live nodes in execution order (computed on demand, cached). Ties keep the order of insertion.
   const std::vector<NodeId>& order() const;
   size_t node_count() const;  // live nodes

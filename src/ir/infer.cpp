@@ -32,6 +32,29 @@ Result<std::vector<TensorFacts>> infer_node(const Node& node, const OpSet& ops, 
   return out;
 }
 
+namespace {
+// Brings the axes that a node names into the one form that passes and kernels see. The shape rule has accepted them.
+void normalize_axes(Graph& graph, NodeId id, const OpDef& def) {
+  for (const AttributeDef& a : def.attributes) {
+    if (a.axes_of == AttributeDef::AxesOf::Nothing) continue;
+    const Node& node = graph.node(id);
+    const TensorId counted = a.axes_of == AttributeDef::AxesOf::Input ? node.input(0) : node.output(0);
+    if (!counted || !graph.tensor(counted).shape) continue;
+    const auto rank = static_cast<int64_t>(graph.tensor(counted).shape->size());
+    const auto is_foreign = [](int64_t axis) { return axis < 0; };
+    const auto from_first = [&](int64_t axis) { return axis < 0 ? axis + rank : axis; };
+    if (const auto* axis = node.attributes.get<int64_t>(a.name); axis && is_foreign(*axis))
+      graph.set_attribute(id, std::string(a.name), from_first(*axis));
+    else if (const auto* axes = node.attributes.get<std::vector<int64_t>>(a.name);
+             axes && std::ranges::any_of(*axes, is_foreign)) {
+      std::vector<int64_t> normal = *axes;
+      std::ranges::transform(normal, normal.begin(), from_first);
+      graph.set_attribute(id, std::string(a.name), std::move(normal));
+    }
+  }
+}
+}  // namespace
+
 Status infer_shapes(Graph& graph, const OpSet& ops, TensorContents* known_contents) {
   Status problems;
   TensorContents contents;
@@ -68,6 +91,7 @@ Status infer_shapes(Graph& graph, const OpSet& ops, TensorContents* known_conten
       tensor.shape = std::move((*result)[i].shape);
       contents[static_cast<size_t>(n.outputs[i].index)] = std::move((*result)[i].content);
     }
+    normalize_axes(graph, id, *ops.find(n.op));
   }
   if (known_contents) *known_contents = std::move(contents);
   return problems.stage("infer_shapes");

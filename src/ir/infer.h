@@ -12,6 +12,7 @@ namespace orknn::ir {
 // Sets dtype and shape of every tensor a node produces, in execution order, from graph inputs and constants. Small integer
 // tensors are followed element by element, so shape arithmetic (Shape, Gather, Concat, Mul, ...) settles without
 // being folded first, symbols included. Collects every failing node before it returns.
+// Axes that attributes name are counted from the first axis afterwards, wherever the rank is known (AttributeDef::axes_of).
 // A shape the graph states already (value_info) is overwritten. `contents`, if given, receives what is known of the elements
 // of small integer tensors, by tensor index (constants are not repeated there); what it holds already counts as known.
 using TensorContents = std::vector<std::optional<std::vector<Dim>>>;

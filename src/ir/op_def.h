@@ -23,6 +23,8 @@ struct AttributeDef {
   AttributeKind kind;
   bool required = false;
   std::optional<Attribute> fallback;  // value when absent; nothing = the op tells absence from presence
+  // Whose axes an int or a list of ints counts. In a graph whose shapes are inferred they are never negative (ir/infer.h).
+  enum class AxesOf : uint8_t { Nothing, Input, Output } axes_of = AxesOf::Nothing;
 };
 
 // Shorthands for schema tables: attr_int("axis", 0), attr_ints("pads"), required(attr_graph("body")).
@@ -42,6 +44,15 @@ inline AttributeDef attr_floats(std::string_view name) { return {name, Attribute
 inline AttributeDef attr_strings(std::string_view name) { return {name, AttributeKind::Strings, false, {}}; }
 inline AttributeDef attr_tensor(std::string_view name) { return {name, AttributeKind::Tensor, false, {}}; }
 inline AttributeDef attr_graph(std::string_view name) { return {name, AttributeKind::Graph, false, {}}; }
+// Axes of input 0; axes of output 0.
+inline AttributeDef axes_of_input(AttributeDef d) {
+  d.axes_of = AttributeDef::AxesOf::Input;
+  return d;
+}
+inline AttributeDef axes_of_output(AttributeDef d) {
+  d.axes_of = AttributeDef::AxesOf::Output;
+  return d;
+}
 inline AttributeDef required(AttributeDef d) {
   d.required = true;
   return d;

@@ -1,6 +1,7 @@
 #include "sim/executor.h"
 
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 
@@ -303,8 +304,11 @@ class PlannedContext : public RunContext {
   size_t output_count() const override { return node().outputs.size(); }
   bool has_output(size_t i) const override { return i < node().outputs.size() && node().outputs[i]; }
   Result<MutableTensorView> output(size_t i, DType dtype, std::span<const int64_t> dims) override {
-    ORKNN_ASSERT(has_output(i), "a kernel only asks for outputs the node has");
-    return state_.bind(node().outputs[i], dtype, dims);
+    ORKNN_ASSERT(i < node().outputs.size(), "a kernel only asks for outputs the node has");
+    if (node().outputs[i]) return state_.bind(node().outputs[i], dtype, dims);
+    ORKNN_TRY(checked_element_count(dims).status());
+    TensorData& unread = unread_.emplace_back(TensorData::allocate(dtype, Dims(dims.begin(), dims.end())));
+    return MutableTensorView{dtype, unread.dims(), unread.mutable_data()};
   }
   Status set_output(size_t i, const TensorData& value) override {
     ORKNN_TRY_ASSIGN(const MutableTensorView out, output(i, value.dtype(), value.dims()));
@@ -314,6 +318,7 @@ class PlannedContext : public RunContext {
 
  private:
   State& state_;
+  std::deque<TensorData> unread_;  // results the kernel computes and nobody reads
 };
 
 class PlannedKernelContext final : public KernelContext {

@@ -10,7 +10,8 @@ Status infer(InferContext& c) {
   ORKNN_TRY(require_float(c, 0));
   ORKNN_TRY(require_same_type(c, 0, 1));
   ORKNN_TRY(require_same_type(c, 0, 2));
-  return infer_conv(c, 0, 1, c.dtype(0));
+  ORKNN_TRY(infer_conv(c, 0, 1, c.dtype(0)));
+  return check_bias(c, 2);
 }
 
 Status run(RunContext& c) {

@@ -10,7 +10,8 @@ Status infer(InferContext& c) {
   ORKNN_TRY(require_float(c, 0));
   ORKNN_TRY(require_same_type(c, 0, 1));
   ORKNN_TRY(require_same_type(c, 0, 2));
-  return infer_conv_transpose(c);
+  ORKNN_TRY(infer_conv_transpose(c));
+  return check_bias(c, 2);
 }
 
 // Adds plane * weight to the sums at the positions that tap `tap` reaches.

@@ -13,7 +13,8 @@ Status infer(InferContext& c) {
   for (size_t i = 1; i < 5; ++i) ORKNN_TRY(require_same_type(c, 0, i));
   ORKNN_TRY(require_rank(c, 0, 4));
   ORKNN_TRY(require_rank(c, 2, 4));
-  return infer_conv(c, 0, 1, c.dtype(0));
+  ORKNN_TRY(infer_conv(c, 0, 1, c.dtype(0)));
+  return check_bias(c, 3);
 }
 
 // Value at (y, x) of a plane; everything outside is zero.

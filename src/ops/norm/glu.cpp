@@ -45,7 +45,7 @@ Status run(RunContext& c) {
 std::span<const OpDef> glu() {
   static const OpDef def{.name = "Glu",
                          .summary = "first half of an axis times the sigmoid of the second",
-                         .attributes = {attr_int("axis", -1)},
+                         .attributes = {axes_of_input(attr_int("axis", -1))},
                          .infer = infer,
                          .run = run,
                          .quant = QuantRule::Compute,

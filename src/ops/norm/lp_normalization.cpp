@@ -44,7 +44,7 @@ Status run(RunContext& c) {
 std::span<const OpDef> lp_normalization() {
   static const OpDef def{.name = "LpNormalization",
                          .summary = "vectors along an axis divided by their norm",
-                         .attributes = {attr_int("axis", -1), attr_int("p", 2)},
+                         .attributes = {axes_of_input(attr_int("axis", -1)), attr_int("p", 2)},
                          .infer = infer,
                          .run = run,
                          .quant = QuantRule::Compute,

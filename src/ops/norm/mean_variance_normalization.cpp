@@ -62,7 +62,7 @@ Status run(RunContext& c) {
 std::span<const OpDef> mean_variance_normalization() {
   static const OpDef def{.name = "MeanVarianceNormalization",
                          .summary = "mean 0 and deviation 1 over given axes",
-                         .attributes = {attr_ints("axes", {0, 2, 3})},
+                         .attributes = {axes_of_input(attr_ints("axes", {0, 2, 3}))},
                          .infer = infer,
                          .run = run,
                          .quant = QuantRule::Compute,

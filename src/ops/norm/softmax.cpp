@@ -85,7 +85,7 @@ OpDef make(std::string_view name, std::string_view summary, RunFn run, QuantRule
            Work work) {
   return {.name = name,
           .summary = summary,
-          .attributes = {attr_int("axis", -1), attr_int("flatten", 0)},
+          .attributes = {axes_of_input(attr_int("axis", -1)), attr_int("flatten", 0)},
           .infer = infer,
           .run = run,
           .quant = quant,

@@ -27,10 +27,17 @@ Status check_types(const InferContext& c) {
   return {};
 }
 
+// Bias and addend fit the result, which is set.
+Status check_operands(const InferContext& c) {
+  ORKNN_TRY(check_bias(c, kBias));
+  return c.output(0).shape ? check_count(c, kAddend, "the added tensor", *c.output(0).shape) : Status();
+}
+
 Status infer_conv_stage(InferContext& c) {
   ORKNN_TRY(check_types(c));
   ORKNN_TRY_ASSIGN(const DType type, output_stage_type(c, kTable));
-  return infer_conv(c, 0, 1, type);
+  ORKNN_TRY(infer_conv(c, 0, 1, type));
+  return check_operands(c);
 }
 
 struct Parameters {
@@ -118,7 +125,7 @@ Status infer_transposed(InferContext& c) {
   ORKNN_TRY_ASSIGN(const DType type, output_stage_type(c, kTable));
   ORKNN_TRY(infer_conv_transpose(c));
   c.set_output(0, type, c.output(0).shape);
-  return {};
+  return check_operands(c);
 }
 
 // Every input element adds a scaled kernel to the output.

@@ -22,6 +22,8 @@ Status infer(InferContext& c) {
   if (c.shape(0) && c.shape(1)) {
     ORKNN_TRY_ASSIGN(shape, matmul_output(*c.shape(0), *c.shape(1)));
   }
+  if (shape && !shape->empty()) ORKNN_TRY(check_count(c, kBias, "the bias", {shape->back()}));
+  if (shape) ORKNN_TRY(check_count(c, kAddend, "the added tensor", *shape));
   c.set_output(0, type, std::move(shape));
   return {};
 }

@@ -68,7 +68,7 @@ std::span<const OpDef> int_softmax() {
       {.name = "int:Softmax",
        .summary = "softmax of integers",
        .inputs = {2, 2},
-       .attributes = {attr_int("axis", -1), required(attr_int("y_zero_point")), attr_int("y_factor", 255 * 256),
+       .attributes = {axes_of_input(attr_int("axis", -1)), required(attr_int("y_zero_point")), attr_int("y_factor", 255 * 256),
                       attr_strings("fused")},
        .infer = infer,
        .run = run,

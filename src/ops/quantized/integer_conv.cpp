@@ -76,7 +76,8 @@ Status infer_quantized(InferContext& c) {
   if (c.has_input(8))
     ORKNN_TRY(check_type(
         c, 8, [](DType t) { return t == DType::Int32; }, "an int32 bias"));
-  return infer_conv(c, 0, 3, c.dtype(7));
+  ORKNN_TRY(infer_conv(c, 0, 3, c.dtype(7)));
+  return check_bias(c, 8);
 }
 
 Status run_quantized(RunContext& c) {

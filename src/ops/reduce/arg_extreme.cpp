@@ -108,7 +108,7 @@ OpCost cost(const NodeReader&, std::span<const Dims> inputs, std::span<const Dim
 OpDef define(std::string_view name, std::string_view summary, RunFn run_fn) {
   return {.name = name,
           .summary = summary,
-          .attributes = {attr_int("axis", 0), attr_int("keepdims", 1), attr_int("select_last_index", 0)},
+          .attributes = {axes_of_input(attr_int("axis", 0)), attr_int("keepdims", 1), attr_int("select_last_index", 0)},
           .infer = infer,
           .run = run_fn,
           .cost = cost,

@@ -66,7 +66,7 @@ std::span<const OpDef> center_crop_pad() {
   static const OpDef def{.name = "CenterCropPad",
                          .summary = "crops or pads around the middle",
                          .inputs = {2, 2},
-                         .attributes = {attr_ints("axes")},
+                         .attributes = {axes_of_input(attr_ints("axes"))},
                          .infer = infer,
                          .run = run,
                          .widen_half = false,

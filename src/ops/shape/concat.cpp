@@ -87,7 +87,7 @@ std::span<const OpDef> concat() {
   static const OpDef def{.name = "Concat",
                          .summary = "joins tensors along an axis",
                          .inputs = {1, Arity::kMany},
-                         .attributes = {required(attr_int("axis"))},
+                         .attributes = {required(axes_of_input(attr_int("axis")))},
                          .infer = infer,
                          .run = run,
                          .widen_half = false,

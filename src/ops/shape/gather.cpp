@@ -75,7 +75,7 @@ std::span<const OpDef> gather() {
   static const OpDef def{.name = "Gather",
                          .summary = "picks slices along an axis by index",
                          .inputs = {2, 2},
-                         .attributes = {attr_int("axis", 0)},
+                         .attributes = {axes_of_input(attr_int("axis", 0))},
                          .infer = infer,
                          .run = run,
                          .widen_half = false,

@@ -52,7 +52,7 @@ std::span<const OpDef> gather_elements() {
   static const OpDef def{.name = "GatherElements",
                          .summary = "picks single elements along an axis",
                          .inputs = {2, 2},
-                         .attributes = {attr_int("axis", 0)},
+                         .attributes = {axes_of_input(attr_int("axis", 0))},
                          .infer = infer,
                          .run = run,
                          .widen_half = false,

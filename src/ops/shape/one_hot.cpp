@@ -69,7 +69,7 @@ std::span<const OpDef> one_hot() {
   static const OpDef def{.name = "OneHot",
                          .summary = "marks one position per index",
                          .inputs = {3, 3},
-                         .attributes = {attr_int("axis", -1)},
+                         .attributes = {axes_of_output(attr_int("axis", -1))},
                          .infer = infer,
                          .run = run,
                          .widen_half = false,

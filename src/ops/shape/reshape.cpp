@@ -153,7 +153,7 @@ std::span<const OpDef> reshape() {
        .cpu = {CpuList::AllChips}},
       {.name = "Flatten",
        .summary = "joins the axes before and from `axis` on into two",
-       .attributes = {attr_int("axis", 1)},
+       .attributes = {axes_of_input(attr_int("axis", 1))},
        .infer = infer_flatten,
        .run = run_flatten,
        .widen_half = false,

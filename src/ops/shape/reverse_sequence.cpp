@@ -57,7 +57,7 @@ std::span<const OpDef> reverse_sequence() {
   static const OpDef def{.name = "ReverseSequence",
                          .summary = "reverses the start of each sequence",
                          .inputs = {2, 2},
-                         .attributes = {attr_int("batch_axis", 1), attr_int("time_axis", 0)},
+                         .attributes = {axes_of_input(attr_int("batch_axis", 1)), axes_of_input(attr_int("time_axis", 0))},
                          .infer = infer,
                          .run = run,
                          .widen_half = false,

@@ -110,7 +110,7 @@ std::span<const OpDef> split() {
                          .summary = "cuts a tensor into parts along an axis",
                          .inputs = {1, 2},
                          .outputs = {1, Arity::kMany},
-                         .attributes = {attr_int("axis", 0), attr_int("num_outputs")},
+                         .attributes = {axes_of_input(attr_int("axis", 0)), attr_int("num_outputs")},
                          .infer = infer,
                          .run = run,
                          .widen_half = false,

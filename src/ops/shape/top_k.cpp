@@ -85,7 +85,7 @@ std::span<const OpDef> top_k() {
                          .summary = "largest or smallest elements along an axis",
                          .inputs = {2, 2},
                          .outputs = {2, 2},
-                         .attributes = {attr_int("axis", -1), attr_int("largest", 1), attr_int("sorted", 1)},
+                         .attributes = {axes_of_input(attr_int("axis", -1)), attr_int("largest", 1), attr_int("sorted", 1)},
                          .infer = infer,
                          .run = run,
                          .cpu = {CpuList::LargeChips}};

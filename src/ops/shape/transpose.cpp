@@ -64,7 +64,7 @@ Status run(RunContext& c) {
 std::span<const OpDef> transpose() {
   static const OpDef def{.name = "Transpose",
                          .summary = "permutes axes",
-                         .attributes = {attr_ints("perm")},
+                         .attributes = {axes_of_input(attr_ints("perm"))},
                          .infer = infer,
                          .run = run,
                          .widen_half = false,

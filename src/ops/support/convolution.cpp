@@ -247,6 +247,15 @@ std::vector<TapRun> tap_runs(const ConvShape& s, int64_t tap) {
   return runs;
 }
 
+Status check_bias(const InferContext& c, size_t slot) {
+  const Shape* bias = c.shape(slot);
+  if (!bias) return {};
+  const std::optional<Shape>& result = c.output(0).shape;
+  const Dim channels = result && result->size() > 1 ? (*result)[1] : Dim();
+  if (bias->size() == 1 && (!channels.is_known() || !bias->front().is_known() || bias->front() == channels)) return {};
+  return shape_mismatch("bias has the wrong shape").expected("[" + channels.to_string() + "]").found(to_string(*bias));
+}
+
 Status check_bias(const TensorView& bias, int64_t channels) {
   if (bias.rank() != 1 || bias.dims[0] != channels)
     return shape_mismatch("bias has the wrong shape").expected("[" + std::to_string(channels) + "]").found(to_string(bias.dims));

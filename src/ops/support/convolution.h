@@ -33,7 +33,8 @@ ir::Dim conv_transpose_output(const Window& window, size_t axis, int64_t output_
 // The shape rule for data and weights in the given input slots: output 0 gets `dtype`.
 Status infer_conv(ir::InferContext& c, size_t x, size_t w, DType dtype);
 Status infer_conv_transpose(ir::InferContext& c);
-// A bias is [channels].
+// A bias is [channels]: what the shape rule knows of input `slot` against output 0, which is set already; and what a kernel got.
+Status check_bias(const ir::InferContext& c, size_t slot);
 Status check_bias(const ir::TensorView& bias, int64_t channels);
 
 // A run of outputs in one plane that read equally spaced inputs for one tap of the kernel.

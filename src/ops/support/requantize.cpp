@@ -101,6 +101,17 @@ Result<DType> output_stage_type(const InferContext& c, size_t table) {
   return type;
 }
 
+Status check_count(const InferContext& c, size_t slot, std::string_view what, const Shape& shape) {
+  const auto wanted = to_dims(shape), found = c.shape(slot) ? to_dims(*c.shape(slot)) : std::nullopt;
+  if (!wanted || !found) return {};
+  ORKNN_TRY_ASSIGN(const int64_t expected, checked_element_count(*wanted));
+  ORKNN_TRY_ASSIGN(const int64_t count, checked_element_count(*found));
+  if (count == expected) return {};
+  return shape_mismatch(std::string(what) + " has the wrong number of elements")
+      .expected(std::to_string(expected))
+      .found(to_string(*found));
+}
+
 Status check_places(const TensorView& places, int64_t extent, int64_t one) {
   if (places.dtype != DType::Int32 || places.rank() != 2 || places.dims[1] != 2)
     return shape_mismatch("places are pairs of a position and a share").found(to_string(places.dims));

@@ -49,6 +49,9 @@ inline int64_t resize_bits(DType data) { return data == DType::Int16 ? 14 : 11; 
 inline constexpr int64_t kMaxResizeFactor = int64_t{1} << 16;
 Status check_places(const ir::TensorView& places, int64_t extent, int64_t one);
 
+// Input `slot`, called `what` in the error, has as many elements as `shape`, as far as both are known.
+Status check_count(const ir::InferContext& c, size_t slot, std::string_view what, const ir::Shape& shape);
+
 // (value + half) >> shift: rounds to nearest, halves up.
 inline int64_t round_shift(int64_t value, int64_t shift) { return (value + (int64_t{1} << (shift - 1))) >> shift; }
 

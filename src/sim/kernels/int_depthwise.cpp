@@ -37,7 +37,8 @@ std::optional<Window> window(const KernelQuery& q) {
     return std::nullopt;
   const Window v = window_of(shape->window, shape->input, shape->output);
   // A window far larger than the plane would need a buffer out of proportion to the data.
-  if (!v.fits_int32() || v.kernel[2] * v.dilation[2] > 4 * (v.in[2] + v.out[2] + 64) || padded_rows(v, 1) > 4 * (v.in[1] + 64))
+  if (!v.fits_int32() || v.cuts_input() || v.kernel[2] * v.dilation[2] > 4 * (v.in[2] + v.out[2] + 64) ||
+      padded_rows(v, 1) > 4 * (v.in[1] + 64))
     return std::nullopt;
   if (v.stride[1] > 64) return std::nullopt;
   return v;

@@ -54,8 +54,7 @@ std::unique_ptr<WindowState> plan_window(const KernelQuery& q) {
   s->window = window_of(shape->window, shape->input, shape->output);
   const Window& v = s->window;
   // A window far larger than the plane would need a buffer out of proportion to the data.
-  if (!output || !zero || !v.fits_int32() || v.pad_begin[1] < 0 || v.pad_begin[2] < 0 ||
-      v.kernel[2] * v.dilation[2] > 4 * (v.in[2] + v.out[2] + 64))
+  if (!output || !zero || !v.fits_int32() || v.cuts_input() || v.kernel[2] * v.dilation[2] > 4 * (v.in[2] + v.out[2] + 64))
     return nullptr;
   s->type = *type;
   s->output = std::move(*output);

@@ -39,7 +39,8 @@ std::optional<Window> max_window(const KernelQuery& q) {
   const auto shape = ops::pool_shape(q.attributes(), q.inputs[0].dims);
   if (!shape || shape->output_dims() != q.outputs[0].dims) return std::nullopt;
   const Window v = window_of(shape->window, shape->input, shape->output);
-  if (!v.fits_int32() || v.kernel[2] * v.dilation[2] > 4 * (v.in[2] + v.out[2] + 64) || padded_rows(v, 1) > 4 * (v.in[1] + 64))
+  if (!v.fits_int32() || v.cuts_input() || v.kernel[2] * v.dilation[2] > 4 * (v.in[2] + v.out[2] + 64) ||
+      padded_rows(v, 1) > 4 * (v.in[1] + 64))
     return std::nullopt;
   if (v.kernel[1] > 256 || v.kernel[2] > 256 || !windows_meet_input(v)) return std::nullopt;
   return v;

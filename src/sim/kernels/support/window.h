@@ -25,6 +25,12 @@ struct Window {
         if (v > INT32_MAX / 4 || v < -(INT32_MAX / 4)) return false;
     return true;
   }
+  // Negative padding cuts the input; kernels that copy it into a padded buffer leave such windows to the reference kernel.
+  bool cuts_input() const {
+    for (size_t i = 0; i < 3; ++i)
+      if (pad_begin[i] < 0 || pad_end[i] < 0) return true;
+    return false;
+  }
   bool padded() const { return pad_begin != Axes{0, 0, 0} || pad_end != Axes{0, 0, 0}; }
 };
 
