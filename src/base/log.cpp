@@ -36,8 +36,8 @@ LogLevel log_level() { return current_level(); }
 
 void log(LogLevel level, std::string_view tag, std::string_view line) {
   if (level > log_level()) return;
-  const std::string printable = to_utf8(line);
-  line = printable;
+  const std::string text = printable(line);
+  line = text;
   std::shared_ptr<const LogSink> sink;
   {
     const std::lock_guard lock(sink_mutex);

@@ -114,7 +114,7 @@ std::string Status::to_string() const {
     if (!text.empty()) text += "\n";
     text += line(*f);
   }
-  return to_utf8(text);  // names in it come from files
+  return printable(text);  // names in it come from files
 }
 
 Status invalid_argument(std::string m) { return Status::error(Code::InvalidArgument, std::move(m)); }

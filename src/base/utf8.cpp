@@ -31,21 +31,39 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-std::string to_utf8(std::string_view text) {
+namespace {
+template <class IsKept>
+std::string spell_out_unless(std::string_view text, IsKept&& is_kept) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
     const size_t length = character_length(text);
-    if (length > 0) {
-      out += text.substr(0, length);
+    const std::string_view character = text.substr(0, length > 0 ? length : 1);
+    if (length > 0 && is_kept(character)) {
+      out += character;
     } else {
-      const auto byte = static_cast<uint8_t>(text[0]);
-      out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+      for (char c : character) out += {'\\', 'x', kDigits[static_cast<uint8_t>(c) >> 4], kDigits[static_cast<uint8_t>(c) & 15]};
     }
-    text.remove_prefix(length > 0 ? length : 1);
+    text.remove_prefix(character.size());
   }
   return out;
+}
+
+// Of the two blocks of control characters (U+0000 to U+001F with U+007F, and U+0080 to U+009F).
+bool is_control(std::string_view character) {
+  const auto first = static_cast<uint8_t>(character[0]);
+  if (first == '\n' || first == '\t') return false;
+  return first < 0x20 || first == 0x7f || (first == 0xc2 && static_cast<uint8_t>(character[1]) < 0xa0);
+}
+}  // namespace
+
+std::string to_utf8(std::string_view text) {
+  return spell_out_unless(text, [](std::string_view) { return true; });
+}
+
+std::string printable(std::string_view text) {
+  return spell_out_unless(text, [](std::string_view character) { return !is_control(character); });
 }
 
 void append_utf8(std::string& to, uint32_t code) {

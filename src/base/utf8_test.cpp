@@ -22,4 +22,14 @@ TEST(Utf8, OtherBytesAreSpelledOut) {
   EXPECT_FALSE(is_utf8("\x80"));
 }
 
+TEST(Utf8, ControlCharactersDoNotReachTheTerminal) {
+  EXPECT_EQ(printable("No\x1b[31mSuch\r\x7f"), "No\\x1b[31mSuch\\x0d\\x7f");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "2J"),
+            "\\xc2\\x9b2J")
+      << "the one-character form of ESC [";
+  EXPECT_EQ(printable("two\nlines\tand \xc3\xa4\xff"), "two\nlines\tand \xc3\xa4\\xff");
+  EXPECT_EQ(to_utf8("\x1b"), "\x1b") << "names keep their characters";
+}
+
 }  // namespace orknn

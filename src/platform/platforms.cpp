@@ -5,6 +5,8 @@
 #include <cctype>
 #include <cmath>
 
+#include "base/nearest_name.h"
+
 namespace orknn::platform {
 namespace {
 constexpr int64_t kKiB = 1024, kMiB = 1024 * kKiB, kMHz = 1'000'000;
@@ -447,10 +449,16 @@ std::vector<std::string_view> Platform::unknown() const {
 
 std::span<const Platform> all() { return rows(); }
 
+namespace {
+std::string to_lower(std::string_view name) {
+  std::string lower(name);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+}  // namespace
+
 const Platform* find(std::string_view name) {
-  std::string wanted(name);
-  std::transform(wanted.begin(), wanted.end(), wanted.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string wanted = to_lower(name);
   for (const Platform& p : rows())
     if (p.name == wanted || std::find(p.aliases.begin(), p.aliases.end(), wanted) != p.aliases.end()) return &p;
   return nullptr;
@@ -460,7 +468,11 @@ Result<const Platform*> get(std::string_view name) {
   if (const Platform* p = find(name)) return p;
   std::string names;
   for (const Platform& p : rows()) names += (names.empty() ? "" : ", ") + std::string(p.name);
-  return invalid_argument("Invalid target_platform '" + std::string(name) + "'!").expected("one of " + names);
+  std::vector<std::string_view> known;
+  for (const Platform& p : rows()) known.push_back(p.name);
+  Status problem = invalid_argument("Invalid target_platform '" + std::string(name) + "'!").expected("one of " + names);
+  if (const std::string hint = did_you_mean(to_lower(name), known); !hint.empty()) problem.hint(hint);
+  return problem;
 }
 
 const Platform& default_platform() { return *find("rk3566"); }

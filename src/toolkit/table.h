@@ -12,11 +12,13 @@ class Table {
   struct Column {
     std::string title;
     Align align = Align::Left;
+    bool may_shorten = false;  // long cells lose their middle when the table has to fit
   };
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  // Columns end where their longest cell ends; the last one is not padded.
-  std::string to_text() const;
+  void add(std::vector<std::string> row);
+  // Columns end where their longest cell ends; the last one is not padded. `width` > 0: columns that may be shortened give way
+  // until a line has at most so many characters.
+  std::string to_text(size_t width = 0) const;
 
  private:
   std::vector<Column> columns_;
