@@ -81,6 +81,11 @@ Result<Picture> decode_picture(std::span<const std::byte> bytes, Colour colour) 
   return turned(std::move(picture), orientation);
 }
 
+Result<bool> is_picture_file(const std::string& path) {
+  ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+  return is_picture(file->bytes());
+}
+
 Result<Picture> read_picture(const std::string& path, Colour colour) {
   ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
   auto picture = decode_picture(file->bytes(), colour);

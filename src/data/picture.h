@@ -23,6 +23,8 @@ enum class Colour { Grey, Rgb };
 
 // True when the bytes begin like a jpg, png or bmp file.
 bool is_picture(std::span<const std::byte> bytes);
+// The same for a file; an error when it cannot be read.
+Result<bool> is_picture_file(const std::string& path);
 
 Result<Picture> decode_picture(std::span<const std::byte> bytes, Colour colour);
 Result<Picture> read_picture(const std::string& path, Colour colour);

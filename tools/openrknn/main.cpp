@@ -1,10 +1,15 @@
 // The openrknn command: argument parsing and calls only.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/nearest_name.h"
 #include "base/version.h"
 #include "commands.h"
 #include "terminal.h"
@@ -12,15 +17,47 @@
 namespace {
 using namespace orknn;
 
+// The command that was given, or the program itself.
+const CLI::App& command_of(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? app : *chosen.front();
+}
+
+// What a word that nobody expected was probably meant to be: a command in its first place, else an option.
+std::string suggestion_for(const CLI::App& app, const std::string& word) {
+  const CLI::App& command = command_of(app);
+  std::vector<std::string> known;
+  if (word.starts_with("-")) {
+    for (const CLI::App* from : {&command, &app})
+      for (const CLI::Option* option : from->get_options())
+        for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  } else if (&command == &app) {
+    for (const CLI::App* sub : app.get_subcommands(nullptr)) known.push_back(sub->get_name());
+  }
+  return did_you_mean(word.substr(0, word.find('=')), known);
+}
+
 // Help or version as asked for, or what is wrong with the arguments.
 int say(const CLI::App& app, const CLI::ParseError& outcome, bool json) {
   std::ostringstream out, problem;
-  const bool is_answer = app.exit(outcome, out, problem) == 0;
+  const bool is_result = app.exit(outcome, out, problem) == 0;
   cli::print(out.str());
-  if (is_answer) return cli::kOk;
-  if (json) cli::print_json({{"error", {{"code", "usage"}, {"message", outcome.what()}}}});
-  fmt::print(stderr, "{}", problem.str());
+  if (is_result) return cli::kOk;
+  std::string message = outcome.what();
+  if (outcome.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
+    for (const std::string& word : app.remaining(true))
+      if (const std::string hint = suggestion_for(app, word); !hint.empty()) message += "; " + hint;
+  const CLI::App& command = command_of(app);
+  const std::string help = &command == &app ? "openrknn --help" : "openrknn " + command.get_name() + " --help";
+  if (json) cli::print_json({{"error", {{"code", "usage"}, {"message", message}}}});
+  cli::note(message + "\nRun '" + help + "' for more information.");
   return cli::kUsage;
+}
+
+// A file opened for reading must not become the descriptor that error messages are written to.
+void keep_standard_descriptors_open() {
+  for (int fd = 0; fd <= 2; ++fd)
+    if (fcntl(fd, F_GETFD) == -1 && errno == EBADF) (void)!open("/dev/null", O_RDWR);
 }
 
 int print_folder(const std::string& folder, const char* what) {
@@ -31,7 +68,8 @@ int print_folder(const std::string& folder, const char* what) {
 }
 }  // namespace
 
-int main(int argc, char** argv) {
+namespace {
+int run(int argc, char** argv) {
   CLI::App app("OpenRKNN: converts neural networks for Rockchip NPUs and runs them anywhere", "openrknn");
   bool verbose = false, library = false, include = false;
   app.add_flag("-v,--verbose", verbose, "show more log lines");
@@ -59,4 +97,18 @@ int main(int argc, char** argv) {
     if (app.got_subcommand(name)) return cli::close_output(action());
   cli::print(app.help());
   return cli::close_output(cli::kUsage);
+}
+}  // namespace
+
+int main(int argc, char** argv) {
+  keep_standard_descriptors_open();
+  signal(SIGPIPE, SIG_DFL);  // Python, which starts this program, ignores it: `openrknn ops | head` ends in silence
+  try {
+    return run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return cli::fail(Status::error(Code::OutOfMemory, "there is not enough memory")
+                         .hint("close other programs, or raise the limit (ulimit -v)"));
+  } catch (const std::exception& e) {
+    return cli::fail(internal_error(e.what()));
+  }
 }

@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "data/dataset.h"
 #include "data/npy.h"
+#include "data/picture.h"
 #include "runtime/session.h"
 #include "terminal.h"
 #include "toolkit/report.h"
@@ -21,7 +23,7 @@ struct RunOptions {
   std::string model, out, layout;
   std::vector<std::string> inputs;
   int loop = 1, threads = 0;
-  bool pass_through = false, layers = false, json = false;
+  bool pass_through = false, bgr = false, layers = false, json = false;
 };
 
 struct Statistics {
@@ -46,6 +48,23 @@ Statistics statistics_of(const ir::TensorData& value) {
   return s;
 }
 
+// An array of a .npy file, or a picture as `analyse` and calibration read it: scaled to the input, RGB unless --bgr.
+struct InputFile {
+  ir::TensorData value;
+  ir::Layout layout = ir::Layout::Undefined;  // Undefined: as --layout says
+};
+Result<InputFile> read_input(const std::string& file, const runtime::PortInfo& port, const RunOptions& o) {
+  ORKNN_TRY_ASSIGN(const bool is_picture, data::is_picture_file(file));
+  if (!is_picture) {
+    ORKNN_TRY_ASSIGN(ir::TensorData value, data::read_npy(file));
+    return InputFile{std::move(value), {}};
+  }
+  if (!o.layout.empty()) note("'" + file + "' is a picture: --layout has no effect on it");
+  ORKNN_TRY_ASSIGN(const data::Dataset sample, data::Dataset::of_files({file}, {{port.name, port.dims, port.layout, o.bgr}}));
+  ORKNN_TRY_ASSIGN(std::vector<ir::TensorData> values, sample.sample(0));
+  return InputFile{std::move(values[0]), port.layout};
+}
+
 Status feed(runtime::Session& session, const RunOptions& o) {
   for (size_t k = 0; k < o.inputs.size(); ++k) {
     // NAME=FILE names the input; FILE alone goes by position.
@@ -62,12 +81,16 @@ Status feed(runtime::Session& session, const RunOptions& o) {
     }
     if (index >= session.inputs().size())
       return invalid_argument(fmt::format("the model has {} input(s), found {}", session.inputs().size(), o.inputs.size()));
-    ORKNN_TRY_ASSIGN(const ir::TensorData value, data::read_npy(file));
+    ORKNN_TRY_ASSIGN(const InputFile input, read_input(file, session.inputs()[index], o));
+    const ir::TensorData& value = input.value;
     runtime::InputData data;
     data.dtype = value.dtype();
     data.data = value.data();
     data.bytes = value.bytes();
-    data.layout = o.layout == "nhwc" ? ir::Layout::NHWC : o.layout == "nchw" ? ir::Layout::NCHW : ir::Layout::Undefined;
+    data.layout = input.layout != ir::Layout::Undefined ? input.layout
+                  : o.layout == "nhwc"                  ? ir::Layout::NHWC
+                  : o.layout == "nchw"                  ? ir::Layout::NCHW
+                                                        : ir::Layout::Undefined;
     data.pass_through = o.pass_through;
     data.dims = value.dims();
     if (Status s = session.set_input(index, data); !s) {
@@ -100,7 +123,7 @@ Status run(const RunOptions& o) {
 
   nlohmann::ordered_json j{{"model", o.model},        {"threads", pool.threads()}, {"runs", o.loop},
                            {"min_ms", times.front()}, {"median_ms", median},       {"max_ms", times.back()}};
-  toolkit::Table table({{"output"},
+  toolkit::Table table({{"output", toolkit::Table::Align::Left, true},
                         {"type"},
                         {"shape"},
                         {"min", toolkit::Table::Align::Right},
@@ -126,8 +149,12 @@ Status run(const RunOptions& o) {
                             {"not_finite", s.not_finite},
                             {"file", file}});
   }
-  toolkit::Table layers(
-      {{"#", toolkit::Table::Align::Right}, {"type"}, {"name"}, {"device"}, {"kernel"}, {"us", toolkit::Table::Align::Right}});
+  toolkit::Table layers({{"#", toolkit::Table::Align::Right},
+                         {"type"},
+                         {"name", toolkit::Table::Align::Left, true},
+                         {"device"},
+                         {"kernel"},
+                         {"us", toolkit::Table::Align::Right}});
   if (o.layers) {
     const auto report = toolkit::describe(*model);
     for (const toolkit::LayerReport& l : report.programs[0].layers) {
@@ -142,8 +169,8 @@ Status run(const RunOptions& o) {
     print_json(j);
     return {};
   }
-  if (o.layers) print(layers.to_text() + "\n");
-  print(table.to_text());
+  if (o.layers) print(layers.to_text(output_width()) + "\n");
+  print(table.to_text(output_width()));
   print(o.loop == 1 ? fmt::format("{:.3f} ms with {} thread(s)\n", median, pool.threads())
                     : fmt::format("{:.3f} ms median of {} runs with {} thread(s), {:.3f} to {:.3f} ms\n", median, o.loop,
                                   pool.threads(), times.front(), times.back()));
@@ -155,9 +182,11 @@ Action add_run(CLI::App& app) {
   CLI::App* command = app.add_subcommand("run", "run a .rknn or a source model on the simulator");
   const auto o = std::make_shared<RunOptions>();
   command->add_option("model", o->model, ".rknn or source model")->required();
-  command->add_option("-i,--input", o->inputs, ".npy file of each input, in order, or NAME=FILE; inputs not given are zeros");
+  command->add_option("-i,--input", o->inputs,
+                      "picture or .npy file of each input, in order, or NAME=FILE; inputs not given are zeros");
   command->add_option("--layout", o->layout, "axis order of 4-D inputs, the model's own by default")
       ->check(CLI::IsMember({"nchw", "nhwc"}));
+  command->add_flag("--bgr", o->bgr, "pictures are fed as BGR");
   command->add_flag("--pass-through", o->pass_through, "inputs are used as they are, without mean and std");
   command->add_option("--out", o->out, "folder for output_0.npy, ...")->check(CLI::ExistingDirectory);
   command->add_option("--loop", o->loop, "number of runs")->check(CLI::Range(1, 1000000));

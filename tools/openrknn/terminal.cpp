@@ -2,9 +2,12 @@
 
 #include <fmt/color.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -25,15 +28,16 @@ std::mutex& line_mutex() {
 }
 bool bar_is_open = false;  // guarded by line_mutex()
 
+// fmt::print throws when stderr is full or closed: what cannot be said is no reason to die.
+void write_stderr(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
 // A line of its own, below a bar that is still moving.
 void print_line(const std::string& text, fmt::color color) {
   const std::lock_guard lock(line_mutex());
-  if (bar_is_open) fmt::print(stderr, "\n");
+  if (bar_is_open) write_stderr("\n");
   bar_is_open = false;
-  if (is_terminal())
-    fmt::print(stderr, fg(color), "{}\n", text);
-  else
-    fmt::print(stderr, "{}\n", text);
+  const std::string line = printable(text);
+  write_stderr(is_terminal() ? fmt::format(fg(color), "{}\n", line) : line + "\n");
 }
 }  // namespace
 
@@ -61,12 +65,20 @@ int fail(const Status& status, nlohmann::ordered_json known) {
   return fail(status);
 }
 
-void note(const std::string& text) { print_line(to_utf8(text), fmt::color::gray); }
+void note(const std::string& text) { print_line(text, fmt::color::gray); }
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 void print_json(const nlohmann::ordered_json& value) {
   print(value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+size_t output_width() {
+  if (!isatty(STDOUT_FILENO)) return 0;
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  const char* columns = std::getenv("COLUMNS");
+  return columns ? static_cast<size_t>(std::max(0, std::atoi(columns))) : 0;
 }
 
 int close_output(int exit_code) {
@@ -84,7 +96,7 @@ toolkit::Progress progress_bar() {
     std::string bar;
     for (int64_t i = 0; i < kWidth; ++i) bar += i < filled ? "█" : " ";
     bar_is_open = done < total;
-    fmt::print(stderr, "\r{:<12} {:3}%|{}|{}", stage, total > 0 ? 100 * done / total : 100, bar, bar_is_open ? "" : "\n");
+    write_stderr(fmt::format("\r{:<12} {:3}%|{}|{}", stage, total > 0 ? 100 * done / total : 100, bar, bar_is_open ? "" : "\n"));
   };
 }
 

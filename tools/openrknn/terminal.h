@@ -23,6 +23,8 @@ int fail(const Status& status, nlohmann::ordered_json known);
 void note(const std::string& text);
 void print(std::string_view text);
 void print_json(const nlohmann::ordered_json& value);
+// Characters of a line of stdout when that is a terminal, else 0: tables that nobody looks at are not cut.
+size_t output_width();
 // To be called last: kFailed when something printed could not be written, else `exit_code`.
 int close_output(int exit_code);
 // A bar on stderr when that is a terminal, nothing otherwise.
