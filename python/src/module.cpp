@@ -189,7 +189,9 @@ void load(toolkit::Builder& builder, const std::string& framework, const Path& p
           std::optional<std::vector<std::string>> inputs, std::optional<std::vector<ir::Dims>> sizes, nb::object initial,
           std::optional<std::vector<std::string>> outputs, const std::vector<Path>& other_files, bool input_is_nchw,
           const nb::dict& feeds) {
-  importer::ImportOptions options;
+  toolkit::SourceModel source{path.string(), framework};
+  source.other_files.assign(other_files.begin(), other_files.end());
+  importer::ImportOptions& options = source.options;
   options.inputs = inputs.value_or(std::vector<std::string>{});
   options.input_size_list = sizes.value_or(std::vector<ir::Dims>{});
   options.outputs = outputs.value_or(std::vector<std::string>{});
@@ -200,7 +202,7 @@ void load(toolkit::Builder& builder, const std::string& framework, const Path& p
   Status status;
   {
     const nb::gil_scoped_release release;
-    status = builder.load_model(path.string(), framework, options, {other_files.begin(), other_files.end()});
+    status = builder.load_model(source);
   }
   check(status);
 }
@@ -329,10 +331,10 @@ NB_MODULE(_openrknn, m) {
              Status status;
              {
                const nb::gil_scoped_release release;
-               status = b.build(do_quantization, dataset.string(), auto_hybrid);
+               status = b.build({do_quantization, dataset.string(), auto_hybrid});
              }
              check(status);
-             return b.hybrid_summary();
+             return b.built()->hybrid_summary;
            })
       .def("export_rknn",
            [](const toolkit::Builder& b, const Path& path) {
@@ -346,19 +348,20 @@ NB_MODULE(_openrknn, m) {
       .def("hybrid_step1",
            [](toolkit::Builder& b, const std::string& dataset, bool proposal, size_t proposal_samples,
               std::vector<std::pair<std::string, std::string>> custom) {
-             const toolkit::Builder::HybridRequest request{dataset, proposal, proposal_samples, std::move(custom)};
-             auto files = [&] {
+             const toolkit::HybridRequest request{dataset, proposal, proposal_samples, std::move(custom)};
+             auto done = [&] {
                const nb::gil_scoped_release release;
                return b.hybrid_step1(request);
              }();
-             return std::pair(take(std::move(files)), b.hybrid_summary());
+             check(done.status());
+             return std::pair(done->files, done->hybrid_summary);
            })
       .def_static("hybrid_step2",
                   [](const std::string& model, const std::string& data, const std::string& quantization,
                      const std::string& dataset, toolkit::Progress progress) {
                     auto builder = [&] {
                       const nb::gil_scoped_release release;
-                      return toolkit::Builder::hybrid_step2(model, data, quantization, dataset, std::move(progress));
+                      return toolkit::Builder::hybrid_step2({model, data, quantization, dataset}, std::move(progress));
                     }();
                     return take(std::move(builder));
                   })
@@ -370,7 +373,7 @@ NB_MODULE(_openrknn, m) {
                                                     write_errors,      as_npy};
              const auto report = [&] {
                const nb::gil_scoped_release release;
-               return toolkit::analyse_accuracy(b, options);
+               return b.analyse_accuracy(options);
              }();
              check(report.status());
              bool renamed = false;
@@ -380,7 +383,7 @@ NB_MODULE(_openrknn, m) {
                                    old ? accuracy_text_toolkit1(*report, false) : accuracy_text(*report, true), renamed, old);
            })
       .def("make_session", [](const toolkit::Builder& b) {
-        if (!b.model()) throw nb::value_error("the model is not built yet");
-        return take(runtime::Session::open(b.model()));
+        if (!b.built()) throw nb::value_error("the model is not built yet");
+        return take(runtime::Session::open(b.built()->model));
       });
 }

@@ -451,9 +451,9 @@ std::vector<std::byte> model_of_two_sizes() {
   config.dynamic_input = {{{1, 3, 32, 48}}, {{1, 3, 64, 64}}};
   auto builder = toolkit::Builder::create(config);
   EXPECT_TRUE(builder);
-  EXPECT_TRUE(builder->load_model(std::string(ORKNN_SOURCE_DIR) + "/examples/models/shapes.onnx"));
+  EXPECT_TRUE(builder->load_model({std::string(ORKNN_SOURCE_DIR) + "/examples/models/shapes.onnx"}));
   EXPECT_TRUE(builder->build());
-  return *format::write_rknn_to_memory(*builder->model());
+  return *format::write_rknn_to_memory(*builder->built()->model);
 }
 
 TEST(CApiShapes, ASetIsChosenBeforeTheModelRuns) {
