@@ -142,36 +142,47 @@ Result<LoadedModel> load_rknn(const Path& path) {
   return LoadedModel{std::move(*file), std::make_shared<const format::Model>(std::move(*model))};
 }
 
+// Sets the field of an option that was given.
 template <class T>
-T get(const nb::dict& options, const char* key) {
-  return nb::cast<T>(options[key]);
+void set(T& field, const nb::dict& options, const char* key) {
+  if (!options.contains(key)) return;
+  const nb::object value = options[key];
+  if (!nb::try_cast(value, field))
+    throw nb::value_error(("Invalid " + std::string(key) + " " + nb::repr(value).c_str() + "!").c_str());
 }
 
+// `options` as options.py makes them; the others keep their default values.
 toolkit::BuildConfig to_config(const nb::dict& options) {
   toolkit::BuildConfig c;
-  c.target_platform = get<std::string>(options, "target_platform");
-  c.mean_values = get<std::optional<toolkit::ChannelValues>>(options, "mean_values");
-  c.std_values = get<std::optional<toolkit::ChannelValues>>(options, "std_values");
-  c.one_value_for_all_channels = options.contains("one_value_for_all_channels");
-  c.quantized_dtype = get<std::string>(options, "quantized_dtype");
-  c.quantized_algorithm = get<std::string>(options, "quantized_algorithm");
-  c.quantized_method = get<std::string>(options, "quantized_method");
-  c.auto_hybrid_cos_thresh = get<double>(options, "auto_hybrid_cos_thresh");
-  c.auto_hybrid_euc_thresh = get<std::optional<double>>(options, "auto_hybrid_euc_thresh");
-  c.quant_img_RGB2BGR = get<std::vector<bool>>(options, "quant_img_RGB2BGR");
-  c.reorder_channel = get<std::vector<bool>>(options, "reorder_channel");
-  c.dynamic_input = get<toolkit::ShapeSets>(options, "dynamic_input");
-  c.remove_weight = get<bool>(options, "remove_weight");
-  c.float_dtype = get<std::string>(options, "float_dtype");
-  c.optimization_level = get<int>(options, "optimization_level");
-  c.custom_string = get<std::optional<std::string>>(options, "custom_string").value_or("");
-  c.op_target =
-      get<std::optional<std::map<std::string, std::string>>>(options, "op_target").value_or(std::map<std::string, std::string>{});
-  c.disable_rules = get<std::optional<std::vector<std::string>>>(options, "disable_rules").value_or(std::vector<std::string>{});
-  c.single_core_mode = get<bool>(options, "single_core_mode");
-  c.sparse_infer = get<bool>(options, "sparse_infer");
-  c.compress_weight = get<bool>(options, "compress_weight");
-  c.quantize_weight = get<bool>(options, "quantize_weight");
+  set(c.other_platforms, options, "target_platform");
+  if (!c.other_platforms.empty()) {
+    c.target_platform = std::move(c.other_platforms.front());
+    c.other_platforms.erase(c.other_platforms.begin());
+  }
+  set(c.mean_values, options, "mean_values");
+  set(c.std_values, options, "std_values");
+  set(c.one_value_for_all_channels, options, "one_value_for_all_channels");
+  set(c.quantized_dtype, options, "quantized_dtype");
+  set(c.quantized_algorithm, options, "quantized_algorithm");
+  set(c.quantized_method, options, "quantized_method");
+  set(c.auto_hybrid_cos_thresh, options, "auto_hybrid_cos_thresh");
+  set(c.auto_hybrid_euc_thresh, options, "auto_hybrid_euc_thresh");
+  set(c.quant_img_RGB2BGR, options, "quant_img_RGB2BGR");
+  set(c.reorder_channel, options, "reorder_channel");
+  set(c.dynamic_input, options, "dynamic_input");
+  set(c.float_dtype, options, "float_dtype");
+  set(c.optimization_level, options, "optimization_level");
+  set(c.custom_string, options, "custom_string");
+  set(c.op_target, options, "op_target");
+  set(c.disable_rules, options, "disable_rules");
+  set(c.single_core_mode, options, "single_core_mode");
+  set(c.sparse_infer, options, "sparse_infer");
+  set(c.compress_weight, options, "compress_weight");
+  set(c.quantize_weight, options, "quantize_weight");
+  set(c.remove_weight, options, "remove_weight");
+  set(c.model_pruning, options, "model_pruning");
+  set(c.remove_reshape, options, "remove_reshape");
+  set(c.enable_flash_attention, options, "enable_flash_attention");
   return c;
 }
 
@@ -254,7 +265,6 @@ NB_MODULE(_openrknn, m) {
     for (const platform::Platform& p : platform::all()) out[std::string(p.compatibility)].emplace_back(p.name);
     return out;
   });
-  m.def("platform_family", [](const std::string& name) { return std::string(take(platform::get(name))->compatibility); });
   m.def("platforms_of", [](const Path& path) {
     const auto session = take(runtime::Session::open(path.string()));
     const std::string& filled = session->model().target_platform;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -67,6 +68,36 @@ TEST(BuildConfig, ReportsEveryProblemInTheVendorsWords) {
         "Invalid quantized_dtype 'float16', expect in ['w8a8', 'w8a16', 'w16a16i', 'w16a16i_dfp', 'w4a16']!",
         "Invalid float_dtype 'int3'", "Invalid optimization_level 7", "Invalid std_values", "Invalid op_target 'fpga'",
         "Invalid dynamic_input set [[1,0]]", "The 'remove_weight' is not available yet: the runtime cannot share"})
+    EXPECT_NE(text.find(wanted), std::string::npos) << wanted << "\n" << text;
+}
+
+TEST(BuildConfig, ChipsOfAListRunTheSameModel) {
+  LogLines log;
+  BuildConfig c;
+  c.target_platform = "rk3566";
+  c.other_platforms = {"RK3568"};
+  EXPECT_TRUE(Builder::create(c));
+  c.other_platforms = {"rk3568", "rk3588", "rv9999"};
+  const auto refused = Builder::create(c);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.status().count(), 2u) << refused.status().to_string();
+  EXPECT_NE(refused.status().to_string().find("Invalid target_platform 'rk3588' beside 'rk3566', the chips of a list must run"),
+            std::string::npos)
+      << refused.status().to_string();
+}
+
+TEST(BuildConfig, ValuesOfInputsAreChecked) {
+  LogLines log;
+  BuildConfig c = for_default_chip();
+  c.mean_values = ChannelValues{{INFINITY, 0}};
+  c.std_values = ChannelValues{{1, 2}, {0, 1}};
+  c.reorder_channel = {true};
+  c.quant_img_RGB2BGR = {true};
+  c.dynamic_input = {{{1, 3}}, {{1, int64_t{1} << 31}}};
+  const std::string text = Builder::create(c).status().to_string();
+  for (const char* wanted :
+       {"Invalid mean_values [[inf, 0]], expect finite numbers!", "Invalid std_values [[1, 2], [0, 1]], zero is not allowed!",
+        "quant_img_RGB2BGR would swap them back", "Invalid dynamic_input set [[1,2147483648]]"})
     EXPECT_NE(text.find(wanted), std::string::npos) << wanted << "\n" << text;
 }
 

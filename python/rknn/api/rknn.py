@@ -172,10 +172,10 @@ class RKNN:
         """Sets the build options (keywords only); see docs/python_api.md. Raises ValueError on an illegal one."""
         self._alive("config")
         try:
-            checked = config_options.check(kwargs, lambda text: self._log.warn("config", text))
+            options = config_options.convert(kwargs, lambda text: self._log.warn("config", text))
             self._use_log()
-            self._builder = _openrknn.Builder.create(checked, Progress(self._log))
-            self._builder_used, self._options = False, checked
+            self._builder = _openrknn.Builder.create(options, Progress(self._log))
+            self._builder_used, self._options = False, options
         except ValueError as error:
             self._log.error("config", str(error))
             raise
