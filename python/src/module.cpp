@@ -22,7 +22,6 @@
 #include "platform/platforms.h"
 #include "runtime/perf_report.h"
 #include "runtime/session.h"
-#include "toolkit/accuracy.h"
 #include "toolkit/builder.h"
 
 namespace nb = nanobind;
@@ -32,7 +31,7 @@ namespace {
 
 using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
-// File names may be any bytes, as everywhere in Python.
+// File names may be any bytes, as everywhere in Python: they come as str (with its escapes), bytes or os.PathLike.
 using Path = std::filesystem::path;
 
 void check(const Status& status) {
@@ -42,6 +41,12 @@ template <class T>
 T take(Result<T> result) {
   check(result.status());
   return std::move(*result);
+}
+
+// Names of layers may be any bytes, Python's texts may not.
+std::vector<std::string> printable(std::vector<std::string> lines) {
+  for (std::string& line : lines) line = to_utf8(line);
+  return lines;
 }
 
 DType dtype_of_array(const Array& array) {
@@ -87,7 +92,7 @@ nb::list describe(const std::vector<runtime::PortInfo>& ports) {
   nb::list out;
   for (const runtime::PortInfo& p : ports) {
     nb::dict d;
-    d["name"] = p.name;
+    d["name"] = to_utf8(p.name);
     d["shape"] = p.dims;
     d["layout"] = p.layout == ir::Layout::NHWC ? "nhwc" : p.layout == ir::Layout::NCHW ? "nchw" : "";
     d["dtype"] = std::string(dtype_name(p.source_dtype));
@@ -123,10 +128,6 @@ nb::list run_session(runtime::Session& session, nb::list inputs) {
   for (size_t i = 0; i < session.outputs().size(); ++i) out.append(to_array(session.output(i)));
   return out;
 }
-
-}  // namespace
-
-namespace {
 
 // A finished .rknn with its bytes: what happens to the file afterwards has no effect on it.
 struct LoadedModel {
@@ -225,13 +226,13 @@ nb::dict measure(const runtime::Session& session, int cores) {
   const runtime::MemorySizes sizes = session.memory();
   nb::list layers;
   for (const runtime::LayerRow& row : runtime::layer_rows(model, false, cores))
-    layers.append(nb::make_tuple(row.name, row.microseconds));
+    layers.append(nb::make_tuple(to_utf8(row.name), row.microseconds));
   nb::dict facts;
   facts["platform"] = model.target_platform;
   facts["generation"] = chip ? chip->generation : 2;
   facts["npu_mhz"] = chip ? chip->report_hz() / 1'000'000 : 0;
   facts["clocks"] = runtime::clocks_text(chip);
-  facts["table"] = runtime::perf_table(model, cores);
+  facts["table"] = to_utf8(runtime::perf_table(model, cores));
   facts["total_us"] = runtime::predicted_microseconds(model, cores);
   facts["why_no_time"] = runtime::why_no_time(model);
   facts["layers"] = layers;
@@ -278,18 +279,18 @@ NB_MODULE(_openrknn, m) {
     const auto session = take(runtime::Session::open(path.string()));
     const format::Model& model = session->model();
     nb::dict d;
-    d["name"] = model.name;
+    d["name"] = to_utf8(model.name);
     d["target_platform"] = std::vector<std::string>{model.target_platform};
     d["source_framework"] = model.source_framework;
     d["toolkit_version"] = model.toolkit_version;
     d["float_dtype"] = model.float_dtype;
-    d["custom_string"] = model.custom_string;
+    d["custom_string"] = to_utf8(model.custom_string);
     d["sync_uids"] = model.sync_uids;
     d["inputs"] = describe(session->inputs());
     d["outputs"] = describe(session->outputs());
     return d;
   });
-  // Writes a finished model with the layers behind which it should yield.
+  // Writes a finished model with the layers after which it should yield.
   m.def("set_sync_uids", [](const Path& source, const Path& target, std::vector<uint32_t> uids) {
     format::Model model = take(format::read_rknn(source.string()));
     model.sync_uids = std::move(uids);
@@ -344,7 +345,7 @@ NB_MODULE(_openrknn, m) {
                status = b.build({do_quantization, dataset.string(), auto_hybrid});
              }
              check(status);
-             return b.built()->hybrid_summary;
+             return printable(b.built()->hybrid_summary);
            })
       .def("export_rknn",
            [](const toolkit::Builder& b, const Path& path) {
@@ -355,32 +356,46 @@ NB_MODULE(_openrknn, m) {
              }
              check(status);
            })
+      .def("file_size",
+           [](const toolkit::Builder& b) {
+             auto bytes = [&] {
+               const nb::gil_scoped_release release;
+               return b.file_bytes();
+             }();
+             return take(std::move(bytes));
+           })
       .def("hybrid_step1",
-           [](toolkit::Builder& b, const std::string& dataset, bool proposal, size_t proposal_samples,
+           [](toolkit::Builder& b, const Path& dataset, bool proposal, size_t proposal_samples,
               std::vector<std::pair<std::string, std::string>> custom) {
-             const toolkit::HybridRequest request{dataset, proposal, proposal_samples, std::move(custom)};
+             const toolkit::HybridRequest request{dataset.string(), proposal, proposal_samples, std::move(custom)};
              auto done = [&] {
                const nb::gil_scoped_release release;
                return b.hybrid_step1(request);
              }();
              check(done.status());
-             return std::pair(done->files, done->hybrid_summary);
+             return std::pair(std::vector<Path>(done->files.begin(), done->files.end()), printable(done->hybrid_summary));
            })
-      .def_static("hybrid_step2",
-                  [](const std::string& model, const std::string& data, const std::string& quantization,
-                     const std::string& dataset, toolkit::Progress progress) {
-                    auto builder = [&] {
-                      const nb::gil_scoped_release release;
-                      return toolkit::Builder::hybrid_step2({model, data, quantization, dataset}, std::move(progress));
-                    }();
-                    return take(std::move(builder));
-                  })
+      .def_static(
+          "hybrid_step2",
+          [](const Path& model, const Path& data, const Path& quantization, const Path& dataset, toolkit::Progress progress) {
+            const toolkit::HybridFiles files{model.string(), data.string(), quantization.string(), dataset.string()};
+            auto builder = [&] {
+              const nb::gil_scoped_release release;
+              return toolkit::Builder::hybrid_step2(files, std::move(progress));
+            }();
+            return take(std::move(builder));
+          })
       // The table with and without colours, and whether a tensor could not be a file name.
       .def("accuracy_analysis",
-           [](const toolkit::Builder& b, std::vector<std::string> inputs, const std::string& output_dir,
-              const std::string& target, bool write_errors, bool as_npy) {
-             const toolkit::AccuracyOptions options{std::move(inputs), {},    output_dir, target, b.platform().generation == 1,
-                                                    write_errors,      as_npy};
+           [](const toolkit::Builder& b, const std::vector<Path>& inputs, const Path& output_dir, const std::string& target,
+              bool write_errors, bool as_npy) {
+             toolkit::AccuracyOptions options;
+             options.inputs.assign(inputs.begin(), inputs.end());
+             options.output_dir = output_dir.string();
+             options.target = target;
+             options.toolkit1 = b.platform().generation == 1;
+             options.write_errors = write_errors;
+             options.as_npy = as_npy;
              const auto report = [&] {
                const nb::gil_scoped_release release;
                return b.analyse_accuracy(options);
@@ -389,8 +404,10 @@ NB_MODULE(_openrknn, m) {
              bool renamed = false;
              for (const auto& [name, file] : report->files) renamed |= name != file;
              const bool old = options.toolkit1;
-             return nb::make_tuple(old ? accuracy_text_toolkit1(*report, false) : accuracy_text(*report, false),
-                                   old ? accuracy_text_toolkit1(*report, false) : accuracy_text(*report, true), renamed, old);
+             const auto table = [&](bool colours) {
+               return to_utf8(old ? accuracy_text_toolkit1(*report, false) : accuracy_text(*report, colours));
+             };
+             return nb::make_tuple(table(false), table(true), renamed, old);
            })
       .def("make_session", [](const toolkit::Builder& b) {
         if (!b.built()) throw nb::value_error("the model is not built yet");
