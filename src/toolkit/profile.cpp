@@ -517,7 +517,7 @@ std::string chips_text(const std::vector<Profile>& profiles) {
   return table.to_text();
 }
 
-std::string layers_text(const Profile& p) {
+std::string layers_text(const Profile& p, size_t width) {
   using Align = Table::Align;
   Table table({{"#", Align::Right},
                {"type"},
@@ -530,7 +530,7 @@ std::string layers_text(const Profile& p) {
                {"MACs/byte", Align::Right},
                {"read KiB", Align::Right},
                {"tasks", Align::Right},
-               {"name"}});
+               {"name", Align::Left, true}});
   for (const LayerProfile& l : p.layers) {
     const double bytes = static_cast<double>(l.read_bytes) + static_cast<double>(l.write_bytes);
     const auto time = [&](std::string text) { return p.has_times() ? text : std::string("?"); };
@@ -540,7 +540,7 @@ std::string layers_text(const Profile& p) {
                l.macs && bytes > 0 ? fmt::format("{:.1f}", static_cast<double>(l.macs) / bytes) : "",
                fmt::format("{:.0f}", static_cast<double>(l.read_bytes) / 1024), std::to_string(l.tasks), l.name});
   }
-  return table.to_text();
+  return table.to_text(width);
 }
 
 std::string advice_text(const Profile& p) {

@@ -94,7 +94,7 @@ nlohmann::ordered_json to_json(const Profile& profile);
 // Events of chrome://tracing and Perfetto.
 nlohmann::ordered_json chrome_trace(const Profile& profile);
 std::string chips_text(const std::vector<Profile>& profiles);
-std::string layers_text(const Profile& profile);
+std::string layers_text(const Profile& profile, size_t width = 0);  // width as in report.h
 std::string advice_text(const Profile& profile);
 // One page with table, timeline, roofline and memory map; no outside resources.
 std::string html_page(const std::string& model, const std::vector<Profile>& profiles);

@@ -333,11 +333,11 @@ std::string summary_text(const ModelReport& r) {
   return text;
 }
 
-std::string layers_text(const ModelReport& r) {
-  return per_program(r, [](const ProgramReport& p) {
+std::string layers_text(const ModelReport& r, size_t width) {
+  return per_program(r, [&](const ProgramReport& p) {
     Table table({{"#", Align::Right},
                  {"type"},
-                 {"name"},
+                 {"name", Align::Left, true},
                  {"device"},
                  {"engine"},
                  {"output"},
@@ -345,38 +345,38 @@ std::string layers_text(const ModelReport& r) {
                  {"read", Align::Right},
                  {"us", Align::Right},
                  {"tiles", Align::Right},
-                 {"why"}});
+                 {"why", Align::Left, true}});
     for (const LayerReport& l : p.layers)
       table.add({std::to_string(l.index), l.type, l.name, l.device, l.engine, l.output_type + l.output_shape,
                  l.macs ? count_text(static_cast<double>(l.macs)) : "", bytes_text(l.read_bytes),
                  l.microseconds ? fmt::format("{:.1f}", *l.microseconds) : "?", std::to_string(l.tiles), l.reason});
-    return table.to_text();
+    return table.to_text(width);
   });
 }
 
-std::string tensors_text(const ModelReport& r) {
-  return per_program(r, [](const ProgramReport& p) {
-    Table table({{"tensor"}, {"type"}, {"shape"}, {"place"}, {"bytes", Align::Right}});
+std::string tensors_text(const ModelReport& r, size_t width) {
+  return per_program(r, [&](const ProgramReport& p) {
+    Table table({{"tensor", Align::Left, true}, {"type"}, {"shape"}, {"place"}, {"bytes", Align::Right}});
     for (const TensorReport& t : p.tensors) table.add({t.name, t.type, t.shape, t.place, std::to_string(t.bytes)});
-    return table.to_text();
+    return table.to_text(width);
   });
 }
 
-std::string memory_text(const ModelReport& r) {
-  return per_program(r, [](const ProgramReport& p) {
+std::string memory_text(const ModelReport& r, size_t width) {
+  return per_program(r, [&](const ProgramReport& p) {
     Table table({{"start", Align::Right},
                  {"end", Align::Right},
                  {"bytes", Align::Right},
                  {"made", Align::Right},
                  {"last read", Align::Right},
-                 {"tensor"},
+                 {"tensor", Align::Left, true},
                  {"shape"}});
     for (const TensorReport& t : p.tensors)
       if (t.place == "arena")
         table.add({fmt::format("0x{:08x}", t.offset), fmt::format("0x{:08x}", t.offset + t.bytes), std::to_string(t.bytes),
                    std::to_string(t.first_layer), t.last_layer < 0 ? "-" : std::to_string(t.last_layer), t.name,
                    t.type + t.shape});
-    return table.to_text() + fmt::format("activation memory: {} ({} bytes)\n", bytes_text(p.internal_bytes), p.internal_bytes);
+    return table.to_text(width) + fmt::format("activation memory: {} ({} bytes)\n", bytes_text(p.internal_bytes), p.internal_bytes);
   });
 }
 

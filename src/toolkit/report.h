@@ -59,9 +59,10 @@ nlohmann::ordered_json to_json(const platform::Platform& platform);
 
 // Tables for a terminal or a file; plain text without colours.
 std::string summary_text(const ModelReport& report);
-std::string layers_text(const ModelReport& report);
-std::string tensors_text(const ModelReport& report);
-std::string memory_text(const ModelReport& report);
+// `width` > 0: lines of at most so many characters as far as shortened names make that possible.
+std::string layers_text(const ModelReport& report, size_t width = 0);
+std::string tensors_text(const ModelReport& report, size_t width = 0);
+std::string memory_text(const ModelReport& report, size_t width = 0);
 std::string platforms_text();
 
 // "conv", "pool", ...; "-" for none.

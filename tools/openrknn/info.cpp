@@ -48,9 +48,9 @@ Status info(InfoOptions& o, nlohmann::ordered_json& j) {
   }
   print(toolkit::summary_text(report));
   if (o.brief) return {};
-  print("\nLayers\n" + toolkit::layers_text(report));
-  print("\nTensors\n" + toolkit::tensors_text(report));
-  print("\nMemory plan\n" + toolkit::memory_text(report));
+  print("\nLayers\n" + toolkit::layers_text(report, output_width()));
+  print("\nTensors\n" + toolkit::tensors_text(report, output_width()));
+  print("\nMemory plan\n" + toolkit::memory_text(report, output_width()));
   return {};
 }
 }  // namespace

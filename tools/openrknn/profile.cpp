@@ -136,7 +136,7 @@ Status profile(ProfileOptions o) {
   }
   print(toolkit::chips_text(profiles));
   if (first == profiles.end()) return {};
-  if (o.layers || chips.size() == 1) print("\n" + toolkit::layers_text(*first));
+  if (o.layers || chips.size() == 1) print("\n" + toolkit::layers_text(*first, output_width()));
   const toolkit::Profile& shown = timed == profiles.end() ? *first : *timed;
   if (!shown.advice.empty()) print(fmt::format("\nWhat would help on {}\n", shown.platform) + toolkit::advice_text(shown));
   return {};
