@@ -280,7 +280,7 @@ Status check(const ProfileRequest& request) {
   if (request.batch < 1 || request.batch > 65536)
     problems.also(invalid_argument("a batch must lie between 1 and 65536").found(std::to_string(request.batch)));
   for (int c : request.cores)
-    if (c < 1 || c > 64) problems.also(invalid_argument("a number of cores must be at least 1").found(std::to_string(c)));
+    if (c < 1) problems.also(invalid_argument("a number of cores must be at least 1").found(std::to_string(c)));
   if (request.sparse_percent != 0 && request.sparse_percent != 50 && request.sparse_percent != 75)
     problems.also(invalid_argument("weights can be 50 or 75 percent sparse").found(std::to_string(request.sparse_percent)));
   if (request.sram_kib < 0) problems.also(invalid_argument("SRAM cannot be negative").found(std::to_string(request.sram_kib)));
