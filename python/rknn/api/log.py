@@ -1,5 +1,6 @@
 """Log lines in the toolkit's form: `<level> <function>: <text>` for W and E, without function for I and D."""
 
+import shutil
 import sys
 import weakref
 
@@ -45,6 +46,7 @@ class Log:
     def _write(self, level, text):
         colours = {"E": "31", "W": "33"}
         tty = is_terminal()
+        Progress.leave_line()
         for line in text.splitlines() or [""]:
             plain = f"{level} {line}"
             write_stderr(f"\033[{colours[level]}m{plain}\033[0m\n" if tty and level in colours else plain + "\n")
@@ -99,11 +101,31 @@ class Progress:
     """The toolkit's progress bar, `I Loading : 100%|####| 7/7 [00:00<00:00, 50.0it/s]`; live on a terminal, one line otherwise."""
 
     WIDTH = 30
+    _is_open = False  # a bar stands on the terminal's last line
+
+    @classmethod
+    def leave_line(cls):
+        """Other lines begin below a bar that is still moving."""
+        if cls._is_open:
+            cls._is_open = False
+            write_stderr("\n")
 
     def __init__(self, log):
         import time
 
         self.log, self.clock, self.name, self.start, self.shown = log, time.monotonic, None, 0.0, 0.0
+
+    def _line(self, name, done, total, seconds, room):
+        """The bar gives way, then the figures after it, when they do not fit into `room` characters."""
+        clock = lambda s: f"{int(s) // 60:02}:{int(s) % 60:02}"
+        left = seconds / done * (total - done) if done else 0
+        rate = f"{done / seconds:.2f}" if seconds > 0 else "?"
+        head, figures = f"{name} : {100 * done // max(total, 1):3}%", f" {done}/{total} [{clock(seconds)}<{clock(left)}, {rate}it/s]"
+        width = min(self.WIDTH, room - len(head) - len(figures) - 2)
+        if width < 5:
+            return head[:room]
+        filled = width * done // max(total, 1)
+        return f"{head}|{'█' * filled}{' ' * (width - filled)}|{figures}"
 
     def __call__(self, name, done, total):
         now = self.clock()
@@ -113,14 +135,9 @@ class Progress:
         if not finished and (not is_terminal() or now - self.shown < 0.1):
             return
         self.shown = now
-        seconds = now - self.start
-        filled = self.WIDTH * done // max(total, 1)
-        bar = "█" * filled + " " * (self.WIDTH - filled)
-        clock = lambda s: f"{int(s) // 60:02}:{int(s) % 60:02}"
-        left = seconds / done * (total - done) if done else 0
-        rate = f"{done / seconds:.2f}" if seconds > 0 else "?"
-        line = f"{name} : {100 * done // max(total, 1):3}%|{bar}| {done}/{total} [{clock(seconds)}<{clock(left)}, {rate}it/s]"
         if is_terminal():
-            write_stderr(f"\rI {line}" + ("\n" if finished else ""))
+            room = shutil.get_terminal_size().columns - 3  # "I " and the cursor
+            write_stderr("\r\033[KI " + self._line(name, done, total, now - self.start, room) + ("\n" if finished else ""))
+            Progress._is_open = not finished
         elif finished:
-            self.log.info(line)
+            self.log.info(self._line(name, done, total, now - self.start, 200))
