@@ -7,10 +7,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <thread>
+
+#include "base/scratch_file.h"
 
 namespace orknn {
 namespace {
@@ -97,6 +101,49 @@ TEST_F(WriteFile, GoesThroughLinksAndRefusesWhatIsNoFile) {
   EXPECT_TRUE(fs::is_symlink(path_ / "link"));
   EXPECT_FALSE(write_file_atomically(path_.string(), [](FileWriter& out) { return out.write("x"); }));
   EXPECT_FALSE(write_file_atomically(file("none/a"), [](FileWriter& out) { return out.write("x"); }));
+}
+
+// Both kinds of temporary file, in every case of the destination. Another thread makes files all the while: were the umask
+// changed, even for a moment, some of them would be open to everybody.
+TEST_F(WriteFile, TheModeIsFoundWithoutTouchingTheUmask) {
+  constexpr mode_t kMask = 027, kWanted = 0640;
+  const mode_t before = ::umask(kMask);
+  std::atomic<int> made{0}, wrong{0};
+  std::jthread other([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      const int fd = ::open(file("other").c_str(), O_CREAT | O_EXCL | O_WRONLY, 0666);
+      struct stat info {};
+      if (fd < 0 || ::fstat(fd, &info) != 0 || (info.st_mode & 0777) != kWanted) ++wrong;
+      ::close(fd);
+      ::unlink(file("other").c_str());
+      ++made;
+    }
+  });
+  const auto mode_of = [&](const char* name) {
+    struct stat info {};
+    return ::stat(file(name).c_str(), &info) == 0 ? info.st_mode & 0777 : 0;
+  };
+  for (int i = 0; i < 100; ++i) {
+    for (const auto create : {&ScratchFile::create, &ScratchFile::create_named}) {
+      fs::remove(file("a"));
+      for (bool replaces : {false, true}) {
+        auto scratch = create(path_.string());
+        ASSERT_TRUE(scratch) << scratch.status().to_string();
+        ASSERT_EQ(::write(scratch->descriptor(), "text", 4), 4);
+        const Status s = scratch->become(file("a"));
+        ASSERT_TRUE(s) << s.to_string();
+        ASSERT_EQ(mode_of("a"), kWanted) << replaces;
+      }
+      ASSERT_TRUE(create(path_.string())) << "and vanishes again";
+    }
+  }
+  while (made < 100) std::this_thread::yield();
+  other.request_stop();
+  other.join();
+  ::umask(before);
+  EXPECT_EQ(wrong, 0) << "of " << made;
+  EXPECT_EQ(names(), std::set<std::string>{"a"});
+  EXPECT_EQ(content("a"), "text");
 }
 
 TEST_F(MapFile, APipeIsRefusedAndNotWaitedFor) {
