@@ -127,6 +127,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
     ORKNN_TRY(read_all(file.get(), path, {static_cast<std::byte*>(address), size}));
     return std::shared_ptr<const MappedFile>(std::move(opened));
   }
+  opened->guard_ = std::make_unique<BusErrorGuard>(opened->data_, size);
   const std::lock_guard lock(all.mutex);
   all.ranges[opened->data_] = {size, opened};
   return std::shared_ptr<const MappedFile>(std::move(opened));
@@ -140,6 +141,8 @@ std::shared_ptr<const MappedFile> MappedFile::holding(const void* address) {
 
 Status MappedFile::check() const {
   struct stat info {};
+  if (guard_ && guard_->is_damaged())
+    return io_error("'" + path_ + "' was shortened while it was read").hint("load the model again once the file is complete");
   // A file that lost its name keeps its bytes; there is nobody left to shorten it.
   if (copied_ || ::stat(path_.c_str(), &info) != 0 || info.st_dev != device_ || info.st_ino != number_) return {};
   const auto now = static_cast<size_t>(info.st_size);
@@ -151,6 +154,7 @@ MappedFile::~MappedFile() {
   if (copied_) mappings().copied_bytes -= size_;
   if (!data_) return;
   mappings().ranges.erase(data_);
+  guard_.reset();
   ::munmap(const_cast<std::byte*>(data_), size_);
 }
 

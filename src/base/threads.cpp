@@ -154,7 +154,7 @@ struct ThreadPool::State {
     lock.unlock();
     if (anyone_sleeps) wake.notify_all();
   }
-  // Nothing is left to take: whoever has not come yet need not come, those inside are awaited.
+  // Called when no chunk is left: workers that have not joined the job need not, those inside are awaited.
   void await_workers() {
     const auto finished = [&] { return active.load(std::memory_order_acquire) == 0; };
     {

@@ -11,7 +11,7 @@ namespace orknn {
 class ThreadPool {
  public:
   // `threads` counts the calling thread too; 0 = one per core this process may use. Where the system refuses to start as many,
-  // the pool works with those that there are.
+  // the pool works with those it got.
   explicit ThreadPool(int threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -5,6 +5,7 @@
 #include "format/rknn_file.h"
 #include "format/verify.h"
 #include "format/viewer_part.h"
+#include "ir/mapped_constants.h"
 
 namespace orknn::format {
 namespace {
@@ -106,7 +107,10 @@ Status write_rknn(const Model& model, FileWriter& out, const BytesDone& done) {
   ORKNN_TRY(out.write(front));
   ORKNN_TRY(out.write(trailer.bytes()));
   for (const std::vector<std::byte>& body : bodies) ORKNN_TRY(out.write(body));
-  return write_weights(weights, done, [&](std::span<const std::byte> bytes) { return out.write(bytes); });
+  ORKNN_TRY(write_weights(weights, done, [&](std::span<const std::byte> bytes) { return out.write(bytes); }));
+  // Weights may lie in a file that was shortened meanwhile.
+  for (const Program& program : model.programs) ORKNN_TRY(ir::check_mapped_files(program.graph));
+  return {};
 }
 
 Status write_rknn(const Model& model, const std::string& path, const BytesDone& done) {

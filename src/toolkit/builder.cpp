@@ -665,6 +665,7 @@ Status Builder::build(bool do_quantization, const std::string& dataset, bool aut
   for (const format::Program& p : model->programs) stored_bytes += constant_bytes(p.graph);
   bar.next_pass(stored_bytes);
   format::place_weights(*model, converted);
+  if (Status s = ir::check_mapped_files(graph_); !s) return s.model(model_name_).stage("build");
   model_ = std::move(model);
   bar.finish();
   return {};
