@@ -6,24 +6,17 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <vector>
 
+#include "base/scratch_file.h"
+
 namespace orknn {
 namespace {
 std::string reason() { return std::strerror(errno); }
-
-// Closes a descriptor when leaving scope.
-struct Descriptor {
-  int fd = -1;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
 
 class BufferedFileWriter final : public FileWriter {
  public:
@@ -57,32 +50,6 @@ class BufferedFileWriter final : public FileWriter {
   const std::string& path_;
   std::vector<std::byte> buffer_;
 };
-
-// A file without a name in the folder: it vanishes with the process unless it gets one. Negative where the system has no such
-// thing.
-int open_nameless(const std::string& folder) {
-  if (::access("/proc/self/fd", F_OK) != 0) return -1;
-  return ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-}
-
-// Names a nameless file; one that is there already is replaced by way of `pattern`, which ends in six X.
-Status give_name(int fd, const std::string& path, const std::string& pattern) {
-  const std::string self = "/proc/self/fd/" + std::to_string(fd);
-  const auto link_to = [&](const std::string& name) {
-    return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
-  };
-  if (link_to(path)) return {};
-  std::string temporary;
-  for (unsigned attempt = 0; errno == EEXIST && attempt < 1000; ++attempt) {
-    temporary = pattern.substr(0, pattern.size() - 6) + std::to_string(::getpid()) + "." + std::to_string(attempt);
-    if (!link_to(temporary)) continue;
-    if (::rename(temporary.c_str(), path.c_str()) == 0) return {};
-    Status problem = io_error("cannot write '" + path + "': " + reason());
-    ::unlink(temporary.c_str());
-    return problem;
-  }
-  return io_error("cannot write '" + path + "': " + reason());
-}
 
 // Every live mapping by its first byte: only their pages may be given back.
 struct Mappings {
@@ -129,14 +96,14 @@ Status read_all(int fd, const std::string& path, std::span<std::byte> to) {
 }  // namespace
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
-  const Descriptor file{
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // a named pipe is refused below, not waited for
-  if (file.fd < 0) {
+  const Descriptor file(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a named pipe is refused below, not waited for
+  if (file.get() < 0) {
     const Code code = errno == ENOENT ? Code::NotFound : Code::Io;
     return Status::error(code, "cannot open '" + path + "': " + reason());
   }
   struct stat info {};
-  if (::fstat(file.fd, &info) != 0) return io_error("cannot read '" + path + "': " + reason());
+  if (::fstat(file.get(), &info) != 0) return io_error("cannot read '" + path + "': " + reason());
   if (!S_ISREG(info.st_mode)) return io_error("cannot read '" + path + "': not a regular file");
   std::shared_ptr<MappedFile> opened(new MappedFile);
   std::error_code problem;
@@ -153,13 +120,14 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
   }
   opened->size_ = size;
   void* address = opened->copied_ ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                                  : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+                                  : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (address == MAP_FAILED) return io_error("cannot map '" + path + "': " + reason());
   opened->data_ = static_cast<const std::byte*>(address);
   if (opened->copied_) {
-    ORKNN_TRY(read_all(file.fd, path, {static_cast<std::byte*>(address), size}));
+    ORKNN_TRY(read_all(file.get(), path, {static_cast<std::byte*>(address), size}));
     return std::shared_ptr<const MappedFile>(std::move(opened));
   }
+  opened->guard_ = std::make_unique<BusErrorGuard>(opened->data_, size);
   const std::lock_guard lock(all.mutex);
   all.ranges[opened->data_] = {size, opened};
   return std::shared_ptr<const MappedFile>(std::move(opened));
@@ -173,6 +141,8 @@ std::shared_ptr<const MappedFile> MappedFile::holding(const void* address) {
 
 Status MappedFile::check() const {
   struct stat info {};
+  if (guard_ && guard_->is_damaged())
+    return io_error("'" + path_ + "' was shortened while it was read").hint("load the model again once the file is complete");
   // A file that lost its name keeps its bytes; there is nobody left to shorten it.
   if (copied_ || ::stat(path_.c_str(), &info) != 0 || info.st_dev != device_ || info.st_ino != number_) return {};
   const auto now = static_cast<size_t>(info.st_size);
@@ -184,6 +154,7 @@ MappedFile::~MappedFile() {
   if (copied_) mappings().copied_bytes -= size_;
   if (!data_) return;
   mappings().ranges.erase(data_);
+  guard_.reset();
   ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
@@ -218,34 +189,17 @@ Status write_file_atomically(const std::string& given_path, const std::function<
   const bool replaces = ::lstat(path.c_str(), &info) == 0;
   if (replaces && !S_ISREG(info.st_mode))
     return io_error("cannot write '" + given_path + "': it exists and is not a regular file");
-  std::string temporary = directory_of(path) + "/.openrknn.XXXXXX";
-  Descriptor file{open_nameless(directory_of(path))};
-  const bool nameless = file.fd >= 0;
-  if (!nameless) file.fd = ::mkostemp(temporary.data(), O_CLOEXEC);
-  if (file.fd < 0)
-    return io_error("cannot create a file beside '" + path + "': " + reason())
+  auto file = ScratchFile::create(directory_of(path));
+  if (!file)
+    return io_error("cannot create a file beside '" + path + "': " + file.status().message())
         .hint("check that the folder exists and is writable");
-  Status status = [&]() -> Status {
-    BufferedFileWriter writer(file.fd, path);
-    ORKNN_TRY(fill(writer));
-    ORKNN_TRY(writer.flush());
-    if (replaces || !nameless) {
-      mode_t mode = info.st_mode & 0777;
-      if (!replaces) {  // mkostemp makes 0600; give the file the mode an ordinary open would
-        const mode_t mask = ::umask(0);
-        ::umask(mask);
-        mode = 0666 & ~mask;
-      }
-      if (::fchmod(file.fd, mode) != 0) return io_error("cannot set the mode of '" + path + "': " + reason());
-    }
-    if (nameless) return give_name(file.fd, path, temporary);
-    const int fd = std::exchange(file.fd, -1);
-    if (::close(fd) != 0) return io_error("cannot write '" + path + "': " + reason());
-    if (::rename(temporary.c_str(), path.c_str()) != 0) return io_error("cannot write '" + path + "': " + reason());
-    return {};
-  }();
-  if (!status && !nameless) ::unlink(temporary.c_str());
-  return status;
+  BufferedFileWriter writer(file->descriptor(), path);
+  ORKNN_TRY(fill(writer));
+  ORKNN_TRY(writer.flush());
+  if (replaces && ::fchmod(file->descriptor(), info.st_mode & 0777) != 0)
+    return io_error("cannot set the mode of '" + path + "': " + reason());
+  if (Status s = file->become(path); !s) return io_error("cannot write '" + path + "': " + s.message());
+  return {};
 }
 
 std::string file_stem(const std::string& path) {

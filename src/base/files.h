@@ -8,13 +8,14 @@
 #include <span>
 #include <string>
 
+#include "base/bus_errors.h"
 #include "base/status.h"
 
 namespace orknn {
 
 // A file's bytes, read-only, for as long as the object lives. Small files are copied: whatever happens to them later has no
-// effect. The others are mapped, so whoever keeps one asks check() before each use: reading behind the end of a mapped file that
-// was shortened in the meantime ends the process.
+// effect. The others are mapped. Bytes that such a file has lost since read as zeros (bus_errors.h), so whoever uses one calls
+// check() before, in order not to begin, and after, before anybody sees what came of it.
 class MappedFile {
  public:
   static constexpr size_t kCopiedBytes = size_t{64} << 20;  // what all copies of the process may take together
@@ -26,7 +27,7 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
   std::span<const std::byte> bytes() const { return {data_, size_}; }
-  // Io when the file is shorter than it was.
+  // Io when the file is shorter than it was, or was when its bytes were read.
   Status check() const;
 
  private:
@@ -36,9 +37,10 @@ class MappedFile {
   size_t size_ = 0;
   uint64_t device_ = 0, number_ = 0;  // which file has the name, if it still has it
   bool copied_ = false;
+  std::unique_ptr<BusErrorGuard> guard_;  // of a mapped one
 };
 
-// Tells the system that these bytes, if they belong to a MappedFile, will hardly be read again: they stop counting as memory
+// Advises the system that these bytes, if they belong to a MappedFile, will rarely be read again: they stop counting as memory
 // of this process. Reading them later is legal and fetches them anew. No effect on other bytes.
 void release_mapped_pages(std::span<const std::byte> bytes);
 
@@ -54,8 +56,8 @@ class FileWriter {
 };
 
 // Writes `path` through a file in the same folder that gets its name when `fill` and the final flush have succeeded.
-// On any failure the old file, if there was one, is untouched and no temporary is left, where the system can not even when the
-// process is killed.
+// On any failure the old file, if there was one, is untouched and no temporary is left, where the system allows it not even when
+// the process is killed.
 Status write_file_atomically(const std::string& path, const std::function<Status(FileWriter&)>& fill);
 
 // "model" of "dir/model.onnx".

@@ -3,14 +3,21 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <thread>
+
+#include "base/scratch_file.h"
 
 namespace orknn {
 namespace {
@@ -99,6 +106,49 @@ TEST_F(WriteFile, GoesThroughLinksAndRefusesWhatIsNoFile) {
   EXPECT_FALSE(write_file_atomically(file("none/a"), [](FileWriter& out) { return out.write("x"); }));
 }
 
+// Both kinds of temporary file, in every case of the destination. Another thread makes files all the while: were the umask
+// changed, even for a moment, some of them would be open to everybody.
+TEST_F(WriteFile, TheModeIsFoundWithoutTouchingTheUmask) {
+  constexpr mode_t kMask = 027, kWanted = 0640;
+  const mode_t before = ::umask(kMask);
+  std::atomic<int> made{0}, wrong{0};
+  std::jthread other([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      const int fd = ::open(file("other").c_str(), O_CREAT | O_EXCL | O_WRONLY, 0666);
+      struct stat info {};
+      if (fd < 0 || ::fstat(fd, &info) != 0 || (info.st_mode & 0777) != kWanted) ++wrong;
+      ::close(fd);
+      ::unlink(file("other").c_str());
+      ++made;
+    }
+  });
+  const auto mode_of = [&](const char* name) {
+    struct stat info {};
+    return ::stat(file(name).c_str(), &info) == 0 ? info.st_mode & 0777 : 0;
+  };
+  for (int i = 0; i < 100; ++i) {
+    for (const auto create : {&ScratchFile::create, &ScratchFile::create_named}) {
+      fs::remove(file("a"));
+      for (bool replaces : {false, true}) {
+        auto scratch = create(path_.string());
+        ASSERT_TRUE(scratch) << scratch.status().to_string();
+        ASSERT_EQ(::write(scratch->descriptor(), "text", 4), 4);
+        const Status s = scratch->become(file("a"));
+        ASSERT_TRUE(s) << s.to_string();
+        ASSERT_EQ(mode_of("a"), kWanted) << replaces;
+      }
+      ASSERT_TRUE(create(path_.string())) << "and vanishes again";
+    }
+  }
+  while (made < 100) std::this_thread::yield();
+  other.request_stop();
+  other.join();
+  ::umask(before);
+  EXPECT_EQ(wrong, 0) << "of " << made;
+  EXPECT_EQ(names(), std::set<std::string>{"a"});
+  EXPECT_EQ(content("a"), "text");
+}
+
 TEST_F(MapFile, APipeIsRefusedAndNotWaitedFor) {
   ASSERT_EQ(::mkfifo(file("pipe").c_str(), 0600), 0);
   const auto opened = MappedFile::open(file("pipe"));
@@ -133,6 +183,67 @@ TEST_F(MapFile, AMappedFileThatWasShortenedIsToldBeforeItIsRead) {
   fs::remove(file("large"));
   std::ofstream(file("large")) << "other";
   EXPECT_TRUE((*opened)->check());
+}
+
+// Everything beyond the new end is lost, also what was read before; the process lives on and the file reports it.
+TEST_F(MapFile, AMappedFileThatIsShortenedWhileItIsReadGivesZerosAndReportsIt) {
+  fs::remove(file("large"));
+  std::ofstream(file("large")) << "begin";
+  fs::resize_file(file("large"), MappedFile::kCopiedBytes + 1);
+  const auto opened = MappedFile::open(file("large"));
+  const auto other = MappedFile::open(file("large"));
+  ASSERT_TRUE(opened && other);
+  const std::span<const std::byte> bytes = (*opened)->bytes();
+  EXPECT_EQ(bytes[0], std::byte{'b'});
+  EXPECT_EQ(bytes.back(), std::byte{0});
+  fs::resize_file(file("large"), 0);
+  std::vector<std::jthread> readers;  // all find the same pages missing
+  std::atomic<int> nonzero{0};
+  for (int i = 0; i < 3; ++i)
+    readers.emplace_back([&] {
+      for (size_t at = 0; at < bytes.size(); at += 1 << 20) nonzero += bytes[at] != std::byte{0};
+    });
+  readers.clear();
+  EXPECT_EQ(nonzero, 0);
+  fs::resize_file(file("large"), MappedFile::kCopiedBytes + 1);
+  EXPECT_NE((*opened)->check().to_string().find("was shortened while it was read"), std::string::npos)
+      << "although it has its old length again";
+  EXPECT_TRUE((*other)->check()) << "nobody read this one meanwhile";
+}
+
+// What a process does that has a handler of its own and loses a page of a file of ours, then one of a file that it mapped itself.
+// Needs a process without our handler: death tests of this style begin anew.
+void lose_pages(const std::string& path, void (*install_handler)()) {
+  install_handler();
+  std::ofstream(path) << "begin";
+  fs::resize_file(path, MappedFile::kCopiedBytes + 1);
+  const auto ours = MappedFile::open(path);
+  const int fd = ::open(path.c_str(), O_RDONLY);
+  const auto* theirs = static_cast<const volatile char*>(::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0));
+  fs::resize_file(path, 0);
+  const bool survived = ours && (*ours)->bytes()[4711] == std::byte{0} && !(*ours)->check();
+  fs::remove_all(fs::path(path).parent_path());
+  std::fputs(survived ? "ours is mended" : "ours is wrong", stderr);
+  ::_exit(theirs[0] ? 1 : 2);
+}
+constexpr int kTheirHandler = 7;  // its exit code
+
+using BusErrorDeathTest = Folder;
+TEST_F(BusErrorDeathTest, OfOthersHasTheEffectThatItHadWithoutUs) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto none = [] { ::signal(SIGBUS, SIG_DFL); };
+  const auto ignored = [] { ::signal(SIGBUS, SIG_IGN); };
+  const auto simple = [] { ::signal(SIGBUS, [](int) { ::_exit(kTheirHandler); }); };
+  const auto full = [] {
+    struct sigaction action {};
+    action.sa_sigaction = [](int, siginfo_t* info, void*) { ::_exit(info->si_code == BUS_ADRERR ? kTheirHandler : 1); };
+    action.sa_flags = SA_SIGINFO;
+    ::sigaction(SIGBUS, &action, nullptr);
+  };
+  EXPECT_EXIT(lose_pages(file("a"), none), testing::KilledBySignal(SIGBUS), "ours is mended");
+  EXPECT_EXIT(lose_pages(file("a"), ignored), testing::KilledBySignal(SIGBUS), "ours is mended");
+  EXPECT_EXIT(lose_pages(file("a"), simple), testing::ExitedWithCode(kTheirHandler), "ours is mended");
+  EXPECT_EXIT(lose_pages(file("a"), full), testing::ExitedWithCode(kTheirHandler), "ours is mended");
 }
 
 TEST_F(MapFile, CopiesTogetherStayWithinTheirLimit) {

@@ -29,90 +29,90 @@ std::string_view code_name(Code code) {
   return "?";
 }
 
+Status::Status(const Status& other)
+    : problems_(other.problems_ ? std::make_unique<std::vector<Problem>>(*other.problems_) : nullptr) {}
+
+Status& Status::operator=(const Status& other) {
+  if (this != &other) *this = Status(other);
+  return *this;
+}
+
 Status Status::error(Code code, std::string message) {
   Status s;
-  s.fields_ = std::make_shared<Fields>();
-  s.fields_->code = code;
-  s.fields_->message = std::move(message);
+  s.problems_ = std::make_unique<std::vector<Problem>>(1);
+  s.problems_->front().code = code;
+  s.problems_->front().message = std::move(message);
   return s;
 }
 
 Status& Status::model(std::string_view text) {
-  for (Fields* f = fields_.get(); f; f = f->next.get())
-    if (f->model.empty()) f->model = text;
+  if (is_ok()) return *this;
+  for (Problem& p : *problems_)
+    if (p.model.empty()) p.model = text;
   return *this;
 }
 Status& Status::stage(std::string_view text) {
-  for (Fields* f = fields_.get(); f; f = f->next.get())
-    if (f->stage.empty()) f->stage = text;
+  if (is_ok()) return *this;
+  for (Problem& p : *problems_)
+    if (p.stage.empty()) p.stage = text;
   return *this;
 }
 Status& Status::node(std::string_view name, std::string_view op) {
-  for (Fields* f = fields_.get(); f; f = f->next.get()) {
-    if (!f->node.empty() || !f->op.empty()) continue;
-    f->node = name;
-    f->op = op;
+  if (is_ok()) return *this;
+  for (Problem& p : *problems_) {
+    if (!p.node.empty() || !p.op.empty()) continue;
+    p.node = name;
+    p.op = op;
   }
   return *this;
 }
 Status& Status::expected(std::string text) {
-  if (fields_ && fields_->expected.empty()) fields_->expected = std::move(text);
+  if (problems_ && problems_->front().expected.empty()) problems_->front().expected = std::move(text);
   return *this;
 }
 Status& Status::found(std::string text) {
-  if (fields_ && fields_->found.empty()) fields_->found = std::move(text);
+  if (problems_ && problems_->front().found.empty()) problems_->front().found = std::move(text);
   return *this;
 }
 Status& Status::hint(std::string text) {
-  if (fields_ && fields_->hint.empty()) fields_->hint = std::move(text);
+  if (problems_ && problems_->front().hint.empty()) problems_->front().hint = std::move(text);
   return *this;
 }
 
 Status& Status::also(const Status& other) {
   if (other.is_ok()) return *this;
-  // Copies, because both may go on to be edited, and `other` may be a part of this one.
-  std::shared_ptr<Fields> copy, *end = &copy;
-  for (const Fields* f = other.fields_.get(); f; f = f->next.get()) {
-    *end = std::make_shared<Fields>(*f);
-    (*end)->next = nullptr;
-    end = &(*end)->next;
-  }
-  std::shared_ptr<Fields>* last = &fields_;
-  while (*last) last = &(*last)->next;
-  *last = std::move(copy);
+  if (is_ok()) return *this = other;
+  const std::vector<Problem> more = *other.problems_;  // `other` may be this one
+  problems_->insert(problems_->end(), more.begin(), more.end());
   return *this;
 }
 
-size_t Status::count() const {
-  size_t n = 0;
-  for (const Fields* f = fields_.get(); f; f = f->next.get()) ++n;
-  return n;
-}
+size_t Status::count() const { return problems_ ? problems_->size() : 0; }
 
 const std::string& Status::message() const {
   static const std::string none;
-  return fields_ ? fields_->message : none;
+  return problems_ ? problems_->front().message : none;
 }
 
-std::string Status::line(const Fields& f) {
+std::string Status::Problem::line() const {
   std::string text;
-  if (!f.model.empty()) text += f.model + ": ";
-  if (!f.stage.empty()) text += f.stage + ": ";
-  if (!f.node.empty() || !f.op.empty()) text += "node '" + f.node + "'" + (f.op.empty() ? "" : " (" + f.op + ")") + ": ";
-  text += f.message;
-  if (!f.expected.empty()) text += "; expected " + f.expected;
-  if (!f.found.empty()) text += (f.expected.empty() ? "; found " : ", found ") + f.found;
+  if (!model.empty()) text += model + ": ";
+  if (!stage.empty()) text += stage + ": ";
+  if (!node.empty() || !op.empty()) text += "node '" + node + "'" + (op.empty() ? "" : " (" + op + ")") + ": ";
+  text += message;
+  if (!expected.empty()) text += "; expected " + expected;
+  if (!found.empty()) text += (expected.empty() ? "; found " : ", found ") + found;
   if (!text.ends_with('!')) text += ".";
-  if (!f.hint.empty()) text += " Hint: " + f.hint + (f.hint.ends_with('?') ? "" : ".");
+  if (!hint.empty()) text += " Hint: " + hint + (hint.ends_with('?') ? "" : ".");
   return text;
 }
 
 std::string Status::to_string() const {
-  if (!fields_) return "ok";
+  if (is_ok()) return "ok";
   std::string text;
-  for (const Fields* f = fields_.get(); f; f = f->next.get()) {
+  for (const Problem& p : *problems_) {
     if (!text.empty()) text += "\n";
-    text += line(*f);
+    text += p.line();
   }
   return printable(text);  // names in it come from files
 }

@@ -1,5 +1,6 @@
 // The one error type of the project. A Status says what went wrong in fields a user can act on; whoever knows a
-// field adds it on the way up. No exceptions cross a room's border.
+// field adds it on the way up. No exceptions cross a room's border. It is a value: annotating a copy leaves the original as it
+// was. A Status without error is one null pointer.
 #pragma once
 
 #include <memory>
@@ -7,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/assert.h"
 
@@ -32,16 +34,22 @@ std::string_view code_name(Code code);
 class [[nodiscard]] Status {
  public:
   Status() = default;
+  Status(const Status& other);
+  Status& operator=(const Status& other);
+  Status(Status&&) noexcept = default;
+  Status& operator=(Status&&) noexcept = default;
+  ~Status() = default;
   static Status ok() { return {}; }
   // `message` is the problem in one sentence without a final full stop.
   static Status error(Code code, std::string message);
 
-  bool is_ok() const { return !fields_; }
+  bool is_ok() const { return !problems_; }
   explicit operator bool() const { return is_ok(); }
-  Code code() const { return fields_ ? fields_->code : Code::Ok; }
+  Code code() const { return problems_ ? problems_->front().code : Code::Ok; }  // of the first problem
 
   // Each returns *this, so that a caller can write `return status.node(name, op)`. A field that is already set is kept:
-  // the innermost caller knows best. Calling them on an ok Status does nothing.
+  // the innermost caller knows best. Calling them on an ok Status does nothing. model, stage and node hold for all problems,
+  // the others for the first.
   Status& model(std::string_view text);
   Status& stage(std::string_view text);
   Status& node(std::string_view name, std::string_view op);
@@ -58,13 +66,12 @@ class [[nodiscard]] Status {
   size_t count() const;
 
  private:
-  struct Fields {
+  struct Problem {
     Code code = Code::Fail;
     std::string message, model, stage, node, op, expected, found, hint;
-    std::shared_ptr<Fields> next;
+    std::string line() const;
   };
-  static std::string line(const Fields& f);
-  std::shared_ptr<Fields> fields_;
+  std::unique_ptr<std::vector<Problem>> problems_;  // null when ok, else at least one
 };
 
 // Shorthands for the usual cases.
@@ -85,7 +92,8 @@ class [[nodiscard]] Result {
   }
   bool is_ok() const { return value_.has_value(); }
   explicit operator bool() const { return is_ok(); }
-  const Status& status() const { return status_; }
+  const Status& status() const& { return status_; }
+  Status status() && { return std::move(status_); }
   T& value() {
     ORKNN_ASSERT(value_.has_value(), "value() of a failed Result");
     return *value_;
@@ -116,7 +124,7 @@ class [[nodiscard]] Result {
 #define ORKNN_CONCAT(a, b) ORKNN_CONCAT_(a, b)
 // `ORKNN_TRY_ASSIGN(auto x, f())`: declares x from a Result or returns its error.
 #define ORKNN_TRY_ASSIGN(decl, expr) ORKNN_TRY_ASSIGN_(ORKNN_CONCAT(orknn_result_, __LINE__), decl, expr)
-#define ORKNN_TRY_ASSIGN_(tmp, decl, expr) \
-  auto tmp = (expr);                       \
-  if (!tmp) return tmp.status();           \
+#define ORKNN_TRY_ASSIGN_(tmp, decl, expr)  \
+  auto tmp = (expr);                        \
+  if (!tmp) return std::move(tmp).status(); \
   decl = std::move(*tmp)

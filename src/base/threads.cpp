@@ -1,5 +1,6 @@
 #include "base/threads.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -9,8 +10,11 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -24,6 +28,14 @@ int usable_cores() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 thread_local bool inside_pool = false;
+
+// How many forks lie between this process and the one that loaded the library.
+std::atomic<uint32_t> forks{0};
+void count_forks() {
+  static const int registered = ::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  (void)registered;
+}
+
 constexpr std::chrono::microseconds kSpin{40};
 
 void relax() {
@@ -36,6 +48,7 @@ void relax() {
 }  // namespace
 
 struct ThreadPool::State {
+  const uint32_t born = forks.load(std::memory_order_relaxed);
   std::vector<std::thread> workers;
   bool may_spin = false;  // every thread has a core to itself, as far as we know
   std::mutex run_mutex;   // one parallel_for at a time; others run their work on their own thread
@@ -43,19 +56,53 @@ struct ThreadPool::State {
   std::condition_variable wake, done;
   const std::function<void(int64_t, int64_t)>* body = nullptr;
   int64_t count = 0, grain = 1;
-  bool open = false;  // workers may still join the job
+  std::exception_ptr failure;  // the first of the job
+  bool open = false;           // workers may still join the job
   int sleeping = 0;
   bool caller_sleeps = false;
   std::atomic<int> active{0};  // workers inside the job
   std::atomic<uint64_t> generation{0};
-  std::atomic<bool> stop{false};
+  std::atomic<bool> stopped{false};
   std::atomic<int64_t> next{0};
 
-  void work() {
-    for (;;) {
-      const int64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
-      if (begin >= count) return;
-      (*body)(begin, std::min(begin + grain, count));
+  ~State() { stop(); }
+
+  bool is_of_this_process() const { return born == forks.load(std::memory_order_relaxed); }
+
+  // As many threads as the system lets us have.
+  void start(int threads) {
+    may_spin = threads <= usable_cores();
+    try {
+      while (static_cast<int>(workers.size()) + 1 < threads) workers.emplace_back([this] { worker_loop(); });
+    } catch (const std::exception& e) {
+      log(LogLevel::Warn, "threads",
+          std::to_string(workers.size() + 1) + " of " + std::to_string(threads) +
+              " threads are used, more cannot be started: " + e.what());
+    }
+  }
+  void stop() {
+    {
+      const std::lock_guard lock(mutex);
+      stopped = true;
+    }
+    wake.notify_all();
+    for (std::thread& t : workers)
+      if (t.joinable()) t.join();
+  }
+
+  // Takes chunks while there are any. An exception ends the job: what no thread has begun is skipped.
+  template <class MayGoOn>
+  void work(MayGoOn&& may_go_on) noexcept {
+    try {
+      while (may_go_on()) {
+        const int64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
+        if (begin >= count) return;
+        (*body)(begin, std::min(begin + grain, count));
+      }
+    } catch (...) {
+      next.store(count, std::memory_order_relaxed);
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
     }
   }
   // Looks for a while whether `ready` comes true: much shorter than a task, longer than the gap between two tasks.
@@ -74,7 +121,9 @@ struct ThreadPool::State {
   void worker_loop() {
     inside_pool = true;
     uint64_t seen = 0;
-    const auto ready = [&] { return stop.load(std::memory_order_relaxed) || generation.load(std::memory_order_relaxed) != seen; };
+    const auto ready = [&] {
+      return stopped.load(std::memory_order_relaxed) || generation.load(std::memory_order_relaxed) != seen;
+    };
     for (;;) {
       spin(ready);
       std::unique_lock lock(mutex);
@@ -83,87 +132,111 @@ struct ThreadPool::State {
         wake.wait(lock, ready);
         --sleeping;
       }
-      if (stop.load(std::memory_order_relaxed)) return;
+      if (stopped.load(std::memory_order_relaxed)) return;
       seen = generation.load(std::memory_order_relaxed);
       if (!open) continue;  // the others were faster
       active.fetch_add(1, std::memory_order_relaxed);
       lock.unlock();
-      work();
+      work([this] { return !stopped.load(std::memory_order_relaxed); });
       lock.lock();
       if (active.fetch_sub(1, std::memory_order_release) == 1 && caller_sleeps) done.notify_one();
     }
   }
+  void begin_job(int64_t items, int64_t chunk, const std::function<void(int64_t, int64_t)>& f) {
+    std::unique_lock lock(mutex);
+    body = &f;
+    count = items;
+    grain = chunk;
+    next.store(0, std::memory_order_relaxed);
+    open = true;
+    generation.fetch_add(1, std::memory_order_release);
+    const bool anyone_sleeps = sleeping > 0;
+    lock.unlock();
+    if (anyone_sleeps) wake.notify_all();
+  }
+  // Called when no chunk is left: workers that have not joined the job need not, those inside are awaited.
+  void await_workers() {
+    const auto finished = [&] { return active.load(std::memory_order_acquire) == 0; };
+    {
+      const std::lock_guard lock(mutex);
+      open = false;
+    }
+    if (spin(finished)) return;
+    std::unique_lock lock(mutex);
+    caller_sleeps = true;
+    done.wait(lock, finished);
+    caller_sleeps = false;
+  }
 };
 
-ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
-  const int cores = usable_cores();
-  if (threads <= 0) threads = cores;
-  state_->may_spin = threads <= cores;
-  for (int i = 1; i < threads; ++i) state_->workers.emplace_back([s = state_.get()] { s->worker_loop(); });
+ThreadPool::ThreadPool(int threads) : wanted_(threads > 0 ? threads : usable_cores()) {
+  count_forks();
+  auto fresh = std::make_unique<State>();
+  fresh->start(wanted_);
+  state_ = fresh.release();
 }
 
 ThreadPool::~ThreadPool() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->stop = true;
-  }
-  state_->wake.notify_all();
-  for (std::thread& t : state_->workers) t.join();
+  State* s = state_.load();
+  if (s->is_of_this_process()) delete s;
 }
 
-int ThreadPool::threads() const { return static_cast<int>(state_->workers.size()) + 1; }
+ThreadPool::State& ThreadPool::state() const {
+  State* s = state_.load(std::memory_order_acquire);
+  if (s->is_of_this_process()) return *s;
+  auto fresh = std::make_unique<State>();
+  fresh->start(wanted_);
+  // Of several threads that come here at once, one wins.
+  return state_.compare_exchange_strong(s, fresh.get(), std::memory_order_acq_rel) ? *fresh.release() : *s;
+}
+
+void ThreadPool::stop() {
+  State* s = state_.load();
+  if (s->is_of_this_process()) s->stop();
+}
+
+int ThreadPool::threads() const { return static_cast<int>(state().workers.size()) + 1; }
 
 void ThreadPool::parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
   if (count <= 0) return;
   grain = std::max<int64_t>(grain, 1);
-  State& s = *state_;
+  State& s = state();
   std::unique_lock run_lock(s.run_mutex, std::defer_lock);
   if (s.workers.empty() || inside_pool || count <= grain || !run_lock.try_lock()) {
     for (int64_t begin = 0; begin < count; begin += grain) body(begin, std::min(begin + grain, count));
     return;
   }
-  bool wake = false;
-  {
-    const std::lock_guard lock(s.mutex);
-    s.body = &body;
-    s.count = count;
-    s.grain = grain;
-    s.next.store(0, std::memory_order_relaxed);
-    s.open = true;
-    s.generation.fetch_add(1, std::memory_order_release);
-    wake = s.sleeping > 0;
-  }
-  if (wake) s.wake.notify_all();
+  s.begin_job(count, grain, body);
   inside_pool = true;
-  s.work();
+  s.work([] { return true; });
   inside_pool = false;
-  // Nothing is left to take: whoever has not come yet need not come, those inside are awaited.
-  const auto finished = [&] { return s.active.load(std::memory_order_acquire) == 0; };
-  {
-    const std::lock_guard lock(s.mutex);
-    s.open = false;
-    if (finished()) return;
-  }
-  if (s.spin(finished)) return;
-  std::unique_lock lock(s.mutex);
-  s.caller_sleeps = true;
-  s.done.wait(lock, finished);
-  s.caller_sleeps = false;
+  s.await_workers();
+  if (s.failure) std::rethrow_exception(std::exchange(s.failure, nullptr));
 }
 
+namespace {
+// The size of the shared pool, 0 = one thread per core.
+int threads_of_environment() {
+  const char* text = std::getenv("ORKNN_THREADS");
+  if (!text) return 0;
+  constexpr int kMost = 1024;
+  int threads = 0;
+  const std::from_chars_result end = std::from_chars(text, text + std::strlen(text), threads);
+  if (end.ec == std::errc() && *end.ptr == 0 && threads > 0 && threads <= kMost) return threads;
+  log(LogLevel::Warn, "threads",
+      "ORKNN_THREADS=" + std::string(text) + " is not a number of threads from 1 to " + std::to_string(kMost) +
+          ", one per core is used!");
+  return 0;
+}
+}  // namespace
+
 ThreadPool& ThreadPool::shared() {
-  static ThreadPool pool([] {
-    const char* text = std::getenv("ORKNN_THREADS");
-    if (!text) return 0;
-    constexpr int kMost = 1024;
-    int threads = 0;
-    const std::from_chars_result end = std::from_chars(text, text + std::strlen(text), threads);
-    if (end.ec == std::errc() && *end.ptr == 0 && threads > 0 && threads <= kMost) return threads;
-    log(LogLevel::Warn, "threads",
-        "ORKNN_THREADS=" + std::string(text) + " is not a number of threads from 1 to " + std::to_string(kMost) +
-            ", one per core is used!");
-    return 0;
-  }());
+  // Not destroyed when the program ends: a thread that outlives main may be inside a call. Only its workers are ended, so that
+  // the library can be unloaded.
+  static ThreadPool& pool = *new ThreadPool(threads_of_environment());
+  static const struct AtExit {
+    ~AtExit() { pool.stop(); }
+  } at_exit;
   return pool;
 }
 

@@ -208,6 +208,7 @@ Result<ir::TensorData> load_file(const std::string& path, const ModelInput& inpu
         .expected("the content of a jpg, png, bmp or npy file")
         .found(file->bytes().empty() ? "an empty file" : "other bytes");
   ORKNN_TRY_ASSIGN(const ir::TensorData array, parse_npy(file->bytes()));
+  ORKNN_TRY(file->check());
   return fit_array(array, input, options);
 }
 

@@ -130,6 +130,7 @@ DType npy_type(std::span<const std::byte> bytes) {
 Result<ir::TensorData> read_npy(const std::string& path) {
   ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
   auto value = parse_npy(file->bytes());
+  ORKNN_TRY(file->check());
   if (!value) return Status(value.status()).model(path);
   return value;
 }

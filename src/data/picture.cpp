@@ -89,6 +89,7 @@ Result<bool> is_picture_file(const std::string& path) {
 Result<Picture> read_picture(const std::string& path, Colour colour) {
   ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
   auto picture = decode_picture(file->bytes(), colour);
+  ORKNN_TRY(file->check());
   if (!picture) return Status(picture.status()).model(path);
   return picture;
 }

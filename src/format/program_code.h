@@ -9,8 +9,11 @@ namespace orknn::format {
 
 // Constants go to `weights`; the program stores their offsets.
 void encode_program(const Program& program, WeightCollector& weights, ByteWriter& out);
-// Refuses whatever is not a well-formed program: ids out of range, cycles, values read before they exist, constants
-// outside the weight section. What ops mean is checked by the executor, which knows them.
+// Adds the constants as encode_program does, in the same order, without encoding anything.
+void collect_weights(const Program& program, WeightCollector& weights);
+// The buffer of a tensor as it is stored: that of a constant is its place in the weight section.
+Buffer stored_buffer(const Program& program, size_t tensor, WeightCollector& weights);
+// Refuses whatever is cut off, names a constant outside the weight section or violates verify() (verify.h).
 Result<Program> decode_program(ByteReader& in, const WeightSection& weights);
 
 // Everything of a Model except its programs.

@@ -39,7 +39,7 @@ Status damaged(std::string where) {
   return invalid_model("the file is damaged: " + std::move(where)).hint("copy it again, or export the model again");
 }
 
-// Says what a file is that is none of ours.
+// Says what a file is that OpenRKNN did not write.
 Status check_kind(std::span<const std::byte> bytes) {
   if (bytes.empty()) return invalid_model("the file is empty");
   if (starts_with(bytes, "CYPTRKNN"))
@@ -98,7 +98,7 @@ Result<std::vector<Section>> check_table(std::span<const std::byte> bytes, uint6
         .found(std::to_string(version))
         .hint("use the same version for converting and running");
   if (file_bytes > bytes.size()) return truncated(file_bytes, bytes.size());
-  if (file_bytes < bytes.size()) return damaged("there are bytes behind its end");
+  if (file_bytes < bytes.size()) return damaged("there are bytes after its end");
   std::vector<Section> sections(count);
   uint64_t position = trailer + table_bytes;
   for (size_t i = 0; i < sections.size(); ++i) {
@@ -114,7 +114,7 @@ Result<std::vector<Section>> check_table(std::span<const std::byte> bytes, uint6
   return sections;
 }
 
-// Maps the pages of a range in one call instead of a fault for each few; no harm where it does nothing.
+// Maps the pages of a range in one call instead of a fault for each few. Not needed for correctness: errors are ignored.
 void map_pages(std::span<const std::byte> bytes) {
 #ifdef MADV_POPULATE_READ
   static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
@@ -216,7 +216,10 @@ Result<Model> read_rknn(const std::string& path, uint64_t offset, uint64_t bytes
   // All of it is read for the checksums; only whole mappings start at a page.
   if (offset == 0 && !all.empty()) (void)::madvise(const_cast<std::byte*>(all.data()), all.size(), MADV_WILLNEED);
   auto model = read_rknn(all, *file, pool);
-  if (!model) return Status(model.status()).model(path).stage("load_rknn");
+  // Of a file that was shortened meanwhile only that is worth saying.
+  Status problem = (*file)->check();
+  if (problem && !model) problem = std::move(model).status();
+  if (!problem) return problem.model(path).stage("load_rknn");
   return model;
 }
 

@@ -3,7 +3,9 @@
 #include "format/container.h"
 #include "format/program_code.h"
 #include "format/rknn_file.h"
+#include "format/verify.h"
 #include "format/viewer_part.h"
+#include "ir/mapped_constants.h"
 
 namespace orknn::format {
 namespace {
@@ -66,8 +68,7 @@ Status write_rknn(const Model& model, FileWriter& out, const BytesDone& done) {
   encode_model_facts(model, facts);
   add_section(SectionKind::ModelFacts, facts);
   for (const Program& program : model.programs) {
-    if (program.graph.has_cycle() || program.buffers.size() != program.graph.tensor_count())
-      return internal_error("program '" + program.label + "' is not complete").stage("export");
+    if (Status s = verify(program); !s) return s.stage("export");
     ByteWriter body;
     encode_program(program, weights, body);
     add_section(SectionKind::Program, body);
@@ -106,7 +107,10 @@ Status write_rknn(const Model& model, FileWriter& out, const BytesDone& done) {
   ORKNN_TRY(out.write(front));
   ORKNN_TRY(out.write(trailer.bytes()));
   for (const std::vector<std::byte>& body : bodies) ORKNN_TRY(out.write(body));
-  return write_weights(weights, done, [&](std::span<const std::byte> bytes) { return out.write(bytes); });
+  ORKNN_TRY(write_weights(weights, done, [&](std::span<const std::byte> bytes) { return out.write(bytes); }));
+  // Weights may lie in a file that was shortened meanwhile.
+  for (const Program& program : model.programs) ORKNN_TRY(ir::check_mapped_files(program.graph));
+  return {};
 }
 
 Status write_rknn(const Model& model, const std::string& path, const BytesDone& done) {
@@ -128,14 +132,8 @@ Result<std::vector<std::byte>> write_rknn_to_memory(const Model& model) {
 void place_weights(Model& model, const BytesDone& done) {
   WeightCollector weights(done);
   for (Program& program : model.programs) {
-    ByteWriter ignored;  // constants are placed in the order in which they are encoded
-    encode_program(program, weights, ignored);
-    for (size_t i = 0; i < program.buffers.size(); ++i) {
-      const ir::TensorData* constant = program.graph.constant(ir::TensorId{static_cast<int32_t>(i)});
-      if (constant)
-        program.buffers[i] = {Buffer::Place::Weights, weights.add(*constant),
-                              std::max<uint64_t>(program.buffers[i].bytes, ir::stored_bytes(*constant))};
-    }
+    collect_weights(program, weights);
+    for (size_t i = 0; i < program.buffers.size(); ++i) program.buffers[i] = stored_buffer(program, i, weights);
   }
   model.weight_bytes = weights.section_bytes();
 }

@@ -16,9 +16,12 @@ uint64_t WeightCollector::add(const ir::TensorData& value) {
   const std::span<const std::byte> bytes(static_cast<const std::byte*>(value.data()), value.bytes());
   if (bytes.empty()) return 0;
   // The same memory again (a constant shared by programs) needs no look at its content.
-  if (const auto same = by_address_.find(value.data());
-      same != by_address_.end() && pieces_[same->second].bytes.size() == bytes.size())
-    return pieces_[same->second].offset;
+  const std::pair memory(bytes.data(), bytes.size());
+  if (const auto known = by_memory_.find(memory); known != by_memory_.end()) return known->second;
+  return by_memory_[memory] = place(bytes);
+}
+
+uint64_t WeightCollector::place(std::span<const std::byte> bytes) {
   const uint64_t sum = checksum64(bytes);
   if (seen_) seen_(bytes.size());
   const auto [begin, end] = by_checksum_.equal_range(sum);
@@ -28,7 +31,6 @@ uint64_t WeightCollector::add(const ir::TensorData& value) {
       return piece.offset;
   }
   by_checksum_.emplace(sum, pieces_.size());
-  by_address_.emplace(value.data(), pieces_.size());
   pieces_.push_back({bytes, bytes_});
   bytes_ += aligned(bytes.size());
   return pieces_.back().offset;

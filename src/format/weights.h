@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -14,7 +15,7 @@ namespace orknn::format {
 // Collects constants in order of appearance. Refers to their bytes, so the tensors must outlive it.
 class WeightCollector {
  public:
-  // `seen` is told the bytes of each constant that was looked at.
+  // `seen` gets the bytes of each constant whose content was looked at.
   explicit WeightCollector(std::function<void(uint64_t bytes)> seen = {}) : seen_(std::move(seen)) {}
   // Offset of the bytes in the section; equal bytes get the same one. Of a packed constant: of its integers, its scales are added
   // too.
@@ -27,10 +28,12 @@ class WeightCollector {
   const std::vector<Piece>& pieces() const { return pieces_; }
 
  private:
+  // Offset of bytes that were not added before: of equal ones, or a new one.
+  uint64_t place(std::span<const std::byte> bytes);
   std::function<void(uint64_t bytes)> seen_;
   std::vector<Piece> pieces_;
-  std::unordered_multimap<uint64_t, size_t> by_checksum_;
-  std::unordered_map<const void*, size_t> by_address_;
+  std::unordered_multimap<uint64_t, size_t> by_checksum_;              // positions in pieces_
+  std::map<std::pair<const std::byte*, size_t>, uint64_t> by_memory_;  // offset of each constant that was added
   uint64_t bytes_ = 0;
 };
 

@@ -122,7 +122,10 @@ Result<Imported> load_file(const std::string& path, const ImportOptions& options
     return status.model(base_name(path)).stage("import");
   }
   source->other_files = std::move(other_files);
-  return load_bytes(*source, options, ops, framework);
+  auto imported = load_bytes(*source, options, ops, framework);
+  if (const auto file = MappedFile::holding(source->bytes.data()))
+    if (Status s = file->check(); !s) return s.model(base_name(path)).stage("import");
+  return imported;
 }
 
 Result<const Importer*> choose_importer(const std::string& path, std::string_view framework) {

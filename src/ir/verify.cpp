@@ -9,7 +9,92 @@ std::string arity_text(Arity a) {
   if (a.max == Arity::kMany) return "at least " + std::to_string(a.min);
   return std::to_string(a.min) + " to " + std::to_string(a.max);
 }
+
+bool exists(const Graph& graph, TensorId t) { return t && static_cast<size_t>(t.index) < graph.tensor_count(); }
+
+Status verify_tensor(const Tensor& t) {
+  const auto wrong = [&](const std::string& what) { return invalid_model("tensor '" + t.name + "' " + what); };
+  if (t.name.empty()) return invalid_model("a tensor has no name");
+  if (t.dtype != DType::Undefined && dtype_bytes(t.dtype) == 0) return wrong("has an unknown element type");
+  if (t.layout > Layout::NCHW) return wrong("has an unknown layout");
+  if (t.shape)
+    for (const Dim& d : *t.shape)
+      if (d.is_known() && d.value() < 0) return wrong("has a negative extent");
+  if (!t.is_constant()) return {};
+  if (t.constant.dtype() != t.dtype || !t.shape || to_dims(*t.shape) != t.constant.dims())
+    return wrong("has another type or shape than its value");
+  return {};
+}
+
+Status verify_bodies(const Attributes& attributes) {
+  for (const auto& [name, value] : attributes) {
+    if (kind_of(value) != AttributeKind::Graph) continue;
+    const auto& body = std::get<std::shared_ptr<const Graph>>(value);
+    if (!body) return invalid_model("attribute '" + name + "' holds no graph");
+    ORKNN_TRY(verify_structure(*body));
+  }
+  return {};
+}
+
+// Every value that is read is a constant, a graph input or computed, and no more than one of them.
+Status verify_sources(const Graph& graph) {
+  std::vector<char> sources(graph.tensor_count(), 0);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const TensorId t{static_cast<int32_t>(i)};
+    sources[i] = static_cast<char>(graph.is_constant(t) + (graph.producer(t) ? 1 : 0));
+    if (sources[i] > 1) return invalid_model("tensor '" + graph.tensor(t).name + "' is computed but also a constant");
+  }
+  for (TensorId t : graph.inputs()) {
+    if (!exists(graph, t)) return invalid_model("a graph input is no tensor");
+    if (sources[static_cast<size_t>(t.index)]++)
+      return invalid_model("graph input '" + graph.tensor(t).name + "' is listed twice or has a second source");
+  }
+  for (TensorId t : graph.outputs()) {
+    if (!exists(graph, t)) return invalid_model("a graph output is no tensor");
+    if (!sources[static_cast<size_t>(t.index)]) return invalid_model("graph output '" + graph.tensor(t).name + "' has no source");
+  }
+  for (NodeId id : graph.order())
+    for (TensorId t : graph.node(id).inputs)
+      if (t && !sources[static_cast<size_t>(t.index)])
+        return invalid_model("input '" + graph.tensor(t).name + "' has no source").node(graph.node(id).name, graph.node(id).op);
+  return {};
+}
 }  // namespace
+
+Status verify_form(const Graph& graph, const Node& node) {
+  const auto wrong = [&](std::string what) { return invalid_model(std::move(what)).node(node.name, node.op); };
+  if (node.outputs.empty()) return wrong("the node has no output");
+  for (const std::vector<TensorId>* ids : {&node.inputs, &node.outputs})
+    for (TensorId t : *ids)
+      if (t && !exists(graph, t)) return wrong("a tensor number is out of range");
+  std::vector<TensorId> outputs = node.outputs;
+  std::sort(outputs.begin(), outputs.end());
+  for (size_t i = 1; i < outputs.size(); ++i)
+    if (outputs[i] && outputs[i] == outputs[i - 1])
+      return wrong("tensor '" + graph.tensor(outputs[i]).name + "' is computed twice");
+  const auto operands =
+      static_cast<size_t>(std::count_if(node.tail.begin(), node.tail.end(), [](const TailStep& s) { return s.operand >= 0; }));
+  if (operands > node.inputs.size()) return wrong("the node has fewer inputs than its fused steps need");
+  for (const TailStep& step : node.tail) {
+    if (step.operand < 0) continue;
+    const auto i = static_cast<size_t>(step.operand);
+    if (i < node.inputs.size() - operands || i >= node.inputs.size() || !node.inputs[i])
+      return wrong("a fused step names no operand");
+  }
+  return {};
+}
+
+Status verify_structure(const Graph& graph) {
+  for (size_t i = 0; i < graph.tensor_count(); ++i) ORKNN_TRY(verify_tensor(graph.tensor(TensorId{static_cast<int32_t>(i)})));
+  if (graph.has_cycle()) return invalid_model("the graph has a cycle");
+  for (NodeId id : graph.order()) {
+    const Node& n = graph.node(id);
+    ORKNN_TRY(verify_form(graph, n));
+    ORKNN_TRY(verify_bodies(n.attributes));
+    for (const TailStep& step : n.tail) ORKNN_TRY(verify_bodies(step.attributes));
+  }
+  return verify_sources(graph);
+}
 
 Status verify_node(const Node& node, const OpDef& def) {
   const auto own = static_cast<int>(node.own_input_count());
@@ -45,8 +130,8 @@ Status verify_node(const Node& node, const OpDef& def) {
 }
 
 Status verify(const Graph& graph, const OpSet& ops, Stage stage) {
+  ORKNN_TRY(verify_structure(graph));
   Status problems;
-  if (graph.has_cycle()) return invalid_model("the graph has a cycle");
   for (NodeId id : graph.order()) {
     const Node& n = graph.node(id);
     const OpDef* def = ops.find(n.op);
@@ -55,9 +140,6 @@ Status verify(const Graph& graph, const OpSet& ops, Stage stage) {
       continue;
     }
     problems.also(verify_node(n, *def));
-    for (TensorId t : n.inputs)
-      if (t && !graph.producer(t) && !graph.is_constant(t) && !graph.is_input(t))
-        problems.also(invalid_model("input '" + graph.tensor(t).name + "' has no source").node(n.name, n.op));
     if (stage == Stage::Imported) continue;
     for (TensorId t : n.outputs)
       if (t && graph.tensor(t).dtype == DType::Undefined)
@@ -66,9 +148,6 @@ Status verify(const Graph& graph, const OpSet& ops, Stage stage) {
         std::all_of(n.outputs.begin(), n.outputs.end(), [&](TensorId t) { return !t || graph.reader_count(t) == 0; }))
       problems.also(internal_error("nobody reads this node's results").node(n.name, n.op));
   }
-  for (TensorId t : graph.outputs())
-    if (!graph.producer(t) && !graph.is_constant(t) && !graph.is_input(t))
-      problems.also(invalid_model("graph output '" + graph.tensor(t).name + "' has no source"));
   return problems;
 }
 

@@ -12,7 +12,15 @@ enum class Stage {
   Optimized,  // plus: nothing that was folded away is left (no unused nodes)
 };
 
-// All violations at once, each naming its node.
+// What holds at every stage and for every graph, whatever its operators mean: known element types and layouts, extents that make
+// sense, constants that fit their tensors, well-formed nodes, one source for every value, no cycle. Bodies in attributes are
+// included. Returns the first violation.
+Status verify_structure(const Graph& graph);
+// One node of the graph, or about to be added to it: its ids are tensors of the graph, it has outputs, none twice, and its fused
+// steps have operands of their own.
+Status verify_form(const Graph& graph, const Node& node);
+
+// The structure, then what the stage demands: all violations at once, each naming its node.
 Status verify(const Graph& graph, const OpSet& ops, Stage stage);
 // Arity and attributes of one node against its definition.
 Status verify_node(const Node& node, const OpDef& def);

@@ -193,7 +193,9 @@ Status Session::run(const sim::RunHooks& hooks) {
     return no_memory();
   }
   has_run_ = false;
-  if (Status s = executor().run(views, hooks); !s) return s.model(model_->name).stage("run");
+  Status s = executor().run(views, hooks);
+  if (s) s = ir::check_mapped_files(files_);  // what was read of a file that was shortened meanwhile is worth nothing
+  if (!s) return s.model(model_->name).stage("run");
   has_run_ = true;
   return {};
 }

@@ -1,12 +1,13 @@
 #include "sim/executor.h"
 
+#include <atomic>
 #include <cstring>
 #include <deque>
-#include <map>
 #include <mutex>
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "format/verify.h"
 #include "ir/infer.h"
 #include "ops/eval.h"
 #include "sim/kernel.h"
@@ -17,8 +18,6 @@ using namespace ir;
 using format::Buffer;
 using format::Program;
 using format::Task;
-
-constexpr size_t kAlignment = 64;
 
 size_t index_of(TensorId id) { return static_cast<size_t>(id.index); }
 
@@ -44,27 +43,6 @@ class AlignedBytes {
 Status out_of_memory(const std::string& what, uint64_t bytes) {
   return Status::error(Code::OutOfMemory, "no memory for " + what + " (" + std::to_string(bytes) + " bytes)");
 }
-
-// Checks that tensors alive at the same time have memory of their own. An output may take exactly the place of an input
-// that dies at the same task.
-class ArenaCheck {
- public:
-  Status claim(uint64_t offset, uint64_t bytes, const std::string& name) {
-    if (bytes == 0) return {};
-    const auto next = live_.lower_bound(offset);
-    const bool hits_next = next != live_.end() && next->first < offset + bytes;
-    const bool hits_previous = next != live_.begin() && std::prev(next)->second > offset;
-    if (hits_next || hits_previous) return invalid_model("the memory plan gives tensor '" + name + "' memory that is in use");
-    live_[offset] = offset + bytes;
-    return {};
-  }
-  void release(uint64_t offset, uint64_t bytes) {
-    if (bytes) live_.erase(offset);
-  }
-
- private:
-  std::map<uint64_t, uint64_t> live_;  // begin -> end
-};
 }  // namespace
 
 struct Executor::Plan {
@@ -74,9 +52,9 @@ struct Executor::Plan {
     std::vector<DType> output_types;
     std::vector<OperandFacts> inputs, outputs;  // filled for fast kernels
     const Kernel* kernel = nullptr;
-    std::once_flag prepared;
-    std::unique_ptr<const KernelState> state;
-    Status prepare_status;
+    std::mutex preparing;
+    std::atomic<bool> prepared{false};
+    std::unique_ptr<const KernelState> state;  // constant once `prepared`
   };
   const Program* program = nullptr;
   const OpSet* ops = nullptr;
@@ -84,90 +62,10 @@ struct Executor::Plan {
   std::vector<std::optional<Dims>> dims;  // per tensor, where known ahead
   std::vector<uint32_t> readers;          // per tensor, graph outputs included
 
-  Status check_wiring() const;
-  Status check_buffers() const;
   Status infer_and_choose();
+  // Lets the kernel of a step prepare itself, unless that is done. A failure is that of this run: the next one tries again.
+  static Status prepare(Step& step, ThreadPool& pool);
 };
-
-// Ids, one task per node, every value computed before it is read.
-Status Executor::Plan::check_wiring() const {
-  const Graph& g = program->graph;
-  if (program->buffers.size() != g.tensor_count()) return invalid_model("the program has not one buffer per tensor");
-  if (program->tasks.size() != g.node_count()) return invalid_model("the program has not one task per node");
-  std::vector<char> known(g.tensor_count(), 0);
-  for (size_t i = 0; i < g.tensor_count(); ++i) known[i] = g.tensor(TensorId{static_cast<int32_t>(i)}).is_constant();
-  for (const format::Port& port : program->inputs) {
-    if (!port.tensor || index_of(port.tensor) >= g.tensor_count()) return invalid_model("an input port names no tensor");
-    const Tensor& tensor = g.tensor(port.tensor);
-    if (known[index_of(port.tensor)]) return invalid_model("input '" + tensor.name + "' is a constant or given twice");
-    if (tensor.dtype == DType::Undefined) return invalid_model("input '" + tensor.name + "' has no type");
-    known[index_of(port.tensor)] = 1;
-  }
-  std::vector<char> done;
-  for (const Task& task : program->tasks) {
-    if (!g.is_alive(task.node)) return invalid_model("a task names no node");
-    if (done.size() <= static_cast<size_t>(task.node.index)) done.resize(static_cast<size_t>(task.node.index) + 1, 0);
-    if (done[static_cast<size_t>(task.node.index)]++) return invalid_model("two tasks run the same node");
-    const Node& n = g.node(task.node);
-    size_t operands = 0;
-    for (const TailStep& step : n.tail) operands += step.operand >= 0;
-    for (const TailStep& step : n.tail) {
-      const auto i = static_cast<size_t>(step.operand);
-      if (step.operand >= 0 &&
-          (operands > n.inputs.size() || i < n.inputs.size() - operands || i >= n.inputs.size() || !n.inputs[i]))
-        return invalid_model("a fused step names no operand").node(n.name, n.op);
-    }
-    for (TensorId t : n.inputs)
-      if (t && !known[index_of(t)])
-        return invalid_model("tensor '" + g.tensor(t).name + "' is read before it is computed").node(n.name, n.op);
-    for (TensorId t : n.outputs) {
-      if (!t) continue;
-      if (known[index_of(t)]) return invalid_model("tensor '" + g.tensor(t).name + "' is computed twice").node(n.name, n.op);
-      if (g.tensor(t).dtype == DType::Undefined)
-        return invalid_model("tensor '" + g.tensor(t).name + "' has no type").node(n.name, n.op);
-      known[index_of(t)] = 1;
-    }
-  }
-  for (const format::Port& port : program->outputs) {
-    if (!port.tensor || index_of(port.tensor) >= g.tensor_count()) return invalid_model("an output port names no tensor");
-    if (!known[index_of(port.tensor)]) return invalid_model("output '" + g.tensor(port.tensor).name + "' is never computed");
-  }
-  return {};
-}
-
-Status Executor::Plan::check_buffers() const {
-  const Graph& g = program->graph;
-  ArenaCheck arena;
-  std::vector<uint32_t> left = readers;
-  const auto in_arena = [&](TensorId t) {
-    return program->buffers[index_of(t)].place == Buffer::Place::Arena && !g.is_constant(t) && g.producer(t);
-  };
-  const auto finish = [&](TensorId t) {
-    if (in_arena(t)) arena.release(program->buffers[index_of(t)].offset, program->buffers[index_of(t)].bytes);
-  };
-  for (const Step& step : steps) {
-    for (TensorId t : step.node->inputs)
-      if (t && --left[index_of(t)] == 0) finish(t);
-    for (TensorId t : step.node->outputs) {
-      if (!t || !in_arena(t)) continue;
-      const Buffer& b = program->buffers[index_of(t)];
-      const Tensor& tensor = g.tensor(t);
-      const std::optional<Dims>& d = dims[index_of(t)];
-      if (!d) return invalid_model("tensor '" + tensor.name + "' has planned memory but no known size");
-      const uint64_t dense = static_cast<uint64_t>(element_count(*d)) * dtype_bytes(tensor.dtype);
-      if (b.offset % kAlignment != 0 || b.bytes < dense || b.offset > program->arena_bytes ||
-          b.bytes > program->arena_bytes - b.offset)
-        return invalid_model("the memory of tensor '" + tensor.name + "' is not inside the arena")
-            .expected("at least " + std::to_string(dense) + " bytes at a multiple of 64 inside " +
-                      std::to_string(program->arena_bytes))
-            .found(std::to_string(b.bytes) + " bytes at " + std::to_string(b.offset));
-      ORKNN_TRY(arena.claim(b.offset, b.bytes, tensor.name));
-    }
-    for (TensorId t : step.node->outputs)
-      if (t && left[index_of(t)] == 0) finish(t);
-  }
-  return {};
-}
 
 // Compares every stated shape with the shape rules and picks kernels. A kernel that relies on a shape ahead of time only
 // gets nodes whose rule confirms it; everywhere else the shape is checked when the value appears.
@@ -232,6 +130,18 @@ Status Executor::Plan::infer_and_choose() {
                            std::any_of(step.outputs.begin(), step.outputs.end(), is_empty);
     if (tail_fits && !any_empty) step.kernel = find_kernel({n, *step.def, step.inputs, step.outputs});
   }
+  return {};
+}
+
+Status Executor::Plan::prepare(Step& step, ThreadPool& pool) {
+  if (!step.kernel->prepare || step.prepared.load(std::memory_order_acquire)) return {};
+  const std::lock_guard lock(step.preparing);
+  if (step.prepared.load(std::memory_order_relaxed)) return {};
+  ORKNN_TRY_ASSIGN(step.state, step.kernel->prepare({*step.node, *step.def, step.inputs, step.outputs}, pool));
+  // Packed weights would count twice; what is looked at again comes back from the file.
+  for (const OperandFacts& input : step.inputs)
+    if (input.constant) release_mapped_pages({static_cast<const std::byte*>(input.constant->data()), input.constant->bytes()});
+  step.prepared.store(true, std::memory_order_release);
   return {};
 }
 
@@ -334,28 +244,14 @@ class PlannedKernelContext final : public KernelContext {
 }  // namespace
 
 Status Executor::State::run_step(size_t index) {
-  Plan::Step& step = const_cast<Plan&>(plan).steps[index];  // only the once-guarded preparation changes
+  Plan::Step& step = const_cast<Plan&>(plan).steps[index];  // only its preparation changes, which is guarded
   const Node& n = *step.node;
   if (!step.def) return unsupported("operator is not known to the runtime");
   if (!step.kernel) {
     PlannedContext context(n, *step.def, *plan.ops, pool, *this);
     return ops::run_node(n, *step.def, context, step.output_types);
   }
-  if (step.kernel->prepare) {
-    std::call_once(step.prepared, [&] {
-      auto state = step.kernel->prepare({n, *step.def, step.inputs, step.outputs}, pool);
-      if (!state) {
-        step.prepare_status = state.status();
-        return;
-      }
-      step.state = std::move(*state);
-      for (const OperandFacts& input :
-           step.inputs)  // packed weights would count twice; what is looked at again comes back from the file
-        if (input.constant)
-          release_mapped_pages({static_cast<const std::byte*>(input.constant->data()), input.constant->bytes()});
-    });
-    if (!step.prepare_status) return step.prepare_status;
-  }
+  ORKNN_TRY(Plan::prepare(step, pool));
   input_views.clear();
   output_views.clear();
   for (TensorId t : n.inputs) input_views.push_back(t ? view(t) : TensorView{});
@@ -375,20 +271,15 @@ Executor::Executor() = default;
 Executor::~Executor() = default;
 
 Result<std::unique_ptr<Executor>> Executor::create(const Program& program, const OpSet& ops, ThreadPool& pool) {
+  ORKNN_TRY(format::verify(program));
   auto plan = std::make_shared<Plan>();
   plan->program = &program;
   plan->ops = &ops;
-  ORKNN_TRY(plan->check_wiring());
   const Graph& g = program.graph;
   for (size_t i = 0; i < g.tensor_count(); ++i) {
     const Tensor& tensor = g.tensor(TensorId{static_cast<int32_t>(i)});
-    plan->dims.push_back(tensor.is_constant() ? std::optional(tensor.constant.dims())
-                         : tensor.shape       ? to_dims(*tensor.shape)
-                                              : std::nullopt);
+    plan->dims.push_back(tensor.shape ? to_dims(*tensor.shape) : std::nullopt);
     plan->readers.push_back(0);
-    if (!plan->dims.back()) continue;
-    const Result<int64_t> count = checked_element_count(*plan->dims.back());
-    if (!count) return Status(count.status()).also(invalid_model("tensor '" + tensor.name + "' has an impossible shape"));
   }
   plan->steps = std::vector<Plan::Step>(program.tasks.size());
   for (size_t i = 0; i < program.tasks.size(); ++i) {
@@ -400,7 +291,6 @@ Result<std::unique_ptr<Executor>> Executor::create(const Program& program, const
   }
   for (const format::Port& port : program.outputs) ++plan->readers[index_of(port.tensor)];
   ORKNN_TRY(plan->infer_and_choose());
-  ORKNN_TRY(plan->check_buffers());
   return from_plan(std::move(plan), pool);
 }
 
@@ -476,6 +366,9 @@ Status Executor::run(std::span<const TensorView> inputs, const RunHooks& hooks) 
   } catch (const std::bad_alloc&) {
     s.results.clear();
     return Status::error(Code::OutOfMemory, "memory ran out while the model was running");
+  } catch (const std::exception& e) {
+    s.results.clear();
+    return internal_error(std::string("a kernel failed: ") + e.what());
   }
   return {};
 }

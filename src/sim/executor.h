@@ -26,8 +26,8 @@ struct RunHooks {
 // executors of one program (duplicate()) may run in parallel.
 class Executor {
  public:
-  // Checks the program (it may come from an untrusted file): ids, buffers inside the arena, shapes against the ops' shape
-  // rules. Unknown ops are accepted here and fail when run. `program`, `ops` and `pool` must outlive the executor.
+  // Checks the program, which may come from an untrusted file: format::verify, then shapes against the ops' shape rules. Unknown
+  // ops are accepted here and fail when run. `program`, `ops` and `pool` must outlive the executor.
   static Result<std::unique_ptr<Executor>> create(const format::Program& program, const ir::OpSet& ops,
                                                   ThreadPool& pool = ThreadPool::shared());
   // A second context that shares everything prepared so far or later (packed weights).

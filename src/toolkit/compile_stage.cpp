@@ -122,7 +122,10 @@ Result<Built> build_model(const BuildOptions& options, const Imported& imported,
   if (Status s = check_request(imported, request); !s) return s.model(imported.name).stage("build");
   ORKNN_TRY_ASSIGN(Optimized optimized, optimize_model(options, imported));
   ORKNN_TRY_ASSIGN(Quantized quantized, quantize_model(options, std::move(optimized), request));
-  return compile_model(options, std::move(quantized));
+  ORKNN_TRY_ASSIGN(Built built, compile_model(options, std::move(quantized)));
+  // What was read of a file that was shortened meanwhile is worth nothing.
+  if (Status s = ir::check_mapped_files(imported.network.graph); !s) return s.model(imported.name).stage("build");
+  return built;
 }
 
 }  // namespace orknn::toolkit
