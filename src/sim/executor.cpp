@@ -91,8 +91,8 @@ struct Executor::Plan {
 // Ids, one task per node, every value computed before it is read.
 Status Executor::Plan::check_wiring() const {
   const Graph& g = program->graph;
-  if (program->buffers.size() != g.tensor_count()) return invalid_model("the program has not one buffer per tensor");
-  if (program->tasks.size() != g.node_count()) return invalid_model("the program has not one task per node");
+  if (program->buffers.size() != g.tensor_count()) return invalid_model("the program does not have one buffer per tensor");
+  if (program->tasks.size() != g.node_count()) return invalid_model("the program does not have one task per node");
   std::vector<char> known(g.tensor_count(), 0);
   for (size_t i = 0; i < g.tensor_count(); ++i) known[i] = g.tensor(TensorId{static_cast<int32_t>(i)}).is_constant();
   for (const format::Port& port : program->inputs) {
