@@ -1,5 +1,6 @@
 // Speed of single kernels: the layers listed in bench/shapes in every form this machine can run; products against the
-// machine's own rate of multiply-adds, measured here too. One thread unless ORKNN_THREADS says otherwise.
+// machine's own rate of multiply-adds, measured here too; and, where ORKNN_CASES asks for them, operator cases on the simulator.
+// One thread unless ORKNN_THREADS says otherwise.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
@@ -7,9 +8,12 @@
 #include <fstream>
 #include <sstream>
 
+#include "compile/compile.h"
 #include "ir/infer.h"
 #include "ir/text.h"
+#include "op_case.h"
 #include "ops/eval.h"
+#include "sim/executor.h"
 #include "sim/kernel.h"
 #include "sim/kernels/support/cpu.h"
 #include "sim/kernels/support/forms.h"
@@ -118,6 +122,42 @@ void run_layer(benchmark::State& state, Isa isa, DType dtype, const ir::Graph& g
   measure(state, isa, node, inputs, constant, 0);
 }
 
+// A row of src/ops/**/*.cases, compiled for the default chip and run on the simulator: all its tasks, start included.
+void run_case(benchmark::State& state, Isa isa, const tests::OpCase& c) {
+  sim::kernels::set_current_isa(isa);
+  compile::CompileOptions options;
+  options.float_dtype = DType::Float32;
+  auto graph = ir::parse(c.graph);
+  if (!graph) return state.SkipWithError(graph.status().to_string().c_str());
+  if (const Status s = ir::infer_shapes(*graph, ops::builtin_ops()); !s) return state.SkipWithError(s.to_string().c_str());
+  const auto program = compile::compile(std::move(*graph), options);
+  if (!program) return state.SkipWithError(program.status().to_string().c_str());
+  const auto executor = sim::Executor::create(*program, ops::builtin_ops(), bench_pool());
+  if (!executor) return state.SkipWithError(executor.status().to_string().c_str());
+  std::vector<ir::TensorView> inputs;
+  for (const TensorData& t : c.inputs) inputs.push_back(t.view());
+  for (auto _ : state)
+    if (const Status s = (*executor)->run(inputs); !s) return state.SkipWithError(s.to_string().c_str());
+  if (!program->tasks.empty()) state.SetLabel(std::string((*executor)->kernel_name(0)));
+}
+
+// Cases whose "file/name" contains what ORKNN_CASES says; those that must be refused are left out.
+std::vector<tests::OpCase> wanted_cases() {
+  std::vector<tests::OpCase> wanted;
+  const char* part = std::getenv("ORKNN_CASES");
+  if (!part) return wanted;
+  for (const std::string& path : tests::op_case_files()) {
+    auto cases = tests::read_op_cases(path);
+    if (!cases) {
+      std::fprintf(stderr, "%s\n", cases.status().to_string().c_str());
+      continue;
+    }
+    for (tests::OpCase& c : *cases)
+      if (c.error.empty() && (c.file + "/" + c.name).find(part) != std::string::npos) wanted.push_back(std::move(c));
+  }
+  return wanted;
+}
+
 // The matrix core on operands that stay in the first-level cache: what the machine can do at best.
 void peak(benchmark::State& state, Isa isa) {
   using namespace sim::kernels;
@@ -207,7 +247,12 @@ std::string label(const std::string& op, const std::vector<std::string>& row, Is
 
 void register_all() {
   static const std::vector<ir::Graph> layers = graphs("layers.txt");
+  static const std::vector<tests::OpCase> cases = wanted_cases();
   for (Isa isa : sim::kernels::available_isas()) {
+    for (const tests::OpCase& c : cases)
+      benchmark::RegisterBenchmark(label("cases", {c.file, c.name}, isa, DType::Float32).c_str(), [&c, isa](benchmark::State& s) {
+        run_case(s, isa, c);
+      })->UseRealTime();
     for (const ir::Graph& layer : layers)
       for (DType dtype : {DType::Float32, DType::Float16})
         benchmark::RegisterBenchmark(label(layer.name, {}, isa, dtype).c_str(), [&layer, isa, dtype](benchmark::State& s) {

@@ -2,8 +2,8 @@
 
 #include <map>
 
-#include "compile/lower_float.h"
 #include "compile/npu_ops.h"
+#include "ops/facts.h"
 
 namespace orknn::compile {
 namespace {
@@ -22,9 +22,9 @@ TensorData reinterpreted(const TensorData& value, DType type) {
 // What a node computes in.
 DType compute_type(const ir::Node& n, const platform::Platform& platform, DType wanted) {
   if (wanted == DType::Float16) return wanted;
-  const NpuOp* entry = find_npu_op(n.op);
-  if (!entry) return wanted;  // CPU operators take what comes
-  const std::string_view types = entry->types[platform.operator_group - 'A'];
+  const NpuRow* row = npu_row(ops::facts_of(n).npu.form);
+  if (!row) return wanted;  // CPU operators take what comes
+  const std::string_view types = row->types[static_cast<size_t>(platform.operator_group - 'A')];
   return types == "f" && platform.conv_int8 ? DType::Float16 : wanted;
 }
 }  // namespace
@@ -35,7 +35,7 @@ void assume_types(Graph& graph, const platform::Platform& platform, AssumedTypes
   for (NodeId id : order) {
     const ir::Node& n = graph.node(id);
     for (size_t i = 0; i < n.own_input_count(); ++i)
-      if (n.has_input(i) && is_exact_input(n.op, i)) exact[static_cast<size_t>(n.inputs[i].index)] = true;
+      if (n.has_input(i) && ops::facts_of(n).is_exact_input(i)) exact[static_cast<size_t>(n.inputs[i].index)] = true;
   }
   const size_t count = graph.tensor_count();
   for (size_t i = 0; i < count; ++i) {
@@ -57,7 +57,7 @@ void assume_types(Graph& graph, const platform::Platform& platform, AssumedTypes
   for (NodeId id : order) {
     ir::Node n = graph.node(id);
     const DType type = compute_type(n, platform, types.activations);
-    if (!find_npu_op(n.op)) continue;
+    if (ops::facts_of(n).npu.form == ir::NpuForm::None) continue;
     bool changed = false;
     for (TensorId& input : n.inputs) {
       if (!input || graph.is_constant(input)) continue;

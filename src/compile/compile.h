@@ -37,7 +37,7 @@ struct CompileOptions {
   CostOptions cost;                               // sparse and compressed weights, memory of the chip
   bool share_memory = true;                       // false: every intermediate result keeps its own buffer (debugging)
   std::string label;                              // of the Program
-  std::function<void(uint64_t bytes)> converted;  // told the size of each constant whose number format was settled
+  std::function<void(uint64_t bytes)> converted;  // receives the size of each constant whose number format was settled
   // Receives sentences about what the user should know (an op that falls back, a value that does not fit).
   std::function<void(std::string_view)> warn;
 };

@@ -1,6 +1,5 @@
 // What each layer makes the chip do: work, traffic and steps, counted from shapes and the chip's granularity.
 #include <algorithm>
-#include <set>
 
 #include "compile/npu_ops.h"
 #include "compile/predict.h"
@@ -9,9 +8,11 @@
 #include "compile/weight_forms.h"
 #include "ir/op_def.h"
 #include "ir/packed.h"
+#include "ops/facts.h"
 
 namespace orknn::compile {
 namespace {
+using ir::NpuForm;
 
 bool is_half(DType t) { return dtype_bytes(t) != 1; }
 
@@ -32,11 +33,7 @@ uint64_t bias_bytes(const platform::Platform& p, DType type, uint64_t channels, 
                    : mul({u(packing.bias_bytes), pad(channels, u(packing.bias_align))});
 }
 
-bool needs_table(std::string_view op) {
-  static const std::set<std::string_view> kTables{"Swish",     "Sigmoid",  "Tanh", "Gelu",        "Mish",
-                                                  "HardSwish", "Softplus", "Elu",  "HardSigmoid", "Exp"};
-  return kTables.contains(op);
-}
+bool needs_table(std::string_view op) { return ops::facts_of(op).npu.stage == ir::OutputStage::Table; }
 }  // namespace
 
 ConvWork conv_work(const platform::Platform& platform, const Window& w, DType type, bool first_layer) {
@@ -137,6 +134,8 @@ class Costing {
         ops_(ops),
         options_(options),
         facts_(program.graph, node_, platform),
+        def_(facts_.def()),
+        form_(facts_.form()),
         npu_(task.device == format::Device::Npu),
         functions_(facts_.functions()) {
     type_ = node_.has_input(0) ? graph_.tensor(node_.inputs[0]).dtype : DType::Undefined;
@@ -154,18 +153,17 @@ class Costing {
 
   TaskCost run() {
     count_traffic();
-    const std::string_view op = facts_.op();
-    if (op == "Conv" || op == "ConvTranspose")
+    if (def_.weights == ir::Weights::OutIn || def_.weights == ir::Weights::InOut)
       convolution();
-    else if (op == "Gemm" || op == "MatMul")
+    else if (def_.weights == ir::Weights::Matrix)
       product();
-    else if (op == "Attention")
+    else if (form_ == NpuForm::Attention)
       attention();
-    else if (op == "ReduceSum" && npu_)
+    else if (form_ == NpuForm::ChannelSum && npu_)
       channel_sum();
-    else if (op == "GlobalAveragePool" && npu_ && small_map())
+    else if (form_ == NpuForm::GlobalAveragePool && npu_ && small_map())
       mean_as_depthwise();
-    else if (npu_ && (op == "LSTM" || op == "GRU" || op == "RNN"))
+    else if (npu_ && (form_ == NpuForm::Recurrent || form_ == NpuForm::RecurrentFloat))
       recurrent();
     else
       other();
@@ -251,8 +249,7 @@ class Costing {
 
   // Constants count where the operator reads them as data; weights of convolutions and products are counted there.
   void count_traffic() {
-    const std::string_view op = facts_.op();
-    const bool weighted = op == "Conv" || op == "ConvTranspose" || op == "Gemm" || op == "MatMul";
+    const bool weighted = def_.weights != ir::Weights::None;
     for (size_t i = 0; i < node_.inputs.size(); ++i) {
       const auto dims = facts_.dims_of(node_.inputs[i]);
       if (!dims) continue;
@@ -310,7 +307,7 @@ class Costing {
     if (table && !in_parts) s.table_elements = platform_.packs_channels ? elements_ : padded;
     const bool added_last = table && functions_.back() == "Add";
     if (added_last) s.bytes -= first_output_;
-    // A residual Add behind a table activation is a layer of its own on these chips; so are the parts of HardSwish.
+    // A residual Add after a table activation is a layer of its own on these chips; so are the parts of HardSwish.
     const double later = (added_last ? 3 * first_output_ : 0) + (in_parts ? 9 * first_output_ : 0);
     if (later > 0) step(Step::Work::Move).bytes = later;
   }
@@ -361,7 +358,7 @@ class Costing {
       other();
       return;
     }
-    const bool transposed = facts_.op() == "Gemm" && node_.attributes.int_or("transA", 0) != 0, constant = facts_.is_constant(1);
+    const bool transposed = node_.attributes.int_or("transA", 0) != 0, constant = facts_.is_constant(1);
     const uint64_t k = u(transposed ? a->front() : a->back()), n = std::max<uint64_t>(u(out->back()), 1);
     uint64_t all = 1;
     for (int64_t d : *out) all = mul({all, u(d)});
@@ -496,9 +493,9 @@ class Costing {
   }
 
   void other() {
-    const std::string_view op = facts_.op();
-    const bool softmax = op == "Softmax" || op == "LogSoftmax", transpose = op == "Transpose";
-    const bool view = op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze";
+    const bool softmax = def_.work == ir::Work::Softmax, transpose = form_ == NpuForm::Transpose,
+               view = def_.pattern == ir::Pattern::View;
+    const bool interpolates = form_ == NpuForm::Resize && node_.attributes.string_or("mode", "nearest") == "linear";
     count_macs();
     if (softmax || transpose || view) {
       Step& s = step(softmax ? Step::Work::Softmax : transpose ? Step::Work::Transpose : Step::Work::Reshape);
@@ -509,23 +506,22 @@ class Costing {
     } else if (!npu_) {
       // Interpolation reads four neighbours for every result (4.3 ns in a public log where others take about 2); what only picks
       // elements does not look at the others.
-      const double effort = op == "Resize" && node_.attributes.string_or("mode", "nearest") == "linear" ? 2.1 : 1;
-      const bool picks = op == "Gather" || op == "GatherElements" || op == "GatherND" || op == "Slice";
+      const double effort = interpolates ? 2.1 : 1;
+      const bool picks = def_.work == ir::Work::Results;
       step(Step::Work::CpuElements).elements = picks ? elements_ : std::max(elements_ * effort, in_elements_);
-    } else if (op == "LayerNormalization" || op == "RMSNormalization" || op == "MeanVarianceNormalization" ||
-               op == "InstanceNormalization") {
+    } else if (form_ == NpuForm::Norm || form_ == NpuForm::MeanVarianceNorm) {
       Step& s = step(Step::Work::Norm);
       s.elements = elements_;
       s.bytes = read_ + written_;
-    } else if (op == "MaxPool" || op == "AveragePool") {
+    } else if (def_.pattern == ir::Pattern::Window) {
       Step& s = step(Step::Work::Pool);
       s.elements = elements_;
       s.bytes = read_ + written_;
-    } else if (op == "GlobalAveragePool" || op == "GlobalMaxPool") {
+    } else if (def_.pattern == ir::Pattern::GlobalWindow) {
       Step& s = step(Step::Work::GlobalPool);
       s.elements = in_elements_;
       s.bytes = read_ + written_;
-    } else if (op == "Resize" && node_.attributes.string_or("mode", "nearest") == "linear") {
+    } else if (interpolates) {
       // A depthwise transposed convolution: four taps meet in every result.
       const Extents e = extents(facts_.output(0)).value_or(Extents{});
       Step& s = step(Step::Work::Depthwise);
@@ -534,7 +530,7 @@ class Costing {
     } else {
       Step& s = step(Step::Work::Move);
       s.bytes = read_ + written_;
-      if (needs_table(op)) s.table_elements = elements_;
+      if (needs_table(facts_.op())) s.table_elements = elements_;
     }
     read_ += read_constants_;
   }
@@ -564,6 +560,8 @@ class Costing {
   const ir::OpSet& ops_;
   const CostOptions& options_;
   const NodeFacts facts_;
+  const ir::OpDef& def_;  // of the operator that the node computes
+  const NpuForm form_;
   const bool npu_;
   const std::vector<std::string_view> functions_;
   DType type_ = DType::Undefined;

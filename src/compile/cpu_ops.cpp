@@ -5,12 +5,6 @@
 namespace orknn::compile {
 namespace {
 
-struct CpuOp {
-  std::string_view op;          // name in our op set
-  bool on_small_chips = false;  // also on chips with the short list
-  Objection (*limit)(const NodeFacts&) = nullptr;
-};
-
 Objection low_rank(const NodeFacts& f) {
   const auto out = f.output(0);
   return out && out->size() <= 4 ? Objection{} : "its output has more than 4 dimensions";
@@ -46,99 +40,27 @@ Objection roi_align(const NodeFacts& f) {
   return batch_one(f);
 }
 
-// Operator list 3.5, under our names.
-const CpuOp kCpuOps[] = {
-    {"Add"},
-    {"And"},
-    {"ArgMax"},
-    {"ArgMin"},
-    {"AveragePool"},
-    {"BatchNormalization"},
-    {"Cast", false, cast},
-    {"Clip"},
-    {"Concat", true, low_rank},
-    {"Conv"},
-    {"ConvTranspose"},
-    {"Cos"},
-    {"DepthToSpace"},
-    {"DequantizeLinear", true},
-    {"Div", true},
-    {"Equal"},
-    {"Erf"},
-    {"Exp", true},
-    {"Expand"},
-    {"Flatten", true},
-    {"Floor"},
-    {"GRU"},
-    {"Gather", true},
-    {"GatherElements"},
-    {"Gelu"},
-    {"Glu"},
-    {"Greater"},
-    {"GreaterOrEqual"},
-    {"HardSwish"},
-    {"Identity"},
-    {"InstanceNormalization"},
-    {"LRN"},
-    {"LayerNormalization", true},
-    {"Less"},
-    {"LessOrEqual"},
-    {"Log"},
-    {"LogSoftmax", false, batch_one},
-    {"LpNormalization"},
-    {"MatMul", false, mat_mul},
-    {"Max"},
-    {"MaxPool"},
-    {"MaxRoiPool"},
-    {"MaxUnpool"},
-    {"MeanVarianceNormalization"},
-    {"Min"},
-    {"Mish"},
-    {"Mod"},
-    {"Mul"},
-    {"Not"},
-    {"OneHot"},
-    {"Pad"},
-    {"Pow"},
-    {"QuantizeLinear", true},
-    {"RMSNormalization"},
-    {"ReduceL2", true},
-    {"ReduceMax", true, low_rank},
-    {"ReduceMean", false, low_rank},
-    {"ReduceMin", false, low_rank},
-    {"ReduceSum", false, low_rank},
-    {"Reshape", true},
-    {"Resize", false, resize},
-    {"ReverseSequence"},
-    {"RoiAlign", false, roi_align},
-    {"Round"},
-    {"ScatterND", true},
-    {"Sigmoid"},
-    {"Sin"},
-    {"Slice", false, batch_one},
-    {"Softmax", true, batch_one},
-    {"SpaceToDepth"},
-    {"Split"},
-    {"Sqrt"},
-    {"Squeeze", true},
-    {"Sub"},
-    {"Swish"},
-    {"Tanh"},
-    {"Tile", false, batch_one},
-    {"TopK"},
-    {"Transpose"},
-    {"Unsqueeze", true},
-    {"Where"},
-};
+Objection limit_of(ir::CpuLimit limit, const NodeFacts& f) {
+  switch (limit) {
+    case ir::CpuLimit::None: break;
+    case ir::CpuLimit::FourDimensions: return low_rank(f);
+    case ir::CpuLimit::OneSample: return batch_one(f);
+    case ir::CpuLimit::Product: return mat_mul(f);
+    case ir::CpuLimit::Cast: return cast(f);
+    case ir::CpuLimit::Interpolation: return resize(f);
+    case ir::CpuLimit::RoiAverage: return roi_align(f);
+  }
+  return {};
+}
 }  // namespace
 
+// Operator list 3.5: operators state in their own files whether they are on it.
 Objection cpu_objection(const NodeFacts& f) {
-  if (f.platform().cpu_ops == platform::CpuOps::None) return std::string(f.platform().name) + " computes nothing on its CPU";
-  for (const CpuOp& entry : kCpuOps) {
-    if (entry.op != f.op()) continue;
-    if (f.platform().cpu_ops == platform::CpuOps::Few && !entry.on_small_chips) break;
-    return entry.limit ? entry.limit(f) : Objection{};
-  }
+  const platform::CpuOps chip = f.platform().cpu_ops;
+  if (chip == platform::CpuOps::None) return std::string(f.platform().name) + " computes nothing on its CPU";
+  const ir::CpuFacts& cpu = f.def().cpu;
+  if (cpu.list == ir::CpuList::AllChips || (cpu.list == ir::CpuList::LargeChips && chip != platform::CpuOps::Few))
+    return limit_of(cpu.limit, f);
   return std::string(f.op()) + " is not a CPU operator of " + std::string(f.platform().name);
 }
 

@@ -8,6 +8,7 @@
 #include "base/threads.h"
 #include "ir/infer.h"
 #include "ir/packed.h"
+#include "ops/facts.h"
 
 namespace orknn::compile {
 namespace {
@@ -18,22 +19,7 @@ using ir::Tensor;
 using ir::TensorData;
 using ir::TensorId;
 
-// Inputs whose values decide shapes, counts, scales or which boxes are kept: half a unit in the last place of float16 would be a
-// wrong answer.
-struct ExactInputs {
-  std::string_view op;
-  std::vector<size_t> slots;
-};
-const std::vector<ExactInputs>& exact_inputs() {
-  static const std::vector<ExactInputs> table{
-      {"Resize", {1, 2}},        {"Range", {0, 1, 2}},           {"NonMaxSuppression", {3, 4}}, {"QuantizeLinear", {1}},
-      {"DequantizeLinear", {1}}, {"QLinearConv", {1, 4, 6}},     {"QLinearMatMul", {1, 4, 6}},  {"OneHot", {1}},
-      {"Proposal", {0, 1, 2}},   {"DetectionOutput", {0, 1, 2}},
-  };
-  return table;
-}
-
-bool wants_exact(const Node& node, size_t slot) { return is_exact_input(node.op, slot); }
+bool wants_exact(const Node& node, size_t slot) { return ops::facts_of(node).is_exact_input(slot); }
 
 // Computed values larger than this are data, not parameters.
 constexpr int64_t kMaxParameterElements = 64;
@@ -218,7 +204,7 @@ class Lowering {
     return it->second;
   }
 
-  // Importers leave types open inside bodies. The inputs of a body are those of its node, behind the condition for If.
+  // Importers leave types open inside bodies. The inputs of a body are those of its node, after the condition for If.
   void settle_types(const Node& n, Graph& body) const {
     const size_t first = n.op == "If" ? 1 : 0;
     for (size_t i = 0; i < body.inputs().size(); ++i) {
@@ -330,12 +316,6 @@ class Lowering {
 };
 
 }  // namespace
-
-bool is_exact_input(std::string_view op, size_t slot) {
-  for (const ExactInputs& e : exact_inputs())
-    if (e.op == op) return std::find(e.slots.begin(), e.slots.end(), slot) != e.slots.end();
-  return false;
-}
 
 Status lower_float(Graph& graph, const ir::OpSet& ops, const std::function<void(std::string_view)>& warn,
                    const std::function<void(uint64_t)>& converted) {

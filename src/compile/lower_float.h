@@ -13,11 +13,8 @@ namespace orknn::compile {
 // selections (scales of Resize, bounds of Range, quantization scales, ...) stay float32, and a Cast is put wherever
 // an operator insists on one type. float64, bfloat16 and integers are left alone. Types and shapes are inferred again.
 // Finite constants beyond the range of float16 are clamped to it (a mask of -3.4e38 must not turn 0 * mask into NaN).
-// `converted` is told the bytes of each constant that became float16.
+// `converted` receives the bytes of each constant that became float16.
 Status lower_float(ir::Graph& graph, const ir::OpSet& ops, const std::function<void(std::string_view)>& warn,
                    const std::function<void(uint64_t bytes)>& converted = {});
-
-// Whether input `slot` of `op` decides shapes, counts or scales, so that its values must stay as they are.
-bool is_exact_input(std::string_view op, size_t slot);
 
 }  // namespace orknn::compile

@@ -1,4 +1,4 @@
-// Where buffers go in one arena. Planners are small rivals behind one interface; plan_memory.h feeds them a program.
+// Where buffers go in one arena. Planners are alternatives with one interface; plan_memory.h feeds them a program.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace orknn::compile {
 
 // A buffer that is written at step `first` and read for the last time at step `last` (inclusive). Steps count tasks in
-// execution order; a buffer nobody reads has last == first.
+// execution order; a buffer without readers has last == first.
 struct BufferRequest {
   uint64_t bytes = 0;
   int64_t first = 0, last = 0;
@@ -33,7 +33,7 @@ constexpr uint64_t kBufferAlignment = 64;
 // The vendor's rule: in execution order, each buffer takes the lowest offset where it fits, and gives it
 // back after its last reader. No search for the optimum.
 std::unique_ptr<MemoryPlanner> first_fit_planner();
-// One buffer behind the other, nothing shared: for debugging, every intermediate result survives.
+// One buffer after the other, nothing shared: for debugging, every intermediate result survives.
 std::unique_ptr<MemoryPlanner> linear_planner();
 
 }  // namespace orknn::compile

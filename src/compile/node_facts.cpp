@@ -2,28 +2,37 @@
 
 #include <algorithm>
 
+#include "ops/facts.h"
+
 namespace orknn::compile {
 
 namespace {
-// Some integer forms serve several operators and say which.
-bool names_its_operator(std::string_view op) { return op == "int:Table" || op == "int:ReduceMean"; }
+
+std::span<const std::string> fused_names(const ir::Node& node) {
+  const auto* fused = node.attributes.get<std::vector<std::string>>("fused");
+  return fused ? std::span<const std::string>(*fused) : std::span<const std::string>();
+}
+
+std::string_view computed_op(const ir::Node& node, const ir::OpDef& own) {
+  if (own.integer_form_of.empty()) return node.op;
+  const auto fused = fused_names(node);
+  return own.fused_names_op && !fused.empty() ? std::string_view(fused.front()) : own.integer_form_of;
+}
 }  // namespace
 
-std::string_view NodeFacts::op() const {
-  constexpr std::string_view kPrefix = "int:";
-  const std::string_view name = node_.op;
-  if (!name.starts_with(kPrefix)) return name;
-  if (!names_its_operator(name)) return name.substr(kPrefix.size());
-  const auto* fused = node_.attributes.get<std::vector<std::string>>("fused");
-  if (fused && !fused->empty()) return fused->front();
-  return name == "int:Table" ? "Clip" : "ReduceMean";  // a change of scale is a bounded copy
-}
+NodeFacts::NodeFacts(const ir::Graph& graph, const ir::Node& node, const platform::Platform& platform)
+    : graph_(graph),
+      node_(node),
+      platform_(platform),
+      own_(&ops::facts_of(node)),
+      op_(computed_op(node, *own_)),
+      def_(&ops::facts_of(op_)) {}
 
 std::vector<std::string_view> NodeFacts::functions() const {
   std::vector<std::string_view> names;
   for (const ir::TailStep& s : node_.tail) names.push_back(s.op);
-  if (const auto* fused = node_.attributes.get<std::vector<std::string>>("fused"))
-    names.insert(names.end(), fused->begin() + (names_its_operator(node_.op) && !fused->empty() ? 1 : 0), fused->end());
+  const auto fused = fused_names(node_);
+  names.insert(names.end(), fused.begin() + (own_->fused_names_op && !fused.empty() ? 1 : 0), fused.end());
   return names;
 }
 
@@ -68,9 +77,8 @@ std::optional<Window> window_of(const NodeFacts& facts) {
   w.in = spatial(*in);
   w.out = spatial(*out);
   const ir::Attributes& attributes = facts.node().attributes;
-  const std::string_view op = facts.op();
-  const bool convolution = op == "Conv" || op == "ConvTranspose";
-  w.transposed = op == "ConvTranspose";
+  w.transposed = facts.def().weights == ir::Weights::InOut;
+  const bool convolution = w.transposed || facts.def().weights == ir::Weights::OutIn;
   w.in_channels = w.in.c;
   w.out_channels = w.out.c;
   w.group = convolution ? attributes.int_or("group", 1) : w.in.c;
@@ -86,7 +94,7 @@ std::optional<Window> window_of(const NodeFacts& facts) {
     kernel.assign(weights->begin() + 2, weights->end());
   }
   put(w.kernel, kernel, 0);
-  if (op == "GlobalAveragePool" || op == "GlobalMaxPool") w.kernel = {w.in.h, w.in.w};
+  if (facts.def().pattern == ir::Pattern::GlobalWindow) w.kernel = {w.in.h, w.in.w};
   put(w.stride, attributes.ints_or("strides"), 0);
   put(w.dilation, attributes.ints_or("dilations"), 0);
   constexpr int64_t kMost = 1 << 20;  // keeps every product below within 64 bits

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/op_def.h"
 #include "platform/platforms.h"
 
 namespace orknn::compile {
@@ -22,14 +22,17 @@ using Objection = std::string;
 
 class NodeFacts {
  public:
-  NodeFacts(const ir::Graph& graph, const ir::Node& node, const platform::Platform& platform)
-      : graph_(graph), node_(node), platform_(platform) {}
+  NodeFacts(const ir::Graph& graph, const ir::Node& node, const platform::Platform& platform);
   const ir::Graph& graph() const { return graph_; }
   const ir::Node& node() const { return node_; }
   const platform::Platform& platform() const { return platform_; }
 
   // The operator as the lists of operators name it: an integer form goes by the name of what it computes.
-  std::string_view op() const;
+  std::string_view op() const { return op_; }
+  // What that operator says about itself.
+  const ir::OpDef& def() const { return *def_; }
+  ir::NpuForm form() const { return def_->npu.form; }
+  bool is_integer_form() const { return !own_->integer_form_of.empty(); }
   // The functions computed in the layer's last stage: steps of its tail, or what an integer layer says is fused into it.
   std::vector<std::string_view> functions() const;
   bool has_input(size_t i) const { return node_.has_input(i); }
@@ -50,6 +53,9 @@ class NodeFacts {
   const ir::Graph& graph_;
   const ir::Node& node_;
   const platform::Platform& platform_;
+  const ir::OpDef* own_;  // of the node itself
+  std::string_view op_;
+  const ir::OpDef* def_;  // of `op_`
 };
 
 // The window of a convolution or pooling with all defaults resolved, for 1-D and 2-D (a 1-D window is one row high).

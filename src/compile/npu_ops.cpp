@@ -7,6 +7,8 @@
 namespace orknn::compile {
 namespace {
 
+using ir::NpuForm;
+
 std::string text(int64_t v) { return std::to_string(v); }
 
 bool is_scalar(const Extents& e) { return e.n == 1 && e.c == 1 && e.h == 1 && e.w == 1; }
@@ -243,7 +245,8 @@ Objection pool_limit(const NodeFacts& f) {
   if (a.string_or("auto_pad", "NOTSET") != "NOTSET") return "auto_pad is set";
   if (a.int_or("ceil_mode", 0)) return "ceil_mode is set";
   const bool padded = w->pad_begin[0] || w->pad_begin[1] || w->pad_end[0] || w->pad_end[1];
-  if (f.op() == "AveragePool" && padded && !a.int_or("count_include_pad", 0)) return "padding is not counted in the average";
+  if (f.form() == NpuForm::AveragePool && padded && !a.int_or("count_include_pad", 0))
+    return "padding is not counted in the average";
   if (!f.platform().pools_single_pixels && w->kernel[0] == 1 && w->kernel[1] == 1) return "a 1x1 window";
   return {};
 }
@@ -259,7 +262,7 @@ Objection prelu_limit(const NodeFacts& f) {
   if (Objection o = small_rank(f); !o.empty()) return o;
   const auto slope = f.input(1), in = f.input(0);
   const int64_t channels = in->size() > 1 ? (*in)[1] : 1;
-  if (f.node().op == "int:PRelu") {  // its slopes are multipliers
+  if (f.is_integer_form()) {  // its slopes are multipliers
     const bool one = f.node().attributes.ints_or("negative_multiplier").size() <= 1;
     return one || f.axis(1, static_cast<int64_t>(in->size())) == 1 ? Objection{}
                                                                    : "its slope is neither a scalar nor one value per channel";
@@ -354,7 +357,7 @@ Objection transpose_node_limit(const NodeFacts& f) {
   std::vector<int64_t> perm = f.node().attributes.ints_or("perm");
   if (perm.empty())
     for (size_t i = 0; i < rank; ++i) perm.push_back(static_cast<int64_t>(rank - 1 - i));
-  // Shorter shapes may be extended in front or behind: one fitting way is enough.
+  // Shorter shapes may be extended before or after: one fitting way is enough.
   Objection objection;
   for (const size_t front : {4 - rank, size_t{0}}) {
     std::array<int, 4> full{0, 1, 2, 3};
@@ -369,90 +372,70 @@ Objection transpose_node_limit(const NodeFacts& f) {
   return objection;
 }
 
-#define LUT_TYPES \
-  { "if", "if", "if", "if", "if", "f", "i" }
 // Operator list 3.1, columns A to G.
-const NpuOp kNpuOps[] = {
-    {"Conv", "Conv", {"if", "if", "if", "i", "if", "f", "i"}, 0, conv_limit},
-    {"ConvTranspose", "ConvTranspose", {"if", "if", "if", "i", "if", "f", "i"}, 0, conv_limit},
-    {"Gemm", "Conv", {"if", "if", "if", "i", "if", "f", "i"}, 0, gemm_limit},
-    {"ShuffleChannel", "Conv", {"if", "if", "if", "i", "if", "f", "i"}, 0, small_rank},
-    {"Add", "Add", {"if", "if", "if", "i", "if", "f", "i"}, 0, broadcast_limit},
-    {"Mul", "Mul", {"if", "if", "if", "i", "if", "f", "i"}, 0, broadcast_limit},
-    {"Sub", "Sub", {"if", "if", "if", "i", "if", "f", "i"}, 0, channel_broadcast_limit},
-    {"Div", "Div", {"f", "f", "f", "f", "f", "f", "f"}, 0, div_limit},
-    {"BatchNormalization", "BatchNormalization", LUT_TYPES, 0, small_rank},
-    {"Concat", "Concat", LUT_TYPES, 0, small_rank},
-    {"Slice", "Slice", LUT_TYPES, 0, slice_limit},
-    {"Split", "Split", LUT_TYPES, 0, small_rank},
-    {"Reshape", "Reshape", LUT_TYPES, 0, small_rank},
-    {"Flatten", "Reshape", LUT_TYPES, 0, small_rank},
-    {"Squeeze", "Reshape", LUT_TYPES, 0, small_rank},
-    {"Unsqueeze", "Reshape", LUT_TYPES, 0, small_rank},
-    {"Expand", "Expand", {"if", "if", "if", "i", "if", "f", "i"}, 0, broadcast_limit},
-    {"Pad", "Pad", {"if", "if", "if", "i", "if", "f", "i"}, 0, pad_limit},
-    {"Resize", "Resize", {"if", "if", "if", "i", "if", "f", "i"}, 0, resize_limit},
-    {"ReduceSum", "Conv", {"if", "if", "if", "i", "if", "f", "i"}, 0, channel_sum_limit},
-    {"Tile", "Tile", {"if", "if", "if", "if", "if", "if", "if"}, 0, small_rank},
-    {"Transpose", "Transpose", LUT_TYPES, 0, transpose_node_limit},
-    {"MaxPool", "MaxPool", LUT_TYPES, 0, pool_limit},
-    {"GlobalMaxPool", "GlobalMaxPool", LUT_TYPES, 0, global_pool_limit},
-    {"AveragePool", "AveragePool", {"if", "if", "if", "if", "if", "c", "c"}, 0, pool_limit},
-    {"GlobalAveragePool", "GlobalAveragePool", {"if", "if", "if", "if", "if", "c", "c"}, 0, global_pool_limit},
-    {"Relu", "Relu", LUT_TYPES, 0, small_rank},
-    {"Clip", "Clip", LUT_TYPES, 0, small_rank},
-    {"PRelu", "PRelu", LUT_TYPES, 0, prelu_limit},
-    {"LeakyRelu", "LeakyRelu", LUT_TYPES, 0, small_rank},
-    {"Sigmoid", "Sigmoid", LUT_TYPES, 0, small_rank},
-    {"Tanh", "Tanh", LUT_TYPES, 0, small_rank},
-    {"Softplus", "Softplus", LUT_TYPES, 0, small_rank},
-    {"HardSigmoid", "HardSigmoid", LUT_TYPES, 0, small_rank},
-    {"HardSwish", "HardSwish", LUT_TYPES, 0, small_rank},
-    {"Elu", "Elu", LUT_TYPES, 0, small_rank},
-    {"Swish", "exSwish", LUT_TYPES, 0, small_rank},
-    {"Mish", "exMish", LUT_TYPES, 0, small_rank},
-    {"Gelu", "exGelu", LUT_TYPES, 0, small_rank},
-    {"Max", "Max", LUT_TYPES, 0, broadcast_limit},
-    {"Min", "Min", {"if", "if", "-", "if", "if", "-", "-"}, 0, broadcast_limit},
-    {"Greater", "Greater", {"-", "-", "-", "-", "if", "-", "-"}, 0, broadcast_limit},
-    {"Pow", "Pow", {"if", "if", "if", "if", "if", "f", "-"}, 0, pow_limit},
-    {"Where", "Where", LUT_TYPES, 1, broadcast_limit},
-    {"Gather", "Gather", {"if", "if", "if", "-", "if", "-", "-"}, 0, gather_limit},
-    {"LSTM", "exLSTM", {"if", "if", "if", "i", "if", "f", "-"}, 0, recurrent_limit},
-    {"GRU", "exGRU", {"f", "f", "f", "-", "f", "-", "-"}, 0, recurrent_limit},
-    {"Hardmax", "Hardmax", {"-", "if", "if", "if", "if", "-", "-"}, 0, hardmax_limit},
-    {"Softmax", "exSoftmax13", {"-", "if", "if", "if", "if", "f", "i"}, 0, softmax_limit},
-    {"Glu", "exGlu", LUT_TYPES, 0, glu_limit},
-    {"MatMul", "exMatMul", {"if", "if", "if", "i", "if", "f", "i"}, 0, mat_mul_limit},
-    {"LayerNormalization", "exNorm", {"f", "f", "f", "-", "f", "-", "-"}, 0, norm_limit},
-    {"RMSNormalization", "exNorm", {"f", "f", "f", "-", "f", "-", "-"}, 0, norm_limit},
-    {"MeanVarianceNormalization", "exNorm", {"f", "f", "f", "-", "f", "-", "-"}, 0, small_rank},
-    {"Attention", "exSDPAttention", {"-", "if", "if", "i", "if", "-", "-"}, 0, attention_limit},
+constexpr NpuTypes kArray{"if", "if", "if", "i", "if", "f", "i"};
+constexpr NpuTypes kVector{"if", "if", "if", "if", "if", "f", "i"};
+constexpr NpuTypes kAverage{"if", "if", "if", "if", "if", "c", "c"};
+constexpr NpuTypes kFloatOnly{"f", "f", "f", "-", "f", "-", "-"};
+const NpuRow kRows[] = {
+    {NpuForm::Convolution, kArray, conv_limit},
+    {NpuForm::FullyConnected, kArray, gemm_limit},
+    {NpuForm::MatrixProduct, kArray, mat_mul_limit},
+    {NpuForm::Attention, {"-", "if", "if", "i", "if", "-", "-"}, attention_limit},
+    {NpuForm::Recurrent, {"if", "if", "if", "i", "if", "f", "-"}, recurrent_limit},
+    {NpuForm::RecurrentFloat, kFloatOnly, recurrent_limit},
+    {NpuForm::Function, kVector, small_rank},
+    {NpuForm::Broadcast, kArray, broadcast_limit},
+    {NpuForm::Expand, kArray, broadcast_limit},
+    {NpuForm::ChannelBroadcast, kArray, channel_broadcast_limit},
+    {NpuForm::Division, {"f", "f", "f", "f", "f", "f", "f"}, div_limit},
+    {NpuForm::Maximum, kVector, broadcast_limit},
+    {NpuForm::Minimum, {"if", "if", "-", "if", "if", "-", "-"}, broadcast_limit},
+    {NpuForm::Comparison, {"-", "-", "-", "-", "if", "-", "-"}, broadcast_limit},
+    {NpuForm::Selection, kVector, broadcast_limit, 1},
+    {NpuForm::Slope, kVector, prelu_limit},
+    {NpuForm::Power, {"if", "if", "if", "if", "if", "f", "-"}, pow_limit},
+    {NpuForm::Glu, kVector, glu_limit},
+    {NpuForm::Shuffle, kArray, small_rank},
+    {NpuForm::Slice, kVector, slice_limit},
+    {NpuForm::Pad, kArray, pad_limit},
+    {NpuForm::Repeat, {"if", "if", "if", "if", "if", "if", "if"}, small_rank},
+    {NpuForm::Gather, {"if", "if", "if", "-", "if", "-", "-"}, gather_limit},
+    {NpuForm::Transpose, kVector, transpose_node_limit},
+    {NpuForm::Resize, kArray, resize_limit},
+    {NpuForm::ChannelSum, kArray, channel_sum_limit},
+    {NpuForm::MaxPool, kVector, pool_limit},
+    {NpuForm::AveragePool, kAverage, pool_limit},
+    {NpuForm::GlobalMaxPool, kVector, global_pool_limit},
+    {NpuForm::GlobalAveragePool, kAverage, global_pool_limit},
+    {NpuForm::Softmax, {"-", "if", "if", "if", "if", "f", "i"}, softmax_limit},
+    {NpuForm::Hardmax, {"-", "if", "if", "if", "if", "-", "-"}, hardmax_limit},
+    {NpuForm::Norm, kFloatOnly, norm_limit},
+    {NpuForm::MeanVarianceNorm, kFloatOnly, small_rank},
 };
-#undef LUT_TYPES
 }  // namespace
-
-std::span<const NpuOp> npu_ops() { return kNpuOps; }
 
 bool pads_before(const Window& w) {
   return std::max({w.pad_begin[0], w.pad_begin[1], w.pad_end[0], w.pad_end[1]}) > kMostPadding;
 }
 
-const NpuOp* find_npu_op(std::string_view op) {
-  for (const NpuOp& entry : kNpuOps)
-    if (entry.op == op) return &entry;
+const NpuRow* npu_row(ir::NpuForm form) {
+  for (const NpuRow& row : kRows)
+    if (row.form == form) return &row;
   return nullptr;
 }
 
+std::string_view listed_name(const ir::OpDef& def) { return def.npu.listed_as.empty() ? def.name : def.npu.listed_as; }
+
 Objection npu_objection(const NodeFacts& f) {
-  const NpuOp* entry = find_npu_op(f.op());
-  if (!entry) return std::string(f.op()) + " is not an NPU operator";
+  const NpuRow* row = npu_row(f.form());
+  if (!row) return std::string(f.op()) + " is not an NPU operator";
   const std::string chip(f.platform().name);
-  std::string_view types = entry->types[f.platform().operator_group - 'A'];
+  std::string_view types = row->types[static_cast<size_t>(f.platform().operator_group - 'A')];
   if (types == "-") return std::string(f.op()) + " is not an NPU operator of " + chip;
   if (types == "c") types = f.platform().conv_int8 ? "i" : "f";
   // float32 is our addition for exact comparison: it is placed as float16 would be.
-  const DType type = f.input_type(entry->data_input);
+  const DType type = f.input_type(row->data_input);
   const bool fits = type == DType::Float16 || type == DType::Float32 ? types.find('f') != types.npos
                     : type == DType::Int8 || type == DType::UInt8    ? types.find('i') != types.npos
                     : type == DType::Int16                           ? types.find('i') != types.npos && f.platform().conv_int16()
@@ -466,7 +449,7 @@ Objection npu_objection(const NodeFacts& f) {
       if (!ir::checked_element_count(*dims)) return "a tensor of this size";
     }
   }
-  return entry->limit ? entry->limit(f) : small_rank(f);
+  return row->limit(f);
 }
 
 }  // namespace orknn::compile

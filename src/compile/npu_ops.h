@@ -7,20 +7,21 @@
 
 namespace orknn::compile {
 
-struct NpuOp {
-  std::string_view op;      // name in our op set
-  std::string_view vendor;  // name on the vendor's list
-  // One entry per operator group A..G: 'i' int8, 'f' float16, "c" rewritten to a convolution, "-" not an NPU op there.
-  std::string_view types[7];
-  // The tensor that carries the data (and decides the type).
-  size_t data_input = 0;
-  // Limits beyond the type; nullptr = any tensor of up to four dimensions.
-  Objection (*limit)(const NodeFacts&) = nullptr;
+// One entry per operator group A..G: 'i' int8, 'f' float16, "c" rewritten to a convolution, "-" not an NPU op there.
+using NpuTypes = std::array<std::string_view, 7>;
+
+// What a form is computed in, within which limits; an operator states its form in its own file.
+struct NpuRow {
+  ir::NpuForm form;
+  NpuTypes types;
+  Objection (*limit)(const NodeFacts&);
+  size_t data_input = 0;  // the tensor that carries the data and decides the type
 };
 
-// nullptr when no chip's NPU computes `op`.
-const NpuOp* find_npu_op(std::string_view op);
-std::span<const NpuOp> npu_ops();
+// nullptr when no chip's NPU computes operators of this form.
+const NpuRow* npu_row(ir::NpuForm form);
+// The operator's name on the vendor's list.
+std::string_view listed_name(const ir::OpDef& def);
 // Whether the chip's NPU computes the node; the text says why not.
 Objection npu_objection(const NodeFacts& facts);
 

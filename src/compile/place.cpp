@@ -6,6 +6,7 @@
 #include "compile/cpu_ops.h"
 #include "compile/npu_ops.h"
 #include "ops/eval.h"
+#include "ops/facts.h"
 
 namespace orknn::compile {
 namespace {
@@ -13,18 +14,20 @@ using format::Device;
 
 // Operator list 3.6: what several cores may share. Activations that need a table stop some chips from dividing a convolution.
 bool splittable(const NodeFacts& facts) {
-  static const std::set<std::string_view> kPlain{"Relu", "Clip", "PRelu", "LeakyRelu", "Add"};
   const auto only = [&](auto&& allowed) {
     const auto functions = facts.functions();
     return std::all_of(functions.begin(), functions.end(), allowed);
   };
-  const std::string_view op = facts.op();
   const bool lut = facts.platform().multi_core_lut;
   // A product with constant weights runs as a convolution.
-  if (op == "Conv" || op == "Gemm" || (op == "MatMul" && facts.is_constant(1)))
-    return lut || only([&](std::string_view f) { return kPlain.contains(f); });
-  if (op == "Add" || op == "Mul") return only([](std::string_view f) { return f == "Relu"; });
-  return op == "Concat" || (op == "Attention" && lut);  // Concat: by the vendor's logs
+  const ir::Weights weights = facts.def().weights;
+  if (weights == ir::Weights::OutIn || (weights == ir::Weights::Matrix && facts.is_constant(1)))
+    return lut || only([&](std::string_view f) {
+             const ir::OutputStage stage = ops::facts_of(f).npu.stage;
+             return stage == ir::OutputStage::Plain || stage == ir::OutputStage::Addend;
+           });
+  if (facts.form() == ir::NpuForm::Broadcast) return only([](std::string_view f) { return f == "Relu"; });
+  return facts.op() == "Concat" || (facts.form() == ir::NpuForm::Attention && lut);  // Concat: by the vendor's logs
 }
 
 // What the user asked for this node: by output tensor, by node name, by type.
@@ -52,8 +55,8 @@ Decision decide(const NodeFacts& facts, const std::string* asked, const CompileO
   const Objection npu = npu_objection(facts), cpu = cpu_objection(facts);
   const bool cpu_wanted = asked && (*asked == "cpu" || *asked == "gpu");
   if (npu.empty() && !cpu_wanted) {
-    const auto window = facts.op() == "Conv" ? window_of(facts) : std::nullopt;
-    const std::string_view vendor = find_npu_op(facts.op())->vendor;  // Gemm is a convolution there
+    const auto window = facts.def().weights == ir::Weights::OutIn ? window_of(facts) : std::nullopt;
+    const std::string_view vendor = listed_name(facts.def());  // Gemm is a convolution there
     const std::string name =
         vendor == facts.op() ? std::string(vendor) : std::string(facts.op()) + " runs as " + std::string(vendor) + ", which";
     return {Device::Npu,
@@ -99,7 +102,7 @@ Result<std::vector<format::Task>> place(const ir::Graph& graph, const CompileOpt
     task.reason = decision.reason;
     if (decision.device == Device::Npu) {
       task.engine = def->engine;
-      if (facts.op() == "Conv" || facts.op() == "ConvTranspose")
+      if (facts.form() == ir::NpuForm::Convolution)
         if (const auto window = window_of(facts); window && window->depthwise) task.engine = ir::Engine::Depthwise;
       if (!options.single_core && platform.cores > 1 && splittable(facts)) task.core_mask = (1u << platform.cores) - 1;
     }

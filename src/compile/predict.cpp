@@ -22,7 +22,7 @@ StepTime time_of(const Step& s, const platform::Platform& platform, const Condit
   const double clock = conditions.npu_hz > 0 ? static_cast<double>(conditions.npu_hz) / 1e6 : own_clock;
   const double slower = s.npu ? own_clock / clock : 1;  // for constants that were measured as times of the NPU
   const double split = share > 0 ? 1 / share : std::max(cores, 1), bus = bus_share(platform, conditions, cores);
-  // Products of few taps lose in float16; larger kernels keep their share of the array. Tables take two bytes in two turns.
+  // Products of few taps lose in float16; larger kernels keep their share of the array. Tables take two bytes in two steps.
   const double half = s.half ? v.half : 1, lanes = s.half ? 0.5 : 1;
   const auto gbs = [&](double bytes, double rate) { return bytes / (rate * bus) / 1e3; };
   const auto ns = [&](double elements, double each) { return elements * each / 1e3; };

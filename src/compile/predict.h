@@ -70,8 +70,7 @@ struct TaskCost {
 
 struct CostOptions {
   WeightForms weights;
-  uint64_t on_chip_bytes =
-      0;  // system SRAM that holds the bottom of the arena; the NPU's own buffer counts without being asked for
+  uint64_t on_chip_bytes = 0;  // system SRAM that holds the bottom of the arena; the NPU's own buffer always counts
 };
 // `program` has its tasks placed, and its buffers planned when memory of the chip takes part.
 TaskCost cost_of(const format::Program& program, const format::Task& task, const platform::Platform& platform,

@@ -22,7 +22,7 @@ double work_left(format::Sparsity sparsity);
 // Whether the chip has sparse kernels for the layer: 2-D, one group, channels in multiples of 32.
 bool can_be_sparse(const platform::Platform& platform, const Window& window, DType type);
 
-// Bytes of `elements` native elements when zeros are left out behind a mask of one bit per element. The scheme of the family the
+// Bytes of `elements` native elements when zeros are left out after a mask of one bit per element. The scheme of the family the
 // chips descend from; the vendor does not publish its own.
 uint64_t compressed_bytes(const ir::TensorData& weights, uint64_t elements, uint64_t element_bytes);
 

@@ -152,7 +152,7 @@ class RunContext : public NodeReader {
   virtual bool has_input(size_t i) const = 0;
   virtual TensorView input(size_t i) const = 0;  // only when has_input(i)
   virtual size_t output_count() const = 0;
-  virtual bool has_output(size_t i) const = 0;  // false for an optional output nobody reads
+  virtual bool has_output(size_t i) const = 0;  // false for an optional output without readers
   // Memory for output i. Where the shape was planned ahead the memory is the planned one and the shape must agree
   // (error otherwise); elsewhere it is allocated. Contents are uninitialized. Call once per existing output.
   virtual Result<MutableTensorView> output(size_t i, DType dtype, std::span<const int64_t> dims) = 0;
@@ -169,6 +169,7 @@ struct OpCost {
 using InferFn = Status (*)(InferContext&);
 using RunFn = Status (*)(RunContext&);
 using CostFn = OpCost (*)(const NodeReader&, std::span<const Dims> inputs, std::span<const Dims> outputs);
+using CopyFn = int (*)(const InferContext&);
 
 // Where the elements of a result come from.
 enum class Pattern : uint8_t {
@@ -222,6 +223,7 @@ enum class NpuForm : uint8_t {
   RecurrentFloat,
   Function,  // of one value, or anything else that only asks for tensors of few dimensions
   Broadcast,
+  Expand,
   ChannelBroadcast,
   Division,
   Maximum,
@@ -287,7 +289,7 @@ constexpr uint32_t input_slots(std::initializer_list<int> slots) {
 
 struct OpDef {
   std::string_view name;
-  std::string_view summary;  // one line for docs/ops.md
+  std::string_view summary;  // one line for `openrknn ops`
   Arity inputs{1, 1};
   Arity outputs{1, 1};
   std::vector<AttributeDef> attributes = {};
@@ -319,6 +321,9 @@ struct OpDef {
   uint32_t exact_inputs = 0;
   // Input that is added to the result element by element; -1 = none.
   int addend_input = -1;
+  // The input that a node gives back unchanged, element for element; -1 = none. The node has no tail, what is known about inputs
+  // and output 0 is set. nullptr = never.
+  CopyFn copied_input = nullptr;
   NpuFacts npu = {};
   CpuFacts cpu = {};
   Work work = Work::AllElements;

@@ -13,7 +13,7 @@ namespace orknn::ir {
 
 class Patch {
  public:
-  // `graph` is the graph the patch will be applied to; new tensors get ids behind its last one.
+  // `graph` is the graph the patch will be applied to; new tensors get ids after its last one.
   explicit Patch(const Graph& graph) : base_(static_cast<int32_t>(graph.tensor_count())) {}
 
   // `quant`: the grid that the values of a float constant lie on.
@@ -38,7 +38,7 @@ class Patch {
   struct Applied {
     std::vector<NodeId> added, removed;
   };
-  // Applies the patch: removes, adds, rewires; then removes the nodes whose results nobody reads any more because of it.
+  // Applies the patch: removes, adds, rewires; then removes the nodes whose results have no readers any more because of it.
   Applied apply(Graph& graph) const;
   // "removed a, b; added c" for the trace.
   std::string describe(const Graph& before) const;

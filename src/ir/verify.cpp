@@ -146,7 +146,7 @@ Status verify(const Graph& graph, const OpSet& ops, Stage stage) {
         problems.also(invalid_model("output '" + graph.tensor(t).name + "' has no type").node(n.name, n.op));
     if (stage == Stage::Optimized &&
         std::all_of(n.outputs.begin(), n.outputs.end(), [&](TensorId t) { return !t || graph.reader_count(t) == 0; }))
-      problems.also(internal_error("nobody reads this node's results").node(n.name, n.op));
+      problems.also(internal_error("this node's results have no readers").node(n.name, n.op));
   }
   return problems;
 }

@@ -65,9 +65,15 @@ TEST(Facts, RangesHold) {
     const std::vector<float> y = run(def->name, kSamples);
     for (size_t i = 0; i < y.size(); ++i) {
       if (std::isnan(y[i])) continue;
-      if (def->never_negative || def->quant == QuantRule::Fixed01) EXPECT_GE(y[i], 0) << def->name;
-      if (def->quant == QuantRule::Fixed01 || def->quant == QuantRule::Fixed11) EXPECT_LE(std::abs(y[i]), 1) << def->name;
-      if (def->keeps_range) EXPECT_LE(std::abs(y[i]), std::abs(kSamples[i])) << def->name;
+      if (def->never_negative || def->quant == QuantRule::Fixed01) {
+        EXPECT_GE(y[i], 0) << def->name;
+      }
+      if (def->quant == QuantRule::Fixed01 || def->quant == QuantRule::Fixed11) {
+        EXPECT_LE(std::abs(y[i]), 1) << def->name;
+      }
+      if (def->keeps_range) {
+        EXPECT_LE(std::abs(y[i]), std::abs(kSamples[i])) << def->name;
+      }
     }
   }
 }
@@ -80,7 +86,9 @@ TEST(Facts, FactorsGoThroughWhereTheOpSaysSo) {
     bool follows = true;
     for (size_t i = 0; i < y.size(); ++i) follows &= z[i] == 4 * y[i];
     // Unbounded Clip is a copy; its fact depends on the bounds.
-    if (def->name != "Clip") EXPECT_EQ(follows, def->scales_through) << def->name;
+    if (def->name != "Clip") {
+      EXPECT_EQ(follows, def->scales_through) << def->name;
+    }
   }
 }
 
@@ -91,9 +99,15 @@ TEST(Facts, NpuFactsFitTogether) {
       ++tables;
       EXPECT_EQ(def->pattern, Pattern::Pointwise) << name;
     }
-    if (def->npu.form != NpuForm::None && def->npu.stage == OutputStage::Table) EXPECT_EQ(def->engine, Engine::Lut) << name;
-    if (!def->integer_form_of.empty()) EXPECT_TRUE(builtin_ops().find(def->integer_form_of)) << name;
-    if (def->weights != Weights::None) EXPECT_TRUE(def->npu.takes_tail) << name;
+    if (def->npu.form != NpuForm::None && def->npu.stage == OutputStage::Table) {
+      EXPECT_EQ(def->engine, Engine::Lut) << name;
+    }
+    if (!def->integer_form_of.empty()) {
+      EXPECT_TRUE(builtin_ops().find(def->integer_form_of)) << name;
+    }
+    if (def->weights != Weights::None) {
+      EXPECT_TRUE(def->npu.takes_tail) << name;
+    }
   }
   EXPECT_GE(tables, 10u);
 }

@@ -12,9 +12,8 @@ using namespace ir;
 constexpr int kMaxDepth = 8;
 constexpr size_t kMaxCandidates = 12;
 
-bool is_arithmetic(const Node& n) {
-  return n.tail.empty() &&
-         (n.op == "Add" || n.op == "Sub" || n.op == "Mul" || n.op == "Div" || n.op == "Pow" || n.op == "Neg" || n.op == "Sum");
+bool is_polynomial_step(const Node& n) {
+  return n.tail.empty() && (is_arithmetic(n) || n.op == "Pow" || n.op == "Neg" || n.op == "Sum");
 }
 
 bool is_zero(const Polynomial& a) {
@@ -64,7 +63,7 @@ class Reader {
       return Form{{*c, 0, 0, 0}, {}};
     }
     const Node* n = g_.producer_node(t);
-    if (!n || depth > kMaxDepth || !is_arithmetic(*n)) return std::nullopt;
+    if (!n || depth > kMaxDepth || !is_polynomial_step(*n)) return std::nullopt;
     if (std::ranges::find(nodes, n) == nodes.end()) nodes.push_back(n);
     return combine(*n, depth);
   }
@@ -101,7 +100,7 @@ std::vector<TensorId> sources(const Graph& g, TensorId t) {
   std::vector<TensorId> found{t};
   for (size_t i = 0; i < found.size() && found.size() < kMaxCandidates; ++i) {
     const Node* n = g.producer_node(found[i]);
-    if (!n || !is_arithmetic(*n)) continue;
+    if (!n || !is_polynomial_step(*n)) continue;
     for (TensorId in : n->inputs)
       if (in && !g.is_constant(in) && std::ranges::find(found, in) == found.end()) found.push_back(in);
   }
@@ -122,7 +121,7 @@ std::optional<GatedForm> match_gated(const Graph& g, const Node& root, std::init
   std::vector<const Node*> candidates;
   if (is_function(root))
     candidates.push_back(&root);
-  else if (is_arithmetic(root))
+  else if (is_polynomial_step(root))
     for (TensorId t : sources(g, root.output(0)))
       if (const Node* n = g.producer_node(t); n && is_function(*n)) candidates.push_back(n);
   for (const Node* function : candidates) {

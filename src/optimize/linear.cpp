@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/facts.h"
 #include "optimize/match.h"
 
 namespace orknn::optimize {
@@ -15,8 +16,9 @@ constexpr size_t kMaxSharedBytes = 1 << 20;
 template <class F>
 void for_each_weight(const Linear& l, F&& f) {
   const Dims& dims = l.weight->dims();
-  const bool convolution = l.node->op == "Conv", transposed = l.node->op == "ConvTranspose";
-  const bool rows_are_outputs = convolution || (l.node->op == "Gemm" && l.node->attributes.int_or("transB", 0));
+  const Weights layout = ops::facts_of(*l.node).weights;
+  const bool convolution = layout == Weights::OutIn, transposed = layout == Weights::InOut;
+  const bool rows_are_outputs = convolution || l.node->attributes.int_or("transB", 0);
   const int64_t rows = dims[0], columns = dims[1], kernel = element_count(std::span(dims).subspan(2));
   for (int64_t r = 0, index = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c)
@@ -45,7 +47,7 @@ Node rebuilt(Patch& patch, const Graph& g, const Linear& l, const std::vector<do
       n.inputs.push_back(l.node->inputs[static_cast<size_t>(step.operand)]);
       step.operand = static_cast<int32_t>(n.inputs.size()) - 1;
     }
-  if (n.op == "Gemm") n.attributes.erase("beta");  // multiplied in
+  n.attributes.erase("beta");  // of Gemm: multiplied in
   n.outputs = outputs.outputs;
   return n;
 }
@@ -54,8 +56,9 @@ Node rebuilt(Patch& patch, const Graph& g, const Linear& l, const std::vector<do
 std::optional<Linear> linear_of(const Graph& g, const Node& node, Tail tail) {
   Linear l;
   l.node = &node;
-  const bool conv = node.op == "Conv", transposed = node.op == "ConvTranspose", gemm = node.op == "Gemm";
-  if (!conv && !transposed && !gemm && node.op != "MatMul") return std::nullopt;
+  const Weights layout = ops::facts_of(node).weights;
+  const bool conv = layout == Weights::OutIn, transposed = layout == Weights::InOut;
+  if (layout == Weights::None) return std::nullopt;
   if (tail == Tail::Refused && !node.tail.empty()) return std::nullopt;
   l.weight = g.constant(node.input(1));
   if (!l.weight || !is_float(l.weight->dtype()) || l.weight->dims().size() < 2) return std::nullopt;
@@ -76,16 +79,16 @@ std::optional<Linear> linear_of(const Graph& g, const Node& node, Tail tail) {
                   std::ranges::any_of(node.attributes.ints_or("pads"), [](int64_t p) { return p != 0; });
   } else {
     if (dims.size() != 2) return std::nullopt;
-    const bool rows_are_outputs = gemm && node.attributes.int_or("transB", 0);
+    const bool rows_are_outputs = node.attributes.int_or("transB", 0);
     l.out_channels = dims[rows_are_outputs ? 0 : 1];
     l.in_channels = dims[rows_are_outputs ? 1 : 0];
     l.channel_axis = l.rank - 1;
-    l.input_axis = gemm && node.attributes.int_or("transA", 0) ? 0 : l.rank - 1;
+    l.input_axis = node.attributes.int_or("transA", 0) ? 0 : l.rank - 1;
     l.can_have_bias = l.rank == 2 && rank_of(g, node.input(0)) == 2;
-    beta = gemm ? node.attributes.float_or("beta", 1) : 1;
+    beta = node.attributes.float_or("beta", 1);
   }
   if (!node.has_input(2)) return l;
-  const auto bias = per_channel(g, node.input(2), l.channel_axis, gemm ? 2 : 1 + l.channel_axis, l.out_channels);
+  const auto bias = per_channel(g, node.input(2), l.channel_axis, 1 + l.channel_axis, l.out_channels);
   if (!bias) return std::nullopt;
   l.bias = *bias;
   for (double& b : l.bias) b *= beta;
@@ -118,7 +121,7 @@ Node scale_output(Patch& patch, const Graph& g, const Linear& l, const std::vect
 Node scale_input(Patch& patch, const Graph& g, const Linear& l, TensorId input, const std::vector<double>& scale,
                  const std::vector<double>& shift) {
   std::vector<double> weight = to_doubles(l.weight->view());
-  const double alpha = l.node->op == "Gemm" ? l.node->attributes.float_or("alpha", 1) : 1;
+  const double alpha = l.node->attributes.float_or("alpha", 1);
   std::vector<double> bias = l.bias;
   const bool shifts = std::ranges::any_of(shift, [](double s) { return s != 0; });
   if (shifts && bias.empty()) bias.resize(static_cast<size_t>(l.out_channels), 0.0);

@@ -21,7 +21,7 @@ struct Linear {
   int64_t rank = 0;          // of the output
 };
 
-// A fused tail lies between the result and what scale_output changes, but behind everything that scale_input does.
+// A fused tail lies between the result and what scale_output changes, but after everything that scale_input does.
 enum class Tail { Refused, Kept };
 // Nothing when weights or bias are not constant floats, weights are shared and large, or the node has a tail that is refused.
 std::optional<Linear> linear_of(const ir::Graph& g, const ir::Node& node, Tail tail = Tail::Refused);

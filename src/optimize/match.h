@@ -1,4 +1,4 @@
-// Questions that rules ask about a graph, and the two ways in which they answer it.
+// Questions that rules ask about a graph, and the rewrites they return.
 #pragma once
 
 #include <optional>
@@ -48,6 +48,10 @@ bool only_first_output(const ir::Graph& g, const ir::Node& node);
 // Reading `to` instead of `from` keeps every graph output under its name.
 bool can_replace(const ir::Graph& g, ir::TensorId from, ir::TensorId to);
 
+// --- kinds of nodes
+// Add, Sub, Mul or Div.
+bool is_arithmetic(const ir::Node& node);
+
 // --- axes
 // Reduction axes of a Reduce* node (input 1, or all of them), normalized and sorted; nothing when not constant.
 std::optional<std::vector<int64_t>> reduce_axes(const ir::Graph& g, const ir::Node& node);
@@ -55,7 +59,7 @@ std::optional<std::vector<int64_t>> reduce_axes(const ir::Graph& g, const ir::No
 std::optional<std::vector<int64_t>> transpose_perm(const ir::Graph& g, const ir::Node& node);
 std::vector<int64_t> inverse_perm(const std::vector<int64_t>& perm);
 
-// --- answers
+// --- rewrites
 inline ir::Rewrite rewrite(ir::Patch patch) { return std::optional<ir::Patch>(std::move(patch)); }
 // A node like `old` (same outputs, name, origin) that computes something else.
 ir::Node successor(const ir::Node& old, std::string op, std::vector<ir::TensorId> inputs, ir::Attributes attributes = {});

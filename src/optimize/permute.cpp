@@ -1,7 +1,6 @@
 #include "optimize/permute.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 namespace orknn::optimize {
 using namespace ir;
@@ -59,27 +58,6 @@ TensorData permuted_operand(const TensorData& value, const Perm& perm) {
   Dims dims(perm.size() - value.dims().size(), 1);
   dims.insert(dims.end(), value.dims().begin(), value.dims().end());
   return permuted(value.reshaped(std::move(dims)), perm);
-}
-
-bool is_pointwise(std::string_view op) {
-  static const std::unordered_set<std::string_view> ops = {
-      "Relu",        "LeakyRelu", "Sigmoid", "Tanh",     "Clip",       "Elu",      "Selu",     "Celu",
-      "HardSigmoid", "HardSwish", "Swish",   "Mish",     "Gelu",       "Softplus", "Softsign", "ThresholdedRelu",
-      "Shrink",      "Exp",       "Log",     "Sqrt",     "Reciprocal", "Neg",      "Abs",      "Erf",
-      "Floor",       "Ceil",      "Round",   "Sign",     "Not",        "Cast",     "Sin",      "Cos",
-      "Tan",         "Asin",      "Acos",    "Atan",     "Sinh",       "Cosh",     "Asinh",    "Acosh",
-      "Atanh",       "IsNaN",     "IsInf",   "Identity", "BitwiseNot"};
-  return ops.contains(op);
-}
-
-bool is_quantization(std::string_view op) { return op == "QuantizeLinear" || op == "DequantizeLinear"; }
-
-bool is_broadcasting(std::string_view op) {
-  static const std::unordered_set<std::string_view> ops = {
-      "Add",  "Sub",         "Mul",        "Div",       "Pow",        "Mod",     "Max",   "Min",     "Sum",
-      "Mean", "PRelu",       "Where",      "And",       "Or",         "Xor",     "Equal", "Greater", "GreaterOrEqual",
-      "Less", "LessOrEqual", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift"};
-  return ops.contains(op);
 }
 
 }  // namespace orknn::optimize

@@ -1,8 +1,6 @@
 // Permutations of axes: of constants, of whole nodes, and the names of the two that matter most.
 #pragma once
 
-#include <optional>
-#include <string_view>
 #include <vector>
 
 #include "ir/patch.h"
@@ -23,12 +21,5 @@ Perm compose(const Perm& first, const Perm& second);
 ir::TensorData permuted(const ir::TensorData& value, const Perm& perm);
 // The same for a constant that broadcasts against tensors of rank perm.size(): missing axes count as 1.
 ir::TensorData permuted_operand(const ir::TensorData& value, const Perm& perm);
-
-// Computes each element from the element(s) at the same place: one data input, the others scalars or absent.
-bool is_pointwise(std::string_view op);
-// The same with broadcasting between all inputs.
-bool is_broadcasting(std::string_view op);
-// QuantizeLinear or DequantizeLinear: element by element, with parameters that are single numbers or belong to `axis`.
-bool is_quantization(std::string_view op);
 
 }  // namespace orknn::optimize

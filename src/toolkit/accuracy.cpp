@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "data/npy.h"
 #include "format/rknn_file.h"
+#include "ops/facts.h"
 #include "quantize/channel_weights.h"
 #include "toolkit/samples.h"
 
@@ -151,8 +152,7 @@ LayerValues describe_values(const Tensor& tensor, std::span<const float> expecte
 // How many times the weights of the output channel with the largest exceed those of the one with the smallest; 1 for a layer
 // without constant weights. Channels whose weights are all 0 do not count.
 double spread_of_weights(const Graph& graph, const Node& n) {
-  const bool has_weights = n.op == "Conv" || n.op == "ConvTranspose" || n.op == "Gemm" || n.op == "MatMul";
-  const TensorData* weights = has_weights ? graph.constant(n.input(1)) : nullptr;
+  const TensorData* weights = ops::facts_of(n).weights != Weights::None ? graph.constant(n.input(1)) : nullptr;
   if (!weights || weights->dims().size() < 2) return 1;
   const std::vector<double> values = to_doubles(weights->view());
   std::vector<double> largest;  // of each output channel

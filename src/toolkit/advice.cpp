@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "compile/cpu_ops.h"
 #include "compile/npu_ops.h"
+#include "ops/facts.h"
 #include "toolkit/profile.h"
 
 namespace orknn::toolkit {
@@ -84,7 +84,7 @@ class Adviser {
     for (const auto& [op, layers] : kinds) {
       const bool timed = total_ > 0;
       const double share = timed ? sum(layers, [](const LayerProfile& l) { return l.us; }) / total_ : 0;
-      if (op == "Attention" && timed) {
+      if (ops::facts_of(op).npu.form == ir::NpuForm::Attention && timed) {
         const double cpu = sum(layers, [](const LayerProfile& l) { return l.cpu_us; }) / total_;
         say(share, fmt::format("{} of the time goes to attention in {}, {} of that to the softmax on the CPU: the NPU of {} has "
                                "no attention operator and computes only the two products.",
@@ -130,13 +130,13 @@ class Adviser {
       format::Task task = estimate_.program.tasks[l.index];
       compile::TaskCost cost = estimate_.costs[l.index];
       for (compile::Step& s : cost.steps) s.table_elements = 0;
-      // Behind a convolution ReLU costs nothing, and cores can share the layer: one that is only the activation, or the parts of
+      // After a convolution ReLU costs nothing, and cores can share the layer: one that is only the activation, or the parts of
       // one, disappears.
       if (name == l.op)
         cost.steps.clear();
       else if (chip_.hard_swish_in_parts && name == "HardSwish")
         cost.steps.resize(std::min<size_t>(cost.steps.size(), 1));
-      if (l.op == "Conv" && !single_core()) task.core_mask = (1u << chip_.cores) - 1;
+      if (ops::facts_of(l.op).weights == ir::Weights::OutIn && !single_core()) task.core_mask = (1u << chip_.cores) - 1;
       gains[name] += l.us - compile::microseconds(task, cost, chip_, conditions_, cores());
       users[name].push_back(&l);
     }
@@ -165,9 +165,9 @@ class Adviser {
     if (l.device != "NPU") return {};
     const bool looked_up =
         std::any_of(l.steps.begin(), l.steps.end(), [](const compile::Step& s) { return s.table_elements > 0; });
-    static const std::set<std::string_view> kPlain{"Add", "Relu", "Clip", "PRelu", "LeakyRelu", "Mul", "Sub"};
     for (std::string_view f : facts(l).functions())
-      if (!kPlain.contains(f) && (looked_up || (chip_.hard_swish_in_parts && f == "HardSwish"))) return std::string(f);
+      if (ops::facts_of(f).npu.stage == ir::OutputStage::Table && (looked_up || (chip_.hard_swish_in_parts && f == "HardSwish")))
+        return std::string(f);
     return looked_up && l.macs == 0 ? l.op : std::string();
   }
 
@@ -203,7 +203,8 @@ class Adviser {
     };
     std::map<std::string, Waste> found;
     for (const LayerProfile& l : p_.layers) {
-      if (l.op != "Conv" || l.device != "NPU" || chip_.packs_channels || l.bound != "compute") continue;
+      if (ops::facts_of(l.op).weights != ir::Weights::OutIn || l.device != "NPU" || chip_.packs_channels || l.bound != "compute")
+        continue;
       const auto w = compile::window_of(facts(l));
       if (!w || w->group != 1 || w->in_channels <= 4) continue;  // a stem reads the picture in its own way
       const DType type = facts(l).input_type(0);
@@ -256,11 +257,8 @@ class Adviser {
 
   void data_movement() {
     std::map<std::string, std::vector<const LayerProfile*>> kinds;
-    static const std::set<std::string_view> kMovers{
-        "Concat", "Split",  "Slice",  "Transpose",    "Reshape",      "Flatten",        "Squeeze", "Unsqueeze", "Pad",
-        "Tile",   "Expand", "Gather", "DepthToSpace", "SpaceToDepth", "ShuffleChannel", "Cast",    "Resize"};
     for (const LayerProfile& l : p_.layers)
-      if (l.device == "NPU" && kMovers.contains(l.op)) kinds[l.op].push_back(&l);
+      if (l.device == "NPU" && (ops::facts_of(l.op).engine == ir::Engine::Move || l.op == "Cast")) kinds[l.op].push_back(&l);
     for (const auto& [op, layers] : kinds) {
       const double share = sum(layers, [](const LayerProfile& l) { return l.us; }) / total_;
       if (share < 0.05) continue;

@@ -6,14 +6,11 @@
 #include <set>
 
 #include "ir/infer.h"
+#include "ops/facts.h"
 
 namespace orknn::toolkit {
 namespace {
 using namespace ir;
-
-bool is_one_of(std::string_view op, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), op) != names.end();
-}
 
 std::optional<Dims> dims_of(const Graph& g, TensorId t) {
   return t && g.tensor(t).shape ? to_dims(*g.tensor(t).shape) : std::nullopt;
@@ -37,7 +34,11 @@ std::optional<std::vector<int64_t>> constant_ints(const Graph& g, TensorId t) {
 class LayerCheck {
  public:
   LayerCheck(const Graph& g, const Node& n)
-      : g_(g), n_(n), x_(dims_of(g, first_computed(g, n)).value_or(Dims())), y_(dims_of(g, n.output(0)).value_or(Dims())) {}
+      : g_(g),
+        n_(n),
+        def_(ops::facts_of(n)),
+        x_(dims_of(g, first_computed(g, n)).value_or(Dims())),
+        y_(dims_of(g, n.output(0)).value_or(Dims())) {}
 
   bool keeps_samples_apart() const {
     if (x_.empty() || y_.empty() || x_[0] != y_[0]) return false;
@@ -45,44 +46,21 @@ class LayerCheck {
       return false;  // MaxPool counts through all samples
     for (size_t i = n_.own_input_count(); i < n_.inputs.size(); ++i)
       if (!fits_every_sample(n_.input(i))) return false;
-    if (n_.op.starts_with("int:")) return integer_layer();
-    if (is_one_of(n_.op, {"Conv", "ConvTranspose", "BatchNormalization", "InstanceNormalization", "GroupNormalization", "MaxPool",
-                          "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool", "LRN", "DepthToSpace", "SpaceToDepth",
-                          "ShuffleChannel"}))
-      return x_.size() >= 3 && !g_.is_constant(n_.input(0)) && only_first_is_computed();
-    if (is_one_of(n_.op, {"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "PRelu", "Sum", "Mean", "Where", "Equal", "Greater",
-                          "GreaterOrEqual", "Less", "LessOrEqual"}))
-      return all_fit();
+    if (def_.pattern == Pattern::Broadcast) return all_fit();
     if (n_.op == "Gather" && g_.is_constant(n_.input(0)))
       return axis_of(n_, 0, 1) == 0;  // rows of a table, which the samples number
-    if (g_.is_constant(n_.input(0))) return false;
-    if (is_one_of(
-            n_.op,
-            {"Relu",  "Sigmoid", "Tanh",  "LeakyRelu", "Elu",        "Selu", "Clip",     "HardSigmoid",    "HardSwish",
-             "Swish", "Mish",    "Gelu",  "Softplus",  "Softsign",   "Exp",  "Log",      "Sqrt",           "Abs",
-             "Neg",   "Erf",     "Floor", "Ceil",      "Reciprocal", "Cast", "Identity", "QuantizeLinear", "DequantizeLinear"}))
-      return only_first_is_computed();
+    if (g_.is_constant(n_.input(0)) || !addend_fits()) return false;
     const auto rank = static_cast<int64_t>(x_.size());
-    if (is_one_of(n_.op, {"Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization"}))
-      return axis_of(n_, -1, rank) > 0 && only_first_is_computed();
-    if (n_.op == "Split") return axis_of(n_, 0, rank) > 0;
-    if (n_.op == "Concat")
-      return axis_of(n_, 0, rank) > 0 &&
-             std::all_of(n_.inputs.begin(), n_.inputs.end(), [&](TensorId t) { return !g_.is_constant(t); });
+    if (def_.pattern == Pattern::Product) return multiplies_samples();
+    if (def_.samples_apart || def_.pattern == Pattern::Pointwise) return only_first_is_computed();
+    if (def_.pattern == Pattern::Rescale) return axis_of(n_, 1, rank) > 0 && only_first_is_computed();
+    if (def_.axes != AxisNames::None) return works_along_others(rank);
+    if (n_.op == "int:ReduceMean") return n_.attributes.int_or("first_axis", 0) > 0 && only_first_is_computed();
     if (n_.op == "Flatten") return axis_of(n_, 1, rank) == 1;
     if (n_.op == "Gather") return axis_of(n_, 0, rank) > 0 && g_.is_constant(n_.input(1));
-    if (n_.op == "Gemm")
-      return n_.attributes.int_or("transA", 0) == 0 && only_first_is_computed() &&
-             (!n_.has_input(2) || fits_every_sample(n_.input(2)));
-    if (n_.op == "MatMul") return multiplies_samples();
     if (n_.op == "Attention") return x_.size() >= 3 && !g_.is_constant(n_.input(1)) && !g_.is_constant(n_.input(2)) && all_fit();
-    if (n_.op == "Resize")
-      return x_.size() >= 3 && only_first_is_computed() && n_.has_input(2) && !n_.has_input(3) &&
-             n_.attributes.ints_or("axes").empty();
     if (n_.op == "Transpose") return !n_.attributes.ints_or("perm").empty() && n_.attributes.ints_or("perm")[0] == 0;
     if (n_.op == "Reshape") return only_first_is_computed() && constant_ints(g_, n_.input(1));
-    if (n_.op == "Pad" || n_.op == "Slice") return leaves_first_axis(rank);
-    if (n_.op.starts_with("Reduce")) return reduces_other_axes(rank);
     return false;
   }
 
@@ -91,20 +69,42 @@ class LayerCheck {
     const auto it = std::find_if(n.inputs.begin(), n.inputs.end(), [&](TensorId t) { return t && !g.is_constant(t); });
     return it == n.inputs.end() ? TensorId{} : *it;
   }
-  bool integer_layer() const {
-    constexpr size_t kAddend = 3;
-    if (is_one_of(n_.op, {"int:Add", "int:Sub", "int:Mul", "int:Max", "int:Min"})) return all_fit();
-    if (g_.is_constant(n_.input(0))) return false;
-    if (is_one_of(n_.op, {"int:Conv", "int:ConvTranspose"}))
-      return only_first_is_computed(kAddend) && fits_every_sample(n_.input(kAddend));
-    if (n_.op == "int:MatMul")
-      return multiplies_samples(kAddend) && (!n_.has_input(kAddend) || !g_.is_constant(n_.input(kAddend))) &&
-             fits_every_sample(n_.input(kAddend));
-    if (n_.op == "int:ReduceMean") return n_.attributes.int_or("first_axis", 0) > 0 && only_first_is_computed();
-    if (is_one_of(n_.op, {"int:AveragePool", "int:Resize", "int:Table"})) return only_first_is_computed();
-    if (n_.op == "int:PRelu") return axis_of(n_, 1, static_cast<int64_t>(x_.size())) > 0 && only_first_is_computed();
-    if (n_.op == "int:Softmax") return axis_of(n_, -1, static_cast<int64_t>(x_.size())) > 0 && only_first_is_computed();
+  // The axes that a node names are others than that of the samples.
+  bool works_along_others(int64_t rank) const {
+    const auto spares_samples = [&](const std::optional<std::vector<int64_t>>& axes) {
+      return axes && !axes->empty() && std::none_of(axes->begin(), axes->end(), [&](int64_t a) { return a == 0 || a == -rank; });
+    };
+    switch (def_.axes) {
+      case AxisNames::None:
+      case AxisNames::PerAxis: return false;
+      case AxisNames::Attribute:
+      case AxisNames::FromAttribute: {
+        const int64_t axis = NodeReader(n_, def_).get_int("axis");
+        if (axis == 0 || axis == -rank) return false;
+        const bool joins = def_.inputs.max == Arity::kMany;
+        return joins ? std::none_of(n_.inputs.begin(), n_.inputs.end(), [&](TensorId t) { return g_.is_constant(t); })
+                     : only_first_is_computed();
+      }
+      case AxisNames::Input1: return n_.has_input(1) && spares_samples(constant_ints(g_, n_.input(1)));
+      case AxisNames::Input3:
+        return only_first_is_computed() && (n_.has_input(3) ? spares_samples(constant_ints(g_, n_.input(3))) : pads_others(rank));
+      case AxisNames::ListAttribute:  // factors for every axis, not sizes
+        return x_.size() >= 3 && only_first_is_computed() && n_.has_input(2) && !n_.has_input(3) &&
+               n_.attributes.ints_or("axes").empty();
+    }
     return false;
+  }
+  // Of a Pad of all axes.
+  bool pads_others(int64_t rank) const {
+    const auto pads = n_.op == "Pad" ? constant_ints(g_, n_.input(1)) : std::nullopt;
+    return pads && static_cast<int64_t>(pads->size()) == 2 * rank && (*pads)[0] == 0 && (*pads)[static_cast<size_t>(rank)] == 0;
+  }
+  bool is_addend(size_t input) const { return def_.addend_input >= 0 && static_cast<size_t>(def_.addend_input) == input; }
+  // A product per sample takes no constant addend: its rows need not be samples.
+  bool addend_fits() const {
+    if (def_.addend_input < 0) return true;
+    const TensorId t = n_.input(static_cast<size_t>(def_.addend_input));
+    return fits_every_sample(t) && !(t && def_.pattern == Pattern::Product && g_.is_constant(t));
   }
 
   // A constant that is the same for every sample, or a tensor with the samples along its first axis.
@@ -120,34 +120,23 @@ class LayerCheck {
       if (!fits_every_sample(n_.input(i))) return false;
     return true;
   }
-  bool only_first_is_computed(size_t besides = 0) const {
+  bool only_first_is_computed() const {
     for (size_t i = 1; i < n_.own_input_count(); ++i)
-      if (i != besides && n_.input(i) && !g_.is_constant(n_.input(i))) return false;
+      if (!is_addend(i) && n_.input(i) && !g_.is_constant(n_.input(i))) return false;
     return true;
   }
   // Rows by one matrix, or one product per sample.
-  bool multiplies_samples(size_t besides = 0) const {
+  bool multiplies_samples() const {
     const auto right = dims_of(g_, n_.input(1));
-    if (!right) return false;
-    if (g_.is_constant(n_.input(1))) return right->size() == 2 && only_first_is_computed(besides);
+    if (!right || n_.attributes.int_or("transA", 0) != 0) return false;
+    if (def_.addend_input < 0 && n_.own_input_count() > 2 && !fits_every_sample(n_.input(2))) return false;
+    if (g_.is_constant(n_.input(1))) return right->size() == 2 && only_first_is_computed();
     return right->size() >= 3 && right->size() == x_.size() && (*right)[0] == y_[0];
-  }
-  bool leaves_first_axis(int64_t rank) const {
-    if (!only_first_is_computed()) return false;
-    if (n_.op == "Pad" && !n_.has_input(3)) {
-      const auto pads = constant_ints(g_, n_.input(1));
-      return pads && static_cast<int64_t>(pads->size()) == 2 * rank && (*pads)[0] == 0 && (*pads)[static_cast<size_t>(rank)] == 0;
-    }
-    const auto axes = n_.has_input(3) ? constant_ints(g_, n_.input(3)) : std::nullopt;
-    return axes && std::none_of(axes->begin(), axes->end(), [&](int64_t a) { return a == 0 || a == -rank; });
-  }
-  bool reduces_other_axes(int64_t rank) const {
-    const auto axes = n_.has_input(1) ? constant_ints(g_, n_.input(1)) : std::nullopt;
-    return axes && !axes->empty() && std::none_of(axes->begin(), axes->end(), [&](int64_t a) { return a == 0 || a == -rank; });
   }
 
   const Graph& g_;
   const Node& n_;
+  const OpDef& def_;
   const Dims x_, y_;
 };
 

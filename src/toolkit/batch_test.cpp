@@ -73,6 +73,20 @@ TEST(Batch, LayersGetTheLargerExtentWhereSamplesStayApart) {
   expect_same_results(g, 3);
 }
 
+TEST(Batch, WhatOpsSayAboutThemselvesIsEnough) {
+  const Graph g = network(R"(graph "g" (%x: float32[1,4,1,2]) -> (%y) {
+    %a = Sin(%x)
+    %b = ThresholdedRelu(%a) {alpha = 0.25}
+    %axes: int64[1] = const {2}
+    %c = Squeeze(%b, %axes)
+    %two: float32[] = const {2}
+    %d = Mod(%c, %two) {fmod = 1}
+    %y = LogSoftmax(%d) {axis = 1}
+  })");
+  EXPECT_TRUE(works_on_samples_alone(g));
+  expect_same_results(g, 3);
+}
+
 TEST(Batch, OtherNetworksAreRepeated) {
   for (
       const char* text : {

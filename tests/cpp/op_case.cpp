@@ -1,20 +1,15 @@
 #include "op_case.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
 
-#include "agreement.h"
 #include "ir/text.h"
 
 namespace orknn::tests {
 namespace {
-using ir::TensorData;
 
 // `line` without its first word when that is `keyword`.
 bool take_keyword(const std::string& line, std::string_view keyword, std::string& rest) {
@@ -118,20 +113,6 @@ class FileReader {
   int number_ = 0;
 };
 
-class CaseTest : public testing::Test {
- public:
-  explicit CaseTest(std::function<void()> body) : body_(std::move(body)) {}
-  void TestBody() override { body_(); }
-
- private:
-  std::function<void()> body_;
-};
-
-void register_body(const char* suite, const std::string& name, const char* file, int line, std::function<void()> body) {
-  testing::RegisterTest(suite, name.c_str(), nullptr, nullptr, file, line,
-                        [body = std::move(body)]() -> testing::Test* { return new CaseTest(body); });
-}
-
 }  // namespace
 
 Result<std::vector<OpCase>> read_op_cases(const std::string& path) { return FileReader(path).cases(); }
@@ -143,41 +124,6 @@ std::vector<std::string> op_case_files() {
     if (entry.path().extension() == ".cases") paths.push_back(entry.path().string());
   std::sort(paths.begin(), paths.end());
   return paths;
-}
-
-bool register_op_cases(const char* suite, std::function<void(const OpCase&)> check) {
-  for (const std::string& path : op_case_files()) {
-    auto cases = read_op_cases(path);
-    if (!cases) {
-      register_body(suite, std::filesystem::path(path).stem().string(), path.c_str(), 1,
-                    [text = cases.status().to_string()] { FAIL() << text; });
-      continue;
-    }
-    for (OpCase& c : *cases) {
-      const std::string name = c.file + "/" + c.name;
-      const int line = c.line;
-      register_body(suite, name, path.c_str(), line, [check, path, rerun = std::string(suite) + "." + name, c = std::move(c)] {
-        SCOPED_TRACE(path + ":" + std::to_string(c.line) + ", rerun with --gtest_filter='" + rerun + "'");
-        check(c);
-      });
-    }
-  }
-  return true;
-}
-
-Status compare(const TensorData& found, const TensorData& expected, double absolute, double relative) {
-  const auto type_text = [](const TensorData& t) { return std::string(dtype_name(t.dtype())) + ir::to_string(t.dims()); };
-  if (found.dtype() != expected.dtype() || found.dims() != expected.dims())
-    return shape_mismatch("another type or shape").expected(type_text(expected)).found(type_text(found));
-  const bool exact = !is_float(expected.dtype());
-  if (exact && ir::identical(found.view(), expected.view())) return {};
-  const std::vector<double> a = ir::to_doubles(found.view()), b = ir::to_doubles(expected.view());
-  for (size_t i = 0; i < a.size(); ++i)
-    if (exact ? a[i] != b[i] : !agrees(a[i], b[i], absolute + relative * std::abs(b[i])))
-      return Status::error(Code::Fail, "element " + std::to_string(i) + " differs in " + ir::print_tensor(found))
-          .expected(std::to_string(b[i]))
-          .found(std::to_string(a[i]));
-  return exact ? Status::error(Code::Fail, "64-bit integers differ") : Status();
 }
 
 }  // namespace orknn::tests

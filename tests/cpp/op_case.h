@@ -1,4 +1,4 @@
-// Operator test cases as written in src/ops/<family>/<file>.cases, and the means to run a check on every one of them.
+// Operator cases as written in src/ops/<family>/<file>.cases. Tests and bench/kernels.cpp read them.
 //
 //   case broadcast_row                  starts a case; the name is unique in its file
 //   tolerance 1e-6 1e-5                 absolute and relative, for floating-point results (default 1e-5 1e-4)
@@ -12,7 +12,6 @@
 // Lines that start with # are comments.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -42,12 +41,5 @@ Result<std::vector<OpCase>> read_op_cases(const std::string& path);
 
 // Paths of every .cases file below src/ops of the source tree, sorted.
 std::vector<std::string> op_case_files();
-
-// Registers one GoogleTest per case, named <suite>.<file>/<case>, that calls `check`; a file that cannot be read becomes a
-// failing test. For use in the initializer of a namespace-scope constant.
-bool register_op_cases(const char* suite, std::function<void(const OpCase&)> check);
-
-// Ok when shapes and types agree and every element is within the tolerance (integers: equal; NaN and infinities: the same).
-Status compare(const ir::TensorData& found, const ir::TensorData& expected, double absolute, double relative);
 
 }  // namespace orknn::tests

@@ -3,9 +3,13 @@
 // through the compiler and the simulator in float32 and, where the case's values allow, in float16.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <filesystem>
+#include <functional>
 #include <limits>
 #include <set>
 
+#include "agreement.h"
 #include "compile/compile.h"
 #include "ir/infer.h"
 #include "ir/text.h"
@@ -16,6 +20,58 @@
 namespace orknn::tests {
 namespace {
 using namespace ir;
+
+// Ok when shapes and types agree and every element is within the tolerance (integers: equal; NaN and infinities: the same).
+Status compare(const TensorData& found, const TensorData& expected, double absolute, double relative) {
+  const auto type_text = [](const TensorData& t) { return std::string(dtype_name(t.dtype())) + ir::to_string(t.dims()); };
+  if (found.dtype() != expected.dtype() || found.dims() != expected.dims())
+    return shape_mismatch("another type or shape").expected(type_text(expected)).found(type_text(found));
+  const bool exact = !is_float(expected.dtype());
+  if (exact && ir::identical(found.view(), expected.view())) return {};
+  const std::vector<double> a = ir::to_doubles(found.view()), b = ir::to_doubles(expected.view());
+  for (size_t i = 0; i < a.size(); ++i)
+    if (exact ? a[i] != b[i] : !agrees(a[i], b[i], absolute + relative * std::abs(b[i])))
+      return Status::error(Code::Fail, "element " + std::to_string(i) + " differs in " + ir::print_tensor(found))
+          .expected(std::to_string(b[i]))
+          .found(std::to_string(a[i]));
+  return exact ? Status::error(Code::Fail, "64-bit integers differ") : Status();
+}
+
+class CaseTest : public testing::Test {
+ public:
+  explicit CaseTest(std::function<void()> body) : body_(std::move(body)) {}
+  void TestBody() override { body_(); }
+
+ private:
+  std::function<void()> body_;
+};
+
+void register_body(const char* suite, const std::string& name, const char* file, int line, std::function<void()> body) {
+  testing::RegisterTest(suite, name.c_str(), nullptr, nullptr, file, line,
+                        [body = std::move(body)]() -> testing::Test* { return new CaseTest(body); });
+}
+
+// Registers one test per case, named <suite>.<file>/<case>, that calls `check`; a file that cannot be read becomes a failing
+// test. For use in the initializer of a namespace-scope constant.
+bool register_op_cases(const char* suite, std::function<void(const OpCase&)> check) {
+  for (const std::string& path : op_case_files()) {
+    auto cases = read_op_cases(path);
+    if (!cases) {
+      register_body(suite, std::filesystem::path(path).stem().string(), path.c_str(), 1,
+                    [text = cases.status().to_string()] { FAIL() << text; });
+      continue;
+    }
+    for (OpCase& c : *cases) {
+      const std::string name = c.file + "/" + c.name;
+      const int line = c.line;
+      register_body(suite, name, path.c_str(), line, [check, path, rerun = std::string(suite) + "." + name, c = std::move(c)] {
+        SCOPED_TRACE(path + ":" + std::to_string(c.line) + ", rerun with --gtest_filter='" + rerun + "'");
+        check(c);
+      });
+    }
+  }
+  return true;
+}
 
 // Tolerance of a case rerun in float16: inputs and results are rounded to 11 bits.
 constexpr double kHalfAbsolute = 1e-2, kHalfRelative = 2e-2;

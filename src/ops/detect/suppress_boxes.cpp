@@ -1,5 +1,5 @@
 // Greedy suppression over boxes that are already in order, best first: a box is kept unless it overlaps a kept one before it. The
-// answer is a mask, so that the size of the result does not depend on values.
+// result is a mask, so that the size of the result does not depend on values.
 #include <algorithm>
 
 #include "ops/support/movement.h"

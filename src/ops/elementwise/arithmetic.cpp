@@ -1,5 +1,6 @@
 // Add, Sub, Mul and Div with NumPy broadcasting.
 #include "ops/support/broadcast_ops.h"
+#include "ops/support/copies.h"
 
 namespace orknn::ops {
 namespace {
@@ -29,6 +30,15 @@ Status infer(InferContext& c) {
   return {};
 }
 
+// The constant operand changes nothing and does not broadcast the other one.
+template <Step step>
+int copied(const InferContext& c) {
+  constexpr bool additive = step == Step::Add || step == Step::Sub, either_side = step == Step::Add || step == Step::Mul;
+  constexpr double neutral = additive ? 0 : 1;
+  if (either_side && splat_of(c, 0) == neutral && keeps_shape(c, 1)) return 1;
+  return splat_of(c, 1) == neutral && keeps_shape(c, 0) ? 0 : kNoCopy;
+}
+
 template <Step step, class F>
 OpDef define(std::string_view name, std::string_view summary, F, NpuFacts npu, CpuList cpu = CpuList::LargeChips) {
   return {.name = name,
@@ -39,6 +49,7 @@ OpDef define(std::string_view name, std::string_view summary, F, NpuFacts npu, C
           .quant = QuantRule::Compute,
           .engine = Engine::Elementwise,
           .pattern = Pattern::Broadcast,
+          .copied_input = copied<step>,
           .npu = npu,
           .cpu = {cpu}};
 }

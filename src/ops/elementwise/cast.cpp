@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ops/support/copies.h"
 #include "ops/support/elementwise.h"
 
 namespace orknn::ops {
@@ -109,6 +110,7 @@ std::span<const OpDef> cast() {
        .run = run_cast,
        .widen_half = false,
        .pattern = Pattern::Pointwise,
+       .copied_input = copies_in_same_type,
        .cpu = {CpuList::LargeChips, CpuLimit::Cast}},
       {.name = "CastLike",
        .summary = "converts to the element type of the second input",
@@ -116,7 +118,8 @@ std::span<const OpDef> cast() {
        .attributes = {attr_int("saturate", 1), attr_string("round_mode", "up")},
        .infer = infer_cast_like,
        .run = run_cast_like,
-       .widen_half = false},
+       .widen_half = false,
+       .copied_input = copies_in_same_type},
   };
   return defs;
 }

@@ -1,6 +1,7 @@
 // Limits values to a range. Bounds are inputs; as a tail step they are attributes.
 #include <limits>
 
+#include "ops/support/copies.h"
 #include "ops/support/elementwise.h"
 
 namespace orknn::ops {
@@ -40,6 +41,14 @@ Status run(RunContext& c) {
   });
   return {};
 }
+
+// Without bounds, or with infinite ones.
+int copied(const InferContext& c) {
+  if (c.node().attributes.has("min") || c.node().attributes.has("max")) return kNoCopy;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto is_free = [&](size_t i, double bound) { return !c.node().has_input(i) || scalar_of(c, i) == bound; };
+  return is_free(1, -kInfinity) && is_free(2, kInfinity) ? 0 : kNoCopy;
+}
 }  // namespace
 
 std::span<const OpDef> clip() {
@@ -53,6 +62,7 @@ std::span<const OpDef> clip() {
                          .engine = Engine::Elementwise,
                          .pattern = Pattern::Pointwise,
                          .keeps_range = true,
+                         .copied_input = copied,
                          .npu = {.form = NpuForm::Function, .stage = OutputStage::Plain},
                          .cpu = {CpuList::LargeChips}};
   return {&def, 1};

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/support/copies.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/random.h"
 
@@ -62,6 +63,11 @@ Status run_dropout(RunContext& c) {
   for (int64_t i = 0; i < x.count(); ++i) mask.as<bool>()[i] = kept(i);
   return {};
 }
+
+int copied_by_dropout(const InferContext& c) {
+  const bool trains = c.node().has_input(2) && scalar_of(c, 2) != 0.0;
+  return trains ? kNoCopy : 0;
+}
 }  // namespace
 
 std::span<const OpDef> identity() {
@@ -75,6 +81,7 @@ std::span<const OpDef> identity() {
        .engine = Engine::Move,
        .pattern = Pattern::Pointwise,
        .scales_through = true,
+       .copied_input = copies_always,
        .cpu = {CpuList::LargeChips}},
       {.name = "Dropout",
        .summary = "a copy at inference; random zeros when training",
@@ -84,7 +91,8 @@ std::span<const OpDef> identity() {
        .infer = infer_dropout,
        .run = run_dropout,
        .engine = Engine::Move,
-       .scales_through = true},
+       .scales_through = true,
+       .copied_input = copied_by_dropout},
   };
   return defs;
 }

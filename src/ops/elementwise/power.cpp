@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "ops/support/broadcast_ops.h"
+#include "ops/support/copies.h"
 
 namespace orknn::ops {
 namespace {
@@ -93,6 +94,8 @@ struct Remainder {
   }
 };
 Status run_mod(RunContext& c) { return c.get_int("fmod") ? run_binary(c, Remainder<false>{}) : run_binary(c, Remainder<true>{}); }
+
+int copied_by_pow(const InferContext& c) { return splat_of(c, 1) == 1.0 && keeps_shape(c, 0) ? 0 : kNoCopy; }
 }  // namespace
 
 std::span<const OpDef> power() {
@@ -104,6 +107,7 @@ std::span<const OpDef> power() {
        .run = run_pow,
        .engine = Engine::Elementwise,
        .pattern = Pattern::Broadcast,
+       .copied_input = copied_by_pow,
        .npu = {.form = NpuForm::Power},
        .cpu = {CpuList::LargeChips}},
       {.name = "Mod",

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/support/broadcast_ops.h"
+#include "ops/support/copies.h"
 
 namespace orknn::ops {
 namespace {
@@ -82,6 +83,7 @@ std::span<const OpDef> variadic() {
        .quant = QuantRule::Compute,
        .engine = Engine::Elementwise,
        .pattern = Pattern::Broadcast,
+       .copied_input = copies_single_input,
        .npu = {.form = NpuForm::Maximum},
        .cpu = {CpuList::LargeChips}},
       {.name = "Min",
@@ -92,6 +94,7 @@ std::span<const OpDef> variadic() {
        .quant = QuantRule::Compute,
        .engine = Engine::Elementwise,
        .pattern = Pattern::Broadcast,
+       .copied_input = copies_single_input,
        .npu = {.form = NpuForm::Minimum},
        .cpu = {CpuList::LargeChips}},
       {.name = "Sum",
@@ -101,7 +104,8 @@ std::span<const OpDef> variadic() {
        .run = run_sum,
        .quant = QuantRule::Compute,
        .engine = Engine::Elementwise,
-       .pattern = Pattern::Broadcast},
+       .pattern = Pattern::Broadcast,
+       .copied_input = copies_single_input},
       {.name = "Mean",
        .summary = "mean of all inputs",
        .inputs = kAny,
@@ -109,7 +113,8 @@ std::span<const OpDef> variadic() {
        .run = run_mean,
        .quant = QuantRule::Compute,
        .engine = Engine::Elementwise,
-       .pattern = Pattern::Broadcast},
+       .pattern = Pattern::Broadcast,
+       .copied_input = copies_single_input},
   };
   return defs;
 }

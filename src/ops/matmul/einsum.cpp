@@ -75,7 +75,7 @@ Result<Operand<A>> contract(ThreadPool& pool, const Operand<A>& a, const Operand
   for (EinsumLabel l : keep) keep_dims.push_back(extents.at(l));
   for (EinsumLabel l : summed) sum_dims.push_back(extents.at(l));
   if (sum_dims.empty()) {
-    summed.push_back(0);  // a label nobody has: one term
+    summed.push_back(0);  // an unused label: one term
     sum_dims.push_back(1);
   }
   ORKNN_TRY_ASSIGN(const int64_t total, checked_element_count(keep_dims));

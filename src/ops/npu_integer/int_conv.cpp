@@ -66,7 +66,7 @@ Result<Parameters> read_parameters(const RunContext& c, const ConvShape& s) {
     return invalid_model("slopes and an added operand exclude each other");
   if (c.has_input(kBias)) ORKNN_TRY(check_bias(c.input(kBias), s.output_channels));
   if (c.has_input(kAddend) && c.input(kAddend).count() != element_count(s.output_dims()))
-    return shape_mismatch("the added tensor has not the shape of the result")
+    return shape_mismatch("the added tensor differs in shape from the result")
         .expected(to_string(s.output_dims()))
         .found(to_string(c.input(kAddend).dims));
   return p;

@@ -47,11 +47,11 @@ Status run_in(RunContext& c) {
   for (int64_t f : add_factor)
     if (f < -kMaxAddFactor || f > kMaxAddFactor) return invalid_model("add_multiplier is out of range").found(std::to_string(f));
   if (c.has_input(kBias) && c.input(kBias).count() != s.columns)
-    return shape_mismatch("the bias has not one value per column")
+    return shape_mismatch("the bias does not have one value per column")
         .expected(std::to_string(s.columns))
         .found(std::to_string(c.input(kBias).count()));
   if (c.has_input(kAddend) && c.input(kAddend).count() != element_count(s.output))
-    return shape_mismatch("the added tensor has not the shape of the result")
+    return shape_mismatch("the added tensor differs in shape from the result")
         .expected(to_string(s.output))
         .found(to_string(c.input(kAddend).dims));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, stage.dtype, s.output));

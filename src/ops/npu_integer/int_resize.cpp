@@ -1,5 +1,5 @@
 // Linear interpolation of the last two axes of integers. Where every row and column of the result lies between those of the data
-// is given as tables, [extent, 2] of int32: the position it lies behind, and the share of the next one in 2048ths (8-bit data) or
+// is given as tables, [extent, 2] of int32: the position before it, and the share of the next one in 2048ths (8-bit data) or
 // 16384ths (int16). Sums are exact, the output converter rounds once. Inputs: data, rows, columns, optional table.
 #include "ops/support/elementwise.h"
 #include "ops/support/requantize.h"

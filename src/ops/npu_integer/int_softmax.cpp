@@ -13,7 +13,7 @@ Status infer(InferContext& c) {
   ORKNN_TRY(check_type(
       c, 1, [](DType t) { return t == DType::Int32; }, "int32"));
   if (const auto table = c.shape(1) ? to_dims(*c.shape(1)) : std::nullopt; table && *table != Dims{softmax_entries(c.dtype(0))})
-    return shape_mismatch("the table has not one entry per difference")
+    return shape_mismatch("the table does not have one entry per difference")
         .expected(std::to_string(softmax_entries(c.dtype(0))))
         .found(to_string(*c.shape(1)));
   if (c.shape(0)) ORKNN_TRY(normalize_axis(c.get_int("axis"), static_cast<int64_t>(c.shape(0)->size())).status());
@@ -25,7 +25,7 @@ Status run(RunContext& c) {
   const TensorView x = c.input(0), table = c.input(1);
   const int64_t entries = softmax_entries(x.dtype);
   if (table.count() != entries)
-    return shape_mismatch("the table has not one entry per difference")
+    return shape_mismatch("the table does not have one entry per difference")
         .expected(std::to_string(entries))
         .found(std::to_string(table.count()));
   const int32_t* powers = table.as<int32_t>();  // entry d: 2^24 * exp(-d * scale)

@@ -13,7 +13,7 @@ Status infer(InferContext& c) {
   ORKNN_TRY(check_type(c, 0, is_npu_integer, "int8, uint8 or int16"));
   ORKNN_TRY(check_type(c, 1, is_npu_integer, "int8, uint8 or int16"));
   if (const auto table = c.shape(1) ? to_dims(*c.shape(1)) : std::nullopt; table && *table != Dims{entries_for(c.dtype(0))})
-    return shape_mismatch("the table has not one entry per value")
+    return shape_mismatch("the table does not have one entry per value")
         .expected(std::to_string(entries_for(c.dtype(0))))
         .found(to_string(*c.shape(1)));
   c.set_output(0, c.dtype(1), c.shape(0) ? std::optional(*c.shape(0)) : std::nullopt);
@@ -23,7 +23,7 @@ Status infer(InferContext& c) {
 Status run(RunContext& c) {
   const TensorView x = c.input(0), table = c.input(1);
   if (table.count() != entries_for(x.dtype))
-    return shape_mismatch("the table has not one entry per value")
+    return shape_mismatch("the table does not have one entry per value")
         .expected(std::to_string(entries_for(x.dtype)))
         .found(std::to_string(table.count()));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, table.dtype, x.dims));

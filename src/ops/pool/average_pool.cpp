@@ -1,6 +1,7 @@
 // AveragePool and LpPool: a sum over each window and one function of it.
 #include <cmath>
 
+#include "ops/support/copies.h"
 #include "ops/support/floating.h"
 #include "ops/support/pooling.h"
 
@@ -67,6 +68,7 @@ std::span<const OpDef> average_pool() {
        .pattern = Pattern::Window,
        .samples_apart = true,
        .keeps_range = true,
+       .copied_input = copies_unit_window,
        .npu = {.form = NpuForm::AveragePool},
        .cpu = {CpuList::LargeChips}},
       {.name = "LpPool",

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/support/copies.h"
 #include "ops/support/floating.h"
 #include "ops/support/pooling.h"
 
@@ -102,6 +103,7 @@ std::span<const OpDef> global_pool() {
        .pattern = Pattern::GlobalWindow,
        .samples_apart = true,
        .keeps_range = true,
+       .copied_input = copies_in_same_shape,
        .npu = {.form = NpuForm::GlobalAveragePool}},
       {.name = "GlobalMaxPool",
        .summary = "greatest value of each channel",
@@ -112,6 +114,7 @@ std::span<const OpDef> global_pool() {
        .engine = Engine::Pool,
        .pattern = Pattern::GlobalWindow,
        .samples_apart = true,
+       .copied_input = copies_in_same_shape,
        .npu = {.form = NpuForm::GlobalMaxPool}},
       {.name = "GlobalLpPool",
        .summary = "p-norm of each channel",

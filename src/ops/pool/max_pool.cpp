@@ -1,6 +1,7 @@
 // Greatest value of each window, with the positions of those values as an optional second output.
 #include <limits>
 
+#include "ops/support/copies.h"
 #include "ops/support/pooling.h"
 
 namespace orknn::ops {
@@ -77,6 +78,7 @@ std::span<const OpDef> max_pool() {
                          .engine = Engine::Pool,
                          .pattern = Pattern::Window,
                          .samples_apart = true,
+                         .copied_input = copies_unit_window,
                          .npu = {.form = NpuForm::MaxPool},
                          .cpu = {CpuList::LargeChips}};
   return {&def, 1};

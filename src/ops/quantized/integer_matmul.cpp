@@ -130,8 +130,7 @@ std::span<const OpDef> integer_matmul() {
        .infer = infer_integer,
        .run = run_integer,
        .cost = cost<0>,
-       .engine = Engine::MatMul,
-       .pattern = Pattern::Product},
+       .engine = Engine::MatMul},
       {.name = "QLinearMatMul",
        .summary = "product of quantized matrices, quantized again",
        .inputs = {8, 8},
@@ -139,7 +138,6 @@ std::span<const OpDef> integer_matmul() {
        .run = run_quantized,
        .cost = cost<0>,
        .engine = Engine::MatMul,
-       .pattern = Pattern::Product,
        .exact_inputs = input_slots({1, 4, 6})},
   };
   return defs;

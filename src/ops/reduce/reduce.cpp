@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ops/support/broadcast_ops.h"
+#include "ops/support/copies.h"
 
 namespace orknn::ops {
 namespace {
@@ -274,8 +275,23 @@ OpCost cost(const NodeReader&, std::span<const Dims> inputs, std::span<const Dim
   return {.element_ops = inputs.empty() ? 0 : element_count(inputs[0])};
 }
 
+// Mean, sum, largest or smallest of one element each.
+int copied(const InferContext& c) {
+  const auto dims = c.shape(0) ? to_dims(*c.shape(0)) : std::nullopt;
+  if (!dims || !keeps_shape(c, 0) || (c.node().has_input(1) && !c.constant(1))) return kNoCopy;
+  const auto rank = static_cast<int64_t>(dims->size());
+  std::vector<int64_t> axes;
+  if (c.node().has_input(1)) axes = to_ints(c.constant(1)->view());
+  if (axes.empty() && c.get_int("noop_with_empty_axes") == 0)
+    return std::all_of(dims->begin(), dims->end(), [](int64_t d) { return d == 1; }) ? 0 : kNoCopy;
+  const auto is_single = [&](int64_t a) {
+    return a >= -rank && a < rank && (*dims)[static_cast<size_t>(a < 0 ? a + rank : a)] == 1;
+  };
+  return std::all_of(axes.begin(), axes.end(), is_single) ? 0 : kNoCopy;
+}
+
 OpDef define(std::string_view name, std::string_view summary, RunFn run, InferFn infer_fn = infer<is_arithmetic>,
-             QuantRule quant = QuantRule::Float, CpuFacts cpu = {}) {
+             QuantRule quant = QuantRule::Float, CpuFacts cpu = {}, CopyFn copied_input = nullptr) {
   return {.name = name,
           .summary = summary,
           .inputs = {1, 2},
@@ -286,18 +302,19 @@ OpDef define(std::string_view name, std::string_view summary, RunFn run, InferFn
           .cost = cost,
           .pattern = Pattern::Reduce,
           .axes = AxisNames::Input1,
+          .copied_input = copied_input,
           .cpu = cpu};
 }
 
 OpDef mean() {
   OpDef def = define("ReduceMean", "mean", run_total<Mean>, infer<is_arithmetic>, QuantRule::Compute,
-                     {CpuList::LargeChips, CpuLimit::FourDimensions});
+                     {CpuList::LargeChips, CpuLimit::FourDimensions}, copied);
   def.keeps_range = true;
   return def;
 }
 OpDef sum() {
   OpDef def = define("ReduceSum", "sum", run_total<Sum>, infer_shape_total<false>, QuantRule::Compute,
-                     {CpuList::LargeChips, CpuLimit::FourDimensions});
+                     {CpuList::LargeChips, CpuLimit::FourDimensions}, copied);
   def.npu = {.form = NpuForm::ChannelSum, .listed_as = "Conv"};
   return def;
 }
@@ -311,10 +328,10 @@ std::span<const OpDef> reduce() {
       define("ReduceLogSum", "logarithm of the sum", run_total<LogSum>),
       define("ReduceLogSumExp", "logarithm of the sum of exponentials", run_total<LogSumExp>),
       define("ReduceMax", "greatest element", run_extreme<NanMax>, infer<allows_bool>, QuantRule::SameScale,
-             {CpuList::AllChips, CpuLimit::FourDimensions}),
+             {CpuList::AllChips, CpuLimit::FourDimensions}, copied),
       mean(),
       define("ReduceMin", "least element", run_extreme<NanMin>, infer<allows_bool>, QuantRule::SameScale,
-             {CpuList::LargeChips, CpuLimit::FourDimensions}),
+             {CpuList::LargeChips, CpuLimit::FourDimensions}, copied),
       define("ReduceProd", "product", run_total<Product>, infer_shape_total<true>),
       sum(),
       define("ReduceSumSquare", "sum of squares", run_total<SumSquare>),

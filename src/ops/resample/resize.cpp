@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "ops/support/copies.h"
 #include "ops/support/movement.h"
 #include "ops/support/resampling.h"
 
@@ -123,7 +124,7 @@ void resample_axis(std::span<const int64_t> dims, size_t axis, const ResizeTaps&
   });
 }
 
-// All axes in turn, in type T; the result is left in `values`.
+// One axis after the other, in type T; the result is left in `values`.
 template <class T>
 void resample(Dims dims, const std::vector<ResizeAxis>& axes, const std::vector<ResizeTaps>& taps, std::span<const int64_t> out,
               std::vector<T>& values, ThreadPool& pool) {
@@ -248,6 +249,15 @@ Status run(RunContext& c) {
   }
   return plan.mode == ResizeMode::Nearest ? run_nearest(c, x, y, plan) : run_filtered(c, x, y, plan);
 }
+
+// Equal extents with a scale such as 1.01 still move the sample points.
+int copied(const InferContext& c) {
+  const std::string& mode = c.get_string("coordinate_transformation_mode");
+  if (mode == "tf_crop_and_resize" || mode == "tf_half_pixel_for_nn" || !keeps_shape(c, 0)) return kNoCopy;
+  if (!c.node().has_input(2)) return 0;
+  const TensorData* scales = c.constant(2);
+  return scales && (scales->count() == 0 || splat_of(c, 2) == 1.0) ? 0 : kNoCopy;
+}
 }  // namespace
 
 std::span<const OpDef> resize() {
@@ -267,6 +277,7 @@ std::span<const OpDef> resize() {
       .engine = Engine::Move,
       .axes = AxisNames::ListAttribute,
       .exact_inputs = input_slots({1, 2}),
+      .copied_input = copied,
       .npu = {.form = NpuForm::Resize},
       .cpu = {CpuList::LargeChips, CpuLimit::Interpolation}};
   return {&def, 1};

@@ -1,4 +1,5 @@
 // Joins tensors along an axis.
+#include "ops/support/copies.h"
 #include "ops/support/movement.h"
 
 namespace orknn::ops {
@@ -95,6 +96,7 @@ std::span<const OpDef> concat() {
                          .engine = Engine::Move,
                          .pattern = Pattern::Move,
                          .axes = AxisNames::Attribute,
+                         .copied_input = copies_single_input,
                          .npu = {.form = NpuForm::Function},
                          .cpu = {CpuList::AllChips, CpuLimit::FourDimensions}};
   return {&def, 1};

@@ -1,4 +1,5 @@
 // Broadcasts a tensor to a shape (both ways, as in ONNX), or repeats it along its axes.
+#include "ops/support/copies.h"
 #include "ops/support/movement.h"
 
 namespace orknn::ops {
@@ -107,7 +108,8 @@ std::span<const OpDef> expand() {
        .quant = QuantRule::SameScale,
        .engine = Engine::Move,
        .pattern = Pattern::Move,
-       .npu = {.form = NpuForm::Broadcast},
+       .copied_input = copies_in_same_shape,
+       .npu = {.form = NpuForm::Expand},
        .cpu = {CpuList::LargeChips}},
       {.name = "Tile",
        .summary = "repeats along each axis",
@@ -119,6 +121,7 @@ std::span<const OpDef> expand() {
        .engine = Engine::Move,
        .pattern = Pattern::Move,
        .axes = AxisNames::PerAxis,
+       .copied_input = copies_in_same_shape,
        .npu = {.form = NpuForm::Repeat},
        .cpu = {CpuList::LargeChips, CpuLimit::OneSample}},
   };

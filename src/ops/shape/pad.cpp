@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/support/copies.h"
 #include "ops/support/movement.h"
 
 namespace orknn::ops {
@@ -152,6 +153,13 @@ Status run(RunContext& c) {
   });
   return {};
 }
+
+int copied(const InferContext& c) {
+  const TensorData* pads = c.constant(1);
+  if (!pads || !is_integer(pads->dtype())) return kNoCopy;
+  const std::vector<int64_t> values = to_ints(pads->view());
+  return std::all_of(values.begin(), values.end(), [](int64_t p) { return p == 0; }) ? 0 : kNoCopy;
+}
 }  // namespace
 
 std::span<const OpDef> pad() {
@@ -166,6 +174,7 @@ std::span<const OpDef> pad() {
                          .engine = Engine::Move,
                          .pattern = Pattern::Move,
                          .axes = AxisNames::Input3,
+                         .copied_input = copied,
                          .npu = {.form = NpuForm::Pad},
                          .cpu = {CpuList::LargeChips}};
   return {&def, 1};

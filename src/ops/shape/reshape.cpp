@@ -1,6 +1,7 @@
 // The same elements under another shape.
 #include <algorithm>
 
+#include "ops/support/copies.h"
 #include "ops/support/movement.h"
 
 namespace orknn::ops {
@@ -149,6 +150,7 @@ std::span<const OpDef> reshape() {
        .quant = QuantRule::SameScale,
        .engine = Engine::Move,
        .pattern = Pattern::View,
+       .copied_input = copies_in_same_shape,
        .npu = {.form = NpuForm::Function},
        .cpu = {CpuList::AllChips}},
       {.name = "Flatten",
@@ -160,6 +162,7 @@ std::span<const OpDef> reshape() {
        .quant = QuantRule::SameScale,
        .engine = Engine::Move,
        .pattern = Pattern::View,
+       .copied_input = copies_in_same_shape,
        .npu = {.form = NpuForm::Function, .listed_as = "Reshape"},
        .cpu = {CpuList::AllChips}},
   };

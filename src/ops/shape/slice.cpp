@@ -1,6 +1,7 @@
 // Cuts a range with a step out of each axis; bounds are clamped as in ONNX.
 #include <algorithm>
 
+#include "ops/support/copies.h"
 #include "ops/support/movement.h"
 
 namespace orknn::ops {
@@ -123,6 +124,16 @@ Status run(RunContext& c) {
   copy_strided(std::move(plan.axes), offset_by(x.data, plan.offset, bytes), y.data, bytes, c.pool);
   return {};
 }
+
+// All elements, forwards.
+int copied(const InferContext& c) {
+  if (!keeps_shape(c, 0)) return kNoCopy;
+  if (!c.node().has_input(4)) return 0;
+  const TensorData* steps = c.constant(4);
+  if (!steps || !is_integer(steps->dtype())) return kNoCopy;
+  const std::vector<int64_t> values = to_ints(steps->view());
+  return std::all_of(values.begin(), values.end(), [](int64_t s) { return s > 0; }) ? 0 : kNoCopy;
+}
 }  // namespace
 
 std::span<const OpDef> slice() {
@@ -136,6 +147,7 @@ std::span<const OpDef> slice() {
                          .engine = Engine::Move,
                          .pattern = Pattern::Move,
                          .axes = AxisNames::Input3,
+                         .copied_input = copied,
                          .npu = {.form = NpuForm::Slice},
                          .cpu = {CpuList::LargeChips, CpuLimit::OneSample},
                          .work = Work::Results};

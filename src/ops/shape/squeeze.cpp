@@ -1,6 +1,7 @@
 // Removes or inserts axes of extent 1.
 #include <algorithm>
 
+#include "ops/support/copies.h"
 #include "ops/support/movement.h"
 
 namespace orknn::ops {
@@ -88,6 +89,7 @@ std::span<const OpDef> squeeze() {
        .engine = Engine::Move,
        .pattern = Pattern::View,
        .axes = AxisNames::Input1,
+       .copied_input = copies_in_same_shape,
        .npu = {.form = NpuForm::Function, .listed_as = "Reshape"},
        .cpu = {CpuList::AllChips}},
       {.name = "Unsqueeze",
@@ -99,6 +101,7 @@ std::span<const OpDef> squeeze() {
        .quant = QuantRule::SameScale,
        .engine = Engine::Move,
        .pattern = Pattern::View,
+       .copied_input = copies_in_same_shape,
        .npu = {.form = NpuForm::Function, .listed_as = "Reshape"},
        .cpu = {CpuList::AllChips}},
   };

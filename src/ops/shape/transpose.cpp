@@ -1,6 +1,7 @@
 // Permutes axes; without `perm` they are reversed.
 #include <numeric>
 
+#include "ops/support/copies.h"
 #include "ops/support/movement.h"
 
 namespace orknn::ops {
@@ -59,6 +60,26 @@ Status run(RunContext& c) {
   copy_strided(std::move(axes), x.data, y.data, dtype_bytes(x.dtype), c.pool);
   return {};
 }
+
+// Axes of extent 1 may move; the others keep their order.
+int copied(const InferContext& c) {
+  const Shape* shape = c.shape(0);
+  if (!shape) return kNoCopy;
+  std::vector<int64_t> reversed(shape->size());
+  for (size_t i = 0; i < reversed.size(); ++i) reversed[i] = static_cast<int64_t>(reversed.size() - 1 - i);
+  const std::vector<int64_t> perm = c.node().attributes.ints_or("perm", reversed);
+  if (perm.size() != shape->size()) return kNoCopy;
+  if (std::is_sorted(perm.begin(), perm.end())) return 0;
+  const auto dims = to_dims(*shape);
+  if (!dims || !keeps_shape(c, 0)) return kNoCopy;
+  int64_t last = -1;
+  for (int64_t axis : perm) {
+    if ((*dims)[static_cast<size_t>(axis)] == 1) continue;
+    if (axis < last) return kNoCopy;
+    last = axis;
+  }
+  return 0;
+}
 }  // namespace
 
 std::span<const OpDef> transpose() {
@@ -71,6 +92,7 @@ std::span<const OpDef> transpose() {
                          .quant = QuantRule::SameScale,
                          .engine = Engine::Move,
                          .pattern = Pattern::Move,
+                         .copied_input = copied,
                          .npu = {.form = NpuForm::Transpose},
                          .cpu = {CpuList::LargeChips}};
   return {&def, 1};

@@ -22,7 +22,7 @@ struct Suppression {
   float border = 0;
   size_t limit = SIZE_MAX;  // kept at most
 };
-// Walks through boxes in the given order, best first; answers with the indices of those kept.
+// Walks through boxes in the given order, best first; returns the indices of those kept.
 std::vector<int64_t> suppress(const std::vector<int64_t>& order, const std::function<const Box&(int64_t)>& box,
                               const Suppression& rule);
 

@@ -74,7 +74,7 @@ struct Lanes<8> {
   using Vector = uint64_t __attribute__((vector_size(16)));
 };
 
-// Elements of a and b in turn, from the first (or the second) half of both.
+// Elements of a and b alternately, from the first (or the second) half of both.
 template <class Vector, size_t... I>
 Vector zip_low(Vector a, Vector b, std::index_sequence<I...>) {
   return __builtin_shufflevector(a, b, (I % 2 ? sizeof...(I) + I / 2 : I / 2)...);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/facts.h"
+
 namespace orknn::ops {
 using namespace ir;
 
@@ -102,12 +104,11 @@ std::optional<QuantParams> moved_grid(const Graph& graph, const Node& n, std::sp
   const TensorData* data = graph.constant(n.input(0));
   if (!data || !graph.tensor(n.input(0)).quant || !n.tail.empty()) return std::nullopt;
   QuantParams p = *graph.tensor(n.input(0)).quant;
-  const bool turns = n.op == "Transpose";
-  if (!turns && n.op != "Identity" && n.op != "Reshape" && n.op != "Squeeze" && n.op != "Unsqueeze" && n.op != "Flatten")
-    return std::nullopt;
+  const bool permutes = n.op == "Transpose";
+  if (!permutes && n.op != "Identity" && facts_of(n).pattern != Pattern::View) return std::nullopt;
   if (p.axis < 0) return p;
   const Dims& dims = data->dims();
-  if (turns) {
+  if (permutes) {
     const std::vector<int64_t> order = n.attributes.ints_or("perm");
     if (order.empty()) {
       p.axis = static_cast<int32_t>(dims.size()) - 1 - p.axis;

@@ -60,7 +60,7 @@ void quantize(const ir::TensorView& x, TensorScale s, const ir::MutableTensorVie
 // The grid of a DequantizeLinear whose integers and parameters are constants, with zero points as int8 has them (those of uint8
 // less 128). Nothing when there is more than a scale per tensor or per index of an axis.
 std::optional<ir::QuantParams> stored_grid(const ir::Graph& graph, const ir::Node& dequantize);
-// The same grid behind a node that only moves the values of a constant; nothing when channels do not stay together.
+// The same grid after a node that only moves the values of a constant; nothing when channels do not stay together.
 std::optional<ir::QuantParams> moved_grid(const ir::Graph& graph, const ir::Node& move, std::span<const int64_t> result);
 
 // Shape-rule checks: input i holds scales, input i + 1 (if present) zero points of type `dtype`.

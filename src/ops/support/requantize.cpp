@@ -95,7 +95,7 @@ Result<DType> output_stage_type(const InferContext& c, size_t table) {
         .expected("int8, uint8 or int16")
         .found(std::string(dtype_name(type)));
   if (c.has_input(table) && c.dtype(table) != type)
-    return invalid_model("the table has not the result's type")
+    return invalid_model("the table differs in type from the result")
         .expected(std::string(dtype_name(type)))
         .found(std::string(dtype_name(c.dtype(table))));
   return type;

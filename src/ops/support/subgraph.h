@@ -29,7 +29,7 @@ class BodyScope {
 Result<const ir::Graph*> body_of(const ir::NodeReader& node, std::string_view name, size_t inputs, size_t outputs,
                                  bool at_least = false);
 
-// Facts about a body's outputs, given those about its inputs. Only type, shape and content are told.
+// Facts about a body's outputs, given those about its inputs. Only type, shape and content are set.
 Result<std::vector<ir::TensorFacts>> infer_body(const ir::Graph& body, const ir::OpSet& ops,
                                                 std::span<const ir::TensorFacts> inputs);
 

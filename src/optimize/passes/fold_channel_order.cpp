@@ -1,7 +1,7 @@
 // Orders the input channels of weights instead of those of the data.
 //
 // Before: %g = Gather(%x, {2,1,0}) {axis = 1} ; %y = Conv(%g, %w)     After: %y = Conv(%x, %w')
-// Legal: the indices are every channel once, the Conv has one group and constant weights, nobody else reads %g. A Transpose may
+// Legal: the indices are every channel once, the Conv has one group and constant weights, nothing else reads %g. A Transpose may
 // stand between.
 #include <algorithm>
 #include <cstring>

@@ -77,7 +77,7 @@ TensorId operand_of(const Graph& g, const Node& n) {
 }
 
 // A row of affine nodes goes into the weights at once, because every time costs a copy of them.
-Rewrite fold_behind(const Graph& g, const Node& n, const Node& before) {
+Rewrite fold_after(const Graph& g, const Node& n, const Node& before) {
   const auto linear = linear_of(g, before);
   if (!linear) return no_match();
   std::optional<Affine> all;
@@ -126,7 +126,7 @@ Rewrite rule(const Graph& g, const Node& n) {
   const TensorId x = operand_of(g, n);
   if (!x) return no_match();
   if (const Node* before = g.producer_node(x); before && read_once(g, x))
-    if (Rewrite behind = fold_behind(g, n, *before); !behind || *behind) return behind;
+    if (Rewrite after = fold_after(g, n, *before); !after || *after) return after;
   const Node* after = only_reader(g, n.output(0));
   return after && after->input(0) == n.output(0) ? fold_ahead(g, n, *after) : no_match();
 }

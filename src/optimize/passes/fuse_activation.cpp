@@ -1,11 +1,12 @@
 // Computes an activation on the result of the node before it, before that is stored.
 //
 // Before: %c = Conv(%x, %w) ; %y = Relu(%c)     After: %y = Conv(%x, %w) + Relu()
-// Legal: floats; the node before is a Conv, ConvTranspose, Gemm, MatMul, Add, Mul or BatchNormalization, its result is read
-// nowhere else and has no activation yet (an Add may stand between).
+// Legal: floats; the op says that the output stage of a layer computes it, and the node before that its layer has one
+// (OpDef::npu); the result between is read nowhere else and has no activation yet (an Add may stand between).
 #include <algorithm>
 #include <cmath>
 
+#include "ops/facts.h"
 #include "optimize/gated_form.h"
 #include "optimize/match.h"
 #include "optimize/pass.h"
@@ -14,21 +15,18 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-const std::vector<std::string_view> kActivations = {"Relu",  "Clip",     "LeakyRelu",   "PRelu",     "Sigmoid", "Tanh", "Elu",
-                                                    "Swish", "Softplus", "HardSigmoid", "HardSwish", "Mish",    "Gelu"};
-const std::vector<std::string_view> kCarriers = {"Conv", "ConvTranspose", "Gemm", "MatMul", "Add", "Mul", "BatchNormalization"};
-
-bool contains(const std::vector<std::string_view>& list, std::string_view name) {
-  return std::ranges::find(list, name) != list.end();
+bool is_activation(const OpDef& def) {
+  return def.npu.form != NpuForm::None && (def.npu.stage == OutputStage::Plain || def.npu.stage == OutputStage::Table);
 }
 
 Rewrite rule(const Graph& g, const Node& n) {
   if (!n.tail.empty() || !is_float_tensor(g, n.output(0))) return no_match();
   const Node* carrier = g.producer_node(n.input(0));
-  if (!carrier || !contains(kCarriers, carrier->op) || carrier->output(0) != n.input(0) || !read_once(g, n.input(0)))
+  if (!carrier || !ops::facts_of(*carrier).npu.takes_tail || carrier->output(0) != n.input(0) || !read_once(g, n.input(0)))
     return no_match();
   if (carrier->outputs.size() > 1 || dtype_of(g, n.input(0)) != dtype_of(g, n.output(0))) return no_match();
-  if (std::ranges::any_of(carrier->tail, [](const TailStep& s) { return s.op != "Add"; })) return no_match();
+  if (std::ranges::any_of(carrier->tail, [](const TailStep& s) { return ops::facts_of(s.op).npu.stage != OutputStage::Addend; }))
+    return no_match();
 
   Node fused = *carrier;
   fused.outputs = n.outputs;
@@ -57,6 +55,6 @@ Pass fuse_activation() {
           .summary = "activation into the Conv, Gemm, MatMul, Add, Mul or BatchNormalization before it",
           .min_level = 1,
           .rule = rule,
-          .roots = kActivations};
+          .roots = ops::ops_where(is_activation)};
 }
 }  // namespace orknn::optimize

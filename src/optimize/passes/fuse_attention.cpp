@@ -14,7 +14,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-// Takes constant factors off `t`, as long as nobody else reads it.
+// Takes constant factors off `t`, as long as nothing else reads it.
 TensorId unscaled(const Graph& g, TensorId t, double& scale, std::vector<const Node*>& nodes) {
   for (;;) {
     const Node* n = read_once(g, t) ? g.producer_node(t) : nullptr;

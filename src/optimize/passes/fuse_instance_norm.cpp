@@ -2,7 +2,7 @@
 //
 // Before: %d = Sub(%x, ReduceMean(%x, {2,3})) ; %y = Div(%d, Sqrt(Add(ReduceMean(Mul(%d, %d), {2,3}), eps)))
 // After:  %y = InstanceNormalization(%x, ones, zeros) {epsilon = eps}
-// Legal: at least two axes, all those behind the channel axis (over one axis it is a LayerNormalization); nothing between is read
+// Legal: at least two axes, all those after the channel axis (over one axis it is a LayerNormalization); nothing between is read
 // elsewhere.
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// A bias of its own instead of an Add behind a matrix product.
+// A bias of its own instead of an Add after a matrix product.
 //
 // Before: %m = MatMul(%x: [4,8], %w) ; %y = Add(%m, const[16])     After: %y = Gemm(%x, %w, const[16])
 // Before: %m = MatMul(%x: [1,4,8], %w) ; %y = Add(%m, const[16])   After: %y = MatMul(%x, %w) + Add(const[16])
@@ -45,7 +45,7 @@ Rewrite rule(const Graph& g, const Node& n) {
 
 Pass fuse_matmul_bias() {
   return {.name = "fuse_matmul_bias",
-          .summary = "constant Add behind MatMul or Gemm becomes its bias",
+          .summary = "constant Add after MatMul or Gemm becomes its bias",
           .min_level = 1,
           .rule = rule,
           .roots = {"Add"}};

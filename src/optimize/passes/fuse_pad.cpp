@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/facts.h"
 #include "optimize/match.h"
 #include "optimize/pass.h"
 
@@ -43,7 +44,8 @@ bool never_negative(const Graph& g, TensorId t) {
   const Node* p = g.producer_node(t);
   if (!p || !p->tail.empty()) return false;
   if (p->op == "Clip") return p->has_input(1) && constant_scalar(g, p->input(1)).value_or(-1) >= 0;
-  return p->op == "Relu" || p->op == "Sigmoid" || p->op == "HardSigmoid" || p->op == "Abs";
+  const OpDef& def = ops::facts_of(*p);
+  return def.never_negative || (def.pattern == Pattern::Pointwise && def.quant == QuantRule::Fixed01);
 }
 
 Rewrite rule(const Graph& g, const Node& n) {

@@ -5,6 +5,7 @@
 // the platform guides switch it off at level 2.
 #include <algorithm>
 
+#include "ops/facts.h"
 #include "optimize/match.h"
 #include "optimize/pass.h"
 
@@ -15,7 +16,7 @@ using namespace ir;
 bool can_carry(const Graph& g, TensorId t) {
   const Node* n = g.producer_node(t);
   if (!n || !read_once(g, t) || n->outputs.size() > 1) return false;
-  if (n->op != "Conv" && n->op != "ConvTranspose" && n->op != "Gemm" && n->op != "MatMul") return false;
+  if (ops::facts_of(*n).weights == Weights::None) return false;
   // A constant bias of a MatMul is no residual.
   size_t steps = n->tail.size();
   if (steps > 0 && n->tail[0].op == "Add" && g.is_constant(n->inputs[static_cast<size_t>(n->tail[0].operand)])) --steps;

@@ -6,6 +6,7 @@
 // to a graph input or another Transpose; elsewhere they belong to what is above them.
 #include <algorithm>
 
+#include "ops/facts.h"
 #include "optimize/match.h"
 #include "optimize/pass.h"
 #include "optimize/permute.h"
@@ -16,9 +17,10 @@ using namespace ir;
 
 // The one computed input of an element-wise node whose other inputs are constants; -1 when there is no such.
 int computed_input(const Graph& g, const Node& f) {
-  const bool broadcasts = is_broadcasting(f.op);
-  const bool one_scale = is_quantization(f.op) && rank_of(g, f.input(1)) == 0;
-  if (!f.tail.empty() || f.outputs.size() != 1 || (!broadcasts && !one_scale && !is_pointwise(f.op))) return -1;
+  const Pattern pattern = ops::facts_of(f).pattern;
+  const bool broadcasts = pattern == Pattern::Broadcast;
+  const bool one_scale = pattern == Pattern::Rescale && rank_of(g, f.input(1)) == 0;
+  if (!f.tail.empty() || f.outputs.size() != 1 || (!broadcasts && !one_scale && pattern != Pattern::Pointwise)) return -1;
   int computed = 0, data = -1;
   for (size_t i = 0; i < f.inputs.size(); ++i)
     if (f.inputs[i] && !g.is_constant(f.inputs[i])) ++computed, data = static_cast<int>(i);
@@ -44,7 +46,7 @@ Rewrite rule(const Graph& g, const Node& n) {
   const Node* f = g.producer_node(n.input(0));
   if (!f || f->op == "Transpose" || !leads_to_the_top(g, n.input(0))) return no_match();
   const auto data = static_cast<size_t>(computed_input(g, *f));
-  const bool broadcasts = is_broadcasting(f->op);
+  const bool broadcasts = ops::facts_of(*f).pattern == Pattern::Broadcast;
 
   Patch patch(g);
   Node above = *f;

@@ -34,7 +34,7 @@ Rewrite rule(const Graph& g, const Node& n) {
   const auto outer = step_of(g, n);
   if (!outer || !is_float_tensor(g, n.output(0)) || !read_once(g, outer->x)) return no_match();
   const Node* before = g.producer_node(outer->x);
-  if (!before || (before->op != "Add" && before->op != "Sub" && before->op != "Mul" && before->op != "Div")) return no_match();
+  if (!before || !is_arithmetic(*before)) return no_match();
   const bool additive = is_additive(n);
   if (is_additive(*before) != additive) return no_match();
   const auto inner = step_of(g, *before);

@@ -4,6 +4,7 @@
 // Legal: the final shape is static and not empty.
 #include <algorithm>
 
+#include "ops/facts.h"
 #include "optimize/match.h"
 #include "optimize/pass.h"
 
@@ -11,9 +12,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-bool is_view(const Node& n) {
-  return (n.op == "Reshape" || n.op == "Flatten" || n.op == "Squeeze" || n.op == "Unsqueeze") && n.tail.empty();
-}
+bool is_view(const Node& n) { return ops::facts_of(n).pattern == Pattern::View && n.tail.empty(); }
 
 Rewrite rule(const Graph& g, const Node& n) {
   const Node* first = g.producer_node(n.input(0));
@@ -34,6 +33,6 @@ Pass merge_reshapes() {
           .summary = "consecutive Reshape, Flatten, Squeeze, Unsqueeze become one Reshape",
           .min_level = 1,
           .rule = rule,
-          .roots = {"Reshape", "Flatten", "Squeeze", "Unsqueeze"}};
+          .roots = ops::ops_where([](const OpDef& d) { return d.pattern == Pattern::View; })};
 }
 }  // namespace orknn::optimize

@@ -1,4 +1,4 @@
-// Drops optional outputs that nobody reads. Nodes without any reader disappear with every patch; those the model brought
+// Drops optional outputs without readers. Nodes without any reader disappear with every patch; those the model brought
 // along go here.
 //
 // Before: %y, %mask = Dropout(%x)     After: %y = Dropout(%x)     Legal: the op may be built without that output.
@@ -44,6 +44,6 @@ Status run(Rewriter& r) {
 }  // namespace
 
 Pass remove_dead_code() {
-  return {.name = "remove_dead_code", .summary = "nodes and optional outputs nobody reads", .min_level = 0, .graph_pass = run};
+  return {.name = "remove_dead_code", .summary = "nodes and optional outputs without readers", .min_level = 0, .graph_pass = run};
 }
 }  // namespace orknn::optimize

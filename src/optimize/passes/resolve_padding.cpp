@@ -5,6 +5,7 @@
 // counts it.
 #include <algorithm>
 
+#include "ops/facts.h"
 #include "optimize/match.h"
 #include "optimize/pass.h"
 
@@ -102,6 +103,6 @@ Pass resolve_padding() {
           .summary = "auto_pad, output_shape and ceil_mode become explicit pads",
           .min_level = 0,
           .rule = rule,
-          .roots = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool", "ConvInteger", "QLinearConv"}};
+          .roots = ops::ops_where([](const OpDef& d) { return d.pattern == Pattern::Window && d.integer_form_of.empty(); })};
 }
 }  // namespace orknn::optimize

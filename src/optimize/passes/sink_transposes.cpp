@@ -8,6 +8,7 @@
 // or MatMul it can be fused with.
 #include <algorithm>
 
+#include "ops/facts.h"
 #include "optimize/match.h"
 #include "optimize/pass.h"
 #include "optimize/permute.h"
@@ -16,21 +17,20 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-bool is_reduce(const Node& n) { return n.op.starts_with("Reduce"); }
-bool is_arg(const Node& n) { return n.op == "ArgMax" || n.op == "ArgMin"; }
+bool broadcasts(const Node& n) { return ops::facts_of(n).pattern == Pattern::Broadcast; }
+bool is_elementwise(const Node& n) { return ops::facts_of(n).is_elementwise(); }
 
 // Ops that a Transpose on input 0 can pass, apart from the element-wise ones.
 bool has_movable_axes(const Node& n) {
-  if (n.op == "Softmax" || n.op == "LogSoftmax" || n.op == "Hardmax") return n.attributes.int_or("flatten", 0) == 0;
-  return is_reduce(n) || is_arg(n) || n.op == "Concat" || n.op == "Split" || n.op == "Slice" || n.op == "Pad" ||
-         n.op == "Resize" || n.op == "Tile" || n.op == "Squeeze" ||
-         (is_quantization(n.op) && n.attributes.int_or("block_size", 0) == 0);
+  const OpDef& def = ops::facts_of(n);
+  if (def.pattern == Pattern::Rescale) return n.attributes.int_or("block_size", 0) == 0;
+  return def.axes != AxisNames::None && def.axes != AxisNames::FromAttribute && n.attributes.int_or("flatten", 0) == 0;
 }
 
-bool is_passable(const Node& n) { return n.tail.empty() && (is_pointwise(n.op) || is_broadcasting(n.op) || has_movable_axes(n)); }
+bool is_passable(const Node& n) { return n.tail.empty() && (is_elementwise(n) || has_movable_axes(n)); }
 
 // Inputs that go through a Transpose; the others are parameters.
-size_t data_inputs(const Node& n) { return is_broadcasting(n.op) || n.op == "Concat" ? n.inputs.size() : 1; }
+size_t data_inputs(const Node& n) { return broadcasts(n) || ops::facts_of(n).inputs.max == Arity::kMany ? n.inputs.size() : 1; }
 
 // Following single readers from `t` through passable ops, the next Transpose gives back the order before `perm`.
 bool meets_inverse(const Graph& g, TensorId t, const Perm& perm) {
@@ -49,15 +49,13 @@ bool meets_inverse(const Graph& g, TensorId t, const Perm& perm) {
   return false;
 }
 
-// `t` is the result of a Conv, ConvTranspose, Gemm or MatMul, maybe with constant arithmetic behind it, and is needed only here.
+// `t` is the result of a Conv, ConvTranspose, Gemm or MatMul, maybe with constant arithmetic after it, and is needed only here.
 bool comes_from_weights(const Graph& g, TensorId t) {
   for (int step = 0; step < 4; ++step) {
     const Node* n = read_once(g, t) ? g.producer_node(t) : nullptr;
     if (!n || !n->tail.empty()) return false;
-    if (n->op == "Conv" || n->op == "ConvTranspose" || n->op == "Gemm" || n->op == "MatMul") return true;
-    if ((n->op != "Add" && n->op != "Mul" && n->op != "Sub" && n->op != "Div") ||
-        g.is_constant(n->input(0)) == g.is_constant(n->input(1)))
-      return false;
+    if (ops::facts_of(*n).weights != Weights::None) return true;
+    if (!is_arithmetic(*n) || g.is_constant(n->input(0)) == g.is_constant(n->input(1))) return false;
     t = n->input(g.is_constant(n->input(0)) ? 1 : 0);
   }
   return false;
@@ -65,8 +63,8 @@ bool comes_from_weights(const Graph& g, TensorId t) {
 
 // One Transpose and constants, element by element.
 bool is_simple(const Graph& g, const Node& n) {
-  if (is_pointwise(n.op)) return true;
-  if (!is_broadcasting(n.op)) return false;
+  if (!is_elementwise(n)) return false;
+  if (!broadcasts(n)) return true;
   return std::ranges::count_if(n.inputs, [&](TensorId t) { return t && !g.is_constant(t); }) == 1;
 }
 
@@ -128,16 +126,9 @@ bool rename_axes(Patch& patch, const Graph& g, const Node& n, Moved& m) {
     for (size_t i = 0; i < rank; ++i) axes[i] = static_cast<int64_t>(i);
     return axes;
   };
-  if (is_pointwise(n.op) || is_broadcasting(n.op)) return true;
-  if (n.op == "Concat" || n.op == "Split" || is_arg(n) || n.op == "Softmax" || n.op == "LogSoftmax" || n.op == "Hardmax") {
-    const int64_t fallback = n.op == "Split" || is_arg(n) ? 0 : -1;
-    const auto axis = normalized({n.attributes.int_or("axis", fallback)}, rank);
-    if (!axis) return false;
-    m.attributes.set("axis", renamed(*axis, perm)[0]);
-    if (is_arg(n) && !n.attributes.int_or("keepdims", 1)) m.perm = without(perm, *axis);
-    return true;
-  }
-  if (is_quantization(n.op)) {
+  const OpDef& def = ops::facts_of(n);
+  if (def.is_elementwise()) return true;
+  if (def.pattern == Pattern::Rescale) {
     const auto scale = dims_of(g, n.input(1));
     if (!scale || scale->size() > 1) return false;
     if (scale->empty()) return true;  // one scale for all
@@ -146,46 +137,52 @@ bool rename_axes(Patch& patch, const Graph& g, const Node& n, Moved& m) {
     m.attributes.set("axis", renamed(*axis, perm)[0]);
     return true;
   }
-  if (is_reduce(n)) {
-    const auto axes = reduce_axes(g, n);
-    if (!axes || axes->empty()) return false;
-    set_ints(1, renamed(*axes, perm));
-    if (!n.attributes.int_or("keepdims", 1)) m.perm = without(perm, *axes);
-    return true;
-  }
-  if (n.op == "Squeeze") {
-    if (!n.has_input(1)) return false;
-    const auto given = constant(1);
-    const auto axes = given ? normalized(*given, rank) : std::nullopt;
-    if (!axes) return false;
-    set_ints(1, renamed(*axes, perm));
-    m.perm = without(perm, *axes);
-    return true;
-  }
-  if (n.op == "Slice" || n.op == "Pad") {
-    const auto given = n.has_input(3) ? constant(3) : std::optional(all_axes());
-    const auto axes = given ? normalized(*given, rank) : std::nullopt;
-    if (!axes) return false;
-    if (n.op == "Slice" && !n.has_input(3)) {
-      const auto starts = dims_of(g, n.input(1));
-      if (!starts || starts->size() != 1 || (*starts)[0] != static_cast<int64_t>(rank)) return false;
+  // The axes of the input, named as in `n`, that are missing in the result.
+  const auto drop = [&](const std::vector<int64_t>& axes) { m.perm = without(perm, axes); };
+  const bool drops = def.pattern == Pattern::View || (def.pattern == Pattern::Reduce && !n.attributes.int_or("keepdims", 1));
+  switch (def.axes) {
+    case AxisNames::None:
+    case AxisNames::FromAttribute: return false;
+    case AxisNames::Attribute: {
+      const auto axis = normalized({NodeReader(n, def).get_int("axis")}, rank);
+      if (!axis) return false;
+      m.attributes.set("axis", renamed(*axis, perm)[0]);
+      if (drops) drop(*axis);
+      return true;
     }
-    set_ints(3, renamed(*axes, perm));
-    return true;
-  }
-  if (n.op == "Tile") {
-    const auto repeats = constant(1);
-    if (!repeats || repeats->size() != rank) return false;
-    std::vector<int64_t> moved;
-    for (int64_t axis : inverse_perm(perm)) moved.push_back((*repeats)[static_cast<size_t>(axis)]);
-    set_ints(1, moved);
-    return true;
-  }
-  if (n.op == "Resize") {
-    const auto axes = normalized(n.attributes.ints_or("axes", all_axes()), rank);
-    if (!axes || n.attributes.string_or("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize") return false;
-    m.attributes.set("axes", renamed(*axes, perm));
-    return true;
+    case AxisNames::Input1: {
+      const auto given = def.pattern == Pattern::Reduce ? reduce_axes(g, n) : constant(1);
+      const auto axes = given && !given->empty() ? normalized(*given, rank) : std::nullopt;
+      if (!axes) return false;
+      set_ints(1, renamed(*axes, perm));
+      if (drops) drop(*axes);
+      return true;
+    }
+    case AxisNames::Input3: {
+      const auto given = n.has_input(3) ? constant(3) : std::optional(all_axes());
+      const auto axes = given ? normalized(*given, rank) : std::nullopt;
+      if (!axes) return false;
+      if (n.op == "Slice" && !n.has_input(3)) {
+        const auto starts = dims_of(g, n.input(1));
+        if (!starts || starts->size() != 1 || (*starts)[0] != static_cast<int64_t>(rank)) return false;
+      }
+      set_ints(3, renamed(*axes, perm));
+      return true;
+    }
+    case AxisNames::PerAxis: {
+      const auto values = constant(1);
+      if (!values || values->size() != rank) return false;
+      std::vector<int64_t> moved;
+      for (int64_t axis : inverse_perm(perm)) moved.push_back((*values)[static_cast<size_t>(axis)]);
+      set_ints(1, moved);
+      return true;
+    }
+    case AxisNames::ListAttribute: {
+      const auto axes = normalized(n.attributes.ints_or("axes", all_axes()), rank);
+      if (!axes || n.attributes.string_or("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize") return false;
+      m.attributes.set("axes", renamed(*axes, perm));
+      return true;
+    }
   }
   return false;
 }
@@ -220,11 +217,11 @@ Rewrite rule(const Graph& g, const Node& n) {
       others_pass &= read_once(g, in) || all_readers_pass(g, in);
     } else if (const TensorData* c = g.constant(in)) {
       if (c->dims().size() > perm->size()) return no_match();
-      if (c->count() == 1 && n.op != "Concat") continue;
+      if (c->count() == 1 && broadcasts(n)) continue;
       m.inputs[i] = patch.add_constant(g.tensor(in).name, permuted_operand(*c, back));
-    } else if (n.op != "Concat" && elements(g, in) == 1 && rank_of(g, in) <= static_cast<int64_t>(perm->size())) {
+    } else if (broadcasts(n) && elements(g, in) == 1 && rank_of(g, in) <= static_cast<int64_t>(perm->size())) {
       continue;
-    } else if (n.op != "Concat" && rank_of(g, in) == static_cast<int64_t>(perm->size()) && elements(g, in) >= 0 &&
+    } else if (broadcasts(n) && rank_of(g, in) == static_cast<int64_t>(perm->size()) && elements(g, in) >= 0 &&
                4 * elements(g, in) <= elements(g, n.output(0))) {
       m.inputs[i] = patch.add_node("Transpose", transpose->name, {in}, {{"perm", back}}, transpose->origin);
     } else {

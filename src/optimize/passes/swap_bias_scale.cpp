@@ -49,7 +49,7 @@ Rewrite rule(const Graph& g, const Node& n) {
 
 Pass swap_bias_scale() {
   return {.name = "swap_bias_scale",
-          .summary = "constant factor behind a MatMul's bias moves in front of it",
+          .summary = "constant factor after a MatMul's bias moves before it",
           .min_level = 2,
           .rule = rule,
           .roots = {"Mul", "Div"}};

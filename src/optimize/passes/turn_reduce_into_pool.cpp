@@ -1,7 +1,7 @@
 // Global pools instead of reductions over rows and columns.
 //
 // Before: %y = ReduceMean(%x, {2,3})     After: %y = GlobalAveragePool(%x)
-// Legal: floats of rank 4, exactly the last two axes. Dropped axes come off in a Reshape behind.
+// Legal: floats of rank 4, exactly the last two axes. Dropped axes come off in a Reshape after it.
 #include "optimize/match.h"
 #include "optimize/pass.h"
 

@@ -1,18 +1,15 @@
 // Ops that only rename what the bytes mean: one copy, or nothing when input and output share their memory.
-#include <algorithm>
 #include <cstring>
 
 #include "sim/kernel.h"
 
 namespace orknn::sim {
 namespace {
-constexpr std::string_view kOps[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"};
 constexpr int64_t kGrainBytes = 1 << 18;
 
 bool accepts(const KernelQuery& q) {
-  return std::find(std::begin(kOps), std::end(kOps), q.node.op) != std::end(kOps) && q.node.tail.empty() &&
-         q.outputs[0].exists() && q.inputs[0].dtype == q.outputs[0].dtype &&
-         ir::element_count(q.inputs[0].dims) == ir::element_count(q.outputs[0].dims);
+  return (q.def.pattern == ir::Pattern::View || q.node.op == "Identity") && q.node.tail.empty() && q.outputs[0].exists() &&
+         q.inputs[0].dtype == q.outputs[0].dtype && ir::element_count(q.inputs[0].dims) == ir::element_count(q.outputs[0].dims);
 }
 
 Status run(KernelContext& c, const KernelState*) {

@@ -35,8 +35,7 @@ std::optional<Step> main_step(const KernelQuery& q, std::vector<size_t>& operand
   const size_t count = q.node.own_input_count();
   Step step;
   if (q.node.op == "Clip") {
-    const FnCall bounds = *unary_function(q.node.op, q.node.attributes);
-    step = {.fn = Fn::Clip, .a = bounds.a, .b = bounds.b};
+    step = *unary_step(q.node.op, q.node.attributes);
     for (size_t i = 1; i < count; ++i) {
       if (!q.node.has_input(i)) continue;
       const std::optional<float> bound = scalar(q.inputs[i]);
@@ -65,10 +64,8 @@ std::optional<Step> main_step(const KernelQuery& q, std::vector<size_t>& operand
     return step;
   }
   if (count == 1) {
-    const std::optional<FnCall> call = unary_function(q.node.op, q.node.attributes);
-    if (!call) return std::nullopt;
     operands = {0};
-    return Step{.fn = call->fn, .a = call->a, .b = call->b};
+    return unary_step(q.node.op, q.node.attributes);
   }
   if (count != 2) return std::nullopt;
   const std::optional<Fn> fn = binary_function(q.node.op, false);
@@ -85,9 +82,9 @@ std::unique_ptr<State> plan(const KernelQuery& q) {
   s->steps.push_back(*first);
   for (const ir::TailStep& tail : q.node.tail) {
     if (tail.operand < 0) {
-      const std::optional<FnCall> call = unary_function(tail.op, tail.attributes);
-      if (!call) return nullptr;
-      s->steps.push_back({.fn = call->fn, .a = call->a, .b = call->b});
+      const std::optional<Step> function = unary_step(tail.op, tail.attributes);
+      if (!function) return nullptr;
+      s->steps.push_back(*function);
     } else {
       const std::optional<Fn> fn = binary_function(tail.op, tail.operand_first);
       if (!fn) return nullptr;
@@ -184,7 +181,7 @@ void run_chunk(const Forms& f, const State& s, const KernelContext& c, std::span
 Status run(KernelContext& c, const KernelState* state) {
   const State& s = *static_cast<const State*>(state);
   const Forms& f = forms();
-  bool direct = c.outputs[0].dtype == DType::Float32;
+  bool direct = c.outputs[0].dtype == DType::Float32 && s.steps[0].fn != Fn::Called;
   const size_t own = takes_operand(s.steps[0].fn) ? 2 : 1;
   for (size_t i = 0; i < s.operands.size(); ++i) {
     if (i < own)

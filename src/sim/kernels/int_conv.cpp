@@ -421,7 +421,7 @@ Status run(KernelContext& c, const KernelState* state) {
       const Block& b = blocks[static_cast<size_t>(job)];
       const Part& part = s.parts[static_cast<size_t>(b.part)];
       const int64_t depth = static_cast<int64_t>(part.offsets.size()), positions = (part.rows - 1) * l.pitch + part.columns;
-      // Converters read whole vectors, from the first column of a segment on: up to 15 sums behind the last row.
+      // Converters read whole vectors, from the first column of a segment on: up to 15 sums after the last row.
       constexpr int64_t kSums = kIntRows * kIntColumns + 16;
       alignas(64) int32_t sums[kSums], high_sums[kSums];
       alignas(64) int64_t wide_sums[kSums];

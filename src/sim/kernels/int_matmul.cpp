@@ -177,7 +177,7 @@ void pack_rows(const State& s, const uint8_t* a, bool is_signed, int64_t rows, i
   }
 }
 
-// The same for wide sums: low halves, and high ones `to_high` behind them.
+// The same for wide sums: low halves, and high ones `to_high` after them.
 template <class T>
 void pack_halves(const State& s, const T* a, int64_t rows, int32_t* to, int64_t to_high, int64_t pitch) {
   const int64_t depth = s.shape.depth;

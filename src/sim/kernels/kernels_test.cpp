@@ -334,6 +334,18 @@ std::vector<Case> cases() {
        .low = -5,
        .high = 5});
   add({.name = "unary_long", .op = "Sigmoid", .inputs = {{{70000}}}, .kernel = "elementwise"});
+  // Functions without a vector form are called element by element, alone and in tails.
+  add({.name = "unary_called", .op = "Atan", .inputs = {{{333}}}, .kernel = "elementwise"});
+  add({.name = "unary_called_tail",
+       .op = "Add",
+       .inputs = {{{5, 7}}, {{7}}},
+       .tail = Tail{{.op = "Sinh"}},
+       .kernel = "elementwise"});
+  {
+    Case c = convolution("tail_called", {1, 4, 14, 14}, {16, 4, 3, 3}, {{"pads", list({1, 1, 1, 1})}});
+    c.tail = Tail{{.op = "Atan"}};
+    add(std::move(c));
+  }
   add({.name = "clip", .op = "Clip", .inputs = {{{333}}, {{}, true, {-0.5}}, {{}, true, {1}}}, .kernel = "elementwise"});
   add({.name = "clip_low", .op = "Clip", .inputs = {{{333}}, none(), {{}, true, {1}}}, .kernel = "elementwise"});
   for (double exponent : {3.0, -0.5})

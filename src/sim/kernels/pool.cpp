@@ -1,5 +1,5 @@
 // MaxPool and AveragePool on up to three spatial axes. A window over several planes reads copies of them that lie one
-// behind the other.
+// after the other.
 #include <algorithm>
 #include <limits>
 

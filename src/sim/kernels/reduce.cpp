@@ -60,7 +60,7 @@ std::unique_ptr<State> plan(const KernelQuery& q) {
   }
   auto s = std::make_unique<State>();
   s->row = *row;
-  // 0 before, 1 inside, 2 behind the reduced axes; a second group of reduced axes is not for this kernel.
+  // 0 before, 1 inside, 2 after the reduced axes; a second group of reduced axes is not for this kernel.
   int place = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     if (x[i] == 1) continue;

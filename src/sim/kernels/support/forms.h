@@ -51,6 +51,7 @@ enum class Fn : uint8_t {
   Cube,
   InverseSqrt,
   ScaleShift /* a x + b */,
+  Called /* Step::call(x, a, b), one element after the other */,
   // of x and an operand y
   Add,
   Subtract,
@@ -70,6 +71,7 @@ struct Step {
   Fn fn = Fn::Identity;
   Storage storage = Storage::Float;  // of the operand
   float a = 0, b = 0;
+  float (*call)(float x, float a, float b) = nullptr;  // of Fn::Called
   const void* operand = nullptr;
   int64_t batch_stride = 0, row_stride = 0, column_stride = 0;
 };
@@ -153,7 +155,7 @@ struct PadRows {
   int64_t stride = 1;
   int64_t phase_size = 0;  // floats per phase, a multiple of 16
   float fill = 0;
-  float* y = nullptr;  // up to 15 floats behind the last row are written too
+  float* y = nullptr;  // up to 15 floats after the last row are written too
 };
 // Rows of results, one below the other: result (r, c) reads x[r * row_step + offsets[t] + c]. May read up to 15 floats beyond
 // the last column's.

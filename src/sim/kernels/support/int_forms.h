@@ -77,7 +77,7 @@ struct IntSegment {
 // y = table[clamp(((sum + bias) * factor + (addend - add_zero) * add_factor + 2^31) >> 32) + zero, low, high)], factors by row.
 struct IntProduct {
   Dot dot = Dot::Words;
-  const int32_t* a = nullptr;  // panels of kIntRows rows, one behind the other
+  const int32_t* a = nullptr;  // panels of kIntRows rows, one after the other
   const std::byte* b = nullptr;
   const int64_t* offsets = nullptr;
   int64_t depth = 0;

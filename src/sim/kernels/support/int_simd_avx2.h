@@ -128,7 +128,7 @@ ORKNN_SIMD void store_bytes(uint8_t* to, Bytes v, int64_t count) {
   std::memcpy(to, buffer, static_cast<size_t>(count));
 }
 
-// Up to sixteen bytes, zeros behind them; four vectors, of which `count` dwords are stored.
+// Up to sixteen bytes, zeros after them; four vectors, of which `count` dwords are stored.
 ORKNN_SIMD __m128i load_bytes(const uint8_t* from, int64_t count) {
   if (count >= 16) return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
   alignas(16) uint8_t buffer[16] = {};

@@ -129,7 +129,7 @@ ORKNN_SIMD void load_segments(const uint8_t* x, const IntSegment* segments, int6
   _mm512_store_si512(to, v);
 }
 
-// Up to sixteen bytes, zeros behind them; four vectors, of which `count` dwords are stored.
+// Up to sixteen bytes, zeros after them; four vectors, of which `count` dwords are stored.
 ORKNN_SIMD __m128i load_bytes(const uint8_t* from, int64_t count) { return _mm_maskz_loadu_epi8(first(count), from); }
 ORKNN_SIMD void store_dwords(int32_t* to, const __m128i (&v)[4], int64_t count) {
   const __m512i low = _mm512_inserti32x4(_mm512_castsi128_si512(v[0]), v[1], 1),

@@ -44,7 +44,7 @@ ORKNN_SIMD void store_part(Half* p, Vec a, int n) {
 ORKNN_SIMD Vec gather(const float* p, const int32_t* at) {
   return {_mm256_setr_ps(p[at[0]], p[at[1]], p[at[2]], p[at[3]], p[at[4]], p[at[5]], p[at[6]], p[at[7]])};
 }
-// Elements p[0], p[2], p[4], ...; reads nothing behind the last one.
+// Elements p[0], p[2], p[4], ...; reads nothing after the last one.
 ORKNN_SIMD Vec load_even(const float* p) {
   const __m256 low = _mm256_loadu_ps(p), high = _mm256_loadu_ps(p + 7);
   const __m256 mixed = _mm256_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 2, 0));

@@ -35,7 +35,7 @@ ORKNN_SIMD void store_part(Half* p, Vec a, int n) {
 }
 // p[at[0]], p[at[1]], ...
 ORKNN_SIMD Vec gather(const float* p, const int32_t* at) { return {_mm512_i32gather_ps(_mm512_loadu_si512(at), p, 4)}; }
-// Elements p[0], p[2], p[4], ...; reads nothing behind the last one.
+// Elements p[0], p[2], p[4], ...; reads nothing after the last one.
 ORKNN_SIMD Vec load_even(const float* p) {
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
   return {_mm512_permutex2var_ps(_mm512_loadu_ps(p), even, _mm512_loadu_ps(p + 15))};

@@ -43,7 +43,7 @@ ORKNN_SIMD void store_part(T* p, Vec a, int n) {
 }
 // p[at[0]], p[at[1]], ...
 ORKNN_SIMD Vec gather(const float* p, const int32_t* at) { return {Floats{p[at[0]], p[at[1]], p[at[2]], p[at[3]]}}; }
-// Elements p[0], p[2], p[4], ...; reads nothing behind the last one.
+// Elements p[0], p[2], p[4], ...; reads nothing after the last one.
 template <class T>
 ORKNN_SIMD Vec load_even(const T* p) {
   return {Floats{p[0], p[2], p[4], p[6]}};

@@ -110,6 +110,11 @@ static void apply_steps(float* values, int64_t row_stride, int64_t rows, int64_t
                         int64_t batch, int64_t row, int64_t column) {
   for (int64_t i = 0; i < step_count; ++i) {
     const Step& s = steps[i];
+    if (s.fn == Fn::Called) {
+      for (int64_t r = 0; r < rows; ++r)
+        for (float *p = values + r * row_stride, *end = p + columns; p != end; ++p) *p = s.call(*p, s.a, s.b);
+      continue;
+    }
     if (!takes_operand(s.fn)) {
       with_unary(s.fn, s.a, s.b, [&](auto f) { map_block(values, row_stride, rows, columns, f); });
       continue;

@@ -1,7 +1,8 @@
 #include "sim/kernels/support/tail.h"
 
-#include <cmath>
 #include <limits>
+
+#include "ops/facts.h"
 
 namespace orknn::sim::kernels {
 
@@ -11,40 +12,67 @@ std::optional<Storage> storage_of(DType dtype) {
   return std::nullopt;
 }
 
-std::optional<FnCall> unary_function(std::string_view op, const ir::Attributes& attributes) {
-  const auto f = [&](std::string_view name, double fallback) { return static_cast<float>(attributes.float_or(name, fallback)); };
+namespace {
+// Ops whose function exists on vectors. The parameters of a row's function are the attributes that the op names
+// (OpDef::scalar).
+struct VectorFunction {
+  std::string_view op;
+  Fn fn;
+};
+constexpr VectorFunction kVectorFunctions[] = {
+    {"Relu", Fn::Relu},
+    {"LeakyRelu", Fn::LeakyRelu},
+    {"Sigmoid", Fn::Sigmoid},
+    {"Swish", Fn::Swish},
+    {"HardSwish", Fn::HardSwish},
+    {"HardSigmoid", Fn::HardSigmoid},
+    {"Tanh", Fn::Tanh},
+    {"Mish", Fn::Mish},
+    {"Elu", Fn::Elu},
+    {"Selu", Fn::Selu},
+    {"Celu", Fn::Celu},
+    {"Softplus", Fn::Softplus},
+    {"Softsign", Fn::Softsign},
+    {"ThresholdedRelu", Fn::ThresholdedRelu},
+    {"Exp", Fn::Exp},
+    {"Log", Fn::Log},
+    {"Sqrt", Fn::Sqrt},
+    {"Reciprocal", Fn::Reciprocal},
+    {"Neg", Fn::Negate},
+    {"Abs", Fn::Abs},
+    {"Erf", Fn::Erf},
+    {"Floor", Fn::Floor},
+    {"Ceil", Fn::Ceil},
+    {"Round", Fn::Round},
+    {"Sin", Fn::Sin},
+    {"Cos", Fn::Cos},
+    {"Sign", Fn::Sign},
+    {"Identity", Fn::Identity},
+};
+
+// An attribute of a step, or what the op's schema says where it is absent.
+float parameter(const ir::OpDef& def, const ir::Attributes& attributes, std::string_view name) {
+  for (const ir::AttributeDef& a : def.attributes)
+    if (a.name == name) return static_cast<float>(attributes.float_or(name, std::get<double>(*a.fallback)));
+  return 0;
+}
+}  // namespace
+
+std::optional<Step> unary_step(std::string_view op, const ir::Attributes& attributes) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (op == "Relu") return FnCall{Fn::Relu};
-  if (op == "Clip") return FnCall{Fn::Clip, f("min", -kInfinity), f("max", kInfinity)};
-  if (op == "LeakyRelu") return FnCall{Fn::LeakyRelu, f("alpha", 0.01)};
-  if (op == "Sigmoid") return FnCall{Fn::Sigmoid};
-  if (op == "Swish") return FnCall{Fn::Swish, f("alpha", 1.0)};
-  if (op == "HardSwish") return FnCall{Fn::HardSwish};
-  if (op == "HardSigmoid") return FnCall{Fn::HardSigmoid, f("alpha", 0.2), f("beta", 0.5)};
-  if (op == "Tanh") return FnCall{Fn::Tanh};
-  if (op == "Gelu") return FnCall{attributes.string_or("approximate", "none") == "tanh" ? Fn::GeluTanh : Fn::Gelu};
-  if (op == "Mish") return FnCall{Fn::Mish};
-  if (op == "Elu") return FnCall{Fn::Elu, f("alpha", 1.0)};
-  if (op == "Selu") return FnCall{Fn::Selu, f("alpha", 1.67326319217681884765625), f("gamma", 1.05070102214813232421875)};
-  if (op == "Celu") return FnCall{Fn::Celu, f("alpha", 1.0)};
-  if (op == "Softplus") return FnCall{Fn::Softplus};
-  if (op == "Softsign") return FnCall{Fn::Softsign};
-  if (op == "ThresholdedRelu") return FnCall{Fn::ThresholdedRelu, f("alpha", 1.0)};
-  if (op == "Exp") return FnCall{Fn::Exp};
-  if (op == "Log") return FnCall{Fn::Log};
-  if (op == "Sqrt") return FnCall{Fn::Sqrt};
-  if (op == "Reciprocal") return FnCall{Fn::Reciprocal};
-  if (op == "Neg") return FnCall{Fn::Negate};
-  if (op == "Abs") return FnCall{Fn::Abs};
-  if (op == "Erf") return FnCall{Fn::Erf};
-  if (op == "Floor") return FnCall{Fn::Floor};
-  if (op == "Ceil") return FnCall{Fn::Ceil};
-  if (op == "Round") return FnCall{Fn::Round};
-  if (op == "Sin") return FnCall{Fn::Sin};
-  if (op == "Cos") return FnCall{Fn::Cos};
-  if (op == "Sign") return FnCall{Fn::Sign};
-  if (op == "Identity") return FnCall{Fn::Identity};
-  return std::nullopt;
+  if (op == "Clip")
+    return Step{.fn = Fn::Clip,
+                .a = static_cast<float>(attributes.float_or("min", -kInfinity)),
+                .b = static_cast<float>(attributes.float_or("max", kInfinity))};
+  if (op == "Gelu") return Step{.fn = attributes.string_or("approximate", "none") == "tanh" ? Fn::GeluTanh : Fn::Gelu};
+  const ir::OpDef& def = ops::facts_of(op);
+  Step step{.fn = Fn::Called,
+            .a = parameter(def, attributes, def.scalar.a),
+            .b = parameter(def, attributes, def.scalar.b),
+            .call = def.scalar.call};
+  for (const VectorFunction& row : kVectorFunctions)
+    if (row.op == op) step.fn = row.fn;
+  return step.fn != Fn::Called || step.call ? std::optional(step) : std::nullopt;
 }
 
 std::optional<Fn> binary_function(std::string_view op, bool swapped) {
@@ -77,11 +105,9 @@ std::optional<TailPlan> TailPlan::create(const KernelQuery& query, MatrixView vi
   for (const ir::TailStep& tail : query.node.tail) {
     Step step;
     if (tail.operand < 0) {
-      const std::optional<FnCall> call = unary_function(tail.op, tail.attributes);
-      if (!call) return std::nullopt;
-      step.fn = call->fn;
-      step.a = call->a;
-      step.b = call->b;
+      const std::optional<Step> function = unary_step(tail.op, tail.attributes);
+      if (!function) return std::nullopt;
+      step = *function;
     } else {
       const std::optional<Fn> fn = binary_function(tail.op, tail.operand_first);
       const OperandFacts& operand = query.inputs[static_cast<size_t>(tail.operand)];

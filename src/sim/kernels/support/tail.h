@@ -13,12 +13,9 @@ namespace orknn::sim::kernels {
 // Float32 or float16: what the cores compute with. Nothing for other types.
 std::optional<Storage> storage_of(DType dtype);
 
-// The function of one value that an op with these attributes computes; nothing when the cores have none for it.
-struct FnCall {
-  Fn fn = Fn::Identity;
-  float a = 0, b = 0;
-};
-std::optional<FnCall> unary_function(std::string_view op, const ir::Attributes& attributes);
+// The function of one value that an op with these attributes computes, as a step without operand; nothing when it is none. Ops
+// that the cores have no function for are called element by element.
+std::optional<Step> unary_step(std::string_view op, const ir::Attributes& attributes);
 // The function of x and y; `swapped` when x is the op's second input.
 std::optional<Fn> binary_function(std::string_view op, bool swapped);
 
