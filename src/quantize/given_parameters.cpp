@@ -8,8 +8,11 @@
 #include "ir/infer.h"
 #include "ir/patch.h"
 #include "ops/eval.h"
+#include "ops/facts.h"
 #include "ops/support/quantization.h"
 #include "quantize/integer_graph.h"
+#include "quantize/layer_weights.h"
+#include "quantize/tails.h"
 
 namespace orknn::quantize {
 using namespace ir;
@@ -58,19 +61,14 @@ std::optional<Grid> stated_grid(const Graph& g, const Node& n) {
   return make_grid(to_doubles(scale->view())[0], zero ? to_ints(zero->view())[0] : 0, type);
 }
 
-// A function that cannot leave the range of what it reads.
-bool stays_in_range(std::string_view op) {
-  return op == "Relu" || op == "Clip" || op == "LeakyRelu" || op == "AveragePool" || op == "GlobalAveragePool" ||
-         op == "ReduceMean";
-}
-
 class Reader {
  public:
-  Reader(Graph& graph, const OpSet& ops) : graph_(graph), ops_(ops) {}
+  Reader(Graph& graph, const OpSet& ops, const passes::Options& options, passes::Trace* trace)
+      : graph_(graph), ops_(ops), options_(options), trace_(trace) {}
 
-  Result<Assignment> run() {
+  Result<Plan> run() {
     ORKNN_TRY(fold_constants());
-    ORKNN_TRY(split_tails(graph_, ops_));
+    ORKNN_TRY(fit_tails(graph_, ops_, options_, trace_));
     group_integers();
     for (NodeId id : std::vector<NodeId>(graph_.order())) absorb(id);
     ORKNN_TRY(infer_shapes(graph_, ops_));
@@ -81,7 +79,7 @@ class Reader {
   }
 
  private:
-  // Constants in front of conversions; the optimizer leaves large ones alone at level 0.
+  // Constants before conversions; the optimizer leaves large ones alone at level 0.
   Status fold_constants() {
     for (NodeId id : std::vector<NodeId>(graph_.order())) {
       const Node n = graph_.node(id);
@@ -294,7 +292,7 @@ class Reader {
           grid(y) = before;
       }
     }
-    // Backwards to layers that only a copy stands behind.
+    // Backwards to layers that only a copy reads.
     const std::vector<NodeId> order = graph_.order();
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
       const Node& n = graph_.node(*it);
@@ -310,10 +308,10 @@ class Reader {
   // The result of such a node can take parameters that nobody stated.
   bool lends(const Node& n) const {
     return n.output() && n.input(0) && n.tail.empty() &&
-           (n.op == "Concat" || is_move(n) || stays_in_range(n.op) || has_unit_range(n.op) || has_symmetric_range(n.op));
+           (n.op == "Concat" || is_move(n) || ops::facts_of(n).keeps_range || has_unit_range(n.op) || has_symmetric_range(n.op));
   }
 
-  // Tensors with a quantized layer behind them, directly or behind layers that take a neighbour's parameters.
+  // Tensors that a quantized layer reads, directly or after layers that take a neighbour's parameters.
   std::vector<char> find_needed() {
     std::vector<char> needed(graph_.tensor_count(), 0);
     const std::vector<NodeId>& order = graph_.order();
@@ -358,7 +356,7 @@ class Reader {
       std::vector<Node> steps;
       for (TensorId& t : n.outputs) {
         if (!t || !grid(t) || *grid(t) == before) continue;
-        steps.push_back(step_behind(n, t, "/moved"));
+        steps.push_back(step_after(n, t, "/moved"));
         t = steps.back().inputs[0];
         grid(t) = before;
       }
@@ -377,7 +375,7 @@ class Reader {
       std::vector<Node> steps;
       for (TensorId& t : n.outputs)
         if (t && stated_.contains(t.index)) {
-          steps.push_back(step_behind(n, t, "/rounded"));
+          steps.push_back(step_after(n, t, "/rounded"));
           t = steps.back().inputs[0];
         }
       if (steps.empty()) continue;
@@ -387,7 +385,7 @@ class Reader {
   }
 
   // An Identity that makes `t` from a new tensor, which node `n` is to make.
-  Node step_behind(const Node& n, TensorId t, std::string_view suffix) {
+  Node step_after(const Node& n, TensorId t, std::string_view suffix) {
     const Tensor described = graph_.tensor(t);
     Node step;
     step.op = "Identity";
@@ -400,8 +398,8 @@ class Reader {
   }
 
   // --- what each layer becomes
-  Assignment assign() {
-    Assignment result;
+  Plan assign() {
+    Plan result;
     result.integer_inputs = true;  // they are rounded even where only float layers read them
     grids_.resize(graph_.tensor_count());
     for (const std::optional<Grid>& g : grids_) {
@@ -423,7 +421,7 @@ class Reader {
     if (n.op == "Identity" && !grid(n.input(0)) && grid(n.output())) return f;  // a conversion that others read past: it rounds
     if (tail_steps_taken(graph_, n, f.form) != n.tail.size()) return {Form::Float, "its fused steps have no integer form"};
     const auto stated = [&](TensorId t) { return !t || graph_.is_constant(t) || grid(t); };
-    const size_t data = f.form == Form::Concat ? n.own_input_count() : f.form == Form::Binary || f.form == Form::MatMul ? 2 : 1;
+    const size_t data = data_inputs(n, f.form);
     for (size_t i = 0; i < n.inputs.size(); ++i)
       if ((i < data || i >= n.own_input_count()) && !stated(n.inputs[i]))
         return {Form::Float, "the model states no parameters for '" + graph_.tensor(n.inputs[i]).name + "'"};
@@ -434,6 +432,8 @@ class Reader {
 
   Graph& graph_;
   const OpSet& ops_;
+  const passes::Options& options_;
+  passes::Trace* trace_;
   std::vector<size_t> parent_;
   std::vector<Group> groups_;
   std::vector<bool> was_integer_;
@@ -582,12 +582,21 @@ Status require_one_scale_per_tensor(const Graph& graph) {
   return problems;
 }
 
-Result<std::vector<LayerDecision>> use_given_parameters(Graph& graph, const OpSet& ops) {
-  Graph reals = graph;
-  ORKNN_TRY_ASSIGN(Assignment assignment, Reader(reals, ops).run());
-  ORKNN_TRY_ASSIGN(Graph integers, make_integer_graph(reals, ops, assignment, {}, {}));
-  std::vector<LayerDecision> decisions = describe(reals, assignment);
-  graph = std::move(integers);
+Result<std::vector<LayerDecision>> use_given_parameters(Graph& graph, const OpSet& ops, const passes::Options& options,
+                                                        passes::Trace* trace) {
+  Plan plan;
+  std::vector<LayerDecision> decisions;
+  const auto read = [&](passes::Rewriter& rewriter) -> Status {
+    Graph reals = rewriter.graph();
+    ORKNN_TRY_ASSIGN(plan, Reader(reals, ops, options, trace).run());
+    return rewriter.replace_graph(std::move(reals));
+  };
+  ORKNN_TRY(run_steps(
+      graph, ops,
+      {pass_of(kReadParameters, read),
+       pass_of(kRoundWeights, [&](passes::Rewriter& rewriter) { return round_layer_weights(rewriter, {}, {}, plan); }),
+       pass_of(kLowerToIntegers, [&](passes::Rewriter& rewriter) { return lower_to_integers(rewriter, plan, decisions); })},
+      options, trace));
   return decisions;
 }
 

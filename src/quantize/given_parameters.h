@@ -23,7 +23,8 @@ Status require_one_scale_per_tensor(const ir::Graph& graph);
 // stated there. uint8 becomes int8 with the zero point less 128. A layer without parameters of its own takes its neighbour's
 // where it cannot leave that range, or the range of its function; other layers without parameters stay in float. Inputs and
 // outputs keep names and order; integers without a stated scale stay the integers they were.
-Result<std::vector<LayerDecision>> use_given_parameters(ir::Graph& graph, const ir::OpSet& ops);
+Result<std::vector<LayerDecision>> use_given_parameters(ir::Graph& graph, const ir::OpSet& ops,
+                                                        const passes::Options& options = {}, passes::Trace* trace = nullptr);
 
 // The optimizer notes on float constants which integers they were; graphs that stay as they are do not carry that further.
 void forget_constant_grids(ir::Graph& graph);

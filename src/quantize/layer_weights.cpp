@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "ops/eval.h"
+#include "ops/facts.h"
 #include "quantize/adaptive_rounding.h"
 #include "quantize/bias_correction.h"
 #include "quantize/forms/functions.h"
@@ -26,7 +27,8 @@ struct RealWeights {
 RealWeights conv_weights(const Graph& g, const Node& n) {
   RealWeights w{*g.constant(n.input(1)), g.tensor(n.input(1)).quant, 0, {}};
   // Weights of a transposed convolution are [in, out / group, ...]: with groups a channel is no axis of its own.
-  if (n.op == "ConvTranspose") w.channels = n.attributes.int_or("group", 1) == 1 ? std::optional<int64_t>(1) : std::nullopt;
+  if (ops::facts_of(n).weights == Weights::InOut)
+    w.channels = n.attributes.int_or("group", 1) == 1 ? std::optional<int64_t>(1) : std::nullopt;
   if (n.has_input(2)) w.bias = to_doubles(g.constant(n.input(2))->view());
   return w;
 }
@@ -84,6 +86,7 @@ class LayerRounding {
         node_(node),
         calibration_(calibration),
         options_(options),
+        weights_(ops::facts_of(node).weights),
         format_(format_of(options, graph.tensor(node.output()).name)) {}
 
   LayerWeights round(const RealWeights& w, double x_scale) const {
@@ -103,7 +106,7 @@ class LayerRounding {
     }
     result.rounded = round_weights(w.values, result.axis, least, format_.weights, format_.power_of_two);
     // A transposed convolution spreads its weights over results that each see a part of them.
-    if (node_.op == "Conv" && result.rounded.values.dtype() == DType::Int8)
+    if (weights_ == Weights::OutIn && result.rounded.values.dtype() == DType::Int8)
       result.shift = bias_correction(node_, w.values, result.rounded, channels_of(node_.input(0)));
     return result;
   }
@@ -116,8 +119,8 @@ class LayerRounding {
     if (it == calibration_.rounded->end()) return nullptr;
     const RoundedLayer& ahead = it->second;
     const std::vector<double>& scales = ahead.weights.scales;
-    if (node_.op == "ConvTranspose" || ahead.weights.values.dims() != w.dims()) return nullptr;
-    const auto outputs = static_cast<size_t>(node_.op == "Conv" ? w.dims()[0] : w.dims().back());
+    if (weights_ == Weights::InOut || ahead.weights.values.dims() != w.dims()) return nullptr;
+    const auto outputs = static_cast<size_t>(weights_ == Weights::OutIn ? w.dims()[0] : w.dims().back());
     if (scales.size() != (axis ? outputs : 1) || ahead.bias_shift.size() != outputs) return nullptr;
     for (size_t i = 0; i < least.size(); ++i)
       if (least[i] > scales[scales.size() == 1 ? 0 : i]) return nullptr;
@@ -139,6 +142,7 @@ class LayerRounding {
   const Node& node_;
   const Calibration& calibration_;
   const QuantizeOptions& options_;
+  Weights weights_;
   const NumberFormat& format_;
 };
 
@@ -149,7 +153,8 @@ std::string to_text(double value) {
 }
 }  // namespace
 
-Status round_layer_weights(passes::Rewriter& rewriter, const Calibration& calibration, const QuantizeOptions& options, Plan& plan) {
+Status round_layer_weights(passes::Rewriter& rewriter, const Calibration& calibration, const QuantizeOptions& options,
+                           Plan& plan) {
   const Graph& graph = rewriter.graph();
   for (NodeId id : graph.order()) {
     const Node& n = graph.node(id);

@@ -199,8 +199,9 @@ TEST(Parameters, SmallScoresKeepTheirSteps) {
 
 // The optimizer folds constants; at level 0 and above a size it leaves them.
 TEST(Parameters, LayersOfConstantDataStayInFloat) {
-  for (const char* layer : {"Relu(%c)", "Conv(%c, %w)", "MaxPool(%c) {kernel_shape = [2,2]}", "AveragePool(%c) {kernel_shape = [2,2]}",
-                            "GlobalAveragePool(%c)", "Softmax(%c)", "Transpose(%c) {perm = [0, 1, 3, 2]}"}) {
+  for (const char* layer :
+       {"Relu(%c)", "Conv(%c, %w)", "MaxPool(%c) {kernel_shape = [2,2]}", "AveragePool(%c) {kernel_shape = [2,2]}",
+        "GlobalAveragePool(%c)", "Softmax(%c)", "Transpose(%c) {perm = [0, 1, 3, 2]}"}) {
     SCOPED_TRACE(layer);
     Graph graph = graph_of(std::string(R"(graph "g" (%x: float32[1,2,4,4]) -> (%y, %z) {
   %c: float32[1,2,4,4] = const splat 0.5

@@ -30,8 +30,7 @@ std::optional<Patch> join_constant(const Graph& g, NodeId id) {
   if (!before || !g.is_constant(constant) || g.reader_count(value) != 1) return std::nullopt;
   Node whole = g.node(before);
   const Form form = layer_form(g, whole).form;
-  if (whole.outputs.size() != 1 ||
-      (form != Form::Binary && (whole.tail.empty() || (form != Form::Conv && form != Form::MatMul))))
+  if (whole.outputs.size() != 1 || (form != Form::Binary && (whole.tail.empty() || (form != Form::Conv && form != Form::MatMul))))
     return std::nullopt;
   if (tail_steps_taken(g, whole, form) != whole.tail.size() || g.tensor(value).shape != g.tensor(n.output()).shape)
     return std::nullopt;
@@ -59,10 +58,10 @@ Node node_of(Patch& patch, const Node& layer, const TailStep& s, TensorId value,
     step.inputs.insert(s.operand_first ? step.inputs.begin() : step.inputs.end(), layer.inputs[static_cast<size_t>(s.operand)]);
   if (s.op == "Clip")  // a step states its bounds as attributes, a node as inputs
     for (const char* name : {"min", "max"}) {
-      step.inputs.push_back(
-          s.attributes.has(name)
-              ? patch.add_constant(step.name + "/" + name, TensorData::scalar<float>(static_cast<float>(s.attributes.float_or(name, 0))))
-              : TensorId{});
+      step.inputs.push_back(s.attributes.has(name)
+                                ? patch.add_constant(step.name + "/" + name, TensorData::scalar<float>(static_cast<float>(
+                                                                                 s.attributes.float_or(name, 0))))
+                                : TensorId{});
       step.attributes.erase(name);
     }
   step.outputs = {result};
@@ -120,8 +119,8 @@ TailParts tail_parts(const Graph& g, const Node& n, Form form) {
       ++at;
     }
   }
-  if (const TensorId other = added(); form != Form::Binary && other && !g.is_constant(other) && g.tensor(other).dtype == DType::Float32 &&
-                                      result && dims_of(g, other) == result) {
+  if (const TensorId other = added(); form != Form::Binary && other && !g.is_constant(other) &&
+                                      g.tensor(other).dtype == DType::Float32 && result && dims_of(g, other) == result) {
     parts.addend = other;
     ++at;
   }

@@ -79,7 +79,8 @@ Result<Target> through_table(const Lowering& l, const Functions& f, TensorId y) 
   target.type = l.type(y);
   target.scale = (part.high - part.low) / static_cast<double>(entries - 1);
   target.zero_point = static_cast<int64_t>(std::nearbyint(-part.low / target.scale));
-  if (target.zero_point < INT16_MIN || target.zero_point > INT16_MAX) return unsupported("the function changes too far from zero");
+  if (target.zero_point < INT16_MIN || target.zero_point > INT16_MAX)
+    return unsupported("the function changes too far from zero");
   target.low = 0;
   target.high = entries - 1;
   std::vector<double> x(static_cast<size_t>(entries));

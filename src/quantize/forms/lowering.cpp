@@ -63,8 +63,7 @@ TensorId Lowering::real(TensorId old) {
 TensorId Lowering::integer(TensorId old) {
   Versions& v = versions(old);
   if (!v.integer)
-    v.integer =
-        convert("QuantizeLinear", old, v.real, in_.tensor(old).name + "_" + std::string(dtype_name(type(old))), true);
+    v.integer = convert("QuantizeLinear", old, v.real, in_.tensor(old).name + "_" + std::string(dtype_name(type(old))), true);
   return v.integer;
 }
 
@@ -72,8 +71,8 @@ TensorId Lowering::primary(TensorId old) { return versions(old).integer ? versio
 
 void Lowering::add_input(TensorId t) {
   const auto users = in_.users(t);
-  const bool integer =
-      parameters(t) && (plan_.integer_inputs || std::ranges::any_of(users, [&](NodeId u) { return plan_.form(u).form != Form::Float; }));
+  const bool integer = parameters(t) && (plan_.integer_inputs ||
+                                         std::ranges::any_of(users, [&](NodeId u) { return plan_.form(u).form != Form::Float; }));
   const TensorId made = declare(t, in_.tensor(t).name, integer);
   (integer ? versions(t).integer : versions(t).real) = made;
   out_.inputs().push_back(made);

@@ -69,7 +69,8 @@ QuantParams bias_parameters(std::span<const double> bias, std::span<const double
 
 ProductWeights add_weights(Lowering& l, const Node& n, const LayerWeights& weights) {
   const QuantizedWeights& q = weights.rounded;
-  const TensorId tensor = l.constant(l.graph().tensor(n.input(1)).name + "_" + std::string(dtype_name(q.values.dtype())), q.values);
+  const TensorId tensor =
+      l.constant(l.graph().tensor(n.input(1)).name + "_" + std::string(dtype_name(q.values.dtype())), q.values);
   QuantParams p;
   p.scale.assign(q.scales.begin(), q.scales.end());
   p.zero_point.assign(q.scales.size(), 0);
@@ -95,8 +96,7 @@ Result<Outcome> lower_product(Lowering& l, const Node& n, Form form, const std::
     units.push_back(l.scale(x) * w);
     ratios.push_back(l.scale(x) * w / target->scale);
   }
-  auto multipliers =
-      multipliers_of(ratios, parts.addend ? std::optional(l.scale(parts.addend) / target->scale) : std::nullopt);
+  auto multipliers = multipliers_of(ratios, parts.addend ? std::optional(l.scale(parts.addend) / target->scale) : std::nullopt);
   if (!multipliers) return l.scale_too_small(y);
   TensorId bias;
   if (!weights.bias.empty()) {
@@ -105,9 +105,8 @@ Result<Outcome> lower_product(Lowering& l, const Node& n, Form form, const std::
     bias = l.constant(bias_name(l.graph(), n, parts), std::move(*values));
     l.out().tensor(bias).quant = bias_parameters(weights.bias, units, l.parameters(x)->fixed_point);
   }
-  if (!parts.slopes.empty() &&
-      !set_slopes(attributes, l.scale(x) / target->scale, {weights.scales.begin(), weights.scales.end()}, parts.slopes,
-                  multipliers->factors, multipliers->shifts))
+  if (!parts.slopes.empty() && !set_slopes(attributes, l.scale(x) / target->scale, {weights.scales.begin(), weights.scales.end()},
+                                           parts.slopes, multipliers->factors, multipliers->shifts))
     return l.scale_too_small(y);
   attributes.set("x_zero_point", l.zero(x));
   if (parts.addend) {

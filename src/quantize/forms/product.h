@@ -7,9 +7,9 @@ namespace orknn::quantize {
 
 // The second operand of a product and what its integers mean.
 struct ProductWeights {
-  ir::TensorId tensor;                   // of the integer graph
-  std::span<const double> scales;        // one, or one per output channel
-  std::span<const double> bias = {};     // in real numbers; empty = none
+  ir::TensorId tensor;                // of the integer graph
+  std::span<const double> scales;     // one, or one per output channel
+  std::span<const double> bias = {};  // in real numbers; empty = none
 };
 
 // Adds the constant weights of a layer to the integer graph.
