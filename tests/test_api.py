@@ -260,11 +260,40 @@ def test_wrong_mean_length_fails_at_load(conv_model, capfd):
         (dict(remove_weight=True), "remove_weight"),
         (dict(disable_rules="fold"), "disable_rules"),
         (dict(mean_values="abc"), "mean_values"),
+        (dict(quantized_dtype=8), "Invalid quantized_dtype '8', expect in"),
+        (dict(optimization_level=2**40), "Invalid optimization_level 1099511627776"),
+        (dict(optimization_level="3"), "Invalid optimization_level '3', expect a whole number!"),
+        (dict(std_values=[[1, 0, 1]]), "Invalid std_values .*zero is not allowed!"),
+        (dict(mean_values=[[float("nan")]]), "Invalid mean_values .*expect finite numbers!"),
+        (dict(op_target=["cpu"]), "Invalid op_target .*expect a dict"),
+        (dict(single_core_mode="yes"), "Invalid single_core_mode 'yes', expect True or False!"),
+        (dict(auto_hybrid_cos_thresh=True), "Invalid auto_hybrid_cos_thresh True, expect a number!"),
+        (dict(auto_hybrid_cos_thresh=1.5), "Invalid auto_hybrid_cos_thresh 1.5, expect a number above 0 and up to 1!"),
+        (dict(auto_hybrid_euc_thresh=0), "Invalid auto_hybrid_euc_thresh 0, expect None or a number above 0!"),
+        (dict(custom_string="x" * 1024), "Invalid custom_string, expect at most 1023 bytes!"),
+        (dict(quantized_algorithm="gdq"), "it needs quantized_dtype 'w4a16' or 'w8a16'!"),
+        (dict(reorder_channel="2 1 0", quant_img_RGB2BGR=True), "would swap them back"),
+        (dict(target_platform=["rk3588", "rk3566"]), "Invalid target_platform 'rk3566'.*must run the same model"),
+        (dict(target_platform=[]), "Invalid target_platform"),
+        (dict(channel_mean_value="1 2 x"), "Invalid channel_mean_value"),
     ],
 )
 def test_config_refuses(options, text):
     with pytest.raises(ValueError, match=text):
         RKNN().config(**{"target_platform": "rk3588", **options})
+
+
+def test_config_reports_every_wrong_value():
+    with pytest.raises(ValueError) as refused:
+        RKNN().config(target_platform="rk3588", float_dtype="int3", optimization_level=9)
+    assert "Invalid float_dtype 'int3'" in str(refused.value) and "Invalid optimization_level 9" in str(refused.value)
+
+
+def test_config_warns_of_what_is_not_available(capfd):
+    RKNN().config(target_platform="rk3588", model_pruning=True, remove_reshape=False, quantized_hybrid_level=1)
+    said = capfd.readouterr().err
+    assert said.count("'model_pruning' is not available yet and is ignored!") == 1 and "remove_reshape" not in said
+    assert "'quantized_hybrid_level' has no effect and is ignored!" in said
 
 
 def test_red_and_blue_per_input(conv_model, tmp_path, capfd):

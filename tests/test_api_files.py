@@ -1,6 +1,7 @@
 """Files that the RKNN class reads and writes, the memory it takes, and several objects at once."""
 
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -204,6 +205,39 @@ def test_file_names_are_any_bytes(tmp_path, conv_model, name):
     assert rknn.load_onnx(os.fsencode(source)) == 0 and rknn.build(do_quantization=False) == 0
     assert rknn.export_rknn(out) == 0 and rknn.load_rknn(os.fsencode(out)) == 0 and rknn.init_runtime() == 0
     assert rknn.load_onnx(str(out) + ".missing") == -1 and rknn.export_rknn("") == -1 and rknn.load_rknn("") == -1
+
+
+@pytest.mark.parametrize("form", [os.fsencode, os.fsdecode, pathlib.Path])
+def test_every_path_is_any_bytes(tmp_path, monkeypatch, conv_model, capfd, form):
+    """Lists of samples, the files of hybrid quantization and the folders of accuracy_analysis, in each form of a file name."""
+    folder = os.path.join(os.fsencode(tmp_path), b"folder \xff\xfe")
+    os.mkdir(folder)
+    monkeypatch.chdir(os.fsdecode(folder))
+    named = lambda name: form(os.fsdecode(os.path.join(folder, name)))
+    with open(named(b"x\xff.npy"), "wb") as file:
+        np.save(file, np.linspace(-1, 1, 3 * 8 * 6, dtype=np.float32).reshape(1, 3, 8, 6))
+    with open(named(b"list\xff.txt"), "wb") as file:
+        file.write(b"x\xff.npy\n")
+    shutil.copy(conv_model, named(b"m\xff.onnx"))
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(named(b"m\xff.onnx")) == 0
+    assert rknn.build(do_quantization=True, dataset=named(b"list\xff.txt")) == 0
+    for number, inputs in enumerate((named(b"list\xff.txt"), named(b"x\xff.npy"), [named(b"x\xff.npy")])):
+        output = named(b"snapshot\xff%d" % number)
+        assert rknn.accuracy_analysis(inputs, output_dir=output) == 0
+        assert os.path.exists(os.path.join(os.fsdecode(output), "error_analysis.txt"))
+    assert rknn.export_rknn(named(b"m\xff.rknn")) == 0
+    assert rknn.fetch_rknn_model_config(named(b"m\xff.rknn"))["name"] == "m\\xff"
+    assert rknn.hybrid_quantization_step1(dataset=named(b"list\xff.txt")) == 0
+    files = [named(b"m\xff" + ending) for ending in (b".model", b".data", b".quantization.cfg")]
+    for again in (
+        lambda built: built.hybrid_quantization_step2(*files, dataset=named(b"list\xff.txt")),
+        lambda built: built.direct_build(files[0], files[1]),
+    ):
+        built = RKNN()
+        assert again(built) == 0 and built.export_rknn(named(b"again\xff.rknn")) == 0
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_the_bytes_of_a_model_are_no_file_name(conv_model, capfd):

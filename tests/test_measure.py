@@ -1,6 +1,9 @@
 """eval_perf and eval_memory: the text clients search, the dictionaries they read."""
 
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -139,6 +142,25 @@ def test_memory(model, capfd):
         old["total_memory"]["maximum_allocation"]
         == old["system_memory"]["maximum_allocation"] + old["npu_memory"]["maximum_allocation"]
     )
+
+
+def test_the_size_of_the_file_is_known_without_writing_it(model, tmp_path):
+    """eval_memory works where no file may get a single byte, and gives the size that export_rknn writes."""
+    path = str(tmp_path / "m.rknn")
+    code = (
+        "import resource, signal, sys; from rknn.api import RKNN\n"
+        "r = RKNN(); r.config(target_platform='rk1808')\n"
+        "assert r.load_onnx(sys.argv[1]) == 0 and r.build(do_quantization=False) == 0 and r.init_runtime(eval_mem=True) == 0\n"
+        "limit = resource.getrlimit(resource.RLIMIT_FSIZE)\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, limit[1]))\n"
+        "size = r.eval_memory(is_print=False)['system_memory']['total_allocation']\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, limit)\n"
+        "assert r.export_rknn(sys.argv[2]) == 0\n"
+        "print(size)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, model, path], check=True, capture_output=True, text=True)
+    assert int(done.stdout) == os.path.getsize(path)
 
 
 def test_what_is_missing_is_said(model, capfd):

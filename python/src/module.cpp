@@ -22,7 +22,6 @@
 #include "platform/platforms.h"
 #include "runtime/perf_report.h"
 #include "runtime/session.h"
-#include "toolkit/accuracy.h"
 #include "toolkit/builder.h"
 
 namespace nb = nanobind;
@@ -32,7 +31,7 @@ namespace {
 
 using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
-// File names may be any bytes, as everywhere in Python.
+// File names may be any bytes, as everywhere in Python: they come as str (with its escapes), bytes or os.PathLike.
 using Path = std::filesystem::path;
 
 void check(const Status& status) {
@@ -42,6 +41,12 @@ template <class T>
 T take(Result<T> result) {
   check(result.status());
   return std::move(*result);
+}
+
+// Names of layers may be any bytes, Python's texts may not.
+std::vector<std::string> printable(std::vector<std::string> lines) {
+  for (std::string& line : lines) line = to_utf8(line);
+  return lines;
 }
 
 DType dtype_of_array(const Array& array) {
@@ -87,7 +92,7 @@ nb::list describe(const std::vector<runtime::PortInfo>& ports) {
   nb::list out;
   for (const runtime::PortInfo& p : ports) {
     nb::dict d;
-    d["name"] = p.name;
+    d["name"] = to_utf8(p.name);
     d["shape"] = p.dims;
     d["layout"] = p.layout == ir::Layout::NHWC ? "nhwc" : p.layout == ir::Layout::NCHW ? "nchw" : "";
     d["dtype"] = std::string(dtype_name(p.source_dtype));
@@ -124,10 +129,6 @@ nb::list run_session(runtime::Session& session, nb::list inputs) {
   return out;
 }
 
-}  // namespace
-
-namespace {
-
 // A finished .rknn with its bytes: what happens to the file afterwards has no effect on it.
 struct LoadedModel {
   std::shared_ptr<const MappedFile> file;
@@ -142,36 +143,47 @@ Result<LoadedModel> load_rknn(const Path& path) {
   return LoadedModel{std::move(*file), std::make_shared<const format::Model>(std::move(*model))};
 }
 
+// Sets the field of an option that was given.
 template <class T>
-T get(const nb::dict& options, const char* key) {
-  return nb::cast<T>(options[key]);
+void set(T& field, const nb::dict& options, const char* key) {
+  if (!options.contains(key)) return;
+  const nb::object value = options[key];
+  if (!nb::try_cast(value, field))
+    throw nb::value_error(("Invalid " + std::string(key) + " " + nb::repr(value).c_str() + "!").c_str());
 }
 
+// `options` as options.py makes them; the others keep their default values.
 toolkit::BuildConfig to_config(const nb::dict& options) {
   toolkit::BuildConfig c;
-  c.target_platform = get<std::string>(options, "target_platform");
-  c.mean_values = get<std::optional<toolkit::ChannelValues>>(options, "mean_values");
-  c.std_values = get<std::optional<toolkit::ChannelValues>>(options, "std_values");
-  c.one_value_for_all_channels = options.contains("one_value_for_all_channels");
-  c.quantized_dtype = get<std::string>(options, "quantized_dtype");
-  c.quantized_algorithm = get<std::string>(options, "quantized_algorithm");
-  c.quantized_method = get<std::string>(options, "quantized_method");
-  c.auto_hybrid_cos_thresh = get<double>(options, "auto_hybrid_cos_thresh");
-  c.auto_hybrid_euc_thresh = get<std::optional<double>>(options, "auto_hybrid_euc_thresh");
-  c.quant_img_RGB2BGR = get<std::vector<bool>>(options, "quant_img_RGB2BGR");
-  c.reorder_channel = get<std::vector<bool>>(options, "reorder_channel");
-  c.dynamic_input = get<toolkit::ShapeSets>(options, "dynamic_input");
-  c.remove_weight = get<bool>(options, "remove_weight");
-  c.float_dtype = get<std::string>(options, "float_dtype");
-  c.optimization_level = get<int>(options, "optimization_level");
-  c.custom_string = get<std::optional<std::string>>(options, "custom_string").value_or("");
-  c.op_target =
-      get<std::optional<std::map<std::string, std::string>>>(options, "op_target").value_or(std::map<std::string, std::string>{});
-  c.disable_rules = get<std::optional<std::vector<std::string>>>(options, "disable_rules").value_or(std::vector<std::string>{});
-  c.single_core_mode = get<bool>(options, "single_core_mode");
-  c.sparse_infer = get<bool>(options, "sparse_infer");
-  c.compress_weight = get<bool>(options, "compress_weight");
-  c.quantize_weight = get<bool>(options, "quantize_weight");
+  set(c.other_platforms, options, "target_platform");
+  if (!c.other_platforms.empty()) {
+    c.target_platform = std::move(c.other_platforms.front());
+    c.other_platforms.erase(c.other_platforms.begin());
+  }
+  set(c.mean_values, options, "mean_values");
+  set(c.std_values, options, "std_values");
+  set(c.one_value_for_all_channels, options, "one_value_for_all_channels");
+  set(c.quantized_dtype, options, "quantized_dtype");
+  set(c.quantized_algorithm, options, "quantized_algorithm");
+  set(c.quantized_method, options, "quantized_method");
+  set(c.auto_hybrid_cos_thresh, options, "auto_hybrid_cos_thresh");
+  set(c.auto_hybrid_euc_thresh, options, "auto_hybrid_euc_thresh");
+  set(c.quant_img_RGB2BGR, options, "quant_img_RGB2BGR");
+  set(c.reorder_channel, options, "reorder_channel");
+  set(c.dynamic_input, options, "dynamic_input");
+  set(c.float_dtype, options, "float_dtype");
+  set(c.optimization_level, options, "optimization_level");
+  set(c.custom_string, options, "custom_string");
+  set(c.op_target, options, "op_target");
+  set(c.disable_rules, options, "disable_rules");
+  set(c.single_core_mode, options, "single_core_mode");
+  set(c.sparse_infer, options, "sparse_infer");
+  set(c.compress_weight, options, "compress_weight");
+  set(c.quantize_weight, options, "quantize_weight");
+  set(c.remove_weight, options, "remove_weight");
+  set(c.model_pruning, options, "model_pruning");
+  set(c.remove_reshape, options, "remove_reshape");
+  set(c.enable_flash_attention, options, "enable_flash_attention");
   return c;
 }
 
@@ -189,7 +201,9 @@ void load(toolkit::Builder& builder, const std::string& framework, const Path& p
           std::optional<std::vector<std::string>> inputs, std::optional<std::vector<ir::Dims>> sizes, nb::object initial,
           std::optional<std::vector<std::string>> outputs, const std::vector<Path>& other_files, bool input_is_nchw,
           const nb::dict& feeds) {
-  importer::ImportOptions options;
+  toolkit::SourceModel source{path.string(), framework};
+  source.other_files.assign(other_files.begin(), other_files.end());
+  importer::ImportOptions& options = source.options;
   options.inputs = inputs.value_or(std::vector<std::string>{});
   options.input_size_list = sizes.value_or(std::vector<ir::Dims>{});
   options.outputs = outputs.value_or(std::vector<std::string>{});
@@ -200,7 +214,7 @@ void load(toolkit::Builder& builder, const std::string& framework, const Path& p
   Status status;
   {
     const nb::gil_scoped_release release;
-    status = builder.load_model(path.string(), framework, options, {other_files.begin(), other_files.end()});
+    status = builder.load_model(source);
   }
   check(status);
 }
@@ -212,13 +226,13 @@ nb::dict measure(const runtime::Session& session, int cores) {
   const runtime::MemorySizes sizes = session.memory();
   nb::list layers;
   for (const runtime::LayerRow& row : runtime::layer_rows(model, false, cores))
-    layers.append(nb::make_tuple(row.name, row.microseconds));
+    layers.append(nb::make_tuple(to_utf8(row.name), row.microseconds));
   nb::dict facts;
   facts["platform"] = model.target_platform;
   facts["generation"] = chip ? chip->generation : 2;
   facts["npu_mhz"] = chip ? chip->report_hz() / 1'000'000 : 0;
   facts["clocks"] = runtime::clocks_text(chip);
-  facts["table"] = runtime::perf_table(model, cores);
+  facts["table"] = to_utf8(runtime::perf_table(model, cores));
   facts["total_us"] = runtime::predicted_microseconds(model, cores);
   facts["why_no_time"] = runtime::why_no_time(model);
   facts["layers"] = layers;
@@ -252,7 +266,6 @@ NB_MODULE(_openrknn, m) {
     for (const platform::Platform& p : platform::all()) out[std::string(p.compatibility)].emplace_back(p.name);
     return out;
   });
-  m.def("platform_family", [](const std::string& name) { return std::string(take(platform::get(name))->compatibility); });
   m.def("platforms_of", [](const Path& path) {
     const auto session = take(runtime::Session::open(path.string()));
     const std::string& filled = session->model().target_platform;
@@ -266,18 +279,18 @@ NB_MODULE(_openrknn, m) {
     const auto session = take(runtime::Session::open(path.string()));
     const format::Model& model = session->model();
     nb::dict d;
-    d["name"] = model.name;
+    d["name"] = to_utf8(model.name);
     d["target_platform"] = std::vector<std::string>{model.target_platform};
     d["source_framework"] = model.source_framework;
     d["toolkit_version"] = model.toolkit_version;
     d["float_dtype"] = model.float_dtype;
-    d["custom_string"] = model.custom_string;
+    d["custom_string"] = to_utf8(model.custom_string);
     d["sync_uids"] = model.sync_uids;
     d["inputs"] = describe(session->inputs());
     d["outputs"] = describe(session->outputs());
     return d;
   });
-  // Writes a finished model with the layers behind which it should yield.
+  // Writes a finished model with the layers after which it should yield.
   m.def("set_sync_uids", [](const Path& source, const Path& target, std::vector<uint32_t> uids) {
     format::Model model = take(format::read_rknn(source.string()));
     model.sync_uids = std::move(uids);
@@ -329,10 +342,10 @@ NB_MODULE(_openrknn, m) {
              Status status;
              {
                const nb::gil_scoped_release release;
-               status = b.build(do_quantization, dataset.string(), auto_hybrid);
+               status = b.build({do_quantization, dataset.string(), auto_hybrid});
              }
              check(status);
-             return b.hybrid_summary();
+             return printable(b.built()->hybrid_summary);
            })
       .def("export_rknn",
            [](const toolkit::Builder& b, const Path& path) {
@@ -343,44 +356,61 @@ NB_MODULE(_openrknn, m) {
              }
              check(status);
            })
+      .def("file_size",
+           [](const toolkit::Builder& b) {
+             auto bytes = [&] {
+               const nb::gil_scoped_release release;
+               return b.file_bytes();
+             }();
+             return take(std::move(bytes));
+           })
       .def("hybrid_step1",
-           [](toolkit::Builder& b, const std::string& dataset, bool proposal, size_t proposal_samples,
+           [](toolkit::Builder& b, const Path& dataset, bool proposal, size_t proposal_samples,
               std::vector<std::pair<std::string, std::string>> custom) {
-             const toolkit::Builder::HybridRequest request{dataset, proposal, proposal_samples, std::move(custom)};
-             auto files = [&] {
+             const toolkit::HybridRequest request{dataset.string(), proposal, proposal_samples, std::move(custom)};
+             auto done = [&] {
                const nb::gil_scoped_release release;
                return b.hybrid_step1(request);
              }();
-             return std::pair(take(std::move(files)), b.hybrid_summary());
+             check(done.status());
+             return std::pair(std::vector<Path>(done->files.begin(), done->files.end()), printable(done->hybrid_summary));
            })
-      .def_static("hybrid_step2",
-                  [](const std::string& model, const std::string& data, const std::string& quantization,
-                     const std::string& dataset, toolkit::Progress progress) {
-                    auto builder = [&] {
-                      const nb::gil_scoped_release release;
-                      return toolkit::Builder::hybrid_step2(model, data, quantization, dataset, std::move(progress));
-                    }();
-                    return take(std::move(builder));
-                  })
+      .def_static(
+          "hybrid_step2",
+          [](const Path& model, const Path& data, const Path& quantization, const Path& dataset, toolkit::Progress progress) {
+            const toolkit::HybridFiles files{model.string(), data.string(), quantization.string(), dataset.string()};
+            auto builder = [&] {
+              const nb::gil_scoped_release release;
+              return toolkit::Builder::hybrid_step2(files, std::move(progress));
+            }();
+            return take(std::move(builder));
+          })
       // The table with and without colours, and whether a tensor could not be a file name.
       .def("accuracy_analysis",
-           [](const toolkit::Builder& b, std::vector<std::string> inputs, const std::string& output_dir,
-              const std::string& target, bool write_errors, bool as_npy) {
-             const toolkit::AccuracyOptions options{std::move(inputs), {},    output_dir, target, b.platform().generation == 1,
-                                                    write_errors,      as_npy};
+           [](const toolkit::Builder& b, const std::vector<Path>& inputs, const Path& output_dir, const std::string& target,
+              bool write_errors, bool as_npy) {
+             toolkit::AccuracyOptions options;
+             options.inputs.assign(inputs.begin(), inputs.end());
+             options.output_dir = output_dir.string();
+             options.target = target;
+             options.toolkit1 = b.platform().generation == 1;
+             options.write_errors = write_errors;
+             options.as_npy = as_npy;
              const auto report = [&] {
                const nb::gil_scoped_release release;
-               return toolkit::analyse_accuracy(b, options);
+               return b.analyse_accuracy(options);
              }();
              check(report.status());
              bool renamed = false;
              for (const auto& [name, file] : report->files) renamed |= name != file;
              const bool old = options.toolkit1;
-             return nb::make_tuple(old ? accuracy_text_toolkit1(*report, false) : accuracy_text(*report, false),
-                                   old ? accuracy_text_toolkit1(*report, false) : accuracy_text(*report, true), renamed, old);
+             const auto table = [&](bool colours) {
+               return to_utf8(old ? accuracy_text_toolkit1(*report, false) : accuracy_text(*report, colours));
+             };
+             return nb::make_tuple(table(false), table(true), renamed, old);
            })
       .def("make_session", [](const toolkit::Builder& b) {
-        if (!b.model()) throw nb::value_error("the model is not built yet");
-        return take(runtime::Session::open(b.model()));
+        if (!b.built()) throw nb::value_error("the model is not built yet");
+        return take(runtime::Session::open(b.built()->model));
       });
 }

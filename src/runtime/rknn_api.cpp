@@ -93,8 +93,8 @@ void log_model(const Session& session) {
   log(LogLevel::Info, "",
       "RKNN Model Information, version: 6, toolkit version: " + model.toolkit_version +
           "(compiler version: " + model.toolkit_version + "), target: " + std::string(platform ? platform->npu_name : "RKNPU") +
-          ", target platform: " + model.target_platform + ", framework name: " + model.source_framework +
-          ", framework layout: " + (nhwc ? "NHWC" : "NCHW") + ", model inference type: static_shape");
+          ", target platform: " + model.target_platform + ", framework name: " + model.source_framework + ", framework layout: " +
+          (nhwc ? "NHWC" : "NCHW") + ", model inference type: " + (model.programs.size() > 1 ? "dynamic_shape" : "static_shape"));
 }
 
 int init(rknn_context* context, void* model, uint32_t size, uint32_t flag, rknn_init_extend* extend) {

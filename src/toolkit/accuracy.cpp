@@ -197,45 +197,44 @@ class FileNames {
 
 class Analysis {
  public:
-  Analysis(const Builder& builder, const AccuracyOptions& options)
-      : builder_(builder), options_(options), golden_(builder.reference_graph()) {}
+  Analysis(const BuildOptions& building, const Imported& imported, const Built& built, const AccuracyOptions& options)
+      : building_(building), source_(imported.network.graph), built_(built), options_(options), golden_(built.reference) {}
 
   Result<AccuracyReport> run() {
-    const compile::CompileOptions compiling = builder_.compile_options();
+    const compile::CompileOptions compiling = compile_options(building_, built_.normalization);
     const bool listed = options_.inputs.empty() && !options_.dataset.empty();
-    const std::vector<bool>& swapped = builder_.config().quant_img_RGB2BGR;
-    if (builder_.config().rknn_batch_size > 1)
+    const std::vector<bool>& swapped = building_.config.quant_img_RGB2BGR;
+    if (building_.config.rknn_batch_size > 1)
       return unsupported("accuracy_analysis compares one sample")
-          .found("a model of rknn_batch_size " + std::to_string(builder_.config().rknn_batch_size))
+          .found("a model of rknn_batch_size " + std::to_string(building_.config.rknn_batch_size))
           .hint("build without rknn_batch_size first");
-    ORKNN_TRY_ASSIGN(const Samples sample,
-                     listed ? Samples::open(options_.dataset, builder_.reference_graph(), swapped, compiling)
-                            : Samples::of_files(options_.inputs, builder_.reference_graph(), swapped, compiling));
+    ORKNN_TRY_ASSIGN(const Samples sample, listed ? Samples::open(options_.dataset, built_.reference, swapped, compiling)
+                                                  : Samples::of_files(options_.inputs, built_.reference, swapped, compiling));
     for (const char* folder : {"golden", "simulator", "runtime", "single"}) ORKNN_TRY(make_folder(folder));
     const int64_t steps = options_.target.empty() ? 3 : 5;
-    builder_.report("AccuracyAnalysing", 0, steps);
-    ORKNN_TRY(sample.run(builder_.reference_graph(), DType::Float32, 1,
+    building_.report("AccuracyAnalysing", 0, steps);
+    ORKNN_TRY(sample.run(built_.reference, DType::Float32, 1,
                          [&](std::string_view name, const TensorView& value) { golden_.add(name, value); }));
-    builder_.report("AccuracyAnalysing", 1, steps);
+    building_.report("AccuracyAnalysing", 1, steps);
 
-    ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> simulator, runtime::Session::open(builder_.model()));
-    report_.model = builder_.model()->name;
-    report_.platform = builder_.model()->target_platform;
+    ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> simulator, runtime::Session::open(built_.model));
+    report_.model = built_.model->name;
+    report_.platform = built_.model->target_platform;
     report_.has_device = !options_.target.empty();
     name_source_layers();
     list_rows(simulator->program());
     ORKNN_TRY(sample.run(*simulator, 1,
                          entire_hooks(
                              *simulator, "simulator", [](LayerAccuracy& l, Distance d) { l.entire = std::move(d); }, true)));
-    builder_.report("AccuracyAnalysing", 2, steps);
+    building_.report("AccuracyAnalysing", 2, steps);
     ORKNN_TRY(sample.run(*simulator, 1, single_hooks(*simulator, false)));
-    builder_.report("AccuracyAnalysing", 3, steps);
+    building_.report("AccuracyAnalysing", 3, steps);
     if (report_.has_device) {
       // As a device gets it: through the file.
       const std::filesystem::path file =
           std::filesystem::temp_directory_path() /
           fmt::format("openrknn_{}_{}.rknn", static_cast<const void*>(this), static_cast<long>(getpid()));
-      Status written = format::write_rknn(*builder_.model(), file.string());
+      Status written = format::write_rknn(*built_.model, file.string());
       auto device = written ? runtime::Session::open(file.string()) : Result<std::unique_ptr<runtime::Session>>(written);
       std::error_code ignored;
       std::filesystem::remove(file, ignored);
@@ -244,9 +243,9 @@ class Analysis {
           sample.run(**device, 1,
                      entire_hooks(
                          **device, "runtime", [](LayerAccuracy& l, Distance d) { l.device_entire = std::move(d); }, false)));
-      builder_.report("AccuracyAnalysing", 4, steps);
+      building_.report("AccuracyAnalysing", 4, steps);
       ORKNN_TRY(sample.run(**device, 1, single_hooks(**device, true)));
-      builder_.report("AccuracyAnalysing", 5, steps);
+      building_.report("AccuracyAnalysing", 5, steps);
     }
     ORKNN_TRY(problems_);
     suggest();
@@ -300,8 +299,7 @@ class Analysis {
   }
 
   void name_source_layers() {
-    const Graph& source = builder_.source_graph();
-    for (NodeId id : source.order()) source_nodes_[source.node(id).name].push_back(&source.node(id));
+    for (NodeId id : source_.order()) source_nodes_[source_.node(id).name].push_back(&source_.node(id));
   }
 
   // The output of the layer of the source model with operator `op` among `origin`; each is given once.
@@ -310,7 +308,7 @@ class Analysis {
       const auto it = source_nodes_.find(name);
       if (it == source_nodes_.end()) continue;
       for (const Node* n : it->second) {
-        const std::string tensor = n->op == op && n->output() ? builder_.source_graph().tensor(n->output()).name : "";
+        const std::string tensor = n->op == op && n->output() ? source_.tensor(n->output()).name : "";
         if (!tensor.empty() && used.insert(tensor).second) return tensor;
       }
     }
@@ -462,6 +460,13 @@ class Analysis {
     return {};
   }
 
+  // Whether outliers were cut off the range of this tensor (step clip_outliers).
+  bool has_cut_range(std::string_view tensor) const {
+    if (!built_.calibration) return false;
+    const auto seen = built_.calibration->statistics.find(tensor);
+    return seen != built_.calibration->statistics.end() && quantize::cut_outliers(seen->second);
+  }
+
   std::string suggestion(const LayerAccuracy& l) const {
     const LayerValues& v = l.values;
     const double largest = std::max(std::abs(v.low), std::abs(v.high));
@@ -478,9 +483,9 @@ class Analysis {
       return "Float16 has too few digits here: large values cancel each other. Subtract the mean earlier or keep the sum "
              "smaller.";
     }
-    if (v.clipped > 0.001 && builder_.cut_outliers(l.name))
+    if (v.clipped > 0.001 && has_cut_range(l.name))
       return fmt::format(
-          "{:.1f} % of the values lie outside of [{:.4g}, {:.4g}] on purpose: the layers behind hardly read them, the others "
+          "{:.1f} % of the values lie outside of [{:.4g}, {:.4g}] on purpose: the layers downstream hardly read them, the others "
           "gain. "
           "To keep them: disable_rules=['clip_outliers'].",
           100 * v.clipped, v.represented_low, v.represented_high);
@@ -489,7 +494,7 @@ class Analysis {
           "{:.1f} % of the values lie outside of the calibrated range [{:.4g}, {:.4g}]: calibrate with more pictures like this "
           "one.",
           100 * v.clipped, v.represented_low, v.represented_high);
-    const std::string& algorithm = builder_.config().quantized_algorithm;
+    const std::string& algorithm = building_.config.quantized_algorithm;
     if (l.type == "exDataConvert")
       return fmt::format(
           "The calibrated range [{:.4g}, {:.4g}] is too wide for most values: look for outliers in the calibration samples{}.",
@@ -501,7 +506,7 @@ class Analysis {
                          algorithm == "normal" ? "use quantized_algorithm='mmse' or 'kl_divergence', or " : "", leave);
     constexpr double kUnevenWeights = 4;
     if (const double spread = layer ? spread_of_weights(golden_.reference(), *layer) : 1;
-        builder_.config().quantized_method == "layer" && spread >= kUnevenWeights)
+        building_.config.quantized_method == "layer" && spread >= kUnevenWeights)
       return fmt::format(
           "One scale serves the weights of all output channels, whose sizes differ by a factor of {:.0f}: use "
           "quantized_method='channel'.",
@@ -522,7 +527,9 @@ class Analysis {
 
   static constexpr double kLargestHalf = 65504;
 
-  const Builder& builder_;
+  const BuildOptions& building_;
+  const Graph& source_;
+  const Built& built_;
   const AccuracyOptions& options_;
   Golden golden_;
   AccuracyReport report_;
@@ -586,26 +593,22 @@ Distance distance(std::span<const float> expected, std::span<const float> found)
   return d;
 }
 
-Result<AccuracyReport> analyse_accuracy(const Builder& builder, const AccuracyOptions& options) {
-  const auto problem = [&](Status s) {
-    return s.model(builder.is_built() ? builder.model()->name : "").stage("accuracy_analysis");
-  };
-  if (!builder.is_built())
-    return problem(invalid_argument("accuracy_analysis needs a built model")
-                       .hint("call build first; a model from load_rknn has no float form to compare with"));
-  if (options.target.empty() && is_quantized_source(builder.source_graph()))
+Result<AccuracyReport> analyse_accuracy(const BuildOptions& building, const Imported& imported, const Built& built,
+                                        const AccuracyOptions& options) {
+  const auto problem = [&](Status s) { return s.model(built.model->name).stage("accuracy_analysis"); };
+  if (options.target.empty() && is_quantized_source(imported.network.graph))
     return problem(
         unsupported("the source model is already quantized, so there are no float values to compare the simulator with")
             .hint("give accuracy_analysis a target, or load the float model"));
   if (!options.target.empty()) {
     ORKNN_TRY_ASSIGN(const platform::Platform* chip, platform::get(options.target));
-    if (chip->compatibility != builder.platform().compatibility && chip != &builder.platform())
-      return problem(invalid_argument(fmt::format("a model built for {} does not run on {}", builder.platform().name, chip->name))
+    if (chip->compatibility != building.chip->compatibility)
+      return problem(invalid_argument(fmt::format("a model built for {} does not run on {}", building.chip->name, chip->name))
                          .hint("build with that target_platform"));
   }
-  auto report = Analysis(builder, options).run();
+  auto report = Analysis(building, imported, built, options).run();
   if (!report) return problem(report.status());
-  report->number_format = report->integer ? builder.config().quantized_dtype : builder.config().float_dtype;
+  report->number_format = report->integer ? building.config.quantized_dtype : building.config.float_dtype;
   if (!options.output_dir.empty())
     if (Status s = write_reports(*report, options); !s) return problem(s);
   return report;

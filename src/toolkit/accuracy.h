@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "toolkit/builder.h"
+#include "toolkit/stages.h"
 
 namespace orknn::toolkit {
 
@@ -68,8 +68,9 @@ struct AccuracyOptions {
   bool as_npy = false;       // Toolkit1's dump_file_type='npy'
 };
 
-// `builder` must have built a model. Progress is shown as "AccuracyAnalysing".
-Result<AccuracyReport> analyse_accuracy(const Builder& builder, const AccuracyOptions& options);
+// `built` was made from `imported` with `building`. Progress is shown as "AccuracyAnalysing".
+Result<AccuracyReport> analyse_accuracy(const BuildOptions& building, const Imported& imported, const Built& built,
+                                        const AccuracyOptions& options);
 
 // The table users know; escapes for yellow and red only when `colours`.
 std::string accuracy_text(const AccuracyReport& report, bool colours);

@@ -69,7 +69,7 @@ std::string error_plot(const AccuracyReport& report) {
   for (size_t i = 0; i < rows.size(); ++i) {
     svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"{}\"/>", x(i), ErrorScale::y(*rows[i]->entire),
                        std::clamp(step * 0.3, 1.2, 3.5), kEntireColour);
-    // The whole height of a layer answers the pointer and leads to its details.
+    // The whole height of a layer reacts to the pointer and leads to its details.
     svg += fmt::format(
         "<a href=\"#layer{}\"><rect x=\"{:.2f}\" y=\"0\" width=\"{:.2f}\" height=\"{}\" "
         "fill=\"transparent\"><title>{}</title></rect></a>",
@@ -193,7 +193,7 @@ std::string accuracy_html(const AccuracyReport& report) {
             "</p>";
   } else {
     constexpr size_t kListed = 12;
-    html += "<p>These layers lose accuracy themselves, worst first. Mending one often mends those behind it.</p><ol>";
+    html += "<p>These layers lose accuracy themselves, worst first. Mending one often mends those downstream.</p><ol>";
     for (size_t i = 0; i < std::min(bad.size(), kListed); ++i)
       html += fmt::format("<li><a href=\"#layer{}\">{}</a> ({}): {}</li>", bad[i] - report.layers.data(),
                           html_escaped(bad[i]->name), cosine_text(bad[i]->single), html_escaped(bad[i]->suggestion));

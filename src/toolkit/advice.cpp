@@ -76,7 +76,7 @@ class Adviser {
                        : ".");
   }
 
-  // Layers of one operator are told together, with the reason of the costliest.
+  // Layers of one operator are reported together, with the reason of the costliest.
   void cpu_layers() {
     std::map<std::string, std::vector<const LayerProfile*>> kinds;
     for (const LayerProfile& l : p_.layers)

@@ -7,6 +7,8 @@
 #include <map>
 #include <numeric>
 
+#include "base/log.h"
+#include "ops/eval.h"
 #include "quantize/layer_forms.h"
 #include "runtime/convert.h"
 #include "runtime/perf_report.h"
@@ -254,6 +256,79 @@ class Search {
   int64_t expected_ = 1;
   size_t runs_ = 0;
 };
+
+// Calibrations of one network on several sets of samples, and the trials that judge them.
+class Trials {
+ public:
+  Trials(const Graph& graph, quantize::QuantizeOptions choices, size_t most_samples)
+      : graph_(graph), choices_(std::move(choices)), most_samples_(most_samples) {}
+
+  // The network calibrated on the first `count` samples of `on`, judged on up to `judged_count` of `judged_on`.
+  Status add(const Samples& on, size_t count, const Samples& judged_on, size_t judged_count) {
+    const auto run = [&](const Graph& computed, size_t limit, const quantize::Observe& observe) {
+      return on.run(computed, DType::Float32, limit, observe);
+    };
+    auto network = std::make_unique<CalibratedGraph>(CalibratedGraph{graph_, {}});
+    ORKNN_TRY_ASSIGN(network->calibration, quantize::calibrate(network->graph, run, count, choices_));
+    list_.push_back({network->graph, judged_on, std::min(judged_count, most_samples_),
+                     [this, from = network.get()](const LayerNames& float_layers) { return lower(*from, float_layers); }});
+    calibrated_.push_back(std::move(network));
+    return {};
+  }
+  const std::vector<HybridTrial>& list() const { return list_; }
+  // Of the network that was lowered last.
+  const std::vector<quantize::LayerDecision>& decisions() const { return decisions_; }
+
+ private:
+  struct CalibratedGraph {
+    Graph graph;
+    quantize::Calibration calibration;
+  };
+
+  Result<Graph> lower(const CalibratedGraph& from, const LayerNames& float_layers) {
+    quantize::QuantizeOptions with = choices_;
+    with.rounded = from.calibration.rounded;
+    with.keep_float = [&](const Node&, std::string_view output) { return float_layers.contains(output); };
+    Graph integers = from.graph;
+    ORKNN_TRY_ASSIGN(decisions_, quantize::quantize(integers, ops::builtin_ops(), from.calibration.statistics, with));
+    return integers;
+  }
+
+  const Graph& graph_;
+  const quantize::QuantizeOptions choices_;
+  const size_t most_samples_;
+  std::vector<std::unique_ptr<CalibratedGraph>> calibrated_;  // trials refer to them
+  std::vector<HybridTrial> list_;
+  std::vector<quantize::LayerDecision> decisions_;
+};
+
+// One search, with or without equalized channels; nothing when the goal is missed and the other kind should be tried.
+Result<std::optional<AutoHybrid>> search_float_layers(const BuildOptions& options, const Calibrated& stage,
+                                                      const quantize::QuantizeOptions& choices, const Samples& samples,
+                                                      size_t trial_samples) {
+  constexpr size_t kEnoughToSplit = 4;
+  const size_t half = samples.size() / 2;
+  const Samples rest = samples.without_first(half);
+  Trials trials(stage.network.graph, choices, trial_samples);
+  ORKNN_TRY(trials.add(samples, samples.size(), samples, samples.size()));
+  if (samples.size() >= kEnoughToSplit) {
+    ORKNN_TRY(trials.add(samples, half, rest, rest.size()));
+    ORKNN_TRY(trials.add(rest, rest.size(), samples, half));
+  }
+  const HybridTrial& whole = trials.list()[0];
+  ORKNN_TRY_ASSIGN(const Graph integers, whole.quantize({}));
+  const std::vector<quantize::LayerDecision> decisions = trials.decisions();
+  const HybridGoal goal{options.config.auto_hybrid_cos_thresh, options.config.auto_hybrid_euc_thresh, !choices.equalize};
+  ORKNN_TRY_ASSIGN(HybridChoice choice, find_float_layers(trials.list(), decisions, goal, options.progress));
+  if (!choice.reached && choices.equalize) return std::optional<AutoHybrid>();
+  ORKNN_TRY_ASSIGN(const Graph hybrid, whole.quantize(choice.float_layers));
+  AutoHybrid result;
+  ORKNN_TRY_ASSIGN(result.summary, describe_choice(choice, goal, {whole.reference, integers, hybrid},
+                                                   compile_options(options, stage.normalization)));
+  result.equalize = choices.equalize;
+  result.float_layers = std::move(choice.float_layers);
+  return std::optional(std::move(result));
+}
 }  // namespace
 
 LayerNames with_copies(const Graph& reference, LayerNames layers) {
@@ -343,6 +418,18 @@ Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, con
         "build(do_quantization=False) is faster on this chip");
   if (!choice.reached) lines.push_back(fmt::format("auto_hybrid: the threshold {} is not reached, even so!", goal.cosine));
   return lines;
+}
+
+Result<AutoHybrid> choose_float_layers(const BuildOptions& options, const Calibrated& stage, const Samples& samples,
+                                       size_t trial_samples) {
+  quantize::QuantizeOptions choices = stage.choices;
+  ORKNN_TRY_ASSIGN(std::optional<AutoHybrid> found, search_float_layers(options, stage, choices, samples, trial_samples));
+  if (!found) {
+    choices.equalize = false;
+    ORKNN_TRY_ASSIGN(found, search_float_layers(options, stage, choices, samples, trial_samples));
+  }
+  for (const std::string& line : found->summary) log(LogLevel::Info, "build", line);
+  return std::move(*found);
 }
 
 }  // namespace orknn::toolkit

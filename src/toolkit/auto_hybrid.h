@@ -3,16 +3,13 @@
 
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "toolkit/builder.h"
 #include "toolkit/samples.h"
+#include "toolkit/stages.h"
 
 namespace orknn::toolkit {
-
-using LayerNames = std::set<std::string, std::less<>>;  // of output tensors
 
 // What every output must reach on average over pictures that were not used for calibration.
 struct HybridGoal {
@@ -56,5 +53,19 @@ struct HybridGraphs {
 };
 Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, const HybridGoal& goal, const HybridGraphs& graphs,
                                                  const compile::CompileOptions& compiling);
+
+// What auto_hybrid decides about a network that is about to be calibrated.
+struct AutoHybrid {
+  LayerNames float_layers;
+  bool equalize = true;  // whether channels are equalized
+  std::vector<std::string> summary;
+};
+
+// Judged are the network that will be built, calibrated with all samples, and two that each half of the samples gives, by the
+// other half: values that calibration has not seen are what costs a finished network its accuracy. Equalized channels all fill
+// their range, so that more values leave it: unless no layer has to stay in float, equalization is switched off. `stage` has its
+// network and choices, but no calibration yet. Each trial computes up to `trial_samples` samples.
+Result<AutoHybrid> choose_float_layers(const BuildOptions& options, const Calibrated& stage, const Samples& samples,
+                                       size_t trial_samples);
 
 }  // namespace orknn::toolkit

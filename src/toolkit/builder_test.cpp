@@ -3,16 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "data/npy.h"
 #include "format/rknn_file.h"
 #include "ir/text.h"
 #include "runtime/session.h"
 #include "temporary_folder.h"
+#include "toolkit/normalization.h"
 #include "toolkit/report.h"
 
 namespace orknn::toolkit {
@@ -68,6 +71,36 @@ TEST(BuildConfig, ReportsEveryProblemInTheVendorsWords) {
     EXPECT_NE(text.find(wanted), std::string::npos) << wanted << "\n" << text;
 }
 
+TEST(BuildConfig, ChipsOfAListRunTheSameModel) {
+  LogLines log;
+  BuildConfig c;
+  c.target_platform = "rk3566";
+  c.other_platforms = {"RK3568"};
+  EXPECT_TRUE(Builder::create(c));
+  c.other_platforms = {"rk3568", "rk3588", "rv9999"};
+  const auto refused = Builder::create(c);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.status().count(), 2u) << refused.status().to_string();
+  EXPECT_NE(refused.status().to_string().find("Invalid target_platform 'rk3588' beside 'rk3566', the chips of a list must run"),
+            std::string::npos)
+      << refused.status().to_string();
+}
+
+TEST(BuildConfig, ValuesOfInputsAreChecked) {
+  LogLines log;
+  BuildConfig c = for_default_chip();
+  c.mean_values = ChannelValues{{INFINITY, 0}};
+  c.std_values = ChannelValues{{1, 2}, {0, 1}};
+  c.reorder_channel = {true};
+  c.quant_img_RGB2BGR = {true};
+  c.dynamic_input = {{{1, 3}}, {{1, int64_t{1} << 31}}};
+  const std::string text = Builder::create(c).status().to_string();
+  for (const char* wanted :
+       {"Invalid mean_values [[inf, 0]], expect finite numbers!", "Invalid std_values [[1, 2], [0, 1]], zero is not allowed!",
+        "quant_img_RGB2BGR would swap them back", "Invalid dynamic_input set [[1,2147483648]]"})
+    EXPECT_NE(text.find(wanted), std::string::npos) << wanted << "\n" << text;
+}
+
 TEST(BuildConfig, WarnsAboutWhatHasNoEffect) {
   LogLines log;
   BuildConfig c;
@@ -113,8 +146,80 @@ TEST(Builder, NeedsItsStepsInOrder) {
   ASSERT_TRUE(builder);
   EXPECT_FALSE(builder->build());
   EXPECT_FALSE(builder->export_rknn("/nonexistent/x.rknn"));
-  EXPECT_FALSE(builder->load_model("/nonexistent/x.onnx"));
-  EXPECT_FALSE(builder->is_loaded());
+  EXPECT_FALSE(builder->load_model({"/nonexistent/x.onnx"}));
+  EXPECT_EQ(builder->imported(), nullptr);
+}
+
+// A list with one sample for the bundled classifier.
+std::string write_dataset(const TemporaryFolder& folder) {
+  std::vector<float> values(3 * 64 * 64);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>((i * 37) % 256);
+  const Status written =
+      data::write_npy(folder.file("sample.npy"), ir::TensorData::from<float>({1, 3, 64, 64}, std::span<const float>(values)));
+  EXPECT_TRUE(written) << written.to_string();
+  std::ofstream(folder.file("dataset.txt")) << "sample.npy\n";
+  return folder.file("dataset.txt");
+}
+
+TEST(Builder, NothingOfAnEarlierModelSurvives) {
+  LogLines log;
+  TemporaryFolder folder;
+  auto builder = Builder::create(for_default_chip());
+  ASSERT_TRUE(builder);
+  ASSERT_TRUE(builder->load_model({kModel}));
+  const Status quantized = builder->build({.do_quantization = true, .dataset = write_dataset(folder)});
+  ASSERT_TRUE(quantized) << quantized.to_string();
+  ASSERT_NE(builder->built()->calibration, nullptr);
+
+  ASSERT_TRUE(builder->build());
+  EXPECT_EQ(builder->built()->calibration, nullptr) << "of the build before";
+  EXPECT_TRUE(builder->built()->hybrid_summary.empty());
+  EXPECT_FALSE(builder->build({.do_quantization = true, .dataset = folder.file("missing.txt")}));
+  EXPECT_EQ(builder->built(), nullptr) << "a failed build leaves no model";
+
+  ASSERT_TRUE(builder->build({.do_quantization = true, .dataset = folder.file("dataset.txt")}));
+  ASSERT_TRUE(builder->load_model({kModel}));
+  EXPECT_EQ(builder->built(), nullptr) << "a new load leaves nothing of the old model";
+  EXPECT_FALSE(builder->export_rknn(folder.file("old.rknn")));
+  ASSERT_TRUE(builder->build());
+  EXPECT_EQ(builder->built()->calibration, nullptr);
+  EXPECT_FALSE(builder->load_model({folder.file("missing.onnx")}));
+  EXPECT_EQ(builder->imported(), nullptr) << "a failed load leaves no model";
+  EXPECT_EQ(builder->built(), nullptr);
+  EXPECT_FALSE(builder->analyse_accuracy({}));
+}
+
+TEST(Builder, StagesDoNotDependOnWhatWasBuiltBefore) {
+  LogLines log;
+  TemporaryFolder folder;
+  const std::string dataset = write_dataset(folder);
+  const auto options = make_options(for_default_chip());
+  ASSERT_TRUE(options);
+  const auto imported = import_model(*options, {kModel});
+  ASSERT_TRUE(imported) << imported.status().to_string();
+  const auto bytes_of = [&](const BuildRequest& request) {
+    const auto built = build_model(*options, *imported, request);
+    EXPECT_TRUE(built) << built.status().to_string();
+    return built ? *format::write_rknn_to_memory(*built->model) : std::vector<std::byte>();
+  };
+  const auto floats = bytes_of({}), integers = bytes_of({.do_quantization = true, .dataset = dataset});
+  EXPECT_NE(floats, integers);
+  EXPECT_EQ(bytes_of({}), floats);
+  EXPECT_EQ(bytes_of({.do_quantization = true, .dataset = dataset}), integers);
+}
+
+TEST(Builder, KnowsTheSizeOfItsFile) {
+  LogLines log;
+  TemporaryFolder folder;
+  auto builder = Builder::create(for_default_chip());
+  ASSERT_TRUE(builder);
+  EXPECT_FALSE(builder->file_bytes());
+  ASSERT_TRUE(builder->load_model({kModel}));
+  ASSERT_TRUE(builder->build());
+  const auto bytes = builder->file_bytes();
+  ASSERT_TRUE(bytes) << bytes.status().to_string();
+  ASSERT_TRUE(builder->export_rknn(folder.file("a.rknn")));
+  EXPECT_EQ(*bytes, std::filesystem::file_size(folder.file("a.rknn")));
 }
 
 TEST(Builder, BuildsExportsAndRuns) {
@@ -126,9 +231,9 @@ TEST(Builder, BuildsExportsAndRuns) {
     c.custom_string = "hello";
     auto builder = Builder::create(c);
     ASSERT_TRUE(builder);
-    const Status loaded = builder->load_model(kModel);
+    const Status loaded = builder->load_model({kModel});
     ASSERT_TRUE(loaded) << loaded.to_string();
-    const Status quantized = builder->build(true);
+    const Status quantized = builder->build({.do_quantization = true});
     EXPECT_NE(quantized.to_string().find("quantization needs a dataset"), std::string::npos);
     const Status built = builder->build();
     ASSERT_TRUE(built) << built.to_string();
@@ -137,7 +242,7 @@ TEST(Builder, BuildsExportsAndRuns) {
     ASSERT_TRUE(exported) << exported.to_string();
     if (i) continue;
 
-    const ModelReport report = describe(*builder->model());
+    const ModelReport report = describe(*builder->built()->model);
     EXPECT_EQ(report.target_platform, "rk3588");
     EXPECT_GT(report.programs[0].npu_layers, 5u);
     EXPECT_GT(report.programs[0].macs, 100000u);
@@ -146,7 +251,7 @@ TEST(Builder, BuildsExportsAndRuns) {
     EXPECT_NE(memory_text(report).find("0x00000000"), std::string::npos);
     EXPECT_EQ(to_json(report)["programs"][0]["layers"].size(), report.programs[0].layers.size());
 
-    auto session = runtime::Session::open(builder->model());
+    auto session = runtime::Session::open(builder->built()->model);
     ASSERT_TRUE(session) << session.status().to_string();
     const Status ran = (*session)->run();
     ASSERT_TRUE(ran) << ran.to_string();

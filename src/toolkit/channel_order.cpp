@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "toolkit/builder.h"
+#include "toolkit/normalization.h"
 
 namespace orknn::toolkit {
 using namespace ir;

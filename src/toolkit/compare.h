@@ -7,7 +7,7 @@
 
 #include "data/dataset.h"
 #include "runtime/session.h"
-#include "toolkit/builder.h"
+#include "toolkit/progress.h"
 
 namespace orknn::toolkit {
 

@@ -26,6 +26,102 @@ void one_of(Status& problems, std::string_view key, const std::string& value, co
 }
 
 void warn(const std::string& text) { log(LogLevel::Warn, "config", text); }
+
+const platform::Platform* check_platforms(const BuildConfig& c, Status& problems) {
+  const platform::Platform* chip = &platform::default_platform();
+  if (c.target_platform.empty()) {
+    warn(fmt::format("'target_platform' is None, use {} as default, set it to the chip you build for!", chip->name));
+  } else if (auto found = platform::get(c.target_platform)) {
+    chip = *found;
+  } else {
+    problems.also(found.status());
+  }
+  for (const std::string& name : c.other_platforms) {
+    const auto other = platform::get(name);
+    if (!other)
+      problems.also(other.status());
+    else if ((*other)->compatibility != chip->compatibility)
+      problems.also(invalid_argument(fmt::format(
+          "Invalid target_platform '{}' beside '{}', the chips of a list must run the same model: build one model for "
+          "each!",
+          name, c.target_platform)));
+  }
+  return chip;
+}
+
+void check_quantization(const BuildConfig& c, const platform::Platform& chip, Status& problems) {
+  one_of(problems, "quantized_algorithm", c.quantized_algorithm,
+         {"normal", "mmse", "kl_divergence", "gdq", "moving_average", "adaround"});
+  std::vector<std::string> methods{"layer", "channel"};
+  for (int size = 32; size <= 256; size += 32) methods.push_back(fmt::format("group{}", size));
+  one_of(problems, "quantized_method", c.quantized_method, methods);
+  const std::vector<std::string> dtypes = quantized_dtypes();
+  if (std::find(dtypes.begin(), dtypes.end(), c.quantized_dtype) == dtypes.end())
+    problems.also(invalid_argument(fmt::format("Invalid quantized_dtype '{}', expect in {}!", c.quantized_dtype,
+                                               quoted_list({dtypes.begin(), dtypes.begin() + 5}))));
+  else if (c.quantized_dtype != BuildConfig().quantized_dtype)  // the default may stay where nothing is quantized
+    problems.also(number_format(chip, c.quantized_dtype).status());
+  if (c.quantized_algorithm == "gdq" && c.quantized_dtype != "w4a16" && c.quantized_dtype != "w8a16")
+    problems.also(invalid_argument("Invalid quantized_algorithm 'gdq', it needs quantized_dtype 'w4a16' or 'w8a16'!"));
+  if (c.quantized_method.starts_with("group") && c.quantized_dtype != "w4a16")
+    problems.also(
+        invalid_argument(fmt::format("Invalid quantized_method '{}', it needs quantized_dtype 'w4a16'!", c.quantized_method)));
+  if (!(c.auto_hybrid_cos_thresh > 0 && c.auto_hybrid_cos_thresh <= 1))
+    problems.also(invalid_argument(
+        fmt::format("Invalid auto_hybrid_cos_thresh {}, expect a number above 0 and up to 1!", c.auto_hybrid_cos_thresh)));
+  if (c.auto_hybrid_euc_thresh && !(*c.auto_hybrid_euc_thresh > 0))
+    problems.also(invalid_argument(
+        fmt::format("Invalid auto_hybrid_euc_thresh {}, expect None or a number above 0!", *c.auto_hybrid_euc_thresh)));
+}
+
+void check_inputs(const BuildConfig& c, Status& problems) {
+  const auto check_numbers = [&](std::string_view key, const std::optional<ChannelValues>& values, bool zero_allowed) {
+    if (!values) return;
+    bool finite = true, zero = false;
+    for (const std::vector<double>& row : *values)
+      for (double v : row) {
+        finite &= std::isfinite(static_cast<float>(v));
+        zero |= static_cast<float>(v) == 0;
+      }
+    if (!finite) problems.also(invalid_argument(fmt::format("Invalid {} {}, expect finite numbers!", key, *values)));
+    if (zero && !zero_allowed) problems.also(invalid_argument(fmt::format("Invalid {} {}, zero is not allowed!", key, *values)));
+  };
+  check_numbers("mean_values", c.mean_values, true);
+  check_numbers("std_values", c.std_values, false);
+  const auto is_set = [](const std::vector<bool>& flags) { return std::find(flags.begin(), flags.end(), true) != flags.end(); };
+  if (is_set(c.reorder_channel) && is_set(c.quant_img_RGB2BGR))
+    problems.also(invalid_argument(
+        "reorder_channel '2 1 0' swaps the channels of calibration pictures too, quant_img_RGB2BGR would swap them back!"));
+  const auto is_extent = [](int64_t d) { return d > 0 && d <= INT32_MAX; };
+  for (const std::vector<ir::Dims>& set : c.dynamic_input)
+    if (set.empty() || set.size() != c.dynamic_input[0].size() ||
+        !std::all_of(set.begin(), set.end(),
+                     [&](const ir::Dims& shape) { return std::all_of(shape.begin(), shape.end(), is_extent); }))
+      problems.also(invalid_argument(fmt::format(
+          "Invalid dynamic_input set {}, expect one shape of positive numbers per input, as many as in the other sets!",
+          to_text(set))));
+}
+
+// What is legal but does not do what the user may expect.
+void warn_of_options_without_effect(const BuildConfig& c, const platform::Platform& chip) {
+  const std::pair<std::string_view, bool> ignored[] = {{"model_pruning", c.model_pruning},
+                                                       {"remove_reshape", c.remove_reshape},
+                                                       {"enable_flash_attention", c.enable_flash_attention}};
+  for (const auto& [name, asked] : ignored)
+    if (asked) warn(fmt::format("The '{}' is not available yet and is ignored!", name));
+  if (c.sparse_infer && !chip.features.sparse_weights)
+    warn(fmt::format("The 'sparse_infer' has no effect on {}, it has no kernels for sparse weights!", chip.name));
+  if (c.compress_weight && !chip.features.weight_compression)
+    warn(fmt::format("The 'compress_weight' has no effect on {}, it cannot read compressed weights!", chip.name));
+  if (c.single_core_mode && chip.cores == 1)
+    warn(fmt::format("The 'single_core_mode' has no effect on {}, it has one core!", chip.name));
+  const auto passes = optimize::pass_catalogue();
+  const auto steps = quantize::steps();
+  for (const std::string& rule : c.disable_rules)
+    if (std::none_of(passes.begin(), passes.end(), [&](const optimize::Pass& p) { return p.name == rule; }) &&
+        std::none_of(steps.begin(), steps.end(), [&](const quantize::Step& s) { return s.name == rule; }))
+      warn(fmt::format("The rule '{}' in disable_rules is not known and is ignored!", rule));
+}
 }  // namespace
 
 std::vector<std::string> quantized_dtypes() {
@@ -68,82 +164,24 @@ Result<quantize::NumberFormat> number_format(const platform::Platform& chip, con
 
 Result<const platform::Platform*> check(const BuildConfig& c) {
   Status problems;
-  const platform::Platform* chip = &platform::default_platform();
-  if (c.target_platform.empty()) {
-    warn(fmt::format("'target_platform' is None, use {} as default, set it to the chip you build for!", chip->name));
-  } else if (auto found = platform::get(c.target_platform)) {
-    chip = *found;
-  } else {
-    problems.also(found.status());
-  }
+  const platform::Platform* chip = check_platforms(c, problems);
   one_of(problems, "float_dtype", c.float_dtype, {"float16", "float32"});
-  one_of(problems, "quantized_algorithm", c.quantized_algorithm,
-         {"normal", "mmse", "kl_divergence", "gdq", "moving_average", "adaround"});
-  std::vector<std::string> methods{"layer", "channel"};
-  for (int size = 32; size <= 256; size += 32) methods.push_back(fmt::format("group{}", size));
-  one_of(problems, "quantized_method", c.quantized_method, methods);
-  const std::vector<std::string> dtypes = quantized_dtypes();
-  if (std::find(dtypes.begin(), dtypes.end(), c.quantized_dtype) == dtypes.end())
-    problems.also(invalid_argument(fmt::format("Invalid quantized_dtype '{}', expect in {}!", c.quantized_dtype,
-                                               quoted_list({dtypes.begin(), dtypes.begin() + 5}))));
-  else if (c.quantized_dtype != BuildConfig().quantized_dtype)  // the default may stay where nothing is quantized
-    problems.also(number_format(*chip, c.quantized_dtype).status());
-  if (c.quantized_algorithm == "gdq" && c.quantized_dtype != "w4a16" && c.quantized_dtype != "w8a16")
-    problems.also(invalid_argument("Invalid quantized_algorithm 'gdq', it needs quantized_dtype 'w4a16' or 'w8a16'!"));
-  if (c.quantized_method.starts_with("group") && c.quantized_dtype != "w4a16")
-    problems.also(
-        invalid_argument(fmt::format("Invalid quantized_method '{}', it needs quantized_dtype 'w4a16'!", c.quantized_method)));
+  check_quantization(c, *chip, problems);
   if (c.optimization_level < 0 || c.optimization_level > 3)
     problems.also(invalid_argument(fmt::format("Invalid optimization_level {}, expect in [0, 1, 2, 3]!", c.optimization_level)));
   for (const auto& [key, value] : c.op_target)
     if (value != "cpu" && value != "npu" && value != "gpu" && value != "auto")
       problems.also(
           invalid_argument(fmt::format("Invalid op_target '{}' for '{}', expect in ['cpu', 'npu', 'gpu', 'auto']!", value, key)));
-  if (!(c.auto_hybrid_cos_thresh > 0 && c.auto_hybrid_cos_thresh <= 1))
-    problems.also(invalid_argument(
-        fmt::format("Invalid auto_hybrid_cos_thresh {}, expect a number above 0 and up to 1!", c.auto_hybrid_cos_thresh)));
-  if (c.auto_hybrid_euc_thresh && !(*c.auto_hybrid_euc_thresh > 0))
-    problems.also(invalid_argument(
-        fmt::format("Invalid auto_hybrid_euc_thresh {}, expect None or a number above 0!", *c.auto_hybrid_euc_thresh)));
   if (c.custom_string.size() > 1023) problems.also(invalid_argument("Invalid custom_string, expect at most 1023 bytes!"));
-  const auto finite = [&](std::string_view key, const std::optional<ChannelValues>& values, bool zero_allowed) {
-    if (!values) return;
-    const auto is_wrong = [&](double v) {
-      return !std::isfinite(static_cast<float>(v)) || (!zero_allowed && static_cast<float>(v) == 0);
-    };
-    for (const auto& row : *values)
-      if (std::any_of(row.begin(), row.end(), is_wrong))
-        problems.also(
-            invalid_argument(fmt::format("Invalid {} {}, expect finite {}numbers!", key, row, zero_allowed ? "" : "non-zero ")));
-  };
-  finite("mean_values", c.mean_values, true);
-  finite("std_values", c.std_values, false);
-
-  for (const std::vector<ir::Dims>& set : c.dynamic_input)
-    if (set.empty() || set.size() != c.dynamic_input[0].size() || std::any_of(set.begin(), set.end(), [](const ir::Dims& shape) {
-          return std::any_of(shape.begin(), shape.end(), [](int64_t d) { return d < 1; });
-        }))
-      problems.also(invalid_argument(fmt::format(
-          "Invalid dynamic_input set {}, expect one shape of positive numbers per input, as many as in the other sets!",
-          to_text(set))));
-
+  check_inputs(c, problems);
   if (c.remove_weight)
     problems.also(
         unsupported("The 'remove_weight' is not available yet: the runtime cannot share the weights of another model yet "
                     "(RKNN_FLAG_SHARE_WEIGHT_MEM)!"));
   if (!problems) return problems;
 
-  const std::pair<std::string_view, bool> ignored[] = {{"model_pruning", c.model_pruning},
-                                                       {"remove_reshape", c.remove_reshape},
-                                                       {"enable_flash_attention", c.enable_flash_attention}};
-  for (const auto& [name, asked] : ignored)
-    if (asked) warn(fmt::format("The '{}' is not available yet and is ignored!", name));
-  if (c.sparse_infer && !chip->features.sparse_weights)
-    warn(fmt::format("The 'sparse_infer' has no effect on {}, it has no kernels for sparse weights!", chip->name));
-  if (c.compress_weight && !chip->features.weight_compression)
-    warn(fmt::format("The 'compress_weight' has no effect on {}, it cannot read compressed weights!", chip->name));
-  if (c.single_core_mode && chip->cores == 1)
-    warn(fmt::format("The 'single_core_mode' has no effect on {}, it has one core!", chip->name));
+  warn_of_options_without_effect(c, *chip);
   if (!c.dynamic_input.empty()) {
     const size_t largest = largest_set(c.dynamic_input);
     warn(
@@ -152,12 +190,6 @@ Result<const platform::Platform*> check(const BuildConfig& c) {
                     "          2. The inputs of every inference must have the shapes of one set.",
                     largest, to_text(c.dynamic_input[largest])));
   }
-  const auto passes = optimize::pass_catalogue();
-  const auto steps = quantize::steps();
-  for (const std::string& rule : c.disable_rules)
-    if (std::none_of(passes.begin(), passes.end(), [&](const optimize::Pass& p) { return p.name == rule; }) &&
-        std::none_of(steps.begin(), steps.end(), [&](const quantize::Step& s) { return s.name == rule; }))
-      warn(fmt::format("The rule '{}' in disable_rules is not known and is ignored!", rule));
   return chip;
 }
 

@@ -19,7 +19,8 @@ using ChannelValues = std::vector<std::vector<double>>;  // one list per input
 using ShapeSets = std::vector<std::vector<ir::Dims>>;    // sets of one shape per input
 
 struct BuildConfig {
-  std::string target_platform;  // any case; empty = the default one, with a warning
+  std::string target_platform;               // any case; empty = the default one, with a warning
+  std::vector<std::string> other_platforms;  // must run the same model
   std::optional<ChannelValues> mean_values, std_values;
   bool one_value_for_all_channels = false;  // a list of one value above stands for every channel (Toolkit1's load_tensorflow)
   std::string quantized_dtype = "w8a8";
@@ -39,10 +40,10 @@ struct BuildConfig {
   bool single_core_mode = false;
   bool quantize_weight = false;                        // float builds: weights are stored as int8
   bool sparse_infer = false, compress_weight = false;  // shorter forms of weights, where the chip has them
-  // Asked for by the user but not available yet: those that would change what the model computes are an error, the others a
-  // warning.
-  bool remove_weight = false, model_pruning = false, remove_reshape = false;
-  bool enable_flash_attention = false;
+  // Not available yet: an error where it would change what the model is.
+  bool remove_weight = false;
+  // Not available yet: a warning where it would only make the model smaller or faster.
+  bool model_pruning = false, remove_reshape = false, enable_flash_attention = false;
 
   // For looking inside (command line); config() has no such keys.
   std::string stop_after;

@@ -9,7 +9,7 @@ namespace orknn::toolkit {
 inline constexpr double kChartWidth = 1100;  // of every drawing, in units of its view box
 
 std::string html_escaped(std::string_view text);
-// Everything up to and including the heading; `extra_style` comes behind the common style.
+// Everything up to and including the heading; `extra_style` comes after the common style.
 std::string html_head(std::string_view title, std::string_view extra_style = {});
 
 }  // namespace orknn::toolkit

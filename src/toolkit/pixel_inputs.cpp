@@ -5,7 +5,7 @@
 
 #include "optimize/linear.h"
 #include "optimize/match.h"
-#include "toolkit/builder.h"
+#include "toolkit/normalization.h"
 
 namespace orknn::toolkit {
 namespace {

@@ -12,13 +12,13 @@ namespace orknn::toolkit {
 
 struct PixelInput {
   compile::Normalization normalization;  // the one given, but its mean is a whole number
-  quantize::Range range;                 // of the pixels behind it
+  quantize::Range range;                 // of the normalized pixels
   std::vector<std::string> layers;       // whose biases took the rest of the mean
 };
 
 // Makes the mean of input `index` a whole number, so that pixels map one to one to 8-bit integers; the rest goes into the biases
 // of the layers that read the input. `graphs` are one network in several shapes. Nothing, and no change, where channels have
-// different means or deviations (the input's one scale could not tell callers how they quantize on their own) or a reader cannot
+// different means or deviations (callers that quantize on their own have the input's one scale only) or a reader cannot
 // take the rest. Where a convolution is padded, the zeros beyond its border are off by the rest, half a pixel at most.
 std::optional<PixelInput> read_pixels(const std::vector<ir::Graph*>& graphs, size_t index,
                                       const compile::Normalization& normalization);

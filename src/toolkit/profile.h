@@ -1,5 +1,5 @@
-// What a network will cost on a chip, told without a board: time, traffic and memory per layer, what limits it and what would
-// help.
+// What a network will cost on a chip, predicted without a board: time, traffic and memory per layer, what limits it and what
+// would help.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ struct LayerProfile {
 struct Profile {
   std::string platform, dtype;
   std::string problem;    // why the network cannot run there; nothing else is set then
-  std::string unknown;    // why there are no times; memory and work are told all the same
+  std::string unknown;    // why there are no times; memory and work are stated all the same
   std::string constants;  // "fitted" to published speeds of this chip, or "scaled" from a relative
   std::string remark;     // what the times rest on where that is not published for the chip
   std::string off_list;   // layers that no operator list of the chip has, in words

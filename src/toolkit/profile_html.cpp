@@ -267,7 +267,7 @@ constexpr std::string_view kStyle =
 
 std::string html_page(const std::string& model, const std::vector<Profile>& profiles) {
   std::string html = html_head(model + " on Rockchip NPUs", kStyle);
-  html += "<p class=note>Predicted without a board; docs/npu_model.md tells how, and how far off such figures are.</p>" +
+  html += "<p class=note>Predicted without a board; docs/npu_model.md explains how, and how far off such figures are.</p>" +
           chip_table(profiles) + "<p class=\"key\">Time of a layer is bound by";
   for (const Bound& b : kBounds) html += fmt::format("<span style=\"background:{}\"></span>{}: {}", b.colour, b.name, b.meaning);
   html += "</p>";

@@ -25,20 +25,19 @@ class Samples {
                                   const std::vector<bool>& swap_red_blue, compile::CompileOptions options);
 
   size_t size() const { return dataset_.size() - first_; }
-  // Without the first `count` samples.
-  Samples behind(size_t count) const {
+  Samples without_first(size_t count) const {
     Samples rest = *this;
     rest.first_ += std::min(count, size());
     return rest;
   }
   bool holds_pixels(size_t input) const { return dataset_.holds_pixels(input); }
-  // Other than open() was told.
+  // In place of the one given to open().
   void set_normalization(std::vector<compile::Normalization> normalization) { options_.normalization = std::move(normalization); }
   // Where sample `i` came from, for messages.
   std::string describe(size_t i) const { return dataset_.describe(first_ + i); }
 
   // Computes `graph`, which has the inputs of open()'s graph, on the first `count` samples. Floats are computed in `float_dtype`.
-  // `done` is told after each sample.
+  // `done` is called after each sample with their number so far.
   Status run(const ir::Graph& graph, DType float_dtype, size_t count, const quantize::Observe& observe,
              const std::function<void(size_t)>& done = {}) const;
 

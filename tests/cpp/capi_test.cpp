@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/half.h"
+#include "base/log.h"
 #include "format/rknn_file.h"
 #include "format_sample.h"
 #include "openrknn.h"
@@ -451,9 +452,29 @@ std::vector<std::byte> model_of_two_sizes() {
   config.dynamic_input = {{{1, 3, 32, 48}}, {{1, 3, 64, 64}}};
   auto builder = toolkit::Builder::create(config);
   EXPECT_TRUE(builder);
-  EXPECT_TRUE(builder->load_model(std::string(ORKNN_SOURCE_DIR) + "/examples/models/shapes.onnx"));
+  EXPECT_TRUE(builder->load_model({std::string(ORKNN_SOURCE_DIR) + "/examples/models/shapes.onnx"}));
   EXPECT_TRUE(builder->build());
-  return *format::write_rknn_to_memory(*builder->model());
+  return *format::write_rknn_to_memory(*builder->built()->model);
+}
+
+// What rknn_init logs about a model.
+std::string init_log(std::vector<std::byte> bytes) {
+  std::string text;
+  const LogLevel before = log_level();
+  set_log_level(LogLevel::Info);
+  set_log_sink([&](LogLevel, std::string_view, std::string_view line) { text.append(line).append("\n"); });
+  rknn_context context = 0;
+  EXPECT_EQ(rknn_init(&context, bytes.data(), static_cast<uint32_t>(bytes.size()), 0, nullptr), RKNN_SUCC) << orknn_last_error();
+  rknn_destroy(context);
+  set_log_sink({});
+  set_log_level(before);
+  return text;
+}
+
+TEST(CApiShapes, TheLogSaysWhetherAModelHasSeveralSets) {
+  const std::string one = init_log(sample_bytes()), two = init_log(model_of_two_sizes());
+  EXPECT_NE(one.find("model inference type: static_shape\n"), std::string::npos) << one;
+  EXPECT_NE(two.find("model inference type: dynamic_shape\n"), std::string::npos) << two;
 }
 
 TEST(CApiShapes, ASetIsChosenBeforeTheModelRuns) {

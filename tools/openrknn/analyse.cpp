@@ -33,14 +33,14 @@ Status analyse(const AnalyseOptions& o) {
   options.inputs = o.inputs;
   options.dataset = o.source.dataset;
   options.output_dir = o.snapshot;
-  ORKNN_TRY_ASSIGN(const toolkit::AccuracyReport report, toolkit::analyse_accuracy(builder, options));
+  ORKNN_TRY_ASSIGN(const toolkit::AccuracyReport report, builder.analyse_accuracy(options));
   if (!o.html.empty())
     ORKNN_TRY(write_file_atomically(o.html, [&](FileWriter& out) { return out.write(toolkit::accuracy_html(report)); }));
   if (o.json) {
     print_json(toolkit::to_json(report));
     return {};
   }
-  for (const std::string& line : builder.hybrid_summary()) print(line + "\n");
+  for (const std::string& line : builder.built()->hybrid_summary) print(line + "\n");
   print(toolkit::accuracy_text(report, isatty(STDOUT_FILENO) != 0));
   for (const toolkit::LayerAccuracy& l : report.layers)
     if (!l.suggestion.empty() && l.single && (!l.single->word.empty() || l.single->cosine < toolkit::kSuspiciousCosine))

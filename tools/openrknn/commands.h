@@ -47,8 +47,9 @@ struct SourceOptions {
   void warn_finished(std::initializer_list<std::string_view> useful = {}) const;
   void add_quantization_to(CLI::App& command);
   Result<toolkit::BuildConfig> config() const;
+  toolkit::BuildRequest build_request() const;
   Result<importer::ImportOptions> import_options() const;
-  // The files named with --weights, or those found beside the model, which are told; none when kNoWeights was named.
+  // The files named with --weights, or those found beside the model, which a note reports; none when kNoWeights was named.
   Result<std::vector<std::string>> weights_of(const std::string& model) const;
 };
 

@@ -85,23 +85,24 @@ Status convert(const ConvertOptions& o) {
   const bool is_stopped = !config.stop_after.empty();
   ORKNN_TRY_ASSIGN(toolkit::Builder builder, toolkit::Builder::create(std::move(config), progress_bar()));
   ORKNN_TRY_ASSIGN(std::vector<std::string> weights, o.source.weights_of(o.model));
-  ORKNN_TRY(builder.load_model(o.model, o.source.framework, importing, std::move(weights)));
-  ORKNN_TRY(builder.build(!o.source.dataset.empty(), o.source.dataset, o.source.auto_hybrid > 0));
+  ORKNN_TRY(builder.load_model({o.model, o.source.framework, importing, std::move(weights)}));
+  ORKNN_TRY(builder.build(o.source.build_request()));
   ORKNN_TRY(dumped);
   ORKNN_TRY(builder.export_rknn(o.out));
 
-  const toolkit::ModelReport report = toolkit::describe(*builder.model());
+  const toolkit::Built& built = *builder.built();
+  const toolkit::ModelReport report = toolkit::describe(*built.model);
   const uint64_t bytes = std::filesystem::file_size(o.out);
   if (o.json) {
     nlohmann::ordered_json j{{"output", o.out}, {"file_bytes", bytes}, {"model", toolkit::to_json(report)}};
-    if (!builder.hybrid_summary().empty()) j["auto_hybrid"] = builder.hybrid_summary();
-    if (o.trace) j["trace"] = nlohmann::ordered_json::parse(builder.trace().to_json());
+    if (!built.hybrid_summary.empty()) j["auto_hybrid"] = built.hybrid_summary;
+    if (o.trace) j["trace"] = nlohmann::ordered_json::parse(built.trace.to_json());
     print_json(j);
     return {};
   }
-  if (o.trace) print(builder.trace().to_text());
+  if (o.trace) print(built.trace.to_text());
   print(toolkit::summary_text(report));
-  for (const std::string& line : builder.hybrid_summary()) print(line + "\n");
+  for (const std::string& line : built.hybrid_summary) print(line + "\n");
   print(
       fmt::format("{:<16}{} ({}){}\n", "written", o.out, toolkit::bytes_text(bytes), is_stopped ? ", not fully optimized" : ""));
   return {};

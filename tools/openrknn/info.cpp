@@ -16,12 +16,12 @@ struct InfoOptions {
   bool json = false, brief = false;
 };
 
-// What is known of a source model without building it; all that is unsupported is told at once.
+// What is known of a source model without building it; everything unsupported is reported at once.
 Status show_source(InfoOptions& o, nlohmann::ordered_json& j) {
   ORKNN_TRY_ASSIGN(const importer::ImportOptions importing, o.source.import_options());
   ORKNN_TRY_ASSIGN(std::vector<std::string> weights, o.source.weights_of(o.file));
-  o.source.other_files =
-      weights.empty() ? std::vector<std::string>{kNoWeights} : weights;  // building takes the same ones without telling it again
+  o.source.other_files = weights.empty() ? std::vector<std::string>{kNoWeights}
+                                         : weights;  // building takes the same ones without reporting them again
   Status refusal;
   ORKNN_TRY_ASSIGN(const toolkit::SourceReport source,
                    toolkit::inspect_source(o.file, o.source.framework, importing, std::move(weights), refusal));

@@ -137,8 +137,8 @@ Status profile(ProfileOptions o) {
   print(toolkit::chips_text(profiles));
   if (first == profiles.end()) return {};
   if (o.layers || chips.size() == 1) print("\n" + toolkit::layers_text(*first));
-  const toolkit::Profile& told = timed == profiles.end() ? *first : *timed;
-  if (!told.advice.empty()) print(fmt::format("\nWhat would help on {}\n", told.platform) + toolkit::advice_text(told));
+  const toolkit::Profile& shown = timed == profiles.end() ? *first : *timed;
+  if (!shown.advice.empty()) print(fmt::format("\nWhat would help on {}\n", shown.platform) + toolkit::advice_text(shown));
   return {};
 }
 }  // namespace

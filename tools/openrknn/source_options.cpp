@@ -124,6 +124,8 @@ Result<toolkit::BuildConfig> SourceOptions::config() const {
   return config;
 }
 
+toolkit::BuildRequest SourceOptions::build_request() const { return {!dataset.empty(), dataset, auto_hybrid > 0}; }
+
 Result<importer::ImportOptions> SourceOptions::import_options() const {
   importer::ImportOptions options;
   options.inputs = inputs;
@@ -183,8 +185,8 @@ Result<toolkit::Builder> build_model(const std::string& path, const SourceOption
   ORKNN_TRY_ASSIGN(const importer::ImportOptions importing, options.import_options());
   ORKNN_TRY_ASSIGN(toolkit::Builder builder, toolkit::Builder::create(std::move(config), progress_bar()));
   ORKNN_TRY_ASSIGN(std::vector<std::string> weights, options.weights_of(path));
-  ORKNN_TRY(builder.load_model(path, options.framework, importing, std::move(weights)));
-  ORKNN_TRY(builder.build(!options.dataset.empty(), options.dataset, options.auto_hybrid > 0));
+  ORKNN_TRY(builder.load_model({path, options.framework, importing, std::move(weights)}));
+  ORKNN_TRY(builder.build(options.build_request()));
   return builder;
 }
 
@@ -195,7 +197,7 @@ Result<std::shared_ptr<const format::Model>> open_model(const std::string& path,
     return std::shared_ptr<const format::Model>(std::make_shared<format::Model>(std::move(model)));
   }
   ORKNN_TRY_ASSIGN(const toolkit::Builder builder, build_model(path, options));
-  return builder.model();
+  return builder.built()->model;
 }
 
 }  // namespace orknn::cli

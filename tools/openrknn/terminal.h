@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "toolkit/builder.h"
+#include "toolkit/progress.h"
 
 namespace orknn::cli {
 
@@ -15,8 +15,8 @@ enum Exit { kOk = 0, kFailed = 1, kUsage = 2 };
 
 // Log lines go to stderr as "W build: text"; `verbose` shows more of them.
 void attach_log(bool verbose);
-// Prints an error and returns kFailed. `json`: the result was asked for as JSON, so stdout gets an object with the error, behind
-// what is known so far; whoever reads it finds one object whatever happens.
+// Prints an error and returns kFailed. `json`: the result was asked for as JSON, so stdout gets an object with the error,
+// after what is known so far; whoever reads it finds one object whatever happens.
 int fail(const Status& status, bool json = false);
 int fail(const Status& status, nlohmann::ordered_json known);
 // A line on stderr that is neither result nor warning.

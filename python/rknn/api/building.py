@@ -1,0 +1,111 @@
+"""Calls that make a .rknn of a loaded model: options, build, hybrid quantization, export."""
+
+import os
+
+import numpy as np
+
+from .. import _openrknn
+from . import options as config_options
+from .log import Progress
+from .model import Model, guarded, path_of
+
+
+def batch_of(value):
+    """rknn_batch_size as a number; None and -1 mean one sample. Toolkit1's third argument of build is pre_compile, a truth value."""
+    if value is None or isinstance(value, (bool, np.bool_)):
+        return 1
+    if not isinstance(value, (int, np.integer)) or value < 1 and value != -1:
+        raise ValueError(f"Invalid rknn_batch_size {value!r}, expect a number of samples!")
+    return max(int(value), 1)
+
+
+class Building(Model):
+    """config(), build(), hybrid quantization and export_rknn()."""
+
+    def config(self, **kwargs):
+        """Sets the build options (keywords only); see docs/python_api.md. Raises ValueError on an illegal one."""
+        self._alive("config")
+        try:
+            options = config_options.convert(kwargs, lambda text: self._log.warn("config", text))
+            self._use_log()
+            self._builder = _openrknn.Builder.create(options, Progress(self._log))
+            self._builder_used, self._options = False, options
+        except ValueError as error:
+            self._log.error("config", str(error))
+            raise
+        self._session = None
+
+    @guarded
+    def build(
+        self, do_quantization=True, dataset=None, rknn_batch_size=None, auto_hybrid=False, auto_hybrid_quant=False, **others
+    ):
+        """Optimizes and compiles the loaded model; with do_quantization to 8 bits, calibrated with the files listed in `dataset`.
+        rknn_batch_size multiplies the first extent of every input and output; calibration still takes single samples.
+        auto_hybrid leaves the fewest layers in float16 that make every output reach config's auto_hybrid_cos_thresh."""
+        builder = self._need_builder("build")
+        self._remark_unused("build", others, "pre_compile")
+        builder.setbatch_of(batch_of(rknn_batch_size))
+        auto_hybrid = bool(auto_hybrid or auto_hybrid_quant)
+        self._session = None
+        self._log.info("rknn building ...")
+        wants_samples = do_quantization or auto_hybrid
+        for line in builder.build(
+            bool(do_quantization), path_of(dataset, "build") if wants_samples and dataset is not None else "", auto_hybrid
+        ):
+            self._log.info(line)
+        self._session = None
+        self._log.info("rknn building done.")
+
+    @guarded
+    def hybrid_quantization_step1(
+        self, dataset=None, rknn_batch_size=None, proposal=False, proposal_dataset_size=1, custom_hybrid=None, **_
+    ):
+        """Calibrates and writes <name>.model, <name>.data and <name>.quantization.cfg into the current directory; the last one says
+        which layers leave int8, for you to edit. `proposal` fills in the layers auto_hybrid would choose, `custom_hybrid` every layer
+        between pairs of tensors."""
+        builder = self._need_builder("hybrid_quantization_step1")
+        builder.setbatch_of(batch_of(rknn_batch_size))
+        if dataset is None:
+            raise ValueError("hybrid_quantization_step1 needs a dataset!")
+        pairs = [custom_hybrid] if custom_hybrid and isinstance(custom_hybrid[0], str) else custom_hybrid or []
+        if any(len(pair) != 2 or not all(isinstance(name, str) for name in pair) for pair in pairs):
+            raise ValueError(f"Invalid custom_hybrid {custom_hybrid!r}, expect [[input_name, output_name], ...]!")
+        self._session = None
+        files, summary = builder.hybrid_step1(
+            path_of(dataset, "hybrid_quantization_step1"),
+            bool(proposal),
+            max(int(proposal_dataset_size or 1), 1),
+            [tuple(pair) for pair in pairs],
+        )
+        for line in summary:
+            self._log.info(line)
+        self._log.info(f"hybrid_quantization_step1 wrote {', '.join(os.path.normpath(file) for file in files)}")
+        self._log.info(f"Edit {os.path.normpath(files[2])}, then call hybrid_quantization_step2.")
+
+    @guarded
+    def hybrid_quantization_step2(self, model_input, data_input, model_quantization_cfg, dataset=None, pre_compile=False, **_):
+        """Builds the model from the files of step 1; config() and a loaded model are not needed. `dataset` only when the list of
+        step 1 has moved; `pre_compile` is Toolkit1's and has no effect."""
+        self._build_from_files("hybrid_quantization_step2", model_input, data_input, model_quantization_cfg, dataset)
+
+    @guarded
+    def direct_build(self, model_input, data_input, model_quantize=None, pre_compile=False, **_):
+        """Toolkit1's name for building from files of step 1."""
+        data = path_of(data_input, "direct_build")
+        quantization = os.path.splitext(data)[0] + ".quantization.cfg" if model_quantize is None else model_quantize
+        self._build_from_files("direct_build", model_input, data, quantization, None)
+
+    def _build_from_files(self, function, model, data, quantization, dataset):
+        self._alive(function)
+        self._session, self._loaded = None, None
+        self._builder, self._builder_used = None, True
+        files = [path_of(file, function) for file in (model, data, quantization)]
+        samples = "" if dataset is None else path_of(dataset, function)
+        self._log.info("rknn building ...")
+        self._builder = _openrknn.Builder.hybrid_step2(*files, samples, Progress(self._log))
+        self._log.info("rknn building done.")
+
+    @guarded
+    def export_rknn(self, export_path, **_):
+        """Writes the built model."""
+        self._need_builder("export_rknn").export_rknn(path_of(export_path, "export_rknn"))

@@ -1,0 +1,101 @@
+"""Calls that judge a model: speed and memory, predicted for the chip it was made for, and accuracy."""
+
+import os
+import sys
+
+from . import measure
+from .model import Model, guarded, path_of
+
+
+class Measuring(Model):
+    """eval_perf(), eval_memory() and accuracy_analysis()."""
+
+    def eval_perf(self, *args, is_print=True, **others):
+        """Predicted speed: a text, with the layer table when init_runtime had perf_debug=True; a dict for Toolkit1 chips."""
+        if args and isinstance(args[0], bool):  # Toolkit2: is_print comes first; Toolkit1: the inputs do, and are not needed
+            is_print = args[0]
+        self._remark_unused("eval_perf", others, "inputs", "data_type", "data_format", "loop_cnt", "perf_debug", "fix_freq")
+        facts = self._measure("eval_perf")
+        if facts is None:
+            return None
+        if facts["total_us"] is None:
+            self._log.warn("eval_perf", f"The times are unknown: {facts['why_no_time']}!")
+        if facts["generation"] == 1:
+            result = measure.performance_dict(facts)
+            if is_print:
+                print(measure.performance_table(result, facts["npu_mhz"]), end="")
+            return result
+        text = measure.performance_text(facts, self._perf_debug)
+        if is_print:
+            print(text, end="")
+            if not self._perf_debug:
+                self._log.info(measure.DETAIL_HINT)
+        return text
+
+    def eval_memory(self, is_print=True, **others):
+        """Memory the model takes on the chip, as a dict; needs eval_mem=True in init_runtime."""
+        self._remark_unused("eval_memory", others)
+        facts = self._measure("eval_memory")
+        if facts is None:
+            return None
+        if not self._eval_mem:
+            self._fail("eval_memory", "When init runtime, parameter <eval_mem> should be set to True")
+            return None
+        facts["file"] = self._file_size()
+        result = measure.memory_dict_toolkit1(facts) if facts["generation"] == 1 else measure.memory_dict(facts)
+        if is_print:
+            print(measure.memory_text(result, facts), end="")
+        return result
+
+    @guarded
+    def accuracy_analysis(
+        self, inputs, output_dir="./snapshot", *args, target=None, device_id=None, calc_qnt_error=True, dump_file_type="tensor"
+    ):
+        """Compares every layer of the built model with the float model on one sample and prints the table; with `output_dir` the
+        values of all layers and an HTML report are stored there. `inputs`: one file per model input (jpg, png, bmp, npy), or the path
+        of a text with one such line. Toolkit1's third argument is calc_qnt_error."""
+        rest = list(args)
+        if rest and isinstance(rest[0], bool):
+            calc_qnt_error = rest.pop(0)
+        target = rest.pop(0) if rest else target
+        builder = self._need_builder("accuracy_analysis")
+        if isinstance(inputs, (str, bytes, os.PathLike)):
+            inputs = self._one_sample(path_of(inputs, "accuracy_analysis"))
+        inputs = [path_of(file, "accuracy_analysis") for file in inputs]
+        if dump_file_type not in ("tensor", "npy"):
+            raise ValueError(f"Invalid dump_file_type {dump_file_type!r}, expect in ['tensor', 'npy']!")
+        folder = "" if output_dir is None else os.fsdecode(output_dir)
+        plain, coloured, renamed, toolkit1 = builder.accuracy_analysis(
+            inputs, folder, "" if target is None else str(target).lower(), bool(calc_qnt_error), dump_file_type == "npy"
+        )
+        if not toolkit1 or calc_qnt_error:
+            print(coloured if sys.stdout.isatty() else plain)
+        if not folder:
+            return
+        if not toolkit1:
+            self._log.info(f"The error analysis results save to: {folder}/error_analysis.txt")
+            if renamed:
+                self._log.warn(
+                    "accuracy_analysis", f"The mapping of layer_name & file_name save to: {folder}/map_name_to_file.txt"
+                )
+
+    @staticmethod
+    def _one_sample(path):
+        """The files of a list of one line; a picture or an array stands for itself."""
+        if not path.lower().endswith(".txt"):
+            return [path]
+        with open(path, encoding="utf-8", errors="surrogateescape") as lines:  # file names may be any bytes
+            samples = [line.split() for line in lines if line.strip()]
+        if len(samples) != 1:
+            raise ValueError(f"accuracy_analysis takes one sample, found {len(samples)} lines in '{path}'!")
+        beside = lambda name: os.path.join(os.path.dirname(path), name)
+        return [beside(name) if os.path.exists(beside(name)) else name for name in samples[0]]
+
+    def _measure(self, function):
+        if self._session is None:
+            self._fail(function, "The runtime is not initialized, call init_runtime first!")
+            return None
+        return self._session.measure(self._cores)
+
+    def _file_size(self):
+        return self._builder.file_size() if self._loaded is None else self._loaded.file_size()

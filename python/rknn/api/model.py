@@ -1,0 +1,104 @@
+"""What every call of an RKNN object stands on: the model's state, its log, and how failures are reported."""
+
+import atexit
+import functools
+import os
+import threading
+
+from .. import _openrknn
+from .log import Log
+
+VERSION = _openrknn.version()
+_speaker = threading.local()  # .log: of the RKNN object whose call runs in this thread
+atexit.register(_openrknn.set_log, None, 1)  # no Python log sink once the interpreter is going down
+
+
+def _native_line(level, tag, line):
+    log = getattr(_speaker, "log", None)
+    if log is not None:
+        log.core_line(level, tag, line)
+
+
+def guarded(method):
+    """The failure contract of calls that return 0 or -1: problems are logged as E lines and become -1.
+
+    With ORKNN_RAISE=1 in the environment they become ValueError instead, as in the vendor's newer releases.
+    """
+
+    @functools.wraps(method)
+    def call(self, *args, **kwargs):
+        try:
+            method(self, *args, **kwargs)
+        except Exception as error:  # whatever a file or an argument provokes: the contract is -1 and a line that says why
+            self._fail(method.__name__, str(error) or type(error).__name__)
+            return -1
+        return 0
+
+    return call
+
+
+def path_of(value, function):
+    """A file name in any form that Python takes (str, bytes, os.PathLike), as str that holds any bytes."""
+    if not isinstance(value, (str, bytes, os.PathLike)) or not os.fspath(value):
+        raise ValueError(f"Invalid path {value!r} for {function}, expect a file name!")
+    if "\0" in os.fsdecode(value):
+        raise ValueError(
+            f"Invalid path for {function}: a file name has no zero byte. Expect the name of the model's file, not its contents!"
+        )
+    return os.fsdecode(value)
+
+
+class Model:
+    """State that the calls share: the builder or a finished model, the session that runs it, and the log."""
+
+    def __init__(self, verbose=False, verbose_file=None):
+        self._log = Log(verbose, verbose_file)
+        self._log.info(f"rknn-toolkit2 version: {VERSION}")
+        self._builder = None  # building side: config, source graph, built model
+        self._session = None  # running side
+        self._loaded = None  # a finished model: load_rknn
+        self._perf_debug = self._eval_mem = False
+        self._cores = 1  # that core_mask chose
+        self._builder_used = False  # a source model was loaded since config()
+        self._released = False
+        self._running = threading.Lock()  # one session, one run at a time
+
+    def release(self):
+        """Frees everything. Harmless at any time and more than once."""
+        self._builder = self._session = self._loaded = None
+        self._released = True
+        self._log.close()
+
+    def _alive(self, function):
+        if self._released:
+            raise ValueError(f"{function} after release, create a new RKNN object!")
+        self._use_log()
+
+    def _use_log(self):
+        """Lines of the native side that this thread causes go to this object's log from here on."""
+        _speaker.log = self._log
+        _openrknn.set_log(_native_line, 4 if Log.any_verbose() else 1)
+
+    def _remark_unused(self, function, others, *known):
+        """Keywords nobody knows are most likely misspelt; `known` ones of other releases pass without a word."""
+        for name in sorted(others.keys() - set(known)):
+            self._log.warn(function, f"The '{name}' is not known and is ignored!")
+
+    def _fail(self, function, text):
+        if self._log.warnings:
+            self._log.warn(function, f"===================== WARN({self._log.warnings}) =====================")
+        self._log.error(function, text)
+        if os.environ.get("ORKNN_RAISE") == "1":
+            raise ValueError(text) from None
+
+    def _need_builder(self, function):
+        self._alive(function)
+        if self._builder is None:
+            if self._loaded is not None:
+                raise ValueError(f"{function} needs a source model: what load_rknn read is finished and cannot be built again!")
+            raise ValueError(
+                f"{function} needs config() first!"
+                if function.startswith("load_")
+                else f"{function} needs config(), a loaded source model and, except for build, build() first!"
+            )
+        return self._builder

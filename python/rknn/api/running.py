@@ -1,0 +1,91 @@
+"""Calls that run a model on the simulator."""
+
+import functools
+
+from . import inputs as model_inputs
+from .model import VERSION, Model, guarded
+
+
+class Running(Model):
+    """init_runtime() and inference()."""
+
+    NPU_CORE_AUTO, NPU_CORE_0, NPU_CORE_1, NPU_CORE_2 = 0, 1, 2, 4
+    NPU_CORE_0_1, NPU_CORE_0_1_2, NPU_CORE_ALL = 3, 7, 0xFFFF
+
+    @guarded
+    def init_runtime(
+        self,
+        target=None,
+        target_sub_class=None,
+        device_id=None,
+        perf_debug=False,
+        eval_mem=False,
+        async_mode=False,
+        core_mask=NPU_CORE_AUTO,
+        fallback_prior_device="cpu",
+        rknn2precompile=False,
+    ):
+        """Prepares the model for inference() on the simulator (target=None)."""
+        self._alive("init_runtime")
+        if target is not None:
+            raise ValueError(
+                f"Connect to Device Failure (-1): target '{target}' needs a connected board, which is not available yet; "
+                "leave target unset to run on the simulator"
+            )
+        legal = [
+            self.NPU_CORE_AUTO,
+            self.NPU_CORE_0,
+            self.NPU_CORE_1,
+            self.NPU_CORE_2,
+            self.NPU_CORE_0_1,
+            self.NPU_CORE_0_1_2,
+            self.NPU_CORE_ALL,
+        ]
+        if core_mask not in legal:
+            raise ValueError(f"Invalid core_mask {core_mask!r}, expect in {legal}!")
+        if fallback_prior_device not in ("cpu", "gpu"):
+            raise ValueError(f"Invalid fallback_prior_device {fallback_prior_device!r}, expect in ['cpu', 'gpu']!")
+        self._log.info("Target is None, use simulator!")
+        if async_mode:
+            self._log.warn("init_runtime", "The 'async_mode' has no effect, every inference returns its own results!")
+        if self._loaded is not None:
+            session = self._loaded.make_session()
+        else:
+            session = self._need_builder("init_runtime").make_session()
+        self._cores = session.cores_of_mask(core_mask)  # refuses cores the chip does not have
+        self._perf_debug, self._eval_mem = bool(perf_debug), bool(eval_mem)
+        self._session = session
+
+    def inference(self, inputs, *positional, **options):
+        """inference(inputs, data_format=None, inputs_pass_through=None, get_frame_id=False): runs the model once; returns a list of arrays.
+        Raises ValueError when the inputs do not fit. Toolkit1's order, with data_type in second place, is recognised; arrays know their type."""
+        try:
+            session = self._session  # another thread may release() meanwhile
+            if session is None:
+                raise ValueError("The runtime is not initialized, call init_runtime first!")
+            self._use_log()
+            data_format, pass_through = model_inputs.arguments(
+                positional, options, functools.partial(self._remark_unused, "inference")
+            )
+            warn = functools.partial(self._log.warn, "inference")
+            with self._running:
+                return session.run(model_inputs.prepare(session, inputs, data_format, pass_through, warn))
+        except (ValueError, RuntimeError, TypeError, MemoryError) as error:
+            self._fail("inference", str(error) or type(error).__name__)
+            raise ValueError(str(error) or type(error).__name__) from None
+
+    def get_sdk_version(self):
+        """The version block of the simulator; needs init_runtime."""
+        if self._session is None:
+            self._fail("get_sdk_version", "The runtime is not initialized, call init_runtime first!")
+            return None
+        line = "=" * 46
+        return (
+            f"{line}\nRKNN VERSION:\n  API: {VERSION} (openrknn)\n  DRV: rknn_server: {VERSION} (simulator)\n"
+            f"  DRV: rknnrt: {VERSION} (openrknn)\n{line}"
+        )
+
+    def list_devices(self):
+        """Connected boards as (adb, ntb); boards are not available yet, so there are none."""
+        self._log.warn("list_devices", "Connected boards are not available yet, use the simulator!")
+        return [], []

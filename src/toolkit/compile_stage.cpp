@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <cctype>
+
+#include "base/log.h"
+#include "base/version.h"
+#include "format/rknn_file.h"
+#include "ir/mapped_constants.h"
+#include "ops/eval.h"
+#include "quantize/given_parameters.h"
+#include "quantize/weight_only.h"
+#include "toolkit/batch.h"
+#include "toolkit/shape_sets.h"
+#include "toolkit/stages.h"
+
+namespace orknn::toolkit {
+namespace {
+
+uint64_t constant_bytes(const ir::Graph& graph) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < graph.tensor_count(); ++i)
+    if (const ir::TensorData* value = graph.constant(ir::TensorId{static_cast<int32_t>(i)})) sum += value->bytes();
+  return sum;
+}
+
+std::string upper(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
+// One set of shapes of the model.
+Result<format::Program> compile_graph(ir::Graph graph, const BuildConfig& config, const compile::CompileOptions& compiling) {
+  quantize::keep_stored_weights(graph);
+  quantize::forget_constant_grids(graph);
+  if (config.rknn_batch_size > 1) {
+    auto batched = with_batch(graph, ops::builtin_ops(), config.rknn_batch_size);
+    if (!batched) return Status(batched.status()).stage("build");
+    graph = std::move(*batched);
+  }
+  auto program = compile::compile(std::move(graph), compiling);
+  if (!program) return Status(program.status()).stage("compile");
+  if (!config.dynamic_input.empty()) {
+    std::vector<ir::Dims> shapes;
+    for (const format::Port& port : program->inputs)
+      shapes.push_back(ir::to_dims(*program->graph.tensor(port.tensor).shape).value_or(ir::Dims()));
+    program->label = to_text(shapes);
+  }
+  return program;
+}
+
+Status check_request(const Imported& imported, const BuildRequest& request) {
+  ORKNN_TRY(ir::check_mapped_files(imported.network.graph));
+  if (request.do_quantization && request.dataset.empty() && !imported.calibration)
+    return invalid_argument("quantization needs a dataset")
+        .hint("give build() a list of calibration files, or do_quantization=False for a float16 model");
+  if (request.do_quantization) ORKNN_TRY(require_float_source(imported));
+  if (!request.do_quantization && request.auto_hybrid && !imported.network.other_shapes.empty())
+    return unsupported("auto_hybrid of a float model keeps one set of shapes")
+        .found("several in dynamic_input")
+        .hint("leave auto_hybrid off");
+  return {};
+}
+}  // namespace
+
+Result<BuildOptions> make_options(BuildConfig config, Progress progress) {
+  ORKNN_TRY_ASSIGN(const platform::Platform* chip, check(config));
+  return BuildOptions{std::move(config), chip, std::move(progress)};
+}
+
+compile::CompileOptions compile_options(const BuildOptions& options, std::vector<compile::Normalization> normalization) {
+  const BuildConfig& config = options.config;
+  compile::CompileOptions compiling;
+  compiling.platform = options.chip;
+  compiling.float_dtype = dtype_from_name(config.float_dtype);
+  compiling.op_target = config.op_target;
+  compiling.normalization = std::move(normalization);
+  compiling.single_core = config.single_core_mode;
+  compiling.share_memory = config.share_memory;
+  compiling.cost.weights.sparse = config.sparse_infer;
+  compiling.cost.weights.compressed = config.compress_weight;
+  compiling.warn = [](std::string_view text) { log(LogLevel::Warn, "build", text); };
+  return compiling;
+}
+
+Result<Built> compile_model(const BuildOptions& options, Quantized quantized) {
+  // Weights are what takes time: they are converted (half of the bar), then compared and placed (the other half).
+  uint64_t weight_bytes = 0;
+  for (const ir::Graph* g : quantized.network.all()) weight_bytes += constant_bytes(*g);
+  ByteBar bar(options.progress, "Compiling", weight_bytes, 2);
+  const auto worked_through = [&](uint64_t bytes) { bar.add(bytes); };
+  compile::CompileOptions compiling = compile_options(options, quantized.normalization);
+  compiling.converted = worked_through;
+
+  auto model = std::make_shared<format::Model>();
+  model->name = quantized.name;
+  model->target_platform = options.chip->name;
+  model->source_framework = upper(quantized.framework);
+  model->toolkit_version = version();
+  model->custom_string = options.config.custom_string;
+  model->float_dtype = options.config.float_dtype;
+  const auto add_program = [&](ir::Graph graph) -> Status {
+    auto program = compile_graph(std::move(graph), options.config, compiling);
+    if (!program) return Status(program.status()).model(quantized.name);
+    model->programs.push_back(std::move(*program));
+    return {};
+  };
+  ORKNN_TRY(add_program(std::move(quantized.network.graph)));
+  for (ir::Graph& other : quantized.network.other_shapes) ORKNN_TRY(add_program(std::move(other)));
+  uint64_t stored_bytes = 0;
+  for (const format::Program& p : model->programs) stored_bytes += constant_bytes(p.graph);
+  bar.next_pass(stored_bytes);
+  format::place_weights(*model, worked_through);
+  bar.finish();
+  return Built{std::move(model),
+               std::move(quantized.reference),
+               std::move(quantized.normalization),
+               std::move(quantized.calibration),
+               std::move(quantized.hybrid_summary),
+               std::move(quantized.trace)};
+}
+
+Result<Built> build_model(const BuildOptions& options, const Imported& imported, const BuildRequest& request) {
+  if (Status s = check_request(imported, request); !s) return s.model(imported.name).stage("build");
+  ORKNN_TRY_ASSIGN(Optimized optimized, optimize_model(options, imported));
+  ORKNN_TRY_ASSIGN(Quantized quantized, quantize_model(options, std::move(optimized), request));
+  return compile_model(options, std::move(quantized));
+}
+
+}  // namespace orknn::toolkit

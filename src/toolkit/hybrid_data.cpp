@@ -1,0 +1,179 @@
+#include "toolkit/hybrid_data.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "quantize/adaptive_rounding.h"
+
+namespace orknn::toolkit {
+namespace {
+using namespace ir;
+using nlohmann::ordered_json;
+
+constexpr int kDataVersion = 2;
+
+ordered_json to_json(const BuildConfig& c) {
+  ordered_json j{{"target_platform", c.target_platform},
+                 {"quantized_dtype", c.quantized_dtype},
+                 {"quantized_algorithm", c.quantized_algorithm},
+                 {"quantized_method", c.quantized_method},
+                 {"quant_img_RGB2BGR", c.quant_img_RGB2BGR},
+                 {"float_dtype", c.float_dtype},
+                 {"optimization_level", c.optimization_level},
+                 {"custom_string", c.custom_string},
+                 {"op_target", c.op_target},
+                 {"disable_rules", c.disable_rules},
+                 {"single_core_mode", c.single_core_mode},
+                 {"auto_hybrid_cos_thresh", c.auto_hybrid_cos_thresh},
+                 {"rknn_batch_size", c.rknn_batch_size}};
+  if (c.auto_hybrid_euc_thresh) j["auto_hybrid_euc_thresh"] = *c.auto_hybrid_euc_thresh;
+  return j;
+}
+
+template <class T>
+bool holds(const ordered_json& value) {
+  if constexpr (std::is_same_v<T, std::string>)
+    return value.is_string();
+  else if constexpr (std::is_same_v<T, bool>)
+    return value.is_boolean();
+  else
+    return value.is_number();
+}
+
+// The member `name`, or null: also of what is no object.
+const ordered_json& member(const ordered_json& j, const std::string& name) {
+  static const ordered_json kNull;
+  const auto it = j.is_object() ? j.find(name) : j.end();
+  return j.is_object() && it != j.end() ? *it : kNull;
+}
+
+// A field of the wrong type counts as missing: the file may have been damaged.
+template <class T>
+T field(const ordered_json& j, const std::string& name, T otherwise) {
+  const ordered_json& value = member(j, name);
+  return holds<T>(value) ? value.get<T>() : otherwise;
+}
+
+template <class T>
+std::vector<T> list_field(const ordered_json& j, const std::string& name) {
+  std::vector<T> list;
+  const ordered_json& values = member(j, name);
+  if (!values.is_array()) return list;
+  for (const ordered_json& v : values)
+    if (holds<T>(v)) list.push_back(v.get<T>());
+  return list;
+}
+
+BuildConfig config_from(const ordered_json& j) {
+  BuildConfig c;
+  c.target_platform = field(j, "target_platform", c.target_platform);
+  c.quantized_dtype = field(j, "quantized_dtype", c.quantized_dtype);
+  c.quantized_algorithm = field(j, "quantized_algorithm", c.quantized_algorithm);
+  c.quantized_method = field(j, "quantized_method", c.quantized_method);
+  c.quant_img_RGB2BGR = list_field<bool>(j, "quant_img_RGB2BGR");
+  c.rknn_batch_size = std::max<int64_t>(field(j, "rknn_batch_size", c.rknn_batch_size), 1);
+  c.float_dtype = field(j, "float_dtype", c.float_dtype);
+  c.optimization_level = field(j, "optimization_level", c.optimization_level);
+  c.custom_string = field(j, "custom_string", c.custom_string);
+  c.disable_rules = list_field<std::string>(j, "disable_rules");
+  c.single_core_mode = field(j, "single_core_mode", false);
+  c.auto_hybrid_cos_thresh = field(j, "auto_hybrid_cos_thresh", c.auto_hybrid_cos_thresh);
+  if (const double euclid = field(j, "auto_hybrid_euc_thresh", -1.0); euclid > 0) c.auto_hybrid_euc_thresh = euclid;
+  if (const ordered_json& targets = member(j, "op_target"); targets.is_object())
+    for (const auto& [name, where] : targets.items())
+      if (where.is_string()) c.op_target[name] = where.get<std::string>();
+  return c;
+}
+
+std::string to_hex(std::span<const int8_t> bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (int8_t b : bytes) {
+    text += kDigits[static_cast<uint8_t>(b) >> 4];
+    text += kDigits[static_cast<uint8_t>(b) & 15];
+  }
+  return text;
+}
+
+bool from_hex(std::string_view text, std::span<int8_t> bytes) {
+  if (text.size() != 2 * bytes.size()) return false;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    uint8_t value = 0;
+    const auto [end, error] = std::from_chars(text.data() + 2 * i, text.data() + 2 * i + 2, value, 16);
+    if (error != std::errc{} || end != text.data() + 2 * i + 2) return false;
+    bytes[i] = static_cast<int8_t>(value);
+  }
+  return true;
+}
+
+ordered_json to_json(const quantize::RoundedLayers& layers) {
+  ordered_json j = ordered_json::object();
+  for (const auto& [name, layer] : layers) {
+    const TensorData& values = layer.weights.values;
+    j[name] = {{"shape", values.dims()},
+               {"integers", to_hex(values.values<int8_t>())},
+               {"scale", layer.weights.scales},
+               {"bias_shift", layer.bias_shift}};
+  }
+  return j;
+}
+
+// Layers that are not what they should be are left out: they are rounded to the nearest integers instead.
+std::shared_ptr<const quantize::RoundedLayers> rounded_from(const ordered_json& j) {
+  if (!j.is_object()) return nullptr;
+  auto layers = std::make_shared<quantize::RoundedLayers>();
+  for (const auto& [name, entry] : j.items()) {
+    const Dims dims = list_field<int64_t>(entry, "shape");
+    const std::string integers = field<std::string>(entry, "integers", "");
+    const auto count = std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 1; })
+                           ? Result<int64_t>(invalid_model("an empty layer"))
+                           : checked_element_count(dims);
+    if (!count || static_cast<uint64_t>(*count) != integers.size() / 2) continue;
+    quantize::RoundedLayer layer;
+    layer.weights.values = TensorData::allocate(DType::Int8, dims);
+    layer.weights.scales = list_field<double>(entry, "scale");
+    layer.bias_shift = list_field<double>(entry, "bias_shift");
+    const bool valid = !layer.weights.scales.empty() && std::all_of(layer.weights.scales.begin(), layer.weights.scales.end(),
+                                                                    [](double s) { return s > 0 && std::isfinite(s); });
+    if (valid && from_hex(integers, {static_cast<int8_t*>(layer.weights.values.mutable_data()), integers.size() / 2}))
+      layers->emplace(name, std::move(layer));
+  }
+  return layers;
+}
+}  // namespace
+
+std::string print(const HybridData& data) {
+  ordered_json j{{"openrknn_hybrid", kDataVersion}, {"name", data.name},
+                 {"framework", data.framework},     {"dataset", data.dataset},
+                 {"config", to_json(data.config)},  {"quantization", print(data.found, false)},
+                 {"means", data.channel_means},     {"uneven", data.uneven_tensors},
+                 {"uncut", ordered_json::object()}};
+  for (const auto& [name, range] : data.uncut) j["uncut"][name] = {range.low, range.high};
+  if (data.rounded) j["rounded"] = to_json(*data.rounded);
+  return j.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+Result<HybridData> parse_hybrid_data(std::string_view text) {
+  const ordered_json j = ordered_json::parse(text, nullptr, false);
+  if (!j.is_object() || field(j, "openrknn_hybrid", 0) != kDataVersion)
+    return invalid_model("this is no .data file of hybrid_quantization_step1").hint("run step 1 of this toolkit again");
+  HybridData data;
+  data.name = field<std::string>(j, "name", "");
+  data.framework = field<std::string>(j, "framework", "");
+  data.dataset = field<std::string>(j, "dataset", "");
+  data.config = config_from(member(j, "config"));
+  ORKNN_TRY_ASSIGN(data.found, parse_hybrid_file(field<std::string>(j, "quantization", "")));
+  if (const ordered_json& means = member(j, "means"); means.is_object())
+    for (const auto& [name, values] : means.items()) data.channel_means[name] = list_field<double>(means, name);
+  for (std::string& name : list_field<std::string>(j, "uneven")) data.uneven_tensors.insert(std::move(name));
+  if (const ordered_json& uncut = member(j, "uncut"); uncut.is_object())
+    for (const auto& [name, values] : uncut.items())
+      if (const auto ends = list_field<double>(uncut, name); ends.size() == 2) data.uncut[name] = {ends[0], ends[1]};
+  data.rounded = rounded_from(member(j, "rounded"));
+  return data;
+}
+
+}  // namespace orknn::toolkit

@@ -1,0 +1,75 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "ops/eval.h"
+#include "optimize/pipeline.h"
+#include "quantize/given_parameters.h"
+#include "toolkit/stages.h"
+
+namespace orknn::toolkit {
+namespace {
+constexpr std::string_view kOptimizing = "OpFusing 0";
+constexpr int64_t kOptimizingSteps = 100;  // of the progress shown
+
+optimize::OptimizeOptions optimizer_options(const BuildOptions& options) {
+  const BuildConfig& config = options.config;
+  optimize::OptimizeOptions optimizing;
+  optimizing.level = config.optimization_level;
+  const auto passes = optimize::pass_catalogue();
+  for (const std::string& rule : config.disable_rules)
+    if (std::any_of(passes.begin(), passes.end(), [&](const optimize::Pass& p) { return p.name == rule; }))
+      optimizing.disable.push_back(rule);
+  optimizing.stop_after = config.stop_after;
+  optimizing.dump_after = config.dump_after;
+  optimizing.dump = config.dump;
+  optimizing.max_rewrites = config.max_rewrites;
+  optimizing.progress = [&options](std::string_view, double done) {
+    const auto step = static_cast<int64_t>(done * static_cast<double>(kOptimizingSteps));
+    options.report(kOptimizing, std::clamp<int64_t>(step, 0, kOptimizingSteps - 1), kOptimizingSteps);
+  };
+  return optimizing;
+}
+
+// Operators that compute in integers become float ones between the conversions that state their parameters.
+Status expand_quantized(ir::Graph& graph, const platform::Platform& chip) {
+  ORKNN_TRY(quantize::expand_quantized_operators(graph, ops::builtin_ops()));
+  if (chip.generation == 1) ORKNN_TRY(quantize::require_one_scale_per_tensor(graph));
+  return {};
+}
+
+Result<optimize::Trace> optimize_graph(ir::Graph& graph, const BuildOptions& options) {
+  optimize::Trace trace;
+  options.report(kOptimizing, 0, kOptimizingSteps);
+  ORKNN_TRY(optimize::optimize(graph, ops::builtin_ops(), optimizer_options(options), &trace));
+  options.report(kOptimizing, kOptimizingSteps, kOptimizingSteps);
+  log(LogLevel::Detail, "build", fmt::format("optimizer: {} rewrites, {} nodes left", trace.entries.size(), graph.node_count()));
+  return trace;
+}
+}  // namespace
+
+std::vector<ir::Graph*> Network::all() {
+  std::vector<ir::Graph*> list;
+  for (ir::Graph& g : other_shapes) list.push_back(&g);
+  list.push_back(&graph);
+  return list;
+}
+
+Result<Optimized> optimize_model(const BuildOptions& options, const Imported& imported) {
+  Optimized optimized{imported};
+  optimized.calibration = imported.calibration;
+  // In float32 the model computes what its source framework does, conversions included.
+  optimized.has_own_parameters = options.config.float_dtype != "float32" && quantize::states_quantization(imported.network.graph);
+  for (ir::Graph* graph : optimized.network.all()) {
+    if (optimized.has_own_parameters)
+      if (Status s = expand_quantized(*graph, *options.chip); !s) return s.model(imported.name).stage("quantize");
+    if (imported.calibration) continue;
+    auto trace = optimize_graph(*graph, options);
+    if (!trace) return Status(trace.status()).model(imported.name).stage("optimize");
+    optimized.trace = std::move(*trace);
+  }
+  return optimized;
+}
+
+}  // namespace orknn::toolkit

@@ -1,0 +1,360 @@
+// From an optimized float network to one whose layers have their number formats: which steps of the quantizer run, in which
+// order, and on which graphs.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "ops/eval.h"
+#include "quantize/given_parameters.h"
+#include "quantize/weight_only.h"
+#include "toolkit/auto_hybrid.h"
+#include "toolkit/pixel_inputs.h"
+#include "toolkit/samples.h"
+#include "toolkit/shape_sets.h"
+#include "toolkit/stages.h"
+
+namespace orknn::toolkit {
+namespace {
+using Remark = std::function<void(const quantize::Step& step, const std::string& text)>;
+
+// What a step did goes into `trace` and into the log.
+Remark remark_into(optimize::Trace& trace) {
+  return [&trace](const quantize::Step& step, const std::string& text) {
+    trace.entries.push_back({trace.entries.size() + 1, std::string(step.name), text});
+    log(LogLevel::Detail, "build", text);
+  };
+}
+
+bool takes(const BuildConfig& config, const quantize::Step& step) {
+  return config.optimization_level >= step.min_level &&
+         std::find(config.disable_rules.begin(), config.disable_rules.end(), step.name) == config.disable_rules.end();
+}
+
+quantize::QuantizeOptions quantize_options(const BuildConfig& config, const quantize::NumberFormat& format) {
+  quantize::QuantizeOptions choices;
+  choices.format = format;
+  choices.per_channel = config.quantized_method != "layer" && !format.per_tensor;
+  choices.equalize = takes(config, quantize::kEqualizeChannels);
+  choices.clip_outliers = takes(config, quantize::kClipOutliers);
+  choices.correct_bias = takes(config, quantize::kCorrectBias);
+  choices.keep_small_values = takes(config, quantize::kKeepSmallValues);
+  choices.round_adaptively = takes(config, quantize::kRoundAdaptively);
+  return choices;
+}
+
+Result<Samples> open_samples(const BuildOptions& options, const std::string& dataset, const Stage& stage) {
+  return Samples::open(dataset, stage.network.graph, options.config.quant_img_RGB2BGR,
+                       compile_options(options, stage.normalization));
+}
+
+// Computes graphs on `samples` with the progress that users know from quantizing. Keeps references to both.
+quantize::RunSamples runner(const BuildOptions& options, const Samples& samples) {
+  return [&](const ir::Graph& graph, size_t count, const quantize::Observe& observe) {
+    const auto total = static_cast<int64_t>(count);
+    options.report("Quantizating", 0, total);
+    return samples.run(graph, DType::Float32, count, observe,
+                       [&](size_t done) { options.report("Quantizating", static_cast<int64_t>(done), total); });
+  };
+}
+
+// Inputs whose samples are pixels get the pixels themselves as integers, where that is exact. Their ranges and what is left of
+// their normalization go into `stage`.
+void fold_normalization(Calibrated& stage, const Samples& samples, const Remark& remark) {
+  const std::vector<ir::Graph*> graphs = stage.network.all();
+  for (size_t i = 0; i < stage.normalization.size(); ++i) {
+    const ir::Tensor& input = graphs[0]->tensor(graphs[0]->inputs()[i]);
+    if (input.dtype != DType::Float32 || !samples.holds_pixels(i)) continue;
+    const std::string name = input.name;
+    const auto pixels = read_pixels(graphs, i, stage.normalization[i]);
+    if (!pixels) {
+      remark(quantize::kFoldNormalization, fmt::format("'{}': its pixels are normalized while they are read, and rounded", name));
+      continue;
+    }
+    remark(quantize::kFoldNormalization,
+           pixels->layers.empty()
+               ? fmt::format("'{}': its integers are the pixels", name)
+               : fmt::format("'{}': its integers are the pixels, what its mean lies beside a pixel goes into the biases of '{}'",
+                             name, fmt::join(pixels->layers, "', '")));
+    stage.normalization[i] = pixels->normalization;
+    stage.choices.ranges[name] = pixels->range;
+  }
+}
+
+void warn_of_infinite_values(const quantize::TensorStatistics& statistics, const Samples& samples) {
+  for (const auto& [name, s] : statistics)
+    if (s.not_finite() > 0)
+      log(LogLevel::Warn, "build",
+          fmt::format("The tensor '{}' has {} value(s) that are not finite (first in {}), they do not enter its range!", name,
+                      s.not_finite(), samples.describe(static_cast<size_t>(s.first_not_finite()))));
+}
+
+// Samples that say nothing about the range of an input, and tensors that never changed; of those only the first in a row.
+void warn_of_constants(const ir::Graph& graph, const quantize::TensorStatistics& statistics, const Samples& samples) {
+  const auto seen = [&](ir::TensorId t) -> const quantize::Statistics* {
+    const auto it = t ? statistics.find(graph.tensor(t).name) : statistics.end();
+    return it == statistics.end() || it->second.count() < 2 ? nullptr : &it->second;
+  };
+  for (ir::TensorId t : graph.inputs()) {
+    const quantize::Statistics* s = seen(t);
+    if (!s || s->constant_samples() == 0) continue;
+    const std::string others = s->constant_samples() > 1 ? fmt::format(" and in {} more", s->constant_samples() - 1) : "";
+    log(LogLevel::Warn, "build",
+        fmt::format("The input '{}' has one and the same value everywhere in {}{}: such a sample says nothing about ranges!",
+                    graph.tensor(t).name, samples.describe(static_cast<size_t>(s->first_constant())), others));
+  }
+  std::vector<std::string> names;
+  for (ir::NodeId id : graph.order()) {
+    const ir::Node& n = graph.node(id);
+    const bool reads_constant =
+        std::any_of(n.inputs.begin(), n.inputs.end(), [&](ir::TensorId x) { return seen(x) && !seen(x)->varies(); });
+    for (ir::TensorId t : n.outputs)
+      if (const quantize::Statistics* s = seen(t); s && !s->varies() && !reads_constant)
+        names.push_back(fmt::format("'{}' (always {})", graph.tensor(t).name, s->min()));
+  }
+  if (names.empty()) return;
+  constexpr size_t kShown = 5;
+  const size_t more = names.size() > kShown ? names.size() - kShown : 0;
+  names.resize(names.size() - more);
+  log(LogLevel::Warn, "build",
+      fmt::format("These tensors never change in all {} samples, so their range is a guess: {}{}!", samples.size(),
+                  fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : ""));
+}
+
+void log_float_layers(const std::vector<quantize::LayerDecision>& decisions) {
+  for (const quantize::LayerDecision& d : decisions)
+    if (!d.integer)
+      log(d.notable ? LogLevel::Warn : LogLevel::Detail, "build",
+          fmt::format("'{}' ({}) stays in float: {}", d.output, d.op, d.reason));
+}
+
+// What the files of hybrid quantization say takes the place of samples.
+Calibrated calibrated_by_files(const BuildConfig& config, const quantize::NumberFormat& format, Optimized optimized) {
+  const StoredCalibration& stored = *optimized.calibration;
+  Calibrated calibrated{std::move(static_cast<Stage&>(optimized))};
+  calibrated.choices = quantize_options(config, format);
+  calibrated.choices.ranges = stored.ranges;
+  calibrated.choices.channel_means = stored.channel_means;
+  calibrated.choices.uneven_tensors = stored.uneven_tensors;
+  calibrated.choices.formats = stored.formats;
+  calibrated.choices.rounded = stored.rounded;
+  calibrated.float_layers = stored.float_layers;
+  return calibrated;
+}
+
+// A stage whose layers have their number formats already, or get them one by one afterwards.
+Quantized in_float(Optimized optimized) {
+  Quantized quantized{std::move(static_cast<Stage&>(optimized))};
+  quantized.reference = quantized.network.graph;
+  return quantized;
+}
+
+Status use_own_parameters(Network& network) {
+  std::vector<quantize::LayerDecision> decisions;
+  for (ir::Graph* graph : network.all()) {
+    ORKNN_TRY_ASSIGN(decisions, quantize::use_given_parameters(*graph, ops::builtin_ops()));
+  }
+  log_float_layers(decisions);
+  return {};
+}
+
+// quantize_weight: float layers whose weights are int8 in the file.
+Status store_weights_as_integers(ir::Graph& graph) {
+  constexpr int64_t kWorthIt = 1024;  // scales and alignment would eat what fewer weights save
+  ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> layers,
+                   quantize::round_weights_only(graph, {.least_count = kWorthIt}));
+  const auto count = std::count_if(layers.begin(), layers.end(), [](const quantize::LayerDecision& d) { return d.integer; });
+  log(LogLevel::Detail, "build", fmt::format("quantize_weight: {} layer(s) with weights in int8", count));
+  return {};
+}
+
+// Layers that make or read values beyond what float16 holds, by output tensor.
+LayerNames layers_beyond_float16(const ir::Graph& graph, const quantize::TensorStatistics& statistics) {
+  constexpr float kLargestHalf = 65504;
+  const auto is_large = [&](ir::TensorId t) {
+    const auto it = t ? statistics.find(graph.tensor(t).name) : statistics.end();
+    return it != statistics.end() && (it->second.min() < -kLargestHalf || it->second.max() > kLargestHalf);
+  };
+  LayerNames large;
+  for (ir::NodeId id : graph.order()) {
+    const ir::Node& n = graph.node(id);
+    if (!std::any_of(n.inputs.begin(), n.inputs.end(), is_large) && !std::any_of(n.outputs.begin(), n.outputs.end(), is_large))
+      continue;
+    for (ir::TensorId t : n.outputs)
+      if (t) large.insert(graph.tensor(t).name);
+  }
+  return large;
+}
+
+// The layers of `large` in 16-bit integers; an error names those that have no such form. `summary` gets a sentence about it.
+Result<ir::Graph> in_16_bit_integers(ir::Graph graph, const LayerNames& large, const quantize::TensorStatistics& statistics,
+                                     std::vector<std::string>& summary) {
+  quantize::QuantizeOptions choices;
+  ORKNN_TRY_ASSIGN(choices.format, quantize::number_format("w16a16i"));
+  choices.equalize = choices.correct_bias = false;
+  choices.keep_float = [&](const ir::Node&, std::string_view output) { return !large.contains(output); };
+  ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> decisions,
+                   quantize::quantize(graph, ops::builtin_ops(), statistics, choices));
+  Status problems;
+  std::string names;
+  for (const quantize::LayerDecision& d : decisions) {
+    if (!large.contains(d.output)) continue;
+    names += (names.empty() ? "" : ", ") + d.output;
+    const auto s = statistics.find(d.output);
+    if (!d.integer)
+      problems.also(unsupported(fmt::format("The range [{:g}, {:g}] of '{}' or of what it reads is out of the float16, and it "
+                                            "has no form in 16-bit integers: {}",
+                                            s == statistics.end() ? 0 : s->second.min(),
+                                            s == statistics.end() ? 0 : s->second.max(), d.output, d.reason))
+                        .hint("scale the network down before this layer"));
+  }
+  if (!problems) return problems;
+  summary.push_back(fmt::format("auto_hybrid: {} layer(s) hold values out of the float16 and are computed in 16-bit integers: {}",
+                                large.size(), names));
+  return graph;
+}
+
+// auto_hybrid of a float16 build: layers that make or read values float16 cannot hold are computed in 16-bit integers.
+Status lower_large_layers(const BuildOptions& options, const std::string& dataset, Quantized& stage) {
+  if (dataset.empty())
+    return invalid_argument("auto_hybrid needs a dataset to measure the ranges of the layers")
+        .hint("give build() a list of sample files");
+  ir::Graph visible = stage.network.graph;
+  ORKNN_TRY(quantize::split_tails(visible, ops::builtin_ops()));
+  ORKNN_TRY_ASSIGN(const Samples samples, open_samples(options, dataset, stage));
+  quantize::TensorStatistics statistics;
+  ORKNN_TRY(samples.run(
+      visible, DType::Float32, samples.size(),
+      [&](std::string_view name, const ir::TensorView& value) {
+        if (value.dtype == DType::Float32) statistics.try_emplace(std::string(name)).first->second.add(value.values<float>());
+      },
+      [&](size_t done) { options.report("AutoHybrid", static_cast<int64_t>(done), static_cast<int64_t>(samples.size())); }));
+  const LayerNames large = layers_beyond_float16(visible, statistics);
+  if (large.empty()) {
+    stage.hybrid_summary.push_back(
+        fmt::format("auto_hybrid: the values of all layers fit float16 on {} sample(s).", samples.size()));
+    return {};
+  }
+  stage.reference = visible;
+  ORKNN_TRY_ASSIGN(stage.network.graph, in_16_bit_integers(std::move(visible), large, statistics, stage.hybrid_summary));
+  return {};
+}
+
+Result<Quantized> quantize_with_samples(const BuildOptions& options, Optimized optimized, const BuildRequest& request) {
+  ORKNN_TRY_ASSIGN(const quantize::NumberFormat format, number_format(*options.chip, options.config.quantized_dtype));
+  if (is_float(format.activations)) return round_weights(options, std::move(optimized), request.dataset);
+  if (optimized.calibration) return lower_to_integers(calibrated_by_files(options.config, format, std::move(optimized)));
+  ORKNN_TRY_ASSIGN(Calibrated calibrated, calibrate_model(options, std::move(optimized), {request.dataset, request.auto_hybrid}));
+  return lower_to_integers(std::move(calibrated));
+}
+}  // namespace
+
+Status require_float_source(const Stage& model) {
+  if (!quantize::states_quantization(model.network.graph)) return {};
+  return invalid_argument("the model is quantized already, its own parameters are used")
+      .hint("call build(do_quantization=False); no dataset is needed");
+}
+
+Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimized, const CalibrationRequest& request) {
+  const BuildConfig& config = options.config;
+  ORKNN_TRY_ASSIGN(const quantize::NumberFormat format, number_format(*options.chip, config.quantized_dtype));
+  Calibrated stage{std::move(static_cast<Stage&>(optimized))};
+  stage.choices = quantize_options(config, format);
+  ORKNN_TRY_ASSIGN(stage.choices.algorithm, quantize::algorithm_from_name(config.quantized_algorithm));
+  for (ir::Graph* graph : stage.network.all()) ORKNN_TRY(quantize::split_tails(*graph, ops::builtin_ops()));
+  ORKNN_TRY_ASSIGN(Samples samples, open_samples(options, request.dataset, stage));
+  const Remark remark = remark_into(stage.trace);
+  if (takes(config, quantize::kFoldNormalization) && format.bits() == 8 && !format.power_of_two) {
+    fold_normalization(stage, samples, remark);
+    samples.set_normalization(stage.normalization);
+  }
+  if (request.auto_hybrid) {
+    ORKNN_TRY_ASSIGN(AutoHybrid chosen, choose_float_layers(options, stage, samples, request.trial_samples));
+    stage.choices.equalize = chosen.equalize;
+    stage.float_layers = std::move(chosen.float_layers);
+    stage.hybrid_summary = std::move(chosen.summary);
+  }
+  const ir::Graph uncalibrated = stage.network.graph;
+  quantize::QuantizeOptions choices = stage.choices;
+  choices.remark = remark;
+  ORKNN_TRY_ASSIGN(quantize::Calibration calibration,
+                   quantize::calibrate(stage.network.graph, runner(options, samples), samples.size(), choices));
+  warn_of_infinite_values(calibration.statistics, samples);
+  warn_of_constants(stage.network.graph, calibration.statistics, samples);
+  for (ir::Graph& other : stage.network.other_shapes) {
+    ORKNN_TRY_ASSIGN(other, with_shapes_of(stage.network.graph, uncalibrated, other, ops::builtin_ops()));
+  }
+  stage.choices.rounded = calibration.rounded;
+  stage.calibration = std::make_shared<const quantize::Calibration>(std::move(calibration));
+  return stage;
+}
+
+Result<Quantized> lower_to_integers(Calibrated calibrated) {
+  Quantized quantized{std::move(static_cast<Stage&>(calibrated))};
+  quantized.reference = quantized.network.graph;
+  quantized.calibration = std::move(calibrated.calibration);
+  quantized.hybrid_summary = std::move(calibrated.hybrid_summary);
+  quantize::QuantizeOptions choices = std::move(calibrated.choices);
+  if (!calibrated.float_layers.empty())
+    choices.keep_float = [&](const ir::Node& n, std::string_view output) {
+      return calibrated.float_layers.contains(output) || calibrated.float_layers.contains(n.name);
+    };
+  const quantize::TensorStatistics none;
+  const quantize::TensorStatistics& statistics = quantized.calibration ? quantized.calibration->statistics : none;
+  for (ir::Graph& other : quantized.network.other_shapes)
+    ORKNN_TRY(quantize::quantize(other, ops::builtin_ops(), statistics, choices).status());
+  choices.remark = remark_into(quantized.trace);
+  ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> decisions,
+                   quantize::quantize(quantized.network.graph, ops::builtin_ops(), statistics, choices));
+  log_float_layers(decisions);
+  return quantized;
+}
+
+Result<Quantized> round_weights(const BuildOptions& options, Optimized optimized, const std::string& dataset) {
+  const BuildConfig& config = options.config;
+  ORKNN_TRY_ASSIGN(const quantize::NumberFormat format, number_format(*options.chip, config.quantized_dtype));
+  const std::shared_ptr<const StoredCalibration> stored = optimized.calibration;
+  Quantized quantized = in_float(std::move(optimized));
+  quantize::WeightOnlyOptions choices;
+  choices.type = format.weights;
+  choices.per_channel = config.quantized_method != "layer";
+  if (constexpr std::string_view group = "group"; config.quantized_method.starts_with(group))
+    choices.group = std::stoi(config.quantized_method.substr(group.size()));
+  if (stored && !stored->float_layers.empty())
+    choices.keep = [&](std::string_view output) { return stored->float_layers.contains(output); };
+  const bool uses_samples = config.quantized_algorithm == "gdq" || config.quantized_algorithm == "adaround";
+  choices.search_scales = uses_samples || config.quantized_algorithm == "mmse";
+  std::optional<Samples> samples;
+  if (uses_samples) {
+    ORKNN_TRY_ASSIGN(samples, open_samples(options, dataset, quantized));
+    choices.samples = samples->size();
+    choices.run = runner(options, *samples);
+  }
+  ORKNN_TRY(quantize::round_weights_only(quantized.network.graph, choices).status());
+  for (ir::Graph& other : quantized.network.other_shapes) {
+    ORKNN_TRY_ASSIGN(other, with_shapes_of(quantized.network.graph, quantized.reference, other, ops::builtin_ops()));
+  }
+  return quantized;
+}
+
+Result<Quantized> quantize_model(const BuildOptions& options, Optimized optimized, const BuildRequest& request) {
+  const std::string name = optimized.name;
+  const bool has_own_parameters = optimized.has_own_parameters;
+  if (request.do_quantization) {
+    auto quantized = quantize_with_samples(options, std::move(optimized), request);
+    if (!quantized) return Status(quantized.status()).model(name).stage("quantize");
+    return quantized;
+  }
+  Quantized stage = in_float(std::move(optimized));
+  if (request.auto_hybrid)
+    if (Status s = lower_large_layers(options, request.dataset, stage); !s) return s.model(name).stage("build");
+  if (has_own_parameters)
+    if (Status s = use_own_parameters(stage.network); !s) return s.model(name).stage("quantize");
+  if (options.config.quantize_weight)
+    for (ir::Graph* graph : stage.network.all())
+      if (Status s = store_weights_as_integers(*graph); !s) return s.model(name).stage("quantize");
+  return stage;
+}
+
+}  // namespace orknn::toolkit

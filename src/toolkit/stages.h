@@ -1,0 +1,140 @@
+// The build as a chain of values: Imported -> Optimized -> Calibrated -> Quantized -> Built. Each stage is made by one function
+// from the stage before and the build's options, and never changes afterwards. Graphs share their constants, so that keeping a
+// stage costs little memory.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compile/compile.h"
+#include "format/program.h"
+#include "import/importer.h"
+#include "optimize/trace.h"
+#include "quantize/calibrate.h"
+#include "toolkit/config.h"
+#include "toolkit/progress.h"
+
+namespace orknn::toolkit {
+
+using LayerNames = std::set<std::string, std::less<>>;  // of output tensors
+
+// What every stage is made with.
+struct BuildOptions {
+  BuildConfig config;
+  const platform::Platform* chip = nullptr;
+  Progress progress = {};
+
+  void report(std::string_view work, int64_t done, int64_t total) const {
+    if (progress) progress(work, done, total);
+  }
+};
+// Checks the configuration.
+Result<BuildOptions> make_options(BuildConfig config, Progress progress = {});
+
+// One network in every set of shapes of dynamic_input.
+struct Network {
+  ir::Graph graph;                           // in the largest shapes, or the only ones
+  std::vector<ir::Graph> other_shapes = {};  // the same network in the other sets
+
+  // The one in the largest shapes last.
+  std::vector<ir::Graph*> all();
+};
+
+// What the stages before Built have in common.
+struct Stage {
+  std::string name;       // of the model, in messages and in the .rknn
+  std::string framework;  // of the source model
+  Network network;
+  std::vector<compile::Normalization> normalization = {};  // per input: what the program does to it
+  optimize::Trace trace = {};                              // of the passes and steps so far, in the largest shapes
+};
+
+// What the files of hybrid quantization hold in place of calibration samples; names are those of tensors.
+struct StoredCalibration {
+  std::map<std::string, quantize::Range, std::less<>> ranges;
+  std::map<std::string, std::vector<double>, std::less<>> channel_means;
+  LayerNames uneven_tensors;
+  std::map<std::string, quantize::NumberFormat, std::less<>> formats;  // of single layers
+  LayerNames float_layers;
+  std::shared_ptr<const quantize::RoundedLayers> rounded;
+};
+
+// --- Imported: the network as its source model states it
+struct SourceModel {
+  std::string path;
+  std::string framework = {};  // name of an importer; empty = recognize the file
+  importer::ImportOptions options = {};
+  std::vector<std::string> other_files = {};  // weights of formats that keep them apart
+};
+
+struct Imported : Stage {
+  std::vector<std::string> files = {};                        // it was read from; never written to
+  std::shared_ptr<const StoredCalibration> calibration = {};  // only of a model from the files of hybrid quantization
+};
+Result<Imported> import_model(const BuildOptions& options, const SourceModel& source);
+
+// --- Optimized: the float network with the passes of the optimization level applied
+struct Optimized : Stage {
+  bool has_own_parameters = false;  // the source is quantized; its layers become integer ones with the parameters it states
+  std::shared_ptr<const StoredCalibration> calibration = {};
+};
+// A model from the files of hybrid quantization is optimized already and stays as it is.
+Result<Optimized> optimize_model(const BuildOptions& options, const Imported& imported);
+
+// --- Calibrated: the float network whose layers become integer ones, and what was learned from samples
+struct Calibrated : Stage {
+  quantize::QuantizeOptions choices = {};                         // of the integer forms; without keep_float and remark
+  std::shared_ptr<const quantize::Calibration> calibration = {};  // nullptr: `choices` hold what files say instead
+  LayerNames float_layers = {};                                   // to leave in float
+  std::vector<std::string> hybrid_summary = {};                   // what auto_hybrid chose and what it costs, in sentences
+};
+struct CalibrationRequest {
+  std::string dataset;
+  bool auto_hybrid = false;              // leave the fewest layers in float that make every output reach the thresholds
+  size_t trial_samples = kTrialSamples;  // auto_hybrid computes so many in each trial
+  static constexpr size_t kTrialSamples = 12;
+};
+// Needs a quantized_dtype whose activations are integers.
+Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimized, const CalibrationRequest& request);
+
+// --- Quantized: every layer in the number format it is compiled in
+struct Quantized : Stage {
+  ir::Graph reference = {};  // the float graph it was made from; computed tensors have the same names in it
+  std::shared_ptr<const quantize::Calibration> calibration = {};  // nullptr where no samples were measured
+  std::vector<std::string> hybrid_summary = {};
+};
+Result<Quantized> lower_to_integers(Calibrated calibrated);
+// w8a16 and w4a16: no activation is rounded to integers, so samples only serve to round weights well.
+Result<Quantized> round_weights(const BuildOptions& options, Optimized optimized, const std::string& dataset);
+
+struct BuildRequest {
+  bool do_quantization = false;
+  std::string dataset = {};  // list of calibration samples
+  bool auto_hybrid = false;
+};
+// The form that `request` and the options ask for, by one of the functions above or in float.
+Result<Quantized> quantize_model(const BuildOptions& options, Optimized optimized, const BuildRequest& request);
+// Refuses to quantize a model that comes quantized.
+Status require_float_source(const Stage& model);
+
+// --- Built: the model for the chip, with what it can be judged by
+struct Built {
+  std::shared_ptr<const format::Model> model;  // shared with sessions that run it
+  ir::Graph reference;                         // as of Quantized, like what follows
+  std::vector<compile::Normalization> normalization = {};
+  std::shared_ptr<const quantize::Calibration> calibration = {};
+  std::vector<std::string> hybrid_summary = {};
+  optimize::Trace trace = {};
+};
+Result<Built> compile_model(const BuildOptions& options, Quantized quantized);
+
+// The whole chain after the import.
+Result<Built> build_model(const BuildOptions& options, const Imported& imported, const BuildRequest& request);
+
+// How graphs of this build are compiled.
+compile::CompileOptions compile_options(const BuildOptions& options, std::vector<compile::Normalization> normalization);
+
+}  // namespace orknn::toolkit
