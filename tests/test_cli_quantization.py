@@ -56,9 +56,7 @@ def test_every_instruction_set_builds_the_same_file(tmp_path, quantized, shapes_
     built = 0
     for algorithm in ("normal", "mmse", "kl_divergence", "adaround"):
         for isa in ("portable", "avx2", "avx512"):
-            done = openrknn(
-                *common, "-o", tmp_path / "isa.rknn", "--algorithm", algorithm, env=dict(os.environ, ORKNN_ISA=isa)
-            )
+            done = openrknn(*common, "-o", tmp_path / "isa.rknn", "--algorithm", algorithm, env=dict(os.environ, ORKNN_ISA=isa))
             assert done.returncode == 0, done.stderr
             if "is nothing this machine has" in done.stderr:
                 continue

@@ -56,12 +56,8 @@ class Driver : public Rewriter {
   }
 
   Status replace_graph(Graph graph) override {
-    const auto same_names = [&](const std::vector<TensorId>& before, const std::vector<TensorId>& after) {
-      return std::ranges::equal(before, after,
-                                [&](TensorId a, TensorId b) { return graph_.tensor(a).name == graph.tensor(b).name; });
-    };
-    if (!same_names(graph_.inputs(), graph.inputs()) || !same_names(graph_.outputs(), graph.outputs()))
-      return internal_error("a pass changes the names or the order of inputs or outputs");
+    if (graph.inputs().size() != graph_.inputs().size() || graph.outputs().size() != graph_.outputs().size())
+      return internal_error("a pass changes the number of inputs or outputs");
     graph_ = std::move(graph);
     ++rewrites_;
     return {};

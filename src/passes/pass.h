@@ -23,8 +23,8 @@ class Rewriter {
   virtual bool may_rewrite() const = 0;
   // Applies the patch. A patch that would change a type or shape is dropped and reported; true means applied.
   virtual Result<bool> apply(const ir::Patch& patch) = 0;
-  // The same network in another representation, such as integers instead of floats. Inputs and outputs keep their names and
-  // order; anything else may change, types included.
+  // The same network in another representation, such as integers instead of floats. Inputs and outputs stay and keep their order;
+  // anything else may change, types included.
   virtual Status replace_graph(ir::Graph graph) = 0;
   // A line of the trace about what was found or decided, where no patch says it.
   virtual void remark(std::string text) = 0;
