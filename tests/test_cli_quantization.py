@@ -1,6 +1,7 @@
 """openrknn quantize, analyse and compare as a user types them."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -49,27 +50,46 @@ def test_quantize_is_convert_with_a_dataset(tmp_path, quantized, shapes_model, o
     assert missing.returncode == 1 and "gone.txt" in missing.stderr and not (tmp_path / "x.rknn").exists()
 
 
+def test_every_instruction_set_builds_the_same_file(tmp_path, quantized, shapes_model, openrknn):
+    common = ("quantize", shapes_model, "--dataset", tmp_path / "dataset.txt", "-t", "rk3588", *NORMALIZE)
+    first = {"normal": quantized.read_bytes()}
+    built = 0
+    for algorithm in ("normal", "mmse", "kl_divergence", "adaround"):
+        for isa in ("portable", "avx2", "avx512"):
+            done = openrknn(*common, "-o", tmp_path / "isa.rknn", "--algorithm", algorithm, env=dict(os.environ, ORKNN_ISA=isa))
+            assert done.returncode == 0, done.stderr
+            if "is nothing this machine has" in done.stderr:
+                continue
+            bytes_ = (tmp_path / "isa.rknn").read_bytes()
+            assert first.setdefault(algorithm, bytes_) == bytes_, f"{algorithm} with {isa}"
+            built += 1
+    assert built >= 4  # the portable form runs everywhere
+
+
 def test_steps_are_listed_switchable_and_traced(tmp_path, quantized, shapes_model, openrknn):
-    steps = [p["name"] for p in json.loads(openrknn("passes", "--json").stdout) if p["stage"] == "quantize"]
-    assert {
+    listed = [p for p in json.loads(openrknn("passes", "--json").stdout) if p["stage"] == "quantize"]
+    optional = [p["name"] for p in listed if not p["required"]]
+    assert set(optional) == {
         "fold_normalization",
         "equalize_channels",
         "clip_outliers",
         "correct_bias",
         "keep_small_values",
         "round_adaptively",
-    } <= set(steps)
+    }
     common = ("quantize", shapes_model, "--dataset", tmp_path / "dataset.txt", "-t", "rk3588", "--trace", *NORMALIZE)
-    whole = openrknn(*common, "-o", tmp_path / "a.rknn", "--algorithm", "adaround")
-    assert whole.returncode == 0 and "correct_bias: " in whole.stdout and "round_adaptively: " in whole.stdout, (
-        whole.stderr + whole.stdout
-    )
-    without = openrknn(*common, "-o", tmp_path / "b.rknn", *[a for step in steps for a in ("--disable", step)])
-    assert without.returncode == 0 and not any(f"{step}: " in without.stdout for step in steps), without.stderr
+    whole = openrknn(*common, "-o", tmp_path / "a.rknn", "--algorithm", "adaround", "--dump-after", "lower_to_integers")
+    assert whole.returncode == 0, whole.stderr
+    for step in ("fit_tails", "correct_bias", "round_adaptively", "lower_to_integers"):
+        assert f" ms {step}: 1 run" in whole.stdout, step
+    assert "correct_bias: '" in whole.stdout and "round_adaptively: '" in whole.stdout
+    assert "after lower_to_integers:" in whole.stdout and "int:Conv(" in whole.stdout
+    without = openrknn(*common, "-o", tmp_path / "b.rknn", *[a for step in optional for a in ("--disable", step)])
+    assert without.returncode == 0 and not any(f"{step}: " in without.stdout for step in optional), without.stderr
     assert (tmp_path / "b.rknn").read_bytes() != quantized.read_bytes()
-    assert (
-        openrknn(*common, "-o", tmp_path / "c.rknn", "--stop-after", "correct_bias").returncode != 0
-    )  # there is no graph between steps
+    for option in ("--stop-after", "--disable"):  # half of a network is no network
+        refused = openrknn(*common, "-o", tmp_path / "c.rknn", option, "lower_to_integers")
+        assert refused.returncode != 0 and "lower_to_integers" in refused.stderr
 
 
 def test_auto_hybrid(tmp_path, pictures, shapes_model, openrknn):

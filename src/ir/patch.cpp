@@ -6,8 +6,8 @@
 
 namespace orknn::ir {
 
-TensorId Patch::add_tensor(std::string name, DType dtype, std::optional<Shape> shape) {
-  tensors_.push_back({std::move(name), dtype, std::move(shape), {}, {}});
+TensorId Patch::add_tensor(std::string name, DType dtype, std::optional<Shape> shape, Layout layout) {
+  tensors_.push_back({std::move(name), dtype, std::move(shape), layout, {}, {}});
   return {base_ + static_cast<int32_t>(tensors_.size()) - 1};
 }
 
@@ -57,10 +57,15 @@ Patch::Applied Patch::apply(Graph& graph) const {
     if (t.constant.has_value())
       graph.tensor(graph.add_constant(t.name, t.constant)).quant = t.quant;
     else
-      graph.add_tensor(t.name, t.dtype, t.shape);
+      graph.tensor(graph.add_tensor(t.name, t.dtype, t.shape)).layout = t.layout;
   }
   for (NodeId id : removed_)
     if (graph.is_alive(id)) remove(id);
+  for (const auto& [id, n] : replaced_nodes_) {
+    suspect_producers(id);
+    graph.replace_node(id, n);
+    done.added.push_back(id);
+  }
   for (const Node& n : nodes_) done.added.push_back(graph.add_node(n));
   for (const auto& [from, to] : replaced_) {
     const bool was_output = graph.is_output(from);
@@ -100,14 +105,6 @@ Patch::Applied Patch::apply(Graph& graph) const {
     graph.rename_tensor(id, tensors_[i].name);
   }
   return done;
-}
-
-std::string Patch::describe(const Graph& before) const {
-  std::string text = "removed";
-  for (NodeId id : removed_) text += " " + before.node(id).type_name() + ":" + before.node(id).name;
-  text += "; added";
-  for (const Node& n : nodes_) text += " " + n.type_name() + ":" + n.name;
-  return text;
 }
 
 size_t remove_dead_nodes(Graph& graph) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/threads.h"
+#include "ops/facts.h"
 #include "quantize/input_moments.h"
 #include "quantize/layer_forms.h"
 
@@ -17,10 +18,10 @@ RoundedLayer round_layer(const Graph& g, const InputMoments& l, const QuantizeOp
   const Node& n = g.node(l.node);
   const TensorData& w = *g.constant(n.input(1));
   const int64_t outputs = w.count() / l.size, outputs_per_group = outputs / l.groups;
-  const bool product = n.op != "Conv";
-  // Conv and a turned Gemm keep a row's weights together; [K, N] has them a column apart.
-  const bool rows = !product || (n.op == "Gemm" && n.attributes.int_or("transB", 0) != 0);
-  const double alpha = n.op == "Gemm" ? n.attributes.float_or("alpha", 1) : 1;
+  const bool product = ops::facts_of(n).weights == Weights::Matrix;
+  // Conv and a transposed Gemm keep a row's weights together; [K, N] has them a column apart.
+  const bool rows = !product || n.attributes.int_or("transB", 0) != 0;
+  const double alpha = product ? n.attributes.float_or("alpha", 1) : 1;
   RoundedLayer result;
   result.weights.values = TensorData::allocate(DType::Int8, product ? Dims{l.size, outputs} : w.dims());
   result.weights.scales.assign(static_cast<size_t>(outputs), 1);
@@ -93,8 +94,8 @@ std::vector<int8_t> round_row(std::span<const float> weights, std::span<const fl
   return result;
 }
 
-Result<RoundedLayers> round_adaptively(const Graph& graph, const RunSamples& run, size_t samples,
-                                       const TensorStatistics& statistics, const QuantizeOptions& options) {
+Result<RoundedLayers> round_adaptively(const Graph& graph, const RunSamples& run, size_t samples, const Calibration& calibration,
+                                       const QuantizeOptions& options) {
   RoundedLayers result;
   const auto wanted = [&](const Node& n) {
     const Form form = layer_form(graph, n).form;
@@ -102,8 +103,8 @@ Result<RoundedLayers> round_adaptively(const Graph& graph, const RunSamples& run
   };
   ORKNN_TRY(visit_input_moments(graph, run, samples, wanted, [&](const InputMoments& moments) {
     double rounding = 0;
-    if (const auto seen = statistics.find(moments.input); seen != statistics.end()) {
-      const Range range = choose_range(seen->second, options.algorithm);
+    if (const auto seen = calibration.statistics.find(moments.input); seen != calibration.statistics.end()) {
+      const Range range = calibration.range(seen->first, seen->second, options.algorithm, 8);
       rounding = (range.high - range.low) * (range.high - range.low) / (255.0 * 255 * 12);
     }
     finish(moments, true, rounding);

@@ -1,6 +1,8 @@
 #include "quantize/calibrate.h"
 
 #include <algorithm>
+#include <iomanip>
+#include <sstream>
 
 #include "quantize/adaptive_rounding.h"
 #include "quantize/channel_importance.h"
@@ -10,6 +12,13 @@
 namespace orknn::quantize {
 using namespace ir;
 namespace {
+
+std::string text_of(double value) {
+  std::ostringstream out;
+  out << std::setprecision(3) << value;
+  return out.str();
+}
+std::string text_of(const Range& r) { return "[" + text_of(r.low) + ", " + text_of(r.high) + "]"; }
 
 Result<TensorStatistics> gather(const Graph& graph, const RunSamples& run, size_t samples, bool histograms,
                                 const ChannelImportance& importance) {
@@ -29,34 +38,86 @@ Result<TensorStatistics> gather(const Graph& graph, const RunSamples& run, size_
   }));
   return statistics;
 }
+
+// One calibration in the making.
+class Calibrator {
+ public:
+  Calibrator(const RunSamples& run, size_t samples, const QuantizeOptions& options)
+      : run_(run),
+        samples_(samples),
+        options_(options),
+        histograms_(options.algorithm != Algorithm::Normal),
+        clips_(options.takes(kClipOutliers) && options.format.bits() == 8),
+        // Equalization changes histograms: where an algorithm needs them, the samples run a second time.
+        again_(histograms_ && options.takes(kEqualizeChannels)) {}
+
+  std::vector<passes::Pass> steps() {
+    std::vector<passes::Pass> list{
+        pass_of(kMeasureTensors, [this](passes::Rewriter& r) { return measure(r.graph(), histograms_ && !again_, !again_); }),
+        pass_of(kEqualizeChannels, [this](passes::Rewriter& r) { return equalize(r); })};
+    if (again_) list.push_back(pass_of(kMeasureTensors, [this](passes::Rewriter& r) { return measure(r.graph(), true, true); }));
+    if (clips_) list.push_back(pass_of(kClipOutliers, [this](passes::Rewriter& r) { return clip(r); }));
+    if (options_.algorithm == Algorithm::AdaptiveRounding)
+      list.push_back(pass_of(kRoundAdaptively, [this](passes::Rewriter& r) { return round_weights(r); }));
+    return list;
+  }
+  Calibration take() { return std::move(result_); }
+
+ private:
+  Status measure(const Graph& graph, bool histograms, bool weighted) {
+    ORKNN_TRY_ASSIGN(result_.statistics, gather(graph, run_, samples_, histograms,
+                                                weighted && clips_ ? channel_importance(graph) : ChannelImportance{}));
+    return {};
+  }
+
+  Status equalize(passes::Rewriter& rewriter) {
+    const Equalization changes = equalize_channels(rewriter.graph(), result_.statistics);
+    for (const std::string& text : changes.remarks) rewriter.remark(text);
+    if (!changes.patch.empty()) {
+      ORKNN_TRY_ASSIGN(const bool applied, rewriter.apply(changes.patch));
+      if (!applied) return internal_error("equalized weights change a type");
+    }
+    if (!clips_ || again_) return {};
+    for (const auto& [name, list] : channel_importance(rewriter.graph()))  // what was measured with weights that have changed
+      if (const auto it = result_.statistics.find(name);
+          it != result_.statistics.end() && !std::ranges::equal(it->second.channel_importance(), list))
+        it->second.forget_importance();
+    return {};
+  }
+
+  Status clip(passes::Rewriter& rewriter) {
+    for (const auto& [name, seen] : result_.statistics)
+      if (const auto cut = cut_outliers(seen, options_.format.bits())) {
+        result_.cuts.emplace(name, *cut);
+        rewriter.remark("the range of '" + name + "' is " + text_of(cut->range) + " although values reach " +
+                        text_of({seen.min(), seen.max()}) + ", predicted noise after it " + text_of(cut->error) +
+                        " of what it was");
+      }
+    return {};
+  }
+
+  Status round_weights(passes::Rewriter& rewriter) {
+    ORKNN_TRY_ASSIGN(RoundedLayers rounded, round_adaptively(rewriter.graph(), run_, samples_, result_, options_));
+    for (const auto& [name, layer] : rounded)
+      rewriter.remark("'" + name + "': " + std::to_string(layer.moved) + " of " + std::to_string(layer.weights.values.count()) +
+                      " weights leave the nearest integer");
+    result_.rounded = std::make_shared<const RoundedLayers>(std::move(rounded));
+    return {};
+  }
+
+  const RunSamples& run_;
+  size_t samples_;
+  const QuantizeOptions& options_;
+  bool histograms_, clips_, again_;
+  Calibration result_;
+};
 }  // namespace
 
-Result<Calibration> calibrate(Graph& graph, const RunSamples& run, size_t samples, const QuantizeOptions& options) {
-  Calibration result;
-  const bool histograms = options.algorithm != Algorithm::Normal, clips = options.clip_outliers && options.format.bits() == 8;
-  const auto importance = [&](bool wanted) { return wanted && clips ? channel_importance(graph) : ChannelImportance{}; };
-  const bool again = histograms && options.equalize;
-  ORKNN_TRY_ASSIGN(result.statistics, gather(graph, run, samples, histograms && !again, importance(!again)));
-  if (options.equalize) {
-    for (const std::string& text : equalize_channels(graph, result.statistics))
-      if (options.remark) options.remark(kEqualizeChannels, text);
-    for (const auto& [name, list] : importance(!again))  // of layers that it changed
-      if (const auto it = result.statistics.find(name);
-          it != result.statistics.end() && !std::ranges::equal(it->second.channel_importance(), list))
-        it->second.forget_importance();
-    if (again) {
-      ORKNN_TRY_ASSIGN(result.statistics, gather(graph, run, samples, true, importance(true)));
-    }
-  }
-  if (options.algorithm == Algorithm::AdaptiveRounding && options.round_adaptively) {
-    ORKNN_TRY_ASSIGN(RoundedLayers rounded, round_adaptively(graph, run, samples, result.statistics, options));
-    for (const auto& [name, layer] : rounded)
-      if (options.remark)
-        options.remark(kRoundAdaptively, "'" + name + "': " + std::to_string(layer.moved) + " of " +
-                                             std::to_string(layer.weights.values.count()) + " weights leave the nearest integer");
-    result.rounded = std::make_shared<const RoundedLayers>(std::move(rounded));
-  }
-  return result;
+Result<Calibration> calibrate(Graph& graph, const OpSet& ops, const RunSamples& run, size_t samples,
+                              const QuantizeOptions& options) {
+  Calibrator calibrator(run, samples, options);
+  ORKNN_TRY(run_steps(graph, ops, calibrator.steps(), options.steps, options.trace));
+  return calibrator.take();
 }
 
 }  // namespace orknn::quantize

@@ -10,8 +10,8 @@ using namespace ir;
 namespace {
 
 // By channel of the layer's input: sum of the squared weights that read it, each times the importance of the result's channel it
-// goes to (`behind`; empty = all alike). Empty where that is not all that happens to the input.
-std::vector<double> squared_weights(const Graph& graph, const Node& n, std::span<const float> behind) {
+// goes to (`results`; empty = all alike). Empty where that is not all that happens to the input.
+std::vector<double> squared_weights(const Graph& graph, const Node& n, std::span<const float> results) {
   if (n.op != "Conv" && n.op != "ConvTranspose" && n.op != "Gemm") return {};
   const TensorData* w = graph.constant(n.input(1));
   const Tensor& x = graph.tensor(n.input(0));
@@ -23,10 +23,10 @@ std::vector<double> squared_weights(const Graph& graph, const Node& n, std::span
   const float* values = w->as<float>();
   bool fits = true;
   visit_weights(n, w->dims(), [&](int64_t at, int64_t result, int64_t channel) {
-    fits &= channel < extent.value() && (behind.empty() || result < static_cast<int64_t>(behind.size()));
+    fits &= channel < extent.value() && (results.empty() || result < static_cast<int64_t>(results.size()));
     if (fits)
       sums[static_cast<size_t>(channel)] +=
-          static_cast<double>(values[at]) * values[at] * (behind.empty() ? 1 : behind[static_cast<size_t>(result)]);
+          static_cast<double>(values[at]) * values[at] * (results.empty() ? 1 : results[static_cast<size_t>(result)]);
   });
   return fits ? sums : std::vector<double>{};
 }
@@ -46,21 +46,21 @@ ChannelImportance channel_importance(const Graph& graph) {
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Node& n = graph.node(*it);
     // All readers of this layer's result have been met.
-    const std::vector<float>* behind = nullptr;
+    const std::vector<float>* results = nullptr;
     if (n.outputs.size() == 1 && n.output() && !at(n.output()).otherwise && !at(n.output()).sums.empty()) {
       const std::vector<double>& sums = at(n.output()).sums;
       double total = 0;
       for (double v : sums) total += v;
       std::vector<float>& list = result[graph.tensor(n.output()).name];
       for (double v : sums) list.push_back(static_cast<float>(v * static_cast<double>(sums.size()) / total));
-      behind = &list;
+      results = &list;
     }
     for (size_t i = 1; i < n.inputs.size(); ++i)
       if (n.inputs[i]) at(n.inputs[i]).otherwise = true;
     if (n.inputs.empty() || !n.inputs[0]) continue;
     Seen& read = at(n.inputs[0]);
     const std::vector<double> sums =
-        squared_weights(graph, n, behind ? std::span<const float>(*behind) : std::span<const float>());
+        squared_weights(graph, n, results ? std::span<const float>(*results) : std::span<const float>());
     double total = 0;
     for (double s : sums) total += s;
     if (!(total > 0) || !std::isfinite(total) || (!read.sums.empty() && read.sums.size() != sums.size())) {

@@ -1,4 +1,4 @@
-// How much the layers behind a tensor make of an error in each of its channels.
+// How much the layers after a tensor make of an error in each of its channels.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@ namespace orknn::quantize {
 
 // By tensor name: a number per channel (axis 1), 1 on average. Each reader counts alike, whatever the size of its weights. Only
 // of tensors between layers that nothing reads but Conv, ConvTranspose and Gemm with constant weights: of others it is not known,
-// and a layer in front of those takes all channels of its result to be alike.
+// and a layer before those takes all channels of its result to be alike.
 using ChannelImportance = std::map<std::string, std::vector<float>, std::less<>>;
 ChannelImportance channel_importance(const ir::Graph& graph);
 

@@ -11,10 +11,10 @@ namespace orknn::quantize {
 template <class F>
 void visit_weights(const ir::Node& n, const ir::Dims& w, F&& f) {
   if (n.op == "Gemm") {
-    const bool turned = n.attributes.int_or("transB", 0) != 0;
+    const bool transposed_b = n.attributes.int_or("transB", 0) != 0;
     int64_t at = 0;
     for (int64_t a = 0; a < w[0]; ++a)
-      for (int64_t b = 0; b < w[1]; ++b) f(at++, turned ? a : b, turned ? b : a);
+      for (int64_t b = 0; b < w[1]; ++b) f(at++, transposed_b ? a : b, transposed_b ? b : a);
     return;
   }
   const int64_t group = n.attributes.int_or("group", 1);

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "ops/facts.h"
 #include "quantize/channel_weights.h"
+#include "quantize/layer_forms.h"
 
 namespace orknn::quantize {
 using namespace ir;
@@ -23,17 +25,18 @@ std::optional<Dims> dims_of(const Graph& g, TensorId t) {
 
 class Equalizer {
  public:
-  Equalizer(Graph& graph, TensorStatistics& statistics) : graph_(graph), statistics_(statistics) {}
+  Equalizer(const Graph& graph, TensorStatistics& statistics) : graph_(graph), statistics_(statistics) {}
 
-  std::vector<std::string> run() {
+  Equalization run() {
     declare();
     for (NodeId id : graph_.order()) connect(graph_.node(id));
     for (TensorId t : graph_.inputs()) freeze(t);
     for (TensorId t : graph_.outputs()) freeze(t);
     measure();
     choose();
-    rescale();
-    return std::move(remarks_);
+    Equalization result{rescaled(), std::move(remarks_)};
+    rescale_statistics();
+    return result;
   }
 
  private:
@@ -128,9 +131,7 @@ class Equalizer {
 
   // Constant operands of a node that is a function of input 0.
   bool function_follows(const Node& n) const {
-    if (n.op == "Relu" || n.op == "LeakyRelu" || n.op == "Identity" || n.op == "Dropout" || n.op == "Abs" || n.op == "Neg")
-      return true;
-    if (n.op == "PRelu") return graph_.is_constant(n.input(1));
+    if (ops::facts_of(n).scales_through) return n.own_input_count() < 2 || !n.has_input(1) || graph_.is_constant(n.input(1));
     if (n.op != "Clip") return false;
     double low = -INFINITY;
     if (n.has_input(1)) {
@@ -142,7 +143,7 @@ class Equalizer {
   }
   static bool step_follows(const TailStep& s) {
     if (s.operand >= 0) return false;
-    return s.op == "Relu" || s.op == "LeakyRelu" || (s.op == "Clip" && bounds_follow(s.attributes.float_or("min", -INFINITY)));
+    return ops::facts_of(s.op).scales_through || (s.op == "Clip" && bounds_follow(s.attributes.float_or("min", -INFINITY)));
   }
 
   void connect_tail(const Node& n) {
@@ -163,12 +164,12 @@ class Equalizer {
     return x && y && *x == *y;
   }
 
-  // A result of [0, 1] that multiplies features: the features' channels go through.
+  // A result within [-1, 1] that multiplies features: the features' channels go through.
   bool is_gate(TensorId t) const {
     const Node* p = graph_.producer_node(t);
     if (!p) return false;
     const std::string_view last = p->tail.empty() ? std::string_view(p->op) : std::string_view(p->tail.back().op);
-    return last == "Sigmoid" || last == "HardSigmoid" || last == "Softmax" || last == "Tanh";
+    return has_unit_range(last) || has_symmetric_range(last);
   }
 
   void connect_binary(const Node& n) {
@@ -190,7 +191,8 @@ class Equalizer {
   }
 
   bool keeps_channels(const Node& n) const {
-    if (n.op == "MaxPool" || n.op == "AveragePool" || n.op == "GlobalAveragePool" || n.op == "GlobalMaxPool")
+    const OpDef& facts = ops::facts_of(n);
+    if ((facts.pattern == Pattern::Window && facts.weights == Weights::None) || facts.pattern == Pattern::GlobalWindow)
       return n.outputs.size() == 1;
     const auto x = dims_of(graph_, n.input(0)), y = dims_of(graph_, n.output());
     if (!x || !y || x->size() < 2 || y->size() < 2 || (*x)[0] != (*y)[0] || (*x)[1] != (*y)[1]) return false;
@@ -201,7 +203,7 @@ class Equalizer {
       return !n.has_input(2) || (value && value->count() == 1 && to_doubles(value->view())[0] == 0);
     }
     // With batch and channels kept, the rest is only arranged differently.
-    if (n.op == "Reshape" || n.op == "Flatten" || n.op == "Squeeze" || n.op == "Unsqueeze") return true;
+    if (facts.pattern == Pattern::View) return true;
     if (n.op == "Transpose") {
       const std::vector<int64_t> perm = n.attributes.ints_or("perm");
       return perm.size() >= 2 && perm[0] == 0 && perm[1] == 1;
@@ -302,7 +304,7 @@ class Equalizer {
     return std::min(std::pow(room_[r] / kHeadroom, strength), kMaxFactor);
   }
 
-  // What the noise behind one layer depends on besides the strength.
+  // What the noise after one layer depends on besides the strength.
   struct Layer {
     const Statistics *in = nullptr, *out = nullptr;
     Channels channels;  // of the input
@@ -335,7 +337,7 @@ class Equalizer {
     return l;
   }
 
-  // Predicted rounding noise behind a layer relative to its result, with its input's channels raised with `strength`.
+  // Predicted rounding noise after a layer relative to its result, with its input's channels raised with `strength`.
   double noise(const Layer& l, double strength) {
     std::vector<float> divided_by;
     std::vector<double> power(static_cast<size_t>(l.channels.count / l.group_inputs), 0);  // by group
@@ -416,30 +418,40 @@ class Equalizer {
     return std::all_of(list.begin(), list.end(), [](double v) { return v == 1; });
   }
 
-  void rescale() {
-    const std::vector<NodeId> order = graph_.order();
-    for (NodeId id : order) {
+  Patch rescaled() {
+    Patch patch(graph_);
+    for (NodeId id : graph_.order()) {
       if (!takes_factors(graph_.node(id))) continue;
       Node n = graph_.node(id);
       const std::vector<double> in = factors(n.input(0)), out = factors(n.output());
       if (neutral(in) && neutral(out)) continue;
-      const TensorData w = *graph_.constant(n.input(1));
-      TensorData scaled = TensorData::allocate(DType::Float32, w.dims());
-      auto* to = static_cast<float*>(scaled.mutable_data());
-      visit_weights(n, w.dims(), [&](int64_t at, int64_t o, int64_t c) {
-        to[at] = static_cast<float>(w.as<float>()[at] * out[static_cast<size_t>(o)] / in[static_cast<size_t>(c)]);
-      });
-      n.inputs[1] = graph_.add_constant(graph_.tensor(n.input(1)).name + "/equalized", std::move(scaled));
-      if (n.has_input(2) && !neutral(out)) {
-        const TensorData bias = *graph_.constant(n.input(2));
-        TensorData raised = TensorData::allocate(DType::Float32, {static_cast<int64_t>(out.size())});
-        for (size_t i = 0; i < out.size(); ++i)
-          static_cast<float*>(raised.mutable_data())[i] =
-              static_cast<float>(bias.as<float>()[bias.count() == 1 ? 0 : i] * out[i]);
-        n.inputs[2] = graph_.add_constant(graph_.tensor(n.input(2)).name + "/equalized", std::move(raised));
-      }
-      graph_.replace_node(id, std::move(n));
+      const TensorId weights = n.input(1), bias = n.input(2);
+      n.inputs[1] = patch.add_constant(graph_.tensor(weights).name + "/equalized", rescaled_weights(n, in, out));
+      if (n.has_input(2) && !neutral(out))
+        n.inputs[2] = patch.add_constant(graph_.tensor(bias).name + "/equalized", rescaled_bias(*graph_.constant(bias), out));
+      patch.replace_node(id, std::move(n));
     }
+    return patch;
+  }
+
+  TensorData rescaled_weights(const Node& n, std::span<const double> in, std::span<const double> out) const {
+    const TensorData& w = *graph_.constant(n.input(1));
+    TensorData scaled = TensorData::allocate(DType::Float32, w.dims());
+    auto* to = static_cast<float*>(scaled.mutable_data());
+    visit_weights(n, w.dims(), [&](int64_t at, int64_t o, int64_t c) {
+      to[at] = static_cast<float>(w.as<float>()[at] * out[static_cast<size_t>(o)] / in[static_cast<size_t>(c)]);
+    });
+    return scaled;
+  }
+
+  static TensorData rescaled_bias(const TensorData& bias, std::span<const double> out) {
+    TensorData scaled = TensorData::allocate(DType::Float32, {static_cast<int64_t>(out.size())});
+    auto* to = static_cast<float*>(scaled.mutable_data());
+    for (size_t i = 0; i < out.size(); ++i) to[i] = static_cast<float>(bias.as<float>()[bias.count() == 1 ? 0 : i] * out[i]);
+    return scaled;
+  }
+
+  void rescale_statistics() {
     for (size_t i = 0; i < channels_.size(); ++i) {
       if (channels_[i].count == 0) continue;
       const TensorId t{static_cast<int32_t>(i)};
@@ -449,7 +461,7 @@ class Equalizer {
     }
   }
 
-  Graph& graph_;
+  const Graph& graph_;
   TensorStatistics& statistics_;
   std::vector<Channels> channels_;  // by tensor
   std::vector<int32_t> parent_;     // of variables
@@ -461,8 +473,6 @@ class Equalizer {
 };
 }  // namespace
 
-std::vector<std::string> equalize_channels(Graph& graph, TensorStatistics& statistics) {
-  return Equalizer(graph, statistics).run();
-}
+Equalization equalize_channels(const Graph& graph, TensorStatistics& statistics) { return Equalizer(graph, statistics).run(); }
 
 }  // namespace orknn::quantize

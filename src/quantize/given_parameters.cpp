@@ -8,14 +8,15 @@
 #include "ir/infer.h"
 #include "ir/patch.h"
 #include "ops/eval.h"
+#include "ops/facts.h"
 #include "ops/support/quantization.h"
 #include "quantize/integer_graph.h"
+#include "quantize/layer_weights.h"
+#include "quantize/tails.h"
 
 namespace orknn::quantize {
 using namespace ir;
 namespace {
-
-constexpr std::string_view kMicrosoft = "com.microsoft:QLinear";
 
 size_t index_of(TensorId t) { return static_cast<size_t>(t.index); }
 bool is_stored_type(DType t) { return t == DType::Int8 || t == DType::UInt8 || t == DType::Int16; }
@@ -58,19 +59,14 @@ std::optional<Grid> stated_grid(const Graph& g, const Node& n) {
   return make_grid(to_doubles(scale->view())[0], zero ? to_ints(zero->view())[0] : 0, type);
 }
 
-// A function that cannot leave the range of what it reads.
-bool stays_in_range(std::string_view op) {
-  return op == "Relu" || op == "Clip" || op == "LeakyRelu" || op == "AveragePool" || op == "GlobalAveragePool" ||
-         op == "ReduceMean";
-}
-
 class Reader {
  public:
-  Reader(Graph& graph, const OpSet& ops) : graph_(graph), ops_(ops) {}
+  Reader(Graph& graph, const OpSet& ops, const passes::Options& options, passes::Trace* trace)
+      : graph_(graph), ops_(ops), options_(options), trace_(trace) {}
 
-  Result<Assignment> run() {
+  Result<Plan> run() {
     ORKNN_TRY(fold_constants());
-    ORKNN_TRY(split_tails(graph_, ops_));
+    ORKNN_TRY(fit_tails(graph_, ops_, options_, trace_));
     group_integers();
     for (NodeId id : std::vector<NodeId>(graph_.order())) absorb(id);
     ORKNN_TRY(infer_shapes(graph_, ops_));
@@ -81,7 +77,7 @@ class Reader {
   }
 
  private:
-  // Constants in front of conversions; the optimizer leaves large ones alone at level 0.
+  // Constants before conversions; the optimizer leaves large ones alone at level 0.
   Status fold_constants() {
     for (NodeId id : std::vector<NodeId>(graph_.order())) {
       const Node n = graph_.node(id);
@@ -294,7 +290,7 @@ class Reader {
           grid(y) = before;
       }
     }
-    // Backwards to layers that only a copy stands behind.
+    // Backwards to layers that only a copy reads.
     const std::vector<NodeId> order = graph_.order();
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
       const Node& n = graph_.node(*it);
@@ -310,10 +306,10 @@ class Reader {
   // The result of such a node can take parameters that nobody stated.
   bool lends(const Node& n) const {
     return n.output() && n.input(0) && n.tail.empty() &&
-           (n.op == "Concat" || is_move(n) || stays_in_range(n.op) || has_unit_range(n.op) || has_symmetric_range(n.op));
+           (n.op == "Concat" || is_move(n) || ops::facts_of(n).keeps_range || has_unit_range(n.op) || has_symmetric_range(n.op));
   }
 
-  // Tensors with a quantized layer behind them, directly or behind layers that take a neighbour's parameters.
+  // Tensors that a quantized layer reads, directly or after layers that take a neighbour's parameters.
   std::vector<char> find_needed() {
     std::vector<char> needed(graph_.tensor_count(), 0);
     const std::vector<NodeId>& order = graph_.order();
@@ -358,7 +354,7 @@ class Reader {
       std::vector<Node> steps;
       for (TensorId& t : n.outputs) {
         if (!t || !grid(t) || *grid(t) == before) continue;
-        steps.push_back(step_behind(n, t, "/moved"));
+        steps.push_back(step_after(n, t, "/moved"));
         t = steps.back().inputs[0];
         grid(t) = before;
       }
@@ -377,7 +373,7 @@ class Reader {
       std::vector<Node> steps;
       for (TensorId& t : n.outputs)
         if (t && stated_.contains(t.index)) {
-          steps.push_back(step_behind(n, t, "/rounded"));
+          steps.push_back(step_after(n, t, "/rounded"));
           t = steps.back().inputs[0];
         }
       if (steps.empty()) continue;
@@ -387,7 +383,7 @@ class Reader {
   }
 
   // An Identity that makes `t` from a new tensor, which node `n` is to make.
-  Node step_behind(const Node& n, TensorId t, std::string_view suffix) {
+  Node step_after(const Node& n, TensorId t, std::string_view suffix) {
     const Tensor described = graph_.tensor(t);
     Node step;
     step.op = "Identity";
@@ -400,8 +396,8 @@ class Reader {
   }
 
   // --- what each layer becomes
-  Assignment assign() {
-    Assignment result;
+  Plan assign() {
+    Plan result;
     result.integer_inputs = true;  // they are rounded even where only float layers read them
     grids_.resize(graph_.tensor_count());
     for (const std::optional<Grid>& g : grids_) {
@@ -423,7 +419,7 @@ class Reader {
     if (n.op == "Identity" && !grid(n.input(0)) && grid(n.output())) return f;  // a conversion that others read past: it rounds
     if (tail_steps_taken(graph_, n, f.form) != n.tail.size()) return {Form::Float, "its fused steps have no integer form"};
     const auto stated = [&](TensorId t) { return !t || graph_.is_constant(t) || grid(t); };
-    const size_t data = f.form == Form::Concat ? n.own_input_count() : f.form == Form::Binary || f.form == Form::MatMul ? 2 : 1;
+    const size_t data = data_inputs(n, f.form);
     for (size_t i = 0; i < n.inputs.size(); ++i)
       if ((i < data || i >= n.own_input_count()) && !stated(n.inputs[i]))
         return {Form::Float, "the model states no parameters for '" + graph_.tensor(n.inputs[i]).name + "'"};
@@ -434,160 +430,31 @@ class Reader {
 
   Graph& graph_;
   const OpSet& ops_;
+  const passes::Options& options_;
+  passes::Trace* trace_;
   std::vector<size_t> parent_;
   std::vector<Group> groups_;
   std::vector<bool> was_integer_;
   std::vector<std::optional<Grid>> grids_;
   std::set<int32_t> stated_;  // tensors that a conversion of the model's rounded
 };
-
-// --- QLinear operators
-class Expander {
- public:
-  Expander(Graph& graph, const OpSet& ops) : graph_(graph), ops_(ops) {}
-
-  Status run() {
-    ORKNN_TRY(infer_shapes(graph_, ops_));
-    for (NodeId id : std::vector<NodeId>(graph_.order())) {
-      const Node n = graph_.node(id);
-      if (!n.tail.empty()) continue;
-      if (n.op == "QLinearConv")
-        expand_conv(id, n);
-      else if (n.op == "QLinearMatMul")
-        expand_product(id, n);
-      else if (n.op.starts_with(kMicrosoft) && n.attributes.int_or("channels_last", 0) == 0)
-        expand_function(id, n);
-    }
-    return infer_shapes(graph_, ops_);
-  }
-
- private:
-  TensorId add(const Node& n, const std::string& op, std::vector<TensorId> inputs, Attributes attributes = {}) {
-    Node made;
-    made.op = op;
-    made.name = n.name + "/" + op;
-    made.origin = n.origin;
-    while (!inputs.empty() && !inputs.back()) inputs.pop_back();
-    made.inputs = std::move(inputs);
-    made.attributes = std::move(attributes);
-    made.outputs = {graph_.add_tensor(made.name)};
-    const TensorId result = made.outputs[0];
-    graph_.add_node(std::move(made));
-    return result;
-  }
-  void finish(NodeId id, const Node& n, TensorId real, TensorId scale, TensorId zero) {
-    graph_.remove_node(id);
-    Node quantize;
-    quantize.op = "QuantizeLinear";
-    quantize.name = n.name + "/QuantizeLinear";
-    quantize.origin = n.origin;
-    quantize.inputs = {real, scale};
-    if (zero)
-      quantize.inputs.push_back(zero);
-    else
-      quantize.attributes.set("output_dtype", static_cast<int64_t>(graph_.tensor(n.output()).dtype));
-    quantize.outputs = n.outputs;
-    graph_.add_node(std::move(quantize));
-  }
-
-  void expand_conv(NodeId id, const Node& n) {
-    if (!graph_.is_constant(n.input(1)) || !graph_.is_constant(n.input(4))) return;
-    // Copies: tensors move when more are added.
-    const TensorData x_scale = *graph_.constant(n.input(1)), w_scale = *graph_.constant(n.input(4));
-    if (x_scale.count() != 1) return;
-    const TensorId x = add(n, "DequantizeLinear", {n.input(0), n.input(1), n.input(2)});
-    const TensorId w = add(n, "DequantizeLinear", {n.input(3), n.input(4), n.input(5)}, {{"axis", int64_t{0}}});
-    TensorId bias;
-    if (n.has_input(8)) {
-      const float step = static_cast<float>(to_doubles(x_scale.view())[0]);
-      TensorData scales = TensorData::allocate(DType::Float32, w_scale.dims());
-      auto* to = static_cast<float*>(scales.mutable_data());
-      const std::vector<double> steps = to_doubles(w_scale.view());
-      for (size_t i = 0; i < steps.size(); ++i) to[i] = step * static_cast<float>(steps[i]);
-      bias = add(n, "DequantizeLinear", {n.input(8), graph_.add_constant(n.name + "/bias_scale", std::move(scales))},
-                 {{"axis", int64_t{0}}});
-    }
-    finish(id, n, add(n, "Conv", {x, w, bias}, n.attributes), n.input(6), n.input(7));
-  }
-
-  void expand_product(NodeId id, const Node& n) {
-    const auto per_column = [&](TensorId scale) {
-      return scale && graph_.tensor(scale).shape && !graph_.tensor(scale).shape->empty();
-    };
-    if (per_column(n.input(1)) && (!graph_.constant(n.input(1)) || graph_.constant(n.input(1))->count() != 1)) return;
-    if (!graph_.tensor(n.input(3)).shape) return;
-    const int64_t columns = static_cast<int64_t>(graph_.tensor(n.input(3)).shape->size()) - 1;
-    const TensorId a = add(n, "DequantizeLinear", {n.input(0), n.input(1), n.input(2)});
-    const TensorId b = add(n, "DequantizeLinear", {n.input(3), n.input(4), n.input(5)}, {{"axis", columns}});
-    finish(id, n, add(n, "MatMul", {a, b}), n.input(6), n.input(7));
-  }
-
-  // The float operator's name follows the prefix; inputs are triples of data, scale, zero point.
-  void expand_function(NodeId id, const Node& n) {
-    const std::string op = n.op.substr(kMicrosoft.size());
-    const size_t first = op == "Concat" ? 2 : 0, operands = op == "Concat"               ? (n.inputs.size() - 2) / 3
-                                                            : op == "Add" || op == "Mul" ? 2
-                                                                                         : 1;
-    const size_t result = op == "Concat" ? 0 : operands * 3;
-    std::vector<TensorId> reals;
-    for (size_t i = 0; i < operands; ++i)
-      reals.push_back(
-          add(n, "DequantizeLinear", {n.input(first + 3 * i), n.input(first + 3 * i + 1), n.input(first + 3 * i + 2)}));
-    Attributes attributes = n.attributes;
-    attributes.erase("channels_last");
-    if (op == "Softmax") {
-      const bool flatten = attributes.int_or("opset", 13) < 13;
-      attributes.erase("opset");
-      if (flatten) {
-        attributes.set("flatten", int64_t{1});
-        if (!attributes.has("axis")) attributes.set("axis", int64_t{1});
-      }
-    }
-    finish(id, n, add(n, op, std::move(reals), std::move(attributes)), n.input(result), n.input(result + 1));
-  }
-
-  Graph& graph_;
-  const OpSet& ops_;
-};
 }  // namespace
 
-bool states_quantization(const Graph& graph) {
-  const auto integers = [&](TensorId t) { return graph.tensor(t).quant && is_integer(graph.tensor(t).dtype); };
-  if (std::any_of(graph.inputs().begin(), graph.inputs().end(), integers)) return true;
-  for (NodeId id : graph.order()) {
-    const Node& n = graph.node(id);
-    if (n.op == "QLinearConv" || n.op == "QLinearMatMul" || n.op.starts_with(kMicrosoft)) return true;
-    if (n.op == "QuantizeLinear" && !graph.is_constant(n.input(0))) return true;
-  }
-  return false;
-}
-
-Status expand_quantized_operators(Graph& graph, const OpSet& ops) { return Expander(graph, ops).run(); }
-
-Status require_one_scale_per_tensor(const Graph& graph) {
-  Status problems;
-  for (NodeId id : graph.order()) {
-    const Node& n = graph.node(id);
-    const TensorData* scale = n.op == "DequantizeLinear" ? graph.constant(n.input(1)) : nullptr;
-    if (!scale || scale->count() <= 1 || !graph.is_constant(n.input(0)) || graph.tensor(n.input(0)).constant.dims().size() < 2)
-      continue;
-    const auto users = graph.users(n.output());
-    const Node& layer = users.empty() ? n : graph.node(users.front());
-    problems.also(unsupported("its weights '" + graph.tensor(n.input(0)).name + "' are quantized per channel")
-                      .node(layer.name, layer.op)
-                      .expected("one scale")
-                      .found(std::to_string(scale->count()) + " scales")
-                      .hint("quantize the source model per tensor"));
-  }
-  return problems;
-}
-
-Result<std::vector<LayerDecision>> use_given_parameters(Graph& graph, const OpSet& ops) {
-  Graph reals = graph;
-  ORKNN_TRY_ASSIGN(Assignment assignment, Reader(reals, ops).run());
-  ORKNN_TRY_ASSIGN(Graph integers, make_integer_graph(reals, ops, assignment, {}, {}));
-  std::vector<LayerDecision> decisions = describe(reals, assignment);
-  graph = std::move(integers);
+Result<std::vector<LayerDecision>> use_given_parameters(Graph& graph, const OpSet& ops, const passes::Options& options,
+                                                        passes::Trace* trace) {
+  Plan plan;
+  std::vector<LayerDecision> decisions;
+  const auto read = [&](passes::Rewriter& rewriter) -> Status {
+    Graph reals = rewriter.graph();
+    ORKNN_TRY_ASSIGN(plan, Reader(reals, ops, options, trace).run());
+    return rewriter.replace_graph(std::move(reals));
+  };
+  ORKNN_TRY(run_steps(
+      graph, ops,
+      {pass_of(kReadParameters, read),
+       pass_of(kRoundWeights, [&](passes::Rewriter& rewriter) { return round_layer_weights(rewriter, {}, {}, plan); }),
+       pass_of(kLowerToIntegers, [&](passes::Rewriter& rewriter) { return lower_to_integers(rewriter, plan, decisions); })},
+      options, trace));
   return decisions;
 }
 

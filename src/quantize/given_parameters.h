@@ -8,22 +8,12 @@
 
 namespace orknn::quantize {
 
-// True when the graph states how activations are quantized (QuantizeLinear, QLinear operators, integer inputs with a scale).
-bool states_quantization(const ir::Graph& graph);
-
-// QLinearConv, QLinearMatMul and the QLinear operators of com.microsoft become float operators between DequantizeLinear and
-// QuantizeLinear.
-Status expand_quantized_operators(ir::Graph& graph, const ir::OpSet& ops);
-
-// An error that names the layers whose weights have a scale per channel: for chips that know one scale per tensor. Takes an
-// expanded graph.
-Status require_one_scale_per_tensor(const ir::Graph& graph);
-
 // Turns the layers between DequantizeLinear and QuantizeLinear of an optimized graph into integer layers with the parameters
 // stated there. uint8 becomes int8 with the zero point less 128. A layer without parameters of its own takes its neighbour's
 // where it cannot leave that range, or the range of its function; other layers without parameters stay in float. Inputs and
 // outputs keep names and order; integers without a stated scale stay the integers they were.
-Result<std::vector<LayerDecision>> use_given_parameters(ir::Graph& graph, const ir::OpSet& ops);
+Result<std::vector<LayerDecision>> use_given_parameters(ir::Graph& graph, const ir::OpSet& ops,
+                                                        const passes::Options& options = {}, passes::Trace* trace = nullptr);
 
 // The optimizer notes on float constants which integers they were; graphs that stay as they are do not carry that further.
 void forget_constant_grids(ir::Graph& graph);

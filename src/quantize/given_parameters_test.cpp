@@ -10,6 +10,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "ops/eval.h"
+#include "quantize/quantized_operators.h"
 
 namespace orknn::quantize {
 namespace {
@@ -171,7 +172,7 @@ TEST(GivenParameters, QOperators) {
 }
 
 TEST(GivenParameters, NeighboursLendTheirParameters) {
-  // The pool states nothing and stands between quantized layers; what has nothing quantized behind it stays in float.
+  // The pool states nothing and stands between quantized layers; what nothing quantized reads stays in float.
   const Absorbed a = absorbed(R"(graph "g" (%x: float32[1,2,4,4]) -> (%y, %f, %h) {
   %s: float32[] = const {0.02}
   %z: int8[] = const {-10}
@@ -243,7 +244,7 @@ TEST(GivenParameters, AFloatLayerKeepsTheStatedRange) {
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-6) << i;
 }
 
-TEST(GivenParameters, AnotherScaleBehindACopyIsAStepOfItsOwn) {
+TEST(GivenParameters, AnotherScaleAfterACopyIsAStepOfItsOwn) {
   const Absorbed a = absorbed(R"(graph "g" (%x: float32[2,3]) -> (%y) {
   %s: float32[] = const {0.02}
   %z: int8[] = const {0}

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/threads.h"
+#include "ops/facts.h"
 
 namespace orknn::quantize {
 using namespace ir;
@@ -32,7 +33,8 @@ struct Layer {
 
 std::optional<Layer> layer_of(const Graph& g, NodeId id) {
   const Node& n = g.node(id);
-  if (n.op != "Conv" && n.op != "MatMul" && n.op != "Gemm") return std::nullopt;
+  const Weights weights = ops::facts_of(n).weights;
+  if (weights != Weights::OutIn && weights != Weights::Matrix) return std::nullopt;
   const TensorData* w = g.constant(n.input(1));
   const auto shape = [&](TensorId t) { return t && g.tensor(t).shape ? to_dims(*g.tensor(t).shape) : std::nullopt; };
   const auto x = shape(n.input(0)), y = shape(n.output());
@@ -42,7 +44,7 @@ std::optional<Layer> layer_of(const Graph& g, NodeId id) {
   l.input = g.tensor(n.input(0)).name;
   l.x = *x;
   l.y = *y;
-  if (n.op == "Conv") {
+  if (weights == Weights::OutIn) {
     if (x->size() != 4 || y->size() != 4 || w->dims().size() != 4 || n.attributes.string_or("auto_pad", "NOTSET") != "NOTSET")
       return std::nullopt;
     l.groups = n.attributes.int_or("group", 1);

@@ -10,12 +10,11 @@ size_t index_of(TensorId t) { return static_cast<size_t>(t.index); }
 
 class Formatter {
  public:
-  Formatter(Graph& graph, Assignment& assignment, const QuantizeOptions& options)
-      : graph_(graph), assignment_(assignment), options_(options) {}
+  Formatter(const Graph& graph, Plan& plan, const QuantizeOptions& options)
+      : graph_(graph), plan_(plan), options_(options), patch_(graph) {}
 
-  void run() {
-    assignment_.types.assign(graph_.tensor_count(), options_.format.activations);
-    for (NodeId id : std::vector<NodeId>(graph_.order())) {
+  const Patch& run() {
+    for (NodeId id : graph_.order()) {
       if (form(id).form == Form::Softmax && format(id).activations == DType::Int16)
         form(id) = {Form::Float, "there is no 16-bit form of Softmax"};
       switch (form(id).form) {
@@ -24,16 +23,25 @@ class Formatter {
         default: settle(id);
       }
     }
+    return patch_;
+  }
+  // Once the patch is applied: the conversions are layers too.
+  void plan_conversions() {
+    for (const Made& m : made_) {
+      const NodeId id = graph_.producer(m.to);
+      plan_.forms.resize(std::max(plan_.forms.size(), static_cast<size_t>(id.index) + 1));
+      form(id) = {Form::Table, ""};
+    }
   }
 
  private:
-  LayerForm& form(NodeId id) { return assignment_.forms[static_cast<size_t>(id.index)]; }
+  LayerForm& form(NodeId id) { return plan_.form(id); }
   const NumberFormat& format(NodeId id) const {
     const Node& n = graph_.node(id);
     return format_of(options_, n.output() ? std::string_view(graph_.tensor(n.output()).name) : std::string_view());
   }
-  const std::optional<QuantParams>& parameters(TensorId t) const { return assignment_.tensors[index_of(t)]; }
-  DType type(TensorId t) const { return assignment_.types[index_of(t)]; }
+  const std::optional<QuantParams>& parameters(TensorId t) const { return plan_.parameters(t); }
+  DType type(TensorId t) const { return plan_.type(t); }
   bool has_format(TensorId t, const NumberFormat& f) const {
     return type(t) == f.activations && parameters(t)->fixed_point == f.power_of_two;
   }
@@ -43,8 +51,8 @@ class Formatter {
   }
   void set_format(TensorId t, const NumberFormat& f) {
     if (!t || !parameters(t) || has_format(t, f)) return;
-    assignment_.tensors[index_of(t)] = in_format(t, f);
-    assignment_.types[index_of(t)] = f.activations;
+    plan_.tensors[index_of(t)] = in_format(t, f);
+    plan_.types[index_of(t)] = f.activations;
   }
 
   // What a float layer makes is quantized as its readers want it, the finest first.
@@ -61,8 +69,8 @@ class Formatter {
     const Node& n = graph_.node(id);
     for (TensorId t : n.outputs) {
       if (!t) continue;
-      assignment_.tensors[index_of(t)] = parameters(n.input(0));
-      assignment_.types[index_of(t)] = type(n.input(0));
+      plan_.tensors[index_of(t)] = parameters(n.input(0));
+      plan_.types[index_of(t)] = type(n.input(0));
     }
   }
 
@@ -77,27 +85,24 @@ class Formatter {
       t = converted(t, wanted);
       changed = true;
     }
-    if (changed) graph_.replace_node(id, std::move(n));
+    if (changed) patch_.replace_node(id, std::move(n));
   }
 
   TensorId converted(TensorId t, const NumberFormat& wanted) {
     const auto known =
         std::find_if(made_.begin(), made_.end(), [&](const Made& m) { return m.from == t && has_format(m.to, wanted); });
     if (known != made_.end()) return known->to;
-    const Tensor source = graph_.tensor(t);
+    const Tensor& source = graph_.tensor(t);
     Node n;
     n.op = "Identity";
     n.name = source.name + "_" + std::string(dtype_name(wanted.activations));
     n.inputs = {t};
-    n.outputs = {graph_.add_tensor(n.name, source.dtype, source.shape)};
+    const TensorId to = patch_.add_tensor(n.name, source.dtype, source.shape, source.layout);
+    n.outputs = {to};
     n.origin = {source.name};
-    const TensorId to = n.outputs[0];
-    graph_.tensor(to).layout = source.layout;
-    assignment_.tensors.push_back(in_format(t, wanted));
-    assignment_.types.push_back(wanted.activations);
-    const NodeId id = graph_.add_node(std::move(n));
-    assignment_.forms.resize(std::max(assignment_.forms.size(), static_cast<size_t>(id.index) + 1));
-    form(id) = {Form::Table, ""};
+    plan_.tensors.push_back(in_format(t, wanted));
+    plan_.types.push_back(wanted.activations);
+    patch_.add_node(std::move(n));
     made_.push_back({t, to});
     return to;
   }
@@ -105,9 +110,10 @@ class Formatter {
   struct Made {
     TensorId from, to;
   };
-  Graph& graph_;
-  Assignment& assignment_;
+  const Graph& graph_;
+  Plan& plan_;
   const QuantizeOptions& options_;
+  Patch patch_;
   std::vector<Made> made_;
 };
 }  // namespace
@@ -117,8 +123,14 @@ const NumberFormat& format_of(const QuantizeOptions& options, std::string_view r
   return it == options.formats.end() ? options.format : it->second;
 }
 
-void use_layer_formats(Graph& graph, Assignment& assignment, const QuantizeOptions& options) {
-  Formatter(graph, assignment, options).run();
+Status convert_formats(passes::Rewriter& rewriter, Plan& plan, const QuantizeOptions& options) {
+  Formatter formatter(rewriter.graph(), plan, options);
+  const Patch& patch = formatter.run();
+  if (patch.empty()) return {};
+  ORKNN_TRY_ASSIGN(const bool applied, rewriter.apply(patch));
+  if (!applied) return internal_error("conversions between number formats change a type");
+  formatter.plan_conversions();
+  return {};
 }
 
 }  // namespace orknn::quantize

@@ -57,8 +57,7 @@ TensorStatistics statistics_of(const Graph& graph) {
 
 Graph quantized(const QuantizeOptions& options) {
   Graph graph = chain();
-  const TensorStatistics statistics = statistics_of(graph);
-  auto decisions = quantize(graph, ops::builtin_ops(), statistics, options);
+  auto decisions = quantize(graph, ops::builtin_ops(), {.statistics = statistics_of(graph)}, options);
   EXPECT_TRUE(decisions) << decisions.status().to_string();
   Status s = infer_shapes(graph, ops::builtin_ops());
   if (s) s = verify(graph, ops::builtin_ops(), Stage::Inferred);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/eval.h"
+#include "ops/facts.h"
 #include "ops/support/elementwise.h"
 
 namespace orknn::quantize {
@@ -10,11 +10,8 @@ using namespace ir;
 namespace {
 
 // What an operator says about itself; the forms below are for those that compute.
-QuantRule rule_of(std::string_view op) {
-  const OpDef* def = ops::builtin_ops().find(op);
-  return def ? def->quant : QuantRule::Float;
-}
-bool is_function(std::string_view op) {
+QuantRule rule_of(std::string_view op) { return ops::facts_of(op).quant; }
+bool is_function_op(std::string_view op) {
   const QuantRule rule = rule_of(op);
   return rule == QuantRule::Table || ((rule == QuantRule::Fixed01 || rule == QuantRule::Fixed11) && op != "Softmax");
 }
@@ -28,7 +25,7 @@ std::optional<Dims> dims_of(const Graph& g, TensorId t) {
 }
 LayerForm no(std::string reason) { return {Form::Float, std::move(reason)}; }
 
-// Operands behind the first have to be constants for the form to be known ahead.
+// Operands after the first have to be constants for the form to be known ahead.
 bool other_inputs_constant(const Graph& g, const Node& n) {
   for (size_t i = 1; i < n.own_input_count(); ++i)
     if (n.inputs[i] && !g.is_constant(n.inputs[i])) return false;
@@ -67,7 +64,7 @@ LayerForm product(const Graph& g, const Node& n) {
 }  // namespace
 
 bool is_function(const Graph& g, const Node& n, const TailStep& step) {
-  if (step.operand < 0) return is_function(step.op);
+  if (step.operand < 0) return is_function_op(step.op);
   const TensorData* other = g.constant(n.inputs[static_cast<size_t>(step.operand)]);
   return other && other->dtype() == DType::Float32 && other->count() == 1 &&
          (step.op == "Add" || step.op == "Sub" || step.op == "Mul" || step.op == "Div");
@@ -78,7 +75,7 @@ bool is_function(const Graph& g, const Node& n) {
     const TensorData* other = g.constant(n.input(1));
     return other && other->count() == 1;
   }
-  return is_function(n.op) && other_inputs_constant(g, n);
+  return is_function_op(n.op) && other_inputs_constant(g, n);
 }
 
 std::optional<Slopes> slopes_of(const Graph& g, TensorId x, TensorId slope) {
@@ -161,19 +158,25 @@ bool copies_values(const Graph& g, const Node& n) {
   return rule_of(n.op) == QuantRule::SameScale && (n.op != "Resize" || is_nearest_copy(n));
 }
 
-LayerForm layer_form(const Graph& g, const Node& n) {
+namespace {
+
+LayerForm form_of_operator(const Graph& g, const Node& n) {
   for (TensorId t : n.outputs)
     if (t && !is_float_tensor(g, t)) return no("its result is not a float tensor");
   if (!is_float_tensor(g, n.input(0)) || (n.outputs.size() != 1 && n.op != "Split"))
     return no("it does not map one float tensor to another");
-  if (n.op == "Conv" || n.op == "ConvTranspose") return convolution(g, n);
-  if (n.op == "MatMul" || n.op == "Gemm") return product(g, n);
+  switch (ops::facts_of(n).weights) {
+    case Weights::OutIn:
+    case Weights::InOut: return convolution(g, n);
+    case Weights::Matrix: return product(g, n);
+    case Weights::None: break;
+  }
   if (is_function(g, n)) return {Form::Table, ""};
   if (n.op == "PRelu")
     return slopes_of(g, n.input(0), n.input(1)) ? LayerForm{Form::PRelu, ""}
                                                 : no("its slopes are computed or not one per channel");
   if (is_binary(n.op)) {
-    if (n.own_input_count() != 2) return no("it has not two operands");
+    if (n.own_input_count() != 2) return no("it does not have two operands");
     if (n.op == "Div" && !g.is_constant(n.input(1))) return no("it divides by a computed tensor");
     if (g.is_constant(n.input(0)) && g.is_constant(n.input(1))) return no("both operands are constants");
     return {Form::Binary, ""};
@@ -206,47 +209,19 @@ LayerForm layer_form(const Graph& g, const Node& n) {
   if (n.op == "Softmax" && n.attributes.int_or("flatten", 0) == 0) return {Form::Softmax, ""};
   return no("there is no integer form of " + n.op);
 }
+}  // namespace
 
-TailParts tail_parts(const Graph& g, const Node& n, Form form) {
-  TailParts parts;
-  if (form != Form::Conv && form != Form::MatMul && form != Form::Binary) return parts;
-  size_t at = 0;
-  const auto added = [&]() {
-    return at < n.tail.size() && n.tail[at].op == "Add" && n.tail[at].operand >= 0
-               ? n.inputs[static_cast<size_t>(n.tail[at].operand)]
-               : TensorId{};
-  };
-  const auto result = dims_of(g, n.output());
-  if (form == Form::MatMul && !n.has_input(2) && g.is_constant(n.input(1)) && result && !result->empty()) {
-    const TensorData* bias = g.constant(added());
-    if (bias && bias->dtype() == DType::Float32 && !bias->dims().empty() && bias->count() == result->back() &&
-        bias->dims().back() == result->back()) {
-      parts.bias = bias;
-      ++at;
-    }
-  }
-  if (const TensorId other = added(); form != Form::Binary && other && !g.is_constant(other) && is_float_tensor(g, other) &&
-                                      result && dims_of(g, other) == result) {
-    parts.addend = other;
-    ++at;
-  }
-  if (form == Form::Conv && !parts.addend && at < n.tail.size()) {
-    const TailStep& step = n.tail[at];
-    if (step.op == "LeakyRelu") parts.slopes = {step.attributes.float_or("alpha", 0.01)};
-    if (step.op == "PRelu" && step.operand >= 0 && !step.operand_first)
-      if (const auto s = slopes_of(g, n.output(), n.inputs[static_cast<size_t>(step.operand)]);
-          s && (s->values.size() == 1 || s->axis == 1))
-        parts.slopes = s->values;
-    at += parts.slopes.empty() ? 0 : 1;
-  }
-  parts.functions = at;
-  while (at < n.tail.size() && is_function(g, n, n.tail[at])) ++at;
-  parts.end = at;
-  return parts;
+size_t data_inputs(const Node& n, Form form) {
+  const size_t count = form == Form::Concat ? n.own_input_count() : form == Form::Binary || form == Form::MatMul ? 2 : 1;
+  return std::min(count, n.own_input_count());
 }
 
-size_t tail_steps_taken(const Graph& g, const Node& n, Form form) {
-  return form == Form::Float ? n.tail.size() : tail_parts(g, n, form).end;
+LayerForm layer_form(const Graph& g, const Node& n) {
+  const LayerForm form = form_of_operator(g, n);
+  // The optimizer folds what it can; at low levels and for large results it does not.
+  if (form.form != Form::Float && form.form != Form::Binary && form.form != Form::Concat && g.is_constant(n.input(0)))
+    return no("its data is a constant");
+  return form;
 }
 
 }  // namespace orknn::quantize

@@ -33,7 +33,10 @@ struct LayerForm {
 // By the node alone: operator, attributes, constant operands; not whether its tensors have parameters.
 LayerForm layer_form(const ir::Graph& graph, const ir::Node& node);
 
-// The extents of a linear Resize and what it is told about them: one scale or size per axis.
+// How many of a node's first inputs are data of that form; the others are parameters.
+size_t data_inputs(const ir::Node& node, Form form);
+
+// The extents of a linear Resize and what it is given for them: one scale or size per axis.
 struct AxisResize {
   int64_t from = 0, to = 0;
   double scale = 0;  // 0 = sizes are given
@@ -51,18 +54,6 @@ struct Slopes {
 };
 std::optional<Slopes> slopes_of(const ir::Graph& graph, ir::TensorId x, ir::TensorId slope);
 
-// What an integer form computes of its node's tail itself, in this order: a constant bias (matrix products), an addition of a
-// tensor (sums of products) or slopes below zero (convolutions), functions of one value.
-struct TailParts {
-  const ir::TensorData* bias = nullptr;
-  ir::TensorId addend;
-  std::vector<double> slopes;     // of LeakyRelu or PRelu: one, or one per channel
-  size_t functions = 0, end = 0;  // steps [functions, end)
-};
-TailParts tail_parts(const ir::Graph& graph, const ir::Node& node, Form form);
-// How many steps that are.
-size_t tail_steps_taken(const ir::Graph& graph, const ir::Node& node, Form form);
-
 // True for functions of one value (Relu, Sigmoid, ...) whose other operands are constants of one value.
 bool is_function(const ir::Graph& graph, const ir::Node& node);
 // The same of a step; also arithmetic with a constant of one value.
@@ -71,7 +62,7 @@ bool is_function(const ir::Graph& graph, const ir::Node& node, const ir::TailSte
 bool has_unit_range(std::string_view op);       // Sigmoid, HardSigmoid, Softmax
 bool has_symmetric_range(std::string_view op);  // Tanh, Erf, Sin, Cos
 
-// A Pad in front of MaxPools with a value that never wins there: the lowest code of its tensor does the same.
+// A Pad before MaxPools with a value that never wins there: the lowest code of its tensor does the same.
 bool pads_below_all(const ir::Graph& graph, const ir::Node& node);
 
 // Axes that a mean is taken over, as [first, end); nothing when they are not neighbours or not known.

@@ -35,7 +35,7 @@ QuantParams parameters_of(Range range, DType type, bool power_of_two) {
   QuantParams p;
   p.min = {static_cast<float>(range.low)};
   p.max = {static_cast<float>(range.high)};
-  // The smallest normal float would make quotients overflow; nothing that small is ever told from zero.
+  // The smallest normal float would make quotients overflow; nothing that small differs from zero.
   constexpr double kLeast = 1e-30;
   if (power_of_two) {
     const double largest = std::max(-range.low, range.high);

@@ -1,10 +1,9 @@
-// Gives tensors their scale and zero point.
+// Decides which layers become integer ones, and gives tensors their scale and zero point.
 #pragma once
 
-#include <optional>
 #include <vector>
 
-#include "quantize/layer_forms.h"
+#include "quantize/plan.h"
 #include "quantize/quantize.h"
 
 namespace orknn::quantize {
@@ -17,16 +16,51 @@ bool channels_lie_apart(const Statistics& statistics, int bits);
 // Tensors whose values stay beside those they stand beside up to an output of the graph, by index.
 std::vector<char> tensors_carried_out(const ir::Graph& graph);
 
-struct Assignment {
-  std::vector<std::optional<ir::QuantParams>> tensors;  // by tensor index; nothing = stays in float
-  std::vector<LayerForm> forms;                         // by node index; what each layer becomes
-  bool integer_inputs = false;                          // inputs with parameters are integers, whoever reads them
-  std::vector<DType> types;                             // by tensor index; none = all have the format's type
-};
+// Fills tensors, types and forms of a plan. All references must outlive it.
+class ParameterChoice {
+ public:
+  ParameterChoice(const ir::Graph& graph, const Calibration& calibration, const QuantizeOptions& options, Plan& plan)
+      : graph_(graph), calibration_(calibration), options_(options), plan_(plan) {}
 
-// Decides which layers become integer ones, and the parameters of all tensors between them. Layers that only copy values share
-// their input's parameters; the inputs of a Concat take those of its result where nobody else reads them. A Concat of boxes and
-// scores on the way to an output stays in float, as does everything behind it: one scale cannot hold both.
-Assignment assign_parameters(const ir::Graph& graph, const TensorStatistics& statistics, const QuantizeOptions& options);
+  // Layers whose tensors are known become integer ones. Layers that only copy values share their input's parameters.
+  Status choose();
+  // Takes those back that would round small values away: a Concat of boxes and scores on the way to an output, and everything
+  // after it (one scale cannot hold both), masked values, logarithms.
+  Status keep_small_values(passes::Rewriter& rewriter);
+  // The inputs of a Concat take the parameters of its result where nobody else reads them.
+  Status share();
+
+ private:
+  ir::QuantParams parameters(Range range) const;
+  std::optional<ir::QuantParams> own_parameters(ir::TensorId t, std::string_view last_op) const;
+  double unit_range(ir::TensorId t) const;
+  const Statistics* seen(ir::TensorId t) const;
+  bool has_parameters(ir::TensorId t) const { return plan_.parameters(t).has_value(); }
+
+  void find_what_leaves();
+  void find_logarithms();
+  bool inputs_ready(const ir::Node& n, Form f) const;
+  LayerForm possible_form(const ir::Node& n) const;
+  // Gives the results of `n` their parameters; in float where they have none.
+  void settle(const ir::Node& n, LayerForm& form);
+
+  std::optional<LayerForm> kept_in_float(const ir::Node& n, Form f);
+  std::string what_mixes(const ir::Node& n, Form f) const;
+  bool has_channels_apart(ir::TensorId t) const;
+  bool is_masked(ir::TensorId t) const;
+  bool only_softmax_reads(ir::TensorId t) const;
+  double largest_ratio() const;
+  void take_over(ir::TensorId t, const ir::QuantParams& parameters);
+
+  const ir::Graph& graph_;
+  const Calibration& calibration_;
+  const QuantizeOptions& options_;
+  Plan& plan_;
+  // By tensor:
+  std::vector<char> leaves_;       // nothing but copies, sigmoids and softmaxes up to an output
+  std::vector<char> carried_out_;  // its values stay beside those they stand beside up to an output
+  std::vector<char> logarithm_;    // its values end in a logarithm
+  std::vector<char> mixed_;        // holds small values beside much larger ones
+};
 
 }  // namespace orknn::quantize

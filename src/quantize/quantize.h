@@ -22,19 +22,22 @@ using TensorStatistics = std::map<std::string, Statistics, std::less<>>;
 struct RoundedLayer;  // adaptive_rounding.h
 using RoundedLayers = std::map<std::string, RoundedLayer, std::less<>>;
 
+// What the samples showed, and what was decided from it once for all that follows.
+struct Calibration {
+  TensorStatistics statistics;                   // of the graph as calibrate() leaves it
+  std::map<std::string, Cut, std::less<>> cuts;  // ranges that leave outliers out (clip_outliers), by tensor
+  std::shared_ptr<const RoundedLayers> rounded;  // weights that were rounded on the samples, if any
+
+  // The range of a tensor that was measured: its cut, or the algorithm's. Wider formats hold the outliers too.
+  Range range(const std::string& tensor, const Statistics& seen, Algorithm algorithm, int bits) const;
+};
+
 struct QuantizeOptions {
   Algorithm algorithm = Algorithm::Normal;
   NumberFormat format;
-  bool per_channel = true;  // weights: one scale per output channel, else one per tensor
-  // The steps of steps.h.
-  bool equalize = true;           // channels between layers (equalize.h)
-  bool clip_outliers = true;      // of channels that the layers behind hardly read (ranges.h)
-  bool correct_bias = true;       // for what rounding does to means (bias_correction.h)
-  bool keep_small_values = true;  // that one scale would round away: their layers stay in float
-  bool round_adaptively = true;   // weights, when the algorithm is to (adaptive_rounding.h)
-  // Told what a step did, a line each; may be empty.
-  std::function<void(const Step& step, const std::string& text)> remark;
-  std::shared_ptr<const RoundedLayers> rounded;  // weights that were rounded ahead, if any
+  bool per_channel = true;         // weights: one scale per output channel, else one per tensor
+  passes::Options steps;           // level, steps to leave out, dumps
+  passes::Trace* trace = nullptr;  // what the steps did; nullptr = not recorded
   // Layers to leave in float, by name of the node or of an output tensor.
   std::function<bool(const ir::Node&, std::string_view output)> keep_float;
   // Layers in another format than `format`, by name of the result.
@@ -45,9 +48,12 @@ struct QuantizeOptions {
   std::set<std::string, std::less<>> uneven_tensors;
   // Mean of each channel where no statistics are at hand, by name of the tensor.
   std::map<std::string, std::vector<double>, std::less<>> channel_means;
+
+  bool takes(const Step& step) const { return steps.runs(step.name, step.min_level); }
+  void leave_out(const Step& step) { steps.disable.emplace_back(step.name); }
 };
 
-// Shown every input and every computed tensor of a graph, by name, while the value is valid.
+// Called with every input and every computed tensor of a graph, by name, while the value is valid.
 using Observe = std::function<void(std::string_view tensor, const ir::TensorView& value)>;
 // Computes a graph (floats in float32) on up to `count` calibration samples. What samples are and how graphs are computed is the
 // caller's business; every run sees the same samples in the same order.
@@ -61,14 +67,10 @@ struct LayerDecision {
   bool notable = false;  // the user should know: in integers small values would have been lost beside large ones
 };
 
-// Gives tails the extent that the integer ops compute in one step with their layer: constants join them, other steps are split
-// off and become visible. Calibrate on the graph this leaves.
-Status split_tails(ir::Graph& graph, const ir::OpSet& ops);
-
-// Gives every layer that can be computed in integers its integer form. `graph` must be the one the statistics were taken on;
-// tensors without statistics stay in float. Inputs and outputs that integer layers read or write become integers with
+// Gives every layer that can be computed in integers its integer form. `graph` must be the one that was calibrated; tensors
+// without statistics or a given range stay in float. Inputs and outputs that integer layers read or write become integers with
 // quantization parameters; their names and order stay.
-Result<std::vector<LayerDecision>> quantize(ir::Graph& graph, const ir::OpSet& ops, const TensorStatistics& statistics,
+Result<std::vector<LayerDecision>> quantize(ir::Graph& graph, const ir::OpSet& ops, const Calibration& calibration,
                                             const QuantizeOptions& options);
 
 }  // namespace orknn::quantize

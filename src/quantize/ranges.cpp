@@ -40,7 +40,8 @@ double clipping_error(const Histogram& h, const Range& r) {
 
 double levels_of(int bits) { return std::ldexp(1.0, bits) - 1; }
 
-// The range within `full` for which `error_of` answers least. Both ends are shrunk in turn until neither helps any more.
+// The range within `full` for which `error_of` returns least. The ends are shrunk one after the other until neither helps any
+// more.
 template <class Error>
 Range least(const Range& full, Error error_of) {
   Range best = full;
@@ -104,7 +105,7 @@ double divergence(const Histogram& h, double total, const Range& r, double level
 }
 
 // The range of least divergence among those whose squared error is not above that of the full range: outliers go, but never so
-// many that the layer behind would see other values.
+// many that the next layer would see other values.
 Range least_divergence(const Statistics& s, int bits) {
   const Histogram& h = s.histogram();
   const auto total = static_cast<double>(s.count());
@@ -129,19 +130,6 @@ Range least_divergence(const Statistics& s, int bits) {
   }
   return best;
 }
-
-Range range_of(const Statistics& s, Algorithm algorithm, int bits) {
-  const Range full = with_zero(s.min(), s.max());
-  switch (algorithm) {
-    case Algorithm::Normal: break;
-    case Algorithm::KlDivergence: return least_divergence(s, bits);
-    case Algorithm::Mmse:
-    case Algorithm::AdaptiveRounding:
-      return least(full, [&](const Range& r) { return rounding_error(s.histogram(), r, levels_of(bits)); });
-    case Algorithm::MovingAverage: return with_zero(s.moving_min(), s.moving_max());
-  }
-  return full;
-}
 }  // namespace
 
 Result<Algorithm> algorithm_from_name(std::string_view name) {
@@ -156,8 +144,16 @@ Result<Algorithm> algorithm_from_name(std::string_view name) {
 
 Range choose_range(const Statistics& s, Algorithm algorithm, int bits) {
   if (s.empty()) return {};
-  const auto cut = cut_outliers(s, bits);
-  return cut ? cut->range : range_of(s, algorithm, bits);
+  const Range full = with_zero(s.min(), s.max());
+  switch (algorithm) {
+    case Algorithm::Normal: break;
+    case Algorithm::KlDivergence: return least_divergence(s, bits);
+    case Algorithm::Mmse:
+    case Algorithm::AdaptiveRounding:
+      return least(full, [&](const Range& r) { return rounding_error(s.histogram(), r, levels_of(bits)); });
+    case Algorithm::MovingAverage: return with_zero(s.moving_min(), s.moving_max());
+  }
+  return full;
 }
 
 std::optional<Cut> cut_outliers(const Statistics& s, int bits) {

@@ -21,8 +21,8 @@ Result<Algorithm> algorithm_from_name(std::string_view name);
 // `bits` of the number format decides how coarse a range may be.
 Range choose_range(const Statistics& statistics, Algorithm algorithm, int bits = 8);
 
-// What choose_range() takes instead of the algorithm's range where the statistics have a weighted histogram: the range of least
-// error behind, if that is (root mean square) below a third of the full range's.
+// What is taken instead of the algorithm's range where the statistics have a weighted histogram: the range that causes the least
+// error in the layers after it, if that is (root mean square) below a third of the full range's.
 struct Cut {
   Range range;
   double error = 1;  // as a part of the full range's

@@ -88,10 +88,10 @@ class Statistics {
 
   const Histogram& histogram() const { return histogram_; }
   // Values count as much as their channels are important; begins with the first sample that shows channels which stretch the
-  // range although the layers behind hardly read them, empty without one.
+  // range although the layers after it hardly read them, empty without one.
   const Histogram& weighted_histogram() const { return weighted_histogram_; }
   std::span<const float> channel_importance() const { return channel_importance_; }
-  // The layers behind have changed: nothing is known of their importance any more.
+  // The layers after it have changed: nothing is known of their importance any more.
   void forget_importance();
   // Squared error of all values, weighted, that are rounded to multiples of `step`: at most the values themselves get lost.
   double weighted_rounding_error(double step) const;

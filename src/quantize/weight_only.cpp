@@ -6,6 +6,7 @@
 
 #include "base/threads.h"
 #include "ir/packed.h"
+#include "ops/facts.h"
 #include "quantize/adaptive_rounding.h"
 #include "quantize/input_moments.h"
 #include "quantize/weights.h"
@@ -21,12 +22,14 @@ struct WeightAxes {
 std::optional<WeightAxes> weight_axes(const Graph& g, const Node& n) {
   const TensorData* w = g.constant(n.input(1));
   if (!w || w->dtype() != DType::Float32 || w->dims().size() < 2) return std::nullopt;
-  if (n.op == "Conv") return WeightAxes{0, 1};
-  // Weights of a transposed convolution are [in, out / group, ...]: with groups an output channel is no axis of its own.
-  if (n.op == "ConvTranspose") return n.attributes.int_or("group", 1) == 1 ? WeightAxes{1, 0} : WeightAxes{};
   const auto rank = static_cast<int64_t>(w->dims().size());
-  if (n.op == "MatMul") return WeightAxes{rank - 1, rank - 2};
-  if (n.op == "Gemm") return n.attributes.int_or("transB", 0) != 0 ? WeightAxes{0, 1} : WeightAxes{1, 0};
+  switch (ops::facts_of(n).weights) {
+    case Weights::OutIn: return WeightAxes{0, 1};
+    // With groups an output channel is no axis of its own.
+    case Weights::InOut: return n.attributes.int_or("group", 1) == 1 ? WeightAxes{1, 0} : WeightAxes{};
+    case Weights::Matrix: return n.attributes.int_or("transB", 0) != 0 ? WeightAxes{0, 1} : WeightAxes{rank - 1, rank - 2};
+    case Weights::None: break;
+  }
   return std::nullopt;
 }
 
@@ -170,57 +173,61 @@ struct Row {
   }
 };
 
+// One output channel, whose weight k is element(k). Scales that other channels use too stay.
+template <class Element>
+void fit_channel(Rounding& r, Element element, std::span<const float> products, int64_t size, const WeightOnlyOptions& options) {
+  constexpr int kIterations = 4;
+  constexpr double kWorthAnother = 0.02;  // share of the error that is left
+  const auto limit = static_cast<int>(limits_of(options.type, true).high);
+  Row row;
+  row.products = products;
+  std::vector<int8_t> integers;
+  std::vector<int64_t> blocks;  // those of the row, by first appearance
+  for (int64_t k = 0; k < size; ++k) {
+    const float v = r.weights.as<float>()[element(k)];
+    row.weights.push_back(std::isfinite(v) ? v : 0.0f);
+    integers.push_back(r.integers[static_cast<size_t>(element(k))]);
+    const int64_t block = r.block_of(element(k));
+    const auto known = std::find(blocks.begin(), blocks.end(), block);
+    row.block.push_back(static_cast<size_t>(known - blocks.begin()));
+    if (known == blocks.end()) blocks.push_back(block);
+  }
+  std::vector<float> scales;
+  for (int64_t b : blocks) scales.push_back(r.scales[static_cast<size_t>(b)]);
+  std::vector<double> slope;
+  row.set_slope(integers, scales, slope);
+  double least = row.error(integers, scales, slope);
+  std::vector<int8_t> best = integers;
+  std::vector<float> best_scales = scales;
+  for (int i = 0; i < kIterations; ++i) {
+    integers = row.round(scales, limit);
+    row.set_slope(integers, scales, slope);
+    if (options.per_channel) row.fit_scales(integers, scales, slope);
+    const double error = row.error(integers, scales, slope), gain = least - error;
+    if (!(gain > 0)) break;
+    least = error;
+    best = integers;
+    best_scales = scales;
+    if (!options.per_channel || gain < kWorthAnother * least) break;
+  }
+  for (int64_t k = 0; k < size; ++k) r.integers[static_cast<size_t>(element(k))] = best[static_cast<size_t>(k)];
+  if (options.per_channel)
+    for (size_t b = 0; b < blocks.size(); ++b) r.scales[static_cast<size_t>(blocks[b])] = best_scales[b];
+}
+
 // Moves weights and scales from the nearest integers to where the layer's error on the samples is least. Integers for given
-// scales and scales for given integers take turns; the best of all turns stays.
+// scales alternate with scales for given integers; the best of all iterations stays.
 void fit_to_samples(Rounding& r, const Node& n, const InputMoments& moments, const WeightOnlyOptions& options) {
-  constexpr int kTurns = 4;
-  constexpr double kWorthATurn = 0.02;  // share of the error that is left
   const int64_t size = moments.size, outputs = r.weights.count() / size, outputs_per_group = outputs / moments.groups;
   if (outputs_per_group < 1 || outputs * size != r.weights.count()) return;
-  // Conv and a turned Gemm keep a channel's weights together; [K, N] has them a row apart.
-  const bool together = n.op == "Conv" || (n.op == "Gemm" && n.attributes.int_or("transB", 0) != 0);
-  const auto limit = static_cast<int>(limits_of(options.type, true).high);
+  // Conv and a transposed Gemm keep a channel's weights together; [K, N] has them a row apart.
+  const bool together = ops::facts_of(n).weights == Weights::OutIn || n.attributes.int_or("transB", 0) != 0;
   ThreadPool::shared().parallel_for(outputs, 1, [&](int64_t begin, int64_t end) {
-    Row row;
-    std::vector<double> slope;
-    for (int64_t o = begin; o < end; ++o) {
-      const auto element = [&](int64_t k) { return together ? o * size + k : k * outputs + o; };
-      row.weights.clear();
-      row.block.clear();
-      row.products =
-          moments.products.subspan(static_cast<size_t>(o / outputs_per_group * size * size), static_cast<size_t>(size * size));
-      std::vector<int8_t> integers;
-      std::vector<int64_t> blocks;  // those of the row, by first appearance
-      for (int64_t k = 0; k < size; ++k) {
-        const float v = r.weights.as<float>()[element(k)];
-        row.weights.push_back(std::isfinite(v) ? v : 0.0f);
-        integers.push_back(r.integers[static_cast<size_t>(element(k))]);
-        const int64_t block = r.block_of(element(k));
-        const auto known = std::find(blocks.begin(), blocks.end(), block);
-        row.block.push_back(static_cast<size_t>(known - blocks.begin()));
-        if (known == blocks.end()) blocks.push_back(block);
-      }
-      std::vector<float> scales;
-      for (int64_t b : blocks) scales.push_back(r.scales[static_cast<size_t>(b)]);
-      row.set_slope(integers, scales, slope);
-      double least = row.error(integers, scales, slope);
-      std::vector<int8_t> best = integers;
-      std::vector<float> best_scales = scales;
-      for (int turn = 0; turn < kTurns; ++turn) {
-        integers = row.round(scales, limit);
-        row.set_slope(integers, scales, slope);
-        if (options.per_channel) row.fit_scales(integers, scales, slope);  // scales that other rows use too stay
-        const double error = row.error(integers, scales, slope), gain = least - error;
-        if (!(gain > 0)) break;
-        least = error;
-        best = integers;
-        best_scales = scales;
-        if (!options.per_channel || gain < kWorthATurn * least) break;
-      }
-      for (int64_t k = 0; k < size; ++k) r.integers[static_cast<size_t>(element(k))] = best[static_cast<size_t>(k)];
-      if (options.per_channel)
-        for (size_t b = 0; b < blocks.size(); ++b) r.scales[static_cast<size_t>(blocks[b])] = best_scales[b];
-    }
+    for (int64_t o = begin; o < end; ++o)
+      fit_channel(
+          r, [&](int64_t k) { return together ? o * size + k : k * outputs + o; },
+          moments.products.subspan(static_cast<size_t>(o / outputs_per_group * size * size), static_cast<size_t>(size * size)),
+          size, options);
   });
 }
 }  // namespace
@@ -246,52 +253,84 @@ void keep_stored_weights(Graph& graph) {
   }
 }
 
-Result<std::vector<LayerDecision>> round_weights_only(Graph& graph, const WeightOnlyOptions& options) {
+namespace {
+
+using Use = std::pair<TensorId, std::optional<int64_t>>;  // a constant, and which axis of it holds the output channels
+
+// The layers whose weights are rounded, and what became of each.
+struct Chosen {
   std::vector<LayerDecision> decisions;
-  using Use = std::pair<TensorId, std::optional<int64_t>>;  // a constant, and which axis of it holds the output channels
-  std::map<Use, Rounding> made;                             // what layers share is rounded once
   std::vector<std::pair<NodeId, Use>> layers;
+  std::map<Use, Rounding> made;  // what layers share is rounded once
   std::map<NodeId, Use> first_users;
+};
+
+std::string reason_to_leave(const Graph& graph, const Node& n, const std::optional<WeightAxes>& axes, const std::string& output,
+                            const WeightOnlyOptions& options) {
+  if (!axes) return "it has no constant weights";
+  if (graph.tensor(n.input(1)).constant.count() < options.least_count) return "it has few weights";
+  return options.keep && options.keep(output) ? "left in float on request" : "";
+}
+
+Chosen choose_layers(const Graph& graph, const WeightOnlyOptions& options) {
+  Chosen chosen;
   for (NodeId id : graph.order()) {
     const Node& n = graph.node(id);
     const auto axes = weight_axes(graph, n);
     const std::string output = n.output() ? graph.tensor(n.output()).name : "";
-    std::string reason;
-    if (!axes)
-      reason = "it has no constant weights";
-    else if (graph.tensor(n.input(1)).constant.count() < options.least_count)
-      reason = "it has few weights";
-    else if (options.keep && options.keep(output))
-      reason = "left in float on request";
-    decisions.push_back({n.name, n.type_name(), output, reason.empty(), reason});
+    const std::string reason = reason_to_leave(graph, n, axes, output, options);
+    chosen.decisions.push_back({n.name, n.type_name(), output, reason.empty(), reason});
     if (!reason.empty()) continue;
     const Use use{n.input(1), axes->output};
-    layers.emplace_back(id, use);
-    if (made.contains(use)) continue;
-    made.emplace(use, round_to_nearest(graph.tensor(n.input(1)).constant, *axes, options));
-    first_users.emplace(id, use);
+    chosen.layers.emplace_back(id, use);
+    if (chosen.made.contains(use)) continue;
+    chosen.made.emplace(use, round_to_nearest(graph.tensor(n.input(1)).constant, *axes, options));
+    chosen.first_users.emplace(id, use);
   }
+  return chosen;
+}
+
+Patch with_rounded_weights(const Graph& graph, Chosen& chosen, DType type) {
+  Patch patch(graph);
+  std::map<Use, TensorData> values;
+  for (auto& [use, r] : chosen.made)
+    values.emplace(use, unpack(pack(type, r.weights.dims(), r.block, r.integers, r.scales), DType::Float32));
+  chosen.made.clear();
+  std::map<Use, TensorId> constants;
+  for (const auto& [id, use] : chosen.layers) {
+    Node n = graph.node(id);
+    auto [it, fresh] = constants.try_emplace(use, TensorId{});
+    if (fresh) it->second = patch.add_constant(graph.tensor(use.first).name + "_rounded", values.at(use));
+    n.inputs[1] = it->second;
+    patch.replace_node(id, std::move(n));
+  }
+  return patch;
+}
+
+Status round_weights(passes::Rewriter& rewriter, const WeightOnlyOptions& options, std::vector<LayerDecision>& decisions) {
+  const Graph& graph = rewriter.graph();
+  Chosen chosen = choose_layers(graph, options);
   if (options.run)
     ORKNN_TRY(visit_input_moments(
         graph, options.run, options.samples, [](const Node&) { return true; },
         [&](const InputMoments& moments) {
-          const auto it = first_users.find(moments.node);
-          if (it == first_users.end()) return;
+          const auto it = chosen.first_users.find(moments.node);
+          if (it == chosen.first_users.end()) return;
           finish(moments, false, 0);
-          fit_to_samples(made.at(it->second), graph.node(moments.node), moments, options);
+          fit_to_samples(chosen.made.at(it->second), graph.node(moments.node), moments, options);
         }));
-  std::map<Use, TensorData> values;
-  for (auto& [use, r] : made)
-    values.emplace(use, unpack(pack(options.type, r.weights.dims(), r.block, r.integers, r.scales), DType::Float32));
-  made.clear();
-  std::map<Use, TensorId> constants;
-  for (const auto& [id, use] : layers) {
-    Node n = graph.node(id);
-    auto [it, fresh] = constants.try_emplace(use, TensorId{});
-    if (fresh) it->second = graph.add_constant(graph.tensor(use.first).name + "_rounded", values.at(use));
-    n.inputs[1] = it->second;
-    graph.replace_node(id, std::move(n));
-  }
+  decisions = std::move(chosen.decisions);
+  const Patch patch = with_rounded_weights(graph, chosen, options.type);
+  return patch.empty() ? Status() : rewriter.apply(patch).status();
+}
+}  // namespace
+
+Result<std::vector<LayerDecision>> round_weights_only(Graph& graph, const OpSet& ops, const WeightOnlyOptions& options) {
+  std::vector<LayerDecision> decisions;
+  ORKNN_TRY(
+      run_steps(graph, ops,
+                {pass_of(kRoundWeights, [&](passes::Rewriter& rewriter) { return round_weights(rewriter, options, decisions); })},
+                options.steps, options.trace));
   return decisions;
 }
 

@@ -15,12 +15,14 @@ struct WeightOnlyOptions {
   // With samples, weights and scales are chosen together so that each layer's result stays closest on them (input_moments.h).
   RunSamples run = {};
   size_t samples = 0;
+  passes::Options steps = {};  // dumps
+  passes::Trace* trace = nullptr;
 };
 
 // Rounds the constant weights of convolutions and matrix products to what the integers of `options` can hold. They stay float
-// constants that know their integers (ir/packed.h), so that layers compute in float and files hold the integers. The answer says
+// constants that know their integers (ir/packed.h), so that layers compute in float and files hold the integers. The result says
 // which layers.
-Result<std::vector<LayerDecision>> round_weights_only(ir::Graph& graph, const WeightOnlyOptions& options);
+Result<std::vector<LayerDecision>> round_weights_only(ir::Graph& graph, const ir::OpSet& ops, const WeightOnlyOptions& options);
 
 // Weights that the source model itself holds as symmetric integers (the grid the optimizer noted when it folded their
 // DequantizeLinear) and that float layers read keep those integers. No value changes.

@@ -11,6 +11,7 @@
 #include "ir/infer.h"
 #include "ops/eval.h"
 #include "sim/kernel.h"
+#include "sim/kernels/support/cpu.h"
 
 namespace orknn::sim {
 namespace {
@@ -313,6 +314,7 @@ Result<std::unique_ptr<Executor>> Executor::from_plan(std::shared_ptr<Plan> plan
 Result<std::unique_ptr<Executor>> Executor::duplicate(ThreadPool& pool) const { return from_plan(plan_, pool); }
 
 Status Executor::run(std::span<const TensorView> inputs, const RunHooks& hooks) {
+  const kernels::ReproducibleFloats floats(hooks.reproducible);
   State& s = *state_;
   const Program& program = *plan_->program;
   const Graph& g = program.graph;

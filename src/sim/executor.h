@@ -20,6 +20,8 @@ struct RunHooks {
   std::function<void(ir::TensorId tensor, const ir::TensorView& value)> observe;
   // Every computed tensor right after observe: what is written here is what later tasks read (layers fed with other values).
   std::function<void(ir::TensorId tensor, const ir::MutableTensorView& value)> amend;
+  // Floats are the same on every machine and instruction set, at a price on machines without vectors of eight (calibration).
+  bool reproducible = false;
 };
 
 // One context of a program: its own activation memory, outputs of its own. Not for use from two threads at once; several

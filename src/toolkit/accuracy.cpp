@@ -461,11 +461,7 @@ class Analysis {
   }
 
   // Whether outliers were cut off the range of this tensor (step clip_outliers).
-  bool has_cut_range(std::string_view tensor) const {
-    if (!built_.calibration) return false;
-    const auto seen = built_.calibration->statistics.find(tensor);
-    return seen != built_.calibration->statistics.end() && quantize::cut_outliers(seen->second);
-  }
+  bool has_cut_range(std::string_view tensor) const { return built_.calibration && built_.calibration->cuts.contains(tensor); }
 
   std::string suggestion(const LayerAccuracy& l) const {
     const LayerValues& v = l.values;

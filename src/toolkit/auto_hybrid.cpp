@@ -269,7 +269,7 @@ class Trials {
       return on.run(computed, DType::Float32, limit, observe);
     };
     auto network = std::make_unique<CalibratedGraph>(CalibratedGraph{graph_, {}});
-    ORKNN_TRY_ASSIGN(network->calibration, quantize::calibrate(network->graph, run, count, choices_));
+    ORKNN_TRY_ASSIGN(network->calibration, quantize::calibrate(network->graph, ops::builtin_ops(), run, count, choices_));
     list_.push_back({network->graph, judged_on, std::min(judged_count, most_samples_),
                      [this, from = network.get()](const LayerNames& float_layers) { return lower(*from, float_layers); }});
     calibrated_.push_back(std::move(network));
@@ -287,10 +287,9 @@ class Trials {
 
   Result<Graph> lower(const CalibratedGraph& from, const LayerNames& float_layers) {
     quantize::QuantizeOptions with = choices_;
-    with.rounded = from.calibration.rounded;
     with.keep_float = [&](const Node&, std::string_view output) { return float_layers.contains(output); };
     Graph integers = from.graph;
-    ORKNN_TRY_ASSIGN(decisions_, quantize::quantize(integers, ops::builtin_ops(), from.calibration.statistics, with));
+    ORKNN_TRY_ASSIGN(decisions_, quantize::quantize(integers, ops::builtin_ops(), from.calibration, with));
     return integers;
   }
 
@@ -318,14 +317,15 @@ Result<std::optional<AutoHybrid>> search_float_layers(const BuildOptions& option
   const HybridTrial& whole = trials.list()[0];
   ORKNN_TRY_ASSIGN(const Graph integers, whole.quantize({}));
   const std::vector<quantize::LayerDecision> decisions = trials.decisions();
-  const HybridGoal goal{options.config.auto_hybrid_cos_thresh, options.config.auto_hybrid_euc_thresh, !choices.equalize};
+  const HybridGoal goal{options.config.auto_hybrid_cos_thresh, options.config.auto_hybrid_euc_thresh,
+                        !choices.takes(quantize::kEqualizeChannels)};
   ORKNN_TRY_ASSIGN(HybridChoice choice, find_float_layers(trials.list(), decisions, goal, options.progress));
-  if (!choice.reached && choices.equalize) return std::optional<AutoHybrid>();
+  if (!choice.reached && choices.takes(quantize::kEqualizeChannels)) return std::optional<AutoHybrid>();
   ORKNN_TRY_ASSIGN(const Graph hybrid, whole.quantize(choice.float_layers));
   AutoHybrid result;
   ORKNN_TRY_ASSIGN(result.summary, describe_choice(choice, goal, {whole.reference, integers, hybrid},
                                                    compile_options(options, stage.normalization)));
-  result.equalize = choices.equalize;
+  result.equalize = choices.takes(quantize::kEqualizeChannels);
   result.float_layers = std::move(choice.float_layers);
   return std::optional(std::move(result));
 }
@@ -423,9 +423,10 @@ Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, con
 Result<AutoHybrid> choose_float_layers(const BuildOptions& options, const Calibrated& stage, const Samples& samples,
                                        size_t trial_samples) {
   quantize::QuantizeOptions choices = stage.choices;
+  choices.steps.dump = {};  // trials are not the network that is built
   ORKNN_TRY_ASSIGN(std::optional<AutoHybrid> found, search_float_layers(options, stage, choices, samples, trial_samples));
   if (!found) {
-    choices.equalize = false;
+    choices.leave_out(quantize::kEqualizeChannels);
     ORKNN_TRY_ASSIGN(found, search_float_layers(options, stage, choices, samples, trial_samples));
   }
   for (const std::string& line : found->summary) log(LogLevel::Info, "build", line);

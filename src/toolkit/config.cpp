@@ -117,10 +117,13 @@ void warn_of_options_without_effect(const BuildConfig& c, const platform::Platfo
     warn(fmt::format("The 'single_core_mode' has no effect on {}, it has one core!", chip.name));
   const auto passes = optimize::pass_catalogue();
   const auto steps = quantize::steps();
-  for (const std::string& rule : c.disable_rules)
-    if (std::none_of(passes.begin(), passes.end(), [&](const optimize::Pass& p) { return p.name == rule; }) &&
-        std::none_of(steps.begin(), steps.end(), [&](const quantize::Step& s) { return s.name == rule; }))
+  for (const std::string& rule : c.disable_rules) {
+    const auto step = std::ranges::find(steps, rule, &quantize::Step::name);
+    if (step != steps.end() && step->required)
+      warn(fmt::format("The step '{}' in disable_rules cannot be left out, nothing is quantized without it!", rule));
+    else if (step == steps.end() && std::ranges::find(passes, rule, &optimize::Pass::name) == passes.end())
       warn(fmt::format("The rule '{}' in disable_rules is not known and is ignored!", rule));
+  }
 }
 }  // namespace
 

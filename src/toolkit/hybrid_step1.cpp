@@ -184,7 +184,7 @@ Result<HybridData> data_of(const BuildOptions& options, const Quantized& quantiz
   data.channel_means = means_of(quantized.reference, statistics);
   for (const auto& [name, seen] : statistics) {
     if (quantize::channels_lie_apart(seen, format.bits())) data.uneven_tensors.insert(name);
-    if (quantize::cut_outliers(seen, format.bits())) data.uncut[name] = {seen.min(), seen.max()};
+    if (quantized.calibration->cuts.contains(name)) data.uncut[name] = {seen.min(), seen.max()};
   }
   data.rounded = quantized.calibration->rounded;
   return data;

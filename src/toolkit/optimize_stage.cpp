@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "ops/eval.h"
 #include "optimize/pipeline.h"
-#include "quantize/given_parameters.h"
+#include "quantize/quantized_operators.h"
 #include "toolkit/stages.h"
 
 namespace orknn::toolkit {
@@ -17,12 +17,15 @@ optimize::OptimizeOptions optimizer_options(const BuildOptions& options) {
   const BuildConfig& config = options.config;
   optimize::OptimizeOptions optimizing;
   optimizing.level = config.optimization_level;
-  const auto passes = optimize::pass_catalogue();
-  for (const std::string& rule : config.disable_rules)
-    if (std::any_of(passes.begin(), passes.end(), [&](const optimize::Pass& p) { return p.name == rule; }))
-      optimizing.disable.push_back(rule);
+  // The others are steps of the quantizer.
+  const auto passes_among = [passes = optimize::pass_catalogue()](std::vector<std::string> names) {
+    std::erase_if(
+        names, [&](const std::string& name) { return std::ranges::find(passes, name, &optimize::Pass::name) == passes.end(); });
+    return names;
+  };
+  optimizing.disable = passes_among(config.disable_rules);
   optimizing.stop_after = config.stop_after;
-  optimizing.dump_after = config.dump_after;
+  optimizing.dump_after = passes_among(config.dump_after);
   optimizing.dump = config.dump;
   optimizing.max_rewrites = config.max_rewrites;
   optimizing.progress = [&options](std::string_view, double done) {
@@ -39,8 +42,8 @@ Status expand_quantized(ir::Graph& graph, const platform::Platform& chip) {
   return {};
 }
 
-Result<optimize::Trace> optimize_graph(ir::Graph& graph, const BuildOptions& options) {
-  optimize::Trace trace;
+Result<passes::Trace> optimize_graph(ir::Graph& graph, const BuildOptions& options) {
+  passes::Trace trace;
   options.report(kOptimizing, 0, kOptimizingSteps);
   ORKNN_TRY(optimize::optimize(graph, ops::builtin_ops(), optimizer_options(options), &trace));
   options.report(kOptimizing, kOptimizingSteps, kOptimizingSteps);

@@ -57,6 +57,7 @@ std::optional<PixelInput> read_pixels(const std::vector<Graph*>& graphs, size_t 
   const auto given = split(normalization);
   if (!given) return std::nullopt;
   PixelInput result;
+  for (const Graph* g : graphs) result.patches.emplace_back(*g);
   result.normalization = normalization;
   result.range = {-given->whole_mean / given->std, (255 - given->whole_mean) / given->std};
   if (given->rest == 0) return result;
@@ -72,13 +73,12 @@ std::optional<PixelInput> read_pixels(const std::vector<Graph*>& graphs, size_t 
   const std::vector<double> scale(normalization.mean.size(), 1), shift(normalization.mean.size(), given->rest);
   for (size_t i = 0; i < graphs.size(); ++i)
     for (NodeId id : readers[i]) {
-      Graph& g = *graphs[i];
+      const Graph& g = *graphs[i];
       const Node& n = g.node(id);
       if (i == 0) result.layers.push_back(g.tensor(n.output()).name);
-      Patch patch(g);
       const auto linear = optimize::linear_of(g, n, optimize::Tail::Kept);
+      Patch& patch = result.patches[i];
       optimize::replace_node(g, patch, n, optimize::scale_input(patch, g, *linear, n.input(0), scale, shift));
-      patch.apply(g);
     }
   return result;
 }

@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "ops/eval.h"
 #include "quantize/given_parameters.h"
+#include "quantize/quantized_operators.h"
+#include "quantize/tails.h"
 #include "quantize/weight_only.h"
 #include "toolkit/auto_hybrid.h"
 #include "toolkit/pixel_inputs.h"
@@ -17,31 +19,35 @@
 
 namespace orknn::toolkit {
 namespace {
-using Remark = std::function<void(const quantize::Step& step, const std::string& text)>;
-
-// What a step did goes into `trace` and into the log.
-Remark remark_into(optimize::Trace& trace) {
-  return [&trace](const quantize::Step& step, const std::string& text) {
-    trace.entries.push_back({trace.entries.size() + 1, std::string(step.name), text});
-    log(LogLevel::Detail, "build", text);
-  };
+// Which steps run, and what is shown of them.
+passes::Options step_options(const BuildConfig& config) {
+  passes::Options options;
+  options.level = config.optimization_level;
+  for (const quantize::Step& step : quantize::steps())
+    if (!step.required && std::ranges::count(config.disable_rules, step.name) > 0) options.disable.emplace_back(step.name);
+  options.dump_after = config.dump_after;
+  options.dump = config.dump;
+  return options;
 }
 
-bool takes(const BuildConfig& config, const quantize::Step& step) {
-  return config.optimization_level >= step.min_level &&
-         std::find(config.disable_rules.begin(), config.disable_rules.end(), step.name) == config.disable_rules.end();
+// The same for a graph that is not shown.
+passes::Options undumped(passes::Options options) {
+  options.dump = {};
+  return options;
 }
 
 quantize::QuantizeOptions quantize_options(const BuildConfig& config, const quantize::NumberFormat& format) {
   quantize::QuantizeOptions choices;
   choices.format = format;
   choices.per_channel = config.quantized_method != "layer" && !format.per_tensor;
-  choices.equalize = takes(config, quantize::kEqualizeChannels);
-  choices.clip_outliers = takes(config, quantize::kClipOutliers);
-  choices.correct_bias = takes(config, quantize::kCorrectBias);
-  choices.keep_small_values = takes(config, quantize::kKeepSmallValues);
-  choices.round_adaptively = takes(config, quantize::kRoundAdaptively);
+  choices.steps = step_options(config);
   return choices;
+}
+
+// What steps said since the trace had `first` lines; what became of each layer is logged on its own.
+void log_steps(const passes::Trace& trace, size_t first) {
+  for (const passes::TraceEntry& e : std::span(trace.entries).subspan(first))
+    if (e.pass != quantize::kLowerToIntegers.name) log(LogLevel::Detail, "build", e.text);
 }
 
 Result<Samples> open_samples(const BuildOptions& options, const std::string& dataset, const Stage& stage) {
@@ -59,27 +65,37 @@ quantize::RunSamples runner(const BuildOptions& options, const Samples& samples)
   };
 }
 
+std::string describe(const std::string& input, const std::optional<PixelInput>& pixels) {
+  if (!pixels) return fmt::format("'{}': its pixels are normalized while they are read, and rounded", input);
+  if (pixels->layers.empty()) return fmt::format("'{}': its integers are the pixels", input);
+  return fmt::format("'{}': its integers are the pixels, what its mean differs from a pixel by goes into the biases of '{}'",
+                     input, fmt::join(pixels->layers, "', '"));
+}
+
 // Inputs whose samples are pixels get the pixels themselves as integers, where that is exact. Their ranges and what is left of
 // their normalization go into `stage`.
-void fold_normalization(Calibrated& stage, const Samples& samples, const Remark& remark) {
+Status fold_normalization(Calibrated& stage, const Samples& samples) {
   const std::vector<ir::Graph*> graphs = stage.network.all();
   for (size_t i = 0; i < stage.normalization.size(); ++i) {
     const ir::Tensor& input = graphs[0]->tensor(graphs[0]->inputs()[i]);
     if (input.dtype != DType::Float32 || !samples.holds_pixels(i)) continue;
     const std::string name = input.name;
     const auto pixels = read_pixels(graphs, i, stage.normalization[i]);
-    if (!pixels) {
-      remark(quantize::kFoldNormalization, fmt::format("'{}': its pixels are normalized while they are read, and rounded", name));
-      continue;
+    for (size_t k = 0; k < graphs.size(); ++k) {
+      const bool shown = k + 1 == graphs.size();
+      const auto fold = [&](passes::Rewriter& rewriter) -> Status {
+        if (pixels && !pixels->patches[k].empty()) ORKNN_TRY(rewriter.apply(pixels->patches[k]).status());
+        if (shown) rewriter.remark(describe(name, pixels));
+        return {};
+      };
+      ORKNN_TRY(quantize::run_steps(*graphs[k], ops::builtin_ops(), {quantize::pass_of(quantize::kFoldNormalization, fold)},
+                                    shown ? stage.choices.steps : undumped(stage.choices.steps), shown ? &stage.trace : nullptr));
     }
-    remark(quantize::kFoldNormalization,
-           pixels->layers.empty()
-               ? fmt::format("'{}': its integers are the pixels", name)
-               : fmt::format("'{}': its integers are the pixels, what its mean lies beside a pixel goes into the biases of '{}'",
-                             name, fmt::join(pixels->layers, "', '")));
+    if (!pixels) continue;
     stage.normalization[i] = pixels->normalization;
     stage.choices.ranges[name] = pixels->range;
   }
+  return {};
 }
 
 void warn_of_infinite_values(const quantize::TensorStatistics& statistics, const Samples& samples) {
@@ -138,7 +154,7 @@ Calibrated calibrated_by_files(const BuildConfig& config, const quantize::Number
   calibrated.choices.channel_means = stored.channel_means;
   calibrated.choices.uneven_tensors = stored.uneven_tensors;
   calibrated.choices.formats = stored.formats;
-  calibrated.choices.rounded = stored.rounded;
+  calibrated.calibration = std::make_shared<const quantize::Calibration>(quantize::Calibration{.rounded = stored.rounded});
   calibrated.float_layers = stored.float_layers;
   return calibrated;
 }
@@ -150,11 +166,12 @@ Quantized in_float(Optimized optimized) {
   return quantized;
 }
 
-Status use_own_parameters(Network& network) {
-  std::vector<quantize::LayerDecision> decisions;
-  for (ir::Graph* graph : network.all()) {
-    ORKNN_TRY_ASSIGN(decisions, quantize::use_given_parameters(*graph, ops::builtin_ops()));
-  }
+Status use_own_parameters(const BuildConfig& config, Quantized& stage) {
+  const passes::Options steps = step_options(config);
+  for (ir::Graph& other : stage.network.other_shapes)
+    ORKNN_TRY(quantize::use_given_parameters(other, ops::builtin_ops(), undumped(steps)).status());
+  ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> decisions,
+                   quantize::use_given_parameters(stage.network.graph, ops::builtin_ops(), steps, &stage.trace));
   log_float_layers(decisions);
   return {};
 }
@@ -163,7 +180,7 @@ Status use_own_parameters(Network& network) {
 Status store_weights_as_integers(ir::Graph& graph) {
   constexpr int64_t kWorthIt = 1024;  // scales and alignment would eat what fewer weights save
   ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> layers,
-                   quantize::round_weights_only(graph, {.least_count = kWorthIt}));
+                   quantize::round_weights_only(graph, ops::builtin_ops(), {.least_count = kWorthIt}));
   const auto count = std::count_if(layers.begin(), layers.end(), [](const quantize::LayerDecision& d) { return d.integer; });
   log(LogLevel::Detail, "build", fmt::format("quantize_weight: {} layer(s) with weights in int8", count));
   return {};
@@ -192,10 +209,10 @@ Result<ir::Graph> in_16_bit_integers(ir::Graph graph, const LayerNames& large, c
                                      std::vector<std::string>& summary) {
   quantize::QuantizeOptions choices;
   ORKNN_TRY_ASSIGN(choices.format, quantize::number_format("w16a16i"));
-  choices.equalize = choices.correct_bias = false;
+  choices.leave_out(quantize::kCorrectBias);
   choices.keep_float = [&](const ir::Node&, std::string_view output) { return !large.contains(output); };
   ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> decisions,
-                   quantize::quantize(graph, ops::builtin_ops(), statistics, choices));
+                   quantize::quantize(graph, ops::builtin_ops(), {.statistics = statistics}, choices));
   Status problems;
   std::string names;
   for (const quantize::LayerDecision& d : decisions) {
@@ -221,7 +238,7 @@ Status lower_large_layers(const BuildOptions& options, const std::string& datase
     return invalid_argument("auto_hybrid needs a dataset to measure the ranges of the layers")
         .hint("give build() a list of sample files");
   ir::Graph visible = stage.network.graph;
-  ORKNN_TRY(quantize::split_tails(visible, ops::builtin_ops()));
+  ORKNN_TRY(quantize::fit_tails(visible, ops::builtin_ops()));
   ORKNN_TRY_ASSIGN(const Samples samples, open_samples(options, dataset, stage));
   quantize::TensorStatistics statistics;
   ORKNN_TRY(samples.run(
@@ -262,30 +279,32 @@ Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimi
   Calibrated stage{std::move(static_cast<Stage&>(optimized))};
   stage.choices = quantize_options(config, format);
   ORKNN_TRY_ASSIGN(stage.choices.algorithm, quantize::algorithm_from_name(config.quantized_algorithm));
-  for (ir::Graph* graph : stage.network.all()) ORKNN_TRY(quantize::split_tails(*graph, ops::builtin_ops()));
+  const size_t first_line = stage.trace.entries.size();
+  for (ir::Graph& other : stage.network.other_shapes)
+    ORKNN_TRY(quantize::fit_tails(other, ops::builtin_ops(), undumped(stage.choices.steps)));
+  ORKNN_TRY(quantize::fit_tails(stage.network.graph, ops::builtin_ops(), stage.choices.steps, &stage.trace));
   ORKNN_TRY_ASSIGN(Samples samples, open_samples(options, request.dataset, stage));
-  const Remark remark = remark_into(stage.trace);
-  if (takes(config, quantize::kFoldNormalization) && format.bits() == 8 && !format.power_of_two) {
-    fold_normalization(stage, samples, remark);
+  if (stage.choices.takes(quantize::kFoldNormalization) && format.bits() == 8 && !format.power_of_two) {
+    ORKNN_TRY(fold_normalization(stage, samples));
     samples.set_normalization(stage.normalization);
   }
   if (request.auto_hybrid) {
     ORKNN_TRY_ASSIGN(AutoHybrid chosen, choose_float_layers(options, stage, samples, request.trial_samples));
-    stage.choices.equalize = chosen.equalize;
+    if (!chosen.equalize) stage.choices.leave_out(quantize::kEqualizeChannels);
     stage.float_layers = std::move(chosen.float_layers);
     stage.hybrid_summary = std::move(chosen.summary);
   }
   const ir::Graph uncalibrated = stage.network.graph;
   quantize::QuantizeOptions choices = stage.choices;
-  choices.remark = remark;
-  ORKNN_TRY_ASSIGN(quantize::Calibration calibration,
-                   quantize::calibrate(stage.network.graph, runner(options, samples), samples.size(), choices));
+  choices.trace = &stage.trace;
+  ORKNN_TRY_ASSIGN(quantize::Calibration calibration, quantize::calibrate(stage.network.graph, ops::builtin_ops(),
+                                                                          runner(options, samples), samples.size(), choices));
+  log_steps(stage.trace, first_line);
   warn_of_infinite_values(calibration.statistics, samples);
   warn_of_constants(stage.network.graph, calibration.statistics, samples);
   for (ir::Graph& other : stage.network.other_shapes) {
     ORKNN_TRY_ASSIGN(other, with_shapes_of(stage.network.graph, uncalibrated, other, ops::builtin_ops()));
   }
-  stage.choices.rounded = calibration.rounded;
   stage.calibration = std::make_shared<const quantize::Calibration>(std::move(calibration));
   return stage;
 }
@@ -300,13 +319,15 @@ Result<Quantized> lower_to_integers(Calibrated calibrated) {
     choices.keep_float = [&](const ir::Node& n, std::string_view output) {
       return calibrated.float_layers.contains(output) || calibrated.float_layers.contains(n.name);
     };
-  const quantize::TensorStatistics none;
-  const quantize::TensorStatistics& statistics = quantized.calibration ? quantized.calibration->statistics : none;
+  quantize::QuantizeOptions quiet = choices;
+  quiet.steps = undumped(choices.steps);
   for (ir::Graph& other : quantized.network.other_shapes)
-    ORKNN_TRY(quantize::quantize(other, ops::builtin_ops(), statistics, choices).status());
-  choices.remark = remark_into(quantized.trace);
+    ORKNN_TRY(quantize::quantize(other, ops::builtin_ops(), *quantized.calibration, quiet).status());
+  const size_t first_line = quantized.trace.entries.size();
+  choices.trace = &quantized.trace;
   ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> decisions,
-                   quantize::quantize(quantized.network.graph, ops::builtin_ops(), statistics, choices));
+                   quantize::quantize(quantized.network.graph, ops::builtin_ops(), *quantized.calibration, choices));
+  log_steps(quantized.trace, first_line);
   log_float_layers(decisions);
   return quantized;
 }
@@ -331,7 +352,9 @@ Result<Quantized> round_weights(const BuildOptions& options, Optimized optimized
     choices.samples = samples->size();
     choices.run = runner(options, *samples);
   }
-  ORKNN_TRY(quantize::round_weights_only(quantized.network.graph, choices).status());
+  choices.steps = step_options(config);
+  choices.trace = &quantized.trace;
+  ORKNN_TRY(quantize::round_weights_only(quantized.network.graph, ops::builtin_ops(), choices).status());
   for (ir::Graph& other : quantized.network.other_shapes) {
     ORKNN_TRY_ASSIGN(other, with_shapes_of(quantized.network.graph, quantized.reference, other, ops::builtin_ops()));
   }
@@ -350,7 +373,7 @@ Result<Quantized> quantize_model(const BuildOptions& options, Optimized optimize
   if (request.auto_hybrid)
     if (Status s = lower_large_layers(options, request.dataset, stage); !s) return s.model(name).stage("build");
   if (has_own_parameters)
-    if (Status s = use_own_parameters(stage.network); !s) return s.model(name).stage("quantize");
+    if (Status s = use_own_parameters(options.config, stage); !s) return s.model(name).stage("quantize");
   if (options.config.quantize_weight)
     for (ir::Graph* graph : stage.network.all())
       if (Status s = store_weights_as_integers(*graph); !s) return s.model(name).stage("quantize");

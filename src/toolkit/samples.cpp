@@ -53,6 +53,7 @@ Status Samples::run(const ir::Graph& graph, DType float_dtype, size_t count, con
   ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> session, runtime::Session::open(std::move(model)));
 
   sim::RunHooks hooks;
+  hooks.reproducible = true;
   hooks.observe = [&](ir::TensorId t, const ir::TensorView& value) { observe(session->program().graph.tensor(t).name, value); };
   return run(*session, count, hooks, done);
 }

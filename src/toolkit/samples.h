@@ -36,7 +36,8 @@ class Samples {
   // Where sample `i` came from, for messages.
   std::string describe(size_t i) const { return dataset_.describe(first_ + i); }
 
-  // Computes `graph`, which has the inputs of open()'s graph, on the first `count` samples. Floats are computed in `float_dtype`.
+  // Computes `graph`, which has the inputs of open()'s graph, on the first `count` samples. Floats are computed in `float_dtype`,
+  // the same on every machine.
   // `done` is called after each sample with their number so far.
   Status run(const ir::Graph& graph, DType float_dtype, size_t count, const quantize::Observe& observe,
              const std::function<void(size_t)>& done = {}) const;

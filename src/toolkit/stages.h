@@ -12,7 +12,7 @@
 #include "compile/compile.h"
 #include "format/program.h"
 #include "import/importer.h"
-#include "optimize/trace.h"
+#include "passes/trace.h"
 #include "quantize/calibrate.h"
 #include "toolkit/config.h"
 #include "toolkit/progress.h"
@@ -49,7 +49,7 @@ struct Stage {
   std::string framework;  // of the source model
   Network network;
   std::vector<compile::Normalization> normalization = {};  // per input: what the program does to it
-  optimize::Trace trace = {};                              // of the passes and steps so far, in the largest shapes
+  passes::Trace trace = {};                                // of the passes and steps so far, in the largest shapes
 };
 
 // What the files of hybrid quantization hold in place of calibration samples; names are those of tensors.
@@ -86,8 +86,8 @@ Result<Optimized> optimize_model(const BuildOptions& options, const Imported& im
 
 // --- Calibrated: the float network whose layers become integer ones, and what was learned from samples
 struct Calibrated : Stage {
-  quantize::QuantizeOptions choices = {};                         // of the integer forms; without keep_float and remark
-  std::shared_ptr<const quantize::Calibration> calibration = {};  // nullptr: `choices` hold what files say instead
+  quantize::QuantizeOptions choices = {};                         // of the integer forms; without keep_float and trace
+  std::shared_ptr<const quantize::Calibration> calibration = {};  // without statistics where files took the place of samples
   LayerNames float_layers = {};                                   // to leave in float
   std::vector<std::string> hybrid_summary = {};                   // what auto_hybrid chose and what it costs, in sentences
 };
@@ -103,7 +103,7 @@ Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimi
 // --- Quantized: every layer in the number format it is compiled in
 struct Quantized : Stage {
   ir::Graph reference = {};  // the float graph it was made from; computed tensors have the same names in it
-  std::shared_ptr<const quantize::Calibration> calibration = {};  // nullptr where no samples were measured
+  std::shared_ptr<const quantize::Calibration> calibration = {};  // nullptr where nothing was measured
   std::vector<std::string> hybrid_summary = {};
 };
 Result<Quantized> lower_to_integers(Calibrated calibrated);
@@ -127,7 +127,7 @@ struct Built {
   std::vector<compile::Normalization> normalization = {};
   std::shared_ptr<const quantize::Calibration> calibration = {};
   std::vector<std::string> hybrid_summary = {};
-  optimize::Trace trace = {};
+  passes::Trace trace = {};
 };
 Result<Built> compile_model(const BuildOptions& options, Quantized quantized);
 

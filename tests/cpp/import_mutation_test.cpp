@@ -15,9 +15,13 @@ TEST(ImportMutation, SamplesAreValid) {
   for (const auto& sample : tests::sample_onnx_models()) EXPECT_TRUE(survives(sample.bytes)) << sample.name;
 }
 
-TEST(ImportMutation, AnyPrefixIsRefusedOrRead) {
+// That no prefix crashes is all there is to see; most of them must be refused.
+TEST(ImportMutation, PrefixesDoNotCrash) {
+  tests::Tally seen;
   for (const auto& sample : tests::sample_onnx_models())
-    for (size_t length = 0; length < sample.bytes.size(); ++length) survives(std::string_view(sample.bytes).substr(0, length));
+    for (size_t length = 0; length < sample.bytes.size(); ++length)
+      seen.add(survives(std::string_view(sample.bytes).substr(0, length)));
+  EXPECT_GT(seen.refused, seen.read) << "of " << seen.tried();
 }
 
 TEST(ImportMutation, DamageDoesNoHarm) {

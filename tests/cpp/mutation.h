@@ -15,10 +15,17 @@ std::string mutate(std::string bytes, std::mt19937& random);
 // How many mutations a test tries; ORKNN_MUTATIONS overrides it.
 int mutation_count(int usual);
 
-// The bytes in a block of exactly their size: a sanitizer sees any read behind them, which the spare room of a string would hide.
+// The bytes in a block of exactly their size: a sanitizer sees any read beyond them, which the spare room of a string would hide.
 std::vector<std::byte> exact_copy(std::string_view bytes);
 
 // Imports, verifies and infers shapes; errors are fine, crashes are not. True when all three succeeded.
 bool import_survives(std::string_view bytes, const std::string& framework);
+
+// What became of damaged files, for tests that can ask for nothing but that none of them crashes.
+struct Tally {
+  size_t read = 0, refused = 0;
+  void add(bool was_read) { ++(was_read ? read : refused); }
+  size_t tried() const { return read + refused; }
+};
 
 }  // namespace orknn::tests

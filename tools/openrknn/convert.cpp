@@ -29,12 +29,13 @@ struct ConvertOptions {
   bool trace = false, json = false, single_core = false, separate_buffers = false;
 };
 
-// The graph is there after a pass, not after a step of the quantizer: that can only be left out.
-Status check_passes(const std::vector<std::string>& names, bool or_steps) {
+// Steps of the quantizer beside the passes of the optimizer.
+enum class Steps { None, Optional, All };
+Status check_passes(const std::vector<std::string>& names, Steps steps) {
   std::vector<std::string_view> known;
   for (const optimize::Pass& p : optimize::pass_catalogue()) known.push_back(p.name);
-  if (or_steps)
-    for (const quantize::Step& s : quantize::steps()) known.push_back(s.name);
+  for (const quantize::Step& s : quantize::steps())
+    if (steps == Steps::All || (steps == Steps::Optional && !s.required)) known.push_back(s.name);
   for (const std::string& name : names)
     if (std::find(known.begin(), known.end(), name) == known.end())
       return invalid_argument(fmt::format("there is no pass '{}'", name))
@@ -65,10 +66,9 @@ Status convert(const ConvertOptions& o) {
       return invalid_argument("a dump is text and cannot go among the JSON")
           .hint(fmt::format("write it to a file: --dump-after {}=FILE", dump));
   }
-  std::vector<std::string> named = config.dump_after;
-  if (!config.stop_after.empty()) named.push_back(config.stop_after);
-  ORKNN_TRY(check_passes(named, false));
-  ORKNN_TRY(check_passes(config.disable_rules, true));
+  ORKNN_TRY(check_passes(config.dump_after, Steps::All));
+  if (!config.stop_after.empty()) ORKNN_TRY(check_passes({config.stop_after}, Steps::None));
+  ORKNN_TRY(check_passes(config.disable_rules, Steps::Optional));
   std::vector<std::string> read = o.source.other_files, written{o.out};
   read.push_back(o.model);
   for (const auto& [pass, file] : dump_files) written.push_back(file);
@@ -96,11 +96,15 @@ Status convert(const ConvertOptions& o) {
   if (o.json) {
     nlohmann::ordered_json j{{"output", o.out}, {"file_bytes", bytes}, {"model", toolkit::to_json(report)}};
     if (!built.hybrid_summary.empty()) j["auto_hybrid"] = built.hybrid_summary;
-    if (o.trace) j["trace"] = nlohmann::ordered_json::parse(built.trace.to_json());
+    if (o.trace) {
+      j["trace"] = nlohmann::ordered_json::parse(built.trace.to_json());
+      for (const passes::PassTime& t : built.trace.times)
+        j["pass_times"].push_back({{"pass", t.pass}, {"runs", t.runs}, {"rewrites", t.rewrites}, {"seconds", t.seconds}});
+    }
     print_json(j);
     return {};
   }
-  if (o.trace) print(built.trace.to_text());
+  if (o.trace) print(built.trace.to_text() + built.trace.times_text());
   print(toolkit::summary_text(report));
   for (const std::string& line : built.hybrid_summary) print(line + "\n");
   print(
@@ -136,7 +140,7 @@ Action add_command(CLI::App& app, const char* name, const char* what, bool needs
   command->add_option("--dump-after", o->dump_after, "print the graph after PASS, or write it: PASS=FILE; may be repeated")
       ->allow_extra_args(false);
   command->add_option("--max-rewrites", o->max_rewrites, "stop optimizing after so many rewrites");
-  command->add_flag("--trace", o->trace, "show what the optimizer did");
+  command->add_flag("--trace", o->trace, "show what passes and steps did, and their times");
   command->add_flag("--json", o->json, "print JSON");
   return [o] {
     const Status s = convert(*o);

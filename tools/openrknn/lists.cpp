@@ -70,9 +70,14 @@ Action add_passes(CLI::App& app) {
       [] {
         ordered_json list = ordered_json::array();
         for (const optimize::Pass& p : optimize::pass_catalogue())
-          list.push_back({{"name", p.name}, {"stage", "optimize"}, {"level", p.min_level}, {"summary", p.summary}});
+          list.push_back(
+              {{"name", p.name}, {"stage", "optimize"}, {"level", p.min_level}, {"required", false}, {"summary", p.summary}});
         for (const quantize::Step& s : quantize::steps())
-          list.push_back({{"name", s.name}, {"stage", "quantize"}, {"level", s.min_level}, {"summary", s.summary}});
+          list.push_back({{"name", s.name},
+                          {"stage", "quantize"},
+                          {"level", s.min_level},
+                          {"required", s.required},
+                          {"summary", s.summary}});
         return list;
       },
       [] {
@@ -80,7 +85,8 @@ Action add_passes(CLI::App& app) {
         for (const optimize::Pass& p : optimize::pass_catalogue())
           table.add({std::string(p.name), "optimize", std::to_string(p.min_level), std::string(p.summary)});
         for (const quantize::Step& s : quantize::steps())
-          table.add({std::string(s.name), "quantize", std::to_string(s.min_level), std::string(s.summary)});
+          table.add(
+              {std::string(s.name), "quantize", s.required ? "always" : std::to_string(s.min_level), std::string(s.summary)});
         return table.to_text();
       });
 }

@@ -44,9 +44,13 @@ TEST(TfliteMutation, SamplesAreValid) {
   for (const auto& sample : tests::sample_tflite_models()) EXPECT_TRUE(survives(sample.bytes)) << sample.name;
 }
 
-TEST(TfliteMutation, AnyPrefixIsRefusedOrRead) {
+// That no prefix crashes is all there is to see; most of them must be refused.
+TEST(TfliteMutation, PrefixesDoNotCrash) {
+  tests::Tally seen;
   for (const auto& sample : tests::sample_tflite_models())
-    for (size_t length = 0; length < sample.bytes.size(); ++length) survives(std::string_view(sample.bytes).substr(0, length));
+    for (size_t length = 0; length < sample.bytes.size(); ++length)
+      seen.add(survives(std::string_view(sample.bytes).substr(0, length)));
+  EXPECT_GT(seen.refused, seen.read) << "of " << seen.tried();
 }
 
 TEST(TfliteMutation, DamageDoesNoHarm) {

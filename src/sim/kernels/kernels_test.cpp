@@ -1,5 +1,5 @@
 // Every fast kernel in every form this machine can run, against the reference kernels: odd sizes, float32 and float16,
-// fused tails, and the same bytes from any number of threads.
+// fused tails, the same bytes from any number of threads, and where floats are to be reproducible, from every form.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -95,40 +95,50 @@ void check(const Case& c, DType dtype) {
   if (!c.kernel.empty()) {
     EXPECT_EQ(kernel->name, c.kernel) << c.name;
   }
+  const auto compute = [&](int threads, const std::string& what) {
+    ThreadPool pool(threads);
+    std::unique_ptr<const KernelState> state;
+    if (kernel->prepare) {
+      auto prepared = kernel->prepare(query, pool);
+      EXPECT_TRUE(prepared) << what;
+      state = std::move(*prepared);
+    }
+    std::vector<ir::TensorView> views;
+    for (const TensorData& t : inputs) views.push_back(t.view());
+    std::vector<TensorData> results;
+    std::vector<ir::MutableTensorView> out;
+    for (const TensorData& reference : *expected) {
+      results.push_back(TensorData::allocate(reference.dtype(), reference.dims()));
+      if (results.back().bytes()) std::memset(results.back().mutable_data(), 0x7e, results.back().bytes());
+    }
+    for (TensorData& result : results) out.push_back({result.dtype(), result.dims(), result.mutable_data()});
+    tests::PoisonedContext context(node, def, views, out, pool);
+    const Status status = kernel->run(context, state.get());
+    EXPECT_TRUE(status) << what << status.to_string();
+    return results;
+  };
   const kernels::Isa before = kernels::current_isa();
+  std::vector<TensorData> reproduced;  // in the first form
   for (kernels::Isa isa : kernels::available_isas()) {
     kernels::set_current_isa(isa);
+    const std::string form = c.name + " " + std::string(dtype_name(dtype)) + " " + std::string(kernels::isa_name(isa));
     std::vector<TensorData> first;
     for (int threads : {1, 2, 3}) {
-      const std::string what = c.name + " " + std::string(dtype_name(dtype)) + " " + std::string(kernels::isa_name(isa)) + " " +
-                               std::to_string(threads) + " threads";
-      ThreadPool pool(threads);
-      std::unique_ptr<const KernelState> state;
-      if (kernel->prepare) {
-        auto prepared = kernel->prepare(query, pool);
-        ASSERT_TRUE(prepared) << what;
-        state = std::move(*prepared);
-      }
-      std::vector<ir::TensorView> views;
-      for (const TensorData& t : inputs) views.push_back(t.view());
-      std::vector<TensorData> results;
-      std::vector<ir::MutableTensorView> out;
-      for (const TensorData& reference : *expected) {
-        results.push_back(TensorData::allocate(reference.dtype(), reference.dims()));
-        if (results.back().bytes()) std::memset(results.back().mutable_data(), 0x7e, results.back().bytes());
-      }
-      for (TensorData& result : results) out.push_back({result.dtype(), result.dims(), result.mutable_data()});
-      tests::PoisonedContext context(node, def, views, out, pool);
-      const Status status = kernel->run(context, state.get());
-      ASSERT_TRUE(status) << what << status.to_string();
+      const std::string what = form + " " + std::to_string(threads) + " threads";
+      std::vector<TensorData> results = compute(threads, what);
       for (size_t i = 0; i < results.size(); ++i) {
         if (threads == 1)
           compare((*expected)[i], results[i], c.tolerance, what);
         else
           EXPECT_TRUE(ir::identical(first[i].view(), results[i].view())) << what;
       }
-      if (threads == 1) first = results;
+      if (threads == 1) first = std::move(results);
     }
+    const kernels::ReproducibleFloats floats(true);
+    std::vector<TensorData> again = compute(2, form + " reproducible");
+    for (size_t i = 0; i < reproduced.size(); ++i)
+      EXPECT_TRUE(ir::identical(reproduced[i].view(), again[i].view())) << form << " differs from the portable form";
+    if (reproduced.empty()) reproduced = std::move(again);
   }
   kernels::set_current_isa(before);
 }
@@ -558,6 +568,50 @@ TEST(Kernels, AgreeWithReference) {
       check(c, dtype);
       if (HasFatalFailure()) return;
     }
+}
+
+// Sums midway between two floats and below the normal ones are what a product and a sum rounded apart get wrong.
+TEST(Kernels, ReproducibleProductsAreRoundedOnce) {
+  constexpr size_t kRows = 64;
+  std::vector<float> a, b, c;
+  std::mt19937 random(11);
+  for (size_t i = 0; i < kRows; ++i) {
+    const float x = 1 + std::ldexp(static_cast<float>(random() % (1 << 20)), -23);
+    a.push_back(i % 3 == 0 ? std::ldexp(x, -70) : x);
+    b.push_back(i % 3 == 0 ? std::ldexp(1.5f, -72) : i % 3 == 1 ? 1 + std::ldexp(1.f, -12) : x);
+    c.push_back(i % 3 == 0 ? std::ldexp(1.f, -140) : i % 3 == 1 ? std::ldexp(1.f, 12) : -x * x);
+  }
+  // One row of a 1 x 2 by 2 x 1 product: 1 * c + a * b.
+  const kernels::Isa before = kernels::current_isa();
+  for (kernels::Isa isa : kernels::available_isas()) {
+    kernels::set_current_isa(isa);
+    const kernels::ReproducibleFloats floats(true);
+    for (size_t i = 0; i < kRows; ++i) {
+      const float left[2] = {1, a[i]}, right[2] = {c[i], b[i]};
+      Node node;
+      node.op = "MatMul";
+      node.inputs = {TensorId{0}, TensorId{1}};
+      node.outputs = {TensorId{2}};
+      const TensorData x = TensorData::from<float>({1, 2}, std::vector<float>(left, left + 2)),
+                       y = TensorData::from<float>({2, 1}, std::vector<float>(right, right + 2));
+      const ir::OpDef& def = *ops::builtin_ops().find(node.op);
+      const std::vector<OperandFacts> facts{{x.dtype(), x.dims(), nullptr}, {y.dtype(), y.dims(), nullptr}},
+          outputs{{DType::Float32, {1, 1}, nullptr}};
+      const KernelQuery query{node, def, facts, outputs};
+      const Kernel* kernel = find_kernel(query);
+      ASSERT_NE(kernel, nullptr);
+      ThreadPool pool(1);
+      auto state = kernel->prepare(query, pool);
+      ASSERT_TRUE(state);
+      TensorData result = TensorData::allocate(DType::Float32, {1, 1});
+      const std::vector<ir::TensorView> views{x.view(), y.view()};
+      const std::vector<ir::MutableTensorView> out{{result.dtype(), result.dims(), result.mutable_data()}};
+      tests::PoisonedContext context(node, def, views, out, pool);
+      ASSERT_TRUE(kernel->run(context, state->get()));
+      EXPECT_EQ(result.as<float>()[0], std::fma(a[i], b[i], c[i])) << kernels::isa_name(isa) << " " << i;
+    }
+  }
+  kernels::set_current_isa(before);
 }
 
 }  // namespace

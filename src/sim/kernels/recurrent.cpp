@@ -314,7 +314,9 @@ Status run(KernelContext& c, const KernelState* state) {
     Walk(s, 0, c, scratch).run();
     return {};
   }
+  const bool reproducible = reproducible_floats();
   c.pool.parallel_for(2, 1, [&](int64_t begin, int64_t end) {
+    const ReproducibleFloats floats(reproducible);  // a walk begins products of its own
     for (int64_t i = begin; i < end; ++i) Walk(s, static_cast<size_t>(i), c, scratch + i * each).run();
   });
   return {};

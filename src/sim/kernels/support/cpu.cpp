@@ -33,7 +33,13 @@ std::atomic<Isa>& current() {
   static std::atomic<Isa> isa{choose()};
   return isa;
 }
+
+thread_local bool t_reproducible = false;
 }  // namespace
+
+ReproducibleFloats::ReproducibleFloats(bool wanted) : before_(t_reproducible) { t_reproducible |= wanted; }
+ReproducibleFloats::~ReproducibleFloats() { t_reproducible = before_; }
+bool reproducible_floats() { return t_reproducible; }
 
 std::string_view isa_name(Isa isa) {
   switch (isa) {

@@ -17,6 +17,21 @@ bool isa_available(Isa isa);
 std::vector<Isa> available_isas();
 // The form in use: the best available one, or the one ORKNN_ISA=portable|avx2|avx512|avx512vnni names if it is available.
 Isa current_isa();
+
+// While one that asks for it lives, kernels that this thread runs compute the same floats in every form: the portable one then
+// rounds products and sums together, as the others do, which is slow. Integers are the same in any case.
+class ReproducibleFloats {
+ public:
+  explicit ReproducibleFloats(bool wanted);
+  ~ReproducibleFloats();
+  ReproducibleFloats(const ReproducibleFloats&) = delete;
+  ReproducibleFloats& operator=(const ReproducibleFloats&) = delete;
+
+ private:
+  bool before_;
+};
+bool reproducible_floats();
+
 // Switches the form for the whole process. Only for tests and benchmarks, while no kernel runs; must be available.
 void set_current_isa(Isa isa);
 

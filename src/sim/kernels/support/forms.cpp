@@ -5,6 +5,9 @@ namespace orknn::sim::kernels {
 namespace portable {
 extern const Forms kForms;
 }
+namespace fused {
+extern const Forms kForms;
+}
 #if defined(__x86_64__)
 namespace avx2 {
 extern const Forms kForms;
@@ -20,7 +23,7 @@ const Forms& forms(Isa isa) {
   if (isa == Isa::Avx512 || isa == Isa::Avx512Vnni) return avx512::kForms;
 #endif
   (void)isa;
-  return portable::kForms;
+  return reproducible_floats() ? fused::kForms : portable::kForms;
 }
 
 }  // namespace orknn::sim::kernels

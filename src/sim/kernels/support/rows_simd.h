@@ -35,28 +35,44 @@ ORKNN_SIMD float row_max(const T* x, int64_t count) {
   return biggest(m, Vec::kWidth);
 }
 
-// Sum of f(x[i]) as double, in blocks.
+// Sum of f(x[i]) as double, in blocks. Whatever the width of a vector, four rows of 16 lanes take the same elements and are added
+// in the same order, so that all forms give one result.
 template <class T, class F>
 ORKNN_SIMD double row_sum(const T* x, int64_t count, F f) {
   constexpr int64_t kBlock = 4096;
+  constexpr int kLanes = 16, kVecs = kLanes / Vec::kWidth;
   double total = 0;
   for (int64_t start = 0; start < count; start += kBlock) {
     const int64_t n = smaller(kBlock, count - start);
     const T* p = x + start;
-    Vec s[4] = {splat(0.0f), splat(0.0f), splat(0.0f), splat(0.0f)};
+    Vec s[4][kVecs];
+    ORKNN_UNROLL
+    for (int k = 0; k < 4 * kVecs; ++k) s[k / kVecs][k % kVecs] = splat(0.0f);
     int64_t i = 0;
-    for (; i + 4 * Vec::kWidth <= n; i += 4 * Vec::kWidth) {
+    for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
       ORKNN_UNROLL
-      for (int k = 0; k < 4; ++k) s[k] = s[k] + f(load(p + i + k * Vec::kWidth));
+      for (int k = 0; k < 4 * kVecs; ++k) s[k / kVecs][k % kVecs] = s[k / kVecs][k % kVecs] + f(load(p + i + k * Vec::kWidth));
     }
-    for (; i + Vec::kWidth <= n; i += Vec::kWidth) s[0] = s[0] + f(load(p + i));
-    if (i < n) {
-      const int rest = static_cast<int>(n - i);
+    for (; i + kLanes <= n; i += kLanes) {
+      ORKNN_UNROLL
+      for (int v = 0; v < kVecs; ++v) s[0][v] = s[0][v] + f(load(p + i + v * Vec::kWidth));
+    }
+    ORKNN_UNROLL
+    for (int v = 0; v < kVecs; ++v, i += Vec::kWidth) {
+      if (i >= n) break;
+      const int rest = static_cast<int>(smaller(n - i, Vec::kWidth));
       alignas(64) float values[Vec::kWidth];
       store(values, f(load_part(p + i, rest)));
-      s[1] = s[1] + load_part(values, rest);
+      s[1][v] = s[1][v] + load_part(values, rest);
     }
-    total += static_cast<double>(sum((s[0] + s[1]) + (s[2] + s[3])));
+    ORKNN_UNROLL
+    for (int v = 0; v < kVecs; ++v) s[0][v] = (s[0][v] + s[1][v]) + (s[2][v] + s[3][v]);
+    ORKNN_UNROLL
+    for (int w = kVecs / 2; w > 0; w /= 2) {
+      ORKNN_UNROLL
+      for (int v = 0; v < w; ++v) s[0][v] = s[0][v] + s[0][v + w];
+    }
+    total += static_cast<double>(sum(s[0][0]));
   }
   return total;
 }

@@ -1,5 +1,5 @@
 // The vector type of the form being compiled: `Vec` of Vec::kWidth floats and functions on it, in the namespace the macro
-// ORKNN_FORM names (portable, avx2, avx512). Only the forms_*.cpp files include this.
+// ORKNN_FORM names (portable, fused, avx2, avx512). Only the forms_*.cpp files include this.
 #pragma once
 
 #if defined(ORKNN_FORM_AVX512)
@@ -9,7 +9,11 @@
 #define ORKNN_FORM avx2
 #include "sim/kernels/support/simd_avx2.h"
 #else
+#if defined(ORKNN_FORM_FUSED)
+#define ORKNN_FORM fused
+#else
 #define ORKNN_FORM portable
+#endif
 #include "sim/kernels/support/simd_portable.h"
 #endif
 

@@ -1,4 +1,4 @@
-// Four floats with the compiler's generic vectors: SSE2 on x86-64, NEON on aarch64.
+// Four floats with the compiler's generic vectors: SSE2 on x86-64, NEON on aarch64. The fused form differs in fma() alone.
 #pragma once
 
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "base/half.h"
 #include "sim/kernels/support/simd_names.h"
 
-namespace orknn::sim::kernels::portable {
+namespace orknn::sim::kernels::ORKNN_FORM {
 
 using Floats = float __attribute__((vector_size(16)));
 using Ints = int32_t __attribute__((vector_size(16)));
@@ -67,7 +67,34 @@ ORKNN_SIMD Vec operator+(Vec a, Vec b) { return {a.v + b.v}; }
 ORKNN_SIMD Vec operator-(Vec a, Vec b) { return {a.v - b.v}; }
 ORKNN_SIMD Vec operator*(Vec a, Vec b) { return {a.v * b.v}; }
 ORKNN_SIMD Vec operator/(Vec a, Vec b) { return {a.v / b.v}; }
+#if !defined(ORKNN_FORM_FUSED)
 ORKNN_SIMD Vec fma(Vec a, Vec b, Vec c) { return {a.v * b.v + c.v}; }
+#elif defined(__FP_FAST_FMAF)
+ORKNN_SIMD Vec fma(Vec a, Vec b, Vec c) {
+  Floats r;
+  for (int i = 0; i < 4; ++i) r[i] = __builtin_fmaf(a.v[i], b.v[i], c.v[i]);
+  return {r};
+}
+#else
+// Rounded once, as the instruction does it: in double the product is exact, and the sum becomes the right float unless rounding
+// to double has put it midway between two floats or it lies below the normal ones. These rare cases are left to the C library.
+ORKNN_SIMD Vec fma(Vec a, Vec b, Vec c) {
+  using Doubles = double __attribute__((vector_size(32)));
+  using Halves = int32_t __attribute__((vector_size(32)));
+  using Longs = int64_t __attribute__((vector_size(16)));
+  const Doubles sum =
+      __builtin_convertvector(a.v, Doubles) * __builtin_convertvector(b.v, Doubles) + __builtin_convertvector(c.v, Doubles);
+  Vec result = {__builtin_convertvector(sum, Floats)};
+  const Halves bits = (Halves)sum;
+  const Ints low = __builtin_shufflevector(bits, bits, 0, 2, 4, 6);  // of each double, on machines that store it first
+  constexpr int32_t kBelowFloat = 0x1fffffff, kMidway = 0x10000000, kMagnitude = 0x7fffffff, kLeastNormal = 0x00800000;
+  const Ints magnitude = (Ints)result.v & kMagnitude;
+  const Longs rare = (Longs)(((low & kBelowFloat) == kMidway) | ((magnitude <= kLeastNormal) & (magnitude != 0)));
+  if (__builtin_expect((rare[0] | rare[1]) != 0, 0))
+    for (int i = 0; i < 4; ++i) result.v[i] = __builtin_fmaf(a.v[i], b.v[i], c.v[i]);
+  return result;
+}
+#endif
 
 ORKNN_SIMD Mask less(Vec a, Vec b) { return {a.v < b.v}; }
 ORKNN_SIMD Mask is_nan(Vec a) { return {a.v != a.v}; }
@@ -120,4 +147,4 @@ ORKNN_SIMD void transpose8(const T* src, int64_t src_stride, float* dst, int64_t
     for (int j = 0; j < 8; ++j) dst[j * dst_stride + i] = src[i * src_stride + j];
 }
 
-}  // namespace orknn::sim::kernels::portable
+}  // namespace orknn::sim::kernels::ORKNN_FORM

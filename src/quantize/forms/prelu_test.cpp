@@ -7,6 +7,7 @@
 #include "ir/text.h"
 #include "ops/eval.h"
 #include "quantize/quantize.h"
+#include "quantize/tails.h"
 
 namespace orknn::quantize {
 namespace {
@@ -32,7 +33,7 @@ Quantized quantized(const std::string& layers) {
   auto graph = parse(text);
   EXPECT_TRUE(graph) << graph.status().to_string();
   EXPECT_TRUE(infer_shapes(*graph, ops::builtin_ops()));
-  EXPECT_TRUE(split_tails(*graph, ops::builtin_ops()));
+  EXPECT_TRUE(fit_tails(*graph, ops::builtin_ops()));
   EXPECT_TRUE(infer_shapes(*graph, ops::builtin_ops()));
   TensorStatistics statistics;
   const TensorData x = sample();
@@ -45,8 +46,8 @@ Quantized quantized(const std::string& layers) {
   EXPECT_TRUE(exact);
   q.graph = std::move(*graph);
   QuantizeOptions choice;
-  choice.correct_bias = false;
-  const auto decisions = quantize(q.graph, ops::builtin_ops(), statistics, choice);
+  choice.leave_out(kCorrectBias);
+  const auto decisions = quantize(q.graph, ops::builtin_ops(), {.statistics = statistics}, choice);
   EXPECT_TRUE(decisions) << decisions.status().to_string();
   for (const LayerDecision& d : *decisions) EXPECT_TRUE(d.integer) << d.op << ": " << d.reason;
   EXPECT_TRUE(infer_shapes(q.graph, ops::builtin_ops()));
@@ -79,7 +80,7 @@ TEST(Slopes, ConvolutionTakesASlopePerChannel) {
   EXPECT_LT(q.worst, 3);
 }
 
-TEST(Slopes, OneSlopeForAllAndATableBehind) {
+TEST(Slopes, OneSlopeForAllAndATableAfterIt) {
   const Quantized leaky = quantized(std::string(kWeights) + "  %y = Conv(%x, %w, %b) + LeakyRelu() {alpha = 0.1}\n");
   ASSERT_TRUE(only(leaky.graph, "int:Conv")) << print(leaky.graph);
   EXPECT_TRUE(only(leaky.graph, "int:Conv")->attributes.has("negative_multiplier"));
@@ -89,12 +90,12 @@ TEST(Slopes, OneSlopeForAllAndATableBehind) {
                 "  %s: float32[1] = const {0.25}\n  %y = Conv(%x, %w, %b) + PRelu(%s) + Clip() {min = -0.1, max = 0.6}\n");
   EXPECT_TRUE(only(clipped.graph, "int:Conv")) << print(clipped.graph);
   EXPECT_LT(clipped.worst, 3);
-  const Quantized behind =
+  const Quantized sigmoid =
       quantized(std::string(kWeights) +
                 "  %s: float32[3,1,1] = const {0.25, -0.5, 1.5}\n  %y = Conv(%x, %w, %b) + PRelu(%s) + Sigmoid()\n");
-  ASSERT_TRUE(only(behind.graph, "int:Conv")) << print(behind.graph);
-  EXPECT_TRUE(only(behind.graph, "int:Conv")->has_input(4));
-  EXPECT_LT(behind.worst, 3);
+  ASSERT_TRUE(only(sigmoid.graph, "int:Conv")) << print(sigmoid.graph);
+  EXPECT_TRUE(only(sigmoid.graph, "int:Conv")->has_input(4));
+  EXPECT_LT(sigmoid.worst, 3);
 }
 
 TEST(Slopes, AloneWithASlopePerChannel) {
@@ -108,7 +109,7 @@ TEST(Slopes, AloneWithASlopePerChannel) {
   }
 }
 
-TEST(Slopes, BehindAnAdditionAsALayerOfItsOwn) {
+TEST(Slopes, AfterAnAdditionAsALayerOfItsOwn) {
   const Quantized q = quantized(
       "  %w: float32[2,2,1,1] = const {0.5, -0.3, 0.21, 0.8}\n  %s: float32[2,1,1] = const {0.25, -0.5}\n  %y = Conv(%x, %w) + "
       "Add(%x) + PRelu(%s)\n");

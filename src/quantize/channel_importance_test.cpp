@@ -1,0 +1,49 @@
+// How much layers make of an error in each channel.
+#include "quantize/channel_importance.h"
+
+#include <gtest/gtest.h>
+
+#include "quantize_networks.h"
+
+namespace orknn::quantize {
+namespace {
+using namespace tests;
+
+TEST(ChannelImportance, OnlyTensorsReadByWeightsAloneAreKnown) {
+  const auto known = channel_importance(graph_of(kStretched));
+  ASSERT_EQ(known.size(), 1u);
+  ASSERT_TRUE(known.contains("h"));
+  EXPECT_NEAR(known.at("h")[0], 5e-13, 1e-14);
+  EXPECT_NEAR(known.at("h")[1], 2, 1e-6);
+  std::string also_read = kStretched;
+  also_read.replace(also_read.find("-> (%y)"), 7, "-> (%y, %z)");
+  also_read.replace(also_read.rfind('}'), 1, "  %z = Relu(%h)\n}");
+  EXPECT_TRUE(channel_importance(graph_of(also_read)).empty());
+}
+
+// A depthwise layer makes the large channel small, and the one after it large again.
+constexpr const char* kReadBack = R"(graph "g" (%x: float32[1,2,8,8]) -> (%y) {
+  %w: float32[2,2,1,1] = const {400, 0, 0, 1}
+  %h = Conv(%x, %w) + HardSwish()
+  %v: float32[2,1,1,1] = const {0.00001, 1}
+  %d = Conv(%h, %v) {group = 2} + Relu()
+  %u: float32[1,2,1,1] = const {100000, 1}
+  %y = Conv(%d, %u)
+})";
+
+TEST(ChannelImportance, LayersFurtherDownstreamCountToo) {
+  const std::vector<float> list = channel_importance(graph_of(kReadBack)).at("h");
+  EXPECT_NEAR(list[0], 1, 1e-4);
+  EXPECT_NEAR(list[1], 1, 1e-4);
+  // Equalization moves factors into the weights downstream; nothing may be cut by what they were before.
+  for (Algorithm algorithm : {Algorithm::Normal, Algorithm::Mmse}) {
+    QuantizeOptions options;
+    options.algorithm = algorithm;
+    Graph changed = graph_of(kReadBack);
+    auto calibration = calibrated(changed, run_on({1, 2, 8, 8}), options);
+    ASSERT_TRUE(calibration);
+    EXPECT_FALSE(calibration->cuts.contains("h"));
+  }
+}
+}  // namespace
+}  // namespace orknn::quantize

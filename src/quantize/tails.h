@@ -1,0 +1,25 @@
+// How much of a node's fused tail its integer form computes together with the layer.
+#pragma once
+
+#include "quantize/layer_forms.h"
+#include "quantize/steps.h"
+
+namespace orknn::quantize {
+
+// What an integer form computes of its node's tail itself, in this order: a constant bias (matrix products), an addition of a
+// tensor (sums of products) or slopes below zero (convolutions), functions of one value.
+struct TailParts {
+  const ir::TensorData* bias = nullptr;
+  ir::TensorId addend;
+  std::vector<double> slopes;     // of LeakyRelu or PRelu: one, or one per channel
+  size_t functions = 0, end = 0;  // steps [functions, end)
+};
+TailParts tail_parts(const ir::Graph& graph, const ir::Node& node, Form form);
+// How many steps that are.
+size_t tail_steps_taken(const ir::Graph& graph, const ir::Node& node, Form form);
+
+// Gives tails the extent that integer layers compute in one step: arithmetic with a constant joins the layer before it, steps
+// beyond that become layers of their own. Calibrate on the graph this leaves.
+Status fit_tails(ir::Graph& graph, const ir::OpSet& ops, const passes::Options& options = {}, passes::Trace* trace = nullptr);
+
+}  // namespace orknn::quantize

@@ -1,0 +1,52 @@
+// What a layer computes of its tail in integers.
+#include "quantize/tails.h"
+
+#include <gtest/gtest.h>
+
+#include "quantize_networks.h"
+
+namespace orknn::quantize {
+namespace {
+using namespace tests;
+
+// The bias of a matrix product, a residual and constants after a function are no roundings of their own.
+TEST(Tails, ConstantsRoundWithTheirLayer) {
+  Graph graph = graph_of(R"(graph "g" (%x: float32[1,3,4]) -> (%y) {
+  %w: float32[4,4] = const {0.5, -1, 0.25, 1, 2, 0.125, -0.5, 1, -1, 1, 0.75, 0.5, 0.25, 0.5, -0.5, 1}
+  %b: float32[4] = const {0.5, -0.25, 1, 2}
+  %m = MatMul(%x, %w) + Add(%b) + Add(%x) + HardSwish()
+  %three: float32[1] = const {3}
+  %s = Mul(%three, %m)
+  %two: float32[] = const {2}
+  %y = Sub(%two, %s)
+})");
+  const TensorData x = TensorData::from<float>({1, 3, 4}, noise(12, 2, 1));
+  const std::vector<double> expected = result_of(graph, x);
+  ASSERT_TRUE(fit_tails(graph, ops::builtin_ops()));
+  EXPECT_EQ(graph.node_count(), 1u);
+  const std::vector<double> same = result_of(graph, x);
+  for (size_t i = 0; i < same.size(); ++i) EXPECT_NEAR(same[i], expected[i], 1e-5);
+  auto layers = quantized(graph, run_on({1, 3, 4}));
+  ASSERT_TRUE(layers) << layers.status().to_string();
+  ASSERT_EQ(layers->size(), 1u);
+  EXPECT_TRUE((*layers)[0].integer) << (*layers)[0].reason;
+  const double step = graph.tensor(graph.outputs()[0]).quant->scale[0];
+  const std::vector<double> got = real_result(graph, x);
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 3 * step) << i;
+}
+
+TEST(Tails, StepsBeyondTheIntegerFormBecomeLayers) {
+  Graph graph = graph_of(R"(graph "g" (%x: float32[1,2,4,4], %z: float32[1,2,4,4]) -> (%y) {
+  %y = MaxPool(%x) {kernel_shape = [1,1]} + Relu() + Add(%z) + Clip() {max = 6.0, min = -1.0}
+})");
+  passes::Trace trace;
+  ASSERT_TRUE(fit_tails(graph, ops::builtin_ops(), {}, &trace));
+  std::vector<std::string> ops;
+  for (NodeId id : graph.order()) ops.push_back(graph.node(id).type_name());
+  EXPECT_EQ(ops, (std::vector<std::string>{"MaxPool", "Relu", "Add", "Clip"}));
+  EXPECT_EQ(graph.tensor(graph.outputs()[0]).name, "y");
+  ASSERT_EQ(trace.entries.size(), 1u) << trace.to_text();
+  EXPECT_EQ(trace.entries[0].pass, "fit_tails");
+}
+}  // namespace
+}  // namespace orknn::quantize
