@@ -21,7 +21,7 @@ if(ORKNN_TESTS)
     # taken from the libraries of these rooms, and of an inline function that several objects hold the sanitized copy is kept.
     if(NOT ORKNN_SANITIZE)
       add_library(orknn_sanitized OBJECT EXCLUDE_FROM_ALL)
-      foreach(room base platform ir ops data format import optimize quantize compile sim)
+      foreach(room base platform ir ops data format import passes optimize quantize compile sim)
         target_sources(orknn_sanitized PRIVATE $<FILTER:$<TARGET_PROPERTY:orknn_${room},SOURCES>,EXCLUDE,cmake_pch|Unity>)
         target_include_directories(orknn_sanitized SYSTEM PRIVATE $<TARGET_PROPERTY:orknn_${room},INCLUDE_DIRECTORIES>)
         target_compile_definitions(orknn_sanitized PRIVATE $<TARGET_PROPERTY:orknn_${room},COMPILE_DEFINITIONS>)

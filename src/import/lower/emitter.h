@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/status.h"
@@ -129,33 +128,5 @@ class Emitter {
 
 // A layer with another number of inputs than its operator takes.
 Status wrong_input_count(size_t found, size_t least, size_t most);
-
-// One row of a framework's table: a foreign operator and the function that builds our nodes for it. `Layer` is the framework's
-// view of one layer, an Emitter with access to the layer's own fields.
-template <class Layer>
-struct LoweringRow {
-  std::string_view op;
-  Status (*lower)(Layer&);
-};
-
-template <class Layer>
-class LoweringTable {
- public:
-  LoweringTable(std::initializer_list<std::span<const LoweringRow<Layer>>> tables) {
-    for (const auto rows : tables)
-      for (const LoweringRow<Layer>& row : rows) {
-        ORKNN_ASSERT(!rows_.contains(row.op), "one row per operator");
-        rows_.emplace(row.op, row.lower);
-      }
-  }
-  // nullptr for an operator without a row.
-  Status (*find(std::string_view op) const)(Layer&) {
-    const auto it = rows_.find(op);
-    return it == rows_.end() ? nullptr : it->second;
-  }
-
- private:
-  std::unordered_map<std::string_view, Status (*)(Layer&)> rows_;
-};
 
 }  // namespace orknn::importer
