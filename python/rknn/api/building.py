@@ -44,7 +44,7 @@ class Building(Model):
         auto_hybrid leaves the fewest layers in float16 that make every output reach config's auto_hybrid_cos_thresh."""
         builder = self._need_builder("build")
         self._remark_unused("build", others, "pre_compile")
-        builder.setbatch_of(batch_of(rknn_batch_size))
+        builder.set_batch(batch_of(rknn_batch_size))
         auto_hybrid = bool(auto_hybrid or auto_hybrid_quant)
         self._session = None
         self._log.info("rknn building ...")
@@ -64,7 +64,7 @@ class Building(Model):
         which layers leave int8, for you to edit. `proposal` fills in the layers auto_hybrid would choose, `custom_hybrid` every layer
         between pairs of tensors."""
         builder = self._need_builder("hybrid_quantization_step1")
-        builder.setbatch_of(batch_of(rknn_batch_size))
+        builder.set_batch(batch_of(rknn_batch_size))
         if dataset is None:
             raise ValueError("hybrid_quantization_step1 needs a dataset!")
         pairs = [custom_hybrid] if custom_hybrid and isinstance(custom_hybrid[0], str) else custom_hybrid or []
