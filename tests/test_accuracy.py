@@ -421,6 +421,21 @@ def test_hybrid_refusals(folder, shapes_model, dataset, capfd):
         assert RKNN().hybrid_quantization_step2(*files) == 0
 
 
+def test_hybrid_needs_a_float_source(folder, make_onnx, capfd):
+    model = make_onnx(
+        [("QuantizeLinear", ["x", "s", "z"], ["q"], {}), ("DequantizeLinear", ["q", "s", "z"], ["y"], {})],
+        {"x": ("float32", [1, 3, 8, 8])},
+        {"y": ("float32", [1, 3, 8, 8])},
+        {"s": np.float32(0.1), "z": np.uint8(0)},
+    )
+    np.save("x.npy", np.ones((1, 3, 8, 8), np.float32))
+    pathlib.Path("list.txt").write_text("x.npy\n")
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(model) == 0 and rknn.hybrid_quantization_step1(dataset="list.txt") == -1
+    assert "the model is quantized already" in capfd.readouterr().err and not list(pathlib.Path(".").glob("*.data"))
+
+
 @pytest.mark.parametrize("algorithm", ["normal", "mmse", "adaround"])
 def test_hybrid_step2_needs_no_pictures(folder, shapes_model, pictures, algorithm):
     """Ranges, weights and biases come from the files of step 1."""

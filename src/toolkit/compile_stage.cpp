@@ -49,7 +49,7 @@ Result<format::Program> compile_graph(ir::Graph graph, const BuildConfig& config
 
 Status check_request(const Imported& imported, const BuildRequest& request) {
   ORKNN_TRY(ir::check_mapped_files(imported.network.graph));
-  if (request.do_quantization && request.dataset.empty() && !imported.calibration)
+  if (request.do_quantization && request.dataset.empty() && !imported.stored)
     return invalid_argument("quantization needs a dataset")
         .hint("give build() a list of calibration files, or do_quantization=False for a float16 model");
   if (request.do_quantization) ORKNN_TRY(require_float_source(imported));

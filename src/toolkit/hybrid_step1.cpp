@@ -96,7 +96,7 @@ Result<std::vector<std::string>> between(const Graph& graph, const std::string& 
 }
 
 Status check_step1(const Imported& imported, const HybridRequest& request) {
-  if (imported.calibration)
+  if (imported.stored)
     return invalid_argument("the model comes from the files of step 1 already").hint("load the source model again");
   if (request.dataset.empty())
     return invalid_argument("quantization needs a dataset").hint("give hybrid_quantization_step1() a list of calibration files");

@@ -169,7 +169,7 @@ Result<HybridStep2> read_hybrid_files(const HybridFiles& files, Progress progres
   stored.channel_means = std::move(data->channel_means);
   stored.uneven_tensors = std::move(data->uneven_tensors);
   stored.rounded = std::move(data->rounded);
-  imported->calibration = std::make_shared<const StoredCalibration>(std::move(stored));
+  imported->stored = std::make_shared<const StoredCalibration>(std::move(stored));
   BuildRequest request{.do_quantization = true, .dataset = files.dataset.empty() ? data->dataset : files.dataset};
   return HybridStep2{std::move(*options), std::move(*imported), std::move(request)};
 }

@@ -61,13 +61,13 @@ std::vector<ir::Graph*> Network::all() {
 
 Result<Optimized> optimize_model(const BuildOptions& options, const Imported& imported) {
   Optimized optimized{imported};
-  optimized.calibration = imported.calibration;
+  optimized.stored = imported.stored;
   // In float32 the model computes what its source framework does, conversions included.
   optimized.has_own_parameters = options.config.float_dtype != "float32" && quantize::states_quantization(imported.network.graph);
   for (ir::Graph* graph : optimized.network.all()) {
     if (optimized.has_own_parameters)
       if (Status s = expand_quantized(*graph, *options.chip); !s) return s.model(imported.name).stage("quantize");
-    if (imported.calibration) continue;
+    if (imported.stored) continue;
     auto trace = optimize_graph(*graph, options);
     if (!trace) return Status(trace.status()).model(imported.name).stage("optimize");
     optimized.trace = std::move(*trace);

@@ -147,7 +147,7 @@ void log_float_layers(const std::vector<quantize::LayerDecision>& decisions) {
 
 // What the files of hybrid quantization say takes the place of samples.
 Calibrated calibrated_by_files(const BuildConfig& config, const quantize::NumberFormat& format, Optimized optimized) {
-  const StoredCalibration& stored = *optimized.calibration;
+  const StoredCalibration& stored = *optimized.stored;
   Calibrated calibrated{std::move(static_cast<Stage&>(optimized))};
   calibrated.choices = quantize_options(config, format);
   calibrated.choices.ranges = stored.ranges;
@@ -261,7 +261,7 @@ Status lower_large_layers(const BuildOptions& options, const std::string& datase
 Result<Quantized> quantize_with_samples(const BuildOptions& options, Optimized optimized, const BuildRequest& request) {
   ORKNN_TRY_ASSIGN(const quantize::NumberFormat format, number_format(*options.chip, options.config.quantized_dtype));
   if (is_float(format.activations)) return round_weights(options, std::move(optimized), request.dataset);
-  if (optimized.calibration) return lower_to_integers(calibrated_by_files(options.config, format, std::move(optimized)));
+  if (optimized.stored) return lower_to_integers(calibrated_by_files(options.config, format, std::move(optimized)));
   ORKNN_TRY_ASSIGN(Calibrated calibrated, calibrate_model(options, std::move(optimized), {request.dataset, request.auto_hybrid}));
   return lower_to_integers(std::move(calibrated));
 }
@@ -335,7 +335,7 @@ Result<Quantized> lower_to_integers(Calibrated calibrated) {
 Result<Quantized> round_weights(const BuildOptions& options, Optimized optimized, const std::string& dataset) {
   const BuildConfig& config = options.config;
   ORKNN_TRY_ASSIGN(const quantize::NumberFormat format, number_format(*options.chip, config.quantized_dtype));
-  const std::shared_ptr<const StoredCalibration> stored = optimized.calibration;
+  const std::shared_ptr<const StoredCalibration> stored = optimized.stored;
   Quantized quantized = in_float(std::move(optimized));
   quantize::WeightOnlyOptions choices;
   choices.type = format.weights;

@@ -71,15 +71,15 @@ struct SourceModel {
 };
 
 struct Imported : Stage {
-  std::vector<std::string> files = {};                        // it was read from; never written to
-  std::shared_ptr<const StoredCalibration> calibration = {};  // only of a model from the files of hybrid quantization
+  std::vector<std::string> files = {};                   // it was read from; never written to
+  std::shared_ptr<const StoredCalibration> stored = {};  // only of a model from the files of hybrid quantization
 };
 Result<Imported> import_model(const BuildOptions& options, const SourceModel& source);
 
 // --- Optimized: the float network with the passes of the optimization level applied
 struct Optimized : Stage {
   bool has_own_parameters = false;  // the source is quantized; its layers become integer ones with the parameters it states
-  std::shared_ptr<const StoredCalibration> calibration = {};
+  std::shared_ptr<const StoredCalibration> stored = {};
 };
 // A model from the files of hybrid quantization is optimized already and stays as it is.
 Result<Optimized> optimize_model(const BuildOptions& options, const Imported& imported);
