@@ -134,7 +134,7 @@ TEST(MxnetFiles, DamagedText) {
   EXPECT_TRUE(contains(error("{\"nodes\": [{\"op\": \"null\", \"name\": \"x\", \"inputs\": []}], \"heads\": []}"), "no outputs"));
   EXPECT_TRUE(contains(error(symbol({variable("x"), {"abs", "y", {{7, 0}}}})), "does not exist"));
   EXPECT_TRUE(contains(error(symbol({variable("x")}, {{5, 0}})), "does not exist"));
-  EXPECT_TRUE(contains(error(symbol({variable("x"), {"abs", "y", {{0, 0}}}}) + "x"), "behind the end"));
+  EXPECT_TRUE(contains(error(symbol({variable("x"), {"abs", "y", {{0, 0}}}}) + "x"), "after the end"));
   EXPECT_TRUE(contains(error("{\"a\": " + std::string(100000, '[')), "nested too deeply"));
   EXPECT_TRUE(contains(error(symbol({{"abs", "a", {{1, 0}}}, {"abs", "b", {{0, 0}}}})), "cycle"));
   EXPECT_TRUE(contains(error(symbol({variable("x"), {"abs", "y", {{0, 70000}}}})), "illegal output number"));
