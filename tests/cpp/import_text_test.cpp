@@ -76,7 +76,7 @@ TEST(TextFormat, ErrorsNameTheLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"a: 1\nb {\n c: 2\n", "line 4: the text ends inside 'b'"},
       {"a: 1\n}", "line 2: expected the name of a field, found '}'"},
-      {"a\n 1", "line 2: expected ':' or '{' behind 'a'"},
+      {"a\n 1", "line 2: expected ':' or '{' after 'a'"},
       {"a: \"x\n\"", "line 1: a string does not end on its line"},
       {"a: [1 2]", "expected ',' or ']' in the list 'a'"},
       {"a { b < } >", "expected '>', found '}'"},

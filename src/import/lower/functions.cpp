@@ -51,10 +51,11 @@ TensorId round_half_away(Emitter& e, TensorId x) {
   const TensorId up = e.cast(e.with_scalar("GreaterOrEqual", e.sub(size, whole), 0.5), e.dtype_of(x));
   return e.mul(e.unary("Sign", x), e.add(whole, up));
 }
+// The nearer neighbour: of the two distances the smaller one is exact.
 TensorId round_half_down(Emitter& e, TensorId x) {
   if (!is_float(e.dtype_of(x))) return x;
-  const TensorId whole = e.unary("Floor", x);
-  return e.add(whole, e.cast(e.with_scalar("Greater", e.sub(x, whole), 0.5), e.dtype_of(x)));
+  const TensorId below = e.unary("Floor", x), above = e.unary("Ceil", x);
+  return e.where(e.binary("Greater", e.sub(x, below), e.sub(above, x)), above, below);
 }
 
 TensorId not_equal(Emitter& e, TensorId a, TensorId b) { return e.unary("Not", e.binary("Equal", a, b)); }

@@ -1,4 +1,6 @@
 // Detection: anchors, box decoding, suppression. Everything keeps fixed sizes: what is suppressed stays as rows of -1.
+#include "import/lower/detection.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -26,23 +28,21 @@ Result<TensorId> multibox_prior(Layer& l, TensorId x) {
     return unsupported("so many anchors").found(to_string(in));
   if (steps[0] <= 0 || steps[1] <= 0) steps = {1.0 / static_cast<double>(height), 1.0 / static_cast<double>(width)};
   // Widths follow the picture's aspect since 0.12, the first ratio counts since 1.5.
-  const bool has_aspect = l.version() >= 1200, has_first_ratio = l.version() >= 10500, clip = l.flag("clip", false);
-  const auto h = static_cast<float>(height), w = static_cast<float>(width);
-  std::vector<float> boxes;
-  boxes.reserve(static_cast<size_t>(height * width * per_place * 4));
-  for (int64_t r = 0; r < height; ++r)
-    for (int64_t c = 0; c < width; ++c) {
-      const float centre_y = (static_cast<float>(r) + static_cast<float>(offsets[0])) * static_cast<float>(steps[0]);
-      const float centre_x = (static_cast<float>(c) + static_cast<float>(offsets[1])) * static_cast<float>(steps[1]);
-      const auto add = [&](float size, float ratio) {
-        const float half_width = (has_aspect ? size * h / w : size) * ratio / 2, half_height = size / ratio / 2;
-        for (float v : {centre_x - half_width, centre_y - half_height, centre_x + half_width, centre_y + half_height})
-          boxes.push_back(clip ? std::clamp(v, 0.0f, 1.0f) : v);
-      };
-      const float first = has_first_ratio ? std::sqrt(static_cast<float>(ratios[0])) : 1.0f;
-      for (double size : sizes) add(static_cast<float>(size), first);
-      for (size_t k = 1; k < ratios.size(); ++k) add(static_cast<float>(sizes[0]), std::sqrt(static_cast<float>(ratios[k])));
-    }
+  const bool has_aspect = l.version() >= 1200, has_first_ratio = l.version() >= 10500;
+  PriorGrid grid{.height = height,
+                 .width = width,
+                 .offsets = {{static_cast<float>(offsets[1]), static_cast<float>(offsets[0])}},
+                 .step_x = static_cast<float>(steps[1]),
+                 .step_y = static_cast<float>(steps[0]),
+                 .clip = l.flag("clip", false)};
+  const auto add = [&](double size, float root) {
+    const auto side = static_cast<float>(size);
+    const float wide = has_aspect ? side * static_cast<float>(height) / static_cast<float>(width) : side;
+    grid.boxes.push_back({wide * root, side / root});
+  };
+  for (double size : sizes) add(size, has_first_ratio ? std::sqrt(static_cast<float>(ratios[0])) : 1.0f);
+  for (size_t k = 1; k < ratios.size(); ++k) add(sizes[0], std::sqrt(static_cast<float>(ratios[k])));
+  ORKNN_TRY_ASSIGN(const std::vector<float> boxes, place_priors(grid));
   return l.floats("anchors", {1, height * width * per_place, 4}, boxes);
 }
 
@@ -64,34 +64,6 @@ TensorId front_order(Layer& l, TensorId mask, int64_t rows, int64_t count) {
   return best_first(l, l.sub(marked, l.positions(rows, 2, 1)), count)[1];
 }
 
-TensorId column(Layer& l, TensorId boxes, int64_t i) { return l.slice(boxes, -1, i, i + 1); }
-
-struct Centred {
-  TensorId x, y, width, height;
-};
-Centred columns_of(Layer& l, TensorId boxes) {
-  return {column(l, boxes, 0), column(l, boxes, 1), column(l, boxes, 2), column(l, boxes, 3)};
-}
-Centred to_centres(Layer& l, TensorId corners) {
-  const auto [left, top, right, bottom] = columns_of(l, corners);
-  return {l.mul(l.add(left, right), 0.5), l.mul(l.add(top, bottom), 0.5), l.sub(right, left), l.sub(bottom, top)};
-}
-TensorId to_corners(Layer& l, const Centred& c) {
-  const TensorId half_width = l.mul(c.width, 0.5), half_height = l.mul(c.height, 0.5);
-  return l.concat({l.sub(c.x, half_width), l.sub(c.y, half_height), l.add(c.x, half_width), l.add(c.y, half_height)}, -1);
-}
-
-// Offsets, scaled by `factors`, applied to anchors.
-Centred decode(Layer& l, TensorId offsets, const Centred& anchors, const std::vector<double>& factors, double limit) {
-  const auto part = [&](int64_t i) { return l.mul(column(l, offsets, i), factors[static_cast<size_t>(i)]); };
-  const auto growth = [&](int64_t i) {
-    const TensorId g = part(i);
-    return l.unary("Exp", limit > 0 ? l.with_scalar("Min", g, limit) : g);
-  };
-  return {l.add(l.mul(part(0), anchors.width), anchors.x), l.add(l.mul(part(1), anchors.height), anchors.y),
-          l.mul(growth(2), anchors.width), l.mul(growth(3), anchors.height)};
-}
-
 TensorId suppress(Layer& l, TensorId boxes, TensorId groups, TensorId candidates, double threshold, bool inclusive,
                   double border) {
   return l.emit("SuppressBoxes", {boxes, groups, candidates},
@@ -109,8 +81,10 @@ Result<TensorId> multibox_detection(Layer& l, TensorId scores, TensorId offsets,
         .expected("at least two classes")
         .found(to_string(dims));
   const int64_t batch = dims[0], count = dims[2];
-  std::vector<double> variances = l.numbers("variances", {0.1, 0.1, 0.2, 0.2});
+  const std::vector<double> variances = l.numbers("variances", {0.1, 0.1, 0.2, 0.2});
   if (variances.size() != 4) return invalid_model("illegal variances").expected("four numbers");
+  BoxCode code;
+  std::ranges::copy(variances, code.scales.begin());
   const DType dtype = l.dtype_of(scores);
   const double overlap = l.number("nms_threshold", 0.5);
   const int64_t limit = l.integer("nms_topk", -1);
@@ -120,7 +94,8 @@ Result<TensorId> multibox_detection(Layer& l, TensorId scores, TensorId offsets,
   const TensorId classes = l.cast(l.emit("ArgMax", {objects}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}}), dtype);
   const TensorId found = l.with_scalar("GreaterOrEqual", best, l.number("threshold", 0.01));
   anchors = l.reshape(anchors, {1, count, 4});
-  TensorId boxes = to_corners(l, decode(l, l.reshape(offsets, {batch, count, 4}), to_centres(l, anchors), variances, 0));
+  TensorId boxes =
+      corners_from_centred(l, decode_boxes(l, l.reshape(offsets, {batch, count, 4}), centred_from_corners(l, anchors), code));
   if (l.flag("clip", true)) boxes = l.clip(boxes, 0.0, 1.0);
 
   const auto rows_of = [&](TensorId ids, TensorId points, TensorId corners) {
@@ -167,7 +142,7 @@ std::vector<float> base_anchors(const std::vector<double>& ratios, const std::ve
 }
 
 // Coordinate `i` of [batch, ...]-shaped image information, as [batch, 1, 1].
-TensorId image_value(Layer& l, TensorId info, int64_t i) { return l.unsqueeze(column(l, info, i), {2}); }
+TensorId image_value(Layer& l, TensorId info, int64_t i) { return l.unsqueeze(box_column(l, info, i), {2}); }
 
 Result<std::vector<TensorId>> multi_proposal(Layer& l, TensorId scores, TensorId offsets, TensorId info) {
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(scores, "to place anchors"));
@@ -209,26 +184,26 @@ Result<std::vector<TensorId>> multi_proposal(Layer& l, TensorId scores, TensorId
   if (l.flag("iou_loss", false)) {
     corners = l.add(boxes, deltas);
   } else {  // pixels count: a box from 0 to 9 is 10 wide
-    Centred anchor = to_centres(l, boxes);
+    CentredBoxes anchor = centred_from_corners(l, boxes);
     anchor.width = l.add(anchor.width, 1.0);
     anchor.height = l.add(anchor.height, 1.0);
-    Centred box = decode(l, deltas, anchor, {1, 1, 1, 1}, 0);
+    CentredBoxes box = decode_boxes(l, deltas, anchor, {});
     box.width = l.sub(box.width, 1.0);
     box.height = l.sub(box.height, 1.0);
-    corners = to_corners(l, box);
+    corners = corners_from_centred(l, box);
   }
-  const TensorId picture =
-      l.concat({column(l, info, 1), column(l, info, 0), column(l, info, 1), column(l, info, 0)}, -1);  // [batch, 4]
+  const TensorId picture = l.concat(
+      {box_column(l, info, 1), box_column(l, info, 0), box_column(l, info, 1), box_column(l, info, 0)}, -1);  // [batch, 4]
   const TensorId border = l.unsqueeze(l.sub(picture, 1.0), {1});
   corners = l.with_scalar("Max", l.binary("Min", corners, border), 0.0);
 
   // Boxes in the padding of the feature map or smaller than allowed lose their score; the small ones grow as well.
   const auto real = [&](int64_t i) { return l.unary("Floor", l.div(image_value(l, info, i), static_cast<double>(stride))); };
-  const TensorId outside = l.binary("Or", l.binary("GreaterOrEqual", column(l, places, 0), real(0)),
-                                    l.binary("GreaterOrEqual", column(l, places, 1), real(1)));
+  const TensorId outside = l.binary("Or", l.binary("GreaterOrEqual", box_column(l, places, 0), real(0)),
+                                    l.binary("GreaterOrEqual", box_column(l, places, 1), real(1)));
   const TensorId least = l.mul(image_value(l, info, 2), l.number("rpn_min_size", 16.0));
   const auto too_small = [&](int64_t low, int64_t high) {
-    return l.binary("Less", l.add(l.sub(column(l, corners, high), column(l, corners, low)), 1.0), least);
+    return l.binary("Less", l.add(l.sub(box_column(l, corners, high), box_column(l, corners, low)), 1.0), least);
   };
   const TensorId small = l.binary("Or", too_small(0, 2), too_small(1, 3));
   const TensorId sides = l.cast(l.floats("sides", {1, 1, 4}, std::vector<float>{-0.5f, -0.5f, 0.5f, 0.5f}), dtype);
@@ -276,7 +251,7 @@ Result<TensorId> box_nms(Layer& l, TensorId x) {
   if (tried < 1) return x;
   const DType dtype = l.dtype_of(x);
   const TensorId rows = l.reshape(x, {batch, count, columns});
-  const auto values_at = [&](int64_t i) { return l.reshape(column(l, rows, i), {batch, count}); };
+  const auto values_at = [&](int64_t i) { return l.reshape(box_column(l, rows, i), {batch, count}); };
   const TensorId scores = values_at(score_at);
   TensorId valid = l.with_scalar("Greater", scores, l.number("valid_thresh", 0.0));
   TensorId classes;
@@ -287,7 +262,7 @@ Result<TensorId> box_nms(Layer& l, TensorId x) {
   }
   TensorId boxes = l.slice(rows, 2, at, at + 4);
   const std::string in_format = l.text("in_format", "corner"), out_format = l.text("out_format", "corner");
-  if (in_format == "center") boxes = to_corners(l, columns_of(l, boxes));
+  if (in_format == "center") boxes = corners_from_centred(l, columns_of_centred(l, boxes));
 
   const double least = dtype == DType::Float16 ? -6e4 : -1e30;
   const auto order = best_first(l, l.where(valid, scores, l.add_scalar("least", least, dtype)), tried);
@@ -300,12 +275,12 @@ Result<TensorId> box_nms(Layer& l, TensorId x) {
     const TensorId own = l.slice(result, 2, at, at + 4);
     TensorId changed;
     if (out_format == "center") {
-      const Centred c = to_centres(l, own);
+      const CentredBoxes c = centred_from_corners(l, own);
       changed = l.concat({c.x, c.y, c.width, c.height}, -1);
     } else {
-      changed = to_corners(l, columns_of(l, own));
+      changed = corners_from_centred(l, columns_of_centred(l, own));
     }
-    changed = l.where(l.with_scalar("Less", column(l, own, 0), 0.0), own, changed);
+    changed = l.where(l.with_scalar("Less", box_column(l, own, 0), 0.0), own, changed);
     std::vector<TensorId> parts;
     if (at > 0) parts.push_back(l.slice(result, 2, 0, at));
     parts.push_back(changed);
@@ -324,15 +299,16 @@ Result<TensorId> box_iou(Layer& l, TensorId a, TensorId b) {
   if (left.size() < 2 || right.size() < 2 || left.back() != 4 || right.back() != 4)
     return shape_mismatch("boxes must be [..., 4]").found(to_string(left) + " and " + to_string(right));
   if (l.text("format", "corner") == "center") {
-    a = to_corners(l, columns_of(l, a));
-    b = to_corners(l, columns_of(l, b));
+    a = corners_from_centred(l, columns_of_centred(l, a));
+    b = corners_from_centred(l, columns_of_centred(l, b));
   }
   a = l.reshape(a, {-1, 1, 4});
   b = l.reshape(b, {1, -1, 4});
   const auto length = [&](TensorId from, TensorId to) { return l.with_scalar("Max", l.sub(to, from), 0.0); };
-  const auto side = [&](TensorId x, int64_t i) { return length(column(l, x, i), column(l, x, i + 2)); };
+  const auto side = [&](TensorId x, int64_t i) { return length(box_column(l, x, i), box_column(l, x, i + 2)); };
   const auto shared_side = [&](int64_t i) {
-    return length(l.binary("Max", column(l, a, i), column(l, b, i)), l.binary("Min", column(l, a, i + 2), column(l, b, i + 2)));
+    return length(l.binary("Max", box_column(l, a, i), box_column(l, b, i)),
+                  l.binary("Min", box_column(l, a, i + 2), box_column(l, b, i + 2)));
   };
   const TensorId shared = l.mul(shared_side(0), shared_side(1)),
                  areas = l.add(l.mul(side(a, 0), side(a, 1)), l.mul(side(b, 0), side(b, 1)));
@@ -344,9 +320,11 @@ Result<TensorId> box_iou(Layer& l, TensorId a, TensorId b) {
 }
 
 TensorId box_decode(Layer& l, TensorId x, TensorId anchors) {
-  const Centred centres = l.text("format", "center") == "corner" ? to_centres(l, anchors) : columns_of(l, anchors);
-  const std::vector<double> factors{l.number("std0", 1.0), l.number("std1", 1.0), l.number("std2", 1.0), l.number("std3", 1.0)};
-  return to_corners(l, decode(l, x, centres, factors, l.number("clip", -1.0)));
+  const CentredBoxes centres =
+      l.text("format", "center") == "corner" ? centred_from_corners(l, anchors) : columns_of_centred(l, anchors);
+  const BoxCode code{.scales = {l.number("std0", 1.0), l.number("std1", 1.0), l.number("std2", 1.0), l.number("std3", 1.0)},
+                     .most_growth = l.number("clip", -1.0)};
+  return corners_from_centred(l, decode_boxes(l, x, centres, code));
 }
 
 Status matching(Layer&) {

@@ -84,8 +84,8 @@ Result<TensorId> Layer::parameter(size_t i, std::string_view role, const std::op
   return cast(id, dtype);
 }
 
-Result<TensorId> Layer::vector(size_t i, std::string_view role, int64_t length, Fill fill, DType dtype) {
-  return parameter(i, role, length > 0 ? std::optional(Dims{length}) : std::nullopt, fill, dtype);
+Result<TensorId> Layer::vector(size_t i, std::string_view role, int64_t length, Fill fill, DType dtype, int64_t fan_in) {
+  return parameter(i, role, length > 0 ? std::optional(Dims{length}) : std::nullopt, fill, dtype, fan_in);
 }
 
 // --- attributes
@@ -131,47 +131,39 @@ bool Layer::flag(std::string_view key, bool fallback) {
   return complain(key, "True or False", fallback);
 }
 
-std::vector<std::optional<int64_t>> Layer::bounds(std::string_view key) {
-  std::vector<std::optional<int64_t>> values;
-  if (!has(key)) return values;
+template <class T, class Parse>
+std::vector<T> Layer::list(std::string_view key, std::string_view expected, std::vector<T> fallback, const Parse& parse) {
+  if (!has(key)) return fallback;
   const auto parts = split_tuple(*node_.find(key));
-  if (!parts) return complain(key, "a tuple", values);
+  if (!parts) return complain(key, expected, fallback);
+  std::vector<T> values;
   for (const std::string& part : *parts) {
-    if (part == "None") {
-      values.emplace_back();
-      continue;
-    }
-    const auto value = parse_integer(part);
-    if (!value) return complain(key, "a tuple of integers", std::vector<std::optional<int64_t>>());
-    values.emplace_back(std::clamp(*value, -kMaxInteger, kMaxInteger));  // ends such as 2^63 - 1 mean "to the end"
+    const std::optional<T> value = parse(part);
+    if (!value) return complain(key, expected, fallback);
+    values.push_back(*value);
   }
   return values;
+}
+
+std::vector<std::optional<int64_t>> Layer::bounds(std::string_view key) {
+  using Bound = std::optional<int64_t>;
+  return list<Bound>(key, "a tuple of integers", {}, [](const std::string& part) -> std::optional<Bound> {
+    if (part == "None") return Bound();
+    const auto value = parse_integer(part);
+    if (!value) return std::nullopt;
+    return Bound(std::clamp(*value, -kMaxInteger, kMaxInteger));  // ends such as 2^63 - 1 mean "to the end"
+  });
 }
 
 std::vector<int64_t> Layer::integers(std::string_view key, std::vector<int64_t> fallback) {
-  if (!has(key)) return fallback;
-  const auto parts = split_tuple(*node_.find(key));
-  if (!parts) return complain(key, "a tuple of integers", fallback);
-  std::vector<int64_t> values;
-  for (const std::string& part : *parts) {
+  return list(key, "a tuple of integers", std::move(fallback), [](const std::string& part) {
     const auto value = parse_integer(part);
-    if (!value || *value > kMaxInteger || *value < -kMaxInteger) return complain(key, "a tuple of integers", fallback);
-    values.push_back(*value);
-  }
-  return values;
+    return value && *value <= kMaxInteger && *value >= -kMaxInteger ? value : std::nullopt;
+  });
 }
 
 std::vector<double> Layer::numbers(std::string_view key, std::vector<double> fallback) {
-  if (!has(key)) return fallback;
-  const auto parts = split_tuple(*node_.find(key));
-  if (!parts) return complain(key, "a tuple of numbers", fallback);
-  std::vector<double> values;
-  for (const std::string& part : *parts) {
-    const auto value = parse_number(part);
-    if (!value) return complain(key, "a tuple of numbers", fallback);
-    values.push_back(*value);
-  }
-  return values;
+  return list(key, "a tuple of numbers", std::move(fallback), [](const std::string& part) { return parse_number(part); });
 }
 
 DType Layer::dtype(std::string_view key, DType fallback) {

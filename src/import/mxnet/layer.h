@@ -48,7 +48,7 @@ class Layer : public Emitter {
   Result<ir::TensorId> parameter(size_t i, std::string_view role, const std::optional<ir::Dims>& dims, Fill fill, DType dtype,
                                  int64_t fan_in = 1);
   // The same for a vector of `length` elements, 0 when that is not known.
-  Result<ir::TensorId> vector(size_t i, std::string_view role, int64_t length, Fill fill, DType dtype);
+  Result<ir::TensorId> vector(size_t i, std::string_view role, int64_t length, Fill fill, DType dtype, int64_t fan_in = 1);
   // For a variant of another operator: what the rest of the lowering sees as inputs.
   void replace_inputs(std::vector<ir::TensorId> inputs) { inputs_ = std::move(inputs); }
 
@@ -88,6 +88,8 @@ class Layer : public Emitter {
  private:
   template <class T>
   T complain(std::string_view key, std::string_view expected, T fallback);
+  template <class T, class Parse>
+  std::vector<T> list(std::string_view key, std::string_view expected, std::vector<T> fallback, const Parse& parse);
 
   const Symbol& symbol_;
   const SymbolNode& node_;

@@ -134,7 +134,7 @@ TEST(MxnetFiles, DamagedText) {
   EXPECT_TRUE(contains(error("{\"nodes\": [{\"op\": \"null\", \"name\": \"x\", \"inputs\": []}], \"heads\": []}"), "no outputs"));
   EXPECT_TRUE(contains(error(symbol({variable("x"), {"abs", "y", {{7, 0}}}})), "does not exist"));
   EXPECT_TRUE(contains(error(symbol({variable("x")}, {{5, 0}})), "does not exist"));
-  EXPECT_TRUE(contains(error(symbol({variable("x"), {"abs", "y", {{0, 0}}}}) + "x"), "behind the end"));
+  EXPECT_TRUE(contains(error(symbol({variable("x"), {"abs", "y", {{0, 0}}}}) + "x"), "after the end"));
   EXPECT_TRUE(contains(error("{\"a\": " + std::string(100000, '[')), "nested too deeply"));
   EXPECT_TRUE(contains(error(symbol({{"abs", "a", {{1, 0}}}, {"abs", "b", {{0, 0}}}})), "cycle"));
   EXPECT_TRUE(contains(error(symbol({variable("x"), {"abs", "y", {{0, 70000}}}})), "illegal output number"));
@@ -279,14 +279,14 @@ TEST(MxnetModel, AllProblemsAtOnce) {
                                    {"Custom", "mine", {{0, 0}}, {{"op_type", "focal"}}},
                                    {"NoSuchThing", "what", {{0, 0}}},
                                    {"Pooling", "pool", {{0, 0}}, {{"kernel", "(2, oops)"}}},
-                                   {"abs", "behind", {{1, 0}}}},
+                                   {"abs", "after", {{1, 0}}}},
                                   {{1, 0}, {2, 0}, {3, 0}, {4, 0}});
   const std::string error = error_of(import(text, {}, sized({{1, 1, 4, 4}})));
   EXPECT_TRUE(contains(error, "node 'mine' (Custom)")) << error;
   EXPECT_TRUE(contains(error, "'focal'")) << error;
   EXPECT_TRUE(contains(error, "node 'what' (NoSuchThing): this operator is not supported")) << error;
   EXPECT_TRUE(contains(error, "attribute 'kernel' does not parse; expected a tuple of integers, found '(2, oops)'")) << error;
-  EXPECT_FALSE(contains(error, "behind")) << error;
+  EXPECT_FALSE(contains(error, "'after'")) << error;
 }
 
 TEST(MxnetModel, ImpossibleOutputsAreRefused) {
@@ -410,7 +410,7 @@ TEST(MxnetOps, ReshapeCodes) {
   EXPECT_TRUE(contains(error("(-1, -1)"), "more than one -1"));
   EXPECT_TRUE(contains(error("(0, 0, 0, 0)"), "more codes"));
   EXPECT_TRUE(contains(error("(-4, 0, -1, -2)"), "two factors"));
-  EXPECT_TRUE(contains(error("(-4, 2)"), "two numbers behind"));
+  EXPECT_TRUE(contains(error("(-4, 2)"), "two numbers after"));
 }
 
 TEST(MxnetOps, TuplesAsPythonWroteThem) {

@@ -13,7 +13,7 @@ namespace {
 // --- reshape
 
 // MXNet's codes: 0 copies an extent, -1 takes what is left, -2 copies all that follow, -3 joins two, -4 splits one into the two
-// numbers behind it. An element of the result may be -1.
+// numbers after it. An element of the result may be -1.
 Result<std::vector<int64_t>> decode_shape(const Dims& in, std::span<const int64_t> codes) {
   std::vector<int64_t> out;
   size_t at = 0;

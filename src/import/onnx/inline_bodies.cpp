@@ -1,5 +1,6 @@
 // Bodies that sequences go into or come out of. Such a body becomes part of the graph around it: of If the branch taken, of Loop
-// a copy for every turn, of SequenceMap one for every place of the sequence. How many there are must be known while importing.
+// a copy for every iteration, of SequenceMap one for every place of the sequence. How many there are must be known while
+// importing.
 #include <algorithm>
 
 #include "import/onnx/graph_builder.h"
@@ -8,7 +9,7 @@ namespace orknn::importer::onnx {
 using namespace ir;
 
 namespace {
-constexpr int64_t kMaxTurns = 4096;
+constexpr int64_t kMaxIterations = 4096;
 constexpr int64_t kEndless = INT64_MAX;  // what exporters write for a loop that only its condition ends
 constexpr size_t kElementsPerNode = 64;  // names and numbers of a node that cost as much as a node
 
@@ -38,9 +39,9 @@ Status wrong_count(const char* what, size_t expected, size_t found) {
   return invalid_model(what).expected(std::to_string(expected)).found(std::to_string(found));
 }
 
-Status too_many_turns(const std::string& found) {
-  return unsupported("the loop has sequences and turns too often to be written out")
-      .expected("at most " + std::to_string(kMaxTurns) + " turns")
+Status too_many_iterations(const std::string& found) {
+  return unsupported("the loop has sequences and too many iterations to be written out")
+      .expected("at most " + std::to_string(kMaxIterations) + " iterations")
       .found(found);
 }
 }  // namespace
@@ -110,11 +111,11 @@ Status GraphBuilder::inline_branch(Scope& scope, const Node& node, const std::ve
 
 Status GraphBuilder::unroll_loop(Scope& scope, const Node& node, const std::vector<AttributeProto>& attributes) {
   Emitter emitter(scope.graph, ops_, node.name, node.origin);
-  int64_t turns = kEndless;
+  int64_t iterations = kEndless;
   if (node.input(0)) {
-    ORKNN_TRY_ASSIGN(turns, need_number(emitter, node.input(0), "to write out the turns of a loop that has sequences"));
+    ORKNN_TRY_ASSIGN(iterations, need_number(emitter, node.input(0), "to write out the iterations of a loop that has sequences"));
   }
-  if (turns > kMaxTurns && turns != kEndless) return too_many_turns(std::to_string(turns));
+  if (iterations > kMaxIterations && iterations != kEndless) return too_many_iterations(std::to_string(iterations));
   std::vector<TensorId> state;
   for (size_t i = 2; i < node.inputs.size(); ++i) state.push_back(node.inputs[i]);
   ORKNN_TRY_ASSIGN(InlinedBody body, open_body(scope, node, attributes, "body", 2 + state.size()));
@@ -124,14 +125,14 @@ Status GraphBuilder::unroll_loop(Scope& scope, const Node& node, const std::vect
   std::vector<std::vector<TensorId>> scans(body.outputs.size() - 1 - state.size());
   TensorId condition = node.input(1);
   if (!condition) condition = emitter.add_constant("condition", TensorData::scalar<bool>(true));
-  for (int64_t turn = 0; turn < turns; ++turn) {
+  for (int64_t iteration = 0; iteration < iterations; ++iteration) {
     ORKNN_TRY_ASSIGN(const int64_t goes_on, need_number(emitter, condition, "to end a loop that has sequences"));
     if (!goes_on) break;
-    if (turn == kMaxTurns) return too_many_turns("a condition that stays true");
-    std::vector<TensorId> arguments{emitter.add_int_scalar("turn", turn), condition};
+    if (iteration == kMaxIterations) return too_many_iterations("a condition that stays true");
+    std::vector<TensorId> arguments{emitter.add_int_scalar("iteration", iteration), condition};
     arguments.insert(arguments.end(), state.begin(), state.end());
     ORKNN_TRY_ASSIGN(const std::vector<TensorId> results, write_body(body, arguments));
-    if (!problems_.is_empty()) return {};  // the other turns have the same
+    if (!problems_.is_empty()) return {};  // the other iterations have the same
     condition = results[0];
     for (size_t i = 0; i < state.size(); ++i) state[i] = results[1 + i];
     for (size_t i = 0; i < scans.size(); ++i) {
@@ -141,7 +142,7 @@ Status GraphBuilder::unroll_loop(Scope& scope, const Node& node, const std::vect
   }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (!node.outputs[i]) continue;
-    if (i >= state.size() && body.copies == 0) return unsupported("a loop without turns has nothing to stack");
+    if (i >= state.size() && body.copies == 0) return unsupported("a loop without iterations has nothing to stack");
     const TensorId result =
         i < state.size() ? state[i] : emitter.emit_kept("Concat", scans[i - state.size()], {{"axis", int64_t{0}}});
     copy(scope.graph, result, node.outputs[i], body.shared.prefix + std::string(body.outputs[1 + i]), node.origin);

@@ -55,8 +55,8 @@ TEST(OnnxSequences, AreListsOfTensorsWhileImporting) {
 
 Message sequence_info(std::string_view name) { return value_info_of_sequence(name, kFloat); }
 
-// A Loop over the list `s` that starts as `start`. The nodes write `next`, which is the list again, and may read the turn `n`,
-// the condition `go` (handed on unless they write `go_on`) and `s`.
+// A Loop over the list `s` that starts as `start`. The nodes write `next`, which is the list again, and may read the number `n`
+// of the iteration, the condition `go` (handed on unless they write `go_on`) and `s`.
 Message list_loop(const std::string& trips, const std::string& condition, const std::string& start, std::vector<Message> nodes,
                   const std::string& go_on = "go") {
   const Message body = graph({.nodes = std::move(nodes),
@@ -76,7 +76,7 @@ TEST(OnnxSequences, LoopsOverThemAreWrittenOut) {
   // A list that grows.
   const std::vector<Message> gather{node("Gather", {"x", "n"}, {"row"}), append_row};
   EXPECT_EQ(run_nodes({empty, list_loop("two", "", "e", gather), join}), (Values{1, 2, 3, 4}));
-  // As many turns as a list is long; the list is read in the body, from its end.
+  // As many iterations as a list is long; the list is read in the body, from its end.
   EXPECT_EQ(run_nodes({empty, rows, node("SequenceLength", {"rows"}, {"length"}),
                        list_loop("length", "", "e",
                                  {node("Sub", {"last", "n"}, {"at"}), node("SequenceAt", {"rows", "at"}, {"row"}), append_row}),
@@ -89,10 +89,10 @@ TEST(OnnxSequences, LoopsOverThemAreWrittenOut) {
                 limit = node("Constant", {}, {"limit"}, {attribute_int("value_int", INT64_MAX)});
   EXPECT_EQ(run_nodes({empty, yes, list_loop("", "yes", "e", until, "more"), join}), (Values{1, 2, 3, 4}));
   EXPECT_EQ(run_nodes({empty, limit, list_loop("limit", "", "e", until, "more"), join}), (Values{1, 2, 3, 4}));
-  // Not a single turn.
+  // Not a single iteration.
   EXPECT_EQ(run_nodes({rows, list_loop("zero", "", "rows", gather), join}), (Values{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(run_nodes({rows, no, list_loop("two", "no", "rows", gather), join}), (Values{1, 2, 3, 4, 5, 6}));
-  // A loop in a loop, which reads the turn of both.
+  // A loop in a loop, which reads the iteration of both.
   const Message inner = graph({.nodes = {node("Add", {"n", "k"}, {"at"}), node("Gather", {"x", "at"}, {"row"}),
                                          node("SequenceInsert", {"t", "row"}, {"t_next"})},
                                .initializers = {},
@@ -122,7 +122,7 @@ TEST(OnnxSequences, LoopsCarryAndStackTensorsBesideThem) {
   const auto results = run(m, {floats({3, 2}, {1, 2, 3, 4, 5, 6})});
   EXPECT_EQ(results[0], (Values{4, 6}));
   EXPECT_EQ(results[1], (Values{10, 20, 30, 40}));
-  // What all turns read is there once.
+  // What all iterations read is there once.
   const auto imported = import_model(m);
   ASSERT_TRUE(imported) << imported.status().to_string();
   EXPECT_TRUE(imported->graph.find_tensor("loop/factor"));
@@ -191,10 +191,11 @@ TEST(OnnxSequences, SayWhatCannotBeKnown) {
         length},
        "node 'loop' (Loop): the value of 'loop/0/more' must be known to end a loop that has sequences"},
       {{empty, node("Cast", {"x"}, {"m"}, {attribute_int("to", kInt64)}), list_loop("m", "", "e", append), length},
-       "node 'loop' (Loop): the value of 'm' must be known to write out the turns of a loop that has sequences"},
+       "node 'loop' (Loop): the value of 'm' must be known to write out the iterations of a loop that has sequences"},
       {{empty, node("Constant", {}, {"m"}, {attribute_int("value_int", int64_t{1} << 40)}), list_loop("m", "", "e", append),
         length},
-       "node 'loop' (Loop): the loop has sequences and turns too often to be written out; expected at most 4096 turns, found "
+       "node 'loop' (Loop): the loop has sequences and too many iterations to be written out; expected at most 4096 "
+       "iterations, found "
        "1099511627776"},
       {{empty, list_loop("", "", "e", append), length}, "found a condition that stays true"},
       {{empty, list_loop("two", "", "e", {node("Foo", {"s"}, {"next"}, {}, "foo")}), length},

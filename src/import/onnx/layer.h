@@ -63,9 +63,8 @@ using Row = OperatorRow<Layer>;
 
 // The node under another name.
 template <OpName Op>
-Status become(Layer& layer) {
+void become(Layer& layer) {
   layer.node.op = Op.string();
-  return {};
 }
 
 std::span<const Row> version_rows();

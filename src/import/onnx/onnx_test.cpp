@@ -1,11 +1,11 @@
 // The ONNX importer on models written in memory: old forms, tensors, cropping, errors.
-#include "import_onnx.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "import_onnx.h"
 
 namespace orknn {
 namespace {

@@ -75,7 +75,7 @@ enum class AttributeType {
 struct AttributeProto {
   std::string_view name;
   std::string_view reference;                     // name of the function attribute whose value this one takes
-  AttributeType type = AttributeType::Undefined;  // old files do not state it: then it is told from the field that is set
+  AttributeType type = AttributeType::Undefined;  // old files do not state it: then it follows from the field that is set
   float f = 0;
   int64_t i = 0;
   std::string_view s;

@@ -91,26 +91,10 @@ bool stays_inside(std::string_view path) {
 }  // namespace
 
 Result<DType> to_dtype(int64_t data_type) {
-  switch (data_type) {
-    case 1:
-    case 2:
-    case 3:
-    case 4:
-    case 5:
-    case 6:
-    case 7:
-    case 9:
-    case 10:
-    case 11:
-    case 12:
-    case 13:
-    case 16:
-    case 21:
-    case 22: return static_cast<DType>(data_type);  // DType uses the numbers of ONNX
-    default:
-      return unsupported("element type " + std::string(foreign_type_name(data_type)) + " (" + std::to_string(data_type) +
-                         ") is not supported");
-  }
+  static constexpr int64_t kOurs[] = {1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 16, 21, 22};
+  if (std::ranges::binary_search(kOurs, data_type)) return static_cast<DType>(data_type);  // DType uses the numbers of ONNX
+  return unsupported("element type " + std::string(foreign_type_name(data_type)) + " (" + std::to_string(data_type) +
+                     ") is not supported");
 }
 
 Result<TensorReader::Payload> TensorReader::external(const TensorProto& tensor, uint64_t wanted_bytes) {

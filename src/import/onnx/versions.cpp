@@ -161,7 +161,7 @@ Result<Layer::Outputs> batch_normalization_spatial(Layer& l) {
 // --- broadcasting
 
 bool has_one_element(const Shape& shape) {
-  return std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is_known() && d.value() == 1; });
+  return std::ranges::all_of(shape, [](const Dim& d) { return d == Dim(1); });
 }
 
 // Gives input `i` `count` trailing axes of extent 1.
@@ -221,19 +221,15 @@ void prelu(Layer& l) {
 // --- Resize and its ancestor
 
 // Opset 10 knew one rule: out(i) = in(i / scale), nearest truncating when growing and rounding up when shrinking.
-void set_old_resize_rules(Layer& l, const TensorData* scales) {
-  l.node.attributes.set("coordinate_transformation_mode", std::string("asymmetric"));
+void resize_10(Layer& l) {
+  const TensorData* scales = l.constant(1);
   std::vector<double> factors;
   if (scales && is_float(scales->dtype())) factors = to_doubles(scales->view());
   const bool shrinks = std::ranges::any_of(factors, [](double f) { return f < 1; }) &&
                        std::ranges::all_of(factors, [](double f) { return f <= 1; });
+  l.node.attributes.set("coordinate_transformation_mode", std::string("asymmetric"));
   l.node.attributes.set("nearest_mode", std::string(shrinks ? "ceil" : "floor"));
-}
-
-void resize_10(Layer& l) {
-  const TensorId scales = l.input(1);
-  set_old_resize_rules(l, l.constant(1));
-  l.node.inputs = {l.input(0), TensorId{}, scales};
+  l.node.inputs = {l.input(0), TensorId{}, l.input(1)};
 }
 
 Status upsample(Layer& l) {
@@ -243,7 +239,7 @@ Status upsample(Layer& l) {
   if (height && width) factors = {1.0, 1.0, *height, *width};
   if (factors) {
     std::vector<float> values(factors->begin(), factors->end());
-    l.set_input(1, l.add_constant("scales", TensorData::from<float>({static_cast<int64_t>(values.size())}, values)));
+    l.set_input(1, l.add_constant("scales", TensorData::from<float>({std::ssize(values)}, values)));
   }
   if (!l.has_input(1)) return invalid_model("scales are missing");
   l.node.op = "Resize";
@@ -362,8 +358,10 @@ Result<TensorId> crop(Layer& l, TensorId x) {
 // Written by ONNX Runtime into the standard domain: RMSNormalization under an older name.
 Status simplified_layer_normalization(Layer& l) {
   ORKNN_TRY(l.only_first_output());
-  return become<"RMSNormalization">(l);
+  become<"RMSNormalization">(l);
+  return {};
 }
+
 // Attributes that no longer say anything.
 template <OpName... Names>
 void drop(Layer& l) {

@@ -153,7 +153,7 @@ Status JsonReader::skip() {
 
 Status JsonReader::finish() {
   skip_space();
-  return at_ == text_.size() ? Status() : problem("text behind the end of the symbol");
+  return at_ == text_.size() ? Status() : problem("text after the end of the symbol");
 }
 
 }  // namespace orknn::importer::wire

@@ -42,7 +42,7 @@ bool take_sign(std::string_view& text) {
   return true;
 }
 
-// One escape; `at` stands behind the backslash and is moved behind the escape.
+// One escape; `at` stands after the backslash and is moved to what follows the escape.
 bool take_escape(std::string_view text, size_t& at, std::string& to) {
   if (at >= text.size()) return false;
   const char c = text[at++];
@@ -342,7 +342,7 @@ bool TextReader::next(TextField& field) {
         list_name_ = field.name;
       }
     } else if (!colon && peek() != '{' && peek() != '<') {
-      return fail("expected ':' or '{' behind '" + std::string(field.name) + "'");
+      return fail("expected ':' or '{' after '" + std::string(field.name) + "'");
     }
   }
   const bool in_list = !list_name_.empty();
