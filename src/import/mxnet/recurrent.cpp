@@ -1,7 +1,5 @@
 // The fused recurrent layer: several levels, one or two directions, all parameters in one vector (first every weight by level and
-// direction, then every bias).
-#include <algorithm>
-
+// direction, then every bias). And sequences of different length in one batch: masking, the last element, reversal.
 #include "import/mxnet/layer.h"
 
 namespace orknn::importer::mxnet {
@@ -45,7 +43,7 @@ class Recurrent {
   }
   int64_t parameter_count() const { return weight_count() + levels_ * directions_ * 2 * gates_ * hidden_; }
 
-  Status run(TensorId x, TensorId parameters, TensorId state, TensorId cell, TensorId lengths) {
+  std::vector<TensorId> run(TensorId x, TensorId parameters, TensorId state, TensorId cell, TensorId lengths) {
     std::vector<TensorId> last_states, last_cells;
     int64_t weight_at = 0, bias_at = weight_count();
     for (int64_t level = 0; level < levels_; ++level) {
@@ -74,10 +72,9 @@ class Recurrent {
       last_states.push_back(results[1]);
       if (mode_.op == "LSTM") last_cells.push_back(results[2]);
     }
-    l.set_output(0, x);
-    l.set_output(1, l.concat(last_states, 0));
-    if (!last_cells.empty()) l.set_output(2, l.concat(last_cells, 0));
-    return {};
+    std::vector<TensorId> results{x, l.concat(last_states, 0)};
+    if (!last_cells.empty()) results.push_back(l.concat(last_cells, 0));
+    return results;
   }
 
  private:
@@ -86,7 +83,7 @@ class Recurrent {
     const int64_t count = gates_ * hidden_ * width;
     TensorId part = l.reshape(l.slice(parameters, 0, at, at + count), {gates_, hidden_, width});
     at += count;
-    if (gates_ > 1) part = l.gather_rows(part, l.add_ints("gates", mode_.gates), 0);
+    if (gates_ > 1) part = l.gather(part, l.add_ints("gates", mode_.gates), 0);
     return l.reshape(part, {1, gates_ * hidden_, width});
   }
 
@@ -107,8 +104,7 @@ Result<TensorId> full_state(Layer& l, TensorId state, int64_t rows, int64_t batc
   return state;
 }
 
-Status rnn(Layer& l) {
-  ORKNN_TRY_ASSIGN(TensorId x, l.need(0));
+Result<std::vector<TensorId>> rnn(Layer& l, TensorId x) {
   const std::string name = l.text("mode", "");
   const Mode* mode = find_mode(name);
   if (!mode) return unsupported("unknown mode").expected("rnn_relu, rnn_tanh, lstm or gru").found(name);
@@ -137,15 +133,71 @@ Status rnn(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId cell, full_state(l, is_lstm ? l.input(3) : TensorId{}, levels * directions, dims[1], hidden));
   TensorId lengths;
   if (l.flag("use_sequence_length", false)) {
-    ORKNN_TRY_ASSIGN(lengths, l.need(is_lstm ? 4 : 3));
+    ORKNN_TRY_ASSIGN(lengths, l.operand(is_lstm ? 4 : 3));
     lengths = l.cast(lengths, DType::Int32);
   }
   return layer.run(x, parameters, state, cell, lengths);
 }
+
+// --- sequences of different length
+
+struct Sequence {
+  TensorId lengths;  // none: every sequence is full
+  Dims dims;
+  int64_t axis = 0;  // of time; the batch is the other of the first two
+};
+
+Result<Sequence> sequence_of(Layer& l, TensorId x) {
+  Sequence s;
+  ORKNN_TRY_ASSIGN(s.dims, l.need_dims(x, "to walk along time"));
+  s.axis = l.integer("axis", 0);
+  if (s.dims.size() < 2 || s.axis < 0 || s.axis > 1)
+    return unsupported("time must be axis 0 or 1 of data with a batch")
+        .found("axis " + std::to_string(s.axis) + " of " + to_string(s.dims));
+  if (l.flag("use_sequence_length", false)) {
+    ORKNN_TRY_ASSIGN(s.lengths, l.operand(1));
+    s.lengths = l.cast(s.lengths, DType::Int64);
+  }
+  return s;
+}
+
+// One value per sequence, along the axis of the batch.
+TensorId along_batch(Layer& l, TensorId values, const Sequence& s) {
+  std::vector<int64_t> shape(s.dims.size(), 1);
+  shape[static_cast<size_t>(1 - s.axis)] = -1;
+  return l.reshape(values, shape);
+}
+
+Result<TensorId> sequence_mask(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const Sequence s, sequence_of(l, x));
+  if (!s.lengths) return x;
+  const TensorId position = l.positions(s.dims[static_cast<size_t>(s.axis)], s.dims.size(), s.axis);
+  return l.where(l.binary("Less", position, along_batch(l, s.lengths, s)), x, l.scalar_like(x, l.number("value", 0.0)));
+}
+
+Result<TensorId> sequence_last(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const Sequence s, sequence_of(l, x));
+  Dims one_step = s.dims;
+  const int64_t length = std::exchange(one_step[static_cast<size_t>(s.axis)], 1);
+  if (!s.lengths) return l.gather(x, l.add_int_scalar("last", length - 1), s.axis);
+  const TensorId last = l.expand(along_batch(l, l.sub(s.lengths, 1.0), s), one_step);
+  return l.squeeze(l.gather_elements(x, last, s.axis), {s.axis});
+}
+
+Result<TensorId> sequence_reverse(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const Sequence s, sequence_of(l, x));
+  if (!s.lengths) return l.reverse(x, {s.axis});
+  return l.emit("ReverseSequence", {x, s.lengths}, {{"time_axis", s.axis}, {"batch_axis", 1 - s.axis}});
+}
 }  // namespace
 
-std::span<const Row> rnn_rows() {
-  static const Row rows[] = {{"RNN", rnn}};
+std::span<const Row> recurrent_rows() {
+  static const Row rows[] = {
+      {"RNN", rnn},
+      {"SequenceMask", sequence_mask},
+      {"SequenceLast", sequence_last},
+      {"SequenceReverse", sequence_reverse},
+  };
   return rows;
 }
 

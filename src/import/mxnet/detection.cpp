@@ -1,7 +1,6 @@
 // Detection: anchors, box decoding, suppression. Everything keeps fixed sizes: what is suppressed stays as rows of -1.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "import/mxnet/layer.h"
 
@@ -13,8 +12,7 @@ constexpr int64_t kMaxAnchors = int64_t{1} << 20;
 
 // --- anchors
 
-Status multibox_prior(Layer& l) {
-  ORKNN_TRY_ASSIGN(const TensorId x, l.need(0));
+Result<TensorId> multibox_prior(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const Dims in, l.need_dims(x, "to place anchors"));
   const std::vector<double> sizes = l.numbers("sizes", {1.0}), ratios = l.numbers("ratios", {1.0}),
                             offsets = l.numbers("offsets", {0.5, 0.5});
@@ -24,7 +22,7 @@ Status multibox_prior(Layer& l) {
         .expected("data [N,C,H,W], two steps and two offsets")
         .found(to_string(in));
   const int64_t height = in[2], width = in[3], per_place = static_cast<int64_t>(sizes.size() + ratios.size()) - 1;
-  if (!checked_element_count(std::vector<int64_t>{height, width, per_place}, kMaxAnchors))
+  if (!checked_element_count(Dims{height, width, per_place}, kMaxAnchors))
     return unsupported("so many anchors").found(to_string(in));
   if (steps[0] <= 0 || steps[1] <= 0) steps = {1.0 / static_cast<double>(height), 1.0 / static_cast<double>(width)};
   // Widths follow the picture's aspect since 0.12, the first ratio counts since 1.5.
@@ -45,34 +43,25 @@ Status multibox_prior(Layer& l) {
       for (double size : sizes) add(static_cast<float>(size), first);
       for (size_t k = 1; k < ratios.size(); ++k) add(static_cast<float>(sizes[0]), std::sqrt(static_cast<float>(ratios[k])));
     }
-  l.set_output(l.floats("anchors", {1, height * width * per_place, 4}, boxes));
-  return {};
+  return l.floats("anchors", {1, height * width * per_place, 4}, boxes);
 }
 
 // --- pieces
 
 // [batch, rows] indices pick rows of [batch, rows, columns].
 TensorId pick_rows(Layer& l, TensorId x, TensorId indices, int64_t batch, int64_t rows, int64_t columns) {
-  return l.emit("GatherElements", {x, l.expand(l.unsqueeze(indices, {2}), {batch, rows, columns})}, {{"axis", int64_t{1}}});
+  return l.gather_elements(x, l.expand(l.unsqueeze(indices, {2}), Dims{batch, rows, columns}), 1);
 }
-TensorId pick_values(Layer& l, TensorId x, TensorId indices) {
-  return l.emit("GatherElements", {x, indices}, {{"axis", int64_t{1}}});
-}
+TensorId pick_values(Layer& l, TensorId x, TensorId indices) { return l.gather_elements(x, indices, 1); }
 
-std::vector<TensorId> sorted(Layer& l, TensorId keys, int64_t count) {
+std::vector<TensorId> best_first(Layer& l, TensorId keys, int64_t count) {
   return l.emit_all("TopK", {keys, l.add_ints("k", {count})}, {{"axis", int64_t{1}}}, 2);
-}
-
-TensorId counting(Layer& l, int64_t count) {
-  std::vector<int64_t> values(static_cast<size_t>(count));
-  std::iota(values.begin(), values.end(), int64_t{0});
-  return l.reshape(l.add_ints("rows", values), {1, count});
 }
 
 // Indices that bring the marked rows of [batch, rows] to the front, in their order; then the others.
 TensorId front_order(Layer& l, TensorId mask, int64_t rows, int64_t count) {
-  const TensorId marked = l.binary("Mul", l.cast(mask, DType::Int64), l.add_int_scalar("rows_twice", 2 * rows));
-  return sorted(l, l.binary("Sub", marked, counting(l, rows)), count)[1];
+  const TensorId marked = l.mul(l.cast(mask, DType::Int64), l.add_int_scalar("rows_twice", 2 * rows));
+  return best_first(l, l.sub(marked, l.positions(rows, 2, 1)), count)[1];
 }
 
 TensorId column(Layer& l, TensorId boxes, int64_t i) { return l.slice(boxes, -1, i, i + 1); }
@@ -80,29 +69,27 @@ TensorId column(Layer& l, TensorId boxes, int64_t i) { return l.slice(boxes, -1,
 struct Centred {
   TensorId x, y, width, height;
 };
+Centred columns_of(Layer& l, TensorId boxes) {
+  return {column(l, boxes, 0), column(l, boxes, 1), column(l, boxes, 2), column(l, boxes, 3)};
+}
 Centred to_centres(Layer& l, TensorId corners) {
-  const TensorId left = column(l, corners, 0), top = column(l, corners, 1), right = column(l, corners, 2),
-                 bottom = column(l, corners, 3);
-  return {l.with_scalar("Mul", l.binary("Add", left, right), 0.5), l.with_scalar("Mul", l.binary("Add", top, bottom), 0.5),
-          l.binary("Sub", right, left), l.binary("Sub", bottom, top)};
+  const auto [left, top, right, bottom] = columns_of(l, corners);
+  return {l.mul(l.add(left, right), 0.5), l.mul(l.add(top, bottom), 0.5), l.sub(right, left), l.sub(bottom, top)};
 }
 TensorId to_corners(Layer& l, const Centred& c) {
-  const TensorId half_width = l.with_scalar("Mul", c.width, 0.5), half_height = l.with_scalar("Mul", c.height, 0.5);
-  return l.concat({l.binary("Sub", c.x, half_width), l.binary("Sub", c.y, half_height), l.binary("Add", c.x, half_width),
-                   l.binary("Add", c.y, half_height)},
-                  -1);
+  const TensorId half_width = l.mul(c.width, 0.5), half_height = l.mul(c.height, 0.5);
+  return l.concat({l.sub(c.x, half_width), l.sub(c.y, half_height), l.add(c.x, half_width), l.add(c.y, half_height)}, -1);
 }
 
 // Offsets, scaled by `factors`, applied to anchors.
 Centred decode(Layer& l, TensorId offsets, const Centred& anchors, const std::vector<double>& factors, double limit) {
-  const auto part = [&](int64_t i) { return l.with_scalar("Mul", column(l, offsets, i), factors[static_cast<size_t>(i)]); };
+  const auto part = [&](int64_t i) { return l.mul(column(l, offsets, i), factors[static_cast<size_t>(i)]); };
   const auto growth = [&](int64_t i) {
     const TensorId g = part(i);
     return l.unary("Exp", limit > 0 ? l.with_scalar("Min", g, limit) : g);
   };
-  return {l.binary("Add", l.binary("Mul", part(0), anchors.width), anchors.x),
-          l.binary("Add", l.binary("Mul", part(1), anchors.height), anchors.y), l.binary("Mul", growth(2), anchors.width),
-          l.binary("Mul", growth(3), anchors.height)};
+  return {l.add(l.mul(part(0), anchors.width), anchors.x), l.add(l.mul(part(1), anchors.height), anchors.y),
+          l.mul(growth(2), anchors.width), l.mul(growth(3), anchors.height)};
 }
 
 TensorId suppress(Layer& l, TensorId boxes, TensorId groups, TensorId candidates, double threshold, bool inclusive,
@@ -115,10 +102,7 @@ TensorId suppress(Layer& l, TensorId boxes, TensorId groups, TensorId candidates
 
 // Rows [class, score, left, top, right, bottom], best first; class -1 where a row is suppressed, -1 throughout where there is
 // none.
-Status multibox_detection(Layer& l) {
-  ORKNN_TRY_ASSIGN(const TensorId scores, l.need(0));
-  ORKNN_TRY_ASSIGN(const TensorId offsets, l.need(1));
-  ORKNN_TRY_ASSIGN(TensorId anchors, l.need(2));
+Result<TensorId> multibox_detection(Layer& l, TensorId scores, TensorId offsets, TensorId anchors) {
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(scores, "to count anchors"));
   if (dims.size() != 3 || dims[1] < 2 || dims[2] < 1)
     return shape_mismatch("class scores must be [batch, classes, anchors]")
@@ -137,7 +121,7 @@ Status multibox_detection(Layer& l) {
   const TensorId found = l.with_scalar("GreaterOrEqual", best, l.number("threshold", 0.01));
   anchors = l.reshape(anchors, {1, count, 4});
   TensorId boxes = to_corners(l, decode(l, l.reshape(offsets, {batch, count, 4}), to_centres(l, anchors), variances, 0));
-  if (l.flag("clip", true)) boxes = l.emit("Clip", {boxes, l.add_scalar("low", 0.0, dtype), l.add_scalar("high", 1.0, dtype)});
+  if (l.flag("clip", true)) boxes = l.clip(boxes, 0.0, 1.0);
 
   const auto rows_of = [&](TensorId ids, TensorId points, TensorId corners) {
     return l.concat({l.unsqueeze(ids, {2}), l.unsqueeze(points, {2}), corners}, 2);
@@ -147,24 +131,22 @@ Status multibox_detection(Layer& l) {
   const TensorId unsorted = rows_of(classes, best, boxes);
   if (!(overlap > 0) || overlap > 1) {
     const TensorId present = l.unsqueeze(pick_values(l, found, found_first), {2});
-    l.set_output(l.emit("Where", {present, pick_rows(l, unsorted, found_first, batch, count, 6), none}));
-    return {};
+    return l.where(present, pick_rows(l, unsorted, found_first, batch, count, 6), none);
   }
-  const auto order = sorted(l, l.emit("Where", {found, best, l.add_scalar("least", -2.0, dtype)}), count);
+  const auto order = best_first(l, l.where(found, best, l.add_scalar("least", -2.0, dtype)), count);
   const TensorId present = pick_values(l, found, order[1]), sorted_classes = pick_values(l, classes, order[1]),
                  sorted_boxes = pick_rows(l, boxes, order[1], batch, count, 4);
   const bool is_limited = limit > 0 && limit < count;
-  const TensorId within = is_limited ? l.binary("Less", counting(l, count), l.add_int_scalar("limit", limit)) : TensorId{};
+  const TensorId within = is_limited ? l.binary("Less", l.positions(count, 2, 1), l.add_int_scalar("limit", limit)) : TensorId{};
   const TensorId candidates = is_limited ? l.binary("And", present, within) : present;
   const TensorId kept =
       suppress(l, sorted_boxes, l.flag("force_suppress", false) ? TensorId{} : sorted_classes, candidates, overlap, true, 0);
-  TensorId rows = rows_of(l.emit("Where", {kept, sorted_classes, none}), order[0], sorted_boxes);
+  TensorId rows = rows_of(l.where(kept, sorted_classes, none), order[0], sorted_boxes);
   if (is_limited) {  // rows beyond the limit keep their place before sorting
-    const TensorId rest = pick_rows(l, rows_of(l.expand(none, {batch, count}), best, boxes), found_first, batch, count, 6);
-    rows = l.emit("Where", {l.unsqueeze(within, {2}), rows, rest});
+    const TensorId rest = pick_rows(l, rows_of(l.expand(none, Dims{batch, count}), best, boxes), found_first, batch, count, 6);
+    rows = l.where(l.unsqueeze(within, {2}), rows, rest);
   }
-  l.set_output(l.emit("Where", {l.unsqueeze(present, {2}), rows, none}));
-  return {};
+  return l.where(l.unsqueeze(present, {2}), rows, none);
 }
 
 // --- Faster R-CNN
@@ -187,10 +169,7 @@ std::vector<float> base_anchors(const std::vector<double>& ratios, const std::ve
 // Coordinate `i` of [batch, ...]-shaped image information, as [batch, 1, 1].
 TensorId image_value(Layer& l, TensorId info, int64_t i) { return l.unsqueeze(column(l, info, i), {2}); }
 
-Status proposal(Layer& l) {
-  ORKNN_TRY_ASSIGN(const TensorId scores, l.need(0));
-  ORKNN_TRY_ASSIGN(const TensorId offsets, l.need(1));
-  ORKNN_TRY_ASSIGN(const TensorId info, l.need(2));
+Result<std::vector<TensorId>> multi_proposal(Layer& l, TensorId scores, TensorId offsets, TensorId info) {
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(scores, "to place anchors"));
   const std::vector<double> ratios = l.numbers("ratios", {0.5, 1.0, 2.0}), scales = l.numbers("scales", {4.0, 8.0, 16.0, 32.0});
   const int64_t stride = l.integer("feature_stride", 16), anchors = static_cast<int64_t>(ratios.size() * scales.size());
@@ -201,9 +180,7 @@ Status proposal(Layer& l) {
   if (std::any_of(ratios.begin(), ratios.end(), [](double r) { return !(r > 0); }))
     return invalid_model("ratios must be positive");
   const int64_t batch = dims[0], height = dims[2], width = dims[3];
-  if (l.op() == "_contrib_Proposal" && batch != 1)
-    return unsupported("a batch of pictures").expected("1").found(std::to_string(batch));
-  const auto total = checked_element_count(std::vector<int64_t>{height, width, anchors}, kMaxAnchors);
+  const auto total = checked_element_count(Dims{height, width, anchors}, kMaxAnchors);
   if (!total || *total < 1) return unsupported("so many anchors").found(to_string(dims));
   const int64_t count = *total, before = l.integer("rpn_pre_nms_top_n", 6000),
                 tried = before > 0 ? std::min(before, count) : count, wanted = l.integer("rpn_post_nms_top_n", 300);
@@ -230,60 +207,62 @@ Status proposal(Layer& l) {
 
   TensorId corners;
   if (l.flag("iou_loss", false)) {
-    corners = l.binary("Add", boxes, deltas);
+    corners = l.add(boxes, deltas);
   } else {  // pixels count: a box from 0 to 9 is 10 wide
     Centred anchor = to_centres(l, boxes);
-    anchor.width = l.with_scalar("Add", anchor.width, 1.0);
-    anchor.height = l.with_scalar("Add", anchor.height, 1.0);
+    anchor.width = l.add(anchor.width, 1.0);
+    anchor.height = l.add(anchor.height, 1.0);
     Centred box = decode(l, deltas, anchor, {1, 1, 1, 1}, 0);
-    box.width = l.with_scalar("Sub", box.width, 1.0);
-    box.height = l.with_scalar("Sub", box.height, 1.0);
+    box.width = l.sub(box.width, 1.0);
+    box.height = l.sub(box.height, 1.0);
     corners = to_corners(l, box);
   }
   const TensorId picture =
       l.concat({column(l, info, 1), column(l, info, 0), column(l, info, 1), column(l, info, 0)}, -1);  // [batch, 4]
-  const TensorId border = l.unsqueeze(l.with_scalar("Sub", picture, 1.0), {1});
+  const TensorId border = l.unsqueeze(l.sub(picture, 1.0), {1});
   corners = l.with_scalar("Max", l.binary("Min", corners, border), 0.0);
 
   // Boxes in the padding of the feature map or smaller than allowed lose their score; the small ones grow as well.
-  const auto real = [&](int64_t i) {
-    return l.unary("Floor", l.with_scalar("Div", image_value(l, info, i), static_cast<double>(stride)));
-  };
+  const auto real = [&](int64_t i) { return l.unary("Floor", l.div(image_value(l, info, i), static_cast<double>(stride))); };
   const TensorId outside = l.binary("Or", l.binary("GreaterOrEqual", column(l, places, 0), real(0)),
                                     l.binary("GreaterOrEqual", column(l, places, 1), real(1)));
-  const TensorId least = l.with_scalar("Mul", image_value(l, info, 2), l.number("rpn_min_size", 16.0));
+  const TensorId least = l.mul(image_value(l, info, 2), l.number("rpn_min_size", 16.0));
   const auto too_small = [&](int64_t low, int64_t high) {
-    return l.binary("Less", l.with_scalar("Add", l.binary("Sub", column(l, corners, high), column(l, corners, low)), 1.0), least);
+    return l.binary("Less", l.add(l.sub(column(l, corners, high), column(l, corners, low)), 1.0), least);
   };
   const TensorId small = l.binary("Or", too_small(0, 2), too_small(1, 3));
   const TensorId sides = l.cast(l.floats("sides", {1, 1, 4}, std::vector<float>{-0.5f, -0.5f, 0.5f, 0.5f}), dtype);
-  corners = l.emit("Where", {small, l.binary("Add", corners, l.binary("Mul", sides, least)), corners});
-  const TensorId valued = l.reshape(
-      l.emit("Where", {l.binary("Or", outside, small), l.add_scalar("worthless", -1.0, dtype), points}), {batch, count});
+  corners = l.where(small, l.add(corners, l.mul(sides, least)), corners);
+  const TensorId valued =
+      l.reshape(l.where(l.binary("Or", outside, small), l.add_scalar("worthless", -1.0, dtype), points), {batch, count});
 
-  const auto order = sorted(l, valued, tried);
+  const auto order = best_first(l, valued, tried);
   const TensorId tried_boxes = pick_rows(l, corners, order[1], batch, tried, 4);
   const TensorId kept = suppress(l, tried_boxes, {}, {}, l.number("threshold", 0.7), false, 1.0);
   // The kept ones, again from the beginning when there are too few.
   const TensorId kept_first = front_order(l, kept, tried, tried);
   const TensorId kept_count = l.with_scalar("Min", l.reduce("ReduceSum", l.cast(kept, DType::Int64), {1}, true),
                                             static_cast<double>(std::min(wanted, tried)));
-  const TensorId turn = l.binary("Mod", l.expand(counting(l, wanted), {batch, wanted}), kept_count);
-  const TensorId chosen = pick_values(l, kept_first, turn);
+  const TensorId row = l.binary("Mod", l.expand(l.positions(wanted, 2, 1), Dims{batch, wanted}), kept_count);
+  const TensorId chosen = pick_values(l, kept_first, row);
   const TensorId result = pick_rows(l, tried_boxes, chosen, batch, wanted, 4);
   std::vector<float> pictures;
   for (int64_t b = 0; b < batch; ++b) pictures.push_back(static_cast<float>(b));
-  const TensorId owner = l.expand(l.cast(l.floats("pictures", {batch, 1, 1}, pictures), dtype), {batch, wanted, 1});
-  l.set_output(0, l.reshape(l.concat({owner, result}, 2), {batch * wanted, 5}));
-  l.set_output(1, l.reshape(pick_values(l, order[0], chosen), {batch * wanted, 1}));
-  return {};
+  const TensorId owner = l.expand(l.cast(l.floats("pictures", {batch, 1, 1}, pictures), dtype), Dims{batch, wanted, 1});
+  return std::vector{l.reshape(l.concat({owner, result}, 2), {batch * wanted, 5}),
+                     l.reshape(pick_values(l, order[0], chosen), {batch * wanted, 1})};
+}
+// The older operator, for one picture.
+Result<std::vector<TensorId>> proposal(Layer& l, TensorId scores, TensorId offsets, TensorId info) {
+  if (const auto dims = l.dims_of(scores); dims && !dims->empty() && (*dims)[0] != 1)
+    return unsupported("a batch of pictures").expected("1").found(std::to_string((*dims)[0]));
+  return multi_proposal(l, scores, offsets, info);
 }
 
 // --- boxes as data
 
-// Kept rows first, best first; -1 behind them.
-Status box_nms(Layer& l) {
-  ORKNN_TRY_ASSIGN(const TensorId x, l.need(0));
+// Kept rows first, best first; -1 after them.
+Result<TensorId> box_nms(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to sort boxes"));
   if (dims.size() < 2) return shape_mismatch("the data must be [..., boxes, values]").found(to_string(dims));
   const int64_t columns = dims.back(), count = dims[dims.size() - 2],
@@ -294,10 +273,7 @@ Status box_nms(Layer& l) {
     return invalid_model("coord_start, score_index or id_index lie outside of a row")
         .expected("less than " + std::to_string(columns));
   const int64_t tried = limit < 0 ? count : std::min(limit, count);
-  if (tried < 1) {
-    l.set_output(l.unary("Identity", x));
-    return {};
-  }
+  if (tried < 1) return x;
   const DType dtype = l.dtype_of(x);
   const TensorId rows = l.reshape(x, {batch, count, columns});
   const auto values_at = [&](int64_t i) { return l.reshape(column(l, rows, i), {batch, count}); };
@@ -311,13 +287,10 @@ Status box_nms(Layer& l) {
   }
   TensorId boxes = l.slice(rows, 2, at, at + 4);
   const std::string in_format = l.text("in_format", "corner"), out_format = l.text("out_format", "corner");
-  const auto corners_of = [&](TensorId b) {
-    return to_corners(l, {column(l, b, 0), column(l, b, 1), column(l, b, 2), column(l, b, 3)});
-  };
-  if (in_format == "center") boxes = corners_of(boxes);
+  if (in_format == "center") boxes = to_corners(l, columns_of(l, boxes));
 
   const double least = dtype == DType::Float16 ? -6e4 : -1e30;
-  const auto order = sorted(l, l.emit("Where", {valid, scores, l.add_scalar("least", least, dtype)}), tried);
+  const auto order = best_first(l, l.where(valid, scores, l.add_scalar("least", least, dtype)), tried);
   const TensorId kept =
       suppress(l, pick_rows(l, boxes, order[1], batch, tried, 4), classes ? pick_values(l, classes, order[1]) : TensorId{},
                pick_values(l, valid, order[1]), l.number("overlap_thresh", 0.5), false, 0);
@@ -330,68 +303,50 @@ Status box_nms(Layer& l) {
       const Centred c = to_centres(l, own);
       changed = l.concat({c.x, c.y, c.width, c.height}, -1);
     } else {
-      changed = corners_of(own);
+      changed = to_corners(l, columns_of(l, own));
     }
-    changed = l.emit("Where", {l.with_scalar("Less", column(l, own, 0), 0.0), own, changed});
+    changed = l.where(l.with_scalar("Less", column(l, own, 0), 0.0), own, changed);
     std::vector<TensorId> parts;
     if (at > 0) parts.push_back(l.slice(result, 2, 0, at));
     parts.push_back(changed);
     if (at + 4 < columns) parts.push_back(l.slice(result, 2, at + 4, INT64_MAX));
     result = l.concat(parts, 2);
   }
-  result = l.emit("Where", {l.unsqueeze(pick_values(l, kept, kept_first), {2}), result, l.add_scalar("none", -1.0, dtype)});
+  result = l.where(l.unsqueeze(pick_values(l, kept, kept_first), {2}), result, l.add_scalar("none", -1.0, dtype));
   if (tried < count)
     result = l.emit("Pad", {result, l.add_ints("pads", {0, 0, 0, 0, count - tried, 0}), l.add_scalar("none", -1.0, dtype)});
-  l.set_output(l.reshape(result, dims));
-  return {};
+  return l.reshape(result, dims);
 }
 
-Status box_iou(Layer& l) {
-  ORKNN_TRY_ASSIGN(TensorId a, l.need(0));
-  ORKNN_TRY_ASSIGN(TensorId b, l.need(1));
+Result<TensorId> box_iou(Layer& l, TensorId a, TensorId b) {
   ORKNN_TRY_ASSIGN(const Dims left, l.need_dims(a, "to compare boxes"));
   ORKNN_TRY_ASSIGN(const Dims right, l.need_dims(b, "to compare boxes"));
   if (left.size() < 2 || right.size() < 2 || left.back() != 4 || right.back() != 4)
     return shape_mismatch("boxes must be [..., 4]").found(to_string(left) + " and " + to_string(right));
   if (l.text("format", "corner") == "center") {
-    const auto corners_of = [&](TensorId x) {
-      return to_corners(l, {column(l, x, 0), column(l, x, 1), column(l, x, 2), column(l, x, 3)});
-    };
-    a = corners_of(a);
-    b = corners_of(b);
+    a = to_corners(l, columns_of(l, a));
+    b = to_corners(l, columns_of(l, b));
   }
   a = l.reshape(a, {-1, 1, 4});
   b = l.reshape(b, {1, -1, 4});
-  const auto side = [&](TensorId x, int64_t i) {
-    return l.with_scalar("Max", l.binary("Sub", column(l, x, i + 2), column(l, x, i)), 0.0);
-  };
+  const auto length = [&](TensorId from, TensorId to) { return l.with_scalar("Max", l.sub(to, from), 0.0); };
+  const auto side = [&](TensorId x, int64_t i) { return length(column(l, x, i), column(l, x, i + 2)); };
   const auto shared_side = [&](int64_t i) {
-    return l.with_scalar("Max",
-                         l.binary("Sub", l.binary("Min", column(l, a, i + 2), column(l, b, i + 2)),
-                                  l.binary("Max", column(l, a, i), column(l, b, i))),
-                         0.0);
+    return length(l.binary("Max", column(l, a, i), column(l, b, i)), l.binary("Min", column(l, a, i + 2), column(l, b, i + 2)));
   };
-  const TensorId shared = l.binary("Mul", shared_side(0), shared_side(1)),
-                 areas = l.binary("Add", l.binary("Mul", side(a, 0), side(a, 1)), l.binary("Mul", side(b, 0), side(b, 1)));
-  const TensorId zero = l.add_scalar("zero", 0.0, l.dtype_of(a));
-  const TensorId overlap =
-      l.emit("Where", {l.binary("Greater", shared, zero), l.binary("Div", shared, l.binary("Sub", areas, shared)), zero});
+  const TensorId shared = l.mul(shared_side(0), shared_side(1)),
+                 areas = l.add(l.mul(side(a, 0), side(a, 1)), l.mul(side(b, 0), side(b, 1)));
+  const TensorId zero = l.scalar_like(a, 0.0);
+  const TensorId overlap = l.where(l.binary("Greater", shared, zero), l.div(shared, l.sub(areas, shared)), zero);
   Dims shape(left.begin(), left.end() - 1);
   shape.insert(shape.end(), right.begin(), right.end() - 1);
-  l.set_output(l.reshape(overlap, shape));
-  return {};
+  return l.reshape(overlap, shape);
 }
 
-Status box_decode(Layer& l) {
-  ORKNN_TRY_ASSIGN(const TensorId x, l.need(0));
-  ORKNN_TRY_ASSIGN(const TensorId anchors, l.need(1));
-  const Centred centres = l.text("format", "center") == "corner" ? to_centres(l, anchors)
-                                                                 : Centred{column(l, anchors, 0), column(l, anchors, 1),
-                                                                           column(l, anchors, 2), column(l, anchors, 3)};
-  l.set_output(to_corners(
-      l, decode(l, x, centres, {l.number("std0", 1.0), l.number("std1", 1.0), l.number("std2", 1.0), l.number("std3", 1.0)},
-                l.number("clip", -1.0))));
-  return {};
+TensorId box_decode(Layer& l, TensorId x, TensorId anchors) {
+  const Centred centres = l.text("format", "center") == "corner" ? to_centres(l, anchors) : columns_of(l, anchors);
+  const std::vector<double> factors{l.number("std0", 1.0), l.number("std1", 1.0), l.number("std2", 1.0), l.number("std3", 1.0)};
+  return to_corners(l, decode(l, x, centres, factors, l.number("clip", -1.0)));
 }
 
 Status matching(Layer&) {
@@ -400,7 +355,7 @@ Status matching(Layer&) {
 }
 }  // namespace
 
-std::span<const Row> detect_rows() {
+std::span<const Row> detection_rows() {
   static const Row rows[] = {
       {"_contrib_MultiBoxPrior", multibox_prior},
       {"MultiBoxPrior", multibox_prior},
@@ -408,8 +363,8 @@ std::span<const Row> detect_rows() {
       {"MultiBoxDetection", multibox_detection},
       {"_contrib_Proposal", proposal},
       {"Proposal", proposal},
-      {"_contrib_MultiProposal", proposal},
-      {"MultiProposal", proposal},
+      {"_contrib_MultiProposal", multi_proposal},
+      {"MultiProposal", multi_proposal},
       {"_contrib_box_nms", box_nms},
       {"_contrib_box_non_maximum_suppression", box_nms},
       {"_contrib_box_iou", box_iou},

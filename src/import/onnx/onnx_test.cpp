@@ -26,7 +26,7 @@ Message one_node(int64_t opset, const Message& n, const std::vector<std::vector<
 
 // --- old opsets
 
-TEST(OnnxUpgrade, BroadcastAlongAxis) {
+TEST(OnnxVersions, BroadcastAlongAxis) {
   const Message m = one_node(6, node("Add", {"x", "y"}, {"out"}, {attribute_int("broadcast", 1), attribute_int("axis", 1)}),
                              {{"1", "2", "2"}, {"2"}});
   EXPECT_EQ(run(m, {floats({1, 2, 2}, {1, 2, 3, 4}), floats({2}, {10, 20})})[0], (Values{11, 12, 23, 24}));
@@ -38,14 +38,14 @@ TEST(OnnxUpgrade, BroadcastAlongAxis) {
   EXPECT_TRUE(contains(error_of(bad), "test.onnx: import: node 'sum' (Add)")) << error_of(bad);
 }
 
-TEST(OnnxUpgrade, SoftmaxOverAllAxesFromOne) {
+TEST(OnnxVersions, SoftmaxOverAllAxesFromOne) {
   const Message m = one_node(11, node("Softmax", {"x"}, {"out"}), {{"1", "2", "2"}});
   EXPECT_EQ(run(m, {floats({1, 2, 2}, {3, 3, 3, 3})})[0], (Values{0.25, 0.25, 0.25, 0.25}));
   const Message now = one_node(13, node("Softmax", {"x"}, {"out"}), {{"1", "2", "2"}});
   EXPECT_EQ(run(now, {floats({1, 2, 2}, {3, 3, 3, 3})})[0], (Values{0.5, 0.5, 0.5, 0.5}));
 }
 
-TEST(OnnxUpgrade, AttributesBecomeInputs) {
+TEST(OnnxVersions, AttributesBecomeInputs) {
   const std::vector<float> six{1, 2, 3, 4, 5, 6};
   const auto x = floats({2, 3}, six);
   const std::vector<std::vector<std::string>> shape{{"2", "3"}};
@@ -94,7 +94,7 @@ TEST(OnnxUpgrade, AttributesBecomeInputs) {
   EXPECT_EQ(ir::to_string(*imported->graph.tensor(imported->graph.outputs()[0]).shape), "[1,2,3,1]");
 }
 
-TEST(OnnxUpgrade, OtherFormsOfTheirTime) {
+TEST(OnnxVersions, OtherFormsOfTheirTime) {
   const auto x = floats({2}, {1.5f, -2});
   EXPECT_EQ(run(one_node(5, node("Cast", {"x"}, {"out"}, {attribute_string("to", "INT32")}), {{"2"}}), {x})[0], (Values{1, -2}));
   EXPECT_EQ(run(one_node(3, node("Concat", {"x", "y"}, {"out"}), {{"1", "2"}, {"1", "1"}}),
@@ -125,19 +125,19 @@ TEST(OnnxUpgrade, OtherFormsOfTheirTime) {
   EXPECT_EQ(run(scaler, {floats({1, 2, 1, 1}, {3, 4})})[0], (Values{7, 18}));
 }
 
-TEST(OnnxUpgrade, OptionalTensorsAreTensors) {
+TEST(OnnxVersions, OptionalTensorsAreTensors) {
   const auto x = floats({1}, {4});
   EXPECT_EQ(run(one_node(18, node("OptionalGetElement", {"x"}, {"out"}), {{"1"}}), {x})[0], Values{4});
   EXPECT_EQ(run(one_node(18, node("OptionalHasElement", {"x"}, {"out"}), {{"1"}}), {x})[0], Values{1});
   EXPECT_EQ(run(one_node(18, node("OptionalHasElement", {""}, {"out"}), {{"1"}}), {x})[0], Values{0});
 }
 
-TEST(OnnxUpgrade, SlopePerChannel) {
+TEST(OnnxVersions, SlopePerChannel) {
   const Message m = one_node(6, node("PRelu", {"x", "s"}, {"out"}), {{"1", "2", "1", "2"}}, {float_tensor("s", {2}, {2, 3})});
   EXPECT_EQ(run(m, {floats({1, 2, 1, 2}, {-1, -1, -1, 1})})[0], (Values{-2, -2, -3, 1}));
 }
 
-TEST(OnnxUpgrade, UpsampleIsResize) {
+TEST(OnnxVersions, UpsampleIsResize) {
   const auto x = floats({1, 1, 1, 2}, {1, 2});
   const Values wanted{1, 1, 2, 2};
   EXPECT_EQ(
@@ -157,14 +157,14 @@ TEST(OnnxUpgrade, UpsampleIsResize) {
       (Values{1, 1.5, 2, 2}));
 }
 
-TEST(OnnxUpgrade, GroupNormalizationPerGroup) {
+TEST(OnnxVersions, GroupNormalizationPerGroup) {
   const Message m = one_node(
       18, node("GroupNormalization", {"x", "s", "b"}, {"out"}, {attribute_int("num_groups", 2), attribute_float("epsilon", 0)}),
       {{"1", "4", "2"}}, {float_tensor("s", {2}, {1, 10}), float_tensor("b", {2}, {0, 5})});
   EXPECT_EQ(run(m, {floats({1, 4, 2}, {-1, 1, -1, 1, -1, 1, -1, 1})})[0], (Values{-1, 1, -1, 1, -5, 15, -5, 15}));
 }
 
-TEST(OnnxUpgrade, ScanWithBatchAxis) {
+TEST(OnnxVersions, ScanWithBatchAxis) {
   const Message body = graph({.nodes = {node("Add", {"sum", "next"}, {"sum_out"}), node("Identity", {"sum_out"}, {"scan"})},
                               .initializers = {},
                               .inputs = {value_info("sum", kFloat, {"1"}), value_info("next", kFloat, {"1"})},
@@ -177,7 +177,7 @@ TEST(OnnxUpgrade, ScanWithBatchAxis) {
   EXPECT_EQ(out[1], (Values{1, 3, 6, 104, 109, 115}));
 }
 
-TEST(OnnxUpgrade, NoOpsetIsTheFirst) {
+TEST(OnnxVersions, NoOpsetIsTheFirst) {
   const Message m = model(graph({.nodes = {node("Clip", {"x"}, {"out"}, {attribute_float("max", 1)})},
                                  .initializers = {},
                                  .inputs = {value_info("x", kFloat, {"1"})},
