@@ -8,9 +8,6 @@ namespace orknn::importer::caffe {
 using namespace ir;
 
 namespace {
-// Numbers made up for a description without weights: more than any network that fits on the chips has.
-constexpr int64_t kMaxInvented = int64_t{1} << 29;
-
 // Weights of a deconvolution that enlarges bilinearly: each plane is the product of two tents.
 TensorData bilinear(const Dims& dims) {
   TensorData data = TensorData::allocate(DType::Float32, dims);
@@ -77,24 +74,14 @@ const Blob* Layer::stored(size_t i) const {
   return i < blob_count() ? &build_.weights.find(description_.name)->second[i] : nullptr;
 }
 
-Status Build::allow(std::span<const int64_t> dims) {
-  ORKNN_TRY_ASSIGN(const int64_t count, checked_element_count(dims, kMaxInvented));
-  invented += count;
-  if (invented > kMaxInvented)
-    return invalid_model("the description asks for too many values that are not in the file")
-        .expected("at most " + std::to_string(kMaxInvented))
-        .found(std::to_string(invented));
-  return {};
-}
-
 Result<TensorId> Layer::uniform(std::string_view role, Dims dims, double value) {
-  ORKNN_TRY(build_.allow(dims));
+  ORKNN_TRY(build_.invented.add(dims));
   return add_constant(role, uniform_data(std::move(dims), value));
 }
 
 // Values the network starts its training with, as far as they are of any use.
 Result<TensorData> Layer::initial_value(const BlobSpec& spec) {
-  ORKNN_TRY(build_.allow(spec.dims));
+  ORKNN_TRY(build_.invented.add(spec.dims));
   const Parameters filler(spec.filler ? *spec.filler : Message::empty(), problem_);
   const std::string type = filler.is_empty() ? "" : filler.text("type", "constant");
   const double value = filler.number("value", 0);

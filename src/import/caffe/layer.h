@@ -28,11 +28,8 @@ struct Build {
   Weights weights;
   bool has_weights = false;
   std::unordered_map<std::string, ir::TensorId> shared;  // blobs that go by a name of their own
-  int64_t invented = 0;                                  // values made up so far
-  bool has_random = false;                               // weights among them
-
-  // Counts values that are about to be made up; refuses more than a network can need.
-  Status allow(std::span<const int64_t> dims);
+  InventedValues invented;
+  bool has_random = false;  // weights among the invented values
 };
 
 class Layer : public Emitter {

@@ -256,7 +256,7 @@ Result<Survey> survey(const Source& source) {
   const auto port = input_of(net);
   result.inputs = {{"data", DType::Float32, port ? port->shape : std::nullopt}};
   const auto is_detection = [](const Section& s) {
-    return s.type == "yolo" || s.type == "region" || s.type == "detection" || s.type == "Gaussian_yolo";
+    return std::ranges::any_of(detection_rows(), [&](const Row& row) { return row.op == s.type; });
   };
   for (size_t i = 1; i < description.layers.size(); ++i)
     if (is_detection(description.layers[i]))

@@ -6,8 +6,6 @@
 
 namespace orknn::importer::darknet {
 namespace {
-// Numbers made up for a description without weights: more than any network that fits on the chips has.
-constexpr int64_t kMaxInvented = int64_t{1} << 29;
 constexpr int32_t kForkRevision = 5;  // the AlexeyAB fork writes version 0.2.5, the original 0.2.0
 
 int32_t int_at(std::span<const std::byte> bytes, size_t offset) {
@@ -80,12 +78,7 @@ Result<ir::TensorData> Weights::take(std::string_view name, ir::Dims dims, Fill 
 }
 
 Result<ir::TensorData> Weights::invent(std::string_view name, ir::Dims dims, Fill fill, int64_t fan_in) {
-  ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(dims, kMaxInvented));
-  invented_ += count;
-  if (invented_ > kMaxInvented)
-    return invalid_model("the description asks for too many weights")
-        .expected("at most " + std::to_string(kMaxInvented))
-        .found(std::to_string(invented_));
+  ORKNN_TRY(invented_.add(dims));
   return filled(name, std::move(dims), fill, fan_in);
 }
 

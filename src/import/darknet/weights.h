@@ -38,7 +38,8 @@ class Weights {
   std::span<const std::byte> rest_;
   std::shared_ptr<const void> keeper_;
   bool has_file_ = false, fork_ = true, transposed_ = false;
-  int64_t taken_ = 0, invented_ = 0;
+  int64_t taken_ = 0;
+  InventedValues invented_;
   std::string first_not_finite_;
 };
 

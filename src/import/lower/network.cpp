@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kMaxReported = 100;
 // No network is fed more; beyond that a size is taken for a mistake.
 constexpr int64_t kMaxInputElements = int64_t{1} << 34;
+constexpr int64_t kMaxInvented = int64_t{1} << 29;
 }  // namespace
 
 Result<LayerPlan> plan_layers(std::span<const LayerNames> layers, std::span<const std::string_view> outputs,
@@ -246,6 +247,15 @@ TensorData filled(std::string_view name, Dims dims, Fill fill, int64_t fan_in) {
   TensorData value = TensorData::allocate(DType::Float32, std::move(dims));
   std::fill_n(static_cast<float*>(value.mutable_data()), value.count(), fill == Fill::Ones ? 1.0f : 0.0f);
   return value;
+}
+
+Status InventedValues::add(std::span<const int64_t> dims) {
+  ORKNN_TRY_ASSIGN(const int64_t count, checked_element_count(dims, kMaxInvented));
+  count_ += count;
+  if (count_ <= kMaxInvented) return {};
+  return invalid_model("the description asks for too many values that are not in the file")
+      .expected("at most " + std::to_string(kMaxInvented))
+      .found(std::to_string(count_));
 }
 
 }  // namespace orknn::importer

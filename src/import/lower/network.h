@@ -100,5 +100,14 @@ ir::TensorData random_weights(std::string_view name, ir::Dims dims, int64_t fan_
 // What a parameter without a value is filled with.
 enum class Fill { Random, Zeros, Ones };
 ir::TensorData filled(std::string_view name, ir::Dims dims, Fill fill, int64_t fan_in);
+// How many values were made up for a description: a few bytes of it could ask for very many.
+class InventedValues {
+ public:
+  // Counts those about to be made up; refuses more than any network that fits on the chips has.
+  Status add(std::span<const int64_t> dims);
+
+ private:
+  int64_t count_ = 0;
+};
 
 }  // namespace orknn::importer
