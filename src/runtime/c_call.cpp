@@ -38,13 +38,23 @@ void begin_call() {
   error_text.clear();
 }
 
-int fail(int code, const char* function, const std::string& text) {
-  error_text = std::string(function) + ": " + text;
-  log(LogLevel::Error, function, text + " (" + std::to_string(code) + ")");
+int fail(int code, const char* function, std::string_view text) noexcept {
+  try {
+    error_text = std::string(function) + ": " + std::string(text);
+    log(LogLevel::Error, function, std::string(text) + " (" + std::to_string(code) + ")");
+  } catch (...) {  // a C function returns its code whatever happens
+  }
   return code;
 }
 
-int fail(const char* function, const Status& status) { return fail(rknn_code(status.code()), function, status.to_string()); }
+int fail(const char* function, const Status& status) noexcept {
+  const int code = rknn_code(status.code());
+  try {
+    return fail(code, function, status.to_string());
+  } catch (...) {
+    return code;
+  }
+}
 
 int not_yet(const char* function) { return fail(RKNN_ERR_FAIL, function, "this function is not available yet in OpenRKNN"); }
 

@@ -11,6 +11,7 @@
 
 #include <new>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 
@@ -18,9 +19,9 @@ namespace orknn::runtime {
 
 // Sets up logging at the first call, and forgets the thread's last error.
 void begin_call();
-// Logs one E line, keeps the text for orknn_last_error, returns `code`.
-int fail(int code, const char* function, const std::string& text);
-int fail(const char* function, const Status& status);
+// Logs one E line, keeps the text for orknn_last_error, returns `code`. Where there is no memory for the text, there is none.
+int fail(int code, const char* function, std::string_view text) noexcept;
+int fail(const char* function, const Status& status) noexcept;
 // For functions that belong to a later stage of the project.
 int not_yet(const char* function);
 const std::string& last_error();
@@ -28,8 +29,8 @@ const std::string& last_error();
 // Runs the body of a C function.
 template <class Body>
 int c_call(const char* function, Body body) {
-  begin_call();
   try {
+    begin_call();
     return body();
   } catch (const std::bad_alloc&) {
     return fail(RKNN_ERR_MALLOC_FAIL, function, "memory ran out");

@@ -49,7 +49,7 @@ void copy_text(char (&to)[N], std::string_view text) {
   std::memcpy(to, text.data(), std::min(text.size(), N - 1));
 }
 
-// The number behind an enum of the caller's, which need not be one of its members.
+// The value of an enum of the caller's, which need not be one of its members.
 template <class Enum>
 uint32_t number(const Enum& value) {
   return std::bit_cast<uint32_t>(value);
@@ -129,8 +129,9 @@ int init(rknn_context* context, void* model, uint32_t size, uint32_t flag, rknn_
 
 // --- query
 
+// Lets `fill` write to the caller's struct, when it is large enough.
 template <class T, class Fill>
-int answer(void* info, uint32_t size, Fill fill) {
+int fill_info(void* info, uint32_t size, Fill fill) {
   if (size < sizeof(T))
     return fail(RKNN_ERR_PARAM_INVALID, "rknn_query",
                 "info is too small: " + std::to_string(size) + " bytes, " + std::to_string(sizeof(T)) + " are needed");
@@ -139,7 +140,7 @@ int answer(void* info, uint32_t size, Fill fill) {
 
 // `current`: under the chosen shapes instead of the first, largest ones.
 int query_attr(const Context& context, bool is_input, AttrView view, void* info, uint32_t size, bool current = false) {
-  return answer<rknn_tensor_attr>(info, size, [&](rknn_tensor_attr& attr) {
+  return fill_info<rknn_tensor_attr>(info, size, [&](rknn_tensor_attr& attr) {
     const Session& session = *context.session;
     if (current && !has_shape_sets(session.model()))
       return fail(RKNN_ERR_MODEL_INVALID, "rknn_query", "the model has static shapes, use the other queries");
@@ -161,7 +162,7 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
   const Session& session = *context.session;
   switch (command) {
     case RKNN_QUERY_IN_OUT_NUM:
-      return answer<rknn_input_output_num>(info, size, [&](rknn_input_output_num& n) {
+      return fill_info<rknn_input_output_num>(info, size, [&](rknn_input_output_num& n) {
         n = {static_cast<uint32_t>(session.inputs().size()), static_cast<uint32_t>(session.outputs().size())};
         return RKNN_SUCC;
       });
@@ -172,7 +173,7 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
     case RKNN_QUERY_NATIVE_NHWC_INPUT_ATTR: return query_attr(context, true, AttrView::NativeNhwc, info, size);
     case RKNN_QUERY_NATIVE_NHWC_OUTPUT_ATTR: return query_attr(context, false, AttrView::NativeNhwc, info, size);
     case RKNN_QUERY_PERF_DETAIL:
-      return answer<rknn_perf_detail>(info, size, [&](rknn_perf_detail& d) {
+      return fill_info<rknn_perf_detail>(info, size, [&](rknn_perf_detail& d) {
         if (context.is_dry()) return fail(RKNN_ERR_FAIL, kName, "a context for model information has nothing to report");
         context.report = (context.flags & RKNN_FLAG_COLLECT_PERF_MASK) && session.has_run()
                              ? perf_table(session.model(), context.cores, sram_of(context))
@@ -181,7 +182,7 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
         return RKNN_SUCC;
       });
     case RKNN_QUERY_PERF_RUN:
-      return answer<rknn_perf_run>(info, size, [&](rknn_perf_run& r) {
+      return fill_info<rknn_perf_run>(info, size, [&](rknn_perf_run& r) {
         if (context.is_dry()) return fail(RKNN_ERR_FAIL, kName, "a context for model information does not run");
         // The time on the chip. How long this machine took says nothing about it, so an unknown time is an error.
         const std::optional<double> predicted = predicted_microseconds(session.model(), context.cores, sram_of(context));
@@ -190,13 +191,13 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
         return RKNN_SUCC;
       });
     case RKNN_QUERY_SDK_VERSION:
-      return answer<rknn_sdk_version>(info, size, [&](rknn_sdk_version& v) {
+      return fill_info<rknn_sdk_version>(info, size, [&](rknn_sdk_version& v) {
         copy_text(v.api_version, api_version());
         copy_text(v.drv_version, kDriverVersion);
         return RKNN_SUCC;
       });
     case RKNN_QUERY_MEM_SIZE:
-      return answer<rknn_mem_size>(info, size, [&](rknn_mem_size& m) {
+      return fill_info<rknn_mem_size>(info, size, [&](rknn_mem_size& m) {
         const MemorySizes sizes = session.memory();
         std::memset(&m, 0, sizeof m);
         m.total_weight_size = saturate(sizes.weight_bytes);
@@ -210,16 +211,16 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
         return RKNN_SUCC;
       });
     case RKNN_QUERY_CUSTOM_STRING:
-      return answer<rknn_custom_string>(info, size, [&](rknn_custom_string& s) {
+      return fill_info<rknn_custom_string>(info, size, [&](rknn_custom_string& s) {
         copy_text(s.string, session.model().custom_string);
         return RKNN_SUCC;
       });
     case RKNN_QUERY_DEVICE_MEM_INFO:
-      return answer<rknn_tensor_mem>(info, size, [&](rknn_tensor_mem&) {
+      return fill_info<rknn_tensor_mem>(info, size, [&](rknn_tensor_mem&) {
         return fail(RKNN_ERR_FAIL, kName, "device memory is not available yet in OpenRKNN");
       });
     case RKNN_QUERY_INPUT_DYNAMIC_RANGE:
-      return answer<rknn_input_range>(info, size, [&](rknn_input_range& range) {
+      return fill_info<rknn_input_range>(info, size, [&](rknn_input_range& range) {
         if (!has_shape_sets(session.model()))
           return fail(RKNN_ERR_MODEL_INVALID, kName, "the model has static shapes, there is no range");
         if (range.index >= session.inputs().size())
@@ -415,17 +416,24 @@ int outputs_get(Context& context, uint32_t count, rknn_output* outputs, rknn_out
                   "output '" + port.name + "': size is " + std::to_string(outputs[i].size) + " bytes, " +
                       std::to_string(plans[i].bytes) + " are needed");
   }
-  std::vector<std::unique_ptr<std::byte[]>> fresh(count);
-  for (uint32_t i = 0; i < count; ++i)
-    if (!outputs[i].is_prealloc) fresh[i].reset(new std::byte[std::max<uint64_t>(plans[i].bytes, 1)]);
+  // Whatever may run out of memory comes first: until then the caller's structs are as they were.
+  std::vector<void*> to(count);
+  decltype(context.buffers) fresh;
   for (uint32_t i = 0; i < count; ++i) {
-    if (fresh[i]) {
-      outputs[i].buf = fresh[i].get();
-      context.buffers.emplace(outputs[i].buf, std::move(fresh[i]));
+    to[i] = outputs[i].buf;
+    if (!outputs[i].is_prealloc) {
+      auto buffer = std::make_unique_for_overwrite<std::byte[]>(std::max<uint64_t>(plans[i].bytes, 1));
+      to[i] = buffer.get();
+      fresh.emplace(to[i], std::move(buffer));
     }
+    session.read_output(plans[i].index, plans[i].dtype, to[i]);
+  }
+  context.buffers.reserve(context.buffers.size() + count);
+  context.buffers.merge(fresh);
+  for (uint32_t i = 0; i < count; ++i) {
+    outputs[i].buf = to[i];
     outputs[i].index = plans[i].index;
     outputs[i].size = static_cast<uint32_t>(plans[i].bytes);
-    session.read_output(plans[i].index, plans[i].dtype, outputs[i].buf);
   }
   if (extend) extend->frame_id = context.frame;
   return RKNN_SUCC;

@@ -1,5 +1,6 @@
 #include "sim/executor.h"
 
+#include <atomic>
 #include <cstring>
 #include <mutex>
 
@@ -50,9 +51,9 @@ struct Executor::Plan {
     std::vector<DType> output_types;
     std::vector<OperandFacts> inputs, outputs;  // filled for fast kernels
     const Kernel* kernel = nullptr;
-    std::once_flag prepared;
-    std::unique_ptr<const KernelState> state;
-    Status prepare_status;
+    std::mutex preparing;
+    std::atomic<bool> prepared{false};
+    std::unique_ptr<const KernelState> state;  // constant once `prepared`
   };
   const Program* program = nullptr;
   const OpSet* ops = nullptr;
@@ -61,6 +62,8 @@ struct Executor::Plan {
   std::vector<uint32_t> readers;          // per tensor, graph outputs included
 
   Status infer_and_choose();
+  // Lets the kernel of a step prepare itself, unless that is done. A failure is that of this run: the next one tries again.
+  static Status prepare(Step& step, ThreadPool& pool);
 };
 
 // Compares every stated shape with the shape rules and picks kernels. A kernel that relies on a shape ahead of time only
@@ -126,6 +129,18 @@ Status Executor::Plan::infer_and_choose() {
                            std::any_of(step.outputs.begin(), step.outputs.end(), is_empty);
     if (tail_fits && !any_empty) step.kernel = find_kernel({n, *step.def, step.inputs, step.outputs});
   }
+  return {};
+}
+
+Status Executor::Plan::prepare(Step& step, ThreadPool& pool) {
+  if (!step.kernel->prepare || step.prepared.load(std::memory_order_acquire)) return {};
+  const std::lock_guard lock(step.preparing);
+  if (step.prepared.load(std::memory_order_relaxed)) return {};
+  ORKNN_TRY_ASSIGN(step.state, step.kernel->prepare({*step.node, *step.def, step.inputs, step.outputs}, pool));
+  // Packed weights would count twice; what is looked at again comes back from the file.
+  for (const OperandFacts& input : step.inputs)
+    if (input.constant) release_mapped_pages({static_cast<const std::byte*>(input.constant->data()), input.constant->bytes()});
+  step.prepared.store(true, std::memory_order_release);
   return {};
 }
 
@@ -224,28 +239,14 @@ class PlannedKernelContext final : public KernelContext {
 }  // namespace
 
 Status Executor::State::run_step(size_t index) {
-  Plan::Step& step = const_cast<Plan&>(plan).steps[index];  // only the once-guarded preparation changes
+  Plan::Step& step = const_cast<Plan&>(plan).steps[index];  // only its preparation changes, which is guarded
   const Node& n = *step.node;
   if (!step.def) return unsupported("operator is not known to the runtime");
   if (!step.kernel) {
     PlannedContext context(n, *step.def, *plan.ops, pool, *this);
     return ops::run_node(n, *step.def, context, step.output_types);
   }
-  if (step.kernel->prepare) {
-    std::call_once(step.prepared, [&] {
-      auto state = step.kernel->prepare({n, *step.def, step.inputs, step.outputs}, pool);
-      if (!state) {
-        step.prepare_status = state.status();
-        return;
-      }
-      step.state = std::move(*state);
-      for (const OperandFacts& input :
-           step.inputs)  // packed weights would count twice; what is looked at again comes back from the file
-        if (input.constant)
-          release_mapped_pages({static_cast<const std::byte*>(input.constant->data()), input.constant->bytes()});
-    });
-    if (!step.prepare_status) return step.prepare_status;
-  }
+  ORKNN_TRY(Plan::prepare(step, pool));
   input_views.clear();
   output_views.clear();
   for (TensorId t : n.inputs) input_views.push_back(t ? view(t) : TensorView{});
@@ -360,6 +361,9 @@ Status Executor::run(std::span<const TensorView> inputs, const RunHooks& hooks) 
   } catch (const std::bad_alloc&) {
     s.results.clear();
     return Status::error(Code::OutOfMemory, "memory ran out while the model was running");
+  } catch (const std::exception& e) {
+    s.results.clear();
+    return internal_error(std::string("a kernel failed: ") + e.what());
   }
   return {};
 }
