@@ -16,7 +16,7 @@ inline constexpr std::string_view kMagic = "RKNN";
 inline constexpr uint64_t kContainerVersion = 6;
 inline constexpr size_t kHeaderBytes = 64;
 
-// Our own sections start with this, at the first multiple of 64 behind the JSON text.
+// Our own sections start with this, at the first multiple of 64 after the JSON text.
 inline constexpr std::string_view kTrailerMagic = "ORKNNSEC";
 inline constexpr uint32_t kTrailerVersion = 3;
 inline constexpr size_t kTrailerHeaderBytes = 64;

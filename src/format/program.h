@@ -118,7 +118,7 @@ struct Model {
   std::string toolkit_version;      // version that wrote it
   std::string custom_string;        // config(custom_string=...)
   std::string float_dtype;          // "float16" or "float32"
-  std::vector<uint32_t> sync_uids;  // layers behind which Toolkit1's export_rknn_sync_model wants to yield; kept, not acted upon
+  std::vector<uint32_t> sync_uids;  // layers after which Toolkit1's export_rknn_sync_model yields; kept, not acted upon
   std::vector<Program> programs;
   uint64_t weight_bytes = 0;  // size of the weight section; set by writer and reader
 };

@@ -13,7 +13,7 @@
 
 namespace orknn::format {
 
-// Told the bytes of weights that were worked through since the last call.
+// Called with the bytes of weights that were worked through since the last call.
 using BytesDone = std::function<void(uint64_t bytes)>;
 
 // The same model always gives the same bytes. The file appears when it is complete, or not at all. The weights are worked through

@@ -13,7 +13,7 @@ namespace orknn::format {
 // In the flatbuffer of every file we write, and in no other.
 inline constexpr std::string_view kWriterMark = "OpenRKNN";
 
-// The node type as the vendor's compiler and viewers spell it: Swish is exSwish, ConvExSwish behind a convolution.
+// The node type as the vendor's compiler and viewers spell it: Swish is exSwish, ConvExSwish after a convolution.
 std::string viewer_node_type(const ir::Node& node);
 std::vector<std::byte> make_viewer_flatbuffer(const Model& model, uint64_t weight_bytes);
 std::string make_viewer_json(const Model& model);

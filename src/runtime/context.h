@@ -1,4 +1,4 @@
-// What stands behind a rknn_context: a session, its lock and the buffers handed out.
+// What a rknn_context refers to: a session, its lock and the buffers handed out.
 #pragma once
 
 #include <memory>

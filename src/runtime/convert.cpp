@@ -100,7 +100,7 @@ struct Quantizer {
     q = q > low ? q : q <= low ? low : 0;
     q = q < high ? q : high;
     if constexpr (sizeof(T) <= 2) {
-      constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52: adding it leaves no bits behind the point
+      constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52: adding it leaves no bits after the point
       return static_cast<T>((q + kRound) - kRound + zero);
     } else {
       return static_cast<T>(std::nearbyint(q) + zero);

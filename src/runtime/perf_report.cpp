@@ -441,7 +441,7 @@ std::string memory_table(const format::Model& model, uint64_t sram_bytes) {
       if (t && !p.graph.is_constant(t)) add(i + 1, format::viewer_node_type(n), t);
   }
   for (size_t i = 0; i < p.outputs.size(); ++i) add(p.tasks.size() + 1 + i, "OutputOperator", p.outputs[i].tensor);
-  // Constants lie behind each other in the order of the layers.
+  // Constants follow each other in the order of the layers.
   std::vector<std::vector<std::string>> constants{{"ID", "User", "Tensor", "DataType", "OrigShape", "[Start", "End)", "Size"}};
   uint64_t at = 0;
   for (size_t i = 0; i < p.tasks.size(); ++i)

@@ -27,7 +27,7 @@ struct LayerRow {
   std::vector<double> load;              // share of each core of the mask, 0..1
   format::Sparsity sparsity = format::Sparsity::None;
 };
-// One row per layer, the input before and the outputs behind. `debug` adds what measuring layer by layer costs on a board.
+// One row per layer, the input first and the outputs last. `debug` adds what measuring layer by layer costs on a board.
 std::vector<LayerRow> layer_rows(const format::Model& model, bool debug, int cores = 1, uint64_t sram_bytes = 0);
 
 // Clocks in the order CPU (kHz), NPU (Hz), DDR (Hz); "Unknown" for what is not published.
@@ -49,7 +49,7 @@ struct MemoryTotals {
   uint64_t internal_bytes = 0, internal_traffic = 0, sram_traffic = 0;
 };
 MemoryTotals memory_totals(std::span<const MemoryBlock> blocks, uint64_t input_bytes, uint64_t output_bytes, uint64_t sram_bytes);
-// The tables of internal tensors and of weights and the totals behind them, as log level 3 prints them. `sram_bytes` = 0: no SRAM
+// The tables of internal tensors and of weights and the totals after them, as log level 3 prints them. `sram_bytes` = 0: no SRAM
 // column.
 std::string memory_table(const format::Model& model, uint64_t sram_bytes);
 
