@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "format/json_text.h"
 #include "ir/packed.h"
 #include "platform/platforms.h"
 #include "rknn_generated.h"
@@ -14,7 +14,6 @@ namespace {
 using namespace ir;
 using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
-using Json = nlohmann::ordered_json;
 
 enum Kind : int8_t { kPlaceholder = 0, kInput = 1, kOutput = 2, kBetween = 3, kNpuConstant = 4, kCpuConstant = 5 };
 
@@ -58,14 +57,16 @@ std::string packed_method(const PackedForm& form) {
   return axes == 0 ? "layer" : axes == 1 ? "channel" : "group";
 }
 
-std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 std::string ports_json(const Program& program, const std::vector<Port>& ports) {
-  Json json = Json::object();
-  for (const Port& p : ports)
-    json[program.graph.tensor(p.tensor).name] = {{"dtype", dtype_name(program.graph.tensor(p.tensor).dtype)},
-                                                 {"layout", layout_name(p.layout)}};
-  return text_of(json);
+  std::string members;
+  std::set<TensorId> seen;
+  for (const Port& p : ports) {
+    if (!seen.insert(p.tensor).second) continue;
+    const Tensor& t = program.graph.tensor(p.tensor);
+    members += (members.empty() ? "" : ",") + json::text(t.name) + ':' +
+               json::object({{"dtype", json::text(dtype_name(t.dtype))}, {"layout", json::text(layout_name(p.layout))}});
+  }
+  return '{' + members + '}';
 }
 
 // "2.3.2" -> 20302.
@@ -231,21 +232,26 @@ std::vector<std::byte> make_viewer_flatbuffer(const Model& model, uint64_t weigh
 }
 
 std::string make_viewer_json(const Model& model) {
-  Json tensors = Json::array(), connections = Json::array(), ports = Json::array();
-  const auto add = [&](const Program& program, const Port& port, const char* side, size_t index) {
+  std::vector<std::string> tensors, connections, ports;
+  const auto add = [&](const Program& program, const Port& port, const char* side, size_t position) {
     const Tensor& t = program.graph.tensor(port.tensor);
-    const size_t id = tensors.size();
-    const std::string type = viewer_type(t.dtype);
-    tensors.push_back({{"tensor_id", id},
-                       {"url", t.name},
-                       {"dim_num", t.shape ? t.shape->size() : 0},
-                       {"size", viewer_shape(t)},
-                       {"dtype", {{"vx_type", type}, {"qnt_type", t.quant ? type : ""}, {"qnt_method", quant_method(t)}}}});
-    connections.push_back({{"left", side},
-                           {"left_tensor_id", index},
-                           {"node_id", 0},
-                           {"right_tensor", {{"tensor_id", id}, {"type", "norm_tensor"}}}});
-    ports.push_back({{"left", side}, {"left_tensor_id", index}, {"right", "norm_tensor"}, {"right_tensor_id", id}});
+    const std::string id = std::to_string(tensors.size()), index = std::to_string(position), type = viewer_type(t.dtype);
+    std::vector<std::string> shape;
+    for (int32_t extent : viewer_shape(t)) shape.push_back(json::number(extent));
+    tensors.push_back(json::object({{"tensor_id", id},
+                                    {"url", json::text(t.name)},
+                                    {"dim_num", std::to_string(shape.size())},
+                                    {"size", json::array(shape)},
+                                    {"dtype", json::object({{"vx_type", json::text(type)},
+                                                            {"qnt_type", json::text(t.quant ? type : "")},
+                                                            {"qnt_method", json::text(quant_method(t))}})}}));
+    connections.push_back(
+        json::object({{"left", json::text(side)},
+                      {"left_tensor_id", index},
+                      {"node_id", json::number(0)},
+                      {"right_tensor", json::object({{"tensor_id", id}, {"type", json::text("norm_tensor")}})}}));
+    ports.push_back(json::object(
+        {{"left", json::text(side)}, {"left_tensor_id", index}, {"right", json::text("norm_tensor")}, {"right_tensor_id", id}}));
   };
   size_t inputs = 0, outputs = 0;
   if (!model.programs.empty()) {
@@ -253,30 +259,30 @@ std::string make_viewer_json(const Model& model) {
     for (const Port& p : program.inputs) add(program, p, "input", inputs++);
     for (const Port& p : program.outputs) add(program, p, "output", outputs++);
   }
-  Json node = {{"lid", "npu_network_bin_graph"},
-               {"uid", 0},
-               {"name", "nnbg"},
-               {"op", "RKNN_OP_NNBG"},
-               {"input_num", inputs},
-               {"output_num", outputs},
-               {"nn", {{"nbg", {{"type", "RKNN_OP_NNBG"}}}}}};
-  Json json;
-  json["name"] = model.name;
-  json["version"] = model.toolkit_version + "-" + std::string(kWriterMark);
-  json["ori_network_platform"] = model.source_framework;
-  json["network_platform"] = model.source_framework;
-  json["target_platform"] = Json::array({model.target_platform});
-  json["input_num"] = inputs;
-  json["output_num"] = outputs;
-  json["node_num"] = 1;
-  json["norm_tensor_num"] = tensors.size();
-  json["nodes"] = Json::array({std::move(node)});
-  json["connection"] = std::move(connections);
-  json["graph"] = std::move(ports);
-  json["norm_tensor"] = std::move(tensors);
-  json["const_tensor"] = Json::array();
-  json["virtual_tensor"] = Json::array();
-  return text_of(json);
+  const std::string network = json::text("RKNN_OP_NNBG"), input_count = std::to_string(inputs),
+                    output_count = std::to_string(outputs);
+  const std::string node = json::object({{"lid", json::text("npu_network_bin_graph")},
+                                         {"uid", json::number(0)},
+                                         {"name", json::text("nnbg")},
+                                         {"op", network},
+                                         {"input_num", input_count},
+                                         {"output_num", output_count},
+                                         {"nn", json::object({{"nbg", json::object({{"type", network}})}})}});
+  return json::object({{"name", json::text(model.name)},
+                       {"version", json::text(model.toolkit_version + "-" + std::string(kWriterMark))},
+                       {"ori_network_platform", json::text(model.source_framework)},
+                       {"network_platform", json::text(model.source_framework)},
+                       {"target_platform", json::array({json::text(model.target_platform)})},
+                       {"input_num", input_count},
+                       {"output_num", output_count},
+                       {"node_num", json::number(1)},
+                       {"norm_tensor_num", std::to_string(tensors.size())},
+                       {"nodes", json::array({node})},
+                       {"connection", json::array(connections)},
+                       {"graph", json::array(ports)},
+                       {"norm_tensor", json::array(tensors)},
+                       {"const_tensor", json::array({})},
+                       {"virtual_tensor", json::array({})}});
 }
 
 bool is_viewer_flatbuffer(std::span<const std::byte> bytes) {
