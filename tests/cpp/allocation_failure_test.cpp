@@ -95,9 +95,9 @@ class Case {
     config.target_platform = "rk3588";
     return Builder::create(config);
   }
-  Status load(Builder& builder) const { return builder.load_model(folder_.file("m.onnx"), "onnx"); }
+  Status load(Builder& builder) const { return builder.load_model({folder_.file("m.onnx"), "onnx"}); }
   Status build(Builder& builder) const {
-    return builder.build(network_.quantized, network_.quantized ? folder_.file("list.txt") : "");
+    return builder.build({.do_quantization = network_.quantized, .dataset = network_.quantized ? folder_.file("list.txt") : ""});
   }
   Status write(const Builder& builder) const { return builder.export_rknn(rknn()); }
   Builder loaded() const {

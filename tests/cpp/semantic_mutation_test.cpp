@@ -299,15 +299,14 @@ Status run_compiled(Graph graph, std::span<const TensorData> inputs, DType float
 
 Status quantize_and_run(Graph graph, std::span<const TensorData> inputs) {
   const OpSet& ops = ops::builtin_ops();
-  ORKNN_TRY(quantize::split_tails(graph, ops));
   const quantize::RunSamples run = [&](const Graph& g, size_t, const quantize::Observe& observe) -> Status {
     ops::EvalOptions options;
     options.observe = [&](TensorId t, const TensorData& value) { observe(g.tensor(t).name, value.view()); };
     return ops::eval_graph(g, ops, inputs, options).status();
   };
   const quantize::QuantizeOptions options;
-  ORKNN_TRY_ASSIGN(const quantize::Calibration calibration, quantize::calibrate(graph, run, 1, options));
-  ORKNN_TRY(quantize::quantize(graph, ops, calibration.statistics, options).status());
+  ORKNN_TRY_ASSIGN(const quantize::Calibration calibration, quantize::calibrate(graph, ops, run, 1, options));
+  ORKNN_TRY(quantize::quantize(graph, ops, calibration, options).status());
   return run_compiled(std::move(graph), inputs, DType::Float16);
 }
 

@@ -175,7 +175,7 @@ TEST(ImportCaffe, UnknownFieldsAreWarnedOf) {
   ASSERT_TRUE(imported) << imported.status().to_string();
   EXPECT_EQ(imported->source.warnings,
             (std::vector<std::string>{
-                "layer 'p': field 'kernal_size' is not known and has no effect; is 'kernel_size' meant? (line 3)"}));
+                "layer 'p': field 'kernal_size' is not known and has no effect; did you mean 'kernel_size'? (line 3)"}));
 }
 
 // A length-delimited field of the wire format.
@@ -249,7 +249,7 @@ TEST(ImportCaffe, CroppingAndOutputs) {
   EXPECT_EQ(imported->graph.tensor(imported->graph.inputs()[0]).name, "x");
   options = {};
   options.outputs = {"nowhere"};
-  EXPECT_NE(error_of(net, options).find("the 'nowhere' in outputs=['nowhere'] is invalied!"), std::string::npos);
+  EXPECT_NE(error_of(net, options).find("the 'nowhere' in outputs=['nowhere'] is invalid!"), std::string::npos);
 
   // Prior boxes follow from shapes; they are no output beside others.
   auto priors = import_text(

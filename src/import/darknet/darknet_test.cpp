@@ -126,8 +126,8 @@ TEST(ImportDarknet, UnknownOptionsAreWarnedOf) {
   ASSERT_TRUE(imported) << imported.status().to_string();
   EXPECT_EQ(imported->source.warnings,
             (std::vector<std::string>{
-                "layer 'net': option 'widht' is not known and has no effect; is 'width' meant?",
-                "layer 'layer_0_convolutional': option 'filtres' is not known and has no effect; is 'filters' meant?",
+                "layer 'net': option 'widht' is not known and has no effect; did you mean 'width'?",
+                "layer 'layer_0_convolutional': option 'filtres' is not known and has no effect; did you mean 'filters'?",
                 "layer 'layer_0_convolutional': option 'qqqqqq' is not known and has no effect"}));
 }
 
@@ -168,7 +168,7 @@ TEST(ImportDarknet, NamesAndCropping) {
   EXPECT_EQ(ir::to_string(*imported->graph.tensor(imported->graph.inputs()[0]).shape), "[3,1,4,4]");
   options = {};
   options.outputs = {"nowhere"};
-  EXPECT_NE(error_of(net, "", options).find("the 'nowhere' in outputs=['nowhere'] is invalied!"), std::string::npos);
+  EXPECT_NE(error_of(net, "", options).find("the 'nowhere' in outputs=['nowhere'] is invalid!"), std::string::npos);
 }
 
 TEST(ImportDarknet, Errors) {

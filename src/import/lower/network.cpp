@@ -147,7 +147,7 @@ std::string quoted_list(std::span<const std::string> names) {
 }
 
 Status no_such_tensor(const std::string& name, std::string_view list, std::span<const std::string> names) {
-  return invalid_argument("the '" + name + "' in " + std::string(list) + "=" + quoted_list(names) + " is invalied!")
+  return invalid_argument("the '" + name + "' in " + std::string(list) + "=" + quoted_list(names) + " is invalid!")
       .hint("give names of tensors in the model");
 }
 

@@ -232,7 +232,7 @@ TEST(MxnetModel, UnknownAttributesAreWarnedOf) {
                          {}, sized({{1, 1, 2, 2}}));
   ASSERT_TRUE(imported) << error_of(imported);
   EXPECT_EQ(imported->source.warnings,
-            (std::vector<std::string>{"layer 'p': attribute 'pool_typ' is not known and has no effect; is 'pool_type' meant?"}));
+            (std::vector<std::string>{"layer 'p': attribute 'pool_typ' is not known and has no effect; did you mean 'pool_type'?"}));
 }
 
 TEST(MxnetModel, MissingParametersAreNamed) {

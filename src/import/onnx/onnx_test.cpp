@@ -546,9 +546,9 @@ TEST(OnnxCrop, OutputsAndInputs) {
                 {.inputs = {"s0", "b"}, .input_size_list = {{1, 2}, {1, 4}}})[0],
             (Values{2, 3}))
       << "one of two outputs of a node";
-  EXPECT_TRUE(contains(error_of(chain(), {.outputs = {"a", "378"}}), "the '378' in outputs=['a', '378'] is invalied!"));
+  EXPECT_TRUE(contains(error_of(chain(), {.outputs = {"a", "378"}}), "the '378' in outputs=['a', '378'] is invalid!"));
   EXPECT_TRUE(
-      contains(error_of(chain(), {.inputs = {"zz"}, .input_size_list = {{1, 4}}}), "the 'zz' in inputs=['zz'] is invalied!"));
+      contains(error_of(chain(), {.inputs = {"zz"}, .input_size_list = {{1, 4}}}), "the 'zz' in inputs=['zz'] is invalid!"));
   EXPECT_TRUE(contains(error_of(chain(), {.inputs = {"s0"}, .input_size_list = {{1, 2}}}), "depend on input 'x'"));
 }
 

@@ -365,7 +365,7 @@ TEST(ImportPytorch, ShapesAreAskedFor) {
   ImportOptions options = sized({{1}});
   options.outputs = {"nowhere"};
   EXPECT_TRUE(
-      contains(error_of(forward("    return x\n").bytes(), options), "the 'nowhere' in outputs=['nowhere'] is invalied!"));
+      contains(error_of(forward("    return x\n").bytes(), options), "the 'nowhere' in outputs=['nowhere'] is invalid!"));
 }
 
 TEST(ImportPytorch, IsRecognized) {

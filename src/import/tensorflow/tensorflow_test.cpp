@@ -540,8 +540,8 @@ TEST(TensorFlowPorts, NamesWithAndWithoutNumber) {
   EXPECT_EQ(names({.inputs = {"a"}, .input_size_list = {{2}}, .outputs = {"c:1"}}), "a:0 -> c:1 ");
   EXPECT_EQ(names({.inputs = {"x:0"}, .outputs = {"a", "a:0"}}), "x:0 -> a:0 -> a:0/Identity ");
   EXPECT_EQ(names({.outputs = {"x"}}), "x:0 -> x:0/Identity ");
-  EXPECT_TRUE(contains(names({.outputs = {"nothing"}}), "the 'nothing' in outputs=['nothing'] is invalied!"));
-  EXPECT_TRUE(contains(names({.inputs = {"^a"}}), "the '^a' in inputs=['^a'] is invalied!"));
+  EXPECT_TRUE(contains(names({.outputs = {"nothing"}}), "the 'nothing' in outputs=['nothing'] is invalid!"));
+  EXPECT_TRUE(contains(names({.inputs = {"^a"}}), "the '^a' in inputs=['^a'] is invalid!"));
 }
 
 TEST(TensorFlowPorts, ConstantOutputsKeepTheirNames) {
@@ -600,7 +600,7 @@ TEST(TensorFlowPorts, ImpossibleSizesAreRefused) {
 TEST(TensorFlowPorts, FeedsAreNamed) {
   const std::string model = graph({input("x", {1}), node("y", "Neg", {"x"})});
   EXPECT_TRUE(
-      contains(error_of(model, {.feeds = {{"train", values({1}, {1})}}}), "the 'train' in predef_file=['train'] is invalied!"));
+      contains(error_of(model, {.feeds = {{"train", values({1}, {1})}}}), "the 'train' in predef_file=['train'] is invalid!"));
 }
 
 TEST(TensorFlowPorts, BinaryAndSavedModel) {

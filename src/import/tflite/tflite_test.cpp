@@ -366,7 +366,7 @@ TEST(ImportTflite, CutsAtTensorsAndTakesSignatureNames) {
   const auto named = import_bytes(sample("quantized"), cut({}, {"result"}));
   ASSERT_TRUE(named) << named.status().to_string();
   EXPECT_EQ(named->graph.tensor(named->graph.outputs()[0]).name, "y");
-  EXPECT_TRUE(contains(error_of(sample("quantized"), cut({}, {"nowhere"})), "the 'nowhere' in outputs=['nowhere'] is invalied!"));
+  EXPECT_TRUE(contains(error_of(sample("quantized"), cut({}, {"nowhere"})), "the 'nowhere' in outputs=['nowhere'] is invalid!"));
   const auto sized = import_bytes(sample("quantized"), cut({}, {"a"}, {{2, 6, 6, 2}}));
   ASSERT_TRUE(sized) << sized.status().to_string();
   EXPECT_EQ(ir::to_string(*sized->graph.tensor(sized->graph.outputs()[0]).shape), "[2,4,4,4]");
