@@ -236,9 +236,9 @@ class Loader {
     for (const Port& p : ports_) known.insert(p.name);
     for (const Instance& i : instances_) known.insert(i.writes.begin(), i.writes.end());
     for (const std::string& name : options_.outputs)
-      if (!known.contains(name)) return no_such_tensor(name, "outputs", options_.outputs);
+      if (!known.contains(name)) return no_such_tensor(name, "outputs", options_.outputs, known);
     for (const std::string& name : options_.inputs)
-      if (!known.contains(name)) return no_such_tensor(name, "inputs", options_.inputs);
+      if (!known.contains(name)) return no_such_tensor(name, "inputs", options_.inputs, known);
     return plan;
   }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <queue>
 
+#include "base/nearest_name.h"
 #include "import/lower/near_normal.h"
 #include "ir/infer.h"
 #include "ir/verify.h"
@@ -146,9 +147,11 @@ std::string quoted_list(std::span<const std::string> names) {
   return "[" + text + "]";
 }
 
-Status no_such_tensor(const std::string& name, std::string_view list, std::span<const std::string> names) {
+Status no_such_tensor(const std::string& name, std::string_view list, std::span<const std::string> names,
+                      std::span<const std::string_view> known) {
+  const std::string meant = did_you_mean(name, known);
   return invalid_argument("the '" + name + "' in " + std::string(list) + "=" + quoted_list(names) + " is invalid!")
-      .hint("give names of tensors in the model");
+      .hint(meant.empty() ? "give names of tensors in the model" : meant);
 }
 
 Status invalid_input_shape(const Shape& shape, size_t input) {

@@ -2,6 +2,7 @@
 // (cut, sized, fixed), and the tensors that go by the user's names while layers are lowered one after the other.
 #pragma once
 
+#include <concepts>
 #include <map>
 #include <string>
 #include <string_view>
@@ -43,7 +44,14 @@ Result<Symbols> apply_sizes(std::vector<Port>& inputs, const ImportOptions& opti
 // "['a', 'b']", as Python prints it.
 std::string quoted_list(std::span<const std::string> names);
 // The wording users of the vendor's toolkit search for; `list` is "inputs" or "outputs".
-Status no_such_tensor(const std::string& name, std::string_view list, std::span<const std::string> names);
+// `known` are names it may have been meant to be.
+Status no_such_tensor(const std::string& name, std::string_view list, std::span<const std::string> names,
+                      std::span<const std::string_view> known = {});
+template <class Names>
+requires(!std::convertible_to<Names, std::span<const std::string_view>>) Status
+    no_such_tensor(const std::string& name, std::string_view list, std::span<const std::string> names, const Names& known) {
+  return no_such_tensor(name, list, names, std::vector<std::string_view>(known.begin(), known.end()));
+}
 // The wording for an extent that is not known though it has to be.
 Status invalid_input_shape(const ir::Shape& shape, size_t input);
 

@@ -185,7 +185,7 @@ Result<std::vector<Port>> GraphBuilder::ports(const ImportOptions& options) {
       inner.push_back(list[i]);
       inner_at.push_back(i);
     } else {
-      return no_such_tensor(options.inputs[i], "inputs", options.inputs);
+      return no_such_tensor(options.inputs[i], "inputs", options.inputs, produced);
     }
   }
   if (!inner.empty()) {
@@ -646,7 +646,7 @@ Result<Graph> GraphBuilder::build(const ImportOptions& options) {
     if (options.outputs.empty()) outputs.push_back(v.name);
   for (const std::string& name : options.outputs) {
     if (name.empty() || (!produced.contains(name) && !scope.defined.contains(name)))
-      return no_such_tensor(name, "outputs", options.outputs);
+      return no_such_tensor(name, "outputs", options.outputs, produced);
     outputs.push_back(name);
   }
   if (outputs.empty()) return invalid_model("the graph has no outputs");

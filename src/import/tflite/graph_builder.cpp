@@ -219,7 +219,7 @@ Result<size_t> GraphBuilder::find_tensor(const Scope& scope, const std::string& 
     if (scope.names[t] == name) return t;
   for (const SignatureName& s : model_.signature)
     if (s.name == name && s.is_output == (list == "outputs")) return size_t{s.tensor};
-  return no_such_tensor(name, list, names);
+  return no_such_tensor(name, list, names, scope.names);
 }
 
 Result<GraphBuilder::Ports> GraphBuilder::find_ports(Scope& scope, const ImportOptions& options) {
