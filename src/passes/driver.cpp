@@ -185,8 +185,20 @@ class Driver : public Rewriter {
       }
       return {};
     };
-    for (const auto& [id, n] : patch.replaced_nodes()) ORKNN_TRY(infer(n));
-    for (const Node& n : patch.nodes()) ORKNN_TRY(infer(n));
+    // A node may read what another one of the patch makes: each waits until its inputs are known.
+    std::vector<const Node*> waiting;
+    for (const auto& [id, n] : patch.replaced_nodes()) waiting.push_back(&n);
+    for (const Node& n : patch.nodes()) waiting.push_back(&n);
+    const auto is_ready = [&](const Node* n) {
+      return std::ranges::all_of(
+          n->inputs, [&](TensorId t) { return !t || !patch.is_new(t) || patch.constant(t) || facts.contains(t.index); });
+    };
+    while (!waiting.empty()) {
+      auto next = std::ranges::find_if(waiting, is_ready);
+      if (next == waiting.end()) return internal_error("a rewrite reads a tensor that nothing makes");
+      ORKNN_TRY(infer(**next));
+      waiting.erase(next);
+    }
     for (const auto& [from, to] : patch.replacements()) ORKNN_TRY(compatible(from, facts_of(to)));
     return {};
   }
