@@ -13,10 +13,10 @@ namespace caffe {
 namespace {
 using namespace ir;
 
-const LoweringTable<Layer>& table() {
-  static const LoweringTable<Layer> rows{activation_rows(), convolution_rows(), pool_rows(),   normalization_rows(),
-                                         arithmetic_rows(), shape_rows(),       resize_rows(), recurrent_rows(),
-                                         detection_rows(),  flow_rows()};
+const RowTable<Layer>& table() {
+  static const RowTable<Layer> rows{elementwise_rows(), convolution_rows(), pooling_rows(), normalization_rows(),
+                                    reduction_rows(),   shape_rows(),       resize_rows(),  recurrent_rows(),
+                                    detection_rows(),   flow_rows()};
   return rows;
 }
 
@@ -46,63 +46,66 @@ struct Instance {
   std::vector<std::string> reads, writes;
 };
 
-Result<std::optional<Dims>> shape_in(const Message& holder, size_t i) {
-  const auto shapes = holder.all("shape");
-  if (shapes.empty()) return std::optional<Dims>();
-  const Field* field = shapes[std::min(i, shapes.size() - 1)];  // one shape may hold for all tops
-  if (!field->message()) return std::optional<Dims>();
-  ORKNN_TRY_ASSIGN(Dims dims, field->message()->get_ints("dim"));
-  return std::optional<Dims>(std::move(dims));
+std::optional<Dims> shape_in(const Parameters& holder, size_t i) {
+  const std::vector<Parameters> shapes = holder.messages("shape");
+  if (shapes.empty()) return std::nullopt;
+  return shapes[std::min(i, shapes.size() - 1)].integers("dim");  // one shape may hold for all tops
 }
 
 // Layers that read training data state the size of a picture in many ways; the batch of the training is of no interest.
 Result<std::optional<Dims>> data_shape(const LayerDescription& layer) {
+  Status problem;
+  const auto parameters = [&](const char* name) { return Parameters(layer.parameters(name), problem); };
+  std::optional<Dims> shape;
   if (layer.type == "MemoryData") {
-    const Message& p = layer.parameters("memory_data_param");
-    Dims dims{1};
-    for (const char* name : {"channels", "height", "width"}) {
-      ORKNN_TRY_ASSIGN(const int64_t extent, p.get_int(name, 0));
-      dims.push_back(extent);
+    const Parameters p = parameters("memory_data_param");
+    shape = Dims{1, p.integer("channels", 0), p.integer("height", 0), p.integer("width", 0)};
+  } else {
+    int64_t size = 0, height = 0, width = 0;
+    for (const char* holder : {"transform_param", "data_param", "image_data_param", "window_data_param"}) {
+      const Parameters p = parameters(holder);
+      size = p.integer("crop_size", size);
+      height = p.integer("new_height", height);
+      width = p.integer("new_width", width);
     }
-    return std::optional<Dims>(std::move(dims));
+    if (size > 0) height = width = size;
+    const int64_t channels = parameters("transform_param").flag("force_gray", false) ? 1 : 3;
+    if (height > 0 && width > 0) shape = Dims{1, channels, height, width};
   }
-  int64_t size = 0, height = 0, width = 0;
-  for (const char* holder : {"transform_param", "data_param", "image_data_param", "window_data_param"}) {
-    ORKNN_TRY_ASSIGN(size, layer.parameters(holder).get_int("crop_size", size));
-    ORKNN_TRY_ASSIGN(height, layer.parameters(holder).get_int("new_height", height));
-    ORKNN_TRY_ASSIGN(width, layer.parameters(holder).get_int("new_width", width));
-  }
-  ORKNN_TRY_ASSIGN(const bool gray, layer.parameters("transform_param").get_bool("force_gray", false));
-  if (size > 0) height = width = size;
-  if (height <= 0 || width <= 0) return std::optional<Dims>();
-  return std::optional<Dims>(Dims{1, gray ? 1 : 3, height, width});
+  if (!problem) return problem;
+  return shape;
 }
 
 // A constant with the contents its filler describes.
 Result<TensorData> dummy_value(Build& build, const LayerDescription& layer, size_t i) {
-  const Message& p = layer.parameters("dummy_data_param");
-  ORKNN_TRY_ASSIGN(auto shape, shape_in(p, i));
+  Status problem;
+  const Parameters p(layer.parameters("dummy_data_param"), problem);
+  const auto own = [&](const auto& list) { return std::min(i, list.size() - 1); };  // the last one holds for the tops after it
+  std::optional<Dims> shape = shape_in(p, i);
   if (!shape) {
     shape.emplace();
     for (const char* name : {"num", "channels", "height", "width"}) {
-      ORKNN_TRY_ASSIGN(const auto extents, p.get_ints(name));
-      shape->push_back(extents.empty() ? 1 : extents[std::min(i, extents.size() - 1)]);
+      const std::vector<int64_t> extents = p.integers(name);
+      shape->push_back(extents.empty() ? 1 : extents[own(extents)]);
     }
   }
+  double value = 0;
+  if (const std::vector<Parameters> fillers = p.messages("data_filler"); !fillers.empty()) {
+    const Parameters& filler = fillers[own(fillers)];
+    const std::string type = filler.text("type", "constant");
+    if (type != "constant") return unsupported("only constant dummy data can be used").found(type);
+    value = filler.number("value", 0);
+  }
+  if (!problem) return problem;
   for (int64_t d : *shape)
     if (d < 0) return invalid_model("a negative extent").found(to_string(*shape));
   ORKNN_TRY(build.allow(*shape));
-  const auto fillers = p.all("data_filler");
-  double value = 0;
-  if (!fillers.empty() && fillers[std::min(i, fillers.size() - 1)]->message()) {
-    const Message& filler = *fillers[std::min(i, fillers.size() - 1)]->message();
-    ORKNN_TRY_ASSIGN(const std::string type, filler.get_string("type", "constant"));
-    if (type != "constant") return unsupported("only constant dummy data can be used").found(type);
-    ORKNN_TRY_ASSIGN(value, filler.get_double("value", 0));
-  }
-  TensorData data = TensorData::allocate(DType::Float32, std::move(*shape));
-  std::fill_n(static_cast<float*>(data.mutable_data()), data.count(), static_cast<float>(value));
-  return data;
+  return uniform_data(std::move(*shape), value);
+}
+
+std::optional<Shape> shape_from(const std::optional<Dims>& dims) { return dims ? std::optional(to_shape(*dims)) : std::nullopt; }
+Port port_of(std::string name, const std::optional<Dims>& dims) {
+  return {.name = std::move(name), .dtype = DType::Float32, .shape = shape_from(dims), .value = {}};
 }
 
 class Loader {
@@ -135,10 +138,7 @@ class Loader {
     std::unordered_map<std::string, std::string> current;
     std::unordered_set<std::string> input_names;
     for (const InputDescription& input : net_.inputs) {
-      ports_.push_back({.name = input.name,
-                        .dtype = DType::Float32,
-                        .shape = input.shape ? std::optional(to_shape(*input.shape)) : std::nullopt,
-                        .value = {}});
+      ports_.push_back(port_of(input.name, input.shape));
       current[input.name] = input.name;
       input_names.insert(input.name);
       taken[input.name] = 1;
@@ -164,12 +164,9 @@ class Loader {
       }
       if (instance.role == Role::Input) {
         for (size_t i = 0; i < layer.tops.size(); ++i) {
-          const auto shape = shape_in(layer.parameters("input_param"), i);
-          if (!shape) return Status(shape.status()).node(layer.name, layer.type);
-          ports_.push_back({.name = layer.tops[i],
-                            .dtype = DType::Float32,
-                            .shape = *shape ? std::optional(to_shape(**shape)) : std::nullopt,
-                            .value = {}});
+          Status problem;
+          ports_.push_back(port_of(layer.tops[i], shape_in({layer.parameters("input_param"), problem}, i)));
+          if (!problem) return problem.node(layer.name, layer.type);
           port_layers_[layer.tops[i]] = &layer;
         }
       } else {
@@ -257,10 +254,7 @@ class Loader {
           build_.network.warnings.push_back("layer '" + i.layer->name + "' reads training data; its top '" + i.writes[k] +
                                             "' is an input of the model");
         }
-        ports_.push_back({.name = i.writes[k],
-                          .dtype = DType::Float32,
-                          .shape = shape ? std::optional(to_shape(*shape)) : std::nullopt,
-                          .value = {}});
+        ports_.push_back(port_of(i.writes[k], shape));
         port_layers_[i.writes[k]] = i.layer;
       }
     }
@@ -289,8 +283,7 @@ class Loader {
     std::vector<Port> chosen;
     for (const std::string& name : options_.inputs) {
       const auto it = std::find_if(ports_.begin(), ports_.end(), [&](const Port& p) { return p.name == name; });
-      chosen.push_back(it == ports_.end() ? Port{.name = name, .dtype = DType::Float32, .shape = std::nullopt, .value = {}}
-                                          : *it);
+      chosen.push_back(it == ports_.end() ? port_of(name, std::nullopt) : *it);
     }
     for (const Port& p : ports_)
       if (plan.read.contains(p.name) &&
@@ -322,8 +315,9 @@ class Loader {
       const auto weights = build_.weights.find(i.layer->name);
       if (i.layer->type == "Convolution" && weights != build_.weights.end() && !weights->second.empty() &&
           weights->second[0].dims.size() == 4) {
-        ORKNN_TRY_ASSIGN(const int64_t groups, i.layer->parameters("convolution_param").get_int("group", 1));
-        if (groups < 1 || groups > (1 << 20)) break;
+        Status problem;
+        const int64_t groups = Parameters(i.layer->parameters("convolution_param"), problem).integer("group", 1, 1, 1 << 20);
+        if (!problem) break;
         port.shape = Shape{1, weights->second[0].dims[1] * groups, height, width};
         has_open_inputs_ = true;
         return {};
@@ -379,14 +373,21 @@ class Loader {
     }
     Layer layer(build_, description, std::move(bottoms));
     warn_of_unknown_fields(layer, description.fields);
-    const auto lowering = table().find(description.type);
-    if (!lowering) return fail(unknown_type(description));
-    if (Status s = lowering(layer); !s) return fail(std::move(s));
-    for (size_t i = 0; i < instance.writes.size(); ++i) {
-      const TensorId top = layer.top(i);
-      if (!top)
-        return fail(
-            invalid_model("the layer has too many tops").expected("fewer than " + std::to_string(instance.writes.size())));
+    const Row* row = table().find(description.type);
+    if (!row) return fail(unknown_type(description));
+    const auto tops = (*row)(layer);
+    if (!layer.problem()) return fail(layer.problem());
+    if (!tops) return fail(tops.status());
+    if (tops->size() > instance.writes.size())
+      return fail(invalid_model("the layer has too few tops")
+                      .expected("at least " + std::to_string(tops->size()))
+                      .found(std::to_string(instance.writes.size())));
+    if (tops->size() < instance.writes.size())
+      return fail(invalid_model("the layer has too many tops")
+                      .expected("at most " + std::to_string(tops->size()))
+                      .found(std::to_string(instance.writes.size())));
+    for (size_t i = 0; i < tops->size(); ++i) {
+      const TensorId top = (*tops)[i];
       if (!layer.shape_of(top))  // a shape rule said no
         if (Status s = infer_shapes(network.graph, network.ops); !s) return fail(std::move(s));
       if (const auto dims = layer.dims_of(top))
@@ -443,12 +444,12 @@ Result<Survey> survey(const Source& source) {
   for (const LayerDescription& layer : net.layers) {
     ++result.operators[layer.type];
     for (size_t i = 0; layer.type == "Input" && i < layer.tops.size(); ++i) {
-      const auto shape = shape_in(layer.parameters("input_param"), i);
-      result.inputs.push_back({layer.tops[i], DType::Float32, shape && *shape ? std::optional(to_shape(**shape)) : std::nullopt});
+      Status ignored;
+      result.inputs.push_back(
+          {layer.tops[i], DType::Float32, shape_from(shape_in({layer.parameters("input_param"), ignored}, i))});
     }
   }
-  for (const InputDescription& input : net.inputs)
-    result.inputs.push_back({input.name, DType::Float32, input.shape ? std::optional(to_shape(*input.shape)) : std::nullopt});
+  for (const InputDescription& input : net.inputs) result.inputs.push_back({input.name, DType::Float32, shape_from(input.shape)});
   std::unordered_set<std::string_view> read;
   for (auto layer = net.layers.rbegin(); layer != net.layers.rend(); ++layer) {
     for (const std::string& top : layer->tops)

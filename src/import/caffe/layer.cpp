@@ -1,6 +1,8 @@
 #include "import/caffe/layer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace orknn::importer::caffe {
 using namespace ir;
@@ -22,27 +24,13 @@ TensorData bilinear(const Dims& dims) {
   }
   return data;
 }
-
-TensorData constant(Dims dims, float value) {
-  TensorData data = TensorData::allocate(DType::Float32, std::move(dims));
-  std::fill_n(static_cast<float*>(data.mutable_data()), data.count(), value);
-  return data;
-}
 }  // namespace
 
-Status Layer::need_bottoms(size_t least, size_t most) const {
-  if (bottoms_.size() >= least && bottoms_.size() <= most) return {};
-  const std::string range = least == most ? std::to_string(least) : std::to_string(least) + " to " + std::to_string(most);
-  return invalid_model("the layer has the wrong number of bottoms").expected(range).found(std::to_string(bottoms_.size()));
-}
+// --- what a layer reads
 
-Status Layer::set_top(TensorId id, size_t i) {
-  if (i >= tops_.size())
-    return invalid_model("the layer has too few tops")
-        .expected("at least " + std::to_string(i + 1))
-        .found(std::to_string(tops_.size()));
-  tops_[i] = id;
-  return {};
+Result<TensorId> Layer::operand(size_t i) const {
+  if (i < bottoms_.size()) return bottoms_[i];
+  return invalid_model("bottom " + std::to_string(i + 1) + " of the layer is missing").found(std::to_string(bottoms_.size()));
 }
 
 Result<int64_t> Layer::extent(TensorId x, int64_t axis, std::string_view reason) const {
@@ -58,10 +46,27 @@ Result<int64_t> Layer::extent(TensorId x, int64_t axis, std::string_view reason)
   return d.value();
 }
 
-Result<int64_t> Layer::axis_of(const Message& parameters, std::string_view name, int64_t fallback, int64_t rank) const {
-  ORKNN_TRY_ASSIGN(const int64_t axis, parameters.get_int(name, fallback));
-  return normalize_axis(axis, rank);
+Result<Dims> Layer::extents(TensorId x, int64_t begin, int64_t end, std::string_view reason) const {
+  Dims dims;
+  for (int64_t i = begin; i < end; ++i) {
+    ORKNN_TRY_ASSIGN(const int64_t extent, this->extent(x, i, reason));
+    dims.push_back(extent);
+  }
+  return dims;
 }
+
+Result<Dims> Layer::picture_dims(TensorId x, std::string_view reason) const {
+  ORKNN_TRY_ASSIGN(Dims dims, need_dims(x, reason));
+  if (dims.size() != 4) return unsupported("the bottom must hold pictures").expected("4 axes").found(to_string(dims));
+  return dims;
+}
+
+Result<int64_t> Layer::axis_of(TensorId x, const Parameters& parameters, std::string_view name, int64_t fallback) const {
+  ORKNN_TRY_ASSIGN(const int64_t rank, need_rank(x, "to find the axis"));
+  return normalize_axis(parameters.integer(name, fallback), rank);
+}
+
+// --- its blobs
 
 size_t Layer::blob_count() const {
   const auto it = build_.weights.find(description_.name);
@@ -69,8 +74,7 @@ size_t Layer::blob_count() const {
 }
 
 const Blob* Layer::stored(size_t i) const {
-  const auto it = build_.weights.find(description_.name);
-  return it == build_.weights.end() || i >= it->second.size() ? nullptr : &it->second[i];
+  return i < blob_count() ? &build_.weights.find(description_.name)->second[i] : nullptr;
 }
 
 Status Build::allow(std::span<const int64_t> dims) {
@@ -85,27 +89,23 @@ Status Build::allow(std::span<const int64_t> dims) {
 
 Result<TensorId> Layer::uniform(std::string_view role, Dims dims, double value) {
   ORKNN_TRY(build_.allow(dims));
-  return add_constant(role, constant(std::move(dims), static_cast<float>(value)));
+  return add_constant(role, uniform_data(std::move(dims), value));
 }
 
 // Values the network starts its training with, as far as they are of any use.
-Result<TensorData> Layer::filled(const BlobSpec& spec) {
+Result<TensorData> Layer::initial_value(const BlobSpec& spec) {
   ORKNN_TRY(build_.allow(spec.dims));
-  std::string type;
-  double value = 0;
-  if (spec.filler && !spec.filler->fields().empty()) {
-    ORKNN_TRY_ASSIGN(type, spec.filler->get_string("type", "constant"));
-    ORKNN_TRY_ASSIGN(value, spec.filler->get_double("value", 0));
-  }
+  const Parameters filler(spec.filler ? *spec.filler : Message::empty(), problem_);
+  const std::string type = filler.is_empty() ? "" : filler.text("type", "constant");
+  const double value = filler.number("value", 0);
   if (type == "bilinear" && spec.dims.size() == 4 && spec.dims[2] == spec.dims[3]) return bilinear(spec.dims);
-  if (type == "constant" && (value != 0 || build_.has_weights)) return constant(spec.dims, static_cast<float>(value));
+  if (type == "constant" && (value != 0 || build_.has_weights)) return uniform_data(spec.dims, value);
   if (build_.has_weights)
     return invalid_model("the weights hold nothing for '" + std::string(spec.role) + "' of this layer")
         .expected(to_string(spec.dims))
         .hint("do the prototxt and the caffemodel belong together?");
   build_.has_random = true;
-  if (spec.filling == Filling::Random) return random_weights(layer() + "/" + std::string(spec.role), spec.dims, spec.fan_in);
-  return constant(spec.dims, spec.filling == Filling::Ones ? 1.0f : 0.0f);
+  return filled(layer() + "/" + std::string(spec.role), spec.dims, spec.fill, spec.fan_in);
 }
 
 Result<TensorId> Layer::blob(size_t i, const BlobSpec& spec) {
@@ -130,41 +130,53 @@ Result<TensorId> Layer::blob(size_t i, const BlobSpec& spec) {
           .hint("do the prototxt and the caffemodel belong together?");
     value = own->values.reshaped(spec.dims);
   } else {
-    ORKNN_TRY_ASSIGN(value, filled(spec));
+    ORKNN_TRY_ASSIGN(value, initial_value(spec));
   }
   const TensorId id = add_constant(spec.role, std::move(value));
   if (!shared_name.empty()) build_.shared.emplace(shared_name, id);
   return id;
 }
 
-TensorId Layer::scaled(TensorId x, double factor) { return factor == 1 ? x : emit("Mul", {x, add_scalar("factor", factor)}); }
-TensorId Layer::shifted(TensorId x, double term) { return term == 0 ? x : emit("Add", {x, add_scalar("term", term)}); }
-TensorId Layer::power(TensorId x, double exponent) {
-  return exponent == 1 ? x : emit("Pow", {x, add_scalar("exponent", exponent)});
-}
-
-TensorId Layer::slice(TensorId x, int64_t axis, int64_t begin, int64_t end) {
-  return emit("Slice", {x, add_ints("starts", {begin}), add_ints("ends", {end}), add_ints("axes", {axis})});
+Result<TensorId> Layer::channel_blob(TensorId x, bool is_shared, BlobSpec spec) {
+  ORKNN_TRY_ASSIGN(const int64_t rank, need_rank(x, "to line up the blob"));
+  int64_t channels = 1;
+  if (!is_shared) {
+    ORKNN_TRY_ASSIGN(channels, extent(x, 1, "to read the blob"));
+  }
+  if (const Blob* own = stored(0); own && own->values.count() == 1) channels = 1;
+  spec.dims = {channels};
+  ORKNN_TRY_ASSIGN(const TensorId value, blob(0, spec));
+  return along_axis(value, {channels}, 1, rank);
 }
 
 TensorId Layer::along_axis(TensorId vector, Dims dims, int64_t axis, int64_t rank) {
-  const int64_t behind = rank - axis - static_cast<int64_t>(dims.size());
-  for (int64_t i = 0; i < behind; ++i) dims.push_back(1);
+  dims.resize(static_cast<size_t>(std::max(rank - axis, static_cast<int64_t>(dims.size()))), 1);
   return reshape(vector, std::move(dims));
 }
 
-std::vector<int64_t> Window::pads() const {
-  std::vector<int64_t> both = pad;
-  both.insert(both.end(), pad.begin(), pad.end());
-  return both;
+// --- shared by families of layers
+
+std::vector<int64_t> axes_between(int64_t begin, int64_t end) {
+  std::vector<int64_t> axes(static_cast<size_t>(std::max<int64_t>(end - begin, 0)));
+  std::iota(axes.begin(), axes.end(), begin);
+  return axes;
 }
 
-Result<Window> window_of(const Message& p, size_t spatial_axes) {
+TensorData uniform_data(Dims dims, double value) {
+  TensorData data = TensorData::allocate(DType::Float32, std::move(dims));
+  std::fill_n(static_cast<float*>(data.mutable_data()), data.count(), static_cast<float>(value));
+  return data;
+}
+
+Result<Window> window_of(Layer& l, TensorId x, const Parameters& p) {
   constexpr int64_t kMost = int64_t{1} << 16;
-  if (spatial_axes > 3) return unsupported("windows have at most 3 spatial axes").found(std::to_string(spatial_axes));
+  ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to place windows"));
+  if (rank < 3 || rank > 5)
+    return unsupported("windows have 1 to 3 spatial axes").expected("3 to 5 axes").found(std::to_string(rank));
+  const auto spatial_axes = static_cast<size_t>(rank - 2);
   const auto read = [&](const std::string& list, const std::string& height, const std::string& width, int64_t least,
                         int64_t fallback) -> Result<std::vector<int64_t>> {
-    ORKNN_TRY_ASSIGN(std::vector<int64_t> values, p.get_ints(list));
+    std::vector<int64_t> values = p.integers(list);
     if (values.empty()) values = {fallback};
     if (values.size() == 1) values.assign(spatial_axes, values[0]);
     if (values.size() != spatial_axes)
@@ -176,21 +188,18 @@ Result<Window> window_of(const Message& p, size_t spatial_axes) {
         return invalid_model("'" + height + "' and '" + width + "' are for pictures")
             .expected("2 spatial axes")
             .found(std::to_string(spatial_axes));
-      ORKNN_TRY_ASSIGN(values[0], p.get_int(height, values[0]));
-      ORKNN_TRY_ASSIGN(values[1], p.get_int(width, values[1]));
+      values = {p.integer(height, values[0]), p.integer(width, values[1])};
     }
     for (int64_t v : values)
-      if (v < least || v > kMost)
-        return invalid_model("'" + list + "' is out of range")
-            .expected(std::to_string(least) + " to " + std::to_string(kMost))
-            .found(std::to_string(v));
+      if (v < least || v > kMost) return out_of_range(list, v, least, kMost);
     return values;
   };
   Window w;
   ORKNN_TRY_ASSIGN(w.kernel, read("kernel_size", "kernel_h", "kernel_w", 1, 0));
-  ORKNN_TRY_ASSIGN(w.stride, read("stride", "stride_h", "stride_w", 1, 1));
-  ORKNN_TRY_ASSIGN(w.pad, read("pad", "pad_h", "pad_w", 0, 0));
-  ORKNN_TRY_ASSIGN(w.dilation, read("dilation", "dilation_h", "dilation_w", 1, 1));
+  ORKNN_TRY_ASSIGN(w.strides, read("stride", "stride_h", "stride_w", 1, 1));
+  ORKNN_TRY_ASSIGN(w.pads_begin, read("pad", "pad_h", "pad_w", 0, 0));
+  ORKNN_TRY_ASSIGN(w.dilations, read("dilation", "dilation_h", "dilation_w", 1, 1));
+  w.pads_end = w.pads_begin;
   return w;
 }
 

@@ -1,6 +1,6 @@
 #include "import/caffe/message.h"
 
-#include <bit>
+#include <algorithm>
 
 namespace orknn::importer::caffe {
 using wire::TextType;
@@ -150,62 +150,85 @@ void Message::rename(std::string_view from, std::string_view to) {
     if (f.name() == from) f.rename(to);
 }
 
+// --- parameters
+
+void Parameters::fail(Status problem) const {
+  if (problem_->is_ok()) *problem_ = std::move(problem);
+}
+
 namespace {
 Status unsuitable(const Field& field, std::string_view expected) {
   return invalid_model("field '" + std::string(field.name()) + "'" + field.place() + " is of another kind")
       .expected(std::string(expected));
 }
-
-template <class T>
-Result<T> value_of(const Message& message, std::string_view name, T fallback, std::string_view kind) {
-  const Field* field = message.find(name);
-  if (!field) return fallback;
-  T value{};
-  if (!field->get(value)) return unsuitable(*field, kind);
-  return value;
-}
-
-template <class T>
-Result<std::vector<T>> values_of(const Message& message, std::string_view name, std::string_view kind) {
-  std::vector<T> values;
-  for (const Field* field : message.all(name)) {
-    T value{};
-    if (!field->get(value)) return unsuitable(*field, kind);
-    values.push_back(std::move(value));
-  }
-  return values;
-}
 }  // namespace
 
-Result<int64_t> Message::get_int(std::string_view name, int64_t fallback) const {
-  return value_of<int64_t>(*this, name, fallback, "an integer");
-}
-Result<double> Message::get_double(std::string_view name, double fallback) const {
-  return value_of<double>(*this, name, fallback, "a number");
-}
-Result<bool> Message::get_bool(std::string_view name, bool fallback) const {
-  return value_of<bool>(*this, name, fallback, "true or false");
-}
-Result<std::string> Message::get_string(std::string_view name, std::string_view fallback) const {
-  return value_of<std::string>(*this, name, std::string(fallback), "a string");
+Status out_of_range(std::string_view name, int64_t value, int64_t least, int64_t most) {
+  return invalid_model("'" + std::string(name) + "' is out of range")
+      .expected(std::to_string(least) + " to " + std::to_string(most))
+      .found(std::to_string(value));
 }
 
-Result<std::string> Message::get_word(std::string_view name, std::string_view fallback) const {
-  const Field* field = find(name);
-  if (!field) return std::string(fallback);
+template <class T>
+T Parameters::value_of(std::string_view name, T fallback, std::string_view kind) const {
+  const Field* field = message_->find(name);
+  T value{};
+  if (field && field->get(value)) return value;
+  if (field) fail(unsuitable(*field, kind));
+  return fallback;
+}
+
+template <class T>
+std::vector<T> Parameters::values_of(std::string_view name, std::string_view kind) const {
+  std::vector<T> values;
+  for (const Field* field : message_->all(name))
+    if (!field->get(values.emplace_back())) fail(unsuitable(*field, kind));
+  return values;
+}
+
+std::vector<Parameters> Parameters::messages(std::string_view name) const {
+  std::vector<Parameters> list;
+  for (const Field* field : message_->all(name))
+    if (field->message()) list.emplace_back(*field->message(), *problem_);
+  return list;
+}
+
+int64_t Parameters::integer(std::string_view name, int64_t fallback) const { return value_of(name, fallback, "an integer"); }
+
+int64_t Parameters::integer(std::string_view name, int64_t fallback, int64_t least, int64_t most) const {
+  const int64_t value = integer(name, fallback);
+  if (value < least || value > most) fail(out_of_range(name, value, least, most));
+  return std::clamp(value, least, most);
+}
+
+double Parameters::number(std::string_view name, double fallback) const { return value_of(name, fallback, "a number"); }
+bool Parameters::flag(std::string_view name, bool fallback) const { return value_of(name, fallback, "true or false"); }
+std::string Parameters::text(std::string_view name, std::string_view fallback) const {
+  return value_of(name, std::string(fallback), "a string");
+}
+
+std::string Parameters::word(std::string_view name, std::string_view fallback) const {
+  const Field* field = message_->find(name);
   std::string value;
-  if (!field->get_word(value)) return unsuitable(*field, "a word");
-  return value;
+  if (field && field->get_word(value)) return value;
+  if (field) fail(unsuitable(*field, "a word"));
+  return std::string(fallback);
 }
 
-Result<std::vector<int64_t>> Message::get_ints(std::string_view name) const {
-  return values_of<int64_t>(*this, name, "integers");
+size_t Parameters::choice(std::string_view name, size_t fallback, std::initializer_list<std::string_view> words,
+                          int64_t first) const {
+  const std::string found = word(name, words.begin()[fallback]);
+  std::string expected;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (found == words.begin()[i] || found == std::to_string(first + static_cast<int64_t>(i))) return i;
+    expected += (i == 0 ? "" : ", ") + std::string(words.begin()[i]);
+  }
+  fail(unsupported("unknown " + std::string(name)).expected(std::move(expected)).found(found));
+  return fallback;
 }
-Result<std::vector<double>> Message::get_doubles(std::string_view name) const {
-  return values_of<double>(*this, name, "numbers");
-}
-Result<std::vector<std::string>> Message::get_strings(std::string_view name) const {
-  return values_of<std::string>(*this, name, "strings");
-}
+
+std::vector<int64_t> Parameters::integers(std::string_view name) const { return values_of<int64_t>(name, "integers"); }
+std::vector<double> Parameters::numbers(std::string_view name) const { return values_of<double>(name, "numbers"); }
+std::vector<std::string> Parameters::texts(std::string_view name) const { return values_of<std::string>(name, "strings"); }
 
 }  // namespace orknn::importer::caffe

@@ -64,24 +64,49 @@ class Message {
   // Gives all fields of one name another, which must outlive the message.
   void rename(std::string_view from, std::string_view to);
 
-  // --- values: the fallback when absent, an error when of another kind
-  Result<int64_t> get_int(std::string_view name, int64_t fallback) const;
-  Result<double> get_double(std::string_view name, double fallback) const;
-  Result<bool> get_bool(std::string_view name, bool fallback) const;
-  Result<std::string> get_string(std::string_view name, std::string_view fallback) const;
-  Result<std::string> get_word(std::string_view name, std::string_view fallback) const;
-  Result<std::vector<int64_t>> get_ints(std::string_view name) const;
-  Result<std::vector<double>> get_doubles(std::string_view name) const;
-  Result<std::vector<std::string>> get_strings(std::string_view name) const;
-
  private:
   static Result<Message> read_text(wire::TextReader reader, int depth);
   static Result<Message> read_wire(wire::Bytes bytes, const wire::TextSchema& schema, int depth);
   std::vector<Field> fields_;
 };
 
-// NetParameter of BVLC's Caffe, with V1 and V0 layers.
-const wire::TextSchema& net_schema();
+// Typed values of a message's fields by name. One that is absent, of another kind or out of range reads as the fallback, or as
+// the nearest value within the range; the first such problem is kept where the reader can ask for it after reading on.
+class Parameters {
+ public:
+  Parameters(const Message& message, Status& problem) : message_(&message), problem_(&problem) {}
+
+  bool has(std::string_view name) const { return message_->has(name); }
+  bool is_empty() const { return message_->fields().empty(); }
+  Parameters message(std::string_view name) const { return {message_->message(name), *problem_}; }
+  std::vector<Parameters> messages(std::string_view name) const;
+  const Message* filler(std::string_view name) const { return &message_->message(name); }
+
+  int64_t integer(std::string_view name, int64_t fallback) const;
+  int64_t integer(std::string_view name, int64_t fallback, int64_t least, int64_t most) const;
+  double number(std::string_view name, double fallback) const;
+  bool flag(std::string_view name, bool fallback) const;
+  std::string text(std::string_view name, std::string_view fallback) const;
+  std::string word(std::string_view name, std::string_view fallback) const;
+  // The index of an enumerator: `words` stand in the order of their numbers, the first of which is `first`.
+  size_t choice(std::string_view name, size_t fallback, std::initializer_list<std::string_view> words, int64_t first = 0) const;
+  std::vector<int64_t> integers(std::string_view name) const;
+  std::vector<double> numbers(std::string_view name) const;
+  std::vector<std::string> texts(std::string_view name) const;
+
+ private:
+  template <class T>
+  T value_of(std::string_view name, T fallback, std::string_view kind) const;
+  template <class T>
+  std::vector<T> values_of(std::string_view name, std::string_view kind) const;
+  void fail(Status problem) const;
+  const Message* message_;
+  Status* problem_;
+};
+Status out_of_range(std::string_view name, int64_t value, int64_t least, int64_t most);
+
+// Messages of BVLC's Caffe: "Net" is a description with V1 and V0 layers, "NetBlobs" the weights in it.
+const wire::TextSchema& schema_of(std::string_view message);
 // Names of fields that mean something to some Caffe, in alphabetical order.
 std::span<const std::string_view> known_fields();
 

@@ -35,33 +35,9 @@ constexpr TypeName kIrregularTypes[] = {
     {"SOFTMAX_LOSS", "SoftmaxWithLoss"},
     {"TANH", "TanH"},
 };
+// V0 types whose V1 name is not their own in capitals.
 constexpr TypeName kOldestTypes[] = {
-    {"accuracy", "Accuracy"},
-    {"bnll", "BNLL"},
-    {"concat", "Concat"},
-    {"conv", "Convolution"},
-    {"data", "Data"},
-    {"dropout", "Dropout"},
-    {"euclidean_loss", "EuclideanLoss"},
-    {"flatten", "Flatten"},
-    {"hdf5_data", "HDF5Data"},
-    {"hdf5_output", "HDF5Output"},
-    {"im2col", "Im2col"},
-    {"images", "ImageData"},
-    {"infogain_loss", "InfogainLoss"},
-    {"innerproduct", "InnerProduct"},
-    {"lrn", "LRN"},
-    {"multinomial_logistic_loss", "MultinomialLogisticLoss"},
-    {"padding", "Padding"},
-    {"pool", "Pooling"},
-    {"relu", "ReLU"},
-    {"sigmoid", "Sigmoid"},
-    {"softmax", "Softmax"},
-    {"softmax_loss", "SoftmaxWithLoss"},
-    {"split", "Split"},
-    {"tanh", "TanH"},
-    {"window_data", "WindowData"},
-};
+    {"conv", "CONVOLUTION"}, {"images", "IMAGE_DATA"}, {"innerproduct", "INNER_PRODUCT"}, {"pool", "POOLING"}};
 
 std::string current_type(std::string_view old) {
   for (const TypeName& t : kIrregularTypes)
@@ -79,6 +55,15 @@ std::string current_type(std::string_view old) {
   return name;
 }
 
+std::string type_of_oldest(std::string_view oldest) {
+  for (const TypeName& t : kOldestTypes)
+    if (t.old == oldest) return current_type(t.current);
+  std::string capitals(oldest);
+  for (char& c : capitals)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 32);
+  return current_type(capitals);
+}
+
 // --- phases
 
 struct State {
@@ -87,86 +72,59 @@ struct State {
   bool has(const std::string& stage) const { return std::find(stages.begin(), stages.end(), stage) != stages.end(); }
 };
 
-Result<bool> meets(const Message& rule, const State& state) {
-  if (rule.has("phase")) {
-    ORKNN_TRY_ASSIGN(const std::string phase, rule.get_word("phase", "TEST"));
-    if (phase != "TEST" && phase != "1") return false;
-  }
-  ORKNN_TRY_ASSIGN(const int64_t least, rule.get_int("min_level", state.level));
-  ORKNN_TRY_ASSIGN(const int64_t most, rule.get_int("max_level", state.level));
-  if (state.level < least || state.level > most) return false;
-  ORKNN_TRY_ASSIGN(const auto stages, rule.get_strings("stage"));
-  ORKNN_TRY_ASSIGN(const auto not_stages, rule.get_strings("not_stage"));
-  return std::all_of(stages.begin(), stages.end(), [&](const std::string& s) { return state.has(s); }) &&
-         std::none_of(not_stages.begin(), not_stages.end(), [&](const std::string& s) { return state.has(s); });
+bool meets(const Parameters& rule, const State& state) {
+  const std::string phase = rule.word("phase", "TEST");
+  if (phase != "TEST" && phase != "1") return false;
+  if (state.level < rule.integer("min_level", state.level) || state.level > rule.integer("max_level", state.level)) return false;
+  const auto is_on = [&](const std::string& stage) { return state.has(stage); };
+  const std::vector<std::string> stages = rule.texts("stage"), not_stages = rule.texts("not_stage");
+  return std::all_of(stages.begin(), stages.end(), is_on) && std::none_of(not_stages.begin(), not_stages.end(), is_on);
 }
 
-Result<bool> is_included(const Message& layer, const State& state) {
-  const auto any_met = [&](std::string_view list) -> Result<bool> {
-    for (const Field* rule : layer.all(list)) {
-      if (!rule->message()) continue;
-      ORKNN_TRY_ASSIGN(const bool met, meets(*rule->message(), state));
-      if (met) return true;
-    }
-    return false;
-  };
-  if (layer.has("include")) return any_met("include");
-  ORKNN_TRY_ASSIGN(const bool excluded, any_met("exclude"));
-  return !excluded;
+bool is_included(const Parameters& layer, const State& state) {
+  const bool is_listed = layer.has("include");
+  for (const Parameters& rule : layer.messages(is_listed ? "include" : "exclude"))
+    if (meets(rule, state)) return is_listed;
+  return !is_listed;
 }
 
 // --- layers
 
-Result<LayerDescription> current_layer(const Message& fields) {
-  LayerDescription layer;
-  layer.fields = fields;
-  ORKNN_TRY_ASSIGN(layer.name, fields.get_string("name", ""));
-  ORKNN_TRY_ASSIGN(layer.type, fields.get_word("type", ""));
+LayerDescription current_layer(const Message& fields, Status& problem) {
+  const Parameters p(fields, problem);
+  LayerDescription layer{.name = p.text("name", ""), .type = p.word("type", ""), .fields = fields};
   for (const Field* spec : fields.all("param")) {
     std::string name;
-    if (spec->message()) {
-      ORKNN_TRY_ASSIGN(name, spec->message()->get_string("name", ""));
-    } else {
+    if (spec->message())
+      name = Parameters(*spec->message(), problem).text("name", "");
+    else
       (void)spec->get(name);  // V1 writes the name alone
-    }
     layer.parameter_names.push_back(std::move(name));
   }
   return layer;
 }
 
-Result<LayerDescription> old_layer(const Message& fields) {
+LayerDescription old_layer(const Message& fields, Status& problem) {
   if (const Message& oldest = fields.message("layer"); !oldest.fields().empty()) {
-    LayerDescription layer;
-    layer.fields = oldest;
-    layer.is_oldest = true;
-    ORKNN_TRY_ASSIGN(layer.name, oldest.get_string("name", ""));
-    ORKNN_TRY_ASSIGN(const std::string type, oldest.get_string("type", ""));
-    layer.type = type;
-    for (const TypeName& t : kOldestTypes)
-      if (t.old == type) layer.type = t.current;
+    const Parameters p(oldest, problem);
+    LayerDescription layer{
+        .name = p.text("name", ""), .type = type_of_oldest(p.text("type", "")), .fields = oldest, .is_oldest = true};
     layer.fields.rename("biasterm", "bias_term");
     layer.fields.rename("kernelsize", "kernel_size");
     layer.fields.rename("cropsize", "crop_size");
     return layer;
   }
-  ORKNN_TRY_ASSIGN(LayerDescription layer, current_layer(fields));
+  LayerDescription layer = current_layer(fields, problem);
   layer.type = current_type(layer.type);
   return layer;
 }
 
-Result<ir::Dims> shape_of(const Message& shape) {
-  ORKNN_TRY_ASSIGN(ir::Dims dims, shape.get_ints("dim"));
-  for (int64_t d : dims)
-    if (d < 0 || d > (int64_t{1} << 40)) return invalid_model("an extent of a shape is out of range").found(std::to_string(d));
-  return dims;
-}
-
 // The three forms of `input`: four input_dim each, one input_shape each, or no shape at all.
-Result<std::vector<InputDescription>> inputs_of(const Message& net) {
+Result<std::vector<InputDescription>> inputs_of(const Parameters& net) {
   std::vector<InputDescription> inputs;
-  ORKNN_TRY_ASSIGN(const auto names, net.get_strings("input"));
-  ORKNN_TRY_ASSIGN(const auto dims, net.get_ints("input_dim"));
-  const auto shapes = net.all("input_shape");
+  const std::vector<std::string> names = net.texts("input");
+  const ir::Dims dims = net.integers("input_dim");
+  const std::vector<Parameters> shapes = net.messages("input_shape");
   if (!dims.empty() && dims.size() != names.size() * 4)
     return invalid_model("the number of input_dim does not fit")
         .expected(std::to_string(names.size() * 4) + ", four per input")
@@ -177,12 +135,13 @@ Result<std::vector<InputDescription>> inputs_of(const Message& net) {
         .found(std::to_string(shapes.size()));
   for (size_t i = 0; i < names.size(); ++i) {
     InputDescription input{names[i], std::nullopt};
-    if (!dims.empty()) {
+    if (!dims.empty())
       input.shape =
           ir::Dims(dims.begin() + static_cast<std::ptrdiff_t>(4 * i), dims.begin() + static_cast<std::ptrdiff_t>(4 * i + 4));
-    } else if (!shapes.empty() && shapes[i]->message()) {
-      ORKNN_TRY_ASSIGN(input.shape, shape_of(*shapes[i]->message()));
-    }
+    else if (!shapes.empty())
+      input.shape = shapes[i].integers("dim");
+    for (int64_t d : input.shape.value_or(ir::Dims()))
+      if (d < 0 || d > (int64_t{1} << 40)) return invalid_model("an extent of a shape is out of range").found(std::to_string(d));
     inputs.push_back(std::move(input));
   }
   return inputs;
@@ -296,7 +255,7 @@ struct LayerNumbers {
   uint32_t name, blobs;
 };
 constexpr LayerNumbers kCurrentNumbers{1, 7}, kOldNumbers{4, 6}, kOldestNumbers{1, 50};
-constexpr uint32_t kOldestLayer = 1;
+constexpr uint32_t kOldestLayerNumber = 1;
 
 Status weights_of_layer(wire::Bytes bytes, const LayerNumbers& numbers, const std::shared_ptr<const void>& keeper,
                         Weights& weights) {
@@ -306,7 +265,7 @@ Status weights_of_layer(wire::Bytes bytes, const LayerNumbers& numbers, const st
   for (wire::Field field; reader.next(field);) {
     if (field.number == numbers.name) (void)field.get(name);
     if (field.number == numbers.blobs && field.type == wire::WireType::Bytes) blobs.push_back(field.bytes);
-    if (numbers.blobs == kOldNumbers.blobs && field.number == kOldestLayer && field.type == wire::WireType::Bytes)
+    if (numbers.blobs == kOldNumbers.blobs && field.number == kOldestLayerNumber && field.type == wire::WireType::Bytes)
       ORKNN_TRY(weights_of_layer(field.bytes, kOldestNumbers, keeper, weights));
   }
   if (!reader.status()) return reader.status();
@@ -318,50 +277,6 @@ Status weights_of_layer(wire::Bytes bytes, const LayerNumbers& numbers, const st
     if (!blob) return Status(blob.status()).node(name, "weights");
     list.push_back(std::move(*blob));
   }
-  return {};
-}
-
-Result<Blob> blob_from_text(const wire::TextField& text) {
-  BlobParts parts;
-  wire::TextReader reader(text);
-  constexpr std::string_view kLegacy[] = {"num", "channels", "height", "width"};
-  for (wire::TextField field; reader.next(field);) {
-    if (field.name == "data" || field.name == "double_data") {
-      float value = 0;
-      if (!field.get(value)) return field.unsuitable("a number");
-      parts.gathered.push_back(value);
-    } else if (field.name == "shape" && field.kind == wire::TextField::Kind::Message) {
-      wire::TextReader shape(field);
-      for (wire::TextField dim; shape.next(dim);) {
-        int64_t extent = 0;
-        if (dim.name == "dim" && !dim.get(extent)) return dim.unsuitable("an integer");
-        if (dim.name == "dim") parts.shape.push_back(extent);
-      }
-      if (!shape.status()) return shape.status();
-    } else {
-      for (size_t i = 0; i < std::size(kLegacy); ++i)
-        if (field.name == kLegacy[i] && field.get(parts.legacy[i])) parts.has_legacy = true;
-    }
-  }
-  if (!reader.status()) return reader.status();
-  return make_blob(std::move(parts), nullptr);
-}
-
-// A layer in text, V0 ones inside their V1 layer.
-Status weights_of_text(const wire::TextField& layer, Weights& weights, int depth) {
-  std::string name;
-  std::vector<Blob> blobs;
-  wire::TextReader reader(layer);
-  for (wire::TextField field; reader.next(field);) {
-    if (field.name == "name") (void)field.get(name);
-    if (field.name == "layer" && field.kind == wire::TextField::Kind::Message && depth == 0)
-      ORKNN_TRY(weights_of_text(field, weights, 1));
-    if (field.name != "blobs" || field.kind != wire::TextField::Kind::Message) continue;
-    ORKNN_TRY_ASSIGN(Blob blob, blob_from_text(field));
-    blobs.push_back(std::move(blob));
-  }
-  if (!reader.status()) return reader.status();
-  if (!blobs.empty() && weights[name].empty()) weights[name] = std::move(blobs);
   return {};
 }
 
@@ -428,38 +343,36 @@ bool looks_like_net(wire::Bytes bytes) {
 
 Result<NetDescription> parse_net(wire::Bytes bytes) {
   ORKNN_TRY_ASSIGN(const Message net, looks_like_text(bytes) ? Message::from_text(wire::TextReader(text_of(bytes)))
-                                                             : Message::from_wire(bytes, net_schema()));
-  NetDescription result;
-  ORKNN_TRY_ASSIGN(result.name, net.get_string("name", ""));
-  ORKNN_TRY_ASSIGN(result.inputs, inputs_of(net));
-  State state;
-  ORKNN_TRY_ASSIGN(state.level, net.message("state").get_int("level", 0));
-  ORKNN_TRY_ASSIGN(state.stages, net.message("state").get_strings("stage"));
+                                                             : Message::from_wire(bytes, schema_of("Net")));
+  Status problem;
+  const Parameters p(net, problem), stated = p.message("state");
+  NetDescription result{.name = p.text("name", "")};
+  ORKNN_TRY_ASSIGN(result.inputs, inputs_of(p));
+  const State state{stated.integer("level", 0), stated.texts("stage")};
   for (const Field& field : net.fields()) {
     const bool is_old = field.name() == "layers";
     if ((!is_old && field.name() != "layer") || !field.message()) continue;
-    ORKNN_TRY_ASSIGN(const bool included, is_included(*field.message(), state));
-    if (!included) continue;
-    ORKNN_TRY_ASSIGN(LayerDescription layer, is_old ? old_layer(*field.message()) : current_layer(*field.message()));
-    ORKNN_TRY_ASSIGN(layer.bottoms, field.message()->get_strings("bottom"));
-    ORKNN_TRY_ASSIGN(layer.tops, field.message()->get_strings("top"));
+    const Parameters fields(*field.message(), problem);
+    if (!is_included(fields, state)) continue;
+    LayerDescription layer = is_old ? old_layer(*field.message(), problem) : current_layer(*field.message(), problem);
+    layer.bottoms = fields.texts("bottom");
+    layer.tops = fields.texts("top");
     result.layers.push_back(std::move(layer));
   }
+  if (!problem) return problem;
   if (result.layers.empty())
     return invalid_model("the file holds no layers").expected("a Caffe network").hint("is it a deploy.prototxt?");
   return result;
 }
 
-Result<Weights> parse_weights(wire::Bytes bytes, const std::shared_ptr<const void>& keeper) {
-  Weights weights;
+Result<Weights> parse_weights(wire::Bytes bytes, std::shared_ptr<const void> keeper) {
   if (looks_like_text(bytes)) {
-    wire::TextReader reader(text_of(bytes));
-    for (wire::TextField field; reader.next(field);)
-      if ((field.name == "layer" || field.name == "layers") && field.kind == wire::TextField::Kind::Message)
-        ORKNN_TRY(weights_of_text(field, weights, field.name == "layers" ? 0 : 1));
-    if (!reader.status()) return reader.status();
-    return weights;
+    ORKNN_TRY_ASSIGN(std::vector<std::byte> encoded, wire::encode_text(text_of(bytes), schema_of("NetBlobs")));
+    const auto holder = std::make_shared<const std::vector<std::byte>>(std::move(encoded));
+    bytes = *holder;
+    keeper = holder;
   }
+  Weights weights;
   wire::Reader reader(bytes);
   for (wire::Field field; reader.next(field);) {
     if (field.type != wire::WireType::Bytes) continue;

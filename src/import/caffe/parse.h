@@ -49,6 +49,6 @@ bool looks_like_net(wire::Bytes bytes);
 
 Result<NetDescription> parse_net(wire::Bytes bytes);
 // `keeper` holds `bytes`.
-Result<Weights> parse_weights(wire::Bytes bytes, const std::shared_ptr<const void>& keeper);
+Result<Weights> parse_weights(wire::Bytes bytes, std::shared_ptr<const void> keeper);
 
 }  // namespace orknn::importer::caffe

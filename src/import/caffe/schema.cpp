@@ -1,291 +1,156 @@
 // Field numbers of BVLC's caffe.proto, for descriptions in wire bytes. Numbers beyond these differ from fork to fork.
+#include <charconv>
+#include <deque>
+#include <map>
+
 #include "import/caffe/message.h"
 
 namespace orknn::importer::caffe {
 namespace {
-using wire::TextRow;
-using wire::TextSchema;
-using enum wire::TextType;
+using wire::TextType;
 
-constexpr TextRow kShapeRows[] = {{"dim", 1, Int}};
-constexpr TextSchema kShape{kShapeRows};
-constexpr TextRow kFillerRows[] = {{"type", 1, String}, {"value", 2, Float}, {"min", 3, Float},
-                                   {"max", 4, Float},   {"mean", 5, Float},  {"std", 6, Float}};
-constexpr TextSchema kFiller{kFillerRows};
-constexpr wire::TextEnumerator kPhases[] = {{"TRAIN", 0}, {"TEST", 1}};
-constexpr TextRow kRuleRows[] = {{"phase", 1, Enum, nullptr, kPhases},
-                                 {"min_level", 2, Int},
-                                 {"max_level", 3, Int},
-                                 {"stage", 4, String},
-                                 {"not_stage", 5, String}};
-constexpr TextSchema kRule{kRuleRows};
-constexpr TextRow kStateRows[] = {{"phase", 1, Enum, nullptr, kPhases}, {"level", 2, Int}, {"stage", 3, String}};
-constexpr TextSchema kState{kStateRows};
-constexpr TextRow kParamSpecRows[] = {{"name", 1, String}};
-constexpr TextSchema kParamSpec{kParamSpecRows};
+// A message and its fields, after those it is made of; indented lines go on with the one before. What follows a field's number
+// is its type: nothing for integers and truth values, f float, d double, s string, the name of a message, or enumerators from 0
+// on.
+constexpr std::string_view kMessages =
+    R"(Shape dim=1
+Filler type=1s value=2f min=3f max=4f mean=5f std=6f
+Rule phase=1(TRAIN|TEST) min_level=2 max_level=3 stage=4s not_stage=5s
+State phase=1(TRAIN|TEST) level=2 stage=3s
+ParamSpec name=1s
+Transform crop_size=3 force_gray=7
+ArgMax out_max_val=1 top_k=2 axis=3
+BatchNorm use_global_stats=1 eps=3f scale_bias=7
+Bias axis=1 num_axes=2 filler=3:Filler
+Clip min=1f max=2f
+Concat concat_dim=1 axis=2
+Convolution num_output=1 bias_term=2 pad=3 kernel_size=4 group=5 stride=6 weight_filler=7:Filler bias_filler=8:Filler pad_h=9
+  pad_w=10 kernel_h=11 kernel_w=12 stride_h=13 stride_w=14 axis=16 dilation=18
+Crop axis=1 offset=2
+Dummy data_filler=1:Filler num=2 channels=3 height=4 width=5 shape=6:Shape
+Eltwise operation=1(PROD|SUM|MAX) coeff=2f
+Elu alpha=1f
+Embed num_output=1 input_dim=2 bias_term=3
+Exp base=1f scale=2f shift=3f
+Flatten axis=1 end_axis=2
+InnerProduct num_output=1 bias_term=2 weight_filler=3:Filler bias_filler=4:Filler axis=5 transpose=6
+Input shape=1:Shape
+Lrn local_size=1 alpha=2f beta=3f norm_region=4(ACROSS_CHANNELS|WITHIN_CHANNEL) k=5f
+Memory batch_size=1 channels=2 height=3 width=4
+Mvn normalize_variance=1 across_channels=2 eps=3f
+Parameter shape=1:Shape
+Pooling pool=1(MAX|AVE|STOCHASTIC) kernel_size=2 stride=3 pad=4 kernel_h=5 kernel_w=6 stride_h=7 stride_w=8 pad_h=9 pad_w=10
+  global_pooling=12 round_mode=13(CEIL|FLOOR)
+Power power=1f scale=2f shift=3f
+Prelu filler=1:Filler channel_shared=2
+Python module=1s layer=2s param_str=3s
+Recurrent num_output=1 expose_hidden=5
+Reduction operation=1(|SUM|ASUM|SUMSQ|MEAN) axis=2 coeff=3f
+Relu negative_slope=1f
+Reshape shape=1:Shape axis=2 num_axes=3
+Scale axis=1 num_axes=2 filler=3:Filler bias_term=4 bias_filler=5:Filler
+Slice slice_dim=1 slice_point=2 axis=3
+Softmax axis=2
+Spp pyramid_height=1 pool=2(MAX|AVE|STOCHASTIC)
+Swish beta=1f
+Threshold threshold=1f
+Tile axis=1 tiles=2
+Layer name=1s type=2s bottom=3s top=4s param=6:ParamSpec include=8:Rule exclude=9:Rule phase=10(TRAIN|TEST)
+  transform_param=100:Transform argmax_param=103:ArgMax concat_param=104:Concat convolution_param=106:Convolution
+  dummy_data_param=109:Dummy eltwise_param=110:Eltwise exp_param=111:Exp inner_product_param=117:InnerProduct lrn_param=118:Lrn
+  memory_data_param=119:Memory mvn_param=120:Mvn pooling_param=121:Pooling power_param=122:Power relu_param=123:Relu
+  softmax_param=125:Softmax slice_param=126:Slice threshold_param=128:Threshold python_param=130:Python prelu_param=131:Prelu
+  spp_param=132:Spp reshape_param=133:Reshape log_param=134:Exp flatten_param=135:Flatten reduction_param=136:Reduction
+  embed_param=137:Embed tile_param=138:Tile batch_norm_param=139:BatchNorm elu_param=140:Elu bias_param=141:Bias
+  scale_param=142:Scale input_param=143:Input crop_param=144:Crop parameter_param=145:Parameter recurrent_param=146:Recurrent
+  swish_param=147:Swish clip_param=148:Clip
+OldestLayer name=1s type=2s num_output=3 biasterm=4 weight_filler=5:Filler bias_filler=6:Filler pad=7 kernelsize=8 group=9
+  stride=10 pool=11(MAX|AVE|STOCHASTIC) dropout_ratio=12f local_size=13 alpha=14f beta=15f batchsize=19 cropsize=20 k=22f
+  concat_dim=65
+OldLayer layer=1:OldestLayer bottom=2s top=3s name=4s
+  type=5(NONE|ACCURACY|BNLL|CONCAT|CONVOLUTION|DATA|DROPOUT|EUCLIDEAN_LOSS|FLATTEN|HDF5_DATA|HDF5_OUTPUT|IM2COL|)"
+    R"(IMAGE_DATA|INFOGAIN_LOSS|INNER_PRODUCT|LRN|MULTINOMIAL_LOGISTIC_LOSS|POOLING|RELU|SIGMOID|SOFTMAX|SOFTMAX_LOSS|SPLIT|TANH|)"
+    R"(WINDOW_DATA|ELTWISE|POWER|SIGMOID_CROSS_ENTROPY_LOSS|HINGE_LOSS|MEMORY_DATA|ARGMAX|THRESHOLD|DUMMY_DATA|SLICE|MVN|ABSVAL|SILENCE|CONTRASTIVE_LOSS|EXP|DECONVOLUTION)
+  include=32:Rule exclude=33:Rule param=1001s concat_param=9:Concat convolution_param=10:Convolution
+  inner_product_param=17:InnerProduct lrn_param=18:Lrn pooling_param=19:Pooling power_param=21:Power memory_data_param=22:Memory
+  argmax_param=23:ArgMax eltwise_param=24:Eltwise threshold_param=25:Threshold dummy_data_param=26:Dummy relu_param=30:Relu
+  slice_param=31:Slice mvn_param=34:Mvn transform_param=36:Transform softmax_param=39:Softmax exp_param=41:Exp
+Net name=1s layers=2:OldLayer input=3s input_dim=4 state=6:State input_shape=8:Shape layer=100:Layer
+Blob num=1 channels=2 height=3 width=4 data=5f shape=7:Shape double_data=8d
+LayerBlobs name=1s blobs=7:Blob
+OldestLayerBlobs name=1s blobs=50:Blob
+OldLayerBlobs layer=1:OldestLayerBlobs name=4s blobs=6:Blob
+NetBlobs layers=2:OldLayerBlobs layer=100:LayerBlobs)";
 
-// --- parameters of layers
-constexpr TextRow kTransformRows[] = {{"crop_size", 3, Int}, {"force_gray", 7, Bool}};
-constexpr TextSchema kTransform{kTransformRows};
-constexpr TextRow kArgMaxRows[] = {{"out_max_val", 1, Bool}, {"top_k", 2, Int}, {"axis", 3, Int}};
-constexpr TextSchema kArgMax{kArgMaxRows};
-constexpr TextRow kBatchNormRows[] = {{"use_global_stats", 1, Bool}, {"eps", 3, Float}, {"scale_bias", 7, Bool}};
-constexpr TextSchema kBatchNorm{kBatchNormRows};
-constexpr TextRow kBiasRows[] = {{"axis", 1, Int}, {"num_axes", 2, Int}, {"filler", 3, Message, &kFiller}};
-constexpr TextSchema kBias{kBiasRows};
-constexpr TextRow kClipRows[] = {{"min", 1, Float}, {"max", 2, Float}};
-constexpr TextSchema kClip{kClipRows};
-constexpr TextRow kConcatRows[] = {{"concat_dim", 1, Int}, {"axis", 2, Int}};
-constexpr TextSchema kConcat{kConcatRows};
-constexpr TextRow kConvolutionRows[] = {{"num_output", 1, Int},
-                                        {"bias_term", 2, Bool},
-                                        {"pad", 3, Int},
-                                        {"kernel_size", 4, Int},
-                                        {"group", 5, Int},
-                                        {"stride", 6, Int},
-                                        {"weight_filler", 7, Message, &kFiller},
-                                        {"bias_filler", 8, Message, &kFiller},
-                                        {"pad_h", 9, Int},
-                                        {"pad_w", 10, Int},
-                                        {"kernel_h", 11, Int},
-                                        {"kernel_w", 12, Int},
-                                        {"stride_h", 13, Int},
-                                        {"stride_w", 14, Int},
-                                        {"axis", 16, Int},
-                                        {"dilation", 18, Int}};
-constexpr TextSchema kConvolution{kConvolutionRows};
-constexpr TextRow kCropRows[] = {{"axis", 1, Int}, {"offset", 2, Int}};
-constexpr TextSchema kCrop{kCropRows};
-constexpr TextRow kDummyRows[] = {
-    {"data_filler", 1, Message, &kFiller}, {"num", 2, Int}, {"channels", 3, Int}, {"height", 4, Int}, {"width", 5, Int},
-    {"shape", 6, Message, &kShape}};
-constexpr TextSchema kDummy{kDummyRows};
-constexpr wire::TextEnumerator kEltwiseOps[] = {{"PROD", 0}, {"SUM", 1}, {"MAX", 2}};
-constexpr TextRow kEltwiseRows[] = {{"operation", 1, Enum, nullptr, kEltwiseOps}, {"coeff", 2, Float}};
-constexpr TextSchema kEltwise{kEltwiseRows};
-constexpr TextRow kEluRows[] = {{"alpha", 1, Float}};
-constexpr TextSchema kElu{kEluRows};
-constexpr TextRow kEmbedRows[] = {{"num_output", 1, Int}, {"input_dim", 2, Int}, {"bias_term", 3, Bool}};
-constexpr TextSchema kEmbed{kEmbedRows};
-constexpr TextRow kExpRows[] = {{"base", 1, Float}, {"scale", 2, Float}, {"shift", 3, Float}};
-constexpr TextSchema kExp{kExpRows};
-constexpr TextRow kFlattenRows[] = {{"axis", 1, Int}, {"end_axis", 2, Int}};
-constexpr TextSchema kFlatten{kFlattenRows};
-constexpr TextRow kInnerProductRows[] = {{"num_output", 1, Int},
-                                         {"bias_term", 2, Bool},
-                                         {"weight_filler", 3, Message, &kFiller},
-                                         {"bias_filler", 4, Message, &kFiller},
-                                         {"axis", 5, Int},
-                                         {"transpose", 6, Bool}};
-constexpr TextSchema kInnerProduct{kInnerProductRows};
-constexpr TextRow kInputRows[] = {{"shape", 1, Message, &kShape}};
-constexpr TextSchema kInput{kInputRows};
-constexpr wire::TextEnumerator kRegions[] = {{"ACROSS_CHANNELS", 0}, {"WITHIN_CHANNEL", 1}};
-constexpr TextRow kLrnRows[] = {{"local_size", 1, Int},
-                                {"alpha", 2, Float},
-                                {"beta", 3, Float},
-                                {"norm_region", 4, Enum, nullptr, kRegions},
-                                {"k", 5, Float}};
-constexpr TextSchema kLrn{kLrnRows};
-constexpr TextRow kMemoryRows[] = {{"batch_size", 1, Int}, {"channels", 2, Int}, {"height", 3, Int}, {"width", 4, Int}};
-constexpr TextSchema kMemory{kMemoryRows};
-constexpr TextRow kMvnRows[] = {{"normalize_variance", 1, Bool}, {"across_channels", 2, Bool}, {"eps", 3, Float}};
-constexpr TextSchema kMvn{kMvnRows};
-constexpr TextRow kParameterRows[] = {{"shape", 1, Message, &kShape}};
-constexpr TextSchema kParameter{kParameterRows};
-constexpr wire::TextEnumerator kPools[] = {{"MAX", 0}, {"AVE", 1}, {"STOCHASTIC", 2}};
-constexpr wire::TextEnumerator kRounds[] = {{"CEIL", 0}, {"FLOOR", 1}};
-constexpr TextRow kPoolingRows[] = {{"pool", 1, Enum, nullptr, kPools},
-                                    {"kernel_size", 2, Int},
-                                    {"stride", 3, Int},
-                                    {"pad", 4, Int},
-                                    {"kernel_h", 5, Int},
-                                    {"kernel_w", 6, Int},
-                                    {"stride_h", 7, Int},
-                                    {"stride_w", 8, Int},
-                                    {"pad_h", 9, Int},
-                                    {"pad_w", 10, Int},
-                                    {"global_pooling", 12, Bool},
-                                    {"round_mode", 13, Enum, nullptr, kRounds}};
-constexpr TextSchema kPooling{kPoolingRows};
-constexpr TextRow kPowerRows[] = {{"power", 1, Float}, {"scale", 2, Float}, {"shift", 3, Float}};
-constexpr TextSchema kPower{kPowerRows};
-constexpr TextRow kPreluRows[] = {{"filler", 1, Message, &kFiller}, {"channel_shared", 2, Bool}};
-constexpr TextSchema kPrelu{kPreluRows};
-constexpr TextRow kPythonRows[] = {{"module", 1, String}, {"layer", 2, String}, {"param_str", 3, String}};
-constexpr TextSchema kPython{kPythonRows};
-constexpr TextRow kRecurrentRows[] = {{"num_output", 1, Int}, {"expose_hidden", 5, Bool}};
-constexpr TextSchema kRecurrent{kRecurrentRows};
-constexpr wire::TextEnumerator kReductions[] = {{"SUM", 1}, {"ASUM", 2}, {"SUMSQ", 3}, {"MEAN", 4}};
-constexpr TextRow kReductionRows[] = {{"operation", 1, Enum, nullptr, kReductions}, {"axis", 2, Int}, {"coeff", 3, Float}};
-constexpr TextSchema kReduction{kReductionRows};
-constexpr TextRow kReluRows[] = {{"negative_slope", 1, Float}};
-constexpr TextSchema kRelu{kReluRows};
-constexpr TextRow kReshapeRows[] = {{"shape", 1, Message, &kShape}, {"axis", 2, Int}, {"num_axes", 3, Int}};
-constexpr TextSchema kReshape{kReshapeRows};
-constexpr TextRow kScaleRows[] = {{"axis", 1, Int},
-                                  {"num_axes", 2, Int},
-                                  {"filler", 3, Message, &kFiller},
-                                  {"bias_term", 4, Bool},
-                                  {"bias_filler", 5, Message, &kFiller}};
-constexpr TextSchema kScale{kScaleRows};
-constexpr TextRow kSliceRows[] = {{"slice_dim", 1, Int}, {"slice_point", 2, Int}, {"axis", 3, Int}};
-constexpr TextSchema kSlice{kSliceRows};
-constexpr TextRow kSoftmaxRows[] = {{"axis", 2, Int}};
-constexpr TextSchema kSoftmax{kSoftmaxRows};
-constexpr TextRow kSppRows[] = {{"pyramid_height", 1, Int}, {"pool", 2, Enum, nullptr, kPools}};
-constexpr TextSchema kSpp{kSppRows};
-constexpr TextRow kSwishRows[] = {{"beta", 1, Float}};
-constexpr TextSchema kSwish{kSwishRows};
-constexpr TextRow kThresholdRows[] = {{"threshold", 1, Float}};
-constexpr TextSchema kThreshold{kThresholdRows};
-constexpr TextRow kTileRows[] = {{"axis", 1, Int}, {"tiles", 2, Int}};
-constexpr TextSchema kTile{kTileRows};
+class Schemas {
+ public:
+  explicit Schemas(std::string_view text) {
+    while (!text.empty()) {
+      const size_t end = text.find_first_of(" \n");
+      const std::string_view word = text.substr(0, end);
+      const bool begins_message = rows_.empty() || (at_line_start_ && !word.empty());
+      if (begins_message) {
+        finish();
+        name_ = word;
+        rows_.emplace_back();
+      } else if (!word.empty()) {
+        rows_.back().push_back(row_of(word));
+      }
+      at_line_start_ = end != std::string_view::npos && text[end] == '\n';
+      text.remove_prefix(std::min(text.size(), word.size() + 1));
+    }
+    finish();
+  }
+  const wire::TextSchema& at(std::string_view name) const { return *by_name_.at(name); }
 
-// --- layers
-constexpr TextRow kLayerRows[] = {{"name", 1, String},
-                                  {"type", 2, String},
-                                  {"bottom", 3, String},
-                                  {"top", 4, String},
-                                  {"param", 6, Message, &kParamSpec},
-                                  {"include", 8, Message, &kRule},
-                                  {"exclude", 9, Message, &kRule},
-                                  {"phase", 10, Enum, nullptr, kPhases},
-                                  {"transform_param", 100, Message, &kTransform},
-                                  {"argmax_param", 103, Message, &kArgMax},
-                                  {"concat_param", 104, Message, &kConcat},
-                                  {"convolution_param", 106, Message, &kConvolution},
-                                  {"dummy_data_param", 109, Message, &kDummy},
-                                  {"eltwise_param", 110, Message, &kEltwise},
-                                  {"exp_param", 111, Message, &kExp},
-                                  {"inner_product_param", 117, Message, &kInnerProduct},
-                                  {"lrn_param", 118, Message, &kLrn},
-                                  {"memory_data_param", 119, Message, &kMemory},
-                                  {"mvn_param", 120, Message, &kMvn},
-                                  {"pooling_param", 121, Message, &kPooling},
-                                  {"power_param", 122, Message, &kPower},
-                                  {"relu_param", 123, Message, &kRelu},
-                                  {"softmax_param", 125, Message, &kSoftmax},
-                                  {"slice_param", 126, Message, &kSlice},
-                                  {"threshold_param", 128, Message, &kThreshold},
-                                  {"python_param", 130, Message, &kPython},
-                                  {"prelu_param", 131, Message, &kPrelu},
-                                  {"spp_param", 132, Message, &kSpp},
-                                  {"reshape_param", 133, Message, &kReshape},
-                                  {"log_param", 134, Message, &kExp},
-                                  {"flatten_param", 135, Message, &kFlatten},
-                                  {"reduction_param", 136, Message, &kReduction},
-                                  {"embed_param", 137, Message, &kEmbed},
-                                  {"tile_param", 138, Message, &kTile},
-                                  {"batch_norm_param", 139, Message, &kBatchNorm},
-                                  {"elu_param", 140, Message, &kElu},
-                                  {"bias_param", 141, Message, &kBias},
-                                  {"scale_param", 142, Message, &kScale},
-                                  {"input_param", 143, Message, &kInput},
-                                  {"crop_param", 144, Message, &kCrop},
-                                  {"parameter_param", 145, Message, &kParameter},
-                                  {"recurrent_param", 146, Message, &kRecurrent},
-                                  {"swish_param", 147, Message, &kSwish},
-                                  {"clip_param", 148, Message, &kClip}};
-constexpr TextSchema kLayer{kLayerRows};
+ private:
+  void finish() {
+    if (!rows_.empty()) by_name_[name_] = &schemas_.emplace_back(wire::TextSchema{rows_.back()});
+  }
 
-constexpr wire::TextEnumerator kTypes[] = {{"NONE", 0},
-                                           {"ACCURACY", 1},
-                                           {"BNLL", 2},
-                                           {"CONCAT", 3},
-                                           {"CONVOLUTION", 4},
-                                           {"DATA", 5},
-                                           {"DROPOUT", 6},
-                                           {"EUCLIDEAN_LOSS", 7},
-                                           {"FLATTEN", 8},
-                                           {"HDF5_DATA", 9},
-                                           {"HDF5_OUTPUT", 10},
-                                           {"IM2COL", 11},
-                                           {"IMAGE_DATA", 12},
-                                           {"INFOGAIN_LOSS", 13},
-                                           {"INNER_PRODUCT", 14},
-                                           {"LRN", 15},
-                                           {"MULTINOMIAL_LOGISTIC_LOSS", 16},
-                                           {"POOLING", 17},
-                                           {"RELU", 18},
-                                           {"SIGMOID", 19},
-                                           {"SOFTMAX", 20},
-                                           {"SOFTMAX_LOSS", 21},
-                                           {"SPLIT", 22},
-                                           {"TANH", 23},
-                                           {"WINDOW_DATA", 24},
-                                           {"ELTWISE", 25},
-                                           {"POWER", 26},
-                                           {"SIGMOID_CROSS_ENTROPY_LOSS", 27},
-                                           {"HINGE_LOSS", 28},
-                                           {"MEMORY_DATA", 29},
-                                           {"ARGMAX", 30},
-                                           {"THRESHOLD", 31},
-                                           {"DUMMY_DATA", 32},
-                                           {"SLICE", 33},
-                                           {"MVN", 34},
-                                           {"ABSVAL", 35},
-                                           {"SILENCE", 36},
-                                           {"CONTRASTIVE_LOSS", 37},
-                                           {"EXP", 38},
-                                           {"DECONVOLUTION", 39}};
-constexpr TextRow kOldestLayerRows[] = {{"name", 1, String},
-                                        {"type", 2, String},
-                                        {"num_output", 3, Int},
-                                        {"biasterm", 4, Bool},
-                                        {"weight_filler", 5, Message, &kFiller},
-                                        {"bias_filler", 6, Message, &kFiller},
-                                        {"pad", 7, Int},
-                                        {"kernelsize", 8, Int},
-                                        {"group", 9, Int},
-                                        {"stride", 10, Int},
-                                        {"pool", 11, Enum, nullptr, kPools},
-                                        {"dropout_ratio", 12, Float},
-                                        {"local_size", 13, Int},
-                                        {"alpha", 14, Float},
-                                        {"beta", 15, Float},
-                                        {"batchsize", 19, Int},
-                                        {"cropsize", 20, Int},
-                                        {"k", 22, Float},
-                                        {"concat_dim", 65, Int}};
-constexpr TextSchema kOldestLayer{kOldestLayerRows};
-constexpr TextRow kOldLayerRows[] = {{"layer", 1, Message, &kOldestLayer},
-                                     {"bottom", 2, String},
-                                     {"top", 3, String},
-                                     {"name", 4, String},
-                                     {"type", 5, Enum, nullptr, kTypes},
-                                     {"include", 32, Message, &kRule},
-                                     {"exclude", 33, Message, &kRule},
-                                     {"param", 1001, String},
-                                     {"concat_param", 9, Message, &kConcat},
-                                     {"convolution_param", 10, Message, &kConvolution},
-                                     {"inner_product_param", 17, Message, &kInnerProduct},
-                                     {"lrn_param", 18, Message, &kLrn},
-                                     {"pooling_param", 19, Message, &kPooling},
-                                     {"power_param", 21, Message, &kPower},
-                                     {"memory_data_param", 22, Message, &kMemory},
-                                     {"argmax_param", 23, Message, &kArgMax},
-                                     {"eltwise_param", 24, Message, &kEltwise},
-                                     {"threshold_param", 25, Message, &kThreshold},
-                                     {"dummy_data_param", 26, Message, &kDummy},
-                                     {"relu_param", 30, Message, &kRelu},
-                                     {"slice_param", 31, Message, &kSlice},
-                                     {"mvn_param", 34, Message, &kMvn},
-                                     {"transform_param", 36, Message, &kTransform},
-                                     {"softmax_param", 39, Message, &kSoftmax},
-                                     {"exp_param", 41, Message, &kExp}};
-constexpr TextSchema kOldLayer{kOldLayerRows};
+  wire::TextRow row_of(std::string_view field) {
+    const size_t equals = field.find('=');
+    wire::TextRow row{.name = field.substr(0, equals), .number = 0, .type = TextType::Int};
+    const char* begin = field.data() + equals + 1;
+    const char* end = field.data() + field.size();
+    const char* type = std::from_chars(begin, end, row.number).ptr;
+    if (type == end) return row;
+    if (*type == 'f') row.type = TextType::Float;
+    if (*type == 'd') row.type = TextType::Double;
+    if (*type == 's') row.type = TextType::String;
+    if (*type == ':') {
+      row.type = TextType::Message;
+      row.message = by_name_.at(std::string_view(type + 1, end));
+    }
+    if (*type == '(') {
+      row.type = TextType::Enum;
+      row.enumerators = enumerators_of(std::string_view(type + 1, end - 1));
+    }
+    return row;
+  }
 
-constexpr TextRow kNetRows[] = {{"name", 1, String},
-                                {"layers", 2, Message, &kOldLayer},
-                                {"input", 3, String},
-                                {"input_dim", 4, Int},
-                                {"state", 6, Message, &kState},
-                                {"input_shape", 8, Message, &kShape},
-                                {"layer", 100, Message, &kLayer}};
-constexpr TextSchema kNet{kNetRows};
+  std::span<const wire::TextEnumerator> enumerators_of(std::string_view words) {
+    auto& list = enumerators_.emplace_back();
+    for (int32_t number = 0; !words.empty(); ++number) {
+      const std::string_view word = words.substr(0, words.find('|'));
+      if (!word.empty()) list.push_back({word, number});
+      words.remove_prefix(std::min(words.size(), word.size() + 1));
+    }
+    return list;
+  }
+
+  std::string_view name_;
+  bool at_line_start_ = true;
+  std::deque<std::vector<wire::TextRow>> rows_;
+  std::deque<std::vector<wire::TextEnumerator>> enumerators_;
+  std::deque<wire::TextSchema> schemas_;
+  std::map<std::string_view, const wire::TextSchema*> by_name_;
+};
 }  // namespace
 
-const TextSchema& net_schema() { return kNet; }
+const wire::TextSchema& schema_of(std::string_view message) {
+  static const Schemas schemas(kMessages);
+  return schemas.at(message);
+}
 
 }  // namespace orknn::importer::caffe

@@ -14,8 +14,9 @@ namespace {
 using namespace ir;
 constexpr int64_t kMaxExtent = int64_t{1} << 20;
 
-const LoweringTable<Layer>& table() {
-  static const LoweringTable<Layer> rows{convolution_rows(), shape_rows(), pool_rows(), recurrent_rows()};
+const RowTable<Layer>& table() {
+  static const RowTable<Layer> rows{elementwise_rows(), convolution_rows(), pooling_rows(),  normalization_rows(),
+                                    shape_rows(),       recurrent_rows(),   detection_rows()};
   return rows;
 }
 
@@ -41,88 +42,18 @@ constexpr std::string_view kOptions[] = {
     "objectness_smooth", "random", "reorg", "rescore", "resize", "saturation", "scale_x_y", "sim_thresh", "thresh",
     "track_ciou_norm", "track_history_size", "truth_thresh", "uc_normalizer", "yolo_layer", "yolo_point", "cls_loss", "iou_point",
     "objectness", "max_boxes"};
-constexpr std::string_view kNetOptions[] = {"batch",
-                                            "channels",
-                                            "height",
-                                            "inputs",
-                                            "width",
-                                            "subdivisions",
-                                            "time_steps",
-                                            "track",
-                                            "augment_speed",
-                                            "init_sequential_subdivisions",
-                                            "sequential_subdivisions",
-                                            "try_fix_nan",
-                                            "weights_reject_freq",
-                                            "equidistant_point",
-                                            "badlabels_rejection_percentage",
-                                            "num_sigmas_reject_badlabels",
-                                            "ema_alpha",
-                                            "loss_scale",
-                                            "dynamic_minibatch",
-                                            "optimized_memory",
-                                            "workspace_size_limit_MB",
-                                            "adversarial_lr",
-                                            "attention",
-                                            "adversarial",
-                                            "learning_rate",
-                                            "learning_rate_min",
-                                            "batches_per_cycle",
-                                            "batches_cycle_mult",
-                                            "sgdr_mult",
-                                            "sgdr_cycle",
-                                            "momentum",
-                                            "decay",
-                                            "max_crop",
-                                            "min_crop",
-                                            "flip",
-                                            "blur",
-                                            "gaussian_noise",
-                                            "mixup",
-                                            "cutmix",
-                                            "mosaic",
-                                            "mosaic_bound",
-                                            "mosaic_scale",
-                                            "contrastive",
-                                            "contrastive_jit_flip",
-                                            "contrastive_color",
-                                            "unsupervised",
-                                            "label_smooth_eps",
-                                            "resize_step",
-                                            "letter_box",
-                                            "max_batches",
-                                            "max_epochs",
-                                            "angle",
-                                            "aspect",
-                                            "saturation",
-                                            "exposure",
-                                            "hue",
-                                            "power",
-                                            "policy",
-                                            "burn_in",
-                                            "step",
-                                            "steps",
-                                            "scale",
-                                            "scales",
-                                            "seq_scales",
-                                            "gamma",
-                                            "adam",
-                                            "B1",
-                                            "B2",
-                                            "eps",
-                                            "benchmark_layers",
-                                            "notruth",
-                                            "random",
-                                            "center",
-                                            "clip",
-                                            "max_ratio",
-                                            "min_ratio",
-                                            "net",
-                                            "stopbackward",
-                                            "save_weights",
-                                            "labels",
-                                            "hierarchy",
-                                            "classes"};
+constexpr std::string_view kNetOptions[] = {
+    "batch", "channels", "height", "inputs", "width",
+    // training
+    "subdivisions", "time_steps", "track", "augment_speed", "init_sequential_subdivisions", "sequential_subdivisions",
+    "try_fix_nan", "weights_reject_freq", "equidistant_point", "badlabels_rejection_percentage", "num_sigmas_reject_badlabels",
+    "ema_alpha", "loss_scale", "dynamic_minibatch", "optimized_memory", "workspace_size_limit_MB", "adversarial_lr", "attention",
+    "adversarial", "learning_rate", "learning_rate_min", "batches_per_cycle", "batches_cycle_mult", "sgdr_mult", "sgdr_cycle",
+    "momentum", "decay", "max_crop", "min_crop", "flip", "blur", "gaussian_noise", "mixup", "cutmix", "mosaic", "mosaic_bound",
+    "mosaic_scale", "contrastive", "contrastive_jit_flip", "contrastive_color", "unsupervised", "label_smooth_eps", "resize_step",
+    "letter_box", "max_batches", "max_epochs", "angle", "aspect", "saturation", "exposure", "hue", "power", "policy", "burn_in",
+    "step", "steps", "scale", "scales", "seq_scales", "gamma", "adam", "B1", "B2", "eps", "benchmark_layers", "notruth", "random",
+    "center", "clip", "max_ratio", "min_ratio", "net", "stopbackward", "save_weights", "labels", "hierarchy", "classes"};
 
 // A description for training states the batch of the training, one for use (without a learning rate or the like) its own.
 bool is_for_training(const Section& net) {
@@ -131,26 +62,17 @@ bool is_for_training(const Section& net) {
   return false;
 }
 
-Result<Port> input_of(const Layer& net) {
-  Port port;
-  port.name = "data";
-  int64_t batch = 1;
-  if (!is_for_training(net.section())) {
-    ORKNN_TRY_ASSIGN(batch, net.get_int("batch", 1, 1, kMaxExtent));
-  }
-  ORKNN_TRY_ASSIGN(const int64_t height, net.get_int("height", 0, 0, kMaxExtent));
-  ORKNN_TRY_ASSIGN(const int64_t width, net.get_int("width", 0, 0, kMaxExtent));
-  ORKNN_TRY_ASSIGN(const int64_t channels, net.get_int("channels", 0, 0, kMaxExtent));
-  ORKNN_TRY_ASSIGN(const int64_t inputs, net.get_int("inputs", 0, 0, int64_t{1} << 30));
-  if (height && width && channels) {
-    ORKNN_TRY(checked_element_count(Dims{batch, channels, height, width}).status());
-    port.shape = to_shape(Dims{batch, channels, height, width});
-  } else if (inputs) {
-    port.shape = to_shape(Dims{batch, inputs});
-  } else {
+Result<Port> input_of(Layer& net) {
+  const int64_t batch = is_for_training(net.section()) ? 1 : net.integer("batch", 1, 1, kMaxExtent);
+  const int64_t height = net.integer("height", 0, 0, kMaxExtent), width = net.integer("width", 0, 0, kMaxExtent),
+                channels = net.integer("channels", 0, 0, kMaxExtent), inputs = net.integer("inputs", 0, 0, int64_t{1} << 30);
+  if (!net.problem()) return net.problem();
+  const bool has_pictures = height && width && channels;
+  if (!has_pictures && !inputs)
     return invalid_model("[net] does not state the size of the input").expected("height, width and channels, or inputs");
-  }
-  return port;
+  const Dims dims = has_pictures ? Dims{batch, channels, height, width} : Dims{batch, inputs};
+  ORKNN_TRY(checked_element_count(dims).status());
+  return Port{.name = "data", .shape = to_shape(dims), .value = {}};
 }
 
 // The one entry of each list that belongs to input `i`, or nothing.
@@ -214,8 +136,8 @@ class Loader {
     return build_.network.find(port.name);
   }
 
-  // Problems end the import: the numbers of later layers could not be found in the file. Sections of unknown type are told all
-  // the same.
+  // Problems end the import: the numbers of later layers could not be found in the file. Sections of unknown type are
+  // reported all the same.
   Status with_unknown_sections(const Status& problem, const Section& section) const {
     Problems problems;
     problems.add(problem);
@@ -239,11 +161,13 @@ class Loader {
     const std::string name = name_of(section, build_.results.size());
     Layer layer(build_, section, name, previous);
     const auto problem = [&](Status s) { return s.node(name + ", line " + std::to_string(section.line), section.type); };
-    const auto lowering = table().find(section.type);
-    if (!lowering) return unknown_section(section, build_.results.size());
+    const Row* row = table().find(section.type);
+    if (!row) return unknown_section(section, build_.results.size());
     warn_of_unknown_options(layer, kOptions);
-    if (Status s = lowering(layer); !s) return problem(std::move(s));
-    TensorId result = layer.result();
+    const auto lowered = (*row)(layer);
+    if (!layer.problem()) return problem(layer.problem());
+    if (!lowered) return problem(lowered.status());
+    TensorId result = lowered->front();
     const auto dims = layer.dims_of(result);
     if (!dims) {  // a shape rule said no
       if (Status s = infer_shapes(build_.network.graph, build_.network.ops); !s) return s;
@@ -328,7 +252,8 @@ Result<Survey> survey(const Source& source) {
   Survey result;
   for (const Section& section : description.layers) ++result.operators[section.type];
   Build build(ops::builtin_ops());
-  const auto port = input_of(Layer(build, description.net, "net", {}));
+  Layer net(build, description.net, "net", {});
+  const auto port = input_of(net);
   result.inputs = {{"data", DType::Float32, port ? port->shape : std::nullopt}};
   const auto is_detection = [](const Section& s) {
     return s.type == "yolo" || s.type == "region" || s.type == "detection" || s.type == "Gaussian_yolo";

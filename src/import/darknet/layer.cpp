@@ -1,6 +1,6 @@
 #include "import/darknet/layer.h"
 
-#include <charconv>
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -22,31 +22,38 @@ Status not_a_number(const std::string& key, std::string_view value) {
 }
 }  // namespace
 
-Result<int64_t> Layer::get_int(const std::string& key, int64_t fallback, int64_t low, int64_t high) const {
-  if (!has(key)) return fallback;
+void Layer::fail(Status problem) {
+  if (problem_) problem_ = std::move(problem);
+}
+
+// Nothing when the option is absent or no number, which is a problem.
+std::optional<double> Layer::number_of(const std::string& key) {
+  if (!has(key)) return std::nullopt;
   const auto value = leading_number(section_.get(key));
-  if (!value) return not_a_number(key, section_.get(key));
-  if (!(*value >= static_cast<double>(low) && *value <= static_cast<double>(high)))
-    return invalid_model("option '" + key + "' is out of range")
-        .expected(std::to_string(low) + " to " + std::to_string(high))
-        .found(std::string(section_.get(key).substr(0, 40)));
-  return static_cast<int64_t>(*value);
+  if (!value) fail(not_a_number(key, section_.get(key)));
+  return value;
 }
 
-bool Layer::get_flag(const std::string& key) const { return leading_number(section_.get(key)).value_or(0) != 0; }
-
-Result<double> Layer::get_float(const std::string& key, double fallback) const {
-  if (!has(key)) return fallback;
-  const auto value = leading_number(section_.get(key));
-  if (!value) return not_a_number(key, section_.get(key));
-  return *value;
+int64_t Layer::integer(const std::string& key, int64_t fallback, int64_t low, int64_t high) {
+  const auto value = number_of(key);
+  if (!value) return fallback;
+  const auto least = static_cast<double>(low), most = static_cast<double>(high);
+  if (*value < least || *value > most)
+    fail(invalid_model("option '" + key + "' is out of range")
+             .expected(std::to_string(low) + " to " + std::to_string(high))
+             .found(std::string(section_.get(key).substr(0, 40))));
+  return static_cast<int64_t>(std::clamp(*value, least, most));
 }
 
-std::string Layer::get_string(const std::string& key, std::string_view fallback) const {
-  return has(key) ? std::string(section_.get(key)) : std::string(fallback);
+double Layer::number(const std::string& key, double fallback) { return number_of(key).value_or(fallback); }
+
+bool Layer::flag(const std::string& key) const { return leading_number(section_.get(key)).value_or(0) != 0; }
+
+std::string Layer::text(const std::string& key, std::string_view fallback) const {
+  return std::string(has(key) ? section_.get(key) : fallback);
 }
 
-Result<std::vector<int64_t>> Layer::get_ints(const std::string& key) const {
+Result<std::vector<int64_t>> Layer::integers(const std::string& key) const {
   if (!has(key)) return invalid_model("option '" + key + "' is missing").expected("numbers of layers");
   std::vector<int64_t> values;
   for (std::string_view rest = section_.get(key); !rest.empty();) {
@@ -61,7 +68,7 @@ Result<std::vector<int64_t>> Layer::get_ints(const std::string& key) const {
   return values;
 }
 
-Result<TensorId> Layer::layer_at(int64_t reference) const {
+Result<size_t> Layer::layer_number(int64_t reference) const {
   const auto count = static_cast<int64_t>(index());
   const int64_t target = reference < 0 ? count + reference : reference;
   if (count == 0)
@@ -69,43 +76,48 @@ Result<TensorId> Layer::layer_at(int64_t reference) const {
   if (target < 0 || target >= count)
     return invalid_model("layer " + std::to_string(reference) + " is not before this one")
         .expected("-" + std::to_string(count) + " to " + std::to_string(count - 1));
-  return build_.results[static_cast<size_t>(target)];
+  return static_cast<size_t>(target);
 }
 
-Result<TensorId> Layer::layer_of(const std::string& key) const {
-  ORKNN_TRY_ASSIGN(const std::vector<int64_t> references, get_ints(key));
-  return layer_at(references[0]);
+Result<TensorId> Layer::layer_at(int64_t reference) const {
+  ORKNN_TRY_ASSIGN(const size_t number, layer_number(reference));
+  return build_.results[number];
 }
 
-Result<TensorId> Layer::as_image(TensorId x) {
-  ORKNN_TRY_ASSIGN(const Dims dims, need_dims(x, "to work on its pixels"));
-  if (dims.size() == 4) return x;
-  if (dims.size() != 2) return unsupported("the layer before must give pictures").found(to_string(dims));
-  return reshape(x, {dims[0], dims[1], 1, 1});
+Result<Pictures> Layer::pictures(TensorId x) {
+  ORKNN_TRY_ASSIGN(Dims dims, need_dims(x, "to work on its pixels"));
+  if (dims.size() == 2) dims.insert(dims.end(), {1, 1});
+  if (dims.size() != 4) return unsupported("the layer before must give pictures").found(to_string(dims));
+  return Pictures{reshape(x, dims), dims};
 }
 
-Result<TensorId> Layer::as_rows(TensorId x) {
-  ORKNN_TRY_ASSIGN(const Dims dims, need_dims(x, "to read it as a row"));
-  if (dims.size() == 2) return x;
+Result<Pictures> Layer::rows(TensorId x) {
+  ORKNN_TRY_ASSIGN(Dims dims, need_dims(x, "to read it as a row"));
   const int64_t batch = dims.empty() ? 1 : dims[0];
-  return reshape(x, {batch, batch == 0 ? 0 : element_count(dims) / batch});
+  if (dims.size() != 2) dims = {batch, batch == 0 ? 0 : element_count(dims) / batch};
+  return Pictures{reshape(x, dims), dims};
 }
 
-Result<TensorId> Layer::take(std::string_view role, Dims dims, Filling filling, int64_t fan_in) {
-  const std::string name = layer() + "/" + std::string(role);
-  if (get_flag("dontload") && build_.weights.has_file()) {
-    ORKNN_TRY_ASSIGN(TensorData value, build_.weights.invent(name, std::move(dims), filling, fan_in));
-    return add_constant(role, std::move(value));
-  }
-  ORKNN_TRY_ASSIGN(TensorData value, build_.weights.take(name, std::move(dims), filling, fan_in));
+Result<TensorId> Layer::take(std::string_view role, Dims dims, Fill fill, int64_t fan_in) {
+  if (flag("dontload") && build_.weights.has_file()) return invent(role, std::move(dims), fill, fan_in);
+  ORKNN_TRY_ASSIGN(TensorData value, build_.weights.take(layer() + "/" + std::string(role), std::move(dims), fill, fan_in));
   return add_constant(role, std::move(value));
 }
 
-Status Layer::finish(TensorId y, std::string_view default_activation) {
-  ORKNN_TRY_ASSIGN(const TensorId activated, activate(*this, y, get_string("activation", default_activation)));
-  return hand_on(activated);
+Result<TensorId> Layer::invent(std::string_view role, Dims dims, Fill fill, int64_t fan_in) {
+  ORKNN_TRY_ASSIGN(TensorData value, build_.weights.invent(layer() + "/" + std::string(role), std::move(dims), fill, fan_in));
+  return add_constant(role, std::move(value));
 }
 
-void Layer::warn(std::string text) { build_.network.warnings.push_back("layer '" + layer() + "': " + std::move(text)); }
+TensorId Layer::activated(TensorId y, std::string_view default_activation) {
+  return activate(*this, y, text("activation", default_activation));
+}
+
+Window square_window(int64_t size, int64_t stride_y, int64_t stride_x, int64_t padding, int64_t padding_at_end) {
+  return {.kernel = {size, size},
+          .strides = {stride_y, stride_x},
+          .pads_begin = {padding, padding},
+          .pads_end = {padding_at_end, padding_at_end}};
+}
 
 }  // namespace orknn::importer::darknet

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "base/files.h"
-#include "import/lower/network.h"
 
 namespace orknn::importer::darknet {
 namespace {
@@ -60,8 +59,8 @@ Result<Weights> Weights::read(std::span<const std::byte> bytes, std::shared_ptr<
   return w;
 }
 
-Result<ir::TensorData> Weights::take(std::string_view name, ir::Dims dims, Filling filling, int64_t fan_in) {
-  if (!has_file_) return invent(name, std::move(dims), filling, fan_in);
+Result<ir::TensorData> Weights::take(std::string_view name, ir::Dims dims, Fill fill, int64_t fan_in) {
+  if (!has_file_) return invent(name, std::move(dims), fill, fan_in);
   ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(dims));
   if (static_cast<uint64_t>(count) > rest()) {
     Status s = invalid_model("the weights file ends within '" + std::string(name) + "'")
@@ -80,17 +79,14 @@ Result<ir::TensorData> Weights::take(std::string_view name, ir::Dims dims, Filli
   return copy;
 }
 
-Result<ir::TensorData> Weights::invent(std::string_view name, ir::Dims dims, Filling filling, int64_t fan_in) {
+Result<ir::TensorData> Weights::invent(std::string_view name, ir::Dims dims, Fill fill, int64_t fan_in) {
   ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(dims, kMaxInvented));
   invented_ += count;
   if (invented_ > kMaxInvented)
     return invalid_model("the description asks for too many weights")
         .expected("at most " + std::to_string(kMaxInvented))
         .found(std::to_string(invented_));
-  if (filling == Filling::Random) return random_weights(name, std::move(dims), fan_in);
-  ir::TensorData data = ir::TensorData::zeros(DType::Float32, std::move(dims));
-  if (filling == Filling::Ones) std::fill_n(static_cast<float*>(data.mutable_data()), data.count(), 1.0f);
-  return data;
+  return filled(name, std::move(dims), fill, fan_in);
 }
 
 }  // namespace orknn::importer::darknet

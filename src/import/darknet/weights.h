@@ -7,12 +7,10 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "import/lower/network.h"
 #include "ir/tensor_data.h"
 
 namespace orknn::importer::darknet {
-
-// What a layer's numbers are, for networks without weights: random ones keep the signal's size, the others leave it alone.
-enum class Filling { Random, Zeros, Ones };
 
 class Weights {
  public:
@@ -27,9 +25,9 @@ class Weights {
   // Very old files keep the matrices of connected layers transposed.
   bool is_transposed() const { return transposed_; }
   // The next numbers of the file. `name` seeds random ones; `fan_in` is the number of inputs that add up to one output.
-  Result<ir::TensorData> take(std::string_view name, ir::Dims dims, Filling filling, int64_t fan_in = 1);
+  Result<ir::TensorData> take(std::string_view name, ir::Dims dims, Fill fill, int64_t fan_in = 1);
   // The same without touching the file.
-  Result<ir::TensorData> invent(std::string_view name, ir::Dims dims, Filling filling, int64_t fan_in = 1);
+  Result<ir::TensorData> invent(std::string_view name, ir::Dims dims, Fill fill, int64_t fan_in = 1);
   // Values of the file nobody took, and bytes at its end that are no value.
   size_t rest() const { return rest_.size() / sizeof(float); }
   size_t odd_bytes() const { return rest_.size() % sizeof(float); }

@@ -6,8 +6,8 @@
 //   {"SPLIT", split, {.inputs = {2, 2}}},     several results, and the number of inputs checked before the call
 //
 // A lowering takes the layer and as many of its inputs as it names (`TensorId` parameters, fetched in order; a missing one is
-// an error), or all of them as a span. It returns one tensor, several, the framework's own kind of output, or a Status when it
-// has no outputs; each of them bare or as a Result.
+// an error), or all of them as a span. It returns one tensor, several, the framework's own kind of output, or a Status or nothing
+// when it has no outputs; each of them bare or as a Result.
 #pragma once
 
 #include <algorithm>
@@ -67,6 +67,16 @@ class Lowering {
  private:
   using Function = void (*)();
 
+  // What a call returns, as outputs.
+  template <class R, class Call>
+  static Result<Outputs> outputs_of(Layer& layer, const Call& call) {
+    if constexpr (std::same_as<R, void>) {
+      call();
+      return Outputs{};
+    } else {
+      return to_outputs<R>(layer, call());
+    }
+  }
   template <class R>
   static Result<Outputs> to_outputs(Layer& layer, R result) {
     if constexpr (std::same_as<R, Status>) {
@@ -95,7 +105,7 @@ class Lowering {
       ORKNN_TRY_ASSIGN(inputs[i], layer.operand(i));
     }
     return [&]<size_t... I>(std::index_sequence<I...>)->Result<Outputs> {
-      return to_outputs<R>(layer, reinterpret_cast<R (*)(L&, Inputs...)>(function)(layer, inputs[I]...));
+      return outputs_of<R>(layer, [&] { return reinterpret_cast<R (*)(L&, Inputs...)>(function)(layer, inputs[I]...); });
     }
     (std::index_sequence_for<Inputs...>{});
   }
@@ -107,7 +117,7 @@ class Lowering {
       ORKNN_TRY_ASSIGN(const ir::TensorId x, layer.operand(i));
       inputs.push_back(x);
     }
-    return to_outputs<R>(layer, reinterpret_cast<R (*)(L&, Operands)>(function)(layer, inputs));
+    return outputs_of<R>(layer, [&] { return reinterpret_cast<R (*)(L&, Operands)>(function)(layer, inputs); });
   }
 
   Function function_;

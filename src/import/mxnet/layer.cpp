@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <numeric>
 
 #include "import/mxnet/params.h"
 
@@ -59,9 +60,9 @@ std::optional<std::vector<std::string>> split_tuple(std::string_view text) {
   return parts;
 }
 
-// --- inputs and outputs
+// --- inputs
 
-Result<TensorId> Layer::need(size_t i) const {
+Result<TensorId> Layer::operand(size_t i) const {
   if (i < inputs_.size() && inputs_[i]) return inputs_[i];
   if (i < node_.inputs.size())
     return invalid_model("variable '" + symbol_.nodes[node_.inputs[i].node].name + "' has no value")
@@ -76,16 +77,15 @@ Result<TensorId> Layer::parameter(size_t i, std::string_view role, const std::op
   TensorId id = input(i);
   if (!id) {
     const bool is_listed = i < node_.inputs.size();
-    if (is_listed && !symbol_.nodes[node_.inputs[i].node].is_variable()) return need(i);
+    if (is_listed && !symbol_.nodes[node_.inputs[i].node].is_variable()) return operand(i);
     const std::string name = is_listed ? symbol_.nodes[node_.inputs[i].node].name : node_.name + "_" + std::string(role);
     ORKNN_TRY_ASSIGN(id, model_.parameter(name, dims, fill, fan_in));
   }
   return cast(id, dtype);
 }
 
-void Layer::set_output(size_t i, TensorId id) {
-  if (outputs_.size() <= i) outputs_.resize(i + 1);
-  outputs_[i] = id;
+Result<TensorId> Layer::vector(size_t i, std::string_view role, int64_t length, Fill fill, DType dtype) {
+  return parameter(i, role, length > 0 ? std::optional(Dims{length}) : std::nullopt, fill, dtype);
 }
 
 // --- attributes
@@ -196,26 +196,34 @@ std::vector<int64_t> Layer::window(std::string_view key, size_t rank, int64_t fa
   return values;
 }
 
+Result<int64_t> Layer::axis(std::string_view key, int64_t fallback, int64_t rank) {
+  return normalize_axis(integer(key, fallback), rank);
+}
+
 // --- frequent pieces
 
-TensorId Layer::reduce(std::string_view op, TensorId x, std::vector<int64_t> axes, bool keep) {
-  return emit(std::string(op), {x, add_ints("axes", axes)}, {{"keepdims", int64_t{keep}}});
+int64_t Layer::extent_of(TensorId x, int64_t axis) const {
+  const Shape* s = shape_of(x);
+  const int64_t at = s && axis < 0 ? axis + std::ssize(*s) : axis;
+  if (!s || at < 0 || at >= std::ssize(*s) || !(*s)[static_cast<size_t>(at)].is_known()) return 0;
+  return (*s)[static_cast<size_t>(at)].value();
 }
 
-TensorId Layer::slice(TensorId x, int64_t axis, int64_t begin, int64_t end, int64_t step) {
-  return emit("Slice",
-              {x, add_ints("begin", {begin}), add_ints("end", {end}), add_ints("axes", {axis}), add_ints("step", {step})});
-}
-
-TensorId Layer::gather_rows(TensorId x, TensorId indices, int64_t axis) { return emit("Gather", {x, indices}, {{"axis", axis}}); }
-
-TensorId Layer::concat(std::vector<TensorId> parts, int64_t axis) {
-  if (parts.size() == 1) return parts[0];
-  return emit("Concat", std::move(parts), {{"axis", axis}});
+bool Layer::is_channels_last() {
+  const std::string layout = text("layout", "");
+  return layout == "NHWC" || layout == "NWC" || layout == "NDHWC";
 }
 
 TensorId Layer::floats(std::string_view role, Dims dims, std::span<const float> values) {
   return add_constant(role, TensorData::from<float>(std::move(dims), values));
+}
+
+TensorId Layer::positions(int64_t count, size_t rank, int64_t axis) {
+  std::vector<int64_t> values(static_cast<size_t>(count));
+  std::iota(values.begin(), values.end(), int64_t{0});
+  Dims dims(rank, 1);
+  dims[static_cast<size_t>(axis)] = count;
+  return add_constant("positions", TensorData::from<int64_t>(std::move(dims), values));
 }
 
 }  // namespace orknn::importer::mxnet

@@ -7,13 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "import/lower/emitter.h"
+#include "import/lower/network.h"
+#include "import/lower/row.h"
 #include "import/mxnet/symbol.h"
 
 namespace orknn::importer::mxnet {
-
-// How a parameter without a value is made up.
-enum class Fill { Random, Zeros, Ones };
 
 // What layers need from the model they belong to.
 class ModelAccess {
@@ -41,23 +39,20 @@ class Layer : public Emitter {
   int64_t version() const { return symbol_.version; }  // of MXNet; 10901 = 1.9.1
 
   // --- inputs
-  size_t input_count() const { return inputs_.size(); }
-  ir::TensorId input(size_t i) const { return i < inputs_.size() ? inputs_[i] : ir::TensorId{}; }
-  Result<ir::TensorId> need(size_t i) const;
+  using Outputs = std::vector<ir::TensorId>;  // none in place of an output that is not computed
+  size_t operand_count() const { return inputs_.size(); }
+  Result<ir::TensorId> operand(size_t i) const;
+  ir::TensorId input(size_t i) const { return i < inputs_.size() ? inputs_[i] : ir::TensorId{}; }  // none when it is missing
   // Input `i` as a parameter called `role` (files of old versions leave some out; they are then found by name), as `dtype`. It
   // is made up when the model came without parameters.
   Result<ir::TensorId> parameter(size_t i, std::string_view role, const std::optional<ir::Dims>& dims, Fill fill, DType dtype,
                                  int64_t fan_in = 1);
-
+  // The same for a vector of `length` elements, 0 when that is not known.
+  Result<ir::TensorId> vector(size_t i, std::string_view role, int64_t length, Fill fill, DType dtype);
   // For a variant of another operator: what the rest of the lowering sees as inputs.
   void replace_inputs(std::vector<ir::TensorId> inputs) { inputs_ = std::move(inputs); }
 
-  // --- outputs
-  void set_output(size_t i, ir::TensorId id);
-  void set_output(ir::TensorId id) { set_output(0, id); }
-  std::span<const ir::TensorId> outputs() const { return outputs_; }
-
-  // --- attributes. A text that does not parse is kept as the layer's problem and the fallback is answered.
+  // --- attributes. A text that does not parse is kept as the layer's problem and the fallback is returned.
   bool has(std::string_view key) const;  // present and not "None"
   std::string text(std::string_view key, std::string_view fallback);
   int64_t integer(std::string_view key, int64_t fallback);
@@ -72,20 +67,23 @@ class Layer : public Emitter {
   std::vector<int64_t> window(std::string_view key, size_t rank, int64_t fallback, int64_t least);
   const Status& problem() const { return problem_; }
 
+  // The axis stated under `key`, counted from the front.
+  Result<int64_t> axis(std::string_view key, int64_t fallback, int64_t rank);
+
   // --- frequent pieces
-  ir::TensorId unary(std::string_view op, ir::TensorId x) { return emit(std::string(op), {x}); }
-  ir::TensorId binary(std::string_view op, ir::TensorId a, ir::TensorId b) { return emit(std::string(op), {a, b}); }
-  ir::TensorId with_scalar(std::string_view op, ir::TensorId x, double value) {
-    return emit(std::string(op), {x, add_scalar("value", value, dtype_of(x))});
-  }
-  ir::TensorId reduce(std::string_view op, ir::TensorId x, std::vector<int64_t> axes, bool keep);
-  ir::TensorId slice(ir::TensorId x, int64_t axis, int64_t begin, int64_t end, int64_t step = 1);
-  ir::TensorId gather_rows(ir::TensorId x, ir::TensorId indices, int64_t axis);
-  ir::TensorId unsqueeze(ir::TensorId x, std::vector<int64_t> axes) { return emit("Unsqueeze", {x, add_ints("axes", axes)}); }
-  ir::TensorId squeeze(ir::TensorId x, std::vector<int64_t> axes) { return emit("Squeeze", {x, add_ints("axes", axes)}); }
-  ir::TensorId expand(ir::TensorId x, std::vector<int64_t> shape) { return emit("Expand", {x, add_ints("shape", shape)}); }
-  ir::TensorId concat(std::vector<ir::TensorId> parts, int64_t axis);
+  // The extent of an axis, which counts from the end when negative; 0 when it is not known.
+  int64_t extent_of(ir::TensorId x, int64_t axis) const;
+  // Data as channels first, whatever `layout` says, and a result back as it says.
+  bool is_channels_last();
+  Result<ir::TensorId> to_channels_first(ir::TensorId x) { return is_channels_last() ? channels_first(x) : x; }
+  Result<ir::TensorId> to_layout(ir::TensorId x) { return is_channels_last() ? channels_last(x) : x; }
   ir::TensorId floats(std::string_view role, ir::Dims dims, std::span<const float> values);
+  // 0, 1, ... along one axis of a tensor whose other axes have extent 1.
+  ir::TensorId positions(int64_t count, size_t rank, int64_t axis);
+  // `values` picked along an axis by indices of the result's shape.
+  ir::TensorId gather_elements(ir::TensorId values, ir::TensorId indices, int64_t axis) {
+    return emit("GatherElements", {values, indices}, {{"axis", axis}});
+  }
 
  private:
   template <class T>
@@ -94,12 +92,11 @@ class Layer : public Emitter {
   const Symbol& symbol_;
   const SymbolNode& node_;
   std::vector<ir::TensorId> inputs_;
-  std::vector<ir::TensorId> outputs_;
   ModelAccess& model_;
   Status problem_;
 };
 
-using Row = LoweringRow<Layer>;
+using Row = OperatorRow<Layer>;
 
 // "(3, 3)", "[3,3]", "3" or "()": the elements as texts without spaces; nothing when it is no tuple.
 std::optional<std::vector<std::string>> split_tuple(std::string_view text);
@@ -108,27 +105,29 @@ std::optional<int64_t> parse_integer(std::string_view text);
 std::optional<double> parse_number(std::string_view text);
 
 // Operators that others are variants of.
-Status convolution(Layer& l);
-Status fully_connected(Layer& l);
-Status batch_norm(Layer& l);
-Status activation(Layer& l);
-Status pooling(Layer& l);
-Status flatten(Layer& l);
-Status embedding(Layer& l);
+Result<ir::TensorId> convolution(Layer& l, ir::TensorId x);
+Result<ir::TensorId> fully_connected(Layer& l, ir::TensorId x);
+Result<ir::TensorId> pooling(Layer& l, ir::TensorId x);
+Result<ir::TensorId> activation(Layer& l, ir::TensorId x);
+Result<ir::TensorId> embedding(Layer& l, ir::TensorId indices);
+Result<std::vector<ir::TensorId>> batch_norm(Layer& l, ir::TensorId x);
+ir::TensorId flatten(Layer& l, ir::TensorId x);
 
 // The tables, one per family.
-std::span<const Row> nn_rows();
-std::span<const Row> pool_rows();
-std::span<const Row> math_rows();
-std::span<const Row> shape_rows();
-std::span<const Row> reduce_rows();
-std::span<const Row> index_rows();
-std::span<const Row> rnn_rows();
-std::span<const Row> sequence_rows();
-std::span<const Row> detect_rows();
-std::span<const Row> sampling_rows();
+std::span<const Row> activation_rows();
 std::span<const Row> attention_rows();
-std::span<const Row> quantized_rows();
 std::span<const Row> control_rows();
+std::span<const Row> convolution_rows();
+std::span<const Row> detection_rows();
+std::span<const Row> elementwise_rows();
+std::span<const Row> indexing_rows();
+std::span<const Row> matrix_rows();
+std::span<const Row> normalization_rows();
+std::span<const Row> pooling_rows();
+std::span<const Row> quantized_rows();
+std::span<const Row> recurrent_rows();
+std::span<const Row> reduction_rows();
+std::span<const Row> sampling_rows();
+std::span<const Row> shape_rows();
 
 }  // namespace orknn::importer::mxnet

@@ -52,10 +52,11 @@ constexpr size_t kMaxListed = 5;
 constexpr int64_t kMaxMadeUp = int64_t{1} << 28;  // elements of parameters that no file holds
 constexpr size_t kMaxBodyLayers = 1 << 17;        // layers of loops and subgraphs, unrolled
 
-const LoweringTable<Layer>& table() {
-  static const LoweringTable<Layer> rows{nn_rows(),        pool_rows(),      math_rows(),     shape_rows(),  reduce_rows(),
-                                         index_rows(),     rnn_rows(),       sequence_rows(), detect_rows(), sampling_rows(),
-                                         attention_rows(), quantized_rows(), control_rows()};
+const RowTable<Layer>& table() {
+  static const RowTable<Layer> rows{activation_rows(),    attention_rows(),   control_rows(),   convolution_rows(),
+                                    detection_rows(),     elementwise_rows(), indexing_rows(),  matrix_rows(),
+                                    normalization_rows(), pooling_rows(),     quantized_rows(), recurrent_rows(),
+                                    reduction_rows(),     sampling_rows(),    shape_rows()};
   return rows;
 }
 
@@ -287,23 +288,25 @@ Status Model::add_constants(const LayerPlan& plan) {
                     .status());
       continue;
     }
-    auto value = params_->value(node.name);
-    if (!value) {
+    if (auto value = params_->value(node.name); value)
+      bind_parameter(node.name, *std::move(value));
+    else
       network_.report(value.status());
-      continue;
-    }
-    network_.bind(node.name, network_.graph.add_constant(node.name, *std::move(value)), node.name);
   }
   return {};
+}
+
+TensorId Model::bind_parameter(const std::string& name, TensorData value) {
+  const TensorId id = network_.graph.add_constant(name, std::move(value));
+  network_.bind(name, id, name);
+  return id;
 }
 
 Result<TensorId> Model::parameter(const std::string& name, const std::optional<Dims>& dims, Fill fill, int64_t fan_in) {
   if (const TensorId known = network_.find(name)) return known;
   if (params_) {
     ORKNN_TRY_ASSIGN(TensorData value, params_->value(name));
-    const TensorId id = network_.graph.add_constant(name, std::move(value));
-    network_.bind(name, id, name);
-    return id;
+    return bind_parameter(name, std::move(value));
   }
   if (!dims)
     return unsupported("the shape of parameter '" + name + "' must be known to make it up")
@@ -314,44 +317,34 @@ Result<TensorId> Model::parameter(const std::string& name, const std::optional<D
         .expected("at most " + std::to_string(kMaxMadeUp) + " elements in all parameters")
         .found(to_string(*dims));
   made_up_elements_ += *count;
-  TensorData value;
-  if (fill == Fill::Random) {
-    value = random_weights(name, *dims, fan_in);
-  } else {
-    value = TensorData::allocate(DType::Float32, *dims);
-    std::fill_n(static_cast<float*>(value.mutable_data()), *count, fill == Fill::Ones ? 1.0f : 0.0f);
-  }
-  const TensorId id = network_.graph.add_constant(name, std::move(value));
-  network_.bind(name, id, name);
-  return id;
+  return bind_parameter(name, filled(name, *dims, fill, fan_in));
 }
 
 // --- layers
 
-Status Model::run_row(Layer& layer) {
-  const auto row = table().find(layer.op());
+Result<std::vector<TensorId>> Model::run_row(Layer& layer) {
+  const OperatorRow<Layer>* row = table().find(layer.op());
   if (!row) return unsupported("this operator is not supported");
   for (const auto& attribute : layer.node().attributes)
     if (!is_annotation(attribute.first))
       if (const auto warning = unknown_name("attribute", attribute.first, kAttributes))
         warn("layer '" + layer.layer() + "': " + *warning);
-  Status status = row(layer);
+  auto outputs = (*row)(layer);
   if (!layer.problem().is_ok()) return layer.problem();
-  return status;
+  return outputs;
 }
 
 Status Model::lower(const SymbolNode& node, uint32_t index) {
   std::vector<TensorId> inputs;
   for (const Entry& e : node.inputs) inputs.push_back(network_.find(name_of(e)));
   Layer layer(network_.graph, network_.ops, symbol_, node, node.name, std::move(inputs), *this);
-  ORKNN_TRY(run_row(layer));
+  ORKNN_TRY_ASSIGN(const std::vector<TensorId> outputs, run_row(layer));
   for (auto it = names_.lower_bound(Entry{index, 0}); it != names_.end() && it->first.node == index; ++it) {
     const uint32_t output = it->first.output;
-    if (output >= layer.outputs().size() || !layer.outputs()[output])
+    if (output >= outputs.size() || !outputs[output])
       return unsupported("output " + std::to_string(output) + " of this operator is not supported")
-          .expected("output 0" +
-                    std::string(layer.outputs().size() > 1 ? " to " + std::to_string(layer.outputs().size() - 1) : ""));
-    network_.bind(it->second, layer.outputs()[output], node.name);
+          .expected("output 0" + std::string(outputs.size() > 1 ? " to " + std::to_string(outputs.size() - 1) : ""));
+    network_.bind(it->second, outputs[output], node.name);
   }
   return {};
 }
@@ -391,8 +384,9 @@ Result<std::vector<TensorId>> Model::lower_body(const Symbol& body, std::span<co
       arguments.push_back(id);
     }
     Layer layer(network_.graph, network_.ops, body, node, prefix + "/" + node.name, std::move(arguments), *this);
-    if (Status status = run_row(layer); !status) return status.node(prefix + "/" + node.name, node.op);
-    values[n].assign(layer.outputs().begin(), layer.outputs().end());
+    auto outputs = run_row(layer);
+    if (!outputs) return Status(outputs.status()).node(prefix + "/" + node.name, node.op);
+    values[n] = *std::move(outputs);
   }
   std::vector<TensorId> results;
   for (const Entry& head : body.heads) {

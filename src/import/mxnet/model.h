@@ -48,8 +48,9 @@ class Model : public ModelAccess {
   Result<std::vector<Port>> ports(const LayerPlan& plan, const ImportOptions& options);
   std::optional<int64_t> rank_needed_by_readers(uint32_t variable) const;
   Status add_constants(const LayerPlan& plan);
+  ir::TensorId bind_parameter(const std::string& name, ir::TensorData value);
   Status lower(const SymbolNode& node, uint32_t index);
-  Status run_row(Layer& layer);
+  Result<std::vector<ir::TensorId>> run_row(Layer& layer);
 
   const Symbol& symbol_;
   const Params* params_;

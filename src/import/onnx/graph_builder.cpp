@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "import/onnx/upgrade.h"
+#include "import/onnx/layer.h"
 #include "ir/infer.h"
 #include "ir/verify.h"
 
@@ -433,13 +433,10 @@ Status GraphBuilder::translate(Scope& scope, const NodeProto& proto) {
   node.attributes.erase("consumed_inputs");  // a memory hint of the first opsets
 
   const auto version = scope.op_sets.find(is_standard(proto.domain) ? std::string_view() : proto.domain);
-  Upgrade upgraded(scope.graph, ops_, std::move(node), version == scope.op_sets.end() ? 1 : version->second);
-  ORKNN_TRY_ASSIGN(const bool is_done, sequences_.apply(upgraded));
-  if (is_done) return {};
-  ORKNN_TRY(upgrade(upgraded));
-  if (!ops_.find(upgraded.node.op))
-    return unsupported("operator is not supported").hint("cut the model before it with 'outputs'");
-  infer_added_node(scope.graph, ops_, scope.graph.add_node(std::move(upgraded.node)));
+  Layer layer(scope.graph, ops_, std::move(node), version == scope.op_sets.end() ? 1 : version->second);
+  ORKNN_TRY_ASSIGN(const std::optional<Sequences::Tensors> results, sequences_.apply(layer));
+  if (!results) return add(layer);
+  layer.replace_by(*results);
   return {};
 }
 
@@ -579,7 +576,7 @@ bool GraphBuilder::must_inline_bodies(const Scope& scope, const NodeProto& node)
   return std::ranges::any_of(node.attributes, hands_out_sequence) || std::ranges::any_of(names_read(node), is_sequence);
 }
 
-// Every body of a node takes the same captures in the same order, behind its own inputs.
+// Every body of a node takes the same captures in the same order, after its own inputs.
 Status GraphBuilder::attach_bodies(Scope& scope, Node& node, std::vector<Body> bodies) {
   if (bodies.empty()) return {};
   std::vector<TensorId> captured;

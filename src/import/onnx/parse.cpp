@@ -29,65 +29,61 @@ Status for_each_field(Bytes message, int depth, F&& f) {
   return reader.status();
 }
 
-// Parses a length-delimited field as a message; others are ignored.
+// What a field holds: a number or a text replaces what was there, a list grows, a message is merged. A field of another wire type
+// is ignored.
 template <class T>
-Status parse_field(const Field& field, T& message, int depth) {
-  Bytes bytes;
-  return field.get(bytes) ? parse(message, bytes, depth + 1) : Status{};
-}
-template <class T>
-Status append_message(const Field& field, std::vector<T>& list, int depth) {
-  return field.type == wire::WireType::Bytes ? parse_field(field, list.emplace_back(), depth) : Status{};
-}
-void append_string(const Field& field, std::vector<std::string_view>& list) {
-  if (std::string_view text; field.get(text)) list.push_back(text);
-}
-
-Status parse(StringEntry& e, Bytes bytes, int depth) {
-  return for_each_field(bytes, depth, [&](const Field& f) -> Status {
-    if (f.number == 1) f.get(e.key);
-    if (f.number == 2) f.get(e.value);
+Status read(const Field& field, T& target, int depth) {
+  if constexpr (requires { field.get(target); }) {
+    field.get(target);
     return {};
-  });
+  } else if constexpr (requires { append(field, target); }) {
+    return append(field, target);
+  } else {
+    if (field.type != wire::WireType::Bytes) return {};
+    if constexpr (requires { target.emplace_back(); })
+      return read(field, target.emplace_back(), depth);
+    else
+      return parse(target, field.bytes, depth + 1);
+  }
 }
 
+// A field of a message, by its number, and where its value goes.
+template <class T>
+struct Slot {
+  uint32_t number;
+  T& target;
+};
+template <class... T>
+Status read_slots(const Field& field, int depth, const Slot<T>&... slots) {
+  Status status;
+  static_cast<void>(((field.number == slots.number && (status = read(field, slots.target, depth), true)) || ...));
+  return status;
+}
+template <class... T>
+Status parse_slots(Bytes bytes, int depth, const Slot<T>&... slots) {
+  return for_each_field(bytes, depth, [&](const Field& f) { return read_slots(f, depth, slots...); });
+}
+
+Status parse(StringEntry& e, Bytes bytes, int depth) { return parse_slots(bytes, depth, Slot{1, e.key}, Slot{2, e.value}); }
 Status parse(OperatorSetProto& o, Bytes bytes, int depth) {
-  return for_each_field(bytes, depth, [&](const Field& f) -> Status {
-    if (f.number == 1) f.get(o.domain);
-    if (f.number == 2) f.get(o.version);
-    return {};
-  });
+  return parse_slots(bytes, depth, Slot{1, o.domain}, Slot{2, o.version});
 }
 
 Status parse(TensorProto& t, Bytes bytes, int depth) {
   t.message = bytes;
-  return for_each_field(bytes, depth, [&](const Field& f) -> Status {
-    switch (f.number) {
-      case 1: return append(f, t.dims);
-      case 2: f.get(t.data_type); break;
-      case 3: t.has_segment = true; break;
-      case 8: f.get(t.name); break;
-      case 9: t.has_raw_data |= f.get(t.raw_data); break;
-      case 13: return append_message(f, t.external_data, depth);
-      case 14: {
-        int64_t location = 0;
-        f.get(location);
-        t.is_external = location == 1;
-        break;
-      }
-      default: break;
-    }
-    return {};
-  });
+  int64_t location = t.is_external ? 1 : 0;
+  ORKNN_TRY(for_each_field(bytes, depth, [&](const Field& f) {
+    t.has_segment |= f.number == 3;
+    t.has_raw_data |= f.number == 9 && f.type == wire::WireType::Bytes;
+    return read_slots(f, depth, Slot{1, t.dims}, Slot{2, t.data_type}, Slot{8, t.name}, Slot{9, t.raw_data},
+                      Slot{13, t.external_data}, Slot{14, location});
+  }));
+  t.is_external = location == 1;
+  return {};
 }
 
 Status parse(SparseTensorProto& t, Bytes bytes, int depth) {
-  return for_each_field(bytes, depth, [&](const Field& f) -> Status {
-    if (f.number == 1) return parse_field(f, t.values, depth);
-    if (f.number == 2) return parse_field(f, t.indices, depth);
-    if (f.number == 3) return append(f, t.dims);
-    return {};
-  });
+  return parse_slots(bytes, depth, Slot{1, t.values}, Slot{2, t.indices}, Slot{3, t.dims});
 }
 
 Status parse(DimProto& d, Bytes bytes, int depth) {
@@ -110,7 +106,7 @@ Status parse(TypeProto& t, Bytes bytes, int depth) {
       case 9:  // an optional tensor is read as one that is there
         t.kind = Kind::Optional;
         return for_each_field(f.bytes, depth + 1,
-                              [&](const Field& g) { return g.number == 1 ? parse_field(g, t, depth + 1) : Status{}; });
+                              [&](const Field& g) { return g.number == 1 ? read(g, t, depth + 1) : Status{}; });
       default: return {};
     }
     t.kind = Kind::Tensor;
@@ -119,25 +115,19 @@ Status parse(TypeProto& t, Bytes bytes, int depth) {
       if (g.number != 2 || g.type != wire::WireType::Bytes) return {};
       t.has_shape = true;
       return for_each_field(g.bytes, depth + 2,
-                            [&](const Field& h) { return h.number == 1 ? append_message(h, t.shape, depth + 2) : Status{}; });
+                            [&](const Field& h) { return h.number == 1 ? read(h, t.shape, depth + 2) : Status{}; });
     });
   });
 }
 
-Status parse(ValueInfoProto& v, Bytes bytes, int depth) {
-  return for_each_field(bytes, depth, [&](const Field& f) -> Status {
-    if (f.number == 1) f.get(v.name);
-    if (f.number == 2) return parse_field(f, v.type, depth);
-    return {};
-  });
-}
+Status parse(ValueInfoProto& v, Bytes bytes, int depth) { return parse_slots(bytes, depth, Slot{1, v.name}, Slot{2, v.type}); }
 
 // The last one wins instead of being merged: no writer splits an attribute, and merging copies what came before.
 template <class T>
 Status parse_shared(const Field& field, std::shared_ptr<const T>& target, int depth) {
   if (field.type != wire::WireType::Bytes) return {};
   auto value = std::make_shared<T>();
-  ORKNN_TRY(parse_field(field, *value, depth));
+  ORKNN_TRY(read(field, *value, depth));
   target = std::move(value);
   return {};
 }
@@ -161,10 +151,7 @@ Status parse(AttributeProto& a, Bytes bytes, int depth) {
       case 6: seen = AttributeType::Graph; return parse_shared(f, a.graph, depth);
       case 7: seen = AttributeType::Floats; return append(f, a.floats);
       case 8: seen = AttributeType::Ints; return append(f, a.ints);
-      case 9:
-        seen = AttributeType::Strings;
-        append_string(f, a.strings);
-        break;
+      case 9: seen = AttributeType::Strings; return read(f, a.strings, depth);
       case 10: seen = AttributeType::Tensors; break;
       case 11: seen = AttributeType::Graphs; break;
       case 14: seen = AttributeType::Type; break;
@@ -182,66 +169,25 @@ Status parse(AttributeProto& a, Bytes bytes, int depth) {
 }
 
 Status parse(NodeProto& n, Bytes bytes, int depth) {
-  return for_each_field(bytes, depth, [&](const Field& f) -> Status {
-    switch (f.number) {
-      case 1: append_string(f, n.inputs); break;
-      case 2: append_string(f, n.outputs); break;
-      case 3: f.get(n.name); break;
-      case 4: f.get(n.op_type); break;
-      case 5: return append_message(f, n.attributes, depth);
-      case 7: f.get(n.domain); break;
-      case 8: f.get(n.overload); break;
-      default: break;
-    }
-    return {};
-  });
+  return parse_slots(bytes, depth, Slot{1, n.inputs}, Slot{2, n.outputs}, Slot{3, n.name}, Slot{4, n.op_type},
+                     Slot{5, n.attributes}, Slot{7, n.domain}, Slot{8, n.overload});
 }
 
 Status parse(GraphProto& g, Bytes bytes, int depth) {
-  return for_each_field(bytes, depth, [&](const Field& f) -> Status {
-    switch (f.number) {
-      case 1: return append_message(f, g.nodes, depth);
-      case 2: f.get(g.name); break;
-      case 5: return append_message(f, g.initializers, depth);
-      case 11: return append_message(f, g.inputs, depth);
-      case 12: return append_message(f, g.outputs, depth);
-      case 13: return append_message(f, g.value_info, depth);
-      case 15: return append_message(f, g.sparse_initializers, depth);
-      default: break;
-    }
-    return {};
-  });
+  return parse_slots(bytes, depth, Slot{1, g.nodes}, Slot{2, g.name}, Slot{5, g.initializers}, Slot{11, g.inputs},
+                     Slot{12, g.outputs}, Slot{13, g.value_info}, Slot{15, g.sparse_initializers});
 }
 
 Status parse(FunctionProto& p, Bytes bytes, int depth) {
-  return for_each_field(bytes, depth, [&](const Field& f) -> Status {
-    switch (f.number) {
-      case 1: f.get(p.name); break;
-      case 4: append_string(f, p.inputs); break;
-      case 5: append_string(f, p.outputs); break;
-      case 7: return append_message(f, p.nodes, depth);
-      case 9: return append_message(f, p.op_sets, depth);
-      case 10: f.get(p.domain); break;
-      case 11: return append_message(f, p.defaults, depth);
-      case 13: f.get(p.overload); break;
-      default: break;
-    }
-    return {};
-  });
+  return parse_slots(bytes, depth, Slot{1, p.name}, Slot{4, p.inputs}, Slot{5, p.outputs}, Slot{7, p.nodes}, Slot{9, p.op_sets},
+                     Slot{10, p.domain}, Slot{11, p.defaults}, Slot{13, p.overload});
 }
 
 Status parse(ModelProto& m, Bytes bytes, int depth) {
-  return for_each_field(bytes, depth, [&](const Field& f) -> Status {
-    switch (f.number) {
-      case 1: f.get(m.ir_version); break;
-      case 2: f.get(m.producer_name); break;
-      case 3: f.get(m.producer_version); break;
-      case 7: m.has_graph = true; return parse_field(f, m.graph, depth);
-      case 8: return append_message(f, m.op_sets, depth);
-      case 25: return append_message(f, m.functions, depth);
-      default: break;
-    }
-    return {};
+  return for_each_field(bytes, depth, [&](const Field& f) {
+    m.has_graph |= f.number == 7;
+    return read_slots(f, depth, Slot{1, m.ir_version}, Slot{2, m.producer_name}, Slot{3, m.producer_version}, Slot{7, m.graph},
+                      Slot{8, m.op_sets}, Slot{25, m.functions});
   });
 }
 }  // namespace

@@ -12,16 +12,16 @@ constexpr size_t kMaxLength = 4096;  // every tensor of a sequence becomes a nod
 // Every step of a list that grows in a loop is a list.
 constexpr size_t kMaxHandled = 10'000'000;
 
-// Input `i` as a place in a list of `length`; `end` allows the place behind the last. Without the input it is the last (or the
+// Input `i` as a place in a list of `length`; `end` allows the place after the last. Without the input it is the last (or the
 // end).
-Result<size_t> position(Upgrade& u, size_t i, size_t length, bool end) {
+Result<size_t> position(Layer& l, size_t i, size_t length, bool end) {
   const auto places = static_cast<int64_t>(length) + (end ? 1 : 0);
-  if (!u.has_input(i)) {
+  if (!l.has_input(i)) {
     if (places < 1) return invalid_model("the sequence is empty");
     return static_cast<size_t>(places - 1);
   }
-  u.settle(u.input(i));
-  ORKNN_TRY_ASSIGN(const std::vector<int64_t> given, u.need_ints(u.input(i), "to find the place in the sequence"));
+  l.settle(l.input(i));
+  ORKNN_TRY_ASSIGN(const std::vector<int64_t> given, l.need_ints(l.input(i), "to find the place in the sequence"));
   const auto count = static_cast<int64_t>(length);
   if (given.size() != 1 || given[0] < -count || given[0] >= places)
     return invalid_model("the place lies outside the sequence")
@@ -30,17 +30,17 @@ Result<size_t> position(Upgrade& u, size_t i, size_t length, bool end) {
   return static_cast<size_t>(given[0] < 0 ? given[0] + count : given[0]);
 }
 
-Result<std::vector<TensorId>> split(Upgrade& u) {
-  ORKNN_TRY_ASSIGN(const Dims dims, u.need_dims(u.input(0), "to split it into a sequence"));
-  ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(u.take_int("axis").value_or(0), static_cast<int64_t>(dims.size())));
+Result<std::vector<TensorId>> split_up(Layer& l) {
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(l.input(0), "to split it into a sequence"));
+  ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(l.take_int("axis").value_or(0), std::ssize(dims)));
   const int64_t extent = dims[static_cast<size_t>(axis)];
-  const bool keeps_axis = u.take_int("keepdims").value_or(1) != 0 || u.has_input(1);
+  const bool keeps_axis = l.take_flag("keepdims", true) || l.has_input(1);
   std::vector<int64_t> sizes;
   int64_t part = 1;
-  if (u.has_input(1)) {
-    u.settle(u.input(1));
-    ORKNN_TRY_ASSIGN(sizes, u.need_ints(u.input(1), "to split into a sequence"));
-    const Shape* shape = u.shape(1);
+  if (l.has_input(1)) {
+    l.settle(l.input(1));
+    ORKNN_TRY_ASSIGN(sizes, l.need_ints(l.input(1), "to split into a sequence"));
+    const Shape* shape = l.shape(1);
     if (shape && shape->empty() && sizes.size() == 1) {  // one number: parts of that size, the last may be smaller
       part = sizes[0];
       sizes.clear();
@@ -52,20 +52,19 @@ Result<std::vector<TensorId>> split(Upgrade& u) {
   if (sizes.empty())
     for (int64_t at = 0; at < extent; at += part) sizes.push_back(std::min(part, extent - at));
   if (sizes.empty()) return std::vector<TensorId>();
-  std::vector<TensorId> parts = u.emit_all("Split", {u.input(0), u.add_ints("split", sizes)}, {{"axis", axis}}, sizes.size());
+  std::vector<TensorId> parts = l.emit_all("Split", {l.input(0), l.add_ints("split", sizes)}, {{"axis", axis}}, sizes.size());
   if (!keeps_axis)
-    for (TensorId& t : parts) t = u.emit("Squeeze", {t, u.add_ints("axes", {axis})});
+    for (TensorId& t : parts) t = l.squeeze(t, {axis});
   return parts;
 }
 
-Status concatenate(Upgrade& u, std::vector<TensorId> tensors) {
+Result<TensorId> concatenate(Layer& l, std::vector<TensorId> tensors) {
   if (tensors.empty()) return unsupported("an empty sequence cannot be joined");
-  const auto axis = u.take_int("axis");
+  const auto axis = l.take_int("axis");
   if (!axis) return invalid_model("attribute 'axis' is missing");
-  if (u.take_int("new_axis").value_or(0) != 0)
-    for (TensorId& t : tensors) t = u.emit("Unsqueeze", {t, u.add_ints("axes", {*axis})});
-  u.become("Concat", std::move(tensors), {{"axis", *axis}});
-  return {};
+  if (l.take_flag("new_axis"))
+    for (TensorId& t : tensors) t = l.unsqueeze(t, {*axis});
+  return l.emit_kept("Concat", std::move(tensors), {{"axis", *axis}});
 }
 }  // namespace
 
@@ -87,58 +86,49 @@ Status Sequences::count(size_t tensors) {
       .expected("at most " + std::to_string(kMaxHandled) + " tensors in all");
 }
 
-Result<bool> Sequences::keep(Upgrade& u, Tensors tensors) {
+Result<std::optional<Sequences::Tensors>> Sequences::keep(Layer& l, Tensors tensors) {
   ORKNN_TRY(count(tensors.size()));
-  if (u.node.output()) set(u.graph(), u.node.output(), std::move(tensors));
-  return true;
+  if (l.node.output()) set(l.graph(), l.node.output(), std::move(tensors));
+  return std::optional(Tensors{});
 }
 
-Result<bool> Sequences::apply(Upgrade& u) {
-  const std::string op = u.node.op;
-  if (op == "SequenceEmpty") return keep(u, {});
-  if (op == "SequenceConstruct") return keep(u, u.node.inputs);
+Result<std::optional<Sequences::Tensors>> Sequences::apply(Layer& l) {
+  const std::string& op = l.node.op;
+  if (op == "SequenceEmpty") return keep(l, {});
+  if (op == "SequenceConstruct") return keep(l, l.node.inputs);
   if (op == "SplitToSequence") {
-    ORKNN_TRY_ASSIGN(Tensors parts, split(u));
-    return keep(u, std::move(parts));
+    ORKNN_TRY_ASSIGN(Tensors parts, split_up(l));
+    return keep(l, std::move(parts));
   }
-  const bool reads_sequence =
-      std::any_of(u.node.inputs.begin(), u.node.inputs.end(), [&](TensorId t) { return t && contains(u.graph(), t); });
-  if (op == "OptionalHasElement") return false;
-  if ((op == "Identity" || op == "Optional" || op == "OptionalGetElement") && reads_sequence) {
-    ORKNN_TRY_ASSIGN(Tensors same, need(u.graph(), u.input(0)));
-    return keep(u, std::move(same));
-  }
+  const bool reads_sequence = std::ranges::any_of(l.node.inputs, [&](TensorId t) { return t && contains(l.graph(), t); });
   const bool is_known = op == "SequenceInsert" || op == "SequenceErase" || op == "SequenceAt" || op == "SequenceLength" ||
                         op == "ConcatFromSequence";
-  if (!is_known) {
-    if (reads_sequence) return unsupported("it reads a sequence of tensors").hint("cut the model before it with 'outputs'");
-    return false;
+  const bool passes_on = (op == "Identity" || op == "Optional" || op == "OptionalGetElement") && reads_sequence;
+  if (!is_known && !passes_on) {
+    if (reads_sequence && op != "OptionalHasElement")
+      return unsupported("it reads a sequence of tensors").hint("cut the model before it with 'outputs'");
+    return std::optional<Tensors>();
   }
-  ORKNN_TRY_ASSIGN(Tensors tensors, need(u.graph(), u.input(0)));
-  if (op == "SequenceLength") {
-    u.become("Identity", {u.add_int_scalar("length", static_cast<int64_t>(tensors.size()))});
-    return false;
-  }
+  ORKNN_TRY_ASSIGN(Tensors tensors, need(l.graph(), l.input(0)));
+  if (passes_on) return keep(l, std::move(tensors));
+  if (op == "SequenceLength") return std::optional(Tensors{l.add_int_scalar("length", std::ssize(tensors))});
   if (op == "ConcatFromSequence") {
     ORKNN_TRY(count(tensors.size()));
-    ORKNN_TRY(concatenate(u, std::move(tensors)));
-    return false;
+    ORKNN_TRY_ASSIGN(const TensorId joined, concatenate(l, std::move(tensors)));
+    return std::optional(Tensors{joined});
   }
   if (op == "SequenceInsert") {
-    if (!u.has_input(1)) return invalid_model("the tensor to insert is missing");
+    if (!l.has_input(1)) return invalid_model("the tensor to insert is missing");
     if (tensors.size() >= kMaxLength)
       return unsupported("the sequence is too long").expected("at most " + std::to_string(kMaxLength) + " tensors");
-    ORKNN_TRY_ASSIGN(const size_t at, position(u, 2, tensors.size(), true));
-    tensors.insert(tensors.begin() + static_cast<std::ptrdiff_t>(at), u.input(1));
-    return keep(u, std::move(tensors));
+    ORKNN_TRY_ASSIGN(const size_t at, position(l, 2, tensors.size(), true));
+    tensors.insert(tensors.begin() + static_cast<std::ptrdiff_t>(at), l.input(1));
+    return keep(l, std::move(tensors));
   }
-  ORKNN_TRY_ASSIGN(const size_t at, position(u, 1, tensors.size(), false));
-  if (op == "SequenceErase") {
-    tensors.erase(tensors.begin() + static_cast<std::ptrdiff_t>(at));
-    return keep(u, std::move(tensors));
-  }
-  u.become("Identity", {tensors[at]});
-  return false;
+  ORKNN_TRY_ASSIGN(const size_t at, position(l, 1, tensors.size(), false));
+  if (op == "SequenceAt") return std::optional(Tensors{tensors[at]});
+  tensors.erase(tensors.begin() + static_cast<std::ptrdiff_t>(at));
+  return keep(l, std::move(tensors));
 }
 
 }  // namespace orknn::importer::onnx

@@ -4,9 +4,10 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
-#include "import/onnx/upgrade.h"
+#include "import/onnx/layer.h"
 
 namespace orknn::importer::onnx {
 
@@ -14,8 +15,9 @@ class Sequences {
  public:
   using Tensors = std::vector<ir::TensorId>;
 
-  // Carries out what a node does with sequences. True when nothing of the node is left; otherwise it is a node on tensors now.
-  Result<bool> apply(Upgrade& u);
+  // Carries out what a node does with sequences. The tensors it is replaced by, none when its result is a sequence; nothing for
+  // a node on tensors.
+  Result<std::optional<Tensors>> apply(Layer& l);
   // nullptr for a tensor, and for a sequence that is not known.
   const Tensors* find(const ir::Graph& graph, ir::TensorId id) const;
   // The same, or an error.
@@ -25,7 +27,7 @@ class Sequences {
   void set(const ir::Graph& graph, ir::TensorId id, Tensors tensors) { lists_[{&graph, id.index}] = std::move(tensors); }
 
  private:
-  Result<bool> keep(Upgrade& u, Tensors tensors);  // as output 0
+  Result<std::optional<Tensors>> keep(Layer& l, Tensors tensors);  // as output 0
   Status count(size_t tensors);
 
   // By the tensor that stands for the sequence in the names of the model.

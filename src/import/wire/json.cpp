@@ -8,7 +8,7 @@ namespace orknn::importer::wire {
 
 namespace {
 // A symbol file nests five levels, and five more per subgraph.
-constexpr int kMaxDepth = 64;
+constexpr int kMaxNesting = 64;
 
 bool is_word(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '+' || c == '-' || c == '.';
@@ -48,8 +48,8 @@ Status JsonReader::expect(char c) {
 
 Status JsonReader::open(char bracket) {
   ORKNN_TRY(expect(bracket));
-  if (++depth_ > kMaxDepth)
-    return problem("the text is nested too deeply").expected("at most " + std::to_string(kMaxDepth) + " levels");
+  if (++depth_ > kMaxNesting)
+    return problem("the text is nested too deeply").expected("at most " + std::to_string(kMaxNesting) + " levels");
   return {};
 }
 

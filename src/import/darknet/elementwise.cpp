@@ -1,0 +1,103 @@
+// Activation functions of Darknet, from logistic to the channel-wise normalizations of the AlexeyAB fork, and the sections that
+// work value by value or have no effect.
+#include "import/darknet/layer.h"
+#include "import/lower/functions.h"
+
+namespace orknn::importer::darknet {
+using namespace ir;
+
+namespace {
+// A straight line between two bends, continued with another slope outside of them.
+TensorId bent_line(Emitter& e, TensorId x, double low, double high, double slope, double offset, double outer_slope) {
+  const TensorId inner = e.clip(x, low, high);
+  const TensorId middle = slope == 1 && offset == 0 ? inner : e.add(e.mul(inner, slope), offset);
+  return e.add(middle, e.mul(e.sub(x, inner), outer_slope));
+}
+
+TensorId stair(Emitter& e, TensorId x) {
+  const TensorId whole = e.unary("Floor", x);
+  const TensorId odd = e.sub(whole, e.mul(e.unary("Floor", e.mul(whole, 0.5)), 2.0));
+  return e.add(e.unary("Floor", e.mul(x, 0.5)), e.mul(e.sub(x, whole), odd));
+}
+
+TensorId hard_mish(Emitter& e, TensorId x) {
+  const TensorId bend = e.clip(x, -2, 0);
+  return e.add(e.add(e.mul(square(e, bend), 0.5), bend), e.unary("Relu", x));
+}
+
+// Each value as its share of the sum over the channels.
+TensorId share_of_channels(Emitter& e, TensorId x) { return e.div(x, e.add(e.reduce("ReduceSum", x, {1}, true), 0.0001)); }
+
+TensorId leaky(Emitter& e, TensorId x, double slope) { return e.emit("LeakyRelu", {x}, {{"alpha", slope}}); }
+
+struct Activation {
+  std::string_view name;
+  TensorId (*lower)(Emitter&, TensorId);
+};
+template <OpName Op>
+TensorId plain(Emitter& e, TensorId x) {
+  return e.unary(Op.chars, x);
+}
+
+constexpr Activation kActivations[] = {
+    {"linear", pass_on},
+    {"logistic", plain<"Sigmoid">},
+    {"loggy", [](Emitter& e, TensorId x) { return e.unary("Tanh", e.mul(x, 0.5)); }},
+    {"relu", plain<"Relu">},
+    {"relu6", relu6},
+    {"leaky", [](Emitter& e, TensorId x) { return leaky(e, x, 0.1); }},
+    {"revleaky", [](Emitter& e, TensorId x) { return leaky(e, x, 0.1); }},
+    {"relie", [](Emitter& e, TensorId x) { return leaky(e, x, 0.01); }},
+    {"ramp", [](Emitter& e, TensorId x) { return e.add(e.unary("Relu", x), e.mul(x, 0.1)); }},
+    {"elu", plain<"Elu">},
+    {"selu",
+     [](Emitter& e, TensorId x) {
+       return e.emit("Selu", {x}, Attributes{{"alpha", 1.6732}, {"gamma", 1.0507}});
+     }},
+    {"gelu",
+     [](Emitter& e, TensorId x) {
+       return e.emit("Gelu", {x}, Attributes{{"approximate", std::string("tanh")}});
+     }},
+    {"tanh", plain<"Tanh">},
+    {"hardtan", [](Emitter& e, TensorId x) { return e.clip(x, -1, 1); }},
+    {"lhtan", [](Emitter& e, TensorId x) { return bent_line(e, x, 0, 1, 1, 0, 0.001); }},
+    {"plse", [](Emitter& e, TensorId x) { return bent_line(e, x, -4, 4, 0.125, 0.5, 0.01); }},
+    {"stair", stair},
+    {"swish", plain<"Swish">},
+    {"mish", plain<"Mish">},
+    {"hard_mish", hard_mish},
+    {"normalize_channels", [](Emitter& e, TensorId x) { return share_of_channels(e, e.unary("Relu", x)); }},
+    {"normalize_channels_softmax", [](Emitter& e, TensorId x) { return share_of_channels(e, e.unary("Exp", x)); }},
+    {"normalize_channels_softmax_maxval",
+     [](Emitter& e, TensorId x) { return share_of_channels(e, e.unary("Exp", e.sub(x, e.reduce("ReduceMax", x, {1}, true)))); }},
+};
+
+// The layer before gives a factor per channel (or per pixel) of another layer.
+Result<TensorId> multiply(Layer& l, TensorId previous) {
+  ORKNN_TRY_ASSIGN(const std::vector<int64_t> references, l.integers("from"));
+  ORKNN_TRY_ASSIGN(const TensorId other, l.layer_at(references[0]));
+  ORKNN_TRY_ASSIGN(const Pictures x, l.pictures(other));
+  ORKNN_TRY_ASSIGN(const Pictures factor, l.pictures(previous));
+  return l.activated(l.mul(x.x, factor.x));
+}
+
+TensorId only_activated(Layer& l, TensorId x) { return l.activated(x); }
+}  // namespace
+
+std::span<const Row> elementwise_rows() {
+  static const Row rows[] = {
+      {"scale_channels", multiply},   {"sam", multiply},           {"logistic", same<"Sigmoid">}, {"logxent", same<"Sigmoid">},
+      {"activation", only_activated}, {"dropout", only_activated}, {"cost", only_activated},      {"contrastive", only_activated},
+      {"empty", only_activated},      {"silence", only_activated},
+  };
+  return rows;
+}
+
+TensorId activate(Layer& layer, TensorId x, std::string_view name) {
+  for (const Activation& a : kActivations)
+    if (a.name == name) return a.lower(layer, x);
+  layer.warn("activation '" + std::string(name.substr(0, 40)) + "' is not known; relu is taken, as Darknet does");
+  return layer.unary("Relu", x);
+}
+
+}  // namespace orknn::importer::darknet

@@ -1,0 +1,175 @@
+// Activations, softmax, the loss layers that end a training symbol, and what inference passes on.
+#include <cmath>
+
+#include "import/lower/functions.h"
+#include "import/mxnet/layer.h"
+
+namespace orknn::importer::mxnet {
+using namespace ir;
+
+Result<TensorId> activation(Layer& l, TensorId x) {
+  const std::string type = l.text("act_type", "relu");
+  if (type == "relu") return l.unary("Relu", x);
+  if (type == "sigmoid") return l.unary("Sigmoid", x);
+  if (type == "tanh") return l.unary("Tanh", x);
+  if (type == "softrelu") return l.unary("Softplus", x);
+  if (type == "softsign") return l.unary("Softsign", x);
+  if (type == "log_sigmoid") return log_sigmoid(l, x);
+  if (type == "mish") return l.unary("Mish", x);
+  return unsupported("unknown activation").expected("relu, sigmoid, tanh, softrelu, softsign, log_sigmoid or mish").found(type);
+}
+
+namespace {
+// One slope per channel, or one for all.
+Result<TensorId> prelu(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(TensorId gamma, l.vector(1, "gamma", l.extent_of(x, 1), Fill::Ones, l.dtype_of(x)));
+  ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to place the slopes"));
+  if (const auto dims = l.dims_of(gamma); dims && dims->size() == 1 && rank > 1) {
+    std::vector<int64_t> shape(static_cast<size_t>(rank - 1), 1);
+    shape[0] = (*dims)[0];
+    gamma = l.reshape(gamma, shape);
+  }
+  return l.binary("PRelu", x, gamma);
+}
+
+Result<TensorId> leaky_relu(Layer& l, TensorId x) {
+  const std::string type = l.text("act_type", "leaky");
+  const double slope = l.number("slope", 0.25);
+  if (type == "leaky") return l.emit("LeakyRelu", {x}, {{"alpha", slope}});
+  if (type == "elu") return l.emit("Elu", {x}, {{"alpha", slope}});
+  if (type == "selu") return l.unary("Selu", x);
+  if (type == "gelu") return l.unary("Gelu", x);
+  if (type == "rrelu")
+    return l.emit("LeakyRelu", {x}, {{"alpha", (l.number("lower_bound", 0.125) + l.number("upper_bound", 0.334)) / 2}});
+  if (type == "prelu") return prelu(l, x);
+  return unsupported("unknown activation").expected("leaky, prelu, elu, selu, gelu or rrelu").found(type);
+}
+
+TensorId hard_sigmoid(Layer& l, TensorId x) {
+  return l.emit("HardSigmoid", {x}, {{"alpha", l.number("alpha", 0.2)}, {"beta", l.number("beta", 0.5)}});
+}
+
+// --- softmax
+
+// Data divided by the temperature, as a float.
+TensorId tempered(Layer& l, TensorId x) {
+  if (!is_float(l.dtype_of(x))) x = l.cast(x, DType::Float32);
+  const double temperature = l.number("temperature", 1.0);
+  return temperature == 1.0 ? x : l.div(x, temperature);
+}
+
+// Over the elements that `mask` shows; 0 (its logarithm) at the others.
+template <OpName Op>
+TensorId shown_softmax(Layer& l, TensorId x, TensorId mask, int64_t axis) {
+  const double hidden = l.dtype_of(x) == DType::Float16 ? -6e4 : -1e30, outside = Op.string() == "LogSoftmax" ? -HUGE_VAL : 0.0;
+  const TensorId y = l.emit(Op.chars, {l.where(mask, x, l.scalar_like(x, hidden))}, {{"axis", axis}});
+  return l.where(mask, y, l.scalar_like(x, outside));
+}
+
+template <OpName Op>
+Result<TensorId> softmax_of(Layer& l, TensorId x) {
+  TensorId y;
+  if (l.flag("use_length", false)) {
+    ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to mask by length"));
+    ORKNN_TRY_ASSIGN(const int64_t axis, l.axis("axis", -1, std::ssize(dims)));
+    ORKNN_TRY_ASSIGN(const TensorId length, l.operand(1));
+    const TensorId position = l.positions(dims[static_cast<size_t>(axis)], dims.size(), axis);
+    const TensorId mask = l.binary("Less", position, l.unsqueeze(l.cast(length, DType::Int64), {axis}));
+    y = shown_softmax<Op>(l, x, mask, axis);
+  } else {
+    y = l.emit(Op.chars, {x}, {{"axis", l.integer("axis", -1)}});
+  }
+  return l.cast(y, l.dtype("dtype", l.dtype_of(y)));
+}
+template <OpName Op>
+Result<TensorId> softmax(Layer& l, TensorId x) {
+  return softmax_of<Op>(l, tempered(l, x));
+}
+Result<TensorId> softmin(Layer& l, TensorId x) { return softmax_of<"Softmax">(l, l.unary("Neg", tempered(l, x))); }
+
+template <OpName Op>
+TensorId masked_softmax(Layer& l, TensorId x, TensorId mask) {
+  return shown_softmax<Op>(l, tempered(l, x), l.cast(mask, DType::Bool), l.integer("axis", -1));
+}
+
+Result<TensorId> softmax_activation(Layer& l, TensorId x) {
+  const std::string mode = l.text("mode", "instance");
+  if (mode != "instance" && mode != "channel") return unsupported("unknown mode").expected("instance or channel").found(mode);
+  return l.softmax(x, mode == "channel" ? 1 : -1);  // "instance" means the last axis
+}
+
+TensorId softmax_output(Layer& l, TensorId x) {
+  if (l.flag("multi_output", false)) return l.softmax(x, 1);
+  const auto rank = l.rank_of(x);
+  if (l.flag("preserve_shape", false) || (rank && *rank <= 2)) return l.softmax(x, -1);
+  return l.emit("Softmax", {x}, {{"axis", int64_t{1}}, {"flatten", int64_t{1}}});
+}
+
+// -sum(log softmax(x)[label]) over the batch.
+TensorId softmax_cross_entropy(Layer& l, TensorId x, TensorId label) {
+  const TensorId logarithms = l.emit("LogSoftmax", {x}, {{"axis", int64_t{-1}}});
+  const TensorId picked = l.gather_elements(logarithms, l.unsqueeze(l.cast(label, DType::Int64), {1}), 1);
+  return l.reshape(l.unary("Neg", l.reduce("ReduceSum", picked, {0, 1}, false)), {1});
+}
+
+// --- outputs of training
+
+TensorId logistic_output(Layer& l, TensorId x) { return l.unary("Sigmoid", x); }
+
+Status training_only(Layer&) {
+  return unsupported("this operator compares with labels, it only trains the network")
+      .hint("save the symbol of the deployed network, or name the outputs to keep");
+}
+
+Status user_code(Layer& l) {
+  return unsupported("this operator is Python code of the model's author" +
+                     (l.has("op_type") ? " ('" + l.text("op_type", "") + "')" : std::string()))
+      .hint("cut the model before it, or express it with built-in operators");
+}
+}  // namespace
+
+std::span<const Row> activation_rows() {
+  static const Row rows[] = {
+      {"Activation", activation},
+      {"LeakyReLU", leaky_relu},
+      {"hard_sigmoid", hard_sigmoid},
+      {"softmax", softmax<"Softmax">},
+      {"softmin", softmin},
+      {"log_softmax", softmax<"LogSoftmax">},
+      {"masked_softmax", masked_softmax<"Softmax">},
+      {"masked_log_softmax", masked_softmax<"LogSoftmax">},
+      {"SoftmaxActivation", softmax_activation},
+      {"SoftmaxOutput", softmax_output},
+      {"Softmax", softmax_output},
+      {"WarpCTC", softmax_output},
+      {"softmax_cross_entropy", softmax_cross_entropy},
+      {"Dropout", pass_on},
+      {"_copy", pass_on},
+      {"identity", pass_on},
+      {"BlockGrad", pass_on},
+      {"stop_gradient", pass_on},
+      {"make_loss", pass_on},
+      {"MakeLoss", pass_on},
+      {"LinearRegressionOutput", pass_on},
+      {"MAERegressionOutput", pass_on},
+      {"SVMOutput", pass_on},
+      {"LogisticRegressionOutput", logistic_output},
+      {"IdentityAttachKLSparseReg", pass_on},
+      {"_CrossDeviceCopy", pass_on},
+      {"_contrib_gradientmultiplier", pass_on},
+      {"_identity_with_attr_like_rhs", pass_on},
+      {"cast_storage", pass_on},
+      {"_contrib_MultiBoxTarget", training_only},
+      {"MultiBoxTarget", training_only},
+      {"_contrib_mrcnn_mask_target", training_only},
+      {"CTCLoss", training_only},
+      {"_contrib_CTCLoss", training_only},
+      {"ctc_loss", training_only},
+      {"Custom", user_code},
+      {"_Native", user_code},
+      {"_NDArray", user_code},
+  };
+  return rows;
+}
+
+}  // namespace orknn::importer::mxnet

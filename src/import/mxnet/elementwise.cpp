@@ -1,0 +1,346 @@
+// Element-wise functions: of one tensor, of two, of a tensor and a number. Results of comparisons have the type of their
+// operands.
+#include <cmath>
+
+#include "import/lower/functions.h"
+#include "import/mxnet/layer.h"
+
+namespace orknn::importer::mxnet {
+using namespace ir;
+
+namespace {
+// --- one operand
+
+TensorId reciprocal_cube_root(Emitter& e, TensorId x) { return e.unary("Reciprocal", cube_root(e, x)); }
+TensorId logical_not(Emitter& e, TensorId x) { return e.cast(e.unary("Not", e.cast(x, DType::Bool)), e.dtype_of(x)); }
+template <OpName Op>
+TensorId test(Emitter& e, TensorId x) {
+  return e.cast(e.unary(Op.chars, x), e.dtype_of(x));
+}
+
+Status no_function(Layer& l) {
+  return unsupported("no device function computes '" + l.op() + "'").hint("cut the model before it");
+}
+
+// --- two operands of one type
+
+using Binary = TensorId (*)(Emitter&, TensorId, TensorId);
+
+template <OpName Op>
+TensorId ours(Emitter& e, TensorId a, TensorId b) {
+  return e.binary(Op.chars, a, b);
+}
+template <OpName Op>
+TensorId compare(Emitter& e, TensorId a, TensorId b) {
+  return e.cast(e.binary(Op.chars, a, b), e.dtype_of(a));
+}
+template <OpName Op>
+TensorId logic(Emitter& e, TensorId a, TensorId b) {
+  return e.cast(e.binary(Op.chars, e.cast(a, DType::Bool), e.cast(b, DType::Bool)), e.dtype_of(a));
+}
+TensorId differ(Emitter& e, TensorId a, TensorId b) { return e.cast(not_equal(e, a, b), e.dtype_of(a)); }
+
+// The sign of the divisor, unlike C; 0 where it is 0.
+TensorId modulo(Emitter& e, TensorId a, TensorId b) {
+  const TensorId rest = floor_mod(e, a, b);
+  const TensorData* divisor = e.constant_of(b);
+  const bool is_never_zero = divisor && divisor->count() == 1 && to_doubles(divisor->view())[0] != 0;
+  return is_never_zero || !is_float(e.dtype_of(a)) ? rest : zero_where_zero(e, b, rest);
+}
+
+// Operands of one type: the wider float, or the float.
+void agree(Layer& l, TensorId& a, TensorId& b) {
+  const DType left = l.dtype_of(a), right = l.dtype_of(b);
+  if (left == right) return;
+  const bool take_right = is_float(right) && (!is_float(left) || dtype_bytes(right) > dtype_bytes(left));
+  (take_right ? a : b) = l.cast(take_right ? a : b, take_right ? right : left);
+}
+
+template <Binary Function>
+TensorId two(Layer& l, TensorId a, TensorId b) {
+  agree(l, a, b);
+  return Function(l, a, b);
+}
+
+// The number of a layer, and the tensor in a type that can be combined with it.
+TensorId number_beside(Layer& l, TensorId& x) {
+  const double value = l.number("scalar", l.op().starts_with("_npi_") ? 1.0 : 0.0);
+  if (!is_float(l.dtype_of(x)) && value != std::floor(value)) x = l.cast(x, DType::Float32);
+  return l.scalar_like(x, value);
+}
+template <Binary Function>
+TensorId number(Layer& l, TensorId x) {
+  const TensorId value = number_beside(l, x);
+  return Function(l, x, value);
+}
+// The number is the left operand.
+template <Binary Function>
+TensorId number_first(Layer& l, TensorId x) {
+  const TensorId value = number_beside(l, x);
+  return Function(l, value, x);
+}
+
+// --- the rest
+
+TensorId add_n(Layer& l, Operands parts) {
+  if (parts.size() == 1) return parts[0];
+  return l.emit(parts.size() == 2 ? "Add" : "Sum", {parts.begin(), parts.end()});
+}
+
+TensorId clip(Layer& l, TensorId x) {
+  const auto bound = [&](std::string_view key) { return l.has(key) ? std::optional(l.number(key, 0)) : std::nullopt; };
+  return l.clip(x, bound("a_min"), bound("a_max"));
+}
+
+TensorId cast(Layer& l, TensorId x) { return l.cast(x, l.dtype("dtype", l.dtype_of(x))); }
+
+// Every input as the widest (or, with cast_narrow, narrowest) of their types.
+std::vector<TensorId> cast_all(Layer& l, Operands inputs) {
+  const bool narrow = l.flag("cast_narrow", false);
+  DType to = l.dtype_of(inputs[0]);
+  for (TensorId x : inputs)
+    if (const DType t = l.dtype_of(x); narrow ? dtype_bytes(t) < dtype_bytes(to) : dtype_bytes(t) > dtype_bytes(to)) to = t;
+  std::vector<TensorId> results;
+  for (TensorId x : inputs) results.push_back(l.cast(x, to));
+  return results;
+}
+
+Result<TensorId> smooth_l1(Layer& l, TensorId x) {
+  const double square = std::pow(l.number("scalar", 1.0), 2);
+  if (!(square > 0)) return invalid_model("illegal scalar").expected("not 0").found(std::to_string(square));
+  const TensorId size = l.unary("Abs", x), near = l.mul(l.mul(x, x), 0.5 * square), far = l.sub(size, 0.5 / square);
+  return l.where(l.with_scalar("Less", size, 1.0 / square), near, far);
+}
+
+TensorId quadratic(Layer& l, TensorId x) {
+  const TensorId inner = l.add(l.mul(x, l.number("a", 0)), l.number("b", 0));
+  return l.add(l.mul(inner, x), l.number("c", 0));
+}
+
+Result<TensorId> divide_by_root_of_width(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to scale by it"));
+  if (dims.empty() || dims.back() < 1) return shape_mismatch("the data has no last axis").found(to_string(dims));
+  return l.div(x, std::sqrt(static_cast<double>(dims.back())));
+}
+
+Result<TensorId> where(Layer& l, TensorId condition, TensorId a, TensorId b) {
+  agree(l, a, b);
+  return l.rank_of(condition) && l.rank_of(a) ? select_rows(l, condition, a, b) : select(l, condition, a, b);
+}
+}  // namespace
+
+std::span<const Row> elementwise_rows() {
+  static const Row rows[] = {
+      {"relu", same<"Relu">},
+      {"sigmoid", same<"Sigmoid">},
+      {"tanh", same<"Tanh">},
+      {"softsign", same<"Softsign">},
+      {"exp", same<"Exp">},
+      {"log", same<"Log">},
+      {"sqrt", same<"Sqrt">},
+      {"abs", same<"Abs">},
+      {"_abs", same<"Abs">},
+      {"reciprocal", same<"Reciprocal">},
+      {"negative", same<"Neg">},
+      {"sin", same<"Sin">},
+      {"cos", same<"Cos">},
+      {"tan", same<"Tan">},
+      {"arcsin", same<"Asin">},
+      {"arccos", same<"Acos">},
+      {"arctan", same<"Atan">},
+      {"sinh", same<"Sinh">},
+      {"cosh", same<"Cosh">},
+      {"arcsinh", same<"Asinh">},
+      {"arccosh", same<"Acosh">},
+      {"arctanh", same<"Atanh">},
+      {"erf", same<"Erf">},
+      {"floor", same<"Floor">},
+      {"ceil", same<"Ceil">},
+      {"sign", same<"Sign">},
+      {"mish", same<"Mish">},
+      {"_contrib_sign_ste", same<"Sign">},
+      {"square", square},
+      {"rsqrt", rsqrt},
+      {"cbrt", cube_root},
+      {"rcbrt", reciprocal_cube_root},
+      {"log2", log2},
+      {"log10", log10},
+      {"log1p", log1p},
+      {"expm1", expm1},
+      {"degrees", degrees},
+      {"radians", radians},
+      {"trunc", truncate},
+      {"fix", truncate},
+      {"round", round_half_away},
+      {"_contrib_round_ste", round_half_away},
+      {"rint", round_half_down},
+      {"log_sigmoid", log_sigmoid},
+      {"zeros_like", zeros_like},
+      {"ones_like", ones_like},
+      {"logical_not", logical_not},
+      {"_contrib_isnan", test<"IsNaN">},
+      {"_contrib_isinf", test<"IsInf">},
+      {"gamma", no_function},
+      {"gammaln", no_function},
+      {"digamma", no_function},
+      {"erfinv", no_function},
+      {"elemwise_add", two<ours<"Add">>},
+      {"_add", two<ours<"Add">>},
+      {"_grad_add", two<ours<"Add">>},
+      {"broadcast_add", two<ours<"Add">>},
+      {"_npi_add", two<ours<"Add">>},
+      {"_plus", two<ours<"Add">>},
+      {"_Plus", two<ours<"Add">>},
+      {"broadcast_plus", two<ours<"Add">>},
+      {"elemwise_sub", two<ours<"Sub">>},
+      {"_sub", two<ours<"Sub">>},
+      {"broadcast_sub", two<ours<"Sub">>},
+      {"_npi_subtract", two<ours<"Sub">>},
+      {"_minus", two<ours<"Sub">>},
+      {"_Minus", two<ours<"Sub">>},
+      {"broadcast_minus", two<ours<"Sub">>},
+      {"elemwise_mul", two<ours<"Mul">>},
+      {"_mul", two<ours<"Mul">>},
+      {"_Mul", two<ours<"Mul">>},
+      {"broadcast_mul", two<ours<"Mul">>},
+      {"_npi_multiply", two<ours<"Mul">>},
+      {"elemwise_div", two<ours<"Div">>},
+      {"_div", two<ours<"Div">>},
+      {"_Div", two<ours<"Div">>},
+      {"_scatter_elemwise_div", two<ours<"Div">>},
+      {"broadcast_div", two<ours<"Div">>},
+      {"_npi_true_divide", two<ours<"Div">>},
+      {"_power", two<ours<"Pow">>},
+      {"_Power", two<ours<"Pow">>},
+      {"broadcast_power", two<ours<"Pow">>},
+      {"_npi_power", two<ours<"Pow">>},
+      {"_maximum", two<ours<"Max">>},
+      {"_Maximum", two<ours<"Max">>},
+      {"broadcast_maximum", two<ours<"Max">>},
+      {"_npi_maximum", two<ours<"Max">>},
+      {"_minimum", two<ours<"Min">>},
+      {"_Minimum", two<ours<"Min">>},
+      {"broadcast_minimum", two<ours<"Min">>},
+      {"_npi_minimum", two<ours<"Min">>},
+      {"_mod", two<modulo>},
+      {"_Mod", two<modulo>},
+      {"broadcast_mod", two<modulo>},
+      {"_npi_mod", two<modulo>},
+      {"_hypot", two<hypot>},
+      {"_Hypot", two<hypot>},
+      {"broadcast_hypot", two<hypot>},
+      {"_equal", two<compare<"Equal">>},
+      {"_Equal", two<compare<"Equal">>},
+      {"broadcast_equal", two<compare<"Equal">>},
+      {"_npi_equal", two<compare<"Equal">>},
+      {"_not_equal", two<differ>},
+      {"_Not_Equal", two<differ>},
+      {"broadcast_not_equal", two<differ>},
+      {"_npi_not_equal", two<differ>},
+      {"_greater", two<compare<"Greater">>},
+      {"_Greater", two<compare<"Greater">>},
+      {"broadcast_greater", two<compare<"Greater">>},
+      {"_npi_greater", two<compare<"Greater">>},
+      {"_greater_equal", two<compare<"GreaterOrEqual">>},
+      {"_Greater_Equal", two<compare<"GreaterOrEqual">>},
+      {"broadcast_greater_equal", two<compare<"GreaterOrEqual">>},
+      {"_npi_greater_equal", two<compare<"GreaterOrEqual">>},
+      {"_lesser", two<compare<"Less">>},
+      {"_Lesser", two<compare<"Less">>},
+      {"broadcast_lesser", two<compare<"Less">>},
+      {"_npi_less", two<compare<"Less">>},
+      {"_lesser_equal", two<compare<"LessOrEqual">>},
+      {"_Lesser_Equal", two<compare<"LessOrEqual">>},
+      {"broadcast_lesser_equal", two<compare<"LessOrEqual">>},
+      {"_npi_less_equal", two<compare<"LessOrEqual">>},
+      {"_logical_and", two<logic<"And">>},
+      {"_Logical_And", two<logic<"And">>},
+      {"broadcast_logical_and", two<logic<"And">>},
+      {"_logical_or", two<logic<"Or">>},
+      {"_Logical_Or", two<logic<"Or">>},
+      {"broadcast_logical_or", two<logic<"Or">>},
+      {"_logical_xor", two<logic<"Xor">>},
+      {"_Logical_Xor", two<logic<"Xor">>},
+      {"broadcast_logical_xor", two<logic<"Xor">>},
+      {"_npi_add_scalar", number<ours<"Add">>},
+      {"_plus_scalar", number<ours<"Add">>},
+      {"_PlusScalar", number<ours<"Add">>},
+      {"_scatter_plus_scalar", number<ours<"Add">>},
+      {"_npi_subtract_scalar", number<ours<"Sub">>},
+      {"_npi_rsubtract_scalar", number_first<ours<"Sub">>},
+      {"_minus_scalar", number<ours<"Sub">>},
+      {"_MinusScalar", number<ours<"Sub">>},
+      {"_scatter_minus_scalar", number<ours<"Sub">>},
+      {"_rminus_scalar", number_first<ours<"Sub">>},
+      {"_RMinusScalar", number_first<ours<"Sub">>},
+      {"_mul_scalar", number<ours<"Mul">>},
+      {"_MulScalar", number<ours<"Mul">>},
+      {"_npi_multiply_scalar", number<ours<"Mul">>},
+      {"_div_scalar", number<ours<"Div">>},
+      {"_DivScalar", number<ours<"Div">>},
+      {"_npi_true_divide_scalar", number<ours<"Div">>},
+      {"_rdiv_scalar", number_first<ours<"Div">>},
+      {"_RDivScalar", number_first<ours<"Div">>},
+      {"_npi_rtrue_divide_scalar", number_first<ours<"Div">>},
+      {"_power_scalar", number<ours<"Pow">>},
+      {"_PowerScalar", number<ours<"Pow">>},
+      {"_npi_power_scalar", number<ours<"Pow">>},
+      {"_rpower_scalar", number_first<ours<"Pow">>},
+      {"_RPowerScalar", number_first<ours<"Pow">>},
+      {"_npi_rpower_scalar", number_first<ours<"Pow">>},
+      {"_maximum_scalar", number<ours<"Max">>},
+      {"_MaximumScalar", number<ours<"Max">>},
+      {"_npi_maximum_scalar", number<ours<"Max">>},
+      {"_minimum_scalar", number<ours<"Min">>},
+      {"_MinimumScalar", number<ours<"Min">>},
+      {"_npi_minimum_scalar", number<ours<"Min">>},
+      {"_mod_scalar", number<modulo>},
+      {"_ModScalar", number<modulo>},
+      {"_npi_mod_scalar", number<modulo>},
+      {"_rmod_scalar", number_first<modulo>},
+      {"_RModScalar", number_first<modulo>},
+      {"_npi_rmod_scalar", number_first<modulo>},
+      {"_hypot_scalar", number<hypot>},
+      {"_HypotScalar", number<hypot>},
+      {"_equal_scalar", number<compare<"Equal">>},
+      {"_EqualScalar", number<compare<"Equal">>},
+      {"_npi_equal_scalar", number<compare<"Equal">>},
+      {"_not_equal_scalar", number<differ>},
+      {"_NotEqualScalar", number<differ>},
+      {"_npi_not_equal_scalar", number<differ>},
+      {"_greater_scalar", number<compare<"Greater">>},
+      {"_GreaterScalar", number<compare<"Greater">>},
+      {"_npi_greater_scalar", number<compare<"Greater">>},
+      {"_greater_equal_scalar", number<compare<"GreaterOrEqual">>},
+      {"_GreaterEqualScalar", number<compare<"GreaterOrEqual">>},
+      {"_npi_greater_equal_scalar", number<compare<"GreaterOrEqual">>},
+      {"_lesser_scalar", number<compare<"Less">>},
+      {"_LesserScalar", number<compare<"Less">>},
+      {"_npi_less_scalar", number<compare<"Less">>},
+      {"_lesser_equal_scalar", number<compare<"LessOrEqual">>},
+      {"_LesserEqualScalar", number<compare<"LessOrEqual">>},
+      {"_npi_less_equal_scalar", number<compare<"LessOrEqual">>},
+      {"_logical_and_scalar", number<logic<"And">>},
+      {"_LogicalAndScalar", number<logic<"And">>},
+      {"_logical_or_scalar", number<logic<"Or">>},
+      {"_LogicalOrScalar", number<logic<"Or">>},
+      {"_logical_xor_scalar", number<logic<"Xor">>},
+      {"_LogicalXorScalar", number<logic<"Xor">>},
+      {"add_n", add_n, {.inputs = {1}}},
+      {"ElementWiseSum", add_n, {.inputs = {1}}},
+      {"_sum", add_n, {.inputs = {1}}},
+      {"clip", clip},
+      {"Cast", cast},
+      {"cast", cast},
+      {"amp_cast", cast},
+      {"amp_multicast", cast_all, {.inputs = {1}}},
+      {"smooth_l1", smooth_l1},
+      {"_contrib_quadratic", quadratic},
+      {"_contrib_div_sqrt_dim", divide_by_root_of_width},
+      {"where", where},
+      {"_npi_where", where},
+  };
+  return rows;
+}
+
+}  // namespace orknn::importer::mxnet
