@@ -207,13 +207,13 @@ TEST_P(AllocationFailure, LoadBuildAndExport) {
       name("load"), [&] { return std::move(*c.created()); },
       [&](Builder& builder) -> Result<std::string> {
         ORKNN_TRY(c.load(builder));
-        return std::to_string(builder.source_graph().node_count());
+        return std::to_string(builder.imported()->network.graph.node_count());
       });
   fail_allocations(
       name("build"), [&] { return c.loaded(); },
       [&](Builder& builder) -> Result<std::string> {
         ORKNN_TRY(c.build(builder));
-        return std::to_string(builder.model()->weight_bytes);
+        return std::to_string(builder.built()->model->weight_bytes);
       });
   fail_allocations(
       name("export"), [&] { return c.built(); }, [&](Builder& builder) { return c.exported(builder); });

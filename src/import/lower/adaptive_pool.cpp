@@ -74,8 +74,10 @@ TensorId uneven_positions(Emitter& e, TensorId x, const Dims& dims, std::span<co
 
 // Windows of different sizes are a product with a matrix of averages along each axis.
 Result<TensorId> adaptive_average_pool(Emitter& e, TensorId x, std::span<const int64_t> size) {
-  if (std::ranges::all_of(size, [](int64_t s) { return s == 1; })) return e.unary("GlobalAveragePool", x);
+  const bool is_global = std::ranges::all_of(size, [](int64_t s) { return s == 1; });
+  if (is_global && !e.dims_of(x)) return e.unary("GlobalAveragePool", x);
   ORKNN_TRY_ASSIGN(const Dims dims, pooled_dims(e, x, size));
+  if (is_global) return e.unary("GlobalAveragePool", x);
   if (const auto windows = even_windows(dims, size)) return e.emit("AveragePool", {x}, *windows);
   const auto last = static_cast<int64_t>(dims.size()) - 1;
   for (size_t i = 0; i < size.size(); ++i) {

@@ -2,6 +2,7 @@
 // (cut, sized, fixed), and the tensors that go by the user's names while layers are lowered one after the other.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <map>
 #include <string>
@@ -50,7 +51,9 @@ Status no_such_tensor(const std::string& name, std::string_view list, std::span<
 template <class Names>
 requires(!std::convertible_to<Names, std::span<const std::string_view>>) Status
     no_such_tensor(const std::string& name, std::string_view list, std::span<const std::string> names, const Names& known) {
-  return no_such_tensor(name, list, names, std::vector<std::string_view>(known.begin(), known.end()));
+  std::vector<std::string_view> sorted(known.begin(), known.end());
+  std::sort(sorted.begin(), sorted.end());  // of names that differ equally the same one is suggested every time
+  return no_such_tensor(name, list, names, sorted);
 }
 // The wording for an extent that is not known though it has to be.
 Status invalid_input_shape(const ir::Shape& shape, size_t input);

@@ -29,7 +29,7 @@ DType promote(DType a, DType b) {
 
 Status Call::prepare(Value& v, Type type) {
   if (v.is_tensor()) return session_.refresh(*this, v.tensor());
-  if (type == Type::Tensor && v.is_number()) {
+  if ((type == Type::Tensor || type == Type::Either) && v.is_number()) {
     ORKNN_TRY_ASSIGN(TensorValue* const t, session_.tensor(as(v, type_of_number(v))));
     v = t;
     return {};
@@ -45,7 +45,7 @@ Status Call::prepare() {
   for (size_t i = 0; i < arguments_.size(); ++i) {
     const Type type = schema_.parameters[i].type;
     ORKNN_TRY(prepare(arguments_[i], type));
-    if (type == Type::Tensor || type == Type::Complex || type == Type::Operand) operands_.push_back(i);
+    if (type == Type::Tensor || type == Type::Complex || type == Type::Either || type == Type::Operand) operands_.push_back(i);
   }
   return {};
 }

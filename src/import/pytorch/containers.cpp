@@ -98,22 +98,13 @@ Status remove_item(Call& c) {
   c.items().erase(it);
   return {};
 }
-Status clear(Call& c) {
-  c.items().clear();
-  return {};
-}
-Status reverse_list(Call& c) {
-  std::ranges::reverse(c.items());
-  return {};
-}
+void clear(Call& c) { c.items().clear(); }
+void reverse_list(Call& c) { std::ranges::reverse(c.items()); }
 void sort_numbers(std::vector<Value>& items, bool descending) {
   std::ranges::stable_sort(
       items, [&](const Value& a, const Value& b) { return descending ? b.number() < a.number() : a.number() < b.number(); });
 }
-Status sort_list(Call& c) {
-  sort_numbers(c.items(), c.flag("reverse"));
-  return {};
-}
+void sort_list(Call& c) { sort_numbers(c.items(), c.flag("reverse")); }
 Result<Value> sorted_list(Call& c) {
   std::vector<Value> items = c.items();
   sort_numbers(items, false);
@@ -210,11 +201,10 @@ Value dict_copy(Call& c) {
   *copy = dict(c);
   return copy;
 }
-Status dict_update(Call& c) {
+void dict_update(Call& c) {
   const auto more = c.value("other").dict().items;
   c.heap().charge(more.size());
   for (const auto& [key, value] : more) dict(c).set(key, value);
-  return {};
 }
 Result<Value> dict_of_pairs(Call& c) {
   DictValue* made = c.heap().dict();

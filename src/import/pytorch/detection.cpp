@@ -1,4 +1,6 @@
 // Operators of torchvision.
+#include "import/lower/detection.h"
+
 #include "import/pytorch/operators.h"
 
 namespace orknn::importer::pytorch {
@@ -6,24 +8,18 @@ namespace {
 using ir::TensorId;
 using Ints = std::vector<int64_t>;
 
-// Regions are rows (image number, x1, y1, x2, y2).
-Result<TensorId> roi_align(Call& c, TensorId x, TensorId regions) {
+RegionPooling region_pooling(Call& c) {
+  return {.height = c.integer("pooled_height"), .width = c.integer("pooled_width"), .scale = c.number("spatial_scale")};
+}
+Result<TensorId> aligned_regions(Call& c, TensorId x, TensorId rois) {
   if (c.rank("rois") != 2 || c.dims("rois")[1] != 5)
     return invalid_model("regions need rows of five numbers").found(ir::to_string(c.dims("rois")));
-  const TensorId images = c.cast(c.reshape(c.slice(regions, 1, 0, 1), {-1}), DType::Int64);
-  return c.emit("RoiAlign", {x, c.slice(regions, 1, 1, 5), images},
-                {{"coordinate_transformation_mode", std::string(c.flag("aligned") ? "half_pixel" : "output_half_pixel")},
-                 {"mode", std::string("avg")},
-                 {"output_height", c.integer("pooled_height")},
-                 {"output_width", c.integer("pooled_width")},
-                 {"sampling_ratio", std::max<int64_t>(c.integer("sampling_ratio"), 0)},
-                 {"spatial_scale", c.number("spatial_scale")}});
+  RegionPooling pooling = region_pooling(c);
+  pooling.samples = c.integer("sampling_ratio");
+  pooling.aligned = c.flag("aligned");
+  return roi_align(c, x, split_regions(c, rois), pooling);
 }
-TensorId roi_pool(Call& c, TensorId x, TensorId regions) {
-  return c.emit("MaxRoiPool", {x, regions},
-                {{"pooled_shape", Ints{c.integer("pooled_height"), c.integer("pooled_width")}},
-                 {"spatial_scale", c.number("spatial_scale")}});
-}
+TensorId pooled_regions(Call& c, TensorId x, TensorId rois) { return roi_max_pool(c, x, rois, region_pooling(c)); }
 Result<TensorId> deform_conv(Call& c, TensorId x, TensorId weight, TensorId offset, TensorId mask, TensorId bias) {
   if (c.rank("weight") != 4) return invalid_model("a deformable convolution needs weights of four axes");
   std::vector<TensorId> inputs{x, weight, offset, bias};
@@ -46,9 +42,9 @@ std::span<const Row> detection_rows() {
   static const Row rows[] = {
       {"torchvision::roi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width, int "
        "sampling_ratio, bool aligned=False)",
-       roi_align},
+       aligned_regions},
       {"torchvision::roi_pool(Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width)",
-       with_unused<roi_pool, 1>},
+       with_unused<pooled_regions, 1>},
       {"torchvision::deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, int stride_h, int "
        "stride_w, int pad_h, int pad_w, int dilation_h, int dilation_w, int groups, int offset_groups, bool use_mask)",
        deform_conv},

@@ -70,26 +70,16 @@ std::string with_bare_symbols(std::string_view text) {
   }
 }
 
-// Operators on numbers (sizes that differ between runs) are functions of Python.
+// Operators on numbers (sizes that differ between runs) are functions of Python. Those of module _operator that are not listed
+// are rows of the same name.
 struct PythonFunction {
   std::string_view target, op;
 };
+constexpr std::string_view kOperatorModule = "_operator.";
 constexpr PythonFunction kPythonFunctions[] = {{"_operator.getitem", "__getitem__"},
-                                               {"_operator.add", "add"},
-                                               {"_operator.sub", "sub"},
-                                               {"_operator.mul", "mul"},
                                                {"_operator.truediv", "div"},
-                                               {"_operator.floordiv", "floordiv"},
                                                {"_operator.mod", "remainder"},
-                                               {"_operator.pow", "pow"},
-                                               {"_operator.neg", "neg"},
                                                {"_operator.pos", "positive"},
-                                               {"_operator.eq", "eq"},
-                                               {"_operator.ne", "ne"},
-                                               {"_operator.lt", "lt"},
-                                               {"_operator.le", "le"},
-                                               {"_operator.gt", "gt"},
-                                               {"_operator.ge", "ge"},
                                                {"_operator.and_", "__and__"},
                                                {"_operator.or_", "__or__"},
                                                {"math.ceil", "ceil"},
@@ -110,6 +100,7 @@ constexpr std::string_view kHigherOrder = "torch.ops.higher_order.";
 std::string operator_of_target(std::string_view target) {
   for (const PythonFunction& f : kPythonFunctions)
     if (f.target == target) return std::string(f.op);
+  if (target.starts_with(kOperatorModule)) return std::string(target.substr(kOperatorModule.size()));
   if (!target.starts_with("torch.ops.")) return {};
   target.remove_prefix(10);
   const size_t dot = target.find('.');

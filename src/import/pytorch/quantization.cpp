@@ -7,15 +7,9 @@ using ir::Dims;
 using ir::TensorId;
 
 TensorId quantize_dequantize(Call& c, TensorId x, const Quantization& q) {
-  std::vector<float> scales(q.scales.begin(), q.scales.end());
-  const Dims dims = q.axis < 0 ? Dims{} : Dims{static_cast<int64_t>(scales.size())};
-  const TensorId scale = c.add_constant("scale", ir::TensorData::from<float>(dims, scales));
-  const TensorId zero =
-      c.add_constant("zero_point", ir::convert(ir::TensorData::from<int64_t>(dims, q.zero_points).view(), q.dtype));
-  ir::Attributes attributes;
-  if (q.axis >= 0) attributes.set("axis", q.axis);
-  const TensorId quantized = c.emit_kept("QuantizeLinear", {c.cast(x, DType::Float32), scale, zero}, attributes);
-  return c.emit_kept("DequantizeLinear", {quantized, scale, zero}, attributes);
+  const QuantizationConstants p = add_quantization(c, q);
+  const TensorId quantized = c.emit_kept("QuantizeLinear", {c.cast(x, DType::Float32), p.scale, p.zero_point}, p.attributes);
+  return c.emit_kept("DequantizeLinear", {quantized, p.scale, p.zero_point}, p.attributes);
 }
 
 Status check_quantization(const Quantization& q) {

@@ -13,11 +13,11 @@ struct TypeName {
   Type type;
 };
 constexpr TypeName kTypes[] = {
-    {"Tensor", Type::Tensor},    {"complex", Type::Complex},  {"operand", Type::Operand}, {"int", Type::Int},
-    {"float", Type::Float},      {"bool", Type::Bool},        {"Scalar", Type::Number},   {"str", Type::String},
-    {"Device", Type::Device},    {"int[]", Type::Ints},       {"float[]", Type::Floats},  {"bool[]", Type::Bools},
-    {"Scalar[]", Type::Numbers}, {"Tensor[]", Type::Tensors}, {"str[]", Type::Strings},   {"list", Type::List},
-    {"dict", Type::Dict},        {"object", Type::Object},    {"any", Type::Any}};
+    {"Tensor", Type::Tensor}, {"complex", Type::Complex},  {"either", Type::Either},    {"operand", Type::Operand},
+    {"int", Type::Int},       {"float", Type::Float},      {"bool", Type::Bool},        {"Scalar", Type::Number},
+    {"str", Type::String},    {"Device", Type::Device},    {"int[]", Type::Ints},       {"float[]", Type::Floats},
+    {"bool[]", Type::Bools},  {"Scalar[]", Type::Numbers}, {"Tensor[]", Type::Tensors}, {"str[]", Type::Strings},
+    {"list", Type::List},     {"dict", Type::Dict},        {"object", Type::Object},    {"any", Type::Any}};
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -141,6 +141,7 @@ struct Binder {
     switch (p.type) {
       case Type::Tensor: return is_real(v) || (matching == Matching::Implicit && v.is_number());
       case Type::Complex: return v.is_tensor() && v.tensor().is_complex;
+      case Type::Either: return v.is_tensor() || v.is_number();
       case Type::Operand: return is_real(v) || v.is_number();
       case Type::Int: return number(v, true);
       case Type::Float: return number(v, false) && (v.kind() != Kind::Bool || matching == Matching::Implicit);

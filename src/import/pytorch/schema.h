@@ -17,10 +17,12 @@ class Call;
 // may have several rows: the first whose signature the arguments fit is taken.
 using Row = OperatorRow<Call>;
 
-// Operand: a tensor or a number. Complex: a tensor of complex numbers, which no other type takes.
+// Operand: a tensor or a number. Complex: a tensor of complex numbers, which no other type takes but Either: any tensor or
+// number.
 enum class Type : uint8_t {
   Tensor,
   Complex,
+  Either,
   Operand,
   Int,
   Float,
