@@ -1,7 +1,5 @@
 #include "import/pytorch/call.h"
 
-#include <numeric>
-
 namespace orknn::importer::pytorch {
 using namespace ir;
 
@@ -31,9 +29,8 @@ DType promote(DType a, DType b) {
 
 Status Call::prepare(Value& v, Type type) {
   if (v.is_tensor()) return session_.refresh(*this, v.tensor());
-  if (type == Type::Tensor && v.is_number()) {
-    const DType dtype = v.kind() == Kind::Float ? DType::Float32 : v.kind() == Kind::Int ? DType::Int64 : DType::Bool;
-    ORKNN_TRY_ASSIGN(TensorValue* const t, session_.tensor(as(v, dtype)));
+  if ((type == Type::Tensor || type == Type::Either) && v.is_number()) {
+    ORKNN_TRY_ASSIGN(TensorValue* const t, session_.tensor(as(v, type_of_number(v))));
     v = t;
     return {};
   }
@@ -45,8 +42,29 @@ Status Call::prepare(Value& v, Type type) {
 }
 
 Status Call::prepare() {
-  for (size_t i = 0; i < arguments_.size(); ++i) ORKNN_TRY(prepare(arguments_[i], schema_.parameters[i].type));
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    const Type type = schema_.parameters[i].type;
+    ORKNN_TRY(prepare(arguments_[i], type));
+    if (type == Type::Tensor || type == Type::Complex || type == Type::Either || type == Type::Operand) operands_.push_back(i);
+  }
   return {};
+}
+
+Result<TensorId> Call::operand(size_t i) {
+  ORKNN_ASSERT(i < operands_.size(), "a lowering takes the tensors of its signature");
+  const Value& v = arguments_[operands_[i]];
+  return v.is_none() ? TensorId{} : v.is_tensor() ? v.tensor().id : as(v, type_of_number(v));
+}
+
+Result<std::vector<TensorId>> Call::promoted(bool to_float) {
+  std::vector<Value> values;
+  for (size_t i : operands_)
+    if (!arguments_[i].is_none()) values.push_back(arguments_[i]);
+  ORKNN_TRY_ASSIGN(DType t, common_type(values));
+  if (to_float && !is_float(t)) t = DType::Float32;
+  std::vector<TensorId> ids;
+  for (const Value& v : values) ids.push_back(as(v, t));
+  return ids;
 }
 
 const Value& Call::value(std::string_view name) const {
@@ -64,14 +82,16 @@ Value Call::first_tensor() const {
   return {};
 }
 
-std::vector<int64_t> Call::ints(std::string_view name) const {
-  const Value& v = value(name);
-  if (v.is_number()) return {v.integer()};
-  std::vector<int64_t> result;
-  if (v.is_sequence())
-    for (const Value& item : v.sequence().items) result.push_back(item.integer());
-  return result;
+Result<std::vector<TensorId>> Call::tensors(std::string_view name) const {
+  std::vector<TensorId> ids;
+  for (const Value& v : items(name)) {
+    if (!v.is_tensor()) return invalid_model("a list of tensors holds a " + describe(v));
+    ids.push_back(v.tensor().id);
+  }
+  return ids;
 }
+
+std::vector<int64_t> Call::ints(std::string_view name) const { return ints_of(value(name)); }
 
 std::vector<double> Call::numbers(std::string_view name) const {
   const Value& v = value(name);
@@ -92,29 +112,30 @@ Result<std::vector<int64_t>> Call::ints(std::string_view name, size_t count) con
   return list;
 }
 
-Result<size_t> Call::axis_of(int64_t axis, int64_t rank) const {
-  ORKNN_TRY_ASSIGN(const int64_t a, normalize_axis(axis, std::max<int64_t>(rank, 1)));
-  return static_cast<size_t>(a);
+Result<int64_t> Call::real_axis(std::string_view problem, std::string_view name) const {
+  ORKNN_TRY_ASSIGN(const int64_t found, axis(name));
+  if (rank() == 0) return invalid_model("a tensor without axes " + std::string(problem));
+  return found;
 }
-Result<size_t> Call::axis(std::string_view name, int64_t rank) const { return axis_of(integer(name), rank); }
 
-Result<std::vector<int64_t>> Call::axes(std::string_view name, int64_t rank) const {
+Result<std::vector<int64_t>> Call::ordered_axes(std::string_view name, std::string_view of) const {
   std::vector<int64_t> result;
   for (int64_t a : ints(name)) {
-    ORKNN_TRY_ASSIGN(const size_t normal, axis_of(a, rank));
-    if (rank > 0) result.push_back(static_cast<int64_t>(normal));
+    ORKNN_TRY_ASSIGN(const int64_t axis, axis_of(a, rank(of)));
+    if (std::find(result.begin(), result.end(), axis) != result.end())
+      return invalid_model("an axis is named twice").found(to_string(ints(name)));
+    result.push_back(axis);
   }
-  if (result.empty()) {
-    result.resize(static_cast<size_t>(rank));
-    std::iota(result.begin(), result.end(), int64_t{0});
-  }
-  std::sort(result.begin(), result.end());
-  if (std::adjacent_find(result.begin(), result.end()) != result.end())
-    return invalid_model("an axis is named twice").found(to_string(result));
+  if (rank(of) == 0) result.clear();
   return result;
 }
 
-Result<DType> Call::dtype_argument(std::string_view name, DType fallback) const {
+Result<std::vector<int64_t>> Call::axes(std::string_view name, std::string_view of) const {
+  ORKNN_TRY_ASSIGN(const std::vector<int64_t> given, ordered_axes(name, of));
+  return axes_of(given, rank(of));
+}
+
+Result<DType> Call::dtype_argument(DType fallback, std::string_view name) const {
   if (!has(name)) return fallback;
   const ScalarType* type = scalar_type(integer(name));
   if (!type || type->dtype == DType::Undefined || type->is_quantized)
@@ -123,10 +144,10 @@ Result<DType> Call::dtype_argument(std::string_view name, DType fallback) const 
   return type->dtype;
 }
 
-Result<DType> Call::common_type(std::initializer_list<const Value*> operands) const {
+Result<DType> Call::common_type(std::initializer_list<std::string_view> names) const {
   std::vector<Value> values;
-  for (const Value* v : operands) values.push_back(*v);
-  return common_type(std::span<const Value>(values));
+  for (std::string_view name : names) values.push_back(value(name));
+  return common_type(values);
 }
 
 Result<DType> Call::common_type(std::span<const Value> operands) const {
@@ -136,7 +157,7 @@ Result<DType> Call::common_type(std::span<const Value> operands) const {
       DType& rank_class = v.tensor().dims.empty() ? without_axes : with_axes;
       rank_class = promote(rank_class, dtype_of(v.tensor().id));
     } else if (v.is_number()) {
-      numbers = promote(numbers, v.kind() == Kind::Float ? DType::Float32 : v.kind() == Kind::Int ? DType::Int64 : DType::Bool);
+      numbers = promote(numbers, type_of_number(v));
     } else if (!v.is_none()) {
       return unsupported("a " + describe(v) + " is no operand");
     }
@@ -157,11 +178,6 @@ TensorId Call::as(const Value& v, DType dtype) {
   return v.kind() == Kind::Float ? scalar(v.number(), dtype) : int_scalar(v.integer(), dtype);
 }
 
-TensorId Call::as_float(std::string_view name) {
-  const TensorId x = tensor(name);
-  return is_float(dtype_of(x)) ? x : cast(x, DType::Float32);
-}
-
 Result<TensorId> Call::as_index(TensorValue& t) {
   if (is_float(dtype_of(t.id))) {
     if (t.input < 0) return invalid_model("an index must hold integers").found(std::string(dtype_name(dtype_of(t.id))));
@@ -171,22 +187,34 @@ Result<TensorId> Call::as_index(TensorValue& t) {
   return cast(t.id, DType::Int64);
 }
 
-Result<TensorId> Call::as_bool(TensorValue& t) {
+Result<TensorId> Call::as_bool(std::string_view name) {
+  const TensorValue& t = handle(name);
   if (is_float(dtype_of(t.id)) && t.input >= 0 && !session_.has_input_facts) {
     session_.retype = {t.input, DType::Bool};
     return unsupported("the input holds truth values");
   }
   return cast(t.id, DType::Bool);
 }
-TensorId Call::as_bool(TensorId x) { return cast(x, DType::Bool); }
 
 Result<Value> Call::made(TensorId id) {
   ORKNN_TRY_ASSIGN(TensorValue* const t, session_.tensor(id));
   return Value(t);
 }
 
-Result<Value> Call::made_complex(TensorId id) {
-  ORKNN_TRY_ASSIGN(TensorValue* const t, session_.tensor(id));
+Result<Value> Call::made(std::span<const TensorId> ids) {
+  std::vector<Value> values;
+  for (TensorId id : ids) {
+    values.emplace_back();
+    if (!id) continue;
+    ORKNN_TRY_ASSIGN(values.back(), made(id));
+  }
+  return made(std::move(values));
+}
+
+Result<Value> Call::made(const Dims& numbers) { return list({numbers.begin(), numbers.end()}); }
+
+Result<Value> Call::made(ComplexId x) {
+  ORKNN_TRY_ASSIGN(TensorValue* const t, session_.tensor(x.id));
   if (t->dims.empty() || t->dims.back() != 2) return invalid_model("complex numbers have two parts").found(to_string(t->dims));
   t->is_complex = true;
   t->dims.pop_back();
@@ -197,21 +225,6 @@ Result<Value> Call::made_complex(TensorId id) {
 void Call::warn_of_training(std::string_view what) {
   session_.warn("module '" + layer() + "': " + std::string(what) +
                 " is in training mode; it is computed as in inference (call model.eval() before tracing or scripting)");
-}
-
-Result<Value> Call::made_list(std::span<const TensorId> ids) {
-  std::vector<Value> values;
-  for (TensorId id : ids) {
-    ORKNN_TRY_ASSIGN(const Value v, made(id));
-    values.push_back(v);
-  }
-  return list(std::move(values));
-}
-
-Result<Value> Call::int_list(std::span<const int64_t> values) {
-  std::vector<Value> list_items;
-  for (int64_t v : values) list_items.push_back(v);
-  return list(std::move(list_items));
 }
 
 Result<Value> Call::view(TensorValue& parent, Dims strides, TensorValue::Apply apply, TensorValue::Write write) {
@@ -243,48 +256,12 @@ Status Call::write(TensorValue& t, TensorId value) {
   return session_.assign(*this, t, value);
 }
 
-Result<Value> Call::copy_of(TensorValue& t) {
+Result<Value> Call::copy_of(std::string_view name) {
+  const TensorValue& t = handle(name);
   ORKNN_TRY_ASSIGN(const Value copy, made(t.id));
   copy.tensor().quantization = t.quantization;
   copy.tensor().input = t.input;
   return copy;
-}
-
-TensorId Call::slice(TensorId x, int64_t axis, int64_t start, int64_t end, int64_t step) {
-  return emit("Slice",
-              {x, add_ints("start", {start}), add_ints("end", {end}), add_ints("axis", {axis}), add_ints("step", {step})});
-}
-
-TensorId Call::expand(TensorId x, std::span<const int64_t> wanted) {
-  const auto have = dims_of(x);
-  if (have && std::equal(have->begin(), have->end(), wanted.begin(), wanted.end())) return x;
-  return emit("Expand", {x, add_ints("shape", wanted)});
-}
-
-TensorId Call::reduce(std::string_view op, TensorId x, std::vector<int64_t> axes, bool keep) {
-  if (axes.empty()) return x;
-  return emit(std::string(op), {x, add_ints("axes", axes)}, {{"keepdims", static_cast<int64_t>(keep)}});
-}
-
-TensorId Call::clip(TensorId x, std::optional<double> least, std::optional<double> most) {
-  const DType t = dtype_of(x);
-  return emit("Clip", {x, least ? scalar(*least, t) : TensorId{}, most ? scalar(*most, t) : TensorId{}});
-}
-
-TensorId Call::full(std::span<const int64_t> wanted, double value, DType dtype) {
-  const TensorData one = convert(TensorData::scalar<double>(value).view(), dtype).reshaped({1});
-  return emit("ConstantOfShape", {add_ints("shape", wanted)}, {{"value", one}});
-}
-
-TensorId Call::swap_axes(TensorId x, int64_t a, int64_t b) {
-  const auto have = rank_of(x);
-  if (!have) return x;
-  const int64_t count = *have;
-  std::vector<int64_t> permutation(static_cast<size_t>(count));
-  std::iota(permutation.begin(), permutation.end(), int64_t{0});
-  const auto at = [&](int64_t i) -> int64_t& { return permutation[static_cast<size_t>(i < 0 ? i + count : i)]; };
-  std::swap(at(a), at(b));
-  return transpose(x, std::move(permutation));
 }
 
 }  // namespace orknn::importer::pytorch

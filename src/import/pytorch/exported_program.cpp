@@ -70,26 +70,16 @@ std::string with_bare_symbols(std::string_view text) {
   }
 }
 
-// Operators on numbers (sizes that differ between runs) are functions of Python.
+// Operators on numbers (sizes that differ between runs) are functions of Python. Those of module _operator that are not listed
+// are rows of the same name.
 struct PythonFunction {
   std::string_view target, op;
 };
+constexpr std::string_view kOperatorModule = "_operator.";
 constexpr PythonFunction kPythonFunctions[] = {{"_operator.getitem", "__getitem__"},
-                                               {"_operator.add", "add"},
-                                               {"_operator.sub", "sub"},
-                                               {"_operator.mul", "mul"},
                                                {"_operator.truediv", "div"},
-                                               {"_operator.floordiv", "floordiv"},
                                                {"_operator.mod", "remainder"},
-                                               {"_operator.pow", "pow"},
-                                               {"_operator.neg", "neg"},
                                                {"_operator.pos", "positive"},
-                                               {"_operator.eq", "eq"},
-                                               {"_operator.ne", "ne"},
-                                               {"_operator.lt", "lt"},
-                                               {"_operator.le", "le"},
-                                               {"_operator.gt", "gt"},
-                                               {"_operator.ge", "ge"},
                                                {"_operator.and_", "__and__"},
                                                {"_operator.or_", "__or__"},
                                                {"math.ceil", "ceil"},
@@ -107,9 +97,10 @@ constexpr PythonFunction kPythonFunctions[] = {{"_operator.getitem", "__getitem_
 constexpr std::string_view kHigherOrder = "torch.ops.higher_order.";
 
 // "torch.ops.aten.add.Tensor" is row "add"; the overload follows from the arguments. Empty for other names.
-std::string operator_name(std::string_view target) {
+std::string operator_of_target(std::string_view target) {
   for (const PythonFunction& f : kPythonFunctions)
     if (f.target == target) return std::string(f.op);
+  if (target.starts_with(kOperatorModule)) return std::string(target.substr(kOperatorModule.size()));
   if (!target.starts_with("torch.ops.")) return {};
   target.remove_prefix(10);
   const size_t dot = target.find('.');
@@ -434,7 +425,7 @@ Result<Value> ExportedProgram::call_with_graphs(const Value& node, Values& value
 }
 
 Result<Value> ExportedProgram::call(const Value& node, const std::string& layer, Values& values) {
-  const std::string target = text_member(node, "target"), op = operator_name(target);
+  const std::string target = text_member(node, "target"), op = operator_of_target(target);
   if (op.empty()) return unsupported("operator is not supported");
   std::vector<Argument> arguments;
   std::vector<std::string> names;  // what the arguments' keywords point into
@@ -567,8 +558,8 @@ std::vector<std::pair<std::string, std::string>> ExportedProgram::operators() co
   std::vector<std::pair<std::string, std::string>> found;
   for (const Value& node : items_of(member(member(member(description_, "graph_module"), "graph"), "nodes"))) {
     const std::string target = text_member(node, "target");
-    if (target.starts_with(kHigherOrder)) continue;  // told when they are executed
-    const std::string op = operator_name(target);
+    if (target.starts_with(kHigherOrder)) continue;  // reported when they are executed
+    const std::string op = operator_of_target(target);
     found.emplace_back(layer_of(node), op.empty() ? target : op);
   }
   return found;

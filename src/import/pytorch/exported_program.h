@@ -19,7 +19,7 @@ class ExportedProgram {
   static Result<ExportedProgram> open(const Source& source, const zip::Archive& archive, const Contents& contents,
                                       Session& session);
 
-  // Adds the inputs to the network and the nodes to the graph. Answers with what forward returns.
+  // Adds the inputs to the network and the nodes to the graph. Returns what forward returns.
   Result<Value> execute(const ImportOptions& options, Interpreter& interpreter, Network& network);
   // A value of the graph by the name its node has; None when there is none.
   Value find(const std::string& name) const;

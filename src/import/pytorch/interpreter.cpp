@@ -3,12 +3,12 @@
 #include <limits>
 
 #include "import/pytorch/call.h"
-#include "import/pytorch/quantize.h"
+#include "import/pytorch/quantization.h"
 
 namespace orknn::importer::pytorch {
 namespace {
 // Far beyond what networks need, far below what hurts.
-constexpr int kMaxDepth = 1500;
+constexpr int kMaxCallDepth = 1500;
 constexpr uint64_t kMaxSteps = 20'000'000;
 constexpr uint64_t kMaxCalls = 300'000;
 
@@ -50,9 +50,9 @@ class Interpreter::Nesting {
   Nesting(const Nesting&) = delete;
   Nesting& operator=(const Nesting&) = delete;
   Status check() {
-    if (owner_.depth_ > kMaxDepth) return invalid_model("the model's code is nested too deeply or calls itself without end");
+    if (owner_.depth_ > kMaxCallDepth) return invalid_model("the model's code is nested too deeply or calls itself without end");
     if (++owner_.steps_ > kMaxSteps || owner_.session_.heap.is_exhausted())
-      return unsupported("the model's code runs too long").hint("loops are unrolled while importing: use fewer rounds");
+      return unsupported("the model's code runs too long").hint("loops are unrolled while importing: use fewer iterations");
     return {};
   }
 
@@ -200,7 +200,7 @@ Status Interpreter::run_for(const Statement& s, Frame& frame) {
     if (limit.is_tensor()) {
       Emitter emitter(session_.graph, session_.ops, frame.path, {});
       const auto known = session_.constant_number(emitter, limit.tensor());
-      if (!known) return data_dependent("the number of rounds of a loop");
+      if (!known) return data_dependent("the number of iterations of a loop");
       limit = *known;
     }
     if (!limit.is_number()) return invalid_model("a loop counts to a " + describe(limit));
@@ -485,9 +485,10 @@ std::string Interpreter::layer_name(const std::string& layer) const {
 
 Result<Value> Interpreter::call_operator(std::string_view name, std::span<const Argument> given, const std::string& layer) {
   if (++calls_ > kMaxCalls)
-    return unsupported("the model's code calls too many operators").hint("loops are unrolled while importing: use fewer rounds");
+    return unsupported("the model's code calls too many operators")
+        .hint("loops are unrolled while importing: use fewer iterations");
   const OperatorTable& table = OperatorTable::instance();
-  // A name with an underscore behind it has rows of its own or writes what the plain operator computes.
+  // A name that ends with an underscore has rows of its own or writes what the plain operator computes.
   std::vector<std::pair<const Schema*, bool>> forms;
   for (const Schema& s : table.find(name)) forms.emplace_back(&s, false);
   if (is_inplace_name(name))
@@ -520,7 +521,7 @@ Result<Value> Interpreter::call_operator(std::string_view name, std::span<const 
       Call call(session_, path, schema, std::move(*bound));
       const auto result = [&]() -> Result<Value> {
         ORKNN_TRY(call.prepare());
-        ORKNN_TRY_ASSIGN(const Value lowered, schema.lower(call));
+        ORKNN_TRY_ASSIGN(const Value lowered, (*schema.row)(call));
         ORKNN_TRY_ASSIGN(const Value value, quantized_like_input(call, lowered));
         const Value target = writes_first ? list[0].value : out;
         if (target.is_none()) return value;

@@ -16,7 +16,7 @@
 
 namespace orknn::importer::pytorch {
 
-// Whether our tables have an operator; a name with an underscore behind it may be the plain one in place.
+// Whether our tables have an operator; a name that ends with an underscore may be the plain one in place.
 bool is_known_operator(std::string_view name);
 // "aten::relu" for row "relu".
 std::string shown_operator(std::string_view name);

@@ -21,7 +21,7 @@ struct Model {
   std::vector<ObjectValue*> modules;  // every object of the model, the root first
 };
 
-// What a file is, told from its bytes.
+// What a file is, judged by its bytes.
 enum class FileKind { TorchScript, OldTorchScript, ExportedProgram, Eager, LegacyEager, Other };
 struct Contents {
   FileKind kind = FileKind::Other;

@@ -6,14 +6,14 @@
 namespace orknn::importer::pytorch {
 namespace {
 constexpr uint64_t kMaxTextBytes = uint64_t{1} << 28;
-constexpr int kMaxDepth = 64;
+constexpr int kMaxJsonDepth = 64;
 
-struct TypeName {
+struct TensorType {
   std::string_view json, name;
 };
-constexpr TypeName kTypes[] = {{"FLOAT", "float32"}, {"DOUBLE", "float64"},   {"FLOAT16", "float16"}, {"INT64", "int64"},
-                               {"INT32", "int32"},   {"INT16", "int16"},      {"INT8", "int8"},       {"UINT8", "uint8"},
-                               {"BOOL", "bool"},     {"BFLOAT16", "bfloat16"}};
+constexpr TensorType kTensorTypes[] = {{"FLOAT", "float32"}, {"DOUBLE", "float64"},   {"FLOAT16", "float16"}, {"INT64", "int64"},
+                                       {"INT32", "int32"},   {"INT16", "int16"},      {"INT8", "int8"},       {"UINT8", "uint8"},
+                                       {"BOOL", "bool"},     {"BFLOAT16", "bfloat16"}};
 
 class OldArchive {
  public:
@@ -59,7 +59,7 @@ class OldArchive {
       t->storage_offset = integer_of(member(item, "offset")).value_or(0);
       const std::string type_name = text_member(item, "dataType"), key = text_member(member(item, "data"), "key");
       const ScalarType* type = nullptr;
-      for (const TypeName& name : kTypes)
+      for (const TensorType& name : kTensorTypes)
         if (name.json == type_name) type = scalar_type_of_name(name.name);
       if (!type) return unsupported("tensors of type " + type_name + " are not supported").node(key, "tensor");
       if (t->strides.size() != t->dims.size())
@@ -89,7 +89,7 @@ class OldArchive {
   }
 
   Result<Value> read_module(const Value& description, const std::string& path, int depth) {
-    if (description.kind() != Kind::Dict || depth > kMaxDepth)
+    if (description.kind() != Kind::Dict || depth > kMaxJsonDepth)
       return invalid_model("model.json describes a module in a strange way").node(path, "module");
     ObjectValue* object = heap_.object("__torch__." + path);
     if (const Value list = member(description, "parameters"); list.is_sequence())

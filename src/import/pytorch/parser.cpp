@@ -6,7 +6,7 @@
 
 namespace orknn::importer::pytorch {
 namespace {
-constexpr int kMaxDepth = 200;
+constexpr int kMaxNesting = 200;
 
 bool is_root_of_qualified(std::string_view name) {
   return name == "torch" || name == "ops" || name == "__torch__" || name == "CONSTANTS";
@@ -85,7 +85,7 @@ class Parser {
    private:
     int& depth_;
   };
-  Status check_depth() const { return depth_ > kMaxDepth ? too_deep() : Status(); }
+  Status check_depth() const { return depth_ > kMaxNesting ? too_deep() : Status(); }
   Status too_deep() const { return invalid_model("line " + std::to_string(token().line) + ": the source is nested too deeply"); }
 
   // --- expressions
@@ -105,7 +105,7 @@ class Parser {
   // The tree is bounded too: a chain of suffixes nests without recursion here, but not for those who walk it.
   Result<Expression> expression() {
     ORKNN_TRY_ASSIGN(Expression e, unbounded_expression());
-    if (e.depth > kMaxDepth) return too_deep();
+    if (e.depth > kMaxNesting) return too_deep();
     return e;
   }
 
@@ -225,7 +225,7 @@ class Parser {
 
   Result<Expression> suffixes(Expression e) {
     while (true) {
-      if (e.depth > kMaxDepth) return too_deep();
+      if (e.depth > kMaxNesting) return too_deep();
       if (is_symbol(".")) {
         ++position_;
         Expression outer = make(Syntax::Attribute);

@@ -160,49 +160,28 @@ class Reader {
       case 'K': return push_number<uint8_t>();
       case 'M': return push_number<uint16_t>();
       case 'J': return push_number<int32_t>();
-      case 0x8a: {
-        ORKNN_TRY_ASSIGN(const uint8_t length, number<uint8_t>());
-        return push_long(length);
-      }
-      case 0x8b: {
-        ORKNN_TRY_ASSIGN(const uint32_t length, number<uint32_t>());
-        return push_long(length);
-      }
+      case 0x8a: return with<uint8_t>(&Reader::push_long);
+      case 0x8b: return with<uint32_t>(&Reader::push_long);
       case 'G': {
         ORKNN_TRY_ASSIGN(const uint64_t bits, number<uint64_t>());  // the one big-endian number of the format
         return push(std::bit_cast<double>(__builtin_bswap64(bits)));
       }
       case 'X':
-      case 'T': {
-        ORKNN_TRY_ASSIGN(const uint32_t length, number<uint32_t>());
-        return push_text(length);
-      }
+      case 'T': return with<uint32_t>(&Reader::push_text);
       case 'U':
-      case 0x8c: {
-        ORKNN_TRY_ASSIGN(const uint8_t length, number<uint8_t>());
-        return push_text(length);
-      }
-      case 0x8d: {
-        ORKNN_TRY_ASSIGN(const uint64_t length, number<uint64_t>());
-        return push_text(length);
-      }
-      case 'q': {
-        ORKNN_TRY_ASSIGN(const uint8_t index, number<uint8_t>());
-        return remember(index);
-      }
-      case 'r': {
-        ORKNN_TRY_ASSIGN(const uint32_t index, number<uint32_t>());
-        return remember(index);
-      }
+      case 0x8c: return with<uint8_t>(&Reader::push_text);
+      case 0x8d: return with<uint64_t>(&Reader::push_text);
+      case 'q': return with<uint8_t>(&Reader::remember);
+      case 'r': return with<uint32_t>(&Reader::remember);
       case 0x94: return remember(memo_.size());
-      case 'h': {
-        ORKNN_TRY_ASSIGN(const uint8_t index, number<uint8_t>());
-        return recall(index);
-      }
-      case 'j': {
-        ORKNN_TRY_ASSIGN(const uint32_t index, number<uint32_t>());
-        return recall(index);
-      }
+      case 'h': return with<uint8_t>(&Reader::recall);
+      case 'j': return with<uint32_t>(&Reader::recall);
+      default: return step_of_object(opcode);
+    }
+  }
+  // Globals, objects and storages.
+  Status step_of_object(uint8_t opcode) {
+    switch (opcode) {
       case 'c': {
         ORKNN_TRY_ASSIGN(const std::string_view module, line());
         ORKNN_TRY_ASSIGN(const std::string_view name, line());
@@ -244,6 +223,12 @@ class Reader {
         .hint("nothing in the file is executed; save the model with torch.jit.save");
   }
 
+  // Reads the number that an opcode is about and hands it on.
+  template <class T>
+  Status with(Status (Reader::*use)(uint64_t)) {
+    ORKNN_TRY_ASSIGN(const T value, number<T>());
+    return (this->*use)(value);
+  }
   template <class T>
   Status push_number() {
     ORKNN_TRY_ASSIGN(const T value, number<T>());

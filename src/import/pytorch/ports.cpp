@@ -6,7 +6,7 @@ namespace orknn::importer::pytorch {
 namespace {
 using namespace ir;
 constexpr size_t kMaxInputs = 1000;
-constexpr int kMaxDepth = 16;
+constexpr int kMaxInputDepth = 16;
 
 // One argument: a port, or a container of arguments, or a fixed value.
 struct Slot {
@@ -90,7 +90,7 @@ class Builder {
 
   // An argument as it was when the model was traced.
   Result<Slot> of_example(const Value& v, const std::string& name, int depth) {
-    if (depth > kMaxDepth) return invalid_model("the inputs are nested too deeply");
+    if (depth > kMaxInputDepth) return invalid_model("the inputs are nested too deeply");
     Slot slot;
     if (v.is_tensor()) {
       const TensorValue& t = v.tensor();
@@ -133,7 +133,7 @@ class Builder {
     return of_type(p.type, p.name, 0);
   }
   Result<Slot> of_type(const std::optional<Expression>& type, const std::string& name, int depth) {
-    if (depth > kMaxDepth) return invalid_model("the inputs are nested too deeply");
+    if (depth > kMaxInputDepth) return invalid_model("the inputs are nested too deeply");
     if (!type || is_named(type, "Tensor")) return port(name, DType::Float32, std::nullopt);
     if (is_named(type, "int")) return port(name, DType::Int64, Shape{}, true);
     if (is_named(type, "float") || is_named(type, "number")) return port(name, DType::Float32, Shape{}, true);

@@ -81,7 +81,7 @@ Status choose_outputs(const ImportOptions& options, Network& network, std::vecto
   return {};
 }
 
-// The graph behind what forward returned.
+// The graph of what forward returned.
 Result<Imported> finish(const Value& result, const ImportOptions& options, Session& session, Network& network) {
   std::vector<std::pair<std::string, ir::TensorId>> outputs;
   ORKNN_TRY(collect_outputs(result, "", 0, session, outputs));

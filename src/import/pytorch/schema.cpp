@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "import/pytorch/ops.h"
+#include "import/pytorch/operators.h"
 #include "import/pytorch/source.h"
 
 namespace orknn::importer::pytorch {
@@ -13,11 +13,11 @@ struct TypeName {
   Type type;
 };
 constexpr TypeName kTypes[] = {
-    {"Tensor", Type::Tensor},    {"complex", Type::Complex},  {"operand", Type::Operand}, {"int", Type::Int},
-    {"float", Type::Float},      {"bool", Type::Bool},        {"Scalar", Type::Number},   {"str", Type::String},
-    {"Device", Type::Device},    {"int[]", Type::Ints},       {"float[]", Type::Floats},  {"bool[]", Type::Bools},
-    {"Scalar[]", Type::Numbers}, {"Tensor[]", Type::Tensors}, {"str[]", Type::Strings},   {"list", Type::List},
-    {"dict", Type::Dict},        {"object", Type::Object},    {"any", Type::Any}};
+    {"Tensor", Type::Tensor}, {"complex", Type::Complex},  {"either", Type::Either},    {"operand", Type::Operand},
+    {"int", Type::Int},       {"float", Type::Float},      {"bool", Type::Bool},        {"Scalar", Type::Number},
+    {"str", Type::String},    {"Device", Type::Device},    {"int[]", Type::Ints},       {"float[]", Type::Floats},
+    {"bool[]", Type::Bools},  {"Scalar[]", Type::Numbers}, {"Tensor[]", Type::Tensors}, {"str[]", Type::Strings},
+    {"list", Type::List},     {"dict", Type::Dict},        {"object", Type::Object},    {"any", Type::Any}};
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -69,24 +69,21 @@ SchemaParameter parse_parameter(std::string_view text, Heap& heap) {
   return p;
 }
 
-Schema parse_schema(const Row& row, Heap& heap) {
+// The form that a signature states, without a name.
+Schema parse_schema(const Row& row, std::string_view parameters, Heap& heap) {
   Schema schema;
-  schema.lower = row.lower;
-  const size_t open = row.signature.find('(');
-  ORKNN_ASSERT(open != std::string_view::npos && row.signature.ends_with(')'), "a signature has parentheses");
-  schema.name = std::string(row.signature.substr(0, open));
-  std::string_view rest = row.signature.substr(open + 1, row.signature.size() - open - 2);
-  if (rest == "...") {
+  schema.row = &row;
+  if (parameters == "...") {
     schema.takes_anything = true;
     return schema;
   }
   bool keyword_only = false;
-  while (!trimmed(rest).empty()) {
+  while (!trimmed(parameters).empty()) {
     size_t end = 0;
-    for (int depth = 0; end < rest.size() && (rest[end] != ',' || depth > 0); ++end)
-      depth += rest[end] == '[' ? 1 : rest[end] == ']' ? -1 : 0;
-    const std::string_view part = trimmed(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    for (int depth = 0; end < parameters.size() && (parameters[end] != ',' || depth > 0); ++end)
+      depth += parameters[end] == '[' ? 1 : parameters[end] == ']' ? -1 : 0;
+    const std::string_view part = trimmed(parameters.substr(0, end));
+    parameters.remove_prefix(std::min(end + 1, parameters.size()));
     if (part == "*") {
       keyword_only = true;
       continue;
@@ -144,6 +141,7 @@ struct Binder {
     switch (p.type) {
       case Type::Tensor: return is_real(v) || (matching == Matching::Implicit && v.is_number());
       case Type::Complex: return v.is_tensor() && v.tensor().is_complex;
+      case Type::Either: return v.is_tensor() || v.is_number();
       case Type::Operand: return is_real(v) || v.is_number();
       case Type::Int: return number(v, true);
       case Type::Float: return number(v, false) && (v.kind() != Kind::Bool || matching == Matching::Implicit);
@@ -171,16 +169,28 @@ struct Binder {
 };
 }  // namespace
 
-OperatorTable::OperatorTable(const std::vector<std::span<const Row>>& tables) {
-  for (const auto rows : tables)
-    for (const Row& row : rows) {
-      Schema schema = parse_schema(row, heap_);
-      schemas_[schema.name].push_back(std::move(schema));
-    }
+void OperatorTable::add(const Row& row) {
+  const size_t open = row.op.find('(');
+  ORKNN_ASSERT(open != std::string_view::npos && row.op.ends_with(')'), "a signature has parentheses");
+  Schema schema = parse_schema(row, row.op.substr(open + 1, row.op.size() - open - 2), heap_);
+  for (std::string_view names = row.op.substr(0, open); !names.empty();) {
+    schema.name = std::string(names.substr(0, names.find('|')));
+    names.remove_prefix(std::min(schema.name.size() + 1, names.size()));
+    schemas_[schema.name].push_back(schema);
+  }
+}
+
+OperatorTable::OperatorTable() {
+  for (const auto rows :
+       {python_rows(),        container_rows(), elementwise_rows(), activation_rows(), comparison_rows(),  reduction_rows(),
+        shape_rows(),         join_rows(),      indexing_rows(),    creation_rows(),   convolution_rows(), pooling_rows(),
+        normalization_rows(), matrix_rows(),    attention_rows(),   recurrent_rows(),  resize_rows(),      quantize_rows(),
+        packed_rows(),        quantized_rows(), detection_rows(),   signal_rows(),     loss_rows()})
+    for (const Row& row : rows) add(row);
 }
 
 const OperatorTable& OperatorTable::instance() {
-  static const OperatorTable table(all_rows());
+  static const OperatorTable table;
   return table;
 }
 

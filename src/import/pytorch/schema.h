@@ -7,23 +7,22 @@
 #include <string_view>
 #include <vector>
 
+#include "import/lower/row.h"
 #include "import/pytorch/value.h"
 
 namespace orknn::importer::pytorch {
 
 class Call;
+// The key of a row is one form of an operator, with all names it goes by: "sub|subtract(Tensor self, operand other)". An operator
+// may have several rows: the first whose signature the arguments fit is taken.
+using Row = OperatorRow<Call>;
 
-// One form of an operator and the function that builds our nodes for it. An operator may have several rows: the first whose
-// signature the arguments fit is taken.
-struct Row {
-  std::string_view signature;
-  Result<Value> (*lower)(Call&);
-};
-
-// Operand: a tensor or a number. Complex: a tensor of complex numbers, which no other type takes.
+// Operand: a tensor or a number. Complex: a tensor of complex numbers, which no other type takes but Either: any tensor or
+// number.
 enum class Type : uint8_t {
   Tensor,
   Complex,
+  Either,
   Operand,
   Int,
   Float,
@@ -47,7 +46,7 @@ struct SchemaParameter {
   std::string name;
   Type type = Type::Any;
   bool optional = false;      // may be None
-  bool keyword_only = false;  // behind `*`
+  bool keyword_only = false;  // after `*`
   bool has_fallback = false;
   Value fallback;
 };
@@ -56,7 +55,7 @@ struct Schema {
   std::string name;
   std::vector<SchemaParameter> parameters;
   bool takes_anything = false;  // "name(...)": for operators that are refused with a reason, or do nothing
-  Result<Value> (*lower)(Call&) = nullptr;
+  const Row* row = nullptr;
 };
 
 // All rows by operator name: "add", "quantized::conv2d", "prim::NumToTensor".
@@ -67,7 +66,8 @@ class OperatorTable {
   std::span<const Schema> find(std::string_view name) const;
 
  private:
-  explicit OperatorTable(const std::vector<std::span<const Row>>& tables);
+  OperatorTable();
+  void add(const Row& row);
   Heap heap_;  // holds the defaults
   std::map<std::string, std::vector<Schema>, std::less<>> schemas_;
 };

@@ -100,6 +100,16 @@ std::optional<std::vector<int64_t>> dense_order(const TensorValue& t) {
 }
 }  // namespace
 
+QuantizationConstants add_quantization(Emitter& e, const Quantization& q) {
+  const std::vector<float> scales(q.scales.begin(), q.scales.end());
+  const Dims dims = q.axis < 0 ? Dims{} : Dims{static_cast<int64_t>(scales.size())};
+  QuantizationConstants c;
+  c.scale = e.add_constant("scale", TensorData::from<float>(dims, scales));
+  c.zero_point = e.add_constant("zero_point", convert(TensorData::from<int64_t>(dims, q.zero_points).view(), q.dtype));
+  if (q.axis >= 0) c.attributes.set("axis", q.axis);
+  return c;
+}
+
 Result<TensorValue*> Session::tensor(TensorId id) {
   const Tensor& made = graph.tensor(id);
   const auto dims = made.shape ? to_dims(*made.shape) : std::nullopt;
@@ -175,17 +185,11 @@ Status Session::materialize(Emitter& emitter, TensorValue& t) {
   if (!t.quantization) return {};
   // A quantized tensor is its real value.
   const Quantization& q = *t.quantization;
-  std::vector<float> scales(q.scales.begin(), q.scales.end());
-  const Dims parameter_dims = q.axis < 0 ? Dims{} : Dims{static_cast<int64_t>(scales.size())};
   for (int64_t z : q.zero_points)
     if (z < dtype_min(q.dtype) || (z > 0 && static_cast<uint64_t>(z) > dtype_max(q.dtype)))
       return outside(t, "has a zero point outside of its type");
-  const TensorId scale = emitter.add_constant("scale", TensorData::from<float>(parameter_dims, scales));
-  const TensorId zero =
-      emitter.add_constant("zero_point", convert(TensorData::from<int64_t>(parameter_dims, q.zero_points).view(), q.dtype));
-  Attributes attributes;
-  if (q.axis >= 0) attributes.set("axis", q.axis);
-  t.id = emitter.emit_kept("DequantizeLinear", {t.id, scale, zero}, attributes);
+  const QuantizationConstants constants = add_quantization(emitter, q);
+  t.id = emitter.emit_kept("DequantizeLinear", {t.id, constants.scale, constants.zero_point}, constants.attributes);
   return {};
 }
 

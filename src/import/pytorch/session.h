@@ -13,6 +13,13 @@
 
 namespace orknn::importer::pytorch {
 
+// What QuantizeLinear and DequantizeLinear take besides their tensor.
+struct QuantizationConstants {
+  ir::TensorId scale, zero_point;
+  ir::Attributes attributes;  // the axis, when there is one
+};
+QuantizationConstants add_quantization(Emitter& e, const Quantization& q);
+
 class Session {
  public:
   Session(ir::Graph& graph_of_import, const ir::OpSet& op_set) : graph(graph_of_import), ops(op_set) {}

@@ -197,6 +197,18 @@ std::string to_text(const Value& value) {
   return text;
 }
 
+std::vector<int64_t> ints_of(const Value& value) {
+  if (value.is_number()) return {value.integer()};
+  std::vector<int64_t> list;
+  if (value.is_sequence())
+    for (const Value& item : value.sequence().items) list.push_back(item.integer());
+  return list;
+}
+
+DType type_of_number(const Value& value) {
+  return value.kind() == Kind::Float ? DType::Float32 : value.kind() == Kind::Int ? DType::Int64 : DType::Bool;
+}
+
 bool is_contiguous(const ir::Dims& dims, const ir::Dims& strides) {
   int64_t expected = 1;
   for (size_t i = dims.size(); i-- > 0;) {

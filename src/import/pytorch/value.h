@@ -192,6 +192,11 @@ std::string describe(const Value& value);
 // As Python's str() prints it, cut when very long.
 std::string to_text(const Value& value);
 
+// The integers of a list, or a single one.
+std::vector<int64_t> ints_of(const Value& value);
+// The element type a number has as a tensor.
+DType type_of_number(const Value& value);
+
 bool is_contiguous(const ir::Dims& dims, const ir::Dims& strides);
 
 }  // namespace orknn::importer::pytorch

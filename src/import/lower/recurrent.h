@@ -1,0 +1,57 @@
+// Recurrent layers over sequences [time, batch, features], and single steps of their cells for layers that have to be written
+// out. Frameworks keep the gates of a cell in different orders; ours are i, o, f, c (LSTM) and z, r, h (GRU).
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "import/lower/emitter.h"
+
+namespace orknn::importer {
+
+enum class Cell { Lstm, Gru, Tanh, Relu };
+int64_t gate_count(Cell cell);
+
+// For each of our gates, which block of a framework's rows it is.
+using GateOrder = std::span<const int64_t>;
+inline constexpr int64_t kGatesIfco[] = {0, 3, 1, 2}, kGatesIfoc[] = {0, 2, 1, 3}, kGatesIcfo[] = {0, 3, 2, 1};
+inline constexpr int64_t kGatesRzh[] = {1, 0, 2};
+// Blocks of `units` rows along an axis in our order; x itself when `order` is empty.
+ir::TensorId in_our_order(Emitter& e, ir::TensorId x, GateOrder order, int64_t units, int64_t axis = 0);
+
+struct RecurrentWeights {
+  ir::TensorId input, state;            // [gates * units, features], [gates * units, units]
+  ir::TensorId input_bias, state_bias;  // [gates * units]; either may be none
+  ir::TensorId projection;              // of an LSTM's state, [size, units]; usually none
+};
+struct RecurrentLayers {
+  Cell cell = Cell::Lstm;
+  GateOrder order;
+  int64_t directions = 1;
+  std::vector<RecurrentWeights> weights;  // layer by layer, the directions of one side by side
+  // [layers * directions, batch, units] each: the hidden state, then an LSTM's cell. None of them: zeros.
+  std::vector<ir::TensorId> states;
+  ir::TensorId lengths;  // [batch], int32; none: all sequences are full
+};
+struct RecurrentResult {
+  ir::TensorId sequence;             // [time, batch, directions * units]
+  std::vector<ir::TensorId> states;  // the last ones, like the first
+};
+Result<RecurrentResult> run_recurrent(Emitter& e, ir::TensorId x, const RecurrentLayers& layers);
+
+// --- single steps
+struct LstmState {
+  ir::TensorId hidden, cell;
+};
+// From the sums that drive the gates, [batch, 4 * units], and the cell before (none: zeros).
+LstmState lstm_step(Emitter& e, ir::TensorId sums, ir::TensorId cell, GateOrder order, int64_t units);
+// From what input and state contribute to the gates, [batch, 3 * units] each; the reset gate weighs the contribution.
+ir::TensorId gru_step(Emitter& e, ir::TensorId from_input, ir::TensorId from_state, ir::TensorId hidden, GateOrder order,
+                      int64_t units);
+// Calls `step` with every step of x [time, ...] in turn, from the last one when reversed, and gives its results along a new first
+// axis. Long sequences are refused.
+using Step = std::function<Result<ir::TensorId>(ir::TensorId now)>;
+Result<ir::TensorId> unrolled(Emitter& e, ir::TensorId x, bool is_reversed, const Step& step, int64_t max_steps = 4096);
+
+}  // namespace orknn::importer
