@@ -22,7 +22,7 @@ void Layer::join_float_types() {
     if (v.tensor && dtype_of(v.tensor) == DType::Float16) v.tensor = cast(v.tensor, DType::Float32);
 }
 
-Result<TensorId> Layer::input(size_t i) const {
+Result<TensorId> Layer::operand(size_t i) const {
   ORKNN_TRY(need_inputs(i + 1));
   if (!inputs_[i].tensor) return unsupported("input " + std::to_string(i) + " is a list of tensors where a tensor is expected");
   if (import.complex_tensors.contains(inputs_[i].tensor.index))
@@ -37,12 +37,12 @@ Result<const TensorList*> Layer::list(size_t i) const {
 }
 
 Result<std::vector<int64_t>> Layer::ints(size_t i, std::string_view reason) const {
-  ORKNN_TRY_ASSIGN(const TensorId id, input(i));
+  ORKNN_TRY_ASSIGN(const TensorId id, operand(i));
   return need_ints(id, reason);
 }
 
 Result<std::vector<double>> Layer::doubles(size_t i, std::string_view reason) const {
-  ORKNN_TRY_ASSIGN(const TensorId id, input(i));
+  ORKNN_TRY_ASSIGN(const TensorId id, operand(i));
   return need_doubles(id, reason);
 }
 
@@ -58,11 +58,6 @@ Result<double> Layer::number(size_t i, std::string_view reason) const {
   if (values.size() != 1)
     return invalid_model("input " + std::to_string(i) + " must hold one number").found(std::to_string(values.size()));
   return values[0];
-}
-
-Result<int64_t> Layer::axis(size_t i, int64_t rank) const {
-  ORKNN_TRY_ASSIGN(const int64_t value, integer(i, "to know the axis"));
-  return normalize_axis(value, rank);
 }
 
 // A function's node may leave an attribute open under another name, which the call gives a value.
@@ -115,13 +110,6 @@ std::vector<std::string_view> Layer::strings_or_none(std::string_view name) cons
 DType Layer::dtype_or(std::string_view name, DType fallback) const {
   const AttributeValue a = attribute(name);
   return a.kind == AttributeValue::Kind::Type ? to_dtype(a.number) : fallback;
-}
-
-TensorId Layer::slice(TensorId x, const std::vector<int64_t>& starts, const std::vector<int64_t>& ends,
-                      const std::vector<int64_t>& axes, const std::vector<int64_t>& steps) {
-  std::vector<TensorId> inputs{x, add_ints("starts", starts), add_ints("ends", ends), add_ints("axes", axes)};
-  if (!steps.empty()) inputs.push_back(add_ints("steps", steps));
-  return emit("Slice", std::move(inputs));
 }
 
 }  // namespace orknn::importer::tensorflow

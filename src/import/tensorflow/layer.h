@@ -1,4 +1,4 @@
-// One node of a TensorFlow graph while it is lowered: its attributes, the values it reads, and what it answers with.
+// One node of a TensorFlow graph while it is lowered: its attributes and the values it reads.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "import/lower/emitter.h"
+#include "import/lower/row.h"
+#include "import/lower/space.h"
 #include "import/tensorflow/parse.h"
 
 namespace orknn::importer::tensorflow {
@@ -44,22 +45,18 @@ struct CallSite {
   const CallSite* outer = nullptr;
 };
 
-// A tensor that SpaceToBatch made: a convolution of it that BatchToSpace turns back is a dilated convolution of `source`.
-struct SpaceToBatch {
-  ir::TensorId source;
-  std::vector<int64_t> block, pads_begin, pads_end;
-};
-
 // What the layers of one import share.
 struct Import {
   std::shared_ptr<const void> keeper;  // of the bytes constants point into
   std::vector<std::string> warnings;
-  std::unordered_map<int32_t, SpaceToBatch> batched;  // by tensor
-  std::unordered_set<int32_t> complex_tensors;        // their last axis holds real and imaginary parts
+  CutTensors cut_tensors;                       // what SpaceToBatch made
+  std::unordered_set<int32_t> complex_tensors;  // their last axis holds real and imaginary parts
 };
 
 class Layer : public Emitter {
  public:
+  using Outputs = std::vector<Value>;
+
   Layer(Import& shared, ir::Graph& graph, const ir::OpSet& op_set, const NodeDef& node, const CallSite* call, std::string name,
         std::vector<Value> inputs)
       : Emitter(graph, op_set, std::move(name), {std::string(node.name)}),
@@ -73,12 +70,11 @@ class Layer : public Emitter {
   std::string_view op() const { return node_.op; }
 
   // --- what it reads
-  size_t input_count() const { return inputs_.size(); }
-  Result<ir::TensorId> input(size_t i) const;  // an error when there is none, or when it is a list
+  size_t operand_count() const { return inputs_.size(); }
+  Result<ir::TensorId> operand(size_t i) const;  // an error when there is none, or when it is a list
   Result<const TensorList*> list(size_t i) const;
   const Value& value(size_t i) const { return inputs_[i]; }
   std::vector<Value>& values() { return inputs_; }
-  Status need_inputs(size_t count) const;  // at least so many
   // Tools that strip casts leave half-precision weights beside single-precision data: the wider type is taken for all.
   void join_float_types();
   // Contents of a constant input.
@@ -86,8 +82,6 @@ class Layer : public Emitter {
   Result<std::vector<double>> doubles(size_t i, std::string_view reason) const;
   Result<int64_t> integer(size_t i, std::string_view reason) const;
   Result<double> number(size_t i, std::string_view reason) const;
-  // An axis given as input i, made non-negative for `rank`.
-  Result<int64_t> axis(size_t i, int64_t rank) const;
 
   // --- attributes; an absent one, or one of another type, is the fallback
   AttributeValue attribute(std::string_view name) const;
@@ -100,31 +94,15 @@ class Layer : public Emitter {
   // The element type in an attribute; Undefined for one of TensorFlow's own.
   DType dtype_or(std::string_view name, DType fallback) const;
 
-  // --- what it answers
-  void set(Value value) { set(outputs.size(), std::move(value)); }
-  void set(size_t index, Value value) {
-    if (outputs.size() <= index) outputs.resize(index + 1);
-    outputs[index] = std::move(value);
-  }
-  std::vector<Value> outputs;
-
-  // --- small constructions many lowerings share
-  ir::TensorId constant_like(ir::TensorId x, std::string_view role, double value) { return add_scalar(role, value, dtype_of(x)); }
-  ir::TensorId unsqueeze(ir::TensorId x, std::vector<int64_t> axes) { return emit("Unsqueeze", {x, add_ints("axes", axes)}); }
-  ir::TensorId squeeze(ir::TensorId x, std::vector<int64_t> axes) { return emit("Squeeze", {x, add_ints("axes", axes)}); }
-  ir::TensorId slice(ir::TensorId x, const std::vector<int64_t>& starts, const std::vector<int64_t>& ends,
-                     const std::vector<int64_t>& axes, const std::vector<int64_t>& steps = {});
-  ir::TensorId concat(std::vector<ir::TensorId> parts, int64_t axis) {
-    return parts.size() == 1 ? parts[0] : emit("Concat", std::move(parts), {{"axis", axis}});
-  }
-
  private:
+  Status need_inputs(size_t count) const;  // at least so many
+
   const NodeDef& node_;
   const CallSite* call_;
   std::vector<Value> inputs_;
 };
 
-using Row = LoweringRow<Layer>;
+using Row = OperatorRow<Layer>;
 
 // The tables, by family.
 std::span<const Row> elementwise_rows();
@@ -136,9 +114,8 @@ std::span<const Row> matrix_rows();
 std::span<const Row> reduction_rows();
 std::span<const Row> shape_rows();
 std::span<const Row> indexing_rows();
-std::span<const Row> space_rows();
 std::span<const Row> generator_rows();
-std::span<const Row> quantization_rows();
+std::span<const Row> quantized_rows();
 std::span<const Row> recurrent_rows();
 std::span<const Row> detection_rows();
 std::span<const Row> list_rows();

@@ -1,7 +1,9 @@
 // TensorArray (TensorFlow 1) and TensorList (2): while a graph is lowered they are lists of tensors of ours, since the indices by
 // which loops read and write them are constants then. The state of a TensorArray travels with its flow.
 #include <algorithm>
+#include <numeric>
 
+#include "import/lower/strided_slice.h"
 #include "import/tensorflow/layer.h"
 
 namespace orknn::importer::tensorflow {
@@ -10,10 +12,10 @@ using namespace ir;
 namespace {
 constexpr int64_t kMostItems = 1 << 13;
 
-Result<int64_t> list_size(Layer& layer, size_t input) {
-  ORKNN_TRY_ASSIGN(const int64_t size, layer.integer(input, "to size the list"));
+Result<size_t> list_size(Layer& l, size_t input) {
+  ORKNN_TRY_ASSIGN(const int64_t size, l.integer(input, "to size the list"));
   if (size < 0 || size > kMostItems) return invalid_model("the size of a list is out of range").found(std::to_string(size));
-  return size;
+  return static_cast<size_t>(size);
 }
 
 // A shape attribute or constant input with every extent known.
@@ -22,14 +24,44 @@ std::optional<Dims> known_shape(const AttributeValue& shape) {
   const auto parsed = parse_shape(shape.message);
   return parsed && *parsed ? to_dims(**parsed) : std::nullopt;
 }
-std::optional<Dims> known_shape(Layer& layer, size_t input) {
-  if (layer.input_count() <= input || !layer.value(input).tensor) return std::nullopt;
-  const TensorData* value = layer.constant_of(layer.value(input).tensor);
+std::optional<Dims> known_shape(Layer& l, size_t input) {
+  if (l.operand_count() <= input || !l.value(input).tensor) return std::nullopt;
+  const TensorData* value = l.constant_of(l.value(input).tensor);
   if (!value || is_float(value->dtype()) || value->dims().size() != 1) return std::nullopt;
   const auto dims = to_ints(value->view());
-  if (std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; })) return std::nullopt;
+  if (std::ranges::any_of(dims, [](int64_t d) { return d < 0; })) return std::nullopt;
   return dims;
 }
+
+// What is known of the elements' shape: stated, or that of one that was written.
+std::optional<Dims> element_shape(Layer& l, const TensorList& list) {
+  std::optional<Dims> dims = list.element;
+  for (TensorId item : list.items)
+    if (!dims && item) dims = l.dims_of(item);
+  return dims;
+}
+
+DType element_type(const Layer& l, std::string_view attribute) {
+  const DType dtype = l.dtype_or(attribute, DType::Float32);
+  return dtype == DType::Undefined ? DType::Float32 : dtype;
+}
+
+// The state of a TensorArray is the last input of its operators, called flow.
+template <auto Function>
+auto of_array(Layer& l) -> decltype(Function(l, TensorList())) {
+  ORKNN_TRY_ASSIGN(const TensorList* list, l.list(l.operand_count() - 1));
+  return Function(l, *list);
+}
+// A TensorList is the first. Its elements have the shape of input `Shape` where the list itself does not tell.
+template <auto Function, size_t Shape = SIZE_MAX>
+auto of_list(Layer& l) -> decltype(Function(l, TensorList())) {
+  ORKNN_TRY_ASSIGN(const TensorList* given, l.list(0));
+  TensorList list = *given;
+  if (!list.element) list.element = known_shape(l, Shape);
+  return Function(l, std::move(list));
+}
+
+// --- elements
 
 Status out_of_range(int64_t index, size_t size) {
   return invalid_model("an index lies outside of the list")
@@ -38,14 +70,12 @@ Status out_of_range(int64_t index, size_t size) {
 }
 
 // An element, zeros when it was never written.
-Result<TensorId> item_of(Layer& layer, const TensorList& list, int64_t index) {
+Result<TensorId> item_of(Layer& l, const TensorList& list, int64_t index) {
   if (index < 0 || index >= static_cast<int64_t>(list.items.size())) return out_of_range(index, list.items.size());
   if (const TensorId item = list.items[static_cast<size_t>(index)]) return item;
-  std::optional<Dims> dims = list.element;
-  for (TensorId other : list.items)
-    if (!dims && other) dims = layer.dims_of(other);
+  const std::optional<Dims> dims = element_shape(l, list);
   if (!dims) return unsupported("an element is read that was never written").found("element " + std::to_string(index));
-  return layer.emit("Expand", {layer.add_scalar("zero", 0, list.dtype), layer.add_ints("shape", *dims)});
+  return l.expand(l.add_scalar("zero", 0, list.dtype), *dims);
 }
 
 Status put(TensorList& list, int64_t index, TensorId item, bool grows) {
@@ -56,349 +86,196 @@ Status put(TensorList& list, int64_t index, TensorId item, bool grows) {
   return {};
 }
 
+Result<TensorId> read_item(Layer& l, TensorList list) {
+  ORKNN_TRY_ASSIGN(const int64_t index, l.integer(1, "to read from a list"));
+  return item_of(l, list, index);
+}
+
+// Only some lists grow when written to.
+Result<TensorList> write_item(Layer& l, TensorList list) {
+  ORKNN_TRY_ASSIGN(const int64_t index, l.integer(1, "to write to a list"));
+  ORKNN_TRY_ASSIGN(const TensorId item, l.operand(2));
+  ORKNN_TRY(put(list, index, item, l.bool_or("resize_if_index_out_of_bounds", l.op() != "TensorListSetItem")));
+  return list;
+}
+
 // The rows of a tensor.
-Result<std::vector<TensorId>> rows_of(Layer& layer, TensorId x) {
-  ORKNN_TRY_ASSIGN(const int64_t rank, layer.need_rank(x, "to take it apart"));
-  const Dim extent = rank > 0 ? (*layer.shape_of(x))[0] : Dim();
+Result<std::vector<TensorId>> rows_of(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to take it apart"));
+  const Dim extent = rank > 0 ? (*l.shape_of(x))[0] : Dim();
   if (!extent.is_known())
     return unsupported("the number of rows must be known to take a tensor apart")
         .hint("give the input shapes with input_size_list");
-  const int64_t count = extent.value();
-  if (count > kMostItems) return unsupported("the tensor has too many rows").found(std::to_string(count));
-  if (count == 0) return std::vector<TensorId>();
-  std::vector<TensorId> rows;
-  if (count == 1) {
-    rows.push_back(layer.squeeze(x, {0}));
-    return rows;
-  }
-  for (TensorId part : layer.emit_all("Split", {x, layer.add_ints("sizes", std::vector<int64_t>(static_cast<size_t>(count), 1))},
-                                      {{"axis", int64_t{0}}}, static_cast<size_t>(count)))
-    rows.push_back(layer.squeeze(part, {0}));
-  return rows;
+  if (extent.value() > kMostItems) return unsupported("the tensor has too many rows").found(extent.to_string());
+  return unstack(l, x, 0, extent.value());
 }
 
-Result<TensorId> stacked(Layer& layer, const TensorList& list, const std::vector<int64_t>& indices) {
-  std::vector<TensorId> parts;
-  for (int64_t index : indices) {
-    ORKNN_TRY_ASSIGN(const TensorId item, item_of(layer, list, index));
-    parts.push_back(layer.unsqueeze(item, {0}));
-  }
-  if (!parts.empty()) return layer.concat(std::move(parts), 0);
-  Dims dims{0};
-  if (list.element) dims.insert(dims.end(), list.element->begin(), list.element->end());
-  return layer.add_constant("empty", TensorData::zeros(list.dtype, dims));
-}
-
-std::vector<int64_t> all_of(const TensorList& list) {
-  std::vector<int64_t> indices(list.items.size());
-  for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int64_t>(i);
-  return indices;
-}
-
-DType element_type(const Layer& layer, std::string_view attribute) {
-  const DType dtype = layer.dtype_or(attribute, DType::Float32);
-  return dtype == DType::Undefined ? DType::Float32 : dtype;
-}
-
-// --- TensorArray: outputs handle and flow; every other operator reads and answers with the flow, its last input
-
-Status lower_array(Layer& layer) {
-  TensorList list;
-  ORKNN_TRY_ASSIGN(const int64_t size, list_size(layer, 0));
-  list.items.resize(static_cast<size_t>(size));
-  list.dtype = element_type(layer, "dtype");
-  list.element = known_shape(layer.attribute("element_shape"));
-  layer.set(Value(list));
-  layer.set(Value(std::move(list)));
-  return {};
-}
-
-Result<const TensorList*> flow_of(Layer& layer) {
-  if (layer.input_count() == 0) return invalid_model("inputs are missing");
-  return layer.list(layer.input_count() - 1);
-}
-
-Status lower_array_write(Layer& layer) {
-  ORKNN_TRY(layer.need_inputs(4));
-  ORKNN_TRY_ASSIGN(const TensorList* flow, flow_of(layer));
-  ORKNN_TRY_ASSIGN(const int64_t index, layer.integer(1, "to write to a list"));
-  ORKNN_TRY_ASSIGN(const TensorId item, layer.input(2));
-  TensorList list = *flow;
-  ORKNN_TRY(put(list, index, item, true));
-  layer.set(Value(std::move(list)));
-  return {};
-}
-
-Status lower_array_read(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorList* flow, flow_of(layer));
-  ORKNN_TRY_ASSIGN(const int64_t index, layer.integer(1, "to read from a list"));
-  ORKNN_TRY_ASSIGN(const TensorId item, item_of(layer, *flow, index));
-  layer.set(item);
-  return {};
-}
-
-Status lower_array_scatter(Layer& layer) {
-  ORKNN_TRY(layer.need_inputs(4));
-  ORKNN_TRY_ASSIGN(const TensorList* flow, flow_of(layer));
-  ORKNN_TRY_ASSIGN(const auto indices, layer.ints(1, "to write to a list"));
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(2));
-  ORKNN_TRY_ASSIGN(const auto rows, rows_of(layer, x));
+template <size_t Rows, size_t Indices>
+Result<TensorList> scatter_rows(Layer& l, TensorList list) {
+  ORKNN_TRY_ASSIGN(const TensorId x, l.operand(Rows));
+  ORKNN_TRY_ASSIGN(const auto indices, l.ints(Indices, "to write to a list"));
+  ORKNN_TRY_ASSIGN(const auto rows, rows_of(l, x));
   if (rows.size() != indices.size())
     return shape_mismatch("as many indices as rows are needed")
         .expected(std::to_string(rows.size()))
         .found(std::to_string(indices.size()));
-  TensorList list = *flow;
   for (size_t i = 0; i < rows.size(); ++i) ORKNN_TRY(put(list, indices[i], rows[i], true));
-  layer.set(Value(std::move(list)));
-  return {};
+  return list;
 }
 
-Status lower_array_gather(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorList* flow, flow_of(layer));
-  ORKNN_TRY_ASSIGN(const auto indices, layer.ints(1, "to read from a list"));
-  ORKNN_TRY_ASSIGN(const TensorId y, stacked(layer, *flow, indices));
-  layer.set(y);
-  return {};
-}
-
-Status lower_array_size(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorList* flow, flow_of(layer));
-  layer.set(layer.add_scalar("size", static_cast<double>(flow->items.size()), DType::Int32));
-  return {};
-}
-
-Result<TensorId> joined(Layer& layer, const TensorList& list, std::vector<int64_t>& lengths) {
+Result<TensorId> stacked(Layer& l, const TensorList& list, const std::vector<int64_t>& indices) {
   std::vector<TensorId> parts;
-  for (int64_t index : all_of(list)) {
-    ORKNN_TRY_ASSIGN(const TensorId item, item_of(layer, list, index));
-    ORKNN_TRY_ASSIGN(const Dims dims, layer.need_dims(item, "to join a list"));
+  for (int64_t index : indices) {
+    ORKNN_TRY_ASSIGN(const TensorId item, item_of(l, list, index));
+    parts.push_back(item);
+  }
+  if (!parts.empty()) return l.stack(std::move(parts), 0);
+  Dims dims{0};
+  if (list.element) dims.insert(dims.end(), list.element->begin(), list.element->end());
+  return l.add_constant("empty", TensorData::zeros(list.dtype, dims));
+}
+Result<TensorId> gather_items(Layer& l, TensorList list) {
+  ORKNN_TRY_ASSIGN(const auto indices, l.ints(1, "to read from a list"));
+  return stacked(l, list, indices);
+}
+
+// All elements one after the other, and their lengths.
+Result<std::vector<TensorId>> join_items(Layer& l, TensorList list) {
+  std::vector<TensorId> parts;
+  std::vector<int64_t> lengths;
+  for (size_t i = 0; i < list.items.size(); ++i) {
+    ORKNN_TRY_ASSIGN(const TensorId item, item_of(l, list, static_cast<int64_t>(i)));
+    ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(item, "to join a list"));
     lengths.push_back(dims.empty() ? 0 : dims[0]);
     parts.push_back(item);
   }
   if (parts.empty()) return unsupported("an empty list cannot be joined");
-  return layer.concat(std::move(parts), 0);
+  return std::vector{l.concat(std::move(parts), 0), l.add_ints("lengths", lengths)};
 }
 
-Status lower_list_concat(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorList* list, layer.op().starts_with("TensorArray") ? flow_of(layer) : layer.list(0));
-  std::vector<int64_t> lengths;
-  ORKNN_TRY_ASSIGN(const TensorId y, joined(layer, *list, lengths));
-  layer.set(y);
-  layer.set(layer.add_ints("lengths", lengths));
-  return {};
-}
-
-Result<std::vector<TensorId>> pieces_of(Layer& layer, TensorId x, size_t lengths_input) {
-  ORKNN_TRY_ASSIGN(const auto lengths, layer.ints(lengths_input, "to take a tensor apart"));
-  std::vector<TensorId> pieces;
+// Pieces of an input, of the lengths in input 2.
+template <size_t Whole>
+Result<TensorList> split_to_items(Layer& l, TensorList list) {
+  ORKNN_TRY_ASSIGN(const TensorId x, l.operand(Whole));
+  ORKNN_TRY_ASSIGN(const auto lengths, l.ints(2, "to take a tensor apart"));
+  list.items.clear();
   int64_t at = 0;
   for (int64_t length : lengths) {
     if (length < 0 || length > (int64_t{1} << 40)) return invalid_model("a length is out of range").found(std::to_string(length));
-    pieces.push_back(layer.slice(x, {at}, {at + length}, {0}));
+    list.items.push_back(l.slice(x, 0, at, at + length));
     at += length;
   }
-  return pieces;
+  return list;
 }
 
-Status lower_array_split(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorList* flow, flow_of(layer));
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(1));
-  TensorList list = *flow;
-  ORKNN_TRY_ASSIGN(list.items, pieces_of(layer, x, 2));
-  layer.set(Value(std::move(list)));
-  return {};
+Result<TensorId> count_items(Layer& l, TensorList list) {
+  return l.add_scalar("size", static_cast<double>(list.items.size()), DType::Int32);
 }
-
-// --- TensorList: the list itself is the value
-
-Status lower_list_reserve(Layer& layer) {
-  TensorList list;
-  list.dtype = element_type(layer, "element_dtype");
-  list.element = known_shape(layer, 0);
-  if (layer.op() == "TensorListReserve") {
-    ORKNN_TRY_ASSIGN(const int64_t size, list_size(layer, 1));
-    list.items.resize(static_cast<size_t>(size));
-  }
-  layer.set(Value(std::move(list)));
-  return {};
+Result<TensorList> resize_list(Layer& l, TensorList list) {
+  ORKNN_TRY_ASSIGN(const size_t size, list_size(l, 1));
+  list.items.resize(size);
+  return list;
 }
-
-Status lower_list_from_tensor(Layer& layer) {
-  TensorList list;
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  ORKNN_TRY_ASSIGN(list.items, rows_of(layer, x));
-  list.dtype = layer.dtype_of(x);
-  list.element = known_shape(layer, 1);
-  layer.set(Value(std::move(list)));
-  return {};
-}
-
-Status lower_list_get(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorList* list, layer.list(0));
-  ORKNN_TRY_ASSIGN(const int64_t index, layer.integer(1, "to read from a list"));
-  TensorList stated = *list;
-  if (!stated.element) stated.element = known_shape(layer, 2);
-  ORKNN_TRY_ASSIGN(const TensorId item, item_of(layer, stated, index));
-  layer.set(item);
-  return {};
-}
-
-Status lower_list_set(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorList* source, layer.list(0));
-  ORKNN_TRY_ASSIGN(const int64_t index, layer.integer(1, "to write to a list"));
-  ORKNN_TRY_ASSIGN(const TensorId item, layer.input(2));
-  TensorList list = *source;
-  ORKNN_TRY(put(list, index, item, layer.bool_or("resize_if_index_out_of_bounds", false)));
-  layer.set(Value(std::move(list)));
-  return {};
-}
-
-Status lower_list_push(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorList* source, layer.list(0));
-  ORKNN_TRY_ASSIGN(const TensorId item, layer.input(1));
-  TensorList list = *source;
+Result<TensorList> push_item(Layer& l, TensorList list) {
+  ORKNN_TRY_ASSIGN(const TensorId item, l.operand(1));
   ORKNN_TRY(put(list, static_cast<int64_t>(list.items.size()), item, true));
-  layer.set(Value(std::move(list)));
-  return {};
+  return list;
 }
-
-Status lower_list_pop(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorList* source, layer.list(0));
-  TensorList list = *source;
-  ORKNN_TRY_ASSIGN(const TensorId item, item_of(layer, list, static_cast<int64_t>(list.items.size()) - 1));
+Result<std::vector<Value>> pop_item(Layer& l, TensorList list) {
+  ORKNN_TRY_ASSIGN(const TensorId item, item_of(l, list, static_cast<int64_t>(list.items.size()) - 1));
   list.items.pop_back();
-  layer.set(Value(std::move(list)));
-  layer.set(item);
-  return {};
+  return std::vector<Value>{Value(std::move(list)), item};
 }
-
-Status lower_list_stack(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorList* list, layer.list(0));
-  TensorList stated = *list;
-  if (!stated.element) stated.element = known_shape(layer, 1);
-  ORKNN_TRY_ASSIGN(const TensorId y, stacked(layer, stated, all_of(stated)));
-  layer.set(y);
-  return {};
+Result<TensorId> stack_items(Layer& l, TensorList list) {
+  std::vector<int64_t> all(list.items.size());
+  std::iota(all.begin(), all.end(), int64_t{0});
+  return stacked(l, list, all);
 }
-
-Status lower_list_gather(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorList* list, layer.list(0));
-  ORKNN_TRY_ASSIGN(const auto indices, layer.ints(1, "to read from a list"));
-  TensorList stated = *list;
-  if (!stated.element) stated.element = known_shape(layer, 2);
-  ORKNN_TRY_ASSIGN(const TensorId y, stacked(layer, stated, indices));
-  layer.set(y);
-  return {};
-}
-
-// TensorListScatter(tensor, indices, element_shape, [number]) and ...IntoExistingList(list, tensor, indices).
-Status lower_list_scatter(Layer& layer) {
-  const bool existing = layer.op() == "TensorListScatterIntoExistingList";
-  TensorList list;
-  if (existing) {
-    ORKNN_TRY_ASSIGN(const TensorList* source, layer.list(0));
-    list = *source;
-  }
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(existing ? 1 : 0));
-  ORKNN_TRY_ASSIGN(const auto indices, layer.ints(existing ? 2 : 1, "to write to a list"));
-  ORKNN_TRY_ASSIGN(const auto rows, rows_of(layer, x));
-  if (!existing) {
-    list.dtype = layer.dtype_of(x);
-    list.element = known_shape(layer, 2);
-    if (layer.op() == "TensorListScatterV2") {
-      ORKNN_TRY_ASSIGN(const int64_t size, layer.integer(3, "to size the list"));
-      if (size > kMostItems) return invalid_model("the size of a list is out of range").found(std::to_string(size));
-      if (size > 0) list.items.resize(static_cast<size_t>(size));
-    }
-  }
-  if (rows.size() != indices.size())
-    return shape_mismatch("as many indices as rows are needed")
-        .expected(std::to_string(rows.size()))
-        .found(std::to_string(indices.size()));
-  for (size_t i = 0; i < rows.size(); ++i) ORKNN_TRY(put(list, indices[i], rows[i], true));
-  layer.set(Value(std::move(list)));
-  return {};
-}
-
-Status lower_list_split(Layer& layer) {
-  TensorList list;
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  ORKNN_TRY_ASSIGN(list.items, pieces_of(layer, x, 2));
-  list.dtype = layer.dtype_of(x);
-  layer.set(Value(std::move(list)));
-  return {};
-}
-
-Status lower_list_length(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorList* list, layer.list(0));
-  layer.set(layer.add_scalar("length", static_cast<double>(list->items.size()), DType::Int32));
-  return {};
-}
-
-Status lower_list_resize(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorList* source, layer.list(0));
-  ORKNN_TRY_ASSIGN(const int64_t size, list_size(layer, 1));
-  TensorList list = *source;
-  list.items.resize(static_cast<size_t>(size));
-  layer.set(Value(std::move(list)));
-  return {};
-}
-
-Status lower_list_element_shape(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorList* list, layer.list(0));
-  std::optional<Dims> dims = list->element;
-  for (TensorId item : list->items)
-    if (!dims && item) dims = layer.dims_of(item);
+Result<TensorId> shape_of_items(Layer& l, TensorList list) {
+  const std::optional<Dims> dims = element_shape(l, list);
   if (!dims) return unsupported("the shape of the elements of a list must be known");
-  layer.set(layer.cast(layer.add_ints("shape", *dims), layer.dtype_or("shape_type", DType::Int32)));
-  return {};
+  return l.cast(l.add_ints("shape", *dims), l.dtype_or("shape_type", DType::Int32));
+}
+
+// --- new lists
+
+// A TensorArray has a handle and its flow.
+Result<std::vector<Value>> array(Layer& l) {
+  TensorList list;
+  ORKNN_TRY_ASSIGN(const size_t size, list_size(l, 0));
+  list.items.resize(size);
+  list.dtype = element_type(l, "dtype");
+  list.element = known_shape(l.attribute("element_shape"));
+  return std::vector<Value>(2, Value(std::move(list)));
+}
+TensorList empty_list(Layer& l) {
+  TensorList list;
+  list.dtype = element_type(l, "element_dtype");
+  list.element = known_shape(l, 0);
+  return list;
+}
+Result<TensorList> reserved_list(Layer& l) { return resize_list(l, empty_list(l)); }
+Result<TensorList> list_of_rows(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(std::vector<TensorId> rows, rows_of(l, x));
+  return TensorList{std::move(rows), l.dtype_of(x), known_shape(l, 1)};
+}
+Result<TensorList> list_of_pieces(Layer& l, TensorId x) { return split_to_items<0>(l, {{}, l.dtype_of(x), {}}); }
+Result<TensorList> scattered_list(Layer& l, TensorId x) {
+  TensorList list{{}, l.dtype_of(x), known_shape(l, 2)};
+  if (l.op() == "TensorListScatterV2") {
+    ORKNN_TRY_ASSIGN(const int64_t size, l.integer(3, "to size the list"));
+    if (size > kMostItems) return invalid_model("the size of a list is out of range").found(std::to_string(size));
+    if (size > 0) list.items.resize(static_cast<size_t>(size));
+  }
+  return scatter_rows<0, 1>(l, std::move(list));
 }
 }  // namespace
 
 std::span<const Row> list_rows() {
-  static constexpr Row kRows[] = {
-      {"TensorArray", lower_array},
-      {"TensorArrayV2", lower_array},
-      {"TensorArrayV3", lower_array},
-      {"TensorArrayWrite", lower_array_write},
-      {"TensorArrayWriteV2", lower_array_write},
-      {"TensorArrayWriteV3", lower_array_write},
-      {"TensorArrayRead", lower_array_read},
-      {"TensorArrayReadV2", lower_array_read},
-      {"TensorArrayReadV3", lower_array_read},
-      {"TensorArrayScatter", lower_array_scatter},
-      {"TensorArrayScatterV2", lower_array_scatter},
-      {"TensorArrayScatterV3", lower_array_scatter},
-      {"TensorArrayGather", lower_array_gather},
-      {"TensorArrayGatherV2", lower_array_gather},
-      {"TensorArrayGatherV3", lower_array_gather},
-      {"TensorArraySize", lower_array_size},
-      {"TensorArraySizeV2", lower_array_size},
-      {"TensorArraySizeV3", lower_array_size},
-      {"TensorArrayConcatV2", lower_list_concat},
-      {"TensorArrayConcatV3", lower_list_concat},
-      {"TensorArraySplitV2", lower_array_split},
-      {"TensorArraySplitV3", lower_array_split},
-      {"TensorListReserve", lower_list_reserve},
-      {"EmptyTensorList", lower_list_reserve},
-      {"TensorListFromTensor", lower_list_from_tensor},
-      {"TensorListGetItem", lower_list_get},
-      {"TensorListSetItem", lower_list_set},
-      {"TensorListPushBack", lower_list_push},
-      {"TensorListPopBack", lower_list_pop},
-      {"TensorListStack", lower_list_stack},
-      {"TensorListGather", lower_list_gather},
-      {"TensorListScatter", lower_list_scatter},
-      {"TensorListScatterV2", lower_list_scatter},
-      {"TensorListScatterIntoExistingList", lower_list_scatter},
-      {"TensorListSplit", lower_list_split},
-      {"TensorListConcat", lower_list_concat},
-      {"TensorListConcatV2", lower_list_concat},
-      {"TensorListLength", lower_list_length},
-      {"TensorListResize", lower_list_resize},
-      {"TensorListElementShape", lower_list_element_shape},
+  static const RowLimits one{.inputs = {.least = 1}}, four{.inputs = {.least = 4}};
+  static const Row rows[] = {
+      {"TensorArray", array},
+      {"TensorArrayV2", array},
+      {"TensorArrayV3", array},
+      {"TensorArrayWrite", of_array<write_item>, four},
+      {"TensorArrayWriteV2", of_array<write_item>, four},
+      {"TensorArrayWriteV3", of_array<write_item>, four},
+      {"TensorArrayRead", of_array<read_item>, one},
+      {"TensorArrayReadV2", of_array<read_item>, one},
+      {"TensorArrayReadV3", of_array<read_item>, one},
+      {"TensorArrayScatter", of_array<scatter_rows<2, 1>>, four},
+      {"TensorArrayScatterV2", of_array<scatter_rows<2, 1>>, four},
+      {"TensorArrayScatterV3", of_array<scatter_rows<2, 1>>, four},
+      {"TensorArrayGather", of_array<gather_items>, one},
+      {"TensorArrayGatherV2", of_array<gather_items>, one},
+      {"TensorArrayGatherV3", of_array<gather_items>, one},
+      {"TensorArraySize", of_array<count_items>, one},
+      {"TensorArraySizeV2", of_array<count_items>, one},
+      {"TensorArraySizeV3", of_array<count_items>, one},
+      {"TensorArrayConcatV2", of_array<join_items>, one},
+      {"TensorArrayConcatV3", of_array<join_items>, one},
+      {"TensorArraySplitV2", of_array<split_to_items<1>>, one},
+      {"TensorArraySplitV3", of_array<split_to_items<1>>, one},
+      {"EmptyTensorList", empty_list},
+      {"TensorListReserve", reserved_list},
+      {"TensorListFromTensor", list_of_rows},
+      {"TensorListSplit", list_of_pieces},
+      {"TensorListScatter", scattered_list},
+      {"TensorListScatterV2", scattered_list},
+      {"TensorListScatterIntoExistingList", of_list<scatter_rows<1, 2>>},
+      {"TensorListGetItem", of_list<read_item, 2>},
+      {"TensorListSetItem", of_list<write_item>},
+      {"TensorListPushBack", of_list<push_item>},
+      {"TensorListPopBack", of_list<pop_item>},
+      {"TensorListStack", of_list<stack_items, 1>},
+      {"TensorListGather", of_list<gather_items, 2>},
+      {"TensorListConcat", of_list<join_items>},
+      {"TensorListConcatV2", of_list<join_items>},
+      {"TensorListLength", of_list<count_items>},
+      {"TensorListResize", of_list<resize_list>},
+      {"TensorListElementShape", of_list<shape_of_items>},
   };
-  return kRows;
+  return rows;
 }
 
 }  // namespace orknn::importer::tensorflow

@@ -11,11 +11,11 @@ namespace {
 // A bound for hostile graphs: functions that call each other over and over, loops that never end.
 constexpr size_t kMaxLowered = 200000;
 
-const LoweringTable<Layer>& table() {
-  static const LoweringTable<Layer> rows{elementwise_rows(), convolution_rows(), pooling_rows(),   normalization_rows(),
-                                         image_rows(),       matrix_rows(),      reduction_rows(), shape_rows(),
-                                         indexing_rows(),    space_rows(),       generator_rows(), quantization_rows(),
-                                         recurrent_rows(),   detection_rows(),   list_rows(),      signal_rows()};
+const RowTable<Layer>& table() {
+  static const RowTable<Layer> rows{elementwise_rows(), convolution_rows(), pooling_rows(),   normalization_rows(),
+                                    image_rows(),       matrix_rows(),      reduction_rows(), shape_rows(),
+                                    indexing_rows(),    generator_rows(),   quantized_rows(), recurrent_rows(),
+                                    detection_rows(),   list_rows(),        signal_rows()};
   return rows;
 }
 
@@ -325,7 +325,7 @@ Result<Graph> Lowering::run(const ImportOptions& options) {
   for (const auto& [name, reference] : outputs_) {
     ORKNN_TRY_ASSIGN(const Value value, get(root_, reference));
     bind(name, value);
-    // Nobody named outputs: nodes with several results answer with all of them.
+    // Nobody named outputs: nodes with several results give all of them.
     const std::string_view op = root_scope_->node(reference.node).op;
     if (options.outputs.empty() &&
         (has_many_results(op) || is_call(op) || is_if(op) || is_while(op) || functions_.contains(op))) {
@@ -426,7 +426,7 @@ Result<Reference> Lowering::next_requirement(Frame& frame, int32_t index, NodeSt
   return Reference{};
 }
 
-// Records what a node answers and gives the tensors its name.
+// Records the outputs of a node and gives the tensors its name.
 void Lowering::finish(Frame& frame, int32_t index, NodeState& state, std::vector<Value> outputs) {
   const NodeDef& node = frame.scope->node(index);
   if (state.outputs.size() < outputs.size()) state.outputs.resize(outputs.size());
@@ -455,7 +455,7 @@ Status Lowering::lower(Frame& frame, int32_t index, NodeState& state) {
       if (!v.is_set()) v = Value::failure();
     return {};
   };
-  if (op == "Const" && frame.outer) {  // constants are the same in every turn of a loop
+  if (op == "Const" && frame.outer) {  // constants are the same in every iteration of a loop
     ORKNN_TRY_ASSIGN(Value value, get(*frame.outer, {index, 0}));
     state.outputs = {std::move(value)};
     return {};
@@ -540,10 +540,10 @@ Status Lowering::lower_plain(Frame& frame, int32_t index, NodeState& state, std:
     finish(frame, index, state, *std::move(outputs));
     return {};
   }
-  if (const auto function = table().find(node.op)) {
+  if (const Row* row = table().find(node.op)) {
     layer.join_float_types();
-    ORKNN_TRY(function(layer));
-    finish(frame, index, state, std::move(layer.outputs));
+    ORKNN_TRY_ASSIGN(std::vector<Value> outputs, (*row)(layer));
+    finish(frame, index, state, std::move(outputs));
     return {};
   }
   if (const Refusal* refusal = find_refusal(node.op)) {
@@ -554,7 +554,7 @@ Status Lowering::lower_plain(Frame& frame, int32_t index, NodeState& state, std:
   // An input of the model has the outputs it was given; a reader of another one says so.
   if (is_source(node.op) && !state.outputs.empty()) return {};
   if (is_source(node.op))
-    return invalid_argument("the graph needs this input").hint("name it in 'inputs', or cut the model behind it");
+    return invalid_argument("the graph needs this input").hint("name it in 'inputs', or cut the model after it");
   return unsupported("the operator is not supported").hint("cut the model before it with 'outputs'");
 }
 

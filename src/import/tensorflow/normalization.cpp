@@ -1,147 +1,99 @@
 // Normalizations and softmax of TensorFlow.
-#include <algorithm>
-
+#include "import/lower/functions.h"
 #include "import/tensorflow/window.h"
 
 namespace orknn::importer::tensorflow {
 using namespace ir;
 
 namespace {
-// Vectors of one value per channel, shaped to broadcast over a value of this format.
-TensorId along_channels(Layer& layer, const DataFormat& format, TensorId v) {
-  if (format.channels_last) return v;
-  std::vector<int64_t> shape(format.spatial + 1, 1);
-  shape[0] = -1;
-  return layer.reshape(v, std::move(shape));
-}
-
-Result<TensorId> with_statistics(Layer& layer, const DataFormat& format, TensorId x, TensorId scale, TensorId offset,
+Result<TensorId> with_statistics(Layer& l, const PictureFormat& format, TensorId x, TensorId scale, TensorId offset,
                                  TensorId mean, TensorId variance, double epsilon) {
-  ORKNN_TRY_ASSIGN(const TensorId first, to_channels_first(layer, format, x));
-  const TensorId y = layer.emit("BatchNormalization", {first, scale, offset, mean, variance}, {{"epsilon", epsilon}});
-  return from_channels_first(layer, format, y);
+  return in_channels_first(l, format, x, [&](TensorId first) {
+    return l.emit("BatchNormalization", {first, scale, offset, mean, variance}, {{"epsilon", epsilon}});
+  });
 }
 
 // Statistics of the batch at hand: graphs frozen in training mode, and instance normalization written as batch normalization.
-Status normalize_batch(Layer& layer, const DataFormat& format, TensorId x, TensorId scale, TensorId offset, double epsilon) {
+Result<std::vector<TensorId>> normalize_batch(Layer& l, const PictureFormat& format, TensorId x, TensorId scale, TensorId offset,
+                                              double epsilon) {
   std::vector<int64_t> axes{0};
   for (size_t i = 0; i < format.spatial; ++i) axes.push_back(static_cast<int64_t>(format.axis(i)));
-  const auto mean_of = [&](TensorId v, bool keeps) {
-    return layer.emit("ReduceMean", {v, layer.add_ints("axes", axes)}, {{"keepdims", int64_t{keeps}}});
-  };
-  const TensorId mean = mean_of(x, true), centered = layer.emit("Sub", {x, mean}),
-                 squared = layer.emit("Mul", {centered, centered});
-  const Shape* shape = layer.shape_of(x);
-  const bool is_single = shape && shape->size() == format.spatial + 2 && (*shape)[0].is_known() && (*shape)[0].value() == 1;
-  if (is_single) {
-    ORKNN_TRY_ASSIGN(const TensorId first, to_channels_first(layer, format, x));
-    const TensorId y = layer.emit("InstanceNormalization", {first, scale, offset}, {{"epsilon", epsilon}});
-    ORKNN_TRY_ASSIGN(const TensorId result, from_channels_first(layer, format, y));
-    layer.set(0, result);
+  const auto mean_of = [&](TensorId v, bool keeps) { return l.reduce("ReduceMean", v, axes, keeps); };
+  const TensorId centered = l.sub(x, mean_of(x, true)), squared = square(l, centered);
+  const Shape* shape = l.shape_of(x);
+  TensorId y;
+  if (shape && shape->size() == format.spatial + 2 && (*shape)[0].is_known() && (*shape)[0].value() == 1) {
+    ORKNN_TRY_ASSIGN(y, in_channels_first(l, format, x, [&](TensorId first) {
+                       return l.emit("InstanceNormalization", {first, scale, offset}, {{"epsilon", epsilon}});
+                     }));
   } else {
-    const TensorId deviation =
-        layer.emit("Sqrt", {layer.emit("Add", {mean_of(squared, true), layer.constant_like(x, "epsilon", epsilon)})});
-    const TensorId y = layer.emit("Mul", {layer.emit("Div", {centered, deviation}), along_channels(layer, format, scale)});
-    layer.set(0, layer.emit("Add", {y, along_channels(layer, format, offset)}));
+    const TensorId deviation = l.unary("Sqrt", l.add(mean_of(squared, true), epsilon));
+    const TensorId scaled = l.mul(l.div(centered, deviation), along_channels(l, format, scale));
+    y = l.add(scaled, along_channels(l, format, offset));
   }
   // The statistics themselves: the variance of a sample.
   double correction = 1;
-  if (const auto dims = layer.dims_of(x)) {
+  if (const auto dims = l.dims_of(x)) {
     int64_t count = 1;
     for (int64_t axis : axes) count *= static_cast<size_t>(axis) < dims->size() ? (*dims)[static_cast<size_t>(axis)] : 1;
     if (count > 1) correction = static_cast<double>(count) / static_cast<double>(count - 1);
   }
-  const TensorId variance = mean_of(squared, false);
-  layer.set(1, mean_of(x, false));
-  layer.set(2, layer.emit("Mul", {variance, layer.constant_like(variance, "correction", correction)}));
-  layer.set(3, layer.outputs[1]);
-  layer.set(4, variance);
-  return {};
+  const TensorId mean = mean_of(x, false), variance = mean_of(squared, false);
+  return std::vector{y, mean, l.mul(variance, correction), mean, variance};
 }
 
-Status lower_fused_batch_norm(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  ORKNN_TRY_ASSIGN(const TensorId scale, layer.input(1));
-  ORKNN_TRY_ASSIGN(const TensorId offset, layer.input(2));
-  ORKNN_TRY_ASSIGN(const TensorId mean, layer.input(3));
-  ORKNN_TRY_ASSIGN(const TensorId variance, layer.input(4));
-  const double epsilon = layer.float_or("epsilon", 1e-4);
-  const std::string_view text = layer.string_or("data_format", "NHWC");
-  ORKNN_TRY_ASSIGN(const DataFormat format, data_format_of(layer, text.size() == 5 ? 3 : 2));
-  if (layer.bool_or("is_training", true)) {
-    ORKNN_TRY(normalize_batch(layer, format, x, scale, offset, epsilon));
+Result<std::vector<TensorId>> fused_batch_norm(Layer& l, TensorId x, TensorId scale, TensorId offset, TensorId mean,
+                                               TensorId variance) {
+  const double epsilon = l.float_or("epsilon", 1e-4);
+  ORKNN_TRY_ASSIGN(const PictureFormat format, data_format_of(l, l.string_or("data_format", "NHWC").size() == 5 ? 3 : 2));
+  std::vector<TensorId> outputs{{}, mean, variance, mean, variance};
+  if (l.bool_or("is_training", true)) {
+    ORKNN_TRY_ASSIGN(outputs, normalize_batch(l, format, x, scale, offset, epsilon));
   } else {
-    ORKNN_TRY_ASSIGN(const TensorId y, with_statistics(layer, format, x, scale, offset, mean, variance, epsilon));
-    layer.set(0, y);
-    for (size_t i = 1; i < 5; ++i) layer.set(i, i % 2 ? mean : variance);
+    ORKNN_TRY_ASSIGN(outputs[0], with_statistics(l, format, x, scale, offset, mean, variance, epsilon));
   }
   // _FusedBatchNormEx adds another value and an activation.
-  TensorId y = layer.outputs[0].tensor;
-  if (layer.int_or("num_side_inputs", 0) == 1) {
-    ORKNN_TRY_ASSIGN(const TensorId side, layer.input(5));
-    y = layer.emit("Add", {y, side});
+  if (l.int_or("num_side_inputs", 0) == 1) {
+    ORKNN_TRY_ASSIGN(const TensorId side, l.operand(5));
+    outputs[0] = l.add(outputs[0], side);
   }
-  const std::string_view activation = layer.string_or("activation_mode", "Identity");
+  const std::string_view activation = l.string_or("activation_mode", "Identity");
   if (activation == "Relu")
-    y = layer.emit("Relu", {y});
+    outputs[0] = l.unary("Relu", outputs[0]);
   else if (activation != "Identity")
     return unsupported("the fused activation is not supported").found(std::string(activation));
-  layer.outputs[0] = y;
-  return {};
+  return outputs;
 }
 
-// The first form of batch normalization: inputs t, mean, variance, beta, gamma.
-Status lower_global_normalization(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  ORKNN_TRY_ASSIGN(const TensorId mean, layer.input(1));
-  ORKNN_TRY_ASSIGN(const TensorId variance, layer.input(2));
-  ORKNN_TRY_ASSIGN(const TensorId beta, layer.input(3));
-  ORKNN_TRY_ASSIGN(TensorId gamma, layer.input(4));
-  if (!layer.bool_or("scale_after_normalization", false))
-    gamma = layer.emit("Expand", {layer.constant_like(gamma, "one", 1), layer.emit("Shape", {gamma})});
-  ORKNN_TRY_ASSIGN(const TensorId y,
-                   with_statistics(layer, {true, 2}, x, gamma, beta, mean, variance, layer.float_or("variance_epsilon", 1e-3)));
-  layer.set(y);
-  return {};
+// The first form of batch normalization.
+Result<TensorId> global_normalization(Layer& l, TensorId x, TensorId mean, TensorId variance, TensorId beta, TensorId gamma) {
+  if (!l.bool_or("scale_after_normalization", false)) gamma = ones_like(l, gamma);
+  return with_statistics(l, {}, x, gamma, beta, mean, variance, l.float_or("variance_epsilon", 1e-3));
 }
 
-Status lower_lrn(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  const int64_t radius = layer.int_or("depth_radius", 5);
-  if (radius < 0 || radius > (1 << 20)) return invalid_model("depth_radius is out of range").found(std::to_string(radius));
-  const int64_t size = 2 * radius + 1;
-  const DataFormat format{true, 2};
-  ORKNN_TRY_ASSIGN(const TensorId first, to_channels_first(layer, format, x));
-  // Ours divides alpha by the size, theirs does not.
-  const TensorId y = layer.emit("LRN", {first},
-                                {{"size", size},
-                                 {"alpha", layer.float_or("alpha", 1) * static_cast<double>(size)},
-                                 {"beta", layer.float_or("beta", 0.5)},
-                                 {"bias", layer.float_or("bias", 1)}});
-  ORKNN_TRY_ASSIGN(const TensorId result, from_channels_first(layer, format, y));
-  layer.set(result);
-  return {};
+Result<TensorId> lrn(Layer& l, TensorId x) {
+  return local_response_normalization(l, x, l.int_or("depth_radius", 5), l.float_or("bias", 1), l.float_or("alpha", 1),
+                                      l.float_or("beta", 0.5));
 }
 
-Status lower_softmax(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  layer.set(layer.emit(std::string(layer.op()), {x}, {{"axis", int64_t{-1}}}));
-  return {};
+template <OpName Op>
+TensorId along_last(Emitter& e, TensorId x) {
+  return e.emit(Op.string(), {x}, {{"axis", int64_t{-1}}});
 }
 }  // namespace
 
 std::span<const Row> normalization_rows() {
-  static constexpr Row kRows[] = {
-      {"FusedBatchNorm", lower_fused_batch_norm},
-      {"FusedBatchNormV2", lower_fused_batch_norm},
-      {"FusedBatchNormV3", lower_fused_batch_norm},
-      {"_FusedBatchNormEx", lower_fused_batch_norm},
-      {"BatchNormWithGlobalNormalization", lower_global_normalization},
-      {"LRN", lower_lrn},
-      {"Softmax", lower_softmax},
-      {"LogSoftmax", lower_softmax},
+  static const Row rows[] = {
+      {"FusedBatchNorm", fused_batch_norm},
+      {"FusedBatchNormV2", fused_batch_norm},
+      {"FusedBatchNormV3", fused_batch_norm},
+      {"_FusedBatchNormEx", fused_batch_norm},
+      {"BatchNormWithGlobalNormalization", global_normalization},
+      {"LRN", lrn},
+      {"Softmax", along_last<"Softmax">},
+      {"LogSoftmax", along_last<"LogSoftmax">},
   };
-  return kRows;
+  return rows;
 }
 
 }  // namespace orknn::importer::tensorflow

@@ -18,7 +18,7 @@ using wire::Bytes;
 
 struct AttributeValue {
   enum class Kind { None, List, String, Int, Float, Bool, Type, Shape, Tensor, Placeholder, Function } kind = Kind::None;
-  std::string_view text;  // String; the name behind Placeholder; the function's name
+  std::string_view text;  // String; the name that a Placeholder stands for; the function's name
   int64_t number = 0;     // Int, Bool and Type
   float real = 0;
   Bytes message;  // List, Shape, Tensor and Function: the message itself

@@ -1,6 +1,8 @@
-// Pooling of TensorFlow, its gradient as decoders use it, and grey-scale morphology.
+// Pooling of TensorFlow, its gradient as decoders use it, patches of pictures, and grey-scale morphology.
 #include <algorithm>
 
+#include "import/lower/one_hot.h"
+#include "import/lower/strided_slice.h"
 #include "import/tensorflow/window.h"
 
 namespace orknn::importer::tensorflow {
@@ -8,159 +10,140 @@ using namespace ir;
 
 namespace {
 struct Pool {
-  DataFormat format;
-  std::vector<int64_t> kernel, strides;
-  Padding padding;
-  Attributes attributes;
+  PictureFormat format;
+  Window window;
 };
 
-Result<Pool> pool_of(Layer& layer, TensorId x, size_t spatial, const std::vector<int64_t>& kernel,
+Result<Pool> pool_of(Layer& l, TensorId x, size_t spatial, const std::vector<int64_t>& kernel,
                      const std::vector<int64_t>& strides) {
   Pool p;
-  ORKNN_TRY_ASSIGN(p.format, data_format_of(layer, spatial));
-  ORKNN_TRY_ASSIGN(p.kernel, spatial_entries(p.format, kernel, "ksize"));
-  ORKNN_TRY_ASSIGN(p.strides, spatial_entries(p.format, strides, "strides"));
-  ORKNN_TRY_ASSIGN(p.padding, padding_of(layer, p.format, spatial_extents(layer, p.format, x), p.kernel, p.strides));
-  p.attributes = {{"kernel_shape", p.kernel}, {"strides", p.strides}};
-  set_padding(p.attributes, p.padding);
+  ORKNN_TRY_ASSIGN(p.format, data_format_of(l, spatial));
+  ORKNN_TRY_ASSIGN(p.window.kernel, spatial_entries(p.format, kernel, "ksize"));
+  ORKNN_TRY_ASSIGN(p.window.strides, spatial_entries(p.format, strides, "strides"));
+  ORKNN_TRY_ASSIGN(p.window, with_padding(l, p.format, std::move(p.window), spatial_extents(l, p.format, x)));
   return p;
 }
 
-Result<std::vector<int64_t>> list_of(Layer& layer, std::string_view attribute, size_t input) {
-  if (layer.input_count() > input) return layer.ints(input, "to pool");
-  return layer.ints_or(attribute);
-}
-
-// Windows over the channels of a channels-last value: a picture whose only row are the channels.
-Result<TensorId> pool_channels(Layer& layer, TensorId x, int64_t size, int64_t stride) {
-  ORKNN_TRY_ASSIGN(const Dims dims, layer.need_dims(x, "to pool its channels"));
-  if (size < 1 || stride < 1 || size != stride || dims.empty() || dims.back() % size != 0)
+// Windows over the channels of a channels-last value.
+Result<TensorId> pool_channels(Layer& l, TensorId x, int64_t size, int64_t stride) {
+  ORKNN_TRY_ASSIGN(Dims grouped, l.need_dims(x, "to pool its channels"));
+  if (size < 1 || size != stride || grouped.empty() || grouped.back() % size != 0)
     return unsupported("channels are pooled in whole groups only")
         .found("size " + std::to_string(size) + ", stride " + std::to_string(stride));
-  Dims grouped = dims;
   grouped.back() /= size;
   grouped.push_back(size);
-  return layer.emit("ReduceMax", {layer.reshape(x, grouped), layer.add_ints("axes", {-1})}, {{"keepdims", int64_t{0}}});
+  return l.reduce("ReduceMax", l.reshape(x, grouped), {-1}, false);
 }
 
-Status lower_pool(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  const size_t spatial = layer.op().ends_with("3D") ? 3 : 2;
-  ORKNN_TRY_ASSIGN(const auto kernel, list_of(layer, "ksize", 1));
-  ORKNN_TRY_ASSIGN(const auto strides, list_of(layer, "strides", 2));
-  const bool is_max = layer.op().starts_with("Max");
-  if (is_max && spatial == 2 && kernel.size() == 4 && strides.size() == 4 && kernel[0] == 1 && kernel[1] == 1 && kernel[2] == 1 &&
-      kernel[3] > 1 && layer.string_or("data_format", "NHWC") == "NHWC") {
-    ORKNN_TRY_ASSIGN(const TensorId y, pool_channels(layer, x, kernel[3], strides[3]));
-    layer.set(y);
-    return {};
+Result<TensorId> pool(Layer& l, TensorId x, const char* op, size_t spatial, const std::vector<int64_t>& kernel,
+                      const std::vector<int64_t>& strides) {
+  ORKNN_TRY_ASSIGN(const Pool p, pool_of(l, x, spatial, kernel, strides));
+  return in_channels_first(l, p.format, x, [&](TensorId first) { return l.emit(op, {first}, p.window.attributes()); });
+}
+
+template <size_t Spatial>
+Result<TensorId> average_pool(Layer& l, TensorId x) {  // padding does not count
+  return pool(l, x, "AveragePool", Spatial, l.ints_or("ksize"), l.ints_or("strides"));
+}
+Result<TensorId> max_pool_3d(Layer& l, TensorId x) { return pool(l, x, "MaxPool", 3, l.ints_or("ksize"), l.ints_or("strides")); }
+// The newer form has window and strides as inputs.
+Result<TensorId> max_pool(Layer& l, TensorId x) {
+  auto kernel = l.ints_or("ksize"), strides = l.ints_or("strides");
+  if (l.operand_count() > 1) {
+    ORKNN_TRY_ASSIGN(kernel, l.ints(1, "to pool"));
+    ORKNN_TRY_ASSIGN(strides, l.ints(2, "to pool"));
   }
-  ORKNN_TRY_ASSIGN(const Pool pool, pool_of(layer, x, spatial, kernel, strides));
-  ORKNN_TRY_ASSIGN(const TensorId data, to_channels_first(layer, pool.format, x));
-  const TensorId y =
-      layer.emit(is_max ? "MaxPool" : "AveragePool", {data}, pool.attributes);  // padding does not count in averages
-  ORKNN_TRY_ASSIGN(const TensorId result, from_channels_first(layer, pool.format, y));
-  layer.set(result);
-  return {};
+  const bool is_over_channels = kernel.size() == 4 && strides.size() == 4 && kernel[0] == 1 && kernel[1] == 1 && kernel[2] == 1 &&
+                                kernel[3] > 1 && l.string_or("data_format", "NHWC") == "NHWC";
+  return is_over_channels ? pool_channels(l, x, kernel[3], strides[3]) : pool(l, x, "MaxPool", 2, kernel, strides);
 }
 
 // Ours gives positions in [batch, channel, height, width]; theirs count in [height, width, channel].
-Status lower_max_pool_with_argmax(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  ORKNN_TRY_ASSIGN(const Pool pool, pool_of(layer, x, 2, layer.ints_or("ksize"), layer.ints_or("strides")));
-  ORKNN_TRY_ASSIGN(const Dims dims, layer.need_dims(x, "to number the positions"));
-  ORKNN_TRY_ASSIGN(const TensorId data, to_channels_first(layer, pool.format, x));
-  const auto results = layer.emit_all("MaxPool", {data}, pool.attributes, 2);
-  ORKNN_TRY_ASSIGN(const TensorId values, from_channels_first(layer, pool.format, results[0]));
-  layer.set(0, values);
-  if (dims.size() != 4 || dims[1] * dims[2] * dims[3] == 0)
-    return shape_mismatch("the value has the wrong shape").found(to_string(dims));
+Result<std::vector<TensorId>> max_pool_with_argmax(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const Pool p, pool_of(l, x, 2, l.ints_or("ksize"), l.ints_or("strides")));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to number the positions"));
+  ORKNN_TRY_ASSIGN(const TensorId first, to_channels_first(l, p.format, x));
+  if (dims[1] * dims[2] * dims[3] == 0) return shape_mismatch("the value has the wrong shape").found(to_string(dims));
+  const auto results = l.emit_all("MaxPool", {first}, p.window.attributes(), 2);
   const int64_t pixels = dims[1] * dims[2], channels = dims[3];
-  std::vector<int64_t> numbers(static_cast<size_t>(channels));
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int64_t>(i);
-  const TensorId pixel = layer.emit("Mod", {results[1], layer.add_int_scalar("pixels", pixels)});
-  ORKNN_TRY_ASSIGN(const TensorId last, from_channels_first(layer, pool.format, pixel));
-  TensorId index = layer.emit(
-      "Add", {layer.emit("Mul", {last, layer.add_int_scalar("channels", channels)}), layer.add_ints("channel", numbers)});
-  if (layer.bool_or("include_batch_in_index", false) && dims[0] > 1) {
-    std::vector<int64_t> starts(static_cast<size_t>(dims[0]));
-    for (size_t i = 0; i < starts.size(); ++i) starts[i] = static_cast<int64_t>(i) * pixels * channels;
-    index = layer.emit("Add", {index, layer.reshape(layer.add_ints("batch", starts), {-1, 1, 1, 1})});
-  }
-  layer.set(1, layer.cast(index, layer.dtype_or("Targmax", DType::Int64)));
-  return {};
+  const TensorId pixel = l.binary("Mod", results[1], l.add_int_scalar("pixels", pixels));
+  TensorId index =
+      l.add(l.mul(from_channels_first(l, p.format, pixel), l.add_int_scalar("channels", channels)), positions(l, channels));
+  if (l.bool_or("include_batch_in_index", false) && dims[0] > 1)
+    index = l.add(index, l.mul(positions(l, dims[0], 0, 4), l.add_int_scalar("elements", pixels * channels)));
+  return std::vector{from_channels_first(l, p.format, results[0]), l.cast(index, l.dtype_or("Targmax", DType::Int64))};
 }
 
 // Each gradient goes to where the maximum of its window stood: max-unpooling. Windows that overlap add up.
-Status lower_max_pool_grad(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  ORKNN_TRY_ASSIGN(const TensorId gradient, layer.input(2));
-  ORKNN_TRY_ASSIGN(const Pool pool, pool_of(layer, x, 2, layer.ints_or("ksize"), layer.ints_or("strides")));
-  ORKNN_TRY_ASSIGN(const TensorId data, to_channels_first(layer, pool.format, x));
-  ORKNN_TRY_ASSIGN(const TensorId values, to_channels_first(layer, pool.format, gradient));
-  ORKNN_TRY_ASSIGN(const Dims dims, layer.need_dims(data, "to size the result"));
+Result<TensorId> max_pool_grad(Layer& l, TensorId x, TensorId, TensorId gradient) {
+  ORKNN_TRY_ASSIGN(const Pool p, pool_of(l, x, 2, l.ints_or("ksize"), l.ints_or("strides")));
+  ORKNN_TRY_ASSIGN(const TensorId data, to_channels_first(l, p.format, x));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(data, "to size the result"));
   ORKNN_TRY_ASSIGN(const int64_t count, checked_element_count(dims, int64_t{1} << 31));
-  const TensorId indices = layer.emit_all("MaxPool", {data}, pool.attributes, 2)[1];
-  const TensorId zeros = layer.emit("Expand", {layer.constant_like(values, "zero", 0), layer.add_ints("count", {count})});
-  const TensorId sums = layer.emit("ScatterElements", {zeros, layer.reshape(indices, {-1}), layer.reshape(values, {-1})},
-                                   {{"axis", int64_t{0}}, {"reduction", std::string("add")}});
-  ORKNN_TRY_ASSIGN(const TensorId result, from_channels_first(layer, pool.format, layer.reshape(sums, dims)));
-  layer.set(result);
-  return {};
+  return in_channels_first(l, p.format, gradient, [&](TensorId values) {
+    const TensorId indices = l.emit_all("MaxPool", {data}, p.window.attributes(), 2)[1];
+    const TensorId zeros = l.expand(l.scalar_like(values, 0, "zero"), Dims{count});
+    const TensorId sums = l.emit("ScatterElements", {zeros, l.reshape(indices, {-1}), l.reshape(values, {-1})},
+                                 {{"axis", int64_t{0}}, {"reduction", std::string("add")}});
+    return l.reshape(sums, dims);
+  });
 }
 
-// Dilation2D: the largest of value plus filter over a window; Erosion2D: the smallest of value minus filter, mirrored. One
-// shifted copy per element of the filter.
-Status lower_morphology(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  ORKNN_TRY_ASSIGN(const TensorId filter, layer.input(1));
-  const bool erodes = layer.op() == "Erosion2D";
-  const DataFormat format{true, 2};
-  ORKNN_TRY_ASSIGN(const auto strides, spatial_entries(format, layer.ints_or("strides"), "strides"));
-  ORKNN_TRY_ASSIGN(const auto rates, spatial_entries(format, layer.ints_or("rates"), "rates"));
-  ORKNN_TRY_ASSIGN(const Dims dims, layer.need_dims(x, "to slide over it"));
-  ORKNN_TRY_ASSIGN(const Dims size, layer.need_dims(filter, "to slide it"));
-  if (dims.size() != 4 || size.size() != 3) return shape_mismatch("the value has the wrong rank").found(to_string(dims));
+// One shifted copy of a channels-last picture per element of the window, by rows; padded by `outside`.
+Result<std::vector<TensorId>> taps_of(Layer& l, TensorId x, const std::vector<int64_t>& size, TensorId outside) {
+  const PictureFormat format;
+  Window w{.kernel = size, .strides = {}, .dilations = {}, .pads_begin = {}, .pads_end = {}};
+  ORKNN_TRY_ASSIGN(w.strides, spatial_entries(format, l.ints_or("strides"), "strides"));
+  ORKNN_TRY_ASSIGN(w.dilations, spatial_entries(format, l.ints_or("rates", {1, 1, 1, 1}), "rates"));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to slide over it"));
+  if (dims.size() != 4) return shape_mismatch("the value has the wrong rank").expected("4").found(to_string(dims));
   constexpr int64_t kMostTaps = 1024;
   if (size[0] < 1 || size[1] < 1 || size[0] > kMostTaps || size[1] > kMostTaps || size[0] * size[1] > kMostTaps)
-    return unsupported("the filter is too large").found(to_string(size));
-  const std::vector<int64_t> spread{(size[0] - 1) * rates[0] + 1, (size[1] - 1) * rates[1] + 1};
-  ORKNN_TRY_ASSIGN(const Padding padding, padding_of(layer, format, {dims[1], dims[2]}, spread, strides));
-  const TensorId outside = layer.constant_like(x, "outside", erodes ? 3.0e38 : -3.0e38);
-  const TensorId padded = layer.emit(
-      "Pad",
-      {x, layer.add_ints("pads", {0, padding.begin[0], padding.begin[1], 0, 0, padding.end[0], padding.end[1], 0}), outside});
-  const int64_t height = dims[1] + padding.begin[0] + padding.end[0], width = dims[2] + padding.begin[1] + padding.end[1];
-  if (height < spread[0] || width < spread[1])
-    return shape_mismatch("the filter is larger than the picture").found(to_string(size));
+    return unsupported("the window is too large").found(to_string(size));
+  ORKNN_TRY_ASSIGN(w, with_padding(l, format, std::move(w), {dims[1], dims[2]}));
+  const auto &begin = w.pads_begin, &end = w.pads_end;
+  const int64_t height = dims[1] + begin[0] + end[0] - w.reach(0) + 1, width = dims[2] + begin[1] + end[1] - w.reach(1) + 1;
+  if (height < 1 || width < 1) return shape_mismatch("the window is larger than the picture").found(to_string(size));
+  const TensorId padded = pad(l, x, {0, begin[0], begin[1], 0, 0, end[0], end[1], 0}, outside);
   std::vector<TensorId> taps;
   for (int64_t i = 0; i < size[0]; ++i)
     for (int64_t j = 0; j < size[1]; ++j) {
-      const int64_t top = i * rates[0], left = j * rates[1];
-      const TensorId shifted = layer.slice(padded, {top, left}, {top + height - spread[0] + 1, left + width - spread[1] + 1},
-                                           {1, 2}, {strides[0], strides[1]});
-      const int64_t row = erodes ? size[0] - 1 - i : i, column = erodes ? size[1] - 1 - j : j;
-      const TensorId weight = layer.squeeze(layer.slice(filter, {row, column}, {row + 1, column + 1}, {0, 1}), {0, 1});
-      taps.push_back(layer.emit(erodes ? "Sub" : "Add", {shifted, weight}));
+      const int64_t top = i * w.dilations[0], left = j * w.dilations[1];
+      taps.push_back(l.slice(padded, {top, left}, {top + height, left + width}, {1, 2}, w.strides));
     }
-  layer.set(layer.emit(erodes ? "Min" : "Max", std::move(taps)));
-  return {};
+  return taps;
+}
+
+// Every window as a row of channels, ordered [row, column, channel].
+Result<TensorId> patches(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const auto size, spatial_entries({}, l.ints_or("ksizes"), "ksizes"));
+  ORKNN_TRY_ASSIGN(auto taps, taps_of(l, x, size, {}));
+  return l.concat(std::move(taps), 3);
+}
+
+// Dilation2D: the largest of value plus filter over a window; Erosion2D: the smallest of value minus filter, mirrored.
+template <bool Erodes>
+Result<TensorId> morphology(Layer& l, TensorId x, TensorId filter) {
+  ORKNN_TRY_ASSIGN(const Dims size, l.need_dims(filter, "to slide it"));
+  if (size.size() != 3) return shape_mismatch("the filter has the wrong rank").expected("3").found(to_string(size));
+  ORKNN_TRY_ASSIGN(auto taps, taps_of(l, x, {size[0], size[1]}, l.scalar_like(x, Erodes ? 3.0e38 : -3.0e38, "outside")));
+  for (size_t i = 0; i < taps.size(); ++i) {
+    const auto at = static_cast<int64_t>(Erodes ? taps.size() - 1 - i : i), row = at / size[1], column = at % size[1];
+    const TensorId weight = l.squeeze(l.slice(filter, {row, column}, {row + 1, column + 1}, {0, 1}), {0, 1});
+    taps[i] = l.binary(Erodes ? "Sub" : "Add", taps[i], weight);
+  }
+  return l.emit(Erodes ? "Min" : "Max", std::move(taps));
 }
 }  // namespace
 
 std::span<const Row> pooling_rows() {
-  static constexpr Row kRows[] = {
-      {"MaxPool", lower_pool},
-      {"MaxPoolV2", lower_pool},
-      {"MaxPool3D", lower_pool},
-      {"AvgPool", lower_pool},
-      {"AvgPool3D", lower_pool},
-      {"MaxPoolWithArgmax", lower_max_pool_with_argmax},
-      {"MaxPoolGrad", lower_max_pool_grad},
-      {"Dilation2D", lower_morphology},
-      {"Erosion2D", lower_morphology},
+  static const Row rows[] = {
+      {"MaxPool", max_pool},           {"MaxPoolV2", max_pool},          {"MaxPool3D", max_pool_3d},
+      {"AvgPool", average_pool<2>},    {"AvgPool3D", average_pool<3>},   {"MaxPoolWithArgmax", max_pool_with_argmax},
+      {"MaxPoolGrad", max_pool_grad},  {"ExtractImagePatches", patches}, {"Dilation2D", morphology<false>},
+      {"Erosion2D", morphology<true>},
   };
-  return kRows;
+  return rows;
 }
 
 }  // namespace orknn::importer::tensorflow

@@ -6,7 +6,7 @@
 
 namespace orknn::importer::tensorflow {
 namespace {
-// Output arguments of operators that have several, in order; those that are lists come last or alone and need no entry behind
+// Output arguments of operators that have several, in order; those that are lists come last or alone and need no entry after
 // them.
 struct OutputsRow {
   std::string_view op;
@@ -51,7 +51,7 @@ const std::vector<OutputsRow>& outputs_table() {
   return table;
 }
 
-// Conditionals nested deeper than this are not told apart, and copies of a predicate not followed further: bounds for hostile
+// Conditionals nested deeper than this are not distinguished, and copies of a predicate not followed further: bounds for hostile
 // graphs.
 constexpr size_t kMostGuards = 64, kMostCopies = 1000;
 
@@ -335,7 +335,7 @@ Result<Choice> Scope::choice(int32_t merge) {
         return choice;
       }
   return unsupported("the predicate that decides this Merge was not found")
-      .hint("freeze the graph for inference, or cut the model behind the conditional with 'outputs'");
+      .hint("freeze the graph for inference, or cut the model before the conditional with 'outputs'");
 }
 
 }  // namespace orknn::importer::tensorflow

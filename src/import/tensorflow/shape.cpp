@@ -1,427 +1,217 @@
-// Operators that change shapes and put tensors together or apart.
+// Operators that change shapes, put tensors together or apart, and move elements between space, depth and batch.
 #include <algorithm>
-#include <limits>
 
-#include "import/tensorflow/layer.h"
+#include "import/lower/gather.h"
+#include "import/lower/strided_slice.h"
+#include "import/tensorflow/window.h"
 
 namespace orknn::importer::tensorflow {
 using namespace ir;
 
 namespace {
-constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
-constexpr size_t kMostParts = 1 << 16;  // outputs of one node
+// --- shapes and axes
 
-Status lower_reshape(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  ORKNN_TRY_ASSIGN(const TensorId shape, layer.input(1));
-  // A 0 is an empty extent here, not a copied one.
-  if (const TensorData* value = layer.constant_of(shape); value && !is_float(value->dtype())) {
-    const auto target = to_ints(value->view());
-    if (const auto dims = layer.dims_of(x); dims && *dims == target) {
-      layer.set(x);
-      return {};
-    }
-  }
-  layer.set(layer.emit("Reshape", {x, layer.cast(shape, DType::Int64)}, {{"allowzero", int64_t{1}}}));
-  return {};
+// A 0 is an empty extent here, not a copied one.
+TensorId reshape(Emitter& e, TensorId x, TensorId shape) {
+  const TensorData* value = e.constant_of(shape);
+  if (value && !is_float(value->dtype()) && e.dims_of(x) == to_ints(value->view())) return x;
+  return e.emit("Reshape", {x, e.cast(shape, DType::Int64)}, {{"allowzero", int64_t{1}}});
 }
 
-Status lower_squeeze(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  auto axes = layer.ints_or("squeeze_dims");
-  if (axes.empty()) axes = layer.ints_or("axis");
-  if (axes.empty()) {
-    ORKNN_TRY_ASSIGN(const Dims dims, layer.need_dims(x, "to drop extents of 1"));
-    for (size_t i = 0; i < dims.size(); ++i)
-      if (dims[i] == 1) axes.push_back(static_cast<int64_t>(i));
-  }
-  layer.set(axes.empty() ? x : layer.squeeze(x, axes));
-  return {};
+Result<TensorId> squeeze(Layer& l, TensorId x) {
+  auto axes = l.ints_or("squeeze_dims", l.ints_or("axis"));
+  if (axes.empty()) axes = l.ints_or("axis");
+  if (!axes.empty()) return l.squeeze(x, axes);
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to drop extents of 1"));
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (dims[i] == 1) axes.push_back(static_cast<int64_t>(i));
+  return l.squeeze(x, axes);
 }
 
-Status lower_expand_dims(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  ORKNN_TRY_ASSIGN(const int64_t axis, layer.integer(1, "to insert an axis"));
-  layer.set(layer.unsqueeze(x, {axis}));
-  return {};
+Result<TensorId> expand_dims(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const int64_t axis, l.integer(1, "to insert an axis"));
+  return l.unsqueeze(x, {axis});
 }
 
-Status lower_transpose(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
+// Without a permutation the axes are reversed.
+Result<TensorId> transpose(Layer& l, TensorId x) {
   std::vector<int64_t> permutation;
-  if (layer.input_count() > 1) {
-    ORKNN_TRY_ASSIGN(permutation, layer.ints(1, "to order the axes"));
+  if (l.operand_count() > 1) {
+    ORKNN_TRY_ASSIGN(permutation, l.ints(1, "to order the axes"));
   } else {
-    ORKNN_TRY_ASSIGN(const int64_t rank, layer.need_rank(x, "to reverse its axes"));
+    ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to reverse its axes"));
     for (int64_t i = rank; i-- > 0;) permutation.push_back(i);
   }
   const auto rank = static_cast<int64_t>(permutation.size());
   for (int64_t& axis : permutation) {
     ORKNN_TRY_ASSIGN(axis, normalize_axis(axis, rank));
   }
-  layer.set(layer.transpose(x, std::move(permutation)));
-  return {};
+  return l.transpose(x, std::move(permutation));
 }
 
-Result<std::vector<TensorId>> tensors(Layer& layer, size_t begin, size_t end) {
-  std::vector<TensorId> list;
-  for (size_t i = begin; i < end; ++i) {
-    ORKNN_TRY_ASSIGN(const TensorId x, layer.input(i));
-    list.push_back(x);
-  }
-  if (list.empty()) return invalid_model("inputs are missing");
-  return list;
+std::vector<TensorId> shapes(Layer& l, Operands inputs) {
+  std::vector<TensorId> results;
+  for (TensorId x : inputs) results.push_back(l.cast(l.unary("Shape", x), l.dtype_or("out_type", DType::Int32)));
+  return results;
+}
+TensorId size(Layer& l, TensorId x) { return l.cast(l.unary("Size", x), l.dtype_or("out_type", DType::Int32)); }
+Result<TensorId> rank(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to return it"));
+  return l.add_scalar("rank", static_cast<double>(rank), DType::Int32);
 }
 
-Status lower_pack(Layer& layer) {
-  ORKNN_TRY_ASSIGN(auto parts, tensors(layer, 0, layer.input_count()));
-  const int64_t axis = layer.int_or("axis", 0);
-  for (TensorId& part : parts) part = layer.unsqueeze(part, {axis});
-  layer.set(layer.concat(std::move(parts), axis));
-  return {};
-}
+// --- joining
 
-Status lower_unpack(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  const int64_t axis = layer.int_or("axis", 0), count = layer.int_or("num", 0);
-  if (count < 0 || count > static_cast<int64_t>(kMostParts))
-    return invalid_model("the number of parts is out of range").found(std::to_string(count));
-  if (count == 0) return {};
-  const auto parts = layer.emit_all("Split", {x, layer.add_ints("sizes", std::vector<int64_t>(static_cast<size_t>(count), 1))},
-                                    {{"axis", axis}}, static_cast<size_t>(count));
-  for (TensorId part : parts) layer.set(layer.squeeze(part, {axis}));
-  return {};
-}
+TensorId pack(Layer& l, Operands parts) { return l.stack({parts.begin(), parts.end()}, l.int_or("axis", 0)); }
 
-// Concat has its axis first, ConcatV2 last. Empty parts of rank 1 are legal everywhere.
-Status lower_concat(Layer& layer) {
-  ORKNN_TRY(layer.need_inputs(2));
-  const size_t count = layer.input_count();
-  const bool first = layer.op() == "Concat";
-  ORKNN_TRY_ASSIGN(const int64_t axis, layer.integer(first ? 0 : count - 1, "to know the axis"));
-  ORKNN_TRY_ASSIGN(const auto parts, tensors(layer, first ? 1 : 0, first ? count : count - 1));
-  layer.set(layer.concat(parts, axis));
-  return {};
+Result<TensorId> concat(Layer& l, Operands inputs, size_t axis_at) {
+  ORKNN_TRY_ASSIGN(const int64_t axis, l.integer(axis_at, "to know the axis"));
+  std::vector<TensorId> parts(inputs.begin(), inputs.end());
+  parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(axis_at));
+  return l.concat(std::move(parts), axis);
 }
+Result<TensorId> concat_axis_first(Layer& l, Operands inputs) { return concat(l, inputs, 0); }
+Result<TensorId> concat_axis_last(Layer& l, Operands inputs) { return concat(l, inputs, inputs.size() - 1); }
 
 // Where each part begins in the joined tensor.
-Status lower_concat_offset(Layer& layer) {
-  ORKNN_TRY_ASSIGN(int64_t axis, layer.integer(0, "to know the axis"));
+Result<std::vector<TensorId>> concat_offset(Layer& l) {
+  ORKNN_TRY_ASSIGN(int64_t axis, l.integer(0, "to know the axis"));
   int64_t offset = 0;
-  for (size_t i = 1; i < layer.input_count(); ++i) {
-    ORKNN_TRY_ASSIGN(const auto shape, layer.ints(i, "to join shapes"));
+  std::vector<TensorId> offsets;
+  for (size_t i = 1; i < l.operand_count(); ++i) {
+    ORKNN_TRY_ASSIGN(const auto shape, l.ints(i, "to join shapes"));
     ORKNN_TRY_ASSIGN(axis, normalize_axis(axis, static_cast<int64_t>(shape.size())));
     std::vector<int32_t> start(shape.size(), 0);
     start[static_cast<size_t>(axis)] = static_cast<int32_t>(offset);
     offset += shape[static_cast<size_t>(axis)] & 0x7fffffff;
-    layer.set(layer.add_constant("offset", TensorData::from<int32_t>({static_cast<int64_t>(start.size())}, start)));
+    offsets.push_back(l.add_constant("offset", TensorData::from<int32_t>({static_cast<int64_t>(start.size())}, start)));
   }
-  return {};
+  return offsets;
 }
 
-// Split: axis, value. SplitV: value, sizes, axis; one size of -1 takes what is left.
-Status lower_split(Layer& layer) {
-  const bool has_sizes = layer.op() == "SplitV";
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(has_sizes ? 0 : 1));
-  ORKNN_TRY_ASSIGN(const int64_t rank, layer.need_rank(x, "to split it"));
-  ORKNN_TRY_ASSIGN(const int64_t axis, layer.axis(has_sizes ? 2 : 0, rank));
-  const Dim extent = (*layer.shape_of(x))[static_cast<size_t>(axis)];
-  std::vector<int64_t> sizes;
-  if (has_sizes) {
-    ORKNN_TRY_ASSIGN(sizes, layer.ints(1, "to split"));
-    if (sizes.empty() || sizes.size() > kMostParts)
-      return invalid_model("the number of parts is out of range").found(std::to_string(sizes.size()));
-    int64_t known = 0;
-    int64_t* open = nullptr;
-    for (int64_t& s : sizes) {
-      if (s >= 0 && s <= (int64_t{1} << 40))
-        known += s;
-      else if (s == -1 && !open)
-        open = &s;
-      else
-        return invalid_model("the sizes are not valid").found(to_string(sizes));
-    }
-    if (open) {
-      if (!extent.is_known())
-        return unsupported("the extent must be known to split it").hint("give the input shapes with input_size_list");
-      *open = extent.value() - known;
-      if (*open < 0) return shape_mismatch("the sizes do not fit").expected(extent.to_string()).found(to_string(sizes));
-    }
-  } else {
-    const int64_t count = layer.int_or("num_split", 1);
-    if (count < 1 || count > static_cast<int64_t>(kMostParts))
-      return invalid_model("the number of parts is out of range").found(std::to_string(count));
-    if (!extent.is_known())
-      return unsupported("the extent must be known to split it").hint("give the input shapes with input_size_list");
-    if (extent.value() % count != 0)
-      return shape_mismatch("the parts are not equal")
-          .expected("a multiple of " + std::to_string(count))
-          .found(extent.to_string());
-    sizes.assign(static_cast<size_t>(count), extent.value() / count);
-  }
-  if (sizes.size() == 1) {
-    layer.set(x);
-    return {};
-  }
-  for (TensorId part : layer.emit_all("Split", {x, layer.add_ints("sizes", sizes)}, {{"axis", axis}}, sizes.size()))
-    layer.set(part);
-  return {};
+// --- cutting
+
+Result<std::vector<TensorId>> unpack(Layer& l, TensorId x) {
+  const int64_t count = l.int_or("num", 0);
+  if (count < 0 || count > (1 << 16)) return invalid_model("the number of parts is out of range").found(std::to_string(count));
+  return unstack(l, x, l.int_or("axis", 0), count);
 }
 
-Status lower_slice(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  ORKNN_TRY_ASSIGN(const TensorId begin, layer.input(1));
-  ORKNN_TRY_ASSIGN(const auto sizes, layer.ints(2, "to cut"));
-  std::vector<int64_t> axes;
-  for (size_t i = 0; i < sizes.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  const TensorData* fixed = layer.constant_of(begin);
-  if (!fixed) {  // a window that moves with the data
-    const TensorId starts = layer.cast(begin, DType::Int64);
-    if (std::any_of(sizes.begin(), sizes.end(), [](int64_t s) { return s < 0; }))
-      return unsupported("a cut that begins where the data says needs fixed sizes").found(to_string(sizes));
-    layer.set(layer.emit("Slice",
-                         {x, starts, layer.emit("Add", {starts, layer.add_ints("sizes", sizes)}), layer.add_ints("axes", axes)}));
-    return {};
-  }
-  ORKNN_TRY_ASSIGN(const auto starts, layer.ints(1, "to cut"));
-  if (starts.size() != sizes.size())
-    return invalid_model("begin and size have different lengths")
-        .found(std::to_string(starts.size()) + " and " + std::to_string(sizes.size()));
-  std::vector<int64_t> ends;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (starts[i] < 0 || sizes[i] < -1 || (sizes[i] > 0 && starts[i] > kToTheEnd - sizes[i]))
-      return invalid_model("begin or size is negative").found(to_string(starts) + " and " + to_string(sizes));
-    ends.push_back(sizes[i] < 0 ? kToTheEnd : starts[i] + sizes[i]);
-  }
-  layer.set(layer.slice(x, starts, ends, axes));
-  return {};
+Result<Dim> extent_along(Layer& l, TensorId x, size_t input, int64_t& axis) {
+  ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to split it"));
+  ORKNN_TRY_ASSIGN(axis, l.integer(input, "to know the axis"));
+  ORKNN_TRY_ASSIGN(axis, normalize_axis(axis, rank));
+  return (*l.shape_of(x))[static_cast<size_t>(axis)];
 }
 
-// Python's x[a:b:c, ..., newaxis, i]. Each entry of begin, end and strides is one of these forms, told by bits of the masks.
-Status lower_strided_slice(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  ORKNN_TRY_ASSIGN(const TensorId begin, layer.input(1));
-  ORKNN_TRY_ASSIGN(const TensorId end, layer.input(2));
-  ORKNN_TRY_ASSIGN(const auto strides, layer.ints(3, "to cut"));
-  const size_t entries = strides.size();
-  if (entries > 32) return unsupported("a cut of more than 32 axes is not supported").found(std::to_string(entries));
-  const auto mask = [&](std::string_view name) { return static_cast<uint64_t>(layer.int_or(name, 0)); };
-  const uint64_t begin_mask = mask("begin_mask"), end_mask = mask("end_mask"), ellipsis = mask("ellipsis_mask"),
-                 new_axis = mask("new_axis_mask"), shrink = mask("shrink_axis_mask");
-  const auto has = [](uint64_t bits, size_t i) { return (bits >> i & 1) != 0; };
-  if (ellipsis & (ellipsis - 1)) return invalid_model("more than one ellipsis in a cut");
-
-  const TensorData *fixed_begin = layer.constant_of(begin), *fixed_end = layer.constant_of(end);
-  const auto starts_in = fixed_begin ? to_ints(fixed_begin->view()) : std::vector<int64_t>(entries, 0),
-             ends_in = fixed_end ? to_ints(fixed_end->view()) : std::vector<int64_t>(entries, 0);
-  if (starts_in.size() != entries || ends_in.size() != entries)
-    return invalid_model("begin, end and strides have different lengths");
-
-  // Axes of x that an ellipsis stands for.
-  int64_t skipped = 0;
-  if (ellipsis) {
-    ORKNN_TRY_ASSIGN(const int64_t rank, layer.need_rank(x, "to resolve the ellipsis"));
-    int64_t used = 0;
-    for (size_t i = 0; i < entries; ++i) used += !has(ellipsis, i) && !has(new_axis, i);
-    skipped = rank - used;
-    if (skipped < 0)
-      return shape_mismatch("the cut has more axes than the value").expected(std::to_string(rank)).found(std::to_string(used));
-  }
-
-  TensorId y = x;
-  std::vector<int64_t> starts, ends, steps, axes, dropped, inserted;
-  std::vector<std::pair<int64_t, TensorId>> picked, moving_starts, moving_ends;  // positions only the data tells
-  int64_t axis = 0, out = 0;
-  const auto entry_of = [&](TensorId list, size_t i) {
-    return layer.cast(layer.slice(list, {static_cast<int64_t>(i)}, {static_cast<int64_t>(i) + 1}, {0}), DType::Int64);
-  };
-  for (size_t i = 0; i < entries; ++i) {
-    if (has(ellipsis, i)) {
-      axis += skipped;
-      out += skipped;
-    } else if (has(new_axis, i)) {
-      inserted.push_back(out++);
-    } else if (has(shrink, i)) {
-      if (fixed_begin) {
-        starts.push_back(starts_in[i]);
-        ends.push_back(starts_in[i] == -1 || starts_in[i] == kToTheEnd ? kToTheEnd : starts_in[i] + 1);
-        steps.push_back(1);
-        axes.push_back(axis);
-        dropped.push_back(axis);
-      } else {
-        picked.emplace_back(axis, entry_of(begin, i));
-        dropped.push_back(axis);
-      }
-      ++axis;
-    } else {
-      if (strides[i] == 0) return invalid_model("a cut has a stride of 0");
-      const bool backwards = strides[i] < 0, open_start = has(begin_mask, i), open_end = has(end_mask, i);
-      const bool whole = open_start && open_end && strides[i] == 1;
-      if (!whole) {
-        if (!open_start && !fixed_begin) moving_starts.emplace_back(static_cast<int64_t>(starts.size()), entry_of(begin, i));
-        if (!open_end && !fixed_end) moving_ends.emplace_back(static_cast<int64_t>(starts.size()), entry_of(end, i));
-        starts.push_back(open_start ? (backwards ? kToTheEnd : 0) : starts_in[i]);
-        ends.push_back(open_end ? (backwards ? std::numeric_limits<int64_t>::min() : kToTheEnd) : ends_in[i]);
-        steps.push_back(strides[i]);
-        axes.push_back(axis);
-      }
-      ++axis;
-      ++out;
-    }
-  }
-  if (!axes.empty()) {
-    const auto with_moving = [&](const std::vector<int64_t>& fixed, const std::vector<std::pair<int64_t, TensorId>>& moving,
-                                 std::string_view role) {
-      if (moving.empty()) return layer.add_ints(role, fixed);
-      std::vector<TensorId> parts;
-      for (size_t i = 0; i < fixed.size(); ++i) {
-        const auto found =
-            std::find_if(moving.begin(), moving.end(), [&](const auto& m) { return m.first == static_cast<int64_t>(i); });
-        parts.push_back(found != moving.end() ? found->second : layer.add_ints(role, {fixed[i]}));
-      }
-      return layer.concat(parts, 0);
-    };
-    y = layer.emit("Slice", {y, with_moving(starts, moving_starts, "starts"), with_moving(ends, moving_ends, "ends"),
-                             layer.add_ints("axes", axes), layer.add_ints("steps", steps)});
-  }
-  for (const auto& [at, index] : picked) y = layer.emit("Gather", {y, index}, {{"axis", at}});
-  if (!dropped.empty()) y = layer.squeeze(y, dropped);
-  if (!inserted.empty()) y = layer.unsqueeze(y, inserted);
-  layer.set(y);
-  return {};
+Result<std::vector<TensorId>> split(Layer& l) {
+  int64_t axis = 0;
+  ORKNN_TRY_ASSIGN(const TensorId x, l.operand(1));
+  ORKNN_TRY_ASSIGN(const Dim extent, extent_along(l, x, 0, axis));
+  ORKNN_TRY_ASSIGN(const auto sizes, equal_sizes(l.int_or("num_split", 1), extent));
+  return l.split(x, axis, sizes);
 }
 
-// Paddings come as [rank, 2]; ours are all begins, then all ends.
-Result<std::vector<int64_t>> pads_of(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const auto list, layer.ints(1, "to pad"));
-  if (list.size() % 2 != 0) return invalid_model("the paddings must be pairs").found(std::to_string(list.size()) + " numbers");
-  std::vector<int64_t> pads;
-  for (size_t side = 0; side < 2; ++side)
-    for (size_t i = side; i < list.size(); i += 2) {
-      if (list[i] < 0) return invalid_model("the paddings must not be negative").found(to_string(list));
-      pads.push_back(list[i]);
-    }
-  return pads;
+Result<std::vector<TensorId>> split_to_sizes(Layer& l, TensorId x) {
+  int64_t axis = 0;
+  ORKNN_TRY_ASSIGN(const Dim extent, extent_along(l, x, 2, axis));
+  ORKNN_TRY_ASSIGN(auto given, l.ints(1, "to split"));
+  ORKNN_TRY_ASSIGN(const auto sizes, split_sizes(std::move(given), extent));
+  return l.split(x, axis, sizes);
 }
 
-Status lower_pad(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  ORKNN_TRY_ASSIGN(const auto pads, pads_of(layer));
-  if (std::all_of(pads.begin(), pads.end(), [](int64_t n) { return n == 0; })) {
-    layer.set(x);
-    return {};
+Result<TensorId> masked_slice(Layer& l, TensorId x, TensorId begin, TensorId end) {
+  ORKNN_TRY_ASSIGN(const auto strides, l.ints(3, "to cut"));
+  const auto mask = [&](std::string_view name) { return static_cast<uint64_t>(l.int_or(name, 0)); };
+  return strided_slice(
+      l, x, begin, end, strides,
+      {mask("begin_mask"), mask("end_mask"), mask("ellipsis_mask"), mask("new_axis_mask"), mask("shrink_axis_mask")});
+}
+
+// --- growing
+
+Result<std::vector<int64_t>> paddings(Layer& l) {
+  ORKNN_TRY_ASSIGN(const auto rows, l.ints(1, "to pad"));
+  return pads_of_rows(rows);
+}
+Result<TensorId> pad_constant(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const auto pads, paddings(l));
+  TensorId value;
+  if (l.op() == "PadV2") {
+    ORKNN_TRY_ASSIGN(value, l.operand(2));
   }
-  std::vector<TensorId> inputs{x, layer.add_ints("pads", pads)};
-  if (layer.op() == "PadV2") {
-    ORKNN_TRY_ASSIGN(const TensorId value, layer.input(2));
-    inputs.push_back(value);
+  return pad(l, x, pads, value);
+}
+Result<TensorId> pad_mirrored(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const auto pads, paddings(l));
+  return mirror_pad(l, x, pads, l.string_or("mode", "REFLECT") == "SYMMETRIC");
+}
+
+// --- space, depth and batch. NCHW_VECT_C and other layouts are for special hardware only.
+
+Result<TensorId> space_to_channels(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const PictureFormat format, data_format_of(l, 2));
+  return space_to_depth(l, format, x, l.int_or("block_size", 2));
+}
+Result<TensorId> channels_to_space(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const PictureFormat format, data_format_of(l, 2));
+  return depth_to_space(l, format, x, l.int_or("block_size", 2));
+}
+
+// The first releases have one block size for two axes.
+Result<Blocks> block_inputs(Layer& l) {
+  const bool is_list = l.op().ends_with("ND");
+  std::vector<int64_t> block(2, l.int_or("block_size", 2));
+  if (is_list) {
+    ORKNN_TRY_ASSIGN(block, l.ints(1, "to move blocks"));
   }
-  layer.set(layer.emit("Pad", std::move(inputs)));
-  return {};
+  ORKNN_TRY_ASSIGN(const auto sides, l.ints(is_list ? 2 : 1, "to move blocks"));
+  return blocks_of(std::move(block), sides);
 }
-
-// REFLECT mirrors at the edge element, which ours does too; SYMMETRIC repeats it: mirrored pieces are put around, axis by axis.
-Status lower_mirror_pad(Layer& layer) {
-  ORKNN_TRY_ASSIGN(TensorId x, layer.input(0));
-  ORKNN_TRY_ASSIGN(const auto pads, pads_of(layer));
-  if (std::all_of(pads.begin(), pads.end(), [](int64_t n) { return n == 0; })) {
-    layer.set(x);
-    return {};
-  }
-  if (layer.string_or("mode", "REFLECT") != "SYMMETRIC") {
-    layer.set(layer.emit("Pad", {x, layer.add_ints("pads", pads)}, {{"mode", std::string("reflect")}}));
-    return {};
-  }
-  const size_t rank = pads.size() / 2;
-  if (std::all_of(pads.begin(), pads.end(), [](int64_t n) { return n <= 1; })) {
-    layer.set(layer.emit("Pad", {x, layer.add_ints("pads", pads)}, {{"mode", std::string("edge")}}));
-    return {};
-  }
-  for (size_t axis = 0; axis < rank; ++axis) {
-    const auto at = static_cast<int64_t>(axis);
-    std::vector<TensorId> parts;
-    if (pads[axis] > 0) parts.push_back(layer.slice(x, {pads[axis] - 1}, {std::numeric_limits<int64_t>::min()}, {at}, {-1}));
-    parts.push_back(x);
-    if (pads[rank + axis] > 0) parts.push_back(layer.slice(x, {-1}, {-pads[rank + axis] - 1}, {at}, {-1}));
-    x = layer.concat(parts, at);
-  }
-  layer.set(x);
-  return {};
+Result<TensorId> cut_into_batch(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const Blocks blocks, block_inputs(l));
+  return space_to_batch(l, x, blocks, 0, l.import.cut_tensors);
 }
-
-Status lower_tile(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  ORKNN_TRY_ASSIGN(const TensorId repeats, layer.input(1));
-  layer.set(layer.emit("Tile", {x, layer.cast(repeats, DType::Int64)}));
-  return {};
-}
-
-Status lower_broadcast_to(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  ORKNN_TRY_ASSIGN(const TensorId shape, layer.input(1));
-  layer.set(layer.emit("Expand", {x, layer.cast(shape, DType::Int64)}));
-  return {};
-}
-
-Status lower_shape(Layer& layer) {
-  for (size_t i = 0; i < layer.input_count(); ++i) {
-    ORKNN_TRY_ASSIGN(const TensorId x, layer.input(i));
-    layer.set(layer.cast(layer.emit("Shape", {x}), layer.dtype_or("out_type", DType::Int32)));
-  }
-  return {};
-}
-
-Status lower_size(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  layer.set(layer.cast(layer.emit("Size", {x}), layer.dtype_or("out_type", DType::Int32)));
-  return {};
-}
-
-Status lower_rank(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  ORKNN_TRY_ASSIGN(const int64_t rank, layer.need_rank(x, "to answer with it"));
-  layer.set(layer.add_scalar("rank", static_cast<double>(rank), DType::Int32));
-  return {};
-}
-
-// The shape two shapes broadcast to.
-Status lower_broadcast_args(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const auto a, layer.ints(0, "to broadcast"));
-  ORKNN_TRY_ASSIGN(const auto b, layer.ints(1, "to broadcast"));
-  ORKNN_TRY_ASSIGN(const Dims shape, broadcast(a, b));
-  layer.set(layer.cast(layer.add_ints("shape", shape), layer.dtype_or("T", DType::Int32)));
-  return {};
+Result<TensorId> join_from_batch(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const Blocks blocks, block_inputs(l));
+  return batch_to_space(l, x, blocks, l.import.cut_tensors);
 }
 }  // namespace
 
 std::span<const Row> shape_rows() {
-  static constexpr Row kRows[] = {
-      {"Reshape", lower_reshape},
-      {"Squeeze", lower_squeeze},
-      {"ExpandDims", lower_expand_dims},
-      {"Transpose", lower_transpose},
-      {"ConjugateTranspose", lower_transpose},
-      {"Pack", lower_pack},
-      {"Unpack", lower_unpack},
-      {"Concat", lower_concat},
-      {"ConcatV2", lower_concat},
-      {"ConcatOffset", lower_concat_offset},
-      {"Split", lower_split},
-      {"SplitV", lower_split},
-      {"Slice", lower_slice},
-      {"StridedSlice", lower_strided_slice},
-      {"Pad", lower_pad},
-      {"PadV2", lower_pad},
-      {"MirrorPad", lower_mirror_pad},
-      {"Tile", lower_tile},
-      {"BroadcastTo", lower_broadcast_to},
-      {"Shape", lower_shape},
-      {"ShapeN", lower_shape},
-      {"Size", lower_size},
-      {"Rank", lower_rank},
-      {"BroadcastArgs", lower_broadcast_args},
+  static const Row rows[] = {
+      {"Reshape", reshape},
+      {"Squeeze", squeeze},
+      {"ExpandDims", expand_dims},
+      {"Transpose", transpose},
+      {"ConjugateTranspose", transpose},
+      {"Shape", shapes},
+      {"ShapeN", shapes},
+      {"Size", size},
+      {"Rank", rank},
+      {"Pack", pack, {.inputs = {.least = 1}}},
+      {"Concat", concat_axis_first, {.inputs = {.least = 2}}},
+      {"ConcatV2", concat_axis_last, {.inputs = {.least = 2}}},
+      {"ConcatOffset", concat_offset},
+      {"Unpack", unpack},
+      {"Split", split},
+      {"SplitV", split_to_sizes},
+      {"Slice", slice_of_size},
+      {"StridedSlice", masked_slice},
+      {"Pad", pad_constant},
+      {"PadV2", pad_constant},
+      {"MirrorPad", pad_mirrored},
+      {"Tile", tile},
+      {"BroadcastTo", broadcast_to},
+      {"BroadcastArgs", broadcast_shapes},
+      {"DepthToSpace", channels_to_space},
+      {"SpaceToDepth", space_to_channels},
+      {"SpaceToBatch", cut_into_batch},
+      {"SpaceToBatchND", cut_into_batch},
+      {"BatchToSpace", join_from_batch},
+      {"BatchToSpaceND", join_from_batch},
   };
-  return kRows;
+  return rows;
 }
 
 }  // namespace orknn::importer::tensorflow

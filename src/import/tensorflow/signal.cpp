@@ -10,73 +10,61 @@ namespace orknn::importer::tensorflow {
 using namespace ir;
 
 namespace {
-Result<TensorId> complex_input(Layer& layer, size_t i) {
-  ORKNN_TRY(layer.need_inputs(i + 1));
-  const TensorId x = layer.value(i).tensor;
-  if (!x || !layer.import.complex_tensors.contains(x.index))
-    return unsupported("complex numbers are read only as the transforms write them").found("input " + std::to_string(i));
+// What the layer reads, and what it makes, is complex.
+Result<TensorId> complex_input(Layer& l) {
+  const TensorId x = l.operand_count() > 0 ? l.value(0).tensor : TensorId{};
+  if (!x || !l.import.complex_tensors.contains(x.index))
+    return unsupported("complex numbers are read only as the transforms write them").found("input 0");
   return x;
 }
-
-void set_complex(Layer& layer, TensorId y) {
-  layer.import.complex_tensors.insert(y.index);
-  layer.set(y);
+TensorId as_complex(Layer& l, TensorId y) {
+  l.import.complex_tensors.insert(y.index);
+  return y;
 }
 
-// RFFT: the half of the spectrum that a real signal has. IRFFT: back to the signal.
-Status lower_rfft(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  ORKNN_TRY_ASSIGN(const int64_t length, layer.integer(1, "to size the transform"));
-  set_complex(
-      layer,
-      layer.emit("DFT", {layer.unsqueeze(x, {-1}), layer.add_int_scalar("length", length), layer.add_int_scalar("axis", -2)},
-                 {{"onesided", int64_t{1}}}));
-  return {};
+// The half of the spectrum that a real signal has.
+TensorId half_spectrum(Layer& l, TensorId x, int64_t length) {
+  return l.emit("DFT", {l.unsqueeze(x, {-1}), l.add_int_scalar("length", length), l.add_int_scalar("axis", -2)},
+                {{"onesided", int64_t{1}}});
 }
 
-Status lower_irfft(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, complex_input(layer, 0));
-  ORKNN_TRY_ASSIGN(const int64_t length, layer.integer(1, "to size the transform"));
-  const TensorId y = layer.emit("DFT", {x, layer.add_int_scalar("length", length), layer.add_int_scalar("axis", -2)},
-                                {{"onesided", int64_t{1}}, {"inverse", int64_t{1}}});
-  layer.set(layer.squeeze(y, {-1}));
-  return {};
+Result<TensorId> rfft(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const int64_t length, l.integer(1, "to size the transform"));
+  return as_complex(l, half_spectrum(l, x, length));
 }
 
-Status lower_fft(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, complex_input(layer, 0));
-  set_complex(layer, layer.emit("DFT", {x, {}, layer.add_int_scalar("axis", -2)}, {{"inverse", int64_t{layer.op() == "IFFT"}}}));
-  return {};
+Result<TensorId> irfft(Layer& l) {
+  ORKNN_TRY_ASSIGN(const TensorId x, complex_input(l));
+  ORKNN_TRY_ASSIGN(const int64_t length, l.integer(1, "to size the transform"));
+  const TensorId y = l.emit("DFT", {x, l.add_int_scalar("length", length), l.add_int_scalar("axis", -2)},
+                            {{"onesided", int64_t{1}}, {"inverse", int64_t{1}}});
+  return l.squeeze(y, {-1});
 }
 
-Status lower_complex(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId real, layer.input(0));
-  ORKNN_TRY_ASSIGN(const TensorId imaginary, layer.input(1));
-  set_complex(layer, layer.concat({layer.unsqueeze(real, {-1}), layer.unsqueeze(imaginary, {-1})}, -1));
-  return {};
+Result<TensorId> fft(Layer& l) {
+  ORKNN_TRY_ASSIGN(const TensorId x, complex_input(l));
+  return as_complex(l, l.emit("DFT", {x, {}, l.add_int_scalar("axis", -2)}, {{"inverse", int64_t{l.op() == "IFFT"}}}));
 }
 
-TensorId part(Layer& layer, TensorId x, int64_t i) { return layer.squeeze(layer.slice(x, {i}, {i + 1}, {-1}), {-1}); }
+TensorId complex(Layer& l, TensorId real, TensorId imaginary) { return as_complex(l, l.stack({real, imaginary}, -1)); }
 
-Status lower_part(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, complex_input(layer, 0));
-  layer.set(part(layer, x, layer.op() == "Imag" ? 1 : 0));
-  return {};
+template <int64_t Index>
+Result<TensorId> complex_part(Layer& l) {
+  ORKNN_TRY_ASSIGN(const TensorId x, complex_input(l));
+  return l.squeeze(l.slice(x, -1, Index, Index + 1), {-1});
 }
 
-Status lower_magnitude(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, complex_input(layer, 0));
-  layer.set(layer.emit("ReduceL2", {x, layer.add_ints("axes", {-1})}, {{"keepdims", int64_t{0}}}));
-  return {};
+Result<TensorId> magnitude(Layer& l) {
+  ORKNN_TRY_ASSIGN(const TensorId x, complex_input(l));
+  return l.reduce("ReduceL2", x, {-1}, false);
 }
 
 constexpr int64_t kMostSamples = 1 << 24;
 
 // Windows of a signal [samples, channels], weighted, transformed: [channels, windows, frequencies].
-Status lower_spectrogram(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  ORKNN_TRY_ASSIGN(const Dims dims, layer.need_dims(x, "to cut windows"));
-  const int64_t window = layer.int_or("window_size", 0), stride = layer.int_or("stride", 0);
+Result<TensorId> spectrogram(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to cut windows"));
+  const int64_t window = l.int_or("window_size", 0), stride = l.int_or("stride", 0);
   if (dims.size() != 2 || window < 2 || stride < 1 || window > dims[0])
     return shape_mismatch("the signal does not fit the window")
         .expected("[samples, channels] of at least " + std::to_string(window))
@@ -92,16 +80,10 @@ Status lower_spectrogram(Layer& layer) {
   for (int64_t k = 0; k < window; ++k)
     weights.push_back(
         static_cast<float>(0.5 - 0.5 * std::cos(2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(window))));
-  const TensorId order = layer.add_constant("samples", TensorData::from<int64_t>({count, window}, samples));
-  const TensorId windows = layer.emit("Gather", {layer.transpose(x, {1, 0}), order}, {{"axis", int64_t{1}}});
-  const TensorId weighted =
-      layer.emit("Mul", {windows, layer.add_constant("window", TensorData::from<float>({window}, weights))});
-  const TensorId spectrum = layer.emit(
-      "DFT", {layer.unsqueeze(weighted, {-1}), layer.add_int_scalar("length", length), layer.add_int_scalar("axis", -2)},
-      {{"onesided", int64_t{1}}});
-  layer.set(layer.emit(layer.bool_or("magnitude_squared", false) ? "ReduceSumSquare" : "ReduceL2",
-                       {spectrum, layer.add_ints("axes", {-1})}, {{"keepdims", int64_t{0}}}));
-  return {};
+  const TensorId order = l.add_constant("samples", TensorData::from<int64_t>({count, window}, samples));
+  const TensorId window_weights = l.add_constant("window", TensorData::from<float>({window}, weights));
+  const TensorId spectrum = half_spectrum(l, l.mul(l.gather(l.transpose(x, {1, 0}), order, 1), window_weights), length);
+  return l.reduce(l.bool_or("magnitude_squared", false) ? "ReduceSumSquare" : "ReduceL2", spectrum, {-1}, false);
 }
 
 double mel(double frequency) { return 1127.0 * std::log1p(frequency / 700.0); }
@@ -127,38 +109,41 @@ TensorData mel_matrix(int64_t frequencies, int64_t bands, double rate, double lo
 }
 
 // Mel-frequency cepstral coefficients of a squared spectrogram.
-Status lower_mfcc(Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId x, layer.input(0));
-  ORKNN_TRY_ASSIGN(const double rate, layer.number(1, "to know the frequencies"));
-  ORKNN_TRY_ASSIGN(const Dims dims, layer.need_dims(x, "to know the frequencies"));
-  const int64_t bands = layer.int_or("filterbank_channel_count", 40), coefficients = layer.int_or("dct_coefficient_count", 13);
-  const double low = layer.float_or("lower_frequency_limit", 20), high = layer.float_or("upper_frequency_limit", 4000);
+Result<TensorId> mfcc(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const double rate, l.number(1, "to know the frequencies"));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to know the frequencies"));
+  const int64_t bands = l.int_or("filterbank_channel_count", 40), coefficients = l.int_or("dct_coefficient_count", 13);
+  const double low = l.float_or("lower_frequency_limit", 20), high = l.float_or("upper_frequency_limit", 4000);
   constexpr int64_t kMost = 1 << 12;
   if (dims.size() != 3 || dims[2] < 2 || dims[2] > (1 << 20) || bands < 1 || bands > kMost || coefficients < 1 ||
       coefficients > bands || !(rate > 0) || !(low >= 0) || !(high > low) || !std::isfinite(rate) || !std::isfinite(high))
     return invalid_model("the filter bank is not valid").found(to_string(dims));
-  const TensorId energies =
-      layer.emit("MatMul", {layer.emit("Sqrt", {x}), layer.add_constant("mel", mel_matrix(dims[2], bands, rate, low, high))});
-  const TensorId logs = layer.emit("Log", {layer.emit("Max", {energies, layer.add_scalar("floor", 1e-12)})});
+  const TensorId energies = l.matmul(l.unary("Sqrt", x), l.add_constant("mel", mel_matrix(dims[2], bands, rate, low, high)));
+  const TensorId logs = l.unary("Log", l.with_scalar("Max", energies, 1e-12));
   std::vector<float> cosines(static_cast<size_t>(bands * coefficients));
   for (int64_t j = 0; j < bands; ++j)
     for (int64_t i = 0; i < coefficients; ++i)
       cosines[static_cast<size_t>(j * coefficients + i)] = static_cast<float>(
           std::sqrt(2.0 / static_cast<double>(bands)) *
           std::cos(static_cast<double>(i) * std::numbers::pi / static_cast<double>(bands) * (static_cast<double>(j) + 0.5)));
-  layer.set(layer.emit("MatMul", {logs, layer.add_constant("cosines", TensorData::from<float>({bands, coefficients}, cosines))}));
-  return {};
+  return l.matmul(logs, l.add_constant("cosines", TensorData::from<float>({bands, coefficients}, cosines)));
 }
 }  // namespace
 
 std::span<const Row> signal_rows() {
-  static constexpr Row kRows[] = {
-      {"RFFT", lower_rfft}, {"IRFFT", lower_irfft},          {"FFT", lower_fft},
-      {"IFFT", lower_fft},  {"Complex", lower_complex},      {"Real", lower_part},
-      {"Imag", lower_part}, {"ComplexAbs", lower_magnitude}, {"AudioSpectrogram", lower_spectrogram},
-      {"Mfcc", lower_mfcc},
+  static const Row rows[] = {
+      {"RFFT", rfft},
+      {"IRFFT", irfft},
+      {"FFT", fft},
+      {"IFFT", fft},
+      {"Complex", complex},
+      {"Real", complex_part<0>},
+      {"Imag", complex_part<1>},
+      {"ComplexAbs", magnitude},
+      {"AudioSpectrogram", spectrogram},
+      {"Mfcc", mfcc},
   };
-  return kRows;
+  return rows;
 }
 
 }  // namespace orknn::importer::tensorflow

@@ -12,7 +12,7 @@ struct TensorValue {
   ir::TensorData data;
   ir::Dims dims;  // of the tensor; where `data` is a single value and these say more, it fills the whole tensor
 };
-// `keeper` holds the bytes the message lies in. Large tensors of one repeated value are answered by that value.
+// `keeper` holds the bytes the message lies in. A large tensor of one repeated value is returned as that value.
 Result<TensorValue> read_tensor(Bytes message, const std::shared_ptr<const void>& keeper);
 
 }  // namespace orknn::importer::tensorflow

@@ -9,7 +9,7 @@ using wire::TextRow;
 using wire::TextSchema;
 using wire::TextType;
 
-constexpr TextEnumerator kTypes[] = {
+constexpr TextEnumerator kTypeNames[] = {
     {"DT_INVALID", 0},      {"DT_FLOAT", 1},       {"DT_DOUBLE", 2},      {"DT_INT32", 3},       {"DT_UINT8", 4},
     {"DT_INT16", 5},        {"DT_INT8", 6},        {"DT_STRING", 7},      {"DT_COMPLEX64", 8},   {"DT_INT64", 9},
     {"DT_BOOL", 10},        {"DT_QINT8", 11},      {"DT_QUINT8", 12},     {"DT_QINT32", 13},     {"DT_BFLOAT16", 14},
@@ -21,9 +21,9 @@ constexpr TextEnumerator kTypes[] = {
 constexpr TextRow kDimensionRows[] = {{"size", 1, TextType::Int}, {"name", 2, TextType::String}};
 constexpr TextSchema kDimension{kDimensionRows};
 constexpr TextRow kShapeRows[] = {{"dim", 2, TextType::Message, &kDimension}, {"unknown_rank", 3, TextType::Bool}};
-constexpr TextSchema kShape{kShapeRows};
-constexpr TextRow kTensorRows[] = {{"dtype", 1, TextType::Enum, nullptr, kTypes},
-                                   {"tensor_shape", 2, TextType::Message, &kShape},
+constexpr TextSchema kShapeSchema{kShapeRows};
+constexpr TextRow kTensorRows[] = {{"dtype", 1, TextType::Enum, nullptr, kTypeNames},
+                                   {"tensor_shape", 2, TextType::Message, &kShapeSchema},
                                    {"tensor_content", 4, TextType::String},
                                    {"float_val", 5, TextType::Float},
                                    {"double_val", 6, TextType::Double},
@@ -42,8 +42,8 @@ constexpr TextRow kListRows[] = {{"s", 2, TextType::String},
                                  {"i", 3, TextType::Int},
                                  {"f", 4, TextType::Float},
                                  {"b", 5, TextType::Bool},
-                                 {"type", 6, TextType::Enum, nullptr, kTypes},
-                                 {"shape", 7, TextType::Message, &kShape},
+                                 {"type", 6, TextType::Enum, nullptr, kTypeNames},
+                                 {"shape", 7, TextType::Message, &kShapeSchema},
                                  {"tensor", 8, TextType::Message, &kTensor},
                                  {"func", 9, TextType::Message, &kFunctionName}};
 constexpr TextSchema kList{kListRows};
@@ -52,8 +52,8 @@ constexpr TextRow kValueRows[] = {{"list", 1, TextType::Message, &kList},
                                   {"i", 3, TextType::Int},
                                   {"f", 4, TextType::Float},
                                   {"b", 5, TextType::Bool},
-                                  {"type", 6, TextType::Enum, nullptr, kTypes},
-                                  {"shape", 7, TextType::Message, &kShape},
+                                  {"type", 6, TextType::Enum, nullptr, kTypeNames},
+                                  {"shape", 7, TextType::Message, &kShapeSchema},
                                   {"tensor", 8, TextType::Message, &kTensor},
                                   {"placeholder", 9, TextType::String},
                                   {"func", 10, TextType::Message, &kFunctionName}};
@@ -70,7 +70,7 @@ constexpr TextRow kNodeRows[] = {{"name", 1, TextType::String},
                                  {"attr", 5, TextType::Message, &kAttribute}};
 constexpr TextSchema kNode{kNodeRows};
 constexpr TextRow kArgumentRows[] = {{"name", 1, TextType::String},
-                                     {"type", 3, TextType::Enum, nullptr, kTypes},
+                                     {"type", 3, TextType::Enum, nullptr, kTypeNames},
                                      {"type_attr", 4, TextType::String},
                                      {"number_attr", 5, TextType::String},
                                      {"type_list_attr", 6, TextType::String}};

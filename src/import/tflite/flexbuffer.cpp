@@ -36,7 +36,7 @@ std::optional<uint64_t> FlexMap::follow(uint64_t at, uint64_t width) const {
 }
 
 // The last byte is the width of the root, the one before its type; the root lies before them. A map is a vector of values with
-// the place of its keys, the width of these and the number of entries in front, and a type byte per entry behind.
+// the place of its keys, the width of these and the number of entries in front, and a type byte per entry after them.
 FlexMap::FlexMap(std::span<const std::byte> bytes) : bytes_(bytes) {
   if (bytes.size() < 3) return;
   const auto width = std::to_integer<uint64_t>(bytes[bytes.size() - 1]),

@@ -12,13 +12,13 @@ namespace {
 constexpr size_t kMaxDepth = 16;         // of control flow inside of control flow
 constexpr size_t kMaxLowered = 200'000;  // operators, unrolled ones included
 
-const LoweringTable<Layer>& builtin_table() {
-  static const LoweringTable<Layer> table{conv_rows(),  pool_rows(),  elementwise_rows(), matrix_rows(),    reduce_rows(),
-                                          shape_rows(), index_rows(), recurrent_rows(),   detection_rows(), control_rows()};
+const RowTable<Layer>& builtin_table() {
+  static const RowTable<Layer> table{convolution_rows(), pooling_rows(),  elementwise_rows(), matrix_rows(),    reduction_rows(),
+                                     shape_rows(),       indexing_rows(), recurrent_rows(),   detection_rows(), control_rows()};
   return table;
 }
-const LoweringTable<Layer>& custom_table() {
-  static const LoweringTable<Layer> table{conv_custom_rows(), pool_custom_rows(), detection_custom_rows()};
+const RowTable<Layer>& custom_table() {
+  static const RowTable<Layer> table{custom_convolution_rows(), custom_pooling_rows(), custom_detection_rows()};
   return table;
 }
 
@@ -81,21 +81,6 @@ void GraphBuilder::warn_once(const std::string& text) {
   if (warned_.insert(text).second) network_.warnings.push_back(text);
 }
 
-const std::vector<Usage>& GraphBuilder::usage_of(const Subgraph& subgraph) {
-  auto [it, inserted] = usages_.try_emplace(&subgraph);
-  if (!inserted) return it->second;
-  std::vector<Usage>& usage = it->second;
-  usage.resize(subgraph.tensors.size());
-  for (const Operator& op : subgraph.operators) {
-    for (size_t k = 0; k < op.inputs.size(); ++k)
-      if (op.inputs[k] >= 0) ++usage[static_cast<size_t>(op.inputs[k])].readers;
-    for (size_t k = 0; k < op.outputs.size(); ++k)
-      if (op.outputs[k] >= 0) usage[static_cast<size_t>(op.outputs[k])].producer = &op;
-  }
-  for (size_t k = 0; k < subgraph.outputs.size(); ++k) ++usage[static_cast<size_t>(subgraph.outputs[k])].readers;
-  return usage;
-}
-
 Result<Value*> GraphBuilder::value(Scope& scope, size_t tensor) {
   Value& known = scope.values[tensor];
   if (known.stored || !known.resource.empty()) return &known;
@@ -121,7 +106,7 @@ Result<Value*> GraphBuilder::value(Scope& scope, size_t tensor) {
   ORKNN_TRY_ASSIGN(TensorData data, read_constant(info, keeper_));
   ORKNN_TRY(file_.damage());
   network_.bind(name, network_.graph.add_constant(name, std::move(data)), name);
-  return &constants_.emplace(key, Value{network_.find(name), {}, {}, false}).first->second;
+  return &constants_.emplace(key, Value::of_stored(network_.find(name))).first->second;
 }
 
 void GraphBuilder::bind(Scope& scope, size_t tensor, TensorId stored, std::string_view layer) {
@@ -129,7 +114,7 @@ void GraphBuilder::bind(Scope& scope, size_t tensor, TensorId stored, std::strin
   network_.bind(name, stored, layer);
   const TensorId id = network_.find(name);
   if (auto label = label_of(scope.subgraph.tensors[tensor])) network_.graph.tensor(id).quant = std::move(label);
-  scope.values[tensor] = {id, {}, {}, false};
+  scope.values[tensor] = Value::of_stored(id);
 }
 
 std::vector<char> GraphBuilder::needed_operators(const Subgraph& subgraph, std::span<const size_t> outputs,
@@ -168,9 +153,11 @@ Status GraphBuilder::lower(Scope& scope, const Operator& op, size_t index) {
     const auto row = row_of(op);
     if (!row) return no_such_operator(op);
     Layer layer(*this, scope, op, name);
-    Status s = row(layer);
+    const auto outputs = (*row)(layer);
     if (!file_.damage().is_ok()) return file_.damage();
-    return s;
+    if (!outputs) return outputs.status();
+    for (size_t i = 0; i < outputs->size(); ++i) ORKNN_TRY(layer.set(i, (*outputs)[i]));
+    return {};
   };
   Status s = run();
   return s.node(name, op.name);

@@ -13,12 +13,6 @@
 
 namespace orknn::importer::tflite {
 
-// Who makes a tensor of a subgraph and how often it is read, outputs included.
-struct Usage {
-  const Operator* producer = nullptr;
-  size_t readers = 0;
-};
-
 class GraphBuilder {
  public:
   GraphBuilder(const Model& model, const FlatFile& file, std::shared_ptr<const void> keeper, const ir::OpSet& ops);
@@ -35,15 +29,15 @@ class GraphBuilder {
   const std::string& name_of(Scope& scope, size_t tensor);
   // The tensor's value from now on, under its name.
   void bind(Scope& scope, size_t tensor, ir::TensorId stored, std::string_view layer);
-  // Runs a subgraph on the given values inside of the graph; the answer are its outputs. `label` tells this run from others.
+  // Runs a subgraph on the given values inside of the graph; returns its outputs. `label` tells this run from others.
   Result<std::vector<Value>> run_subgraph(int64_t index, const std::vector<Value>& arguments, Scope& caller,
                                           const std::string& label);
   // What is unrolled counts as operators, of which there may be only so many.
   Status count_lowered(size_t operators);
   // Variables of the whole model, by name.
   std::map<std::string, Value>& variables() { return variables_; }
-  // One entry per tensor.
-  const std::vector<Usage>& usage_of(const Subgraph& subgraph);
+  // What SPACE_TO_BATCH_ND made.
+  CutTensors& cut_tensors() { return cut_tensors_; }
   void warn_once(const std::string& text);
 
  private:
@@ -68,7 +62,7 @@ class GraphBuilder {
   std::unordered_map<std::string, int64_t> taken_;                 // names, and how often they were wanted
   std::map<std::pair<const Subgraph*, size_t>, Value> constants_;  // shared by all runs through a subgraph
   std::map<std::string, Value> variables_;
-  std::map<const Subgraph*, std::vector<Usage>> usages_;
+  CutTensors cut_tensors_;
   std::unordered_set<std::string> warned_;
   size_t lowered_ = 0;  // operators so far, those of unrolled bodies included
 };

@@ -18,8 +18,19 @@ bool is_narrow(DType t) { return is_integer(t) && (dtype_bytes(t) <= 2); }
 Layer::Layer(GraphBuilder& builder, Scope& scope, const Operator& op, std::string name)
     : Emitter(builder.network().graph, builder.network().ops, name, {name}), builder_(builder), scope_(scope), op_(op) {}
 
+Value Value::of_stored(TensorId id) {
+  Value v;
+  v.stored = id;
+  return v;
+}
+
 bool Layer::is_complex_input(size_t i) const {
   return has_input(i) && (input_info(i).type == ElementType::Complex64 || input_info(i).type == ElementType::Complex128);
+}
+
+Result<std::vector<int64_t>> Layer::stated_shape() const {
+  if (!has_output(0)) return invalid_model("the operator has no output");
+  return output_info(0).shape.to_ints();
 }
 
 Result<Value*> Layer::value(size_t i) {
@@ -126,28 +137,25 @@ Result<double> Layer::number(size_t i, std::string_view reason) {
   return values[0];
 }
 
-Result<TensorId> Layer::int64_input(size_t i) {
-  ORKNN_TRY_ASSIGN(const TensorId x, stored(i));
-  return cast(x, DType::Int64);
-}
-
-Status Layer::set(size_t i, TensorId real) {
+Status Layer::set(size_t i, const Value& value) {
   if (!has_output(i)) return {};
-  const TensorInfo& info = output_info(i);
   const auto tensor = static_cast<size_t>(op_.outputs[i]);
-  if (!info.is_quantized()) {
+  if (!value.stored && !value.real) {
+    if (!value.resource.empty()) scope_.values[tensor] = value;
+    return {};
+  }
+  TensorId stored = value.stored;
+  const TensorInfo& info = output_info(i);
+  if (!stored && info.is_quantized()) {
+    ORKNN_TRY_ASSIGN(stored, quantize(cast(value.real, DType::Float32), tensor));
+  } else if (!stored) {
     const DType wanted = to_dtype(info.type);
     if (wanted == DType::Undefined)
       return unsupported("output '" + std::string(info.name) + "' has an element type that is not supported")
           .found(element_type_name(info.type));
-    return set_stored(i, cast(real, wanted));
+    stored = cast(value.real, wanted);
   }
-  ORKNN_TRY_ASSIGN(const TensorId rounded, quantize(cast(real, DType::Float32), tensor));
-  return set_stored(i, rounded);
-}
-
-Status Layer::set_stored(size_t i, TensorId stored) {
-  if (has_output(i)) builder_.bind(scope_, static_cast<size_t>(op_.outputs[i]), stored, layer());
+  builder_.bind(scope_, tensor, stored, layer());
   return {};
 }
 
@@ -164,22 +172,42 @@ Status Layer::set_variable(size_t input, TensorId real) {
   return {};
 }
 
-bool Layer::moves_stored(size_t input, size_t output) const {
-  if (!has_input(input) || !has_output(output)) return false;
-  const TensorInfo &from = input_info(input), &to = output_info(output);
-  return from.type == to.type && from.is_quantized() == to.is_quantized() && from.quantization.scale.size() <= 1 &&
-         from.quantization.block_size == 0;
+bool Layer::moves_stored(size_t input) const {
+  if (!has_input(input) || !has_output(0)) return false;
+  const TensorInfo& from = input_info(input);
+  for (size_t i = 0; i < output_count(); ++i)
+    if (has_output(i) && (from.type != output_info(i).type || from.is_quantized() != output_info(i).is_quantized())) return false;
+  return from.quantization.scale.size() <= 1 && from.quantization.block_size == 0;
+}
+
+namespace {
+bool share_parameters(const TensorInfo& a, const TensorInfo& b) {
+  const auto zero = [](const Quantization& q) { return q.zero_point.empty() ? int64_t{0} : q.zero_point[0]; };
+  const Quantization &p = a.quantization, &q = b.quantization;
+  if (!a.is_quantized() || !b.is_quantized()) return true;
+  return p.scale.size() == 1 && q.scale.size() == 1 && p.scale[0] == q.scale[0] && zero(p) == zero(q);
+}
+}  // namespace
+
+Result<Layer::Outputs> Layer::move(size_t from, const Lowering<Layer>& lowering) {
+  bool is_stored = from != kAllInputs ? moves_stored(from) : operand_count() > 0;
+  for (size_t i = 0; from == kAllInputs && i < operand_count(); ++i)
+    is_stored &= moves_stored(i) && share_parameters(input_info(i), output_info(0));
+  if (!is_stored) return lowering(*this);
+  moved_ = from;
+  auto outputs = lowering(*this);
+  moved_ = kNoInput;
+  if (outputs)
+    for (Value& v : *outputs) v = Value::of_stored(v.real);
+  return outputs;
 }
 
 Result<TensorId> Layer::activate(TensorId x, Activation function) {
-  const auto clip = [&](double low, double high) {
-    return emit("Clip", {x, add_scalar("min", low, dtype_of(x)), add_scalar("max", high, dtype_of(x))});
-  };
   switch (function) {
     case Activation::None: return x;
     case Activation::Relu: return emit("Relu", {x});
-    case Activation::ReluN1To1: return clip(-1, 1);
-    case Activation::Relu6: return clip(0, 6);
+    case Activation::ReluN1To1: return clip(x, -1, 1);
+    case Activation::Relu6: return clip(x, 0, 6);
     case Activation::Tanh: return emit("Tanh", {x});
     case Activation::SignBit: break;
   }
@@ -188,22 +216,33 @@ Result<TensorId> Layer::activate(TensorId x, Activation function) {
       .found(std::to_string(static_cast<int>(function)));
 }
 
-TensorId Layer::unsqueeze(TensorId x, std::vector<int64_t> axes) {
-  return axes.empty() ? x : emit("Unsqueeze", {x, add_ints("axes", axes)});
-}
-TensorId Layer::squeeze(TensorId x, std::vector<int64_t> axes) {
-  return axes.empty() ? x : emit("Squeeze", {x, add_ints("axes", axes)});
+Result<Window> Layer::window(const WindowFields& fields) const {
+  const auto numbers = [&](const std::vector<unsigned>& list, int32_t fallback) {
+    std::vector<int64_t> values;
+    for (unsigned field : list) values.push_back(options().number<int32_t>(field, fallback));
+    return values;
+  };
+  const auto padding = options().number<int8_t>(0);
+  if (padding != 0 && padding != 1)
+    return invalid_model("the padding is unknown").expected("SAME or VALID").found(std::to_string(padding));
+  Window w{.kernel = numbers(fields.kernel, 0),
+           .strides = numbers(fields.strides, 0),
+           .dilations = numbers(fields.dilations, 1),
+           .padding = padding == 0 ? Window::Padding::Same : Window::Padding::Valid,
+           .pads_begin = {},
+           .pads_end = {}};
+  ORKNN_TRY(w.check());
+  return w;
 }
 
-TensorId Layer::slice(TensorId x, std::vector<int64_t> starts, std::vector<int64_t> ends, std::vector<int64_t> axes,
-                      std::vector<int64_t> steps) {
-  std::vector<TensorId> inputs{x, add_ints("starts", starts), add_ints("ends", ends), add_ints("axes", axes)};
-  if (!steps.empty()) inputs.push_back(add_ints("steps", steps));
-  return emit("Slice", std::move(inputs));
-}
-
-TensorId Layer::concat(std::vector<TensorId> parts, int64_t axis) {
-  return parts.size() == 1 ? parts[0] : emit("Concat", std::move(parts), {{"axis", axis}});
+Result<std::vector<int64_t>> Layer::custom_fields(size_t count) const {
+  std::vector<int32_t> fields(count);
+  if (op_.custom_options.size() < count * sizeof(int32_t))
+    return invalid_model("the options of the custom operator are too short")
+        .expected(std::to_string(count * sizeof(int32_t)) + " bytes")
+        .found(std::to_string(op_.custom_options.size()));
+  std::memcpy(fields.data(), op_.custom_options.data(), count * sizeof(int32_t));
+  return std::vector<int64_t>(fields.begin(), fields.end());
 }
 
 Result<Layer::Parameters> Layer::parameters(size_t tensor, const std::vector<int64_t>& permutation) {

@@ -6,18 +6,23 @@
 #include <string>
 #include <vector>
 
-#include "import/lower/emitter.h"
 #include "import/lower/network.h"
+#include "import/lower/row.h"
+#include "import/lower/space.h"
 #include "import/tflite/parse.h"
 
 namespace orknn::importer::tflite {
 
-// A tensor of the file in a graph under construction.
+// A tensor of the file in a graph under construction, or what a lowering made for one.
 struct Value {
   ir::TensorId stored;   // as the file has it: integers of a quantized tensor, halves
   ir::TensorId real;     // what they stand for, made when first asked for
   std::string resource;  // name of the variable a handle refers to
   bool failed = false;   // its operator could not be lowered, which was reported
+
+  Value() = default;
+  Value(ir::TensorId real_numbers) : real(real_numbers) {}  // stored when it is handed over
+  static Value of_stored(ir::TensorId id);
 };
 
 // The values of one run through a subgraph. Bodies of control flow are run inside of the model's own graph.
@@ -36,6 +41,9 @@ enum class Activation : int8_t { None = 0, Relu = 1, ReluN1To1 = 2, Relu6 = 3, T
 
 class Layer : public Emitter {
  public:
+  using Outputs = std::vector<Value>;
+  enum : size_t { kNoInput = SIZE_MAX, kAllInputs = SIZE_MAX - 1 };
+
   Layer(GraphBuilder& builder, Scope& scope, const Operator& op, std::string name);
 
   const Operator& op() const { return op_; }
@@ -43,7 +51,6 @@ class Layer : public Emitter {
   Scope& scope() { return scope_; }
   GraphBuilder& builder() { return builder_; }
 
-  size_t input_count() const { return op_.inputs.size(); }
   size_t output_count() const { return op_.outputs.size(); }
   bool has_input(size_t i) const { return i < op_.inputs.size() && op_.inputs[i] >= 0; }
   bool has_output(size_t i) const { return i < op_.outputs.size() && op_.outputs[i] >= 0; }
@@ -52,8 +59,13 @@ class Layer : public Emitter {
   const TensorInfo& output_info(size_t i) const { return scope_.subgraph.tensors[static_cast<size_t>(op_.outputs[i])]; }
   size_t input_index(size_t i) const { return static_cast<size_t>(op_.inputs[i]); }
   bool is_complex_input(size_t i) const;
+  // The first output's extents as the file states them, open ones below 0.
+  Result<std::vector<int64_t>> stated_shape() const;
 
   // --- inputs; an absent one is an error
+  size_t operand_count() const { return op_.inputs.size(); }
+  // Real numbers, or the stored ones of an input whose elements are only moved.
+  Result<ir::TensorId> operand(size_t i) { return moved_ == i || moved_ == kAllInputs ? stored(i) : real(i); }
   Result<ir::TensorId> stored(size_t i);
   Result<ir::TensorId> real(size_t i);  // integers that stand for nothing else stay integers
   // Real numbers of a constant with its axes permuted. The permutation goes to the stored constant, so that the optimizer folds
@@ -65,31 +77,33 @@ class Layer : public Emitter {
   Result<std::vector<int64_t>> ints(size_t i, std::string_view reason);
   Result<int64_t> int_scalar(size_t i, std::string_view reason);
   Result<double> number(size_t i, std::string_view reason);
-  // An integer input as the int64 vector our shape operators take.
-  Result<ir::TensorId> int64_input(size_t i);
+
+  // --- operators that only move elements
+  // Calls the lowering with the stored numbers of input `from` where all outputs share its parameters (for kAllInputs: where all
+  // inputs do too); what it makes then is stored as it is.
+  Result<Outputs> move(size_t from, const Lowering<Layer>& lowering);
+  bool is_moving() const { return moved_ != kNoInput; }
+  // Another input in the same numbers as the one that is moved.
+  Result<ir::TensorId> like_moved(size_t i) { return is_moving() ? stored(i) : real(i); }
 
   // --- outputs
-  Status set(size_t i, ir::TensorId real);
-  // A value already in the output's own numbers.
-  Status set_stored(size_t i, ir::TensorId stored);
+  // Hands over what a lowering made: real numbers are quantized as the model says.
+  Status set(size_t i, const Value& value);
   // The next value of a variable tensor that is an input.
   Status set_variable(size_t input, ir::TensorId real);
-  // Moving elements around does not touch them: works on the stored numbers when input and output share their parameters.
-  bool moves_stored(size_t input, size_t output) const;
-  Result<ir::TensorId> movable(size_t input, size_t output) { return moves_stored(input, output) ? stored(input) : real(input); }
-  Status set_moved(size_t input, size_t output, ir::TensorId value) {
-    return moves_stored(input, output) ? set_stored(output, value) : set(output, value);
-  }
 
   // --- pieces of many operators
   Activation activation(unsigned field) const { return static_cast<Activation>(options().number<int8_t>(field)); }
   Result<ir::TensorId> activate(ir::TensorId x, Activation function);
-  ir::TensorId float_scalar(std::string_view role, double value) { return add_scalar(role, value); }
-  ir::TensorId unsqueeze(ir::TensorId x, std::vector<int64_t> axes);
-  ir::TensorId squeeze(ir::TensorId x, std::vector<int64_t> axes);
-  ir::TensorId slice(ir::TensorId x, std::vector<int64_t> starts, std::vector<int64_t> ends, std::vector<int64_t> axes,
-                     std::vector<int64_t> steps = {});
-  ir::TensorId concat(std::vector<ir::TensorId> parts, int64_t axis);
+  // The activation that an option names.
+  Result<ir::TensorId> activate_by(ir::TensorId x, unsigned field) { return activate(x, activation(field)); }
+  // A window over the spatial axes, outermost first, in fields of the options; padding is the first field.
+  struct WindowFields {
+    std::vector<unsigned> strides, dilations, kernel;
+  };
+  Result<Window> window(const WindowFields& fields) const;
+  // The options of MediaPipe's operators: C structures that begin with padding and the width and height of the stride.
+  Result<std::vector<int64_t>> custom_fields(size_t count) const;
 
   // Quantizes and dequantizes with the parameters of a tensor of this scope.
   Result<ir::TensorId> quantize(ir::TensorId real, size_t tensor);
@@ -104,28 +118,36 @@ class Layer : public Emitter {
   };
   Result<Parameters> parameters(size_t tensor, const std::vector<int64_t>& permutation);
   Result<Value*> value(size_t i);
+  bool moves_stored(size_t input) const;
 
   GraphBuilder& builder_;
   Scope& scope_;
   const Operator& op_;
+  size_t moved_ = kNoInput;
 };
 
-using Row = LoweringRow<Layer>;
+// A row's lowering that only moves elements of input `From`.
+template <auto Function, size_t From = 0>
+Result<std::vector<Value>> moved(Layer& l) {
+  return l.move(From, Lowering<Layer>(Function));
+}
+
+using Row = OperatorRow<Layer>;
 
 // The tables, one per family of operators.
-std::span<const Row> conv_rows();
-std::span<const Row> pool_rows();
+std::span<const Row> convolution_rows();
+std::span<const Row> pooling_rows();
 std::span<const Row> elementwise_rows();
 std::span<const Row> matrix_rows();
-std::span<const Row> reduce_rows();
+std::span<const Row> reduction_rows();
 std::span<const Row> shape_rows();
-std::span<const Row> index_rows();
+std::span<const Row> indexing_rows();
 std::span<const Row> recurrent_rows();
 std::span<const Row> detection_rows();
 std::span<const Row> control_rows();
 // Custom operators go by names of their own.
-std::span<const Row> conv_custom_rows();
-std::span<const Row> pool_custom_rows();
-std::span<const Row> detection_custom_rows();
+std::span<const Row> custom_convolution_rows();
+std::span<const Row> custom_pooling_rows();
+std::span<const Row> custom_detection_rows();
 
 }  // namespace orknn::importer::tflite

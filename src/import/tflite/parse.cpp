@@ -65,7 +65,7 @@ Status bad_index(std::string_view what, int64_t index, size_t count) {
       .found(std::to_string(index));
 }
 
-// Bytes that lie behind the flatbuffer, in files of more than 2 GB.
+// Bytes that lie after the flatbuffer, in files of more than 2 GB.
 std::span<const std::byte> outside(const FlatFile& file, uint64_t offset, uint64_t size) {
   if (!file.check(offset, size, "a buffer outside of the tables")) return {};
   return file.bytes().subspan(static_cast<size_t>(offset), static_cast<size_t>(size));

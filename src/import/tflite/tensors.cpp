@@ -156,7 +156,7 @@ namespace level_field {
 enum : unsigned { Format = 0, DenseSize = 1, SegmentsType = 2, IndicesType = 4 };
 }
 
-// The first levels are the axes in the order of traversal; those behind them are the extents of blocks, block_map names their
+// The first levels are the axes in the order of traversal; those after them are the extents of blocks, block_map names their
 // axes.
 Result<TensorData> read_sparse(const TensorInfo& info, const Dims& dims, const std::shared_ptr<const void>& keeper) {
   const DType dtype = to_dtype(info.type);

@@ -1,6 +1,8 @@
 // The TFLite importer on models written in memory: number formats, control flow, variables, cutting, names, errors.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "import/importer.h"
 #include "ir/infer.h"
 #include "ops/eval.h"
@@ -29,10 +31,11 @@ enum : int32_t {
   PAD = 34,
   EXP = 47,
   LESS = 58,
+  FLOOR_MOD = 95,
   TRANSPOSE_CONV = 67,
   WHILE = 119,
-  HASHTABLE = 136,
-  QUANTIZE = 114
+  QUANTIZE = 114,
+  HASHTABLE = 136
 };
 
 Result<Imported> import_bytes(const std::string& bytes, const ImportOptions& options = {}) {
@@ -244,6 +247,35 @@ TEST(ImportTflite, ShapesComputedInTheGraphAreSettled) {
   EXPECT_EQ(convolutions, 1u);
 }
 
+// Rows of one scale are joined as they are stored; one of another scale has to be brought to that of the output.
+TEST(ImportTflite, IntegersAreMovedAsTheyAre) {
+  for (const float other : {0.5f, 0.25f}) {
+    Subgraph g;
+    g.tensors = {
+        {"a", Int8, {1, 2}, "", {0.5f}, {3}}, {"b", Int8, {1, 2}, "", {other}, {3}}, {"y", Int8, {2, 2}, "", {0.5f}, {3}}};
+    g.inputs = {0, 1};
+    g.outputs = {2};
+    g.operators = {{CONCATENATION, {0, 1}, {2}, FlatTable().number<int32_t>(0, 0)}};
+    const auto imported = import_bytes(model({g}));
+    ASSERT_TRUE(imported) << imported.status().to_string();
+    std::vector<std::string> ops;
+    for (ir::NodeId id : imported->graph.order()) ops.push_back(imported->graph.node(id).op);
+    EXPECT_EQ(ops == std::vector<std::string>{"Concat"}, other == 0.5f);
+    const auto a = TensorData::from<int8_t>({1, 2}, std::vector<int8_t>{7, 9}),
+               b = TensorData::from<int8_t>({1, 2}, std::vector<int8_t>{3, 11});
+    EXPECT_EQ(run(model({g}), {a, b})[0], (std::vector<double>{2, 3, 0, other == 0.5f ? 4.0 : 2.0}));
+  }
+}
+
+// x - floor(x / y) * y would lose the digits of the one and give the other the wrong sign.
+TEST(ImportTflite, RemaindersKeepTheirDigits) {
+  Subgraph g = one_operator(FLOOR_MOD);
+  g.tensors.push_back(floats("divisor", {2, 2}, {1, 0.1f, 3, -3}));
+  g.operators[0].inputs = {0, 2};
+  const auto x = TensorData::from<float>({2, 2}, std::vector<float>{1e-8f, 1, -7, 7});
+  EXPECT_EQ(run(model({g}), {x})[0], (std::vector<double>{1e-8f, std::fmod(1.0f, 0.1f), 2, -2}));
+}
+
 TEST(ImportTflite, StridedSliceMasks) {
   Subgraph g;
   g.tensors = {{"x", Float32, {2, 3, 4}, ""},
@@ -442,7 +474,7 @@ TEST(ImportTflite, LoopsWithoutAKnownEndAreRefused) {
   body.inputs = {0};
   body.outputs = {1};
   body.operators = {{EXP, {0}, {1}}};
-  EXPECT_TRUE(contains(error_of(model({g, condition, body})), "how often the loop turns must be known"))
+  EXPECT_TRUE(contains(error_of(model({g, condition, body})), "the number of iterations of the loop must be known"))
       << error_of(model({g, condition, body}));
   body.operators = {{WHILE, {0}, {1}, FlatTable().number<int32_t>(0, 1).number<int32_t>(1, 2)}};  // calls itself
   condition.operators = {{LESS, {1, 1}, {2}}};

@@ -369,6 +369,27 @@ TEST(TensorFlowOperators, GiveWhatTensorFlowGives) {
 }
 
 // A dilated convolution written with SpaceToBatchND and BatchToSpaceND becomes one Conv, also with steps in between.
+// Where the plain formulas give 0, or a remainder of the wrong sign.
+TEST(TensorFlowOperators, SmallValuesKeepTheirDigits) {
+  const auto one = [](const char* op, float x) {
+    return run(graph({input("x", {1}), node("y", op, {"x"})}), {values({1}, {x})}).values[0][0];
+  };
+  const auto two = [](const char* op, float x, float y) {
+    const std::string model = graph({input("x", {1}), input("z", {1}), node("y", op, {"x", "z"})});
+    return run(model, {values({1}, {x}), values({1}, {y})}, {.inputs = {"x", "z"}}).values[0][0];
+  };
+  for (float tiny : {1e-10f, -1e-10f, 1e-30f}) {
+    EXPECT_FLOAT_EQ(static_cast<float>(one("Log1p", tiny)), tiny);
+    EXPECT_FLOAT_EQ(static_cast<float>(one("Expm1", tiny)), tiny);
+    EXPECT_FLOAT_EQ(static_cast<float>(two("Xlog1py", 2, tiny)), 2 * tiny);
+  }
+  EXPECT_EQ(two("FloorMod", 1e-8f, 1), 1e-8f);
+  EXPECT_EQ(two("FloorMod", 1, 0.1f), std::fmod(1.0f, 0.1f));
+  EXPECT_EQ(two("FloorMod", -7, 3), 2);
+  EXPECT_EQ(two("FloorMod", 7, -3), -2);
+  EXPECT_EQ(two("FloorMod", -6, 3), 0);
+}
+
 TEST(TensorFlowOperators, DilatedConvolutionIsOneNode) {
   const std::string model = graph(
       {input("x", {1, 5, 5, 2}), ints("b", {2}, {2, 2}), ints("p", {2, 2}, {2, 3, 2, 3}), ints("c", {2, 2}, {0, 1, 0, 1}),
@@ -481,8 +502,8 @@ TEST(TensorFlowControlFlow, WhatCannotBeUnrolledIsRefused) {
         {define("more", state, results, condition), define("turn", state, {"r FLOAT n:y:0"}, {node("n", "Neg", {"i"})})});
   };
   EXPECT_TRUE(contains(error_of(model({"r BOOL l:z:0"}, {floats("k", {}, {1}), node("l", "Less", {"i", "k:output:0"})})),
-                       "node 'y' (While): the number of turns"));
-  EXPECT_TRUE(contains(error_of(model({"r BOOL t:output:0"}, {truth("t", true)})), "too many turns"));
+                       "node 'y' (While): the number of iterations"));
+  EXPECT_TRUE(contains(error_of(model({"r BOOL t:output:0"}, {truth("t", true)})), "too many iterations"));
   const std::string itself =
       graph({input("x", {}), node("y", "f", {"x"})}, {define("f", {"a FLOAT"}, {"r FLOAT c:r:0"}, {node("c", "f", {"a"})})});
   EXPECT_TRUE(contains(error_of(itself), "too deeply"));
@@ -626,7 +647,7 @@ TEST(TensorFlowErrors, SayWhatAndWhere) {
        "node 'y' (BlockLSTM): shape [3,1,9223372036854775807] has too many elements"},
       {graph({input("x", {1, 4, 4, 2}), floats("w", {3, 3, 3, 1}, {1}),
               node("y", "Conv2D", {"x", "w"}, {{"padding", text("SAME")}})}),
-       "node 'y' (Conv2D): the weights do not fit the channels; expected 2 input channels, found [3,3,3,1]"},
+       "node 'y' (Conv2D): the weights do not fit the channels; expected 2 input channels, found 3"},
       {graph({input("x", {1, 4, 4, 2}), floats("w", {3, 3, 2, 1}, {1}),
               node("y", "Conv2D", {"x", "w"}, {{"padding", text("ODD")}})}),
        "expected SAME, VALID or EXPLICIT, found ODD"},

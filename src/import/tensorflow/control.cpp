@@ -6,10 +6,10 @@ using namespace ir;
 
 namespace {
 constexpr int kMaxDepth = 64;       // functions that call themselves end here
-constexpr size_t kMaxTurns = 4096;  // and loops that never do
+constexpr size_t kMaxIterations = 4096;  // and loops that never do
 
 Status endless() {
-  return unsupported("the number of turns of this loop is not known while importing")
+  return unsupported("the number of iterations of this loop is not known while importing")
       .hint("give the input shapes with input_size_list; a loop that depends on the data cannot be unrolled");
 }
 }  // namespace
@@ -94,8 +94,8 @@ Status Lowering::run_loop(Frame& frame, const LoopFrame& loop) {
     ORKNN_TRY_ASSIGN(Value value, get(frame, source));
     values.push_back(std::move(value));
   }
-  for (size_t turn = 0;; ++turn) {
-    if (turn >= kMaxTurns) return unsupported("a loop takes too many turns").expected("at most " + std::to_string(kMaxTurns));
+  for (size_t iteration = 0;; ++iteration) {
+    if (iteration >= kMaxIterations) return unsupported("a loop has too many iterations").expected("at most " + std::to_string(kMaxIterations));
     Frame inner{.scope = &scope,
                 .outer = &frame,
                 .call = frame.call,
@@ -127,7 +127,7 @@ Status Lowering::run_loop(Frame& frame, const LoopFrame& loop) {
       next.push_back(std::move(value));
     }
     values = std::move(next);
-    if (!network_.is_clean()) {  // more turns would only repeat what was reported
+    if (!network_.is_clean()) {  // more iterations would only repeat what was reported
       values.assign(values.size(), Value::failure());
       break;
     }
@@ -184,7 +184,7 @@ Result<std::vector<Value>> Lowering::lower_call(Frame& frame, const NodeDef& nod
 }
 
 Result<std::vector<Value>> Lowering::lower_if(Frame& frame, const NodeDef& node, Layer& layer) {
-  ORKNN_TRY_ASSIGN(const TensorId selector, layer.input(0));
+  ORKNN_TRY_ASSIGN(const TensorId selector, layer.operand(0));
   const std::vector<Value> arguments(layer.values().begin() + 1, layer.values().end());
   const bool is_case = node.op.ends_with("Case");
   std::vector<std::string_view> branches;
@@ -207,7 +207,7 @@ Result<std::vector<Value>> Lowering::lower_if(Frame& frame, const NodeDef& node,
   for (size_t i = branches.size() - 1; i-- > 0;) {
     ORKNN_TRY_ASSIGN(const std::vector<Value> other, call(frame, node, branches[i], arguments));
     if (is_case) {
-      const TensorId is_this = layer.emit("Equal", {selector, layer.constant_like(selector, "branch", static_cast<double>(i))});
+      const TensorId is_this = layer.with_scalar("Equal", selector, static_cast<double>(i));
       ORKNN_TRY_ASSIGN(chosen, select(layer, is_this, other, chosen));
     } else {
       ORKNN_TRY_ASSIGN(chosen, select(layer, selector, chosen, other));
@@ -221,18 +221,18 @@ Result<std::vector<Value>> Lowering::lower_while(Frame& frame, const NodeDef& no
   if (condition.kind != AttributeValue::Kind::Function || body.kind != AttributeValue::Kind::Function)
     return invalid_model("a loop names no condition or no body");
   std::vector<Value> values = std::move(layer.values());
-  for (size_t turn = 0;; ++turn) {
-    if (turn >= kMaxTurns) return unsupported("a loop takes too many turns").expected("at most " + std::to_string(kMaxTurns));
+  for (size_t iteration = 0;; ++iteration) {
+    if (iteration >= kMaxIterations) return unsupported("a loop has too many iterations").expected("at most " + std::to_string(kMaxIterations));
     ORKNN_TRY_ASSIGN(const std::vector<Value> goes_on, call(frame, node, condition.text, values));
     if (goes_on.size() != 1)
-      return invalid_model("the condition of a loop has not one result").found(std::to_string(goes_on.size()));
+      return invalid_model("the condition of a loop must have one result").found(std::to_string(goes_on.size()));
     const auto truth = constant_truth(goes_on[0]);
     if (!truth && !network_.is_clean()) return std::vector<Value>(values.size(), Value::failure());
     if (!truth) return endless();
     if (!*truth) return values;
     ORKNN_TRY_ASSIGN(std::vector<Value> next, call(frame, node, body.text, values));
     if (!network_.is_clean())
-      return std::vector<Value>(values.size(), Value::failure());  // more turns would only repeat what was reported
+      return std::vector<Value>(values.size(), Value::failure());  // more iterations would only repeat what was reported
     if (next.size() != values.size())
       return invalid_model("the body of a loop has the wrong number of results")
           .expected(std::to_string(values.size()))

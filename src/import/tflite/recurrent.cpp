@@ -31,9 +31,7 @@ struct Sequence {
   TensorId state, cell;  // the last ones, [batch, units]
 };
 
-TensorId clipped(Layer& l, TensorId x, double limit) {
-  return limit > 0 ? l.emit("Clip", {x, l.add_scalar("min", -limit), l.add_scalar("max", limit)}) : x;
-}
+TensorId clip_to(Layer& l, TensorId x, double limit) { return limit > 0 ? l.clip(x, -limit, limit) : x; }
 
 Result<const char*> activation_name(Activation a) {
   switch (a) {
@@ -67,7 +65,7 @@ Result<TensorId> stacked(Layer& l, size_t first, bool is_bias, std::span<const G
       ORKNN_TRY_ASSIGN(part, l.weights(i, {0, 1}));
     }
     if (!part) return invalid_model("input " + std::to_string(i) + " is missing");
-    parts.push_back(coupled ? l.emit("Neg", {part}) : part);
+    parts.push_back(coupled ? l.unary("Neg", part) : part);
   }
   return l.unsqueeze(l.concat(std::move(parts), 0), {0});
 }
@@ -81,14 +79,14 @@ Result<Sequence> one_lstm(Layer& l, TensorId x, const LstmInputs& in, const Lstm
   ORKNN_TRY_ASSIGN(const TensorId h, l.real(in.state));
   ORKNN_TRY_ASSIGN(const TensorId c, l.real(in.cell));
   if (dims.size() != 2 || dims[1] % 4 != 0) return invalid_model("the biases do not fit four gates").found(to_string(dims));
-  const TensorId no_bias = l.emit("Expand", {l.add_scalar("zero", 0), l.add_ints("shape", dims)});
+  const TensorId no_bias = l.full(dims, 0, DType::Float32);
   std::vector<TensorId> inputs{x, w, r, l.concat({b, no_bias}, 1), TensorId{}, l.unsqueeze(h, {0}), l.unsqueeze(c, {0})};
   if (has_any(l, in.peephole, 3)) {
     std::vector<TensorId> parts;
     const bool coupled = !l.has_input(in.weights);
     for (size_t k : {size_t{0}, size_t{2}, size_t{1}}) {  // input, output, forget
       ORKNN_TRY_ASSIGN(const TensorId part, l.real(in.peephole + (k == 0 && coupled ? 1 : k)));
-      parts.push_back(k == 0 && coupled ? l.emit("Neg", {part}) : part);
+      parts.push_back(k == 0 && coupled ? l.unary("Neg", part) : part);
     }
     inputs.push_back(l.unsqueeze(l.concat(std::move(parts), 0), {0}));
   }
@@ -120,91 +118,103 @@ Result<TensorId> walk(Layer& l, int64_t steps, bool reverse, Body body) {
   std::vector<TensorId> results(static_cast<size_t>(steps));
   for (int64_t k = 0; k < steps; ++k) {
     const int64_t t = reverse ? steps - 1 - k : k;
-    ORKNN_TRY_ASSIGN(const TensorId y, body(t));
-    results[static_cast<size_t>(t)] = l.unsqueeze(y, {0});
+    ORKNN_TRY_ASSIGN(results[static_cast<size_t>(t)], body(t));
   }
-  return l.concat(std::move(results), 0);
+  return l.stack(std::move(results), 0);
+}
+
+TensorId at_step(Layer& l, TensorId sequence, int64_t t) { return l.gather(sequence, l.add_int_scalar("step", t), 0); }
+
+// What the steps of an unrolled LSTM share.
+struct LstmCell {
+  std::vector<Gate> gates;  // without an input gate when it is coupled to the forget gate
+  TensorId driven, recurrent;
+  std::array<TensorId, 4> biases, norms, peepholes;
+  TensorId projection, projection_bias;
+  std::optional<size_t> hidden_format;  // tensor whose number format what is projected has
+
+  bool is_coupled() const { return gates.size() < 4; }
+};
+
+// All gates in one product.
+Result<TensorId> joined_weights(Layer& l, const std::vector<Gate>& gates, size_t first) {
+  std::vector<TensorId> parts;
+  for (Gate g : gates) {
+    ORKNN_TRY_ASSIGN(const TensorId part, l.weights(first + g, {1, 0}));
+    parts.push_back(part);
+  }
+  return l.concat(std::move(parts), 1);
+}
+
+Result<LstmCell> lstm_cell(Layer& l, TensorId x, TensorId auxiliary, const LstmInputs& in) {
+  LstmCell c;
+  if (l.has_input(in.weights)) c.gates.push_back(Input);
+  c.gates.insert(c.gates.end(), {Forget, Cell, Output});
+  ORKNN_TRY_ASSIGN(const TensorId w, joined_weights(l, c.gates, in.weights));
+  ORKNN_TRY_ASSIGN(c.recurrent, joined_weights(l, c.gates, in.recurrent));
+  const bool is_normed = in.norm && has_any(l, in.norm, 4), has_peepholes = has_any(l, in.peephole, 3);
+  for (Gate g : c.gates) {
+    ORKNN_TRY_ASSIGN(c.biases[g], l.bias(in.bias + g, 0, in.weights + g));
+    if (is_normed) {
+      ORKNN_TRY_ASSIGN(c.norms[g], l.real(in.norm + g));
+    }
+    if (has_peepholes && g != Cell) {
+      ORKNN_TRY_ASSIGN(c.peepholes[g], l.real(in.peephole + (g == Output ? size_t{2} : size_t{g})));
+    }
+  }
+  c.driven = l.matmul(x, w);
+  if (auxiliary && in.auxiliary && l.has_input(in.auxiliary + Forget)) {
+    ORKNN_TRY_ASSIGN(const TensorId extra, joined_weights(l, c.gates, in.auxiliary));
+    c.driven = l.add(c.driven, l.matmul(auxiliary, extra));
+  }
+  if (!l.has_input(in.projection)) return c;
+  ORKNN_TRY_ASSIGN(c.projection, l.weights(in.projection, {1, 0}));
+  ORKNN_TRY_ASSIGN(c.projection_bias, l.bias(in.projection_bias, 0, in.projection));
+  constexpr size_t kHiddenFormat = 4;
+  const Numbers<int32_t>& inner = l.op().intermediates;
+  if (inner.size() > kHiddenFormat && inner[kHiddenFormat] >= 0) c.hidden_format = static_cast<size_t>(inner[kHiddenFormat]);
+  return c;
+}
+
+// The next state and cell.
+Status lstm_step(Layer& l, const LstmCell& c, const LstmInputs& in, const LstmOptions& options, int64_t t, Sequence& s) {
+  const TensorId sum = l.add(at_step(l, c.driven, t), l.matmul(s.state, c.recurrent));
+  const size_t count = c.gates.size();
+  const std::vector<TensorId> parts =
+      l.emit_all("Split", {sum}, {{"axis", int64_t{-1}}, {"num_outputs", static_cast<int64_t>(count)}}, count);
+  const auto drive = [&](Gate gate) {
+    TensorId z = parts[gate - (c.is_coupled() ? 1 : 0)];
+    if (c.peepholes[gate]) z = l.add(z, l.mul(s.cell, c.peepholes[gate]));
+    if (c.norms[gate]) z = l.emit("LayerNormalization", {z, c.norms[gate]}, {{"axis", int64_t{-1}}, {"epsilon", 1e-8}});
+    return c.biases[gate] ? l.add(z, c.biases[gate]) : z;
+  };
+  const TensorId forget = l.unary("Sigmoid", drive(Forget));
+  const TensorId input = c.is_coupled() ? l.sub(l.add_scalar("one", 1), forget) : l.unary("Sigmoid", drive(Input));
+  ORKNN_TRY_ASSIGN(const TensorId candidate, l.activate(drive(Cell), options.activation));
+  const TensorId cell = clip_to(l, l.add(l.mul(forget, s.cell), l.mul(input, candidate)), options.cell_clip);
+  ORKNN_TRY_ASSIGN(s.cell, l.round_to(cell, l.input_index(in.cell)));
+  const TensorId output = l.unary("Sigmoid", drive(Output));
+  ORKNN_TRY_ASSIGN(const TensorId active, l.activate(s.cell, options.activation));
+  TensorId h = l.mul(output, active);
+  if (c.hidden_format) {
+    ORKNN_TRY_ASSIGN(h, l.round_to(h, *c.hidden_format));
+  }
+  if (c.projection) {
+    h = l.matmul(h, c.projection);
+    h = clip_to(l, c.projection_bias ? l.add(h, c.projection_bias) : h, options.projection_clip);
+  }
+  ORKNN_TRY_ASSIGN(s.state, l.round_to(h, l.input_index(in.state)));
+  return {};
 }
 
 Result<Sequence> unrolled_lstm(Layer& l, TensorId x, TensorId auxiliary, const LstmInputs& in, const LstmOptions& options) {
-  const bool coupled = !l.has_input(in.weights), normed = in.norm && has_any(l, in.norm, 4);
-  std::vector<Gate> gates;
-  if (!coupled) gates.push_back(Input);
-  gates.insert(gates.end(), {Forget, Cell, Output});
-  // All gates in one product.
-  const auto joined = [&](size_t first) -> Result<TensorId> {
-    std::vector<TensorId> parts;
-    for (Gate g : gates) {
-      ORKNN_TRY_ASSIGN(const TensorId part, l.weights(first + g, {1, 0}));
-      parts.push_back(part);
-    }
-    return l.concat(std::move(parts), 1);
-  };
   ORKNN_TRY_ASSIGN(const int64_t steps, step_count(l, x));
-  ORKNN_TRY_ASSIGN(const TensorId w, joined(in.weights));
-  ORKNN_TRY_ASSIGN(const TensorId r, joined(in.recurrent));
-  std::array<TensorId, 4> biases, norms, peepholes;
-  for (Gate g : gates) {
-    ORKNN_TRY_ASSIGN(biases[g], l.bias(in.bias + g, 0, in.weights + g));
-    if (normed) {
-      ORKNN_TRY_ASSIGN(norms[g], l.real(in.norm + g));
-    }
-  }
-  if (has_any(l, in.peephole, 3))
-    for (Gate g : gates) {
-      if (g == Cell) continue;
-      ORKNN_TRY_ASSIGN(peepholes[g], l.real(in.peephole + (g == Output ? size_t{2} : size_t{g})));
-    }
-  TensorId driven = l.emit("MatMul", {x, w});
-  if (auxiliary && in.auxiliary && l.has_input(in.auxiliary + Forget)) {
-    ORKNN_TRY_ASSIGN(const TensorId extra, joined(in.auxiliary));
-    driven = l.emit("Add", {driven, l.emit("MatMul", {auxiliary, extra})});
-  }
-  TensorId projection, projection_bias;
-  if (l.has_input(in.projection)) {
-    ORKNN_TRY_ASSIGN(projection, l.weights(in.projection, {1, 0}));
-    ORKNN_TRY_ASSIGN(projection_bias, l.bias(in.projection_bias, 0, in.projection));
-  }
-  // What is projected has number formats of its own.
-  constexpr size_t kHiddenFormat = 4;
-  const Numbers<int32_t>& inner = l.op().intermediates;
-  const bool has_hidden_format = projection && inner.size() > kHiddenFormat && inner[kHiddenFormat] >= 0;
-
+  ORKNN_TRY_ASSIGN(const LstmCell cell, lstm_cell(l, x, auxiliary, in));
   Sequence s;
   ORKNN_TRY_ASSIGN(s.state, l.real(in.state));
   ORKNN_TRY_ASSIGN(s.cell, l.real(in.cell));
-  const TensorId one = l.add_scalar("one", 1);
   ORKNN_TRY_ASSIGN(s.all, walk(l, steps, options.reverse, [&](int64_t t) -> Result<TensorId> {
-                     const TensorId now = l.emit("Gather", {driven, l.add_int_scalar("step", t)}, {{"axis", int64_t{0}}});
-                     const TensorId sum = l.emit("Add", {now, l.emit("MatMul", {s.state, r})});
-                     const std::vector<TensorId> parts =
-                         l.emit_all("Split", {sum}, {{"axis", int64_t{-1}}, {"num_outputs", static_cast<int64_t>(gates.size())}},
-                                    gates.size());
-                     const auto drive = [&](Gate gate, TensorId cell) {
-                       TensorId z = parts[gate - (coupled ? 1 : 0)];
-                       if (peepholes[gate]) z = l.emit("Add", {z, l.emit("Mul", {cell, peepholes[gate]})});
-                       if (normed && norms[gate])
-                         z = l.emit("LayerNormalization", {z, norms[gate]}, {{"axis", int64_t{-1}}, {"epsilon", 1e-8}});
-                       return biases[gate] ? l.emit("Add", {z, biases[gate]}) : z;
-                     };
-                     const TensorId forget = l.emit("Sigmoid", {drive(Forget, s.cell)});
-                     const TensorId input = coupled ? l.emit("Sub", {one, forget}) : l.emit("Sigmoid", {drive(Input, s.cell)});
-                     ORKNN_TRY_ASSIGN(const TensorId candidate, l.activate(drive(Cell, s.cell), options.activation));
-                     TensorId cell = l.emit("Add", {l.emit("Mul", {forget, s.cell}), l.emit("Mul", {input, candidate})});
-                     cell = clipped(l, cell, options.cell_clip);
-                     ORKNN_TRY_ASSIGN(s.cell, l.round_to(cell, l.input_index(in.cell)));
-                     const TensorId output = l.emit("Sigmoid", {drive(Output, s.cell)});
-                     ORKNN_TRY_ASSIGN(const TensorId active, l.activate(s.cell, options.activation));
-                     TensorId h = l.emit("Mul", {output, active});
-                     if (projection) {
-                       if (has_hidden_format) {
-                         ORKNN_TRY_ASSIGN(h, l.round_to(h, static_cast<size_t>(inner[kHiddenFormat])));
-                       }
-                       h = l.emit("MatMul", {h, projection});
-                       if (projection_bias) h = l.emit("Add", {h, projection_bias});
-                       h = clipped(l, h, options.projection_clip);
-                     }
-                     ORKNN_TRY_ASSIGN(s.state, l.round_to(h, l.input_index(in.state)));
+                     ORKNN_TRY(lstm_step(l, cell, in, options, t, s));
                      return s.state;
                    }));
   return s;
@@ -213,7 +223,7 @@ Result<Sequence> unrolled_lstm(Layer& l, TensorId x, TensorId auxiliary, const L
 Result<Sequence> lstm(Layer& l, TensorId x, TensorId auxiliary, const LstmInputs& in, const LstmOptions& options) {
   for (size_t i : {in.weights + Forget, in.weights + Cell, in.weights + Output, in.state, in.cell})
     if (!l.has_input(i))
-      return invalid_model("input " + std::to_string(i) + " is missing").found(std::to_string(l.input_count()) + " inputs");
+      return invalid_model("input " + std::to_string(i) + " is missing").found(std::to_string(l.operand_count()) + " inputs");
   const bool plain = !(options.cell_clip > 0) && !l.has_input(in.projection) && !(in.norm && has_any(l, in.norm, 4)) &&
                      !auxiliary && has_any(l, in.bias, 4) && !l.input_info(in.state).is_quantized() &&
                      !l.input_info(in.cell).is_quantized();
@@ -224,7 +234,7 @@ Result<Sequence> lstm(Layer& l, TensorId x, TensorId auxiliary, const LstmInputs
 
 // Time first; the batch comes first in most files.
 Result<TensorId> time_first(Layer& l, size_t i, bool time_major) {
-  ORKNN_TRY_ASSIGN(const TensorId x, l.real(i));
+  ORKNN_TRY_ASSIGN(const TensorId x, l.operand(i));
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to walk through its steps"));
   if (rank != 3)
     return invalid_model("the input of the sequence has the wrong number of dimensions")
@@ -234,25 +244,37 @@ Result<TensorId> time_first(Layer& l, size_t i, bool time_major) {
 }
 TensorId given_order(Layer& l, TensorId y, bool time_major) { return time_major ? y : l.transpose(y, {1, 0, 2}); }
 
-Status unidirectional_lstm(Layer& l) {
+// Both directions as one output or two.
+std::vector<TensorId> both_directions(Layer& l, TensorId forward, TensorId backward, bool merge, bool time_major) {
+  if (merge) return {given_order(l, l.concat({forward, backward}, 2), time_major)};
+  return {given_order(l, forward, time_major), given_order(l, backward, time_major)};
+}
+
+Status keep_states(Layer& l, const LstmInputs& in, const Sequence& s) {
+  ORKNN_TRY(l.set_variable(in.state, s.state));
+  return l.set_variable(in.cell, s.cell);
+}
+
+LstmOptions lstm_options(Layer& l) {
+  return {l.activation(0), l.options().number<float>(1), l.options().number<float>(2), false};
+}
+
+Result<TensorId> unidirectional_lstm(Layer& l) {
   const Table& o = l.options();
   if (o.flag(5)) return unsupported("diagonal recurrent weights are not supported");
   LstmInputs in;
-  if (l.input_count() > 20) in.norm = 20;
-  const bool time_major = o.flag(3);
-  ORKNN_TRY_ASSIGN(const TensorId x, time_first(l, 0, time_major));
-  ORKNN_TRY_ASSIGN(const Sequence s, lstm(l, x, {}, in, {l.activation(0), o.number<float>(1), o.number<float>(2), false}));
-  ORKNN_TRY(l.set_variable(in.state, s.state));
-  ORKNN_TRY(l.set_variable(in.cell, s.cell));
-  return l.set(0, given_order(l, s.all, time_major));
+  if (l.operand_count() > 20) in.norm = 20;
+  ORKNN_TRY_ASSIGN(const TensorId x, time_first(l, 0, o.flag(3)));
+  ORKNN_TRY_ASSIGN(const Sequence s, lstm(l, x, {}, in, lstm_options(l)));
+  ORKNN_TRY(keep_states(l, in, s));
+  return given_order(l, s.all, o.flag(3));
 }
 
-Status bidirectional_lstm(Layer& l) {
+Result<std::vector<TensorId>> bidirectional_lstm(Layer& l) {
   const Table& o = l.options();
   const bool time_major = o.flag(4, true), merge = o.flag(3);
-  LstmInputs forward, backward;
+  LstmInputs forward, backward{18, 22, 26, 29, 33, 34, 37, 38, 0, 0};
   forward.state = 35, forward.cell = 36;
-  backward = {18, 22, 26, 29, 33, 34, 37, 38, 0, 0};
   ORKNN_TRY_ASSIGN(const TensorId x, time_first(l, 0, time_major));
   TensorId auxiliary, backward_x = x;
   if (l.has_input(39)) {
@@ -265,21 +287,17 @@ Status bidirectional_lstm(Layer& l) {
       backward_x = extra;
     }
   }
-  LstmOptions options{l.activation(0), o.number<float>(1), o.number<float>(2), false};
+  LstmOptions options = lstm_options(l);
   ORKNN_TRY_ASSIGN(const Sequence f, lstm(l, x, auxiliary, forward, options));
   options.reverse = true;
   ORKNN_TRY_ASSIGN(const Sequence b, lstm(l, backward_x, auxiliary, backward, options));
-  for (const auto& [in, s] : {std::pair(&forward, &f), std::pair(&backward, &b)}) {
-    ORKNN_TRY(l.set_variable(in->state, s->state));
-    ORKNN_TRY(l.set_variable(in->cell, s->cell));
-  }
-  if (merge) return l.set(0, given_order(l, l.concat({f.all, b.all}, 2), time_major));
-  ORKNN_TRY(l.set(0, given_order(l, f.all, time_major)));
-  return l.set(1, given_order(l, b.all, time_major));
+  ORKNN_TRY(keep_states(l, forward, f));
+  ORKNN_TRY(keep_states(l, backward, b));
+  return both_directions(l, f.all, b.all, merge, time_major);
 }
 
 // One step on [batch, inputs], with all gates in one matrix: input, candidate, forget, output.
-Status basic_lstm_step(Layer& l) {
+Result<std::vector<TensorId>> basic_lstm_step(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId x, l.real(0));
   ORKNN_TRY_ASSIGN(const TensorId h, l.real(1));
   ORKNN_TRY_ASSIGN(const TensorId w, l.weights(2, {0, 1}));
@@ -290,99 +308,83 @@ Status basic_lstm_step(Layer& l) {
   if (b) inputs.push_back(b);
   const TensorId gates = l.emit("Gemm", std::move(inputs), {{"transB", int64_t{1}}});
   const std::vector<TensorId> part = l.emit_all("Split", {gates}, {{"axis", int64_t{1}}, {"num_outputs", int64_t{4}}}, 4);
-  const TensorId added = l.emit("Mul", {l.emit("Sigmoid", {part[0]}), l.emit("Tanh", {part[1]})});
-  const TensorId cell = l.emit("Add", {added, l.emit("Mul", {l.emit("Sigmoid", {part[2]}), c})});
-  const TensorId out = l.emit("Mul", {l.emit("Sigmoid", {part[3]}), l.emit("Tanh", {cell})});
+  const TensorId added = l.mul(l.unary("Sigmoid", part[0]), l.unary("Tanh", part[1]));
+  const TensorId cell = l.add(added, l.mul(l.unary("Sigmoid", part[2]), c));
+  const TensorId out = l.mul(l.unary("Sigmoid", part[3]), l.unary("Tanh", cell));
   ORKNN_TRY(l.set_variable(1, out));
   ORKNN_TRY(l.set_variable(4, cell));
-  ORKNN_TRY(l.set(0, out));
-  ORKNN_TRY(l.set(1, cell));
-  ORKNN_TRY(l.set(2, together));
-  return l.set(3, gates);
+  return std::vector{out, cell, together, gates};
 }
 
-Status lstm_step(Layer& l) {
-  const Table& o = l.options();
-  if (o.number<int8_t>(3) == 1) return basic_lstm_step(l);
+Result<std::vector<TensorId>> lstm_operator(Layer& l) {
+  if (l.options().number<int8_t>(3) == 1) return basic_lstm_step(l);
   LstmInputs in;
-  if (l.input_count() > 20) in.norm = 20;
+  if (l.operand_count() > 20) in.norm = 20;
   ORKNN_TRY_ASSIGN(const TensorId x, l.real(0));
-  ORKNN_TRY_ASSIGN(const Sequence s,
-                   lstm(l, l.unsqueeze(x, {0}), {}, in, {l.activation(0), o.number<float>(1), o.number<float>(2), false}));
-  ORKNN_TRY(l.set_variable(in.state, s.state));
-  ORKNN_TRY(l.set_variable(in.cell, s.cell));
-  if (l.output_count() == 4) {  // the oldest form: scratch, state, cell, output
-    ORKNN_TRY(l.set(1, s.state));
-    ORKNN_TRY(l.set(2, s.cell));
-    return l.set(3, s.state);
-  }
-  return l.set(0, s.state);
+  ORKNN_TRY_ASSIGN(const Sequence s, lstm(l, l.unsqueeze(x, {0}), {}, in, lstm_options(l)));
+  ORKNN_TRY(keep_states(l, in, s));
+  if (l.output_count() == 4) return std::vector{TensorId{}, s.state, s.cell, s.state};  // the oldest form has a scratch in front
+  return std::vector{s.state};
 }
 
-// x [time, batch, inputs]; the four inputs from `first` on are weights, recurrent weights, bias and state.
-Result<Sequence> rnn(Layer& l, TensorId x, TensorId auxiliary, size_t auxiliary_weights, size_t first, size_t state,
-                     Activation activation, bool reverse) {
+// Where a direction of an RNN finds weights, recurrent weights and bias, its state, and the weights of a second input.
+struct RnnInputs {
+  size_t first = 1, state = 4, auxiliary = 0;
+};
+
+// x [time, batch, inputs]
+Result<Sequence> rnn(Layer& l, TensorId x, TensorId auxiliary, const RnnInputs& in, Activation activation, bool reverse) {
+  if (!l.has_input(in.state)) return invalid_model("input " + std::to_string(in.state) + " is missing");
   ORKNN_TRY_ASSIGN(const int64_t steps, step_count(l, x));
-  ORKNN_TRY_ASSIGN(const TensorId w, l.weights(first, {1, 0}));
-  ORKNN_TRY_ASSIGN(const TensorId r, l.weights(first + 1, {1, 0}));
-  ORKNN_TRY_ASSIGN(const TensorId b, l.bias(first + 2, 0, first));
+  ORKNN_TRY_ASSIGN(const TensorId w, l.weights(in.first, {1, 0}));
+  ORKNN_TRY_ASSIGN(const TensorId r, l.weights(in.first + 1, {1, 0}));
+  ORKNN_TRY_ASSIGN(const TensorId b, l.bias(in.first + 2, 0, in.first));
   Sequence s;
-  ORKNN_TRY_ASSIGN(s.state, l.real(state));
-  TensorId driven = l.emit("MatMul", {x, w});
+  ORKNN_TRY_ASSIGN(s.state, l.real(in.state));
+  TensorId driven = l.matmul(x, w);
   if (auxiliary) {
-    ORKNN_TRY_ASSIGN(const TensorId extra, l.weights(auxiliary_weights, {1, 0}));
-    driven = l.emit("Add", {driven, l.emit("MatMul", {auxiliary, extra})});
+    ORKNN_TRY_ASSIGN(const TensorId extra, l.weights(in.auxiliary, {1, 0}));
+    driven = l.add(driven, l.matmul(auxiliary, extra));
   }
-  if (b) driven = l.emit("Add", {driven, b});
-  ORKNN_TRY_ASSIGN(
-      s.all, walk(l, steps, reverse, [&](int64_t t) -> Result<TensorId> {
-        const TensorId now = l.emit("Gather", {driven, l.add_int_scalar("step", t)}, {{"axis", int64_t{0}}});
-        ORKNN_TRY_ASSIGN(const TensorId h, l.activate(l.emit("Add", {now, l.emit("MatMul", {s.state, r})}), activation));
-        ORKNN_TRY_ASSIGN(s.state, l.round_to(h, l.input_index(state)));
-        return s.state;
-      }));
+  if (b) driven = l.add(driven, b);
+  ORKNN_TRY_ASSIGN(s.all, walk(l, steps, reverse, [&](int64_t t) -> Result<TensorId> {
+                     ORKNN_TRY_ASSIGN(const TensorId h,
+                                      l.activate(l.add(at_step(l, driven, t), l.matmul(s.state, r)), activation));
+                     ORKNN_TRY_ASSIGN(s.state, l.round_to(h, l.input_index(in.state)));
+                     return s.state;
+                   }));
+  ORKNN_TRY(l.set_variable(in.state, s.state));
   return s;
 }
 
-Status rnn_step(Layer& l) {
-  ORKNN_TRY_ASSIGN(const TensorId x, l.real(0));
-  if (!l.has_input(4)) return invalid_model("input 4 is missing");
-  ORKNN_TRY_ASSIGN(const Sequence s, rnn(l, l.unsqueeze(x, {0}), {}, 0, 1, 4, l.activation(0), false));
-  ORKNN_TRY(l.set_variable(4, s.state));
-  return l.set(0, s.state);
+Result<TensorId> rnn_step(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const Sequence s, rnn(l, l.unsqueeze(x, {0}), {}, {}, l.activation(0), false));
+  return s.state;
 }
 
-Status unidirectional_rnn(Layer& l) {
+Result<TensorId> unidirectional_rnn(Layer& l) {
   const bool time_major = l.options().flag(0);
-  if (!l.has_input(4)) return invalid_model("input 4 is missing");
   ORKNN_TRY_ASSIGN(const TensorId x, time_first(l, 0, time_major));
-  ORKNN_TRY_ASSIGN(const Sequence s, rnn(l, x, {}, 0, 1, 4, l.activation(1), false));
-  ORKNN_TRY(l.set_variable(4, s.state));
-  return l.set(0, given_order(l, s.all, time_major));
+  ORKNN_TRY_ASSIGN(const Sequence s, rnn(l, x, {}, {}, l.activation(1), false));
+  return given_order(l, s.all, time_major);
 }
 
-Status bidirectional_rnn(Layer& l) {
-  const bool time_major = l.options().flag(0), merge = l.options().flag(2);
-  if (!l.has_input(4) || !l.has_input(8)) return invalid_model("a state is missing").expected("inputs 4 and 8");
+Result<std::vector<TensorId>> bidirectional_rnn(Layer& l) {
+  const bool time_major = l.options().flag(0);
   ORKNN_TRY_ASSIGN(const TensorId x, time_first(l, 0, time_major));
   TensorId auxiliary, backward_x = x;
   if (l.has_input(9)) {
     ORKNN_TRY_ASSIGN(const TensorId extra, time_first(l, 9, time_major));
     (l.has_input(10) ? auxiliary : backward_x) = extra;
   }
-  ORKNN_TRY_ASSIGN(const Sequence f, rnn(l, x, auxiliary, 10, 1, 4, l.activation(1), false));
-  ORKNN_TRY_ASSIGN(const Sequence b, rnn(l, backward_x, auxiliary, 11, 5, 8, l.activation(1), true));
-  ORKNN_TRY(l.set_variable(4, f.state));
-  ORKNN_TRY(l.set_variable(8, b.state));
-  if (merge) return l.set(0, given_order(l, l.concat({f.all, b.all}, 2), time_major));
-  ORKNN_TRY(l.set(0, given_order(l, f.all, time_major)));
-  return l.set(1, given_order(l, b.all, time_major));
+  ORKNN_TRY_ASSIGN(const Sequence f, rnn(l, x, auxiliary, {1, 4, 10}, l.activation(1), false));
+  ORKNN_TRY_ASSIGN(const Sequence b, rnn(l, backward_x, auxiliary, {5, 8, 11}, l.activation(1), true));
+  return both_directions(l, f.all, b.all, l.options().flag(2), time_major);
 }
 
 // Two stages: features of the input join the memory of earlier ones, then each filter weighs its memory. Filters come in groups
 // of `rank`, which are summed.
-Status svdf(Layer& l) {
-  ORKNN_TRY_ASSIGN(const TensorId x, l.real(0));
+Result<TensorId> svdf(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const TensorId features, l.weights(1, {0, 1}));
   ORKNN_TRY_ASSIGN(const TensorId over_time, l.real(2));
   ORKNN_TRY_ASSIGN(const TensorId bias, l.bias(3, 0, 2));
@@ -395,30 +397,20 @@ Status svdf(Layer& l) {
         .expected("a multiple of " + std::to_string(rank))
         .found(to_string(dims));
   const int64_t filters = dims[0], length = dims[1], batch = input[0];
-  TensorId fresh = l.emit("Gemm", {x, features}, {{"transB", int64_t{1}}});
-  ORKNN_TRY_ASSIGN(fresh, l.round_to(fresh, l.input_index(4)));
+  ORKNN_TRY_ASSIGN(TensorId fresh, l.round_to(l.emit("Gemm", {x, features}, {{"transB", int64_t{1}}}), l.input_index(4)));
   fresh = l.reshape(fresh, {batch, filters, 1});
   TensorId kept = fresh;
-  if (length > 1) {
-    const TensorId before = l.slice(l.reshape(memory, {batch, filters, length}), {1}, {INT64_MAX}, {2});
-    kept = l.concat({before, fresh}, 2);
-  }
+  if (length > 1) kept = l.concat({l.slice(l.reshape(memory, {batch, filters, length}), 2, 1, INT64_MAX), fresh}, 2);
   ORKNN_TRY(l.set_variable(4, l.reshape(kept, {batch, filters * length})));
-  const TensorId weighed =
-      l.emit("ReduceSum", {l.emit("Mul", {kept, over_time}), l.add_ints("axes", {2})}, {{"keepdims", int64_t{0}}});
-  TensorId y = weighed;
-  if (rank > 1)
-    y = l.emit("ReduceSum", {l.reshape(weighed, {batch, filters / rank, rank}), l.add_ints("axes", {2})},
-               {{"keepdims", int64_t{0}}});
-  if (bias) y = l.emit("Add", {y, bias});
-  ORKNN_TRY_ASSIGN(const TensorId active, l.activate(y, l.activation(1)));
-  return l.set(0, active);
+  TensorId y = l.reduce("ReduceSum", l.mul(kept, over_time), {2}, false);
+  if (rank > 1) y = l.reduce("ReduceSum", l.reshape(y, {batch, filters / rank, rank}), {2}, false);
+  return l.activate_by(bias ? l.add(y, bias) : y, 1);
 }
 }  // namespace
 
 std::span<const Row> recurrent_rows() {
-  static constexpr Row rows[] = {
-      {"LSTM", lstm_step},
+  static const Row rows[] = {
+      {"LSTM", lstm_operator},
       {"UNIDIRECTIONAL_SEQUENCE_LSTM", unidirectional_lstm},
       {"BIDIRECTIONAL_SEQUENCE_LSTM", bidirectional_lstm},
       {"RNN", rnn_step},

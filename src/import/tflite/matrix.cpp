@@ -1,19 +1,19 @@
 // Fully connected layers, matrix products and transforms.
+#include "import/lower/gather.h"
 #include "import/tflite/layer.h"
 
 namespace orknn::importer::tflite {
 using namespace ir;
 
 namespace {
-Status fully_connected(Layer& l) {
+Result<TensorId> fully_connected(Layer& l, TensorId x) {
   const Table& o = l.options();
   if (o.number<int8_t>(1) != 0)
     return unsupported("weights in the shuffled format are not supported")
         .hint("convert the model with the default weights format");
-  ORKNN_TRY_ASSIGN(TensorId x, l.real(0));
   ORKNN_TRY_ASSIGN(const TensorId w, l.weights(1, {0, 1}));
   ORKNN_TRY_ASSIGN(const TensorId bias, l.bias(2, 0, 1));
-  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to take its rows"));
+  ORKNN_TRY_ASSIGN(Dims dims, l.need_dims(x, "to take its rows"));
   ORKNN_TRY_ASSIGN(const Dims kernel, l.need_dims(w, "to size the layer"));
   const int64_t depth = kernel[1], count = element_count(dims);
   if (depth < 1 || count % depth != 0)
@@ -25,43 +25,26 @@ Status fully_connected(Layer& l) {
     return shape_mismatch("the last extent of the input does not fit the weights")
         .expected(std::to_string(depth))
         .found(to_string(dims));
-  x = l.reshape(x, {count / depth, depth});
-  std::vector<TensorId> inputs{x, w};
+  std::vector<TensorId> inputs{l.reshape(x, {count / depth, depth}), w};
   if (bias) inputs.push_back(bias);
-  ORKNN_TRY_ASSIGN(TensorId y, l.activate(l.emit("Gemm", std::move(inputs), {{"transB", int64_t{1}}}), l.activation(0)));
-  if (keep_dims) {
-    Dims shape(dims.begin(), dims.end() - 1);
-    shape.push_back(kernel[0]);
-    y = l.reshape(y, std::move(shape));
-  }
-  return l.set(0, y);
+  ORKNN_TRY_ASSIGN(const TensorId y, l.activate_by(l.emit("Gemm", std::move(inputs), {{"transB", int64_t{1}}}), 0));
+  if (!keep_dims) return y;
+  dims.back() = kernel[0];
+  return l.reshape(y, std::move(dims));
 }
 
-// The last two axes change places.
-Result<TensorId> adjoint(Layer& l, TensorId x) {
-  ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to transpose its matrices"));
-  if (rank < 2) return invalid_model("the input is no matrix").found("rank " + std::to_string(rank));
-  std::vector<int64_t> permutation;
-  for (int64_t i = 0; i < rank; ++i) permutation.push_back(i);
-  std::swap(permutation[static_cast<size_t>(rank) - 1], permutation[static_cast<size_t>(rank) - 2]);
-  return l.transpose(x, std::move(permutation));
-}
-
-Status batch_matmul(Layer& l) {
-  ORKNN_TRY_ASSIGN(TensorId a, l.real(0));
-  ORKNN_TRY_ASSIGN(TensorId b, l.real(1));
+Result<TensorId> batch_matmul(Layer& l, TensorId a, TensorId b) {
   if (l.options().flag(0)) {
-    ORKNN_TRY_ASSIGN(a, adjoint(l, a));
+    ORKNN_TRY_ASSIGN(a, swap_last_two(l, a));
   }
   if (l.options().flag(1)) {
-    ORKNN_TRY_ASSIGN(b, adjoint(l, b));
+    ORKNN_TRY_ASSIGN(b, swap_last_two(l, b));
   }
-  return l.set(0, l.emit("MatMul", {a, b}));
+  return l.matmul(a, b);
 }
 
 // Fourier transform of the last two axes, the inner one of real numbers; the result are pairs on an extra axis.
-Status rfft2d(Layer& l) {
-  ORKNN_TRY_ASSIGN(TensorId x, l.real(0));
+Result<TensorId> rfft2d(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const std::vector<int64_t> length, l.ints(1, "to transform that many elements"));
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to transform it"));
   const auto rank = static_cast<int64_t>(dims.size());
@@ -69,20 +52,15 @@ Status rfft2d(Layer& l) {
     return invalid_model("the transform has an impossible length").found(to_string(length));
   x = l.unsqueeze(x, {rank});
   x = l.emit("DFT", {x, l.add_int_scalar("width", length[1]), l.add_int_scalar("axis", rank - 1)}, {{"onesided", int64_t{1}}});
-  if (length[0] > 1 || dims[static_cast<size_t>(rank) - 2] > 1)
-    x = l.emit("DFT", {x, l.add_int_scalar("height", length[0]), l.add_int_scalar("axis", rank - 2)});
-  return l.set(0, x);
+  if (length[0] == 1 && dims[static_cast<size_t>(rank) - 2] <= 1) return x;
+  return l.emit("DFT", {x, l.add_int_scalar("height", length[0]), l.add_int_scalar("axis", rank - 2)});
 }
 
-Status embedding_lookup(Layer& l) {
-  ORKNN_TRY_ASSIGN(const TensorId ids, l.stored(0));
-  ORKNN_TRY_ASSIGN(const TensorId table, l.real(1));
-  return l.set(0, l.emit("Gather", {table, ids}, {{"axis", int64_t{0}}}));
-}
+TensorId embedding_lookup(Emitter& e, TensorId ids, TensorId table) { return e.gather(table, ids, 0); }
 }  // namespace
 
 std::span<const Row> matrix_rows() {
-  static constexpr Row rows[] = {
+  static const Row rows[] = {
       {"FULLY_CONNECTED", fully_connected},
       {"BATCH_MATMUL", batch_matmul},
       {"RFFT2D", rfft2d},
