@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "import/lower/functions.h"
+#include "import/lower/one_hot.h"
 #include "import/mxnet/layer.h"
 
 namespace orknn::importer::mxnet {
@@ -73,7 +74,7 @@ Result<TensorId> softmax_of(Layer& l, TensorId x) {
     ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to mask by length"));
     ORKNN_TRY_ASSIGN(const int64_t axis, l.axis("axis", -1, std::ssize(dims)));
     ORKNN_TRY_ASSIGN(const TensorId length, l.operand(1));
-    const TensorId position = l.positions(dims[static_cast<size_t>(axis)], dims.size(), axis);
+    const TensorId position = positions(l, dims[static_cast<size_t>(axis)], axis, std::ssize(dims));
     const TensorId mask = l.binary("Less", position, l.unsqueeze(l.cast(length, DType::Int64), {axis}));
     y = shown_softmax<Op>(l, x, mask, axis);
   } else {

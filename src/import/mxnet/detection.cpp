@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "import/lower/one_hot.h"
 #include "import/mxnet/layer.h"
 
 namespace orknn::importer::mxnet {
@@ -61,7 +62,7 @@ std::vector<TensorId> best_first(Layer& l, TensorId keys, int64_t count) {
 // Indices that bring the marked rows of [batch, rows] to the front, in their order; then the others.
 TensorId front_order(Layer& l, TensorId mask, int64_t rows, int64_t count) {
   const TensorId marked = l.mul(l.cast(mask, DType::Int64), l.add_int_scalar("rows_twice", 2 * rows));
-  return best_first(l, l.sub(marked, l.positions(rows, 2, 1)), count)[1];
+  return best_first(l, l.sub(marked, positions(l, rows, 1, 2)), count)[1];
 }
 
 TensorId suppress(Layer& l, TensorId boxes, TensorId groups, TensorId candidates, double threshold, bool inclusive,
@@ -112,7 +113,7 @@ Result<TensorId> multibox_detection(Layer& l, TensorId scores, TensorId offsets,
   const TensorId present = pick_values(l, found, order[1]), sorted_classes = pick_values(l, classes, order[1]),
                  sorted_boxes = pick_rows(l, boxes, order[1], batch, count, 4);
   const bool is_limited = limit > 0 && limit < count;
-  const TensorId within = is_limited ? l.binary("Less", l.positions(count, 2, 1), l.add_int_scalar("limit", limit)) : TensorId{};
+  const TensorId within = is_limited ? l.binary("Less", positions(l, count, 1, 2), l.add_int_scalar("limit", limit)) : TensorId{};
   const TensorId candidates = is_limited ? l.binary("And", present, within) : present;
   const TensorId kept =
       suppress(l, sorted_boxes, l.flag("force_suppress", false) ? TensorId{} : sorted_classes, candidates, overlap, true, 0);
@@ -218,7 +219,7 @@ Result<std::vector<TensorId>> multi_proposal(Layer& l, TensorId scores, TensorId
   const TensorId kept_first = front_order(l, kept, tried, tried);
   const TensorId kept_count = l.with_scalar("Min", l.reduce("ReduceSum", l.cast(kept, DType::Int64), {1}, true),
                                             static_cast<double>(std::min(wanted, tried)));
-  const TensorId row = l.binary("Mod", l.expand(l.positions(wanted, 2, 1), Dims{batch, wanted}), kept_count);
+  const TensorId row = l.binary("Mod", l.expand(positions(l, wanted, 1, 2), Dims{batch, wanted}), kept_count);
   const TensorId chosen = pick_values(l, kept_first, row);
   const TensorId result = pick_rows(l, tried_boxes, chosen, batch, wanted, 4);
   std::vector<float> pictures;

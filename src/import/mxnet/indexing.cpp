@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "import/lower/one_hot.h"
 #include "import/mxnet/layer.h"
 
 namespace orknn::importer::mxnet {
@@ -56,10 +57,9 @@ Result<TensorId> pick(Layer& l, TensorId x, TensorId indices) {
 Result<TensorId> one_hot(Layer& l, TensorId indices) {
   const int64_t depth = l.integer("depth", 0);
   if (depth < 1) return invalid_model("illegal depth").found(std::to_string(depth));
-  const double values[] = {l.number("off_value", 0.0), l.number("on_value", 1.0)};
-  const TensorId off_and_on = l.add_constant(
-      "values", convert(TensorData::from<double>({2}, std::span(values)).view(), l.dtype("dtype", DType::Float32)));
-  return l.emit("OneHot", {l.cast(indices, DType::Int64), l.add_int_scalar("depth", depth), off_and_on}, {{"axis", int64_t{-1}}});
+  const DType dtype = l.dtype("dtype", DType::Float32);
+  return importer::one_hot(l, l.cast(indices, DType::Int64), depth, -1, l.add_scalar("on", l.number("on_value", 1.0), dtype),
+                           l.add_scalar("off", l.number("off_value", 0.0), dtype));
 }
 
 // Index tuples lie along the first axis here and along the last one with us.

@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <cmath>
-#include <numeric>
 
 #include "import/mxnet/params.h"
 
@@ -208,14 +207,6 @@ bool Layer::is_channels_last() {
 
 TensorId Layer::floats(std::string_view role, Dims dims, std::span<const float> values) {
   return add_constant(role, TensorData::from<float>(std::move(dims), values));
-}
-
-TensorId Layer::positions(int64_t count, size_t rank, int64_t axis) {
-  std::vector<int64_t> values(static_cast<size_t>(count));
-  std::iota(values.begin(), values.end(), int64_t{0});
-  Dims dims(rank, 1);
-  dims[static_cast<size_t>(axis)] = count;
-  return add_constant("positions", TensorData::from<int64_t>(std::move(dims), values));
 }
 
 }  // namespace orknn::importer::mxnet

@@ -78,8 +78,6 @@ class Layer : public Emitter {
   Result<ir::TensorId> to_channels_first(ir::TensorId x) { return is_channels_last() ? channels_first(x) : x; }
   Result<ir::TensorId> to_layout(ir::TensorId x) { return is_channels_last() ? channels_last(x) : x; }
   ir::TensorId floats(std::string_view role, ir::Dims dims, std::span<const float> values);
-  // 0, 1, ... along one axis of a tensor whose other axes have extent 1.
-  ir::TensorId positions(int64_t count, size_t rank, int64_t axis);
   // `values` picked along an axis by indices of the result's shape.
   ir::TensorId gather_elements(ir::TensorId values, ir::TensorId indices, int64_t axis) {
     return emit("GatherElements", {values, indices}, {{"axis", axis}});

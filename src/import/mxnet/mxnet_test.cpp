@@ -387,6 +387,10 @@ TEST(MxnetOps, ModuloIsExact) {
   expect_near(apply("_mod_scalar", {floats({1}, {4})}, {{"scalar", "0"}}), {0}, 0);
 }
 
+TEST(MxnetOps, OneHotOfIndicesOutside) {
+  EXPECT_EQ(values(apply("one_hot", {floats({3}, {-1, 1, 2})}, {{"depth", "2"}})), (Values{0, 0, 0, 1, 0, 0}));
+}
+
 TEST(MxnetOps, OnesOfBothNames) {
   for (const char* op : {"_ones", "_npi_ones"})
     expect_near(run(symbol({variable("x"), {op, "o", {}, {{"shape", "(2,)"}}}, {"broadcast_add", "y", {{0, 0}, {1, 0}}}}), {},

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "import/lower/functions.h"
+#include "import/lower/norms.h"
 #include "import/mxnet/layer.h"
 
 namespace orknn::importer::mxnet {
@@ -61,9 +62,8 @@ Result<TensorId> instance_norm(Layer& l, TensorId x) {
 std::vector<TensorId> with_moments(Layer& l, TensorId y, TensorId x, const std::vector<int64_t>& axes, double epsilon,
                                    bool keep) {
   if (!l.flag("output_mean_var", false)) return {y};
-  const TensorId centred = l.sub(x, l.reduce("ReduceMean", x, axes, true));
-  const TensorId variance = l.reduce("ReduceMean", square(l, centred), axes, keep);
-  return {y, l.reduce("ReduceMean", x, axes, keep), l.unary("Sqrt", l.add(variance, epsilon))};
+  const Moments m = importer::moments(l, x, axes, keep);
+  return {y, m.mean, l.unary("Sqrt", l.add(m.variance, epsilon))};
 }
 
 Result<std::vector<TensorId>> layer_norm(Layer& l, TensorId x) {
@@ -107,8 +107,7 @@ Result<TensorId> l2_normalization(Layer& l, TensorId x) {
   if (first >= rank) return shape_mismatch("the data has too few axes for mode " + mode).found(std::to_string(rank));
   std::vector<int64_t> axes(mode == "channel" ? 1 : static_cast<size_t>(rank - first));
   std::iota(axes.begin(), axes.end(), first);
-  const TensorId sum = l.reduce("ReduceSum", square(l, x), axes, true);
-  return l.div(x, l.unary("Sqrt", l.add(sum, l.number("eps", 1e-10))));
+  return l2_normalized(l, x, axes, l.number("eps", 1e-10));
 }
 
 Result<TensorId> lrn(Layer& l, TensorId x) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "import/lower/adaptive_pool.h"
 #include "import/lower/window.h"
 #include "import/mxnet/layer.h"
 
@@ -132,18 +133,8 @@ Result<TensorId> pooling_v1(Layer& l, TensorId x) { return pool(l, x, true); }
 Result<TensorId> pooling(Layer& l, TensorId x) { return pool(l, x, false); }
 
 namespace {
-// [out, in]: row i averages the elements from floor(i * in / out) to ceil((i + 1) * in / out).
-TensorId averaging_matrix(Layer& l, int64_t in, int64_t out, DType dtype) {
-  std::vector<float> values(static_cast<size_t>(in * out), 0.0f);
-  for (int64_t i = 0; i < out; ++i) {
-    const int64_t begin = i * in / out, end = divide_up((i + 1) * in, out);
-    for (int64_t k = begin; k < end; ++k) values[static_cast<size_t>(i * in + k)] = 1.0f / static_cast<float>(end - begin);
-  }
-  return l.cast(l.floats("averages", {out, in}, values), dtype);
-}
-
-Result<Dims> picture_dims(Layer& l, TensorId x, std::string_view reason) {
-  ORKNN_TRY_ASSIGN(Dims in, l.need_dims(x, reason));
+Result<Dims> picture_dims(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(Dims in, l.need_dims(x, "to resize it"));
   if (in.size() != 4) return shape_mismatch("the data must be [N,C,H,W]").found(to_string(in));
   return in;
 }
@@ -154,17 +145,7 @@ Result<TensorId> adaptive_average_pooling(Layer& l, TensorId x) {
   if (out.size() == 1) out.push_back(out[0]);
   if (out.size() != 2 || out[0] < 1 || out[1] < 1)
     return invalid_model("illegal output_size").expected("one or two positive numbers").found(to_string(out));
-  if (out[0] == 1 && out[1] == 1) return l.unary("GlobalAveragePool", x);
-  ORKNN_TRY_ASSIGN(const Dims in, picture_dims(l, x, "to place the windows"));
-  if (in[2] % out[0] == 0 && in[3] % out[1] == 0 && in[2] > 0 && in[3] > 0) {
-    const std::vector<int64_t> kernel{in[2] / out[0], in[3] / out[1]};
-    return l.emit("AveragePool", {x}, {{"kernel_shape", kernel}, {"strides", kernel}});
-  }
-  if (!checked_element_count(Dims{in[2], out[0]}, 1 << 24) || !checked_element_count(Dims{in[3], out[1]}, 1 << 24))
-    return unsupported("pooling of this size").found(to_string(in) + " to " + to_string(out));
-  // Windows of unequal size: a product with an averaging matrix per axis.
-  const TensorId rows = l.matmul(averaging_matrix(l, in[2], out[0], l.dtype_of(x)), x);
-  return l.matmul(rows, l.transpose(averaging_matrix(l, in[3], out[1], l.dtype_of(x)), {1, 0}));
+  return adaptive_average_pool(l, x, out);
 }
 
 // --- resizing
@@ -187,7 +168,7 @@ Result<TensorId> bilinear_upsampling(Layer& l, TensorId x, int64_t channels, int
 }
 
 Result<TensorId> upsampling(Layer& l, TensorId x) {
-  ORKNN_TRY_ASSIGN(const Dims in, picture_dims(l, x, "to resize it"));
+  ORKNN_TRY_ASSIGN(const Dims in, picture_dims(l, x));
   const std::string type = l.text("sample_type", "nearest");
   const int64_t scale = l.integer("scale", 1);
   if (scale < 1 || scale > 1000) return invalid_model("illegal scale").expected("1 to 1000").found(std::to_string(scale));
@@ -197,7 +178,7 @@ Result<TensorId> upsampling(Layer& l, TensorId x) {
   std::vector<TensorId> parts;
   for (size_t i = 0; i < l.operand_count(); ++i) {  // further inputs are brought to the size of the first
     ORKNN_TRY_ASSIGN(const TensorId part, l.operand(i));
-    ORKNN_TRY_ASSIGN(const Dims dims, picture_dims(l, part, "to resize it"));
+    ORKNN_TRY_ASSIGN(const Dims dims, picture_dims(l, part));
     if (dims[2] < 1 || dims[3] < 1 || height % dims[2] != 0 || width % dims[3] != 0)
       return shape_mismatch("input " + std::to_string(i) + " does not divide the result")
           .expected(std::to_string(height) + "x" + std::to_string(width))
@@ -212,14 +193,14 @@ Result<TensorId> upsampling(Layer& l, TensorId x) {
 }
 
 Result<TensorId> bilinear_resize(Layer& l, TensorId x) {
-  ORKNN_TRY_ASSIGN(const Dims in, picture_dims(l, x, "to resize it"));
+  ORKNN_TRY_ASSIGN(const Dims in, picture_dims(l, x));
   const std::string mode = l.text("mode", "size");
   int64_t size[2] = {l.integer("height", 1), l.integer("width", 1)};
   const char* const scales[2] = {"scale_height", "scale_width"};
   Dims like;
   if (mode == "like") {
     ORKNN_TRY_ASSIGN(const TensorId other, l.operand(1));
-    ORKNN_TRY_ASSIGN(like, picture_dims(l, other, "to resize it"));
+    ORKNN_TRY_ASSIGN(like, picture_dims(l, other));
   }
   for (size_t i = 0; i < 2; ++i) {
     const int64_t extent = in[i + 2], odd = extent % 2;

@@ -1,5 +1,10 @@
-// The fused recurrent layer: several levels, one or two directions, all parameters in one vector (first every weight by level and
-// direction, then every bias). And sequences of different length in one batch: masking, the last element, reversal.
+// The fused recurrent layer: several levels, one or two directions, all parameters in one vector. And sequences of different
+// length in one batch: masking, the last element, reversal.
+#include "import/lower/recurrent.h"
+
+#include <algorithm>
+
+#include "import/lower/one_hot.h"
 #include "import/mxnet/layer.h"
 
 namespace orknn::importer::mxnet {
@@ -7,89 +12,49 @@ using namespace ir;
 
 namespace {
 struct Mode {
-  std::string_view name, op, activation;
-  std::vector<int64_t> gates;  // our order of MXNet's gates
+  std::string_view name;
+  Cell cell;
+  GateOrder order;
 };
 const Mode* find_mode(std::string_view name) {
-  static const Mode modes[] = {
-      {"rnn_relu", "RNN", "Relu", {0}},
-      {"rnn_tanh", "RNN", "Tanh", {0}},
-      {"lstm", "LSTM", "", {0, 3, 1, 2}},  // i, f, c, o -> i, o, f, c
-      {"gru", "GRU", "", {1, 0, 2}},       // r, z, n -> z, r, n
-  };
-  for (const Mode& m : modes)
-    if (m.name == name) return &m;
-  return nullptr;
+  static const Mode modes[] = {{"rnn_relu", Cell::Relu, {}},
+                               {"rnn_tanh", Cell::Tanh, {}},
+                               {"lstm", Cell::Lstm, kGatesIfco},
+                               {"gru", Cell::Gru, kGatesRzh}};
+  const auto it = std::ranges::find(modes, name, &Mode::name);
+  return it == std::end(modes) ? nullptr : it;
 }
 
-class Recurrent {
- public:
-  Recurrent(Layer& layer, const Mode& mode, const Dims& data, int64_t hidden, int64_t levels, int64_t directions)
-      : l(layer),
-        mode_(mode),
-        batch_(data[1]),
-        features_(data[2]),
-        hidden_(hidden),
-        levels_(levels),
-        directions_(directions),
-        gates_(static_cast<int64_t>(mode.gates.size())) {}
+// The parameter vector: first every weight by level and direction, then every bias.
+struct Parameters {
+  int64_t features, hidden, levels, directions, gates;
 
-  int64_t width_of(int64_t level) const { return level == 0 ? features_ : hidden_ * directions_; }
-  // Elements of all weights.
+  int64_t width_of(int64_t level) const { return level == 0 ? features : hidden * directions; }
   int64_t weight_count() const {
     int64_t count = 0;
-    for (int64_t level = 0; level < levels_; ++level) count += directions_ * gates_ * hidden_ * (width_of(level) + hidden_);
+    for (int64_t level = 0; level < levels; ++level) count += directions * gates * hidden * (width_of(level) + hidden);
     return count;
   }
-  int64_t parameter_count() const { return weight_count() + levels_ * directions_ * 2 * gates_ * hidden_; }
-
-  std::vector<TensorId> run(TensorId x, TensorId parameters, TensorId state, TensorId cell, TensorId lengths) {
-    std::vector<TensorId> last_states, last_cells;
-    int64_t weight_at = 0, bias_at = weight_count();
-    for (int64_t level = 0; level < levels_; ++level) {
-      const int64_t width = width_of(level);
-      std::vector<TensorId> inner, recurrent, biases;
-      for (int64_t d = 0; d < directions_; ++d) {
-        inner.push_back(block(parameters, weight_at, width));
-        recurrent.push_back(block(parameters, weight_at, hidden_));
-        const TensorId first = block(parameters, bias_at, 1), second = block(parameters, bias_at, 1);
-        biases.push_back(l.reshape(l.concat({first, second}, 1), {1, 2 * gates_ * hidden_}));
-      }
-      const auto first_state = [&](TensorId all) {
-        return all ? l.slice(all, 0, level * directions_, (level + 1) * directions_) : TensorId{};
-      };
-      std::vector<TensorId> inputs{x,       l.concat(inner, 0), l.concat(recurrent, 0), l.concat(biases, 0),
-                                   lengths, first_state(state)};
-      if (mode_.op == "LSTM") inputs.push_back(first_state(cell));
-      Attributes attributes{{"hidden_size", hidden_}, {"direction", std::string(directions_ == 2 ? "bidirectional" : "forward")}};
-      if (mode_.op == "GRU") attributes.set("linear_before_reset", int64_t{1});
-      if (!mode_.activation.empty())
-        attributes.set("activations", std::vector<std::string>(static_cast<size_t>(directions_), std::string(mode_.activation)));
-      const auto results =
-          l.emit_all(std::string(mode_.op), std::move(inputs), std::move(attributes), mode_.op == "LSTM" ? 3 : 2);
-      // [time, direction, batch, hidden] -> [time, batch, direction * hidden]
-      x = directions_ == 1 ? l.squeeze(results[0], {1}) : l.reshape(l.transpose(results[0], {0, 2, 1, 3}), {0, 0, -1});
-      last_states.push_back(results[1]);
-      if (mode_.op == "LSTM") last_cells.push_back(results[2]);
+  int64_t count() const { return weight_count() + levels * directions * 2 * gates * hidden; }
+  std::vector<RecurrentWeights> taken_apart(Layer& l, TensorId vector) const {
+    int64_t at = 0;
+    const auto next = [&](std::vector<int64_t> shape) {
+      const int64_t begin = at;
+      at += element_count(shape);
+      return l.reshape(l.slice(vector, 0, begin, at), std::move(shape));
+    };
+    std::vector<RecurrentWeights> weights(static_cast<size_t>(levels * directions));
+    const int64_t rows = gates * hidden;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      weights[i].input = next({rows, width_of(static_cast<int64_t>(i) / directions)});
+      weights[i].state = next({rows, hidden});
     }
-    std::vector<TensorId> results{x, l.concat(last_states, 0)};
-    if (!last_cells.empty()) results.push_back(l.concat(last_cells, 0));
-    return results;
+    for (RecurrentWeights& w : weights) {
+      w.input_bias = next({rows});
+      w.state_bias = next({rows});
+    }
+    return weights;
   }
-
- private:
-  // The next [gates * hidden, width] of the vector with its gates in our order, as [1, gates * hidden, width].
-  TensorId block(TensorId parameters, int64_t& at, int64_t width) {
-    const int64_t count = gates_ * hidden_ * width;
-    TensorId part = l.reshape(l.slice(parameters, 0, at, at + count), {gates_, hidden_, width});
-    at += count;
-    if (gates_ > 1) part = l.gather(part, l.add_ints("gates", mode_.gates), 0);
-    return l.reshape(part, {1, gates_ * hidden_, width});
-  }
-
-  Layer& l;
-  const Mode& mode_;
-  int64_t batch_, features_, hidden_, levels_, directions_, gates_;
 };
 
 // A state whose batch was unknown when the symbol was made has 1 there.
@@ -119,24 +84,27 @@ Result<std::vector<TensorId>> rnn(Layer& l, TensorId x) {
     return invalid_model("absurd sizes")
         .expected("state_size of 1 to 65536, num_layers of 1 to 256")
         .found(std::to_string(hidden) + ", " + std::to_string(levels));
-  Recurrent layer(l, *mode, dims, hidden, levels, directions);
-  const DType dtype = l.dtype_of(x);
-  ORKNN_TRY_ASSIGN(TensorId parameters, l.parameter(1, "parameters", Dims{layer.parameter_count()}, Fill::Random, dtype, hidden));
+  const Parameters layout{dims[2], hidden, levels, directions, gate_count(mode->cell)};
+  ORKNN_TRY_ASSIGN(const TensorId parameters, l.vector(1, "parameters", layout.count(), Fill::Random, l.dtype_of(x), hidden));
   ORKNN_TRY_ASSIGN(const Dims have, l.need_dims(parameters, "to take it apart"));
-  if (element_count(have) != layer.parameter_count())
+  if (element_count(have) != layout.count())
     return shape_mismatch("the parameter vector does not fit the layer")
-        .expected(std::to_string(layer.parameter_count()) + " elements")
+        .expected(std::to_string(layout.count()) + " elements")
         .found(to_string(have));
-  parameters = l.reshape(parameters, {-1});
-  const bool is_lstm = mode->op == "LSTM";
-  ORKNN_TRY_ASSIGN(const TensorId state, full_state(l, l.input(2), levels * directions, dims[1], hidden));
-  ORKNN_TRY_ASSIGN(const TensorId cell, full_state(l, is_lstm ? l.input(3) : TensorId{}, levels * directions, dims[1], hidden));
-  TensorId lengths;
-  if (l.flag("use_sequence_length", false)) {
-    ORKNN_TRY_ASSIGN(lengths, l.operand(is_lstm ? 4 : 3));
-    lengths = l.cast(lengths, DType::Int32);
+  const bool is_lstm = mode->cell == Cell::Lstm;
+  RecurrentLayers layers{.cell = mode->cell, .order = mode->order, .directions = directions};
+  layers.weights = layout.taken_apart(l, l.reshape(parameters, {-1}));
+  for (size_t i = 2; i < (is_lstm ? 4u : 3u); ++i) {
+    ORKNN_TRY_ASSIGN(const TensorId state, full_state(l, l.input(i), levels * directions, dims[1], hidden));
+    layers.states.push_back(state);
   }
-  return layer.run(x, parameters, state, cell, lengths);
+  if (l.flag("use_sequence_length", false)) {
+    ORKNN_TRY_ASSIGN(const TensorId lengths, l.operand(is_lstm ? 4 : 3));
+    layers.lengths = l.cast(lengths, DType::Int32);
+  }
+  ORKNN_TRY_ASSIGN(RecurrentResult result, run_recurrent(l, x, layers));
+  result.states.insert(result.states.begin(), result.sequence);
+  return std::move(result.states);
 }
 
 // --- sequences of different length
@@ -171,7 +139,7 @@ TensorId along_batch(Layer& l, TensorId values, const Sequence& s) {
 Result<TensorId> sequence_mask(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const Sequence s, sequence_of(l, x));
   if (!s.lengths) return x;
-  const TensorId position = l.positions(s.dims[static_cast<size_t>(s.axis)], s.dims.size(), s.axis);
+  const TensorId position = positions(l, s.dims[static_cast<size_t>(s.axis)], s.axis, std::ssize(s.dims));
   return l.where(l.binary("Less", position, along_batch(l, s.lengths, s)), x, l.scalar_like(x, l.number("value", 0.0)));
 }
 

@@ -1,6 +1,8 @@
 // Sampling at computed places: regions, grids, correlation, and the picture operators of data pipelines.
-#include <algorithm>
+#include "import/lower/sampling.h"
 
+#include "import/lower/detection.h"
+#include "import/lower/one_hot.h"
 #include "import/mxnet/layer.h"
 
 namespace orknn::importer::mxnet {
@@ -9,47 +11,43 @@ using namespace ir;
 namespace {
 // --- regions
 
-Result<std::vector<int64_t>> pooled_size(Layer& l) {
+Result<RegionPooling> region_pooling(Layer& l) {
   const std::vector<int64_t> size = l.window("pooled_size", 2, 0, 1);
   if (size[0] < 1 || size[1] < 1) return invalid_model("pooled_size is missing").expected("two positive numbers");
-  return size;
+  return RegionPooling{.height = size[0],
+                       .width = size[1],
+                       .scale = l.number("spatial_scale", 1.0),
+                       .samples = l.integer("sample_ratio", -1),
+                       .aligned = l.flag("aligned", false)};
 }
 
 Result<TensorId> roi_pooling(Layer& l, TensorId x, TensorId regions) {
-  ORKNN_TRY_ASSIGN(const std::vector<int64_t> size, pooled_size(l));
-  return l.emit("MaxRoiPool", {x, regions}, {{"pooled_shape", size}, {"spatial_scale", l.number("spatial_scale", 1.0)}});
+  ORKNN_TRY_ASSIGN(const RegionPooling pooling, region_pooling(l));
+  return roi_max_pool(l, x, regions, pooling);
 }
 
 // Place (h, w) of the result takes channel (c, h, w): the diagonal of [C, h, w, h, w].
-Result<TensorId> own_channels(Layer& l, TensorId y, const std::vector<int64_t>& size) {
+Result<TensorId> own_channels(Layer& l, TensorId y, int64_t height, int64_t width) {
   ORKNN_TRY_ASSIGN(const Dims out, l.need_dims(y, "to pick channels"));
-  const int64_t places = size[0] * size[1];
+  const int64_t places = height * width;
   if (out.size() != 4 || out[1] % places != 0)
     return shape_mismatch("the channels do not divide into places")
         .expected("a multiple of " + std::to_string(places))
         .found(to_string(out));
   const int64_t channels = out[1] / places;
-  const TensorId own = l.expand(l.positions(places, 4, 3), Dims{out[0], channels, 1, places});
+  const TensorId own = l.expand(positions(l, places, 3, 4), Dims{out[0], channels, 1, places});
   const TensorId picked = l.gather_elements(l.reshape(y, {out[0], channels, places, places}), own, 2);
-  return l.reshape(picked, {out[0], channels, size[0], size[1]});
+  return l.reshape(picked, {out[0], channels, height, width});
 }
 
-Result<TensorId> roi_align(Layer& l, TensorId x, TensorId regions) {
-  ORKNN_TRY_ASSIGN(const std::vector<int64_t> size, pooled_size(l));
-  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(regions, "to read regions"));
+Result<TensorId> align_regions(Layer& l, TensorId x, TensorId rows) {
+  ORKNN_TRY_ASSIGN(const RegionPooling pooling, region_pooling(l));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(rows, "to read regions"));
   if (dims.size() != 2 || (dims[1] != 5 && dims[1] != 4))
     return shape_mismatch("regions must be [count, 5] or [count, 4]").found(to_string(dims));
-  const bool has_owner = dims[1] == 5;
-  const TensorId owner = has_owner ? l.cast(l.reshape(l.slice(regions, 1, 0, 1), {-1}), DType::Int64)
-                                   : l.expand(l.add_scalar("first", 0, DType::Int64), Dims{dims[0]});
-  const TensorId y =
-      l.emit("RoiAlign", {x, has_owner ? l.slice(regions, 1, 1, 5) : regions, owner},
-             {{"output_height", size[0]},
-              {"output_width", size[1]},
-              {"sampling_ratio", std::max<int64_t>(l.integer("sample_ratio", -1), 0)},
-              {"spatial_scale", l.number("spatial_scale", 1.0)},
-              {"coordinate_transformation_mode", std::string(l.flag("aligned", false) ? "half_pixel" : "output_half_pixel")}});
-  return l.flag("position_sensitive", false) ? own_channels(l, y, size) : y;
+  const Regions regions = dims[1] == 5 ? split_regions(l, rows) : Regions{rows, l.full(Dims{dims[0]}, 0, DType::Int64)};
+  const TensorId y = roi_align(l, x, regions, pooling);
+  return l.flag("position_sensitive", false) ? own_channels(l, y, pooling.height, pooling.width) : y;
 }
 
 Result<TensorId> position_sensitive_pooling(Layer& l, TensorId x, TensorId regions) {
@@ -58,10 +56,7 @@ Result<TensorId> position_sensitive_pooling(Layer& l, TensorId x, TensorId regio
     return unsupported("groups that differ from the bins")
         .expected("group_size " + std::to_string(size))
         .found(std::to_string(group));
-  return l.emit("PSRoiPool", {x, regions},
-                {{"output_channels", l.integer("output_dim", 0)},
-                 {"group_size", group},
-                 {"spatial_scale", l.number("spatial_scale", 1.0)}});
+  return position_sensitive_pool(l, x, regions, l.integer("output_dim", 0), group, l.number("spatial_scale", 1.0));
 }
 
 Status no_region_kernel(Layer&) {
@@ -71,14 +66,10 @@ Status no_region_kernel(Layer&) {
 
 // --- grids
 
-// [N, 6] affine matrices to [N, H, W, 2].
-TensorId affine_grid(Layer& l, TensorId matrices, int64_t batch, int64_t height, int64_t width) {
-  return l.emit("AffineGrid", {l.reshape(matrices, {batch, 2, 3}), l.add_ints("size", {batch, 1, height, width})},
-                {{"align_corners", int64_t{1}}});
-}
-TensorId sample(Layer& l, TensorId x, TensorId grid) {
-  return l.emit("GridSample", {x, grid},
-                {{"align_corners", int64_t{1}}, {"mode", std::string("linear")}, {"padding_mode", std::string("zeros")}});
+TensorId sample(Layer& l, TensorId x, TensorId grid) { return grid_sampled(l, x, grid, "linear", "zeros", true); }
+// Of [N, 6] matrices.
+TensorId affine_places(Layer& l, TensorId matrices, int64_t batch, int64_t height, int64_t width) {
+  return affine_grid(l, l.reshape(matrices, {batch, 2, 3}), {batch, 1, height, width}, true);
 }
 
 // The places that a flow in pixels [N,2,H,W] leads to, from -1 to 1.
@@ -104,7 +95,7 @@ Result<TensorId> grid_generator(Layer& l, TensorId x) {
   const std::vector<int64_t> target = l.window("target_shape", 2, 0, 1);
   if (target[0] < 1 || target[1] < 1 || dims.empty() || element_count(dims) != 6 * dims[0])
     return invalid_model("an affine grid needs [N,6] and target_shape").found(to_string(dims));
-  return l.transpose(affine_grid(l, x, dims[0], target[0], target[1]), {0, 3, 1, 2});
+  return l.transpose(affine_places(l, x, dims[0], target[0], target[1]), {0, 3, 1, 2});
 }
 
 TensorId bilinear_sampler(Layer& l, TensorId x, TensorId grid) { return sample(l, x, l.transpose(grid, {0, 2, 3, 1})); }
@@ -115,7 +106,7 @@ Result<TensorId> spatial_transformer(Layer& l, TensorId x, TensorId matrices) {
   std::vector<int64_t> target = l.window("target_shape", 2, 0, 0);
   for (size_t i = 0; i < 2; ++i)
     if (target[i] < 1) target[i] = in[i + 2];
-  return sample(l, x, affine_grid(l, matrices, in[0], target[0], target[1]));
+  return sample(l, x, affine_places(l, matrices, in[0], target[0], target[1]));
 }
 
 // --- correlation
@@ -180,7 +171,7 @@ TensorId normalize(Layer& l, TensorId x) {
 std::span<const Row> sampling_rows() {
   static const Row rows[] = {
       {"ROIPooling", roi_pooling},
-      {"_contrib_ROIAlign", roi_align},
+      {"_contrib_ROIAlign", align_regions},
       {"_contrib_PSROIPooling", position_sensitive_pooling},
       {"PSROIPooling", position_sensitive_pooling},
       {"_contrib_DeformablePSROIPooling", no_region_kernel},
