@@ -238,7 +238,7 @@ TEST(ImportDarknet, DamageDoesNoHarm) {
   for (int i = 0; i < count; ++i) {
     const auto bytes = tests::exact_copy(tests::mutated(weights, static_cast<unsigned>(i)));
     if (auto read = importer::darknet::Weights::read(bytes, nullptr))
-      (void)read->take("w", {4}, importer::darknet::Filling::Random).is_ok();
+      (void)read->take("w", {4}, importer::Fill::Random).is_ok();
   }
 }
 
