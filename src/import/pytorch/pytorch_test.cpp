@@ -133,6 +133,14 @@ TEST(ImportPytorch, RemaindersAndQuotientsAreExactAtTheEdges) {
   EXPECT_NEAR(tiny[0][1], 1e-30, 1e-36);
 }
 
+TEST(ImportPytorch, ReversedAxesKeepTheirExtents) {
+  const auto y = run(forward("    return (torch.flip(x, [0, 1]), torch.rot90(x, 1, [0, 1]), torch.rot90(x, 3, [0, 1]))\n"),
+                     {2, 3}, {1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(y[0], (Numbers{6, 5, 4, 3, 2, 1}));
+  EXPECT_EQ(y[1], (Numbers{3, 6, 2, 5, 1, 4}));
+  EXPECT_EQ(y[2], (Numbers{4, 1, 5, 2, 6, 3}));
+}
+
 TEST(ImportPytorch, ElementsAreLookedForAmongOthers) {
   const auto y = run(forward("    t = torch.tensor([[2., 7.], [4., 2.]])\n    return (torch.isin(x, t), torch.isin(x, t, "
                              "invert=True), torch.isin(x, 3), torch.isin(7, t), torch.isin(x, torch.zeros([0])))\n"),
