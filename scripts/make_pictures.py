@@ -22,7 +22,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         page_file = pathlib.Path(folder) / "profile.html"
         model = ROOT / "examples" / "models" / "boxes.onnx"
-        subprocess.run([program, "profile", model, "--platform", "rk3588", "--html", page_file], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [program, "profile", model, "--platform", "rk3588", "--html", page_file], check=True, stdout=subprocess.DEVNULL
+        )
         page = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"]).new_page(
             viewport={"width": 1000, "height": 560}
         )

@@ -154,7 +154,7 @@ def test_large_models_show_how_far_they_are(tmp_path, make_onnx, monkeypatch):
     def progress(log):
         return lambda stage, done, total: shown.setdefault(stage, []).append((done, total))
 
-    monkeypatch.setattr("rknn.api.rknn.Progress", progress)
+    monkeypatch.setattr("rknn.api.building.Progress", progress)
     weights = {f"w{i}": np.full((1024, 1024), i + 1, np.float32) for i in range(33)}  # 132 MiB
     nodes = [("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"], {}) for i in range(33)]
     model = make_onnx(nodes, {"x0": ("float32", [1, 1024])}, {"x33": ("float32", [1, 1024])}, weights)

@@ -83,7 +83,7 @@ def test_steps_are_listed_switchable_and_traced(tmp_path, quantized, shapes_mode
     for step in ("fit_tails", "correct_bias", "round_adaptively", "lower_to_integers"):
         assert f" ms {step}: 1 run" in whole.stdout, step
     assert "correct_bias: '" in whole.stdout and "round_adaptively: '" in whole.stdout
-    assert "after lower_to_integers:" in whole.stdout and "int:Conv(" in whole.stdout
+    assert "after lower_to_integers:" in whole.stdout and '"int:Conv"(' in whole.stdout
     without = openrknn(*common, "-o", tmp_path / "b.rknn", *[a for step in optional for a in ("--disable", step)])
     assert without.returncode == 0 and not any(f"{step}: " in without.stdout for step in optional), without.stderr
     assert (tmp_path / "b.rknn").read_bytes() != quantized.read_bytes()

@@ -376,7 +376,8 @@ std::string memory_text(const ModelReport& r, size_t width) {
         table.add({fmt::format("0x{:08x}", t.offset), fmt::format("0x{:08x}", t.offset + t.bytes), std::to_string(t.bytes),
                    std::to_string(t.first_layer), t.last_layer < 0 ? "-" : std::to_string(t.last_layer), t.name,
                    t.type + t.shape});
-    return table.to_text(width) + fmt::format("activation memory: {} ({} bytes)\n", bytes_text(p.internal_bytes), p.internal_bytes);
+    return table.to_text(width) +
+           fmt::format("activation memory: {} ({} bytes)\n", bytes_text(p.internal_bytes), p.internal_bytes);
   });
 }
 

@@ -8,6 +8,7 @@ from .. import _openrknn
 from . import options as config_options
 from .log import Progress
 from .model import Model, guarded, path_of
+from .samples import list_file
 
 
 def batch_of(value):
@@ -39,7 +40,8 @@ class Building(Model):
     def build(
         self, do_quantization=True, dataset=None, rknn_batch_size=None, auto_hybrid=False, auto_hybrid_quant=False, **others
     ):
-        """Optimizes and compiles the loaded model; with do_quantization to 8 bits, calibrated with the files listed in `dataset`.
+        """Optimizes and compiles the loaded model; with do_quantization to 8 bits, calibrated with the samples of `dataset`: the
+        name of a file with one line per sample, or a list of samples (a file name, or one per input).
         rknn_batch_size multiplies the first extent of every input and output; calibration still takes single samples.
         auto_hybrid leaves the fewest layers in float16 that make every output reach config's auto_hybrid_cos_thresh."""
         builder = self._need_builder("build")
@@ -49,10 +51,9 @@ class Building(Model):
         self._session = None
         self._log.info("rknn building ...")
         wants_samples = do_quantization or auto_hybrid
-        for line in builder.build(
-            bool(do_quantization), path_of(dataset, "build") if wants_samples and dataset is not None else "", auto_hybrid
-        ):
-            self._log.info(line)
+        with list_file(dataset if wants_samples else None, "build") as samples:
+            for line in builder.build(bool(do_quantization), samples, auto_hybrid):
+                self._log.info(line)
         self._session = None
         self._log.info("rknn building done.")
 
@@ -71,12 +72,10 @@ class Building(Model):
         if any(len(pair) != 2 or not all(isinstance(name, str) for name in pair) for pair in pairs):
             raise ValueError(f"Invalid custom_hybrid {custom_hybrid!r}, expect [[input_name, output_name], ...]!")
         self._session = None
-        files, summary = builder.hybrid_step1(
-            path_of(dataset, "hybrid_quantization_step1"),
-            bool(proposal),
-            max(int(proposal_dataset_size or 1), 1),
-            [tuple(pair) for pair in pairs],
-        )
+        with list_file(dataset, "hybrid_quantization_step1") as samples:
+            files, summary = builder.hybrid_step1(
+                samples, bool(proposal), max(int(proposal_dataset_size or 1), 1), [tuple(pair) for pair in pairs]
+            )
         for line in summary:
             self._log.info(line)
         self._log.info(f"hybrid_quantization_step1 wrote {', '.join(os.path.normpath(file) for file in files)}")
@@ -100,9 +99,9 @@ class Building(Model):
         self._session, self._loaded = None, None
         self._builder, self._builder_used = None, True
         files = [path_of(file, function) for file in (model, data, quantization)]
-        samples = "" if dataset is None else path_of(dataset, function)
         self._log.info("rknn building ...")
-        self._builder = _openrknn.Builder.hybrid_step2(*files, samples, Progress(self._log))
+        with list_file(dataset, function) as samples:
+            self._builder = _openrknn.Builder.hybrid_step2(*files, samples, Progress(self._log))
         self._log.info("rknn building done.")
 
     @guarded

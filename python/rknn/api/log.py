@@ -120,7 +120,10 @@ class Progress:
         clock = lambda s: f"{int(s) // 60:02}:{int(s) % 60:02}"
         left = seconds / done * (total - done) if done else 0
         rate = f"{done / seconds:.2f}" if seconds > 0 else "?"
-        head, figures = f"{name} : {100 * done // max(total, 1):3}%", f" {done}/{total} [{clock(seconds)}<{clock(left)}, {rate}it/s]"
+        head, figures = (
+            f"{name} : {100 * done // max(total, 1):3}%",
+            f" {done}/{total} [{clock(seconds)}<{clock(left)}, {rate}it/s]",
+        )
         width = min(self.WIDTH, room - len(head) - len(figures) - 2)
         if width < 5:
             return head[:room]

@@ -9,7 +9,7 @@ using namespace ir;
 namespace {
 constexpr int64_t kFar = int64_t{1} << 48;  // farther than any extent
 constexpr int64_t kToTheEnd = INT64_MAX, kToTheFront = -kFar;
-constexpr size_t kMostParts = 1 << 16;      // outputs of one node
+constexpr size_t kMostParts = 1 << 16;  // outputs of one node
 
 // A list of numbers that are known or depend on the data.
 struct Bounds {

@@ -231,8 +231,9 @@ TEST(MxnetModel, UnknownAttributesAreWarnedOf) {
                                   {{"kernel", "(2, 2)"}, {"pool_typ", "avg"}, {"__note__", "mine"}, {"weight_lr_mult", "2"}}}}),
                          {}, sized({{1, 1, 2, 2}}));
   ASSERT_TRUE(imported) << error_of(imported);
-  EXPECT_EQ(imported->source.warnings,
-            (std::vector<std::string>{"layer 'p': attribute 'pool_typ' is not known and has no effect; did you mean 'pool_type'?"}));
+  EXPECT_EQ(
+      imported->source.warnings,
+      (std::vector<std::string>{"layer 'p': attribute 'pool_typ' is not known and has no effect; did you mean 'pool_type'?"}));
 }
 
 TEST(MxnetModel, MissingParametersAreNamed) {

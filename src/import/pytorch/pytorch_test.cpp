@@ -372,8 +372,7 @@ TEST(ImportPytorch, ShapesAreAskedFor) {
   EXPECT_TRUE(contains(error_of(forward("    return x\n").bytes(), sized({{1}, {2}})), "wrong length"));
   ImportOptions options = sized({{1}});
   options.outputs = {"nowhere"};
-  EXPECT_TRUE(
-      contains(error_of(forward("    return x\n").bytes(), options), "the 'nowhere' in outputs=['nowhere'] is invalid!"));
+  EXPECT_TRUE(contains(error_of(forward("    return x\n").bytes(), options), "the 'nowhere' in outputs=['nowhere'] is invalid!"));
 }
 
 TEST(ImportPytorch, IsRecognized) {

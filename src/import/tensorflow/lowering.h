@@ -26,7 +26,8 @@ class Lowering {
     size_t next_input = 0;  // inputs before this one are there
     bool is_active = false, is_done = false;
   };
-  // One evaluation of a scope: the graph itself, a call of a function, or one iteration of a loop (then `outer` is around the loop).
+  // One evaluation of a scope: the graph itself, a call of a function, or one iteration of a loop (then `outer` is around the
+  // loop).
   struct Frame {
     Scope* scope = nullptr;
     Frame* outer = nullptr;

@@ -1,10 +1,11 @@
 // DEFLATE streams made by zlib, whole and damaged, and the limits of archives.
+#include "import/zip/archive.h"
+
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "import/zip/archive.h"
 #include "import/zip/inflate.h"
 #include "torch_writer.h"
 
