@@ -237,8 +237,7 @@ TEST(ImportDarknet, DamageDoesNoHarm) {
   const std::string weights = kForkHeader + floats({1, 2, 3, 4});
   for (int i = 0; i < count; ++i) {
     const auto bytes = tests::exact_copy(tests::mutated(weights, static_cast<unsigned>(i)));
-    if (auto read = importer::darknet::Weights::read(bytes, nullptr))
-      (void)read->take("w", {4}, importer::Fill::Random).is_ok();
+    if (auto read = importer::darknet::Weights::read(bytes, nullptr)) (void)read->take("w", {4}, importer::Fill::Random).is_ok();
   }
 }
 
