@@ -283,7 +283,7 @@ TensorId Emitter::slice(TensorId x, const std::vector<int64_t>& starts, const st
 }
 
 TensorId Emitter::reverse(TensorId x, const std::vector<int64_t>& axes) {
-  const std::vector<int64_t> last(axes.size(), -1), before_first(axes.size(), INT64_MIN);
+  const std::vector<int64_t> last(axes.size(), -1), before_first(axes.size(), INT64_MIN + 1);  // the least stands for an open one
   return axes.empty() ? x : slice(x, last, before_first, axes, last);
 }
 
