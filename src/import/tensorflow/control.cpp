@@ -5,7 +5,7 @@ namespace orknn::importer::tensorflow {
 using namespace ir;
 
 namespace {
-constexpr int kMaxDepth = 64;       // functions that call themselves end here
+constexpr int kMaxDepth = 64;            // functions that call themselves end here
 constexpr size_t kMaxIterations = 4096;  // and loops that never do
 
 Status endless() {
@@ -95,7 +95,8 @@ Status Lowering::run_loop(Frame& frame, const LoopFrame& loop) {
     values.push_back(std::move(value));
   }
   for (size_t iteration = 0;; ++iteration) {
-    if (iteration >= kMaxIterations) return unsupported("a loop has too many iterations").expected("at most " + std::to_string(kMaxIterations));
+    if (iteration >= kMaxIterations)
+      return unsupported("a loop has too many iterations").expected("at most " + std::to_string(kMaxIterations));
     Frame inner{.scope = &scope,
                 .outer = &frame,
                 .call = frame.call,
@@ -222,7 +223,8 @@ Result<std::vector<Value>> Lowering::lower_while(Frame& frame, const NodeDef& no
     return invalid_model("a loop names no condition or no body");
   std::vector<Value> values = std::move(layer.values());
   for (size_t iteration = 0;; ++iteration) {
-    if (iteration >= kMaxIterations) return unsupported("a loop has too many iterations").expected("at most " + std::to_string(kMaxIterations));
+    if (iteration >= kMaxIterations)
+      return unsupported("a loop has too many iterations").expected("at most " + std::to_string(kMaxIterations));
     ORKNN_TRY_ASSIGN(const std::vector<Value> goes_on, call(frame, node, condition.text, values));
     if (goes_on.size() != 1)
       return invalid_model("the condition of a loop must have one result").found(std::to_string(goes_on.size()));
