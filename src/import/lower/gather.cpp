@@ -97,6 +97,16 @@ Result<TensorId> swap_last_two(Emitter& e, TensorId x) {
   return e.swap_axes(x, -1, -2);
 }
 
+Result<TensorId> matrix_product(Emitter& e, TensorId a, TensorId b, bool transposes_a, bool transposes_b) {
+  if (transposes_a) {
+    ORKNN_TRY_ASSIGN(a, swap_last_two(e, a));
+  }
+  if (transposes_b) {
+    ORKNN_TRY_ASSIGN(b, swap_last_two(e, b));
+  }
+  return e.matmul(a, b);
+}
+
 namespace {
 // True on the diagonal of a matrix.
 Result<TensorId> diagonal_mask(Emitter& e, int64_t rows, int64_t columns) {

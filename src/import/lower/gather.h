@@ -26,6 +26,8 @@ ir::TensorId bucketize(Emitter& e, ir::TensorId x, const std::vector<float>& bou
 
 // --- matrices in the last two axes
 Result<ir::TensorId> swap_last_two(Emitter& e, ir::TensorId x);
+// a b, with the matrices of either transposed first.
+Result<ir::TensorId> matrix_product(Emitter& e, ir::TensorId a, ir::TensorId b, bool transposes_a, bool transposes_b);
 // Diagonal matrices with `fill` around; zero when absent.
 Result<ir::TensorId> matrix_diagonal(Emitter& e, ir::TensorId diagonal, ir::TensorId fill = {});
 Result<ir::TensorId> with_diagonal(Emitter& e, ir::TensorId x, ir::TensorId diagonal);

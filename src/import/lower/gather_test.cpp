@@ -18,6 +18,7 @@ TEST(OneHot, NumbersOutsideAreOff) {
   const auto y = one_hot(m.e, m.e.add_ints("numbers", {1, -1, 3}), 3, 0, on, off);
   EXPECT_EQ(m.dims(y), (Dims{3, 3}));
   EXPECT_EQ(m.values(y), (Values{1, 1, 1, 5, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(m.dims(one_hot(m.e, m.e.add_ints("numbers", {1, 2}), 0, 1, on, off)), (Dims{2, 0}));
   EXPECT_FALSE(one_hot(m.e, m.e.add_ints("numbers", {1}), int64_t{1} << 40, -1, on, off));
 }
 

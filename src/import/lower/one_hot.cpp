@@ -1,15 +1,15 @@
 #include "import/lower/one_hot.h"
 
-#include <numeric>
-
 namespace orknn::importer {
 using namespace ir;
 
 TensorId positions(Emitter& e, int64_t count, int64_t axis, int64_t rank) {
-  std::vector<int64_t> numbers(static_cast<size_t>(count)), shape(static_cast<size_t>(rank), 1);
-  std::iota(numbers.begin(), numbers.end(), int64_t{0});
-  shape[static_cast<size_t>(axis)] = count;
-  return e.add_constant("positions", TensorData::from<int64_t>(shape, numbers));
+  std::vector<int64_t> others;
+  for (int64_t i = 0; i < rank; ++i)
+    if (i != axis) others.push_back(i);
+  const TensorId numbers =
+      e.emit("Range", {e.add_int_scalar("first", 0), e.add_int_scalar("end", count), e.add_int_scalar("step", 1)});
+  return e.unsqueeze(numbers, others);
 }
 
 Result<TensorId> one_hot(Emitter& e, TensorId numbers, int64_t depth, int64_t axis, TensorId on, TensorId off) {

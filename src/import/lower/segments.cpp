@@ -34,7 +34,7 @@ Result<TensorId> combine_segments(Emitter& e, TensorId x, TensorId ids, std::opt
   }
   const int64_t most = known.empty() ? -1 : std::ranges::max(known);
   const int64_t segments = count.value_or(most < INT32_MAX ? most + 1 : -1);
-  if (segments < 0 || of_ids.size() > dims.size())
+  if (segments < 0 || of_ids.size() > dims.size() || !std::equal(of_ids.begin(), of_ids.end(), dims.begin()))
     return invalid_model("the segments do not fit the data").found(std::to_string(segments) + " segments for " + to_string(dims));
   // A row more takes what belongs to no segment: negative numbers would count from the end.
   const auto lies_outside = [&](int64_t id) { return id < 0 || id >= segments; };

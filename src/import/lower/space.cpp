@@ -82,6 +82,15 @@ bool has_one_value_per_channel(const Dims& dims, size_t rank, size_t channel_axi
   return true;
 }
 
+// Channels moved to the end or from there.
+bool moves_channels(const Node& transpose, size_t rank, bool to_end) {
+  std::vector<int64_t> order{0};
+  if (!to_end) order.push_back(static_cast<int64_t>(rank) - 1);
+  for (size_t i = to_end ? 2 : 1; i + !to_end < rank; ++i) order.push_back(static_cast<int64_t>(i));
+  if (to_end) order.push_back(1);
+  return transpose.attributes.ints_or("perm") == order;
+}
+
 // The operand that a step changes element by element; the others have one value per channel. None for another kind of step.
 TensorId changed_operand(Emitter& e, const Node& node, size_t rank, bool channels_last) {
   static constexpr std::string_view kSteps[] = {
@@ -89,6 +98,7 @@ TensorId changed_operand(Emitter& e, const Node& node, size_t rank, bool channel
       "Gelu",      "Tanh",    "Max", "Sigmoid", "Min",  "QuantizeLinear", "DequantizeLinear", "BatchNormalization",
       "Transpose", "Identity"};
   if (std::ranges::find(kSteps, node.op) == std::end(kSteps) || node.outputs.size() != 1) return {};
+  if (node.op == "Transpose" && !moves_channels(node, rank, channels_last)) return {};
   TensorId changed;
   for (TensorId input : node.inputs) {
     if (!input) continue;
@@ -141,8 +151,12 @@ TensorId dilated_convolution(Emitter& e, TensorId y, const Blocks& crops, const 
   if (a.string_or("auto_pad", "VALID") != "VALID" || !is_all(a.ints_or("strides"), 1) || !is_all(a.ints_or("dilations"), 1) ||
       !is_all(a.ints_or("pads"), 0))
     return {};
-  for (at = convolution->inputs[0]; !cut.contains(at.index);)
+  // Before it only what leaves the zeros of the padding where they are.
+  for (at = convolution->inputs[0]; !cut.contains(at.index);) {
+    const Node* node = graph.producer_node(at);
+    if (!node || (node->op != "Transpose" && node->op != "DequantizeLinear" && node->op != "Identity")) return {};
     if (at = follow(before, at); !at) return {};
+  }
   const CutIntoBatch& from = cut.at(at.index);
   if (!channels_last || from.blocks.block != crops.block) return {};
   std::vector<int64_t> begin, end;

@@ -59,5 +59,21 @@ TEST(Space, ConvolutionBetweenIsDilated) {
   EXPECT_EQ(dilated->attributes.ints_or("dilations"), (std::vector<int64_t>{2, 2}));
   EXPECT_EQ(dilated->attributes.ints_or("pads"), (std::vector<int64_t>{2, 2, 2, 2}));
 }
+
+// A bias before the convolution also lies on the padding, which a dilated convolution would leave 0.
+TEST(Space, WhatChangesThePaddingIsNotPassed) {
+  Emitted m;
+  CutTensors cut;
+  const Blocks pads = *blocks_of({2, 2}, {2, 2, 2, 2}), crops = *blocks_of({2, 2}, {0, 0, 0, 0});
+  const auto batch = space_to_batch(m.e, m.input({1, 4, 4, 3}), pads, 0, cut);
+  ASSERT_TRUE(batch);
+  const auto convolved = in_channels_first(m.e, {}, m.e.add(*batch, 1.0), [&](ir::TensorId first) {
+    return convolution(m.e, first, m.counted({5, 3, 3, 3}), {}, {.padding = Window::Padding::Valid});
+  });
+  ASSERT_TRUE(convolved);
+  const auto y = batch_to_space(m.e, *convolved, crops, cut);
+  ASSERT_TRUE(y);
+  EXPECT_EQ(m.graph.producer_node(*y)->op, "Reshape");
+}
 }  // namespace
 }  // namespace orknn::importer

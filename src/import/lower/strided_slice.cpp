@@ -143,36 +143,40 @@ Result<TensorId> slice_of_size(Emitter& e, TensorId x, TensorId begin, TensorId 
   return e.slice(x, starts, ends, axes);
 }
 
-Result<std::vector<int64_t>> split_sizes(std::vector<int64_t> sizes, const Dim& extent) {
-  if (sizes.empty() || sizes.size() > kMostParts)
-    return invalid_model("the number of parts is out of range").found(std::to_string(sizes.size()));
-  const auto bad = [&] { return shape_mismatch("the parts do not add up").expected(extent.to_string()).found(to_string(sizes)); };
+namespace {
+// The extent along an axis, which is made non-negative.
+Result<Dim> extent_along(Emitter& e, TensorId x, int64_t& axis, size_t parts) {
+  if (parts < 1 || parts > kMostParts)
+    return invalid_model("the number of parts is out of range").found(std::to_string(static_cast<int64_t>(parts)));
+  ORKNN_TRY_ASSIGN(const int64_t rank, e.need_rank(x, "to split it"));
+  ORKNN_TRY_ASSIGN(axis, normalize_axis(axis, rank));
+  return (*e.shape_of(x))[static_cast<size_t>(axis)];
+}
+}  // namespace
+
+Result<std::vector<TensorId>> split_to_sizes(Emitter& e, TensorId x, int64_t axis, std::vector<int64_t> sizes) {
+  ORKNN_TRY_ASSIGN(const Dim extent, extent_along(e, x, axis, sizes.size()));
   int64_t sum = 0;
   int64_t* open = nullptr;
-  for (int64_t& s : sizes) {
-    if (s < -1 || s > kFar || (s == -1 && open)) return bad();
-    if (s == -1)
-      open = &s;
-    else
-      sum += s;
+  bool fits = true;
+  for (int64_t& size : sizes) {
+    fits &= size >= -1 && size <= kFar && !(size == -1 && open);
+    if (size == -1) open = &size;
+    sum += std::clamp<int64_t>(size, 0, int64_t{1} << 40);
   }
-  if (!extent.is_known()) {
-    if (open) return unsupported("the extent must be known to split it").hint("give the input shapes with input_size_list");
-    return sizes;
-  }
-  if (sum > extent.value() || (!open && sum != extent.value())) return bad();
+  if (extent.is_known()) fits &= open ? sum <= extent.value() : sum == extent.value();
+  if (!fits) return shape_mismatch("the parts do not add up").expected(extent.to_string()).found(to_string(sizes));
+  if (open && !extent.is_known()) return e.not_known(x, "the extent must be known to split it");
   if (open) *open = extent.value() - sum;
-  return sizes;
+  return e.split(x, axis, sizes);
 }
 
-Result<std::vector<int64_t>> equal_sizes(int64_t count, const Dim& extent) {
-  if (count < 1 || count > static_cast<int64_t>(kMostParts))
-    return invalid_model("the number of parts is out of range").found(std::to_string(count));
-  if (!extent.is_known())
-    return unsupported("the extent must be known to split it").hint("give the input shapes with input_size_list");
+Result<std::vector<TensorId>> split_equally(Emitter& e, TensorId x, int64_t axis, int64_t count) {
+  ORKNN_TRY_ASSIGN(const Dim extent, extent_along(e, x, axis, static_cast<size_t>(count)));
+  if (!extent.is_known()) return e.not_known(x, "the extent must be known to split it");
   if (extent.value() % count != 0)
     return shape_mismatch("the parts are not equal").expected("a multiple of " + std::to_string(count)).found(extent.to_string());
-  return std::vector<int64_t>(static_cast<size_t>(count), extent.value() / count);
+  return e.split(x, axis, std::vector<int64_t>(static_cast<size_t>(count), extent.value() / count));
 }
 
 std::vector<TensorId> unstack(Emitter& e, TensorId x, int64_t axis, int64_t count) {

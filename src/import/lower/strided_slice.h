@@ -19,10 +19,9 @@ Result<ir::TensorId> strided_slice(Emitter& e, ir::TensorId x, ir::TensorId begi
 // `size` elements from `begin` on along every axis; -1 takes all that follow a constant begin.
 Result<ir::TensorId> slice_of_size(Emitter& e, ir::TensorId x, ir::TensorId begin, ir::TensorId size);
 
-// Sizes that add up to the extent of an axis; one of -1 takes what is left. `extent` is an unknown one when not known.
-Result<std::vector<int64_t>> split_sizes(std::vector<int64_t> sizes, const ir::Dim& extent);
-// As many equal parts.
-Result<std::vector<int64_t>> equal_sizes(int64_t count, const ir::Dim& extent);
+// Parts along an axis: of these sizes, of which one of -1 takes what is left, or as many equal ones.
+Result<std::vector<ir::TensorId>> split_to_sizes(Emitter& e, ir::TensorId x, int64_t axis, std::vector<int64_t> sizes);
+Result<std::vector<ir::TensorId>> split_equally(Emitter& e, ir::TensorId x, int64_t axis, int64_t count);
 // One tensor per element of an axis, without it.
 std::vector<ir::TensorId> unstack(Emitter& e, ir::TensorId x, int64_t axis, int64_t count);
 

@@ -40,6 +40,11 @@ TEST(StridedSlice, FormsOfPython) {
   }
 }
 
+TEST(StridedSlice, WhatIsReversedHasAShape) {
+  Emitted m;
+  EXPECT_EQ(m.dims(m.e.reverse(m.input({2, 3}), {0, 1})), (Dims{2, 3}));
+}
+
 TEST(StridedSlice, RefusesImpossibleCuts) {
   Emitted m;
   const ir::TensorId x = m.counted({2, 3}), one = m.e.add_ints("one", {1}), two = m.e.add_ints("two", {1, 1});
@@ -60,14 +65,22 @@ TEST(StridedSlice, BeginsWhereTheDataSays) {
 }
 
 TEST(StridedSlice, SizesAddUp) {
-  EXPECT_EQ(*split_sizes({2, -1, 1}, ir::Dim(7)), (std::vector<int64_t>{2, 4, 1}));
-  EXPECT_FALSE(split_sizes({2, -1, -1}, ir::Dim(7)));
-  EXPECT_FALSE(split_sizes({2, 4}, ir::Dim(7)));
-  EXPECT_FALSE(split_sizes({8, -1}, ir::Dim(7)));
-  EXPECT_FALSE(split_sizes({-1}, ir::Dim()));
-  EXPECT_TRUE(split_sizes({3, 4}, ir::Dim()));
-  EXPECT_FALSE(equal_sizes(3, ir::Dim(7)));
-  EXPECT_FALSE(equal_sizes(0, ir::Dim(7)));
+  Emitted m;
+  const ir::TensorId x = m.counted({7}), open = m.graph.add_tensor("open", DType::Float32, ir::Shape{ir::Dim()});
+  const auto parts = split_to_sizes(m.e, x, -1, {2, -1, 1});
+  ASSERT_TRUE(parts) << parts.status().to_string();
+  ASSERT_EQ(parts->size(), 3u);
+  EXPECT_EQ(m.values((*parts)[1]), (Values{2, 3, 4, 5}));
+  for (const std::vector<int64_t>& sizes :
+       {std::vector<int64_t>{2, -1, -1}, {2, 4}, {8, -1}, {8, -1, 0}, {-2, 9}, {}, {INT64_MAX, INT64_MAX}})
+    EXPECT_FALSE(split_to_sizes(m.e, x, 0, sizes)) << ir::to_string(sizes);
+  EXPECT_FALSE(split_to_sizes(m.e, x, 1, {7}));
+  EXPECT_FALSE(split_to_sizes(m.e, open, 0, {-1, 1}));
+  EXPECT_TRUE(split_to_sizes(m.e, open, 0, {3, 4}));
+  EXPECT_TRUE(split_equally(m.e, x, 0, 7));
+  EXPECT_FALSE(split_equally(m.e, x, 0, 3));
+  EXPECT_FALSE(split_equally(m.e, x, 0, 0));
+  EXPECT_FALSE(split_equally(m.e, x, 0, -1));
 }
 
 TEST(StridedSlice, MirrorsWithAndWithoutTheEdge) {

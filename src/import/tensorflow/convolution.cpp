@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "import/lower/functions.h"
+#include "import/lower/gather.h"
 #include "import/lower/strided_slice.h"
 #include "import/tensorflow/window.h"
 
@@ -99,9 +100,8 @@ Result<TensorId> convolution(Layer& l, TensorId x, TensorId weights) {
 }
 
 Result<TensorId> fused_matmul(Layer& l, TensorId a, TensorId b) {
-  if (l.bool_or("transpose_a", false)) a = l.transpose(a, {1, 0});
-  if (l.bool_or("transpose_b", false)) b = l.transpose(b, {1, 0});
-  return with_fused_steps(l, l.matmul(a, b), {});
+  ORKNN_TRY_ASSIGN(const TensorId y, matrix_product(l, a, b, l.bool_or("transpose_a", false), l.bool_or("transpose_b", false)));
+  return with_fused_steps(l, y, {});
 }
 
 // The gradient of a convolution by its input: what decoders use to enlarge. Input 0 is the shape of the result, whose forward

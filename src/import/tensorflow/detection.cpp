@@ -1,9 +1,10 @@
 // Non-maximum suppression in all its versions. How many boxes survive is known only when the model runs, unless the graph asks
 // for padding to a fixed number.
+#include "import/lower/detection.h"
+
 #include <algorithm>
 #include <limits>
 
-#include "import/lower/strided_slice.h"
 #include "import/tensorflow/layer.h"
 
 namespace orknn::importer::tensorflow {
@@ -12,19 +13,8 @@ using namespace ir;
 namespace {
 constexpr double kLowest = -std::numeric_limits<float>::max();
 
-// Survivors of one picture and all classes as rows of [picture, class, box]; boxes [n, 4], scores [classes, n].
-TensorId suppress(Layer& l, TensorId boxes, TensorId scores, TensorId most, TensorId overlap, TensorId threshold) {
-  const auto as_number = [&](TensorId x, DType dtype) { return l.reshape(l.cast(x, dtype), {1}); };
-  return l.emit("NonMaxSuppression",
-                {l.unsqueeze(l.cast(boxes, DType::Float32), {0}), l.unsqueeze(l.cast(scores, DType::Float32), {0}),
-                 as_number(most, DType::Int64), as_number(overlap, DType::Float32), as_number(threshold, DType::Float32)});
-}
-
 // One element along an axis, without it.
 TensorId element(Layer& l, TensorId x, int64_t axis, int64_t i) { return l.squeeze(l.slice(x, axis, i, i + 1), {axis}); }
-
-// Cut or filled with zeros to `size` along the first axis.
-TensorId of_size(Layer& l, TensorId x, int64_t size) { return l.slice(pad(l, x, {0, size}), 0, 0, size); }
 
 // The first version has its threshold as attribute, the third adds the least score, the fourth padding, the fifth scores.
 template <int Version>
@@ -41,14 +31,14 @@ Result<std::vector<TensorId>> non_max_suppression(Layer& l, TensorId boxes, Tens
     if (sigma != 0)
       return unsupported("soft suppression is not supported").expected("soft_nms_sigma 0").found(std::to_string(sigma));
   }
-  TensorId kept = element(l, suppress(l, boxes, l.unsqueeze(scores, {0}), most, overlap, threshold), 1, 2);
+  TensorId kept = element(l, suppress_boxes(l, boxes, l.unsqueeze(scores, {0}), most, overlap, threshold), 1, 2);
   const TensorId count = l.cast(l.unary("Size", kept), DType::Int32);
   TensorId kept_scores = l.gather(scores, kept, 0);
   if (Version > 3 && l.bool_or("pad_to_max_output_size", false)) {
     ORKNN_TRY_ASSIGN(const int64_t size, l.integer(2, "to pad the result"));
     if (size < 0 || size > (1 << 24)) return invalid_model("the number of boxes is out of range").found(std::to_string(size));
-    kept = of_size(l, kept, size);
-    kept_scores = of_size(l, kept_scores, size);
+    kept = of_length(l, kept, size, {});
+    kept_scores = of_length(l, kept_scores, size, {});
   }
   std::vector<TensorId> outputs{l.cast(kept, DType::Int32)};
   if (Version > 4) outputs.push_back(kept_scores);
@@ -89,7 +79,7 @@ Result<std::vector<TensorId>> combined_nms(Layer& l, TensorId boxes, TensorId sc
     const TensorId picture_boxes = element(l, boxes, 0, b);  // [n, 1 or classes, 4]
     Found found;
     const auto add = [&](TensorId own_boxes, TensorId own_scores, int64_t first_class) {
-      const TensorId rows = suppress(l, own_boxes, own_scores, most, overlap, threshold);
+      const TensorId rows = suppress_boxes(l, own_boxes, own_scores, most, overlap, threshold);
       found.scores.push_back(l.emit("GatherND", {l.cast(own_scores, DType::Float32), l.slice(rows, 1, 1, 3)}));
       found.boxes.push_back(l.gather(l.cast(own_boxes, DType::Float32), element(l, rows, 1, 2), 0));
       found.classes.push_back(l.add(l.cast(element(l, rows, 1, 1), DType::Float32), static_cast<double>(first_class)));

@@ -34,31 +34,11 @@ bool is_if(std::string_view op) { return is_one_of(op, {"If", "StatelessIf", "Ca
 bool is_while(std::string_view op) { return is_one_of(op, {"While", "StatelessWhile"}); }
 // Nodes that hand on their first input as it is.
 bool passes_through(std::string_view op) {
-  return is_one_of(op, {"Identity",
-                        "IdentityN",
-                        "RefIdentity",
-                        "StopGradient",
-                        "PreventGradient",
-                        "CheckNumerics",
-                        "CheckNumericsV2",
-                        "Snapshot",
-                        "Print",
-                        "DebugIdentity",
-                        "DebugIdentityV2",
-                        "PlaceholderWithDefault",
-                        "EnsureShape",
-                        "DeepCopy",
-                        "LoopCond",
-                        "NextIteration",
-                        "RefNextIteration",
-                        "Enter",
-                        "RefEnter",
-                        "Switch",
-                        "RefSwitch",
-                        "XlaSharding",
-                        "Copy",
-                        "CopyHost",
-                        "Dropout"});
+  return is_one_of(op, {"Identity", "IdentityN", "RefIdentity", "Snapshot", "DeepCopy", "Copy", "CopyHost", "EnsureShape",
+                        "PlaceholderWithDefault", "XlaSharding"}) ||
+         is_one_of(op, {"StopGradient", "PreventGradient", "CheckNumerics", "CheckNumericsV2", "Print", "DebugIdentity",
+                        "DebugIdentityV2", "Dropout"}) ||
+         is_one_of(op, {"LoopCond", "NextIteration", "RefNextIteration", "Enter", "RefEnter", "Switch", "RefSwitch"});
 }
 // Nodes nobody wants as an output of the model though nobody reads them.
 bool is_no_result(std::string_view op) {
@@ -80,6 +60,13 @@ Lowering::Lowering(const GraphDef& graph, std::shared_ptr<const void> keeper, co
 }
 
 // --- ports
+
+// An output of a node, which has at least as many from now on.
+Value& Lowering::output_of(NodeState& state, int32_t output) {
+  const auto index = static_cast<size_t>(output);
+  if (state.outputs.size() <= index) state.outputs.resize(index + 1);
+  return state.outputs[index];
+}
 
 Result<Reference> Lowering::named(const std::string& name, std::string_view list, std::span<const std::string> names) const {
   const Reference r = root_scope_->resolve(name);
@@ -153,32 +140,15 @@ std::vector<std::vector<int32_t>> Lowering::readers_of_nodes() const {
 
 // Whether a value reaches, through operators that keep its rank, one that works on batches of pictures.
 bool Lowering::feeds_pictures(const Reference& from) const {
-  static constexpr std::string_view kPicture[] = {"Conv2D",         "DepthwiseConv2dNative", "MaxPool",          "AvgPool",
-                                                  "FusedBatchNorm", "FusedBatchNormV2",      "FusedBatchNormV3", "LRN",
-                                                  "SpaceToDepth",   "DepthToSpace"};
-  static constexpr std::string_view kSameRank[] = {"Identity",
-                                                   "Cast",
-                                                   "Add",
-                                                   "AddV2",
-                                                   "Sub",
-                                                   "Mul",
-                                                   "RealDiv",
-                                                   "Div",
-                                                   "BiasAdd",
-                                                   "Relu",
-                                                   "Relu6",
-                                                   "Pad",
-                                                   "PadV2",
-                                                   "MirrorPad",
-                                                   "Reverse",
-                                                   "ReverseV2",
-                                                   "FakeQuantWithMinMaxVars",
-                                                   "PlaceholderWithDefault",
-                                                   "Split",
-                                                   "Concat",
-                                                   "ConcatV2"};
-  const auto is_in = [](std::span<const std::string_view> list, std::string_view op) {
-    return std::find(list.begin(), list.end(), op) != list.end();
+  const auto is_of_pictures = [](std::string_view op) {
+    return is_one_of(op, {"Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool", "FusedBatchNorm", "FusedBatchNormV2",
+                          "FusedBatchNormV3", "LRN", "SpaceToDepth", "DepthToSpace"});
+  };
+  const auto keeps_rank = [](std::string_view op) {
+    return is_one_of(op, {"Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "BiasAdd", "Relu", "Relu6", "Cast",
+                          "FakeQuantWithMinMaxVars"}) ||
+           is_one_of(op, {"Identity", "PlaceholderWithDefault", "Pad", "PadV2", "MirrorPad", "Reverse", "ReverseV2", "Split",
+                          "Concat", "ConcatV2"});
   };
   const auto readers = readers_of_nodes();
   std::vector<char> seen(readers.size(), 0);
@@ -188,8 +158,8 @@ bool Lowering::feeds_pictures(const Reference& from) const {
     if (std::exchange(seen[at], 1)) continue;
     for (int32_t reader : readers[at]) {
       const std::string_view op = root_scope_->node(reader).op;
-      if (is_in(kPicture, op)) return true;
-      if (is_in(kSameRank, op)) pending.push_back(reader);
+      if (is_of_pictures(op)) return true;
+      if (keeps_rank(op)) pending.push_back(reader);
     }
   }
   return false;
@@ -286,22 +256,17 @@ Status Lowering::find_inputs(const ImportOptions& options) {
     named_.emplace(id.index, 1);
     if (ports_[i].shape && ports_[i].shape->size() == 4)
       network_.graph.tensor(id).layout = options.input_is_nchw ? Layout::NCHW : Layout::NHWC;
-    std::vector<Value>& values = root_.states[port_references_[i].node].outputs;
-    const auto output = static_cast<size_t>(port_references_[i].output);
-    if (values.size() <= output) values.resize(output + 1);
-    values[output] = id;
+    output_of(root_.states[port_references_[i].node], port_references_[i].output) = id;
   }
   std::vector<std::string> feeds;
   for (const auto& feed : options.feeds) feeds.push_back(feed.first);
   for (const auto& [name, value] : options.feeds) {
     ORKNN_TRY_ASSIGN(const Reference r, named(name, "predef_file", feeds));
-    std::vector<Value>& values = root_.states[r.node].outputs;
-    const auto output = static_cast<size_t>(r.output);
-    if (values.size() <= output) values.resize(output + 1);
+    Value& fed = output_of(root_.states[r.node], r.output);
     const Layer layer(import_, network_.graph, network_.ops, root_scope_->node(r.node), nullptr, name, {});
     const DType dtype = layer.dtype_or("dtype", value.dtype());
-    if (!values[output].is_set())
-      values[output] = network_.graph.add_constant(
+    if (!fed.is_set())
+      fed = network_.graph.add_constant(
           name, dtype == value.dtype() || dtype == DType::Undefined ? value : convert(value.view(), dtype));
   }
   return {};
@@ -447,12 +412,15 @@ Status Lowering::lower(Frame& frame, int32_t index, NodeState& state) {
         .node(node.name, node.op)
         .expected("at most " + std::to_string(kMaxLowered) + " nodes");
   const std::string_view op = control_op(node.op);
-  const auto failed = [&](Status status) -> Status {
-    if (lowered_ > kMaxLowered) return status;  // nothing after it can be lowered either
-    network_.report(status.node(frame.prefix + std::string(node.name), node.op));
+  const auto fail_outputs = [&] {
     state.outputs.resize(std::max<size_t>(state.outputs.size(), 1));
     for (Value& v : state.outputs)
       if (!v.is_set()) v = Value::failure();
+  };
+  const auto failed = [&](Status status) -> Status {
+    if (lowered_ > kMaxLowered) return status;  // nothing after it can be lowered either
+    network_.report(status.node(frame.prefix + std::string(node.name), node.op));
+    fail_outputs();
     return {};
   };
   if (op == "Const" && frame.outer) {  // constants are the same in every iteration of a loop
@@ -498,9 +466,7 @@ Status Lowering::lower(Frame& frame, int32_t index, NodeState& state) {
   const bool is_known = is_function || op == "Const" || passes_through(node.op) || is_call(node.op) || is_if(node.op) ||
                         is_while(node.op) || table().find(node.op);
   if (is_known && has_failed_input) {
-    state.outputs.resize(std::max<size_t>(state.outputs.size(), 1));
-    for (Value& v : state.outputs)
-      if (!v.is_set()) v = Value::failure();
+    fail_outputs();
     return {};
   }
   if (const Status status = lower_plain(frame, index, state, std::move(inputs)); !status) return failed(status);

@@ -39,6 +39,7 @@ class Lowering {
   };
 
   // --- ports
+  static Value& output_of(NodeState& state, int32_t output);
   Status find_inputs(const ImportOptions& options);
   Status find_outputs(const ImportOptions& options);
   Status add_port(const Reference& reference, std::string name);

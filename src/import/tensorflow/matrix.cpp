@@ -8,17 +8,12 @@ namespace orknn::importer::tensorflow {
 using namespace ir;
 
 namespace {
-Result<TensorId> product(Layer& l, TensorId a, TensorId b, std::string_view swaps_a, std::string_view swaps_b) {
-  if (l.bool_or(swaps_a, false)) {
-    ORKNN_TRY_ASSIGN(a, swap_last_two(l, a));
-  }
-  if (l.bool_or(swaps_b, false)) {
-    ORKNN_TRY_ASSIGN(b, swap_last_two(l, b));
-  }
-  return l.matmul(a, b);
+Result<TensorId> matmul(Layer& l, TensorId a, TensorId b) {
+  return matrix_product(l, a, b, l.bool_or("transpose_a", false), l.bool_or("transpose_b", false));
 }
-Result<TensorId> matmul(Layer& l, TensorId a, TensorId b) { return product(l, a, b, "transpose_a", "transpose_b"); }
-Result<TensorId> batch_matmul(Layer& l, TensorId a, TensorId b) { return product(l, a, b, "adj_x", "adj_y"); }
+Result<TensorId> batch_matmul(Layer& l, TensorId a, TensorId b) {
+  return matrix_product(l, a, b, l.bool_or("adj_x", false), l.bool_or("adj_y", false));
+}
 
 TensorId einsum(Layer& l, Operands inputs) {
   return l.emit("Einsum", {inputs.begin(), inputs.end()}, {{"equation", std::string(l.string_or("equation", ""))}});

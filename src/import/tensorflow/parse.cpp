@@ -122,10 +122,6 @@ Bytes unwrap(Bytes file) {
   const Bytes graph = find_message(find_message(file, 2), 2);
   return is_graph(graph) ? graph : file;
 }
-
-Status wrong_kind(std::string_view expected) {
-  return invalid_model("an attribute has the wrong type").expected(std::string(expected));
-}
 }  // namespace
 
 Result<GraphDef> parse_graph(Bytes file) {
@@ -142,35 +138,23 @@ Result<AttributeValue> parse_attribute(Bytes value) {
   AttributeValue a;
   using Kind = AttributeValue::Kind;
   ORKNN_TRY(for_each_field(value, [&](const Field& f) -> Status {
+    const auto take = [&](auto& into, Kind kind) {
+      if (f.get(into)) a.kind = kind;
+    };
     bool flag = false;
     switch (f.number) {
-      case 1:
-        if (f.get(a.message)) a.kind = Kind::List;
-        break;
-      case 2:
-        if (f.get(a.text)) a.kind = Kind::String;
-        break;
-      case 3:
-        if (f.get(a.number)) a.kind = Kind::Int;
-        break;
-      case 4:
-        if (f.get(a.real)) a.kind = Kind::Float;
-        break;
+      case 1: take(a.message, Kind::List); break;
+      case 2: take(a.text, Kind::String); break;
+      case 3: take(a.number, Kind::Int); break;
+      case 4: take(a.real, Kind::Float); break;
       case 5:
-        if (f.get(flag)) a.kind = Kind::Bool, a.number = flag;
+        take(flag, Kind::Bool);
+        if (a.kind == Kind::Bool) a.number = flag;
         break;
-      case 6:
-        if (f.get(a.number)) a.kind = Kind::Type;
-        break;
-      case 7:
-        if (f.get(a.message)) a.kind = Kind::Shape;
-        break;
-      case 8:
-        if (f.get(a.message)) a.kind = Kind::Tensor;
-        break;
-      case 9:
-        if (f.get(a.text)) a.kind = Kind::Placeholder;
-        break;
+      case 6: take(a.number, Kind::Type); break;
+      case 7: take(a.message, Kind::Shape); break;
+      case 8: take(a.message, Kind::Tensor); break;
+      case 9: take(a.text, Kind::Placeholder); break;
       case 10:
         if (!f.get(a.message)) break;
         a.kind = Kind::Function;
@@ -186,61 +170,46 @@ Result<AttributeValue> parse_attribute(Bytes value) {
   return a;
 }
 
+namespace {
+// Elements of a list: `add` appends those of each field with this number.
+template <class T, class Add>
+Result<std::vector<T>> elements_of(const AttributeValue& list, std::string_view what, uint32_t number, Add add) {
+  if (list.kind != AttributeValue::Kind::List)
+    return invalid_model("an attribute has the wrong type").expected("a list of " + std::string(what));
+  std::vector<T> values;
+  ORKNN_TRY(
+      for_each_field(list.message, [&](const Field& f) -> Status { return f.number == number ? add(f, values) : Status(); }));
+  return values;
+}
+constexpr auto append = [](const Field& f, auto& values) { return wire::append(f, values); };
+constexpr auto append_one = [](const Field& f, auto& values) -> Status {
+  if (typename std::remove_reference_t<decltype(values)>::value_type value; f.get(value)) values.push_back(value);
+  return {};
+};
+}  // namespace
+
 Result<std::vector<int64_t>> parse_int_list(const AttributeValue& list) {
-  if (list.kind != AttributeValue::Kind::List) return wrong_kind("a list of integers");
-  std::vector<int64_t> values;
-  ORKNN_TRY(
-      for_each_field(list.message, [&](const Field& f) -> Status { return f.number == 3 ? wire::append(f, values) : Status(); }));
-  return values;
+  return elements_of<int64_t>(list, "integers", 3, append);
 }
-
-Result<std::vector<float>> parse_float_list(const AttributeValue& list) {
-  if (list.kind != AttributeValue::Kind::List) return wrong_kind("a list of numbers");
-  std::vector<float> values;
-  ORKNN_TRY(
-      for_each_field(list.message, [&](const Field& f) -> Status { return f.number == 4 ? wire::append(f, values) : Status(); }));
-  return values;
-}
-
+Result<std::vector<float>> parse_float_list(const AttributeValue& list) { return elements_of<float>(list, "numbers", 4, append); }
 Result<std::vector<std::string_view>> parse_string_list(const AttributeValue& list) {
-  if (list.kind != AttributeValue::Kind::List) return wrong_kind("a list of strings");
-  std::vector<std::string_view> values;
-  ORKNN_TRY(for_each_field(list.message, [&](const Field& f) -> Status {
-    if (std::string_view text; f.number == 2 && f.get(text)) values.push_back(text);
-    return {};
-  }));
-  return values;
+  return elements_of<std::string_view>(list, "strings", 2, append_one);
 }
-
 Result<std::vector<int64_t>> parse_type_list(const AttributeValue& list) {
-  if (list.kind != AttributeValue::Kind::List) return wrong_kind("a list of types");
-  std::vector<int64_t> values;
-  ORKNN_TRY(
-      for_each_field(list.message, [&](const Field& f) -> Status { return f.number == 6 ? wire::append(f, values) : Status(); }));
-  return values;
+  return elements_of<int64_t>(list, "types", 6, append);
 }
-
 Result<std::vector<Bytes>> parse_shape_list(const AttributeValue& list) {
-  if (list.kind != AttributeValue::Kind::List) return wrong_kind("a list of shapes");
-  std::vector<Bytes> values;
-  ORKNN_TRY(for_each_field(list.message, [&](const Field& f) -> Status {
-    if (f.number == 7 && f.type == WireType::Bytes) values.push_back(f.bytes);
-    return {};
-  }));
-  return values;
+  return elements_of<Bytes>(list, "shapes", 7, append_one);
 }
-
 Result<std::vector<std::string_view>> parse_function_list(const AttributeValue& list) {
-  if (list.kind != AttributeValue::Kind::List) return wrong_kind("a list of functions");
+  ORKNN_TRY_ASSIGN(const auto functions, elements_of<Bytes>(list, "functions", 9, append_one));
   std::vector<std::string_view> names;
-  ORKNN_TRY(for_each_field(list.message, [&](const Field& f) -> Status {
-    if (f.number != 9 || f.type != WireType::Bytes) return {};
-    std::string_view& name = names.emplace_back();
-    return for_each_field(f.bytes, [&](const Field& g) -> Status {
-      if (g.number == 1) g.get(name);
+  for (Bytes function : functions) {
+    ORKNN_TRY(for_each_field(function, [&name = names.emplace_back()](const Field& f) -> Status {
+      if (f.number == 1) f.get(name);
       return {};
-    });
-  }));
+    }));
+  }
   return names;
 }
 
@@ -303,7 +272,5 @@ std::string_view type_name(int64_t type) {
     if (row.number == type || row.number + kReference == type) return row.name;
   return "an unknown type";
 }
-
-bool is_quantized_type(int64_t type) { return (type >= 11 && type <= 13) || type == 15 || type == 16; }
 
 }  // namespace orknn::importer::tensorflow

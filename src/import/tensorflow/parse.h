@@ -75,7 +75,5 @@ Result<std::optional<ir::Shape>> parse_shape(Bytes message);
 // Undefined for types without a counterpart of ours (strings, resources, complex numbers).
 DType to_dtype(int64_t type);
 std::string_view type_name(int64_t type);
-// Integers TensorFlow calls quantized: plain integers to us.
-bool is_quantized_type(int64_t type);
 
 }  // namespace orknn::importer::tensorflow

@@ -19,7 +19,7 @@ TensorId reshape(Emitter& e, TensorId x, TensorId shape) {
 }
 
 Result<TensorId> squeeze(Layer& l, TensorId x) {
-  auto axes = l.ints_or("squeeze_dims", l.ints_or("axis"));
+  auto axes = l.ints_or("squeeze_dims");
   if (axes.empty()) axes = l.ints_or("axis");
   if (!axes.empty()) return l.squeeze(x, axes);
   ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to drop extents of 1"));
@@ -97,27 +97,15 @@ Result<std::vector<TensorId>> unpack(Layer& l, TensorId x) {
   return unstack(l, x, l.int_or("axis", 0), count);
 }
 
-Result<Dim> extent_along(Layer& l, TensorId x, size_t input, int64_t& axis) {
-  ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to split it"));
-  ORKNN_TRY_ASSIGN(axis, l.integer(input, "to know the axis"));
-  ORKNN_TRY_ASSIGN(axis, normalize_axis(axis, rank));
-  return (*l.shape_of(x))[static_cast<size_t>(axis)];
-}
-
 Result<std::vector<TensorId>> split(Layer& l) {
-  int64_t axis = 0;
+  ORKNN_TRY_ASSIGN(const int64_t axis, l.integer(0, "to know the axis"));
   ORKNN_TRY_ASSIGN(const TensorId x, l.operand(1));
-  ORKNN_TRY_ASSIGN(const Dim extent, extent_along(l, x, 0, axis));
-  ORKNN_TRY_ASSIGN(const auto sizes, equal_sizes(l.int_or("num_split", 1), extent));
-  return l.split(x, axis, sizes);
+  return split_equally(l, x, axis, l.int_or("num_split", 1));
 }
-
-Result<std::vector<TensorId>> split_to_sizes(Layer& l, TensorId x) {
-  int64_t axis = 0;
-  ORKNN_TRY_ASSIGN(const Dim extent, extent_along(l, x, 2, axis));
-  ORKNN_TRY_ASSIGN(auto given, l.ints(1, "to split"));
-  ORKNN_TRY_ASSIGN(const auto sizes, split_sizes(std::move(given), extent));
-  return l.split(x, axis, sizes);
+Result<std::vector<TensorId>> split_v(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const auto sizes, l.ints(1, "to split"));
+  ORKNN_TRY_ASSIGN(const int64_t axis, l.integer(2, "to know the axis"));
+  return split_to_sizes(l, x, axis, sizes);
 }
 
 Result<TensorId> masked_slice(Layer& l, TensorId x, TensorId begin, TensorId end) {
@@ -195,7 +183,7 @@ std::span<const Row> shape_rows() {
       {"ConcatOffset", concat_offset},
       {"Unpack", unpack},
       {"Split", split},
-      {"SplitV", split_to_sizes},
+      {"SplitV", split_v},
       {"Slice", slice_of_size},
       {"StridedSlice", masked_slice},
       {"Pad", pad_constant},

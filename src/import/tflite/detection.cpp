@@ -1,4 +1,6 @@
 // Selection of boxes. What is selected depends on the numbers, so lists are filled up to a fixed length.
+#include "import/lower/detection.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -13,30 +15,20 @@ namespace {
 // Lists of more boxes than this are taken for damage.
 constexpr int64_t kMaxBoxes = 1 << 20;
 
-// The first axis filled up with `fill` and cut to `length`.
-TensorId filled(Layer& l, TensorId list, int64_t length, Dims rest, double fill = 0) {
-  rest.insert(rest.begin(), length);
-  const TensorId longer = l.concat({list, l.full(rest, fill, l.dtype_of(list))}, 0);
-  return l.reshape(l.slice(longer, 0, 0, length), rest);
-}
-
-TensorId number(Layer& l, TensorId x) { return l.reshape(x, {1}); }
-
 // The best boxes that overlap little, as a list of fixed length: what is missing at its end is 0. Outputs are places, scores in
 // the newer form, and how many there are.
 Result<std::vector<TensorId>> suppress(Layer& l, bool with_scores) {
   ORKNN_TRY_ASSIGN(const TensorId boxes, l.operand(0));
   ORKNN_TRY_ASSIGN(const TensorId scores, l.operand(1));
-  ORKNN_TRY_ASSIGN(const int64_t limit, l.int_scalar(2, "to size the outputs"));
+  ORKNN_TRY_ASSIGN(const int64_t limit, l.integer(2, "to size the outputs"));
   ORKNN_TRY_ASSIGN(const TensorId overlap, l.operand(3));
   ORKNN_TRY_ASSIGN(const TensorId least, l.operand(4));
   if (limit < 1 || limit > kMaxBoxes) return invalid_model("the number of boxes is impossible").found(std::to_string(limit));
-  const TensorId picked = l.emit("NonMaxSuppression", {l.unsqueeze(boxes, {0}), l.unsqueeze(scores, {0, 1}),
-                                                       l.add_ints("limit", {limit}), number(l, overlap), number(l, least)});
+  const TensorId picked = suppress_boxes(l, boxes, l.unsqueeze(scores, {0}), l.add_int_scalar("limit", limit), overlap, least);
   const TensorId which = l.gather(picked, l.add_int_scalar("box", 2), 1), count = l.reshape(l.unary("Shape", which), {});
-  const TensorId places = filled(l, which, limit, {});
+  const TensorId places = of_length(l, which, limit, {});
   if (!with_scores) return std::vector{places, count};
-  return std::vector{places, filled(l, l.gather(scores, which, 0), limit, {}), count};
+  return std::vector{places, of_length(l, l.gather(scores, which, 0), limit, {}), count};
 }
 Result<std::vector<TensorId>> non_max_suppression(Layer& l) { return suppress(l, false); }
 Result<std::vector<TensorId>> soft_non_max_suppression(Layer& l) {
@@ -54,7 +46,7 @@ struct Detection {
   int64_t limit, per_box, per_class, classes;
   bool regular;  // selects for each class alone, then takes the best of all
   double least, overlap;
-  double scales[4];  // y, x, h, w
+  BoxCode code;  // y, x, h, w
 };
 
 Result<Detection> detection_options(Layer& l) {
@@ -80,33 +72,19 @@ Result<Detection> detection_options(Layer& l) {
               number("use_regular_nms", 0) != 0,
               number("nms_score_threshold"),
               number("nms_iou_threshold"),
-              {number("y_scale"), number("x_scale"), number("h_scale"), number("w_scale")}};
-  for (double s : d.scales)
+              {.scales = {number("y_scale"), number("x_scale"), number("h_scale"), number("w_scale")}, .divides = true}};
+  for (double s : d.code.scales)
     if (s == 0) missing = invalid_model("a scale of the boxes is 0");
   if (!missing) return missing;
   return d;
-}
-
-// Columns of [boxes, 4], centre and size, to corners.
-TensorId decoded_boxes(Layer& l, TensorId encoded, TensorId anchors, const Detection& d) {
-  const auto column = [&](TensorId t, int64_t i) { return l.slice(t, 1, i, i + 1); };
-  const auto centre = [&](int64_t i) {
-    return l.add(l.mul(l.div(column(encoded, i), d.scales[i]), column(anchors, i + 2)), column(anchors, i));
-  };
-  const auto half = [&](int64_t i) {
-    const TensorId growth = l.unary("Exp", l.div(column(encoded, i + 2), d.scales[i + 2]));
-    return l.mul(l.mul(growth, column(anchors, i + 2)), 0.5);
-  };
-  const TensorId y = centre(0), x = centre(1), h = half(0), w = half(1);
-  return l.concat({l.sub(y, h), l.sub(x, w), l.add(y, h), l.add(x, w)}, 1);
 }
 
 // Rows (batch, class, box) for scores [classes, boxes].
 TensorId select_boxes(Layer& l, TensorId boxes, TensorId scores, int64_t limit, const Detection& d) {
   // Ours takes scores above the threshold, theirs also those that equal it.
   const float least = std::nextafter(static_cast<float>(d.least), -INFINITY);
-  return l.emit("NonMaxSuppression", {l.unsqueeze(boxes, {0}), l.unsqueeze(scores, {0}), l.add_ints("limit", {limit}),
-                                      number(l, l.add_scalar("overlap", d.overlap)), number(l, l.add_scalar("least", least))});
+  return suppress_boxes(l, boxes, scores, l.add_int_scalar("limit", limit), l.add_scalar("overlap", d.overlap),
+                        l.add_scalar("least", least));
 }
 
 struct Found {
@@ -117,14 +95,14 @@ struct Found {
 Found best_of_classes(Layer& l, TensorId boxes, TensorId scores, int64_t candidates, int64_t slots, const Detection& d) {
   const TensorId by_class = l.transpose(scores, {1, 0});
   const TensorId where = l.slice(select_boxes(l, boxes, by_class, d.per_class, d), 1, 1, 3);  // (class, box)
-  const TensorId all = filled(l, l.emit("GatherND", {by_class, where}), candidates, {}, -INFINITY);
+  const TensorId all = of_length(l, l.emit("GatherND", {by_class, where}), candidates, {}, -INFINITY);
   const std::vector<TensorId> best = l.emit_all("TopK", {all, l.add_ints("k", {d.limit})}, {{"axis", int64_t{0}}}, 2);
   const TensorId exists = l.with_scalar("Greater", best[0], -INFINITY), zero = l.add_scalar("zero", 0);
-  const TensorId chosen = l.gather(filled(l, where, candidates, {2}), best[1], 0);
+  const TensorId chosen = l.gather(of_length(l, where, candidates, {2}), best[1], 0);
   const auto column = [&](int64_t i) { return l.gather(chosen, l.add_int_scalar("column", i), 1); };
   const TensorId corners = l.where(l.unsqueeze(exists, {1}), l.gather(boxes, column(1), 0), zero);
-  return {filled(l, corners, slots, {4}), filled(l, l.where(exists, l.cast(column(0), DType::Float32), zero), slots, {}),
-          filled(l, l.where(exists, best[0], zero), slots, {}),
+  return {of_length(l, corners, slots, {4}), of_length(l, l.where(exists, l.cast(column(0), DType::Float32), zero), slots, {}),
+          of_length(l, l.where(exists, best[0], zero), slots, {}),
           l.reduce("ReduceSum", l.cast(exists, DType::Float32), {0}, false)};
 }
 
@@ -135,9 +113,9 @@ Found best_of_boxes(Layer& l, TensorId boxes, TensorId scores, int64_t slots, co
   const TensorId top = l.transpose(l.slice(best[0], 1, 0, 1), {1, 0});
   const TensorId rows = l.gather(select_boxes(l, boxes, top, d.limit, d), l.add_int_scalar("box", 2), 1);
   const auto spread = [&](TensorId values) {
-    return l.reshape(pad(l, filled(l, l.gather(values, rows, 0), d.limit, {kept}), {0, 0, 0, d.per_box - kept}), {slots});
+    return l.reshape(pad(l, of_length(l, l.gather(values, rows, 0), d.limit, {kept}), {0, 0, 0, d.per_box - kept}), {slots});
   };
-  const TensorId corners = l.unsqueeze(filled(l, l.gather(boxes, rows, 0), d.limit, {4}), {1});
+  const TensorId corners = l.unsqueeze(of_length(l, l.gather(boxes, rows, 0), d.limit, {4}), {1});
   const TensorId copies = pad(l, l.expand(corners, Dims{d.limit, kept, 4}), {0, 0, 0, 0, d.per_box - kept, 0});
   return {l.reshape(copies, {slots, 4}), spread(best[1]), spread(best[0]), l.unary("Shape", rows)};
 }
@@ -155,11 +133,12 @@ Result<std::vector<TensorId>> detection_post_process(Layer& l, TensorId encoded,
   const int64_t candidates = std::max(d.limit, std::min(d.per_class, shape[1]) * d.classes);  // of the regular selection
   if (slots > kMaxBoxes || (d.regular && candidates > 16 * kMaxBoxes))
     return unsupported("there are too many boxes").expected("at most " + std::to_string(kMaxBoxes)).found(std::to_string(slots));
-  const TensorId boxes = decoded_boxes(l, l.squeeze(encoded, {0}), anchors, d);
+  const CentredBoxes decoded = decode_boxes(l, l.squeeze(encoded, {0}), columns_of_centred(l, anchors), d.code);
+  const TensorId boxes = corners_from_centred(l, decoded);
   const TensorId scores = l.slice(l.squeeze(predictions, {0}), 1, classes[2] - d.classes, classes[2]);  // without the background
   const Found f = d.regular ? best_of_classes(l, boxes, scores, candidates, slots, d) : best_of_boxes(l, boxes, scores, slots, d);
   return std::vector{l.unsqueeze(f.boxes, {0}), l.unsqueeze(l.cast(f.classes, DType::Float32), {0}), l.unsqueeze(f.scores, {0}),
-                     number(l, l.cast(f.count, DType::Float32))};
+                     l.reshape(l.cast(f.count, DType::Float32), {1})};
 }
 }  // namespace
 

@@ -16,7 +16,7 @@ Result<TensorId> gather(Layer& l, TensorId x, TensorId ids) {
 }
 
 Result<TensorId> one_hot_of_depth(Layer& l, TensorId ids) {
-  ORKNN_TRY_ASSIGN(const int64_t depth, l.int_scalar(1, "to size the output"));
+  ORKNN_TRY_ASSIGN(const int64_t depth, l.integer(1, "to size the output"));
   ORKNN_TRY_ASSIGN(const TensorId on, l.operand(2));
   ORKNN_TRY_ASSIGN(const TensorId off, l.operand(3));
   return one_hot(l, ids, depth, l.options().number<int32_t>(0), on, off);

@@ -122,7 +122,7 @@ Result<std::vector<int64_t>> Layer::ints(size_t i, std::string_view reason) {
   return need_ints(x, reason);
 }
 
-Result<int64_t> Layer::int_scalar(size_t i, std::string_view reason) {
+Result<int64_t> Layer::integer(size_t i, std::string_view reason) {
   ORKNN_TRY_ASSIGN(const std::vector<int64_t> values, ints(i, reason));
   if (values.size() != 1)
     return invalid_model("input " + std::to_string(i) + " must be one number").found(std::to_string(values.size()));

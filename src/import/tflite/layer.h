@@ -75,7 +75,7 @@ class Layer : public Emitter {
   Result<ir::TensorId> bias(size_t i, size_t data, size_t weights);
   // The contents of an integer input that is constant by now.
   Result<std::vector<int64_t>> ints(size_t i, std::string_view reason);
-  Result<int64_t> int_scalar(size_t i, std::string_view reason);
+  Result<int64_t> integer(size_t i, std::string_view reason);
   Result<double> number(size_t i, std::string_view reason);
 
   // --- operators that only move elements

@@ -34,13 +34,7 @@ Result<TensorId> fully_connected(Layer& l, TensorId x) {
 }
 
 Result<TensorId> batch_matmul(Layer& l, TensorId a, TensorId b) {
-  if (l.options().flag(0)) {
-    ORKNN_TRY_ASSIGN(a, swap_last_two(l, a));
-  }
-  if (l.options().flag(1)) {
-    ORKNN_TRY_ASSIGN(b, swap_last_two(l, b));
-  }
-  return l.matmul(a, b);
+  return matrix_product(l, a, b, l.options().flag(0), l.options().flag(1));
 }
 
 // Fourier transform of the last two axes, the inner one of real numbers; the result are pairs on an extra axis.

@@ -20,17 +20,17 @@ Result<TensorId> reduction(Layer& l, TensorId x) {
 
 template <OpName Op>
 Result<TensorId> place_of(Layer& l, TensorId x) {
-  ORKNN_TRY_ASSIGN(const int64_t axis, l.int_scalar(1, "to search along it"));
+  ORKNN_TRY_ASSIGN(const int64_t axis, l.integer(1, "to search along it"));
   return l.emit(Op.string(), {x}, {{"axis", axis}, {"keepdims", int64_t{0}}});
 }
 
 Result<TensorId> cumsum(Layer& l, TensorId x) {
-  ORKNN_TRY_ASSIGN(const int64_t axis, l.int_scalar(1, "to sum along it"));
+  ORKNN_TRY_ASSIGN(const int64_t axis, l.integer(1, "to sum along it"));
   return cumulative(l, "CumSum", x, axis, l.options().flag(0), l.options().flag(1));
 }
 
 Result<std::vector<TensorId>> top_k(Layer& l, TensorId x) {
-  ORKNN_TRY_ASSIGN(const int64_t k, l.int_scalar(1, "to size the outputs"));
+  ORKNN_TRY_ASSIGN(const int64_t k, l.integer(1, "to size the outputs"));
   if (k < 0) return invalid_model("the number of elements is negative").found(std::to_string(k));
   return l.emit_all("TopK", {x, l.add_ints("k", {k})}, {{"axis", int64_t{-1}}}, 2);
 }
@@ -46,7 +46,7 @@ template <Combination How>
 Result<TensorId> segments(Layer& l, TensorId x, TensorId ids) {
   std::optional<int64_t> count;
   if (l.has_input(2)) {
-    ORKNN_TRY_ASSIGN(count, l.int_scalar(2, "to size the output"));
+    ORKNN_TRY_ASSIGN(count, l.integer(2, "to size the output"));
   }
   return combine_segments(l, x, ids, count, How);
 }

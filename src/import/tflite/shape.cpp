@@ -57,7 +57,7 @@ Result<TensorId> squeeze(Layer& l, TensorId x) {
 
 Result<TensorId> expand_dims(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to add an axis"));
-  ORKNN_TRY_ASSIGN(const int64_t axis, l.int_scalar(1, "to add an axis there"));
+  ORKNN_TRY_ASSIGN(const int64_t axis, l.integer(1, "to add an axis there"));
   ORKNN_TRY_ASSIGN(const int64_t place, normalize_axis(axis, rank + 1 - l.is_complex_input(0)));
   return l.unsqueeze(x, {place});
 }
@@ -119,38 +119,29 @@ Result<TensorId> pack(Layer& l, Operands parts) {
 
 // --- cutting
 
-Result<Dim> extent_along(Layer& l, TensorId x, int64_t& axis) {
-  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to split it"));
-  ORKNN_TRY_ASSIGN(axis, normalize_axis(axis, static_cast<int64_t>(dims.size())));
-  return Dim(dims[static_cast<size_t>(axis)]);
-}
-
 Result<std::vector<TensorId>> split(Layer& l) {
   ORKNN_TRY_ASSIGN(const TensorId x, l.operand(1));
-  ORKNN_TRY_ASSIGN(int64_t axis, l.int_scalar(0, "to split along it"));
-  ORKNN_TRY_ASSIGN(const Dim extent, extent_along(l, x, axis));
-  ORKNN_TRY_ASSIGN(const std::vector<int64_t> sizes, equal_sizes(static_cast<int64_t>(l.output_count()), extent));
-  return l.split(x, axis, sizes);
+  ORKNN_TRY_ASSIGN(const int64_t axis, l.integer(0, "to split along it"));
+  return split_equally(l, x, axis, static_cast<int64_t>(l.output_count()));
 }
 
 Result<std::vector<TensorId>> split_v(Layer& l, TensorId x) {
-  ORKNN_TRY_ASSIGN(std::vector<int64_t> given, l.ints(1, "to split into them"));
-  ORKNN_TRY_ASSIGN(int64_t axis, l.int_scalar(2, "to split along it"));
-  ORKNN_TRY_ASSIGN(const Dim extent, extent_along(l, x, axis));
-  ORKNN_TRY_ASSIGN(const std::vector<int64_t> sizes, split_sizes(std::move(given), extent));
+  ORKNN_TRY_ASSIGN(const std::vector<int64_t> sizes, l.ints(1, "to split into them"));
+  ORKNN_TRY_ASSIGN(const int64_t axis, l.integer(2, "to split along it"));
   if (sizes.size() != l.output_count())
     return invalid_model("the number of parts is wrong")
         .expected(std::to_string(l.output_count()))
         .found(std::to_string(sizes.size()));
-  return l.split(x, axis, sizes);
+  return split_to_sizes(l, x, axis, sizes);
 }
 
 Result<std::vector<TensorId>> unpack(Layer& l, TensorId x) {
-  int64_t axis = l.options().number<int32_t>(1);
-  ORKNN_TRY_ASSIGN(const Dim extent, extent_along(l, x, axis));
-  if (static_cast<uint64_t>(extent.value()) != l.output_count())
-    return invalid_model("the number of parts is wrong").expected(extent.to_string()).found(std::to_string(l.output_count()));
-  return unstack(l, x, axis, extent.value());
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to split it"));
+  ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(l.options().number<int32_t>(1), static_cast<int64_t>(dims.size())));
+  const int64_t extent = dims[static_cast<size_t>(axis)];
+  if (static_cast<uint64_t>(extent) != l.output_count())
+    return invalid_model("the number of parts is wrong").expected(std::to_string(extent)).found(std::to_string(l.output_count()));
+  return unstack(l, x, axis, extent);
 }
 
 TensorId stablehlo_slice(Layer& l, TensorId x) {
