@@ -42,8 +42,9 @@ Result<ir::Attributes> window_attributes(Call& c, size_t spatial, bool has_dilat
   if (has_dilation) {
     ORKNN_TRY_ASSIGN(w.dilations, c.ints("dilation", spatial));
   }
-  w.ceil = c.flag("ceil_mode");
-  return w.attributes();
+  ir::Attributes attributes = w.attributes();
+  attributes.set("ceil_mode", int64_t{c.flag("ceil_mode")});
+  return attributes;
 }
 
 template <size_t Spatial>
