@@ -22,6 +22,8 @@ namespace orknn::importer {
 struct Source {
   std::string path;    // as the user gave it; names the model in messages. May be empty for bytes in memory
   std::string folder;  // where files the model refers to are looked for; empty = it may not refer to any
+  // Where the model's own file really lies when `path` is a link, as in caches that keep models as links to blobs; else empty.
+  std::string real_folder;
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> keeper;    // holds `bytes`; constants of the graph may point into them and keep it
   std::vector<std::string> other_files;  // second file of formats that have one (weights)

@@ -1,5 +1,6 @@
 // Finds the importer for a file and calls it.
 #include <algorithm>
+#include <filesystem>
 
 #include "base/files.h"
 #include "base/utf8.h"
@@ -92,6 +93,9 @@ Result<Source> open_source(const std::string& path) {
   Source source;
   source.path = path;
   source.folder = directory_of(path);
+  std::error_code problem;
+  if (std::filesystem::is_symlink(path, problem))
+    source.real_folder = std::filesystem::canonical(path, problem).parent_path().string();
   source.bytes = file->bytes();
   source.keeper = file;
   return source;

@@ -37,7 +37,7 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
       result.source.warnings.push_back("opset " + std::to_string(version) + " is newer than " + std::to_string(kNewestOpset) +
                                        ": operators are taken to mean what they mean there");
   }
-  TensorReader tensors(source.folder, source.keeper, options.missing_weights);
+  TensorReader tensors({source.folder, source.real_folder}, source.keeper, options.missing_weights);
   GraphBuilder builder(model, tensors, ops);
   ORKNN_TRY_ASSIGN(result.graph, builder.build(options));
   result.source.warnings.insert(result.source.warnings.end(), builder.warnings().begin(), builder.warnings().end());

@@ -392,6 +392,20 @@ TEST(OnnxTensors, ExternalData) {
   EXPECT_TRUE(contains(error({{"location", "weights/w.bin"}, {"offset", "x"}}), "offset"));
   EXPECT_TRUE(contains(error({{"location", "weights/w.bin"}, {"length", "4"}}), "does not fit"));
 
+  // A link must not lead out of the model's folder, unless the model itself is such a link into the same place.
+  const fs::path outside = folder.string() + "_blobs";
+  fs::create_directories(outside);
+  fs::copy_file(folder / "weights" / "w.bin", outside / "w.bin", fs::copy_options::overwrite_existing);
+  fs::create_symlink(outside / "w.bin", folder / "linked.bin");
+  EXPECT_TRUE(contains(error({{"location", "linked.bin"}, {"length", "8"}}), "outside the model's folder"));
+  const std::string model = save({{"location", "linked.bin"}, {"length", "8"}});
+  fs::rename(model, outside / "m.onnx");
+  fs::create_symlink(outside / "m.onnx", model);
+  const auto cached = load(model);
+  EXPECT_TRUE(cached) << cached.status().to_string();
+  fs::remove_all(outside);
+  fs::remove(model);
+
   // Values that are described instead of stored are drawn: the same every time, with a warning.
   const auto drawn = [&](const char* scale, const char* mean) {
     const auto result = load(save({{"location", "fill:normal"}, {"seed", "7"}, {"scale", scale}, {"mean", mean}}));

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 
 #include "base/repeated_memory.h"
 #include "import/lower/near_normal.h"
@@ -97,6 +98,30 @@ Result<DType> to_dtype(int64_t data_type) {
                      ") is not supported");
 }
 
+// The file that a location names. A link out of the folders would let a model read files that its sender cannot.
+Result<std::shared_ptr<const MappedFile>> TensorReader::open(const std::string& location) const {
+  namespace fs = std::filesystem;
+  if (!stays_inside(location))
+    return invalid_model("external data must be a file in the model's own folder").found("'" + location + "'");
+  if (folders_.model.empty())
+    return invalid_model("external data cannot be found for a model that was not loaded from a file").found("'" + location + "'");
+  const std::string path = folders_.model + "/" + location;
+  std::error_code problem;
+  if (const fs::path real = fs::canonical(path, problem); !problem) {
+    const auto holds = [&](const std::string& folder) {
+      const fs::path root = fs::canonical(folder, problem);
+      return !problem && std::mismatch(root.begin(), root.end(), real.begin(), real.end()).first == root.end();
+    };
+    if (!holds(folders_.model) && (folders_.real.empty() || !holds(folders_.real)))
+      return invalid_model("external data is a link to a file outside the model's folder")
+          .found("'" + location + "'")
+          .hint("copy the file it points to into the model's folder");
+  }
+  auto opened = MappedFile::open(path);
+  if (!opened) return Status(opened.status()).hint("keep the files of a model together in one folder");
+  return opened;
+}
+
 Result<TensorReader::Payload> TensorReader::external(const TensorProto& tensor, uint64_t wanted_bytes) {
   std::string_view location;
   uint64_t offset = 0, length = wanted_bytes;
@@ -107,16 +132,9 @@ Result<TensorReader::Payload> TensorReader::external(const TensorProto& tensor, 
     if (e.key == "length" && !parse_number(e.value, length))
       return invalid_model("external data has no valid length").found("'" + std::string(e.value) + "'");
   }
-  if (!stays_inside(location))
-    return invalid_model("external data must be a file in the model's own folder").found("'" + std::string(location) + "'");
-  if (folder_.empty())
-    return invalid_model("external data cannot be found for a model that was not loaded from a file")
-        .found("'" + std::string(location) + "'");
   auto& file = files_[std::string(location)];
   if (!file) {
-    auto opened = MappedFile::open(folder_ + "/" + std::string(location));
-    if (!opened) return Status(opened.status()).hint("keep the files of a model together in one folder");
-    file = std::move(*opened);
+    ORKNN_TRY_ASSIGN(file, open(std::string(location)));
   }
   const uint64_t size = file->bytes().size();
   if (offset > size || length > size - offset)

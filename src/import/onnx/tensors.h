@@ -16,10 +16,14 @@ Result<DType> to_dtype(int64_t data_type);
 
 class TensorReader {
  public:
-  // `keeper` holds the model's bytes. External data is looked for in `folder`; empty = there may be none.
-  // `stand_ins`: float tensors whose file is missing get arbitrary values instead of an error.
-  TensorReader(std::string folder, std::shared_ptr<const void> keeper, bool stand_ins = false)
-      : folder_(std::move(folder)), keeper_(std::move(keeper)), stand_ins_(stand_ins) {}
+  // Where external data may lie: in the folder of the model (empty = there may be none), or, through links, in the one that its
+  // own file really lies in.
+  struct Folders {
+    std::string model, real;
+  };
+  // `keeper` holds the model's bytes. `stand_ins`: float tensors whose file is missing get arbitrary values instead of an error.
+  TensorReader(Folders folders, std::shared_ptr<const void> keeper, bool stand_ins = false)
+      : folders_(std::move(folders)), keeper_(std::move(keeper)), stand_ins_(stand_ins) {}
 
   // Points into the file where the layout there is ours, copies otherwise.
   Result<ir::TensorData> read(const TensorProto& tensor);
@@ -32,6 +36,7 @@ class TensorReader {
     Bytes bytes;
     std::shared_ptr<const void> keeper;
   };
+  Result<std::shared_ptr<const MappedFile>> open(const std::string& location) const;
   Result<Payload> external(const TensorProto& tensor, uint64_t wanted_bytes);
   Result<ir::TensorData> from_bytes(DType dtype, ir::Dims dims, int64_t count, const Payload& payload);
   Result<ir::TensorData> from_fields(const TensorProto& tensor, DType dtype, ir::Dims dims, int64_t count);
@@ -40,7 +45,7 @@ class TensorReader {
   // Values from the distribution that the file describes instead of storing them.
   Result<ir::TensorData> drawn(const TensorProto& tensor, DType dtype, uint64_t bytes);
 
-  std::string folder_;
+  Folders folders_;
   std::shared_ptr<const void> keeper_;
   bool stand_ins_ = false;
   size_t stand_in_count_ = 0;
