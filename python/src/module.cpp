@@ -19,6 +19,7 @@
 #include "base/utf8.h"
 #include "base/version.h"
 #include "format/rknn_file.h"
+#include "import/importer.h"
 #include "platform/platforms.h"
 #include "runtime/perf_report.h"
 #include "runtime/session.h"
@@ -139,7 +140,12 @@ Result<LoadedModel> load_rknn(const Path& path) {
   auto file = MappedFile::open(path.string());
   if (!file) return Status(file.status()).stage("load_rknn");
   auto model = format::read_rknn((*file)->bytes(), *file);
-  if (!model) return Status(model.status()).model(path.string()).stage("load_rknn");
+  if (!model) {
+    Status problem = model.status();
+    if (const auto source = importer::sniff(path.string(), (*file)->bytes()))
+      problem.hint("it is a model of " + std::string((*source)->name) + ": load it with load_" + std::string((*source)->name));
+    return problem.model(path.string()).stage("load_rknn");
+  }
   return LoadedModel{std::move(*file), std::make_shared<const format::Model>(std::move(*model))};
 }
 

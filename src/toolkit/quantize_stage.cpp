@@ -98,12 +98,29 @@ Status fold_normalization(Calibrated& stage, const Samples& samples) {
   return {};
 }
 
-void warn_of_infinite_values(const quantize::TensorStatistics& statistics, const Samples& samples) {
-  for (const auto& [name, s] : statistics)
+// An input without any finite value is an error; other values that are not finite are reported, those of inputs first.
+Status check_finite(const ir::Graph& graph, const quantize::TensorStatistics& statistics, const Samples& samples) {
+  const auto report = [&](const std::string& name, const quantize::Statistics& s) {
     if (s.not_finite() > 0)
       log(LogLevel::Warn, "build",
           fmt::format("The tensor '{}' has {} value(s) that are not finite (first in {}), they do not enter its range!", name,
                       s.not_finite(), samples.describe(static_cast<size_t>(s.first_not_finite()))));
+  };
+  LayerNames inputs;
+  for (ir::TensorId t : graph.inputs()) {
+    const auto it = statistics.find(graph.tensor(t).name);
+    if (it == statistics.end()) continue;
+    const auto& [name, s] = *it;
+    if (s.count() == 0 && s.not_finite() > 0)
+      return invalid_argument(fmt::format("no calibration value of input '{}' is a finite number", name))
+          .found(fmt::format("NaN or infinity from {} on", samples.describe(static_cast<size_t>(s.first_not_finite()))))
+          .hint("check how the samples were made");
+    inputs.insert(name);
+    report(name, s);
+  }
+  for (const auto& [name, s] : statistics)
+    if (!inputs.contains(name)) report(name, s);
+  return {};
 }
 
 // Samples that say nothing about the range of an input, and tensors that never changed; of those only the first in a row.
@@ -300,7 +317,7 @@ Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimi
   ORKNN_TRY_ASSIGN(quantize::Calibration calibration, quantize::calibrate(stage.network.graph, ops::builtin_ops(),
                                                                           runner(options, samples), samples.size(), choices));
   log_steps(stage.trace, first_line);
-  warn_of_infinite_values(calibration.statistics, samples);
+  ORKNN_TRY(check_finite(stage.network.graph, calibration.statistics, samples));
   warn_of_constants(stage.network.graph, calibration.statistics, samples);
   for (ir::Graph& other : stage.network.other_shapes) {
     ORKNN_TRY_ASSIGN(other, with_shapes_of(stage.network.graph, uncalibrated, other, ops::builtin_ops()));

@@ -1,6 +1,7 @@
 """The keys of RKNN.config(): which there are, and how Python values become the native build options. The native side has the default
 values and checks what the values say."""
 
+import difflib
 import numbers
 
 # Legal in the vendor's validator or in older releases, without an effect here.
@@ -210,7 +211,9 @@ def convert(options, warn):
     unknown = [key for key in options if key not in KEYS | TOOLKIT1_KEYS | dict.fromkeys(IGNORED)]
     if unknown:
         legal = sorted(KEYS | dict.fromkeys(IGNORED))
-        raise ValueError(f"Invalid config key {', '.join(map(repr, unknown))}, expect in {legal}!")
+        meant = difflib.get_close_matches(unknown[0], legal, n=1)
+        hint = f"did you mean {meant[0]!r}?" if meant else f"expect in {legal}!"
+        raise ValueError(f"Invalid config key {', '.join(map(repr, unknown))}, {hint}")
     result = {}
     for key, translate in TOOLKIT1_KEYS.items():
         if options.get(key) is not None:

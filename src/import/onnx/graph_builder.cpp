@@ -185,6 +185,7 @@ Result<std::vector<Port>> GraphBuilder::ports(const ImportOptions& options) {
       inner.push_back(list[i]);
       inner_at.push_back(i);
     } else {
+      for (const ValueInfoProto* port : own) produced.insert(port->name);
       return no_such_tensor(options.inputs[i], "inputs", options.inputs, produced);
     }
   }

@@ -1,0 +1,102 @@
+"""What users read when they make a mistake: the text names what is wrong and, where it can be known, what was meant."""
+
+import numpy as np
+import pytest
+
+from rknn.api import RKNN
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Inputs that are wrong in one way each."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    (folder / "empty.txt").write_text("")
+    (folder / "missing.txt").write_text("nowhere.png\n")
+    (folder / "two.txt").write_text("a.npy b.npy\n")
+    np.save(folder / "a.npy", np.zeros((1, 3, 64, 64), np.float32))
+    np.save(folder / "b.npy", np.zeros((1, 3, 64, 64), np.float32))
+    np.save(folder / "small.npy", np.zeros((1, 3, 8, 8), np.float32))
+    np.save(folder / "nhwc.npy", np.zeros((1, 64, 64, 3), np.float32))
+    np.save(folder / "nan.npy", np.full((1, 3, 64, 64), np.nan, np.float32))
+    (folder / "nan.txt").write_text("nan.npy\nnan.npy\n")
+    (folder / "text.rknn").write_text("this is no model")
+    return folder
+
+
+# Arguments ({m}: the bundled classifier, {f}: the folder above), and what stderr must hold.
+COMMANDS = [
+    ("convrt {m}", "did you mean 'convert'?"),
+    ("profil {m}", "did you mean 'profile'?"),
+    ("convert {m} --optimisation-level 2 -o {f}/o.rknn", "did you mean '--optimization-level'?"),
+    ("convert {m} --target-platfrom rk3588 -o {f}/o.rknn", "did you mean '--target-platform'?"),
+    ("convert {m} -o {f}/o.rknn -t rk358", "did you mean 'rk3588'?"),
+    ("convert {f}/nowhere.onnx -o {f}/o.rknn -t rk3588", "cannot open '{f}/nowhere.onnx': No such file or directory"),
+    ("convert {m} -o {f}/no/o.rknn -t rk3588", "check that the folder exists"),
+    (
+        "convert {m} -o {f}/o.rknn -t rk3588 --outputs scorse",
+        "the 'scorse' in outputs=['scorse'] is invalid! Hint: did you mean 'scores'?",
+    ),
+    ("convert {m} -o {f}/o.rknn -t rk3588 --inputs imagee --input-size-list 1,3,64,64", "did you mean 'image'?"),
+    ("convert {m} -o {f}/o.rknn -t rk3588 --mean 1,2", "The len of mean_values ([1, 2]) for input 0 is wrong, expect 3!"),
+    ("convert {m} -o {f}/o.rknn -t rk3588 --mean a,b,c", "--mean needs numbers, found 'a,b,c'"),
+    ("convert {m} -o {f}/o.rknn -t rk3588 --framework onyx", "there is no importer 'onyx'"),
+    ("convert {m} -o {f}/o.rknn -t rk3588 --framework tflite", "the file is a model of onnx, not of tflite"),
+    ("convert {m} -o {f}/o.rknn -t rk3588 --op-target Conv", "--op-target needs NAME=npu or NAME=cpu"),
+    ("convert {f}/text.rknn -o {f}/o.rknn -t rk3588", "text.rknn"),
+    ("quantize {m} -o {f}/o.rknn -t rk3588", "--dataset is required"),
+    ("quantize {m} -o {f}/o.rknn -t rk3588 --dataset {f}/nowhere.txt", "file '{f}/nowhere.txt' does not exist"),
+    ("quantize {m} -o {f}/o.rknn -t rk3588 --dataset {f}/empty.txt", "there is no valid data in the calibration list"),
+    (
+        "quantize {m} -o {f}/o.rknn -t rk3588 --dataset {f}/missing.txt",
+        "missing.txt line 1: quantize: file 'nowhere.png' does not exist",
+    ),
+    ("quantize {m} -o {f}/o.rknn -t rk3588 --dataset {f}/two.txt", "two.txt line 1"),
+    ("quantize {m} -o {f}/o.rknn -t rk3588 --dataset {f}/nan.txt", "no calibration value of input 'image' is a finite number"),
+    ("quantize {m} -o {f}/o.rknn -t rk3588 --dataset {f}/nan.txt --algorithm nromal", "Invalid quantized_algorithm 'nromal'"),
+    ("quantize {m} -o {f}/o.rknn -t rk3588 --dataset {f}/nan.txt --dtype w8a9", "Invalid quantized_dtype 'w8a9'"),
+    ("profile {m} --platform rk3588 --cores 99", "rk3588 has 3 NPU cores, not 99"),
+    ("profile {m} --platform rk3588 --cores 0", "a number of cores must be at least 1; found 0"),
+    ("run {m} -t rk3588 --input {f}/small.npy", "small.npy"),
+    ("run {m} -t rk3588 --input {f}/nhwc.npy", "add --layout nhwc"),
+    ("run {m} -t rk3588 --input {f}/a.npy {f}/b.npy", "the model has 1 input(s), found 2"),
+    ("run {m} -t rk3588 --input {f}/nowhere.png", "cannot open '{f}/nowhere.png'"),
+]
+
+
+@pytest.mark.parametrize("arguments, text", COMMANDS, ids=[c[0].replace("{m} ", "").replace("{f}/", "")[:60] for c in COMMANDS])
+def test_command_line(arguments, text, files, shapes_model, openrknn):
+    fill = lambda pattern: pattern.replace("{m}", str(shapes_model)).replace("{f}", str(files))
+    done = openrknn(*map(fill, arguments.split()))
+    assert done.returncode != 0
+    assert fill(text) in done.stderr
+    assert not (files / "o.rknn").exists()
+
+
+def message(capfd, call):
+    """What the toolkit writes when a call fails, the exception's text included."""
+    try:
+        assert call() == -1
+        text = ""
+    except ValueError as error:
+        text = str(error)
+    return text + capfd.readouterr().err
+
+
+def test_python_calls(capfd, files, shapes_model):
+    rknn = RKNN()
+    assert "did you mean 'target_platform'?" in message(capfd, lambda: rknn.config(target_plaform="rk3588"))
+    assert "did you mean 'mean_values'?" in message(capfd, lambda: rknn.config(target_platform="rk3588", mean_value=[[1, 2, 3]]))
+    assert "it is a model of onnx: load it with load_onnx" in message(capfd, lambda: rknn.load_rknn(str(shapes_model)))
+    rknn.config(target_platform="rk3588")
+    assert "load it with load_onnx" in message(capfd, lambda: rknn.load_tflite(str(shapes_model)))
+    assert rknn.load_onnx(str(shapes_model)) == 0
+    assert "is an empty list" in message(capfd, lambda: rknn.build(do_quantization=True, dataset=[]))
+    assert "blanks separate the files" in message(capfd, lambda: rknn.build(do_quantization=True, dataset=["a b.png"]))
+    assert rknn.build(do_quantization=True, dataset=[str(files / "a.npy"), files / "b.npy"]) == 0
+
+
+def test_run_takes_pictures(tmp_path, shapes_model, openrknn):
+    picture = shapes_model.parent / "pictures" / "shape_000.png"
+    done = openrknn("run", shapes_model, "-t", "rk3588", "--input", picture, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert np.load(tmp_path / "output_0.npy").shape == (1, 8)
