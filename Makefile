@@ -1,6 +1,6 @@
 # The two commands: `make demo` shows the whole flow on a bundled network, `make test` runs every test.
 # Both install what they need (Debian packages with root or sudo, a .venv) and build. See README.md.
-.PHONY: demo test test-readers test-sanitized build venv bench clean format
+.PHONY: demo test test-readers test-mutations test-sanitized build venv bench clean format
 
 demo: venv
 	scripts/demo
@@ -11,6 +11,10 @@ test:
 # 10,000 damaged files for every reader; the readers run under the address and undefined-behaviour sanitizers.
 test-readers:
 	scripts/test readers
+
+# 300,000 models that parse but are wrong in meaning, through every stage under the sanitizers.
+test-mutations:
+	scripts/test mutations
 
 # The C++ tests under the address and undefined-behaviour sanitizers.
 test-sanitized:

@@ -17,11 +17,12 @@ if(ORKNN_TESTS)
     add_test(NAME orknn_tests COMMAND orknn_tests)
 
     # The same tests linked with a second, sanitized compilation of the rooms that a model passes through, from its file to its results; the
-    # other rooms and the tests themselves are the ordinary objects. The sanitized objects come first on the linker's line: nothing is then
-    # taken from the libraries of these rooms, and of an inline function that several objects hold the sanitized copy is kept.
+    # reference kernels (`make test-sanitized` has them too), the rooms above and the tests themselves are the ordinary objects. The sanitized
+    # objects come first on the linker's line: nothing is then taken from the libraries of these rooms, and of an inline function that several
+    # objects hold the sanitized copy is kept.
     if(NOT ORKNN_SANITIZE)
       add_library(orknn_sanitized OBJECT EXCLUDE_FROM_ALL)
-      foreach(room base platform ir ops data format import passes optimize quantize compile sim)
+      foreach(room base platform ir data format import passes optimize quantize compile sim)
         target_sources(orknn_sanitized PRIVATE $<FILTER:$<TARGET_PROPERTY:orknn_${room},SOURCES>,EXCLUDE,cmake_pch|Unity>)
         target_include_directories(orknn_sanitized SYSTEM PRIVATE $<TARGET_PROPERTY:orknn_${room},INCLUDE_DIRECTORIES>)
         target_compile_definitions(orknn_sanitized PRIVATE $<TARGET_PROPERTY:orknn_${room},COMPILE_DEFINITIONS>)

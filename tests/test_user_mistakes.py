@@ -28,7 +28,7 @@ COMMANDS = [
     ("profil {m}", "did you mean 'profile'?"),
     ("convert {m} --optimisation-level 2 -o {f}/o.rknn", "did you mean '--optimization-level'?"),
     ("convert {m} --target-platfrom rk3588 -o {f}/o.rknn", "did you mean '--target-platform'?"),
-    ("convert {m} -o {f}/o.rknn -t rk358", "did you mean 'rk3588'?"),
+    ("convert {m} -o {f}/o.rknn -t rk35888", "did you mean 'rk3588'?"),
     ("convert {f}/nowhere.onnx -o {f}/o.rknn -t rk3588", "cannot open '{f}/nowhere.onnx': No such file or directory"),
     ("convert {m} -o {f}/no/o.rknn -t rk3588", "check that the folder exists"),
     (
@@ -55,7 +55,7 @@ COMMANDS = [
     ("quantize {m} -o {f}/o.rknn -t rk3588 --dataset {f}/nan.txt --dtype w8a9", "Invalid quantized_dtype 'w8a9'"),
     ("profile {m} --platform rk3588 --cores 99", "rk3588 has 3 NPU cores, not 99"),
     ("profile {m} --platform rk3588 --cores 0", "a number of cores must be at least 1; found 0"),
-    ("run {m} -t rk3588 --input {f}/small.npy", "small.npy"),
+    ("run {m} -t rk3588 --input {f}/small.npy", "input 'image' has the wrong shape; expected [1,3,64,64], found [1,3,8,8]"),
     ("run {m} -t rk3588 --input {f}/nhwc.npy", "add --layout nhwc"),
     ("run {m} -t rk3588 --input {f}/a.npy {f}/b.npy", "the model has 1 input(s), found 2"),
     ("run {m} -t rk3588 --input {f}/nowhere.png", "cannot open '{f}/nowhere.png'"),
