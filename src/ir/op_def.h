@@ -334,9 +334,6 @@ struct OpDef {
 
   bool is_elementwise() const { return pattern == Pattern::Pointwise || pattern == Pattern::Broadcast; }
   bool is_exact_input(size_t slot) const { return slot < 32 && (exact_inputs >> slot & 1) != 0; }
-  bool has_attribute(std::string_view attribute) const {
-    return std::any_of(attributes.begin(), attributes.end(), [&](const AttributeDef& a) { return a.name == attribute; });
-  }
 };
 
 }  // namespace orknn::ir

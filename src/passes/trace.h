@@ -1,4 +1,4 @@
-// What passes did, step by step, and the time each took. Tests, --trace and the web UI read the same thing.
+// What passes did, step by step, and the time each took. Tests and --trace read the same thing.
 #pragma once
 
 #include <string>

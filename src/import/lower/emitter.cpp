@@ -43,7 +43,7 @@ TensorData known_content(const TensorFacts& facts) {
   return convert(TensorData::from<int64_t>(*std::move(dims), values).view(), facts.dtype);
 }
 
-// The known facts of the outputs go into the graph; the answer are the values known element by element.
+// The known facts of the outputs go into the graph; returns the values known element by element.
 std::vector<TensorData> infer_into(Graph& graph, const OpSet& ops, NodeId id) {
   const Node& node = graph.node(id);
   auto facts = facts_of(graph, node);
@@ -162,7 +162,7 @@ std::vector<TensorId> Emitter::emit_all(std::string op, std::vector<TensorId> in
 }
 
 void Emitter::settle(TensorId id) {
-  const auto has_body = [](const Node& node) {  // it may turn for ever
+  const auto has_body = [](const Node& node) {  // it may iterate for ever
     return std::ranges::any_of(node.attributes, [](const auto& a) { return kind_of(a.second) == AttributeKind::Graph; });
   };
   std::vector<TensorId> pending{id};

@@ -13,7 +13,7 @@ namespace orknn::importer {
 using namespace ir;
 
 namespace {
-// A model of nothing but unknown operators is told with this many lines.
+// A model of nothing but unknown operators is reported in this many lines.
 constexpr size_t kMaxReported = 100;
 // No network is fed more; beyond that a size is taken for a mistake.
 constexpr int64_t kMaxInputElements = int64_t{1} << 34;
@@ -232,7 +232,7 @@ Result<Graph> Network::finish(std::span<const std::string> outputs) {
   }
   graph.compact();
   ORKNN_TRY(verify(graph, ops, Stage::Imported));
-  // Shapes that contradict each other are told while the model is loaded, unless an open extent may still decide.
+  // Shapes that contradict each other are reported while the model is loaded, unless an open extent may still decide.
   const bool is_settled = std::all_of(graph.inputs().begin(), graph.inputs().end(),
                                       [&](TensorId t) { return graph.tensor(t).shape && is_static(*graph.tensor(t).shape); });
   if (is_settled) ORKNN_TRY(infer_shapes(graph, ops));

@@ -39,7 +39,7 @@ struct Port {
 };
 // Applies input_size_list and input_initial_val to the inputs of the model, in their order. A size with one extent less than the
 // model's lacks the batch, as scripts for the first toolkit write it: 1 is put in front. Symbols settled by
-// one input hold for all; the answer lists them.
+// one input hold for all and are returned.
 using Symbols = std::map<std::string, int64_t, std::less<>>;
 Result<Symbols> apply_sizes(std::vector<Port>& inputs, const ImportOptions& options);
 // "['a', 'b']", as Python prints it.
@@ -59,7 +59,7 @@ requires(!std::convertible_to<Names, std::span<const std::string_view>>) Status
 Status invalid_input_shape(const ir::Shape& shape, size_t input);
 
 // --- problems
-// What an importer found wrong, so that all of it is told at once.
+// What an importer found wrong, so that all of it is reported at once.
 class Problems {
  public:
   // Keeps a problem, one that several layers run into once; of very many most are only counted.
@@ -96,7 +96,7 @@ class Network {
   // Nothing was reported so far.
   bool is_clean() const { return problems_.is_empty(); }
   // Makes the named tensors the outputs (a constant or an input as output gets an Identity), drops what they do not need,
-  // verifies. Inputs stay, used or not. Answers with all reported problems.
+  // verifies. Inputs stay, used or not. Returns all reported problems.
   Result<ir::Graph> finish(std::span<const std::string> outputs);
 
  private:
