@@ -70,7 +70,8 @@ std::string to_string(std::span<const int64_t> dims) { return to_string(to_shape
 
 int64_t element_count(std::span<const int64_t> dims) {
   int64_t n = 1;
-  for (int64_t d : dims) n *= d;
+  for (int64_t d : dims)
+    if (__builtin_mul_overflow(n, d, &n)) return std::find(dims.begin(), dims.end(), 0) != dims.end() ? 0 : INT64_MAX;
   return n;
 }
 

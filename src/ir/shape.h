@@ -54,7 +54,8 @@ bool is_static(const Shape& shape);
 std::string to_string(const Shape& shape);             // "[1,3,H,W]"
 std::string to_string(std::span<const int64_t> dims);  // "[1,3,224,224]"
 
-// Number of elements; extents must not be negative. The checked form fails on overflow or more than `limit` elements.
+// Number of elements, INT64_MAX when there are more; extents must not be negative. The checked form fails on overflow or more
+// than `limit` elements.
 int64_t element_count(std::span<const int64_t> dims);
 Result<int64_t> checked_element_count(std::span<const int64_t> dims, int64_t limit = int64_t{1} << 40);
 

@@ -31,7 +31,11 @@ void* operator new(size_t bytes, std::align_val_t alignment) {
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
   return is_to_fail() ? nullptr : std::malloc(bytes ? bytes : 1);
 }
+void* operator new(size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return aligned_block(static_cast<size_t>(alignment), bytes);
+}
 void operator delete(void* block) noexcept { std::free(block); }
+void operator delete(void* block, std::align_val_t, const std::nothrow_t&) noexcept { std::free(block); }
 void operator delete(void* block, const std::nothrow_t&) noexcept { std::free(block); }
 void operator delete(void* block, size_t) noexcept { std::free(block); }
 void operator delete(void* block, std::align_val_t) noexcept { std::free(block); }
