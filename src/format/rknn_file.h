@@ -21,6 +21,8 @@ using BytesDone = std::function<void(uint64_t bytes)>;
 Status write_rknn(const Model& model, const std::string& path, const BytesDone& done = {});
 Status write_rknn(const Model& model, FileWriter& out, const BytesDone& done = {});
 inline constexpr uint64_t kWritePasses = 3;  // equal ones are found, summed up, written
+// Size of the file that write_rknn() would write, which looks at the weights only to find equal ones.
+Result<uint64_t> rknn_file_bytes(const Model& model);
 Result<std::vector<std::byte>> write_rknn_to_memory(const Model& model);
 
 // Maps the file; constants point into the mapping, which they keep alive. The error says whether the file is no .rknn

@@ -53,16 +53,22 @@ Status write_weights(const WeightCollector& weights, const BytesDone& done, Writ
   }
   return {};
 }
-}  // namespace
 
-Status write_rknn(const Model& model, FileWriter& out, const BytesDone& done) {
-  WeightCollector weights(done);
+// A file as far as it is known before the weights are summed up and written.
+struct Draft {
+  explicit Draft(const BytesDone& done) : weights(done) {}
+  WeightCollector weights;
+  std::vector<std::byte> front;
   std::vector<std::vector<std::byte>> bodies;  // all sections but the weights
-  std::vector<Section> sections;
+  std::vector<Section> sections;               // the weights come last, without their checksum
+  uint64_t file_bytes = 0;
+};
+
+Status fill(Draft& draft, const Model& model) {
   const auto add_section = [&](SectionKind kind, ByteWriter& body) {
     body.pad();
-    sections.push_back({kind, 0, body.bytes().size(), checksum_of(body.bytes())});
-    bodies.push_back(std::move(body.bytes()));
+    draft.sections.push_back({kind, 0, body.bytes().size(), checksum_of(body.bytes())});
+    draft.bodies.push_back(std::move(body.bytes()));
   };
   ByteWriter facts;
   encode_model_facts(model, facts);
@@ -70,30 +76,28 @@ Status write_rknn(const Model& model, FileWriter& out, const BytesDone& done) {
   for (const Program& program : model.programs) {
     if (Status s = verify(program); !s) return s.stage("export");
     ByteWriter body;
-    encode_program(program, weights, body);
+    encode_program(program, draft.weights, body);
     add_section(SectionKind::Program, body);
   }
-  RangeChecksum weight_sum;
-  ORKNN_TRY(write_weights(weights, done, [&](std::span<const std::byte> bytes) {
-    weight_sum.add(bytes);
-    return Status();
-  }));
-  sections.push_back({SectionKind::Weights, 0, weights.section_bytes(), weight_sum.finish()});
-
-  const std::vector<std::byte> front = make_front(model, weights.section_bytes());
-  uint64_t position = front.size() + aligned(kTrailerHeaderBytes + sections.size() * kSectionEntryBytes);
-  for (Section& s : sections) {
-    s.offset = position;
-    position += s.bytes;
+  draft.sections.push_back({SectionKind::Weights, 0, draft.weights.section_bytes(), 0});
+  draft.front = make_front(model, draft.weights.section_bytes());
+  draft.file_bytes = draft.front.size() + aligned(kTrailerHeaderBytes + draft.sections.size() * kSectionEntryBytes);
+  for (Section& s : draft.sections) {
+    s.offset = draft.file_bytes;
+    draft.file_bytes += s.bytes;
   }
+  return {};
+}
+
+std::vector<std::byte> make_trailer(const Draft& draft) {
   ByteWriter trailer;
   trailer.raw(kTrailerMagic);
   trailer.put(kTrailerVersion);
-  trailer.put(static_cast<uint32_t>(sections.size()));
-  trailer.put(position);  // length of the whole file
-  trailer.put(checksum_of(front));
+  trailer.put(static_cast<uint32_t>(draft.sections.size()));
+  trailer.put(draft.file_bytes);
+  trailer.put(checksum_of(draft.front));
   trailer.bytes().resize(kTrailerHeaderBytes);
-  for (const Section& s : sections) {
+  for (const Section& s : draft.sections) {
     trailer.put(s.kind);
     trailer.put(uint32_t{0});
     trailer.put(s.offset);
@@ -103,11 +107,23 @@ Status write_rknn(const Model& model, FileWriter& out, const BytesDone& done) {
   trailer.pad();
   const uint64_t sum = checksum64(trailer.bytes());
   std::memcpy(trailer.bytes().data() + kTrailerChecksumOffset, &sum, sizeof sum);
+  return std::move(trailer.bytes());
+}
+}  // namespace
 
-  ORKNN_TRY(out.write(front));
-  ORKNN_TRY(out.write(trailer.bytes()));
-  for (const std::vector<std::byte>& body : bodies) ORKNN_TRY(out.write(body));
-  ORKNN_TRY(write_weights(weights, done, [&](std::span<const std::byte> bytes) { return out.write(bytes); }));
+Status write_rknn(const Model& model, FileWriter& out, const BytesDone& done) {
+  Draft draft(done);
+  ORKNN_TRY(fill(draft, model));
+  RangeChecksum weight_sum;
+  ORKNN_TRY(write_weights(draft.weights, done, [&](std::span<const std::byte> bytes) {
+    weight_sum.add(bytes);
+    return Status();
+  }));
+  draft.sections.back().checksum = weight_sum.finish();
+  ORKNN_TRY(out.write(draft.front));
+  ORKNN_TRY(out.write(make_trailer(draft)));
+  for (const std::vector<std::byte>& body : draft.bodies) ORKNN_TRY(out.write(body));
+  ORKNN_TRY(write_weights(draft.weights, done, [&](std::span<const std::byte> bytes) { return out.write(bytes); }));
   // Weights may lie in a file that was shortened meanwhile.
   for (const Program& program : model.programs) ORKNN_TRY(ir::check_mapped_files(program.graph));
   return {};
@@ -115,6 +131,12 @@ Status write_rknn(const Model& model, FileWriter& out, const BytesDone& done) {
 
 Status write_rknn(const Model& model, const std::string& path, const BytesDone& done) {
   return write_file_atomically(path, [&](FileWriter& out) { return write_rknn(model, out, done); });
+}
+
+Result<uint64_t> rknn_file_bytes(const Model& model) {
+  Draft draft({});
+  ORKNN_TRY(fill(draft, model));
+  return draft.file_bytes;
 }
 
 Result<std::vector<std::byte>> write_rknn_to_memory(const Model& model) {

@@ -1,7 +1,5 @@
 #include "toolkit/builder.h"
 
-#include <fmt/format.h>
-
 #include <filesystem>
 
 #include "format/rknn_file.h"
@@ -29,7 +27,7 @@ Status Builder::build(const BuildRequest& request) {
 }
 
 Status Builder::set_batch(int64_t samples) {
-  if (samples < 1) return invalid_argument(fmt::format("Invalid rknn_batch_size {}, expect a number of samples!", samples));
+  ORKNN_TRY(check_batch(samples));
   options_.config.rknn_batch_size = samples;
   return {};
 }
@@ -83,16 +81,8 @@ Status Builder::export_rknn(const std::string& path) const {
 
 Result<uint64_t> Builder::file_bytes() const {
   if (!built_) return invalid_argument("the size of a file needs a built model, call build first");
-  struct Counter final : FileWriter {
-    uint64_t bytes = 0;
-    Status write(std::span<const std::byte> piece) override {
-      bytes += piece.size();
-      return {};
-    }
-  } counter;
   for (const format::Program& program : built_->model->programs) ORKNN_TRY(ir::check_mapped_files(program.graph));
-  ORKNN_TRY(format::write_rknn(*built_->model, counter));
-  return counter.bytes;
+  return format::rknn_file_bytes(*built_->model);
 }
 
 }  // namespace orknn::toolkit

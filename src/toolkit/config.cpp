@@ -165,8 +165,14 @@ Result<quantize::NumberFormat> number_format(const platform::Platform& chip, con
                                       quoted_list({chip.quantized_dtypes.begin(), chip.quantized_dtypes.end()})));
 }
 
+Status check_batch(int64_t samples) {
+  if (samples >= 1) return {};
+  return invalid_argument(fmt::format("Invalid rknn_batch_size {}, expect a number of samples!", samples));
+}
+
 Result<const platform::Platform*> check(const BuildConfig& c) {
   Status problems;
+  problems.also(check_batch(c.rknn_batch_size));
   const platform::Platform* chip = check_platforms(c, problems);
   one_of(problems, "float_dtype", c.float_dtype, {"float16", "float32"});
   check_quantization(c, *chip, problems);

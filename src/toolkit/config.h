@@ -55,6 +55,8 @@ struct BuildConfig {
 
 // Checks every option and reports all that are wrong; warnings go to the log under the tag "config". Returns the chip.
 Result<const platform::Platform*> check(const BuildConfig& config);
+// The same for rknn_batch_size alone, which build() may change.
+Status check_batch(int64_t samples);
 
 // The number format that `quantized_dtype` means on `chip`. Toolkit1's chips have their own; on the others its names stand for
 // the nearest one.

@@ -15,9 +15,9 @@ def batch_of(value):
     """rknn_batch_size as a number; None and -1 mean one sample. Toolkit1's third argument of build is pre_compile, a truth value."""
     if value is None or isinstance(value, (bool, np.bool_)):
         return 1
-    if not isinstance(value, (int, np.integer)) or value < 1 and value != -1:
+    if not isinstance(value, (int, np.integer)):
         raise ValueError(f"Invalid rknn_batch_size {value!r}, expect a number of samples!")
-    return max(int(value), 1)
+    return 1 if value == -1 else int(value)
 
 
 class Building(Model):
