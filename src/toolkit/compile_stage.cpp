@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "format/rknn_file.h"
-#include "ir/mapped_constants.h"
 #include "ops/eval.h"
 #include "quantize/given_parameters.h"
 #include "quantize/weight_only.h"
@@ -46,25 +45,7 @@ Result<format::Program> compile_graph(ir::Graph graph, const BuildConfig& config
   }
   return program;
 }
-
-Status check_request(const Imported& imported, const BuildRequest& request) {
-  ORKNN_TRY(ir::check_mapped_files(imported.network.graph));
-  if (request.do_quantization && request.dataset.empty() && !imported.stored)
-    return invalid_argument("quantization needs a dataset")
-        .hint("give build() a list of calibration files, or do_quantization=False for a float16 model");
-  if (request.do_quantization) ORKNN_TRY(require_float_source(imported));
-  if (!request.do_quantization && request.auto_hybrid && !imported.network.other_shapes.empty())
-    return unsupported("auto_hybrid of a float model keeps one set of shapes")
-        .found("several in dynamic_input")
-        .hint("leave auto_hybrid off");
-  return {};
-}
 }  // namespace
-
-Result<BuildOptions> make_options(BuildConfig config, Progress progress) {
-  ORKNN_TRY_ASSIGN(const platform::Platform* chip, check(config));
-  return BuildOptions{std::move(config), chip, std::move(progress)};
-}
 
 compile::CompileOptions compile_options(const BuildOptions& options, std::vector<compile::Normalization> normalization) {
   const BuildConfig& config = options.config;
@@ -116,16 +97,6 @@ Result<Built> compile_model(const BuildOptions& options, Quantized quantized) {
                std::move(quantized.calibration),
                std::move(quantized.hybrid_summary),
                std::move(quantized.trace)};
-}
-
-Result<Built> build_model(const BuildOptions& options, const Imported& imported, const BuildRequest& request) {
-  if (Status s = check_request(imported, request); !s) return s.model(imported.name).stage("build");
-  ORKNN_TRY_ASSIGN(Optimized optimized, optimize_model(options, imported));
-  ORKNN_TRY_ASSIGN(Quantized quantized, quantize_model(options, std::move(optimized), request));
-  ORKNN_TRY_ASSIGN(Built built, compile_model(options, std::move(quantized)));
-  // What was read of a file that was shortened meanwhile is worth nothing.
-  if (Status s = ir::check_mapped_files(imported.network.graph); !s) return s.model(imported.name).stage("build");
-  return built;
 }
 
 }  // namespace orknn::toolkit

@@ -52,13 +52,6 @@ Result<passes::Trace> optimize_graph(ir::Graph& graph, const BuildOptions& optio
 }
 }  // namespace
 
-std::vector<ir::Graph*> Network::all() {
-  std::vector<ir::Graph*> list;
-  for (ir::Graph& g : other_shapes) list.push_back(&g);
-  list.push_back(&graph);
-  return list;
-}
-
 Result<Optimized> optimize_model(const BuildOptions& options, const Imported& imported) {
   Optimized optimized{imported};
   optimized.stored = imported.stored;
