@@ -11,8 +11,12 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "base/files.h"
 #include "base/log.h"
@@ -34,6 +38,63 @@ using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
 // File names may be any bytes, as everywhere in Python: they come as str (with its escapes), bytes or os.PathLike.
 using Path = std::filesystem::path;
+
+// --- the interpreter's lock, while it goes down
+// Python ends a daemon thread that asks for the lock after that, and unwinding its C++ frames ends the process: such a thread
+// waits for the end instead. Whoever is about to take the lock, or holds it inside of a native call, counts as inside.
+struct InterpreterEnd {
+  std::atomic<bool> begun{false};
+  std::atomic<std::thread::id> by;  // the thread that goes on
+  std::atomic<int> inside{0};
+} interpreter_end;
+
+class Inside {
+ public:
+  Inside() {
+    if (depth_++ > 0) return;
+    ++interpreter_end.inside;
+    if (!interpreter_end.begun || interpreter_end.by.load() == std::this_thread::get_id()) return;
+    --interpreter_end.inside;
+    for (;;) pause();
+  }
+  ~Inside() {
+    if (--depth_ == 0) --interpreter_end.inside;
+  }
+
+ private:
+  static inline thread_local int depth_ = 0;  // a Python callback may call native code again
+};
+
+// Gives the lock away for the length of a native call.
+class Unlocked {
+ public:
+  Unlocked() : state_(PyEval_SaveThread()) {}
+  ~Unlocked() {
+    const Inside inside;
+    PyEval_RestoreThread(state_);
+  }
+
+ private:
+  PyThreadState* state_;
+};
+
+// A Python function that native threads call.
+template <class... Arguments>
+std::function<void(Arguments...)> callback(std::function<void(Arguments...)> function) {
+  if (!function) return {};
+  return [f = std::move(function)](Arguments... arguments) {
+    const Inside inside;
+    f(std::forward<Arguments>(arguments)...);
+  };
+}
+
+// To be called once, when the interpreter begins to go down: from then on other threads stay out, and those inside have left.
+void begin_interpreter_end() {
+  interpreter_end.by = std::this_thread::get_id();
+  interpreter_end.begun = true;
+  const Unlocked unlocked;
+  while (interpreter_end.inside > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
 
 void check(const Status& status) {
   if (!status) throw nb::value_error(to_utf8(status.to_string()).c_str());
@@ -121,7 +182,7 @@ nb::list run_session(runtime::Session& session, nb::list inputs) {
   }
   Status status;
   {
-    const nb::gil_scoped_release release;
+    const Unlocked unlocked;
     status = session.run();
   }
   check(status);
@@ -219,7 +280,7 @@ void load(toolkit::Builder& builder, const std::string& framework, const Path& p
   for (const auto& [name, value] : feeds) options.feeds.emplace(nb::cast<std::string>(name), to_tensor(value));
   Status status;
   {
-    const nb::gil_scoped_release release;
+    const Unlocked unlocked;
     status = builder.load_model(source);
   }
   check(status);
@@ -256,7 +317,7 @@ int cores_of_mask(const runtime::Session& session, uint32_t mask) {
 void set_log(std::optional<std::function<void(int, std::string, std::string)>> sink, int level) {
   set_log_level(static_cast<LogLevel>(level));
   if (!sink) return set_log_sink({});
-  set_log_sink([f = std::move(*sink)](LogLevel l, std::string_view tag, std::string_view line) {
+  set_log_sink([f = callback(std::move(*sink))](LogLevel l, std::string_view tag, std::string_view line) {
     f(static_cast<int>(l), std::string(tag), std::string(line));
   });
 }
@@ -266,6 +327,7 @@ void set_log(std::optional<std::function<void(int, std::string, std::string)>> s
 NB_MODULE(_openrknn, m) {
   nb::set_leak_warnings(false);  // objects that live until the process ends are no leak
   m.def("version", [] { return std::string(version()); });
+  m.def("begin_interpreter_end", &begin_interpreter_end);
   m.def("set_log", &set_log, nb::arg("sink").none(), nb::arg("level"));
   m.def("platform_families", [] {
     std::map<std::string, std::vector<std::string>> out;
@@ -307,7 +369,7 @@ NB_MODULE(_openrknn, m) {
       .def_static("from_file",
                   [](const Path& path) {
                     auto loaded = [&] {
-                      const nb::gil_scoped_release release;
+                      const Unlocked unlocked;
                       return load_rknn(path);
                     }();
                     return take(std::move(loaded));
@@ -337,7 +399,7 @@ NB_MODULE(_openrknn, m) {
   nb::class_<toolkit::Builder>(m, "Builder")
       .def_static("create",
                   [](const nb::dict& options, toolkit::Progress progress) {
-                    return take(toolkit::Builder::create(to_config(options), std::move(progress)));
+                    return take(toolkit::Builder::create(to_config(options), callback(std::move(progress))));
                   })
       .def("load", &load, nb::arg("framework"), nb::arg("path"), nb::arg("inputs").none(), nb::arg("sizes").none(),
            nb::arg("initial").none(), nb::arg("outputs").none(), nb::arg("other_files"), nb::arg("input_is_nchw"),
@@ -347,7 +409,7 @@ NB_MODULE(_openrknn, m) {
            [](toolkit::Builder& b, bool do_quantization, const Path& dataset, bool auto_hybrid) {
              Status status;
              {
-               const nb::gil_scoped_release release;
+               const Unlocked unlocked;
                status = b.build({do_quantization, dataset.string(), auto_hybrid});
              }
              check(status);
@@ -357,7 +419,7 @@ NB_MODULE(_openrknn, m) {
            [](const toolkit::Builder& b, const Path& path) {
              Status status;
              {
-               const nb::gil_scoped_release release;
+               const Unlocked unlocked;
                status = b.export_rknn(path.string());
              }
              check(status);
@@ -365,7 +427,7 @@ NB_MODULE(_openrknn, m) {
       .def("file_size",
            [](const toolkit::Builder& b) {
              auto bytes = [&] {
-               const nb::gil_scoped_release release;
+               const Unlocked unlocked;
                return b.file_bytes();
              }();
              return take(std::move(bytes));
@@ -375,7 +437,7 @@ NB_MODULE(_openrknn, m) {
               std::vector<std::pair<std::string, std::string>> custom) {
              const toolkit::HybridRequest request{dataset.string(), proposal, proposal_samples, std::move(custom)};
              auto done = [&] {
-               const nb::gil_scoped_release release;
+               const Unlocked unlocked;
                return b.hybrid_step1(request);
              }();
              check(done.status());
@@ -386,8 +448,8 @@ NB_MODULE(_openrknn, m) {
           [](const Path& model, const Path& data, const Path& quantization, const Path& dataset, toolkit::Progress progress) {
             const toolkit::HybridFiles files{model.string(), data.string(), quantization.string(), dataset.string()};
             auto builder = [&] {
-              const nb::gil_scoped_release release;
-              return toolkit::Builder::hybrid_step2(files, std::move(progress));
+              const Unlocked unlocked;
+              return toolkit::Builder::hybrid_step2(files, callback(std::move(progress)));
             }();
             return take(std::move(builder));
           })
@@ -403,7 +465,7 @@ NB_MODULE(_openrknn, m) {
              options.write_errors = write_errors;
              options.as_npy = as_npy;
              const auto report = [&] {
-               const nb::gil_scoped_release release;
+               const Unlocked unlocked;
                return b.analyse_accuracy(options);
              }();
              check(report.status());

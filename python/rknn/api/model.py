@@ -10,7 +10,9 @@ from .log import Log
 
 VERSION = _openrknn.version()
 _speaker = threading.local()  # .log: of the RKNN object whose call runs in this thread
-atexit.register(_openrknn.set_log, None, 1)  # no Python log sink once the interpreter is going down
+# Once the interpreter is going down: no Python log sink, and no other thread that comes back from a native call.
+atexit.register(_openrknn.set_log, None, 1)
+atexit.register(_openrknn.begin_interpreter_end)
 
 
 def _native_line(level, tag, line):
