@@ -2,14 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include "folded.h"
+#include "emitted.h"
 
 namespace orknn::importer {
 namespace {
 using Numbers = std::vector<double>;
 
 TEST(LowerAdaptivePool, UnevenWindowsOverlap) {
-  tests::Folded f;
+  tests::Emitted f;
   const ir::TensorId x = f.floats({1, 1, 5}, {1, 9, 3, 8, 5});
   const int64_t size[] = {3};  // elements 0-1, 1-3, 3-4
   const auto mean = adaptive_average_pool(f.e, x, size);
@@ -23,7 +23,7 @@ TEST(LowerAdaptivePool, UnevenWindowsOverlap) {
 }
 
 TEST(LowerAdaptivePool, PositionsCountWithinTheirPlane) {
-  tests::Folded f;
+  tests::Emitted f;
   const ir::TensorId x = f.floats({1, 2, 2, 2}, {1, 2, 4, 3, 8, 7, 5, 6});
   const int64_t size[] = {1, 1};
   const auto y = adaptive_max_pool(f.e, x, size);
@@ -33,7 +33,7 @@ TEST(LowerAdaptivePool, PositionsCountWithinTheirPlane) {
 }
 
 TEST(LowerAdaptivePool, ImpossibleSizesAreRefused) {
-  tests::Folded f;
+  tests::Emitted f;
   const ir::TensorId x = f.floats({1, 1, 4}, {1, 2, 3, 4});
   for (const int64_t bad : {int64_t{0}, int64_t{-1}, int64_t{1} << 40}) {
     const int64_t size[] = {bad};

@@ -4,14 +4,14 @@
 
 #include <cmath>
 
-#include "folded.h"
+#include "emitted.h"
 
 namespace orknn::importer {
 namespace {
 using Numbers = std::vector<double>;
 
 TEST(LowerAttention, ScoresAreScaledAndWeighTheValues) {
-  tests::Folded f;
+  tests::Emitted f;
   const ir::TensorId q = f.floats({1, 1}, {1}), k = f.floats({2, 1}, {0, 1}), v = f.floats({2, 1}, {10, 20});
   const auto y = attention(f.e, q, k, v, {.scale = 2.0});
   ASSERT_TRUE(y) << y.status().to_string();
@@ -20,7 +20,7 @@ TEST(LowerAttention, ScoresAreScaledAndWeighTheValues) {
 }
 
 TEST(LowerAttention, MasksHideKeys) {
-  tests::Folded f;
+  tests::Emitted f;
   const ir::TensorId q = f.floats({2, 1}, {1, 1}), v = f.floats({2, 1}, {10, 20});
   const auto causal = attention(f.e, q, q, v, {.is_causal = true});
   ASSERT_TRUE(causal) << causal.status().to_string();
@@ -35,7 +35,7 @@ TEST(LowerAttention, MasksHideKeys) {
 }
 
 TEST(LowerAttention, KeysServeSeveralHeads) {
-  tests::Folded f;
+  tests::Emitted f;
   const ir::TensorId q = f.floats({2, 1, 1}, {1, 2}), k = f.floats({1, 1, 1}, {1}), v = f.floats({1, 1, 1}, {7});
   const auto y = attention(f.e, q, k, v, {.shares_heads = true});
   ASSERT_TRUE(y) << y.status().to_string();

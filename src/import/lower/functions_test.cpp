@@ -6,78 +6,72 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/eval.h"
+#include "emitted.h"
 
 namespace orknn::importer {
 namespace {
 using namespace ir;
+using tests::Values;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
+// Operands are constants, so that results are computed at once.
 class Composed : public testing::Test {
  protected:
   template <class T>
   TensorId constant(const std::vector<T>& values) {
-    return emitter_.add_constant("x", TensorData::from<T>({static_cast<int64_t>(values.size())}, values));
+    return emitted_.e.add_constant("x", TensorData::from<T>({static_cast<int64_t>(values.size())}, values));
   }
-  // Operands are constants, so that the result is computed at once.
-  template <class T>
-  std::vector<T> value_of(TensorId y) {
-    const TensorData* value = graph_.constant(y);
-    EXPECT_TRUE(value) << "not folded";
-    if (!value) return {};
-    return {value->as<T>(), value->as<T>() + value->count()};
-  }
-  std::vector<float> of(TensorId (*f)(Emitter&, TensorId), const std::vector<float>& x) {
-    return value_of<float>(f(emitter_, constant(x)));
+  Values of(TensorId (*f)(Emitter&, TensorId), const std::vector<float>& x) {
+    return emitted_.values(f(emitted_.e, constant(x)));
   }
   template <class T>
-  std::vector<T> of(TensorId (*f)(Emitter&, TensorId, TensorId), const std::vector<T>& a, const std::vector<T>& b) {
-    return value_of<T>(f(emitter_, constant(a), constant(b)));
+  Values of(TensorId (*f)(Emitter&, TensorId, TensorId), const std::vector<T>& a, const std::vector<T>& b) {
+    return emitted_.values(f(emitted_.e, constant(a), constant(b)));
   }
 
-  Graph graph_;
-  Emitter emitter_{graph_, ops::builtin_ops(), "layer", {"layer"}};
+  tests::Emitted emitted_;
 };
 
 TEST_F(Composed, logarithm_and_exponential_keep_their_digits_near_zero) {
   const std::vector<float> x{1e-20f, -1e-20f, 1e-7f, -3e-5f, 0.3f, -0.6f, 2.0f, 1e30f, 0.0f};
-  const std::vector<float> log = of(log1p, x), exp = of(expm1, {x.begin(), x.end() - 2});
+  const Values log = of(log1p, x), exp = of(expm1, {x.begin(), x.end() - 2});
   for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(log[i], std::log1p(x[i]), 1e-6 * std::abs(std::log1p(x[i]))) << x[i];
   for (size_t i = 0; i < exp.size(); ++i) EXPECT_NEAR(exp[i], std::expm1(x[i]), 1e-6 * std::abs(std::expm1(x[i]))) << x[i];
-  EXPECT_EQ(of(log1p, {kInfinity, -1.0f}), (std::vector<float>{kInfinity, -kInfinity}));
-  EXPECT_EQ(of(expm1, {kInfinity, -kInfinity, 0.0f}), (std::vector<float>{kInfinity, -1.0f, 0.0f}));
+  EXPECT_EQ(of(log1p, {kInfinity, -1.0f}), (Values{kInfinity, -kInfinity}));
+  EXPECT_EQ(of(expm1, {kInfinity, -kInfinity, 0.0f}), (Values{kInfinity, -1.0f, 0.0f}));
 }
 
 TEST_F(Composed, rounding_decides_by_the_exact_fraction) {
   const std::vector<float> x{0.49999997f, -0.49999997f, 0.5f, -0.5f, 1.5f, 2.5f, -2.5f, 8388609.0f, kInfinity};
-  EXPECT_EQ(of(round_half_away, x), (std::vector<float>{0, -0.0f, 1, -1, 2, 3, -3, 8388609.0f, kInfinity}));
+  EXPECT_EQ(of(round_half_away, x), (Values{0, -0.0f, 1, -1, 2, 3, -3, 8388609.0f, kInfinity}));
   EXPECT_EQ(of(round_half_down, {0.49999997f, -0.49999997f, 0.5f, -0.5f, 1.5f, 2.5f, -2.5f, 8388609.0f}),
-            (std::vector<float>{0, 0, 0, -1, 1, 2, -3, 8388609.0f}));
-  EXPECT_EQ(of(truncate, {1.9f, -1.9f, 0.3f, -3.0f}), (std::vector<float>{1, -1, 0, -3}));
+            (Values{0, 0, 0, -1, 1, 2, -3, 8388609.0f}));
+  EXPECT_EQ(of(truncate, {1.9f, -1.9f, 0.3f, -3.0f}), (Values{1, -1, 0, -3}));
 }
 
 TEST_F(Composed, remainders_are_exact_and_have_the_right_sign) {
   const std::vector<float> a{7, -7, 7, -7, 1e10f, -1e-8f, 6, -6}, b{3, 3, -3, -3, 3, 5, 3, 3};
   // As Python's %: what -1e-8 leaves of 5 rounds to 5.
-  EXPECT_EQ(of(floor_mod, a, b), (std::vector<float>{1, 2, -2, -1, std::fmod(1e10f, 3.0f), 5, 0, 0}));
-  EXPECT_EQ(of(truncate_mod, a, b), (std::vector<float>{1, -1, 1, -1, std::fmod(1e10f, 3.0f), -1e-8f, 0, 0}));
+  EXPECT_EQ(of(floor_mod, a, b), (Values{1, 2, -2, -1, std::fmod(1e10f, 3.0f), 5, 0, 0}));
+  EXPECT_EQ(of(truncate_mod, a, b), (Values{1, -1, 1, -1, std::fmod(1e10f, 3.0f), -1e-8f, 0, 0}));
   const std::vector<int32_t> c{7, -7, 7, -7}, d{3, 3, -3, -3};
-  EXPECT_EQ(of(floor_mod, c, d), (std::vector<int32_t>{1, 2, -2, -1}));
-  EXPECT_EQ(of(floor_div, c, d), (std::vector<int32_t>{2, -3, -3, 2}));
-  EXPECT_EQ(of(truncate_div, c, d), (std::vector<int32_t>{2, -2, -2, 2}));
-  EXPECT_EQ(of(floor_div, std::vector<float>{-7, 7}, std::vector<float>{2, 2}), (std::vector<float>{-4, 3}));
+  EXPECT_EQ(of(floor_mod, c, d), (Values{1, 2, -2, -1}));
+  EXPECT_EQ(of(floor_div, c, d), (Values{2, -3, -3, 2}));
+  EXPECT_EQ(of(truncate_div, c, d), (Values{2, -2, -2, 2}));
+  EXPECT_EQ(of(floor_div, std::vector<float>{-7, 7}, std::vector<float>{2, 2}), (Values{-4, 3}));
 }
 
 TEST_F(Composed, angles_of_all_quadrants_and_axes) {
   const std::vector<float> y{1, 1, -1, -1, 1, -1, 0, 0, 0}, x{1, -1, 1, -1, 0, 0, 1, -1, 0};
-  const std::vector<float> angle = of(atan2, y, x);
-  for (size_t i = 0; i < y.size(); ++i) EXPECT_FLOAT_EQ(angle[i], std::atan2(y[i], x[i])) << y[i] << ", " << x[i];
+  const Values angle = of(atan2, y, x);
+  for (size_t i = 0; i < y.size(); ++i)
+    EXPECT_FLOAT_EQ(static_cast<float>(angle[i]), std::atan2(y[i], x[i])) << y[i] << ", " << x[i];
 }
 
 TEST_F(Composed, zero_wins_over_what_is_not_finite) {
-  EXPECT_EQ(of(xlogy, std::vector<float>{0, 2}, std::vector<float>{0, 1}), (std::vector<float>{0, 0}));
-  EXPECT_EQ(of(div_no_nan, std::vector<float>{3, 4}, std::vector<float>{0, 2}), (std::vector<float>{0, 2}));
+  EXPECT_EQ(of(xlogy, std::vector<float>{0, 2}, std::vector<float>{0, 1}), (Values{0, 0}));
+  EXPECT_EQ(of(div_no_nan, std::vector<float>{3, 4}, std::vector<float>{0, 2}), (Values{0, 2}));
 }
 }  // namespace
 }  // namespace orknn::importer

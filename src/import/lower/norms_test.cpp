@@ -4,14 +4,14 @@
 
 #include <cmath>
 
-#include "folded.h"
+#include "emitted.h"
 
 namespace orknn::importer {
 namespace {
 using Numbers = std::vector<double>;
 
 TEST(LowerNorms, MomentsKeepOrDropTheirAxes) {
-  tests::Folded f;
+  tests::Emitted f;
   const ir::TensorId x = f.floats({2, 2}, {1, 3, 5, 9});
   const Moments kept = moments(f.e, x, {1}, true), dropped = moments(f.e, x, {1}, false);
   EXPECT_EQ(f.values(kept.mean), (Numbers{2, 7}));
@@ -21,7 +21,7 @@ TEST(LowerNorms, MomentsKeepOrDropTheirAxes) {
 }
 
 TEST(LowerNorms, BatchesAreNormalizedByThemselvesOrByWhatIsStored) {
-  tests::Folded f;
+  tests::Emitted f;
   const ir::TensorId x = f.floats({2, 1, 1}, {1, 3});
   const NormParameters p{f.floats({1}, {2}), f.floats({1}, {10}), 0.0};
   const auto own = batch_norm(f.e, x, p, {});
@@ -33,7 +33,7 @@ TEST(LowerNorms, BatchesAreNormalizedByThemselvesOrByWhatIsStored) {
 }
 
 TEST(LowerNorms, AbsentFactorsAreOnes) {
-  tests::Folded f;
+  tests::Emitted f;
   const ir::TensorId x = f.floats({1, 2, 2}, {1, 3, 10, 30});
   const auto groups = group_norm(f.e, x, 2, {{}, {}, 0.0}), instances = instance_norm(f.e, x, {{}, {}, 0.0}),
              layers = layer_norm(f.e, x, {2}, {{}, {}, 0.0});
@@ -45,14 +45,14 @@ TEST(LowerNorms, AbsentFactorsAreOnes) {
 }
 
 TEST(LowerNorms, VectorsGetLengthOne) {
-  tests::Folded f;
+  tests::Emitted f;
   const Numbers y = f.values(l2_normalized(f.e, f.floats({1, 2}, {3, 4}), {1}, 0));
   EXPECT_NEAR(y[0], 0.6, 1e-6);
   EXPECT_NEAR(y[1], 0.8, 1e-6);
 }
 
 TEST(LowerNorms, ShapesThatDoNotFitAreRefused) {
-  tests::Folded f;
+  tests::Emitted f;
   const ir::TensorId x = f.floats({1, 3}, {1, 2, 3});
   EXPECT_FALSE(group_norm(f.e, x, 2, {}));
   EXPECT_FALSE(group_norm(f.e, x, 0, {}));

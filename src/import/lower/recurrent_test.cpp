@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "folded.h"
+#include "emitted.h"
 
 namespace orknn::importer {
 namespace {
@@ -15,7 +15,7 @@ using Numbers = std::vector<double>;
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 TEST(LowerRecurrent, GatesAreBroughtIntoOurOrder) {
-  tests::Folded f;
+  tests::Emitted f;
   const TensorId x = f.floats({4}, {1, 2, 3, 4});
   EXPECT_EQ(f.values(in_our_order(f.e, x, kGatesIfco, 1)), (Numbers{1, 4, 2, 3}));
   EXPECT_EQ(f.values(in_our_order(f.e, x, {}, 1)), (Numbers{1, 2, 3, 4}));
@@ -23,7 +23,7 @@ TEST(LowerRecurrent, GatesAreBroughtIntoOurOrder) {
 
 // One unit whose four gates have weights of their own, on two steps.
 TEST(LowerRecurrent, AWholeLstmIsItsSteps) {
-  tests::Folded f;
+  tests::Emitted f;
   const std::vector<float> w{0.5f, -0.25f, 1.0f, 0.75f}, r{0.1f, 0.2f, -0.3f, 0.4f}, b{0.05f, 0.1f, -0.1f, 0.2f};
   RecurrentWeights weights{f.floats({4, 1}, w), f.floats({4, 1}, r), f.floats({4}, b), {}, {}};
   RecurrentLayers layers{.cell = Cell::Lstm, .order = kGatesIfco, .weights = {weights}};
@@ -45,7 +45,7 @@ TEST(LowerRecurrent, AWholeLstmIsItsSteps) {
 }
 
 TEST(LowerRecurrent, AWholeGruIsItsSteps) {
-  tests::Folded f;
+  tests::Emitted f;
   const TensorId w = f.floats({3, 1}, {0.5f, -0.25f, 1.0f}), r = f.floats({3, 1}, {0.1f, 0.2f, -0.3f});
   const TensorId bias = f.floats({3}, {0.1f, -0.2f, 0.3f}), state_bias = f.floats({3}, {0.2f, 0.1f, -0.4f});
   RecurrentLayers layers{.cell = Cell::Gru, .order = kGatesRzh, .weights = {{w, r, bias, state_bias, {}}}};
@@ -69,7 +69,7 @@ TEST(LowerRecurrent, AWholeGruIsItsSteps) {
 // The state that an LSTM hands on is projected; the first one is not zero.
 TEST(LowerRecurrent, ProjectionsApplyToTheFirstStateToo) {
   for (const float first : {0.0f, 0.7f}) {
-    tests::Folded f;
+    tests::Emitted f;
     const std::vector<float> w{0.5f, -0.25f, 1.0f, 0.75f}, r{0.1f, 0.2f, -0.3f, 0.4f};
     RecurrentWeights weights{f.floats({4, 1}, w), f.floats({4, 1}, r), {}, {}, f.floats({1, 1}, {2})};
     RecurrentLayers layers{.cell = Cell::Lstm, .order = kGatesIfco, .weights = {weights}};
@@ -89,7 +89,7 @@ TEST(LowerRecurrent, ProjectionsApplyToTheFirstStateToo) {
 }
 
 TEST(LowerRecurrent, LayersAndDirectionsStack) {
-  tests::Folded f;
+  tests::Emitted f;
   const auto weights = [&](int64_t features) {
     return RecurrentWeights{
         f.e.full(Dims{2, features}, 0.5, DType::Float32), f.e.full(Dims{2, 2}, 0.25, DType::Float32), {}, {}, {}};
@@ -103,7 +103,7 @@ TEST(LowerRecurrent, LayersAndDirectionsStack) {
 }
 
 TEST(LowerRecurrent, WeightsThatDoNotFitAreRefused) {
-  tests::Folded f;
+  tests::Emitted f;
   RecurrentLayers layers{.cell = Cell::Tanh, .weights = {{f.floats({2, 1}, {1, 2}), f.floats({1, 1}, {1}), {}, {}, {}}}};
   layers.states = {TensorId{}};
   EXPECT_FALSE(run_recurrent(f.e, f.floats({1, 1, 1}, {1}), layers));

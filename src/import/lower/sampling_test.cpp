@@ -4,14 +4,14 @@
 
 #include <limits>
 
-#include "folded.h"
+#include "emitted.h"
 
 namespace orknn::importer {
 namespace {
 using Numbers = std::vector<double>;
 
 TEST(LowerSampling, SizesAndFactorsGiveTheSameExtents) {
-  tests::Folded f;
+  tests::Emitted f;
   const ir::TensorId x = f.floats({1, 1, 2}, {1, 2});
   const auto by_size = interpolated(f.e, x, {}, {4}, {}), by_factor = interpolated(f.e, x, {}, {}, {2.0});
   ASSERT_TRUE(by_size) << by_size.status().to_string();
@@ -21,7 +21,7 @@ TEST(LowerSampling, SizesAndFactorsGiveTheSameExtents) {
 }
 
 TEST(LowerSampling, AlignedCornersStayWhereTheyAre) {
-  tests::Folded f;
+  tests::Emitted f;
   const Interpolation linear{.mode = Interpolation::Mode::Linear, .align_corners = true};
   const auto y = interpolated(f.e, f.floats({1, 1, 2}, {0, 3}), linear, {}, {2.0});
   ASSERT_TRUE(y) << y.status().to_string();
@@ -32,7 +32,7 @@ TEST(LowerSampling, AlignedCornersStayWhereTheyAre) {
 // 0.3 in float32 is more than 0.3: ten elements would become three, as in double, not two.
 TEST(LowerSampling, FactorsGiveTheExtentsOfDoubles) {
   for (const double factor : {0.3, 0.7, 1.0 / 3, 2.3}) {
-    tests::Folded f;
+    tests::Emitted f;
     const auto extent = scaled_extent(10, factor);
     const auto y = interpolated(f.e, f.floats({1, 1, 10}, std::vector<float>(10, 1)), {}, {}, {factor});
     ASSERT_TRUE(extent && y);
@@ -41,7 +41,7 @@ TEST(LowerSampling, FactorsGiveTheExtentsOfDoubles) {
 }
 
 TEST(LowerSampling, IntegersAreInterpolatedAsFloats) {
-  tests::Folded f;
+  tests::Emitted f;
   const ir::TensorId x = f.e.add_constant("x", ir::TensorData::from<int32_t>({1, 1, 2}, std::vector<int32_t>{1, 2}));
   const auto y = interpolated(f.e, x, {}, {4}, {});
   ASSERT_TRUE(y) << y.status().to_string();
@@ -49,7 +49,7 @@ TEST(LowerSampling, IntegersAreInterpolatedAsFloats) {
 }
 
 TEST(LowerSampling, ImpossibleFactorsAreRefused) {
-  tests::Folded f;
+  tests::Emitted f;
   const ir::TensorId x = f.floats({1, 1, 2}, {1, 2});
   for (const double factor : {0.0, -1.0, 1e9, std::numeric_limits<double>::quiet_NaN()})
     EXPECT_FALSE(interpolated(f.e, x, {}, {}, {factor})) << factor;
@@ -59,7 +59,7 @@ TEST(LowerSampling, ImpossibleFactorsAreRefused) {
 }
 
 TEST(LowerSampling, AnIdentityGridReadsTheImage) {
-  tests::Folded f;
+  tests::Emitted f;
   const ir::TensorId x = f.floats({1, 1, 2, 2}, {1, 2, 3, 4});
   const ir::TensorId grid = affine_grid(f.e, f.floats({1, 2, 3}, {1, 0, 0, 0, 1, 0}), {1, 1, 2, 2}, true);
   const Numbers y = f.values(grid_sampled(f.e, x, grid, "linear", "zeros", true));
