@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/nearest_name.h"
 #include "base/utf8.h"
 #include "import/foreign_files.h"
 #include "import/importer.h"
@@ -82,8 +83,14 @@ namespace {
 Result<const Importer*> choose(std::string_view path, std::span<const std::byte> bytes, std::string_view framework) {
   if (framework.empty()) return sniff(path, bytes);
   const Importer* found = find_importer(framework);
-  if (!found)
-    return invalid_argument("there is no importer '" + std::string(framework) + "'").expected("one of: " + known_names());
+  if (!found) {
+    std::vector<std::string_view> names;
+    for (const Importer* known : importers()) names.push_back(known->name);
+    Status problem =
+        invalid_argument("there is no importer '" + std::string(framework) + "'").expected("one of: " + known_names());
+    if (const std::string meant = did_you_mean(framework, names); !meant.empty()) problem.hint(meant);
+    return problem;
+  }
   return found;
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
 #include "format/viewer_part.h"
 #include "runtime/perf_report.h"
 #include "toolkit/table.h"
@@ -330,7 +331,7 @@ std::string summary_text(const ModelReport& r) {
                "work", count_text(static_cast<double>(p.macs)),
                p.microseconds ? fmt::format("{:.2f} ms predicted", *p.microseconds / 1000) : "unknown time");
   });
-  return text;
+  return printable(text);  // names come from files
 }
 
 std::string layers_text(const ModelReport& r, size_t width) {

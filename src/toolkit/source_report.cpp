@@ -147,7 +147,7 @@ std::string source_text(const SourceReport& report) {
   for (size_t i = 0; i < report.warnings.size(); ++i) text += fmt::format("{:<16}{}\n", "warning", report.warnings[i]);
   for (size_t i = 0; i < report.problems.size(); ++i)
     text += fmt::format("{:<16}{}\n", i ? "" : "unsupported", report.problems[i]);
-  return text;
+  return printable(text);  // names come from files
 }
 
 }  // namespace orknn::toolkit
