@@ -7,7 +7,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
-#include <mutex>
+
+#include "base/forks.h"
 
 namespace orknn {
 
@@ -24,7 +25,7 @@ struct BusErrorGuard::Range {
 
 struct BusErrors {
   using Range = BusErrorGuard::Range;
-  std::mutex mutex;  // of changes
+  BriefMutex mutex;  // of changes
   std::atomic<Range*> ranges{nullptr};
   struct sigaction previous {};
   const uintptr_t page_bytes = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/forks.h"
 #include "base/scratch_file.h"
 
 namespace orknn {
@@ -57,7 +58,7 @@ struct Mappings {
     size_t bytes;
     std::weak_ptr<const MappedFile> file;
   };
-  std::mutex mutex;
+  BriefMutex mutex;
   std::map<const std::byte*, Mapping> ranges;
   size_t copied_bytes = 0;
 
@@ -150,11 +151,11 @@ Status MappedFile::check() const {
 }
 
 MappedFile::~MappedFile() {
+  guard_.reset();
   const std::lock_guard lock(mappings().mutex);
   if (copied_) mappings().copied_bytes -= size_;
   if (!data_) return;
   mappings().ranges.erase(data_);
-  guard_.reset();
   ::munmap(const_cast<std::byte*>(data_), size_);
 }
 

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 
+#include "base/forks.h"
 #include "base/utf8.h"
 
 namespace orknn {
@@ -19,7 +19,10 @@ std::atomic<LogLevel>& current_level() {
   static std::atomic<LogLevel> level{level_from_environment()};
   return level;
 }
-std::mutex sink_mutex;
+BriefMutex& sink_mutex() {
+  static BriefMutex& mutex = *new BriefMutex;  // lines may come until the very end
+  return mutex;
+}
 std::shared_ptr<const LogSink>& current_sink() {
   static std::shared_ptr<const LogSink> sink;
   return sink;
@@ -28,7 +31,7 @@ std::shared_ptr<const LogSink>& current_sink() {
 
 void set_log_sink(LogSink sink) {
   auto fresh = sink ? std::make_shared<const LogSink>(std::move(sink)) : nullptr;
-  const std::lock_guard lock(sink_mutex);
+  const std::lock_guard lock(sink_mutex());
   current_sink().swap(fresh);
 }
 void set_log_level(LogLevel level) { current_level() = level; }
@@ -40,7 +43,7 @@ void log(LogLevel level, std::string_view tag, std::string_view line) {
   line = text;
   std::shared_ptr<const LogSink> sink;
   {
-    const std::lock_guard lock(sink_mutex);
+    const std::lock_guard lock(sink_mutex());
     sink = current_sink();
   }
   if (sink) {  // called without the lock: it may wait for something that a thread in set_log_sink holds (Python's interpreter

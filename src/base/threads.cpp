@@ -1,6 +1,5 @@
 #include "base/threads.h"
 
-#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/forks.h"
 #include "base/log.h"
 
 namespace orknn {
@@ -28,13 +28,6 @@ int usable_cores() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 thread_local bool inside_pool = false;
-
-// How many forks lie between this process and the one that loaded the library.
-std::atomic<uint32_t> forks{0};
-void count_forks() {
-  static const int registered = ::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
-  (void)registered;
-}
 
 constexpr std::chrono::microseconds kSpin{40};
 
@@ -48,7 +41,7 @@ void relax() {
 }  // namespace
 
 struct ThreadPool::State {
-  const uint32_t born = forks.load(std::memory_order_relaxed);
+  const uint32_t born = fork_count();
   std::vector<std::thread> workers;
   bool may_spin = false;  // every thread has a core to itself, as far as we know
   std::mutex run_mutex;   // one parallel_for at a time; others run their work on their own thread
@@ -67,7 +60,7 @@ struct ThreadPool::State {
 
   ~State() { stop(); }
 
-  bool is_of_this_process() const { return born == forks.load(std::memory_order_relaxed); }
+  bool is_of_this_process() const { return born == fork_count(); }
 
   // As many threads as the system lets us have.
   void start(int threads) {
@@ -170,7 +163,6 @@ struct ThreadPool::State {
 };
 
 ThreadPool::ThreadPool(int threads) : wanted_(threads > 0 ? threads : usable_cores()) {
-  count_forks();
   auto fresh = std::make_unique<State>();
   fresh->start(wanted_);
   state_ = fresh.release();

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +11,8 @@
 #include <stdexcept>
 #include <thread>
 #include <vector>
+
+#include "forked_child.h"
 
 namespace orknn {
 namespace {
@@ -27,26 +27,8 @@ bool works(ThreadPool& pool) {
   return std::all_of(seen.begin(), seen.end(), [](const std::atomic<int>& n) { return n == 1; });
 }
 
-class ThreadPoolFork : public testing::Test {
- protected:
-  void SetUp() override {
-#ifdef __SANITIZE_THREAD__
-    GTEST_SKIP() << "the thread sanitizer does not follow threads that a forked child starts";
-#endif
-  }
-};
-
-// Runs `body` in a forked child that then exits as programs do; its exit code, or -1 when a signal (that of a hang) ended it.
-template <class Body>
-int exit_code_of_child(Body body) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(20);
-    std::exit(body());
-  }
-  int status = 0;
-  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
+using ThreadPoolFork = tests::ForkTest;
+using tests::exit_code_of_child;
 
 TEST(ThreadPool, EveryItemOnce) {
   for (int threads : {1, 2, 3, 9}) {

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <mutex>
 
+#include "base/forks.h"
+
 namespace orknn::ir {
 
 size_t Node::own_input_count() const {
@@ -130,7 +132,7 @@ size_t Graph::node_count() const { return static_cast<size_t>(std::count(alive_.
 
 const std::vector<NodeId>& Graph::order() const {
   // Readers of a finished graph may come from several threads; the first one computes.
-  static std::mutex mutex;
+  static BriefMutex mutex;
   const std::atomic_ref<bool> valid(order_valid_);
   if (valid.load(std::memory_order_acquire)) return order_;
   const std::lock_guard lock(mutex);

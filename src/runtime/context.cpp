@@ -3,7 +3,7 @@
 namespace orknn::runtime {
 namespace {
 struct Table {
-  std::mutex mutex;
+  BriefMutex mutex;
   std::unordered_map<rknn_context, std::shared_ptr<Context>> contexts;
   rknn_context next = 1;
 };
@@ -40,7 +40,8 @@ bool destroy_context(rknn_context handle) {
     context = std::move(it->second);
     t.contexts.erase(it);
   }
-  const std::lock_guard lock(context->mutex);
+  const CallLock lock(context->mutex);
+  if (!lock) return true;  // what the thread that a fork left behind was using stays where it is
   context->destroyed = true;
   context->session.reset();
   context->buffers.clear();

@@ -2,17 +2,17 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "base/forks.h"
 #include "rknn_api.h"
 #include "runtime/session.h"
 
 namespace orknn::runtime {
 
 struct Context {
-  std::mutex mutex;  // held by every call on the context
+  CallMutex mutex;  // held by every call on the context
   bool destroyed = false;
   std::shared_ptr<ThreadPool> pool;  // what the session computes with, when it is not the shared one
   std::unique_ptr<Session> session;

@@ -37,7 +37,10 @@ int with_context(const char* function, rknn_context handle, Body body) {
   return c_call(function, [&] {
     const std::shared_ptr<Context> context = find_context(handle);
     if (!context) return invalid_context(function);
-    const std::lock_guard lock(context->mutex);
+    const CallLock lock(context->mutex);
+    if (!lock)
+      return fail(RKNN_ERR_CTX_INVALID, function,
+                  "another thread was using the context when this process was forked, call rknn_init in the child");
     if (context->destroyed) return invalid_context(function);
     return body(*context);
   });

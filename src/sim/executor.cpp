@@ -3,9 +3,9 @@
 #include <atomic>
 #include <cstring>
 #include <deque>
-#include <mutex>
 
 #include "base/files.h"
+#include "base/forks.h"
 #include "base/memory.h"
 #include "format/verify.h"
 #include "ir/infer.h"
@@ -53,7 +53,7 @@ struct Executor::Plan {
     std::vector<DType> output_types;
     std::vector<OperandFacts> inputs, outputs;  // filled for fast kernels
     const Kernel* kernel = nullptr;
-    std::mutex preparing;
+    CallMutex preparing;
     std::atomic<bool> prepared{false};
     std::unique_ptr<const KernelState> state;  // constant once `prepared`
   };
@@ -136,7 +136,10 @@ Status Executor::Plan::infer_and_choose() {
 
 Status Executor::Plan::prepare(Step& step, ThreadPool& pool) {
   if (!step.kernel->prepare || step.prepared.load(std::memory_order_acquire)) return {};
-  const std::lock_guard lock(step.preparing);
+  const CallLock lock(step.preparing);
+  if (!lock)
+    return Status::error(Code::Fail, "another thread was preparing the model when this process was forked")
+        .hint("load it again in the child");
   if (step.prepared.load(std::memory_order_relaxed)) return {};
   ORKNN_TRY_ASSIGN(step.state, step.kernel->prepare({*step.node, *step.def, step.inputs, step.outputs}, pool));
   // Packed weights would count twice; what is looked at again comes back from the file.
