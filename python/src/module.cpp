@@ -11,12 +11,8 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "base/files.h"
 #include "base/log.h"
@@ -24,6 +20,7 @@
 #include "base/version.h"
 #include "format/rknn_file.h"
 #include "import/importer.h"
+#include "interpreter_end.h"
 #include "platform/platforms.h"
 #include "runtime/perf_report.h"
 #include "runtime/session.h"
@@ -31,6 +28,10 @@
 
 namespace nb = nanobind;
 using namespace orknn;
+using python::begin_interpreter_end;
+using python::callback;
+using python::Inside;
+using python::Unlocked;
 
 namespace {
 
@@ -39,65 +40,8 @@ using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 // File names may be any bytes, as everywhere in Python: they come as str (with its escapes), bytes or os.PathLike.
 using Path = std::filesystem::path;
 
-// --- the interpreter's lock, while it goes down
-// Python ends a daemon thread that asks for the lock after that, and unwinding its C++ frames ends the process: such a thread
-// waits for the end instead. Whoever is about to take the lock, or holds it inside of a native call, counts as inside.
-struct InterpreterEnd {
-  std::atomic<bool> begun{false};
-  std::atomic<std::thread::id> by;  // the thread that goes on
-  std::atomic<int> inside{0};
-} interpreter_end;
-
-class Inside {
- public:
-  Inside() {
-    if (depth_++ > 0) return;
-    ++interpreter_end.inside;
-    if (!interpreter_end.begun || interpreter_end.by.load() == std::this_thread::get_id()) return;
-    --interpreter_end.inside;
-    for (;;) pause();
-  }
-  ~Inside() {
-    if (--depth_ == 0) --interpreter_end.inside;
-  }
-
- private:
-  static inline thread_local int depth_ = 0;  // a Python callback may call native code again
-};
-
-// Gives the lock away for the length of a native call.
-class Unlocked {
- public:
-  Unlocked() : state_(PyEval_SaveThread()) {}
-  ~Unlocked() {
-    const Inside inside;
-    PyEval_RestoreThread(state_);
-  }
-
- private:
-  PyThreadState* state_;
-};
-
-// A Python function that native threads call.
-template <class... Arguments>
-std::function<void(Arguments...)> callback(std::function<void(Arguments...)> function) {
-  if (!function) return {};
-  return [f = std::move(function)](Arguments... arguments) {
-    const Inside inside;
-    f(std::forward<Arguments>(arguments)...);
-  };
-}
-
-// To be called once, when the interpreter begins to go down: from then on other threads stay out, and those inside have left.
-void begin_interpreter_end() {
-  interpreter_end.by = std::this_thread::get_id();
-  interpreter_end.begun = true;
-  const Unlocked unlocked;
-  while (interpreter_end.inside > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
 void check(const Status& status) {
-  if (!status) throw nb::value_error(to_utf8(status.to_string()).c_str());
+  if (!status) throw nb::value_error(printable(status.to_string()).c_str());
 }
 template <class T>
 T take(Result<T> result) {
@@ -106,8 +50,8 @@ T take(Result<T> result) {
 }
 
 // Names of layers may be any bytes, Python's texts may not.
-std::vector<std::string> printable(std::vector<std::string> lines) {
-  for (std::string& line : lines) line = to_utf8(line);
+std::vector<std::string> printable_lines(std::vector<std::string> lines) {
+  for (std::string& line : lines) line = printable(line);
   return lines;
 }
 
@@ -299,7 +243,7 @@ nb::dict measure(const runtime::Session& session, int cores) {
   facts["generation"] = chip ? chip->generation : 2;
   facts["npu_mhz"] = chip ? chip->report_hz() / 1'000'000 : 0;
   facts["clocks"] = runtime::clocks_text(chip);
-  facts["table"] = to_utf8(runtime::perf_table(model, cores));
+  facts["table"] = printable(runtime::perf_table(model, cores));
   facts["total_us"] = runtime::predicted_microseconds(model, cores);
   facts["why_no_time"] = runtime::why_no_time(model);
   facts["layers"] = layers;
@@ -328,6 +272,7 @@ NB_MODULE(_openrknn, m) {
   nb::set_leak_warnings(false);  // objects that live until the process ends are no leak
   m.def("version", [] { return std::string(version()); });
   m.def("begin_interpreter_end", &begin_interpreter_end);
+  pthread_atfork(nullptr, nullptr, &Inside::forget_other_threads);
   m.def("set_log", &set_log, nb::arg("sink").none(), nb::arg("level"));
   m.def("platform_families", [] {
     std::map<std::string, std::vector<std::string>> out;
@@ -413,7 +358,7 @@ NB_MODULE(_openrknn, m) {
                status = b.build({do_quantization, dataset.string(), auto_hybrid});
              }
              check(status);
-             return printable(b.built()->hybrid_summary);
+             return printable_lines(b.built()->hybrid_summary);
            })
       .def("export_rknn",
            [](const toolkit::Builder& b, const Path& path) {
@@ -441,7 +386,7 @@ NB_MODULE(_openrknn, m) {
                return b.hybrid_step1(request);
              }();
              check(done.status());
-             return std::pair(std::vector<Path>(done->files.begin(), done->files.end()), printable(done->hybrid_summary));
+             return std::pair(std::vector<Path>(done->files.begin(), done->files.end()), printable_lines(done->hybrid_summary));
            })
       .def_static(
           "hybrid_step2",

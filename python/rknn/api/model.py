@@ -4,6 +4,7 @@ import atexit
 import functools
 import os
 import threading
+import weakref
 
 from .. import _openrknn
 from .log import Log
@@ -13,6 +14,18 @@ _speaker = threading.local()  # .log: of the RKNN object whose call runs in this
 # Once the interpreter is going down: no Python log sink, and no other thread that comes back from a native call.
 atexit.register(_openrknn.set_log, None, 1)
 atexit.register(_openrknn.begin_interpreter_end)
+_models = weakref.WeakSet()
+
+
+def _after_fork():
+    """In a forked child there are no other threads: a session that one of them was running is half changed for ever."""
+    for model in list(_models):
+        if model._running.locked():
+            model._running = threading.Lock()
+            model._session, model._lost_in_fork = None, True
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _native_line(level, tag, line):
@@ -64,6 +77,8 @@ class Model:
         self._builder_used = False  # a source model was loaded since config()
         self._released = False
         self._running = threading.Lock()  # one session, one run at a time
+        self._lost_in_fork = False  # the session, see _after_fork
+        _models.add(self)
 
     def release(self):
         """Frees everything. Harmless at any time and more than once."""
@@ -75,6 +90,16 @@ class Model:
         if self._released:
             raise ValueError(f"{function} after release, create a new RKNN object!")
         self._use_log()
+
+    def _need_session(self):
+        session = self._session  # another thread may release() meanwhile
+        if session is None and self._lost_in_fork:
+            raise ValueError(
+                "The model was running in another thread when this process was forked, call init_runtime in the child!"
+            )
+        if session is None:
+            raise ValueError("The runtime is not initialized, call init_runtime first!")
+        return session
 
     def _use_log(self):
         """Lines of the native side that this thread causes go to this object's log from here on."""

@@ -54,15 +54,13 @@ class Running(Model):
             session = self._need_builder("init_runtime").make_session()
         self._cores = session.cores_of_mask(core_mask)  # refuses cores the chip does not have
         self._perf_debug, self._eval_mem = bool(perf_debug), bool(eval_mem)
-        self._session = session
+        self._session, self._lost_in_fork = session, False
 
     def inference(self, inputs, *positional, **options):
         """inference(inputs, data_format=None, inputs_pass_through=None, get_frame_id=False): runs the model once; returns a list of arrays.
         Raises ValueError when the inputs do not fit. Toolkit1's order, with data_type in second place, is recognised; arrays know their type."""
         try:
-            session = self._session  # another thread may release() meanwhile
-            if session is None:
-                raise ValueError("The runtime is not initialized, call init_runtime first!")
+            session = self._need_session()
             self._use_log()
             data_format, pass_through = model_inputs.arguments(
                 positional, options, functools.partial(self._remark_unused, "inference")
