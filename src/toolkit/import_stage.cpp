@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "ir/infer.h"
 #include "ops/eval.h"
 #include "toolkit/channel_order.h"
 #include "toolkit/normalization.h"
@@ -58,6 +59,7 @@ Result<importer::Imported> import_graph(const BuildConfig& config, const SourceM
         invalid_argument(fmt::format("The len of the sets of dynamic_input ({}) is wrong, expect one shape per input ({})!",
                                      options.input_size_list.size(), imported.graph.inputs().size())));
   if (problems) problems = swap_input_channels(imported.graph, config.reorder_channel);
+  if (problems) problems = infer_shapes(imported.graph, ops::builtin_ops());  // checks the operands of every layer
   if (!problems) return problems.model(model.path).stage("load");
   return imported;
 }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ops/support/floating.h"
+#include "ops/support/operands.h"
 
 namespace orknn::ops {
 namespace {
@@ -38,6 +39,25 @@ Result<Heads> heads_of(const NodeReader& node, const Shape& shape, std::string_v
   return Heads{shape[0], *given, shape[1], shape[2] / Dim(*given)};
 }
 
+Status wrong_extents(std::string_view what, std::string expected, const Shape& found) {
+  return shape_mismatch(std::string(what) + " has the wrong shape").expected(std::move(expected)).found(to_string(found));
+}
+
+bool is_longer(const Dim& a, const Dim& b) { return a.is_known() && b.is_known() && a.value() > b.value(); }
+
+// Whether keys and values belong to the queries, as far as extents are known.
+Status check_heads(const Heads& q, const Heads& k, const Heads& v) {
+  const auto differ = [](const Dim& a, const Dim& b) { return a.is_known() && b.is_known() && a.value() != b.value(); };
+  const bool are_known = q.heads.is_known() && k.heads.is_known();
+  const bool divides = !are_known || (k.heads.value() > 0 && q.heads.value() % k.heads.value() == 0);
+  if (differ(k.batch, q.batch) || differ(k.size, q.size) || !divides)
+    return wrong_extents("K", "heads that divide those of Q " + to_string(Shape{q.batch, q.heads, q.steps, q.size}),
+                         {k.batch, k.heads, k.steps, k.size});
+  if (differ(v.batch, k.batch) || differ(v.heads, k.heads) || differ(v.steps, k.steps))
+    return wrong_extents("V", to_string(Shape{k.batch, k.heads, k.steps, v.size}), {v.batch, v.heads, v.steps, v.size});
+  return {};
+}
+
 Status infer(InferContext& c) {
   ORKNN_TRY(require_float(c, kQuery));
   ORKNN_TRY(require_float(c, kValue));
@@ -59,12 +79,22 @@ Status infer(InferContext& c) {
     ORKNN_TRY_ASSIGN(const Heads q, heads_of(c, *c.shape(kQuery), "q_num_heads"));
     ORKNN_TRY_ASSIGN(const Heads k, heads_of(c, *c.shape(kKey), "kv_num_heads"));
     ORKNN_TRY_ASSIGN(const Heads v, heads_of(c, *c.shape(kValue), "kv_num_heads"));
+    ORKNN_TRY(require_shape(c, kPastKey, "past_key", {k.batch, k.heads, Dim(), k.size}));
+    const Dim past = c.shape(kPastKey) ? (*c.shape(kPastKey))[2] : Dim();
+    ORKNN_TRY(require_shape(c, kPastValue, "past_value", {v.batch, v.heads, past, v.size}));
+    ORKNN_TRY(check_heads(q, k, v));
+    ORKNN_TRY(require_shape(c, kLengths, "nonpad_kv_seqlen", {q.batch}));
     Dim total = k.steps;
     if (c.has_input(kPastKey)) total = c.shape(kPastKey) ? (*c.shape(kPastKey))[2] + k.steps : Dim();
     y = c.shape(kQuery)->size() == 4 ? Shape{q.batch, q.heads, q.steps, v.size} : Shape{q.batch, q.steps, q.heads * v.size};
     present_key = Shape{k.batch, k.heads, total, k.size};
     present_value = Shape{v.batch, v.heads, total, v.size};
     scores = Shape{q.batch, q.heads, q.steps, total};
+    Shape mask = *scores;
+    mask.back() = Dim();  // one that is too short masks the rest
+    ORKNN_TRY(require_broadcast(c, kMask, "attn_mask", mask));
+    if (const Shape* given = c.shape(kMask); given && (given->empty() || is_longer(given->back(), total)))
+      return wrong_extents("attn_mask", "something that broadcasts to " + to_string(*scores), *given);
   }
   c.set_output(0, c.dtype(kQuery), std::move(y));
   c.set_output(1, c.dtype(kKey), std::move(present_key));

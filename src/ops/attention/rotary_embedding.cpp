@@ -1,6 +1,7 @@
 // RotaryEmbedding: pairs of elements of each head are rotated by an angle that depends on the position in the sequence.
 #include "ops/support/elementwise.h"
 #include "ops/support/floating.h"
+#include "ops/support/operands.h"
 
 namespace orknn::ops {
 namespace {
@@ -17,6 +18,24 @@ Status infer(InferContext& c) {
   ORKNN_TRY(require_rank(c, 1, cache_rank));
   ORKNN_TRY(require_rank(c, 2, cache_rank));
   ORKNN_TRY(require_rank(c, 3, 2));
+  if (c.shape(1)) ORKNN_TRY(require_shape(c, 2, "sin_cache", *c.shape(1)));
+  if (const Shape* x = c.shape(0)) {
+    const bool four = x->size() == 4;
+    const Dim &batch = (*x)[0], &steps = (*x)[four ? 2 : 1];
+    ORKNN_TRY(require_shape(c, 3, "position_ids", {batch, steps}));
+    const int64_t heads = c.get_int("num_heads"), rotated = c.get_int("rotary_embedding_dim");
+    if (!four && (heads < 1 || ((*x)[2].is_known() && (*x)[2].value() % heads != 0)))
+      return invalid_model("num_heads is out of range")
+          .expected("a divisor of " + (*x)[2].to_string())
+          .found(std::to_string(heads));
+    const Dim size = four ? (*x)[3] : (*x)[2] / Dim(heads), half = rotated != 0 ? Dim(rotated / 2) : size / Dim(2);
+    if (rotated < 0 || rotated % 2 != 0 ||
+        (size.is_known() && (rotated > size.value() || (rotated == 0 && size.value() % 2 != 0))))
+      return invalid_model("rotary_embedding_dim is out of range")
+          .expected("an even number up to " + size.to_string())
+          .found(rotated != 0 ? std::to_string(rotated) : size.to_string());
+    ORKNN_TRY(require_shape(c, 1, "cos_cache", c.has_input(3) ? Shape{Dim(), half} : Shape{batch, steps, half}));
+  }
   return same_as_input(c);
 }
 

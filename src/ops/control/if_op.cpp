@@ -1,5 +1,6 @@
 // Runs one of two bodies, chosen by a condition. All inputs after the condition are handed to both.
 #include "ops/eval.h"
+#include "ops/support/operands.h"
 #include "ops/support/subgraph.h"
 
 namespace orknn::ops {
@@ -9,6 +10,7 @@ using namespace ir;
 Status infer(InferContext& c) {
   ORKNN_TRY(require_inputs(c, 1));
   if (c.dtype(0) != DType::Bool) return invalid_model("the condition must be bool").found(std::string(dtype_name(c.dtype(0))));
+  ORKNN_TRY(require_one_value(c, 0, "the condition"));
   std::vector<TensorFacts> captured;
   for (size_t i = 1; i < c.input_count(); ++i) captured.push_back(c.input(i));
   const auto branch = [&](std::string_view name) -> Result<std::vector<TensorFacts>> {

@@ -1,6 +1,7 @@
 // Runs a body until a trip count or a condition ends it. Inputs are (M, cond, carried..., captures...), body inputs
 // (iteration, cond, carried..., captures...), body outputs (cond, carried..., scan outputs...).
 #include "ops/eval.h"
+#include "ops/support/operands.h"
 #include "ops/support/subgraph.h"
 
 namespace orknn::ops {
@@ -44,6 +45,8 @@ Status infer(InferContext& c) {
     return invalid_model("the trip count must be an integer").found(std::string(dtype_name(c.dtype(0))));
   if (c.has_input(1) && c.dtype(1) != DType::Bool)
     return invalid_model("the condition must be bool").found(std::string(dtype_name(c.dtype(1))));
+  ORKNN_TRY(require_one_value(c, 0, "the trip count"));
+  ORKNN_TRY(require_one_value(c, 1, "the condition"));
   std::vector<TensorFacts> inputs = {{DType::Int64, Shape{}}, {DType::Bool, Shape{}}};
   for (size_t i = 2; i < c.input_count(); ++i) inputs.push_back(c.input(i));
   ORKNN_TRY_ASSIGN(const auto outputs, infer_repeated_body(*l.body, c.ops, inputs, 2, l.carried, 1));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/support/floating.h"
+#include "ops/support/operands.h"
 #include "ops/support/pooling.h"
 
 namespace orknn::ops {
@@ -37,6 +38,7 @@ Status infer(InferContext& c) {
   ORKNN_TRY(require_same_type(c, 0, 1));
   ORKNN_TRY(require_rank(c, 0, 4));
   ORKNN_TRY(require_rank(c, 1, 4));
+  if (c.shape(0)) ORKNN_TRY(require_shape(c, 1, "the second map", *c.shape(0)));
   ORKNN_TRY_ASSIGN(const Geometry g, geometry_of(c));
   Shape out{Dim(), g.side() * g.side(), Dim(), Dim()};
   if (const Shape* x = c.shape(0)) {

@@ -3,10 +3,25 @@
 
 #include "ops/support/convolution.h"
 #include "ops/support/floating.h"
+#include "ops/support/operands.h"
 
 namespace orknn::ops {
 namespace {
 using namespace ir;
+
+// Offsets (y and x) and masks of every tap at every place of the result.
+Status check_offsets(const InferContext& c) {
+  const Shape *x = c.shape(0), *w = c.shape(1), *y = c.output(0).shape ? &*c.output(0).shape : nullptr;
+  const int64_t groups = c.get_int("offset_group");
+  if (!x || !w || !y || w->size() != 4) return {};
+  if (groups < 1 || ((*x)[1].is_known() && (*x)[1].value() % groups != 0))
+    return invalid_model("offset_group is out of range")
+        .expected("a divisor of " + (*x)[1].to_string())
+        .found(std::to_string(groups));
+  const Dim taps = (*w)[2] * (*w)[3] * Dim(groups);
+  ORKNN_TRY(require_shape(c, 2, "offset", {(*x)[0], taps * Dim(2), (*y)[2], (*y)[3]}));
+  return require_shape(c, 4, "mask", {(*x)[0], taps, (*y)[2], (*y)[3]});
+}
 
 Status infer(InferContext& c) {
   ORKNN_TRY(require_float(c, 0));
@@ -14,6 +29,7 @@ Status infer(InferContext& c) {
   ORKNN_TRY(require_rank(c, 0, 4));
   ORKNN_TRY(require_rank(c, 2, 4));
   ORKNN_TRY(infer_conv(c, 0, 1, c.dtype(0)));
+  ORKNN_TRY(check_offsets(c));
   return check_bias(c, 3);
 }
 

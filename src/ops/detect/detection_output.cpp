@@ -39,9 +39,29 @@ Result<Options> options_of(const NodeReader& c) {
   return o;
 }
 
+// Whether there are locations and a confidence of every class for each prior box.
+Status check_boxes(const Options& o, std::span<const int64_t> locations, std::span<const int64_t> confidences,
+                   std::span<const int64_t> prior_boxes) {
+  const int64_t offsets = element_count(locations), scores = element_count(confidences), priors = element_count(prior_boxes);
+  const int64_t images = locations.empty() ? 1 : locations[0], rows = o.variance_in_target ? 1 : 2;
+  const int64_t count = priors / (4 * rows), location_classes = o.share_location ? 1 : o.classes;
+  // Divisions instead of products: the attributes may be absurd.
+  if (images >= 1 && count >= 1 && priors % (4 * rows) == 0 && scores % images == 0 && offsets % images == 0 &&
+      scores / images % count == 0 && scores / images / count == o.classes && offsets / images % (4 * count) == 0 &&
+      offsets / images / (4 * count) == location_classes)
+    return {};
+  return shape_mismatch("locations, confidences and prior boxes do not fit together")
+      .expected(std::to_string(o.classes) + " classes for each prior box")
+      .found(to_string(locations) + ", " + to_string(confidences) + ", " + to_string(prior_boxes));
+}
+
 Status infer(InferContext& c) {
   for (size_t i = 0; i < 3; ++i) ORKNN_TRY(require_float(c, i));
-  ORKNN_TRY(options_of(c).status());
+  ORKNN_TRY_ASSIGN(const Options o, options_of(c));
+  std::vector<Dims> dims;
+  for (size_t i = 0; i < 3; ++i)
+    if (const auto known = c.shape(i) ? to_dims(*c.shape(i)) : std::nullopt) dims.push_back(*known);
+  if (dims.size() == 3) ORKNN_TRY(check_boxes(o, dims[0], dims[1], dims[2]));
   c.set_output(0, c.dtype(0), Shape{1, 1, Dim(), 7});
   return {};
 }
@@ -77,14 +97,8 @@ Status run(RunContext& c) {
   const TensorData offsets = convert(c.input(0), DType::Float32), scores = convert(c.input(1), DType::Float32),
                    priors = convert(c.input(2), DType::Float32);
   const int64_t images = c.input(0).dims.empty() ? 1 : c.input(0).dims[0], rows = o.variance_in_target ? 1 : 2;
+  ORKNN_TRY(check_boxes(o, c.input(0).dims, c.input(1).dims, c.input(2).dims));
   const int64_t count = priors.count() / (4 * rows), location_classes = o.share_location ? 1 : o.classes;
-  // Divisions instead of products: the attributes may be absurd.
-  if (images < 1 || count < 1 || priors.count() % (4 * rows) != 0 || scores.count() % images != 0 ||
-      offsets.count() % images != 0 || scores.count() / images % count != 0 || scores.count() / images / count != o.classes ||
-      offsets.count() / images % (4 * count) != 0 || offsets.count() / images / (4 * count) != location_classes)
-    return shape_mismatch("locations, confidences and prior boxes do not fit together")
-        .expected(std::to_string(o.classes) + " classes for each prior box")
-        .found(to_string(c.input(0).dims) + ", " + to_string(c.input(1).dims) + ", " + to_string(c.input(2).dims));
   const float* prior = priors.as<float>();
   std::vector<float> found;
   for (int64_t image = 0; image < images; ++image) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/support/movement.h"
+#include "ops/support/operands.h"
 
 namespace orknn::ops {
 namespace {
@@ -26,6 +27,9 @@ Status infer(InferContext& c) {
   if (const int64_t format = c.get_int("center_point_box"); format != 0 && format != 1)
     return unsupported("unknown box format").expected("0 or 1").found(std::to_string(format));
   ORKNN_TRY(check_shapes(c.shape(0), c.shape(1)));
+  ORKNN_TRY(require_one_value(c, 2, "the number of boxes"));
+  ORKNN_TRY(require_one_value(c, 3, "the threshold of overlaps"));
+  ORKNN_TRY(require_one_value(c, 4, "the threshold of scores"));
   c.set_output(0, DType::Int64, Shape{Dim(), 3});
   return {};
 }

@@ -6,6 +6,7 @@
 
 #include "ops/support/boxes.h"
 #include "ops/support/floating.h"
+#include "ops/support/operands.h"
 
 namespace orknn::ops {
 namespace {
@@ -48,6 +49,11 @@ Status infer(InferContext& c) {
     return shape_mismatch("offsets do not fit the anchors")
         .expected(std::to_string(4 * o.anchors()) + " channels")
         .found(to_string(*s));
+  const Shape *scores = c.shape(0), *offsets = c.shape(1);
+  ORKNN_TRY(require_shape(c, 0, "scores", {1, Dim(), offsets ? (*offsets)[2] : Dim(), offsets ? (*offsets)[3] : Dim()}));
+  ORKNN_TRY(require_shape(c, 1, "offsets", {1, Dim(), scores ? (*scores)[2] : Dim(), scores ? (*scores)[3] : Dim()}));
+  if (const auto size = c.shape(2) ? to_dims(*c.shape(2)) : std::nullopt; size && element_count(*size) < 2)
+    return shape_mismatch("the size of the image is missing").expected("height, width and scale").found(to_string(*size));
   c.set_output(0, c.dtype(0), Shape{Dim(), 5});
   if (c.output_count() > 1) c.set_output(1, c.dtype(0), Shape{Dim(), 1});
   return {};

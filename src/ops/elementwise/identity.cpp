@@ -4,6 +4,7 @@
 
 #include "ops/support/copies.h"
 #include "ops/support/elementwise.h"
+#include "ops/support/operands.h"
 #include "ops/support/random.h"
 
 namespace orknn::ops {
@@ -31,6 +32,8 @@ Status infer_dropout(InferContext& c) {
   if (c.has_input(2))
     ORKNN_TRY(check_type(
         c, 2, [](DType t) { return t == DType::Bool; }, "bool"));
+  ORKNN_TRY(require_one_value(c, 1, "the ratio"));
+  ORKNN_TRY(require_one_value(c, 2, "training_mode"));
   c.set_output(0, c.dtype(0), c.input(0).shape);
   c.set_output(1, DType::Bool, c.input(0).shape);
   return {};

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/support/elementwise.h"
+#include "ops/support/operands.h"
 
 namespace orknn::ops {
 namespace {
@@ -26,6 +27,7 @@ Result<int64_t> checked_length(const std::vector<int64_t>& values) {
 Status infer(InferContext& c) {
   ORKNN_TRY(check_type(
       c, 0, [](DType t) { return t == DType::Int32 || t == DType::Int64; }, "an int32 or int64 length"));
+  ORKNN_TRY(require_one_value(c, 0, "the length of a window"));
   ORKNN_TRY_ASSIGN(const DType type, output_type(c));
   c.set_output(0, type, Shape(1));
   if (const auto values = c.ints(0)) {

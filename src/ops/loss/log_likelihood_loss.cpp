@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ops/support/floating.h"
+#include "ops/support/operands.h"
 
 namespace orknn::ops {
 namespace {
@@ -20,6 +21,12 @@ Status infer(InferContext& c) {
     return invalid_model("unknown reduction").expected("none, mean or sum").found(reduction);
   if (c.shape(0) && c.shape(0)->size() < 2)
     return shape_mismatch("input 0 has the wrong rank").expected("2 or more").found(to_string(*c.shape(0)));
+  if (const Shape* x = c.shape(0)) {
+    Shape positions = *x;
+    positions.erase(positions.begin() + 1);
+    ORKNN_TRY(require_shape(c, 1, "target", positions));
+    ORKNN_TRY(require_shape(c, 2, "weight", {(*x)[1]}));
+  }
   std::optional<Shape> loss = Shape();
   if (reduction == "none") {
     loss = c.input(1).shape;

@@ -4,6 +4,7 @@
 
 #include "ops/support/floating.h"
 #include "ops/support/moments.h"
+#include "ops/support/operands.h"
 
 namespace orknn::ops {
 namespace {
@@ -15,8 +16,11 @@ Status infer(InferContext& c) {
     ORKNN_TRY(require_same_type(c, 0, i));
     ORKNN_TRY(require_rank(c, i, 1));
   }
-  if (c.shape(0) && c.shape(0)->size() < 2)
-    return shape_mismatch("input 0 has the wrong rank").expected("2 or more").found(to_string(*c.shape(0)));
+  if (const Shape* x = c.shape(0)) {
+    if (x->size() < 2) return shape_mismatch("input 0 has the wrong rank").expected("2 or more").found(to_string(*x));
+    ORKNN_TRY(require_shape(c, 1, "scale", {(*x)[1]}));
+    ORKNN_TRY(require_shape(c, 2, "bias", {(*x)[1]}));
+  }
   c.set_output(0, c.dtype(0), c.input(0).shape);
   return {};
 }

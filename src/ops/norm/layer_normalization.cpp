@@ -3,6 +3,7 @@
 
 #include "ops/support/floating.h"
 #include "ops/support/moments.h"
+#include "ops/support/operands.h"
 
 namespace orknn::ops {
 namespace {
@@ -23,8 +24,8 @@ Status infer_common(InferContext& c) {
   ORKNN_TRY_ASSIGN([[maybe_unused]] const DType stash, stash_type(c));
   if (const Shape* x = c.shape(0)) {
     ORKNN_TRY(normalize_axis(c.get_int("axis"), static_cast<int64_t>(x->size())).status());
-    if (const Shape* scale = c.shape(1); scale && scale->size() > x->size())
-      return shape_mismatch("scale does not broadcast to the input").expected(to_string(*x)).found(to_string(*scale));
+    ORKNN_TRY(require_broadcast(c, 1, "scale", *x));
+    ORKNN_TRY(require_broadcast(c, 2, "bias", *x));
   }
   return {};
 }

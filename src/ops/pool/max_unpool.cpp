@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/support/floating.h"
+#include "ops/support/operands.h"
 #include "ops/support/window.h"
 
 namespace orknn::ops {
@@ -26,6 +27,10 @@ Status infer(InferContext& c) {
   ORKNN_TRY(require_float(c, 0));
   ORKNN_TRY(require_type(c, 1, DType::Int64));
   ORKNN_TRY(require_type(c, 2, DType::Int64));
+  if (c.shape(0)) {
+    ORKNN_TRY(require_shape(c, 1, "indices", *c.shape(0)));
+    ORKNN_TRY(require_shape(c, 2, "output_shape", {static_cast<int64_t>(c.shape(0)->size())}));
+  }
   std::optional<Shape> shape;
   if (c.has_input(2)) {
     if (const auto extents = c.content(2)) shape = Shape(extents->begin(), extents->end());

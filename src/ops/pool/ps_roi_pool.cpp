@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/support/floating.h"
+#include "ops/support/operands.h"
 #include "ops/support/pooling.h"
 
 namespace orknn::ops {
@@ -15,7 +16,7 @@ Status infer(InferContext& c) {
   ORKNN_TRY(require_float(c, 0));
   ORKNN_TRY(require_same_type(c, 0, 1));
   ORKNN_TRY(require_rank(c, 0, 4));
-  ORKNN_TRY(require_rank(c, 1, 2));
+  ORKNN_TRY(require_shape(c, 1, "rois", {Dim(), 5}));
   const int64_t channels = c.get_int("output_channels"), group = c.get_int("group_size");
   if (channels < 1 || channels > kMaxChannels || group < 1 || group > kMaxGroup)
     return invalid_model("output_channels or group_size is out of range")

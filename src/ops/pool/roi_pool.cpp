@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ops/support/floating.h"
+#include "ops/support/operands.h"
 #include "ops/support/pooling.h"
 
 namespace orknn::ops {
@@ -63,6 +64,8 @@ Status infer_align(InferContext& c) {
   }
   if (c.has_input(2) && c.dtype(2) != DType::Int64) return require_type(c, 2, DType::Int64);
   ORKNN_TRY(require_rank(c, 2, 1));
+  ORKNN_TRY(require_shape(c, 1, "rois", {Dim(), 4}));
+  if (c.shape(1)) ORKNN_TRY(require_shape(c, 2, "batch_indices", {c.shape(1)->front()}));
   return infer_regions(c, c.get_int("output_height"), c.get_int("output_width"));
 }
 
@@ -183,6 +186,7 @@ Status infer_max(InferContext& c) {
   if (pooled->size() != 2)
     return invalid_model("attribute 'pooled_shape' has the wrong length").expected("2").found(to_string(*pooled));
   for (int64_t extent : *pooled) ORKNN_TRY(check_extent("pooled_shape", extent));
+  ORKNN_TRY(require_shape(c, 1, "rois", {Dim(), 5}));
   return infer_regions(c, (*pooled)[0], (*pooled)[1]);
 }
 

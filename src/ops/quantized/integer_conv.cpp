@@ -1,5 +1,6 @@
 // Convolutions of 8-bit integers: ConvInteger (int32 result), QLinearConv (quantized result). Padding is the zero point.
 #include "ops/support/convolution.h"
+#include "ops/support/operands.h"
 #include "ops/support/quantization.h"
 
 namespace orknn::ops {
@@ -48,11 +49,18 @@ void run_sums(RunContext& c, const Operands& o, const TensorView& x, const Tenso
     signed_w ? run(x.as<uint8_t>(), w.as<int8_t>()) : run(x.as<uint8_t>(), w.as<uint8_t>());
 }
 
+Dim output_channels(const InferContext& c, size_t weights) {
+  const Shape* w = c.shape(weights);
+  return w && !w->empty() ? w->front() : Dim();
+}
+
 Status infer_integer(InferContext& c) {
   for (size_t i = 0; i < 2; ++i) {
     ORKNN_TRY(check_type(c, i, is_byte, "int8 or uint8"));
     if (c.has_input(i + 2) && c.dtype(i + 2) != c.dtype(i)) return invalid_model("a zero point has the type of its tensor");
   }
+  ORKNN_TRY(require_one_value(c, 2, "the zero point of the data"));
+  ORKNN_TRY(require_one_or_each(c, 3, "the zero point of the weights", output_channels(c, 1)));
   return infer_conv(c, 0, 1, DType::Int32);
 }
 
@@ -76,6 +84,12 @@ Status infer_quantized(InferContext& c) {
   if (c.has_input(8))
     ORKNN_TRY(check_type(
         c, 8, [](DType t) { return t == DType::Int32; }, "an int32 bias"));
+  for (const size_t i : {size_t{1}, size_t{6}}) {
+    ORKNN_TRY(require_one_value(c, i, "the scale of the data"));
+    ORKNN_TRY(require_one_value(c, i + 1, "the zero point of the data"));
+  }
+  ORKNN_TRY(require_one_or_each(c, 4, "the scale of the weights", output_channels(c, 3)));
+  ORKNN_TRY(require_one_or_each(c, 5, "the zero point of the weights", output_channels(c, 3)));
   ORKNN_TRY(infer_conv(c, 0, 3, c.dtype(7)));
   return check_bias(c, 8);
 }

@@ -61,11 +61,24 @@ Status set_product(InferContext& c, size_t a, size_t b, DType type) {
   return {};
 }
 
+// Zero points belong to the whole matrix, or to each row of the left and each column of the right one.
+Status check_zero_point(const InferContext& c, size_t matrix, size_t zero, bool per_row) {
+  const auto x = c.shape(matrix) ? to_dims(*c.shape(matrix)) : std::nullopt;
+  const auto given = c.shape(zero) ? to_dims(*c.shape(zero)) : std::nullopt;
+  if (!x || !given || element_count(*given) == 1) return {};
+  const Dims dims = per_row ? row_dims(*given) : *given;
+  const auto plan = Broadcast::plan({*x, dims});
+  if (plan && std::ranges::equal(plan->dims(), *x)) return {};
+  return shape_mismatch("zero points do not fit the matrix").expected(to_string(*x)).found(to_string(*given));
+}
+
 Status infer_integer(InferContext& c) {
   for (size_t i = 0; i < 2; ++i) {
     ORKNN_TRY(check_type(c, i, is_byte, "int8 or uint8"));
     if (c.has_input(i + 2) && c.dtype(i + 2) != c.dtype(i)) return invalid_model("a zero point has the type of its matrix");
   }
+  ORKNN_TRY(check_zero_point(c, 0, 2, true));
+  ORKNN_TRY(check_zero_point(c, 1, 3, false));
   return set_product(c, 0, 1, DType::Int32);
 }
 
@@ -84,6 +97,8 @@ Status infer_quantized(InferContext& c) {
   ORKNN_TRY(check_scale(c, 1, c.dtype(0)));
   ORKNN_TRY(check_scale(c, 4, c.dtype(3)));
   ORKNN_TRY(check_scale(c, 6, c.dtype(7)));
+  ORKNN_TRY(check_zero_point(c, 0, 2, true));
+  ORKNN_TRY(check_zero_point(c, 3, 5, false));
   return set_product(c, 0, 3, c.dtype(7));
 }
 

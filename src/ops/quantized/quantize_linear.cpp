@@ -1,4 +1,5 @@
 // Conversion between real and quantized tensors, per tensor, per axis or per block: QuantizeLinear, DequantizeLinear.
+#include "ops/support/operands.h"
 #include "ops/support/quantization.h"
 
 namespace orknn::ops {
@@ -6,7 +7,15 @@ namespace {
 using namespace ir;
 
 // Checks what can be known about the shape of scales before the run.
+// As many as scales; their extents may be spelled in another way.
+Status check_zero_points(const InferContext& c, const Shape& scales) {
+  const std::optional<Dims> scale = to_dims(scales), zero = c.shape(2) ? to_dims(*c.shape(2)) : std::nullopt;
+  if (!scale || !zero || element_count(*scale) == element_count(*zero)) return {};
+  return shape_mismatch("as many zero points as scales are needed").expected(to_string(*scale)).found(to_string(*zero));
+}
+
 Status check_layout(const InferContext& c) {
+  if (c.shape(1)) ORKNN_TRY(check_zero_points(c, *c.shape(1)));
   if (!c.shape(0) || !c.shape(1)) return {};
   const std::optional<Dims> x = to_dims(*c.shape(0)), scale = to_dims(*c.shape(1));
   if (!x || !scale) return {};

@@ -3,6 +3,7 @@
 
 #include "ir/infer.h"
 #include "ops/eval.h"
+#include "ops/support/operands.h"
 #include "ops/support/quantization.h"
 
 namespace orknn::ops {
@@ -65,9 +66,16 @@ Status check_rank(const Node& node, size_t rank) {
              : Status();
 }
 
+// The scale in slot i and the zero point after it belong to the whole tensor.
+Status require_tensor_scale(const InferContext& c, size_t i) {
+  ORKNN_TRY(require_one_value(c, i, "the scale"));
+  return require_one_value(c, i + 1, "the zero point");
+}
+
 Status infer(InferContext& c) {
   const Slots s = slots(c.node(), c.input_count());
   ORKNN_TRY(check_scale(c, s.result, c.dtype(s.data[0])));
+  ORKNN_TRY(require_tensor_scale(c, s.result));
   std::vector<TensorFacts> facts;
   for (const size_t i : s.data) {
     if (!c.has_input(i)) return invalid_model("input " + std::to_string(i) + " is required but absent");
@@ -75,6 +83,7 @@ Status infer(InferContext& c) {
     if (c.dtype(i) != c.dtype(s.data[0]))
       return invalid_model("all data has one type").found(std::string(dtype_name(c.dtype(i))));
     ORKNN_TRY(check_scale(c, i + 1, c.dtype(i)));
+    ORKNN_TRY(require_tensor_scale(c, i + 1));
     TensorFacts f;
     f.dtype = DType::Float32;
     f.shape = c.input(i).shape;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/support/broadcast_ops.h"
+#include "ops/support/operands.h"
 
 namespace orknn::ops {
 namespace {
@@ -10,8 +11,8 @@ using namespace ir;
 Status infer(InferContext& c) {
   ORKNN_TRY(check_type(
       c, 1, [](DType t) { return t == DType::Int32 || t == DType::Int64; }, "an int32 or int64 axis"));
+  ORKNN_TRY(require_one_value(c, 1, "the axis"));
   if (const auto axis = c.ints(1)) {
-    if (axis->size() != 1) return shape_mismatch("the axis is one value").found(std::to_string(axis->size()) + " values");
     if (c.shape(0)) ORKNN_TRY(normalize_axis((*axis)[0], static_cast<int64_t>(c.shape(0)->size())).status());
   }
   return arithmetic_same_as_input(c);

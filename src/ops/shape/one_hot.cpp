@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/support/movement.h"
+#include "ops/support/operands.h"
 
 namespace orknn::ops {
 namespace {
@@ -22,7 +23,8 @@ Result<int64_t> depth_of(const TensorView& t) {
 
 Status infer(InferContext& c) {
   const Shape* indices = c.shape(0);
-  if (const Shape* values = c.shape(2); values && values->size() != 1)
+  ORKNN_TRY(require_one_value(c, 1, "depth"));
+  if (const Shape* values = c.shape(2); values && (values->size() != 1 || !require_shape(c, 2, "values", {2})))
     return shape_mismatch("values must be the pair (off, on)").found(to_string(*values));
   if (!indices) {
     c.set_output(0, c.dtype(2), std::nullopt);

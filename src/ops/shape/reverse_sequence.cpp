@@ -1,5 +1,6 @@
 // Reverses the first elements of each sequence of a batch; the rest stays.
 #include "ops/support/movement.h"
+#include "ops/support/operands.h"
 
 namespace orknn::ops {
 namespace {
@@ -16,7 +17,10 @@ Status check_axes(const NodeReader& c, size_t rank) {
 
 Status infer(InferContext& c) {
   ORKNN_TRY(require_integer(c, 1, "sequence lengths"));
-  if (const Shape* x = c.shape(0)) ORKNN_TRY(check_axes(c, x->size()));
+  if (const Shape* x = c.shape(0)) {
+    ORKNN_TRY(check_axes(c, x->size()));
+    ORKNN_TRY(require_shape(c, 1, "sequence_lens", {(*x)[static_cast<size_t>(c.get_int("batch_axis"))]}));
+  }
   c.set_output(0, c.dtype(0), c.input(0).shape);
   return {};
 }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "ops/support/movement.h"
+#include "ops/support/operands.h"
 
 namespace orknn::ops {
 namespace {
@@ -10,6 +11,7 @@ using namespace ir;
 
 Status infer(InferContext& c) {
   ORKNN_TRY(require_integer(c, 1, "the diagonal"));
+  ORKNN_TRY(require_one_value(c, 1, "the diagonal"));
   if (const Shape* x = c.shape(0); x && x->size() < 2) return shape_mismatch("at least two axes are needed").found(to_string(*x));
   c.set_output(0, c.dtype(0), c.input(0).shape);
   return {};

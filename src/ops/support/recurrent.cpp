@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ops/support/floating.h"
+#include "ops/support/operands.h"
 
 namespace orknn::ops {
 using namespace ir;
@@ -108,6 +109,13 @@ Status infer_recurrent(InferContext& c, int64_t gates, std::span<const std::stri
     hidden = *size;
   }
   const Shape state = batch_first ? Shape{batch, directions, hidden} : Shape{directions, batch, hidden};
+  ORKNN_TRY(require_shape(c, kW, "W", {directions, Dim(gates) * hidden, c.shape(kX) ? (*c.shape(kX))[2] : Dim()}));
+  ORKNN_TRY(require_shape(c, kR, "R", {directions, Dim(gates) * hidden, hidden}));
+  ORKNN_TRY(require_shape(c, kB, "B", {directions, Dim(2 * gates) * hidden}));
+  ORKNN_TRY(require_shape(c, kLengths, "sequence_lens", {batch}));
+  ORKNN_TRY(require_shape(c, kInitialHidden, "initial_h", state));
+  ORKNN_TRY(require_shape(c, kInitialCell, "initial_c", state));
+  ORKNN_TRY(require_shape(c, kPeepholes, "P", {directions, Dim(3) * hidden}));
   c.set_output(0, c.dtype(kX), batch_first ? Shape{batch, steps, directions, hidden} : Shape{steps, directions, batch, hidden});
   c.set_output(1, c.dtype(kX), state);
   if (has_cell) c.set_output(2, c.dtype(kX), state);
