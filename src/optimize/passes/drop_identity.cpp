@@ -25,7 +25,7 @@ TensorId copied_input(const Graph& g, const Node& n) {
   return input < 0 ? TensorId{} : n.input(static_cast<size_t>(input));
 }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite drop_identity_rule(const Graph& g, const Node& n) {
   if (!n.tail.empty() || !n.input(0) || !n.output(0) || dtype_of(g, n.output(0)) == DType::Undefined) return no_match();
   const TensorId source = copied_input(g, n);
   if (!source || dtype_of(g, source) != dtype_of(g, n.output(0)) || !can_replace(g, n.output(0), source)) return no_match();
@@ -34,6 +34,6 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass drop_identity() {
-  return {.name = "drop_identity", .summary = "nodes that give back their input", .min_level = 1, .rule = rule};
+  return {.name = "drop_identity", .summary = "nodes that give back their input", .min_level = 1, .rule = drop_identity_rule};
 }
 }  // namespace orknn::optimize

@@ -99,7 +99,7 @@ Status merge_constants(Rewriter& r) {
   return {};
 }
 
-Status run(Rewriter& r) {
+Status eliminate_common_subexpressions_pass(Rewriter& r) {
   ORKNN_TRY(merge_constants(r));
   const Graph& g = r.graph();
   std::unordered_map<std::string, NodeId> first;
@@ -131,6 +131,6 @@ Pass eliminate_common_subexpressions() {
   return {.name = "eliminate_common_subexpressions",
           .summary = "equal nodes and small equal constants once",
           .min_level = 1,
-          .graph_pass = run};
+          .graph_pass = eliminate_common_subexpressions_pass};
 }
 }  // namespace orknn::optimize

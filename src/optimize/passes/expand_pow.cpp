@@ -9,7 +9,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite expand_pow_rule(const Graph& g, const Node& n) {
   const TensorId x = n.input(0);
   const auto exponent = constant_splat(g, n.input(1));
   if (!n.tail.empty() || !exponent || !is_float_tensor(g, x) || !same_shape(g, x, n.output(0))) return no_match();
@@ -33,7 +33,7 @@ Pass expand_pow() {
   return {.name = "expand_pow",
           .summary = "Pow with a simple exponent becomes Mul, Sqrt or Reciprocal",
           .min_level = 1,
-          .rule = rule,
+          .rule = expand_pow_rule,
           .roots = {"Pow"}};
 }
 }  // namespace orknn::optimize

@@ -9,7 +9,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite expand_sum_rule(const Graph& g, const Node& n) {
   if (n.inputs.size() < 2 || !n.tail.empty()) return no_match();
   Patch patch(g);
   TensorId sum = n.input(0);
@@ -20,6 +20,6 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass expand_sum() {
-  return {.name = "expand_sum", .summary = "Sum becomes Adds", .min_level = 1, .rule = rule, .roots = {"Sum"}};
+  return {.name = "expand_sum", .summary = "Sum becomes Adds", .min_level = 1, .rule = expand_sum_rule, .roots = {"Sum"}};
 }
 }  // namespace orknn::optimize

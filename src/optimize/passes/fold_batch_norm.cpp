@@ -19,7 +19,7 @@ bool all_finite(const std::vector<double>& v) {
   return std::ranges::all_of(v, [](double x) { return std::isfinite(x); });
 }
 
-Rewrite rule(const Graph& g, const Node& bn) {
+Rewrite fold_batch_norm_rule(const Graph& g, const Node& bn) {
   if (!bn.tail.empty() || bn.attributes.int_or("training_mode", 0) || !only_first_output(g, bn)) return no_match();
   std::vector<double> parameters[4];
   for (size_t i = 0; i < 4; ++i) {
@@ -65,7 +65,7 @@ Pass fold_batch_norm() {
   return {.name = "fold_batch_norm",
           .summary = "BatchNormalization into the weights before or after it",
           .min_level = 1,
-          .rule = rule,
+          .rule = fold_batch_norm_rule,
           .roots = {"BatchNormalization"}};
 }
 }  // namespace orknn::optimize

@@ -27,7 +27,7 @@ TensorData reordered(const TensorData& weight, const std::vector<int64_t>& order
   return result;
 }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fold_channel_order_rule(const Graph& g, const Node& n) {
   const auto order = constant_ints(g, n.input(1));
   const auto dims = dims_of(g, n.input(0)), indices = dims_of(g, n.input(1));
   if (!n.tail.empty() || !order || !dims || dims->empty() || !indices || indices->size() != 1) return no_match();
@@ -69,7 +69,7 @@ Pass fold_channel_order() {
   return {.name = "fold_channel_order",
           .summary = "channels of the data put into another order become channels of the weights",
           .min_level = 1,
-          .rule = rule,
+          .rule = fold_channel_order_rule,
           .roots = {"Gather"}};
 }
 }  // namespace orknn::optimize

@@ -108,7 +108,7 @@ TensorData settled(const Tensor& t, const std::optional<std::vector<Dim>>& conte
   return convert(TensorData::from<int64_t>(*dims, values).view(), t.dtype);
 }
 
-Status run(Rewriter& r) {
+Status fold_constants_pass(Rewriter& r) {
   const Graph& g = r.graph();
   Graph inferred = g;  // shares all constant bytes
   TensorContents contents;
@@ -144,6 +144,6 @@ Pass fold_constants() {
   return {.name = "fold_constants",
           .summary = "computes everything that does not depend on the inputs",
           .min_level = 0,
-          .graph_pass = run};
+          .graph_pass = fold_constants_pass};
 }
 }  // namespace orknn::optimize

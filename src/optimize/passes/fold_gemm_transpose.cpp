@@ -9,7 +9,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fold_gemm_transpose_rule(const Graph& g, const Node& n) {
   for (size_t i = 0; i < 2; ++i) {
     const Node* transpose = producer(g, n.input(i), "Transpose");
     if (!transpose || transpose_perm(g, *transpose) != std::vector<int64_t>{1, 0}) continue;
@@ -27,7 +27,7 @@ Pass fold_gemm_transpose() {
   return {.name = "fold_gemm_transpose",
           .summary = "Transpose in front of a Gemm becomes transA or transB",
           .min_level = 1,
-          .rule = rule,
+          .rule = fold_gemm_transpose_rule,
           .roots = {"Gemm"}};
 }
 }  // namespace orknn::optimize

@@ -53,7 +53,7 @@ bool shifts(const Affine& a) {
 }
 
 // `first` followed by `second`; what it reads is the first's.
-Affine compose(const Affine& first, const Affine& second) {
+Affine compose_affine(const Affine& first, const Affine& second) {
   Affine both = first;
   for (size_t i = 0; i < both.scale.size(); ++i) {
     both.scale[i] *= second.scale[i];
@@ -86,7 +86,7 @@ Rewrite fold_after(const Graph& g, const Node& n, const Node& before) {
   for (const Node* next = &n; next && operand_of(g, *next); next = only_reader(g, next->output(0))) {
     const auto step = affine_of(g, *next, linear->channel_axis, linear->rank, linear->out_channels);
     if (!step || (shifts(*step) && !linear->can_have_bias)) break;
-    const Affine more = all ? compose(*all, *step) : *step;
+    const Affine more = all ? compose_affine(*all, *step) : *step;
     if (!is_finite(more)) break;
     if (last) merged.push_back(last);
     all = more;
@@ -108,7 +108,7 @@ Rewrite fold_ahead(const Graph& g, const Node& n, const Node& after) {
   while (next && operand_of(g, *next)) {
     const auto step = affine_of(g, *next, linear->input_axis, rank_of(g, n.output(0)), linear->in_channels);
     if (!step || (shifts(*step) && (linear->is_padded || !linear->can_have_bias))) break;
-    const Affine more = all ? compose(*step, *all) : *step;
+    const Affine more = all ? compose_affine(*step, *all) : *step;
     if (!is_finite(more)) break;
     merged.push_back(next);
     all = more;
@@ -122,7 +122,7 @@ Rewrite fold_ahead(const Graph& g, const Node& n, const Node& after) {
   return rewrite(std::move(patch));
 }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fold_scale_rule(const Graph& g, const Node& n) {
   const TensorId x = operand_of(g, n);
   if (!x) return no_match();
   if (const Node* before = g.producer_node(x); before && read_once(g, x))
@@ -136,7 +136,7 @@ Pass fold_scale() {
   return {.name = "fold_scale",
           .summary = "constant per-channel Mul, Div, Add, Sub, Neg into the weights before or after",
           .min_level = 1,
-          .rule = rule,
+          .rule = fold_scale_rule,
           .roots = {std::begin(kOps), std::end(kOps)}};
 }
 }  // namespace orknn::optimize

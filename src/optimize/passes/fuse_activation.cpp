@@ -19,7 +19,7 @@ bool is_activation(const OpDef& def) {
   return def.npu.form != NpuForm::None && (def.npu.stage == OutputStage::Plain || def.npu.stage == OutputStage::Table);
 }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_activation_rule(const Graph& g, const Node& n) {
   if (!n.tail.empty() || !is_float_tensor(g, n.output(0))) return no_match();
   const Node* carrier = g.producer_node(n.input(0));
   if (!carrier || !ops::facts_of(*carrier).npu.takes_tail || carrier->output(0) != n.input(0) || !read_once(g, n.input(0)))
@@ -54,7 +54,7 @@ Pass fuse_activation() {
   return {.name = "fuse_activation",
           .summary = "activation into the Conv, Gemm, MatMul, Add, Mul or BatchNormalization before it",
           .min_level = 1,
-          .rule = rule,
+          .rule = fuse_activation_rule,
           .roots = ops::ops_where(is_activation)};
 }
 }  // namespace orknn::optimize

@@ -33,7 +33,7 @@ TensorId unscaled(const Graph& g, TensorId t, double& scale, std::vector<const N
   }
 }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_attention_rule(const Graph& g, const Node& n) {
   if (!n.tail.empty() || !is_float_tensor(g, n.output(0))) return no_match();
   const Node* softmax = g.sole_producer(n.input(0), "Softmax");
   if (!softmax || softmax->attributes.int_or("flatten", 0)) return no_match();
@@ -89,7 +89,7 @@ Pass fuse_attention() {
   return {.name = "fuse_attention",
           .summary = "Attention from MatMul, scale, mask, Softmax, MatMul",
           .min_level = 2,
-          .rule = rule,
+          .rule = fuse_attention_rule,
           .roots = {"MatMul"}};
 }
 }  // namespace orknn::optimize

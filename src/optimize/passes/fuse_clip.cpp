@@ -40,7 +40,7 @@ std::optional<Limited> limits_of(const Graph& g, const Node& n) {
   return same_shape(g, l.x, n.output(0)) ? std::optional(l) : std::nullopt;
 }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_clip_rule(const Graph& g, const Node& n) {
   const DType dtype = dtype_of(g, n.output(0));
   auto outer = limits_of(g, n);
   if (!outer || !is_float(dtype)) return no_match();
@@ -69,7 +69,7 @@ Pass fuse_clip() {
   return {.name = "fuse_clip",
           .summary = "Clip or Relu from Min, Max, Relu and Clip with constant bounds",
           .min_level = 1,
-          .rule = rule,
+          .rule = fuse_clip_rule,
           .roots = {"Min", "Max", "Relu", "Clip"}};
 }
 }  // namespace orknn::optimize

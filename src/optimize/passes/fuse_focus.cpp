@@ -48,7 +48,7 @@ std::optional<Grid> match_slices(const Graph& g, TensorId t) {
   return grid;
 }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_focus_rule(const Graph& g, const Node& n) {
   if (!n.tail.empty() || n.inputs.size() != 4) return no_match();
   const int64_t axis = n.attributes.int_or("axis", 0);
   if (axis != 1 && axis != -3) return no_match();
@@ -94,7 +94,7 @@ Pass fuse_focus() {
   return {.name = "fuse_focus",
           .summary = "SpaceToDepth from the strided Slices of a focus layer",
           .min_level = 2,
-          .rule = rule,
+          .rule = fuse_focus_rule,
           .roots = {"Concat"}};
 }
 }  // namespace orknn::optimize

@@ -12,7 +12,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_gelu_rule(const Graph& g, const Node& n) {
   const Polynomial half{0, 0.5, 0, 0};
   const double root = std::sqrt(2 / M_PI);
   const auto form = match_gated(g, n, {"Erf", "Tanh"}, [&](const GatedForm& f) {
@@ -31,7 +31,7 @@ Pass fuse_gelu() {
   return {.name = "fuse_gelu",
           .summary = "Gelu from its Erf or Tanh formula",
           .min_level = 2,
-          .rule = rule,
+          .rule = fuse_gelu_rule,
           .roots = {"Mul", "Div", "Add"}};
 }
 }  // namespace orknn::optimize

@@ -9,7 +9,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_glu_rule(const Graph& g, const Node& n) {
   if (!n.tail.empty()) return no_match();
   for (size_t i = 0; i < 2; ++i) {
     const Node* sigmoid = g.sole_producer(n.input(i), "Sigmoid");
@@ -26,6 +26,7 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fuse_glu() {
-  return {.name = "fuse_glu", .summary = "Glu from Split, Sigmoid and Mul", .min_level = 2, .rule = rule, .roots = {"Mul"}};
+  return {
+      .name = "fuse_glu", .summary = "Glu from Split, Sigmoid and Mul", .min_level = 2, .rule = fuse_glu_rule, .roots = {"Mul"}};
 }
 }  // namespace orknn::optimize

@@ -10,7 +10,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_hard_sigmoid_rule(const Graph& g, const Node& n) {
   const auto form = match_gated(g, n, {"Clip"}, [&](const GatedForm& f) {
     const double scale = f.q[0];
     if (!nearly(f.p, Polynomial{}) || scale <= 0 || !nearly(f.q, Polynomial{scale, 0, 0, 0})) return false;
@@ -30,7 +30,7 @@ Pass fuse_hard_sigmoid() {
   return {.name = "fuse_hard_sigmoid",
           .summary = "HardSigmoid from Clip formulas",
           .min_level = 1,
-          .rule = rule,
+          .rule = fuse_hard_sigmoid_rule,
           .roots = {"Mul", "Div", "Clip"}};
 }
 }  // namespace orknn::optimize

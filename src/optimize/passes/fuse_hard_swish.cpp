@@ -10,7 +10,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_hard_swish_rule(const Graph& g, const Node& n) {
   const auto form = match_gated(g, n, {"Clip", "HardSigmoid"}, [&](const GatedForm& f) {
     if (!nearly(f.p, Polynomial{}) || f.q[1] == 0 || !nearly(f.q, Polynomial{0, f.q[1], 0, 0})) return false;
     const double scale = f.q[1];
@@ -31,7 +31,7 @@ Pass fuse_hard_swish() {
   return {.name = "fuse_hard_swish",
           .summary = "HardSwish from Clip or HardSigmoid formulas",
           .min_level = 1,
-          .rule = rule,
+          .rule = fuse_hard_swish_rule,
           .roots = {"Mul", "Div"}};
 }
 }  // namespace orknn::optimize

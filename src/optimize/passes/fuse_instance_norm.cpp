@@ -15,7 +15,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite absorb(const Graph& g, const Node& n) {
+Rewrite absorb_into_instance_norm(const Graph& g, const Node& n) {
   for (size_t i = 0; i < 2; ++i) {
     const Node* norm = g.sole_producer(n.input(i), "InstanceNormalization");
     if (!norm || !same_shape(g, n.input(i), n.output(0))) continue;
@@ -44,10 +44,10 @@ Rewrite absorb(const Graph& g, const Node& n) {
   return no_match();
 }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_instance_norm_rule(const Graph& g, const Node& n) {
   if (!n.tail.empty()) return no_match();
   if (n.op != "Div") {
-    Rewrite taken = absorb(g, n);
+    Rewrite taken = absorb_into_instance_norm(g, n);
     if (!taken || *taken) return taken;
   }
   const auto m = match_normalization(g, n);
@@ -70,7 +70,7 @@ Pass fuse_instance_norm() {
   return {.name = "fuse_instance_norm",
           .summary = "InstanceNormalization from its arithmetic",
           .min_level = 2,
-          .rule = rule,
+          .rule = fuse_instance_norm_rule,
           .roots = {"Div", "Mul", "Add"}};
 }
 }  // namespace orknn::optimize

@@ -42,7 +42,7 @@ Rewrite fuse_core(const Graph& g, const Node& n) {
 }
 
 // Takes the constant of a following Mul as scale or of a following Add as bias.
-Rewrite absorb(const Graph& g, const Node& n) {
+Rewrite absorb_into_layer_norm(const Graph& g, const Node& n) {
   for (size_t i = 0; i < 2; ++i) {
     const Node* norm = g.sole_producer(n.input(i), "LayerNormalization");
     const TensorData* constant = g.constant(n.input(1 - i));
@@ -66,10 +66,10 @@ Rewrite absorb(const Graph& g, const Node& n) {
   return no_match();
 }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_layer_norm_rule(const Graph& g, const Node& n) {
   if (!n.tail.empty()) return no_match();
   if (n.op != "Div") {
-    Rewrite taken = absorb(g, n);
+    Rewrite taken = absorb_into_layer_norm(g, n);
     if (!taken || *taken) return taken;
   }
   return fuse_core(g, n);
@@ -80,7 +80,7 @@ Pass fuse_layer_norm() {
   return {.name = "fuse_layer_norm",
           .summary = "LayerNormalization from its arithmetic",
           .min_level = 2,
-          .rule = rule,
+          .rule = fuse_layer_norm_rule,
           .roots = {"Div", "Mul", "Add"}};
 }
 }  // namespace orknn::optimize

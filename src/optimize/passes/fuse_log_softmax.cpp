@@ -17,7 +17,7 @@ std::optional<int64_t> single_axis(const Graph& g, const Node& reduce) {
   return axes->front();
 }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_log_softmax_rule(const Graph& g, const Node& n) {
   if (!n.tail.empty() || !is_float_tensor(g, n.output(0))) return no_match();
   if (n.op == "Log") {
     const Node* softmax = g.sole_producer(n.input(0), "Softmax");
@@ -52,7 +52,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fuse_log_softmax() {
-  return {
-      .name = "fuse_log_softmax", .summary = "LogSoftmax from its parts", .min_level = 2, .rule = rule, .roots = {"Log", "Sub"}};
+  return {.name = "fuse_log_softmax",
+          .summary = "LogSoftmax from its parts",
+          .min_level = 2,
+          .rule = fuse_log_softmax_rule,
+          .roots = {"Log", "Sub"}};
 }
 }  // namespace orknn::optimize

@@ -11,7 +11,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_matmul_bias_rule(const Graph& g, const Node& n) {
   if (!n.tail.empty() || !is_float_tensor(g, n.output(0))) return no_match();
   for (size_t i = 0; i < 2; ++i) {
     const Node* product = g.sole_producer(n.input(i), "MatMul");
@@ -47,7 +47,7 @@ Pass fuse_matmul_bias() {
   return {.name = "fuse_matmul_bias",
           .summary = "constant Add after MatMul or Gemm becomes its bias",
           .min_level = 1,
-          .rule = rule,
+          .rule = fuse_matmul_bias_rule,
           .roots = {"Add"}};
 }
 }  // namespace orknn::optimize

@@ -9,7 +9,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_mish_rule(const Graph& g, const Node& n) {
   if (!n.tail.empty()) return no_match();
   for (size_t i = 0; i < 2; ++i) {
     const Node* tanh = g.sole_producer(n.input(i), "Tanh");
@@ -22,6 +22,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fuse_mish() {
-  return {.name = "fuse_mish", .summary = "Mish from x * Tanh(Softplus(x))", .min_level = 1, .rule = rule, .roots = {"Mul"}};
+  return {.name = "fuse_mish",
+          .summary = "Mish from x * Tanh(Softplus(x))",
+          .min_level = 1,
+          .rule = fuse_mish_rule,
+          .roots = {"Mul"}};
 }
 }  // namespace orknn::optimize

@@ -48,7 +48,7 @@ bool never_negative(const Graph& g, TensorId t) {
   return def.never_negative || (def.pattern == Pattern::Pointwise && def.quant == QuantRule::Fixed01);
 }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_pad_rule(const Graph& g, const Node& n) {
   const Node* pad = g.sole_producer(n.input(0), "Pad");
   if (!pad || pad->attributes.string_or("mode", "constant") != "constant" || !only_first_output(g, n)) return no_match();
   if (n.attributes.string_or("auto_pad", "NOTSET") != "NOTSET" || n.attributes.int_or("ceil_mode", 0)) return no_match();
@@ -96,7 +96,7 @@ Pass fuse_pad() {
   return {.name = "fuse_pad",
           .summary = "Pad into the Conv or pool that reads it",
           .min_level = 1,
-          .rule = rule,
+          .rule = fuse_pad_rule,
           .roots = {"Conv", "AveragePool", "MaxPool"}};
 }
 }  // namespace orknn::optimize

@@ -25,7 +25,7 @@ bool can_carry(const Graph& g, TensorId t) {
          });
 }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_residual_add_rule(const Graph& g, const Node& n) {
   if (!is_float_tensor(g, n.output(0)) || n.own_input_count() != 2 || n.input(0) == n.input(1)) return no_match();
   if (!same_shape(g, n.input(0), n.output(0)) || !same_shape(g, n.input(1), n.output(0)) || g.is_constant(n.input(0)) ||
       g.is_constant(n.input(1)))
@@ -55,7 +55,7 @@ Pass fuse_residual_add() {
   return {.name = "fuse_residual_add",
           .summary = "Add into the Conv, ConvTranspose, Gemm or MatMul before it",
           .min_level = 3,
-          .rule = rule,
+          .rule = fuse_residual_add_rule,
           .roots = {"Add"}};
 }
 }  // namespace orknn::optimize

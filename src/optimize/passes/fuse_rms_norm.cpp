@@ -11,7 +11,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite absorb(const Graph& g, const Node& n) {
+Rewrite absorb_into_rms_norm(const Graph& g, const Node& n) {
   for (size_t i = 0; i < 2; ++i) {
     const Node* norm = g.sole_producer(n.input(i), "RMSNormalization");
     const TensorData* constant = g.constant(n.input(1 - i));
@@ -28,10 +28,10 @@ Rewrite absorb(const Graph& g, const Node& n) {
   return no_match();
 }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_rms_norm_rule(const Graph& g, const Node& n) {
   if (!n.tail.empty()) return no_match();
   if (n.op == "Mul") {
-    Rewrite taken = absorb(g, n);
+    Rewrite taken = absorb_into_rms_norm(g, n);
     if (!taken || *taken) return taken;
   }
   const auto m = match_normalization(g, n);
@@ -55,7 +55,7 @@ Pass fuse_rms_norm() {
   return {.name = "fuse_rms_norm",
           .summary = "RMSNormalization from its arithmetic",
           .min_level = 2,
-          .rule = rule,
+          .rule = fuse_rms_norm_rule,
           .roots = {"Div", "Mul"}};
 }
 }  // namespace orknn::optimize

@@ -41,7 +41,7 @@ std::optional<Node> recognize(const Node& n, TensorId input, const Dims& x, cons
   return std::nullopt;
 }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_shuffles_rule(const Graph& g, const Node& n) {
   if (!n.tail.empty()) return no_match();
   const Node* transpose = g.sole_producer(n.input(0), "Transpose");
   const Node* reshape = transpose ? g.sole_producer(transpose->input(0), "Reshape") : nullptr;
@@ -59,7 +59,7 @@ Pass fuse_shuffles() {
   return {.name = "fuse_shuffles",
           .summary = "ShuffleChannel, DepthToSpace, SpaceToDepth from Reshape, Transpose, Reshape",
           .min_level = 2,
-          .rule = rule,
+          .rule = fuse_shuffles_rule,
           .roots = {"Reshape"}};
 }
 }  // namespace orknn::optimize

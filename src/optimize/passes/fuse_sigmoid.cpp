@@ -11,7 +11,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_sigmoid_rule(const Graph& g, const Node& n) {
   if (!n.tail.empty()) return no_match();
   const bool sigmoid = n.op != "Log";
   if (n.op == "Div" && !is_scalar(g, n.input(0), 1)) return no_match();
@@ -31,7 +31,7 @@ Pass fuse_sigmoid() {
   return {.name = "fuse_sigmoid",
           .summary = "Sigmoid and Softplus from formulas with Exp",
           .min_level = 2,
-          .rule = rule,
+          .rule = fuse_sigmoid_rule,
           .roots = {"Div", "Reciprocal", "Log"}};
 }
 }  // namespace orknn::optimize

@@ -9,7 +9,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_softmax_rule(const Graph& g, const Node& n) {
   if (!n.tail.empty() || !is_float_tensor(g, n.output(0))) return no_match();
   const Node* exp = producer(g, n.input(0), "Exp");
   const Node* sum = producer(g, n.input(1), "ReduceSum");
@@ -32,7 +32,10 @@ Rewrite rule(const Graph& g, const Node& n) {
 }  // namespace
 
 Pass fuse_softmax() {
-  return {
-      .name = "fuse_softmax", .summary = "Softmax from Exp, ReduceSum and Div", .min_level = 2, .rule = rule, .roots = {"Div"}};
+  return {.name = "fuse_softmax",
+          .summary = "Softmax from Exp, ReduceSum and Div",
+          .min_level = 2,
+          .rule = fuse_softmax_rule,
+          .roots = {"Div"}};
 }
 }  // namespace orknn::optimize

@@ -10,7 +10,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite fuse_swish_rule(const Graph& g, const Node& n) {
   const auto form = match_gated(g, n, {"Sigmoid"}, [](const GatedForm& f) {
     return nearly(f.p, Polynomial{}) && nearly(f.q, Polynomial{0, 1, 0, 0}) && f.argument[1] != 0 &&
            nearly(f.argument, Polynomial{0, f.argument[1], 0, 0});
@@ -26,7 +26,7 @@ Pass fuse_swish() {
   return {.name = "fuse_swish",
           .summary = "Swish (SiLU) from x * Sigmoid(alpha * x)",
           .min_level = 1,
-          .rule = rule,
+          .rule = fuse_swish_rule,
           .roots = {"Mul"}};
 }
 }  // namespace orknn::optimize

@@ -40,7 +40,7 @@ bool leads_to_the_top(const Graph& g, TensorId t) {
   return false;
 }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite hoist_transposes_rule(const Graph& g, const Node& n) {
   const auto perm = transpose_perm(g, n);
   if (!perm || !is_channels_first(*perm) || !n.tail.empty()) return no_match();
   const Node* f = g.producer_node(n.input(0));
@@ -67,7 +67,7 @@ Pass hoist_transposes() {
   return {.name = "hoist_transposes",
           .summary = "channels-first Transpose up through element-wise ops",
           .min_level = 2,
-          .rule = rule,
+          .rule = hoist_transposes_rule,
           .roots = {"Transpose"}};
 }
 }  // namespace orknn::optimize

@@ -10,7 +10,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite inline_constant_if_rule(const Graph& g, const Node& n) {
   const std::optional<double> condition = constant_scalar(g, n.input(0));
   if (!condition || !n.tail.empty()) return no_match();
   const auto* branch = n.attributes.get<std::shared_ptr<const Graph>>(*condition != 0 ? "then_branch" : "else_branch");
@@ -28,7 +28,7 @@ Pass inline_constant_if() {
   return {.name = "inline_constant_if",
           .summary = "the taken branch of an If with a constant condition",
           .min_level = 0,
-          .rule = rule,
+          .rule = inline_constant_if_rule,
           .roots = {"If"}};
 }
 }  // namespace orknn::optimize

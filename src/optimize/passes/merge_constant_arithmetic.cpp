@@ -30,7 +30,7 @@ std::optional<Step> step_of(const Graph& g, const Node& n) {
   return Step{n.input(1 - side), n.input(side), inverse};
 }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite merge_constant_arithmetic_rule(const Graph& g, const Node& n) {
   const auto outer = step_of(g, n);
   if (!outer || !is_float_tensor(g, n.output(0)) || !read_once(g, outer->x)) return no_match();
   const Node* before = g.producer_node(outer->x);
@@ -61,7 +61,7 @@ Pass merge_constant_arithmetic() {
   return {.name = "merge_constant_arithmetic",
           .summary = "two constant Add/Sub or Mul/Div in a row become one",
           .min_level = 2,
-          .rule = rule,
+          .rule = merge_constant_arithmetic_rule,
           .roots = {"Add", "Sub", "Mul", "Div"}};
 }
 }  // namespace orknn::optimize

@@ -12,7 +12,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite merge_reductions_rule(const Graph& g, const Node& n) {
   const Node* inner = g.sole_producer(n.input(0), n.op);
   if (!inner || !n.tail.empty()) return no_match();
   const int64_t keeps = n.attributes.int_or("keepdims", 1);
@@ -38,7 +38,7 @@ Pass merge_reductions() {
   return {.name = "merge_reductions",
           .summary = "two reductions of a kind in a row become one",
           .min_level = 1,
-          .rule = rule,
+          .rule = merge_reductions_rule,
           .roots = {"ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd"}};
 }
 }  // namespace orknn::optimize

@@ -14,7 +14,7 @@ using namespace ir;
 
 bool is_view(const Node& n) { return ops::facts_of(n).pattern == Pattern::View && n.tail.empty(); }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite merge_reshapes_rule(const Graph& g, const Node& n) {
   const Node* first = g.producer_node(n.input(0));
   if (!first || !is_view(*first) || !is_view(n)) return no_match();
   const auto dims = dims_of(g, n.output(0));
@@ -32,7 +32,7 @@ Pass merge_reshapes() {
   return {.name = "merge_reshapes",
           .summary = "consecutive Reshape, Flatten, Squeeze, Unsqueeze become one Reshape",
           .min_level = 1,
-          .rule = rule,
+          .rule = merge_reshapes_rule,
           .roots = ops::ops_where([](const OpDef& d) { return d.pattern == Pattern::View; })};
 }
 }  // namespace orknn::optimize

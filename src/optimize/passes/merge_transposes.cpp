@@ -10,7 +10,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite merge_transposes_rule(const Graph& g, const Node& n) {
   const Node* first = producer(g, n.input(0), "Transpose");
   if (!first || !n.tail.empty()) return no_match();
   const auto inner = transpose_perm(g, *first), outer = transpose_perm(g, n);
@@ -25,7 +25,7 @@ Pass merge_transposes() {
   return {.name = "merge_transposes",
           .summary = "consecutive Transposes become one or cancel",
           .min_level = 1,
-          .rule = rule,
+          .rule = merge_transposes_rule,
           .roots = {"Transpose"}};
 }
 }  // namespace orknn::optimize

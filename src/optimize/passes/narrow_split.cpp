@@ -9,7 +9,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite narrow_split_rule(const Graph& g, const Node& n) {
   if (!n.tail.empty() || n.outputs.size() < 2) return no_match();
   const int64_t rank = rank_of(g, n.input(0));
   const auto axis = normalize_axis(n.attributes.int_or("axis", 0), rank);
@@ -44,7 +44,7 @@ Pass narrow_split() {
   return {.name = "narrow_split",
           .summary = "Slice instead of a Split with one part read",
           .min_level = 1,
-          .rule = rule,
+          .rule = narrow_split_rule,
           .roots = {"Split"}};
 }
 }  // namespace orknn::optimize

@@ -11,7 +11,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Status run(Rewriter& r) {
+Status remove_dead_code_pass(Rewriter& r) {
   const Graph& g = r.graph();
   const std::vector<NodeId> order = g.order();
   for (auto it = order.rbegin(); it != order.rend() && r.may_rewrite(); ++it) {
@@ -44,6 +44,9 @@ Status run(Rewriter& r) {
 }  // namespace
 
 Pass remove_dead_code() {
-  return {.name = "remove_dead_code", .summary = "nodes and optional outputs without readers", .min_level = 0, .graph_pass = run};
+  return {.name = "remove_dead_code",
+          .summary = "nodes and optional outputs without readers",
+          .min_level = 0,
+          .graph_pass = remove_dead_code_pass};
 }
 }  // namespace orknn::optimize

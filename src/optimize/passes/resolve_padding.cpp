@@ -66,7 +66,7 @@ bool extend_end(Window& w) {
   return true;
 }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite resolve_padding_rule(const Graph& g, const Node& n) {
   const std::string auto_pad = n.attributes.string_or("auto_pad", "NOTSET");
   const bool ceil_mode = n.attributes.int_or("ceil_mode", 0) != 0;
   const bool transposed = n.op == "ConvTranspose";
@@ -102,7 +102,7 @@ Pass resolve_padding() {
   return {.name = "resolve_padding",
           .summary = "auto_pad, output_shape and ceil_mode become explicit pads",
           .min_level = 0,
-          .rule = rule,
+          .rule = resolve_padding_rule,
           .roots = ops::ops_where([](const OpDef& d) { return d.pattern == Pattern::Window && d.integer_form_of.empty(); })};
 }
 }  // namespace orknn::optimize

@@ -9,7 +9,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite settle_resize_rule(const Graph& g, const Node& n) {
   if (!n.tail.empty() || !n.has_input(3)) return no_match();
   if (n.attributes.string_or("keep_aspect_ratio_policy", "stretch") != "stretch") return no_match();
   if (n.attributes.string_or("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize") return no_match();
@@ -36,7 +36,7 @@ Pass settle_resize() {
   return {.name = "settle_resize",
           .summary = "Resize by whole-number scales instead of sizes",
           .min_level = 1,
-          .rule = rule,
+          .rule = settle_resize_rule,
           .roots = {"Resize"}};
 }
 }  // namespace orknn::optimize

@@ -11,7 +11,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite simplify_where_rule(const Graph& g, const Node& n) {
   if (!n.tail.empty()) return no_match();
   const bool same = n.input(1) == n.input(2);
   const auto condition = constant_splat(g, n.input(0));
@@ -33,7 +33,7 @@ Pass simplify_where() {
   return {.name = "simplify_where",
           .summary = "Where with a condition that is the same everywhere",
           .min_level = 1,
-          .rule = rule,
+          .rule = simplify_where_rule,
           .roots = {"Where"}};
 }
 }  // namespace orknn::optimize

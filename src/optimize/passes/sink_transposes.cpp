@@ -187,7 +187,7 @@ bool rename_axes(Patch& patch, const Graph& g, const Node& n, Moved& m) {
   return false;
 }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite sink_transposes_rule(const Graph& g, const Node& n) {
   if (!is_passable(n) || !n.input(0)) return no_match();
   const size_t data = data_inputs(n);
   std::optional<Perm> perm;
@@ -260,6 +260,6 @@ Pass sink_transposes() {
   return {.name = "sink_transposes",
           .summary = "Transposes down through ops that do not mind, until they cancel",
           .min_level = 2,
-          .rule = rule};
+          .rule = sink_transposes_rule};
 }
 }  // namespace orknn::optimize

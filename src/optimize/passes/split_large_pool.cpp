@@ -19,7 +19,7 @@ bool all_are(const std::vector<int64_t>& values, int64_t value) {
   return std::ranges::all_of(values, [&](int64_t v) { return v == value; });
 }
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite split_large_pool_rule(const Graph& g, const Node& n) {
   const std::vector<int64_t> kernel = n.attributes.ints_or("kernel_shape"), pads = n.attributes.ints_or("pads"),
                              strides = n.attributes.ints_or("strides");
   const auto in = dims_of(g, n.input(0));
@@ -66,7 +66,7 @@ Pass split_large_pool() {
   return {.name = "split_large_pool",
           .summary = "pools with windows above 7x7 as global pools or in stages",
           .min_level = 2,
-          .rule = rule,
+          .rule = split_large_pool_rule,
           .roots = {"MaxPool", "AveragePool"}};
 }
 }  // namespace orknn::optimize

@@ -14,7 +14,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite swap_bias_scale_rule(const Graph& g, const Node& n) {
   if (!n.tail.empty() || !is_float_tensor(g, n.output(0))) return no_match();
   const size_t side = g.is_constant(n.input(0)) ? 0 : 1;
   if (n.op == "Div" && side == 0) return no_match();
@@ -51,7 +51,7 @@ Pass swap_bias_scale() {
   return {.name = "swap_bias_scale",
           .summary = "constant factor after a MatMul's bias moves before it",
           .min_level = 2,
-          .rule = rule,
+          .rule = swap_bias_scale_rule,
           .roots = {"Mul", "Div"}};
 }
 }  // namespace orknn::optimize

@@ -9,7 +9,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite turn_reduce_into_pool_rule(const Graph& g, const Node& n) {
   if (!n.tail.empty() || !is_float_tensor(g, n.output(0)) || rank_of(g, n.input(0)) != 4) return no_match();
   const auto axes = reduce_axes(g, n);
   if (!axes || *axes != std::vector<int64_t>{2, 3}) return no_match();
@@ -29,7 +29,7 @@ Pass turn_reduce_into_pool() {
   return {.name = "turn_reduce_into_pool",
           .summary = "GlobalAveragePool or GlobalMaxPool from reductions over rows and columns",
           .min_level = 2,
-          .rule = rule,
+          .rule = turn_reduce_into_pool_rule,
           .roots = {"ReduceMean", "ReduceMax"}};
 }
 }  // namespace orknn::optimize

@@ -11,7 +11,7 @@ namespace orknn::optimize {
 namespace {
 using namespace ir;
 
-Rewrite rule(const Graph& g, const Node& n) {
+Rewrite turn_transpose_into_reshape_rule(const Graph& g, const Node& n) {
   const auto perm = transpose_perm(g, n);
   const auto dims = dims_of(g, n.input(0)), out = dims_of(g, n.output(0));
   if (!perm || !dims || !out || !n.tail.empty() || std::ranges::is_sorted(*perm) || std::ranges::count(*dims, 0))
@@ -33,7 +33,7 @@ Pass turn_transpose_into_reshape() {
   return {.name = "turn_transpose_into_reshape",
           .summary = "Transpose that moves only axes of extent 1",
           .min_level = 1,
-          .rule = rule,
+          .rule = turn_transpose_into_reshape_rule,
           .roots = {"Transpose"}};
 }
 }  // namespace orknn::optimize

@@ -184,7 +184,7 @@ std::optional<Patch> unroll_scan(const Graph& g, const Node& n, const Graph& bod
   return patch;
 }
 
-Status run(Rewriter& r) {
+Status unroll_loops_pass(Rewriter& r) {
   const Graph& g = r.graph();
   const std::vector<NodeId> order = g.order();
   for (NodeId id : order) {
@@ -205,6 +205,6 @@ Pass unroll_loops() {
   return {.name = "unroll_loops",
           .summary = "Loop and Scan with a known, modest number of iterations",
           .min_level = 1,
-          .graph_pass = run};
+          .graph_pass = unroll_loops_pass};
 }
 }  // namespace orknn::optimize
