@@ -48,4 +48,15 @@ bool import_survives(std::string_view bytes, const std::string& framework) {
          infer_shapes(imported->graph, ops::builtin_ops()).is_ok();
 }
 
+Tally noise_read(const std::string& framework) {
+  Tally seen;
+  std::mt19937 random(7);
+  for (int i = 0; i < 500; ++i) {
+    std::string bytes(random() % 200, '\0');
+    for (char& c : bytes) c = static_cast<char>(random());
+    seen.add(import_survives(bytes, framework));
+  }
+  return seen;
+}
+
 }  // namespace orknn::tests

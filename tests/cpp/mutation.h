@@ -28,4 +28,7 @@ struct Tally {
   size_t tried() const { return read + refused; }
 };
 
+// What becomes of files of random bytes.
+Tally noise_read(const std::string& framework);
+
 }  // namespace orknn::tests
