@@ -53,6 +53,11 @@ COMMANDS = [
     ("quantize {m} -o {f}/o.rknn -t rk3588 --dataset {f}/nan.txt", "no calibration value of input 'image' is a finite number"),
     ("quantize {m} -o {f}/o.rknn -t rk3588 --dataset {f}/nan.txt --algorithm nromal", "Invalid quantized_algorithm 'nromal'"),
     ("quantize {m} -o {f}/o.rknn -t rk3588 --dataset {f}/nan.txt --dtype w8a9", "Invalid quantized_dtype 'w8a9'"),
+    ("convert {m} --platfrom rk3588 -o {f}/o.rknn", "did you mean '--target-platform'?"),
+    ("profile {m} --platfrom rk3588", "did you mean '--platform'?"),
+    ("profile {m} --cores 99", "no chip has 99 NPU cores; expected --cores with numbers from 1 to 3, found 99"),
+    ("run {m} -t rk3588 --input imgae={f}/a.npy", "no input 'imgae'; expected one of image. Hint: did you mean 'image'?"),
+    ("convert {m} -o {f}/o.rknn -t rv9999", "Invalid target_platform 'rv9999'; expected one of rk2118, "),
     ("profile {m} --platform rk3588 --cores 99", "rk3588 has 3 NPU cores, not 99"),
     ("profile {m} --platform rk3588 --cores 0", "a number of cores must be at least 1; found 0"),
     ("run {m} -t rk3588 --input {f}/small.npy", "input 'image' has the wrong shape; expected [1,3,64,64], found [1,3,8,8]"),
@@ -99,3 +104,92 @@ def test_run_takes_pictures(tmp_path, shapes_model, openrknn):
     done = openrknn("run", shapes_model, "-t", "rk3588", "--input", picture, "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     assert np.load(tmp_path / "output_0.npy").shape == (1, 8)
+
+
+def test_a_misspelt_layer_gets_a_suggestion(tmp_path, shapes_model, openrknn):
+    done = openrknn("convert", shapes_model, "-o", tmp_path / "o.rknn", "-t", "rk3588", "--op-target", "scorse=cpu")
+    assert "did you mean 'scores'?" in done.stderr
+
+
+def test_texts_name_the_list_of_samples(capfd, files, shapes_model):
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(str(shapes_model)) == 0
+    samples = [str(files / "a.npy"), str(files / "nowhere.npy")]
+    text = message(capfd, lambda: rknn.build(do_quantization=True, dataset=samples))
+    assert "dataset[1]" in text and "nowhere.npy" in text and "/tmp" not in text.replace(str(files), "")
+    half = np.zeros((1, 3, 64, 64), np.float32)
+    half[..., :32] = np.nan
+    np.save(files / "half.npy", half)
+    capfd.readouterr()
+    assert rknn.build(do_quantization=True, dataset=[str(files / "a.npy"), str(files / "half.npy")]) == 0
+    warnings = [line for line in capfd.readouterr().err.splitlines() if "not finite" in line]
+    assert len(warnings) == 1, "one line, however many tensors the values reach"
+    assert "'image'" in warnings[0] and "first in dataset[1]" in warnings[0] and "more tensor" in warnings[0]
+
+
+@pytest.mark.parametrize("normalization, is_told", [({}, True), ({"std_values": [[255] * 3]}, False)])
+def test_lost_accuracy_leads_to_missing_normalization(normalization, is_told, tmp_path, shapes_model, capfd):
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    # Pixels of 255 do not fit into float16 after the product, numbers up to 1 do, though they lose accuracy after the difference.
+    nodes = [
+        helper.make_node("Mul", ["x", "large"], ["m"]),
+        helper.make_node("Add", ["m", "huge"], ["s"]),
+        helper.make_node("Sub", ["s", "huge"], ["y"]),
+    ]
+    port = lambda name, shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    constants = [numpy_helper.from_array(np.array(v, np.float32), n) for n, v in (("large", 1000), ("huge", 60000))]
+    graph = helper.make_graph(nodes, "g", [port("x", [1, 3, 64, 64])], [port("y", None)], constants)
+    path = tmp_path / "products.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588", optimization_level=0, **normalization)
+    assert rknn.load_onnx(str(path)) == 0 and rknn.build(do_quantization=False) == 0
+    capfd.readouterr()
+    assert rknn.accuracy_analysis([str(shapes_model.parent / "pictures" / "shape_000.png")], output_dir=None) == 0
+    assert ("The input 'x' is fed with pixels from 0 to 255 as they are" in capfd.readouterr().err) == is_told
+
+
+def operand_mistakes():
+    """name, operator, inputs as (name, shape), attributes; the last input is wrong."""
+    conv = [("x", (1, 4, 8, 8)), ("w", (6, 4, 3, 3))]
+    return [
+        ("Conv", [*conv, ("b", (5,))], {}),
+        ("ConvTranspose", [("x", (1, 4, 8, 8)), ("w", (4, 6, 3, 3)), ("b", (1,))], {}),
+        ("Conv", [("x", (1, 4, 8, 8)), ("w", (4, 1, 3, 3)), ("b", (4, 1))], {"group": 4}),
+        ("BatchNormalization", [("x", (1, 4, 8, 8)), *((k, (4,)) for k in "sbm"), ("v", (3,))], {}),
+        ("InstanceNormalization", [("x", (1, 4, 8, 8)), ("s", (4,)), ("b", (3,))], {}),
+        ("LayerNormalization", [("x", (1, 4, 8)), ("s", (7,))], {}),
+        ("LSTM", [("x", (3, 1, 4)), ("w", (1, 8, 4)), ("r", (1, 8, 2)), ("b", (1, 15))], {"hidden_size": 2}),
+        ("GRU", [("x", (3, 1, 4)), ("w", (1, 6, 4)), ("r", (1, 6, 3))], {}),
+        ("Gemm", [("x", (2, 4)), ("w", (4, 6)), ("c", (5,))], {}),
+        ("MatMul", [("x", (2, 4)), ("w", (5, 6))], {}),
+        ("Add", [("x", (2, 4)), ("w", (3,))], {}),
+        ("PRelu", [("x", (1, 4, 8, 8)), ("s", (3, 1, 1))], {}),
+        ("Concat", [("x", (1, 4)), ("w", (2, 4))], {"axis": 1}),
+    ]
+
+
+@pytest.mark.parametrize("operator, inputs, attributes", operand_mistakes())
+def test_a_wrong_operand_is_refused_by_the_load(operator, inputs, attributes, tmp_path, capfd):
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    node = helper.make_node(operator, [name for name, _ in inputs], ["y"], name="layer_7", **attributes)
+    (x, shape), *weights = inputs
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info(x, TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.ones(s, np.float32), n) for n, s in weights],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "wrong.onnx")
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    text = message(capfd, lambda: rknn.load_onnx(str(tmp_path / "wrong.onnx")))
+    for part in ("wrong.onnx", f"'layer_7' ({operator})", "expected", "found"):
+        assert part in text

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/nearest_name.h"
 #include "compile/cpu_ops.h"
 #include "compile/npu_ops.h"
 #include "ops/eval.h"
@@ -83,7 +84,7 @@ Result<std::vector<format::Task>> place(const ir::Graph& graph, const CompileOpt
   Status problems;
   for (const auto& [key, value] : options.op_target)
     if (value != "npu" && value != "cpu" && value != "gpu" && value != "auto")
-      problems.also(invalid_argument("Invalid op_target '" + value + "' for '" + key + "'!").expected("npu, cpu, gpu or auto"));
+      problems.also(invalid_argument("Invalid op_target '" + value + "' for '" + key + "'").expected("npu, cpu, gpu or auto"));
 
   std::vector<format::Task> tasks;
   std::map<std::string, std::vector<std::string>> off_list;  // op -> nodes
@@ -139,9 +140,11 @@ std::vector<std::string> remarks_on_targets(const ir::Graph& graph, const std::m
       if (t) known.insert(graph.tensor(t).name);
   }
   for (const auto& [key, value] : op_target) {
-    if (!known.contains(key))
-      remarks.push_back("op_target names '" + key + "', which is neither a tensor, a node nor an op type of this model!");
-    else if (value == "gpu")
+    if (!known.contains(key)) {
+      const std::string hint = did_you_mean(key, std::vector<std::string_view>(known.begin(), known.end()));
+      remarks.push_back("op_target names '" + key + "', which is neither a tensor, a node nor an op type of this model" +
+                        (hint.empty() ? "!" : ": " + hint));
+    } else if (value == "gpu")
       remarks.push_back("op_target sends '" + key +
                         "' to the gpu, which is not simulated: it is computed and counted on the CPU!");
   }

@@ -470,7 +470,7 @@ Result<const Platform*> get(std::string_view name) {
   for (const Platform& p : rows()) names += (names.empty() ? "" : ", ") + std::string(p.name);
   std::vector<std::string_view> known;
   for (const Platform& p : rows()) known.push_back(p.name);
-  Status problem = invalid_argument("Invalid target_platform '" + std::string(name) + "'!").expected("one of " + names);
+  Status problem = invalid_argument("Invalid target_platform '" + std::string(name) + "'").expected("one of " + names);
   if (const std::string hint = did_you_mean(to_lower(name), known); !hint.empty()) problem.hint(hint);
   return problem;
 }

@@ -249,6 +249,7 @@ class Analysis {
     }
     ORKNN_TRY(problems_);
     suggest();
+    warn_of_raw_pixels(sample);
     for (const LayerAccuracy& l : report_.layers)
       if (!l.fused) report_.files.emplace_back(l.name, file_names_.of(l.name));
     return std::move(report_);
@@ -443,6 +444,18 @@ class Analysis {
                              "pictures, try quantized_algorithm='mmse', or build(auto_hybrid=True).";
       if (alone && !first_bad) first_bad = &l;
     }
+  }
+
+  // Networks are rarely trained on pixels from 0 to 255; where accuracy is lost, that comes first.
+  void warn_of_raw_pixels(const Samples& sample) const {
+    const auto is_bad = [](const LayerAccuracy& l) { return !l.suggestion.empty(); };
+    if (building_.config.mean_values || building_.config.std_values || std::ranges::none_of(report_.layers, is_bad)) return;
+    for (size_t i = 0; i < source_.inputs().size(); ++i)
+      if (sample.holds_pixels(i))
+        log(LogLevel::Warn, "accuracy_analysis",
+            fmt::format("The input '{}' is fed with pixels from 0 to 255 as they are: config states neither mean_values nor "
+                        "std_values, set those the network was trained with!",
+                        source_.tensor(source_.inputs()[i]).name));
   }
 
   // What a layer of the float graph reads beyond the range of float16; empty when everything fits.

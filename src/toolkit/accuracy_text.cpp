@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
 #include "toolkit/accuracy.h"
 
 namespace orknn::toolkit {
@@ -47,7 +48,7 @@ std::string accuracy_text(const AccuracyReport& report, bool colours) {
         "alone.\n";
   text += "# inf, nan: values that are no numbers; s_ in the simulator, q_ in the layer alone, rt_ on the device.\n\n";
   size_t width = std::string_view("layer_name").size();
-  const auto row_name = [](const LayerAccuracy& l) { return fmt::format("[{}] {}", l.type, l.name); };
+  const auto row_name = [](const LayerAccuracy& l) { return printable(fmt::format("[{}] {}", l.type, l.name)); };
   for (const LayerAccuracy& l : report.layers) width = std::max(width, row_name(l).size());
   width += 2;
   constexpr size_t kCell = kCosineWidth + 3 + kEuclidWidth, kPair = 2 * kCell;
@@ -82,13 +83,13 @@ std::string accuracy_text(const AccuracyReport& report, bool colours) {
 std::string accuracy_text_toolkit1(const AccuracyReport& report, bool individual) {
   std::string text;
   size_t width = 0;
-  for (const LayerAccuracy& l : report.layers) width = std::max(width, l.name.size());
+  for (const LayerAccuracy& l : report.layers) width = std::max(width, printable(l.name).size());
   for (const LayerAccuracy& l : report.layers) {
     const std::optional<Distance>& d = individual ? l.single : l.entire;
     if (l.fused || !d) continue;
     const auto number = [&](double v) { return d->word.empty() ? fmt::format("{:.6f}", v) : d->word; };
     text +=
-        fmt::format("{:<{}}\teculidean_norm={}\tcosine_norm={}\teculidean={}\tcosine={}\n", l.name, width,
+        fmt::format("{:<{}}\teculidean_norm={}\tcosine_norm={}\teculidean={}\tcosine={}\n", printable(l.name), width,
                     number(std::sqrt(std::max(0.0, 2 - 2 * d->cosine))), number(d->cosine), number(d->euclid), number(d->cosine));
   }
   return text;

@@ -188,21 +188,21 @@ Result<Comparison> compare_with_stored(runtime::Session& a, const std::string& f
       progress);
 }
 
-std::string comparison_text(const Comparison& c) {
+std::string comparison_text(const Comparison& c, size_t width) {
   using enum Table::Align;
-  Table table({{"output"},
-               {"shape"},
+  Table table({{"output", Left, true},
+               {"shape", Left, true},
                {"cosine", Right},
                {"lowest", Right},
                {"largest difference", Right},
-               {"mean difference", Right},
+               {.title = "mean difference", .align = Right, .may_drop = true},
                {"same top-1", Right},
-               {"lowest at"}});
+               {.title = "lowest at", .may_shorten = true, .may_drop = true}});
   for (const OutputComparison& o : c.outputs)
     table.add({o.name, ir::to_string(o.dims), fmt::format("{:.5f}", o.mean_cosine), fmt::format("{:.5f}", o.least_cosine),
                fmt::format("{:.6g}", o.largest_difference), fmt::format("{:.6g}", o.mean_difference),
                fmt::format("{}/{}", o.same_top1, c.pictures), o.least_cosine_at});
-  return table.to_text();
+  return table.to_text(width);
 }
 
 nlohmann::ordered_json to_json(const Comparison& c) {

@@ -38,7 +38,7 @@ Result<Comparison> compare_models(runtime::Session& a, runtime::Session& b, cons
 Result<Comparison> compare_with_stored(runtime::Session& a, const std::string& folder, const std::vector<data::Dataset>& samples,
                                        const Progress& progress = {});
 
-std::string comparison_text(const Comparison& comparison);
+std::string comparison_text(const Comparison& comparison, size_t width = 0);  // width as in report.h
 nlohmann::ordered_json to_json(const Comparison& comparison);
 
 }  // namespace orknn::toolkit

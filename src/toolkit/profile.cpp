@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
 #include "format/viewer_part.h"
 #include "ops/eval.h"
 #include "toolkit/report.h"
@@ -490,7 +491,7 @@ std::string remarks(const Profile& p) {
   return text;
 }
 
-std::string chips_text(const std::vector<Profile>& profiles) {
+std::string chips_text(const std::vector<Profile>& profiles, size_t width) {
   using Align = Table::Align;
   Table table({{"platform"},
                {"cores", Align::Right},
@@ -499,10 +500,10 @@ std::string chips_text(const std::vector<Profile>& profiles) {
                {"ms", Align::Right},
                {"weights", Align::Right},
                {"activations", Align::Right},
-               {"GB/s", Align::Right},
+               {.title = "GB/s", .align = Align::Right, .may_drop = true},
                {"bound by"},
-               {"CPU layers", Align::Right},
-               {""}});
+               {.title = "CPU layers", .align = Align::Right, .may_drop = true},
+               {.title = "", .may_wrap = true}});
   for (const Profile& p : profiles) {
     if (!p.problem.empty()) {
       table.add({p.platform, "", p.dtype, "-", "-", "-", "-", "-", "", "", remarks(p)});
@@ -514,22 +515,22 @@ std::string chips_text(const std::vector<Profile>& profiles) {
                p.bound.empty() ? "" : fmt::format("{} ({})", p.bound, percent_text(p.shares.at(p.bound))),
                std::to_string(p.cpu_layers), remarks(p)});
   }
-  return table.to_text();
+  return table.to_text(width);
 }
 
 std::string layers_text(const Profile& p, size_t width) {
   using Align = Table::Align;
   Table table({{"#", Align::Right},
-               {"type"},
-               {"output"},
+               {"type", Align::Left, true},
+               {"output", Align::Left, true},
                {"on"},
                {"us", Align::Right},
                {"share", Align::Right},
                {"bound by"},
-               {"MAC use", Align::Right},
-               {"MACs/byte", Align::Right},
-               {"read KiB", Align::Right},
-               {"tasks", Align::Right},
+               {.title = "MAC use", .align = Align::Right, .may_drop = true},
+               {.title = "MACs/byte", .align = Align::Right, .may_drop = true},
+               {.title = "read KiB", .align = Align::Right, .may_drop = true},
+               {.title = "tasks", .align = Align::Right, .may_drop = true},
                {"name", Align::Left, true}});
   for (const LayerProfile& l : p.layers) {
     const double bytes = static_cast<double>(l.read_bytes) + static_cast<double>(l.write_bytes);
@@ -543,9 +544,16 @@ std::string layers_text(const Profile& p, size_t width) {
   return table.to_text(width);
 }
 
-std::string advice_text(const Profile& p) {
+std::string advice_text(const Profile& p, size_t width) {
+  constexpr size_t kBullet = 2;
   std::string text;
-  for (const std::string& line : p.advice) text += "- " + line + "\n";
+  for (const std::string& advice : p.advice) {
+    const char* begin = "- ";
+    for (const std::string& line : wrapped(printable(advice), width ? std::max(width, 2 * kBullet) - kBullet : 0)) {
+      text += begin + line + "\n";
+      begin = "  ";
+    }
+  }
   return text;
 }
 

@@ -93,9 +93,9 @@ std::vector<std::string> advise(const Profile& profile, const compile::Estimate&
 nlohmann::ordered_json to_json(const Profile& profile);
 // Events of chrome://tracing and Perfetto.
 nlohmann::ordered_json chrome_trace(const Profile& profile);
-std::string chips_text(const std::vector<Profile>& profiles);
-std::string layers_text(const Profile& profile, size_t width = 0);  // width as in report.h
-std::string advice_text(const Profile& profile);
+std::string chips_text(const std::vector<Profile>& profiles, size_t width = 0);  // width as in report.h
+std::string layers_text(const Profile& profile, size_t width = 0);
+std::string advice_text(const Profile& profile, size_t width = 0);
 // One page with table, timeline, roofline and memory map; no outside resources.
 std::string html_page(const std::string& model, const std::vector<Profile>& profiles);
 

@@ -98,28 +98,38 @@ Status fold_normalization(Calibrated& stage, const Samples& samples) {
   return {};
 }
 
-// An input without any finite value is an error; other values that are not finite are reported, those of inputs first.
+// Tensors in the order in which they are computed, inputs first.
+std::vector<ir::TensorId> in_order(const ir::Graph& graph) {
+  std::vector<ir::TensorId> tensors = graph.inputs();
+  for (ir::NodeId id : graph.order())
+    for (ir::TensorId t : graph.node(id).outputs)
+      if (t) tensors.push_back(t);
+  return tensors;
+}
+
+// An input without any finite value is an error. Other values that are not finite are reported once, where they come first:
+// what is computed from them is not finite either.
 Status check_finite(const ir::Graph& graph, const quantize::TensorStatistics& statistics, const Samples& samples) {
-  const auto report = [&](const std::string& name, const quantize::Statistics& s) {
-    if (s.not_finite() > 0)
-      log(LogLevel::Warn, "build",
-          fmt::format("The tensor '{}' has {} value(s) that are not finite (first in {}), they do not enter its range!", name,
-                      s.not_finite(), samples.describe(static_cast<size_t>(s.first_not_finite()))));
-  };
-  LayerNames inputs;
-  for (ir::TensorId t : graph.inputs()) {
+  std::string warning;
+  size_t others = 0;
+  for (ir::TensorId t : in_order(graph)) {
     const auto it = statistics.find(graph.tensor(t).name);
-    if (it == statistics.end()) continue;
+    if (it == statistics.end() || it->second.not_finite() == 0) continue;
     const auto& [name, s] = *it;
-    if (s.count() == 0 && s.not_finite() > 0)
+    const std::string where = samples.describe(static_cast<size_t>(s.first_not_finite()));
+    if (s.count() == 0 && graph.is_input(t))
       return invalid_argument(fmt::format("no calibration value of input '{}' is a finite number", name))
-          .found(fmt::format("NaN or infinity from {} on", samples.describe(static_cast<size_t>(s.first_not_finite()))))
+          .found(fmt::format("NaN or infinity from {} on", where))
           .hint("check how the samples were made");
-    inputs.insert(name);
-    report(name, s);
+    if (warning.empty())
+      warning = fmt::format("The tensor '{}' has {} value(s) that are not finite (first in {})", name, s.not_finite(), where);
+    else
+      ++others;
   }
-  for (const auto& [name, s] : statistics)
-    if (!inputs.contains(name)) report(name, s);
+  if (!warning.empty())
+    log(LogLevel::Warn, "build",
+        warning + (others ? fmt::format(", so have {} more tensor{}", others, others == 1 ? "" : "s") : "") +
+            ", they do not enter the ranges!");
   return {};
 }
 

@@ -117,11 +117,19 @@ std::string count_text(double value) {
   return value >= 1e3 ? fmt::format("{:.2f} k", value / 1e3) : fmt::format("{:.0f}", value);
 }
 
-std::string ports_text(std::string_view what, const std::vector<PortReport>& ports) {
+std::string ports_text(std::string_view what, const std::vector<PortReport>& ports, size_t width) {
   std::string text;
   for (const PortReport& p : ports) {
-    text += fmt::format("{:<16}{}: {}{}{}", what, p.name, p.type, p.shape, p.layout.empty() ? "" : " " + p.layout);
-    if (!p.mean.empty()) text += fmt::format(", mean [{}], std [{}]", fmt::join(p.mean, ","), fmt::join(p.std, ","));
+    const std::string before = fmt::format("{:<16}", what);
+    const std::string after = fmt::format(": {}{}{}", p.type, p.shape, p.layout.empty() ? "" : " " + p.layout);
+    std::string normalization;
+    if (!p.mean.empty()) normalization = fmt::format("mean [{}], std [{}]", fmt::join(p.mean, ","), fmt::join(p.std, ","));
+    const std::string name = name_in_line(p.name, width, before.size() + after.size());
+    text += before + name + after;
+    if (!normalization.empty()) {
+      const bool fits = width == 0 || before.size() + name.size() + after.size() + 2 + normalization.size() <= width;
+      text += (fits ? ", " : ",\n" + std::string(before.size(), ' ')) + normalization;
+    }
     text += "\n";
   }
   return text;
@@ -315,15 +323,15 @@ ordered_json to_json(const platform::Platform& p) {
           {"quantized_dtypes", p.quantized_dtypes}};
 }
 
-std::string summary_text(const ModelReport& r) {
+std::string summary_text(const ModelReport& r, size_t width) {
   std::string text = fmt::format("{:<16}{}\n{:<16}{}\n{:<16}{}\n{:<16}{}\n", "model", r.name, "made for", r.target_platform,
                                  "made from", r.source_framework, "made by", "openrknn " + r.toolkit_version);
   text += fmt::format("{:<16}{}\n", "computes in", number_formats(r));
   if (!r.custom_string.empty()) text += fmt::format("{:<16}{}\n", "custom string", r.custom_string);
   text += fmt::format("{:<16}{} in the file{}\n", "weights", bytes_text(r.weight_bytes),
                       r.packed_weight_bytes ? ", " + bytes_text(r.packed_weight_bytes) + " as the NPU packs them" : "");
-  text += per_program(r, [](const ProgramReport& p) {
-    return ports_text("input", p.inputs) + ports_text("output", p.outputs) +
+  text += per_program(r, [&](const ProgramReport& p) {
+    return ports_text("input", p.inputs, width) + ports_text("output", p.outputs, width) +
            fmt::format(
                "{:<16}{}, inputs and outputs {}\n{:<16}{} on the NPU, {} on the CPU\n{:<16}{} multiply-accumulates, {} on one "
                "core\n",
@@ -337,16 +345,16 @@ std::string summary_text(const ModelReport& r) {
 std::string layers_text(const ModelReport& r, size_t width) {
   return per_program(r, [&](const ProgramReport& p) {
     Table table({{"#", Align::Right},
-                 {"type"},
+                 {"type", Align::Left, true},
                  {"name", Align::Left, true},
                  {"device"},
-                 {"engine"},
-                 {"output"},
-                 {"MACs", Align::Right},
-                 {"read", Align::Right},
+                 {.title = "engine", .may_drop = true},
+                 {"output", Align::Left, true},
+                 {.title = "MACs", .align = Align::Right, .may_drop = true},
+                 {.title = "read", .align = Align::Right, .may_drop = true},
                  {"us", Align::Right},
-                 {"tiles", Align::Right},
-                 {"why", Align::Left, true}});
+                 {.title = "tiles", .align = Align::Right, .may_drop = true},
+                 {.title = "why", .may_shorten = true, .may_drop = true}});
     for (const LayerReport& l : p.layers)
       table.add({std::to_string(l.index), l.type, l.name, l.device, l.engine, l.output_type + l.output_shape,
                  l.macs ? count_text(static_cast<double>(l.macs)) : "", bytes_text(l.read_bytes),
@@ -357,7 +365,7 @@ std::string layers_text(const ModelReport& r, size_t width) {
 
 std::string tensors_text(const ModelReport& r, size_t width) {
   return per_program(r, [&](const ProgramReport& p) {
-    Table table({{"tensor", Align::Left, true}, {"type"}, {"shape"}, {"place"}, {"bytes", Align::Right}});
+    Table table({{"tensor", Align::Left, true}, {"type"}, {"shape", Align::Left, true}, {"place"}, {"bytes", Align::Right}});
     for (const TensorReport& t : p.tensors) table.add({t.name, t.type, t.shape, t.place, std::to_string(t.bytes)});
     return table.to_text(width);
   });
@@ -366,12 +374,12 @@ std::string tensors_text(const ModelReport& r, size_t width) {
 std::string memory_text(const ModelReport& r, size_t width) {
   return per_program(r, [&](const ProgramReport& p) {
     Table table({{"start", Align::Right},
-                 {"end", Align::Right},
+                 {.title = "end", .align = Align::Right, .may_drop = true},
                  {"bytes", Align::Right},
                  {"made", Align::Right},
                  {"last read", Align::Right},
                  {"tensor", Align::Left, true},
-                 {"shape"}});
+                 {"shape", Align::Left, true}});
     for (const TensorReport& t : p.tensors)
       if (t.place == "arena")
         table.add({fmt::format("0x{:08x}", t.offset), fmt::format("0x{:08x}", t.offset + t.bytes), std::to_string(t.bytes),
@@ -382,17 +390,17 @@ std::string memory_text(const ModelReport& r, size_t width) {
   });
 }
 
-std::string platforms_text() {
-  Table table({{"platform"},
+std::string platforms_text(size_t width) {
+  Table table({{"platform", Align::Left, true},
                {"cores", Align::Right},
                {"int8 TOPS", Align::Right},
                {"fp16 TFLOPS", Align::Right},
                {"NPU MHz", Align::Right},
                {"DDR MHz", Align::Right},
-               {"on-chip", Align::Right},
-               {"toolkit", Align::Right},
-               {"runs models of"},
-               {""}});
+               {.title = "on-chip", .align = Align::Right, .may_drop = true},
+               {.title = "toolkit", .align = Align::Right, .may_drop = true},
+               {"runs models of", Align::Left, true},
+               {.title = "", .may_wrap = true}});
   for (const platform::Platform& p : platform::all()) {
     const auto megahertz = [](int64_t hz) { return hz ? std::to_string(hz / 1'000'000) : std::string("?"); };
     const auto tera = [&](int macs) {
@@ -405,7 +413,7 @@ std::string platforms_text() {
                bytes_text(static_cast<uint64_t>(p.cores * p.cbuf_bytes() + p.nbuf_bytes + p.sram_bytes)),
                std::to_string(p.generation), std::string(p.compatibility), remark});
   }
-  return table.to_text();
+  return table.to_text(width);
 }
 
 }  // namespace orknn::toolkit

@@ -58,12 +58,12 @@ nlohmann::ordered_json to_json(const ModelReport& report);
 nlohmann::ordered_json to_json(const platform::Platform& platform);
 
 // Tables for a terminal or a file; plain text without colours.
-std::string summary_text(const ModelReport& report);
-// `width` > 0: lines of at most so many characters as far as shortened names make that possible.
+// `width` > 0: lines of at most so many characters, as far as shortened names and dropped columns make that possible.
+std::string summary_text(const ModelReport& report, size_t width = 0);
 std::string layers_text(const ModelReport& report, size_t width = 0);
 std::string tensors_text(const ModelReport& report, size_t width = 0);
 std::string memory_text(const ModelReport& report, size_t width = 0);
-std::string platforms_text();
+std::string platforms_text(size_t width = 0);
 
 // "conv", "pool", ...; "-" for none.
 std::string_view engine_name(ir::Engine engine);

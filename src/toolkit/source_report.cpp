@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "ir/infer.h"
 #include "ops/eval.h"
+#include "toolkit/table.h"
 
 namespace orknn::toolkit {
 namespace {
@@ -133,13 +134,21 @@ nlohmann::ordered_json to_json(const SourceReport& report) {
           {"unsupported", report.problems}};
 }
 
-std::string source_text(const SourceReport& report) {
+namespace {
+// "input           image float32 [1,3,64,64]"
+std::string port_line(const char* what, const SourcePort& p, size_t width) {
+  const std::string before = fmt::format("{:<16}", what), after = fmt::format(" {} {}\n", p.type, p.shape);
+  return before + name_in_line(p.name, width, before.size() + after.size() - 1) + after;
+}
+}  // namespace
+
+std::string source_text(const SourceReport& report, size_t width) {
   std::string text =
       fmt::format("{:<16}{}{}\n", "source", report.framework,
                   report.producer.empty() || report.producer == report.framework ? "" : " (" + report.producer + ")");
   for (const std::string& file : report.other_files) text += fmt::format("{:<16}{}\n", "weights", file);
-  for (const SourcePort& p : report.inputs) text += fmt::format("{:<16}{} {} {}\n", "input", p.name, p.type, p.shape);
-  for (const SourcePort& p : report.outputs) text += fmt::format("{:<16}{} {} {}\n", "output", p.name, p.type, p.shape);
+  for (const SourcePort& p : report.inputs) text += port_line("input", p, width);
+  for (const SourcePort& p : report.outputs) text += port_line("output", p, width);
   std::vector<std::pair<std::string, size_t>> operators(report.operators.begin(), report.operators.end());
   std::stable_sort(operators.begin(), operators.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   for (size_t i = 0; i < operators.size(); ++i)

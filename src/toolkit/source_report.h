@@ -38,6 +38,6 @@ Result<SourceReport> inspect_source(const std::string& path, std::string_view fr
 Result<std::vector<std::string>> find_other_files(const std::string& path, std::string_view framework);
 
 nlohmann::ordered_json to_json(const SourceReport& report);
-std::string source_text(const SourceReport& report);
+std::string source_text(const SourceReport& report, size_t width = 0);  // width as in report.h
 
 }  // namespace orknn::toolkit

@@ -41,7 +41,7 @@ Status analyse(const AnalyseOptions& o) {
     return {};
   }
   for (const std::string& line : builder.built()->hybrid_summary) print(line + "\n");
-  print(toolkit::accuracy_text(report, isatty(STDOUT_FILENO) != 0));
+  print_coloured(toolkit::accuracy_text(report, isatty(STDOUT_FILENO) != 0));
   for (const toolkit::LayerAccuracy& l : report.layers)
     if (!l.suggestion.empty() && l.single && (!l.single->word.empty() || l.single->cosine < toolkit::kSuspiciousCosine))
       print(fmt::format("\n{}: {}\n", l.name, l.suggestion));
@@ -62,6 +62,8 @@ Action add_analyse(CLI::App& app) {
   command->add_option("--html", o->html, "write a page with plots, histograms and advice");
   command->add_option("--snapshot", o->snapshot, "folder for the values of every layer");
   command->add_flag("--json", o->json, "print JSON");
+  add_examples(*command, {"analyse model.onnx -t CHIP --dataset list.txt --mean 0,0,0 --std 255,255,255 --html report.html",
+                          "analyse model.onnx -t CHIP --input dog.jpg"});
   return [o] {
     const Status s = analyse(*o);
     return s ? int{kOk} : fail(s, o->json);

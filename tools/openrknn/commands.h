@@ -53,6 +53,9 @@ struct SourceOptions {
   Result<std::vector<std::string>> weights_of(const std::string& model) const;
 };
 
+// What the command's --help ends with; lines without the program's name, CHIP stands for one.
+void add_examples(CLI::App& command, std::initializer_list<std::string_view> lines);
+
 // Sets of one shape per input, the shapes separated by ';'.
 Result<toolkit::ShapeSets> parse_shape_sets(const std::string& option, const std::vector<std::string>& texts);
 

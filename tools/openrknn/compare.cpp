@@ -39,7 +39,7 @@ Status compare(const CompareOptions& o) {
   if (o.json)
     print_json(toolkit::to_json(result));
   else
-    print(toolkit::comparison_text(result));
+    print(toolkit::comparison_text(result, output_width()));
   return {};
 }
 }  // namespace
@@ -57,6 +57,7 @@ Action add_compare(CLI::App& app) {
   command->add_flag("--bgr", o->source.bgr, "pictures are fed as BGR");
   o->source.add_to(*command);
   command->add_flag("--json", o->json, "print JSON");
+  add_examples(*command, {"compare model.onnx model.rknn --images pictures", "compare model.rknn results --dataset list.txt"});
   return [o] {
     const Status s = compare(*o);
     return s ? int{kOk} : fail(s, o->json);

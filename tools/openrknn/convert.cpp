@@ -105,7 +105,7 @@ Status convert(const ConvertOptions& o) {
     return {};
   }
   if (o.trace) print(built.trace.to_text() + built.trace.times_text());
-  print(toolkit::summary_text(report));
+  print(toolkit::summary_text(report, output_width()));
   for (const std::string& line : built.hybrid_summary) print(line + "\n");
   print(
       fmt::format("{:<16}{} ({}){}\n", "written", o.out, toolkit::bytes_text(bytes), is_stopped ? ", not fully optimized" : ""));
@@ -142,6 +142,14 @@ Action add_command(CLI::App& app, const char* name, const char* what, bool needs
   command->add_option("--max-rewrites", o->max_rewrites, "stop optimizing after so many rewrites");
   command->add_flag("--trace", o->trace, "show what passes and steps did, and their times");
   command->add_flag("--json", o->json, "print JSON");
+  command->get_option("--batch-size")->capture_default_str();
+  if (needs_dataset)
+    add_examples(*command, {"quantize model.onnx -o model.rknn -t CHIP --dataset list.txt --mean 0,0,0 --std 255,255,255",
+                            "quantize model.onnx -o model.rknn -t CHIP --dataset list.txt --algorithm mmse --auto-hybrid 0.99"});
+  else
+    add_examples(*command, {"convert model.onnx -o model.rknn -t CHIP",
+                            "convert model.onnx -o model.rknn -t CHIP --inputs image --input-size-list 1,3,224,224",
+                            "convert deploy.prototxt --weights net.caffemodel -o net.rknn -t CHIP"});
   return [o] {
     const Status s = convert(*o);
     return s ? int{kOk} : fail(s, o->json);

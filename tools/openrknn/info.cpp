@@ -28,7 +28,7 @@ Status show_source(InfoOptions& o, nlohmann::ordered_json& j) {
   if (o.json)
     j["source"] = toolkit::to_json(source);
   else
-    print(toolkit::source_text(source));
+    print(toolkit::source_text(source, output_width()));
   return refusal;
 }
 
@@ -46,7 +46,7 @@ Status info(InfoOptions& o, nlohmann::ordered_json& j) {
     print_json(built);
     return {};
   }
-  print(toolkit::summary_text(report));
+  print(toolkit::summary_text(report, output_width()));
   if (o.brief) return {};
   print("\nLayers\n" + toolkit::layers_text(report, output_width()));
   print("\nTensors\n" + toolkit::tensors_text(report, output_width()));
@@ -62,6 +62,7 @@ Action add_info(CLI::App& app) {
   command->add_flag("--brief", o->brief, "the summary only");
   o->source.add_to(*command);
   command->add_flag("--json", o->json, "print JSON");
+  add_examples(*command, {"info model.rknn", "info model.onnx -t CHIP --brief"});
   return [o] {
     auto known = nlohmann::ordered_json::object();
     const Status s = info(*o, known);

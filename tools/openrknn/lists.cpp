@@ -1,4 +1,6 @@
 // Commands that list what this build knows: platforms, passes, operators; and where its files are.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -16,15 +18,16 @@ namespace orknn::cli {
 namespace {
 using nlohmann::ordered_json;
 
-Action add_list(CLI::App& app, const char* name, const char* what, ordered_json (*as_json)(), std::string (*as_text)()) {
+Action add_list(CLI::App& app, const char* name, const char* what, ordered_json (*as_json)(), std::string (*as_text)(size_t)) {
   CLI::App* command = app.add_subcommand(name, what);
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "print JSON");
+  add_examples(*command, {name, fmt::format("{} --json", name)});
   return [=] {
     if (*json)
       print_json(as_json());
     else
-      print(as_text());
+      print(as_text(output_width()));
     return int{kOk};
   };
 }
@@ -80,14 +83,15 @@ Action add_passes(CLI::App& app) {
                           {"summary", s.summary}});
         return list;
       },
-      [] {
-        toolkit::Table table({{"pass"}, {"stage"}, {"level", toolkit::Table::Align::Right}, {"what it does"}});
+      [](size_t width) {
+        toolkit::Table table(
+            {{"pass"}, {"stage"}, {"level", toolkit::Table::Align::Right}, {.title = "what it does", .may_wrap = true}});
         for (const optimize::Pass& p : optimize::pass_catalogue())
           table.add({std::string(p.name), "optimize", std::to_string(p.min_level), std::string(p.summary)});
         for (const quantize::Step& s : quantize::steps())
           table.add(
               {std::string(s.name), "quantize", s.required ? "always" : std::to_string(s.min_level), std::string(s.summary)});
-        return table.to_text();
+        return table.to_text(width);
       });
 }
 
@@ -99,10 +103,10 @@ Action add_ops(CLI::App& app) {
         for (const ir::OpDef* d : sorted_ops()) list.push_back({{"name", d->name}, {"summary", d->summary}});
         return list;
       },
-      [] {
-        toolkit::Table table({{"operator"}, {"what it does"}});
+      [](size_t width) {
+        toolkit::Table table({{"operator"}, {.title = "what it does", .may_wrap = true}});
         for (const ir::OpDef* d : sorted_ops()) table.add({std::string(d->name), std::string(d->summary)});
-        return table.to_text();
+        return table.to_text(width);
       });
 }
 

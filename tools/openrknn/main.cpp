@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -26,15 +27,24 @@ const CLI::App& command_of(const CLI::App& app) {
 // What a word that nobody expected was probably meant to be: a command in its first place, else an option.
 std::string suggestion_for(const CLI::App& app, const std::string& word) {
   const CLI::App& command = command_of(app);
-  std::vector<std::string> known;
-  if (word.starts_with("-")) {
-    for (const CLI::App* from : {&command, &app})
-      for (const CLI::Option* option : from->get_options())
-        for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-  } else if (&command == &app) {
-    for (const CLI::App* sub : app.get_subcommands(nullptr)) known.push_back(sub->get_name());
+  if (!word.starts_with("-")) {
+    std::vector<std::string> names;
+    if (&command == &app)
+      for (const CLI::App* sub : app.get_subcommands(nullptr)) names.push_back(sub->get_name());
+    return did_you_mean(word, names);
   }
-  return did_you_mean(word.substr(0, word.find('=')), known);
+  // People also write the last part of a long name: --platform for --target-platform.
+  std::map<std::string, std::string> meaning;  // spelling -> option
+  for (const CLI::App* from : {&command, &app})
+    for (const CLI::Option* option : from->get_options())
+      for (const std::string& name : option->get_lnames()) {
+        meaning["--" + name] = "--" + name;
+        if (const size_t dash = name.rfind('-'); dash != name.npos) meaning.emplace("--" + name.substr(dash + 1), "--" + name);
+      }
+  std::vector<std::string_view> spellings;
+  for (const auto& [spelling, option] : meaning) spellings.push_back(spelling);
+  const std::string_view nearest = nearest_name(word.substr(0, word.find('=')), spellings);
+  return nearest.empty() ? std::string() : "did you mean '" + meaning[std::string(nearest)] + "'?";
 }
 
 // Help or version as asked for, or what is wrong with the arguments.
@@ -54,10 +64,11 @@ int say(const CLI::App& app, const CLI::ParseError& outcome, bool json) {
   return cli::kUsage;
 }
 
-// A file opened for reading must not become the descriptor that error messages are written to.
+// A file opened for reading must not become the descriptor that results or error messages are written to. Results for a closed
+// stdout cannot be written, which is an error like any other: there the descriptor is one that only reads.
 void keep_standard_descriptors_open() {
   for (int fd = 0; fd <= 2; ++fd)
-    if (fcntl(fd, F_GETFD) == -1 && errno == EBADF) (void)!open("/dev/null", O_RDWR);
+    if (fcntl(fd, F_GETFD) == -1 && errno == EBADF) (void)!open("/dev/null", fd == 1 ? O_RDONLY : O_RDWR);
 }
 
 int print_folder(const std::string& folder, const char* what) {
@@ -77,6 +88,9 @@ int run(int argc, char** argv) {
   app.add_flag("--includedir", include, "print the folder of rknn_api.h");
   app.set_version_flag("--version", std::string(version()));
   app.require_subcommand(0, 1);
+  cli::add_examples(app,
+                    {"convert model.onnx -o model.rknn -t CHIP", "quantize model.onnx -o model.rknn -t CHIP --dataset list.txt",
+                     "run model.rknn --input dog.jpg", "convert --help"});
   app.fallthrough();
   const std::pair<const char*, cli::Action> commands[] = {
       {"convert", cli::add_convert(app)}, {"quantize", cli::add_quantize(app)},

@@ -83,6 +83,20 @@ Result<std::vector<const platform::Platform*>> chosen(const ProfileOptions& o, c
   return chips;
 }
 
+// A number that none of the chips has is a mistake; chips that lack it beside others that have it get a remark.
+Status check_cores(const std::vector<int>& cores, const std::vector<const platform::Platform*>& chips) {
+  int most = 0;
+  for (const platform::Platform* chip : chips) most = std::max(most, chip->cores);
+  for (int count : cores)
+    if (count > most)
+      return invalid_argument(chips.size() == 1
+                                  ? fmt::format("{} has {} NPU core{}, not {}", chips[0]->name, most, most == 1 ? "" : "s", count)
+                                  : fmt::format("no chip has {} NPU cores", count))
+          .expected(most == 1 ? "--cores 1" : fmt::format("--cores with numbers from 1 to {}", most))
+          .found(std::to_string(count));
+  return {};
+}
+
 Status profile(ProfileOptions o) {
   if (o.dtype) o.request.dtype = *o.dtype;
   ORKNN_TRY(toolkit::check(o.request));
@@ -102,6 +116,7 @@ Status profile(ProfileOptions o) {
     }
   }
   ORKNN_TRY_ASSIGN(const std::vector<const platform::Platform*> chips, chosen(o, *loaded));
+  ORKNN_TRY(check_cores(o.request.cores, chips));
   for (const std::string& remark : compile::remarks_on_targets(loaded->graph, o.request.op_target))
     log(LogLevel::Warn, "profile", remark);
   if (o.request.single_core && std::all_of(chips.begin(), chips.end(), [](const auto* chip) { return chip->cores == 1; }))
@@ -134,11 +149,12 @@ Status profile(ProfileOptions o) {
     }
     ORKNN_TRY(write_text(*o.json, text));
   }
-  print(toolkit::chips_text(profiles));
+  print(toolkit::chips_text(profiles, output_width()));
   if (first == profiles.end()) return {};
   if (o.layers || chips.size() == 1) print("\n" + toolkit::layers_text(*first, output_width()));
   const toolkit::Profile& shown = timed == profiles.end() ? *first : *timed;
-  if (!shown.advice.empty()) print(fmt::format("\nWhat would help on {}\n", shown.platform) + toolkit::advice_text(shown));
+  if (!shown.advice.empty())
+    print(fmt::format("\nWhat would help on {}\n", shown.platform) + toolkit::advice_text(shown, output_width()));
   return {};
 }
 }  // namespace
@@ -165,6 +181,9 @@ Action add_profile(CLI::App& app) {
   command->add_option("--html", o->html, "write a page with timeline, roofline and memory map");
   command->add_option("--trace", o->trace, "write the first chip's timeline for chrome://tracing or Perfetto");
   o->source.add_to(*command);
+  command->get_option("--batch")->capture_default_str();
+  add_examples(*command, {"profile model.onnx", "profile model.onnx --platform all --cores 1 --html report.html",
+                          "profile model.onnx --platform CHIP --dtype float16 --layers"});
   return [o] {
     const Status s = profile(*o);
     return s ? int{kOk} : fail(s, o->prints_json());

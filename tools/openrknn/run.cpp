@@ -1,11 +1,14 @@
 // openrknn run MODEL --input FILE.npy: runs a .rknn or a source model on the simulator.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/nearest_name.h"
 #include "commands.h"
 #include "data/dataset.h"
 #include "data/npy.h"
@@ -65,6 +68,15 @@ Result<InputFile> read_input(const std::string& file, const runtime::PortInfo& p
   return InputFile{std::move(values[0]), port.layout};
 }
 
+Status no_such_input(const std::string& name, const std::vector<runtime::PortInfo>& ports) {
+  std::vector<std::string> names;
+  for (const runtime::PortInfo& port : ports) names.push_back(port.name);
+  Status problem = invalid_argument(fmt::format("the model has no input '{}'", name))
+                       .expected(fmt::format("one of {}", fmt::join(names, ", ")));
+  if (const std::string meant = did_you_mean(name, names); !meant.empty()) problem.hint(meant);
+  return problem;
+}
+
 Status feed(runtime::Session& session, const RunOptions& o) {
   for (size_t k = 0; k < o.inputs.size(); ++k) {
     // NAME=FILE names the input; FILE alone goes by position.
@@ -74,9 +86,12 @@ Status feed(runtime::Session& session, const RunOptions& o) {
       const auto& ports = session.inputs();
       const auto it =
           std::find_if(ports.begin(), ports.end(), [&](const runtime::PortInfo& p) { return p.name == file.substr(0, at); });
+      std::error_code ignored;
       if (it != ports.end()) {
         index = static_cast<size_t>(it - ports.begin());
         file = file.substr(at + 1);
+      } else if (!std::filesystem::exists(file, ignored)) {
+        return no_such_input(file.substr(0, at), ports);
       }
     }
     if (index >= session.inputs().size())
@@ -124,13 +139,13 @@ Status run(const RunOptions& o) {
   nlohmann::ordered_json j{{"model", o.model},        {"threads", pool.threads()}, {"runs", o.loop},
                            {"min_ms", times.front()}, {"median_ms", median},       {"max_ms", times.back()}};
   toolkit::Table table({{"output", toolkit::Table::Align::Left, true},
-                        {"type"},
-                        {"shape"},
+                        {.title = "type", .may_drop = true},
+                        {"shape", toolkit::Table::Align::Left, true},
                         {"min", toolkit::Table::Align::Right},
                         {"max", toolkit::Table::Align::Right},
-                        {"mean", toolkit::Table::Align::Right},
+                        {.title = "mean", .align = toolkit::Table::Align::Right, .may_drop = true},
                         {"NaN, inf", toolkit::Table::Align::Right},
-                        {"file"}});
+                        {"file", toolkit::Table::Align::Left, true}});
   for (size_t i = 0; i < session->outputs().size(); ++i) {
     const ir::TensorData value = session->output(i);
     const std::string file = o.out.empty() ? "" : fmt::format("{}/output_{}.npy", o.out, i);
@@ -153,7 +168,7 @@ Status run(const RunOptions& o) {
                          {"type"},
                          {"name", toolkit::Table::Align::Left, true},
                          {"device"},
-                         {"kernel"},
+                         {"kernel", toolkit::Table::Align::Left, true},
                          {"us", toolkit::Table::Align::Right}});
   if (o.layers) {
     const auto report = toolkit::describe(*model);
@@ -193,7 +208,10 @@ Action add_run(CLI::App& app) {
   command->add_option("--threads", o->threads, "0 = one per core")->check(CLI::Range(0, 1024));
   command->add_flag("--layers", o->layers, "show the time of every layer");
   o->source.add_to(*command);
+  for (const char* option : {"--loop", "--threads"}) command->get_option(option)->capture_default_str();
   command->add_flag("--json", o->json, "print JSON");
+  add_examples(*command, {"run model.rknn --input dog.jpg --out results", "run model.onnx -t CHIP --input a=a.npy b=b.npy",
+                          "run model.rknn --loop 100 --layers"});
   return [o] {
     const Status s = run(*o);
     return s ? int{kOk} : fail(s, o->json);

@@ -1,5 +1,6 @@
 // Reading and checking the options that describe a source model.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -9,6 +10,8 @@
 #include "base/log.h"
 #include "commands.h"
 #include "format/rknn_file.h"
+#include "import/importer.h"
+#include "platform/platforms.h"
 #include "terminal.h"
 #include "toolkit/source_report.h"
 
@@ -47,14 +50,20 @@ Result<std::vector<T>> numbers(const std::string& option, const std::string& tex
 
 void SourceOptions::add_to(CLI::App& command) {
   const size_t before = command.get_options().size();
-  command.add_option("-t,--target-platform,--target", platform, "chip to build for (openrknn platforms)");
+  command.add_option("-t,--target-platform,--target", platform,
+                     fmt::format("chip to build for (openrknn platforms), {} by default", platform::default_platform().name));
   command.add_option("--float-dtype", float_dtype, "float16, or float32 for exact comparison with the source framework")
-      ->check(CLI::IsMember({"float16", "float32"}));
+      ->check(CLI::IsMember({"float16", "float32"}))
+      ->capture_default_str();
   command
       .add_option("-O,--optimization-level", level,
                   "0 = only what compiling needs (constants, paddings, If, dead layers), 3 = all rules")
-      ->check(CLI::Range(0, 3));
-  command.add_option("--framework", framework, "format of the source model; recognized by default");
+      ->check(CLI::Range(0, 3))
+      ->capture_default_str();
+  std::vector<std::string_view> frameworks;
+  for (const importer::Importer* i : importer::importers()) frameworks.push_back(i->name);
+  command.add_option("--framework", framework,
+                     fmt::format("format of the source model: {}; recognized by default", fmt::join(frameworks, ", ")));
   command.add_option("--inputs", inputs, "tensors at which the model begins, a,b")->delimiter(',')->allow_extra_args(false);
   command.add_option("--input-size-list", sizes, "shape of each input, 1,3,224,224; once per input")->allow_extra_args(false);
   command.add_option("--outputs", outputs, "tensors at which the model ends, a,b")->delimiter(',')->allow_extra_args(false);
@@ -81,9 +90,12 @@ void SourceOptions::warn_finished(std::initializer_list<std::string_view> useful
 
 void SourceOptions::add_quantization_to(CLI::App& command) {
   command.add_option("--dataset", dataset, "list of calibration samples, one per line: the model is quantized with them");
-  command.add_option("--algorithm", algorithm, "how ranges are found: normal, mmse, kl_divergence, ...");
-  command.add_option("--method", method, "scales of weights: channel, layer, or group32 to group256 with w4a16");
-  command.add_option("--dtype", dtype, "number format, w8a8 by default");
+  command
+      .add_option("--algorithm", algorithm, "how ranges are found: normal, mmse, kl_divergence, moving_average, adaround, gdq")
+      ->capture_default_str();
+  command.add_option("--method", method, "scales of weights: channel, layer, or group32 to group256 with w4a16")
+      ->capture_default_str();
+  command.add_option("--dtype", dtype, "number format: w8a8, w8a16, w16a16i, w16a16i_dfp, w4a16")->capture_default_str();
   command.add_flag("--quantize-weight", quantize_weight,
                    "without --dataset: weights are stored as int8, everything is computed in float");
   command.add_flag("--bgr", bgr, "calibration pictures are fed as BGR");
@@ -135,6 +147,18 @@ Result<importer::ImportOptions> SourceOptions::import_options() const {
     options.input_size_list.push_back(std::move(dims));
   }
   return options;
+}
+
+void add_examples(CLI::App& command, std::initializer_list<std::string_view> lines) {
+  std::string text = "\nExamples:\n";
+  for (std::string_view line : lines) {
+    std::string example = fmt::format("  openrknn {}\n", line);
+    constexpr std::string_view kChip = "CHIP";
+    if (const size_t at = example.find(kChip); at != example.npos)
+      example.replace(at, kChip.size(), platform::default_platform().name);
+    text += example;
+  }
+  command.footer(text);
 }
 
 Result<toolkit::ShapeSets> parse_shape_sets(const std::string& option, const std::vector<std::string>& texts) {

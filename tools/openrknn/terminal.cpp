@@ -67,7 +67,9 @@ int fail(const Status& status, nlohmann::ordered_json known) {
 
 void note(const std::string& text) { print_line(text, fmt::color::gray); }
 
-void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void print(std::string_view text) { print_coloured(printable(text)); }
+
+void print_coloured(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 void print_json(const nlohmann::ordered_json& value) {
   print(value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");

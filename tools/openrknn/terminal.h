@@ -21,7 +21,10 @@ int fail(const Status& status, bool json = false);
 int fail(const Status& status, nlohmann::ordered_json known);
 // A line on stderr that is neither result nor warning.
 void note(const std::string& text);
+// Results. Control characters, which come from names in files, are printed escaped.
 void print(std::string_view text);
+// Text that has colours of its own, and no names but escaped ones.
+void print_coloured(std::string_view text);
 void print_json(const nlohmann::ordered_json& value);
 // Characters of a line of stdout when that is a terminal, else 0: tables that nobody looks at are not cut.
 size_t output_width();

@@ -51,7 +51,7 @@ class Building(Model):
         self._session = None
         self._log.info("rknn building ...")
         wants_samples = do_quantization or auto_hybrid
-        with list_file(dataset if wants_samples else None, "build") as samples:
+        with list_file(dataset if wants_samples else None, "build", self._log) as samples:
             for line in builder.build(bool(do_quantization), samples, auto_hybrid):
                 self._log.info(line)
         self._session = None
@@ -72,7 +72,7 @@ class Building(Model):
         if any(len(pair) != 2 or not all(isinstance(name, str) for name in pair) for pair in pairs):
             raise ValueError(f"Invalid custom_hybrid {custom_hybrid!r}, expect [[input_name, output_name], ...]!")
         self._session = None
-        with list_file(dataset, "hybrid_quantization_step1") as samples:
+        with list_file(dataset, "hybrid_quantization_step1", self._log) as samples:
             files, summary = builder.hybrid_step1(
                 samples, bool(proposal), max(int(proposal_dataset_size or 1), 1), [tuple(pair) for pair in pairs]
             )
@@ -100,7 +100,7 @@ class Building(Model):
         self._builder, self._builder_used = None, True
         files = [path_of(file, function) for file in (model, data, quantization)]
         self._log.info("rknn building ...")
-        with list_file(dataset, function) as samples:
+        with list_file(dataset, function, self._log) as samples:
             self._builder = _openrknn.Builder.hybrid_step2(*files, samples, Progress(self._log))
         self._log.info("rknn building done.")
 

@@ -1,5 +1,7 @@
 """Log lines in the toolkit's form: `<level> <function>: <text>` for W and E, without function for I and D."""
 
+import contextlib
+import re
 import shutil
 import sys
 import weakref
@@ -19,6 +21,10 @@ def write_stderr(text):
         pass
 
 
+# Names in files may hold control characters, which would move the cursor or change colours.
+ESCAPES = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+
+
 class Log:
     """Writes the lines of one RKNN object to stderr and, if wanted, to a file. D lines only when verbose."""
 
@@ -35,6 +41,7 @@ class Log:
             Log._verbose.add(self)
         self.file = None
         self.warnings = 0
+        self.renamed = None  # see renaming()
         if verbose and path:
             try:
                 self.file = open(path, "w", encoding="utf-8", errors="replace")
@@ -47,7 +54,7 @@ class Log:
         colours = {"E": "31", "W": "33"}
         tty = is_terminal()
         Progress.leave_line()
-        for line in text.splitlines() or [""]:
+        for line in self.in_users_words(text).translate(ESCAPES).splitlines() or [""]:
             plain = f"{level} {line}"
             write_stderr(f"\033[{colours[level]}m{plain}\033[0m\n" if tty and level in colours else plain + "\n")
             if self.file:
@@ -55,6 +62,24 @@ class Log:
                     print(plain, file=self.file, flush=True)
                 except OSError as error:
                     self._lost_file(error)
+
+    @contextlib.contextmanager
+    def renaming(self, path, word):
+        """What native texts call line i of the list `path` is `word`[i - 1] for the user; exceptions included."""
+        self.renamed = (path, word)
+        try:
+            yield
+        except ValueError as error:
+            raise ValueError(self.in_users_words(str(error))) from None
+        finally:
+            self.renamed = None
+
+    def in_users_words(self, text):
+        if self.renamed is None:
+            return text
+        path, word = self.renamed
+        text = re.sub(re.escape(path) + r" line (\d+)", lambda m: f"{word}[{int(m[1]) - 1}]", text)
+        return text.replace(path, word)
 
     def _lost_file(self, error):
         """A log that cannot be written is no reason to stop."""
@@ -78,7 +103,7 @@ class Log:
         self._write("W", f"{function}: {text}")
 
     def error(self, function, text):
-        for line in text.splitlines() or [""]:
+        for line in text.split("\n"):
             self._write("E", f"{function}: {line}")
 
     def core_line(self, level, tag, line):

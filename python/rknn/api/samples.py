@@ -18,8 +18,9 @@ def _line_of(sample, function):
 
 
 @contextlib.contextmanager
-def list_file(dataset, function):
-    """The path of a list for `dataset`: its own when it is a file name; else a temporary one, one line per sample. Empty for None."""
+def list_file(dataset, function, log):
+    """The path of a list for `dataset`: its own when it is a file name; else a temporary one, one line per sample, which texts call
+    dataset[i]. Empty for None."""
     if dataset is None:
         yield ""
     elif not isinstance(dataset, (list, tuple)):
@@ -31,4 +32,5 @@ def list_file(dataset, function):
         with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8", errors="surrogateescape") as file:
             file.writelines(lines)
             file.flush()
-            yield file.name
+            with log.renaming(file.name, "dataset"):
+                yield file.name
