@@ -263,7 +263,7 @@ Objection prelu_limit(const NodeFacts& f) {
   const auto slope = f.input(1), in = f.input(0);
   const int64_t channels = in->size() > 1 ? (*in)[1] : 1;
   if (f.is_integer_form()) {  // its slopes are multipliers
-    const bool one = f.node().attributes.ints_or("negative_multiplier").size() <= 1;
+    const bool one = f.node().attributes.ints_or("slope_multiplier").size() <= 1;
     return one || f.axis(1, static_cast<int64_t>(in->size())) == 1 ? Objection{}
                                                                    : "its slope is neither a scalar nor one value per channel";
   }

@@ -267,8 +267,8 @@ TEST(Place, RemarksOnTargets) {
 // Operator list 3.3: a slope for all values or one per channel.
 TEST(Place, SlopesOfIntegers) {
   const auto graph = ir::parse(R"(graph "g" (%x: int8[1,32,20,20]) -> (%a, %b) {
-  %a: int8[1,32,20,20] = "int:PRelu"(%x) {multiplier = [1], shift = [1], negative_multiplier = [1], negative_shift = [2], low = -128, high = 127} "one"
-  %b: int8[1,32,20,20] = "int:PRelu"(%x) {axis = 2, multiplier = [1,1], shift = [1,1], negative_multiplier = [1,1], negative_shift = [2,2], low = -128, high = 127} "rows"
+  %a: int8[1,32,20,20] = "int:PRelu"(%x) {multiplier = [1], shift = [1], slope_multiplier = [1], slope_shift = 2, low = -128, high = 127} "one"
+  %b: int8[1,32,20,20] = "int:PRelu"(%x) {axis = 2, multiplier = [1], shift = [1], slope_multiplier = [1,1], slope_shift = 2, low = -128, high = 127} "rows"
 })");
   ASSERT_TRUE(graph) << graph.status().to_string();
   CompileOptions options;

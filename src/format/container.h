@@ -18,7 +18,8 @@ inline constexpr size_t kHeaderBytes = 64;
 
 // Our own sections start with this, at the first multiple of 64 after the JSON text.
 inline constexpr std::string_view kTrailerMagic = "ORKNNSEC";
-inline constexpr uint32_t kTrailerVersion = 3;
+inline constexpr uint32_t kTrailerVersion = 4;
+inline constexpr uint32_t kArithmeticVersion = 4;  // the first with the stages of ops/support/requantize.h
 inline constexpr size_t kTrailerHeaderBytes = 64;
 inline constexpr size_t kTrailerChecksumOffset = 32;  // of the checksum that covers the trailer itself
 

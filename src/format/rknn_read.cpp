@@ -92,6 +92,11 @@ Result<std::vector<Section>> check_table(std::span<const std::byte> bytes, uint6
                                bytes.begin() + static_cast<ptrdiff_t>(trailer + table_bytes));
   std::fill_n(table.begin() + kTrailerChecksumOffset, sizeof(uint64_t), std::byte{0});
   if (checksum64(table) != load<uint64_t>(bytes, trailer + kTrailerChecksumOffset)) return damaged("the section table");
+  if (version < kArithmeticVersion)
+    return unsupported("the file holds integer arithmetic of an older OpenRKNN, which rounded other than the chip does")
+        .expected("section version " + std::to_string(kTrailerVersion))
+        .found(std::to_string(version))
+        .hint("convert the source model again");
   if (version != kTrailerVersion)
     return unsupported("the file was written by another version of OpenRKNN")
         .expected("section version " + std::to_string(kTrailerVersion))

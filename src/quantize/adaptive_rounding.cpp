@@ -24,24 +24,26 @@ RoundedLayer round_layer(const Graph& g, const InputMoments& l, const QuantizeOp
   const double alpha = product ? n.attributes.float_or("alpha", 1) : 1;
   RoundedLayer result;
   result.weights.values = TensorData::allocate(DType::Int8, product ? Dims{l.size, outputs} : w.dims());
-  result.weights.scales.assign(static_cast<size_t>(outputs), 1);
+  result.weights.scales.assign(static_cast<size_t>(outputs), 0);
   result.bias_shift.assign(static_cast<size_t>(outputs), 0);
   std::vector<int64_t> moved(static_cast<size_t>(outputs), 0);
   const float* from = w.as<float>();
   auto* to = static_cast<int8_t*>(result.weights.values.mutable_data());
-  float largest_of_all = 0;
-  for (int64_t i = 0; i < w.count(); ++i) largest_of_all = std::max(largest_of_all, std::abs(from[i]));
+  const auto weight = [&](int64_t o, int64_t k) {
+    const float v = static_cast<float>(from[rows ? o * l.size + k : k * outputs + o] * alpha);
+    return std::isfinite(v) ? v : 0.0f;
+  };
+  std::vector<double>& scales = result.weights.scales;
+  for (int64_t o = 0; o < outputs; ++o)
+    for (int64_t k = 0; k < l.size; ++k)
+      scales[static_cast<size_t>(o)] = std::max<double>(scales[static_cast<size_t>(o)], std::abs(weight(o, k)) / 127.0);
+  if (!options.per_channel) std::ranges::fill(scales, *std::ranges::max_element(scales));
+  set_channel_scales(scales);
   ThreadPool::shared().parallel_for(outputs, 1, [&](int64_t begin, int64_t end) {
     std::vector<float> row(static_cast<size_t>(l.size));
     for (int64_t o = begin; o < end; ++o) {
-      float largest = 0;
-      for (int64_t k = 0; k < l.size; ++k) {
-        const float v = static_cast<float>(from[rows ? o * l.size + k : k * outputs + o] * alpha);
-        row[static_cast<size_t>(k)] = std::isfinite(v) ? v : 0.0f;
-        largest = std::max(largest, std::abs(row[static_cast<size_t>(k)]));
-      }
-      double scale = (options.per_channel ? largest : std::abs(static_cast<float>(largest_of_all * alpha))) / 127.0;
-      if (!(scale > 1e-30)) scale = 1;
+      for (int64_t k = 0; k < l.size; ++k) row[static_cast<size_t>(k)] = weight(o, k);
+      const double scale = scales[static_cast<size_t>(o)];
       const int64_t group = o / outputs_per_group;
       const auto covariance =
           l.products.subspan(static_cast<size_t>(group * l.size * l.size), static_cast<size_t>(l.size * l.size));
@@ -53,12 +55,11 @@ RoundedLayer round_layer(const Graph& g, const InputMoments& l, const QuantizeOp
         shift += (row[at] - integers[at] * scale) * l.sums[static_cast<size_t>(group * l.size + k)];
         to[product ? k * outputs + o : o * l.size + k] = integers[at];
       }
-      result.weights.scales[static_cast<size_t>(o)] = scale;
       result.bias_shift[static_cast<size_t>(o)] = shift;
     }
   });
   for (int64_t count : moved) result.moved += count;
-  if (!options.per_channel) result.weights.scales.resize(1);
+  if (!options.per_channel) scales.resize(1);
   return result;
 }
 }  // namespace

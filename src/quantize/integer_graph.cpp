@@ -1,5 +1,6 @@
 #include "quantize/integer_graph.h"
 
+#include "base/log.h"
 #include "quantize/forms/lowering.h"
 
 namespace orknn::quantize {
@@ -44,7 +45,10 @@ Status lower_to_integers(passes::Rewriter& rewriter, Plan& plan, std::vector<Lay
     if (form.form != Form::Float) {
       auto outcome = lower(l, id, form.form);
       if (!outcome) return outcome.status();
-      if (!outcome->is_lowered()) form = {Form::Float, outcome->reason()};
+      if (!outcome->is_lowered())
+        form = {Form::Float, outcome->reason()};
+      else if (!outcome->loss().empty())
+        log(LogLevel::Warn, "build", "'" + graph.tensor(graph.node(id).output()).name + "': " + outcome->loss());
     }
     if (form.form == Form::Float) l.copy_node(graph.node(id));
     decisions.push_back(decision_of(graph, graph.node(id), form));

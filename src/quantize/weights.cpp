@@ -4,10 +4,19 @@
 #include <cmath>
 
 #include "base/threads.h"
+#include "ops/support/requantize.h"
 #include "quantize/parameters.h"
 
 namespace orknn::quantize {
 using namespace ir;
+
+void set_channel_scales(std::span<double> scales) {
+  double largest = 0;
+  for (double s : scales) largest = std::max(largest, s);
+  if (!(largest > 1e-30)) largest = 1;
+  constexpr auto kMost = static_cast<double>(ops::kMaxChannelFactor);
+  for (double& s : scales) s = s > 1e-30 ? largest * (std::ceil(s / largest * kMost * (1 - 1e-12)) / kMost) : largest;
+}
 
 QuantizedWeights round_weights(const TensorData& weights, std::optional<int64_t> axis, std::span<const double> least_scales,
                                DType type, bool power_of_two) {
@@ -28,8 +37,9 @@ QuantizedWeights round_weights(const TensorData& weights, std::optional<int64_t>
   if (shifted) result.zero_points.assign(static_cast<size_t>(channels), 0);
   double least_of_all = 0;
   for (double s : least_scales) least_of_all = std::max(least_of_all, s);
-  const auto round_channel = [&]<class T>(int64_t c, T* to) {
-    Range range;
+  std::vector<Range> ranges(static_cast<size_t>(channels));
+  const auto measure_channel = [&](int64_t c) {
+    Range& range = ranges[static_cast<size_t>(c)];
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t i = 0; i < inner; ++i) {
         const float v = from[(o * channels + c) * inner + i];
@@ -37,14 +47,14 @@ QuantizedWeights round_weights(const TensorData& weights, std::optional<int64_t>
         range.high = std::max<double>(range.high, v);
       }
     const double least = least_scales.empty() ? 0 : axis ? least_scales[static_cast<size_t>(c)] : least_of_all;
-    const double largest = std::max(-range.low, range.high);
-    double scale =
-        shifted ? (range.high - range.low) / static_cast<double>(limits.high) : largest / static_cast<double>(limits.high);
-    scale = std::max(scale, least);
-    if (!(scale > 1e-30)) scale = 1;
-    if (power_of_two) scale = std::ldexp(1.0, static_cast<int>(std::ceil(std::log2(scale))));
-    const int64_t zero = shifted ? static_cast<int64_t>(std::clamp(-std::nearbyint(range.low / scale), 0.0, 255.0)) : 0;
-    result.scales[static_cast<size_t>(c)] = scale;
+    const double largest = shifted ? range.high - range.low : std::max(-range.low, range.high);
+    double& scale = result.scales[static_cast<size_t>(c)];
+    scale = std::max(largest / static_cast<double>(limits.high), least);
+    if (power_of_two) scale = scale > 1e-30 ? std::ldexp(1.0, static_cast<int>(std::ceil(std::log2(scale)))) : 1;
+  };
+  const auto round_channel = [&]<class T>(int64_t c, T* to) {
+    const double scale = result.scales[static_cast<size_t>(c)], low = ranges[static_cast<size_t>(c)].low;
+    const int64_t zero = shifted ? static_cast<int64_t>(std::clamp(-std::nearbyint(low / scale), 0.0, 255.0)) : 0;
     if (shifted) result.zero_points[static_cast<size_t>(c)] = zero;
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t i = 0; i < inner; ++i) {
@@ -52,18 +62,23 @@ QuantizedWeights round_weights(const TensorData& weights, std::optional<int64_t>
         to[at] = static_cast<T>(rounded(from[at], scale, zero, limits));
       }
   };
+  const int64_t grain = std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(outer * inner, 1));
+  const auto for_channels = [&](auto&& f) {
+    ThreadPool::shared().parallel_for(channels, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) f(c);
+    });
+  };
+  for_channels(measure_channel);
+  if (!power_of_two) set_channel_scales(result.scales);
   void* bytes = result.values.mutable_data();
-  ThreadPool::shared().parallel_for(channels, std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(outer * inner, 1)),
-                                    [&](int64_t begin, int64_t end) {
-                                      for (int64_t c = begin; c < end; ++c) {
-                                        if (type == DType::Int16)
-                                          round_channel(c, static_cast<int16_t*>(bytes));
-                                        else if (shifted)
-                                          round_channel(c, static_cast<uint8_t*>(bytes));
-                                        else
-                                          round_channel(c, static_cast<int8_t*>(bytes));
-                                      }
-                                    });
+  for_channels([&](int64_t c) {
+    if (type == DType::Int16)
+      round_channel(c, static_cast<int16_t*>(bytes));
+    else if (shifted)
+      round_channel(c, static_cast<uint8_t*>(bytes));
+    else
+      round_channel(c, static_cast<int8_t*>(bytes));
+  });
   return result;
 }
 

@@ -1,6 +1,6 @@
-// Convolutions as the chip computes them on integers: exact sums (int32, int64 where 16-bit numbers meet), bias, an optional
-// operand added at full precision, one rounding in the output converter, which may have slopes for sums below zero instead of an
-// addend. Inputs: data, weights, int32 bias, addend, table; the last three are optional.
+// Convolutions as the chip computes them on integers: exact sums (int32, int64 where 16-bit numbers meet), bias, then the stages
+// of ops/support/requantize.h, where an operand may be added before the result is rounded to its type. Inputs: data, weights,
+// int32 bias, addend, table; the last three are optional.
 #include "ops/support/convolution.h"
 #include "ops/support/requantize.h"
 
@@ -11,9 +11,8 @@ using namespace ir;
 constexpr size_t kBias = 2, kAddend = 3, kTable = 4;
 
 std::vector<AttributeDef> attributes(std::vector<AttributeDef> geometry) {
-  geometry.insert(geometry.end(), {attr_int("x_zero_point", 0), attr_ints("w_zero_point", {0}), attr_int("add_zero_point", 0),
-                                   attr_ints("add_multiplier", {0})});
-  return output_stage_attributes(slope_attributes(std::move(geometry)));
+  geometry.insert(geometry.end(), {attr_int("x_zero_point", 0), attr_ints("w_zero_point", {0})});
+  return product_stage_attributes(std::move(geometry));
 }
 
 Status check_types(const InferContext& c) {
@@ -41,29 +40,22 @@ Status infer_conv_stage(InferContext& c) {
 }
 
 struct Parameters {
-  int64_t x_zero = 0, add_zero = 0;
-  std::vector<int64_t> w_zero, add_factor;
+  int64_t x_zero = 0;
+  std::vector<int64_t> w_zero;
   OutputStage stage;
 };
 
 Result<Parameters> read_parameters(const RunContext& c, const ConvShape& s) {
   Parameters p;
   ORKNN_TRY_ASSIGN(p.x_zero, read_zero_point(c, "x_zero_point"));
-  ORKNN_TRY_ASSIGN(p.add_zero, read_zero_point(c, "add_zero_point"));
   p.w_zero = c.get_ints("w_zero_point");
-  p.add_factor = c.get_ints("add_multiplier");
-  for (const auto* list : {&p.w_zero, &p.add_factor})
-    if (list->size() != 1 && static_cast<int64_t>(list->size()) != s.output_channels)
-      return invalid_model("parameters belong to the whole tensor or to each output channel")
-          .expected("1 or " + std::to_string(s.output_channels))
-          .found(std::to_string(list->size()));
+  if (p.w_zero.size() != 1 && static_cast<int64_t>(p.w_zero.size()) != s.output_channels)
+    return invalid_model("zero points belong to all weights or to each output channel")
+        .expected("1 or " + std::to_string(s.output_channels))
+        .found(std::to_string(p.w_zero.size()));
   for (int64_t z : p.w_zero)
     if (z < INT16_MIN || z > INT16_MAX) return invalid_model("w_zero_point is out of range").found(std::to_string(z));
-  for (int64_t f : p.add_factor)
-    if (f < -kMaxAddFactor || f > kMaxAddFactor) return invalid_model("add_multiplier is out of range").found(std::to_string(f));
-  ORKNN_TRY_ASSIGN(p.stage, read_output_stage(c, s.output_channels, kTable, max_sum_factor(c.input(0).dtype, c.input(1).dtype)));
-  if (c.has_input(kAddend) && !p.stage.negative_factor.empty())
-    return invalid_model("slopes and an added operand exclude each other");
+  ORKNN_TRY_ASSIGN(p.stage, read_output_stage(c, kTable, product_limits(c.input(0).dtype, c.input(1).dtype, s.output_channels)));
   if (c.has_input(kBias)) ORKNN_TRY(check_bias(c.input(kBias), s.output_channels));
   if (c.has_input(kAddend) && c.input(kAddend).count() != element_count(s.output_dims()))
     return shape_mismatch("the added tensor differs in shape from the result")
@@ -78,20 +70,17 @@ void store_plane(const RunContext& c, const ConvShape& s, const Parameters& p, c
                  int64_t channel, std::span<const A> sums) {
   const int64_t at = (image * s.output_channels + channel) * static_cast<int64_t>(sums.size());
   const int32_t bias = c.has_input(kBias) ? c.input(kBias).as<int32_t>()[channel] : 0;
-  const size_t k = p.stage.slot(channel);
-  const int64_t factor = p.stage.factor[k],
-                add_factor = p.add_factor[p.add_factor.size() == 1 ? 0 : static_cast<size_t>(channel)];
+  const auto scaled = [&](size_t i) { return p.stage.scaled(with_bias(sums[i], bias), channel); };
   visit_npu_integer(y.dtype, [&]<class Y>(TypeTag<Y>) {
     Y* to = y.as<Y>() + at;
     if (!c.has_input(kAddend)) {
-      for (size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<Y>(p.stage.convert(with_bias(sums[i], bias), channel));
+      for (size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<Y>(p.stage.finish(scaled(i)));
       return;
     }
     const TensorView addend = c.input(kAddend);
     visit_npu_integer(addend.dtype, [&]<class B>(TypeTag<B>) {
       const B* other = addend.as<B>() + at;
-      for (size_t i = 0; i < sums.size(); ++i)
-        to[i] = static_cast<Y>(p.stage.finish(with_bias(sums[i], bias) * factor + (other[i] - p.add_zero) * add_factor, k));
+      for (size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<Y>(p.stage.finish(p.stage.with_operand(scaled(i), other[i])));
     });
   });
 }

@@ -33,19 +33,15 @@ template <class Sum>
 Status run_in(RunContext& c) {
   const TensorView a = c.input(0), b = c.input(1);
   ORKNN_TRY_ASSIGN(const MatMulShape s, matmul_shape(a.dims, b.dims));
-  ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, s.columns, kTable, max_sum_factor(a.dtype, b.dtype)));
+  ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, kTable, product_limits(a.dtype, b.dtype, s.columns)));
   ORKNN_TRY_ASSIGN(const int64_t a_zero, read_zero_point(c, "x_zero_point"));
-  ORKNN_TRY_ASSIGN(const int64_t add_zero, read_zero_point(c, "add_zero_point"));
-  const std::vector<int64_t>&b_zero = c.get_ints("w_zero_point"), &add_factor = c.get_ints("add_multiplier");
-  for (const auto* list : {&b_zero, &add_factor})
-    if (list->size() != 1 && static_cast<int64_t>(list->size()) != s.columns)
-      return invalid_model("parameters belong to the whole tensor or to each column")
-          .expected("1 or " + std::to_string(s.columns))
-          .found(std::to_string(list->size()));
+  const std::vector<int64_t>& b_zero = c.get_ints("w_zero_point");
+  if (b_zero.size() != 1 && static_cast<int64_t>(b_zero.size()) != s.columns)
+    return invalid_model("zero points belong to the whole tensor or to each column")
+        .expected("1 or " + std::to_string(s.columns))
+        .found(std::to_string(b_zero.size()));
   for (int64_t z : b_zero)
     if (z < INT16_MIN || z > INT16_MAX) return invalid_model("w_zero_point is out of range").found(std::to_string(z));
-  for (int64_t f : add_factor)
-    if (f < -kMaxAddFactor || f > kMaxAddFactor) return invalid_model("add_multiplier is out of range").found(std::to_string(f));
   if (c.has_input(kBias) && c.input(kBias).count() != s.columns)
     return shape_mismatch("the bias does not have one value per column")
         .expected(std::to_string(s.columns))
@@ -56,7 +52,6 @@ Status run_in(RunContext& c) {
         .found(to_string(c.input(kAddend).dims));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, stage.dtype, s.output));
   const int32_t* bias = c.has_input(kBias) ? c.input(kBias).as<int32_t>() : nullptr;
-  const auto at = [](const std::vector<int64_t>& list, size_t i) { return list[list.size() == 1 ? 0 : i]; };
 
   // Centred copies: sums of products of differences.
   std::vector<Sum> left(static_cast<size_t>(a.count())), right(static_cast<size_t>(b.count()));
@@ -65,7 +60,8 @@ Status run_in(RunContext& c) {
   });
   visit_npu_integer(b.dtype, [&]<class T>(TypeTag<T>) {
     for (size_t i = 0; i < right.size(); ++i)
-      right[i] = static_cast<Sum>(b.as<T>()[i]) - static_cast<Sum>(at(b_zero, i % static_cast<size_t>(s.columns)));
+      right[i] =
+          static_cast<Sum>(b.as<T>()[i]) - static_cast<Sum>(b_zero[b_zero.size() == 1 ? 0 : i % static_cast<size_t>(s.columns)]);
   });
   for (size_t m = 0; m < s.a_offsets.size(); ++m) {
     const int64_t base = static_cast<int64_t>(m) * s.rows * s.columns;
@@ -73,13 +69,12 @@ Status run_in(RunContext& c) {
                   [&](int64_t row, std::span<const Sum> sums) {
                     const int64_t start = base + row * s.columns;
                     for (size_t j = 0; j < sums.size(); ++j) {
-                      const size_t k = stage.slot(static_cast<int64_t>(j));
-                      int64_t scaled = with_bias(sums[j], bias ? bias[j] : 0) * stage.factor[k];
+                      int64_t v = stage.scaled(with_bias(sums[j], bias ? bias[j] : 0), static_cast<int64_t>(j));
                       if (c.has_input(kAddend))
                         visit_npu_integer(c.input(kAddend).dtype, [&]<class B>(TypeTag<B>) {
-                          scaled += (c.input(kAddend).as<B>()[start + static_cast<int64_t>(j)] - add_zero) * at(add_factor, j);
+                          v = stage.with_operand(v, c.input(kAddend).as<B>()[start + static_cast<int64_t>(j)]);
                         });
-                      const int32_t q = stage.finish(scaled, k);
+                      const int32_t q = stage.finish(v);
                       visit_npu_integer(
                           y.dtype, [&]<class Y>(TypeTag<Y>) { y.as<Y>()[start + static_cast<int64_t>(j)] = static_cast<Y>(q); });
                     }
@@ -102,8 +97,7 @@ std::span<const OpDef> int_matmul() {
       {.name = "int:MatMul",
        .summary = "matrix product of integers with the chip's output converter",
        .inputs = {2, 5},
-       .attributes = output_stage_attributes({attr_int("x_zero_point", 0), attr_ints("w_zero_point", {0}),
-                                              attr_int("add_zero_point", 0), attr_ints("add_multiplier", {0})}),
+       .attributes = product_stage_attributes({attr_int("x_zero_point", 0), attr_ints("w_zero_point", {0})}),
        .infer = infer,
        .run = run,
        .widen_half = false,

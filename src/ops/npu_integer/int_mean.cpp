@@ -1,4 +1,5 @@
-// Means of integers: sums in int64 and one rounding in the output converter.
+// Means of integers: sums in int64 and one rounding, in the output converter or, where data and result have the same parameters,
+// in the pooling unit.
 #include "ops/support/pooling.h"
 #include "ops/support/requantize.h"
 
@@ -14,22 +15,17 @@ Status infer_window(InferContext& c) {
     return invalid_model("the data has an unsupported type")
         .expected("int8, uint8 or int16")
         .found(std::string(dtype_name(c.dtype(0))));
-  ORKNN_TRY_ASSIGN(const DType type, output_stage_type(c, 1));
+  ORKNN_TRY_ASSIGN(DType type, output_stage_type(c, 1));
+  if (c.get_int("same_scale") != 0) type = c.dtype(0);
   ORKNN_TRY_ASSIGN(auto shape, infer_pool(c));
   c.set_output(0, type, std::move(shape));
   return {};
 }
 
-// Multiplier k belongs to windows with k + 1 elements; a single one to all windows.
-Status run_window(RunContext& c) {
+// Calls store(place, sum, taps) with the sum of the centred elements of every window.
+template <class Store>
+void sum_windows(RunContext& c, const PoolShape& s, int64_t zero, Store&& store) {
   const TensorView x = c.input(0);
-  ORKNN_TRY_ASSIGN(const PoolShape s, pool_shape(c, x.dims));
-  ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, s.window.taps(), 1, kMaxFactor));
-  ORKNN_TRY_ASSIGN(const int64_t zero, read_zero_point(c, "x_zero_point"));
-  if (s.window.taps() > int64_t{1} << 14)
-    return unsupported("the window is too large").found(std::to_string(s.window.taps()) + " elements");
-  const bool include_pad = c.get_int("count_include_pad") != 0;
-  ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, stage.dtype, s.output_dims()));
   const int64_t input_plane = element_count(s.input), output_plane = element_count(s.output);
   const Dims strides = strides_of(s.input);
   visit_npu_integer(x.dtype, [&]<class T>(TypeTag<T>) {
@@ -38,11 +34,39 @@ Status run_window(RunContext& c) {
       for_each_window(s, [&](int64_t o, const Taps& taps) {
         int64_t sum = 0;
         for_each_tap(s, taps, strides, [&](int64_t position) { sum += from[position] - zero; });
-        const int64_t count = std::max<int64_t>(include_pad ? taps.with_padding : taps.inside, 1);
-        const int32_t q = stage.convert(sum, count - 1);
-        visit_npu_integer(y.dtype, [&]<class Y>(TypeTag<Y>) { y.as<Y>()[plane * output_plane + o] = static_cast<Y>(q); });
+        store(plane * output_plane + o, sum, taps);
       });
     });
+  });
+}
+
+// The pooling unit divides by the number of elements of the whole window, of which those outside are zeros.
+Status run_same_scale(RunContext& c, const PoolShape& s, int64_t zero) {
+  const TensorView x = c.input(0);
+  ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, s.output_dims()));
+  const int64_t count = s.window.taps();
+  const bool ties_to_even = is_power_of_two_window(s.window.kernel);
+  sum_windows(c, s, zero, [&](int64_t place, int64_t sum, const Taps&) {
+    const int64_t q = window_mean(sum + zero * count, count, ties_to_even);
+    visit_npu_integer(y.dtype, [&]<class Y>(TypeTag<Y>) { y.as<Y>()[place] = static_cast<Y>(q); });
+  });
+  return {};
+}
+
+// Multiplier k belongs to windows with k + 1 elements; a single one to all windows.
+Status run_window(RunContext& c) {
+  ORKNN_TRY_ASSIGN(const PoolShape s, pool_shape(c, c.input(0).dims));
+  ORKNN_TRY_ASSIGN(const int64_t zero, read_zero_point(c, "x_zero_point"));
+  if (s.window.taps() > int64_t{1} << 14)
+    return unsupported("the window is too large").found(std::to_string(s.window.taps()) + " elements");
+  if (c.get_int("same_scale") != 0) return run_same_scale(c, s, zero);
+  ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, 1, {.multipliers = s.window.taps(), .max_factor = kMaxFactor}));
+  const bool include_pad = c.get_int("count_include_pad") != 0;
+  ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, stage.dtype, s.output_dims()));
+  sum_windows(c, s, zero, [&](int64_t place, int64_t sum, const Taps& taps) {
+    const int64_t count = std::max<int64_t>(include_pad ? taps.with_padding : taps.inside, 1);
+    const int32_t q = stage.finish(sum, stage.factor.size() == 1 ? 0 : static_cast<size_t>(count - 1));
+    visit_npu_integer(y.dtype, [&]<class Y>(TypeTag<Y>) { y.as<Y>()[place] = static_cast<Y>(q); });
   });
   return {};
 }
@@ -88,7 +112,7 @@ Status infer_reduce(InferContext& c) {
 Status run_reduce(RunContext& c) {
   const TensorView x = c.input(0);
   ORKNN_TRY_ASSIGN(const Span s, span_of(c, x.dims));
-  ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, 1, 1, kMaxFactor));
+  ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, 1, {.max_factor = kMaxFactor}));
   ORKNN_TRY_ASSIGN(const int64_t zero, read_zero_point(c, "x_zero_point"));
   if (s.reduced > int64_t{1} << 16)
     return unsupported("too many values are averaged").expected("at most 65536").found(std::to_string(s.reduced));
@@ -100,7 +124,7 @@ Status run_reduce(RunContext& c) {
           const T* from = x.as<T>() + item / s.inner * s.reduced * s.inner + item % s.inner;
           int64_t sum = 0;
           for (int64_t i = 0; i < s.reduced; ++i) sum += from[i * s.inner] - zero;
-          y.as<Y>()[item] = static_cast<Y>(stage.convert(sum, 0));
+          y.as<Y>()[item] = static_cast<Y>(stage.finish(sum));
         }
       });
     });
@@ -108,11 +132,16 @@ Status run_reduce(RunContext& c) {
   return {};
 }
 
+// With same_scale the result has the parameters of the data, and the attributes of the output converter mean nothing.
 std::vector<AttributeDef> window_attributes() {
   std::vector<AttributeDef> list = pool_attributes();
-  list.push_back(attr_int("count_include_pad", 0));
-  list.push_back(attr_int("x_zero_point", 0));
-  return output_stage_attributes(std::move(list));
+  list.insert(list.end(), {attr_int("count_include_pad", 0), attr_int("x_zero_point", 0), attr_int("same_scale", 0)});
+  list = output_stage_attributes(std::move(list));
+  for (AttributeDef& a : list) {
+    if (a.name == "multiplier" || a.name == "shift") a = attr_ints(a.name, {});
+    if (a.name == "low" || a.name == "high") a = attr_int(a.name, 0);
+  }
+  return list;
 }
 }  // namespace
 

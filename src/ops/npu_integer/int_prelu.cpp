@@ -1,5 +1,5 @@
-// x, or slope * x below zero, with a slope per channel, as the chip's output converter does it: one multiplier on either side of
-// zero.
+// x, or slope * x below zero, with a slope per channel, as the chip does it: values below zero are multiplied by the slope before
+// the output converter.
 #include "ops/support/elementwise.h"
 #include "ops/support/requantize.h"
 
@@ -22,14 +22,14 @@ Status run(RunContext& c) {
   ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(c.get_int("axis"), static_cast<int64_t>(x.dims.size())));
   const int64_t channels = x.dims[static_cast<size_t>(axis)],
                 inner = element_count(x.dims.subspan(static_cast<size_t>(axis) + 1));
-  ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, channels, kNoTable));
+  ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, kNoTable, {.channels = channels}));
   ORKNN_TRY_ASSIGN(const int64_t zero, read_zero_point(c, "x_zero_point"));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, stage.dtype, x.dims));
   visit_npu_integer(x.dtype, [&]<class X>(TypeTag<X>) {
     visit_npu_integer(y.dtype, [&]<class Y>(TypeTag<Y>) {
       c.pool.parallel_for(x.count(), kElementGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
-          y.as<Y>()[i] = static_cast<Y>(stage.convert(x.as<X>()[i] - zero, i / inner % channels));
+          y.as<Y>()[i] = static_cast<Y>(stage.finish(stage.scaled(x.as<X>()[i] - zero, i / inner % channels)));
       });
     });
   });
@@ -41,7 +41,7 @@ std::span<const OpDef> int_prelu() {
   static const OpDef defs[] = {
       {.name = "int:PRelu",
        .summary = "x, or slope * x below zero, of integers",
-       .attributes = output_stage_attributes(slope_attributes({attr_int("x_zero_point", 0), attr_int("axis", 1)})),
+       .attributes = slope_attributes({attr_int("x_zero_point", 0), attr_int("axis", 1)}),
        .infer = infer,
        .run = run,
        .widen_half = false,

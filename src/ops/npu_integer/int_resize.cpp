@@ -37,7 +37,7 @@ Status run(RunContext& c) {
   const int64_t height = x.dims[x.dims.size() - 2], width = x.dims.back(), bits = resize_bits(x.dtype), one = int64_t{1} << bits;
   ORKNN_TRY(check_places(rows, height, one));
   ORKNN_TRY(check_places(columns, width, one));
-  ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, 1, kTable, kMaxResizeFactor));
+  ORKNN_TRY_ASSIGN(const OutputStage stage, read_output_stage(c, kTable, {.max_factor = kMaxResizeFactor}));
   ORKNN_TRY_ASSIGN(const int64_t zero, read_zero_point(c, "x_zero_point"));
   Dims dims(x.dims.begin(), x.dims.end());
   dims[dims.size() - 2] = rows.dims[0];
@@ -57,7 +57,7 @@ Status run(RunContext& c) {
             const int64_t left = place[0], right = place[1] == 0 ? left : left + 1, share = place[1];
             const int64_t top = (upper[left] - zero) * (one - share) + (upper[right] - zero) * share;
             const int64_t bottom = (lower[left] - zero) * (one - share) + (lower[right] - zero) * share;
-            y.as<Y>()[row * out_width + i] = static_cast<Y>(stage.convert(top * (one - at[1]) + bottom * at[1], 0));
+            y.as<Y>()[row * out_width + i] = static_cast<Y>(stage.finish(top * (one - at[1]) + bottom * at[1]));
           }
         }
       });

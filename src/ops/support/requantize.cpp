@@ -7,21 +7,22 @@
 namespace orknn::ops {
 using namespace ir;
 
-std::optional<Multiplier> make_multiplier(double ratio) {
+std::optional<Multiplier> make_multiplier(double ratio, int64_t max_factor) {
   if (!(ratio >= 0) || !std::isfinite(ratio)) return std::nullopt;
   if (ratio == 0) return Multiplier{};
   int exponent = 0;
-  const double mantissa = std::frexp(ratio, &exponent);  // [0.5, 1)
-  auto factor = static_cast<int64_t>(std::nearbyint(std::ldexp(mantissa, kMultiplierBits)));
-  int64_t shift = kMultiplierBits - exponent;
-  if (factor == int64_t{1} << kMultiplierBits) {
-    factor >>= 1;
-    --shift;
-  }
+  std::frexp(static_cast<double>(max_factor), &exponent);
+  const int bits = exponent;
+  static_cast<void>(std::frexp(ratio, &exponent));
+  int64_t shift = bits - exponent;
+  auto factor = [&] { return static_cast<int64_t>(std::nearbyint(std::ldexp(ratio, static_cast<int>(shift)))); };
+  if (shift <= kMaxShift && factor() > max_factor) --shift;
   if (shift < 1) return std::nullopt;
   if (shift > kMaxShift) return Multiplier{};
-  return Multiplier{factor, shift};
+  return Multiplier{factor(), shift};
 }
+
+std::optional<Multiplier> make_multiplier(double ratio) { return make_multiplier(ratio, (int64_t{1} << kMultiplierBits) - 1); }
 
 std::vector<AttributeDef> output_stage_attributes(std::vector<AttributeDef> more) {
   std::vector<AttributeDef> list{required(attr_ints("multiplier")),
@@ -36,38 +37,91 @@ std::vector<AttributeDef> output_stage_attributes(std::vector<AttributeDef> more
 }
 
 std::vector<AttributeDef> slope_attributes(std::vector<AttributeDef> more) {
-  more.push_back(attr_ints("negative_multiplier"));
-  more.push_back(attr_ints("negative_shift"));
-  return more;
+  more.push_back(attr_ints("slope_multiplier"));
+  more.push_back(attr_int("slope_shift", 0));
+  return output_stage_attributes(std::move(more));
 }
 
-Result<OutputStage> read_output_stage(const NodeReader& c, int64_t channels, const TensorView& table, int64_t max_factor) {
+std::vector<AttributeDef> product_stage_attributes(std::vector<AttributeDef> more) {
+  more.insert(more.end(), {attr_ints("channel_multiplier"), attr_int("channel_shift", 0), attr_int("add_zero_point", 0),
+                           attr_int("add_multiplier", 0), attr_int("add_shift", 0)});
+  return slope_attributes(std::move(more));
+}
+
+StageLimits product_limits(DType a, DType b, int64_t channels) {
+  const bool wide = has_wide_sums(a, b);
+  return {.channels = channels, .max_factor = wide ? kMaxWideFactor : int64_t{1} << 30, .wide = wide};
+}
+
+namespace {
+Status check_factors(std::string_view what, std::span<const int64_t> factors, int64_t most) {
+  for (int64_t f : factors)
+    if (f < -most - 1 || f > most)
+      return invalid_model(std::string(what) + " is out of range")
+          .expected("at most " + std::to_string(most))
+          .found(std::to_string(f));
+  return {};
+}
+
+Status check_add_factor(std::string_view what, int64_t factor) {
+  if (factor >= 0 && factor <= kMaxAddFactor) return {};
+  return invalid_model(std::string(what) + " is out of range")
+      .expected("0 to " + std::to_string(kMaxAddFactor))
+      .found(std::to_string(factor));
+}
+
+Status check_shift(std::string_view what, int64_t shift, int64_t least) {
+  if (shift >= least && shift <= kMaxShift) return {};
+  return invalid_model(std::string(what) + " is out of range")
+      .expected(std::to_string(least) + " to " + std::to_string(kMaxShift))
+      .found(std::to_string(shift));
+}
+
+Status check_number(std::string_view what, size_t found, int64_t expected, bool one_will_do) {
+  if (static_cast<int64_t>(found) == expected || (one_will_do && found == 1)) return {};
+  return invalid_model(std::string(what) + " has the wrong number of values")
+      .expected((one_will_do ? "1 or " : "") + std::to_string(expected))
+      .found(std::to_string(found));
+}
+
+// Factors of single channels, slopes and the added operand; an op without them has no such attributes.
+Status read_product_stages(const NodeReader& c, const StageLimits& limits, OutputStage& s) {
+  if (const auto* factors = c.find<std::vector<int64_t>>("channel_multiplier")) {
+    s.channel_factor = *factors;
+    s.channel_shift = c.get_int("channel_shift");
+    s.limit = INT32_MAX;
+    ORKNN_TRY(check_number("channel_multiplier", factors->size(), limits.channels, false));
+    ORKNN_TRY(check_factors("channel_multiplier", *factors, kMaxChannelFactor));
+    ORKNN_TRY(check_shift("channel_shift", s.channel_shift, 0));
+  }
+  if (const auto* factors = c.find<std::vector<int64_t>>("slope_multiplier")) {
+    s.slope_factor = *factors;
+    s.slope_shift = c.get_int("slope_shift");
+    ORKNN_TRY(check_number("slope_multiplier", factors->size(), limits.channels, true));
+    ORKNN_TRY(check_factors("slope_multiplier", *factors, kMaxChannelFactor));
+    ORKNN_TRY(check_shift("slope_shift", s.slope_shift, 0));
+  }
+  if (const int64_t* factor = c.find<int64_t>("add_multiplier")) {
+    s.add_factor = *factor;
+    s.add_shift = c.get_int("add_shift");
+    ORKNN_TRY_ASSIGN(s.add_zero, read_zero_point(c, "add_zero_point"));
+    ORKNN_TRY(check_add_factor("add_multiplier", s.add_factor));
+    ORKNN_TRY(check_shift("add_shift", s.add_shift, 0));
+  }
+  return {};
+}
+}  // namespace
+
+Result<OutputStage> read_output_stage(const NodeReader& c, const TensorView& table, const StageLimits& limits) {
   OutputStage s;
+  s.limit = limits.wide ? kMaxWideSum : INT32_MAX;
   s.factor = c.get_ints("multiplier");
   s.shift = c.get_ints("shift");
-  if (s.factor.size() != s.shift.size() || (s.factor.size() != 1 && static_cast<int64_t>(s.factor.size()) != channels))
-    return invalid_model("multipliers and shifts belong to the whole tensor or to each channel")
-        .expected("1 or " + std::to_string(channels))
-        .found(std::to_string(s.factor.size()) + " and " + std::to_string(s.shift.size()));
-  if (const auto* factors = c.find<std::vector<int64_t>>("negative_multiplier"),
-      *shifts = c.find<std::vector<int64_t>>("negative_shift");
-      factors || shifts) {
-    if (!factors || !shifts || factors->size() != s.factor.size() || shifts->size() != s.factor.size())
-      return invalid_model("slopes are not as many as multipliers")
-          .expected(std::to_string(s.factor.size()))
-          .found(std::to_string(factors ? factors->size() : 0) + " and " + std::to_string(shifts ? shifts->size() : 0));
-    s.negative_factor = *factors;
-    s.negative_shift = *shifts;
-  }
-  const auto in_range = [&](std::span<const int64_t> factors, std::span<const int64_t> shifts) -> Status {
-    for (size_t i = 0; i < factors.size(); ++i)
-      if (factors[i] < -max_factor || factors[i] > max_factor || shifts[i] < 1 || shifts[i] > kMaxShift)
-        return invalid_model("a multiplier is out of range")
-            .found(std::to_string(factors[i]) + " >> " + std::to_string(shifts[i]));
-    return {};
-  };
-  ORKNN_TRY(in_range(s.factor, s.shift));
-  ORKNN_TRY(in_range(s.negative_factor, s.negative_shift));
+  ORKNN_TRY(check_number("multiplier", s.factor.size(), limits.multipliers, true));
+  ORKNN_TRY(check_number("shift", s.shift.size(), static_cast<int64_t>(s.factor.size()), false));
+  ORKNN_TRY(check_factors("multiplier", s.factor, limits.max_factor));
+  for (int64_t shift : s.shift) ORKNN_TRY(check_shift("shift", shift, 1));
+  ORKNN_TRY(read_product_stages(c, limits, s));
   ORKNN_TRY_ASSIGN(s.zero_point, read_zero_point(c, "y_zero_point"));
   s.low = c.get_int("low");
   s.high = c.get_int("high");
@@ -83,9 +137,21 @@ Result<OutputStage> read_output_stage(const NodeReader& c, int64_t channels, con
   return s;
 }
 
-Result<OutputStage> read_output_stage(const RunContext& c, int64_t channels, size_t table, int64_t max_factor) {
-  return read_output_stage(static_cast<const NodeReader&>(c), channels, c.has_input(table) ? c.input(table) : TensorView{},
-                           max_factor);
+Result<OutputStage> read_output_stage(const RunContext& c, size_t table, const StageLimits& limits) {
+  return read_output_stage(static_cast<const NodeReader&>(c), c.has_input(table) ? c.input(table) : TensorView{}, limits);
+}
+
+Result<BinaryScale> read_binary_scale(const NodeReader& c) {
+  BinaryScale s;
+  ORKNN_TRY_ASSIGN(s.a_zero, read_zero_point(c, "a_zero_point"));
+  ORKNN_TRY_ASSIGN(s.b_zero, read_zero_point(c, "b_zero_point"));
+  s.a_factor = c.get_int("a_multiplier");
+  s.b_factor = c.get_int("b_multiplier");
+  s.b_shift = c.get_int("b_shift");
+  ORKNN_TRY(check_factors("a_multiplier", {&s.a_factor, 1}, INT8_MAX));
+  ORKNN_TRY(check_add_factor("b_multiplier", s.b_factor));
+  ORKNN_TRY(check_shift("b_shift", s.b_shift, 0));
+  return s;
 }
 
 Result<DType> output_stage_type(const InferContext& c, size_t table) {

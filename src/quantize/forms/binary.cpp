@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/support/requantize.h"
 #include "quantize/forms/converter.h"
 
 namespace orknn::quantize {
@@ -39,21 +38,39 @@ Operand operand(Lowering& l, TensorId t, bool reciprocal, DType result, bool fix
   return {made, q.parameters.scale[0], q.parameters.zero_point[0]};
 }
 
-// Both factors of a sum below 2^30 with one shift; false when the scale of the result is too small for that.
-bool set_sum(Attributes& attributes, const Node& n, const Target& target, double ratio_a, double ratio_b) {
-  int exponent = 0;
-  static_cast<void>(std::frexp(std::max(ratio_a, ratio_b), &exponent));
-  const int shift = std::min<int>(29 - exponent, static_cast<int>(ops::kMaxShift));
-  if (shift < 1) return false;
-  const auto factor = [&](double ratio) { return static_cast<int64_t>(std::nearbyint(std::ldexp(ratio, shift))); };
-  attributes.set("b_multiplier", n.op == "Sub" ? -factor(ratio_b) : factor(ratio_b));
-  set_stage(attributes, target, {factor(ratio_a)}, {shift}, functions_of(n.tail));
+// What brings `b` to the scale of `a` times a small factor; nothing when they are too far apart.
+struct CommonScale {
+  int64_t a_factor = 0;
+  ops::Multiplier b;
+};
+std::optional<CommonScale> common_scale(double a_scale, double b_scale, DType data) {
+  // Sums stay within 32 bits: operands have up to 9 bits, or 17.
+  const double most = data == DType::Int16 ? 1 << 13 : ops::kMaxAddFactor / 2;
+  const auto factor = static_cast<int64_t>(std::clamp(most * a_scale / b_scale, 1.0, 127.0));
+  const auto m = ops::make_multiplier(b_scale * static_cast<double>(factor) / a_scale, ops::kMaxAddFactor);
+  if (!m || std::ldexp(static_cast<double>(m->factor), -static_cast<int>(m->shift)) > 2 * most) return std::nullopt;
+  return CommonScale{factor, *m};
+}
+
+// The operand of the finer scale passes as `a`, so that nothing of it is lost, or the one that is subtracted: only `a` can be
+// negated.
+bool set_sum(Attributes& attributes, const Node& n, const Target& target, Operand& a, Operand& b, DType data) {
+  const bool subtracts = n.op == "Sub";
+  if (subtracts || a.scale > b.scale) std::swap(a, b);
+  const auto scale = common_scale(a.scale, b.scale, data);
+  if (!scale) return false;
+  const auto m = ops::make_multiplier(a.scale / static_cast<double>(scale->a_factor) / target.scale);
+  if (!m) return false;
+  attributes.set("a_multiplier", subtracts ? -scale->a_factor : scale->a_factor);
+  attributes.set("b_multiplier", scale->b.factor);
+  attributes.set("b_shift", scale->b.shift);
+  set_stage(attributes, target, *m, functions_of(n.tail));
   return true;
 }
 
 bool set_product(Attributes& attributes, const Node& n, const Target& target, double ratio) {
   const auto m = ops::make_multiplier(ratio);
-  if (m) set_stage(attributes, target, {m->factor}, {m->shift}, functions_of(n.tail));
+  if (m) set_stage(attributes, target, *m, functions_of(n.tail));
   return m.has_value();
 }
 }  // namespace
@@ -62,14 +79,14 @@ Result<Outcome> lower_binary(Lowering& l, const Node& n) {
   auto target = target_of(l, n, n.tail);
   if (!target) return Outcome::stays_float(target.status().message());
   const bool fixed_point = l.parameters(n.output())->fixed_point, product = n.op == "Mul" || n.op == "Div";
-  const Operand a = operand(l, n.input(0), false, target->type, fixed_point),
-                b = operand(l, n.input(1), n.op == "Div", target->type, fixed_point);
+  Operand a = operand(l, n.input(0), false, target->type, fixed_point),
+          b = operand(l, n.input(1), n.op == "Div", target->type, fixed_point);
   Attributes attributes;
+  if (!(product ? set_product(attributes, n, *target, a.scale * b.scale / target->scale)
+                : set_sum(attributes, n, *target, a, b, target->type)))
+    return l.scale_too_small(n.output());
   attributes.set("a_zero_point", a.zero_point);
   attributes.set("b_zero_point", b.zero_point);
-  if (!(product ? set_product(attributes, n, *target, a.scale * b.scale / target->scale)
-                : set_sum(attributes, n, *target, a.scale / target->scale, b.scale / target->scale)))
-    return l.scale_too_small(n.output());
   const char* op = product ? "int:Mul" : n.op == "Max" ? "int:Max" : n.op == "Min" ? "int:Min" : "int:Add";
   l.add_layer(n, op, {a.tensor, b.tensor, table_input(l, n, *target)}, std::move(attributes));
   return Outcome::lowered();

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/support/requantize.h"
-
 namespace orknn::quantize {
 using namespace ir;
 namespace {
@@ -100,10 +98,9 @@ Result<Target> target_of(const Lowering& l, const Node& n, std::span<const TailS
   return through_table(l, functions_from(l, n, steps), n.output());
 }
 
-void set_stage(Attributes& attributes, const Target& target, std::vector<int64_t> factors, std::vector<int64_t> shifts,
-               std::vector<std::string> fused) {
-  attributes.set("multiplier", std::move(factors));
-  attributes.set("shift", std::move(shifts));
+void set_stage(Attributes& attributes, const Target& target, const ops::Multiplier& multiplier, std::vector<std::string> fused) {
+  attributes.set("multiplier", std::vector<int64_t>{multiplier.factor});
+  attributes.set("shift", std::vector<int64_t>{multiplier.shift});
   attributes.set("y_zero_point", target.zero_point);
   attributes.set("low", target.low);
   attributes.set("high", target.high);
@@ -111,21 +108,15 @@ void set_stage(Attributes& attributes, const Target& target, std::vector<int64_t
   if (!fused.empty()) attributes.set("fused", std::move(fused));
 }
 
-bool set_slopes(Attributes& attributes, double ratio, const std::vector<double>& w_scales, const std::vector<double>& slopes,
-                std::vector<int64_t>& factors, std::vector<int64_t>& shifts) {
-  const size_t count = std::max(factors.size(), slopes.size());
-  factors.resize(count, factors[0]);
-  shifts.resize(count, shifts[0]);
-  std::vector<int64_t> negative_factors, negative_shifts;
-  for (size_t i = 0; i < count; ++i) {
-    const double slope = ratio * w_scales[w_scales.size() == 1 ? 0 : i] * slopes[slopes.size() == 1 ? 0 : i];
-    const auto m = ops::make_multiplier(std::abs(slope));
-    if (!m) return false;
-    negative_factors.push_back(slope < 0 ? -m->factor : m->factor);
-    negative_shifts.push_back(m->shift);
-  }
-  attributes.set("negative_multiplier", std::move(negative_factors));
-  attributes.set("negative_shift", std::move(negative_shifts));
+bool set_slopes(Attributes& attributes, const std::vector<double>& slopes) {
+  double steepest = 0;
+  for (double s : slopes) steepest = std::max(steepest, std::abs(s));
+  const auto m = ops::make_multiplier(steepest, ops::kMaxChannelFactor);
+  if (!m) return false;
+  std::vector<int64_t> factors;
+  for (double s : slopes) factors.push_back(static_cast<int64_t>(std::nearbyint(std::ldexp(s, static_cast<int>(m->shift)))));
+  attributes.set("slope_multiplier", std::move(factors));
+  attributes.set("slope_shift", m->shift);
   return true;
 }
 

@@ -1,6 +1,7 @@
 // The last stage of an integer layer: sums are brought to the scale of the result between two bounds, or looked up in a table.
 #pragma once
 
+#include "ops/support/requantize.h"
 #include "quantize/forms/lowering.h"
 
 namespace orknn::quantize {
@@ -17,13 +18,11 @@ Target plain_target(const Lowering& l, ir::TensorId y);
 // Through the functions `steps` of the tail of `n`. An error says why they have no table.
 Result<Target> target_of(const Lowering& l, const ir::Node& n, std::span<const ir::TailStep> steps);
 
-// Attributes of the stage; one multiplier, or one per channel.
-void set_stage(ir::Attributes& attributes, const Target& target, std::vector<int64_t> factors, std::vector<int64_t> shifts,
+// Attributes of the stage.
+void set_stage(ir::Attributes& attributes, const Target& target, const ops::Multiplier& multiplier,
                std::vector<std::string> fused);
-// Multipliers of sums below zero: as many as of others, which become one per channel where there are several slopes. False when
-// one is too large.
-bool set_slopes(ir::Attributes& attributes, double ratio, const std::vector<double>& w_scales, const std::vector<double>& slopes,
-                std::vector<int64_t>& factors, std::vector<int64_t>& shifts);
+// Factors of sums below zero: 16 bits and one shift for all of them. False when one is too large.
+bool set_slopes(ir::Attributes& attributes, const std::vector<double>& slopes);
 // The table as an operand of the layer made from `n`; nothing when there is none.
 ir::TensorId table_input(Lowering& l, const ir::Node& n, const Target& target);
 

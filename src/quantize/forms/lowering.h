@@ -11,14 +11,17 @@ namespace orknn::quantize {
 // What became of a layer.
 class Outcome {
  public:
-  static Outcome lowered() { return Outcome({}); }
-  static Outcome stays_float(std::string because) { return Outcome(std::move(because)); }
-  bool is_lowered() const { return reason_.empty(); }
-  const std::string& reason() const { return reason_; }
+  // `loss` says what of the layer's precision is lost; empty = nothing.
+  static Outcome lowered(std::string loss = {}) { return Outcome(true, std::move(loss)); }
+  static Outcome stays_float(std::string because) { return Outcome(false, std::move(because)); }
+  bool is_lowered() const { return is_lowered_; }
+  const std::string& reason() const { return text_; }
+  const std::string& loss() const { return text_; }
 
  private:
-  explicit Outcome(std::string reason) : reason_(std::move(reason)) {}
-  std::string reason_;
+  Outcome(bool is_lowered, std::string text) : is_lowered_(is_lowered), text_(std::move(text)) {}
+  bool is_lowered_;
+  std::string text_;
 };
 
 class Lowering {

@@ -41,7 +41,7 @@ Result<Outcome> lower_mean(Lowering& l, const Node& n) {
   attributes.set("x_zero_point", l.zero(x));
   attributes.set("first_axis", axes->first);
   attributes.set("end_axis", axes->end);
-  set_stage(attributes, plain_target(l, y), {m->factor}, {m->shift}, {n.op});
+  set_stage(attributes, plain_target(l, y), *m, {n.op});
   const TensorId data = l.integer(x);
   if (n.op == "GlobalAveragePool" || n.attributes.int_or("keepdims", 1) != 0)
     l.add_layer(n, "int:ReduceMean", {data}, std::move(attributes));

@@ -1,4 +1,4 @@
-// PRelu as a layer of its own: a second multiplier for values below zero.
+// PRelu as a layer of its own: a factor for values below zero.
 #include "ops/support/requantize.h"
 #include "quantize/forms/converter.h"
 
@@ -8,15 +8,12 @@ using namespace ir;
 Result<Outcome> lower_prelu(Lowering& l, const Node& n) {
   const TensorId x = n.input(0), y = n.output();
   const auto slopes = slopes_of(l.graph(), x, n.input(1));
-  const double ratio = l.scale(x) / l.scale(y);
-  const auto m = ops::make_multiplier(ratio);
-  if (!m) return l.scale_too_small(y);
-  std::vector<int64_t> factors{m->factor}, shifts{m->shift};
+  const auto m = ops::make_multiplier(l.scale(x) / l.scale(y));
   Attributes attributes;
-  if (!set_slopes(attributes, ratio, {1.0}, slopes->values, factors, shifts)) return l.scale_too_small(y);
+  if (!m || !set_slopes(attributes, slopes->values)) return l.scale_too_small(y);
   attributes.set("x_zero_point", l.zero(x));
   attributes.set("axis", slopes->axis);
-  set_stage(attributes, plain_target(l, y), std::move(factors), std::move(shifts), {});
+  set_stage(attributes, plain_target(l, y), *m, {});
   l.add_layer(n, "int:PRelu", {l.integer(x)}, std::move(attributes));
   return Outcome::lowered();
 }

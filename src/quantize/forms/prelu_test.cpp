@@ -75,7 +75,7 @@ TEST(Slopes, ConvolutionTakesASlopePerChannel) {
       quantized(std::string(kWeights) + "  %s: float32[3,1,1] = const {0.25, -0.5, 1.5}\n  %y = Conv(%x, %w, %b) + PRelu(%s)\n");
   const Node* conv = only(q.graph, "int:Conv");
   ASSERT_TRUE(conv) << print(q.graph);
-  EXPECT_EQ(conv->attributes.ints_or("negative_multiplier").size(), 3u);
+  EXPECT_EQ(conv->attributes.ints_or("slope_multiplier").size(), 3u);
   EXPECT_FALSE(conv->has_input(4));  // no table
   EXPECT_LT(q.worst, 3);
 }
@@ -83,7 +83,7 @@ TEST(Slopes, ConvolutionTakesASlopePerChannel) {
 TEST(Slopes, OneSlopeForAllAndATableAfterIt) {
   const Quantized leaky = quantized(std::string(kWeights) + "  %y = Conv(%x, %w, %b) + LeakyRelu() {alpha = 0.1}\n");
   ASSERT_TRUE(only(leaky.graph, "int:Conv")) << print(leaky.graph);
-  EXPECT_TRUE(only(leaky.graph, "int:Conv")->attributes.has("negative_multiplier"));
+  EXPECT_TRUE(only(leaky.graph, "int:Conv")->attributes.has("slope_multiplier"));
   EXPECT_LT(leaky.worst, 3);
   const Quantized clipped =
       quantized(std::string(kWeights) +

@@ -55,7 +55,7 @@ Result<Outcome> lower_resize(Lowering& l, const Node& n) {
   ORKNN_TRY_ASSIGN(TensorData columns, places(l, n, axes->back(), int64_t{1} << bits));
   Attributes attributes;
   attributes.set("x_zero_point", l.zero(x));
-  set_stage(attributes, plain_target(l, y), {m->factor}, {m->shift}, {});
+  set_stage(attributes, plain_target(l, y), *m, {});
   const TensorId data = l.integer(x);
   l.add_layer(n, "int:Resize",
               {data, l.constant(n.name + "/rows", std::move(rows)), l.constant(n.name + "/columns", std::move(columns))},

@@ -172,7 +172,7 @@ std::optional<std::pair<Layout, std::vector<Part>>> plan(const Geometry& g) {
 }
 
 std::optional<OutputPlan> output_plan(const KernelQuery& q, int64_t outputs) {
-  return OutputPlan::create(q, outputs, {2, 3, 4}, ops::max_sum_factor(q.inputs[0].dtype, q.inputs[1].dtype));
+  return OutputPlan::create(q, {2, 3, 4}, ops::product_limits(q.inputs[0].dtype, q.inputs[1].dtype, outputs));
 }
 
 bool accepts(const KernelQuery& q) {
@@ -427,9 +427,13 @@ Status run(KernelContext& c, const KernelState* state) {
       alignas(64) int64_t wide_sums[kSums];
       IntSegment segments[kIntColumns];
       IntTile t;
-      IntConvert to = s.output.channel(0, addend, y);
-      to.sums_stride = kIntColumns;
-      to.y_stride = to.addend_stride = out_size;
+      const auto converter = [&](int64_t channel, int64_t at) {
+        IntConvert to = s.output.channel(channel, addend ? addend + at * addend_bytes : nullptr, y + at * bytes);
+        to.bias = part.bias.data() + channel;
+        to.sums_stride = kIntColumns;
+        to.y_stride = to.addend_stride = out_size;
+        return to;
+      };
       t.dot = s.words ? Dot::Words : Dot::BytesBUnsigned;
       t.offsets = part.offsets.data();
       t.depth = depth;
@@ -440,7 +444,7 @@ Status run(KernelContext& c, const KernelState* state) {
         t.b = reinterpret_cast<const std::byte*>(planes + b.group * group_size +
                                                  (l.flat ? tile * s.channel_groups * kIntColumns : begin));
         t.columns = end - begin;
-        if (f.product && s.output.direct && !s.wide && part.step_x == 1) {
+        if (f.product && s.output.is_float_enough && s.output.is_bytes() && !s.wide && part.step_x == 1) {
           const int64_t channel = b.group * s.outputs + b.panel * kIntRows, at = (image * outputs + channel) * out_size;
           IntProduct q;
           q.dot = t.dot;
@@ -448,22 +452,9 @@ Status run(KernelContext& c, const KernelState* state) {
           q.b = t.b;
           q.offsets = t.offsets;
           q.depth = depth;
-          q.rows = std::min(b.panels * kIntRows, s.outputs - b.panel * kIntRows);
           q.columns = t.columns;
-          q.bias = part.bias.data() + channel;
-          q.factor = s.output.high_factor.data() + channel;
-          if (!s.output.high_negative_factor.empty()) q.negative_factor = s.output.high_negative_factor.data() + channel;
-          q.zero = to.zero;
-          q.low = to.low;
-          q.high = to.high;
-          q.addend = addend ? reinterpret_cast<const uint8_t*>(addend) + at : nullptr;
-          q.addend_type = to.addend_type;
-          q.add_zero = to.add_zero;
-          q.add_factor = s.output.high_add_factor.data() + channel;
-          q.table = static_cast<const uint8_t*>(to.table);
-          q.type = to.type;
-          q.y = reinterpret_cast<uint8_t*>(y) + at;
-          q.stride = out_size;
+          q.to = converter(channel, at);
+          q.to.rows = std::min(b.panels * kIntRows, s.outputs - b.panel * kIntRows);
           q.segments = segments;
           q.segment_count = found;
           f.product(q);
@@ -473,29 +464,19 @@ Status run(KernelContext& c, const KernelState* state) {
           t.a = part.weights.data() + (b.group * panels + panel) * depth * kIntRows;
           t.rows = std::min(kIntRows, s.outputs - panel * kIntRows);
           const int64_t channel = b.group * s.outputs + panel * kIntRows, at = (image * outputs + channel) * out_size;
-          to.bias = part.bias.data() + channel;
-          to.factor = s.output.factor.data() + channel;
-          to.shift = s.output.shift.data() + channel;
-          to.add_factor = s.output.add_factor.data() + channel;
-          if (!s.output.negative_factor.empty()) {
-            to.negative_factor = s.output.negative_factor.data() + channel;
-            to.negative_shift = s.output.negative_shift.data() + channel;
-          }
+          IntConvert to = converter(channel, at);
           to.rows = t.rows;
           const std::byte* operand = addend ? addend + at * addend_bytes : nullptr;
           if (s.wide) {
             wide_tile(f, t, part.high_weights.data() + (b.group * panels + panel) * depth * kIntRows,
                       part.start.empty() ? nullptr : part.start.data() + channel, sums, high_sums, wide_sums);
             store_rows(s, part, to, wide_sums, segments, found, operand, y + at * bytes,
-                       [&](const IntConvert& converter, const int64_t* from, int64_t n) { f.convert_wide(converter, from, n); });
+                       [&](const IntConvert& c64, const int64_t* from, int64_t n) { f.convert_wide(c64, from, n); });
             continue;
           }
           f.tile(t);
-          const auto narrow = s.output.narrow.begin() + channel;
-          const bool all_narrow = std::find(narrow, narrow + t.rows, 0) == narrow + t.rows;
-          store_rows(
-              s, part, to, sums, segments, found, operand, y + at * bytes,
-              [&](const IntConvert& converter, const int32_t* from, int64_t n) { convert(f, converter, all_narrow, from, n); });
+          store_rows(s, part, to, sums, segments, found, operand, y + at * bytes,
+                     [&](const IntConvert& c32, const int32_t* from, int64_t n) { convert(f, s.output, c32, from, n); });
         }
       }
     });

@@ -44,10 +44,14 @@ std::optional<Window> window(const KernelQuery& q) {
   return v;
 }
 
+std::optional<OutputPlan> output_plan(const KernelQuery& q, int64_t outputs) {
+  return OutputPlan::create(q, {2, 3, 4}, ops::product_limits(q.inputs[0].dtype, q.inputs[1].dtype, outputs));
+}
+
 bool accepts(const KernelQuery& q) {
   if (!window(q)) return false;
   const int64_t outputs = q.outputs[0].dims[1];
-  return zero_points_fit(q, outputs) && OutputPlan::create(q, outputs, {2, 3, 4}).has_value();
+  return zero_points_fit(q, outputs) && output_plan(q, outputs).has_value();
 }
 
 Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) {
@@ -56,7 +60,7 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   s->isa = current_isa();
   s->in_channels = q.inputs[0].dims[1];
   s->channels = q.outputs[0].dims[1];
-  s->output = *OutputPlan::create(q, s->channels, {2, 3, 4});
+  s->output = *output_plan(q, s->channels);
   s->zero = q.attributes().get_int("x_zero_point");
   const std::vector<int64_t>& w_zero = q.attributes().get_ints("w_zero_point");
   const bool is_signed = q.inputs[1].dtype == DType::Int8;
@@ -171,7 +175,7 @@ Status run(KernelContext& c, const KernelState* state) {
         const IntConvert to =
             s.output.channel(channel, addend ? addend + (place + at) * int_bytes(s.output.addend_type) : nullptr,
                              y + (place + at) * int_bytes(s.output.type));
-        convert(f, to, s.output.narrow[static_cast<size_t>(channel)] != 0, sums, r.columns);
+        convert(f, s.output, to, sums, r.columns);
       }
     }
   });

@@ -1,6 +1,7 @@
 // Two-operand arithmetic of integers with broadcasting, and functions of one 8-bit value, the same for all or one per channel.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "ops/support/elementwise.h"
 #include "ops/support/requantize.h"
@@ -13,7 +14,7 @@ using namespace kernels;
 struct BinaryState : KernelState {
   ops::Broadcast plan;
   IntBinary core;  // without addresses
-  bool narrow = true;
+  bool is_float_enough = false;
 };
 
 std::optional<IntBinaryOp> binary_op(std::string_view name) {
@@ -24,18 +25,32 @@ std::optional<IntBinaryOp> binary_op(std::string_view name) {
   return std::nullopt;
 }
 
-int64_t reach(Int type, int64_t zero) { return (type == Int::Signed16 ? int64_t{1} << 15 : 255) + std::abs(zero); }
+// Floats decide where the sums of both operands stay small, which 8-bit data have.
+bool set_scales(IntBinary& c) {
+  const double gain = std::ldexp(c.factor, -c.shift);
+  const double a_reach = static_cast<double>(int_reach(c.a_type, c.a_zero)),
+               b_reach = static_cast<double>(int_reach(c.b_type, c.b_zero));
+  const bool product = c.op == IntBinaryOp::Multiply;
+  const double a_scale = product ? gain : gain * c.a_factor, b_scale = product ? 0 : gain * std::ldexp(c.b_factor, -c.b_shift);
+  FloatCheck check{.gain = std::abs(gain), .roundings = product ? 0 : 0.5, .zero = c.zero, .low = c.low, .high = c.high};
+  check.reach = product ? 0 : std::abs(a_scale) * a_reach + std::abs(b_scale) * b_reach;
+  const std::optional<float> margin = float_margin(check);
+  if (!margin || a_reach * b_reach * std::max(1.0, std::abs(gain)) > 1 << 30 || std::abs(c.factor) > kMostInDoubles) return false;
+  c.a_scale = static_cast<float>(a_scale);
+  c.b_scale = static_cast<float>(b_scale);
+  c.margin = *margin;
+  c.gain = gain;
+  c.b_gain = std::ldexp(c.b_factor, -c.b_shift);
+  return true;
+}
 
 std::unique_ptr<BinaryState> plan_binary(const KernelQuery& q) {
   const std::optional<IntBinaryOp> op = binary_op(q.node.op);
   if (!op) return nullptr;
   const std::optional<Int> a = int_of(q.inputs[0].dtype), b = int_of(q.inputs[1].dtype);
-  const int64_t max_factor = int64_t{1} << (*op == IntBinaryOp::Multiply ? 28 : 30);
-  const auto output = OutputPlan::create(q, 1, {kNoSlot, kNoSlot, 2}, max_factor);
-  const ir::NodeReader node = q.attributes();
-  const auto a_zero = ops::read_zero_point(node, "a_zero_point"), b_zero = ops::read_zero_point(node, "b_zero_point");
-  const int64_t b_factor = node.get_int("b_multiplier");
-  if (!a || !b || !output || !a_zero || !b_zero || std::abs(b_factor) > int64_t{1} << 30) return nullptr;
+  const auto output = OutputPlan::create(q, {kNoSlot, kNoSlot, 2}, {.max_factor = ops::kMaxBinaryFactor});
+  const auto scale = ops::read_binary_scale(q.attributes());
+  if (!a || !b || !output || !scale) return nullptr;
   auto plan = ops::Broadcast::plan({q.inputs[0].dims, q.inputs[1].dims});
   if (!plan || plan->dims() != q.outputs[0].dims) return nullptr;
   auto s = std::make_unique<BinaryState>();
@@ -46,20 +61,19 @@ std::unique_ptr<BinaryState> plan_binary(const KernelQuery& q) {
   c.b_type = *b;
   c.a_dense = s->plan.step(0) != 0;
   c.b_dense = s->plan.step(1) != 0;
-  c.a_zero = static_cast<int32_t>(*a_zero);
-  c.b_zero = static_cast<int32_t>(*b_zero);
+  c.a_zero = static_cast<int32_t>(scale->a_zero);
+  c.b_zero = static_cast<int32_t>(scale->b_zero);
+  c.a_factor = static_cast<int32_t>(scale->a_factor);
+  c.b_factor = static_cast<int32_t>(scale->b_factor);
+  c.b_shift = static_cast<int32_t>(scale->b_shift);
   c.factor = output->factor[0];
-  c.b_factor = static_cast<int32_t>(b_factor);
   c.shift = output->shift[0];
   c.zero = output->zero;
   c.low = output->low;
   c.high = output->high;
   c.table = output->table ? output->table->data() : nullptr;
   c.type = output->type;
-  const int64_t factor = std::abs(int64_t{c.factor}), a_reach = reach(*a, *a_zero), b_reach = reach(*b, *b_zero);
-  const int64_t bound =
-      *op == IntBinaryOp::Multiply ? a_reach * b_reach * factor : a_reach * factor + b_reach * std::abs(b_factor);
-  s->narrow = fits_after_shift(bound, c.shift, c.zero) && (*op != IntBinaryOp::Multiply || a_reach * b_reach <= INT32_MAX);
+  s->is_float_enough = set_scales(c);
   return s;
 }
 
@@ -78,7 +92,7 @@ Status run_binary(KernelContext& c, const KernelState* state) {
     core.a = a + in[0] * int_bytes(core.a_type);
     core.b = b + in[1] * int_bytes(core.b_type);
     core.y = y + out * int_bytes(core.type);
-    if (s.narrow)
+    if (s.is_float_enough)
       f.binary(core, count);
     else
       binary_exactly(core, count);
@@ -163,13 +177,14 @@ std::unique_ptr<ChannelTablesState> plan_prelu(const KernelQuery& q) {
   auto s = std::make_unique<ChannelTablesState>();
   s->channels = dims[static_cast<size_t>(*axis)];
   s->inner = ir::element_count(std::span(dims).subspan(static_cast<size_t>(*axis) + 1));
-  const auto stage = ops::read_output_stage(node, s->channels, {});
+  const auto stage = ops::read_output_stage(node, {}, {.channels = s->channels});
   if (!stage || !is_byte(stage->dtype) || stage->dtype != q.outputs[0].dtype) return nullptr;
   const bool is_signed = q.inputs[0].dtype == DType::Int8;
   s->entries.reserve(static_cast<size_t>(s->channels) * 256);
   for (int64_t c = 0; c < s->channels; ++c)
     for (int v = 0; v < 256; ++v)
-      s->entries.push_back(static_cast<uint8_t>(stage->convert((is_signed ? static_cast<int8_t>(v) : v) - *zero, c)));
+      s->entries.push_back(
+          static_cast<uint8_t>(stage->finish(stage->scaled((is_signed ? static_cast<int8_t>(v) : v) - *zero, c))));
   return s;
 }
 

@@ -60,16 +60,14 @@ struct Trial {
     inputs.push_back(std::move(value));
     constant.push_back(is_constant);
   }
-  // Factors of sums below zero, as many as multipliers: slopes of them, and now and then anything.
-  void slopes(int64_t max_factor) {
-    std::vector<int64_t> factors = node.attributes.ints_or("multiplier"), shifts = node.attributes.ints_or("shift");
-    for (size_t i = 0; i < factors.size(); ++i) {
-      const bool any = chance(5);
-      factors[i] = any ? pick(-max_factor, max_factor) : chance(20) ? -factors[i] : one_of<int64_t>({0, 20000, pick(1, 32767)});
-      shifts[i] = any ? pick(1, 62) : std::min<int64_t>(62, shifts[i] + pick(0, 8));
-    }
-    set("negative_multiplier", factors);
-    set("negative_shift", shifts);
+  // Factors of values below zero, one or one per channel.
+  void slopes(int64_t channels) {
+    std::vector<int64_t> factors;
+    const int64_t count = chance(70) ? channels : 1;
+    for (int64_t c = 0; c < count; ++c)
+      factors.push_back(one_of<int64_t>({0, 16384, pick(1, 32767), pick(-32768, 32767)}));
+    set("slope_multiplier", factors);
+    set("slope_shift", chance(10) ? pick(0, 62) : pick(13, 17));
   }
   void absent() {
     node.inputs.push_back(TensorId{});
@@ -78,21 +76,32 @@ struct Trial {
   }
   void set(std::string name, ir::Attribute value) { node.attributes.set(std::move(name), std::move(value)); }
 
-  // Multipliers, shifts, bounds, type; returns the type. `reach` is a magnitude the sums have.
-  DType stage(int64_t channels, double reach, bool table, int64_t max_factor) {
-    const bool per_channel = channels > 1 && chance(70), any = chance(25);
+  // Factors of channels; returns what sums are multiplied with in the middle.
+  double channel_stage(int64_t channels) {
+    const bool any = chance(15);
+    const int64_t shift = any ? pick(0, 62) : pick(4, 15);
+    std::vector<int64_t> factors;
+    for (int64_t c = 0; c < channels; ++c) factors.push_back(any && chance(50) ? pick(-32768, 32767) : pick(4000, 32767));
+    set("channel_multiplier", factors);
+    set("channel_shift", shift);
+    return std::ldexp(16384.0, -static_cast<int>(std::min<int64_t>(shift, 15)));
+  }
+
+  // Multipliers, shifts, bounds, type; returns the type. `reach` is a magnitude the values have. Powers of two give many ties.
+  DType stage(double reach, bool table, int64_t max_factor, int64_t multipliers = 1) {
+    const bool any = chance(20), powers = chance(30);
     std::vector<int64_t> factors, shifts;
     const DType type = table ? one_of({DType::Int8, DType::UInt8, DType::Int16})
                              : one_of({DType::Int8, DType::Int8, DType::UInt8, DType::Int16});
     const double span = table ? 4096 : type == DType::Int16 ? 30000 : 200;
-    for (int64_t c = 0; c < (per_channel ? channels : 1); ++c) {
+    for (int64_t c = 0; c < multipliers; ++c) {
       if (any && chance(40)) {
         factors.push_back(one_of<int64_t>({pick(-max_factor, max_factor), max_factor, -max_factor, 0, pick(-32767, 32767)}));
         shifts.push_back(pick(1, 62));
         continue;
       }
       const auto m = ops::make_multiplier(span / reach * std::uniform_real_distribution<double>(0.2, 4)(random));
-      factors.push_back(m ? m->factor : 1);
+      factors.push_back(!m ? 1 : powers ? 16384 : m->factor);
       shifts.push_back(m ? m->shift : 1);
     }
     set("multiplier", factors);
@@ -168,21 +177,21 @@ void finish_product(Trial& t, int64_t channels, Dims output, double reach, bool 
   } else {
     t.absent();
   }
-  const DType type = t.stage(channels, reach, table, wide ? ops::kMaxWideFactor : int64_t{1} << 30);
+  const double middle = t.chance(60) ? t.channel_stage(channels) : 1;
+  const DType type = t.stage(reach * middle, table, wide ? ops::kMaxWideFactor : int64_t{1} << 30);
   if (addend) {
     const DType addend_type = t.one_of({DType::Int8, DType::Int8, DType::UInt8, DType::Int16});
     t.input(t.data(addend_type, std::move(output)));
-    std::vector<int64_t> factors;
-    const bool wide = t.chance(20);
-    const int64_t count = t.chance(50) ? channels : 1;
-    for (int64_t c = 0; c < count; ++c)
-      factors.push_back(wide ? t.pick(-ops::kMaxAddFactor, ops::kMaxAddFactor) : t.pick(-(1 << 27), 1 << 27));
-    t.set("add_multiplier", factors);
+    // About as large as the sums, or anything.
+    const auto m = ops::make_multiplier(reach * middle / 100, ops::kMaxAddFactor);
+    const bool any = t.chance(20) || !m;
+    t.set("add_multiplier", any ? t.pick(0, ops::kMaxAddFactor) : t.chance(30) ? 32768 : m->factor);
+    t.set("add_shift", any ? t.pick(0, 62) : m->shift);
     t.set("add_zero_point", t.zero_point(addend_type));
   } else {
     t.absent();
-    if (t.node.op != "int:MatMul" && t.chance(50)) t.slopes(wide ? ops::kMaxWideFactor : int64_t{1} << 30);
   }
+  if (t.chance(30)) t.slopes(channels);
   if (table) t.input(t.data(type, {4096}), true);
 }
 
@@ -366,14 +375,11 @@ TEST(IntKernels, Binary) {
     t.input(t.data(b, swap ? full : other));
     t.set("a_zero_point", t.zero_point(a));
     t.set("b_zero_point", t.zero_point(b));
-    t.set("b_multiplier", t.pick(-(int64_t{1} << 30), int64_t{1} << 30));
-    const bool product = t.node.op == "int:Mul";
-    const DType type = t.stage(1, product ? 20000 : 150, table, int64_t{1} << (product ? 28 : 30));
-    if (!product && t.chance(70)) {  // factors as the quantizer makes them
-      t.set("multiplier", std::vector<int64_t>{t.pick(1, 1 << 29)});
-      t.set("shift", std::vector<int64_t>{t.pick(26, 30)});
-      t.set("b_multiplier", t.pick(-(1 << 29), 1 << 29));
-    }
+    const bool product = t.node.op == "int:Mul", any = t.chance(20);
+    t.set("a_multiplier", any ? t.pick(-128, 127) : t.one_of<int64_t>({-127, 64, 127, t.pick(1, 127)}));
+    t.set("b_multiplier", any ? t.pick(0, ops::kMaxAddFactor) : t.pick(16384, ops::kMaxAddFactor));
+    t.set("b_shift", any ? t.pick(0, 62) : t.pick(7, 11));
+    const DType type = t.stage(product ? 20000 : 15000, table, ops::kMaxBinaryFactor);
     if (table) t.input(t.data(type, {4096}), true);
     check(t, "int_binary", t.node.op + " seed " + std::to_string(seed));
   }
@@ -401,9 +407,9 @@ TEST(IntKernels, PRelu) {
     t.input(t.data(type, dims));
     t.set("x_zero_point", t.zero_point(type));
     t.set("axis", axis);
-    while (t.stage(dims[static_cast<size_t>(axis)], 150, false, int64_t{1} << 30) == DType::Int16) {
+    while (t.stage(150, false, int64_t{1} << 30) == DType::Int16) {
     }
-    if (t.chance(90)) t.slopes(int64_t{1} << 30);
+    if (t.chance(90)) t.slopes(dims[static_cast<size_t>(axis)]);
     check(t, "int_prelu", "int:PRelu seed " + std::to_string(seed));
   }
 }
@@ -442,10 +448,15 @@ TEST(IntKernels, AveragePool) {
     t.set("count_include_pad", t.pick(0, 1));
     t.set("x_zero_point", t.zero_point(type));
     t.input(t.data(type, {t.pick(1, 2), t.pick(1, 6), height, width}));
-    const bool table = t.chance(20);
-    const DType result = t.stage(t.chance(60) ? x * y : 1, (type == DType::Int16 ? 20000.0 : 150.0) * static_cast<double>(x * y),
-                                 table, int64_t{1} << 28);
-    if (table) t.input(t.data(result, {4096}), true);
+    const bool table = t.chance(20), same_scale = t.chance(40);
+    if (same_scale) {
+      t.set("same_scale", int64_t{1});
+      t.set("y_type", static_cast<int64_t>(type));
+    } else {
+      const DType result = t.stage((type == DType::Int16 ? 20000.0 : 150.0) * static_cast<double>(x * y), table, int64_t{1} << 28,
+                                   t.chance(60) ? x * y : 1);
+      if (table) t.input(t.data(result, {4096}), true);
+    }
     check(t, "int_average_pool", "int:AveragePool seed " + std::to_string(seed));
   }
 }
@@ -466,7 +477,7 @@ TEST(IntKernels, ReduceMean) {
     t.set("x_zero_point", t.zero_point(type));
     t.input(t.data(type, dims));
     const bool table = t.chance(20);
-    const DType result = t.stage(1, (type == DType::Int16 ? 20000.0 : 150.0) * 30, table, int64_t{1} << 28);
+    const DType result = t.stage((type == DType::Int16 ? 20000.0 : 150.0) * 30, table, int64_t{1} << 28);
     if (table) t.input(t.data(result, {4096}), true);
     check(t, "int_mean", "int:ReduceMean seed " + std::to_string(seed));
   }
@@ -520,7 +531,7 @@ TEST(IntKernels, Resize) {
     t.set("x_zero_point", t.zero_point(type));
     const bool table = t.chance(20);
     const DType result =
-        t.stage(1, (type == DType::Int16 ? 20000.0 : 150.0) * static_cast<double>(one * one), table, ops::kMaxResizeFactor);
+        t.stage((type == DType::Int16 ? 20000.0 : 150.0) * static_cast<double>(one * one), table, ops::kMaxResizeFactor);
     if (table) t.input(t.data(result, {4096}), true);
     check(t, "int_resize", "int:Resize seed " + std::to_string(seed));
   }

@@ -49,7 +49,7 @@ std::optional<ops::MatMulShape> shape_of(const KernelQuery& q) {
 bool is_wide(const KernelQuery& q) { return ops::has_wide_sums(q.inputs[0].dtype, q.inputs[1].dtype); }
 
 std::optional<OutputPlan> output_plan(const KernelQuery& q, int64_t columns) {
-  return OutputPlan::create(q, columns, {2, 3, 4}, ops::max_sum_factor(q.inputs[0].dtype, q.inputs[1].dtype));
+  return OutputPlan::create(q, {2, 3, 4}, ops::product_limits(q.inputs[0].dtype, q.inputs[1].dtype, columns));
 }
 
 bool accepts(const KernelQuery& q) {
@@ -283,7 +283,7 @@ Status run(KernelContext& c, const KernelState* state) {
         if (s.wide)
           f.convert_wide(to, wide_sums, t.columns);
         else
-          convert(f, to, s.output.all_narrow, sums, t.columns);
+          convert(f, s.output, to, sums, t.columns);
       }
     }
   });

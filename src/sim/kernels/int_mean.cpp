@@ -4,6 +4,7 @@
 
 #include "ops/support/pooling.h"
 #include "ops/support/requantize.h"
+#include "sim/kernels/support/int_scalar.h"
 #include "sim/kernels/support/int_stage.h"
 #include "sim/kernels/support/product.h"
 #include "sim/kernels/support/window.h"
@@ -20,9 +21,16 @@ struct RowStage {
   std::vector<int32_t> bias, factor, shift;
 };
 
+// The pooling unit's own mean.
+struct SameScale {
+  int64_t zero = 0, taps = 1;
+  bool ties_to_even = false;
+};
+
 struct WindowState : KernelState {
   Int type = Int::Signed8;
   Window window;
+  std::optional<SameScale> same_scale;  // otherwise by the output converter:
   OutputPlan output;
   std::vector<RowStage> stages;
   std::vector<size_t> stage_of;  // per row of the result
@@ -49,14 +57,19 @@ std::unique_ptr<WindowState> plan_window(const KernelQuery& q) {
   if (!shape || shape->output_dims() != q.outputs[0].dims || ir::element_count(q.outputs[0].dims) == 0) return nullptr;
   const int64_t taps = shape->window.taps();
   const auto zero = ops::read_zero_point(q.attributes(), "x_zero_point");
-  auto output = taps <= int64_t{1} << 14 ? OutputPlan::create(q, taps, {kNoSlot, kNoSlot, 1}, kMaxFactor) : std::nullopt;
+  if (taps > int64_t{1} << 14) return nullptr;
   auto s = std::make_unique<WindowState>();
   s->window = window_of(shape->window, shape->input, shape->output);
   const Window& v = s->window;
   // A window far larger than the plane would need a buffer out of proportion to the data.
-  if (!output || !zero || !v.fits_int32() || v.cuts_input() || v.kernel[2] * v.dilation[2] > 4 * (v.in[2] + v.out[2] + 64))
-    return nullptr;
+  if (!zero || !v.fits_int32() || v.cuts_input() || v.kernel[2] * v.dilation[2] > 4 * (v.in[2] + v.out[2] + 64)) return nullptr;
   s->type = *type;
+  if (q.attributes().get_int("same_scale") != 0) {
+    s->same_scale = SameScale{*zero, taps, ops::is_power_of_two_window(shape->window.kernel)};
+    return q.outputs[0].dtype == q.inputs[0].dtype ? std::move(s) : nullptr;
+  }
+  auto output = OutputPlan::create(q, {kNoSlot, kNoSlot, 1}, {.multipliers = taps, .max_factor = kMaxFactor});
+  if (!output) return nullptr;
   s->output = std::move(*output);
   const bool include_pad = q.attributes().get_int("count_include_pad") != 0;
   std::vector<Counts> columns;
@@ -83,6 +96,16 @@ Result<std::unique_ptr<const KernelState>> prepare_window(const KernelQuery& q, 
   return std::unique_ptr<const KernelState>(plan_window(q));
 }
 
+// Elements outside of the data are zeros: they count with the zero point.
+void store_means(const WindowState& s, int64_t row, const int64_t* sums, void* y) {
+  const SameScale& same = *s.same_scale;
+  const int64_t rows = counts_of(s.window, 1, row).inside;
+  for (int64_t x = 0; x < s.window.out[2]; ++x) {
+    const int64_t outside = same.taps - rows * counts_of(s.window, 2, x).inside;
+    store_int(y, s.type, x, ops::window_mean(sums[x] + same.zero * outside, same.taps, same.ties_to_even));
+  }
+}
+
 Status run_window(KernelContext& c, const KernelState* state) {
   const WindowState& s = *static_cast<const WindowState*>(state);
   const Window& v = s.window;
@@ -107,6 +130,10 @@ Status run_window(KernelContext& c, const KernelState* state) {
       }
       std::fill_n(sums, v.out[2], 0);
       for (int64_t k = 0; k < v.kernel[2]; ++k) f.add_every(down + k * v.dilation[2], v.stride[2], v.out[2], sums);
+      if (s.same_scale) {
+        store_means(s, at, sums, y + row * v.out[2] * int_bytes(s.type));
+        continue;
+      }
       const RowStage& stage = s.stages[s.stage_of[static_cast<size_t>(at)]];
       IntConvert to = s.output.row(0, nullptr, y + row * v.out[2] * int_bytes(s.output.type));
       to.bias = stage.bias.data();
@@ -131,7 +158,7 @@ std::unique_ptr<AxesState> plan_axes(const KernelQuery& q) {
   const int64_t rank = static_cast<int64_t>(dims.size()), first = q.attributes().get_int("first_axis"),
                 last = q.attributes().get_int("end_axis");
   const auto zero = ops::read_zero_point(q.attributes(), "x_zero_point");
-  auto output = OutputPlan::create(q, 1, {kNoSlot, kNoSlot, 1}, kMaxFactor);
+  auto output = OutputPlan::create(q, {kNoSlot, kNoSlot, 1}, {.max_factor = kMaxFactor});
   if (first < 0 || last <= first || last > rank || !zero || !output) return nullptr;
   auto s = std::make_unique<AxesState>();
   for (int64_t i = 0; i < rank; ++i) (i < first ? s->outer : i < last ? s->reduced : s->inner) *= dims[static_cast<size_t>(i)];

@@ -29,7 +29,7 @@ std::optional<State> plan(const KernelQuery& q) {
   if (!ops::check_places(q.inputs[1].constant->view(), x[x.size() - 2], one) ||
       !ops::check_places(q.inputs[2].constant->view(), x.back(), one))
     return std::nullopt;
-  auto output = OutputPlan::create(q, 1, {kNoSlot, kNoSlot, 3}, ops::kMaxResizeFactor);
+  auto output = OutputPlan::create(q, {kNoSlot, kNoSlot, 3}, {.max_factor = ops::kMaxResizeFactor});
   const auto zero = ops::read_zero_point(q.attributes(), "x_zero_point");
   if (!output || !zero || (*type != Int::Signed16 && !in_byte_range(q.inputs[0].dtype, *zero))) return std::nullopt;
   State s;
@@ -94,7 +94,7 @@ Status run(KernelContext& c, const KernelState* state) {
         f.convert_wide(to, reinterpret_cast<const int64_t*>(sums), s.out_width);
       } else {
         f.resize_rows(upper, lower, s.one, share, s.out_width, sums);
-        convert(f, to, s.output.all_narrow, sums, s.out_width);
+        convert(f, s.output, to, sums, s.out_width);
       }
     }
   });

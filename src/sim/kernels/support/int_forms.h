@@ -39,69 +39,57 @@ struct IntRow {
   int32_t* sums = nullptr;
 };
 
-// y[i] = table[clamp(round_shift((x[i] + bias) * factor + (addend[i] - add_zero) * add_factor, shift) + zero, low, high)], where
-// bias, factor, shift and add_factor are one value per row, or one per column for all rows. In the forms every converted value
-// fits an int32 before it is clamped.
+// Results of sums by the stages of ops::OutputStage, with parameters of one value per row, or one per column for all rows.
+//
+// The forms first compute in float: (x[i] + bias) * scale, plus (addend[i] - add_zero) * add_scale, rounded to the nearest
+// integer. That is what the stages give except near ties: where it is further than `margin` from an integer, the stages decide.
 struct IntConvert {
   bool per_column = false;
   const int32_t* bias = nullptr;
+  const int32_t* channel_factor = nullptr;  // nullptr = no such stage
+  int32_t channel_shift = 0;
+  const int32_t* slope_factor = nullptr;  // nullptr = no slopes
+  int32_t slope_shift = 0;
   const int32_t* factor = nullptr;
   const int32_t* shift = nullptr;
   int32_t zero = 0, low = 0, high = 0;
+  int64_t limit = INT32_MAX;     // OutputStage::limit
   const void* addend = nullptr;  // nullptr = none
   Int addend_type = Int::Signed8;
-  int32_t add_zero = 0;
-  const int64_t* add_factor = nullptr;  // of magnitudes below 2^31 in the forms
-  const void* table = nullptr;          // of the result's type; nullptr = none
-  // Of x[i] + bias below zero; nullptr = as of others. The forms take them only by row, without an addend, where all factors
-  // fit_high().
-  const int32_t* negative_factor = nullptr;
-  const int32_t* negative_shift = nullptr;
+  int32_t add_zero = 0, add_factor = 0, add_shift = 0;
+  const void* table = nullptr;  // of the result's type; nullptr = none
+  const float* scale = nullptr;
+  const float* slope_scale = nullptr;  // of x[i] + bias below zero; nullptr = as of others
+  float add_scale = 0, margin = 0;
+  double channel_unit = 1, slope_unit = 1, add_gain = 0, gain = 0;  // factors with their shifts, as doubles; exact
   Int type = Int::Signed8;
   void* y = nullptr;
   // Rows of results; what belongs to one channel belongs to the first of as many channels.
   int64_t rows = 1, sums_stride = 0, y_stride = 0, addend_stride = 0;
 };
 
-// A factor and its shift brought to a shift of 32: the converted value is then the high half of the product.
-constexpr bool fits_high(int64_t factor, int32_t shift) {
-  return shift <= 32 && factor * (int64_t{1} << (32 - shift)) <= INT32_MAX && factor * (int64_t{1} << (32 - shift)) >= -INT32_MAX;
-}
-
 // Columns [column, column + count) of a tile, neighbours in the result from `place` on.
 struct IntSegment {
   int64_t column = 0, count = 0, place = 0;
 };
 
-// A tile of sums, converted to bytes before it leaves the registers:
-// y = table[clamp(((sum + bias) * factor + (addend - add_zero) * add_factor + 2^31) >> 32) + zero, low, high)], factors by row.
+// A tile of sums, converted to bytes before it leaves the registers. Addends are laid out as results.
 struct IntProduct {
   Dot dot = Dot::Words;
   const int32_t* a = nullptr;  // panels of kIntRows rows, one after the other
   const std::byte* b = nullptr;
   const int64_t* offsets = nullptr;
   int64_t depth = 0;
-  int64_t rows = 0, columns = 0;  // any number of rows, up to kIntColumns columns
-  const int32_t* bias = nullptr;
-  const int32_t* factor = nullptr;
-  const int32_t* negative_factor = nullptr;  // of sums below zero; nullptr = as of others, which an addend requires
-  int32_t zero = 0, low = 0, high = 0;
-  const uint8_t* addend = nullptr;  // laid out as y; nullptr = none
-  Int addend_type = Int::Signed8;   // a byte
-  int32_t add_zero = 0;
-  const int32_t* add_factor = nullptr;
-  const uint8_t* table = nullptr;  // nullptr = none
-  Int type = Int::Signed8;         // a byte
-  uint8_t* y = nullptr;
-  int64_t stride = 0;  // of y, from row to row
+  int64_t columns = 0;  // up to kIntColumns
+  IntConvert to;        // any number of rows, with parameters by row; results and addends are bytes
   const IntSegment* segments = nullptr;
   int64_t segment_count = 0;
 };
 
 enum class IntBinaryOp : uint8_t { Add, Multiply, Max, Min };
 
-// The same of two operands: a * factor + b * b_factor, a * b * factor, or the larger or smaller of a * factor and b * b_factor,
-// where a and b have lost their zero points. An operand that is not dense is one value for all.
+// Two operands, which have lost their zero points: a * a_factor and b * b_factor * 2^-b_shift combined, or their product, then
+// the output converter; in float first as above. An operand that is not dense is one value for all.
 struct IntBinary {
   IntBinaryOp op = IntBinaryOp::Add;
   const void* a = nullptr;
@@ -109,8 +97,11 @@ struct IntBinary {
   Int a_type = Int::Signed8, b_type = Int::Signed8;
   bool a_dense = true, b_dense = true;
   int32_t a_zero = 0, b_zero = 0;
-  int32_t factor = 0, b_factor = 0, shift = 1;
+  int32_t a_factor = 0, b_factor = 0, b_shift = 0;
+  int32_t factor = 0, shift = 1;
   int32_t zero = 0, low = 0, high = 0;
+  float a_scale = 0, b_scale = 0, margin = 0;  // of a product: a_scale alone
+  double b_gain = 0, gain = 0;                 // factors with their shifts; exact
   const void* table = nullptr;
   Int type = Int::Signed8;
   void* y = nullptr;
@@ -175,7 +166,7 @@ struct IntForms {
   void (*row)(const IntRow& row);
   void (*product)(const IntProduct& product);  // nullptr where registers are too few
   void (*convert)(const IntConvert& convert, const int32_t* sums, int64_t count);
-  // The same of 64-bit sums, which are clamped to ops::kMaxWideSum after the bias; factors of magnitudes up to 2^16.
+  // The same of 64-bit sums, which are clamped to ops::kMaxWideSum after the bias, by the stages alone.
   void (*convert_wide)(const IntConvert& convert, const int64_t* sums, int64_t count);
   // sums[i] += low[i] + 256 * high[i].
   void (*widen)(const int32_t* low, const int32_t* high, int64_t* sums, int64_t count);
@@ -210,7 +201,7 @@ struct IntForms {
 const IntForms& int_forms(Isa isa);
 inline const IntForms& int_forms() { return int_forms(current_isa()); }
 
-// The converter and two-operand arithmetic for any parameters the ops allow, in 64-bit scalars.
+// The converter and two-operand arithmetic by the stages alone, for parameters that floats are too coarse for.
 void convert_exactly(const IntConvert& convert, const int32_t* sums, int64_t count);
 void binary_exactly(const IntBinary& binary, int64_t count);
 

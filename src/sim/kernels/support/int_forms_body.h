@@ -141,40 +141,76 @@ ORKNN_SIMD void emit(void* __restrict y, Int type, const void* table, int32_t lo
   store_bytes(static_cast<uint8_t*>(y) + i, clamp_bytes(pack(rest[0], rest[1], rest[2], rest[3], type), least, most, type), left);
 }
 
-// The product of sums with a factor, or with another where they are below zero: even and odd lanes.
-struct Products {
-  I64 even, odds;
-};
-template <bool kSlopes>
-ORKNN_SIMD Products scaled(I32 sum, I32 factor, I32 below) {
-  if constexpr (kSlopes) {
-    const I32 chosen = by_sign(sum, below, factor);
-    return {multiply_even(sum, chosen), multiply_even(odd(sum), odd(chosen))};
-  }
-  return {multiply_even(sum, factor), multiply_even(odd(sum), factor)};
-}
-ORKNN_SIMD I32 all_high(int32_t factor, int32_t shift) { return all32(factor * (1 << (32 - shift))); }
+ORKNN_SIMD F64 saturated(F64 v) { return smallest(largest(v, all_double(INT32_MIN)), all_double(INT32_MAX)); }
+// Before it becomes an int32.
+ORKNN_SIMD F64 within_ints(F64 v) { return smallest(largest(v, all_double(-(1 << 30))), all_double(1 << 30)); }
 
+// Half a vector by the stages themselves. A product of integers with a factor of 16 bits and a power of two is exact.
 template <bool kAddend, bool kSlopes>
-__attribute__((noinline)) static void convert_high(const IntConvert& given, int64_t row, const int32_t* sums, int64_t count) {
+ORKNN_SIMD F64 staged(const IntConvert& p, F64 total, F64 channel_factor, F64 slope_factor, F64 operand) {
+  F64 v = total;
+  if (p.channel_factor) v = saturated(round_even(multiply(multiply(v, channel_factor), all_double(p.channel_unit))));
+  if constexpr (kSlopes) v = by_sign(v, saturated(round_even(multiply(multiply(v, slope_factor), all_double(p.slope_unit)))), v);
+  if constexpr (kAddend) v = saturated(add(v, round_even(multiply(operand, all_double(p.add_gain)))));
+  return within_ints(add(round_even(multiply(v, all_double(p.gain))), all_double(p.zero)));
+}
+
+// What is the same for all columns of a row, or for all rows of parameters by column.
+template <bool kAddend, bool kSlopes, bool kPerColumn>
+struct Converter {
+  const IntConvert& p;
+  int64_t row;
+  const void* addend;
+  F32 scale, slope_scale, add_scale, margin;
+  I32 bias, zero, add_zero;
+
+  __attribute__((always_inline)) Converter(const IntConvert& given, int64_t at)
+      : p(given),
+        row(at),
+        addend(kAddend ? advance_int(given.addend, given.addend_type, at * given.addend_stride) : nullptr),
+        scale(all_float(kPerColumn ? 0 : given.scale[at])),
+        slope_scale(all_float(kSlopes && !kPerColumn ? given.slope_scale[at] : 0)),
+        add_scale(all_float(given.add_scale)),
+        margin(all_float(given.margin)),
+        bias(all32(kPerColumn ? 0 : given.bias[at])),
+        zero(all32(given.zero)),
+        add_zero(all32(given.add_zero)) {}
+
+  // Sums of columns from i on, of which `left` are there; not clamped.
+  __attribute__((always_inline)) I32 operator()(I32 sums, int64_t i, int64_t left, const void* operands) const {
+    const I32 total = add(sums, kPerColumn ? load32(p.bias + i) : bias);
+    F32 by = kPerColumn ? load_float(p.scale + i) : scale;
+    if constexpr (kSlopes) by = by_sign(total, kPerColumn ? load_float(p.slope_scale + i) : slope_scale, by);
+    F32 x = multiply(to_float(total), by);
+    I32 operand = zero32();
+    if constexpr (kAddend) {
+      operand = subtract(widen(operands, p.addend_type, i, left), add_zero);
+      x = multiply_add(to_float(operand), add_scale, x);
+    }
+    I32 rounded;
+    if (__builtin_expect(!round_surely(x, margin, rounded), 0)) return exactly(total, operand, i);
+    return add(rounded, zero);
+  }
+
+  __attribute__((always_inline)) I32 exactly(I32 total, I32 operand, int64_t i) const {
+    I32 channel_factor = zero32(), slope_factor = zero32();
+    if (p.channel_factor) channel_factor = kPerColumn ? load32(p.channel_factor + i) : all32(p.channel_factor[row]);
+    if constexpr (kSlopes) slope_factor = kPerColumn ? load32(p.slope_factor + i) : all32(p.slope_factor[row]);
+    return to_ints(staged<kAddend, kSlopes>(p, low_doubles(total), low_doubles(channel_factor), low_doubles(slope_factor),
+                                            low_doubles(operand)),
+                   staged<kAddend, kSlopes>(p, high_doubles(total), high_doubles(channel_factor), high_doubles(slope_factor),
+                                            high_doubles(operand)));
+  }
+};
+
+template <bool kAddend, bool kSlopes, bool kPerColumn>
+__attribute__((noinline)) static void convert_row(const IntConvert& given, int64_t row, const int32_t* sums, int64_t count) {
   const IntConvert p = given;
-  const int up = 32 - p.shift[row];
-  const I32 bias = all32(p.bias[row]), factor = all_high(p.factor[row], p.shift[row]), add_zero = all32(p.add_zero);
-  const I32 below = kSlopes ? all_high(p.negative_factor[row], p.negative_shift[row]) : factor;
-  const I32 add_factor = all32(kAddend ? static_cast<int32_t>(p.add_factor[row]) * (1 << up) : 0);
-  const I64 round = all64((int64_t{1} << 31) + (int64_t{p.zero} * (int64_t{1} << 32)));
-  const void* addend = kAddend ? advance_int(p.addend, p.addend_type, row * p.addend_stride) : nullptr;
+  const Converter<kAddend, kSlopes, kPerColumn> convert(p, row);
   emit(
       const_cast<void*>(advance_int(p.y, p.type, row * p.y_stride)), p.type, p.table, p.low, p.high,
       count, [&](int64_t i, int64_t left) __attribute__((always_inline)) {
-        const Products product = scaled<kSlopes>(add(load32(sums + i), bias), factor, below);
-        I64 even = add(product.even, round), odds = add(product.odds, round);
-        if constexpr (kAddend) {
-          const I32 other = subtract(widen(addend, p.addend_type, i, left), add_zero);
-          even = add(even, multiply_even(other, add_factor));
-          odds = add(odds, multiply_even(odd(other), add_factor));
-        }
-        return high_halves(even, odds);
+        return convert(load32(sums + i), i, left, convert.addend);
       });
 }
 
@@ -185,13 +221,10 @@ ORKNN_SIMD void convert_bytes(const IntConvert& given, const int32_t* sums, int6
   const Bytes least = all_bytes(p.low), most = all_bytes(p.high);
   const int64_t vectors = (count + kLanes - 1) / kLanes, whole = vectors / 4 * 4;
   for (int64_t row = 0; row < p.rows; ++row, sums += p.sums_stride) {
-    const I32 bias = all32(p.bias[row]), factor = all_high(p.factor[row], p.shift[row]);
-    const I32 below = kSlopes ? all_high(p.negative_factor[row], p.negative_shift[row]) : factor;
-    const I64 round = all64((int64_t{1} << 31) + (int64_t{p.zero} * (int64_t{1} << 32)));
+    const Converter<false, kSlopes, false> convert(p, row);
     uint8_t* y = static_cast<uint8_t*>(p.y) + row * p.y_stride;
     const auto value = [&](int64_t v) __attribute__((always_inline)) {
-      const Products product = scaled<kSlopes>(add(load32(sums + v * kLanes), bias), factor, below);
-      return high_halves(add(product.even, round), add(product.odds, round));
+      return convert(load32(sums + v * kLanes), v * kLanes, count - v * kLanes, nullptr);
     };
     const auto store = [&](int64_t v, I32 a, I32 b, I32 c, I32 d) __attribute__((always_inline)) {
       store_bytes(y + v * kLanes, clamp_bytes(pack(a, b, c, d, kType), least, most, kType), count - v * kLanes);
@@ -206,31 +239,6 @@ ORKNN_SIMD void convert_bytes(const IntConvert& given, const int32_t* sums, int6
   }
 }
 
-template <bool kPerColumn, bool kAddend>
-__attribute__((noinline)) static void convert_any(const IntConvert& p, int64_t row, const int32_t* sums, int64_t count) {
-  const int64_t k = kPerColumn ? 0 : row;
-  const I32 zero = all32(p.zero), add_zero = all32(p.add_zero);
-  const I32 one_bias = all32(p.bias[k]), one_factor = all32(p.factor[k]),
-            one_add_factor = all32(kAddend ? static_cast<int32_t>(p.add_factor[k]) : 0);
-  const Rounding one_round = rounding(all32(p.shift[k]));
-  const void* addend = kAddend ? advance_int(p.addend, p.addend_type, row * p.addend_stride) : nullptr;
-  emit(
-      const_cast<void*>(advance_int(p.y, p.type, row * p.y_stride)), p.type, p.table, p.low, p.high,
-      count, [&](int64_t i, int64_t left) __attribute__((always_inline)) {
-        const I32 factor = kPerColumn ? load32(p.factor + i) : one_factor;
-        const Rounding round = kPerColumn ? rounding(load32(p.shift + i)) : one_round;
-        const I32 sum = add(load32(sums + i), kPerColumn ? load32(p.bias + i) : one_bias);
-        I64 even = multiply_even(sum, factor), odds = multiply_even(odd(sum), kPerColumn ? odd(factor) : factor);
-        if constexpr (kAddend) {
-          const I32 add_factor = kPerColumn ? narrow(p.add_factor + i) : one_add_factor;
-          const I32 other = subtract(widen(addend, p.addend_type, i, left), add_zero);
-          even = add(even, multiply_even(other, add_factor));
-          odds = add(odds, multiply_even(odd(other), kPerColumn ? odd(add_factor) : add_factor));
-        }
-        return add(round_shift(even, odds, round), zero);
-      });
-}
-
 template <bool kSlopes>
 ORKNN_SIMD void convert_to_bytes(const IntConvert& p, const int32_t* sums, int64_t count) {
   if (p.type == Int::Signed8)
@@ -239,132 +247,130 @@ ORKNN_SIMD void convert_to_bytes(const IntConvert& p, const int32_t* sums, int64
     convert_bytes<Int::Unsigned8, kSlopes>(p, sums, count);
 }
 
-static void convert(const IntConvert& p, const int32_t* sums, int64_t count) {
-  if (p.negative_factor) {
-    if (!p.table && p.type != Int::Signed16) return convert_to_bytes<true>(p, sums, count);
-    for (int64_t row = 0; row < p.rows; ++row, sums += p.sums_stride) convert_high<false, true>(p, row, sums, count);
-    return;
-  }
-  if (!p.per_column && !p.addend && !p.table && p.type != Int::Signed16) {
-    bool high = true;
-    for (int64_t row = 0; row < p.rows; ++row) high &= fits_high(p.factor[row], p.shift[row]);
-    if (high) return convert_to_bytes<false>(p, sums, count);
-  }
+template <bool kAddend, bool kSlopes>
+ORKNN_SIMD void convert_rows(const IntConvert& p, const int32_t* sums, int64_t count) {
   for (int64_t row = 0; row < p.rows; ++row, sums += p.sums_stride) {
-    if (p.per_column) {
-      if (p.addend)
-        convert_any<true, true>(p, row, sums, count);
-      else
-        convert_any<true, false>(p, row, sums, count);
-    } else if (fits_high(p.factor[row], p.shift[row]) && (!p.addend || fits_high(p.add_factor[row], p.shift[row]))) {
-      if (p.addend)
-        convert_high<true, false>(p, row, sums, count);
-      else
-        convert_high<false, false>(p, row, sums, count);
-    } else if (p.addend) {
-      convert_any<false, true>(p, row, sums, count);
-    } else {
-      convert_any<false, false>(p, row, sums, count);
-    }
+    if (p.per_column)
+      convert_row<kAddend, kSlopes, true>(p, row, sums, count);
+    else
+      convert_row<kAddend, kSlopes, false>(p, row, sums, count);
   }
+}
+
+static void convert(const IntConvert& p, const int32_t* sums, int64_t count) {
+  const bool slopes = p.slope_factor != nullptr;
+  if (!p.per_column && !p.addend && !p.table && p.type != Int::Signed16)
+    slopes ? convert_to_bytes<true>(p, sums, count) : convert_to_bytes<false>(p, sums, count);
+  else if (p.addend)
+    slopes ? convert_rows<true, true>(p, sums, count) : convert_rows<true, false>(p, sums, count);
+  else
+    slopes ? convert_rows<false, true>(p, sums, count) : convert_rows<false, false>(p, sums, count);
 }
 
 #if defined(ORKNN_INT_PRODUCT)
-template <Dot kDot, int kVectors>
+template <Dot kDot, bool kAddend, bool kSlopes, int kVectors>
 ORKNN_SIMD void product_rows(const IntProduct& p, int64_t first_row) {
-  const I64 round = all64((int64_t{1} << 31) + (int64_t{p.zero} * (int64_t{1} << 32)));
-  const Bytes least = all_bytes(p.table ? 0 : p.low), most = all_bytes(p.table ? 0 : p.high);
+  const IntConvert& to = p.to;
+  const auto* table = static_cast<const uint8_t*>(to.table);
+  const Bytes least = all_bytes(table ? 0 : to.low), most = all_bytes(table ? 0 : to.high);
   const bool whole = p.segment_count == 1 && p.segments[0].count == p.columns;
   alignas(64) int32_t indices[kIntRows][kIntColumns];
-  I32 sum[kIntRows][kVectors];
-  sum_tile<kDot>(p.a + first_row * p.depth, p.b, p.offsets, p.depth, sum);
-  const int64_t rows = p.rows - first_row;
-  ORKNN_UNROLL for (int r = 0; r < kIntRows; ++r) {
-    if (r >= rows) break;
+  alignas(64) int32_t sums[kIntRows * kIntColumns];
+  sub_tile<kDot, kIntRows, kVectors>(p.a + first_row * p.depth, p.b, p.offsets, p.depth, sums);
+  const int64_t rows = to.rows - first_row < kIntRows ? to.rows - first_row : kIntRows;
+  for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = first_row + r;
-    const I32 bias = all32(p.bias[row]), factor = all32(p.factor[row]);
-    const I32 below = p.negative_factor ? all32(p.negative_factor[row]) : factor;
+    uint8_t* y = static_cast<uint8_t*>(to.y) + row * to.y_stride;
     alignas(64) uint8_t addend[64];
-    if (p.addend) load_segments(p.addend + row * p.stride, p.segments, p.segment_count, addend);
+    if constexpr (kAddend)
+      load_segments(static_cast<const uint8_t*>(to.addend) + row * to.addend_stride, p.segments, p.segment_count, addend);
+    const Converter<kAddend, kSlopes, false> convert(to, row);
     I32 value[4] = {zero32(), zero32(), zero32(), zero32()};
-    ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) {
-      const I32 total = add(sum[r][j], bias);
-      const Products product = p.negative_factor ? scaled<true>(total, factor, below) : scaled<false>(total, factor, below);
-      I64 even = add(product.even, round), odds = add(product.odds, round);
-      if (p.addend) {
-        const I32 other = subtract(widen(addend, p.addend_type, j * kLanes, kLanes), all32(p.add_zero)),
-                  add_factor = all32(p.add_factor[row]);
-        even = add(even, multiply_even(other, add_factor));
-        odds = add(odds, multiply_even(odd(other), add_factor));
-      }
-      value[j] = high_halves(even, odds);
-    }
-    if (p.table) {
+    ORKNN_UNROLL for (int j = 0; j < kVectors; ++j) value[j] =
+        convert(load32(sums + r * kIntColumns + j * kLanes), j * kLanes, kLanes, addend);
+    if (table) {
       ORKNN_UNROLL for (int j = 0; j < kVectors; ++j)
-          store32(indices[r] + j * kLanes, clamp(value[j], all32(p.low), all32(p.high)));
+          store32(indices[r] + j * kLanes, clamp(value[j], all32(to.low), all32(to.high)));
       continue;
     }
-    const Bytes bytes = clamp_bytes(pack(value[0], value[1], value[2], value[3], p.type), least, most, p.type);
+    const Bytes bytes = clamp_bytes(pack(value[0], value[1], value[2], value[3], to.type), least, most, to.type);
     if (whole)
-      store_bytes(p.y + row * p.stride + p.segments[0].place, bytes, p.columns);
+      store_bytes(y + p.segments[0].place, bytes, p.columns);
     else
-      store_segments(p.y + row * p.stride, bytes, p.segments, p.segment_count);
+      store_segments(y, bytes, p.segments, p.segment_count);
   }
-  if (!p.table) return;
-  for (int64_t r = 0; r < (rows < kIntRows ? rows : kIntRows); ++r)
+  if (!table) return;
+  for (int64_t r = 0; r < rows; ++r)
     for (int64_t i = 0; i < p.segment_count; ++i) {
       const IntSegment& s = p.segments[i];
-      look_up(p.table, indices[r] + s.column, s.count, p.y + (first_row + r) * p.stride + s.place);
+      look_up(table, indices[r] + s.column, s.count, static_cast<uint8_t*>(to.y) + (first_row + r) * to.y_stride + s.place);
     }
 }
 
-template <Dot kDot>
+template <Dot kDot, bool kAddend, bool kSlopes>
 void product_of(const IntProduct& given) {
   const IntProduct p = given;
-  for (int64_t row = 0; row < p.rows; row += kIntRows) {
+  for (int64_t row = 0; row < p.to.rows; row += kIntRows) {
     if (p.columns > 2 * kLanes)
-      product_rows<kDot, 3>(p, row);
+      product_rows<kDot, kAddend, kSlopes, 3>(p, row);
     else if (p.columns > kLanes)
-      product_rows<kDot, 2>(p, row);
+      product_rows<kDot, kAddend, kSlopes, 2>(p, row);
     else
-      product_rows<kDot, 1>(p, row);
+      product_rows<kDot, kAddend, kSlopes, 1>(p, row);
   }
+}
+
+template <Dot kDot>
+void product_by_stages(const IntProduct& p) {
+  if (p.to.addend)
+    p.to.slope_factor ? product_of<kDot, true, true>(p) : product_of<kDot, true, false>(p);
+  else
+    p.to.slope_factor ? product_of<kDot, false, true>(p) : product_of<kDot, false, false>(p);
 }
 
 static void product(const IntProduct& p) {
   if constexpr (kHasBytes)
-    if (p.dot == Dot::BytesBUnsigned) return product_of<Dot::BytesBUnsigned>(p);
-  product_of<Dot::Words>(p);
+    if (p.dot == Dot::BytesBUnsigned) return product_by_stages<Dot::BytesBUnsigned>(p);
+  product_by_stages<Dot::Words>(p);
 }
 #endif
 
 template <IntBinaryOp kOp>
+ORKNN_SIMD F64 binary_staged(const IntBinary& p, F64 a, F64 b) {
+  F64 v;
+  if constexpr (kOp == IntBinaryOp::Multiply) {
+    v = multiply(a, b);
+  } else {
+    const F64 left = multiply(a, all_double(p.a_factor)), right = round_even(multiply(b, all_double(p.b_gain)));
+    v = kOp == IntBinaryOp::Add ? add(left, right) : kOp == IntBinaryOp::Max ? largest(left, right) : smallest(left, right);
+  }
+  return within_ints(add(round_even(multiply(v, all_double(p.gain))), all_double(p.zero)));
+}
+
+template <IntBinaryOp kOp>
 ORKNN_SIMD void binary_of(const IntBinary& p, int64_t count) {
-  const I32 zero = all32(p.zero), a_zero = all32(p.a_zero), b_zero = all32(p.b_zero), factor = all32(p.factor),
-            b_factor = all32(p.b_factor);
-  const Rounding round = rounding(all32(p.shift));
+  const I32 zero = all32(p.zero), a_zero = all32(p.a_zero), b_zero = all32(p.b_zero);
+  const F32 a_scale = all_float(p.a_scale), b_scale = all_float(p.b_scale), margin = all_float(p.margin);
   const I32 one_a = all32(static_cast<int32_t>(int_at(p.a, p.a_type, 0)) - p.a_zero),
             one_b = all32(static_cast<int32_t>(int_at(p.b, p.b_type, 0)) - p.b_zero);
   emit(
       p.y, p.type, p.table, p.low, p.high, count, [&](int64_t i, int64_t left) __attribute__((always_inline)) {
         const I32 a = p.a_dense ? subtract(widen(p.a, p.a_type, i, left), a_zero) : one_a,
                   b = p.b_dense ? subtract(widen(p.b, p.b_type, i, left), b_zero) : one_b;
-        I64 even, odds;
+        F32 x;
         if constexpr (kOp == IntBinaryOp::Multiply) {
-          const I32 product = multiply(a, b);
-          even = multiply_even(product, factor);
-          odds = multiply_even(odd(product), factor);
+          x = multiply(to_float(multiply(a, b)), a_scale);
         } else {
-          const I64 even_a = multiply_even(a, factor), odd_a = multiply_even(odd(a), factor);
-          const I64 even_b = multiply_even(b, b_factor), odd_b = multiply_even(odd(b), b_factor);
-          even = kOp == IntBinaryOp::Add   ? add(even_a, even_b)
-                 : kOp == IntBinaryOp::Max ? largest(even_a, even_b)
-                                           : smallest(even_a, even_b);
-          odds = kOp == IntBinaryOp::Add   ? add(odd_a, odd_b)
-                 : kOp == IntBinaryOp::Max ? largest(odd_a, odd_b)
-                                           : smallest(odd_a, odd_b);
+          const F32 left_part = multiply(to_float(a), a_scale), right_part = multiply(to_float(b), b_scale);
+          x = kOp == IntBinaryOp::Add   ? multiply_add(to_float(b), b_scale, left_part)
+              : kOp == IntBinaryOp::Max ? largest(left_part, right_part)
+                                        : smallest(left_part, right_part);
         }
-        return add(round_shift(even, odds, round), zero);
+        I32 rounded;
+        if (__builtin_expect(!round_surely(x, margin, rounded), 0))
+          return to_ints(binary_staged<kOp>(p, low_doubles(a), low_doubles(b)),
+                         binary_staged<kOp>(p, high_doubles(a), high_doubles(b)));
+        return add(rounded, zero);
       });
 }
 
@@ -380,8 +386,9 @@ static void binary(const IntBinary& p, int64_t count) {
 
 // Plain loops, which the compiler turns into each form's vectors.
 template <class T>
-ORKNN_SIMD void add_operand(const T* x, int32_t zero, const int64_t* factor, int64_t step, int64_t count, int64_t* y) {
-  for (int64_t i = 0; i < count; ++i) y[i] += (int64_t{x[i]} - zero) * factor[i * step];
+ORKNN_SIMD void add_operand(const IntConvert& p, const T* x, int64_t count, int64_t* v) {
+  for (int64_t i = 0; i < count; ++i)
+    v[i] = saturate_int(v[i] + round_shift_int((int64_t{x[i]} - p.add_zero) * p.add_factor, p.add_shift), p.limit);
 }
 template <class T>
 ORKNN_SIMD void store_indices(const int32_t* index, const void* table, int64_t count, T* y) {
@@ -393,40 +400,34 @@ ORKNN_SIMD void store_indices(const int32_t* index, const void* table, int64_t c
 
 template <bool kPerColumn>
 ORKNN_SIMD void convert_wide_row(const IntConvert& p, int64_t row, const int64_t* sums, int64_t count) {
-  constexpr int64_t kChunk = 64, kMax = int64_t{1} << 46;
+  constexpr int64_t kChunk = 64, kMax = int64_t{1} << 46, kStep = kPerColumn ? 1 : 0;
   const void* addend = advance_int(p.addend, p.addend_type, row * p.addend_stride);
   void* y = const_cast<void*>(advance_int(p.y, p.type, row * p.y_stride));
   for (int64_t at = 0; at < count; at += kChunk) {
     const int64_t n = count - at < kChunk ? count - at : kChunk, k = kPerColumn ? at : row;
-    int64_t scaled[kChunk], shift[kChunk];
+    int64_t v[kChunk];
     int32_t index[kChunk];
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t j = kPerColumn ? i : 0, total = sums[at + i] + p.bias[k + j];
-      scaled[i] = total < -kMax ? -kMax : total > kMax ? kMax : total;
-      shift[i] = p.shift[k + j];
-    }
-    if (p.negative_factor) {
+    for (int64_t i = 0; i < n; ++i) v[i] = clamp_int(sums[at + i] + p.bias[k + i * kStep], -kMax, kMax);
+    if (p.channel_factor)
+      for (int64_t i = 0; i < n; ++i)
+        v[i] = saturate_int(round_shift_int(v[i] * p.channel_factor[k + i * kStep], p.channel_shift), INT32_MAX);
+    if (p.slope_factor)
       for (int64_t i = 0; i < n; ++i) {
-        const int64_t j = k + (kPerColumn ? i : 0);
-        if (scaled[i] < 0) shift[i] = p.negative_shift[j];
-        scaled[i] *= scaled[i] < 0 ? p.negative_factor[j] : p.factor[j];
+        const int64_t below = saturate_int(round_shift_int(v[i] * p.slope_factor[k + i * kStep], p.slope_shift), p.limit);
+        v[i] = v[i] < 0 ? below : v[i];
       }
-    } else {
-      for (int64_t i = 0; i < n; ++i) scaled[i] *= p.factor[k + (kPerColumn ? i : 0)];
-    }
     if (addend) {
       const void* x = advance_int(addend, p.addend_type, at);
       if (p.addend_type == Int::Signed8)
-        add_operand(static_cast<const int8_t*>(x), p.add_zero, p.add_factor + k, kPerColumn, n, scaled);
+        add_operand(p, static_cast<const int8_t*>(x), n, v);
       else if (p.addend_type == Int::Unsigned8)
-        add_operand(static_cast<const uint8_t*>(x), p.add_zero, p.add_factor + k, kPerColumn, n, scaled);
+        add_operand(p, static_cast<const uint8_t*>(x), n, v);
       else
-        add_operand(static_cast<const int16_t*>(x), p.add_zero, p.add_factor + k, kPerColumn, n, scaled);
+        add_operand(p, static_cast<const int16_t*>(x), n, v);
     }
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t q = ((scaled[i] + (int64_t{1} << (shift[i] - 1))) >> shift[i]) + p.zero;
-      index[i] = static_cast<int32_t>(q < p.low ? p.low : q > p.high ? p.high : q);
-    }
+    for (int64_t i = 0; i < n; ++i)
+      index[i] = static_cast<int32_t>(
+          clamp_int(round_shift_int(v[i] * p.factor[k + i * kStep], p.shift[k + i * kStep]) + p.zero, p.low, p.high));
     if (p.type == Int::Signed16)
       store_indices(index, p.table, n, static_cast<int16_t*>(y) + at);
     else

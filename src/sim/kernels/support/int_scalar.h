@@ -19,15 +19,31 @@ ORKNN_SIMD void store_int(void* data, Int type, int64_t i, int64_t value) {
     static_cast<uint8_t*>(data)[i] = static_cast<uint8_t>(value);
 }
 
-ORKNN_SIMD int64_t finish_int(int64_t scaled, int32_t shift, int32_t zero, int32_t low, int32_t high, const void* table,
-                              Int type) {
-  int64_t q = ((scaled + (int64_t{1} << (shift - 1))) >> shift) + zero;
-  q = q < low ? low : q > high ? high : q;
-  return table ? int_at(table, type, q) : q;
+// As ops::round_shift and ops::saturate, without branches, so that loops over them become vectors.
+ORKNN_SIMD int64_t round_shift_int(int64_t value, int64_t shift) {
+  const int64_t almost_half = ((int64_t{1} << shift) - 1) >> 1, some = shift > 0 ? 1 : 0;
+  return (value + almost_half + ((value >> shift) & some)) >> shift;
 }
+ORKNN_SIMD int64_t clamp_int(int64_t value, int64_t low, int64_t high) { return value < low ? low : value > high ? high : value; }
+ORKNN_SIMD int64_t saturate_int(int64_t value, int64_t limit) { return clamp_int(value, -limit - 1, limit); }
 
 ORKNN_SIMD const void* advance_int(const void* data, Int type, int64_t count) {
   return data ? static_cast<const uint8_t*>(data) + count * (type == Int::Signed16 ? 2 : 1) : nullptr;
+}
+
+// The stages for parameter `k`, up to where a table begins. `addend` holds the operand at index i, or is nullptr.
+ORKNN_SIMD int32_t convert_one(const IntConvert& p, int64_t k, int64_t total, const void* addend, int64_t i) {
+  int64_t v = total;
+  if (p.channel_factor) v = saturate_int(round_shift_int(v * p.channel_factor[k], p.channel_shift), INT32_MAX);
+  if (p.slope_factor && v < 0) v = saturate_int(round_shift_int(v * p.slope_factor[k], p.slope_shift), p.limit);
+  if (addend)
+    v = saturate_int(v + round_shift_int((int_at(addend, p.addend_type, i) - p.add_zero) * p.add_factor, p.add_shift), p.limit);
+  return static_cast<int32_t>(clamp_int(round_shift_int(v * p.factor[k], p.shift[k]) + p.zero, p.low, p.high));
+}
+
+// Sums and biases wrap at 32 bits.
+ORKNN_SIMD int64_t biased(const IntConvert& p, int64_t k, int32_t sum) {
+  return static_cast<int32_t>(static_cast<uint32_t>(sum) + static_cast<uint32_t>(p.bias[k]));
 }
 
 ORKNN_SIMD void convert_scalar(const IntConvert& p, const int32_t* sums, int64_t count) {
@@ -36,29 +52,29 @@ ORKNN_SIMD void convert_scalar(const IntConvert& p, const int32_t* sums, int64_t
     void* y = const_cast<void*>(advance_int(p.y, p.type, row * p.y_stride));
     for (int64_t i = 0; i < count; ++i) {
       const int64_t k = p.per_column ? i : row;
-      const int64_t sum = static_cast<int32_t>(static_cast<uint32_t>(sums[i]) + static_cast<uint32_t>(p.bias[k]));
-      if (p.negative_factor && sum < 0) {
-        store_int(y, p.type, i,
-                  finish_int(sum * p.negative_factor[k], p.negative_shift[k], p.zero, p.low, p.high, p.table, p.type));
-        continue;
-      }
-      int64_t scaled = sum * p.factor[k];
-      if (addend) scaled += (int_at(addend, p.addend_type, i) - p.add_zero) * p.add_factor[k];
-      store_int(y, p.type, i, finish_int(scaled, p.shift[k], p.zero, p.low, p.high, p.table, p.type));
+      const int32_t q = convert_one(p, k, biased(p, k, sums[i]), addend, i);
+      store_int(y, p.type, i, p.table ? int_at(p.table, p.type, q) : q);
     }
   }
 }
 
+// One result, up to where a table begins.
+ORKNN_SIMD int32_t binary_one(const IntBinary& p, int64_t a, int64_t b) {
+  const int64_t left = a * p.a_factor, right = round_shift_int(b * p.b_factor, p.b_shift);
+  const int64_t v = p.op == IntBinaryOp::Add        ? left + right
+                    : p.op == IntBinaryOp::Multiply ? a * b
+                    : p.op == IntBinaryOp::Max      ? (left > right ? left : right)
+                                                    : (left < right ? left : right);
+  return static_cast<int32_t>(clamp_int(round_shift_int(v * p.factor, p.shift) + p.zero, p.low, p.high));
+}
+ORKNN_SIMD int32_t binary_at(const IntBinary& p, int64_t i) {
+  return binary_one(p, int_at(p.a, p.a_type, p.a_dense ? i : 0) - p.a_zero, int_at(p.b, p.b_type, p.b_dense ? i : 0) - p.b_zero);
+}
+
 ORKNN_SIMD void binary_scalar(const IntBinary& p, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t a = int_at(p.a, p.a_type, p.a_dense ? i : 0) - p.a_zero,
-                  b = int_at(p.b, p.b_type, p.b_dense ? i : 0) - p.b_zero;
-    const int64_t left = a * p.factor, right = b * p.b_factor;
-    const int64_t scaled = p.op == IntBinaryOp::Add        ? left + right
-                           : p.op == IntBinaryOp::Multiply ? a * b * p.factor
-                           : p.op == IntBinaryOp::Max      ? (left > right ? left : right)
-                                                           : (left < right ? left : right);
-    store_int(p.y, p.type, i, finish_int(scaled, p.shift, p.zero, p.low, p.high, p.table, p.type));
+    const int32_t q = binary_at(p, i);
+    store_int(p.y, p.type, i, p.table ? int_at(p.table, p.type, q) : q);
   }
 }
 

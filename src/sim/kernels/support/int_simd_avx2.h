@@ -12,8 +12,8 @@ namespace orknn::sim::kernels::int_avx2 {
 struct I32 {
   __m256i v;
 };
-struct I64 {
-  __m256i v;
+struct F32 {
+  __m256 v;
 };
 constexpr int64_t kLanes = 8;
 constexpr int kTileRows = 4, kTileVectors = 2;
@@ -23,49 +23,47 @@ ORKNN_SIMD I32 zero32() { return {_mm256_setzero_si256()}; }
 ORKNN_SIMD I32 load32(const void* from) { return {_mm256_loadu_si256(static_cast<const __m256i*>(from))}; }
 ORKNN_SIMD void store32(int32_t* to, I32 value) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), value.v); }
 ORKNN_SIMD I32 all32(int32_t value) { return {_mm256_set1_epi32(value)}; }
-ORKNN_SIMD I64 all64(int64_t value) { return {_mm256_set1_epi64x(value)}; }
+ORKNN_SIMD F32 all_float(float value) { return {_mm256_set1_ps(value)}; }
+ORKNN_SIMD F32 load_float(const float* from) { return {_mm256_loadu_ps(from)}; }
 // The saturating product of bytes, vpmaddubsw, is not exact; that of words is.
 template <Dot kDot>
 ORKNN_SIMD I32 dot(I32 sum, I32 a, I32 b) {
   return {_mm256_add_epi32(sum.v, _mm256_madd_epi16(a.v, b.v))};
 }
 ORKNN_SIMD I32 add(I32 a, I32 b) { return {_mm256_add_epi32(a.v, b.v)}; }
-ORKNN_SIMD I64 add(I64 a, I64 b) { return {_mm256_add_epi64(a.v, b.v)}; }
 ORKNN_SIMD I32 subtract(I32 a, I32 b) { return {_mm256_sub_epi32(a.v, b.v)}; }
 ORKNN_SIMD I32 multiply(I32 a, I32 b) { return {_mm256_mullo_epi32(a.v, b.v)}; }
 ORKNN_SIMD I32 clamp(I32 v, I32 low, I32 high) { return {_mm256_min_epi32(_mm256_max_epi32(v.v, low.v), high.v)}; }
-// Lanes 1, 3, ... where lanes 0, 2, ... were.
-ORKNN_SIMD I32 odd(I32 v) { return {_mm256_srli_epi64(v.v, 32)}; }
-// Signed 64-bit products of the even lanes.
-ORKNN_SIMD I64 multiply_even(I32 a, I32 b) { return {_mm256_mul_epi32(a.v, b.v)}; }
+ORKNN_SIMD F32 to_float(I32 v) { return {_mm256_cvtepi32_ps(v.v)}; }
+ORKNN_SIMD F32 multiply(F32 a, F32 b) { return {_mm256_mul_ps(a.v, b.v)}; }
+ORKNN_SIMD F32 multiply_add(F32 a, F32 b, F32 c) { return {_mm256_add_ps(_mm256_mul_ps(a.v, b.v), c.v)}; }
+ORKNN_SIMD F32 largest(F32 a, F32 b) { return {_mm256_max_ps(a.v, b.v)}; }
+ORKNN_SIMD F32 smallest(F32 a, F32 b) { return {_mm256_min_ps(a.v, b.v)}; }
 // Lane by lane `below` where v is below zero, else `other`.
-ORKNN_SIMD I32 by_sign(I32 v, I32 below, I32 other) {
-  return {_mm256_castps_si256(
-      _mm256_blendv_ps(_mm256_castsi256_ps(other.v), _mm256_castsi256_ps(below.v), _mm256_castsi256_ps(v.v)))};
+ORKNN_SIMD F32 by_sign(I32 v, F32 below, F32 other) { return {_mm256_blendv_ps(other.v, below.v, _mm256_castsi256_ps(v.v))}; }
+// To the nearest integer; false when a lane is further than `margin` from it.
+ORKNN_SIMD bool round_surely(F32 x, F32 margin, I32& to) {
+  const __m256 near = _mm256_round_ps(x.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const __m256 distance = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), _mm256_sub_ps(x.v, near));
+  to.v = _mm256_cvtps_epi32(x.v);
+  return _mm256_movemask_ps(_mm256_cmp_ps(distance, margin.v, _CMP_GT_OQ)) == 0;
 }
-ORKNN_SIMD I64 largest(I64 a, I64 b) { return {_mm256_blendv_epi8(b.v, a.v, _mm256_cmpgt_epi64(a.v, b.v))}; }
-ORKNN_SIMD I64 smallest(I64 a, I64 b) { return {_mm256_blendv_epi8(a.v, b.v, _mm256_cmpgt_epi64(a.v, b.v))}; }
 
-// round_shift of 64-bit lanes. There is no arithmetic shift of them: 2^63 is added before the shift and what became of it is
-// taken away after it, where only 32 bits are left.
-struct Rounding {
-  __m256i even, odd, even_shift, odd_shift, away;
+// Half a vector of doubles, in which the stages of the converter are exact.
+struct F64 {
+  __m256d v;
 };
-ORKNN_SIMD Rounding rounding(I32 shifts) {
-  Rounding r;
-  const __m256i one = _mm256_set1_epi64x(1), top = _mm256_set1_epi64x(INT64_MIN), low = _mm256_set1_epi64x(0xffffffff);
-  r.even_shift = _mm256_and_si256(shifts.v, low);
-  r.odd_shift = _mm256_srli_epi64(shifts.v, 32);
-  r.even = _mm256_add_epi64(top, _mm256_sllv_epi64(one, _mm256_sub_epi64(r.even_shift, one)));
-  r.odd = _mm256_add_epi64(top, _mm256_sllv_epi64(one, _mm256_sub_epi64(r.odd_shift, one)));
-  r.away =
-      _mm256_blend_epi32(_mm256_srlv_epi64(top, r.even_shift), _mm256_slli_epi64(_mm256_srlv_epi64(top, r.odd_shift), 32), 0xaa);
-  return r;
-}
-ORKNN_SIMD I32 round_shift(I64 even, I64 odd, const Rounding& r) {
-  const __m256i e = _mm256_srlv_epi64(_mm256_add_epi64(even.v, r.even), r.even_shift),
-                o = _mm256_srlv_epi64(_mm256_add_epi64(odd.v, r.odd), r.odd_shift);
-  return {_mm256_sub_epi32(_mm256_blend_epi32(e, _mm256_slli_epi64(o, 32), 0xaa), r.away)};
+ORKNN_SIMD F64 all_double(double value) { return {_mm256_set1_pd(value)}; }
+ORKNN_SIMD F64 low_doubles(I32 v) { return {_mm256_cvtepi32_pd(_mm256_castsi256_si128(v.v))}; }
+ORKNN_SIMD F64 high_doubles(I32 v) { return {_mm256_cvtepi32_pd(_mm256_extracti128_si256(v.v, 1))}; }
+ORKNN_SIMD F64 add(F64 a, F64 b) { return {_mm256_add_pd(a.v, b.v)}; }
+ORKNN_SIMD F64 multiply(F64 a, F64 b) { return {_mm256_mul_pd(a.v, b.v)}; }
+ORKNN_SIMD F64 largest(F64 a, F64 b) { return {_mm256_max_pd(a.v, b.v)}; }
+ORKNN_SIMD F64 smallest(F64 a, F64 b) { return {_mm256_min_pd(a.v, b.v)}; }
+ORKNN_SIMD F64 round_even(F64 v) { return {_mm256_round_pd(v.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
+ORKNN_SIMD F64 by_sign(F64 v, F64 below, F64 other) { return {_mm256_blendv_pd(other.v, below.v, v.v)}; }
+ORKNN_SIMD I32 to_ints(F64 low, F64 high) {
+  return {_mm256_inserti128_si256(_mm256_castsi128_si256(_mm256_cvtpd_epi32(low.v)), _mm256_cvtpd_epi32(high.v), 1)};
 }
 
 ORKNN_SIMD I32 widen(const void* from, Int type, int64_t i, int64_t count) {
@@ -80,13 +78,6 @@ ORKNN_SIMD I32 widen(const void* from, Int type, int64_t i, int64_t count) {
   const __m128i eight = _mm_loadl_epi64(static_cast<const __m128i*>(at));
   return {type == Int::Signed8 ? _mm256_cvtepi8_epi32(eight) : _mm256_cvtepu8_epi32(eight)};
 }
-// Factors kept as int64, of magnitudes below 2^31.
-ORKNN_SIMD I32 narrow(const int64_t* from) {
-  const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)),
-                b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 4));
-  const __m256i low = _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), 0x88));
-  return {_mm256_permute4x64_epi64(low, 0xd8)};
-}
 ORKNN_SIMD void store_words(int16_t* to, I32 value, int64_t count) {
   const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(value.v), _mm256_extracti128_si256(value.v, 1));
   if (count >= kLanes) {
@@ -97,9 +88,6 @@ ORKNN_SIMD void store_words(int16_t* to, I32 value, int64_t count) {
   _mm_store_si128(reinterpret_cast<__m128i*>(buffer), words);
   std::memcpy(to, buffer, static_cast<size_t>(count) * 2);
 }
-// High halves of 64-bit lanes.
-ORKNN_SIMD I32 high_halves(I64 even, I64 odd) { return {_mm256_blend_epi32(_mm256_srli_epi64(even.v, 32), odd.v, 0xaa)}; }
-
 // Four vectors as bytes, saturated.
 struct Bytes {
   __m256i v;

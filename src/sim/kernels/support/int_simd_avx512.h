@@ -12,8 +12,8 @@ namespace orknn::sim::kernels::ORKNN_INT_FORM {
 struct I32 {
   __m512i v;
 };
-struct I64 {
-  __m512i v;
+struct F32 {
+  __m512 v;
 };
 constexpr int64_t kLanes = 16;
 constexpr int kTileRows = 8, kTileVectors = 3;
@@ -28,7 +28,8 @@ ORKNN_SIMD I32 zero32() { return {_mm512_setzero_si512()}; }
 ORKNN_SIMD I32 load32(const void* from) { return {_mm512_loadu_si512(from)}; }
 ORKNN_SIMD void store32(int32_t* to, I32 value) { _mm512_storeu_si512(to, value.v); }
 ORKNN_SIMD I32 all32(int32_t value) { return {_mm512_set1_epi32(value)}; }
-ORKNN_SIMD I64 all64(int64_t value) { return {_mm512_set1_epi64(value)}; }
+ORKNN_SIMD F32 all_float(float value) { return {_mm512_set1_ps(value)}; }
+ORKNN_SIMD F32 load_float(const float* from) { return {_mm512_loadu_ps(from)}; }
 template <Dot kDot>
 ORKNN_SIMD I32 dot(I32 sum, I32 a, I32 b) {
 #if defined(ORKNN_INT_VNNI)
@@ -40,38 +41,42 @@ ORKNN_SIMD I32 dot(I32 sum, I32 a, I32 b) {
 #endif
 }
 ORKNN_SIMD I32 add(I32 a, I32 b) { return {_mm512_add_epi32(a.v, b.v)}; }
-ORKNN_SIMD I64 add(I64 a, I64 b) { return {_mm512_add_epi64(a.v, b.v)}; }
 ORKNN_SIMD I32 subtract(I32 a, I32 b) { return {_mm512_sub_epi32(a.v, b.v)}; }
 ORKNN_SIMD I32 multiply(I32 a, I32 b) { return {_mm512_mullo_epi32(a.v, b.v)}; }
 ORKNN_SIMD I32 clamp(I32 v, I32 low, I32 high) { return {_mm512_min_epi32(_mm512_max_epi32(v.v, low.v), high.v)}; }
-// Lanes 1, 3, ... where lanes 0, 2, ... were.
-ORKNN_SIMD I32 odd(I32 v) { return {_mm512_srli_epi64(v.v, 32)}; }
-// Signed 64-bit products of the even lanes.
-ORKNN_SIMD I64 multiply_even(I32 a, I32 b) { return {_mm512_mul_epi32(a.v, b.v)}; }
+ORKNN_SIMD F32 to_float(I32 v) { return {_mm512_cvtepi32_ps(v.v)}; }
+ORKNN_SIMD F32 multiply(F32 a, F32 b) { return {_mm512_mul_ps(a.v, b.v)}; }
+ORKNN_SIMD F32 multiply_add(F32 a, F32 b, F32 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+ORKNN_SIMD F32 largest(F32 a, F32 b) { return {_mm512_max_ps(a.v, b.v)}; }
+ORKNN_SIMD F32 smallest(F32 a, F32 b) { return {_mm512_min_ps(a.v, b.v)}; }
 // Lane by lane `below` where v is below zero, else `other`.
-ORKNN_SIMD I32 by_sign(I32 v, I32 below, I32 other) {
-  return {_mm512_mask_blend_epi32(_mm512_cmplt_epi32_mask(v.v, _mm512_setzero_si512()), other.v, below.v)};
+ORKNN_SIMD F32 by_sign(I32 v, F32 below, F32 other) {
+  return {_mm512_mask_blend_ps(_mm512_movepi32_mask(v.v), other.v, below.v)};
 }
-ORKNN_SIMD I64 largest(I64 a, I64 b) { return {_mm512_max_epi64(a.v, b.v)}; }
-ORKNN_SIMD I64 smallest(I64 a, I64 b) { return {_mm512_min_epi64(a.v, b.v)}; }
+// To the nearest integer; false when a lane is further than `margin` from it.
+ORKNN_SIMD bool round_surely(F32 x, F32 margin, I32& to) {
+  const __m512 near = _mm512_roundscale_ps(x.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  to.v = _mm512_cvtps_epi32(x.v);
+  return _mm512_cmp_ps_mask(_mm512_abs_ps(_mm512_sub_ps(x.v, near)), margin.v, _CMP_GT_OQ) == 0;
+}
 
-// round_shift of 64-bit lanes.
-struct Rounding {
-  __m512i even, odd, even_shift, odd_shift;
+// Half a vector of doubles, in which the stages of the converter are exact.
+struct F64 {
+  __m512d v;
 };
-ORKNN_SIMD Rounding rounding(I32 shifts) {
-  Rounding r;
-  const __m512i one = _mm512_set1_epi64(1);
-  r.even_shift = _mm512_and_si512(shifts.v, _mm512_set1_epi64(0xffffffff));
-  r.odd_shift = _mm512_srli_epi64(shifts.v, 32);
-  r.even = _mm512_sllv_epi64(one, _mm512_sub_epi64(r.even_shift, one));
-  r.odd = _mm512_sllv_epi64(one, _mm512_sub_epi64(r.odd_shift, one));
-  return r;
+ORKNN_SIMD F64 all_double(double value) { return {_mm512_set1_pd(value)}; }
+ORKNN_SIMD F64 low_doubles(I32 v) { return {_mm512_cvtepi32_pd(_mm512_castsi512_si256(v.v))}; }
+ORKNN_SIMD F64 high_doubles(I32 v) { return {_mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(v.v, 1))}; }
+ORKNN_SIMD F64 add(F64 a, F64 b) { return {_mm512_add_pd(a.v, b.v)}; }
+ORKNN_SIMD F64 multiply(F64 a, F64 b) { return {_mm512_mul_pd(a.v, b.v)}; }
+ORKNN_SIMD F64 largest(F64 a, F64 b) { return {_mm512_max_pd(a.v, b.v)}; }
+ORKNN_SIMD F64 smallest(F64 a, F64 b) { return {_mm512_min_pd(a.v, b.v)}; }
+ORKNN_SIMD F64 round_even(F64 v) { return {_mm512_roundscale_pd(v.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
+ORKNN_SIMD F64 by_sign(F64 v, F64 below, F64 other) {
+  return {_mm512_mask_blend_pd(_mm512_cmp_pd_mask(v.v, _mm512_setzero_pd(), _CMP_LT_OQ), other.v, below.v)};
 }
-ORKNN_SIMD I32 round_shift(I64 even, I64 odd, const Rounding& r) {
-  const __m512i e = _mm512_srav_epi64(_mm512_add_epi64(even.v, r.even), r.even_shift),
-                o = _mm512_srav_epi64(_mm512_add_epi64(odd.v, r.odd), r.odd_shift);
-  return {_mm512_mask_shuffle_epi32(e, 0xaaaa, o, _MM_PERM_CCAA)};
+ORKNN_SIMD I32 to_ints(F64 low, F64 high) {
+  return {_mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtpd_epi32(low.v)), _mm512_cvtpd_epi32(high.v), 1)};
 }
 
 ORKNN_SIMD __mmask16 first(int64_t count) {
@@ -84,17 +89,9 @@ ORKNN_SIMD I32 widen(const void* from, Int type, int64_t i, int64_t count) {
   const __m128i bytes = _mm_maskz_loadu_epi8(mask, static_cast<const uint8_t*>(from) + i);
   return {type == Int::Signed8 ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes)};
 }
-// Factors kept as int64, of magnitudes below 2^31.
-ORKNN_SIMD I32 narrow(const int64_t* from) {
-  const __m256i a = _mm512_cvtepi64_epi32(_mm512_loadu_si512(from)), b = _mm512_cvtepi64_epi32(_mm512_loadu_si512(from + 8));
-  return {_mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1)};
-}
 ORKNN_SIMD void store_words(int16_t* to, I32 value, int64_t count) {
   _mm256_mask_storeu_epi16(to, first(count), _mm512_cvtepi32_epi16(value.v));
 }
-// High halves of 64-bit lanes.
-ORKNN_SIMD I32 high_halves(I64 even, I64 odd) { return {_mm512_mask_shuffle_epi32(odd.v, 0x5555, even.v, _MM_PERM_DDBB)}; }
-
 // Four vectors as bytes, saturated.
 struct Bytes {
   __m512i v;

@@ -1,8 +1,7 @@
 #include "sim/kernels/support/int_stage.h"
 
 #include <algorithm>
-
-#include "ops/support/requantize.h"
+#include <cmath>
 
 namespace orknn::sim::kernels {
 namespace {
@@ -61,23 +60,56 @@ bool AlignedDwords::allocate(int64_t count) {
   return data_ != nullptr;
 }
 
-bool fits_after_shift(int64_t bound, int64_t shift, int64_t zero) {
-  return ops::round_shift(bound, shift) + std::abs(zero) <= INT32_MAX &&
-         ops::round_shift(-bound, shift) - std::abs(zero) >= INT32_MIN;
+std::optional<float> float_margin(const FloatCheck& f) {
+  // Values beyond the bounds end at them, wherever exactly they are.
+  const double bound = 2 + static_cast<double>(std::max(std::abs(f.low - f.zero), std::abs(f.high - f.zero)));
+  // A product of a sum and a factor, each rounded to 24 bits, and one more rounding where an operand is added.
+  constexpr double kFloatError = 4.0 / (1 << 24);
+  const double error = f.roundings * f.gain + kFloatError * (bound + 2 * f.reach);
+  // What saturates at 32 bits on the way must end at the bounds.
+  const bool stays_inside = 2147483647.0 * f.gain > bound + 2 * f.reach && bound + 2 * f.reach < 1 << 30;
+  if (!stays_inside || error > 1.0 / 64) return std::nullopt;
+  return static_cast<float>(0.5 - 1.01 * error);
 }
 
-std::optional<OutputPlan> OutputPlan::create(const KernelQuery& q, int64_t channels, const StageSlots& slots,
-                                             int64_t max_factor) {
+void OutputPlan::measure_floats(int64_t channels) {
+  gain = std::ldexp(factor[0], -shift[0]);
+  channel_unit = std::ldexp(1.0, -channel_shift);
+  slope_unit = std::ldexp(1.0, -slope_shift);
+  add_gain = std::ldexp(add_factor, -add_shift);
+  double steepest = 1, largest = 0;
+  scale.assign(bias.size(), 0);
+  if (!slope_factor.empty()) slope_scale.assign(bias.size(), 0);
+  for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
+    const double of_channel = channel_factor.empty() ? gain : gain * channel_factor[c] * channel_unit;
+    const double slope = slope_factor.empty() ? 1 : slope_factor[c] * slope_unit;
+    scale[c] = static_cast<float>(of_channel);
+    if (!slope_factor.empty()) slope_scale[c] = static_cast<float>(of_channel * slope);
+    steepest = std::max(steepest, std::abs(slope));
+    largest = std::max(largest, std::abs(of_channel) * std::max(1.0, std::abs(slope)));
+  }
+  add_scale = static_cast<float>(gain * add_gain);
+  FloatCheck check{.gain = std::abs(gain), .zero = zero, .low = low, .high = high};
+  check.roundings = 0.5 * (channel_factor.empty() ? 0 : steepest) + 0.5 * (slope_factor.empty() ? 0 : 1) + 0.5 * has_addend;
+  if (has_addend) check.reach = std::abs(gain * add_gain) * static_cast<double>(int_reach(addend_type, add_zero));
+  const std::optional<float> found = float_margin(check);
+  const bool turns_signs = !slope_factor.empty() && std::ranges::any_of(channel_factor, [](int32_t f) { return f < 0; });
+  is_float_enough =
+      found && largest < 0.5 && !turns_signs && std::abs(factor[0]) <= kMostInDoubles;  // converted values fit an int32
+  if (found) margin = *found;
+}
+
+std::optional<OutputPlan> OutputPlan::create(const KernelQuery& q, const StageSlots& slots, const ops::StageLimits& limits) {
   const auto operand = [&](size_t slot) -> const OperandFacts* {
     return slot < q.inputs.size() && q.inputs[slot].exists() ? &q.inputs[slot] : nullptr;
   };
-  const OperandFacts *bias = operand(slots.bias), *addend = operand(slots.addend), *table = operand(slots.table);
-  if (!q.node.tail.empty() || (table && !table->constant) || (bias && (!bias->constant || bias->dtype != DType::Int32)))
+  const OperandFacts *of_bias = operand(slots.bias), *of_addend = operand(slots.addend), *of_table = operand(slots.table);
+  if (!q.node.tail.empty() || (of_table && !of_table->constant) ||
+      (of_bias && (!of_bias->constant || of_bias->dtype != DType::Int32 || of_bias->constant->count() != limits.channels)))
     return std::nullopt;
-  if (bias && bias->constant->count() != channels) return std::nullopt;
   const ir::NodeReader node = q.attributes();
-  const auto stage = ops::read_output_stage(node, channels, table ? table->constant->view() : ir::TensorView{}, max_factor);
-  if (!stage || stage->dtype != q.outputs[0].dtype || (table && table->dtype != stage->dtype)) return std::nullopt;
+  const auto stage = ops::read_output_stage(node, of_table ? of_table->constant->view() : ir::TensorView{}, limits);
+  if (!stage || stage->dtype != q.outputs[0].dtype || (of_table && of_table->dtype != stage->dtype)) return std::nullopt;
   const std::optional<Int> type = int_of(stage->dtype);
   if (!type) return std::nullopt;
   OutputPlan p;
@@ -85,64 +117,37 @@ std::optional<OutputPlan> OutputPlan::create(const KernelQuery& q, int64_t chann
   p.zero = static_cast<int32_t>(stage->zero_point);
   p.low = static_cast<int32_t>(stage->low);
   p.high = static_cast<int32_t>(stage->high);
-  if (table) p.table = table->constant;
-  const size_t count = static_cast<size_t>(channels);
-  p.bias.assign(count + kMore, 0);
-  p.factor.assign(count + kMore, 0);
-  p.shift.assign(count + kMore, 1);
-  p.add_factor.assign(count + kMore, 0);
-  p.narrow.assign(count, 1);
-  if (bias) {
+  p.limit = stage->limit;
+  p.channel_shift = static_cast<int32_t>(stage->channel_shift);
+  p.slope_shift = static_cast<int32_t>(stage->slope_shift);
+  if (of_table) p.table = of_table->constant;
+  const int64_t channels = std::max(limits.channels, limits.multipliers);
+  // One value per channel of a list that may hold one for all.
+  const auto spread = [&](const std::vector<int64_t>& list, int32_t rest) {
+    std::vector<int32_t> out(static_cast<size_t>(channels) + kMore, rest);
+    for (size_t c = 0; c < static_cast<size_t>(channels); ++c) out[c] = static_cast<int32_t>(list[list.size() == 1 ? 0 : c]);
+    return out;
+  };
+  p.factor = spread(stage->factor, 0);
+  p.shift = spread(stage->shift, 1);
+  if (!stage->channel_factor.empty()) p.channel_factor = spread(stage->channel_factor, 0);
+  if (!stage->slope_factor.empty()) p.slope_factor = spread(stage->slope_factor, 0);
+  p.bias.assign(static_cast<size_t>(channels) + kMore, 0);
+  if (of_bias) {
     p.has_bias = true;
-    std::copy_n(bias->constant->as<int32_t>(), channels, p.bias.begin());
+    std::copy_n(of_bias->constant->as<int32_t>(), channels, p.bias.begin());
   }
-  int64_t reach = 0;  // of the added operand
-  std::vector<int64_t> add_factors{0};
-  const bool slopes = !stage->negative_factor.empty();
-  if (addend && slopes) return std::nullopt;
-  if (slopes) {
-    p.negative_factor.assign(count + kMore, 0);
-    p.negative_shift.assign(count + kMore, 1);
-  }
-  if (addend) {
-    const std::optional<Int> addend_type = int_of(addend->dtype);
-    if (!addend_type || ir::element_count(addend->dims) != ir::element_count(q.outputs[0].dims)) return std::nullopt;
-    const auto zero = ops::read_zero_point(node, "add_zero_point");
-    add_factors = node.get_ints("add_multiplier");
-    if (!zero || (add_factors.size() != 1 && add_factors.size() != count)) return std::nullopt;
-    for (int64_t f : add_factors)
-      if (f < -ops::kMaxAddFactor || f > ops::kMaxAddFactor) return std::nullopt;
+  if (of_addend) {
+    const std::optional<Int> addend_type = int_of(of_addend->dtype);
+    if (!addend_type || ir::element_count(of_addend->dims) != ir::element_count(q.outputs[0].dims)) return std::nullopt;
     p.has_addend = true;
     p.addend_slot = slots.addend;
     p.addend_type = *addend_type;
-    p.add_zero = static_cast<int32_t>(*zero);
-    reach = (*addend_type == Int::Signed16 ? int64_t{1} << 15 : 255) + std::abs(*zero);
+    p.add_zero = static_cast<int32_t>(stage->add_zero);
+    p.add_factor = static_cast<int32_t>(stage->add_factor);
+    p.add_shift = static_cast<int32_t>(stage->add_shift);
   }
-  for (size_t c = 0; c < count; ++c) {
-    const size_t k = stage->slot(static_cast<int64_t>(c));
-    p.factor[c] = static_cast<int32_t>(stage->factor[k]);
-    p.shift[c] = static_cast<int32_t>(stage->shift[k]);
-    p.add_factor[c] = add_factors[add_factors.size() == 1 ? 0 : c];
-    const int64_t extra = std::abs(p.add_factor[c]);
-    p.narrow[c] = extra <= INT32_MAX &&
-                  fits_after_shift((int64_t{1} << 31) * std::abs(stage->factor[k]) + reach * extra, stage->shift[k], p.zero);
-    if (slopes) {
-      p.negative_factor[c] = static_cast<int32_t>(stage->negative_factor[k]);
-      p.negative_shift[c] = static_cast<int32_t>(stage->negative_shift[k]);
-      p.narrow[c] = p.narrow[c] && fits_high(p.factor[c], p.shift[c]) && fits_high(p.negative_factor[c], p.negative_shift[c]);
-    }
-    p.all_narrow &= p.narrow[c] != 0;
-  }
-  p.direct = p.all_narrow && p.type != Int::Signed16 && (!addend || p.addend_type != Int::Signed16);
-  for (size_t c = 0; c < count && p.direct; ++c) {
-    p.direct = fits_high(p.factor[c], p.shift[c]) && fits_high(p.add_factor[c], p.shift[c]);
-    if (!p.direct) break;
-    const int64_t one = int64_t{1} << (32 - p.shift[c]);
-    p.high_factor.push_back(static_cast<int32_t>(p.factor[c] * one));
-    p.high_add_factor.push_back(static_cast<int32_t>(p.add_factor[c] * one));
-    if (slopes)
-      p.high_negative_factor.push_back(static_cast<int32_t>(p.negative_factor[c] * (int64_t{1} << (32 - p.negative_shift[c]))));
-  }
+  p.measure_floats(channels);
   return p;
 }
 
@@ -153,23 +158,34 @@ IntConvert OutputPlan::channel(int64_t channel, const void* addend, void* y) con
 }
 
 IntConvert OutputPlan::row(int64_t first, const void* addend, void* y) const {
+  const auto from = [&](const auto& list) { return list.empty() ? nullptr : list.data() + first; };
   IntConvert c;
   c.per_column = true;
-  c.bias = bias.data() + first;
-  c.factor = factor.data() + first;
-  c.shift = shift.data() + first;
-  if (!negative_factor.empty()) {
-    c.negative_factor = negative_factor.data() + first;
-    c.negative_shift = negative_shift.data() + first;
-  }
+  c.bias = from(bias);
+  c.channel_factor = from(channel_factor);
+  c.channel_shift = channel_shift;
+  c.slope_factor = from(slope_factor);
+  c.slope_shift = slope_shift;
+  c.factor = from(factor);
+  c.shift = from(shift);
   c.zero = zero;
   c.low = low;
   c.high = high;
+  c.limit = limit;
   c.addend = has_addend ? addend : nullptr;
   c.addend_type = addend_type;
   c.add_zero = add_zero;
-  c.add_factor = add_factor.data() + first;
+  c.add_factor = add_factor;
+  c.add_shift = add_shift;
   c.table = table ? table->data() : nullptr;
+  c.scale = from(scale);
+  c.slope_scale = from(slope_scale);
+  c.add_scale = add_scale;
+  c.margin = margin;
+  c.channel_unit = channel_unit;
+  c.slope_unit = slope_unit;
+  c.add_gain = add_gain;
+  c.gain = gain;
   c.type = type;
   c.y = y;
   return c;

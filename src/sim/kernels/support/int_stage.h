@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/memory.h"
+#include "ops/support/requantize.h"
 #include "sim/kernel.h"
 #include "sim/kernels/support/int_forms.h"
 
@@ -54,37 +55,55 @@ constexpr size_t kNoSlot = SIZE_MAX;
 // the last.
 struct OutputPlan {
   std::vector<int32_t> bias, factor, shift;
-  std::vector<int32_t> negative_factor, negative_shift;  // of sums below zero; empty = as of others
-  std::vector<int64_t> add_factor;
-  std::vector<char> narrow;  // per channel: the forms' converter holds it
-  bool all_narrow = true;
-  int32_t zero = 0, low = 0, high = 0, add_zero = 0;
+  std::vector<int32_t> channel_factor, slope_factor;  // empty = no such stage
+  int32_t channel_shift = 0, slope_shift = 0;
+  int32_t add_zero = 0, add_factor = 0, add_shift = 0;
+  int32_t zero = 0, low = 0, high = 0;
+  int64_t limit = INT32_MAX;
   bool has_addend = false, has_bias = false;
   Int addend_type = Int::Signed8, type = Int::Signed8;
   const ir::TensorData* table = nullptr;
   size_t addend_slot = 0;
-  // Bytes whose converter IntProduct holds, and their factors at a shift of 32.
-  bool direct = false;
-  std::vector<int32_t> high_factor, high_add_factor, high_negative_factor;
+  // In floats: all stages of a channel in one factor, and how far from an integer that is certain. Where `is_float_enough` is not
+  // set, only the stages themselves will do.
+  bool is_float_enough = false;
+  std::vector<float> scale, slope_scale;  // the latter may be empty
+  float add_scale = 0, margin = 0;
+  double channel_unit = 1, slope_unit = 1, add_gain = 0, gain = 0;
 
   // Nothing for nodes whose parameters are wrong or not known ahead: the reference kernel then says what is the matter.
-  static std::optional<OutputPlan> create(const KernelQuery& query, int64_t channels, const StageSlots& slots,
-                                          int64_t max_factor = int64_t{1} << 30);
+  static std::optional<OutputPlan> create(const KernelQuery& query, const StageSlots& slots, const ops::StageLimits& limits);
 
+  bool is_bytes() const { return type != Int::Signed16 && (!has_addend || addend_type != Int::Signed16); }
   // The converter of one channel for results at `y` (and operands at `addend`), or of all channels of a row.
   IntConvert channel(int64_t channel, const void* addend, void* y) const;
   IntConvert row(int64_t first_channel, const void* addend, void* y) const;
+
+ private:
+  void measure_floats(int64_t channels);
 };
 
-// Runs the converter in the given form, or exactly where its vectors do not hold the parameters.
-inline void convert(const IntForms& f, const IntConvert& c, bool narrow, const int32_t* sums, int64_t count) {
-  if (narrow)
+// Runs the converter in the given form, or by its stages where floats are too coarse.
+inline void convert(const IntForms& f, const OutputPlan& plan, const IntConvert& c, const int32_t* sums, int64_t count) {
+  if (plan.is_float_enough)
     f.convert(c, sums, count);
   else
     convert_exactly(c, sums, count);
 }
 
-// ((value + half) >> shift) + zero of any |value| <= bound fits an int32.
-bool fits_after_shift(int64_t bound, int64_t shift, int64_t zero);
+// What a value of an integer type may differ from a zero point.
+constexpr int64_t int_reach(Int type, int64_t zero) {
+  return (type == Int::Signed16 ? int64_t{1} << 15 : 255) + (zero < 0 ? -zero : zero);
+}
+
+// Floats decide about values v * gain + zero that end between `low` and `high`: `roundings` of v precede, operands reach up to
+// `reach` beyond the bounds and cancel again. Gives the margin of IntConvert; nothing when floats are too coarse.
+struct FloatCheck {
+  double gain = 0, roundings = 0, reach = 0;
+  int64_t zero = 0, low = 0, high = 0;
+};
+std::optional<float> float_margin(const FloatCheck& check);
+// Factors of the output converter whose products with any value are exact in doubles.
+constexpr int64_t kMostInDoubles = 1 << 18;
 
 }  // namespace orknn::sim::kernels
