@@ -7,19 +7,10 @@
 #include <cstring>
 
 #include "base/files.h"
+#include "base/npy_header.h"
 
 namespace orknn::data {
 namespace {
-
-constexpr std::string_view kMagic = "\x93NUMPY";
-
-struct TypeName {
-  std::string_view text;
-  DType dtype;
-};
-constexpr TypeName kTypes[] = {{"f4", DType::Float32}, {"f8", DType::Float64}, {"f2", DType::Float16}, {"u1", DType::UInt8},
-                               {"i1", DType::Int8},    {"u2", DType::UInt16},  {"i2", DType::Int16},   {"u4", DType::UInt32},
-                               {"i4", DType::Int32},   {"u8", DType::UInt64},  {"i8", DType::Int64},   {"b1", DType::Bool}};
 
 Status bad(std::string what) { return invalid_argument("not a usable .npy file: " + std::move(what)); }
 
@@ -93,9 +84,9 @@ Result<Header> parse_header(std::span<const std::byte> bytes) {
   ORKNN_TRY_ASSIGN(const std::string_view shape_field, field(header, "shape"));
   Header result;
   ORKNN_TRY_ASSIGN(result.dims, parse_shape(shape_field));
-  if (type_field.size() > 4 && std::string_view("<>|=").find(type_field[1]) != std::string_view::npos)
-    for (const TypeName& t : kTypes)
-      if (type_field.substr(2, 2) == t.text && type_field[4] == type_field[0]) result.dtype = t.dtype;
+  if (type_field.size() > 4 && std::string_view("<>|=").find(type_field[1]) != std::string_view::npos &&
+      type_field[4] == type_field[0])
+    result.dtype = npy_type_of_name(type_field.substr(2, 2));
   if (result.dtype == DType::Undefined)
     return bad(fmt::format("element type {} is not supported", type_field.substr(0, type_field.find(','))));
   result.big_endian = type_field[1] == '>';
@@ -106,7 +97,7 @@ Result<Header> parse_header(std::span<const std::byte> bytes) {
 }  // namespace
 
 bool is_npy(std::span<const std::byte> bytes) {
-  return bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
+  return bytes.size() >= kNpyMagic.size() && std::memcmp(bytes.data(), kNpyMagic.data(), kNpyMagic.size()) == 0;
 }
 
 Result<ir::TensorData> parse_npy(std::span<const std::byte> bytes) {
@@ -140,20 +131,8 @@ Status write_npy(const std::string& path, const ir::TensorData& given) {
   if (value.dtype() == DType::BFloat16) value = ir::convert(value.view(), DType::Float32);
   if (value.dtype() == DType::Int4) value = ir::convert(value.view(), DType::Int8);
   if (value.dtype() == DType::UInt4) value = ir::convert(value.view(), DType::UInt8);
-  std::string_view type;
-  for (const TypeName& t : kTypes)
-    if (t.dtype == value.dtype()) type = t.text;
-  std::string shape;
-  for (int64_t d : value.dims()) shape += fmt::format("{},", d);
-  if (value.dims().size() > 1) shape.pop_back();
-  std::string header = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
-                                   dtype_bytes(value.dtype()) == 1 ? '|' : '<', type, shape);
-  header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 11, ' ');
-  header += '\n';
-  std::string start(kMagic);
-  start += {'\x01', '\x00', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
   return write_file_atomically(path, [&](FileWriter& out) -> Status {
-    ORKNN_TRY(out.write(start + header));
+    ORKNN_TRY(out.write(npy_header(value.dtype(), value.dims())));
     return out.write(std::span(static_cast<const std::byte*>(value.data()), value.bytes()));
   });
 }

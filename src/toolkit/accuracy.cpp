@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "base/file_name.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "data/npy.h"
@@ -176,15 +177,7 @@ class FileNames {
  public:
   std::string of(const std::string& tensor) {
     if (const auto it = names_.find(tensor); it != names_.end()) return it->second;
-    constexpr size_t kLongest = 180;
-    std::string name;
-    for (char c : tensor)
-      name +=
-          std::isalnum(static_cast<unsigned char>(c)) || (c && std::string_view("._-+=@,()[]").find(c) != std::string_view::npos)
-              ? c
-              : '_';
-    name.resize(std::min(name.size(), kLongest));
-    if (name.empty() || name[0] == '.') name.insert(name.begin(), '_');
+    const std::string name = file_name_for(tensor);
     std::string unique = name;
     for (int i = 1; !used_.insert(unique).second; ++i) unique = fmt::format("{}_{}", name, i);
     return names_[tensor] = unique;
