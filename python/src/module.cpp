@@ -22,7 +22,10 @@
 #include "import/importer.h"
 #include "interpreter_end.h"
 #include "platform/platforms.h"
+#include "runtime/error_codes.h"
+#include "runtime/library_identity.h"
 #include "runtime/perf_report.h"
+#include "runtime/run_report.h"
 #include "runtime/session.h"
 #include "toolkit/builder.h"
 
@@ -107,8 +110,9 @@ nb::list describe(const std::vector<runtime::PortInfo>& ports) {
   return out;
 }
 
-// Sets inputs of (array, layout, pass_through) triples, runs without holding the interpreter lock, returns the results.
-nb::list run_session(runtime::Session& session, nb::list inputs) {
+// Sets inputs of (array, layout, pass_through) triples, runs without holding the interpreter lock, returns the results. `level`
+// counts as RKNN_LOG_LEVEL, `cores` are those of the layer table.
+nb::list run_session(runtime::Session& session, nb::list inputs, int level, int cores) {
   if (nb::len(inputs) != session.inputs().size()) throw nb::value_error("wrong number of inputs");
   for (size_t i = 0; i < nb::len(inputs); ++i) {
     const auto item = nb::cast<nb::tuple>(inputs[i]);
@@ -127,7 +131,7 @@ nb::list run_session(runtime::Session& session, nb::list inputs) {
   Status status;
   {
     const Unlocked unlocked;
-    status = session.run();
+    status = runtime::run_with_report(session, {.level = level, .cores = cores});
   }
   check(status);
   nb::list out;
@@ -135,11 +139,26 @@ nb::list run_session(runtime::Session& session, nb::list inputs) {
   return out;
 }
 
+struct ModelFile {
+  std::shared_ptr<const MappedFile> file;
+};
+
 // A finished .rknn with its bytes: what happens to the file afterwards has no effect on it.
 struct LoadedModel {
   std::shared_ptr<const MappedFile> file;
   std::shared_ptr<const format::Model> model;
 };
+
+// The session of a board's runtime: RKNNLite reports failures by the names of the C API's codes.
+std::unique_ptr<runtime::Session> init_session(const MappedFile& file, std::shared_ptr<const MappedFile> keeper) {
+  auto session = [&] {
+    const Unlocked unlocked;
+    return runtime::Session::open(file.bytes(), std::move(keeper));
+  }();
+  if (session) return std::move(*session);
+  const std::string code = runtime::rknn_code_name(runtime::rknn_code(session.status().code()));
+  throw nb::value_error(("RKNN init failed. error code: " + code + "\n" + to_utf8(session.status().to_string())).c_str());
+}
 
 Result<LoadedModel> load_rknn(const Path& path) {
   auto file = MappedFile::open(path.string());
@@ -259,7 +278,7 @@ int cores_of_mask(const runtime::Session& session, uint32_t mask) {
 }
 
 void set_log(std::optional<std::function<void(int, std::string, std::string)>> sink, int level) {
-  set_log_level(static_cast<LogLevel>(level));
+  set_log_level(static_cast<LogLevel>(std::min(level, static_cast<int>(LogLevel::Trace))));
   if (!sink) return set_log_sink({});
   set_log_sink([f = callback(std::move(*sink))](LogLevel l, std::string_view tag, std::string_view line) {
     f(static_cast<int>(l), std::string(tag), std::string(line));
@@ -274,6 +293,9 @@ NB_MODULE(_openrknn, m) {
   m.def("begin_interpreter_end", &begin_interpreter_end);
   pthread_atfork(nullptr, nullptr, &Inside::forget_other_threads);
   m.def("set_log", &set_log, nb::arg("sink").none(), nb::arg("level"));
+  m.def("environment_log_level", &runtime::environment_log_level);
+  m.def("library_version", [] { return std::string(runtime::library_version_text()); });
+  m.def("driver_version", [] { return std::string(runtime::kDriverVersion); });
   m.def("platform_families", [] {
     std::map<std::string, std::vector<std::string>> out;
     for (const platform::Platform& p : platform::all()) out[std::string(p.compatibility)].emplace_back(p.name);
@@ -310,6 +332,11 @@ NB_MODULE(_openrknn, m) {
     check(format::write_rknn(model, target.string()));
   });
 
+  // The bytes of a file that nobody has looked at yet; what happens to the file afterwards has no effect on them.
+  nb::class_<ModelFile>(m, "ModelFile")
+      .def_static("open", [](const Path& path) { return ModelFile{take(MappedFile::open(path.string()))}; })
+      .def("init", [](const ModelFile& f) { return init_session(*f.file, f.file); });
+
   nb::class_<LoadedModel>(m, "LoadedModel")
       .def_static("from_file",
                   [](const Path& path) {
@@ -339,7 +366,13 @@ NB_MODULE(_openrknn, m) {
       .def("choose_program", [](runtime::Session& s, size_t index) { check(s.choose_program(index)); })
       .def("measure", &measure, nb::arg("cores"))
       .def("cores_of_mask", &cores_of_mask)
-      .def("run", &run_session);
+      .def("generation",
+           [](const runtime::Session& s) {
+             const platform::Platform* chip = platform::find(s.model().target_platform);
+             return chip ? chip->generation : 2;
+           })
+      .def("report_loading", [](const runtime::Session& s, int level) { runtime::report_loading(s, {.level = level}); })
+      .def("run", &run_session, nb::arg("inputs"), nb::arg("level") = 0, nb::arg("cores") = 1);
 
   nb::class_<toolkit::Builder>(m, "Builder")
       .def_static("create",

@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -12,8 +13,8 @@ namespace orknn {
 namespace {
 LogLevel level_from_environment() {
   const char* text = std::getenv("RKNN_LOG_LEVEL");
-  if (!text || text[0] < '0' || text[0] > '5' || text[1] != '\0') return LogLevel::Warn;
-  return static_cast<LogLevel>(text[0] - '0');
+  if (!text || text[0] < '0' || text[0] > '6' || text[1] != '\0') return LogLevel::Warn;
+  return std::min(static_cast<LogLevel>(text[0] - '0'), LogLevel::Trace);
 }
 std::atomic<LogLevel>& current_level() {
   static std::atomic<LogLevel> level{level_from_environment()};

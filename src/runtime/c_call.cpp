@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <mutex>
 
 #include "base/log.h"
 #include "runtime/error_codes.h"
+#include "runtime/run_report.h"
 
 namespace orknn::runtime {
 namespace {
@@ -32,10 +32,14 @@ void begin_call() {
   static std::once_flag once;
   std::call_once(once, [] {
     set_log_sink(write_line);
-    const char* level = std::getenv("RKNN_LOG_LEVEL");
-    set_log_level(static_cast<LogLevel>(std::clamp(level ? std::atoi(level) : 0, 0, static_cast<int>(LogLevel::Trace))));
+    set_log_level(static_cast<LogLevel>(std::min(environment_log_level(0), static_cast<int>(LogLevel::Trace))));
   });
   error_text.clear();
+}
+
+int report_level() {
+  static const int from_environment = environment_log_level(0);
+  return log_level() == LogLevel::Trace ? std::max(from_environment, 5) : static_cast<int>(log_level());
 }
 
 int fail(int code, const char* function, std::string_view text) noexcept {

@@ -14,11 +14,14 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "runtime/library_identity.h"
 
 namespace orknn::runtime {
 
 // Sets up logging at the first call, and forgets the thread's last error.
 void begin_call();
+// The log's level as RKNN_LOG_LEVEL counts, 0 to 6: the two most talkative levels say the same but write different files.
+int report_level();
 // Logs one E line, keeps the text for orknn_last_error, returns `code`. Where there is no memory for the text, there is none.
 int fail(int code, const char* function, std::string_view text) noexcept;
 int fail(const char* function, const Status& status) noexcept;
@@ -31,6 +34,8 @@ template <class Body>
 int c_call(const char* function, Body body) {
   try {
     begin_call();
+    if (!library_offers(function))
+      return fail(RKNN_ERR_TARGET_PLATFORM_UNMATCH, function, "the small chips' runtime has the zero-copy API only");
     return body();
   } catch (const std::bad_alloc&) {
     return fail(RKNN_ERR_MALLOC_FAIL, function, "memory ran out");

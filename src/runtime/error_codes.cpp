@@ -21,4 +21,24 @@ int rknn_code(Code code) {
   return RKNN_ERR_FAIL;
 }
 
+std::string rknn_code_name(int code) {
+  switch (code) {
+    case RKNN_SUCC: return "RKNN_SUCC";
+    case RKNN_ERR_FAIL: return "RKNN_ERR_FAIL";
+    case RKNN_ERR_TIMEOUT: return "RKNN_ERR_TIMEOUT";
+    case RKNN_ERR_DEVICE_UNAVAILABLE: return "RKNN_ERR_DEVICE_UNAVAILABLE";
+    case RKNN_ERR_MALLOC_FAIL: return "RKNN_ERR_MALLOC_FAIL";
+    case RKNN_ERR_PARAM_INVALID: return "RKNN_ERR_PARAM_INVALID";
+    case RKNN_ERR_MODEL_INVALID: return "RKNN_ERR_MODEL_INVALID";
+    case RKNN_ERR_CTX_INVALID: return "RKNN_ERR_CTX_INVALID";
+    case RKNN_ERR_INPUT_INVALID: return "RKNN_ERR_INPUT_INVALID";
+    case RKNN_ERR_OUTPUT_INVALID: return "RKNN_ERR_OUTPUT_INVALID";
+    case RKNN_ERR_DEVICE_UNMATCH: return "RKNN_ERR_DEVICE_UNMATCH";
+    case RKNN_ERR_INCOMPATILE_PRE_COMPILE_MODEL: return "RKNN_ERR_INCOMPATILE_PRE_COMPILE_MODEL";
+    case RKNN_ERR_INCOMPATILE_OPTIMIZATION_LEVEL_VERSION: return "RKNN_ERR_INCOMPATILE_OPTIMIZATION_LEVEL_VERSION";
+    case RKNN_ERR_TARGET_PLATFORM_UNMATCH: return "RKNN_ERR_TARGET_PLATFORM_UNMATCH";
+    default: return std::to_string(code);
+  }
+}
+
 }  // namespace orknn::runtime

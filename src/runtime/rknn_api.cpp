@@ -4,15 +4,15 @@
 #include <cstring>
 #include <set>
 
-#include "base/log.h"
-#include "base/version.h"
 #include "format/rknn_file.h"
 #include "platform/platforms.h"
 #include "runtime/c_call.h"
 #include "runtime/context.h"
 #include "runtime/error_codes.h"
 #include "runtime/input_shapes.h"
+#include "runtime/library_identity.h"
 #include "runtime/perf_report.h"
+#include "runtime/run_report.h"
 #include "runtime/tensor_attr.h"
 #include "runtime/thread_count.h"
 
@@ -20,12 +20,8 @@ namespace orknn::runtime {
 namespace {
 using namespace ir;
 
-constexpr std::string_view kDriverVersion = "0.0.0 (simulator)";
-
-// People look for this text in the library file, so it must be there in one piece.
-[[gnu::used]] const char kVersionText[] = "librknnrt version: " ORKNN_VERSION " (OpenRKNN)";
-
-std::string api_version() { return std::string(kVersionText).substr(sizeof "librknnrt version: " - 1); }
+// "1.2.3 (OpenRKNN)"
+std::string_view api_version() { return library_version_text().substr(library_version_text().find(": ") + 2); }
 
 int invalid_context(const char* function) {
   return fail(RKNN_ERR_CTX_INVALID, function, "the context is not valid (0, unknown or destroyed)");
@@ -70,15 +66,6 @@ Result<format::Model> load_model(void* model, uint32_t size, const rknn_init_ext
   return format::read_rknn(path, static_cast<uint64_t>(extend->real_model_offset), extend->real_model_size, pool);
 }
 
-// Lines of a table, one log line each.
-void log_table(LogLevel level, const std::string& text) {
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    log(level, "", text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-}
-
 // What the model's chip would give the context: all of its SRAM when the flag asks for it.
 uint64_t sram_of(const Context& context) {
   const platform::Platform* chip = platform_of(*context.session);
@@ -86,19 +73,7 @@ uint64_t sram_of(const Context& context) {
   return asked && chip && chip->features.sram_for_internal ? static_cast<uint64_t>(chip->sram_bytes) : 0;
 }
 
-void log_model(const Session& session) {
-  const format::Model& model = session.model();
-  const platform::Platform* platform = platform_of(session);
-  bool nhwc = false;
-  for (const PortInfo& port : session.inputs()) nhwc |= port.layout == Layout::NHWC;
-  log(LogLevel::Info, "", "RKNN Runtime Information, " + std::string(kVersionText));
-  log(LogLevel::Info, "", "RKNN Driver Information, version: " + std::string(kDriverVersion));
-  log(LogLevel::Info, "",
-      "RKNN Model Information, version: 6, toolkit version: " + model.toolkit_version +
-          "(compiler version: " + model.toolkit_version + "), target: " + std::string(platform ? platform->npu_name : "RKNPU") +
-          ", target platform: " + model.target_platform + ", framework name: " + model.source_framework + ", framework layout: " +
-          (nhwc ? "NHWC" : "NCHW") + ", model inference type: " + (model.programs.size() > 1 ? "dynamic_shape" : "static_shape"));
-}
+RunReport report_of(const Context& context) { return {report_level(), context.cores, sram_of(context)}; }
 
 int init(rknn_context* context, void* model, uint32_t size, uint32_t flag, rknn_init_extend* extend) {
   constexpr const char* kName = "rknn_init";
@@ -124,8 +99,7 @@ int init(rknn_context* context, void* model, uint32_t size, uint32_t flag, rknn_
   if (!session) return fail(kName, session.status());
   created->session = std::move(*session);
   created->has_shapes = !has_shape_sets(created->session->model());
-  log_model(*created->session);
-  if (log_level() >= LogLevel::Detail) log_table(LogLevel::Detail, memory_table(created->session->model(), sram_of(*created)));
+  report_loading(*created->session, report_of(*created));
   *context = publish(std::move(created));
   return RKNN_SUCC;
 }
@@ -364,11 +338,9 @@ int run(Context& context, rknn_run_extend* extend) {
   constexpr const char* kName = "rknn_run";
   if (context.is_dry()) return fail(RKNN_ERR_FAIL, kName, "a context for model information does not run");
   if (!context.has_shapes) return refuse_without_shapes(kName);
-  if (const Status s = context.session->run(); !s)
+  if (const Status s = run_with_report(*context.session, report_of(context)); !s)
     return fail(s.code() == Code::OutOfMemory ? RKNN_ERR_MALLOC_FAIL : RKNN_ERR_FAIL, kName, s.to_string());
   ++context.frame;
-  if (log_level() >= LogLevel::Debug)
-    log_table(LogLevel::Debug, perf_table(context.session->model(), context.cores, sram_of(context)));
   if (extend) extend->frame_id = context.frame;
   return RKNN_SUCC;
 }

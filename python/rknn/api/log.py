@@ -1,6 +1,7 @@
 """Log lines in the toolkit's form: `<level> <function>: <text>` for W and E, without function for I and D."""
 
 import contextlib
+import datetime
 import re
 import shutil
 import sys
@@ -91,6 +92,10 @@ class Log:
                 pass
         self.warn("__init__", f"The verbose_file cannot be written: {error}!")
 
+    def line(self, level, text):
+        """A line with nothing but its letter in front."""
+        self._write(level, text)
+
     def info(self, text):
         self._write("I", text)
 
@@ -107,8 +112,12 @@ class Log:
             self._write("E", f"{function}: {line}")
 
     def core_line(self, level, tag, line):
-        """A line of the native side: 0 error, 1 warn, 2 and 3 info, above debug."""
-        if level == 0:
+        """A line of the native side: 0 error, 1 warn, 2 and 3 info, above debug. Lines without a tag are the runtime's, which
+        RKNN_LOG_LEVEL asked for; they look as in C programs."""
+        if not tag:
+            now = datetime.datetime.now()
+            self._write("EWIDDD"[level], f"RKNN: [{now:%H:%M:%S}.{now.microsecond // 1000:03}] {line}")
+        elif level == 0:
             self.error(tag, line)
         elif level == 1:
             self.warn(tag, line)

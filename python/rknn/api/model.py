@@ -74,6 +74,7 @@ class Model:
         self._loaded = None  # a finished model: load_rknn
         self._perf_debug = self._eval_mem = False
         self._cores = 1  # that core_mask chose
+        self._report_level = 0  # RKNN_LOG_LEVEL when the runtime was initialized
         self._builder_used = False  # a source model was loaded since config()
         self._released = False
         self._running = threading.Lock()  # one session, one run at a time
@@ -104,7 +105,7 @@ class Model:
     def _use_log(self):
         """Lines of the native side that this thread causes go to this object's log from here on."""
         _speaker.log = self._log
-        _openrknn.set_log(_native_line, 4 if Log.any_verbose() else 1)
+        _openrknn.set_log(_native_line, max(4 if Log.any_verbose() else 1, _openrknn.environment_log_level(0)))
 
     def _remark_unused(self, function, others, *known):
         """Keywords nobody knows are most likely misspelt; `known` ones of other releases pass without a word."""

@@ -2,6 +2,7 @@
 
 import functools
 
+from .. import _openrknn
 from . import inputs as model_inputs
 from .model import VERSION, Model, guarded
 
@@ -54,6 +55,8 @@ class Running(Model):
             session = self._need_builder("init_runtime").make_session()
         self._cores = session.cores_of_mask(core_mask)  # refuses cores the chip does not have
         self._perf_debug, self._eval_mem = bool(perf_debug), bool(eval_mem)
+        self._report_level = _openrknn.environment_log_level(0)
+        session.report_loading(self._report_level)
         self._session, self._lost_in_fork = session, False
 
     def inference(self, inputs, *positional, **options):
@@ -67,7 +70,8 @@ class Running(Model):
             )
             warn = functools.partial(self._log.warn, "inference")
             with self._running:
-                return session.run(model_inputs.prepare(session, inputs, data_format, pass_through, warn))
+                prepared = model_inputs.prepare(session, inputs, data_format, pass_through, warn)
+                return session.run(prepared, self._report_level, self._cores)
         except (ValueError, RuntimeError, TypeError, MemoryError) as error:
             self._fail("inference", str(error) or type(error).__name__)
             raise ValueError(str(error) or type(error).__name__) from None
