@@ -68,7 +68,7 @@ class Model:
 
     def __init__(self, verbose=False, verbose_file=None):
         self._log = Log(verbose, verbose_file)
-        self._log.info(f"rknn-toolkit2 version: {VERSION}")
+        self._announce()
         self._builder = None  # building side: config, source graph, built model
         self._session = None  # running side
         self._loaded = None  # a finished model: load_rknn
@@ -80,6 +80,9 @@ class Model:
         self._running = threading.Lock()  # one session, one run at a time
         self._lost_in_fork = False  # the session, see _after_fork
         _models.add(self)
+
+    def _announce(self):
+        self._log.info(f"rknn-toolkit2 version: {VERSION}")
 
     def release(self):
         """Frees everything. Harmless at any time and more than once."""

@@ -1,6 +1,6 @@
 """The RKNN class, put together from one class per concern. They turn Python arguments into the native module's, which does the work."""
 
-from .. import _openrknn
+from . import platform_list
 from .building import Building
 from .loading import Loading
 from .measuring import Measuring
@@ -15,28 +15,13 @@ class RKNN(Loading, Building, Running, Measuring, Toolkit1Calls):
 
     def list_support_target_platform(self, rknn_model=None):
         """Prints and returns the platforms a .rknn runs on, or all of them without a path."""
-        stars = "*" * 50
         if rknn_model is None:
-            families = _openrknn.platform_families()
-            print(stars, "All RKNN Toolkit supported target platforms:", sep="\n")
-            for index, (_, members) in enumerate(families.items(), 1):
-                print(f"    chip family {index}: {','.join(m.upper() for m in members)}")
-            print(stars)
-            return families
+            return platform_list.print_families()
         try:
-            filled, supported = _openrknn.platforms_of(path_of(rknn_model, "list_support_target_platform"))
+            return platform_list.print_platforms_of(path_of(rknn_model, "list_support_target_platform"))
         except (ValueError, RuntimeError) as error:
             self._fail("list_support_target_platform", str(error))
             return None
-        supported = [name.upper() for name in supported]
-        print(
-            stars,
-            f"Target platforms filled in RKNN model:         {[filled]}",
-            f"Target platforms supported by this RKNN model: {supported}",
-            stars,
-            sep="\n",
-        )
-        return {"filled_target_platform": [filled], "support_target_platform": supported}
 
     # ---- known by name, not available yet
 

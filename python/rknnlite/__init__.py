@@ -1,0 +1,1 @@
+"""OpenRKNN: the board-side Python package (rknnlite.api)."""

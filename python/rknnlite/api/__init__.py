@@ -1,0 +1,5 @@
+"""`from rknnlite.api import RKNNLite`."""
+
+from .rknn_lite import RKNNLite
+
+__all__ = ["RKNNLite"]
