@@ -1,6 +1,6 @@
 # The two commands: `make demo` shows the whole flow on a bundled network, `make test` runs every test.
 # Both install what they need (Debian packages with root or sudo, a .venv) and build. See README.md.
-.PHONY: demo test test-readers test-mutations test-sanitized build venv bench clean format
+.PHONY: demo test test-readers test-mutations test-sanitized test-cross build venv bench clean format
 
 demo: venv
 	scripts/demo
@@ -19,6 +19,10 @@ test-mutations:
 # The C++ tests under the address and undefined-behaviour sanitizers.
 test-sanitized:
 	scripts/test sanitized
+
+# librknnrt and librknnmrt for 64-bit and 32-bit ARM; their C programs run under qemu and must give the same bytes.
+test-cross:
+	scripts/test cross
 
 # The C++ side (libraries, librknnrt.so, tests, command line) in build/release.
 build:

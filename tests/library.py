@@ -1,0 +1,55 @@
+"""What tests of the C libraries share: where they are built, what they export, models to run them on."""
+
+import os
+import pathlib
+import re
+import subprocess
+
+from rknn.api import RKNN
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build" / "release"
+MODELS = ROOT / "examples" / "models"
+
+# Names of earlier releases that old programs may still be linked with.
+FORMER_NAMES = {"rknn_destory_mem", "rknn_matmul_create_dyn_shape"}
+
+
+def run(*command, **options):
+    """Standard output of a command that has to succeed."""
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, **options)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def published_functions():
+    """The functions of the vendor's headers, from the list that the layout program was made with."""
+    names = set(re.findall(r'\{"(\w+)", \(any_function\)', (ROOT / "tests" / "capi" / "abi_layout.c").read_text()))
+    assert len(names) == 35
+    return names
+
+
+def own_functions():
+    return set(re.findall(r"\b(orknn_\w+)\(", (ROOT / "include" / "openrknn.h").read_text()))
+
+
+def exported(library):
+    """Names that a shared library defines for others, of any processor."""
+    names = set()
+    for line in run("readelf", "--dyn-syms", "--wide", library).splitlines():
+        columns = line.split()
+        if len(columns) >= 8 and columns[0].rstrip(":").isdigit() and columns[4] in ("GLOBAL", "WEAK") and columns[6] != "UND":
+            names.add(columns[7])
+    return names
+
+
+def build_model(path, platform, quantize):
+    """The bundled classifier of 64 x 64 pictures as a .rknn."""
+    rknn = RKNN()
+    rknn.config(target_platform=platform, mean_values=[[127.5] * 3], std_values=[[127.5] * 3])
+    assert rknn.load_onnx(str(MODELS / "shapes.onnx")) == 0
+    pictures = sorted(str(p) for p in (MODELS / "pictures").glob("shape_*.png"))[:10]
+    assert rknn.build(do_quantization=quantize, dataset=pictures if quantize else None) == 0
+    assert rknn.export_rknn(os.fspath(path)) == 0
+    rknn.release()
+    return path

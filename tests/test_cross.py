@@ -1,0 +1,52 @@
+"""The libraries built for 64-bit and 32-bit ARM, run by qemu: the ABI of the headers, and the same bytes as on this machine. `make test-cross`
+builds them first; without these builds the tests are skipped."""
+
+import os
+import shutil
+
+import pytest
+from library import BUILD, FORMER_NAMES, ROOT, build_model, exported, own_functions, published_functions, run
+
+# preset: (emulator, folder of its C library)
+PROCESSORS = {"aarch64": ("qemu-aarch64", "/usr/aarch64-linux-gnu"), "armhf": ("qemu-arm", "/usr/arm-linux-gnueabihf")}
+# Programs of tests/capi that are called with a model and the value of every input byte, and print everything they get.
+PROGRAMS = ("basic",)
+# Results of integer networks are the same whatever computes them; floats are those of the portable kernels.
+NETWORKS = {"int8": ("rk3588", True), "float16": ("rk3588", False), "small": ("rv1106", True)}
+
+
+@pytest.fixture(scope="module", params=PROCESSORS)
+def emulated(request):
+    """A function that runs a program of the cross build."""
+    emulator, libraries = PROCESSORS[request.param]
+    folder = ROOT / "build" / request.param
+    if not (folder / "librknnrt.so").exists() or not shutil.which(emulator):
+        pytest.skip(f"needs {folder} and {emulator}: make test-cross")
+    call = lambda program, *arguments: run(emulator, "-L", libraries, folder / program, *arguments)
+    call.folder = folder
+    return call
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("networks")
+    return {name: build_model(folder / f"{name}.rknn", *how) for name, how in NETWORKS.items()}
+
+
+def test_layout_of_the_headers(emulated):
+    """The program's checks are made by the compiler; that it was built says that sizes, offsets and values are the published ones."""
+    assert emulated("capi_abi_layout") == "35 functions\n"
+
+
+@pytest.mark.parametrize("name", ["rknnrt", "rknnmrt"])
+def test_exported_names(emulated, name):
+    names = exported(emulated.folder / f"lib{name}.so")
+    assert names - FORMER_NAMES == published_functions() | own_functions()
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("network", NETWORKS)
+def test_same_bytes_as_here(emulated, networks, program, network):
+    here = run(BUILD / f"capi_{program}", networks[network], 100, env=os.environ | {"ORKNN_ISA": "portable"})
+    assert emulated(f"capi_{program}", networks[network], 100) == here
+    assert "output 0" in here
