@@ -64,7 +64,8 @@ Status run_with_report(Session& session, const RunReport& report, const sim::Run
   std::vector<LayerDump> dumps;
   if (auto options = runtime_dump(report.level)) dumps.emplace_back(session.program(), std::move(*options));
   if (auto options = toolkit1_dump()) dumps.emplace_back(session.program(), std::move(*options));
-  ORKNN_TRY(session.run(dumps.empty() ? hooks : with_dumps(hooks, dumps)));
+  // Without dumps nothing is allocated here: runs on the caller's memory promise that.
+  ORKNN_TRY(dumps.empty() ? session.run(hooks) : session.run(with_dumps(hooks, dumps)));
   if (report.level >= 4) log_lines(LogLevel::Debug, perf_table(session.model(), report.cores, report.sram_bytes));
   return {};
 }

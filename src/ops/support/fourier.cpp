@@ -38,11 +38,12 @@ Fourier::Fourier(size_t length, bool inverse) : length_(length), inverse_(invers
     roots_.emplace_back(std::cos(angle), std::sin(angle));
   }
   if (direct) return;
+  const uint64_t circle = uint64_t{2} * length;
+  uint64_t phase = 0;  // k^2 modulo 2n, which keeps the angle small and exact
   for (size_t k = 0; k < length; ++k) {
-    // k^2 modulo 2n keeps the angle small and exact.
-    const auto phase = static_cast<double>((static_cast<unsigned __int128>(k) * k) % (2 * length));
-    const double angle = -std::numbers::pi * phase / static_cast<double>(length);
+    const double angle = -std::numbers::pi * static_cast<double>(phase) / static_cast<double>(length);
     chirp_.emplace_back(std::cos(angle), std::sin(angle));
+    phase = (phase + uint64_t{2} * k + 1) % circle;
   }
   kernel_.assign(inner_, 0.0);
   for (size_t k = 0; k < length; ++k) {
