@@ -43,12 +43,12 @@ def exported(library):
     return names
 
 
-def build_model(path, platform, quantize):
-    """The bundled classifier of 64 x 64 pictures as a .rknn."""
+def build_model(path, platform, quantize, network="shapes"):
+    """One of the bundled networks as a .rknn: the classifier of 64 x 64 pictures, "shapes", or the detector, "boxes"."""
     rknn = RKNN()
     rknn.config(target_platform=platform, mean_values=[[127.5] * 3], std_values=[[127.5] * 3])
-    assert rknn.load_onnx(str(MODELS / "shapes.onnx")) == 0
-    pictures = sorted(str(p) for p in (MODELS / "pictures").glob("shape_*.png"))[:10]
+    assert rknn.load_onnx(str(MODELS / f"{network}.onnx")) == 0
+    pictures = sorted(str(p) for p in (MODELS / "pictures").glob("shape_*.png" if network == "shapes" else "boxes_*.png"))[:10]
     assert rknn.build(do_quantization=quantize, dataset=pictures if quantize else None) == 0
     assert rknn.export_rknn(os.fspath(path)) == 0
     rknn.release()

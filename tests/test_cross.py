@@ -12,7 +12,12 @@ PROCESSORS = {"aarch64": ("qemu-aarch64", "/usr/aarch64-linux-gnu"), "armhf": ("
 # Programs of tests/capi that are called with a model and the value of every input byte, and print everything they get.
 PROGRAMS = ("basic",)
 # Results of integer networks are the same whatever computes them; floats are those of the portable kernels.
-NETWORKS = {"int8": ("rk3588", True), "float16": ("rk3588", False), "small": ("rv1106", True)}
+NETWORKS = {
+    "int8": ("rk3588", True),
+    "float16": ("rk3588", False),
+    "small": ("rv1106", True),
+    "detector": ("rk3588", True, "boxes"),
+}
 
 
 @pytest.fixture(scope="module", params=PROCESSORS)
