@@ -19,6 +19,8 @@ namespace orknn::runtime {
 
 // Sets up logging at the first call, and forgets the thread's last error.
 void begin_call();
+// For programs of ours that call C functions: their log stays as it is.
+void keep_own_log();
 // Logs one E line, keeps the text for orknn_last_error, returns `code`. Where there is no memory for the text, there is none.
 int fail(int code, const char* function, std::string_view text) noexcept;
 int fail(const char* function, const Status& status) noexcept;
