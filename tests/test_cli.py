@@ -359,8 +359,8 @@ def test_profile_tells_what_has_no_effect(shapes_model, openrknn):
         not in openrknn("profile", shapes_model, "--platform", "rk3588,rk3566", "--single-core", "--json").stderr
     )
     assert (
-        "gpu, which is not simulated"
-        in openrknn("profile", shapes_model, "--platform", "rk3588", "--op-target", "Conv=gpu", "--json").stderr
+        "gpu, which rv1106 does not have"
+        in openrknn("profile", shapes_model, "--platform", "rv1106", "--op-target", "Conv=gpu", "--json").stderr
     )
 
 

@@ -172,21 +172,21 @@ def test_what_is_missing_is_said(model, capfd):
 
 
 def test_toolkit1_table():
-    """Rules, centred title, three columns, long names on several lines, total and speed at the end."""
+    """Rules, centred title, four columns, long names on several lines, total and speed at the end."""
     from rknn.api import measure
 
     name = "convolution.relu.pooling.layer2_2/" + "x" * 60
-    result = measure.performance_dict({"layers": [("tensor.transpose_3", 72), (name, 363)]})
+    result = measure.performance_dict({"layers": [("tensor.transpose_3", None, 72), (name, 4, 363)]})
     assert result == {
         "total_time": 435,
-        "layers": {"0": {"name": "tensor.transpose_3", "time": 72}, "1": {"name": name, "time": 363}},
+        "layers": {"0": {"name": "tensor.transpose_3", "time": 72}, "1": {"name": name, "time": 363, "uid": 4}},
     }
     lines = measure.performance_table(result, 800).splitlines()
-    rule = "=" * 72
+    rule = "=" * 80
     assert [lines[0], lines[1].strip(), lines[2], lines[-1]] == [rule, "Performance", rule, rule]
-    assert lines[3].split() == ["Layer", "ID", "Name", "Time(us)"]
+    assert lines[3].split() == ["Layer", "ID", "Name", "Uid", "Time(us)"]
     assert lines[4].split() == ["0", "tensor.transpose_3", "72"]
-    assert lines[5].split()[0] == "1" and lines[5].split()[-1] == "363"
+    assert lines[5].split()[0] == "1" and lines[5].split()[-2:] == ["4", "363"]
     assert lines[5].split()[1] + lines[6].strip() == name
     assert lines[-3:-1] == ["Total Time(us): 435", "FPS(800MHz): 2298.85"]
 

@@ -193,6 +193,12 @@ toolkit::BuildConfig to_config(const nb::dict& options) {
   set(c.mean_values, options, "mean_values");
   set(c.std_values, options, "std_values");
   set(c.one_value_for_all_channels, options, "one_value_for_all_channels");
+  set(c.first_value_for_one_channel, options, "first_value_for_one_channel");
+  set(c.toolkit1, options, "toolkit1");
+  set(c.batch_size, options, "batch_size");
+  set(c.epochs, options, "epochs");
+  set(c.quantized_hybrid_level, options, "quantized_hybrid_level");
+  set(c.inputs_yuv_fmt, options, "inputs_yuv_fmt");
   set(c.quantized_dtype, options, "quantized_dtype");
   set(c.quantized_algorithm, options, "quantized_algorithm");
   set(c.quantized_method, options, "quantized_method");
@@ -256,7 +262,7 @@ nb::dict measure(const runtime::Session& session, int cores) {
   const runtime::MemorySizes sizes = session.memory();
   nb::list layers;
   for (const runtime::LayerRow& row : runtime::layer_rows(model, false, cores))
-    layers.append(nb::make_tuple(to_utf8(row.name), row.microseconds));
+    layers.append(nb::make_tuple(to_utf8(row.name), row.uid, row.microseconds));
   nb::dict facts;
   facts["platform"] = model.target_platform;
   facts["generation"] = chip ? chip->generation : 2;
@@ -328,6 +334,12 @@ NB_MODULE(_openrknn, m) {
   // Writes a finished model with the layers after which it should yield.
   m.def("set_sync_uids", [](const Path& source, const Path& target, std::vector<uint32_t> uids) {
     format::Model model = take(format::read_rknn(source.string()));
+    const size_t layers = model.programs[0].tasks.size();
+    for (uint32_t uid : uids)
+      if (uid >= layers)
+        throw nb::value_error(("Invalid sync_uids: the model has no layer " + std::to_string(uid) + ", eval_perf lists 0 to " +
+                               std::to_string(layers - 1) + "!")
+                                  .c_str());
     model.sync_uids = std::move(uids);
     check(format::write_rknn(model, target.string()));
   });
@@ -439,7 +451,7 @@ NB_MODULE(_openrknn, m) {
              options.inputs.assign(inputs.begin(), inputs.end());
              options.output_dir = output_dir.string();
              options.target = target;
-             options.toolkit1 = b.platform().generation == 1;
+             options.toolkit1 = b.is_toolkit1();
              options.write_errors = write_errors;
              options.as_npy = as_npy;
              const auto report = [&] {

@@ -339,7 +339,7 @@ class Costing {
                                         : Step::Work::Conv);
     s.cycles = timing_cycles(platform_, *window, type_, work.macs) * left;
     s.weight_bytes = number(cost_.weight_bytes);
-    cost_.packed_bytes = depthwise ? packed_depthwise(*window) : packed(weights, bias);
+    cost_.packed_bytes = depthwise ? packed_depthwise(*window) : packed(facts_.is_constant(1) ? weights : 0, bias);
     const Array array = array_of(platform_, type_);
     finish(s, number(mul({u(window->out.n), u(window->out.h), u(window->out.w), pad(u(window->out_channels), array.out)})),
            tile(platform_, *window, type_, weights));

@@ -148,10 +148,22 @@ class Lowering {
     return true;
   }
 
+  // An input that no chip's NPU ever reads has no reason to be rounded: its readers compute in float32 on the CPU, and only their
+  // results are rounded.
+  bool is_read_by_cpu_only(TensorId t) const {
+    const auto users = graph_.users(t);
+    return !users.empty() && !graph_.is_output(t) && std::all_of(users.begin(), users.end(), [&](NodeId user) {
+      const Node& n = graph_.node(user);
+      const ir::OpDef& def = ops::facts_of(n);
+      const bool computes = def.pattern != ir::Pattern::Move && def.pattern != ir::Pattern::View;  // copies lose nothing
+      return def.npu.form == ir::NpuForm::None && computes && !has_subgraph(n) && n.tail.empty();
+    });
+  }
+
   // Graph inputs and constants. A constant read both ways is split; the float32 half shares the bytes.
   void retype_sources() {
     for (TensorId t : graph_.inputs())
-      if (graph_.tensor(t).dtype == DType::Float32 && !graph_.is_constant(t) && !is_read_exactly(t))
+      if (graph_.tensor(t).dtype == DType::Float32 && !graph_.is_constant(t) && !is_read_exactly(t) && !is_read_by_cpu_only(t))
         graph_.tensor(t).dtype = DType::Float16;
     const size_t count = graph_.tensor_count();
     for (size_t i = 0; i < count; ++i) {

@@ -78,6 +78,19 @@ TEST(LowerFloat, ScalesOfResizeStayExact) {
   EXPECT_EQ(type_of(g, "r"), DType::Float32) << "so does an input that nothing else reads";
 }
 
+TEST(LowerFloat, InputsThatOnlyTheCpuReadsStayExact) {
+  const ir::Graph g = lowered(R"(graph "g" (%ids: float32[2], %x: float32[2], %angle: float32[2]) -> (%i, %y, %z) {
+  %i: int64[2] = Cast(%ids) {to = 7}
+  %y: float32[2] = Relu(%x)
+  %t: float32[2] = Tan(%angle)
+  %z: float32[2] = Mul(%t, %x)
+})");
+  EXPECT_EQ(type_of(g, "ids"), DType::Float32) << "4097 is no half";
+  EXPECT_EQ(type_of(g, "angle"), DType::Float32);
+  EXPECT_EQ(type_of(g, "t"), DType::Float16) << "results are rounded";
+  EXPECT_EQ(type_of(g, "x"), DType::Float16) << "the NPU reads it";
+}
+
 TEST(LowerFloat, RangeCountsInFloat32) {
   const ir::Graph g = lowered(R"(graph "g" (%n: float32[]) -> (%y) {
   %zero: float32[] = const {0}

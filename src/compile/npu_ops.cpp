@@ -69,7 +69,13 @@ Objection conv_limit(const NodeFacts& f) {
   if (f.input(0) && f.input(0)->size() > 4) return "3-D convolution is not computed by the NPU";
   const auto w = window_of(f);
   if (!w) return unknown_shape();
-  if (!f.is_constant(1)) return "its weights are not constant";
+  if (!f.is_constant(1)) {
+    // Weights that are computed are read like features; the lists name the columns that can.
+    constexpr std::string_view kComputedWeights = "ABCE";
+    if (kComputedWeights.find(f.platform().operator_group) == std::string_view::npos || f.platform().generation == 1)
+      return "its weights are not constant";
+    if (w->group != 1 || w->transposed) return "its weights are not constant, which needs a plain convolution of one group";
+  }
   const int64_t max_kernel = w->depthwise ? f.platform().max_depthwise_kernel : 31;
   static constexpr std::string_view kAxis[] = {"height", "width"};
   for (size_t a = 0; a < 2; ++a) {

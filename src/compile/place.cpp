@@ -8,6 +8,7 @@
 #include "compile/npu_ops.h"
 #include "ops/eval.h"
 #include "ops/facts.h"
+#include "platform/gpu.h"
 
 namespace orknn::compile {
 namespace {
@@ -55,6 +56,8 @@ struct Decision {
 Decision decide(const NodeFacts& facts, const std::string* asked, const CompileOptions& options) {
   const Objection npu = npu_objection(facts), cpu = cpu_objection(facts);
   const bool cpu_wanted = asked && (*asked == "cpu" || *asked == "gpu");
+  if (asked && *asked == "gpu" && platform::has_gpu(facts.platform()))
+    return {Device::Gpu, "op_target says gpu; its time there is not published, that of the CPU counts", false};
   if (npu.empty() && !cpu_wanted) {
     const auto window = facts.def().weights == ir::Weights::OutIn ? window_of(facts) : std::nullopt;
     const std::string_view vendor = listed_name(facts.def());  // Gemm is a convolution there
@@ -122,20 +125,20 @@ Result<std::vector<format::Task>> place(const ir::Graph& graph, const CompileOpt
       options.warn("The Op of '" + op + "' (" + names + ") is not on the operator list of " + std::string(platform.name) +
                    " for this type and shape, it runs on the CPU reference kernel!");
     }
-    for (const std::string& remark : remarks_on_targets(graph, options.op_target)) options.warn(remark);
+    for (const std::string& remark : remarks_on_targets(graph, options.op_target, platform)) options.warn(remark);
   }
   return tasks;
 }
 
-std::vector<std::string> remarks_on_targets(const ir::Graph& graph, const std::map<std::string, std::string>& op_target) {
+std::vector<std::string> remarks_on_targets(const ir::Graph& graph, const std::map<std::string, std::string>& op_target,
+                                            const platform::Platform& platform) {
   std::vector<std::string> remarks;
   if (op_target.empty()) return remarks;
   std::set<std::string, std::less<>> known;
-  const platform::Platform& any = platform::default_platform();
   for (ir::NodeId id : graph.order()) {
     const ir::Node& n = graph.node(id);
     known.insert(n.name);
-    known.emplace(NodeFacts(graph, n, any).op());
+    known.emplace(NodeFacts(graph, n, platform).op());
     for (ir::TensorId t : n.outputs)
       if (t) known.insert(graph.tensor(t).name);
   }
@@ -144,9 +147,10 @@ std::vector<std::string> remarks_on_targets(const ir::Graph& graph, const std::m
       const std::string hint = did_you_mean(key, std::vector<std::string_view>(known.begin(), known.end()));
       remarks.push_back("op_target names '" + key + "', which is neither a tensor, a node nor an op type of this model" +
                         (hint.empty() ? "!" : ": " + hint));
-    } else if (value == "gpu")
-      remarks.push_back("op_target sends '" + key +
-                        "' to the gpu, which is not simulated: it is computed and counted on the CPU!");
+    } else if (value == "gpu" && !platform::has_gpu(platform)) {
+      remarks.push_back("op_target sends '" + key + "' to the gpu, which " + std::string(platform.name) +
+                        " does not have: it runs on the CPU!");
+    }
   }
   return remarks;
 }

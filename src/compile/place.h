@@ -10,6 +10,7 @@ namespace orknn::compile {
 Result<std::vector<format::Task>> place(const ir::Graph& graph, const CompileOptions& options);
 
 // What the user should know about an op_target: names that the model does not have, devices that are not simulated.
-std::vector<std::string> remarks_on_targets(const ir::Graph& graph, const std::map<std::string, std::string>& op_target);
+std::vector<std::string> remarks_on_targets(const ir::Graph& graph, const std::map<std::string, std::string>& op_target,
+                                            const platform::Platform& platform);
 
 }  // namespace orknn::compile

@@ -22,6 +22,9 @@ const char* const kConv = R"(graph "g" (%x: float16[1,32,20,20]) -> (%y) {
   %w: float16[8,32,3,3] = const splat 0.5
   %y: float16[1,8,20,20] = Conv(%x, %w) {pads = [1,1,1,1]}
 })";
+const char* const kComputedWeights = R"(graph "g" (%x: float16[1,32,20,20], %w: float16[8,32,3,3]) -> (%y) {
+  %y: float16[1,8,20,20] = Conv(%x, %w) {pads = [1,1,1,1]}
+})";
 const char* const kResize = R"(graph "g" (%x: float16[1,8,20,20], %s: float32[4]) -> (%y) {
   %y: float16[1,8,40,40] = Resize(%x, _, %s) {mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"}
 })";
@@ -37,10 +40,14 @@ const Case kCases[] = {
   %y: int8[1,8,20,20] = Conv(%x, %w) {pads = [1,1,1,1]}
 })",
      ""},
-    {"rk3588", R"(graph "g" (%x: float16[1,32,20,20], %w: float16[8,32,3,3]) -> (%y) {
-  %y: float16[1,8,20,20] = Conv(%x, %w) {pads = [1,1,1,1]}
+    {"rk3588", kComputedWeights, ""},
+    {"rk3566", kComputedWeights, ""},
+    {"rk2118", kComputedWeights, "weights are not constant"},
+    {"rk1808", kComputedWeights, "weights are not constant"},
+    {"rk3588", R"(graph "g" (%x: float16[1,32,20,20], %w: float16[8,16,3,3]) -> (%y) {
+  %y: float16[1,8,20,20] = Conv(%x, %w) {pads = [1,1,1,1], group = 2}
 })",
-     "weights are not constant", ""},
+     "needs a plain convolution of one group", ""},
     {"rk3588", R"(graph "g" (%x: float16[1,32,40,40]) -> (%y) {
   %w: float16[8,32,33,33] = const splat 0.5
   %y: float16[1,8,8,8] = Conv(%x, %w)
@@ -258,10 +265,28 @@ TEST(Place, RemarksOnTargets) {
   %b: float16[1,8,5,5] = Sigmoid(%a) "second"
 })");
   ASSERT_TRUE(graph) << graph.status().to_string();
-  const auto remarks = remarks_on_targets(*graph, {{"first", "gpu"}, {"Sigmoid", "cpu"}, {"b", "npu"}, {"third", "cpu"}});
+  const auto remarks = remarks_on_targets(*graph, {{"first", "gpu"}, {"Sigmoid", "cpu"}, {"b", "npu"}, {"third", "cpu"}},
+                                          *platform::find("rv1106"));
   ASSERT_EQ(remarks.size(), 2u);
-  EXPECT_NE(remarks[0].find("'first' to the gpu, which is not simulated"), std::string::npos) << remarks[0];
+  EXPECT_NE(remarks[0].find("'first' to the gpu, which rv1106 does not have"), std::string::npos) << remarks[0];
   EXPECT_NE(remarks[1].find("'third'"), std::string::npos) << remarks[1];
+}
+
+TEST(Place, TheGpuTakesWhatIsSentThere) {
+  const auto graph = ir::parse(R"(graph "g" (%x: float16[1,8,5,5]) -> (%b) {
+  %a: float16[1,8,5,5] = Relu(%x) "first"
+  %b: float16[1,8,5,5] = Sigmoid(%a) "second"
+})");
+  ASSERT_TRUE(graph) << graph.status().to_string();
+  CompileOptions options;
+  options.op_target = {{"Sigmoid", "gpu"}};
+  for (const auto& [chip, device] : {std::pair("rk3588", format::Device::Gpu), std::pair("rv1106", format::Device::Cpu)}) {
+    options.platform = platform::find(chip);
+    const auto tasks = place(*graph, options);
+    ASSERT_TRUE(tasks) << tasks.status().to_string();
+    EXPECT_EQ((*tasks)[1].device, device) << chip;
+    EXPECT_NE((*tasks)[0].device, format::Device::Gpu) << chip;
+  }
 }
 
 // Operator list 3.3: a slope for all values or one per channel.

@@ -85,6 +85,12 @@ class ByteReader {
     failed_ = true;
     position_ = bytes_.size();
   }
+  void skip(size_t bytes) {
+    if (bytes > left())
+      fail();
+    else
+      position_ += bytes;
+  }
   bool failed() const { return failed_; }
   size_t left() const { return bytes_.size() - position_; }
   std::span<const std::byte> rest() const { return bytes_.subspan(position_); }

@@ -13,7 +13,7 @@
 
 namespace orknn::format {
 
-enum class Device : uint8_t { Npu = 0, Cpu = 1, Custom = 2 };
+enum class Device : uint8_t { Npu = 0, Cpu = 1, Custom = 2, Gpu = 3 };
 
 // Where a tensor lives while a program runs.
 struct Buffer {
@@ -95,7 +95,9 @@ inline double core_share(uint32_t pieces, uint32_t cores, uint32_t core) {
 // A model input or output as the user sees it.
 struct Port {
   ir::TensorId tensor;
-  DType dtype = DType::Float32;               // type in the source model; the tensor itself may be float16 or int8 here
+  // Type in the source model; the tensor itself may be float16 or int8 here. Float32 for what is quantized, except outputs that
+  // the source states in quantized uint8.
+  DType dtype = DType::Float32;
   ir::Layout layout = ir::Layout::Undefined;  // of the source model's shape: NCHW or NHWC for 4-D, else Undefined
   // (x - mean) / std per channel, applied to what the user feeds; empty = not applied. Inputs only.
   std::vector<float> mean, std;
@@ -120,7 +122,8 @@ struct Model {
   std::string float_dtype;          // "float16" or "float32"
   std::vector<uint32_t> sync_uids;  // layers after which Toolkit1's export_rknn_sync_model yields; kept, not acted upon
   std::vector<Program> programs;
-  uint64_t weight_bytes = 0;  // size of the weight section; set by writer and reader
+  uint64_t weight_bytes = 0;   // size of the weight section, not coded; set by writer and reader
+  bool codes_weights = false;  // the file stores the weights in fewer bytes, and loading expands them
 };
 
 }  // namespace orknn::format

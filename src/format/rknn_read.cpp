@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <new>
 
+#include "format/coded_weights.h"
 #include "format/container.h"
 #include "format/program_code.h"
 #include "format/rknn_file.h"
@@ -160,10 +161,15 @@ Result<Model> decode(std::span<const std::byte> bytes, std::span<const Section> 
   WeightSection weights;
   Model model;
   size_t facts = 0, weight_sections = 0;
+  bool codes_weights = false;
   for (const Section& s : sections) {
     if (s.kind == SectionKind::Weights) {
       weights = {bytes.subspan(s.offset, s.bytes), keeper};
       ++weight_sections;
+    } else if (s.kind == SectionKind::CodedWeights) {
+      ORKNN_TRY_ASSIGN(weights, decode_weights(bytes.subspan(s.offset, s.bytes)));
+      ++weight_sections;
+      codes_weights = true;
     } else if (s.kind == SectionKind::ModelFacts) {
       ByteReader in(bytes.subspan(s.offset, s.bytes));
       ORKNN_TRY_ASSIGN(model, decode_model_facts(in));
@@ -181,6 +187,7 @@ Result<Model> decode(std::span<const std::byte> bytes, std::span<const Section> 
   }
   if (model.programs.empty()) return damaged("it holds no program");
   model.weight_bytes = weights.bytes.size();
+  model.codes_weights = codes_weights;
   return model;
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "format/coded_weights.h"
 #include "format/container.h"
 #include "format/program_code.h"
 #include "format/rknn_file.h"
@@ -59,8 +60,8 @@ struct Draft {
   explicit Draft(const BytesDone& done) : weights(done) {}
   WeightCollector weights;
   std::vector<std::byte> front;
-  std::vector<std::vector<std::byte>> bodies;  // all sections but the weights
-  std::vector<Section> sections;               // the weights come last, without their checksum
+  std::vector<std::vector<std::byte>> bodies;  // all sections but the weights, unless these are coded
+  std::vector<Section> sections;               // the weights come last; without their checksum unless coded
   uint64_t file_bytes = 0;
 };
 
@@ -79,7 +80,13 @@ Status fill(Draft& draft, const Model& model) {
     encode_program(program, draft.weights, body);
     add_section(SectionKind::Program, body);
   }
-  draft.sections.push_back({SectionKind::Weights, 0, draft.weights.section_bytes(), 0});
+  if (model.codes_weights) {
+    ByteWriter body;
+    body.bytes() = code_weights(draft.weights);
+    add_section(SectionKind::CodedWeights, body);
+  } else {
+    draft.sections.push_back({SectionKind::Weights, 0, draft.weights.section_bytes(), 0});
+  }
   draft.front = make_front(model, draft.weights.section_bytes());
   draft.file_bytes = draft.front.size() + aligned(kTrailerHeaderBytes + draft.sections.size() * kSectionEntryBytes);
   for (Section& s : draft.sections) {
@@ -114,16 +121,19 @@ std::vector<std::byte> make_trailer(const Draft& draft) {
 Status write_rknn(const Model& model, FileWriter& out, const BytesDone& done) {
   Draft draft(done);
   ORKNN_TRY(fill(draft, model));
-  RangeChecksum weight_sum;
-  ORKNN_TRY(write_weights(draft.weights, done, [&](std::span<const std::byte> bytes) {
-    weight_sum.add(bytes);
-    return Status();
-  }));
-  draft.sections.back().checksum = weight_sum.finish();
+  if (!model.codes_weights) {
+    RangeChecksum weight_sum;
+    ORKNN_TRY(write_weights(draft.weights, done, [&](std::span<const std::byte> bytes) {
+      weight_sum.add(bytes);
+      return Status();
+    }));
+    draft.sections.back().checksum = weight_sum.finish();
+  }
   ORKNN_TRY(out.write(draft.front));
   ORKNN_TRY(out.write(make_trailer(draft)));
   for (const std::vector<std::byte>& body : draft.bodies) ORKNN_TRY(out.write(body));
-  ORKNN_TRY(write_weights(draft.weights, done, [&](std::span<const std::byte> bytes) { return out.write(bytes); }));
+  if (!model.codes_weights)
+    ORKNN_TRY(write_weights(draft.weights, done, [&](std::span<const std::byte> bytes) { return out.write(bytes); }));
   // Weights may lie in a file that was shortened meanwhile.
   for (const Program& program : model.programs) ORKNN_TRY(ir::check_mapped_files(program.graph));
   return {};

@@ -14,7 +14,7 @@ size_t index_of(TensorId id) { return static_cast<size_t>(id.index); }
 
 Status verify_task(const Task& task, const Graph& graph) {
   if (!graph.is_alive(task.node)) return invalid_model("a task names no node");
-  if (task.device > Device::Custom || task.engine > Engine::Recurrent || task.tiling.resident > Tiling::Resident::Weights ||
+  if (task.device > Device::Gpu || task.engine > Engine::Recurrent || task.tiling.resident > Tiling::Resident::Weights ||
       task.sparsity > Sparsity::Both)
     return invalid_model("a task is of no known kind").node(graph.node(task.node).name, graph.node(task.node).op);
   return {};

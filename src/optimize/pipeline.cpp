@@ -9,7 +9,9 @@ namespace orknn::optimize {
 
 #define GROUP(name)
 #define PASS(name) Pass name();
+#define PASS_ON_REQUEST(name) Pass name();
 #include "optimize/passes.inc"
+#undef PASS_ON_REQUEST
 #undef PASS
 #undef GROUP
 
@@ -18,11 +20,16 @@ using namespace ir;
 
 using passes::Group;
 
-std::vector<Group> pipeline() {
+// With those passes of PASS_ON_REQUEST that `is_requested` is true of.
+template <class IsRequested>
+std::vector<Group> pipeline(const IsRequested& is_requested) {
   std::vector<Group> groups;
 #define GROUP(name) groups.push_back({#name, {}});
 #define PASS(name) groups.back().passes.push_back(name());
+#define PASS_ON_REQUEST(name) \
+  if (is_requested(#name)) groups.back().passes.push_back(name());
 #include "optimize/passes.inc"
+#undef PASS_ON_REQUEST
 #undef PASS
 #undef GROUP
   return groups;
@@ -64,15 +71,18 @@ Status check_options(const OptimizeOptions& options) {
 
 std::vector<Pass> pass_catalogue() {
   std::vector<Pass> passes;
-  for (Group& g : pipeline())
+  for (Group& g : pipeline([](std::string_view) { return true; }))
     for (Pass& p : g.passes)
       if (std::ranges::find(passes, p.name, &Pass::name) == passes.end()) passes.push_back(std::move(p));
   return passes;
 }
 
-Status optimize(Graph& graph, const OpSet& ops, const OptimizeOptions& options, Trace* trace) {
+Status optimize(Graph& graph, const OpSet& ops, const OptimizeOptions& options, Trace* trace,
+                const std::vector<std::string>& requested) {
   ORKNN_TRY(check_options(options));
-  return run_groups(graph, ops, pipeline(), options, trace);
+  for (const std::string& name : requested) ORKNN_TRY(check_name("requested", name));
+  const auto is_requested = [&](std::string_view name) { return std::ranges::find(requested, name) != requested.end(); };
+  return run_groups(graph, ops, pipeline(is_requested), options, trace);
 }
 
 Status run_passes(Graph& graph, const OpSet& ops, std::vector<std::string> names, const OptimizeOptions& options, Trace* trace) {

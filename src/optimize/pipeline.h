@@ -14,8 +14,10 @@ using passes::Trace;
 using passes::TraceEntry;
 
 // Infers shapes, rewrites `graph` until the passes of the level find nothing more to do, and compacts it (ids become
-// invalid; inputs, outputs and their names stay). Values of the outputs stay the same up to rounding.
-Status optimize(ir::Graph& graph, const ir::OpSet& ops, const OptimizeOptions& options = {}, Trace* trace = nullptr);
+// invalid; inputs, outputs and their names stay). Values of the outputs stay the same up to rounding. `requested`: passes that
+// only run where they are asked for (PASS_ON_REQUEST in passes.inc).
+Status optimize(ir::Graph& graph, const ir::OpSet& ops, const OptimizeOptions& options = {}, Trace* trace = nullptr,
+                const std::vector<std::string>& requested = {});
 
 // The same with the named passes only, as one group and whatever their level (for tests and experiments).
 Status run_passes(ir::Graph& graph, const ir::OpSet& ops, std::vector<std::string> names, const OptimizeOptions& options = {},

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "base/nearest_name.h"
+#include "platform/gpu.h"
+#include "platform/toolkit1.h"
 
 namespace orknn::platform {
 namespace {
@@ -476,6 +478,11 @@ Result<const Platform*> get(std::string_view name) {
 }
 
 const Platform& default_platform() { return *find("rk3566"); }
+bool has_gpu(const Platform& platform) {
+  static constexpr std::string_view kWithGpu[] = {"rk3399pro", "rk3562", "rk3566", "rk3568", "rk3576", "rk3588"};
+  return std::ranges::find(kWithGpu, platform.name) != std::end(kWithGpu);
+}
+const Platform& default_toolkit1_platform() { return *find("rk1808"); }
 
 Result<int> cores_of_mask(const Platform& platform, uint32_t mask) {
   constexpr uint32_t kAll = 0xffff;

@@ -14,6 +14,7 @@
 namespace orknn::runtime {
 namespace {
 thread_local std::string error_text;
+std::once_flag log_set_up;
 
 // "E RKNN: [12:34:56.789] text" on standard error; tools match this prefix.
 void write_line(LogLevel level, std::string_view tag, std::string_view line) {
@@ -28,9 +29,12 @@ void write_line(LogLevel level, std::string_view tag, std::string_view line) {
 }
 }  // namespace
 
+void keep_own_log() {
+  std::call_once(log_set_up, [] {});
+}
+
 void begin_call() {
-  static std::once_flag once;
-  std::call_once(once, [] {
+  std::call_once(log_set_up, [] {
     set_log_sink(write_line);
     set_log_level(static_cast<LogLevel>(std::min(environment_log_level(0), static_cast<int>(LogLevel::Trace))));
   });

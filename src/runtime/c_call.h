@@ -22,6 +22,8 @@ namespace orknn::runtime {
 void begin_call();
 // The log's level as RKNN_LOG_LEVEL counts, 0 to 6: the two most talkative levels say the same but write different files.
 int report_level();
+// For programs of ours that call C functions: their log stays as it is.
+void keep_own_log();
 // Logs one E line, keeps the text for orknn_last_error, returns `code`. Where there is no memory for the text, there is none.
 int fail(int code, const char* function, std::string_view text) noexcept;
 int fail(const char* function, const Status& status) noexcept;

@@ -194,10 +194,11 @@ std::vector<LayerRow> layer_rows(const format::Model& model, bool debug, int cor
     row.type = format::viewer_node_type(n);
     row.element = n.has_input(0) ? p.graph.tensor(n.inputs[0]).dtype : DType::Undefined;
     row.data_type = n.has_input(0) ? upper_type(row.element) : "\\";
-    row.target = npu ? "NPU" : "CPU";
+    row.target = npu ? "NPU" : task.device == format::Device::Gpu ? "GPU" : "CPU";
     row.inputs = shapes_text(p.graph, shown_inputs(n));
     row.outputs = shapes_text(p.graph, n.outputs);
     row.name = row.type + ":" + n.name;
+    row.uid = static_cast<uint32_t>(&task - p.tasks.data());
     row.ddr_cycles = task.ddr_cycles;
     row.npu_cycles = task.array_cycles;
     row.tasks = npu ? task.tasks_on(cores) : 0;
@@ -252,7 +253,8 @@ std::string perf_table(const format::Model& model, int cores, uint64_t sram_byte
   for (const char* name : {"RW(KB)", "FullName"}) header.push_back(name);
   std::vector<std::vector<std::string>> rows{header};
   struct Sum {
-    uint64_t calls = 0, cpu = 0, npu = 0;
+    uint64_t calls = 0, cpu = 0, gpu = 0, npu = 0;
+    uint64_t total() const { return cpu + gpu + npu; }
   };
   std::map<std::string, Sum> sums;
   uint64_t total = 0, read = 0;
@@ -293,7 +295,7 @@ std::string perf_table(const format::Model& model, int cores, uint64_t sram_byte
     rows.push_back(std::move(row));
     Sum& s = sums[l.type];
     ++s.calls;
-    (npu ? s.npu : s.cpu) += l.microseconds.value_or(0);
+    (npu ? s.npu : l.target == "GPU" ? s.gpu : s.cpu) += l.microseconds.value_or(0);
     total += l.microseconds.value_or(0);
     read += l.read_bytes;
   }
@@ -302,20 +304,20 @@ std::string perf_table(const format::Model& model, int cores, uint64_t sram_byte
   text += "Total Operator Elapsed Per Frame Time(us): " + (timed ? std::to_string(total) : std::string("Unknown")) + "\n";
   text += "Total Memory Read/Write Per Frame Size(KB): " + std::to_string(read / 1024) + "\n";
   std::vector<std::pair<std::string, Sum>> order(sums.begin(), sums.end());
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return a.second.cpu + a.second.npu > b.second.cpu + b.second.npu; });
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second.total() > b.second.total(); });
   std::vector<std::vector<std::string>> ranking{
       {"OpType", "CallNumber", "CPUTime(us)", "GPUTime(us)", "NPUTime(us)", "TotalTime(us)", "TimeRatio(%)"}};
   const auto ranked = [&](const std::string& type, const Sum& s, std::string ratio) {
     const auto known = [&](uint64_t us) { return timed ? std::to_string(us) : std::string("\\"); };
-    ranking.push_back(
-        {type, std::to_string(s.calls), known(s.cpu), "0", known(s.npu), known(s.cpu + s.npu), timed ? std::move(ratio) : ""});
+    ranking.push_back({type, std::to_string(s.calls), known(s.cpu), s.gpu ? known(s.gpu) : "0", known(s.npu), known(s.total()),
+                       timed ? std::move(ratio) : ""});
   };
   Sum all;
   for (const auto& [type, s] : order) {
-    ranked(type, s, fixed(total ? 100 * static_cast<double>(s.cpu + s.npu) / static_cast<double>(total) : 0, 2) + "%");
+    ranked(type, s, fixed(total ? 100 * static_cast<double>(s.total()) / static_cast<double>(total) : 0, 2) + "%");
     all.calls += s.calls;
     all.cpu += s.cpu;
+    all.gpu += s.gpu;
     all.npu += s.npu;
   }
   ranked("Total", all, "");

@@ -23,6 +23,7 @@ struct LayerRow {
   std::string type, data_type, target, inputs, outputs, name;
   uint64_t ddr_cycles = 0, npu_cycles = 0, tasks = 0, read_bytes = 0, macs = 0;
   std::optional<uint64_t> microseconds;  // nothing when the time is unknown
+  std::optional<uint32_t> uid;           // number of the layer in the program; inputs and outputs are no layers
   DType element = DType::Undefined;      // what the layer computes in
   std::vector<double> load;              // share of each core of the mask, 0..1
   format::Sparsity sparsity = format::Sparsity::None;

@@ -202,6 +202,7 @@ Status Session::run(const sim::RunHooks& hooks) {
 
 DType Session::natural_dtype(size_t index) const {
   const PortInfo& port = outputs_[index];
+  if (port.quantized && port.source_dtype == DType::UInt8) return DType::UInt8;
   return port.quantized || is_float(port.source_dtype) || port.source_dtype == DType::Undefined ? DType::Float32
                                                                                                 : port.source_dtype;
 }
@@ -214,7 +215,15 @@ void Session::read_output(size_t index, DType dtype, void* to) const {
 TensorData Session::output(size_t index) const {
   const std::span<const int64_t> dims = output_dims(index);
   TensorData out = TensorData::allocate(natural_dtype(index), Dims(dims.begin(), dims.end()));
-  read_output(index, out.dtype(), out.mutable_data());
+  const TensorView value = executor().output(index);
+  if (out.dtype() != DType::UInt8 || value.dtype != DType::Int8) {
+    read_output(index, out.dtype(), out.mutable_data());
+    return out;
+  }
+  // The chip computes in int8 what the source states in uint8: the same numbers, 128 lower.
+  const auto* from = value.as<int8_t>();
+  auto* to = static_cast<uint8_t*>(out.mutable_data());
+  for (int64_t i = 0; i < value.count(); ++i) to[i] = static_cast<uint8_t>(from[i] + 128);
   return out;
 }
 

@@ -67,7 +67,8 @@ class Session {
 
   // After a run: extents and contents of output `index`.
   std::span<const int64_t> output_dims(size_t index) const { return executor().output(index).dims; }
-  // float32 for floats and quantized values, the source model's type for integers and bool.
+  // float32 for floats and quantized values, the source model's type for integers and bool. Values that the source model itself
+  // states in quantized uint8 (TFLite) stay as they are.
   DType natural_dtype(size_t index) const;
   // `to` holds exactly the elements in type `dtype`.
   void read_output(size_t index, DType dtype, void* to) const;

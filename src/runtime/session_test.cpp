@@ -38,6 +38,36 @@ format::Model large_model() {
   return model;
 }
 
+// Quantized uint8 of the source, computed in int8 by the chip.
+TEST(Session, QuantizedBytesOfTheSourceAreHandedOutAsTheyAre) {
+  format::Program p;
+  ir::Graph& g = p.graph;
+  const ir::TensorId x = g.add_tensor("x", DType::Int8, ir::Shape{3}), y = g.add_tensor("y", DType::Int8, ir::Shape{3});
+  for (ir::TensorId t : {x, y}) g.tensor(t).quant = ir::QuantParams{.scale = {0.5f}, .zero_point = {-128}};
+  g.add_node({.op = "Identity", .name = "copy", .inputs = {x}, .outputs = {y}});
+  g.inputs() = {x};
+  g.outputs() = {y};
+  for (ir::NodeId id : g.order()) p.tasks.push_back({.node = id});
+  p.buffers.resize(g.tensor_count());
+  p.inputs.push_back({.tensor = x});
+  p.outputs.push_back({.tensor = y, .dtype = DType::UInt8});
+  auto model = std::make_shared<format::Model>();
+  model->target_platform = "rk3588";
+  model->programs.push_back(std::move(p));
+  auto session = Session::open(model);
+  ASSERT_TRUE(session) << session.status().to_string();
+  const std::vector<float> values{0, 1.5f, 127.5f};
+  InputData data;
+  data.dtype = DType::Float32;
+  data.data = values.data();
+  data.bytes = 3 * sizeof(float);
+  ASSERT_TRUE((*session)->set_input(0, data));
+  ASSERT_TRUE((*session)->run());
+  const ir::TensorData out = (*session)->output(0);
+  ASSERT_EQ(out.dtype(), DType::UInt8);
+  EXPECT_EQ(std::vector<uint8_t>(out.values<uint8_t>().begin(), out.values<uint8_t>().end()), (std::vector<uint8_t>{0, 3, 255}));
+}
+
 TEST(Session, AFileThatIsShortenedDuringARunIsAnErrorOfThatRun) {
   const tests::TemporaryFolder folder;
   const std::string path = folder.file("large.rknn");

@@ -17,6 +17,7 @@
 #include "format/rknn_file.h"
 #include "ops/facts.h"
 #include "quantize/channel_weights.h"
+#include "toolkit/c_library_run.h"
 #include "toolkit/samples.h"
 
 namespace orknn::toolkit {
@@ -201,6 +202,10 @@ class Analysis {
       return unsupported("accuracy_analysis compares one sample")
           .found("a model of rknn_batch_size " + std::to_string(building_.config.rknn_batch_size))
           .hint("build without rknn_batch_size first");
+    if (std::ranges::any_of(building_.config.inputs_yuv_fmt, [](const std::string& f) { return !f.empty(); }))
+      return unsupported("accuracy_analysis compares a network on RGB pictures")
+          .found("a model that takes YUV pictures")
+          .hint("build without inputs_yuv_fmt first");
     ORKNN_TRY_ASSIGN(const Samples sample, listed ? Samples::open(options_.dataset, built_.reference, swapped, compiling)
                                                   : Samples::of_files(options_.inputs, built_.reference, swapped, compiling));
     for (const char* folder : {"golden", "simulator", "runtime", "single"}) ORKNN_TRY(make_folder(folder));
@@ -223,21 +228,13 @@ class Analysis {
     ORKNN_TRY(sample.run(*simulator, 1, single_hooks(*simulator, false)));
     building_.report("AccuracyAnalysing", 3, steps);
     if (report_.has_device) {
-      // As a device gets it: through the file.
-      const std::filesystem::path file =
-          std::filesystem::temp_directory_path() /
-          fmt::format("openrknn_{}_{}.rknn", static_cast<const void*>(this), static_cast<long>(getpid()));
-      Status written = format::write_rknn(*built_.model, file.string());
-      auto device = written ? runtime::Session::open(file.string()) : Result<std::unique_ptr<runtime::Session>>(written);
-      std::error_code ignored;
-      std::filesystem::remove(file, ignored);
-      if (!device) return device.status();
-      ORKNN_TRY(
-          sample.run(**device, 1,
-                     entire_hooks(
-                         **device, "runtime", [](LayerAccuracy& l, Distance d) { l.device_entire = std::move(d); }, false)));
+      ORKNN_TRY_ASSIGN(CLibraryRun device, open_as_device());
+      ORKNN_TRY_ASSIGN(const std::vector<TensorData> values, sample.values(0));
+      ORKNN_TRY(device.run(
+          values, entire_hooks(
+                      device.session(), "runtime", [](LayerAccuracy& l, Distance d) { l.device_entire = std::move(d); }, false)));
       building_.report("AccuracyAnalysing", 4, steps);
-      ORKNN_TRY(sample.run(**device, 1, single_hooks(**device, true)));
+      ORKNN_TRY(device.run(values, single_hooks(device.session(), true)));
       building_.report("AccuracyAnalysing", 5, steps);
     }
     ORKNN_TRY(problems_);
@@ -249,6 +246,18 @@ class Analysis {
   }
 
  private:
+  // As a board gets it: through the file and the C library.
+  Result<CLibraryRun> open_as_device() const {
+    const std::filesystem::path file =
+        std::filesystem::temp_directory_path() /
+        fmt::format("openrknn_{}_{}.rknn", static_cast<const void*>(this), static_cast<long>(getpid()));
+    Status written = format::write_rknn(*built_.model, file.string());
+    auto device = written ? CLibraryRun::open(file.string()) : Result<CLibraryRun>(written);
+    std::error_code ignored;
+    std::filesystem::remove(file, ignored);
+    return device;
+  }
+
   std::filesystem::path folder(std::string_view role) const {
     static const std::map<std::string_view, std::string_view> old{
         {"golden", "fp32"}, {"simulator", "entire_qnt"}, {"single", "individual_qnt"}, {"runtime", "entire_device"}};

@@ -44,6 +44,7 @@ class Builder {
   const Built* built() const { return built_ ? &*built_ : nullptr; }
   const BuildConfig& config() const { return options_.config; }
   const platform::Platform& platform() const { return *options_.chip; }
+  bool is_toolkit1() const { return options_.is_toolkit1(); }
 
  private:
   explicit Builder(BuildOptions options) : options_(std::move(options)) {}

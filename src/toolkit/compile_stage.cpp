@@ -8,6 +8,7 @@
 #include "quantize/given_parameters.h"
 #include "quantize/weight_only.h"
 #include "toolkit/batch.h"
+#include "toolkit/model_ports.h"
 #include "toolkit/shape_sets.h"
 #include "toolkit/stages.h"
 
@@ -27,9 +28,12 @@ std::string upper(std::string text) {
 }
 
 // One set of shapes of the model.
-Result<format::Program> compile_graph(ir::Graph graph, const BuildConfig& config, const compile::CompileOptions& compiling) {
+Result<format::Program> compile_graph(ir::Graph graph, const BuildConfig& config, compile::CompileOptions compiling) {
   quantize::keep_stored_weights(graph);
   quantize::forget_constant_grids(graph);
+  if (config.remove_reshape) remove_port_reshapes(graph, compiling.normalization);
+  if (Status s = take_yuv_pictures(graph, compiling.normalization, config.inputs_yuv_fmt, config.quant_img_RGB2BGR); !s)
+    return s.stage("build");
   if (config.rknn_batch_size > 1) {
     auto batched = with_batch(graph, ops::builtin_ops(), config.rknn_batch_size);
     if (!batched) return Status(batched.status()).stage("build");
@@ -44,6 +48,26 @@ Result<format::Program> compile_graph(ir::Graph graph, const BuildConfig& config
     program->label = to_text(shapes);
   }
   return program;
+}
+
+// Outputs of a TFLite model in quantized uint8: scripts for such models expect these numbers, and scale them themselves.
+std::vector<size_t> raw_outputs(const Quantized& quantized) {
+  std::vector<size_t> indices;
+  if (quantized.framework != "tflite") return indices;
+  const ir::Graph& source = quantized.reference;
+  for (size_t i = 0; i < source.outputs().size(); ++i) {
+    const ir::Tensor& t = source.tensor(source.outputs()[i]);
+    if (t.dtype == DType::UInt8 && t.quant) indices.push_back(i);
+  }
+  return indices;
+}
+
+// Whether the options ask for weights in fewer bytes, and the chip or the weights allow it.
+bool stores_fewer_bytes(const BuildOptions& options, const format::Model& model) {
+  if (options.config.compress_weight && options.chip->features.weight_compression) return true;
+  return options.config.sparse_infer && std::ranges::any_of(model.programs, [](const format::Program& p) {
+           return std::ranges::any_of(p.tasks, [](const format::Task& t) { return t.sparsity != format::Sparsity::None; });
+         });
 }
 }  // namespace
 
@@ -78,14 +102,17 @@ Result<Built> compile_model(const BuildOptions& options, Quantized quantized) {
   model->toolkit_version = version();
   model->custom_string = options.config.custom_string;
   model->float_dtype = options.config.float_dtype;
+  const std::vector<size_t> raw = raw_outputs(quantized);
   const auto add_program = [&](ir::Graph graph) -> Status {
     auto program = compile_graph(std::move(graph), options.config, compiling);
     if (!program) return Status(program.status()).model(quantized.name);
+    for (size_t i : raw) program->outputs[i].dtype = DType::UInt8;
     model->programs.push_back(std::move(*program));
     return {};
   };
   ORKNN_TRY(add_program(std::move(quantized.network.graph)));
   for (ir::Graph& other : quantized.network.other_shapes) ORKNN_TRY(add_program(std::move(other)));
+  model->codes_weights = stores_fewer_bytes(options, *model);
   uint64_t stored_bytes = 0;
   for (const format::Program& p : model->programs) stored_bytes += constant_bytes(p.graph);
   bar.next_pass(stored_bytes);

@@ -7,7 +7,9 @@
 #include <cmath>
 
 #include "base/log.h"
+#include "ops/resample/yuv_to_rgb.h"
 #include "optimize/pipeline.h"
+#include "platform/toolkit1.h"
 #include "quantize/steps.h"
 #include "toolkit/shape_sets.h"
 
@@ -29,7 +31,10 @@ void warn(const std::string& text) { log(LogLevel::Warn, "config", text); }
 
 const platform::Platform* check_platforms(const BuildConfig& c, Status& problems) {
   const platform::Platform* chip = &platform::default_platform();
-  if (c.target_platform.empty()) {
+  if (c.target_platform.empty() && c.toolkit1) {
+    chip = &platform::default_toolkit1_platform();
+    warn(fmt::format("The target_platform is not set in config, using default target platform {}.", chip->name));
+  } else if (c.target_platform.empty()) {
     warn(fmt::format("'target_platform' is None, use {} as default, set it to the chip you build for!", chip->name));
   } else if (auto found = platform::get(c.target_platform)) {
     chip = *found;
@@ -66,6 +71,13 @@ void check_quantization(const BuildConfig& c, const platform::Platform& chip, St
   if (c.quantized_method.starts_with("group") && c.quantized_dtype != "w4a16")
     problems.also(
         invalid_argument(fmt::format("Invalid quantized_method '{}', it needs quantized_dtype 'w4a16'!", c.quantized_method)));
+  if (c.quantized_hybrid_level < 0 || c.quantized_hybrid_level > 3)
+    problems.also(
+        invalid_argument(fmt::format("Invalid quantized_hybrid_level {}, expect in [0, 1, 2, 3]!", c.quantized_hybrid_level)));
+  if (c.batch_size < 1)
+    problems.also(invalid_argument(fmt::format("Invalid batch_size {}, expect a number of samples!", c.batch_size)));
+  if (c.epochs < 1 && c.epochs != -1)
+    problems.also(invalid_argument(fmt::format("Invalid epochs {}, expect -1 or a number of batches!", c.epochs)));
   if (!(c.auto_hybrid_cos_thresh > 0 && c.auto_hybrid_cos_thresh <= 1))
     problems.also(invalid_argument(
         fmt::format("Invalid auto_hybrid_cos_thresh {}, expect a number above 0 and up to 1!", c.auto_hybrid_cos_thresh)));
@@ -92,6 +104,10 @@ void check_inputs(const BuildConfig& c, Status& problems) {
   if (is_set(c.reorder_channel) && is_set(c.quant_img_RGB2BGR))
     problems.also(invalid_argument(
         "reorder_channel '2 1 0' swaps the channels of calibration pictures too, quant_img_RGB2BGR would swap them back!"));
+  for (const std::string& format : c.inputs_yuv_fmt)
+    if (!format.empty()) one_of(problems, "inputs_yuv_fmt", format, ops::picture_formats());
+  if (std::ranges::any_of(c.inputs_yuv_fmt, [](const std::string& f) { return !f.empty(); }) && !c.dynamic_input.empty())
+    problems.also(invalid_argument("inputs_yuv_fmt and dynamic_input exclude each other: a YUV picture has one size!"));
   const auto is_extent = [](int64_t d) { return d > 0 && d <= INT32_MAX; };
   for (const std::vector<ir::Dims>& set : c.dynamic_input)
     if (set.empty() || set.size() != c.dynamic_input[0].size() ||
@@ -104,11 +120,9 @@ void check_inputs(const BuildConfig& c, Status& problems) {
 
 // What is legal but does not do what the user may expect.
 void warn_of_options_without_effect(const BuildConfig& c, const platform::Platform& chip) {
-  const std::pair<std::string_view, bool> ignored[] = {{"model_pruning", c.model_pruning},
-                                                       {"remove_reshape", c.remove_reshape},
-                                                       {"enable_flash_attention", c.enable_flash_attention}};
-  for (const auto& [name, asked] : ignored)
-    if (asked) warn(fmt::format("The '{}' is not available yet and is ignored!", name));
+  if (c.enable_flash_attention && !chip.features.flash_attention)
+    warn(fmt::format("The 'enable_flash_attention' has no effect on {}, it does not compute attention in its buffers!",
+                     chip.name));
   if (c.sparse_infer && !chip.features.sparse_weights)
     warn(fmt::format("The 'sparse_infer' has no effect on {}, it has no kernels for sparse weights!", chip.name));
   if (c.compress_weight && !chip.features.weight_compression)
@@ -163,6 +177,13 @@ Result<quantize::NumberFormat> number_format(const platform::Platform& chip, con
         .hint("call build(do_quantization=False)");
   return invalid_argument(fmt::format("Invalid quantized_dtype '{}' for {}, expect in {}!", quantized_dtype, chip.name,
                                       quoted_list({chip.quantized_dtypes.begin(), chip.quantized_dtypes.end()})));
+}
+
+size_t calibration_samples(const BuildConfig& config, size_t count) {
+  if (config.epochs < 1) return count;
+  const uint64_t batch = std::min<uint64_t>(static_cast<uint64_t>(config.batch_size), count);
+  const auto epochs = static_cast<uint64_t>(config.epochs);
+  return batch == 0 || epochs >= count / batch + 1 ? count : static_cast<size_t>(std::min<uint64_t>(batch * epochs, count));
 }
 
 Status check_batch(int64_t samples) {

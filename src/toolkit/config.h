@@ -20,14 +20,19 @@ using ShapeSets = std::vector<std::vector<ir::Dims>>;    // sets of one shape pe
 
 struct BuildConfig {
   std::string target_platform;               // any case; empty = the default one, with a warning
+  bool toolkit1 = false;                     // the script is Toolkit1's: its default chip, its file names and reports
   std::vector<std::string> other_platforms;  // must run the same model
   std::optional<ChannelValues> mean_values, std_values;
-  bool one_value_for_all_channels = false;  // a list of one value above stands for every channel (Toolkit1's load_tensorflow)
+  bool one_value_for_all_channels = false;   // a list of one value above stands for every channel (Toolkit1's load_tensorflow)
+  bool first_value_for_one_channel = false;  // of a list above an input of one channel takes the first (channel_mean_value)
   std::string quantized_dtype = "w8a8";
   std::string quantized_algorithm = "normal";
   std::string quantized_method = "channel";
   double auto_hybrid_cos_thresh = 0.98;  // what build(auto_hybrid) makes every output reach
   std::optional<double> auto_hybrid_euc_thresh;
+  int quantized_hybrid_level = 0;       // 0 to 3: which part of the layers stays in float, the most sensitive ones first
+  int64_t batch_size = 100;             // Toolkit1: calibration takes batch_size * epochs samples
+  int64_t epochs = -1;                  // -1 = all samples
   std::vector<bool> quant_img_RGB2BGR;  // calibration pictures are fed as BGR: one flag for all inputs, or one each
   std::vector<bool> reorder_channel;    // per input: pictures are fed as RGB to a network that takes BGR
   ShapeSets dynamic_input;              // empty = the shapes of the source model
@@ -36,14 +41,17 @@ struct BuildConfig {
   int optimization_level = 3;
   std::string custom_string;
   std::map<std::string, std::string> op_target;
+  std::vector<std::string>
+      inputs_yuv_fmt;                      // per input: format of the pictures the built model takes; empty = as the source model
   std::vector<std::string> disable_rules;  // optimizer passes to leave out; names we do not have are ignored with a warning
   bool single_core_mode = false;
   bool quantize_weight = false;                        // float builds: weights are stored as int8
   bool sparse_infer = false, compress_weight = false;  // shorter forms of weights, where the chip has them
+  bool model_pruning = false;                          // channels that no result depends on leave the network
+  bool remove_reshape = false;                         // inputs and outputs keep the shapes that the layers next to them have
+  bool enable_flash_attention = false;                 // attention is one task in every form, where the chip has it
   // Not available yet: an error where it would change what the model is.
   bool remove_weight = false;
-  // Not available yet: a warning where it would only make the model smaller or faster.
-  bool model_pruning = false, remove_reshape = false, enable_flash_attention = false;
 
   // For looking inside (command line); config() has no such keys.
   std::string stop_after;
@@ -57,6 +65,9 @@ struct BuildConfig {
 Result<const platform::Platform*> check(const BuildConfig& config);
 // The same for rknn_batch_size alone, which build() may change.
 Status check_batch(int64_t samples);
+
+// How many of `count` calibration samples Toolkit1's batch_size and epochs leave.
+size_t calibration_samples(const BuildConfig& config, size_t count);
 
 // The number format that `quantized_dtype` means on `chip`. Toolkit1's chips have their own; on the others its names stand for
 // the nearest one.

@@ -26,6 +26,11 @@ ordered_json to_json(const BuildConfig& c) {
                  {"op_target", c.op_target},
                  {"disable_rules", c.disable_rules},
                  {"single_core_mode", c.single_core_mode},
+                 {"sparse_infer", c.sparse_infer},
+                 {"compress_weight", c.compress_weight},
+                 {"remove_reshape", c.remove_reshape},
+                 {"inputs_yuv_fmt", c.inputs_yuv_fmt},
+                 {"toolkit1", c.toolkit1},
                  {"auto_hybrid_cos_thresh", c.auto_hybrid_cos_thresh},
                  {"rknn_batch_size", c.rknn_batch_size}};
   if (c.auto_hybrid_euc_thresh) j["auto_hybrid_euc_thresh"] = *c.auto_hybrid_euc_thresh;
@@ -79,6 +84,11 @@ BuildConfig config_from(const ordered_json& j) {
   c.custom_string = field(j, "custom_string", c.custom_string);
   c.disable_rules = list_field<std::string>(j, "disable_rules");
   c.single_core_mode = field(j, "single_core_mode", false);
+  c.sparse_infer = field(j, "sparse_infer", false);
+  c.compress_weight = field(j, "compress_weight", false);
+  c.remove_reshape = field(j, "remove_reshape", false);
+  c.inputs_yuv_fmt = list_field<std::string>(j, "inputs_yuv_fmt");
+  c.toolkit1 = field(j, "toolkit1", false);
   c.auto_hybrid_cos_thresh = field(j, "auto_hybrid_cos_thresh", c.auto_hybrid_cos_thresh);
   if (const double euclid = field(j, "auto_hybrid_euc_thresh", -1.0); euclid > 0) c.auto_hybrid_euc_thresh = euclid;
   if (const ordered_json& targets = member(j, "op_target"); targets.is_object())

@@ -40,6 +40,12 @@ std::string tensor_of(std::string name) {
   return name;
 }
 
+// "weight" of "'@stem/act_3:weight'"; "out0" without it.
+std::string part_of(const std::string& name) {
+  const size_t colon = name.rfind(':');
+  return name.empty() || name[0] != '@' || colon == name.npos ? "out0" : name.substr(colon + 1);
+}
+
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
@@ -58,6 +64,7 @@ class Parser {
       else
         return problem("stands outside of a section");
     }
+    if (action_ == "delete") take_out_listed_layers();
     return std::move(file_);
   }
 
@@ -78,6 +85,11 @@ class Parser {
   }
 
   Status section(std::string_view line) {
+    if (!action_.empty() && (line[0] == '@' || line.starts_with("'@") || line.starts_with("\"@"))) {
+      section_ = Section::Parameters;
+      entry_indent_ = 0;
+      return parameter(line, 0);
+    }
     const size_t colon = line.find(':');
     const std::string_view name = line.substr(0, colon),
                            rest = colon == line.npos ? std::string_view() : trimmed(line.substr(colon + 1));
@@ -91,7 +103,22 @@ class Parser {
       if (!rest.empty() && rest != "{}") return problem("must list the parameters below");
       return {};
     }
-    return problem("is no known section").expected("custom_quantize_layers or quantize_parameters");
+    if (name == "hybrid_quantization_action") {
+      section_ = Section::None;
+      if (!action_.empty()) return problem("asks for a second action").expected("one action");
+      action_ = unquoted(rest);
+      if (action_ != "delete" && action_ != "add" && action_ != "modify")
+        return problem("asks for an unknown action").expected("delete, add or modify");
+      return {};
+    }
+    return problem("is no known section").expected("custom_quantize_layers, quantize_parameters or hybrid_quantization_action");
+  }
+
+  // Each result that is listed names its layer; the entries of weights and biases go with it.
+  void take_out_listed_layers() {
+    for (const auto& [name, p] : file_.parameters)
+      if (p.part.starts_with("out")) file_.layers.emplace_back(name, "float32");
+    file_.parameters.clear();
   }
 
   // "{a: float16, b: float16}"
@@ -120,7 +147,8 @@ class Parser {
     if (entry_indent_ == std::string_view::npos) entry_indent_ = indent;
     if (indent <= entry_indent_ && line[0] != '-') {
       if (line.back() != ':') return problem("must be '<tensor>:'");
-      file_.parameters.emplace_back(tensor_of(unquoted(line.substr(0, line.size() - 1))), TensorParameters{});
+      const std::string name = unquoted(line.substr(0, line.size() - 1));
+      file_.parameters.emplace_back(tensor_of(name), TensorParameters{.part = part_of(name)});
       list_ = nullptr;
       zeros_ = nullptr;
       return {};
@@ -178,6 +206,7 @@ class Parser {
   HybridFile file_;
   std::vector<double>* list_ = nullptr;
   std::vector<int64_t>* zeros_ = nullptr;
+  std::string action_;  // of Toolkit1 1.2
 };
 
 // Names that would read as something else are quoted.

@@ -27,7 +27,9 @@ struct HybridFile {
 // The first line is literally "custom_quantize_layers: {}" when there are none: scripts replace it. With `toolkit1` the form of
 // that generation: keys '@<tensor>_<number>:out0'.
 std::string print(const HybridFile& file, bool toolkit1);
-// Reads both forms, in any indentation; layers may also be written in braces on one line. The error names the line.
+// Reads both forms, in any indentation; layers may also be written in braces on one line. The error names the line. Also reads
+// the form of Toolkit1 1.2, whose entries stand under `hybrid_quantization_action`: `delete` takes the layers that are listed out
+// of quantization, `add` and `modify` state their parameters.
 Result<HybridFile> parse_hybrid_file(std::string_view text);
 
 }  // namespace orknn::toolkit

@@ -72,6 +72,25 @@ TEST(HybridFile, ReadsTheWaysUsersWriteLayers) {
   }
 }
 
+TEST(HybridFile, ReadsTheActionsOfTheOldestToolkit) {
+  const std::string entries =
+      "'@stem/act_3:weight':\n    dtype: asymmetric_quantized\n'@stem/act_3:out0':\n    dtype: asymmetric_quantized\n    method: "
+      "layer\n    max_value:\n    -   6.0\n    min_value:\n    -   -1.0\n    zero_point: [36]\n    scale: [0.027]\n    qtype: "
+      "u8\n";
+  const auto taken_out = parse_hybrid_file("%YAML 1.2\n---\n# one action\nhybrid_quantization_action: delete\n" + entries);
+  ASSERT_TRUE(taken_out) << taken_out.status().to_string();
+  ASSERT_EQ(taken_out->layers.size(), 1u);
+  EXPECT_EQ(taken_out->layers[0], std::pair(std::string("stem/act"), std::string("float32")));
+  EXPECT_TRUE(taken_out->parameters.empty());
+  for (const char* action : {"add", "modify"}) {
+    const auto changed = parse_hybrid_file(std::string("hybrid_quantization_action: ") + action + "\n" + entries);
+    ASSERT_TRUE(changed) << changed.status().to_string();
+    EXPECT_TRUE(changed->layers.empty());
+    ASSERT_EQ(changed->parameters.size(), 2u);
+    EXPECT_EQ(changed->parameters[1].second.max, std::vector<double>{6});
+  }
+}
+
 TEST(HybridFile, NamesTheLineItCannotRead) {
   const struct {
     const char* text;
@@ -79,6 +98,8 @@ TEST(HybridFile, NamesTheLineItCannotRead) {
   } cases[] = {
       {"custom_quantize_layers:\n    x\n", "line 2"},
       {"something: 1\n", "no known section"},
+      {"hybrid_quantization_action: drop\n", "unknown action"},
+      {"hybrid_quantization_action: add\nhybrid_quantization_action: delete\n", "second action"},
       {"    x: float16\n", "outside of a section"},
       {"quantize_parameters:\n    x:\n        min:\n        - many\n", "line 4"},
       {"quantize_parameters:\n    x:\n        - 4\n", "belongs to no list"},

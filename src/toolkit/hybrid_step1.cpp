@@ -192,7 +192,7 @@ Result<HybridData> data_of(const BuildOptions& options, const Quantized& quantiz
 
 // Toolkit1 calls the files of an ONNX model after its graph, letters and digits only.
 std::string stem_of(const BuildOptions& options, const Imported& imported) {
-  if (options.chip->generation != 1 || imported.framework != "onnx") return imported.name;
+  if (!options.is_toolkit1() || imported.framework != "onnx") return imported.name;
   std::string name;
   for (char c : imported.network.graph.name)
     if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') name += c;
@@ -223,7 +223,7 @@ Result<HybridStep1> write_step1(const BuildOptions& options, const Imported& imp
   for (const std::string& name : layers) file.layers.emplace_back(name, other_type);
   ORKNN_TRY_ASSIGN(const format::Model model, float_model(options, quantized));
 
-  const bool toolkit1 = options.chip->generation == 1;
+  const bool toolkit1 = options.is_toolkit1();
   const std::string stem = (std::filesystem::path(request.folder) / stem_of(options, imported)).string();
   const std::vector<std::string> paths{stem + (toolkit1 ? ".json" : ".model"), stem + ".data", stem + ".quantization.cfg"};
   ORKNN_TRY(check_overwriting(paths, imported.files));

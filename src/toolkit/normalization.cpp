@@ -40,6 +40,7 @@ Result<std::vector<compile::Normalization>> normalization_of(const ir::Graph& gr
         continue;
       }
       rows[k] = (*option.values)[i];
+      if (config.first_value_for_one_channel && channels == 1 && !rows[k].empty()) rows[k].resize(1);
       if (config.one_value_for_all_channels && rows[k].size() == 1) rows[k].assign(static_cast<size_t>(channels), rows[k][0]);
       if (static_cast<int64_t>(rows[k].size()) != channels)
         problems.also(invalid_argument(

@@ -35,6 +35,14 @@ optimize::OptimizeOptions optimizer_options(const BuildOptions& options) {
   return optimizing;
 }
 
+// Passes that options of the build ask for.
+std::vector<std::string> requested_passes(const BuildOptions& options) {
+  std::vector<std::string> names;
+  if (options.config.model_pruning) names.emplace_back("prune_channels");
+  if (options.config.enable_flash_attention && options.chip->features.flash_attention) names.emplace_back("fuse_flat_attention");
+  return names;
+}
+
 // Operators that compute in integers become float ones between the conversions that state their parameters.
 Status expand_quantized(ir::Graph& graph, const platform::Platform& chip) {
   ORKNN_TRY(quantize::expand_quantized_operators(graph, ops::builtin_ops()));
@@ -45,10 +53,52 @@ Status expand_quantized(ir::Graph& graph, const platform::Platform& chip) {
 Result<passes::Trace> optimize_graph(ir::Graph& graph, const BuildOptions& options) {
   passes::Trace trace;
   options.report(kOptimizing, 0, kOptimizingSteps);
-  ORKNN_TRY(optimize::optimize(graph, ops::builtin_ops(), optimizer_options(options), &trace));
+  ORKNN_TRY(optimize::optimize(graph, ops::builtin_ops(), optimizer_options(options), &trace, requested_passes(options)));
   options.report(kOptimizing, kOptimizingSteps, kOptimizingSteps);
   log(LogLevel::Detail, "build", fmt::format("optimizer: {} rewrites, {} nodes left", trace.entries.size(), graph.node_count()));
   return trace;
+}
+
+struct NetworkSize {
+  double weight_bytes = 0, macs = 0;
+};
+Result<NetworkSize> size_of(const ir::Graph& graph) {
+  compile::CompileOptions compiling;
+  compiling.float_dtype = DType::Float32;
+  ORKNN_TRY_ASSIGN(const format::Program program, compile::compile(graph, compiling));
+  NetworkSize size;
+  for (size_t i = 0; i < program.graph.tensor_count(); ++i)
+    if (const ir::TensorData* value = program.graph.constant(ir::TensorId{static_cast<int32_t>(i)}))
+      size.weight_bytes += static_cast<double>(value->bytes());
+  for (const format::Task& task : program.tasks) size.macs += static_cast<double>(task.macs);
+  return size;
+}
+
+// What pruning took out of the network, in the vendor's words; nothing when it found nothing.
+Status report_pruning(const BuildOptions& options, const ir::Graph& source, const Optimized& pruned) {
+  if (std::ranges::count(pruned.trace.entries, "prune_channels", &passes::TraceEntry::pass) == 0) return {};
+  BuildOptions without = options;
+  without.config.model_pruning = false;
+  without.config.dump = {};
+  without.progress = {};
+  ir::Graph whole = source;
+  if (pruned.has_own_parameters) ORKNN_TRY(expand_quantized(whole, *options.chip));
+  ORKNN_TRY(optimize_graph(whole, without).status());
+  ORKNN_TRY_ASSIGN(const NetworkSize before, size_of(whole));
+  ORKNN_TRY_ASSIGN(const NetworkSize after, size_of(pruned.network.graph));
+  const auto line = [](const char* text) { log(LogLevel::Info, "", text); };
+  const auto share = [](double was, double is) { return was > 0 ? 100 * (is - was) / was : 0; };
+  line("model_pruning ...");
+  for (const passes::TraceEntry& e : pruned.trace.entries)
+    if (e.pass == "prune_channels") log(LogLevel::Detail, "build", "model_pruning: " + e.text);
+  line("model_pruning results:");
+  log(LogLevel::Info, "",
+      fmt::format("    Weight: {:.5f} MB ({:.1f}%)", (after.weight_bytes - before.weight_bytes) / 1e6,
+                  share(before.weight_bytes, after.weight_bytes)));
+  log(LogLevel::Info, "",
+      fmt::format("    GFLOPs: {:.5f}    ({:.1f}%)", 2 * (after.macs - before.macs) / 1e9, share(before.macs, after.macs)));
+  line("model_pruning done.");
+  return {};
 }
 }  // namespace
 
@@ -65,6 +115,9 @@ Result<Optimized> optimize_model(const BuildOptions& options, const Imported& im
     if (!trace) return Status(trace.status()).model(imported.name).stage("optimize");
     optimized.trace = std::move(*trace);
   }
+  if (options.config.model_pruning)
+    if (Status s = report_pruning(options, imported.network.graph, optimized); !s)
+      return s.model(imported.name).stage("optimize");
   return optimized;
 }
 

@@ -133,7 +133,7 @@ LayerProfile layer(const compile::Estimate& estimate, size_t i, const Platform& 
   l.type = format::viewer_node_type(n);
   l.name = n.name;
   l.origin = n.origin;
-  l.device = task.device == format::Device::Npu ? "NPU" : "CPU";
+  l.device = task.device == format::Device::Npu ? "NPU" : task.device == format::Device::Gpu ? "GPU" : "CPU";
   l.engine = engine_name(task.engine);
   l.reason = task.reason;
   const DType type = n.has_input(0) ? program.graph.tensor(n.inputs[0]).dtype : DType::Undefined;

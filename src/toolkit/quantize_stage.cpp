@@ -12,6 +12,7 @@
 #include "quantize/tails.h"
 #include "quantize/weight_only.h"
 #include "toolkit/auto_hybrid.h"
+#include "toolkit/hybrid_level.h"
 #include "toolkit/pixel_inputs.h"
 #include "toolkit/samples.h"
 #include "toolkit/shape_sets.h"
@@ -51,8 +52,10 @@ void log_steps(const passes::Trace& trace, size_t first) {
 }
 
 Result<Samples> open_samples(const BuildOptions& options, const std::string& dataset, const Stage& stage) {
-  return Samples::open(dataset, stage.network.graph, options.config.quant_img_RGB2BGR,
-                       compile_options(options, stage.normalization));
+  ORKNN_TRY_ASSIGN(Samples samples, Samples::open(dataset, stage.network.graph, options.config.quant_img_RGB2BGR,
+                                                  compile_options(options, stage.normalization)));
+  samples.keep_first(calibration_samples(options.config, samples.size()));
+  return samples;
 }
 
 // Computes graphs on `samples` with the progress that users know from quantizing. Keeps references to both.
@@ -331,6 +334,12 @@ Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimi
   warn_of_constants(stage.network.graph, calibration.statistics, samples);
   for (ir::Graph& other : stage.network.other_shapes) {
     ORKNN_TRY_ASSIGN(other, with_shapes_of(stage.network.graph, uncalibrated, other, ops::builtin_ops()));
+  }
+  if (config.quantized_hybrid_level > 0 && !request.auto_hybrid) {
+    LevelChoice level =
+        layers_of_level(stage.network.graph, calibration.statistics, config.quantized_hybrid_level, format.bits());
+    stage.float_layers = std::move(level.float_layers);
+    stage.hybrid_summary.push_back(std::move(level.summary));
   }
   stage.calibration = std::make_shared<const quantize::Calibration>(std::move(calibration));
   return stage;

@@ -20,6 +20,7 @@ std::string_view device_name(format::Device d) {
   switch (d) {
     case format::Device::Npu: return "NPU";
     case format::Device::Custom: return "custom";
+    case format::Device::Gpu: return "GPU";
     case format::Device::Cpu: break;
   }
   return "CPU";

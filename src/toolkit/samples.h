@@ -24,15 +24,19 @@ class Samples {
   static Result<Samples> of_files(const std::vector<std::string>& files, const ir::Graph& graph,
                                   const std::vector<bool>& swap_red_blue, compile::CompileOptions options);
 
-  size_t size() const { return dataset_.size() - first_; }
+  size_t size() const { return std::min(dataset_.size(), end_) - first_; }
   Samples without_first(size_t count) const {
     Samples rest = *this;
     rest.first_ += std::min(count, size());
     return rest;
   }
+  // Leaves the others out.
+  void keep_first(size_t count) { end_ = std::min(end_, first_ + std::min(count, size())); }
   bool holds_pixels(size_t input) const { return dataset_.holds_pixels(input); }
   // In place of the one given to open().
   void set_normalization(std::vector<compile::Normalization> normalization) { options_.normalization = std::move(normalization); }
+  // One value per input, as the source model takes them.
+  Result<std::vector<ir::TensorData>> values(size_t i) const { return dataset_.sample(first_ + i); }
   // Where sample `i` came from, for messages.
   std::string describe(size_t i) const { return dataset_.describe(first_ + i); }
 
@@ -52,7 +56,7 @@ class Samples {
 
   data::Dataset dataset_;
   compile::CompileOptions options_;
-  size_t first_ = 0;
+  size_t first_ = 0, end_ = SIZE_MAX;  // of the samples that count
 };
 
 }  // namespace orknn::toolkit

@@ -27,6 +27,8 @@ struct BuildOptions {
   const platform::Platform* chip = nullptr;
   Progress progress = {};
 
+  // Whether files and reports have Toolkit1's names and forms.
+  bool is_toolkit1() const { return config.toolkit1 || chip->generation == 1; }
   void report(std::string_view work, int64_t done, int64_t total) const {
     if (progress) progress(work, done, total);
   }

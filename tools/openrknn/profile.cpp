@@ -117,8 +117,9 @@ Status profile(ProfileOptions o) {
   }
   ORKNN_TRY_ASSIGN(const std::vector<const platform::Platform*> chips, chosen(o, *loaded));
   ORKNN_TRY(check_cores(o.request.cores, chips));
-  for (const std::string& remark : compile::remarks_on_targets(loaded->graph, o.request.op_target))
-    log(LogLevel::Warn, "profile", remark);
+  if (!chips.empty())
+    for (const std::string& remark : compile::remarks_on_targets(loaded->graph, o.request.op_target, *chips.front()))
+      log(LogLevel::Warn, "profile", remark);
   if (o.request.single_core && std::all_of(chips.begin(), chips.end(), [](const auto* chip) { return chip->cores == 1; }))
     log(LogLevel::Warn, "profile",
         "--single-core changes nothing on " + std::string(chips.front()->name) + (chips.size() > 1 ? " and the others" : "") +

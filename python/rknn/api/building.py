@@ -31,6 +31,7 @@ class Building(Model):
             self._use_log()
             self._builder = _openrknn.Builder.create(options, Progress(self._log))
             self._builder_used, self._options = False, options
+            self._toolkit1 = options.get("toolkit1", False)
         except ValueError as error:
             self._log.error("config", str(error))
             raise
@@ -45,7 +46,11 @@ class Building(Model):
         rknn_batch_size multiplies the first extent of every input and output; calibration still takes single samples.
         auto_hybrid leaves the fewest layers in float16 that make every output reach config's auto_hybrid_cos_thresh."""
         builder = self._need_builder("build")
-        self._remark_unused("build", others, "pre_compile")
+        self._remark_unused(
+            "build", others, "pre_compile", legal=("do_quantization", "dataset", "rknn_batch_size", "auto_hybrid")
+        )
+        if others.get("pre_compile") or isinstance(rknn_batch_size, (bool, np.bool_)) and rknn_batch_size:
+            self._log.info("pre_compile: every model is compiled for its chip, so is this one")
         builder.set_batch(batch_of(rknn_batch_size))
         auto_hybrid = bool(auto_hybrid or auto_hybrid_quant)
         self._session = None
@@ -59,7 +64,7 @@ class Building(Model):
 
     @guarded
     def hybrid_quantization_step1(
-        self, dataset=None, rknn_batch_size=None, proposal=False, proposal_dataset_size=1, custom_hybrid=None, **_
+        self, dataset=None, rknn_batch_size=None, proposal=False, proposal_dataset_size=1, custom_hybrid=None
     ):
         """Calibrates and writes <name>.model, <name>.data and <name>.quantization.cfg into the current directory; the last one says
         which layers leave int8, for you to edit. `proposal` fills in the layers auto_hybrid would choose, `custom_hybrid` every layer
@@ -82,13 +87,13 @@ class Building(Model):
         self._log.info(f"Edit {os.path.normpath(files[2])}, then call hybrid_quantization_step2.")
 
     @guarded
-    def hybrid_quantization_step2(self, model_input, data_input, model_quantization_cfg, dataset=None, pre_compile=False, **_):
+    def hybrid_quantization_step2(self, model_input, data_input, model_quantization_cfg, dataset=None, pre_compile=False):
         """Builds the model from the files of step 1; config() and a loaded model are not needed. `dataset` only when the list of
         step 1 has moved; `pre_compile` is Toolkit1's and has no effect."""
         self._build_from_files("hybrid_quantization_step2", model_input, data_input, model_quantization_cfg, dataset)
 
     @guarded
-    def direct_build(self, model_input, data_input, model_quantize=None, pre_compile=False, **_):
+    def direct_build(self, model_input, data_input, model_quantize=None, pre_compile=False):
         """Toolkit1's name for building from files of step 1."""
         data = path_of(data_input, "direct_build")
         quantization = os.path.splitext(data)[0] + ".quantization.cfg" if model_quantize is None else model_quantize
@@ -105,6 +110,6 @@ class Building(Model):
         self._log.info("rknn building done.")
 
     @guarded
-    def export_rknn(self, export_path, **_):
+    def export_rknn(self, export_path):
         """Writes the built model."""
         self._need_builder("export_rknn").export_rknn(path_of(export_path, "export_rknn"))

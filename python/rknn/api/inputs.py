@@ -57,8 +57,9 @@ def arguments(positional, options, remark_unused):
     return given.get("data_format"), given.get("inputs_pass_through")
 
 
-def prepare(session, inputs, data_format, pass_through, warn):
-    """(array, layout, pass_through) per input of the model; chooses the set of dynamic_input that the shapes belong to."""
+def prepare(session, inputs, data_format, pass_through, warn, own_order=None):
+    """(array, layout, pass_through) per input of the model; chooses the set of dynamic_input that the shapes belong to. `own_order`:
+    without data_format, 4-D arrays in the order of the model itself are taken too; gets the text about the first one."""
     ports = session.inputs()
     arrays = _as_list(inputs, ports)
     formats = _formats(data_format, len(ports))
@@ -70,7 +71,19 @@ def prepare(session, inputs, data_format, pass_through, warn):
         ports = sets[chosen]
     if data_format is None and any(len(p["shape"]) == 4 for p in ports):
         warn("The 'data_format' is not set, and its default value is 'nhwc'!")
+    if data_format is None and own_order is not None:
+        formats = [_own_layout(array, port, own_order) for array, port in zip(arrays, ports)]
     return [_prepare_input(*item, warn) for item in zip(arrays, ports, formats, flags)]
+
+
+def _own_layout(array, port, remark):
+    """The layout of a 4-D input whose array only fits the order of the model; None otherwise. Programs written for boards, where
+    only the number of elements counts, pass such arrays."""
+    shape, own = np.shape(array), str(port["layout"])
+    if len(port["shape"]) != 4 or own != "nchw" or _fits(shape, _read_as(port, "nhwc")) or not _fits(shape, port["shape"]):
+        return None
+    remark(f"The input(ndarray) shape {shape} of '{port['name']}' is 'nchw', set data_format to say so! It is taken like that!")
+    return own
 
 
 def _as_list(inputs, ports):

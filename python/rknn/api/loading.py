@@ -139,10 +139,9 @@ class Loading(Model):
         self._load("load_mxnet", "mxnet", symbol, None, input_size_list, weights=params)
 
     @guarded
-    def load_rknn(self, path, load_model_in_npu=False, **others):
+    def load_rknn(self, path, load_model_in_npu=False):
         """Reads a finished .rknn; config() is not needed. The simulator can run it."""
         self._alive("load_rknn")
-        self._remark_unused("load_rknn", others)
         if load_model_in_npu:
             raise ValueError("load_model_in_npu needs a connected board, which is not available yet!")
         path = path_of(path, "load_rknn")

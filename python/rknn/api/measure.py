@@ -18,18 +18,20 @@ def performance_text(facts, detailed):
 
 
 def performance_dict(facts):
-    """Toolkit1 on the simulator."""
-    layers = {str(i): {"name": name, "time": us} for i, (name, us) in enumerate(facts["layers"])}
-    return {"total_time": sum(layer["time"] for layer in layers.values()), "layers": layers}
+    """Toolkit1 on the simulator. A layer's uid is what export_rknn_sync_model() takes; inputs and outputs are no layers."""
+    layers = {}
+    for i, (name, uid, us) in enumerate(facts["layers"]):
+        layers[str(i)] = {"name": name, "time": us} | ({} if uid is None else {"uid": uid})
+    return {"total_time": sum(layer["time"] or 0 for layer in layers.values()), "layers": layers}
 
 
 def performance_table(result, megahertz):
     """Toolkit1: names that are too long go on in the next line."""
-    width, rule = 50, "=" * 72
-    lines = [rule, f"{'Performance':^72}", rule, f"{'Layer ID':<10}{'Name':<{width}}{'Time(us)':>12}"]
+    width, rule = 50, "=" * 80
+    lines = [rule, f"{'Performance':^80}", rule, f"{'Layer ID':<10}{'Name':<{width}}{'Uid':>8}{'Time(us)':>12}"]
     for key, layer in result["layers"].items():
-        name = layer["name"] or "\\"
-        lines.append(f"{key:<10}{name[: width - 2]:<{width}}{layer['time']:>12}")
+        name, us = layer["name"] or "\\", "\\" if layer["time"] is None else layer["time"]
+        lines.append(f"{key:<10}{name[: width - 2]:<{width}}{layer.get('uid', ''):>8}{us:>12}")
         lines += [f"{'':<10}{name[i : i + width - 2]}" for i in range(width - 2, len(name), width - 2)]
     total = result["total_time"]
     lines += [

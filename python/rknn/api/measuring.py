@@ -4,23 +4,25 @@ import os
 import sys
 
 from . import measure
-from .model import Model, guarded, path_of
+from .model import Model, guarded, path_of, tolerant
 
 
 class Measuring(Model):
     """eval_perf(), eval_memory() and accuracy_analysis()."""
 
     def eval_perf(self, *args, is_print=True, **others):
-        """Predicted speed: a text, with the layer table when init_runtime had perf_debug=True; a dict for Toolkit1 chips."""
+        """Predicted speed: a text, with the layer table when init_runtime had perf_debug=True; a dict for Toolkit1 chips and scripts."""
         if args and isinstance(args[0], bool):  # Toolkit2: is_print comes first; Toolkit1: the inputs do, and are not needed
             is_print = args[0]
-        self._remark_unused("eval_perf", others, "inputs", "data_type", "data_format", "loop_cnt", "perf_debug", "fix_freq")
+        self._remark_unused(
+            "eval_perf", others, "inputs", "data_type", "data_format", "loop_cnt", "perf_debug", "fix_freq", legal=("is_print",)
+        )
         facts = self._measure("eval_perf")
         if facts is None:
             return None
         if facts["total_us"] is None:
             self._log.warn("eval_perf", f"The times are unknown: {facts['why_no_time']}!")
-        if facts["generation"] == 1:
+        if self._is_toolkit1(facts):
             result = measure.performance_dict(facts)
             if is_print:
                 print(measure.performance_table(result, facts["npu_mhz"]), end="")
@@ -32,9 +34,9 @@ class Measuring(Model):
                 self._log.info(measure.DETAIL_HINT)
         return text
 
-    def eval_memory(self, is_print=True, **others):
+    @tolerant
+    def eval_memory(self, is_print=True):
         """Memory the model takes on the chip, as a dict; needs eval_mem=True in init_runtime."""
-        self._remark_unused("eval_memory", others)
         facts = self._measure("eval_memory")
         if facts is None:
             return None
@@ -42,7 +44,7 @@ class Measuring(Model):
             self._fail("eval_memory", "When init runtime, parameter <eval_mem> should be set to True")
             return None
         facts["file"] = self._file_size()
-        result = measure.memory_dict_toolkit1(facts) if facts["generation"] == 1 else measure.memory_dict(facts)
+        result = measure.memory_dict_toolkit1(facts) if self._is_toolkit1(facts) else measure.memory_dict(facts)
         if is_print:
             print(measure.memory_text(result, facts), end="")
         return result
@@ -96,6 +98,10 @@ class Measuring(Model):
             self._fail(function, "The runtime is not initialized, call init_runtime first!")
             return None
         return self._session.measure(self._cores)
+
+    def _is_toolkit1(self, facts):
+        """Whether results have Toolkit1's form: its chips, and scripts whose config() has its keywords."""
+        return facts["generation"] == 1 or self._toolkit1 and self._loaded is None
 
     def _file_size(self):
         return self._builder.file_size() if self._loaded is None else self._loaded.file_size()

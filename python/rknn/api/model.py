@@ -1,7 +1,9 @@
 """What every call of an RKNN object stands on: the model's state, its log, and how failures are reported."""
 
 import atexit
+import difflib
 import functools
+import inspect
 import os
 import threading
 import weakref
@@ -34,16 +36,35 @@ def _native_line(level, tag, line):
         log.core_line(level, tag, line)
 
 
+def tolerant(method):
+    """A call that names keywords it does not know in W lines and goes on without them: they are misspelt, or of another release. A
+    method with `**others` of its own decides itself."""
+    parameters = inspect.signature(method).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return method
+    names = [name for name, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+
+    @functools.wraps(method)
+    def call(self, *args, **kwargs):
+        unknown = {name: kwargs.pop(name) for name in list(kwargs) if name not in names}
+        if unknown:
+            self._remark_unused(method.__name__, unknown, legal=names)
+        return method(self, *args, **kwargs)
+
+    return call
+
+
 def guarded(method):
     """The failure contract of calls that return 0 or -1: problems are logged as E lines and become -1.
 
     With ORKNN_RAISE=1 in the environment they become ValueError instead, as in the vendor's newer releases.
     """
+    unguarded = tolerant(method)
 
     @functools.wraps(method)
     def call(self, *args, **kwargs):
         try:
-            method(self, *args, **kwargs)
+            unguarded(self, *args, **kwargs)
         except Exception as error:  # whatever a file or an argument provokes: the contract is -1 and a line that says why
             self._fail(method.__name__, str(error) or type(error).__name__)
             return -1
@@ -66,13 +87,15 @@ def path_of(value, function):
 class Model:
     """State that the calls share: the builder or a finished model, the session that runs it, and the log."""
 
-    def __init__(self, verbose=False, verbose_file=None):
+    def __init__(self, verbose=False, verbose_file=None, **others):
         self._log = Log(verbose, verbose_file)
         self._announce()
         self._builder = None  # building side: config, source graph, built model
         self._session = None  # running side
         self._loaded = None  # a finished model: load_rknn
+        self._remark_unused("__init__", others, legal=("verbose", "verbose_file"))
         self._perf_debug = self._eval_mem = False
+        self._toolkit1 = False  # config() had a keyword that only Toolkit1 knows
         self._cores = 1  # that core_mask chose
         self._report_level = 0  # RKNN_LOG_LEVEL when the runtime was initialized
         self._builder_used = False  # a source model was loaded since config()
@@ -110,10 +133,13 @@ class Model:
         _speaker.log = self._log
         _openrknn.set_log(_native_line, max(4 if Log.any_verbose() else 1, _openrknn.environment_log_level(0)))
 
-    def _remark_unused(self, function, others, *known):
-        """Keywords nobody knows are most likely misspelt; `known` ones of other releases pass without a word."""
+    def _remark_unused(self, function, others, *known, legal=()):
+        """Keywords nobody knows are most likely misspelt; `known` ones of other releases pass without a word. `legal`: what may have
+        been meant beside them."""
         for name in sorted(others.keys() - set(known)):
-            self._log.warn(function, f"The '{name}' is not known and is ignored!")
+            meant = difflib.get_close_matches(name, [*known, *legal], n=1)
+            hint = f", did you mean '{meant[0]}'?" if meant else "!"
+            self._log.warn(function, f"The '{name}' is not known and is ignored{hint}")
 
     def _fail(self, function, text):
         if self._log.warnings:

@@ -4,7 +4,7 @@ values and checks what the values say."""
 import difflib
 import numbers
 
-# Legal in the vendor's validator or in older releases, without an effect here.
+# Legal in the vendor's validator or in older releases of Toolkit2, without an effect here.
 IGNORED = {
     "output_optimize",
     "set_op_attr",
@@ -16,14 +16,15 @@ IGNORED = {
     "output_tensor_type",
     "npu_do_output_nhwc",
     "custom_inf",
-    "img_quant_RGB2BGR",
     "target_sub_class",
     "auto_hybrid_quant",
     "input_attrs",
     "core_num",
     "subgraph_dtype_target",
-    "batch_size",
-    "epochs",
+}
+
+# The same of keys that only Toolkit1 has: a script that uses one expects its default chip and its forms of results.
+IGNORED_TOOLKIT1 = {
     "need_horizontal_merge",
     "quantized_moving_alpha",
     "mmse_epoch",
@@ -36,7 +37,6 @@ IGNORED = {
     "do_sparse_network",
     "remove_tensorflow_output_permute",
     "inputs_scale_range",
-    "inputs_yuv_fmt",
     "caffe_mean_file",
     "mean_file",
     "dtype",
@@ -47,7 +47,6 @@ IGNORED = {
     "model_quantize",
     "optimize",
     "quantized_hybrid",
-    "quantized_hybrid_level",
     "random_brightness",
     "random_contrast",
     "random_crop",
@@ -124,11 +123,24 @@ def _targets(key, value):
     return targets
 
 
-def _rules(key, value):
-    rules = [] if value is None else value
-    if isinstance(rules, str) or not hasattr(rules, "__iter__") or not all(isinstance(rule, str) for rule in rules):
-        raise ValueError(f"Invalid {key} {value!r}, expect a list of rule names!")
-    return list(rules)
+def _names(what):
+    """Makes the conversion of a list of texts, each `what`."""
+
+    def names(key, value):
+        texts = [] if value is None else value
+        if isinstance(texts, str) or not hasattr(texts, "__iter__") or not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"Invalid {key} {value!r}, expect a list of {what}!")
+        return list(texts)
+
+    return names
+
+
+def _picture_formats(key, value):
+    """One per input; None, '' and 'rgb' leave an input as it is."""
+    texts = [value] if isinstance(value, str) else [] if value is None else value
+    if not isinstance(texts, (list, tuple)) or not all(text is None or isinstance(text, str) for text in texts):
+        raise ValueError(f"Invalid {key} {value!r}, expect a format like 'nv12' or None per input!")
+    return ["" if text is None else text.lower() for text in texts]
 
 
 def _shape_sets(key, value):
@@ -173,12 +185,14 @@ KEYS = dict(
     enable_flash_attention=_flag,
     auto_hybrid_cos_thresh=_number,
     auto_hybrid_euc_thresh=_number_or_none,
-    disable_rules=_rules,
+    disable_rules=_names("rule names"),
+    quantized_hybrid_level=_whole_number,
+    inputs_yuv_fmt=_picture_formats,
 )
 
 
 def _channel_mean_value(text):
-    """Toolkit1's 'M0 M1 M2 S0#...' as mean_values and std_values."""
+    """Toolkit1's 'M0 M1 M2 S0#...' as mean_values and std_values; of an input of one channel only M0 and S0 count."""
     means, stds = [], []
     for part in str(text).split("#"):
         try:
@@ -189,7 +203,7 @@ def _channel_mean_value(text):
             raise ValueError(f"Invalid channel_mean_value '{text}', expect e.g. '128 128 128 128'!")
         means.append(values[:-1])
         stds.append(values[-1:] * (len(values) - 1))
-    return dict(mean_values=means, std_values=stds)
+    return dict(mean_values=means, std_values=stds, first_value_for_one_channel=True)
 
 
 def _reorder_channel(value):
@@ -202,27 +216,45 @@ def _reorder_channel(value):
     return dict(reorder_channel=[order == ["2", "1", "0"] for order in orders])
 
 
-TOOLKIT1_KEYS = dict(channel_mean_value=_channel_mean_value, reorder_channel=_reorder_channel)
+TOOLKIT1_KEYS = dict(
+    channel_mean_value=_channel_mean_value,
+    reorder_channel=_reorder_channel,
+    batch_size=lambda value: dict(batch_size=_whole_number("batch_size", value)),
+    epochs=lambda value: dict(epochs=_whole_number("epochs", value)),
+)
+# Keys of older releases under their later names.
+RENAMED = dict(img_quant_RGB2BGR="quant_img_RGB2BGR")
+
+
+def _is_toolkit1(key, value):
+    """Whether only Toolkit1 has the key; the first releases of Toolkit2 had reorder_channel as a truth value."""
+    return key in IGNORED_TOOLKIT1 or key in TOOLKIT1_KEYS and not (key == "reorder_channel" and isinstance(value, bool))
 
 
 def convert(options, warn):
     """The native options from the keywords of config(); those of Toolkit2 win over Toolkit1's. Raises ValueError for keys that no
     release has and for values of the wrong type; `warn(text)` takes remarks."""
-    unknown = [key for key in options if key not in KEYS | TOOLKIT1_KEYS | dict.fromkeys(IGNORED)]
+    known = {*KEYS, *TOOLKIT1_KEYS, *RENAMED, *IGNORED, *IGNORED_TOOLKIT1}
+    unknown = [key for key in options if key not in known]
     if unknown:
-        legal = sorted(KEYS | dict.fromkeys(IGNORED))
+        legal = sorted(known - TOOLKIT1_KEYS.keys() - RENAMED.keys())
         meant = difflib.get_close_matches(unknown[0], legal, n=1)
         hint = f"did you mean {meant[0]!r}?" if meant else f"expect in {legal}!"
         raise ValueError(f"Invalid config key {', '.join(map(repr, unknown))}, {hint}")
     result = {}
+    if any(_is_toolkit1(key, value) for key, value in options.items() if value is not None):
+        result["toolkit1"] = True
     for key, translate in TOOLKIT1_KEYS.items():
         if options.get(key) is not None:
             result.update(translate(options[key]))
+    for old, key in RENAMED.items():
+        if old in options and key not in options:
+            result[key] = KEYS[key](old, options[old])
     for key, value in options.items():
         if key in KEYS:
             result[key] = KEYS[key](key, value)
-    if options.get("inputs_yuv_fmt"):
-        warn("The 'inputs_yuv_fmt' is not available yet and is ignored: the model takes RGB pictures, not YUV!")
-    for key in sorted(IGNORED & options.keys() - {"inputs_yuv_fmt"}):
+    if options.get("mean_values") is not None or options.get("std_values") is not None:
+        result.pop("first_value_for_one_channel", None)
+    for key in sorted((IGNORED | IGNORED_TOOLKIT1) & options.keys()):
         warn(f"The '{key}' has no effect and is ignored!")
     return result

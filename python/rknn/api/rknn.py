@@ -4,7 +4,7 @@ from . import platform_list
 from .building import Building
 from .loading import Loading
 from .measuring import Measuring
-from .model import path_of
+from .model import path_of, tolerant
 from .running import Running
 from .toolkit1_calls import Toolkit1Calls
 
@@ -13,6 +13,7 @@ class RKNN(Loading, Building, Running, Measuring, Toolkit1Calls):
     """One object = one model. Calls return 0, or -1 and log why. Those that return a value return None then; config() and inference()
     raise ValueError."""
 
+    @tolerant
     def list_support_target_platform(self, rknn_model=None):
         """Prints and returns the platforms a .rknn runs on, or all of them without a path."""
         if rknn_model is None:

@@ -2,9 +2,11 @@
 
 import functools
 
+import numpy as np
+
 from .. import _openrknn
 from . import inputs as model_inputs
-from .model import VERSION, Model, guarded
+from .model import VERSION, Model, guarded, tolerant
 
 
 class Running(Model):
@@ -26,7 +28,8 @@ class Running(Model):
         fallback_prior_device="cpu",
         rknn2precompile=False,
     ):
-        """Prepares the model for inference() on the simulator (target=None)."""
+        """Prepares the model for inference() on the simulator (target=None). With async_mode every inference() returns the results of
+        the one before, the first one zeros."""
         self._alive("init_runtime")
         if target is not None:
             raise ValueError(
@@ -47,14 +50,13 @@ class Running(Model):
         if fallback_prior_device not in ("cpu", "gpu"):
             raise ValueError(f"Invalid fallback_prior_device {fallback_prior_device!r}, expect in ['cpu', 'gpu']!")
         self._log.info("Target is None, use simulator!")
-        if async_mode:
-            self._log.warn("init_runtime", "The 'async_mode' has no effect, every inference returns its own results!")
         if self._loaded is not None:
             session = self._loaded.make_session()
         else:
             session = self._need_builder("init_runtime").make_session()
         self._cores = session.cores_of_mask(core_mask)  # refuses cores the chip does not have
         self._perf_debug, self._eval_mem = bool(perf_debug), bool(eval_mem)
+        self._is_async, self._late, self._own_order_told = bool(async_mode), None, False
         self._report_level = _openrknn.environment_log_level(0)
         session.report_loading(self._report_level)
         self._session, self._lost_in_fork = session, False
@@ -69,13 +71,27 @@ class Running(Model):
                 positional, options, functools.partial(self._remark_unused, "inference")
             )
             warn = functools.partial(self._log.warn, "inference")
+            own_order = self._remark_own_order if self._loaded is not None else None
             with self._running:
-                prepared = model_inputs.prepare(session, inputs, data_format, pass_through, warn)
-                return session.run(prepared, self._report_level, self._cores)
+                arrays = model_inputs.prepare(session, inputs, data_format, pass_through, warn, own_order)
+                return self._delayed(session.run(arrays, self._report_level, self._cores))
         except (ValueError, RuntimeError, TypeError, MemoryError) as error:
             self._fail("inference", str(error) or type(error).__name__)
             raise ValueError(str(error) or type(error).__name__) from None
 
+    def _delayed(self, results):
+        """What inference() returns now: these results, or in async_mode those of the run before."""
+        if not self._is_async:
+            return results
+        late, self._late = self._late, results
+        return [np.zeros_like(array) for array in results] if late is None else late
+
+    def _remark_own_order(self, text):
+        if not self._own_order_told:
+            self._log.warn("inference", text)
+        self._own_order_told = True
+
+    @tolerant
     def get_sdk_version(self):
         """The version block of the simulator; needs init_runtime."""
         if self._session is None:
@@ -87,6 +103,7 @@ class Running(Model):
             f"  DRV: rknnrt: {VERSION} (openrknn)\n{line}"
         )
 
+    @tolerant
     def list_devices(self):
         """Connected boards as (adb, ntb); boards are not available yet, so there are none."""
         self._log.warn("list_devices", "Connected boards are not available yet, use the simulator!")

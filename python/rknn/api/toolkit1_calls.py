@@ -3,14 +3,14 @@
 import numpy as np
 
 from .. import _openrknn
-from .model import Model, guarded, path_of
+from .model import Model, guarded, path_of, tolerant
 
 
 class Toolkit1Calls(Model):
     """What scripts of the first generation call; most of it has nothing to do here."""
 
     @guarded
-    def export_rknn_precompile_model(self, export_path=None, **_):
+    def export_rknn_precompile_model(self, export_path=None):
         """Writes the built or loaded model as it is: every model is compiled for its chip already."""
         self._alive("export_rknn_precompile_model")
         path = path_of(export_path, "export_rknn_precompile_model")
@@ -34,10 +34,12 @@ class Toolkit1Calls(Model):
             [int(uid) for uid in uids],
         )
 
+    @tolerant
     def register_op(self, op_path):
         """Compiled Toolkit1 operators cannot be used; a model that needs one is refused when it is loaded."""
         self._log.warn("register_op", f"Compiled operators ({op_path}) cannot be used, a model that needs one will be refused!")
 
+    @tolerant
     def fetch_rknn_model_config(self, model_path):
         """What a .rknn says about itself, as a dict; None when it cannot be read."""
         try:
@@ -46,6 +48,7 @@ class Toolkit1Calls(Model):
             self._fail("fetch_rknn_model_config", str(error))
             return None
 
+    @tolerant
     def load_firmware(self, fw_dir=None):
         """There is no compute stick to load firmware into: -1."""
         self._log.warn("load_firmware", "There is no device that takes firmware, nothing is loaded!")

@@ -6,6 +6,7 @@ using namespace ir;
 
 namespace {
 // How many values per place of the picture a detection layer reads: boxes, each with its numbers and a score per class.
+// Options that contradict each other are told: the output is the same whatever they say.
 Result<int64_t> values_of_boxes(Layer& l, int64_t numbers_per_box) {
   const int64_t classes = l.integer("classes", 20, 0, 1 << 20), anchors = l.integer("num", 1, 1, 1 << 16);
   int64_t boxes = anchors;
@@ -13,9 +14,8 @@ Result<int64_t> values_of_boxes(Layer& l, int64_t numbers_per_box) {
     ORKNN_TRY_ASSIGN(const std::vector<int64_t> mask, l.integers("mask"));
     for (int64_t m : mask)
       if (m < 0 || m >= anchors)
-        return invalid_model("option 'mask' chooses an anchor that does not exist")
-            .expected("0 to " + std::to_string(anchors - 1))
-            .found(std::to_string(m));
+        l.warn("option 'mask' chooses anchor " + std::to_string(m) + ", which does not exist: there are 0 to " +
+               std::to_string(anchors - 1) + "; decoding the output will go wrong");
     boxes = static_cast<int64_t>(mask.size());
   }
   return boxes * (classes + numbers_per_box);

@@ -36,16 +36,18 @@ Result<TensorId> convolved(Call& c, TensorId x, TensorId weight, TensorId bias, 
   return c.emit(g.transposed ? "ConvTranspose" : "Conv", std::move(inputs), std::move(attributes));
 }
 
+Status ask_for_batch(Call& c, const TensorValue& t) {
+  if (t.input < 0 || c.session().has_input_facts) return {};
+  c.session().retype = {t.input, DType::Undefined};
+  return invalid_model("the input of a convolution lacks the batch");
+}
+
 namespace {
 // A convolution of argument `input`, which may lack the batch.
 Result<TensorId> convolve(Call& c, ConvolutionGeometry g) {
   const bool lacks_batch = c.rank("input") == c.rank("weight") - 1;
   TensorId x = c.tensor("input");
-  if (lacks_batch && c.handle("input").input >= 0 && !c.session().has_input_facts) {
-    // Scripts for the first toolkit give shapes without the batch.
-    c.session().retype = {c.handle("input").input, DType::Undefined};
-    return invalid_model("the input of a convolution lacks the batch");
-  }
+  if (lacks_batch) ORKNN_TRY(ask_for_batch(c, c.handle("input")));
   if (lacks_batch) x = c.unsqueeze(x, {0});
   ORKNN_TRY_ASSIGN(const TensorId y, convolved(c, x, c.tensor("weight"), c.optional_tensor("bias"), std::move(g)));
   return lacks_batch ? c.squeeze(y, {0}) : y;

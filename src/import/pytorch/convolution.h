@@ -15,4 +15,8 @@ struct ConvolutionGeometry {
 // `bias` may be none. Weights [out, in / groups, ...], transposed ones [in, out / groups, ...].
 Result<ir::TensorId> convolved(Call& c, ir::TensorId x, ir::TensorId weight, ir::TensorId bias, ConvolutionGeometry geometry);
 
+// For a layer on pictures that found none: when `t` is an input of the model whose size the user gave without the batch, as
+// scripts for the first toolkit do, the import begins again with it, and the status says so.
+Status ask_for_batch(Call& c, const TensorValue& t);
+
 }  // namespace orknn::importer::pytorch

@@ -122,9 +122,12 @@ Result<TensorId> packed_convolution(Call& c, TensorId x, Packed p) {
 }
 Result<TensorId> packed_conv(Call& c, TensorId x) {
   ORKNN_TRY_ASSIGN(const Packed p, unpacked(c));
-  const bool lacks_height = c.rank() + 1 == static_cast<int64_t>(p.weight->dims.size());
-  ORKNN_TRY_ASSIGN(const TensorId y, packed_convolution(c, lacks_height ? c.unsqueeze(x, {2}) : x, p));
-  return lacks_height ? c.squeeze(y, {2}) : y;
+  if (c.rank() + 1 != static_cast<int64_t>(p.weight->dims.size())) return packed_convolution(c, x, p);
+  const bool is_line = c.op().find("1d") != std::string::npos;  // else the batch is missing
+  if (!is_line) ORKNN_TRY(ask_for_batch(c, c.handle()));
+  const int64_t missing = is_line ? 2 : 0;
+  ORKNN_TRY_ASSIGN(const TensorId y, packed_convolution(c, c.unsqueeze(x, {missing}), p));
+  return c.squeeze(y, {missing});
 }
 Result<TensorId> conv_dynamic(Call& c, TensorId x) {
   ORKNN_TRY_ASSIGN(const Packed p, unpacked(c));

@@ -258,6 +258,42 @@ TEST(ImportPytorch, MatricesAndLosses) {
   expect_near(y[11], {0, 2.0 / 3, 2.0 / 3, 0});
 }
 
+TEST(ImportPytorch, GammaFunctionsAndQuantiles) {
+  const auto y =
+      run(forward("    q = torch.quantile(x, 0.5)\n    r = torch.quantile(x, torch.tensor([0., 0.4]), 1, True)\n    s = "
+                  "torch.quantile(x, 0.4, 1, False, interpolation=\"higher\")\n    n = torch.nanquantile(x, 0.25, 0)\n    "
+                  "return (torch.lgamma(x), torch.digamma(x), torch.erfinv(torch.mul(x, 0.1)), q, r, s, n)\n"),
+          {2, 3}, {3, 1, 2, 6, 4, 5});
+  expect_near(y[0], {std::log(2.0), 0, 0, std::log(120.0), std::log(6.0), std::log(24.0)});
+  expect_near(y[1], {0.9227843351, -0.5772156649, 0.4227843351, 1.7061176684, 1.2561176684, 1.5061176684});
+  expect_near(y[2], {0.2724627147, 0.0888559905, 0.1791434546, 0.5951160815, 0.3708071586, 0.4769362762});
+  expect_near(y[3], {3.5});
+  expect_near(y[4], {1, 4, 1.8, 4.8});  // the shares come first
+  expect_near(y[5], {2, 5});
+  expect_near(y[6], {3.75, 1.75, 2.75});
+}
+
+TEST(ImportPytorch, AValueThatIsNoNumberDecidesQuantiles) {
+  const auto y =
+      run(forward("    return (torch.quantile(x, 0.5, 1), torch.nanquantile(x, 0.5, 1))\n"), {2, 3}, {1, NAN, 3, 4, 5, 6});
+  EXPECT_TRUE(std::isnan(y[0][0]));
+  EXPECT_EQ(y[0][1], 5);
+  EXPECT_EQ(y[1], (Numbers{2, 5}));
+}
+
+TEST(ImportPytorch, QuantizedPicturesMayLackTheBatch) {
+  using namespace pickle;
+  const std::string weight = tensor("FloatStorage", "0", 1, 0, {1, 1, 1, 1}, {1, 1, 1, 1});
+  const TorchModel model = forward(
+      "    w = torch.quantize_per_tensor(self.w, 0.5, 0, 12)\n    p = ops.quantized.conv2d_prepack(w, None, [1, 1], [0, 0], [1, "
+      "1], "
+      "1)\n    q = torch.quantize_per_tensor(x, 0.5, 0, 13)\n    return torch.dequantize(ops.quantized.conv2d(q, p, 0.5, 0))\n",
+      {{"w", weight}}, {{"data/0", float_bytes({2})}});
+  const auto imported = import_bytes(model.bytes(), sized({{1, 2, 2}}));
+  ASSERT_TRUE(imported) << imported.status().to_string();
+  EXPECT_EQ(ir::to_dims(*imported->graph.tensor(imported->graph.inputs()[0]).shape), (ir::Dims{1, 1, 2, 2}));
+}
+
 TEST(ImportPytorch, TrainingModeIsWarnedOf) {
   using namespace pickle;
   const std::string weight = tensor("FloatStorage", "0", 4, 0, {2}, {1}), variance = tensor("FloatStorage", "0", 4, 2, {2}, {1});

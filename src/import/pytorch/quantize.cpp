@@ -30,7 +30,9 @@ Result<Quantization> channel_quantization(Call& c, std::string_view scales, std:
 Result<Value> quantize_per_tensor(Call& c) {
   ORKNN_TRY_ASSIGN(const DType dtype, quantized_dtype(c));
   ORKNN_TRY_ASSIGN(Quantization q, output_quantization(c, dtype));
-  return made_quantized(c, c.tensor("self"), std::move(q));
+  ORKNN_TRY_ASSIGN(const Value quantized, made_quantized(c, c.tensor("self"), std::move(q)));
+  quantized.tensor().input = c.handle().input;  // what is learned about its shape is learned about the input's
+  return quantized;
 }
 Result<Value> quantize_per_channel(Call& c) {
   ORKNN_TRY_ASSIGN(const DType dtype, quantized_dtype(c));

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "import/lower/norms.h"
+#include "import/lower/quantile.h"
 #include "import/pytorch/operators.h"
 
 namespace orknn::importer::pytorch {
@@ -105,6 +106,32 @@ Result<Value> median(Call& c) {
     if (all || !c.flag("keepdim")) id = c.squeeze(id, {axis});
   }
   return all ? c.made(sorted[0]) : c.made(sorted);
+}
+
+// Several shares come first in the result.
+Result<TensorId> quantile(Call& c) {
+  const bool all = !c.has("dim");
+  TensorId x = c.as_float(c.tensor("self"));
+  if (all || c.rank() == 0) x = c.reshape(x, {-1});
+  Quantile wanted{.x = x, .share = c.as("q", c.dtype_of(x)), .skips_nan = c.op() == "nanquantile"};
+  ORKNN_TRY_ASSIGN(wanted.axis, all ? Result<int64_t>(int64_t{0}) : c.axis());
+  if (c.has("interpolation")) wanted.interpolation = c.text("interpolation");
+  ORKNN_TRY_ASSIGN(TensorId y, quantiles(c, wanted));
+  const bool several = c.rank_of(wanted.share).value_or(0) == 1;
+  const auto rank = static_cast<size_t>(c.rank_of(y).value_or(1));
+  if (several && wanted.axis > 0) {
+    std::vector<int64_t> order{wanted.axis};
+    for (size_t i = 0; i < rank; ++i)
+      if (static_cast<int64_t>(i) != wanted.axis) order.push_back(static_cast<int64_t>(i));
+    y = c.transpose(y, order);
+  }
+  if (!c.flag("keepdim")) return several ? y : c.squeeze(y, {wanted.axis});
+  if (all) {
+    std::vector<int64_t> ones(static_cast<size_t>(c.rank()) + (several ? 1 : 0), 1);
+    if (several) ones[0] = -1;
+    return c.reshape(y, ones);
+  }
+  return several ? c.unsqueeze(y, {wanted.axis + 1}) : y;
 }
 
 // --- truth values
@@ -326,6 +353,8 @@ std::span<const Row> reduction_rows() {
       {"argmin(Tensor self, int? dim=None, bool keepdim=False)", arg_extreme<"ArgMin">},
       {"aminmax(Tensor self, *, int? dim=None, bool keepdim=False)", aminmax},
       {"median(Tensor self, int? dim=None, bool keepdim=False)", median},
+      {"quantile|nanquantile(Tensor self, operand q, int? dim=None, bool keepdim=False, *, str interpolation='linear')",
+       quantile},
       {"any(Tensor self)", truth<"ReduceMax">},
       {"all(Tensor self)", truth<"ReduceMin">},
       {"any(Tensor self, int[] dim, bool keepdim=False)", truth_along<"ReduceMax">},

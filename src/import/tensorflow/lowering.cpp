@@ -183,6 +183,29 @@ bool Lowering::is_predicate(const Reference& from) const {
   return false;
 }
 
+// Where an input that the user names begins: at the result of the named layer, unless the size only fits what the layer reads.
+// Scripts name the first layer of a network and give the size of the picture; the channels of constant weights tell.
+Reference Lowering::port_for(const Reference& named, const Dims& size) {
+  const NodeDef& node = root_scope_->node(named.node);
+  const bool depthwise = node.op == "DepthwiseConv2dNative", matrix = node.op == "MatMul";
+  if (size.empty() || named.output != 0 || !(depthwise || matrix || node.op == "Conv2D")) return named;
+  const auto layer_of = [&](int32_t index) {
+    const NodeDef& n = root_scope_->node(index);
+    return Layer(import_, network_.graph, network_.ops, n, nullptr, std::string(n.name), {});
+  };
+  if (layer_of(named.node).attribute("data_format").text == "NCHW") return named;
+  Reference weights = root_scope_->data_input(named.node, 1);
+  while (weights.node >= 0 && root_scope_->node(weights.node).op == "Identity")
+    weights = root_scope_->data_input(weights.node, 0);
+  if (weights.node < 0 || root_scope_->node(weights.node).op != "Const") return named;
+  const auto value = read_tensor(layer_of(weights.node).attribute("value").message, nullptr);
+  if (!value || value->dims.size() != (matrix ? 2u : 4u)) return named;
+  const int64_t inputs = value->dims[value->dims.size() - 2], last = value->dims.back();
+  const int64_t outputs = depthwise ? inputs * last : last;
+  const Reference data = root_scope_->data_input(named.node, 0);
+  return size.back() == inputs && size.back() != outputs && data.node >= 0 ? data : named;
+}
+
 Status Lowering::find_outputs(const ImportOptions& options) {
   const auto name_of = [&](const Reference& r) {
     return std::string(root_scope_->node(r.node).name) + ":" + std::to_string(r.output);
@@ -211,8 +234,10 @@ Status Lowering::find_outputs(const ImportOptions& options) {
 }
 
 Status Lowering::find_inputs(const ImportOptions& options) {
-  for (const std::string& name : options.inputs) {
-    ORKNN_TRY_ASSIGN(const Reference r, named(name, "inputs", options.inputs));
+  for (size_t i = 0; i < options.inputs.size(); ++i) {
+    const std::string& name = options.inputs[i];
+    ORKNN_TRY_ASSIGN(const Reference stated, named(name, "inputs", options.inputs));
+    const Reference r = port_for(stated, i < options.input_size_list.size() ? options.input_size_list[i] : Dims());
     if (std::find(port_references_.begin(), port_references_.end(), r) != port_references_.end())
       return invalid_argument("'" + name + "' is listed twice in inputs");
     ORKNN_TRY(add_port(r, std::string(root_scope_->node(r.node).name) + ":" + std::to_string(r.output)));

@@ -46,6 +46,7 @@ class Lowering {
   std::vector<int32_t> reachable(std::span<const Reference> from) const;
   std::vector<std::vector<int32_t>> readers_of_nodes() const;  // who reads any output of each
   bool feeds_pictures(const Reference& from) const;
+  Reference port_for(const Reference& named, const ir::Dims& size);
   bool is_predicate(const Reference& from) const;
   Result<Reference> named(const std::string& name, std::string_view list, std::span<const std::string> names) const;
 

@@ -92,6 +92,17 @@ const std::vector<OperatorCase>& operator_cases() {
         same("y", {"m", "x"}, "Add")},
        {3},
        {-1.5, 0, 4}},
+      {"gamma functions",
+       {3},
+       {floats("a", {3}, {3, 5, 4}), node("l", "Lgamma", {"a"}), node("d", "Digamma", {"a"}), same("s", {"l", "d"}, "Add"),
+        same("y", {"s", "x"}, "Add")},
+       {3},
+       {1.6159315157f, 5.6841714988f, 5.0478771376f}},
+      {"the inverse of the error function",
+       {3},
+       {floats("a", {3}, {0, 0.5, -0.3f}), node("e", "Erfinv", {"a"}), same("y", {"e", "x"}, "Add")},
+       {3},
+       {0, 1.4769362762f, 1.7275372853f}},
       {"FloorDiv of integers",
        {2},
        {ints("a", {2}, {-7, 7}), ints("b", {2}, {2, -2}), node("d", "FloorDiv", {"a", "b"}),
@@ -561,6 +572,17 @@ TEST(TensorFlowPorts, SizesOfPlaceholders) {
   const auto picture = import_graph(graph({input("x", {1, 2, 2, 3}), node("y", "Neg", {"x"})}));
   ASSERT_TRUE(picture);
   EXPECT_EQ(picture->graph.tensor(picture->graph.inputs()[0]).layout, ir::Layout::NHWC);
+  // The first layer is named and the size is that of the picture it reads: the weights tell.
+  const std::string named =
+      graph({input("x", {1, 2, 2, 3}), node("p", "Neg", {"x"}), floats("w", {1, 1, 3, 2}, {1, 2, 3, 4, 5, 6}),
+             node("c", "Conv2D", {"p", "w"}, {{"strides", integers({1, 1, 1, 1})}, {"padding", text("VALID")}}),
+             node("y", "Relu", {"c"})});
+  EXPECT_EQ(
+      run(named, {values({1, 2, 2, 3}, std::vector<float>(12, 1))}, {.inputs = {"c"}, .input_size_list = {{2, 2, 3}}}).dims[0],
+      (ir::Dims{1, 2, 2, 2}));
+  EXPECT_EQ(
+      run(named, {values({1, 2, 2, 2}, std::vector<float>(8, 1))}, {.inputs = {"c"}, .input_size_list = {{2, 2, 2}}}).dims[0],
+      (ir::Dims{1, 2, 2, 2}));  // the result itself
   // Without the batch for a placeholder of unknown rank: pictures are known by who reads them.
   const std::string pictures =
       graph({node("x", "Placeholder", {}, {{"dtype", type("FLOAT")}}), floats("half", {}, {0.5}), node("s", "Mul", {"x", "half"}),

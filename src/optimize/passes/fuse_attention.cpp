@@ -4,6 +4,8 @@
 // After:  %y = Attention(%q, %k, %v, mask) {scale = ...}
 // Legal: 4-D [batch, heads, rows, width] tensors with equal batch and heads; Softmax over the last axis; the keys come through a
 // Transpose; the scale is a constant (on the scores, on q, on k, or both); nothing between is read elsewhere.
+//
+// fuse_flat_attention does the same for 3-D [heads, rows, width] tensors, between Reshapes.
 #include <algorithm>
 #include <cmath>
 
@@ -33,57 +35,104 @@ TensorId unscaled(const Graph& g, TensorId t, double& scale, std::vector<const N
   }
 }
 
-Rewrite fuse_attention_rule(const Graph& g, const Node& n) {
-  if (!n.tail.empty() || !is_float_tensor(g, n.output(0))) return no_match();
-  const Node* softmax = g.sole_producer(n.input(0), "Softmax");
-  if (!softmax || softmax->attributes.int_or("flatten", 0)) return no_match();
-  const int64_t axis = softmax->attributes.int_or("axis", -1);
-  if (axis != -1 && axis != 3) return no_match();
-  std::vector<const Node*> nodes{softmax};
+// The parts of attention around the product `last` of weights and values.
+struct Parts {
+  TensorId q = {}, v = {}, mask = {};
+  const Node* transpose = nullptr;   // of the keys
+  std::vector<int64_t> k_perm = {};  // what is left of it without the exchange of the last axes
+  double scale = 1;
+  std::vector<const Node*> nodes = {};  // all but `last`
+};
 
-  TensorId scores = softmax->input(0), mask;
+std::optional<Parts> parts_of(const Graph& g, const Node& last, size_t rank) {
+  if (!last.tail.empty() || !is_float_tensor(g, last.output(0))) return {};
+  const Node* softmax = g.sole_producer(last.input(0), "Softmax");
+  if (!softmax || softmax->attributes.int_or("flatten", 0)) return {};
+  const int64_t axis = softmax->attributes.int_or("axis", -1);
+  if (axis != -1 && axis != static_cast<int64_t>(rank) - 1) return {};
+  Parts p{.v = last.input(1), .nodes = {softmax}};
+
+  TensorId scores = softmax->input(0);
   if (const Node* sum = g.sole_producer(scores, "Add")) {
     const size_t side = producer(g, sum->input(1), "MatMul") && !producer(g, sum->input(0), "MatMul") &&
                                 !producer(g, sum->input(0), "Mul") && !producer(g, sum->input(0), "Div")
                             ? 1
                             : 0;
-    if (!same_shape(g, sum->input(side), scores)) return no_match();
+    if (!same_shape(g, sum->input(side), scores)) return {};
     scores = sum->input(side);
-    mask = sum->input(1 - side);
-    nodes.insert(nodes.begin(), sum);
+    p.mask = sum->input(1 - side);
+    p.nodes.insert(p.nodes.begin(), sum);
   }
-  double scale = 1;
-  scores = unscaled(g, scores, scale, nodes);
+  scores = unscaled(g, scores, p.scale, p.nodes);
   const Node* product = g.sole_producer(scores, "MatMul");
-  if (!product) return no_match();
-  nodes.insert(nodes.begin(), product);
-  const TensorId q = unscaled(g, product->input(0), scale, nodes);
-  const TensorId k_transposed = unscaled(g, product->input(1), scale, nodes);
-  const Node* transpose = producer(g, k_transposed, "Transpose");
-  if (!transpose || !std::isfinite(scale) || scale <= 0) return no_match();
-  auto perm = transpose_perm(g, *transpose);
-  if (!perm || perm->size() != 4) return no_match();
-  std::swap((*perm)[2], (*perm)[3]);
+  if (!product) return {};
+  p.nodes.insert(p.nodes.begin(), product);
+  p.q = unscaled(g, product->input(0), p.scale, p.nodes);
+  const TensorId k_transposed = unscaled(g, product->input(1), p.scale, p.nodes);
+  p.transpose = producer(g, k_transposed, "Transpose");
+  if (!p.transpose || !std::isfinite(p.scale) || p.scale <= 0) return {};
+  auto perm = transpose_perm(g, *p.transpose);
+  if (!perm || perm->size() != rank) return {};
+  std::swap((*perm)[rank - 2], (*perm)[rank - 1]);
+  p.k_perm = std::move(*perm);
 
-  const auto dq = dims_of(g, q), dk = dims_of(g, k_transposed), dv = dims_of(g, n.input(1)), ds = dims_of(g, scores);
-  if (!dq || !dk || !dv || !ds || dq->size() != 4 || dk->size() != 4 || dv->size() != 4) return no_match();
-  for (size_t i = 0; i < 2; ++i)
-    if ((*dq)[i] != (*dk)[i] || (*dq)[i] != (*dv)[i]) return no_match();
-  if (mask) {
-    const auto dm = dims_of(g, mask);
-    if (!dm || dm->size() < 2 || dm->size() > 4 || dtype_of(g, mask) != dtype_of(g, q)) return no_match();
+  const auto dq = dims_of(g, p.q), dk = dims_of(g, k_transposed), dv = dims_of(g, p.v), ds = dims_of(g, scores);
+  if (!dq || !dk || !dv || !ds || dq->size() != rank || dk->size() != rank || dv->size() != rank) return {};
+  for (size_t i = 0; i + 2 < rank; ++i)
+    if ((*dq)[i] != (*dk)[i] || (*dq)[i] != (*dv)[i]) return {};
+  if (p.mask) {
+    const auto dm = dims_of(g, p.mask);
+    if (!dm || dm->size() < 2 || dm->size() > rank || dtype_of(g, p.mask) != dtype_of(g, p.q)) return {};
     // One bias for all keys is no mask: Attention wants the last axis in full.
-    if (dm->back() != (*ds)[3]) return no_match();
+    if (dm->back() != ds->back()) return {};
   }
+  return p;
+}
+
+TensorId keys(Patch& patch, const Parts& p) {
+  const TensorId k = p.transpose->input(0);
+  if (std::ranges::is_sorted(p.k_perm)) return k;
+  return patch.add_node("Transpose", p.transpose->name, {k}, {{"perm", p.k_perm}}, p.transpose->origin);
+}
+
+Rewrite fuse_attention_rule(const Graph& g, const Node& n) {
+  const std::optional<Parts> p = parts_of(g, n, 4);
+  if (!p) return no_match();
   Patch patch(g);
-  TensorId k = transpose->input(0);
-  if (!std::ranges::is_sorted(*perm)) k = patch.add_node("Transpose", transpose->name, {k}, {{"perm", *perm}}, transpose->origin);
-  std::vector<TensorId> inputs{q, k, n.input(1)};
-  if (mask) inputs.push_back(mask);
-  replace_node(g, patch, n, successor(n, "Attention", std::move(inputs), {{"scale", scale}}), nodes);
+  std::vector<TensorId> inputs{p->q, keys(patch, *p), p->v};
+  if (p->mask) inputs.push_back(p->mask);
+  replace_node(g, patch, n, successor(n, "Attention", std::move(inputs), {{"scale", p->scale}}), p->nodes);
+  return rewrite(std::move(patch));
+}
+
+Rewrite fuse_flat_attention_rule(const Graph& g, const Node& n) {
+  const std::optional<Parts> p = parts_of(g, n, 3);
+  const auto dq = p ? dims_of(g, p->q) : std::nullopt, dv = p ? dims_of(g, p->v) : std::nullopt;
+  if (!dq || !dv) return no_match();
+  Patch patch(g);
+  const auto reshaped = [&](TensorId t, const std::string& part, const Dims& dims) {
+    const TensorId shape = patch.add_constant(n.name + "_" + part + "_shape", TensorData::vector(dims));
+    return patch.add_node("Reshape", n.name + "_" + part, {t, shape}, {}, n.origin);
+  };
+  const int64_t heads = (*dq)[0], rows = (*dq)[1], columns = (*dv)[1], width = (*dq)[2], out = (*dv)[2];
+  std::vector<TensorId> inputs{reshaped(p->q, "q", {1, heads, rows, width}),
+                               reshaped(keys(patch, *p), "k", {1, heads, columns, width}),
+                               reshaped(p->v, "v", {1, heads, columns, out})};
+  if (p->mask) inputs.push_back(p->mask);
+  const TensorId attended = patch.add_node("Attention", n.name, std::move(inputs), {{"scale", p->scale}}, n.origin);
+  const TensorId shape = patch.add_constant(n.name + "_shape", TensorData::vector(Dims{heads, rows, out}));
+  replace_node(g, patch, n, successor(n, "Reshape", {attended, shape}), p->nodes);
   return rewrite(std::move(patch));
 }
 }  // namespace
+
+Pass fuse_flat_attention() {
+  return {.name = "fuse_flat_attention",
+          .summary = "Attention from 3-D tensors too (enable_flash_attention)",
+          .min_level = 0,
+          .rule = fuse_flat_attention_rule,
+          .roots = {"MatMul"}};
+}
 
 Pass fuse_attention() {
   return {.name = "fuse_attention",

@@ -1,0 +1,55 @@
+#include "import/lower/quantile.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace orknn::importer {
+using ir::TensorId;
+
+Result<TensorId> quantiles(Emitter& e, const Quantile& wanted) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+  static constexpr std::array<std::string_view, 5> kWays{"linear", "lower", "higher", "midpoint", "nearest"};
+  if (std::ranges::find(kWays, wanted.interpolation) == kWays.end())
+    return unsupported("unknown interpolation")
+        .expected("linear, lower, higher, midpoint or nearest")
+        .found(wanted.interpolation);
+  const auto dims = e.dims_of(wanted.x), shares = e.dims_of(wanted.share);
+  const auto axis = static_cast<size_t>(wanted.axis);
+  if (!dims || !shares || axis >= dims->size() || (*dims)[axis] == 0 || shares->size() > 1)
+    return unsupported("quantiles need elements of a known number, and shares that are a number or a list");
+  const DType type = e.dtype_of(wanted.x);
+  const std::vector<int64_t> along{wanted.axis};
+  const TensorId is_nan = e.unary("IsNaN", wanted.x);
+  const TensorId nan_count = e.reduce("ReduceSum", e.cast(is_nan, type), along, true);
+  const TensorId x = wanted.skips_nan ? e.where(is_nan, e.add_scalar("infinity", kInfinity, type), wanted.x) : wanted.x;
+  const TensorId count = wanted.skips_nan ? e.sub(e.full_like(nan_count, static_cast<double>((*dims)[axis])), nan_count)
+                                          : e.full_like(nan_count, static_cast<double>((*dims)[axis]));
+  const auto sorted = e.emit_all("TopK", {x, e.add_ints("k", {(*dims)[axis]})},
+                                 {{"axis", wanted.axis}, {"largest", int64_t{0}}, {"sorted", int64_t{1}}}, 2)[0];
+
+  std::vector<int64_t> one_axis(dims->size(), 1);
+  one_axis[axis] = -1;
+  const TensorId last = e.with_scalar("Max", e.sub(count, 1.0), 0);
+  const TensorId place = e.mul(e.reshape(e.cast(wanted.share, type), one_axis), last);
+  const auto at = [&](TensorId number) {
+    return e.emit("GatherElements", {sorted, e.cast(number, DType::Int64)}, {{"axis", wanted.axis}});
+  };
+  const TensorId below = e.unary("Floor", place), above = e.unary("Ceil", place);
+  TensorId result;
+  if (wanted.interpolation == "nearest")
+    result = at(e.unary("Round", place));
+  else if (wanted.interpolation == "lower")
+    result = at(below);
+  else if (wanted.interpolation == "higher")
+    result = at(above);
+  else if (wanted.interpolation == "midpoint")
+    result = e.mul(e.add(at(below), at(above)), 0.5);
+  else  // whole places: their value, also beside an infinity
+    result = e.where(e.binary("Equal", below, above), at(below),
+                     e.add(at(below), e.mul(e.sub(at(above), at(below)), e.sub(place, below))));
+  const TensorId is_none = wanted.skips_nan ? e.with_scalar("Equal", count, 0) : e.with_scalar("Greater", nan_count, 0);
+  return e.where(is_none, e.add_scalar("nan", kNan, type), result);
+}
+
+}  // namespace orknn::importer

@@ -1,0 +1,19 @@
+// Order statistics: the value below which a share of the elements lies.
+#pragma once
+
+#include "import/lower/emitter.h"
+
+namespace orknn::importer {
+
+struct Quantile {
+  ir::TensorId x;      // floats with known extents, at least one element along `axis`
+  ir::TensorId share;  // 0 to 1: one number, or a list of them
+  int64_t axis = 0;
+  std::string interpolation = "linear";  // between neighbours: linear, lower, higher, midpoint or nearest
+  bool skips_nan = false;                // values that are no numbers do not count; otherwise they make the result none
+};
+
+// The quantiles along the axis, which keeps one place per share.
+Result<ir::TensorId> quantiles(Emitter& e, const Quantile& wanted);
+
+}  // namespace orknn::importer

@@ -1,0 +1,170 @@
+#include "toolkit/model_ports.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "ops/resample/yuv_to_rgb.h"
+#include "toolkit/normalization.h"
+
+namespace orknn::toolkit {
+namespace {
+using namespace ir;
+
+bool is_plain_reshape(const Graph& graph, const Node* n) {
+  if (!n || n->op != "Reshape" || !n->tail.empty()) return false;
+  const auto from = graph.tensor(n->input(0)).shape, to = graph.tensor(n->output()).shape;
+  return from && to && to_dims(*from) && to_dims(*to);
+}
+
+void tell(std::string_view kind, const std::string& name, const Shape& from, const Shape& to) {
+  log(LogLevel::Warn, "build",
+      fmt::format("The 'remove_reshape' changes the shape of {} '{}' from {} to {}!", kind, name, to_string(from),
+                  to_string(to)));
+}
+
+void free_input(Graph& graph, TensorId input) {
+  const auto users = graph.users(input);
+  if (users.size() != 1 || graph.is_output(input)) return;
+  const NodeId reshape = users[0];
+  const Node n = graph.node(reshape);
+  if (!is_plain_reshape(graph, &n) || n.input(0) != input || graph.is_output(n.output())) return;
+  Tensor& tensor = graph.tensor(input);
+  const Tensor& reshaped = graph.tensor(n.output());
+  tell("input", tensor.name, *tensor.shape, *reshaped.shape);
+  tensor.shape = reshaped.shape;
+  tensor.layout = reshaped.shape->size() == 4 ? Layout::NCHW : Layout::Undefined;
+  graph.remove_node(reshape);
+  graph.replace_node_uses(n.output(), input);
+}
+
+void free_output(Graph& graph, size_t index) {
+  const TensorId output = graph.outputs()[index];
+  const Node* maker = graph.producer_node(output);
+  if (!is_plain_reshape(graph, maker) || !graph.users(output).empty()) return;
+  const TensorId source = maker->input(0);
+  if (graph.is_input(source) || graph.is_constant(source) || graph.is_output(source)) return;
+  const std::string name = graph.tensor(output).name;
+  tell("output", name, *graph.tensor(output).shape, *graph.tensor(source).shape);
+  graph.remove_node(graph.producer(output));
+  graph.outputs()[index] = source;
+  graph.rename_tensor(output, name + "_reshaped");
+  graph.rename_tensor(source, name);
+  graph.tensor(source).layout = graph.tensor(source).shape->size() == 4 ? Layout::NCHW : Layout::Undefined;
+}
+
+// Puts layers one after the other between a new input and the tensor that was the input.
+class Front {
+ public:
+  Front(Graph& graph, TensorId start, std::string name) : graph_(graph), last_(start), name_(std::move(name)) {}
+
+  TensorId last() const { return last_; }
+  void add(const std::string& op, const std::string& what, std::vector<TensorId> operands, Attributes attributes, DType dtype,
+           const Dims& dims) {
+    operands.insert(operands.begin(), last_);
+    const TensorId out = graph_.add_tensor(name_ + "_" + what, dtype, to_shape(dims));
+    Node n;
+    n.op = op;
+    n.name = name_ + "_" + what;
+    n.inputs = std::move(operands);
+    n.outputs = {out};
+    n.attributes = std::move(attributes);
+    graph_.add_node(std::move(n));
+    last_ = out;
+  }
+  TensorId constant(const std::string& what, TensorData value) {
+    return graph_.add_constant(name_ + "_" + what, std::move(value));
+  }
+
+ private:
+  Graph& graph_;
+  TensorId last_;
+  std::string name_;
+};
+
+// Per channel, in a shape that broadcasts to pictures of `layout`.
+TensorData channel_values(const std::vector<float>& values, Layout layout) {
+  const auto count = static_cast<int64_t>(values.size());
+  return TensorData::from<float>(layout == Layout::NHWC ? Dims{count} : Dims{count, 1, 1}, values);
+}
+
+Status put_conversion_before(Graph& graph, size_t index, const std::string& format, bool bgr,
+                             compile::Normalization& normalization) {
+  const TensorId input = graph.inputs()[index];
+  const Tensor network = graph.tensor(input);  // as the network takes it
+  const auto dims = network.shape ? to_dims(*network.shape) : std::nullopt;
+  const bool nhwc = network.layout == Layout::NHWC;
+  if (!dims || dims->size() != 4 || (*dims)[0] != 1 || (*dims)[channel_axis(network)] != 3)
+    return invalid_argument(
+               fmt::format("The inputs_yuv_fmt '{}' for input {} is wrong, expect one picture of 3 channels!", format, index))
+        .found(fmt::format("'{}' of shape {}", network.name, network.shape ? to_string(*network.shape) : "unknown"));
+  const int64_t height = (*dims)[nhwc ? 1 : 2], width = (*dims)[nhwc ? 2 : 3];
+  ORKNN_TRY_ASSIGN(const Dims bytes, ops::picture_dims(format, height, width));
+
+  graph.rename_tensor(input, network.name + "_pixels");
+  const TensorId picture = graph.add_tensor(network.name, DType::UInt8, to_shape(bytes));
+  graph.tensor(picture).layout = Layout::NCHW;
+  graph.inputs()[index] = picture;
+  Front front(graph, picture, network.name);
+  front.add("YuvToRgb", bgr ? "bgr" : "rgb", {}, {{"format", format}, {"order", std::string(bgr ? "bgr" : "rgb")}}, DType::UInt8,
+            {1, 3, height, width});
+  if (nhwc) front.add("Transpose", "nhwc", {}, {{"perm", std::vector<int64_t>{0, 2, 3, 1}}}, DType::UInt8, *dims);
+  front.add("Cast", "float", {}, {{"to", static_cast<int64_t>(DType::Float32)}}, DType::Float32, *dims);
+  if (!normalization.mean.empty())
+    front.add("Sub", "centred", {front.constant("mean", channel_values(normalization.mean, network.layout))}, {}, DType::Float32,
+              *dims);
+  if (!normalization.std.empty())
+    front.add("Div", "scaled", {front.constant("std", channel_values(normalization.std, network.layout))}, {}, DType::Float32,
+              *dims);
+  normalization = {};
+
+  if (network.quant && is_integer(network.dtype)) {
+    const TensorId scale = front.constant("scale", TensorData::from<float>({}, {&network.quant->scale[0], 1}));
+    const int32_t zero = network.quant->zero_point.empty() ? 0 : network.quant->zero_point[0];
+    const TensorId zero_point =
+        front.constant("zero_point", convert(TensorData::from<int32_t>({}, {&zero, 1}).view(), network.dtype));
+    front.add("QuantizeLinear", "quantized", {scale, zero_point}, {}, network.dtype, *dims);
+  } else if (network.dtype != DType::Float32) {
+    front.add("Cast", "cast", {}, {{"to", static_cast<int64_t>(network.dtype)}}, network.dtype, *dims);
+  }
+  // The last layer makes the tensor that the network reads.
+  const NodeId maker = graph.producer(front.last());
+  Node n = graph.node(maker);
+  n.outputs = {input};
+  graph.replace_node(maker, std::move(n));
+  return {};
+}
+}  // namespace
+
+void remove_port_reshapes(Graph& graph, const std::vector<compile::Normalization>& normalization) {
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const TensorId input = graph.inputs()[i];
+    if (i >= normalization.size() || normalization[i].mean.empty()) {
+      free_input(graph, input);
+      continue;
+    }
+    const auto users = graph.users(input);
+    if (users.size() == 1 && is_plain_reshape(graph, &graph.node(users[0])))
+      log(LogLevel::Warn, "build",
+          fmt::format("The 'remove_reshape' leaves input '{}' as it is: mean_values and std_values belong to its channels!",
+                      graph.tensor(input).name));
+  }
+  for (size_t i = 0; i < graph.outputs().size(); ++i) free_output(graph, i);
+}
+
+Status take_yuv_pictures(Graph& graph, std::vector<compile::Normalization>& normalization,
+                         const std::vector<std::string>& formats, const std::vector<bool>& swapped) {
+  if (formats.size() > graph.inputs().size())
+    return invalid_argument(fmt::format("The len of inputs_yuv_fmt ({}) is wrong, expect one format per input ({})!",
+                                        formats.size(), graph.inputs().size()));
+  normalization.resize(std::max(normalization.size(), formats.size()));
+  for (size_t i = 0; i < formats.size(); ++i) {
+    if (formats[i].empty()) continue;
+    const bool bgr = !swapped.empty() && (swapped.size() == 1 ? swapped[0] : i < swapped.size() && swapped[i]);
+    ORKNN_TRY(put_conversion_before(graph, i, formats[i], bgr, normalization[i]));
+  }
+  return {};
+}
+
+}  // namespace orknn::toolkit
