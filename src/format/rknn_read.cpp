@@ -6,6 +6,7 @@
 
 #include "format/coded_weights.h"
 #include "format/container.h"
+#include "format/encrypted.h"
 #include "format/program_code.h"
 #include "format/rknn_file.h"
 #include "format/viewer_part.h"
@@ -43,8 +44,7 @@ Status damaged(std::string where) {
 // Says what a file is that OpenRKNN did not write.
 Status check_kind(std::span<const std::byte> bytes) {
   if (bytes.empty()) return invalid_model("the file is empty");
-  if (starts_with(bytes, "CYPTRKNN"))
-    return unsupported("the model is encrypted; encrypted models are not supported yet").hint("use the .rknn it was made from");
+  if (is_encrypted(bytes)) return unsupported("the model is encrypted twice").hint("encrypt the .rknn itself");
   if (starts_with(bytes, "RKNX"))
     return unsupported("this is a third-generation RKNX file, not a .rknn").hint(std::string(kConvertHint));
   if (starts_with(bytes, "VPMN") || (bytes.size() >= 8 && starts_with(bytes.subspan(4), kMagic)))
@@ -203,6 +203,10 @@ Result<Model> read_aligned(std::span<const std::byte> bytes, std::shared_ptr<con
 }  // namespace
 
 Result<Model> read_rknn(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper, ThreadPool& pool) {
+  if (is_encrypted(bytes)) {
+    ORKNN_TRY_ASSIGN(const Decrypted plain, decrypt(bytes, passphrase_of_environment()));
+    return read_aligned(plain.bytes, plain.keeper, pool);
+  }
   const bool is_aligned = reinterpret_cast<uintptr_t>(bytes.data()) % kFileAlignment == 0;
   if (keeper && is_aligned) return read_aligned(bytes, std::move(keeper), pool);
   ORKNN_TRY(check_front(bytes).status());  // a foreign file is not worth copying
