@@ -22,6 +22,8 @@ void begin_call();
 // Logs one E line, keeps the text for orknn_last_error, returns `code`. Where there is no memory for the text, there is none.
 int fail(int code, const char* function, std::string_view text) noexcept;
 int fail(const char* function, const Status& status) noexcept;
+// For handles that are 0, unknown, destroyed or of the wrong kind.
+int invalid_context(const char* function) noexcept;
 // For functions that belong to a later stage of the project.
 int not_yet(const char* function);
 const std::string& last_error();

@@ -1,19 +1,15 @@
-// What a rknn_context refers to: a session, its lock and the buffers handed out.
+// What a rknn_context refers to: a session and the buffers handed out.
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <unordered_map>
-#include <vector>
 
-#include "rknn_api.h"
+#include "runtime/handles.h"
 #include "runtime/session.h"
 
 namespace orknn::runtime {
 
-struct Context {
-  std::mutex mutex;  // held by every call on the context
-  bool destroyed = false;
+struct Context : HandleObject {
   std::shared_ptr<ThreadPool> pool;  // what the session computes with, when it is not the shared one
   std::unique_ptr<Session> session;
   uint32_t flags = 0;
@@ -26,9 +22,8 @@ struct Context {
   bool is_dry() const { return flags & RKNN_FLAG_COLLECT_MODEL_INFO_ONLY; }
 };
 
-rknn_context publish(std::shared_ptr<Context> context);
-// Nothing for 0, unknown and destroyed handles.
-std::shared_ptr<Context> find_context(rknn_context handle);
+// Nothing for 0, unknown and destroyed handles, and for those of matrix products.
+inline std::shared_ptr<Context> find_context(rknn_context handle) { return find_handle<Context>(handle); }
 // Takes the handle out of the table, waits for a call that is under way, and frees everything. False when there is none.
 bool destroy_context(rknn_context handle);
 

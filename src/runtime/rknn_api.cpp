@@ -27,10 +27,6 @@ constexpr std::string_view kDriverVersion = "0.0.0 (simulator)";
 
 std::string api_version() { return std::string(kVersionText).substr(sizeof "librknnrt version: " - 1); }
 
-int invalid_context(const char* function) {
-  return fail(RKNN_ERR_CTX_INVALID, function, "the context is not valid (0, unknown or destroyed)");
-}
-
 // Runs `body` with the context locked.
 template <class Body>
 int with_context(const char* function, rknn_context handle, Body body) {
