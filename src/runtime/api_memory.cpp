@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "runtime/c_call.h"
+#include "runtime/checker.h"
 #include "runtime/handles.h"
 #include "runtime/memory.h"
 
@@ -96,8 +97,10 @@ rknn_tensor_mem* from_phys(rknn_context context, uint64_t address, void* virtual
 
 int destroy(const char* function, rknn_tensor_mem* mem) {
   if (!mem) return fail(RKNN_ERR_PARAM_INVALID, function, "mem is NULL");
-  if (!release_memory(mem))
-    return fail(RKNN_ERR_PARAM_INVALID, function, "mem is not memory of this runtime, or was destroyed before");
+  check_not_destroyed("rknn_destroy_mem", mem);
+  const std::shared_ptr<Memory> memory = release_memory(mem);
+  if (!memory) return fail(RKNN_ERR_PARAM_INVALID, function, "mem is not memory of this runtime, or was destroyed before");
+  check_bounds(function, *memory);
   return RKNN_SUCC;
 }
 
@@ -106,7 +109,11 @@ int sync(rknn_tensor_mem* mem, uint32_t mode) {
   if (!mem) return fail(RKNN_ERR_PARAM_INVALID, kName, "mem is NULL");
   if (mode < RKNN_MEMORY_SYNC_TO_DEVICE || mode > RKNN_MEMORY_SYNC_BIDIRECTIONAL)
     return fail(RKNN_ERR_PARAM_INVALID, kName, "mode is " + std::to_string(mode) + ", expected 1, 2 or 3");
-  if (const std::shared_ptr<Memory> memory = find_memory(mem); memory && memory->block) memory->block->sync(mode);
+  check_not_destroyed(kName, mem);
+  if (const std::shared_ptr<Memory> memory = find_memory(mem)) {
+    note_sync(*memory, mode);
+    if (memory->block) memory->block->sync(mode);
+  }
   return RKNN_SUCC;
 }
 }  // namespace

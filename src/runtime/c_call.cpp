@@ -64,4 +64,11 @@ int not_yet(const char* function) { return fail(RKNN_ERR_FAIL, function, "this f
 
 const std::string& last_error() { return error_text; }
 
+void set_last_error(const std::string& text) noexcept {
+  try {
+    error_text = text;
+  } catch (...) {  // where there is no memory for the text, there is none
+  }
+}
+
 }  // namespace orknn::runtime

@@ -1,19 +1,14 @@
 // What every function of the C API does around its work: log lines in the vendor's form, the last-error text, no exception
-// out, and public visibility of what the headers declare.
+// out.
 #pragma once
-
-#pragma GCC visibility push(default)
-#include "openrknn.h"
-#include "rknn_api.h"
-#include "rknn_custom_op.h"
-#include "rknn_matmul_api.h"
-#pragma GCC visibility pop
 
 #include <new>
 #include <string>
 #include <string_view>
 
 #include "base/status.h"
+#include "runtime/public_api.h"
+#include "runtime/trace.h"
 
 namespace orknn::runtime {
 
@@ -27,10 +22,13 @@ int invalid_context(const char* function) noexcept;
 // For functions that belong to a later stage of the project.
 int not_yet(const char* function);
 const std::string& last_error();
+// Makes `text`, which was logged before, the calling thread's last error.
+void set_last_error(const std::string& text) noexcept;
 
 // Runs the body of a C function.
 template <class Body>
 int c_call(const char* function, Body body) {
+  const TracedCall traced(function);
   try {
     begin_call();
     return body();

@@ -1,15 +1,78 @@
 #include "runtime/context.h"
 
+#include <algorithm>
+
+#include "runtime/perf_report.h"
+
 namespace orknn::runtime {
+namespace {
+struct SramTable {
+  std::mutex mutex;
+  std::unordered_map<const platform::Platform*, uint64_t> held;
+};
+SramTable& sram_table() {
+  static SramTable* const instance = new SramTable;  // contexts may outlive static objects
+  return *instance;
+}
+
+uint64_t free_of(const SramTable& table, const platform::Platform& chip) {
+  if (!chip.features.sram_for_internal) return 0;
+  const auto total = static_cast<uint64_t>(chip.sram_bytes);
+  const auto it = table.held.find(&chip);
+  return total - (it == table.held.end() ? 0 : std::min(total, it->second));
+}
+}  // namespace
+
+Context::~Context() {
+  background.reset();
+  if (!sram_held) return;
+  SramTable& t = sram_table();
+  const std::lock_guard lock(t.mutex);
+  t.held[chip] -= sram_held;
+}
+
+void Context::forget_bindings() {
+  bound.inputs.assign(session->inputs().size(), {});
+  bound.outputs.assign(session->outputs().size(), {});
+}
+
+rknn_context publish_context(std::shared_ptr<Context> context) {
+  Context& c = *context;
+  const std::lock_guard lock(c.mutex);  // nobody uses it before it knows its handle
+  return c.handle = publish(std::move(context));
+}
 
 bool destroy_context(rknn_context handle) {
   const std::shared_ptr<Context> context = take_handle<Context>(handle);
   if (!context) return false;
   const std::lock_guard lock(context->mutex);
   context->destroyed = true;
+  context->background.reset();
   context->session.reset();
+  context->bound = {};
+  context->previous = {};
+  context->model_keeper.reset();
+  context->donor.reset();
   context->buffers.clear();
   return true;
+}
+
+uint64_t free_sram(const platform::Platform& chip) {
+  SramTable& t = sram_table();
+  const std::lock_guard lock(t.mutex);
+  return free_of(t, chip);
+}
+
+void take_sram(Context& context, uint64_t internal_bytes, bool shared) {
+  const platform::Platform& chip = *context.chip;
+  if (!chip.features.sram_for_internal) return;
+  SramTable& t = sram_table();
+  const std::lock_guard lock(t.mutex);
+  // Whoever shares uses the same bytes as others, and takes none away.
+  context.sram_bytes = shared ? static_cast<uint64_t>(chip.sram_bytes) : free_of(t, chip);
+  if (shared) return;
+  context.sram_held = sram_block(internal_bytes, context.sram_bytes);
+  t.held[&chip] += context.sram_held;
 }
 
 }  // namespace orknn::runtime

@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "rknn_api.h"
+#include "runtime/public_api.h"
 
 namespace orknn::runtime {
 

@@ -14,13 +14,18 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <deque>
 #include <shared_mutex>
 #include <unordered_map>
 
 #include "base/memory.h"
+#include "runtime/checker.h"
 
 namespace orknn::runtime {
 namespace {
+constexpr std::byte kPattern{0xa5};
+constexpr size_t kGuardBytes = 64;
+
 size_t round_to_pages(size_t bytes) {
   static const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   return (bytes + page - 1) / page * page;
@@ -73,6 +78,7 @@ uint64_t take_bus_addresses(size_t bytes) {
 struct Table {
   std::shared_mutex mutex;
   std::unordered_map<const rknn_tensor_mem*, std::shared_ptr<Memory>> memories;
+  std::deque<std::shared_ptr<Memory>> released;  // only while mistakes are looked for
 };
 
 // Never destroyed: programs free memory from their own static destructors.
@@ -92,7 +98,7 @@ std::shared_ptr<SharedBlock> block_that(Holds holds) {
 }  // namespace
 
 std::shared_ptr<SharedBlock> SharedBlock::allocate(size_t bytes) {
-  const size_t mapped = round_to_pages(std::max<size_t>(bytes, 1));
+  const size_t mapped = round_to_pages(std::max<size_t>(bytes, 1) + (is_checking() ? kGuardBytes : 0));
   if (mapped > machine_memory()) return nullptr;
   std::shared_ptr<SharedBlock> block(new SharedBlock());
   block->fd_ = open_dma_buf(mapped);
@@ -103,8 +109,13 @@ std::shared_ptr<SharedBlock> SharedBlock::allocate(size_t bytes) {
   if (!block->data_) return nullptr;
   block->bytes_ = bytes;
   block->mapped_ = mapped;
+  std::fill(block->data_ + bytes, block->data_ + mapped, kPattern);
   block->bus_address_ = take_bus_addresses(mapped);
   return block;
+}
+
+bool SharedBlock::is_overrun() const {
+  return std::any_of(data_ + bytes_, data_ + mapped_, [](std::byte b) { return b != kPattern; });
 }
 
 SharedBlock::~SharedBlock() {
@@ -159,7 +170,18 @@ std::shared_ptr<Memory> release_memory(const rknn_tensor_mem* mem) {
   if (it == t.memories.end()) return nullptr;
   std::shared_ptr<Memory> memory = std::move(it->second);
   t.memories.erase(it);
+  if (is_checking()) {
+    constexpr size_t kKept = 256;
+    t.released.push_back(memory);
+    if (t.released.size() > kKept) t.released.pop_front();
+  }
   return memory;
+}
+
+bool was_released(const rknn_tensor_mem* mem) {
+  Table& t = table();
+  const std::shared_lock lock(t.mutex);
+  return std::any_of(t.released.begin(), t.released.end(), [&](const auto& m) { return &m->mem == mem; });
 }
 
 Payload payload_of(const rknn_tensor_mem& mem) {

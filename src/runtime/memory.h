@@ -5,8 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
-#include "rknn_api.h"
+#include "runtime/public_api.h"
 
 namespace orknn::runtime {
 
@@ -26,6 +27,8 @@ class SharedBlock {
   uint64_t bus_address() const { return bus_address_; }
   // Cache maintenance of a dma-buf; the others are coherent. `modes` is a rknn_mem_sync_mode.
   void sync(uint32_t modes) const;
+  // A pattern follows the bytes, up to the end of the page; somebody changed it.
+  bool is_overrun() const;
 
  private:
   SharedBlock() = default;
@@ -42,6 +45,9 @@ struct Memory {
   std::shared_ptr<SharedBlock> block;  // nothing = the bytes are the caller's, who frees them
   bool importable = true;              // false: its descriptor was no open file when the struct was made
   bool cacheable = true;
+  // For checker.h: what the bytes were when they were last synchronized for the device, and whether results were not yet.
+  std::optional<uint64_t> flushed = std::nullopt;
+  bool has_unread_results = false;
 };
 
 // The struct stays valid until release_memory().
@@ -53,6 +59,8 @@ std::shared_ptr<SharedBlock> find_block(const void* address);
 std::shared_ptr<SharedBlock> find_block(uint64_t bus_address);
 // Nothing when it was not live. Whoever still holds the Memory keeps its bytes.
 std::shared_ptr<Memory> release_memory(const rknn_tensor_mem* mem);
+// While mistakes are looked for, the last released structs are kept, so that their addresses do not come up again.
+bool was_released(const rknn_tensor_mem* mem);
 
 // The bytes that a struct describes: `size` bytes that begin `offset` bytes after `virt_addr`, cut at the end of a block of ours.
 struct Payload {

@@ -11,14 +11,6 @@ int refuse(const char* function) {
 }
 }  // namespace
 
-int rknn_dup_context(rknn_context*, rknn_context*) { return refuse("rknn_dup_context"); }
-int rknn_set_batch_core_num(rknn_context, int) { return refuse("rknn_set_batch_core_num"); }
-int rknn_wait(rknn_context, rknn_run_extend*) { return refuse("rknn_wait"); }
-
-int rknn_set_weight_mem(rknn_context, rknn_tensor_mem*) { return refuse("rknn_set_weight_mem"); }
-int rknn_set_internal_mem(rknn_context, rknn_tensor_mem*) { return refuse("rknn_set_internal_mem"); }
-int rknn_set_io_mem(rknn_context, rknn_tensor_mem*, rknn_tensor_attr*) { return refuse("rknn_set_io_mem"); }
-
 int rknn_matmul_create(rknn_matmul_ctx*, rknn_matmul_info*, rknn_matmul_io_attr*) { return refuse("rknn_matmul_create"); }
 int rknn_matmul_create_dynamic_shape(rknn_matmul_ctx*, rknn_matmul_info*, int, rknn_matmul_shape[], rknn_matmul_io_attr[]) {
   return refuse("rknn_matmul_create_dynamic_shape");
