@@ -5,6 +5,7 @@
 
 #include "runtime/c_call.h"
 #include "runtime/checker.h"
+#include "runtime/configuration.h"
 #include "runtime/handles.h"
 #include "runtime/memory.h"
 
@@ -55,6 +56,8 @@ rknn_tensor_mem* allocate(const char* function, rknn_context context, uint64_t s
 
 rknn_tensor_mem* from_fd(rknn_context context, int32_t fd, void* address, uint32_t size, int32_t offset) {
   constexpr const char* kName = "rknn_create_mem_from_fd";
+  if (const platform::Platform* chip = configured_chip(); chip && !chip->features.memory_from_fd)
+    return refuse(RKNN_ERR_TARGET_PLATFORM_UNMATCH, kName, std::string(chip->name) + " does not offer this function");
   if (!find_object(context)) return refuse_context(kName);
   if (fd < 0 || size == 0 || offset < 0 || !address)
     return refuse(RKNN_ERR_PARAM_INVALID, kName,

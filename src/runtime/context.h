@@ -60,7 +60,6 @@ struct Context : HandleObject {
   bool takes_all_memory() const { return flags & RKNN_FLAG_MEM_ALLOC_OUTSIDE; }
   bool takes_internal_memory() const { return flags & (RKNN_FLAG_MEM_ALLOC_OUTSIDE | RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE); }
   int priority() const { return static_cast<int>(flags & (RKNN_FLAG_PRIOR_MEDIUM | RKNN_FLAG_PRIOR_LOW)); }
-  bool has_pending_run() const { return background && background->is_pending(); }
   void finish_pending_run() {
     if (background) background->wait();
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <memory>
 
 #include "sim/kernels/support/forms.h"
@@ -14,10 +13,10 @@ using namespace ir;
 
 constexpr int64_t kGrain = 1 << 14;  // elements per piece of parallel work
 
-// Calls body(begin, end) over pieces of [0, count). A function object that only refers to another one needs no memory.
+// Calls body(begin, end) over pieces of [0, count).
 template <class Body>
 void over(ThreadPool& pool, int64_t count, const Body& body) {
-  pool.parallel_for(count, kGrain, std::cref(body));
+  pool.parallel_for(count, kGrain, body);
 }
 
 // Calls body(begin, end, reals) over pieces of [begin, end) that `reals`, on the stack, has room for.
@@ -107,17 +106,18 @@ std::vector<ops::CopyAxis> picture_axes(const Extents& e, const Strides& from, c
 // Whole blocks of channels and the rest, if any, between blocks and a dense picture. `axes` makes the axes of a copy of a part's
 // channels out of the strides of the blocks.
 template <class Axes>
-std::vector<Reordering> over_blocks(const Extents& e, const Strides& dense, int64_t lanes, bool from_blocks, const Axes& axes) {
+std::vector<Reordering> over_blocks(const Extents& e, const Strides& dense, int64_t lanes, size_t bytes, bool from_blocks,
+                                    const Axes& axes) {
   const int64_t block = e.pixels() * lanes, blocks = (e.c + lanes - 1) / lanes, full = e.c / lanes;
   const Strides blocked{blocks * block, 1, e.w * lanes, lanes};
   std::vector<Reordering> parts;
   const auto add = [&](int64_t first, int64_t count, int64_t channels) {
     const int64_t in_blocks = first * block, in_picture = first * lanes * dense.c;
-    Reordering r{axes(Extents{e.n, channels, e.h, e.w}, blocked), from_blocks ? in_blocks : in_picture,
-                 from_blocks ? in_picture : in_blocks};
     const int64_t next = lanes * dense.c;
-    r.axes.insert(r.axes.begin(), {count, from_blocks ? block : next, from_blocks ? next : block});
-    parts.push_back(std::move(r));
+    std::vector<ops::CopyAxis> part = axes(Extents{e.n, channels, e.h, e.w}, blocked);
+    part.insert(part.begin(), {count, from_blocks ? block : next, from_blocks ? next : block});
+    parts.push_back(
+        {ops::StridedCopy(std::move(part), bytes), from_blocks ? in_blocks : in_picture, from_blocks ? in_picture : in_blocks});
   };
   if (full > 0) add(0, full, lanes);
   if (e.c % lanes) add(full, 1, e.c % lanes);
@@ -125,8 +125,7 @@ std::vector<Reordering> over_blocks(const Extents& e, const Strides& dense, int6
 }
 
 void reorder_elements(const std::vector<Reordering>& parts, const void* from, void* to, size_t bytes, ThreadPool& pool) {
-  for (const Reordering& r : parts)
-    ops::copy_strided(r.axes, ops::offset_by(from, r.from, bytes), ops::offset_by(to, r.to, bytes), bytes, pool);
+  for (const Reordering& r : parts) r.copy.run(ops::offset_by(from, r.from, bytes), ops::offset_by(to, r.to, bytes), pool);
 }
 }  // namespace
 
@@ -164,7 +163,7 @@ void InputConverter::reorder(Layout model, Layout data, const InputData& form) {
   const Strides to = dense_strides(e, model);
   if (form.lanes > 0) {
     needed_bytes_ = static_cast<size_t>(e.n * ((e.c + form.lanes - 1) / form.lanes) * form.lanes * e.pixels()) * bytes;
-    reorderings_ = over_blocks(e, to, form.lanes, true,
+    reorderings_ = over_blocks(e, to, form.lanes, bytes, true,
                                [&](const Extents& part, const Strides& blocks) { return picture_axes(part, blocks, to, model); });
     return;
   }
@@ -176,7 +175,7 @@ void InputConverter::reorder(Layout model, Layout data, const InputData& form) {
     from = {rows * row * e.c, 1, row * e.c, e.c};
     needed_bytes_ = static_cast<size_t>(((e.n - 1) * rows + e.h) * row * e.c) * bytes;
   }
-  reorderings_.push_back({picture_axes(e, from, to, model), 0, 0});
+  reorderings_.push_back({ops::StridedCopy(picture_axes(e, from, to, model), bytes), 0, 0});
 }
 
 Result<InputConverter> InputConverter::make(const format::Port& port, const Tensor& tensor, const InputData& data) {
@@ -323,11 +322,11 @@ OutputConverter::OutputConverter(const format::Port& port, const Tensor& tensor,
   if (form.lanes > 0) {
     has_padding_ = e.c % form.lanes != 0;
     bytes_ = static_cast<size_t>(e.n * ((e.c + form.lanes - 1) / form.lanes) * form.lanes * e.pixels()) * bytes;
-    reorderings_ = over_blocks(e, from, form.lanes, false, [&](const Extents& part, const Strides& blocks) {
+    reorderings_ = over_blocks(e, from, form.lanes, bytes, false, [&](const Extents& part, const Strides& blocks) {
       return picture_axes(part, from, blocks, Layout::NHWC);
     });
   } else if (form.layout != Layout::Undefined && form.layout != model_layout) {
-    reorderings_.push_back({picture_axes(e, from, dense_strides(e, form.layout), form.layout), 0, 0});
+    reorderings_.push_back({ops::StridedCopy(picture_axes(e, from, dense_strides(e, form.layout), form.layout), bytes), 0, 0});
   }
   if (!reorderings_.empty() && form.dtype != tensor.dtype)
     converted_ = TensorData::allocate(form.dtype, Dims(dims.begin(), dims.end()));

@@ -5,7 +5,7 @@
 
 #include "base/threads.h"
 #include "format/program.h"
-#include "ops/support/movement.h"
+#include "ops/support/strided_copy.h"
 
 namespace orknn::runtime {
 
@@ -47,7 +47,7 @@ ir::Layout port_layout(const format::Port& port, const ir::Tensor& tensor);
 
 // Part of a change of axis order: what lies where.
 struct Reordering {
-  std::vector<ops::CopyAxis> axes;
+  ops::StridedCopy copy;
   int64_t from = 0, to = 0;  // first element
 };
 

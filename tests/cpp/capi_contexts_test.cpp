@@ -35,7 +35,7 @@ std::vector<float> numbers(size_t count, float first) {
 const std::vector<std::byte>& heavy_model() {
   static const std::vector<std::byte> bytes = [] {
     format::Model m = capi_model(R"(graph "g" (%x: float32[1,1024]) -> (%y) {
-  %w: float32[1024,1024] = const {0}
+  %w: float32[1,1] = const {0}
   %a: float32[1,1024] = MatMul(%x, %w)
   %y: float32[1,1024] = Sigmoid(%a)
 })");
@@ -44,6 +44,7 @@ const std::vector<std::byte>& heavy_model() {
     for (int i = 0; i < 1024 * 1024; ++i) values[i] = static_cast<float>(i % 31) * 1e-3f;
     ir::Graph& g = m.programs[0].graph;
     g.tensor(g.find_tensor("w")).constant = w;
+    g.tensor(g.find_tensor("w")).shape = ir::Shape{1024, 1024};
     m.float_dtype = "float32";
     return bytes_of(m);
   }();
