@@ -147,13 +147,20 @@ void keep_results(Context& c) {
   c.previous.number = c.frame;
 }
 
+void set_text(std::string& to, const std::string& text) noexcept {
+  try {
+    to = text;
+  } catch (const std::bad_alloc&) {  // where there is no memory for the text, there is none
+    to.clear();
+  }
+}
+
 void run_in_background(Context& c, const RunOrder& order) {
   if (!c.background) c.background = std::make_unique<BackgroundRun>();
   c.background->start([&c, order]() noexcept {
-    begin_call();
-    c.run_code = compute(c, order);
-    c.run_error = last_error();
-    if (c.run_code != RKNN_SUCC) c.error = c.run_error;
+    c.run_code = c_call("rknn_run", [&] { return compute(c, order); });
+    set_text(c.run_error, last_error());
+    c.is_run_error_new = c.run_code != RKNN_SUCC;
     signal_fence(order.fence_out);
   });
 }
@@ -205,7 +212,7 @@ int run(Context& c, rknn_run_extend* extend) {
 
 int wait(Context& c, rknn_run_extend* extend) {
   const Deadline deadline = extend ? deadline_of(extend->timeout_ms) : std::nullopt;
-  if (c.background && !c.background->wait(deadline))
+  if (!c.finish_pending_run(deadline))
     return fail(RKNN_ERR_TIMEOUT, "rknn_wait", "the run is still going on after " + std::to_string(extend->timeout_ms) + " ms");
   if (extend) extend->frame_id = c.frame;
   if (c.background && c.run_code != RKNN_SUCC) set_last_error(c.run_error);

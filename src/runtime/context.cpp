@@ -1,6 +1,7 @@
 #include "runtime/context.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/perf_report.h"
 
@@ -29,6 +30,13 @@ Context::~Context() {
   SramTable& t = sram_table();
   const std::lock_guard lock(t.mutex);
   t.held[chip] -= sram_held;
+}
+
+bool Context::finish_pending_run(std::optional<std::chrono::steady_clock::time_point> deadline) {
+  if (!background) return true;
+  if (!background->wait(deadline)) return false;
+  if (std::exchange(is_run_error_new, false)) error = run_error;
+  return true;
 }
 
 void Context::forget_bindings() {

@@ -49,8 +49,9 @@ struct Context : HandleObject {
   std::unordered_map<void*, std::unique_ptr<std::byte[]>> buffers;  // made by rknn_outputs_get and not yet released
   std::string report;                                               // text of RKNN_QUERY_PERF_DETAIL
   std::string error;                                                // of the last call that failed
-  int run_code = 0;                                                 // of the last run in the background
+  int run_code = 0;  // of the last run; the background writes it, and the two below
   std::string run_error;
+  bool is_run_error_new = false;
   std::unique_ptr<BackgroundRun> background;        // last: it uses all of the above
   std::atomic<const char*> current_call = nullptr;  // for reports about calls that meet
 
@@ -60,9 +61,8 @@ struct Context : HandleObject {
   bool takes_all_memory() const { return flags & RKNN_FLAG_MEM_ALLOC_OUTSIDE; }
   bool takes_internal_memory() const { return flags & (RKNN_FLAG_MEM_ALLOC_OUTSIDE | RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE); }
   int priority() const { return static_cast<int>(flags & (RKNN_FLAG_PRIOR_MEDIUM | RKNN_FLAG_PRIOR_LOW)); }
-  void finish_pending_run() {
-    if (background) background->wait();
-  }
+  // False when the run in the background is still going on at the deadline. A run that failed is then the context's last error.
+  bool finish_pending_run(std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt);
   void forget_bindings();
 };
 

@@ -273,10 +273,10 @@ void Session::use_internal_memory(std::byte* bytes) {
     if (e) e->use_arena(bytes);
 }
 
-Result<TensorView> Session::input_view(size_t index) {
+Result<TensorView> Session::input_view(size_t index, ThreadPool& pool) {
   if (std::optional<BoundInput>& b = bound_inputs_[index]) {
     if (b->in_place) return TensorView{b->converter.dtype(), b->converter.dims(), b->from};
-    b->converter.run(b->from, values_[index].mutable_data(), *pool_);
+    b->converter.run(b->from, values_[index].mutable_data(), pool);
   } else if (!values_[index].has_value()) {
     const Tensor& t = program().graph.tensor(program().inputs[index].tensor);
     const std::optional<Dims> dims = t.shape ? to_dims(*t.shape) : std::nullopt;
@@ -288,10 +288,11 @@ Result<TensorView> Session::input_view(size_t index) {
 
 Status Session::run(const sim::RunHooks& hooks) {
   if (Status s = ir::check_mapped_files(files_); !s) return s.model(model_->name).stage("run");
+  ThreadPool& pool = hooks.pool ? *hooks.pool : *pool_;
   views_.clear();
   try {
     for (size_t i = 0; i < values_.size(); ++i) {
-      Result<TensorView> view = input_view(i);
+      Result<TensorView> view = input_view(i, pool);
       if (!view) return Status(view.status()).model(model_->name);
       views_.push_back(*view);
     }
@@ -303,8 +304,7 @@ Status Session::run(const sim::RunHooks& hooks) {
   if (s) s = ir::check_mapped_files(files_);  // what was read of a file that was shortened meanwhile is worth nothing
   if (!s) return s.model(model_->name).stage("run");
   for (size_t i = 0; i < bound_outputs_.size(); ++i)
-    if (std::optional<BoundOutput>& b = bound_outputs_[i]; b && !b->in_place)
-      b->converter.run(executor().output(i), b->to, hooks.pool ? *hooks.pool : *pool_);
+    if (std::optional<BoundOutput>& b = bound_outputs_[i]; b && !b->in_place) b->converter.run(executor().output(i), b->to, pool);
   has_run_ = true;
   return {};
 }

@@ -98,7 +98,7 @@ class Session {
                                        std::unique_ptr<sim::Executor> executor, ThreadPool& pool);
   void describe_ports();
   sim::Executor& executor() const { return *executors_[current_]; }
-  Result<ir::TensorView> input_view(size_t index);
+  Result<ir::TensorView> input_view(size_t index, ThreadPool& pool);
   Result<OutputConverter> output_converter(size_t index, const OutputForm& form) const;
   bool overlaps_an_output(const void* from, size_t bytes) const;
 
