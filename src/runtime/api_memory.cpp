@@ -66,6 +66,7 @@ rknn_tensor_mem* from_fd(rknn_context context, int32_t fd, void* address, uint32
                   : offset < 0 ? "offset is negative"
                                : "virt_addr is NULL");
   auto memory = std::make_shared<Memory>();
+  memory->block = find_block(address);
   memory->importable = ::fcntl(fd, F_GETFD) >= 0;
   memory->mem = {.virt_addr = address,
                  .phys_addr = 0,
@@ -83,11 +84,9 @@ rknn_tensor_mem* from_phys(rknn_context context, uint64_t address, void* virtual
   if ((address == 0 && !virtual_address) || size == 0)
     return refuse(RKNN_ERR_PARAM_INVALID, kName, size == 0 ? "size is 0" : "neither phys_addr nor virt_addr is given");
   auto memory = std::make_shared<Memory>();
-  if (!virtual_address) {
-    // The only physical memory of a simulated chip is what this runtime made.
-    if (const std::shared_ptr<SharedBlock> block = find_block(address))
-      virtual_address = block->data() + (address - block->bus_address());
-  }
+  // The only physical memory of a simulated chip is what this runtime made.
+  memory->block = virtual_address ? find_block(virtual_address) : find_block(address);
+  if (!virtual_address && memory->block) virtual_address = memory->block->data() + (address - memory->block->bus_address());
   memory->mem = {.virt_addr = virtual_address,
                  .phys_addr = address,
                  .fd = -1,

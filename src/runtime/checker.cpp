@@ -71,7 +71,8 @@ void check_sizes(const char* function, const Memory& memory) {
   if (memory.block && m.virt_addr == memory.block->data() && end > memory.block->bytes())
     report_mistake(
         function, "the struct describes " + std::to_string(end) + " bytes of a block of " + std::to_string(memory.block->bytes()),
-        "leave the fields of rknn_tensor_mem as rknn_create_mem made them");
+        "leave the fields of rknn_tensor_mem as they were made, and pass an offset inside of the buffer to "
+        "rknn_create_mem_from_fd");
   struct stat about {};
   if (!memory.block && m.fd >= 0 && ::fstat(m.fd, &about) == 0 && S_ISREG(about.st_mode) &&
       static_cast<uint64_t>(about.st_size) < end)

@@ -42,7 +42,7 @@ class SharedBlock {
 // What a live rknn_tensor_mem of ours stands for.
 struct Memory {
   rknn_tensor_mem mem{};               // what the caller sees and may write to
-  std::shared_ptr<SharedBlock> block;  // nothing = the bytes are the caller's, who frees them
+  std::shared_ptr<SharedBlock> block;  // that holds the bytes; nothing = they are the caller's, who frees them
   bool importable = true;              // false: its descriptor was no open file when the struct was made
   bool cacheable = true;
   // For checker.h: what the bytes were when they were last synchronized for the device, and whether results were not yet.

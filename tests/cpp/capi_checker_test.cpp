@@ -1,4 +1,9 @@
 // OPENRKNN_CHECK=1: every mistake gives one line that names the call and the fix; right programs give none.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <mutex>
 #include <thread>
 
 #include "base/log.h"
@@ -94,11 +99,20 @@ TEST_F(CApiChecker, WrongSizes) {
   EXPECT_TRUE(says(text, "rknn_destroy_mem", "wrote past the end of a block of 4096 bytes", "size_with_stride")) << text;
   mem = rknn_create_mem(context, 4096);
   rknn_tensor_mem* beyond = rknn_create_mem_from_fd(context, mem->fd, mem->virt_addr, 4096, 8192);
-  EXPECT_EQ(rknn_set_io_mem(context, beyond, &in), RKNN_SUCC);
+  EXPECT_EQ(rknn_set_io_mem(context, beyond, &in), RKNN_ERR_PARAM_INVALID);
   text = report();
-  EXPECT_TRUE(says(text, "rknn_set_io_mem", "offset + size is 12288", "offset inside")) << text;
+  EXPECT_TRUE(says(text, "rknn_set_io_mem", "describes 12288 bytes of a block of 4096", "offset inside")) << text;
   rknn_destroy_mem(context, beyond);
   rknn_destroy_mem(context, mem);
+  const int fd = memfd_create("small", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(fd, 100), 0);
+  std::vector<uint8_t> bytes(4096);
+  rknn_tensor_mem* foreign = rknn_create_mem_from_fd(context, fd, bytes.data(), 4096, 0);
+  EXPECT_EQ(rknn_set_io_mem(context, foreign, &in), RKNN_SUCC);
+  text = report();
+  EXPECT_TRUE(says(text, "rknn_set_io_mem", "offset + size is 4096, the descriptor has 100 bytes", "offset inside")) << text;
+  EXPECT_EQ(rknn_destroy_mem(context, foreign), RKNN_SUCC);
+  close(fd);
   uint8_t pixels[200] = {};
   rknn_input input{};
   input.buf = pixels;
