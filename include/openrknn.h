@@ -23,7 +23,7 @@ const char* orknn_version(void);
  * changes their number). Returns 0, or RKNN_ERR_PARAM_INVALID outside 0 to 1024. */
 int orknn_set_thread_count(int threads);
 
-/* The chip that contexts made from now on simulate, "rk3588": models made for another one are refused (-13), and so is what the
+/* The chip that contexts made from now on simulate, by name: models made for another one are refused (-13), and so is what the
  * chip does not offer. NULL or "" = the chip of each model, and nothing is refused (the default; the variable OPENRKNN_PLATFORM
  * changes it). Returns 0, or RKNN_ERR_PARAM_INVALID for an unknown name. */
 int orknn_set_platform(const char* name);
