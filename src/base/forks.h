@@ -31,6 +31,8 @@ class CallMutex {
   // Waits for the holder; false when that is a thread of the process that this one was forked from.
   [[nodiscard]] bool lock();
   void unlock();
+  // At this moment; for reports.
+  bool is_held() const { return holder_.load(std::memory_order_relaxed) != 0; }
 
  private:
   std::atomic<uint32_t> holder_{0};  // 0 = nobody, else 1 + fork_count() of the holder's process

@@ -23,6 +23,12 @@ class ThreadPool {
   // returns when all are done. One chunk, or a call from inside a body, runs on the calling thread. When a body throws, chunks
   // that were not begun are left out and the first exception is thrown here, on whichever thread it happened.
   void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t begin, int64_t end)>& body);
+  // Any function object, which is only referred to: a call allocates nothing.
+  template <class Body>
+  void parallel_for(int64_t count, int64_t grain, Body&& body) {
+    const std::function<void(int64_t, int64_t)> reference(std::ref(body));
+    parallel_for(count, grain, reference);
+  }
 
   // The pool shared by everything that was not given its own. ORKNN_THREADS overrides its size.
   static ThreadPool& shared();

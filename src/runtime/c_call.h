@@ -1,13 +1,6 @@
 // What every function of the C API does around its work: log lines in the vendor's form, the last-error text, no exception
-// out, and public visibility of what the headers declare.
+// out.
 #pragma once
-
-#pragma GCC visibility push(default)
-#include "openrknn.h"
-#include "rknn_api.h"
-#include "rknn_custom_op.h"
-#include "rknn_matmul_api.h"
-#pragma GCC visibility pop
 
 #include <new>
 #include <string>
@@ -15,6 +8,8 @@
 
 #include "base/status.h"
 #include "runtime/library_identity.h"
+#include "runtime/public_api.h"
+#include "runtime/trace.h"
 
 namespace orknn::runtime {
 
@@ -27,13 +22,18 @@ void keep_own_log();
 // Logs one E line, keeps the text for orknn_last_error, returns `code`. Where there is no memory for the text, there is none.
 int fail(int code, const char* function, std::string_view text) noexcept;
 int fail(const char* function, const Status& status) noexcept;
+// For handles that are 0, unknown, destroyed or of the wrong kind.
+int invalid_context(const char* function) noexcept;
 // For functions that belong to a later stage of the project.
 int not_yet(const char* function);
 const std::string& last_error();
+// Makes `text`, which was logged before, the calling thread's last error.
+void set_last_error(const std::string& text) noexcept;
 
 // Runs the body of a C function.
 template <class Body>
 int c_call(const char* function, Body body) {
+  const TracedCall traced(function);
   try {
     begin_call();
     if (!library_offers(function))

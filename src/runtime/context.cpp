@@ -1,51 +1,87 @@
 #include "runtime/context.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "runtime/perf_report.h"
+
 namespace orknn::runtime {
 namespace {
-struct Table {
+struct SramTable {
   BriefMutex mutex;
-  std::unordered_map<rknn_context, std::shared_ptr<Context>> contexts;
-  rknn_context next = 1;
+  std::unordered_map<const platform::Platform*, uint64_t> held;
 };
-
-// Never destroyed: programs call rknn_destroy from their own static destructors.
-Table& table() {
-  static Table* const instance = new Table;
+SramTable& sram_table() {
+  static SramTable* const instance = new SramTable;  // contexts may outlive static objects
   return *instance;
+}
+
+uint64_t free_of(const SramTable& table, const platform::Platform& chip) {
+  if (!chip.features.sram_for_internal) return 0;
+  const auto total = static_cast<uint64_t>(chip.sram_bytes);
+  const auto it = table.held.find(&chip);
+  return total - (it == table.held.end() ? 0 : std::min(total, it->second));
 }
 }  // namespace
 
-rknn_context publish(std::shared_ptr<Context> context) {
-  Table& t = table();
+Context::~Context() {
+  background.reset();
+  if (!sram_held) return;
+  SramTable& t = sram_table();
   const std::lock_guard lock(t.mutex);
-  while (t.next == 0 || t.contexts.contains(t.next)) ++t.next;
-  t.contexts.emplace(t.next, std::move(context));
-  return t.next++;
+  t.held[chip] -= sram_held;
 }
 
-std::shared_ptr<Context> find_context(rknn_context handle) {
-  Table& t = table();
-  const std::lock_guard lock(t.mutex);
-  const auto it = t.contexts.find(handle);
-  return it == t.contexts.end() ? nullptr : it->second;
+bool Context::finish_pending_run(std::optional<std::chrono::steady_clock::time_point> deadline) {
+  if (!background) return true;
+  if (!background->wait(deadline)) return false;
+  if (std::exchange(is_run_error_new, false)) error = run_error;
+  return true;
+}
+
+void Context::forget_bindings() {
+  bound.inputs.assign(session->inputs().size(), {});
+  bound.outputs.assign(session->outputs().size(), {});
+}
+
+rknn_context publish_context(std::shared_ptr<Context> context) {
+  Context& c = *context;
+  const CallLock lock(c.mutex);  // nobody uses it before it knows its handle
+  return c.handle = publish(std::move(context));
 }
 
 bool destroy_context(rknn_context handle) {
-  std::shared_ptr<Context> context;
-  {
-    Table& t = table();
-    const std::lock_guard lock(t.mutex);
-    const auto it = t.contexts.find(handle);
-    if (it == t.contexts.end()) return false;
-    context = std::move(it->second);
-    t.contexts.erase(it);
-  }
+  const std::shared_ptr<Context> context = take_handle<Context>(handle);
+  if (!context) return false;
   const CallLock lock(context->mutex);
   if (!lock) return true;  // what the thread that a fork left behind was using stays where it is
   context->destroyed = true;
+  context->background.reset();
   context->session.reset();
+  context->bound = {};
+  context->previous = {};
+  context->model_keeper.reset();
+  context->donor.reset();
   context->buffers.clear();
   return true;
+}
+
+uint64_t free_sram(const platform::Platform& chip) {
+  SramTable& t = sram_table();
+  const std::lock_guard lock(t.mutex);
+  return free_of(t, chip);
+}
+
+void take_sram(Context& context, uint64_t internal_bytes, bool shared) {
+  const platform::Platform& chip = *context.chip;
+  if (!chip.features.sram_for_internal) return;
+  SramTable& t = sram_table();
+  const std::lock_guard lock(t.mutex);
+  // Whoever shares uses the same bytes as others, and takes none away.
+  context.sram_bytes = shared ? static_cast<uint64_t>(chip.sram_bytes) : free_of(t, chip);
+  if (shared) return;
+  context.sram_held = sram_block(internal_bytes, context.sram_bytes);
+  t.held[&chip] += context.sram_held;
 }
 
 }  // namespace orknn::runtime

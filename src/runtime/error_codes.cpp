@@ -1,6 +1,6 @@
 #include "runtime/error_codes.h"
 
-#include "rknn_api.h"
+#include "runtime/public_api.h"
 
 namespace orknn::runtime {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "rknn_api.h"
+#include "runtime/public_api.h"
 #include "runtime/session.h"
 
 namespace orknn::runtime {

@@ -1,30 +1,62 @@
 // Our own additions to the C API.
+#include <cstdlib>
+
 #include "base/forks.h"
+#include "base/log.h"
 #include "base/version.h"
 #include "runtime/c_call.h"
-#include "runtime/thread_count.h"
+#include "runtime/configuration.h"
+#include "runtime/context.h"
+#include "runtime/trace.h"
 
 namespace orknn::runtime {
 namespace {
-BriefMutex& mutex() {
-  static BriefMutex& instance = *new BriefMutex;
-  return instance;
+struct Configuration {
+  BriefMutex mutex;
+  std::shared_ptr<ThreadPool> pool;
+  const platform::Platform* chip = nullptr;
+};
+
+Configuration* from_environment() {
+  auto* c = new Configuration;  // contexts may outlive static objects
+  const char* name = std::getenv("OPENRKNN_PLATFORM");
+  if (!name || !*name) return c;
+  c->chip = platform::find(name);
+  if (!c->chip) log(LogLevel::Warn, "", "OPENRKNN_PLATFORM=" + std::string(name) + " is no chip that is known, it is ignored!");
+  return c;
 }
-std::shared_ptr<ThreadPool>& pool() {
-  static std::shared_ptr<ThreadPool>* const instance = new std::shared_ptr<ThreadPool>;  // contexts may outlive static objects
+
+Configuration& configuration() {
+  static Configuration* const instance = from_environment();
   return *instance;
 }
 }  // namespace
 
 std::shared_ptr<ThreadPool> configured_pool() {
-  const std::lock_guard lock(mutex());
-  return pool();
+  Configuration& c = configuration();
+  const std::lock_guard lock(c.mutex);
+  return c.pool;
+}
+
+const platform::Platform* configured_chip() {
+  Configuration& c = configuration();
+  const std::lock_guard lock(c.mutex);
+  return c.chip;
 }
 }  // namespace orknn::runtime
 
 using namespace orknn::runtime;
 
 const char* orknn_last_error(void) { return last_error().c_str(); }
+
+const char* orknn_context_error(rknn_context context) {
+  const std::shared_ptr<Context> found = find_context(context);
+  if (!found) return "";
+  const orknn::CallLock lock(found->mutex);
+  if (!lock || (found->background && found->background->is_lost())) return "";
+  found->finish_pending_run();
+  return found->error.c_str();
+}
 
 const char* orknn_version(void) {
   static const std::string text(orknn::version());
@@ -36,8 +68,39 @@ int orknn_set_thread_count(int threads) {
     if (threads < 0 || threads > 1024)
       return fail(RKNN_ERR_PARAM_INVALID, "orknn_set_thread_count", "expected 0 to 1024, found " + std::to_string(threads));
     auto fresh = threads == 0 ? nullptr : std::make_shared<orknn::ThreadPool>(threads);
-    const std::lock_guard lock(mutex());
-    pool() = std::move(fresh);
+    Configuration& c = configuration();
+    const std::lock_guard lock(c.mutex);
+    c.pool = std::move(fresh);
     return RKNN_SUCC;
+  });
+}
+
+int orknn_set_platform(const char* name) {
+  return c_call("orknn_set_platform", [&] {
+    const orknn::platform::Platform* chip = nullptr;
+    if (name && *name) {
+      const auto found = orknn::platform::get(name);
+      if (!found) return fail(RKNN_ERR_PARAM_INVALID, "orknn_set_platform", found.status().to_string());
+      chip = *found;
+    }
+    Configuration& c = configuration();
+    const std::lock_guard lock(c.mutex);
+    c.chip = chip;
+    return RKNN_SUCC;
+  });
+}
+
+int orknn_trace_start(const char* path) {
+  return c_call("orknn_trace_start", [&] {
+    if (!path) return fail(RKNN_ERR_PARAM_INVALID, "orknn_trace_start", "path is NULL");
+    const orknn::Status s = start_trace(path);
+    return s ? RKNN_SUCC : fail("orknn_trace_start", s);
+  });
+}
+
+int orknn_trace_stop(void) {
+  return c_call("orknn_trace_stop", [&] {
+    const orknn::Status s = stop_trace();
+    return s ? RKNN_SUCC : fail("orknn_trace_stop", s);
   });
 }

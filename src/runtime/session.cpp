@@ -52,6 +52,9 @@ bool leaves_range(const InputData& data, DType type) {
   return leaves;
 }
 
+// What kernels may rely on.
+bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 64 == 0; }
+
 Status no_memory() { return Status::error(Code::OutOfMemory, "memory ran out"); }
 }  // namespace
 
@@ -74,6 +77,12 @@ void Session::describe_ports() {
   inputs_ = inputs_of_program(current_);
   outputs_ = outputs_of_program(current_);
   values_.assign(inputs_.size(), {});
+  bound_inputs_.clear();
+  bound_inputs_.resize(inputs_.size());
+  bound_outputs_.clear();
+  bound_outputs_.resize(outputs_.size());
+  if (sim::Executor* e = executors_[current_].get())
+    for (size_t i = 0; i < outputs_.size(); ++i) e->place_output(i, nullptr);
   has_run_ = false;
 }
 
@@ -95,6 +104,7 @@ Status Session::choose_program(size_t index) {
       auto executor = sim::Executor::create(model_->programs[index], ops::builtin_ops(), *pool_);
       if (!executor) return Status(executor.status()).model(model_->name).stage("init_runtime");
       executors_[index] = std::move(*executor);
+      if (internal_memory_) executors_[index]->use_arena(internal_memory_);
     }
     current_ = index;
     describe_ports();
@@ -170,32 +180,131 @@ Status Session::set_input(size_t index, const InputData& data) {
               ", they do not arrive as they are!");
     }
     values_[index] = std::move(*value);
+    bound_inputs_[index].reset();
     return {};
   } catch (const std::bad_alloc&) {
     return no_memory();
   }
 }
 
+Result<uint64_t> Session::input_bytes(size_t index, const InputData& data) const {
+  const format::Port& port = program().inputs[index];
+  ORKNN_TRY_ASSIGN(const InputConverter converter, InputConverter::make(port, program().graph.tensor(port.tensor), data));
+  return static_cast<uint64_t>(converter.needed_bytes());
+}
+
+Result<OutputConverter> Session::output_converter(size_t index, const OutputForm& form) const {
+  const format::Port& port = program().outputs[index];
+  const Tensor& tensor = program().graph.tensor(port.tensor);
+  const std::optional<Dims> dims = tensor.shape ? to_dims(*tensor.shape) : std::nullopt;
+  if (!dims) return unsupported("the shape of output '" + tensor.name + "' is known only at run time").model(model_->name);
+  return OutputConverter(port, tensor, *dims, form);
+}
+
+Result<uint64_t> Session::output_bytes(size_t index, const OutputForm& form) const {
+  ORKNN_TRY_ASSIGN(const OutputConverter converter, output_converter(index, form));
+  return static_cast<uint64_t>(converter.bytes());
+}
+
+Status Session::bind_input(size_t index, const InputData& data) {
+  try {
+    const format::Port& port = program().inputs[index];
+    auto converter = InputConverter::make(port, program().graph.tensor(port.tensor), data);
+    if (!converter) return Status(converter.status()).model(model_->name);
+    if (data.bytes < converter->needed_bytes())
+      return invalid_argument("the memory of input '" + inputs_[index].name + "' is too small")
+          .expected(std::to_string(converter->needed_bytes()) + " bytes")
+          .found(std::to_string(data.bytes));
+    TensorData value = TensorData::allocate(converter->dtype(), converter->dims());
+    bound_inputs_[index].emplace(BoundInput{std::move(*converter), data.data});
+    values_[index] = std::move(value);
+    find_inputs_in_place();
+    return {};
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+}
+
+Status Session::bind_output(size_t index, const OutputForm& form, void* to, size_t bytes) {
+  try {
+    ORKNN_TRY_ASSIGN(OutputConverter converter, output_converter(index, form));
+    if (bytes < converter.bytes())
+      return invalid_argument("the memory of output '" + outputs_[index].name + "' is too small")
+          .expected(std::to_string(converter.bytes()) + " bytes")
+          .found(std::to_string(bytes));
+    const bool in_place = converter.is_copy() && is_aligned(to);
+    bound_outputs_[index].emplace(BoundOutput{std::move(converter), to, in_place});
+    executor().place_output(index, in_place ? to : nullptr);
+    find_inputs_in_place();
+    return {};
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+}
+
+void Session::copy_weights(std::span<std::byte> to) const {
+  for (const format::Program& p : model_->programs)
+    for (size_t i = 0; i < p.buffers.size(); ++i) {
+      const TensorData* constant = p.graph.constant(TensorId{static_cast<int32_t>(i)});
+      const format::Buffer& b = p.buffers[i];
+      if (!constant || b.place != format::Buffer::Place::Weights || b.offset >= to.size()) continue;
+      std::memcpy(to.data() + b.offset, constant->data(), std::min<uint64_t>(constant->bytes(), to.size() - b.offset));
+    }
+}
+
+bool Session::overlaps_an_output(const void* from, size_t bytes) const {
+  const auto* begin = static_cast<const std::byte*>(from);
+  return std::any_of(bound_outputs_.begin(), bound_outputs_.end(), [&](const std::optional<BoundOutput>& o) {
+    if (!o || !o->in_place) return false;
+    const auto* to = static_cast<const std::byte*>(o->to);
+    return begin < to + o->converter.bytes() && to < begin + bytes;
+  });
+}
+
+void Session::find_inputs_in_place() {
+  for (std::optional<BoundInput>& b : bound_inputs_)
+    if (b)
+      b->in_place = b->converter.is_copy() && is_aligned(b->from) && !overlaps_an_output(b->from, b->converter.needed_bytes());
+}
+
+void Session::use_internal_memory(std::byte* bytes) {
+  internal_memory_ = bytes;
+  for (const auto& e : executors_)
+    if (e) e->use_arena(bytes);
+}
+
+Result<TensorView> Session::input_view(size_t index, ThreadPool& pool) {
+  if (std::optional<BoundInput>& b = bound_inputs_[index]) {
+    if (b->in_place) return TensorView{b->converter.dtype(), b->converter.dims(), b->from};
+    b->converter.run(b->from, values_[index].mutable_data(), pool);
+  } else if (!values_[index].has_value()) {
+    const Tensor& t = program().graph.tensor(program().inputs[index].tensor);
+    const std::optional<Dims> dims = t.shape ? to_dims(*t.shape) : std::nullopt;
+    if (!dims) return invalid_argument("input '" + t.name + "' has no fixed shape and was not set");
+    values_[index] = TensorData::zeros(t.dtype, *dims);
+  }
+  return values_[index].view();
+}
+
 Status Session::run(const sim::RunHooks& hooks) {
   if (Status s = ir::check_mapped_files(files_); !s) return s.model(model_->name).stage("run");
-  std::vector<TensorView> views;
+  ThreadPool& pool = hooks.pool ? *hooks.pool : *pool_;
+  views_.clear();
   try {
     for (size_t i = 0; i < values_.size(); ++i) {
-      if (!values_[i].has_value()) {
-        const Tensor& t = program().graph.tensor(program().inputs[i].tensor);
-        const std::optional<Dims> dims = t.shape ? to_dims(*t.shape) : std::nullopt;
-        if (!dims) return invalid_argument("input '" + t.name + "' has no fixed shape and was not set").model(model_->name);
-        values_[i] = TensorData::zeros(t.dtype, *dims);
-      }
-      views.push_back(values_[i].view());
+      Result<TensorView> view = input_view(i, pool);
+      if (!view) return Status(view.status()).model(model_->name);
+      views_.push_back(*view);
     }
   } catch (const std::bad_alloc&) {
     return no_memory();
   }
   has_run_ = false;
-  Status s = executor().run(views, hooks);
+  Status s = executor().run(views_, hooks);
   if (s) s = ir::check_mapped_files(files_);  // what was read of a file that was shortened meanwhile is worth nothing
   if (!s) return s.model(model_->name).stage("run");
+  for (size_t i = 0; i < bound_outputs_.size(); ++i)
+    if (std::optional<BoundOutput>& b = bound_outputs_[i]; b && !b->in_place) b->converter.run(executor().output(i), b->to, pool);
   has_run_ = true;
   return {};
 }
@@ -207,8 +316,7 @@ DType Session::natural_dtype(size_t index) const {
                                                                                                 : port.source_dtype;
 }
 
-void Session::read_output(size_t index, DType dtype, void* to) const {
-  const TensorView value = executor().output(index);
+void Session::convert_result(size_t index, const TensorView& value, DType dtype, void* to) const {
   convert_output(program().graph.tensor(program().outputs[index].tensor), value, dtype, to, *pool_);
 }
 

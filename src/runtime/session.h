@@ -65,13 +65,30 @@ class Session {
   Status run(const sim::RunHooks& hooks = {});
   bool has_run() const { return has_run_; }
 
+  // Memory of the caller's instead of set_input and read_output; it stays in use until the input is set, the port bound again
+  // or another program chosen.
+  // The input is read from data.data when a run begins, without a copy where the bytes are what the program computes with.
+  Status bind_input(size_t index, const InputData& data);
+  // The output is written to `to`, which holds `bytes`, when a run ends, or computed there where the form is the program's own.
+  Status bind_output(size_t index, const OutputForm& form, void* to, size_t bytes);
+  // Bytes of memory that a form takes.
+  Result<uint64_t> input_bytes(size_t index, const InputData& data) const;
+  Result<uint64_t> output_bytes(size_t index, const OutputForm& form) const;
+  // The weights as the model file holds them, as far as they fit.
+  void copy_weights(std::span<std::byte> to) const;
+  // Activations of all programs live at `bytes`: memory().internal_bytes, aligned to 64.
+  void use_internal_memory(std::byte* bytes);
+
   // After a run: extents and contents of output `index`.
   std::span<const int64_t> output_dims(size_t index) const { return executor().output(index).dims; }
   // float32 for floats and quantized values, the source model's type for integers and bool. Values that the source model itself
   // states in quantized uint8 (TFLite) stay as they are.
   DType natural_dtype(size_t index) const;
   // `to` holds exactly the elements in type `dtype`.
-  void read_output(size_t index, DType dtype, void* to) const;
+  void read_output(size_t index, DType dtype, void* to) const { convert_result(index, output_value(index), dtype, to); }
+  // The result as the program computed it, valid until the next run, and what read_output makes of such a value.
+  ir::TensorView output_value(size_t index) const { return executor().output(index); }
+  void convert_result(size_t index, const ir::TensorView& value, DType dtype, void* to) const;
   ir::TensorData output(size_t index) const;
 
   std::string_view kernel_name(size_t task) const { return executor().kernel_name(task); }
@@ -82,6 +99,23 @@ class Session {
                                        std::unique_ptr<sim::Executor> executor, ThreadPool& pool);
   void describe_ports();
   sim::Executor& executor() const { return *executors_[current_]; }
+  Result<ir::TensorView> input_view(size_t index, ThreadPool& pool);
+  Result<OutputConverter> output_converter(size_t index, const OutputForm& form) const;
+  bool overlaps_an_output(const void* from, size_t bytes) const;
+
+  struct BoundInput {
+    InputConverter converter;
+    const void* from = nullptr;
+    bool in_place = false;  // the program reads the caller's bytes themselves
+  };
+  struct BoundOutput {
+    OutputConverter converter;
+    void* to = nullptr;
+    bool in_place = false;
+  };
+  // Which inputs are read where they lie. It depends on the outputs, too: one that overlaps an input is written while others
+  // read.
+  void find_inputs_in_place();
 
   std::shared_ptr<const format::Model> model_;
   std::vector<std::unique_ptr<sim::Executor>> executors_;  // one per program; nothing = not prepared yet
@@ -90,6 +124,10 @@ class Session {
   std::vector<PortInfo> inputs_, outputs_;
   std::vector<std::shared_ptr<const MappedFile>> files_;  // that hold the weights
   std::vector<ir::TensorData> values_;                    // inputs as the program takes them; no value = not set yet
+  std::vector<ir::TensorView> views_;                     // inputs of the current run
+  std::vector<std::optional<BoundInput>> bound_inputs_;
+  std::vector<std::optional<BoundOutput>> bound_outputs_;
+  std::byte* internal_memory_ = nullptr;  // of the caller's; nullptr = each executor has its own
   bool has_run_ = false;
   bool warned_of_range_ = false;
 };

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "platform/platforms.h"
-#include "rknn_api.h"
+#include "runtime/public_api.h"
 #include "runtime/session.h"
 
 namespace orknn::runtime {

@@ -35,6 +35,10 @@ class AlignedBytes {
     return data_ != nullptr;
   }
   std::byte* data() const { return data_.get(); }
+  void clear() {
+    data_.reset();
+    size_ = 0;
+  }
 
  private:
   AlignedPtr<std::byte> data_;
@@ -159,16 +163,26 @@ struct Executor::State {
     TensorData owned;  // memory of its own: graph outputs, sizes known only now
   };
   const Plan& plan;
-  ThreadPool& pool;
+  ThreadPool& own_pool;
+  ThreadPool* pool;  // of the current run
   AlignedBytes arena, scratch;
-  std::vector<Value> values;   // per tensor
-  std::vector<uint32_t> left;  // readers still to come in this run
+  std::byte* activations = nullptr;  // the arena or memory of the caller's
+  std::vector<Value> values;         // per tensor
+  std::vector<void*> places;         // per tensor: memory of the caller's for a result; nullptr = none
+  std::vector<void*> targets;        // the same per output
+  std::vector<uint32_t> left;        // readers still to come in this run
   std::vector<TensorView> input_views;
   std::vector<MutableTensorView> output_views;
   std::vector<TensorView> results;
   std::vector<TensorData> kept;  // copies of outputs that are graph inputs
 
-  State(const Plan& p, ThreadPool& thread_pool) : plan(p), pool(thread_pool), values(p.program->graph.tensor_count()) {}
+  State(const Plan& p, ThreadPool& thread_pool)
+      : plan(p),
+        own_pool(thread_pool),
+        pool(&thread_pool),
+        values(p.program->graph.tensor_count()),
+        places(values.size()),
+        targets(p.program->outputs.size()) {}
 
   TensorView view(TensorId t) const {
     const Value& v = values[index_of(t)];
@@ -188,7 +202,9 @@ struct Executor::State {
     v.dims.assign(dims.begin(), dims.end());
     const Buffer& b = plan.program->buffers[index_of(t)];
     if (b.place == Buffer::Place::Arena) {
-      v.data = arena.data() + b.offset;
+      v.data = activations + b.offset;
+    } else if (stated && places[index_of(t)]) {
+      v.data = places[index_of(t)];
     } else {
       if (!stated || !v.owned.has_value()) v.owned = TensorData::allocate(dtype, v.dims);
       v.data = v.owned.mutable_data();
@@ -252,10 +268,10 @@ Status Executor::State::run_step(size_t index) {
   const Node& n = *step.node;
   if (!step.def) return unsupported("operator is not known to the runtime");
   if (!step.kernel) {
-    PlannedContext context(n, *step.def, *plan.ops, pool, *this);
+    PlannedContext context(n, *step.def, *plan.ops, *pool, *this);
     return ops::run_node(n, *step.def, context, step.output_types);
   }
-  ORKNN_TRY(Plan::prepare(step, pool));
+  ORKNN_TRY(Plan::prepare(step, *pool));
   input_views.clear();
   output_views.clear();
   for (TensorId t : n.inputs) input_views.push_back(t ? view(t) : TensorView{});
@@ -267,7 +283,7 @@ Status Executor::State::run_step(size_t index) {
     ORKNN_TRY_ASSIGN(const MutableTensorView out, bind(n.outputs[i], step.outputs[i].dtype, step.outputs[i].dims));
     output_views.push_back(out);
   }
-  PlannedKernelContext context(n, *step.def, input_views, output_views, pool, scratch);
+  PlannedKernelContext context(n, *step.def, input_views, output_views, *pool, scratch);
   return step.kernel->run(context, step.state.get());
 }
 
@@ -305,6 +321,7 @@ Result<std::unique_ptr<Executor>> Executor::from_plan(std::shared_ptr<Plan> plan
   State& s = *executor->state_;
   const Program& program = *s.plan.program;
   if (program.arena_bytes && !s.arena.reserve(program.arena_bytes)) return out_of_memory("the activations", program.arena_bytes);
+  s.activations = s.arena.data();
   for (size_t i = 0; i < s.values.size(); ++i) {
     const TensorData* constant = program.graph.constant(TensorId{static_cast<int32_t>(i)});
     if (!constant) continue;
@@ -316,12 +333,29 @@ Result<std::unique_ptr<Executor>> Executor::from_plan(std::shared_ptr<Plan> plan
 
 Result<std::unique_ptr<Executor>> Executor::duplicate(ThreadPool& pool) const { return from_plan(plan_, pool); }
 
+void Executor::use_arena(std::byte* bytes) {
+  state_->arena.clear();
+  state_->activations = bytes;
+}
+
+void Executor::place_output(size_t i, void* to) {
+  State& s = *state_;
+  const TensorId t = s.plan.program->outputs[i].tensor;
+  s.targets[i] = to;
+  s.places[index_of(t)] = nullptr;
+  // A tensor that is several outputs is computed into one of their places and copied to the others.
+  if (s.plan.program->buffers[index_of(t)].place == Buffer::Place::External && s.plan.program->graph.producer(t))
+    for (size_t k = 0; k < s.targets.size(); ++k)
+      if (s.plan.program->outputs[k].tensor == t && s.targets[k]) s.places[index_of(t)] = s.targets[k];
+}
+
 Status Executor::run(std::span<const TensorView> inputs, const RunHooks& hooks) {
   const kernels::ReproducibleFloats floats(hooks.reproducible);
   State& s = *state_;
   const Program& program = *plan_->program;
   const Graph& g = program.graph;
   s.results.clear();
+  s.pool = hooks.pool ? hooks.pool : &s.own_pool;
   if (inputs.size() != program.inputs.size())
     return invalid_argument("wrong number of inputs")
         .expected(std::to_string(program.inputs.size()))
@@ -336,14 +370,19 @@ Status Executor::run(std::span<const TensorView> inputs, const RunHooks& hooks) 
         return invalid_argument("input '" + tensor.name + "' does not fit")
             .expected(std::string(dtype_name(tensor.dtype)) + (tensor.shape ? to_string(*tensor.shape) : ""))
             .found(std::string(dtype_name(inputs[i].dtype)) + to_string(inputs[i].dims));
-      s.values[index_of(t)] = {
-          inputs[i].dtype, Dims(inputs[i].dims.begin(), inputs[i].dims.end()), const_cast<void*>(inputs[i].data), true, {}};
+      State::Value& v = s.values[index_of(t)];
+      v.dtype = inputs[i].dtype;
+      v.dims.assign(inputs[i].dims.begin(), inputs[i].dims.end());
+      v.data = const_cast<void*>(inputs[i].data);
+      v.ready = true;
       if (hooks.observe) hooks.observe(t, s.view(t));
     }
     s.left = plan_->readers;
     for (size_t i = 0; i < plan_->steps.size(); ++i) {
       const Node& n = *plan_->steps[i].node;
       const auto begin = std::chrono::steady_clock::now();
+      if (hooks.deadline && begin > *hooks.deadline)
+        return Status::error(Code::Fail, "the time limit of the run has passed").node(n.name, n.op);
       if (Status status = s.run_step(i); !status) return status.node(n.name, n.op);
       if (hooks.timing) hooks.timing(i, std::chrono::steady_clock::now() - begin);
       for (TensorId t : n.outputs) {
@@ -360,9 +399,13 @@ Status Executor::run(std::span<const TensorView> inputs, const RunHooks& hooks) 
         if (t && s.left[index_of(t)] == 0) s.release(t);
     }
     s.kept.clear();
-    for (const format::Port& port : program.outputs) {
+    for (size_t i = 0; i < program.outputs.size(); ++i) {
+      const format::Port& port = program.outputs[i];
       TensorView v = s.view(port.tensor);
-      if (!g.producer(port.tensor) && !g.is_constant(port.tensor)) {
+      if (s.targets[i]) {
+        if (v.data != s.targets[i]) std::memcpy(s.targets[i], v.data, v.bytes());
+        v.data = s.targets[i];
+      } else if (!g.producer(port.tensor) && !g.is_constant(port.tensor)) {
         s.kept.push_back(convert(v, v.dtype));
         v.data = s.kept.back().data();
       }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/threads.h"
@@ -12,7 +13,7 @@
 
 namespace orknn::sim {
 
-// Hooks of one run, called on the calling thread, in task order.
+// What one run does besides computing. Hooks are called on the calling thread, in task order.
 struct RunHooks {
   // Time of each task; `index` counts Program::tasks.
   std::function<void(size_t index, std::chrono::nanoseconds duration)> timing;
@@ -22,6 +23,10 @@ struct RunHooks {
   std::function<void(ir::TensorId tensor, const ir::MutableTensorView& value)> amend;
   // Floats are the same on every machine and instruction set, at a price on machines without vectors of eight (calibration).
   bool reproducible = false;
+  // Threads to compute with; nullptr = those of the executor.
+  ThreadPool* pool = nullptr;
+  // No task begins later; the run then fails.
+  std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt;
 };
 
 // One context of a program: its own activation memory, outputs of its own. Not for use from two threads at once; several
@@ -44,6 +49,13 @@ class Executor {
   // Result i of the last successful run, in the order of program.outputs; valid until the next run. Without such a run
   // its data is nullptr.
   ir::TensorView output(size_t i) const;
+
+  // Activations live in the caller's memory: `bytes` holds program().arena_bytes, aligned to 64. Several executors that run one
+  // after the other may share it.
+  void use_arena(std::byte* bytes);
+  // Result i, whose shape the program states, is computed into the caller's memory; nullptr = into memory of the executor's own.
+  // No input may overlap it.
+  void place_output(size_t i, void* to);
 
   // Name of the kernel a task uses, "reference" where there is no faster one.
   std::string_view kernel_name(size_t task) const;

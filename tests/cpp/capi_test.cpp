@@ -272,7 +272,7 @@ TEST(CApiInit, Checks) {
   rknn_init_extend extend{};
   EXPECT_EQ(rknn_init(&context, bytes.data(), size, RKNN_FLAG_SHARE_WEIGHT_MEM, &extend), RKNN_ERR_CTX_INVALID);
   EXPECT_EQ(rknn_init(&context, bytes.data(), size, RKNN_FLAG_SHARE_SRAM, nullptr), RKNN_ERR_PARAM_INVALID);
-  EXPECT_EQ(rknn_init(&context, bytes.data(), size, RKNN_FLAG_MEM_ALLOC_OUTSIDE, nullptr), RKNN_ERR_FAIL);
+  EXPECT_EQ(rknn_init(&context, bytes.data(), size, RKNN_FLAG_MODEL_BUFFER_ZERO_COPY, nullptr), RKNN_ERR_PARAM_INVALID);
   EXPECT_EQ(context, 77u) << "a refused call writes no handle";
 }
 
@@ -394,12 +394,8 @@ TEST(CApiSpeed, UnknownTimesAreNotMadeUp) {
 }
 
 TEST(CApiLater, FunctionsOfLaterStagesSayTheyFail) {
-  rknn_context context = 0;
-  EXPECT_EQ(rknn_dup_context(&context, &context), RKNN_ERR_FAIL);
-  EXPECT_NE(std::string(orknn_last_error()).find("not available yet"), std::string::npos);
-  EXPECT_EQ(rknn_create_mem(0, 16), nullptr);
-  EXPECT_EQ(rknn_destroy_mem(0, nullptr), RKNN_ERR_FAIL);
   EXPECT_EQ(rknn_matmul_create(nullptr, nullptr, nullptr), RKNN_ERR_FAIL);
+  EXPECT_NE(std::string(orknn_last_error()).find("not available yet"), std::string::npos);
   rknn_custom_op_attr attribute;
   rknn_custom_op_get_op_attr(nullptr, "alpha", &attribute);
   EXPECT_EQ(attribute.n_elems, 0u);

@@ -1,8 +1,11 @@
 #include "ops/support/movement.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
+
+#include "ops/support/strided_copy.h"
 
 namespace orknn::ops {
 using namespace ir;
@@ -16,7 +19,9 @@ constexpr int64_t kMaxContent = 64;
 // Walks the outer axes of a copy in row-major order.
 class Walker {
  public:
-  Walker(std::span<const CopyAxis> axes, int64_t start) : axes_(axes), at_(axes.size()) {
+  Walker(std::span<const CopyAxis> axes, int64_t start) : axes_(axes) {
+    if (axes.size() > few_.size()) many_.resize(axes.size());
+    at_ = many_.empty() ? few_.data() : many_.data();
     for (size_t i = axes.size(); i-- > 0;) {
       at_[i] = start % axes[i].extent;
       start /= axes[i].extent;
@@ -34,11 +39,15 @@ class Walker {
       at_[i] = 0;
     }
   }
+  Walker(const Walker&) = delete;
+  Walker& operator=(const Walker&) = delete;
   int64_t from = 0, to = 0;
 
  private:
   std::span<const CopyAxis> axes_;
-  std::vector<int64_t> at_;
+  std::array<int64_t, 8> few_{};
+  std::vector<int64_t> many_;  // where there are more axes
+  int64_t* at_;
 };
 
 void join_axes(std::vector<CopyAxis>& axes) {
@@ -127,91 +136,34 @@ void transpose_tile(const std::byte* from, int64_t from_stride, std::byte* to, i
   rest(0, k, columns);
 }
 
-// Copies with an inner loop over the last axis, or over tiles of it and the axis the source is contiguous along.
-// `Bytes` is the element size.
-template <size_t Bytes>
-void copy_elements(std::vector<CopyAxis> axes, const std::byte* from, std::byte* to, ThreadPool& pool) {
-  constexpr auto kBytes = static_cast<int64_t>(Bytes);
-  const CopyAxis inner = axes.back();
-  axes.pop_back();
-  const auto across = std::find_if(axes.begin(), axes.end(), [](const CopyAxis& a) { return a.from_stride == 1; });
-  if (across != axes.end() && inner.to_stride == 1 && inner.from_stride != 0) {
-    const CopyAxis other = *across;
-    axes.erase(across);
-    // Blocks of the inner axis and tiles of `other` become the last outer axes.
-    const int64_t block = std::min(inner.extent, kBlock), blocks = (inner.extent + block - 1) / block,
-                  tiles = (other.extent + kTile - 1) / kTile;
-    int64_t outer = blocks * tiles;
-    for (const CopyAxis& a : axes) outer *= a.extent;
-    axes.push_back({blocks, block * inner.from_stride, block});
-    axes.push_back({tiles, kTile, kTile * other.to_stride});
-    const int64_t grain = std::max<int64_t>(1, kChunkBytes / (kBytes * std::min(kTile, other.extent) * block));
-    pool.parallel_for(outer, grain, [&](int64_t begin, int64_t end) {
-      Walker walker(axes, begin);
-      for (int64_t n = begin; n < end; ++n, walker.next()) {
-        const int64_t rows = std::min(kTile, other.extent - n % tiles * kTile),
-                      length = std::min(block, inner.extent - n / tiles % blocks * block);
-        for (int64_t column = 0; column < length; column += kTile) {
-          const int64_t columns = std::min(kTile, length - column);
-          transpose_tile<Bytes>(from + (walker.from + column * inner.from_stride) * kBytes, inner.from_stride,
-                                to + (walker.to + column) * kBytes, other.to_stride, rows, columns);
-        }
-      }
-    });
-    return;
-  }
-  int64_t outer = 1;
-  for (const CopyAxis& a : axes) outer *= a.extent;
-  const int64_t grain = std::max<int64_t>(1, kChunkBytes / (kBytes * inner.extent));
-  pool.parallel_for(outer, grain, [&](int64_t begin, int64_t end) {
-    Walker walker(axes, begin);
-    for (int64_t n = begin; n < end; ++n, walker.next()) {
-      const std::byte* source = from + walker.from * kBytes;
-      std::byte* target = to + walker.to * kBytes;
-      if (Bytes <= 8 && inner.from_stride == 0 && inner.to_stride == 1 && reinterpret_cast<uintptr_t>(target) % Bytes == 0) {
-        fill_elements(target, inner.extent, source, Bytes);
-        continue;
-      }
-      for (int64_t k = 0; k < inner.extent; ++k)
-        std::memcpy(target + k * inner.to_stride * kBytes, source + k * inner.from_stride * kBytes, Bytes);
-    }
-  });
-}
+constexpr int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-void copy_runs(std::vector<CopyAxis> axes, const std::byte* from, std::byte* to, int64_t element_bytes, ThreadPool& pool) {
-  const int64_t run = axes.back().extent * element_bytes;
-  axes.pop_back();
-  if (axes.empty()) {
-    pool.parallel_for(run, kChunkBytes * 8, [&](int64_t begin, int64_t end) {
-      std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
-    });
-    return;
-  }
-  int64_t outer = 1;
-  for (const CopyAxis& a : axes) outer *= a.extent;
-  pool.parallel_for(outer, std::max<int64_t>(1, kChunkBytes / run), [&](int64_t begin, int64_t end) {
-    Walker walker(axes, begin);
-    for (int64_t n = begin; n < end; ++n, walker.next())
-      std::memcpy(to + walker.to * element_bytes, from + walker.from * element_bytes, static_cast<size_t>(run));
-  });
+int64_t product(std::span<const CopyAxis> axes) {
+  int64_t n = 1;
+  for (const CopyAxis& a : axes) n *= a.extent;
+  return n;
 }
 }  // namespace
 
-void copy_strided(std::vector<CopyAxis> axes, const void* from, void* to, size_t element_bytes, ThreadPool& pool) {
+// What a copy does in its innermost loop.
+enum class StridedCopy::Way : uint8_t { Nothing, OneElement, OneRun, Runs, Elements, Tiles };
+
+// `outer_` are the axes around the inner loop. Of tiles, the last two are blocks of the inner axis and tiles of `across_`.
+StridedCopy::StridedCopy(std::vector<CopyAxis> axes, size_t element_bytes) : bytes_(static_cast<int64_t>(element_bytes)) {
   for (const CopyAxis& a : axes)
-    if (a.extent <= 0) return;
+    if (a.extent <= 0) {
+      way_ = Way::Nothing;
+      return;
+    }
   join_axes(axes);
-  const auto* source = static_cast<const std::byte*>(from);
-  auto* target = static_cast<std::byte*>(to);
-  auto bytes = static_cast<int64_t>(element_bytes);
   if (axes.empty()) {
-    std::memcpy(target, source, element_bytes);
+    way_ = Way::OneElement;
     return;
   }
   const auto contiguous = [&] { return axes.back().from_stride == 1 && axes.back().to_stride == 1; };
   if (contiguous() && axes.size() > 1) {
     // A short run counts as one larger element, so that it moves without a call.
-    const int64_t run = axes.back().extent, run_bytes = run * bytes;
+    const int64_t run = axes.back().extent, run_bytes = run * bytes_;
     const bool aligned = std::all_of(axes.begin(), axes.end() - 1,
                                      [&](const CopyAxis& a) { return a.from_stride % run == 0 && a.to_stride % run == 0; });
     if (aligned && (run_bytes == 2 || run_bytes == 4 || run_bytes == 8 || run_bytes == 16)) {
@@ -220,17 +172,108 @@ void copy_strided(std::vector<CopyAxis> axes, const void* from, void* to, size_t
         a.from_stride /= run;
         a.to_stride /= run;
       }
-      bytes = run_bytes;
+      bytes_ = run_bytes;
     }
   }
-  if (contiguous()) return copy_runs(std::move(axes), source, target, bytes, pool);
-  switch (bytes) {
-    case 1: return copy_elements<1>(std::move(axes), source, target, pool);
-    case 2: return copy_elements<2>(std::move(axes), source, target, pool);
-    case 4: return copy_elements<4>(std::move(axes), source, target, pool);
-    case 8: return copy_elements<8>(std::move(axes), source, target, pool);
-    default: return copy_elements<16>(std::move(axes), source, target, pool);
+  const bool runs = contiguous();
+  inner_ = axes.back();
+  axes.pop_back();
+  if (runs) {
+    way_ = axes.empty() ? Way::OneRun : Way::Runs;
+  } else {
+    way_ = Way::Elements;
+    const auto across = std::find_if(axes.begin(), axes.end(), [](const CopyAxis& a) { return a.from_stride == 1; });
+    if (across != axes.end() && inner_.to_stride == 1 && inner_.from_stride != 0) {
+      way_ = Way::Tiles;
+      across_ = *across;
+      axes.erase(across);
+      const int64_t block = std::min(inner_.extent, kBlock);
+      axes.push_back({ceil_divide(inner_.extent, block), block * inner_.from_stride, block});
+      axes.push_back({ceil_divide(across_.extent, kTile), kTile, kTile * across_.to_stride});
+    }
   }
+  outer_ = std::move(axes);
+}
+
+// Tiles of the inner axis and the axis the source is contiguous along. `Bytes` is the element size.
+template <size_t Bytes>
+void StridedCopy::copy_tiles(const std::byte* from, std::byte* to, ThreadPool& pool) const {
+  constexpr auto kBytes = static_cast<int64_t>(Bytes);
+  const int64_t block = std::min(inner_.extent, kBlock), blocks = ceil_divide(inner_.extent, block),
+                tiles = ceil_divide(across_.extent, kTile);
+  const int64_t grain = std::max<int64_t>(1, kChunkBytes / (kBytes * std::min(kTile, across_.extent) * block));
+  pool.parallel_for(product(outer_), grain, [&](int64_t begin, int64_t end) {
+    Walker walker(outer_, begin);
+    for (int64_t n = begin; n < end; ++n, walker.next()) {
+      const int64_t rows = std::min(kTile, across_.extent - n % tiles * kTile),
+                    length = std::min(block, inner_.extent - n / tiles % blocks * block);
+      for (int64_t column = 0; column < length; column += kTile) {
+        const int64_t columns = std::min(kTile, length - column);
+        transpose_tile<Bytes>(from + (walker.from + column * inner_.from_stride) * kBytes, inner_.from_stride,
+                              to + (walker.to + column) * kBytes, across_.to_stride, rows, columns);
+      }
+    }
+  });
+}
+
+// Element by element along the inner axis.
+template <size_t Bytes>
+void StridedCopy::copy_elements(const std::byte* from, std::byte* to, ThreadPool& pool) const {
+  if (way_ == Way::Tiles) return copy_tiles<Bytes>(from, to, pool);
+  constexpr auto kBytes = static_cast<int64_t>(Bytes);
+  const int64_t grain = std::max<int64_t>(1, kChunkBytes / (kBytes * inner_.extent));
+  pool.parallel_for(product(outer_), grain, [&](int64_t begin, int64_t end) {
+    Walker walker(outer_, begin);
+    for (int64_t n = begin; n < end; ++n, walker.next()) {
+      const std::byte* source = from + walker.from * kBytes;
+      std::byte* target = to + walker.to * kBytes;
+      if (Bytes <= 8 && inner_.from_stride == 0 && inner_.to_stride == 1 && reinterpret_cast<uintptr_t>(target) % Bytes == 0) {
+        fill_elements(target, inner_.extent, source, Bytes);
+        continue;
+      }
+      for (int64_t k = 0; k < inner_.extent; ++k)
+        std::memcpy(target + k * inner_.to_stride * kBytes, source + k * inner_.from_stride * kBytes, Bytes);
+    }
+  });
+}
+
+void StridedCopy::copy_runs(const std::byte* from, std::byte* to, ThreadPool& pool) const {
+  const int64_t run = inner_.extent * bytes_;
+  if (way_ == Way::OneRun) {
+    pool.parallel_for(run, kChunkBytes * 8, [&](int64_t begin, int64_t end) {
+      std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+    });
+    return;
+  }
+  pool.parallel_for(product(outer_), std::max<int64_t>(1, kChunkBytes / run), [&](int64_t begin, int64_t end) {
+    Walker walker(outer_, begin);
+    for (int64_t n = begin; n < end; ++n, walker.next())
+      std::memcpy(to + walker.to * bytes_, from + walker.from * bytes_, static_cast<size_t>(run));
+  });
+}
+
+void StridedCopy::run(const void* from, void* to, ThreadPool& pool) const {
+  const auto* source = static_cast<const std::byte*>(from);
+  auto* target = static_cast<std::byte*>(to);
+  switch (way_) {
+    case Way::Nothing: return;
+    case Way::OneElement: std::memcpy(target, source, static_cast<size_t>(bytes_)); return;
+    case Way::OneRun:
+    case Way::Runs: return copy_runs(source, target, pool);
+    case Way::Elements:
+    case Way::Tiles: break;
+  }
+  switch (bytes_) {
+    case 1: return copy_elements<1>(source, target, pool);
+    case 2: return copy_elements<2>(source, target, pool);
+    case 4: return copy_elements<4>(source, target, pool);
+    case 8: return copy_elements<8>(source, target, pool);
+    default: return copy_elements<16>(source, target, pool);
+  }
+}
+
+void copy_strided(std::vector<CopyAxis> axes, const void* from, void* to, size_t element_bytes, ThreadPool& pool) {
+  StridedCopy(std::move(axes), element_bytes).run(from, to, pool);
 }
 
 std::vector<CopyAxis> into_dense(std::span<const int64_t> dims, std::span<const int64_t> from_strides) {

@@ -195,7 +195,9 @@ Status run(KernelContext& c, const KernelState* state) {
   for (size_t i = 0; i + 1 < s.axes.size(); ++i) outer *= s.axes[i].extent;
   const int64_t grain = std::max<int64_t>(1, kGrain / std::min(inner.extent, kChunk));
   c.pool.parallel_for(outer * chunks, grain, [&](int64_t begin, int64_t end) {
-    std::vector<int64_t> offsets(s.operands.size());
+    std::array<int64_t, 16> few;
+    std::vector<int64_t> many(s.operands.size() > few.size() ? s.operands.size() : 0);
+    const std::span<int64_t> offsets(many.empty() ? few.data() : many.data(), s.operands.size());
     for (int64_t i = begin; i < end; ++i) {
       const int64_t start = i % chunks * kChunk;
       int64_t index = i / chunks;

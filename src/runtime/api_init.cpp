@@ -1,0 +1,233 @@
+// Making, duplicating and destroying contexts. Checks are made in the order of docs/errors.md; a refused call changes nothing.
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+
+#include "format/rknn_file.h"
+#include "runtime/configuration.h"
+#include "runtime/context_call.h"
+#include "runtime/input_shapes.h"
+#include "runtime/shared_weights.h"
+#include "runtime/tensor_attr.h"
+
+namespace orknn::runtime {
+namespace {
+using namespace ir;
+
+// What a refused call returns when the code depends on more than the status.
+struct Refusal {
+  int code = RKNN_SUCC;
+  std::string text;
+};
+
+// A model and the buffer it lies in.
+struct Loaded {
+  format::Model model;
+  rknn_tensor_mem memory{};
+  std::shared_ptr<const void> keeper;
+};
+
+// The part of a file or buffer that `extend` names. Samples of the vendor's guide leave the fields uninitialized when they
+// share weights: what cannot be meant is then the whole.
+struct Slice {
+  uint64_t offset = 0, bytes = 0;  // 0 bytes = to the end
+};
+bool is_slice_of(const rknn_init_extend& e, uint64_t total) {
+  return e.real_model_offset >= 0 && static_cast<uint64_t>(e.real_model_offset) < total &&
+         e.real_model_size <= total - static_cast<uint64_t>(e.real_model_offset);
+}
+bool begins_a_model(std::span<const std::byte> bytes) { return bytes.size() >= 4 && std::memcmp(bytes.data(), "RKNN", 4) == 0; }
+
+std::span<const std::byte> head_of(const std::string& path, int32_t offset, std::array<std::byte, 4>& head) {
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(offset);
+  file.read(reinterpret_cast<char*>(head.data()), head.size());
+  return std::span(head).first(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+}
+
+Result<Loaded> load_path(const std::string& path, uint32_t flags, const rknn_init_extend* extend, ThreadPool& pool) {
+  Slice slice;
+  if (extend) {
+    std::array<std::byte, 4> head{};
+    const bool may_be_garbage = flags & RKNN_FLAG_SHARE_WEIGHT_MEM;
+    const bool plausible = extend->real_model_offset >= 0 && begins_a_model(head_of(path, extend->real_model_offset, head));
+    if (extend->real_model_offset < 0 && !may_be_garbage) return invalid_argument("real_model_offset is negative");
+    if (!may_be_garbage || plausible) slice = {static_cast<uint64_t>(extend->real_model_offset), extend->real_model_size};
+  }
+  auto model = format::read_rknn(path, slice.offset, slice.bytes, pool);
+  if (!model && extend && (flags & RKNN_FLAG_SHARE_WEIGHT_MEM) && (slice.offset || slice.bytes))
+    model = format::read_rknn(path, pool);
+  if (!model) return std::move(model).status();
+  Loaded loaded{.model = std::move(*model), .memory = {}, .keeper = nullptr};
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const auto total = static_cast<uint64_t>(std::max<std::streamoff>(file.tellg(), 0));
+  loaded.memory.fd = -1;
+  loaded.memory.size = saturate(slice.bytes ? slice.bytes : total - std::min(total, slice.offset));
+  loaded.memory.flags = RKNN_TENSOR_MEMORY_FLAGS_UNKNOWN;
+  return loaded;
+}
+
+// The caller's memory, used in place: whoever made it keeps it, or it is ours and is kept here.
+Result<Loaded> load_in_place(std::span<const std::byte> bytes, const rknn_init_extend& extend, ThreadPool& pool) {
+  const std::span<const std::byte> whole = bytes;
+  if (extend.real_model_offset != 0 || extend.real_model_size != 0) {
+    if (!is_slice_of(extend, bytes.size()))
+      return invalid_argument("real_model_offset and real_model_size name no part of the buffer")
+          .expected("within " + std::to_string(bytes.size()) + " bytes")
+          .found(std::to_string(extend.real_model_offset) + " + " + std::to_string(extend.real_model_size));
+    bytes = bytes.subspan(static_cast<size_t>(extend.real_model_offset));
+    if (extend.real_model_size) bytes = bytes.first(extend.real_model_size);
+  }
+  std::shared_ptr<const void> keeper = find_block(bytes.data());
+  if (!keeper) keeper = std::shared_ptr<const void>(bytes.data(), [](const void*) {});
+  ORKNN_TRY_ASSIGN(format::Model model, format::read_rknn(bytes, keeper, pool));
+  Loaded loaded{.model = std::move(model), .memory = {}, .keeper = keeper};
+  loaded.memory.virt_addr = const_cast<std::byte*>(whole.data());
+  loaded.memory.fd = extend.model_buffer_fd;
+  loaded.memory.offset = extend.real_model_offset;
+  loaded.memory.size = saturate(bytes.size());
+  loaded.memory.flags = extend.model_buffer_flags;
+  return loaded;
+}
+
+// A copy in memory with a descriptor of its own; in ordinary memory where there are no descriptors left.
+Result<Loaded> load_copy(std::span<const std::byte> bytes, ThreadPool& pool) {
+  Loaded loaded;
+  loaded.memory.fd = -1;
+  loaded.memory.flags = RKNN_TENSOR_MEMORY_FLAGS_UNKNOWN;
+  const std::shared_ptr<SharedBlock> block = SharedBlock::allocate(bytes.size());
+  if (block) {
+    std::memcpy(block->data(), bytes.data(), bytes.size());
+    bytes = {block->data(), bytes.size()};
+    loaded.keeper = block;
+    loaded.memory.virt_addr = block->data();
+    loaded.memory.phys_addr = block->bus_address();
+    loaded.memory.fd = block->fd();
+    loaded.memory.flags = RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE;
+  }
+  loaded.memory.size = saturate(bytes.size());
+  ORKNN_TRY_ASSIGN(loaded.model, format::read_rknn(bytes, loaded.keeper, pool));
+  return loaded;
+}
+
+Result<Loaded> load(void* model, uint32_t size, uint32_t flags, const rknn_init_extend* extend, ThreadPool& pool) {
+  if (size == 0) return load_path(static_cast<const char*>(model), flags, extend, pool);
+  const std::span bytes(static_cast<const std::byte*>(model), size);
+  const bool in_place = (flags & RKNN_FLAG_MODEL_BUFFER_ZERO_COPY) && extend && extend->model_buffer_fd >= 0;
+  return in_place ? load_in_place(bytes, *extend, pool) : load_copy(bytes, pool);
+}
+
+// Whose weights the flags ask for; nothing when they do not.
+Refusal check_flags(uint32_t flags, const rknn_init_extend* extend, std::shared_ptr<Context>& donor) {
+  if (flags & RKNN_FLAG_SHARE_WEIGHT_MEM) {
+    if (!extend) return {RKNN_ERR_PARAM_INVALID, "RKNN_FLAG_SHARE_WEIGHT_MEM needs extend->ctx"};
+    donor = find_context(extend->ctx);
+    if (!donor) return {RKNN_ERR_CTX_INVALID, "extend->ctx is not a valid context"};
+  }
+  if ((flags & RKNN_FLAG_MODEL_BUFFER_ZERO_COPY) && (!extend || extend->model_buffer_fd < 0))
+    return {RKNN_ERR_PARAM_INVALID, "RKNN_FLAG_MODEL_BUFFER_ZERO_COPY needs extend->model_buffer_fd"};
+  if ((flags & RKNN_FLAG_SHARE_SRAM) && !(flags & RKNN_FLAG_ENABLE_SRAM))
+    return {RKNN_ERR_PARAM_INVALID, "RKNN_FLAG_SHARE_SRAM needs RKNN_FLAG_ENABLE_SRAM"};
+  return {};
+}
+
+// The chip to simulate: the chosen one when the model fits it, else the model's.
+Refusal choose_chip(Context& context, const format::Model& model) {
+  const platform::Platform* made_for = platform::find(model.target_platform);
+  context.chip = made_for ? made_for : &platform::default_platform();
+  const platform::Platform* chosen = configured_chip();
+  if (!chosen) return {};
+  if (!platform::compatible(*context.chip, *chosen))
+    return {RKNN_ERR_TARGET_PLATFORM_UNMATCH,
+            "the model was made for " + model.target_platform + ", the simulated chip is " + std::string(chosen->name)};
+  if (has_shape_sets(model) && !chosen->features.dynamic_shape)
+    return {RKNN_ERR_TARGET_PLATFORM_UNMATCH, std::string(chosen->name) + " runs no models of several shape sets"};
+  context.chip = chosen;
+  context.is_chip_chosen = true;
+  return {};
+}
+
+// Replaces the weights by those of the donor.
+Refusal take_weights(Context& context, format::Model& model, const std::shared_ptr<Context>& donor) {
+  const CallLock lock(donor->mutex);
+  if (!lock || donor->destroyed) return {RKNN_ERR_CTX_INVALID, "extend->ctx is not a valid context"};
+  if (has_shape_sets(model) || has_shape_sets(donor->session->model()))
+    return {RKNN_ERR_MODEL_INVALID, "models of several shape sets share no weights"};
+  if (const Status s = share_weights(donor->session->model(), model); !s) return {RKNN_ERR_MODEL_INVALID, s.to_string()};
+  context.donor = donor;
+  return {};
+}
+
+int init(rknn_context* context, void* model, uint32_t size, uint32_t flags, rknn_init_extend* extend) {
+  constexpr const char* kName = "rknn_init";
+  if (!context || !model) return fail(RKNN_ERR_PARAM_INVALID, kName, !context ? "context is NULL" : "model is NULL");
+  auto created = std::make_shared<Context>();
+  created->flags = flags;
+  created->pool = configured_pool();
+  ThreadPool& pool = created->pool ? *created->pool : ThreadPool::shared();
+  auto loaded = load(model, size, flags, extend, pool);
+  if (!loaded) return fail(kName, loaded.status());
+  if (const Refusal r = choose_chip(*created, loaded->model); r.code) return fail(r.code, kName, r.text);
+  std::shared_ptr<Context> donor;
+  if (const Refusal r = check_flags(flags, extend, donor); r.code) return fail(r.code, kName, r.text);
+  if (donor)
+    if (const Refusal r = take_weights(*created, loaded->model, donor); r.code) return fail(r.code, kName, r.text);
+  auto session = Session::open(std::make_shared<const format::Model>(std::move(loaded->model)), &pool);
+  if (!session) return fail(kName, session.status());
+  created->session = std::move(*session);
+  created->model_memory = loaded->memory;
+  created->model_keeper = std::move(loaded->keeper);
+  created->has_shapes = !has_shape_sets(created->session->model());
+  created->forget_bindings();
+  if (flags & RKNN_FLAG_ENABLE_SRAM) take_sram(*created, created->session->memory().internal_bytes, flags & RKNN_FLAG_SHARE_SRAM);
+  report_loading(*created->session, report_of(*created));
+  *context = publish_context(std::move(created));
+  return RKNN_SUCC;
+}
+
+int duplicate(Context& from, rknn_context* to) {
+  constexpr const char* kName = "rknn_dup_context";
+  if (lacks(from, &platform::Features::dup_context)) return refuse_on_chip(kName, *from.chip);
+  if (has_shape_sets(from.session->model()))
+    return fail(RKNN_ERR_FAIL, kName, "a model of several shape sets cannot be duplicated, call rknn_init again");
+  if (from.is_dry()) return fail(RKNN_ERR_FAIL, kName, "a context for model information cannot be duplicated");
+  auto session = from.session->duplicate();
+  if (!session) return fail(kName, session.status());
+  auto created = std::make_shared<Context>();
+  created->session = std::move(*session);
+  created->pool = from.pool;
+  created->flags = from.flags;
+  created->chip = from.chip;
+  created->is_chip_chosen = from.is_chip_chosen;
+  created->core_mask = from.core_mask;
+  created->cores = from.cores;
+  created->batch_cores = from.batch_cores;
+  created->model_memory = from.model_memory;
+  created->model_keeper = from.model_keeper;
+  created->donor = from.donor;
+  created->forget_bindings();
+  if (from.flags & RKNN_FLAG_ENABLE_SRAM)
+    take_sram(*created, created->session->memory().internal_bytes, from.flags & RKNN_FLAG_SHARE_SRAM);
+  *to = publish_context(std::move(created));
+  return RKNN_SUCC;
+}
+}  // namespace
+}  // namespace orknn::runtime
+
+using namespace orknn::runtime;
+
+int rknn_init(rknn_context* context, void* model, uint32_t size, uint32_t flag, rknn_init_extend* extend) {
+  return c_call("rknn_init", [&] { return init(context, model, size, flag, extend); });
+}
+
+int rknn_dup_context(rknn_context* context_in, rknn_context* context_out) {
+  constexpr const char* kName = "rknn_dup_context";
+  if (!context_in || !context_out)
+    return c_call(
+        kName, [&] { return fail(RKNN_ERR_PARAM_INVALID, kName, !context_in ? "context_in is NULL" : "context_out is NULL"); });
+  return with_context(kName, *context_in, [&](Context& c) { return duplicate(c, context_out); });
+}
+
+int rknn_destroy(rknn_context context) {
+  return c_call("rknn_destroy", [&] { return destroy_context(context) ? RKNN_SUCC : invalid_context("rknn_destroy"); });
+}
