@@ -46,6 +46,46 @@ std::vector<T> numbers(Layout layout) {
 }
 const std::vector<double> kNchw{0, 1, 10, 11, 20, 21, 100, 101, 110, 111, 120, 121};
 
+// Two pictures of three channels, one row and two pixels, with rows and pictures farther apart than they are long.
+TEST(ConvertInput, PaddedRowsPicturesAndBlocks) {
+  const Fixture f = picture(DType::Float32);
+  constexpr int kRow = 5, kRows = 3;
+  std::vector<uint8_t> pitched(2 * kRows * kRow * 3, 99);
+  std::vector<uint8_t> blocks(2 * 2 * 2 * 2, 99);  // n, block, pixel, lane
+  for (int n = 0; n < 2; ++n)
+    for (int p = 0; p < 2; ++p)
+      for (int c = 0; c < 3; ++c) {
+        const auto value = static_cast<uint8_t>(n * 100 + c * 10 + p);
+        pitched[static_cast<size_t>((n * kRows * kRow + p) * 3 + c)] = value;
+        blocks[static_cast<size_t>(((n * 2 + c / 2) * 2 + p) * 2 + c % 2)] = value;
+      }
+  InputData data = data_of(pitched, Layout::NHWC);
+  data.row_pixels = kRow;
+  data.picture_rows = kRows;
+  EXPECT_EQ(converted(f, data), kNchw);
+  data.bytes = (kRows * kRow + kRow) * 3;  // nothing is needed after the last picture's rows
+  EXPECT_EQ(converted(f, data), kNchw);
+  --data.bytes;
+  EXPECT_FALSE(convert_input(f.port, f.tensor, data, ThreadPool::shared()));
+  data = data_of(blocks, Layout::NHWC);
+  data.lanes = 2;
+  EXPECT_EQ(converted(f, data), kNchw);
+}
+
+TEST(ConvertOutput, OtherLayoutsAndBlocks) {
+  const Fixture f = picture(DType::Int32);
+  const std::vector<int32_t> nchw{0, 1, 10, 11, 20, 21, 100, 101, 110, 111, 120, 121};
+  const ir::Dims dims{2, 3, 1, 2};
+  std::vector<float> nhwc(12), blocks(16, 99.f);
+  OutputConverter(f.port, f.tensor, dims, {.dtype = DType::Float32, .layout = Layout::NHWC})
+      .run({DType::Int32, dims, nchw.data()}, nhwc.data(), ThreadPool::shared());
+  EXPECT_EQ(nhwc, (std::vector<float>{0, 10, 20, 1, 11, 21, 100, 110, 120, 101, 111, 121}));
+  OutputConverter blocked(f.port, f.tensor, dims, {.dtype = DType::Float32, .lanes = 2});
+  EXPECT_EQ(blocked.bytes(), blocks.size() * sizeof(float));
+  blocked.run({DType::Int32, dims, nchw.data()}, blocks.data(), ThreadPool::shared());
+  EXPECT_EQ(blocks, (std::vector<float>{0, 10, 1, 11, 20, 0, 21, 0, 100, 110, 101, 111, 120, 0, 121, 0}));
+}
+
 TEST(ConvertInput, EveryTypeInEitherOrder) {
   for (DType to : {DType::Float32, DType::Float16, DType::Int32, DType::Int64, DType::UInt8}) {
     const Fixture f = picture(to);
