@@ -182,7 +182,7 @@ def test_files_that_are_no_models_are_told_by_name(tmp_path, capfd):
     rknn = RKNN()
     rknn.config(target_platform="rk3588")
     for name, content, words in (
-        ("m.h5", b"\x89HDF\r\n\x1a\n", "HDF5 (Keras)"),
+        ("m.h5", b"\x89HDF\r\n\x1a\n", "the file is a model of keras, not of onnx. Hint: load it with load_keras"),
         ("m.weights", bytes(20), "the weights of a Darknet network"),
         ("m.cfg", b"[net]\nheight=1\n", "the file is a model of darknet, not of onnx. Hint: load it with load_darknet"),
         ("m.onnx", b"", "the file is empty"),

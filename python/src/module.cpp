@@ -18,9 +18,11 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "base/version.h"
+#include "errors.h"
 #include "format/rknn_file.h"
 #include "import/importer.h"
 #include "interpreter_end.h"
+#include "model_tools.h"
 #include "platform/platforms.h"
 #include "runtime/error_codes.h"
 #include "runtime/library_identity.h"
@@ -28,6 +30,7 @@
 #include "runtime/run_report.h"
 #include "runtime/session.h"
 #include "toolkit/builder.h"
+#include "toolkit/codegen.h"
 
 namespace nb = nanobind;
 using namespace orknn;
@@ -42,15 +45,6 @@ using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
 // File names may be any bytes, as everywhere in Python: they come as str (with its escapes), bytes or os.PathLike.
 using Path = std::filesystem::path;
-
-void check(const Status& status) {
-  if (!status) throw nb::value_error(printable(status.to_string()).c_str());
-}
-template <class T>
-T take(Result<T> result) {
-  check(result.status());
-  return std::move(*result);
-}
 
 // Names of layers may be any bytes, Python's texts may not.
 std::vector<std::string> printable_lines(std::vector<std::string> lines) {
@@ -255,6 +249,18 @@ void load(toolkit::Builder& builder, const std::string& framework, const Path& p
   check(status);
 }
 
+// Whether a project was written: an existing folder is left alone unless `overwrite`.
+bool codegen(const std::shared_ptr<const format::Model>& model, const Path& output_path, const std::vector<Path>& inputs,
+             bool overwrite, std::vector<bool> swap_red_blue) {
+  const toolkit::CodegenRequest request{
+      output_path.string(), {inputs.begin(), inputs.end()}, overwrite, std::move(swap_red_blue)};
+  auto written = [&] {
+    const Unlocked unlocked;
+    return toolkit::generate_project(model, request);
+  }();
+  return take(std::move(written));
+}
+
 // What the model costs on the chip it was made for; nothing runs.
 nb::dict measure(const runtime::Session& session, int cores) {
   const format::Model& model = session.model();
@@ -295,6 +301,7 @@ void set_log(std::optional<std::function<void(int, std::string, std::string)>> s
 
 NB_MODULE(_openrknn, m) {
   nb::set_leak_warnings(false);  // objects that live until the process ends are no leak
+  bind_model_tools(m);
   m.def("version", [] { return std::string(version()); });
   m.def("begin_interpreter_end", &begin_interpreter_end);
   pthread_atfork(nullptr, nullptr, &Inside::forget_other_threads);
@@ -360,6 +367,8 @@ NB_MODULE(_openrknn, m) {
                   })
       .def("file_size", [](const LoadedModel& m) { return m.file->bytes().size(); })
       .def("make_session", [](const LoadedModel& m) { return take(runtime::Session::open(m.model)); })
+      .def("codegen", [](const LoadedModel& m, const Path& output_path, const std::vector<Path>& inputs,
+                         bool overwrite) { return codegen(m.model, output_path, inputs, overwrite, {}); })
       .def("write", [](const LoadedModel& m, const Path& path) {
         check(m.file->check());
         check(write_file_atomically(path.string(), [&](FileWriter& out) { return out.write(m.file->bytes()); }));
@@ -413,6 +422,11 @@ NB_MODULE(_openrknn, m) {
                status = b.export_rknn(path.string());
              }
              check(status);
+           })
+      .def("codegen",
+           [](const toolkit::Builder& b, const Path& output_path, const std::vector<Path>& inputs, bool overwrite) {
+             if (!b.built()) throw nb::value_error("the model is not built yet");
+             return codegen(b.built()->model, output_path, inputs, overwrite, b.config().quant_img_RGB2BGR);
            })
       .def("file_size",
            [](const toolkit::Builder& b) {

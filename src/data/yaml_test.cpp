@@ -56,7 +56,7 @@ TEST(Yaml, NamesTheLineOfAMistake) {
   EXPECT_EQ(read("a: [1, 2\nb: 3\n"), "line 1: a bracket is not closed.");
   EXPECT_EQ(read("a: 'x\n"), "line 1: a quote is not closed in its line.");
   EXPECT_EQ(read("a: 1\n  b: 2\n"), "line 2: the line is indented more than what it belongs to.");
-  EXPECT_EQ(read("a:\n    b: 1\n  c: 2\n"), "line 3: the line is indented less than what it belongs to.");
+  EXPECT_EQ(read("  a: 1\nb: 2\n"), "line 2: the line is indented less than what it belongs to.");
   EXPECT_EQ(read("a: 1\nb\n"), "line 2: expected 'key: value'.");
   EXPECT_EQ(read("a: *b\n"), "line 1: values that begin with '*' are not supported.");
   EXPECT_EQ(read("a: |\n  text\n"), "line 1: values that begin with '|' are not supported.");

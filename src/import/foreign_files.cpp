@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "import/zip/archive.h"
-
 namespace orknn::importer {
 namespace {
 using namespace std::string_view_literals;
@@ -16,8 +14,6 @@ struct Signature {
   std::string_view begin, what, hint;
 };
 constexpr Signature kSignatures[] = {
-    {"\x89HDF\r\n\x1a\n", "the file is HDF5 (Keras), which holds no network we can read",
-     "convert it to .tflite with tf.lite.TFLiteConverter, or freeze it into a .pb"},
     {"RKNN", "the file is a finished .rknn", "load it with load_rknn, or give its source model"},
     {"\x12\x01\0\0\0\0\0\0"sv, "the file holds the parameters of an MXNet model",
      "give the -symbol.json file as the model and this one as its parameters"},
@@ -58,10 +54,6 @@ Status recognize_foreign_file(std::string_view path, std::span<const std::byte> 
   if (bytes.empty()) return invalid_model("the file is empty");
   for (const Signature& s : kSignatures)
     if (begin_of(bytes, s.begin.size()) == s.begin) return named(s.what, s.hint);
-  if (zip::looks_like_archive(bytes))
-    if (const auto archive = zip::Archive::open(bytes);
-        archive && archive->find("config.json") && archive->find("model.weights.h5"))
-      return named("the file is a Keras archive (.keras), whose network is Python code", kSignatures[0].hint);
   for (const Signature& s : kNames)
     if (path.ends_with(s.begin)) return named(s.what, s.hint);
   return {};

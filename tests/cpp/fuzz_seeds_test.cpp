@@ -25,6 +25,11 @@ namespace {
 struct Seed {
   std::string target, name, bytes;
 };
+std::string content_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 std::vector<Seed> seeds() {
   std::vector<Seed> list;
   for (const auto& s : tests::sample_onnx_models()) list.push_back({"onnx", s.name, s.bytes});
@@ -32,6 +37,9 @@ std::vector<Seed> seeds() {
   for (const auto& s : tests::sample_torch_models()) list.push_back({"pytorch", s.name, s.bytes});
   for (const auto& s : tests::tf::samples()) list.push_back({"tensorflow", s.name, s.text});
   for (const auto& s : tests::mxnet::samples()) list.push_back({"mxnet", s.name, s.symbol + '\0' + s.params});
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(ORKNN_SOURCE_DIR) + "/tests/data/keras"))
+    if (entry.path().extension() == ".h5" || entry.path().extension() == ".keras")
+      list.push_back({"keras", entry.path().filename().string(), content_of(entry.path())});
   for (const auto& s : tests::layer_cases("caffe_layers.txt")) list.push_back({"caffe", s.name, s.network});
   for (const auto& s : tests::layer_cases("darknet_layers.txt")) list.push_back({"darknet", s.name, s.network});
   return list;

@@ -8,7 +8,6 @@
 #include "import/importer.h"
 #include "ops/eval.h"
 #include "temporary_folder.h"
-#include "torch_writer.h"
 
 namespace orknn {
 namespace {
@@ -35,9 +34,6 @@ TEST(ImportFiles, WhatIsNoModelIsToldByName) {
     const char* message;
   };
   const Case cases[] = {
-      {"m.h5", "\x89HDF\r\n\x1a\n more", "the file is HDF5 (Keras)"},
-      {"m.keras", tests::zip_archive({{"metadata.json", "{}"}, {"config.json", "{}"}, {"model.weights.h5", ""}}),
-       "the file is a Keras archive (.keras)"},
       {"m.weights", std::string(20, '\0'),
        "the file holds the weights of a Darknet network. Hint: give the .cfg file as the model"},
       {"m-0000.params", "\x12\x01\0\0\0\0\0\0\0\0"s,
@@ -74,7 +70,7 @@ TEST(ImportFiles, ModelsOfAnotherFormatAreTold) {
                        "net.cfg: import: the file is a model of darknet, not of onnx. Hint: load it with load_darknet"));
   EXPECT_EQ(error_of(path, "darknet"), "no error");
   EXPECT_EQ(error_of(path), "no error");
-  EXPECT_TRUE(contains(error_of(path, "keras"), "there is no importer 'keras'; expected one of: caffe, "));
+  EXPECT_TRUE(contains(error_of(path, "theano"), "there is no importer 'theano'; expected one of: caffe, "));
 }
 
 TEST(ImportFiles, WeightsFilesAreNeverIgnored) {

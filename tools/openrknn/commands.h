@@ -16,6 +16,9 @@ Action add_quantize(CLI::App& app);
 Action add_analyse(CLI::App& app);
 Action add_compare(CLI::App& app);
 Action add_run(CLI::App& app);
+Action add_edit(CLI::App& app);
+Action add_encrypt(CLI::App& app);
+Action add_codegen(CLI::App& app);
 Action add_info(CLI::App& app);
 Action add_profile(CLI::App& app);
 Action add_platforms(CLI::App& app);
@@ -55,6 +58,9 @@ struct SourceOptions {
 
 // What the command's --help ends with; lines without the program's name, CHIP stands for one.
 void add_examples(CLI::App& command, std::initializer_list<std::string_view> lines);
+// convert --yml: the models that a yml file describes, into `output`: a folder, or the .rknn of a file with one model. An empty
+// `platform` leaves the one of the file.
+Status convert_yml(const std::string& file, const std::string& output, const std::string& platform, bool json);
 
 // Sets of one shape per input, the shapes separated by ';'.
 Result<toolkit::ShapeSets> parse_shape_sets(const std::string& option, const std::vector<std::string>& texts);

@@ -22,7 +22,7 @@ constexpr int64_t kDumpedElements = 16;
 
 struct ConvertOptions {
   SourceOptions source;
-  std::string model, out, stop_after, custom_string;
+  std::string model, out, yml, stop_after, custom_string;
   std::vector<std::string> disable, dump_after, shape_sets;
   size_t max_rewrites = SIZE_MAX;
   int64_t batch = 1;
@@ -112,15 +112,38 @@ Status convert(const ConvertOptions& o) {
   return {};
 }
 
+// A yml file states everything that options could.
+Status check_yml_options(const CLI::App& command, const ConvertOptions& o) {
+  for (const CLI::Option* option : command.get_options())
+    if (option->count() > 0 && !option->check_lname("yml") && !option->check_lname("output") &&
+        !option->check_lname("target-platform") && !option->check_lname("json"))
+      return invalid_argument(fmt::format("'{}' has no effect beside --yml", option->get_name()))
+          .hint(fmt::format("state it in {}", o.yml));
+  return {};
+}
+
+Status convert_either(const CLI::App& command, const ConvertOptions& o) {
+  if (o.yml.empty()) return o.model.empty() ? invalid_argument("convert needs a model, or --yml FILE") : convert(o);
+  ORKNN_TRY(check_yml_options(command, o));
+  return convert_yml(o.yml, o.out, o.source.platform, o.json);
+}
+
 // quantize is convert with a dataset.
 Action add_command(CLI::App& app, const char* name, const char* what, bool needs_dataset) {
   CLI::App* command = app.add_subcommand(name, what);
   const auto o = std::make_shared<ConvertOptions>();
-  command->add_option("model", o->model, "source model")->required();
+  CLI::Option* model = command->add_option("model", o->model, "source model");
   command->add_option("-o,--output", o->out, "the .rknn to write")->required();
   o->source.add_to(*command);
   o->source.add_quantization_to(*command);
-  if (needs_dataset) command->get_option("--dataset")->required();
+  if (needs_dataset) {
+    model->required();
+    command->get_option("--dataset")->required();
+  } else {
+    command->add_option(
+        "--yml", o->yml,
+        "convert the models that this file of rknn_convert describes; -o is their folder, -t the chip; no other options");
+  }
   command->add_option("--custom-string", o->custom_string, "text stored in the model");
   command->add_option("--batch-size", o->batch, "samples the model computes at once")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
@@ -150,8 +173,8 @@ Action add_command(CLI::App& app, const char* name, const char* what, bool needs
     add_examples(*command, {"convert model.onnx -o model.rknn -t CHIP",
                             "convert model.onnx -o model.rknn -t CHIP --inputs image --input-size-list 1,3,224,224",
                             "convert deploy.prototxt --weights net.caffemodel -o net.rknn -t CHIP"});
-  return [o] {
-    const Status s = convert(*o);
+  return [o, command] {
+    const Status s = convert_either(*command, *o);
     return s ? int{kOk} : fail(s, o->json);
   };
 }

@@ -92,12 +92,19 @@ int run(int argc, char** argv) {
                     {"convert model.onnx -o model.rknn -t CHIP", "quantize model.onnx -o model.rknn -t CHIP --dataset list.txt",
                      "run model.rknn --input dog.jpg", "convert --help"});
   app.fallthrough();
-  const std::pair<const char*, cli::Action> commands[] = {
-      {"convert", cli::add_convert(app)}, {"quantize", cli::add_quantize(app)},
-      {"analyse", cli::add_analyse(app)}, {"compare", cli::add_compare(app)},
-      {"run", cli::add_run(app)},         {"info", cli::add_info(app)},
-      {"profile", cli::add_profile(app)}, {"platforms", cli::add_platforms(app)},
-      {"passes", cli::add_passes(app)},   {"ops", cli::add_ops(app)}};
+  const std::pair<const char*, cli::Action> commands[] = {{"convert", cli::add_convert(app)},
+                                                          {"quantize", cli::add_quantize(app)},
+                                                          {"analyse", cli::add_analyse(app)},
+                                                          {"compare", cli::add_compare(app)},
+                                                          {"run", cli::add_run(app)},
+                                                          {"info", cli::add_info(app)},
+                                                          {"edit", cli::add_edit(app)},
+                                                          {"encrypt", cli::add_encrypt(app)},
+                                                          {"codegen", cli::add_codegen(app)},
+                                                          {"profile", cli::add_profile(app)},
+                                                          {"platforms", cli::add_platforms(app)},
+                                                          {"passes", cli::add_passes(app)},
+                                                          {"ops", cli::add_ops(app)}};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

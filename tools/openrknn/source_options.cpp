@@ -199,8 +199,9 @@ bool is_rknn(const std::string& path) {
   std::error_code problem;
   const bool is_file = std::filesystem::is_regular_file(path, problem);  // opening a named pipe would wait for its writer
   std::ifstream in(is_file ? path : "", std::ios::binary);
-  char magic[4] = {};
-  if (in.read(magic, sizeof magic) && std::string_view(magic, sizeof magic) == "RKNN") return true;
+  char magic[8] = {};
+  in.read(magic, sizeof magic);
+  if (std::string_view(magic, 4) == "RKNN" || std::string_view(magic, sizeof magic) == "CYPTRKNN") return true;
   return path.ends_with(".rknn");
 }
 

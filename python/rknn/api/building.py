@@ -101,7 +101,7 @@ class Building(Model):
 
     def _build_from_files(self, function, model, data, quantization, dataset):
         self._alive(function)
-        self._session, self._loaded = None, None
+        self._session = self._loaded = self._path_on_board = None
         self._builder, self._builder_used = None, True
         files = [path_of(file, function) for file in (model, data, quantization)]
         self._log.info("rknn building ...")
@@ -110,6 +110,9 @@ class Building(Model):
         self._log.info("rknn building done.")
 
     @guarded
-    def export_rknn(self, export_path):
-        """Writes the built model."""
-        self._need_builder("export_rknn").export_rknn(path_of(export_path, "export_rknn"))
+    def export_rknn(self, export_path, cpp_gen_cfg=None):
+        """Writes the built model. `cpp_gen_cfg` (older releases) asks for a C++ project rknn_deploy_demo beside it, as codegen() writes."""
+        builder, path = self._need_builder("export_rknn"), path_of(export_path, "export_rknn")
+        builder.export_rknn(path)
+        if cpp_gen_cfg:
+            builder.codegen(os.path.join(os.path.dirname(path), "rknn_deploy_demo"), [], True)

@@ -139,16 +139,23 @@ class Loading(Model):
         self._load("load_mxnet", "mxnet", symbol, None, input_size_list, weights=params)
 
     @guarded
+    def load_keras(self, model, convert_engine="Keras"):
+        """Reads a whole model saved by Keras 2 or 3: .h5 or .keras. `convert_engine` is Toolkit1's and has no effect."""
+        self._load("load_keras", "keras", model)
+
+    @guarded
     def load_rknn(self, path, load_model_in_npu=False):
-        """Reads a finished .rknn; config() is not needed. The simulator can run it."""
+        """Reads a finished .rknn; config() is not needed. The simulator can run it. With load_model_in_npu `path` lies on the board that
+        init_runtime connects to."""
         self._alive("load_rknn")
-        if load_model_in_npu:
-            raise ValueError("load_model_in_npu needs a connected board, which is not available yet!")
         path = path_of(path, "load_rknn")
-        self._session = self._loaded = None
+        self._session = self._loaded = self._path_on_board = None
         if self._builder is not None and not self._builder_used:
             self._log.warn("load_rknn", "The options of config have no effect on a finished model!")
         self._builder = None
+        if load_model_in_npu:
+            self._path_on_board = path
+            return
         loaded = _openrknn.LoadedModel.from_file(path)
         loaded.make_session()  # refuses a bad program here rather than in init_runtime
         self._loaded = loaded
@@ -176,7 +183,8 @@ class Loading(Model):
                     raise ValueError(
                         f"The dtype {value.dtype} of entry {i} of input_initial_val is not supported, expect numbers!"
                     )
-        self._session, self._loaded, self._builder_used = None, None, True
+        self._session = self._loaded = self._path_on_board = None
+        self._builder_used = True
         builder.load(
             framework,
             path_of(path, function),

@@ -36,6 +36,10 @@ class Running(Model):
                 f"Connect to Device Failure (-1): target '{target}' needs a connected board, which is not available yet; "
                 "leave target unset to run on the simulator"
             )
+        if self._path_on_board is not None:
+            raise ValueError(
+                f"The model '{self._path_on_board}' lies on a board (load_model_in_npu): init_runtime needs its target!"
+            )
         legal = [
             self.NPU_CORE_AUTO,
             self.NPU_CORE_0,

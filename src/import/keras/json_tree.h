@@ -1,0 +1,34 @@
+// The JSON that describes a Keras model, as a tree.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "import/wire/json.h"
+
+namespace orknn::importer::keras {
+
+struct Json {
+  enum class Kind { Null, Text, Scalar, List, Map };  // Scalar: a number or a truth value
+  Kind kind = Kind::Null;
+  std::string text;
+  std::vector<Json> items;
+  std::vector<std::pair<std::string, Json>> entries;
+
+  // A value that says nothing when there is no such key, or this is no map.
+  const Json& operator[](std::string_view key) const;
+  bool is_null() const { return kind == Kind::Null; }
+  std::string string(std::string_view otherwise = {}) const;
+  double number(double otherwise) const;
+  int64_t integer(int64_t otherwise) const;
+  bool flag(bool otherwise) const;
+  // The numbers of a list; null counts as -1. A single number is a list of `repeat` of it.
+  std::vector<int64_t> integers(size_t repeat = 1) const;
+};
+
+Result<Json> parse_json(std::string_view text);
+
+}  // namespace orknn::importer::keras

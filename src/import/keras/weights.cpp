@@ -1,0 +1,167 @@
+#include "import/keras/weights.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "ir/tensor_data.h"
+
+namespace orknn::importer::keras {
+namespace {
+
+constexpr int kMaxModelDepth = 16;
+
+Result<Weight> read_weight(const Hdf5& file, Hdf5::Object object) {
+  ORKNN_TRY_ASSIGN(const Hdf5Dataset dataset, file.dataset(object));
+  Weight weight{dataset.dims, {}};
+  if (dataset.data.empty()) return weight;
+  // Datasets lie at any address.
+  ir::TensorData copy = ir::TensorData::allocate(dataset.dtype, dataset.dims);
+  std::copy(dataset.data.begin(), dataset.data.end(), static_cast<std::byte*>(copy.mutable_data()));
+  const ir::TensorData floats = ir::convert(copy.view(), DType::Float32);
+  weight.values.assign(floats.values<float>().begin(), floats.values<float>().end());
+  return weight;
+}
+
+// "kernel:0" in "block/conv1/kernel:0" belongs to "conv1".
+std::string owner_of(std::string_view path) {
+  const std::string_view folder = path.substr(0, std::min(path.rfind('/'), path.size()));
+  return std::string(folder.substr(folder.rfind('/') + 1));
+}
+
+// Long lists of names are stored in several attributes, weight_names0, weight_names1, ...
+Result<std::vector<std::string>> weight_names(const Hdf5& file, Hdf5::Object group) {
+  ORKNN_TRY_ASSIGN(auto names, file.texts(group, "weight_names"));
+  if (names) return std::move(*names);
+  std::vector<std::string> all;
+  for (size_t part = 0;; ++part) {
+    ORKNN_TRY_ASSIGN(const auto some, file.texts(group, "weight_names" + std::to_string(part)));
+    if (!some || some->empty()) return all;
+    all.insert(all.end(), some->begin(), some->end());
+  }
+}
+
+// Names of the layers of a model at any depth, with their paths.
+void add_paths(const Json& model, const std::string& prefix, int depth, std::map<std::string, std::string, std::less<>>& paths) {
+  if (depth > kMaxModelDepth) return;
+  for (const Json& layer : layers_of(model)) {
+    const std::string path = prefix + name_of(layer);
+    paths.emplace(name_of(layer), path);
+    if (is_model(layer)) add_paths(layer, path + "/", depth + 1, paths);
+  }
+}
+
+// What a layer is called in an archive: its class in small letters with underscores.
+std::string snake_case(const std::string& name) {
+  std::string out;
+  for (size_t i = 0; i < name.size(); ++i) {
+    const bool upper = std::isupper(static_cast<unsigned char>(name[i])) != 0;
+    const bool after_small = i > 0 && std::islower(static_cast<unsigned char>(name[i - 1])) != 0;
+    const bool before_small = i + 1 < name.size() && std::islower(static_cast<unsigned char>(name[i + 1])) != 0;
+    if (upper && i > 0 && (after_small || before_small)) out += '_';
+    out += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
+  }
+  return out;
+}
+
+class ArchiveReader {
+ public:
+  ArchiveReader(const Hdf5& file, Weights& weights) : file_(file), weights_(weights) {}
+
+  Status read_model(const Json& model, Hdf5::Object group, const std::string& prefix, int depth) {
+    if (depth > kMaxModelDepth) return unsupported("models are nested too deeply");
+    ORKNN_TRY_ASSIGN(const auto layers, file_.find(group, "layers"));
+    if (!layers) return {};
+    ORKNN_TRY_ASSIGN(const auto members, file_.members(*layers));
+    std::map<std::string, Hdf5::Object, std::less<>> by_group(members.begin(), members.end()), by_name;
+    for (const auto& [name, object] : members) {  // newer releases store the layer's own name
+      ORKNN_TRY_ASSIGN(const auto vars, file_.find(object, "vars"));
+      if (!vars) continue;
+      ORKNN_TRY_ASSIGN(const auto stored, file_.texts(*vars, "name"));
+      if (stored && stored->size() == 1) by_name.emplace(stored->front(), object);
+    }
+    std::map<std::string, size_t> used;
+    for (const Json& layer : layers_of(model)) {
+      const std::string name = name_of(layer), kind = snake_case(layer["class_name"].string());
+      const size_t earlier = used[kind]++;
+      const bool named = by_name.count(name) > 0;
+      const auto& objects = named ? by_name : by_group;
+      const auto found = objects.find(named ? name : earlier ? kind + "_" + std::to_string(earlier) : kind);
+      if (found == objects.end()) continue;
+      if (is_model(layer))
+        ORKNN_TRY(read_model(layer, found->second, prefix + name + "/", depth + 1));
+      else
+        ORKNN_TRY(read_layer(found->second, prefix + name, 0));
+    }
+    return {};
+  }
+
+ private:
+  // vars of the group, and of groups in it: the cell of a recurrent layer, the parts of an attention.
+  Status read_layer(Hdf5::Object group, const std::string& path, int depth) {
+    if (depth > kMaxModelDepth) return unsupported("layers are nested too deeply");
+    ORKNN_TRY_ASSIGN(const auto members, file_.members(group));
+    for (const auto& [name, object] : members) {
+      if (name == "vars")
+        ORKNN_TRY(read_vars(object, path));
+      else
+        ORKNN_TRY(read_layer(object, path + "/" + name, depth + 1));
+    }
+    return {};
+  }
+
+  Status read_vars(Hdf5::Object group, const std::string& path) {
+    for (size_t i = 0;; ++i) {
+      ORKNN_TRY_ASSIGN(const auto object, file_.find(group, std::to_string(i)));
+      if (!object) return {};
+      ORKNN_TRY_ASSIGN(Weight weight, read_weight(file_, *object));
+      weights_[path].push_back(std::move(weight));
+    }
+  }
+
+  const Hdf5& file_;
+  Weights& weights_;
+};
+}  // namespace
+
+const std::vector<Json>& layers_of(const Json& model) {
+  const Json& config = model["config"];
+  return config.kind == Json::Kind::List ? config.items : config["layers"].items;
+}
+
+std::string name_of(const Json& layer) {
+  const std::string own = layer["config"]["name"].string();
+  return own.empty() ? layer["name"].string() : own;
+}
+
+bool is_model(const Json& layer) { return !layers_of(layer).empty(); }
+
+Result<Weights> read_h5_weights(const Hdf5& file, const Json& model) {
+  ORKNN_TRY_ASSIGN(auto group, file.find(file.root(), "model_weights"));
+  if (!group) return invalid_model("the file holds no weights").hint("save the whole model with model.save()");
+  Weights weights;
+  ORKNN_TRY_ASSIGN(const auto members, file.members(*group));
+  std::map<std::string, std::string, std::less<>> paths;
+  add_paths(model, "", 0, paths);
+  for (const auto& [name, object] : members) {
+    ORKNN_TRY_ASSIGN(const std::vector<std::string> names, weight_names(file, object));
+    const auto& layers = layers_of(model);
+    const bool nested =
+        std::any_of(layers.begin(), layers.end(), [&, n = &name](const Json& l) { return name_of(l) == *n && is_model(l); });
+    for (const std::string& path : names) {
+      ORKNN_TRY_ASSIGN(const auto found, file.find(object, path));
+      if (!found) return invalid_model("a weight is missing").found(path);
+      ORKNN_TRY_ASSIGN(Weight weight, read_weight(file, *found));
+      const auto inner = nested ? paths.find(owner_of(path)) : paths.end();
+      weights[inner == paths.end() ? name : inner->second].push_back(std::move(weight));
+    }
+  }
+  return weights;
+}
+
+Result<Weights> read_archive_weights(const Hdf5& file, const Json& model) {
+  Weights weights;
+  ORKNN_TRY(ArchiveReader(file, weights).read_model(model, file.root(), "", 0));
+  return weights;
+}
+
+}  // namespace orknn::importer::keras
