@@ -4,6 +4,8 @@
 #include <atomic>
 #include <mutex>
 
+#include "ir/custom_op.h"
+
 namespace orknn::ir {
 
 size_t Node::own_input_count() const {
@@ -13,7 +15,7 @@ size_t Node::own_input_count() const {
 }
 
 std::string Node::type_name() const {
-  std::string text = op;
+  std::string text(custom_type(op));
   for (const TailStep& step : tail) text += step.op;
   return text;
 }
