@@ -1,7 +1,7 @@
 # librknnrt.so: the runtime room and what it needs, nothing visible but the C API. Also the C programs that test it.
 add_library(rknnrt SHARED $<TARGET_OBJECTS:orknn_runtime>)
 target_include_directories(rknnrt PUBLIC ${PROJECT_SOURCE_DIR}/include)
-target_link_libraries(rknnrt PRIVATE orknn_sim orknn_format orknn_ops orknn_platform orknn_ir orknn_base orknn_options)
+target_link_libraries(rknnrt PRIVATE orknn_sim orknn_format orknn_ops orknn_platform orknn_ir orknn_base orknn_options ${CMAKE_DL_LIBS})
 target_link_options(rknnrt PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/src/runtime/librknnrt.map -Wl,--gc-sections -Wl,--as-needed)
 set_target_properties(rknnrt PROPERTIES LINKER_LANGUAGE CXX LINK_DEPENDS ${PROJECT_SOURCE_DIR}/src/runtime/librknnrt.map)
 install(TARGETS rknnrt LIBRARY DESTINATION lib COMPONENT runtime)

@@ -10,6 +10,7 @@
 #include "platform/platforms.h"
 #include "runtime/c_call.h"
 #include "runtime/context.h"
+#include "runtime/custom_op_plugins.h"
 #include "runtime/error_codes.h"
 #include "runtime/input_shapes.h"
 #include "runtime/perf_report.h"
@@ -120,6 +121,7 @@ int init(rknn_context* context, void* model, uint32_t size, uint32_t flag, rknn_
   auto session = Session::open(std::make_shared<const format::Model>(std::move(*loaded)), &pool);
   if (!session) return fail(kName, session.status());
   created->session = std::move(*session);
+  load_plugins(*created->session);
   created->has_shapes = !has_shape_sets(created->session->model());
   log_model(*created->session);
   if (log_level() >= LogLevel::Detail) log_table(LogLevel::Detail, memory_table(created->session->model(), sram_of(*created)));
