@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "data/npy.h"
 #include "format/rknn_file.h"
+#include "ir/custom_op.h"
 #include "ops/facts.h"
 #include "quantize/channel_weights.h"
 #include "toolkit/samples.h"
@@ -217,7 +218,8 @@ class Analysis {
                          [&](std::string_view name, const TensorView& value) { golden_.add(name, value); }));
     building_.report("AccuracyAnalysing", 1, steps);
 
-    ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> simulator, runtime::Session::open(built_.model));
+    ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> simulator,
+                     runtime::Session::open(built_.model, nullptr, ops::shared_op_set(built_.custom_ops)));
     report_.model = built_.model->name;
     report_.platform = built_.model->target_platform;
     report_.has_device = !options_.target.empty();
@@ -235,7 +237,8 @@ class Analysis {
           std::filesystem::temp_directory_path() /
           fmt::format("openrknn_{}_{}.rknn", static_cast<const void*>(this), static_cast<long>(getpid()));
       Status written = format::write_rknn(*built_.model, file.string());
-      auto device = written ? runtime::Session::open(file.string()) : Result<std::unique_ptr<runtime::Session>>(written);
+      auto device = written ? runtime::Session::open(file.string(), nullptr, ops::shared_op_set(built_.custom_ops))
+                            : Result<std::unique_ptr<runtime::Session>>(written);
       std::error_code ignored;
       std::filesystem::remove(file, ignored);
       if (!device) return device.status();
@@ -333,7 +336,7 @@ class Analysis {
         if (!t) continue;
         const std::string& name = built.tensor(t).name;
         const Node* layer = golden_.layer(name);
-        std::string type = is_conversion(n) && !layer ? "exDataConvert" : layer ? layer->op : n.op;
+        std::string type = is_conversion(n) && !layer ? "exDataConvert" : std::string(custom_type(layer ? layer->op : n.op));
         if (layer && !layer->tail.empty() && t == n.output()) {
           std::set<std::string> used{name};
           for (size_t i = 0; i < layer->tail.size(); ++i) {

@@ -12,6 +12,7 @@
 #include "compile/compile.h"
 #include "format/program.h"
 #include "import/importer.h"
+#include "ops/custom_ops.h"
 #include "passes/trace.h"
 #include "quantize/calibrate.h"
 #include "toolkit/config.h"
@@ -26,6 +27,7 @@ struct BuildOptions {
   BuildConfig config;
   const platform::Platform* chip = nullptr;
   Progress progress = {};
+  std::shared_ptr<const ops::CustomOps> custom_ops = {};  // operators of the user's own; nullptr = none
 
   void report(std::string_view work, int64_t done, int64_t total) const {
     if (progress) progress(work, done, total);
@@ -50,6 +52,9 @@ struct Stage {
   Network network;
   std::vector<compile::Normalization> normalization = {};  // per input: what the program does to it
   passes::Trace trace = {};                                // of the passes and steps so far, in the largest shapes
+  std::shared_ptr<const ops::CustomOps> custom_ops = {};   // that the network was imported with
+
+  const ir::OpSet& op_set() const { return ops::op_set(custom_ops); }
 };
 
 // What the files of hybrid quantization hold in place of calibration samples; names are those of tensors.
@@ -128,6 +133,7 @@ struct Built {
   std::shared_ptr<const quantize::Calibration> calibration = {};
   std::vector<std::string> hybrid_summary = {};
   passes::Trace trace = {};
+  std::shared_ptr<const ops::CustomOps> custom_ops = {};
 };
 Result<Built> compile_model(const BuildOptions& options, Quantized quantized);
 

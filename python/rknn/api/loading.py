@@ -151,7 +151,7 @@ class Loading(Model):
             self._log.warn("load_rknn", "The options of config have no effect on a finished model!")
         self._builder = None
         loaded = _openrknn.LoadedModel.from_file(path)
-        loaded.make_session()  # refuses a bad program here rather than in init_runtime
+        loaded.make_session(self._custom_ops)  # refuses a bad program here rather than in init_runtime
         self._loaded = loaded
 
     def _load(
@@ -178,6 +178,7 @@ class Loading(Model):
                         f"The dtype {value.dtype} of entry {i} of input_initial_val is not supported, expect numbers!"
                     )
         self._session, self._loaded, self._builder_used = None, None, True
+        builder.set_custom_ops(self._custom_ops)
         builder.load(
             framework,
             path_of(path, function),

@@ -2,6 +2,7 @@
 
 from .. import _openrknn
 from .building import Building
+from .custom_op import CustomOperators
 from .loading import Loading
 from .measuring import Measuring
 from .model import path_of
@@ -9,7 +10,7 @@ from .running import Running
 from .toolkit1_calls import Toolkit1Calls
 
 
-class RKNN(Loading, Building, Running, Measuring, Toolkit1Calls):
+class RKNN(CustomOperators, Loading, Building, Running, Measuring, Toolkit1Calls):
     """One object = one model. Calls return 0, or -1 and log why. Those that return a value return None then; config() and inference()
     raise ValueError."""
 
@@ -48,6 +49,6 @@ class RKNN(Loading, Building, Running, Measuring, Toolkit1Calls):
         call.__name__, call.__doc__ = name, "Not available yet: logs an E line and returns -1."
         return call
 
-    for _name in ("load_keras", "export_encrypted_rknn_model", "reg_custom_op", "codegen"):
+    for _name in ("load_keras", "export_encrypted_rknn_model", "codegen"):
         locals()[_name] = _unavailable(_name)
     del _name, _unavailable

@@ -49,7 +49,7 @@ class Running(Model):
         if async_mode:
             self._log.warn("init_runtime", "The 'async_mode' has no effect, every inference returns its own results!")
         if self._loaded is not None:
-            session = self._loaded.make_session()
+            session = self._loaded.make_session(self._custom_ops)
         else:
             session = self._need_builder("init_runtime").make_session()
         self._cores = session.cores_of_mask(core_mask)  # refuses cores the chip does not have
