@@ -22,8 +22,10 @@
 #include "format/rknn_file.h"
 #include "import/importer.h"
 #include "interpreter_end.h"
+#include "ir/custom_op.h"
 #include "model_tools.h"
 #include "platform/platforms.h"
+#include "runtime/custom_op_plugins.h"
 #include "runtime/error_codes.h"
 #include "runtime/library_identity.h"
 #include "runtime/perf_report.h"
@@ -227,6 +229,106 @@ ir::TensorData to_tensor(nb::handle value) {
   return t;
 }
 
+// --- custom operators: Python functions that the native side calls, from whatever thread
+
+// A Python object that threads without the interpreter's lock may copy and let go.
+std::shared_ptr<const nb::object> kept(nb::object object) {
+  return {new nb::object(std::move(object)), [](const nb::object* o) {
+            const Inside inside;
+            const nb::gil_scoped_acquire lock;
+            delete o;
+          }};
+}
+
+nb::object to_python(const ir::Attribute& value) {
+  switch (ir::kind_of(value)) {
+    case ir::AttributeKind::Int: return nb::cast(std::get<int64_t>(value));
+    case ir::AttributeKind::Float: return nb::cast(std::get<double>(value));
+    case ir::AttributeKind::String: return nb::cast(to_utf8(std::get<std::string>(value)));
+    case ir::AttributeKind::Ints: return nb::cast(std::get<std::vector<int64_t>>(value));
+    case ir::AttributeKind::Floats: return nb::cast(std::get<std::vector<double>>(value));
+    case ir::AttributeKind::Strings: return nb::cast(printable(std::get<std::vector<std::string>>(value)));
+    case ir::AttributeKind::Tensor:
+      return to_array(ir::convert(std::get<ir::TensorData>(value).view(), std::get<ir::TensorData>(value).dtype()));
+    case ir::AttributeKind::Graph: break;
+  }
+  return nb::none();
+}
+
+// What custom_op.py makes a node of: op_type, name, domain, names of inputs and outputs, attributes.
+nb::tuple describe_node(const ir::Node& node) {
+  const auto names = [&](std::string_view key) {
+    const auto* list = node.attributes.get<std::vector<std::string>>(key);
+    return printable(list ? *list : std::vector<std::string>{});
+  };
+  nb::dict attributes;
+  for (const auto& [name, value] : node.attributes)
+    if (!name.starts_with(ir::kSourceMark)) attributes[to_utf8(name).c_str()] = to_python(value);
+  return nb::make_tuple(to_utf8(std::string(ir::custom_type(node.op))), to_utf8(node.name),
+                        to_utf8(node.attributes.string_or(ir::kSourceDomain, "")), names(ir::kSourceInputs),
+                        names(ir::kSourceOutputs), attributes);
+}
+
+// Calls `body` with the interpreter's lock; what Python raises becomes an error.
+template <class T, class Body>
+Result<T> in_python(const std::string& what, Body body) {
+  const Inside inside;
+  const nb::gil_scoped_acquire lock;
+  try {
+    return body();
+  } catch (const std::exception& e) {
+    return invalid_argument(what + " failed: " + e.what());
+  }
+}
+
+// `infer(node, shapes, dtypes)` returns (shapes, dtypes), `compute(node, arrays)` arrays; None where the class has no such
+// method.
+ops::CustomOp to_custom_op(const std::string& type, nb::object infer, nb::object compute) {
+  ops::CustomOp op{type};
+  if (!infer.is_none())
+    op.infer = [type, call = kept(infer)](const ir::Node& node, std::span<const ops::CustomTensor> inputs) {
+      return in_python<std::vector<ops::CustomTensor>>("shape_infer of '" + type + "'", [&] {
+        nb::list shapes, dtypes;
+        for (const ops::CustomTensor& t : inputs) {
+          const bool exists = t.dtype != DType::Undefined;
+          shapes.append(t.dims);
+          dtypes.append(exists ? nb::cast(std::string(dtype_name(t.dtype))) : nb::none());
+        }
+        const auto [out_shapes, out_dtypes] =
+            nb::cast<std::pair<std::vector<ir::Dims>, std::vector<std::string>>>((*call)(describe_node(node), shapes, dtypes));
+        std::vector<ops::CustomTensor> outputs;
+        for (size_t i = 0; i < std::min(out_shapes.size(), out_dtypes.size()); ++i)
+          outputs.push_back({dtype_from_name(out_dtypes[i]), out_shapes[i]});
+        return outputs;
+      });
+    };
+  if (!compute.is_none())
+    op.compute = [type, call = kept(compute)](const ir::Node& node, std::span<const ir::TensorData> inputs) {
+      return in_python<std::vector<ir::TensorData>>("compute of '" + type + "'", [&] {
+        nb::list arrays;  // copies: the user may keep them
+        for (const ir::TensorData& t : inputs)
+          arrays.append(t.has_value() ? to_array(ir::convert(t.view(), t.dtype())) : nb::none());
+        std::vector<ir::TensorData> outputs;
+        for (nb::handle array : (*call)(describe_node(node), arrays)) outputs.push_back(to_tensor(array));
+        return outputs;
+      });
+    };
+  return op;
+}
+
+// A session that also asks plug-ins for operators that Python does not compute.
+std::unique_ptr<runtime::Session> open_session(std::shared_ptr<const format::Model> model,
+                                               const std::shared_ptr<const ops::CustomOps>& custom) {
+  auto session = take(runtime::Session::open(std::move(model), nullptr, ops::shared_op_set(custom)));
+  runtime::load_plugins(*session);
+  return session;
+}
+
+// What reg_custom_op has collected.
+struct CustomOpList {
+  std::shared_ptr<const ops::CustomOps> ops;  // nullptr = none
+};
+
 void load(toolkit::Builder& builder, const std::string& framework, const Path& path,
           std::optional<std::vector<std::string>> inputs, std::optional<std::vector<ir::Dims>> sizes, nb::object initial,
           std::optional<std::vector<std::string>> outputs, const std::vector<Path>& other_files, bool input_is_nchw,
@@ -356,6 +458,15 @@ NB_MODULE(_openrknn, m) {
       .def_static("open", [](const Path& path) { return ModelFile{take(MappedFile::open(path.string()))}; })
       .def("init", [](const ModelFile& f) { return init_session(*f.file, f.file); });
 
+  nb::class_<CustomOpList>(m, "CustomOps")
+      .def(nb::init<>())
+      .def(
+          "add",
+          [](CustomOpList& list, const std::string& type, nb::object infer, nb::object compute) {
+            list.ops = take(ops::CustomOps::with(list.ops, to_custom_op(type, std::move(infer), std::move(compute))));
+          },
+          nb::arg("type"), nb::arg("infer").none(), nb::arg("compute").none());
+
   nb::class_<LoadedModel>(m, "LoadedModel")
       .def_static("from_file",
                   [](const Path& path) {
@@ -366,7 +477,7 @@ NB_MODULE(_openrknn, m) {
                     return take(std::move(loaded));
                   })
       .def("file_size", [](const LoadedModel& m) { return m.file->bytes().size(); })
-      .def("make_session", [](const LoadedModel& m) { return take(runtime::Session::open(m.model)); })
+      .def("make_session", [](const LoadedModel& m, const CustomOpList& custom) { return open_session(m.model, custom.ops); })
       .def("codegen", [](const LoadedModel& m, const Path& output_path, const std::vector<Path>& inputs,
                          bool overwrite) { return codegen(m.model, output_path, inputs, overwrite, {}); })
       .def("write", [](const LoadedModel& m, const Path& path) {
@@ -403,6 +514,7 @@ NB_MODULE(_openrknn, m) {
       .def("load", &load, nb::arg("framework"), nb::arg("path"), nb::arg("inputs").none(), nb::arg("sizes").none(),
            nb::arg("initial").none(), nb::arg("outputs").none(), nb::arg("other_files"), nb::arg("input_is_nchw"),
            nb::arg("feeds"))
+      .def("set_custom_ops", [](toolkit::Builder& b, const CustomOpList& custom) { b.set_custom_ops(custom.ops); })
       .def("set_batch", [](toolkit::Builder& b, int64_t samples) { check(b.set_batch(samples)); })
       .def("build",
            [](toolkit::Builder& b, bool do_quantization, const Path& dataset, bool auto_hybrid) {
@@ -447,16 +559,16 @@ NB_MODULE(_openrknn, m) {
              check(done.status());
              return std::pair(std::vector<Path>(done->files.begin(), done->files.end()), printable_lines(done->hybrid_summary));
            })
-      .def_static(
-          "hybrid_step2",
-          [](const Path& model, const Path& data, const Path& quantization, const Path& dataset, toolkit::Progress progress) {
-            const toolkit::HybridFiles files{model.string(), data.string(), quantization.string(), dataset.string()};
-            auto builder = [&] {
-              const Unlocked unlocked;
-              return toolkit::Builder::hybrid_step2(files, callback(std::move(progress)));
-            }();
-            return take(std::move(builder));
-          })
+      .def_static("hybrid_step2",
+                  [](const Path& model, const Path& data, const Path& quantization, const Path& dataset,
+                     toolkit::Progress progress, const CustomOpList& custom) {
+                    const toolkit::HybridFiles files{model.string(), data.string(), quantization.string(), dataset.string()};
+                    auto builder = [&] {
+                      const Unlocked unlocked;
+                      return toolkit::Builder::hybrid_step2(files, callback(std::move(progress)), custom.ops);
+                    }();
+                    return take(std::move(builder));
+                  })
       // The table with and without colours, and whether a tensor could not be a file name.
       .def("accuracy_analysis",
            [](const toolkit::Builder& b, const std::vector<Path>& inputs, const Path& output_dir, const std::string& target,
@@ -483,6 +595,6 @@ NB_MODULE(_openrknn, m) {
            })
       .def("make_session", [](const toolkit::Builder& b) {
         if (!b.built()) throw nb::value_error("the model is not built yet");
-        return take(runtime::Session::open(b.built()->model));
+        return open_session(b.built()->model, b.built()->custom_ops);
       });
 }

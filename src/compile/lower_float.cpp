@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/threads.h"
+#include "ir/custom_op.h"
 #include "ir/infer.h"
 #include "ir/packed.h"
 #include "ops/facts.h"
@@ -103,6 +104,8 @@ class Lowering {
   }
   bool is_kept(NodeId n) const { return kept_nodes_[static_cast<size_t>(n.index)]; }
   bool slot_stays(NodeId id, const Node& n, size_t slot) const { return is_kept(id) || wants_exact(n, slot); }
+  // Operators of the user's own get the constants of the source model.
+  bool constant_stays(NodeId id, const Node& n, size_t slot) const { return slot_stays(id, n, slot) || ir::is_custom(n.op); }
 
   // Marks computed float32 tensors that only feed exact inputs, and the nodes that make them.
   void find_kept(const std::vector<NodeId>& order) {
@@ -174,7 +177,7 @@ class Lowering {
       for (NodeId user : users) {
         const Node& n = graph_.node(user);
         for (size_t slot = 0; slot < n.inputs.size(); ++slot)
-          if (n.inputs[slot] == t) (slot_stays(user, n, slot) ? exact : rounded) = true;
+          if (n.inputs[slot] == t) (constant_stays(user, n, slot) ? exact : rounded) = true;
       }
       if (exact && rounded) {
         const TensorData value = graph_.tensor(t).constant;
@@ -182,7 +185,7 @@ class Lowering {
         for (NodeId user : users) {
           Node n = graph_.node(user);
           for (size_t slot = 0; slot < n.inputs.size(); ++slot)
-            if (n.inputs[slot] == t && slot_stays(user, n, slot)) n.inputs[slot] = copy;
+            if (n.inputs[slot] == t && constant_stays(user, n, slot)) n.inputs[slot] = copy;
           graph_.replace_node(user, std::move(n));
         }
       }
@@ -276,7 +279,7 @@ class Lowering {
     for (size_t slot = 0; slot < n.inputs.size(); ++slot)
       if (n.inputs[slot] && slot_stays(id, n, slot) && was_lowered(n.inputs[slot])) n.inputs[slot] = widened(n.inputs[slot]);
     const Node original = n;
-    if (!kept)
+    if (!kept && !ir::is_custom(n.op))
       if (Status s = lower_attributes(n); !s) return s.node(n.name, n.op);
     auto facts = infer(n);
     if (!facts && !kept) {  // an op that only knows float32: surround it with casts

@@ -6,6 +6,7 @@
 #include "base/nearest_name.h"
 #include "compile/cpu_ops.h"
 #include "compile/npu_ops.h"
+#include "ir/custom_op.h"
 #include "ops/eval.h"
 #include "ops/facts.h"
 #include "platform/gpu.h"
@@ -79,6 +80,22 @@ Decision decide(const NodeFacts& facts, const std::string* asked, const CompileO
               ")",
           true};
 }
+
+// The runtime calls operators of the user's own for nodes of the graph, not for those inside of a loop or branch.
+Status refuse_custom_in_bodies(const ir::Node& node) {
+  for (const auto& [name, value] : node.attributes) {
+    const auto* body = std::get_if<std::shared_ptr<const ir::Graph>>(&value);
+    if (!body || !*body) continue;
+    for (ir::NodeId id : (*body)->order()) {
+      const ir::Node& inner = (*body)->node(id);
+      if (ir::is_custom(inner.op))
+        return unsupported("a custom operator inside of the body of " + node.op + " is not supported")
+            .node(inner.name, ir::custom_type(inner.op));
+      ORKNN_TRY(refuse_custom_in_bodies(inner));
+    }
+  }
+  return {};
+}
 }  // namespace
 
 Result<std::vector<format::Task>> place(const ir::Graph& graph, const CompileOptions& options) {
@@ -98,8 +115,10 @@ Result<std::vector<format::Task>> place(const ir::Graph& graph, const CompileOpt
       problems.also(unsupported("operator is not known").node(n.name, n.op));
       continue;
     }
+    problems.also(refuse_custom_in_bodies(n));
     const NodeFacts facts(graph, n, platform);
-    const Decision decision = decide(facts, wish(options, facts), options);
+    const Decision decision = ir::is_custom(n.op) ? Decision{Device::Custom, "an operator of the user's own", false}
+                                                  : decide(facts, wish(options, facts), options);
     format::Task task;
     task.node = id;
     task.device = decision.device;

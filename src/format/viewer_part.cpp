@@ -5,6 +5,7 @@
 #include <set>
 
 #include "format/json_text.h"
+#include "ir/custom_op.h"
 #include "ir/packed.h"
 #include "platform/platforms.h"
 #include "rknn_generated.h"
@@ -175,7 +176,7 @@ class GraphWriter {
 }  // namespace
 
 std::string viewer_node_type(const ir::Node& n) {
-  std::vector<std::string> parts{n.op};
+  std::vector<std::string> parts{std::string(ir::custom_type(n.op))};
   for (const ir::TailStep& step : n.tail) parts.push_back(step.op);
   constexpr std::string_view kInteger = "int:";
   if (n.op.starts_with(kInteger)) {

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/forks.h"
+#include "ir/custom_op.h"
 
 namespace orknn::ir {
 
@@ -15,7 +16,7 @@ size_t Node::own_input_count() const {
 }
 
 std::string Node::type_name() const {
-  std::string text = op;
+  std::string text(custom_type(op));
   for (const TailStep& step : tail) text += step.op;
   return text;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/custom_op.h"
+
 namespace orknn::ir {
 namespace {
 std::string arity_text(Arity a) {
@@ -115,6 +117,7 @@ Status verify_node(const Node& node, const OpDef& def) {
   for (const AttributeDef& d : def.attributes)
     if (d.required && !node.attributes.has(d.name))
       return invalid_model("attribute '" + std::string(d.name) + "' is missing").node(node.name, node.op);
+  if (is_custom(node.op) && def.attributes.empty()) return {};  // they are the user's
   for (const auto& [name, value] : node.attributes) {
     const auto d = std::find_if(def.attributes.begin(), def.attributes.end(),
                                 [&wanted = name](const AttributeDef& x) { return x.name == wanted; });

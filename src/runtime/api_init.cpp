@@ -6,6 +6,7 @@
 #include "format/rknn_file.h"
 #include "runtime/configuration.h"
 #include "runtime/context_call.h"
+#include "runtime/custom_op_plugins.h"
 #include "runtime/input_shapes.h"
 #include "runtime/shared_weights.h"
 #include "runtime/tensor_attr.h"
@@ -175,6 +176,7 @@ int init(rknn_context* context, void* model, uint32_t size, uint32_t flags, rknn
   auto session = Session::open(std::make_shared<const format::Model>(std::move(loaded->model)), &pool);
   if (!session) return fail(kName, session.status());
   created->session = std::move(*session);
+  load_plugins(*created->session);
   created->model_memory = loaded->memory;
   created->model_keeper = std::move(loaded->keeper);
   created->has_shapes = !has_shape_sets(created->session->model());

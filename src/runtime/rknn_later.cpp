@@ -1,6 +1,4 @@
 // Functions of the C API that exist, so that programs link, and report that they are not available yet.
-#include <cstring>
-
 #include "runtime/c_call.h"
 
 using namespace orknn::runtime;
@@ -26,15 +24,4 @@ int rknn_matmul_run(rknn_matmul_ctx) { return refuse("rknn_matmul_run"); }
 int rknn_matmul_destroy(rknn_matmul_ctx) { return refuse("rknn_matmul_destroy"); }
 int rknn_B_normal_layout_to_native_layout(void*, void*, int, int, rknn_matmul_info*) {
   return refuse("rknn_B_normal_layout_to_native_layout");
-}
-
-int rknn_register_custom_ops(rknn_context, rknn_custom_op*, uint32_t) { return refuse("rknn_register_custom_ops"); }
-void rknn_custom_op_get_op_attr(rknn_custom_op_context*, const char* attr_name, rknn_custom_op_attr* op_attr) {
-  refuse("rknn_custom_op_get_op_attr");
-  if (!op_attr) return;
-  op_attr->n_elems = 0;
-  op_attr->data = nullptr;
-  if (!attr_name) return;
-  std::memset(op_attr->name, 0, sizeof op_attr->name);
-  std::memcpy(op_attr->name, attr_name, strnlen(attr_name, sizeof op_attr->name - 1));
 }

@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "format/rknn_file.h"
 #include "ir/mapped_constants.h"
-#include "ops/eval.h"
 #include "runtime/perf_report.h"
 
 namespace orknn::runtime {
@@ -61,9 +60,10 @@ Status no_memory() { return Status::error(Code::OutOfMemory, "memory ran out"); 
 Session::~Session() = default;
 
 std::unique_ptr<Session> Session::make(std::shared_ptr<const format::Model> model, size_t program,
-                                       std::unique_ptr<sim::Executor> executor, ThreadPool& pool) {
+                                       std::unique_ptr<sim::Executor> executor, ThreadPool& pool, CustomOps custom_ops) {
   std::unique_ptr<Session> session(new Session());
   session->model_ = std::move(model);
+  session->custom_ops_ = std::move(custom_ops);
   session->executors_.resize(session->model_->programs.size());
   session->executors_[program] = std::move(executor);
   session->current_ = program;
@@ -101,7 +101,7 @@ Status Session::choose_program(size_t index) {
   if (index == current_) return {};
   try {
     if (!executors_[index]) {
-      auto executor = sim::Executor::create(model_->programs[index], ops::builtin_ops(), *pool_);
+      auto executor = sim::Executor::create(model_->programs[index], custom_ops_.nodes().op_set(), *pool_);
       if (!executor) return Status(executor.status()).model(model_->name).stage("init_runtime");
       executors_[index] = std::move(*executor);
       if (internal_memory_) executors_[index]->use_arena(internal_memory_);
@@ -114,7 +114,8 @@ Status Session::choose_program(size_t index) {
   }
 }
 
-Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const format::Model> model, ThreadPool* pool) {
+Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const format::Model> model, ThreadPool* pool,
+                                               std::shared_ptr<const ir::OpSet> ops) {
   if (model->programs.empty()) return invalid_model("the model holds no program");
   const format::Program& first = model->programs[0];
   for (const format::Program& p : model->programs) {
@@ -124,17 +125,18 @@ Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const format::Mod
   }
   ThreadPool& threads = pool ? *pool : ThreadPool::shared();
   try {
-    auto executor = sim::Executor::create(model->programs[0], ops::builtin_ops(), threads);
+    CustomOps custom_ops(std::make_shared<const CustomNodes>(*model, std::move(ops)));
+    auto executor = sim::Executor::create(model->programs[0], custom_ops.nodes().op_set(), threads);
     if (!executor) return Status(executor.status()).model(model->name).stage("init_runtime");
-    return make(std::move(model), 0, std::move(*executor), threads);
+    return make(std::move(model), 0, std::move(*executor), threads, std::move(custom_ops));
   } catch (const std::bad_alloc&) {
     return no_memory();
   }
 }
 
-Result<std::unique_ptr<Session>> Session::open(const std::string& path, ThreadPool* pool) {
+Result<std::unique_ptr<Session>> Session::open(const std::string& path, ThreadPool* pool, std::shared_ptr<const ir::OpSet> ops) {
   ORKNN_TRY_ASSIGN(format::Model model, format::read_rknn(path, pool ? *pool : ThreadPool::shared()));
-  return open(std::make_shared<const format::Model>(std::move(model)), pool);
+  return open(std::make_shared<const format::Model>(std::move(model)), pool, std::move(ops));
 }
 
 Result<std::unique_ptr<Session>> Session::open(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
@@ -144,8 +146,9 @@ Result<std::unique_ptr<Session>> Session::open(std::span<const std::byte> bytes,
 }
 
 Result<std::unique_ptr<Session>> Session::duplicate() const {
+  ORKNN_TRY_ASSIGN(CustomOps custom_ops, custom_ops_.duplicate());
   ORKNN_TRY_ASSIGN(std::unique_ptr<sim::Executor> executor, executors_[current_]->duplicate(*pool_));
-  return make(model_, current_, std::move(executor), *pool_);
+  return make(model_, current_, std::move(executor), *pool_, std::move(custom_ops));
 }
 
 MemorySizes Session::memory() const {
@@ -300,6 +303,7 @@ Status Session::run(const sim::RunHooks& hooks) {
     return no_memory();
   }
   has_run_ = false;
+  const CustomOps::Active active(custom_ops_);
   Status s = executor().run(views_, hooks);
   if (s) s = ir::check_mapped_files(files_);  // what was read of a file that was shortened meanwhile is worth nothing
   if (!s) return s.model(model_->name).stage("run");

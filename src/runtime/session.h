@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "format/program.h"
 #include "runtime/convert.h"
+#include "runtime/custom_ops.h"
 #include "sim/executor.h"
 
 namespace orknn::runtime {
@@ -37,12 +38,15 @@ struct MemorySizes {
 // Not for use from two threads at once. Sessions made by duplicate() are independent and share the weights.
 class Session {
  public:
-  // `pool` = nullptr: the shared one. It must outlive the session.
-  static Result<std::unique_ptr<Session>> open(const std::string& path, ThreadPool* pool = nullptr);
+  // `pool` = nullptr: the shared one. It must outlive the session. `ops`: the built-in operators and those of the user's own that
+  // the caller computes; nothing = only the built-in ones.
+  static Result<std::unique_ptr<Session>> open(const std::string& path, ThreadPool* pool = nullptr,
+                                               std::shared_ptr<const ir::OpSet> ops = {});
   // From memory; copied unless `keeper` keeps it alive.
   static Result<std::unique_ptr<Session>> open(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
                                                ThreadPool* pool = nullptr);
-  static Result<std::unique_ptr<Session>> open(std::shared_ptr<const format::Model> model, ThreadPool* pool = nullptr);
+  static Result<std::unique_ptr<Session>> open(std::shared_ptr<const format::Model> model, ThreadPool* pool = nullptr,
+                                               std::shared_ptr<const ir::OpSet> ops = {});
   Result<std::unique_ptr<Session>> duplicate() const;
   ~Session();
   Session(const Session&) = delete;
@@ -92,11 +96,13 @@ class Session {
   ir::TensorData output(size_t index) const;
 
   std::string_view kernel_name(size_t task) const { return executor().kernel_name(task); }
+  // Who computes the model's custom nodes in this session.
+  CustomOps& custom_ops() { return custom_ops_; }
 
  private:
   Session() = default;
   static std::unique_ptr<Session> make(std::shared_ptr<const format::Model> model, size_t program,
-                                       std::unique_ptr<sim::Executor> executor, ThreadPool& pool);
+                                       std::unique_ptr<sim::Executor> executor, ThreadPool& pool, CustomOps custom_ops);
   void describe_ports();
   sim::Executor& executor() const { return *executors_[current_]; }
   Result<ir::TensorView> input_view(size_t index, ThreadPool& pool);
@@ -118,6 +124,7 @@ class Session {
   void find_inputs_in_place();
 
   std::shared_ptr<const format::Model> model_;
+  CustomOps custom_ops_;
   std::vector<std::unique_ptr<sim::Executor>> executors_;  // one per program; nothing = not prepared yet
   size_t current_ = 0;
   ThreadPool* pool_ = nullptr;

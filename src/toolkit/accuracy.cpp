@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "data/npy.h"
 #include "format/rknn_file.h"
+#include "ir/custom_op.h"
 #include "ops/facts.h"
 #include "quantize/channel_weights.h"
 #include "toolkit/c_library_run.h"
@@ -215,10 +216,13 @@ class Analysis {
                          [&](std::string_view name, const TensorView& value) { golden_.add(name, value); }));
     building_.report("AccuracyAnalysing", 1, steps);
 
-    ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> simulator, runtime::Session::open(built_.model));
+    ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> simulator,
+                     runtime::Session::open(built_.model, nullptr, ops::shared_op_set(built_.custom_ops)));
     report_.model = built_.model->name;
     report_.platform = built_.model->target_platform;
-    report_.has_device = !options_.target.empty();
+    report_.has_device = !options_.target.empty() && !built_.custom_ops;
+    if (!options_.target.empty() && built_.custom_ops)
+      log(LogLevel::Warn, "accuracy_analysis", "Operators written in Python do not run through the C library: it is left out!");
     name_source_layers();
     list_rows(simulator->program());
     ORKNN_TRY(sample.run(*simulator, 1,
@@ -336,7 +340,7 @@ class Analysis {
         if (!t) continue;
         const std::string& name = built.tensor(t).name;
         const Node* layer = golden_.layer(name);
-        std::string type = is_conversion(n) && !layer ? "exDataConvert" : layer ? layer->op : n.op;
+        std::string type = is_conversion(n) && !layer ? "exDataConvert" : std::string(custom_type(layer ? layer->op : n.op));
         if (layer && !layer->tail.empty() && t == n.output()) {
           std::set<std::string> used{name};
           for (size_t i = 0; i < layer->tail.size(); ++i) {

@@ -260,8 +260,8 @@ class Search {
 // Calibrations of one network on several sets of samples, and the trials that judge them.
 class Trials {
  public:
-  Trials(const Graph& graph, quantize::QuantizeOptions choices, size_t most_samples)
-      : graph_(graph), choices_(std::move(choices)), most_samples_(most_samples) {}
+  Trials(const Graph& graph, const OpSet& ops, quantize::QuantizeOptions choices, size_t most_samples)
+      : graph_(graph), ops_(ops), choices_(std::move(choices)), most_samples_(most_samples) {}
 
   // The network calibrated on the first `count` samples of `on`, judged on up to `judged_count` of `judged_on`.
   Status add(const Samples& on, size_t count, const Samples& judged_on, size_t judged_count) {
@@ -269,7 +269,7 @@ class Trials {
       return on.run(computed, DType::Float32, limit, observe);
     };
     auto network = std::make_unique<CalibratedGraph>(CalibratedGraph{graph_, {}});
-    ORKNN_TRY_ASSIGN(network->calibration, quantize::calibrate(network->graph, ops::builtin_ops(), run, count, choices_));
+    ORKNN_TRY_ASSIGN(network->calibration, quantize::calibrate(network->graph, ops_, run, count, choices_));
     list_.push_back({network->graph, judged_on, std::min(judged_count, most_samples_),
                      [this, from = network.get()](const LayerNames& float_layers) { return lower(*from, float_layers); }});
     calibrated_.push_back(std::move(network));
@@ -289,11 +289,12 @@ class Trials {
     quantize::QuantizeOptions with = choices_;
     with.keep_float = [&](const Node&, std::string_view output) { return float_layers.contains(output); };
     Graph integers = from.graph;
-    ORKNN_TRY_ASSIGN(decisions_, quantize::quantize(integers, ops::builtin_ops(), from.calibration, with));
+    ORKNN_TRY_ASSIGN(decisions_, quantize::quantize(integers, ops_, from.calibration, with));
     return integers;
   }
 
   const Graph& graph_;
+  const OpSet& ops_;
   const quantize::QuantizeOptions choices_;
   const size_t most_samples_;
   std::vector<std::unique_ptr<CalibratedGraph>> calibrated_;  // trials refer to them
@@ -308,7 +309,7 @@ Result<std::optional<AutoHybrid>> search_float_layers(const BuildOptions& option
   constexpr size_t kEnoughToSplit = 4;
   const size_t half = samples.size() / 2;
   const Samples rest = samples.without_first(half);
-  Trials trials(stage.network.graph, choices, trial_samples);
+  Trials trials(stage.network.graph, stage.op_set(), choices, trial_samples);
   ORKNN_TRY(trials.add(samples, samples.size(), samples, samples.size()));
   if (samples.size() >= kEnoughToSplit) {
     ORKNN_TRY(trials.add(samples, half, rest, rest.size()));

@@ -39,8 +39,9 @@ Result<HybridStep1> Builder::hybrid_step1(const HybridRequest& request) {
   return toolkit::hybrid_step1(options_, *imported_, request);
 }
 
-Result<Builder> Builder::hybrid_step2(const HybridFiles& files, Progress progress) {
-  ORKNN_TRY_ASSIGN(HybridStep2 read, read_hybrid_files(files, std::move(progress)));
+Result<Builder> Builder::hybrid_step2(const HybridFiles& files, Progress progress,
+                                      std::shared_ptr<const ops::CustomOps> custom_ops) {
+  ORKNN_TRY_ASSIGN(HybridStep2 read, read_hybrid_files(files, std::move(progress), std::move(custom_ops)));
   Builder builder(std::move(read.options));
   builder.imported_ = std::move(read.imported);
   ORKNN_TRY(builder.build(read.request));

@@ -20,6 +20,8 @@ class Builder {
   // Checks the options.
   static Result<Builder> create(BuildConfig config, Progress progress = {});
 
+  // Operators of the user's own, for models that are loaded afterwards; nullptr = none.
+  void set_custom_ops(std::shared_ptr<const ops::CustomOps> ops) { options_.custom_ops = std::move(ops); }
   Status load_model(const SourceModel& source);
   // Optimizes, quantizes (when asked) and compiles the loaded model; may be called again.
   Status build(const BuildRequest& request = {});
@@ -29,7 +31,8 @@ class Builder {
   // Hybrid quantization: step 1 writes files from the loaded model; step 2 needs nothing but these files, and the builder it
   // returns has built the model.
   Result<HybridStep1> hybrid_step1(const HybridRequest& request);
-  static Result<Builder> hybrid_step2(const HybridFiles& files, Progress progress = {});
+  static Result<Builder> hybrid_step2(const HybridFiles& files, Progress progress = {},
+                                      std::shared_ptr<const ops::CustomOps> custom_ops = {});
 
   // Every layer of the built model against its float form.
   Result<AccuracyReport> analyse_accuracy(const AccuracyOptions& options) const;

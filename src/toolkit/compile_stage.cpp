@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "format/rknn_file.h"
-#include "ops/eval.h"
 #include "quantize/given_parameters.h"
 #include "quantize/weight_only.h"
 #include "toolkit/batch.h"
@@ -35,7 +34,7 @@ Result<format::Program> compile_graph(ir::Graph graph, const BuildConfig& config
   if (Status s = take_yuv_pictures(graph, compiling.normalization, config.inputs_yuv_fmt, config.quant_img_RGB2BGR); !s)
     return s.stage("build");
   if (config.rknn_batch_size > 1) {
-    auto batched = with_batch(graph, ops::builtin_ops(), config.rknn_batch_size);
+    auto batched = with_batch(graph, *compiling.ops, config.rknn_batch_size);
     if (!batched) return Status(batched.status()).stage("build");
     graph = std::move(*batched);
   }
@@ -75,6 +74,7 @@ compile::CompileOptions compile_options(const BuildOptions& options, std::vector
   const BuildConfig& config = options.config;
   compile::CompileOptions compiling;
   compiling.platform = options.chip;
+  compiling.ops = &ops::op_set(options.custom_ops);
   compiling.float_dtype = dtype_from_name(config.float_dtype);
   compiling.op_target = config.op_target;
   compiling.normalization = std::move(normalization);
@@ -123,7 +123,8 @@ Result<Built> compile_model(const BuildOptions& options, Quantized quantized) {
                std::move(quantized.normalization),
                std::move(quantized.calibration),
                std::move(quantized.hybrid_summary),
-               std::move(quantized.trace)};
+               std::move(quantized.trace),
+               std::move(quantized.custom_ops)};
 }
 
 }  // namespace orknn::toolkit

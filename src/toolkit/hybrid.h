@@ -37,6 +37,7 @@ struct HybridStep2 {
   Imported imported;
   BuildRequest request;
 };
-Result<HybridStep2> read_hybrid_files(const HybridFiles& files, Progress progress = {});
+Result<HybridStep2> read_hybrid_files(const HybridFiles& files, Progress progress = {},
+                                      std::shared_ptr<const ops::CustomOps> custom_ops = {});
 
 }  // namespace orknn::toolkit

@@ -144,7 +144,8 @@ Result<Imported> imported_from(const HybridFiles& files, const HybridData& data)
 }
 }  // namespace
 
-Result<HybridStep2> read_hybrid_files(const HybridFiles& files, Progress progress) {
+Result<HybridStep2> read_hybrid_files(const HybridFiles& files, Progress progress,
+                                      std::shared_ptr<const ops::CustomOps> custom_ops) {
   const auto problem = [](Status s, const std::string& file) { return s.model(file).stage("hybrid_quantization_step2"); };
   const auto data_text = text_of(files.data);
   if (!data_text) return problem(data_text.status(), files.data);
@@ -158,6 +159,7 @@ Result<HybridStep2> read_hybrid_files(const HybridFiles& files, Progress progres
   if (!imported) return problem(imported.status(), files.model);
   auto options = make_options(data->config, std::move(progress));
   if (!options) return problem(options.status(), files.data);
+  options->custom_ops = imported->custom_ops = std::move(custom_ops);
 
   const auto format = number_format(*options->chip, data->config.quantized_dtype);
   if (!format) return problem(format.status(), files.data);

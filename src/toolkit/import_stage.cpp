@@ -49,17 +49,18 @@ Status check_input_shapes(const ir::Graph& graph, const importer::ImportOptions&
 }
 
 // The source model in one set of shapes, with everything the configuration wants ahead of its layers.
-Result<importer::Imported> import_graph(const BuildConfig& config, const SourceModel& model,
+Result<importer::Imported> import_graph(const BuildOptions& building, const SourceModel& model,
                                         const importer::ImportOptions& options) {
-  ORKNN_TRY_ASSIGN(importer::Imported imported,
-                   importer::load_file(model.path, options, ops::builtin_ops(), model.framework, model.other_files));
+  const BuildConfig& config = building.config;
+  ORKNN_TRY_ASSIGN(importer::Imported imported, importer::load_file(model.path, options, ops::op_set(building.custom_ops),
+                                                                    model.framework, model.other_files));
   Status problems = check_input_shapes(imported.graph, options, imported.source);
   if (!config.dynamic_input.empty() && options.input_size_list.size() != imported.graph.inputs().size())
     problems.also(
         invalid_argument(fmt::format("The len of the sets of dynamic_input ({}) is wrong, expect one shape per input ({})!",
                                      options.input_size_list.size(), imported.graph.inputs().size())));
   if (problems) problems = swap_input_channels(imported.graph, config.reorder_channel);
-  if (problems) problems = infer_shapes(imported.graph, ops::builtin_ops());  // checks the operands of every layer
+  if (problems) problems = infer_shapes(imported.graph, ops::op_set(building.custom_ops));  // checks the operands of every layer
   if (!problems) return problems.model(model.path).stage("load");
   return imported;
 }
@@ -88,7 +89,7 @@ Result<Imported> import_model(const BuildOptions& options, const SourceModel& mo
   const size_t largest = largest_set(sets);
   importer::ImportOptions importing = model.options;
   if (!sets.empty()) importing.input_size_list = sets[largest];
-  ORKNN_TRY_ASSIGN(importer::Imported in_largest, import_graph(options.config, model, importing));
+  ORKNN_TRY_ASSIGN(importer::Imported in_largest, import_graph(options, model, importing));
   const std::string tag = "load_" + in_largest.source.framework;
   for (const std::string& text : in_largest.source.warnings) log(LogLevel::Warn, tag, text);
   warn_of_open_inputs(in_largest.graph, tag);
@@ -100,10 +101,11 @@ Result<Imported> import_model(const BuildOptions& options, const SourceModel& mo
   for (size_t i = 0; i < sets.size(); ++i) {
     if (i == largest) continue;
     importing.input_size_list = sets[i];
-    ORKNN_TRY_ASSIGN(importer::Imported other, import_graph(options.config, model, importing));
+    ORKNN_TRY_ASSIGN(importer::Imported other, import_graph(options, model, importing));
     imported.network.other_shapes.push_back(std::move(other.graph));
   }
   imported.name = file_stem(model.path);
+  imported.custom_ops = options.custom_ops;
   imported.framework = std::move(in_largest.source.framework);
   imported.network.graph = std::move(in_largest.graph);
   imported.normalization = std::move(*normalization);

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "ops/eval.h"
 #include "optimize/pipeline.h"
 #include "quantize/quantized_operators.h"
 #include "toolkit/stages.h"
@@ -44,16 +43,16 @@ std::vector<std::string> requested_passes(const BuildOptions& options) {
 }
 
 // Operators that compute in integers become float ones between the conversions that state their parameters.
-Status expand_quantized(ir::Graph& graph, const platform::Platform& chip) {
-  ORKNN_TRY(quantize::expand_quantized_operators(graph, ops::builtin_ops()));
+Status expand_quantized(ir::Graph& graph, const ir::OpSet& ops, const platform::Platform& chip) {
+  ORKNN_TRY(quantize::expand_quantized_operators(graph, ops));
   if (chip.generation == 1) ORKNN_TRY(quantize::require_one_scale_per_tensor(graph));
   return {};
 }
 
-Result<passes::Trace> optimize_graph(ir::Graph& graph, const BuildOptions& options) {
+Result<passes::Trace> optimize_graph(ir::Graph& graph, const ir::OpSet& ops, const BuildOptions& options) {
   passes::Trace trace;
   options.report(kOptimizing, 0, kOptimizingSteps);
-  ORKNN_TRY(optimize::optimize(graph, ops::builtin_ops(), optimizer_options(options), &trace, requested_passes(options)));
+  ORKNN_TRY(optimize::optimize(graph, ops, optimizer_options(options), &trace, requested_passes(options)));
   options.report(kOptimizing, kOptimizingSteps, kOptimizingSteps);
   log(LogLevel::Detail, "build", fmt::format("optimizer: {} rewrites, {} nodes left", trace.entries.size(), graph.node_count()));
   return trace;
@@ -82,8 +81,9 @@ Status report_pruning(const BuildOptions& options, const ir::Graph& source, cons
   without.config.dump = {};
   without.progress = {};
   ir::Graph whole = source;
-  if (pruned.has_own_parameters) ORKNN_TRY(expand_quantized(whole, *options.chip));
-  ORKNN_TRY(optimize_graph(whole, without).status());
+  const ir::OpSet& ops = pruned.op_set();
+  if (pruned.has_own_parameters) ORKNN_TRY(expand_quantized(whole, ops, *options.chip));
+  ORKNN_TRY(optimize_graph(whole, ops, without).status());
   ORKNN_TRY_ASSIGN(const NetworkSize before, size_of(whole));
   ORKNN_TRY_ASSIGN(const NetworkSize after, size_of(pruned.network.graph));
   const auto line = [](const char* text) { log(LogLevel::Info, "", text); };
@@ -109,9 +109,10 @@ Result<Optimized> optimize_model(const BuildOptions& options, const Imported& im
   optimized.has_own_parameters = options.config.float_dtype != "float32" && quantize::states_quantization(imported.network.graph);
   for (ir::Graph* graph : optimized.network.all()) {
     if (optimized.has_own_parameters)
-      if (Status s = expand_quantized(*graph, *options.chip); !s) return s.model(imported.name).stage("quantize");
+      if (Status s = expand_quantized(*graph, imported.op_set(), *options.chip); !s)
+        return s.model(imported.name).stage("quantize");
     if (imported.stored) continue;
-    auto trace = optimize_graph(*graph, options);
+    auto trace = optimize_graph(*graph, imported.op_set(), options);
     if (!trace) return Status(trace.status()).model(imported.name).stage("optimize");
     optimized.trace = std::move(*trace);
   }

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "ops/eval.h"
 #include "quantize/given_parameters.h"
 #include "quantize/quantized_operators.h"
 #include "quantize/tails.h"
@@ -91,7 +90,7 @@ Status fold_normalization(Calibrated& stage, const Samples& samples) {
         if (shown) rewriter.remark(describe(name, pixels));
         return {};
       };
-      ORKNN_TRY(quantize::run_steps(*graphs[k], ops::builtin_ops(), {quantize::pass_of(quantize::kFoldNormalization, fold)},
+      ORKNN_TRY(quantize::run_steps(*graphs[k], stage.op_set(), {quantize::pass_of(quantize::kFoldNormalization, fold)},
                                     shown ? stage.choices.steps : undumped(stage.choices.steps), shown ? &stage.trace : nullptr));
     }
     if (!pixels) continue;
@@ -199,18 +198,18 @@ Quantized in_float(Optimized optimized) {
 Status use_own_parameters(const BuildConfig& config, Quantized& stage) {
   const passes::Options steps = step_options(config);
   for (ir::Graph& other : stage.network.other_shapes)
-    ORKNN_TRY(quantize::use_given_parameters(other, ops::builtin_ops(), undumped(steps)).status());
+    ORKNN_TRY(quantize::use_given_parameters(other, stage.op_set(), undumped(steps)).status());
   ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> decisions,
-                   quantize::use_given_parameters(stage.network.graph, ops::builtin_ops(), steps, &stage.trace));
+                   quantize::use_given_parameters(stage.network.graph, stage.op_set(), steps, &stage.trace));
   log_float_layers(decisions);
   return {};
 }
 
 // quantize_weight: float layers whose weights are int8 in the file.
-Status store_weights_as_integers(ir::Graph& graph) {
+Status store_weights_as_integers(ir::Graph& graph, const ir::OpSet& ops) {
   constexpr int64_t kWorthIt = 1024;  // scales and alignment would eat what fewer weights save
   ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> layers,
-                   quantize::round_weights_only(graph, ops::builtin_ops(), {.least_count = kWorthIt}));
+                   quantize::round_weights_only(graph, ops, {.least_count = kWorthIt}));
   const auto count = std::count_if(layers.begin(), layers.end(), [](const quantize::LayerDecision& d) { return d.integer; });
   log(LogLevel::Detail, "build", fmt::format("quantize_weight: {} layer(s) with weights in int8", count));
   return {};
@@ -235,14 +234,14 @@ LayerNames layers_beyond_float16(const ir::Graph& graph, const quantize::TensorS
 }
 
 // The layers of `large` in 16-bit integers; an error names those that have no such form. `summary` gets a sentence about it.
-Result<ir::Graph> in_16_bit_integers(ir::Graph graph, const LayerNames& large, const quantize::TensorStatistics& statistics,
-                                     std::vector<std::string>& summary) {
+Result<ir::Graph> in_16_bit_integers(ir::Graph graph, const ir::OpSet& ops, const LayerNames& large,
+                                     const quantize::TensorStatistics& statistics, std::vector<std::string>& summary) {
   quantize::QuantizeOptions choices;
   ORKNN_TRY_ASSIGN(choices.format, quantize::number_format("w16a16i"));
   choices.leave_out(quantize::kCorrectBias);
   choices.keep_float = [&](const ir::Node&, std::string_view output) { return !large.contains(output); };
   ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> decisions,
-                   quantize::quantize(graph, ops::builtin_ops(), {.statistics = statistics}, choices));
+                   quantize::quantize(graph, ops, {.statistics = statistics}, choices));
   Status problems;
   std::string names;
   for (const quantize::LayerDecision& d : decisions) {
@@ -268,7 +267,7 @@ Status lower_large_layers(const BuildOptions& options, const std::string& datase
     return invalid_argument("auto_hybrid needs a dataset to measure the ranges of the layers")
         .hint("give build() a list of sample files");
   ir::Graph visible = stage.network.graph;
-  ORKNN_TRY(quantize::fit_tails(visible, ops::builtin_ops()));
+  ORKNN_TRY(quantize::fit_tails(visible, stage.op_set()));
   ORKNN_TRY_ASSIGN(const Samples samples, open_samples(options, dataset, stage));
   quantize::TensorStatistics statistics;
   ORKNN_TRY(samples.run(
@@ -284,7 +283,8 @@ Status lower_large_layers(const BuildOptions& options, const std::string& datase
     return {};
   }
   stage.reference = visible;
-  ORKNN_TRY_ASSIGN(stage.network.graph, in_16_bit_integers(std::move(visible), large, statistics, stage.hybrid_summary));
+  ORKNN_TRY_ASSIGN(stage.network.graph,
+                   in_16_bit_integers(std::move(visible), stage.op_set(), large, statistics, stage.hybrid_summary));
   return {};
 }
 
@@ -311,8 +311,8 @@ Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimi
   ORKNN_TRY_ASSIGN(stage.choices.algorithm, quantize::algorithm_from_name(config.quantized_algorithm));
   const size_t first_line = stage.trace.entries.size();
   for (ir::Graph& other : stage.network.other_shapes)
-    ORKNN_TRY(quantize::fit_tails(other, ops::builtin_ops(), undumped(stage.choices.steps)));
-  ORKNN_TRY(quantize::fit_tails(stage.network.graph, ops::builtin_ops(), stage.choices.steps, &stage.trace));
+    ORKNN_TRY(quantize::fit_tails(other, stage.op_set(), undumped(stage.choices.steps)));
+  ORKNN_TRY(quantize::fit_tails(stage.network.graph, stage.op_set(), stage.choices.steps, &stage.trace));
   ORKNN_TRY_ASSIGN(Samples samples, open_samples(options, request.dataset, stage));
   if (stage.choices.takes(quantize::kFoldNormalization) && format.bits() == 8 && !format.power_of_two) {
     ORKNN_TRY(fold_normalization(stage, samples));
@@ -327,13 +327,13 @@ Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimi
   const ir::Graph uncalibrated = stage.network.graph;
   quantize::QuantizeOptions choices = stage.choices;
   choices.trace = &stage.trace;
-  ORKNN_TRY_ASSIGN(quantize::Calibration calibration, quantize::calibrate(stage.network.graph, ops::builtin_ops(),
-                                                                          runner(options, samples), samples.size(), choices));
+  ORKNN_TRY_ASSIGN(quantize::Calibration calibration,
+                   quantize::calibrate(stage.network.graph, stage.op_set(), runner(options, samples), samples.size(), choices));
   log_steps(stage.trace, first_line);
   ORKNN_TRY(check_finite(stage.network.graph, calibration.statistics, samples));
   warn_of_constants(stage.network.graph, calibration.statistics, samples);
   for (ir::Graph& other : stage.network.other_shapes) {
-    ORKNN_TRY_ASSIGN(other, with_shapes_of(stage.network.graph, uncalibrated, other, ops::builtin_ops()));
+    ORKNN_TRY_ASSIGN(other, with_shapes_of(stage.network.graph, uncalibrated, other, stage.op_set()));
   }
   if (config.quantized_hybrid_level > 0 && !request.auto_hybrid) {
     LevelChoice level =
@@ -358,11 +358,11 @@ Result<Quantized> lower_to_integers(Calibrated calibrated) {
   quantize::QuantizeOptions quiet = choices;
   quiet.steps = undumped(choices.steps);
   for (ir::Graph& other : quantized.network.other_shapes)
-    ORKNN_TRY(quantize::quantize(other, ops::builtin_ops(), *quantized.calibration, quiet).status());
+    ORKNN_TRY(quantize::quantize(other, quantized.op_set(), *quantized.calibration, quiet).status());
   const size_t first_line = quantized.trace.entries.size();
   choices.trace = &quantized.trace;
   ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> decisions,
-                   quantize::quantize(quantized.network.graph, ops::builtin_ops(), *quantized.calibration, choices));
+                   quantize::quantize(quantized.network.graph, quantized.op_set(), *quantized.calibration, choices));
   log_steps(quantized.trace, first_line);
   log_float_layers(decisions);
   return quantized;
@@ -390,9 +390,9 @@ Result<Quantized> round_weights(const BuildOptions& options, Optimized optimized
   }
   choices.steps = step_options(config);
   choices.trace = &quantized.trace;
-  ORKNN_TRY(quantize::round_weights_only(quantized.network.graph, ops::builtin_ops(), choices).status());
+  ORKNN_TRY(quantize::round_weights_only(quantized.network.graph, quantized.op_set(), choices).status());
   for (ir::Graph& other : quantized.network.other_shapes) {
-    ORKNN_TRY_ASSIGN(other, with_shapes_of(quantized.network.graph, quantized.reference, other, ops::builtin_ops()));
+    ORKNN_TRY_ASSIGN(other, with_shapes_of(quantized.network.graph, quantized.reference, other, quantized.op_set()));
   }
   return quantized;
 }
@@ -412,7 +412,7 @@ Result<Quantized> quantize_model(const BuildOptions& options, Optimized optimize
     if (Status s = use_own_parameters(options.config, stage); !s) return s.model(name).stage("quantize");
   if (options.config.quantize_weight)
     for (ir::Graph* graph : stage.network.all())
-      if (Status s = store_weights_as_integers(*graph); !s) return s.model(name).stage("quantize");
+      if (Status s = store_weights_as_integers(*graph, stage.op_set()); !s) return s.model(name).stage("quantize");
   return stage;
 }
 

@@ -50,7 +50,8 @@ Status Samples::run(const ir::Graph& graph, DType float_dtype, size_t count, con
   ORKNN_TRY_ASSIGN(format::Program program, compile::compile(graph, options));
   auto model = std::make_shared<format::Model>();
   model->programs.push_back(std::move(program));
-  ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> session, runtime::Session::open(std::move(model)));
+  const std::shared_ptr<const ir::OpSet> ops(std::shared_ptr<void>(), options.ops);  // the session does not outlive this call
+  ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> session, runtime::Session::open(std::move(model), nullptr, ops));
 
   sim::RunHooks hooks;
   hooks.reproducible = true;

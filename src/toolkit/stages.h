@@ -12,6 +12,7 @@
 #include "compile/compile.h"
 #include "format/program.h"
 #include "import/importer.h"
+#include "ops/custom_ops.h"
 #include "passes/trace.h"
 #include "quantize/calibrate.h"
 #include "toolkit/config.h"
@@ -26,6 +27,7 @@ struct BuildOptions {
   BuildConfig config;
   const platform::Platform* chip = nullptr;
   Progress progress = {};
+  std::shared_ptr<const ops::CustomOps> custom_ops = {};  // operators of the user's own; nullptr = none
 
   // Whether files and reports have Toolkit1's names and forms.
   bool is_toolkit1() const { return config.toolkit1 || chip->generation == 1; }
@@ -52,6 +54,9 @@ struct Stage {
   Network network;
   std::vector<compile::Normalization> normalization = {};  // per input: what the program does to it
   passes::Trace trace = {};                                // of the passes and steps so far, in the largest shapes
+  std::shared_ptr<const ops::CustomOps> custom_ops = {};   // that the network was imported with
+
+  const ir::OpSet& op_set() const { return ops::op_set(custom_ops); }
 };
 
 // What the files of hybrid quantization hold in place of calibration samples; names are those of tensors.
@@ -130,6 +135,7 @@ struct Built {
   std::shared_ptr<const quantize::Calibration> calibration = {};
   std::vector<std::string> hybrid_summary = {};
   passes::Trace trace = {};
+  std::shared_ptr<const ops::CustomOps> custom_ops = {};
 };
 Result<Built> compile_model(const BuildOptions& options, Quantized quantized);
 

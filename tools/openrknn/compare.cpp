@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "runtime/custom_op_plugins.h"
 #include "terminal.h"
 
 namespace orknn::cli {
@@ -24,6 +25,7 @@ Status compare(const CompareOptions& o) {
   plain.declared.clear();  // options are meant for whichever of the two is a source model
   ORKNN_TRY_ASSIGN(const auto first, open_model(o.a, plain));
   ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> a, runtime::Session::open(first));
+  runtime::load_plugins(*a);
   ORKNN_TRY_ASSIGN(const std::vector<data::Dataset> samples,
                    toolkit::open_pictures(o.images.empty() ? o.source.dataset : o.images, a->inputs(), o.source.bgr));
   std::error_code ignored;
@@ -34,6 +36,7 @@ Status compare(const CompareOptions& o) {
   } else {
     ORKNN_TRY_ASSIGN(const auto second, open_model(o.b, plain));
     ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> b, runtime::Session::open(second));
+    runtime::load_plugins(*b);
     ORKNN_TRY_ASSIGN(result, toolkit::compare_models(*a, *b, samples, progress_bar()));
   }
   if (o.json)

@@ -13,7 +13,7 @@
 #include "data/dataset.h"
 #include "data/npy.h"
 #include "data/picture.h"
-#include "runtime/session.h"
+#include "runtime/custom_op_plugins.h"
 #include "terminal.h"
 #include "toolkit/report.h"
 #include "toolkit/table.h"
@@ -122,6 +122,7 @@ Status run(const RunOptions& o) {
   ORKNN_TRY_ASSIGN(const std::shared_ptr<const format::Model> model, open_model(o.model, o.source));
   ThreadPool pool(o.threads);
   ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> session, runtime::Session::open(model, &pool));
+  runtime::load_plugins(*session);
   ORKNN_TRY(feed(*session, o));
 
   std::vector<double> times, layer_times(session->program().tasks.size(), 0);

@@ -106,7 +106,7 @@ class Building(Model):
         files = [path_of(file, function) for file in (model, data, quantization)]
         self._log.info("rknn building ...")
         with list_file(dataset, function, self._log) as samples:
-            self._builder = _openrknn.Builder.hybrid_step2(*files, samples, Progress(self._log))
+            self._builder = _openrknn.Builder.hybrid_step2(*files, samples, Progress(self._log), self._custom_ops)
         self._log.info("rknn building done.")
 
     @guarded

@@ -157,7 +157,7 @@ class Loading(Model):
             self._path_on_board = path
             return
         loaded = _openrknn.LoadedModel.from_file(path)
-        loaded.make_session()  # refuses a bad program here rather than in init_runtime
+        loaded.make_session(self._custom_ops)  # refuses a bad program here rather than in init_runtime
         self._loaded = loaded
 
     def _load(
@@ -185,6 +185,7 @@ class Loading(Model):
                     )
         self._session = self._loaded = self._path_on_board = None
         self._builder_used = True
+        builder.set_custom_ops(self._custom_ops)
         builder.load(
             framework,
             path_of(path, function),

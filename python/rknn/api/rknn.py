@@ -2,6 +2,7 @@
 
 from . import platform_list
 from .building import Building
+from .custom_op import CustomOperators
 from .exporting import Exporting
 from .loading import Loading
 from .measuring import Measuring
@@ -10,7 +11,7 @@ from .running import Running
 from .toolkit1_calls import Toolkit1Calls
 
 
-class RKNN(Loading, Building, Exporting, Running, Measuring, Toolkit1Calls):
+class RKNN(CustomOperators, Loading, Building, Exporting, Running, Measuring, Toolkit1Calls):
     """One object = one model. Calls return 0, or -1 and log why. Those that return a value return None then; config() and inference()
     raise ValueError."""
 
@@ -24,17 +25,3 @@ class RKNN(Loading, Building, Exporting, Running, Measuring, Toolkit1Calls):
         except (ValueError, RuntimeError) as error:
             self._fail("list_support_target_platform", str(error))
             return None
-
-    # ---- known by name, not available yet
-
-    def _unavailable(name):
-        def call(self, *args, **kwargs):
-            self._fail(name, f"{name} is not available yet!")
-            return -1
-
-        call.__name__, call.__doc__ = name, "Not available yet: logs an E line and returns -1."
-        return call
-
-    for _name in ("reg_custom_op",):
-        locals()[_name] = _unavailable(_name)
-    del _name, _unavailable

@@ -55,7 +55,7 @@ class Running(Model):
             raise ValueError(f"Invalid fallback_prior_device {fallback_prior_device!r}, expect in ['cpu', 'gpu']!")
         self._log.info("Target is None, use simulator!")
         if self._loaded is not None:
-            session = self._loaded.make_session()
+            session = self._loaded.make_session(self._custom_ops)
         else:
             session = self._need_builder("init_runtime").make_session()
         self._cores = session.cores_of_mask(core_mask)  # refuses cores the chip does not have

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "import/onnx/layer.h"
+#include "ir/custom_op.h"
 #include "ir/infer.h"
 #include "ir/verify.h"
+#include "ops/custom_ops.h"
 
 namespace orknn::importer::onnx {
 using namespace ir;
@@ -397,11 +399,15 @@ Status GraphBuilder::declare(Scope& scope, const NodeProto& node, const Plan& pl
 }
 
 Status GraphBuilder::translate(Scope& scope, const NodeProto& proto) {
+  // Declared by the user: such an operator goes by its type, whatever its domain, and before a function of the model.
+  const OpDef* custom = ops_.find(custom_name(proto.op_type));
+  const bool is_builtin = is_standard(proto.domain) || custom;
   Node node;
-  node.op = op_name(proto.domain, proto.op_type);
+  node.op = is_builtin ? std::string(proto.op_type) : op_name(proto.domain, proto.op_type);
   node.name = scope.prefix + (proto.name.empty() ? first_output(proto) : std::string(proto.name));
   node.origin = {node.name};
-  if (const FunctionProto* function = find_function(proto)) return inline_function(scope, proto, *function, node.name);
+  if (const FunctionProto* function = custom ? nullptr : find_function(proto))
+    return inline_function(scope, proto, *function, node.name);
 
   for (std::string_view name : proto.inputs) {
     ORKNN_TRY_ASSIGN(const TensorId id, lookup(scope, name));
@@ -431,13 +437,28 @@ Status GraphBuilder::translate(Scope& scope, const NodeProto& proto) {
     node.attributes.set(std::string(a.name), std::move(*value));
   }
   ORKNN_TRY(attach_bodies(scope, node, std::move(bodies)));
+  if (custom && !ops::has_builtin_meaning(*custom)) return add_custom(scope, std::move(node), proto);
   node.attributes.erase("consumed_inputs");  // a memory hint of the first opsets
 
-  const auto version = scope.op_sets.find(is_standard(proto.domain) ? std::string_view() : proto.domain);
+  const auto version = scope.op_sets.find(is_builtin ? std::string_view() : proto.domain);
   Layer layer(scope.graph, ops_, std::move(node), version == scope.op_sets.end() ? 1 : version->second);
   ORKNN_TRY_ASSIGN(const std::optional<Sequences::Tensors> results, sequences_.apply(layer));
   if (!results) return add(layer);
   layer.replace_by(*results);
+  return {};
+}
+
+// Keeps a node for the user's functions, with what they may ask about it.
+Status GraphBuilder::add_custom(Scope& scope, Node node, const NodeProto& proto) {
+  for (const auto& [name, value] : node.attributes)
+    if (kind_of(value) == AttributeKind::Graph)
+      return unsupported("a custom operator cannot have a graph as attribute").found("'" + name + "'");
+  const auto texts = [](const auto& names) { return std::vector<std::string>(names.begin(), names.end()); };
+  node.op = custom_name(proto.op_type);
+  if (!proto.domain.empty()) node.attributes.set(std::string(kSourceDomain), std::string(proto.domain));
+  node.attributes.set(std::string(kSourceInputs), texts(proto.inputs));
+  node.attributes.set(std::string(kSourceOutputs), texts(proto.outputs));
+  infer_added_node(scope.graph, ops_, scope.graph.add_node(std::move(node)));
   return {};
 }
 

@@ -83,6 +83,7 @@ class GraphBuilder {
   Status build_nodes(Scope& scope, const Plan& plan);
   Status declare(Scope& scope, const NodeProto& node, const Plan& plan);
   Status translate(Scope& scope, const NodeProto& node);
+  Status add_custom(Scope& scope, ir::Node node, const NodeProto& proto);
   Status inline_function(Scope& scope, const NodeProto& node, const FunctionProto& function, const std::string& name);
   Status count_inlined(size_t nodes);
   // Makes `to` the same as `from`, a tensor or a sequence.

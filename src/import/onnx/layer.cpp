@@ -1,5 +1,7 @@
 #include "import/onnx/layer.h"
 
+#include "ir/custom_op.h"
+
 namespace orknn::importer::onnx {
 using namespace ir;
 
@@ -95,15 +97,26 @@ void Layer::replace_by(const Outputs& results) {
 
 Status add(Layer& layer) {
   static const RowTable<Layer> rows{version_rows(), microsoft_rows()};
+  const std::string source_op = layer.node.op;
+  const bool stays_custom = layer.ops().find(custom_name(source_op)) != nullptr;
+  const auto cannot_stay = [&] {
+    return unsupported("opset " + std::to_string(layer.opset) +
+                       " of this operator is computed by others, so it cannot be a custom one")
+        .hint("give the class of the custom operator the methods shape_infer and compute");
+  };
   if (const Row* row = rows.find(layer.node.op, layer.opset)) {
     ORKNN_TRY_ASSIGN(const Layer::Outputs results, (*row)(layer));
+    if (!results.empty() && stays_custom) return cannot_stay();
     if (!results.empty()) {
       layer.replace_by(results);
       return {};
     }
   }
   if (!layer.ops().find(layer.node.op))
-    return unsupported("operator is not supported").hint("cut the model before it with 'outputs'");
+    return unsupported("operator is not supported")
+        .hint("cut the model before it with 'outputs', or declare it with reg_custom_op");
+  if (stays_custom && layer.node.op != source_op) return cannot_stay();
+  if (stays_custom) layer.node.op = custom_name(source_op);
   infer_added_node(layer.graph(), layer.ops(), layer.graph().add_node(std::move(layer.node)));
   return {};
 }
