@@ -12,7 +12,7 @@ if(ORKNN_TESTS)
     target_compile_options(orknn_tests PRIVATE $<$<CONFIG:Release>:-O1>)
     target_compile_definitions(orknn_tests PRIVATE ORKNN_SOURCE_DIR="${PROJECT_SOURCE_DIR}" ORKNN_CAPI_DIR="${PROJECT_BINARY_DIR}")
     orknn_precompile(orknn_tests gtest/gtest.h)
-    add_dependencies(orknn_tests capi_basic)
+    add_dependencies(orknn_tests capi_basic capi_matmul)
     add_test(NAME capi_abi_layout COMMAND capi_abi_layout)
     add_test(NAME orknn_tests COMMAND orknn_tests)
 

@@ -324,6 +324,7 @@ std::vector<Platform> make_rows() {
   single.nbuf_bytes = 512 * kKiB;
   single.multi_core_lut = false;
   single.features = with(kLinuxChip, &Features::sparse_weights);
+  std::erase(single.mat_mul.types, 2);  // reported as refused there
   // One core of its relative at a lower clock; the constants tell that chip's memory, buffer included.
   single.speed = scaled(kSpeedNewer, 0.95, 1, 1.25);
   single.speed.ddr_hz = newer.ddr_hz;

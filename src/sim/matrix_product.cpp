@@ -1,0 +1,480 @@
+#include "sim/matrix_product.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "sim/kernels/support/forms.h"
+#include "sim/kernels/support/int_forms.h"
+#include "sim/kernels/support/product.h"
+
+namespace orknn::sim {
+namespace {
+using namespace kernels;
+
+// Differences of bytes and their zero points are below 256: sums of so many products fit 32 bits.
+constexpr int64_t kExactDepth = 32768;
+constexpr int64_t kRightBlock = 600 << 10;  // bytes of the right operand that stay in the second-level cache
+constexpr int64_t kFloatDepth = 1536;       // depth of one pass of floats
+// A strip: so many panels of the left operand with one tile of the right one. Panels and tiles of both kinds have one size.
+constexpr int64_t kStripPanels = 4, kStripRows = kStripPanels * kIntRows, kStripSums = kStripRows * kIntColumns;
+static_assert(kIntRows == kPanelRows && kIntColumns == kPanelColumns);
+constexpr int64_t kGathered = 64;  // rows of the right operand that are rearranged at a time, a multiple of 4
+
+template <class T>
+T element(const void* data, int64_t at, const RightLayout&, DType) {
+  return static_cast<const T*>(data)[at];
+}
+template <>
+int8_t element<int8_t>(const void* data, int64_t at, const RightLayout& layout, DType type) {
+  if (type == DType::Int4) return nibble(static_cast<const uint8_t*>(data), at, layout.high_nibble_first);
+  return static_cast<const int8_t*>(data)[at];
+}
+
+// Rows [k, k + depth) and columns [first, first + count) of the right operand as rows of kPanelColumns elements.
+template <class T>
+void gather(const void* data, DType type, const RightLayout& layout, int64_t k, int64_t depth, int64_t first, int64_t count,
+            T* to) {
+  if (layout.row_major) {
+    for (int64_t i = 0; i < depth; ++i) {
+      const int64_t at = layout.place(k + i, first);
+      T* row = to + i * kPanelColumns;
+      if (type == DType::Int4)
+        for (int64_t c = 0; c < count; ++c) row[c] = element<T>(data, at + c, layout, type);
+      else
+        std::memcpy(row, static_cast<const T*>(data) + at, static_cast<size_t>(count) * sizeof(T));
+    }
+    return;
+  }
+  for (int64_t i = 0; i < depth;) {
+    const int64_t run = std::min(layout.run(k + i), depth - i);
+    for (int64_t c = 0; c < count; ++c) {
+      const int64_t at = layout.place(k + i, first + c);
+      for (int64_t j = 0; j < run; ++j) to[(i + j) * kPanelColumns + c] = element<T>(data, at + j, layout, type);
+    }
+    i += run;
+  }
+}
+
+// One row of an integer left operand, an int8 per element.
+void gather_row(const uint8_t* data, DType type, const RowLayout& layout, int64_t row, int8_t* to) {
+  for (int64_t k = 0; k < layout.columns; k += layout.block) {
+    const int64_t run = std::min(layout.block, layout.columns - k), at = layout.place(row, k);
+    if (type == DType::Int4)
+      for (int64_t j = 0; j < run; ++j) to[k + j] = nibble(data, at + j, false);
+    else
+      std::memcpy(to + k, data + at, static_cast<size_t>(run));
+  }
+}
+
+// A strip of results [rows][kIntColumns] to where the layout has them. Blocks are outermost: their rows are neighbours.
+template <class T>
+void store_strip(const T* values, int64_t row, int64_t rows, int64_t column, int64_t columns, const RowLayout& layout,
+                 T* result) {
+  for (int64_t c = 0; c < columns;) {
+    const int64_t run = std::min(columns - c, layout.block - (column + c) % layout.block);
+    T* to = result + layout.place(row, column + c);
+    const T* from = values + c;
+    if (run * sizeof(T) == 16)  // native blocks: a copy without a call
+      for (int64_t r = 0; r < rows; ++r) std::memcpy(to + r * layout.block, from + r * kIntColumns, 16);
+    else
+      for (int64_t r = 0; r < rows; ++r)
+        std::memcpy(to + r * layout.block, from + r * kIntColumns, static_cast<size_t>(run) * sizeof(T));
+    c += run;
+  }
+}
+
+template <class T>
+T saturate(double value) {
+  return static_cast<T>(std::clamp<double>(value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+}
+
+// To the nearest integer, halves to the even one, for results of at most 32 bits: what is larger saturates later. Adding a number
+// whose last bit counts ones rounds without a call.
+double nearest(double value) {
+  constexpr double kLimit = 0x1p33, kOnes = 0x1.8p52;
+  return std::clamp(value, -kLimit, kLimit) + kOnes - kOnes;
+}
+
+// Where results go and what becomes of sums; one per run.
+struct ResultWriter {
+  void* result;
+  DType type;
+  const RowLayout& layout;
+  const ProductScaling& scaling;
+  const std::vector<float>& factors;  // of float results; empty = 1
+
+  // Asks for the lines of a strip early: results are written once, and are far away.
+  void prefetch(int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+    const auto bytes = static_cast<int64_t>(dtype_bytes(type));
+    for (int64_t c = 0; c < columns;) {
+      const int64_t run = std::min(columns - c, layout.block - (column + c) % layout.block);
+      const auto* to = static_cast<const std::byte*>(result) + layout.place(row, column + c) * bytes;
+      for (int64_t r = 0; r < rows; ++r, to += layout.block * bytes)
+        for (int64_t i = 0; i < run * bytes; i += 64) __builtin_prefetch(to + i, 1, 2);
+      c += run;
+    }
+  }
+
+  // Part of a strip of sums: int32, int64 or float.
+  template <class Sum>
+  void write(const Sum* sums, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+    const auto as = [&](auto tag, auto value) {
+      using T = typename decltype(tag)::type;
+      T values[kStripSums];
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t i = r * kIntColumns, n = column; n < column + columns; ++i, ++n) values[i] = value(sums[i], n);
+      store_strip(values, row, rows, column, columns, layout, static_cast<T*>(result));
+    };
+    // The sums themselves.
+    if constexpr (std::is_same_v<Sum, int32_t>)
+      if (type == DType::Int32 && scaling.factor.empty())
+        return store_strip(sums, row, rows, column, columns, layout, static_cast<int32_t*>(result));
+    if constexpr (std::is_same_v<Sum, float>)
+      if (type == DType::Float32 && factors.empty())
+        return store_strip(sums, row, rows, column, columns, layout, static_cast<float*>(result));
+    switch (type) {
+      case DType::Int32:
+        if (scaling.factor.empty())
+          return as(TypeTag<int32_t>{}, [](Sum sum, int64_t) { return static_cast<int32_t>(static_cast<int64_t>(sum)); });
+        return as(TypeTag<int32_t>{}, [&](Sum sum, int64_t n) { return saturate<int32_t>(nearest(double(sum) * factor(n))); });
+      case DType::Int16: return as(TypeTag<int16_t>{}, [](Sum sum, int64_t) { return saturate<int16_t>(double(sum)); });
+      case DType::Int8:
+        return as(TypeTag<int8_t>{},
+                  [&](Sum sum, int64_t n) { return saturate<int8_t>(nearest(double(sum) * factor(n)) + scaling.result_zero); });
+      case DType::BFloat16: return as(TypeTag<BFloat16>{}, [&](Sum sum, int64_t n) { return BFloat16(scaled(sum, n)); });
+      case DType::Float16: return write_halves(sums, row, rows, column, columns);
+      default: return as(TypeTag<float>{}, [&](Sum sum, int64_t n) { return scaled(sum, n); });
+    }
+  }
+
+ private:
+  double factor(int64_t column) const { return scaling.factor.empty() ? 1 : scaling.factor[static_cast<size_t>(column)]; }
+  template <class Sum>
+  float scaled(Sum sum, int64_t column) const {
+    return factors.empty() ? static_cast<float>(sum) : static_cast<float>(sum) * factors[static_cast<size_t>(column)];
+  }
+  template <class Sum>
+  void write_halves(const Sum* sums, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+    Half values[kStripSums];
+    for (int64_t r = 0; r < rows; ++r) {
+      float line[kIntColumns];
+      for (int64_t c = 0; c < columns; ++c) line[c] = scaled(sums[r * kIntColumns + c], column + c);
+      forms().to_half(line, values + r * kIntColumns, columns);
+    }
+    store_strip(values, row, rows, column, columns, layout, static_cast<Half*>(result));
+  }
+};
+}  // namespace
+
+bool MatrixProduct::Buffer::reserve(size_t wanted) {
+  if (wanted <= bytes) return true;
+  AlignedPtr<void> fresh(allocate_aligned(wanted));
+  if (!fresh) return false;
+  data = std::move(fresh);
+  bytes = wanted;
+  return true;
+}
+
+MatrixProduct::MatrixProduct(DType left, DType right, int64_t depth, int64_t columns, int64_t group)
+    : left_type_(left), right_type_(right), depth_(depth), columns_(columns), group_(group), isa_(current_isa()) {
+  if (has_float_sums()) return;
+  words_ = !int_forms(isa_).has_bytes;
+  const int64_t per = words_ ? 2 : 4;
+  for (int64_t k = 0; k < depth;) {
+    const int64_t count = std::min(kExactDepth, group - k % group);
+    pieces_.push_back({k, count, k / group, dwords_, divide_up(count, per)});
+    dwords_ += pieces_.back().dwords;
+    k += count;
+  }
+  for (int64_t k = 0; k < pieces_[0].dwords; ++k) offsets_.push_back(k * kIntColumns * 4);
+}
+
+// --- left operand
+
+Status MatrixProduct::pack_left(const void* data, const RowLayout& layout, ThreadPool& pool) {
+  return has_float_sums() ? pack_left_floats(static_cast<const Half*>(data), layout, pool)
+                          : pack_left_ints(static_cast<const uint8_t*>(data), layout, pool);
+}
+
+Status MatrixProduct::pack_left_floats(const Half* data, const RowLayout& layout, ThreadPool& pool) {
+  const int64_t panels = panels_a(layout.rows);
+  const size_t bytes = static_cast<size_t>(panels * kPanelRows * depth_) * sizeof(float);
+  if (!left_.reserve(bytes)) return out_of_scratch(static_cast<int64_t>(bytes));
+  rows_ = layout.rows;
+  const Forms& f = forms();
+  pool.parallel_for(panels, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t row = panel * kPanelRows, rows = std::min(kPanelRows, rows_ - row);
+      for (int64_t k = 0; k < depth_; k += layout.block)
+        f.pack_a(data + layout.place(row, k), Storage::Half, layout.block, 1, rows, std::min(layout.block, depth_ - k),
+                 left_.as<float>() + (panel * depth_ + k) * kPanelRows);
+    }
+  });
+  return {};
+}
+
+Status MatrixProduct::pack_left_ints(const uint8_t* data, const RowLayout& layout, ThreadPool& pool) {
+  // Nothing changes before all memory is there; calls of the pool may need some, too.
+  const int64_t panels = divide_up(layout.rows, kIntRows), pitch = layout.rows == 1 ? 1 : kIntRows;
+  const size_t bytes = static_cast<size_t>(panels * pitch * dwords_) * 4;
+  const int64_t line_bytes = (depth_ + 63) / 64 * 64, workers = std::min<int64_t>(pool.threads(), panels);
+  std::vector<int32_t> sums(pieces_.size() * static_cast<size_t>(layout.rows));
+  if (!scratch_.reserve(static_cast<size_t>(workers * line_bytes))) return out_of_scratch(workers * line_bytes);
+  if (!left_.reserve(bytes)) return out_of_scratch(static_cast<int64_t>(bytes));
+  const bool in_place = left_type_ == DType::Int8 && layout.block == depth_;
+  for_each_job(pool, panels, [&](int64_t panel, int64_t worker) {
+    int8_t* line = scratch_.as<int8_t>() + worker * line_bytes;
+    int32_t* to = left_.as<int32_t>() + panel * pitch * dwords_;
+    for (int64_t row = panel * kIntRows; row < std::min(layout.rows, (panel + 1) * kIntRows); ++row) {
+      if (!in_place) gather_row(data, left_type_, layout, row, line);
+      const int8_t* from = in_place ? reinterpret_cast<const int8_t*>(data) + row * depth_ : line;
+      pack_row(from, to + row % kIntRows, pitch, sums.data() + row, layout.rows);
+    }
+  });
+  left_sums_ = std::move(sums);
+  rows_ = layout.rows;
+  return {};
+}
+
+// A row as the dwords of its panel: bytes with their sign bit changed, which makes them unsigned, or words. And the sums of its
+// pieces.
+void MatrixProduct::pack_row(const int8_t* line, int32_t* out, int64_t pitch, int32_t* sums, int64_t sums_stride) const {
+  const IntForms& f = int_forms(isa_);
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const Piece& p = pieces_[i];
+    const int8_t* from = line + p.begin;
+    sums[static_cast<int64_t>(i) * sums_stride] = f.sum_row(from, Int::Signed8, p.depth);
+    int64_t k = 0;
+    if (words_) {
+      const auto word = [](int8_t v) { return static_cast<uint32_t>(static_cast<uint16_t>(v)); };
+      for (; k + 2 <= p.depth; k += 2, out += pitch) *out = static_cast<int32_t>(word(from[k]) | word(from[k + 1]) << 16);
+      if (k < p.depth) *out = static_cast<int32_t>(word(from[k])), out += pitch;
+      continue;
+    }
+    for (; k + 4 <= p.depth; k += 4, out += pitch) {
+      uint32_t four = 0;
+      std::memcpy(&four, from + k, 4);
+      *out = static_cast<int32_t>(four ^ 0x80808080u);
+    }
+    if (k == p.depth) continue;
+    uint32_t rest = 0;
+    for (int64_t j = 0; k + j < p.depth; ++j) rest |= static_cast<uint32_t>(static_cast<uint8_t>(from[k + j]) ^ 0x80u) << (8 * j);
+    *out = static_cast<int32_t>(rest), out += pitch;
+  }
+}
+
+// --- right operand
+
+Status MatrixProduct::pack_right(const void* data, const RightLayout& layout, const ProductScaling& scaling, ThreadPool& pool) {
+  return has_float_sums() ? pack_right_floats(data, layout, scaling, pool) : pack_right_ints(data, layout, pool);
+}
+
+Status MatrixProduct::pack_right_floats(const void* data, const RightLayout& layout, const ProductScaling& scaling,
+                                        ThreadPool& pool) {
+  const int64_t panels = panels_b(columns_);
+  const size_t bytes = static_cast<size_t>(panels * kPanelColumns * depth_) * sizeof(float);
+  if (!right_.reserve(bytes)) return out_of_scratch(static_cast<int64_t>(bytes));
+  const Forms& f = forms();
+  pool.parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t first = panel * kPanelColumns, count = std::min(kPanelColumns, columns_ - first);
+      for (int64_t k = 0; k < depth_; k += kGathered) {
+        const int64_t rows = std::min(kGathered, depth_ - k);
+        float* to = right_.as<float>() + first * depth_ + k * kPanelColumns;
+        if (right_type_ == DType::Float16) {
+          Half halves[kGathered * kPanelColumns];
+          gather(data, right_type_, layout, k, rows, first, count, halves);
+          f.pack_b(halves, Storage::Half, kPanelColumns, 1, rows, count, to);
+          continue;
+        }
+        int8_t values[kGathered * kPanelColumns];
+        gather(data, right_type_, layout, k, rows, first, count, values);
+        for (int64_t i = 0; i < rows; ++i)
+          for (int64_t c = 0; c < kPanelColumns; ++c) {
+            const auto at = static_cast<size_t>((k + i) / group_ * columns_ + first + c);
+            float value = 0;
+            if (c < count) {
+              value =
+                  static_cast<float>(values[i * kPanelColumns + c] - (scaling.right_zero.empty() ? 0 : scaling.right_zero[at]));
+              if (!scaling.right_scale.empty()) value *= scaling.right_scale[at];
+            }
+            to[i * kPanelColumns + c] = value;
+          }
+      }
+    }
+  });
+  return {};
+}
+
+Status MatrixProduct::pack_right_ints(const void* data, const RightLayout& layout, ThreadPool& pool) {
+  const int64_t tiles = divide_up(columns_, kIntColumns);
+  const size_t bytes = static_cast<size_t>((tiles * dwords_ + 1) * kIntColumns) * 4;  // the last tile is read beyond its end
+  std::vector<int32_t> sums(pieces_.size() * static_cast<size_t>(columns_));
+  if (!right_.reserve(bytes)) return out_of_scratch(static_cast<int64_t>(bytes));
+  pool.parallel_for(tiles, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t tile = begin; tile < end; ++tile)
+      pack_tile(data, layout, tile * kIntColumns, right_.as<int32_t>() + tile * dwords_ * kIntColumns, sums.data());
+  });
+  right_sums_ = std::move(sums);
+  return {};
+}
+
+// A tile of columns as [dwords][kIntColumns], and the sums of its columns.
+void MatrixProduct::pack_tile(const void* data, const RightLayout& layout, int64_t first, int32_t* to, int32_t* all_sums) const {
+  const IntForms& f = int_forms(isa_);
+  const int64_t per = words_ ? 2 : 4, count = std::min(kIntColumns, columns_ - first);
+  int8_t values[kGathered * kPanelColumns];
+  IntInterleave p;
+  p.words = words_;
+  p.count = count;
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const Piece& piece = pieces_[i];
+    int32_t* sums = all_sums + static_cast<int64_t>(i) * columns_ + first;
+    for (int64_t k = 0; k < piece.depth; k += kGathered) {
+      const int64_t rows = std::min(kGathered, piece.depth - k);
+      gather(data, right_type_, layout, piece.begin + k, rows, first, count, values);
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < count; ++c) sums[c] += values[r * kPanelColumns + c];
+      for (int64_t r = 0; r < rows; r += per, to += kIntColumns) {
+        for (int64_t j = 0; j < per; ++j)
+          p.rows[j] = r + j < rows ? reinterpret_cast<const uint8_t*>(values) + (r + j) * kPanelColumns : nullptr;
+        p.y = to;
+        f.interleave(p);
+      }
+    }
+  }
+}
+
+// --- the product
+
+Status MatrixProduct::run(const ProductScaling& scaling, void* result, DType type, const RowLayout& layout, ThreadPool& pool) {
+  factors_.clear();
+  if (is_float(type)) factors_.assign(scaling.factor.begin(), scaling.factor.end());
+  if (!has_float_sums()) set_terms(scaling);
+  const ResultWriter writer{result, type, layout, scaling, factors_};
+  // Float sums in plain rows are results already.
+  const bool direct = has_float_sums() && type == DType::Float32 && factors_.empty() && layout.block == columns_;
+  const int64_t tiles = divide_up(columns_, kIntColumns), panels = divide_up(rows_, kIntRows);
+  const int64_t strips = divide_up(panels, kStripPanels);
+  // Some tiles of the right operand stay in the cache while strips pass.
+  const int64_t tile_bytes = (has_float_sums() ? depth_ : dwords_) * kIntColumns * 4;
+  int64_t block = std::clamp<int64_t>(kRightBlock / tile_bytes, 1, tiles);
+  block = std::clamp<int64_t>(tiles / std::max<int64_t>(1, 4 * pool.threads() / strips), 1, block);
+  for_each_job(pool, divide_up(tiles, block) * strips, [&](int64_t job, int64_t) {
+    const int64_t first_tile = job / strips * block, row = job % strips * kStripRows, rows = std::min(kStripRows, rows_ - row);
+    for (int64_t tile = first_tile; tile < std::min(first_tile + block, tiles); ++tile) {
+      const int64_t column = tile * kIntColumns, columns = std::min(kIntColumns, columns_ - column);
+      writer.prefetch(row, rows, column, columns);
+      if (direct)
+        sum_floats(row, rows, tile, static_cast<float*>(result) + layout.place(row, column), columns_);
+      else
+        sum_strip(scaling, row, rows, tile, [&](const auto* sums) { writer.write(sums, row, rows, column, columns); });
+    }
+  });
+  return {};
+}
+
+// sum of (a - za)(b - zb) = sum of ab - za sum of b - zb sum of a + depth za zb. Bytes of a are 128 larger than a.
+void MatrixProduct::set_terms(const ProductScaling& scaling) {
+  const uint32_t left = static_cast<uint32_t>(scaling.left_zero), shifted = left + (words_ ? 0u : 128u);
+  terms_.resize(right_sums_.size());
+  for (size_t i = 0; i < pieces_.size(); ++i)
+    for (size_t n = 0; n < static_cast<size_t>(columns_); ++n) {
+      const size_t at = i * static_cast<size_t>(columns_) + n, zero_at = static_cast<size_t>(pieces_[i].group * columns_) + n;
+      const uint32_t right = scaling.right_zero.empty() ? 0u : static_cast<uint32_t>(scaling.right_zero[zero_at]);
+      terms_[at] = static_cast<int32_t>(static_cast<uint32_t>(pieces_[i].depth) * left * right -
+                                        shifted * static_cast<uint32_t>(right_sums_[at]));
+    }
+}
+
+// Sums of a tile over one piece, zero points settled.
+void MatrixProduct::sum_tile(const ProductScaling& scaling, int64_t panel, int64_t tile, const Piece& piece,
+                             int32_t* sums) const {
+  const IntForms& f = int_forms(isa_);
+  const int64_t pitch = rows_ == 1 ? 1 : kIntRows, first = tile * kIntColumns;
+  IntTile t;
+  t.dot = words_ ? Dot::Words : Dot::BytesAUnsigned;
+  t.a = left_.as<int32_t>() + (panel * dwords_ + piece.dword) * pitch;
+  t.b = reinterpret_cast<const std::byte*>(right_.as<int32_t>() + (tile * dwords_ + piece.dword) * kIntColumns);
+  t.offsets = offsets_.data();
+  t.depth = piece.dwords;
+  t.rows = std::min(kIntRows, rows_ - panel * kIntRows);
+  t.columns = std::min(kIntColumns, columns_ - first);
+  t.sums = sums;
+  if (pitch == 1)
+    f.row({t.dot, t.a, t.b, t.offsets, t.depth, t.columns, sums});
+  else
+    f.tile(t);
+  const auto which = static_cast<size_t>(&piece - pieces_.data());
+  const int32_t* terms = terms_.data() + which * static_cast<size_t>(columns_) + first;
+  const int32_t* zeros = scaling.right_zero.empty() ? nullptr : scaling.right_zero.data() + piece.group * columns_ + first;
+  for (int64_t r = 0; r < t.rows; ++r) {
+    auto* row = reinterpret_cast<uint32_t*>(sums + r * kIntColumns);
+    for (int64_t c = 0; c < t.columns; ++c) row[c] += static_cast<uint32_t>(terms[c]);
+    if (!zeros) continue;
+    const auto left =
+        static_cast<uint32_t>(left_sums_[which * static_cast<size_t>(rows_) + static_cast<size_t>(panel * kIntRows + r)]);
+    for (int64_t c = 0; c < t.columns; ++c) row[c] -= static_cast<uint32_t>(zeros[c]) * left;
+  }
+}
+
+// Calls `finish` with the sums of a strip.
+template <class Finish>
+void MatrixProduct::sum_strip(const ProductScaling& scaling, int64_t row, int64_t rows, int64_t tile,
+                              const Finish& finish) const {
+  if (has_float_sums()) {
+    alignas(64) float sums[kStripSums];
+    sum_floats(row, rows, tile, sums, kPanelColumns);
+    return finish(sums);
+  }
+  if (pieces_.size() == 1 && scaling.right_scale.empty()) {
+    alignas(64) int32_t sums[kStripSums];
+    for (int64_t r = 0; r < rows; r += kIntRows)
+      sum_tile(scaling, (row + r) / kIntRows, tile, pieces_[0], sums + r * kIntColumns);
+    return finish(sums);
+  }
+  if (scaling.right_scale.empty()) {
+    int64_t total[kStripSums] = {};
+    sum_pieces(scaling, row, rows, tile, [&](const Piece&, int64_t i, int64_t, int32_t sum) { total[i] += sum; });
+    return finish(total);
+  }
+  float total[kStripSums] = {};
+  sum_pieces(scaling, row, rows, tile, [&](const Piece& piece, int64_t i, int64_t column, int32_t sum) {
+    total[i] += static_cast<float>(sum) * scaling.right_scale[static_cast<size_t>(piece.group * columns_ + column)];
+  });
+  finish(total);
+}
+
+// Calls add(piece, place in the strip, column, sum) for each piece and result.
+template <class Add>
+void MatrixProduct::sum_pieces(const ProductScaling& scaling, int64_t row, int64_t rows, int64_t tile, const Add& add) const {
+  alignas(64) int32_t sums[kIntRows * kIntColumns];
+  const int64_t first = tile * kIntColumns, columns = std::min(kIntColumns, columns_ - first);
+  for (const Piece& piece : pieces_)
+    for (int64_t panel = 0; panel < rows; panel += kIntRows) {
+      sum_tile(scaling, (row + panel) / kIntRows, tile, piece, sums);
+      for (int64_t r = 0; r < std::min(kIntRows, rows - panel); ++r)
+        for (int64_t c = 0; c < columns; ++c) add(piece, (panel + r) * kIntColumns + c, first + c, sums[r * kIntColumns + c]);
+    }
+}
+
+void MatrixProduct::sum_floats(int64_t row, int64_t rows, int64_t tile, float* sums, int64_t stride) const {
+  GemmBlock g;
+  g.a_panel_stride = depth_ * kPanelRows;
+  g.b_panel_stride = depth_ * kPanelColumns;
+  g.rows = rows;
+  g.columns = std::min(kPanelColumns, columns_ - tile * kPanelColumns);
+  g.sum = sums;
+  g.c = sums;
+  g.sum_row_stride = g.c_row_stride = stride;
+  for (int64_t k = 0; k < depth_; k += kFloatDepth) {
+    g.depth = std::min(kFloatDepth, depth_ - k);
+    g.a = left_.as<float>() + row * depth_ + k * kPanelRows;
+    g.b = right_.as<float>() + (tile * depth_ + k) * kPanelColumns;
+    g.accumulate = k > 0;
+    forms().gemm(g);
+  }
+}
+
+}  // namespace orknn::sim

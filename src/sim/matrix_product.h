@@ -1,0 +1,95 @@
+// Products of two matrices that belong to no graph. Operands are packed for the fast kernels once and multiplied as often as
+// wanted; sums of integers are exact, sums of floats are float32 in the order of depth. Results do not depend on the number of
+// threads.
+#pragma once
+
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "base/threads.h"
+#include "sim/kernels/support/cpu.h"
+#include "sim/matrix_layout.h"
+
+namespace orknn::sim {
+
+// What numbers mean. The sums are those of (a - left_zero) * (b - right_zero); what becomes of them depends on the result:
+//   float32, float16, bfloat16   sum * factor, rounded once
+//   int8                         nearest(sum * factor) + result_zero, saturated
+//   int32                        the sum, which wraps; with factors nearest(sum * factor), saturated
+//   int16                        the sum, saturated
+// With a right_scale (float results only) b, or with exact sums each group's sum, is first multiplied by it.
+struct ProductScaling {
+  int32_t left_zero = 0;
+  std::vector<int32_t> right_zero;  // [groups][columns]; empty = 0
+  std::vector<float> right_scale;   // [groups][columns]; empty = 1
+  std::vector<double> factor;       // per column; empty = 1
+  int32_t result_zero = 0;
+};
+
+class MatrixProduct {
+ public:
+  // `left` is Float16 (the sums are float32 then), Int8 or Int4; `right` is Float16 with a Float16 on the left only, Int8 or
+  // Int4. `group` divides the depth. 4-bit values are stored two per byte; on the left the low half comes first.
+  MatrixProduct(DType left, DType right, int64_t depth, int64_t columns, int64_t group);
+
+  bool has_float_sums() const { return left_type_ == DType::Float16; }
+  // True when packing the right operand needs its scaling: it is packed again when that changes.
+  bool packs_scaling() const { return has_float_sums() && right_type_ != DType::Float16; }
+
+  // Copies what they need; OutOfMemory where there is none.
+  Status pack_left(const void* data, const RowLayout& layout, ThreadPool& pool);
+  Status pack_right(const void* data, const RightLayout& layout, const ProductScaling& scaling, ThreadPool& pool);
+  // Both operands are packed; `layout` has the rows of the left one.
+  Status run(const ProductScaling& scaling, void* result, DType type, const RowLayout& layout, ThreadPool& pool);
+
+ private:
+  // A part of the depth whose sums are exact in 32 bits, within one group.
+  struct Piece {
+    int64_t begin = 0, depth = 0, group = 0;
+    int64_t dword = 0, dwords = 0;  // its place in the depth of packed operands
+  };
+  // Memory that only grows.
+  struct Buffer {
+    AlignedPtr<void> data;
+    size_t bytes = 0;
+    bool reserve(size_t wanted);
+    template <class T>
+    T* as() const {
+      return static_cast<T*>(data.get());
+    }
+  };
+
+  Status pack_left_floats(const Half* data, const RowLayout& layout, ThreadPool& pool);
+  Status pack_left_ints(const uint8_t* data, const RowLayout& layout, ThreadPool& pool);
+  void pack_row(const int8_t* line, int32_t* out, int64_t pitch, int32_t* sums, int64_t sums_stride) const;
+  Status pack_right_floats(const void* data, const RightLayout& layout, const ProductScaling& scaling, ThreadPool& pool);
+  Status pack_right_ints(const void* data, const RightLayout& layout, ThreadPool& pool);
+  void pack_tile(const void* data, const RightLayout& layout, int64_t first, int32_t* to, int32_t* all_sums) const;
+  void set_terms(const ProductScaling& scaling);
+  void sum_tile(const ProductScaling& scaling, int64_t panel, int64_t tile, const Piece& piece, int32_t* sums) const;
+  template <class Finish>
+  void sum_strip(const ProductScaling& scaling, int64_t row, int64_t rows, int64_t tile, const Finish& finish) const;
+  template <class Add>
+  void sum_pieces(const ProductScaling& scaling, int64_t row, int64_t rows, int64_t tile, const Add& add) const;
+  void sum_floats(int64_t row, int64_t rows, int64_t tile, float* sums, int64_t stride) const;
+
+  const DType left_type_, right_type_;
+  const int64_t depth_, columns_, group_;
+  int64_t rows_ = 0;
+  // --- integers
+  kernels::Isa isa_;
+  bool words_ = false;  // dwords of two int16 values instead of four bytes
+  std::vector<Piece> pieces_;
+  int64_t dwords_ = 0;
+  std::vector<int64_t> offsets_;     // of the dwords of a piece in a tile
+  std::vector<int32_t> left_sums_;   // [pieces][rows]
+  std::vector<int32_t> right_sums_;  // [pieces][columns]
+  std::vector<int32_t> terms_;       // [pieces][columns]: what zero points add to the sums of every row
+  // --- both
+  Buffer left_, right_, scratch_;
+  std::vector<float> factors_;
+};
+
+}  // namespace orknn::sim

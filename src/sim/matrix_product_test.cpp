@@ -1,0 +1,117 @@
+// Products in layouts and shapes that no chip offers, against plain loops: padding of blocks, segments and groups of any size.
+#include "sim/matrix_product.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace orknn::sim {
+namespace {
+
+struct Case {
+  const char* name;
+  int64_t rows, depth, columns, left_block, result_block;
+  RightLayout right;
+  int64_t group;
+};
+
+// Blocks that divide nothing evenly.
+std::vector<Case> cases() {
+  const auto blocks = [](int64_t depth, int64_t columns, int64_t block_columns, int64_t block_depth, int64_t segment) {
+    return RightLayout{.depth = depth,
+                       .columns = columns,
+                       .row_major = false,
+                       .block_columns = block_columns,
+                       .block_depth = block_depth,
+                       .segment = segment,
+                       .high_nibble_first = true};
+  };
+  return {{"plain", 5, 37, 50, 37, 50, {.depth = 37, .columns = 50}, 37},
+          {"one row", 1, 37, 50, 37, 50, {.depth = 37, .columns = 50}, 37},
+          {"blocks", 35, 37, 50, 8, 4, blocks(37, 50, 16, 8, 0), 37},
+          {"segments", 9, 100, 70, 16, 16, blocks(100, 70, 32, 16, 48), 100},
+          {"by columns", 3, 41, 49, 41, 49, blocks(41, 49, 49, 41, 0), 41},
+          {"groups", 17, 42, 97, 42, 97, {.depth = 42, .columns = 97}, 7}};
+}
+
+TEST(MatrixLayout, PlacesDifferAndLieInside) {
+  for (const Case& c : cases()) {
+    std::vector<int> seen(static_cast<size_t>(c.right.elements()));
+    for (int64_t n = 0; n < c.columns; ++n)
+      for (int64_t k = 0; k < c.depth; ++k) ++seen.at(static_cast<size_t>(c.right.place(k, n)));
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), c.depth * c.columns) << c.name;
+    for (int64_t k = 0; k < c.depth; ++k)
+      for (int64_t j = 0; j < c.right.run(k); ++j) EXPECT_EQ(c.right.place(k + j, 1), c.right.place(k, 1) + j) << c.name;
+    const RowLayout rows{c.rows, c.columns, c.result_block};
+    for (int64_t r = 0; r < c.rows; ++r)
+      for (int64_t n = 0; n < c.columns; ++n) EXPECT_LT(rows.place(r, n), rows.elements()) << c.name;
+  }
+}
+
+TEST(MatrixLayout, NibblesAreSigned) {
+  uint8_t bytes[2] = {};
+  for (bool high_first : {false, true})
+    for (int8_t value = -8; value < 8; ++value)
+      for (int64_t at = 0; at < 4; ++at) {
+        set_nibble(bytes, at, high_first, value);
+        EXPECT_EQ(nibble(bytes, at, high_first), value);
+        EXPECT_EQ(nibble(bytes, at ^ 1, !high_first), value);
+      }
+  set_nibble(bytes, 0, false, 1);
+  set_nibble(bytes, 1, false, 2);
+  EXPECT_EQ(bytes[0], 0x21);
+}
+
+TEST(MatrixProduct, IsThatOfPlainLoops) {
+  std::mt19937 random(7);
+  ThreadPool pool(2);
+  for (const Case& c : cases())
+    for (DType right : {DType::Int8, DType::Int4}) {
+      const bool small = right == DType::Int4;
+      std::vector<int8_t> a(static_cast<size_t>(c.rows * c.depth)), b(static_cast<size_t>(c.depth * c.columns));
+      for (int8_t& v : a) v = static_cast<int8_t>(random() % 256);
+      for (int8_t& v : b) v = static_cast<int8_t>(static_cast<int>(random() % (small ? 16 : 256)) - (small ? 8 : 128));
+      const RowLayout left{c.rows, c.depth, c.left_block}, result{c.rows, c.columns, c.result_block};
+      std::vector<uint8_t> stored_a(static_cast<size_t>(left.elements())), stored_b(static_cast<size_t>(c.right.elements()));
+      for (int64_t r = 0; r < c.rows; ++r)
+        for (int64_t k = 0; k < c.depth; ++k)
+          stored_a[static_cast<size_t>(left.place(r, k))] = static_cast<uint8_t>(a[static_cast<size_t>(r * c.depth + k)]);
+      for (int64_t k = 0; k < c.depth; ++k)
+        for (int64_t n = 0; n < c.columns; ++n) {
+          const int8_t value = b[static_cast<size_t>(k * c.columns + n)];
+          if (small)
+            set_nibble(stored_b.data(), c.right.place(k, n), c.right.high_nibble_first, value);
+          else
+            stored_b[static_cast<size_t>(c.right.place(k, n))] = static_cast<uint8_t>(value);
+        }
+      const int64_t groups = c.depth / c.group;
+      ProductScaling scaling;
+      scaling.left_zero = -5;
+      for (int64_t i = 0; i < groups * c.columns; ++i) {
+        scaling.right_zero.push_back(static_cast<int>(random() % 15) - 7);
+        if (groups > 1) scaling.right_scale.push_back(static_cast<float>(random() % 7 + 1) / 8);
+      }
+      MatrixProduct product(DType::Int8, right, c.depth, c.columns, c.group);
+      ASSERT_TRUE(product.pack_left(stored_a.data(), left, pool));
+      ASSERT_TRUE(product.pack_right(stored_b.data(), c.right, scaling, pool));
+      std::vector<float> y(static_cast<size_t>(result.elements()), NAN);
+      ASSERT_TRUE(product.run(scaling, y.data(), DType::Float32, result, pool));
+      for (int64_t r = 0; r < c.rows; ++r)
+        for (int64_t n = 0; n < c.columns; ++n) {
+          float total = 0;
+          for (int64_t g = 0; g < groups; ++g) {
+            const auto at = static_cast<size_t>(g * c.columns + n);
+            int32_t sum = 0;
+            for (int64_t k = g * c.group; k < (g + 1) * c.group; ++k)
+              sum += (a[static_cast<size_t>(r * c.depth + k)] - scaling.left_zero) *
+                     (b[static_cast<size_t>(k * c.columns + n)] - scaling.right_zero[at]);
+            total += static_cast<float>(sum) * (groups > 1 ? scaling.right_scale[at] : 1);
+          }
+          ASSERT_EQ(y[static_cast<size_t>(result.place(r, n))], total) << c.name << " " << r << "," << n;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace orknn::sim
