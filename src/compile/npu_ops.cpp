@@ -70,11 +70,11 @@ Objection conv_limit(const NodeFacts& f) {
   const auto w = window_of(f);
   if (!w) return unknown_shape();
   if (!f.is_constant(1)) {
-    // Weights that are computed are read like features; the lists name the columns that can.
+    // Weights that are computed are read like features: plain convolutions of one group, in the columns that the lists name.
     constexpr std::string_view kComputedWeights = "ABCE";
-    if (kComputedWeights.find(f.platform().operator_group) == std::string_view::npos || f.platform().generation == 1)
-      return "its weights are not constant";
-    if (w->group != 1 || w->transposed) return "its weights are not constant, which needs a plain convolution of one group";
+    const bool chip_can =
+        kComputedWeights.find(f.platform().operator_group) != std::string_view::npos && f.platform().generation != 1;
+    if (!chip_can || w->group != 1 || w->transposed) return "its weights are not constant";
   }
   const int64_t max_kernel = w->depthwise ? f.platform().max_depthwise_kernel : 31;
   static constexpr std::string_view kAxis[] = {"height", "width"};
