@@ -68,8 +68,6 @@ int invalid_context(const char* function) noexcept {
   return fail(RKNN_ERR_CTX_INVALID, function, "the context is not valid (0, unknown or destroyed)");
 }
 
-int not_yet(const char* function) { return fail(RKNN_ERR_FAIL, function, "this function is not available yet in OpenRKNN"); }
-
 const std::string& last_error() { return error_text; }
 
 void set_last_error(const std::string& text) noexcept {

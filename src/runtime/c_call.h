@@ -24,8 +24,6 @@ int fail(int code, const char* function, std::string_view text) noexcept;
 int fail(const char* function, const Status& status) noexcept;
 // For handles that are 0, unknown, destroyed or of the wrong kind.
 int invalid_context(const char* function) noexcept;
-// For functions that belong to a later stage of the project.
-int not_yet(const char* function);
 const std::string& last_error();
 // Makes `text`, which was logged before, the calling thread's last error.
 void set_last_error(const std::string& text) noexcept;

@@ -14,7 +14,8 @@ int with_matmul(const char* function, rknn_matmul_ctx handle, Body body) {
   return c_call(function, [&] {
     const std::shared_ptr<MatmulContext> context = find_handle<MatmulContext>(handle);
     if (!context) return invalid_context(function);
-    const std::lock_guard lock(context->mutex);
+    const CallLock lock(context->mutex);
+    if (!lock) return invalid_context(function);
     if (context->destroyed) return invalid_context(function);
     return body(*context);
   });
@@ -219,7 +220,8 @@ int rknn_matmul_destroy(rknn_matmul_ctx ctx) {
   return c_call("rknn_matmul_destroy", [&] {
     const std::shared_ptr<MatmulContext> context = take_handle<MatmulContext>(ctx);
     if (!context) return invalid_context("rknn_matmul_destroy");
-    const std::lock_guard lock(context->mutex);
+    const orknn::CallLock lock(context->mutex);
+    if (!lock) return RKNN_SUCC;  // what the thread that a fork left behind was using stays where it is
     context->destroyed = true;
     context->release();
     return RKNN_SUCC;
