@@ -1,21 +1,13 @@
 #!/usr/bin/env python3
 """Speed of the matmul API beside oneDNN, in one run on one machine.
 
-<<<<<<< HEAD
-  bench/matmul.py [--check] [--size 1024] [--threads 1 2] [--rounds 50] [--library librknnrt.so] [--onednn libdnnl.so]
-=======
   bench/matmul.py [--check] [--size 1024] [--threads 1 2] [--rounds 50] [--cpu] [--library librknnrt.so] [--onednn libdnnl.so]
->>>>>>> df37f5bfd410695af09ff0474819ac4d776c3680
 
 Products of size^3, int8 to int32 and float16 to float32. Ours: binding a new A and running, B bound before, in plain and in native layouts.
 oneDNN: its matmul with B in the layout it asks for, reordered before. Where oneDNN has no float16 product but reference loops (processors
 without such instructions), its float32 product stands in, with A widened beforehand and outside of the measurement: that favours oneDNN, because ours
 widens A in every round. Rounds of all contestants alternate; each is judged by its fastest round, because anything else on the machine only makes a
-<<<<<<< HEAD
-round slower. --check ends with 1 where we are slower than oneDNN. oneDNN is looked for as the system's library (Debian: libdnnl2 or libdnnl3).
-=======
 round slower. --cpu counts processor time instead: for one thread on a machine that is busy. --check ends with 1 where we are slower than oneDNN. oneDNN is looked for as the system's library (Debian: libdnnl2 or libdnnl3).
->>>>>>> df37f5bfd410695af09ff0474819ac4d776c3680
 """
 
 import argparse
@@ -221,24 +213,14 @@ def onednn_product(lib, kind, a, b):
     return OneDnn(lib, a.astype(np.float32), b.astype(np.float32), np.float32), "oneDNN float32"
 
 
-<<<<<<< HEAD
-def fastest(contestants, rounds):
-=======
 def fastest(contestants, rounds, clock):
->>>>>>> df37f5bfd410695af09ff0474819ac4d776c3680
     """Milliseconds of each one's fastest round."""
     best = [float("inf")] * len(contestants)
     for _ in range(rounds):
         for i, contestant in enumerate(contestants):
-<<<<<<< HEAD
-            start = time.perf_counter()
-            contestant.run()
-            best[i] = min(best[i], 1e3 * (time.perf_counter() - start))
-=======
             start = clock()
             contestant.run()
             best[i] = min(best[i], 1e3 * (clock() - start))
->>>>>>> df37f5bfd410695af09ff0474819ac4d776c3680
     return best
 
 
@@ -266,10 +248,7 @@ def main():
     parser.add_argument("--size", type=int, default=1024)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=50)
-<<<<<<< HEAD
-=======
     parser.add_argument("--cpu", action="store_true")
->>>>>>> df37f5bfd410695af09ff0474819ac4d776c3680
     parser.add_argument("--library", default=ROOT / "build/release/librknnrt.so")
     parser.add_argument("--onednn")
     options = parser.parse_args()
@@ -286,13 +265,9 @@ def main():
             label = "int8" if kind == INT8 else "float16"
             ours = [Ours(options.library, threads, kind, a, b, native) for native in (0, 1)]
             theirs, name = onednn_product(peer, kind, a, b) if peer else (None, "")
-<<<<<<< HEAD
-            times = fastest([*ours, *([theirs] if peer else [])], options.rounds)
-=======
             times = fastest(
                 [*ours, *([theirs] if peer else [])], options.rounds, time.process_time if options.cpu else time.perf_counter
             )
->>>>>>> df37f5bfd410695af09ff0474819ac4d776c3680
             for layout, contestant, ms in zip(("plain", "native"), ours, times):
                 line = f"{label:8} {layout:7} {threads} threads  ours {ms:7.2f} ms  {2e-6 * options.size**3 / ms:6.0f} GOP/s"
                 if peer:

@@ -247,7 +247,7 @@ nb::object to_python(const ir::Attribute& value) {
     case ir::AttributeKind::String: return nb::cast(to_utf8(std::get<std::string>(value)));
     case ir::AttributeKind::Ints: return nb::cast(std::get<std::vector<int64_t>>(value));
     case ir::AttributeKind::Floats: return nb::cast(std::get<std::vector<double>>(value));
-    case ir::AttributeKind::Strings: return nb::cast(printable(std::get<std::vector<std::string>>(value)));
+    case ir::AttributeKind::Strings: return nb::cast(printable_lines(std::get<std::vector<std::string>>(value)));
     case ir::AttributeKind::Tensor:
       return to_array(ir::convert(std::get<ir::TensorData>(value).view(), std::get<ir::TensorData>(value).dtype()));
     case ir::AttributeKind::Graph: break;
@@ -259,7 +259,7 @@ nb::object to_python(const ir::Attribute& value) {
 nb::tuple describe_node(const ir::Node& node) {
   const auto names = [&](std::string_view key) {
     const auto* list = node.attributes.get<std::vector<std::string>>(key);
-    return printable(list ? *list : std::vector<std::string>{});
+    return printable_lines(list ? *list : std::vector<std::string>{});
   };
   nb::dict attributes;
   for (const auto& [name, value] : node.attributes)
