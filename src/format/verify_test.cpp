@@ -31,7 +31,7 @@ const Damage kDamages[] = {
     {"the number of buffers differs", [](Program& p) { p.buffers.pop_back(); }},
     {"a task names no node", [](Program& p) { p.tasks[0].node = {99}; }},
     {"a task names no node", [](Program& p) { p.tasks[0].node = {-1}; }},
-    {"a task is of no known kind", [](Program& p) { p.tasks[1].device = static_cast<Device>(3); }},
+    {"a task is of no known kind", [](Program& p) { p.tasks[1].device = static_cast<Device>(9); }},
     {"a task is of no known kind", [](Program& p) { p.tasks[1].engine = static_cast<ir::Engine>(99); }},
     {"two tasks run the same node", [](Program& p) { p.tasks[1].node = p.tasks[0].node; }},
     {"is read before it is computed", [](Program& p) { std::swap(p.tasks[0], p.tasks[1]); }},

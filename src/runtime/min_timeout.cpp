@@ -19,10 +19,7 @@ int64_t parse_minimum_timeout(const char* text) {
   return 0;
 }
 
-int64_t minimum_timeout_ms() {
-  static const int64_t value = parse_minimum_timeout(std::getenv("RKNN_MIN_TIMEOUT_MS"));
-  return value;
-}
+int64_t minimum_timeout_ms() { return parse_minimum_timeout(std::getenv("RKNN_MIN_TIMEOUT_MS")); }
 
 int64_t effective_timeout_ms(int64_t asked) { return asked <= 0 ? 0 : std::max(asked, minimum_timeout_ms()); }
 

@@ -5,7 +5,7 @@
 
 namespace orknn::runtime {
 
-// Milliseconds; 0 when the variable is not set. A value that is no number of milliseconds is one W line and 0. Read once.
+// Milliseconds; 0 when the variable is not set. A value that is no number of milliseconds is a W line and 0.
 int64_t minimum_timeout_ms();
 // How long to wait for a run: `asked` (0 or negative = without end), raised to the minimum. 0 = without end.
 int64_t effective_timeout_ms(int64_t asked);

@@ -45,7 +45,7 @@ format::Model model_of(const std::vector<std::string>& texts, DType float_dtype 
     options.float_dtype = float_dtype;
     auto program = compile::compile(std::move(*graph), options);
     EXPECT_TRUE(program) << program.status().to_string();
-    program->label = std::to_string(model.programs.size());
+    if (texts.size() > 1) program->label = std::to_string(model.programs.size());
     model.programs.push_back(std::move(*program));
   }
   format::place_weights(model);
