@@ -1,11 +1,9 @@
-# libsodium, for encrypted models. Cross builds of the runtime do without it where the target's is not installed, and refuse such models.
+# libsodium's header, for encrypted models; the library itself is loaded when one is opened. Cross builds of the runtime do without it
+# where it is missing, and refuse such models.
 find_path(SODIUM_INCLUDE sodium.h)
-find_library(SODIUM_LIBRARY sodium)
-if(SODIUM_INCLUDE AND SODIUM_LIBRARY)
-  target_link_libraries(orknn_format PRIVATE ${SODIUM_LIBRARY})
+if(SODIUM_INCLUDE)
   target_include_directories(orknn_format SYSTEM PRIVATE ${SODIUM_INCLUDE})
   target_compile_definitions(orknn_format PRIVATE ORKNN_SODIUM)
-  set(ORKNN_SODIUM_LINK -lsodium)
 elseif(NOT ORKNN_RUNTIME_ONLY)
-  message(FATAL_ERROR "libsodium is missing (Debian: libsodium-dev)")
+  message(FATAL_ERROR "sodium.h is missing (Debian: libsodium-dev)")
 endif()

@@ -13,6 +13,8 @@ MODELS = ROOT / "examples" / "models"
 
 # Names of earlier releases that old programs may still be linked with.
 FORMER_NAMES = {"rknn_destory_mem", "rknn_matmul_create_dyn_shape"}
+# What plug-ins for a GPU expect to find beside the API: on boards the driver's library has it.
+FOREIGN_NAMES = {"clImportMemoryARM"}
 
 
 def run(*command, **options):

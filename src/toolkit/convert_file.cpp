@@ -204,6 +204,11 @@ Status set_channel_order(BuildConfig& config, const YamlValue& value, std::strin
   return {};
 }
 
+Status set_picture_formats(BuildConfig& config, const YamlValue& value, std::string_view key) {
+  ORKNN_TRY_ASSIGN(config.inputs_yuv_fmt, as_texts(value, key));
+  return {};
+}
+
 struct OptionRow {
   std::string_view key;
   SetOption set;
@@ -219,6 +224,7 @@ constexpr OptionRow kOptionRows[] = {
     {"dynamic_input", set_shape_sets},
     {"enable_flash_attention", set_flag<&Config::enable_flash_attention>},
     {"float_dtype", set_text<&Config::float_dtype>},
+    {"inputs_yuv_fmt", set_picture_formats},
     {"mean_values", set_numbers<&Config::mean_values>},
     {"model_pruning", set_flag<&Config::model_pruning>},
     {"op_target", set_targets},
@@ -227,6 +233,7 @@ constexpr OptionRow kOptionRows[] = {
     {"quantize_weight", set_flag<&Config::quantize_weight>},
     {"quantized_algorithm", set_text<&Config::quantized_algorithm>},
     {"quantized_dtype", set_text<&Config::quantized_dtype>},
+    {"quantized_hybrid_level", set_number<&Config::quantized_hybrid_level, int>},
     {"quantized_method", set_text<&Config::quantized_method>},
     {"remove_reshape", set_flag<&Config::remove_reshape>},
     {"remove_weight", set_flag<&Config::remove_weight>},

@@ -64,8 +64,7 @@ struct Trial {
   void slopes(int64_t channels) {
     std::vector<int64_t> factors;
     const int64_t count = chance(70) ? channels : 1;
-    for (int64_t c = 0; c < count; ++c)
-      factors.push_back(one_of<int64_t>({0, 16384, pick(1, 32767), pick(-32768, 32767)}));
+    for (int64_t c = 0; c < count; ++c) factors.push_back(one_of<int64_t>({0, 16384, pick(1, 32767), pick(-32768, 32767)}));
     set("slope_multiplier", factors);
     set("slope_shift", chance(10) ? pick(0, 62) : pick(13, 17));
   }
