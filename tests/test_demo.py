@@ -6,6 +6,12 @@ import sys
 import pytest
 
 
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch):
+    """The demo quiets the log of its process by this variable; other tests of this process need their log."""
+    monkeypatch.setenv("RKNN_LOG_LEVEL", "0")
+
+
 @pytest.fixture
 def demo(root, tmp_path, monkeypatch):
     spec = importlib.util.spec_from_file_location("demo", root / "examples" / "demo.py")
