@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from library import BUILD
 from rknn.api import RKNN
 from rknn.utils import onnx_edit
 
@@ -260,15 +261,14 @@ def test_encryption_is_refused_where_it_has_no_use(plain, make_onnx, tmp_path, c
     assert not secret.exists()
 
 
-def test_encrypt_command_and_c_program(plain, tmp_path, openrknn, root):
+def test_encrypt_command_and_c_program(plain, tmp_path, openrknn):
     done = openrknn("encrypt", plain, "--level", 2)
     assert done.returncode == 0, done.stderr
     secret = plain.with_name("m.crypt.rknn")
     assert "rk3588" in openrknn("info", secret).stdout
-    program = root / "build" / "release" / "capi_basic"
-    if not program.exists():
-        pytest.skip("the C test program is not built")
-    outputs = [subprocess.run([program, path], capture_output=True, text=True).stdout for path in (plain, secret)]
+    if not BUILD.exists():
+        pytest.skip(f"needs the C programs of the build in {BUILD}")
+    outputs = [subprocess.run([BUILD / "capi_basic", path], capture_output=True, text=True).stdout for path in (plain, secret)]
     assert "output 0" in outputs[0] and outputs[0] == outputs[1]
 
 
@@ -276,8 +276,6 @@ def test_encrypt_command_and_c_program(plain, tmp_path, openrknn, root):
 
 
 def build_project(folder, openrknn):
-    if not shutil.which("cmake"):
-        pytest.skip("cmake is not installed")
     api = pathlib.Path(openrknn("--libdir").stdout.strip()).parent
     environment = dict(os.environ, LD_LIBRARY_PATH=str(api / "lib"))
     for command in (

@@ -96,7 +96,7 @@ class Session {
   ir::TensorData output(size_t index) const;
 
   std::string_view kernel_name(size_t task) const { return executor().kernel_name(task); }
-  // Who computes the model's custom nodes in this session.
+  // Who computes the model's custom nodes.
   CustomOps& custom_ops() { return custom_ops_; }
 
  private:
