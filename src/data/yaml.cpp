@@ -323,7 +323,10 @@ const YamlValue* YamlValue::find(std::string_view key) const {
   return found == entries.end() ? nullptr : &found->second;
 }
 
-Status YamlValue::problem(const std::string& message) const { return yaml_problem(line, message); }
+Status YamlValue::problem(const std::string& message) const {
+  if (line == 0) return invalid_argument(message);
+  return yaml_problem(line, message);
+}
 
 Result<YamlValue> parse_yaml(std::string_view text) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);

@@ -19,11 +19,11 @@ struct YamlValue {
   bool quoted = false;                                     // "true" in quotes is a text
   std::vector<YamlValue> items;                            // of a list
   std::vector<std::pair<std::string, YamlValue>> entries;  // of a map, in the order of the file; keys are unique
-  size_t line = 0;                                         // where it begins, counted from 1
+  size_t line = 0;                                         // where it begins, counted from 1; 0 = in no file
 
   // nullptr when there is no such key, or this is no map.
   const YamlValue* find(std::string_view key) const;
-  // "line 3: message", for a value that does not suit.
+  // "line 3: message", for a value that does not suit; the message alone for one that comes from no file.
   Status problem(const std::string& message) const;
 };
 

@@ -55,11 +55,8 @@ const platform::Platform* check_platforms(const BuildConfig& c, Status& problems
 }
 
 void check_quantization(const BuildConfig& c, const platform::Platform& chip, Status& problems) {
-  one_of(problems, "quantized_algorithm", c.quantized_algorithm,
-         {"normal", "mmse", "kl_divergence", "gdq", "moving_average", "adaround"});
-  std::vector<std::string> methods{"layer", "channel"};
-  for (int size = 32; size <= 256; size += 32) methods.push_back(fmt::format("group{}", size));
-  one_of(problems, "quantized_method", c.quantized_method, methods);
+  one_of(problems, "quantized_algorithm", c.quantized_algorithm, quantized_algorithms());
+  one_of(problems, "quantized_method", c.quantized_method, quantized_methods());
   const std::vector<std::string> dtypes = quantized_dtypes();
   if (std::find(dtypes.begin(), dtypes.end(), c.quantized_dtype) == dtypes.end())
     problems.also(invalid_argument(fmt::format("Invalid quantized_dtype '{}', expect in {}!", c.quantized_dtype,
@@ -140,6 +137,16 @@ void warn_of_options_without_effect(const BuildConfig& c, const platform::Platfo
   }
 }
 }  // namespace
+
+std::vector<std::string> quantized_algorithms() {
+  return {"normal", "mmse", "kl_divergence", "gdq", "moving_average", "adaround"};
+}
+
+std::vector<std::string> quantized_methods() {
+  std::vector<std::string> methods{"layer", "channel"};
+  for (int size = 32; size <= 256; size += 32) methods.push_back(fmt::format("group{}", size));
+  return methods;
+}
 
 std::vector<std::string> quantized_dtypes() {
   return {"w8a8",

@@ -73,6 +73,9 @@ size_t calibration_samples(const BuildConfig& config, size_t count);
 // the nearest one.
 Result<quantize::NumberFormat> number_format(const platform::Platform& chip, const std::string& quantized_dtype);
 
+// Names `config` accepts for quantized_algorithm and quantized_method.
+std::vector<std::string> quantized_algorithms();
+std::vector<std::string> quantized_methods();
 // Names `config` accepts for quantized_dtype, in the order the vendor prints them; old spellings included at the end.
 std::vector<std::string> quantized_dtypes();
 

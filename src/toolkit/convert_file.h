@@ -26,7 +26,5 @@ Result<std::vector<ConvertFile>> parse_convert_file(std::string_view text, const
 
 // The build options that a file's `configs` state. Reports all that are wrong.
 Result<BuildConfig> config_of(const ConvertFile& file);
-// Sets the option that config() calls `key`; Toolkit1's names are understood, keys without an effect are warned of.
-Status set_option(BuildConfig& config, const std::string& key, const data::YamlValue& value);
 
 }  // namespace orknn::toolkit

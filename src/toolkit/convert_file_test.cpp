@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "toolkit/config_keys.h"
+
 namespace orknn::toolkit {
 namespace {
 
@@ -82,6 +84,7 @@ models:
   EXPECT_EQ(config->mean_values, (ChannelValues{{128, 128, 128}, {0}}));
   EXPECT_EQ(config->std_values, (ChannelValues{{64, 64, 64}, {1}}));
   EXPECT_EQ(config->reorder_channel, (std::vector<bool>{true, false}));
+  EXPECT_EQ(config->batch_size, 1);
   EXPECT_EQ((*files)[1].source.path, "folder/b.prototxt");
   EXPECT_EQ((*files)[1].source.other_files, std::vector<std::string>{"folder/b.caffemodel"});
 }
@@ -97,6 +100,8 @@ TEST(ConvertFile, ReadsEveryOption) {
   EXPECT_EQ(config.other_platforms, std::vector<std::string>{"rk3568"});
   EXPECT_EQ(set("dynamic_input", "[[[1, 3, 8, 8], [1, 4]], [[1, 3, 4, 4], [1, 2]]]"), Status().to_string());
   EXPECT_EQ(config.dynamic_input, (ShapeSets{{{1, 3, 8, 8}, {1, 4}}, {{1, 3, 4, 4}, {1, 2}}}));
+  EXPECT_EQ(set("dynamic_input", "['1,20; 1,40', '1,10;1,20']"), Status().to_string());  // as on the command line
+  EXPECT_EQ(config.dynamic_input, (ShapeSets{{{1, 20}, {1, 40}}, {{1, 10}, {1, 20}}}));
   EXPECT_EQ(set("op_target", "{conv1: cpu}"), Status().to_string());
   EXPECT_EQ(config.op_target.at("conv1"), "cpu");
   EXPECT_EQ(set("auto_hybrid_cos_thresh", "0.995"), Status().to_string());

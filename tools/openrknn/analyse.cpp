@@ -59,6 +59,7 @@ Action add_analyse(CLI::App& app) {
       ->allow_extra_args(false);
   o->source.add_to(*command);
   o->source.add_quantization_to(*command);
+  o->source.add_other_keys_to(*command);
   command->add_option("--html", o->html, "write a page with plots, histograms and advice");
   command->add_option("--snapshot", o->snapshot, "folder for the values of every layer");
   command->add_flag("--json", o->json, "print JSON");

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <map>
 
 #include "toolkit/builder.h"
 
@@ -16,6 +17,8 @@ Action add_quantize(CLI::App& app);
 Action add_analyse(CLI::App& app);
 Action add_compare(CLI::App& app);
 Action add_run(CLI::App& app);
+Action add_hybrid_step1(CLI::App& app);
+Action add_hybrid_step2(CLI::App& app);
 Action add_edit(CLI::App& app);
 Action add_encrypt(CLI::App& app);
 Action add_codegen(CLI::App& app);
@@ -24,6 +27,9 @@ Action add_profile(CLI::App& app);
 Action add_platforms(CLI::App& app);
 Action add_passes(CLI::App& app);
 Action add_ops(CLI::App& app);
+// These two describe the other commands: they are added last.
+Action add_completion(CLI::App& app);
+Action add_man(CLI::App& app);
 
 // Folders of the installed library and headers; empty when they are not where the program expects them.
 std::string library_folder();
@@ -44,17 +50,28 @@ struct SourceOptions {
   bool quantize_weight = false;
   bool bgr = false;
   double auto_hybrid = 0;  // cosine every output must reach; 0 = off
+  // Keys of config() that have no field above: as many texts as the option was given.
+  std::map<std::string, std::vector<std::string>, std::less<>> other_keys;
 
   void add_to(CLI::App& command);
   // Warns of the options that were given although the model is a finished one and has no use for them.
   void warn_finished(std::initializer_list<std::string_view> useful = {}) const;
   void add_quantization_to(CLI::App& command);
+  // Every key of config() whose name is not yet that of an option becomes one. To be called last.
+  void add_other_keys_to(CLI::App& command);
   Result<toolkit::BuildConfig> config() const;
   toolkit::BuildRequest build_request() const;
   Result<importer::ImportOptions> import_options() const;
   // The files named with --weights, or those found beside the model, which a note reports; none when kNoWeights was named.
   Result<std::vector<std::string>> weights_of(const std::string& model) const;
 };
+
+// Words that an option or argument takes, for the completion of shells. Others may be legal too.
+void offer(const CLI::Option* option, std::vector<std::string> words);
+// The same where no other word is legal.
+CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words);
+// nullptr when none were offered.
+const std::vector<std::string>* offered(const CLI::Option* option);
 
 // What the command's --help ends with; lines without the program's name, CHIP stands for one.
 void add_examples(CLI::App& command, std::initializer_list<std::string_view> lines);

@@ -151,11 +151,11 @@ Action add_command(CLI::App& app, const char* name, const char* what, bool needs
       ->add_option("--dynamic-input", o->shape_sets,
                    "a set of input shapes the model runs with, 1,3,224,224 or 1,20;1,40 for two inputs; once per set")
       ->allow_extra_args(false);
-  command->add_flag("--single-core", o->single_core, "plan every layer for one core");
+  command->add_flag("--single-core,--single-core-mode", o->single_core, "plan every layer for one core");
   command->add_flag("--separate-buffers", o->separate_buffers,
                     "no memory is reused, so every intermediate result can be looked at");
   command
-      ->add_option("--disable", o->disable,
+      ->add_option("--disable,--disable-rules", o->disable,
                    "passes of the optimizer or steps of the quantizer to leave out, a,b (openrknn passes); may be repeated")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -166,6 +166,7 @@ Action add_command(CLI::App& app, const char* name, const char* what, bool needs
   command->add_flag("--trace", o->trace, "show what passes and steps did, and their times");
   command->add_flag("--json", o->json, "print JSON");
   command->get_option("--batch-size")->capture_default_str();
+  o->source.add_other_keys_to(*command);
   if (needs_dataset)
     add_examples(*command, {"quantize model.onnx -o model.rknn -t CHIP --dataset list.txt --mean 0,0,0 --std 255,255,255",
                             "quantize model.onnx -o model.rknn -t CHIP --dataset list.txt --algorithm mmse --auto-hybrid 0.99"});

@@ -98,13 +98,17 @@ int run(int argc, char** argv) {
                                                           {"compare", cli::add_compare(app)},
                                                           {"run", cli::add_run(app)},
                                                           {"info", cli::add_info(app)},
+                                                          {"hybrid-step1", cli::add_hybrid_step1(app)},
+                                                          {"hybrid-step2", cli::add_hybrid_step2(app)},
                                                           {"edit", cli::add_edit(app)},
                                                           {"encrypt", cli::add_encrypt(app)},
                                                           {"codegen", cli::add_codegen(app)},
                                                           {"profile", cli::add_profile(app)},
                                                           {"platforms", cli::add_platforms(app)},
                                                           {"passes", cli::add_passes(app)},
-                                                          {"ops", cli::add_ops(app)}};
+                                                          {"ops", cli::add_ops(app)},
+                                                          {"completion", cli::add_completion(app)},
+                                                          {"man", cli::add_man(app)}};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -127,6 +127,7 @@ Action add_codegen(CLI::App& app) {
   command->add_flag("--overwrite", o->request.overwrite, "write into a folder that exists");
   o->source.add_to(*command);
   o->source.add_quantization_to(*command);
+  o->source.add_other_keys_to(*command);
   command->add_flag("--json", o->json, "print JSON");
   return [o] {
     const Status s = codegen(*o);

@@ -200,8 +200,7 @@ Action add_run(CLI::App& app) {
   command->add_option("model", o->model, ".rknn or source model")->required();
   command->add_option("-i,--input", o->inputs,
                       "picture or .npy file of each input, in order, or NAME=FILE; inputs not given are zeros");
-  command->add_option("--layout", o->layout, "axis order of 4-D inputs, the model's own by default")
-      ->check(CLI::IsMember({"nchw", "nhwc"}));
+  one_of(command->add_option("--layout", o->layout, "axis order of 4-D inputs, the model's own by default"), {"nchw", "nhwc"});
   command->add_flag("--bgr", o->bgr, "pictures are fed as BGR");
   command->add_flag("--pass-through", o->pass_through, "inputs are used as they are, without mean and std");
   command->add_option("--out", o->out, "folder for output_0.npy, ...")->check(CLI::ExistingDirectory);

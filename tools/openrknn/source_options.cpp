@@ -11,8 +11,10 @@
 #include "commands.h"
 #include "format/rknn_file.h"
 #include "import/importer.h"
+#include "ops/resample/yuv_to_rgb.h"
 #include "platform/platforms.h"
 #include "terminal.h"
+#include "toolkit/config_keys.h"
 #include "toolkit/source_report.h"
 
 namespace orknn::cli {
@@ -46,29 +48,82 @@ Result<std::vector<T>> numbers(const std::string& option, const std::string& tex
   }
   return values;
 }
+std::vector<std::string> platform_names() {
+  std::vector<std::string> names;
+  for (const platform::Platform& chip : platform::all()) names.emplace_back(chip.name);
+  return names;
+}
+
+std::string option_of(std::string_view key) {
+  if (key == "batch_size") return "--quantization-batch-size";  // --batch-size is that of the built model
+  std::string name = "--" + std::string(key);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+data::YamlValue scalar(const std::string& text) {
+  data::YamlValue value;
+  value.kind = data::YamlValue::Kind::Scalar;
+  value.text = text;
+  return value;
+}
+
+Status set_other_keys(toolkit::BuildConfig& config, const std::map<std::string, std::vector<std::string>, std::less<>>& given) {
+  Status problems;
+  for (const toolkit::ConfigKey& row : toolkit::config_keys()) {
+    const auto texts = given.find(row.key);
+    if (texts == given.end()) continue;
+    data::YamlValue value = scalar(texts->second.empty() ? "" : texts->second.back());
+    if (row.kind == toolkit::ConfigKey::Kind::List) {
+      value.kind = data::YamlValue::Kind::List;
+      for (const std::string& text : texts->second) value.items.push_back(scalar(text));
+    }
+    problems.also(row.set(config, value, option_of(row.key)));
+  }
+  return problems;
+}
+
+std::map<const CLI::Option*, std::vector<std::string>>& offers() {
+  static std::map<const CLI::Option*, std::vector<std::string>> all;
+  return all;
+}
 }  // namespace
+
+void offer(const CLI::Option* option, std::vector<std::string> words) { offers()[option] = std::move(words); }
+CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words) {
+  offer(option, words);
+  return option->check(CLI::IsMember(words));
+}
+const std::vector<std::string>* offered(const CLI::Option* option) {
+  const auto found = offers().find(option);
+  return found == offers().end() ? nullptr : &found->second;
+}
 
 void SourceOptions::add_to(CLI::App& command) {
   const size_t before = command.get_options().size();
-  command.add_option("-t,--target-platform,--target", platform,
-                     fmt::format("chip to build for (openrknn platforms), {} by default", platform::default_platform().name));
-  command.add_option("--float-dtype", float_dtype, "float16, or float32 for exact comparison with the source framework")
-      ->check(CLI::IsMember({"float16", "float32"}))
+  offer(
+      command.add_option("-t,--target-platform,--target", platform,
+                         fmt::format("chip to build for (openrknn platforms), {} by default", platform::default_platform().name)),
+      platform_names());
+  one_of(command.add_option("--float-dtype", float_dtype, "float16, or float32 for exact comparison with the source framework"),
+         {"float16", "float32"})
       ->capture_default_str();
   command
       .add_option("-O,--optimization-level", level,
                   "0 = only what compiling needs (constants, paddings, If, dead layers), 3 = all rules")
       ->check(CLI::Range(0, 3))
       ->capture_default_str();
-  std::vector<std::string_view> frameworks;
-  for (const importer::Importer* i : importer::importers()) frameworks.push_back(i->name);
-  command.add_option("--framework", framework,
-                     fmt::format("format of the source model: {}; recognized by default", fmt::join(frameworks, ", ")));
+  std::vector<std::string> frameworks;
+  for (const importer::Importer* i : importer::importers()) frameworks.emplace_back(i->name);
+  offer(command.add_option("--framework", framework,
+                           fmt::format("format of the source model: {}; recognized by default", fmt::join(frameworks, ", "))),
+        frameworks);
   command.add_option("--inputs", inputs, "tensors at which the model begins, a,b")->delimiter(',')->allow_extra_args(false);
   command.add_option("--input-size-list", sizes, "shape of each input, 1,3,224,224; once per input")->allow_extra_args(false);
   command.add_option("--outputs", outputs, "tensors at which the model ends, a,b")->delimiter(',')->allow_extra_args(false);
-  command.add_option("--mean", means, "mean of each channel, 123.675,116.28,103.53; once per input")->allow_extra_args(false);
-  command.add_option("--std", stds, "divisor of each channel; once per input")->allow_extra_args(false);
+  command.add_option("--mean,--mean-values", means, "mean of each channel, 123.675,116.28,103.53; once per input")
+      ->allow_extra_args(false);
+  command.add_option("--std,--std-values", stds, "divisor of each channel; once per input")->allow_extra_args(false);
   command.add_option("--op-target", targets, "where an op runs, NAME=cpu; may be repeated")->allow_extra_args(false);
   command
       .add_option("--weights", other_files,
@@ -90,16 +145,25 @@ void SourceOptions::warn_finished(std::initializer_list<std::string_view> useful
 
 void SourceOptions::add_quantization_to(CLI::App& command) {
   command.add_option("--dataset", dataset, "list of calibration samples, one per line: the model is quantized with them");
-  command
-      .add_option("--algorithm", algorithm, "how ranges are found: normal, mmse, kl_divergence, moving_average, adaround, gdq")
-      ->capture_default_str();
-  command.add_option("--method", method, "scales of weights: channel, layer, or group32 to group256 with w4a16")
-      ->capture_default_str();
-  command.add_option("--dtype", dtype, "number format: w8a8, w8a16, w16a16i, w16a16i_dfp, w4a16")->capture_default_str();
+  offer(command
+            .add_option("--algorithm,--quantized-algorithm", algorithm,
+                        fmt::format("how ranges are found: {}", fmt::join(toolkit::quantized_algorithms(), ", ")))
+            ->capture_default_str(),
+        toolkit::quantized_algorithms());
+  offer(command
+            .add_option("--method,--quantized-method", method,
+                        "scales of weights: channel, layer, or group32 to group256 with w4a16")
+            ->capture_default_str(),
+        toolkit::quantized_methods());
+  offer(command.add_option("--dtype,--quantized-dtype", dtype, "number format: w8a8, w8a16, w16a16i, w16a16i_dfp, w4a16")
+            ->capture_default_str(),
+        toolkit::quantized_dtypes());
   command.add_flag("--quantize-weight", quantize_weight,
                    "without --dataset: weights are stored as int8, everything is computed in float");
-  command.add_flag("--bgr", bgr, "calibration pictures are fed as BGR");
-  command.add_option("--auto-hybrid", auto_hybrid, "leave the fewest layers in float16 that bring every output to this cosine")
+  command.add_flag("--bgr,--quant-img-RGB2BGR", bgr, "calibration pictures are fed as BGR");
+  command
+      .add_option("--auto-hybrid,--auto-hybrid-cos-thresh", auto_hybrid,
+                  "leave the fewest layers in float16 that bring every output to this cosine")
       ->check(CLI::Range(0.0, 1.0));
 }
 
@@ -133,7 +197,28 @@ Result<toolkit::BuildConfig> SourceOptions::config() const {
     if (at == target.npos) return invalid_argument("--op-target needs NAME=npu or NAME=cpu").found(target);
     config.op_target[target.substr(0, at)] = target.substr(at + 1);
   }
+  ORKNN_TRY(set_other_keys(config, other_keys));
   return config;
+}
+
+void SourceOptions::add_other_keys_to(CLI::App& command) {
+  for (const toolkit::ConfigKey& row : toolkit::config_keys()) {
+    const std::string name = option_of(row.key), help(row.help), key(row.key);
+    if (command.get_option_no_throw(name)) continue;
+    if (row.kind == toolkit::ConfigKey::Kind::Flag) {
+      command.add_flag_callback(
+          name, [this, key] { other_keys[key] = {"true"}; }, help);
+      continue;
+    }
+    const auto keep = [this, key](const std::vector<std::string>& texts) {
+      other_keys[key] = texts;
+      return true;
+    };
+    CLI::Option* option = command.add_option(name, CLI::callback_t(keep), help);
+    option->type_name(row.kind == toolkit::ConfigKey::Kind::Number ? "NUMBER" : "TEXT");
+    if (row.kind == toolkit::ConfigKey::Kind::List) option->take_all()->allow_extra_args(false);
+    if (key == "inputs_yuv_fmt") offer(option, ops::picture_formats());
+  }
 }
 
 toolkit::BuildRequest SourceOptions::build_request() const { return {!dataset.empty(), dataset, auto_hybrid > 0}; }

@@ -1,0 +1,211 @@
+#include "toolkit/config_keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/nearest_name.h"
+#include "base/utf8.h"
+#include "toolkit/yaml_fields.h"
+
+namespace orknn::toolkit {
+namespace {
+
+using data::YamlValue;
+using YamlKind = YamlValue::Kind;
+
+template <auto kField>
+Status set_flag(BuildConfig& config, const YamlValue& value, std::string_view key) {
+  ORKNN_TRY_ASSIGN(config.*kField, as_flag(value, key));
+  return {};
+}
+template <auto kField>
+Status set_text(BuildConfig& config, const YamlValue& value, std::string_view key) {
+  ORKNN_TRY_ASSIGN(config.*kField, as_text(value, key));
+  return {};
+}
+template <auto kField>
+Status set_numbers(BuildConfig& config, const YamlValue& value, std::string_view key) {
+  ORKNN_TRY_ASSIGN(config.*kField, as_number_lists<double>(value, key));
+  return {};
+}
+template <auto kField, class T>
+Status set_number(BuildConfig& config, const YamlValue& value, std::string_view key) {
+  ORKNN_TRY_ASSIGN(const std::string text, as_text(value, key));
+  ORKNN_TRY_ASSIGN(config.*kField, as_number<T>(text, value, key));
+  return {};
+}
+
+Status set_platforms(BuildConfig& config, const YamlValue& value, std::string_view key) {
+  ORKNN_TRY_ASSIGN(config.other_platforms, as_texts(value, key));
+  if (config.other_platforms.empty()) return value.problem("expected a chip for 'target_platform'");
+  config.target_platform = config.other_platforms.front();
+  config.other_platforms.erase(config.other_platforms.begin());
+  return {};
+}
+
+Status set_swaps(BuildConfig& config, const YamlValue& value, std::string_view key) {
+  config.quant_img_RGB2BGR.clear();
+  for (const YamlValue& flag : value.kind == YamlKind::List ? value.items : std::vector{value}) {
+    ORKNN_TRY_ASSIGN(const bool swap, as_flag(flag, key));
+    config.quant_img_RGB2BGR.push_back(swap);
+  }
+  return {};
+}
+
+Status set_targets(BuildConfig& config, const YamlValue& value, std::string_view key) {
+  if (value.kind != YamlKind::Map) return value.problem("expected 'layer: cpu' and the like for 'op_target'");
+  for (const auto& [layer, target] : value.entries) {
+    ORKNN_TRY_ASSIGN(config.op_target[layer], as_text(target, key));
+  }
+  return {};
+}
+
+Status set_rules(BuildConfig& config, const YamlValue& value, std::string_view key) {
+  ORKNN_TRY_ASSIGN(config.disable_rules, as_texts(value, key));
+  return {};
+}
+
+// A list of shapes, one shape, or a text of shapes with ';' between them.
+Result<std::vector<ir::Dims>> shape_set(const YamlValue& set, std::string_view key) {
+  if (set.kind != YamlKind::Scalar) return as_number_lists<int64_t>(set, key);
+  std::vector<ir::Dims> shapes;
+  for (const std::string& text : pieces_of(set.text, ";")) {
+    YamlValue shape = set;
+    shape.text = text;
+    ORKNN_TRY_ASSIGN(ir::Dims dims, as_numbers<int64_t>(shape, key));
+    shapes.push_back(std::move(dims));
+  }
+  return shapes;
+}
+
+Status set_shape_sets(BuildConfig& config, const YamlValue& value, std::string_view key) {
+  if (value.kind != YamlKind::List || value.items.empty()) return value.problem("expected sets of shapes for 'dynamic_input'");
+  config.dynamic_input.clear();
+  for (const YamlValue& set : value.items) {
+    ORKNN_TRY_ASSIGN(std::vector<ir::Dims> shapes, shape_set(set, key));
+    config.dynamic_input.push_back(std::move(shapes));
+  }
+  return {};
+}
+
+// Toolkit1: 'M0 M1 M2 S', the inputs separated by '#'.
+Status set_channel_means(BuildConfig& config, const YamlValue& value, std::string_view key) {
+  ORKNN_TRY_ASSIGN(const std::string text, as_text(value, key));
+  ChannelValues means, stds;
+  for (const std::string& input : pieces_of(text, "#")) {
+    std::vector<double> numbers;
+    for (const std::string& piece : pieces_of(input, " ")) {
+      ORKNN_TRY_ASSIGN(const double number, as_number<double>(piece, value, key));
+      numbers.push_back(number);
+    }
+    if (numbers.size() < 2) return value.problem("expected means and a scale for 'channel_mean_value', e.g. 128 128 128 128");
+    stds.emplace_back(numbers.size() - 1, numbers.back());
+    numbers.pop_back();
+    means.push_back(std::move(numbers));
+  }
+  config.mean_values = std::move(means);
+  config.std_values = std::move(stds);
+  config.first_value_for_one_channel = true;
+  return {};
+}
+
+// Toolkit1: '0 1 2' or '2 1 0', the inputs separated by '#'.
+Status set_channel_order(BuildConfig& config, const YamlValue& value, std::string_view key) {
+  ORKNN_TRY_ASSIGN(const std::string text, as_text(value, key));
+  config.reorder_channel.clear();
+  for (const std::string& input : pieces_of(text, "#")) {
+    const std::vector<std::string> order = pieces_of(input, " ");
+    const bool swapped = order == std::vector<std::string>{"2", "1", "0"};
+    if (!swapped && order != std::vector<std::string>{"0", "1", "2"})
+      return value.problem("expected 0 1 2 or 2 1 0 for 'reorder_channel'");
+    config.reorder_channel.push_back(swapped);
+  }
+  return {};
+}
+
+Status set_picture_formats(BuildConfig& config, const YamlValue& value, std::string_view key) {
+  ORKNN_TRY_ASSIGN(config.inputs_yuv_fmt, as_texts(value, key));
+  return {};
+}
+
+using Config = BuildConfig;
+using Kind = ConfigKey::Kind;
+constexpr ConfigKey kConfigKeys[] = {
+    {"auto_hybrid_cos_thresh", Kind::Number, set_number<&Config::auto_hybrid_cos_thresh, double>,
+     "cosine that auto_hybrid brings every output to"},
+    {"auto_hybrid_euc_thresh", Kind::Number, set_number<&Config::auto_hybrid_euc_thresh, double>,
+     "Euclidean distance that auto_hybrid brings every output below"},
+    {"batch_size", Kind::Number, set_number<&Config::batch_size, int64_t>,
+     "Toolkit1: samples of a calibration batch; epochs says how many batches are used"},
+    {"channel_mean_value", Kind::Text, set_channel_means,
+     "Toolkit1: means and divisor of the channels, 'M0 M1 M2 S', the inputs separated by '#'"},
+    {"compress_weight", Kind::Flag, set_flag<&Config::compress_weight>, "store weights compressed, where the chip can read them"},
+    {"custom_string", Kind::Text, set_text<&Config::custom_string>, "text stored in the model"},
+    {"disable_rules", Kind::List, set_rules, "passes of the optimizer or steps of the quantizer to leave out"},
+    {"dynamic_input", Kind::List, set_shape_sets, "sets of input shapes that the model runs with"},
+    {"enable_flash_attention", Kind::Flag, set_flag<&Config::enable_flash_attention>,
+     "compute attention as one task, where the chip can"},
+    {"epochs", Kind::Number, set_number<&Config::epochs, int64_t>, "Toolkit1: calibration batches to use, -1 for all"},
+    {"float_dtype", Kind::Text, set_text<&Config::float_dtype>, "number format of layers that are not quantized"},
+    {"inputs_yuv_fmt", Kind::List, set_picture_formats,
+     "format of the pictures an input takes, nv12 for example; once per input"},
+    {"mean_values", Kind::List, set_numbers<&Config::mean_values>, "mean of each channel of each input"},
+    {"model_pruning", Kind::Flag, set_flag<&Config::model_pruning>, "remove channels that no result depends on"},
+    {"op_target", Kind::List, set_targets, "where an op runs"},
+    {"optimization_level", Kind::Number, set_number<&Config::optimization_level, int>, "0 to 3"},
+    {"quant_img_RGB2BGR", Kind::Flag, set_swaps, "calibration pictures are fed as BGR"},
+    {"quantize_weight", Kind::Flag, set_flag<&Config::quantize_weight>, "store weights as int8, compute in float"},
+    {"quantized_algorithm", Kind::Text, set_text<&Config::quantized_algorithm>, "how ranges are found"},
+    {"quantized_dtype", Kind::Text, set_text<&Config::quantized_dtype>, "number format of quantized layers"},
+    {"quantized_hybrid_level", Kind::Number, set_number<&Config::quantized_hybrid_level, int>,
+     "0 to 3: how many layers stay in float, the most sensitive ones first"},
+    {"quantized_method", Kind::Text, set_text<&Config::quantized_method>, "what shares a scale of weights"},
+    {"remove_reshape", Kind::Flag, set_flag<&Config::remove_reshape>,
+     "inputs and outputs keep the shapes of the layers next to them"},
+    {"remove_weight", Kind::Flag, set_flag<&Config::remove_weight>, "leave out weights that another model provides"},
+    {"reorder_channel", Kind::Text, set_channel_order,
+     "Toolkit1: '2 1 0' for RGB pictures and a network that takes BGR, the inputs separated by '#'"},
+    {"single_core_mode", Kind::Flag, set_flag<&Config::single_core_mode>, "plan every layer for one core"},
+    {"sparse_infer", Kind::Flag, set_flag<&Config::sparse_infer>, "use the chip's kernels for sparse weights"},
+    {"std_values", Kind::List, set_numbers<&Config::std_values>, "divisor of each channel of each input"},
+    {"target_platform", Kind::Text, set_platforms, "chip to build for"},
+};
+
+// Keys of older releases that change nothing here.
+constexpr std::string_view kKeysWithoutEffect[] = {
+    "need_horizontal_merge",
+    "quantized_moving_alpha",
+    "mmse_epoch",
+    "output_optimize",
+    "force_builtin_perm",
+    "quantize_input_node",
+    "deconv_merge",
+    "conv_mul_merge",
+    "do_sparse_network",
+    "quantized_divergence_nbins",
+    "sram_prefer",
+    "nbuf_prefer",
+    "check_data",
+    "merge_dequant_layer_and_output_node",
+    "target_sub_class",
+};
+
+}  // namespace
+
+std::span<const ConfigKey> config_keys() { return kConfigKeys; }
+
+Status set_option(BuildConfig& config, const std::string& key, const data::YamlValue& value) {
+  const auto row = std::find_if(std::begin(kConfigKeys), std::end(kConfigKeys), [&](const ConfigKey& r) { return r.key == key; });
+  if (row != std::end(kConfigKeys)) return value.kind == YamlKind::Null ? Status() : row->set(config, value, key);
+  if (std::find(std::begin(kKeysWithoutEffect), std::end(kKeysWithoutEffect), key) != std::end(kKeysWithoutEffect)) {
+    log(LogLevel::Warn, "config", fmt::format("The '{}' has no effect and is ignored!", key));
+    return {};
+  }
+  std::vector<std::string_view> known;
+  for (const ConfigKey& r : kConfigKeys) known.push_back(r.key);
+  return value.problem(fmt::format("Invalid config key '{}'", to_utf8(key))).hint(did_you_mean(key, known));
+}
+
+}  // namespace orknn::toolkit

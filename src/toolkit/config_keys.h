@@ -1,0 +1,26 @@
+// The keys of config() as text states them: yml files and the options of the command line come from one table.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "data/yaml.h"
+#include "toolkit/config.h"
+
+namespace orknn::toolkit {
+
+struct ConfigKey {
+  enum class Kind { Flag, Number, Text, List };
+  std::string_view key;
+  Kind kind;
+  Status (*set)(BuildConfig& config, const data::YamlValue& value, std::string_view key);
+  std::string_view help;
+};
+// In alphabetical order.
+std::span<const ConfigKey> config_keys();
+
+// Sets the option that config() calls `key`; Toolkit1's names are understood, keys without an effect are warned of.
+Status set_option(BuildConfig& config, const std::string& key, const data::YamlValue& value);
+
+}  // namespace orknn::toolkit
