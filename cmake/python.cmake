@@ -3,7 +3,7 @@
 if(ORKNN_PYTHON)
   find_package(Python 3.9 REQUIRED COMPONENTS Interpreter Development.Module)
   find_package(nanobind CONFIG REQUIRED)
-  nanobind_add_module(_openrknn NB_STATIC LTO NOMINSIZE python/src/module.cpp python/src/model_tools.cpp)
+  nanobind_add_module(_openrknn NB_STATIC LTO NOMINSIZE python/src/module.cpp python/src/model_tools.cpp python/src/devices.cpp)
   target_link_libraries(_openrknn PRIVATE orknn_toolkit)
   install(TARGETS _openrknn LIBRARY DESTINATION . COMPONENT python)
   install(TARGETS openrknn RUNTIME DESTINATION bin COMPONENT python)

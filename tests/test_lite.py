@@ -101,7 +101,7 @@ def test_a_picture_without_a_batch(rk3588, folder, capfd):
 def test_target_as_first_argument(rk3588):
     lite = RKNNLite()
     assert lite.load_rknn(rk3588[0]) == 0
-    assert lite.init_runtime("rk1808") == 0
+    assert lite.init_runtime("rk3588") == 0
     assert lite.init_runtime(None) == 0
 
 

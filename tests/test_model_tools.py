@@ -158,12 +158,15 @@ def test_rknn_convert_makes_the_model_of_the_file(described, tmp_path, openrknn)
     assert (tmp_path / "script.rknn").read_bytes() == (out / "small.rknn").read_bytes()
 
 
-def test_rknn_convert_analyses_and_needs_a_board_for_measuring(described, tmp_path):
+def test_rknn_convert_analyses_and_measures(described, tmp_path, monkeypatch):
     done = convert("-t", "rk3568", "-i", described, "-o", tmp_path / "out", "-a", tmp_path / "0.png")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "snapshot" / "error_analysis.txt").exists()
     done = convert("-t", "rk3568", "-i", described, "-o", tmp_path / "out", "-e")
-    assert done.returncode == 1 and "needs a connected board" in done.stderr
+    assert done.returncode == 0 and "no rk3568 in reach" in done.stderr and "Total Memory" in done.stdout
+    monkeypatch.setenv("ORKNN_REQUIRE_DEVICE", "1")
+    done = convert("-t", "rk3568", "-i", described, "-o", tmp_path / "out", "-e")
+    assert done.returncode == 1 and "Connect to Device Failure (-1)" in done.stderr
 
 
 def test_rknn_convert_names_the_line_of_a_mistake(described, tmp_path, openrknn):

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "base/version.h"
+#include "devices.h"
 #include "errors.h"
 #include "format/rknn_file.h"
 #include "import/importer.h"
@@ -404,6 +405,7 @@ void set_log(std::optional<std::function<void(int, std::string, std::string)>> s
 NB_MODULE(_openrknn, m) {
   nb::set_leak_warnings(false);  // objects that live until the process ends are no leak
   bind_model_tools(m);
+  bind_devices(m);
   m.def("version", [] { return std::string(version()); });
   m.def("begin_interpreter_end", &begin_interpreter_end);
   pthread_atfork(nullptr, nullptr, &Inside::forget_other_threads);
@@ -498,6 +500,7 @@ NB_MODULE(_openrknn, m) {
       .def("choose_program", [](runtime::Session& s, size_t index) { check(s.choose_program(index)); })
       .def("measure", &measure, nb::arg("cores"))
       .def("cores_of_mask", &cores_of_mask)
+      .def("check_runs_on", &check_runs_on)
       .def("generation",
            [](const runtime::Session& s) {
              const platform::Platform* chip = platform::find(s.model().target_platform);

@@ -1,9 +1,10 @@
 """Calls that judge a model: speed and memory, predicted for the chip it was made for, and accuracy."""
 
+import functools
 import os
 import sys
 
-from . import measure
+from . import devices, measure
 from .model import Model, guarded, path_of, tolerant
 
 
@@ -61,6 +62,9 @@ class Measuring(Model):
             calc_qnt_error = rest.pop(0)
         target = rest.pop(0) if rest else target
         builder = self._need_builder("accuracy_analysis")
+        if target:
+            target = devices.chip_of(target)
+            devices.simulate_instead(target, device_id, functools.partial(self._log.warn, "accuracy_analysis"))
         if isinstance(inputs, (str, bytes, os.PathLike)):
             inputs = self._one_sample(path_of(inputs, "accuracy_analysis"))
         inputs = [path_of(file, "accuracy_analysis") for file in inputs]
@@ -68,7 +72,7 @@ class Measuring(Model):
             raise ValueError(f"Invalid dump_file_type {dump_file_type!r}, expect in ['tensor', 'npy']!")
         folder = "" if output_dir is None else os.fsdecode(output_dir)
         plain, coloured, renamed, toolkit1 = builder.accuracy_analysis(
-            inputs, folder, "" if target is None else str(target).lower(), bool(calc_qnt_error), dump_file_type == "npy"
+            inputs, folder, target or "", bool(calc_qnt_error), dump_file_type == "npy"
         )
         if not toolkit1 or calc_qnt_error:
             print(coloured if sys.stdout.isatty() else plain)

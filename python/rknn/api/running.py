@@ -5,8 +5,9 @@ import functools
 import numpy as np
 
 from .. import _openrknn
+from . import devices
 from . import inputs as model_inputs
-from .model import VERSION, Model, guarded, tolerant
+from .model import Model, guarded, tolerant
 
 
 class Running(Model):
@@ -28,18 +29,14 @@ class Running(Model):
         fallback_prior_device="cpu",
         rknn2precompile=False,
     ):
-        """Prepares the model for inference() on the simulator (target=None). With async_mode every inference() returns the results of
-        the one before, the first one zeros."""
+        """Prepares the model for inference() on the chip `target`, or on the simulator (target=None). With async_mode every
+        inference() returns the results of the one before, the first one zeros."""
         self._alive("init_runtime")
-        if target is not None:
-            raise ValueError(
-                f"Connect to Device Failure (-1): target '{target}' needs a connected board, which is not available yet; "
-                "leave target unset to run on the simulator"
-            )
-        if self._path_on_board is not None:
+        if not target and self._path_on_board is not None:
             raise ValueError(
                 f"The model '{self._path_on_board}' lies on a board (load_model_in_npu): init_runtime needs its target!"
             )
+        chip = devices.chip_of(target) if target else None
         legal = [
             self.NPU_CORE_AUTO,
             self.NPU_CORE_0,
@@ -53,17 +50,31 @@ class Running(Model):
             raise ValueError(f"Invalid core_mask {core_mask!r}, expect in {legal}!")
         if fallback_prior_device not in ("cpu", "gpu"):
             raise ValueError(f"Invalid fallback_prior_device {fallback_prior_device!r}, expect in ['cpu', 'gpu']!")
-        self._log.info("Target is None, use simulator!")
-        if self._loaded is not None:
-            session = self._loaded.make_session(self._custom_ops)
-        else:
-            session = self._need_builder("init_runtime").make_session()
+        session = self._simulated_session() if chip is None else self._session_on(chip, device_id)
         self._cores = session.cores_of_mask(core_mask)  # refuses cores the chip does not have
         self._perf_debug, self._eval_mem = bool(perf_debug), bool(eval_mem)
         self._is_async, self._late, self._own_order_told = bool(async_mode), None, False
         self._report_level = _openrknn.environment_log_level(0)
         session.report_loading(self._report_level)
         self._session, self._lost_in_fork = session, False
+
+    def _simulated_session(self):
+        self._log.info("Target is None, use simulator!")
+        return self._local_session()
+
+    def _session_on(self, chip, device_id):
+        self._log.info(f"target set by user is: {chip}")
+        devices.simulate_instead(chip, device_id, functools.partial(self._log.warn, "init_runtime"))
+        if self._path_on_board is not None:  # the board is this process, so its files are this machine's
+            self._loaded = _openrknn.LoadedModel.from_file(self._path_on_board)
+        session = self._local_session()
+        session.check_runs_on(chip)
+        return session
+
+    def _local_session(self):
+        if self._loaded is not None:
+            return self._loaded.make_session(self._custom_ops)
+        return self._need_builder("init_runtime").make_session()
 
     def inference(self, inputs, *positional, **options):
         """inference(inputs, data_format=None, inputs_pass_through=None, get_frame_id=False): runs the model once; returns a list of arrays.
@@ -101,14 +112,9 @@ class Running(Model):
         if self._session is None:
             self._fail("get_sdk_version", "The runtime is not initialized, call init_runtime first!")
             return None
-        line = "=" * 46
-        return (
-            f"{line}\nRKNN VERSION:\n  API: {VERSION} (openrknn)\n  DRV: rknn_server: {VERSION} (simulator)\n"
-            f"  DRV: rknnrt: {VERSION} (openrknn)\n{line}"
-        )
+        return devices.version_block(self._session.generation())
 
     @tolerant
     def list_devices(self):
-        """Connected boards as (adb, ntb); boards are not available yet, so there are none."""
-        self._log.warn("list_devices", "Connected boards are not available yet, use the simulator!")
-        return [], []
+        """Prints and returns the ids of devices in reach: (adb, ntb)."""
+        return devices.list_devices(self._toolkit1)

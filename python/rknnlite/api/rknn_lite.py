@@ -5,8 +5,8 @@ import traceback
 
 import numpy as np
 from rknn import _openrknn
+from rknn.api import devices, platform_list
 from rknn.api import inputs as model_inputs
-from rknn.api import platform_list
 from rknn.api.model import VERSION, Model, path_of
 from rknn.api.running import Running
 
@@ -54,16 +54,20 @@ class RKNNLite(Model):
         eval_mem=False,
         **others,
     ):
-        """Prepares the model. `core_mask` is for chips of several cores. The other arguments are Lite1's: the simulated board is
-        there whatever `target` says."""
+        """Prepares the model. `core_mask` is for chips of several cores. The other arguments are Lite1's; without `target` the
+        board is the one that the model was made for."""
         try:
             self._alive("init_runtime")
             if isinstance(core_mask, str) or core_mask is None:  # Lite1's first argument is the target
-                core_mask = self.NPU_CORE_AUTO
+                core_mask, target = self.NPU_CORE_AUTO, core_mask if target is None else target
             self._remark_unused("init_runtime", others, "target_sub_class", "rknn2precompile")
             if self._file is None:
                 raise ValueError("RKNN model is not loaded, call load_rknn first!")
             session = self._file.init()
+            if target:
+                chip = devices.chip_of(target)
+                session.check_runs_on(chip)
+                devices.simulate_instead(chip, device_id, lambda text: self._log.line("W", text))
             self._cores = session.cores_of_mask(core_mask)  # refuses cores the chip does not have
             self._report_level = _openrknn.environment_log_level(4 if self._log.verbose else 0)
             session.report_loading(self._report_level)
@@ -112,10 +116,8 @@ class RKNNLite(Model):
             return None
 
     def list_devices(self):
-        """Boards connected to this machine as (adb, ntb): a board sees none."""
-        stars = "*" * 25
-        print(stars, "None devices connected.", stars, sep="\n")
-        return [], []
+        """Prints and returns the ids of devices in reach: (adb, ntb)."""
+        return devices.list_devices(as_list=False)
 
     def release(self):
         """Frees everything. Harmless at any time and more than once."""
