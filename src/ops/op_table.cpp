@@ -24,6 +24,8 @@ const ir::OpDef& facts_of(std::string_view op) {
   return def ? *def : kUnknown;
 }
 
+bool is_basic_arithmetic(std::string_view op) { return op == "Add" || op == "Sub" || op == "Mul" || op == "Div"; }
+
 std::vector<std::string_view> ops_where(bool (*holds)(const ir::OpDef&)) {
   std::vector<std::string_view> names;
   for (const auto& [name, def] : builtin_ops())

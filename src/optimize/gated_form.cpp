@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/facts.h"
 #include "optimize/match.h"
 
 namespace orknn::optimize {
@@ -13,7 +14,7 @@ constexpr int kMaxDepth = 8;
 constexpr size_t kMaxCandidates = 12;
 
 bool is_polynomial_step(const Node& n) {
-  return n.tail.empty() && (is_arithmetic(n) || n.op == "Pow" || n.op == "Neg" || n.op == "Sum");
+  return n.tail.empty() && (ops::is_basic_arithmetic(n.op) || n.op == "Pow" || n.op == "Neg" || n.op == "Sum");
 }
 
 bool is_zero(const Polynomial& a) {

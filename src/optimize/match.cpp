@@ -98,8 +98,6 @@ bool can_replace(const Graph& g, TensorId from, TensorId to) {
   return !g.is_output(from) || (g.producer(to) && !g.is_output(to));
 }
 
-bool is_arithmetic(const Node& node) { return node.op == "Add" || node.op == "Sub" || node.op == "Mul" || node.op == "Div"; }
-
 std::optional<std::vector<int64_t>> reduce_axes(const Graph& g, const Node& node) {
   const int64_t rank = rank_of(g, node.input(0));
   if (rank < 0) return std::nullopt;

@@ -48,10 +48,6 @@ bool only_first_output(const ir::Graph& g, const ir::Node& node);
 // Reading `to` instead of `from` keeps every graph output under its name.
 bool can_replace(const ir::Graph& g, ir::TensorId from, ir::TensorId to);
 
-// --- kinds of nodes
-// Add, Sub, Mul or Div.
-bool is_arithmetic(const ir::Node& node);
-
 // --- axes
 // Reduction axes of a Reduce* node (input 1, or all of them), normalized and sorted; nothing when not constant.
 std::optional<std::vector<int64_t>> reduce_axes(const ir::Graph& g, const ir::Node& node);

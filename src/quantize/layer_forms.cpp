@@ -15,9 +15,7 @@ bool is_function_op(std::string_view op) {
   const QuantRule rule = rule_of(op);
   return rule == QuantRule::Table || ((rule == QuantRule::Fixed01 || rule == QuantRule::Fixed11) && op != "Softmax");
 }
-bool is_binary(std::string_view op) {
-  return op == "Add" || op == "Sub" || op == "Mul" || op == "Max" || op == "Min" || op == "Div";
-}
+bool is_binary(std::string_view op) { return ops::is_basic_arithmetic(op) || op == "Max" || op == "Min"; }
 
 bool is_float_tensor(const Graph& g, TensorId t) { return t && g.tensor(t).dtype == DType::Float32; }
 std::optional<Dims> dims_of(const Graph& g, TensorId t) {
@@ -66,8 +64,7 @@ LayerForm product(const Graph& g, const Node& n) {
 bool is_function(const Graph& g, const Node& n, const TailStep& step) {
   if (step.operand < 0) return is_function_op(step.op);
   const TensorData* other = g.constant(n.inputs[static_cast<size_t>(step.operand)]);
-  return other && other->dtype() == DType::Float32 && other->count() == 1 &&
-         (step.op == "Add" || step.op == "Sub" || step.op == "Mul" || step.op == "Div");
+  return other && other->dtype() == DType::Float32 && other->count() == 1 && ops::is_basic_arithmetic(step.op);
 }
 
 bool is_function(const Graph& g, const Node& n) {

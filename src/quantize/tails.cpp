@@ -1,5 +1,7 @@
 #include "quantize/tails.h"
 
+#include "ops/facts.h"
+
 namespace orknn::quantize {
 using namespace ir;
 namespace {
@@ -23,7 +25,7 @@ void append_steps(Node& to, const Node& from, std::span<const TailStep> steps) {
 // less. `n` becomes part of the layer before it.
 std::optional<Patch> join_constant(const Graph& g, NodeId id) {
   const Node& n = g.node(id);
-  if (n.own_input_count() != 2 || (n.op != "Add" && n.op != "Sub" && n.op != "Mul" && n.op != "Div")) return std::nullopt;
+  if (n.own_input_count() != 2 || !ops::is_basic_arithmetic(n.op)) return std::nullopt;
   const bool first = g.is_constant(n.input(0));
   const TensorId constant = n.input(first ? 0 : 1), value = n.input(first ? 1 : 0);
   const NodeId before = g.producer(value);

@@ -18,6 +18,7 @@
 #include "ir/custom_op.h"
 #include "ops/facts.h"
 #include "quantize/channel_weights.h"
+#include "quantize/quantized_operators.h"
 #include "toolkit/c_library_run.h"
 #include "toolkit/samples.h"
 
@@ -555,14 +556,6 @@ class Analysis {
   std::map<std::string, std::vector<float>> single_values_;
 };
 
-bool is_quantized_source(const Graph& graph) {
-  return std::any_of(graph.order().begin(), graph.order().end(), [&](NodeId id) {
-    const std::string& op = graph.node(id).op;
-    return op == "QuantizeLinear" || op == "DequantizeLinear" || op.starts_with("QLinear") || op == "ConvInteger" ||
-           op == "MatMulInteger";
-  });
-}
-
 Status write_reports(const AccuracyReport& report, const AccuracyOptions& options) {
   const auto save = [&](const char* name, const std::string& text) {
     return write_file_atomically((std::filesystem::path(options.output_dir) / name).string(),
@@ -611,7 +604,7 @@ Distance distance(std::span<const float> expected, std::span<const float> found)
 Result<AccuracyReport> analyse_accuracy(const BuildOptions& building, const Imported& imported, const Built& built,
                                         const AccuracyOptions& options) {
   const auto problem = [&](Status s) { return s.model(built.model->name).stage("accuracy_analysis"); };
-  if (options.target.empty() && is_quantized_source(imported.network.graph))
+  if (options.target.empty() && quantize::states_quantization(imported.network.graph))
     return problem(
         unsupported("the source model is already quantized, so there are no float values to compare the simulator with")
             .hint("give accuracy_analysis a target, or load the float model"));

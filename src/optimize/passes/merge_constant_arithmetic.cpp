@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ops/eval.h"
+#include "ops/facts.h"
 #include "optimize/match.h"
 #include "optimize/pass.h"
 
@@ -34,7 +35,7 @@ Rewrite merge_constant_arithmetic_rule(const Graph& g, const Node& n) {
   const auto outer = step_of(g, n);
   if (!outer || !is_float_tensor(g, n.output(0)) || !read_once(g, outer->x)) return no_match();
   const Node* before = g.producer_node(outer->x);
-  if (!before || !is_arithmetic(*before)) return no_match();
+  if (!before || !ops::is_basic_arithmetic(before->op)) return no_match();
   const bool additive = is_additive(n);
   if (is_additive(*before) != additive) return no_match();
   const auto inner = step_of(g, *before);

@@ -55,7 +55,7 @@ bool comes_from_weights(const Graph& g, TensorId t) {
     const Node* n = read_once(g, t) ? g.producer_node(t) : nullptr;
     if (!n || !n->tail.empty()) return false;
     if (ops::facts_of(*n).weights != Weights::None) return true;
-    if (!is_arithmetic(*n) || g.is_constant(n->input(0)) == g.is_constant(n->input(1))) return false;
+    if (!ops::is_basic_arithmetic(n->op) || g.is_constant(n->input(0)) == g.is_constant(n->input(1))) return false;
     t = n->input(g.is_constant(n->input(0)) ? 1 : 0);
   }
   return false;
