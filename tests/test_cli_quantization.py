@@ -71,6 +71,7 @@ def test_steps_are_listed_switchable_and_traced(tmp_path, quantized, shapes_mode
     optional = [p["name"] for p in listed if not p["required"]]
     assert set(optional) == {
         "fold_normalization",
+        "try_steps",
         "equalize_channels",
         "clip_outliers",
         "correct_bias",

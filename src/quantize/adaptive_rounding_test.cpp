@@ -60,7 +60,8 @@ TEST(AdaptiveRounding, RoundsALayerCloserToItsFloatResult) {
   const auto rounded = [&](bool adaptively) {
     Graph integers = graph;
     QuantizeOptions options;
-    options.algorithm = Algorithm::AdaptiveRounding;
+    options.algorithm = Algorithm::Mmse;
+    options.adaptive_rounding = true;
     if (!adaptively) options.leave_out(kRoundAdaptively);
     auto layers = quantized(integers, run, options);
     EXPECT_TRUE(layers) << layers.status().to_string();

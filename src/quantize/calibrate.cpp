@@ -57,7 +57,7 @@ class Calibrator {
         pass_of(kEqualizeChannels, [this](passes::Rewriter& r) { return equalize(r); })};
     if (again_) list.push_back(pass_of(kMeasureTensors, [this](passes::Rewriter& r) { return measure(r.graph(), true, true); }));
     if (clips_) list.push_back(pass_of(kClipOutliers, [this](passes::Rewriter& r) { return clip(r); }));
-    if (options_.algorithm == Algorithm::AdaptiveRounding)
+    if (options_.adaptive_rounding)
       list.push_back(pass_of(kRoundAdaptively, [this](passes::Rewriter& r) { return round_weights(r); }));
     return list;
   }

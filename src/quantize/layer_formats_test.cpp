@@ -144,7 +144,7 @@ TEST(LayerFormats, FixedPointBesideAffine) {
 TEST(QuantizeOptions, RangesAndMeansReplaceStatistics) {
   for (const char* algorithm : {"normal", "mmse", "kl_divergence"}) {
     QuantizeOptions options;
-    options.algorithm = *algorithm_from_name(algorithm);
+    ASSERT_TRUE(set_algorithm(options, algorithm));
     const Graph measured = quantized(options);
     Graph graph = chain();
     for (const auto& [name, s] : statistics_of(graph))

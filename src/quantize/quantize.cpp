@@ -13,6 +13,22 @@ Range Calibration::range(const std::string& tensor, const Statistics& seen, Algo
   return choose_range(seen, algorithm, bits);
 }
 
+Status set_algorithm(QuantizeOptions& options, std::string_view name) {
+  options.adaptive_rounding = name == "adaround";
+  if (name == "normal")
+    options.algorithm = Algorithm::Normal;
+  else if (name == "kl_divergence")
+    options.algorithm = Algorithm::KlDivergence;
+  else if (name == "mmse" || name == "adaround")
+    options.algorithm = Algorithm::Mmse;
+  else if (name == "moving_average")
+    options.algorithm = Algorithm::MovingAverage;
+  else
+    return invalid_argument("there is no range algorithm '" + std::string(name) + "'")
+        .expected("normal, kl_divergence, mmse, adaround or moving_average");
+  return {};
+}
+
 Result<std::vector<LayerDecision>> quantize(Graph& graph, const OpSet& ops, const Calibration& calibration,
                                             const QuantizeOptions& options) {
   Plan plan;

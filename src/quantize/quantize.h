@@ -33,7 +33,8 @@ struct Calibration {
 };
 
 struct QuantizeOptions {
-  Algorithm algorithm = Algorithm::Normal;
+  Algorithm algorithm = Algorithm::Normal;  // of the ranges of activations
+  bool adaptive_rounding = false;           // of weights (adaptive_rounding.h)
   NumberFormat format;
   bool per_channel = true;         // weights: one scale per output channel, else one per tensor
   passes::Options steps;           // level, steps to leave out, dumps
@@ -52,6 +53,8 @@ struct QuantizeOptions {
   bool takes(const Step& step) const { return steps.runs(step.name, step.min_level); }
   void leave_out(const Step& step) { steps.disable.emplace_back(step.name); }
 };
+// Sets both by the name of `quantized_algorithm`.
+Status set_algorithm(QuantizeOptions& options, std::string_view name);
 
 // Called with every input and every computed tensor of a graph, by name, while the value is valid.
 using Observe = std::function<void(std::string_view tensor, const ir::TensorView& value)>;

@@ -132,25 +132,13 @@ Range least_divergence(const Statistics& s, int bits) {
 }
 }  // namespace
 
-Result<Algorithm> algorithm_from_name(std::string_view name) {
-  if (name == "normal") return Algorithm::Normal;
-  if (name == "kl_divergence") return Algorithm::KlDivergence;
-  if (name == "mmse") return Algorithm::Mmse;
-  if (name == "moving_average") return Algorithm::MovingAverage;
-  if (name == "adaround") return Algorithm::AdaptiveRounding;
-  return invalid_argument("there is no range algorithm '" + std::string(name) + "'")
-      .expected("normal, kl_divergence, mmse, adaround or moving_average");
-}
-
 Range choose_range(const Statistics& s, Algorithm algorithm, int bits) {
   if (s.empty()) return {};
   const Range full = with_zero(s.min(), s.max());
   switch (algorithm) {
     case Algorithm::Normal: break;
     case Algorithm::KlDivergence: return least_divergence(s, bits);
-    case Algorithm::Mmse:
-    case Algorithm::AdaptiveRounding:
-      return least(full, [&](const Range& r) { return rounding_error(s.histogram(), r, levels_of(bits)); });
+    case Algorithm::Mmse: return least(full, [&](const Range& r) { return rounding_error(s.histogram(), r, levels_of(bits)); });
     case Algorithm::MovingAverage: return with_zero(s.moving_min(), s.moving_max());
   }
   return full;

@@ -14,9 +14,7 @@ struct Range {
   double low = 0, high = 0;
 };
 
-// AdaptiveRounding takes the ranges of Mmse; what it adds concerns weights (adaptive_rounding.h).
-enum class Algorithm { Normal, KlDivergence, Mmse, MovingAverage, AdaptiveRounding };
-Result<Algorithm> algorithm_from_name(std::string_view name);
+enum class Algorithm { Normal, KlDivergence, Mmse, MovingAverage };
 
 // `bits` of the number format decides how coarse a range may be.
 Range choose_range(const Statistics& statistics, Algorithm algorithm, int bits = 8);

@@ -3,9 +3,9 @@
 namespace orknn::quantize {
 
 std::span<const Step> steps() {
-  static constexpr Step kSteps[] = {kFitTails,        kFoldNormalization, kMeasureTensors,  kEqualizeChannels, kClipOutliers,
-                                    kRoundAdaptively, kChooseParameters,  kKeepSmallValues, kShareParameters,  kConvertFormats,
-                                    kRoundWeights,    kCorrectBias,       kReadParameters,  kLowerToIntegers};
+  static constexpr Step kSteps[] = {kFitTails,       kFoldNormalization, kTrySteps,         kMeasureTensors,  kEqualizeChannels,
+                                    kClipOutliers,   kRoundAdaptively,   kChooseParameters, kKeepSmallValues, kShareParameters,
+                                    kConvertFormats, kRoundWeights,      kCorrectBias,      kReadParameters,  kLowerToIntegers};
   return kSteps;
 }
 

@@ -20,6 +20,8 @@ inline constexpr Step kFitTails{
 inline constexpr Step kFoldNormalization{
     "fold_normalization",
     "8-bit inputs fed with pixels hold the pixels themselves; biases take what the mean differs from a pixel by", 1};
+inline constexpr Step kTrySteps{"try_steps",
+                                "steps below that make results worse on samples held back from calibration are left out", 3};
 inline constexpr Step kMeasureTensors{"measure_tensors", "what the calibration samples show about each tensor", 0, true};
 inline constexpr Step kEqualizeChannels{
     "equalize_channels", "channels that use a small part of their tensor's range are multiplied up, the layers after it divide",

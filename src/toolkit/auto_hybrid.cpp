@@ -4,15 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 
 #include "base/log.h"
-#include "ops/eval.h"
 #include "quantize/layer_forms.h"
-#include "runtime/convert.h"
 #include "runtime/perf_report.h"
-#include "toolkit/accuracy.h"
 
 namespace orknn::toolkit {
 namespace {
@@ -22,6 +18,8 @@ using namespace ir;
 constexpr size_t kMostGroups = 48;
 // Networks computed to give single layers back to integers.
 constexpr size_t kMostRefinements = 40;
+// Part of the loss that the goal allows: the search takes what just passes on its samples, other ones lose more.
+constexpr double kCaution = 0.5;
 constexpr std::string_view kStage = "AutoHybrid";
 
 bool copies_values(const Graph& graph, const Node& n) {
@@ -29,31 +27,23 @@ bool copies_values(const Graph& graph, const Node& n) {
   return form == quantize::Form::Move || form == quantize::Form::Concat;
 }
 
-// What the average over many other samples will hardly exceed: the average of these and twice its standard error. Of very few
-// samples, the worst.
-double expected_loss(const std::vector<double>& losses) {
-  constexpr size_t kEnoughToEstimate = 4;
-  if (losses.size() < kEnoughToEstimate) return losses.empty() ? 0 : *std::max_element(losses.begin(), losses.end());
-  const double count = static_cast<double>(losses.size());
-  const double mean = std::accumulate(losses.begin(), losses.end(), 0.0) / count;
-  double squares = 0;
-  for (double loss : losses) squares += (loss - mean) * (loss - mean);
-  return mean + 2 * std::sqrt(squares / (count - 1) / count);
+// Whether a copy, or the chain of copies that ends in it, begins at an input of the network.
+bool comes_from_input(const Graph& graph, const Node& n) {
+  const Node* maker = graph.producer_node(n.input(0));
+  return maker ? copies_values(graph, *maker) && comes_from_input(graph, *maker) : graph.is_input(n.input(0));
 }
+
+using PredictTime = std::function<Result<std::optional<double>>(const Graph&)>;  // in microseconds; nothing when it is unknown
 
 class Search {
  public:
-  Search(const std::vector<HybridTrial>& trials, const HybridGoal& goal, const Progress& progress)
-      : reference_(trials[0].reference),
+  Search(Trials& trials, const HybridGoal& goal, const PredictTime& predict, const Progress& progress)
+      : reference_(trials.reference()),
         trials_(trials),
         goal_(goal),
-        allowed_(std::max(1e-7, 1 - goal.cosine)),
-        progress_(progress) {
-    for (size_t t = 0; t < trials_.size(); ++t) {
-      sequence_.push_back(t);
-      samples_ += trials_[t].count;
-    }
-  }
+        allowed_(std::max(1e-7, kCaution * (1 - goal.cosine))),
+        predict_(predict),
+        progress_(progress) {}
 
   Result<HybridChoice> run(const std::vector<quantize::LayerDecision>& decisions) {
     for (const quantize::LayerDecision& d : decisions) {
@@ -65,21 +55,24 @@ class Search {
     choice.candidates = units_.size();
     expected_ = steps_expected();
     show(0);
-    golden_.resize(trials_.size());
-    for (size_t t = 0; t < trials_.size(); ++t)
-      ORKNN_TRY(observe_outputs(trials_[t].samples, trials_[t].reference, trials_[t].count, golden_[t]));
-    ORKNN_TRY_ASSIGN(const Measured whole, measure({}, Extent::All));
-    choice.integer_cosine = choice.cosine = whole.cosine;
-    if (whole.worst <= 1) {
-      choice.reached = true;
-    } else if (goal_.may_leave_float) {
-      ORKNN_TRY_ASSIGN(std::vector<size_t> in_float, smallest_set());
-      ORKNN_TRY(give_back(in_float));
-      for (size_t u : in_float) choice.float_layers.insert(units_[u]);
-      ORKNN_TRY_ASSIGN(const Measured end, measure(choice.float_layers, Extent::All));
-      choice.cosine = end.cosine;
-      choice.reached = end.worst <= 1;
-      choice.float_layers = with_copies(reference_, std::move(choice.float_layers));
+    ORKNN_TRY_ASSIGN(const Losses whole, trials_.measure(LayerNames{}));
+    choice.integer_losses = choice.losses = whole;
+    choice.reached = share_of_allowed(whole) <= 1;
+    if (!choice.reached) {
+      std::vector<size_t> all(units_.size());
+      std::iota(all.begin(), all.end(), size_t{0});
+      ORKNN_TRY_ASSIGN(const double float_cost, cost(all));
+      ORKNN_TRY_ASSIGN(Found found, cheapest_set(all, float_cost));
+      ORKNN_TRY(give_back(found));
+      // Conversions between integers and floats can cost more than the integers save.
+      if (found.cost >= float_cost) found = {all, float_cost};
+      choice.all_float = found.units.size() == units_.size();
+      choice.float_layers = with_copies(reference_, names(found.units));
+      choice.losses = {};
+      if (!choice.all_float) {
+        ORKNN_TRY_ASSIGN(choice.losses, trials_.measure(choice.float_layers));
+      }
+      choice.reached = kCaution * share_of_allowed(choice.losses) <= 1;
     }
     choice.runs = runs_;
     if (progress_) progress_(kStage, expected_, expected_);
@@ -87,12 +80,10 @@ class Search {
   }
 
  private:
-  using Outputs = std::vector<std::vector<std::vector<float>>>;  // per sample, per output
-  struct Measured {
-    std::vector<double> cosine;  // per output, as it must be expected on other samples
-    double worst = 0;            // of all outputs: what is lost by what may be lost
+  struct Found {
+    std::vector<size_t> units;  // that stay in float, in order
+    double cost = 0;
   };
-  enum class Extent { OneSample, UntilMissed, All };
 
   int64_t steps_expected() const {
     const size_t groups = std::min(units_.size(), kMostGroups);
@@ -103,58 +94,16 @@ class Search {
     if (progress_) progress_(kStage, std::min<int64_t>(static_cast<int64_t>(done), expected_ - 1), expected_);
   }
 
-  Status observe_outputs(const Samples& samples, const Graph& graph, size_t count, Outputs& to) const {
-    std::map<std::string, std::vector<size_t>, std::less<>> wanted;
-    for (size_t i = 0; i < graph.outputs().size(); ++i) wanted[graph.tensor(graph.outputs()[i]).name].push_back(i);
-    to.assign(count, std::vector<std::vector<float>>(graph.outputs().size()));
-    size_t sample = 0;
-    const auto observe = [&](std::string_view name, const TensorView& value) {
-      const auto it = wanted.find(name);
-      if (it == wanted.end()) return;
-      Tensor described = graph.tensor(graph.outputs()[it->second[0]]);
-      described.dtype = value.dtype;
-      std::vector<float> numbers(static_cast<size_t>(value.count()));
-      runtime::convert_output(described, value, DType::Float32, numbers.data(), ThreadPool::shared());
-      for (size_t i : it->second) to[sample][i] = numbers;
-    };
-    return samples.run(graph, DType::Float32, count, observe, [&](size_t) { ++sample; });
+  // What the worst output loses by what it may lose.
+  double share_of_allowed(const Losses& losses) const {
+    const double share = losses.worst_expected() / allowed_;
+    return goal_.euclid ? std::max(share, losses.euclid / std::max(1e-12, *goal_.euclid)) : share;
   }
 
-  // A set that cannot reach the goal any more is left at the trial that shows it; the next set meets that trial first.
-  Result<Measured> measure(const LayerNames& in_float, Extent extent) {
+  Result<double> harm_of(const std::vector<size_t>& in_float, Trials::Extent extent) {
     show(runs_++);
-    const LayerNames with_their_copies = with_copies(reference_, in_float);
-    std::vector<std::vector<double>> losses(reference_.outputs().size());
-    double euclid = 0;
-    for (size_t place = 0; place < sequence_.size(); ++place) {
-      const size_t t = sequence_[place];
-      const HybridTrial& trial = trials_[t];
-      ORKNN_TRY_ASSIGN(const Graph graph, trial.quantize(with_their_copies));
-      Outputs found;
-      ORKNN_TRY(observe_outputs(trial.samples, graph, extent == Extent::OneSample ? 1 : trial.count, found));
-      bool missed = false;
-      for (size_t i = 0; i < losses.size(); ++i) {
-        for (size_t s = 0; s < found.size(); ++s) {
-          const Distance d = distance(golden_[t][s][i], found[s][i]);
-          losses[i].push_back(d.word.empty() ? 1 - d.cosine : 1);
-          euclid = std::max(euclid, d.word.empty() ? d.euclid : INFINITY);
-        }
-        missed |= std::accumulate(losses[i].begin(), losses[i].end(), 0.0) > static_cast<double>(samples_) * allowed_;
-      }
-      if (extent == Extent::OneSample) break;
-      if (extent == Extent::UntilMissed && missed) {
-        std::rotate(sequence_.begin(), sequence_.begin() + static_cast<std::ptrdiff_t>(place),
-                    sequence_.begin() + static_cast<std::ptrdiff_t>(place) + 1);
-        break;
-      }
-    }
-    Measured m;
-    for (const std::vector<double>& list : losses) {
-      m.cosine.push_back(1 - expected_loss(list));
-      m.worst = std::max(m.worst, expected_loss(list) / allowed_);
-    }
-    if (goal_.euclid) m.worst = std::max(m.worst, euclid / std::max(1e-12, *goal_.euclid));
-    return m;
+    ORKNN_TRY_ASSIGN(const Losses losses, trials_.measure(with_copies(reference_, names(in_float)), extent, allowed_));
+    return share_of_allowed(losses);
   }
 
   LayerNames names(const std::vector<size_t>& units) const {
@@ -163,28 +112,36 @@ class Search {
     return list;
   }
 
+  // Predicted time of the network with these layers in float; their number where the chip's speed is unknown.
+  Result<double> cost(const std::vector<size_t>& in_float) {
+    Graph graph = reference_;
+    if (in_float.size() < units_.size()) {
+      ORKNN_TRY_ASSIGN(graph, trials_.quantized(with_copies(reference_, names(in_float))));
+    }
+    ORKNN_TRY_ASSIGN(const std::optional<double> us, predict_(graph));
+    return us.value_or(static_cast<double>(in_float.size()));
+  }
+
   // Groups are put into integers in several orders: most harmless alone first, from the input on, from the outputs on. The order
-  // that leaves the fewest layers in float wins.
-  Result<std::vector<size_t>> smallest_set() {
+  // that gives the fastest network wins.
+  Result<Found> cheapest_set(const std::vector<size_t>& all, double float_cost) {
     const size_t groups = std::min(units_.size(), kMostGroups);
     std::vector<std::vector<size_t>> members(groups);
-    for (size_t u = 0; u < units_.size(); ++u) members[u * groups / units_.size()].push_back(u);
+    for (size_t u : all) members[u * groups / units_.size()].push_back(u);
     harm_.assign(units_.size(), 0);
     std::vector<double> harm(groups);
     for (size_t g = 0; g < groups; ++g) {
       std::vector<size_t> others;
-      for (size_t u = 0; u < units_.size(); ++u)
+      for (size_t u : all)
         if (u * groups / units_.size() != g) others.push_back(u);
-      ORKNN_TRY_ASSIGN(const Measured alone, measure(names(others), Extent::OneSample));
-      harm[g] = alone.worst;
-      for (size_t u : members[g]) harm_[u] = alone.worst;
+      ORKNN_TRY_ASSIGN(harm[g], harm_of(others, Trials::Extent::OneSample));
+      for (size_t u : members[g]) harm_[u] = harm[g];
     }
     std::vector<size_t> forward(groups);
-    for (size_t g = 0; g < groups; ++g) forward[g] = g;
+    std::iota(forward.begin(), forward.end(), size_t{0});
     std::vector<size_t> backward(forward.rbegin(), forward.rend()), harmless = forward;
     std::stable_sort(harmless.begin(), harmless.end(), [&](size_t a, size_t b) { return harm[a] < harm[b]; });
-    std::vector<size_t> best(units_.size());
-    for (size_t u = 0; u < units_.size(); ++u) best[u] = u;
+    Found best{all, float_cost};
     for (const auto& order : {harmless, forward, backward}) {
       size_t good = 0, bad = groups;  // so many first groups in integers are known to be fine, or not to be
       const auto rest = [&](size_t first) {
@@ -193,14 +150,16 @@ class Search {
         return units;
       };
       while (bad - good > 1) {
-        if (rest(bad).size() >= best.size()) break;  // cannot win any more
         const size_t middle = (good + bad) / 2;
-        ORKNN_TRY_ASSIGN(const Measured m, measure(names(rest(middle)), Extent::UntilMissed));
-        (m.worst <= 1 ? good : bad) = middle;
+        ORKNN_TRY_ASSIGN(const double share, harm_of(rest(middle), Trials::Extent::UntilMissed));
+        (share <= 1 ? good : bad) = middle;
       }
-      if (std::vector<size_t> found = rest(good); good > 0 && found.size() < best.size()) best = std::move(found);
+      if (good == 0) continue;
+      Found found{rest(good), 0};
+      std::sort(found.units.begin(), found.units.end());
+      ORKNN_TRY_ASSIGN(found.cost, cost(found.units));
+      if (found.cost < best.cost) best = std::move(found);
     }
-    std::sort(best.begin(), best.end());
     return best;
   }
 
@@ -214,10 +173,10 @@ class Search {
     return false;
   }
 
-  // Layers of the set that turn out not to be needed in it, tried in shrinking portions.
-  Status give_back(std::vector<size_t>& in_float) {
-    std::vector<size_t> queue = in_float;
-    const LayerNames all = names(in_float);
+  // Layers of the set that turn out not to be needed in it, and without which it is no slower, tried in shrinking portions.
+  Status give_back(Found& found) {
+    std::vector<size_t> queue = found.units;
+    const LayerNames all = names(found.units);
     // Between integer layers a float layer gains least: its operands are rounded anyway.
     std::stable_sort(queue.begin(), queue.end(), [&](size_t a, size_t b) {
       const bool fa = has_float_neighbour(a, all), fb = has_float_neighbour(b, all);
@@ -226,15 +185,19 @@ class Search {
     size_t portion = std::max<size_t>(1, queue.size() / 4);
     for (size_t tries = 0; tries < kMostRefinements && !queue.empty(); ++tries) {
       portion = std::min(portion, queue.size());
-      std::vector<size_t> fewer;
-      for (size_t u : in_float)
-        if (std::find(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(portion), u) ==
-            queue.begin() + static_cast<std::ptrdiff_t>(portion))
-          fewer.push_back(u);
-      ORKNN_TRY_ASSIGN(const Measured m, measure(names(fewer), Extent::UntilMissed));
-      if (m.worst <= 1)
-        in_float = std::move(fewer);
-      else if (portion > 1) {
+      const auto end = queue.begin() + static_cast<std::ptrdiff_t>(portion);
+      Found fewer;
+      for (size_t u : found.units)
+        if (std::find(queue.begin(), end, u) == end) fewer.units.push_back(u);
+      ORKNN_TRY_ASSIGN(fewer.cost, cost(fewer.units));
+      bool taken = fewer.cost <= found.cost;
+      if (taken) {
+        ORKNN_TRY_ASSIGN(const double share, harm_of(fewer.units, Trials::Extent::UntilMissed));
+        taken = share <= 1;
+      }
+      if (taken) {
+        found = std::move(fewer);
+      } else if (portion > 1) {
         portion /= 2;
         continue;
       }
@@ -243,92 +206,89 @@ class Search {
     return {};
   }
 
-  const Graph& reference_;  // of the first trial; all have the same layers
-  const std::vector<HybridTrial>& trials_;
-  std::vector<size_t> sequence_;  // in which trials are run
-  size_t samples_ = 0;            // of all trials
+  const Graph& reference_;
+  Trials& trials_;
   const HybridGoal& goal_;
   const double allowed_;  // loss of cosine
+  const PredictTime& predict_;
   const Progress& progress_;
   std::vector<std::string> units_;  // candidates in execution order
   std::vector<double> harm_;        // by unit: of its group alone
-  std::vector<Outputs> golden_;     // per trial
   int64_t expected_ = 1;
   size_t runs_ = 0;
 };
 
-// Calibrations of one network on several sets of samples, and the trials that judge them.
-class Trials {
- public:
-  Trials(const Graph& graph, const OpSet& ops, quantize::QuantizeOptions choices, size_t most_samples)
-      : graph_(graph), ops_(ops), choices_(std::move(choices)), most_samples_(most_samples) {}
-
-  // The network calibrated on the first `count` samples of `on`, judged on up to `judged_count` of `judged_on`.
-  Status add(const Samples& on, size_t count, const Samples& judged_on, size_t judged_count) {
-    const auto run = [&](const Graph& computed, size_t limit, const quantize::Observe& observe) {
-      return on.run(computed, DType::Float32, limit, observe);
-    };
-    auto network = std::make_unique<CalibratedGraph>(CalibratedGraph{graph_, {}});
-    ORKNN_TRY_ASSIGN(network->calibration, quantize::calibrate(network->graph, ops_, run, count, choices_));
-    list_.push_back({network->graph, judged_on, std::min(judged_count, most_samples_),
-                     [this, from = network.get()](const LayerNames& float_layers) { return lower(*from, float_layers); }});
-    calibrated_.push_back(std::move(network));
-    return {};
-  }
-  const std::vector<HybridTrial>& list() const { return list_; }
-  // Of the network that was lowered last.
-  const std::vector<quantize::LayerDecision>& decisions() const { return decisions_; }
-
- private:
-  struct CalibratedGraph {
-    Graph graph;
-    quantize::Calibration calibration;
-  };
-
-  Result<Graph> lower(const CalibratedGraph& from, const LayerNames& float_layers) {
-    quantize::QuantizeOptions with = choices_;
-    with.keep_float = [&](const Node&, std::string_view output) { return float_layers.contains(output); };
-    Graph integers = from.graph;
-    ORKNN_TRY_ASSIGN(decisions_, quantize::quantize(integers, ops_, from.calibration, with));
-    return integers;
-  }
-
-  const Graph& graph_;
-  const OpSet& ops_;
-  const quantize::QuantizeOptions choices_;
-  const size_t most_samples_;
-  std::vector<std::unique_ptr<CalibratedGraph>> calibrated_;  // trials refer to them
-  std::vector<HybridTrial> list_;
-  std::vector<quantize::LayerDecision> decisions_;
+struct Cost {
+  std::optional<double> us;  // nothing when the chip's speed is unknown
+  double macs = 0, float_macs = 0;
 };
 
-// One search, with or without equalized channels; nothing when the goal is missed and the other kind should be tried.
-Result<std::optional<AutoHybrid>> search_float_layers(const BuildOptions& options, const Calibrated& stage,
-                                                      const quantize::QuantizeOptions& choices, const Samples& samples,
-                                                      size_t trial_samples) {
-  constexpr size_t kEnoughToSplit = 4;
-  const size_t half = samples.size() / 2;
-  const Samples rest = samples.without_first(half);
-  Trials trials(stage.network.graph, stage.op_set(), choices, trial_samples);
-  ORKNN_TRY(trials.add(samples, samples.size(), samples, samples.size()));
-  if (samples.size() >= kEnoughToSplit) {
-    ORKNN_TRY(trials.add(samples, half, rest, rest.size()));
-    ORKNN_TRY(trials.add(rest, rest.size(), samples, half));
+Result<Cost> cost_of(const Graph& graph, const compile::CompileOptions& compiling) {
+  compile::CompileOptions options = compiling;
+  options.warn = {};
+  ORKNN_TRY_ASSIGN(format::Program program, compile::compile(graph, options));
+  Cost c;
+  for (const format::Task& t : program.tasks) {
+    const TensorId made = program.graph.node(t.node).output();
+    c.macs += static_cast<double>(t.macs);
+    if (made && is_float(program.graph.tensor(made).dtype)) c.float_macs += static_cast<double>(t.macs);
   }
-  const HybridTrial& whole = trials.list()[0];
-  ORKNN_TRY_ASSIGN(const Graph integers, whole.quantize({}));
-  const std::vector<quantize::LayerDecision> decisions = trials.decisions();
-  const HybridGoal goal{options.config.auto_hybrid_cos_thresh, options.config.auto_hybrid_euc_thresh,
-                        !choices.takes(quantize::kEqualizeChannels)};
-  ORKNN_TRY_ASSIGN(HybridChoice choice, find_float_layers(trials.list(), decisions, goal, options.progress));
-  if (!choice.reached && choices.takes(quantize::kEqualizeChannels)) return std::optional<AutoHybrid>();
-  ORKNN_TRY_ASSIGN(const Graph hybrid, whole.quantize(choice.float_layers));
-  AutoHybrid result;
-  ORKNN_TRY_ASSIGN(result.summary, describe_choice(choice, goal, {whole.reference, integers, hybrid},
-                                                   compile_options(options, stage.normalization)));
-  result.equalize = choices.takes(quantize::kEqualizeChannels);
-  result.float_layers = std::move(choice.float_layers);
-  return std::optional(std::move(result));
+  format::Model model;
+  model.target_platform = compiling.platform->name;
+  model.programs.push_back(std::move(program));
+  c.us = runtime::predicted_microseconds(model);
+  return c;
+}
+
+// The choice in sentences, with what it costs on the chip.
+Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, const HybridGoal& goal, Trials& trials,
+                                                 const compile::CompileOptions& compiling) {
+  std::vector<std::string> lines;
+  const double cosine = 1 - choice.losses.worst_expected(), integer_cosine = 1 - choice.integer_losses.worst_expected();
+  if (choice.float_layers.empty()) {
+    lines.push_back(
+        fmt::format("auto_hybrid: all {} layers are integer ones, every output can be expected to reach a cosine of {:.5f}.",
+                    choice.candidates, cosine));
+    return lines;
+  }
+  const Graph& floats = trials.reference();
+  ORKNN_TRY_ASSIGN(const Graph integer_graph, trials.quantized({}));
+  ORKNN_TRY_ASSIGN(const Cost in_float, cost_of(floats, compiling));
+  ORKNN_TRY_ASSIGN(const Cost integers, cost_of(integer_graph, compiling));
+  Cost hybrid = in_float;
+  if (!choice.all_float) {
+    ORKNN_TRY_ASSIGN(const Graph hybrid_graph, trials.quantized(choice.float_layers));
+    ORKNN_TRY_ASSIGN(hybrid, cost_of(hybrid_graph, compiling));
+  }
+  // Copies that follow their layers are not counted.
+  size_t layers = 0;
+  std::string names;
+  for (NodeId id : floats.order()) {
+    const Node& n = floats.node(id);
+    const std::string name = n.output() ? floats.tensor(n.output()).name : "";
+    if (!choice.float_layers.contains(name) || copies_values(floats, n)) continue;
+    ++layers;
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  if (choice.all_float)
+    lines.push_back(
+        fmt::format("auto_hybrid: all {} layers stay in float16: at this threshold the conversions between integers "
+                    "and float16 would cost more time than the integers save",
+                    choice.candidates));
+  else
+    lines.push_back(fmt::format("auto_hybrid: {} of {} layers stay in float16: {}", layers, choice.candidates, names));
+  lines.push_back(fmt::format(
+      "auto_hybrid: lowest cosine of an output to expect {:.5f}, with all layers in integers {:.5f} ({} networks computed)",
+      cosine, integer_cosine, choice.runs));
+  const auto time = [](const std::optional<double>& us) {
+    return us ? fmt::format("{:.2f} ms", *us / 1000) : std::string("unknown time");
+  };
+  lines.push_back(
+      fmt::format("auto_hybrid: predicted {} on {}, all integer {}, all float16 {}; {:.1f} % of the multiplications in float16",
+                  time(hybrid.us), compiling.platform->name, time(integers.us), time(in_float.us),
+                  hybrid.macs > 0 ? 100 * hybrid.float_macs / hybrid.macs : 0));
+  if (!choice.reached) lines.push_back(fmt::format("auto_hybrid: the threshold {} is not reached, even so!", goal.cosine));
+  return lines;
 }
 }  // namespace
 
@@ -348,90 +308,48 @@ LayerNames with_copies(const Graph& reference, LayerNames layers) {
       for (TensorId t : n.outputs)
         if (t) layers.insert(reference.tensor(t).name);
   }
+  // Copies of what enters the network follow the layers that read them.
+  const std::vector<NodeId>& order = reference.order();
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    const Node& n = reference.node(*it);
+    if (!copies_values(reference, n) || n.outputs.size() != 1 || !comes_from_input(reference, n)) continue;
+    const std::span<const NodeId> users = reference.users(n.output());
+    if (!users.empty() && !reference.is_output(n.output()) && std::ranges::all_of(users, [&](NodeId u) {
+          const TensorId made = reference.node(u).output();
+          return made && layers.contains(reference.tensor(made).name);
+        }))
+      layers.insert(reference.tensor(n.output()).name);
+  }
   return layers;
 }
 
-Result<HybridChoice> find_float_layers(const std::vector<HybridTrial>& trials,
-                                       const std::vector<quantize::LayerDecision>& decisions, const HybridGoal& goal,
+Result<HybridChoice> find_float_layers(Trials& trials, const HybridGoal& goal, const compile::CompileOptions& compiling,
                                        const Progress& progress) {
-  return Search(trials, goal, progress).run(decisions);
-}
-
-Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, const HybridGoal& goal, const HybridGraphs& graphs,
-                                                 const compile::CompileOptions& compiling) {
-  struct Cost {
-    std::optional<double> us;  // nothing when the chip's speed is unknown
-    double macs = 0, float_macs = 0;
+  const PredictTime predict = [&](const Graph& graph) -> Result<std::optional<double>> {
+    ORKNN_TRY_ASSIGN(const Cost cost, cost_of(graph, compiling));
+    return cost.us;
   };
-  const auto cost = [&](const Graph& graph) -> Result<Cost> {
-    compile::CompileOptions options = compiling;
-    options.warn = {};
-    ORKNN_TRY_ASSIGN(format::Program program, compile::compile(graph, options));
-    Cost c;
-    for (const format::Task& t : program.tasks) {
-      const TensorId made = program.graph.node(t.node).output();
-      c.macs += static_cast<double>(t.macs);
-      if (made && is_float(program.graph.tensor(made).dtype)) c.float_macs += static_cast<double>(t.macs);
-    }
-    format::Model model;
-    model.target_platform = compiling.platform->name;
-    model.programs.push_back(std::move(program));
-    c.us = runtime::predicted_microseconds(model);
-    return c;
-  };
-  const auto worst = [](const std::vector<double>& list) {
-    return list.empty() ? 1.0 : *std::min_element(list.begin(), list.end());
-  };
-  std::vector<std::string> lines;
-  if (choice.float_layers.empty() && choice.reached) {
-    lines.push_back(
-        fmt::format("auto_hybrid: all {} layers are integer ones, every output can be expected to reach a cosine of {:.5f}.",
-                    choice.candidates, worst(choice.cosine)));
-    return lines;
-  }
-  ORKNN_TRY_ASSIGN(const Cost floats, cost(graphs.floats));
-  ORKNN_TRY_ASSIGN(const Cost integers, cost(graphs.integers));
-  ORKNN_TRY_ASSIGN(const Cost hybrid, cost(graphs.hybrid));
-  // Copies that follow their layers are not counted.
-  size_t layers = 0;
-  std::string names;
-  for (NodeId id : graphs.floats.order()) {
-    const Node& n = graphs.floats.node(id);
-    const std::string name = n.output() ? graphs.floats.tensor(n.output()).name : "";
-    if (!choice.float_layers.contains(name) || copies_values(graphs.floats, n)) continue;
-    ++layers;
-    names += (names.empty() ? "" : ", ") + name;
-  }
-  lines.push_back(fmt::format("auto_hybrid: {} of {} layers stay in float16: {}", layers, choice.candidates, names));
-  lines.push_back(fmt::format(
-      "auto_hybrid: lowest cosine of an output to expect {:.5f}, with all layers in integers {:.5f} ({} networks computed)",
-      worst(choice.cosine), worst(choice.integer_cosine), choice.runs));
-  const auto time = [](const std::optional<double>& us) {
-    return us ? fmt::format("{:.2f} ms", *us / 1000) : std::string("unknown time");
-  };
-  lines.push_back(
-      fmt::format("auto_hybrid: predicted {} on {}, all integer {}, all float16 {}; {:.1f} % of the multiplications in float16",
-                  time(hybrid.us), compiling.platform->name, time(integers.us), time(floats.us),
-                  hybrid.macs > 0 ? 100 * hybrid.float_macs / hybrid.macs : 0));
-  if (hybrid.us && floats.us && *hybrid.us > *floats.us)
-    lines.push_back(
-        "auto_hybrid: the conversions between integers and float16 cost more time than the integers save; "
-        "build(do_quantization=False) is faster on this chip");
-  if (!choice.reached) lines.push_back(fmt::format("auto_hybrid: the threshold {} is not reached, even so!", goal.cosine));
-  return lines;
+  ORKNN_TRY(trials.quantized({}).status());
+  const std::vector<quantize::LayerDecision> decisions = trials.decisions();
+  return Search(trials, goal, predict, progress).run(decisions);
 }
 
 Result<AutoHybrid> choose_float_layers(const BuildOptions& options, const Calibrated& stage, const Samples& samples,
-                                       size_t trial_samples) {
+                                       size_t trial_samples, const HybridGoal& goal) {
   quantize::QuantizeOptions choices = stage.choices;
   choices.steps.dump = {};  // trials are not the network that is built
-  ORKNN_TRY_ASSIGN(std::optional<AutoHybrid> found, search_float_layers(options, stage, choices, samples, trial_samples));
-  if (!found) {
-    choices.leave_out(quantize::kEqualizeChannels);
-    ORKNN_TRY_ASSIGN(found, search_float_layers(options, stage, choices, samples, trial_samples));
-  }
-  for (const std::string& line : found->summary) log(LogLevel::Info, "build", line);
-  return std::move(*found);
+  GoldenOutputs golden;
+  Trials trials(stage.network.graph, stage.op_set(), choices, samples, trial_samples, golden);
+  ORKNN_TRY(trials.add_whole());
+  if (samples.size() >= Trials::kEnoughToSplit) ORKNN_TRY(trials.add_halves());
+  const compile::CompileOptions compiling = compile_options(options, stage.normalization);
+  ORKNN_TRY_ASSIGN(HybridChoice choice, find_float_layers(trials, goal, compiling, options.progress));
+  AutoHybrid result;
+  ORKNN_TRY_ASSIGN(result.summary, describe_choice(choice, goal, trials, compiling));
+  result.float_layers = std::move(choice.float_layers);
+  result.all_float = choice.all_float;
+  for (const std::string& line : result.summary) log(LogLevel::Info, "build", line);
+  return result;
 }
 
 }  // namespace orknn::toolkit

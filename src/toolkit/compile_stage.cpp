@@ -123,6 +123,7 @@ Result<Built> compile_model(const BuildOptions& options, Quantized quantized) {
                std::move(quantized.normalization),
                std::move(quantized.calibration),
                std::move(quantized.hybrid_summary),
+               std::move(quantized.step_gains),
                std::move(quantized.trace),
                std::move(quantized.custom_ops)};
 }

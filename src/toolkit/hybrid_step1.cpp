@@ -118,6 +118,7 @@ Result<Quantized> quantize_all_layers(const BuildOptions& options, const Optimiz
                                                            .auto_hybrid = request.proposal,
                                                            .trial_samples = std::max<size_t>(request.proposal_samples, 1)}));
   proposed = std::exchange(calibrated.float_layers, {});
+  calibrated.all_float = false;
   return lower_to_integers(std::move(calibrated));
 }
 
@@ -177,6 +178,8 @@ Result<HybridData> data_of(const BuildOptions& options, const Quantized& quantiz
   data.framework = quantized.framework;
   data.dataset = std::filesystem::absolute(request.dataset).string();
   data.config = options.config;
+  for (const StepGain& g : quantized.step_gains)  // step 2 has no samples to find that out again
+    if (!g.kept) data.config.disable_rules.push_back(g.step);
   data.found = std::move(found);
   if (!quantized.calibration) return data;
   const quantize::TensorStatistics& statistics = quantized.calibration->statistics;

@@ -16,6 +16,7 @@
 #include "toolkit/samples.h"
 #include "toolkit/shape_sets.h"
 #include "toolkit/stages.h"
+#include "toolkit/step_trials.h"
 
 namespace orknn::toolkit {
 namespace {
@@ -288,6 +289,33 @@ Status lower_large_layers(const BuildOptions& options, const std::string& datase
   return {};
 }
 
+// Below this a network has lost what it was made for; layers are left in float until its outputs keep the second.
+constexpr double kCollapsedCosine = 0.9, kUsableCosine = 0.95;
+constexpr size_t kRescueSamples = 4;  // per trial: nobody asked for a search, it has to be short
+
+// Leaves out the steps that samples speak against. Returns the cosine that the worst output can be expected to keep, if it was
+// measured.
+Result<std::optional<double>> try_steps(const BuildOptions& options, Calibrated& stage, const Samples& samples,
+                                        size_t trial_samples) {
+  ORKNN_TRY_ASSIGN(StepChoice chosen, choose_steps(options, stage, samples, trial_samples));
+  for (const StepGain& g : chosen.gains)
+    stage.trace.add(quantize::kTrySteps.name,
+                    fmt::format("{} is {}: on samples held back the worst output loses {:.6f} with it, {:.6f} without", g.step,
+                                g.kept ? "kept" : "left out", g.with, g.without));
+  stage.choices = std::move(chosen.choices);
+  stage.step_gains = std::move(chosen.gains);
+  return chosen.expected_cosine;
+}
+
+Status leave_in_float(const BuildOptions& options, Calibrated& stage, const Samples& samples, size_t trial_samples,
+                      const HybridGoal& goal) {
+  ORKNN_TRY_ASSIGN(AutoHybrid chosen, choose_float_layers(options, stage, samples, trial_samples, goal));
+  stage.float_layers = std::move(chosen.float_layers);
+  stage.all_float = chosen.all_float;
+  stage.hybrid_summary = std::move(chosen.summary);
+  return {};
+}
+
 Result<Quantized> quantize_with_samples(const BuildOptions& options, Optimized optimized, const BuildRequest& request) {
   ORKNN_TRY_ASSIGN(const quantize::NumberFormat format, number_format(*options.chip, options.config.quantized_dtype));
   if (is_float(format.activations)) return round_weights(options, std::move(optimized), request.dataset);
@@ -308,7 +336,7 @@ Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimi
   ORKNN_TRY_ASSIGN(const quantize::NumberFormat format, number_format(*options.chip, config.quantized_dtype));
   Calibrated stage{std::move(static_cast<Stage&>(optimized))};
   stage.choices = quantize_options(config, format);
-  ORKNN_TRY_ASSIGN(stage.choices.algorithm, quantize::algorithm_from_name(config.quantized_algorithm));
+  ORKNN_TRY(quantize::set_algorithm(stage.choices, config.quantized_algorithm));
   const size_t first_line = stage.trace.entries.size();
   for (ir::Graph& other : stage.network.other_shapes)
     ORKNN_TRY(quantize::fit_tails(other, stage.op_set(), undumped(stage.choices.steps)));
@@ -318,11 +346,19 @@ Result<Calibrated> calibrate_model(const BuildOptions& options, Optimized optimi
     ORKNN_TRY(fold_normalization(stage, samples));
     samples.set_normalization(stage.normalization);
   }
+  std::optional<double> expected_cosine;
+  if (stage.choices.takes(quantize::kTrySteps)) {
+    ORKNN_TRY_ASSIGN(expected_cosine, try_steps(options, stage, samples, request.trial_samples));
+  }
   if (request.auto_hybrid) {
-    ORKNN_TRY_ASSIGN(AutoHybrid chosen, choose_float_layers(options, stage, samples, request.trial_samples));
-    if (!chosen.equalize) stage.choices.leave_out(quantize::kEqualizeChannels);
-    stage.float_layers = std::move(chosen.float_layers);
-    stage.hybrid_summary = std::move(chosen.summary);
+    const HybridGoal goal{config.auto_hybrid_cos_thresh, config.auto_hybrid_euc_thresh};
+    ORKNN_TRY(leave_in_float(options, stage, samples, request.trial_samples, goal));
+  } else if (expected_cosine && *expected_cosine < kCollapsedCosine) {
+    log(LogLevel::Warn, "build",
+        fmt::format("with all layers in integers an output keeps a cosine of {:.3f} only: the layers that cost most stay in "
+                    "float16. More calibration samples or build(do_quantization=False) may serve this network better!",
+                    *expected_cosine));
+    ORKNN_TRY(leave_in_float(options, stage, samples, kRescueSamples, {.cosine = kUsableCosine}));
   }
   const ir::Graph uncalibrated = stage.network.graph;
   quantize::QuantizeOptions choices = stage.choices;
@@ -350,6 +386,8 @@ Result<Quantized> lower_to_integers(Calibrated calibrated) {
   quantized.reference = quantized.network.graph;
   quantized.calibration = std::move(calibrated.calibration);
   quantized.hybrid_summary = std::move(calibrated.hybrid_summary);
+  quantized.step_gains = std::move(calibrated.step_gains);
+  if (calibrated.all_float) return quantized;
   quantize::QuantizeOptions choices = std::move(calibrated.choices);
   if (!calibrated.float_layers.empty())
     choices.keep_float = [&](const ir::Node& n, std::string_view output) {

@@ -91,12 +91,22 @@ struct Optimized : Stage {
 // A model from the files of hybrid quantization is optimized already and stays as it is.
 Result<Optimized> optimize_model(const BuildOptions& options, const Imported& imported);
 
+// What an improvement step of the quantizer does to samples that were held back from calibration: the loss of the worst output,
+// as 1 - cosine, with and without it.
+struct StepGain {
+  std::string step;
+  double with = 0, without = 0;
+  bool kept = true;
+};
+
 // --- Calibrated: the float network whose layers become integer ones, and what was learned from samples
 struct Calibrated : Stage {
   quantize::QuantizeOptions choices = {};                         // of the integer forms; without keep_float and trace
   std::shared_ptr<const quantize::Calibration> calibration = {};  // without statistics where files took the place of samples
   LayerNames float_layers = {};                                   // to leave in float
+  bool all_float = false;                                         // nothing becomes an integer, inputs and outputs included
   std::vector<std::string> hybrid_summary = {};                   // what auto_hybrid chose and what it costs, in sentences
+  std::vector<StepGain> step_gains = {};                          // of the steps that were tried
 };
 struct CalibrationRequest {
   std::string dataset;
@@ -112,6 +122,7 @@ struct Quantized : Stage {
   ir::Graph reference = {};  // the float graph it was made from; computed tensors have the same names in it
   std::shared_ptr<const quantize::Calibration> calibration = {};  // nullptr where nothing was measured
   std::vector<std::string> hybrid_summary = {};
+  std::vector<StepGain> step_gains = {};
 };
 Result<Quantized> lower_to_integers(Calibrated calibrated);
 // w8a16 and w4a16: no activation is rounded to integers, so samples only serve to round weights well.
@@ -134,6 +145,7 @@ struct Built {
   std::vector<compile::Normalization> normalization = {};
   std::shared_ptr<const quantize::Calibration> calibration = {};
   std::vector<std::string> hybrid_summary = {};
+  std::vector<StepGain> step_gains = {};
   passes::Trace trace = {};
   std::shared_ptr<const ops::CustomOps> custom_ops = {};
 };

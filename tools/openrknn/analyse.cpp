@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "terminal.h"
 #include "toolkit/accuracy.h"
+#include "toolkit/step_trials.h"
 
 namespace orknn::cli {
 namespace {
@@ -41,6 +42,7 @@ Status analyse(const AnalyseOptions& o) {
     return {};
   }
   for (const std::string& line : builder.built()->hybrid_summary) print(line + "\n");
+  if (!builder.built()->step_gains.empty()) print(toolkit::step_table(builder.built()->step_gains) + "\n");
   print_coloured(toolkit::accuracy_text(report, isatty(STDOUT_FILENO) != 0));
   for (const toolkit::LayerAccuracy& l : report.layers)
     if (!l.suggestion.empty() && l.single && (!l.single->word.empty() || l.single->cosine < toolkit::kSuspiciousCosine))

@@ -1,0 +1,125 @@
+#include "toolkit/step_trials.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace orknn::toolkit {
+namespace {
+
+// Below this loss of the worst output (1 - cosine) there is nothing left to win.
+constexpr double kGoodEnough = 2e-4;
+// Samples differ: another choice has to lose less than this part to be taken.
+constexpr double kClearly = 0.95;
+
+class StepSearch {
+ public:
+  StepSearch(const BuildOptions& options, const Calibrated& stage, const Samples& samples, size_t trial_samples)
+      : options_(options), stage_(stage), samples_(samples), trial_samples_(trial_samples), current_(stage.choices) {
+    current_.steps.dump = {};  // trials are not the network that is built
+  }
+
+  Result<StepChoice> run() {
+    show(0);
+    const quantize::QuantizeOptions wanted = current_;
+    if (wanted.adaptive_rounding) ORKNN_TRY(quantize::set_algorithm(current_, "normal"));  // what it is measured by, and faster
+    ORKNN_TRY_ASSIGN(losses_, measure(current_));
+    if (losses_.worst_mean() > kGoodEnough)
+      for (const quantize::Step* step : {&quantize::kEqualizeChannels, &quantize::kClipOutliers, &quantize::kCorrectBias})
+        if (current_.takes(*step)) ORKNN_TRY(try_without(*step));
+    if (wanted.adaptive_rounding) ORKNN_TRY(try_rounding(wanted.algorithm));
+    current_.steps.dump = stage_.choices.steps.dump;
+    show(kMostTrials);
+    return StepChoice{std::move(current_), std::move(gains_), 1 - losses_.worst_expected()};
+  }
+
+ private:
+  // Steps that come after calibration need none of their own.
+  Result<Losses> measure(const quantize::QuantizeOptions& choices) {
+    std::unique_ptr<Trials>& trials =
+        trials_[{choices.takes(quantize::kEqualizeChannels), choices.algorithm, choices.adaptive_rounding}];
+    if (!trials) {
+      auto made = std::make_unique<Trials>(stage_.network.graph, stage_.op_set(), choices, samples_, trial_samples_, golden_);
+      ORKNN_TRY(made->add_halves());
+      trials = std::move(made);
+    }
+    ORKNN_TRY_ASSIGN(Losses losses, trials->measure(choices));
+    show(std::min(++tried_, kMostTrials - 1));
+    return losses;
+  }
+  void show(int64_t done) const { options_.report("TryingSteps", done, kMostTrials); }
+
+  Status try_without(const quantize::Step& step) {
+    quantize::QuantizeOptions without = current_;
+    without.leave_out(step);
+    ORKNN_TRY_ASSIGN(Losses losses, measure(without));
+    const bool kept = losses.worst_mean() >= kClearly * losses_.worst_mean();
+    gains_.push_back({std::string(step.name), losses_.worst_mean(), losses.worst_mean(), kept});
+    if (!kept) take(std::move(without), std::move(losses));
+    return {};
+  }
+
+  // No output keeps less with `a` than with `b`.
+  static bool keeps_all(const Losses& a, const Losses& b) {
+    for (size_t i = 0; i < a.mean.size(); ++i)
+      if (a.mean[i] > std::max(b.mean[i], kGoodEnough)) return false;
+    return true;
+  }
+
+  // Adaptive rounding with its own ranges and with the whole ones: the better of those that no output loses by, else neither.
+  Status try_rounding(quantize::Algorithm own_ranges) {
+    quantize::QuantizeOptions best = current_;
+    Losses least = losses_, tried;
+    for (const quantize::Algorithm ranges : {own_ranges, quantize::Algorithm::Normal}) {
+      quantize::QuantizeOptions rounded = current_;
+      rounded.adaptive_rounding = true;
+      rounded.algorithm = ranges;
+      ORKNN_TRY_ASSIGN(tried, measure(rounded));
+      if (!keeps_all(tried, losses_) || tried.worst_mean() > least.worst_mean()) continue;
+      best = std::move(rounded);
+      least = tried;
+    }
+    const bool kept = best.adaptive_rounding;
+    gains_.push_back(
+        {std::string(quantize::kRoundAdaptively.name), (kept ? least : tried).worst_mean(), losses_.worst_mean(), kept});
+    take(std::move(best), std::move(least));
+    return {};
+  }
+
+  void take(quantize::QuantizeOptions choices, Losses losses) {
+    current_ = std::move(choices);
+    losses_ = std::move(losses);
+  }
+
+  using Calibrating = std::tuple<bool, quantize::Algorithm, bool>;  // what networks that share a calibration have in common
+  static constexpr int64_t kMostTrials = 6;
+  const BuildOptions& options_;
+  const Calibrated& stage_;
+  const Samples& samples_;
+  const size_t trial_samples_;
+  quantize::QuantizeOptions current_;
+  Losses losses_;  // of current_
+  int64_t tried_ = 0;
+  std::vector<StepGain> gains_;
+  GoldenOutputs golden_;
+  std::map<Calibrating, std::unique_ptr<Trials>> trials_;
+};
+}  // namespace
+
+Result<StepChoice> choose_steps(const BuildOptions& options, const Calibrated& stage, const Samples& samples,
+                                size_t trial_samples) {
+  if (samples.size() < Trials::kEnoughToSplit) return StepChoice{stage.choices, {}, {}};
+  return StepSearch(options, stage, samples, trial_samples).run();
+}
+
+std::string step_table(const std::vector<StepGain>& gains) {
+  if (gains.empty()) return {};
+  std::string text =
+      fmt::format("{:<20} {:>10} {:>10}  {}\n", "step", "with", "without", "loss of the worst output (1 - cosine)");
+  for (const StepGain& g : gains)
+    text += fmt::format("{:<20} {:>10.6f} {:>10.6f}  {}\n", g.step, g.with, g.without, g.kept ? "kept" : "left out");
+  return text;
+}
+
+}  // namespace orknn::toolkit

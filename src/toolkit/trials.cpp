@@ -1,0 +1,153 @@
+#include "toolkit/trials.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "runtime/convert.h"
+#include "toolkit/accuracy.h"
+
+namespace orknn::toolkit {
+namespace {
+using namespace ir;
+
+double mean_of(const std::vector<double>& list) {
+  return list.empty() ? 0 : std::accumulate(list.begin(), list.end(), 0.0) / static_cast<double>(list.size());
+}
+
+// The average of these and twice its standard error. Of very few samples, the worst.
+double expected_loss(const std::vector<double>& losses) {
+  constexpr size_t kEnoughToEstimate = 4;
+  if (losses.size() < kEnoughToEstimate) return losses.empty() ? 0 : *std::max_element(losses.begin(), losses.end());
+  const double count = static_cast<double>(losses.size()), mean = mean_of(losses);
+  double squares = 0;
+  for (double loss : losses) squares += (loss - mean) * (loss - mean);
+  return mean + 2 * std::sqrt(squares / (count - 1) / count);
+}
+
+double largest(const std::vector<double>& list) { return list.empty() ? 0 : *std::max_element(list.begin(), list.end()); }
+
+// Writes down the outputs of a graph while it is computed.
+class OutputRecorder {
+ public:
+  explicit OutputRecorder(const Graph& graph) : graph_(graph) {
+    for (size_t i = 0; i < graph.outputs().size(); ++i) wanted_[graph.tensor(graph.outputs()[i]).name].push_back(i);
+  }
+  void see(std::string_view name, const TensorView& value, std::vector<std::vector<float>>& outputs) const {
+    outputs.resize(graph_.outputs().size());
+    const auto it = wanted_.find(name);
+    if (it == wanted_.end()) return;
+    Tensor described = graph_.tensor(graph_.outputs()[it->second[0]]);
+    described.dtype = value.dtype;
+    std::vector<float> numbers(static_cast<size_t>(value.count()));
+    runtime::convert_output(described, value, DType::Float32, numbers.data(), ThreadPool::shared());
+    for (size_t i : it->second) outputs[i] = numbers;
+  }
+
+ private:
+  const Graph& graph_;
+  std::map<std::string, std::vector<size_t>, std::less<>> wanted_;
+};
+}  // namespace
+
+double Losses::worst_mean() const { return largest(mean); }
+double Losses::worst_expected() const { return largest(expected); }
+
+Trials::Trials(const Graph& graph, const OpSet& ops, quantize::QuantizeOptions choices, const Samples& samples,
+               size_t most_samples, GoldenOutputs& golden)
+    : graph_(graph), ops_(ops), choices_(std::move(choices)), samples_(samples), most_samples_(most_samples), golden_(golden) {}
+
+Status Trials::add_halves() {
+  const size_t half = samples_.size() / 2, rest = samples_.size() - half;
+  ORKNN_TRY(add(0, half, half, rest));
+  return add(half, rest, 0, half);
+}
+
+Status Trials::add_whole() { return add(0, samples_.size(), 0, samples_.size()); }
+
+Status Trials::add(size_t first, size_t count, size_t judged_first, size_t judged_count) {
+  const Samples on = samples_.without_first(first);
+  const auto run = [&](const Graph& computed, size_t limit, const quantize::Observe& observe) {
+    const OutputRecorder recorder(computed);
+    size_t sample = first;
+    bool is_new = !golden_.contains(sample);
+    return on.run(
+        computed, DType::Float32, limit,
+        [&](std::string_view name, const TensorView& value) {
+          if (is_new) recorder.see(name, value, golden_[sample]);
+          observe(name, value);
+        },
+        [&](size_t) { is_new = !golden_.contains(++sample); });
+  };
+  auto trial = std::make_unique<Trial>(Trial{graph_, {}, judged_first, std::min(judged_count, most_samples_)});
+  ORKNN_TRY_ASSIGN(trial->calibration, quantize::calibrate(trial->graph, ops_, run, count, choices_));
+  sequence_.push_back(trials_.size());
+  judged_ += trial->count;
+  trials_.push_back(std::move(trial));
+  return {};
+}
+
+Result<Graph> Trials::lower(const Trial& from, const quantize::QuantizeOptions& choices) {
+  Graph integers = from.graph;
+  if (choices.takes(quantize::kClipOutliers) || from.calibration.cuts.empty()) {
+    ORKNN_TRY_ASSIGN(decisions_, quantize::quantize(integers, ops_, from.calibration, choices));
+  } else {
+    quantize::Calibration uncut = from.calibration;
+    uncut.cuts.clear();
+    ORKNN_TRY_ASSIGN(decisions_, quantize::quantize(integers, ops_, uncut, choices));
+  }
+  return integers;
+}
+
+quantize::QuantizeOptions Trials::with_float(const LayerNames& float_layers) const {
+  quantize::QuantizeOptions choices = choices_;
+  choices.keep_float = [&](const Node&, std::string_view output) { return float_layers.contains(output); };
+  return choices;
+}
+
+Result<Graph> Trials::quantized(const LayerNames& float_layers) { return lower(*trials_.front(), with_float(float_layers)); }
+
+Result<Losses> Trials::measure(const LayerNames& float_layers, Extent extent, double allowed) {
+  return measure(with_float(float_layers), extent, allowed);
+}
+
+Result<Losses> Trials::measure(const quantize::QuantizeOptions& choices, Extent extent, double allowed) {
+  std::vector<std::vector<double>> losses(graph_.outputs().size());
+  Losses result;
+  for (size_t place = 0; place < sequence_.size(); ++place) {
+    const Trial& trial = *trials_[sequence_[place]];
+    ORKNN_TRY_ASSIGN(const Graph graph, lower(trial, choices));
+    const OutputRecorder recorder(graph);
+    const size_t count = extent == Extent::OneSample ? 1 : trial.count;
+    std::vector<std::vector<float>> found;
+    size_t sample = trial.first;
+    ORKNN_TRY(samples_.without_first(trial.first)
+                  .run(
+                      graph, DType::Float32, count,
+                      [&](std::string_view name, const TensorView& value) { recorder.see(name, value, found); },
+                      [&](size_t) {
+                        for (size_t i = 0; i < losses.size(); ++i) {
+                          const Distance d = distance(golden_.at(sample)[i], found[i]);
+                          losses[i].push_back(d.word.empty() ? 1 - d.cosine : 1);
+                          result.euclid = std::max(result.euclid, d.word.empty() ? d.euclid : INFINITY);
+                        }
+                        ++sample;
+                      }));
+    if (extent == Extent::OneSample) break;
+    const bool missed = std::ranges::any_of(losses, [&](const std::vector<double>& list) {
+      return std::accumulate(list.begin(), list.end(), 0.0) > static_cast<double>(judged_) * allowed;
+    });
+    if (extent == Extent::UntilMissed && missed) {
+      const auto at = sequence_.begin() + static_cast<std::ptrdiff_t>(place);
+      std::rotate(sequence_.begin(), at, at + 1);
+      break;
+    }
+  }
+  for (const std::vector<double>& list : losses) {
+    result.mean.push_back(mean_of(list));
+    result.expected.push_back(expected_loss(list));
+  }
+  return result;
+}
+
+}  // namespace orknn::toolkit

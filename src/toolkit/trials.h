@@ -1,0 +1,79 @@
+// Quantized forms of one network, judged by what their outputs lose on samples. Values that calibration has not seen are what
+// costs a finished network its accuracy, so each half of the samples judges the network that the other half calibrates.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "toolkit/samples.h"
+#include "toolkit/stages.h"
+
+namespace orknn::toolkit {
+
+// Results of the float network, by number of the sample: every output as floats. Trials that calibrate one and the same network
+// share them; calibration computes them on the way.
+using GoldenOutputs = std::map<size_t, std::vector<std::vector<float>>>;
+
+// What the outputs of a quantized network lose, as 1 - cosine.
+struct Losses {
+  std::vector<double> mean;      // per output, over the samples
+  std::vector<double> expected;  // per output: what the mean over many other samples will hardly exceed
+  double euclid = 0;             // largest distance of any output on any sample
+
+  double worst_mean() const;
+  double worst_expected() const;
+};
+
+class Trials {
+ public:
+  // With fewer samples the network that all of them calibrate is judged on the same ones.
+  static constexpr size_t kEnoughToSplit = 4;
+
+  // Everything referred to must outlive the trials. Each computes up to `most_samples`.
+  Trials(const ir::Graph& graph, const ir::OpSet& ops, quantize::QuantizeOptions choices, const Samples& samples,
+         size_t most_samples, GoldenOutputs& golden);
+
+  // Calibrates on each half of the samples, to be judged by the other.
+  Status add_halves();
+  // Calibrates on all samples, which also judge it.
+  Status add_whole();
+
+  const ir::Graph& reference() const { return trials_.front()->graph; }  // of the first trial; all have the same layers
+  // The first network with these layers left in float.
+  Result<ir::Graph> quantized(const LayerNames& float_layers);
+  // Of the network that was quantized last.
+  const std::vector<quantize::LayerDecision>& decisions() const { return decisions_; }
+
+  enum class Extent { OneSample, UntilMissed, All };
+  // Judges the network quantized by `choices`, which calibrate like those of the constructor. UntilMissed: a network that cannot
+  // keep every mean at `allowed` any more is left at the trial that shows it; the next one meets that trial first.
+  Result<Losses> measure(const quantize::QuantizeOptions& choices, Extent extent = Extent::All, double allowed = 0);
+  Result<Losses> measure(const LayerNames& float_layers, Extent extent = Extent::All, double allowed = 0);
+
+ private:
+  struct Trial {
+    ir::Graph graph;  // the float graph as calibration leaves it
+    quantize::Calibration calibration;
+    size_t first = 0, count = 0;  // samples that judge it
+  };
+
+  Status add(size_t first, size_t count, size_t judged_first, size_t judged_count);
+  Result<ir::Graph> lower(const Trial& from, const quantize::QuantizeOptions& choices);
+  quantize::QuantizeOptions with_float(const LayerNames& float_layers) const;
+
+  const ir::Graph& graph_;
+  const ir::OpSet& ops_;
+  const quantize::QuantizeOptions choices_;
+  const Samples& samples_;
+  const size_t most_samples_;
+  GoldenOutputs& golden_;
+  std::vector<std::unique_ptr<Trial>> trials_;
+  std::vector<size_t> sequence_;  // in which trials are run
+  size_t judged_ = 0;             // samples of all trials
+  std::vector<quantize::LayerDecision> decisions_;
+};
+
+}  // namespace orknn::toolkit
