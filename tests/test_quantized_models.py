@@ -240,6 +240,26 @@ def test_gdq_looks_at_the_samples(make_onnx, tmp_path):
         assert error(quantized_method=method, quantized_algorithm="gdq") < 0.5 * error(
             quantized_method=method, quantized_algorithm="mmse"
         ), method
+    assert error() == error(quantized_algorithm="gdq") < error(quantized_algorithm="normal")  # the default
+
+
+def test_biases_take_back_what_weight_only_rounding_does_to_means(make_onnx, tmp_path):
+    """Inputs far from zero: rounded weights move every channel's mean."""
+    r = np.random.default_rng(4)
+    path = make_onnx(
+        [("Conv", ["x", "w", "b"], ["y"], {})],
+        {"x": ("float32", [1, 16, 8, 8])},
+        {"y": ("float32", [1, 8, 8, 8])},
+        {"w": r.standard_normal((8, 16, 1, 1)).astype(np.float32), "b": r.standard_normal(8).astype(np.float32)},
+    )
+    samples = [(10 + r.standard_normal((1, 16, 8, 8))).astype(np.float32) for _ in range(3)]
+    for i, x in enumerate(samples[:2]):
+        np.save(tmp_path / f"x{i}.npy", x)
+    (tmp_path / "dataset.txt").write_text("x0.npy\nx1.npy\n")
+    exact = run(path, [samples[2]], float_dtype="float32")[0]
+    options = dict(dataset=str(tmp_path / "dataset.txt"), quantized_dtype="w4a16", target_platform="rk3576")
+    error = lambda **more: np.square(run(path, [samples[2]], quantized_algorithm="normal", **options, **more)[0] - exact).mean()
+    assert error() < 0.2 * error(disable_rules=["correct_bias"])
 
 
 @pytest.fixture

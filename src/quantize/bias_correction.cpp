@@ -4,11 +4,13 @@
 
 namespace orknn::quantize {
 using namespace ir;
+namespace {
 
-std::vector<double> bias_correction(const Node& node, const TensorData& weights, const QuantizedWeights& rounded,
-                                    std::span<const ChannelStatistics> input) {
+// `rounded_weight` gives weight `at` of output channel `o` as it will be multiplied.
+template <class RoundedWeight>
+std::vector<double> mean_shift(const Node& node, const TensorData& weights, std::span<const ChannelStatistics> input,
+                               RoundedWeight rounded_weight) {
   const float* real = weights.as<float>();
-  const int8_t* integers = rounded.values.as<int8_t>();
   std::vector<double> mean, shift;
   for (const ChannelStatistics& c : input) mean.push_back(c.mean());
   bool known = true;
@@ -19,10 +21,22 @@ std::vector<double> bias_correction(const Node& node, const TensorData& weights,
       return;
     }
     if (o >= shift.size()) shift.resize(o + 1, 0);
-    const double scale = rounded.scales[rounded.scales.size() == 1 ? 0 : o];
-    shift[o] += (static_cast<double>(real[at]) - integers[at] * scale) * mean[c];
+    shift[o] += (static_cast<double>(real[at]) - rounded_weight(at, o)) * mean[c];
   });
   return known ? shift : std::vector<double>();
+}
+}  // namespace
+
+std::vector<double> bias_correction(const Node& node, const TensorData& weights, const QuantizedWeights& rounded,
+                                    std::span<const ChannelStatistics> input) {
+  const int8_t* integers = rounded.values.as<int8_t>();
+  return mean_shift(node, weights, input,
+                    [&](int64_t at, size_t o) { return integers[at] * rounded.scales[rounded.scales.size() == 1 ? 0 : o]; });
+}
+
+std::vector<double> bias_correction(const Node& node, const TensorData& weights, const TensorData& rounded,
+                                    std::span<const ChannelStatistics> input) {
+  return mean_shift(node, weights, input, [&](int64_t at, size_t) { return static_cast<double>(rounded.as<float>()[at]); });
 }
 
 }  // namespace orknn::quantize

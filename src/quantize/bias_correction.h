@@ -13,5 +13,8 @@ namespace orknn::quantize {
 // out as `weights`) and what its input's channels were on the samples. Empty when the input's channels are not known.
 std::vector<double> bias_correction(const ir::Node& node, const ir::TensorData& weights, const QuantizedWeights& rounded,
                                     std::span<const ChannelStatistics> input);
+// The same where the rounded weights are floats.
+std::vector<double> bias_correction(const ir::Node& node, const ir::TensorData& weights, const ir::TensorData& rounded,
+                                    std::span<const ChannelStatistics> input);
 
 }  // namespace orknn::quantize

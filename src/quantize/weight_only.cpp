@@ -8,6 +8,7 @@
 #include "ir/packed.h"
 #include "ops/facts.h"
 #include "quantize/adaptive_rounding.h"
+#include "quantize/bias_correction.h"
 #include "quantize/input_moments.h"
 #include "quantize/weights.h"
 
@@ -290,7 +291,34 @@ Chosen choose_layers(const Graph& graph, const WeightOnlyOptions& options) {
   return chosen;
 }
 
-Patch with_rounded_weights(const Graph& graph, Chosen& chosen, DType type) {
+// What the convolutions read on the samples, by tensor.
+Result<TensorStatistics> inputs_of_convolutions(const Graph& graph, const WeightOnlyOptions& options) {
+  TensorStatistics statistics;
+  for (NodeId id : graph.order())
+    if (const Node& n = graph.node(id); ops::facts_of(n).weights == Weights::OutIn)
+      statistics.try_emplace(graph.tensor(n.input(0)).name, false);
+  ORKNN_TRY(options.run(graph, options.samples, [&](std::string_view name, const TensorView& value) {
+    if (const auto it = statistics.find(name); it != statistics.end() && value.dtype == DType::Float32) it->second.add(value);
+  }));
+  return statistics;
+}
+
+// The bias of a convolution with what rounding its weights took from each channel's mean; nothing when that is not known.
+std::optional<TensorData> corrected_bias(const Graph& graph, const Node& n, const TensorData& rounded,
+                                         const TensorStatistics& statistics) {
+  const TensorData *real = graph.constant(n.input(1)), *bias = graph.constant(n.input(2));
+  const auto seen = statistics.find(graph.tensor(n.input(0)).name);
+  if (ops::facts_of(n).weights != Weights::OutIn || !bias || bias->dtype() != DType::Float32 || seen == statistics.end())
+    return std::nullopt;
+  const std::vector<double> shift = bias_correction(n, *real, rounded, seen->second.channels());
+  if (shift.size() != static_cast<size_t>(bias->count())) return std::nullopt;
+  TensorData result = TensorData::allocate(DType::Float32, bias->dims());
+  for (size_t i = 0; i < shift.size(); ++i)
+    static_cast<float*>(result.mutable_data())[i] = static_cast<float>(bias->as<float>()[i] + shift[i]);
+  return result;
+}
+
+Patch with_rounded_weights(const Graph& graph, Chosen& chosen, DType type, const TensorStatistics& statistics) {
   Patch patch(graph);
   std::map<Use, TensorData> values;
   for (auto& [use, r] : chosen.made)
@@ -302,6 +330,8 @@ Patch with_rounded_weights(const Graph& graph, Chosen& chosen, DType type) {
     auto [it, fresh] = constants.try_emplace(use, TensorId{});
     if (fresh) it->second = patch.add_constant(graph.tensor(use.first).name + "_rounded", values.at(use));
     n.inputs[1] = it->second;
+    if (const auto bias = corrected_bias(graph, graph.node(id), values.at(use), statistics))
+      n.inputs[2] = patch.add_constant(graph.tensor(n.input(2)).name + "_corrected", *bias);
     patch.replace_node(id, std::move(n));
   }
   return patch;
@@ -310,7 +340,10 @@ Patch with_rounded_weights(const Graph& graph, Chosen& chosen, DType type) {
 Status round_weights(passes::Rewriter& rewriter, const WeightOnlyOptions& options, std::vector<LayerDecision>& decisions) {
   const Graph& graph = rewriter.graph();
   Chosen chosen = choose_layers(graph, options);
-  if (options.run)
+  TensorStatistics statistics;
+  if (options.run && !options.fit_to_samples) {
+    ORKNN_TRY_ASSIGN(statistics, inputs_of_convolutions(graph, options));
+  } else if (options.run) {
     ORKNN_TRY(visit_input_moments(
         graph, options.run, options.samples, [](const Node&) { return true; },
         [&](const InputMoments& moments) {
@@ -319,8 +352,9 @@ Status round_weights(passes::Rewriter& rewriter, const WeightOnlyOptions& option
           finish(moments, false, 0);
           fit_to_samples(chosen.made.at(it->second), graph.node(moments.node), moments, options);
         }));
+  }
   decisions = std::move(chosen.decisions);
-  const Patch patch = with_rounded_weights(graph, chosen, options.type);
+  const Patch patch = with_rounded_weights(graph, chosen, options.type, statistics);
   return patch.empty() ? Status() : rewriter.apply(patch).status();
 }
 }  // namespace

@@ -55,7 +55,7 @@ const platform::Platform* check_platforms(const BuildConfig& c, Status& problems
 }
 
 void check_quantization(const BuildConfig& c, const platform::Platform& chip, Status& problems) {
-  one_of(problems, "quantized_algorithm", c.quantized_algorithm, quantized_algorithms());
+  if (!c.quantized_algorithm.empty()) one_of(problems, "quantized_algorithm", c.quantized_algorithm, quantized_algorithms());
   one_of(problems, "quantized_method", c.quantized_method, quantized_methods());
   const std::vector<std::string> dtypes = quantized_dtypes();
   if (std::find(dtypes.begin(), dtypes.end(), c.quantized_dtype) == dtypes.end())

@@ -26,7 +26,7 @@ struct BuildConfig {
   bool one_value_for_all_channels = false;   // a list of one value above stands for every channel (Toolkit1's load_tensorflow)
   bool first_value_for_one_channel = false;  // of a list above an input of one channel takes the first (channel_mean_value)
   std::string quantized_dtype = "w8a8";
-  std::string quantized_algorithm = "normal";
+  std::string quantized_algorithm;  // empty: gdq where only weights are integers (w8a16, w4a16), else normal
   std::string quantized_method = "channel";
   double auto_hybrid_cos_thresh = 0.98;  // what build(auto_hybrid) makes every output reach
   std::optional<double> auto_hybrid_euc_thresh;

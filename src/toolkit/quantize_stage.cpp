@@ -418,15 +418,16 @@ Result<Quantized> round_weights(const BuildOptions& options, Optimized optimized
     choices.group = std::stoi(config.quantized_method.substr(group.size()));
   if (stored && !stored->float_layers.empty())
     choices.keep = [&](std::string_view output) { return stored->float_layers.contains(output); };
-  const bool uses_samples = config.quantized_algorithm == "gdq" || config.quantized_algorithm == "adaround";
-  choices.search_scales = uses_samples || config.quantized_algorithm == "mmse";
+  choices.fit_to_samples = config.quantized_algorithm == "gdq" || config.quantized_algorithm == "adaround";
+  choices.search_scales = choices.fit_to_samples || config.quantized_algorithm == "mmse";
   std::optional<Samples> samples;
-  if (uses_samples) {
+  choices.steps = step_options(config);
+  const bool corrects_bias = choices.steps.runs(quantize::kCorrectBias.name, quantize::kCorrectBias.min_level);
+  if (choices.fit_to_samples || (corrects_bias && !dataset.empty())) {
     ORKNN_TRY_ASSIGN(samples, open_samples(options, dataset, quantized));
     choices.samples = samples->size();
     choices.run = runner(options, *samples);
   }
-  choices.steps = step_options(config);
   choices.trace = &quantized.trace;
   ORKNN_TRY(quantize::round_weights_only(quantized.network.graph, quantized.op_set(), choices).status());
   for (ir::Graph& other : quantized.network.other_shapes) {

@@ -7,6 +7,10 @@ namespace orknn::toolkit {
 
 Result<BuildOptions> make_options(BuildConfig config, Progress progress) {
   ORKNN_TRY_ASSIGN(const platform::Platform* chip, check(config));
+  if (config.quantized_algorithm.empty()) {
+    const auto format = number_format(*chip, config.quantized_dtype);  // the chip may have none, as long as nothing is quantized
+    config.quantized_algorithm = format && is_float(format->activations) ? "gdq" : "normal";
+  }
   return BuildOptions{std::move(config), chip, std::move(progress)};
 }
 

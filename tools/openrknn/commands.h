@@ -46,7 +46,7 @@ struct SourceOptions {
   std::vector<const CLI::Option*> declared;  // by add_to
 
   // Quantization: with a dataset the model is quantized.
-  std::string dataset, algorithm = "normal", method = "channel", dtype = "w8a8";
+  std::string dataset, algorithm, method = "channel", dtype = "w8a8";
   bool quantize_weight = false;
   bool bgr = false;
   double auto_hybrid = 0;  // cosine every output must reach; 0 = off

@@ -145,10 +145,9 @@ void SourceOptions::warn_finished(std::initializer_list<std::string_view> useful
 
 void SourceOptions::add_quantization_to(CLI::App& command) {
   command.add_option("--dataset", dataset, "list of calibration samples, one per line: the model is quantized with them");
-  offer(command
-            .add_option("--algorithm,--quantized-algorithm", algorithm,
-                        fmt::format("how ranges are found: {}", fmt::join(toolkit::quantized_algorithms(), ", ")))
-            ->capture_default_str(),
+  offer(command.add_option("--algorithm,--quantized-algorithm", algorithm,
+                           fmt::format("how ranges are found: {} (normal; gdq for w8a16 and w4a16)",
+                                       fmt::join(toolkit::quantized_algorithms(), ", "))),
         toolkit::quantized_algorithms());
   offer(command
             .add_option("--method,--quantized-method", method,
