@@ -257,7 +257,7 @@ def test_wrong_mean_length_fails_at_load(conv_model, capfd):
         (dict(dynamic_input=[[[1, 3]], [[1, 3], [1]]]), "dynamic_input"),
         (dict(reorder_channel="2 0 1"), "reorder_channel"),
         (dict(quant_img_RGB2BGR="yes"), "quant_img_RGB2BGR"),
-        (dict(remove_weight=True), "remove_weight"),
+        (dict(remove_weight=True, dynamic_input=[[[1, 3, 8, 8]], [[1, 3, 16, 16]]]), "cannot share weights"),
         (dict(disable_rules="fold"), "disable_rules"),
         (dict(mean_values="abc"), "mean_values"),
         (dict(quantized_dtype=8), "Invalid quantized_dtype '8', expect in"),

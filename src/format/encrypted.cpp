@@ -199,7 +199,7 @@ Status encrypt(std::span<const std::byte> plain, const Encryption& encryption, F
 Status encrypt_rknn(const std::string& input, const std::string& output, const Encryption& encryption) {
   ORKNN_TRY_ASSIGN(const auto file, MappedFile::open(input));
   if (is_encrypted(file->bytes())) return invalid_argument("the model is encrypted already").model(input);
-  auto model = read_rknn(file->bytes(), file);
+  auto model = read_rknn(file->bytes(), file, ThreadPool::shared(), zero_weights());
   if (!model) return std::move(model).status().model(input);
   const platform::Platform* chip = platform::find(model->target_platform);
   if (chip && !chip->features.encryption)

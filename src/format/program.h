@@ -124,6 +124,8 @@ struct Model {
   std::vector<Program> programs;
   uint64_t weight_bytes = 0;   // size of the weight section, not coded; set by writer and reader
   bool codes_weights = false;  // the file stores the weights in fewer bytes, and loading expands them
+  // The file names the weights of convolutions without holding them: whoever loads it has another model with the same ones.
+  bool leaves_out_weights = false;
 };
 
 }  // namespace orknn::format

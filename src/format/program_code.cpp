@@ -330,6 +330,17 @@ void collect_weights(const Program& program, WeightCollector& weights) {
   encoder(program);
 }
 
+void leave_out_convolution_weights(const Program& program, WeightCollector& weights) {
+  for (const Task& task : program.tasks) {
+    if (task.engine != Engine::Conv && task.engine != Engine::Depthwise) continue;
+    const Node& n = program.graph.node(task.node);
+    for (size_t i = 0; i < n.own_input_count(); ++i)
+      if (const TensorData* value = n.inputs[i] ? program.graph.constant(n.inputs[i]) : nullptr;
+          value && value->dims().size() > 2)
+        weights.leave_out(*value);
+  }
+}
+
 Result<Program> decode_program(ByteReader& in, const WeightSection& weights) {
   Program program;
   Decoder decoder(in, weights);

@@ -11,6 +11,9 @@ namespace orknn::format {
 void encode_program(const Program& program, WeightCollector& weights, ByteWriter& out);
 // Adds the constants as encode_program does, in the same order, without encoding anything.
 void collect_weights(const Program& program, WeightCollector& weights);
+// Marks what Model::leaves_out_weights keeps out of files: constants of several axes that convolutions read. Before they are
+// added.
+void leave_out_convolution_weights(const Program& program, WeightCollector& weights);
 // The buffer of a tensor as it is stored: that of a constant is its place in the weight section.
 Buffer stored_buffer(const Program& program, size_t tensor, WeightCollector& weights);
 // Refuses whatever is cut off, names a constant outside the weight section or violates verify() (verify.h).

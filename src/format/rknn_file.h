@@ -25,14 +25,22 @@ inline constexpr uint64_t kWritePasses = 3;  // equal ones are found, summed up,
 Result<uint64_t> rknn_file_bytes(const Model& model);
 Result<std::vector<std::byte>> write_rknn_to_memory(const Model& model);
 
+// Finds weights that a file leaves out (Model::leaves_out_weights): data of exactly `bytes` bytes whose checksum64 is `checksum`.
+using OutsideWeights = std::function<Result<ir::TensorData>(uint64_t bytes, uint64_t checksum)>;
+// Those of a model that has them; its bytes are shared, not copied.
+OutsideWeights weights_of(std::shared_ptr<const Model> donor);
+// Zeros in their place: for looking at a model without running it.
+OutsideWeights zero_weights();
+
 // Maps the file; constants point into the mapping, which they keep alive. The error says whether the file is no .rknn
-// at all, one of the vendor's, encrypted, cut off or damaged.
+// at all, one of the vendor's, encrypted, cut off, damaged, or needs weights that `outside` does not have.
 Result<Model> read_rknn(const std::string& path, ThreadPool& pool = ThreadPool::shared());
 // A model inside a larger file. `bytes` 0 = to the end of the file.
-Result<Model> read_rknn(const std::string& path, uint64_t offset, uint64_t bytes, ThreadPool& pool = ThreadPool::shared());
+Result<Model> read_rknn(const std::string& path, uint64_t offset, uint64_t bytes, ThreadPool& pool = ThreadPool::shared(),
+                        const OutsideWeights& outside = {});
 // From memory that `keeper` keeps alive. Without keeper, or at an address that is no multiple of 64, it is copied first.
 Result<Model> read_rknn(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
-                        ThreadPool& pool = ThreadPool::shared());
+                        ThreadPool& pool = ThreadPool::shared(), const OutsideWeights& outside = {});
 
 // Sets Model::weight_bytes and the offsets of constants as write_rknn stores them.
 void place_weights(Model& model, const BytesDone& done = {});

@@ -7,6 +7,7 @@
 #include "format/coded_weights.h"
 #include "format/container.h"
 #include "format/encrypted.h"
+#include "format/left_out_weights.h"
 #include "format/program_code.h"
 #include "format/rknn_file.h"
 #include "format/viewer_part.h"
@@ -157,11 +158,13 @@ bool ranges_intact(std::span<const std::byte> bytes, std::span<const Section> ra
   return true;
 }
 
-Result<Model> decode(std::span<const std::byte> bytes, std::span<const Section> sections, std::shared_ptr<const void> keeper) {
+Result<Model> decode(std::span<const std::byte> bytes, std::span<const Section> sections, std::shared_ptr<const void> keeper,
+                     const OutsideWeights& outside) {
   WeightSection weights;
   Model model;
   size_t facts = 0, weight_sections = 0;
-  bool codes_weights = false;
+  std::map<uint64_t, ir::TensorData> left_out;
+  bool codes_weights = false, leaves_out_weights = false;
   for (const Section& s : sections) {
     if (s.kind == SectionKind::Weights) {
       weights = {bytes.subspan(s.offset, s.bytes), keeper};
@@ -170,6 +173,10 @@ Result<Model> decode(std::span<const std::byte> bytes, std::span<const Section> 
       ORKNN_TRY_ASSIGN(weights, decode_weights(bytes.subspan(s.offset, s.bytes)));
       ++weight_sections;
       codes_weights = true;
+    } else if (s.kind == SectionKind::LeftOutWeights) {
+      if (leaves_out_weights) return damaged("a section is there twice");
+      ORKNN_TRY_ASSIGN(left_out, find_left_out(bytes.subspan(s.offset, s.bytes), outside));
+      leaves_out_weights = true;
     } else if (s.kind == SectionKind::ModelFacts) {
       ByteReader in(bytes.subspan(s.offset, s.bytes));
       ORKNN_TRY_ASSIGN(model, decode_model_facts(in));
@@ -179,6 +186,7 @@ Result<Model> decode(std::span<const std::byte> bytes, std::span<const Section> 
     }
   }
   if (facts != 1 || weight_sections != 1) return damaged("a section is missing or there twice");
+  weights.outside = std::move(left_out);
   for (const Section& s : sections) {
     if (s.kind != SectionKind::Program) continue;
     ByteReader in(bytes.subspan(s.offset, s.bytes));
@@ -188,27 +196,30 @@ Result<Model> decode(std::span<const std::byte> bytes, std::span<const Section> 
   if (model.programs.empty()) return damaged("it holds no program");
   model.weight_bytes = weights.bytes.size();
   model.codes_weights = codes_weights;
+  model.leaves_out_weights = leaves_out_weights;
   return model;
 }
 
-Result<Model> read_aligned(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper, ThreadPool& pool) {
+Result<Model> read_aligned(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper, ThreadPool& pool,
+                           const OutsideWeights& outside) {
   ORKNN_TRY_ASSIGN(const uint64_t trailer, check_front(bytes));
   ORKNN_TRY_ASSIGN(const std::vector<Section> sections, check_table(bytes, trailer));
   std::vector<Section> ranges = sections;
   ranges.push_back({{}, 0, trailer, load<uint64_t>(bytes, trailer + 24)});
   if (!ranges_intact(bytes, ranges, pool)) return damaged("its contents do not match their checksums");
   if (!is_viewer_flatbuffer(bytes.subspan(kHeaderBytes, load<uint64_t>(bytes, 16)))) return damaged("the graph for viewers");
-  return decode(bytes, sections, std::move(keeper));
+  return decode(bytes, sections, std::move(keeper), outside);
 }
 }  // namespace
 
-Result<Model> read_rknn(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper, ThreadPool& pool) {
+Result<Model> read_rknn(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper, ThreadPool& pool,
+                        const OutsideWeights& outside) {
   if (is_encrypted(bytes)) {
     ORKNN_TRY_ASSIGN(const Decrypted plain, decrypt(bytes, passphrase_of_environment()));
-    return read_aligned(plain.bytes, plain.keeper, pool);
+    return read_aligned(plain.bytes, plain.keeper, pool, outside);
   }
   const bool is_aligned = reinterpret_cast<uintptr_t>(bytes.data()) % kFileAlignment == 0;
-  if (keeper && is_aligned) return read_aligned(bytes, std::move(keeper), pool);
+  if (keeper && is_aligned) return read_aligned(bytes, std::move(keeper), pool, outside);
   ORKNN_TRY(check_front(bytes).status());  // a foreign file is not worth copying
   constexpr std::align_val_t alignment{kFileAlignment};
   std::shared_ptr<std::byte> copy(static_cast<std::byte*>(::operator new(bytes.size(), alignment, std::nothrow)),
@@ -216,10 +227,11 @@ Result<Model> read_rknn(std::span<const std::byte> bytes, std::shared_ptr<const 
   if (!copy) return Status::error(Code::OutOfMemory, "no memory for the model (" + std::to_string(bytes.size()) + " bytes)");
   std::memcpy(copy.get(), bytes.data(), bytes.size());
   const std::span<const std::byte> copied(copy.get(), bytes.size());
-  return read_aligned(copied, std::move(copy), pool);
+  return read_aligned(copied, std::move(copy), pool, outside);
 }
 
-Result<Model> read_rknn(const std::string& path, uint64_t offset, uint64_t bytes, ThreadPool& pool) {
+Result<Model> read_rknn(const std::string& path, uint64_t offset, uint64_t bytes, ThreadPool& pool,
+                        const OutsideWeights& outside) {
   auto file = MappedFile::open(path);
   if (!file) return Status(file.status()).stage("load_rknn");
   std::span<const std::byte> all = (*file)->bytes();
@@ -231,7 +243,7 @@ Result<Model> read_rknn(const std::string& path, uint64_t offset, uint64_t bytes
   all = all.subspan(offset, bytes ? bytes : all.size() - offset);
   // All of it is read for the checksums; only whole mappings start at a page.
   if (offset == 0 && !all.empty()) (void)::madvise(const_cast<std::byte*>(all.data()), all.size(), MADV_WILLNEED);
-  auto model = read_rknn(all, *file, pool);
+  auto model = read_rknn(all, *file, pool, outside);
   // Of a file that was shortened meanwhile only that is worth saying.
   Status problem = (*file)->check();
   if (problem && !model) problem = std::move(model).status();

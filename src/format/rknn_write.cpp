@@ -2,6 +2,7 @@
 
 #include "format/coded_weights.h"
 #include "format/container.h"
+#include "format/left_out_weights.h"
 #include "format/program_code.h"
 #include "format/rknn_file.h"
 #include "format/verify.h"
@@ -71,6 +72,8 @@ Status fill(Draft& draft, const Model& model) {
     draft.sections.push_back({kind, 0, body.bytes().size(), checksum_of(body.bytes())});
     draft.bodies.push_back(std::move(body.bytes()));
   };
+  if (model.leaves_out_weights)
+    for (const Program& program : model.programs) leave_out_convolution_weights(program, draft.weights);
   ByteWriter facts;
   encode_model_facts(model, facts);
   add_section(SectionKind::ModelFacts, facts);
@@ -79,6 +82,11 @@ Status fill(Draft& draft, const Model& model) {
     ByteWriter body;
     encode_program(program, draft.weights, body);
     add_section(SectionKind::Program, body);
+  }
+  if (!draft.weights.left_out().empty()) {
+    ByteWriter body;
+    encode_left_out(draft.weights, body);
+    add_section(SectionKind::LeftOutWeights, body);
   }
   if (model.codes_weights) {
     ByteWriter body;
@@ -163,6 +171,8 @@ Result<std::vector<std::byte>> write_rknn_to_memory(const Model& model) {
 
 void place_weights(Model& model, const BytesDone& done) {
   WeightCollector weights(done);
+  if (model.leaves_out_weights)
+    for (const Program& program : model.programs) leave_out_convolution_weights(program, weights);
   for (Program& program : model.programs) {
     collect_weights(program, weights);
     for (size_t i = 0; i < program.buffers.size(); ++i) program.buffers[i] = stored_buffer(program, i, weights);

@@ -74,7 +74,7 @@ TEST(BuildConfig, ReportsEveryProblemInTheVendorsWords) {
        {"Invalid target_platform 'rv9999'",
         "Invalid quantized_dtype 'float16', expect in ['w8a8', 'w8a16', 'w16a16i', 'w16a16i_dfp', 'w4a16']!",
         "Invalid float_dtype 'int3'", "Invalid optimization_level 7", "Invalid std_values", "Invalid op_target 'fpga'",
-        "Invalid dynamic_input set [[1,0]]", "The 'remove_weight' is not available yet: the runtime cannot share"})
+        "Invalid dynamic_input set [[1,0]]", "Invalid remove_weight True, models with 'dynamic_input' cannot share weights!"})
     EXPECT_NE(text.find(wanted), std::string::npos) << wanted << "\n" << text;
 }
 

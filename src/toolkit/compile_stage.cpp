@@ -113,6 +113,7 @@ Result<Built> compile_model(const BuildOptions& options, Quantized quantized) {
   ORKNN_TRY(add_program(std::move(quantized.network.graph)));
   for (ir::Graph& other : quantized.network.other_shapes) ORKNN_TRY(add_program(std::move(other)));
   model->codes_weights = stores_fewer_bytes(options, *model);
+  model->leaves_out_weights = options.config.remove_weight;
   uint64_t stored_bytes = 0;
   for (const format::Program& p : model->programs) stored_bytes += constant_bytes(p.graph);
   bar.next_pass(stored_bytes);

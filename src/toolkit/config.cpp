@@ -212,10 +212,8 @@ Result<const platform::Platform*> check(const BuildConfig& c) {
           invalid_argument(fmt::format("Invalid op_target '{}' for '{}', expect in ['cpu', 'npu', 'gpu', 'auto']!", value, key)));
   if (c.custom_string.size() > 1023) problems.also(invalid_argument("Invalid custom_string, expect at most 1023 bytes!"));
   check_inputs(c, problems);
-  if (c.remove_weight)
-    problems.also(
-        unsupported("The 'remove_weight' is not available yet: the runtime cannot share the weights of another model yet "
-                    "(RKNN_FLAG_SHARE_WEIGHT_MEM)!"));
+  if (c.remove_weight && !c.dynamic_input.empty())
+    problems.also(invalid_argument("Invalid remove_weight True, models with 'dynamic_input' cannot share weights!"));
   if (!problems) return problems;
 
   warn_of_options_without_effect(c, *chip);

@@ -50,8 +50,7 @@ struct BuildConfig {
   bool model_pruning = false;                          // channels that no result depends on leave the network
   bool remove_reshape = false;                         // inputs and outputs keep the shapes that the layers next to them have
   bool enable_flash_attention = false;                 // attention is one task in every form, where the chip has it
-  // Not available yet: an error where it would change what the model is.
-  bool remove_weight = false;
+  bool remove_weight = false;                          // files leave out the weights of convolutions, which another model has
 
   // For looking inside (command line); config() has no such keys.
   std::string stop_after;

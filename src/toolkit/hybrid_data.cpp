@@ -28,6 +28,7 @@ ordered_json to_json(const BuildConfig& c) {
                  {"single_core_mode", c.single_core_mode},
                  {"sparse_infer", c.sparse_infer},
                  {"compress_weight", c.compress_weight},
+                 {"remove_weight", c.remove_weight},
                  {"remove_reshape", c.remove_reshape},
                  {"inputs_yuv_fmt", c.inputs_yuv_fmt},
                  {"toolkit1", c.toolkit1},
@@ -86,6 +87,7 @@ BuildConfig config_from(const ordered_json& j) {
   c.single_core_mode = field(j, "single_core_mode", false);
   c.sparse_infer = field(j, "sparse_infer", false);
   c.compress_weight = field(j, "compress_weight", false);
+  c.remove_weight = field(j, "remove_weight", false);
   c.remove_reshape = field(j, "remove_reshape", false);
   c.inputs_yuv_fmt = list_field<std::string>(j, "inputs_yuv_fmt");
   c.toolkit1 = field(j, "toolkit1", false);
