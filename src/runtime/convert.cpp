@@ -57,8 +57,6 @@ Channels channels_of(std::span<const int64_t> dims, Layout layout) {
   return {dims[1], element_count(dims.subspan(2))};
 }
 
-bool is_quantized(const Tensor& t) { return t.quant && !t.quant->scale.empty() && is_integer(t.dtype); }
-
 float quant_scale(const QuantParams& q, int64_t channel) {
   return q.scale[q.scale.size() == 1 ? 0 : static_cast<size_t>(channel) % q.scale.size()];
 }
@@ -135,6 +133,16 @@ Dims nchw_from_nhwc(std::span<const int64_t> d) { return {d[0], d[3], d[1], d[2]
 Layout port_layout(const format::Port& port, const Tensor& tensor) {
   if (!tensor.shape || tensor.shape->size() != 4) return Layout::Undefined;
   return port.layout == Layout::NHWC ? Layout::NHWC : Layout::NCHW;
+}
+
+bool is_quantized(const Tensor& t) { return t.quant && !t.quant->scale.empty() && is_integer(t.dtype); }
+
+void quantize_values(const Tensor& tensor, std::span<const float> reals, void* to) {
+  const Quantizer by(tensor);
+  visit_dtype(tensor.dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      std::ranges::transform(reals, static_cast<T*>(to), [&](float real) { return quantize<T>(by, real); });
+  });
 }
 
 Quantizer::Quantizer(const Tensor& t)

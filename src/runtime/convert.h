@@ -115,6 +115,11 @@ class OutputConverter {
   ir::TensorData converted_;  // in the wanted type and the program's order
 };
 
+// Whether values of `tensor` are integers that stand for real numbers.
+bool is_quantized(const ir::Tensor& tensor);
+// Real numbers as values of a quantized `tensor` that has one scale.
+void quantize_values(const ir::Tensor& tensor, std::span<const float> reals, void* to);
+
 // Writes `value` (a result of `tensor`) as type `dtype`; quantized values become real ones when `dtype` is a float type.
 // `to` holds as many elements.
 void convert_output(const ir::Tensor& tensor, const ir::TensorView& value, DType dtype, void* to, ThreadPool& pool);

@@ -11,7 +11,8 @@ namespace orknn::runtime {
 namespace {
 constexpr const char* kRegister = "rknn_register_custom_ops";
 
-int register_all(CustomOps& ops, std::span<const rknn_custom_op> records) {
+int register_all(Session& session, std::span<const rknn_custom_op> records) {
+  CustomOps& ops = session.custom_ops();
   std::vector<std::pair<std::string, std::unique_ptr<CustomOperator>>> made;
   for (const rknn_custom_op& record : records) {
     Registration r = register_callbacks(record, ops.nodes());
@@ -23,12 +24,16 @@ int register_all(CustomOps& ops, std::span<const rknn_custom_op> records) {
       log(LogLevel::Warn, kRegister, "The custom operator '" + name + "' " + text + "!");
     };
     if (ops.serves(type)) warn("is registered again, the new one counts");
-    if (ops.nodes().of_type(type).empty())
-      warn(ops.nodes().is_built_in(type)
-               ? "is a built-in one in this model; to replace it, declare it with reg_custom_op when the model is built"
-               : "has no node in this model");
+    const size_t fused = ops.nodes().fused_count(type);
+    if (fused)
+      warn("does not compute " + std::to_string(fused) +
+           " nodes that are fused with others; to replace these as well, declare it " +
+           "with reg_custom_op when the model is built");
+    else if (ops.nodes().of_type(type).empty())
+      warn("has no node in this model");
     ops.serve(type, std::move(op));
   }
+  session.replace_operators();
   return RKNN_SUCC;
 }
 }  // namespace
@@ -38,8 +43,9 @@ using namespace orknn::runtime;
 
 int rknn_register_custom_ops(rknn_context ctx, rknn_custom_op* op, uint32_t custom_op_num) {
   return with_context(kRegister, ctx, [&](Context& context) {
+    if (lacks(context, &orknn::platform::Features::custom_ops)) return refuse_on_chip(kRegister, *context.chip);
     if (!op || custom_op_num == 0) return fail(RKNN_ERR_PARAM_INVALID, kRegister, !op ? "op is NULL" : "custom_op_num is 0");
-    return register_all(context.session->custom_ops(), {op, custom_op_num});
+    return register_all(*context.session, {op, custom_op_num});
   });
 }
 

@@ -11,7 +11,8 @@ using namespace ir;
 
 NodeAttributes::NodeAttributes(const Node& node) {
   get = &get_value;
-  if (const OpDef* builtin = ops::builtin_of(node.op))  // programs rely on what the standard says about absent attributes
+  const OpDef* builtin = is_custom(node.op) ? ops::builtin_of(node.op) : ops::builtin_ops().find(node.op);
+  if (builtin)  // programs rely on what the standard says about absent attributes
     for (const AttributeDef& d : builtin->attributes)
       if (d.fallback) add(std::string(d.name), *d.fallback);
   for (const auto& [name, value] : node.attributes)

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "ir/custom_op.h"
 #include "ops/custom_ops.h"
+#include "runtime/convert.h"
 #include "runtime/custom_op_attributes.h"
 #include "runtime/custom_op_memory.h"
 #include "runtime/custom_op_opencl.h"
@@ -22,9 +23,10 @@ std::string text_of(const char (&field)[N]) {
 
 bool is_half(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
 
-// How callbacks see elements of a type: floats as float32, and on a GPU everything.
-DType shown_type(DType stated, bool on_gpu) {
-  if (on_gpu || is_float(stated)) return DType::Float32;
+// How callbacks see elements of a tensor: floats and quantized values as float32, and on a GPU everything.
+DType shown_type(const Tensor& tensor, bool on_gpu) {
+  const DType stated = tensor.dtype;
+  if (on_gpu || is_float(stated) || is_quantized(tensor)) return DType::Float32;
   switch (stated) {
     case DType::UInt64: return DType::Int64;
     case DType::UInt4: return DType::UInt8;
@@ -96,6 +98,9 @@ class CallbackOperator final : public CustomOperator {
   // Says why in `problem`.
   int set_up(const CustomNodes& nodes, std::string& problem);
   Status run(const CustomNode& node, RunContext& context) override;
+  bool leaves_to_built_in(const CustomNode& node) const override {
+    return node.number < states_.size() && states_[node.number]->built_in;
+  }
   Result<std::unique_ptr<CustomOperator>> duplicate(const CustomNodes& nodes) const override;
 
  private:
@@ -196,7 +201,7 @@ int CallbackOperator::init_node(const CustomNode& node, NodeState& state, std::s
                           static_cast<uint32_t>(state.outputs.size()));
     });
     state.built_in = code == RKNN_WARNING_SKIP_CUSTOM_OP_COMPUTE;
-    if (state.built_in && !ops::builtin_of(node.node->op))
+    if (state.built_in && !node.is_built_in && !ops::builtin_of(node.node->op))
       return refuse("init asks for the built-in operator, but there is none of this name");
     if (code < 0 && !state.built_in) return refuse("init returned " + std::to_string(code));
   }
@@ -213,7 +218,7 @@ Status CallbackOperator::describe_stated(const CustomNode& node, NodeState& stat
     if (tensor.shape)
       for (const Dim& d : *tensor.shape) dims.push_back(d.is_known() ? d.value() : 0);
     ORKNN_TRY(check_rank(tensor, dims));
-    const DType shown = shown_type(tensor.dtype, on_gpu());
+    const DType shown = shown_type(tensor, on_gpu());
     describe(tensor, dims, shown, static_cast<uint32_t>(index), to);
     if (tensor.is_constant() && shown == tensor.dtype) to.mem.virt_addr = const_cast<void*>(tensor.constant.data());
     return {};
@@ -223,16 +228,24 @@ Status CallbackOperator::describe_stated(const CustomNode& node, NodeState& stat
   return {};
 }
 
+TensorView shown_copy(const Tensor& tensor, const TensorView& value, DType shown, ThreadPool& pool,
+                      std::vector<TensorData>& converted) {
+  TensorData& copy = converted.emplace_back(TensorData::allocate(shown, Dims(value.dims.begin(), value.dims.end())));
+  convert_output(tensor, value, shown, copy.mutable_data(), pool);
+  return copy.view();
+}
+
 // `converted` holds what callbacks see in another type than it was computed in.
 Status CallbackOperator::bind_inputs(const CustomNode& node, NodeState& state, RunContext& context,
                                      std::vector<TensorData>& converted) const {
   for (size_t i = 0; i < state.inputs.size(); ++i) {
     if (!context.has_input(i)) continue;
     const Tensor& tensor = node.graph->tensor(node.node->inputs[i]);
-    const DType shown = shown_type(tensor.dtype, on_gpu());
+    const DType shown = shown_type(tensor, on_gpu());
     TensorView value = context.input(i);
     ORKNN_TRY(check_rank(tensor, value.dims));
-    if (value.dtype != shown) value = converted.emplace_back(convert(value, shown)).view();
+    // Results of built-in operators may be planned into the memory of their operands.
+    if (value.dtype != shown || node.is_built_in) value = shown_copy(tensor, value, shown, context.pool, converted);
     describe(tensor, value.dims, shown, static_cast<uint32_t>(i), state.inputs[i]);
     rknn_tensor_mem& mem = state.inputs[i].mem;
     mem.virt_addr = const_cast<void*>(value.data);
@@ -269,6 +282,7 @@ Status CallbackOperator::run(const CustomNode& node, RunContext& context) {
   ORKNN_TRY(bind_inputs(node, state, context, converted));
 
   struct Result {
+    const Tensor& tensor;
     MutableTensorView to;
     TensorView shown;
   };
@@ -283,7 +297,7 @@ Status CallbackOperator::run(const CustomNode& node, RunContext& context) {
           .hint("build the model with fixed input shapes, callbacks of the C API need them");
     ORKNN_TRY(check_rank(tensor, *dims));
     ORKNN_TRY_ASSIGN(const MutableTensorView to, context.output(i, is_half(tensor.dtype) ? DType::Float32 : tensor.dtype, *dims));
-    const DType shown = shown_type(tensor.dtype, on_gpu());
+    const DType shown = shown_type(tensor, on_gpu());
     MutableTensorView seen = to;
     if (on_gpu()) {
       SharedMemory& memory = state.memory[state.inputs.size() + i];
@@ -296,11 +310,16 @@ Status CallbackOperator::run(const CustomNode& node, RunContext& context) {
     describe(tensor, to.dims, shown, static_cast<uint32_t>(i), state.outputs[i]);
     state.outputs[i].mem.virt_addr = seen.data;
     if (on_gpu()) state.outputs[i].mem.fd = state.memory[state.inputs.size() + i].fd();
-    results.push_back({to, seen});
+    results.push_back({tensor, to, seen});
   }
   ORKNN_TRY(call(state));
   for (const Result& r : results)
-    if (r.to.data != r.shown.data) convert_elements(r.shown, r.to);
+    if (r.to.data == r.shown.data)
+      continue;
+    else if (is_quantized(r.tensor))
+      quantize_values(r.tensor, r.shown.values<float>(), r.to.data);
+    else
+      convert_elements(r.shown, r.to);
   return {};
 }
 

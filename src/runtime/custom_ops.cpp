@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "ir/custom_op.h"
 #include "ops/custom_ops.h"
+#include "runtime/convert.h"
 
 namespace orknn::runtime {
 using namespace ir;
@@ -16,11 +17,13 @@ thread_local CustomOps* active_ops = nullptr;
 
 // What the executor sees: results are as the program states them, the kernel is whoever serves the node.
 struct CustomNodes::Definition : OpDef {
-  const CustomNodes* nodes = nullptr;
-  std::string text;  // holds OpDef::name
+  const CustomNodes* nodes = nullptr;  // nullptr = those of the running session
+  std::string text;                    // holds OpDef::name
 
   static Result<const CustomNode*> node_of(const NodeReader& reader) {
-    const CustomNode* node = static_cast<const Definition&>(reader.def()).nodes->find(reader.node());
+    const auto& def = static_cast<const Definition&>(reader.def());
+    const CustomNodes* of = def.nodes ? def.nodes : &active_ops->nodes();
+    const CustomNode* node = of->find(reader.node());
     if (!node) return unsupported("a custom operator inside of a loop or branch is not supported");
     return node;
   }
@@ -38,6 +41,14 @@ struct CustomNodes::Definition : OpDef {
   }
 };
 
+namespace {
+// Steps fused with an integer operator are part of its arithmetic.
+bool can_be_replaced(const Graph& graph, const Node& n) {
+  if (n.tail.empty()) return true;
+  return std::ranges::none_of(n.outputs, [&](TensorId t) { return t && is_quantized(graph.tensor(t)); });
+}
+}  // namespace
+
 CustomNodes::CustomNodes(const format::Model& model, std::shared_ptr<const OpSet> known) : model_(model) {
   known_ = known ? std::move(known) : std::shared_ptr<const OpSet>(std::shared_ptr<void>(), &ops::builtin_ops());
   set_ = known_;
@@ -46,9 +57,11 @@ CustomNodes::CustomNodes(const format::Model& model, std::shared_ptr<const OpSet
     for (const format::Task& task : program.tasks) {
       if (!program.graph.is_alive(task.node)) continue;  // the executor refuses the program
       const Node& n = program.graph.node(task.node);
-      if (!is_custom(n.op) || known_->find(n.op)) continue;
+      const bool is_built_in = !is_custom(n.op);
+      if (is_built_in ? !can_be_replaced(program.graph, n) : known_->find(n.op) != nullptr) continue;
       const std::string type(custom_type(n.op));
-      nodes_[&n] = {&program.graph, &n, type, counts[type]++};
+      nodes_[&n] = {&program.graph, &n, type, counts[n.op]++, is_built_in};
+      if (is_built_in) continue;
       if (std::ranges::find(types_, type) == types_.end()) types_.push_back(type);
     }
   }
@@ -78,15 +91,44 @@ const CustomNode* CustomNodes::find(const Node& node) const {
 }
 
 std::vector<const CustomNode*> CustomNodes::of_type(std::string_view type) const {
+  const bool is_built_in = !std::ranges::binary_search(types_, type);
   std::vector<const CustomNode*> list;
   for (const format::Task& task : model_.programs[0].tasks)
-    if (const CustomNode* n = find(model_.programs[0].graph.node(task.node)); n && n->type == type) list.push_back(n);
+    if (const CustomNode* n = find(model_.programs[0].graph.node(task.node));
+        n && n->type == type && n->is_built_in == is_built_in)
+      list.push_back(n);
   return list;
 }
 
-bool CustomNodes::is_built_in(std::string_view type) const {
+size_t CustomNodes::fused_count(std::string_view type) const {
+  size_t count = 0;
   const Graph& graph = model_.programs[0].graph;
-  return std::ranges::any_of(graph.order(), [&](NodeId id) { return graph.node(id).op == type; });
+  for (NodeId id : graph.order()) {
+    const Node& n = graph.node(id);
+    count += std::ranges::any_of(n.tail, [&](const TailStep& step) { return step.op == type; }) ||
+             (n.op == type && !can_be_replaced(graph, n));
+  }
+  return count;
+}
+
+const OpDef& CustomNodes::replacement() {
+  static const Definition* const def = [] {
+    auto* d = new Definition;
+    d->name = "replaced";
+    d->inputs = {0, Arity::kMany};
+    d->outputs = {1, Arity::kMany};
+    d->infer = &Definition::infer_stated;
+    d->run = &Definition::run_served;
+    return d;
+  }();
+  return *def;
+}
+
+bool CustomOps::replaces(const Node& node) const {
+  const CustomNode* n = nodes_->find(node);
+  if (!n || !n->is_built_in) return false;
+  const auto it = operators_.find(n->type);
+  return it != operators_.end() && !it->second->leaves_to_built_in(*n);
 }
 
 std::vector<std::string> CustomOps::missing() const {

@@ -12,16 +12,19 @@
 
 namespace orknn::runtime {
 
-// A custom node of a program. Its operands are tensors of `graph`.
+// A node that somebody outside may compute: a custom one, or one of a built-in operator whose type is registered. Its operands
+// are tensors of `graph`.
 struct CustomNode {
   const ir::Graph* graph = nullptr;
   const ir::Node* node = nullptr;
   std::string type;
   // Counts the nodes of this type in their program: the same node has the same number in the programs of other shapes.
   size_t number = 0;
+  bool is_built_in = false;
 };
 
-// All custom nodes of a model, which must outlive it. Never changes, so sessions of one model share it.
+// All custom nodes of a model and all nodes whose built-in operator can be replaced; the model must outlive it. Never changes, so
+// sessions of one model share it.
 class CustomNodes {
  public:
   // `known`: operators that the caller computes; nodes of these need nobody else.
@@ -34,12 +37,14 @@ class CustomNodes {
   const ir::OpSet& op_set() const { return *set_; }
   // nullptr for other nodes.
   const CustomNode* find(const ir::Node& node) const;
-  // Of the first program, in execution order.
+  // Of the first program, in execution order; custom ones or, where there are none, built-in ones.
   std::vector<const CustomNode*> of_type(std::string_view type) const;
+  // Nodes that compute this type as a part of themselves, of the first program: these cannot be replaced.
+  size_t fused_count(std::string_view type) const;
   // Types that need somebody to serve them, sorted.
   const std::vector<std::string>& types() const { return types_; }
-  // Whether the model computes nodes of this type by the built-in operator, so that nobody else is asked.
-  bool is_built_in(std::string_view type) const;
+  // Computes a node of a built-in operator by who serves its type in the running session.
+  static const ir::OpDef& replacement();
 
  private:
   struct Definition;
@@ -55,6 +60,8 @@ class CustomOperator {
  public:
   virtual ~CustomOperator() = default;
   virtual Status run(const CustomNode& node, ir::RunContext& context) = 0;
+  // Whether it wants the built-in operator to compute this node.
+  virtual bool leaves_to_built_in(const CustomNode& node) const = 0;
   // The same operator for a session that may run at the same time.
   virtual Result<std::unique_ptr<CustomOperator>> duplicate(const CustomNodes& nodes) const = 0;
 };
@@ -67,6 +74,8 @@ class CustomOps {
 
   const CustomNodes& nodes() const { return *nodes_; }
   bool serves(std::string_view type) const { return operators_.find(type) != operators_.end(); }
+  // Whether a node of a built-in operator is computed by somebody else.
+  bool replaces(const ir::Node& node) const;
   // Types of the model that nobody serves.
   std::vector<std::string> missing() const;
   // In place of who served it before.

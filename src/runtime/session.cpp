@@ -70,7 +70,20 @@ std::unique_ptr<Session> Session::make(std::shared_ptr<const format::Model> mode
   session->pool_ = &pool;
   for (const format::Program& p : session->model_->programs) ir::collect_mapped_files(p.graph, session->files_);
   session->describe_ports();
+  session->replace_operators();
   return session;
+}
+
+void Session::replace_operators() {
+  for (size_t i = 0; i < executors_.size(); ++i)
+    if (executors_[i]) replace_operators(i);
+}
+
+void Session::replace_operators(size_t program) {
+  const format::Program& p = model_->programs[program];
+  for (size_t i = 0; i < p.tasks.size(); ++i)
+    executors_[program]->replace_operator(
+        i, custom_ops_.replaces(p.graph.node(p.tasks[i].node)) ? &CustomNodes::replacement() : nullptr);
 }
 
 void Session::describe_ports() {
@@ -105,6 +118,7 @@ Status Session::choose_program(size_t index) {
       if (!executor) return Status(executor.status()).model(model_->name).stage("init_runtime");
       executors_[index] = std::move(*executor);
       if (internal_memory_) executors_[index]->use_arena(internal_memory_);
+      replace_operators(index);
     }
     current_ = index;
     describe_ports();
@@ -219,7 +233,8 @@ Status Session::bind_input(size_t index, const InputData& data) {
           .expected(std::to_string(converter->needed_bytes()) + " bytes")
           .found(std::to_string(data.bytes));
     TensorData value = TensorData::allocate(converter->dtype(), converter->dims());
-    bound_inputs_[index].emplace(BoundInput{std::move(*converter), data.data});
+    bound_inputs_[index].emplace(BoundInput{std::move(*converter), data});
+    bound_inputs_[index]->form.dims = {};  // the caller's
     values_[index] = std::move(value);
     find_inputs_in_place();
     return {};
@@ -267,7 +282,26 @@ bool Session::overlaps_an_output(const void* from, size_t bytes) const {
 void Session::find_inputs_in_place() {
   for (std::optional<BoundInput>& b : bound_inputs_)
     if (b)
-      b->in_place = b->converter.is_copy() && is_aligned(b->from) && !overlaps_an_output(b->from, b->converter.needed_bytes());
+      b->in_place =
+          b->converter.is_copy() && is_aligned(b->form.data) && !overlaps_an_output(b->form.data, b->converter.needed_bytes());
+}
+
+std::optional<TensorData> Session::given_input(size_t index) const {
+  const std::optional<BoundInput>& bound = bound_inputs_[index];
+  if (!bound) return std::nullopt;
+  const format::Port& port = program().inputs[index];
+  const Tensor& tensor = program().graph.tensor(port.tensor);
+  if (bound->form.dtype == tensor.dtype || bound->form.pass_through) return std::nullopt;
+  // A port of the same extents that takes numbers as they come.
+  const format::Port plain{.tensor = port.tensor, .dtype = bound->form.dtype, .layout = port.layout, .mean = {}, .std = {}};
+  Tensor given = tensor;
+  given.dtype = bound->form.dtype;
+  given.quant.reset();
+  auto converter = InputConverter::make(plain, given, bound->form);
+  if (!converter) return std::nullopt;
+  TensorData value = TensorData::allocate(converter->dtype(), converter->dims());
+  converter->run(bound->form.data, value.mutable_data(), *pool_);
+  return value;
 }
 
 void Session::use_internal_memory(std::byte* bytes) {
@@ -278,8 +312,8 @@ void Session::use_internal_memory(std::byte* bytes) {
 
 Result<TensorView> Session::input_view(size_t index, ThreadPool& pool) {
   if (std::optional<BoundInput>& b = bound_inputs_[index]) {
-    if (b->in_place) return TensorView{b->converter.dtype(), b->converter.dims(), b->from};
-    b->converter.run(b->from, values_[index].mutable_data(), pool);
+    if (b->in_place) return TensorView{b->converter.dtype(), b->converter.dims(), b->form.data};
+    b->converter.run(b->form.data, values_[index].mutable_data(), pool);
   } else if (!values_[index].has_value()) {
     const Tensor& t = program().graph.tensor(program().inputs[index].tensor);
     const std::optional<Dims> dims = t.shape ? to_dims(*t.shape) : std::nullopt;

@@ -53,6 +53,7 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   const format::Model& model() const { return *model_; }
+  const std::shared_ptr<const format::Model>& shared_model() const { return model_; }
   const format::Program& program() const { return model_->programs[current_]; }
   // Models of several shape sets hold a program for each. A session begins with the first; the others are prepared when they are
   // asked for. Choosing another one forgets inputs and results.
@@ -75,6 +76,9 @@ class Session {
   Status bind_input(size_t index, const InputData& data);
   // The output is written to `to`, which holds `bytes`, when a run ends, or computed there where the form is the program's own.
   Status bind_output(size_t index, const OutputForm& form, void* to, size_t bytes);
+  // A bound input in the order of the program's extents, with the numbers and in the type that the caller gives: before (x -
+  // mean) / std and quantization. Nothing when the program takes these numbers as they are, or when the input is not bound.
+  std::optional<ir::TensorData> given_input(size_t index) const;
   // Bytes of memory that a form takes.
   Result<uint64_t> input_bytes(size_t index, const InputData& data) const;
   Result<uint64_t> output_bytes(size_t index, const OutputForm& form) const;
@@ -98,12 +102,15 @@ class Session {
   std::string_view kernel_name(size_t task) const { return executor().kernel_name(task); }
   // Who computes the model's custom nodes.
   CustomOps& custom_ops() { return custom_ops_; }
+  // After operators were added there: those with the name of a built-in one compute its nodes from the next run on.
+  void replace_operators();
 
  private:
   Session() = default;
   static std::unique_ptr<Session> make(std::shared_ptr<const format::Model> model, size_t program,
                                        std::unique_ptr<sim::Executor> executor, ThreadPool& pool, CustomOps custom_ops);
   void describe_ports();
+  void replace_operators(size_t program);
   sim::Executor& executor() const { return *executors_[current_]; }
   Result<ir::TensorView> input_view(size_t index, ThreadPool& pool);
   Result<OutputConverter> output_converter(size_t index, const OutputForm& form) const;
@@ -111,7 +118,7 @@ class Session {
 
   struct BoundInput {
     InputConverter converter;
-    const void* from = nullptr;
+    InputData form;
     bool in_place = false;  // the program reads the caller's bytes themselves
   };
   struct BoundOutput {

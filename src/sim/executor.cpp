@@ -166,11 +166,12 @@ struct Executor::State {
   ThreadPool& own_pool;
   ThreadPool* pool;  // of the current run
   AlignedBytes arena, scratch;
-  std::byte* activations = nullptr;  // the arena or memory of the caller's
-  std::vector<Value> values;         // per tensor
-  std::vector<void*> places;         // per tensor: memory of the caller's for a result; nullptr = none
-  std::vector<void*> targets;        // the same per output
-  std::vector<uint32_t> left;        // readers still to come in this run
+  std::byte* activations = nullptr;    // the arena or memory of the caller's
+  std::vector<Value> values;           // per tensor
+  std::vector<void*> places;           // per tensor: memory of the caller's for a result; nullptr = none
+  std::vector<void*> targets;          // the same per output
+  std::vector<const OpDef*> replaced;  // per task: who computes it instead; empty = nobody does
+  std::vector<uint32_t> left;          // readers still to come in this run
   std::vector<TensorView> input_views;
   std::vector<MutableTensorView> output_views;
   std::vector<TensorView> results;
@@ -266,6 +267,10 @@ class PlannedKernelContext final : public KernelContext {
 Status Executor::State::run_step(size_t index) {
   Plan::Step& step = const_cast<Plan&>(plan).steps[index];  // only its preparation changes, which is guarded
   const Node& n = *step.node;
+  if (const OpDef* other = replaced.empty() ? nullptr : replaced[index]) {
+    PlannedContext context(n, *other, *plan.ops, *pool, *this);
+    return ops::run_node(n, *other, context, step.output_types);
+  }
   if (!step.def) return unsupported("operator is not known to the runtime");
   if (!step.kernel) {
     PlannedContext context(n, *step.def, *plan.ops, *pool, *this);
@@ -347,6 +352,13 @@ void Executor::place_output(size_t i, void* to) {
   if (s.plan.program->buffers[index_of(t)].place == Buffer::Place::External && s.plan.program->graph.producer(t))
     for (size_t k = 0; k < s.targets.size(); ++k)
       if (s.plan.program->outputs[k].tensor == t && s.targets[k]) s.places[index_of(t)] = s.targets[k];
+}
+
+void Executor::replace_operator(size_t task, const OpDef* def) {
+  std::vector<const OpDef*>& replaced = state_->replaced;
+  if (replaced.empty() && !def) return;
+  if (replaced.empty()) replaced.resize(plan_->steps.size());
+  replaced[task] = def;
 }
 
 Status Executor::run(std::span<const TensorView> inputs, const RunHooks& hooks) {

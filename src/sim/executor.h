@@ -57,6 +57,10 @@ class Executor {
   // No input may overlap it.
   void place_output(size_t i, void* to);
 
+  // The task is computed by `def`, which must outlive the executor, instead of the program's operator, in this context alone;
+  // nullptr = by the program's again. Its results may lie in the memory of operands that nobody reads later.
+  void replace_operator(size_t task, const ir::OpDef* def);
+
   // Name of the kernel a task uses, "reference" where there is no faster one.
   std::string_view kernel_name(size_t task) const;
   const format::Program& program() const;

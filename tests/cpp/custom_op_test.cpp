@@ -279,6 +279,65 @@ TEST_F(CustomOp, StandardOperatorIsReplaced) {
   EXPECT_EQ(result(), (std::vector<float>{40, 41}));
 }
 
+// Models whose nodes are the standard operator's, as they are converted without any declaration.
+const std::string kSigmoids = R"(graph "g" (%x: float32[1,2,1,3]) -> (%y) {
+  %a = Sigmoid(%x) "first"
+  %b = Neg(%a)
+  %y = Sigmoid(%b) "second"
+})";
+
+TEST_F(CustomOp, BuiltInOperatorsAreReplacedWithoutDeclaration) {
+  rknn_custom_op op = twice();
+  std::strcpy(op.op_type, "Sigmoid");
+  for (const DType type : {DType::Float32, DType::Float16}) {
+    record = {};
+    open(model_of({kSigmoids}, type));
+    feed({1, 2, 3, 4, 5, 6});
+    ASSERT_EQ(rknn_run(context, nullptr), RKNN_SUCC) << orknn_last_error();
+    const std::vector<float> standard = result();
+    ASSERT_EQ(registered(op), RKNN_SUCC) << orknn_last_error();
+    EXPECT_EQ(record.inits, 2);
+    ASSERT_EQ(rknn_run(context, nullptr), RKNN_SUCC) << orknn_last_error();
+    EXPECT_EQ(result(), (std::vector<float>{-4, -8, -12, -16, -20, -24}));
+    EXPECT_EQ(record.last_inputs[0].attr.type, RKNN_TENSOR_FLOAT32);
+    rknn_context copy = 0;
+    ASSERT_EQ(rknn_dup_context(&context, &copy), RKNN_SUCC) << orknn_last_error();
+    EXPECT_EQ(record.inits, 4);
+    std::swap(copy, context);
+    feed({1, 1, 1, 1, 1, 1});
+    ASSERT_EQ(rknn_run(context, nullptr), RKNN_SUCC) << orknn_last_error();
+    EXPECT_EQ(result(), std::vector<float>(6, -4.f));
+    rknn_destroy(context);
+    context = copy;
+    record.init_result = RKNN_WARNING_SKIP_CUSTOM_OP_COMPUTE;
+    ASSERT_EQ(registered(op), RKNN_SUCC) << orknn_last_error();
+    ASSERT_EQ(rknn_run(context, nullptr), RKNN_SUCC) << orknn_last_error();
+    EXPECT_EQ(result(), standard) << "init gave the nodes back";
+    rknn_destroy(context);
+    context = 0;
+    EXPECT_EQ(record.destroys, 4);
+  }
+}
+
+TEST_F(CustomOp, ReplacedOperatorsSeeQuantizedTensorsAsFloats) {
+  format::Model model = model_of({R"(graph "g" (%x: int8[1,4]) -> (%y) {
+  %a: int8[1,4] = Identity(%x)
+  %y: int8[1,4] = Concat(%a) {axis=1}
+})"});
+  ir::Graph& g = model.programs[0].graph;
+  g.tensor(g.inputs()[0]).quant = ir::QuantParams{{0.5f}, {3}, -1, {}, {}};
+  g.tensor(g.outputs()[0]).quant = ir::QuantParams{{0.25f}, {-5}, -1, {}, {}};
+  rknn_custom_op op = twice();
+  const ir::Node& last = g.node(g.producer(g.outputs()[0]));
+  if (!g.tensor(last.inputs[0]).quant) g.tensor(last.inputs[0]).quant = ir::QuantParams{{0.5f}, {3}, -1, {}, {}};
+  std::strcpy(op.op_type, last.op.c_str());
+  open(model);
+  ASSERT_EQ(registered(op), RKNN_SUCC) << orknn_last_error();
+  feed({1, -2, 3.5f, 1000});
+  ASSERT_EQ(rknn_run(context, nullptr), RKNN_SUCC) << orknn_last_error();
+  EXPECT_EQ(result(), (std::vector<float>{2, -4, 7, (127 + 5) * 0.25f}));
+}
+
 TEST_F(CustomOp, InitMayAskForTheBuiltInOperator) {
   open(model_of({kArgMax}));
   feed({1, 9, 3, 4, 2, 6});
