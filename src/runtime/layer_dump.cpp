@@ -135,11 +135,11 @@ std::string LayerDump::file_stem(const Layer& layer, const ir::Tensor& tensor, c
   return unique;
 }
 
-void LayerDump::write(ir::TensorId id, const ir::TensorView& value) {
+void LayerDump::write(ir::TensorId id, const ir::TensorView& value, bool as_given) {
   const auto layer = layers_.find(id.index);
   if (layer == layers_.end() || !value.data) return;
   const ir::Tensor& tensor = program_.graph.tensor(id);
-  const ir::TensorData dumped = dumped_value(tensor, value, options_.stored_types);
+  const ir::TensorData dumped = dumped_value(tensor, value, options_.stored_types || as_given);
   const std::string path = options_.folder + "/" + file_stem(layer->second, tensor, dumped);
   const auto report = [](const char* kind, const std::string& file, const Status& written) {
     log(LogLevel::Trace, "", std::string("dump ") + kind + " tensor to: " + file);

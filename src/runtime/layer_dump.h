@@ -33,8 +33,9 @@ class LayerDump {
  public:
   // `program` must outlive the dump.
   LayerDump(const format::Program& program, DumpOptions options);
-  // An input or a result, as RunHooks::observe gives it.
-  void write(ir::TensorId tensor, const ir::TensorView& value);
+  // An input or a result, as RunHooks::observe gives it. `as_given`: an input whose numbers are those of the caller, which keep
+  // their type.
+  void write(ir::TensorId tensor, const ir::TensorView& value, bool as_given = false);
 
  private:
   struct Layer {

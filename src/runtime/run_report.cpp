@@ -27,12 +27,21 @@ void log_model(const Session& session) {
           (nhwc ? "NHWC" : "NCHW") + ", model inference type: " + (model.programs.size() > 1 ? "dynamic_shape" : "static_shape"));
 }
 
-// `hooks` with every value handed to the dumps as well.
-sim::RunHooks with_dumps(const sim::RunHooks& hooks, std::vector<LayerDump>& dumps) {
+// What the caller's own memory holds for this tensor, when it is an input that is converted on the way.
+std::optional<ir::TensorData> given_value(const Session& session, ir::TensorId tensor) {
+  const std::vector<format::Port>& inputs = session.program().inputs;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].tensor == tensor) return session.given_input(i);
+  return std::nullopt;
+}
+
+// `hooks` with every value handed to the dumps as well; inputs in the caller's memory as they are there.
+sim::RunHooks with_dumps(const sim::RunHooks& hooks, const Session& session, std::vector<LayerDump>& dumps) {
   sim::RunHooks all = hooks;
-  all.observe = [&dumps, observe = hooks.observe](ir::TensorId tensor, const ir::TensorView& value) {
+  all.observe = [&session, &dumps, observe = hooks.observe](ir::TensorId tensor, const ir::TensorView& value) {
     if (observe) observe(tensor, value);
-    for (LayerDump& dump : dumps) dump.write(tensor, value);
+    const std::optional<ir::TensorData> given = given_value(session, tensor);
+    for (LayerDump& dump : dumps) given ? dump.write(tensor, given->view(), true) : dump.write(tensor, value);
   };
   return all;
 }
@@ -65,7 +74,7 @@ Status run_with_report(Session& session, const RunReport& report, const sim::Run
   if (auto options = runtime_dump(report.level)) dumps.emplace_back(session.program(), std::move(*options));
   if (auto options = toolkit1_dump()) dumps.emplace_back(session.program(), std::move(*options));
   // Without dumps nothing is allocated here: runs on the caller's memory promise that.
-  ORKNN_TRY(dumps.empty() ? session.run(hooks) : session.run(with_dumps(hooks, dumps)));
+  ORKNN_TRY(dumps.empty() ? session.run(hooks) : session.run(with_dumps(hooks, session, dumps)));
   if (report.level >= 4) log_lines(LogLevel::Debug, perf_table(session.model(), report.cores, report.sram_bytes));
   return {};
 }

@@ -144,6 +144,21 @@ TEST(LayerDump, OneFilePerLayerWithItsValues) {
   EXPECT_TRUE(ir::identical(z->view(), session->output(1).view()));
 }
 
+TEST(LayerDump, BoundInputsAreWrittenBeforeNormalization) {
+  const tests::TemporaryFolder folder;
+  const Variable set("RKNN_DUMP_DIR", folder.file(""));
+  const auto session = session_of(format::sample_model());
+  const uint8_t pixels[] = {0, 1, 2, 10, 11, 12, 0xcc, 0xcc, 0xcc, 20, 21, 22, 30, 31, 32, 0xcc, 0xcc, 0xcc};  // rows of 3 pixels
+  ASSERT_TRUE(session->bind_input(
+      0, {.dtype = DType::UInt8, .data = pixels, .bytes = sizeof pixels, .layout = ir::Layout::NHWC, .row_pixels = 3}));
+  ASSERT_TRUE(run_with_report(*session, {.level = 5}));
+  const auto x = data::read_npy(folder.file("000_InputOperator_x_shape_1_3_2_2_uint8.npy"));
+  ASSERT_TRUE(x) << x.status().to_string();
+  const auto values = x->values<uint8_t>();
+  EXPECT_EQ(std::vector<int>(values.begin(), values.end()), (std::vector<int>{0, 10, 20, 30, 1, 11, 21, 31, 2, 12, 22, 32}));
+  EXPECT_TRUE(std::filesystem::exists(folder.file("001_ReluMul_a_shape_1_3_2_2_float.npy")));
+}
+
 TEST(LayerDump, QuantizedValuesAsTheyAreOrAsNumbers) {
   const int8_t values[] = {3, 5, -1, 4};
   for (const bool stored : {false, true}) {
