@@ -104,18 +104,11 @@ int bind_output(Context& context, size_t index, const rknn_tensor_attr& attr, Pa
   return RKNN_SUCC;
 }
 
-// What the checker says about memory that is bound.
-void check_bound(const char* function, const rknn_tensor_mem* mem, const Payload& payload) {
-  if (!is_checking()) return;
-  check_not_destroyed(function, mem);
-  if (payload.keeper) check_sizes(function, *payload.keeper);
-}
-
 int set_io_mem(Context& context, rknn_tensor_mem* mem, rknn_tensor_attr* attr) {
   constexpr const char* kName = "rknn_set_io_mem";
   if (!mem || !attr) return fail(RKNN_ERR_PARAM_INVALID, kName, !mem ? "mem is NULL" : "attr is NULL");
   Payload memory = payload_of(*mem);
-  check_bound(kName, mem, memory);
+  check_described(kName, mem, memory);
   if (!memory.data) return fail(RKNN_ERR_PARAM_INVALID, kName, "mem->virt_addr is NULL or mem->offset negative");
   const std::optional<PortChoice> port = choose_port(context, *attr);
   const std::string name(attr->name, ::strnlen(attr->name, RKNN_MAX_NAME_LEN));
@@ -132,7 +125,7 @@ int set_io_mem(Context& context, rknn_tensor_mem* mem, rknn_tensor_attr* attr) {
 // The checks that weights and activations have in common. `bytes` is what MEM_SIZE says.
 int check_supplied(const char* function, const rknn_tensor_mem* mem, const Payload& memory, uint64_t bytes, bool expected) {
   if (!mem) return fail(RKNN_ERR_PARAM_INVALID, function, "mem is NULL");
-  check_bound(function, mem, memory);
+  check_described(function, mem, memory);
   if (!memory.data) return fail(RKNN_ERR_PARAM_INVALID, function, "mem->virt_addr is NULL or mem->offset negative");
   if (memory.bytes < bytes) return refuse_small(function, "mem", memory.bytes, bytes);
   if (!expected) return fail(RKNN_ERR_FAIL, function, "the context was not made with a flag that says the caller supplies it");

@@ -58,6 +58,12 @@ void check_not_destroyed(const char* function, const rknn_tensor_mem* mem) {
     report_mistake(function, "this memory was destroyed", "call rknn_destroy_mem only after the last use");
 }
 
+void check_described(const char* function, const rknn_tensor_mem* mem, const Payload& payload) {
+  if (!is_checking()) return;
+  check_not_destroyed(function, mem);
+  if (payload.keeper) check_sizes(function, *payload.keeper);
+}
+
 void check_bounds(const char* function, const Memory& memory) {
   if (is_checking() && memory.block && memory.block->is_overrun())
     report_mistake(function, "somebody wrote past the end of a block of " + std::to_string(memory.block->bytes()) + " bytes",

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "runtime/c_call.h"
+#include "runtime/checker.h"
 #include "runtime/configuration.h"
 #include "runtime/matmul_context.h"
 
@@ -14,6 +15,9 @@ int with_matmul(const char* function, rknn_matmul_ctx handle, Body body) {
   return c_call(function, [&] {
     const std::shared_ptr<MatmulContext> context = find_handle<MatmulContext>(handle);
     if (!context) return invalid_context(function);
+    if (is_checking() && context->mutex.is_held())
+      report_mistake(function, "another thread is inside of a call with the same context",
+                     "give each thread a context of its own");
     const CallLock lock(context->mutex);
     if (!lock) return invalid_context(function);
     if (context->destroyed) return invalid_context(function);
@@ -74,6 +78,7 @@ int set_io_mem(MatmulContext& context, rknn_tensor_mem* mem, rknn_matmul_tensor_
   const char name = matrix_of(attr->name);
   if (!name) return unknown_matrix(kName, attr->name);
   const Payload payload = payload_of(*mem);
+  check_described(kName, mem, payload);
   if (!payload.data) return fail(RKNN_ERR_PARAM_INVALID, kName, "mem->virt_addr is NULL or mem->offset is negative");
   if (payload.bytes < attr->size)
     return fail(RKNN_ERR_PARAM_INVALID, kName,
@@ -213,7 +218,7 @@ int rknn_matmul_set_dynamic_shape(rknn_matmul_ctx ctx, rknn_matmul_shape* shape)
 }
 
 int rknn_matmul_run(rknn_matmul_ctx ctx) {
-  return with_matmul("rknn_matmul_run", ctx, [](MatmulContext& c) { return result_of("rknn_matmul_run", c.run()); });
+  return with_matmul("rknn_matmul_run", ctx, [&](MatmulContext& c) { return result_of("rknn_matmul_run", c.run(ctx)); });
 }
 
 int rknn_matmul_destroy(rknn_matmul_ctx ctx) {

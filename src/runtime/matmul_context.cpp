@@ -5,7 +5,9 @@
 #include <cstring>
 
 #include "base/checksum.h"
+#include "runtime/checker.h"
 #include "runtime/cores.h"
+#include "runtime/trace.h"
 
 namespace orknn::runtime {
 namespace {
@@ -21,6 +23,28 @@ bool has_attribute(const rknn_matmul_io_attr& all, const rknn_matmul_tensor_attr
 }
 
 std::string text(size_t n) { return std::to_string(n); }
+
+// A product on its core, in the run trace.
+class TracedWork {
+ public:
+  TracedWork(uint32_t cores, uint64_t context, const rknn_matmul_shape& shape)
+      : cores_(cores), context_(context), shape_(shape) {}
+  ~TracedWork() {
+    if (!is_tracing_) return;
+    const std::string name =
+        "matmul " + std::to_string(shape_.M) + "x" + std::to_string(shape_.K) + "x" + std::to_string(shape_.N);
+    trace_work(name, cores_, context_, begin_, std::chrono::steady_clock::now());
+  }
+  TracedWork(const TracedWork&) = delete;
+  TracedWork& operator=(const TracedWork&) = delete;
+
+ private:
+  const bool is_tracing_ = is_tracing();
+  const uint32_t cores_;
+  const uint64_t context_;
+  const rknn_matmul_shape shape_;
+  const TraceTime begin_ = std::chrono::steady_clock::now();
+};
 }  // namespace
 
 MatmulContext::MatmulContext(MatmulPlan plan, bool is_dynamic, std::shared_ptr<ThreadPool> pool)
@@ -64,8 +88,34 @@ Status MatmulContext::bind(char name, const Payload& memory) {
   if (name == 'B') return bind_right(memory);
   if (name == 'A' && !left_is_native())
     if (Status s = product_->pack_left(memory.data, plan_.left(*shape_), pool()); !s) return s;
-  (name == 'A' ? bound_left_ : bound_result_) = {memory.data, memory.keeper};
+  if (name == 'A' && !left_is_native())
+    bound_left_ = copied_binding(memory, plan_.attributes(*shape_).A.size);
+  else
+    (name == 'A' ? bound_left_ : bound_result_) = {memory.data, memory.keeper};
   return {};
+}
+
+MatmulContext::Binding MatmulContext::copied_binding(const Payload& memory, size_t bytes) {
+  Binding binding{memory.data, memory.keeper};
+  if (!is_checking() || !memory.keeper || !memory.keeper->block) return binding;  // others may free it once it is copied
+  binding.copied = {memory.data, bytes};
+  binding.checksum = checksum64(binding.copied);
+  return binding;
+}
+
+// Mistakes that a run cannot notice by itself.
+void MatmulContext::check_memory() const {
+  constexpr const char* kName = "rknn_matmul_run";
+  for (const auto& [name, binding] :
+       {std::pair{'A', &bound_left_}, std::pair{'B', &bound_right_}, std::pair{'C', &bound_result_}}) {
+    if (!binding->keeper) continue;
+    const bool released = was_released(&binding->keeper->mem);
+    if (released && binding->copied.empty()) check_not_destroyed(kName, &binding->keeper->mem);
+    check_bounds(kName, *binding->keeper);
+    if (!released && !binding->copied.empty() && checksum64(binding->copied) != binding->checksum)
+      report_mistake(kName, std::string("the contents of ") + name + " have changed since it was bound, and are not seen",
+                     "call rknn_matmul_set_io_mem after every change of a matrix that is not in the native layout");
+  }
 }
 
 Status MatmulContext::bind_right(const Payload& memory) {
@@ -75,7 +125,8 @@ Status MatmulContext::bind_right(const Payload& memory) {
   if (Status s = product_->pack_right(memory.data, layout, scaling_, pool()); !s) return s;
   right_copy_ = std::move(copy);
   right_is_stale_ = false;
-  bound_right_ = {memory.data, memory.keeper};
+  bound_right_ =
+      right_is_native() ? Binding{memory.data, memory.keeper} : copied_binding(memory, plan_.attributes(*shape_).B.size);
   if (right_is_native()) right_checksum_ = right_checksum(pool());
   return {};
 }
@@ -213,13 +264,15 @@ sim::ProductScaling MatmulContext::scaling_for(const rknn_matmul_shape& shape) c
 
 // --- run
 
-Status MatmulContext::run() {
+Status MatmulContext::run(uint64_t handle) {
   for (const auto& [name, binding] :
        {std::pair{'A', &bound_left_}, std::pair{'B', &bound_right_}, std::pair{'C', &bound_result_}})
     if (!binding->data)
       return Status::error(Code::Fail, std::string("matrix ") + name + " is not bound")
           .hint(is_dynamic_ ? "call rknn_matmul_set_io_mem after rknn_matmul_set_dynamic_shape" : "call rknn_matmul_set_io_mem");
+  if (is_checking()) check_memory();
   const std::optional<CoreLease> lease = CoreLease::take(plan_.chip(), {.mask = core_mask_});
+  const TracedWork traced(lease->mask(), handle, *shape_);
   ThreadPool& pool = pool_ ? *pool_ : lease->pool();
   if (left_is_native())
     if (Status s = product_->pack_left(bound_left_.data, plan_.left(*shape_), pool); !s) return s;

@@ -31,7 +31,8 @@ class MatmulContext : public HandleObject {
   // The scale that the channels' scales of B are brought to.
   float common_scale() const;
   void set_core_mask(uint32_t mask) { core_mask_ = mask; }
-  Status run();
+  // `handle` names the context in the run trace.
+  Status run(uint64_t handle);
   // Frees everything but the object itself, which another call may still wait for.
   void release();
 
@@ -44,7 +45,12 @@ class MatmulContext : public HandleObject {
   struct Binding {
     std::byte* data = nullptr;       // nullptr = not bound
     std::shared_ptr<Memory> keeper;  // lives until something else is bound, whatever the caller destroys
+    // While mistakes are looked for: what was copied when it was bound.
+    std::span<const std::byte> copied = {};
+    uint64_t checksum = 0;
   };
+  static Binding copied_binding(const Payload& memory, size_t bytes);
+  void check_memory() const;
 
   // What binding computes with; runs have the core's own.
   ThreadPool& pool() const { return pool_ ? *pool_ : ThreadPool::shared(); }

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "capi_models.h"
+#include "rknn_matmul_api.h"
 #include "runtime/checker.h"
 
 namespace orknn::tests {
@@ -122,6 +123,44 @@ TEST_F(CApiChecker, WrongSizes) {
   EXPECT_EQ(rknn_inputs_set(context, 1, &input), RKNN_SUCC);
   text = report();
   EXPECT_TRUE(says(text, "rknn_inputs_set", "size is 200 bytes, the model reads 128", "bytes of `type`")) << text;
+}
+
+TEST_F(CApiChecker, MatricesOfTheMatmulApi) {
+  rknn_matmul_info info{};
+  info.M = 4;
+  info.K = info.N = 64;
+  info.type = RKNN_INT8_MM_INT8_TO_INT32;
+  for (const bool native : {false, true}) {
+    info.AC_layout = info.B_layout = native ? RKNN_MM_LAYOUT_NATIVE : RKNN_MM_LAYOUT_NORM;
+    rknn_matmul_ctx ctx = 0;
+    rknn_matmul_io_attr io{};
+    ASSERT_EQ(rknn_matmul_create(&ctx, &info, &io), RKNN_SUCC) << orknn_last_error();
+    rknn_tensor_mem *a = rknn_create_mem(ctx, io.A.size), *b = rknn_create_mem(ctx, io.B.size);
+    const TestMemory c(ctx, io.C.size);
+    ASSERT_EQ(rknn_matmul_set_io_mem(ctx, a, &io.A), RKNN_SUCC);
+    ASSERT_EQ(rknn_matmul_set_io_mem(ctx, b, &io.B), RKNN_SUCC);
+    ASSERT_EQ(rknn_matmul_set_io_mem(ctx, c, &io.C), RKNN_SUCC);
+    ASSERT_EQ(rknn_matmul_run(ctx), RKNN_SUCC);
+    EXPECT_TRUE(reports.empty());
+    static_cast<int8_t*>(b->virt_addr)[5] = 3;
+    ASSERT_EQ(rknn_matmul_run(ctx), RKNN_SUCC);
+    if (native) {
+      EXPECT_TRUE(reports.empty()) << "native operands are read by the run";
+    } else {
+      const std::string text = report();
+      EXPECT_TRUE(says(text, "rknn_matmul_run", "contents of B have changed", "call rknn_matmul_set_io_mem after")) << text;
+    }
+    EXPECT_EQ(rknn_destroy_mem(ctx, a), RKNN_SUCC);
+    ASSERT_EQ(rknn_matmul_set_io_mem(ctx, b, &io.B), RKNN_SUCC);
+    ASSERT_EQ(rknn_matmul_run(ctx), RKNN_SUCC);
+    if (native) {
+      const std::string text = report();
+      EXPECT_TRUE(says(text, "rknn_matmul_run", "was destroyed", "only after the last use")) << text;
+    }
+    EXPECT_TRUE(reports.empty()) << "what was copied may go";
+    rknn_destroy_mem(ctx, b);
+    EXPECT_EQ(rknn_matmul_destroy(ctx), RKNN_SUCC);
+  }
 }
 
 TEST_F(CApiChecker, CallsThatMeet) {

@@ -2,7 +2,9 @@
 // are the business of tests/capi/matmul.c, which is run here.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <numeric>
 
 #include "base/half.h"
@@ -374,6 +376,20 @@ TEST_F(CApiMatmul, RunRefusesUntilAllIsBound) {
   refused(RKNN_ERR_FAIL, "matrix C is not bound", [&] { return rknn_matmul_run(ctx); });
   ASSERT_EQ(rknn_matmul_set_io_mem(ctx, c, &io.C), RKNN_SUCC);
   EXPECT_EQ(rknn_matmul_run(ctx), RKNN_SUCC);
+}
+
+TEST_F(CApiMatmul, RunsAreInTheTrace) {
+  create(info_of(RKNN_INT8_MM_INT8_TO_INT32));
+  bind();
+  const std::string path = testing::TempDir() + "matmul_trace.json";
+  ASSERT_EQ(orknn_trace_start(path.c_str()), RKNN_SUCC);
+  run();
+  ASSERT_EQ(orknn_trace_stop(), RKNN_SUCC);
+  std::ifstream file(path);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  EXPECT_NE(text.find("\"matmul 4x64x64\""), std::string::npos) << text;
+  EXPECT_NE(text.find("\"rknn_matmul_run\""), std::string::npos) << text;
+  std::remove(path.c_str());
 }
 
 TEST_F(CApiMatmul, DynamicShapesForgetWhatChanges) {
