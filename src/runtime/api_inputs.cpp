@@ -25,6 +25,7 @@ int choose_shapes(Context& context, const char* function, std::span<const rknn_t
 
 int set_input_shapes(Context& context, uint32_t count, rknn_tensor_attr* attrs) {
   constexpr const char* kName = "rknn_set_input_shapes";
+  if (lacks(context, &platform::Features::dynamic_shape)) return refuse_on_chip(kName, *context.chip);
   const size_t inputs = context.session->inputs().size();
   if (!attrs || count != inputs)
     return fail(RKNN_ERR_PARAM_INVALID, kName,
@@ -70,13 +71,13 @@ int inputs_set(Context& context, uint32_t count, rknn_input* inputs) {
     return fail(RKNN_ERR_PARAM_INVALID, kName,
                 !inputs ? "inputs is NULL"
                         : "n_inputs is " + std::to_string(count) + ", the model has " + std::to_string(session.inputs().size()));
-  if (!context.has_shapes) return refuse_without_shapes(kName);
   std::vector<InputData> data(count);
   for (uint32_t i = 0; i < count; ++i)
     if (const int code = check_input(context, inputs[i], data[i]); code != RKNN_SUCC) return code;
   if (context.is_dry()) return fail(RKNN_ERR_FAIL, kName, "a context for model information takes no inputs");
   if (context.takes_all_memory())
     return fail(RKNN_ERR_FAIL, kName, "the context was made with RKNN_FLAG_MEM_ALLOC_OUTSIDE, bind memory with rknn_set_io_mem");
+  if (!context.has_shapes) return refuse_without_shapes(kName);
   for (uint32_t i = 0; i < count; ++i) {
     if (const Status s = session.set_input(inputs[i].index, data[i]); !s) return fail(kName, s);
     context.bound.inputs[inputs[i].index] = {};
@@ -98,6 +99,7 @@ int rknn_set_input_shapes(rknn_context ctx, uint32_t n_inputs, rknn_tensor_attr 
 
 int rknn_set_input_shape(rknn_context ctx, rknn_tensor_attr* attr) {
   return with_context("rknn_set_input_shape", ctx, [&](Context& c) {
+    if (lacks(c, &orknn::platform::Features::dynamic_shape)) return refuse_on_chip("rknn_set_input_shape", *c.chip);
     if (!attr) return fail(RKNN_ERR_PARAM_INVALID, "rknn_set_input_shape", "attr is NULL");
     return choose_shapes(c, "rknn_set_input_shape", {attr, 1});
   });

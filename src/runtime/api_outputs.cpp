@@ -76,6 +76,7 @@ int outputs_get(Context& context, uint32_t count, rknn_output* outputs, rknn_out
 }
 
 int outputs_release(Context& context, uint32_t count, rknn_output* outputs) {
+  if (lacks(context, &platform::Features::general_api)) return refuse_on_chip("rknn_outputs_release", *context.chip);
   if (!outputs && count > 0) return fail(RKNN_ERR_PARAM_INVALID, "rknn_outputs_release", "outputs is NULL");
   for (uint32_t i = 0; i < count; ++i)
     if (!outputs[i].is_prealloc && outputs[i].buf && context.buffers.erase(outputs[i].buf)) outputs[i].buf = nullptr;

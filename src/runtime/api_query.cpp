@@ -30,14 +30,14 @@ int fill_info(void* info, uint32_t size, Fill fill) {
 int query_attr(const Context& context, bool is_input, AttrView view, void* info, uint32_t size, bool current = false) {
   return fill_info<rknn_tensor_attr>(info, size, [&](rknn_tensor_attr& attr) {
     const Session& session = *context.session;
-    if (current && !has_shape_sets(session.model()))
-      return fail(RKNN_ERR_MODEL_INVALID, "rknn_query", "the model has static shapes, use the other queries");
     const std::vector<PortInfo> ports = is_input ? (current ? session.inputs() : session.inputs_of_program(0))
                                                  : (current ? session.outputs() : session.outputs_of_program(0));
     if (attr.index >= ports.size())
       return fail(RKNN_ERR_PARAM_INVALID, "rknn_query",
                   "index " + std::to_string(attr.index) + " is out of range, the model has " + std::to_string(ports.size()) +
                       (is_input ? " inputs" : " outputs"));
+    if (current && !has_shape_sets(session.model()))
+      return fail(RKNN_ERR_MODEL_INVALID, "rknn_query", "the model has static shapes, use the other queries");
     fill_attr(ports[attr.index], is_input, view, context.chip, attr);
     return RKNN_SUCC;
   });
@@ -110,12 +110,12 @@ int query(Context& context, uint32_t command, void* info, uint32_t size) {
       });
     case RKNN_QUERY_INPUT_DYNAMIC_RANGE:
       return fill_info<rknn_input_range>(info, size, [&](rknn_input_range& range) {
-        if (!has_shape_sets(session.model()))
-          return fail(RKNN_ERR_MODEL_INVALID, kName, "the model has static shapes, there is no range");
         if (range.index >= session.inputs().size())
           return fail(RKNN_ERR_PARAM_INVALID, kName,
                       "index " + std::to_string(range.index) + " is out of range, the model has " +
                           std::to_string(session.inputs().size()) + " inputs");
+        if (!has_shape_sets(session.model()))
+          return fail(RKNN_ERR_MODEL_INVALID, kName, "the model has static shapes, there is no range");
         fill_range(session, range);
         return RKNN_SUCC;
       });

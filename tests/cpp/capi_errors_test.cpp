@@ -136,6 +136,11 @@ TEST(CApiErrors, Calls) {
           attr.index = 0;
           return query(good, RKNN_QUERY_CURRENT_INPUT_ATTR, &attr, sizeof attr);
         }},
+       {"the index is looked at first", RKNN_ERR_PARAM_INVALID,
+        [&] {
+          attr.index = 1;
+          return query(good, RKNN_QUERY_CURRENT_INPUT_ATTR, &attr, sizeof attr);
+        }},
        {"dry detail", RKNN_ERR_FAIL, [&] { return query(dry, RKNN_QUERY_PERF_DETAIL, &detail, sizeof detail); }},
        {"dry memory", RKNN_ERR_FAIL, [&] { return query(dry, RKNN_QUERY_DEVICE_MEM_INFO, &memory, sizeof memory); }},
        {"inputs NULL", RKNN_ERR_PARAM_INVALID, [&] { return rknn_inputs_set(good, 1, nullptr); }},
@@ -212,7 +217,12 @@ TEST(CApiErrors, NoShapesChosen) {
   input.buf = data.data();
   input.size = static_cast<uint32_t>(data.size() * 4);
   rknn_context from = context, to = 0;
-  expect_refusals({{"set", RKNN_ERR_FAIL, [&] { return rknn_inputs_set(context, 1, &input); }},
+  rknn_input elsewhere = input, shorter = input;
+  elsewhere.index = 1;
+  --shorter.size;
+  expect_refusals({{"index", RKNN_ERR_INPUT_INVALID, [&] { return rknn_inputs_set(context, 1, &elsewhere); }},
+                   {"size", RKNN_ERR_PARAM_INVALID, [&] { return rknn_inputs_set(context, 1, &shorter); }},
+                   {"set", RKNN_ERR_FAIL, [&] { return rknn_inputs_set(context, 1, &input); }},
                    {"bind", RKNN_ERR_FAIL, [&] { return rknn_set_io_mem(context, memory, &bound); }},
                    {"run", RKNN_ERR_FAIL, [&] { return rknn_run(context, nullptr); }},
                    {"duplicate", RKNN_ERR_FAIL, [&] { return rknn_dup_context(&from, &to); }},
