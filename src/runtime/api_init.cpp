@@ -46,7 +46,8 @@ std::span<const std::byte> head_of(const std::string& path, int32_t offset, std:
   return std::span(head).first(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
 }
 
-Result<Loaded> load_path(const std::string& path, uint32_t flags, const rknn_init_extend* extend, ThreadPool& pool) {
+Result<Loaded> load_path(const std::string& path, uint32_t flags, const rknn_init_extend* extend, ThreadPool& pool,
+                         const format::OutsideWeights& outside) {
   Slice slice;
   if (extend) {
     std::array<std::byte, 4> head{};
@@ -55,9 +56,9 @@ Result<Loaded> load_path(const std::string& path, uint32_t flags, const rknn_ini
     if (extend->real_model_offset < 0 && !may_be_garbage) return invalid_argument("real_model_offset is negative");
     if (!may_be_garbage || plausible) slice = {static_cast<uint64_t>(extend->real_model_offset), extend->real_model_size};
   }
-  auto model = format::read_rknn(path, slice.offset, slice.bytes, pool);
+  auto model = format::read_rknn(path, slice.offset, slice.bytes, pool, outside);
   if (!model && extend && (flags & RKNN_FLAG_SHARE_WEIGHT_MEM) && (slice.offset || slice.bytes))
-    model = format::read_rknn(path, pool);
+    model = format::read_rknn(path, 0, 0, pool, outside);
   if (!model) return std::move(model).status();
   Loaded loaded{.model = std::move(*model), .memory = {}, .keeper = nullptr};
   std::ifstream file(path, std::ios::binary | std::ios::ate);
@@ -69,7 +70,8 @@ Result<Loaded> load_path(const std::string& path, uint32_t flags, const rknn_ini
 }
 
 // The caller's memory, used in place: whoever made it keeps it, or it is ours and is kept here.
-Result<Loaded> load_in_place(std::span<const std::byte> bytes, const rknn_init_extend& extend, ThreadPool& pool) {
+Result<Loaded> load_in_place(std::span<const std::byte> bytes, const rknn_init_extend& extend, ThreadPool& pool,
+                             const format::OutsideWeights& outside) {
   const std::span<const std::byte> whole = bytes;
   if (extend.real_model_offset != 0 || extend.real_model_size != 0) {
     if (!is_slice_of(extend, bytes.size()))
@@ -81,7 +83,7 @@ Result<Loaded> load_in_place(std::span<const std::byte> bytes, const rknn_init_e
   }
   std::shared_ptr<const void> keeper = find_block(bytes.data());
   if (!keeper) keeper = std::shared_ptr<const void>(bytes.data(), [](const void*) {});
-  ORKNN_TRY_ASSIGN(format::Model model, format::read_rknn(bytes, keeper, pool));
+  ORKNN_TRY_ASSIGN(format::Model model, format::read_rknn(bytes, keeper, pool, outside));
   Loaded loaded{.model = std::move(model), .memory = {}, .keeper = keeper};
   loaded.memory.virt_addr = const_cast<std::byte*>(whole.data());
   loaded.memory.fd = extend.model_buffer_fd;
@@ -92,7 +94,7 @@ Result<Loaded> load_in_place(std::span<const std::byte> bytes, const rknn_init_e
 }
 
 // A copy in memory with a descriptor of its own; in ordinary memory where there are no descriptors left.
-Result<Loaded> load_copy(std::span<const std::byte> bytes, ThreadPool& pool) {
+Result<Loaded> load_copy(std::span<const std::byte> bytes, ThreadPool& pool, const format::OutsideWeights& outside) {
   Loaded loaded;
   loaded.memory.fd = -1;
   loaded.memory.flags = RKNN_TENSOR_MEMORY_FLAGS_UNKNOWN;
@@ -107,24 +109,38 @@ Result<Loaded> load_copy(std::span<const std::byte> bytes, ThreadPool& pool) {
     loaded.memory.flags = RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE;
   }
   loaded.memory.size = saturate(bytes.size());
-  ORKNN_TRY_ASSIGN(loaded.model, format::read_rknn(bytes, loaded.keeper, pool));
+  ORKNN_TRY_ASSIGN(loaded.model, format::read_rknn(bytes, loaded.keeper, pool, outside));
   return loaded;
 }
 
-Result<Loaded> load(void* model, uint32_t size, uint32_t flags, const rknn_init_extend* extend, ThreadPool& pool) {
-  if (size == 0) return load_path(static_cast<const char*>(model), flags, extend, pool);
+Result<Loaded> load(void* model, uint32_t size, uint32_t flags, const rknn_init_extend* extend, ThreadPool& pool,
+                    const format::OutsideWeights& outside) {
+  if (size == 0) return load_path(static_cast<const char*>(model), flags, extend, pool, outside);
   const std::span bytes(static_cast<const std::byte*>(model), size);
   const bool in_place = (flags & RKNN_FLAG_MODEL_BUFFER_ZERO_COPY) && extend && extend->model_buffer_fd >= 0;
-  return in_place ? load_in_place(bytes, *extend, pool) : load_copy(bytes, pool);
+  return in_place ? load_in_place(bytes, *extend, pool, outside) : load_copy(bytes, pool, outside);
 }
 
 // Whose weights the flags ask for; nothing when they do not.
-Refusal check_flags(uint32_t flags, const rknn_init_extend* extend, std::shared_ptr<Context>& donor) {
-  if (flags & RKNN_FLAG_SHARE_WEIGHT_MEM) {
-    if (!extend) return {RKNN_ERR_PARAM_INVALID, "RKNN_FLAG_SHARE_WEIGHT_MEM needs extend->ctx"};
-    donor = find_context(extend->ctx);
-    if (!donor) return {RKNN_ERR_CTX_INVALID, "extend->ctx is not a valid context"};
-  }
+struct Donor {
+  std::shared_ptr<Context> context;
+  std::shared_ptr<const format::Model> model;
+};
+
+Refusal find_donor(const rknn_init_extend* extend, Donor& donor) {
+  if (!extend) return {RKNN_ERR_PARAM_INVALID, "RKNN_FLAG_SHARE_WEIGHT_MEM needs extend->ctx"};
+  const Refusal invalid{RKNN_ERR_CTX_INVALID, "extend->ctx is not a valid context"};
+  const std::shared_ptr<Context> context = find_context(extend->ctx);
+  if (!context) return invalid;
+  const CallLock lock(context->mutex);
+  if (!lock || context->destroyed) return invalid;
+  donor = {context, context->session->shared_model()};
+  return {};
+}
+
+Refusal check_flags(uint32_t flags, const rknn_init_extend* extend, Donor& donor) {
+  if (flags & RKNN_FLAG_SHARE_WEIGHT_MEM)
+    if (const Refusal r = find_donor(extend, donor); r.code) return r;
   if ((flags & RKNN_FLAG_MODEL_BUFFER_ZERO_COPY) && (!extend || extend->model_buffer_fd < 0))
     return {RKNN_ERR_PARAM_INVALID, "RKNN_FLAG_MODEL_BUFFER_ZERO_COPY needs extend->model_buffer_fd"};
   if ((flags & RKNN_FLAG_SHARE_SRAM) && !(flags & RKNN_FLAG_ENABLE_SRAM))
@@ -149,13 +165,11 @@ Refusal choose_chip(Context& context, const format::Model& model) {
 }
 
 // Replaces the weights by those of the donor.
-Refusal take_weights(Context& context, format::Model& model, const std::shared_ptr<Context>& donor) {
-  const CallLock lock(donor->mutex);
-  if (!lock || donor->destroyed) return {RKNN_ERR_CTX_INVALID, "extend->ctx is not a valid context"};
-  if (has_shape_sets(model) || has_shape_sets(donor->session->model()))
+Refusal take_weights(Context& context, format::Model& model, const Donor& donor) {
+  if (has_shape_sets(model) || has_shape_sets(*donor.model))
     return {RKNN_ERR_MODEL_INVALID, "models of several shape sets share no weights"};
-  if (const Status s = share_weights(donor->session->model(), model); !s) return {RKNN_ERR_MODEL_INVALID, s.to_string()};
-  context.donor = donor;
+  if (const Status s = share_weights(*donor.model, model); !s) return {RKNN_ERR_MODEL_INVALID, s.to_string()};
+  context.donor = donor.context;
   return {};
 }
 
@@ -166,12 +180,23 @@ int init(rknn_context* context, void* model, uint32_t size, uint32_t flags, rknn
   created->flags = flags;
   created->pool = configured_pool();
   ThreadPool& pool = created->pool ? *created->pool : ThreadPool::shared();
-  auto loaded = load(model, size, flags, extend, pool);
+  Donor donor;
+  const Refusal wrong_flags = check_flags(flags, extend, donor);  // what is wrong with the model is said first
+  bool lacks_donor = false;
+  format::OutsideWeights outside;
+  if (donor.model)
+    outside = format::weights_of(donor.model);
+  else if (flags & RKNN_FLAG_SHARE_WEIGHT_MEM)
+    outside = [&](uint64_t, uint64_t) {
+      lacks_donor = true;
+      return Result<TensorData>(invalid_argument(wrong_flags.text));
+    };
+  auto loaded = load(model, size, flags, extend, pool, outside);
+  if (lacks_donor) return fail(wrong_flags.code, kName, wrong_flags.text);
   if (!loaded) return fail(kName, loaded.status());
   if (const Refusal r = choose_chip(*created, loaded->model); r.code) return fail(r.code, kName, r.text);
-  std::shared_ptr<Context> donor;
-  if (const Refusal r = check_flags(flags, extend, donor); r.code) return fail(r.code, kName, r.text);
-  if (donor)
+  if (wrong_flags.code) return fail(wrong_flags.code, kName, wrong_flags.text);
+  if (donor.model)
     if (const Refusal r = take_weights(*created, loaded->model, donor); r.code) return fail(r.code, kName, r.text);
   auto session = Session::open(std::make_shared<const format::Model>(std::move(loaded->model)), &pool);
   if (!session) return fail(kName, session.status());

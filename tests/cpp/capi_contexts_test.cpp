@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "capi_models.h"
+#include "rknn_custom_op.h"
 #include "runtime/cores.h"
 
 namespace orknn::tests {
@@ -134,6 +135,60 @@ TEST(CApiShare, WeightsOfAnotherModel) {
   EXPECT_EQ(rknn_init(&none, const_cast<std::byte*>(stranger.data()), static_cast<uint32_t>(stranger.size()),
                       RKNN_FLAG_SHARE_WEIGHT_MEM, &extend),
             RKNN_ERR_MODEL_INVALID);
+}
+
+// Two sizes of one network; the second file leaves out the weights of its convolution.
+format::Model conv_model(int64_t size, float first_weight = 0.25f) {
+  const std::string plane = "," + std::to_string(size) + "," + std::to_string(size) + "]";
+  format::Model m = capi_model("graph \"g\" (%x: float32[1,4" + plane + ") -> (%y) {\n" +
+                               "  %w: float32[1] = const {0}\n  %b: float32[8] = const {1, 2, 3, 4, 5, 6, 7, 8}\n" +
+                               "  %y: float32[1,8" + plane + " = Conv(%x, %w, %b) {kernel_shape=[3, 3], pads=[1, 1, 1, 1]}\n}");
+  ir::TensorData w = ir::TensorData::allocate(DType::Float32, {8, 4, 3, 3});
+  auto* values = static_cast<float*>(w.mutable_data());
+  for (int i = 0; i < 8 * 4 * 9; ++i) values[i] = first_weight + static_cast<float>(i % 7) * 0.125f;
+  ir::Graph& g = m.programs[0].graph;
+  g.tensor(g.find_tensor("w")).constant = w;
+  g.tensor(g.find_tensor("w")).shape = ir::Shape{8, 4, 3, 3};
+  m.programs[0].tasks[0].engine = ir::Engine::Conv;
+  m.float_dtype = "float32";
+  return m;
+}
+
+TEST(CApiShare, WeightsThatTheFileLeavesOut) {
+  const std::vector<std::byte> small = bytes_of(conv_model(4)), full = bytes_of(conv_model(6));
+  format::Model shortened = conv_model(6);
+  shortened.leaves_out_weights = true;
+  const std::vector<std::byte> slave = bytes_of(shortened);
+  EXPECT_LT(slave.size() + 1000, full.size());
+  TestContext plain(full);
+  const std::vector<float> input = numbers(4 * 36, 0.5f);
+  const std::vector<uint8_t> expected = run_once(plain, input);
+
+  rknn_context donor = 0;
+  ASSERT_EQ(rknn_init(&donor, const_cast<std::byte*>(small.data()), static_cast<uint32_t>(small.size()), 0, nullptr), RKNN_SUCC);
+  rknn_init_extend extend{};
+  extend.ctx = donor;
+  {
+    TestContext sharing(slave, RKNN_FLAG_SHARE_WEIGHT_MEM, &extend);
+    EXPECT_EQ(run_once(sharing, input), expected);
+    rknn_context from = sharing, copy = 0;
+    ASSERT_EQ(rknn_dup_context(&from, &copy), RKNN_SUCC) << orknn_last_error();
+    rknn_destroy(copy);
+    rknn_destroy(donor);
+    EXPECT_EQ(run_once(sharing, input), expected) << "the donor may go first";
+  }
+
+  const auto refused = [&](uint32_t flags, rknn_init_extend* e) {
+    rknn_context none = 0;
+    return rknn_init(&none, const_cast<std::byte*>(slave.data()), static_cast<uint32_t>(slave.size()), flags, e);
+  };
+  EXPECT_EQ(refused(0, nullptr), RKNN_ERR_MODEL_INVALID);
+  EXPECT_NE(std::string(orknn_last_error()).find("RKNN_FLAG_SHARE_WEIGHT_MEM"), std::string::npos) << orknn_last_error();
+  EXPECT_EQ(refused(RKNN_FLAG_SHARE_WEIGHT_MEM, nullptr), RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(refused(RKNN_FLAG_SHARE_WEIGHT_MEM, &extend), RKNN_ERR_CTX_INVALID) << "the donor is gone";
+  TestContext stranger(bytes_of(conv_model(4, 0.5f)));
+  extend.ctx = stranger;
+  EXPECT_EQ(refused(RKNN_FLAG_SHARE_WEIGHT_MEM, &extend), RKNN_ERR_MODEL_INVALID) << "other weights of the same shape";
 }
 
 TEST(CApiShare, Sram) {
@@ -367,6 +422,11 @@ TEST(CApiPlatform, IsChosen) {
     EXPECT_EQ(rknn_run(small, nullptr), RKNN_SUCC);
     rknn_output output{};
     EXPECT_EQ(rknn_outputs_get(small, 1, &output, nullptr), RKNN_ERR_TARGET_PLATFORM_UNMATCH);
+    EXPECT_EQ(rknn_outputs_release(small, 1, &output), RKNN_ERR_TARGET_PLATFORM_UNMATCH);
+    rknn_tensor_attr attr{};
+    EXPECT_EQ(rknn_set_input_shapes(small, 1, &attr), RKNN_ERR_TARGET_PLATFORM_UNMATCH);
+    rknn_custom_op op{};
+    EXPECT_EQ(rknn_register_custom_ops(small, &op, 1), RKNN_ERR_TARGET_PLATFORM_UNMATCH);
   }
   ASSERT_EQ(orknn_set_platform(nullptr), RKNN_SUCC);
   TestContext any(bytes_of(chain_model(3, 100, "rv1106")));
