@@ -361,6 +361,41 @@ def test_a_network_that_integers_ruin_keeps_layers_in_float(folder, make_onnx, c
     assert all(c > 0.95 for c in cosines(results[1])) and not all(c > 0.9 for c in cosines(results[2]))
 
 
+def test_the_worst_output_comes_first(folder, make_onnx, openrknn):
+    """In the page, the text and the JSON; it is not the last layer here."""
+    model = two_channels(make_onnx, "uneven", "HardSwish", 0.01, [1, 0])
+    samples = noise_list("few", [(1, 1)] * 2)
+    done = openrknn("analyse", model, "-t", "rk3588", "--dataset", samples, "--html", "page.html", "--json")
+    report = json.loads(done.stdout)
+    outputs = {row["name"]: row["entire"]["cosine"] for row in report["layers"] if row.get("output")}
+    assert set(outputs) == {"y0", "y1"} and report["worst_output"]["name"] == min(outputs, key=outputs.get) == "y0"
+    assert "the worst output, y0" in pathlib.Path("page.html").read_text()
+    text = openrknn("analyse", model, "-t", "rk3588", "--dataset", samples).stdout
+    assert f"worst output: y0, cosine {outputs['y0']:.5f}" in text
+
+
+def test_errors_that_add_up_name_their_layers(folder, make_onnx, openrknn):
+    rng = np.random.default_rng(8)
+    nodes, weights = [], {}
+    for i in range(300):
+        weights[f"w{i}"] = np.linalg.qr(rng.standard_normal((16, 16)))[0].reshape(16, 16, 1, 1).astype(np.float32)
+        nodes.append(("Conv", [f"y{i - 1}" if i else "x", f"w{i}"], [f"y{i}"], {}))
+    model = make_onnx(nodes, {"x": ("float32", [1, 16, 8, 8])}, {"y299": ("float32", [1, 16, 8, 8])}, weights, name="deep")
+    for i in range(2):
+        np.save(f"{i}.npy", rng.standard_normal((1, 16, 8, 8)).astype(np.float32))
+    pathlib.Path("list.txt").write_text("0.npy\n1.npy\n")
+    # Nothing is merged at level 0.
+    done = openrknn("analyse", model, "-t", "rk3588", "--dataset", "list.txt", "--optimization-level", "0", "--json")
+    rows = json.loads(done.stdout)["layers"]
+    named = [
+        re.findall(r"'(\w+)' \((\S+)\)", row["suggestion"]) for row in rows if "add up, most of" in row.get("suggestion", "")
+    ]
+    assert named and len(named[-1]) == 3, done.stdout[-500:]
+    alone = {row["name"]: row["single"]["cosine"] for row in rows if row.get("single")}
+    assert all(f"{alone[name]:.5f}" == cosine for name, cosine in named[-1])
+    assert alone[named[-1][0][0]] == min(list(alone.values())[:-1])
+
+
 def test_a_step_that_hurts_other_samples_is_left_out(folder, make_onnx, openrknn):
     """Equalized on one half of the samples, the first channel of the other half leaves its range."""
     model = two_channels(make_onnx, "uneven", "Relu", 1.0, [1, 1])

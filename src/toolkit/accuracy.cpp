@@ -356,6 +356,9 @@ class Analysis {
         report_.layers.push_back({.type = std::move(type), .name = name});
       }
     }
+    for (const format::Port& port : program.outputs)
+      if (const auto row = rows_.find(built.tensor(port.tensor).name); row != rows_.end())
+        report_.layers[row->second].is_output = true;
   }
 
   using Store = std::function<void(LayerAccuracy&, Distance)>;
@@ -437,6 +440,7 @@ class Analysis {
   // --- words
   void suggest() {
     const LayerAccuracy* first_bad = nullptr;
+    std::vector<const LayerAccuracy*> before;
     for (LayerAccuracy& l : report_.layers) {
       if (!l.entire || !l.single) continue;
       const bool restores = l.type == "exDataConvert" && l.values.scale == 0;  // as floats what was rounded before
@@ -447,10 +451,24 @@ class Analysis {
       else if (together)
         l.suggestion = first_bad
                            ? fmt::format("The layer itself is exact; what it is fed is not. Mend '{}' first.", first_bad->name)
-                           : "The layer itself is exact; small errors of many layers before it add up. Calibrate with more "
-                             "pictures, try quantized_algorithm='mmse', or build(auto_hybrid=True).";
+                           : fmt::format(
+                                 "The layer itself is exact; small errors of many layers before it add up, most of {}. "
+                                 "Calibrate with more pictures, try quantized_algorithm='mmse', or build(auto_hybrid=True).",
+                                 largest_losses(before));
       if (alone && !first_bad) first_bad = &l;
+      before.push_back(&l);
     }
+  }
+
+  // The layers that lose most on their own, by name.
+  static std::string largest_losses(std::vector<const LayerAccuracy*> layers) {
+    constexpr size_t kNamed = 3;
+    std::ranges::stable_sort(layers, std::less<>(), [](const LayerAccuracy* l) { return l->single->cosine; });
+    layers.resize(std::min(layers.size(), kNamed));
+    std::string names;
+    for (const LayerAccuracy* l : layers)
+      names += fmt::format("{}'{}' ({:.5f})", names.empty() ? "" : ", ", l->name, l->single->cosine);
+    return names;
   }
 
   // Networks are rarely trained on pixels from 0 to 255; where accuracy is lost, that comes first.
@@ -599,6 +617,14 @@ Distance distance(std::span<const float> expected, std::span<const float> found)
   d.euclid = std::sqrt(e2);
   d.cosine = a2 == 0 && b2 == 0 ? 1 : a2 == 0 || b2 == 0 ? 0 : std::clamp(dot / std::sqrt(a2) / std::sqrt(b2), -1.0, 1.0);
   return d;
+}
+
+const LayerAccuracy* AccuracyReport::worst_output() const {
+  const auto loss = [](const LayerAccuracy& l) { return l.entire->word.empty() ? 1 - l.entire->cosine : 2; };
+  const LayerAccuracy* worst = nullptr;
+  for (const LayerAccuracy& l : layers)
+    if (l.is_output && l.entire && (!worst || loss(l) > loss(*worst))) worst = &l;
+  return worst;
 }
 
 Result<AccuracyReport> analyse_accuracy(const BuildOptions& building, const Imported& imported, const Built& built,

@@ -43,7 +43,8 @@ struct LayerValues {
 // One row of the report: an input, a converter or a layer, named by its output tensor.
 struct LayerAccuracy {
   std::string type, name;
-  bool fused = false;  // computed inside its successor: nothing to compare
+  bool fused = false;      // computed inside its successor: nothing to compare
+  bool is_output = false;  // leaves the network
   // With the values of the whole run; fed with golden values; the same on a device (there compared with the simulator).
   std::optional<Distance> entire, single, device_entire, device_single;
   LayerValues values;
@@ -56,6 +57,9 @@ struct AccuracyReport {
   bool has_device = false;
   std::vector<LayerAccuracy> layers;
   std::vector<std::pair<std::string, std::string>> files;  // tensor name -> file name without ending
+
+  // The output that is furthest from the float model in the whole run; nullptr when none was compared.
+  const LayerAccuracy* worst_output() const;
 };
 
 struct AccuracyOptions {

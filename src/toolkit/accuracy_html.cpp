@@ -164,11 +164,10 @@ std::string accuracy_html(const AccuracyReport& report) {
   // Layers that lose accuracy themselves, worst first.
   std::vector<const LayerAccuracy*> bad;
   size_t compared = 0, doubtful = 0;
-  const LayerAccuracy* last = nullptr;
+  const LayerAccuracy* worst = report.worst_output();
   for (const LayerAccuracy& l : report.layers) {
     if (l.fused || !l.entire || !l.single) continue;
     ++compared;
-    last = &l;
     if (grade(l.entire) != "good") ++doubtful;
     if (grade(l.single) != "good") bad.push_back(&l);
   }
@@ -178,10 +177,11 @@ std::string accuracy_html(const AccuracyReport& report) {
   std::string html = html_head("Accuracy of " + report.model, kStyle);
   html += fmt::format(
       "<div class=\"figures\"><div><b>{}</b>number format</div><div><b>{}</b>platform</div><div><b class=\"{}\">{}</b>cosine of "
-      "the last layer</div><div><b>{}</b>layers compared</div>"
+      "{}</div><div><b>{}</b>layers compared</div>"
       "<div><b>{}</b>off in the whole run</div><div><b>{}</b>lose accuracy themselves</div></div>",
-      html_escaped(report.number_format), html_escaped(report.platform), last ? grade(last->entire) : "",
-      last ? cosine_text(last->entire) : "", compared, doubtful, bad.size());
+      html_escaped(report.number_format), html_escaped(report.platform), worst ? grade(worst->entire) : "",
+      worst ? cosine_text(worst->entire) : "", worst ? "the worst output, " + html_escaped(worst->name) : "no output", compared,
+      doubtful, bad.size());
   html += "<h2>Error of every layer</h2>" + error_plot(report);
   html += "<h2>What to do</h2>";
   if (bad.empty()) {

@@ -119,13 +119,16 @@ nlohmann::ordered_json to_json(const AccuracyReport& report) {
         j["scale"] = l.values.scale;
         j["clipped"] = l.values.clipped;
       }
+      if (l.is_output) j["output"] = true;
       if (!l.suggestion.empty()) j["suggestion"] = l.suggestion;
     }
     layers.push_back(std::move(j));
   }
+  const LayerAccuracy* worst = report.worst_output();
   return {{"model", report.model},
           {"platform", report.platform},
           {"number_format", report.number_format},
+          {"worst_output", worst ? nlohmann::ordered_json{{"name", worst->name}, {"entire", pair(worst->entire)}} : nullptr},
           {"layers", std::move(layers)}};
 }
 

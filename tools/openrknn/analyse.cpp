@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/utf8.h"
 #include "commands.h"
 #include "terminal.h"
 #include "toolkit/accuracy.h"
@@ -44,6 +45,9 @@ Status analyse(const AnalyseOptions& o) {
   for (const std::string& line : builder.built()->hybrid_summary) print(line + "\n");
   if (!builder.built()->step_gains.empty()) print(toolkit::step_table(builder.built()->step_gains) + "\n");
   print_coloured(toolkit::accuracy_text(report, isatty(STDOUT_FILENO) != 0));
+  if (const toolkit::LayerAccuracy* worst = report.worst_output())
+    print(fmt::format("\nworst output: {}, cosine {}\n", printable(worst->name),
+                      worst->entire->word.empty() ? fmt::format("{:.5f}", worst->entire->cosine) : worst->entire->word));
   for (const toolkit::LayerAccuracy& l : report.layers)
     if (!l.suggestion.empty() && l.single && (!l.single->word.empty() || l.single->cosine < toolkit::kSuspiciousCosine))
       print(fmt::format("\n{}: {}\n", l.name, l.suggestion));
