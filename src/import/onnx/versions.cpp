@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <cstring>
 
 #include "import/onnx/layer.h"
+#include "import/onnx/tensors.h"
 
 namespace orknn::importer::onnx {
 namespace {
@@ -375,6 +377,51 @@ Result<Layer::Outputs> each(Layer& l) {
   static_cast<void>(((results = Lowering<Layer>(Steps)(l)) && ...));
   return results;
 }
+// The bytes of a value as another type of the same width. Only constants and integers have bits that the graph can reach.
+Result<TensorId> bit_cast(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const DType to, to_dtype(l.take_int("to").value_or(0)));
+  const DType from = l.dtype(0);
+  if (to == from) return x;
+  if (dtype_bytes(to) != dtype_bytes(from))
+    return invalid_model("the bits of a value fill a type of another width")
+        .expected(std::to_string(dtype_bytes(from)) + " bytes")
+        .found(std::string(dtype_name(to)));
+  l.settle(x);
+  if (const TensorData* value = l.constant_of(x)) {
+    TensorData bits = TensorData::allocate(to, value->dims());
+    std::memcpy(bits.mutable_data(), value->data(), value->bytes());
+    return l.add_constant("bits", std::move(bits));
+  }
+  if (is_integer(to) && is_integer(from)) return l.cast(x, to);
+  return unsupported("reading the bits of a computed value as another type is not supported")
+      .found(std::string(dtype_name(from)) + " as " + std::string(dtype_name(to)));
+}
+
+TensorId swi_glu(Layer& l, TensorId gate, TensorId value) {
+  return l.mul(l.emit("Swish", {gate}, {{"alpha", l.take_float("alpha").value_or(1)}}), value);
+}
+
+// A depthwise convolution that looks back: the state holds the steps before the first one.
+Result<Layer::Outputs> causal_conv_with_state(Layer& l, TensorId x, TensorId weight) {
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to pad it"));
+  ORKNN_TRY_ASSIGN(const Dims kernel, l.need_dims(weight, "to pad by it"));
+  if (dims.size() != 3 || kernel.size() != 3 || kernel[2] < 1)
+    return invalid_model("input and weight have the wrong rank")
+        .expected("3")
+        .found(ir::to_string(dims) + " and " + ir::to_string(kernel));
+  const int64_t state = kernel[2] - 1;
+  const std::string activation = l.take_string("activation").value_or("none");
+  if (activation != "none" && activation != "silu" && activation != "swish")
+    return unsupported("this activation is not supported").expected("none, silu or swish").found(activation);
+  const TensorId past = l.has_input(3) ? l.input(3) : l.full(Dims{dims[0], dims[1], state}, 0, l.dtype(0));
+  const TensorId whole = state > 0 ? l.concat({past, x}, 2) : x;
+  std::vector<TensorId> inputs{whole, weight};
+  if (l.has_input(2)) inputs.push_back(l.input(2));
+  TensorId y = l.emit("Conv", std::move(inputs), {{"group", dims[1]}});
+  if (activation != "none") y = l.unary("Swish", y);
+  return Layer::Outputs{y, l.slice(whole, 2, dims[2], dims[2] + state)};
+}
+
 }  // namespace
 
 std::span<const Row> version_rows() {
@@ -411,7 +458,9 @@ std::span<const Row> version_rows() {
       {"Affine", affine},
       {"BatchNormalization", batch_normalization_spatial, {.below = 9}},
       {"BatchNormalization", batch_normalization, {.since = 9, .below = 14}},
+      {"BitCast", bit_cast},
       {"Cast", cast_name_to_number, {.below = 6}},
+      {"CausalConvWithState", causal_conv_with_state},
       {"Clip", clip},
       {"Crop", crop},
       {"DFT", dft, {.below = 20}},
@@ -460,6 +509,7 @@ std::span<const Row> version_rows() {
       {"Slice", slice},
       {"Split", split},
       {"Squeeze", to_second_input<"axes">},
+      {"SwiGLU", swi_glu},
       {"Unsqueeze", to_second_input<"axes">},
       {"Tile", tile, {.below = 6}},
       {"TopK", to_second_input<"k">},

@@ -1,0 +1,210 @@
+"""Small models of com.microsoft operators and of new opsets, with what ONNX Runtime (or, where it has no kernel, the onnx reference) computes.
+
+python make.py      (needs: pip install onnx onnxruntime)"""
+
+import pathlib
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+HERE = pathlib.Path(__file__).parent
+random = np.random.default_rng(7)
+f32 = lambda *shape: random.standard_normal(shape).astype(np.float32)
+
+
+def save(name, nodes, inputs, outputs, constants=None, opset=21, reference=False):
+    """Inputs are {name: array}, outputs a list of names or of (name, type)."""
+    outputs = [o if isinstance(o, tuple) else (o, TensorProto.FLOAT) for o in outputs]
+    graph = helper.make_graph(
+        nodes,
+        name,
+        [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in inputs.items()],
+        [helper.make_tensor_value_info(n, t, None) for n, t in outputs],
+        [numpy_helper.from_array(v, n) for n, v in (constants or {}).items()],
+    )
+    sets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=sets, ir_version=10)
+    data = model.SerializeToString()
+    if reference:
+        expected = ReferenceEvaluator(model).run(None, inputs)
+    else:
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        expected = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"]).run(None, inputs)
+    (HERE / f"{name}.onnx").write_bytes(data)
+    arrays = {f"input_{i}": v for i, v in enumerate(inputs.values())}
+    arrays |= {f"output_{i}": v for i, v in enumerate(expected)}
+    np.savez_compressed(HERE / f"{name}.npz", **arrays)
+
+
+def ms(op, inputs, outputs, **attributes):
+    return helper.make_node(op, inputs, outputs, domain="com.microsoft", **attributes)
+
+
+def attention():
+    weights = {"w": f32(8, 24) * 0.5, "b": f32(24)}
+    x = f32(2, 5, 8)
+    node = lambda *more, out=("y",), **attributes: [ms("Attention", ["x", "w", "b", *more], list(out), num_heads=2, **attributes)]
+    save("attention", node(), {"x": x}, ["y"], weights)
+    save("attention_causal", node(unidirectional=1, scale=0.2), {"x": x}, ["y"], weights)
+    mask = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], np.int32)
+    save("attention_mask", node("m"), {"x": x, "m": mask}, ["y"], weights)
+    save("attention_lengths", node("m"), {"x": x}, ["y"], {**weights, "m": np.array([5, 3], np.int32)})
+    save("attention_rows", node("m"), {"x": x}, ["y"], {**weights, "m": (random.random((2, 5, 5)) > 0.3).astype(np.int32)})
+    past = f32(2, 2, 2, 3, 4)
+    save(
+        "attention_past",
+        node("", "past", out=("y", "present"), unidirectional=1),
+        {"x": x, "past": past},
+        ["y", "present"],
+        weights,
+    )
+    save("attention_bias", node("", "", "bias"), {"x": x}, ["y"], {**weights, "bias": f32(1, 2, 5, 5)})
+    sizes = {"w": f32(8, 8 + 8 + 12), "b": f32(28)}
+    save("attention_sizes", node(qkv_hidden_sizes=[8, 8, 12]), {"x": x}, ["y"], sizes)
+
+
+def multi_head_attention():
+    q, k, v = f32(2, 4, 8), f32(2, 6, 8), f32(2, 6, 8)
+    node = lambda inputs, out=("y",), **attributes: [ms("MultiHeadAttention", inputs, list(out), num_heads=2, **attributes)]
+    save("mha", node(["q", "k", "v"]), {"q": q, "k": k, "v": v}, ["y"])
+    save("mha_bias", node(["q", "k", "v", "b", "", "t"]), {"q": q, "k": k, "v": v}, ["y"], {"b": f32(24), "t": f32(1, 1, 4, 6)})
+    mask = np.array([[1, 1, 1, 1, 1, 0], [1, 1, 0, 0, 0, 0]], np.int32)
+    save("mha_mask", node(["q", "k", "v", "", "m"]), {"q": q, "k": k, "v": v, "m": mask}, ["y"])
+    save(
+        "mha_past",
+        node(["q", "k", "v", "", "", "", "pk", "pv"], ("y", "nk", "nv"), unidirectional=1),
+        {"q": q, "k": f32(2, 4, 8), "v": f32(2, 4, 8), "pk": f32(2, 2, 3, 4), "pv": f32(2, 2, 3, 4)},
+        ["y", "nk", "nv"],
+    )
+    save("mha_heads", node(["q", "k", "v"]), {"q": q, "k": f32(2, 2, 6, 4), "v": f32(2, 2, 6, 4)}, ["y"])
+
+
+def caches(count, size):
+    angle = np.outer(np.arange(count), 1 / 100 ** (np.arange(size // 2) / (size // 2)))
+    return {"cos": np.cos(angle).astype(np.float32), "sin": np.sin(angle).astype(np.float32)}
+
+
+def group_query_attention():
+    out = ["y", "nk", "nv"]
+
+    def case(name, steps, past, total=None, more=(), constants=None, **attributes):
+        total = past + steps if total is None else total
+        inputs = {"q": f32(1, steps, 4 * 16), "k": f32(1, steps, 2 * 16), "v": f32(1, steps, 2 * 16)}
+        if past:
+            inputs |= {"pk": f32(1, 2, past, 16), "pv": f32(1, 2, past, 16)}
+        inputs["last"] = np.array([total - 1], np.int32)
+        node = ms(
+            "GroupQueryAttention",
+            ["q", "k", "v", *(["pk", "pv"] if past else ["", ""]), "last", "total", *more],
+            out,
+            num_heads=4,
+            kv_num_heads=2,
+            **attributes,
+        )
+        save(name, [node], inputs, out, {"total": np.array(total, np.int32), **(constants or {})})
+
+    case("gqa_prompt", 5, 0)
+    case("gqa_step", 1, 6)
+    case("gqa_rotary", 1, 6, more=["cos", "sin"], constants=caches(16, 16), do_rotary=1)
+    case("gqa_rotary_interleaved", 4, 0, more=["cos", "sin"], constants=caches(16, 16), do_rotary=1, rotary_interleaved=1)
+    case("gqa_window", 6, 0, local_window_size=3)
+    case("gqa_window_step", 1, 8, local_window_size=3, softcap=5.0)
+    case("gqa_fixed_cache", 1, 8, total=5, more=["cos", "sin"], constants=caches(16, 16), do_rotary=1)
+    packed = ms("GroupQueryAttention", ["q", "", "", "", "", "last", "total"], out, num_heads=4, kv_num_heads=2)
+    constants = {"last": np.array([3], np.int32), "total": np.array(4, np.int32)}
+    save("gqa_packed", [packed], {"q": f32(1, 4, 128)}, out, constants)
+
+
+def rotary():
+    ids = np.array([[0, 1, 2], [4, 5, 6]], np.int64)
+    node = lambda **attributes: [ms("RotaryEmbedding", ["x", "p", "cos", "sin"], ["y"], **attributes)]
+    save("rotary", node(), {"x": f32(2, 3, 16)}, ["y"], {"p": ids, **caches(8, 8)})
+    save("rotary_offset", node(interleaved=1), {"x": f32(2, 3, 16)}, ["y"], {"p": np.array([2], np.int64), **caches(8, 8)})
+    save("rotary_heads", node(), {"x": f32(2, 2, 3, 8)}, ["y"], {"p": ids, **caches(8, 8)})
+
+
+def few_bits():
+    def case(name, bits, depth, block, zero_points=None, bias=False):
+        blocks = -(-depth // block)
+        constants = {
+            "b": random.integers(0, 256, (6, blocks, block * bits // 8)).astype(np.uint8),
+            "s": abs(f32(6 * blocks)) + 0.1,
+        }
+        names = ["a", "b", "s"]
+        if zero_points == "packed":
+            constants["z"] = random.integers(0, 256, 6 * -(-blocks * bits // 8)).astype(np.uint8)
+        elif zero_points == "float":
+            constants["z"] = abs(f32(6 * blocks)) * 4
+        names += ["z"] if zero_points else [""] if bias else []
+        if bias:
+            constants["bias"] = f32(6)
+            names += ["", "bias"]
+        save(
+            name,
+            [ms("MatMulNBits", names, ["y"], K=depth, N=6, bits=bits, block_size=block)],
+            {"a": f32(3, depth)},
+            ["y"],
+            constants,
+        )
+
+    case("nbits_4", 4, 64, 16)
+    case("nbits_4_zero", 4, 96, 32, "packed", bias=True)
+    case("nbits_4_float_zero", 4, 64, 16, "float")
+    case("nbits_4_rest", 4, 56, 16)
+    case("nbits_8", 8, 64, 16)
+
+
+def embeddings():
+    constants = {"word": f32(10, 8), "place": f32(6, 8), "segment": f32(2, 8), "g": f32(8), "be": f32(8)}
+    ids, segments = np.array([[1, 5, 9, 0]], np.int32), np.array([[0, 0, 1, 1]], np.int32)
+    mask = np.array([[1, 1, 1, 0]], np.int32)
+    node = ms("EmbedLayerNormalization", ["i", "s", "word", "place", "segment", "g", "be", "m"], ["y", "n", "sum"], epsilon=1e-5)
+    outputs = ["y", ("n", TensorProto.INT32), "sum"]
+    save("embed", [node], {"i": ids, "s": segments, "m": mask}, outputs, constants)
+    short = ms("EmbedLayerNormalization", ["i", "", "word", "place", "", "g", "be"], ["y", "n"], epsilon=1e-5)
+    save("embed_short", [short], {"i": ids}, ["y", ("n", TensorProto.INT32)], constants)
+
+
+def quantized():
+    x = random.integers(0, 256, (1, 4, 8)).astype(np.uint8)
+    constants = {
+        "w": random.integers(-128, 128, (8, 24)).astype(np.int8),
+        "b": f32(24),
+        "xs": np.array(0.02, np.float32),
+        "ws": np.array(0.01, np.float32),
+        "xz": np.array(120, np.uint8),
+        "wz": np.array(0, np.int8),
+    }
+    node = ms("QAttention", ["x", "w", "b", "xs", "ws", "", "xz", "wz"], ["y"], num_heads=2)
+    save("qattention", [node], {"x": x}, ["y"], constants)
+
+
+def new_opsets():
+    standard = helper.make_node
+    save("cumprod_26", [standard("CumProd", ["x", "a"], ["y"], reverse=1)], {"x": f32(2, 4)}, ["y"], {"a": np.array(1)}, 26, True)
+    bits = [standard("BitCast", ["c"], ["i"], to=TensorProto.FLOAT), standard("Add", ["x", "i"], ["y"])]
+    save("bitcast_26", bits, {"x": f32(2, 3)}, ["y"], {"c": f32(2, 3).view(np.int32)}, 26, True)
+    x, names = f32(1, 2, 5, 4), ["q", "k", "v"]
+    node = standard("Attention", names, ["y"], is_causal=1)
+    save("attention_25", [node], dict(q=x, k=f32(1, 2, 5, 4), v=f32(1, 2, 5, 4)), ["y"], None, 25, True)
+    many = [
+        standard("Flatten", ["x"], ["f"], axis=2),
+        standard("Shape", ["x"], ["s"]),
+        standard("Reshape", ["f", "s"], ["r"]),
+        standard("Transpose", ["r"], ["t"], perm=[2, 0, 1]),
+        standard("Pad", ["t", "p"], ["y"]),
+    ]
+    save("shapes_25", many, {"x": f32(2, 3, 4)}, ["y"], {"p": np.array([1, 0, 0, 0, 1, 0])}, 25, True)
+    save("swiglu_28", [standard("SwiGLU", ["x", "g"], ["y"], alpha=1.5)], {"x": f32(2, 3), "g": f32(2, 3)}, ["y"], None, 28, True)
+    node = standard("CausalConvWithState", ["x", "w", "b", "p"], ["y", "n"], activation="silu")
+    constants = {"w": f32(3, 1, 4), "b": f32(3)}
+    save("causal_conv_27", [node], {"x": f32(2, 3, 6), "p": f32(2, 3, 3)}, ["y", "n"], constants, 27, True)
+
+
+for part in (attention, multi_head_attention, group_query_attention, rotary, few_bits, embeddings, quantized, new_opsets):
+    part()
+print(onnx.__version__, ort.__version__)
