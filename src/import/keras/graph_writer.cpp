@@ -20,16 +20,6 @@ Writer shape_message(const ir::Dims& dims) {
   for (int64_t d : dims) shape.message(kDim, Writer().number(kSize, static_cast<uint64_t>(d)));
   return shape;
 }
-
-// Receives a message in memory.
-class MemoryWriter : public FileWriter {
- public:
-  Status write(std::span<const std::byte> piece) override {
-    bytes.insert(bytes.end(), piece.begin(), piece.end());
-    return {};
-  }
-  std::vector<std::byte> bytes;
-};
 }  // namespace
 
 Attributes& Attributes::add(std::string_view name, const Writer& value) {
@@ -105,10 +95,6 @@ Tensor GraphWriter::node(std::string_view op, const std::vector<Tensor>& inputs,
   return {name, rank};
 }
 
-Result<std::vector<std::byte>> GraphWriter::finish() const {
-  MemoryWriter out;
-  ORKNN_TRY(graph_.write(out));
-  return std::move(out.bytes);
-}
+Result<std::vector<std::byte>> GraphWriter::finish() const { return graph_.to_bytes(); }
 
 }  // namespace orknn::importer::keras

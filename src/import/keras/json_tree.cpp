@@ -38,6 +38,8 @@ Status read_json(JsonReader& in, Json& value) {
 }
 }  // namespace
 
+Json::Json() noexcept = default;
+
 const Json& Json::operator[](std::string_view key) const {
   static const Json nothing;
   const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.first == key; });

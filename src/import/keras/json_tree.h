@@ -12,6 +12,8 @@
 namespace orknn::importer::keras {
 
 struct Json {
+  Json() noexcept;  // not implicit: the pairs below need to know of it before this type is complete
+
   enum class Kind { Null, Text, Scalar, List, Map };  // Scalar: a number or a truth value
   Kind kind = Kind::Null;
   std::string text;

@@ -6,6 +6,8 @@
 #include <map>
 #include <numeric>
 
+#include "import/keras/sequences.h"
+
 namespace orknn::importer::keras {
 namespace {
 
@@ -483,43 +485,6 @@ Result<Tensor> average(LayerCall& call) {
   return call.graph.like("Mul", {sum, call.graph.scalar(1.0F / static_cast<float>(call.inputs.size()))});
 }
 
-// --- recurrent layers
-
-// Gates in the order i, f, c, o, as BlockLSTMV2 has them; its sequence is time-major.
-Result<Tensor> lstm(LayerCall& call) {
-  GraphWriter& g = call.graph;
-  const Json& config = call.config;
-  if (config["activation"].string("tanh") != "tanh" || config["recurrent_activation"].string("sigmoid") != "sigmoid")
-    return unsupported("LSTM with other activations than tanh and sigmoid is not supported");
-  if (config["go_backwards"].flag(false) || config["stateful"].flag(false) || config["return_state"].flag(false))
-    return unsupported("LSTM that goes backwards, keeps or returns its state is not supported");
-  const char* cell = call.weights.count(call.path) ? "" : "cell";
-  ORKNN_TRY_ASSIGN(Weight kernel, call.weight(0, cell));
-  ORKNN_TRY_ASSIGN(const Weight recurrent, call.weight(1, cell));
-  const int64_t units = config["units"].integer(0);
-  constexpr int64_t kMostUnits = 1 << 24;
-  if (units < 1 || units > kMostUnits || kernel.dims.size() != 2 || recurrent.dims != ir::Dims{units, 4 * units} ||
-      kernel.dims[1] != 4 * units)
-    return shape_mismatch("the weights of the layer have the wrong shape").found(ir::to_string(kernel.dims));
-  Weight bias{{4 * units}, std::vector<float>(static_cast<size_t>(4 * units), 0)};
-  if (config["use_bias"].flag(true)) {
-    ORKNN_TRY_ASSIGN(bias, call.weight(2, cell));
-  }
-  kernel.values.insert(kernel.values.end(), recurrent.values.begin(), recurrent.values.end());
-  kernel.dims[0] += units;
-  const Tensor x = g.like("Transpose", {call.input(), g.ints({1, 0, 2})});
-  const Tensor zeros = g.floats({call.batch, units}, std::vector<float>(static_cast<size_t>(call.batch * units), 0));
-  const Tensor none = g.floats({units}, std::vector<float>(static_cast<size_t>(units), 0));
-  const Tensor extents = g.node("Shape", {x}, 1, Attributes().type("out_type", kTfInt64));
-  const Tensor steps =
-      g.node("StridedSlice", {extents, g.ints({0}), g.ints({1}), g.ints({1})}, 0, Attributes().integer("shrink_axis_mask", 1));
-  Tensor all = g.node("BlockLSTMV2", {steps, x, zeros, zeros, g.floats(kernel), none, none, none, g.floats(bias)}, 3);
-  all.name += ":6";  // the hidden states
-  if (config["return_sequences"].flag(false)) return g.like("Transpose", {all, g.ints({1, 0, 2})});
-  return g.node("StridedSlice", {all, g.ints({-1}), g.ints({0}), g.ints({1})}, 2,
-                Attributes().integer("shrink_axis_mask", 1).integer("end_mask", 1));
-}
-
 const std::map<std::string, Lower, std::less<>>& layer_rows() {
   static const std::map<std::string, Lower, std::less<>> rows{
       {"Activation", activation_layer},
@@ -531,6 +496,7 @@ const std::map<std::string, Lower, std::less<>>& layer_rows() {
       {"AveragePooling2D", average_pool2d},
       {"BatchNormalization", batch_normalization},
       {"BatchNormalizationV1", batch_normalization},
+      {"Bidirectional", bidirectional},
       {"Concatenate", concatenate},
       {"Conv1D", conv1d},
       {"Conv2D", conv2d},
@@ -542,6 +508,7 @@ const std::map<std::string, Lower, std::less<>>& layer_rows() {
       {"ELU", elu_layer},
       {"Embedding", embedding},
       {"Flatten", flatten},
+      {"GRU", recurrent},
       {"GaussianDropout", identity},
       {"GaussianNoise", identity},
       {"GlobalAveragePooling1D", global_average},
@@ -549,13 +516,14 @@ const std::map<std::string, Lower, std::less<>>& layer_rows() {
       {"GlobalMaxPooling1D", global_max},
       {"GlobalMaxPooling2D", global_max},
       {"Identity", identity},
-      {"LSTM", lstm},
+      {"LSTM", recurrent},
       {"LayerNormalization", layer_normalization},
       {"LeakyReLU", leaky_layer},
       {"MaxPooling1D", max_pool1d},
       {"MaxPooling2D", max_pool2d},
       {"Maximum", maximum},
       {"Minimum", minimum},
+      {"MultiHeadAttention", multi_head_attention},
       {"Multiply", multiply},
       {"Normalization", normalization},
       {"PReLU", prelu_layer},
@@ -566,10 +534,12 @@ const std::map<std::string, Lower, std::less<>>& layer_rows() {
       {"Reshape", reshape},
       {"Resizing", resizing},
       {"SeparableConv2D", separable},
+      {"SimpleRNN", recurrent},
       {"Softmax", softmax_layer},
       {"SpatialDropout1D", identity},
       {"SpatialDropout2D", identity},
       {"Subtract", subtract},
+      {"TimeDistributed", time_distributed},
       {"UpSampling2D", upsampling},
       {"ZeroPadding1D", zero_padding1d},
       {"ZeroPadding2D", zero_padding},

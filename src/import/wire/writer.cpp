@@ -84,4 +84,21 @@ Status Writer::write(FileWriter& out) const {
   return {};
 }
 
+namespace {
+class MemoryWriter : public FileWriter {
+ public:
+  Status write(std::span<const std::byte> piece) override {
+    bytes.insert(bytes.end(), piece.begin(), piece.end());
+    return {};
+  }
+  std::vector<std::byte> bytes;
+};
+}  // namespace
+
+Result<std::vector<std::byte>> Writer::to_bytes() const {
+  MemoryWriter out;
+  ORKNN_TRY(write(out));
+  return std::move(out.bytes);
+}
+
 }  // namespace orknn::importer::wire

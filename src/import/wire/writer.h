@@ -22,6 +22,7 @@ class Writer {
 
   uint64_t size() const { return size_; }
   Status write(FileWriter& out) const;
+  Result<std::vector<std::byte>> to_bytes() const;
 
  private:
   struct Piece {

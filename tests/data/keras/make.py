@@ -1,13 +1,13 @@
 """Makes the models of this folder: small networks that use every layer we read, as .h5 and .keras, an input and the output that Keras
 computes. Weights are seeded. `python make.py FOLDER` uses Keras 3, `python make.py FOLDER old` Keras 2 (package tf_keras), whose files
-begin with old_."""
+begin with old_. Names of models after that make these alone."""
 
 import pathlib
 import sys
 
 import numpy as np
 
-OLD = sys.argv[2:] == ["old"]
+OLD = sys.argv[2:3] == ["old"]
 if OLD:
     import tf_keras as keras
 else:
@@ -93,6 +93,33 @@ def nested():
     return keras.Model([other, i], [layers.Activation("sigmoid")(tail(x)), x])
 
 
+def recurrent():
+    i = keras.Input((6, 5), name="steps")
+    x = layers.Bidirectional(layers.LSTM(4, return_sequences=True))(i)
+    x = layers.GRU(6, return_sequences=True)(x)
+    y = layers.Bidirectional(layers.GRU(3), merge_mode="sum")(x)
+    z = layers.SimpleRNN(4, go_backwards=True)(layers.GRU(5, reset_after=False, use_bias=False, return_sequences=True)(x))
+    w = layers.Bidirectional(layers.SimpleRNN(2, return_sequences=True), merge_mode="ave")(i)
+    return keras.Model(i, [x, y, z, w])
+
+
+def attention():
+    i = keras.Input((6, 8), name="query")
+    other = keras.Input((4, 10), name="memory")
+    x = layers.Add()([i, layers.MultiHeadAttention(2, 4)(i, i)])
+    x = layers.LayerNormalization(epsilon=1e-6)(x)
+    y = layers.MultiHeadAttention(3, 5, value_dim=2, use_bias=False)(x, other)
+    return keras.Model([i, other], [layers.Dense(4)(x), y])
+
+
+def frames():
+    i = keras.Input((3, 8, 8, 2), name="frames")
+    x = layers.TimeDistributed(layers.Conv2D(4, 3, activation="relu"))(i)
+    x = layers.TimeDistributed(layers.MaxPooling2D())(x)
+    x = layers.TimeDistributed(layers.Flatten())(x)
+    return keras.Model(i, layers.GRU(5)(layers.TimeDistributed(layers.Dense(6))(x)))
+
+
 def spread_statistics(model):
     """Moving statistics and factors of their own: those of a new layer change nothing."""
     random = np.random.default_rng(3)
@@ -101,7 +128,9 @@ def spread_statistics(model):
             layer.set_weights([random.uniform(0.5, 1.5, w.shape).astype("float32") for w in layer.get_weights()])
 
 
-for make in (convolutions, classifier, branches, sequence, nested):
+models = [convolutions, classifier, branches, sequence, nested, recurrent, attention, frames]
+wanted = sys.argv[3:] if OLD else sys.argv[2:]  # names of models; none: all
+for make in (m for m in models if not wanted or m.__name__ in wanted):
     model, name = make(), ("old_" if OLD else "") + make.__name__
     spread_statistics(model)
     random = np.random.default_rng(5)
@@ -115,5 +144,5 @@ for make in (convolutions, classifier, branches, sequence, nested):
     model.save(FOLDER / f"{name}.h5")
     model.save(FOLDER / f"{name}.keras")
     arrays = {f"input_{i}": v for i, v in enumerate(inputs)}
-    arrays.update({f"output_{i}": np.asarray(v) for i, v in enumerate(outputs)})
+    arrays.update({f"output_{i}": keras.ops.convert_to_numpy(v) if not OLD else np.asarray(v) for i, v in enumerate(outputs)})
     np.savez(FOLDER / f"{name}.npz", **arrays)
