@@ -59,11 +59,11 @@ Status recognize_foreign_file(std::string_view path, std::span<const std::byte> 
   return {};
 }
 
-Status recognize_folder(const std::string& path) {
+Result<std::string> model_file_of(const std::string& path) {
   std::error_code problem;
-  if (!std::filesystem::is_directory(path, problem)) return {};
-  if (std::filesystem::exists(std::filesystem::path(path) / "saved_model.pb", problem))
-    return named("this is the folder of a SavedModel, whose weights lie apart from the graph", kFreeze);
+  if (!std::filesystem::is_directory(path, problem)) return path;
+  const std::filesystem::path saved_model = std::filesystem::path(path) / "saved_model.pb";
+  if (std::filesystem::exists(saved_model, problem)) return saved_model.string();
   return invalid_argument("this is a folder").expected("a model file");
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/status.h"
@@ -11,7 +12,7 @@ namespace orknn::importer {
 
 // An error that says what the file is and what to give instead; ok when it is nothing we know of.
 Status recognize_foreign_file(std::string_view path, std::span<const std::byte> bytes);
-// The same for a folder.
-Status recognize_folder(const std::string& path);
+// The model file that a path names: itself, or what is in a folder that frameworks write as a model. Other folders are refused.
+Result<std::string> model_file_of(const std::string& path);
 
 }  // namespace orknn::importer

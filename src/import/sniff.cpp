@@ -94,8 +94,8 @@ Result<const Importer*> choose(std::string_view path, std::span<const std::byte>
   return found;
 }
 
-Result<Source> open_source(const std::string& path) {
-  ORKNN_TRY(recognize_folder(path));
+Result<Source> open_source(const std::string& given) {
+  ORKNN_TRY_ASSIGN(const std::string path, model_file_of(given));
   ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
   Source source;
   source.path = path;

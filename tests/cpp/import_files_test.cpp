@@ -58,8 +58,8 @@ TEST(ImportFiles, FoldersAreToldByWhatTheyHold) {
   std::filesystem::create_directories(folder.file("saved"));
   EXPECT_TRUE(contains(error_of(folder.file("saved")), "saved: import: this is a folder; expected a model file"));
   written(folder, "saved/saved_model.pb", "x");
-  EXPECT_TRUE(contains(error_of(folder.file("saved"), "tensorflow"), "this is the folder of a SavedModel"))
-      << error_of(folder.file("saved"));
+  const std::string inside = error_of(folder.file("saved"), "tensorflow");  // the model is the file in it
+  EXPECT_FALSE(inside.empty() || contains(inside, "this is a folder")) << inside;
   EXPECT_TRUE(contains(error_of(folder.file("nothing")), "nothing"));
 }
 

@@ -1,8 +1,10 @@
-// TensorFlow frozen graphs, binary (.pb) and text (.pbtxt), by themselves or in a saved model.
+// TensorFlow frozen graphs, binary (.pb) and text (.pbtxt), by themselves or in a saved model, and saved models with variables.
+#include <filesystem>
 #include <unordered_set>
 
 #include "import/importer.h"
 #include "import/tensorflow/lowering.h"
+#include "import/tensorflow/saved_model.h"
 
 namespace orknn::importer {
 namespace tensorflow {
@@ -38,8 +40,31 @@ Result<ReadGraph> read_graph(const Source& source) {
   return result;
 }
 
-Result<Imported> load(const Source& source, const ImportOptions& options, const ir::OpSet& ops) {
-  ORKNN_TRY_ASSIGN(const ReadGraph read, read_graph(source));
+// Values for the variables of a saved model, whose files lie beside it. The signature says where it ends unless the user does.
+Status freeze_saved_model(const Source& source, ReadGraph& read, ImportOptions& options) {
+  const std::filesystem::path prefix = std::filesystem::path(source.folder) / "variables" / "variables";
+  std::error_code problem;
+  if (!has_variables(read.graph) || source.folder.empty() || !std::filesystem::exists(prefix.string() + ".index", problem))
+    return {};
+  if (options.outputs.empty()) {
+    ORKNN_TRY_ASSIGN(const Signature signature, signature_of(source.bytes));
+    options.outputs = signature.outputs;
+  }
+  if (options.outputs.empty())
+    return invalid_model("the saved model has no signature").hint("name the tensors at which it ends with 'outputs'");
+  struct Kept {
+    std::shared_ptr<const void> file;
+    OwnedMessages values;
+  };
+  const auto kept = std::make_shared<Kept>(Kept{read.keeper, {}});
+  read.keeper = kept;
+  return freeze(read.graph, options.outputs, prefix.string(), kept->values);
+}
+
+Result<Imported> load(const Source& source, const ImportOptions& given, const ir::OpSet& ops) {
+  ORKNN_TRY_ASSIGN(ReadGraph read, read_graph(source));
+  ImportOptions options = given;
+  ORKNN_TRY(freeze_saved_model(source, read, options));
   const GraphDef& graph = read.graph;
   Imported result;
   result.source.framework = "tensorflow";

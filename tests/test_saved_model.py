@@ -1,0 +1,62 @@
+"""Folders that TensorFlow wrote (tests/data/saved_model/make.py), against what TensorFlow computed."""
+
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+from rknn.api import RKNN
+
+MODELS = pathlib.Path(__file__).parent / "data" / "saved_model"
+NAMES = sorted(path.parent.name for path in MODELS.glob("*/saved_model.pb"))
+
+
+def test_there_are_models():
+    assert NAMES == ["module", "network"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("file", ["", "saved_model.pb"])
+def test_outputs_are_those_of_tensorflow(name, file):
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588", float_dtype="float32")
+    assert rknn.load_tensorflow(MODELS / name / file, inputs=None, input_size_list=[[1, 8, 8, 3]], outputs=None) == 0
+    assert rknn.build(do_quantization=False) == 0
+    assert rknn.init_runtime() == 0
+    stored = np.load(MODELS / f"{name}.npz")
+    found = rknn.inference([stored["input_0"]], data_format=["nhwc"])
+    assert len(found) == len(stored.files) - 1
+    for i, a in enumerate(found):
+        np.testing.assert_allclose(a, stored[f"output_{i}"], rtol=2e-4, atol=2e-5)
+    rknn.release()
+
+
+def load(folder, capfd):
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    done = rknn.load_tensorflow(folder, inputs=None, input_size_list=None, outputs=None)
+    return done, "".join(capfd.readouterr())
+
+
+def test_damaged_variables_are_refused(tmp_path, capfd):
+    folder = tmp_path / "module"
+    shutil.copytree(MODELS / "module", folder)
+    index, data = folder / "variables" / "variables.index", folder / "variables" / "variables.data-00000-of-00001"
+    whole, values = index.read_bytes(), data.read_bytes()
+    data.write_bytes(values[:40])
+    done, text = load(folder, capfd)
+    assert done == -1 and "too short" in text
+    data.write_bytes(values)
+    for end in range(0, len(whole), 7):
+        index.write_bytes(whole[:end])
+        done, text = load(folder, capfd)
+        assert done == -1 and "damaged" in text or not end, (end, text)
+    random = np.random.default_rng(0)
+    for _ in range(60):  # whatever comes of it, it is no crash
+        changed = bytearray(whole)
+        changed[random.integers(len(whole))] = random.integers(256)
+        index.write_bytes(changed)
+        load(folder, capfd)
+    shutil.rmtree(folder / "variables")
+    done, text = load(folder, capfd)
+    assert done == -1 and "not frozen" in text
