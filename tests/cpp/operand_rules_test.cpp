@@ -115,5 +115,50 @@ TEST(OperandRules, kernels_compute_what_shape_rules_accept) {
   EXPECT_GT(refused, 1000);
   EXPECT_GT(computed, 1000);
 }
+
+std::string inferred(const std::string& text) {
+  auto graph = parse(text);
+  return graph ? infer_shapes(*graph, ops::builtin_ops()).to_string() : graph.status().to_string();
+}
+std::string with_constant(const std::string& inputs, const std::string& constant, const std::string& call) {
+  return "graph \"g\" (" + inputs + ") -> (%y) {\n  %c: " + constant + "\n  %y = " + call + "\n}\n";
+}
+
+// Values of constants that no input can make valid are refused with the model, and not by the first inference.
+TEST(OperandRules, constants_out_of_range_are_refused_before_a_kernel_runs) {
+  const std::string scatter = "%x: float32[3,4], %u: float32[1,4]", nd = "%x: float32[3,4], %u: float32[2]",
+                    layer = "%x: float32[3,2,2], %w: float32[1,8,2], %r: float32[1,8,2], %b: float32[1,16]",
+                    gru = "%x: float32[3,2,2], %w: float32[1,6,2], %r: float32[1,6,2], %b: float32[1,12]",
+                    rnn = "%x: float32[3,2,2], %w: float32[1,2,2], %r: float32[1,2,2], %b: float32[1,4]";
+  struct {
+    std::string inputs, type, good, bad, call, problem;
+  } const rows[] = {
+      {"%x: float32[3,4]", "int64[2]", "-3, 2", "0, 3", "Gather(%x, %c)", "index out of range"},
+      {"%x: float32[3,4]", "int32[1]", "-4", "-5", "Gather(%x, %c) {axis = 1}", "index out of range"},
+      {"%x: float32[3,4]", "int64[1,2]", "-4, 3", "0, 4", "GatherElements(%x, %c) {axis = 1}", "index out of range"},
+      {"%x: float32[3,4]", "int64[1,2]", "-3, 3", "3, 0", "GatherND(%x, %c)", "index out of range"},
+      {"%x: float32[2,3,4]", "int64[2,1]", "2, -3", "2, -4", "GatherND(%x, %c) {batch_dims = 1}", "index out of range"},
+      {scatter, "int64[1,4]", "2, -3, 0, 1", "3, 0, 0, 0", "ScatterElements(%x, %c, %u)", "index out of range"},
+      {nd, "int64[2,2]", "0, 3, -3, -4", "0, 4, 0, 0", "ScatterND(%x, %c, %u)", "index out of range"},
+      {layer, "int32[2]", "0, 3", "4, 1", "LSTM(%x, %w, %r, %b, %c)", "a sequence length is out of range"},
+      {gru, "int32[2]", "0, 3", "-1, 1", "GRU(%x, %w, %r, %b, %c)", "a sequence length is out of range"},
+      {rnn, "int32[2]", "0, 3", "4, 1", "RNN(%x, %w, %r, %b, %c)", "a sequence length is out of range"},
+      {"%x: float32[2,1,4,4], %r: float32[1,4]", "int64[1]", "1", "2", "RoiAlign(%x, %r, %c)", "an image that does not exist"},
+      {"%x: float32[2,1,4,4], %r: float32[1,4]", "int64[1]", "0", "-1", "RoiAlign(%x, %r, %c)", "an image that does not exist"},
+      {"%x: float32[4]", "float32[]", "0.5", "0", "QuantizeLinear(%x, %c)", "a quantization scale is not usable"},
+      {"%x: float32[4]", "float32[]", "1e-30", "-0.5", "QuantizeLinear(%x, %c)", "a quantization scale is not usable"},
+      {"%x: uint8[2,4]", "float32[4]", "1, 2, 3, 4", "1, 2, 0, 4", "DequantizeLinear(%x, %c)",
+       "a quantization scale is not usable"},
+      {"%x: int8[4]", "float32[]", "2", "nan", "DequantizeLinear(%x, %c)", "a quantization scale is not usable"},
+      {"%x: int8[4]", "float32[]", "2", "inf", "DequantizeLinear(%x, %c)", "a quantization scale is not usable"},
+  };
+  for (const auto& row : rows) {
+    const std::string accepted = inferred(with_constant(row.inputs, row.type + " = const {" + row.good + "}", row.call));
+    EXPECT_EQ(accepted, Status().to_string()) << row.call;
+    const std::string refused = inferred(with_constant(row.inputs, row.type + " = const {" + row.bad + "}", row.call));
+    EXPECT_NE(refused.find(row.problem), refused.npos) << row.call << " with " << row.bad << ": " << refused;
+    EXPECT_NE(refused.find("found"), refused.npos) << refused;
+  }
+}
 }  // namespace
 }  // namespace orknn::tests

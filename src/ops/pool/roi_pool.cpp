@@ -66,6 +66,9 @@ Status infer_align(InferContext& c) {
   ORKNN_TRY(require_rank(c, 2, 1));
   ORKNN_TRY(require_shape(c, 1, "rois", {Dim(), 4}));
   if (c.shape(1)) ORKNN_TRY(require_shape(c, 2, "batch_indices", {c.shape(1)->front()}));
+  const std::optional<std::vector<int64_t>> images = c.ints(2);
+  if (const Shape* x = c.shape(0); images && x && !x->empty() && x->front().is_known())
+    for (int64_t image : *images) ORKNN_TRY(check_image(static_cast<double>(image), x->front().value()));
   return infer_regions(c, c.get_int("output_height"), c.get_int("output_width"));
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "ops/support/movement.h"
+#include "ops/support/operands.h"
 
 namespace orknn::ops {
 namespace {
@@ -24,6 +25,7 @@ Status infer(InferContext& c) {
     return {};
   }
   ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(c.get_int("axis"), static_cast<int64_t>(x->size())));
+  ORKNN_TRY(require_indices(c, 1, "index", (*x)[static_cast<size_t>(axis)]));
   c.set_output(0, c.dtype(0), gathered(*x, *indices, static_cast<size_t>(axis)));
   const auto content = small_content(c, 0), picks = small_content(c, 1);
   if (!content || !picks || x->size() != 1) return {};

@@ -1,5 +1,6 @@
 // Picks single elements along one axis, each at its own index.
 #include "ops/support/movement.h"
+#include "ops/support/operands.h"
 
 namespace orknn::ops {
 namespace {
@@ -10,7 +11,10 @@ Status infer(InferContext& c) {
   const Shape *x = c.shape(0), *indices = c.shape(1);
   if (x && indices && x->size() != indices->size())
     return shape_mismatch("data and indices must have the same rank").expected(to_string(*x)).found(to_string(*indices));
-  if (x) ORKNN_TRY(normalize_axis(c.get_int("axis"), static_cast<int64_t>(x->size())).status());
+  if (x) {
+    ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(c.get_int("axis"), static_cast<int64_t>(x->size())));
+    ORKNN_TRY(require_indices(c, 1, "index", (*x)[static_cast<size_t>(axis)]));
+  }
   c.set_output(0, c.dtype(0), indices ? std::optional(*indices) : std::nullopt);
   return {};
 }

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "ops/support/movement.h"
+#include "ops/support/operands.h"
 
 namespace orknn::ops {
 namespace {
@@ -33,6 +34,7 @@ Status infer(InferContext& c) {
   for (size_t i = 0; i < static_cast<size_t>(batch); ++i)
     if ((*x)[i].is_known() && (*indices)[i].is_known() && (*x)[i] != (*indices)[i])
       return shape_mismatch("data and indices differ in a batch axis").expected(to_string(*x)).found(to_string(*indices));
+  ORKNN_TRY(require_index_tuples(c, 1, "index", std::span(*x).subspan(static_cast<size_t>(batch), static_cast<size_t>(tuple))));
   Shape out(indices->begin(), indices->end() - 1);
   out.insert(out.end(), x->begin() + batch + tuple, x->end());
   c.set_output(0, c.dtype(0), std::move(out));

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "ops/support/movement.h"
+#include "ops/support/operands.h"
 
 namespace orknn::ops {
 namespace {
@@ -59,7 +60,10 @@ Status infer_elements(InferContext& c) {
   const Shape *x = c.shape(0), *indices = c.shape(1), *updates = c.shape(2);
   if (x && indices && x->size() != indices->size())
     return shape_mismatch("data and indices must have the same rank").expected(to_string(*x)).found(to_string(*indices));
-  if (x) ORKNN_TRY(normalize_axis(c.get_int("axis"), static_cast<int64_t>(x->size())).status());
+  if (x) {
+    ORKNN_TRY_ASSIGN(const int64_t axis, normalize_axis(c.get_int("axis"), static_cast<int64_t>(x->size())));
+    ORKNN_TRY(require_indices(c, 1, "index", (*x)[static_cast<size_t>(axis)]));
+  }
   if (indices && updates && is_static(*indices) && is_static(*updates) && *indices != *updates)
     return shape_mismatch("indices and updates must have the same shape")
         .expected(to_string(*indices))
@@ -124,8 +128,11 @@ Status infer_nd(InferContext& c) {
   ORKNN_TRY(same_types(c));
   const Shape *x = c.shape(0), *indices = c.shape(1), *updates = c.shape(2);
   if (indices && indices->empty()) return shape_mismatch("indices need at least one axis");
-  if (x && indices && updates && indices->back().is_known())
-    ORKNN_TRY(check_tuples(*x, *indices, *updates, indices->back().value()));
+  if (x && indices && updates && indices->back().is_known()) {
+    const int64_t tuple = indices->back().value();
+    ORKNN_TRY(check_tuples(*x, *indices, *updates, tuple));
+    ORKNN_TRY(require_index_tuples(c, 1, "index", std::span(*x).first(static_cast<size_t>(tuple))));
+  }
   c.set_output(0, c.dtype(0), c.input(0).shape);
   return {};
 }

@@ -50,4 +50,44 @@ Status require_one_or_each(const InferContext& c, size_t i, std::string_view wha
   return wrong(what, "1 or " + count.to_string() + " values", *c.shape(i));
 }
 
+namespace {
+Status check_value(std::string_view what, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high) return {};
+  return invalid_model(std::string(what) + " out of range")
+      .expected("between " + std::to_string(low) + " and " + std::to_string(high))
+      .found(std::to_string(value));
+}
+
+// Calls check(n, value) for the elements that are known: those of a constant, or of a small computed tensor.
+template <class Check>
+Status check_known(const InferContext& c, size_t i, const Check& check) {
+  if (const TensorData* constant = c.constant(i)) {
+    const std::vector<int64_t> values = to_ints(constant->view());
+    for (size_t n = 0; n < values.size(); ++n) ORKNN_TRY(check(n, values[n]));
+    return {};
+  }
+  const std::vector<Dim> values = c.content(i).value_or(std::vector<Dim>());
+  for (size_t n = 0; n < values.size(); ++n)
+    if (values[n].is_known()) ORKNN_TRY(check(n, values[n].value()));
+  return {};
+}
+}  // namespace
+
+Status require_values(const InferContext& c, size_t i, std::string_view what, const Dim& low, const Dim& high) {
+  if (!low.is_known() || !high.is_known()) return {};
+  return check_known(c, i, [&](size_t, int64_t value) { return check_value(what, value, low.value(), high.value()); });
+}
+
+Status require_indices(const InferContext& c, size_t i, std::string_view what, const Dim& extent) {
+  return extent.is_known() ? require_values(c, i, what, -extent.value(), extent.value() - 1) : Status();
+}
+
+Status require_index_tuples(const InferContext& c, size_t i, std::string_view what, std::span<const Dim> axes) {
+  if (axes.empty()) return {};
+  return check_known(c, i, [&](size_t n, int64_t value) {
+    const Dim& extent = axes[n % axes.size()];
+    return extent.is_known() ? check_value(what, value, -extent.value(), extent.value() - 1) : Status();
+  });
+}
+
 }  // namespace orknn::ops

@@ -15,4 +15,11 @@ Status require_broadcast(const ir::InferContext& c, size_t i, std::string_view w
 // Input i has one element, or one for each of `count`.
 Status require_one_or_each(const ir::InferContext& c, size_t i, std::string_view what, const ir::Dim& count);
 
+// Known elements of integer input i lie from `low` to `high`; an unknown bound stands for any.
+Status require_values(const ir::InferContext& c, size_t i, std::string_view what, const ir::Dim& low, const ir::Dim& high);
+// Known elements of integer input i index an axis of `extent`, from its end where they are negative.
+Status require_indices(const ir::InferContext& c, size_t i, std::string_view what, const ir::Dim& extent);
+// As above, for tuples along the last axis of input i: element k of each indexes axis k of `axes`.
+Status require_index_tuples(const ir::InferContext& c, size_t i, std::string_view what, std::span<const ir::Dim> axes);
+
 }  // namespace orknn::ops

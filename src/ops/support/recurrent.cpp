@@ -113,6 +113,7 @@ Status infer_recurrent(InferContext& c, int64_t gates, std::span<const std::stri
   ORKNN_TRY(require_shape(c, kR, "R", {directions, Dim(gates) * hidden, hidden}));
   ORKNN_TRY(require_shape(c, kB, "B", {directions, Dim(2 * gates) * hidden}));
   ORKNN_TRY(require_shape(c, kLengths, "sequence_lens", {batch}));
+  ORKNN_TRY(require_values(c, kLengths, "a sequence length is", 0, steps));
   ORKNN_TRY(require_shape(c, kInitialHidden, "initial_h", state));
   ORKNN_TRY(require_shape(c, kInitialCell, "initial_c", state));
   ORKNN_TRY(require_shape(c, kPeepholes, "P", {directions, Dim(3) * hidden}));
