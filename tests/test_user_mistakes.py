@@ -64,6 +64,32 @@ COMMANDS = [
     ("run {m} -t rk3588 --input {f}/nhwc.npy", "add --layout nhwc"),
     ("run {m} -t rk3588 --input {f}/a.npy {f}/b.npy", "the model has 1 input(s), found 2"),
     ("run {m} -t rk3588 --input {f}/nowhere.png", "cannot open '{f}/nowhere.png'"),
+    ("convert {m} --outpt {f}/o.rknn", "--output is required; '--outpt' is not an option, did you mean '--output'?"),
+    ("quantize {m} -o {f}/o.rknn --datset {f}/two.txt", "'--datset' is not an option, did you mean '--dataset'?"),
+    ("quantize {m} -o {f}/o.rknn --dataset {f}/two.txt --algorithm nromal", "did you mean 'normal'?"),
+    ("quantize {m} -o {f}/o.rknn --dataset {f}/two.txt --method chanel", "did you mean 'channel'?"),
+    ("quantize {m} -o {f}/o.rknn --dataset {f}/two.txt --dtype w8a9", "did you mean 'w8a8'?"),
+    ("convert {m} -o {f}/o.rknn --float-dtype flota32", "--float-dtype: 'flota32' is not one of float16, float32; did you mean"),
+    ("run {m} -t rk3588 --layout nhcw", "--layout: 'nhcw' is not one of nchw, nhwc; did you mean 'nchw'?"),
+    ("convert {m} -o {f}/o.rknn --op-target scores=cpuu", "Invalid op_target 'cpuu' for 'scores', expect in"),
+    ("convert {m} -o {f}/o.rknn --op-target scores=cpuu", "did you mean 'cpu'?"),
+    (
+        "convert {m} -o {f}/o.rknn --disable fold_constnts",
+        "there is no pass 'fold_constnts'. Hint: did you mean 'fold_constants'?",
+    ),
+    ("convert {m} -o {f}/o.rknn --stop-after fuze_clip", "did you mean 'fuse_clip'?"),
+    ("convert {m} -o {f}/o.rknn --outputs imag", "did you mean 'image'?"),
+    ("convert {m} --platform rk3588 -o {f}/o.rknn", "did you mean '--target-platform'?"),
+    ("profile {m} --dtype w8a61", "did you mean 'w8a16'?"),
+    ("build --help", "there is no command 'build'; did you mean 'convert'?"),
+    ("build {m}", "there is no command 'build'; did you mean 'convert'?"),
+    ("profil --help", "there is no command 'profil'; did you mean 'profile'?"),
+    ("edit {f}/text.rknn -o {f}/o.onnx", "a finished .rknn cannot be edited. Hint: edit the ONNX model it was made from"),
+    ("encrypt {m}", "the model is not a finished .rknn, which alone can be encrypted. Hint: convert it first"),
+    ("quantize {m} -o {f}/o.rknn --quantize-weight", "'--quantize-weight' is an option of 'openrknn convert'"),
+    ("convert {m} -o {f}/o.rknn --quantize-weight --dataset {f}/two.txt", "--quantize-weight and --dataset exclude each other"),
+    ("run {m} -t rk3588 --input {f}/two.txt", "the file for input 'image' is neither a picture nor an array"),
+    ("run {m} -t rk3588 --input {f}/two.txt", "name the files of one sample themselves"),
 ]
 
 
@@ -95,8 +121,21 @@ def test_python_calls(capfd, files, shapes_model):
     assert "load it with load_onnx" in message(capfd, lambda: rknn.load_tflite(str(shapes_model)))
     assert rknn.load_onnx(str(shapes_model)) == 0
     assert "is an empty list" in message(capfd, lambda: rknn.build(do_quantization=True, dataset=[]))
-    assert "blanks separate the files" in message(capfd, lambda: rknn.build(do_quantization=True, dataset=["a b.png"]))
+    build = lambda dataset: message(capfd, lambda: rknn.build(do_quantization=True, dataset=dataset))
+    assert "Invalid dataset[0] 'a b.png' for build: a blank in a file name" in build(["a b.png"])
+    assert "files of one sample are a list ['a.png', 'b.png']" in build(["a.png b.png"])
+    assert "Invalid dataset[1] 'b.png\\n' for build: a line break" in build([str(files / "a.npy"), "b.png\n"])
+    assert "found ndarray; save arrays with numpy.save" in build([np.zeros((1, 3, 64, 64), np.float32)])
+    assert "Invalid dataset[0] for build: expect a file name" in build([(name for name in ["a.npy"])])
+    assert "a list of samples, found generator" in build(name for name in ["a.npy"])
     assert rknn.build(do_quantization=True, dataset=[str(files / "a.npy"), files / "b.npy"]) == 0
+
+
+def test_a_misspelt_target_gets_a_suggestion(capfd, shapes_model):
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(str(shapes_model)) == 0 and rknn.build(do_quantization=False) == 0
+    assert "did you mean 'rk3588'?" in message(capfd, lambda: rknn.init_runtime(target="rk3599"))
 
 
 def test_run_takes_pictures(tmp_path, shapes_model, openrknn):

@@ -126,6 +126,11 @@ Result<ir::TensorData> read_npy(const std::string& path) {
   return value;
 }
 
+Result<bool> is_npy_file(const std::string& path) {
+  ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+  return is_npy(file->bytes());
+}
+
 Status write_npy(const std::string& path, const ir::TensorData& given) {
   ir::TensorData value = given;
   if (value.dtype() == DType::BFloat16) value = ir::convert(value.view(), DType::Float32);

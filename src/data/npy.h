@@ -15,6 +15,7 @@ Result<ir::TensorData> read_npy(const std::string& path);
 Result<ir::TensorData> parse_npy(std::span<const std::byte> bytes);
 // True when the bytes begin like an .npy file.
 bool is_npy(std::span<const std::byte> bytes);
+Result<bool> is_npy_file(const std::string& path);
 // The element type that the header states; Undefined when it is not a usable one.
 DType npy_type(std::span<const std::byte> bytes);
 // bfloat16 is written as float32, int4 as int8: NumPy has no such types.

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/log.h"
+#include "base/nearest_name.h"
 #include "ops/resample/yuv_to_rgb.h"
 #include "optimize/pipeline.h"
 #include "platform/toolkit1.h"
@@ -22,9 +23,15 @@ std::string quoted_list(const std::vector<std::string>& names) {
   return text + "]";
 }
 
+Status not_in(std::string_view what, const std::string& value, const std::vector<std::string>& legal) {
+  Status problem = invalid_argument(fmt::format("Invalid {}, expect in {}!", what, quoted_list(legal)));
+  if (const std::string meant = did_you_mean(value, legal); !meant.empty()) problem.hint(meant);
+  return problem;
+}
+
 void one_of(Status& problems, std::string_view key, const std::string& value, const std::vector<std::string>& legal) {
   if (std::find(legal.begin(), legal.end(), value) == legal.end())
-    problems.also(invalid_argument(fmt::format("Invalid {} '{}', expect in {}!", key, value, quoted_list(legal))));
+    problems.also(not_in(fmt::format("{} '{}'", key, value), value, legal));
 }
 
 void warn(const std::string& text) { log(LogLevel::Warn, "config", text); }
@@ -59,8 +66,7 @@ void check_quantization(const BuildConfig& c, const platform::Platform& chip, St
   one_of(problems, "quantized_method", c.quantized_method, quantized_methods());
   const std::vector<std::string> dtypes = quantized_dtypes();
   if (std::find(dtypes.begin(), dtypes.end(), c.quantized_dtype) == dtypes.end())
-    problems.also(invalid_argument(fmt::format("Invalid quantized_dtype '{}', expect in {}!", c.quantized_dtype,
-                                               quoted_list({dtypes.begin(), dtypes.begin() + 5}))));
+    one_of(problems, "quantized_dtype", c.quantized_dtype, {dtypes.begin(), dtypes.begin() + 5});
   else if (c.quantized_dtype != BuildConfig().quantized_dtype)  // the default may stay where nothing is quantized
     problems.also(number_format(chip, c.quantized_dtype).status());
   if (c.quantized_algorithm == "gdq" && c.quantized_dtype != "w4a16" && c.quantized_dtype != "w8a16")
@@ -206,10 +212,10 @@ Result<const platform::Platform*> check(const BuildConfig& c) {
   check_quantization(c, *chip, problems);
   if (c.optimization_level < 0 || c.optimization_level > 3)
     problems.also(invalid_argument(fmt::format("Invalid optimization_level {}, expect in [0, 1, 2, 3]!", c.optimization_level)));
+  const std::vector<std::string> devices{"cpu", "npu", "gpu", "auto"};
   for (const auto& [key, value] : c.op_target)
-    if (value != "cpu" && value != "npu" && value != "gpu" && value != "auto")
-      problems.also(
-          invalid_argument(fmt::format("Invalid op_target '{}' for '{}', expect in ['cpu', 'npu', 'gpu', 'auto']!", value, key)));
+    if (std::find(devices.begin(), devices.end(), value) == devices.end())
+      problems.also(not_in(fmt::format("op_target '{}' for '{}'", value, key), value, devices));
   if (c.custom_string.size() > 1023) problems.also(invalid_argument("Invalid custom_string, expect at most 1023 bytes!"));
   check_inputs(c, problems);
   if (c.remove_weight && !c.dynamic_input.empty())

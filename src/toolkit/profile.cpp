@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/nearest_name.h"
 #include "base/utf8.h"
 #include "format/viewer_part.h"
 #include "ops/eval.h"
@@ -271,10 +272,14 @@ std::string fps_text(double fps) { return fmt::format("{:.{}f}", fps, fps < 1 ? 
 Status check(const ProfileRequest& request) {
   Status problems;
   if (!find_type(request.dtype)) {
-    std::string known;
+    std::string list;
+    std::vector<std::string_view> known;
     for (const TypeName& t : type_names())
-      if (!t.name.empty()) known += (known.empty() ? "" : ", ") + std::string(t.name);
-    problems.also(invalid_argument("unknown dtype '" + request.dtype + "'").expected("one of: " + known));
+      if (!t.name.empty()) known.push_back(t.name);
+    for (std::string_view name : known) list += (list.empty() ? "" : ", ") + std::string(name);
+    Status problem = invalid_argument("unknown dtype '" + request.dtype + "'").expected("one of: " + list);
+    if (const std::string meant = did_you_mean(request.dtype, known); !meant.empty()) problem.hint(meant);
+    problems.also(problem);
   }
   problems.also(check_clock("NPU", request.npu_mhz, 10000));
   problems.also(check_clock("DDR", request.ddr_mhz, 20000));

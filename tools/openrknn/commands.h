@@ -47,6 +47,7 @@ struct SourceOptions {
 
   // Quantization: with a dataset the model is quantized.
   std::string dataset, algorithm, method = "channel", dtype = "w8a8";
+  bool needs_dataset = false;  // the command makes no sense without one
   bool quantize_weight = false;
   bool bgr = false;
   double auto_hybrid = 0;  // cosine every output must reach; 0 = off
@@ -66,9 +67,11 @@ struct SourceOptions {
   Result<std::vector<std::string>> weights_of(const std::string& model) const;
 };
 
+// Whether the command has an option of this name. CLI11's own lookups end the program when memory runs out in them.
+bool has_option(const CLI::App& command, const std::string& name);
 // Words that an option or argument takes, for the completion of shells. Others may be legal too.
 void offer(const CLI::Option* option, std::vector<std::string> words);
-// The same where no other word is legal.
+// The same where no other word is legal; the error says which one was probably meant.
 CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words);
 // nullptr when none were offered.
 const std::vector<std::string>* offered(const CLI::Option* option);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/nearest_name.h"
 #include "commands.h"
 #include "ir/text.h"
 #include "optimize/pipeline.h"
@@ -37,9 +38,11 @@ Status check_passes(const std::vector<std::string>& names, Steps steps) {
   for (const quantize::Step& s : quantize::steps())
     if (steps == Steps::All || (steps == Steps::Optional && !s.required)) known.push_back(s.name);
   for (const std::string& name : names)
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      return invalid_argument(fmt::format("there is no pass '{}'", name))
-          .expected(fmt::format("one of {}", fmt::join(known, ", ")));
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      Status problem = invalid_argument(fmt::format("there is no pass '{}'", name));
+      const std::string meant = did_you_mean(name, known);
+      return meant.empty() ? problem.expected(fmt::format("one of {}", fmt::join(known, ", "))) : problem.hint(meant);
+    }
   return {};
 }
 
@@ -135,10 +138,10 @@ Action add_command(CLI::App& app, const char* name, const char* what, bool needs
   CLI::Option* model = command->add_option("model", o->model, "source model");
   command->add_option("-o,--output", o->out, "the .rknn to write")->required();
   o->source.add_to(*command);
+  o->source.needs_dataset = needs_dataset;
   o->source.add_quantization_to(*command);
   if (needs_dataset) {
     model->required();
-    command->get_option("--dataset")->required();
   } else {
     command->add_option(
         "--yml", o->yml,
@@ -146,7 +149,8 @@ Action add_command(CLI::App& app, const char* name, const char* what, bool needs
   }
   command->add_option("--custom-string", o->custom_string, "text stored in the model");
   command->add_option("--batch-size", o->batch, "samples the model computes at once")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
   command
       ->add_option("--dynamic-input", o->shape_sets,
                    "a set of input shapes the model runs with, 1,3,224,224 or 1,20;1,40 for two inputs; once per set")
@@ -165,7 +169,6 @@ Action add_command(CLI::App& app, const char* name, const char* what, bool needs
   command->add_option("--max-rewrites", o->max_rewrites, "stop optimizing after so many rewrites");
   command->add_flag("--trace", o->trace, "show what passes and steps did, and their times");
   command->add_flag("--json", o->json, "print JSON");
-  command->get_option("--batch-size")->capture_default_str();
   o->source.add_other_keys_to(*command);
   if (needs_dataset)
     add_examples(*command, {"quantize model.onnx -o model.rknn -t CHIP --dataset list.txt --mean 0,0,0 --std 255,255,255",

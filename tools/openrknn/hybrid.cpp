@@ -87,8 +87,8 @@ Action add_hybrid_step1(CLI::App& app) {
   command->add_option("model", o->model, "source model")->required();
   command->add_option("-o,--output", o->request.folder, "folder of the files")->capture_default_str();
   o->source.add_to(*command);
+  o->source.needs_dataset = true;
   o->source.add_quantization_to(*command);
-  command->get_option("--dataset")->required();
   command->add_flag("--proposal", o->request.proposal, "fill in the layers that --auto-hybrid would leave in float");
   command->add_option("--proposal-samples", o->request.proposal_samples, "samples of the dataset that the proposal is made with")
       ->check(CLI::Range(size_t{1}, size_t{1} << 20))

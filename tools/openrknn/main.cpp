@@ -24,44 +24,88 @@ const CLI::App& command_of(const CLI::App& app) {
   return chosen.empty() ? app : *chosen.front();
 }
 
+// The command that does what a call of the Python API, or another program's command, does.
+std::string_view command_for_call(std::string_view word) {
+  static constexpr std::pair<std::string_view, std::string_view> kCalls[] = {
+      {"build", "convert"},     {"compile", "convert"},     {"export", "convert"},    {"export_rknn", "convert"},
+      {"inference", "run"},     {"infer", "run"},           {"accuracy", "analyse"},  {"accuracy_analysis", "analyse"},
+      {"eval_perf", "profile"}, {"eval_memory", "profile"}, {"benchmark", "profile"}, {"onnx_edit", "edit"},
+  };
+  for (const auto& [call, command] : kCalls)
+    if (call == word) return command;
+  return {};
+}
+
+std::string suggested_command(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands(nullptr)) names.push_back(sub->get_name());
+  if (const std::string_view command = command_for_call(word); !command.empty())
+    return "did you mean '" + std::string(command) + "'?";
+  return did_you_mean(word, names);
+}
+
 // What a word that nobody expected was probably meant to be: a command in its first place, else an option.
 std::string suggestion_for(const CLI::App& app, const std::string& word) {
   const CLI::App& command = command_of(app);
-  if (!word.starts_with("-")) {
-    std::vector<std::string> names;
-    if (&command == &app)
-      for (const CLI::App* sub : app.get_subcommands(nullptr)) names.push_back(sub->get_name());
-    return did_you_mean(word, names);
-  }
+  if (!word.starts_with("-")) return &command == &app ? suggested_command(app, word) : "";
   // People also write the last part of a long name: --platform for --target-platform.
   std::map<std::string, std::string> meaning;  // spelling -> option
   for (const CLI::App* from : {&command, &app})
     for (const CLI::Option* option : from->get_options())
-      for (const std::string& name : option->get_lnames()) {
-        meaning["--" + name] = "--" + name;
-        if (const size_t dash = name.rfind('-'); dash != name.npos) meaning.emplace("--" + name.substr(dash + 1), "--" + name);
+      for (const std::string& full : option->get_lnames()) {
+        meaning["--" + full] = "--" + full;
+        if (const size_t dash = full.rfind('-'); dash != full.npos) meaning.emplace("--" + full.substr(dash + 1), "--" + full);
       }
+  const std::string name = word.substr(0, word.find('='));
+  if (&command != &app && !meaning.contains(name))
+    for (const CLI::App* other : app.get_subcommands(nullptr))
+      if (cli::has_option(*other, name)) return "'" + name + "' is an option of 'openrknn " + other->get_name() + "'";
   std::vector<std::string_view> spellings;
   for (const auto& [spelling, option] : meaning) spellings.push_back(spelling);
-  const std::string_view nearest = nearest_name(word.substr(0, word.find('=')), spellings);
+  const std::string_view nearest = nearest_name(name, spellings);
   return nearest.empty() ? std::string() : "did you mean '" + meaning[std::string(nearest)] + "'?";
+}
+
+// What is wrong with the arguments. A misspelt option is why another one is missing.
+std::string problem_text(const CLI::App& app, const CLI::ParseError& outcome) {
+  std::string message = outcome.what();
+  const bool is_missing = outcome.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
+  if (!is_missing && outcome.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError)) return message;
+  for (const std::string& word : app.remaining(true)) {
+    const std::string hint = suggestion_for(app, word);
+    if (is_missing && word.starts_with("-") && !hint.starts_with("'")) message += "; '" + word + "' is not an option";
+    if (!hint.empty()) message += (is_missing && !hint.starts_with("'") ? ", " : "; ") + hint;
+  }
+  return message;
+}
+
+// The word in the place of the command, when it is none: help was asked for, but for nothing that there is.
+std::string unknown_command(const CLI::App& app) {
+  if (!app.get_subcommands().empty()) return "";
+  for (const std::string& word : app.remaining())
+    if (!word.starts_with("-")) return word;
+  return "";
+}
+
+int say_usage(const std::string& message, const std::string& help, bool json) {
+  if (json) cli::print_json({{"error", {{"code", "usage"}, {"message", message}}}});
+  cli::note(message + "\nRun '" + help + "' for more information.");
+  return cli::kUsage;
 }
 
 // Help or version as asked for, or what is wrong with the arguments.
 int say(const CLI::App& app, const CLI::ParseError& outcome, bool json) {
+  if (const std::string word = unknown_command(app); !word.empty()) {
+    const std::string hint = suggested_command(app, word);
+    return say_usage("there is no command '" + word + "'" + (hint.empty() ? "" : "; " + hint), "openrknn --help", json);
+  }
   std::ostringstream out, problem;
   const bool is_result = app.exit(outcome, out, problem) == 0;
   cli::print(out.str());
   if (is_result) return cli::kOk;
-  std::string message = outcome.what();
-  if (outcome.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
-    for (const std::string& word : app.remaining(true))
-      if (const std::string hint = suggestion_for(app, word); !hint.empty()) message += "; " + hint;
   const CLI::App& command = command_of(app);
   const std::string help = &command == &app ? "openrknn --help" : "openrknn " + command.get_name() + " --help";
-  if (json) cli::print_json({{"error", {{"code", "usage"}, {"message", message}}}});
-  cli::note(message + "\nRun '" + help + "' for more information.");
-  return cli::kUsage;
+  return say_usage(problem_text(app, outcome), help, json);
 }
 
 // A file opened for reading must not become the descriptor that results or error messages are written to. Results for a closed
@@ -92,23 +136,12 @@ int run(int argc, char** argv) {
                     {"convert model.onnx -o model.rknn -t CHIP", "quantize model.onnx -o model.rknn -t CHIP --dataset list.txt",
                      "run model.rknn --input dog.jpg", "convert --help"});
   app.fallthrough();
-  const std::pair<const char*, cli::Action> commands[] = {{"convert", cli::add_convert(app)},
-                                                          {"quantize", cli::add_quantize(app)},
-                                                          {"analyse", cli::add_analyse(app)},
-                                                          {"compare", cli::add_compare(app)},
-                                                          {"run", cli::add_run(app)},
-                                                          {"info", cli::add_info(app)},
-                                                          {"hybrid-step1", cli::add_hybrid_step1(app)},
-                                                          {"hybrid-step2", cli::add_hybrid_step2(app)},
-                                                          {"edit", cli::add_edit(app)},
-                                                          {"encrypt", cli::add_encrypt(app)},
-                                                          {"codegen", cli::add_codegen(app)},
-                                                          {"profile", cli::add_profile(app)},
-                                                          {"platforms", cli::add_platforms(app)},
-                                                          {"passes", cli::add_passes(app)},
-                                                          {"ops", cli::add_ops(app)},
-                                                          {"completion", cli::add_completion(app)},
-                                                          {"man", cli::add_man(app)}};
+  const cli::Action commands[] = {cli::add_convert(app),      cli::add_quantize(app),     cli::add_analyse(app),
+                                  cli::add_compare(app),      cli::add_run(app),          cli::add_info(app),
+                                  cli::add_hybrid_step1(app), cli::add_hybrid_step2(app), cli::add_edit(app),
+                                  cli::add_encrypt(app),      cli::add_codegen(app),      cli::add_profile(app),
+                                  cli::add_platforms(app),    cli::add_passes(app),       cli::add_ops(app),
+                                  cli::add_completion(app),   cli::add_man(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -118,8 +151,9 @@ int run(int argc, char** argv) {
   cli::attach_log(verbose);
   if (library) return print_folder(cli::library_folder(), "librknnrt.so");
   if (include) return print_folder(cli::include_folder(), "rknn_api.h");
-  for (const auto& [name, action] : commands)
-    if (app.got_subcommand(name)) return cli::close_output(action());
+  const auto known = app.get_subcommands(nullptr);  // in the order of `commands`
+  for (size_t i = 0; i < known.size(); ++i)
+    if (known[i]->parsed()) return cli::close_output(commands[i]());
   cli::print(app.help());
   return cli::close_output(cli::kUsage);
 }

@@ -1,6 +1,7 @@
 // openrknn edit, encrypt, codegen: other forms of a model file.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -32,6 +33,8 @@ Result<importer::onnx::TensorFormulas> formulas(const std::vector<std::string>& 
 }
 
 Status edit(const EditOptions& o) {
+  if (is_rknn(o.model))
+    return invalid_argument("a finished .rknn cannot be edited").model(o.model).hint("edit the ONNX model it was made from");
   toolkit::OnnxEdit request{o.model, o.out, {}, {}, o.dataset};
   ORKNN_TRY_ASSIGN(request.inputs, formulas(o.inputs));
   ORKNN_TRY_ASSIGN(request.outputs, formulas(o.outputs));
@@ -52,6 +55,11 @@ struct EncryptOptions {
 };
 
 Status encrypt(const EncryptOptions& o) {
+  std::error_code problem;
+  if (!is_rknn(o.model) && std::filesystem::is_regular_file(o.model, problem))
+    return invalid_argument("the model is not a finished .rknn, which alone can be encrypted")
+        .model(o.model)
+        .hint("convert it first: openrknn convert");
   const std::string out = o.out.empty() ? directory_of(o.model) + "/" + file_stem(o.model) + ".crypt.rknn" : o.out;
   ORKNN_TRY(check_outputs({o.model}, {out}));
   const std::string passphrase = format::passphrase_of_environment();

@@ -169,7 +169,7 @@ Action add_profile(CLI::App& app) {
   command->add_option("--dtype", o->dtype,
                       "w8a8 (default), float16, w8a16, w4a16, w16a16i: what the network would be quantized to; needs no dataset");
   command->add_option("--cores", o->request.cores, "number of NPU cores; every number the chip has by default")->delimiter(',');
-  command->add_option("--batch", o->request.batch, "samples per run; several cores take one each");
+  command->add_option("--batch", o->request.batch, "samples per run; several cores take one each")->capture_default_str();
   command->add_option("--npu-mhz", o->request.npu_mhz, "what if: another NPU clock");
   command->add_option("--ddr-mhz", o->request.ddr_mhz, "what if: another DDR clock");
   command->add_option("--sparse", o->request.sparse_percent,
@@ -182,7 +182,6 @@ Action add_profile(CLI::App& app) {
   command->add_option("--html", o->html, "write a page with timeline, roofline and memory map");
   command->add_option("--trace", o->trace, "write the first chip's timeline for chrome://tracing or Perfetto");
   o->source.add_to(*command);
-  command->get_option("--batch")->capture_default_str();
   add_examples(*command, {"profile model.onnx", "profile model.onnx --platform all --cores 1 --html report.html",
                           "profile model.onnx --platform CHIP --dtype float16 --layers"});
   return [o] {

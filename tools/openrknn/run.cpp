@@ -56,9 +56,18 @@ struct InputFile {
   ir::TensorData value;
   ir::Layout layout = ir::Layout::Undefined;  // Undefined: as --layout says
 };
+Status not_an_input(const std::string& file, const runtime::PortInfo& port) {
+  Status problem = invalid_argument("the file for input '" + port.name + "' is neither a picture nor an array")
+                       .model(file)
+                       .expected("a picture or a .npy file");
+  if (file.ends_with(".txt")) problem.hint("name the files of one sample themselves; lists are for --dataset");
+  return problem;
+}
 Result<InputFile> read_input(const std::string& file, const runtime::PortInfo& port, const RunOptions& o) {
   ORKNN_TRY_ASSIGN(const bool is_picture, data::is_picture_file(file));
   if (!is_picture) {
+    ORKNN_TRY_ASSIGN(const bool is_array, data::is_npy_file(file));
+    if (!is_array) return not_an_input(file, port);
     ORKNN_TRY_ASSIGN(ir::TensorData value, data::read_npy(file));
     return InputFile{std::move(value), {}};
   }
@@ -204,11 +213,10 @@ Action add_run(CLI::App& app) {
   command->add_flag("--bgr", o->bgr, "pictures are fed as BGR");
   command->add_flag("--pass-through", o->pass_through, "inputs are used as they are, without mean and std");
   command->add_option("--out", o->out, "folder for output_0.npy, ...")->check(CLI::ExistingDirectory);
-  command->add_option("--loop", o->loop, "number of runs")->check(CLI::Range(1, 1000000));
-  command->add_option("--threads", o->threads, "0 = one per core")->check(CLI::Range(0, 1024));
+  command->add_option("--loop", o->loop, "number of runs")->check(CLI::Range(1, 1000000))->capture_default_str();
+  command->add_option("--threads", o->threads, "0 = one per core")->check(CLI::Range(0, 1024))->capture_default_str();
   command->add_flag("--layers", o->layers, "show the time of every layer");
   o->source.add_to(*command);
-  for (const char* option : {"--loop", "--threads"}) command->get_option(option)->capture_default_str();
   command->add_flag("--json", o->json, "print JSON");
   add_examples(*command, {"run model.rknn --input dog.jpg --out results", "run model.onnx -t CHIP --input a=a.npy b=b.npy",
                           "run model.rknn --loop 100 --layers"});

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/log.h"
+#include "base/nearest_name.h"
 #include "commands.h"
 #include "format/rknn_file.h"
 #include "import/importer.h"
@@ -83,16 +84,32 @@ Status set_other_keys(toolkit::BuildConfig& config, const std::map<std::string, 
   return problems;
 }
 
+// Accepts these values, and says which of them another one was probably meant to be.
+CLI::Validator is_one_of(std::vector<std::string> values) {
+  std::string names = fmt::format("{{{}}}", fmt::join(values, ","));
+  const auto check = [values = std::move(values)](std::string& value) -> std::string {
+    if (std::find(values.begin(), values.end(), value) != values.end()) return "";
+    const std::string meant = did_you_mean(value, values);
+    return fmt::format("'{}' is not one of {}{}{}", value, fmt::join(values, ", "), meant.empty() ? "" : "; ", meant);
+  };
+  return CLI::Validator(check, std::move(names));
+}
+
 std::map<const CLI::Option*, std::vector<std::string>>& offers() {
   static std::map<const CLI::Option*, std::vector<std::string>> all;
   return all;
 }
 }  // namespace
 
+bool has_option(const CLI::App& command, const std::string& name) {
+  const auto options = command.get_options();
+  return std::any_of(options.begin(), options.end(), [&](const CLI::Option* o) { return o->check_name(name); });
+}
+
 void offer(const CLI::Option* option, std::vector<std::string> words) { offers()[option] = std::move(words); }
 CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words) {
   offer(option, words);
-  return option->check(CLI::IsMember(words));
+  return option->check(is_one_of(words));
 }
 const std::vector<std::string>* offered(const CLI::Option* option) {
   const auto found = offers().find(option);
@@ -144,7 +161,8 @@ void SourceOptions::warn_finished(std::initializer_list<std::string_view> useful
 }
 
 void SourceOptions::add_quantization_to(CLI::App& command) {
-  command.add_option("--dataset", dataset, "list of calibration samples, one per line: the model is quantized with them");
+  command.add_option("--dataset", dataset, "list of calibration samples, one per line: the model is quantized with them")
+      ->required(needs_dataset);
   offer(command.add_option("--algorithm,--quantized-algorithm", algorithm,
                            fmt::format("how ranges are found: {} (normal; gdq for w8a16 and w4a16)",
                                        fmt::join(toolkit::quantized_algorithms(), ", "))),
@@ -157,8 +175,9 @@ void SourceOptions::add_quantization_to(CLI::App& command) {
   offer(command.add_option("--dtype,--quantized-dtype", dtype, "number format: w8a8, w8a16, w16a16i, w16a16i_dfp, w4a16")
             ->capture_default_str(),
         toolkit::quantized_dtypes());
-  command.add_flag("--quantize-weight", quantize_weight,
-                   "without --dataset: weights are stored as int8, everything is computed in float");
+  if (!needs_dataset)
+    command.add_flag("--quantize-weight", quantize_weight,
+                     "without --dataset: weights are stored as int8, everything is computed in float");
   command.add_flag("--bgr,--quant-img-RGB2BGR", bgr, "calibration pictures are fed as BGR");
   command
       .add_option("--auto-hybrid,--auto-hybrid-cos-thresh", auto_hybrid,
@@ -167,6 +186,9 @@ void SourceOptions::add_quantization_to(CLI::App& command) {
 }
 
 Result<toolkit::BuildConfig> SourceOptions::config() const {
+  if (quantize_weight && !dataset.empty())
+    return invalid_argument("--quantize-weight and --dataset exclude each other")
+        .hint("with --dataset weights are stored in 8 bits as well");
   toolkit::BuildConfig config;
   config.target_platform = platform;
   config.float_dtype = float_dtype;
@@ -203,7 +225,7 @@ Result<toolkit::BuildConfig> SourceOptions::config() const {
 void SourceOptions::add_other_keys_to(CLI::App& command) {
   for (const toolkit::ConfigKey& row : toolkit::config_keys()) {
     const std::string name = option_of(row.key), help(row.help), key(row.key);
-    if (command.get_option_no_throw(name)) continue;
+    if (has_option(command, name) || (needs_dataset && row.key == "quantize_weight")) continue;
     if (row.kind == toolkit::ConfigKey::Kind::Flag) {
       command.add_flag_callback(
           name, [this, key] { other_keys[key] = {"true"}; }, help);

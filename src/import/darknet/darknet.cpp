@@ -1,6 +1,7 @@
 // Darknet networks: a .cfg that describes the layers and, if there is one, a .weights file with their numbers. Detection layers
 // are not part of the model: its outputs are what they read, in their order.
 #include <algorithm>
+#include <ranges>
 
 #include "import/darknet/layer.h"
 #include "import/importer.h"
@@ -190,7 +191,7 @@ class Loader {
     auto& inputs = build_.network.graph.inputs();
     std::vector<TensorId> ordered;
     for (const std::string& name : cuts_) {
-      if (!ports_.contains(name)) return no_such_tensor(name, "inputs", cuts_);
+      if (!ports_.contains(name)) return no_such_tensor(name, "inputs", cuts_, ports_);
       if (const TensorId id = build_.network.find(name); build_.network.graph.is_input(id)) ordered.push_back(id);
     }
     inputs = std::move(ordered);
@@ -203,7 +204,7 @@ class Loader {
     if (!options_.outputs.empty()) {
       for (const std::string& name : options_.outputs) {
         if (const auto it = names_.find(name); it != names_.end() && !network.find(name)) network.bind(name, it->second, name);
-        if (!network.find(name)) network.report(no_such_tensor(name, "outputs", options_.outputs));
+        if (!network.find(name)) network.report(no_such_tensor(name, "outputs", options_.outputs, std::views::keys(names_)));
         names.push_back(name);
       }
       return names;

@@ -1,6 +1,7 @@
 #include "import/mxnet/model.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "import/lower/known_names.h"
 #include "import/mxnet/roles.h"
@@ -166,7 +167,7 @@ Result<std::vector<std::string>> Model::pick_outputs(const ImportOptions& option
       return entry.first.output == 0 && symbol_.nodes[entry.first.node].name == wanted;
     };  // a layer stands for its output
     const auto it = std::find_if(names_.begin(), names_.end(), is_it);
-    if (it == names_.end()) return no_such_tensor(wanted, "outputs", options.outputs);
+    if (it == names_.end()) return no_such_tensor(wanted, "outputs", options.outputs, std::views::keys(entries_));
     outputs.push_back(it->second);
   }
   return outputs;
@@ -260,7 +261,7 @@ Result<std::vector<Port>> Model::ports(const LayerPlan& plan, const ImportOption
     Port port;
     port.name = names[i];
     const auto it = entries_.find(names[i]);
-    if (it == entries_.end()) return no_such_tensor(names[i], "inputs", options.inputs);
+    if (it == entries_.end()) return no_such_tensor(names[i], "inputs", options.inputs, std::views::keys(entries_));
     if (const SymbolNode& node = symbol_.nodes[it->second.node]; node.is_variable()) {
       port.dtype = stated_dtype(node);
       port.shape = stated_shape(node);

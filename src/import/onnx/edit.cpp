@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/utf8.h"
+#include "import/importer.h"
 #include "import/onnx/axis_formula.h"
 #include "import/onnx/parse.h"
 #include "import/wire/writer.h"
@@ -536,6 +537,12 @@ Result<Edited> edit_mapped(const MappedFile& file, const std::string& path, cons
 Result<Edited> edit_model(const std::string& model, const std::string& export_path, const TensorFormulas& inputs,
                           const TensorFormulas& outputs) {
   ORKNN_TRY_ASSIGN(const auto file, MappedFile::open(model));
+  const Result<const Importer*> kind = sniff(model, file->bytes());
+  if (kind && (*kind)->name != "onnx")
+    return invalid_argument("the file is a model of " + std::string((*kind)->name) + ", not of onnx")
+        .model(model)
+        .stage("onnx_edit");
+  if (!kind) return Status(kind.status()).model(model).stage("onnx_edit");
   auto edited = edit_mapped(*file, model, export_path, inputs, outputs);
   if (!edited) return std::move(edited).status().model(model).stage("onnx_edit");
   return edited;

@@ -667,8 +667,10 @@ Result<Graph> GraphBuilder::build(const ImportOptions& options) {
   for (const ValueInfoProto& v : proto.outputs)
     if (options.outputs.empty()) outputs.push_back(v.name);
   for (const std::string& name : options.outputs) {
-    if (name.empty() || (!produced.contains(name) && !scope.defined.contains(name)))
+    if (name.empty() || (!produced.contains(name) && !scope.defined.contains(name))) {
+      for (const ValueInfoProto& input : proto.inputs) produced.insert(input.name);
       return no_such_tensor(name, "outputs", options.outputs, produced);
+    }
     outputs.push_back(name);
   }
   if (outputs.empty()) return invalid_model("the graph has no outputs");

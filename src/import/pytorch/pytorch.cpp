@@ -72,7 +72,7 @@ Status choose_outputs(const ImportOptions& options, Network& network, std::vecto
   for (const std::string& name : options.outputs) {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
       const ir::TensorId id = network.graph.find_tensor(name);
-      if (!id || network.graph.is_constant(id)) return no_such_tensor(name, "outputs", options.outputs);
+      if (!id || network.graph.is_constant(id)) return no_such_tensor(name, "outputs", options.outputs, names);
       network.bind(name, id, name);
     }
     chosen.push_back(name);

@@ -1,6 +1,7 @@
 #include "import/tensorflow/lowering.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "import/tensorflow/tensors.h"
 
@@ -70,7 +71,8 @@ Value& Lowering::output_of(NodeState& state, int32_t output) {
 
 Result<Reference> Lowering::named(const std::string& name, std::string_view list, std::span<const std::string> names) const {
   const Reference r = root_scope_->resolve(name);
-  if (r.node < 0 || r.is_control()) return no_such_tensor(name, list, names);
+  if (r.node < 0 || r.is_control())
+    return no_such_tensor(name, list, names, std::views::transform(root_scope_->nodes, &NodeDef::name));
   return r;
 }
 
