@@ -2,9 +2,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <exception>
 #include <map>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -157,6 +160,24 @@ int run(int argc, char** argv) {
   cli::print(app.help());
   return cli::close_output(cli::kUsage);
 }
+
+// Objects of CLI11 are built before main, and some of its functions that allocate are noexcept: a failed allocation there is out
+// of the reach of main's handlers and ends here instead of in abort(). Allocates nothing.
+std::terminate_handler default_handler = nullptr;
+[[noreturn]] void end_without_memory() {
+  constexpr std::string_view kText = "there is not enough memory\n";
+  try {
+    const std::exception_ptr problem = std::current_exception();
+    if (problem) std::rethrow_exception(problem);  // none: there was no memory for the exception itself
+  } catch (const std::bad_alloc&) {
+  } catch (...) {
+    if (default_handler) default_handler();
+  }
+  (void)!write(STDERR_FILENO, kText.data(), kText.size());
+  _exit(cli::kFailed);
+}
+// 101: ahead of all objects that have no priority of their own.
+[[gnu::constructor(101)]] void install_terminate_handler() { default_handler = std::set_terminate(end_without_memory); }
 }  // namespace
 
 int main(int argc, char** argv) {
