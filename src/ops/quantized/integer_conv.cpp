@@ -100,8 +100,7 @@ Status run_quantized(RunContext& c) {
   if (c.has_input(8)) ORKNN_TRY(check_bias(c.input(8), channels));
   const int32_t* bias = c.has_input(8) ? c.input(8).as<int32_t>() : nullptr;
   ORKNN_TRY_ASSIGN(const TensorScale result, read_tensor_scale(c, 6, 7));
-  ORKNN_TRY_ASSIGN(const std::vector<float> x_scale, read_scales(c, 1));
-  ORKNN_TRY_ASSIGN(const std::vector<float> w_scale, read_scales(c, 4));
+  const std::vector<float> x_scale = read_scales(c, 1), w_scale = read_scales(c, 4);
   if (x_scale.size() != 1) return shape_mismatch("the data has one scale").found(std::to_string(x_scale.size()));
   if (w_scale.size() != 1 && static_cast<int64_t>(w_scale.size()) != channels)
     return not_per_channel("scales of weights", w_scale.size(), channels);

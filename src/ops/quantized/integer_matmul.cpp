@@ -107,9 +107,7 @@ Status run_quantized(RunContext& c) {
   ORKNN_TRY_ASSIGN(const std::vector<int32_t> sums, product(c, s, 0, 2, 3, 5));
   const DType type = c.input(7).dtype;
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, type, s.output));
-  ORKNN_TRY_ASSIGN(const std::vector<float> a_scale, read_scales(c, 1));
-  ORKNN_TRY_ASSIGN(const std::vector<float> b_scale, read_scales(c, 4));
-  ORKNN_TRY_ASSIGN(const std::vector<float> y_scale, read_scales(c, 6));
+  const std::vector<float> a_scale = read_scales(c, 1), b_scale = read_scales(c, 4), y_scale = read_scales(c, 6);
   const std::vector<int32_t> y_zero = read_zero_points(c, 7);
   const auto dims_of = [&](size_t i, bool per_row) {
     const TensorView v = c.input(i);

@@ -39,8 +39,7 @@ bool is_quantized_type(DType t) {
          t == DType::UInt4;
 }
 
-Result<std::vector<float>> read_scales(const RunContext& c, size_t input) {
-  ORKNN_TRY(check_scale_values(c.input(input)));
+std::vector<float> read_scales(const RunContext& c, size_t input) {
   const std::vector<double> values = to_doubles(c.input(input));
   return std::vector<float>(values.begin(), values.end());
 }
@@ -52,7 +51,7 @@ std::vector<int32_t> read_zero_points(const RunContext& c, size_t input) {
 }
 
 Result<TensorScale> read_tensor_scale(const RunContext& c, size_t scale, size_t zero_point) {
-  ORKNN_TRY_ASSIGN(const std::vector<float> scales, read_scales(c, scale));
+  const std::vector<float> scales = read_scales(c, scale);
   const std::vector<int32_t> zeros = read_zero_points(c, zero_point);
   if (scales.size() != 1 || zeros.size() != 1) return shape_mismatch("one scale and one zero point belong to the whole tensor");
   return TensorScale{scales[0], zeros[0]};
@@ -130,10 +129,14 @@ std::optional<QuantParams> moved_grid(const Graph& graph, const Node& n, std::sp
   return std::nullopt;
 }
 
-Status check_scale_values(const TensorView& scales) {
-  for (double scale : to_doubles(scales))
-    if (!(scale > 0) || !std::isfinite(scale))
-      return invalid_argument("a quantization scale is not usable").expected("a positive number").found(std::to_string(scale));
+Status check_scale_values(const InferContext& c, size_t i) {
+  const TensorData* scales = c.constant(i);
+  if (!scales) return {};
+  for (double scale : to_doubles(scales->view()))
+    if (!std::isfinite(scale) || scale < 0)
+      return invalid_model("a quantization scale is not usable")
+          .expected("finite numbers, not negative")
+          .found(std::to_string(scale));
   return {};
 }
 
@@ -141,7 +144,7 @@ Status check_scale(const InferContext& c, size_t i, DType dtype) {
   if (!c.has_input(i)) return invalid_model("a scale is missing").expected("input " + std::to_string(i));
   ORKNN_TRY(check_type(
       c, i, [](DType t) { return is_float(t); }, "floating-point scales"));
-  if (const TensorData* scales = c.constant(i)) ORKNN_TRY(check_scale_values(scales->view()));
+  ORKNN_TRY(check_scale_values(c, i));
   if (c.has_input(i + 1) && c.dtype(i + 1) != dtype)
     return invalid_model("a zero point has the type of its tensor")
         .expected(std::string(dtype_name(dtype)))

@@ -50,8 +50,8 @@ struct TensorScale {
   int32_t zero_point = 0;
 };
 Result<TensorScale> read_tensor_scale(const ir::RunContext& c, size_t scale, size_t zero_point);
-// All values of a scale or zero point input, as the given type. Scales that are not positive numbers are refused.
-Result<std::vector<float>> read_scales(const ir::RunContext& c, size_t input);
+// All values of a scale or zero point input, as the given type.
+std::vector<float> read_scales(const ir::RunContext& c, size_t input);
 std::vector<int32_t> read_zero_points(const ir::RunContext& c, size_t input);  // {0} when absent
 
 ir::TensorData dequantize(const ir::TensorView& x, TensorScale s);                      // float32
@@ -63,9 +63,10 @@ std::optional<ir::QuantParams> stored_grid(const ir::Graph& graph, const ir::Nod
 // The same grid after a node that only moves the values of a constant; nothing when channels do not stay together.
 std::optional<ir::QuantParams> moved_grid(const ir::Graph& graph, const ir::Node& move, std::span<const int64_t> result);
 
-// Every scale is a positive number.
-Status check_scale_values(const ir::TensorView& scales);
-// Shape-rule checks: input i holds scales, positive where they are known, input i + 1 (if present) zero points of type `dtype`.
+// Shape-rule check of constant scales: finite and not negative. 0 is legal: exporters give it to channels whose weights are all
+// 0.
+Status check_scale_values(const ir::InferContext& c, size_t i);
+// Shape-rule checks: input i holds scales, input i + 1 (if present) zero points of type `dtype`.
 Status check_scale(const ir::InferContext& c, size_t i, DType dtype);
 
 }  // namespace orknn::ops
