@@ -6,7 +6,7 @@ of `compile::time_of`, and the script checks that both give the same millisecond
 published networks do not determine stays plausible; the loss is robust (Cauchy), so that networks the model does not understand do not bend
 the constants. No network is treated by name.
 
-  bench/fit_npu.py --anchors SPEEDS.csv --models FOLDER            report, with leave-one-network-out
+  bench/fit_npu.py --anchors SPEEDS.csv --models FOLDER            report, leaving out whole networks and whole operator classes
   bench/fit_npu.py ... --write src/platform/speed.inc --document docs/npu_model.md                also store the constants and the table
 """
 
@@ -48,6 +48,7 @@ PRIOR = dict(
     cpu_transpose_ns=1,
     cpu_mac_ns=1,
     space_to_batch_ns=2.5,
+    narrow_ns=30,
     overlap=4,
 )
 CHIPS = {
@@ -83,6 +84,7 @@ CHIPS = {
             cpu_transpose_ns=15,
             transpose_ns=2,
             space_to_batch_ns=8,
+            narrow_ns=80,
         ),
     ),
     "rv1126": (
@@ -101,7 +103,9 @@ CHIPS = {
             norm_ns=60,
             transpose_ns=5,
             cpu_transpose_ns=5,
-            cpu_ns=10,
+            cpu_ns=2,
+            cpu_layer_us=10,
+            cpu_mac_ns=0.2,
             space_to_batch_ns=8,
         ),
     ),
@@ -121,7 +125,9 @@ CHIPS = {
             norm_ns=60,
             transpose_ns=7,
             cpu_transpose_ns=7,
-            cpu_ns=15,
+            cpu_ns=3,
+            cpu_layer_us=10,
+            cpu_mac_ns=0.3,
             space_to_batch_ns=8,
         ),
     ),
@@ -142,7 +148,9 @@ CHIPS = {
             norm_ns=20,
             transpose_ns=7,
             cpu_transpose_ns=7,
-            cpu_ns=15,
+            cpu_ns=2,
+            cpu_layer_us=50,
+            cpu_mac_ns=0.2,
             space_to_batch_ns=30,
         ),
     ),
@@ -174,9 +182,25 @@ WORKS = [
     "transpose",
     "reshape",
     "space_to_batch",
+    "narrow",
     "cpu_macs",
     "cpu_elements",
 ]
+
+# Operator classes whose networks can be left out of a fit together: steps by work, "cpu" for those that are not on the NPU.
+CLASSES = {
+    "depthwise convolutions": ["depthwise"],
+    "pools": ["pool"],
+    "global means": ["global_pool"],
+    "norms": ["norm"],
+    "attention and softmax": ["attention", "softmax"],
+    "layout changes of the NPU": ["transpose", "reshape"],
+    "dilated depthwise": ["space_to_batch"],
+    "short last axes": ["narrow"],
+    "leftovers of CPU or shader": ["cpu"],
+    "float16": ["half"],
+}
+SHARE = 0.03  # of the time, from which on a network belongs to a class
 
 
 class Chip:
@@ -206,6 +230,8 @@ class Chip:
                         s["elements"],
                         s["macs"],
                         s["least_cycles"],
+                        s["serial"],
+                        s["tasks"],
                     ]
                 )
 
@@ -214,15 +240,35 @@ class Chip:
         self.owner = numpy.array(self._owner)
         self.work = table[:, 0].astype(int)
         self.npu, self.half = table[:, 1] > 0, table[:, 2] > 0
-        self.cycles, self.bytes, self.weights, self.tables, self.elements, self.macs, self.least = table[:, 3:].T
+        self.cycles, self.bytes, self.weights, self.tables, self.elements, self.macs, self.least = table[:, 3:10].T
+        self.serial, self.tasks = table[:, 10] > 0, table[:, 11]
         self.is_ = {name: self.work == i for i, name in enumerate(WORKS)}
         self.published, self.told = numpy.array(self.published), numpy.array(self.told)
 
     def predict(self, v):
-        """Microseconds of every network: the formula of compile::time_of on one core at the chip's own clocks."""
+        """Microseconds of every network."""
+        return numpy.bincount(self.owner, self.step_times(v), len(self.networks))
+
+    def shares(self, v):
+        """By class: how much of each network's time its steps take."""
+        times, sums = self.step_times(v), self.predict(v)
+        result = {}
+        for name, works in CLASSES.items():
+            chosen = numpy.isin(self.work, [WORKS.index(w) for w in works if w in WORKS]) & self.npu
+            if works == ["narrow"]:
+                chosen = self.is_["narrow"]
+            elif works == ["cpu"]:
+                chosen = ~self.npu & ~self.is_["narrow"]
+            elif works == ["half"]:
+                chosen = self.half & self.npu
+            result[name] = numpy.bincount(self.owner, numpy.where(chosen, times, 0), len(self.networks)) / sums
+        return result
+
+    def step_times(self, v):
+        """The formula of compile::time_of on one core at the chip's own clocks."""
         of, clock, half = self.is_, self.clock, numpy.where(self.half, v["half"], 1.0)
         compute = numpy.zeros(len(self.work))
-        fixed = numpy.full(len(self.work), v["layer_us"])
+        fixed = v["layer_us"] * self.tasks
 
         def put(mask, values):
             compute[mask] = values[mask]
@@ -237,14 +283,17 @@ class Chip:
         for work in ("norm", "attention", "softmax", "reshape", "space_to_batch"):
             put(of[work], self.elements * v[work + "_ns"] / 1e3)
         put(of["transpose"], self.elements * numpy.where(self.npu, v["transpose_ns"], v["cpu_transpose_ns"]) / 1e3)
+        put(of["narrow"], self.elements * v["narrow_ns"] / 1e3)
         put(of["cpu_macs"], self.macs * v["cpu_mac_ns"] / 1e3)
         put(of["cpu_elements"], self.elements * v["cpu_ns"] / 1e3)
         fixed[of["softmax"] & ~self.npu] += v["cpu_layer_us"]
-        fixed[(of["transpose"] & ~self.npu) | of["cpu_macs"] | of["cpu_elements"]] = v["cpu_layer_us"]
+        fixed[(of["transpose"] & ~self.npu) | of["narrow"] | of["cpu_macs"] | of["cpu_elements"]] = v["cpu_layer_us"]
         fixed[of["reshape"]] *= 0.5
         fixed[of["space_to_batch"]] = 0
         moves = of["move"] | of["pool"] | of["global_pool"]
-        traffic = self.bytes / numpy.where(moves, v["move_gbs"], v["feature_gbs"]) / 1e3 + self.weights / v["weight_gbs"] / 1e3
+        weights = self.weights / v["weight_gbs"] / 1e3
+        first = numpy.where(self.serial, weights, 0)
+        traffic = self.bytes / numpy.where(moves, v["move_gbs"], v["feature_gbs"]) / 1e3 + weights - first
         # Times per element hold the traffic at the chip's own clocks.
         traffic[of["attention"] | of["softmax"] | of["transpose"] | of["reshape"] | of["space_to_batch"]] = 0
         table = self.tables * numpy.where(self.half, 2, 1) / (v["table_per_cycle"] * clock)
@@ -253,7 +302,7 @@ class Chip:
             total = (compute**p + traffic**p) ** (1 / p) + table
         else:
             total = (compute**p + traffic**p + table**p) ** (1 / p)
-        return numpy.bincount(self.owner, numpy.maximum(total + fixed, self.least / clock), len(self.networks))
+        return numpy.maximum(total + first + fixed, self.least / clock)
 
 
 def fit(chip, prior, weights, iterations):
@@ -422,6 +471,21 @@ def report(rows):
     return text
 
 
+def class_table(rows):
+    """Markdown: errors of the networks of each operator class, when all take part, when the network and when the class is left out."""
+    text = f"| networks with more than {100 * SHARE:.0f} % of their time in | rows | error, median / 90th percentile | network left out | class left out |\n"
+    text += "|---|---|---|---|---|\n"
+    for name in CLASSES:
+        members = [r for r in rows if name in r["classes"]]
+        if not members:
+            continue
+        cells = [quantiles([error(r[key]) for r in members]) for key in ("residual", "left_out")]
+        cells.append(quantiles([error(r["classes"][name]) for r in members]))
+        text += f"| {name} | {len(members)} | " + " | ".join(cells) + " |\n"
+    everyone = [error(v) for r in rows for v in r["classes"].values()]
+    return text + f"\nAll classes left out one after the other: {quantiles(everyone)} over {len(everyone)} rows.\n"
+
+
 def constants_table(fitted):
     text = "| constant | " + " | ".join(fitted) + " |\n|---|" + "---|" * len(fitted) + "\n"
     for key in KEYS:
@@ -457,6 +521,7 @@ def speed_inc(fitted):
                 "cpu_transpose_ns",
                 "cpu_mac_ns",
                 "space_to_batch_ns",
+                "narrow_ns",
                 "overlap",
             ]
         )
@@ -504,6 +569,14 @@ def main():
                     numpy.where([n[0] == chip.networks[i][0] for n in chip.networks], 0.0, everyone),
                     options.iterations,
                 )[1][i]
+        classes = [{} for _ in chip.networks]
+        if not options.no_cross_validation:
+            for class_name, share in chip.shares(fitted[name]).items():
+                members = share > SHARE
+                if members.any():
+                    unseen = fit(chip, prior, numpy.where(members, 0.0, everyone), options.iterations)[1]
+                    for i in numpy.flatnonzero(members):
+                        classes[i][class_name] = unseen[i]
         for i, (network, dtype) in enumerate(chip.networks):
             fps = 1e6 / chip.published[i]
             rows.append(
@@ -515,12 +588,14 @@ def main():
                     published=fps,
                     residual=residual[i],
                     left_out=left_out[i],
+                    classes=classes[i],
                     predicted=fps * math.exp(-residual[i]),
                     unseen=fps * math.exp(-left_out[i]),
                 )
             )
         print(f"{name}: {time.time() - began:.0f} s", file=sys.stderr)
     print(report(rows))
+    print(class_table(rows))
     print(constants_table(fitted))
     # Does the program hold these constants, and compute the same from them?
     worst = max(numpy.abs(numpy.log(chips[name].predict(fitted[name]) / chips[name].told)).max() for name in chips)
@@ -531,6 +606,7 @@ def main():
         options.write.write_text(speed_inc(fitted))
     if options.document:
         put_between(options.document, "errors", "\n" + report(rows) + "\n")
+        put_between(options.document, "classes", "\n" + class_table(rows) + "\n")
         put_between(options.document, "constants", "\n" + constants_table(fitted) + "\n")
 
 

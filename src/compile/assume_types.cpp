@@ -25,6 +25,8 @@ DType compute_type(const ir::Node& n, const platform::Platform& platform, DType 
   const NpuRow* row = npu_row(ops::facts_of(n).npu.form);
   if (!row) return wanted;  // CPU operators take what comes
   const std::string_view types = row->types[static_cast<size_t>(platform.operator_group - 'A')];
+  // A shader divides numbers of any type as they come.
+  if (row->form == ir::NpuForm::Division && platform.has_shader) return wanted;
   return types == "f" && platform.conv_int8 ? DType::Float16 : wanted;
 }
 }  // namespace

@@ -87,6 +87,8 @@ double number(uint64_t v) { return static_cast<double>(v); }
 // Pixels take part in fours; the vendor's cycle column rounds up to sixteen.
 constexpr uint64_t kPixels = 4;
 constexpr uint64_t kConstantAlignment = 64;
+// Products of so few float16 rows use every weight once: the array waits for each.
+constexpr uint64_t kFewRows = 4;
 // Output channels that generation 1 computes side by side.
 constexpr uint64_t kPackedOutputs = 8;
 // Channels of a depthwise convolution that count as one cycle there.
@@ -136,7 +138,7 @@ class Costing {
         facts_(program.graph, node_, platform),
         def_(facts_.def()),
         form_(facts_.form()),
-        npu_(task.device == format::Device::Npu),
+        npu_(task.device == format::Device::Npu && !(platform.has_shader && !npu_objection(facts_).empty())),
         functions_(facts_.functions()) {
     type_ = node_.has_input(0) ? graph_.tensor(node_.inputs[0]).dtype : DType::Undefined;
     if (facts_.is_constant(1) && dtype_bytes(type_) > 0) {
@@ -159,10 +161,8 @@ class Costing {
       product();
     else if (form_ == NpuForm::Attention)
       attention();
-    else if (form_ == NpuForm::ChannelSum && npu_)
-      channel_sum();
-    else if (form_ == NpuForm::GlobalAveragePool && npu_ && small_map())
-      mean_as_depthwise();
+    else if (const auto window = equal_weights_window(); window && npu_)
+      equal_weights(*window);
     else if (npu_ && (form_ == NpuForm::Recurrent || form_ == NpuForm::RecurrentFloat))
       recurrent();
     else
@@ -373,6 +373,7 @@ class Costing {
     const uint64_t weights = constant ? shortened(work.weight_bytes) : work.weight_bytes;
     Step& s = step(constant ? Step::Work::Pointwise : Step::Work::MatMul);
     s.cycles = mat_mul_cycles(platform_, batch, rows, k, n, type_);
+    s.serial = is_half(type_) && !platform_.packs_channels && rows <= kFewRows;
     if (constant) {
       cost_.weight_bytes = add(weights, facts_.has_input(2) ? bias_bytes(platform_, type_, n) : 0);
       s.weight_bytes = number(weights);
@@ -431,42 +432,25 @@ class Costing {
     return dims ? traffic_bytes(platform_, facts_.input_type(input), *dims) : 0;
   }
 
-  // A sum over channels is a 1x1 convolution with ones.
-  void channel_sum() {
-    const Extents e = extents(facts_.input(0)).value_or(Extents{});
-    Window w;
-    w.in = e;
-    w.out = {e.n, 1, e.h, e.w};
-    w.in_channels = e.c;
-    w.out_channels = 1;
+  // Means and sums that are convolutions with equal weights: over channels, of small maps, of windows beyond the pooling block.
+  std::optional<Window> equal_weights_window() const {
+    if (form_ == NpuForm::ChannelSum) return total_window(facts_);
+    if (form_ != NpuForm::GlobalAveragePool && form_ != NpuForm::AveragePool) return {};
+    auto w = window_of(facts_);
+    if (!w || facts_.input(0)->size() != 4) return {};
+    const bool small_map = form_ == NpuForm::GlobalAveragePool && w->in.h <= 7 && w->in.w <= 7;
+    if (!small_map && !averages_as_convolution(form_, *w)) return {};
+    w->depthwise = true;
+    return w;
+  }
+  void equal_weights(const Window& w) {
     const ConvWork work = conv_work(platform_, w, type_, false);
     cost_.macs = work.macs;
     cost_.array_cycles = work.array_cycles;
     cost_.weight_bytes = work.weight_bytes;
-    Step& s = step(Step::Work::Pointwise);
-    s.cycles = timing_cycles(platform_, w, type_, work.macs);
-    s.weight_bytes = number(work.weight_bytes);
-    finish(s, elements_, tile(platform_, w, type_, work.weight_bytes));
-  }
-
-  // The mean of a map of up to 7x7 is a depthwise convolution with equal weights.
-  bool small_map() const {
-    const auto e = extents(facts_.input(0));
-    return e && facts_.input(0)->size() == 4 && e->h <= 7 && e->w <= 7;
-  }
-  void mean_as_depthwise() {
-    Window w;
-    w.depthwise = true;
-    w.in = *extents(facts_.input(0));
-    w.out = {w.in.n, w.in.c, 1, 1};
-    w.group = w.in_channels = w.out_channels = w.in.c;
-    w.kernel = {w.in.h, w.in.w};
-    const ConvWork work = conv_work(platform_, w, type_, false);
-    cost_.macs = work.macs;
-    cost_.array_cycles = work.array_cycles;
-    cost_.weight_bytes = work.weight_bytes;
-    cost_.packed_bytes = packed_depthwise(w);
-    Step& s = step(Step::Work::Depthwise);
+    if (w.depthwise) cost_.packed_bytes = packed_depthwise(w);
+    const bool pointwise = w.kernel[0] == 1 && w.kernel[1] == 1;
+    Step& s = step(w.depthwise ? Step::Work::Depthwise : pointwise ? Step::Work::Pointwise : Step::Work::Conv);
     s.cycles = timing_cycles(platform_, w, type_, work.macs);
     s.weight_bytes = number(work.weight_bytes);
     finish(s, elements_, tile(platform_, w, type_, work.weight_bytes));
@@ -495,20 +479,18 @@ class Costing {
   void other() {
     const bool softmax = def_.work == ir::Work::Softmax, transpose = form_ == NpuForm::Transpose,
                view = def_.pattern == ir::Pattern::View;
-    const bool interpolates = form_ == NpuForm::Resize && node_.attributes.string_or("mode", "nearest") == "linear";
+    const auto factors = interpolation();
     count_macs();
-    if (softmax || transpose || view) {
+    if (brings_into_narrow(facts_)) {
+      step(Step::Work::Narrow).elements = elements_;
+    } else if (softmax || transpose || view) {
       Step& s = step(softmax ? Step::Work::Softmax : transpose ? Step::Work::Transpose : Step::Work::Reshape);
       s.elements = elements_;
       if (npu_) s.bytes = read_ + written_;
     } else if (!npu_ && cost_.macs > 0) {
       step(Step::Work::CpuMacs).macs = number(cost_.macs);
     } else if (!npu_) {
-      // Interpolation reads four neighbours for every result (4.3 ns in a public log where others take about 2); what only picks
-      // elements does not look at the others.
-      const double effort = interpolates ? 2.1 : 1;
-      const bool picks = def_.work == ir::Work::Results;
-      step(Step::Work::CpuElements).elements = picks ? elements_ : std::max(elements_ * effort, in_elements_);
+      step(Step::Work::CpuElements).elements = leftover_elements();
     } else if (form_ == NpuForm::Norm || form_ == NpuForm::MeanVarianceNorm) {
       Step& s = step(Step::Work::Norm);
       s.elements = elements_;
@@ -521,18 +503,46 @@ class Costing {
       Step& s = step(Step::Work::GlobalPool);
       s.elements = in_elements_;
       s.bytes = read_ + written_;
-    } else if (interpolates) {
-      // A depthwise transposed convolution: four taps meet in every result.
+    } else if (factors) {
+      // One task per place of a result between its four neighbours. Each reads the whole map and writes with gaps, which takes
+      // the memory twice as long.
       const Extents e = extents(facts_.output(0)).value_or(Extents{});
       Step& s = step(Step::Work::Depthwise);
+      s.tasks = *factors;
       s.cycles = number(mul({u(e.n), pad(mul({u(e.h), u(e.w)}), kPixels), 4, ceil_div(u(e.c), u(platform_.depthwise_array))}));
-      s.bytes = read_ + written_;
+      s.bytes = read_ * *factors + 2 * written_;
     } else {
       Step& s = step(Step::Work::Move);
       s.bytes = read_ + written_;
       if (needs_table(facts_.op())) s.table_elements = elements_;
     }
     read_ += read_constants_;
+  }
+
+  // Results between one element and its neighbour in rows times those in columns when the node enlarges by interpolation.
+  std::optional<double> interpolation() const {
+    if (form_ != NpuForm::Resize || node_.attributes.string_or("mode", "nearest") != "linear") return {};
+    const auto in = extents(facts_.input(0)), out = extents(facts_.output(0));
+    if (!in || !out || u(in->h) * u(in->w) <= 1) return {};  // a single pixel is repeated
+    return number(u(out->h) * u(out->w)) / number(u(in->h) * u(in->w));
+  }
+
+  // Elements that the CPU, or the NPU's shader, works on for an operator that does not multiply, in units of simple ones.
+  double leftover_elements() const {
+    // Interpolation reads four neighbours for every result, and reductions over other axes than the last one jump through memory
+    // (4.3 and 6.8 ns in public logs where others take about 2).
+    constexpr double kInterpolation = 2.1, kJumps = 3;
+    // Results that the shader works on at once: a single one takes about 0.4 us per element, many take 1 to 3 ns.
+    constexpr double kThreads = 200;
+    if (def_.work == ir::Work::Results) return elements_;  // what only picks elements does not look at the others
+    if (def_.pattern == ir::Pattern::Reduce) {
+      if (platform_.has_shader) return in_elements_ * std::max(1.0, kThreads / std::max(elements_, 1.0));
+      const auto axes = reduced_axes(facts_);
+      const bool last =
+          axes && axes->size() == 1 && facts_.input(0) && axes->front() + 1 == static_cast<int64_t>(facts_.input(0)->size());
+      return in_elements_ * (last ? 1 : kJumps);
+    }
+    return std::max(elements_ * (interpolation() && !platform_.has_shader ? kInterpolation : 1), in_elements_);
   }
 
   // Operators outside the convolution family that multiply: the op's own count.
@@ -574,9 +584,9 @@ class Costing {
 }  // namespace
 
 std::string_view to_string(Step::Work work) {
-  constexpr std::string_view kNames[] = {"conv",    "pointwise",      "stem",     "depthwise",   "matmul",  "move",
-                                         "pool",    "global_pool",    "norm",     "attention",   "softmax", "transpose",
-                                         "reshape", "space_to_batch", "cpu_macs", "cpu_elements"};
+  constexpr std::string_view kNames[] = {"conv",    "pointwise",      "stem",   "depthwise", "matmul",      "move",
+                                         "pool",    "global_pool",    "norm",   "attention", "softmax",     "transpose",
+                                         "reshape", "space_to_batch", "narrow", "cpu_macs",  "cpu_elements"};
   return kNames[static_cast<size_t>(work)];
 }
 

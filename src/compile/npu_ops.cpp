@@ -11,6 +11,11 @@ using ir::NpuForm;
 
 std::string text(int64_t v) { return std::to_string(v); }
 
+// Of convolutions, of pools, of any tensor.
+constexpr int64_t kMostKernel = 31, kMostStride = 7, kMostPoolKernel = 7, kMostExtent = 8192;
+// Last axes shorter than this are narrow.
+constexpr int64_t kNarrow = 16;
+
 bool is_scalar(const Extents& e) { return e.n == 1 && e.c == 1 && e.h == 1 && e.w == 1; }
 
 Objection unknown_shape() { return "its shape is known only at run time"; }
@@ -76,14 +81,14 @@ Objection conv_limit(const NodeFacts& f) {
         kComputedWeights.find(f.platform().operator_group) != std::string_view::npos && f.platform().generation != 1;
     if (!chip_can || w->group != 1 || w->transposed) return "its weights are not constant";
   }
-  const int64_t max_kernel = w->depthwise ? f.platform().max_depthwise_kernel : 31;
+  const int64_t max_kernel = w->depthwise ? f.platform().max_depthwise_kernel : kMostKernel;
   static constexpr std::string_view kAxis[] = {"height", "width"};
   for (size_t a = 0; a < 2; ++a) {
     const std::string axis(kAxis[a]);
     if (Objection o = in_range((w->depthwise ? "depthwise kernel " : "kernel ") + axis, w->kernel[a], 1, max_kernel); !o.empty())
       return o;
     if (!w->transposed) {
-      if (Objection o = in_range("stride", w->stride[a], 1, 7); !o.empty()) return o;
+      if (Objection o = in_range("stride", w->stride[a], 1, kMostStride); !o.empty()) return o;
       if (Objection o = in_range("dilation", w->dilation[a], 1, w->depthwise ? 32 : 31); !o.empty()) return o;
       continue;
     }
@@ -215,22 +220,25 @@ Objection resize_limit(const NodeFacts& f) {
   if (!integer_factors || oh / h < 2 || oh / h > 8 || ow / w < 2 || ow / w > 8)
     return "[" + text(h) + "," + text(w) + "] to [" + text(oh) + "," + text(ow) +
            "] is not enlarging by whole factors from 2 to 8";
-  // Bilinear enlarging is a depthwise transposed convolution with a kernel of twice the factor. The list does not say so; speeds
-  // do.
-  const int64_t most = f.platform().max_depthwise_kernel / 2;
-  if (mode == "linear" && (oh / h > most || ow / w > most))
-    return "bilinear enlarging by " + text(std::max(oh / h, ow / w)) + " needs a depthwise kernel above " + text(2 * most);
+  if (mode == "linear" && !f.platform().interpolates)
+    return "the NPU of " + std::string(f.platform().name) + " does not interpolate";
   return {};
 }
 
-// The sum over channels is a 1x1 convolution with ones.
-Objection channel_sum_limit(const NodeFacts& f) {
+// Sums and means are convolutions with equal weights, over channels (dense) or within each (depthwise, larger maps in stages).
+Objection total_limit(const NodeFacts& f) {
   if (Objection o = small_rank(f); !o.empty()) return o;
-  const auto in = f.input(0), out = f.output(0);
-  if (!in || !out) return unknown_shape();
-  const bool channels = in->size() == 4 && out->size() == 4 && (*out)[1] == 1 && (*out)[0] == (*in)[0] && (*out)[2] == (*in)[2] &&
-                        (*out)[3] == (*in)[3];
-  return channels ? Objection{} : "it sums over more than the channels";
+  const auto in = f.input(0);
+  if (!in) return unknown_shape();
+  if (in->size() != 4) return "rank " + text(static_cast<int64_t>(in->size())) + " is not 4";
+  const auto window = total_window(f);
+  if (!window) return "it reduces over more than channels, rows and columns";
+  const bool only_channels = window->kernel[0] == 1 && window->kernel[1] == 1;
+  if (f.platform().has_shader && !only_channels) return "it reduces over rows or columns";
+  const int64_t most = window->depthwise ? kMostExtent : kMostKernel;
+  for (int64_t k : window->kernel)
+    if (Objection o = in_range("extent", k, 1, most); !o.empty()) return o;
+  return {};
 }
 
 Objection pool_limit(const NodeFacts& f) {
@@ -241,9 +249,11 @@ Objection pool_limit(const NodeFacts& f) {
   for (int64_t e : {w->in.h, w->in.w})
     if (Objection o = in_range("extent", e, 1, f.platform().max_pool_extent); !o.empty()) return o;
   if (Objection o = in_range("channels", w->in.c, 1, 8192); !o.empty()) return o;
+  const bool as_convolution = averages_as_convolution(f.form(), *w);
+  const int64_t most = as_convolution ? kMostKernel : kMostPoolKernel;
   for (size_t axis = 0; axis < 2; ++axis) {
-    if (Objection o = in_range("kernel", w->kernel[axis], 1, 7); !o.empty()) return o;
-    if (Objection o = in_range("stride", w->stride[axis], 1, 8); !o.empty()) return o;
+    if (Objection o = in_range("kernel", w->kernel[axis], 1, most); !o.empty()) return o;
+    if (Objection o = in_range("stride", w->stride[axis], 1, as_convolution ? kMostStride : 8); !o.empty()) return o;
     for (int64_t pad : {w->pad_begin[axis], w->pad_end[axis]})
       if (Objection o = in_range("padding", pad, 0, 7); !o.empty()) return o;
     if (w->dilation[axis] != 1) return "dilation " + text(w->dilation[axis]) + " is not 1";
@@ -409,7 +419,7 @@ const NpuRow kRows[] = {
     {NpuForm::Gather, {"if", "if", "if", "-", "if", "-", "-"}, gather_limit},
     {NpuForm::Transpose, kVector, transpose_node_limit},
     {NpuForm::Resize, kArray, resize_limit},
-    {NpuForm::ChannelSum, kArray, channel_sum_limit},
+    {NpuForm::ChannelSum, kArray, total_limit},
     {NpuForm::MaxPool, kVector, pool_limit},
     {NpuForm::AveragePool, kAverage, pool_limit},
     {NpuForm::GlobalMaxPool, kVector, global_pool_limit},
@@ -420,6 +430,50 @@ const NpuRow kRows[] = {
     {NpuForm::MeanVarianceNorm, kFloatOnly, small_rank},
 };
 }  // namespace
+
+std::optional<std::vector<int64_t>> reduced_axes(const NodeFacts& f) {
+  const auto in = f.input(0);
+  if (!in) return {};
+  const int64_t rank = static_cast<int64_t>(in->size());
+  std::vector<int64_t> axes;
+  if (f.has_input(1)) {
+    const auto given = f.ints(1);
+    if (!given) return {};
+    axes = *given;
+  }
+  if (axes.empty())
+    for (int64_t a = 0; a < rank; ++a) axes.push_back(a);
+  for (int64_t& a : axes) a += a < 0 ? rank : 0;
+  return axes;
+}
+
+std::optional<Window> total_window(const NodeFacts& f) {
+  const auto in = f.input(0);
+  const auto axes = reduced_axes(f);
+  if (!in || in->size() != 4 || !axes) return {};
+  Window w;
+  w.in = w.out = *extents(in);
+  w.in_channels = w.out_channels = w.in.c;
+  w.depthwise = true;
+  for (int64_t axis : *axes) {
+    if (axis == 0 && w.in.n != 1) return {};
+    if (axis == 1) w.depthwise = w.in.c == 1, w.out.c = w.out_channels = 1;
+    if (axis == 2) w.kernel[0] = w.in.h, w.out.h = 1;
+    if (axis == 3) w.kernel[1] = w.in.w, w.out.w = 1;
+  }
+  if (w.depthwise) w.group = w.in.c;
+  return w;
+}
+
+bool averages_as_convolution(ir::NpuForm form, const Window& w) {
+  return form == NpuForm::AveragePool && std::max(w.kernel[0], w.kernel[1]) > kMostPoolKernel;
+}
+
+bool brings_into_narrow(const NodeFacts& f) {
+  if (!f.platform().narrow_on_cpu || f.def().pattern != ir::Pattern::View) return false;
+  const auto in = f.input(0), out = f.output(0);
+  return in && out && in->size() == 4 && out->size() == 3 && out->back() > 1 && out->back() < kNarrow;
+}
 
 bool pads_before(const Window& w) {
   return std::max({w.pad_begin[0], w.pad_begin[1], w.pad_end[0], w.pad_end[1]}) > kMostPadding;
@@ -455,6 +509,7 @@ Objection npu_objection(const NodeFacts& f) {
       if (!ir::checked_element_count(*dims)) return "a tensor of this size";
     }
   }
+  if (brings_into_narrow(f)) return "a last axis of " + text(f.output(0)->back()) + " is made on the CPU";
   return row->limit(f);
 }
 

@@ -30,6 +30,16 @@ Objection npu_objection(const NodeFacts& facts);
 constexpr int64_t kMostPadding = 15;
 bool pads_before(const Window& window);
 
+// Axes of a reduction, counted from the front; nullopt when they are known only at run time.
+std::optional<std::vector<int64_t>> reduced_axes(const NodeFacts& facts);
+// The convolution with equal weights that a sum or mean over channels, rows or columns of a 4-D tensor is; nullopt for others.
+std::optional<Window> total_window(const NodeFacts& facts);
+// Averages of windows beyond the pooling block are depthwise convolutions with equal weights.
+bool averages_as_convolution(ir::NpuForm form, const Window& window);
+// A 4-D tensor becomes a 3-D one with a short last axis, on a chip that leaves this to its CPU: published speeds of a detector
+// whose outputs are lists of boxes show it.
+bool brings_into_narrow(const NodeFacts& facts);
+
 // Limits of Transpose, also for ops that the NPU computes through one.
 Objection transpose_limit(const platform::Platform& platform, const Extents& in, const std::array<int, 4>& permutation,
                           DType type);

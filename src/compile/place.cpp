@@ -72,6 +72,8 @@ Decision decide(const NodeFacts& facts, const std::string* asked, const CompileO
   if (asked && *asked == "npu" && options.warn)
     options.warn("op_target asks for the npu for '" + facts.node().name + "' (" + std::string(facts.op()) + "), but " + npu +
                  "!");
+  if (!npu.empty() && !cpu_wanted && facts.platform().has_shader)
+    return {Device::Npu, npu + "; runs on the shader of the NPU", false};
   std::string because = npu.empty() ? "op_target says " + *asked : npu;
   if (cpu.empty()) return {Device::Cpu, because + "; on the CPU operator list", false};
   if (npu.empty()) return {Device::Cpu, because + "; runs on the CPU reference kernel", false};

@@ -29,6 +29,18 @@ const char* const kResize = R"(graph "g" (%x: float16[1,8,20,20], %s: float32[4]
   %y: float16[1,8,40,40] = Resize(%x, _, %s) {mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"}
 })";
 
+const char* const kReduceChannels = R"(graph "g" (%x: float16[1,64,40,40]) -> (%y) {
+  %a: int64[1] = const {1}
+  %y: float16[1,1,40,40] = ReduceMean(%x, %a)
+})";
+const char* const kInterpolate = R"(graph "g" (%x: float16[1,8,20,20], %s: float32[4]) -> (%y) {
+  %y: float16[1,8,160,160] = Resize(%x, _, %s) {mode = "linear"}
+})";
+const char* const kBoxes = R"(graph "g" (%x: float16[1,20,20,8]) -> (%y) {
+  %s: int64[3] = const {1,800,4}
+  %y: float16[1,800,4] = Reshape(%x, %s)
+})";
+
 const Case kCases[] = {
     {"rk3588", kConv, "", ""},
     {"rk3566", kConv, ""},
@@ -160,6 +172,47 @@ const Case kCases[] = {
   %y: float16[1,15,15,64] = Transpose(%x) {perm = [0,2,3,1]}
 })",
      "permutation 0231", ""},
+    {"rk3588", kReduceChannels, ""},
+    {"rk3566", kReduceChannels, ""},
+    {"rk3588", R"(graph "g" (%x: float16[1,16,6,6]) -> (%y) {
+  %y: float16[1,1,1,1] = ReduceMean(%x)
+})",
+     ""},
+    {"rk1808", R"(graph "g" (%x: float16[1,16,6,6]) -> (%y) {
+  %y: float16[1,1,1,1] = ReduceMean(%x)
+})",
+     "reduces over rows or columns"},
+    {"rk3588", R"(graph "g" (%x: float16[1,16,64,64]) -> (%y) {
+  %y: float16[1,1,1,1] = ReduceMean(%x)
+})",
+     "extent 64 is not in 1..31", ""},
+    {"rk3588", R"(graph "g" (%x: float16[2,16,6,6]) -> (%y) {
+  %y: float16[1,1,1,1] = ReduceMean(%x)
+})",
+     "more than channels, rows and columns", ""},
+    {"rk3588", R"(graph "g" (%x: float16[1,16,64]) -> (%y) {
+  %a: int64[1] = const {2}
+  %y: float16[1,16,1] = ReduceMean(%x, %a)
+})",
+     "rank 3 is not 4", ""},
+    {"rk3588", R"(graph "g" (%x: float16[1,16,6,6]) -> (%y) {
+  %a: int64[1] = const {1}
+  %y: float16[1,1,6,6] = ReduceMax(%x, %a)
+})",
+     "ReduceMax is not an NPU operator", ""},
+    {"rk3588", R"(graph "g" (%x: float16[1,16,20,40]) -> (%y) {
+  %y: float16[1,16,5,16] = AveragePool(%x) {kernel_shape = [4,10], strides = [4,2]}
+})",
+     ""},
+    {"rk3588", R"(graph "g" (%x: float16[1,16,20,20]) -> (%y) {
+  %y: float16[1,16,20,20] = AveragePool(%x) {kernel_shape = [3,3], pads = [1,1,1,1]}
+})",
+     "padding is not counted", ""},
+    {"rk3588", kInterpolate, ""},
+    {"rk3566", kInterpolate, "does not interpolate", ""},
+    {"rk3588", kBoxes, "a last axis of 4 is made on the CPU", ""},
+    {"rk3566", kBoxes, "a last axis of 4 is made on the CPU", ""},
+    {"rk3576", kBoxes, ""},
     {"rk3588", R"(graph "g" (%x: float16[1,N]) -> (%y) {
   %y: float16[1,N] = Relu(%x)
 })",
@@ -241,6 +294,23 @@ TEST(Place, WideBorders) {
   ASSERT_EQ(result->costs[0].steps.size(), 2u);
   EXPECT_EQ(result->costs[0].steps[1].work, Step::Work::Move);
   EXPECT_EQ(result->costs[0].steps[1].bytes, 2.0 * 2 * 32 * 400);
+}
+
+// Generation 1 computes nothing on its CPU unless it is told to.
+TEST(Place, LeftoversOfTheFirstGenerationRunOnItsShader) {
+  auto graph = ir::parse(R"(graph "g" (%x: float16[1,8,5,5]) -> (%b) {
+  %a: float16[1,8,5,5] = Atan(%x) "first"
+  %b: float16[1,8,5,5] = Atan(%a) "second"
+})");
+  ASSERT_TRUE(graph) << graph.status().to_string();
+  CompileOptions options;
+  options.platform = platform::find("rk1808");
+  options.op_target = {{"second", "cpu"}};
+  const auto tasks = place(*graph, options);
+  ASSERT_TRUE(tasks) << tasks.status().to_string();
+  EXPECT_EQ((*tasks)[0].device, format::Device::Npu);
+  EXPECT_NE((*tasks)[0].reason.find("runs on the shader"), std::string::npos) << (*tasks)[0].reason;
+  EXPECT_EQ((*tasks)[1].device, format::Device::Cpu);
 }
 
 TEST(Place, ReasonsNameTheOpAndSayThingsOnce) {

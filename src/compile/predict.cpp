@@ -20,13 +20,14 @@ StepTime time_of(const Step& s, const platform::Platform& platform, const Condit
   if (v.source == platform::SpeedModel::Source::Unknown) return t;
   const double own_clock = static_cast<double>(platform.npu_hz) / 1e6;  // cycles per microsecond
   const double clock = conditions.npu_hz > 0 ? static_cast<double>(conditions.npu_hz) / 1e6 : own_clock;
-  const double slower = s.npu ? own_clock / clock : 1;  // for constants that were measured as times of the NPU
+  // For constants that were measured as times of the NPU.
+  const double slower = s.npu || platform.has_shader ? own_clock / clock : 1;
   const double split = share > 0 ? 1 / share : std::max(cores, 1), bus = bus_share(platform, conditions, cores);
   // Products of few taps lose in float16; larger kernels keep their share of the array. Tables take two bytes in two steps.
   const double half = s.half ? v.half : 1, lanes = s.half ? 0.5 : 1;
   const auto gbs = [&](double bytes, double rate) { return bytes / (rate * bus) / 1e3; };
   const auto ns = [&](double elements, double each) { return elements * each / 1e3; };
-  t.fixed = v.layer_us * slower;
+  t.fixed = v.layer_us * slower * s.tasks;
   t.table = s.table_elements / (v.table_per_cycle * lanes * clock) / split;
   const double conv_half = platform.packs_channels ? half : 1;  // generation 1 has no float16 array worth the name
   using Work = Step::Work;
@@ -42,11 +43,11 @@ StepTime time_of(const Step& s, const platform::Platform& platform, const Condit
     case Work::Attention: t.compute = ns(s.elements, v.attention_ns) * slower / split; break;
     case Work::Softmax:
       t.compute = ns(s.elements, v.softmax_ns) * slower;
-      if (!s.npu) t.fixed += v.cpu_layer_us;
+      if (!s.npu) t.fixed += v.cpu_layer_us * slower;
       break;
     case Work::Transpose:
       t.compute = ns(s.elements, s.npu ? v.transpose_ns : v.cpu_transpose_ns) * slower;
-      if (!s.npu) t.fixed = v.cpu_layer_us;
+      if (!s.npu) t.fixed = v.cpu_layer_us * slower;
       break;
     case Work::Reshape:
       t.compute = ns(s.elements, v.reshape_ns) * slower;
@@ -56,18 +57,23 @@ StepTime time_of(const Step& s, const platform::Platform& platform, const Condit
       t.compute = ns(s.elements, v.space_to_batch_ns) * slower;
       t.fixed = 0;
       break;
-    case Work::CpuMacs:
-      t.compute = ns(s.macs, v.cpu_mac_ns);
+    case Work::Narrow:
+      t.compute = ns(s.elements, v.narrow_ns);
       t.fixed = v.cpu_layer_us;
       break;
+    case Work::CpuMacs:
+      t.compute = ns(s.macs, v.cpu_mac_ns) * slower;
+      t.fixed = v.cpu_layer_us * slower;
+      break;
     case Work::CpuElements:
-      t.compute = ns(s.elements, v.cpu_ns);
-      t.fixed = v.cpu_layer_us;
+      t.compute = ns(s.elements, v.cpu_ns) * slower;
+      t.fixed = v.cpu_layer_us * slower;
       break;
     case Work::Move: break;
   }
   const bool moves = s.work == Work::Move || s.work == Work::Pool || s.work == Work::GlobalPool;
-  t.traffic = gbs(s.bytes, moves ? v.move_gbs : v.feature_gbs) + gbs(s.weight_bytes, v.weight_gbs);
+  const double features = gbs(s.bytes, moves ? v.move_gbs : v.feature_gbs), weights = gbs(s.weight_bytes, v.weight_gbs);
+  t.traffic = features + weights;
   // Times per element hold the traffic at the chip's own clocks: another bus changes that part of them.
   const bool measured = s.work == Work::Attention || s.work == Work::Softmax || s.work == Work::Transpose ||
                         s.work == Work::Reshape || s.work == Work::SpaceToBatch;
@@ -77,7 +83,8 @@ StepTime time_of(const Step& s, const platform::Platform& platform, const Condit
     return t;
   }
   const double beside = platform.table_follows ? 0 : t.table;
-  t.total = v.beside(t.compute, t.traffic, beside) + (t.table - beside) + t.fixed;
+  t.total =
+      v.beside(t.compute, s.serial ? features : t.traffic, beside) + (s.serial ? weights : 0) + (t.table - beside) + t.fixed;
   // Whatever the constants say, no step beats the array.
   t.total = std::max(t.total, s.least_cycles / clock / split);
   return t;

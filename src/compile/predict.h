@@ -41,11 +41,14 @@ struct Step {
     Transpose,
     Reshape,       // elements
     SpaceToBatch,  // elements
+    Narrow,        // elements
     CpuMacs,
     CpuElements,  // macs; elements
   };
   Work work = Work::Move;
   bool npu = true, half = false;
+  bool serial = false;       // weights are fetched before the array is loaded with them, not beside it
+  double tasks = 1;          // started one after the other; each has the fixed time of a layer
   double cycles = 0;         // of the MAC array, with the granularity that time shows (pixels in fours)
   double bytes = 0;          // activations read from and written to DDR
   double on_chip_bytes = 0;  // those that stay in memory of the chip

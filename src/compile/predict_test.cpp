@@ -230,6 +230,102 @@ TEST(Predict, WorkOfTheCpu) {
   EXPECT_EQ(picked.elements, 768) << "one row, not the whole table";
 }
 
+// Means are convolutions with equal weights: over channels, of all elements, of windows beyond the pooling block.
+TEST(Predict, MeansAreConvolutions) {
+  const platform::Platform& chip = *platform::find("rk3588");
+  const auto step = [&](const char* text) {
+    const format::Program program = program_of(text);
+    const TaskCost cost = cost_of(program, program.tasks[0], chip, ops::builtin_ops());
+    EXPECT_EQ(cost.steps.size(), 1u);
+    EXPECT_TRUE(cost.steps[0].npu);
+    return cost.steps[0];
+  };
+  const Step channels = step(R"(graph "g" (%x: int8[1,64,40,40]) -> (%y) {
+  %a: int64[1] = const {1}
+  %y: int8[1,1,40,40] = ReduceMean(%x, %a)
+})");
+  EXPECT_EQ(channels.work, Step::Work::Pointwise);
+  EXPECT_EQ(channels.cycles, 40 * 40 * 4) << "at least four passes";
+  const Step all = step(R"(graph "g" (%x: int8[1,64,4,18]) -> (%y) {
+  %y: int8[1,1,1,1] = ReduceMean(%x)
+})");
+  EXPECT_EQ(all.work, Step::Work::Conv);
+  EXPECT_EQ(all.cycles, 4 * 4 * 18 * 2) << "pixels in fours, two passes of 32 channels per tap";
+  const Step rows = step(R"(graph "g" (%x: int8[1,64,4,18]) -> (%y) {
+  %a: int64[1] = const {2}
+  %y: int8[1,64,18] = ReduceMean(%x, %a) {keepdims = 0}
+})");
+  EXPECT_EQ(rows.work, Step::Work::Depthwise);
+  EXPECT_EQ(rows.cycles, 20 * 4);
+  const Step window = step(R"(graph "g" (%x: int8[1,64,20,40]) -> (%y) {
+  %y: int8[1,64,5,16] = AveragePool(%x) {kernel_shape = [4,10], strides = [4,2]}
+})");
+  EXPECT_EQ(window.work, Step::Work::Depthwise);
+  EXPECT_EQ(window.cycles, 5 * 16 * 4 * 10);
+}
+
+// Every place between four neighbours is a task that reads the map and writes with gaps.
+TEST(Predict, InterpolationIsTasksWithGaps) {
+  const platform::Platform& chip = *platform::find("rk3588");
+  const auto cost = [&](const char* text) {
+    const format::Program program = program_of(text);
+    return cost_of(program, program.tasks[0], chip, ops::builtin_ops());
+  };
+  const TaskCost linear = cost(R"(graph "g" (%x: int8[1,16,20,20], %s: float32[4]) -> (%y) {
+  %y: int8[1,16,80,80] = Resize(%x, _, %s) {mode = "linear"}
+})");
+  ASSERT_EQ(linear.steps.size(), 1u);
+  EXPECT_EQ(linear.steps[0].work, Step::Work::Depthwise);
+  EXPECT_EQ(linear.steps[0].tasks, 16);
+  EXPECT_GE(linear.steps[0].bytes, 16.0 * 16 * 20 * 20 + 2 * 16 * 80 * 80);
+  EXPECT_NEAR(time_of(linear.steps[0], chip, {}).fixed, 16 * chip.speed.layer_us, 1e-9);
+  const TaskCost repeated = cost(R"(graph "g" (%x: int8[1,16,1,1], %s: float32[4]) -> (%y) {
+  %y: int8[1,16,80,80] = Resize(%x, _, %s) {mode = "linear"}
+})");
+  EXPECT_EQ(repeated.steps[0].work, Step::Work::Move) << "one pixel has no neighbours";
+}
+
+// The shader works on many results at once, but on one element of each.
+TEST(Predict, ReductionsOfTheShader) {
+  const platform::Platform& chip = *platform::find("rk1808");
+  const auto elements = [&](const char* text) {
+    const format::Program program = program_of(text);
+    const TaskCost cost = cost_of(program, program.tasks[0], chip, ops::builtin_ops());
+    EXPECT_EQ(cost.steps[0].work, Step::Work::CpuElements);
+    return cost.steps[0].elements;
+  };
+  EXPECT_EQ(elements(R"(graph "g" (%x: int8[1,64,4,18]) -> (%y) {
+  %y: int8[1,1,1,1] = ReduceMax(%x)
+})"),
+            200 * 64 * 4 * 18);
+  EXPECT_EQ(elements(R"(graph "g" (%x: int8[1,64,20,20]) -> (%y) {
+  %a: int64[1] = const {1}
+  %y: int8[1,1,20,20] = ReduceMax(%x, %a)
+})"),
+            64 * 20 * 20);
+}
+
+// With few rows every weight is used once, and nothing is left to do while the next ones arrive.
+TEST(Predict, FewFloatRowsWaitForTheirWeights) {
+  const platform::Platform& chip = *platform::find("rk3588");
+  const auto step = [&](const std::string& rows, const std::string& type) {
+    const format::Program program =
+        program_of(("graph \"g\" (%x: " + type + "[" + rows + ",512]) -> (%y) {\n  %w: " + type +
+                    "[512,512] = const splat 1\n  %y: " + type + "[" + rows + ",512] = MatMul(%x, %w)\n}")
+                       .c_str());
+    return cost_of(program, program.tasks[0], chip, ops::builtin_ops()).steps[0];
+  };
+  EXPECT_TRUE(step("1", "float16").serial);
+  EXPECT_TRUE(step("4", "float16").serial);
+  EXPECT_FALSE(step("5", "float16").serial);
+  EXPECT_FALSE(step("1", "int8").serial);
+  Step one = step("1", "float16");
+  const StepTime waits = time_of(one, chip, {});
+  one.serial = false;
+  EXPECT_GT(waits.total, time_of(one, chip, {}).total);
+  EXPECT_LE(waits.total, waits.compute + waits.traffic + waits.fixed + 1e-9);
+}
+
 // Data movement and attention tell their traffic, and follow both clocks.
 TEST(Predict, LayoutsAndSoftmaxFollowTheClocks) {
   const platform::Platform& chip = *platform::find("rk3588");
@@ -333,6 +429,7 @@ TEST(Predict, ClocksAndCoresChangeTheTime) {
   s.bytes = 1e8;
   EXPECT_NEAR(time_of(s, chip, {.ddr_hz = chip.ddr_hz / 2}).traffic, 2 * time_of(s, chip, {}).traffic, 1e-6);
   s.work = Step::Work::CpuElements;
+  s.npu = false;
   s.elements = 1e6;
   EXPECT_EQ(time_of(s, chip, {.npu_hz = chip.npu_hz / 2}).total, time_of(s, chip, {}).total) << "the CPU has its own clock";
   EXPECT_EQ(time_of(s, *platform::find("rk2118"), {}).total, 0) << "nothing is known about this chip's speed";

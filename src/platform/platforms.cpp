@@ -111,7 +111,8 @@ SpeedModel scaled(SpeedModel speed, double clock, double bus, double cpu_time) {
   for (double* time : {&speed.layer_us, &speed.softmax_ns, &speed.attention_ns, &speed.norm_ns}) *time /= clock;
   for (double* time : {&speed.transpose_ns, &speed.reshape_ns}) *time /= std::min(clock, bus);
   for (double* rate : {&speed.feature_gbs, &speed.weight_gbs, &speed.move_gbs}) *rate *= bus;
-  for (double* time : {&speed.cpu_layer_us, &speed.cpu_ns, &speed.cpu_transpose_ns, &speed.cpu_mac_ns, &speed.space_to_batch_ns})
+  for (double* time : {&speed.cpu_layer_us, &speed.cpu_ns, &speed.cpu_transpose_ns, &speed.cpu_mac_ns, &speed.space_to_batch_ns,
+                       &speed.narrow_ns})
     *time *= cpu_time;
   return speed;
 }
@@ -193,6 +194,8 @@ std::vector<Platform> make_rows() {
                .transposed_conv_stride_power_of_two = true,
                .first_layer = kFirstLayerOld,
                .max_tasks_per_submit = 4095,
+               .interpolates = false,
+               .narrow_on_cpu = true,
                .features = kLinuxChip,
                .mat_mul = kOldMatMul,
                .quantized_dtypes = {"w8a8"},
@@ -256,6 +259,7 @@ std::vector<Platform> make_rows() {
                   .transposed_conv_stride_power_of_two = true,
                   .first_layer = kFirstLayerWide,
                   .max_tasks_per_submit = 4095,
+                  .narrow_on_cpu = true,
                   .features = with(with(kMultiCore, &Features::sram_for_internal), &Features::weight_compression),
                   .mat_mul = kWideMatMul,
                   .quantized_dtypes = {"w8a8"},
@@ -353,6 +357,8 @@ std::vector<Platform> make_rows() {
                        .packs_channels = true,
                        .table_follows = true,
                        .hard_swish_in_parts = true,
+                       .has_shader = true,
+                       .interpolates = false,
                        .features = kGeneration1,
                        .mat_mul = kNoMatMul,
                        .quantized_dtypes = kToolkit1Dtypes,

@@ -77,8 +77,9 @@ struct SpeedModel {
   double pool_per_cycle = 0, global_pool_per_cycle = 0;                                    // outputs, inputs
   double softmax_ns = 0, attention_ns = 0, norm_ns = 0, transpose_ns = 0, reshape_ns = 0;  // per element
   double cpu_layer_us = 0, cpu_ns = 0, cpu_transpose_ns = 0,
-         cpu_mac_ns = 0;         // operators of the chip's CPU: per layer, element, multiply-accumulate
+         cpu_mac_ns = 0;         // of the chip's CPU, or of the NPU's shader: per layer, element, multiply-accumulate
   double space_to_batch_ns = 0;  // per element moved for a dilated depthwise convolution
+  double narrow_ns = 0;          // per element brought into a short last axis by the CPU (Platform::narrow_on_cpu)
   int64_t ddr_hz = 0;            // DDR clock the GB/s belong to; 0 = the chip's own
   double overlap = 4;            // exponent p of (compute^p + traffic^p + tables^p)^(1/p): large = perfect overlap
 
@@ -147,6 +148,9 @@ struct Platform {
   bool packs_channels = false;       // the MAC array is filled whatever the number of channels (generation 1)
   bool table_follows = false;        // table activations run after the convolution instead of beside it (generation 1)
   bool hard_swish_in_parts = false;  // HardSwish is three element-wise layers (generation 1)
+  bool has_shader = false;           // what no other block of the NPU computes runs on its shader, not on the CPU (generation 1)
+  bool interpolates = true;          // bilinear enlarging runs on the NPU
+  bool narrow_on_cpu = false;        // 4-D tensors become 3-D ones with a short last axis on the CPU
   bool multi_core_lut = false;       // convolutions with a table activation, and attention, may be split over cores
   Features features = {};
   MatMulLimits mat_mul = {};

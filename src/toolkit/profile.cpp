@@ -70,9 +70,9 @@ std::string type_problem(const Platform& p, const TypeName& type) {
 }
 
 // What a step waits for most.
-std::string bound_of(const compile::Step& s, const compile::StepTime& t) {
+std::string bound_of(const compile::Step& s, const compile::StepTime& t, const Platform& chip) {
   using Work = compile::Step::Work;
-  if (!s.npu) return "cpu";
+  if (!s.npu) return chip.has_shader ? "vector" : "cpu";
   const bool vector = s.work == Work::Norm || s.work == Work::Attention || s.work == Work::Softmax || s.work == Work::Pool ||
                       s.work == Work::GlobalPool;
   const bool layout = s.work == Work::Transpose || s.work == Work::Reshape || s.work == Work::SpaceToBatch;
@@ -163,8 +163,8 @@ LayerProfile layer(const compile::Estimate& estimate, size_t i, const Platform& 
     l.traffic_us += t.traffic;
     l.table_us += t.table;
     l.fixed_us += t.fixed;
-    if (!cost.steps[k].npu) l.cpu_us += t.total;
-    l.bounds[bound_of(cost.steps[k], t)] += t.total;
+    if (!cost.steps[k].npu && !chip.has_shader) l.cpu_us += t.total;
+    l.bounds[bound_of(cost.steps[k], t, chip)] += t.total;
   }
   l.bound = largest(l.bounds);
   if (const int rate = chip.macs_per_cycle(type); l.device == "NPU" && l.macs > 0 && l.us > 0 && rate > 0)
@@ -212,7 +212,8 @@ Profile measure(const compile::Estimate& estimate, const Platform& chip, const P
   // layer.
   p.at_once = std::min(request.batch, cores);
   const int cores_per_sample = request.batch > 1 ? 1 : cores;
-  compile::Conditions conditions{.npu_hz = hertz(request.npu_mhz), .ddr_hz = hertz(request.ddr_mhz), .neighbours = p.at_once - 1};
+  compile::Conditions conditions{
+      .npu_hz = hertz(request.npu_mhz), .ddr_hz = hertz(request.ddr_mhz), .neighbours = p.at_once - 1 + request.neighbours};
   const int64_t npu_hz = conditions.npu_hz > 0 ? conditions.npu_hz : chip.npu_hz,
                 ddr_hz = conditions.ddr_hz > 0 ? conditions.ddr_hz : chip.ddr_hz;
   p.knows_ddr_cycles = chip.ddr_bytes_per_cycle(npu_hz, ddr_hz) > 0;
@@ -247,7 +248,7 @@ Profile measure(const compile::Estimate& estimate, const Platform& chip, const P
   double run_us = p.layers_us * (request.batch / p.at_once);
   if (const int rest = request.batch % p.at_once; rest > 0) {
     compile::Conditions fewer = conditions;
-    fewer.neighbours = rest - 1;
+    fewer.neighbours = rest - 1 + request.neighbours;
     for (size_t i = 0; i < estimate.program.tasks.size(); ++i)
       run_us += compile::microseconds(estimate.program.tasks[i], estimate.costs[i], chip, fewer, cores_per_sample);
   }
@@ -368,6 +369,7 @@ std::string_view resident_name(format::Tiling::Resident r) {
 
 ordered_json to_json(const Profile& p) {
   ordered_json j{{"platform", p.platform}, {"cores", p.cores}, {"dtype", p.dtype}, {"batch", p.batch}};
+  if (!p.input_size.empty()) j["input_size"] = p.input_size;
   if (!p.problem.empty()) {
     j["problem"] = p.problem;
     for (const char* key : {"fps", "latency_ms", "weight_bytes", "internal_bytes"}) j[key] = nullptr;
@@ -445,7 +447,9 @@ ordered_json to_json(const Profile& p) {
                               {"table_elements", s.table_elements},
                               {"elements", s.elements},
                               {"macs", s.macs},
-                              {"least_cycles", s.least_cycles}});
+                              {"least_cycles", s.least_cycles},
+                              {"serial", s.serial},
+                              {"tasks", s.tasks}});
     j["layers"].push_back(std::move(row));
   }
   j["memory"] = ordered_json::array();
@@ -498,7 +502,9 @@ std::string remarks(const Profile& p) {
 
 std::string chips_text(const std::vector<Profile>& profiles, size_t width) {
   using Align = Table::Align;
-  Table table({{"platform"},
+  const bool sized = std::any_of(profiles.begin(), profiles.end(), [](const Profile& p) { return !p.input_size.empty(); });
+  const auto name = [&](const Profile& p) { return sized ? p.platform + ", " + p.input_size : p.platform; };
+  Table table({{sized ? "platform, input" : "platform"},
                {"cores", Align::Right},
                {"type"},
                {"FPS", Align::Right},
@@ -511,11 +517,11 @@ std::string chips_text(const std::vector<Profile>& profiles, size_t width) {
                {.title = "", .may_wrap = true}});
   for (const Profile& p : profiles) {
     if (!p.problem.empty()) {
-      table.add({p.platform, "", p.dtype, "-", "-", "-", "-", "-", "", "", remarks(p)});
+      table.add({name(p), "", p.dtype, "-", "-", "-", "-", "-", "", "", remarks(p)});
       continue;
     }
     const auto time = [&](std::string text) { return p.has_times() ? text : std::string("?"); };
-    table.add({p.platform, std::to_string(p.cores), p.dtype, time(fps_text(p.fps)), time(fmt::format("{:.2f}", p.latency_ms)),
+    table.add({name(p), std::to_string(p.cores), p.dtype, time(fps_text(p.fps)), time(fmt::format("{:.2f}", p.latency_ms)),
                bytes_text(p.weight_bytes), bytes_text(p.internal_bytes), time(fmt::format("{:.2f}", p.gbs)),
                p.bound.empty() ? "" : fmt::format("{} ({})", p.bound, percent_text(p.shares.at(p.bound))),
                std::to_string(p.cpu_layers), remarks(p)});

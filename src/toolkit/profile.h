@@ -19,6 +19,7 @@ struct ProfileRequest {
   std::optional<double> npu_mhz = {}, ddr_mhz = {};  // instead of the clocks of the published speeds
   int sparse_percent = 0;                            // 50 or 75: as if every convolution that can be sparse were trained so
   int sram_kib = 0;                                  // system SRAM given to intermediate results
+  int neighbours = 0;                                // other cores that run something else meanwhile and share the memory bus
   std::map<std::string, std::string> op_target = {};
   bool single_core = false;
 };
@@ -47,11 +48,12 @@ struct LayerProfile {
 
 struct Profile {
   std::string platform, dtype;
-  std::string problem;    // why the network cannot run there; nothing else is set then
-  std::string unknown;    // why there are no times; memory and work are stated all the same
-  std::string constants;  // "fitted" to published speeds of this chip, or "scaled" from a relative
-  std::string remark;     // what the times rest on where that is not published for the chip
-  std::string off_list;   // layers that no operator list of the chip has, in words
+  std::string input_size;  // what the caller made of the picture, "320x640"; empty = as the model says
+  std::string problem;     // why the network cannot run there; nothing else is set then
+  std::string unknown;     // why there are no times; memory and work are stated all the same
+  std::string constants;   // "fitted" to published speeds of this chip, or "scaled" from a relative
+  std::string remark;      // what the times rest on where that is not published for the chip
+  std::string off_list;    // layers that no operator list of the chip has, in words
   bool knows_ddr_cycles = false, knows_npu_cycles = false;  // the vendor's cycle columns; without clocks or array there are none
   int cores = 1, batch = 1;
   int at_once = 1;                          // samples of the batch that run at the same time, one per core

@@ -310,6 +310,7 @@ OpDef mean() {
   OpDef def = define("ReduceMean", "mean", run_total<Mean>, infer<is_arithmetic>, QuantRule::Compute,
                      {CpuList::LargeChips, CpuLimit::FourDimensions}, copied);
   def.keeps_range = true;
+  def.npu = {.form = NpuForm::ChannelSum, .listed_as = "Conv"};
   return def;
 }
 OpDef sum() {
