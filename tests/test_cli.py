@@ -351,6 +351,58 @@ def test_profile(tmp_path, shapes_model, openrknn):
         assert done.returncode == 1 and words in done.stderr, (args, done.stderr)
 
 
+def one_convolution(make_onnx, extent, name="model"):
+    """The path of a model with one convolution on a picture."""
+    return make_onnx(
+        [("Conv", ["x", "w"], ["y"], {"kernel_shape": [3, 3]})],
+        {"x": ("float32", [1, 3, extent, extent])},
+        {"y": ("float32", None)},
+        {"w": np.zeros((8, 3, 3, 3), np.float32)},
+        name=name,
+    )
+
+
+def test_profile_of_other_input_sizes(tmp_path, make_onnx, openrknn):
+    model = one_convolution(make_onnx, 64)
+
+    def rows(*args):
+        done = openrknn("profile", model, "--platform", "rk3562", *args, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    sizes = rows("--input-size", "64,32x128,256")
+    assert [r["input_size"] for r in sizes] == ["64", "32x128", "256"]
+    assert sizes[0]["latency_ms"] == rows()[0]["latency_ms"] and "input_size" not in rows()[0]
+    assert sizes[1]["layers"][0]["output_shape"] == "[1,8,30,126]" and sizes[2]["latency_ms"] > sizes[0]["latency_ms"]
+    table = openrknn("profile", model, "--platform", "rk3562,rk3588", "--input-size", "64,256").stdout
+    assert "platform, input" in table and "rk3562, 256" in table
+    for args, words in (
+        (["--input-size", "0"], "size of a picture"),
+        (["--input-size", "12x"], "size of a picture"),
+        (["--input-size", "64x64x64"], "size of a picture"),
+        (["--input-size", "2"], "Conv"),
+    ):
+        done = openrknn("profile", model, *args)
+        assert done.returncode == 1 and words in done.stderr, (args, done.stderr)
+    assert openrknn("convert", model, "-o", tmp_path / "m.rknn", "-t", "rk3562").returncode == 0
+    done = openrknn("profile", tmp_path / "m.rknn", "--input-size", "128")
+    assert done.returncode == 1 and "built into a finished model" in done.stderr
+
+
+def test_profile_of_two_models_on_a_chip(tmp_path, make_onnx, openrknn):
+    small, large = one_convolution(make_onnx, 64, "small"), one_convolution(make_onnx, 512, "large")
+    done = openrknn("profile", small, "--platform", "rk3588,rk3566", "--beside", large, "--json")
+    assert done.returncode == 0, done.stderr
+    chips = {r["platform"]: r["beside"] for r in json.loads(done.stdout)}
+    three, one = chips["rk3588"], chips["rk3566"]
+    assert one["own_cores"] is None and three["own_cores"]["second_fps"] <= three["alone"]["second_fps"]
+    assert one["one_core"]["first_fps"] < one["alone"]["second_fps"] < one["alone"]["first_fps"]
+    text = openrknn("profile", small, "--platform", "rk3588", "--beside", large).stdout
+    assert "a core each" in text and "large" in text
+    done = openrknn("profile", small, "--beside", tmp_path / "missing.onnx")
+    assert done.returncode == 1 and "missing.onnx" in done.stderr
+
+
 def test_profile_tells_what_has_no_effect(shapes_model, openrknn):
     done = openrknn("profile", shapes_model, "--platform", "rk3566", "--single-core", "--op-target", "nothing=cpu", "--json")
     assert "--single-core changes nothing on rk3566" in done.stderr and "op_target names 'nothing'" in done.stderr
