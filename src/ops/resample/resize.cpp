@@ -80,20 +80,6 @@ Status infer(InferContext& c) {
   return {};
 }
 
-int64_t nearest_position(std::string_view mode, float at, int64_t extent) {
-  float position = std::round(at);
-  if (mode == "floor")
-    position = std::floor(at);
-  else if (mode == "ceil")
-    position = std::ceil(at);
-  else if (mode == "round_prefer_floor" && at - std::floor(at) == 0.5f)
-    position = std::floor(at);
-  else if (mode == "round_prefer_ceil" && at - std::floor(at) == 0.5f)
-    position = std::ceil(at);
-  const float last = static_cast<float>(extent - 1);
-  return position >= last ? extent - 1 : position > 0 ? static_cast<int64_t>(position) : 0;
-}
-
 // Replaces axis `axis` of `from` by the weighted sums that `taps` describe.
 template <class T>
 void resample_axis(std::span<const int64_t> dims, size_t axis, const ResizeTaps& taps, const T* from, T* to, int64_t extent,

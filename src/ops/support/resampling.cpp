@@ -202,4 +202,18 @@ Result<ResizePlan> plan_resize(const NodeReader& node, std::span<const int64_t> 
   return plan;
 }
 
+int64_t nearest_position(std::string_view mode, float at, int64_t extent) {
+  float position = std::round(at);
+  if (mode == "floor")
+    position = std::floor(at);
+  else if (mode == "ceil")
+    position = std::ceil(at);
+  else if (mode == "round_prefer_floor" && at - std::floor(at) == 0.5f)
+    position = std::floor(at);
+  else if (mode == "round_prefer_ceil" && at - std::floor(at) == 0.5f)
+    position = std::ceil(at);
+  const float last = static_cast<float>(extent - 1);
+  return position >= last ? extent - 1 : position > 0 ? static_cast<int64_t>(position) : 0;
+}
+
 }  // namespace orknn::ops

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "ir/op_def.h"
@@ -50,6 +51,9 @@ struct ResizeAxis {
 
 // Where output position `position` lies in the source.
 float source_coordinate(ResizeCoordinates mode, const ResizeAxis& axis, int64_t position);
+
+// The element of an axis of `extent` that a position between elements takes, by `nearest_mode` of Resize.
+int64_t nearest_position(std::string_view mode, float at, int64_t extent);
 
 struct ResizeFilter {
   ResizeMode mode = ResizeMode::Linear;
