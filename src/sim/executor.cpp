@@ -11,7 +11,7 @@
 #include "ir/infer.h"
 #include "ops/eval.h"
 #include "sim/kernel.h"
-#include "sim/kernels/support/cpu.h"
+#include "sim/kernels/support/blocked.h"
 
 namespace orknn::sim {
 namespace {
@@ -55,7 +55,9 @@ struct Executor::Plan {
     const Node* node = nullptr;
     const OpDef* def = nullptr;  // nullptr = unknown op
     std::vector<DType> output_types;
-    std::vector<OperandFacts> inputs, outputs;  // filled for fast kernels
+    std::vector<OperandFacts> inputs, outputs;  // filled for fast kernels, in the forms that the kernel wants
+
+    Form input_form(size_t i) const { return i < inputs.size() ? inputs[i].form : Form::Rows; }
     const Kernel* kernel = nullptr;
     CallMutex preparing;
     std::atomic<bool> prepared{false};
@@ -66,8 +68,11 @@ struct Executor::Plan {
   std::vector<Step> steps;
   std::vector<std::optional<Dims>> dims;  // per tensor, where known ahead
   std::vector<uint32_t> readers;          // per tensor, graph outputs included
+  std::vector<Form> forms;                // per tensor, while it waits for its readers
 
   Status infer_and_choose();
+  // The kernel of a step whose operands are known: one of feature maps in blocks where it can be, else one of rows.
+  void choose(Step& step);
   // Lets the kernel of a step prepare itself, unless that is done. A failure is that of this run: the next one tries again.
   static Status prepare(Step& step, ThreadPool& pool);
 };
@@ -129,13 +134,45 @@ Status Executor::Plan::infer_and_choose() {
       const auto joined = broadcast(step.outputs[0].dims, step.inputs[i].dims);
       tail_fits &= joined && *joined == step.outputs[0].dims;
     }
-    // Empty tensors are left to the reference kernels, which all handle them; fast ones may divide by an extent.
-    const auto is_empty = [](const OperandFacts& o) { return o.exists() && element_count(o.dims) == 0; };
+    // Empty tensors are left to the reference kernels, which all handle them; fast ones may divide by an extent. An empty list is
+    // the way to leave out a parameter.
+    const auto is_empty = [](const OperandFacts& o) {
+      const bool is_list = o.constant && o.dims.size() == 1;
+      return o.exists() && !is_list && element_count(o.dims) == 0;
+    };
     const bool any_empty = std::any_of(step.inputs.begin(), step.inputs.end(), is_empty) ||
                            std::any_of(step.outputs.begin(), step.outputs.end(), is_empty);
-    if (tail_fits && !any_empty) step.kernel = find_kernel({n, *step.def, step.inputs, step.outputs});
+    if (tail_fits && !any_empty) choose(step);
   }
   return {};
+}
+
+void Executor::Plan::choose(Step& step) {
+  const auto is_map = [](const OperandFacts& o) { return o.exists() && !o.constant && can_be_blocked(o.dtype, o.dims); };
+  const auto try_forms = [&](bool as_they_are) {
+    bool begins = true;
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      OperandFacts& o = step.inputs[i];
+      if (!is_map(o)) continue;
+      const Form now = forms[index_of(step.node->inputs[i])];
+      o.form = as_they_are ? now : Form::Blocked;
+      begins &= now == Form::Rows;
+    }
+    for (OperandFacts& o : step.outputs)
+      if (is_map(o)) o.form = Form::Blocked;
+    step.kernel = find_kernel({*step.node, *step.def, step.inputs, step.outputs});
+    if (step.kernel && begins && step.kernel->blocks == Blocks::Continue) step.kernel = nullptr;
+    return step.kernel != nullptr;
+  };
+  const bool makes_maps = !step.outputs.empty() && std::ranges::all_of(step.outputs, is_map);
+  if (!makes_maps || !(try_forms(true) || try_forms(false))) {
+    for (OperandFacts& o : step.inputs) o.form = Form::Rows;
+    for (OperandFacts& o : step.outputs) o.form = Form::Rows;
+    step.kernel = find_kernel({*step.node, *step.def, step.inputs, step.outputs});
+    return;
+  }
+  for (size_t i = 0; i < step.outputs.size(); ++i)
+    if (!program->graph.is_output(step.node->outputs[i])) forms[index_of(step.node->outputs[i])] = step.outputs[i].form;
 }
 
 Status Executor::Plan::prepare(Step& step, ThreadPool& pool) {
@@ -160,7 +197,7 @@ struct Executor::State {
     Dims dims;
     void* data = nullptr;
     bool ready = false;
-    TensorData owned;  // memory of its own: graph outputs, sizes known only now
+    TensorData owned;  // memory of its own: graph outputs, sizes known only now, blocks that were not planned
   };
   const Plan& plan;
   ThreadPool& own_pool;
@@ -172,6 +209,8 @@ struct Executor::State {
   std::vector<void*> targets;          // the same per output
   std::vector<const OpDef*> replaced;  // per task: who computes it instead; empty = nobody does
   std::vector<uint32_t> left;          // readers still to come in this run
+  std::vector<AlignedBytes> converted_inputs, converted_outputs;  // of the current step, in the form its kernel wants
+  TensorData observed;                                            // rows of a tensor in blocks
   std::vector<TensorView> input_views;
   std::vector<MutableTensorView> output_views;
   std::vector<TensorView> results;
@@ -183,7 +222,12 @@ struct Executor::State {
         pool(&thread_pool),
         values(p.program->graph.tensor_count()),
         places(values.size()),
-        targets(p.program->outputs.size()) {}
+        targets(p.program->outputs.size()) {
+    for (const Plan::Step& step : p.steps) {
+      converted_inputs.resize(std::max(converted_inputs.size(), step.node->inputs.size()));
+      converted_outputs.resize(std::max(converted_outputs.size(), step.node->outputs.size()));
+    }
+  }
 
   TensorView view(TensorId t) const {
     const Value& v = values[index_of(t)];
@@ -213,13 +257,51 @@ struct Executor::State {
     v.ready = true;
     return MutableTensorView{dtype, v.dims, v.data};
   }
+  // Memory for a tensor in blocks: what the plan has for it, where that suffices.
+  MutableTensorView bind_blocks(TensorId t, const OperandFacts& facts) {
+    Value& v = values[index_of(t)];
+    v.dtype = facts.dtype;
+    v.dims = facts.dims;
+    const Buffer& b = plan.program->buffers[index_of(t)];
+    const int64_t bytes = blocked_bytes(facts.dims);
+    if (b.place == Buffer::Place::Arena && b.bytes >= static_cast<uint64_t>(bytes)) {
+      v.data = activations + b.offset;
+    } else {
+      if (!v.owned.has_value()) v.owned = TensorData::allocate(DType::UInt8, {bytes});
+      v.data = v.owned.mutable_data();
+    }
+    v.ready = true;
+    return {v.dtype, v.dims, v.data};
+  }
+  // The value of a tensor in rows.
+  TensorView rows(TensorId t) {
+    if (plan.forms[index_of(t)] == Form::Rows) return view(t);
+    const Value& v = values[index_of(t)];
+    observed = TensorData::allocate(v.dtype, v.dims);
+    kernels::from_blocks(v.data, {v.dtype, v.dims, observed.mutable_data()}, *pool);
+    return observed.view();
+  }
+  void report(TensorId t, const RunHooks& hooks) {
+    const Value& v = values[index_of(t)];
+    const bool in_blocks = plan.forms[index_of(t)] == Form::Blocked;
+    if (!hooks.observe && !hooks.amend) return;
+    const TensorView value = rows(t);
+    if (hooks.observe) hooks.observe(t, value);
+    if (!hooks.amend) return;
+    hooks.amend(t, MutableTensorView{v.dtype, v.dims, in_blocks ? observed.mutable_data() : v.data});
+    if (in_blocks) kernels::to_blocks(observed.view(), v.data, *pool);
+  }
   // After the last reader: memory whose size was only known at run time goes back.
   void release(TensorId t) {
     Value& v = values[index_of(t)];
     v.ready = false;
     if (plan.program->buffers[index_of(t)].place == Buffer::Place::None) v.owned = {};
   }
+  // The operands of a step in the forms that its kernel wants, or all in rows.
+  Status gather_inputs(const Plan::Step& step, bool all_in_rows = false);
   Status run_step(size_t index);
+  Status run_kernel(Plan::Step& step);
+  Status run_replaced(const Plan::Step& step, const OpDef& def);
 };
 
 namespace {
@@ -231,7 +313,7 @@ class PlannedContext : public RunContext {
       : RunContext(node, def, ops, pool), state_(state) {}
   size_t input_count() const override { return node().inputs.size(); }
   bool has_input(size_t i) const override { return i < node().inputs.size() && node().inputs[i]; }
-  TensorView input(size_t i) const override { return state_.view(node().inputs[i]); }
+  TensorView input(size_t i) const override { return state_.input_views[i]; }
   size_t output_count() const override { return node().outputs.size(); }
   bool has_output(size_t i) const override { return i < node().outputs.size() && node().outputs[i]; }
   Result<MutableTensorView> output(size_t i, DType dtype, std::span<const int64_t> dims) override {
@@ -264,32 +346,87 @@ class PlannedKernelContext final : public KernelContext {
 };
 }  // namespace
 
+Status Executor::State::gather_inputs(const Plan::Step& step, bool all_in_rows) {
+  input_views.clear();
+  for (size_t i = 0; i < step.node->inputs.size(); ++i) {
+    const TensorId t = step.node->inputs[i];
+    if (!t) {
+      input_views.push_back({});
+      continue;
+    }
+    TensorView v = view(t);
+    const Form form = plan.forms[index_of(t)];
+    if (form != (all_in_rows ? Form::Rows : step.input_form(i))) {
+      const auto bytes = static_cast<size_t>(std::max<int64_t>(blocked_bytes(v.dims), 1));
+      if (!converted_inputs[i].reserve(bytes)) return out_of_memory("an operand in another form", bytes);
+      if (form == Form::Rows)
+        kernels::to_blocks(v, converted_inputs[i].data(), *pool);
+      else
+        kernels::from_blocks(v.data, {v.dtype, v.dims, converted_inputs[i].data()}, *pool);
+      v.data = converted_inputs[i].data();
+    }
+    input_views.push_back(v);
+  }
+  return {};
+}
+
 Status Executor::State::run_step(size_t index) {
   Plan::Step& step = const_cast<Plan&>(plan).steps[index];  // only its preparation changes, which is guarded
-  const Node& n = *step.node;
-  if (const OpDef* other = replaced.empty() ? nullptr : replaced[index]) {
-    PlannedContext context(n, *other, *plan.ops, *pool, *this);
-    return ops::run_node(n, *other, context, step.output_types);
-  }
+  if (const OpDef* other = replaced.empty() ? nullptr : replaced[index]) return run_replaced(step, *other);
   if (!step.def) return unsupported("operator is not known to the runtime");
-  if (!step.kernel) {
-    PlannedContext context(n, *step.def, *plan.ops, *pool, *this);
-    return ops::run_node(n, *step.def, context, step.output_types);
-  }
-  ORKNN_TRY(Plan::prepare(step, *pool));
-  input_views.clear();
-  output_views.clear();
-  for (TensorId t : n.inputs) input_views.push_back(t ? view(t) : TensorView{});
+  ORKNN_TRY(gather_inputs(step));
+  if (step.kernel) return run_kernel(step);
+  PlannedContext context(*step.node, *step.def, *plan.ops, *pool, *this);
+  return ops::run_node(*step.node, *step.def, context, step.output_types);
+}
+
+// An operator that knows rows only, in the place of one whose results lie in blocks.
+Status Executor::State::run_replaced(const Plan::Step& step, const OpDef& def) {
+  const Node& n = *step.node;
+  ORKNN_TRY(gather_inputs(step, true));
+  PlannedContext context(n, def, *plan.ops, *pool, *this);
+  ORKNN_TRY(ops::run_node(n, def, context, step.output_types));
   for (size_t i = 0; i < n.outputs.size(); ++i) {
+    if (!n.outputs[i] || plan.forms[index_of(n.outputs[i])] == Form::Rows) continue;
+    const TensorView rows = view(n.outputs[i]);
+    if (!converted_outputs[i].reserve(rows.bytes())) return out_of_memory("a result in another form", rows.bytes());
+    std::memcpy(converted_outputs[i].data(), rows.data, rows.bytes());
+    const MutableTensorView blocks = bind_blocks(n.outputs[i], step.outputs[i]);
+    kernels::to_blocks({rows.dtype, step.outputs[i].dims, converted_outputs[i].data()}, blocks.data, *pool);
+  }
+  return {};
+}
+
+Status Executor::State::run_kernel(Plan::Step& step) {
+  const Node& n = *step.node;
+  ORKNN_TRY(Plan::prepare(step, *pool));
+  output_views.clear();
+  for (size_t i = 0; i < n.outputs.size(); ++i) {
+    const OperandFacts& facts = step.outputs[i];
     if (!n.outputs[i]) {
       output_views.push_back({});
       continue;
     }
-    ORKNN_TRY_ASSIGN(const MutableTensorView out, bind(n.outputs[i], step.outputs[i].dtype, step.outputs[i].dims));
+    if (facts.form == Form::Blocked && plan.forms[index_of(n.outputs[i])] == Form::Blocked) {
+      output_views.push_back(bind_blocks(n.outputs[i], facts));
+      continue;
+    }
+    ORKNN_TRY_ASSIGN(MutableTensorView out, bind(n.outputs[i], facts.dtype, facts.dims));
+    if (facts.form == Form::Blocked) {
+      const auto bytes = static_cast<size_t>(blocked_bytes(facts.dims));
+      if (!converted_outputs[i].reserve(bytes)) return out_of_memory("a result in another form", bytes);
+      out.data = converted_outputs[i].data();
+    }
     output_views.push_back(out);
   }
   PlannedKernelContext context(n, *step.def, input_views, output_views, *pool, scratch);
-  return step.kernel->run(context, step.state.get());
+  ORKNN_TRY(step.kernel->run(context, step.state.get()));
+  for (size_t i = 0; i < n.outputs.size(); ++i)
+    if (n.outputs[i] && step.outputs[i].form != plan.forms[index_of(n.outputs[i])]) {
+      const Value& v = values[index_of(n.outputs[i])];
+      kernels::from_blocks(output_views[i].data, {v.dtype, v.dims, v.data}, *pool);
+    }
+  return {};
 }
 
 Executor::Executor() = default;
@@ -305,6 +442,7 @@ Result<std::unique_ptr<Executor>> Executor::create(const Program& program, const
     const Tensor& tensor = g.tensor(TensorId{static_cast<int32_t>(i)});
     plan->dims.push_back(tensor.shape ? to_dims(*tensor.shape) : std::nullopt);
     plan->readers.push_back(0);
+    plan->forms.push_back(Form::Rows);
   }
   plan->steps = std::vector<Plan::Step>(program.tasks.size());
   for (size_t i = 0; i < program.tasks.size(); ++i) {
@@ -401,9 +539,7 @@ Status Executor::run(std::span<const TensorView> inputs, const RunHooks& hooks) 
         if (!t) continue;
         if (!s.values[index_of(t)].ready)
           return internal_error("the kernel left out '" + g.tensor(t).name + "'").node(n.name, n.op);
-        const State::Value& v = s.values[index_of(t)];
-        if (hooks.observe) hooks.observe(t, s.view(t));
-        if (hooks.amend) hooks.amend(t, MutableTensorView{v.dtype, v.dims, v.data});
+        s.report(t, hooks);
       }
       for (TensorId t : n.inputs)
         if (t && --s.left[index_of(t)] == 0 && g.producer(t)) s.release(t);

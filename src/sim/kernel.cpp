@@ -1,5 +1,7 @@
 #include "sim/kernel.h"
 
+#include <algorithm>
+
 namespace orknn::sim {
 
 // Made by the build from the list of files in sim/kernels/: each offers `std::span<const Kernel> <stem>()`.
@@ -15,8 +17,11 @@ std::vector<const Kernel*> all_kernels() {
 
 const Kernel* find_kernel(const KernelQuery& query) {
   static const std::vector<const Kernel*> kernels = all_kernels();
+  const auto in_blocks = [](const OperandFacts& o) { return o.form == Form::Blocked; };
+  const bool makes_blocks = std::ranges::any_of(query.outputs, in_blocks);
+  if (!makes_blocks && std::ranges::any_of(query.inputs, in_blocks)) return nullptr;
   for (const Kernel* kernel : kernels)
-    if (kernel->accepts(query)) return kernel;
+    if ((kernel->blocks != Blocks::Never) == makes_blocks && kernel->accepts(query)) return kernel;
   return nullptr;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/threads.h"
 #include "ir/op_set.h"
+#include "sim/form.h"
 
 namespace orknn::sim {
 
@@ -18,6 +19,7 @@ struct OperandFacts {
   DType dtype = DType::Undefined;  // Undefined = absent optional input or unused output
   ir::Dims dims;
   const ir::TensorData* constant = nullptr;  // the value, for constants
+  Form form = Form::Rows;                    // in which the kernel gets or makes it
 
   bool exists() const { return dtype != DType::Undefined; }
 };
@@ -38,9 +40,10 @@ struct KernelState {
   virtual ~KernelState() = default;
 };
 
-// One execution. Views have the dtypes and shapes of the query; computed data is aligned to 64 bytes, graph inputs and
-// constants at least to their element. Absent operands have dtype Undefined. An output may share its memory with an input of the
-// same size when the memory planner let it, only for tasks that allow it (element-wise kernels and copies).
+// One execution. Views have the dtypes and shapes of the query, whatever the form of their data; computed data is aligned to 64
+// bytes, graph inputs and constants at least to their element. Absent operands have dtype Undefined. An output may share its
+// memory with an input of the same size when the memory planner let it, only for tasks that allow it (element-wise kernels and
+// copies).
 struct KernelContext {
   const ir::Node& node;
   const ir::OpDef& def;
@@ -60,6 +63,14 @@ struct KernelContext {
   ~KernelContext() = default;
 };
 
+// Kernels of feature maps in blocks are offered nodes whose results are in blocks and whose operands are in the form that each
+// one states; other kernels get rows only.
+enum class Blocks : uint8_t {
+  Never,
+  Continue,  // where an operand is in blocks already
+  Begin,     // also where none is: the conversion pays
+};
+
 struct Kernel {
   std::string_view name;  // for profiles and tests: "conv_pointwise_f32_avx2"
   // True when `run` computes this node, its whole tail included, bit for bit as the reference evaluator does on integers, and to
@@ -68,9 +79,11 @@ struct Kernel {
   // Called once before the first run; nullptr = nothing to prepare.
   Result<std::unique_ptr<const KernelState>> (*prepare)(const KernelQuery& query, ThreadPool& pool);
   Status (*run)(KernelContext& context, const KernelState* state);
+  Blocks blocks = Blocks::Never;
 };
 
-// The first kernel, in the order of file names and then of the rows of a file, that accepts; nullptr when none does.
+// The first kernel for the forms of the query, in the order of file names and then of the rows of a file, that accepts; nullptr
+// when none does.
 const Kernel* find_kernel(const KernelQuery& query);
 // All of them, for tests and benchmarks.
 std::vector<const Kernel*> all_kernels();

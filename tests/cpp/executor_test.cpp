@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "ir/text.h"
 #include "ops/eval.h"
 
@@ -78,6 +80,49 @@ TEST(Executor, HooksSeeEveryTask) {
   ASSERT_TRUE((*e)->run(std::span(&in, 1), hooks));
   EXPECT_EQ(timed, (std::vector<size_t>{0, 1, 2}));
   EXPECT_EQ(seen, (std::vector<std::string>{"x", "a", "b", "c"}));
+}
+
+// Two convolutions, a sum, and a transposition that wants rows; the first result is an output, too.
+constexpr std::string_view kMaps = R"(graph "g" (%x: int8[1,3,5,6]) -> (%a, %y) {
+  %w: int8[20,3,3,3] = const splat 3
+  %v: int8[20,20,1,1] = const splat -2
+  %a: int8[1,20,5,6] = "int:Conv"(%x, %w) {pads = [1,1,1,1], x_zero_point = 4, multiplier = [20000], shift = [20], low = -128, high = 127}
+  %b: int8[1,20,5,6] = "int:Conv"(%a, %v) {multiplier = [20000], shift = [21], low = -128, high = 127}
+  %c: int8[1,20,5,6] = "int:Add"(%a, %b) {a_multiplier = 64, b_multiplier = 32768, b_shift = 9, multiplier = [20000], shift = [21], low = -128, high = 127}
+  %y: int8[1,5,6,20] = Transpose(%c) {perm = [0,2,3,1]}
+})";
+
+// Feature maps lie in blocks between their kernels; whoever looks at them or changes them sees rows, as does the rest.
+TEST(Executor, MapsInBlocksAreRowsOutside) {
+  const Program p = program_of(kMaps);
+  auto e = Executor::create(p, ops::builtin_ops());
+  ASSERT_TRUE(e) << e.status().to_string();
+  EXPECT_TRUE((*e)->kernel_name(1).starts_with("blocked_")) << (*e)->kernel_name(1);
+  EXPECT_TRUE((*e)->kernel_name(2).starts_with("blocked_")) << (*e)->kernel_name(2);
+  ir::TensorData x = ir::TensorData::allocate(DType::Int8, {1, 3, 5, 6});
+  for (int64_t i = 0; i < x.count(); ++i) static_cast<int8_t*>(x.mutable_data())[i] = static_cast<int8_t>(i * 37);
+  const auto keep = [](const ir::TensorView& v) { return std::vector<int8_t>(v.as<int8_t>(), v.as<int8_t>() + v.count()); };
+  const auto reference = ops::eval_graph(p.graph, ops::builtin_ops(), {&x, 1});
+  ASSERT_TRUE(reference) << reference.status().to_string();
+
+  const ir::TensorView in = x.view();
+  std::map<std::string, std::vector<int8_t>> seen;
+  RunHooks hooks;
+  hooks.observe = [&](ir::TensorId t, const ir::TensorView& v) { seen[p.graph.tensor(t).name] = keep(v); };
+  ASSERT_TRUE((*e)->run(std::span(&in, 1), hooks));
+  EXPECT_EQ(keep((*e)->output(0)), keep((*reference)[0].view()));
+  EXPECT_EQ(keep((*e)->output(1)), keep((*reference)[1].view()));
+  // What %c was before it was transposed.
+  for (int64_t channel = 0; channel < 20; ++channel)
+    for (int64_t pixel = 0; pixel < 30; ++pixel)
+      EXPECT_EQ(seen["c"][static_cast<size_t>(channel * 30 + pixel)], seen["y"][static_cast<size_t>(pixel * 20 + channel)]);
+
+  // Every map turned into one value: what follows reads that.
+  hooks.amend = [&](ir::TensorId t, const ir::MutableTensorView& v) {
+    if (p.graph.tensor(t).name == "c") std::fill_n(v.as<int8_t>(), v.count(), int8_t{-7});
+  };
+  ASSERT_TRUE((*e)->run(std::span(&in, 1), hooks));
+  EXPECT_EQ(keep((*e)->output(1)), std::vector<int8_t>(600, -7));
 }
 
 TEST(Executor, RefusesMemoryOutsideTheArena) {

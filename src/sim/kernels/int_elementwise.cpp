@@ -5,7 +5,8 @@
 
 #include "ops/support/elementwise.h"
 #include "ops/support/requantize.h"
-#include "sim/kernels/support/int_stage.h"
+#include "sim/kernels/support/blocked.h"
+#include "sim/kernels/support/product.h"
 
 namespace orknn::sim {
 namespace {
@@ -31,6 +32,8 @@ bool set_scales(IntBinary& c) {
   const double a_reach = static_cast<double>(int_reach(c.a_type, c.a_zero)),
                b_reach = static_cast<double>(int_reach(c.b_type, c.b_zero));
   const bool product = c.op == IntBinaryOp::Multiply;
+  // A negative factor after the choice of an operand is not one before it.
+  if (gain < 0 && (c.op == IntBinaryOp::Max || c.op == IntBinaryOp::Min)) return false;
   const double a_scale = product ? gain : gain * c.a_factor, b_scale = product ? 0 : gain * std::ldexp(c.b_factor, -c.b_shift);
   FloatCheck check{.gain = std::abs(gain), .roundings = product ? 0 : 0.5, .zero = c.zero, .low = c.low, .high = c.high};
   check.reach = product ? 0 : std::abs(a_scale) * a_reach + std::abs(b_scale) * b_reach;
@@ -100,6 +103,99 @@ Status run_binary(KernelContext& c, const KernelState* state) {
   return {};
 }
 
+// Maps in blocks: operands that are such maps, or one value per channel, or one for all.
+struct BlockedBinaryState : KernelState {
+  enum class Kind { Map, Channels, One };
+  IntBinary core;  // without addresses of maps and channels
+  bool is_float_enough = false;
+  Kind kind[2] = {};
+  std::vector<uint8_t> channels[2];  // of constants, in blocks
+  OutputPlan output;                 // owns the table
+};
+
+std::unique_ptr<BlockedBinaryState> plan_blocked_binary(const KernelQuery& q) {
+  using Kind = BlockedBinaryState::Kind;
+  const ir::Dims& dims = q.outputs[0].dims;
+  std::unique_ptr<BinaryState> rows = plan_binary(q);
+  if (!rows || dims.size() != 4) return nullptr;
+  auto s = std::make_unique<BlockedBinaryState>();
+  IntBinary& c = s->core;
+  c = rows->core;
+  Int* types[] = {&c.a_type, &c.b_type};
+  int32_t* zeros[] = {&c.a_zero, &c.b_zero};
+  for (size_t i = 0; i < 2; ++i) {
+    const OperandFacts& o = q.inputs[i];
+    if (!is_byte(o.dtype)) return nullptr;
+    const bool per_channel = o.dims == ir::Dims{1, dims[1], 1, 1} && dims[0] == 1;
+    s->kind[i] = o.dims == dims && in_blocks(o) ? Kind::Map : per_channel ? Kind::Channels : Kind::One;
+    if (o.constant && s->kind[i] == Kind::Channels) {
+      s->channels[i].resize(static_cast<size_t>(blocked_bytes(o.dims)));
+      to_blocks(o.constant->view(), s->channels[i].data(), ThreadPool::shared());
+    } else if (s->kind[i] == Kind::One) {
+      if (!o.constant || o.constant->count() != 1) return nullptr;
+      continue;
+    } else if (!in_blocks(o)) {
+      return nullptr;
+    }
+    *zeros[i] += byte_offset(o.dtype);
+    *types[i] = Int::Unsigned8;
+  }
+  if (s->kind[0] != Kind::Map && s->kind[1] != Kind::Map) return nullptr;
+  auto output = OutputPlan::create(q, {kNoSlot, kNoSlot, 2}, {.max_factor = ops::kMaxBinaryFactor});
+  if (!output->is_bytes()) return nullptr;
+  s->output = std::move(*output);
+  s->output.make_unsigned();
+  c.type = s->output.type;
+  c.zero = s->output.zero;
+  c.low = s->output.low;
+  c.high = s->output.high;
+  c.a_dense = s->kind[0] != Kind::One;
+  c.b_dense = s->kind[1] != Kind::One;
+  s->is_float_enough = set_scales(c);
+  return s;
+}
+
+bool accepts_blocked_binary(const KernelQuery& q) { return plan_blocked_binary(q) != nullptr; }
+Result<std::unique_ptr<const KernelState>> prepare_blocked_binary(const KernelQuery& q, ThreadPool&) {
+  return std::unique_ptr<const KernelState>(plan_blocked_binary(q));
+}
+
+Status run_blocked_binary(KernelContext& c, const KernelState* state) {
+  using Kind = BlockedBinaryState::Kind;
+  const auto& s = *static_cast<const BlockedBinaryState*>(state);
+  const IntForms& f = int_forms();
+  const bool has_channels = s.kind[0] == Kind::Channels || s.kind[1] == Kind::Channels;
+  const int64_t total = blocked_bytes(c.outputs[0].dims), plane = c.outputs[0].dims[2] * c.outputs[0].dims[3] * kBlock;
+  constexpr int64_t kRepeated = 64 * kBlock, kPiece = 1 << 14;  // bytes: of a repeated block, of a piece of work
+  const int64_t piece = has_channels ? std::min(plane, kRepeated) : kPiece,
+                pieces = divide_up(has_channels ? plane : total, piece);
+  const int64_t blocks = has_channels ? total / plane : 1;
+  c.pool.parallel_for(blocks * pieces, std::max<int64_t>(1, kPiece / piece), [&](int64_t begin, int64_t end) {
+    alignas(64) uint8_t repeated[2][kRepeated];
+    int64_t held = -1;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t block = i / pieces, first = i % pieces * piece, place = block * plane + first;
+      IntBinary core = s.core;
+      const void** data[] = {&core.a, &core.b};
+      for (size_t k = 0; k < 2; ++k) {
+        const auto* x = static_cast<const uint8_t*>(s.channels[k].empty() ? c.inputs[k].data : s.channels[k].data());
+        if (s.kind[k] == Kind::Channels && held != block)
+          for (int64_t at = 0; at < kRepeated; at += kBlock) std::copy_n(x + block * kBlock, kBlock, repeated[k] + at);
+        *data[k] = s.kind[k] == Kind::Map ? x + place : s.kind[k] == Kind::Channels ? repeated[k] : x;
+      }
+      held = block;
+      core.table = s.output.table ? s.output.byte_table.data() : nullptr;
+      core.y = static_cast<uint8_t*>(c.outputs[0].data) + place;
+      const int64_t count = std::min(piece, (has_channels ? plane : total) - first);
+      if (s.is_float_enough)
+        f.binary(core, count);
+      else
+        binary_exactly(core, count);
+    }
+  });
+  return {};
+}
+
 // Entry v is the result of the byte v, whatever its sign.
 struct TableState : KernelState {
   std::array<uint8_t, 256> entries;
@@ -115,6 +211,17 @@ Result<std::unique_ptr<const KernelState>> prepare_table(const KernelQuery& q, T
   auto s = std::make_unique<TableState>();
   const size_t flip = q.inputs[0].dtype == DType::Int8 ? 0x80 : 0;
   for (size_t i = 0; i < 256; ++i) s->entries[i] = static_cast<const uint8_t*>(q.inputs[1].constant->data())[i ^ flip];
+  return std::unique_ptr<const KernelState>(std::move(s));
+}
+
+// Bytes of blocks are unsigned.
+bool accepts_blocked_table(const KernelQuery& q) { return in_blocks(q.inputs[0]) && accepts_table(q); }
+
+Result<std::unique_ptr<const KernelState>> prepare_blocked_table(const KernelQuery& q, ThreadPool&) {
+  auto s = std::make_unique<TableState>();
+  const uint8_t flip = q.outputs[0].dtype == DType::Int8 ? 0x80 : 0;
+  for (size_t i = 0; i < 256; ++i)
+    s->entries[i] = static_cast<uint8_t>(static_cast<const uint8_t*>(q.inputs[1].constant->data())[i] ^ flip);
   return std::unique_ptr<const KernelState>(std::move(s));
 }
 
@@ -149,15 +256,18 @@ Status run_large_table(KernelContext& c, const KernelState*) {
   return {};
 }
 
-Status run_table(KernelContext& c, const KernelState* state) {
+Status look_up_bytes(KernelContext& c, const KernelState* state, int64_t count) {
   constexpr int64_t kGrain = 1 << 15;
   const IntForms& f = int_forms();
   const uint8_t* table = static_cast<const TableState*>(state)->entries.data();
   const auto* x = static_cast<const uint8_t*>(c.inputs[0].data);
   auto* y = static_cast<uint8_t*>(c.outputs[0].data);
-  c.pool.parallel_for(c.outputs[0].count(), kGrain,
-                      [&](int64_t begin, int64_t end) { f.lookup(x + begin, table, y + begin, end - begin); });
+  c.pool.parallel_for(count, kGrain, [&](int64_t begin, int64_t end) { f.lookup(x + begin, table, y + begin, end - begin); });
   return {};
+}
+Status run_table(KernelContext& c, const KernelState* state) { return look_up_bytes(c, state, c.outputs[0].count()); }
+Status run_blocked_table(KernelContext& c, const KernelState* state) {
+  return look_up_bytes(c, state, blocked_bytes(c.outputs[0].dims));
 }
 
 // int:PRelu: a table per channel.
@@ -209,10 +319,13 @@ Status run_prelu(KernelContext& c, const KernelState* state) {
 }  // namespace
 
 std::span<const Kernel> int_elementwise() {
-  static const Kernel kernels[] = {{"int_binary", accepts_binary, prepare_binary, run_binary},
-                                   {"int_table", accepts_table, prepare_table, run_table},
-                                   {"int_prelu", accepts_prelu, prepare_prelu, run_prelu},
-                                   {"int_large_table", accepts_large_table, nullptr, run_large_table}};
+  static const Kernel kernels[] = {
+      {"blocked_binary", accepts_blocked_binary, prepare_blocked_binary, run_blocked_binary, Blocks::Continue},
+      {"blocked_table", accepts_blocked_table, prepare_blocked_table, run_blocked_table, Blocks::Continue},
+      {"int_binary", accepts_binary, prepare_binary, run_binary},
+      {"int_table", accepts_table, prepare_table, run_table},
+      {"int_prelu", accepts_prelu, prepare_prelu, run_prelu},
+      {"int_large_table", accepts_large_table, nullptr, run_large_table}};
   return kernels;
 }
 

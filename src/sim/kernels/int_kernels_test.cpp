@@ -10,7 +10,7 @@
 #include "ops/support/requantize.h"
 #include "poisoned_context.h"
 #include "sim/kernel.h"
-#include "sim/kernels/support/cpu.h"
+#include "sim/kernels/support/blocked.h"
 
 namespace orknn::sim {
 namespace {
@@ -49,6 +49,20 @@ struct Trial {
     for (int64_t i = 0; i < v.count(); ++i) {
       const int64_t value = chance(extremes) ? (chance(50) ? least(t) : most(t)) : pick(least(t), most(t));
       if (t == DType::Int16)
+        static_cast<int16_t*>(v.mutable_data())[i] = static_cast<int16_t>(value);
+      else
+        static_cast<uint8_t*>(v.mutable_data())[i] = static_cast<uint8_t>(value);
+    }
+    return v;
+  }
+  // A function: neighbours differ by little.
+  TensorData smooth(DType type, int64_t count) {
+    TensorData v = TensorData::allocate(type, {count});
+    const int64_t rise = pick(1, 40), fall = pick(0, 10);
+    int64_t value = pick(least(type), most(type));
+    for (int64_t i = 0; i < count; ++i) {
+      value = std::clamp(value + (chance(rise) ? 1 : 0) - (chance(fall) ? 1 : 0), least(type), most(type));
+      if (type == DType::Int16)
         static_cast<int16_t*>(v.mutable_data())[i] = static_cast<int16_t>(value);
       else
         static_cast<uint8_t*>(v.mutable_data())[i] = static_cast<uint8_t>(value);
@@ -114,6 +128,60 @@ struct Trial {
   }
 };
 
+// The kernel of the query gives the reference's bytes in every form and for any number of threads.
+void compare(const Trial& t, const Kernel& kernel, const KernelQuery& query, const TensorData& reference,
+             const std::string& what) {
+  const Form form = query.outputs[0].form;
+  const auto bytes = form == Form::Blocked ? static_cast<size_t>(blocked_bytes(reference.dims())) : reference.bytes();
+  const kernels::Isa before = kernels::current_isa();
+  for (kernels::Isa isa : kernels::available_isas()) {
+    kernels::set_current_isa(isa);
+    if (!kernel.accepts(query)) continue;  // what a kernel for blocks takes depends on the instruction set
+    for (int threads : {1, 3}) {
+      ThreadPool pool(threads);
+      std::vector<ir::TensorView> views;
+      std::vector<TensorData> blocks(t.inputs.size());
+      for (size_t i = 0; i < t.inputs.size(); ++i) {
+        views.push_back(t.inputs[i].view());
+        if (query.inputs[i].form == Form::Rows) continue;
+        blocks[i] = TensorData::allocate(DType::UInt8, {blocked_bytes(t.inputs[i].dims())});
+        kernels::to_blocks(t.inputs[i].view(), blocks[i].mutable_data(), pool);
+        views[i].data = blocks[i].data();
+      }
+      std::unique_ptr<const KernelState> state;
+      if (kernel.prepare) {
+        auto prepared = kernel.prepare(query, pool);
+        ASSERT_TRUE(prepared) << what;
+        state = std::move(*prepared);
+      }
+      // Guards after the result: nothing may be written there.
+      TensorData result = TensorData::allocate(DType::UInt8, {static_cast<int64_t>(bytes) + 64});
+      std::memset(result.mutable_data(), 0x7e, result.bytes());
+      const ir::MutableTensorView out[] = {{reference.dtype(), reference.dims(), result.mutable_data()}};
+      tests::PoisonedContext context(t.node, query.def, views, out, pool);
+      const Status status = kernel.run(context, state.get());
+      const std::string where = what + " " + std::string(kernel.name) + " " + std::string(kernels::isa_name(isa)) + " " +
+                                std::to_string(threads) + " threads";
+      ASSERT_TRUE(status) << where << status.to_string();
+      for (size_t i = 0; i < 64; ++i)
+        ASSERT_EQ(+static_cast<const uint8_t*>(result.data())[bytes + i], 0x7e) << where << ": wrote after the result";
+      TensorData rows = TensorData::allocate(reference.dtype(), reference.dims());
+      if (form == Form::Blocked)
+        kernels::from_blocks(result.data(), {rows.dtype(), rows.dims(), rows.mutable_data()}, pool);
+      else
+        std::memcpy(rows.mutable_data(), result.data(), bytes);
+      const auto *e = static_cast<const uint8_t*>(reference.data()), *f = static_cast<const uint8_t*>(rows.data());
+      for (size_t i = 0; i < reference.bytes(); ++i)
+        ASSERT_EQ(+e[i], +f[i]) << where << ": byte " << i << " of " << reference.bytes();
+    }
+  }
+  kernels::set_current_isa(before);
+}
+
+// Kernels of maps in blocks that were compared so far.
+int blocked_trials = 0;
+
+// The kernel for rows has this name; what kernels there are for blocks is compared as well.
 void check(Trial& t, std::string_view kernel_name, const std::string& what) {
   t.node.name = what;
   t.node.outputs = {TensorId{100}};
@@ -125,43 +193,25 @@ void check(Trial& t, std::string_view kernel_name, const std::string& what) {
   ASSERT_TRUE(expected) << what << ": " << expected.status().to_string();
   const TensorData& reference = (*expected)[0];
   std::vector<OperandFacts> facts;
-  std::vector<ir::TensorView> views;
-  for (size_t i = 0; i < t.inputs.size(); ++i) {
+  for (size_t i = 0; i < t.inputs.size(); ++i)
     facts.push_back({t.inputs[i].dtype(), t.inputs[i].dims(), t.constant[i] ? &t.inputs[i] : nullptr});
-    views.push_back(t.inputs[i].view());
-  }
   const ir::OpDef& def = *ops::builtin_ops().find(t.node.op);
-  const OperandFacts outputs[] = {{reference.dtype(), reference.dims(), nullptr}};
+  OperandFacts outputs[] = {{reference.dtype(), reference.dims(), nullptr}};
   const KernelQuery query{t.node, def, facts, outputs};
   const Kernel* kernel = find_kernel(query);
   ASSERT_NE(kernel, nullptr) << what << ": no kernel accepts it";
   EXPECT_EQ(kernel->name, kernel_name) << what;
-  const kernels::Isa before = kernels::current_isa();
-  for (kernels::Isa isa : kernels::available_isas()) {
-    kernels::set_current_isa(isa);
-    for (int threads : {1, 3}) {
-      ThreadPool pool(threads);
-      std::unique_ptr<const KernelState> state;
-      if (kernel->prepare) {
-        auto prepared = kernel->prepare(query, pool);
-        ASSERT_TRUE(prepared) << what;
-        state = std::move(*prepared);
-      }
-      // Guards behind the result: nothing may be written there.
-      TensorData result = TensorData::allocate(DType::UInt8, {static_cast<int64_t>(reference.bytes()) + 64});
-      std::memset(result.mutable_data(), 0x7e, result.bytes());
-      const ir::MutableTensorView out[] = {{reference.dtype(), reference.dims(), result.mutable_data()}};
-      tests::PoisonedContext context(t.node, def, views, out, pool);
-      const Status status = kernel->run(context, state.get());
-      const std::string where = what + " " + std::string(kernels::isa_name(isa)) + " " + std::to_string(threads) + " threads";
-      ASSERT_TRUE(status) << where << status.to_string();
-      const auto *e = static_cast<const uint8_t*>(reference.data()), *f = static_cast<const uint8_t*>(result.data());
-      for (size_t i = 0; i < reference.bytes(); ++i)
-        ASSERT_EQ(+e[i], +f[i]) << where << ": byte " << i << " of " << reference.bytes();
-      for (size_t i = 0; i < 64; ++i) ASSERT_EQ(+f[reference.bytes() + i], 0x7e) << where << ": wrote behind the result";
+  compare(t, *kernel, query, reference, what);
+  if (!can_be_blocked(reference.dtype(), reference.dims())) return;
+  outputs[0].form = Form::Blocked;
+  for (const bool first_in_rows : {true, false}) {
+    for (size_t i = first_in_rows ? 1 : 0; i < facts.size(); ++i)
+      if (facts[i].exists() && !facts[i].constant && can_be_blocked(facts[i].dtype, facts[i].dims)) facts[i].form = Form::Blocked;
+    if (const Kernel* blocked = find_kernel(query)) {
+      ++blocked_trials;
+      compare(t, *blocked, query, reference, what);
     }
   }
-  kernels::set_current_isa(before);
 }
 
 // Bias, addend and table inputs, and the attributes of all.
@@ -191,14 +241,14 @@ void finish_product(Trial& t, int64_t channels, Dims output, double reach, bool 
     t.absent();
   }
   if (t.chance(30)) t.slopes(channels);
-  if (table) t.input(t.data(type, {4096}), true);
+  if (table) t.input(t.chance(50) ? t.data(type, {4096}) : t.smooth(type, 4096), true);
 }
 
 void convolution(uint32_t seed, bool transposed, bool depthwise, bool wide = false) {
   Trial t(seed);
   t.node.op = transposed ? "int:ConvTranspose" : "int:Conv";
   const bool one_axis = t.chance(15);
-  const int64_t groups = depthwise ? t.pick(2, 9) : t.chance(20) ? t.pick(2, 4) : 1;
+  const int64_t groups = depthwise ? t.one_of<int64_t>({t.pick(2, 9), 16, t.pick(10, 40)}) : t.chance(20) ? t.pick(2, 4) : 1;
   const int64_t channels = depthwise ? 1 : t.one_of<int64_t>({1, 2, 3, 4, 5, 7, 8, 16, 33, t.pick(1, 70)});
   const int64_t outputs = depthwise ? t.one_of<int64_t>({1, 1, 1, 2}) : t.one_of<int64_t>({1, 3, 8, 9, 16, 40, t.pick(1, 50)});
   const int64_t batch = t.chance(20) ? 2 : 1, kernel_y = one_axis ? 1 : t.one_of<int64_t>({1, 2, 3, 3, 5, 7}),
@@ -263,10 +313,22 @@ void convolution(uint32_t seed, bool transposed, bool depthwise, bool wide = fal
         t.node.op + " seed " + std::to_string(seed));
 }
 
+// Counts the trials of kernels for blocks from here to the end of a test.
+class BlockedTrials {
+ public:
+  explicit BlockedTrials(int least) : before_(blocked_trials), least_(least) {}
+  ~BlockedTrials() { EXPECT_GE(blocked_trials - before_, least_); }
+
+ private:
+  int before_, least_;
+};
+
 TEST(IntKernels, Convolution) {
+  const BlockedTrials trials(60);
   for (uint32_t seed = 0; seed < 160 && !HasFatalFailure(); ++seed) convolution(seed, false, false);
 }
 TEST(IntKernels, Depthwise) {
+  const BlockedTrials trials(20);
   for (uint32_t seed = 0; seed < 120 && !HasFatalFailure(); ++seed) convolution(seed, false, true);
 }
 TEST(IntKernels, Transposed) {
@@ -346,7 +408,11 @@ void matrix_product(uint32_t seed, bool wide) {
   const double reach =
       5000.0 * std::sqrt(static_cast<double>(depth)) * (a_type == DType::Int16 ? 256 : 1) * (b_type == DType::Int16 ? 256 : 1);
   finish_product(t, columns, y, reach, t.chance(60), t.chance(30), t.chance(20), wide);
-  check(t, "int_matmul", "int:MatMul seed " + std::to_string(seed));
+  // One matrix of constant bytes, results of bytes.
+  const bool one_matrix = b.size() == 2 || (b[0] == 1 && b[1] == 1);
+  const DType y_type = static_cast<DType>(t.node.attributes.int_or("y_type", 0));
+  const bool bytes = y_type != DType::Int16 && (t.inputs.size() < 4 || t.inputs[3].dtype() != DType::Int16);
+  check(t, constant && one_matrix && !wide && bytes ? "int_linear" : "int_matmul", "int:MatMul seed " + std::to_string(seed));
 }
 TEST(IntKernels, MatMul) {
   for (uint32_t seed = 0; seed < 160 && !HasFatalFailure(); ++seed) matrix_product(seed, false);
@@ -356,10 +422,12 @@ TEST(IntKernels, WideMatMul) {
 }
 
 TEST(IntKernels, Binary) {
+  const BlockedTrials trials(50);
   for (uint32_t seed = 0; seed < 200 && !HasFatalFailure(); ++seed) {
     Trial t(seed);
     t.node.op = t.one_of<std::string>({"int:Add", "int:Mul", "int:Max", "int:Min"});
-    const Dims full{t.pick(1, 2), t.pick(1, 9), t.one_of<int64_t>({1, 5, 14, 40}), t.one_of<int64_t>({1, 7, 64, t.pick(1, 150)})};
+    const Dims full{t.pick(1, 2), t.one_of<int64_t>({t.pick(1, 9), 16, t.pick(10, 40)}), t.one_of<int64_t>({1, 5, 14, 40}),
+                    t.one_of<int64_t>({1, 7, 64, t.pick(1, 150)})};
     Dims other = full;
     switch (t.pick(0, 4)) {
       case 0: other = {1}; break;
@@ -370,8 +438,9 @@ TEST(IntKernels, Binary) {
     }
     const DType a = t.chance(85) ? t.byte_type() : DType::Int16, b = t.chance(85) ? t.byte_type() : DType::Int16;
     const bool swap = t.chance(30), table = t.chance(20);
-    t.input(t.data(a, swap ? other : full));
-    t.input(t.data(b, swap ? full : other));
+    const bool constant = t.chance(30);
+    t.input(t.data(a, swap ? other : full), swap && constant);
+    t.input(t.data(b, swap ? full : other), !swap && constant);
     t.set("a_zero_point", t.zero_point(a));
     t.set("b_zero_point", t.zero_point(b));
     const bool product = t.node.op == "int:Mul", any = t.chance(20);
@@ -385,12 +454,14 @@ TEST(IntKernels, Binary) {
 }
 
 TEST(IntKernels, Table) {
-  for (uint32_t seed = 0; seed < 20 && !HasFatalFailure(); ++seed) {
+  const BlockedTrials trials(8);
+  for (uint32_t seed = 0; seed < 60 && !HasFatalFailure(); ++seed) {
     Trial t(seed);
     t.node.op = "int:Table";
     const DType x = t.any_type(), y = t.any_type();
     const bool bytes = x != DType::Int16 && y != DType::Int16;
-    t.input(t.data(x, {t.pick(1, 3), t.one_of<int64_t>({1, 63, 64, 65, 40000, t.pick(1, 300)})}));
+    const int64_t count = t.one_of<int64_t>({1, 63, 64, 65, 40000, t.pick(1, 300)});
+    t.input(t.data(x, t.chance(50) ? Dims{t.pick(1, 3), count} : Dims{t.pick(1, 2), t.pick(1, 40), t.pick(1, 9), t.pick(1, 30)}));
     t.input(t.data(y, {x == DType::Int16 ? 65536 : 256}), true);
     check(t, bytes ? "int_table" : "int_large_table", "int:Table seed " + std::to_string(seed));
   }
@@ -414,6 +485,7 @@ TEST(IntKernels, PRelu) {
 }
 
 TEST(IntKernels, MaxPool) {
+  const BlockedTrials trials(60);
   for (uint32_t seed = 0; seed < 80 && !HasFatalFailure(); ++seed) {
     Trial t(seed);
     t.node.op = "MaxPool";
@@ -426,7 +498,7 @@ TEST(IntKernels, MaxPool) {
     t.set("pads",
           std::vector<int64_t>{t.pick(0, (y - 1) / 2), t.pick(0, (x - 1) / 2), t.pick(0, (y - 1) / 2), t.pick(0, (x - 1) / 2)});
     t.set("ceil_mode", t.pick(0, 1));
-    t.input(t.data(t.byte_type(), {t.pick(1, 2), t.pick(1, 6), height, width}));
+    t.input(t.data(t.byte_type(), {t.pick(1, 2), t.one_of<int64_t>({t.pick(1, 6), 16, 21}), height, width}));
     check(t, "int_max_pool", "MaxPool seed " + std::to_string(seed));
   }
 }
@@ -461,13 +533,14 @@ TEST(IntKernels, AveragePool) {
 }
 
 TEST(IntKernels, ReduceMean) {
+  const BlockedTrials trials(4);
   for (uint32_t seed = 0; seed < 40 && !HasFatalFailure(); ++seed) {
     Trial t(seed);
     t.node.op = "int:ReduceMean";
     const DType type = t.any_type();
     Dims dims{t.pick(1, 3), t.one_of<int64_t>({1, 7, 100}), t.pick(1, 20), t.one_of<int64_t>({1, 7, 64, 300})};
     const int64_t first = t.pick(0, 3);
-    int64_t end = t.pick(first + 1, 4);
+    int64_t end = first == 2 ? 4 : t.pick(first + 1, 4);
     if (t.chance(5)) dims = {1, 256, 256, 1};
     while (ir::element_count(std::span(dims).subspan(static_cast<size_t>(first), static_cast<size_t>(end - first))) > 1 << 16)
       --end;
@@ -556,6 +629,74 @@ TEST(IntKernels, Softmax) {
     t.set("y_factor", t.one_of<int64_t>({255 * 256, 65536, 20000, 256 * 32767, 1, t.pick(1, 1 << 25)}));
     check(t, "int_softmax", "int:Softmax seed " + std::to_string(seed));
   }
+}
+
+// Channels are joined and divided where blocks end.
+TEST(IntKernels, BlockedMovement) {
+  for (uint32_t seed = 0; seed < 30 && !HasFatalFailure(); ++seed) {
+    Trial t(seed);
+    const DType type = t.byte_type();
+    const int64_t batch = t.pick(1, 2), height = t.pick(1, 9), width = t.pick(1, 20);
+    if (t.chance(50)) {
+      t.node.op = "Concat";
+      t.set("axis", t.one_of<int64_t>({1, -3}));
+      for (int64_t left = t.pick(1, 3); left > 0; --left)
+        t.input(t.data(type, {batch, left == 1 ? t.pick(1, 40) : 16 * t.pick(1, 3), height, width}));
+    } else {
+      t.node.op = "Resize";
+      t.set("nearest_mode", t.one_of<std::string>({"floor", "ceil", "round_prefer_floor", "round_prefer_ceil"}));
+      t.set("coordinate_transformation_mode", t.one_of<std::string>({"asymmetric", "half_pixel", "align_corners"}));
+      t.input(t.data(type, {batch, t.pick(1, 40), height, width}));
+      t.absent();
+      t.absent();
+      const auto sizes = std::vector<int64_t>{batch, t.inputs[0].dims()[1], t.pick(1, 3) * height, t.pick(1, 40)};
+      t.input(TensorData::vector(sizes), true);
+    }
+    t.node.name = t.node.op + " seed " + std::to_string(seed);
+    t.node.outputs = {TensorId{100}};
+    const auto expected = ops::eval_node(t.node, ops::builtin_ops(), t.inputs);
+    ASSERT_TRUE(expected) << t.node.name << ": " << expected.status().to_string();
+    std::vector<OperandFacts> facts;
+    for (size_t i = 0; i < t.inputs.size(); ++i) {
+      facts.emplace_back();
+      if (!t.inputs[i].has_value()) continue;
+      facts[i] = {t.inputs[i].dtype(), t.inputs[i].dims(), t.constant[i] ? &t.inputs[i] : nullptr};
+      if (!t.constant[i]) facts[i].form = Form::Blocked;
+    }
+    const OperandFacts outputs[] = {{(*expected)[0].dtype(), (*expected)[0].dims(), nullptr, Form::Blocked}};
+    const KernelQuery query{t.node, *ops::builtin_ops().find(t.node.op), facts, outputs};
+    const Kernel* kernel = find_kernel(query);
+    ASSERT_NE(kernel, nullptr) << t.node.name;
+    compare(t, *kernel, query, (*expected)[0], t.node.name);
+  }
+}
+
+// NC1HWC2 of unsigned bytes, in every form of the conversion.
+TEST(IntKernels, FormsOfMaps) {
+  const kernels::Isa before = kernels::current_isa();
+  for (kernels::Isa isa : kernels::available_isas()) {
+    kernels::set_current_isa(isa);
+    for (uint32_t seed = 0; seed < 20; ++seed) {
+      Trial t(seed);
+      const DType type = t.byte_type();
+      const Dims dims{t.pick(1, 2), t.pick(1, 50), t.pick(1, 9), t.pick(1, 70)};
+      const TensorData rows = t.data(type, dims);
+      ThreadPool pool(static_cast<int>(t.pick(1, 3)));
+      std::vector<uint8_t> blocks(static_cast<size_t>(blocked_bytes(dims)));
+      kernels::to_blocks(rows.view(), blocks.data(), pool);
+      const int64_t area = dims[2] * dims[3];
+      for (int64_t i = 0; i < rows.count(); ++i) {
+        const int64_t image = i / (dims[1] * area), channel = i / area % dims[1], pixel = i % area;
+        const int64_t at = ((image * blocks_of(dims[1]) + channel / kBlock) * area + pixel) * kBlock + channel % kBlock;
+        ASSERT_EQ(blocks[static_cast<size_t>(at)],
+                  static_cast<const uint8_t*>(rows.data())[i] ^ (type == DType::Int8 ? 0x80 : 0));
+      }
+      TensorData back = TensorData::allocate(type, dims);
+      kernels::from_blocks(blocks.data(), {type, dims, back.mutable_data()}, pool);
+      ASSERT_EQ(std::memcmp(back.data(), rows.data(), rows.bytes()), 0);
+    }
+  }
+  kernels::set_current_isa(before);
 }
 }  // namespace
 }  // namespace orknn::sim

@@ -4,8 +4,8 @@
 
 #include "ops/support/pooling.h"
 #include "ops/support/requantize.h"
+#include "sim/kernels/support/blocked.h"
 #include "sim/kernels/support/int_scalar.h"
-#include "sim/kernels/support/int_stage.h"
 #include "sim/kernels/support/product.h"
 #include "sim/kernels/support/window.h"
 
@@ -203,11 +203,51 @@ Status run_axes(KernelContext& c, const KernelState* state) {
       });
   return {};
 }
+
+// The mean of whole planes in blocks.
+std::unique_ptr<AxesState> plan_blocked_planes(const KernelQuery& q) {
+  if (!in_blocks(q.inputs[0]) || q.outputs[0].dims.size() != 4) return nullptr;
+  std::unique_ptr<AxesState> s = plan_axes(q);
+  if (!s || s->inner != 1 || s->reduced != q.inputs[0].dims[2] * q.inputs[0].dims[3] || !s->output.is_bytes() ||
+      s->outer != q.inputs[0].dims[0] * q.inputs[0].dims[1])
+    return nullptr;
+  s->zero += byte_offset(q.inputs[0].dtype);
+  s->output.make_unsigned();
+  return s;
+}
+
+bool accepts_blocked_planes(const KernelQuery& q) { return plan_blocked_planes(q) != nullptr; }
+Result<std::unique_ptr<const KernelState>> prepare_blocked_planes(const KernelQuery& q, ThreadPool&) {
+  return std::unique_ptr<const KernelState>(plan_blocked_planes(q));
+}
+
+Status run_blocked_planes(KernelContext& c, const KernelState* state) {
+  const AxesState& s = *static_cast<const AxesState*>(state);
+  const IntForms& f = int_forms();
+  const auto* x = static_cast<const uint8_t*>(c.inputs[0].data);
+  auto* y = static_cast<uint8_t*>(c.outputs[0].data);
+  const int64_t bytes = s.reduced * kBlock, planes = blocked_bytes(c.outputs[0].dims) / kBlock;
+  constexpr int64_t kTogether = 16 * kBlock;
+  c.pool.parallel_for(planes, std::max<int64_t>(1, kGrain / bytes), [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      int32_t sums[kTogether] = {};
+      for (int64_t at = 0; at < bytes; at += kTogether)
+        f.add_row(x + plane * bytes + at, Int::Unsigned8, std::min(kTogether, bytes - at), sums);
+      int64_t totals[kBlock] = {};
+      for (int64_t i = 0; i < kTogether; ++i) totals[i % kBlock] += sums[i];
+      for (int64_t& total : totals) total -= s.zero * s.reduced;
+      f.convert_wide(s.output.channel(0, nullptr, y + plane * kBlock), totals, kBlock);
+    }
+  });
+  return {};
+}
 }  // namespace
 
 std::span<const Kernel> int_mean() {
-  static const Kernel kernels[] = {{"int_average_pool", accepts_window, prepare_window, run_window},
-                                   {"int_mean", accepts_axes, prepare_axes, run_axes}};
+  static const Kernel kernels[] = {
+      {"blocked_mean", accepts_blocked_planes, prepare_blocked_planes, run_blocked_planes, Blocks::Continue},
+      {"int_average_pool", accepts_window, prepare_window, run_window},
+      {"int_mean", accepts_axes, prepare_axes, run_axes}};
   return kernels;
 }
 

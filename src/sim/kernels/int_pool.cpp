@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "ops/support/pooling.h"
-#include "sim/kernels/support/int_stage.h"
+#include "sim/kernels/support/blocked.h"
 #include "sim/kernels/support/product.h"
 #include "sim/kernels/support/window.h"
 
@@ -105,10 +105,54 @@ Status run_max(KernelContext& c, const KernelState* state) {
   });
   return {};
 }
+
+bool accepts_blocked_max(const KernelQuery& q) { return in_blocks(q.inputs[0]) && max_window(q).has_value(); }
+
+Pixel largest(Pixel a, Pixel b) { return a > b ? a : b; }
+
+// The same of maps in blocks, a row of one block at a time.
+void keep_largest(const uint8_t* x, int64_t bytes, uint8_t* y) {
+  for (int64_t i = 0; i < bytes; i += kBlock) store_pixel(y + i, largest(load_pixel(x + i), load_pixel(y + i)));
+}
+
+// Row `y` of the result from the largest of its rows of windows.
+void largest_across(const Window& v, const uint8_t* down, uint8_t* y) {
+  for (int64_t i = 0; i < v.out[2]; ++i) {
+    const int64_t first = i * v.stride[2] - v.pad_begin[2];
+    Pixel most{};
+    for (int64_t at = first; at < first + v.kernel[2] * v.dilation[2]; at += v.dilation[2])
+      if (at >= 0 && at < v.in[2]) most = largest(most, load_pixel(down + at * kBlock));
+    store_pixel(y + i * kBlock, most);
+  }
+}
+
+Status run_blocked_max(KernelContext& c, const KernelState* state) {
+  const Window& v = static_cast<const MaxState*>(state)->window;
+  const int64_t row_bytes = v.in[2] * kBlock, threads = c.pool.threads();
+  auto* scratch = reinterpret_cast<uint8_t*>(c.scratch(static_cast<size_t>(row_bytes * threads)));
+  if (!scratch) return out_of_scratch(row_bytes * threads);
+  const auto* x = static_cast<const uint8_t*>(c.inputs[0].data);
+  auto* y = static_cast<uint8_t*>(c.outputs[0].data);
+  const int64_t rows = c.outputs[0].dims[0] * blocks_of(c.outputs[0].dims[1]) * v.out[1],
+                per_job = std::clamp<int64_t>(kGrain / (row_bytes * v.kernel[1]), 1, rows);
+  for_each_job(c.pool, divide_up(rows, per_job), [&](int64_t job, int64_t worker) {
+    uint8_t* down = scratch + worker * row_bytes;
+    for (int64_t row = job * per_job; row < std::min((job + 1) * per_job, rows); ++row) {
+      const int64_t plane = row / v.out[1], first = row % v.out[1] * v.stride[1] - v.pad_begin[1];
+      std::memset(down, 0, static_cast<size_t>(row_bytes));
+      for (int64_t k = 0; k < v.kernel[1]; ++k)
+        if (const int64_t at = first + k * v.dilation[1]; at >= 0 && at < v.in[1])
+          keep_largest(x + (plane * v.in[1] + at) * row_bytes, row_bytes, down);
+      largest_across(v, down, y + row * v.out[2] * kBlock);
+    }
+  });
+  return {};
+}
 }  // namespace
 
 std::span<const Kernel> int_pool() {
-  static const Kernel kernels[] = {{"int_max_pool", accepts_max, prepare_max, run_max}};
+  static const Kernel kernels[] = {{"blocked_max_pool", accepts_blocked_max, prepare_max, run_blocked_max, Blocks::Continue},
+                                   {"int_max_pool", accepts_max, prepare_max, run_max}};
   return kernels;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "sim/form.h"
 #include "sim/kernels/support/cpu.h"
 
 namespace orknn::sim::kernels {
@@ -58,9 +59,15 @@ struct IntConvert {
   Int addend_type = Int::Signed8;
   int32_t add_zero = 0, add_factor = 0, add_shift = 0;
   const void* table = nullptr;  // of the result's type; nullptr = none
+  // The same table in tables of 256 bytes: the first of every sixteen entries, then from which one on the result is one more,
+  // then one less; nullptr = it would take too many.
+  const uint8_t* steps = nullptr;
+  int32_t steps_up = 0, steps_down = 0;
   const float* scale = nullptr;
   const float* slope_scale = nullptr;  // of x[i] + bias below zero; nullptr = as of others
   float add_scale = 0, margin = 0;
+  // Of blocks, whose zero points are part of the float: it starts at `start`, and so much of an integer is certain.
+  float start = 0, blocked_margin = 0;
   double channel_unit = 1, slope_unit = 1, add_gain = 0, gain = 0;  // factors with their shifts, as doubles; exact
   Int type = Int::Signed8;
   void* y = nullptr;
@@ -160,6 +167,42 @@ struct IntSoftmax {
   void* y = nullptr;
 };
 
+// Pixels in blocks of kBlock channels (sim/form.h): sums of dot products over the depth and the output converter. Depth comes in
+// pieces: the channels of one pixel that lie next to each other, at one tap of the kernel.
+struct BlockedProduct {
+  Dot dot = Dot::Words;              // or BytesBUnsigned
+  bool narrow = false;               // pixels of four channels, otherwise of kBlock; as bytes, or as words
+  const uint8_t* x = nullptr;        // where the first pixel reads; the next ones are neighbours
+  int64_t row_bytes = 0;             // not 0: the second half of the pixels, up to 7, reads so much further on
+  const int32_t* offsets = nullptr;  // in bytes, per piece
+  int64_t whole = 0, partial = 0;    // pieces of all channels of a pixel, then pieces of its first `partial_dwords` dwords
+  int64_t partial_dwords = 0;
+  int64_t blocks = 1;                // of output channels, up to IntForms::blocked_blocks
+  const int32_t* weights = nullptr;  // [dword of depth][block][kBlock]
+  const IntConvert* to = nullptr;    // per block, with parameters by column
+  bool is_float_enough = true;       // otherwise by the stages alone
+  int64_t pixels = 0;
+  uint8_t* y = nullptr;             // of the first block
+  const uint8_t* addend = nullptr;  // laid out as y
+  int64_t y_block = 0;              // bytes from block to block
+};
+
+// Rows of a depthwise convolution of one block, whose pixels have become dwords of the neighbours that a row of the kernel
+// multiplies (IntForms::blocked_taps). A piece of depth is such a pixel.
+struct BlockedDepthwise {
+  Dot dot = Dot::Words;
+  const int32_t* x = nullptr;        // kBlock dwords per pixel; read up to seven pixels beyond those of the last result
+  int64_t row_stride = 0;            // dwords between what rows of the result read
+  const int32_t* offsets = nullptr;  // in dwords, per piece
+  int64_t depth = 0;
+  const int32_t* weights = nullptr;  // [piece][kBlock]
+  const IntConvert* to = nullptr;
+  bool is_float_enough = true;
+  int64_t rows = 0, columns = 0;
+  uint8_t* y = nullptr;  // rows follow each other
+  const uint8_t* addend = nullptr;
+};
+
 struct IntForms {
   bool has_bytes;  // Dot::Bytes* is there
   void (*tile)(const IntTile& tile);
@@ -193,6 +236,21 @@ struct IntForms {
   void (*every)(const int32_t* x, int64_t stride, int64_t count, int32_t* y);
   // y[i] = table[x[i]].
   void (*lookup)(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t count);
+  int64_t blocked_blocks, blocked_pixels;  // that a product computes at once
+  void (*blocked_product)(const BlockedProduct& product);
+  void (*blocked_depthwise)(const BlockedDepthwise& rows);
+  // Pixels of a block as dwords: four neighbours as bytes, or two as words, beginning with every `stride`th pixel. Reads them
+  // all.
+  void (*blocked_taps)(Dot dot, const uint8_t* x, int64_t stride, int64_t count, int32_t* y);
+  // Sums [pixel][kBlock], bias included, become bytes.
+  void (*blocked_convert)(const IntConvert& to, bool is_float_enough, const int32_t* sums, int64_t pixels, const uint8_t* addend,
+                          uint8_t* y);
+  // Rows of up to kBlock planes, `plane` bytes apart, and pixels of a block; `flip` changes bits of every byte. Absent channels
+  // become zeros.
+  void (*to_pixels)(const uint8_t* x, int64_t plane, int64_t channels, uint8_t flip, int64_t count, uint8_t* y);
+  void (*from_pixels)(const uint8_t* x, uint8_t flip, int64_t count, int64_t plane, int64_t channels, uint8_t* y);
+  // Bytes as words.
+  void (*widen_bytes)(const uint8_t* x, int64_t count, int16_t* y);
   // y[i] = max(y[i], x[i]). Reads and writes up to 31 bytes beyond the last.
   void (*maximum)(const uint8_t* x, bool is_signed, uint8_t* y, int64_t count);
 };

@@ -768,6 +768,12 @@ static void maximum(const uint8_t* x, bool is_signed, uint8_t* y, int64_t count)
 }
 #endif
 
+}  // namespace orknn::sim::kernels::ORKNN_INT_FORM
+
+#include "sim/kernels/support/blocked_body.h"
+
+namespace orknn::sim::kernels::ORKNN_INT_FORM {
+
 extern const IntForms kIntForms;
 const IntForms kIntForms = {
     .has_bytes = kHasBytes,
@@ -796,6 +802,15 @@ const IntForms kIntForms = {
     .softmax = softmax,
     .every = every,
     .lookup = lookup,
+    .blocked_blocks = kProductBlocks,
+    .blocked_pixels = kBlockPixels,
+    .blocked_product = blocked_product,
+    .blocked_depthwise = blocked_depthwise,
+    .blocked_taps = blocked_taps,
+    .blocked_convert = blocked_convert,
+    .to_pixels = to_pixels,
+    .from_pixels = from_pixels,
+    .widen_bytes = widen_bytes,
     .maximum = maximum,
 };
 

@@ -58,6 +58,15 @@ ORKNN_SIMD void convert_scalar(const IntConvert& p, const int32_t* sums, int64_t
   }
 }
 
+// Pixels of a block, whose sums have their bias.
+ORKNN_SIMD void convert_block_scalar(const IntConvert& p, const int32_t* sums, int64_t pixels, const uint8_t* addend,
+                                     uint8_t* y) {
+  for (int64_t i = 0; i < pixels * kBlock; ++i) {
+    const int32_t q = convert_one(p, i % kBlock, sums[i], p.addend ? addend : nullptr, i);
+    y[i] = static_cast<uint8_t>(p.table ? int_at(p.table, p.type, q) : q);
+  }
+}
+
 // One result, up to where a table begins.
 ORKNN_SIMD int32_t binary_one(const IntBinary& p, int64_t a, int64_t b) {
   const int64_t left = a * p.a_factor, right = round_shift_int(b * p.b_factor, p.b_shift);

@@ -17,6 +17,7 @@ struct F32 {
 };
 constexpr int64_t kLanes = 8;
 constexpr int kTileRows = 4, kTileVectors = 2;
+constexpr int kProductBlocks = 1, kBlockPixels = 6;
 constexpr bool kHasBytes = false;
 
 ORKNN_SIMD I32 zero32() { return {_mm256_setzero_si256()}; }
@@ -47,6 +48,25 @@ ORKNN_SIMD bool round_surely(F32 x, F32 margin, I32& to) {
   const __m256 distance = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), _mm256_sub_ps(x.v, near));
   to.v = _mm256_cvtps_epi32(x.v);
   return _mm256_movemask_ps(_mm256_cmp_ps(distance, margin.v, _CMP_GT_OQ)) == 0;
+}
+
+// To the nearest integer; returns the distance to it.
+ORKNN_SIMD F32 round_to(F32 x, I32& to) {
+  to.v = _mm256_cvtps_epi32(x.v);
+  return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), _mm256_sub_ps(x.v, _mm256_cvtepi32_ps(to.v)))};
+}
+ORKNN_SIMD bool any_above(F32 v, F32 limit) { return _mm256_movemask_ps(_mm256_cmp_ps(v.v, limit.v, _CMP_GT_OQ)) != 0; }
+// Eight unsigned bytes.
+ORKNN_SIMD I32 widen_whole(const uint8_t* from) {
+  return {_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)))};
+}
+// Two neighbouring pixels of a block as dwords of words.
+template <Dot kDot>
+ORKNN_SIMD void load_taps(const uint8_t* from, I32 (&to)[2]) {
+  const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)),
+                b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + kBlock));
+  to[0].v = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(a, b));
+  to[1].v = _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(a, b));
 }
 
 // Half a vector of doubles, in which the stages of the converter are exact.

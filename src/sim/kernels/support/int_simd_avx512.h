@@ -17,6 +17,7 @@ struct F32 {
 };
 constexpr int64_t kLanes = 16;
 constexpr int kTileRows = 8, kTileVectors = 3;
+constexpr int kProductBlocks = 2, kBlockPixels = 14;
 #define ORKNN_INT_PRODUCT
 #if defined(ORKNN_INT_VNNI)
 constexpr bool kHasBytes = true;
@@ -58,6 +59,42 @@ ORKNN_SIMD bool round_surely(F32 x, F32 margin, I32& to) {
   const __m512 near = _mm512_roundscale_ps(x.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   to.v = _mm512_cvtps_epi32(x.v);
   return _mm512_cmp_ps_mask(_mm512_abs_ps(_mm512_sub_ps(x.v, near)), margin.v, _CMP_GT_OQ) == 0;
+}
+
+// To the nearest integer; returns the distance to it.
+ORKNN_SIMD F32 round_to(F32 x, I32& to) {
+  to.v = _mm512_cvtps_epi32(x.v);
+  return {_mm512_abs_ps(_mm512_reduce_ps(x.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))};
+}
+ORKNN_SIMD bool any_above(F32 v, F32 limit) { return _mm512_cmp_ps_mask(v.v, limit.v, _CMP_GT_OQ) != 0; }
+// Sixteen unsigned bytes.
+ORKNN_SIMD I32 widen_whole(const uint8_t* from) {
+  return {_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)))};
+}
+// Neighbouring pixels of a block as dwords: four of bytes, two of words.
+template <Dot kDot>
+ORKNN_SIMD void load_taps(const uint8_t* from, I32 (&to)[1]) {
+  if constexpr (kDot == Dot::Words) {
+    const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)),
+                  b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + kBlock));
+    to[0].v = _mm512_cvtepu8_epi16(_mm256_set_m128i(_mm_unpackhi_epi8(a, b), _mm_unpacklo_epi8(a, b)));
+    return;
+  }
+  const __m512i lanes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
+                bytes = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+  to[0].v = _mm512_shuffle_epi8(_mm512_permutexvar_epi32(lanes, _mm512_loadu_si512(from)), bytes);
+}
+
+// Indices as their upper eight and lower four bits, in the order in which packing leaves them.
+ORKNN_SIMD void split_indices(const I32 (&v)[4], int32_t low, int32_t high, uint8_t* upper, uint8_t* lower) {
+  const __m512i least = _mm512_set1_epi16(static_cast<int16_t>(low)), most = _mm512_set1_epi16(static_cast<int16_t>(high)),
+                four = _mm512_set1_epi16(15);
+  const auto words = [&](__m512i a, __m512i b) __attribute__((always_inline)) {
+    return _mm512_min_epu16(_mm512_max_epu16(_mm512_packus_epi32(a, b), least), most);
+  };
+  const __m512i a = words(v[0].v, v[1].v), b = words(v[2].v, v[3].v);
+  _mm512_storeu_si512(upper, _mm512_packus_epi16(_mm512_srli_epi16(a, 4), _mm512_srli_epi16(b, 4)));
+  _mm512_storeu_si512(lower, _mm512_packus_epi16(_mm512_and_si512(a, four), _mm512_and_si512(b, four)));
 }
 
 // Half a vector of doubles, in which the stages of the converter are exact.

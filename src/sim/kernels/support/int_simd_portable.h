@@ -16,6 +16,7 @@ struct I32 {
 };
 constexpr int64_t kLanes = 4;
 constexpr int kTileRows = 4, kTileVectors = 2;
+constexpr int kProductBlocks = 1, kBlockPixels = 2;
 constexpr bool kHasBytes = false;
 
 ORKNN_SIMD I32 zero32() { return {Lanes4{}}; }
@@ -32,6 +33,14 @@ ORKNN_SIMD I32 dot(I32 sum, I32 a, I32 b) {
   const Lanes4 low_a = (a.v << 16) >> 16, high_a = a.v >> 16, low_b = (b.v << 16) >> 16, high_b = b.v >> 16;
   typedef uint32_t Unsigned4 __attribute__((vector_size(16)));
   return {(Lanes4)((Unsigned4)sum.v + (Unsigned4)(low_a * low_b) + (Unsigned4)(high_a * high_b))};
+}
+
+// Two neighbouring pixels of a block as dwords of words.
+template <Dot kDot>
+ORKNN_SIMD void load_taps(const uint8_t* from, I32 (&to)[4]) {
+  for (int part = 0; part < 4; ++part, from += 4)
+    to[part].v = Lanes4{from[0] | from[kBlock] << 16, from[1] | from[kBlock + 1] << 16, from[2] | from[kBlock + 2] << 16,
+                        from[3] | from[kBlock + 3] << 16};
 }
 
 }  // namespace orknn::sim::kernels::int_portable

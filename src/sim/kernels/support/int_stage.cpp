@@ -97,6 +97,67 @@ void OutputPlan::measure_floats(int64_t channels) {
   is_float_enough =
       found && largest < 0.5 && !turns_signs && std::abs(factor[0]) <= kMostInDoubles;  // converted values fit an int32
   if (found) margin = *found;
+  stage_error = check.roundings * check.gain;
+}
+
+// Functions are smooth: among sixteen neighbouring entries there are few steps.
+void OutputPlan::divide_table() {
+  constexpr size_t kEntries = 16, kParts = 256, kMostSteps = 8;
+  if (byte_table.size() > kEntries * kParts || byte_table.size() <= 256) return;
+  std::vector<uint8_t> entries = byte_table;
+  entries.resize(kEntries * kParts, entries.back());
+  std::vector<uint8_t> first(kParts), up[kMostSteps], down[kMostSteps];
+  size_t most_up = 0, most_down = 0;
+  for (size_t part = 0; part < kParts; ++part) {
+    size_t ups = 0, downs = 0;
+    const uint8_t* from = entries.data() + part * kEntries;
+    first[part] = from[0];
+    for (size_t i = 1; i < kEntries; ++i) {
+      const int change = from[i] - from[i - 1];
+      auto& list = change > 0 ? up : down;
+      size_t& count = change > 0 ? ups : downs;
+      for (int k = 0; k < std::abs(change); ++k, ++count) {
+        if (count == kMostSteps) return;
+        list[count].resize(kParts, kEntries);  // never
+        list[count][part] = static_cast<uint8_t>(i);
+      }
+    }
+    most_up = std::max(most_up, ups);
+    most_down = std::max(most_down, downs);
+  }
+  if (most_up + most_down > kMostSteps) return;
+  steps = std::move(first);
+  for (size_t k = 0; k < most_up; ++k) steps.insert(steps.end(), up[k].begin(), up[k].end());
+  for (size_t k = 0; k < most_down; ++k) steps.insert(steps.end(), down[k].begin(), down[k].end());
+  steps_up = static_cast<int32_t>(most_up);
+  steps_down = static_cast<int32_t>(most_down);
+}
+
+void OutputPlan::make_unsigned() {
+  const bool is_signed = type == Int::Signed8;
+  type = Int::Unsigned8;
+  if (table) {
+    const auto* from = static_cast<const uint8_t*>(table->data());
+    byte_table.assign(from, from + table->count());
+    byte_table.resize(std::max<size_t>(byte_table.size(), 256));  // lookups read whole vectors
+    for (uint8_t& entry : byte_table) entry = static_cast<uint8_t>(entry ^ (is_signed ? 0x80 : 0));
+    divide_table();
+  } else if (is_signed) {
+    zero += 128;
+    low += 128;
+    high += 128;
+  }
+  if (has_addend && addend_type == Int::Signed8) {
+    addend_type = Int::Unsigned8;
+    add_zero += 128;
+  }
+  start = static_cast<float>(zero - static_cast<double>(add_zero) * add_scale);
+  // Floats near a result: the sum and its factor are rounded, the operand's factor and where it starts, every sum of two.
+  constexpr double kHalfUnit = 1.0 / (1 << 24);
+  const double result = 2 + std::max(std::abs(low), std::abs(high)), operand = has_addend ? 255.0 * std::abs(add_scale) : 0,
+               sum = result + std::abs(start) + operand;
+  const double error = kHalfUnit * (2 * sum + result + (has_addend ? sum + operand + std::abs(start) : 0));
+  blocked_margin = static_cast<float>(0.5 - 1.05 * (stage_error + error));
 }
 
 std::optional<OutputPlan> OutputPlan::create(const KernelQuery& q, const StageSlots& slots, const ops::StageLimits& limits) {
@@ -177,11 +238,16 @@ IntConvert OutputPlan::row(int64_t first, const void* addend, void* y) const {
   c.add_zero = add_zero;
   c.add_factor = add_factor;
   c.add_shift = add_shift;
-  c.table = table ? table->data() : nullptr;
+  c.table = !byte_table.empty() ? byte_table.data() : table ? table->data() : nullptr;
+  c.steps = steps.empty() ? nullptr : steps.data();
+  c.steps_up = steps_up;
+  c.steps_down = steps_down;
   c.scale = from(scale);
   c.slope_scale = from(slope_scale);
   c.add_scale = add_scale;
   c.margin = margin;
+  c.start = start;
+  c.blocked_margin = blocked_margin;
   c.channel_unit = channel_unit;
   c.slope_unit = slope_unit;
   c.add_gain = add_gain;

@@ -68,18 +68,24 @@ struct OutputPlan {
   // set, only the stages themselves will do.
   bool is_float_enough = false;
   std::vector<float> scale, slope_scale;  // the latter may be empty
-  float add_scale = 0, margin = 0;
+  float add_scale = 0, margin = 0, start = 0, blocked_margin = 0;
+  std::vector<uint8_t> byte_table, steps;  // of blocks, in the place of `table`
+  int32_t steps_up = 0, steps_down = 0;
+  double stage_error = 0;  // what the roundings of the stages add up to
   double channel_unit = 1, slope_unit = 1, add_gain = 0, gain = 0;
 
   // Nothing for nodes whose parameters are wrong or not known ahead: the reference kernel then says what is the matter.
   static std::optional<OutputPlan> create(const KernelQuery& query, const StageSlots& slots, const ops::StageLimits& limits);
 
+  // For results and operands in blocks, which are unsigned bytes.
+  void make_unsigned();
   bool is_bytes() const { return type != Int::Signed16 && (!has_addend || addend_type != Int::Signed16); }
   // The converter of one channel for results at `y` (and operands at `addend`), or of all channels of a row.
   IntConvert channel(int64_t channel, const void* addend, void* y) const;
   IntConvert row(int64_t first_channel, const void* addend, void* y) const;
 
  private:
+  void divide_table();
   void measure_floats(int64_t channels);
 };
 

@@ -1,0 +1,168 @@
+// Depthwise convolution of feature maps in blocks, a band of one block at a time. Each padded row becomes dwords of the
+// neighbours that a row of the kernel multiplies, which all rows of the result that meet it read.
+#include <algorithm>
+
+#include "sim/kernels/support/blocked.h"
+#include "sim/kernels/support/product.h"
+
+namespace orknn::sim {
+namespace {
+using namespace kernels;
+
+constexpr int64_t kBandBytes = 64 << 10;
+constexpr int64_t kSlackPixels = 8;  // that cores may read beyond the last
+
+struct State : KernelState {
+  BlockedConv conv;
+  int64_t row_pieces = 0;  // of depth per row of the kernel
+  // A row of dwords: those that results begin with, and where pieces of depth are strides apart, those that begin later pieces.
+  // Else each piece has columns of its own.
+  int64_t columns = 0, own_columns = 1;
+  std::vector<int32_t> offsets;
+  AlignedDwords weights;  // [block][piece][kBlock]
+  std::vector<IntConvert> converters;
+};
+
+std::optional<BlockedConv> plan(const KernelQuery& q) {
+  if (!in_blocks(q.inputs[0]) || !in_blocks(q.outputs[0]) ||
+      (q.inputs.size() > 3 && q.inputs[3].exists() && !in_blocks(q.inputs[3])))
+    return std::nullopt;
+  std::optional<BlockedConv> c = BlockedConv::create(q, true);
+  if (!c || c->window.dilation[2] != 1) return std::nullopt;
+  return c;
+}
+
+bool accepts(const KernelQuery& q) { return plan(q).has_value(); }
+
+Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) {
+  auto s = std::make_unique<State>();
+  s->conv = *plan(q);
+  BlockedConv& c = s->conv;
+  const Window& v = c.window;
+  const int64_t per = c.per_dword();
+  s->row_pieces = divide_up(v.kernel[2], per);
+  const bool shares = per % v.stride[2] == 0;
+  s->columns = v.out[2] + (shares ? (s->row_pieces - 1) * per / v.stride[2] : 0);
+  s->own_columns = shares ? 1 : s->row_pieces;
+  const int64_t depth = v.kernel[1] * s->row_pieces;
+  for (int64_t y = 0; y < v.kernel[1]; ++y)
+    for (int64_t piece = 0; piece < s->row_pieces; ++piece) {
+      const int64_t row = y * v.dilation[1] * s->own_columns * s->columns;
+      s->offsets.push_back(static_cast<int32_t>((row + (shares ? piece * per / v.stride[2] : piece * s->columns)) * kBlock));
+    }
+  if (!s->weights.allocate(c.out_blocks * depth * kBlock)) return out_of_scratch(c.out_blocks * depth * kBlock * 4);
+  std::vector<int64_t> sums(static_cast<size_t>(c.outputs));
+  const Weights weights(q);
+  int32_t* to = s->weights.data();
+  for (int64_t block = 0; block < c.out_blocks; ++block)
+    for (int64_t y = 0; y < v.kernel[1]; ++y)
+      for (int64_t piece = 0; piece < s->row_pieces; ++piece)
+        for (int64_t channel = block * kBlock; channel < (block + 1) * kBlock; ++channel) {
+          uint32_t packed = 0;
+          for (int64_t j = 0; j < per && channel < c.outputs && piece * per + j < v.kernel[2]; ++j) {
+            const int64_t value = weights.at(channel, 0, y * v.kernel[2] + piece * per + j);
+            sums[static_cast<size_t>(channel)] += value;
+            packed |= per == 2 ? static_cast<uint32_t>(static_cast<uint16_t>(value)) << (16 * j)
+                               : static_cast<uint32_t>(static_cast<uint8_t>(value)) << (8 * j);
+          }
+          *to++ = static_cast<int32_t>(packed);
+        }
+  c.fold_zero_point(sums);
+  for (int64_t block = 0; block < c.out_blocks; ++block) s->converters.push_back(c.converter(block));
+  return std::unique_ptr<const KernelState>(std::move(s));
+}
+
+// Columns [begin, end) of a row of dwords, where a piece of depth begins with pixel `first` of the row for column 0: those inside
+// of the row from the row itself, others from a copy with its padding.
+struct RowTaps {
+  const State& s;
+  const IntForms& f;
+  const uint8_t* row;
+  int64_t first;
+  int32_t* to;
+
+  void run(int64_t begin, int64_t end) const {
+    f.blocked_taps(s.conv.dot, row + (first + begin * stride()) * kBlock, stride(), end - begin, to + begin * kBlock);
+  }
+  void run_padded(int64_t begin, int64_t end) const {
+    alignas(64) uint8_t pixels[4 * kBlock];
+    for (int64_t column = begin; column < end; ++column) {
+      for (int64_t i = 0; i < s.conv.per_dword(); ++i) {
+        const int64_t at = first + column * stride() + i;
+        const bool inside = at >= 0 && at < s.conv.window.in[2];
+        store_pixel(pixels + i * kBlock, inside ? load_pixel(row + at * kBlock) : Pixel{} + static_cast<uint8_t>(s.conv.x_zero));
+      }
+      f.blocked_taps(s.conv.dot, pixels, 1, 1, to + column * kBlock);
+    }
+  }
+  void run_all() const {
+    const int64_t width = s.conv.window.in[2], per = s.conv.per_dword();
+    const int64_t begin = std::clamp<int64_t>(first < 0 ? divide_up(-first, stride()) : 0, 0, s.columns);
+    const int64_t room = width - per - first;  // of the last column inside
+    const int64_t end = std::clamp<int64_t>(room < 0 ? 0 : room / stride() + 1, begin, s.columns);
+    run_padded(0, begin);
+    if (begin < end) run(begin, end);
+    run_padded(end, s.columns);
+  }
+  int64_t stride() const { return s.conv.window.stride[2]; }
+};
+
+Status run(KernelContext& context, const KernelState* state) {
+  const State& s = *static_cast<const State*>(state);
+  const BlockedConv& c = s.conv;
+  const Window& v = c.window;
+  const IntForms& f = int_forms(c.isa);
+  const int64_t depth = static_cast<int64_t>(s.offsets.size()), per = c.per_dword();
+  const int64_t row_dwords = s.own_columns * s.columns * kBlock, reach = (v.kernel[1] - 1) * v.dilation[1];
+  const int64_t band = std::clamp<int64_t>((kBandBytes / (row_dwords * 4) - reach) / v.stride[1], std::min<int64_t>(4, v.out[1]),
+                                           v.out[1]),
+                bands = divide_up(v.out[1], band);
+  const int64_t band_dwords = padded_rows(v, band) * row_dwords + kSlackPixels * kBlock;
+  const int64_t worker_bytes = divide_up(band_dwords * 4, 64) * 64;
+  std::byte* scratch = context.scratch(static_cast<size_t>(worker_bytes * context.pool.threads()));
+  if (!scratch) return out_of_scratch(worker_bytes * context.pool.threads());
+  const auto* x = static_cast<const uint8_t*>(context.inputs[0].data);
+  const auto* addend = c.output.has_addend ? static_cast<const uint8_t*>(context.inputs[c.output.addend_slot].data) : nullptr;
+  auto* y = static_cast<uint8_t*>(context.outputs[0].data);
+  const uint32_t outside = static_cast<uint32_t>(c.x_zero) * (per == 2 ? 0x00010001u : 0x01010101u);
+  for_each_job(context.pool, context.outputs[0].dims[0] * c.out_blocks * bands, [&](int64_t job, int64_t worker) {
+    const int64_t plane = job / bands, block = plane % c.out_blocks, first = job % bands * band,
+                  count = std::min(band, v.out[1] - first);
+    auto* dwords = reinterpret_cast<int32_t*>(scratch + worker * worker_bytes);
+    for (int64_t row = 0; row < padded_rows(v, count); ++row) {
+      const int64_t at = first * v.stride[1] - v.pad_begin[1] + row;
+      int32_t* to = dwords + row * row_dwords;
+      if (at < 0 || at >= v.in[1]) {
+        std::fill_n(to, row_dwords, static_cast<int32_t>(outside));
+        continue;
+      }
+      const uint8_t* from = x + (plane * v.in[1] + at) * v.in[2] * kBlock;
+      for (int64_t piece = 0; piece < s.own_columns; ++piece)
+        RowTaps{s, f, from, piece * per - v.pad_begin[2], to + piece * s.columns * kBlock}.run_all();
+    }
+    const int64_t place = (plane * v.out[1] + first) * v.out[2] * kBlock;
+    BlockedDepthwise p;
+    p.dot = c.dot;
+    p.x = dwords;
+    p.row_stride = v.stride[1] * row_dwords;
+    p.offsets = s.offsets.data();
+    p.depth = depth;
+    p.weights = s.weights.data() + block * depth * kBlock;
+    p.to = &s.converters[static_cast<size_t>(block)];
+    p.is_float_enough = c.output.is_float_enough;
+    p.rows = count;
+    p.columns = v.out[2];
+    p.y = y + place;
+    p.addend = addend ? addend + place : nullptr;
+    f.blocked_depthwise(p);
+  });
+  return {};
+}
+}  // namespace
+
+std::span<const Kernel> blocked_depthwise() {
+  static const Kernel kernels[] = {{"blocked_depthwise", accepts, prepare, run, Blocks::Begin}};
+  return kernels;
+}
+
+}  // namespace orknn::sim

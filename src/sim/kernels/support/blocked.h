@@ -1,0 +1,61 @@
+// Tensors in blocks (sim/form.h): conversions, and what the kernels that read and write them share.
+#pragma once
+
+#include <cstring>
+
+#include "ir/tensor_data.h"
+#include "sim/kernels/support/int_stage.h"
+#include "sim/kernels/support/window.h"
+
+namespace orknn::sim::kernels {
+
+// The same tensor in the other form; `blocks` hold blocked_bytes().
+void to_blocks(const ir::TensorView& rows, void* blocks, ThreadPool& pool);
+void from_blocks(const void* blocks, const ir::MutableTensorView& rows, ThreadPool& pool);
+
+// The channels of a pixel, with vectors that every machine has.
+typedef uint8_t Pixel __attribute__((vector_size(kBlock)));
+inline Pixel load_pixel(const void* from) {
+  Pixel pixel;
+  std::memcpy(&pixel, from, kBlock);
+  return pixel;
+}
+inline void store_pixel(void* to, Pixel pixel) { std::memcpy(to, &pixel, kBlock); }
+
+inline bool in_blocks(const OperandFacts& o) { return o.form == Form::Blocked; }
+
+// A convolution over blocks: the converter for unsigned bytes, and how weights become dwords.
+struct BlockedConv {
+  Isa isa = Isa::Portable;
+  Dot dot = Dot::Words;
+  Window window;
+  int64_t in_blocks = 0, out_blocks = 0, channels = 0, outputs = 0;
+  int64_t x_zero = 0;  // of unsigned bytes
+  OutputPlan output;   // its bias has what the zero point adds
+
+  int64_t per_dword() const { return dot == Dot::Words ? 2 : 4; }
+  // Nothing for nodes that are not such a convolution. `depthwise`: every output channel reads the input channel of its number.
+  static std::optional<BlockedConv> create(const KernelQuery& query, bool depthwise);
+  // Takes the zero point of the data out of the bias of every output channel; `sums` are those of its weights.
+  void fold_zero_point(std::span<const int64_t> sums);
+  // The converter of a block.
+  IntConvert converter(int64_t block) const;
+};
+
+// The weights of a convolution, without their zero points.
+class Weights {
+ public:
+  explicit Weights(const KernelQuery& query);
+  int64_t at(int64_t output, int64_t channel, int64_t tap) const {
+    const int64_t i = (output * channels_ + channel) * taps_ + tap;
+    return (is_signed_ ? static_cast<int8_t>(data_[i]) : data_[i]) - zeros_[zeros_.size() == 1 ? 0 : static_cast<size_t>(output)];
+  }
+
+ private:
+  const uint8_t* data_;
+  bool is_signed_;
+  std::span<const int64_t> zeros_;
+  int64_t channels_, taps_;
+};
+
+}  // namespace orknn::sim::kernels

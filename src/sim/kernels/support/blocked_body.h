@@ -1,0 +1,369 @@
+// The cores of tensors in blocks (sim/form.h), written against the vectors of int_simd_*.h. Included once by each
+// int_forms_*.cpp, before the list of its cores.
+#pragma once
+
+namespace orknn::sim::kernels::ORKNN_INT_FORM {
+
+constexpr int kParts = static_cast<int>(kBlock / kLanes);  // vectors of a block
+
+#if defined(ORKNN_INT_PORTABLE)
+static void blocked_convert(const IntConvert& to, bool, const int32_t* sums, int64_t pixels, const uint8_t* addend, uint8_t* y) {
+  convert_block_scalar(to, sums, pixels, addend, y);
+}
+#else
+// What becomes of converted values: bytes; indices of a table; indices divided into their upper bytes and lower four bits.
+enum class Emit { Bytes, Indices, Split };
+
+// `y` is what kEmit makes of the pixels; that and `lower` are written in whole vectors unless it is bytes.
+template <Emit kEmit, bool kAddend, bool kSlopes>
+__attribute__((noinline)) static void convert_pixels(const IntConvert& p, const int32_t* sums, int64_t pixels,
+                                                     const uint8_t* addend, void* y, [[maybe_unused]] uint8_t* lower) {
+  constexpr int kTogether = 4 / kParts;  // pixels of four vectors
+  const Converter<kAddend, kSlopes, true> stages(p, 0);
+  F32 scale[kParts], slope[kParts];
+  ORKNN_UNROLL for (int j = 0; j < kParts; ++j) {
+    scale[j] = load_float(p.scale + j * kLanes);
+    slope[j] = kSlopes ? load_float(p.slope_scale + j * kLanes) : scale[j];
+  }
+  const F32 start = all_float(p.start), add_scale = all_float(p.add_scale), margin = all_float(p.blocked_margin);
+  const I32 add_zero = all32(p.add_zero);
+  const Bytes least = all_bytes(p.low), most = all_bytes(p.high);
+  const auto some = [&](int64_t first, int64_t last) __attribute__((always_inline)) {
+    I32 total[4], operand[4], value[4];
+    F32 worst[4];
+    ORKNN_UNROLL for (int j = 0; j < 4; ++j) {
+      const int64_t at = first + j / kParts, pixel = at < last ? at : last, from = pixel * kBlock + j % kParts * kLanes;
+      total[j] = load32(sums + from);
+      F32 by = scale[j % kParts];
+      if constexpr (kSlopes) by = by_sign(total[j], slope[j % kParts], by);
+      F32 x = multiply_add(to_float(total[j]), by, start);
+      operand[j] = zero32();
+      if constexpr (kAddend) {
+        operand[j] = widen_whole(addend + from);
+        x = multiply_add(to_float(operand[j]), add_scale, x);
+      }
+      worst[j] = round_to(x, value[j]);
+    }
+    const F32 distance = largest(largest(worst[0], worst[1]), largest(worst[2], worst[3]));
+    if (__builtin_expect(any_above(distance, margin), 0)) {
+      ORKNN_UNROLL for (int j = 0; j < 4; ++j) if (any_above(worst[j], margin)) value[j] =
+          stages.exactly(total[j], kAddend ? subtract(operand[j], add_zero) : operand[j], j % kParts * kLanes);
+    }
+    if constexpr (kEmit == Emit::Bytes) {
+      const Bytes bytes = clamp_bytes(pack(value[0], value[1], value[2], value[3], Int::Unsigned8), least, most, Int::Unsigned8);
+      store_bytes(static_cast<uint8_t*>(y) + first * kBlock, bytes,
+                  last == INT64_MAX ? kTogether * kBlock : (last + 1 - first) * kBlock);
+      return;
+    }
+    if constexpr (kEmit == Emit::Indices) {
+      ORKNN_UNROLL for (int j = 0; j < 4; ++j)
+          store32(static_cast<int32_t*>(y) + first * kBlock + j * kLanes, clamp(value[j], all32(p.low), all32(p.high)));
+      return;
+    }
+#if defined(ORKNN_INT_VNNI)
+    if constexpr (kEmit == Emit::Split)
+      split_indices(value, p.low, p.high, static_cast<uint8_t*>(y) + first * kBlock, lower + first * kBlock);
+#endif
+  };
+  int64_t i = 0;
+  for (; i + kTogether <= pixels; i += kTogether) some(i, INT64_MAX);
+  if (i < pixels) some(i, pixels - 1);
+}
+
+template <Emit kEmit>
+ORKNN_SIMD void convert_by_stages(const IntConvert& p, const int32_t* sums, int64_t pixels, const uint8_t* addend, void* y,
+                                  uint8_t* lower = nullptr) {
+  if (p.addend)
+    p.slope_factor ? convert_pixels<kEmit, true, true>(p, sums, pixels, addend, y, lower)
+                   : convert_pixels<kEmit, true, false>(p, sums, pixels, addend, y, lower);
+  else
+    p.slope_factor ? convert_pixels<kEmit, false, true>(p, sums, pixels, addend, y, lower)
+                   : convert_pixels<kEmit, false, false>(p, sums, pixels, addend, y, lower);
+}
+
+#if defined(ORKNN_INT_VNNI)
+// Tables of bytes as IntConvert::steps has them, sixty-four indices at a time.
+__attribute__((target("avx512vbmi"))) static inline __m512i entry_of(const uint8_t* table, __m512i index) {
+  const __m512i low = _mm512_permutex2var_epi8(_mm512_loadu_si512(table), index, _mm512_loadu_si512(table + 64)),
+                high = _mm512_permutex2var_epi8(_mm512_loadu_si512(table + 128), index, _mm512_loadu_si512(table + 192));
+  return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high);
+}
+__attribute__((target("avx512vbmi"))) static void look_up_steps(const IntConvert& p, const uint8_t* upper, const uint8_t* lower,
+                                                                uint8_t* y, int64_t count) {
+  const __m512i one = _mm512_set1_epi8(1), order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  for (int64_t i = 0; i < count; i += 64) {
+    const __m512i index = _mm512_loadu_si512(upper + i), rest = _mm512_loadu_si512(lower + i);
+    __m512i value = entry_of(p.steps, index);
+    const uint8_t* table = p.steps + 256;
+    for (int k = 0; k < p.steps_up; ++k, table += 256)
+      value = _mm512_mask_add_epi8(value, _mm512_cmpge_epu8_mask(rest, entry_of(table, index)), value, one);
+    for (int k = 0; k < p.steps_down; ++k, table += 256)
+      value = _mm512_mask_sub_epi8(value, _mm512_cmpge_epu8_mask(rest, entry_of(table, index)), value, one);
+    store_bytes(y + i, {_mm512_permutexvar_epi32(order, value)}, count - i);
+  }
+}
+#endif
+
+// Results of tables with more entries than bytes have values.
+static void convert_with_table(const IntConvert& to, const int32_t* sums, int64_t pixels, const uint8_t* addend, uint8_t* y) {
+  constexpr int64_t kChunk = 32;
+#if defined(ORKNN_INT_VNNI)
+  static const bool permutes = __builtin_cpu_supports("avx512vbmi");
+#endif
+  for (int64_t i = 0; i < pixels; i += kChunk) {
+    const int64_t n = pixels - i < kChunk ? pixels - i : kChunk, at = i * kBlock;
+    const uint8_t* operands = addend ? addend + at : nullptr;
+#if defined(ORKNN_INT_VNNI)
+    if (to.steps && permutes) {
+      alignas(64) uint8_t upper[kChunk * kBlock], lower[kChunk * kBlock];
+      convert_by_stages<Emit::Split>(to, sums + at, n, operands, upper, lower);
+      look_up_steps(to, upper, lower, y + at, n * kBlock);
+      continue;
+    }
+#endif
+    alignas(64) int32_t indices[kChunk * kBlock];
+    convert_by_stages<Emit::Indices>(to, sums + at, n, operands, indices);
+    look_up(static_cast<const uint8_t*>(to.table), indices, n * kBlock, y + at);
+  }
+}
+
+static void blocked_convert(const IntConvert& to, bool is_float_enough, const int32_t* sums, int64_t pixels,
+                            const uint8_t* addend, uint8_t* y) {
+  if (!is_float_enough) return convert_block_scalar(to, sums, pixels, addend, y);
+  if (to.table && to.high > 255) return convert_with_table(to, sums, pixels, addend, y);
+  convert_by_stages<Emit::Bytes>(to, sums, pixels, addend, y);
+  if (to.table) lookup(y, static_cast<const uint8_t*>(to.table), y, pixels * kBlock);
+}
+#endif
+
+// kDwords: of a pixel. kRows: 2 = half of the pixels read a row further down. Sums go to [block][pixel][kBlock], a block being
+// `sums_block` away from the next.
+template <Dot kDot, int kDwords, int kBlocks, int kPixels, int kRows>
+__attribute__((noinline)) static void sum_pixels(const BlockedProduct& p, const uint8_t* x, int32_t* sums, int64_t sums_block) {
+  constexpr int kVectors = kBlocks * kParts, kRowPixels = kPixels / kRows;
+  I32 sum[kVectors][kPixels];
+  ORKNN_UNROLL for (int v = 0; v < kVectors; ++v) {
+    const I32 bias = load32(p.to[v / kParts].bias + v % kParts * kLanes);
+    ORKNN_UNROLL for (int i = 0; i < kPixels; ++i) sum[v][i] = bias;
+  }
+  const int32_t* weights = p.weights;
+  const int64_t row = p.row_bytes;
+  const auto add_dword = [&](const uint8_t* from) __attribute__((always_inline)) {
+    I32 weight[kVectors];
+    ORKNN_UNROLL for (int v = 0; v < kVectors; ++v) weight[v] = load32(weights + v * kLanes);
+    weights += kBlocks * kBlock;
+    ORKNN_UNROLL for (int i = 0; i < kPixels; ++i) {
+      int32_t dword;
+      std::memcpy(&dword, from + i / kRowPixels * row + i % kRowPixels * kDwords * 4, 4);
+      const I32 data = all32(dword);
+      ORKNN_UNROLL for (int v = 0; v < kVectors; ++v) sum[v][i] = dot<kDot>(sum[v][i], weight[v], data);
+    }
+  };
+  for (int64_t k = 0; k < p.whole; ++k) {
+    const uint8_t* from = x + p.offsets[k];
+    for (int d = 0; d < kDwords; ++d) add_dword(from + d * 4);
+  }
+  for (int64_t k = p.whole; k < p.whole + p.partial; ++k) {
+    const uint8_t* from = x + p.offsets[k];
+    for (int64_t d = 0; d < p.partial_dwords; ++d) add_dword(from + d * 4);
+  }
+  ORKNN_UNROLL for (int v = 0; v < kVectors; ++v) ORKNN_UNROLL for (int i = 0; i < kPixels; ++i)
+      store32(sums + (v / kParts) * sums_block + i * kBlock + v % kParts * kLanes, sum[v][i]);
+}
+
+template <Dot kDot, int kDwords, int kBlocks, int kPixels>
+ORKNN_SIMD void sum_up_to(const BlockedProduct& p, int64_t first, int64_t count, int32_t* sums, int64_t sums_block) {
+  if constexpr (kPixels > 1) {
+    if (count < kPixels) return sum_up_to<kDot, kDwords, kBlocks, kPixels - 1>(p, first, count, sums, sums_block);
+  }
+  sum_pixels<kDot, kDwords, kBlocks, kPixels, 1>(p, p.x + first * kDwords * 4, sums, sums_block);
+}
+template <Dot kDot, int kDwords, int kBlocks, int kPixels>
+ORKNN_SIMD void sum_two_rows(const BlockedProduct& p, int32_t* sums, int64_t sums_block) {
+  if constexpr (kPixels > 2) {
+    if (p.pixels < kPixels) return sum_two_rows<kDot, kDwords, kBlocks, kPixels - 2>(p, sums, sums_block);
+  }
+  sum_pixels<kDot, kDwords, kBlocks, kPixels, 2>(p, p.x, sums, sums_block);
+}
+
+template <Dot kDot, int kDwords, int kBlocks>
+ORKNN_SIMD void blocked_product_of(const BlockedProduct& p) {
+  constexpr int64_t kMost = kBlockPixels, kTiles = 4;
+  alignas(64) int32_t sums[kBlocks * kTiles * kMost * kBlock];
+  const auto convert = [&](int64_t first, int64_t count) {
+    for (int b = 0; b < kBlocks; ++b) {
+      const int64_t at = b * p.y_block + first * kBlock;
+      blocked_convert(p.to[b], p.is_float_enough, sums + b * count * kBlock, count, p.addend ? p.addend + at : nullptr, p.y + at);
+    }
+  };
+  if constexpr (kMost == 14 && kDwords > 2) {
+    if (p.row_bytes != 0) {
+      sum_two_rows<kDot, kDwords, kBlocks, kMost>(p, sums, p.pixels * kBlock);
+      return convert(0, p.pixels);
+    }
+  }
+  // Some tiles at a time, as even as possible.
+  int64_t tiles = (p.pixels + kMost - 1) / kMost;
+  for (int64_t done = 0; tiles > 0;) {
+    int64_t some = tiles < kTiles ? tiles : kTiles, count = (p.pixels - done) * some / tiles;
+    if (count > some * kMost) count = some * kMost;
+    tiles -= some;
+    if (tiles == 0) count = p.pixels - done;
+    for (int64_t at = 0; some > 0; --some) {
+      const int64_t n = (count - at + some - 1) / some;
+      sum_up_to<kDot, kDwords, kBlocks, kMost>(p, done + at, n, sums + at * kBlock, count * kBlock);
+      at += n;
+    }
+    convert(done, count);
+    done += count;
+  }
+}
+
+template <Dot kDot, int kDwords>
+ORKNN_SIMD void blocked_product_with(const BlockedProduct& p) {
+  if constexpr (kProductBlocks == 2) {
+    if (p.blocks == 2) return blocked_product_of<kDot, kDwords, 2>(p);
+  }
+  blocked_product_of<kDot, kDwords, 1>(p);
+}
+
+static void blocked_product(const BlockedProduct& p) {
+  if constexpr (kHasBytes) {
+    if (p.dot == Dot::BytesBUnsigned)
+      return p.narrow ? blocked_product_with<Dot::BytesBUnsigned, 1>(p) : blocked_product_with<Dot::BytesBUnsigned, 4>(p);
+  }
+  p.narrow ? blocked_product_with<Dot::Words, 2>(p) : blocked_product_with<Dot::Words, 8>(p);
+}
+
+template <Dot kDot, int kPixels>
+ORKNN_SIMD void sum_depthwise(const BlockedDepthwise& p, const int32_t* x, int32_t* sums) {
+  I32 sum[kPixels][kParts];
+  ORKNN_UNROLL for (int j = 0; j < kParts; ++j) {
+    const I32 bias = load32(p.to->bias + j * kLanes);
+    ORKNN_UNROLL for (int i = 0; i < kPixels; ++i) sum[i][j] = bias;
+  }
+  for (int64_t k = 0; k < p.depth; ++k) {
+    const int32_t* from = x + p.offsets[k];
+    ORKNN_UNROLL for (int j = 0; j < kParts; ++j) {
+      const I32 weight = load32(p.weights + k * kBlock + j * kLanes);
+      ORKNN_UNROLL for (int i = 0; i < kPixels; ++i) sum[i][j] =
+          dot<kDot>(sum[i][j], weight, load32(from + i * kBlock + j * kLanes));
+    }
+  }
+  ORKNN_UNROLL for (int i = 0; i < kPixels; ++i) ORKNN_UNROLL for (int j = 0; j < kParts; ++j)
+      store32(sums + i * kBlock + j * kLanes, sum[i][j]);
+}
+
+template <Dot kDot>
+ORKNN_SIMD void depthwise_of(const BlockedDepthwise& p) {
+  constexpr int kTogether = kParts == 1 ? 8 : kParts == 2 ? 4 : 2;  // pixels
+  constexpr int64_t kChunk = 64;
+  alignas(64) int32_t sums[(kChunk + kTogether) * kBlock];
+  int64_t held = 0, done = 0;
+  const auto convert = [&] {
+    blocked_convert(*p.to, p.is_float_enough, sums, held, p.addend ? p.addend + done * kBlock : nullptr, p.y + done * kBlock);
+    done += held;
+    held = 0;
+  };
+  for (int64_t row = 0; row < p.rows; ++row) {
+    for (int64_t at = 0; at < p.columns;) {
+      if (held + kTogether > kChunk) convert();
+      sum_depthwise<kDot, kTogether>(p, p.x + row * p.row_stride + at * kBlock, sums + held * kBlock);
+      const int64_t count = p.columns - at < kTogether ? p.columns - at : kTogether;
+      at += count;
+      held += count;
+    }
+  }
+  if (held > 0) convert();
+}
+
+static void blocked_depthwise(const BlockedDepthwise& given) {
+  const BlockedDepthwise p = given;
+  if constexpr (kHasBytes) {
+    if (p.dot == Dot::BytesBUnsigned) return depthwise_of<Dot::BytesBUnsigned>(p);
+  }
+  depthwise_of<Dot::Words>(p);
+}
+
+template <Dot kDot>
+ORKNN_SIMD void taps_of(const uint8_t* x, int64_t stride, int64_t count, int32_t* y) {
+  for (int64_t i = 0; i < count; ++i) {
+    I32 taps[kParts] = {};
+    load_taps<kDot>(x + i * stride * kBlock, taps);
+    ORKNN_UNROLL for (int j = 0; j < kParts; ++j) store32(y + i * kBlock + j * kLanes, taps[j]);
+  }
+}
+static void blocked_taps(Dot dot, const uint8_t* x, int64_t stride, int64_t count, int32_t* y) {
+  if constexpr (kHasBytes) {
+    if (dot == Dot::BytesBUnsigned) return taps_of<Dot::BytesBUnsigned>(x, stride, count, y);
+  }
+  taps_of<Dot::Words>(x, stride, count, y);
+}
+
+static void widen_bytes(const uint8_t* __restrict x, int64_t count, int16_t* __restrict y) {
+  for (int64_t i = 0; i < count; ++i) y[i] = x[i];
+}
+
+#if defined(ORKNN_INT_PORTABLE)
+static void to_pixels(const uint8_t* x, int64_t plane, int64_t channels, uint8_t flip, int64_t count, uint8_t* y) {
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t c = 0; c < kBlock; ++c)
+      y[i * kBlock + c] = c < channels ? static_cast<uint8_t>(x[c * plane + i] ^ flip) : uint8_t{0};
+}
+static void from_pixels(const uint8_t* x, uint8_t flip, int64_t count, int64_t plane, int64_t channels, uint8_t* y) {
+  for (int64_t c = 0; c < channels; ++c)
+    for (int64_t i = 0; i < count; ++i) y[c * plane + i] = static_cast<uint8_t>(x[i * kBlock + c] ^ flip);
+}
+#else
+// 16 x 16 bytes.
+ORKNN_SIMD void transpose_bytes(__m128i (&m)[16]) {
+  // Each round interleaves row i with row i + 8; after four of them bit by bit the indices have changed places.
+  ORKNN_UNROLL for (int round = 0; round < 4; ++round) {
+    __m128i next[16];
+    ORKNN_UNROLL for (int i = 0; i < 8; ++i) {
+      next[2 * i] = _mm_unpacklo_epi8(m[i], m[i + 8]);
+      next[2 * i + 1] = _mm_unpackhi_epi8(m[i], m[i + 8]);
+    }
+    ORKNN_UNROLL for (int i = 0; i < 16; ++i) m[i] = next[i];
+  }
+}
+static void to_pixels(const uint8_t* x, int64_t plane, int64_t channels, uint8_t flip, int64_t count, uint8_t* y) {
+  const __m128i flips = _mm_set1_epi8(static_cast<char>(flip));
+  for (int64_t i = 0; i < count; i += 16) {
+    const int64_t left = count - i < 16 ? count - i : 16;
+    __m128i m[16];
+    ORKNN_UNROLL for (int c = 0; c < 16; ++c) m[c] =
+        c < channels ? _mm_xor_si128(load_bytes(x + c * plane + i, left), flips) : _mm_setzero_si128();
+    transpose_bytes(m);
+    if (left == 16) {
+      ORKNN_UNROLL for (int j = 0; j < 16; ++j) _mm_storeu_si128(reinterpret_cast<__m128i*>(y + (i + j) * kBlock), m[j]);
+      continue;
+    }
+    alignas(16) uint8_t buffer[256];
+    ORKNN_UNROLL for (int j = 0; j < 16; ++j) _mm_store_si128(reinterpret_cast<__m128i*>(buffer + j * kBlock), m[j]);
+    std::memcpy(y + i * kBlock, buffer, static_cast<size_t>(left * kBlock));
+  }
+}
+static void from_pixels(const uint8_t* x, uint8_t flip, int64_t count, int64_t plane, int64_t channels, uint8_t* y) {
+  const __m128i flips = _mm_set1_epi8(static_cast<char>(flip));
+  for (int64_t i = 0; i < count; i += 16) {
+    const int64_t left = count - i < 16 ? count - i : 16;
+    __m128i m[16];
+    ORKNN_UNROLL for (int j = 0; j < 16; ++j) m[j] =
+        j < left ? _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + (i + j) * kBlock)), flips)
+                 : _mm_setzero_si128();
+    transpose_bytes(m);
+    alignas(16) uint8_t buffer[16];
+    for (int64_t c = 0; c < channels; ++c) {
+      if (left == 16) {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(y + c * plane + i), m[c]);
+        continue;
+      }
+      _mm_store_si128(reinterpret_cast<__m128i*>(buffer), m[c]);
+      std::memcpy(y + c * plane + i, buffer, static_cast<size_t>(left));
+    }
+  }
+}
+#endif
+
+}  // namespace orknn::sim::kernels::ORKNN_INT_FORM
