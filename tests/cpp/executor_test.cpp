@@ -117,6 +117,11 @@ TEST(Executor, MapsInBlocksAreRowsOutside) {
     for (int64_t pixel = 0; pixel < 30; ++pixel)
       EXPECT_EQ(seen["c"][static_cast<size_t>(channel * 30 + pixel)], seen["y"][static_cast<size_t>(pixel * 20 + channel)]);
 
+  // An operator that knows rows only may take the place of one of blocks.
+  (*e)->replace_operator(1, ops::builtin_ops().find("int:Conv"));
+  ASSERT_TRUE((*e)->run(std::span(&in, 1)));
+  EXPECT_EQ(keep((*e)->output(1)), keep((*reference)[1].view()));
+
   // Every map turned into one value: what follows reads that.
   hooks.amend = [&](ir::TensorId t, const ir::MutableTensorView& v) {
     if (p.graph.tensor(t).name == "c") std::fill_n(v.as<int8_t>(), v.count(), int8_t{-7});
