@@ -1,7 +1,6 @@
 #include "format/encrypted.h"
 
 #if defined(ORKNN_SODIUM)
-#include <dlfcn.h>
 #include <sodium.h>
 #endif
 
@@ -13,6 +12,7 @@
 
 #include "format/bytes.h"
 #include "format/rknn_file.h"
+#include "format/sodium.h"
 #include "platform/platforms.h"
 
 namespace orknn::format {
@@ -70,43 +70,8 @@ struct Cost {
 constexpr Cost kCosts[] = {{2, size_t{4} << 20}, {3, size_t{32} << 20}, {4, size_t{128} << 20}};
 static_assert(std::size(kCosts) == kMaxEncryptionLevel - kMinEncryptionLevel + 1);
 
-// Loaded when the first encrypted model asks for it, so that nothing else depends on it.
-struct Sodium {
-  decltype(&sodium_init) init = nullptr;
-  decltype(&sodium_memzero) memzero = nullptr;
-  decltype(&randombytes_buf) random = nullptr;
-  decltype(&crypto_pwhash) pwhash = nullptr;
-  decltype(&crypto_aead_xchacha20poly1305_ietf_encrypt) seal = nullptr;
-  decltype(&crypto_aead_xchacha20poly1305_ietf_decrypt) open = nullptr;
-};
-
-Sodium load_sodium() {
-  Sodium s;
-  void* library = nullptr;
-  for (const char* name : {"libsodium.so.23", "libsodium.so.26", "libsodium.so"})
-    if (!library) library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (!library) return s;
-  const auto find = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)> >(::dlsym(library, name));
-  };
-  find(s.memzero, "sodium_memzero");
-  find(s.random, "randombytes_buf");
-  find(s.pwhash, "crypto_pwhash");
-  find(s.seal, "crypto_aead_xchacha20poly1305_ietf_encrypt");
-  find(s.open, "crypto_aead_xchacha20poly1305_ietf_decrypt");
-  decltype(s.init) init = nullptr;
-  find(init, "sodium_init");
-  if (s.memzero && s.random && s.pwhash && s.seal && s.open && init && init() >= 0) s.init = init;
-  return s;
-}
-
-const Sodium& sodium() {
-  static const Sodium loaded = load_sodium();
-  return loaded;
-}
-
 Status initialize() {
-  if (sodium().init) return {};
+  if (sodium()) return {};
   return unsupported("encrypted models need libsodium, which cannot be loaded").hint("install it (Debian: libsodium23)");
 }
 
@@ -116,13 +81,13 @@ class Key {
   Key() = default;
   Key(const Key&) = delete;
   Key& operator=(const Key&) = delete;
-  ~Key() { sodium().memzero(bytes_.data(), bytes_.size()); }
+  ~Key() { sodium()->memzero(bytes_.data(), bytes_.size()); }
 
   Status derive(const std::string& passphrase, const Header& header) {
     const std::string_view secret = passphrase.empty() ? kBuiltInKey : std::string_view(passphrase);
     const Cost& cost = kCosts[header.level - kMinEncryptionLevel];
-    if (sodium().pwhash(bytes_.data(), bytes_.size(), secret.data(), secret.size(), header.salt, cost.passes, cost.memory_bytes,
-                        crypto_pwhash_ALG_ARGON2ID13) != 0)
+    if (sodium()->pwhash(bytes_.data(), bytes_.size(), secret.data(), secret.size(), header.salt, cost.passes, cost.memory_bytes,
+                         crypto_pwhash_ALG_ARGON2ID13) != 0)
       return Status::error(Code::OutOfMemory,
                            "no memory for the key of an encrypted model (" + std::to_string(cost.memory_bytes >> 20) + " MiB)")
           .hint("a lower crypt_level needs less");
@@ -166,7 +131,7 @@ std::shared_ptr<std::byte> allocate_wiped(size_t bytes) {
   auto* memory = static_cast<std::byte*>(::operator new(std::max<size_t>(bytes, 1), alignment, std::nothrow));
   if (!memory) return nullptr;
   return {memory, [bytes](std::byte* p) {
-            sodium().memzero(p, bytes);
+            sodium()->memzero(p, bytes);
             ::operator delete(p, alignment);
           }};
 }
@@ -183,15 +148,15 @@ Status encrypt(std::span<const std::byte> plain, const Encryption& encryption, F
   header.level = static_cast<uint32_t>(encryption.level);
   header.flags = encryption.passphrase.empty() ? 0U : uint32_t{kHasPassphrase};
   header.plain_bytes = plain.size();
-  sodium().random(header.salt, sizeof header.salt);
-  sodium().random(header.nonce, sizeof header.nonce);
+  sodium()->random(header.salt, sizeof header.salt);
+  sodium()->random(header.nonce, sizeof header.nonce);
   Key key;
   ORKNN_TRY(key.derive(encryption.passphrase, header));
   const std::shared_ptr<std::byte> sealed = allocate_wiped(plain.size() + kTagBytes);
   if (!sealed) return Status::error(Code::OutOfMemory, "no memory for the encrypted model");
   unsigned long long sealed_bytes = 0;
-  sodium().seal(reinterpret_cast<unsigned char*>(sealed.get()), &sealed_bytes, chars(plain.data()), plain.size(),
-                reinterpret_cast<const unsigned char*>(&header), sizeof header, nullptr, header.nonce, key.data());
+  sodium()->seal(reinterpret_cast<unsigned char*>(sealed.get()), &sealed_bytes, chars(plain.data()), plain.size(),
+                 reinterpret_cast<const unsigned char*>(&header), sizeof header, nullptr, header.nonce, key.data());
   ORKNN_TRY(out.write(std::as_bytes(std::span(&header, 1))));
   return out.write({sealed.get(), static_cast<size_t>(sealed_bytes)});
 }
@@ -223,8 +188,8 @@ Result<Decrypted> decrypt(std::span<const std::byte> file, const std::string& pa
     return Status::error(Code::OutOfMemory, "no memory for the model (" + std::to_string(header.plain_bytes) + " bytes)");
   unsigned long long plain_bytes = 0;
   const auto sealed = file.subspan(sizeof header);
-  if (sodium().open(reinterpret_cast<unsigned char*>(plain.get()), &plain_bytes, nullptr, chars(sealed.data()), sealed.size(),
-                    reinterpret_cast<const unsigned char*>(&header), sizeof header, header.nonce, key.data()) != 0)
+  if (sodium()->open(reinterpret_cast<unsigned char*>(plain.get()), &plain_bytes, nullptr, chars(sealed.data()), sealed.size(),
+                     reinterpret_cast<const unsigned char*>(&header), sizeof header, header.nonce, key.data()) != 0)
     return refused(has_passphrase ? "was changed, or the passphrase is another one" : "was changed");
   return Decrypted{{plain.get(), static_cast<size_t>(plain_bytes)}, plain};
 }
