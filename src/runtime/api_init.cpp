@@ -8,6 +8,7 @@
 #include "runtime/context_call.h"
 #include "runtime/custom_op_plugins.h"
 #include "runtime/input_shapes.h"
+#include "runtime/remote_device.h"
 #include "runtime/shared_weights.h"
 #include "runtime/tensor_attr.h"
 
@@ -202,6 +203,9 @@ int init(rknn_context* context, void* model, uint32_t size, uint32_t flags, rknn
   if (!session) return fail(kName, session.status());
   created->session = std::move(*session);
   load_plugins(*created->session);
+  if (!created->is_dry())
+    if (const Status s = use_device_of_environment(*created->session); !s)
+      return s.code() == Code::Io ? fail(RKNN_ERR_DEVICE_UNAVAILABLE, kName, s.to_string()) : fail(kName, s);
   created->model_memory = loaded->memory;
   created->model_keeper = std::move(loaded->keeper);
   created->has_shapes = !has_shape_sets(created->session->model());

@@ -92,17 +92,20 @@ int compute(Context& c, const RunOrder& order) {
   constexpr const char* kName = "rknn_run";
   if (order.fence_in >= 0 && !await_fence(order.fence_in, order.deadline))
     return fail(RKNN_ERR_TIMEOUT, kName, "the fence was not signalled in time");
-  const std::optional<CoreLease> lease = CoreLease::take(*c.chip, {wanted_cores(c), c.priority(), order.deadline});
-  if (!lease) return fail(RKNN_ERR_TIMEOUT, kName, "no core became free in time");
+  const bool is_elsewhere = c.session->device() != nullptr;  // where the cores are handed out
+  const std::optional<CoreLease> lease =
+      is_elsewhere ? std::nullopt : CoreLease::take(*c.chip, {wanted_cores(c), c.priority(), order.deadline});
+  if (!is_elsewhere && !lease) return fail(RKNN_ERR_TIMEOUT, kName, "no core became free in time");
+  const uint32_t cores = lease ? lease->mask() : wanted_cores(c);
   if (!(c.flags & RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE)) sync_bound(c.bound.inputs, RKNN_MEMORY_SYNC_TO_DEVICE);
   sim::RunHooks hooks;
-  hooks.pool = c.pool ? c.pool.get() : &lease->pool();
+  hooks.pool = c.pool ? c.pool.get() : lease ? &lease->pool() : nullptr;
   hooks.deadline = order.deadline;
   const bool traced = is_tracing();
-  if (traced) trace_layers(c, lease->mask(), hooks);
+  if (traced) trace_layers(c, cores, hooks);
   const auto begin = std::chrono::steady_clock::now();
   const Status s = run_with_report(*c.session, report_of(c), hooks);
-  if (traced) trace_work("run " + std::to_string(c.frame), lease->mask(), c.handle, begin, std::chrono::steady_clock::now());
+  if (traced) trace_work("run " + std::to_string(c.frame), cores, c.handle, begin, std::chrono::steady_clock::now());
   if (!s) {
     if (has_passed(order.deadline)) return fail(RKNN_ERR_TIMEOUT, kName, s.to_string());
     return fail(s.code() == Code::OutOfMemory ? RKNN_ERR_MALLOC_FAIL : RKNN_ERR_FAIL, kName, s.to_string());
@@ -223,6 +226,7 @@ int set_core_mask(Context& c, uint32_t mask) {
   if (!cores) return fail(RKNN_ERR_PARAM_INVALID, kName, cores.status().to_string());
   c.core_mask = mask;
   c.cores = *cores;
+  c.session->choose_device_cores(mask, static_cast<uint32_t>(c.priority()));
   return RKNN_SUCC;
 }
 

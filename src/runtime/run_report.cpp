@@ -69,14 +69,27 @@ void report_loading(const Session& session, const RunReport& report) {
   if (report.level >= 3) log_lines(LogLevel::Detail, memory_table(session.model(), report.sram_bytes));
 }
 
-Status run_with_report(Session& session, const RunReport& report, const sim::RunHooks& hooks) {
+namespace {
+// `run` with the report around it.
+template <class Run>
+Status reported(Session& session, const RunReport& report, const sim::RunHooks& hooks, Run run) {
   std::vector<LayerDump> dumps;
   if (auto options = runtime_dump(report.level)) dumps.emplace_back(session.program(), std::move(*options));
   if (auto options = toolkit1_dump()) dumps.emplace_back(session.program(), std::move(*options));
   // Without dumps nothing is allocated here: runs on the caller's memory promise that.
-  ORKNN_TRY(dumps.empty() ? session.run(hooks) : session.run(with_dumps(hooks, session, dumps)));
+  ORKNN_TRY(dumps.empty() ? run(hooks) : run(with_dumps(hooks, session, dumps)));
   if (report.level >= 4) log_lines(LogLevel::Debug, perf_table(session.model(), report.cores, report.sram_bytes));
   return {};
+}
+}  // namespace
+
+Status run_with_report(Session& session, const RunReport& report, const sim::RunHooks& hooks) {
+  return reported(session, report, hooks, [&](const sim::RunHooks& h) { return session.run(h); });
+}
+
+Status run_values_with_report(Session& session, std::span<const ir::TensorView> inputs, const RunReport& report,
+                              const sim::RunHooks& hooks) {
+  return reported(session, report, hooks, [&](const sim::RunHooks& h) { return session.run_values(inputs, h); });
 }
 
 }  // namespace orknn::runtime

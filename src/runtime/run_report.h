@@ -25,5 +25,8 @@ void log_lines(LogLevel level, const std::string& text);
 void report_loading(const Session& session, const RunReport& report);
 // Session::run with the report around it. Toolkit1's NN_LAYER_DUMP writes files at any level.
 Status run_with_report(Session& session, const RunReport& report, const sim::RunHooks& hooks = {});
+// The same for Session::run_values.
+Status run_values_with_report(Session& session, std::span<const ir::TensorView> inputs, const RunReport& report,
+                              const sim::RunHooks& hooks);
 
 }  // namespace orknn::runtime

@@ -162,7 +162,12 @@ Result<std::unique_ptr<Session>> Session::open(std::span<const std::byte> bytes,
 Result<std::unique_ptr<Session>> Session::duplicate() const {
   ORKNN_TRY_ASSIGN(CustomOps custom_ops, custom_ops_.duplicate());
   ORKNN_TRY_ASSIGN(std::unique_ptr<sim::Executor> executor, executors_[current_]->duplicate(*pool_));
-  return make(model_, current_, std::move(executor), *pool_, std::move(custom_ops));
+  std::unique_ptr<Session> other = make(model_, current_, std::move(executor), *pool_, std::move(custom_ops));
+  if (device_) {
+    ORKNN_TRY_ASSIGN(other->device_, device_->duplicate());
+    other->choose_device_cores(device_cores_, device_priority_);
+  }
+  return other;
 }
 
 MemorySizes Session::memory() const {
@@ -336,13 +341,43 @@ Status Session::run(const sim::RunHooks& hooks) {
   } catch (const std::bad_alloc&) {
     return no_memory();
   }
+  ORKNN_TRY(device_ ? run_on_device(hooks) : run_values(views_, hooks));
+  for (size_t i = 0; i < bound_outputs_.size(); ++i)
+    if (std::optional<BoundOutput>& b = bound_outputs_[i]; b && (device_ || !b->in_place))
+      b->converter.run(output_value(i), b->to, pool);
+  return {};
+}
+
+Status Session::run_values(std::span<const TensorView> inputs, const sim::RunHooks& hooks) {
   has_run_ = false;
   const CustomOps::Active active(custom_ops_);
-  Status s = executor().run(views_, hooks);
+  Status s = executor().run(inputs, hooks);
   if (s) s = ir::check_mapped_files(files_);  // what was read of a file that was shortened meanwhile is worth nothing
   if (!s) return s.model(model_->name).stage("run");
-  for (size_t i = 0; i < bound_outputs_.size(); ++i)
-    if (std::optional<BoundOutput>& b = bound_outputs_[i]; b && !b->in_place) b->converter.run(executor().output(i), b->to, pool);
+  has_run_ = true;
+  return {};
+}
+
+Status Session::use_device(std::unique_ptr<remote::Device> device) {
+  Status s = device->load([model = model_] { return format::write_rknn_to_memory(*model); });
+  if (!s) return s.model(model_->name).stage("init_runtime");
+  device_ = std::move(device);
+  has_run_ = false;
+  return {};
+}
+
+Status Session::run_on_device(const sim::RunHooks& hooks) {
+  has_run_ = false;
+  const remote::RunOptions options{static_cast<uint32_t>(current_), device_cores_, device_priority_, hooks.deadline};
+  Status s = device_->run(options, views_, device_results_);
+  if (s && device_results_.size() != outputs_.size()) s = io_error("the device sent another number of results");
+  for (size_t i = 0; s && i < outputs_.size(); ++i) {
+    const Tensor& t = program().graph.tensor(program().outputs[i].tensor);
+    const std::optional<Dims> dims = t.shape ? to_dims(*t.shape) : std::nullopt;
+    if (device_results_[i].dtype != t.dtype || (dims && !std::ranges::equal(*dims, device_results_[i].dims)))
+      s = io_error("the device sent a result of another form than output '" + t.name + "'");
+  }
+  if (!s) return s.model(model_->name).stage("run");
   has_run_ = true;
   return {};
 }
@@ -361,7 +396,7 @@ void Session::convert_result(size_t index, const TensorView& value, DType dtype,
 TensorData Session::output(size_t index) const {
   const std::span<const int64_t> dims = output_dims(index);
   TensorData out = TensorData::allocate(natural_dtype(index), Dims(dims.begin(), dims.end()));
-  const TensorView value = executor().output(index);
+  const TensorView value = output_value(index);
   if (out.dtype() != DType::UInt8 || value.dtype != DType::Int8) {
     read_output(index, out.dtype(), out.mutable_data());
     return out;

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "format/program.h"
+#include "remote/device.h"
 #include "runtime/convert.h"
 #include "runtime/custom_ops.h"
 #include "sim/executor.h"
@@ -87,15 +88,26 @@ class Session {
   // Activations of all programs live at `bytes`: memory().internal_bytes, aligned to 64.
   void use_internal_memory(std::byte* bytes);
 
+  // Runs happen on `device` from here on, which gets the model now; everything else stays as it is, and so do the results.
+  Status use_device(std::unique_ptr<remote::Device> device);
+  remote::Device* device() const { return device_.get(); }
+  // Cores and priority of runs on a device.
+  void choose_device_cores(uint32_t mask, uint32_t priority) { device_cores_ = mask, device_priority_ = priority; }
+
   // After a run: extents and contents of output `index`.
-  std::span<const int64_t> output_dims(size_t index) const { return executor().output(index).dims; }
+  std::span<const int64_t> output_dims(size_t index) const { return output_value(index).dims; }
   // float32 for floats and quantized values, the source model's type for integers and bool. Values that the source model itself
   // states in quantized uint8 (TFLite) stay as they are.
   DType natural_dtype(size_t index) const;
   // `to` holds exactly the elements in type `dtype`.
   void read_output(size_t index, DType dtype, void* to) const { convert_result(index, output_value(index), dtype, to); }
   // The result as the program computed it, valid until the next run, and what read_output makes of such a value.
-  ir::TensorView output_value(size_t index) const { return executor().output(index); }
+  ir::TensorView output_value(size_t index) const {
+    if (!device_) return executor().output(index);
+    return index < device_results_.size() ? device_results_[index] : ir::TensorView{};
+  }
+  // The values that the program takes, as output_value gives those that it makes; for whoever runs the model for somebody else.
+  Status run_values(std::span<const ir::TensorView> inputs, const sim::RunHooks& hooks);
   void convert_result(size_t index, const ir::TensorView& value, DType dtype, void* to) const;
   ir::TensorData output(size_t index) const;
 
@@ -113,6 +125,7 @@ class Session {
   void replace_operators(size_t program);
   sim::Executor& executor() const { return *executors_[current_]; }
   Result<ir::TensorView> input_view(size_t index, ThreadPool& pool);
+  Status run_on_device(const sim::RunHooks& hooks);
   Result<OutputConverter> output_converter(size_t index, const OutputForm& form) const;
   bool overlaps_an_output(const void* from, size_t bytes) const;
 
@@ -141,7 +154,10 @@ class Session {
   std::vector<ir::TensorView> views_;                     // inputs of the current run
   std::vector<std::optional<BoundInput>> bound_inputs_;
   std::vector<std::optional<BoundOutput>> bound_outputs_;
-  std::byte* internal_memory_ = nullptr;  // of the caller's; nullptr = each executor has its own
+  std::byte* internal_memory_ = nullptr;    // of the caller's; nullptr = each executor has its own
+  std::unique_ptr<remote::Device> device_;  // nullptr = runs happen here
+  std::vector<ir::TensorView> device_results_;
+  uint32_t device_cores_ = 0, device_priority_ = 0;
   bool has_run_ = false;
   bool warned_of_range_ = false;
 };

@@ -1,0 +1,86 @@
+// The client's end: a device with one model on it. The model runs there as it would here, on the same numbers.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "remote/messages.h"
+#include "remote/socket.h"
+#include "remote/wire.h"
+
+namespace orknn::remote {
+
+struct DeviceOptions {
+  SharedKey key;
+  std::chrono::milliseconds connect_timeout{3000};
+  std::chrono::milliseconds timeout{60000};  // for one reply, a run included
+  bool share_memory = true;                  // with devices on the same machine
+};
+// ORKNN_DEVICE_KEY, ORKNN_DEVICE_TIMEOUT_MS.
+Result<DeviceOptions> device_options_of_environment();
+
+// What the model is, whenever it has to be sent.
+using ModelBytes = std::function<Result<std::vector<std::byte>>()>;
+
+struct RunOptions {
+  uint32_t program = 0, core_mask = 0, priority = 0;
+  std::optional<Deadline> deadline = std::nullopt;
+};
+
+// Not for use from two threads at once. After an error of the connection the next call connects again; what a call did before it
+// failed has no effect on later ones.
+class Device {
+ public:
+  static Result<std::unique_ptr<Device>> connect(const Address& address, const DeviceOptions& options);
+  // A second one at the same place, with the same model.
+  Result<std::unique_ptr<Device>> duplicate() const;
+
+  const Address& address() const { return address_; }
+  const Ready& facts() const { return facts_; }
+  Status load(ModelBytes model);
+  // The contents of a model file that lies on the device.
+  Result<std::vector<std::byte>> fetch(const std::string& path);
+  // `outputs` stay valid until the next run.
+  Status run(const RunOptions& options, std::span<const ir::TensorView> inputs, std::vector<ir::TensorView>& outputs);
+  Result<Measured> measure(uint32_t cores);
+  uint64_t last_run_microseconds() const { return last_run_microseconds_; }
+
+ private:
+  Device(Address address, DeviceOptions options) : address_(std::move(address)), options_(std::move(options)) {}
+  Deadline deadline() const { return Clock::now() + options_.timeout; }
+  Status open();
+  Status ensure_open();
+  Status shake_hands();
+  Status send_model();
+  Status upload(std::span<const std::byte> bytes);
+  Status send(Type type, std::span<const std::byte> payload, Deadline deadline, int passed = -1);
+  Result<Frame> receive(Deadline deadline);
+  // The reply, or the problem that the server reports instead.
+  Result<Frame> expect(Type type, Deadline deadline);
+  template <class Message>
+  Result<Message> ask(Type question, std::span<const std::byte> payload, Type reply);
+  Status share(uint64_t bytes);
+  Result<std::vector<uint64_t>> put_inputs(std::span<const ir::TensorView> inputs, uint64_t& end);
+  Status take_outputs(Frame frame, std::vector<ir::TensorView>& outputs);
+  Status broken(Status status);
+
+  Address address_;
+  DeviceOptions options_;
+  std::optional<Socket> socket_;
+  FrameWriter writer_;
+  FrameReader reader_{0};
+  std::vector<std::byte> received_;
+  size_t next_ = 0, filled_ = 0;  // received and not yet read: from `next_` to `filled_`
+  uint32_t forks_ = 0;            // fork_count() when the connection was made
+  Ready facts_;
+  ModelBytes model_;
+  SharedMemory shared_;
+  uint64_t result_bytes_ = 0;  // of the last run, in shared memory
+  Frame last_result_;
+  Tensors last_tensors_;
+  std::vector<ir::TensorData> copies_;
+  uint64_t last_run_microseconds_ = 0;
+};
+
+}  // namespace orknn::remote

@@ -1,0 +1,237 @@
+#include "remote/discovery.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "base/files.h"
+
+extern char** environ;
+
+namespace orknn::remote {
+namespace {
+constexpr std::string_view kEnding = ".device";
+
+// Only this user may write there: what lies in it decides where models are sent.
+Result<std::string> folder(bool create) {
+  std::string path;
+  if (const char* chosen = std::getenv("ORKNN_DEVICE_DIR"); chosen && *chosen) {
+    path = chosen;
+  } else if (const char* runtime = std::getenv("XDG_RUNTIME_DIR"); runtime && *runtime) {
+    path = std::string(runtime) + "/openrknn";
+  } else {
+    path = "/tmp/openrknn-" + std::to_string(::getuid());
+  }
+  if (create) ::mkdir(path.c_str(), 0700);
+  struct stat facts {};
+  if (::lstat(path.c_str(), &facts) != 0) return io_error("no folder of devices: '" + path + "'");
+  if (!S_ISDIR(facts.st_mode) || facts.st_uid != ::getuid() || (facts.st_mode & 0022))
+    return io_error("the folder of devices '" + path + "' is not this user's alone").hint("remove it, or set ORKNN_DEVICE_DIR");
+  return path;
+}
+
+bool is_alive(int pid) { return pid > 0 && (::kill(pid, 0) == 0 || errno == EPERM); }
+
+std::optional<Announcement> read_announcement(const std::string& path, const std::string& name) {
+  std::ifstream file(path);
+  Announcement a;
+  a.name = name;
+  std::string line;
+  int pid = 0;
+  while (std::getline(file, line)) {
+    const size_t equals = line.find('=');
+    if (equals == std::string::npos) continue;
+    const std::string key = line.substr(0, equals), value = line.substr(equals + 1);
+    if (key == "platform") a.platform = value;
+    if (key == "mode") a.mode = value == "ntb" ? Mode::Ntb : Mode::Adb;
+    if (key == "pid") std::from_chars(value.data(), value.data() + value.size(), pid);
+    if (key == "address") {
+      auto address = Address::parse(value);
+      if (!address) return std::nullopt;
+      a.address = *address;
+    }
+  }
+  if (!is_alive(pid) || (a.address.host.empty() && !a.address.is_unix())) return std::nullopt;
+  return a;
+}
+
+// What a program prints; nothing when it cannot be run, fails, or needs too long.
+std::optional<std::string> output_of(std::vector<std::string> words) {
+  constexpr std::chrono::seconds kPatience{5};
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
+  const Descriptor read_end(ends[0]);
+  Descriptor write_end(ends[1]);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, write_end.get(), STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  const int problem = ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (problem != 0) return std::nullopt;
+  write_end = Descriptor();
+  std::string text;
+  const Deadline deadline = Clock::now() + kPatience;
+  bool is_whole = false;
+  while (Clock::now() < deadline) {
+    pollfd waited{read_end.get(), POLLIN, 0};
+    if (::poll(&waited, 1, 100) <= 0) continue;
+    char buffer[4096];
+    const ssize_t n = ::read(read_end.get(), buffer, sizeof buffer);
+    if (n <= 0) {
+      is_whole = n == 0;
+      break;
+    }
+    text.append(buffer, static_cast<size_t>(n));
+  }
+  if (!is_whole) ::kill(child, SIGKILL);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!is_whole || !WIFEXITED(status) || WEXITSTATUS(status) != 0) return std::nullopt;
+  return text;
+}
+
+// A port of this machine that leads to the board's server.
+Result<Address> forward(const std::string& serial) {
+  const auto text = output_of({"adb", "-s", serial, "forward", "tcp:0", "tcp:" + std::to_string(kDefaultPort)});
+  Address address{.host = "127.0.0.1", .port = 0, .path = {}};
+  if (!text || std::from_chars(text->data(), text->data() + text->size(), address.port).ec != std::errc{} || address.port == 0)
+    return io_error("adb cannot forward a port to the device '" + serial + "'").hint("`adb devices` shows its state");
+  return address;
+}
+
+bool looks_like_an_address(const std::string& id) {
+  if (id.starts_with("unix:") || id.starts_with('[') || id == "localhost" || id.starts_with("localhost:")) return true;
+  return id.find('.') != std::string::npos &&
+         std::all_of(id.begin(), id.end(), [](unsigned char c) { return std::isdigit(c) || c == '.' || c == ':'; });
+}
+
+Result<std::optional<Address>> only_device(const std::function<bool(const std::string&)>& is_wanted) {
+  std::vector<Announcement> fitting = announced_servers();
+  std::erase_if(fitting, [&](const Announcement& a) { return !is_wanted(a.platform); });
+  const std::vector<std::string> serials = adb_serials();
+  if (fitting.empty() && serials.empty()) return std::optional<Address>{};
+  if (fitting.size() + serials.size() > 1) {
+    std::string names;
+    for (const Announcement& a : fitting) names += (names.empty() ? "" : ", ") + a.name;
+    for (const std::string& s : serials) names += (names.empty() ? "" : ", ") + s;
+    return invalid_argument("several devices are connected, device_id must name one").expected("one of " + names);
+  }
+  if (!fitting.empty()) return std::optional<Address>(fitting[0].address);
+  ORKNN_TRY_ASSIGN(Address address, forward(serials[0]));
+  return std::optional<Address>(std::move(address));
+}
+}  // namespace
+
+bool is_device_name(const std::string& name) {
+  return !name.empty() && name.size() <= 64 && name[0] != '.' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '-' || c == '_' || c == '.';
+  });
+}
+
+Result<AnnouncedServer> AnnouncedServer::publish(const Announcement& a) {
+  if (!is_device_name(a.name))
+    return invalid_argument("invalid name '" + a.name + "' of a device").expected("letters, digits, '-', '_' and '.'");
+  for (const Announcement& other : announced_servers())
+    if (other.name == a.name)
+      return invalid_argument("there is a device with the name '" + a.name + "' already").hint("choose another --name");
+  ORKNN_TRY_ASSIGN(const std::string path, folder(true));
+  const std::string file = path + "/" + a.name + std::string(kEnding);
+  ORKNN_TRY(write_file_atomically(file, [&](FileWriter& out) {
+    return out.write("platform=" + a.platform + "\nmode=" + (a.mode == Mode::Ntb ? "ntb" : "adb") +
+                     "\naddress=" + a.address.to_string() + "\npid=" + std::to_string(::getpid()) + "\n");
+  }));
+  return AnnouncedServer(file);
+}
+
+AnnouncedServer::~AnnouncedServer() {
+  if (!path_.empty()) ::unlink(path_.c_str());
+}
+
+std::vector<Announcement> announced_servers() {
+  std::vector<Announcement> found;
+  const Result<std::string> path = folder(false);
+  if (!path) return found;
+  DIR* files = ::opendir(path->c_str());
+  if (!files) return found;
+  while (const dirent* entry = ::readdir(files)) {
+    const std::string name = entry->d_name;
+    if (!name.ends_with(kEnding) || name.size() == kEnding.size()) continue;
+    if (auto a = read_announcement(*path + "/" + name, name.substr(0, name.size() - kEnding.size())))
+      found.push_back(std::move(*a));
+  }
+  ::closedir(files);
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return found;
+}
+
+std::vector<std::string> adb_serials() {
+  std::vector<std::string> serials;
+  const auto text = output_of({"adb", "devices"});
+  if (!text) return serials;
+  std::istringstream lines(*text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string serial, state;
+    if (words >> serial >> state && state == "device") serials.push_back(serial);
+  }
+  return serials;
+}
+
+DeviceList list_devices() {
+  DeviceList list{adb_serials(), {}};
+  for (const Announcement& a : announced_servers()) (a.mode == Mode::Ntb ? list.ntb : list.adb).push_back(a.name);
+  return list;
+}
+
+std::string device_block(const DeviceList& devices, bool as_python_list) {
+  const std::string stars(25, '*');
+  if (devices.adb.empty() && devices.ntb.empty()) return stars + "\nNone devices connected.\n" + stars + "\n";
+  std::string text;
+  const auto add = [&](const char* mode, const std::vector<std::string>& ids) {
+    if (ids.empty()) return;
+    text += stars + "\nall device(s) with " + mode + " mode:\n";
+    if (as_python_list) text += "[";
+    for (size_t i = 0; i < ids.size(); ++i) text += as_python_list ? (i ? ", '" : "'") + ids[i] + "'" : ids[i] + "\n";
+    if (as_python_list) text += "]\n";
+    text += stars + "\n";
+  };
+  add("adb", devices.adb);
+  add("ntb", devices.ntb);
+  return text;
+}
+
+Result<std::optional<Address>> locate_device(const std::string& id, const std::function<bool(const std::string&)>& is_wanted) {
+  std::string wanted = id;
+  if (const char* chosen = std::getenv("ORKNN_DEVICE"); wanted.empty() && chosen) wanted = chosen;
+  if (wanted.empty()) return only_device(is_wanted);
+  for (const Announcement& a : announced_servers())
+    if (a.name == wanted) return std::optional<Address>(a.address);
+  const std::vector<std::string> serials = adb_serials();
+  if (std::find(serials.begin(), serials.end(), wanted) != serials.end()) {
+    ORKNN_TRY_ASSIGN(Address address, forward(wanted));
+    return std::optional<Address>(std::move(address));
+  }
+  if (!looks_like_an_address(wanted) && id == wanted) return std::optional<Address>{};
+  ORKNN_TRY_ASSIGN(Address address, Address::parse(wanted));
+  return std::optional<Address>(std::move(address));
+}
+
+}  // namespace orknn::remote

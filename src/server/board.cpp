@@ -1,0 +1,163 @@
+#include "server/board.h"
+
+#include <algorithm>
+
+#include "format/rknn_file.h"
+#include "runtime/cores.h"
+#include "runtime/custom_op_plugins.h"
+#include "runtime/perf_report.h"
+#include "runtime/run_report.h"
+
+namespace orknn::server {
+using Clock = std::chrono::steady_clock;
+
+struct Board::Model {
+  std::mutex mutex;                             // of `prototype`
+  std::unique_ptr<runtime::Session> prototype;  // never runs; contexts are made from it and share its weights
+  std::string name, platform;
+  std::shared_ptr<const std::vector<std::byte>> bytes;
+  uint64_t last_use = 0;
+  std::weak_ptr<const void> use;  // alive while a client has a context
+  std::shared_ptr<const void> take_use() {
+    std::shared_ptr<const void> held = use.lock();
+    if (!held) use = held = std::make_shared<const int>(0);
+    return held;
+  }
+};
+
+Board::Board(const platform::Platform& chip, std::string name, Limits limits, std::string folder)
+    : chip_(chip), name_(std::move(name)), limits_(limits), folder_(std::move(folder)) {}
+Board::~Board() = default;
+
+bool Board::has_room(uint64_t bytes) const {
+  uint64_t held = 0;
+  for (const auto& [digest, model] : models_) held += model->bytes->size();
+  return models_.size() < limits_.models && bytes <= limits_.model_bytes && held <= limits_.model_bytes - bytes;
+}
+
+// Models without users go, the one that was used longest ago first.
+void Board::make_room(uint64_t bytes) {
+  while (!has_room(bytes)) {
+    auto oldest = models_.end();
+    for (auto m = models_.begin(); m != models_.end(); ++m)
+      if (m->second->use.expired() && (oldest == models_.end() || m->second->last_use < oldest->second->last_use)) oldest = m;
+    if (oldest == models_.end()) return;
+    models_.erase(oldest);
+  }
+}
+
+Status Board::admit(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  make_room(bytes);
+  if (has_room(bytes)) return {};
+  return Status::error(Code::OutOfMemory, "the server has no room for a model of " + std::to_string(bytes) + " bytes")
+      .expected("at most " + std::to_string(limits_.models) + " models of " + std::to_string(limits_.model_bytes) +
+                " bytes together")
+      .hint("release models that are no longer needed, or start the server with a larger --max-model-mb");
+}
+
+Result<std::unique_ptr<BoardContext>> Board::context_of(const std::shared_ptr<Model>& model) {
+  std::shared_ptr<const void> use;
+  {
+    const std::lock_guard lock(mutex_);
+    model->last_use = ++uses_;
+    use = model->take_use();
+  }
+  const std::lock_guard lock(model->mutex);
+  ORKNN_TRY_ASSIGN(std::unique_ptr<runtime::Session> session, model->prototype->duplicate());
+  std::unique_ptr<BoardContext> context(new BoardContext(*this, std::move(session)));
+  context->model_ = model;
+  context->use_ = std::move(use);
+  return context;
+}
+
+Result<std::unique_ptr<BoardContext>> Board::open(const Digest& digest) {
+  std::shared_ptr<Model> model;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = models_.find(digest);
+    if (found == models_.end()) return std::unique_ptr<BoardContext>();
+    model = found->second;
+  }
+  return context_of(model);
+}
+
+Result<std::unique_ptr<BoardContext>> Board::add(const Digest& digest, std::vector<std::byte> bytes) {
+  if (blake2b(bytes) != digest) return invalid_argument("the model that arrived is not the one that was offered");
+  auto model = std::make_shared<Model>();
+  model->bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  ORKNN_TRY_ASSIGN(model->prototype, runtime::Session::open(*model->bytes, model->bytes));
+  model->name = model->prototype->model().name;
+  model->platform = model->prototype->model().target_platform;
+  const platform::Platform* made_for = platform::find(model->platform);
+  if (!made_for || !platform::compatible(*made_for, chip_))
+    return Status::error(Code::PlatformMismatch, "Invalid RKNN format! The model does not run on this board")
+        .expected("a model for " + std::string(chip_.name))
+        .found(model->platform);
+  runtime::load_plugins(*model->prototype);
+  runtime::report_loading(*model->prototype, {.level = runtime::environment_log_level(0)});
+  {
+    const std::lock_guard lock(mutex_);
+    const auto [place, is_new] = models_.try_emplace(digest, model);
+    model = place->second;  // another client may have brought the same one meanwhile
+  }
+  return context_of(model);
+}
+
+Result<std::shared_ptr<const MappedFile>> Board::read_file(const std::string& path) const {
+  if (folder_.empty()) return invalid_argument("this server offers no model files").hint("start it with --models DIR");
+  if (path.empty() || path.find('\0') != std::string::npos || path.find("..") != std::string::npos)
+    return invalid_argument("invalid name of a model file on the device").expected("a path without '..'");
+  ORKNN_TRY_ASSIGN(auto file, MappedFile::open(folder_ + "/" + path));
+  if (file->bytes().size() > limits_.message_bytes)
+    return invalid_argument("the model file is larger than one message").hint("start the server with a larger --max-message-mb");
+  return file;
+}
+
+std::vector<ModelFacts> Board::models() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ModelFacts> facts;
+  for (const auto& [digest, m] : models_)
+    facts.push_back({m->name, m->platform, m->bytes->size(), static_cast<size_t>(std::max(m->use.use_count(), 0L))});
+  return facts;
+}
+
+Status BoardContext::run(const RunRequest& request, std::span<const ir::TensorView> inputs) {
+  const platform::Platform& chip = board_.chip();
+  ORKNN_TRY(session_->choose_program(request.program));
+  uint32_t mask = request.core_mask;
+  if (mask != 0) {
+    ORKNN_TRY(platform::cores_of_mask(chip, mask).status());
+    mask &= (1u << std::max(chip.cores, 1)) - 1;
+  }
+  const int priority = static_cast<int>(std::min<uint32_t>(request.priority, 0xff));
+  const auto lease = runtime::CoreLease::take(chip, {mask, priority, request.deadline});
+  if (!lease) return Status::error(Code::Fail, "no core of the device became free in time");
+  sim::RunHooks hooks;
+  hooks.pool = &lease->pool();
+  hooks.deadline = request.deadline;
+  const auto begin = Clock::now();
+  Status status = runtime::run_values_with_report(*session_, inputs, {.level = runtime::environment_log_level(0)}, hooks);
+  last_microseconds_ = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin).count());
+  ++board_.runs_;
+  board_.busy_microseconds_ += last_microseconds_;
+  return status;
+}
+
+remote::Measured BoardContext::measure(uint32_t cores) const {
+  const format::Model& model = session_->model();
+  const int used = static_cast<int>(std::clamp<uint32_t>(cores, 1, static_cast<uint32_t>(std::max(board_.chip().cores, 1))));
+  const runtime::MemorySizes sizes = session_->memory();
+  remote::Measured m;
+  m.weight_bytes = sizes.weight_bytes;
+  m.internal_bytes = sizes.internal_bytes;
+  m.other_bytes = sizes.other_bytes();
+  const std::optional<double> time = runtime::predicted_microseconds(model, used);
+  m.has_time = time.has_value();
+  m.microseconds = time.value_or(0);
+  m.table = runtime::perf_table(model, used);
+  m.why_no_time = runtime::why_no_time(model);
+  return m;
+}
+
+}  // namespace orknn::server

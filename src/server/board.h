@@ -1,0 +1,104 @@
+// The board that a server offers: its chip, the models on it and their contexts. Models are kept by content, once for all
+// clients, and longer than their clients as long as there is room.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/blake2b.h"
+#include "base/files.h"
+#include "platform/platforms.h"
+#include "remote/messages.h"
+#include "runtime/session.h"
+
+namespace orknn::server {
+
+struct Limits {
+  uint64_t model_bytes = uint64_t{4} << 30;  // of all models together
+  size_t models = 256;
+  size_t clients = 64;
+  uint64_t message_bytes = uint64_t{1} << 30;
+  std::chrono::milliseconds message_timeout{30000};  // from the first byte of a message to its last, and for a reply to be taken
+  std::chrono::milliseconds login_timeout{5000};     // until a client has said who it is
+  std::chrono::milliseconds idle_timeout{24 * 3600 * 1000};
+};
+
+struct RunRequest {
+  uint32_t program = 0, core_mask = 0, priority = 0;
+  std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt;
+};
+
+class Board;
+
+// One client's use of a model. Not for use from two threads at once.
+class BoardContext {
+ public:
+  const runtime::Session& session() const { return *session_; }
+  Status run(const RunRequest& request, std::span<const ir::TensorView> inputs);
+  ir::TensorView output(size_t i) const { return session_->output_value(i); }
+  size_t outputs() const { return session_->outputs().size(); }
+  uint64_t last_microseconds() const { return last_microseconds_; }
+  remote::Measured measure(uint32_t cores) const;
+
+ private:
+  friend class Board;
+  BoardContext(Board& board, std::unique_ptr<runtime::Session> session) : board_(board), session_(std::move(session)) {}
+  Board& board_;
+  std::shared_ptr<void> model_;      // what the session was made from
+  std::shared_ptr<const void> use_;  // says that the model is in use
+  std::unique_ptr<runtime::Session> session_;
+  uint64_t last_microseconds_ = 0;
+};
+
+struct ModelFacts {
+  std::string name, platform;
+  uint64_t bytes = 0;
+  size_t users = 0;
+};
+
+class Board {
+ public:
+  // `folder`: of models that clients may fetch by name; empty = none.
+  Board(const platform::Platform& chip, std::string name, Limits limits, std::string folder = {});
+  ~Board();
+
+  const platform::Platform& chip() const { return chip_; }
+  const std::string& name() const { return name_; }
+  const Limits& limits() const { return limits_; }
+
+  // Whether a model of this size could be taken now; models without users give way.
+  Status admit(uint64_t bytes);
+  // A context of a model that is here; nullptr when it is not.
+  Result<std::unique_ptr<BoardContext>> open(const Digest& digest);
+  // The same with its bytes, which are kept. They must be what the digest says.
+  Result<std::unique_ptr<BoardContext>> add(const Digest& digest, std::vector<std::byte> bytes);
+  // A file below the folder of models.
+  Result<std::shared_ptr<const MappedFile>> read_file(const std::string& path) const;
+
+  std::vector<ModelFacts> models() const;
+  uint64_t runs() const { return runs_; }
+  uint64_t busy_microseconds() const { return busy_microseconds_; }
+
+ private:
+  friend class BoardContext;
+  struct Model;
+  Result<std::unique_ptr<BoardContext>> context_of(const std::shared_ptr<Model>& model);
+  bool has_room(uint64_t bytes) const;
+  void make_room(uint64_t bytes);
+
+  const platform::Platform& chip_;
+  const std::string name_;
+  const Limits limits_;
+  const std::string folder_;
+  mutable std::mutex mutex_;
+  std::map<Digest, std::shared_ptr<Model>> models_;
+  uint64_t uses_ = 0;  // counts openings: which model was used last
+  std::atomic<uint64_t> runs_{0}, busy_microseconds_{0};
+};
+
+}  // namespace orknn::server

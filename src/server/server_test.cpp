@@ -1,0 +1,353 @@
+// Clients and a server in one process: the same results as without, whatever happens to connections.
+#include "server/server.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <thread>
+
+#include "base/log.h"
+#include "capi_models.h"
+#include "remote/device.h"
+#include "runtime/remote_device.h"
+#include "server/status_page.h"
+#include "temporary_folder.h"
+
+namespace orknn::server {
+namespace {
+using namespace remote;
+using tests::chain_model;
+
+const platform::Platform& chip() { return **platform::get("rk3588"); }
+
+SharedKey test_key() { return *SharedKey::from_text("a key that both ends know"); }
+
+// A session fed with numbers made from `seed`.
+std::unique_ptr<runtime::Session> make_session(const format::Model& model, unsigned seed) {
+  auto session = runtime::Session::open(std::make_shared<const format::Model>(model));
+  EXPECT_TRUE(session) << session.status().to_string();
+  std::mt19937 random(seed);
+  for (size_t i = 0; i < (*session)->inputs().size(); ++i) {
+    const ir::Dims dims = (*session)->inputs()[i].dims;
+    std::vector<float> values(static_cast<size_t>(ir::element_count(dims)));
+    for (float& v : values) v = static_cast<float>(random() % 1000) / 500 - 1;
+    runtime::InputData data;
+    data.dtype = DType::Float32;
+    data.data = values.data();
+    data.bytes = values.size() * 4;
+    data.dims = dims;
+    EXPECT_TRUE((*session)->set_input(i, data));
+  }
+  return std::move(*session);
+}
+
+std::vector<ir::TensorData> results(runtime::Session& session) {
+  std::vector<ir::TensorData> out;
+  const Status s = session.run();
+  EXPECT_TRUE(s) << s.to_string();
+  if (s)
+    for (size_t i = 0; i < session.outputs().size(); ++i) out.push_back(session.output(i));
+  return out;
+}
+
+void expect_same(const std::vector<ir::TensorData>& a, const std::vector<ir::TensorData>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(ir::identical(a[i].view(), b[i].view()));
+}
+
+struct Running {
+  explicit Running(Limits limits = {}, SharedKey key = {}, bool tcp = false) : board(chip(), "test", limits), key(key) {
+    Address address;
+    if (tcp)
+      address = {.host = "127.0.0.1", .port = 0, .path = {}};
+    else
+      address.path = folder.file("s.sock");
+    auto started = Server::start(board, {address}, key);
+    EXPECT_TRUE(started) << started.status().to_string();
+    server = std::move(*started);
+  }
+  Result<std::unique_ptr<Device>> connect(DeviceOptions options = {}) const {
+    options.key = key;
+    return Device::connect(server->addresses()[0], options);
+  }
+  tests::TemporaryFolder folder;
+  Board board;
+  SharedKey key;
+  std::unique_ptr<Server> server;
+};
+
+TEST(Server, ResultsAreThoseOfThisProcess) {
+  for (const int64_t elements : {16, 100000})  // in the message, and in shared memory
+    for (const bool tcp : {false, true})
+      for (const bool sealed : {false, true}) {
+        const Running running({}, sealed ? test_key() : SharedKey{}, tcp);
+        const format::Model model = chain_model(4, elements);
+        for (unsigned seed = 0; seed < 3; ++seed) {
+          auto here = make_session(model, seed), there = make_session(model, seed);
+          auto device = running.connect();
+          ASSERT_TRUE(device) << device.status().to_string();
+          EXPECT_EQ((*device)->facts().platform, "rk3588");
+          const Status s = there->use_device(std::move(*device));
+          ASSERT_TRUE(s) << s.to_string();
+          for (int repeat = 0; repeat < 3; ++repeat) expect_same(results(*there), results(*here));
+          auto twin = there->duplicate();
+          ASSERT_TRUE(twin) << twin.status().to_string();
+        }
+        EXPECT_EQ(running.board.models().size(), 1u);  // uploaded once
+        EXPECT_EQ(running.board.runs(), 9u);
+      }
+}
+
+TEST(Server, MeasuresTheModel) {
+  const Running running;
+  auto session = make_session(chain_model(4, 64), 1);
+  ASSERT_TRUE(session->use_device(std::move(*running.connect())));
+  const auto measured = session->device()->measure(1);
+  ASSERT_TRUE(measured) << measured.status().to_string();
+  EXPECT_EQ(measured->internal_bytes, session->memory().internal_bytes);
+  EXPECT_FALSE(measured->table.empty());
+}
+
+TEST(Server, WithoutTheKeyThereIsNothing) {
+  const Running running({}, test_key());
+  DeviceOptions options;
+  options.timeout = std::chrono::milliseconds(2000);
+  auto none = Device::connect(running.server->addresses()[0], options);
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.status().to_string().find("wants a key"), std::string::npos);
+  options.key = *SharedKey::from_text("some other key of enough bytes");
+  auto other = Device::connect(running.server->addresses()[0], options);
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.status().to_string().find("closed the connection"), std::string::npos) << other.status().to_string();
+  Board board(chip(), "open", {});
+  const auto refused = Server::start(board, {{.host = "0.0.0.0", .port = 0, .path = {}}}, {});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.status().to_string().find("needs a key"), std::string::npos);
+}
+
+TEST(Server, ModelsThatDoNotFitAreRefused) {
+  const Running running({.model_bytes = 20000, .models = 2});
+  auto session = make_session(chain_model(2, 16, "rk3566"), 0);
+  Status s = session->use_device(std::move(*running.connect()));
+  ASSERT_FALSE(s);
+  EXPECT_NE(s.to_string().find("does not run on this board"), std::string::npos);
+  EXPECT_EQ(running.board.models().size(), 0u);
+  auto device = running.connect();
+  s = (*device)->load([] { return std::vector<std::byte>(30000); });
+  EXPECT_NE(s.to_string().find("no room"), std::string::npos);
+  s = (*device)->load([] { return std::vector<std::byte>(300); });
+  EXPECT_FALSE(s);  // no model at all
+  // The connection is still good.
+  EXPECT_TRUE((*device)->load([] { return *format::write_rknn_to_memory(chain_model(1, 16)); }));
+}
+
+TEST(Server, ModelsWithoutUsersGiveWay) {
+  const Running running({.models = 2});
+  for (int steps = 1; steps <= 5; ++steps) {
+    auto session = make_session(chain_model(steps, 16), 0);
+    auto device = running.connect();
+    const Status s = session->use_device(std::move(*device));
+    ASSERT_TRUE(s) << s.to_string();
+    results(*session);
+    session.reset();
+    while (!running.server->clients().empty()) std::this_thread::yield();
+  }
+  EXPECT_EQ(running.board.models().size(), 2u);
+}
+
+TEST(Server, TooManyClientsAreSentAway) {
+  const Running running({.clients = 2});
+  auto a = running.connect(), b = running.connect();
+  ASSERT_TRUE(a && b);
+  auto c = running.connect();
+  EXPECT_FALSE(c);
+  a = running.connect();  // drops the first one only after the new one was refused
+  *b = nullptr;
+  for (int i = 0; i < 500 && running.server->clients().size() > 1; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(running.connect());
+}
+
+TEST(Server, AClientGetsAnErrorAndConnectsAgain) {
+  auto running = std::make_unique<Running>();
+  const Address address = running->server->addresses()[0];
+  auto session = make_session(chain_model(3, 50000), 3), here = make_session(chain_model(3, 50000), 3);
+  ASSERT_TRUE(session->use_device(std::move(*running->connect())));
+  expect_same(results(*session), results(*here));
+  running->server.reset();
+  const auto begin = Clock::now();
+  EXPECT_FALSE(session->run());
+  EXPECT_FALSE(session->run());
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
+  Board fresh(chip(), "fresh", {});
+  auto again = Server::start(fresh, {address}, {});
+  ASSERT_TRUE(again) << again.status().to_string();
+  expect_same(results(*session), results(*here));
+}
+
+TEST(Server, ManyClientsDoNotMixUpTheirResults) {
+  const Running running;
+  constexpr int kClients = 8;
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int c = 0; c < kClients; ++c)
+    threads.emplace_back([&, c] {
+      const format::Model model = chain_model(1 + c % 3, 1000 + 20000 * (c % 2));
+      auto here = make_session(model, static_cast<unsigned>(c)), there = make_session(model, static_cast<unsigned>(c));
+      auto device = running.connect();
+      if (!device || !there->use_device(std::move(*device))) return void(++wrong);
+      there->choose_device_cores(c % 4 == 3 ? 7u : 0u, 0);
+      const auto expected = results(*here);
+      for (int i = 0; i < 20; ++i) {
+        const auto found = results(*there);
+        for (size_t k = 0; k < expected.size(); ++k)
+          if (found.size() != expected.size() || !ir::identical(found[k].view(), expected[k].view())) ++wrong;
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(running.board.runs(), 20u * kClients);
+}
+
+TEST(Server, ARunEndsAtItsDeadline) {
+  const Running running;
+  auto session = make_session(chain_model(200, 1 << 20), 0);
+  ASSERT_TRUE(session->use_device(std::move(*running.connect())));
+  sim::RunHooks hooks;
+  hooks.deadline = Clock::now() + std::chrono::milliseconds(20);
+  EXPECT_FALSE(session->run(hooks));
+  session->choose_device_cores(0x1000, 0);
+  EXPECT_FALSE(session->run());  // no such cores
+}
+
+// Any bytes: the session sends them away and lives on, and allocates no more than it was sent.
+TEST(Server, SessionsSurviveAnyBytes) {
+  Board board(chip(), "fuzzed", {.model_bytes = 1 << 20, .message_bytes = 1 << 20});
+  FrameWriter writer;
+  std::vector<std::byte> good;
+  writer.write(Type::Hello, Hello{kProtocolVersion, make_random()}.encode(), good);
+  writer.write(Type::Login, Login{"test"}.encode(), good);
+  const std::vector<std::byte> model = *format::write_rknn_to_memory(chain_model(1, 8));
+  writer.write(Type::Offer, Offer{blake2b(model), model.size()}.encode(), good);
+  writer.write(Type::Part, model, good);
+  const std::vector<float> values(8);
+  const ir::Dims dims = {8};
+  const ir::TensorView view{DType::Float32, dims, values.data()};
+  writer.write(Type::Run, Run::encode({}, std::span(&view, 1), {}), good);
+  writer.write(Type::Measure, Measure{1}.encode(), good);
+  {
+    Session session(board, {});
+    std::vector<std::byte> out;
+    EXPECT_TRUE(session.receive(good, out));
+    EXPECT_TRUE(session.is_logged_in());
+    FrameReader reader(1 << 20);
+    std::vector<Type> types;
+    for (std::span<const std::byte> rest = out; !rest.empty();) {
+      const auto frame = reader.read(rest);
+      ASSERT_TRUE(frame && *frame);
+      types.push_back((*frame)->type);
+    }
+    EXPECT_EQ(types, (std::vector{Type::Welcome, Type::Ready, Type::Wanted, Type::Loaded, Type::Result, Type::Measured}));
+  }
+  set_log_sink([](LogLevel, std::string_view, std::string_view) {});
+  std::mt19937 random(7);
+  for (int i = 0; i < 3000; ++i) {
+    std::vector<std::byte> bytes = good;
+    for (unsigned k = 0; k <= random() % 3; ++k) bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+    Session session(board, {});
+    std::vector<std::byte> out;
+    session.receive(bytes, out);
+    EXPECT_LT(out.size(), size_t{1} << 20);
+  }
+  set_log_sink({});
+}
+
+TEST(Server, StrangersLearnNothing) {
+  Board board(chip(), "hidden-name", {});
+  Session session(board, test_key());
+  FrameWriter writer;
+  std::vector<std::byte> stream, out;
+  writer.write(Type::Hello, Hello{kProtocolVersion, make_random()}.encode(), stream);
+  writer.write(Type::Login, Login{"test"}.encode(), stream);
+  EXPECT_FALSE(session.receive(stream, out));
+  const std::string_view text(reinterpret_cast<const char*>(out.data()), out.size());
+  EXPECT_EQ(text.find("hidden-name"), std::string_view::npos);
+  EXPECT_EQ(text.find("rk3588"), std::string_view::npos);
+}
+
+TEST(Server, OtherVersionsAreToldSo) {
+  Board board(chip(), "board", {});
+  Session session(board, {});
+  FrameWriter writer;
+  std::vector<std::byte> stream, out;
+  writer.write(Type::Hello, Hello{kProtocolVersion + 1, make_random()}.encode(), stream);
+  EXPECT_FALSE(session.receive(stream, out));
+  FrameReader reader(kMaxHandshakeBytes);
+  std::span<const std::byte> rest = out;
+  const auto frame = reader.read(rest);
+  ASSERT_TRUE(frame && *frame);
+  EXPECT_EQ(Welcome::decode((*frame)->payload)->version, kProtocolVersion);
+}
+
+TEST(Server, FilesOnTheBoard) {
+  const tests::TemporaryFolder folder;
+  ASSERT_TRUE(format::write_rknn(chain_model(1, 8), folder.file("m.rknn")));
+  Board board(chip(), "board", {}, folder.file(""));
+  EXPECT_TRUE(board.read_file("m.rknn"));
+  for (const char* wrong : {"", "none.rknn", "../m.rknn", "x/../../m.rknn"}) EXPECT_FALSE(board.read_file(wrong)) << wrong;
+}
+
+TEST(Server, CProgramsRunOnTheDeviceOfTheirEnvironment) {
+  const Running running;
+  std::vector<std::byte> bytes = *format::write_rknn_to_memory(tests::int8_model(16, 32, 32));
+  const auto run = [&] {
+    rknn_context context = 0;
+    EXPECT_EQ(rknn_init(&context, bytes.data(), static_cast<uint32_t>(bytes.size()), 0, nullptr), RKNN_SUCC)
+        << orknn_last_error();
+    std::vector<uint8_t> picture(16 * 32 * 32);
+    for (size_t i = 0; i < picture.size(); ++i) picture[i] = static_cast<uint8_t>(i * 31);
+    rknn_input input{};
+    input.buf = picture.data();
+    input.size = static_cast<uint32_t>(picture.size());
+    input.type = RKNN_TENSOR_UINT8;
+    input.fmt = RKNN_TENSOR_NHWC;
+    EXPECT_EQ(rknn_inputs_set(context, 1, &input), RKNN_SUCC);
+    EXPECT_EQ(rknn_set_core_mask(context, RKNN_NPU_CORE_0_1), RKNN_SUCC);
+    EXPECT_EQ(rknn_run(context, nullptr), RKNN_SUCC) << orknn_last_error();
+    rknn_output output{};
+    output.want_float = 1;
+    EXPECT_EQ(rknn_outputs_get(context, 1, &output, nullptr), RKNN_SUCC);
+    std::vector<float> values(output.size / 4);
+    std::memcpy(values.data(), output.buf, output.size);
+    rknn_outputs_release(context, 1, &output);
+    rknn_destroy(context);
+    return values;
+  };
+  const std::vector<float> here = run();
+  EXPECT_EQ(running.board.runs(), 0u);
+  ::setenv("ORKNN_DEVICE", running.server->addresses()[0].to_string().c_str(), 1);
+  const std::vector<float> there = run();
+  EXPECT_EQ(running.board.runs(), 1u);
+  EXPECT_EQ(here, there);
+  ::setenv("ORKNN_DEVICE", "127.0.0.1:1", 1);
+  rknn_context context = 0;
+  EXPECT_EQ(rknn_init(&context, bytes.data(), static_cast<uint32_t>(bytes.size()), 0, nullptr), RKNN_ERR_DEVICE_UNAVAILABLE);
+  ::unsetenv("ORKNN_DEVICE");
+}
+
+TEST(Server, StatusPage) {
+  const Running running;
+  auto session = make_session(chain_model(1, 8), 0);
+  ASSERT_TRUE(session->use_device(std::move(*running.connect())));
+  results(*session);
+  const std::string page = http_reply("GET / HTTP/1.1\r\n\r\n", running.board, *running.server, 1);
+  EXPECT_TRUE(page.starts_with("HTTP/1.1 200 OK\r\n"));
+  EXPECT_NE(page.find("rk3588"), std::string::npos);
+  EXPECT_NE(http_reply("GET /status.json HTTP/1.1", running.board, *running.server, 1).find("\"runs\":1,"), std::string::npos);
+  EXPECT_TRUE(http_reply("GET /x HTTP/1.1", running.board, *running.server, 1).starts_with("HTTP/1.1 404"));
+  EXPECT_TRUE(http_reply("POST / HTTP/1.1", running.board, *running.server, 1).starts_with("HTTP/1.1 405"));
+  EXPECT_FALSE(StatusPage::start({.host = "0.0.0.0", .port = 0, .path = {}}, running.board, *running.server));
+}
+
+}  // namespace
+}  // namespace orknn::server

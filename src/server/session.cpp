@@ -1,0 +1,210 @@
+#include "server/session.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "base/log.h"
+#include "base/utf8.h"
+#include "base/version.h"
+#include "format/bytes.h"
+#include "runtime/library_identity.h"
+
+namespace orknn::server {
+namespace {
+using namespace remote;
+constexpr size_t kMaxClientName = 64;
+
+Status out_of_order() { return invalid_argument("the client sent a message that does not belong here"); }
+
+template <class Message>
+Status decoded(const Frame& frame, const auto& then) {
+  ORKNN_TRY_ASSIGN(const Message message, Message::decode(frame.payload));
+  return then(message);
+}
+}  // namespace
+
+Session::Session(Board& board, SharedKey key) : board_(board), key_(std::move(key)) {}
+
+void Session::close() {
+  context_.reset();
+  shared_ = {};
+  parts_ = {};
+  inputs_.clear();
+}
+
+void Session::send(Type type, std::span<const std::byte> payload) { writer_.write(type, payload, *out_); }
+
+bool Session::receive(std::span<const std::byte> bytes, std::vector<std::byte>& out) {
+  out_ = &out;
+  while (!bytes.empty()) {
+    auto frame = reader_.read(bytes);
+    Status problem = frame ? Status() : frame.status();
+    if (frame && *frame) {
+      ++messages_;
+      try {
+        problem = handle(**frame);
+      } catch (const std::bad_alloc&) {
+        problem = Status::error(Code::OutOfMemory, "memory ran out");
+      }
+    }
+    if (problem) continue;
+    log(LogLevel::Warn, "rknn_server", (client_.empty() ? "a client" : client_) + " is sent away: " + problem.to_string());
+    // A stranger learns nothing but that it is not welcome.
+    if (is_logged_in()) send(Type::Problem, Problem::of(problem).encode());
+    return false;
+  }
+  return true;
+}
+
+Status Session::handle(const Frame& frame) {
+  if (state_ == State::New) return greet(frame);
+  if (state_ == State::Greeted) return log_in(frame);
+  if (state_ == State::Receiving && frame.type != Type::Part) return out_of_order();
+  if (frame.type == Type::Part) {
+    if (state_ != State::Receiving) return out_of_order();
+    if (frame.payload.size() > offer_.bytes - parts_.size() || frame.payload.empty()) return out_of_order();
+  }
+  if (const Status status = request(frame); !status) send(Type::Problem, Problem::of(status).encode());
+  return {};
+}
+
+Status Session::greet(const Frame& frame) {
+  if (frame.type != Type::Hello) return out_of_order();
+  ORKNN_TRY_ASSIGN(const Hello hello, Hello::decode(frame.payload));
+  const Welcome welcome{kProtocolVersion, !key_.empty(), make_random()};
+  send(Type::Welcome, welcome.encode());
+  if (hello.version != kProtocolVersion)
+    return unsupported("it speaks another version of the protocol")
+        .expected(std::to_string(kProtocolVersion))
+        .found(std::to_string(hello.version));
+  if (!key_.empty()) {
+    reader_.use(Cipher(key_, hello.random, welcome.random, Direction::ToServer));
+    writer_.use(Cipher(key_, hello.random, welcome.random, Direction::ToClient));
+  }
+  state_ = State::Greeted;
+  return {};
+}
+
+Status Session::log_in(const Frame& frame) {
+  if (frame.type != Type::Login) return out_of_order();
+  ORKNN_TRY_ASSIGN(const Login login, Login::decode(frame.payload));
+  client_ = printable(login.client.substr(0, kMaxClientName));
+  reader_.set_limit(board_.limits().message_bytes);
+  state_ = State::LoggedIn;
+  Ready ready{std::string(version()), std::string(runtime::library_version_text()), std::string(board_.chip().name),
+              board_.name(), board_.limits().message_bytes};
+  send(Type::Ready, ready.encode());
+  return {};
+}
+
+Status Session::request(const Frame& frame) {
+  switch (frame.type) {
+    case Type::Offer: return decoded<Offer>(frame, [&](const Offer& m) { return offer(m); });
+    case Type::Part: return part(frame.payload);
+    case Type::Fetch: return decoded<Fetch>(frame, [&](const Fetch& m) { return fetch(m); });
+    case Type::Share: return decoded<Share>(frame, [&](const Share& m) { return share(m); });
+    case Type::Measure: return decoded<Measure>(frame, [&](const Measure& m) { return measure(m); });
+    case Type::Run: return run(frame.payload);
+    default: return out_of_order();
+  }
+}
+
+Status Session::offer(const Offer& offer) {
+  context_.reset();
+  state_ = State::LoggedIn;
+  ORKNN_TRY_ASSIGN(std::unique_ptr<BoardContext> context, board_.open(offer.digest));
+  if (context) {
+    send(Type::Wanted, Wanted{false}.encode());
+    return use(std::move(context));
+  }
+  if (offer.bytes == 0) return invalid_argument("the model is empty");
+  ORKNN_TRY(board_.admit(offer.bytes));
+  offer_ = offer;
+  parts_.clear();
+  state_ = State::Receiving;
+  send(Type::Wanted, Wanted{true}.encode());
+  return {};
+}
+
+Status Session::part(std::span<const std::byte> bytes) {
+  parts_.insert(parts_.end(), bytes.begin(), bytes.end());
+  if (parts_.size() < offer_.bytes) return {};
+  state_ = State::LoggedIn;
+  ORKNN_TRY_ASSIGN(std::unique_ptr<BoardContext> context, board_.add(offer_.digest, std::exchange(parts_, {})));
+  return use(std::move(context));
+}
+
+Status Session::fetch(const Fetch& fetch) {
+  ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> file, board_.read_file(fetch.path));
+  send(Type::File, file->bytes());
+  return file->check();
+}
+
+Status Session::use(std::unique_ptr<BoardContext> context) {
+  context_ = std::move(context);
+  state_ = State::Loaded;
+  const runtime::Session& s = context_->session();
+  model_ = printable(s.model().name);
+  log(LogLevel::Info, "rknn_server", client_ + " uses " + model_);
+  const Loaded loaded{static_cast<uint32_t>(s.model().programs.size()), static_cast<uint32_t>(s.inputs().size()),
+                      static_cast<uint32_t>(s.outputs().size())};
+  send(Type::Loaded, loaded.encode());
+  return {};
+}
+
+Status Session::share(const Share& share) {
+  if (share.bytes > board_.limits().message_bytes) return invalid_argument("the shared memory is too large");
+  ORKNN_TRY_ASSIGN(shared_, SharedMemory::attach(std::move(descriptor_), share.bytes));
+  send(Type::Shared, {});
+  return {};
+}
+
+Result<std::vector<ir::TensorView>> Session::inputs_of(const Tensors& tensors, std::span<const std::byte> payload) {
+  const std::span<const std::byte> from = tensors.shared ? std::span<const std::byte>(shared_.bytes()) : payload;
+  inputs_.clear();
+  std::vector<ir::TensorView> views;
+  for (const TensorPlace& place : tensors.places) {
+    if (place.offset > from.size() || place.bytes > from.size() - place.offset)
+      return invalid_argument("an input lies outside of the memory that was shared");
+    // A copy: it is aligned, and the client cannot change it while kernels read it.
+    inputs_.push_back(ir::TensorData::allocate(place.dtype, place.dims));
+    if (place.bytes) std::memcpy(inputs_.back().mutable_data(), from.data() + place.offset, place.bytes);
+    views.push_back(inputs_.back().view());
+  }
+  return views;
+}
+
+Status Session::run(std::span<const std::byte> payload) {
+  if (!context_) return invalid_argument("there is no model to run, load one first");
+  Tensors tensors;
+  ORKNN_TRY_ASSIGN(const Run run, Run::decode(payload, tensors));
+  ORKNN_TRY_ASSIGN(const std::vector<ir::TensorView> inputs, inputs_of(tensors, payload));
+  RunRequest request{run.program, run.core_mask, run.priority};
+  if (run.timeout_ms) request.deadline = Clock::now() + std::chrono::milliseconds(run.timeout_ms);
+  ORKNN_TRY(context_->run(request, inputs));
+  send_result(run);
+  return {};
+}
+
+void Session::send_result(const Run& run) {
+  std::vector<ir::TensorView> outputs;
+  for (size_t i = 0; i < context_->outputs(); ++i) outputs.push_back(context_->output(i));
+  const RunResult result{context_->last_microseconds()};
+  const std::span<std::byte> memory = shared_.bytes();
+  uint64_t end = 0;
+  std::vector<uint64_t> offsets;
+  if (run.result_offset < memory.size()) offsets = place_tensors(outputs, run.result_offset, end);
+  if (end > memory.size()) offsets.clear();  // they do not fit: into the message with them
+  for (size_t i = 0; i < offsets.size(); ++i)
+    if (outputs[i].bytes()) std::memcpy(memory.data() + offsets[i], outputs[i].data, outputs[i].bytes());
+  send(Type::Result, RunResult::encode(result, outputs, offsets));
+}
+
+Status Session::measure(const Measure& measure) {
+  if (!context_) return invalid_argument("there is no model to measure, load one first");
+  send(Type::Measured, context_->measure(measure.cores).encode());
+  return {};
+}
+
+}  // namespace orknn::server

@@ -1,0 +1,74 @@
+// What one client may say when, and what it gets for it: bytes in, bytes out. Nothing here reads or writes sockets, so any
+// sequence of bytes can be tried. A client has at most one model.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "remote/messages.h"
+#include "remote/socket.h"
+#include "remote/wire.h"
+#include "server/board.h"
+
+namespace orknn::server {
+
+class Session {
+ public:
+  // `key`: what the client must know; empty = nothing. The board outlives the session.
+  Session(Board& board, remote::SharedKey key);
+
+  // Takes bytes as they arrive and appends the replies to `out`. False: send `out`, then close the connection.
+  bool receive(std::span<const std::byte> bytes, std::vector<std::byte>& out);
+  // A descriptor that came with the next bytes.
+  void attach(remote::Descriptor descriptor) { descriptor_ = std::move(descriptor); }
+
+  // The client is gone: gives its model and memory back.
+  void close();
+
+  bool is_logged_in() const { return state_ >= State::LoggedIn; }
+  // Whether the last bytes ended inside of a message, or the client owes parts of a model.
+  bool is_inside_message() const { return reader_.is_inside_frame() || state_ == State::Receiving; }
+  // Messages that came whole.
+  uint64_t messages() const { return messages_; }
+  const std::string& client() const { return client_; }
+  const std::string& model() const { return model_; }
+
+ private:
+  enum class State { New, Greeted, LoggedIn, Receiving, Loaded };
+
+  // An error ends the connection.
+  Status handle(const remote::Frame& frame);
+  Status greet(const remote::Frame& frame);
+  Status log_in(const remote::Frame& frame);
+  // Errors of these are replies; the client may go on.
+  Status request(const remote::Frame& frame);
+  Status offer(const remote::Offer& offer);
+  Status part(std::span<const std::byte> bytes);
+  Status fetch(const remote::Fetch& fetch);
+  Status share(const remote::Share& share);
+  Status run(std::span<const std::byte> payload);
+  Status measure(const remote::Measure& measure);
+  Status use(std::unique_ptr<BoardContext> context);
+  Result<std::vector<ir::TensorView>> inputs_of(const remote::Tensors& tensors, std::span<const std::byte> payload);
+  void send_result(const remote::Run& run);
+  void send(remote::Type type, std::span<const std::byte> payload);
+
+  Board& board_;
+  const remote::SharedKey key_;
+  State state_ = State::New;
+  remote::FrameReader reader_{remote::kMaxHandshakeBytes};
+  remote::FrameWriter writer_;
+  std::vector<std::byte>* out_ = nullptr;  // of the receive() that is under way
+  uint64_t messages_ = 0;
+  std::string client_, model_;
+  remote::Descriptor descriptor_;
+  remote::SharedMemory shared_;
+  remote::Offer offer_;
+  std::vector<std::byte> parts_;
+  std::unique_ptr<BoardContext> context_;
+  std::vector<ir::TensorData> inputs_;  // copies, aligned as kernels want them
+};
+
+}  // namespace orknn::server

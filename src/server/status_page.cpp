@@ -1,0 +1,129 @@
+#include "server/status_page.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/utf8.h"
+#include "base/version.h"
+
+namespace orknn::server {
+namespace {
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", value);
+  return text;
+}
+
+std::string escaped(const std::string& text, bool json) {
+  std::string out;
+  for (const char c : printable(text)) {
+    if (json && (c == '"' || c == '\\'))
+      out += std::string("\\") + c;
+    else if (json && static_cast<unsigned char>(c) < 0x20)
+      out += ' ';
+    else if (!json && c == '<')
+      out += "&lt;";
+    else if (!json && c == '>')
+      out += "&gt;";
+    else if (!json && c == '&')
+      out += "&amp;";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string html(const std::string& text) { return escaped(text, false); }
+std::string json(const std::string& text) { return "\"" + escaped(text, true) + "\""; }
+
+// Share of the time since the start in which a run was under way; with several cores it may exceed 100 %.
+double load_percent(const Board& board, double uptime_seconds) {
+  return uptime_seconds > 0 ? static_cast<double>(board.busy_microseconds()) / 1e4 / uptime_seconds : 0;
+}
+}  // namespace
+
+std::string status_html(const Board& board, const Server& server, double uptime) {
+  std::string page =
+      "<!doctype html><meta charset=utf-8><meta http-equiv=refresh content=5><title>rknn_server</title><style>body{font:15px "
+      "system-ui;margin:2em;max-width:60em}table{border-collapse:collapse}td,th{padding:.2em 1em .2em 0;text-align:left}</style>";
+  page += "<h1>" + html(board.name()) + "</h1><p>" + std::string(board.chip().name) + ", simulated. rknn_server " +
+          std::string(version()) + ". Up " + number(uptime) + " s, " + std::to_string(board.runs()) + " runs, load " +
+          number(load_percent(board, uptime)) + " %.</p><h2>Clients</h2><table><tr><th>client<th>model<th>seconds";
+  for (const ClientFacts& c : server.clients())
+    page += "<tr><td>" + html(c.name) + "<td>" + html(c.model) + "<td>" + number(c.seconds);
+  page += "</table><h2>Models</h2><table><tr><th>model<th>made for<th>bytes<th>users";
+  for (const ModelFacts& m : board.models())
+    page += "<tr><td>" + html(m.name) + "<td>" + html(m.platform) + "<td>" + std::to_string(m.bytes) + "<td>" +
+            std::to_string(m.users);
+  return page + "</table>\n";
+}
+
+std::string status_json(const Board& board, const Server& server, double uptime) {
+  std::string text = "{\"board\":" + json(board.name()) + ",\"platform\":" + json(std::string(board.chip().name)) +
+                     ",\"version\":" + json(std::string(version())) + ",\"uptime_s\":" + number(uptime) +
+                     ",\"runs\":" + std::to_string(board.runs()) + ",\"load_percent\":" + number(load_percent(board, uptime)) +
+                     ",\"accepted\":" + std::to_string(server.accepted()) + ",\"refused\":" + std::to_string(server.refused()) +
+                     ",\"clients\":[";
+  std::string comma;
+  for (const ClientFacts& c : server.clients()) {
+    text += comma + "{\"name\":" + json(c.name) + ",\"model\":" + json(c.model) + ",\"seconds\":" + number(c.seconds) + "}";
+    comma = ",";
+  }
+  text += "],\"models\":[";
+  comma.clear();
+  for (const ModelFacts& m : board.models()) {
+    text += comma + "{\"name\":" + json(m.name) + ",\"platform\":" + json(m.platform) + ",\"bytes\":" + std::to_string(m.bytes) +
+            ",\"users\":" + std::to_string(m.users) + "}";
+    comma = ",";
+  }
+  return text + "]}\n";
+}
+
+std::string http_reply(std::string_view request, const Board& board, const Server& server, double uptime) {
+  const auto reply = [](const char* status, const char* type, const std::string& body) {
+    return std::string("HTTP/1.1 ") + status + "\r\nContent-Type: " + type +
+           "\r\nContent-Length: " + std::to_string(body.size()) + "\r\nConnection: close\r\n\r\n" + body;
+  };
+  if (request.starts_with("GET / ")) return reply("200 OK", "text/html; charset=utf-8", status_html(board, server, uptime));
+  if (request.starts_with("GET /status.json ")) return reply("200 OK", "application/json", status_json(board, server, uptime));
+  if (!request.starts_with("GET ")) return reply("405 Method Not Allowed", "text/plain", "only GET\n");
+  return reply("404 Not Found", "text/plain", "there are / and /status.json\n");
+}
+
+Result<std::unique_ptr<StatusPage>> StatusPage::start(const remote::Address& address, const Board& board, const Server& server) {
+  if (!address.is_local())
+    return invalid_argument("others can reach " + address.to_string() + ", and the status page has no key")
+        .hint("use 127.0.0.1, and a tunnel from elsewhere");
+  ORKNN_TRY_ASSIGN(remote::ListeningSocket socket, remote::ListeningSocket::open(address));
+  std::unique_ptr<StatusPage> page(new StatusPage(std::move(socket), board, server));
+  page->thread_ = std::thread([p = page.get()] { p->serve(); });
+  return page;
+}
+
+StatusPage::~StatusPage() {
+  is_ending_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+void StatusPage::serve() {
+  constexpr std::chrono::milliseconds kPeriod{200}, kPatience{1000};
+  constexpr size_t kMaxRequest = 8192;
+  while (!is_ending_) {
+    std::optional<remote::Socket> client = socket_.accept(kPeriod);
+    if (!client) continue;
+    const remote::Deadline until = remote::Clock::now() + kPatience;
+    std::string request;
+    std::byte buffer[2048];
+    while (request.size() < kMaxRequest && request.find("\r\n\r\n") == std::string::npos) {
+      const auto n = client->receive(buffer, until);
+      if (!n || *n == 0) break;
+      request.append(reinterpret_cast<const char*>(buffer), *n);
+    }
+    const double uptime = std::chrono::duration<double>(remote::Clock::now() - since_).count();
+    const std::string reply = http_reply(request, board_, server_, uptime);
+    if (const Status s = client->send(std::as_bytes(std::span(reply)), until); !s) continue;
+  }
+}
+
+}  // namespace orknn::server
