@@ -1,10 +1,18 @@
-"""The `openrknn` command: hands over to the native program that is installed beside this file."""
+"""The commands of the wheel: they hand over to the native programs that are installed beside this file."""
 
 import os
 import pathlib
 import sys
 
 
-def main():
-    program = pathlib.Path(__file__).resolve().parent / "bin" / "openrknn"
+def _run(name):
+    program = pathlib.Path(__file__).resolve().parent / "bin" / name
     os.execv(program, [str(program), *sys.argv[1:]])
+
+
+def main():
+    _run("openrknn")
+
+
+def server():
+    _run("rknn_server")

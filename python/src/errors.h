@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 
 inline void check(const orknn::Status& status) {
+  if (!status && PyErr_Occurred()) throw nanobind::python_error();  // Ctrl-C ended the call
   if (!status) throw nanobind::value_error(orknn::printable(status.to_string()).c_str());
 }
 

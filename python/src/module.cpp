@@ -170,6 +170,12 @@ Result<LoadedModel> load_rknn(const Path& path) {
   return LoadedModel{std::move(*file), std::make_shared<const format::Model>(std::move(*model))};
 }
 
+// A model that lies on a device.
+LoadedModel load_from_device(const nb::bytes& contents) {
+  const auto bytes = std::as_bytes(std::span(contents.c_str(), contents.size()));
+  return {nullptr, std::make_shared<const format::Model>(take(format::read_rknn(bytes, nullptr)))};
+}
+
 // Sets the field of an option that was given.
 template <class T>
 void set(T& field, const nb::dict& options, const char* key) {
@@ -384,6 +390,7 @@ nb::dict measure(const runtime::Session& session, int cores) {
   facts["weight"] = sizes.weight_bytes;
   facts["internal"] = sizes.internal_bytes;
   facts["other"] = sizes.other_bytes();
+  measure_on_device(session, cores, facts);
   return facts;
 }
 
@@ -478,7 +485,9 @@ NB_MODULE(_openrknn, m) {
                     }();
                     return take(std::move(loaded));
                   })
-      .def("file_size", [](const LoadedModel& m) { return m.file->bytes().size(); })
+      .def_static("from_device", &load_from_device)
+      .def("file_size",
+           [](const LoadedModel& m) { return m.file ? m.file->bytes().size() : take(format::rknn_file_bytes(*m.model)); })
       .def("make_session", [](const LoadedModel& m, const CustomOpList& custom) { return open_session(m.model, custom.ops); })
       .def("codegen", [](const LoadedModel& m, const Path& output_path, const std::vector<Path>& inputs,
                          bool overwrite) { return codegen(m.model, output_path, inputs, overwrite, {}); })
@@ -501,6 +510,8 @@ NB_MODULE(_openrknn, m) {
       .def("measure", &measure, nb::arg("cores"))
       .def("cores_of_mask", &cores_of_mask)
       .def("check_runs_on", &check_runs_on)
+      .def("use_device", &use_device, nb::arg("address"), nb::arg("core_mask"))
+      .def("device_facts", &device_facts)
       .def("generation",
            [](const runtime::Session& s) {
              const platform::Platform* chip = platform::find(s.model().target_platform);

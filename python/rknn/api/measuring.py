@@ -64,7 +64,12 @@ class Measuring(Model):
         builder = self._need_builder("accuracy_analysis")
         if target:
             target = devices.chip_of(target)
-            devices.simulate_instead(target, device_id, functools.partial(self._log.warn, "accuracy_analysis"))
+            warn = functools.partial(self._log.warn, "accuracy_analysis")
+            address, why = devices.find(target, device_id)
+            if address is None:
+                devices.simulate_instead(target, device_id, why, warn)
+            else:
+                warn("The layers of the chip are computed in this process, not on the device!")
         if isinstance(inputs, (str, bytes, os.PathLike)):
             inputs = self._one_sample(path_of(inputs, "accuracy_analysis"))
         inputs = [path_of(file, "accuracy_analysis") for file in inputs]

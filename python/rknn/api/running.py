@@ -50,7 +50,7 @@ class Running(Model):
             raise ValueError(f"Invalid core_mask {core_mask!r}, expect in {legal}!")
         if fallback_prior_device not in ("cpu", "gpu"):
             raise ValueError(f"Invalid fallback_prior_device {fallback_prior_device!r}, expect in ['cpu', 'gpu']!")
-        session = self._simulated_session() if chip is None else self._session_on(chip, device_id)
+        session = self._simulated_session() if chip is None else self._session_on(chip, device_id, core_mask)
         self._cores = session.cores_of_mask(core_mask)  # refuses cores the chip does not have
         self._perf_debug, self._eval_mem = bool(perf_debug), bool(eval_mem)
         self._is_async, self._late, self._own_order_told = bool(async_mode), None, False
@@ -62,14 +62,26 @@ class Running(Model):
         self._log.info("Target is None, use simulator!")
         return self._local_session()
 
-    def _session_on(self, chip, device_id):
+    def _session_on(self, chip, device_id, core_mask):
         self._log.info(f"target set by user is: {chip}")
-        devices.simulate_instead(chip, device_id, functools.partial(self._log.warn, "init_runtime"))
-        if self._path_on_board is not None:  # the board is this process, so its files are this machine's
-            self._loaded = _openrknn.LoadedModel.from_file(self._path_on_board)
+        address, why = devices.find(chip, device_id)
+        if address is None:
+            devices.simulate_instead(chip, device_id, why, functools.partial(self._log.warn, "init_runtime"))
+        if self._path_on_board is not None:
+            self._loaded = self._model_on_board(address)
         session = self._local_session()
         session.check_runs_on(chip)
+        session.cores_of_mask(core_mask)  # before the device hears of it
+        if address is not None:
+            session.use_device(address, core_mask)
+            self._log.info(f"Connected to {session.device_facts()['name']} at {address}")
         return session
+
+    def _model_on_board(self, address):
+        """The file that load_model_in_npu named. A simulated board is this process, so its files are this machine's."""
+        if address is None:
+            return _openrknn.LoadedModel.from_file(self._path_on_board)
+        return _openrknn.LoadedModel.from_device(_openrknn.fetch_model(address, self._path_on_board))
 
     def _local_session(self):
         if self._loaded is not None:
@@ -112,7 +124,7 @@ class Running(Model):
         if self._session is None:
             self._fail("get_sdk_version", "The runtime is not initialized, call init_runtime first!")
             return None
-        return devices.version_block(self._session.generation())
+        return devices.version_block(self._session)
 
     @tolerant
     def list_devices(self):

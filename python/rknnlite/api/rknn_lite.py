@@ -67,7 +67,11 @@ class RKNNLite(Model):
             if target:
                 chip = devices.chip_of(target)
                 session.check_runs_on(chip)
-                devices.simulate_instead(chip, device_id, lambda text: self._log.line("W", text))
+                address, why = devices.find(chip, device_id)
+                if address is None:
+                    devices.simulate_instead(chip, device_id, why, lambda text: self._log.line("W", text))
+                else:
+                    session.use_device(address, core_mask)
             self._cores = session.cores_of_mask(core_mask)  # refuses cores the chip does not have
             self._report_level = _openrknn.environment_log_level(4 if self._log.verbose else 0)
             session.report_loading(self._report_level)

@@ -1,0 +1,368 @@
+"""rknn_server and its clients: the same results as in one process, and no wrong one whatever happens to connections."""
+
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+
+import numpy as np
+import pytest
+import rknn
+from conftest import picture
+from rknn.api import RKNN
+from rknnlite.api import RKNNLite
+
+PROGRAM = pathlib.Path(rknn.__file__).parent / "bin" / "rknn_server"
+STARS = "*" * 25
+
+
+class Server:
+    """A running rknn_server; `address` is where it listens."""
+
+    def __init__(self, *options, platform="rk3588", listen="127.0.0.1:0", name="board-1"):
+        words = [PROGRAM, "--platform", platform, "--listen", listen, "--name", name, "--http", "127.0.0.1:0", *options]
+        self.process = subprocess.Popen([str(w) for w in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process.stdout.readline()
+        line = self.process.stdout.readline()
+        assert " at " in line, line + self.process.stderr.read()
+        self.address = re.search(r" at (\S+?),? ", line)[1]
+        self.page = re.search(r"http://\S+/", line)[0]
+
+    def status(self):
+        with urllib.request.urlopen(self.page + "status.json", timeout=10) as reply:
+            return json.load(reply)
+
+    def wait_for(self, what, seconds=10):
+        end = time.monotonic() + seconds
+        while not what(self.status()):
+            assert time.monotonic() < end, self.status()
+            time.sleep(0.05)
+
+    def kill(self, how=signal.SIGKILL):
+        self.process.send_signal(how)
+        return self.process.wait(10)
+
+
+@pytest.fixture
+def devices(tmp_path, monkeypatch):
+    """devices(...) starts a server; its folder of announcements is this test's alone."""
+    folder = tmp_path / "devices"
+    monkeypatch.setenv("ORKNN_DEVICE_DIR", str(folder))
+    started = []
+
+    def start(*options, **more):
+        started.append(Server(*options, **more))
+        return started[-1]
+
+    yield start
+    for server in started:
+        if server.process.poll() is None:
+            assert server.kill(signal.SIGTERM) == 0
+
+
+@pytest.fixture
+def model(build, conv_model, tmp_path):
+    """(path of a .rknn, its result for picture())"""
+    made = build(conv_model, float_dtype="float16")
+    path = str(tmp_path / "m.rknn")
+    assert made.export_rknn(path) == 0
+    return path, made.inference([picture()])[0]
+
+
+def connected(path, *args, **options):
+    api = RKNN()
+    assert api.load_rknn(path) == 0
+    assert api.init_runtime(*args, **options) == 0
+    return api
+
+
+def test_a_device_gives_the_results_of_the_simulator(devices, model, capfd):
+    server = devices()
+    path, expected = model
+    for device_id in (None, "board-1", server.address):
+        api = connected(path, "rk3588", device_id=device_id, perf_debug=True, eval_mem=True)
+        err = capfd.readouterr().err
+        assert f"Connected to board-1 at {server.address}" in err and "simulated in this process" not in err
+        assert api.inference([picture()])[0].tobytes() == expected.tobytes()
+        here = connected(path, perf_debug=True, eval_mem=True)
+        assert api.eval_perf(is_print=False) == here.eval_perf(is_print=False)
+        assert api.eval_memory(is_print=False) == here.eval_memory(is_print=False)
+        assert "DRV: rknn_server: " in api.get_sdk_version() and "(simulator)" not in api.get_sdk_version()
+        api.release(), here.release()
+    assert server.status()["runs"] == 3 and len(server.status()["models"]) == 1
+    lite = RKNNLite()
+    assert lite.load_rknn(path) == 0 and lite.init_runtime(target="rk3588", core_mask=RKNNLite.NPU_CORE_0_1_2) == 0
+    assert lite.inference([picture()])[0].tobytes() == expected.tobytes()
+    lite.release()
+    assert server.status()["runs"] == 4
+
+
+def test_unix_socket_and_models_on_the_board(devices, model, tmp_path):
+    path, expected = model
+    server = devices("--models", tmp_path, listen=f"unix:{tmp_path}/s.sock")
+    api = RKNN()
+    assert api.load_rknn("m.rknn", load_model_in_npu=True) == 0
+    assert api.init_runtime("rk3588", device_id="board-1") == 0
+    assert api.inference([picture()])[0].tobytes() == expected.tobytes()
+    assert server.status()["runs"] == 1
+    api.release()
+    assert server.kill(signal.SIGTERM) == 0 and not os.path.exists(tmp_path / "s.sock")
+
+
+def test_lists_of_devices(devices, openrknn, capsys, monkeypatch, tmp_path):
+    devices(name="515e9b401c060c0b")
+    devices("--mode", "ntb", name="TD018080000000225", platform="rk1808")
+    api = RKNN()
+    capsys.readouterr()
+    assert api.list_devices() == (["515e9b401c060c0b"], ["TD018080000000225"])
+    block = f"{STARS}\nall device(s) with adb mode:\n515e9b401c060c0b\n{STARS}\n{STARS}\nall device(s) with ntb mode:\nTD018080000000225\n{STARS}\n"
+    assert capsys.readouterr().out == block
+    assert openrknn("devices").stdout == block
+    assert json.loads(openrknn("devices", "--json").stdout)[1]["platform"] == "rk1808"
+
+
+def test_adb_serials_are_forwarded(devices, model, monkeypatch, tmp_path, capfd):
+    """An adb that knows one board and forwards its port: the real one does the same."""
+    server = devices("--no-announce")
+    (tmp_path / "bin").mkdir()
+    adb = tmp_path / "bin" / "adb"
+    port = server.address.rpartition(":")[2]
+    adb.write_text(
+        f'#!/bin/sh\nif [ "$1" = devices ]; then printf "List of devices attached\\nSERIAL7\\tdevice\\nlost\\toffline\\n"; exit; fi\n'
+        f'[ "$*" = "-s SERIAL7 forward tcp:0 tcp:8088" ] && echo {port}\n'
+    )
+    adb.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    api = connected(model[0], "rk3588", device_id="SERIAL7")
+    assert api.inference([picture()])[0].tobytes() == model[1].tobytes()
+    assert api.list_devices() == (["SERIAL7"], [])
+    assert server.status()["runs"] == 1
+    api.release()
+
+
+def test_several_devices_need_a_name(devices, model, capfd):
+    devices(name="one"), devices(name="two"), devices(name="other", platform="rk3566")
+    api = RKNN()
+    assert api.load_rknn(model[0]) == 0 and api.init_runtime("rk3588") == -1
+    assert "one of one, two" in capfd.readouterr().err
+    assert api.init_runtime("rk3588", device_id="two") == 0
+    assert api.init_runtime("rk3588", device_id="other") == -1
+    assert "cannot run the model; expected a rk3588, found rk3566" in capfd.readouterr().err
+    api.release()
+
+
+def test_a_key_is_needed_where_others_can_come(devices, model, tmp_path, monkeypatch, capfd):
+    done = subprocess.run([PROGRAM, "--platform", "rk3588", "--listen", "0.0.0.0:0"], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1 and "needs a key" in done.stderr
+    key, other = tmp_path / "key", tmp_path / "other"
+    for file in (key, other):
+        assert subprocess.run([PROGRAM, "--make-key", file], timeout=30).returncode == 0 and file.stat().st_mode & 0o777 == 0o600
+    server = devices("--key", key, listen="0.0.0.0:0")
+    place = "127.0.0.1:" + server.address.rpartition(":")[2]
+    api = RKNN()
+    assert api.load_rknn(model[0]) == 0
+    assert api.init_runtime("rk3588", device_id=place) == -1 and "wants a key" in capfd.readouterr().err
+    monkeypatch.setenv("ORKNN_DEVICE_KEY", str(other))
+    assert api.init_runtime("rk3588", device_id=place) == -1 and "closed the connection" in capfd.readouterr().err
+    monkeypatch.setenv("ORKNN_DEVICE_KEY", str(key))
+    assert api.init_runtime("rk3588", device_id=place) == 0
+    assert api.inference([picture()])[0].tobytes() == model[1].tobytes()
+    api.release()
+
+
+def test_the_server_dies_and_comes_back(devices, model, monkeypatch, capfd):
+    server = devices()
+    api = connected(model[0], "rk3588")
+    api.inference([picture()])
+    server.kill()
+    begin = time.monotonic()
+    with pytest.raises(ValueError):
+        api.inference([picture()])
+    with pytest.raises(ValueError):
+        api.inference([picture()])
+    assert time.monotonic() - begin < 10
+    assert api.list_devices() == ([], [])  # its announcement counts no more
+    devices(listen=server.address)
+    assert api.inference([picture()])[0].tobytes() == model[1].tobytes()
+    api.release()
+
+
+CLIENT = """
+import sys
+import numpy as np
+from rknn.api import RKNN
+api = RKNN()
+assert api.load_rknn(sys.argv[1]) == 0 and api.init_runtime("rk3588", device_id=sys.argv[2]) == 0
+x = np.random.default_rng(5).integers(0, 256, (1, 8, 6, 3)).astype(np.uint8)
+first = api.inference([x])[0].tobytes()
+print("ready", flush=True)
+count = int(sys.argv[3])
+while count:
+    assert api.inference([x])[0].tobytes() == first
+    count -= 1
+"""
+
+
+def client(path, address, count=-1):
+    process = subprocess.Popen(
+        [sys.executable, "-c", CLIENT, path, address, str(count)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    return process
+
+
+def test_clients_that_die_leave_nothing(devices, model):
+    server = devices()
+    for how in (signal.SIGKILL, signal.SIGINT):
+        clients = [client(model[0], server.address) for _ in range(3)]
+        for process in clients:
+            assert process.stdout.readline() == "ready\n", process.stderr.read()
+        assert len(server.status()["clients"]) == 3
+        for process in clients:
+            process.send_signal(how)
+            assert process.wait(10) != 0
+        server.wait_for(lambda status: status["clients"] == [])
+    api = connected(model[0], "rk3588")
+    assert api.inference([picture()])[0].tobytes() == model[1].tobytes()
+    api.release()
+
+
+def test_ctrl_c_ends_a_wait(devices, model):
+    """A server that is stopped never replies; the client ends at once all the same, long before its timeout."""
+    server = devices()
+    process = client(model[0], server.address)
+    assert process.stdout.readline() == "ready\n", process.stderr.read()
+    server.process.send_signal(signal.SIGSTOP)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    assert process.wait(10) != 0 and time.monotonic() - begin < 3
+    assert "KeyboardInterrupt" in process.stderr.read()
+    server.process.send_signal(signal.SIGCONT)
+    server.wait_for(lambda status: status["clients"] == [])
+
+
+def test_many_clients(devices, model):
+    server = devices()
+    clients = [client(model[0], server.address, 30) for _ in range(8)]
+    for process in clients:
+        assert process.wait(120) == 0, process.stderr.read()
+    status = server.status()
+    assert status["runs"] == 8 * 31 and len(status["models"]) == 1 and status["refused"] == 0
+
+
+class Proxy:
+    """Between client and server; `fault(data)` returns what to pass on, None to cut the connection."""
+
+    def __init__(self, address, fault):
+        host, _, port = address.rpartition(":")
+        self.target, self.fault = (host, int(port)), fault
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+                far = socket.create_connection(self.target)
+            except OSError:
+                return
+            for a, b in ((near, far), (far, near)):
+                threading.Thread(target=self.pump, args=(a, b), daemon=True).start()
+
+    def pump(self, a, b):
+        try:
+            while data := a.recv(65536):
+                data = self.fault(data)
+                if data is None:
+                    break
+                b.sendall(data)
+        except OSError:
+            pass
+        for end in (a, b):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+@pytest.mark.parametrize("kind", ["corrupts", "cuts", "delays", "drops"])
+def test_faults_of_the_network(devices, model, monkeypatch, kind, capfd):
+    """Every call ends within its timeout, with the right result or an error."""
+    server = devices()
+    chance = random.Random(kind)
+
+    def fault(data):
+        if kind == "delays":
+            time.sleep(chance.random() * 0.02)
+        if chance.random() > 0.15 or kind == "delays":
+            return data
+        if kind == "cuts":
+            return None
+        if kind == "drops":
+            return b""
+        at = chance.randrange(len(data))
+        return data[:at] + bytes([data[at] ^ (1 << chance.randrange(8))]) + data[at + 1 :]
+
+    monkeypatch.setenv("ORKNN_DEVICE_TIMEOUT_MS", "500")
+    monkeypatch.setenv("ORKNN_REQUIRE_DEVICE", "1")
+    proxy = Proxy(server.address, fault)
+    path, expected = model
+    right = wrong = errors = 0
+    api = RKNN()
+    assert api.load_rknn(path) == 0
+    begin = time.monotonic()
+    ready = False
+    for _ in range(25):
+        if not ready:
+            ready = api.init_runtime("rk3588", device_id=proxy.address) == 0
+            continue
+        try:
+            same = api.inference([picture()])[0].tobytes() == expected.tobytes()
+            right, wrong = right + same, wrong + (not same)
+        except ValueError:
+            errors += 1
+    assert wrong == 0 and right > 0 and time.monotonic() - begin < 60
+    assert (errors == 0) == (kind == "delays") or right + errors > 0
+    api.release()
+    proxy.listener.close()
+    direct = connected(path, "rk3588")  # the server goes on
+    assert direct.inference([picture()])[0].tobytes() == expected.tobytes()
+    direct.release()
+
+
+def test_options_that_cannot_be(tmp_path):
+    run = lambda *words: subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=30)
+    for words, text in [
+        ((), "--platform is missing"),
+        (("--platform", "rk9999"), "rk9999"),
+        (("--platform", "rk3588", "--listen", "nowhere:x"), "invalid address"),
+        (("--platform", "rk3588", "--key", tmp_path / "none"), "none"),
+        (("--platform", "rk3588", "--name", "a/b", "--listen", "127.0.0.1:0"), "invalid name"),
+        (("--platform", "rk3588", "--listen", "127.0.0.1:0", "--http", "0.0.0.0:0"), "no key"),
+    ]:
+        done = run(*words)
+        assert done.returncode == 1 and text in done.stderr, done.stderr
+    assert run("--version").stdout.startswith("rknn_server version: ")
+
+
+def test_large_tensors_through_shared_memory(devices, make_onnx, tmp_path, build):
+    """Beyond 64 KiB inputs and results lie in memory that both processes see."""
+    path = make_onnx([("Sigmoid", ["x"], ["y"], {})], {"x": ("float32", [1, 3, 256, 256])}, {"y": ("float32", [1, 3, 256, 256])})
+    made = build(path)
+    x = np.random.default_rng(1).random((1, 3, 256, 256), np.float32)
+    expected = made.inference([x], data_format="nchw")[0]
+    assert made.export_rknn(str(tmp_path / "large.rknn")) == 0
+    devices(listen=f"unix:{tmp_path}/s.sock")
+    api = connected(str(tmp_path / "large.rknn"), "rk3588")
+    for _ in range(3):
+        assert api.inference([x], data_format="nchw")[0].tobytes() == expected.tobytes()
+    api.release()
