@@ -61,7 +61,7 @@ if mode == 'int8':
 start = time.perf_counter(); assert r.load_onnx(path) == 0; assert r.build(do_quantization=mode == 'int8', dataset=dataset) == 0; build = time.perf_counter() - start
 peak = int(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1]) / 1024
 out = f'{path}.{mode}.rknn'; assert r.export_rknn(out) == 0; r.release()
-start = time.perf_counter(); s = core.LoadedModel.from_file(out).make_session(); load = time.perf_counter() - start
+start = time.perf_counter(); s = core.LoadedModel.from_file(out).make_session(core.CustomOps()); load = time.perf_counter() - start
 feeds = [(feed(rng, p['shape'], 'float32' if mode == 'int8' else p['dtype']), 'nchw', False) for p in s.inputs()]
 np.savez(f'{path}.{mode}.npz', *s.run(feeds))
 print(json.dumps(dict(ms=median_ms(lambda: s.run(feeds), repeat), build=build, peak=peak, load=1e3 * load, size=os.path.getsize(out) / 2**20)))
@@ -116,7 +116,7 @@ ENGINES = {
     + TURNS
     + """
 import rknn._openrknn as core
-s = core.LoadedModel.from_file(f'{path}.int8.rknn').make_session()
+s = core.LoadedModel.from_file(f'{path}.int8.rknn').make_session(core.CustomOps())
 feeds = [(feed(rng, p['shape'], 'float32'), 'nchw', False) for p in s.inputs()]
 take_turns(lambda: s.run(feeds))
 """,
