@@ -1,0 +1,23 @@
+// The unit as a computation: executes command streams on device memory and knows nothing else, no graph and no Program.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/threads.h"
+#include "silicon/command.h"
+#include "silicon/memory.h"
+
+namespace orknn::silicon {
+
+using Stream = std::vector<uint64_t>;
+
+// One task as a kick of the unit executes it. Refuses what the lint refuses; the error lists every problem.
+Status run_task(const DecodedTask& task, const DeviceMemory& memory, ThreadPool& pool);
+// Tasks of one core, in order.
+Status run_streams(std::span<const Stream> streams, const DeviceMemory& memory, ThreadPool& pool);
+// Every problem that the lint has with them, the memory aside; an error names the task.
+Status check_streams(std::span<const Stream> streams);
+
+}  // namespace orknn::silicon

@@ -1,0 +1,42 @@
+#include "silicon/memory.h"
+
+namespace orknn::silicon {
+namespace {
+std::string range_text(uint64_t address, uint64_t bytes) {
+  return std::to_string(bytes) + " bytes at " + std::to_string(address);
+}
+}  // namespace
+
+Status DeviceMemory::map(std::string name, uint32_t address, std::span<std::byte> bytes) {
+  const uint64_t end = uint64_t{address} + bytes.size();
+  if (end > uint64_t{1} << 32) return invalid_argument("buffer '" + name + "' ends above 4 GiB");
+  const auto after = buffers_.lower_bound(address);
+  const bool meets_next = after != buffers_.end() && after->first < end;
+  const bool meets_last = after != buffers_.begin() && std::prev(after)->first + std::prev(after)->second.bytes.size() > address;
+  if (meets_next || meets_last)
+    return invalid_argument("buffer '" + name + "' overlaps another one").found(range_text(address, bytes.size()));
+  buffers_.emplace(address, Buffer{std::move(name), bytes});
+  return {};
+}
+
+Result<std::byte*> DeviceMemory::at(uint64_t address, uint64_t bytes, const char* what) const {
+  const auto after = buffers_.upper_bound(address);
+  if (after == buffers_.begin())
+    return invalid_argument(std::string(what) + " is outside of every buffer").found(range_text(address, bytes));
+  const auto& [start, buffer] = *std::prev(after);
+  if (address - start > buffer.bytes.size() || bytes > buffer.bytes.size() - (address - start))
+    return invalid_argument(std::string(what) + " is outside of every buffer")
+        .expected("at most " + range_text(start, buffer.bytes.size()) + " ('" + buffer.name + "')")
+        .found(range_text(address, bytes));
+  return buffer.bytes.data() + (address - start);
+}
+
+Result<uint32_t> AddressSpace::allocate(uint64_t bytes) {
+  const uint64_t address = next_, pages = (bytes + kPage - 1) / kPage;
+  if (bytes > uint64_t{1} << 32 || address + pages * kPage > uint64_t{1} << 32)
+    return Status::error(Code::OutOfMemory, "the buffers need more than the 4 GiB that the unit addresses");
+  next_ = address + (pages ? pages : 1) * kPage;
+  return static_cast<uint32_t>(address);
+}
+
+}  // namespace orknn::silicon
