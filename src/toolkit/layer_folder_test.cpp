@@ -1,0 +1,141 @@
+// Layers as folders: our own small ones in tests/data/npu, and the independent generators' streams where they lie beside the
+// checkout (../shared/corpus/npu).
+#include "toolkit/layer_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "temporary_folder.h"
+
+namespace orknn::toolkit {
+namespace {
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+const fs::path kOwn = fs::path(ORKNN_SOURCE_DIR) / "tests" / "data" / "npu";
+const fs::path kCorpus = fs::path(ORKNN_SOURCE_DIR) / ".." / "shared" / "corpus" / "npu";
+
+std::vector<fs::path> layers_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.path().filename() == "layer.json") found.push_back(entry.path().parent_path());
+  std::ranges::sort(found);
+  return found;
+}
+
+ordered_json json_of(const fs::path& file) {
+  std::ifstream in(file);
+  return ordered_json::parse(in);
+}
+std::string bytes_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+bool has_results(const fs::path& layer) { return fs::exists(layer / "output.npy") || fs::exists(layer / "output_cube.bin"); }
+
+void expect_stored_streams_give_results(const fs::path& layer) {
+  const Result<StoredRun> run = run_stored_layer(layer.string());
+  ASSERT_TRUE(run) << layer << ": " << run.status().to_string();
+  EXPECT_GT(run->elements, 0) << layer;
+  EXPECT_EQ(run->different, 0) << layer;
+}
+
+TEST(LayerFolder, OwnLayersGiveTheirStoredResultsAndTheirBytesAgain) {
+  const std::vector<fs::path> layers = layers_in(kOwn);
+  ASSERT_GE(layers.size(), 4u);
+  const tests::TemporaryFolder scratch;
+  for (const fs::path& layer : layers) {
+    expect_stored_streams_give_results(layer);
+    const std::string out = scratch.file(layer.filename().string());
+    const Result<EmitReport> report = emit_layer(layer.string(), out);
+    ASSERT_TRUE(report) << layer << ": " << report.status().to_string();
+    for (const auto& entry : fs::directory_iterator(layer))
+      EXPECT_EQ(bytes_of(entry), bytes_of(fs::path(out) / entry.path().filename())) << entry.path();
+  }
+}
+
+TEST(LayerFolder, ChipModelReproducesTheStreamsOfOthers) {
+  if (!fs::exists(kCorpus)) GTEST_SKIP() << "no vectors in " << kCorpus;
+  size_t with_results = 0;
+  for (const fs::path& layer : layers_in(kCorpus)) {
+    if (!has_results(layer)) continue;
+    expect_stored_streams_give_results(layer);
+    ++with_results;
+  }
+  EXPECT_GE(with_results, 48u);
+}
+
+// Registers that may differ between generators: grains, banks, lanes of the padding, addresses, chaining.
+const std::set<std::string> kFree{"0x1010", "0x1040", "0x1184", "0x0000", "0x0010", "0x0014", "0x1070",
+                                  "0x1110", "0x4020", "0x5018", "0x5020", "0x5038", "0x6070", "0x701c"};
+
+std::map<std::string, std::string> registers_of(const ordered_json& task) {
+  std::map<std::string, std::string> values;
+  for (const ordered_json& word : task.at("words"))
+    if (!kFree.contains(word[1].get<std::string>()) && word[2] != "0x00000000") values[word[1]] = word[2];
+  return values;
+}
+
+TEST(LayerFolder, EmittedRegistersAndPackedBytesEqualThoseOfOthers) {
+  if (!fs::exists(kCorpus)) GTEST_SKIP() << "no vectors in " << kCorpus;
+  const tests::TemporaryFolder scratch;
+  size_t compared = 0;
+  for (const fs::path& layer : layers_in(kCorpus)) {
+    if (!fs::exists(layer / "output.npy")) continue;
+    const fs::path out = scratch.file(layer.filename().string());
+    const Result<EmitReport> report = emit_layer(layer.string(), out.string(), {.grouping = silicon::Grouping::Short});
+    ASSERT_TRUE(report) << layer << ": " << report.status().to_string();
+    const ordered_json theirs = json_of(layer / "regcmd.json"), ours = json_of(out / "regcmd.json");
+    ASSERT_EQ(theirs.size(), ours.size()) << layer;
+    for (size_t i = 0; i < ours.size(); ++i) EXPECT_EQ(registers_of(ours[i]), registers_of(theirs[i])) << layer << " task " << i;
+    for (const auto& entry : fs::directory_iterator(layer)) {
+      if (!entry.path().filename().string().starts_with("packed_")) continue;
+      EXPECT_EQ(bytes_of(entry), bytes_of(out / entry.path().filename())) << entry.path();
+    }
+    ++compared;
+  }
+  EXPECT_GE(compared, 47u);
+}
+
+// emit_layer itself compares what the chip model computes with the folder's results.
+TEST(LayerFolder, WholeGroupsGiveTheSameResults) {
+  if (!fs::exists(kCorpus)) GTEST_SKIP() << "no vectors in " << kCorpus;
+  const tests::TemporaryFolder scratch;
+  for (const fs::path& layer : layers_in(kCorpus)) {
+    if (!fs::exists(layer / "output.npy")) continue;
+    const std::string out = scratch.file(layer.filename().string());
+    const Result<EmitReport> report = emit_layer(layer.string(), out);
+    ASSERT_TRUE(report) << layer << ": " << report.status().to_string();
+    expect_stored_streams_give_results(out);
+  }
+}
+
+TEST(LayerFolder, BadFoldersAreReported) {
+  const tests::TemporaryFolder scratch;
+  const auto problem = [&](const std::string& text) {
+    std::ofstream(scratch.file("layer.json")) << text;
+    const auto report = emit_layer(fs::path(scratch.file("layer.json")).parent_path().string(), scratch.file("out"));
+    return report ? std::string() : report.status().to_string();
+  };
+  EXPECT_NE(problem("not json").find("not a JSON object"), std::string::npos);
+  EXPECT_NE(problem("{}").find("layer"), std::string::npos);
+  EXPECT_NE(problem(R"({"layer": {"kind": "softmax"}})").find("softmax"), std::string::npos);
+  EXPECT_NE(problem(R"({"tensors": [], "ops": [{"kind": "conv", "input": 3}]})").find("names no tensor"), std::string::npos);
+  const auto pool = [&](const char* shape) {
+    return problem(
+        std::string(R"({"layer": {"kind": "pool", "method": "max", "dtype": "i8", "kernel": [2, 2], "stride": [2, 2], )") +
+        shape + "}}");
+  };
+  EXPECT_NE(pool(R"("channels": -4, "in_height": 4, "in_width": 4, "out_height": 2, "out_width": 2)").find("shape"),
+            std::string::npos);
+  EXPECT_NE(pool(R"("channels": 4, "in_height": 4, "in_width": 4, "out_height": 2, "out_width": 2)").find("input.npy"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace orknn::toolkit
