@@ -63,8 +63,9 @@ Action add_emit(CLI::App& app) {
   const auto o = std::make_shared<EmitCommandOptions>();
   command->add_option("folder", o->folder, "folder with layer.json and operands")->required()->check(CLI::ExistingDirectory);
   command->add_option("-o,--output", o->out, "folder for streams, packed operands and results");
-  command->add_option("--groups", o->groups, "last groups of kernels and depthwise channels: whole (every board) or short")
-      ->check(CLI::IsMember({"whole", "short"}));
+  one_of(
+      command->add_option("--groups", o->groups, "last groups of kernels and depthwise channels: whole (every board) or short"),
+      {"whole", "short"});
   CLI::Option* run = command->add_flag("--execute", o->execute,
                                        "execute the streams in the folder with the chip model and compare with its results");
   command->add_flag("--disassemble", o->disassemble, "print the streams in the folder")->excludes(run);
