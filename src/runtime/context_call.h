@@ -42,6 +42,7 @@ int with_context(const char* function, rknn_context handle, Body body, Pending p
     context->current_call = function;
     if (pending == Pending::Finish) context->finish_pending_run();
     const int code = body(*context);
+    context->current_call = nullptr;
     if (code != RKNN_SUCC) context->error = last_error();
     return code;
   });
