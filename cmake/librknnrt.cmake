@@ -2,7 +2,7 @@
 # code with another identity, which refuses what is not part of the zero-copy API. Both exist as shared and as static libraries; pkg-config
 # (rknnrt, rknnmrt) and CMake (find_package(openrknn)) find what is installed. Also the C programs that test them.
 include(CMakePackageConfigHelpers)
-set(runtime_rooms sim remote format ops platform ir base)
+set(runtime_rooms sim silicon remote format ops platform ir base)
 
 add_library(orknn_zero_copy_identity OBJECT ${PROJECT_SOURCE_DIR}/src/runtime/library_identity.cpp)
 target_include_directories(orknn_zero_copy_identity PRIVATE ${PROJECT_SOURCE_DIR}/src)

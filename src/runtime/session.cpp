@@ -1,11 +1,13 @@
 #include "runtime/session.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
 #include "base/log.h"
 #include "format/rknn_file.h"
 #include "ir/mapped_constants.h"
+#include "platform/platforms.h"
 #include "runtime/perf_report.h"
 
 namespace orknn::runtime {
@@ -66,6 +68,7 @@ std::unique_ptr<Session> Session::make(std::shared_ptr<const format::Model> mode
   session->custom_ops_ = std::move(custom_ops);
   session->executors_.resize(session->model_->programs.size());
   session->executors_[program] = std::move(executor);
+  session->networks_.resize(session->executors_.size());
   session->current_ = program;
   session->pool_ = &pool;
   for (const format::Program& p : session->model_->programs) ir::collect_mapped_files(p.graph, session->files_);
@@ -142,7 +145,9 @@ Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const format::Mod
     CustomOps custom_ops(std::make_shared<const CustomNodes>(*model, std::move(ops)));
     auto executor = sim::Executor::create(model->programs[0], custom_ops.nodes().op_set(), threads);
     if (!executor) return Status(executor.status()).model(model->name).stage("init_runtime");
-    return make(std::move(model), 0, std::move(*executor), threads, std::move(custom_ops));
+    std::unique_ptr<Session> session = make(std::move(model), 0, std::move(*executor), threads, std::move(custom_ops));
+    ORKNN_TRY(session->choose_engine());
+    return session;
   } catch (const std::bad_alloc&) {
     return no_memory();
   }
@@ -167,7 +172,61 @@ Result<std::unique_ptr<Session>> Session::duplicate() const {
     ORKNN_TRY_ASSIGN(other->device_, device_->duplicate());
     other->choose_device_cores(device_cores_, device_priority_);
   }
+  other->uses_registers_ = uses_registers_;
   return other;
+}
+
+Status Session::choose_engine() {
+  const char* wanted = std::getenv("ORKNN_ENGINE");
+  const std::string_view name = wanted ? wanted : "";
+  if (name.empty() || name == "simulator") return {};
+  if (name == "registers") return use_registers();
+  return invalid_argument("ORKNN_ENGINE names no engine").expected("simulator or registers").found(std::string(name));
+}
+
+Status Session::use_registers() {
+  const platform::Platform* chip = platform::find(model_->target_platform);
+  if (!chip || !silicon::knows_registers_of(*chip))
+    return unsupported("the registers of the chip that the model was built for are not known")
+        .found(model_->target_platform)
+        .model(model_->name);
+  uses_registers_ = true;
+  return {};
+}
+
+Status Session::prepare_network() {
+  if (networks_[current_]) return {};
+  ORKNN_TRY_ASSIGN(networks_[current_], silicon::Network::create(program(), custom_ops_.nodes().op_set()));
+  return {};
+}
+
+// Results go where the caller bound them, as the executor does it.
+Status Session::run_registers(std::span<const TensorView> inputs, const sim::RunHooks& hooks) {
+  for (const format::Task& task : program().tasks)
+    if (const Node& n = program().graph.node(task.node); custom_ops_.replaces(n))
+      return unsupported("operators that replace built-in ones are computed by the simulator only")
+          .hint("leave out ORKNN_ENGINE")
+          .node(n.name, n.op);
+  try {
+    ORKNN_TRY(prepare_network());
+    ORKNN_TRY(networks_[current_]->run(inputs, hooks.pool ? *hooks.pool : *pool_, hooks.observe));
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+  for (size_t i = 0; i < bound_outputs_.size(); ++i)
+    if (const std::optional<BoundOutput>& b = bound_outputs_[i]; b && b->in_place)
+      std::memcpy(b->to, output_value(i).data, output_value(i).bytes());
+  return {};
+}
+
+TensorView Session::output_value(size_t index) const {
+  if (device_) return index < device_results_.size() ? device_results_[index] : TensorView{};
+  return uses_registers_ && networks_[current_] ? networks_[current_]->output(index) : executor().output(index);
+}
+
+std::string_view Session::kernel_name(size_t task) const {
+  if (!uses_registers_ || !networks_[current_]) return executor().kernel_name(task);
+  return networks_[current_]->layers()[task].tasks ? "command stream" : "reference";
 }
 
 MemorySizes Session::memory() const {
@@ -351,7 +410,7 @@ Status Session::run(const sim::RunHooks& hooks) {
 Status Session::run_values(std::span<const TensorView> inputs, const sim::RunHooks& hooks) {
   has_run_ = false;
   const CustomOps::Active active(custom_ops_);
-  Status s = executor().run(inputs, hooks);
+  Status s = uses_registers_ ? run_registers(inputs, hooks) : executor().run(inputs, hooks);
   if (s) s = ir::check_mapped_files(files_);  // what was read of a file that was shortened meanwhile is worth nothing
   if (!s) return s.model(model_->name).stage("run");
   has_run_ = true;

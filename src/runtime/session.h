@@ -10,6 +10,7 @@
 #include "remote/device.h"
 #include "runtime/convert.h"
 #include "runtime/custom_ops.h"
+#include "silicon/network.h"
 #include "sim/executor.h"
 
 namespace orknn::runtime {
@@ -66,6 +67,12 @@ class Session {
   // Of the first program, which is the largest.
   MemorySizes memory() const;
 
+  // From now on runs go through command streams and the chip model: layers with a recipe as streams, the others on the reference
+  // kernels. Of a run's hooks only `observe` and `pool` have an effect. ORKNN_ENGINE=registers asks for it when a session is
+  // opened. An error for chips whose registers are not known.
+  Status use_registers();
+  bool uses_registers() const { return uses_registers_; }
+
   // Takes the data at once. An input that was never set is all zeros.
   Status set_input(size_t index, const InputData& data);
   Status run(const sim::RunHooks& hooks = {});
@@ -102,16 +109,13 @@ class Session {
   // `to` holds exactly the elements in type `dtype`.
   void read_output(size_t index, DType dtype, void* to) const { convert_result(index, output_value(index), dtype, to); }
   // The result as the program computed it, valid until the next run, and what read_output makes of such a value.
-  ir::TensorView output_value(size_t index) const {
-    if (!device_) return executor().output(index);
-    return index < device_results_.size() ? device_results_[index] : ir::TensorView{};
-  }
+  ir::TensorView output_value(size_t index) const;
   // The values that the program takes, as output_value gives those that it makes; for whoever runs the model for somebody else.
   Status run_values(std::span<const ir::TensorView> inputs, const sim::RunHooks& hooks);
   void convert_result(size_t index, const ir::TensorView& value, DType dtype, void* to) const;
   ir::TensorData output(size_t index) const;
 
-  std::string_view kernel_name(size_t task) const { return executor().kernel_name(task); }
+  std::string_view kernel_name(size_t task) const;
   // Who computes the model's custom nodes.
   CustomOps& custom_ops() { return custom_ops_; }
   // After operators were added there: those with the name of a built-in one compute its nodes from the next run on.
@@ -123,6 +127,10 @@ class Session {
                                        std::unique_ptr<sim::Executor> executor, ThreadPool& pool, CustomOps custom_ops);
   void describe_ports();
   void replace_operators(size_t program);
+  Status choose_engine();
+  // The network of the current program, made when it is needed first.
+  Status prepare_network();
+  Status run_registers(std::span<const ir::TensorView> inputs, const sim::RunHooks& hooks);
   sim::Executor& executor() const { return *executors_[current_]; }
   Result<ir::TensorView> input_view(size_t index, ThreadPool& pool);
   Status run_on_device(const sim::RunHooks& hooks);
@@ -145,7 +153,9 @@ class Session {
 
   std::shared_ptr<const format::Model> model_;
   CustomOps custom_ops_;
-  std::vector<std::unique_ptr<sim::Executor>> executors_;  // one per program; nothing = not prepared yet
+  std::vector<std::unique_ptr<sim::Executor>> executors_;    // one per program; nothing = not prepared yet
+  std::vector<std::unique_ptr<silicon::Network>> networks_;  // the same as command streams
+  bool uses_registers_ = false;
   size_t current_ = 0;
   ThreadPool* pool_ = nullptr;
   std::vector<PortInfo> inputs_, outputs_;

@@ -6,6 +6,7 @@
 #include "terminal.h"
 #include "toolkit/report.h"
 #include "toolkit/source_report.h"
+#include "toolkit/stream_report.h"
 
 namespace orknn::cli {
 namespace {
@@ -40,8 +41,13 @@ Status info(InfoOptions& o, nlohmann::ordered_json& j) {
   }
   ORKNN_TRY_ASSIGN(const std::shared_ptr<const format::Model> model, open_model(o.file, o.source));
   const toolkit::ModelReport report = toolkit::describe(*model);
+  std::optional<toolkit::StreamReport> streams;
+  if (!o.brief) {
+    ORKNN_TRY_ASSIGN(streams, toolkit::describe_streams(*model));
+  }
   if (o.json) {
     nlohmann::ordered_json built = toolkit::to_json(report);
+    if (streams) built["streams"] = toolkit::to_json(*streams);
     if (j.contains("source")) built["source"] = j["source"];
     print_json(built);
     return {};
@@ -51,6 +57,7 @@ Status info(InfoOptions& o, nlohmann::ordered_json& j) {
   print("\nLayers\n" + toolkit::layers_text(report, output_width()));
   print("\nTensors\n" + toolkit::tensors_text(report, output_width()));
   print("\nMemory plan\n" + toolkit::memory_text(report, output_width()));
+  if (streams) print("\nCommand streams\n" + toolkit::streams_text(*streams, output_width()));
   return {};
 }
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -16,6 +17,7 @@
 #include "runtime/custom_op_plugins.h"
 #include "terminal.h"
 #include "toolkit/report.h"
+#include "toolkit/stream_report.h"
 #include "toolkit/table.h"
 
 namespace orknn::cli {
@@ -23,10 +25,10 @@ namespace {
 
 struct RunOptions {
   SourceOptions source;
-  std::string model, out, layout;
+  std::string model, out, layout, engine;
   std::vector<std::string> inputs;
   int loop = 1, threads = 0;
-  bool pass_through = false, bgr = false, layers = false, json = false;
+  bool pass_through = false, bgr = false, layers = false, verify = false, json = false;
 };
 
 struct Statistics {
@@ -127,9 +129,27 @@ Status feed(runtime::Session& session, const RunOptions& o) {
   return {};
 }
 
+// Every tensor of the command streams against the simulator's.
+Status verify(const std::shared_ptr<const format::Model>& model, ThreadPool& pool, const RunOptions& o) {
+  ORKNN_TRY_ASSIGN(const toolkit::EngineComparison result,
+                   toolkit::compare_engines(model, pool, [&](runtime::Session& session) { return feed(session, o); }));
+  if (o.json)
+    print_json({{"model", o.model},
+                {"tensors", result.tensors},
+                {"different", result.different},
+                {"first_different", result.first_different}});
+  else
+    print(fmt::format("{} tensors, {} differ from the simulator's\n", result.tensors, result.different));
+  if (result.different == 0) return {};
+  return Status::error(Code::Fail,
+                       "the command streams give other values than the simulator, first '" + result.first_different + "'");
+}
+
 Status run(const RunOptions& o) {
   ORKNN_TRY_ASSIGN(const std::shared_ptr<const format::Model> model, open_model(o.model, o.source));
   ThreadPool pool(o.threads);
+  if (o.verify) return verify(model, pool, o);
+  if (!o.engine.empty()) setenv("ORKNN_ENGINE", o.engine.c_str(), 1);
   ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> session, runtime::Session::open(model, &pool));
   runtime::load_plugins(*session);
   ORKNN_TRY(feed(*session, o));
@@ -215,6 +235,10 @@ Action add_run(CLI::App& app) {
   command->add_option("--out", o->out, "folder for output_0.npy, ...")->check(CLI::ExistingDirectory);
   command->add_option("--loop", o->loop, "number of runs")->check(CLI::Range(1, 1000000))->capture_default_str();
   command->add_option("--threads", o->threads, "0 = one per core")->check(CLI::Range(0, 1024))->capture_default_str();
+  one_of(command->add_option("--engine", o->engine,
+                             "simulator, or registers: command streams on the model of the chip (default: ORKNN_ENGINE)"),
+         {"simulator", "registers"});
+  command->add_flag("--verify", o->verify, "run on both engines and compare every tensor bit for bit");
   command->add_flag("--layers", o->layers, "show the time of every layer");
   o->source.add_to(*command);
   command->add_flag("--json", o->json, "print JSON");

@@ -1,0 +1,42 @@
+// Which layer of the unit a node of a Program is, if any.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "format/program.h"
+#include "ir/op_set.h"
+#include "ops/support/requantize.h"
+#include "silicon/recipe.h"
+
+namespace orknn::silicon {
+
+// A plain tensor of the program as a cube: [1, C, H, W] has channels first, the rows of a matrix have channels last.
+struct LoweredTensor {
+  ir::TensorId tensor;
+  Cube cube;
+  TensorOrder order = TensorOrder::Chw;
+};
+
+// What the CPU makes of the sums that streams compute.
+struct HostStages {
+  ops::OutputStage stage;
+  std::vector<int32_t> bias;  // with the input's zero point taken off
+};
+
+struct LoweredNode {
+  std::string reason;  // why the unit does not compute it; empty: it does
+  std::variant<ConvLayer, PoolLayer> layer;
+  LoweredTensor input, output, operand;  // operand.tensor is none where nothing is combined
+  ConvOperands operands;                 // packed, of a ConvLayer
+  // Of a layer that ends in a function table: the streams compute plain sums, the CPU converts them.
+  std::optional<HostStages> host;
+
+  bool has_streams() const { return reason.empty(); }
+};
+// Programs come from files that the executor has checked. Never an error: what cannot be lowered has a reason.
+LoweredNode lower(const format::Program& program, const ir::Node& node, const ir::OpSet& ops);
+
+}  // namespace orknn::silicon

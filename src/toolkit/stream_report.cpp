@@ -1,0 +1,92 @@
+#include "toolkit/stream_report.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "ops/eval.h"
+#include "toolkit/report.h"
+#include "toolkit/table.h"
+
+namespace orknn::toolkit {
+
+Result<std::optional<StreamReport>> describe_streams(const format::Model& model) {
+  const platform::Platform* chip = platform::find(model.target_platform);
+  if (!chip || !silicon::knows_registers_of(*chip) || model.programs.empty()) return std::optional<StreamReport>();
+  const format::Program& program = model.programs[0];
+  ORKNN_TRY_ASSIGN(const std::unique_ptr<silicon::Network> network, silicon::Network::create(program, ops::builtin_ops()));
+  StreamReport report;
+  for (size_t i = 0; i < program.tasks.size(); ++i) {
+    const ir::Node& n = program.graph.node(program.tasks[i].node);
+    report.layers.push_back({n.type_name(), n.name, network->layers()[i]});
+  }
+  report.summary = network->summary();
+  return std::optional<StreamReport>(std::move(report));
+}
+
+nlohmann::ordered_json to_json(const StreamReport& report) {
+  auto layers = nlohmann::ordered_json::array();
+  for (const StreamReport::Layer& l : report.layers)
+    layers.push_back({{"type", l.type},
+                      {"name", l.name},
+                      {"tasks", l.streams.tasks},
+                      {"words", l.streams.words},
+                      {"packed_bytes", l.streams.packed_bytes},
+                      {"macs", l.streams.macs},
+                      {"reason", l.streams.reason}});
+  const silicon::NetworkSummary& s = report.summary;
+  return {{"mac_share", s.share()},
+          {"tasks", s.tasks},
+          {"stream_bytes", s.stream_bytes},
+          {"packed_bytes", s.packed_bytes},
+          {"layers", layers}};
+}
+
+std::string streams_text(const StreamReport& report, size_t width) {
+  Table table({{"#", Table::Align::Right},
+               {"type"},
+               {"name", Table::Align::Left, true},
+               {"tasks", Table::Align::Right},
+               {"words", Table::Align::Right},
+               {"on the CPU because", Table::Align::Left, true}});
+  for (size_t i = 0; i < report.layers.size(); ++i) {
+    const StreamReport::Layer& l = report.layers[i];
+    table.add({std::to_string(i), l.type, l.name, l.streams.tasks ? std::to_string(l.streams.tasks) : "-",
+               l.streams.words ? std::to_string(l.streams.words) : "-", l.streams.reason});
+  }
+  const silicon::NetworkSummary& s = report.summary;
+  return table.to_text(width) +
+         fmt::format(
+             "{:.2f} % of the multiply-accumulates as {} tasks, {} of streams, {} of packed operands; not run on a board\n",
+             s.share() * 100, s.tasks, bytes_text(s.stream_bytes), bytes_text(s.packed_bytes));
+}
+
+Result<EngineComparison> compare_engines(const std::shared_ptr<const format::Model>& model, ThreadPool& pool,
+                                         const std::function<Status(runtime::Session&)>& feed) {
+  ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> simulator, runtime::Session::open(model, &pool));
+  ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> registers, runtime::Session::open(model, &pool));
+  if (simulator->uses_registers()) return invalid_argument("ORKNN_ENGINE=registers leaves nothing to compare with");
+  ORKNN_TRY(registers->use_registers());
+  ORKNN_TRY(feed(*simulator));
+  ORKNN_TRY(feed(*registers));
+  std::map<int32_t, std::vector<std::byte>> expected;
+  sim::RunHooks hooks;
+  hooks.observe = [&](ir::TensorId t, const ir::TensorView& v) {
+    const auto* from = static_cast<const std::byte*>(v.data);
+    expected[t.index].assign(from, from + v.bytes());
+  };
+  ORKNN_TRY(simulator->run(hooks));
+  EngineComparison result;
+  hooks.observe = [&](ir::TensorId t, const ir::TensorView& v) {
+    const std::vector<std::byte>& other = expected[t.index];
+    ++result.tensors;
+    if (other.size() == v.bytes() && (other.empty() || std::memcmp(other.data(), v.data, v.bytes()) == 0)) return;
+    if (result.different++ == 0) result.first_different = registers->program().graph.tensor(t).name;
+  };
+  ORKNN_TRY(registers->run(hooks));
+  return result;
+}
+
+}  // namespace orknn::toolkit

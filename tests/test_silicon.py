@@ -1,0 +1,109 @@
+"""Command streams for the real NPU as a user sees them: emit, run --engine registers, info, ORKNN_ENGINE."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def network(tmp_path, make_onnx, openrknn):
+    """A small int8 network with every kind of layer that has a recipe, on pictures that are not square."""
+    rng = np.random.default_rng(5)
+    weights = {
+        "w0": rng.standard_normal((24, 3, 3, 3), np.float32) * 0.3,
+        "w1": rng.standard_normal((24, 1, 3, 3), np.float32) * 0.5,
+        "w2": rng.standard_normal((40, 24, 1, 1), np.float32) * 0.3,
+        "w3": rng.standard_normal((40, 40, 3, 3), np.float32) * 0.1,
+        "w4": rng.standard_normal((40, 11), np.float32) * 0.3,
+    }
+    weights |= {f"b{i}": rng.standard_normal(n).astype(np.float32) for i, n in enumerate((24, 24, 40, 40))}
+    same = {"pads": [1, 1, 1, 1]}
+    nodes = [
+        ("Conv", ["x", "w0", "b0"], ["c0"], {"strides": [2, 2], **same}),
+        ("Clip", ["c0", "zero", "six"], ["r0"], {}),
+        ("Conv", ["r0", "w1", "b1"], ["c1"], {"group": 24, **same}),
+        ("Relu", ["c1"], ["r1"], {}),
+        ("Conv", ["r1", "w2", "b2"], ["c2"], {}),
+        ("Conv", ["c2", "w3", "b3"], ["c3"], same),
+        ("Add", ["c3", "c2"], ["a"], {}),
+        ("Relu", ["a"], ["r"], {}),
+        ("MaxPool", ["r"], ["m"], {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}),
+        ("GlobalAveragePool", ["m"], ["g"], {}),
+        ("Flatten", ["g"], ["f"], {}),
+        ("MatMul", ["f", "w4"], ["y"], {}),
+    ]
+    limits = {"zero": np.float32(0), "six": np.float32(6)}
+    model = make_onnx(nodes, {"x": ("float32", [1, 3, 37, 50])}, {"y": ("float32", [1, 11])}, weights | limits)
+    samples = []
+    for i in range(3):
+        samples.append(tmp_path / f"sample_{i}.npy")
+        np.save(samples[-1], rng.standard_normal((1, 3, 37, 50)).astype(np.float32))
+    (tmp_path / "list.txt").write_text("\n".join(map(str, samples)))
+    done = openrknn("quantize", model, "--dataset", tmp_path / "list.txt", "-o", tmp_path / "net.rknn", "-t", "rk3588")
+    assert done.returncode == 0, done.stderr
+    return tmp_path / "net.rknn", samples[0]
+
+
+def test_streams_give_every_tensor_of_the_simulator(network, openrknn):
+    model, sample = network
+    done = openrknn("run", model, "--input", sample, "--verify", "--json")
+    assert done.returncode == 0, done.stderr + done.stdout
+    result = json.loads(done.stdout)
+    assert result["different"] == 0 and result["tensors"] >= 8
+
+
+def test_both_engines_write_the_same_outputs(tmp_path, network, openrknn):
+    model, sample = network
+    outputs = {}
+    for engine in ("simulator", "registers"):
+        (tmp_path / engine).mkdir()
+        done = openrknn("run", model, "--input", sample, "--engine", engine, "--out", tmp_path / engine)
+        assert done.returncode == 0, done.stderr
+        outputs[engine] = (tmp_path / engine / "output_0.npy").read_bytes()
+    assert outputs["simulator"] == outputs["registers"]
+    layers = json.loads(openrknn("run", model, "--engine", "registers", "--layers", "--json").stdout)["layers"]
+    assert sum(layer["kernel"] == "command stream" for layer in layers) >= 6
+
+
+def test_info_says_what_runs_as_streams_and_why_not(network, openrknn):
+    model, _ = network
+    streams = json.loads(openrknn("info", model, "--json").stdout)["streams"]
+    assert streams["mac_share"] > 0.99 and streams["tasks"] >= 6
+    for layer in streams["layers"]:
+        assert layer["tasks"] > 0 or layer["reason"], layer
+    text = openrknn("info", model).stdout
+    assert "Command streams" in text and "not run on a board" in text
+
+
+def test_the_engine_is_chosen_by_the_environment(network, openrknn):
+    model, _ = network
+    layers = openrknn("run", model, "--layers", "--json", env=dict(os.environ, ORKNN_ENGINE="registers"))
+    assert "command stream" in layers.stdout
+    wrong = openrknn("run", model, env=dict(os.environ, ORKNN_ENGINE="board"))
+    assert wrong.returncode == 1 and "simulator or registers" in wrong.stderr
+
+
+def test_other_chips_have_no_streams(tmp_path, make_onnx, openrknn):
+    model = make_onnx([("Relu", ["x"], ["y"], {})], {"x": ("float32", [1, 4, 4, 4])}, {"y": ("float32", [1, 4, 4, 4])})
+    assert openrknn("convert", model, "-o", tmp_path / "m.rknn", "-t", "rv1106").returncode == 0
+    done = openrknn("run", tmp_path / "m.rknn", "--engine", "registers")
+    assert done.returncode == 1 and "registers" in done.stderr
+    assert "streams" not in json.loads(openrknn("info", tmp_path / "m.rknn", "--json").stdout)
+
+
+def test_emit_writes_a_folder_that_executes(tmp_path, root, openrknn):
+    for layer in sorted((root / "tests" / "data" / "npu").iterdir()):
+        if not layer.is_dir():
+            continue
+        done = openrknn("emit", layer, "-o", tmp_path / layer.name, "--json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["tasks"] == 1
+        again = openrknn("emit", tmp_path / layer.name, "--execute", "--json")
+        assert again.returncode == 0 and json.loads(again.stdout)["different"] == 0
+        assert "OPERATION_ENABLE" in openrknn("emit", tmp_path / layer.name, "--disassemble").stdout
+    output = np.load(tmp_path / "odd_channels" / "output.npy")
+    np.save(tmp_path / "odd_channels" / "output.npy", output + 1)
+    wrong = openrknn("emit", tmp_path / "odd_channels", "-o", tmp_path / "again")
+    assert wrong.returncode == 1 and "output.npy" in wrong.stderr
