@@ -70,8 +70,8 @@ def test_targets_that_cannot_be(rk3588, tmp_path, capfd):
     lite = RKNNLite()
     assert lite.load_rknn(path) == 0 and lite.init_runtime(target="rv1106") == -1
     assert "does not run on rv1106" in capfd.readouterr().err
-    assert lite.init_runtime(target="rk3588s", device_id="1.2.3.4") == 0
-    assert "W There is no rk3588 with id '1.2.3.4' in reach" in capfd.readouterr().err
+    assert lite.init_runtime(target="rk3588s", device_id="127.0.0.1:1") == 0
+    assert "W There is no rk3588 with id '127.0.0.1:1' in reach" in capfd.readouterr().err
 
 
 def test_toolkit1_form(conv_model, capfd):

@@ -135,7 +135,7 @@ def test_a_misspelt_target_gets_a_suggestion(capfd, shapes_model):
     rknn = RKNN()
     rknn.config(target_platform="rk3588")
     assert rknn.load_onnx(str(shapes_model)) == 0 and rknn.build(do_quantization=False) == 0
-    assert "did you mean 'rk3588'?" in message(capfd, lambda: rknn.init_runtime(target="rk358"))
+    assert "did you mean 'rk3588'?" in message(capfd, lambda: rknn.init_runtime(target="rk3588x"))
 
 
 def test_run_takes_pictures(tmp_path, shapes_model, openrknn):
