@@ -9,12 +9,12 @@ namespace orknn::format {
 namespace {
 using ir::TensorData;
 
-struct Entry {
+struct LeftOut {
   uint64_t bytes = 0, checksum = 0;
-  bool operator<(const Entry& other) const { return std::pair(bytes, checksum) < std::pair(other.bytes, other.checksum); }
+  bool operator<(const LeftOut& other) const { return std::pair(bytes, checksum) < std::pair(other.bytes, other.checksum); }
 };
 
-Status damaged() { return invalid_model("the program in the file is damaged: the list of weights it leaves out"); }
+Status damaged_list() { return invalid_model("the program in the file is damaged: the list of weights it leaves out"); }
 
 // Constants of a model whose checksum is computed when something of their size is asked for.
 class Donor {
@@ -26,11 +26,11 @@ class Donor {
           unseen_.emplace(stored(*value).bytes(), &stored(*value));
   }
 
-  Result<TensorData> find(const Entry& wanted) {
+  Result<TensorData> find(const LeftOut& wanted) {
     const auto [begin, end] = unseen_.equal_range(wanted.bytes);
     for (auto it = begin; it != end; ++it) {
       const std::span bytes(static_cast<const std::byte*>(it->second->data()), it->second->bytes());
-      known_.emplace(Entry{bytes.size(), checksum64(bytes)}, it->second);
+      known_.emplace(LeftOut{bytes.size(), checksum64(bytes)}, it->second);
     }
     unseen_.erase(begin, end);
     const auto found = known_.find(wanted);
@@ -45,7 +45,7 @@ class Donor {
   static const TensorData& stored(const TensorData& value) { return value.packed() ? value.packed()->integers : value; }
   std::shared_ptr<const Model> model_;
   std::multimap<uint64_t, const TensorData*> unseen_;  // by size
-  std::map<Entry, const TensorData*> known_;
+  std::map<LeftOut, const TensorData*> known_;
 };
 }  // namespace
 
@@ -84,12 +84,12 @@ Result<std::map<uint64_t, TensorData>> find_left_out(std::span<const std::byte> 
   uint64_t offset = kLeftOut;
   for (uint32_t i = 0, n = in.count(2 * sizeof(uint64_t)); i < n; ++i) {
     const auto bytes = in.get<uint64_t>(), checksum = in.get<uint64_t>();
-    if (bytes == 0 || bytes > kMaxBytes || offset - kLeftOut > kMaxBytes) return damaged();
+    if (bytes == 0 || bytes > kMaxBytes || offset - kLeftOut > kMaxBytes) return damaged_list();
     ORKNN_TRY_ASSIGN(TensorData value, outside(bytes, checksum));
     found.emplace(offset, std::move(value));
     offset += aligned(bytes);
   }
-  if (in.failed()) return damaged();
+  if (in.failed()) return damaged_list();
   return found;
 }
 

@@ -59,7 +59,7 @@ std::string streams_text(const StreamReport& report, size_t width) {
   const silicon::NetworkSummary& s = report.summary;
   return table.to_text(width) +
          fmt::format(
-             "{:.2f} % of the multiply-accumulates as {} tasks, {} of streams, {} of packed operands; not run on a board\n",
+             "{:.2f} % of the multiply-accumulates run as {} tasks: {} of streams,\n{} of packed operands; not run on a board\n",
              s.share() * 100, s.tasks, bytes_text(s.stream_bytes), bytes_text(s.packed_bytes));
 }
 
