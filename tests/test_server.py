@@ -202,11 +202,11 @@ from rknn.api import RKNN
 api = RKNN()
 assert api.load_rknn(sys.argv[1]) == 0 and api.init_runtime("rk3588", device_id=sys.argv[2]) == 0
 x = np.random.default_rng(5).integers(0, 256, (1, 8, 6, 3)).astype(np.uint8)
-first = api.inference([x])[0].tobytes()
+first = api.inference([x], data_format=["nhwc"])[0].tobytes()
 print("ready", flush=True)
 count = int(sys.argv[3])
 while count:
-    assert api.inference([x])[0].tobytes() == first
+    assert api.inference([x], data_format=["nhwc"])[0].tobytes() == first
     count -= 1
 """
 
