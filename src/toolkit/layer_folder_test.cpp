@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -137,5 +138,32 @@ TEST(LayerFolder, BadFoldersAreReported) {
             std::string::npos);
 }
 
+// What layer.json says is checked before anything is computed or written.
+TEST(LayerFolder, DescriptionsThatCannotBeAreRefused) {
+  const tests::TemporaryFolder scratch;
+  const fs::path layer = kOwn / "odd_channels";
+  const ordered_json sound = json_of(layer / "layer.json");
+  const auto refusal = [&](const std::function<void(ordered_json&)>& change) {
+    const fs::path folder = scratch.file("changed"), out = scratch.file("out") + "/inside";
+    fs::remove_all(folder);
+    fs::copy(layer, folder, fs::copy_options::recursive);
+    ordered_json json = sound;
+    change(json);
+    std::ofstream(folder / "layer.json") << json.dump();
+    const Result<EmitReport> report = emit_layer(folder.string(), out.string());
+    EXPECT_FALSE(fs::exists(out.parent_path() / "escaped.npy"));
+    return report ? std::string("accepted") : report.status().to_string();
+  };
+  ASSERT_TRUE(sound.contains("ops")) << layer;
+  const auto says = [](const std::string& text, const char* part) { return text.find(part) != text.npos; };
+  std::string text = refusal([](ordered_json& j) { j["tensors"].back()["file"] = "../escaped.npy"; });
+  EXPECT_TRUE(says(text, "'../escaped.npy' is no name of a file in the folder")) << text;
+  text = refusal([](ordered_json& j) { j["tensors"][0]["height"] = int64_t{1} << 40; });
+  EXPECT_TRUE(says(text, "'height' is 1099511627776, expected 1 to 65536")) << text;
+  text = refusal([](ordered_json& j) { j["ops"][0]["kernel"] = {int64_t{1} << 40, 1}; });
+  EXPECT_TRUE(says(text, "'kernel' holds 1099511627776, expected 0 to 1024")) << text;
+  text = refusal([](ordered_json& j) { j["tensors"][0]["height"] = "tall"; });
+  EXPECT_TRUE(says(text, "layer.json: ")) << text;
+}
 }  // namespace
 }  // namespace orknn::toolkit

@@ -1,0 +1,422 @@
+#include "toolkit/layer_description.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "base/files.h"
+#include "data/npy.h"
+
+namespace orknn::toolkit {
+using namespace silicon;
+
+Status bad_layer(const std::string& problem) { return invalid_argument("layer.json: " + problem); }
+
+Result<nlohmann::ordered_json> read_json_object(const std::string& path) {
+  ORKNN_TRY_ASSIGN(const auto file, MappedFile::open(path));
+  const auto bytes = file->bytes();
+  const auto* text = reinterpret_cast<const char*>(bytes.data());
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(text, text + bytes.size(), nullptr, false);
+  if (json.is_discarded() || !json.is_object()) return invalid_argument("'" + path + "' is not a JSON object");
+  return json;
+}
+
+Result<ir::TensorData> read_array(const std::string& folder, const std::string& file, DType dtype, int64_t count) {
+  ORKNN_TRY_ASSIGN(ir::TensorData value, data::read_npy((std::filesystem::path(folder) / file).string()));
+  if (value.dtype() != dtype || value.count() != count)
+    return invalid_argument("'" + file + "' does not fit layer.json")
+        .expected(fmt::format("{} elements of {}", count, dtype_name(dtype)))
+        .found(fmt::format("{} elements of {}", value.count(), dtype_name(value.dtype())));
+  return value;
+}
+
+std::string file_name(const nlohmann::ordered_json& name) {
+  const auto text = name.get<std::string>();
+  if (text.empty() || text == "." || text == ".." || text.find('/') != text.npos)
+    throw std::invalid_argument("'" + text + "' is no name of a file in the folder");
+  return text;
+}
+
+int64_t extent(const nlohmann::ordered_json& json, const char* key) {
+  constexpr int64_t kLargest = 65536;
+  const auto value = json.at(key).get<int64_t>();
+  if (value < 1 || value > kLargest)
+    throw std::invalid_argument(fmt::format("the shape is not legal: '{}' is {}, expected 1 to {}", key, value, kLargest));
+  return value;
+}
+
+bool FolderLayer::is_computed(size_t tensor) const {
+  return std::ranges::any_of(steps, [&](const FolderStep& s) { return s.output == tensor; });
+}
+
+int64_t bytes_in_memory(const FolderLayer& layer, size_t i) {
+  int64_t bytes = layer.tensors[i].cube.bytes();
+  for (const FolderStep& s : layer.steps)
+    if (const auto* conv = std::get_if<ConvLayer>(&s.layer)) {
+      if (s.input == i) bytes = std::max(bytes, conv->input_bytes());
+      if (s.output == i) bytes = std::max(bytes, conv->output_bytes());
+    }
+  return bytes;
+}
+
+Status load_tensor(const std::string& folder, const FolderTensor& t, std::vector<std::byte>& memory) {
+  if (static_cast<int64_t>(memory.size()) < t.cube.bytes()) return bad_layer("the buffer of tensor " + t.id + " is too small");
+  ORKNN_TRY_ASSIGN(const ir::TensorData value, read_array(folder, t.file, dtype_of_precision(t.cube.precision), t.count()));
+  pack_cube(t.cube, t.order, value.data(), memory, t.cube.precision == Precision::Int8 ? t.zero_point : 0);
+  return {};
+}
+
+namespace {
+using nlohmann::ordered_json;
+
+constexpr int64_t kLargestWindow = 1024;  // kernel, stride, dilation, padding
+
+// Numbers of an array, or that many defaults where it is missing.
+std::vector<int64_t> integers(const ordered_json& j, const char* key, std::vector<int64_t> otherwise) {
+  if (!j.contains(key)) return otherwise;
+  std::vector<int64_t> values = j.at(key).get<std::vector<int64_t>>();
+  if (values.size() != otherwise.size())
+    throw std::invalid_argument(fmt::format("'{}' has {} numbers, expected {}", key, values.size(), otherwise.size()));
+  for (int64_t v : values)
+    if (v < 0 || v > kLargestWindow)
+      throw std::invalid_argument(fmt::format("'{}' holds {}, expected 0 to {}", key, v, kLargestWindow));
+  return values;
+}
+
+Window2d window_of(const ordered_json& j, const char* pad_key) {
+  const auto kernel = integers(j, "kernel", {1, 1}), stride = integers(j, "stride", {1, 1}),
+             dilation = integers(j, "dilation", {1, 1}), pad = integers(j, pad_key, {0, 0, 0, 0});
+  return {.height = kernel[0],
+          .width = kernel[1],
+          .stride_y = stride[0],
+          .stride_x = stride[1],
+          .dilation_y = dilation[0],
+          .dilation_x = dilation[1],
+          .top = pad[0],
+          .bottom = pad[1],
+          .left = pad[2],
+          .right = pad[3]};
+}
+
+float number_of(const ordered_json& j, const char* key) {
+  const std::string hex_key = std::string(key) + "_hex";
+  if (j.contains(hex_key)) return std::strtof(j.at(hex_key).get<std::string>().c_str(), nullptr);
+  return j.at(key).get<float>();
+}
+
+// Axes [kernels][channels][taps] become [kernels][taps][channels].
+ir::TensorData channels_last(const ir::TensorData& from, int64_t kernels, int64_t channels, int64_t taps) {
+  ir::TensorData to = ir::TensorData::allocate(from.dtype(), {kernels, taps, channels});
+  const size_t size = dtype_bytes(from.dtype());
+  const auto* in = static_cast<const std::byte*>(from.data());
+  auto* out = static_cast<std::byte*>(to.mutable_data());
+  for (int64_t k = 0; k < kernels; ++k)
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t t = 0; t < taps; ++t)
+        std::memcpy(out + static_cast<size_t>((k * taps + t) * channels + c) * size,
+                    in + static_cast<size_t>((k * channels + c) * taps + t) * size, size);
+  return to;
+}
+
+// ReLU with a ceiling: the largest accumulator whose result is still that of the ceiling.
+int64_t ceiling_of(double real, double accumulator_scale) { return std::llround(real / accumulator_scale); }
+
+void read_activation(const ordered_json& op, double accumulator_scale, ConvLayer& layer) {
+  const std::string name = op.value("activation", "none");
+  if (name == "none" || name == "linear") return;
+  layer.relu = true;
+  if (name == "relu6")
+    layer.ceiling = ceiling_of(6, accumulator_scale);
+  else if (name == "clip" || name == "relux")
+    layer.ceiling = ceiling_of(op.at(op.contains("ceiling") ? "ceiling" : "max").get<double>(), accumulator_scale);
+  else if (name != "relu")
+    throw std::invalid_argument("unknown activation '" + name + "'");
+  if (op.contains("ceiling_accumulator")) layer.ceiling = op.at("ceiling_accumulator").get<int64_t>();
+}
+
+Result<PoolTask::Method> pool_method(const std::string& name) {
+  if (name == "avg" || name == "average") return PoolTask::Method::Average;
+  if (name == "max") return PoolTask::Method::Max;
+  if (name == "min") return PoolTask::Method::Min;
+  return unsupported("layer.json: unknown pooling method '" + name + "'");
+}
+
+// Reads the form with "tensors" and "ops": int8 layers, rows, columns, channels.
+class ChainReader {
+ public:
+  ChainReader(const std::string& folder, FolderLayer& layer) : folder_(folder), layer_(layer), json_(layer.json) {}
+
+  Status run() {
+    for (const ordered_json& t : json_.at("tensors")) read_tensor(t);
+    const ordered_json& ops = json_.at("ops");
+    for (size_t i = 0; i < ops.size(); ++i) {
+      const std::string kind = ops[i].at("kind").get<std::string>();
+      if (kind == "conv" || kind == "depthwise" || kind == "fully_connected" || kind == "matmul")
+        ORKNN_TRY(read_conv(i, ops[i]));
+      else if (kind == "add")
+        ORKNN_TRY(read_add(i, ops[i]));
+      else if (kind == "pool")
+        ORKNN_TRY(read_pool(i, ops[i]));
+      else
+        return unsupported("layer.json: unknown operation '" + kind + "'");
+    }
+    return {};
+  }
+
+ private:
+  void read_tensor(const ordered_json& t) {
+    FolderTensor tensor;
+    tensor.id = std::to_string(t.at("id").get<int64_t>());
+    tensor.cube = {extent(t, "height"), extent(t, "width"), extent(t, "channels"), Precision::Int8};
+    tensor.zero_point = t.at("zero_point").get<int64_t>();
+    if (!t.value("virtual", false)) tensor.file = t.contains("file") ? file_name(t.at("file")) : "tensor_" + tensor.id + ".npy";
+    position_[t.at("id").get<int64_t>()] = layer_.tensors.size();
+    scales_.push_back(t.contains("scale") ? number_of(t, "scale") : 1.0f);
+    layer_.tensors.push_back(std::move(tensor));
+  }
+  size_t tensor_of(const ordered_json& op, const char* key) const {
+    const auto at = position_.find(op.at(key).get<int64_t>());
+    if (at == position_.end()) throw std::invalid_argument(fmt::format("'{}' names no tensor", key));
+    return at->second;
+  }
+
+  Status read_conv(size_t index, const ordered_json& op) {
+    FolderStep step;
+    step.op = index;
+    step.input = tensor_of(op, "input");
+    step.output = tensor_of(op, "output");
+    const FolderTensor &in = layer_.tensors[step.input], &out = layer_.tensors[step.output];
+    ConvLayer l;
+    l.depthwise = op.at("kind") == "depthwise";
+    set_geometry(op, in.cube, out.cube, l);
+    l.kernels = out.cube.channels;
+    l.channels = in.cube.channels;
+    l.in_zero_point = in.zero_point;
+    l.out_zero_point = out.zero_point;
+    l.weight_zero_point = op.value("weights_zero_point", int64_t{0});
+    const float weight_scale = op.contains("weights_scale") ? number_of(op, "weights_scale") : 1.0f;
+    accumulator_scale_ = scales_[step.input] * weight_scale;
+    read_output_scale(op, accumulator_scale_ / scales_[step.output], l);
+    const ordered_json& channels = json_.contains("per_channel") && !op.contains("per_channel")
+                                       ? json_.at("per_channel")
+                                       : op.value("per_channel", ordered_json());
+    if (channels.is_object()) {
+      if (channels.contains("channel_multipliers")) {
+        l.channel_multipliers = channels.at("channel_multipliers").get<std::vector<int32_t>>();
+        l.channel_shift = channels.at("channel_shift").get<int64_t>();
+        if (static_cast<int64_t>(l.channel_multipliers.size()) != l.kernels)
+          return bad_layer("there is not one multiplier per channel");
+      }
+      read_activation(channels, accumulator_scale_, l);
+    }
+    read_activation(op, accumulator_scale_, l);
+    const int64_t taps = l.window.height * l.window.width;
+    ORKNN_TRY_ASSIGN(step.weights, read_array(folder_, file_name(op.at("weights")), DType::Int8,
+                                              taps * l.channels * (l.depthwise ? 1 : l.kernels)));
+    ORKNN_TRY_ASSIGN(const ir::TensorData bias, read_array(folder_, file_name(op.at("bias")), DType::Int32, l.kernels));
+    step.bias.assign(bias.values<int32_t>().begin(), bias.values<int32_t>().end());
+    step.layer = std::move(l);
+    layer_.steps.push_back(std::move(step));
+    return {};
+  }
+
+  template <class Layer>
+  static void set_geometry(const ordered_json& op, const Cube& in, const Cube& out, Layer& l) {
+    l.height = in.height;
+    l.width = in.width;
+    l.out_height = out.height;
+    l.out_width = out.width;
+    l.window = window_of(op, "pad_top_bottom_left_right");
+  }
+
+  static void read_output_scale(const ordered_json& op, float factor, ConvLayer& l) {
+    const ScaleShift split = split_output_scale(factor);
+    l.out_multiplier = op.value("multiplier", split.scale);
+    l.out_shift = op.value("shift", split.shift);
+  }
+
+  // Fused into the convolution that makes `a`, if that never reaches memory; else a convolution by one copies `a` and `b` is
+  // added.
+  Status read_add(size_t index, const ordered_json& op) {
+    const size_t a = tensor_of(op, "a"), b = tensor_of(op, "b"), out = tensor_of(op, "output");
+    if (layer_.tensors[a].file.empty()) {
+      if (layer_.steps.empty() || layer_.steps.back().output != a)
+        return bad_layer("an addition follows the convolution that it is fused with");
+    } else {
+      ORKNN_TRY(add_copy(index, a, out));
+    }
+    FolderStep& step = layer_.steps.back();
+    auto& l = std::get<ConvLayer>(step.layer);
+    const ScaleShift split = split_operand_scale(scales_[b] / accumulator_scale_);
+    ElementWise e;
+    e.zero_point = layer_.tensors[b].zero_point;
+    e.multiplier = op.value("operand_multiplier", split.scale);
+    e.shift = op.value("operand_shift", split.shift);
+    l.element_wise = e;
+    l.out_zero_point = layer_.tensors[out].zero_point;
+    read_output_scale(op, accumulator_scale_ / scales_[out], l);
+    read_activation(op, accumulator_scale_, l);
+    step.output = out;
+    step.operand = b;
+    return {};
+  }
+
+  Status add_copy(size_t index, size_t a, size_t out) {
+    constexpr int8_t kGain = 64;  // of the diagonal: sums then have room for the operand's rounding
+    FolderStep step;
+    step.op = index;
+    step.input = a;
+    step.output = out;
+    const Cube& cube = layer_.tensors[a].cube;
+    ConvLayer l;
+    l.height = l.out_height = cube.height;
+    l.width = l.out_width = cube.width;
+    l.channels = l.kernels = cube.channels;
+    l.in_zero_point = layer_.tensors[a].zero_point;
+    accumulator_scale_ = scales_[a] / kGain;
+    step.weights = ir::TensorData::zeros(DType::Int8, {cube.channels, cube.channels});
+    for (int64_t c = 0; c < cube.channels; ++c) static_cast<int8_t*>(step.weights.mutable_data())[c * cube.channels + c] = kGain;
+    step.bias.assign(static_cast<size_t>(cube.channels), 0);
+    step.layer = std::move(l);
+    layer_.steps.push_back(std::move(step));
+    return {};
+  }
+
+  Status read_pool(size_t index, const ordered_json& op) {
+    FolderStep step;
+    step.op = index;
+    step.input = tensor_of(op, "input");
+    step.output = tensor_of(op, "output");
+    const FolderTensor& in = layer_.tensors[step.input];
+    PoolLayer l;
+    ORKNN_TRY_ASSIGN(l.method, pool_method(op.at("method").get<std::string>()));
+    set_geometry(op, in.cube, layer_.tensors[step.output].cube, l);
+    l.channels = in.cube.channels;
+    l.zero_point = in.zero_point;
+    step.layer = l;
+    layer_.steps.push_back(std::move(step));
+    return {};
+  }
+
+  const std::string& folder_;
+  FolderLayer& layer_;
+  const ordered_json& json_;
+  std::map<int64_t, size_t> position_;
+  std::vector<float> scales_;       // of tensors
+  float accumulator_scale_ = 1.0f;  // of the last convolution
+};
+
+Result<Precision> precision_of(const std::string& name) {
+  if (name == "i8") return Precision::Int8;
+  if (name == "f16") return Precision::Half;
+  if (name == "i32") return Precision::Int32;
+  if (name == "f32") return Precision::Float;
+  return unsupported("layer.json: unknown type '" + name + "'");
+}
+
+// Reads the form with a single "layer": channels, rows, columns.
+class SingleReader {
+ public:
+  SingleReader(const std::string& folder, FolderLayer& layer) : folder_(folder), layer_(layer), j_(layer.json.at("layer")) {}
+
+  Status run() {
+    const std::string kind = j_.at("kind").get<std::string>();
+    if (kind == "pool") return read_pool();
+    if (kind == "conv" || kind == "depthwise" || kind == "matmul" || kind == "fully_connected")
+      return read_conv(kind == "depthwise");
+    return unsupported("layer.json: there is no recipe for the layer '" + kind + "'");
+  }
+
+ private:
+  void add_tensor(const char* name, const Cube& cube) {
+    layer_.tensors.push_back({name, std::string(name) + ".npy", cube, TensorOrder::Chw, 0});
+  }
+  template <class Layer>
+  void set_geometry(Layer& l) const {
+    l.height = extent(j_, "in_height");
+    l.width = extent(j_, "in_width");
+    l.out_height = extent(j_, "out_height");
+    l.out_width = extent(j_, "out_width");
+    l.window = window_of(j_, "pad");
+  }
+  Status read_conv(bool depthwise) {
+    ConvLayer l;
+    set_geometry(l);
+    l.depthwise = depthwise;
+    l.has_bias = false;
+    l.channels = extent(j_, "in_channels");
+    l.kernels = extent(j_, "out_channels");
+    ORKNN_TRY_ASSIGN(l.in, precision_of(j_.at("dtype").get<std::string>()));
+    ORKNN_TRY_ASSIGN(l.out, precision_of(j_.value("out_dtype", j_.at("dtype").get<std::string>())));
+    const bool widens = (l.in == Precision::Int8 && l.out == Precision::Int32) ||
+                        (l.in == Precision::Half && (l.out == Precision::Half || l.out == Precision::Float));
+    if (!widens) return unsupported("layer.json: there is no recipe for these types of input and output");
+    FolderStep step;
+    add_tensor("input", l.input());
+    add_tensor("output", l.output());
+    step.output = 1;
+    if (j_.contains("ew") && j_.at("ew").is_string()) {
+      ElementWise e;
+      const std::string name = j_.at("ew").get<std::string>();
+      using enum ElementWise::Operation;
+      const std::map<std::string, ElementWise::Operation> operations{{"add", Add}, {"max", Max}, {"min", Min}, {"mul", Multiply}};
+      if (!operations.contains(name)) return unsupported("layer.json: unknown element-wise operation '" + name + "'");
+      e.operation = operations.at(name);
+      l.element_wise = e;
+      step.operand = 2;
+      add_tensor("operand", l.output());
+    }
+    const int64_t taps = l.window.height * l.window.width, kernels = depthwise ? 1 : l.kernels;
+    ORKNN_TRY_ASSIGN(const ir::TensorData weights,
+                     read_array(folder_, "weights.npy", dtype_of_precision(l.in), taps * l.channels * kernels));
+    step.weights = channels_last(weights, kernels, l.channels, taps);
+    step.layer = std::move(l);
+    layer_.steps.push_back(std::move(step));
+    return {};
+  }
+  Status read_pool() {
+    PoolLayer l;
+    set_geometry(l);
+    l.channels = extent(j_, "channels");
+    l.zero_point = j_.value("zero_point", int64_t{0});
+    ORKNN_TRY_ASSIGN(l.method, pool_method(j_.at("method").get<std::string>()));
+    ORKNN_TRY_ASSIGN(l.precision, precision_of(j_.at("dtype").get<std::string>()));
+    add_tensor("input", l.input());
+    add_tensor("output", l.output());
+    FolderStep step;
+    step.output = 1;
+    step.layer = l;
+    layer_.steps.push_back(std::move(step));
+    return {};
+  }
+  const std::string& folder_;
+  FolderLayer& layer_;
+  const ordered_json& j_;
+};
+
+}  // namespace
+
+Result<FolderLayer> read_layer(const std::string& folder) {
+  FolderLayer layer;
+  ORKNN_TRY_ASSIGN(layer.json, read_json_object((std::filesystem::path(folder) / "layer.json").string()));
+  try {
+    if (layer.json.contains("tolerance") && layer.json.at("tolerance").is_number())
+      layer.tolerance = layer.json.at("tolerance").get<double>();
+    layer.is_chain = layer.json.contains("ops");
+    if (layer.is_chain)
+      ORKNN_TRY(ChainReader(folder, layer).run());
+    else
+      ORKNN_TRY(SingleReader(folder, layer).run());
+  } catch (const ordered_json::exception& e) {
+    return bad_layer(e.what());
+  } catch (const std::invalid_argument& e) {
+    return bad_layer(e.what());
+  }
+  return layer;
+}
+
+}  // namespace orknn::toolkit

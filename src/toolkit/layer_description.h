@@ -1,0 +1,62 @@
+// What a layer's folder describes (toolkit/layer_folder.h): layer.json, understood and checked, with its constant operands.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ir/tensor_data.h"
+#include "silicon/layout.h"
+#include "silicon/recipe.h"
+
+namespace orknn::toolkit {
+
+struct FolderTensor {
+  std::string id;    // in layer.json
+  std::string file;  // a name in the folder; empty: fused away, never in memory
+  silicon::Cube cube;
+  silicon::TensorOrder order = silicon::TensorOrder::Hwc;
+  int64_t zero_point = 0;
+
+  int64_t count() const { return cube.height * cube.width * cube.channels; }
+};
+
+struct FolderStep {
+  size_t op = 0;  // its number in layer.json
+  std::variant<silicon::ConvLayer, silicon::PoolLayer> layer;
+  size_t input = 0, output = 0;  // positions in FolderLayer::tensors
+  std::optional<size_t> operand;
+  ir::TensorData weights;  // as pack_operands wants them
+  std::vector<int32_t> bias;
+};
+
+struct FolderLayer {
+  nlohmann::ordered_json json;
+  bool is_chain = false;  // "tensors" and "ops", against a single "layer"
+  std::vector<FolderTensor> tensors;
+  std::vector<FolderStep> steps;
+  double tolerance = 0;
+
+  // True for tensors that some step computes.
+  bool is_computed(size_t tensor) const;
+};
+
+Result<FolderLayer> read_layer(const std::string& folder);
+
+// --- what readers of such folders share
+Status bad_layer(const std::string& problem);
+Result<nlohmann::ordered_json> read_json_object(const std::string& path);
+// An .npy of the folder with so many elements of that type, in any shape.
+Result<ir::TensorData> read_array(const std::string& folder, const std::string& file, DType dtype, int64_t count);
+// A file that layer.json names: std::invalid_argument unless it lies in the folder itself.
+std::string file_name(const nlohmann::ordered_json& name);
+// An extent of a tensor, bounded so that the product of all axes cannot overflow; std::invalid_argument otherwise.
+int64_t extent(const nlohmann::ordered_json& json, const char* key);
+// Bytes of tensor `i` in device memory: steps may read or write more than its cube.
+int64_t bytes_in_memory(const FolderLayer& layer, size_t i);
+// Puts the folder's values of a tensor into its cube.
+Status load_tensor(const std::string& folder, const FolderTensor& tensor, std::vector<std::byte>& memory);
+
+}  // namespace orknn::toolkit
