@@ -18,6 +18,7 @@ std::vector<const Kernel*> all_kernels() {
 const Kernel* find_kernel(const KernelQuery& query) {
   static const std::vector<const Kernel*> kernels = all_kernels();
   const auto in_blocks = [](const OperandFacts& o) { return o.form == Form::Blocked; };
+  if (query.inputs.empty() || query.outputs.empty()) return nullptr;  // kernels look at the first of both
   const bool makes_blocks = std::ranges::any_of(query.outputs, in_blocks);
   if (!makes_blocks && std::ranges::any_of(query.inputs, in_blocks)) return nullptr;
   for (const Kernel* kernel : kernels)

@@ -38,7 +38,8 @@ struct State : KernelState {
   std::vector<IntConvert> converters;  // per block
 };
 
-bool fits(const KernelQuery& q) {
+// For convolutions.
+bool forms_fit(const KernelQuery& q) {
   const bool from_rows = !in_blocks(q.inputs[0]);
   const bool has_addend = q.inputs.size() > 3 && q.inputs[3].exists();
   return in_blocks(q.outputs[0]) && (!has_addend || in_blocks(q.inputs[3])) && (!from_rows || q.inputs[0].dims[1] <= 4);
@@ -66,9 +67,8 @@ int64_t tap_offset(const BlockedConv& c, const Staged& s, int64_t y, int64_t x) 
 }
 
 bool accepts(const KernelQuery& q) {
-  if (!fits(q)) return false;
   const std::optional<BlockedConv> c = BlockedConv::create(q, false);
-  if (!c) return false;
+  if (!c || !forms_fit(q)) return false;
   const bool from_rows = !in_blocks(q.inputs[0]);
   if (from_rows && c->dot == Dot::Words) return false;  // rows become pixels of four bytes
   return c->in_blocks * stage(*c, from_rows).block_bytes <= INT32_MAX;

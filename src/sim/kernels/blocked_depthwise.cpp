@@ -24,11 +24,11 @@ struct State : KernelState {
 };
 
 std::optional<BlockedConv> plan(const KernelQuery& q) {
+  std::optional<BlockedConv> c = BlockedConv::create(q, true);
+  if (!c || c->window.dilation[2] != 1) return std::nullopt;
   if (!in_blocks(q.inputs[0]) || !in_blocks(q.outputs[0]) ||
       (q.inputs.size() > 3 && q.inputs[3].exists() && !in_blocks(q.inputs[3])))
     return std::nullopt;
-  std::optional<BlockedConv> c = BlockedConv::create(q, true);
-  if (!c || c->window.dilation[2] != 1) return std::nullopt;
   return c;
 }
 

@@ -429,8 +429,9 @@ TEST(IntKernels, Binary) {
     const Dims full{t.pick(1, 2), t.one_of<int64_t>({t.pick(1, 9), 16, t.pick(10, 40)}), t.one_of<int64_t>({1, 5, 14, 40}),
                     t.one_of<int64_t>({1, 7, 64, t.pick(1, 150)})};
     Dims other = full;
-    switch (t.pick(0, 4)) {
+    switch (t.pick(0, 5)) {
       case 0: other = {1}; break;
+      case 5: other = {}; break;
       case 1: other = {1, full[1], 1, 1}; break;
       case 2: other = {full[0], full[1], 1, 1}; break;
       case 3: other = {full[3]}; break;
