@@ -327,6 +327,40 @@ TEST(IntKernels, Convolution) {
   const BlockedTrials trials(60);
   for (uint32_t seed = 0; seed < 160 && !HasFatalFailure(); ++seed) convolution(seed, false, false);
 }
+
+// 3x3 convolutions by tiles: all sizes of edges, blocks that are not full, and the largest sums that bytes can make, for which
+// the depth is divided.
+void tiles_of_3x3(uint32_t seed) {
+  Trial t(seed);
+  t.node.op = "int:Conv";
+  const bool largest = t.chance(25);
+  const int64_t channels = largest ? t.one_of<int64_t>({112, 130, 250}) : t.one_of<int64_t>({16, 17, 30, 33, 48, t.pick(16, 80)}),
+                outputs = t.one_of<int64_t>({16, 20, 32, 40, t.pick(16, 50)}), batch = t.chance(20) ? 2 : 1,
+                height = t.pick(8, largest ? 10 : 30), width = t.pick(8, largest ? 10 : 50);
+  const std::vector<int64_t> pads{t.pick(0, 2), t.pick(0, 2), t.pick(0, 2), t.pick(0, 2)};
+  t.set("pads", pads);
+  const DType x_type = t.byte_type(), w_type = t.byte_type();
+  t.set("x_zero_point", t.zero_point(x_type));
+  const int64_t middle = w_type == DType::UInt8 ? 128 : 0;
+  t.set("w_zero_point", std::vector<int64_t>{t.chance(65) ? middle : t.zero_point(w_type)});
+  t.input(t.data(x_type, {batch, channels, height, width}));
+  t.input(t.data(w_type, {outputs, channels, 3, 3}), true);
+  if (largest) {
+    std::memset(t.inputs[0].mutable_data(), x_type == DType::UInt8 ? 0xff : 0x7f, t.inputs[0].bytes());
+    std::memset(t.inputs[1].mutable_data(), w_type == DType::UInt8 ? 0 : 0x80, t.inputs[1].bytes());
+  }
+  const Dims output{batch, outputs, height + pads[0] + pads[2] - 2, width + pads[1] + pads[3] - 2};
+  const double reach = 3000.0 * (largest ? static_cast<double>(9 * channels) : std::sqrt(static_cast<double>(9 * channels)));
+  finish_product(t, outputs, output, reach, t.chance(70), t.chance(30), t.chance(20));
+  check(t, "int_conv", "3x3 seed " + std::to_string(seed));
+}
+TEST(IntKernels, TilesOf3x3) {
+  const kernels::Isa before = kernels::current_isa();
+  kernels::set_current_isa(kernels::Isa::Portable);  // where the kernel by tiles is the one that is found
+  const BlockedTrials trials(25);
+  for (uint32_t seed = 0; seed < 60 && !HasFatalFailure(); ++seed) tiles_of_3x3(seed);
+  kernels::set_current_isa(before);
+}
 TEST(IntKernels, Depthwise) {
   const BlockedTrials trials(20);
   for (uint32_t seed = 0; seed < 120 && !HasFatalFailure(); ++seed) convolution(seed, false, true);

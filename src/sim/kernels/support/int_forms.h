@@ -203,6 +203,31 @@ struct BlockedDepthwise {
   const uint8_t* addend = nullptr;
 };
 
+// 3x3 convolutions by tiles of 4x4 results (blocked_3x3_body.h): a tile reads 6x6 pixels, which become as many points.
+constexpr int kTileEdge = 6, kTileResults = 4, kTilePoints = kTileEdge * kTileEdge;
+
+// Products of transformed pixels and weights, point by point.
+struct TileSums {
+  const int16_t* x = nullptr;  // kBlock words per tile; the next tiles are neighbours
+  int64_t point_words = 0;
+  const int32_t* offsets = nullptr;       // of the blocks of channels, in bytes
+  int64_t whole = 0, partial_dwords = 0;  // blocks, then dwords of one more
+  int64_t blocks = 1;                     // of output channels, up to IntForms::blocked_blocks
+  const int32_t* weights = nullptr;       // [point][dword of depth][block][kBlock]
+  int64_t point_dwords = 0;
+  int64_t tiles = 0;
+  int32_t* sums = nullptr;  // [point][block][tile][kBlock]
+};
+
+// The results of one tile and block.
+struct TileOutput {
+  const int32_t* sums = nullptr;
+  int64_t point_stride = 0;
+  const int32_t* bias = nullptr;  // what results start with; nullptr: they are added to `y`
+  int32_t* y = nullptr;           // rows of kTileResults pixels
+  int64_t row_stride = 0;
+};
+
 struct IntForms {
   bool has_bytes;  // Dot::Bytes* is there
   void (*tile)(const IntTile& tile);
@@ -242,6 +267,10 @@ struct IntForms {
   // Pixels of a block as dwords: four neighbours as bytes, or two as words, beginning with every `stride`th pixel. Reads them
   // all.
   void (*blocked_taps)(Dot dot, const uint8_t* x, int64_t stride, int64_t count, int32_t* y);
+  // The points of the 6x6 pixels at `x`.
+  void (*tile_input)(const uint8_t* x, int64_t row_bytes, int16_t* y, int64_t point_words);
+  void (*tile_sums)(const TileSums& sums);
+  void (*tile_output)(const TileOutput& output);
   // Sums [pixel][kBlock], bias included, become bytes.
   void (*blocked_convert)(const IntConvert& to, bool is_float_enough, const int32_t* sums, int64_t pixels, const uint8_t* addend,
                           uint8_t* y);

@@ -771,6 +771,8 @@ static void maximum(const uint8_t* x, bool is_signed, uint8_t* y, int64_t count)
 }  // namespace orknn::sim::kernels::ORKNN_INT_FORM
 
 #include "sim/kernels/support/blocked_body.h"
+// After the other cores of blocks.
+#include "sim/kernels/support/blocked_3x3_body.h"
 
 namespace orknn::sim::kernels::ORKNN_INT_FORM {
 
@@ -807,6 +809,9 @@ const IntForms kIntForms = {
     .blocked_product = blocked_product,
     .blocked_depthwise = blocked_depthwise,
     .blocked_taps = blocked_taps,
+    .tile_input = tile_input,
+    .tile_sums = tile_sums,
+    .tile_output = tile_output,
     .blocked_convert = blocked_convert,
     .to_pixels = to_pixels,
     .from_pixels = from_pixels,
