@@ -7,11 +7,6 @@
 namespace orknn::optimize {
 using namespace ir;
 
-std::optional<Dims> dims_of(const Graph& g, TensorId id) {
-  if (!id || !g.tensor(id).shape) return std::nullopt;
-  return to_dims(*g.tensor(id).shape);
-}
-
 int64_t rank_of(const Graph& g, TensorId id) {
   return id && g.tensor(id).shape ? static_cast<int64_t>(g.tensor(id).shape->size()) : -1;
 }

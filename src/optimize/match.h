@@ -6,13 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/known_dims.h"
 #include "ir/patch.h"
 
 namespace orknn::optimize {
 
 // --- tensors
-// Static extents, if all are known.
-std::optional<ir::Dims> dims_of(const ir::Graph& g, ir::TensorId id);
 // -1 when unknown.
 int64_t rank_of(const ir::Graph& g, ir::TensorId id);
 DType dtype_of(const ir::Graph& g, ir::TensorId id);

@@ -10,8 +10,9 @@
 namespace orknn::quantize {
 
 // By tensor name: a number per channel (axis 1), 1 on average. Each reader counts alike, whatever the size of its weights. Only
-// of tensors between layers that nothing reads but Conv, ConvTranspose and Gemm with constant weights: of others it is not known,
-// and a layer before those takes all channels of its result to be alike.
+// of tensors between layers that nothing reads but Conv, ConvTranspose, Gemm and MatMul with constant weights, directly or
+// through layers that keep channels apart (pools, copies, Concat, functions that keep the range): of others it is not known, and
+// a layer before those takes all channels of its result to be alike.
 using ChannelImportance = std::map<std::string, std::vector<float>, std::less<>>;
 ChannelImportance channel_importance(const ir::Graph& graph);
 

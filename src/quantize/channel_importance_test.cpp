@@ -45,5 +45,33 @@ TEST(ChannelImportance, LayersFurtherDownstreamCountToo) {
     EXPECT_FALSE(calibration->cuts.contains("h"));
   }
 }
+
+// Pools, copies and joins hand on what the layers after them make of a channel.
+TEST(ChannelImportance, PassesThroughLayersThatKeepChannels) {
+  const auto known = channel_importance(graph_of(R"(graph "g" (%x: float32[1,2,8,8]) -> (%y) {
+  %w: float32[2,2,1,1] = const {400, 0, 0, 1}
+  %h = Conv(%x, %w) + HardSwish()
+  %p = MaxPool(%h) {kernel_shape = [2,2], strides = [2,2]}
+  %r = Relu(%p)
+  %q = Conv(%r, %w)
+  %j = Concat(%r, %q) {axis = 1}
+  %g = GlobalAveragePool(%j)
+  %f = Flatten(%g)
+  %v: float32[4,1] = const {0.001, 1, 0, 3}
+  %y = MatMul(%f, %v)
+})"));
+  for (const char* name : {"j", "g", "f"}) {
+    ASSERT_TRUE(known.contains(name)) << name;
+    EXPECT_NEAR(known.at(name)[1], 4 / 10.000001, 1e-5) << name;
+    EXPECT_NEAR(known.at(name)[3], 4 * 9 / 10.000001, 1e-5) << name;
+  }
+  // Two readers count alike: Concat's part, and %q, whose first channel nothing reads.
+  EXPECT_NEAR(known.at("q")[0], 0, 1e-9);
+  for (const char* name : {"h", "p", "r"}) {
+    ASSERT_TRUE(known.contains(name)) << name;
+    EXPECT_NEAR(known.at(name)[0], 1e-6, 1e-8) << name;
+    EXPECT_NEAR(known.at(name)[1], 2, 1e-5) << name;
+  }
+}
 }  // namespace
 }  // namespace orknn::quantize

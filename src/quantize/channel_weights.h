@@ -7,10 +7,10 @@
 
 namespace orknn::quantize {
 
-// Calls f(index, output channel, input channel) for all weights of a Conv, ConvTranspose or Gemm in storage order.
+// Calls f(index, output channel, input channel) for all weights of a Conv, ConvTranspose, Gemm or MatMul in storage order.
 template <class F>
 void visit_weights(const ir::Node& n, const ir::Dims& w, F&& f) {
-  if (n.op == "Gemm") {
+  if (n.op == "Gemm" || n.op == "MatMul") {
     const bool transposed_b = n.attributes.int_or("transB", 0) != 0;
     int64_t at = 0;
     for (int64_t a = 0; a < w[0]; ++a)

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "ir/known_dims.h"
 #include "ops/facts.h"
+#include "quantize/channel_flow.h"
 #include "quantize/channel_weights.h"
 #include "quantize/layer_forms.h"
 
@@ -18,10 +20,6 @@ constexpr double kHeadroom = 1.25;
 constexpr double kMaxFactor = 64;
 // Strengths tried: 0 leaves everything, 1 lets every channel fill its tensor's range.
 constexpr double kStrengths[] = {0.25, 0.5, 0.75, 1};
-
-std::optional<Dims> dims_of(const Graph& g, TensorId t) {
-  return t && g.tensor(t).shape ? to_dims(*g.tensor(t).shape) : std::nullopt;
-}
 
 class Equalizer {
  public:
@@ -190,34 +188,6 @@ class Equalizer {
     tie(b, y);
   }
 
-  bool keeps_channels(const Node& n) const {
-    const OpDef& facts = ops::facts_of(n);
-    if ((facts.pattern == Pattern::Window && facts.weights == Weights::None) || facts.pattern == Pattern::GlobalWindow)
-      return n.outputs.size() == 1;
-    const auto x = dims_of(graph_, n.input(0)), y = dims_of(graph_, n.output());
-    if (!x || !y || x->size() < 2 || y->size() < 2 || (*x)[0] != (*y)[0] || (*x)[1] != (*y)[1]) return false;
-    if (n.op == "Resize" || n.op == "Upsample")
-      return n.attributes.string_or("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize";
-    if (n.op == "Pad") {
-      const TensorData* value = graph_.constant(n.input(2));
-      return !n.has_input(2) || (value && value->count() == 1 && to_doubles(value->view())[0] == 0);
-    }
-    // With batch and channels kept, the rest is only arranged differently.
-    if (facts.pattern == Pattern::View) return true;
-    if (n.op == "Transpose") {
-      const std::vector<int64_t> perm = n.attributes.ints_or("perm");
-      return perm.size() >= 2 && perm[0] == 0 && perm[1] == 1;
-    }
-    if (n.op == "ReduceMean" || n.op == "ReduceSum" || n.op == "ReduceMax") {
-      const TensorData* axes = graph_.constant(n.input(1));
-      if (!axes) return false;
-      for (int64_t a : to_ints(axes->view()))
-        if (a < 2 && (a >= 0 || a + static_cast<int64_t>(x->size()) < 2)) return false;
-      return axes->count() > 0;
-    }
-    return false;
-  }
-
   void connect_concat(const Node& n) {
     const auto y = dims_of(graph_, n.output());
     if (!y) return freeze(n);
@@ -265,7 +235,7 @@ class Equalizer {
       connect_concat(n);
     } else if (n.op == "Split") {
       connect_split(n);
-    } else if (function_follows(n) || keeps_channels(n)) {
+    } else if (function_follows(n) || keeps_channels(graph_, n)) {
       tie(n.input(0), n.output());
     } else {
       freeze(n);

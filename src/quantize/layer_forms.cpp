@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/known_dims.h"
 #include "ops/facts.h"
 #include "ops/support/elementwise.h"
 
@@ -18,9 +19,6 @@ bool is_function_op(std::string_view op) {
 bool is_binary(std::string_view op) { return ops::is_basic_arithmetic(op) || op == "Max" || op == "Min"; }
 
 bool is_float_tensor(const Graph& g, TensorId t) { return t && g.tensor(t).dtype == DType::Float32; }
-std::optional<Dims> dims_of(const Graph& g, TensorId t) {
-  return t && g.tensor(t).shape ? to_dims(*g.tensor(t).shape) : std::nullopt;
-}
 LayerForm no(std::string reason) { return {Form::Float, std::move(reason)}; }
 
 // Operands after the first have to be constants for the form to be known ahead.

@@ -1,14 +1,11 @@
 #include "quantize/tails.h"
 
+#include "ir/known_dims.h"
 #include "ops/facts.h"
 
 namespace orknn::quantize {
 using namespace ir;
 namespace {
-
-std::optional<Dims> dims_of(const Graph& g, TensorId t) {
-  return t && g.tensor(t).shape ? to_dims(*g.tensor(t).shape) : std::nullopt;
-}
 
 // Appends steps of `from` to the tail of `to`, with their operands.
 void append_steps(Node& to, const Node& from, std::span<const TailStep> steps) {

@@ -6,15 +6,12 @@
 #include <set>
 
 #include "ir/infer.h"
+#include "ir/known_dims.h"
 #include "ops/facts.h"
 
 namespace orknn::toolkit {
 namespace {
 using namespace ir;
-
-std::optional<Dims> dims_of(const Graph& g, TensorId t) {
-  return t && g.tensor(t).shape ? to_dims(*g.tensor(t).shape) : std::nullopt;
-}
 
 int64_t axis_of(const Node& n, int64_t otherwise, int64_t rank) {
   const int64_t axis = n.attributes.int_or("axis", otherwise);
