@@ -110,12 +110,9 @@ Result<TensorId> parameter(Layer& l) {
 std::span<const Row> convolution_rows() {
   static const Row rows[] = {
       {"Convolution", convolution, kAtLeastOne},
-      {"ConvolutionDepthwise", depthwise_convolution, kAtLeastOne},
-      {"DepthwiseConvolution", depthwise_convolution, kAtLeastOne},
-      {"ConvolutionDepthWise", depthwise_convolution, kAtLeastOne},
+      {"ConvolutionDepthwise|DepthwiseConvolution|ConvolutionDepthWise", depthwise_convolution, kAtLeastOne},
       {"Deconvolution", deconvolution, kAtLeastOne},
-      {"DeconvolutionDepthwise", depthwise_deconvolution, kAtLeastOne},
-      {"DepthwiseDeconvolution", depthwise_deconvolution, kAtLeastOne},
+      {"DeconvolutionDepthwise|DepthwiseDeconvolution", depthwise_deconvolution, kAtLeastOne},
       {"InnerProduct", inner_product, kOne},
       {"Embed", embed, kOne},
       {"Im2col", im2col, kOne},

@@ -221,14 +221,11 @@ TensorId ps_roi_pooling(Layer& l, TensorId x, TensorId rois) {
 
 std::span<const Row> detection_rows() {
   static const Row rows[] = {
-      {"PriorBox", prior_box, kTwo},
-      {"PriorBoxClustered", prior_box, kTwo},
-      {"Proposal", proposal},
+      {"PriorBox|PriorBoxClustered", prior_box, kTwo},
+      {"Proposal|Python", proposal},
       {"DetectionOutput", detection_output, {.inputs = {3, 5}}},
-      {"Python", proposal},
       {"ROIPooling", roi_pooling, kTwo},
-      {"ROIAlign", roi_aligned, kTwo},
-      {"RoiAlign", roi_aligned, kTwo},
+      {"ROIAlign|RoiAlign", roi_aligned, kTwo},
       {"PSROIPooling", ps_roi_pooling, kTwo},
   };
   return rows;

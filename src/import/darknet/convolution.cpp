@@ -23,7 +23,7 @@ Result<Parameters> shared_convolution(Layer& l, const Convolution& c, const Dims
   ORKNN_TRY_ASSIGN(const std::vector<int64_t> references, l.integers("share_index"));
   ORKNN_TRY_ASSIGN(const size_t number, l.layer_number(references[0]));
   const std::optional<Parameters>& known = l.build().convolutions[number];
-  if (!known) return invalid_model("share_index names a layer that is no convolution").found(std::to_string(references[0]));
+  if (!known) return invalid_model("share_index names a layer that is not a convolution").found(std::to_string(references[0]));
   if (known->weight_dims != weight_dims || bool(known->scale) != c.batch_normalize)
     return invalid_model("share_index names a convolution of another shape")
         .expected(to_string(weight_dims))

@@ -238,9 +238,9 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
   warnings.insert(warnings.end(), loader.build().network.warnings.begin(), loader.build().network.warnings.end());
   if (const std::string& layer = loader.build().weights.first_not_finite(); !layer.empty())
     warnings.push_back("the weights of '" + layer +
-                       "' hold values that are no finite numbers; is the file damaged, or did the training diverge?");
+                       "' hold values that are not finite; is the file damaged, or did the training diverge?");
   if (const size_t bytes = loader.build().weights.odd_bytes())
-    warnings.push_back("the weights file ends with " + std::to_string(bytes) + " bytes that are no whole value; was it cut?");
+    warnings.push_back("the weights file ends with " + std::to_string(bytes) + " bytes that are not a whole value; was it cut?");
   if (const size_t rest = loader.build().weights.rest())
     warnings.push_back("the weights file holds " + std::to_string(rest) +
                        " values more than the network has; do they belong together?");

@@ -110,11 +110,10 @@ TEST(ImportDarknet, DamagedWeightsAreWarnedOf) {
   auto imported = import_text(kConvolution, "darknet", {}, written(folder, kForkHeader + floats({1, NAN}) + "abc"));
   ASSERT_TRUE(imported) << imported.status().to_string();
   ASSERT_EQ(imported->source.warnings.size(), 2u);
-  EXPECT_NE(
-      imported->source.warnings[0].find("the weights of 'layer_0_convolutional/weight' hold values that are no finite numbers"),
-      std::string::npos)
+  EXPECT_NE(imported->source.warnings[0].find("the weights of 'layer_0_convolutional/weight' hold values that are not finite"),
+            std::string::npos)
       << imported->source.warnings[0];
-  EXPECT_NE(imported->source.warnings[1].find("ends with 3 bytes that are no whole value"), std::string::npos)
+  EXPECT_NE(imported->source.warnings[1].find("ends with 3 bytes that are not a whole value"), std::string::npos)
       << imported->source.warnings[1];
 }
 
@@ -206,7 +205,7 @@ TEST(ImportDarknet, LinesThatAreNoOptionsAreWarnedOf) {
   const auto imported = import_text("[net]\nheight=4\nwidth=4\nchannels=3\n[avgpool]\nsize 3\n", "darknet");
   ASSERT_TRUE(imported) << imported.status().to_string();
   ASSERT_EQ(imported->source.warnings.size(), 2u);  // and the missing weights
-  EXPECT_EQ(imported->source.warnings[1], "line 6 is no option and is left out: 'size3'");
+  EXPECT_EQ(imported->source.warnings[1], "line 6 is not an option and is left out: 'size3'");
 }
 
 TEST(ImportDarknet, DetectionLayersAreChecked) {

@@ -6,7 +6,7 @@ using namespace ir;
 
 namespace {
 // How many values per place of the picture a detection layer reads: boxes, each with its numbers and a score per class.
-// Options that contradict each other are told: the output is the same whatever they say.
+// Options that contradict each other are warned of: the output is the same whatever they say.
 Result<int64_t> values_of_boxes(Layer& l, int64_t numbers_per_box) {
   const int64_t classes = l.integer("classes", 20, 0, 1 << 20), anchors = l.integer("num", 1, 1, 1 << 16);
   int64_t boxes = anchors;

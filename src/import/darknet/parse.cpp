@@ -80,7 +80,7 @@ Result<Description> parse_description(std::span<const std::byte> bytes) {
     const size_t equals = line.find('=');
     if (equals == std::string::npos) {  // Darknet passes over such lines too
       if (result.warnings.size() < kMaxWarnings)
-        result.warnings.push_back("line " + std::to_string(number) + " is no option and is left out: '" + line.substr(0, 40) +
+        result.warnings.push_back("line " + std::to_string(number) + " is not an option and is left out: '" + line.substr(0, 40) +
                                   "'");
       continue;
     }

@@ -75,7 +75,7 @@ Result<Bytes> Hdf5::range(uint64_t address, uint64_t length, const char* what) c
 }
 
 Result<Hdf5> Hdf5::open(Bytes bytes) {
-  if (!looks_like_hdf5(bytes)) return invalid_model("this is no HDF5 file");
+  if (!looks_like_hdf5(bytes)) return invalid_model("this is not an HDF5 file");
   Cursor in(bytes.subspan(kSignature.size()));
   const auto version = in.take<uint8_t>();
   if (version > 1) return not_of_keras("the newer form of groups (version " + std::to_string(version) + ")");
@@ -333,7 +333,7 @@ Result<Hdf5Dataset> Hdf5::dataset(Object object) const {
     }
   }
   if (!has_shape || layout.empty()) return damaged("a dataset has no shape or place");
-  if (result.dtype == DType::Undefined) return not_of_keras("weights that are no numbers");
+  if (result.dtype == DType::Undefined) return not_of_keras("weights that are not numbers");
   const uint64_t bytes = static_cast<uint64_t>(ir::element_count(result.dims)) * dtype_bytes(result.dtype);
   Cursor in(layout);
   const auto version = in.take<uint8_t>(), kind = in.take<uint8_t>();

@@ -1,5 +1,6 @@
-// Functions that frameworks have and we compose of our operators, each exact where its framework is: at ties, for tiny arguments,
-// at zero and infinity. All take tensors of one type and can stand in a row as they are ({"LOG1P", log1p}).
+// Functions that frameworks have and we compose of our operators. Roundings and remainders are exact, log1p and expm1 keep their
+// digits near 0; the others are as good as their formulas: hypot has no value where a square overflows, atan2 none where both are
+// infinite. All take tensors of one type and can stand in a row as they are ({"LOG1P", log1p}).
 #pragma once
 
 #include "import/lower/emitter.h"

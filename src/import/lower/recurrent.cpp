@@ -48,7 +48,7 @@ TensorId with_first_state(Emitter& e, TensorId x, TensorId state, int64_t steps,
 Result<int64_t> units_of(Emitter& e, Cell cell, const RecurrentWeights& w) {
   ORKNN_TRY_ASSIGN(const Dims input, e.need_dims(w.input, "to read the weights"));
   ORKNN_TRY_ASSIGN(const Dims state, e.need_dims(w.state, "to read the weights"));
-  if (input.size() != 2 || state.size() != 2) return invalid_model("a weight of a recurrent layer is no matrix");
+  if (input.size() != 2 || state.size() != 2) return invalid_model("a weight of a recurrent layer is not a matrix");
   const int64_t gates = gate_count(cell), units = w.projection ? state[0] / gates : state[1];
   if (units < 1 || state[0] != units * gates || input[0] != state[0])
     return invalid_model("the weights of a recurrent layer do not fit each other")

@@ -135,10 +135,18 @@ struct RowLimits {
 
 template <class Layer>
 struct OperatorRow {
-  std::string_view op;
+  std::string_view op;  // or several that are lowered alike: "abs|_abs"
   Lowering<Layer> lower;
   RowLimits limits = {};
 
+  template <class F>
+  void for_each_name(F call) const {
+    for (std::string_view names = op; !names.empty();) {
+      const size_t end = std::min(names.find('|'), names.size());
+      call(names.substr(0, end));
+      names.remove_prefix(std::min(end + 1, names.size()));
+    }
+  }
   bool is_for(int64_t version) const { return version >= limits.since && version < limits.below; }
   Result<typename Layer::Outputs> operator()(Layer& layer) const {
     const size_t count = layer.operand_count();
@@ -154,13 +162,7 @@ class RowTable {
  public:
   RowTable(std::initializer_list<std::span<const OperatorRow<Layer>>> tables) {
     for (const auto rows : tables)
-      for (const OperatorRow<Layer>& row : rows) {
-        std::vector<const OperatorRow<Layer>*>& forms = rows_[row.op];
-        for (const OperatorRow<Layer>* other : forms)
-          ORKNN_ASSERT(other->limits.below <= row.limits.since || row.limits.below <= other->limits.since,
-                       "one row per operator and version");
-        forms.push_back(&row);
-      }
+      for (const OperatorRow<Layer>& row : rows) row.for_each_name([&](std::string_view op) { add(op, row); });
   }
   // nullptr for an operator without a row for that version.
   const OperatorRow<Layer>* find(std::string_view op, int64_t version = 0) const {
@@ -172,6 +174,14 @@ class RowTable {
   }
 
  private:
+  void add(std::string_view op, const OperatorRow<Layer>& row) {
+    std::vector<const OperatorRow<Layer>*>& forms = rows_[op];
+    for (const OperatorRow<Layer>* other : forms)
+      ORKNN_ASSERT(other->limits.below <= row.limits.since || row.limits.below <= other->limits.since,
+                   "one row per operator and version");
+    forms.push_back(&row);
+  }
+
   std::unordered_map<std::string_view, std::vector<const OperatorRow<Layer>*>> rows_;
 };
 

@@ -46,7 +46,7 @@ Result<TensorId> space_to_batch(Emitter& e, TensorId x, const Blocks& b, double 
     pads[rank + i + 1] = b.end[i];
     const int64_t extent = dims[i + 1] + b.begin[i] + b.end[i];
     if (extent % b.block[i] != 0)
-      return shape_mismatch("a padded extent is no multiple of its block")
+      return shape_mismatch("a padded extent is not a multiple of its block")
           .expected("a multiple of " + std::to_string(b.block[i]))
           .found(std::to_string(extent));
     apart.insert(apart.end(), {extent / b.block[i], b.block[i]});

@@ -147,8 +147,7 @@ Result<TensorId> deformable_convolution(Layer& l, TensorId x, TensorId offsets) 
 
 std::span<const Row> convolution_rows() {
   static const Row rows[] = {
-      {"Convolution", convolution},
-      {"Convolution_v1", convolution},
+      {"Convolution|Convolution_v1", convolution},
       {"Deconvolution", deconvolution},
       {"_contrib_DeformableConvolution", deformable_convolution},
       {"_contrib_ModulatedDeformableConvolution", deformable},

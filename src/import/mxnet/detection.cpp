@@ -336,20 +336,14 @@ Status matching(Layer&) {
 
 std::span<const Row> detection_rows() {
   static const Row rows[] = {
-      {"_contrib_MultiBoxPrior", multibox_prior},
-      {"MultiBoxPrior", multibox_prior},
-      {"_contrib_MultiBoxDetection", multibox_detection},
-      {"MultiBoxDetection", multibox_detection},
-      {"_contrib_Proposal", proposal},
-      {"Proposal", proposal},
-      {"_contrib_MultiProposal", multi_proposal},
-      {"MultiProposal", multi_proposal},
-      {"_contrib_box_nms", box_nms},
-      {"_contrib_box_non_maximum_suppression", box_nms},
+      {"_contrib_MultiBoxPrior|MultiBoxPrior", multibox_prior},
+      {"_contrib_MultiBoxDetection|MultiBoxDetection", multibox_detection},
+      {"_contrib_Proposal|Proposal", proposal},
+      {"_contrib_MultiProposal|MultiProposal", multi_proposal},
+      {"_contrib_box_nms|_contrib_box_non_maximum_suppression", box_nms},
       {"_contrib_box_iou", box_iou},
       {"_contrib_box_decode", box_decode},
-      {"_contrib_box_encode", matching},
-      {"_contrib_bipartite_matching", matching},
+      {"_contrib_box_encode|_contrib_bipartite_matching", matching},
   };
   return rows;
 }

@@ -133,11 +133,9 @@ Status value_dependent(Layer&) {
 
 std::span<const Row> indexing_rows() {
   static const Row rows[] = {
-      {"Embedding", embedding},
-      {"_contrib_SparseEmbedding", embedding},
+      {"Embedding|_contrib_SparseEmbedding", embedding},
       {"take", take},
-      {"pick", pick<-1>},
-      {"choose_element_0index", pick<-1>},
+      {"pick|choose_element_0index", pick<-1>},
       {"batch_take", pick<1>},
       {"one_hot", one_hot},
       {"gather_nd", gather_nd},
@@ -145,9 +143,7 @@ std::span<const Row> indexing_rows() {
       {"_contrib_index_copy", index_copy},
       {"_contrib_index_array", index_array},
       {"diag", diag},
-      {"_contrib_boolean_mask", value_dependent},
-      {"_unique", value_dependent},
-      {"_npx_nonzero", value_dependent},
+      {"_contrib_boolean_mask|_unique|_npx_nonzero", value_dependent},
   };
   return rows;
 }

@@ -97,13 +97,8 @@ Result<TensorId> linalg_syrk(Layer& l, TensorId a) {
 
 std::span<const Row> matrix_rows() {
   static const Row rows[] = {
-      {"FullyConnected", fully_connected},
-      {"dot", dot},
-      {"_np_dot", dot},
-      {"batch_dot", batch_dot},
-      {"_linalg_gemm", linalg_gemm},
-      {"_linalg_gemm2", linalg_gemm2},
-      {"_linalg_syrk", linalg_syrk},
+      {"FullyConnected", fully_connected}, {"dot|_np_dot", dot},          {"batch_dot", batch_dot}, {"_linalg_gemm", linalg_gemm},
+      {"_linalg_gemm2", linalg_gemm2},     {"_linalg_syrk", linalg_syrk},
   };
   return rows;
 }

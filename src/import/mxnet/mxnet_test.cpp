@@ -109,7 +109,7 @@ TEST(MxnetFiles, ElementTypes) {
 TEST(MxnetFiles, Refusals) {
   const std::string text = symbol({variable("x"), variable("w"), {"elemwise_add", "y", {{0, 0}, {1, 0}}}});
   const auto error = [&](const std::string& weights) { return error_of(import(text, weights, sized({{2}}))); };
-  EXPECT_TRUE(contains(error("no parameters"), "this is no MXNet parameter file"));
+  EXPECT_TRUE(contains(error("no parameters"), "this is not an MXNet parameter file"));
   const std::string good = params({{"arg:w", {2}, {1, 2}}});
   EXPECT_TRUE(contains(error(good.substr(0, good.size() - 3)), "cut short"));
   EXPECT_TRUE(contains(error(good.substr(0, 50)), "array 0")) << error(good.substr(0, 50));
@@ -127,7 +127,7 @@ TEST(MxnetFiles, UnusedSparseArraysDoNoHarm) {
 
 TEST(MxnetFiles, DamagedText) {
   const auto error = [](const std::string& text) { return error_of(import(text)); };
-  EXPECT_TRUE(contains(error("[1, 2]"), "no JSON object"));
+  EXPECT_TRUE(contains(error("[1, 2]"), "not a JSON object"));
   EXPECT_TRUE(contains(error("{\"nodes\": [{\"op\": \"null\"}]"), "no \"name\""));
   EXPECT_TRUE(contains(error("{\"nodes\": [{\"op\": 3}]}"), "at offset"));
   EXPECT_TRUE(contains(error("{\"nodes\": [], \"heads\": []}"), "no nodes"));
@@ -328,14 +328,15 @@ TEST(MxnetModel, OutputsThatOnlyTrainAreLeftOut) {
 // --- operators
 
 TEST(MxnetOps, EveryElementWiseNameIsKnown) {
-  for (const importer::mxnet::Row& row : importer::mxnet::elementwise_rows()) {
+  const auto check = [](std::string_view op) {
     Result<Imported> result = invalid_model("not tried");
     for (size_t inputs = 1; inputs <= 3 && !result; ++inputs)  // as many as it takes
-      result = import(one(std::string(row.op), inputs, {{"scalar", "2"}, {"dtype", "float32"}, {"a_min", "0"}, {"a_max", "1"}}),
-                      {}, sized(std::vector<Dims>(inputs, Dims{2, 2})));
-    ASSERT_TRUE(result) << row.op << ": " << error_of(result);
-    EXPECT_TRUE(infer_shapes(result->graph, ops::builtin_ops())) << row.op;
-  }
+      result = import(one(std::string(op), inputs, {{"scalar", "2"}, {"dtype", "float32"}, {"a_min", "0"}, {"a_max", "1"}}), {},
+                      sized(std::vector<Dims>(inputs, Dims{2, 2})));
+    ASSERT_TRUE(result) << op << ": " << error_of(result);
+    EXPECT_TRUE(infer_shapes(result->graph, ops::builtin_ops())) << op;
+  };
+  for (const importer::mxnet::Row& row : importer::mxnet::elementwise_rows()) row.for_each_name(check);
 }
 
 TEST(MxnetOps, ScalarsOnEitherSide) {
@@ -511,7 +512,7 @@ TEST(MxnetOps, DetectionsAreSortedAndSuppressed) {
   EXPECT_EQ(v[0], 0);  // best of class 0
   EXPECT_NEAR(v[1], 0.8, 1e-6);
   EXPECT_EQ(v[6], 1);    // another class stays
-  EXPECT_EQ(v[12], -1);  // suppressed, its score is told
+  EXPECT_EQ(v[12], -1);  // suppressed, its score is stated
   EXPECT_NEAR(v[13], 0.6, 1e-6);
   for (size_t i = 18; i < 24; ++i) EXPECT_EQ(v[i], -1);  // below the threshold
 }

@@ -121,10 +121,7 @@ Result<TensorId> lrn(Layer& l, TensorId x) {
 
 std::span<const Row> normalization_rows() {
   static const Row rows[] = {
-      {"BatchNorm", batch_norm},
-      {"BatchNorm_v1", batch_norm},
-      {"CuDNNBatchNorm", batch_norm},
-      {"_contrib_SyncBatchNorm", batch_norm},
+      {"BatchNorm|BatchNorm_v1|CuDNNBatchNorm|_contrib_SyncBatchNorm", batch_norm},
       {"_contrib_BatchNormWithReLU", batch_norm_with_relu},
       {"InstanceNorm", instance_norm},
       {"LayerNorm", layer_norm},

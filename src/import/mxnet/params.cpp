@@ -156,7 +156,7 @@ Result<Params> Params::parse(std::span<const std::byte> bytes, std::shared_ptr<c
   Params params;
   params.keeper_ = std::move(keeper);
   if (!looks_like_params(bytes))
-    return invalid_model("this is no MXNet parameter file")
+    return invalid_model("this is not an MXNet parameter file")
         .expected("a file that begins with 0x112")
         .hint("give the .params file that was saved with the symbol");
   Cursor c(bytes);

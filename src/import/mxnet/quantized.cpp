@@ -108,8 +108,7 @@ Tensors quantized_concat(Layer& l, Operands inputs) {
 std::span<const Row> quantized_rows() {
   static const Row rows[] = {
       {"_contrib_quantize", quantize},
-      {"_contrib_quantize_v2", quantize_by_range},
-      {"_contrib_requantize", quantize_by_range},
+      {"_contrib_quantize_v2|_contrib_requantize", quantize_by_range},
       {"_contrib_dequantize", dequantize},
       {"_contrib_quantized_conv", with_weights<convolution>},
       {"_contrib_quantized_fully_connected", with_weights<fully_connected>},

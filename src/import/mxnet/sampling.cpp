@@ -172,10 +172,8 @@ std::span<const Row> sampling_rows() {
   static const Row rows[] = {
       {"ROIPooling", roi_pooling},
       {"_contrib_ROIAlign", align_regions},
-      {"_contrib_PSROIPooling", position_sensitive_pooling},
-      {"PSROIPooling", position_sensitive_pooling},
-      {"_contrib_DeformablePSROIPooling", no_region_kernel},
-      {"_contrib_RROIAlign", no_region_kernel},
+      {"_contrib_PSROIPooling|PSROIPooling", position_sensitive_pooling},
+      {"_contrib_DeformablePSROIPooling|_contrib_RROIAlign", no_region_kernel},
       {"GridGenerator", grid_generator},
       {"BilinearSampler", bilinear_sampler},
       {"SpatialTransformer", spatial_transformer},

@@ -123,7 +123,8 @@ Result<Symbol> parse_graph(wire::JsonReader& json) {
 Result<Symbol> parse_symbol(std::span<const std::byte> bytes) {
   wire::JsonReader json(bytes);
   if (json.peek() != wire::JsonReader::Kind::Object)
-    return invalid_model("the symbol file is no JSON object").hint("give the -symbol.json file first, the .params file second");
+    return invalid_model("the symbol file is not a JSON object")
+        .hint("give the -symbol.json file first, the .params file second");
   ORKNN_TRY_ASSIGN(Symbol symbol, parse_graph(json));
   ORKNN_TRY(json.finish());
   if (symbol.nodes.empty()) return invalid_model("the symbol file holds no nodes").hint("is it an MXNet symbol?");

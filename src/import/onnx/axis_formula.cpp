@@ -13,7 +13,7 @@ bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
 Status check_field(std::string_view field) {
   if (field.empty()) return invalid_argument("a field between commas is empty");
   if (field == "1" || std::all_of(field.begin(), field.end(), is_letter)) return {};
-  return invalid_argument("the field '" + to_utf8(field) + "' is no axis")
+  return invalid_argument("the field '" + to_utf8(field) + "' is not an axis")
       .expected("small letters, or 1 for a dimension of one")
       .hint("fields are separated by commas; other sizes are stated in brackets, ab,c[a=2]->b,ac");
 }
@@ -140,8 +140,6 @@ std::string to_string(const AxisExtents& extents) {
   for (const AxisExtent& e : extents) text += (text.size() > 1 ? ", " : "") + (e.is_known() ? std::to_string(e.known) : "?");
   return text + "]";
 }
-
-bool AxisPlan::moves_axes() const { return !std::is_sorted(to_right.begin(), to_right.end()); }
 
 Result<AxisFormula> parse_axis_formula(std::string_view text) {
   std::string dense;

@@ -38,8 +38,6 @@ struct AxisPlan {
   std::vector<size_t> to_right;         // right axis i is left axis to_right[i]
   std::vector<std::string> left_names;  // letters of each dimension before, for finding what a dimension was
   std::vector<std::string> right_names;
-
-  bool moves_axes() const;
 };
 // Open dimensions are negative.
 Result<AxisPlan> apply_axis_formula(const AxisFormula& formula, const ir::Dims& dims);

@@ -488,7 +488,7 @@ Status copy_external_data(const GraphProto& graph, const std::string& from, cons
     const std::filesystem::path source = std::filesystem::path(from) / path, target = std::filesystem::path(to) / path;
     if (path.is_absolute() || path.empty() || *path.begin() == "..")
       return invalid_model("the model refers to weights outside of its folder").found(to_utf8(location));
-    if (!std::filesystem::exists(source, ignored)) continue;  // whoever loads the model is told
+    if (!std::filesystem::exists(source, ignored)) continue;  // whoever loads the model gets the error
     if (std::filesystem::equivalent(source, target, ignored)) continue;
     ORKNN_TRY_ASSIGN(const auto file, MappedFile::open(source.string()));
     std::filesystem::create_directories(target.parent_path(), ignored);
@@ -517,7 +517,7 @@ std::vector<EditedInput> inputs_of(const GraphProto& graph, const std::vector<Ch
 Result<Edited> edit_mapped(const MappedFile& file, const std::string& path, const std::string& export_path,
                            const TensorFormulas& inputs, const TensorFormulas& outputs) {
   ORKNN_TRY_ASSIGN(const ModelProto model, parse_model(file.bytes()));
-  if (!model.has_graph) return invalid_model("this is no ONNX model: it holds no graph");
+  if (!model.has_graph) return invalid_model("this is not an ONNX model: it holds no graph");
   ORKNN_TRY_ASSIGN(std::vector<Change> changes, plan_changes(model.graph, inputs, outputs));
   ORKNN_TRY(check_overridable(model.graph, changes));
   ORKNN_TRY_ASSIGN(const Bytes message, graph_message(file.bytes()));

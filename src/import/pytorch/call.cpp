@@ -159,7 +159,7 @@ Result<DType> Call::common_type(std::span<const Value> operands) const {
     } else if (v.is_number()) {
       numbers = promote(numbers, type_of_number(v));
     } else if (!v.is_none()) {
-      return unsupported("a " + describe(v) + " is no operand");
+      return unsupported("a " + describe(v) + " is not an operand");
     }
   }
   DType result = with_axes;

@@ -248,7 +248,7 @@ Result<bool> Interpreter::condition(const Value& value, const std::string& path)
     if (const auto known = session_.constant_number(emitter, value.tensor())) return known->boolean();
     return data_dependent("a condition");
   }
-  return invalid_model("a " + describe(value) + " is no condition");
+  return invalid_model("a " + describe(value) + " is not a condition");
 }
 
 // --- expressions

@@ -129,14 +129,14 @@ class Lexer {
         t.integer = INT64_MIN;
         return {};
       }
-      return error == std::errc() && used == end ? Status() : damaged("'" + std::string(digits) + "' is no 64-bit integer");
+      return error == std::errc() && used == end ? Status() : damaged("'" + std::string(digits) + "' is not a 64-bit integer");
     }
     const auto [used, error] = std::from_chars(digits.data(), end, t.number);
     if (error == std::errc::result_out_of_range) {
       t.number = digits.find("e-") != std::string_view::npos ? 0.0 : std::numeric_limits<double>::infinity();
       return {};
     }
-    return error == std::errc() && used == end ? Status() : damaged("'" + std::string(digits) + "' is no number");
+    return error == std::errc() && used == end ? Status() : damaged("'" + std::string(digits) + "' is not a number");
   }
 
   Status string(char quote) {

@@ -312,7 +312,7 @@ class Reader {
 
   Result<std::vector<double>> numbers_of(const Value& v) {
     std::vector<double> numbers;
-    if (!v.is_tensor() || !v.tensor().storage) return damaged("quantization parameters are no tensor");
+    if (!v.is_tensor() || !v.tensor().storage) return damaged("quantization parameters are not a tensor");
     const TensorValue& t = v.tensor();
     const Storage& s = *t.storage;
     if (t.dims.size() != 1 || t.strides[0] != 1 || t.dims[0] < 0 || t.storage_offset < 0 || t.dims[0] > s.count ||

@@ -210,14 +210,14 @@ Result<int64_t> int_of_text(Call& c) {
   const std::string text(c.text("a"));
   char* end = nullptr;
   const long long v = std::strtoll(text.c_str(), &end, 10);
-  if (end == text.c_str()) return invalid_model("'" + text + "' is no integer");
+  if (end == text.c_str()) return invalid_model("'" + text + "' is not an integer");
   return static_cast<int64_t>(v);
 }
 Result<double> float_of_text(Call& c) {
   const std::string text(c.text("a"));
   char* end = nullptr;
   const double v = std::strtod(text.c_str(), &end);
-  if (end == text.c_str()) return invalid_model("'" + text + "' is no number");
+  if (end == text.c_str()) return invalid_model("'" + text + "' is not a number");
   return v;
 }
 std::string text_of(Call& c) { return to_text(c.value("a")); }

@@ -184,7 +184,7 @@ Result<Imported> load_exported(const Source& source, const ImportOptions& option
 Result<zip::Archive> open_archive(const Source& source, Contents& contents) {
   if (is_legacy_pickle(source.bytes))
     return not_torchscript("the file was written by torch.save and holds weights or an eager module, not the computation");
-  if (!zip::looks_like_archive(source.bytes)) return not_torchscript("the file is no archive of PyTorch");
+  if (!zip::looks_like_archive(source.bytes)) return not_torchscript("the file is not an archive of PyTorch");
   ORKNN_TRY_ASSIGN(zip::Archive archive, zip::Archive::open(source.bytes));
   contents = look_into(archive);
   if (contents.kind == FileKind::Eager)

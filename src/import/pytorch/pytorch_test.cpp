@@ -350,7 +350,7 @@ TEST(ImportPytorch, RefusalsSayWhatAndWhere) {
   const Refusal cases[] = {
       {"state_dict", zip_archive({{"a/data.pkl", pickle::whole("}")}, {"a/version", "3"}}), "torch.jit.trace"},
       {"legacy", std::string("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.more", 19), "torch.save"},
-      {"no archive", "hello", "no archive"},
+      {"no archive", "hello", "not an archive"},
       {"cut off", good.substr(0, good.size() - 8), "end record"},
       {"unknown name", zip_archive({{"m/code/__torch__.py", ""}, {"m/data.pkl", pickle::whole(pickle::global("os", "system"))}}),
        "'os.system' is not a name"},

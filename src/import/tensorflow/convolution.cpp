@@ -154,15 +154,12 @@ Result<TensorId> fused_resize_and_pad(Layer& l, TensorId x) {
 
 std::span<const Row> convolution_rows() {
   static const Row rows[] = {
-      {"Conv2D", convolution<2>},
+      {"Conv2D|_FusedConv2D", convolution<2>},
       {"Conv3D", convolution<3>},
-      {"DepthwiseConv2dNative", convolution<2, true>},
-      {"_FusedConv2D", convolution<2>},
-      {"_FusedDepthwiseConv2dNative", convolution<2, true>},
+      {"DepthwiseConv2dNative|_FusedDepthwiseConv2dNative", convolution<2, true>},
       {"_FusedMatMul", fused_matmul},
       {"Conv2DBackpropInput", transposed<2>},
-      {"Conv3DBackpropInputV2", transposed<3>},
-      {"Conv3DBackpropInput", transposed<3>},
+      {"Conv3DBackpropInputV2|Conv3DBackpropInput", transposed<3>},
       {"DepthwiseConv2dNativeBackpropInput", transposed<2, true>},
       {"FusedResizeAndPadConv2D", fused_resize_and_pad},
       {"FusedPadConv2D", fused_pad},

@@ -73,14 +73,9 @@ std::span<const Row> generator_rows() {
       {"Empty", empty},
       {"ZerosLike", filled_like<0>, {.inputs = {.least = 1}}},
       {"OnesLike", filled_like<1>, {.inputs = {.least = 1}}},
-      {"RandomUniform", random<"RandomUniform">},
-      {"RandomStandardNormal", random<"RandomNormal">},
-      {"TruncatedNormal", truncated_normal},
-      {"StatelessRandomUniform", random<"RandomUniform">},
-      {"StatelessRandomUniformV2", random<"RandomUniform">},
-      {"StatelessRandomNormal", random<"RandomNormal">},
-      {"StatelessRandomNormalV2", random<"RandomNormal">},
-      {"StatelessTruncatedNormal", truncated_normal},
+      {"RandomUniform|StatelessRandomUniform|StatelessRandomUniformV2", random<"RandomUniform">},
+      {"RandomStandardNormal|StatelessRandomNormal|StatelessRandomNormalV2", random<"RandomNormal">},
+      {"TruncatedNormal|StatelessTruncatedNormal", truncated_normal},
   };
   return rows;
 }

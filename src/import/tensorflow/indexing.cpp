@@ -148,16 +148,14 @@ Result<std::vector<TensorId>> partition(Layer& l, TensorId x, TensorId numbers) 
 
 std::span<const Row> indexing_rows() {
   static const Row rows[] = {
-      {"Gather", gather},
-      {"GatherV2", gather},
+      {"Gather|GatherV2", gather},
       {"GatherNd", gather_nd},
       {"ScatterNd", scatter_nd},
       {"TensorScatterUpdate", scatter_into<"none">},
-      {"TensorScatterAdd", scatter_into<"add">},
+      {"TensorScatterAdd|ScatterNdNonAliasingAdd", scatter_into<"add">},
       {"TensorScatterSub", scatter_sub},
       {"TensorScatterMax", scatter_into<"max">},
       {"TensorScatterMin", scatter_into<"min">},
-      {"ScatterNdNonAliasingAdd", scatter_into<"add">},
       {"InplaceUpdate", inplace<"none">},
       {"InplaceAdd", inplace<"add">},
       {"SparseToDense", sparse_to_dense},
@@ -168,11 +166,9 @@ std::span<const Row> indexing_rows() {
       {"Roll", roll},
       {"InvertPermutation", invert_permutation},
       {"Where", indices_of_nonzero},
-      {"Unique", unique},
-      {"UniqueWithCounts", unique},
+      {"Unique|UniqueWithCounts", unique},
       {"ListDiff", list_difference},
-      {"DynamicStitch", stitch, {.inputs = {.least = 2}}},
-      {"ParallelDynamicStitch", stitch, {.inputs = {.least = 2}}},
+      {"DynamicStitch|ParallelDynamicStitch", stitch, {.inputs = {.least = 2}}},
       {"DynamicPartition", partition},
   };
   return rows;

@@ -84,10 +84,7 @@ TensorId along_last(Emitter& e, TensorId x) {
 
 std::span<const Row> normalization_rows() {
   static const Row rows[] = {
-      {"FusedBatchNorm", fused_batch_norm},
-      {"FusedBatchNormV2", fused_batch_norm},
-      {"FusedBatchNormV3", fused_batch_norm},
-      {"_FusedBatchNormEx", fused_batch_norm},
+      {"FusedBatchNorm|FusedBatchNormV2|FusedBatchNormV3|_FusedBatchNormEx", fused_batch_norm},
       {"BatchNormWithGlobalNormalization", global_normalization},
       {"LRN", lrn},
       {"Softmax", along_last<"Softmax">},

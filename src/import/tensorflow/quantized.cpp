@@ -124,9 +124,7 @@ std::span<const Row> quantized_rows() {
       {"FakeQuantWithMinMaxArgs", within_attributes},
       {"FakeQuantWithMinMaxVars", within_one_range},
       {"FakeQuantWithMinMaxVarsPerChannel", within_channels},
-      {"QuantizeAndDequantizeV2", quantize_and_dequantize},
-      {"QuantizeAndDequantizeV3", quantize_and_dequantize},
-      {"QuantizeAndDequantizeV4", quantize_and_dequantize},
+      {"QuantizeAndDequantizeV2|QuantizeAndDequantizeV3|QuantizeAndDequantizeV4", quantize_and_dequantize},
       {"Dequantize", dequantize},
       {"QuantizeV2", quantize},
   };

@@ -134,8 +134,7 @@ std::span<const Row> signal_rows() {
   static const Row rows[] = {
       {"RFFT", rfft},
       {"IRFFT", irfft},
-      {"FFT", fft},
-      {"IFFT", fft},
+      {"FFT|IFFT", fft},
       {"Complex", complex},
       {"Real", complex_part<0>},
       {"Imag", complex_part<1>},

@@ -1,4 +1,4 @@
-// Damaged TensorFlow graphs, binary and text: whatever they say, the importer answers with a graph or a Status, in bounded
+// Damaged TensorFlow graphs, binary and text: whatever they say, the importer returns a graph or a Status, in bounded
 // memory. The mutations are the same on every run; ORKNN_MUTATIONS sets how many there are.
 #include <gtest/gtest.h>
 #include <sys/resource.h>

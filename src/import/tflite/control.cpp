@@ -145,8 +145,7 @@ Status assign_variable(Layer& l) {
 std::span<const Row> control_rows() {
   static const Row rows[] = {
       {"IF", if_op},
-      {"WHILE", while_op},
-      {"STABLEHLO_WHILE", while_op},
+      {"WHILE|STABLEHLO_WHILE", while_op},
       {"CALL", call},
       {"STABLEHLO_COMPOSITE", composite},
       {"CALL_ONCE", call_once},

@@ -72,7 +72,7 @@ Result<TensorId> permute(Layer& l, TensorId x, std::vector<int64_t> permutation)
   std::vector<int64_t> sorted = permutation;
   std::ranges::sort(sorted);
   if (static_cast<int64_t>(sorted.size()) != rank || std::ranges::adjacent_find(sorted) != sorted.end())
-    return invalid_model("the axes are no permutation")
+    return invalid_model("the axes are not a permutation")
         .expected(std::to_string(rank) + " different axes")
         .found(to_string(permutation));
   return l.transpose(x, std::move(permutation));
@@ -267,8 +267,7 @@ std::span<const Row> shape_rows() {
       {"STRIDED_SLICE", moved<masked_slice>},
       {"REVERSE_V2", moved<reverse>},
       {"REVERSE_SEQUENCE", moved<reverse_sequences>},
-      {"PAD", moved<pad_constant>},
-      {"PADV2", moved<pad_constant>},
+      {"PAD|PADV2", moved<pad_constant>},
       {"MIRROR_PAD", moved<pad_mirrored>},
       {"TILE", moved<tile>},
       {"BROADCAST_TO", moved<broadcast_to>},

@@ -191,7 +191,7 @@ Result<TensorData> read_sparse(const TensorInfo& info, const Dims& dims, const s
   std::vector<char> seen(order.size(), 0);
   for (size_t i = 0; i < order.size(); ++i) {
     if (order[i] < 0 || static_cast<size_t>(order[i]) >= order.size() || seen[static_cast<size_t>(order[i])]++)
-      return invalid_model("the traversal order of a sparse tensor is no permutation").found(std::to_string(order[i]));
+      return invalid_model("the traversal order of a sparse tensor is not a permutation").found(std::to_string(order[i]));
     const auto level = static_cast<size_t>(order[i]);
     if (level < rank) {
       axis_of[i] = level;
