@@ -19,7 +19,7 @@ extern "C" {
 #define RKNN_FLAG_SHARE_WEIGHT_MEM 0x00000020                  /* use the weights of extend->ctx */
 #define RKNN_FLAG_FENCE_IN_OUTSIDE 0x00000040                  /* wait for a fence of the caller before a run */
 #define RKNN_FLAG_FENCE_OUT_OUTSIDE 0x00000080                 /* hand out a fence for the end of a run */
-#define RKNN_FLAG_COLLECT_MODEL_INFO_ONLY 0x00000100           /* a context that answers queries and never runs */
+#define RKNN_FLAG_COLLECT_MODEL_INFO_ONLY 0x00000100           /* a context for queries that never runs */
 #define RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE 0x00000200            /* the caller supplies internal memory only */
 #define RKNN_FLAG_EXECUTE_FALLBACK_PRIOR_DEVICE_GPU 0x00000400 /* prefer the GPU for layers the NPU cannot run */
 #define RKNN_FLAG_ENABLE_SRAM 0x00000800                       /* put internal memory into SRAM where it fits */

@@ -541,7 +541,7 @@ OPENCL = "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1"
 
 def test_gpu_plugin_gives_the_bytes_of_python(tmp_path, compiled, plugins):
     if not pathlib.Path(OPENCL).exists():
-        pytest.skip("there is no OpenCL library (Debian: pocl-opencl-icd)")
+        pytest.skip("there is not an OpenCL library (Debian: pocl-opencl-icd)")
     path = tmp_path / "m.rknn"
     r = built(save(tmp_path / "m.onnx", [CONV, AFFINE], {"a": TensorProto.FLOAT}), Affine())
     assert r.export_rknn(str(path)) == 0

@@ -30,6 +30,17 @@ def test_rooms_include_only_what_the_table_allows():
     assert not wrong, "\n".join(wrong)
 
 
+def test_the_table_allows_only_what_is_used_and_the_map_says_the_same():
+    rooms = allowed_includes()
+    for room, allowed in rooms.items():
+        files = [p for p in (ROOT / "src" / room).rglob("*.*") if p.suffix in (".h", ".cpp")]
+        used = {target for p in files for target in re.findall(r'#include "(\w+)/', p.read_text())}
+        assert allowed <= used, f"{room} uses nothing of {sorted(allowed - used)}"
+    rows = re.findall(r"^\| (\w+) \|.*\| ([^|]+) \|$", (ROOT / "docs" / "map.md").read_text(), re.M)
+    stated = {room: set(uses.split()) - {"–"} for room, uses in rows if room in rooms}
+    assert stated == rooms
+
+
 def test_the_table_has_no_cycles():
     rooms = allowed_includes()
     done = set()

@@ -34,6 +34,7 @@
 #include "runtime/session.h"
 #include "toolkit/builder.h"
 #include "toolkit/codegen.h"
+#include "toolkit/config_keys.h"
 
 namespace nb = nanobind;
 using namespace orknn;
@@ -185,9 +186,20 @@ void set(T& field, const nb::dict& options, const char* key) {
     throw nb::value_error(("Invalid " + std::string(key) + " " + nb::repr(value).c_str() + "!").c_str());
 }
 
+// Text as the keys of config() take it from files.
+data::YamlValue to_scalar(nb::handle text) {
+  data::YamlValue value;
+  value.kind = data::YamlValue::Kind::Scalar;
+  value.text = nb::cast<std::string>(text);
+  return value;
+}
+
 // `options` as options.py makes them; the others keep their default values.
 toolkit::BuildConfig to_config(const nb::dict& options) {
   toolkit::BuildConfig c;
+  for (const char* key : {"channel_mean_value", "reorder_channel"})
+    if (options.contains(key)) check(toolkit::set_option(c, key, to_scalar(options[key])));
+  if (options.contains("mean_values") || options.contains("std_values")) c.first_value_for_one_channel = false;
   set(c.other_platforms, options, "target_platform");
   if (!c.other_platforms.empty()) {
     c.target_platform = std::move(c.other_platforms.front());
@@ -196,7 +208,6 @@ toolkit::BuildConfig to_config(const nb::dict& options) {
   set(c.mean_values, options, "mean_values");
   set(c.std_values, options, "std_values");
   set(c.one_value_for_all_channels, options, "one_value_for_all_channels");
-  set(c.first_value_for_one_channel, options, "first_value_for_one_channel");
   set(c.toolkit1, options, "toolkit1");
   set(c.batch_size, options, "batch_size");
   set(c.epochs, options, "epochs");
@@ -208,7 +219,6 @@ toolkit::BuildConfig to_config(const nb::dict& options) {
   set(c.auto_hybrid_cos_thresh, options, "auto_hybrid_cos_thresh");
   set(c.auto_hybrid_euc_thresh, options, "auto_hybrid_euc_thresh");
   set(c.quant_img_RGB2BGR, options, "quant_img_RGB2BGR");
-  set(c.reorder_channel, options, "reorder_channel");
   set(c.dynamic_input, options, "dynamic_input");
   set(c.float_dtype, options, "float_dtype");
   set(c.optimization_level, options, "optimization_level");
@@ -420,6 +430,13 @@ NB_MODULE(_openrknn, m) {
   m.def("environment_log_level", &runtime::environment_log_level);
   m.def("library_version", [] { return std::string(runtime::library_version_text()); });
   m.def("driver_version", [] { return std::string(runtime::kDriverVersion); });
+  // (key, the key that took its place or "", whether only Toolkit1 has it)
+  m.def("old_config_keys", [] {
+    nb::list keys;
+    for (const toolkit::OldConfigKey& k : toolkit::old_config_keys())
+      keys.append(nb::make_tuple(std::string(k.key), std::string(k.now), k.toolkit1));
+    return keys;
+  });
   m.def("platform_families", [] {
     std::map<std::string, std::vector<std::string>> out;
     for (const platform::Platform& p : platform::all()) out[std::string(p.compatibility)].emplace_back(p.name);
@@ -591,7 +608,6 @@ NB_MODULE(_openrknn, m) {
              options.inputs.assign(inputs.begin(), inputs.end());
              options.output_dir = output_dir.string();
              options.target = target;
-             options.toolkit1 = b.is_toolkit1();
              options.write_errors = write_errors;
              options.as_npy = as_npy;
              const auto report = [&] {
@@ -601,7 +617,7 @@ NB_MODULE(_openrknn, m) {
              check(report.status());
              bool renamed = false;
              for (const auto& [name, file] : report->files) renamed |= name != file;
-             const bool old = options.toolkit1;
+             const bool old = b.is_toolkit1();
              const auto table = [&](bool colours) {
                return to_utf8(old ? accuracy_text_toolkit1(*report, false) : accuracy_text(*report, colours));
              };

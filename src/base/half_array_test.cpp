@@ -10,7 +10,7 @@ namespace orknn {
 namespace {
 
 TEST(HalfArray, WidensEveryHalf) {
-  std::vector<Half> halves(65536 + 3);  // a rest behind the last whole vector
+  std::vector<Half> halves(65536 + 3);  // a rest after the last whole vector
   for (size_t i = 0; i < halves.size(); ++i) halves[i].bits = static_cast<uint16_t>(i);
   std::vector<float> floats(halves.size());
   widen_halves(halves.data(), floats.data(), halves.size());

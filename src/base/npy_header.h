@@ -12,7 +12,7 @@ namespace orknn {
 
 inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
-// NumPy's name of an element type without byte order, "f4"; empty for types that NumPy has not (bfloat16, 4-bit integers).
+// NumPy's name of an element type without byte order, "f4"; empty for types that NumPy does not have (bfloat16, 4-bit integers).
 std::string_view npy_type_name(DType dtype);
 // The type with this name; Undefined when there is none.
 DType npy_type_of_name(std::string_view name);

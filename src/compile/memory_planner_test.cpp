@@ -13,7 +13,7 @@ namespace {
 struct Published {
   const char* tensor;
   uint64_t offset, bytes;
-  // The shape the size follows from, 0 = not told: channels, side of the map, what made it.
+  // The shape the size follows from, 0 = not stated: channels, side of the map, what made it.
   int64_t channels = 0, side = 0;
   Producer producer = Producer::Conv;
 };

@@ -206,7 +206,7 @@ Status read_plain(const Header& header, const Bytes& file, Rows rows, bool grey)
 }
 
 // Run lengths. Pixels that are skipped have colour 0. An 8-bit run that ends with its row goes on in the next one; an end-of-line
-// code right behind it is already obeyed.
+// code right after it is already obeyed.
 Status read_runs(const Header& header, const Bytes& file, Rows rows) {
   const bool four = header.bits == 4;
   for (uint64_t y = 0; y < header.height; ++y)

@@ -243,7 +243,7 @@ Result<Dataset> Dataset::open(const std::string& list, std::vector<ModelInput> i
   std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   if (text.find('\0') != text.npos)
-    return invalid_argument("the calibration list is no text").model(list).hint("it names one sample per line");
+    return invalid_argument("the calibration list is not a text file").model(list).hint("it names one sample per line");
 
   Dataset dataset;
   dataset.list_ = list;

@@ -213,7 +213,7 @@ TEST_F(DatasetTest, ErrorsNameListLineFileExpectedFound) {
   EXPECT_TRUE(has(problem("a.jpg", {{"dynamic", {1, 3, -1, 10}}}), "input 'dynamic' needs a fixed shape"));
   EXPECT_TRUE(has(Dataset::open(folder.file("none.txt"), {kNchw}).status().to_string(), "none.txt' does not exist"));
   EXPECT_TRUE(has(Dataset::open(folder.file("."), {kNchw}).status().to_string(), "is a folder"));
-  EXPECT_TRUE(has(Dataset::open(folder.file("x.npy"), {kNchw}).status().to_string(), "is no text"));
+  EXPECT_TRUE(has(Dataset::open(folder.file("x.npy"), {kNchw}).status().to_string(), "is not a text"));
 
   const std::string several = problem("a.jpg\nmissing.jpg\na b c\nother.npy", {kNchw});
   EXPECT_TRUE(has(several, "line 2: file 'missing.jpg' does not exist; expected it in '")) << several;

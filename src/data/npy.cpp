@@ -14,7 +14,7 @@ namespace {
 
 Status bad(std::string what) { return invalid_argument("not a usable .npy file: " + std::move(what)); }
 
-// The text behind 'key': in the header's Python dictionary.
+// The text after 'key': in the header's Python dictionary.
 Result<std::string_view> field(std::string_view header, std::string_view key) {
   const size_t at = header.find(fmt::format("'{}':", key));
   if (at == header.npos) return bad(fmt::format("the header has no '{}'", key));
@@ -24,7 +24,7 @@ Result<std::string_view> field(std::string_view header, std::string_view key) {
 }
 
 Result<ir::Dims> parse_shape(std::string_view text) {
-  if (text.empty() || text.front() != '(') return bad("the shape is no tuple");
+  if (text.empty() || text.front() != '(') return bad("the shape is not a tuple");
   text.remove_prefix(1);
   ir::Dims dims;
   while (true) {
@@ -33,7 +33,7 @@ Result<ir::Dims> parse_shape(std::string_view text) {
     if (text.front() == ')') return dims;
     int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || value < 0 || dims.size() >= 64) return bad("the shape is no list of sizes");
+    if (error != std::errc{} || value < 0 || dims.size() >= 64) return bad("the shape is not a list of sizes");
     dims.push_back(value);
     text.remove_prefix(static_cast<size_t>(end - text.data()));
   }

@@ -355,7 +355,7 @@ class Parser {
         const char* begin = t.data() + (t[0] == '+');
         const auto [end, error] = std::from_chars(begin, t.data() + t.size(), value);
         if (error != std::errc() || end != t.data() + t.size())
-          return fail("'" + t + "' is no " + std::string(dtype_name(dtype)));
+          return fail("'" + t + "' is not of type " + std::string(dtype_name(dtype)));
       } else if constexpr (std::is_same_v<T, float>) {
         char* end = nullptr;
         value = std::strtof(t.c_str(), &end);

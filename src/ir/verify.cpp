@@ -47,12 +47,12 @@ Status verify_sources(const Graph& graph) {
     if (sources[i] > 1) return invalid_model("tensor '" + graph.tensor(t).name + "' is computed but also a constant");
   }
   for (TensorId t : graph.inputs()) {
-    if (!exists(graph, t)) return invalid_model("a graph input is no tensor");
+    if (!exists(graph, t)) return invalid_model("a graph input is not a tensor");
     if (sources[static_cast<size_t>(t.index)]++)
       return invalid_model("graph input '" + graph.tensor(t).name + "' is listed twice or has a second source");
   }
   for (TensorId t : graph.outputs()) {
-    if (!exists(graph, t)) return invalid_model("a graph output is no tensor");
+    if (!exists(graph, t)) return invalid_model("a graph output is not a tensor");
     if (!sources[static_cast<size_t>(t.index)]) return invalid_model("graph output '" + graph.tensor(t).name + "' has no source");
   }
   for (NodeId id : graph.order())

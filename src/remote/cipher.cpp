@@ -42,7 +42,7 @@ Result<SharedKey> SharedKey::from_file(const std::string& path) {
   constexpr size_t kMaxBytes = 65536;
   ORKNN_TRY_ASSIGN(const auto file, MappedFile::open(path));
   if (file->bytes().size() > kMaxBytes)
-    return invalid_argument("'" + path + "' is no device key: it is larger than " + std::to_string(kMaxBytes) + " bytes");
+    return invalid_argument("'" + path + "' is not a device key: it is larger than " + std::to_string(kMaxBytes) + " bytes");
   return from_text(std::string(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()));
 }
 

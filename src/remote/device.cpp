@@ -222,7 +222,7 @@ Status Device::take_outputs(Frame frame, std::vector<ir::TensorView>& outputs) {
       last_tensors_.shared ? std::span<const std::byte>(shared_.bytes()) : last_result_.payload;
   for (const TensorPlace& place : last_tensors_.places) {
     if (place.offset > from.size() || place.bytes > from.size() - place.offset)
-      return broken(io_error("the rknn_server at " + address_.to_string() + " sent results that lie nowhere"));
+      return broken(io_error("the rknn_server at " + address_.to_string() + " sent results without a place to put them"));
     result_bytes_ += format::aligned(place.bytes);
     const std::byte* data = from.data() + place.offset;
     if (reinterpret_cast<uintptr_t>(data) % format::kFileAlignment == 0) {

@@ -14,7 +14,7 @@ std::span<const std::byte> checked_part(const FrameHeader& header) {
 }
 
 Status damaged(const std::string& what) {
-  return io_error("the connection is damaged: " + what).hint("the other end is no rknn_server, or the network changed bytes");
+  return io_error("the connection is damaged: " + what).hint("the other end is not an rknn_server, or the network changed bytes");
 }
 
 void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) { to.insert(to.end(), bytes.begin(), bytes.end()); }

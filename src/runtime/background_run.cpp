@@ -25,11 +25,6 @@ void BackgroundRun::start(std::function<void()> job) {
   changed_.notify_all();
 }
 
-bool BackgroundRun::is_pending() const {
-  const std::lock_guard lock(mutex_);
-  return pending_;
-}
-
 bool BackgroundRun::wait(std::optional<std::chrono::steady_clock::time_point> deadline) {
   std::unique_lock lock(mutex_);
   const auto done = [&] { return !pending_.load(); };

@@ -23,7 +23,6 @@ class BackgroundRun {
 
   // Only when no job is pending. The job must not throw.
   void start(std::function<void()> job);
-  bool is_pending() const;
   // A job that a process began from which this one was forked: nobody finishes it here.
   bool is_lost() const { return !has_thread() && pending_; }
   // False when the job is still going on at the deadline.

@@ -60,7 +60,7 @@ Library::Library() {
       return;
     }
     dlclose(handle);
-    problem += (problem.empty() ? "" : "; ") + name + " is no OpenCL library";
+    problem += (problem.empty() ? "" : "; ") + name + " is not an OpenCL library";
   }
   if (!problem.empty()) return;
   problem = "no OpenCL library was found (";

@@ -22,7 +22,7 @@ Configuration* from_environment() {
   const char* name = std::getenv("OPENRKNN_PLATFORM");
   if (!name || !*name) return c;
   c->chip = platform::find(name);
-  if (!c->chip) log(LogLevel::Warn, "", "OPENRKNN_PLATFORM=" + std::string(name) + " is no chip that is known, it is ignored!");
+  if (!c->chip) log(LogLevel::Warn, "", "OPENRKNN_PLATFORM=" + std::string(name) + " is not a known chip and is ignored!");
   return c;
 }
 

@@ -24,7 +24,7 @@ TEST(MemoryTotals, AnchorA) {
   EXPECT_EQ(totals.internal_bytes, 2157568u);
   EXPECT_EQ(totals.internal_traffic, 11068320u);
   EXPECT_EQ(totals.sram_traffic, 6688768u);
-  // The SramHit column: a few straddle the end of the SRAM or lie behind it, all others are inside.
+  // The SramHit column: a few straddle the end of the SRAM or lie after it, all others are inside.
   const std::map<size_t, uint64_t> partly{{0, 0x5b400}, {1, 0}, {2, 0}, {4, 0x4f000}, {5, 0}};
   for (size_t i = 0; i < std::size(kAnchorA); ++i)
     EXPECT_EQ(sram_hit(kAnchorA[i], 524288), partly.contains(i) ? partly.at(i) : kAnchorA[i].bytes) << i;

@@ -76,7 +76,7 @@ int64_t row_entries(const ConvTask& c) { return ceil_divide(c.width * c.channels
 
 void check_sizes(const Registers& r, const ConvTask& c, Findings& f) {
   f.expect(c.width > 0 && c.height > 0 && c.channels > 0, "the input has no elements");
-  f.expect(c.channels % 16 == 0, "programmed input channels are no multiple of 16");
+  f.expect(c.channels % 16 == 0, "programmed input channels are not a multiple of 16");
   const int64_t real = r.get(CNA_DATA_SIZE1_REAL_CHANNELS) + 1;
   f.expect(c.channels == round_up(real, 16) || (c.depthwise && c.channels == round_up(real, depthwise_group(c.precision))),
            "programmed and real input channels do not belong together");
@@ -148,7 +148,7 @@ void check_cna(const Registers& r, const ConvTask& c, const DpuTask& d, Findings
   const uint32_t extended = static_cast<uint32_t>(static_cast<int8_t>(byte));
   const uint32_t two_lanes = (extended & 0xffff0000u) | (byte * 0x0101u);
   f.expect(c.pad_value == extended || c.pad_value == two_lanes || c.pad_value == byte * 0x01010101u,
-           "the padding is no byte in one or in all lanes");
+           "the padding is not a byte in one or in all lanes");
   f.expect_aligned(reg::CNA_FEATURE_DATA_ADDR, kAtomBytes);
   f.expect_aligned(reg::CNA_DCOMP_ADDR0, kAtomBytes);
 }

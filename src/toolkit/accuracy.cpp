@@ -266,12 +266,12 @@ class Analysis {
   std::filesystem::path folder(std::string_view role) const {
     static const std::map<std::string_view, std::string_view> old{
         {"golden", "fp32"}, {"simulator", "entire_qnt"}, {"single", "individual_qnt"}, {"runtime", "entire_device"}};
-    return std::filesystem::path(options_.output_dir) / (options_.toolkit1 ? old.at(role) : role);
+    return std::filesystem::path(options_.output_dir) / (building_.is_toolkit1() ? old.at(role) : role);
   }
   bool wants(std::string_view role) const {
     if (options_.output_dir.empty()) return false;
     if (role == "runtime") return !options_.target.empty();
-    return role != "single" || options_.toolkit1;
+    return role != "single" || building_.is_toolkit1();
   }
   Status make_folder(std::string_view role) const {
     if (!wants(role)) return {};
@@ -284,7 +284,7 @@ class Analysis {
   void write(std::string_view role, const LayerAccuracy& row, std::span<const int64_t> dims, std::span<const float> values) {
     if (!wants(role) || !problems_) return;
     std::string name = file_names_.of(row.name);
-    if (options_.toolkit1) {
+    if (building_.is_toolkit1()) {
       name += fmt::format("_{}_out0_{}", &row - report_.layers.data(), dims.size() == 4 ? "nchw" : "nd");
       for (int64_t d : dims) name += fmt::format("_{}", d);
     }
@@ -293,7 +293,7 @@ class Analysis {
       problems_.also(data::write_npy(path + ".npy", TensorData::from<float>(Dims(dims.begin(), dims.end()), values)));
       return;
     }
-    problems_.also(write_file_atomically(path + (options_.toolkit1 ? ".tensor" : ".txt"), [&](FileWriter& out) -> Status {
+    problems_.also(write_file_atomically(path + (building_.is_toolkit1() ? ".tensor" : ".txt"), [&](FileWriter& out) -> Status {
       constexpr size_t kPiece = 1 << 16;
       fmt::memory_buffer text;
       for (float v : values) {
@@ -574,12 +574,12 @@ class Analysis {
   std::map<std::string, std::vector<float>> single_values_;
 };
 
-Status write_reports(const AccuracyReport& report, const AccuracyOptions& options) {
+Status write_reports(const AccuracyReport& report, const AccuracyOptions& options, bool toolkit1) {
   const auto save = [&](const char* name, const std::string& text) {
     return write_file_atomically((std::filesystem::path(options.output_dir) / name).string(),
                                  [&](FileWriter& out) { return out.write(text); });
   };
-  if (options.toolkit1) {
+  if (toolkit1) {
     if (!options.write_errors) return {};
     ORKNN_TRY(save("entire_qnt_error_analysis.txt", accuracy_text_toolkit1(report, false)));
     ORKNN_TRY(save("individual_qnt_error_analysis.txt", accuracy_text_toolkit1(report, true)));
@@ -644,7 +644,7 @@ Result<AccuracyReport> analyse_accuracy(const BuildOptions& building, const Impo
   if (!report) return problem(report.status());
   report->number_format = report->integer ? building.config.quantized_dtype : building.config.float_dtype;
   if (!options.output_dir.empty())
-    if (Status s = write_reports(*report, options); !s) return problem(s);
+    if (Status s = write_reports(*report, options, building.is_toolkit1()); !s) return problem(s);
   return report;
 }
 

@@ -67,12 +67,12 @@ struct AccuracyOptions {
   std::string dataset;
   std::string output_dir;    // empty = nothing is written
   std::string target;        // chip whose runtime is compared too; empty = none
-  bool toolkit1 = false;     // folders and files of Toolkit1
   bool write_errors = true;  // Toolkit1's calc_qnt_error
   bool as_npy = false;       // Toolkit1's dump_file_type='npy'
 };
 
-// `built` was made from `imported` with `building`. Progress is shown as "AccuracyAnalysing".
+// `built` was made from `imported` with `building`, which decides whether folders and files are those of Toolkit1. Progress is
+// shown as "AccuracyAnalysing".
 Result<AccuracyReport> analyse_accuracy(const BuildOptions& building, const Imported& imported, const Built& built,
                                         const AccuracyOptions& options);
 

@@ -96,11 +96,14 @@ Status set_channel_means(BuildConfig& config, const YamlValue& value, std::strin
   ChannelValues means, stds;
   for (const std::string& input : pieces_of(text, "#")) {
     std::vector<double> numbers;
+    bool sound = true;
     for (const std::string& piece : pieces_of(input, " ")) {
-      ORKNN_TRY_ASSIGN(const double number, as_number<double>(piece, value, key));
-      numbers.push_back(number);
+      const auto number = as_number<double>(piece, value, key);
+      sound &= number.is_ok();
+      if (number) numbers.push_back(*number);
     }
-    if (numbers.size() < 2) return value.problem("expected means and a scale for 'channel_mean_value', e.g. 128 128 128 128");
+    if (!sound || numbers.size() < 2)
+      return value.problem(fmt::format("Invalid channel_mean_value '{}', expect e.g. '128 128 128 128'!", to_utf8(text)));
     stds.emplace_back(numbers.size() - 1, numbers.back());
     numbers.pop_back();
     means.push_back(std::move(numbers));
@@ -119,7 +122,7 @@ Status set_channel_order(BuildConfig& config, const YamlValue& value, std::strin
     const std::vector<std::string> order = pieces_of(input, " ");
     const bool swapped = order == std::vector<std::string>{"2", "1", "0"};
     if (!swapped && order != std::vector<std::string>{"0", "1", "2"})
-      return value.problem("expected 0 1 2 or 2 1 0 for 'reorder_channel'");
+      return value.problem(fmt::format("Invalid reorder_channel '{}', expect '0 1 2' or '2 1 0'!", to_utf8(text)));
     config.reorder_channel.push_back(swapped);
   }
   return {};
@@ -138,16 +141,16 @@ constexpr ConfigKey kConfigKeys[] = {
     {"auto_hybrid_euc_thresh", Kind::Number, set_number<&Config::auto_hybrid_euc_thresh, double>,
      "Euclidean distance that auto_hybrid brings every output below"},
     {"batch_size", Kind::Number, set_number<&Config::batch_size, int64_t>,
-     "Toolkit1: samples of a calibration batch; epochs says how many batches are used"},
+     "Toolkit1: samples of a calibration batch; epochs says how many batches are used", true},
     {"channel_mean_value", Kind::Text, set_channel_means,
-     "Toolkit1: means and divisor of the channels, 'M0 M1 M2 S', the inputs separated by '#'"},
+     "Toolkit1: means and divisor of the channels, 'M0 M1 M2 S', the inputs separated by '#'", true},
     {"compress_weight", Kind::Flag, set_flag<&Config::compress_weight>, "store weights compressed, where the chip can read them"},
     {"custom_string", Kind::Text, set_text<&Config::custom_string>, "text stored in the model"},
     {"disable_rules", Kind::List, set_rules, "passes of the optimizer or steps of the quantizer to leave out"},
     {"dynamic_input", Kind::List, set_shape_sets, "sets of input shapes that the model runs with"},
     {"enable_flash_attention", Kind::Flag, set_flag<&Config::enable_flash_attention>,
      "compute attention as one task, where the chip can"},
-    {"epochs", Kind::Number, set_number<&Config::epochs, int64_t>, "Toolkit1: calibration batches to use, -1 for all"},
+    {"epochs", Kind::Number, set_number<&Config::epochs, int64_t>, "Toolkit1: calibration batches to use, -1 for all", true},
     {"float_dtype", Kind::Text, set_text<&Config::float_dtype>, "number format of layers that are not quantized"},
     {"inputs_yuv_fmt", Kind::List, set_picture_formats,
      "format of the pictures an input takes, nv12 for example; once per input"},
@@ -166,40 +169,81 @@ constexpr ConfigKey kConfigKeys[] = {
      "inputs and outputs keep the shapes of the layers next to them"},
     {"remove_weight", Kind::Flag, set_flag<&Config::remove_weight>, "leave out weights that another model provides"},
     {"reorder_channel", Kind::Text, set_channel_order,
-     "Toolkit1: '2 1 0' for RGB pictures and a network that takes BGR, the inputs separated by '#'"},
+     "Toolkit1: '2 1 0' for RGB pictures and a network that takes BGR, the inputs separated by '#'", true},
     {"single_core_mode", Kind::Flag, set_flag<&Config::single_core_mode>, "plan every layer for one core"},
     {"sparse_infer", Kind::Flag, set_flag<&Config::sparse_infer>, "use the chip's kernels for sparse weights"},
     {"std_values", Kind::List, set_numbers<&Config::std_values>, "divisor of each channel of each input"},
     {"target_platform", Kind::Text, set_platforms, "chip to build for"},
 };
 
-// Keys of older releases that change nothing here.
-constexpr std::string_view kKeysWithoutEffect[] = {
-    "need_horizontal_merge",
-    "quantized_moving_alpha",
-    "mmse_epoch",
-    "output_optimize",
-    "force_builtin_perm",
-    "quantize_input_node",
-    "deconv_merge",
-    "conv_mul_merge",
-    "do_sparse_network",
-    "quantized_divergence_nbins",
-    "sram_prefer",
-    "nbuf_prefer",
-    "check_data",
-    "merge_dequant_layer_and_output_node",
-    "target_sub_class",
+// Legal in other releases. Their keys without an effect are warned of.
+constexpr OldConfigKey kOldConfigKeys[] = {
+    {"img_quant_RGB2BGR", "quant_img_RGB2BGR"},
+    {"auto_hybrid_quant", ""},
+    {"check_data", ""},
+    {"core_num", ""},
+    {"custom_inf", ""},
+    {"enable_rnn_loop", ""},
+    {"input_attrs", ""},
+    {"nbuf_prefer", ""},
+    {"npu_do_output_nhwc", ""},
+    {"output_optimize", ""},
+    {"output_tensor_type", ""},
+    {"set_op_attr", ""},
+    {"sram_prefer", ""},
+    {"stream_op", ""},
+    {"subgraph_dtype_target", ""},
+    {"target_sub_class", ""},
+    {"caffe_mean_file", "", true},
+    {"conv_mul_merge", "", true},
+    {"deconv_merge", "", true},
+    {"do_sparse_network", "", true},
+    {"dtype", "", true},
+    {"force_builtin_perm", "", true},
+    {"force_gray", "", true},
+    {"input_fitting", "", true},
+    {"input_normalization", "", true},
+    {"inputs_scale_range", "", true},
+    {"mean_file", "", true},
+    {"merge_dequant_layer_and_output_node", "", true},
+    {"mmse_epoch", "", true},
+    {"model_data_format", "", true},
+    {"model_quantize", "", true},
+    {"need_horizontal_merge", "", true},
+    {"optimize", "", true},
+    {"quantize_input_node", "", true},
+    {"quantized_divergence_nbins", "", true},
+    {"quantized_hybrid", "", true},
+    {"quantized_moving_alpha", "", true},
+    {"random_brightness", "", true},
+    {"random_contrast", "", true},
+    {"random_crop", "", true},
+    {"random_flip", "", true},
+    {"random_mirror", "", true},
+    {"remove_tensorflow_output_permute", "", true},
+    {"restart", "", true},
+    {"samples", "", true},
 };
 
 }  // namespace
 
 std::span<const ConfigKey> config_keys() { return kConfigKeys; }
 
+std::span<const OldConfigKey> old_config_keys() { return kOldConfigKeys; }
+
 Status set_option(BuildConfig& config, const std::string& key, const data::YamlValue& value) {
-  const auto row = std::find_if(std::begin(kConfigKeys), std::end(kConfigKeys), [&](const ConfigKey& r) { return r.key == key; });
-  if (row != std::end(kConfigKeys)) return value.kind == YamlKind::Null ? Status() : row->set(config, value, key);
-  if (std::find(std::begin(kKeysWithoutEffect), std::end(kKeysWithoutEffect), key) != std::end(kKeysWithoutEffect)) {
+  const auto row = std::ranges::find(kConfigKeys, key, &ConfigKey::key);
+  if (row != std::end(kConfigKeys)) {
+    if (value.kind == YamlKind::Null) return {};
+    // The first releases of Toolkit2 had it as a truth value.
+    if (key == "reorder_channel" && as_flag(value, key)) return set_option(config, "quant_img_RGB2BGR", value);
+    config.toolkit1 |= row->toolkit1;
+    return row->set(config, value, key);
+  }
+  const auto old = std::ranges::find(kOldConfigKeys, key, &OldConfigKey::key);
+  if (old != std::end(kOldConfigKeys)) {
+    if (!old->now.empty()) return set_option(config, std::string(old->now), value);
+    config.toolkit1 |= old->toolkit1 && value.kind != YamlKind::Null;
     log(LogLevel::Warn, "config", fmt::format("The '{}' has no effect and is ignored!", key));
     return {};
   }

@@ -16,11 +16,20 @@ struct ConfigKey {
   Kind kind;
   Status (*set)(BuildConfig& config, const data::YamlValue& value, std::string_view key);
   std::string_view help;
+  bool toolkit1 = false;  // only Toolkit1 has it: a script that uses it expects its default chip and its forms of results
 };
 // In alphabetical order.
 std::span<const ConfigKey> config_keys();
 
-// Sets the option that config() calls `key`; Toolkit1's names are understood, keys without an effect are warned of.
+// A key of other releases.
+struct OldConfigKey {
+  std::string_view key;
+  std::string_view now;   // the key that took its place; empty = it has no effect here
+  bool toolkit1 = false;  // as above
+};
+std::span<const OldConfigKey> old_config_keys();
+
+// Sets the option that config() calls `key`; old names are understood, keys without an effect are warned of.
 Status set_option(BuildConfig& config, const std::string& key, const data::YamlValue& value);
 
 }  // namespace orknn::toolkit

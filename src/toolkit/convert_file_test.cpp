@@ -117,6 +117,24 @@ TEST(ConvertFile, ReadsEveryOption) {
   EXPECT_NE(set("mean_value", "[1]").find("did you mean 'mean_values'?"), std::string::npos);
 }
 
+// A file that uses a key of Toolkit1 means its default chip and its forms of results, as a script does.
+TEST(ConvertFile, KeysOfOtherReleases) {
+  const auto set = [](const std::string& key, std::string_view value) {
+    BuildConfig config;
+    const Status status = set_option(config, key, *data::parse_yaml(value));
+    EXPECT_TRUE(status) << status.to_string();
+    return config;
+  };
+  EXPECT_EQ(set("img_quant_RGB2BGR", "true").quant_img_RGB2BGR, std::vector<bool>{true});
+  EXPECT_EQ(set("reorder_channel", "true").quant_img_RGB2BGR, std::vector<bool>{true});
+  EXPECT_FALSE(set("reorder_channel", "true").toolkit1);
+  EXPECT_FALSE(set("stream_op", "1").toolkit1);
+  EXPECT_TRUE(set("reorder_channel", "2 1 0").toolkit1);
+  EXPECT_TRUE(set("channel_mean_value", "0 0 0 1").toolkit1);
+  EXPECT_TRUE(set("epochs", "2").toolkit1);
+  EXPECT_TRUE(set("mmse_epoch", "2").toolkit1);
+}
+
 TEST(ConvertFile, SaysWhatIsMissing) {
   EXPECT_NE(problem_of("a: 1\n").find("'models' is missing"), std::string::npos);
   EXPECT_NE(problem_of("models: {name: x}\n").find("'platform' is missing"), std::string::npos);

@@ -37,7 +37,7 @@ Result<ir::TensorData> read_array(const std::string& folder, const std::string& 
 std::string file_name(const nlohmann::ordered_json& name) {
   const auto text = name.get<std::string>();
   if (text.empty() || text == "." || text == ".." || text.find('/') != text.npos)
-    throw std::invalid_argument("'" + text + "' is no name of a file in the folder");
+    throw std::invalid_argument("'" + text + "' is not the name of a file in the folder");
   return text;
 }
 

@@ -157,7 +157,7 @@ TEST(LayerFolder, DescriptionsThatCannotBeAreRefused) {
   ASSERT_TRUE(sound.contains("ops")) << layer;
   const auto says = [](const std::string& text, const char* part) { return text.find(part) != text.npos; };
   std::string text = refusal([](ordered_json& j) { j["tensors"].back()["file"] = "../escaped.npy"; });
-  EXPECT_TRUE(says(text, "'../escaped.npy' is no name of a file in the folder")) << text;
+  EXPECT_TRUE(says(text, "'../escaped.npy' is not the name of a file in the folder")) << text;
   text = refusal([](ordered_json& j) { j["tensors"][0]["height"] = int64_t{1} << 40; });
   EXPECT_TRUE(says(text, "'height' is 1099511627776, expected 1 to 65536")) << text;
   text = refusal([](ordered_json& j) { j["ops"][0]["kernel"] = {int64_t{1} << 40, 1}; });

@@ -108,7 +108,7 @@ TEST(Profile, RefusesWhatAChipCannotDo) {
   EXPECT_FALSE(profile(network(), chip, {.sparse_percent = 10}));
 }
 
-// No clock, no time: memory and work are told, the rest is null and never 0.
+// No clock, no time: memory and work are stated, the rest is null and never 0.
 TEST(Profile, UnknownSpeedsStayUnknown) {
   const Profile p = run({}, "rv1103b")[0];
   EXPECT_NE(p.unknown.find("NPU clock"), std::string::npos) << p.unknown;

@@ -1,4 +1,4 @@
-// Damaged ONNX files: whatever the bytes say, the importer answers with a graph or a Status, in bounded memory. The mutations
+// Damaged ONNX files: whatever the bytes say, the importer returns a graph or a Status, in bounded memory. The mutations
 // are the same on every run; ORKNN_MUTATIONS sets how many there are.
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -1,60 +1,10 @@
-"""The keys of RKNN.config(): which there are, and how Python values become the native build options. The native side has the default
-values and checks what the values say."""
+"""The keys of RKNN.config(), and how Python values become the native build options. The native side has the default values, knows the
+keys of other releases and checks what the values say."""
 
 import difflib
 import numbers
 
-# Legal in the vendor's validator or in older releases of Toolkit2, without an effect here.
-IGNORED = {
-    "output_optimize",
-    "set_op_attr",
-    "sram_prefer",
-    "nbuf_prefer",
-    "check_data",
-    "stream_op",
-    "enable_rnn_loop",
-    "output_tensor_type",
-    "npu_do_output_nhwc",
-    "custom_inf",
-    "target_sub_class",
-    "auto_hybrid_quant",
-    "input_attrs",
-    "core_num",
-    "subgraph_dtype_target",
-}
-
-# The same of keys that only Toolkit1 has: a script that uses one expects its default chip and its forms of results.
-IGNORED_TOOLKIT1 = {
-    "need_horizontal_merge",
-    "quantized_moving_alpha",
-    "mmse_epoch",
-    "quantized_divergence_nbins",
-    "quantize_input_node",
-    "merge_dequant_layer_and_output_node",
-    "force_builtin_perm",
-    "deconv_merge",
-    "conv_mul_merge",
-    "do_sparse_network",
-    "remove_tensorflow_output_permute",
-    "inputs_scale_range",
-    "caffe_mean_file",
-    "mean_file",
-    "dtype",
-    "force_gray",
-    "input_fitting",
-    "input_normalization",
-    "model_data_format",
-    "model_quantize",
-    "optimize",
-    "quantized_hybrid",
-    "random_brightness",
-    "random_contrast",
-    "random_crop",
-    "random_flip",
-    "random_mirror",
-    "restart",
-    "samples",
-}
+from .. import _openrknn
 
 
 def _flag(key, value):
@@ -191,39 +141,22 @@ KEYS = dict(
 )
 
 
-def _channel_mean_value(text):
-    """Toolkit1's 'M0 M1 M2 S0#...' as mean_values and std_values; of an input of one channel only M0 and S0 count."""
-    means, stds = [], []
-    for part in str(text).split("#"):
-        try:
-            values = [float(v) for v in part.split()]
-        except ValueError:
-            values = []
-        if len(values) < 2:
-            raise ValueError(f"Invalid channel_mean_value '{text}', expect e.g. '128 128 128 128'!")
-        means.append(values[:-1])
-        stds.append(values[-1:] * (len(values) - 1))
-    return dict(mean_values=means, std_values=stds, first_value_for_one_channel=True)
-
-
-def _reorder_channel(value):
-    """Toolkit1's '0 1 2#2 1 0', an order per input; a truth value is quant_img_RGB2BGR."""
-    if isinstance(value, bool):
-        return dict(quant_img_RGB2BGR=[value])
-    orders = [part.split() for part in str(value).split("#")]
-    if any(order not in (["0", "1", "2"], ["2", "1", "0"]) for order in orders):
-        raise ValueError(f"Invalid reorder_channel '{value}', expect '0 1 2' or '2 1 0'!")
-    return dict(reorder_channel=[order == ["2", "1", "0"] for order in orders])
+def _channel_order(key, value):
+    """Toolkit1's '0 1 2#2 1 0', an order per input; the first releases of Toolkit2 had a truth value."""
+    return str(value).lower() if isinstance(value, bool) else _text(key, value)
 
 
 TOOLKIT1_KEYS = dict(
-    channel_mean_value=_channel_mean_value,
-    reorder_channel=_reorder_channel,
-    batch_size=lambda value: dict(batch_size=_whole_number("batch_size", value)),
-    epochs=lambda value: dict(epochs=_whole_number("epochs", value)),
+    channel_mean_value=_text,
+    reorder_channel=_channel_order,
+    batch_size=_whole_number,
+    epochs=_whole_number,
 )
-# Keys of older releases under their later names.
-RENAMED = dict(img_quant_RGB2BGR="quant_img_RGB2BGR")
+# Of other releases, from the native table: what is legal without an effect, what has another name now, what only Toolkit1 has.
+_OLD = _openrknn.old_config_keys()
+IGNORED = {key for key, now, toolkit1 in _OLD if not now}
+RENAMED = {key: now for key, now, toolkit1 in _OLD if now}
+IGNORED_TOOLKIT1 = {key for key, now, toolkit1 in _OLD if toolkit1}
 
 
 def _is_toolkit1(key, value):
@@ -234,7 +167,7 @@ def _is_toolkit1(key, value):
 def convert(options, warn):
     """The native options from the keywords of config(); those of Toolkit2 win over Toolkit1's. Raises ValueError for keys that no
     release has and for values of the wrong type; `warn(text)` takes remarks."""
-    known = {*KEYS, *TOOLKIT1_KEYS, *RENAMED, *IGNORED, *IGNORED_TOOLKIT1}
+    known = {*KEYS, *TOOLKIT1_KEYS, *RENAMED, *IGNORED}
     unknown = [key for key in options if key not in known]
     if unknown:
         legal = sorted(known - TOOLKIT1_KEYS.keys() - RENAMED.keys())
@@ -246,15 +179,14 @@ def convert(options, warn):
         result["toolkit1"] = True
     for key, translate in TOOLKIT1_KEYS.items():
         if options.get(key) is not None:
-            result.update(translate(options[key]))
+            result[key] = translate(key, options[key])
     for old, key in RENAMED.items():
         if old in options and key not in options:
             result[key] = KEYS[key](old, options[old])
     for key, value in options.items():
-        if key in KEYS:
-            result[key] = KEYS[key](key, value)
-    if options.get("mean_values") is not None or options.get("std_values") is not None:
-        result.pop("first_value_for_one_channel", None)
-    for key in sorted((IGNORED | IGNORED_TOOLKIT1) & options.keys()):
+        converted = KEYS[key](key, value) if key in KEYS else None
+        if converted is not None:
+            result[key] = converted
+    for key in sorted(IGNORED & options.keys()):
         warn(f"The '{key}' has no effect and is ignored!")
     return result

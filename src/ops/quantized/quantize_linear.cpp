@@ -92,7 +92,7 @@ Status infer_dequantize(InferContext& c) {
   ORKNN_TRY(check_scale(c, 1, c.dtype(0)));
   ORKNN_TRY_ASSIGN(const DType stated, type_attribute(c, "output_dtype", DType::Undefined));
   if (stated != DType::Undefined && !is_float(stated))
-    return invalid_model("output_dtype is no floating-point type").found(std::string(dtype_name(stated)));
+    return invalid_model("output_dtype is not a floating-point type").found(std::string(dtype_name(stated)));
   ORKNN_TRY(check_layout(c));
   c.set_output(0, stated != DType::Undefined ? stated : c.dtype(1), c.input(0).shape);
   return {};

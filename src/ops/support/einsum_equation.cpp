@@ -21,7 +21,7 @@ Result<EinsumLabels> read_term(const std::string& equation, std::string_view ter
     } else if ((term[i] >= 'a' && term[i] <= 'z') || (term[i] >= 'A' && term[i] <= 'Z')) {
       out.push_back(term[i]);
     } else {
-      return bad_equation(equation, "has a character that is no letter");
+      return bad_equation(equation, "has a character that is not a letter");
     }
   }
   return out;
