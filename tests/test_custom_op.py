@@ -494,6 +494,26 @@ def test_python_uses_plugins_for_a_finished_model(model, plugins, tmp_path):
         assert np.array_equal(value, want)
 
 
+def test_a_device_uses_the_plugins_of_its_environment(model, plugins, tmp_path):
+    """The client knows nothing of the operators."""
+    r = built(model, Affine(), IndexOfMax())
+    assert r.export_rknn(str(tmp_path / "m.rknn")) == 0
+    folder = plugins("affine_plugin", "index_plugin")
+    address = f"unix:{tmp_path}/s.sock"
+    words = [PACKAGE / "bin" / "rknn_server", "--platform", "rk3566", "--listen", address, "--no-announce"]
+    server = subprocess.Popen(words, env={"OPENRKNN_OP_PLUGINS": str(folder)}, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout.readline() and server.stdout.readline()
+        device = RKNN()
+        assert device.load_rknn(str(tmp_path / "m.rknn")) == 0 and device.init_runtime("rk3566", device_id=address) == 0
+        for value, want in zip(run(device), run(r), strict=True):
+            assert np.array_equal(value, want)
+        device.release()
+    finally:
+        server.terminate()
+        assert server.wait(30) == 0
+
+
 def test_command_line_uses_plugins(model, plugins, tmp_path, openrknn):
     r = built(model, Affine(), IndexOfMax())
     assert r.export_rknn(str(tmp_path / "m.rknn")) == 0

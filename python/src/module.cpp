@@ -603,11 +603,12 @@ NB_MODULE(_openrknn, m) {
       // The table with and without colours, and whether a tensor could not be a file name.
       .def("accuracy_analysis",
            [](const toolkit::Builder& b, const std::vector<Path>& inputs, const Path& output_dir, const std::string& target,
-              bool write_errors, bool as_npy) {
+              const std::string& device, bool write_errors, bool as_npy) {
              toolkit::AccuracyOptions options;
              options.inputs.assign(inputs.begin(), inputs.end());
              options.output_dir = output_dir.string();
              options.target = target;
+             options.device = device;
              options.write_errors = write_errors;
              options.as_npy = as_npy;
              const auto report = [&] {

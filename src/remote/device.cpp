@@ -91,6 +91,10 @@ Status Device::shake_hands() {
   return {};
 }
 
+Status Device::unexpected() const {
+  return io_error("the rknn_server at " + address_.to_string() + " sent an unexpected message");
+}
+
 Status Device::broken(Status status) {
   socket_.reset();
   return status;
@@ -136,7 +140,7 @@ Result<Frame> Device::expect(Type type, Deadline deadline) {
     ORKNN_TRY_ASSIGN(const Problem problem, Problem::decode(frame.payload));
     return problem.status();
   }
-  return broken(io_error("the rknn_server at " + address_.to_string() + " sent an unexpected message"));
+  return broken(unexpected());
 }
 
 template <class Message>
@@ -192,17 +196,24 @@ Result<std::vector<uint64_t>> Device::put_inputs(std::span<const ir::TensorView>
   return offsets;
 }
 
-Status Device::run(const RunOptions& options, std::span<const ir::TensorView> inputs, std::vector<ir::TensorView>& outputs) {
-  outputs.clear();
-  ORKNN_TRY(ensure_open());
+// `until`: when the reply must be here.
+Run Device::run_message(const RunOptions& options, Deadline& until) const {
   Run run{options.program, options.core_mask, options.priority};
-  Deadline until = deadline();
+  until = deadline();
   if (options.deadline) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(*options.deadline - Clock::now()).count();
     run.timeout_ms = static_cast<uint32_t>(std::clamp<int64_t>(left, 1, UINT32_MAX));
     // The server is the one to say that the time is over.
     until = std::min(until, *options.deadline + std::chrono::seconds(1));
   }
+  return run;
+}
+
+Status Device::run(const RunOptions& options, std::span<const ir::TensorView> inputs, std::vector<ir::TensorView>& outputs) {
+  outputs.clear();
+  ORKNN_TRY(ensure_open());
+  Deadline until;
+  Run run = run_message(options, until);
   uint64_t end = 0;
   ORKNN_TRY_ASSIGN(const std::vector<uint64_t> offsets, put_inputs(inputs, end));
   run.result_offset = format::aligned(end);
@@ -211,11 +222,60 @@ Status Device::run(const RunOptions& options, std::span<const ir::TensorView> in
   return take_outputs(std::move(frame), outputs);
 }
 
+Status Device::send_amendments(std::span<const LayerValue> amendments) {
+  ORKNN_TRY(send(Type::Amend, Amend::encode_none(), deadline()));
+  ORKNN_TRY(expect(Type::Amended, deadline()).status());
+  for (const auto& [tensor, value] : amendments) {
+    ORKNN_TRY(send(Type::Amend, Amend::encode({tensor}, value.view()), deadline()));
+    ORKNN_TRY(expect(Type::Amended, deadline()).status());
+  }
+  return {};
+}
+
+Result<Frame> Device::receive_layers(const ObserveLayer& observe, uint32_t& seen, uint32_t& left) {
+  left = 0;
+  for (;;) {
+    ORKNN_TRY_ASSIGN(Frame frame, receive(deadline()));
+    if (frame.type == Type::Result) return frame;
+    if (frame.type == Type::Problem) {
+      ORKNN_TRY_ASSIGN(const Problem problem, Problem::decode(frame.payload));
+      return problem.status();
+    }
+    Tensors tensors;
+    const auto layer = Layer::decode(frame.payload, tensors);
+    if (frame.type != Type::Layer || !layer) return broken(unexpected());
+    const TensorPlace& place = tensors.places[0];
+    ir::TensorData value = ir::TensorData::allocate(place.dtype, place.dims);
+    if (place.bytes) std::memcpy(value.mutable_data(), frame.payload.data() + place.offset, place.bytes);
+    observe(layer->tensor, value.view());
+    ++seen;
+    left = layer->left;
+  }
+}
+
+Status Device::trace(const RunOptions& options, std::span<const ir::TensorView> inputs, std::span<const LayerValue> amendments,
+                     const ObserveLayer& observe, std::vector<ir::TensorView>& outputs) {
+  outputs.clear();
+  ORKNN_TRY(ensure_open());
+  ORKNN_TRY(send_amendments(amendments));
+  for (uint32_t seen = 0, left = 1; left > 0;) {
+    Deadline until;
+    const Trace trace{run_message(options, until), seen};
+    ORKNN_TRY(send(Type::Trace, Trace::encode(trace, inputs, {}), until));
+    const uint32_t before = seen;
+    ORKNN_TRY_ASSIGN(Frame frame, receive_layers(observe, seen, left));
+    if (left > 0 && seen == before) return broken(unexpected());
+    ORKNN_TRY(take_outputs(std::move(frame), outputs));
+  }
+  return {};
+}
+
 Status Device::take_outputs(Frame frame, std::vector<ir::TensorView>& outputs) {
   last_result_ = std::move(frame);
   auto result = RunResult::decode(last_result_.payload, last_tensors_);
   if (!result) return broken(std::move(result).status());
   last_run_microseconds_ = result->microseconds;
+  outputs.clear();
   copies_.clear();
   result_bytes_ = 0;
   const std::span<const std::byte> from =

@@ -28,6 +28,10 @@ struct RunOptions {
   std::optional<Deadline> deadline = std::nullopt;
 };
 
+// A tensor of the program by its number, and what it holds.
+using LayerValue = std::pair<uint32_t, ir::TensorData>;
+using ObserveLayer = std::function<void(uint32_t tensor, const ir::TensorView& value)>;
+
 // Not for use from two threads at once. After an error of the connection the next call connects again; what a call did before it
 // failed has no effect on later ones.
 class Device {
@@ -43,6 +47,10 @@ class Device {
   Result<std::vector<std::byte>> fetch(const std::string& path);
   // `outputs` stay valid until the next run.
   Status run(const RunOptions& options, std::span<const ir::TensorView> inputs, std::vector<ir::TensorView>& outputs);
+  // The same run with every input and every computed tensor shown to `observe` in the order in which they are computed. Layers
+  // that `amendments` name hold those values for the layers after them.
+  Status trace(const RunOptions& options, std::span<const ir::TensorView> inputs, std::span<const LayerValue> amendments,
+               const ObserveLayer& observe, std::vector<ir::TensorView>& outputs);
   Result<Measured> measure(uint32_t cores);
   uint64_t last_run_microseconds() const { return last_run_microseconds_; }
 
@@ -61,9 +69,14 @@ class Device {
   template <class Message>
   Result<Message> ask(Type question, std::span<const std::byte> payload, Type reply);
   Status share(uint64_t bytes);
+  Run run_message(const RunOptions& options, Deadline& until) const;
+  Status send_amendments(std::span<const LayerValue> amendments);
+  // One reply of a trace; the layers that are left are counted in `left`.
+  Result<Frame> receive_layers(const ObserveLayer& observe, uint32_t& seen, uint32_t& left);
   Result<std::vector<uint64_t>> put_inputs(std::span<const ir::TensorView> inputs, uint64_t& end);
   Status take_outputs(Frame frame, std::vector<ir::TensorView>& outputs);
   Status broken(Status status);
+  Status unexpected() const;
 
   Address address_;
   DeviceOptions options_;

@@ -60,6 +60,7 @@ bool get_place(ByteReader& in, TensorPlace& place) {
   return count && static_cast<uint64_t>(*count) * dtype_bytes(place.dtype) == place.bytes;
 }
 
+// `in` stands inside of `payload`, which ends with the tensors.
 Status get_tensors(ByteReader& in, std::span<const std::byte> payload, Tensors& tensors, const char* what) {
   const auto shared = in.get<uint8_t>();
   const uint32_t count = in.count(18);  // bytes of the smallest description
@@ -175,19 +176,82 @@ Result<Loaded> Loaded::decode(std::span<const std::byte> payload) {
   return whole(in, m, "Loaded");
 }
 
-Bytes Run::encode(const Run& run, std::span<const ir::TensorView> inputs, const std::vector<uint64_t>& shared_offsets) {
-  ByteWriter out;
+namespace {
+void put_run(ByteWriter& out, const Run& run) {
   for (const uint32_t n : {run.program, run.core_mask, run.priority, run.timeout_ms}) out.put(n);
   out.put(run.result_offset);
+}
+
+Run get_run(ByteReader& in) {
+  Run m;
+  for (uint32_t* n : {&m.program, &m.core_mask, &m.priority, &m.timeout_ms}) *n = in.get<uint32_t>();
+  m.result_offset = in.get<uint64_t>();
+  return m;
+}
+}  // namespace
+
+Bytes Run::encode(const Run& run, std::span<const ir::TensorView> inputs, const std::vector<uint64_t>& shared_offsets) {
+  ByteWriter out;
+  put_run(out, run);
   put_tensors(out, inputs, shared_offsets);
   return std::move(out.bytes());
 }
 Result<Run> Run::decode(std::span<const std::byte> payload, Tensors& tensors) {
   ByteReader in(payload);
-  Run m;
-  for (uint32_t* n : {&m.program, &m.core_mask, &m.priority, &m.timeout_ms}) *n = in.get<uint32_t>();
-  m.result_offset = in.get<uint64_t>();
+  const Run m = get_run(in);
   ORKNN_TRY(get_tensors(in, payload, tensors, "Run"));
+  return m;
+}
+
+Bytes Trace::encode(const Trace& trace, std::span<const ir::TensorView> inputs, const std::vector<uint64_t>& shared_offsets) {
+  ByteWriter out;
+  put_run(out, trace.run);
+  out.put(trace.first);
+  put_tensors(out, inputs, shared_offsets);
+  return std::move(out.bytes());
+}
+Result<Trace> Trace::decode(std::span<const std::byte> payload, Tensors& tensors) {
+  ByteReader in(payload);
+  Trace m{get_run(in)};
+  m.first = in.get<uint32_t>();
+  ORKNN_TRY(get_tensors(in, payload, tensors, "Trace"));
+  return m;
+}
+
+Bytes Layer::encode(const Layer& layer, const ir::TensorView& value) {
+  ByteWriter out;
+  out.put(layer.tensor);
+  out.put(layer.left);
+  put_tensors(out, {&value, 1}, {});
+  return std::move(out.bytes());
+}
+Result<Layer> Layer::decode(std::span<const std::byte> payload, Tensors& tensors) {
+  ByteReader in(payload);
+  Layer m;
+  m.tensor = in.get<uint32_t>();
+  m.left = in.get<uint32_t>();
+  ORKNN_TRY(get_tensors(in, payload, tensors, "Layer"));
+  if (tensors.shared || tensors.places.size() != 1) return malformed("Layer");
+  return m;
+}
+
+Bytes Amend::encode(const Amend& amend, const ir::TensorView& value) {
+  ByteWriter out;
+  out.put(amend.tensor);
+  put_tensors(out, {&value, 1}, {});
+  return std::move(out.bytes());
+}
+Bytes Amend::encode_none() {
+  ByteWriter out;
+  out.put<uint32_t>(0);
+  put_tensors(out, {}, {});
+  return std::move(out.bytes());
+}
+Result<Amend> Amend::decode(std::span<const std::byte> payload, Tensors& tensors) {
+  ByteReader in(payload);
+  const Amend m{in.get<uint32_t>()};
+  ORKNN_TRY(get_tensors(in, payload, tensors, "Amend"));
+  if (tensors.shared || tensors.places.size() > 1) return malformed("Amend");
   return m;
 }
 

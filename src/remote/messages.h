@@ -94,6 +94,32 @@ struct RunResult {
   static Result<RunResult> decode(std::span<const std::byte> payload, Tensors& tensors);
 };
 
+// A run whose layers are wanted: every tensor as Layer, in the order in which they are computed, then Result. One reply holds as
+// many as the server likes, at least one; the client asks again for the next.
+struct Trace {
+  Run run;
+  uint32_t first = 0;  // layer that is wanted first, counted from 0
+  static Bytes encode(const Trace& trace, std::span<const ir::TensorView> inputs, const std::vector<uint64_t>& shared_offsets);
+  static Result<Trace> decode(std::span<const std::byte> payload, Tensors& tensors);
+};
+
+struct Layer {
+  uint32_t tensor = 0;  // its number in the program's graph
+  uint32_t left = 0;    // layers of the run that follow this one
+  static Bytes encode(const Layer& layer, const ir::TensorView& value);
+  // `tensors` has one place.
+  static Result<Layer> decode(std::span<const std::byte> payload, Tensors& tensors);
+};
+
+// What layers are to hold in later Trace runs instead of what they computed.
+struct Amend {
+  uint32_t tensor = 0;
+  static Bytes encode(const Amend& amend, const ir::TensorView& value);
+  static Bytes encode_none();  // forget all
+  // `tensors` has one place, or none.
+  static Result<Amend> decode(std::span<const std::byte> payload, Tensors& tensors);
+};
+
 struct Share {
   uint64_t bytes = 0;  // of the memory whose descriptor comes along
   Bytes encode() const;

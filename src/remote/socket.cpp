@@ -274,6 +274,11 @@ Result<size_t> Socket::receive(std::span<std::byte> into, Deadline deadline, Des
   }
 }
 
+bool Socket::is_closed() const {
+  pollfd asked{fd_.get(), POLLRDHUP, 0};
+  return ::poll(&asked, 1, 0) > 0;  // an error of the socket counts as well
+}
+
 void Socket::shut_down() { ::shutdown(fd_.get(), SHUT_RDWR); }
 
 Result<ListeningSocket> ListeningSocket::open(const Address& address) {

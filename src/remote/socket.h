@@ -59,6 +59,8 @@ class Socket {
   // At least one byte into `into`; 0 when the other end is gone. A descriptor that came along is put into `passed`, if the caller
   // wants one; without a caller who does, it is closed.
   Result<size_t> receive(std::span<std::byte> into, Deadline deadline, Descriptor* passed = nullptr);
+  // Whether the other end has closed the connection, without waiting; bytes that it sent before may still be there.
+  bool is_closed() const;
   // Ends both directions: whoever waits on it wakes up.
   void shut_down();
   int fd() const { return fd_.get(); }

@@ -26,6 +26,8 @@ enum class Type : uint16_t {
   Share = 6,
   Measure = 7,
   Fetch = 8,
+  Trace = 9,
+  Amend = 10,
   // server to client
   Welcome = 101,
   Ready = 102,
@@ -36,6 +38,8 @@ enum class Type : uint16_t {
   Measured = 107,
   Problem = 108,
   File = 109,
+  Layer = 110,
+  Amended = 111,
 };
 
 struct FrameHeader {

@@ -128,6 +128,31 @@ TEST(Wire, TensorsComeBack) {
   for (size_t n = 0; n < payload.size(); ++n) EXPECT_FALSE(Run::decode(std::span(payload).first(n), tensors)) << n;
 }
 
+// A message with a tensor comes back whole, and cut anywhere it is an error.
+template <class Message>
+void expect_back(const Bytes& payload, const std::vector<float>& values, auto field, uint32_t expected) {
+  Tensors tensors;
+  const auto message = Message::decode(payload, tensors);
+  ASSERT_TRUE(message) << message.status().to_string();
+  EXPECT_EQ((*message).*field, expected);
+  ASSERT_EQ(tensors.places.size(), 1u);
+  EXPECT_EQ(std::memcmp(payload.data() + tensors.places[0].offset, values.data(), 24), 0);
+  for (size_t n = 0; n < payload.size(); ++n) EXPECT_FALSE(Message::decode(std::span(payload).first(n), tensors)) << n;
+}
+
+TEST(Wire, LayersComeBack) {
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  const ir::Dims dims = {2, 3};
+  const ir::TensorView view{DType::Float32, dims, values.data()};
+  expect_back<Trace>(Trace::encode({{1, 2, 3, 4, 0}, 5}, std::span(&view, 1), {}), values, &Trace::first, 5);
+  expect_back<Layer>(Layer::encode({6, 7}, view), values, &Layer::left, 7);
+  expect_back<Amend>(Amend::encode({8}, view), values, &Amend::tensor, 8);
+  Tensors tensors;
+  ASSERT_TRUE(Amend::decode(Amend::encode_none(), tensors));
+  EXPECT_TRUE(tensors.places.empty());
+  EXPECT_FALSE(Layer::decode(RunResult::encode({}, {}, {}), tensors));  // no tensor
+}
+
 TEST(Wire, DamagedMessagesAreErrors) {
   const std::vector<float> values = {1, 2, 3, 4, 5, 6};
   const ir::Dims dims = {2, 3};

@@ -53,6 +53,21 @@ struct Board {
       taken |= earlier->mask ? earlier->mask : lowest_free(taken);
     return fits(w.mask, taken);
   }
+  // False: the deadline passed, or nobody waits any more.
+  template <class Ready>
+  bool wait(std::unique_lock<std::mutex>& lock, const CoreRequest& request, const Ready& ready) {
+    if (!request.stop) {
+      if (request.deadline) return changed.wait_until(lock, *request.deadline, ready);
+      changed.wait(lock, ready);
+      return true;
+    }
+    constexpr std::chrono::milliseconds kPeriod{50};
+    for (;;) {
+      const auto slice = std::chrono::steady_clock::now() + kPeriod;
+      if (changed.wait_until(lock, request.deadline ? std::min(slice, *request.deadline) : slice, ready)) return true;
+      if (request.stop() || (request.deadline && std::chrono::steady_clock::now() >= *request.deadline)) return false;
+    }
+  }
   uint32_t lowest_free(uint32_t taken) const { return ~taken & (taken + 1) & all(); }
 
   ThreadPool& pool_of(uint32_t mask) {
@@ -102,8 +117,7 @@ std::optional<CoreLease> CoreLease::take(const platform::Platform& chip, const C
   std::unique_lock lock(board.mutex);
   board.enqueue(waiter);
   const auto ready = [&] { return board.may_go(waiter); };
-  const bool got =
-      request.deadline ? board.changed.wait_until(lock, *request.deadline, ready) : (board.changed.wait(lock, ready), true);
+  const bool got = board.wait(lock, request, ready);
   board.dequeue(waiter);
   if (!got) {
     board.changed.notify_all();

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "base/threads.h"
@@ -15,13 +16,14 @@ struct CoreRequest {
   uint32_t mask = 0;  // the cores the run needs, all of them; 0 = any one
   int priority = 0;   // 0 comes first
   std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt;  // for the wait
+  std::function<bool()> stop = nullptr;  // asked several times a second during the wait: true = give up
 };
 
 // Holds cores until it is destroyed.
 class CoreLease {
  public:
-  // Waits until the cores are free; nothing when the deadline passed. A run inside of another one (a custom operator that runs a
-  // model) shares the cores of that.
+  // Waits until the cores are free; nothing when the deadline passed or the request was given up. A run inside of another one (a
+  // custom operator that runs a model) shares the cores of that.
   static std::optional<CoreLease> take(const platform::Platform& chip, const CoreRequest& request);
   ~CoreLease();
   CoreLease(CoreLease&& other) noexcept;

@@ -425,10 +425,45 @@ Status Session::use_device(std::unique_ptr<remote::Device> device) {
   return {};
 }
 
+namespace {
+// What `amend` makes of a layer: nothing when it leaves the layer as it is. It is asked twice, with different values, because the
+// layer's own are only known on the device. Layers whose size is only known there stay as they are.
+std::optional<TensorData> amended_layer(const sim::RunHooks& hooks, TensorId id, const Tensor& tensor) {
+  const std::optional<Dims> dims = tensor.shape ? to_dims(*tensor.shape) : std::nullopt;
+  if (!dims || dtype_bytes(tensor.dtype) == 0) return std::nullopt;
+  TensorData a = TensorData::zeros(tensor.dtype, *dims), b = TensorData::allocate(tensor.dtype, *dims);
+  if (b.bytes()) std::memset(b.mutable_data(), 0xff, b.bytes());
+  for (TensorData* value : {&a, &b}) hooks.amend(id, {tensor.dtype, value->dims(), value->mutable_data()});
+  return identical(a.view(), b.view()) ? std::optional(std::move(a)) : std::nullopt;
+}
+}  // namespace
+
+Status Session::trace_on_device(const remote::RunOptions& options, const sim::RunHooks& hooks) {
+  const Graph& g = program().graph;
+  std::vector<remote::LayerValue> amendments;
+  if (hooks.amend)
+    for (const format::Task& task : program().tasks)
+      for (const TensorId t : g.node(task.node).outputs) {
+        if (!t) continue;
+        if (std::optional<TensorData> value = amended_layer(hooks, t, g.tensor(t)))
+          amendments.emplace_back(static_cast<uint32_t>(t.index), std::move(*value));
+      }
+  Status misfit;
+  const auto observe = [&](uint32_t index, const TensorView& value) {
+    const TensorId t{static_cast<int32_t>(index)};
+    if (index >= g.tensor_count() || g.tensor(t).dtype != value.dtype)
+      misfit = io_error("the device sent a layer that is not in the program");
+    else if (hooks.observe)
+      hooks.observe(t, value);
+  };
+  ORKNN_TRY(device_->trace(options, views_, amendments, observe, device_results_));
+  return misfit;
+}
+
 Status Session::run_on_device(const sim::RunHooks& hooks) {
   has_run_ = false;
   const remote::RunOptions options{static_cast<uint32_t>(current_), device_cores_, device_priority_, hooks.deadline};
-  Status s = device_->run(options, views_, device_results_);
+  Status s = hooks.observe || hooks.amend ? trace_on_device(options, hooks) : device_->run(options, views_, device_results_);
   if (s && device_results_.size() != outputs_.size()) s = io_error("the device sent another number of results");
   for (size_t i = 0; s && i < outputs_.size(); ++i) {
     const Tensor& t = program().graph.tensor(program().outputs[i].tensor);

@@ -134,6 +134,8 @@ class Session {
   sim::Executor& executor() const { return *executors_[current_]; }
   Result<ir::TensorView> input_view(size_t index, ThreadPool& pool);
   Status run_on_device(const sim::RunHooks& hooks);
+  // The same with the layers fetched from the device for hooks.observe and hooks.amend.
+  Status trace_on_device(const remote::RunOptions& options, const sim::RunHooks& hooks);
   Result<OutputConverter> output_converter(size_t index, const OutputForm& form) const;
   bool overlaps_an_output(const void* from, size_t bytes) const;
 

@@ -1,6 +1,7 @@
 #include "server/board.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "format/rknn_file.h"
 #include "runtime/cores.h"
@@ -122,7 +123,38 @@ std::vector<ModelFacts> Board::models() const {
   return facts;
 }
 
-Status BoardContext::run(const RunRequest& request, std::span<const ir::TensorView> inputs) {
+Result<TracedLayers> BoardContext::trace(const RunRequest& request, std::span<const ir::TensorView> inputs,
+                                         const TraceRequest& trace) {
+  TracedLayers traced;
+  uint64_t kept = 0;
+  bool is_full = false;
+  sim::RunHooks hooks;
+  hooks.observe = [&](ir::TensorId tensor, const ir::TensorView& value) {
+    const uint32_t index = traced.total++;
+    if (index < trace.first || is_full) return;
+    is_full = !traced.layers.empty() && value.bytes() > trace.max_bytes - std::min(kept, trace.max_bytes);
+    if (is_full) return;
+    kept += value.bytes();
+    ir::TensorData copy = ir::TensorData::allocate(value.dtype, ir::Dims(value.dims.begin(), value.dims.end()));
+    if (value.bytes()) std::memcpy(copy.mutable_data(), value.data, value.bytes());
+    traced.layers.emplace_back(static_cast<uint32_t>(tensor.index), std::move(copy));
+  };
+  Status misfit;
+  hooks.amend = [&](ir::TensorId tensor, const ir::MutableTensorView& value) {
+    const auto found = trace.amendments.find(static_cast<uint32_t>(tensor.index));
+    if (found == trace.amendments.end()) return;
+    if (found->second.dtype() != value.dtype || found->second.bytes() != value.bytes())
+      misfit = invalid_argument("a value for a layer has another form than the layer").node(std::to_string(tensor.index), "");
+    else if (value.bytes())
+      std::memcpy(value.data, found->second.data(), value.bytes());
+  };
+  if (trace.amendments.empty()) hooks.amend = nullptr;
+  ORKNN_TRY(run(request, inputs, std::move(hooks)));
+  ORKNN_TRY(misfit);
+  return traced;
+}
+
+Status BoardContext::run(const RunRequest& request, std::span<const ir::TensorView> inputs, sim::RunHooks hooks) {
   const platform::Platform& chip = board_.chip();
   ORKNN_TRY(session_->choose_program(request.program));
   uint32_t mask = request.core_mask;
@@ -131,14 +163,19 @@ Status BoardContext::run(const RunRequest& request, std::span<const ir::TensorVi
     mask &= (1u << std::max(chip.cores, 1)) - 1;
   }
   const int priority = static_cast<int>(std::min<uint32_t>(request.priority, 0xff));
-  const auto lease = runtime::CoreLease::take(chip, {mask, priority, request.deadline});
-  if (!lease) return Status::error(Code::Fail, "no core of the device became free in time");
-  sim::RunHooks hooks;
+  const auto count_stop = [&] { board_.stopped_ += request.stop && request.stop(); };
+  const auto lease = runtime::CoreLease::take(chip, {mask, priority, request.deadline, request.stop});
+  if (!lease) {
+    count_stop();
+    return Status::error(Code::Fail, "no core of the device became free in time");
+  }
   hooks.pool = &lease->pool();
   hooks.deadline = request.deadline;
+  hooks.stop = request.stop;
   const auto begin = Clock::now();
   Status status = runtime::run_values_with_report(*session_, inputs, {.level = runtime::environment_log_level(0)}, hooks);
   last_microseconds_ = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin).count());
+  if (!status) count_stop();
   ++board_.runs_;
   board_.busy_microseconds_ += last_microseconds_;
   return status;

@@ -31,6 +31,18 @@ struct Limits {
 struct RunRequest {
   uint32_t program = 0, core_mask = 0, priority = 0;
   std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt;
+  std::function<bool()> stop = nullptr;  // true = the client is gone, its run ends before the next task
+};
+
+// What a client wants of the layers of a run.
+struct TraceRequest {
+  uint32_t first = 0;                             // layer, counted from 0
+  uint64_t max_bytes = 0;                         // of the layers that are kept, the first one aside
+  std::map<uint32_t, ir::TensorData> amendments;  // by tensor: what it is to hold
+};
+struct TracedLayers {
+  std::vector<std::pair<uint32_t, ir::TensorData>> layers;  // tensor and value, from `first` on
+  uint32_t total = 0;                                       // layers of the run
 };
 
 class Board;
@@ -39,7 +51,8 @@ class Board;
 class BoardContext {
  public:
   const runtime::Session& session() const { return *session_; }
-  Status run(const RunRequest& request, std::span<const ir::TensorView> inputs);
+  Status run(const RunRequest& request, std::span<const ir::TensorView> inputs) { return run(request, inputs, {}); }
+  Result<TracedLayers> trace(const RunRequest& request, std::span<const ir::TensorView> inputs, const TraceRequest& trace);
   ir::TensorView output(size_t i) const { return session_->output_value(i); }
   size_t outputs() const { return session_->outputs().size(); }
   uint64_t last_microseconds() const { return last_microseconds_; }
@@ -47,6 +60,7 @@ class BoardContext {
 
  private:
   friend class Board;
+  Status run(const RunRequest& request, std::span<const ir::TensorView> inputs, sim::RunHooks hooks);
   BoardContext(Board& board, std::unique_ptr<runtime::Session> session) : board_(board), session_(std::move(session)) {}
   Board& board_;
   std::shared_ptr<void> model_;      // what the session was made from
@@ -82,6 +96,8 @@ class Board {
 
   std::vector<ModelFacts> models() const;
   uint64_t runs() const { return runs_; }
+  // Runs that ended early because their clients were gone.
+  uint64_t stopped() const { return stopped_; }
   uint64_t busy_microseconds() const { return busy_microseconds_; }
 
  private:
@@ -98,7 +114,7 @@ class Board {
   mutable std::mutex mutex_;
   std::map<Digest, std::shared_ptr<Model>> models_;
   uint64_t uses_ = 0;  // counts openings: which model was used last
-  std::atomic<uint64_t> runs_{0}, busy_microseconds_{0};
+  std::atomic<uint64_t> runs_{0}, stopped_{0}, busy_microseconds_{0};
 };
 
 }  // namespace orknn::server

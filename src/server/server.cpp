@@ -88,10 +88,36 @@ void Server::admit(remote::Socket socket) {
   }
 }
 
+namespace {
+// Whether nobody is at the other end any more; costs a system call only now and then.
+class GoneCheck {
+ public:
+  explicit GoneCheck(const remote::Socket& socket) : socket_(socket) {}
+  bool operator()() {
+    constexpr std::chrono::milliseconds kPeriod{5};
+    const Deadline now = Clock::now();
+    if (now < next_) return is_gone_;
+    next_ = now + kPeriod;
+    return is_gone_ = is_gone_ || socket_.is_closed();
+  }
+
+ private:
+  const remote::Socket& socket_;
+  Deadline next_{};
+  bool is_gone_ = false;
+};
+}  // namespace
+
 // Until the client goes, breaks a rule, or is silent for too long.
 void Server::serve(Client& client) {
   const Limits& limits = board_.limits();
   std::vector<std::byte> buffer(256 << 10), out;
+  client.session.use({[&](std::vector<std::byte>& waiting) {
+                        const bool sent{client.socket.send(waiting, Clock::now() + limits.message_timeout)};
+                        waiting.clear();
+                        return sent;
+                      },
+                      [this, check = GoneCheck(client.socket)]() mutable { return is_ending_ || check(); }});
   const Deadline login = Clock::now() + limits.login_timeout;
   Deadline message{};  // of the message that is under way
   uint64_t messages = 0;

@@ -220,6 +220,121 @@ TEST(Server, ARunEndsAtItsDeadline) {
   EXPECT_FALSE(session->run());  // no such cores
 }
 
+// Bytes of a client that says hello, uses a model that is on the board and asks for `runs` runs.
+std::vector<std::byte> client_bytes(const std::vector<std::byte>& model, const ir::TensorView& input, int runs) {
+  FrameWriter writer;
+  std::vector<std::byte> stream;
+  writer.write(Type::Hello, Hello{kProtocolVersion, {}}.encode(), stream);
+  writer.write(Type::Login, Login{"test"}.encode(), stream);
+  writer.write(Type::Offer, Offer{blake2b(model), model.size()}.encode(), stream);
+  for (int i = 0; i < runs; ++i) writer.write(Type::Run, Run::encode({}, {&input, 1}, {}), stream);
+  return stream;
+}
+
+TEST(Server, ARunEndsWhenItsClientIsGone) {
+  Running running;
+  const auto model = format::write_rknn_to_memory(chain_model(4000, 1 << 20));
+  ASSERT_TRUE(model);
+  ASSERT_TRUE(running.board.add(blake2b(*model), *model));
+  const ir::TensorData x = ir::TensorData::zeros(DType::Float32, {1 << 20});
+  const Deadline until = Clock::now() + std::chrono::seconds(60);
+  {
+    auto client = Socket::connect(running.server->addresses()[0], until);
+    ASSERT_TRUE(client);
+    ASSERT_TRUE(client->send(client_bytes(*model, x.view(), 1), until));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_EQ(running.board.runs(), 0u);  // it takes seconds
+  }
+  while (running.board.stopped() == 0 && Clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(running.board.stopped(), 1u);
+  auto next = make_session(chain_model(4, 64), 1), here = make_session(chain_model(4, 64), 1);
+  ASSERT_TRUE(next->use_device(std::move(*running.connect())));
+  expect_same(results(*next), results(*here));  // the board is free
+}
+
+// Values of all layers, with layers 2 and 5 replaced when `amended`.
+std::vector<std::pair<int, ir::TensorData>> layers_of(runtime::Session& session, bool amended) {
+  std::vector<std::pair<int, ir::TensorData>> layers;
+  sim::RunHooks hooks;
+  hooks.observe = [&](ir::TensorId t, const ir::TensorView& v) { layers.emplace_back(t.index, ir::convert(v, v.dtype)); };
+  const ir::Graph& g = session.program().graph;
+  if (amended)
+    hooks.amend = [&](ir::TensorId t, const ir::MutableTensorView& v) {
+      if (t != g.find_tensor("t2") && t != g.find_tensor("t5")) return;
+      for (int64_t i = 0; i < v.count(); ++i) static_cast<float*>(v.data)[i] = 0.25f * static_cast<float>(t.index);
+    };
+  const Status s = session.run(hooks);
+  EXPECT_TRUE(s) << s.to_string();
+  return layers;
+}
+
+TEST(Server, LayersAreThoseOfThisProcess) {
+  for (const int64_t elements : {16, 3 << 20}) {  // in one reply, and in several
+    const Running running;
+    const format::Model model = chain_model(8, elements);
+    auto here = make_session(model, 3), there = make_session(model, 3);
+    ASSERT_TRUE(there->use_device(std::move(*running.connect())));
+    for (const bool amended : {false, true, false}) {
+      const auto expected = layers_of(*here, amended), found = layers_of(*there, amended);
+      ASSERT_EQ(found.size(), 9u);
+      ASSERT_EQ(expected.size(), found.size());
+      for (size_t i = 0; i < found.size(); ++i) {
+        EXPECT_EQ(expected[i].first, found[i].first);
+        EXPECT_TRUE(ir::identical(expected[i].second.view(), found[i].second.view())) << i;
+      }
+      EXPECT_TRUE(ir::identical(here->output(0).view(), there->output(0).view()));
+    }
+    expect_same(results(*there), results(*here));  // nothing stays replaced
+  }
+}
+
+TEST(Server, ValuesForLayersAreLimited) {
+  Board board(chip(), "small", {.message_bytes = 4096});
+  Session session(board, {});
+  FrameWriter writer;
+  std::vector<std::byte> stream, out;
+  writer.write(Type::Hello, Hello{kProtocolVersion, {}}.encode(), stream);
+  writer.write(Type::Login, Login{"test"}.encode(), stream);
+  const ir::TensorData value = ir::TensorData::zeros(DType::Float32, {256});
+  for (const uint32_t tensor : {1, 2, 1, 1, 3, 4}) writer.write(Type::Amend, Amend::encode({tensor}, value.view()), stream);
+  writer.write(Type::Amend, Amend::encode_none(), stream);
+  writer.write(Type::Amend, Amend::encode({9}, value.view()), stream);
+  EXPECT_TRUE(session.receive(stream, out));
+  FrameReader reader(1 << 20);
+  std::vector<Type> replies;
+  for (std::span<const std::byte> rest = out; !rest.empty();) {
+    auto frame = reader.read(rest);
+    ASSERT_TRUE(frame);
+    if (*frame) replies.push_back((*frame)->type);
+  }
+  const Type ok = Type::Amended;
+  EXPECT_EQ(replies, (std::vector<Type>{Type::Welcome, Type::Ready, ok, ok, ok, ok, ok, Type::Problem, ok, ok}));
+}
+
+// A client that sends many requests and takes no reply gets no more made for it.
+TEST(Server, RepliesDoNotPileUp) {
+  Board board(chip(), "test", {});
+  Session session(board, {});
+  const auto bytes = format::write_rknn_to_memory(chain_model(1, 1 << 16));
+  ASSERT_TRUE(bytes);
+  ASSERT_TRUE(board.add(blake2b(*bytes), *bytes));
+  const ir::TensorData x = ir::TensorData::zeros(DType::Float32, {1 << 16});
+  const std::vector<std::byte> stream = client_bytes(*bytes, x.view(), 50);
+  std::vector<std::byte> out;
+  size_t largest = 0;
+  int sent = 0;
+  session.use({[&](std::vector<std::byte>& waiting) {
+                 largest = std::max(largest, waiting.size());
+                 waiting.clear();
+                 return ++sent < 3;
+               },
+               nullptr});
+  EXPECT_FALSE(session.receive(stream, out));
+  EXPECT_EQ(sent, 3);
+  EXPECT_LT(largest, size_t{2} << 20);
+  EXPECT_LT(board.runs(), 20u);
+}
+
 // Any bytes: the session sends them away and lives on, and allocates no more than it was sent.
 TEST(Server, SessionsSurviveAnyBytes) {
   Board board(chip(), "fuzzed", {.model_bytes = 1 << 20, .message_bytes = 1 << 20});

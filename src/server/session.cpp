@@ -14,6 +14,9 @@ namespace orknn::server {
 namespace {
 using namespace remote;
 constexpr size_t kMaxClientName = 64;
+constexpr size_t kMaxWaiting = size_t{1} << 20;       // bytes of replies
+constexpr uint64_t kAmendmentBytes = 128;             // that an entry takes besides its value
+constexpr uint64_t kTraceBytes = uint64_t{64} << 20;  // of layers in one reply
 
 Status out_of_order() { return invalid_argument("the client sent a message that does not belong here"); }
 
@@ -31,9 +34,15 @@ void Session::close() {
   shared_ = {};
   parts_ = {};
   inputs_.clear();
+  amendments_.clear();
 }
 
 void Session::send(Type type, std::span<const std::byte> payload) { writer_.write(type, payload, *out_); }
+
+Status Session::send_waiting() {
+  if (out_->size() <= kMaxWaiting || !connection_.send || connection_.send(*out_)) return {};
+  return io_error("it takes no replies");
+}
 
 bool Session::receive(std::span<const std::byte> bytes, std::vector<std::byte>& out) {
   out_ = &out;
@@ -44,6 +53,7 @@ bool Session::receive(std::span<const std::byte> bytes, std::vector<std::byte>& 
       ++messages_;
       try {
         problem = handle(**frame);
+        if (problem) problem = send_waiting();
       } catch (const std::bad_alloc&) {
         problem = Status::error(Code::OutOfMemory, "memory ran out");
       }
@@ -106,12 +116,16 @@ Status Session::request(const Frame& frame) {
     case Type::Share: return decoded<Share>(frame, [&](const Share& m) { return share(m); });
     case Type::Measure: return decoded<Measure>(frame, [&](const Measure& m) { return measure(m); });
     case Type::Run: return run(frame.payload);
+    case Type::Trace: return trace(frame.payload);
+    case Type::Amend: return amend(frame.payload);
     default: return out_of_order();
   }
 }
 
 Status Session::offer(const Offer& offer) {
   context_.reset();
+  amendments_.clear();
+  amendment_bytes_ = 0;
   state_ = State::LoggedIn;
   ORKNN_TRY_ASSIGN(std::unique_ptr<BoardContext> context, board_.open(offer.digest));
   if (context) {
@@ -180,10 +194,58 @@ Status Session::run(std::span<const std::byte> payload) {
   Tensors tensors;
   ORKNN_TRY_ASSIGN(const Run run, Run::decode(payload, tensors));
   ORKNN_TRY_ASSIGN(const std::vector<ir::TensorView> inputs, inputs_of(tensors, payload));
+  ORKNN_TRY(context_->run(request_of(run), inputs));
+  send_result(run);
+  return {};
+}
+
+RunRequest Session::request_of(const Run& run) const {
   RunRequest request{run.program, run.core_mask, run.priority};
   if (run.timeout_ms) request.deadline = Clock::now() + std::chrono::milliseconds(run.timeout_ms);
-  ORKNN_TRY(context_->run(request, inputs));
-  send_result(run);
+  request.stop = connection_.is_gone;
+  return request;
+}
+
+Status Session::trace(std::span<const std::byte> payload) {
+  if (!context_) return invalid_argument("there is no model to run, load one first");
+  Tensors tensors;
+  ORKNN_TRY_ASSIGN(const Trace trace, Trace::decode(payload, tensors));
+  ORKNN_TRY_ASSIGN(const std::vector<ir::TensorView> inputs, inputs_of(tensors, payload));
+  const TraceRequest wanted{trace.first, std::min(kTraceBytes, board_.limits().message_bytes), amendments_};
+  ORKNN_TRY_ASSIGN(TracedLayers traced, context_->trace(request_of(trace.run), inputs, wanted));
+  uint32_t left = traced.total - std::min(traced.total, trace.first);
+  for (auto& [tensor, value] : traced.layers) {
+    send(Type::Layer, Layer::encode({tensor, --left}, value.view()));
+    value = {};
+    ORKNN_TRY(send_waiting());
+  }
+  send_result(trace.run);
+  return {};
+}
+
+Status Session::amend(std::span<const std::byte> payload) {
+  Tensors tensors;
+  ORKNN_TRY_ASSIGN(const Amend amend, Amend::decode(payload, tensors));
+  if (tensors.places.empty()) {
+    amendments_.clear();
+    amendment_bytes_ = 0;
+  } else {
+    const TensorPlace& place = tensors.places[0];
+    const uint64_t cost = place.bytes + kAmendmentBytes;
+    if (const auto old = amendments_.find(amend.tensor); old != amendments_.end()) {
+      amendment_bytes_ -= old->second.bytes() + kAmendmentBytes;
+      amendments_.erase(old);
+    }
+    if (cost > board_.limits().message_bytes - amendment_bytes_)
+      return Status::error(Code::OutOfMemory, "the values for layers are more than the server takes")
+          .expected("at most " + std::to_string(board_.limits().message_bytes) + " bytes together")
+          .hint("start the server with a larger --max-message-mb");
+    ir::TensorData value = ir::TensorData::allocate(place.dtype, place.dims);
+    if (place.bytes) std::memcpy(value.mutable_data(), payload.data() + place.offset, place.bytes);
+    amendments_.emplace(amend.tensor, std::move(value));
+    amendment_bytes_ += cost;
+  }
+  send(Type::Amended, {});
   return {};
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +25,13 @@ class Session {
   bool receive(std::span<const std::byte> bytes, std::vector<std::byte>& out);
   // A descriptor that came with the next bytes.
   void attach(remote::Descriptor descriptor) { descriptor_ = std::move(descriptor); }
+
+  // How the session reaches its client while receive() is under way; without them everything waits for its end.
+  struct Connection {
+    std::function<bool(std::vector<std::byte>& out)> send;  // sends and clears; false = the client takes nothing more
+    std::function<bool()> is_gone;                          // nobody waits for the results of a run
+  };
+  void use(Connection connection) { connection_ = std::move(connection); }
 
   // The client is gone: gives its model and memory back.
   void close();
@@ -49,11 +58,16 @@ class Session {
   Status fetch(const remote::Fetch& fetch);
   Status share(const remote::Share& share);
   Status run(std::span<const std::byte> payload);
+  Status trace(std::span<const std::byte> payload);
+  Status amend(std::span<const std::byte> payload);
   Status measure(const remote::Measure& measure);
+  RunRequest request_of(const remote::Run& run) const;
   Status use(std::unique_ptr<BoardContext> context);
   Result<std::vector<ir::TensorView>> inputs_of(const remote::Tensors& tensors, std::span<const std::byte> payload);
   void send_result(const remote::Run& run);
   void send(remote::Type type, std::span<const std::byte> payload);
+  // Replies do not pile up: what waits is sent before more is made.
+  Status send_waiting();
 
   Board& board_;
   const remote::SharedKey key_;
@@ -63,11 +77,14 @@ class Session {
   std::vector<std::byte>* out_ = nullptr;  // of the receive() that is under way
   uint64_t messages_ = 0;
   std::string client_, model_;
+  Connection connection_;
   remote::Descriptor descriptor_;
   remote::SharedMemory shared_;
   remote::Offer offer_;
   std::vector<std::byte> parts_;
   std::unique_ptr<BoardContext> context_;
+  std::map<uint32_t, ir::TensorData> amendments_;  // for traces
+  uint64_t amendment_bytes_ = 0;
   std::vector<ir::TensorData> inputs_;  // copies, aligned as kernels want them
 };
 

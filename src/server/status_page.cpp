@@ -62,7 +62,8 @@ std::string status_html(const Board& board, const Server& server, double uptime)
 std::string status_json(const Board& board, const Server& server, double uptime) {
   std::string text = "{\"board\":" + json(board.name()) + ",\"platform\":" + json(std::string(board.chip().name)) +
                      ",\"version\":" + json(std::string(version())) + ",\"uptime_s\":" + number(uptime) +
-                     ",\"runs\":" + std::to_string(board.runs()) + ",\"load_percent\":" + number(load_percent(board, uptime)) +
+                     ",\"runs\":" + std::to_string(board.runs()) + ",\"stopped\":" + std::to_string(board.stopped()) +
+                     ",\"load_percent\":" + number(load_percent(board, uptime)) +
                      ",\"accepted\":" + std::to_string(server.accepted()) + ",\"refused\":" + std::to_string(server.refused()) +
                      ",\"clients\":[";
   std::string comma;

@@ -533,6 +533,7 @@ Status Executor::run(std::span<const TensorView> inputs, const RunHooks& hooks) 
       const auto begin = std::chrono::steady_clock::now();
       if (hooks.deadline && begin > *hooks.deadline)
         return Status::error(Code::Fail, "the time limit of the run has passed").node(n.name, n.op);
+      if (hooks.stop && hooks.stop()) return Status::error(Code::Fail, "the run was stopped").node(n.name, n.op);
       if (Status status = s.run_step(i); !status) return status.node(n.name, n.op);
       if (hooks.timing) hooks.timing(i, std::chrono::steady_clock::now() - begin);
       for (TensorId t : n.outputs) {

@@ -27,6 +27,8 @@ struct RunHooks {
   ThreadPool* pool = nullptr;
   // No task begins later; the run then fails.
   std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt;
+  // Asked before every task: true = nobody wants the results any more. No further task begins, and the run fails.
+  std::function<bool()> stop;
 };
 
 // One context of a program: its own activation memory, outputs of its own. Not for use from two threads at once; several

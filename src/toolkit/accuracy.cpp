@@ -260,6 +260,7 @@ class Analysis {
     auto device = written ? CLibraryRun::open(file.string()) : Result<CLibraryRun>(written);
     std::error_code ignored;
     std::filesystem::remove(file, ignored);
+    if (device && !options_.device.empty()) ORKNN_TRY(device->use_device(options_.device));
     return device;
   }
 

@@ -67,6 +67,7 @@ struct AccuracyOptions {
   std::string dataset;
   std::string output_dir;    // empty = nothing is written
   std::string target;        // chip whose runtime is compared too; empty = none
+  std::string device;        // address of the device that runs it; empty = it is simulated here
   bool write_errors = true;  // Toolkit1's calc_qnt_error
   bool as_npy = false;       // Toolkit1's dump_file_type='npy'
 };

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "runtime/c_call.h"
+#include "runtime/remote_device.h"
 
 namespace orknn::toolkit {
 namespace {
@@ -69,6 +70,11 @@ Result<CLibraryRun> CLibraryRun::open(const std::string& path) {
 
 CLibraryRun::~CLibraryRun() {
   if (handle_) rknn_destroy(handle_);
+}
+
+Status CLibraryRun::use_device(const std::string& address) {
+  ORKNN_TRY_ASSIGN(const remote::Address parsed, remote::Address::parse(address));
+  return runtime::use_device_at(*context_->session, parsed);
 }
 
 Status CLibraryRun::run(const std::vector<TensorData>& inputs, const sim::RunHooks& hooks) {

@@ -18,6 +18,9 @@ class CLibraryRun {
   CLibraryRun(CLibraryRun&& other) noexcept : handle_(std::exchange(other.handle_, 0)), context_(std::move(other.context_)) {}
   CLibraryRun& operator=(CLibraryRun&&) = delete;
 
+  // From now on it runs on the device at this address.
+  Status use_device(const std::string& address);
+
   const runtime::Session& session() const { return *context_->session; }
   // One value per input, in the source model's order of axes. Pictures are handed over as NHWC, as cameras give them. Then runs;
   // a model whose layers `hooks` change is not what the outputs are of.

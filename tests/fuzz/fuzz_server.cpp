@@ -12,7 +12,7 @@ using namespace orknn;
 namespace {
 
 // The numbers of messages are close together, so that one byte finds them.
-remote::Type type_of(uint8_t byte) { return static_cast<remote::Type>(byte % 10); }
+remote::Type type_of(uint8_t byte) { return static_cast<remote::Type>(byte % 12); }
 
 std::vector<std::byte> as_connection(std::span<const std::byte> data) {
   remote::FrameWriter writer;

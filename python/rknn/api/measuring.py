@@ -62,14 +62,15 @@ class Measuring(Model):
             calc_qnt_error = rest.pop(0)
         target = rest.pop(0) if rest else target
         builder = self._need_builder("accuracy_analysis")
+        address = None
         if target:
             target = devices.chip_of(target)
-            warn = functools.partial(self._log.warn, "accuracy_analysis")
             address, why = devices.find(target, device_id)
             if address is None:
+                warn = functools.partial(self._log.warn, "accuracy_analysis")
                 devices.simulate_instead(target, device_id, why, warn)
             else:
-                warn("The layers of the chip are computed in this process, not on the device!")
+                self._log.info(f"The layers of the chip come from the device at {address}")
         if isinstance(inputs, (str, bytes, os.PathLike)):
             inputs = self._one_sample(path_of(inputs, "accuracy_analysis"))
         inputs = [path_of(file, "accuracy_analysis") for file in inputs]
@@ -77,7 +78,7 @@ class Measuring(Model):
             raise ValueError(f"Invalid dump_file_type {dump_file_type!r}, expect in ['tensor', 'npy']!")
         folder = "" if output_dir is None else os.fsdecode(output_dir)
         plain, coloured, renamed, toolkit1 = builder.accuracy_analysis(
-            inputs, folder, target or "", bool(calc_qnt_error), dump_file_type == "npy"
+            inputs, folder, target or "", address or "", bool(calc_qnt_error), dump_file_type == "npy"
         )
         if not toolkit1 or calc_qnt_error:
             print(coloured if sys.stdout.isatty() else plain)
