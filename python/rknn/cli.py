@@ -11,6 +11,7 @@ def _run(name):
 
 
 def main():
+    os.environ["ORKNN_PYTHON"] = sys.executable  # for the command that is spread by Python
     _run("openrknn")
 
 

@@ -28,6 +28,7 @@ Action add_platforms(CLI::App& app);
 Action add_passes(CLI::App& app);
 Action add_ops(CLI::App& app);
 Action add_devices(CLI::App& app);
+Action add_sweep(CLI::App& app);
 Action add_emit(CLI::App& app);
 // These two describe the other commands: they are added last.
 Action add_completion(CLI::App& app);
