@@ -249,6 +249,86 @@ def test_ctrl_c_ends_a_wait(devices, model):
     server.wait_for(lambda status: status["clients"] == [])
 
 
+def test_ctrl_c_frees_the_board(devices, make_onnx, tmp_path, build):
+    """The run of a client that was interrupted ends between two tasks, long before its end."""
+    steps, shape = 3000, [1, 1 << 20]
+    nodes = [("Tanh" if i % 2 else "Sigmoid", [f"t{i}"], [f"t{i + 1}"], {}) for i in range(steps)]
+    path = make_onnx(nodes, {"t0": ("float32", shape)}, {f"t{steps}": ("float32", shape)})
+    assert build(path, optimization_level=0).export_rknn(str(tmp_path / "long.rknn")) == 0
+    server = devices()
+    script = """
+import sys
+import numpy as np
+from rknn.api import RKNN
+api = RKNN()
+assert api.load_rknn(sys.argv[1]) == 0 and api.init_runtime("rk3588", device_id=sys.argv[2]) == 0
+print("ready", flush=True)
+api.inference([np.zeros((1, 1 << 20), np.float32)])
+"""
+    words = [sys.executable, "-c", script, str(tmp_path / "long.rknn"), server.address]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n", process.stderr.read()
+    time.sleep(0.5)
+    assert server.status()["runs"] == 0
+    process.send_signal(signal.SIGINT)
+    process.wait(10)
+    assert "KeyboardInterrupt" in process.stderr.read()
+    server.wait_for(lambda status: status["stopped"] == 1 and status["clients"] == [])
+
+
+def test_accuracy_analysis_on_the_device(devices, conv_model, tmp_path, capsys):
+    """The table and the layers' files are those of the chip simulated here; the runs happened on the device."""
+    np.save(tmp_path / "x.npy", picture()[0])
+    (tmp_path / "list.txt").write_text("x.npy\n")
+
+    def analysed(folder, **device):
+        api = RKNN()
+        api.config(target_platform="rk3588")
+        assert api.load_onnx(conv_model) == 0 and api.build(do_quantization=True, dataset=str(tmp_path / "list.txt")) == 0
+        capsys.readouterr()
+        assert api.accuracy_analysis([str(tmp_path / "x.npy")], str(tmp_path / folder), target="rk3588", **device) == 0
+        api.release()
+        said = capsys.readouterr()
+        files = {p.relative_to(tmp_path / folder): p.read_bytes() for p in (tmp_path / folder).rglob("*.txt")}
+        return said.out, said.err, files
+
+    table, log, files = analysed("here")
+    assert "simulated in this process" in log
+    server = devices()
+    there, log, same = analysed("there")
+    assert there == table and same == files and any(p.parts[0] == "runtime" for p in same)
+    assert server.address in log and server.status()["runs"] >= 2
+
+
+def test_cores_and_logs_of_the_server(devices, model, tmp_path, monkeypatch):
+    """RKNN_SERVER_LOGLEVEL says who comes and goes; without it there is nothing to read."""
+    monkeypatch.setenv("RKNN_SERVER_LOGLEVEL", "2")
+    server = devices()
+    lite = RKNNLite()
+    assert lite.load_rknn(model[0]) == 0 and lite.init_runtime(target="rk3588", core_mask=RKNNLite.NPU_CORE_2) == 0
+    assert lite.inference([picture()])[0].tobytes() == model[1].tobytes()
+    lite.release()
+    server.wait_for(lambda status: status["clients"] == [])
+    server.kill(signal.SIGTERM)
+    log = server.process.stderr.read()
+    assert re.search(r"I rknn_server \[\d\d:\d\d:\d\d\] \S+ \[\d+\] uses ", log) and " is gone" in log
+    monkeypatch.setenv("RKNN_SERVER_LOGLEVEL", "0")
+    quiet = devices()
+    connected(model[0], "rk3588").release()
+    quiet.kill(signal.SIGTERM)
+    assert quiet.process.stderr.read() == ""
+
+
+def test_a_short_soak(tmp_path):
+    """tests/soak_server.py for ten seconds: clients killed, the server killed, a proxy with faults."""
+    program = pathlib.Path(__file__).parent / "soak_server.py"
+    words = ["--processes", "4", "--clients", "3", "--seconds", "12", "--kill-clients", "2", "--kill-server", "1"]
+    done = subprocess.run([sys.executable, program, *words], capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stdout + done.stderr
+    verdict = json.loads(done.stdout)
+    assert verdict["wrong"] == 0 and verdict["counts"]["run"] > 0
+
+
 def test_many_clients(devices, model):
     server = devices()
     clients = [client(model[0], server.address, 30) for _ in range(8)]
