@@ -300,6 +300,21 @@ def test_accuracy_analysis_on_the_device(devices, conv_model, tmp_path, capsys):
     assert server.address in log and server.status()["runs"] >= 2
 
 
+def test_layer_dumps_of_a_client(devices, model, tmp_path):
+    """What the client's environment asks for is written by the client: the same files wherever the layers are computed."""
+    server = devices()
+    found = {}
+    for place, device in (("here", ""), ("there", server.address)):
+        (tmp_path / place).mkdir()
+        script = CLIENT.replace('init_runtime("rk3588", device_id=sys.argv[2])', "init_runtime()") if not device else CLIENT
+        environment = {**os.environ, "NN_LAYER_DUMP": "1", "RKNN_LOG_LEVEL": "5", "RKNN_DUMP_DIR": str(tmp_path / place)}
+        words = [sys.executable, "-c", script, model[0], device, "0"]
+        subprocess.run(words, env=environment, cwd=tmp_path / place, check=True, capture_output=True, timeout=120)
+        found[place] = {file.name: file.read_bytes() for file in (tmp_path / place).iterdir()}
+    assert found["here"] == found["there"] and {os.path.splitext(name)[1] for name in found["here"]} == {".npy", ".tensor"}
+    assert server.status()["runs"] == 1
+
+
 def test_cores_and_logs_of_the_server(devices, model, tmp_path, monkeypatch):
     """RKNN_SERVER_LOGLEVEL says who comes and goes; without it there is nothing to read."""
     monkeypatch.setenv("RKNN_SERVER_LOGLEVEL", "2")

@@ -204,6 +204,8 @@ def test_nodes_without_the_files_get_them(models, pictures, tmp_path, monkeypatc
     )
     paths = [*here.files, *(file for sample in here.list for file in sample)]
     contents = {away(path): (sweep.digest_of(path), pathlib.Path(path).read_bytes()) for path in paths}
+    missing = {path: (digest, None) for path, (digest, _) in contents.items()}
+    assert "only files are sent" in sweep._on_cluster(elsewhere, missing)[0]["error"]
     assert sweep._on_cluster(elsewhere, contents) == (facts, files) and facts["weight_bytes"] > 0 and len(files) == 2
 
 

@@ -316,6 +316,8 @@ def _on_cluster(task, contents):
             digest, content = contents[path]
             if os.path.exists(path) and digest_of(path) == digest:
                 return path
+            if content is None:
+                raise ValueError(f"The folder {path!r} is not the same on the node {os.uname().nodename}, only files are sent!")
             # The parts of a model lie beside each other, under their own names.
             copy = os.path.join(
                 folder, hashlib.blake2b(os.path.dirname(path).encode(), digest_size=8).hexdigest(), os.path.basename(path)
@@ -326,8 +328,11 @@ def _on_cluster(task, contents):
                     file.write(ray.get(content))
             return copy
 
-        for part in task["files"]:
-            local(part)
+        try:
+            for part in task["files"]:
+                local(part)
+        except ValueError as error:
+            return {"error": str(error)}, {}
         return run_task(task, local)
 
 
@@ -349,6 +354,8 @@ class Cluster:
 
     def _content(self, path):
         digest = digest_of(path)
+        if os.path.isdir(path):
+            return digest, None
         if digest not in self.objects:
             with open(path, "rb") as file:
                 self.objects[digest] = self.ray.put(file.read())
@@ -356,9 +363,6 @@ class Cluster:
 
     def submit(self, task):
         paths = {*task["files"], *(file for sample in task["list"] or [] for file in sample)}
-        folders = [path for path in paths if os.path.isdir(path)]
-        if folders:
-            raise ValueError(f"The model {folders[0]!r} is a folder, which Ray cannot send!")
         self.pending[self.remote.remote(task, {path: self._content(path) for path in paths})] = task
 
     def next(self):
