@@ -173,15 +173,15 @@ def test_what_is_missing_is_said(model, capfd):
 
 def test_toolkit1_table():
     """Rules, centred title, four columns, long names on several lines, total and speed at the end."""
-    from rknn.api import measure
+    from rknn.api import reports
 
     name = "convolution.relu.pooling.layer2_2/" + "x" * 60
-    result = measure.performance_dict({"layers": [("tensor.transpose_3", None, 72), (name, 4, 363)]})
+    result = reports.performance_dict({"layers": [("tensor.transpose_3", None, 72), (name, 4, 363)]})
     assert result == {
         "total_time": 435,
         "layers": {"0": {"name": "tensor.transpose_3", "time": 72}, "1": {"name": name, "time": 363, "uid": 4}},
     }
-    lines = measure.performance_table(result, 800).splitlines()
+    lines = reports.performance_table(result, 800).splitlines()
     rule = "=" * 80
     assert [lines[0], lines[1].strip(), lines[2], lines[-1]] == [rule, "Performance", rule, rule]
     assert lines[3].split() == ["Layer", "ID", "Name", "Uid", "Time(us)"]
@@ -192,13 +192,13 @@ def test_toolkit1_table():
 
 
 def test_toolkit1_memory():
-    from rknn.api import measure
+    from rknn.api import reports
 
     facts = dict(weight=4 << 20, internal=2 << 20, other=1 << 20, file=5 << 20)
-    result = measure.memory_dict_toolkit1(facts)
+    result = reports.memory_dict_toolkit1(facts)
     assert list(result) == ["system_memory", "npu_memory", "total_memory"]
     assert all(set(part) == {"maximum_allocation", "total_allocation"} for part in result.values())
-    text = measure.memory_text(result, facts)
+    text = reports.memory_text(result, facts)
     for part in (
         "System memory:\n    maximum allocation : 5.00 MiB\n    total allocation   : 5.00 MiB\n",
         "NPU memory:\n    maximum allocation : 7.00 MiB\n",

@@ -1,6 +1,6 @@
 """`from rknn.api import RKNN`."""
 
 from .rknn import RKNN
-from .toolkit1 import IoMap, RKNNCustomOP, Shape
+from .toolkit1_operators import IoMap, RKNNCustomOP, Shape
 
 __all__ = ["RKNN", "RKNNCustomOP", "IoMap", "Shape"]

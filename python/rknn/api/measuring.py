@@ -4,7 +4,7 @@ import functools
 import os
 import sys
 
-from . import devices, measure
+from . import devices, reports
 from .model import Model, guarded, path_of, tolerant
 
 
@@ -24,15 +24,15 @@ class Measuring(Model):
         if facts["total_us"] is None:
             self._log.warn("eval_perf", f"The times are unknown: {facts['why_no_time']}!")
         if self._is_toolkit1(facts):
-            result = measure.performance_dict(facts)
+            result = reports.performance_dict(facts)
             if is_print:
-                print(measure.performance_table(result, facts["npu_mhz"]), end="")
+                print(reports.performance_table(result, facts["npu_mhz"]), end="")
             return result
-        text = measure.performance_text(facts, self._perf_debug)
+        text = reports.performance_text(facts, self._perf_debug)
         if is_print:
             print(text, end="")
             if not self._perf_debug:
-                self._log.info(measure.DETAIL_HINT)
+                self._log.info(reports.DETAIL_HINT)
         return text
 
     @tolerant
@@ -45,9 +45,9 @@ class Measuring(Model):
             self._fail("eval_memory", "When init runtime, parameter <eval_mem> should be set to True")
             return None
         facts["file"] = self._file_size()
-        result = measure.memory_dict_toolkit1(facts) if self._is_toolkit1(facts) else measure.memory_dict(facts)
+        result = reports.memory_dict_toolkit1(facts) if self._is_toolkit1(facts) else reports.memory_dict(facts)
         if is_print:
-            print(measure.memory_text(result, facts), end="")
+            print(reports.memory_text(result, facts), end="")
         return result
 
     @guarded
