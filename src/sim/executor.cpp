@@ -2,7 +2,7 @@
 
 #include <atomic>
 #include <cstring>
-#include <deque>
+#include <forward_list>
 
 #include "base/files.h"
 #include "base/forks.h"
@@ -320,7 +320,7 @@ class PlannedContext : public RunContext {
     ORKNN_ASSERT(i < node().outputs.size(), "a kernel only asks for outputs the node has");
     if (node().outputs[i]) return state_.bind(node().outputs[i], dtype, dims);
     ORKNN_TRY(checked_element_count(dims).status());
-    TensorData& unread = unread_.emplace_back(TensorData::allocate(dtype, Dims(dims.begin(), dims.end())));
+    TensorData& unread = unread_.emplace_front(TensorData::allocate(dtype, Dims(dims.begin(), dims.end())));
     return MutableTensorView{dtype, unread.dims(), unread.mutable_data()};
   }
   Status set_output(size_t i, const TensorData& value) override {
@@ -331,7 +331,7 @@ class PlannedContext : public RunContext {
 
  private:
   State& state_;
-  std::deque<TensorData> unread_;  // results the kernel computes and nobody reads
+  std::forward_list<TensorData> unread_;  // results the kernel computes and nobody reads
 };
 
 class PlannedKernelContext final : public KernelContext {

@@ -2,10 +2,14 @@
 // allocations, memory of the caller's for everything.
 #include <sys/mman.h>
 
+#include <fstream>
+
 #include "base/half.h"
 #include "capi_models.h"
 #include "failing_allocation.h"
 #include "format_sample.h"
+#include "temporary_folder.h"
+#include "toolkit/builder.h"
 
 namespace orknn::tests {
 namespace {
@@ -196,6 +200,54 @@ TEST(CApiZeroCopy, ARunAllocatesNothing) {
     for (int i = 0; i < 10; ++i) ASSERT_EQ(rknn_run(context, nullptr), RKNN_SUCC);
     EXPECT_EQ(allocations.counted(), 0) << (rearranged ? "pictures" : "floats");
   }
+}
+
+// A bundled network in int8 or float16.
+std::vector<std::byte> bundled_model(const std::string& network, bool quantized) {
+  const std::string folder = std::string(ORKNN_SOURCE_DIR) + "/examples/models/";
+  const TemporaryFolder list;
+  std::ofstream(list.file("dataset.txt")) << folder << "pictures/" << (network == "shapes" ? "shape" : "boxes") << "_000.png\n";
+  toolkit::BuildConfig config;
+  config.target_platform = "rk3588";
+  config.mean_values = config.std_values = toolkit::ChannelValues{{127.5, 127.5, 127.5}};
+  auto builder = toolkit::Builder::create(config);
+  EXPECT_TRUE(builder) << builder.status().to_string();
+  Status s = builder->load_model({folder + network + ".onnx"});
+  EXPECT_TRUE(s) << s.to_string();
+  s = builder->build({.do_quantization = quantized, .dataset = list.file("dataset.txt")});
+  EXPECT_TRUE(s) << s.to_string();
+  return bytes_of(*builder->built()->model);
+}
+
+// Whole networks: convolutions, pooling, Concat, Resize, Softmax; on one thread and on several.
+TEST(CApiZeroCopy, RunsOfNetworksAllocateNothing) {
+  for (const std::string network : {"shapes", "boxes"})
+    for (const bool quantized : {false, true}) {
+      const std::vector<std::byte> model = bundled_model(network, quantized);
+      for (const int threads : {1, 2}) {
+        ASSERT_EQ(orknn_set_thread_count(threads), RKNN_SUCC);
+        TestContext context(model);
+        rknn_input_output_num count{};
+        ASSERT_EQ(rknn_query(context, RKNN_QUERY_IN_OUT_NUM, &count, sizeof count), RKNN_SUCC);
+        rknn_tensor_attr in = context.attr(RKNN_QUERY_NATIVE_INPUT_ATTR);
+        in.type = RKNN_TENSOR_UINT8;
+        const TestMemory input(context, in.size_with_stride * 4);
+        for (uint32_t i = 0; i < in.size_with_stride; ++i) input.data()[i] = static_cast<uint8_t>(i * 31);
+        ASSERT_EQ(rknn_set_io_mem(context, input, &in), RKNN_SUCC) << orknn_last_error();
+        std::vector<std::unique_ptr<TestMemory>> outputs;
+        for (uint32_t i = 0; i < count.n_output; ++i) {
+          rknn_tensor_attr out = context.attr(RKNN_QUERY_OUTPUT_ATTR, i);
+          out.type = RKNN_TENSOR_FLOAT32;
+          outputs.push_back(std::make_unique<TestMemory>(context, out.n_elems * 4));
+          ASSERT_EQ(rknn_set_io_mem(context, *outputs.back(), &out), RKNN_SUCC) << orknn_last_error();
+        }
+        for (int i = 0; i < 3; ++i) ASSERT_EQ(rknn_run(context, nullptr), RKNN_SUCC) << orknn_last_error();
+        const FailingAllocation allocations(FailingAllocation::kNone);
+        for (int i = 0; i < 5; ++i) ASSERT_EQ(rknn_run(context, nullptr), RKNN_SUCC);
+        EXPECT_EQ(allocations.counted(), 0) << network << (quantized ? " int8, " : " float16, ") << threads << " threads";
+      }
+    }
+  orknn_set_thread_count(0);
 }
 
 TEST(CApiZeroCopy, Refusals) {

@@ -1,7 +1,5 @@
 // Moves blocks between channels and space, and shuffles channel groups: all are a split, a permutation and a join of axes.
-#include <array>
-
-#include "ops/support/movement.h"
+#include "ops/support/movement_plans.h"
 
 namespace orknn::ops {
 namespace {
@@ -70,26 +68,20 @@ Result<Dims> output_dims(const RunContext& c) {
 
 Status run_depth_to_space(RunContext& c) {
   ORKNN_TRY_ASSIGN(const Dims out, output_dims<space_shape>(c));
-  const auto x = c.input(0).dims;
-  const int64_t block = c.get_int("blocksize");
-  if (c.get_string("mode") == "DCR")
-    return copy_permuted(c, Dims{x[0], block, block, out[1], x[2], x[3]}, std::array<size_t, 6>{0, 3, 4, 1, 5, 2}, out);
-  return copy_permuted(c, Dims{x[0], out[1], block, block, x[2], x[3]}, std::array<size_t, 6>{0, 1, 4, 2, 5, 3}, out);
+  const SplitPermutation p = depth_to_space_permutation(c.input(0).dims, c.get_int("blocksize"), c.get_string("mode"));
+  return copy_permuted(c, p.split, p.perm, out);
 }
 
 Status run_space_to_depth(RunContext& c) {
   ORKNN_TRY_ASSIGN(const Dims out, output_dims<depth_shape>(c));
-  const auto x = c.input(0).dims;
-  const int64_t block = c.get_int("blocksize");
-  return copy_permuted(c, Dims{x[0], x[1], out[2], block, out[3], block}, std::array<size_t, 6>{0, 3, 5, 1, 2, 4}, out);
+  const SplitPermutation p = space_to_depth_permutation(c.input(0).dims, c.get_int("blocksize"));
+  return copy_permuted(c, p.split, p.perm, out);
 }
 
 Status run_shuffle(RunContext& c) {
   ORKNN_TRY_ASSIGN(const Dims out, output_dims<shuffled_shape>(c));
-  const auto x = c.input(0).dims;
-  const int64_t group = c.get_int("group");
-  return copy_permuted(c, Dims{x[0], group, x[1] / group, extent_product(x, 2, x.size())}, std::array<size_t, 4>{0, 2, 1, 3},
-                       out);
+  const SplitPermutation p = channel_shuffle_permutation(c.input(0).dims, c.get_int("group"));
+  return copy_permuted(c, p.split, p.perm, out);
 }
 }  // namespace
 

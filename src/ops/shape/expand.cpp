@@ -1,18 +1,10 @@
 // Broadcasts a tensor to a shape (both ways, as in ONNX), or repeats it along its axes.
 #include "ops/support/copies.h"
-#include "ops/support/movement.h"
+#include "ops/support/movement_plans.h"
 
 namespace orknn::ops {
 namespace {
 using namespace ir;
-
-std::vector<CopyAxis> expand_axes(std::span<const int64_t> x, std::span<const int64_t> out) {
-  const Dims strides = strides_of(x);
-  Dims from(out.size(), 0);
-  const size_t shift = out.size() - x.size();
-  for (size_t i = 0; i < x.size(); ++i) from[shift + i] = x[i] == 1 ? 0 : strides[i];
-  return into_dense(out, from);
-}
 
 Status infer_expand(InferContext& c) {
   ORKNN_TRY(require_integer(c, 1, "the target shape"));
@@ -27,7 +19,7 @@ Status infer_expand(InferContext& c) {
   ORKNN_TRY_ASSIGN(const Shape out, broadcast(*x, *target));
   c.set_output(0, c.dtype(0), out);
   const auto content = small_content(c, 0);
-  if (content && is_static(out)) c.set_content(0, copy_content(*content, expand_axes(*to_dims(*x), *to_dims(out))));
+  if (content && is_static(out)) c.set_content(0, copy_content(*content, broadcast_axes(*to_dims(*x), *to_dims(out))));
   return {};
 }
 
@@ -37,7 +29,7 @@ Status run_expand(RunContext& c) {
   ORKNN_TRY(checked_element_count(target).status());
   ORKNN_TRY_ASSIGN(const Dims dims, broadcast(x.dims, target));
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, dims));
-  copy_strided(expand_axes(x.dims, dims), x.data, y.data, dtype_bytes(x.dtype), c.pool);
+  copy_strided(broadcast_axes(x.dims, dims), x.data, y.data, dtype_bytes(x.dtype), c.pool);
   return {};
 }
 

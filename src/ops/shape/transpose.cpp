@@ -1,40 +1,10 @@
 // Permutes axes; without `perm` they are reversed.
-#include <numeric>
-
 #include "ops/support/copies.h"
-#include "ops/support/movement.h"
+#include "ops/support/movement_plans.h"
 
 namespace orknn::ops {
 namespace {
 using namespace ir;
-
-Result<std::vector<int64_t>> permutation(const NodeReader& c, int64_t rank) {
-  std::vector<int64_t> perm(static_cast<size_t>(rank));
-  const auto* given = c.find<std::vector<int64_t>>("perm");
-  if (!given) {
-    std::iota(perm.rbegin(), perm.rend(), 0);
-    return perm;
-  }
-  if (given->size() != perm.size())
-    return invalid_model("perm must name every axis once").expected(std::to_string(rank) + " axes").found(to_string(*given));
-  std::vector<bool> seen(perm.size());
-  for (size_t i = 0; i < perm.size(); ++i) {
-    ORKNN_TRY_ASSIGN(perm[i], normalize_axis((*given)[i], rank));
-    if (seen[static_cast<size_t>(perm[i])]) return invalid_model("perm must name every axis once").found(to_string(*given));
-    seen[static_cast<size_t>(perm[i])] = true;
-  }
-  return perm;
-}
-
-std::vector<CopyAxis> axes_of(std::span<const int64_t> dims, std::span<const int64_t> perm) {
-  const Dims strides = strides_of(dims);
-  Dims out, from;
-  for (int64_t axis : perm) {
-    out.push_back(dims[static_cast<size_t>(axis)]);
-    from.push_back(strides[static_cast<size_t>(axis)]);
-  }
-  return into_dense(out, from);
-}
 
 Status infer(InferContext& c) {
   const Shape* x = c.shape(0);
@@ -42,18 +12,18 @@ Status infer(InferContext& c) {
     c.set_output(0, c.dtype(0), std::nullopt);
     return {};
   }
-  ORKNN_TRY_ASSIGN(const auto perm, permutation(c, static_cast<int64_t>(x->size())));
+  ORKNN_TRY_ASSIGN(const auto perm, permutation_of(c, static_cast<int64_t>(x->size())));
   Shape out;
   for (int64_t axis : perm) out.push_back((*x)[static_cast<size_t>(axis)]);
   c.set_output(0, c.dtype(0), std::move(out));
-  if (const auto content = small_content(c, 0)) c.set_content(0, copy_content(*content, axes_of(*to_dims(*x), perm)));
+  if (const auto content = small_content(c, 0)) c.set_content(0, copy_content(*content, permuted_axes(*to_dims(*x), perm)));
   return {};
 }
 
 Status run(RunContext& c) {
   const TensorView x = c.input(0);
-  ORKNN_TRY_ASSIGN(const auto perm, permutation(c, x.rank()));
-  std::vector<CopyAxis> axes = axes_of(x.dims, perm);
+  ORKNN_TRY_ASSIGN(const auto perm, permutation_of(c, x.rank()));
+  std::vector<CopyAxis> axes = permuted_axes(x.dims, perm);
   Dims dims;
   for (const CopyAxis& a : axes) dims.push_back(a.extent);
   ORKNN_TRY_ASSIGN(const MutableTensorView y, c.output(0, x.dtype, dims));

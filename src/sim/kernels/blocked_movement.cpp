@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ops/support/resampling.h"
 #include "sim/kernels/support/blocked.h"
+#include "sim/kernels/support/nearest.h"
 #include "sim/kernels/support/product.h"
 
 namespace orknn::sim {
@@ -63,46 +63,18 @@ Status run_split(KernelContext& c, const KernelState*) {
 }
 
 struct NearestState : KernelState {
-  std::vector<int64_t> rows, columns;  // source of each one of the result
+  NearestPixels pixels;
 };
 
-std::unique_ptr<NearestState> plan_nearest(const KernelQuery& q) {
-  if (q.node.op != "Resize" || !q.node.tail.empty() || !in_blocks(q.inputs[0]) || q.outputs[0].dtype != q.inputs[0].dtype)
-    return nullptr;
-  ops::ResizeInputs inputs;
-  for (size_t i = 1; i < q.inputs.size(); ++i) {
-    if (!q.inputs[i].exists()) continue;
-    if (!q.inputs[i].constant) return nullptr;
-    (i == 1 ? inputs.roi : i == 2 ? inputs.scales : inputs.sizes) = q.inputs[i].constant->view();
-  }
-  const ir::Dims &x = q.inputs[0].dims, &y = q.outputs[0].dims;
-  const auto resize = ops::plan_resize(q.attributes(), x, inputs);
-  if (!resize || resize->mode != ops::ResizeMode::Nearest || resize->coordinates == ops::ResizeCoordinates::CropAndResize ||
-      resize->dims != y || x[0] != y[0] || x[1] != y[1])
-    return nullptr;
-  auto s = std::make_unique<NearestState>();
-  for (int64_t i = 0; i < y[2]; ++i) s->rows.push_back(i);
-  for (int64_t i = 0; i < y[3]; ++i) s->columns.push_back(i);
-  const std::string& mode = q.attributes().get_string("nearest_mode");
-  for (const ops::ResizeAxis& axis : resize->axes) {
-    std::vector<int64_t> positions;
-    for (int64_t i = 0; i < axis.to; ++i)
-      positions.push_back(ops::nearest_position(mode, ops::source_coordinate(resize->coordinates, axis, i), axis.from));
-    if (axis.axis >= 2)
-      (axis.axis == 2 ? s->rows : s->columns) = std::move(positions);
-    else if (!std::ranges::is_sorted(positions, std::ranges::less_equal{}))  // some element twice
-      return nullptr;
-  }
-  return s;
-}
-
-bool accepts_nearest(const KernelQuery& q) { return plan_nearest(q) != nullptr; }
+bool accepts_nearest(const KernelQuery& q) { return nearest_pixels(q).has_value() && in_blocks(q.inputs[0]); }
 Result<std::unique_ptr<const KernelState>> prepare_nearest(const KernelQuery& q, ThreadPool&) {
-  return std::unique_ptr<const KernelState>(plan_nearest(q));
+  auto s = std::make_unique<NearestState>();
+  s->pixels = *nearest_pixels(q);
+  return std::unique_ptr<const KernelState>(std::move(s));
 }
 
 Status run_nearest(KernelContext& c, const KernelState* state) {
-  const auto& s = *static_cast<const NearestState*>(state);
+  const NearestPixels& s = static_cast<const NearestState*>(state)->pixels;
   const ir::TensorView& x = c.inputs[0];
   const ir::MutableTensorView& y = c.outputs[0];
   const int64_t width = y.dims[3] * kBlock, in_width = x.dims[3] * kBlock, rows = blocked_bytes(y.dims) / width;

@@ -145,7 +145,7 @@ Status run(KernelContext& c, const KernelState* state) {
     run_product(p, c.pool, scratch + results);
   }
   const Forms& f = forms();
-  const std::vector<Step> steps = s.tail.bind(c.inputs);
+  const StepList steps = s.tail.bind(c.inputs);
   for_each_job(c.pool, planes, [&](int64_t plane, int64_t worker) {
     float* y = half ? scratch + results + worker * ((out_size + 15) / 16 * 16) : c.outputs[0].as<float>() + plane * out_size;
     for (const Phase& phase : s.phases) {

@@ -56,7 +56,7 @@ Status run(KernelContext& c, const KernelState* state) {
   const int64_t batch = c.outputs[0].dims[0], channels = c.outputs[0].dims[1], in_channels = c.inputs[0].dims[1];
   if (c.outputs[0].count() == 0) return {};
   const bool half = c.outputs[0].dtype == DType::Float16;
-  std::vector<Step> steps = s.tail.bind(c.inputs);
+  StepList steps = s.tail.bind(c.inputs);
   const Clamp clamp = take_clamp(steps);
 
   const int64_t fitting = kBandBytes / (s.layout.row_size * 4) - (w.kernel[1] - 1) * w.dilation[1];

@@ -386,26 +386,40 @@ Status run(KernelContext& c, const KernelState* state) {
   const int64_t rows_per_piece = std::clamp<int64_t>(kInterleaveRows / row_dwords, 1, rows),
                 pieces = divide_up(rows, rows_per_piece);
   // The product: blocks of weights that fit the cache, then enough blocks of columns for all threads.
+  struct Cut {
+    int64_t tiles, row_panels, column_tiles, row_blocks, column_blocks;
+  };
+  const auto cut_of = [&](const Part& part) {
+    Cut cut;
+    const int64_t depth = std::max<int64_t>(static_cast<int64_t>(part.offsets.size()), 1), wanted = 4 * threads;
+    cut.tiles = divide_up((part.rows - 1) * l.pitch + part.columns, kIntColumns);
+    cut.row_panels = std::clamp<int64_t>(kWeightBlock / (depth * kIntRows * 4), 1, panels);
+    if (const int64_t jobs = cut.tiles * s.groups * divide_up(panels, cut.row_panels); jobs < wanted && threads > 1)
+      cut.row_panels = std::clamp<int64_t>(panels * cut.tiles * s.groups / wanted, 1, cut.row_panels);
+    cut.row_blocks = divide_up(panels, cut.row_panels);
+    cut.column_tiles = std::clamp<int64_t>(cut.tiles * cut.row_blocks * s.groups / (2 * wanted), 1, cut.tiles);
+    cut.column_blocks = divide_up(cut.tiles, cut.column_tiles);
+    return cut;
+  };
   struct Block {
     int64_t part, group, panel, panels, tile, tiles;
   };
-  std::vector<Block> blocks;
-  for (size_t p = 0; p < s.parts.size(); ++p) {
-    const Part& part = s.parts[p];
-    const int64_t depth = std::max<int64_t>(static_cast<int64_t>(part.offsets.size()), 1),
-                  tiles = divide_up((part.rows - 1) * l.pitch + part.columns, kIntColumns);
-    int64_t row_panels = std::clamp<int64_t>(kWeightBlock / (depth * kIntRows * 4), 1, panels);
-    const int64_t wanted = 4 * threads;
-    if (const int64_t jobs = tiles * s.groups * divide_up(panels, row_panels); jobs < wanted && threads > 1)
-      row_panels = std::clamp<int64_t>(panels * tiles * s.groups / wanted, 1, row_panels);
-    const int64_t row_blocks = divide_up(panels, row_panels);
-    const int64_t column_tiles = std::clamp<int64_t>(tiles * row_blocks * s.groups / (2 * wanted), 1, tiles);
-    for (int64_t group = 0; group < s.groups; ++group)
-      for (int64_t panel = 0; panel < panels; panel += row_panels)
-        for (int64_t tile = 0; tile < tiles; tile += column_tiles)
-          blocks.push_back({static_cast<int64_t>(p), group, panel, std::min(row_panels, panels - panel), tile,
-                            std::min(column_tiles, tiles - tile)});
-  }
+  const auto jobs_of = [&](const Cut& cut) { return s.groups * cut.row_blocks * cut.column_blocks; };
+  const auto block_of = [&](int64_t job) {
+    size_t part = 0;
+    Cut cut = cut_of(s.parts[part]);
+    for (; job >= jobs_of(cut); cut = cut_of(s.parts[++part])) job -= jobs_of(cut);
+    const int64_t tile = job % cut.column_blocks * cut.column_tiles,
+                  panel = job / cut.column_blocks % cut.row_blocks * cut.row_panels;
+    return Block{static_cast<int64_t>(part),
+                 job / cut.column_blocks / cut.row_blocks,
+                 panel,
+                 std::min(cut.row_panels, panels - panel),
+                 tile,
+                 std::min(cut.column_tiles, cut.tiles - tile)};
+  };
+  int64_t block_count = 0;
+  for (const Part& part : s.parts) block_count += jobs_of(cut_of(part));
 
   for (int64_t image = 0; image < c.outputs[0].dims[0]; ++image) {
     for_each_job(c.pool, s.groups * s.channel_groups * pieces, [&](int64_t job, int64_t worker) {
@@ -417,8 +431,8 @@ Status run(KernelContext& c, const KernelState* state) {
       int32_t* to = planes + group * group_size + plane % s.channel_groups * (l.flat ? kIntColumns : l.plane);
       interleave_rows(s, f, dtype, from, row, std::min(row + rows_per_piece, rows), to, lines + worker * line_size);
     });
-    for_each_job(c.pool, static_cast<int64_t>(blocks.size()), [&](int64_t job, int64_t) {
-      const Block& b = blocks[static_cast<size_t>(job)];
+    for_each_job(c.pool, block_count, [&](int64_t job, int64_t) {
+      const Block b = block_of(job);
       const Part& part = s.parts[static_cast<size_t>(b.part)];
       const int64_t depth = static_cast<int64_t>(part.offsets.size()), positions = (part.rows - 1) * l.pitch + part.columns;
       // Converters read whole vectors, from the first column of a segment on: up to 15 sums after the last row.

@@ -109,13 +109,14 @@ Status run(KernelContext& c, const KernelState* state) {
   const int64_t padded_bytes = (padded_rows(v, band) * padded_stride + 4 * kSlack) * 2;
   const int64_t band_bytes = s.per_row * stride * remainder_size * 4, sums_bytes = (kChunk + kSlack) * 4;
   const int64_t worker_bytes = divide_up(band_bytes, 64) * 64 + divide_up(padded_bytes, 64) * 64 + divide_up(sums_bytes, 64) * 64;
-  std::byte* scratch = c.scratch(static_cast<size_t>(worker_bytes * c.pool.threads()));
-  if (!scratch) return out_of_scratch(worker_bytes * c.pool.threads());
-  std::vector<int64_t> offsets;
+  const int64_t bytes_of_workers = worker_bytes * c.pool.threads(), all_bytes = bytes_of_workers + depth * 8;
+  std::byte* scratch = c.scratch(static_cast<size_t>(all_bytes));
+  if (!scratch) return out_of_scratch(all_bytes);
+  auto* const offsets = reinterpret_cast<int64_t*>(scratch + bytes_of_workers);
   for (int64_t y = 0; y < v.kernel[1]; ++y)
     for (int64_t g = 0; g < s.per_row; ++g) {
       const int64_t row = y * v.dilation[1];
-      offsets.push_back(4 * ((g * stride + row % stride) * remainder_size + row / stride * out_width));
+      offsets[y * s.per_row + g] = 4 * ((g * stride + row % stride) * remainder_size + row / stride * out_width);
     }
 
   const auto* x = static_cast<const uint8_t*>(c.inputs[0].data);
@@ -164,7 +165,7 @@ Status run(KernelContext& c, const KernelState* state) {
       IntRow r;
       r.dot = s.words ? Dot::Words : Dot::BytesBUnsigned;
       r.weights = s.weights.data() + channel * depth;
-      r.offsets = offsets.data();
+      r.offsets = offsets;
       r.depth = depth;
       r.sums = sums;
       const int64_t total = count * out_width, place = plane * v.out_size() + first * out_width;

@@ -77,7 +77,7 @@ Status run(KernelContext& c, const KernelState* state) {
   if (c.outputs[0].count() == 0) return {};
   const int64_t channels = c.outputs[0].dims[1], planes = c.outputs[0].dims[0] * channels;
   const bool half = c.outputs[0].dtype == DType::Float16;
-  const std::vector<Step> steps = s.tail.bind(c.inputs);
+  const StepList steps = s.tail.bind(c.inputs);
   const int64_t rows = padded_rows(w, w.out[1]), out_plane = w.out[1] * w.out[2], in_plane = w.in[1] * w.in[2];
   const int64_t window_size = w.kernel[0] * s.plane_size + 16, out_size = half ? (out_plane + 15) / 16 * 16 : 0;
   const int64_t scratch_bytes = c.pool.threads() * (window_size + out_size) * 4;

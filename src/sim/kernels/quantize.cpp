@@ -1,4 +1,5 @@
-// QuantizeLinear and DequantizeLinear with one scale per tensor, between float32 and 8- or 16-bit integers.
+// QuantizeLinear and DequantizeLinear with one scale per tensor, between float32 or float16 and 8- or 16-bit integers.
+#include "sim/kernels/support/forms.h"
 #include "sim/kernels/support/int_stage.h"
 
 namespace orknn::sim {
@@ -6,6 +7,7 @@ namespace {
 using namespace kernels;
 
 constexpr int64_t kGrain = 1 << 14;  // elements per piece of work
+constexpr int64_t kChunk = 1 << 10;  // elements of float16 that become float32 at once
 
 struct State : KernelState {
   Int type = Int::Signed8;
@@ -18,8 +20,8 @@ std::unique_ptr<State> plan(const KernelQuery& q, const OperandFacts& real, cons
   const std::optional<Int> type = int_of(integer.dtype);
   const OperandFacts& scale = q.inputs[1];
   const bool has_zero = q.inputs.size() > 2 && q.inputs[2].exists();
-  if (!type || real.dtype != DType::Float32 || real.dims != integer.dims || !q.node.tail.empty() ||
-      q.attributes().get_int("block_size") != 0)
+  if (!type || (real.dtype != DType::Float32 && real.dtype != DType::Float16) || real.dims != integer.dims ||
+      !q.node.tail.empty() || q.attributes().get_int("block_size") != 0)
     return nullptr;
   if (scale.dtype != DType::Float32 || !scale.constant || scale.constant->count() != 1) return nullptr;
   if (has_zero && (!q.inputs[2].constant || q.inputs[2].constant->count() != 1 || q.inputs[2].dtype != integer.dtype))
@@ -53,10 +55,19 @@ Result<std::unique_ptr<const KernelState>> prepare_dequantize(const KernelQuery&
 Status run_quantize(KernelContext& c, const KernelState* state) {
   const State& s = *static_cast<const State*>(state);
   const IntForms& f = int_forms();
-  const float* x = c.inputs[0].as<float>();
+  const ir::TensorView& x = c.inputs[0];
   auto* y = static_cast<std::byte*>(c.outputs[0].data);
-  c.pool.parallel_for(c.inputs[0].count(), kGrain, [&](int64_t begin, int64_t end) {
-    f.quantize(x + begin, s.scale, s.zero, s.type, end - begin, y + begin * int_bytes(s.type));
+  const auto quantize = [&](const float* from, int64_t at, int64_t count) {
+    f.quantize(from, s.scale, s.zero, s.type, count, y + at * int_bytes(s.type));
+  };
+  c.pool.parallel_for(x.count(), kGrain, [&](int64_t begin, int64_t end) {
+    if (x.dtype == DType::Float32) return quantize(x.as<float>() + begin, begin, end - begin);
+    alignas(64) float values[kChunk];
+    for (int64_t at = begin; at < end; at += kChunk) {
+      const int64_t count = std::min(kChunk, end - at);
+      forms().to_float(x.as<Half>() + at, values, count);
+      quantize(values, at, count);
+    }
   });
   return {};
 }
@@ -65,9 +76,18 @@ Status run_dequantize(KernelContext& c, const KernelState* state) {
   const State& s = *static_cast<const State*>(state);
   const IntForms& f = int_forms();
   const auto* x = static_cast<const std::byte*>(c.inputs[0].data);
-  float* y = c.outputs[0].as<float>();
+  const ir::MutableTensorView& y = c.outputs[0];
+  const auto dequantize = [&](int64_t at, int64_t count, float* to) {
+    f.dequantize(x + at * int_bytes(s.type), s.type, s.zero, s.scale, count, to);
+  };
   c.pool.parallel_for(c.inputs[0].count(), kGrain, [&](int64_t begin, int64_t end) {
-    f.dequantize(x + begin * int_bytes(s.type), s.type, s.zero, s.scale, end - begin, y + begin);
+    if (y.dtype == DType::Float32) return dequantize(begin, end - begin, y.as<float>() + begin);
+    alignas(64) float values[kChunk];
+    for (int64_t at = begin; at < end; at += kChunk) {
+      const int64_t count = std::min(kChunk, end - at);
+      dequantize(at, count, values);
+      forms().to_half(values, y.as<Half>() + at, count);
+    }
   });
   return {};
 }

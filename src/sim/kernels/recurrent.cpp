@@ -228,7 +228,7 @@ class Walk {
     Product p = shape(s_.batch_first ? s_.batch : 1, s_.batch_first ? count : count * s_.batch, s_.input, d_.w);
     p.a = {c_.inputs[kX].data, *storage_of(c_.inputs[kX].dtype), s_.input, 1};
     p.c = gates_;
-    p.steps = {{.fn = Fn::Add, .operand = d_.bias.data(), .column_stride = 1}};
+    p.steps.push_back({.fn = Fn::Add, .operand = d_.bias.data(), .column_stride = 1});
     p.place = [&, begin, count](int64_t sequence) {
       if (!s_.batch_first) return Product::Place{.a = begin * s_.batch * s_.input};
       return Product::Place{.a = (sequence * s_.steps + begin) * s_.input, .c = sequence * count * rows()};
@@ -246,7 +246,7 @@ class Walk {
     p.a = {a, Storage::Float, s_.hidden, 1};
     p.c = to;
     p.c_row_stride = to_stride;
-    if (operand) p.steps = {{.fn = Fn::Add, .operand = operand, .row_stride = operand_stride, .column_stride = 1}};
+    if (operand) p.steps.push_back({.fn = Fn::Add, .operand = operand, .row_stride = operand_stride, .column_stride = 1});
     run_product(p, c_.pool, product_);
   }
 

@@ -109,7 +109,7 @@ void run_product(const Product& p, ThreadPool& pool, float* scratch) {
   const Division d = divide(p, pool.threads());
   const Memory m = memory_of(p, d, pool.threads());
   const int64_t a_size = m.a_size, group = m.group, shared = m.shared, b_size = m.b_size, sum_size = m.sum_size;
-  std::vector<Step> steps = p.steps;
+  StepList steps = p.steps;
   const Clamp clamp = take_clamp(steps);
   const bool pack_a = !p.packed_a;
 

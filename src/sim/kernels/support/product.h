@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "sim/kernel.h"
 #include "sim/kernels/support/forms.h"
+#include "sim/kernels/support/inline_function.h"
 #include "sim/kernels/support/tail.h"
 
 namespace orknn::sim::kernels {
@@ -43,12 +44,12 @@ struct Product {
   Storage storage = Storage::Float;
   int64_t c_row_stride = 0;
   const float* row_bias = nullptr;
-  std::vector<Step> steps;
+  StepList steps;
   // Element offsets of one batch into A (packed or not), B (or the conv input), C and the bias, and its place for steps.
   struct Place {
     int64_t a = 0, b = 0, c = 0, bias = 0, step_batch = 0, step_row = 0;
   };
-  std::function<Place(int64_t batch)> place;
+  InlineFunction<Place(int64_t batch)> place;
 };
 
 // Floats of working memory a product needs.
@@ -60,6 +61,12 @@ Status run_product(const Product& product, KernelContext& context);
 
 // Calls body(job, worker) for every job in [0, jobs), each worker being one thread at a time; workers < pool.threads().
 void for_each_job(ThreadPool& pool, int64_t jobs, const std::function<void(int64_t job, int64_t worker)>& body);
+// Any function object, which is only referred to: a call allocates nothing.
+template <class Body>
+void for_each_job(ThreadPool& pool, int64_t jobs, Body&& body) {
+  const std::function<void(int64_t, int64_t)> reference(std::ref(body));
+  for_each_job(pool, jobs, reference);
+}
 
 Status out_of_scratch(int64_t bytes);
 

@@ -133,14 +133,16 @@ std::optional<TailPlan> TailPlan::create(const KernelQuery& query, MatrixView vi
   return plan;
 }
 
-std::vector<Step> TailPlan::bind(std::span<const ir::TensorView> inputs) const {
-  std::vector<Step> steps = steps_;
-  for (size_t i = 0; i < steps.size(); ++i)
-    if (operands_[i] >= 0) steps[i].operand = inputs[static_cast<size_t>(operands_[i])].data;
+StepList TailPlan::bind(std::span<const ir::TensorView> inputs) const {
+  StepList steps;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    steps.push_back(steps_[i]);
+    if (operands_[i] >= 0) steps.back().operand = inputs[static_cast<size_t>(operands_[i])].data;
+  }
   return steps;
 }
 
-Clamp take_clamp(std::vector<Step>& steps) {
+Clamp take_clamp(StepList& steps) {
   Clamp clamp;
   if (steps.empty()) return clamp;
   const Step& first = steps.front();
@@ -148,7 +150,7 @@ Clamp take_clamp(std::vector<Step>& steps) {
     clamp = {true, 0.0f, std::numeric_limits<float>::infinity()};
   else if (first.fn == Fn::Clip)
     clamp = {true, first.a, first.b};
-  if (clamp.active) steps.erase(steps.begin());
+  if (clamp.active) steps.pop_front();
   return clamp;
 }
 
