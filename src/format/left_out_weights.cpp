@@ -37,7 +37,10 @@ class Donor {
     if (found == known_.end())
       return invalid_model("the model to share weights with lacks some of those that this model was converted without")
           .found("none of " + std::to_string(wanted.bytes) + " bytes that is equal")
-          .hint("convert both models from the same source with the same options, only the sizes of their inputs may differ");
+          .hint(
+              "convert both models from the same source with the same options, only the sizes of their inputs may differ; of "
+              "quantized models, convert the one that has the weights with optimization_level=2, else its calibration changes "
+              "them");
     return *found->second;
   }
 

@@ -26,6 +26,10 @@ passes::Options step_options(const BuildConfig& config) {
   options.level = config.optimization_level;
   for (const quantize::Step& step : quantize::steps())
     if (!step.required && std::ranges::count(config.disable_rules, step.name) > 0) options.disable.emplace_back(step.name);
+  // Weights that another model brings must not depend on this model's samples.
+  if (config.remove_weight)
+    for (const quantize::Step& step : {quantize::kEqualizeChannels, quantize::kRoundAdaptively})
+      if (std::ranges::count(options.disable, step.name) == 0) options.disable.emplace_back(step.name);
   options.dump_after = config.dump_after;
   options.dump = config.dump;
   return options;
