@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "capi_models.h"
+#include "rknn_matmul_api.h"
 #include "toolkit/builder.h"
 
 namespace orknn::tests {
@@ -195,6 +196,147 @@ TEST(CApiErrors, Calls) {
        {"weights without flag", RKNN_ERR_PARAM_INVALID, [&] { return rknn_set_weight_mem(good, &memory); }},
        {"internal without flag", RKNN_ERR_PARAM_INVALID, [&] { return rknn_set_internal_mem(good, &memory); }}},
       [&] { EXPECT_EQ(good.output(true), expected); });
+}
+
+// Refusals of memory: zero-copy binding, blocks of the caller's, foreign and released structs.
+TEST(CApiErrors, Memory) {
+  const std::vector<std::byte> model = bytes_of(int8_model(3, 4, 5));
+  TestContext good(model), outside(model, RKNN_FLAG_MEM_ALLOC_OUTSIDE);
+  rknn_tensor_attr in = good.attr(RKNN_QUERY_INPUT_ATTR), out = good.attr(RKNN_QUERY_OUTPUT_ATTR);
+  out.type = RKNN_TENSOR_FLOAT32;
+  const TestMemory memory(good, 1 << 12), small(good, 8);
+  ASSERT_EQ(rknn_set_io_mem(good, memory, &in), RKNN_SUCC) << orknn_last_error();
+  const TestMemory results(good, out.n_elems * 4);
+  ASSERT_EQ(rknn_set_io_mem(good, results, &out), RKNN_SUCC) << orknn_last_error();
+  ASSERT_EQ(rknn_run(good, nullptr), RKNN_SUCC);
+  const std::vector<uint8_t> expected = results.bytes(out.n_elems * 4);
+  std::vector<std::byte> own(1 << 12);
+  const auto bind = [&](rknn_tensor_mem* to, auto change) {
+    rknn_tensor_attr changed = in;
+    change(changed);
+    return rknn_set_io_mem(good, to, &changed);
+  };
+  rknn_tensor_mem nowhere = *memory;
+  rknn_tensor_mem* closed = rknn_create_mem_from_fd(good, 100000, own.data(), 1 << 12, 0);
+  ASSERT_NE(closed, nullptr);
+  nowhere.virt_addr = nullptr;
+  rknn_tensor_mem* twice = rknn_create_mem(good, 64);
+  ASSERT_EQ(rknn_destroy_mem(good, twice), RKNN_SUCC);
+  rknn_input given{};
+  given.buf = own.data();
+  given.size = 60;
+  given.type = RKNN_TENSOR_UINT8;
+  const auto null = [](const rknn_tensor_mem* made) { return made != nullptr; };
+  expect_refusals(
+      {{"attr NULL", RKNN_ERR_PARAM_INVALID, [&] { return rknn_set_io_mem(good, memory, nullptr); }},
+       {"mem without address", RKNN_ERR_PARAM_INVALID, [&] { return bind(&nowhere, [](auto&) {}); }},
+       {"unknown name and index", RKNN_ERR_PARAM_INVALID,
+        [&] {
+          return bind(memory, [](auto& a) {
+            a.name[0] = '?';
+            a.index = 9;
+          });
+        }},
+       {"type", RKNN_ERR_PARAM_INVALID, [&] { return bind(memory, [](auto& a) { a.type = RKNN_TENSOR_INT64; }); }},
+       {"layout", RKNN_ERR_PARAM_INVALID,
+        [&] { return bind(memory, [](auto& a) { a.fmt = static_cast<rknn_tensor_format>(9); }); }},
+       {"too small", RKNN_ERR_PARAM_INVALID, [&] { return bind(small, [](auto&) {}); }},
+       {"closed fd", RKNN_ERR_MALLOC_FAIL, [&] { return bind(closed, [](auto&) {}); }},
+       {"bind to nobody", RKNN_ERR_CTX_INVALID, [&] { return rknn_set_io_mem(0, memory, &in); }},
+       {"weights without flag", RKNN_ERR_FAIL, [&] { return rknn_set_weight_mem(good, memory); }},
+       {"internal without flag", RKNN_ERR_FAIL, [&] { return rknn_set_internal_mem(good, memory); }},
+       {"weights NULL", RKNN_ERR_PARAM_INVALID, [&] { return rknn_set_weight_mem(outside, nullptr); }},
+       {"internal NULL", RKNN_ERR_PARAM_INVALID, [&] { return rknn_set_internal_mem(outside, nullptr); }},
+       {"internal too small", RKNN_ERR_PARAM_INVALID, [&] { return rknn_set_internal_mem(outside, small); }},
+       {"inputs of a context without memory", RKNN_ERR_FAIL, [&] { return rknn_inputs_set(outside, 1, &given); }},
+       {"run of a context without memory", RKNN_ERR_FAIL, [&] { return rknn_run(outside, nullptr); }},
+       {"fd of nobody", 0, [&] { return null(rknn_create_mem_from_fd(0, memory->fd, own.data(), 64, 0)); }},
+       {"fd of 0 bytes", 0, [&] { return null(rknn_create_mem_from_fd(good, memory->fd, own.data(), 0, 0)); }},
+       {"fd before its begin", 0, [&] { return null(rknn_create_mem_from_fd(good, memory->fd, own.data(), 64, -1)); }},
+       {"fd without address", 0, [&] { return null(rknn_create_mem_from_fd(good, memory->fd, nullptr, 64, 0)); }},
+       {"phys of nobody", 0, [&] { return null(rknn_create_mem_from_phys(0, 1, own.data(), 64)); }},
+       {"phys of 0 bytes", 0, [&] { return null(rknn_create_mem_from_phys(good, 1, own.data(), 0)); }},
+       {"both kinds of cache", 0,
+        [&] { return null(rknn_create_mem2(good, 64, RKNN_FLAG_MEMORY_CACHEABLE | RKNN_FLAG_MEMORY_NON_CACHEABLE)); }},
+       {"destroy twice", RKNN_ERR_PARAM_INVALID, [&] { return rknn_destroy_mem(good, twice); }}},
+      [&] {
+        ASSERT_EQ(rknn_run(good, nullptr), RKNN_SUCC);
+        EXPECT_EQ(results.bytes(out.n_elems * 4), expected) << "what was bound stays bound";
+      });
+  EXPECT_EQ(rknn_destroy_mem(good, closed), RKNN_SUCC);
+  // A context that is gone, or none, is no reason to keep memory.
+  const std::vector<std::byte> again = model;
+  rknn_tensor_mem* left = nullptr;
+  rknn_context gone = 0;
+  {
+    TestContext other(again);
+    gone = other;
+    left = rknn_create_mem(other, 64);
+  }
+  EXPECT_EQ(rknn_mem_sync(0, memory, RKNN_MEMORY_SYNC_TO_DEVICE), RKNN_SUCC);
+  EXPECT_EQ(rknn_destroy_mem(gone, left), RKNN_SUCC) << orknn_last_error();
+  EXPECT_EQ(rknn_destroy(gone), RKNN_ERR_CTX_INVALID) << "the second time";
+}
+
+// Refusals that depend on the chip, the model, another context, or the contents of a call.
+TEST(CApiErrors, ContextsAndForms) {
+  const std::vector<std::byte> model = bytes_of(int8_model(3, 4, 5)), other = bytes_of(chain_model(3, 100, "rk3566"));
+  TestContext good(model), two_cores(bytes_of(int8_model(3, 4, 5, "rk3576")));
+  std::vector<uint8_t> pixels(60, 7);
+  good.set_input(pixels, RKNN_TENSOR_UINT8, RKNN_TENSOR_NHWC);
+  ASSERT_EQ(rknn_run(good, nullptr), RKNN_SUCC);
+  const std::vector<uint8_t> expected = good.output(true);
+  rknn_matmul_info info{};
+  info.M = 1, info.K = 32, info.N = 32, info.type = RKNN_INT8_MM_INT8_TO_INT32;
+  rknn_matmul_io_attr io{};
+  rknn_matmul_ctx product = 0;
+  ASSERT_EQ(rknn_matmul_create(&product, &info, &io), RKNN_SUCC) << orknn_last_error();
+  rknn_context from = good, none = good + 1000, to = 0;
+  rknn_input given{};
+  given.buf = pixels.data();
+  given.size = 60;
+  given.type = RKNN_TENSOR_UINT8;
+  given.fmt = static_cast<rknn_tensor_format>(9);
+  rknn_tensor_attr shape = good.attr(RKNN_QUERY_INPUT_ATTR);
+  rknn_perf_detail detail{};
+  expect_refusals(
+      {{"model of another chip", RKNN_ERR_TARGET_PLATFORM_UNMATCH,
+        [&] {
+          orknn_set_platform("rk3588");
+          rknn_context made = 0;
+          return rknn_init(&made, const_cast<std::byte*>(other.data()), static_cast<uint32_t>(other.size()), 0, nullptr);
+        }},
+       {"duplicate NULL", RKNN_ERR_PARAM_INVALID, [&] { return rknn_dup_context(nullptr, &to); }},
+       {"duplicate to NULL", RKNN_ERR_PARAM_INVALID, [&] { return rknn_dup_context(&from, nullptr); }},
+       {"duplicate nobody", RKNN_ERR_CTX_INVALID, [&] { return rknn_dup_context(&none, &to); }},
+       {"run of a product", RKNN_ERR_CTX_INVALID, [&] { return rknn_run(product, nullptr); }},
+       {"query of a product", RKNN_ERR_CTX_INVALID,
+        [&] { return rknn_query(product, RKNN_QUERY_PERF_DETAIL, &detail, sizeof detail); }},
+       {"product of a model", RKNN_ERR_CTX_INVALID, [&] { return rknn_matmul_run(good); }},
+       {"destroy a model as a product", RKNN_ERR_CTX_INVALID, [&] { return rknn_matmul_destroy(good); }},
+       {"layout", RKNN_ERR_INPUT_INVALID, [&] { return rknn_inputs_set(good, 1, &given); }},
+       {"a core that the chip lacks", RKNN_ERR_PARAM_INVALID, [&] { return rknn_set_core_mask(two_cores, RKNN_NPU_CORE_2); }},
+       {"cores that the chip lacks", RKNN_ERR_PARAM_INVALID, [&] { return rknn_set_core_mask(two_cores, RKNN_NPU_CORE_0_1_2); }},
+       {"shape of a static model", RKNN_ERR_MODEL_INVALID, [&] { return rknn_set_input_shape(good, &shape); }}},
+      [&] {
+        orknn_set_platform(nullptr);
+        EXPECT_EQ(good.output(true), expected);
+      });
+  EXPECT_EQ(rknn_matmul_destroy(product), RKNN_SUCC);
+  // What is accepted: a batch of one on several cores, results that nobody gave out, a wait for nothing.
+  rknn_output foreign{};
+  foreign.buf = pixels.data();
+  rknn_output empty{};
+  EXPECT_EQ(rknn_set_batch_core_num(good, 3), RKNN_SUCC);
+  EXPECT_EQ(rknn_outputs_release(good, 1, &foreign), RKNN_SUCC);
+  EXPECT_EQ(rknn_outputs_release(good, 1, &empty), RKNN_SUCC);
+  EXPECT_EQ(rknn_wait(good, nullptr), RKNN_SUCC);
+  // The last of two inputs for one index counts; inputs that were never set are zeros.
+  TestContext fresh(model), zeros(model);
+  rknn_run_extend run{};
+  EXPECT_EQ(rknn_run(fresh, &run), RKNN_SUCC);
+  zeros.set_input(std::vector<int8_t>(60, 0), RKNN_TENSOR_INT8, RKNN_TENSOR_NHWC);
+  ASSERT_EQ(rknn_run(zeros, nullptr), RKNN_SUCC);
 }
 
 // A model of two shape sets: nothing goes before one is chosen.
