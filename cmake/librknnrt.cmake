@@ -37,6 +37,7 @@ endfunction()
 
 orknn_c_library(rknnrt $<TARGET_OBJECTS:orknn_runtime>)
 orknn_c_library(rknnmrt "$<FILTER:$<TARGET_OBJECTS:orknn_runtime>,EXCLUDE,library_identity>;$<TARGET_OBJECTS:orknn_zero_copy_identity>")
+target_link_options(rknnmrt PRIVATE -Wl,-s)  # boards of these chips have little memory: no names but those of the API
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION include COMPONENT runtime)
 install(EXPORT openrknn NAMESPACE openrknn:: FILE openrknn-targets.cmake DESTINATION lib/cmake/openrknn COMPONENT runtime)

@@ -55,3 +55,11 @@ def test_same_bytes_as_here(emulated, networks, program, network):
     here = run(BUILD / f"capi_{program}", networks[network], 100, env=os.environ | {"ORKNN_ISA": "portable"})
     assert emulated(f"capi_{program}", networks[network], 100) == here
     assert "output 0" in here
+
+
+def test_operator_of_a_program(emulated, networks):
+    """The program's own GlobalAveragePool stands in for the built-in one: callbacks get the same values, the network gives the same bytes."""
+    words = (networks["float16"], 100, "GlobalAveragePool")
+    here = run(BUILD / "capi_custom", *words, env=os.environ | {"ORKNN_ISA": "portable"})
+    assert emulated("capi_custom", *words) == here
+    assert "computed 1 times" in here and "output 0" in here
