@@ -132,6 +132,26 @@ def test_a_closed_stdout_is_an_error():
     assert "the output could not be written" in done.stderr
 
 
+NOBODY_READS = """
+import rknn.api.log as log
+log.PATIENCE = 0.2
+for i in range(5000):
+    log.write_stderr(f"W line {i} of many that nobody reads\\n")
+print("done", flush=True)
+input()
+log.write_stderr("W again\\n")
+"""
+
+
+def test_a_full_pipe_stops_no_program():
+    words = [sys.executable, "-c", NOBODY_READS]
+    program = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert program.stdout.readline() == "done\n"
+    before = os.read(program.stderr.fileno(), 1 << 20)
+    assert before.startswith(b"W line 0 of many")
+    assert program.communicate("\n")[1].endswith(" log lines were left out: nobody read them.\nW again\n")
+
+
 @pytest.mark.parametrize("command", ["", *"convert quantize analyse compare run info profile platforms passes ops".split()])
 def test_help_has_examples_and_defaults(command, openrknn):
     text = openrknn(*command.split(), "--help").stdout

@@ -131,6 +131,26 @@ def test_python_calls(capfd, files, shapes_model):
     assert rknn.build(do_quantization=True, dataset=[str(files / "a.npy"), files / "b.npy"]) == 0
 
 
+def test_python_calls_in_the_wrong_order(capfd):
+    rknn = RKNN()
+    assert "load_onnx needs config() first!" in message(capfd, lambda: rknn.load_onnx("x.onnx"))
+    assert "build needs config() and a loaded model first!" in message(capfd, rknn.build)
+    assert "export_rknn needs config(), a loaded model and build() first!" in message(capfd, lambda: rknn.export_rknn("x.rknn"))
+
+
+def test_python_values_of_the_wrong_kind(capfd, shapes_model):
+    rknn = RKNN()
+    config = lambda **keys: message(capfd, lambda: rknn.config(**keys))
+    assert "expect the name of a chip, e.g. 'rk3588'" in config(target_platform=3588)
+    assert "Invalid mean_values '127', expect a list of lists" in config(target_platform="rk3588", mean_values="127")
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(str(shapes_model)) == 0 and rknn.build(do_quantization=False) == 0 and rknn.init_runtime() == 0
+    run = lambda value: message(capfd, lambda: rknn.inference([value]))
+    assert "found the file name 'dog.jpg': read the file first" in run("dog.jpg")
+    assert "Input 'image' is no array" in run(None)
+    assert "expect a list of files, one per input, found None" in message(capfd, lambda: rknn.accuracy_analysis(None))
+
+
 def test_a_misspelt_target_gets_a_suggestion(capfd, shapes_model):
     rknn = RKNN()
     rknn.config(target_platform="rk3588")

@@ -1,5 +1,7 @@
 """Arrays of any dtype, rank and stride as inputs of a model, and the arguments of inference() in the order of either toolkit."""
 
+import os
+
 import numpy as np
 
 INPUT_TYPES = ("float32", "float16", "int8", "uint8", "int16")  # names Toolkit1's `data_type` takes
@@ -130,6 +132,9 @@ def _choose_set(sets, shapes, formats):
 
 
 def _prepare_input(array, port, layout, pass_through, warn):
+    if array is None or isinstance(array, (str, bytes, os.PathLike)):
+        found = "None" if array is None else f"the file name {os.fsdecode(array)!r}: read the file first"
+        raise ValueError(f"Input '{port['name']}' is no array, expect numbers of shape {port['shape']}, found {found}!")
     array = np.asarray(array)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"The dtype {array.dtype} of input '{port['name']}' is not supported, expect numbers!")

@@ -2,8 +2,11 @@
 
 import contextlib
 import datetime
+import os
 import re
+import select
 import shutil
+import stat
 import sys
 import weakref
 
@@ -12,12 +15,35 @@ def is_terminal():
     return sys.stderr is not None and sys.stderr.isatty()
 
 
+PATIENCE = 5  # seconds that a line waits for the reader of a full pipe
+_left_out = 0  # lines since that reader was last seen
+
+
+def _room_in_pipe(patience):
+    """Whether stderr takes a line within `patience` seconds. Only a pipe that nobody reads does not."""
+    try:
+        stream = sys.stderr.fileno()
+        if not stat.S_ISFIFO(os.fstat(stream).st_mode):
+            return True
+        return bool(select.select([], [stream], [], patience)[1])
+    except (AttributeError, OSError, ValueError):  # a stderr of the host program's own making
+        return True
+
+
 def write_stderr(text):
     """There may be no stderr, or nobody who reads it: results matter more than lines."""
+    global _left_out
     try:
-        if sys.stderr is not None:
-            sys.stderr.write(text)
-            sys.stderr.flush()
+        if sys.stderr is None:
+            return
+        if not _room_in_pipe(0 if _left_out else PATIENCE):
+            _left_out += 1
+            return
+        if _left_out:
+            text = f"W {_left_out} log lines were left out: nobody read them.\n" + text
+            _left_out = 0
+        sys.stderr.write(text)
+        sys.stderr.flush()
     except (OSError, ValueError):
         pass
 

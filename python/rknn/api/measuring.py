@@ -73,6 +73,8 @@ class Measuring(Model):
                 self._log.info(f"The layers of the chip come from the device at {address}")
         if isinstance(inputs, (str, bytes, os.PathLike)):
             inputs = self._one_sample(path_of(inputs, "accuracy_analysis"))
+        if not hasattr(inputs, "__iter__"):
+            raise ValueError(f"Invalid inputs for accuracy_analysis, expect a list of files, one per input, found {inputs!r}!")
         inputs = [path_of(file, "accuracy_analysis") for file in inputs]
         if dump_file_type not in ("tensor", "npy"):
             raise ValueError(f"Invalid dump_file_type {dump_file_type!r}, expect in ['tensor', 'npy']!")

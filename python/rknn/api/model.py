@@ -156,9 +156,7 @@ class Model:
                 raise ValueError(f"{function} needs a model in this machine: '{self._path_on_board}' lies on the board!")
             if self._loaded is not None:
                 raise ValueError(f"{function} needs a source model: what load_rknn read is finished and cannot be built again!")
-            raise ValueError(
-                f"{function} needs config() first!"
-                if function.startswith("load_")
-                else f"{function} needs config(), a loaded source model and, except for build, build() first!"
-            )
+            loads = function.startswith("load_")
+            before = "" if loads else " and a loaded model" if function == "build" else ", a loaded model and build()"
+            raise ValueError(f"{function} needs config(){before} first!")
         return self._builder

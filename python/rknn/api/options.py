@@ -50,6 +50,8 @@ def _number_lists(key, value):
     if value is None:
         return None
     try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
         rows = list(value)
         if all(isinstance(v, numbers.Real) for v in rows):
             rows = [rows]
@@ -62,7 +64,7 @@ def _platforms(key, value):
     """A chip, or several that run the same model, as a list."""
     names = [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
     if not all(isinstance(name, str) for name in names) or value is not None and not names:
-        raise ValueError(f"Invalid {key} {value!r}!")
+        raise ValueError(f"Invalid {key} {value!r}, expect the name of a chip, e.g. 'rk3588'!")
     return names
 
 
