@@ -69,12 +69,41 @@ std::string suggestion_for(const CLI::App& app, const std::string& word) {
   return nearest.empty() ? std::string() : "did you mean '" + meaning[std::string(nearest)] + "'?";
 }
 
+// "model (ONNX model) and --output (the ONNX model to write) are required": a name alone does not say what for.
+std::string missing_options(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    if (option->get_required() && option->count() == 0)
+      names.push_back(option->get_name() + (option->get_description().empty() ? "" : " (" + option->get_description() + ")"));
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) text += (i == 0 ? "" : i + 1 < names.size() ? ", " : " and ") + names[i];
+  return text + (names.size() == 1 ? " is required" : " are required");
+}
+
+// How a word that stands alone was probably meant: the file to write, a number of a list, or the file of an input.
+std::string option_for_word(const CLI::App& command, const std::string& word) {
+  const CLI::Option* output = command.get_option_no_throw("--output");
+  if (output && output->get_required() && output->count() == 0) return "write '-o " + word + "'";
+  if (word.find_first_not_of("0123456789.") == word.npos)
+    return "numbers of one list are joined by commas, without blanks: 1,2,3";
+  return cli::has_option(command, "--input") ? "write '--input " + word + "'" : "";
+}
+
 // What is wrong with the arguments. A misspelt option is why another one is missing.
 std::string problem_text(const CLI::App& app, const CLI::ParseError& outcome) {
+  const CLI::App& command = command_of(app);
+  const auto is_a = [&](CLI::ExitCodes code) { return outcome.get_exit_code() == static_cast<int>(code); };
   std::string message = outcome.what();
-  const bool is_missing = outcome.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
-  if (!is_missing && outcome.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError)) return message;
+  if (is_a(CLI::ExitCodes::ArgumentMismatch) && message.ends_with(" missing"))
+    return message.substr(0, message.find(':')) + " needs a value";
+  const bool is_missing = is_a(CLI::ExitCodes::RequiredError);
+  if (!is_missing && !is_a(CLI::ExitCodes::ExtrasError)) return message;
+  if (is_missing) message = missing_options(command);
   for (const std::string& word : app.remaining(true)) {
+    if (!word.starts_with("-") && &command != &app) {
+      if (const std::string meant = option_for_word(command, word); !meant.empty()) return message + "; " + meant;
+      continue;
+    }
     const std::string hint = suggestion_for(app, word);
     if (is_missing && word.starts_with("-") && !hint.starts_with("'")) message += "; '" + word + "' is not an option";
     if (!hint.empty()) message += (is_missing && !hint.starts_with("'") ? ", " : "; ") + hint;
