@@ -202,10 +202,8 @@ class Channels {
         const int64_t first = c.at(o, i);
         if (is_zero(weights, first, c.taps)) continue;
         const auto x = value(n.input(0), i);
-        if (!x || (*x != 0 && c.bordered))
-          v = {};
-        else
-          *v += *x * sum(weights, first, c.taps);
+        const bool known = x && (*x == 0 || !c.bordered);
+        v = known ? std::optional(*v + *x * sum(weights, first, c.taps)) : std::nullopt;
       }
       made[static_cast<size_t>(o)] = v;
     }
