@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 
 #include "base/forks.h"
+#include "base/stderr_lines.h"
 #include "base/utf8.h"
 
 namespace orknn {
@@ -53,8 +53,7 @@ void log(LogLevel level, std::string_view tag, std::string_view line) {
     return;
   }
   static constexpr char kLetters[] = "EWIIDD";
-  std::fprintf(stderr, "%c %.*s: %.*s\n", kLetters[static_cast<int>(level)], static_cast<int>(tag.size()), tag.data(),
-               static_cast<int>(line.size()), line.data());
+  write_stderr_lines(kLetters[static_cast<int>(level)] + (" " + std::string(tag)) + ": " + text + "\n");
 }
 
 }  // namespace orknn

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "base/log.h"
+#include "base/stderr_lines.h"
 #include "runtime/error_codes.h"
 #include "runtime/run_report.h"
 
@@ -23,9 +24,10 @@ void write_line(LogLevel level, std::string_view tag, std::string_view line) {
   tm local{};
   localtime_r(&now.tv_sec, &local);
   static constexpr char kLetters[] = "EWIDDD";
-  std::fprintf(stderr, "%c RKNN: [%02d:%02d:%02d.%03d] %.*s%s%.*s\n", kLetters[static_cast<int>(level)], local.tm_hour,
-               local.tm_min, local.tm_sec, static_cast<int>(now.tv_usec / 1000), static_cast<int>(tag.size()), tag.data(),
-               tag.empty() ? "" : ": ", static_cast<int>(line.size()), line.data());
+  char begin[48];
+  std::snprintf(begin, sizeof begin, "%c RKNN: [%02d:%02d:%02d.%03d] ", kLetters[static_cast<int>(level)], local.tm_hour,
+                local.tm_min, local.tm_sec, static_cast<int>(now.tv_usec / 1000));
+  write_stderr_lines(begin + std::string(tag) + (tag.empty() ? "" : ": ") + std::string(line) + "\n");
 }
 }  // namespace
 

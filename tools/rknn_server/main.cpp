@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/stderr_lines.h"
 #include "base/version.h"
 #include "platform/platforms.h"
 #include "remote/cipher.h"
@@ -43,8 +44,10 @@ void set_up_log() {
     localtime_r(&now, &parts);
     char clock[16];
     std::strftime(clock, sizeof clock, "%H:%M:%S", &parts);
-    std::fprintf(stderr, "%c %s [%s] %.*s\n", "EWIDDD"[static_cast<int>(l)], tag.empty() ? "RKNN" : std::string(tag).c_str(),
-                 clock, static_cast<int>(line.size()), line.data());
+    const std::string who = tag.empty() ? "RKNN" : std::string(tag);
+    // A client's thread may write while others wait for their results: no reader of the log may hold them up.
+    write_stderr_lines("EWIDDD"[static_cast<int>(l)] + (" " + who) + " [" + clock + "] " + std::string(line) + "\n",
+                       std::chrono::milliseconds(100));
   });
 }
 

@@ -1,0 +1,13 @@
+// Lines on stderr from code that has to go on when nobody reads them.
+#pragma once
+
+#include <chrono>
+#include <string_view>
+
+namespace orknn {
+
+// Writes the text, which ends with a line end. Into a pipe that is full it waits `patience` at most; then lines are left out,
+// without any further wait, until somebody reads again, and a line says how many were.
+void write_stderr_lines(std::string_view text, std::chrono::milliseconds patience = std::chrono::seconds(5));
+
+}  // namespace orknn
