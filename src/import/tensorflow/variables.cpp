@@ -15,6 +15,8 @@ using wire::take_varint;
 constexpr size_t kFooterBytes = 48, kTrailerBytes = 5;  // a trailer is the kind of compression and a checksum
 constexpr uint64_t kMagic = 0xdb4775248b80fb57;
 constexpr int64_t kMostParts = 1 << 12;
+// Writers repeat a whole name in every 16th entry: names take at most about 16 times the bytes of the file.
+constexpr size_t kMostNameBytes = 64;  // per byte of the file
 
 Status damaged() { return invalid_model("the table of variables is damaged"); }
 
@@ -95,9 +97,14 @@ Result<std::vector<std::pair<std::string, Bytes>>> read_table(Bytes file) {
   if (!take_varint(handles, ignored) || !take_varint(handles, ignored)) return damaged();  // of a block about the others
   ORKNN_TRY_ASSIGN(const Bytes index, block_at(file, handles));
   std::vector<std::pair<std::string, Bytes>> entries;
+  size_t block_bytes = 0, name_bytes = 0;
   const Status read = for_each_entry(index, [&](const std::string&, Bytes handle) -> Status {
     ORKNN_TRY_ASSIGN(const Bytes block, block_at(file, handle));
+    block_bytes += block.size();
+    if (block_bytes > file.size()) return damaged().found("blocks that overlap");
     return for_each_entry(block, [&](const std::string& key, Bytes value) -> Status {
+      name_bytes += key.size();
+      if (name_bytes / kMostNameBytes > file.size()) return damaged().found("names longer than their table");
       entries.emplace_back(key, value);
       return {};
     });
