@@ -318,6 +318,8 @@ class BlockParser {
 
 }  // namespace
 
+YamlValue::YamlValue(Kind kind) : kind(kind) {}
+
 const YamlValue* YamlValue::find(std::string_view key) const {
   const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.first == key; });
   return found == entries.end() ? nullptr : &found->second;

@@ -21,6 +21,7 @@ struct YamlValue {
   std::vector<std::pair<std::string, YamlValue>> entries;  // of a map, in the order of the file; keys are unique
   size_t line = 0;                                         // where it begins, counted from 1; 0 = in no file
 
+  YamlValue(Kind kind = Kind::Null);  // not inline: clang 14 would ask for a complete type within the type itself
   // nullptr when there is no such key, or this is no map.
   const YamlValue* find(std::string_view key) const;
   // "line 3: message", for a value that does not suit; the message alone for one that comes from no file.

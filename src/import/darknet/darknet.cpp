@@ -1,7 +1,6 @@
 // Darknet networks: a .cfg that describes the layers and, if there is one, a .weights file with their numbers. Detection layers
 // are not part of the model: its outputs are what they read, in their order.
 #include <algorithm>
-#include <ranges>
 
 #include "import/darknet/layer.h"
 #include "import/importer.h"
@@ -198,13 +197,19 @@ class Loader {
     return {};
   }
 
+  std::vector<std::string> layer_names() const {
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : names_) names.push_back(name);
+    return names;
+  }
+
   std::vector<std::string> outputs(TensorId last) {
     Network& network = build_.network;
     std::vector<std::string> names;
     if (!options_.outputs.empty()) {
       for (const std::string& name : options_.outputs) {
         if (const auto it = names_.find(name); it != names_.end() && !network.find(name)) network.bind(name, it->second, name);
-        if (!network.find(name)) network.report(no_such_tensor(name, "outputs", options_.outputs, std::views::keys(names_)));
+        if (!network.find(name)) network.report(no_such_tensor(name, "outputs", options_.outputs, layer_names()));
         names.push_back(name);
       }
       return names;

@@ -1,7 +1,6 @@
 #include "import/mxnet/model.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "import/lower/known_names.h"
 #include "import/mxnet/roles.h"
@@ -10,6 +9,12 @@ namespace orknn::importer::mxnet {
 using namespace ir;
 
 namespace {
+
+std::vector<std::string> keys_of(const std::unordered_map<std::string_view, Entry>& entries) {
+  std::vector<std::string> keys;
+  for (const auto& [key, entry] : entries) keys.emplace_back(key);
+  return keys;
+}
 constexpr int kMaxBodyDepth = 8;
 
 // Attributes of operators that are read, and those that only matter for training or for how MXNet computes.
@@ -167,7 +172,7 @@ Result<std::vector<std::string>> Model::pick_outputs(const ImportOptions& option
       return entry.first.output == 0 && symbol_.nodes[entry.first.node].name == wanted;
     };  // a layer stands for its output
     const auto it = std::find_if(names_.begin(), names_.end(), is_it);
-    if (it == names_.end()) return no_such_tensor(wanted, "outputs", options.outputs, std::views::keys(entries_));
+    if (it == names_.end()) return no_such_tensor(wanted, "outputs", options.outputs, keys_of(entries_));
     outputs.push_back(it->second);
   }
   return outputs;
@@ -261,7 +266,7 @@ Result<std::vector<Port>> Model::ports(const LayerPlan& plan, const ImportOption
     Port port;
     port.name = names[i];
     const auto it = entries_.find(names[i]);
-    if (it == entries_.end()) return no_such_tensor(names[i], "inputs", options.inputs, std::views::keys(entries_));
+    if (it == entries_.end()) return no_such_tensor(names[i], "inputs", options.inputs, keys_of(entries_));
     if (const SymbolNode& node = symbol_.nodes[it->second.node]; node.is_variable()) {
       port.dtype = stated_dtype(node);
       port.shape = stated_shape(node);

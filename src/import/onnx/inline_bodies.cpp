@@ -61,10 +61,11 @@ Result<GraphBuilder::InlinedBody> GraphBuilder::open_body(Scope& scope, const No
   for (const ValueInfoProto& v : proto.outputs) body.outputs.push_back(v.name);
   add_initializers(body.shared, proto);
   ORKNN_TRY_ASSIGN(body.steps, plan(proto.nodes, body.outputs, Names(body.inputs.begin(), body.inputs.end())));
+  std::vector<const NodeProto*>& nodes = body.steps.nodes;
   const auto constants =
-      std::ranges::stable_partition(body.steps.nodes, [](const NodeProto* n) { return !is_constant_node(*n); });
-  ORKNN_TRY(build_nodes(body.shared, {.nodes = {constants.begin(), constants.end()}, .read = body.steps.read}));
-  body.steps.nodes.erase(constants.begin(), constants.end());
+      std::stable_partition(nodes.begin(), nodes.end(), [](const NodeProto* n) { return !is_constant_node(*n); });
+  ORKNN_TRY(build_nodes(body.shared, {.nodes = {constants, nodes.end()}, .read = body.steps.read}));
+  nodes.erase(constants, nodes.end());
   return body;
 }
 

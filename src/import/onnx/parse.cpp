@@ -53,6 +53,8 @@ struct Slot {
   uint32_t number;
   T& target;
 };
+template <class T>
+Slot(uint32_t, T&) -> Slot<T>;  // clang 14 does not deduce it
 template <class... T>
 Status read_slots(const Field& field, int depth, const Slot<T>&... slots) {
   Status status;

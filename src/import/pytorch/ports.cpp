@@ -1,7 +1,6 @@
 #include "import/pytorch/ports.h"
 
 #include <algorithm>
-#include <ranges>
 
 namespace orknn::importer::pytorch {
 namespace {
@@ -191,8 +190,11 @@ Result<ImportOptions> in_order(const ImportOptions& options, const std::vector<P
   ordered.input_initial_val.assign(options.input_initial_val.empty() ? 0 : ports.size(), {});
   for (size_t i = 0; i < options.inputs.size(); ++i) {
     const auto it = std::find_if(ports.begin(), ports.end(), [&](const Port& p) { return p.name == options.inputs[i]; });
-    if (it == ports.end())
-      return no_such_tensor(options.inputs[i], "inputs", options.inputs, std::views::transform(ports, &Port::name));
+    if (it == ports.end()) {
+      std::vector<std::string_view> known;
+      for (const Port& port : ports) known.push_back(port.name);
+      return no_such_tensor(options.inputs[i], "inputs", options.inputs, known);
+    }
     const size_t at = static_cast<size_t>(it - ports.begin());
     if (i < options.input_size_list.size()) ordered.input_size_list[at] = options.input_size_list[i];
     if (i < options.input_initial_val.size()) ordered.input_initial_val[at] = options.input_initial_val[i];

@@ -1,7 +1,6 @@
 #include "import/tensorflow/lowering.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "import/tensorflow/tensors.h"
 
@@ -71,9 +70,10 @@ Value& Lowering::output_of(NodeState& state, int32_t output) {
 
 Result<Reference> Lowering::named(const std::string& name, std::string_view list, std::span<const std::string> names) const {
   const Reference r = root_scope_->resolve(name);
-  if (r.node < 0 || r.is_control())
-    return no_such_tensor(name, list, names, std::views::transform(root_scope_->nodes, &NodeDef::name));
-  return r;
+  if (r.node >= 0 && !r.is_control()) return r;
+  std::vector<std::string_view> known;
+  for (const NodeDef& node : root_scope_->nodes) known.push_back(node.name);
+  return no_such_tensor(name, list, names, known);
 }
 
 std::vector<int32_t> Lowering::reachable(std::span<const Reference> from) const {
