@@ -206,7 +206,7 @@ std::vector<Case> cases() {
     for (Argument& a : operands) c.inputs.push_back(std::move(a));
     add(c);
     c.name += "_depthwise";
-    c.kernel = "conv_depthwise";
+    c.kernel = "conv_depthwise_channels";
     c.inputs[0].dims = {2, 13, 10, 9};
     c.inputs[1] = weight({13, 1, 3, 3});
     c.attributes.set("group", int64_t{13});
@@ -224,8 +224,18 @@ std::vector<Case> cases() {
   // depthwise
   const auto depthwise = [&](std::string name, Dims x, Dims w, ir::Attributes attributes) {
     attributes.set("group", x[1]);
-    add(convolution("depthwise_" + name, x, w, std::move(attributes), true, "conv_depthwise"));
+    const char* kernel = x[1] < 8 || w[0] != x[1] ? "conv_depthwise" : "conv_depthwise_channels";
+    add(convolution("depthwise_" + name, x, w, std::move(attributes), true, kernel));
   };
+  depthwise("channels_three", {2, 16, 14, 15}, {16, 1, 3, 3}, {{"pads", list({1, 1, 1, 1})}});
+  depthwise("channels_three_stride", {1, 40, 21, 19}, {40, 1, 3, 3}, {{"pads", list({1, 1, 1, 1})}, {"strides", list({2, 2})}});
+  depthwise("channels_even_stride", {1, 33, 20, 22}, {33, 1, 3, 3}, {{"pads", list({0, 0, 1, 1})}, {"strides", list({2, 2})}});
+  depthwise("channels_five", {1, 19, 7, 7}, {19, 1, 5, 5}, {{"pads", list({2, 2, 2, 2})}});
+  depthwise("channels_unpadded", {1, 8, 9, 11}, {8, 1, 2, 3}, {});
+  depthwise("channels_dilated", {1, 24, 13, 12}, {24, 1, 3, 3}, {{"pads", list({2, 3, 2, 3})}, {"dilations", list({2, 3})}});
+  depthwise("channels_bands", {1, 17, 90, 70}, {17, 1, 3, 3}, {{"pads", list({1, 1, 1, 1})}});
+  depthwise("channels_tiny", {1, 16, 2, 3}, {16, 1, 3, 3}, {{"pads", list({1, 1, 1, 1})}});
+  depthwise("channels_one_axis", {1, 20, 50}, {20, 1, 5}, {{"pads", list({4, 0})}});
   depthwise("three", {1, 5, 20, 37}, {5, 1, 3, 3}, {{"pads", list({1, 1, 1, 1})}});
   depthwise("three_stride", {2, 3, 21, 40}, {3, 1, 3, 3}, {{"pads", list({1, 1, 1, 1})}, {"strides", list({2, 2})}});
   depthwise("five", {1, 3, 14, 14}, {3, 1, 5, 5}, {{"pads", list({2, 2, 2, 2})}});

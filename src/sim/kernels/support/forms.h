@@ -171,6 +171,20 @@ struct DepthwiseRows {
   float low = 0, high = 0;
   float* y = nullptr;
 };
+// Rows of results of kLaneChannels channels, as pixels: result (r, c) reads the pixels at x + r * row_step + c * column_step +
+// offsets[t]; all of these are floats.
+constexpr int64_t kLaneChannels = 16;
+struct DepthwisePixels {
+  const float* x = nullptr;
+  int64_t row_step = 0, column_step = 0;
+  const int64_t* offsets = nullptr;
+  const float* weights = nullptr;  // [tap][kLaneChannels]
+  const float* bias = nullptr;     // [kLaneChannels]
+  int64_t taps = 0, rows = 0, columns = 0;
+  bool clamp = false;
+  float low = 0, high = 0;
+  float* y = nullptr;  // rows follow each other
+};
 // One row of results; result c reads x[offsets[t] + c].
 struct PoolRow {
   const float* x = nullptr;
@@ -233,6 +247,10 @@ struct Forms {
   // Widens or narrows.
   void (*to_float)(const Half* from, float* to, int64_t count);
   void (*to_half)(const float* from, Half* to, int64_t count);
+  // Up to kLaneChannels planes, `plane` elements apart, as pixels of kLaneChannels channels, the missing ones 0; and back.
+  void (*to_pixels)(const void* x, Storage storage, int64_t plane, int64_t channels, int64_t count, float* y);
+  void (*from_pixels)(const float* x, int64_t channels, int64_t count, float* y, int64_t plane);
+  void (*depthwise_pixels)(const DepthwisePixels& rows);
 };
 
 // The table of a form that isa_available().

@@ -1,6 +1,7 @@
 // Everything of one form, gathered into its table. Included once by each forms_*.cpp.
 #pragma once
 
+#include "sim/kernels/support/channels_simd.h"
 #include "sim/kernels/support/gemm_simd.h"
 #include "sim/kernels/support/plane_simd.h"
 #include "sim/kernels/support/resample_simd.h"
@@ -31,6 +32,9 @@ const Forms kForms = {
     .weigh_rows = weigh_rows,
     .to_float = to_float,
     .to_half = to_half,
+    .to_pixels = to_pixels,
+    .from_pixels = from_pixels,
+    .depthwise_pixels = depthwise_pixels,
 };
 
 }  // namespace orknn::sim::kernels::ORKNN_FORM
