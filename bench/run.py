@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Speed, memory and size of OpenRKNN beside ONNX Runtime, in one run on one machine. Prints a table; --json FILE keeps the figures.
 
-  bench/run.py [--check] [--int8 [--peers ort,openvino]] [--models DIR] [--threads 1 2] [--repeat N] [--all | NAME ...]
+  bench/run.py [--check] [--int8] [--peers ort,openvino] [--models DIR] [--threads 1 2] [--repeat N] [--all | NAME ...]
 
 Figures that have a limit are shown with it; --check ends with 1 when one is missed.
 
 --int8 compares the quantized network with our own float32 and with ONNX Runtime's int8 (quantize_static, QDQ, per channel from opset 13 on), both calibrated on the
 same two random samples: it is about time, not accuracy. With --peers the engines stay loaded, each in a process of its own, and take turns; the figures are medians over
-all turns. OpenVINO gets the same QDQ network; where ORKNN_ISA limits ours to avx2 or avx512, oneDNN is limited alike. Networks are the weightless structures of the benchmark set (filled with its fill.py), looked for in ../shared/models; pass --models for
+all turns. Both forms are compared, with --int8 that one alone. OpenVINO gets the same QDQ network; where ORKNN_ISA limits ours to avx2 or avx512, oneDNN is limited alike. Networks are the weightless structures of the benchmark set (filled with its fill.py), looked for in ../shared/models; pass --models for
 another folder of .onnx files. Every timing is the median of N runs in a process of its own.
 """
 
@@ -116,8 +116,8 @@ ENGINES = {
     + TURNS
     + """
 import rknn._openrknn as core
-s = core.LoadedModel.from_file(f'{path}.int8.rknn').make_session(core.CustomOps())
-feeds = [(feed(rng, p['shape'], 'float32'), 'nchw', False) for p in s.inputs()]
+s = core.LoadedModel.from_file(f'{path}.{sys.argv[4]}.rknn').make_session(core.CustomOps())
+feeds = [(feed(rng, p['shape'], 'float32' if sys.argv[4] == 'int8' else p['dtype']), 'nchw', False) for p in s.inputs()]
 take_turns(lambda: s.run(feeds))
 """,
     "ort": FEEDS
@@ -125,7 +125,7 @@ take_turns(lambda: s.run(feeds))
     + """
 import onnxruntime as ort
 o = ort.SessionOptions(); o.intra_op_num_threads = int(mode); o.inter_op_num_threads = 1
-s = ort.InferenceSession(f'{path}.qdq.onnx', o, providers=['CPUExecutionProvider'])
+s = ort.InferenceSession(path + ('.qdq.onnx' if sys.argv[4] == 'int8' else ''), o, providers=['CPUExecutionProvider'])
 types = {'tensor(float)': 'float32', 'tensor(int64)': 'int64', 'tensor(int32)': 'int32', 'tensor(bool)': 'bool'}
 feeds = {i.name: feed(rng, i.shape, types[i.type]) for i in s.get_inputs()}
 take_turns(lambda: s.run(None, feeds))
@@ -135,7 +135,7 @@ take_turns(lambda: s.run(None, feeds))
     + """
 import openvino as ov
 core = ov.Core()
-c = core.compile_model(core.read_model(f'{path}.qdq.onnx'), 'CPU', {'INFERENCE_NUM_THREADS': int(mode), 'PERFORMANCE_HINT': 'LATENCY', 'NUM_STREAMS': 1})
+c = core.compile_model(core.read_model(path + ('.qdq.onnx' if sys.argv[4] == 'int8' else '')), 'CPU', {'INFERENCE_NUM_THREADS': int(mode), 'PERFORMANCE_HINT': 'LATENCY', 'NUM_STREAMS': 1})
 r = c.create_infer_request()
 feeds = {i.get_any_name(): feed(rng, list(i.get_shape()), i.get_element_type().to_dtype().name) for i in c.inputs}
 take_turns(lambda: r.infer(feeds))
@@ -147,10 +147,10 @@ ONEDNN_LIMITS = {"avx2": "AVX2", "avx512": "AVX512_CORE"}
 class Engine:
     """A process that runs one network when it is asked to."""
 
-    def __init__(self, name, path, threads):
+    def __init__(self, name, path, threads, form):
         limit = ONEDNN_LIMITS.get(os.environ.get("ORKNN_ISA", ""))
         env = dict(os.environ, ORKNN_THREADS=str(threads), RKNN_LOG_LEVEL="0", **({"ONEDNN_MAX_CPU_ISA": limit} if limit else {}))
-        command = [sys.executable, "-c", ENGINES[name], str(path), "0", str(threads)]
+        command = [sys.executable, "-c", ENGINES[name], str(path), "0", str(threads), form]
         self.process = subprocess.Popen(
             command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -177,23 +177,24 @@ class Engine:
         return sorted(self.times)[len(self.times) // 2]
 
 
-def compare_peers(name, path, peers, threads, repeat):
-    run(OURS, path, 1, "int8", threads=threads)
-    run(THEIRS_INT8, path, 1, threads, threads=threads)
+def compare_peers(name, path, peers, threads, repeat, form):
+    run(OURS, path, 1, form, threads=threads)
+    if form == "int8":
+        run(THEIRS_INT8, path, 1, threads, threads=threads)
     engines = {}
     try:
         for engine in ["ours", *peers]:
-            engines[engine] = Engine(engine, path, threads)
+            engines[engine] = Engine(engine, path, threads, form)
         for _ in range(5):
             for engine in engines.values():
                 engine.turn(max(1, repeat // 5))
     finally:
         for engine in engines.values():
             engine.close()
-    row = dict(model=name, threads=threads, **{f"{engine}_ms": e.median() for engine, e in engines.items()})
+    row = dict(model=name, form=form, threads=threads, **{f"{engine}_ms": e.median() for engine, e in engines.items()})
     row["ratio"] = min(row[f"{peer}_ms"] for peer in peers) / row["ours_ms"]
     print(
-        f"{name:22} {threads} thread(s): ours {row['ours_ms']:8.2f} ms, "
+        f"{name:22} {form:7} {threads} thread(s): ours {row['ours_ms']:8.2f} ms, "
         + ", ".join(f"{peer} {row[f'{peer}_ms']:8.2f} ms" for peer in peers)
         + f"; best peer / ours {row['ratio']:.2f}",
         flush=True,
@@ -303,13 +304,14 @@ def main():
     parser.add_argument("--models", type=pathlib.Path, default=ROOT.parent / "shared" / "models")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--int8", action="store_true", help="int8 beside float32 and ONNX Runtime int8")
-    parser.add_argument("--peers", help="with --int8: peers that take turns with ours, of ort and openvino, separated by commas")
+    parser.add_argument(
+        "--peers",
+        help="peers that take turns with ours, of ort and openvino, separated by commas; float32 and int8, with --int8 that alone",
+    )
     parser.add_argument("--repeat", type=int, default=15)
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--check", action="store_true", help="end with 1 when a limit is missed")
     args = parser.parse_args()
-    if args.peers and not args.int8:
-        parser.error("--peers goes with --int8")
     if args.all:
         args.names = sorted({p.name.split(".onnx")[0] for p in args.models.glob("*.onnx*")})
     cpu = next(
@@ -335,8 +337,9 @@ def main():
                 continue
             for threads in args.threads:
                 try:
-                    if args.int8 and args.peers:
-                        rows.append(compare_peers(name, path, args.peers.split(","), threads, args.repeat))
+                    if args.peers:
+                        for form in ["int8"] if args.int8 else ["float32", "int8"]:
+                            rows.append(compare_peers(name, path, args.peers.split(","), threads, args.repeat, form))
                         continue
                     if args.int8:
                         rows.append(compare_int8(name, path, threads, args.repeat))
@@ -376,11 +379,12 @@ def main():
                 )
     if not rows:
         return 1
-    if args.int8:
-        for threads in args.threads if args.peers else []:
-            ratios = [r["ratio"] for r in rows if r["threads"] == threads]
-            mean = math.exp(sum(map(math.log, ratios)) / max(1, len(ratios)))
-            print(f"geometric mean of best peer / ours at {threads} thread(s): {mean:.2f}")
+    if args.int8 or args.peers:
+        for threads, form in [(t, f) for t in args.threads for f in ("float32", "int8")] if args.peers else []:
+            ratios = [r["ratio"] for r in rows if r["threads"] == threads and r["form"] == form]
+            if ratios:
+                mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+                print(f"geometric mean of best peer / ours, {form} at {threads} thread(s): {mean:.2f}, lowest {min(ratios):.2f}")
         if args.json:
             args.json.write_text(json.dumps(dict(machine=cpu, isa=isa, rows=rows), indent=1))
         return 1 if failures else 0
