@@ -38,14 +38,16 @@ TensorId fake_quant(Emitter& e, TensorId x, const std::vector<IntegerGrid>& grid
     most.push_back(static_cast<float>(g.most()));
     is_cut |= g.low != 0 || g.high != full;
   }
-  const auto constant = [&](std::string_view role, const std::vector<float>& values) {
-    return e.add_constant(role, TensorData::from<float>(dims, values));
+  const auto constant = [&](std::string_view role, const std::vector<float>& values, const Dims& shape) {
+    return e.add_constant(role, TensorData::from<float>(shape, values));
   };
   if (is_cut) {
-    const TensorId low = constant("least", least), high = constant("most", most);
+    Dims bounds = dims;  // one for each element of the axis, to broadcast over those after it
+    if (axis) bounds.resize(static_cast<size_t>(std::max<int64_t>(e.rank_of(x).value_or(0) - *axis, 1)), 1);
+    const TensorId low = constant("least", least, bounds), high = constant("most", most, bounds);
     x = axis ? e.binary("Min", e.binary("Max", x, low), high) : e.emit("Clip", {x, low, high});
   }
-  const TensorId scale = constant("scale", scales);
+  const TensorId scale = constant("scale", scales, dims);
   const TensorData zeros = convert(TensorData::from<int64_t>(dims, zero_points).view(), is_short ? DType::Int8 : DType::Int16);
   const TensorId zero_point = e.add_constant("zero_point", zeros);
   Attributes attributes;

@@ -26,5 +26,14 @@ TEST(FakeQuant, FewBitsAreCutFirst) {
   for (ir::TensorId at = y; const ir::Node* node = m.graph.producer_node(at); at = node->inputs[0]) path.push_back(node->op);
   EXPECT_EQ(path, (std::vector<std::string>{"DequantizeLinear", "QuantizeLinear", "Clip"}));
 }
+
+TEST(FakeQuant, BoundsOfChannelsBroadcastOverTheAxesAfterThem) {
+  tests::Emitted m;
+  const std::vector<IntegerGrid> grids{{.scale = 1, .zero_point = 128, .low = 1, .high = 255},
+                                       {.scale = 2, .zero_point = 128, .low = 1, .high = 255}};
+  const ir::TensorId y = fake_quant(m.e, m.input({2, 3, 4}), grids, 0, 8);
+  ASSERT_TRUE(m.e.dims_of(y));
+  EXPECT_EQ(*m.e.dims_of(y), (ir::Dims{2, 3, 4}));
+}
 }  // namespace
 }  // namespace orknn::importer
