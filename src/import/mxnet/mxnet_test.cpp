@@ -424,6 +424,16 @@ TEST(MxnetOps, TuplesAsPythonWroteThem) {
   EXPECT_EQ(apply("transpose", {counting({2, 3})}, {{"axes", "None"}}).dims(), (Dims{3, 2}));
 }
 
+TEST(MxnetOps, PercentilesInterpolate) {
+  const TensorData x = floats({2, 4}, {4, 1, 3, 2, 10, 40, 30, 20});
+  expect_near(apply("_npi_percentile", {x}, {{"axis", "(1,)"}, {"q_scalar", "25"}}), {1.75, 17.5});
+  expect_near(apply("_npi_percentile", {x}, {{"axis", "None"}, {"q_scalar", "50"}, {"interpolation", "lower"}}), {4});
+  const TensorData several = apply("_npi_percentile", {x, floats({2}, {0, 100})}, {{"axis", "(1,)"}});
+  EXPECT_EQ(several.dims(), (Dims{2, 2}));
+  expect_near(several, {1, 10, 4, 40});
+  EXPECT_EQ(apply("_npi_percentile", {x}, {{"axis", "(1,)"}, {"q_scalar", "25"}, {"keepdims", "True"}}).dims(), (Dims{2, 1}));
+}
+
 TEST(MxnetOps, BatchNormTakesGammaAsOneUnlessToldOtherwise) {
   for (const bool fixed : {true, false}) {
     const std::string text = symbol({variable("x"),
