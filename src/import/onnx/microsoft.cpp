@@ -76,6 +76,14 @@ Result<TensorId> fused_conv(Layer& l) {
   return activate(l, x, activation, parameters);
 }
 
+// Channels last, weights as in Conv.
+Result<TensorId> channels_last_conv(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const TensorId first, l.channels_first(x));
+  l.node.inputs[0] = first;
+  ORKNN_TRY_ASSIGN(const TensorId y, fused_conv(l));
+  return l.channels_last(y);
+}
+
 Result<TensorId> fused_gemm(Layer& l) {
   const std::string activation = l.take_string("activation").value_or("");
   const std::vector<double> parameters{l.take_float("activation_alpha").value_or(activation == "HardSigmoid" ? 0.2 : 0.01),
@@ -172,6 +180,7 @@ std::span<const Row> microsoft_rows() {
       {"com.microsoft:Trilu", become<"Trilu">},
       {"com.microsoft:FusedMatMul|com.microsoft:TransposeMatMul", fused_matmul},
       {"com.microsoft:FusedConv", fused_conv},
+      {"com.microsoft:NhwcConv", channels_last_conv, {.inputs = {2, 3}}},
       {"com.microsoft:FusedGemm", fused_gemm},
       {"com.microsoft:QGemm", quantized_gemm},
       {"com.microsoft:QLinearWhere", quantized_where},

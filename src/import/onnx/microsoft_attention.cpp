@@ -415,6 +415,47 @@ Result<TensorId> matmul_few_bits(Layer& l) {
   return l.has_input(5) ? l.add(y, l.input(5)) : y;
 }
 
+// A table of numbers of few bits whose rows are picked before they are scaled. Bytes hold 8 / bits numbers along the last axis.
+Result<TensorId> gather_few_bits(Layer& l) {
+  ORKNN_TRY(l.need_inputs({0, 1, 2}));
+  const int64_t bits = l.take_int("bits").value_or(4), block = l.take_int("block_size").value_or(128);
+  ORKNN_TRY_ASSIGN(const Dims packed, l.need_dims(l.input(0), "to unpack it"));
+  ORKNN_TRY_ASSIGN(const int64_t picked_rank, l.need_rank(l.input(1), "to pick by it"));
+  const int64_t rank = std::ssize(packed);
+  ORKNN_TRY_ASSIGN(const int64_t gathered, normalize_axis(l.take_int("gather_axis").value_or(0), rank));
+  ORKNN_TRY_ASSIGN(const int64_t quantized, normalize_axis(l.take_int("quantize_axis").value_or(1), rank));
+  if (gathered == quantized) return unsupported("picking along the axis of the blocks is not supported");
+  if (block < 1) return invalid_model("illegal block_size").found(std::to_string(block));
+  const bool is_packed = l.dtype(0) == DType::UInt8 && bits < 8;
+  if (is_packed && bits != 2 && bits != 4)
+    return unsupported("weights of " + std::to_string(bits) + " bits are not supported").expected("2, 4 or 8");
+  const auto numbers = [&](size_t i, std::string_view role) -> Result<TensorId> {
+    if (!is_packed) return l.input(i);
+    const TensorData* stored = l.constant(i);
+    if (!stored || stored->dtype() != DType::UInt8 || stored->dims().empty())
+      return unsupported("packed numbers that are computed are not supported").expected("constant bytes");
+    Dims dims = stored->dims();
+    const int64_t row_bytes = dims.back(), rows = row_bytes > 0 ? stored->count() / row_bytes : 0, columns = row_bytes * 8 / bits;
+    dims.back() = columns;
+    return l.add_constant(role, unpacked(*stored, rows, columns, row_bytes, bits).reshaped(dims));
+  };
+  const auto rows_of = [&](TensorId x) { return l.gather(x, l.input(1), gathered); };
+  ORKNN_TRY_ASSIGN(const TensorId data, numbers(0, "numbers"));
+  const TensorId scales = rows_of(l.input(2));
+  std::vector<TensorId> inputs{rows_of(data), scales};
+  if (l.has_input(3)) {
+    ORKNN_TRY_ASSIGN(TensorId zero_points, numbers(3, "zero_points"));
+    ORKNN_TRY_ASSIGN(const Dims of_scales, l.need_dims(l.input(2), "to cut the zero points"));
+    zero_points = l.slice(zero_points, rank - 1, 0, of_scales.back());  // the last byte of a row may be half full
+    inputs.push_back(rows_of(zero_points));
+  } else if (l.dtype(0) == DType::UInt8) {
+    const TensorData middle = convert(TensorData::scalar<int64_t>(int64_t{1} << (bits - 1)).view(), DType::UInt8);
+    inputs.push_back(l.emit("Expand", {l.add_constant("middle", middle), l.unary("Shape", scales)}));
+  }
+  const int64_t axis = quantized > gathered ? quantized + picked_rank - 1 : quantized;
+  return l.emit_kept("DequantizeLinear", std::move(inputs), {{"axis", axis}, {"block_size", block}});
+}
+
 // --- pieces of diffusion models
 
 Result<TensorId> group_norm(Layer& l) {
@@ -457,6 +498,7 @@ std::span<const Row> microsoft_attention_rows() {
       {"com.microsoft:RotaryEmbedding", rotary_embedding},
       {"com.microsoft:EmbedLayerNormalization", embed_layer_normalization},
       {"com.microsoft:MatMulNBits", matmul_few_bits},
+      {"com.microsoft:GatherBlockQuantized", gather_few_bits},
       {"com.microsoft:GroupNorm", group_norm},
       {"com.microsoft:BiasSplitGelu", bias_split_gelu},
       {"com.microsoft:BiasAdd", bias_add},

@@ -205,6 +205,43 @@ def new_opsets():
     save("causal_conv_27", [node], {"x": f32(2, 3, 6), "p": f32(2, 3, 3)}, ["y", "n"], constants, 27, True)
 
 
-for part in (attention, multi_head_attention, group_query_attention, rotary, few_bits, embeddings, quantized, new_opsets):
+def linear_attention():
+    """A state in place of a cache."""
+    case = dict(q=f32(2, 4, 12), k=f32(2, 4, 6) * 0.5, v=f32(2, 4, 10))
+    heads = dict(q_num_heads=4, kv_num_heads=2)
+    node = lambda names, **attributes: [helper.make_node("LinearAttention", names, ["y", "s"], **heads, **attributes)]
+    save("linear_attention_27", node(["q", "k", "v"], update_rule="linear"), case, ["y", "s"], None, 27, True)
+    decay = -np.abs(f32(2, 4, 2))
+    gated = node(["q", "k", "v", "", "d"], update_rule="gated", scale=0.7)
+    save("linear_attention_gated_27", gated, {**case, "d": decay}, ["y", "s"], None, 27, True)
+    rate = random.random((2, 4, 2)).astype(np.float32)
+    whole = {**case, "p": f32(2, 2, 3, 5), "d": -np.abs(f32(2, 4, 6)), "b": rate}
+    save("linear_attention_delta_27", node(["q", "k", "v", "p", "d", "b"]), whole, ["y", "s"], None, 27, True)
+
+
+def tables():
+    """Embeddings of few bits."""
+    rows, width, block = 6, 32, 16
+    packed = random.integers(0, 256, (rows, width // 2)).astype(np.uint8)
+    scales = np.abs(f32(rows, width // block)) + 0.1
+    zero = random.integers(0, 256, (rows, 1)).astype(np.uint8)
+    ids = np.array([[3, 0], [5, 1]], np.int64)
+    node = lambda *more: [ms("GatherBlockQuantized", ["t", "i", "s", *more], ["y"], block_size=block, quantize_axis=1, bits=4)]
+    save("gather_4_bits", node(), {"i": ids}, ["y"], {"t": packed, "s": scales})
+    save("gather_4_bits_zero", node("z"), {"i": ids}, ["y"], {"t": packed, "s": scales, "z": zero})
+
+
+for part in (
+    attention,
+    multi_head_attention,
+    group_query_attention,
+    rotary,
+    few_bits,
+    embeddings,
+    quantized,
+    new_opsets,
+    linear_attention,
+    tables,
+):
     part()
 print(onnx.__version__, ort.__version__)
