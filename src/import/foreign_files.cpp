@@ -33,11 +33,12 @@ constexpr Signature kNames[] = {
      "give the .cfg file as the model and this one as its weights"},
     {".params", "the file holds the parameters of an MXNet model",
      "give the -symbol.json file as the model and this one as its parameters"},
+    {".pdiparams", "the file holds the parameters of a PaddlePaddle model",
+     "give the .json or .pdmodel file as the model and this one as its parameters"},
     {".safetensors", "the file holds weights without a network", "trace the model with torch.jit.trace, or export it to ONNX"},
     {".ckpt", "the file holds a checkpoint: weights without a network", kFreeze},
     {".index", "the file belongs to a checkpoint of TensorFlow: weights without a network", kFreeze},
     {".meta", "the file belongs to a checkpoint of TensorFlow, whose weights are not in it", kFreeze},
-    {".pdmodel", "models of PaddlePaddle are not supported", "convert it with paddle2onnx"},
 };
 
 std::string_view begin_of(std::span<const std::byte> bytes, size_t count) {

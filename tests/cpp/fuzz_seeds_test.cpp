@@ -40,6 +40,9 @@ std::vector<Seed> seeds() {
   for (const auto& entry : std::filesystem::directory_iterator(std::string(ORKNN_SOURCE_DIR) + "/tests/data/keras"))
     if (entry.path().extension() == ".h5" || entry.path().extension() == ".keras")
       list.push_back({"keras", entry.path().filename().string(), content_of(entry.path())});
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(ORKNN_SOURCE_DIR) + "/tests/data/paddle"))
+    if (entry.path().extension() == ".json" || entry.path().extension() == ".pdmodel")
+      list.push_back({"paddle", entry.path().filename().string(), content_of(entry.path())});
   for (const auto& s : tests::layer_cases("caffe_layers.txt")) list.push_back({"caffe", s.name, s.network});
   for (const auto& s : tests::layer_cases("darknet_layers.txt")) list.push_back({"darknet", s.name, s.network});
   return list;

@@ -139,6 +139,12 @@ class Loading(Model):
         self._load("load_mxnet", "mxnet", symbol, None, input_size_list, weights=params)
 
     @guarded
+    def load_paddle(self, model, params=None, input_size_list=None, inputs=None, outputs=None):
+        """Reads an inference model of PaddlePaddle: .pdmodel of Paddle 2 or .json of Paddle 3. Without `params` the .pdiparams of the same
+        name is taken. The vendor's toolkit has no such call."""
+        self._load("load_paddle", "paddle", model, inputs, input_size_list, outputs, weights=params)
+
+    @guarded
     def load_keras(self, model, convert_engine="Keras"):
         """Reads a whole model saved by Keras 2 or 3: .h5 or .keras. `convert_engine` is Toolkit1's and has no effect."""
         self._load("load_keras", "keras", model)

@@ -1,0 +1,199 @@
+// PaddlePaddle inference models: .pdmodel of Paddle 1 and 2, .json of Paddle 3, each with its .pdiparams.
+#include <algorithm>
+
+#include "base/files.h"
+#include "import/lower/known_names.h"
+#include "import/paddle/layer.h"
+#include "import/paddle/model.h"
+
+namespace orknn::importer {
+namespace paddle {
+using namespace ir;
+
+namespace {
+const RowTable<Layer>& table() {
+  static const RowTable<Layer> rows{elementwise_rows(), convolution_rows(), normalization_rows(), matrix_rows(),
+                                    reduction_rows(),   shape_rows(),       indexing_rows(),      creation_rows(),
+                                    resize_rows(),      recurrent_rows(),   detection_rows(),     quantized_rows()};
+  return rows;
+}
+
+class Loader {
+ public:
+  Loader(const Program& program, const ParameterValues* parameters, const ImportOptions& options, const OpSet& ops)
+      : program_(program), parameters_(parameters), options_(options), network_(ops) {}
+  const std::vector<std::string>& warnings() const { return network_.warnings; }
+
+  Result<Graph> load() {
+    for (const Operator& op : program_.operators) {
+      LayerNames& names = names_.emplace_back();
+      for (const Operand& operand : op.inputs)
+        names.reads.insert(names.reads.end(), operand.values.begin(), operand.values.end());
+      for (const auto& list : op.outputs) names.writes.insert(names.writes.end(), list.begin(), list.end());
+    }
+    const std::vector<std::string>& outputs = options_.outputs.empty() ? program_.outputs : options_.outputs;
+    ORKNN_TRY(check_names());
+    const std::unordered_set<std::string_view> stops(options_.inputs.begin(), options_.inputs.end());
+    const std::vector<std::string_view> wanted(outputs.begin(), outputs.end());
+    ORKNN_TRY_ASSIGN(const LayerPlan plan, plan_layers(names_, wanted, stops));
+    ORKNN_TRY(add_inputs(plan));
+    ORKNN_TRY(add_parameters(plan));
+    for (size_t i : plan.layers) lower_or_report(i);
+    return network_.finish(outputs);
+  }
+
+ private:
+  Status check_names() const {
+    std::unordered_set<std::string_view> known;
+    for (const Port& p : program_.inputs) known.insert(p.name);
+    for (const LayerNames& names : names_) known.insert(names.writes.begin(), names.writes.end());
+    for (const std::string& name : options_.outputs)
+      if (!known.contains(name)) return no_such_tensor(name, "outputs", options_.outputs, known);
+    for (const std::string& name : options_.inputs)
+      if (!known.contains(name)) return no_such_tensor(name, "inputs", options_.inputs, known);
+    return {};
+  }
+
+  // The program's inputs, or the user's in the user's order, none of which may be missing that is needed.
+  Status add_inputs(const LayerPlan& plan) {
+    std::vector<Port> ports = program_.inputs;
+    if (!options_.inputs.empty()) {
+      ports.clear();
+      for (const std::string& name : options_.inputs) {
+        const auto it =
+            std::find_if(program_.inputs.begin(), program_.inputs.end(), [&](const Port& p) { return p.name == name; });
+        ports.push_back(it == program_.inputs.end() ? Port{.name = name, .dtype = DType::Float32, .shape = {}, .value = {}}
+                                                    : *it);
+      }
+      for (const Port& p : program_.inputs)
+        if (plan.read.contains(p.name) &&
+            std::find(options_.inputs.begin(), options_.inputs.end(), p.name) == options_.inputs.end())
+          return invalid_argument("the model depends on input '" + p.name + "' too")
+              .expected("its name among the inputs")
+              .found(quoted_list(options_.inputs));
+    }
+    ORKNN_TRY(apply_sizes(ports, options_).status());
+    for (const Port& p : ports) network_.add_input(p);
+    return {};
+  }
+
+  Status add_parameters(const LayerPlan& plan) {
+    InventedValues invented;
+    bool is_any_made_up = false;
+    for (const Parameter& p : program_.parameters) {
+      if (!plan.read.contains(p.name)) continue;
+      TensorData value;
+      if (parameters_) {
+        const auto it = parameters_->find(p.name);
+        if (it == parameters_->end()) return invalid_model("the parameter file has no '" + p.name + "'");
+        value = it->second;
+      } else {
+        for (int64_t d : p.dims)
+          if (d < 0) return invalid_model("parameter '" + p.name + "' has an open extent").found(to_string(p.dims));
+        ORKNN_TRY(invented.add(p.dims));
+        const int64_t fan_in = p.dims.size() < 2 ? 1 : element_count(p.dims) / std::max<int64_t>(p.dims[0], 1);
+        value = convert(filled(p.name, p.dims, p.dims.size() < 2 ? Fill::Ones : Fill::Random, fan_in).view(), p.dtype);
+        is_any_made_up = true;
+      }
+      network_.add_input({.name = p.name, .dtype = value.dtype(), .shape = to_shape(value.dims()), .value = value});
+    }
+    if (is_any_made_up) network_.warnings.emplace_back(kRandomWeights);
+    return {};
+  }
+
+  // What depends on a failed operator is no problem of its own, but one that nobody knows is always reported.
+  void lower_or_report(size_t i) {
+    const Operator& op = program_.operators[i];
+    bool is_reachable = true;
+    for (std::string_view name : names_[i].reads) is_reachable &= !failed_.contains(name);
+    Status status;
+    if (is_reachable || !table().find(op.type)) status = lower(op);
+    if (!status) network_.report(status.node(op.name, op.type));
+    if (!status || !is_reachable) failed_.insert(names_[i].writes.begin(), names_[i].writes.end());
+  }
+
+  Status lower(const Operator& op) {
+    const OperatorRow<Layer>* row = table().find(op.type);
+    if (!row) return unsupported("operator '" + op.type + "' of PaddlePaddle is not supported");
+    Layer layer(network_, op);
+    ORKNN_TRY_ASSIGN(const std::vector<TensorId> results, (*row)(layer));
+    size_t at = 0;
+    for (const auto& list : op.outputs)
+      for (const std::string& name : list) {
+        if (at < results.size() && results[at])
+          network_.bind(name, results[at], op.name);
+        else if (is_read(name))
+          return unsupported("output " + std::to_string(at) + " of this operator is not supported");
+        ++at;
+      }
+    return {};
+  }
+  bool is_read(std::string_view name) const {
+    const auto reads = [&](const LayerNames& names) {
+      return std::find(names.reads.begin(), names.reads.end(), name) != names.reads.end();
+    };
+    const std::vector<std::string>& outputs = options_.outputs.empty() ? program_.outputs : options_.outputs;
+    return std::any_of(names_.begin(), names_.end(), reads) || std::find(outputs.begin(), outputs.end(), name) != outputs.end();
+  }
+
+  const Program& program_;
+  const ParameterValues* parameters_;
+  const ImportOptions& options_;
+  Network network_;
+  std::vector<LayerNames> names_;
+  std::unordered_set<std::string_view> failed_;
+};
+
+// The parameter file beside the model: of the same name, or as old versions call it.
+std::optional<std::string> parameters_beside(const Source& source) {
+  if (source.path.empty()) return std::nullopt;
+  std::string stem = source.path;
+  for (std::string_view ending : {".pdmodel", ".json"})
+    if (stem.ends_with(ending)) stem.resize(stem.size() - ending.size());
+  std::string file = stem.ends_with("__model__") ? stem.substr(0, stem.size() - 9) + "__params__" : stem + ".pdiparams";
+  return MappedFile::open(file) ? std::optional(file) : std::nullopt;
+}
+
+Result<Imported> load(const Source& source, const ImportOptions& options, const OpSet& ops) {
+  ORKNN_TRY_ASSIGN(const Program program, parse_program(source.bytes));
+  std::optional<std::string> file = source.other_files.empty() ? parameters_beside(source) : source.other_files[0];
+  if (!file || program.parameters.empty()) return import_program(program, nullptr, options, ops);
+  ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> mapped, MappedFile::open(*file));
+  ORKNN_TRY_ASSIGN(const ParameterValues values, read_parameters(mapped->bytes(), mapped, program));
+  return import_program(program, &values, options, ops);
+}
+
+Result<Survey> survey(const Source& source) {
+  ORKNN_TRY_ASSIGN(const Program program, parse_program(source.bytes));
+  Survey result;
+  for (const Operator& op : program.operators) ++result.operators[op.type];
+  for (const Port& p : program.inputs) result.inputs.push_back({p.name, p.dtype, p.shape});
+  for (const std::string& name : program.outputs) result.outputs.push_back({.name = name});
+  return result;
+}
+}  // namespace
+
+Result<Imported> import_program(const Program& program, const ParameterValues* parameters, const ImportOptions& options,
+                                const OpSet& ops) {
+  Loader loader(program, parameters, options, ops);
+  Imported result;
+  ORKNN_TRY_ASSIGN(result.graph, loader.load());
+  result.source.framework = "paddle";
+  result.source.producer = program.producer;
+  result.source.format_version = program.version;
+  result.source.warnings = loader.warnings();
+  return result;
+}
+}  // namespace paddle
+
+const Importer& paddle_importer() {
+  static const Importer importer{.name = "paddle",
+                                 .extensions = {".pdmodel", "__model__"},
+                                 .sniff = paddle::looks_like_program,
+                                 .load = paddle::load,
+                                 .survey = paddle::survey,
+                                 .weights_extension = ".pdiparams"};
+  return importer;
+}
+
+}  // namespace orknn::importer
