@@ -113,7 +113,7 @@ Status run(KernelContext& c, const KernelState* state) {
   const bool half = c.outputs[0].dtype == DType::Float16;
   const Storage storage = *storage_of(c.inputs[0].dtype);
   const auto element = static_cast<int64_t>(dtype_bytes(c.inputs[0].dtype));
-  std::vector<Step> steps = s.tail.bind(c.inputs);
+  StepList steps = s.tail.bind(c.inputs);
   const Clamp clamp = take_clamp(steps);
   const Band b = choose_band(s, half);
   const int64_t bytes = c.pool.threads() * b.total() * 4;
