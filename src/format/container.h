@@ -23,7 +23,7 @@ inline constexpr uint32_t kArithmeticVersion = 4;  // the first with the stages 
 inline constexpr size_t kTrailerHeaderBytes = 64;
 inline constexpr size_t kTrailerChecksumOffset = 32;  // of the checksum that covers the trailer itself
 
-enum class SectionKind : uint32_t { ModelFacts = 1, Program = 2, Weights = 3, CodedWeights = 4, LeftOutWeights = 5 };
+enum class SectionKind : uint32_t { ModelFacts = 1, Program = 2, Weights = 3, CodedWeights = 4, LeftOutWeights = 5, Streams = 6 };
 
 struct Section {
   SectionKind kind{};

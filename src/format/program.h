@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -112,6 +114,12 @@ struct Program {
   uint64_t arena_bytes = 0;  // activation memory, without inputs and outputs
 };
 
+// A program as the chip's NPU executes it: bytes that the room silicon writes and reads (silicon/image.h).
+struct StoredStreams {
+  std::span<const std::byte> bytes;  // starts at a multiple of 64, a multiple of 64 long
+  std::shared_ptr<const void> keeper;
+};
+
 // Everything a .rknn file holds. Programs share the weight section: equal constants are stored once.
 struct Model {
   std::string name;                 // source file stem
@@ -122,8 +130,9 @@ struct Model {
   std::string float_dtype;          // "float16" or "float32"
   std::vector<uint32_t> sync_uids;  // layers after which Toolkit1's export_rknn_sync_model yields; kept, not acted upon
   std::vector<Program> programs;
-  uint64_t weight_bytes = 0;   // size of the weight section, not coded; set by writer and reader
-  bool codes_weights = false;  // the file stores the weights in fewer bytes, and loading expands them
+  std::vector<StoredStreams> streams;  // one per program, or none: whoever wants them makes them
+  uint64_t weight_bytes = 0;           // size of the weight section, not coded; set by writer and reader
+  bool codes_weights = false;          // the file stores the weights in fewer bytes, and loading expands them
   // The file names the weights of convolutions without holding them: whoever loads it has another model with the same ones.
   bool leaves_out_weights = false;
 };

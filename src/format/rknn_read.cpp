@@ -162,6 +162,7 @@ Result<Model> decode(std::span<const std::byte> bytes, std::span<const Section> 
                      const OutsideWeights& outside) {
   WeightSection weights;
   Model model;
+  std::vector<StoredStreams> streams;
   size_t facts = 0, weight_sections = 0;
   std::map<uint64_t, ir::TensorData> left_out;
   bool codes_weights = false, leaves_out_weights = false;
@@ -177,6 +178,8 @@ Result<Model> decode(std::span<const std::byte> bytes, std::span<const Section> 
       if (leaves_out_weights) return damaged("a section is there twice");
       ORKNN_TRY_ASSIGN(left_out, find_left_out(bytes.subspan(s.offset, s.bytes), outside));
       leaves_out_weights = true;
+    } else if (s.kind == SectionKind::Streams) {
+      streams.push_back({bytes.subspan(s.offset, s.bytes), keeper});
     } else if (s.kind == SectionKind::ModelFacts) {
       ByteReader in(bytes.subspan(s.offset, s.bytes));
       ORKNN_TRY_ASSIGN(model, decode_model_facts(in));
@@ -194,6 +197,8 @@ Result<Model> decode(std::span<const std::byte> bytes, std::span<const Section> 
     model.programs.push_back(std::move(program));
   }
   if (model.programs.empty()) return damaged("it holds no program");
+  if (!streams.empty() && streams.size() != model.programs.size()) return damaged("command streams of a program are missing");
+  model.streams = std::move(streams);
   model.weight_bytes = weights.bytes.size();
   model.codes_weights = codes_weights;
   model.leaves_out_weights = leaves_out_weights;

@@ -83,6 +83,11 @@ Status fill(Draft& draft, const Model& model) {
     encode_program(program, draft.weights, body);
     add_section(SectionKind::Program, body);
   }
+  for (const StoredStreams& streams : model.streams) {
+    ByteWriter body;
+    body.raw(streams.bytes.data(), streams.bytes.size());
+    add_section(SectionKind::Streams, body);
+  }
   if (!draft.weights.left_out().empty()) {
     ByteWriter body;
     encode_left_out(draft.weights, body);

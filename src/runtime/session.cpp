@@ -9,6 +9,7 @@
 #include "ir/mapped_constants.h"
 #include "platform/platforms.h"
 #include "runtime/perf_report.h"
+#include "silicon/drivers/board.h"
 
 namespace orknn::runtime {
 namespace {
@@ -172,44 +173,71 @@ Result<std::unique_ptr<Session>> Session::duplicate() const {
     ORKNN_TRY_ASSIGN(other->device_, device_->duplicate());
     other->choose_device_cores(device_cores_, device_priority_);
   }
-  other->uses_registers_ = uses_registers_;
+  other->make_unit_ = make_unit_;
   return other;
 }
 
 Status Session::choose_engine() {
   const char* wanted = std::getenv("ORKNN_ENGINE");
   const std::string_view name = wanted ? wanted : "";
-  if (name.empty() || name == "simulator") return {};
+  if (name == "simulator") return {};
   if (name == "registers") return use_registers();
-  return invalid_argument("ORKNN_ENGINE names no engine").expected("simulator or registers").found(std::string(name));
+  if (!name.empty() && name != "npu")
+    return invalid_argument("ORKNN_ENGINE names no engine").expected("simulator, registers or npu").found(std::string(name));
+  const std::string chip = model_->target_platform;
+  auto board = silicon::open_board(chip);
+  if (name == "npu") {
+    if (!board) return Status(board.status()).model(model_->name);
+    if (!*board) return unsupported("this machine has no NPU of the kind that the model was built for").found(chip);
+  } else if (!board) {
+    log(LogLevel::Warn, "init_runtime", "the simulator runs the model, not the board's NPU: " + board.status().to_string());
+    return {};
+  } else if (!*board || replaces_operators()) {
+    return {};
+  }
+  return use_registers([chip]() -> Result<std::unique_ptr<silicon::Unit>> {
+    ORKNN_TRY_ASSIGN(std::unique_ptr<silicon::Unit> unit, silicon::open_board(chip));
+    if (!unit) return io_error("the NPU is no longer there");
+    return unit;
+  });
 }
 
-Status Session::use_registers() {
+Status Session::use_registers(MakeUnit unit) {
   const platform::Platform* chip = platform::find(model_->target_platform);
   if (!chip || !silicon::knows_registers_of(*chip))
     return unsupported("the registers of the chip that the model was built for are not known")
         .found(model_->target_platform)
         .model(model_->name);
-  uses_registers_ = true;
+  make_unit_ = unit ? std::move(unit) : [] { return Result(silicon::make_chip_model_unit()); };
   return {};
+}
+
+bool Session::replaces_operators() const {
+  return std::ranges::any_of(program().tasks,
+                             [&](const format::Task& task) { return custom_ops_.replaces(program().graph.node(task.node)); });
 }
 
 Status Session::prepare_network() {
   if (networks_[current_]) return {};
-  ORKNN_TRY_ASSIGN(networks_[current_], silicon::Network::create(program(), custom_ops_.nodes().op_set()));
+  const OpSet& ops = custom_ops_.nodes().op_set();
+  ORKNN_TRY_ASSIGN(silicon::Image image, silicon::image_of(*model_, current_, ops));
+  ORKNN_TRY_ASSIGN(std::unique_ptr<silicon::Unit> unit, make_unit_());
+  ORKNN_TRY_ASSIGN(networks_[current_], silicon::Network::create(program(), ops, std::move(image), std::move(unit)));
   return {};
 }
 
 // Results go where the caller bound them, as the executor does it.
 Status Session::run_registers(std::span<const TensorView> inputs, const sim::RunHooks& hooks) {
-  for (const format::Task& task : program().tasks)
-    if (const Node& n = program().graph.node(task.node); custom_ops_.replaces(n))
-      return unsupported("operators that replace built-in ones are computed by the simulator only")
-          .hint("leave out ORKNN_ENGINE")
-          .node(n.name, n.op);
+  if (replaces_operators())
+    return unsupported("operators that replace built-in ones are computed by the simulator only")
+        .hint("set ORKNN_ENGINE=simulator");
   try {
     ORKNN_TRY(prepare_network());
-    ORKNN_TRY(networks_[current_]->run(inputs, hooks.pool ? *hooks.pool : *pool_, hooks.observe));
+    const silicon::UnitRun options{hooks.pool ? hooks.pool : pool_, hooks.deadline, device_cores_};
+    Status s = networks_[current_]->run(inputs, options, {hooks.observe, hooks.amend, hooks.timing});
+    // Of a unit that failed nothing is known: the next run gets another one.
+    if (!s && networks_[current_]->unit().is_board()) networks_[current_].reset();
+    ORKNN_TRY(s);
   } catch (const std::bad_alloc&) {
     return no_memory();
   }
@@ -221,11 +249,11 @@ Status Session::run_registers(std::span<const TensorView> inputs, const sim::Run
 
 TensorView Session::output_value(size_t index) const {
   if (device_) return index < device_results_.size() ? device_results_[index] : TensorView{};
-  return uses_registers_ && networks_[current_] ? networks_[current_]->output(index) : executor().output(index);
+  return uses_registers() && networks_[current_] ? networks_[current_]->output(index) : executor().output(index);
 }
 
 std::string_view Session::kernel_name(size_t task) const {
-  if (!uses_registers_ || !networks_[current_]) return executor().kernel_name(task);
+  if (!uses_registers() || !networks_[current_]) return executor().kernel_name(task);
   return networks_[current_]->layers()[task].tasks ? "command stream" : "reference";
 }
 
@@ -410,7 +438,7 @@ Status Session::run(const sim::RunHooks& hooks) {
 Status Session::run_values(std::span<const TensorView> inputs, const sim::RunHooks& hooks) {
   has_run_ = false;
   const CustomOps::Active active(custom_ops_);
-  Status s = uses_registers_ ? run_registers(inputs, hooks) : executor().run(inputs, hooks);
+  Status s = uses_registers() ? run_registers(inputs, hooks) : executor().run(inputs, hooks);
   if (s) s = ir::check_mapped_files(files_);  // what was read of a file that was shortened meanwhile is worth nothing
   if (!s) return s.model(model_->name).stage("run");
   has_run_ = true;

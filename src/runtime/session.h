@@ -1,6 +1,7 @@
 // A loaded model with its inputs and results. The C API and the Python module both stand on it, so they give the same bytes.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -67,11 +68,14 @@ class Session {
   // Of the first program, which is the largest.
   MemorySizes memory() const;
 
-  // From now on runs go through command streams and the chip model: layers with a recipe as streams, the others on the reference
-  // kernels. Of a run's hooks only `observe` and `pool` have an effect. ORKNN_ENGINE=registers asks for it when a session is
-  // opened. An error for chips whose registers are not known.
-  Status use_registers();
-  bool uses_registers() const { return uses_registers_; }
+  // From now on runs go through command streams: layers with a recipe on the unit, the others on the reference kernels. A session
+  // begins with what ORKNN_ENGINE says: simulator; registers, the chip model; npu, the board's own NPU; without it the board's
+  // NPU where there is one that fits the model, else the simulator. Nothing for `unit` stands for the chip model. An error for
+  // chips whose registers are not known.
+  using MakeUnit = std::function<Result<std::unique_ptr<silicon::Unit>>()>;
+  Status use_registers(MakeUnit unit = {});
+  void use_simulator() { make_unit_ = {}; }
+  bool uses_registers() const { return static_cast<bool>(make_unit_); }
 
   // Takes the data at once. An input that was never set is all zeros.
   Status set_input(size_t index, const InputData& data);
@@ -128,6 +132,7 @@ class Session {
   void describe_ports();
   void replace_operators(size_t program);
   Status choose_engine();
+  bool replaces_operators() const;
   // The network of the current program, made when it is needed first.
   Status prepare_network();
   Status run_registers(std::span<const ir::TensorView> inputs, const sim::RunHooks& hooks);
@@ -157,7 +162,7 @@ class Session {
   CustomOps custom_ops_;
   std::vector<std::unique_ptr<sim::Executor>> executors_;    // one per program; nothing = not prepared yet
   std::vector<std::unique_ptr<silicon::Network>> networks_;  // the same as command streams
-  bool uses_registers_ = false;
+  MakeUnit make_unit_;                                       // one for each network; nothing = the simulator
   size_t current_ = 0;
   ThreadPool* pool_ = nullptr;
   std::vector<PortInfo> inputs_, outputs_;

@@ -44,6 +44,14 @@ Status run_streams(std::span<const Stream> streams, const DeviceMemory& memory, 
   return for_each_task(streams, [&](const DecodedTask& task) { return run_task(task, memory, pool); });
 }
 
+Result<DecodedTask> check_task(std::span<const uint64_t> words, const DecodedTask* before, const DeviceMemory& memory) {
+  ORKNN_TRY_ASSIGN(DecodedTask task, decode_task(words));
+  ORKNN_TRY(refuse(lint_sequence(before, task)));
+  ORKNN_TRY(refuse(lint(task)));
+  ORKNN_TRY(refuse(lint(task, memory)));
+  return task;
+}
+
 Status check_streams(std::span<const Stream> streams) {
   return for_each_task(streams, [](const DecodedTask& task) { return refuse(lint(task)); });
 }

@@ -17,6 +17,8 @@ using Stream = std::vector<uint64_t>;
 Status run_task(const DecodedTask& task, const DeviceMemory& memory, ThreadPool& pool);
 // Tasks of one core, in order.
 Status run_streams(std::span<const Stream> streams, const DeviceMemory& memory, ThreadPool& pool);
+// Decodes a stream and refuses what run_task would refuse; `before` is the task before it on the core, nullptr for none.
+Result<DecodedTask> check_task(std::span<const uint64_t> words, const DecodedTask* before, const DeviceMemory& memory);
 // Every problem that the lint has with them, the memory aside; an error names the task.
 Status check_streams(std::span<const Stream> streams);
 

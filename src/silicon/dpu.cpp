@@ -30,7 +30,8 @@ Result<Dpu> Dpu::create(const DecodedTask& task, const DeviceMemory& memory) {
   const int64_t planes = ceil_divide(d.channels, lanes_of(d.out));
   ORKNN_TRY_ASSIGN(
       dpu.destination_,
-      memory.at(d.destination, static_cast<uint64_t>((planes - 1) * d.surface_stride + d.pixels() * kAtomBytes), "the output"));
+      memory.writable_at(d.destination, static_cast<uint64_t>((planes - 1) * d.surface_stride + d.pixels() * kAtomBytes),
+                         "the output"));
   ORKNN_TRY(dpu.fetch_bias(memory));
   ORKNN_TRY(dpu.fetch_operand(memory));
   return dpu;

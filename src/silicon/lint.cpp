@@ -403,6 +403,10 @@ class Accesses {
     if (const auto at = memory_.at(address, static_cast<uint64_t>(bytes), what); !at)
       problems_.push_back(at.status().to_string());
   }
+  void add_written(uint64_t address, int64_t bytes, const char* what) {
+    if (const auto at = memory_.writable_at(address, static_cast<uint64_t>(bytes), what); !at)
+      problems_.push_back(at.status().to_string());
+  }
   std::vector<std::string> take() { return std::move(problems_); }
 
  private:
@@ -412,7 +416,7 @@ class Accesses {
 
 void add_dpu(const DpuTask& d, int64_t bias_channels, Accesses& a) {
   const int64_t planes = ceil_divide(d.channels, lanes_of(d.out));
-  a.add(d.destination, (planes - 1) * d.surface_stride + d.pixels() * kAtomBytes, "the output");
+  a.add_written(d.destination, (planes - 1) * d.surface_stride + d.pixels() * kAtomBytes, "the output");
   if (d.bias_use == 1) a.add(d.bias_address, bias_channels * 4, "the bias");
   if (d.bias_use == 7) a.add(d.bias_address, ceil_divide(bias_channels, kBiasGroup) * kBiasGroupBytes, "the bias");
   if (!d.ew_operation) return;
@@ -436,7 +440,7 @@ std::vector<std::string> lint(const DecodedTask& task, const DeviceMemory& memor
   if (task.enable == kEnablePooling) {
     const PoolTask p = pool_task(task.registers);
     a.add(p.source, p.source_bytes(), "the input");
-    a.add(p.destination, p.destination_bytes(), "the output");
+    a.add_written(p.destination, p.destination_bytes(), "the output");
     return a.take();
   }
   const DpuTask d = dpu_task(task.registers);

@@ -1,6 +1,7 @@
 #include "silicon/lower.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -293,17 +294,47 @@ bool lower_max_pool(Lowering& l) {
 }
 
 // A mean with a scale of its own: a depthwise convolution by ones.
-bool lower_mean(Lowering& l, const Window2d& window, int64_t zero, const ops::OutputStage& stage) {
+ConvLayer mean_layer(const Lowering& l, const Window2d& window) {
   ConvLayer layer;
   set_pictures(l.result, layer);
   layer.kernels = layer.channels;
   layer.depthwise = true;
   layer.window = window;
-  layer.in_zero_point = zero;
-  if (!set_stages(l, stage, layer) || !accept(l, layer)) return false;
+  return layer;
+}
+bool accept_mean(Lowering& l, const ConvLayer& layer) {
+  if (!accept(l, layer)) return false;
   const std::vector<int8_t> ones(static_cast<size_t>(layer.window.height * layer.window.width * layer.channels), 1);
   l.result.operands = pack_operands(layer, ones.data(), {});
   return true;
+}
+bool lower_mean(Lowering& l, const Window2d& window, int64_t zero, const ops::OutputStage& stage) {
+  ConvLayer layer = mean_layer(l, window);
+  layer.in_zero_point = zero;
+  return set_stages(l, stage, layer) && accept_mean(l, layer);
+}
+
+// The converter that divides sums of `taps` bytes as the pooling unit does, if there is one: found by trying all sums.
+std::optional<ScaleShift> byte_mean_scale(int64_t taps, bool ties_to_even) {
+  const int64_t shift = std::has_single_bit(static_cast<uint64_t>(taps)) ? 13 + std::bit_width(static_cast<uint64_t>(taps))
+                                                                         : 14 + std::bit_width(static_cast<uint64_t>(taps));
+  // Rounded down, so that an exact half goes toward zero where it does on the pooling unit.
+  const int64_t scale = (int64_t{1} << shift) / taps;
+  for (int64_t sum = -128 * taps; sum <= 127 * taps; ++sum)
+    if (ops::round_shift(sum * scale, shift) != ops::window_mean(sum, taps, ties_to_even)) return std::nullopt;
+  return ScaleShift{scale, shift};
+}
+
+// An average that keeps its scale: sums of bytes by a depthwise convolution, because not every driver waits for the pooling unit.
+bool lower_byte_mean(Lowering& l, const Window2d& window) {
+  if (window.height > 31 || window.width > 31) return false;  // more than a kernel has
+  const auto is_power = [](int64_t n) { return std::has_single_bit(static_cast<uint64_t>(n)); };
+  const auto scale = byte_mean_scale(window.height * window.width, is_power(window.height) && is_power(window.width));
+  if (!scale) return false;
+  ConvLayer layer = mean_layer(l, window);
+  layer.out_multiplier = scale->scale;
+  layer.out_shift = scale->shift;
+  return accept_mean(l, layer);
 }
 
 bool lower_average_pool(Lowering& l) {
@@ -314,7 +345,11 @@ bool lower_average_pool(Lowering& l) {
   const Window2d window = window_of(shape->window);
   const bool padded = window.top + window.bottom + window.left + window.right > 0 || shape->window.ceil_mode;
   if (padded) return l.refuse("the mean of a window with padding has no proven recipe");
-  if (l.attributes.get_int("same_scale") != 0) return lower_pool(l, PoolTask::Method::Average, *zero);
+  if (l.attributes.get_int("same_scale") != 0) {
+    if (lower_byte_mean(l, window)) return true;
+    l.result.reason.clear();
+    return lower_pool(l, PoolTask::Method::Average, *zero);
+  }
   const int64_t taps = window.height * window.width;
   auto stage = read_stage(l, 1, {.multipliers = taps, .max_factor = int64_t{1} << 30});
   if (!stage) return l.refuse("its scales have no recipe");
@@ -346,6 +381,17 @@ const std::map<std::string_view, Lower>& lowerings() {
   return table;
 }
 }  // namespace
+
+Result<ops::OutputStage> host_stage(const format::Program& program, const Node& node, const OpSet& ops) {
+  const OpDef* def = ops.find(node.op);
+  const Tensor& out = program.graph.tensor(node.output());
+  const std::optional<Dims> dims = out.shape ? to_dims(*out.shape) : std::nullopt;
+  if (!def || !dims || dims->empty() || (node.op != "int:Conv" && node.op != "int:MatMul"))
+    return unsupported("it has no sums that the CPU converts");
+  const int64_t channels = node.op == "int:Conv" && dims->size() > 1 ? (*dims)[1] : dims->back();
+  const Lowering l{program, node, NodeReader(node, *def), {}};
+  return read_stage(l, 4, ops::product_limits(DType::Int8, DType::Int8, channels));
+}
 
 LoweredNode lower(const format::Program& program, const Node& node, const OpSet& ops) {
   LoweredNode none;

@@ -38,5 +38,7 @@ struct LoweredNode {
 };
 // Programs come from files that the executor has checked. Never an error: what cannot be lowered has a reason.
 LoweredNode lower(const format::Program& program, const ir::Node& node, const ir::OpSet& ops);
+// How the CPU converts the sums of a layer that ends in a function table (LoweredNode::host).
+Result<ops::OutputStage> host_stage(const format::Program& program, const ir::Node& node, const ir::OpSet& ops);
 
 }  // namespace orknn::silicon

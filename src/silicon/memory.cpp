@@ -7,7 +7,7 @@ std::string range_text(uint64_t address, uint64_t bytes) {
 }
 }  // namespace
 
-Status DeviceMemory::map(std::string name, uint32_t address, std::span<std::byte> bytes) {
+Status DeviceMemory::map(std::string name, uint32_t address, std::span<std::byte> bytes, Access access) {
   const uint64_t end = uint64_t{address} + bytes.size();
   if (end > uint64_t{1} << 32) return invalid_argument("buffer '" + name + "' ends above 4 GiB");
   const auto after = buffers_.lower_bound(address);
@@ -15,11 +15,11 @@ Status DeviceMemory::map(std::string name, uint32_t address, std::span<std::byte
   const bool meets_last = after != buffers_.begin() && std::prev(after)->first + std::prev(after)->second.bytes.size() > address;
   if (meets_next || meets_last)
     return invalid_argument("buffer '" + name + "' overlaps another one").found(range_text(address, bytes.size()));
-  buffers_.emplace(address, Buffer{std::move(name), bytes});
+  buffers_.emplace(address, Buffer{std::move(name), bytes, access});
   return {};
 }
 
-Result<std::byte*> DeviceMemory::at(uint64_t address, uint64_t bytes, const char* what) const {
+Result<DeviceMemory::Found> DeviceMemory::find(uint64_t address, uint64_t bytes, const char* what) const {
   const auto after = buffers_.upper_bound(address);
   if (after == buffers_.begin())
     return invalid_argument(std::string(what) + " is outside of every buffer").found(range_text(address, bytes));
@@ -28,7 +28,20 @@ Result<std::byte*> DeviceMemory::at(uint64_t address, uint64_t bytes, const char
     return invalid_argument(std::string(what) + " is outside of every buffer")
         .expected("at most " + range_text(start, buffer.bytes.size()) + " ('" + buffer.name + "')")
         .found(range_text(address, bytes));
-  return buffer.bytes.data() + (address - start);
+  return Found{&buffer, buffer.bytes.data() + (address - start)};
+}
+
+Result<const std::byte*> DeviceMemory::at(uint64_t address, uint64_t bytes, const char* what) const {
+  ORKNN_TRY_ASSIGN(const Found found, find(address, bytes, what));
+  return found.first;
+}
+
+Result<std::byte*> DeviceMemory::writable_at(uint64_t address, uint64_t bytes, const char* what) const {
+  ORKNN_TRY_ASSIGN(const Found found, find(address, bytes, what));
+  if (found.buffer->access == Access::ReadOnly)
+    return invalid_argument(std::string(what) + " is in buffer '" + found.buffer->name + "', which the unit only reads")
+        .found(range_text(address, bytes));
+  return found.first;
 }
 
 Result<uint32_t> AddressSpace::allocate(uint64_t bytes) {

@@ -13,16 +13,26 @@ namespace orknn::silicon {
 
 class DeviceMemory {
  public:
+  enum class Access : uint8_t { ReadWrite, ReadOnly };
   // The bytes are not copied and must outlive this object. Buffers must not overlap.
-  Status map(std::string name, uint32_t address, std::span<std::byte> bytes);
+  Status map(std::string name, uint32_t address, std::span<std::byte> bytes, Access access = Access::ReadWrite);
   // The bytes at an address, all inside of one buffer; `what` names the access in the error.
-  Result<std::byte*> at(uint64_t address, uint64_t bytes, const char* what) const;
+  Result<const std::byte*> at(uint64_t address, uint64_t bytes, const char* what) const;
+  // The same where the unit writes.
+  Result<std::byte*> writable_at(uint64_t address, uint64_t bytes, const char* what) const;
 
  private:
   struct Buffer {
     std::string name;
     std::span<std::byte> bytes;
+    Access access = Access::ReadWrite;
   };
+  // The buffer that holds the range and the range's first byte.
+  struct Found {
+    const Buffer* buffer = nullptr;
+    std::byte* first = nullptr;
+  };
+  Result<Found> find(uint64_t address, uint64_t bytes, const char* what) const;
   std::map<uint64_t, Buffer> buffers_;  // by address
 };
 

@@ -75,7 +75,7 @@ void pool_half(const PoolTask& p, const Window& w, const std::byte* plane, std::
 Status run_pooling(const DecodedTask& task, const DeviceMemory& memory, ThreadPool& pool) {
   const PoolTask p = pool_task(task.registers);
   ORKNN_TRY_ASSIGN(const std::byte* from, memory.at(p.source, static_cast<uint64_t>(p.source_bytes()), "the input"));
-  ORKNN_TRY_ASSIGN(std::byte * to, memory.at(p.destination, static_cast<uint64_t>(p.destination_bytes()), "the output"));
+  ORKNN_TRY_ASSIGN(std::byte * to, memory.writable_at(p.destination, static_cast<uint64_t>(p.destination_bytes()), "the output"));
   pool.parallel_for(p.planes() * p.out_height, 8, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t plane = row / p.out_height, y = row % p.out_height;

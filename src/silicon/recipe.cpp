@@ -381,6 +381,14 @@ Result<std::vector<Stream>> conv_streams(const ConvLayer& l, const ConvAddresses
   return streams;
 }
 
+void forget_kept_weights(Stream& stream) {
+  for (uint64_t& word : stream)
+    if (Command c = decode(word); c.target == Target::Cna && c.offset == reg::CNA_CBUF_CON0) {
+      c.value &= ~CNA_CBUF_CON0_WEIGHT_REUSE.mask();
+      word = encode(c);
+    }
+}
+
 Result<Stream> pool_stream(const PoolLayer& l, uint32_t input, uint32_t output) {
   const Window2d& w = l.window;
   for (const int64_t side : {w.height, w.width, w.stride_y, w.stride_x})

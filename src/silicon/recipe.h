@@ -77,6 +77,9 @@ ConvOperands pack_operands(const ConvLayer& layer, const void* weights, std::spa
 // One stream per band of rows. Unsupported where the unit has no way.
 Result<std::vector<Stream>> conv_streams(const ConvLayer& layer, const ConvAddresses& addresses);
 
+// No task of the stream's layer relies on weights that an earlier one left in the convolution buffer.
+void forget_kept_weights(Stream& stream);
+
 struct PoolLayer {
   PoolTask::Method method = PoolTask::Method::Max;
   Precision precision = Precision::Int8;

@@ -16,13 +16,15 @@ Result<std::optional<StreamReport>> describe_streams(const format::Model& model)
   const platform::Platform* chip = platform::find(model.target_platform);
   if (!chip || !silicon::knows_registers_of(*chip) || model.programs.empty()) return std::optional<StreamReport>();
   const format::Program& program = model.programs[0];
-  ORKNN_TRY_ASSIGN(const std::unique_ptr<silicon::Network> network, silicon::Network::create(program, ops::builtin_ops()));
+  ORKNN_TRY_ASSIGN(const silicon::Image image, silicon::image_of(model, 0, ops::builtin_ops()));
+  const std::vector<silicon::NetworkLayer> layers = silicon::layers_of(image, program);
   StreamReport report;
   for (size_t i = 0; i < program.tasks.size(); ++i) {
     const ir::Node& n = program.graph.node(program.tasks[i].node);
-    report.layers.push_back({n.type_name(), n.name, network->layers()[i]});
+    report.layers.push_back({n.type_name(), n.name, layers[i]});
   }
-  report.summary = network->summary();
+  report.summary = silicon::summary_of(layers);
+  for (const format::StoredStreams& stored : model.streams) report.stored_bytes += stored.bytes.size();
   return std::optional<StreamReport>(std::move(report));
 }
 
@@ -41,6 +43,7 @@ nlohmann::ordered_json to_json(const StreamReport& report) {
           {"tasks", s.tasks},
           {"stream_bytes", s.stream_bytes},
           {"packed_bytes", s.packed_bytes},
+          {"stored_bytes", report.stored_bytes},
           {"layers", layers}};
 }
 
@@ -60,14 +63,16 @@ std::string streams_text(const StreamReport& report, size_t width) {
   return table.to_text(width) +
          fmt::format(
              "{:.2f} % of the multiply-accumulates run as {} tasks: {} of streams,\n{} of packed operands; not run on a board\n",
-             s.share() * 100, s.tasks, bytes_text(s.stream_bytes), bytes_text(s.packed_bytes));
+             s.share() * 100, s.tasks, bytes_text(s.stream_bytes), bytes_text(s.packed_bytes)) +
+         (report.stored_bytes ? fmt::format("the file holds them: {}\n", bytes_text(report.stored_bytes))
+                              : std::string("the file does not hold them, they are made when a session begins\n"));
 }
 
 Result<EngineComparison> compare_engines(const std::shared_ptr<const format::Model>& model, ThreadPool& pool,
                                          const std::function<Status(runtime::Session&)>& feed) {
   ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> simulator, runtime::Session::open(model, &pool));
   ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> registers, runtime::Session::open(model, &pool));
-  if (simulator->uses_registers()) return invalid_argument("ORKNN_ENGINE=registers leaves nothing to compare with");
+  simulator->use_simulator();
   ORKNN_TRY(registers->use_registers());
   ORKNN_TRY(feed(*simulator));
   ORKNN_TRY(feed(*registers));

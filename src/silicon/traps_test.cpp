@@ -1,0 +1,117 @@
+// What is known to have cost others days on boards, each with the check that keeps it away. (Handles in two lists and resets
+// after a hang: drivers/drivers_test.cpp.)
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "silicon/lint.h"
+#include "silicon/recipe.h"
+
+namespace orknn::silicon {
+namespace {
+using namespace field;
+
+ConvLayer layer(int64_t height = 8, int64_t width = 8, int64_t channels = 40, int64_t kernels = 50) {
+  ConvLayer l;
+  l.height = l.out_height = height;
+  l.width = l.out_width = width;
+  l.channels = channels;
+  l.kernels = kernels;
+  l.in_zero_point = 7;
+  l.out_multiplier = 0x5000;
+  l.out_shift = 20;
+  return l;
+}
+Stream stream_of(const ConvLayer& l) {
+  auto streams = conv_streams(l, {0x10000, 0x200000, 0x400000, 0x600000, 0x800000});
+  EXPECT_TRUE(streams) << streams.status().to_string();
+  return streams ? streams->front() : Stream();
+}
+uint32_t value_of(const Stream& stream, Field f) {
+  for (const uint64_t w : stream)
+    if (const Command c = decode(w); c.offset == f.offset) return (c.value & f.mask()) >> f.low;
+  ADD_FAILURE() << "not written";
+  return 0;
+}
+// The stream with another value of a field passes the lint.
+bool accepts(Stream stream, Field f, uint32_t value) {
+  for (uint64_t& w : stream)
+    if (Command c = decode(w); c.offset == f.offset) {
+      c.value = (c.value & ~f.mask()) | value << f.low;
+      w = encode(c);
+    }
+  const auto task = decode_task(stream);
+  return task && lint(*task).empty();
+}
+bool accepts(const Stream& stream) {
+  const auto task = decode_task(stream);
+  return task && lint(*task).empty();
+}
+
+TEST(Traps, ReadersOfTheDpu) {
+  Stream stream = stream_of(layer());
+  EXPECT_TRUE(accepts(stream));
+  EXPECT_FALSE(accepts(stream, RDMA_FEATURE_MODE_CFG_MRDMA_DISABLE, 0));
+  for (const uint32_t enable : {0x0du, 0x15u, 0x1fu}) {  // DPU_RDMA, DPU missing; a block of another chip
+    stream.back() = encode({Target::Enable, reg::PC_OPERATION_ENABLE, enable});
+    EXPECT_FALSE(accepts(stream)) << enable;
+  }
+}
+TEST(Traps, SizesOfTheWriter) {
+  const Stream stream = stream_of(layer());
+  for (const Field f : {DPU_BS_OW_CFG_SIZE_E_0, DPU_BS_OW_CFG_SIZE_E_1, DPU_BS_OW_CFG_SIZE_E_2})
+    EXPECT_FALSE(accepts(stream, f, value_of(stream, f) ^ 2));
+  EXPECT_FALSE(accepts(stream, Field{reg::DPU_SURFACE_ADD}, 8 * 8 * 16));  // once the plane instead of twice
+}
+TEST(Traps, BanksOfFullyConnectedLayers) { EXPECT_FALSE(accepts(stream_of(layer()), CNA_CBUF_CON0_FC_DATA_BANK, 1)); }
+TEST(Traps, PaddingStandsInAllLanes) {
+  ConvLayer l = layer();
+  l.depthwise = true;
+  l.kernels = l.channels;
+  EXPECT_EQ(value_of(stream_of(l), Field{reg::CNA_PAD_CON1}), 0x07070707u);
+}
+TEST(Traps, GroupsAreWhole) {
+  ConvLayer l = layer();
+  EXPECT_EQ(value_of(stream_of(l), CNA_WEIGHT_SIZE2_KERNELS), 64u);
+  EXPECT_EQ(l.kernel().bytes(), 64 * 48);
+  l.depthwise = true;
+  l.kernels = l.channels;
+  EXPECT_EQ(value_of(stream_of(l), CNA_DATA_SIZE1_CHANNELS), 64u);
+}
+TEST(Traps, ShiftsOfEitherSign) {
+  ConvLayer l = layer();
+  l.channel_multipliers.assign(static_cast<size_t>(l.kernels), 12345);
+  l.channel_shift = 13;
+  const Stream stream = stream_of(l);
+  EXPECT_EQ(value_of(stream, DPU_BS_MUL_CFG_SHIFT), 13u);
+  EXPECT_EQ(value_of(stream, DPU_DATA_FORMAT_BS_NEGATIVE_SHIFT), 13u);
+  EXPECT_FALSE(accepts(stream, DPU_DATA_FORMAT_BS_NEGATIVE_SHIFT, 0));
+}
+TEST(Traps, PoolingWindowsStayInside) {
+  PoolLayer l{.height = 9, .width = 9, .channels = 32, .out_height = 4, .out_width = 4};
+  l.window = {.height = 2, .width = 2, .stride_y = 2, .stride_x = 2};
+  const auto stream = pool_stream(l, 0x10000, 0x20000);
+  ASSERT_TRUE(stream);
+  EXPECT_EQ(value_of(*stream, PPU_DATA_CUBE_IN_WIDTH_WIDTH), 7u);  // the ninth column belongs to no window
+  EXPECT_TRUE(accepts(*stream));
+  EXPECT_FALSE(accepts(*stream, PPU_DATA_CUBE_OUT_WIDTH_WIDTH, 4));
+}
+TEST(Traps, ASingleColumnGetsABankMore) {
+  const auto banks = [](int64_t height) { return value_of(stream_of(layer(height, 1, 64, 32)), CNA_CBUF_CON0_DATA_BANK); };
+  EXPECT_EQ(banks(512), 2u);  // 512 entries fill a bank
+  EXPECT_EQ(banks(513), 3u);
+}
+TEST(Traps, MultipliersCarry) {
+  const float just_below_one = std::nextafter(1.0f, 0.0f);
+  const ScaleShift s = split_output_scale(just_below_one);
+  EXPECT_EQ(s.scale, 0x4000);
+  EXPECT_EQ(std::ldexp(static_cast<double>(s.scale), -static_cast<int>(s.shift)), 1.0);
+}
+TEST(Traps, PlanesLieAtTheirStride) {
+  const Stream stream = stream_of(layer());
+  EXPECT_EQ(value_of(stream, Field{reg::DPU_DST_SURF_STRIDE}), 8u * 8 * 16);
+  EXPECT_FALSE(accepts(stream, Field{reg::DPU_DST_SURF_STRIDE}, 8 * 8 * 16 - 16));
+}
+
+}  // namespace
+}  // namespace orknn::silicon
