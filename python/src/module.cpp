@@ -232,6 +232,7 @@ toolkit::BuildConfig to_config(const nb::dict& options) {
   set(c.remove_weight, options, "remove_weight");
   set(c.model_pruning, options, "model_pruning");
   set(c.remove_reshape, options, "remove_reshape");
+  set(c.registers, options, "registers");
   set(c.enable_flash_attention, options, "enable_flash_attention");
   return c;
 }

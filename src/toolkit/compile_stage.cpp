@@ -6,6 +6,7 @@
 #include "format/rknn_file.h"
 #include "quantize/given_parameters.h"
 #include "quantize/weight_only.h"
+#include "silicon/network.h"
 #include "toolkit/batch.h"
 #include "toolkit/model_ports.h"
 #include "toolkit/shape_sets.h"
@@ -68,6 +69,23 @@ bool stores_fewer_bytes(const BuildOptions& options, const format::Model& model)
            return std::ranges::any_of(p.tasks, [](const format::Task& t) { return t.sparsity != format::Sparsity::None; });
          });
 }
+
+// Command streams of every program.
+Status store_streams(const BuildOptions& options, const ir::OpSet& ops, format::Model& model) {
+  if (!silicon::knows_registers_of(*options.chip))
+    return unsupported("the registers of this chip are not known, so its files hold no command streams")
+        .found(std::string(options.chip->name))
+        .hint("leave out the option 'registers'");
+  if (options.config.remove_weight)
+    return invalid_argument("files that leave out weights cannot hold command streams, which come with them packed")
+        .hint("leave out 'registers' or 'remove_weight'");
+  for (const format::Program& program : model.programs) {
+    ORKNN_TRY_ASSIGN(const silicon::Image image, silicon::make_image(program, ops));
+    const auto bytes = std::make_shared<const std::vector<std::byte>>(silicon::encode_image(image));
+    model.streams.push_back({*bytes, bytes});
+  }
+  return {};
+}
 }  // namespace
 
 compile::CompileOptions compile_options(const BuildOptions& options, std::vector<compile::Normalization> normalization) {
@@ -119,6 +137,8 @@ Result<Built> compile_model(const BuildOptions& options, Quantized quantized) {
   bar.next_pass(stored_bytes);
   format::place_weights(*model, worked_through);
   bar.finish();
+  if (options.config.registers)
+    if (Status s = store_streams(options, *compiling.ops, *model); !s) return s.model(model->name).stage("build");
   return Built{std::move(model),
                std::move(quantized.reference),
                std::move(quantized.normalization),

@@ -50,7 +50,8 @@ struct BuildConfig {
   bool model_pruning = false;                          // channels that no result depends on leave the network
   bool remove_reshape = false;                         // inputs and outputs keep the shapes that the layers next to them have
   bool enable_flash_attention = false;                 // attention is one task in every form, where the chip has it
-  bool remove_weight = false;                          // files leave out the weights of convolutions, which another model has
+  bool registers = false;      // files hold the NPU's command streams, for chips whose registers are known
+  bool remove_weight = false;  // files leave out the weights of convolutions, which another model has
 
   // For looking inside (command line); config() has no such keys.
   std::string stop_after;

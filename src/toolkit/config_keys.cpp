@@ -165,6 +165,7 @@ constexpr ConfigKey kConfigKeys[] = {
     {"quantized_hybrid_level", Kind::Number, set_number<&Config::quantized_hybrid_level, int>,
      "0 to 3: how many layers stay in float, the most sensitive ones first"},
     {"quantized_method", Kind::Text, set_text<&Config::quantized_method>, "what shares a scale of weights"},
+    {"registers", Kind::Flag, set_flag<&Config::registers>, "store the NPU's command streams and packed operands in the file"},
     {"remove_reshape", Kind::Flag, set_flag<&Config::remove_reshape>,
      "inputs and outputs keep the shapes of the layers next to them"},
     {"remove_weight", Kind::Flag, set_flag<&Config::remove_weight>, "leave out weights that another model provides"},

@@ -30,6 +30,7 @@ ordered_json to_json(const BuildConfig& c) {
                  {"compress_weight", c.compress_weight},
                  {"remove_weight", c.remove_weight},
                  {"remove_reshape", c.remove_reshape},
+                 {"registers", c.registers},
                  {"inputs_yuv_fmt", c.inputs_yuv_fmt},
                  {"toolkit1", c.toolkit1},
                  {"auto_hybrid_cos_thresh", c.auto_hybrid_cos_thresh},
@@ -89,6 +90,7 @@ BuildConfig config_from(const ordered_json& j) {
   c.compress_weight = field(j, "compress_weight", false);
   c.remove_weight = field(j, "remove_weight", false);
   c.remove_reshape = field(j, "remove_reshape", false);
+  c.registers = field(j, "registers", false);
   c.inputs_yuv_fmt = list_field<std::string>(j, "inputs_yuv_fmt");
   c.toolkit1 = field(j, "toolkit1", false);
   c.auto_hybrid_cos_thresh = field(j, "auto_hybrid_cos_thresh", c.auto_hybrid_cos_thresh);

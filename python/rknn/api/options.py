@@ -133,6 +133,7 @@ KEYS = dict(
     op_target=_targets,
     quantize_weight=_flag,
     remove_reshape=_flag,
+    registers=_flag,
     sparse_infer=_flag,
     enable_flash_attention=_flag,
     auto_hybrid_cos_thresh=_number,
