@@ -82,7 +82,7 @@ def test_the_engine_is_chosen_by_the_environment(network, openrknn):
     layers = openrknn("run", model, "--layers", "--json", env=dict(os.environ, ORKNN_ENGINE="registers"))
     assert "command stream" in layers.stdout
     wrong = openrknn("run", model, env=dict(os.environ, ORKNN_ENGINE="board"))
-    assert wrong.returncode == 1 and "simulator or registers" in wrong.stderr
+    assert wrong.returncode == 1 and "simulator, registers or npu" in wrong.stderr
 
 
 def test_other_chips_have_no_streams(tmp_path, make_onnx, openrknn):
@@ -107,3 +107,30 @@ def test_emit_writes_a_folder_that_executes(tmp_path, root, openrknn):
     np.save(tmp_path / "odd_channels" / "output.npy", output + 1)
     wrong = openrknn("emit", tmp_path / "odd_channels", "-o", tmp_path / "again")
     assert wrong.returncode == 1 and "output.npy" in wrong.stderr
+
+
+def test_files_hold_streams_when_asked(network, tmp_path, openrknn):
+    model, sample = network
+    source = next(tmp_path.rglob("*.onnx"))
+    for name in ("one.rknn", "two.rknn"):
+        options = ("--dataset", tmp_path / "list.txt", "-t", "rk3588", "--registers")
+        done = openrknn("quantize", source, "-o", tmp_path / name, *options)
+        assert done.returncode == 0, done.stderr
+    stored = (tmp_path / "one.rknn").read_bytes()
+    assert stored == (tmp_path / "two.rknn").read_bytes() and len(stored) > len(model.read_bytes())
+    assert json.loads(openrknn("info", model, "--json").stdout)["streams"]["stored_bytes"] == 0
+    streams = json.loads(openrknn("info", tmp_path / "one.rknn", "--json").stdout)["streams"]
+    assert streams["stored_bytes"] >= streams["stream_bytes"] + streams["packed_bytes"]
+    done = openrknn("run", tmp_path / "one.rknn", "--input", sample, "--verify", "--json")
+    assert done.returncode == 0 and json.loads(done.stdout)["different"] == 0, done.stderr
+    refused = openrknn("quantize", source, "-o", tmp_path / "m.rknn", *options, "--remove-weight")
+    assert refused.returncode == 1 and "remove_weight" in refused.stderr
+
+
+def test_board_test_says_that_it_did_not_run_on_a_board(tmp_path, openrknn):
+    done = openrknn("board-test", "--chip-model", "-o", tmp_path / "report.txt")
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = (tmp_path / "report.txt").read_text()
+    assert "not run on a board" in report and "depthwise 3x3" in report and "different" not in report
+    families = json.loads(openrknn("board-test", "--chip-model", "--json").stdout)
+    assert not families["run_on_a_board"] and len(families["families"]) >= 20

@@ -30,6 +30,7 @@ Action add_ops(CLI::App& app);
 Action add_devices(CLI::App& app);
 Action add_sweep(CLI::App& app);
 Action add_emit(CLI::App& app);
+Action add_board_test(CLI::App& app);
 // These two describe the other commands: they are added last.
 Action add_completion(CLI::App& app);
 Action add_man(CLI::App& app);

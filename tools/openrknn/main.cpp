@@ -168,12 +168,13 @@ int run(int argc, char** argv) {
                     {"convert model.onnx -o model.rknn -t CHIP", "quantize model.onnx -o model.rknn -t CHIP --dataset list.txt",
                      "run model.rknn --input dog.jpg", "convert --help"});
   app.fallthrough();
-  const cli::Action commands[] = {
-      cli::add_convert(app), cli::add_quantize(app),  cli::add_analyse(app),      cli::add_compare(app),
-      cli::add_run(app),     cli::add_info(app),      cli::add_hybrid_step1(app), cli::add_hybrid_step2(app),
-      cli::add_edit(app),    cli::add_encrypt(app),   cli::add_codegen(app),      cli::add_profile(app),
-      cli::add_emit(app),    cli::add_platforms(app), cli::add_passes(app),       cli::add_ops(app),
-      cli::add_devices(app), cli::add_sweep(app),     cli::add_completion(app),   cli::add_man(app)};
+  const cli::Action commands[] = {cli::add_convert(app),      cli::add_quantize(app),     cli::add_analyse(app),
+                                  cli::add_compare(app),      cli::add_run(app),          cli::add_info(app),
+                                  cli::add_hybrid_step1(app), cli::add_hybrid_step2(app), cli::add_edit(app),
+                                  cli::add_encrypt(app),      cli::add_codegen(app),      cli::add_profile(app),
+                                  cli::add_emit(app),         cli::add_board_test(app),   cli::add_platforms(app),
+                                  cli::add_passes(app),       cli::add_ops(app),          cli::add_devices(app),
+                                  cli::add_sweep(app),        cli::add_completion(app),   cli::add_man(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Both, Drivers, testing::Values(Driver::Rocket, Driver::
 
 TEST_P(Drivers, RunANetworkWithCpuLayersInBetween) {
   for (const SmallNetwork& small : {SmallNetwork(), SmallNetwork(200, 120)}) {  // the second in bands
-    StandInKernel kernel(GetParam());
+    StandInKernel kernel(GetParam(), "rk3588");
     const Ran ran = run_on(kernel, small);
     ASSERT_TRUE(ran.status) << ran.status.to_string() << all_of(kernel.complaints);
     EXPECT_EQ(all_of(kernel.complaints), "");
@@ -58,7 +58,7 @@ TEST_P(Drivers, RunANetworkWithCpuLayersInBetween) {
 
 TEST_P(Drivers, ReportAHangAndWorkAgainAfterwards) {
   const SmallNetwork small;
-  StandInKernel kernel(GetParam());
+  StandInKernel kernel(GetParam(), "rk3588");
   for (int task : {0, 2}) {
     kernel.faults.hangs_at_task = task;
     const Ran failed = run_on(kernel, small);
@@ -74,7 +74,7 @@ TEST_P(Drivers, ReportAHangAndWorkAgainAfterwards) {
 
 TEST_P(Drivers, ReportBuffersThatCannotBeUsed) {
   const SmallNetwork small;
-  StandInKernel kernel(GetParam());
+  StandInKernel kernel(GetParam(), "rk3588");
   kernel.faults.create_error = ENOMEM;
   EXPECT_EQ(run_on(kernel, small).status.code(), Code::OutOfMemory);
   kernel.faults = {.maps_nothing = true};
@@ -88,7 +88,7 @@ TEST_P(Drivers, ReportBuffersThatCannotBeUsed) {
 
 TEST(Rocket, TimeoutsOfTheWaitAreErrors) {
   const SmallNetwork small;
-  StandInKernel kernel(Driver::Rocket);
+  StandInKernel kernel(Driver::Rocket, "rk3588");
   auto unit = open_board("rk3588", kernel);
   ASSERT_TRUE(unit && *unit);
   ASSERT_TRUE((*unit)->allocate(BufferUse::Features, 4096));
@@ -100,7 +100,7 @@ TEST(Rocket, TimeoutsOfTheWaitAreErrors) {
 // Pooling jobs never report their end there: the CPU computes maxima, averages are convolutions anyway.
 TEST(Rocket, NoPoolingTaskIsSubmitted) {
   const SmallNetwork small;
-  StandInKernel kernel(Driver::Rocket);
+  StandInKernel kernel(Driver::Rocket, "rk3588");
   const Ran ran = run_on(kernel, small);
   ASSERT_TRUE(ran.status);
   EXPECT_EQ(all_of(kernel.complaints), "");
@@ -110,7 +110,7 @@ TEST(Rocket, NoPoolingTaskIsSubmitted) {
 }
 
 TEST(Rocket, LayersBetweenCpuLayersAreOneJob) {
-  StandInKernel kernel(Driver::Rocket);
+  StandInKernel kernel(Driver::Rocket, "rk3588");
   ASSERT_TRUE(run_on(kernel, SmallNetwork()).status);
   EXPECT_EQ(kernel.jobs, 2u);  // before and after the maxima
 }
@@ -119,7 +119,7 @@ TEST(Rknpu, MasksChooseCores) {
   const SmallNetwork small(200, 120);
   for (const auto& [mask, submitted] :
        std::map<uint32_t, std::set<uint32_t>>{{0, {0}}, {1, {1}}, {2, {2}}, {4, {4}}, {3, {1, 3}}, {7, {1, 3, 7}}}) {
-    StandInKernel kernel(Driver::Rknpu);
+    StandInKernel kernel(Driver::Rknpu, "rk3588");
     const Ran ran = run_on(kernel, small, {.core_mask = mask});
     ASSERT_TRUE(ran.status) << mask << ran.status.to_string() << all_of(kernel.complaints);
     EXPECT_EQ(all_of(kernel.complaints), "") << mask;
@@ -129,7 +129,7 @@ TEST(Rknpu, MasksChooseCores) {
 }
 
 TEST(Board, IsFoundByDriverAndChip) {
-  StandInKernel rocket(Driver::Rocket), vendor(Driver::Rknpu), other(Driver::Other);
+  StandInKernel rocket(Driver::Rocket, "rk3588"), vendor(Driver::Rknpu, "rk3588"), other(Driver::Other, "rk3588");
   const auto name = [](StandInKernel& kernel, const char* chip) {
     auto unit = open_board(chip, kernel);
     return !unit ? unit.status().to_string() : *unit ? (*unit)->name() : "none";
@@ -151,7 +151,7 @@ TEST(Board, APcHasNone) {
 
 // A job that lists a buffer twice ends without having run, and no call fails: only the results tell.
 TEST(Traps, AHandleInBothListsRunsNothing) {
-  StandInKernel kernel(Driver::Rocket);
+  StandInKernel kernel(Driver::Rocket, "rk3588");
   abi::rocket::CreateBo bo;
   bo.bytes = 4096;
   ASSERT_EQ(kernel.control(3, abi::rocket::kCreateBo, &bo), 0);

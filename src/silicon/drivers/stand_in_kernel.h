@@ -19,7 +19,8 @@ namespace orknn::silicon {
 class StandInKernel final : public Kernel {
  public:
   enum class Driver { Rocket, Rknpu, Other };
-  explicit StandInKernel(Driver driver) : driver_(driver) {
+  StandInKernel(Driver driver, const std::string& chip)
+      : device_tree(std::string("maker,board") + '\0' + "rockchip," + chip + '\0'), driver_(driver) {
     if (driver == Driver::Rocket)
       calls_ = {{abi::rocket::kCreateBo, bind(&StandInKernel::create_bo)},
                 {abi::rocket::kPrepBo, bind(&StandInKernel::prep_bo)},
@@ -43,7 +44,7 @@ class StandInKernel final : public Kernel {
   std::vector<std::string> complaints;  // a real kernel or unit would fail or misbehave here
   size_t jobs = 0, tasks_run = 0, resets = 0, open_files = 0;
   std::set<uint32_t> core_masks;
-  std::string device_tree = std::string("turing,rk1") + '\0' + "rockchip,rk3588" + '\0';
+  std::string device_tree;
   size_t live_buffers() const { return buffers_.size(); }
 
   std::vector<std::string> list(const std::string& folder) override {
