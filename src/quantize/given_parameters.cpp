@@ -266,6 +266,7 @@ class Reader {
   // A copy of values that lie on a grid loses nothing. Other operators are rounded to a neighbour's or their function's grid only
   // between quantized layers.
   void spread() {
+    spread_back();  // what is stated after a copy is finer than what a neighbour before it has
     const std::vector<char> needed = find_needed();
     for (NodeId id : graph_.order()) {
       const Node& n = graph_.node(id);
@@ -290,7 +291,11 @@ class Reader {
           grid(y) = before;
       }
     }
-    // Backwards to layers that only a copy reads.
+    spread_back();
+  }
+
+  // To layers that only a copy reads: they compute in the parameters of the copy.
+  void spread_back() {
     const std::vector<NodeId> order = graph_.order();
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
       const Node& n = graph_.node(*it);
