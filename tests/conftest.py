@@ -1,6 +1,7 @@
 """Shared fixtures: small ONNX models made on the fly, the bundled networks, and where the shared corpus would be."""
 
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -9,6 +10,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
+# A shell starts background jobs with Ctrl-C ignored, and programs that tests start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import pathlib
 import signal
 import subprocess
 import sys
-import threading
 import time
 import types
 
@@ -89,37 +88,29 @@ def test_only_what_is_new_is_done(run, tmp_path, monkeypatch, capsys):
     assert run("a") == (0, table) and done == []
 
 
-class Killer(threading.Thread):
-    """Kills native processes that begin, up to `count`."""
+class Killed(sweep._Children):
+    """The first `count` native processes die by a signal."""
 
     def __init__(self, count):
-        super().__init__(daemon=True)
-        self.killed, self.count, self.running = 0, count, True
-        self.start()
+        super().__init__()
+        self.left = count
 
-    def run(self):
-        while self.running and self.killed < self.count:
-            with sweep._RUNNING.lock:
-                for child in list(sweep._RUNNING.alive)[:1]:
-                    if child.poll() is None:
-                        child.kill()
-                        self.killed += 1
-            time.sleep(0.05)
+    def run(self, words, cwd):
+        with self.lock:
+            dies = self.left > 0
+            self.left -= dies
+        return super().run(["sh", "-c", "kill -9 $$"] if dies else words, cwd)
 
 
-def test_workers_killed_in_the_middle_change_nothing(run):
+def test_workers_that_die_change_nothing(run):
     _, table = run("a")
-    sweep._RUNNING = sweep._Children()
-    killer = Killer(2)
-    result = run("b", "--workers", "2")
-    killer.running = False
-    assert killer.killed == 2 and result == (0, table)
+    sweep._RUNNING = Killed(2)
+    assert run("b", "--workers", "2") == (0, table) and sweep._RUNNING.left == 0
 
 
-def test_a_worker_that_always_dies_is_an_error(run, tmp_path):
-    killer = Killer(1000)
+def test_a_worker_that_always_dies_is_an_error(run):
+    sweep._RUNNING = Killed(1000)
     code, table = run("a", "--workers", "1")
-    killer.running = False
     rows = list(csv.DictReader(table.splitlines()))
     assert code == 1 and all(r["status"] == "failed" and "the worker died 3 times" in r["error"] for r in rows)
     sweep._RUNNING = sweep._Children()
