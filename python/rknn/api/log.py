@@ -42,10 +42,21 @@ def write_stderr(text):
         if _left_out:
             text = f"W {_left_out} log lines were left out: nobody read them.\n" + text
             _left_out = 0
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        _write_through(text)
     except (OSError, ValueError):
         pass
+
+
+def _write_through(text):
+    """Past the buffer of the process' own stderr: an interpreter that ends, or a child after a fork, while another thread holds the
+    buffer's lock would abort."""
+    if sys.stderr is not sys.__stderr__:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+        return
+    left = text.encode(sys.stderr.encoding or "utf-8", "backslashreplace")
+    while left:
+        left = left[os.write(sys.stderr.fileno(), left) :]
 
 
 # Names in files may hold control characters, which would move the cursor or change colours.
