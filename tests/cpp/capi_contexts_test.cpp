@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <barrier>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -210,9 +211,10 @@ TEST(CApiShare, Sram) {
   EXPECT_EQ(sizes(plain).free_sram_size, total) << "and gives them back";
 }
 
-// Long enough to be seen going on, short enough for a test.
+// Long enough to be seen going on (tens of milliseconds), short enough for a test.
+constexpr int kSlowSteps = 240;
 const std::vector<std::byte>& slow_model() {
-  static const std::vector<std::byte> bytes = bytes_of(chain_model(60, 200'000));
+  static const std::vector<std::byte> bytes = bytes_of(chain_model(kSlowSteps, 200'000));
   return bytes;
 }
 
@@ -225,9 +227,6 @@ TEST(CApiBackground, NonBlockingRunsAreAwaited) {
   extend.non_block = 1;
   ASSERT_EQ(rknn_run(context, &extend), RKNN_SUCC) << orknn_last_error();
   EXPECT_EQ(extend.frame_id, 1u);
-  rknn_run_extend limit{};
-  limit.timeout_ms = 1;
-  EXPECT_EQ(rknn_wait(context, &limit), RKNN_ERR_TIMEOUT);
   ASSERT_EQ(rknn_wait(context, nullptr), RKNN_SUCC) << orknn_last_error();
   EXPECT_EQ(context.output(true), expected);
   ASSERT_EQ(rknn_run(context, &extend), RKNN_SUCC);
@@ -287,6 +286,9 @@ TEST(CApiBackground, Fences) {
   ASSERT_NE(done, fence);
   pollfd waited{done, POLLIN, 0};
   EXPECT_EQ(poll(&waited, 1, 20), 0) << "the run waits for its fence";
+  rknn_run_extend limit{};
+  limit.timeout_ms = 1;
+  EXPECT_EQ(rknn_wait(context, &limit), RKNN_ERR_TIMEOUT);
   const uint64_t one = 1;
   ASSERT_EQ(write(fence, &one, sizeof one), static_cast<ssize_t>(sizeof one));
   EXPECT_EQ(poll(&waited, 1, 60'000), 1) << "and signals its own";
@@ -358,8 +360,14 @@ TEST(CApiCoresAtOnce, ThreeContextsOnThreeCores) {
   ASSERT_EQ(orknn_trace_start(nullptr), RKNN_ERR_PARAM_INVALID);
   ASSERT_EQ(orknn_trace_start(path.c_str()), RKNN_SUCC);
   ASSERT_EQ(orknn_trace_start(path.c_str()), RKNN_ERR_PARAM_INVALID);
+  std::barrier together(3);
   std::vector<std::thread> threads;
-  for (size_t i = 0; i < 3; ++i) threads.emplace_back([&, i] { results[i] = run_once(*contexts[i], numbers(200'000, 0.5f)); });
+  for (size_t i = 0; i < 3; ++i)
+    threads.emplace_back([&, i] {
+      const std::vector<float> input = numbers(200'000, 0.5f);
+      together.arrive_and_wait();
+      results[i] = run_once(*contexts[i], input);
+    });
   for (std::thread& t : threads) t.join();
   ASSERT_EQ(orknn_trace_stop(), RKNN_SUCC) << orknn_last_error();
   EXPECT_EQ(results[0], results[1]);
@@ -382,7 +390,7 @@ TEST(CApiCoresAtOnce, ThreeContextsOnThreeCores) {
       runs.at(static_cast<size_t>(field("tid"))) = {field("ts"), field("ts") + field("dur")};
   }
   EXPECT_EQ(calls, 3);
-  EXPECT_EQ(layers, 3 * 60);
+  EXPECT_EQ(layers, 3 * kSlowSteps);
   for (size_t i = 0; i < 3; ++i)
     for (size_t k = 0; k < 3; ++k) EXPECT_LT(runs[i].first, runs[k].second) << "runs " << i << " and " << k << " overlap";
   std::filesystem::remove(path);
