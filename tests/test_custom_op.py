@@ -562,7 +562,7 @@ OPENCL = "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1"
 
 def test_gpu_plugin_gives_the_bytes_of_python(tmp_path, compiled, plugins):
     if not pathlib.Path(OPENCL).exists():
-        pytest.skip("there is not an OpenCL library (Debian: pocl-opencl-icd)")
+        pytest.skip("there is no OpenCL library (Debian: ocl-icd-libopencl1)")
     path = tmp_path / "m.rknn"
     r = built(save(tmp_path / "m.onnx", [CONV, AFFINE], {"a": TensorProto.FLOAT}), Affine())
     assert r.export_rknn(str(path)) == 0
@@ -576,7 +576,7 @@ def test_gpu_plugin_gives_the_bytes_of_python(tmp_path, compiled, plugins):
 
 def test_gpu_plugin_without_opencl_says_what_is_missing(tmp_path, compiled, plugins):
     if not pathlib.Path(OPENCL).exists():
-        pytest.skip("the plug-in itself needs an OpenCL library (Debian: pocl-opencl-icd)")
+        pytest.skip("the plug-in itself needs an OpenCL library (Debian: ocl-icd-libopencl1)")
     path = tmp_path / "m.rknn"
     r = built(save(tmp_path / "m.onnx", [CONV, AFFINE], {"a": TensorProto.FLOAT}), Affine())
     assert r.export_rknn(str(path)) == 0

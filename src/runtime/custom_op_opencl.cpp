@@ -65,7 +65,7 @@ Library::Library() {
   if (!problem.empty()) return;
   problem = "no OpenCL library was found (";
   for (size_t i = 0; i < names.size(); ++i) problem += (i ? ", " : "") + names[i];
-  problem += "); on a PC the Debian package pocl-opencl-icd has one";
+  problem += "); on a PC the Debian packages ocl-icd-libopencl1 and pocl-opencl-icd have one";
 }
 
 bool Library::load(void* handle) {
