@@ -7,11 +7,13 @@
 #include <random>
 
 #include "ops/support/requantize.h"
+#include "silicon/example_layers.h"
 #include "silicon/lint.h"
 #include "silicon/recipe.h"
 
 namespace orknn::silicon {
 namespace {
+using namespace examples;
 
 struct Random {
   std::mt19937 engine{7};
@@ -111,35 +113,9 @@ struct Bench {
   }
 };
 
-ConvLayer conv(int64_t height, int64_t width, int64_t channels, int64_t kernels, Window2d window = {}) {
-  ConvLayer l;
-  l.height = height;
-  l.width = width;
-  l.channels = channels;
-  l.kernels = kernels;
-  l.window = window;
-  l.out_height = (height + window.top + window.bottom - window.reach_y()) / window.stride_y + 1;
-  l.out_width = (width + window.left + window.right - window.reach_x()) / window.stride_x + 1;
-  l.in_zero_point = 11;
-  l.out_zero_point = -7;
-  l.out_multiplier = 0x5123;
-  l.out_shift = 22;
-  return l;
-}
-constexpr Window2d kSame3{.height = 3, .width = 3, .top = 1, .bottom = 1, .left = 1, .right = 1};
-
-ConvLayer depthwise(ConvLayer l) {
-  l.depthwise = true;
-  l.out_shift = 19;
-  return l;
-}
 ConvLayer with_channel_scales(ConvLayer l) {
   for (int64_t k = 0; k < l.kernels; ++k) l.channel_multipliers.push_back(static_cast<int32_t>(3000 + 411 * k % 29000));
   l.channel_shift = 14;
-  return l;
-}
-ConvLayer with_operand(ConvLayer l) {
-  l.element_wise = ElementWise{.zero_point = -9, .multiplier = 30000, .shift = 5};
   return l;
 }
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "silicon/lower.h"
-#include "silicon/small_network.h"
+#include "small_network.h"
 
 namespace orknn::silicon {
 namespace {

@@ -7,10 +7,12 @@
 
 #include "base/checksum.h"
 #include "base/half.h"
+#include "silicon/example_layers.h"
 #include "silicon/recipe.h"
 
 namespace orknn::silicon {
 namespace {
+using namespace examples;
 
 struct Family {
   std::string_view name;
@@ -18,31 +20,9 @@ struct Family {
   uint64_t checksum = 0;  // of the expected result
 };
 
-ConvLayer conv(int64_t height, int64_t width, int64_t channels, int64_t kernels, Window2d w = {}) {
-  ConvLayer l;
-  l.height = height;
-  l.width = width;
-  l.channels = channels;
-  l.kernels = kernels;
-  l.window = w;
-  l.out_height = (height + w.top + w.bottom - w.reach_y()) / w.stride_y + 1;
-  l.out_width = (width + w.left + w.right - w.reach_x()) / w.stride_x + 1;
-  l.in_zero_point = 11;
-  l.out_zero_point = -7;
-  l.out_multiplier = 0x5123;
-  l.out_shift = 22;
-  return l;
-}
-constexpr Window2d kSame3{.height = 3, .width = 3, .top = 1, .bottom = 1, .left = 1, .right = 1};
-
 template <class Change>
 ConvLayer with(ConvLayer l, Change change) {
   change(l);
-  return l;
-}
-ConvLayer depthwise(ConvLayer l) {
-  l.depthwise = true;
-  l.out_shift = 19;
   return l;
 }
 ConvLayer half(ConvLayer l, Precision out = Precision::Half) {
@@ -50,10 +30,6 @@ ConvLayer half(ConvLayer l, Precision out = Precision::Half) {
   l.out = out;
   l.has_bias = false;
   l.in_zero_point = l.out_zero_point = 0;
-  return l;
-}
-ConvLayer plus_tensor(ConvLayer l) {
-  l.element_wise = ElementWise{.zero_point = -9, .multiplier = 30000, .shift = 5};
   return l;
 }
 PoolLayer pool(PoolTask::Method method, int64_t size, int64_t channels, Window2d w, Precision precision = Precision::Int8) {
@@ -100,7 +76,7 @@ const std::vector<Family>& families() {
        0xb3a3ba4f020e9f80},
       {"slope below zero", with(conv(8, 8, 64, 64), [](ConvLayer& l) { l.slope = Slope{.multiplier = 3277, .shift = 15}; }),
        0x26c05a3a600bd430},
-      {"addition after a convolution", plus_tensor(conv(14, 14, 64, 64)), 0xe0b79908cb90adcb},
+      {"addition after a convolution", with_operand(conv(14, 14, 64, 64)), 0xe0b79908cb90adcb},
       {"depthwise 3x3", depthwise(conv(14, 14, 128, 128, kSame3)), 0xb7eff121e26687d},
       {"depthwise 5x5 in bands",
        depthwise(conv(61, 200, 64, 64,

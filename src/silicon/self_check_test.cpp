@@ -5,7 +5,7 @@
 #include <set>
 
 #include "silicon/drivers/board.h"
-#include "silicon/drivers/stand_in_kernel.h"
+#include "stand_in_kernel.h"
 
 namespace orknn::silicon {
 namespace {

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "silicon/drivers/board.h"
-#include "silicon/drivers/stand_in_kernel.h"
 #include "silicon/network.h"
 #include "silicon/recipe.h"
-#include "silicon/small_network.h"
+#include "small_network.h"
+#include "stand_in_kernel.h"
 
 namespace orknn::silicon {
 namespace {
