@@ -29,23 +29,23 @@ Result<TensorId> truth_of(Layer& l, TensorId x) {
 }
 TensorId mean_of_all(Layer& l, TensorId x) { return l.emit("ReduceMean", {x}, {{"keepdims", int64_t{0}}}); }
 
+void flatten_when_asked(Layer& l, TensorId& x, int64_t& axis) {
+  if (!l.flag("flatten", false)) return;
+  x = l.reshape(x, {-1});
+  axis = 0;
+}
+
 template <OpName Op>
 Result<TensorId> place_of(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(int64_t axis, l.integer(1, "axis", -1, "to find the place along it"));
-  if (l.flag("flatten", false)) {
-    x = l.reshape(x, {-1});
-    axis = 0;
-  }
+  flatten_when_asked(l, x, axis);
   const bool keep = l.flag("keepdims", false) && !l.flag("flatten", false);
   return l.cast(l.emit(Op.chars, {x}, {{"axis", axis}, {"keepdims", int64_t{keep}}}), l.dtype("dtype", DType::Int64));
 }
 template <OpName Op>
 Result<TensorId> running(Layer& l, TensorId x) {
   ORKNN_TRY_ASSIGN(int64_t axis, l.integer(1, "dim", -1, "to run along it"));
-  if (l.flag("flatten", false)) {
-    x = l.reshape(x, {-1});
-    axis = 0;
-  }
+  flatten_when_asked(l, x, axis);
   ORKNN_TRY_ASSIGN(axis, l.axis(axis, x));
   return cumulative(l, Op.chars, x, axis, l.flag("exclusive", false), l.flag("reverse", false));
 }

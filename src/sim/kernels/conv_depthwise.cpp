@@ -22,25 +22,17 @@ struct State : KernelState {
   TailPlan tail;
 };
 
-std::optional<Window> window(const KernelQuery& q) {
-  return window_of(q.attributes(), q.inputs[0].dims, q.outputs[0].dims, std::span(q.inputs[1].dims).subspan(2));
-}
-
 bool accepts(const KernelQuery& q) {
-  if (!is_depthwise(q) || !storage_of(q.inputs[0].dtype) || !storage_of(q.inputs[1].dtype) || !storage_of(q.outputs[0].dtype))
-    return false;
-  if (q.node.has_input(2) && (!q.inputs[2].constant || !storage_of(q.inputs[2].dtype))) return false;
-  const ir::Dims &x = q.inputs[0].dims, &y = q.outputs[0].dims;
-  if (y[1] != q.inputs[1].dims[0] || y[1] != x[1] || y[0] != x[0] || x[1] < kFewChannels) return false;
-  const std::optional<Window> w = window(q);
+  const std::optional<Window> w = depthwise_window(q);
+  if (!w || q.outputs[0].dims[1] != q.inputs[0].dims[1] || q.inputs[0].dims[1] < kFewChannels) return false;
   // A window far larger than the plane would need a buffer out of proportion to the data.
-  return w && w->fits_int32() && !w->cuts_input() && w->kernel[2] * w->dilation[2] <= 2 * (w->in[2] + 16) &&
+  return w->fits_int32() && !w->cuts_input() && w->kernel[2] * w->dilation[2] <= 2 * (w->in[2] + 16) &&
          padded_rows(*w, 1) <= 2 * (w->in[1] + 16) && TailPlan::create(q, {1, 2});
 }
 
 Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) {
   auto s = std::make_unique<State>();
-  s->window = *window(q);
+  s->window = *depthwise_window(q);
   const Window& v = s->window;
   s->tail = *TailPlan::create(q, {1, 2});
   s->pitch = v.padded() ? (v.out[2] - 1) * v.stride[2] + (v.kernel[2] - 1) * v.dilation[2] + 1 : v.in[2];

@@ -19,25 +19,16 @@ struct State : KernelState {
   TailPlan tail;
 };
 
-std::optional<Window> window(const KernelQuery& q) {
-  return window_of(q.attributes(), q.inputs[0].dims, q.outputs[0].dims, std::span(q.inputs[1].dims).subspan(2));
-}
-
 bool accepts(const KernelQuery& q) {
-  if (!is_depthwise(q) || !storage_of(q.inputs[0].dtype) || !storage_of(q.inputs[1].dtype) || !storage_of(q.outputs[0].dtype))
-    return false;
-  if (q.node.has_input(2) && (!q.inputs[2].constant || !storage_of(q.inputs[2].dtype))) return false;
-  const std::optional<Window> w = window(q);
+  const std::optional<Window> w = depthwise_window(q);
   // A window far larger than the plane would need a buffer out of proportion to the data.
   if (!w || !w->fits_int32() || w->kernel[2] * w->dilation[2] > 4 * (w->in[2] + w->out[2] + 64)) return false;
-  if (padded_rows(*w, 1) > 4 * (w->in[1] + 64)) return false;
-  return q.outputs[0].dims[1] == q.inputs[1].dims[0] && q.outputs[0].dims[0] == q.inputs[0].dims[0] &&
-         TailPlan::create(q, {1, 2});
+  return padded_rows(*w, 1) <= 4 * (w->in[1] + 64) && TailPlan::create(q, {1, 2});
 }
 
 Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) {
   auto s = std::make_unique<State>();
-  s->window = *window(q);
+  s->window = *depthwise_window(q);
   s->layout = plane_layout(s->window);
   s->tail = *TailPlan::create(q, {1, 2});
   const ir::TensorData w = ir::convert(q.inputs[1].constant->view(), DType::Float32);

@@ -1,5 +1,7 @@
 #include "sim/kernels/support/window.h"
 
+#include "sim/kernels/support/tail.h"
+
 namespace orknn::sim::kernels {
 
 std::optional<Window> window_of(const ir::NodeReader& node, const ir::Dims& input, const ir::Dims& output,
@@ -33,6 +35,15 @@ bool is_depthwise(const KernelQuery& q) {
   const ir::Dims &x = q.inputs[0].dims, &w = q.inputs[1].dims;
   return x.size() == w.size() && x.size() >= 3 && x.size() <= 4 && w[1] == 1 && x[1] > 1 &&
          q.node.attributes.int_or("group", 1) == x[1] && w[0] % x[1] == 0;
+}
+
+std::optional<Window> depthwise_window(const KernelQuery& q) {
+  if (!is_depthwise(q)) return std::nullopt;
+  const OperandFacts &x = q.inputs[0], &w = q.inputs[1], &y = q.outputs[0];
+  if (!storage_of(x.dtype) || !storage_of(w.dtype) || !storage_of(y.dtype)) return std::nullopt;
+  if (q.node.has_input(2) && (!q.inputs[2].constant || !storage_of(q.inputs[2].dtype))) return std::nullopt;
+  if (y.dims.size() != x.dims.size() || y.dims[0] != x.dims[0] || y.dims[1] != w.dims[0]) return std::nullopt;
+  return window_of(q.attributes(), x.dims, y.dims, std::span(w.dims).subspan(2));
 }
 
 PlaneLayout plane_layout(const Window& w) {

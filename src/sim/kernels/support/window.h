@@ -43,6 +43,8 @@ Window window_of(const ops::Window& settled, std::span<const int64_t> in, std::s
 
 // True for a Conv with constant weights whose every output channel reads one input channel, on at most two spatial axes.
 bool is_depthwise(const KernelQuery& query);
+// The window of a float depthwise convolution with constant weights and bias whose result has their channels; nothing otherwise.
+std::optional<Window> depthwise_window(const KernelQuery& query);
 
 // A padded copy of a plane laid out for the plane cores (forms.h): where each tap of the window reads.
 struct PlaneLayout {
