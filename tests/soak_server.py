@@ -20,7 +20,6 @@ import pathlib
 import random
 import re
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -29,6 +28,7 @@ import threading
 import time
 
 import numpy as np
+from faulty_proxy import Proxy, with_flipped_bit
 
 TIMEOUT_S = {False: 60, True: 5}  # of a call; True: of clients whose connections have faults
 LATENESS_S = 20  # of a call that ends at its timeout, on a machine that is busy
@@ -159,51 +159,23 @@ def make_networks(folder):
         api.release()
 
 
-class Proxy:
-    """Between client and server: now and then it drops, delays, cuts or corrupts what comes."""
+class Faults:
+    """Now and then drops, delays, cuts or corrupts what passes."""
 
-    def __init__(self, target):
-        self.target, self.chance = target, random.Random(1)
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
-        threading.Thread(target=self.accept, daemon=True).start()
+    def __init__(self):
+        self.chance = random.Random(1)
 
-    def accept(self):
-        while True:
-            near, _ = self.listener.accept()
-            try:
-                host, _, port = self.target.rpartition(":")
-                far = socket.create_connection((host, int(port)))
-            except OSError:
-                near.close()
-                continue
-            for a, b in ((near, far), (far, near)):
-                threading.Thread(target=self.pump, args=(a, b), daemon=True).start()
-
-    def fault(self, data):
+    def __call__(self, data):
         kind = self.chance.random()
         if kind < 0.01:
             return None
         if kind < 0.02:
             return b""
         if kind < 0.03:
-            at = self.chance.randrange(len(data))
-            return data[:at] + bytes([data[at] ^ (1 << self.chance.randrange(8))]) + data[at + 1 :]
+            return with_flipped_bit(data, self.chance)
         if kind < 0.1:
             time.sleep(self.chance.random() * 0.05)
         return data
-
-    def pump(self, a, b):
-        try:
-            while (data := a.recv(65536)) and (data := self.fault(data)) is not None:
-                b.sendall(data)
-        except OSError:
-            pass
-        for end in (a, b):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
 
 
 class Server:
@@ -244,7 +216,7 @@ class Soak:
         make_networks(folder)
         open(f"{folder}/kills", "w").close()
         self.server = Server(folder, options.processes * options.clients)
-        proxy = Proxy(self.server.tcp)
+        proxy = Proxy(self.server.tcp, Faults())
         with open(f"{folder}/addresses", "w", encoding="utf-8") as file:
             json.dump(dict(unix=f"unix:{folder}/s.sock", tcp=self.server.tcp, faulty=proxy.address), file)
         self.begin = time.time()

@@ -5,6 +5,7 @@ import pathlib
 
 import numpy as np
 import pytest
+from library import Input, Output, TensorAttr
 from rknn.api import RKNN
 
 
@@ -376,48 +377,6 @@ def test_formats_a_chip_has_not(dtype, platform):
     with pytest.raises(Exception, match=f"Invalid quantized_dtype '{dtype}' for {platform}, expect in "):
         rknn.config(target_platform=platform, quantized_dtype=dtype)
     rknn.release()
-
-
-class TensorAttr(ctypes.Structure):
-    _fields_ = [
-        ("index", ctypes.c_uint32),
-        ("n_dims", ctypes.c_uint32),
-        ("dims", ctypes.c_uint32 * 16),
-        ("name", ctypes.c_char * 256),
-        ("n_elems", ctypes.c_uint32),
-        ("size", ctypes.c_uint32),
-        ("fmt", ctypes.c_int),
-        ("type", ctypes.c_int),
-        ("qnt_type", ctypes.c_int),
-        ("fl", ctypes.c_int8),
-        ("zp", ctypes.c_int32),
-        ("scale", ctypes.c_float),
-        ("w_stride", ctypes.c_uint32),
-        ("size_with_stride", ctypes.c_uint32),
-        ("pass_through", ctypes.c_uint8),
-        ("h_stride", ctypes.c_uint32),
-    ]
-
-
-class Input(ctypes.Structure):
-    _fields_ = [
-        ("index", ctypes.c_uint32),
-        ("buf", ctypes.c_void_p),
-        ("size", ctypes.c_uint32),
-        ("pass_through", ctypes.c_uint8),
-        ("type", ctypes.c_int),
-        ("fmt", ctypes.c_int),
-    ]
-
-
-class Output(ctypes.Structure):
-    _fields_ = [
-        ("want_float", ctypes.c_uint8),
-        ("is_prealloc", ctypes.c_uint8),
-        ("index", ctypes.c_uint32),
-        ("buf", ctypes.c_void_p),
-        ("size", ctypes.c_uint32),
-    ]
 
 
 INT8, UINT8, INT16, NHWC, DFP, AFFINE = 2, 3, 4, 1, 1, 2

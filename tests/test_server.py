@@ -6,10 +6,8 @@ import pathlib
 import random
 import re
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
 
@@ -17,6 +15,7 @@ import numpy as np
 import pytest
 import rknn
 from conftest import picture
+from faulty_proxy import Proxy, with_flipped_bit
 from rknn.api import RKNN
 from rknnlite.api import RKNNLite
 
@@ -353,42 +352,6 @@ def test_many_clients(devices, model):
     assert status["runs"] == 8 * 31 and len(status["models"]) == 1 and status["refused"] == 0
 
 
-class Proxy:
-    """Between client and server; `fault(data)` returns what to pass on, None to cut the connection."""
-
-    def __init__(self, address, fault):
-        host, _, port = address.rpartition(":")
-        self.target, self.fault = (host, int(port)), fault
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                near, _ = self.listener.accept()
-                far = socket.create_connection(self.target)
-            except OSError:
-                return
-            for a, b in ((near, far), (far, near)):
-                threading.Thread(target=self.pump, args=(a, b), daemon=True).start()
-
-    def pump(self, a, b):
-        try:
-            while data := a.recv(65536):
-                data = self.fault(data)
-                if data is None:
-                    break
-                b.sendall(data)
-        except OSError:
-            pass
-        for end in (a, b):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-
-
 @pytest.mark.parametrize("kind", ["corrupts", "cuts", "delays", "drops"])
 def test_faults_of_the_network(devices, model, monkeypatch, kind, capfd):
     """Every call ends within its timeout, with the right result or an error."""
@@ -404,8 +367,7 @@ def test_faults_of_the_network(devices, model, monkeypatch, kind, capfd):
             return None
         if kind == "drops":
             return b""
-        at = chance.randrange(len(data))
-        return data[:at] + bytes([data[at] ^ (1 << chance.randrange(8))]) + data[at + 1 :]
+        return with_flipped_bit(data, chance)
 
     monkeypatch.setenv("ORKNN_DEVICE_TIMEOUT_MS", "500")
     monkeypatch.setenv("ORKNN_REQUIRE_DEVICE", "1")
@@ -426,7 +388,7 @@ def test_faults_of_the_network(devices, model, monkeypatch, kind, capfd):
         except ValueError:
             errors += 1
     assert wrong == 0 and right > 0 and time.monotonic() - begin < 60
-    assert (errors == 0) == (kind == "delays") or right + errors > 0
+    assert errors == 0 or kind != "delays"
     api.release()
     proxy.listener.close()
     direct = connected(path, "rk3588")  # the server goes on

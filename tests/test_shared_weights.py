@@ -4,31 +4,10 @@ import ctypes
 
 import numpy as np
 import pytest
-from library import BUILD
+from library import BUILD, Input, Output
 from rknn.api import RKNN
 
 SHARE_WEIGHT_MEM = 0x20
-
-
-class Input(ctypes.Structure):
-    _fields_ = [
-        ("index", ctypes.c_uint32),
-        ("buf", ctypes.c_void_p),
-        ("size", ctypes.c_uint32),
-        ("pass_through", ctypes.c_uint8),
-        ("type", ctypes.c_int),
-        ("fmt", ctypes.c_int),
-    ]
-
-
-class Output(ctypes.Structure):
-    _fields_ = [
-        ("want_float", ctypes.c_uint8),
-        ("is_prealloc", ctypes.c_uint8),
-        ("index", ctypes.c_uint32),
-        ("buf", ctypes.c_void_p),
-        ("size", ctypes.c_uint32),
-    ]
 
 
 class Extend(ctypes.Structure):
