@@ -1,4 +1,6 @@
 // Recurrent layers: LSTM and RNN of BVLC's Caffe, whose second bottom tells where sequences go on, and Lstm of the warpctc fork.
+#include "import/lower/recurrent.h"
+
 #include "import/caffe/layer.h"
 
 namespace orknn::importer::caffe {
@@ -40,20 +42,12 @@ struct Gates {
   TensorId from_input, bias, from_state;
 };
 
-// The four gates in the order of ours: input, output, forget, cell; Caffe has input, forget, output, cell.
-TensorId in_our_order(Layer& l, TensorId gates, int64_t outputs, int64_t inputs) {
-  const TensorId ordered = l.gather(l.reshape(gates, {4, outputs, inputs}), l.add_ints("order", {0, 2, 1, 3}), 0);
-  return l.reshape(ordered, {1, 4 * outputs, inputs});
-}
-
-TensorId lstm_node(Layer& l, const Sequence& s, const Gates& g) {
-  const TensorId bias = l.reshape(in_our_order(l, g.bias, s.outputs, 1), {1, 4 * s.outputs});
-  const TensorId zeros = l.add_constant("no_bias", TensorData::zeros(DType::Float32, {1, 4 * s.outputs}));
-  const TensorId y = l.emit("LSTM",
-                            {s.x, in_our_order(l, g.from_input, s.outputs, s.inputs),
-                             in_our_order(l, g.from_state, s.outputs, s.outputs), l.concat({bias, zeros}, 1)},
-                            {{"hidden_size", s.outputs}});
-  return l.reshape(y, {s.steps, s.batch, s.outputs});
+// Sequences without markers; Caffe's gates are input, forget, output, cell.
+Result<TensorId> lstm_layer(Layer& l, const Sequence& s, const Gates& g) {
+  RecurrentLayers layers{.order = kGatesIfoc, .states = {TensorId{}, TensorId{}}};
+  layers.weights.push_back({.input = g.from_input, .state = g.from_state, .input_bias = g.bias});
+  ORKNN_TRY_ASSIGN(const RecurrentResult made, run_recurrent(l, s.x, layers));
+  return made.sequence;
 }
 
 // What the input contributes to all steps at once: [T,N,rows of the weights].
@@ -61,41 +55,31 @@ TensorId projected(Layer& l, const Sequence& s, TensorId weight, TensorId bias, 
   return l.reshape(product(l, {l.reshape(s.x, {s.steps * s.batch, s.inputs}), weight, bias}), {s.steps, s.batch, rows});
 }
 
-struct Memory {
-  TensorId hidden, cell;  // none at the beginning of a run without exposed states
-};
-
-// Unrolls: `step` makes the new state from what the input contributes to the step and the marker [N,1], which is 0 where a new
-// sequence begins and the state is forgotten. Returns the hidden states, [T,N,O].
-template <class Step>
-Result<TensorId> unrolled(Layer& l, const Sequence& s, TensorId contributions, int64_t rows, TensorId markers,
-                          const TensorId& hidden, Step&& step) {
-  if (s.steps > kMaxSteps)
-    return unsupported("the sequence is too long to unroll")
-        .expected("at most " + std::to_string(kMaxSteps) + " steps")
-        .found(std::to_string(s.steps));
-  const TensorId all_markers = l.reshape(markers, {s.steps, s.batch});
-  std::vector<TensorId> results;
-  for (int64_t t = 0; t < s.steps; ++t) {
-    step(l.reshape(l.slice(contributions, 0, t, t + 1), {s.batch, rows}),
-         l.reshape(l.slice(all_markers, 0, t, t + 1), {s.batch, 1}));
-    results.push_back(l.reshape(hidden, {1, s.batch, s.outputs}));
-  }
-  return l.concat(std::move(results), 0);
+// Unrolls: `step` makes the new hidden state from what the input contributes to the step and the marker [N,1], which is 0 where a
+// new sequence begins and the state is forgotten. Returns the hidden states, [T,N,O].
+template <class MarkedStep>
+Result<TensorId> unrolled_by(Layer& l, const Sequence& s, TensorId contributions, TensorId markers, MarkedStep&& step) {
+  const TensorId all_markers = l.reshape(markers, {s.steps, s.batch, 1});
+  int64_t t = 0;
+  return unrolled(
+      l, contributions, false,
+      [&](TensorId now) -> Result<TensorId> {
+        const TensorId marker = l.reshape(l.slice(all_markers, 0, t, t + 1), {s.batch, 1});
+        ++t;
+        return step(now, marker);
+      },
+      kMaxSteps);
 }
 
+// The state is none at the beginning of a run without exposed states.
 Result<TensorId> unrolled_lstm(Layer& l, const Sequence& s, TensorId contributions, TensorId from_state, TensorId markers,
-                               Memory& state) {
+                               LstmState& state) {
   const TensorId recurrent = l.transpose(from_state, {1, 0});
-  return unrolled(l, s, contributions, 4 * s.outputs, markers, state.hidden, [&](TensorId sums, TensorId marker) {
+  return unrolled_by(l, s, contributions, markers, [&](TensorId sums, TensorId marker) {
     if (state.hidden) sums = l.add(sums, l.matmul(l.mul(state.hidden, marker), recurrent));
-    const auto gate = [&](int64_t i, const char* op) {
-      return l.unary(op, l.slice(sums, 1, i * s.outputs, (i + 1) * s.outputs));
-    };
-    TensorId cell = l.mul(gate(0, "Sigmoid"), gate(3, "Tanh"));
-    if (state.cell) cell = l.add(l.mul(l.mul(gate(1, "Sigmoid"), state.cell), marker), cell);
-    state.cell = cell;
-    state.hidden = l.mul(gate(2, "Sigmoid"), l.unary("Tanh", cell));
+    const TensorId kept = state.cell ? l.mul(state.cell, marker) : TensorId{};
+    state = lstm_step(l, sums, kept, kGatesIfoc, s.outputs);
+    return state.hidden;
   });
 }
 
@@ -142,11 +126,14 @@ Result<std::vector<TensorId>> lstm(Layer& l, Operands bottoms) {
   ORKNN_TRY_ASSIGN(g.from_input, matrix(l, 0, "weight", rows, s.inputs));
   ORKNN_TRY_ASSIGN(g.bias, vector(l, 1, "bias", rows));
   ORKNN_TRY_ASSIGN(g.from_state, matrix(l, e.has_static ? 3 : 2, "recurrent_weight", rows, s.outputs));
-  if (!has_markers) return std::vector{lstm_node(l, s, g)};
+  if (!has_markers) {
+    ORKNN_TRY_ASSIGN(const TensorId y, lstm_layer(l, s, g));
+    return std::vector{y};
+  }
   ORKNN_TRY_ASSIGN(const TensorId contributions,
                    with_static(l, s, e, bottoms, projected(l, s, g.from_input, g.bias, rows), rows));
   const Dims state_dims{s.batch, s.outputs}, result_dims{1, s.batch, s.outputs};
-  Memory state;
+  LstmState state;
   if (e.exposed) state = {l.reshape(bottoms[e.first_state], state_dims), l.reshape(bottoms[e.first_state + 1], state_dims)};
   ORKNN_TRY_ASSIGN(const TensorId y, unrolled_lstm(l, s, contributions, g.from_state, bottoms[1], state));
   if (!e.exposed || l.top_count() < 3) return std::vector{y};
@@ -169,10 +156,10 @@ Result<std::vector<TensorId>> rnn(Layer& l, Operands bottoms) {
   const TensorId recurrent = l.transpose(from_state, {1, 0});
   TensorId hidden;
   if (e.exposed) hidden = l.reshape(bottoms[e.first_state], {s.batch, s.outputs});
-  ORKNN_TRY_ASSIGN(const TensorId states,
-                   unrolled(l, s, contributions, s.outputs, bottoms[1], hidden, [&](TensorId sum, TensorId marker) {
+  ORKNN_TRY_ASSIGN(const TensorId states, unrolled_by(l, s, contributions, bottoms[1], [&](TensorId sum, TensorId marker) {
                      if (hidden) sum = l.add(sum, l.matmul(l.mul(hidden, marker), recurrent));
                      hidden = l.unary("Tanh", sum);
+                     return hidden;
                    }));
   const TensorId rows = l.reshape(states, {s.steps * s.batch, s.outputs});
   const TensorId y = l.reshape(l.unary("Tanh", product(l, {rows, output_weight, output_bias})), {s.steps, s.batch, s.outputs});
@@ -191,9 +178,9 @@ Result<TensorId> warpctc_lstm(Layer& l, Operands bottoms) {
   ORKNN_TRY_ASSIGN(g.bias, vector(l, 2, "bias", rows));
   TensorId y;
   if (bottoms.size() == 1) {
-    y = lstm_node(l, s, g);
+    ORKNN_TRY_ASSIGN(y, lstm_layer(l, s, g));
   } else {
-    Memory state;
+    LstmState state;
     const TensorId contributions = projected(l, s, g.from_input, g.bias, rows);
     ORKNN_TRY_ASSIGN(y, unrolled_lstm(l, s, contributions, g.from_state, bottoms[1], state));
   }
