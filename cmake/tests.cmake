@@ -21,15 +21,14 @@ if(ORKNN_TESTS)
     # objects come first on the linker's line: nothing is then taken from the libraries of these rooms, and of an inline function that several
     # objects hold the sanitized copy is kept.
     # What keeps its build short: at -O0 most of a small file's time goes to the inline functions of its headers, so folders are compiled
-    # as one unit each (files whose names clash stay alone); kernel forms are not optimized; checks for null pointers and alignment,
-    # half of the code, are left to `make test-sanitized` (an access through a null pointer is reported all the same).
+    # as one unit each (kernels, which are alike and share names, stay alone); kernel forms are not optimized; checks for null pointers and
+    # alignment, half of the code, are left to `make test-sanitized` (an access through a null pointer is reported all the same).
     if(NOT ORKNN_SANITIZE)
       add_library(orknn_sanitized OBJECT EXCLUDE_FROM_ALL)
-      set(alone "/(layer_formats|layer_forms|parameters|tails|weight_only|bmp|jpeg|png|npy|rknn_read|forms|int_forms)\\.cpp$|/kernels/")
       foreach(room quantize data format passes sim)
         get_target_property(files orknn_${room} SOURCES)
         list(FILTER files INCLUDE REGEX "/src/.*\\.cpp$")
-        list(FILTER files EXCLUDE REGEX "${alone}")
+        list(FILTER files EXCLUDE REGEX "/kernels/")
         foreach(file ${files})
           get_filename_component(folder ${file} DIRECTORY)
           get_filename_component(folder ${folder} NAME)

@@ -14,8 +14,8 @@ namespace {
 
 constexpr uint32_t kRgb = 0, kRle8 = 1, kRle4 = 2, kBitFields = 3;
 
-Status bad(std::string_view what) { return invalid_argument(fmt::format("damaged or unsupported bmp: {}", what)); }
-Status cut_off() { return bad("the file is cut off"); }
+Status bad_bmp(std::string_view what) { return invalid_argument(fmt::format("damaged or unsupported bmp: {}", what)); }
+Status cut_off() { return bad_bmp("the file is cut off"); }
 
 struct Rgb {
   uint8_t red = 0, green = 0, blue = 0;
@@ -46,7 +46,7 @@ class Bytes {
   std::span<const std::byte> bytes_;
 };
 
-struct Header {
+struct BmpHeader {
   uint64_t width = 0, height = 0;
   bool top_down = false;
   uint32_t bits = 0, compression = kRgb;
@@ -57,7 +57,7 @@ struct Header {
   size_t data = 0;  // offset of the pixels
 };
 
-Status read_palette(const Bytes& file, size_t offset, size_t entries, size_t entry_bytes, Header& header) {
+Status read_palette(const Bytes& file, size_t offset, size_t entries, size_t entry_bytes, BmpHeader& header) {
   if (!file.holds(offset, entries * entry_bytes)) return cut_off();
   for (size_t i = 0; i < entries; ++i) {
     const uint8_t* entry = file.at(offset + i * entry_bytes);
@@ -66,17 +66,17 @@ Status read_palette(const Bytes& file, size_t offset, size_t entries, size_t ent
   return Status::ok();
 }
 
-Status read_os2_header(const Bytes& file, Header& header) {
+Status read_os2_header(const Bytes& file, BmpHeader& header) {
   if (!file.holds(14, 12)) return cut_off();
   header.width = file.u16(18);
   header.height = file.u16(20);
   header.bits = file.u16(24);
-  if (header.bits == 16) return bad("16 bits per pixel in an OS/2 header");
+  if (header.bits == 16) return bad_bmp("16 bits per pixel in an OS/2 header");
   return header.bits <= 8 ? read_palette(file, 26, size_t{1} << header.bits, 3, header) : Status::ok();
 }
 
 // OpenCV honours the masks of 32-bit pixels only where the header itself holds them, alpha included.
-Status read_masks(const Bytes& file, uint32_t header_bytes, Header& header) {
+Status read_masks(const Bytes& file, uint32_t header_bytes, BmpHeader& header) {
   if (header.bits == 32) {
     if (header_bytes < 56) return Status::ok();
     for (size_t i = 0; i < 3; ++i) header.masks[i] = Channel(file.u32(54 + 4 * i));
@@ -87,14 +87,14 @@ Status read_masks(const Bytes& file, uint32_t header_bytes, Header& header) {
   const uint32_t red = file.u32(54), green = file.u32(58), blue = file.u32(62);
   header.green_has_6_bits = red == 0xf800 && green == 0x7e0 && blue == 0x1f;
   if (!header.green_has_6_bits && !(red == 0x7c00 && green == 0x3e0 && blue == 0x1f))
-    return bad("bit masks other than 5-5-5 and 5-6-5");
+    return bad_bmp("bit masks other than 5-5-5 and 5-6-5");
   return Status::ok();
 }
 
-Status read_windows_header(const Bytes& file, uint32_t header_bytes, Header& header) {
+Status read_windows_header(const Bytes& file, uint32_t header_bytes, BmpHeader& header) {
   if (!file.holds(14, header_bytes)) return cut_off();
   const auto width = static_cast<int32_t>(file.u32(18)), height = static_cast<int32_t>(file.u32(22));
-  if (width <= 0) return bad(fmt::format("width {}", width));
+  if (width <= 0) return bad_bmp(fmt::format("width {}", width));
   header.width = static_cast<uint64_t>(width);
   header.top_down = height < 0;
   header.height = static_cast<uint64_t>(std::abs(int64_t{height}));
@@ -104,25 +104,25 @@ Status read_windows_header(const Bytes& file, uint32_t header_bytes, Header& hea
   switch (header.compression) {
     case kRgb: break;
     case kRle8:
-      if (bits != 8) return bad(fmt::format("8-bit run lengths with {} bits per pixel", bits));
+      if (bits != 8) return bad_bmp(fmt::format("8-bit run lengths with {} bits per pixel", bits));
       break;
     case kRle4:
-      if (bits != 4) return bad(fmt::format("4-bit run lengths with {} bits per pixel", bits));
+      if (bits != 4) return bad_bmp(fmt::format("4-bit run lengths with {} bits per pixel", bits));
       break;
     case kBitFields:
-      if (bits != 16 && bits != 32) return bad(fmt::format("bit masks with {} bits per pixel", bits));
+      if (bits != 16 && bits != 32) return bad_bmp(fmt::format("bit masks with {} bits per pixel", bits));
       break;
-    default: return bad(fmt::format("compression {}", header.compression));
+    default: return bad_bmp(fmt::format("compression {}", header.compression));
   }
   if (header.compression == kBitFields) return read_masks(file, header_bytes, header);
   if (bits > 8) return Status::ok();
-  if (colours > 256) return bad(fmt::format("{} colours in the palette", colours));
+  if (colours > 256) return bad_bmp(fmt::format("{} colours in the palette", colours));
   return read_palette(file, size_t{14} + header_bytes, colours ? colours : size_t{1} << bits, 4, header);
 }
 
-Result<Header> read_header(const Bytes& file) {
+Result<BmpHeader> read_bmp_header(const Bytes& file) {
   if (!file.holds(0, 18)) return cut_off();
-  Header header;
+  BmpHeader header;
   header.data = file.u32(10);
   const uint32_t header_bytes = file.u32(14);
   if (header_bytes == 12)
@@ -130,9 +130,9 @@ Result<Header> read_header(const Bytes& file) {
   else if (header_bytes >= 36)
     ORKNN_TRY(read_windows_header(file, header_bytes, header));
   else
-    return bad(fmt::format("header of {} bytes", header_bytes));
+    return bad_bmp(fmt::format("header of {} bytes", header_bytes));
   constexpr uint32_t kDepths[] = {1, 4, 8, 16, 24, 32};
-  if (std::ranges::find(kDepths, header.bits) == std::end(kDepths)) return bad(fmt::format("{} bits per pixel", header.bits));
+  if (std::ranges::find(kDepths, header.bits) == std::end(kDepths)) return bad_bmp(fmt::format("{} bits per pixel", header.bits));
   return header;
 }
 
@@ -159,13 +159,13 @@ class Rows {
   bool top_down_;
 };
 
-Rgb pixel_16(const Header& header, uint32_t v) {
+Rgb pixel_16(const BmpHeader& header, uint32_t v) {
   if (header.green_has_6_bits)
     return {static_cast<uint8_t>(v >> 8 & 0xf8), static_cast<uint8_t>(v >> 3 & 0xfc), static_cast<uint8_t>(v << 3 & 0xf8)};
   return {static_cast<uint8_t>(v >> 7 & 0xf8), static_cast<uint8_t>(v >> 2 & 0xf8), static_cast<uint8_t>(v << 3 & 0xf8)};
 }
 
-void read_row(const Header& header, const Bytes& file, size_t from, Rows& rows, uint8_t* to) {
+void read_row(const BmpHeader& header, const Bytes& file, size_t from, Rows& rows, uint8_t* to) {
   const uint8_t* row = file.at(from);
   for (size_t x = 0; x < header.width; ++x) {
     switch (header.bits) {
@@ -180,7 +180,7 @@ void read_row(const Header& header, const Bytes& file, size_t from, Rows& rows, 
 }
 
 // OpenCV's grey of masked pixels: cut off, not rounded.
-void read_masked_row(const Header& header, const Bytes& file, size_t from, Rows& rows, uint8_t* to, bool grey) {
+void read_masked_row(const BmpHeader& header, const Bytes& file, size_t from, Rows& rows, uint8_t* to, bool grey) {
   for (size_t x = 0; x < header.width; ++x) {
     const uint32_t pixel = file.u32(from + 4 * x);
     const Rgb c{header.masks[0].of(pixel), header.masks[1].of(pixel), header.masks[2].of(pixel)};
@@ -192,7 +192,7 @@ void read_masked_row(const Header& header, const Bytes& file, size_t from, Rows&
   }
 }
 
-Status read_plain(const Header& header, const Bytes& file, Rows rows, bool grey) {
+Status read_plain(const BmpHeader& header, const Bytes& file, Rows rows, bool grey) {
   const uint64_t pitch = (header.width * header.bits + 31) / 32 * 4;
   if (!file.holds(header.data, pitch * header.height)) return cut_off();
   for (uint64_t y = 0; y < header.height; ++y) {
@@ -207,7 +207,7 @@ Status read_plain(const Header& header, const Bytes& file, Rows rows, bool grey)
 
 // Run lengths. Pixels that are skipped have colour 0. An 8-bit run that ends with its row goes on in the next one; an end-of-line
 // code right after it is already obeyed.
-Status read_runs(const Header& header, const Bytes& file, Rows rows) {
+Status read_runs(const BmpHeader& header, const Bytes& file, Rows rows) {
   const bool four = header.bits == 4;
   for (uint64_t y = 0; y < header.height; ++y)
     for (uint64_t x = 0; x < header.width; ++x) rows.put(rows[y], x, header.palette[0]);
@@ -219,7 +219,7 @@ Status read_runs(const Header& header, const Bytes& file, Rows rows) {
     const uint32_t count = file.u8(at), code = file.u8(at + 1);
     at += 2;
     if (count) {
-      if (x + count > header.width) return bad("a run leaves its row");
+      if (x + count > header.width) return bad_bmp("a run leaves its row");
       for (uint32_t i = 0; i < count; ++i) rows.put(rows[y], x++, header.palette[!four ? code : i % 2 ? code & 15 : code >> 4]);
       wrapped = !four && x == header.width;
       if (wrapped) x = 0, ++y;
@@ -227,7 +227,7 @@ Status read_runs(const Header& header, const Bytes& file, Rows rows) {
     }
     if (code > 2) {  // pixels as they are, padded to 16 bits
       const size_t bytes = four ? (code + 3) / 4 * 2 : (code + 1) / 2 * 2;
-      if (x + code > header.width) return bad("a run leaves its row");
+      if (x + code > header.width) return bad_bmp("a run leaves its row");
       if (!file.holds(at, bytes)) return cut_off();
       for (uint32_t i = 0; i < code; ++i)
         rows.put(rows[y], x++,
@@ -254,7 +254,7 @@ Status read_runs(const Header& header, const Bytes& file, Rows rows) {
 
 Result<Picture> decode_bmp(std::span<const std::byte> bytes, Colour colour) {
   const Bytes file(bytes);
-  ORKNN_TRY_ASSIGN(const Header header, read_header(file));
+  ORKNN_TRY_ASSIGN(const BmpHeader header, read_bmp_header(file));
   ORKNN_TRY_ASSIGN(Picture picture, make_picture(header.height, header.width, colour, bytes.size()));
   const Rows rows(picture, header.top_down);
   const bool runs = header.compression == kRle4 || header.compression == kRle8;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMostScans = 500;  // a progressive file of many tiny scans would keep the decoder busy for hours
 
-struct Reader {
+struct JpegReader {
   jpeg_decompress_struct info{};
   jpeg_error_mgr errors{};
   jpeg_progress_mgr progress{};
@@ -23,35 +23,35 @@ struct Reader {
   char problem[JMSG_LENGTH_MAX] = "";
   char remark[JMSG_LENGTH_MAX] = "";
 
-  Reader();
-  ~Reader() { jpeg_destroy_decompress(&info); }
-  Reader(const Reader&) = delete;
+  JpegReader();
+  ~JpegReader() { jpeg_destroy_decompress(&info); }
+  JpegReader(const JpegReader&) = delete;
 };
 
-Reader& reader_of(j_common_ptr info) { return *static_cast<Reader*>(info->client_data); }
+JpegReader& reader_of(j_common_ptr info) { return *static_cast<JpegReader*>(info->client_data); }
 
 [[noreturn]] void on_error(j_common_ptr info) {
-  Reader& reader = reader_of(info);
+  JpegReader& reader = reader_of(info);
   info->err->format_message(info, reader.problem);
   std::longjmp(reader.escape, 1);
 }
 
 // Remembers the first warning; traces (level >= 0) are of no interest.
 void on_message(j_common_ptr info, int level) {
-  Reader& reader = reader_of(info);
+  JpegReader& reader = reader_of(info);
   if (level < 0 && !reader.remark[0]) info->err->format_message(info, reader.remark);
 }
 
 void on_output(j_common_ptr) {}
 
 void on_progress(j_common_ptr info) {
-  Reader& reader = reader_of(info);
+  JpegReader& reader = reader_of(info);
   if (reader.info.input_scan_number <= kMostScans) return;
   std::snprintf(reader.problem, sizeof reader.problem, "more than %d scans", kMostScans);
   std::longjmp(reader.escape, 1);
 }
 
-Reader::Reader() {
+JpegReader::JpegReader() {
   info.err = jpeg_std_error(&errors);
   errors.error_exit = on_error;
   errors.emit_message = on_message;
@@ -59,7 +59,7 @@ Reader::Reader() {
   info.client_data = this;
 }
 
-bool read_header(Reader& reader, std::span<const std::byte> bytes) {
+bool read_jpeg_header(JpegReader& reader, std::span<const std::byte> bytes) {
   if (setjmp(reader.escape)) return false;
   jpeg_create_decompress(&reader.info);
   reader.progress.progress_monitor = on_progress;
@@ -87,7 +87,7 @@ void convert_cmyk(const uint8_t* cmyk, uint8_t* to, int64_t width, Colour colour
 }
 
 // `cmyk` has room for a row of four components.
-bool read_rows(Reader& reader, Colour colour, Picture& picture, uint8_t* cmyk) {
+bool read_jpeg_rows(JpegReader& reader, Colour colour, Picture& picture, uint8_t* cmyk) {
   if (setjmp(reader.escape)) return false;
   jpeg_decompress_struct& info = reader.info;
   const bool four = info.num_components == 4;
@@ -114,13 +114,13 @@ int orientation_of(const jpeg_decompress_struct& info) {
 }  // namespace
 
 Result<Picture> decode_jpeg(std::span<const std::byte> bytes, Colour colour, int& orientation) {
-  Reader reader;
+  JpegReader reader;
   const auto refused = [&] { return invalid_argument(fmt::format("damaged or unsupported jpg: {}", reader.problem)); };
-  if (!read_header(reader, bytes)) return refused();
+  if (!read_jpeg_header(reader, bytes)) return refused();
   orientation = orientation_of(reader.info);
   ORKNN_TRY_ASSIGN(Picture picture, make_picture(reader.info.image_height, reader.info.image_width, colour, bytes.size()));
   std::vector<uint8_t> cmyk(reader.info.num_components == 4 ? static_cast<size_t>(picture.width) * 4 : 0);
-  if (!read_rows(reader, colour, picture, cmyk.data())) return refused();
+  if (!read_jpeg_rows(reader, colour, picture, cmyk.data())) return refused();
   picture.remark = reader.remark;
   return picture;
 }

@@ -12,28 +12,28 @@
 namespace orknn::data {
 namespace {
 
-Status bad(std::string what) { return invalid_argument("not a usable .npy file: " + std::move(what)); }
+Status bad_npy(std::string what) { return invalid_argument("not a usable .npy file: " + std::move(what)); }
 
 // The text after 'key': in the header's Python dictionary.
 Result<std::string_view> field(std::string_view header, std::string_view key) {
   const size_t at = header.find(fmt::format("'{}':", key));
-  if (at == header.npos) return bad(fmt::format("the header has no '{}'", key));
+  if (at == header.npos) return bad_npy(fmt::format("the header has no '{}'", key));
   std::string_view rest = header.substr(at + key.size() + 3);
   rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
   return rest;
 }
 
 Result<ir::Dims> parse_shape(std::string_view text) {
-  if (text.empty() || text.front() != '(') return bad("the shape is not a tuple");
+  if (text.empty() || text.front() != '(') return bad_npy("the shape is not a tuple");
   text.remove_prefix(1);
   ir::Dims dims;
   while (true) {
     text.remove_prefix(std::min(text.find_first_not_of(" ,"), text.size()));
-    if (text.empty()) return bad("the shape is cut off");
+    if (text.empty()) return bad_npy("the shape is cut off");
     if (text.front() == ')') return dims;
     int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || value < 0 || dims.size() >= 64) return bad("the shape is not a list of sizes");
+    if (error != std::errc{} || value < 0 || dims.size() >= 64) return bad_npy("the shape is not a list of sizes");
     dims.push_back(value);
     text.remove_prefix(static_cast<size_t>(end - text.data()));
   }
@@ -61,34 +61,34 @@ void swap_bytes(ir::TensorData& value) {
   auto* bytes = static_cast<std::byte*>(value.mutable_data());
   for (size_t i = 0; i < value.bytes(); i += element) std::reverse(bytes + i, bytes + i + element);
 }
-struct Header {
+struct NpyHeader {
   DType dtype = DType::Undefined;
   bool big_endian = false, fortran_order = false;
   ir::Dims dims;
   size_t bytes = 0;  // in front of the data
 };
 
-Result<Header> parse_header(std::span<const std::byte> bytes) {
+Result<NpyHeader> parse_header(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (bytes.size() < 10 || !is_npy(bytes)) return bad("it does not begin with \\x93NUMPY");
+  if (bytes.size() < 10 || !is_npy(bytes)) return bad_npy("it does not begin with \\x93NUMPY");
   const auto byte = [&](size_t i) { return static_cast<size_t>(bytes[i]); };
   const bool long_header = byte(6) >= 2;
-  if (byte(6) < 1 || byte(6) > 3 || (long_header && bytes.size() < 12)) return bad("unknown version");
+  if (byte(6) < 1 || byte(6) > 3 || (long_header && bytes.size() < 12)) return bad_npy("unknown version");
   const size_t start = long_header ? 12 : 10;
   const size_t length = byte(8) | byte(9) << 8 | (long_header ? byte(10) << 16 | byte(11) << 24 : 0);
-  if (length > bytes.size() - start) return bad("the header is cut off");
+  if (length > bytes.size() - start) return bad_npy("the header is cut off");
   const std::string_view header = text.substr(start, length);
 
   ORKNN_TRY_ASSIGN(const std::string_view type_field, field(header, "descr"));
   ORKNN_TRY_ASSIGN(const std::string_view order_field, field(header, "fortran_order"));
   ORKNN_TRY_ASSIGN(const std::string_view shape_field, field(header, "shape"));
-  Header result;
+  NpyHeader result;
   ORKNN_TRY_ASSIGN(result.dims, parse_shape(shape_field));
   if (type_field.size() > 4 && std::string_view("<>|=").find(type_field[1]) != std::string_view::npos &&
       type_field[4] == type_field[0])
     result.dtype = npy_type_of_name(type_field.substr(2, 2));
   if (result.dtype == DType::Undefined)
-    return bad(fmt::format("element type {} is not supported", type_field.substr(0, type_field.find(','))));
+    return bad_npy(fmt::format("element type {} is not supported", type_field.substr(0, type_field.find(','))));
   result.big_endian = type_field[1] == '>';
   result.fortran_order = order_field.substr(0, 4) == "True";
   result.bytes = start + length;
@@ -101,10 +101,10 @@ bool is_npy(std::span<const std::byte> bytes) {
 }
 
 Result<ir::TensorData> parse_npy(std::span<const std::byte> bytes) {
-  ORKNN_TRY_ASSIGN(Header header, parse_header(bytes));
+  ORKNN_TRY_ASSIGN(NpyHeader header, parse_header(bytes));
   ORKNN_TRY_ASSIGN(const int64_t count, ir::checked_element_count(header.dims));
   const size_t wanted = static_cast<size_t>(count) * dtype_bytes(header.dtype), found = bytes.size() - header.bytes;
-  if (found < wanted) return bad(fmt::format("{} bytes of data are missing", wanted - found));
+  if (found < wanted) return bad_npy(fmt::format("{} bytes of data are missing", wanted - found));
   ir::TensorData value = ir::TensorData::allocate(header.dtype, std::move(header.dims));
   if (wanted) std::memcpy(value.mutable_data(), bytes.data() + header.bytes, wanted);
   if (header.big_endian) swap_bytes(value);

@@ -11,19 +11,19 @@
 namespace orknn::data {
 namespace {
 
-struct Reader {
+struct PngReader {
   std::span<const std::byte> rest;
   png_structp png = nullptr;
   png_infop info = nullptr;
   char problem[128] = "";
 
-  explicit Reader(std::span<const std::byte> bytes);
-  ~Reader() { png_destroy_read_struct(&png, &info, nullptr); }
-  Reader(const Reader&) = delete;
+  explicit PngReader(std::span<const std::byte> bytes);
+  ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
+  PngReader(const PngReader&) = delete;
 };
 
 [[noreturn]] void on_error(png_structp png, png_const_charp text) {
-  Reader& reader = *static_cast<Reader*>(png_get_error_ptr(png));
+  PngReader& reader = *static_cast<PngReader*>(png_get_error_ptr(png));
   std::strncpy(reader.problem, text, sizeof reader.problem - 1);
   png_longjmp(png, 1);
 }
@@ -31,13 +31,13 @@ struct Reader {
 void on_warning(png_structp, png_const_charp) {}
 
 void on_read(png_structp png, png_bytep to, size_t count) {
-  Reader& reader = *static_cast<Reader*>(png_get_io_ptr(png));
+  PngReader& reader = *static_cast<PngReader*>(png_get_io_ptr(png));
   if (count > reader.rest.size()) png_error(png, "the file is cut off");
   std::memcpy(to, reader.rest.data(), count);
   reader.rest = reader.rest.subspan(count);
 }
 
-Reader::Reader(std::span<const std::byte> bytes) : rest(bytes) {
+PngReader::PngReader(std::span<const std::byte> bytes) : rest(bytes) {
   png = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
   if (png) info = png_create_info_struct(png);
 }
@@ -46,7 +46,7 @@ Reader::Reader(std::span<const std::byte> bytes) : rest(bytes) {
 // picture.
 constexpr png_byte kSkipped[] = "iCCP\0cICP\0sPLT\0tEXt\0zTXt\0iTXt";
 
-bool read_header(Reader& reader) {
+bool read_png_header(PngReader& reader) {
   if (setjmp(png_jmpbuf(reader.png))) return false;
   png_set_keep_unknown_chunks(reader.png, PNG_HANDLE_CHUNK_NEVER, kSkipped, sizeof kSkipped / 5);
   png_set_read_fn(reader.png, &reader, on_read);
@@ -54,7 +54,7 @@ bool read_header(Reader& reader) {
   return true;
 }
 
-bool read_rows(Reader& reader, Colour colour, size_t row_bytes, png_bytepp rows) {
+bool read_png_rows(PngReader& reader, Colour colour, size_t row_bytes, png_bytepp rows) {
   png_structp png = reader.png;
   if (setjmp(png_jmpbuf(png))) return false;
   const int type = png_get_color_type(png, reader.info);
@@ -74,7 +74,7 @@ bool read_rows(Reader& reader, Colour colour, size_t row_bytes, png_bytepp rows)
   return true;
 }
 
-int orientation_of(const Reader& reader) {
+int orientation_of(const PngReader& reader) {
   png_uint_32 count = 0;
   png_bytep exif = nullptr;
   if (!png_get_eXIf_1(reader.png, reader.info, &count, &exif) || !exif) return 1;
@@ -83,16 +83,16 @@ int orientation_of(const Reader& reader) {
 }  // namespace
 
 Result<Picture> decode_png(std::span<const std::byte> bytes, Colour colour, int& orientation) {
-  Reader reader(bytes);
+  PngReader reader(bytes);
   if (!reader.info) return Status::error(Code::OutOfMemory, "no memory for the png reader");
   const auto refused = [&] { return invalid_argument(fmt::format("damaged or unsupported png: {}", reader.problem)); };
-  if (!read_header(reader)) return refused();
+  if (!read_png_header(reader)) return refused();
   ORKNN_TRY_ASSIGN(Picture picture, make_picture(png_get_image_height(reader.png, reader.info),
                                                  png_get_image_width(reader.png, reader.info), colour, bytes.size()));
   const size_t row_bytes = static_cast<size_t>(picture.width * picture.channels);
   std::vector<png_bytep> rows(static_cast<size_t>(picture.height));
   for (size_t y = 0; y < rows.size(); ++y) rows[y] = picture.pixels.data() + y * row_bytes;
-  if (!read_rows(reader, colour, row_bytes, rows.data())) return refused();
+  if (!read_png_rows(reader, colour, row_bytes, rows.data())) return refused();
   orientation = orientation_of(reader);
   return picture;
 }

@@ -38,7 +38,7 @@ Status truncated(uint64_t expected, uint64_t found) {
       .found(std::to_string(found))
       .hint("copy or download it again");
 }
-Status damaged(std::string where) {
+Status damaged_file(std::string where) {
   return invalid_model("the file is damaged: " + std::move(where)).hint("copy it again, or export the model again");
 }
 
@@ -65,7 +65,7 @@ Result<uint64_t> check_front(std::span<const std::byte> bytes) {
         .hint(std::string(kConvertHint));
   if (load<uint32_t>(bytes, 4) != 0 ||
       !std::all_of(bytes.begin() + 24, bytes.begin() + kHeaderBytes, [](std::byte b) { return b == std::byte{0}; }))
-    return damaged("the header");
+    return damaged_file("the header");
   if (payload > bytes.size() - kHeaderBytes || bytes.size() - kHeaderBytes - payload < sizeof(uint64_t))
     return truncated(kHeaderBytes + payload, bytes.size());
   const uint64_t json_offset = kHeaderBytes + payload + sizeof(uint64_t),
@@ -77,7 +77,7 @@ Result<uint64_t> check_front(std::span<const std::byte> bytes) {
       return unsupported("this .rknn was made by the vendor's toolkit; its register commands cannot be executed here")
           .hint(std::string(kConvertHint));
     return bytes.size() < end + kTrailerHeaderBytes ? truncated(end + kTrailerHeaderBytes, bytes.size())
-                                                    : damaged("the section table");
+                                                    : damaged_file("the section table");
   }
   return end;
 }
@@ -87,13 +87,13 @@ Result<std::vector<Section>> check_table(std::span<const std::byte> bytes, uint6
   if (bytes.size() - trailer < kTrailerHeaderBytes) return truncated(trailer + kTrailerHeaderBytes, bytes.size());
   const auto version = load<uint32_t>(bytes, trailer + 8), count = load<uint32_t>(bytes, trailer + 12);
   const auto file_bytes = load<uint64_t>(bytes, trailer + 16);
-  if (count > kMaxSections) return damaged("the section table");
+  if (count > kMaxSections) return damaged_file("the section table");
   const uint64_t table_bytes = aligned(kTrailerHeaderBytes + count * kSectionEntryBytes);
   if (bytes.size() - trailer < table_bytes) return truncated(trailer + table_bytes, bytes.size());
   std::vector<std::byte> table(bytes.begin() + static_cast<ptrdiff_t>(trailer),
                                bytes.begin() + static_cast<ptrdiff_t>(trailer + table_bytes));
   std::fill_n(table.begin() + kTrailerChecksumOffset, sizeof(uint64_t), std::byte{0});
-  if (checksum64(table) != load<uint64_t>(bytes, trailer + kTrailerChecksumOffset)) return damaged("the section table");
+  if (checksum64(table) != load<uint64_t>(bytes, trailer + kTrailerChecksumOffset)) return damaged_file("the section table");
   if (version < kArithmeticVersion)
     return unsupported("the file holds integer arithmetic of an older OpenRKNN, which rounded other than the chip does")
         .expected("section version " + std::to_string(kTrailerVersion))
@@ -105,7 +105,7 @@ Result<std::vector<Section>> check_table(std::span<const std::byte> bytes, uint6
         .found(std::to_string(version))
         .hint("use the same version for converting and running");
   if (file_bytes > bytes.size()) return truncated(file_bytes, bytes.size());
-  if (file_bytes < bytes.size()) return damaged("there are bytes after its end");
+  if (file_bytes < bytes.size()) return damaged_file("there are bytes after its end");
   std::vector<Section> sections(count);
   uint64_t position = trailer + table_bytes;
   for (size_t i = 0; i < sections.size(); ++i) {
@@ -114,10 +114,10 @@ Result<std::vector<Section>> check_table(std::span<const std::byte> bytes, uint6
     s = {load<SectionKind>(bytes, entry), load<uint64_t>(bytes, entry + 8), load<uint64_t>(bytes, entry + 16),
          load<uint64_t>(bytes, entry + 24)};
     if (s.offset != position || s.bytes % kFileAlignment != 0 || s.bytes > bytes.size() - position)
-      return damaged("the section table");
+      return damaged_file("the section table");
     position += s.bytes;
   }
-  if (position != bytes.size()) return damaged("the section table");
+  if (position != bytes.size()) return damaged_file("the section table");
   return sections;
 }
 
@@ -175,7 +175,7 @@ Result<Model> decode(std::span<const std::byte> bytes, std::span<const Section> 
       ++weight_sections;
       codes_weights = true;
     } else if (s.kind == SectionKind::LeftOutWeights) {
-      if (leaves_out_weights) return damaged("a section is there twice");
+      if (leaves_out_weights) return damaged_file("a section is there twice");
       ORKNN_TRY_ASSIGN(left_out, find_left_out(bytes.subspan(s.offset, s.bytes), outside));
       leaves_out_weights = true;
     } else if (s.kind == SectionKind::Streams) {
@@ -185,10 +185,10 @@ Result<Model> decode(std::span<const std::byte> bytes, std::span<const Section> 
       ORKNN_TRY_ASSIGN(model, decode_model_facts(in));
       ++facts;
     } else if (s.kind != SectionKind::Program) {
-      return damaged("a section of unknown kind");
+      return damaged_file("a section of unknown kind");
     }
   }
-  if (facts != 1 || weight_sections != 1) return damaged("a section is missing or there twice");
+  if (facts != 1 || weight_sections != 1) return damaged_file("a section is missing or there twice");
   weights.outside = std::move(left_out);
   for (const Section& s : sections) {
     if (s.kind != SectionKind::Program) continue;
@@ -196,8 +196,9 @@ Result<Model> decode(std::span<const std::byte> bytes, std::span<const Section> 
     ORKNN_TRY_ASSIGN(Program program, decode_program(in, weights));
     model.programs.push_back(std::move(program));
   }
-  if (model.programs.empty()) return damaged("it holds no program");
-  if (!streams.empty() && streams.size() != model.programs.size()) return damaged("command streams of a program are missing");
+  if (model.programs.empty()) return damaged_file("it holds no program");
+  if (!streams.empty() && streams.size() != model.programs.size())
+    return damaged_file("command streams of a program are missing");
   model.streams = std::move(streams);
   model.weight_bytes = weights.bytes.size();
   model.codes_weights = codes_weights;
@@ -211,8 +212,8 @@ Result<Model> read_aligned(std::span<const std::byte> bytes, std::shared_ptr<con
   ORKNN_TRY_ASSIGN(const std::vector<Section> sections, check_table(bytes, trailer));
   std::vector<Section> ranges = sections;
   ranges.push_back({{}, 0, trailer, load<uint64_t>(bytes, trailer + 24)});
-  if (!ranges_intact(bytes, ranges, pool)) return damaged("its contents do not match their checksums");
-  if (!is_viewer_flatbuffer(bytes.subspan(kHeaderBytes, load<uint64_t>(bytes, 16)))) return damaged("the graph for viewers");
+  if (!ranges_intact(bytes, ranges, pool)) return damaged_file("its contents do not match their checksums");
+  if (!is_viewer_flatbuffer(bytes.subspan(kHeaderBytes, load<uint64_t>(bytes, 16)))) return damaged_file("the graph for viewers");
   return decode(bytes, sections, std::move(keeper), outside);
 }
 }  // namespace

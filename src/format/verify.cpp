@@ -4,13 +4,12 @@
 #include <set>
 
 #include "format/bytes.h"
+#include "ir/index_of.h"
 #include "ir/verify.h"
 
 namespace orknn::format {
 namespace {
 using namespace ir;
-
-size_t index_of(TensorId id) { return static_cast<size_t>(id.index); }
 
 Status verify_task(const Task& task, const Graph& graph) {
   if (!graph.is_alive(task.node)) return invalid_model("a task names no node");

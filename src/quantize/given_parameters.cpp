@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "ir/index_of.h"
 #include "ir/infer.h"
 #include "ir/patch.h"
 #include "ops/eval.h"
@@ -18,7 +19,6 @@ namespace orknn::quantize {
 using namespace ir;
 namespace {
 
-size_t index_of(TensorId t) { return static_cast<size_t>(t.index); }
 bool is_stored_type(DType t) { return t == DType::Int8 || t == DType::UInt8 || t == DType::Int16; }
 bool is_conversion(const Node& n) { return n.op == "QuantizeLinear" || n.op == "DequantizeLinear"; }
 

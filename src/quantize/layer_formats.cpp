@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "ir/index_of.h"
+
 namespace orknn::quantize {
 using namespace ir;
 namespace {
-
-size_t index_of(TensorId t) { return static_cast<size_t>(t.index); }
 
 class Formatter {
  public:

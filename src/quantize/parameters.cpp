@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/index_of.h"
 #include "quantize/layer_formats.h"
 #include "quantize/tails.h"
 
@@ -21,8 +22,6 @@ constexpr double kGap = 8;
 
 // Values stay beside those they stood beside; other layers make new values of all of them.
 bool keeps_channels(Form f) { return f == Form::Move || f == Form::Concat || f == Form::Table || f == Form::Binary; }
-
-size_t index_of(TensorId t) { return static_cast<size_t>(t.index); }
 
 bool any_of(const std::vector<char>& marks, const std::vector<TensorId>& tensors) {
   return std::ranges::any_of(tensors, [&](TensorId t) { return t && marks[index_of(t)]; });

@@ -12,12 +12,12 @@ constexpr double kMovingWeight = 0.1;  // of a new sample
 // Beyond this the axis is no list of channels.
 constexpr int64_t kMaxChannels = 8192;
 
-struct Row {
+struct Measured {
   float min = INFINITY, max = -INFINITY;
   double sum = 0, squares = 0;
   int64_t count = 0;
 
-  void merge(const Row& other) {
+  void merge(const Measured& other) {
     min = std::min(min, other.min);
     max = std::max(max, other.max);
     sum += other.sum;
@@ -34,8 +34,8 @@ struct Row {
 #define ORKNN_WIDE
 #endif
 
-// Sums run in lanes of float over short blocks, and the blocks are added in double, always in this order: the compiler may use as
-// wide registers as it likes without changing a bit.
+// Measured run in lanes of float over short blocks, and the blocks are added in double, always in this order: the compiler may
+// use as wide registers as it likes without changing a bit.
 constexpr size_t kLanes = 16, kBlock = 64 * kLanes;
 struct Lanes {
   float low[kLanes], high[kLanes], sum[kLanes], squares[kLanes];
@@ -54,11 +54,11 @@ ORKNN_WIDE void add_block(const float* values, size_t count, Lanes& to) {
   to = lanes;
 }
 
-Row measure(std::span<const float> values) {
+Measured measure(std::span<const float> values) {
   Lanes lanes;
   std::fill_n(lanes.low, kLanes, INFINITY);
   std::fill_n(lanes.high, kLanes, -INFINITY);
-  Row row;
+  Measured row;
   for (size_t block = 0; block < values.size(); block += kBlock) {
     std::fill_n(lanes.sum, kLanes, 0.f);
     std::fill_n(lanes.squares, kLanes, 0.f);
@@ -132,16 +132,16 @@ void Statistics::add(std::span<const float> values) { add_rows(values, 0, values
 void Statistics::add_rows(std::span<const float> values, size_t channels, size_t row) {
   if (added_ == 0) channels_.resize(channels);
   if (channels_.size() != channels) channels_.clear();
-  std::vector<Row> rows(row > 0 ? values.size() / row : 0);
+  std::vector<Measured> rows(row > 0 ? values.size() / row : 0);
   ThreadPool::shared().parallel_for(static_cast<int64_t>(rows.size()),
                                     std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(static_cast<int64_t>(row), 1)),
                                     [&](int64_t begin, int64_t end) {
                                       for (int64_t i = begin; i < end; ++i)
                                         rows[static_cast<size_t>(i)] = measure(values.subspan(static_cast<size_t>(i) * row, row));
                                     });
-  Row all;
+  Measured all;
   for (size_t i = 0; i < rows.size(); ++i) {
-    const Row& measured = rows[i];
+    const Measured& measured = rows[i];
     all.merge(measured);
     if (channels_.empty() || measured.count == 0) continue;
     ChannelStatistics& c = channels_[i % channels];

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "format/bytes.h"
+#include "ir/index_of.h"
 #include "silicon/lower.h"
 
 namespace orknn::silicon {
@@ -12,8 +13,6 @@ using namespace ir;
 
 constexpr uint64_t kAlignment = 64;
 uint64_t aligned_up(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-size_t index_of(TensorId t) { return static_cast<size_t>(t.index); }
 
 bool same_form(const Cube& a, TensorOrder a_order, const Cube& b, TensorOrder b_order) {
   return a_order == b_order && a.height == b.height && a.width == b.width && a.channels == b.channels;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "ir/index_of.h"
 #include "ops/eval.h"
 #include "silicon/chip_model.h"
 #include "silicon/lint.h"
@@ -11,8 +12,6 @@
 namespace orknn::silicon {
 namespace {
 using namespace ir;
-
-size_t index_of(TensorId t) { return static_cast<size_t>(t.index); }
 
 // Streams begin at multiples of this.
 constexpr uint64_t kStreamAlignment = 64;

@@ -8,6 +8,7 @@
 #include "base/forks.h"
 #include "base/memory.h"
 #include "format/verify.h"
+#include "ir/index_of.h"
 #include "ir/infer.h"
 #include "ops/eval.h"
 #include "sim/kernel.h"
@@ -19,8 +20,6 @@ using namespace ir;
 using format::Buffer;
 using format::Program;
 using format::Task;
-
-size_t index_of(TensorId id) { return static_cast<size_t>(id.index); }
 
 // Owned bytes, aligned; contents undefined.
 class AlignedBytes {
