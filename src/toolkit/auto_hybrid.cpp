@@ -87,7 +87,7 @@ class Search {
 
   int64_t steps_expected() const {
     const size_t groups = std::min(units_.size(), kMostGroups);
-    return static_cast<int64_t>(groups + 3 * static_cast<size_t>(std::ceil(std::log2(static_cast<double>(groups + 2)))) +
+    return static_cast<int64_t>(groups + 4 * static_cast<size_t>(std::ceil(std::log2(static_cast<double>(groups + 2)))) +
                                 kMostRefinements + 3);
   }
   void show(size_t done) const {
@@ -122,45 +122,113 @@ class Search {
     return us.value_or(static_cast<double>(in_float.size()));
   }
 
-  // Groups are put into integers in several orders: most harmless alone first, from the input on, from the outputs on. The order
-  // that gives the fastest network wins.
+  // Where the search looks for sets: groups are put into integers from the most harmless on; or all of them but the first and
+  // the last ones, which see pictures and results.
   Result<Found> cheapest_set(const std::vector<size_t>& all, double float_cost) {
     const size_t groups = std::min(units_.size(), kMostGroups);
-    std::vector<std::vector<size_t>> members(groups);
-    for (size_t u : all) members[u * groups / units_.size()].push_back(u);
-    harm_.assign(units_.size(), 0);
-    std::vector<double> harm(groups);
-    for (size_t g = 0; g < groups; ++g) {
-      std::vector<size_t> others;
-      for (size_t u : all)
-        if (u * groups / units_.size() != g) others.push_back(u);
-      ORKNN_TRY_ASSIGN(harm[g], harm_of(others, Trials::Extent::OneSample));
-      for (size_t u : members[g]) harm_[u] = harm[g];
-    }
-    std::vector<size_t> forward(groups);
-    std::iota(forward.begin(), forward.end(), size_t{0});
-    std::vector<size_t> backward(forward.rbegin(), forward.rend()), harmless = forward;
-    std::stable_sort(harmless.begin(), harmless.end(), [&](size_t a, size_t b) { return harm[a] < harm[b]; });
+    members_.assign(groups, {});
+    for (size_t u : all) members_[u * groups / units_.size()].push_back(u);
+    ORKNN_TRY(measure_groups(all));
     Found best{all, float_cost};
-    for (const auto& order : {harmless, forward, backward}) {
-      size_t good = 0, bad = groups;  // so many first groups in integers are known to be fine, or not to be
-      const auto rest = [&](size_t first) {
-        std::vector<size_t> units;
-        for (size_t i = first; i < groups; ++i) units.insert(units.end(), members[order[i]].begin(), members[order[i]].end());
-        return units;
-      };
-      while (bad - good > 1) {
-        const size_t middle = (good + bad) / 2;
-        ORKNN_TRY_ASSIGN(const double share, harm_of(rest(middle), Trials::Extent::UntilMissed));
-        (share <= 1 ? good : bad) = middle;
-      }
-      if (good == 0) continue;
-      Found found{rest(good), 0};
-      std::sort(found.units.begin(), found.units.end());
-      ORKNN_TRY_ASSIGN(found.cost, cost(found.units));
-      if (found.cost < best.cost) best = std::move(found);
-    }
+    ORKNN_TRY(try_harmless_first(best));
+    for (size_t first = 0; first < groups; first += first < 4 ? 1 : first / 4) ORKNN_TRY(try_middle(first, best));
     return best;
+  }
+
+  // What each group does to the results when it alone is in integers.
+  Status measure_groups(const std::vector<size_t>& all) {
+    harm_.assign(units_.size(), 0);
+    for (const std::vector<size_t>& group : members_) {
+      std::vector<size_t> others;
+      std::ranges::set_difference(all, group, std::back_inserter(others));
+      ORKNN_TRY_ASSIGN(const double harm, harm_of(others, Trials::Extent::FewSamples));
+      for (size_t u : group) harm_[u] = harm;
+    }
+    return {};
+  }
+
+  std::vector<size_t> units_of(std::span<const size_t> groups) const {
+    std::vector<size_t> units;
+    for (size_t g : groups) units.insert(units.end(), members_[g].begin(), members_[g].end());
+    std::ranges::sort(units);
+    return units;
+  }
+
+  Status try_harmless_first(Found& best) {
+    std::vector<size_t> order(members_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, {}, [&](size_t g) { return harm_[members_[g].front()]; });
+    const auto rest = [&](size_t first) { return units_of(std::span(order).subspan(first)); };
+    size_t good = 0, bad = order.size();  // so many first groups in integers are known to be fine, or not to be
+    while (bad - good > 1) {
+      const size_t middle = (good + bad) / 2;
+      ORKNN_TRY_ASSIGN(const double share, harm_of(rest(middle), Trials::Extent::UntilMissed));
+      (share <= 1 ? good : bad) = middle;
+    }
+    return good > 0 ? keep_if_faster(rest(good), best) : Status();
+  }
+
+  // The first `first` groups stay in float, and as few of the last ones as the goal allows.
+  Status try_middle(size_t first, Found& best) {
+    const size_t groups = members_.size();
+    const auto ends = [&](size_t last) {
+      std::vector<size_t> chosen;
+      for (size_t g = 0; g < groups; ++g)
+        if (g < first || g >= groups - last) chosen.push_back(g);
+      return units_of(chosen);
+    };
+    // More than so many last groups in float would make it slower than what is known.
+    size_t most = 0;
+    for (size_t least_slow = groups - first; most + 1 < least_slow;) {
+      const size_t middle = (most + least_slow) / 2;
+      ORKNN_TRY_ASSIGN(const double us, cost(ends(middle)));
+      (us < best.cost ? most : least_slow) = middle;
+    }
+    if (first == 0 && most == 0) return {};  // all in integers is not good enough
+    ORKNN_TRY_ASSIGN(const double share, harm_of(ends(most), Trials::Extent::UntilMissed));
+    if (share > 1) return {};
+    size_t good = most;
+    for (int64_t bad = -1; static_cast<int64_t>(good) - bad > 1;) {
+      const size_t middle = static_cast<size_t>((static_cast<int64_t>(good) + bad) / 2);
+      ORKNN_TRY_ASSIGN(const double found, harm_of(ends(middle), Trials::Extent::UntilMissed));
+      if (found <= 1)
+        good = middle;
+      else
+        bad = static_cast<int64_t>(middle);
+    }
+    return keep_if_faster(ends(good), best);
+  }
+
+  // Short runs of integer layers between float ones cost more in conversions than they save: they become float layers too, which
+  // takes nothing from the results.
+  Status keep_if_faster(std::vector<size_t> units, Found& best) {
+    Found found{std::move(units), 0};
+    ORKNN_TRY_ASSIGN(found.cost, cost(found.units));
+    for (bool shrinks = true; shrinks;) {
+      shrinks = false;
+      for (const std::vector<size_t>& run : integer_runs(found.units)) {
+        Found closed;
+        std::ranges::merge(found.units, run, std::back_inserter(closed.units));
+        ORKNN_TRY_ASSIGN(closed.cost, cost(closed.units));
+        if (closed.cost >= found.cost) continue;
+        found = std::move(closed);
+        shrinks = true;
+      }
+    }
+    if (found.cost < best.cost) best = std::move(found);
+    return {};
+  }
+
+  // Layers between two float ones in execution order, the shortest runs first.
+  std::vector<std::vector<size_t>> integer_runs(const std::vector<size_t>& in_float) const {
+    std::vector<std::vector<size_t>> runs;
+    for (size_t u = 0; u < units_.size(); ++u) {
+      if (std::ranges::binary_search(in_float, u)) continue;
+      if (runs.empty() || runs.back().back() + 1 != u) runs.emplace_back();
+      runs.back().push_back(u);
+    }
+    std::ranges::stable_sort(runs, {}, &std::vector<size_t>::size);
+    return runs;
   }
 
   bool has_float_neighbour(size_t unit, const LayerNames& in_float) const {
@@ -212,8 +280,9 @@ class Search {
   const double allowed_;  // loss of cosine
   const PredictTime& predict_;
   const Progress& progress_;
-  std::vector<std::string> units_;  // candidates in execution order
-  std::vector<double> harm_;        // by unit: of its group alone
+  std::vector<std::string> units_;            // candidates in execution order
+  std::vector<std::vector<size_t>> members_;  // of the groups
+  std::vector<double> harm_;                  // by unit: of its group alone
   int64_t expected_ = 1;
   size_t runs_ = 0;
 };

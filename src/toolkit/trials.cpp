@@ -118,7 +118,7 @@ Result<Losses> Trials::measure(const quantize::QuantizeOptions& choices, Extent 
     const Trial& trial = *trials_[sequence_[place]];
     ORKNN_TRY_ASSIGN(const Graph graph, lower(trial, choices));
     const OutputRecorder recorder(graph);
-    const size_t count = extent == Extent::OneSample ? 1 : trial.count;
+    const size_t count = extent == Extent::FewSamples ? 1 : trial.count;
     std::vector<std::vector<float>> found;
     size_t sample = trial.first;
     ORKNN_TRY(samples_.without_first(trial.first)
@@ -133,7 +133,6 @@ Result<Losses> Trials::measure(const quantize::QuantizeOptions& choices, Extent 
                         }
                         ++sample;
                       }));
-    if (extent == Extent::OneSample) break;
     const bool missed = std::ranges::any_of(losses, [&](const std::vector<double>& list) {
       return std::accumulate(list.begin(), list.end(), 0.0) > static_cast<double>(judged_) * allowed;
     });

@@ -47,9 +47,10 @@ class Trials {
   // Of the network that was quantized last.
   const std::vector<quantize::LayerDecision>& decisions() const { return decisions_; }
 
-  enum class Extent { OneSample, UntilMissed, All };
-  // Judges the network quantized by `choices`, which calibrate like those of the constructor. UntilMissed: a network that cannot
-  // keep every mean at `allowed` any more is left at the trial that shows it; the next one meets that trial first.
+  enum class Extent { FewSamples, UntilMissed, All };
+  // Judges the network quantized by `choices`, which calibrate like those of the constructor. FewSamples: one of each trial.
+  // UntilMissed: a network that cannot keep every mean at `allowed` any more is left at the trial that shows it; the next one
+  // meets that trial first.
   Result<Losses> measure(const quantize::QuantizeOptions& choices, Extent extent = Extent::All, double allowed = 0);
   Result<Losses> measure(const LayerNames& float_layers, Extent extent = Extent::All, double allowed = 0);
 
