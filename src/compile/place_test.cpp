@@ -208,6 +208,19 @@ const Case kCases[] = {
   %y: float16[1,16,20,20] = AveragePool(%x) {kernel_shape = [3,3], pads = [1,1,1,1]}
 })",
      "padding is not counted", ""},
+    // Floats become integers on the NPU; the other way needs the CPU.
+    {"rk3588", R"(graph "g" (%x: float16[1,16,20,20]) -> (%y) {
+  %s: float32[] = const {0.5}
+  %z: int8[] = const {3}
+  %y: int8[1,16,20,20] = QuantizeLinear(%x, %s, %z)
+})",
+     ""},
+    {"rk3588", R"(graph "g" (%x: int8[1,16,20,20]) -> (%y) {
+  %s: float32[] = const {0.5}
+  %z: int8[] = const {3}
+  %y: float32[1,16,20,20] = DequantizeLinear(%x, %s, %z)
+})",
+     "DequantizeLinear is not an NPU operator", ""},
     {"rk3588", kInterpolate, ""},
     {"rk3566", kInterpolate, "does not interpolate", ""},
     {"rk3588", kBoxes, "a last axis of 4 is made on the CPU", ""},

@@ -138,6 +138,7 @@ std::span<const OpDef> quantize_linear() {
        .widen_half = false,
        .pattern = Pattern::Rescale,
        .exact_inputs = input_slots({1}),
+       .npu = {.form = NpuForm::Function, .listed_as = "exDataConvert"},
        .cpu = {CpuList::AllChips}},
       {.name = "DequantizeLinear",
        .summary = "(x - zero_point) * scale",
