@@ -184,8 +184,10 @@ TEST(CApiZeroCopy, DestroyedMemoryStaysUntilTheContextLetsGo) {
 TEST(CApiZeroCopy, ARunAllocatesNothing) {
   for (const bool rearranged : {false, true}) {
     const std::vector<std::byte> model = rearranged ? bytes_of(capi_model(R"(graph "g" (%x: float16[1,3,32,31]) -> (%y) {
+  %s: float16[3] = const {0.5, 1, 2}
   %a: float16[1,3,32,31] = Sigmoid(%x)
-  %y: float16[1,3,32,31] = Neg(%a)
+  %b: float16[1,3,32,31] = BatchNormalization(%a, %s, %s, %s, %s) + Relu() + Add(%a)
+  %y: float16[1,3,32,31] = Neg(%b)
 })"))
                                                     : bytes_of(chain_model(4, 1000));
     TestContext context(model);

@@ -457,6 +457,13 @@ std::vector<Case> cases() {
        .inputs = {{{2, 6, 11, 5}}, weight({6}), weight({6}), weight({6}), weight({6})},
        .kernel = "batch_norm",
        .low = 0.1});
+  for (const Dims& x : {Dims{2, 6, 11, 5}, Dims{1, 3, 50, 47}, Dims{4, 6}})
+    add({.name = "batch_norm_tail_" + std::to_string(ir::element_count(x)),
+         .op = "BatchNormalization",
+         .inputs = {{x}, weight({x[1]}), weight({x[1]}), weight({x[1]}), weight({x[1]}), {x}},
+         .tail = {{.op = "Relu"}, {.op = "Mul", .operand = 5}, {.op = "Sigmoid"}},
+         .kernel = "batch_norm",
+         .low = 0.1});
   // reductions
   for (const char* op : {"ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare"}) {
     add({.name = std::string(op) + "_last", .op = op, .inputs = {{{3, 7, 129}}, ints({-1})}, .kernel = "reduce"});
