@@ -60,6 +60,7 @@ std::span<const Row> creation_rows();
 std::span<const Row> resize_rows();
 std::span<const Row> recurrent_rows();
 std::span<const Row> detection_rows();
+std::span<const Row> box_rows();
 std::span<const Row> quantized_rows();
 
 }  // namespace orknn::importer::paddle

@@ -1,8 +1,10 @@
 // PaddlePaddle inference models: .pdmodel of Paddle 1 and 2, .json of Paddle 3, each with its .pdiparams.
 #include <algorithm>
+#include <functional>
 
 #include "base/files.h"
 #include "import/lower/known_names.h"
+#include "import/paddle/control_flow.h"
 #include "import/paddle/layer.h"
 #include "import/paddle/model.h"
 
@@ -12,10 +14,37 @@ using namespace ir;
 
 namespace {
 const RowTable<Layer>& table() {
-  static const RowTable<Layer> rows{elementwise_rows(), convolution_rows(), normalization_rows(), matrix_rows(),
-                                    reduction_rows(),   shape_rows(),       indexing_rows(),      creation_rows(),
-                                    resize_rows(),      recurrent_rows(),   detection_rows(),     quantized_rows()};
+  static const RowTable<Layer> rows{elementwise_rows(), convolution_rows(), normalization_rows(), matrix_rows(), reduction_rows(),
+                                    shape_rows(),       indexing_rows(),    creation_rows(),      resize_rows(), recurrent_rows(),
+                                    detection_rows(),   box_rows(),         quantized_rows()};
   return rows;
+}
+
+// Lowers one operator and binds what it makes. Outputs that no lowering makes may be missing only where nobody reads them.
+Status lower_operator(Network& network, const Operator& op, const std::function<bool(std::string_view)>& is_read) {
+  std::vector<TensorId> results;
+  if (has_blocks(op)) {
+    // Within a block, who reads an output that is missing finds that nothing produces it.
+    const LowerOperator lower = [](Network& inner, const Operator& own) {
+      return lower_operator(inner, own, [](std::string_view) { return false; });
+    };
+    ORKNN_TRY_ASSIGN(results, lower_blocks(network, op, lower));
+  } else {
+    const OperatorRow<Layer>* row = table().find(op.type);
+    if (!row) return unsupported("operator '" + op.type + "' of PaddlePaddle is not supported");
+    Layer layer(network, op);
+    ORKNN_TRY_ASSIGN(results, (*row)(layer));
+  }
+  size_t at = 0;
+  for (const auto& list : op.outputs)
+    for (const std::string& name : list) {
+      if (at < results.size() && results[at])
+        network.bind(name, results[at], op.name);
+      else if (is_read(name))
+        return unsupported("output " + std::to_string(at) + " of this operator is not supported");
+      ++at;
+    }
+  return {};
 }
 
 class Loader {
@@ -29,6 +58,8 @@ class Loader {
       LayerNames& names = names_.emplace_back();
       for (const Operand& operand : op.inputs)
         names.reads.insert(names.reads.end(), operand.values.begin(), operand.values.end());
+      const std::vector<std::string_view> captured = captured_names(op);
+      names.reads.insert(names.reads.end(), captured.begin(), captured.end());
       for (const auto& list : op.outputs) names.writes.insert(names.writes.end(), list.begin(), list.end());
     }
     const std::vector<std::string>& outputs = options_.outputs.empty() ? program_.outputs : options_.outputs;
@@ -107,27 +138,12 @@ class Loader {
     bool is_reachable = true;
     for (std::string_view name : names_[i].reads) is_reachable &= !failed_.contains(name);
     Status status;
-    if (is_reachable || !table().find(op.type)) status = lower(op);
+    if (is_reachable || (!has_blocks(op) && !table().find(op.type)))
+      status = lower_operator(network_, op, [&](std::string_view name) { return is_read(name); });
     if (!status) network_.report(status.node(op.name, op.type));
     if (!status || !is_reachable) failed_.insert(names_[i].writes.begin(), names_[i].writes.end());
   }
 
-  Status lower(const Operator& op) {
-    const OperatorRow<Layer>* row = table().find(op.type);
-    if (!row) return unsupported("operator '" + op.type + "' of PaddlePaddle is not supported");
-    Layer layer(network_, op);
-    ORKNN_TRY_ASSIGN(const std::vector<TensorId> results, (*row)(layer));
-    size_t at = 0;
-    for (const auto& list : op.outputs)
-      for (const std::string& name : list) {
-        if (at < results.size() && results[at])
-          network_.bind(name, results[at], op.name);
-        else if (is_read(name))
-          return unsupported("output " + std::to_string(at) + " of this operator is not supported");
-        ++at;
-      }
-    return {};
-  }
   bool is_read(std::string_view name) const {
     const auto reads = [&](const LayerNames& names) {
       return std::find(names.reads.begin(), names.reads.end(), name) != names.reads.end();
@@ -163,10 +179,17 @@ Result<Imported> load(const Source& source, const ImportOptions& options, const 
   return import_program(program, &values, options, ops);
 }
 
+void count_operators(const std::vector<Operator>& operators, Survey& survey) {
+  for (const Operator& op : operators) {
+    ++survey.operators[op.type];
+    for (const Body& body : op.bodies) count_operators(body.operators, survey);
+  }
+}
+
 Result<Survey> survey(const Source& source) {
   ORKNN_TRY_ASSIGN(const Program program, parse_program(source.bytes));
   Survey result;
-  for (const Operator& op : program.operators) ++result.operators[op.type];
+  count_operators(program.operators, result);
   for (const Port& p : program.inputs) result.inputs.push_back({p.name, p.dtype, p.shape});
   for (const std::string& name : program.outputs) result.outputs.push_back({.name = name});
   return result;

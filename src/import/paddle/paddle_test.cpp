@@ -132,11 +132,41 @@ TEST(PaddleImport, EveryUnknownOperatorIsReported) {
   EXPECT_TRUE(holds(missing, "tensor 'value 7' is read but nothing produces it")) << missing;
 }
 
-TEST(PaddleImport, ControlFlowIsNamed) {
+// A condition on x with these regions; `block` is one region.
+std::string branch_with(const std::string& regions) {
   std::string branch = operation("1.if", R"({"%":1})", 9);
-  branch.insert(branch.size() - 1, R"(,"regions":[])");
-  EXPECT_TRUE(holds(error_of(import_text(pir(branch))),
-                    "control flow is not supported; expected an operator without blocks of its own, found 'if'"));
+  branch.insert(branch.size() - 1, R"(,"regions":[)" + regions + "]");
+  return branch;
+}
+std::string block(const std::string& operations) {
+  return R"({"#":"region_1","blocks":[{"#":"block_1","args":[],"ops":[)" + operations + R"(]}]})";
+}
+std::string yield(const std::string& reads) { return R"({"#":"2.yield","A":[],"I":[)" + reads + R"(],"O":[]})"; }
+
+TEST(PaddleImport, ConditionsBecomeOneNode) {
+  const std::string then = block(operation("1.relu", R"({"%":1})", 5) + "," + yield(R"({"%":5})"));
+  const std::string otherwise = block(operation("1.exp", R"({"%":1})", 6) + "," + yield(R"({"%":6})"));
+  const auto imported = import_text(pir(branch_with(then + "," + otherwise), "[1,1]"));
+  ASSERT_TRUE(imported) << imported.status().to_string();
+  const ir::Graph& g = imported->graph;
+  EXPECT_EQ(g.node(g.producer(g.outputs()[0])).op, "If");
+}
+
+TEST(PaddleImport, DamagedBlocksAreRefused) {
+  const std::string good = block(yield(R"({"%":1})"));
+  for (const auto& [regions, text] : {std::pair<std::string, std::string>{"", "a condition chooses between two blocks"},
+                                      {good, "a condition chooses between two blocks"},
+                                      {good + "," + block(""), "makes another number of values"},
+                                      {good + "," + block(yield(R"({"%":77})")), "value 77 is read before it is made"},
+                                      {good + "," + block(operation("1.wonder", R"({"%":1})", 5) + "," + yield(R"({"%":5})")),
+                                       "operator 'wonder' of PaddlePaddle is not supported"}}) {
+    const std::string error = error_of(import_text(pir(branch_with(regions))));
+    EXPECT_TRUE(holds(error, text)) << error;
+  }
+  std::string deep = yield(R"({"%":1})");
+  for (int i = 0; i < 7; ++i) deep = branch_with(block(deep) + "," + good) + "," + yield(R"({"%":9})");
+  const std::string error = error_of(import_text(pir(branch_with(block(deep) + "," + good))));
+  EXPECT_TRUE(holds(error, "blocks within blocks; expected at most 6 levels")) << error;
 }
 
 // Old programs align the second operand with the axes of the first from `axis` on, and write variables again.
@@ -157,8 +187,8 @@ TEST(PaddleMutation, DamageDoesNoHarm) {
   std::mt19937 random(17);
   tests::Tally tally;
   std::vector<std::string> good;
-  for (const char* name :
-       {"mobile.json", "suppression.json", "gru_old.pdmodel", "shapes_old.pdmodel", "qat_integers_old.pdmodel"})
+  for (const char* name : {"mobile.json", "suppression.json", "gru_old.pdmodel", "shapes_old.pdmodel", "qat_integers_old.pdmodel",
+                           "branches.json", "branches_old.pdmodel", "repeated_old.pdmodel"})
     good.push_back(content_of(name));
   for (int i = 0; i < tests::mutation_count(4000) / 10; ++i)
     tally.add(tests::import_survives(tests::mutate(good[static_cast<size_t>(i) % good.size()], random), "paddle"));

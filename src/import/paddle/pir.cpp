@@ -1,6 +1,7 @@
 // The intermediate representation that Paddle 3 writes as JSON: values are numbers, lists of values are values too.
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "import/paddle/program.h"
 #include "import/wire/json.h"
@@ -119,6 +120,13 @@ Result<TypedValue> read_typed_value(Json& json) {
   return value;
 }
 
+struct Operation;
+// A region of an operation: its only block.
+struct Region {
+  std::vector<TypedValue> arguments;
+  std::vector<Operation> operations;
+};
+
 // An operation as it stands in the file.
 struct Operation {
   std::string type;
@@ -127,7 +135,7 @@ struct Operation {
   std::vector<int64_t> reads;
   std::vector<TypedValue> makes;
   Attribute traits;  // of its values; those of a parameter say first whether it is saved
-  bool has_regions = false;
+  std::vector<Region> regions;
 };
 
 Status read_attributes(Json& json, Operation& op) {
@@ -144,6 +152,48 @@ Status read_attributes(Json& json, Operation& op) {
     }));
     op.attributes[name] = std::move(value);
     return {};
+  });
+}
+
+Result<Operation> read_operation(Json& json);
+
+// What is an argument of a block has "#" for its number.
+Result<TypedValue> read_argument(Json& json) {
+  TypedValue value;
+  ORKNN_TRY(json.object([&](const std::string& key) -> Status {
+    if (key == "#" || key == "%") {
+      ORKNN_TRY_ASSIGN(value.id, json.integer());
+      return {};
+    }
+    if (key != "TT") return json.skip();
+    ORKNN_TRY_ASSIGN(value.type, read_value_type(json));
+    return {};
+  }));
+  return value;
+}
+
+// {"blocks": [{"args": [...], "ops": [...]}]}: `add` is called with every operation of the first block.
+template <class Add>
+Status read_region(Json& json, std::vector<TypedValue>& arguments, Add&& add) {
+  return json.object([&](const std::string& key) -> Status {
+    if (key != "blocks" || json.peek() != Json::Kind::Array) return json.skip();
+    return json.array([&](size_t block) -> Status {
+      if (block > 0 || json.peek() != Json::Kind::Object) return json.skip();
+      return json.object([&](const std::string& part) -> Status {
+        if (json.peek() != Json::Kind::Array) return json.skip();
+        if (part == "args")
+          return json.array([&](size_t) -> Status {
+            ORKNN_TRY_ASSIGN(TypedValue value, read_argument(json));
+            arguments.push_back(std::move(value));
+            return {};
+          });
+        if (part != "ops") return json.skip();
+        return json.array([&](size_t) -> Status {
+          ORKNN_TRY_ASSIGN(Operation op, read_operation(json));
+          return add(std::move(op));
+        });
+      });
+    });
   });
 }
 
@@ -168,7 +218,15 @@ Result<Operation> read_operation(Json& json) {
       });
     if (key == "O") return json.peek() == Json::Kind::Array ? json.array(read_made) : read_made(0);
     if (key == "OA") return read_value(json, op.traits);
-    op.has_regions |= key == "regions";
+    if (key == "regions" && json.peek() == Json::Kind::Array)
+      return json.array([&](size_t) -> Status {
+        if (json.peek() != Json::Kind::Object) return json.skip();
+        Region& region = op.regions.emplace_back();
+        return read_region(json, region.arguments, [&](Operation inner) -> Status {
+          region.operations.push_back(std::move(inner));
+          return {};
+        });
+      });
     return json.skip();
   }));
   return op;
@@ -187,11 +245,13 @@ class Builder {
     if (is_builtin && type == "combine") return add_list(op);
     if (is_builtin && type == "split") return take_apart(op);
     if (is_builtin && type == "slice") return take_one(op);
-    if (op.has_regions)
-      return unsupported("control flow is not supported")
-          .expected("an operator without blocks of its own")
-          .found("'" + type + "'");
+    std::vector<Body> bodies;
+    for (const Region& region : op.regions) {
+      ORKNN_TRY_ASSIGN(Body body, body_of(region));
+      bodies.push_back(std::move(body));
+    }
     add_operator(std::move(op), type);
+    operators_->back().bodies = std::move(bodies);
     return {};
   }
   Program finish(int64_t version) {
@@ -216,6 +276,37 @@ class Builder {
   static Result<int64_t> only_value(const Operation& op) {
     if (op.makes.size() == 1) return op.makes[0].id;
     return invalid_model("'" + op.type + "' must make one value").found(std::to_string(op.makes.size()));
+  }
+
+  // The operations of a region go to its block; the last one names what it hands out.
+  Result<Body> body_of(const Region& region) {
+    if (depth_ == kMostNestedBlocks) return too_many_nested_blocks();
+    Body body;
+    std::unordered_map<int64_t, std::vector<std::string>> hidden;  // arguments of an outer block go by the same numbers
+    for (const TypedValue& argument : region.arguments) {
+      body.inputs.push_back("argument." + std::to_string(arguments_++));
+      hidden[argument.id] = std::exchange(values_[argument.id], {body.inputs.back()});
+    }
+    std::vector<Operator>* const outer = std::exchange(operators_, &body.operators);
+    ++depth_;
+    Status status;
+    for (const Operation& op : region.operations) {
+      status = op.type.ends_with(".yield") ? add_yield(op, body) : add(op);
+      if (!status) break;
+    }
+    --depth_;
+    operators_ = outer;
+    for (auto& [id, values] : hidden) values_[id] = std::move(values);
+    if (!status) return status;
+    return body;
+  }
+  Status add_yield(const Operation& op, Body& body) {
+    for (int64_t read : op.reads) {
+      ORKNN_TRY_ASSIGN(const std::vector<std::string> values, values_of(read));
+      if (values.size() != 1) return unsupported("a block that hands out a list").expected("tensors");
+      body.outputs.push_back(values[0]);
+    }
+    return {};
   }
 
   Status add_parameter(const Operation& op) {
@@ -294,7 +385,7 @@ class Builder {
       now.outputs.push_back(std::move(names));
     }
     now.attributes = std::move(op.attributes);
-    program_.operators.push_back(std::move(now));
+    operators_->push_back(std::move(now));
   }
   // The values that are fetched are called as the file calls the outputs.
   void rename_outputs() {
@@ -310,36 +401,34 @@ class Builder {
     const auto rename = [&](std::string& value) {
       if (const auto it = names.find(value); it != names.end()) value = it->second;
     };
-    for (Operator& op : program_.operators) {
-      for (Operand& operand : op.inputs)
-        for (std::string& value : operand.values) rename(value);
-      for (auto& list : op.outputs)
-        for (std::string& value : list) rename(value);
+    for_each_name(program_.operators, rename);
+  }
+  template <class F>
+  static void for_each_name(std::vector<Operator>& operators, const F& f) {
+    for (Operator& op : operators) {
+      for (Operand& operand : op.inputs) std::for_each(operand.values.begin(), operand.values.end(), f);
+      for (auto& list : op.outputs) std::for_each(list.begin(), list.end(), f);
+      for (Body& body : op.bodies) {
+        for_each_name(body.operators, f);
+        std::for_each(body.outputs.begin(), body.outputs.end(), f);
+      }
     }
   }
 
   Program program_;
+  std::vector<Operator>* operators_ = &program_.operators;  // of the block at hand
+  size_t arguments_ = 0;                                    // of blocks so far
+  int depth_ = 0;                                           // of the block at hand
   std::unordered_map<int64_t, std::vector<std::string>> values_;
   std::vector<std::pair<std::string, std::string>> outputs_;  // name, value
 };
 
 // Only the first block of the first region runs; others belong to operations.
-Status read_regions(Json& json, Builder& builder) {
+Status read_program(Json& json, Builder& builder) {
   return json.array([&](size_t region) -> Status {
     if (region > 0 || json.peek() != Json::Kind::Object) return json.skip();
-    return json.object([&](const std::string& key) -> Status {
-      if (key != "blocks" || json.peek() != Json::Kind::Array) return json.skip();
-      return json.array([&](size_t block) -> Status {
-        if (block > 0 || json.peek() != Json::Kind::Object) return json.skip();
-        return json.object([&](const std::string& part) -> Status {
-          if (part != "ops" || json.peek() != Json::Kind::Array) return json.skip();
-          return json.array([&](size_t) -> Status {
-            ORKNN_TRY_ASSIGN(Operation op, read_operation(json));
-            return builder.add(std::move(op));
-          });
-        });
-      });
-    });
+    std::vector<TypedValue> none;
+    return read_region(json, none, [&](Operation op) { return builder.add(std::move(op)); });
   });
 }
 }  // namespace
@@ -364,7 +453,7 @@ Result<Program> parse_pir(std::span<const std::byte> bytes) {
       });
     if (key != "program" || json.peek() != Json::Kind::Object) return json.skip();
     return json.object([&](const std::string& part) -> Status {
-      return part == "regions" && json.peek() == Json::Kind::Array ? read_regions(json, builder) : json.skip();
+      return part == "regions" && json.peek() == Json::Kind::Array ? read_program(json, builder) : json.skip();
     });
   }));
   ORKNN_TRY(json.finish());

@@ -26,11 +26,24 @@ struct Operand {
   bool is_absent() const { return values.empty() && !stated; }
 };
 
+struct Operator;
+
+// Blocks within blocks: more are refused, since a loop may have to be lowered several times until its shapes settle.
+constexpr int kMostNestedBlocks = 6;
+
+// A block of an operator. It reads its inputs and whatever the blocks around it made.
+struct Body {
+  std::vector<std::string> inputs;  // values that go round a loop, as a round finds them
+  std::vector<Operator> operators;
+  std::vector<std::string> outputs;  // of a loop: first whether it goes on
+};
+
 struct Operator {
   std::string type, name;  // as of Paddle 3; `name` is that of the first value it makes
   std::vector<Operand> inputs;
   std::vector<std::vector<std::string>> outputs;  // several names where a list is made
   std::map<std::string, Attribute, std::less<>> attributes;
+  std::vector<Body> bodies;  // of `if` and `while`
 };
 
 struct Parameter {
@@ -57,6 +70,8 @@ Result<Program> parse_program_desc(std::span<const std::byte> bytes);
 // The intermediate representation of Paddle 3, in JSON.
 bool looks_like_pir(std::span<const std::byte> bytes);
 Result<Program> parse_pir(std::span<const std::byte> bytes);
+
+Status too_many_nested_blocks();
 
 // An element type by its number in ProgramDesc; Undefined when there is none.
 DType dtype_of_number(int64_t number);

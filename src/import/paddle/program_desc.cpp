@@ -83,6 +83,7 @@ Status read_attribute_value(const Field& f, Attribute& a) {
     case 6:   // ints
     case 10:  // b
     case 11:  // bools
+    case 12:  // block_idx
     case 13:  // l
     case 15:  // longs
       return wire::for_each_varint(f, [&](uint64_t bits) { add_integer(a, static_cast<int64_t>(bits)); });
@@ -185,9 +186,9 @@ const std::string* first_of(const std::map<std::string, std::vector<std::string>
   const auto it = places.find(place);
   return it == places.end() || it->second.empty() ? nullptr : &it->second[0];
 }
-int64_t column_of(const OldOperator& op) {
-  const auto it = op.attributes.find("col");
-  return it == op.attributes.end() || it->second.integers.empty() ? 0 : it->second.integers[0];
+int64_t integer_of(const OldOperator& op, std::string_view key, int64_t fallback) {
+  const auto it = op.attributes.find(key);
+  return it == op.attributes.end() || it->second.integers.empty() ? fallback : it->second.integers[0];
 }
 
 Status add_feed(const OldOperator& op, const Block& block, std::map<int64_t, Port>& feeds) {
@@ -200,36 +201,210 @@ Status add_feed(const OldOperator& op, const Block& block, std::map<int64_t, Por
     port.dtype = variable->dtype;
     port.shape = shape_of_input(variable->dims);
   }
-  feeds[column_of(op)] = std::move(port);
+  feeds[integer_of(op, "col", 0)] = std::move(port);
   return {};
 }
 
-Status add_operators(Block& block, Program& program) {
-  Values values;
-  std::map<int64_t, Port> feeds;
-  std::map<int64_t, std::string> fetches;
-  for (const Parameter& p : program.parameters) values.written(p.name);
-  for (OldOperator& op : block.operators) {
-    if (op.type == "feed") {
-      ORKNN_TRY(add_feed(op, block, feeds));
-      if (const std::string* name = first_of(op.outputs, "Out")) values.written(*name);
-      continue;
+std::vector<std::string> all_of(const std::map<std::string, std::vector<std::string>, std::less<>>& places,
+                                std::string_view place) {
+  const auto it = places.find(place);
+  return it == places.end() ? std::vector<std::string>() : it->second;
+}
+
+// The operators of a block in the words of Paddle 3. A condition of Paddle 2 is two operators with a block each, the second of
+// which reads the negated condition, and one that selects per result: they become one `if`.
+class BlockReader {
+ public:
+  BlockReader(std::vector<Block>& blocks, std::vector<bool>& used, Values values, int depth = 0)
+      : blocks_(blocks), used_(used), values_(std::move(values)), depth_(depth) {}
+  const Values& values() const { return values_; }
+
+  Status read(size_t index, std::vector<Operator>& to) {
+    Block& block = blocks_[index];
+    for (size_t i = 0; i < block.operators.size(); ++i) {
+      OldOperator& op = block.operators[i];
+      if (op.type == "conditional_block") {
+        ORKNN_TRY(keep_branch(op));
+      } else if (op.type == "select_input") {
+        ORKNN_TRY(add_choice(block, i, to));
+      } else if (op.type == "while") {
+        ORKNN_TRY(add_loop(op, to));
+      } else if (op.type == "feed") {
+        if (const std::string* name = first_of(op.outputs, "Out")) values_.written(*name);
+      } else if (op.type == "fetch") {
+        if (const std::string* name = first_of(op.inputs, "X")) fetches_[integer_of(op, "col", 0)] = values_.now(*name);
+      } else if (!op.type.empty()) {
+        add_plain(std::move(op), to);
+      }
     }
-    if (op.type == "fetch") {
-      if (const std::string* name = first_of(op.inputs, "X")) fetches[column_of(op)] = values.now(*name);
-      continue;
-    }
+    return {};
+  }
+  std::vector<std::string> outputs() const {
+    std::vector<std::string> names;
+    for (const auto& [column, name] : fetches_) names.push_back(name);
+    return names;
+  }
+
+ private:
+  // A block that runs if a condition holds, and the variables it sets.
+  struct Branch {
+    std::string condition;
+    std::vector<std::string> variables;
+    Body body;  // its outputs are those variables
+  };
+
+  void add_plain(OldOperator op, std::vector<Operator>& to) {
+    const bool negates = op.type == "logical_not", converts = op.type == "cast";
     Operator now = in_new_words(std::move(op));
     for (Operand& operand : now.inputs)
-      for (std::string& value : operand.values) value = values.now(value);
-    for (auto& list : now.outputs)
-      for (std::string& value : list) value = values.written(value);
-    for (const auto& list : now.outputs)
-      if (now.name.empty() && !list.empty()) now.name = list[0];
-    program.operators.push_back(std::move(now));
+      for (std::string& value : operand.values) value = values_.now(value);
+    const std::string read = now.inputs.empty() || now.inputs[0].values.empty() ? std::string() : now.inputs[0].values[0];
+    write_outputs(now);
+    if (!now.outputs.empty() && !now.outputs[0].empty()) {
+      if (negates) negated_[now.outputs[0][0]] = read;
+      if (converts) converted_[now.outputs[0][0]] = read;
+    }
+    to.push_back(std::move(now));
   }
+  void write_outputs(Operator& op) {
+    for (auto& list : op.outputs)
+      for (std::string& value : list) value = values_.written(value);
+    for (const auto& list : op.outputs)
+      if (op.name.empty() && !list.empty()) op.name = list[0];
+  }
+
+  // The block of an operator, read with the values at hand.
+  Result<BlockReader> read_inner(const OldOperator& op, std::vector<Operator>& to) {
+    const int64_t index = integer_of(op, "sub_block", -1);
+    if (index < 1 || index >= std::ssize(blocks_) || used_[static_cast<size_t>(index)])
+      return invalid_model("'" + op.type + "' names no block of its own").found(std::to_string(index));
+    if (depth_ == kMostNestedBlocks) return too_many_nested_blocks();
+    used_[static_cast<size_t>(index)] = true;  // one that is named twice could be within itself
+    BlockReader inner(blocks_, used_, values_, depth_ + 1);
+    ORKNN_TRY(inner.read(static_cast<size_t>(index), to));
+    return inner;
+  }
+
+  Status keep_branch(const OldOperator& op) {
+    const std::string* condition = first_of(op.inputs, "Cond");
+    if (!condition) return invalid_model("a conditional block has no condition");
+    Branch branch{values_.now(*condition), all_of(op.outputs, "Out"), {}};
+    ORKNN_TRY_ASSIGN(const BlockReader inner, read_inner(op, branch.body.operators));
+    for (const std::string& variable : branch.variables) {
+      branch.body.outputs.push_back(inner.values_.now(variable));
+      branch_of_[variable] = branches_.size();
+    }
+    branches_.push_back(std::move(branch));
+    return {};
+  }
+
+  // Which branch sets a variable under a condition, and where among its variables. Nothing when none does.
+  struct Setting {
+    size_t branch = 0, output = 0;
+    bool operator==(const Setting&) const = default;
+  };
+  std::optional<Setting> setting_of(const std::string& variable, const std::string& condition, bool holds) const {
+    const auto it = branch_of_.find(variable);
+    if (it == branch_of_.end()) return std::nullopt;
+    const Branch& branch = branches_[it->second];
+    const auto negated = negated_.find(branch.condition);
+    const bool fits = holds ? branch.condition == condition : negated != negated_.end() && negated->second == condition;
+    if (!fits) return std::nullopt;
+    const auto at = std::find(branch.variables.begin(), branch.variables.end(), variable);
+    return Setting{it->second, static_cast<size_t>(at - branch.variables.begin())};
+  }
+
+  struct Choice {
+    Setting otherwise, then;
+    std::string result;
+  };
+  Result<Choice> choice_of(const OldOperator& op, const std::string& condition) const {
+    const std::vector<std::string> from = all_of(op.inputs, "X");
+    const std::string* result = first_of(op.outputs, "Out");
+    if (from.size() != 2 || !result) return invalid_model("a selection needs two values and a result");
+    const auto otherwise = setting_of(from[0], condition, false), then = setting_of(from[1], condition, true);
+    if (!otherwise || !then)
+      return unsupported("a selection of values that no conditional block sets").found("'" + from[0] + "' and '" + from[1] + "'");
+    return Choice{*otherwise, *then, *result};
+  }
+  std::string condition_of(const OldOperator& op) const {
+    const std::string* mask = first_of(op.inputs, "Mask");
+    const std::string value = mask ? values_.now(*mask) : std::string();
+    const auto it = converted_.find(value);
+    return it == converted_.end() ? value : it->second;
+  }
+
+  // The selection at `first` and all later ones of the same branches, as one operator.
+  Status add_choice(Block& block, size_t first, std::vector<Operator>& to) {
+    const std::string condition = condition_of(block.operators[first]);
+    Operator now;
+    now.type = "if";
+    now.inputs = {{{condition}, {}}};
+    now.bodies.resize(2);
+    std::optional<Choice> lead;
+    for (size_t i = first; i < block.operators.size(); ++i) {
+      OldOperator& op = block.operators[i];
+      if (op.type != "select_input" || condition_of(op) != condition) continue;
+      const Result<Choice> choice = choice_of(op, condition);
+      if (!choice && i == first) return choice.status();
+      if (!choice) continue;
+      if (!lead) lead = *choice;
+      if (choice->then.branch != lead->then.branch || choice->otherwise.branch != lead->otherwise.branch) continue;
+      now.bodies[0].outputs.push_back(branches_[choice->then.branch].body.outputs[choice->then.output]);
+      now.bodies[1].outputs.push_back(branches_[choice->otherwise.branch].body.outputs[choice->otherwise.output]);
+      now.outputs.push_back({choice->result});
+      op.type.clear();
+    }
+    now.bodies[0].operators = branches_[lead->then.branch].body.operators;
+    now.bodies[1].operators = branches_[lead->otherwise.branch].body.operators;
+    write_outputs(now);
+    to.push_back(std::move(now));
+    return {};
+  }
+
+  // The variables that the block of a loop sets go round.
+  Status add_loop(const OldOperator& op, std::vector<Operator>& to) {
+    const std::string* condition = first_of(op.inputs, "Condition");
+    if (!condition) return invalid_model("a loop has no condition");
+    const std::vector<std::string> carried = all_of(op.outputs, "Out");
+    Operator now;
+    now.type = "while";
+    now.inputs = {{{values_.now(*condition)}, {}}};
+    Body& body = now.bodies.emplace_back();
+    for (const std::string& variable : carried) {
+      now.inputs.push_back({{values_.now(variable)}, {}});
+      now.outputs.push_back({variable});
+      body.inputs.push_back(values_.now(variable));
+    }
+    ORKNN_TRY_ASSIGN(const BlockReader inner, read_inner(op, body.operators));
+    body.outputs = {inner.values_.now(*condition)};
+    for (const std::string& variable : carried) body.outputs.push_back(inner.values_.now(variable));
+    write_outputs(now);
+    to.push_back(std::move(now));
+    return {};
+  }
+
+  std::vector<Block>& blocks_;
+  std::vector<bool>& used_;  // blocks that an operator has taken
+  Values values_;
+  int depth_;
+  std::map<int64_t, std::string> fetches_;
+  std::unordered_map<std::string, std::string> negated_, converted_;  // a value, and what it was made of
+  std::vector<Branch> branches_;
+  std::unordered_map<std::string, size_t> branch_of_;  // by variable
+};
+
+Status add_operators(std::vector<Block>& blocks, Program& program) {
+  Values values;
+  std::map<int64_t, Port> feeds;
+  for (const Parameter& p : program.parameters) values.written(p.name);
+  for (const OldOperator& op : blocks[0].operators)
+    if (op.type == "feed") ORKNN_TRY(add_feed(op, blocks[0], feeds));
+  std::vector<bool> used(blocks.size(), false);
+  BlockReader reader(blocks, used, std::move(values));
+  ORKNN_TRY(reader.read(0, program.operators));
   for (auto& [column, port] : feeds) program.inputs.push_back(std::move(port));
-  for (auto& [column, name] : fetches) program.outputs.push_back(std::move(name));
+  program.outputs = reader.outputs();
   return {};
 }
 
@@ -256,6 +431,10 @@ DType dtype_of_number(int64_t number) {
   }
 }
 
+Status too_many_nested_blocks() {
+  return unsupported("blocks within blocks").expected("at most " + std::to_string(kMostNestedBlocks) + " levels");
+}
+
 Shape shape_of_input(const Dims& dims) {
   Shape shape;
   for (size_t i = 0; i < dims.size(); ++i) shape.push_back(dims[i] >= 0 ? Dim(dims[i]) : i == 0 ? Dim(1) : Dim());
@@ -274,10 +453,13 @@ bool looks_like_program_desc(std::span<const std::byte> bytes) {
 
 Result<Program> parse_program_desc(std::span<const std::byte> bytes) {
   Program program;
-  std::optional<Bytes> main;
+  std::vector<Block> blocks;
   ORKNN_TRY(for_each_field(bytes, [&](const Field& f) -> Status {
     if (f.type != wire::WireType::Bytes) return {};
-    if (f.number == 1 && !main) main = f.bytes;
+    if (f.number == 1) {
+      ORKNN_TRY_ASSIGN(Block block, read_block(f.bytes));
+      blocks.push_back(std::move(block));
+    }
     if (f.number == 4)
       return for_each_field(f.bytes, [&](const Field& v) -> Status {
         if (v.number == 1) v.get(program.version);
@@ -285,12 +467,11 @@ Result<Program> parse_program_desc(std::span<const std::byte> bytes) {
       });
     return {};
   }));
-  if (!main) return invalid_model("the file holds no block").hint("is it the .pdmodel of an inference model?");
-  ORKNN_TRY_ASSIGN(Block block, read_block(*main));
+  if (blocks.empty()) return invalid_model("the file holds no block").hint("is it the .pdmodel of an inference model?");
   constexpr int64_t kTensor = 7;
-  for (const Variable& v : block.variables)
+  for (const Variable& v : blocks[0].variables)
     if (v.is_persistable && v.kind == kTensor) program.parameters.push_back({v.name, v.dtype, v.dims});
-  ORKNN_TRY(add_operators(block, program));
+  ORKNN_TRY(add_operators(blocks, program));
   program.producer = program.version > 0 ? "paddle " + version_text(program.version) : "paddle";
   return program;
 }

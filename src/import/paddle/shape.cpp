@@ -193,6 +193,15 @@ Result<TensorId> pad_picture(Layer& l, TensorId x) {
   sides.insert(is_last ? sides.end() : sides.begin(), {0, 0});
   return padded(l, x, sides, l.text("mode", "constant"), l.scalar_like(x, l.number("pad_value", 0)));
 }
+// Of Paddle 1: above, below, left, right.
+Result<TensorId> pad_plane(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(std::vector<int64_t> sides, l.ints(1, "paddings", "to pad"));
+  if (sides.size() != 4) return invalid_model("illegal paddings").expected("4 numbers").found(to_string(sides));
+  const bool is_last = l.format(2).channels_last;
+  sides.insert(is_last ? sides.end() : sides.begin(), {0, 0});
+  sides.insert(sides.begin(), {0, 0});
+  return padded(l, x, sides, l.text("mode", "constant"), l.scalar_like(x, l.number("pad_value", 0)));
+}
 
 // --- between channels and places
 Result<TensorId> pixel_shuffle(Layer& l, TensorId x) {
@@ -267,6 +276,7 @@ std::span<const Row> shape_rows() {
       {"roll", rolled},
       {"flip", flipped},
       {"pad", pad_all},
+      {"pad2d", pad_plane},
       {"pad3d", pad_picture<3>},
       {"pixel_shuffle", pixel_shuffle},
       {"pixel_unshuffle", pixel_unshuffle},

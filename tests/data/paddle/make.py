@@ -205,6 +205,107 @@ def yolo_box(x, size):
     return paddle.vision.ops.yolo_box(x, size, anchors=[10, 13, 16, 30], class_num=2, conf_thresh=0.1, downsample_ratio=8)
 
 
+class PlanePadding(nn.Layer):
+    """The operator of Paddle 1 in programs. Paddle 2 reads it and cannot run it: the results are those of the one that replaced it."""
+
+    def forward(self, x):
+        forms = [([1, 2, 0, 3], "constant"), ([1, 2, 2, 1], "reflect"), ([0, 1, 2, 3], "edge")]
+        return tuple(self.pad(x, sides, mode) for sides, mode in forms)
+
+    @staticmethod
+    def pad(x, sides, mode):
+        if paddle.in_dynamic_mode():
+            return F.pad(x, [*sides[2:], *sides[:2]], mode.replace("edge", "replicate"), 0.5)
+        from paddle.base.layer_helper import LayerHelper
+
+        helper = LayerHelper("pad2d")
+        out = helper.create_variable_for_type_inference("float32")
+        options = {"paddings": sides, "mode": mode, "pad_value": 0.5, "data_format": "NCHW"}
+        helper.append_op(type="pad2d", inputs={"X": x}, outputs={"Out": out}, attrs=options)
+        return out
+
+
+def regions(x, boxes, counts):
+    align = paddle.vision.ops.roi_align
+    return align(x, boxes, counts, 3, 0.5), align(x, boxes, counts, (2, 4), 0.5, sampling_ratio=2, aligned=False)
+
+
+def priors(x, picture):
+    place = lambda **more: paddle.vision.ops.prior_box(x, picture, [4.0, 8.0], aspect_ratios=[1.0, 2.0], **more)
+    return (
+        *place(max_sizes=[6.0, 10.0], flip=True, clip=True),
+        *place(max_sizes=[6.0, 10.0], steps=[5.0, 6.0], min_max_aspect_ratios_order=True),
+        *place(variance=[0.2, 0.2, 0.4, 0.4], offset=0.25),
+    )
+
+
+def coded_boxes(boxes, offsets, spread):
+    code = paddle.vision.ops.box_coder
+    own = boxes.squeeze(0)
+    return (
+        code(own, [0.1, 0.1, 0.2, 0.2], offsets, "decode_center_size"),
+        code(own, spread, offsets, "decode_center_size", False),
+        code(own[:3], spread[:3], offsets, "decode_center_size", axis=1),
+        code(own, spread, own + 1, "encode_center_size"),
+        code(own, [0.1, 0.1, 0.2, 0.2], own + 1, "encode_center_size", False),
+    )
+
+
+def decayed(boxes, scores):
+    decay = paddle.vision.ops.matrix_nms
+    return (
+        *decay(boxes, scores, 0.2, 0.1, 20, 10, background_label=-1)[:2],
+        *decay(
+            boxes,
+            scores,
+            0.2,
+            0.0,
+            5,
+            6,
+            use_gaussian=True,
+            gaussian_sigma=2.0,
+            background_label=0,
+            normalized=False,
+            return_index=True,
+        ),
+    )
+
+
+def assigned(x, y, z):
+    a, b, c, d = x + 0, x + 0, x + 0, x + 0
+    a[:, 1:3] = y
+    b[0, :, ::2, -1] = 2.5
+    c[:, :, 1] = z
+    d[:, -1:, 4:1:-2] = 7
+    return a, b, c, d
+
+
+class Branches(nn.Layer):
+    """One of two ways, each with weights of its own; nested."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = nn.Conv2D(4, 3, 3, padding=1), nn.Conv2D(4, 3, 1)
+
+    def forward(self, x, limit):
+        cond = paddle.static.nn.cond
+        base = x * 2
+        total = x.sum()
+        a, b = cond(total > limit, lambda: (self.one(base), base.max()), lambda: (self.other(x), x.min()))
+        c = cond(total < limit, lambda: cond(total < limit - 1, lambda: a + 1, lambda: a - b), lambda: F.relu(a))
+        return a, b, c
+
+
+def repeated(x, count):
+    """A loop whose number of rounds depends on an input."""
+    start = paddle.zeros([1], "int32")
+    value, rounds = x + 1, start
+    rounds, value = paddle.static.nn.while_loop(
+        lambda i, v: paddle.less_than(i, count), lambda i, v: (i + 1, F.relu(v * 0.5 + x)), [rounds, value]
+    )
+    return value, rounds
+
+
 x4 = floats(1, 4, 6, 6)
 ids = np.array([[3, 5, 0, 7], [1, 0, 0, 0]], np.int64)
 boxes = np.sort(floats(1, 12, 2, 2, low=0, high=20), axis=2).reshape(1, 12, 4)
@@ -500,6 +601,21 @@ NETWORKS = {
         ),
         [x4, floats(1, 5, 7, 2)],
     ),  # fmt: skip
+    "regions": (
+        lambda: Function(regions),
+        [
+            floats(2, 3, 8, 9),
+            np.array([[0, 0, 9, 9], [3.5, 2, 15, 12.5], [1, 4, 30, 40]], np.float32),
+            np.array([2, 1], np.int32),
+        ],
+    ),
+    "priors": (lambda: Function(priors), [floats(1, 2, 3, 4), floats(1, 3, 20, 24)]),
+    "coded_boxes": (lambda: Function(coded_boxes), [boxes, floats(3, 12, 4), floats(12, 4, low=0.1)]),
+    "matrix_nms": (lambda: Function(decayed), [boxes, floats(1, 3, 12, low=0)]),
+    "assigned": (lambda: Function(assigned), [x4, floats(1, 2, 6, 6), floats(1, 4, 6)]),
+    "plane_padding": (PlanePadding, [x4]),
+    "branches": (Branches, [x4, np.array([0.5], np.float32)]),
+    "repeated": (lambda: Function(repeated), [x4, np.array([3], np.int32)]),
 }
 
 
@@ -545,10 +661,10 @@ def write(name, make, inputs):
     layer = make()
     layer.eval()
     randomize_statistics(layer)
-    results = layer(*[paddle.to_tensor(a) for a in inputs])
-    results = results if isinstance(results, (tuple, list)) else [results]
     base = os.path.join(FOLDER, name + ("_old" if OLD else ""))
     paddle.jit.save(layer, base, input_spec=specs_of(inputs))
+    results = layer(*[paddle.to_tensor(a) for a in inputs])
+    results = results if isinstance(results, (tuple, list)) else [results]
     finish(base, inputs, [r.numpy() for r in results])
 
 
@@ -610,8 +726,8 @@ def write_quantized():
 
 def main():
     for name in sys.argv[2:] or list(NETWORKS):
-        if name == "normalization" and OLD:
-            continue  # no group_norm there
+        if name == ("normalization" if OLD else "plane_padding"):
+            continue  # no group_norm there, no pad2d here
         write(name, *NETWORKS[name])
     if OLD and not sys.argv[2:]:
         write_quantized()
