@@ -3,6 +3,7 @@
 import os
 
 import numpy as np
+import onnx
 import pytest
 from conftest import picture
 from rknn.api import RKNN
@@ -162,6 +163,19 @@ def test_quantized_hybrid_level_leaves_more_layers_in_float(chain, samples, capf
     assert layers[0] < layers[1] <= layers[2] <= layers[3]
     with pytest.raises(ValueError, match="quantized_hybrid_level 4"):
         RKNN().config(quantized_hybrid_level=4)
+
+
+def test_layers_in_float_are_chosen_by_their_outputs(chain, samples, capfd):
+    """A node may be called like another one's output."""
+    model = onnx.load(chain)
+    for node, name in zip(model.graph.node, ("y", "relu", "z", "k")):
+        node.name = name
+    onnx.save(model, chain)
+    rknn = made(chain, samples(), quantized_hybrid_level=1)
+    assert "1 of 3 layer(s) stay in float: y" in capfd.readouterr().err
+    rknn.init_runtime(perf_debug=True)
+    rows = [line for line in rknn.eval_perf(is_print=False).splitlines() if " Conv" in line]
+    assert [("FLOAT16" in row) for row in rows] == [False, False, True], rows
 
 
 def test_compress_weight_makes_the_file_smaller(chain, samples, tmp_path):

@@ -1,6 +1,5 @@
 #include "quantize/integer_graph.h"
 
-#include "base/log.h"
 #include "quantize/forms/lowering.h"
 
 namespace orknn::quantize {
@@ -42,16 +41,18 @@ Status lower_to_integers(passes::Rewriter& rewriter, Plan& plan, std::vector<Lay
   for (TensorId t : graph.inputs()) l.add_input(t);
   for (NodeId id : graph.order()) {
     LayerForm& form = plan.form(id);
+    std::string loss;
     if (form.form != Form::Float) {
       auto outcome = lower(l, id, form.form);
       if (!outcome) return outcome.status();
       if (!outcome->is_lowered())
         form = {Form::Float, outcome->reason()};
-      else if (!outcome->loss().empty())
-        log(LogLevel::Warn, "build", "'" + graph.tensor(graph.node(id).output()).name + "': " + outcome->loss());
+      else
+        loss = outcome->loss();
     }
     if (form.form == Form::Float) l.copy_node(graph.node(id));
     decisions.push_back(decision_of(graph, graph.node(id), form));
+    decisions.back().loss = std::move(loss);
     rewriter.remark(line_of(decisions.back()));
   }
   for (TensorId t : graph.outputs()) l.out().outputs().push_back(l.primary(t));

@@ -1,5 +1,5 @@
 // Which integer form a layer can take. Functions of one value, copies and joins say it themselves (OpDef::quant); operators that
-// compute have forms of their own, and this is the one place of the room that knows them by name.
+// compute have forms of their own, which are found here by name.
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ enum class Form {
 struct LayerForm {
   Form form = Form::Float;
   std::string reason;    // for Float
-  bool notable = false;  // Float although there is an integer form, so that small values survive beside large ones
+  bool notable = false;  // Float although there is an integer form, which would lose small or masked values
 };
 
 // By the node alone: operator, attributes, constant operands; not whether its tensors have parameters.
@@ -60,7 +60,7 @@ bool is_function(const ir::Graph& graph, const ir::Node& node);
 bool is_function(const ir::Graph& graph, const ir::Node& node, const ir::TailStep& step);
 // The range a function cannot leave, when it has one: [0, 1] or [-1, 1].
 bool has_unit_range(std::string_view op);       // Sigmoid, HardSigmoid, Softmax
-bool has_symmetric_range(std::string_view op);  // Tanh, Erf, Sin, Cos
+bool has_symmetric_range(std::string_view op);  // Tanh, Erf, Softsign, ...
 
 // A Pad before MaxPools with a value that never wins there: the lowest code of its tensor does the same.
 bool pads_below_all(const ir::Graph& graph, const ir::Node& node);

@@ -180,7 +180,7 @@ Status ParameterChoice::keep_small_values(passes::Rewriter& rewriter) {
 // For layers whose integer form would cost accuracy, the reason. What mixes large and small values on the way to an output
 // leaves tensors after it that no single scale can hold.
 std::optional<LayerForm> ParameterChoice::kept_in_float(const Node& n, Form f) {
-  const auto because = [](std::string reason) { return LayerForm{Form::Float, std::move(reason)}; };
+  const auto because = [](std::string reason) { return LayerForm{Form::Float, std::move(reason), true}; };
   const auto named = [&](TensorId t) { return "'" + graph_.tensor(t).name + "'"; };
   if (n.op == "Log" || logarithm_[index_of(n.output())]) return because("a logarithm needs small values exact");
   if (f == Form::Softmax && is_masked(n.input(0))) return because(named(n.input(0)) + " holds masked values");
@@ -192,7 +192,7 @@ std::optional<LayerForm> ParameterChoice::kept_in_float(const Node& n, Form f) {
   std::string reason = what_mixes(n, f);
   if (reason.empty()) return std::nullopt;
   mixed_[index_of(n.output())] = 1;
-  return LayerForm{Form::Float, std::move(reason), true};
+  return because(std::move(reason));
 }
 
 // How a layer puts small values beside large ones; empty when it does not.

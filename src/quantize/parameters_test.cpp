@@ -172,7 +172,10 @@ TEST(Parameters, LogarithmsAndWhatTheyReadStayInFloat) {
 })");
   auto layers = quantized(graph, run_on({1, 2, 4, 4}));
   ASSERT_TRUE(layers) << layers.status().to_string();
-  for (const LayerDecision& d : *layers) EXPECT_EQ(d.integer, d.output == "a") << d.output << ": " << d.reason;
+  for (const LayerDecision& d : *layers) {
+    EXPECT_EQ(d.integer, d.output == "a") << d.output << ": " << d.reason;
+    EXPECT_EQ(d.notable, !d.integer) << d.output << ": the user is told";
+  }
 }
 
 // Heatmaps whose scores all stay below 0.01, and gates inside a network.

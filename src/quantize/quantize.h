@@ -66,8 +66,9 @@ using RunSamples = std::function<Status(const ir::Graph& graph, size_t count, co
 struct LayerDecision {
   std::string node, op, output;
   bool integer = false;
-  std::string reason;    // why it stayed in float
-  bool notable = false;  // the user should know: in integers small values would have been lost beside large ones
+  std::string reason;     // why it stayed in float
+  bool notable = false;   // the user should know: it has an integer form that would lose small or masked values
+  std::string loss = {};  // of an integer layer: what its form cannot state exactly; empty as a rule
 };
 
 // Gives every layer that can be computed in integers its integer form. `graph` must be the one that was calibrated; tensors

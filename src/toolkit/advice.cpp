@@ -142,7 +142,8 @@ class Adviser {
     }
     for (const auto& [function, us] : gains) {
       const double gain = us / total_;
-      if (gain < 0.03) continue;
+      // Where a function is all there is, nothing is left whose speed could be told.
+      if (gain < 0.03 || gain > 0.99) continue;
       const std::string name = function == "Swish" ? "SiLU" : function, faster = fps_text(fps(total_ - us));
       const std::string how = chip_.hard_swish_in_parts && function == "HardSwish" ? "it is computed as three element-wise layers"
                                                                                    : "the NPU looks it up in a table";

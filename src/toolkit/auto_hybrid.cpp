@@ -356,7 +356,8 @@ Result<std::vector<std::string>> describe_choice(const HybridChoice& choice, con
       fmt::format("auto_hybrid: predicted {} on {}, all integer {}, all float16 {}; {:.1f} % of the multiplications in float16",
                   time(hybrid.us), compiling.platform->name, time(integers.us), time(in_float.us),
                   hybrid.macs > 0 ? 100 * hybrid.float_macs / hybrid.macs : 0));
-  if (!choice.reached) lines.push_back(fmt::format("auto_hybrid: the threshold {} is not reached, even so!", goal.cosine));
+  if (!choice.reached)
+    lines.push_back(fmt::format("auto_hybrid: the threshold {} is not reached with this choice either!", goal.cosine));
   return lines;
 }
 }  // namespace

@@ -279,6 +279,14 @@ TEST(Profile, AdviceIsCareful) {
   const auto one = profile(*small, *platform::find("rk3588"), {.cores = {1}});
   ASSERT_TRUE(one) << one.status().to_string();
   EXPECT_NE(advice_text(one->front()).find("1 layer is so small that starting it"), std::string::npos);
+  // Without its only layer a network has no speed.
+  auto alone = ir::parse(R"(graph "g" (%x: float16[1,64,160,160]) -> (%y) {
+  %y: float16[1,64,160,160] = Sigmoid(%x) "s"
+})");
+  ASSERT_TRUE(alone);
+  const auto function = profile(*alone, *platform::find("rk3588"), {.cores = {1}});
+  ASSERT_TRUE(function) << function.status().to_string();
+  EXPECT_EQ(advice_text(function->front()).find("inf"), std::string::npos) << advice_text(function->front());
 }
 
 // `info` names integer layers by what they compute, as every other report does.

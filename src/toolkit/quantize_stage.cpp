@@ -172,11 +172,13 @@ void warn_of_constants(const ir::Graph& graph, const quantize::TensorStatistics&
                   fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : ""));
 }
 
-void log_float_layers(const std::vector<quantize::LayerDecision>& decisions) {
-  for (const quantize::LayerDecision& d : decisions)
+void log_decisions(const std::vector<quantize::LayerDecision>& decisions) {
+  for (const quantize::LayerDecision& d : decisions) {
+    if (!d.loss.empty()) log(LogLevel::Warn, "build", fmt::format("'{}': {}", d.output, d.loss));
     if (!d.integer)
       log(d.notable ? LogLevel::Warn : LogLevel::Detail, "build",
           fmt::format("'{}' ({}) stays in float: {}", d.output, d.op, d.reason));
+  }
 }
 
 // What the files of hybrid quantization say takes the place of samples.
@@ -206,7 +208,7 @@ Status use_own_parameters(const BuildConfig& config, Quantized& stage) {
     ORKNN_TRY(quantize::use_given_parameters(other, stage.op_set(), undumped(steps)).status());
   ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> decisions,
                    quantize::use_given_parameters(stage.network.graph, stage.op_set(), steps, &stage.trace));
-  log_float_layers(decisions);
+  log_decisions(decisions);
   return {};
 }
 
@@ -254,14 +256,14 @@ Result<ir::Graph> in_16_bit_integers(ir::Graph graph, const ir::OpSet& ops, cons
     names += (names.empty() ? "" : ", ") + d.output;
     const auto s = statistics.find(d.output);
     if (!d.integer)
-      problems.also(unsupported(fmt::format("The range [{:g}, {:g}] of '{}' or of what it reads is out of the float16, and it "
+      problems.also(unsupported(fmt::format("The range [{:g}, {:g}] of '{}' or of what it reads is beyond float16, and it "
                                             "has no form in 16-bit integers: {}",
                                             s == statistics.end() ? 0 : s->second.min(),
                                             s == statistics.end() ? 0 : s->second.max(), d.output, d.reason))
                         .hint("scale the network down before this layer"));
   }
   if (!problems) return problems;
-  summary.push_back(fmt::format("auto_hybrid: {} layer(s) hold values out of the float16 and are computed in 16-bit integers: {}",
+  summary.push_back(fmt::format("auto_hybrid: {} layer(s) hold values beyond float16 and are computed in 16-bit integers: {}",
                                 large.size(), names));
   return graph;
 }
@@ -394,9 +396,7 @@ Result<Quantized> lower_to_integers(Calibrated calibrated) {
   if (calibrated.all_float) return quantized;
   quantize::QuantizeOptions choices = std::move(calibrated.choices);
   if (!calibrated.float_layers.empty())
-    choices.keep_float = [&](const ir::Node& n, std::string_view output) {
-      return calibrated.float_layers.contains(output) || calibrated.float_layers.contains(n.name);
-    };
+    choices.keep_float = [&](const ir::Node&, std::string_view output) { return calibrated.float_layers.contains(output); };
   quantize::QuantizeOptions quiet = choices;
   quiet.steps = undumped(choices.steps);
   for (ir::Graph& other : quantized.network.other_shapes)
@@ -406,7 +406,7 @@ Result<Quantized> lower_to_integers(Calibrated calibrated) {
   ORKNN_TRY_ASSIGN(const std::vector<quantize::LayerDecision> decisions,
                    quantize::quantize(quantized.network.graph, quantized.op_set(), *quantized.calibration, choices));
   log_steps(quantized.trace, first_line);
-  log_float_layers(decisions);
+  log_decisions(decisions);
   return quantized;
 }
 
