@@ -1,6 +1,7 @@
 """The RKNN class as a client script uses it."""
 
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -201,6 +202,8 @@ def test_dynamic_input(pooled_model, build, tmp_path, capfd):
     assert "the MaxShape is dynamic_input[1] = [[1,3,8,6]]!" in capfd.readouterr().err
     exported = str(tmp_path / "dynamic.rknn")
     assert rknn.export_rknn(exported) == 0
+    content = pathlib.Path(exported).read_bytes()
+    assert b"dynamic_shape" in content and b"static_shape" not in content
     loaded = RKNN()
     assert loaded.load_rknn(exported) == 0 and loaded.init_runtime() == 0
     for [shape] in SETS + SETS[:1]:

@@ -77,6 +77,8 @@ COMMANDS = [
         "convert {m} -o {f}/o.rknn --disable fold_constnts",
         "there is no pass 'fold_constnts'. Hint: did you mean 'fold_constants'?",
     ),
+    ("convert {m} -o {f}/o.rknn --disable fit_tails", "the step 'fit_tails' cannot be left out. Hint: nothing is quantized"),
+    ("convert {m} -o {f}/o.rknn --stop-after correct_bias", "'correct_bias' is a step of quantization, not a pass"),
     ("convert {m} -o {f}/o.rknn --stop-after fuze_clip", "did you mean 'fuse_clip'?"),
     ("convert {m} -o {f}/o.rknn --outputs imag", "did you mean 'image'?"),
     ("convert {m} --platform rk3588 -o {f}/o.rknn", "did you mean '--target-platform'?"),

@@ -33,12 +33,16 @@ struct ConvertOptions {
 // Steps of the quantizer beside the passes of the optimizer.
 enum class Steps { None, Optional, All };
 Status check_passes(const std::vector<std::string>& names, Steps steps) {
-  std::vector<std::string_view> known;
+  std::vector<std::string_view> known, other_steps;
   for (const optimize::Pass& p : optimize::pass_catalogue()) known.push_back(p.name);
   for (const quantize::Step& s : quantize::steps())
-    if (steps == Steps::All || (steps == Steps::Optional && !s.required)) known.push_back(s.name);
+    (steps == Steps::All || (steps == Steps::Optional && !s.required) ? known : other_steps).push_back(s.name);
   for (const std::string& name : names)
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
+    if (std::ranges::find(other_steps, name) != other_steps.end()) {
+      return invalid_argument(steps == Steps::None ? fmt::format("'{}' is a step of quantization, not a pass", name)
+                                                   : fmt::format("the step '{}' cannot be left out", name))
+          .hint(steps == Steps::None ? "building stops after passes of the optimizer only" : "nothing is quantized without it");
+    } else if (std::ranges::find(known, name) == known.end()) {
       Status problem = invalid_argument(fmt::format("there is no pass '{}'", name));
       const std::string meant = did_you_mean(name, known);
       return meant.empty() ? problem.expected(fmt::format("one of {}", fmt::join(known, ", "))) : problem.hint(meant);
