@@ -84,6 +84,21 @@ def test_weights_may_have_another_name(tmp_path):
     rknn.release()
 
 
+def test_a_file_per_parameter(tmp_path, capfd):
+    """What Paddle 1 writes by default."""
+    arrays = np.load(MODELS / "separate" / "model.npz")
+    found = run("separate/__model__", [arrays["input_0"]], float_dtype="float32")
+    np.testing.assert_allclose(found[0], arrays["output_0"], rtol=2e-4, atol=2e-5)
+    capfd.readouterr()
+    shutil.copytree(MODELS / "separate", tmp_path / "m")
+    weights = sorted(p for p in (tmp_path / "m").iterdir() if p.name.endswith("w_0"))
+    weights[-1].unlink()
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_paddle(tmp_path / "m" / "__model__") == -1
+    assert weights[-1].name in capfd.readouterr().err
+
+
 def test_unknown_operators_are_reported_at_once(tmp_path, capfd):
     text = (MODELS / "residual.json").read_text()
     changed = text.replace('"1.relu"', '"1.rolu"').replace('"1.softmax"', '"1.sofmax"')

@@ -1,4 +1,5 @@
-// PaddlePaddle inference models: .pdmodel of Paddle 1 and 2, .json of Paddle 3, each with its .pdiparams.
+// PaddlePaddle inference models: .pdmodel of Paddle 1 and 2, .json of Paddle 3, each with its .pdiparams or, as Paddle 1 writes
+// them, a file per parameter.
 #include <algorithm>
 #include <functional>
 
@@ -173,6 +174,11 @@ std::optional<std::string> parameters_beside(const Source& source) {
 Result<Imported> load(const Source& source, const ImportOptions& options, const OpSet& ops) {
   ORKNN_TRY_ASSIGN(const Program program, parse_program(source.bytes));
   std::optional<std::string> file = source.other_files.empty() ? parameters_beside(source) : source.other_files[0];
+  const std::string folder = source.path.substr(0, source.path.rfind('/') + 1);
+  if (!file && !source.path.empty() && has_parameter_files(folder, program)) {
+    ORKNN_TRY_ASSIGN(const ParameterValues values, read_parameter_files(folder, program));
+    return import_program(program, &values, options, ops);
+  }
   if (!file || program.parameters.empty()) return import_program(program, nullptr, options, ops);
   ORKNN_TRY_ASSIGN(const std::shared_ptr<const MappedFile> mapped, MappedFile::open(*file));
   ORKNN_TRY_ASSIGN(const ParameterValues values, read_parameters(mapped->bytes(), mapped, program));

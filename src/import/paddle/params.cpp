@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/files.h"
 #include "import/wire/reader.h"
@@ -107,6 +108,35 @@ Result<ParameterValues> read_parameters(std::span<const std::byte> bytes, std::s
     return c.problem("the file holds more than the parameters of the program")
         .expected(std::to_string(sorted.size()) + " tensors")
         .found(std::to_string(c.left()) + " more bytes");
+  return values;
+}
+
+namespace {
+// Nothing where a name leads out of the folder.
+std::optional<std::string> file_of(const std::string& folder, const Parameter& p) {
+  if (p.name.empty() || p.name == "." || p.name == ".." || p.name.find_first_of("/\\") != std::string::npos) return std::nullopt;
+  return folder + p.name;
+}
+}  // namespace
+
+bool has_parameter_files(const std::string& folder, const Program& program) {
+  if (program.parameters.empty()) return false;
+  const std::optional<std::string> first = file_of(folder, program.parameters[0]);
+  return first && MappedFile::open(*first);
+}
+
+Result<ParameterValues> read_parameter_files(const std::string& folder, const Program& program) {
+  ParameterValues values;
+  for (const Parameter& p : program.parameters) {
+    const std::optional<std::string> file = file_of(folder, p);
+    if (!file) return invalid_model("a parameter whose name is no file's").found("'" + p.name + "'");
+    auto mapped = MappedFile::open(*file);
+    if (!mapped) return Status(mapped.status()).node(p.name, "parameter");
+    Program alone;
+    alone.parameters = {p};
+    ORKNN_TRY_ASSIGN(ParameterValues own, read_parameters((*mapped)->bytes(), *mapped, alone));
+    values.merge(own);
+  }
   return values;
 }
 

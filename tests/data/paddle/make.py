@@ -679,6 +679,26 @@ class Quantized(nn.Layer):
         return self.fc(F.adaptive_avg_pool2d(F.relu(self.conv(x)), 1).flatten(1))
 
 
+def write_separately():
+    """A file per parameter, as Paddle 1 saves by default."""
+    paddle.seed(7)
+    layer = Quantized()
+    layer.eval()
+    x = floats(1, 3, 8, 8)
+    folder = os.path.join(FOLDER, "separate")
+    base = os.path.join(folder, "model")
+    paddle.jit.save(layer, base, input_spec=specs_of([x]))
+    paddle.enable_static()
+    runner = paddle.static.Executor()
+    program, names, outputs = paddle.static.load_inference_model(base, runner)
+    results = runner.run(program, feed={names[0]: x}, fetch_list=outputs)
+    paddle.static.io.save_vars(runner, folder, program, predicate=lambda v: v.persistable and v.name not in ("feed", "fetch"))
+    paddle.disable_static()
+    finish(base, [x], results)
+    os.rename(base + ".pdmodel", os.path.join(folder, "__model__"))
+    os.remove(base + ".pdiparams")
+
+
 def train(layer):
     layer.train()
     for _ in range(5):
@@ -731,6 +751,7 @@ def main():
         write(name, *NETWORKS[name])
     if OLD and not sys.argv[2:]:
         write_quantized()
+        write_separately()
 
 
 if __name__ == "__main__":
