@@ -105,7 +105,10 @@ class Loader {
               .found(quoted_list(options_.inputs));
     }
     ORKNN_TRY(apply_sizes(ports, options_).status());
-    for (const Port& p : ports) network_.add_input(p);
+    for (const Port& p : ports) {
+      if (p.dtype == DType::Undefined) return invalid_model("input '" + p.name + "' has an unknown element type");
+      network_.add_input(p);
+    }
     return {};
   }
 
@@ -120,6 +123,7 @@ class Loader {
         if (it == parameters_->end()) return invalid_model("the parameter file has no '" + p.name + "'");
         value = it->second;
       } else {
+        if (p.dtype == DType::Undefined) return invalid_model("parameter '" + p.name + "' has an unknown element type");
         for (int64_t d : p.dims)
           if (d < 0) return invalid_model("parameter '" + p.name + "' has an open extent").found(to_string(p.dims));
         ORKNN_TRY(invented.add(p.dims));

@@ -84,6 +84,17 @@ TEST(PaddleImport, AProgramAloneGetsRandomWeights) {
   EXPECT_TRUE(holds(imported->source.warnings[0], "random"));
 }
 
+TEST(PaddleImport, UnknownElementTypesAreRefused) {
+  for (const auto& [name, what] : {std::pair{"linear_0.w_0", "parameter 'linear_0.w_0'"}, std::pair{"x", "input 'x'"}}) {
+    std::string program = content_of("residual.json");
+    const size_t type = program.find("t_f32", program.find('"' + std::string(name) + '"'));
+    ASSERT_NE(type, std::string::npos);
+    program.replace(type, 5, "t_c64");
+    const std::string error = error_of(import_text(program));
+    EXPECT_TRUE(holds(error, std::string(what) + " has an unknown element type")) << error;
+  }
+}
+
 TEST(PaddleImport, ParametersOfAnotherModelAreRefused) {
   const tests::TemporaryFolder folder;
   std::ofstream(folder.file("m.json"), std::ios::binary) << content_of("residual.json");

@@ -67,7 +67,7 @@ DType dtype_of_type(std::string_view name) {
   };
   for (const auto& [text, dtype] : kTypes)
     if (name.ends_with(text)) return dtype;
-  return DType::Float32;
+  return DType::Undefined;
 }
 
 Result<ValueType> read_value_type(Json& json) {
