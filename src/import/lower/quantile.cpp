@@ -7,8 +7,35 @@
 namespace orknn::importer {
 using ir::TensorId;
 
+namespace {
+constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+
+// The `count` smallest elements in ascending order.
+Ranked smallest(Emitter& e, TensorId x, int64_t axis, int64_t count) {
+  const auto sorted =
+      e.emit_all("TopK", {x, e.add_ints("k", {count})}, {{"axis", axis}, {"largest", int64_t{0}}, {"sorted", int64_t{1}}}, 2);
+  return {sorted[0], sorted[1]};
+}
+TensorId at(Emitter& e, TensorId x, TensorId place, int64_t axis) {
+  return e.emit("GatherElements", {x, place}, {{"axis", axis}});
+}
+}  // namespace
+
+Ranked nth_smallest(Emitter& e, TensorId x, int64_t axis, int64_t n) {
+  const Ranked sorted = smallest(e, x, axis, n + 1);
+  return {e.slice(sorted.value, axis, n, n + 1), e.slice(sorted.place, axis, n, n + 1)};
+}
+
+Ranked median_of_numbers(Emitter& e, TensorId x, int64_t axis, int64_t count) {
+  const TensorId is_nan = e.unary("IsNaN", x), missing = e.reduce("ReduceSum", e.cast(is_nan, DType::Int64), {axis}, true);
+  const Ranked sorted = smallest(e, e.where(is_nan, e.scalar_like(x, kInfinity), x), axis, count);
+  const TensorId found = e.sub(e.full_like(missing, static_cast<double>(count)), missing);
+  const TensorId middle = e.div(e.sub(found, 1.0), 2.0);  // of integers: 0 where nothing is found
+  const TensorId value = at(e, sorted.value, middle, axis);
+  return {e.where(e.with_scalar("Equal", found, 0), e.scalar_like(x, kNan), value), at(e, sorted.place, middle, axis)};
+}
+
 Result<TensorId> quantiles(Emitter& e, const Quantile& wanted) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
   static constexpr std::array<std::string_view, 5> kWays{"linear", "lower", "higher", "midpoint", "nearest"};
   if (std::ranges::find(kWays, wanted.interpolation) == kWays.end())
     return unsupported("unknown interpolation")
@@ -25,29 +52,26 @@ Result<TensorId> quantiles(Emitter& e, const Quantile& wanted) {
   const TensorId x = wanted.skips_nan ? e.where(is_nan, e.add_scalar("infinity", kInfinity, type), wanted.x) : wanted.x;
   const TensorId count = wanted.skips_nan ? e.sub(e.full_like(nan_count, static_cast<double>((*dims)[axis])), nan_count)
                                           : e.full_like(nan_count, static_cast<double>((*dims)[axis]));
-  const auto sorted = e.emit_all("TopK", {x, e.add_ints("k", {(*dims)[axis]})},
-                                 {{"axis", wanted.axis}, {"largest", int64_t{0}}, {"sorted", int64_t{1}}}, 2)[0];
+  const TensorId sorted = smallest(e, x, wanted.axis, (*dims)[axis]).value;
 
   std::vector<int64_t> one_axis(dims->size(), 1);
   one_axis[axis] = -1;
   const TensorId last = e.with_scalar("Max", e.sub(count, 1.0), 0);
   const TensorId place = e.mul(e.reshape(e.cast(wanted.share, type), one_axis), last);
-  const auto at = [&](TensorId number) {
-    return e.emit("GatherElements", {sorted, e.cast(number, DType::Int64)}, {{"axis", wanted.axis}});
-  };
+  const auto at_place = [&](TensorId number) { return at(e, sorted, e.cast(number, DType::Int64), wanted.axis); };
   const TensorId below = e.unary("Floor", place), above = e.unary("Ceil", place);
   TensorId result;
   if (wanted.interpolation == "nearest")
-    result = at(e.unary("Round", place));
+    result = at_place(e.unary("Round", place));
   else if (wanted.interpolation == "lower")
-    result = at(below);
+    result = at_place(below);
   else if (wanted.interpolation == "higher")
-    result = at(above);
+    result = at_place(above);
   else if (wanted.interpolation == "midpoint")
-    result = e.mul(e.add(at(below), at(above)), 0.5);
+    result = e.mul(e.add(at_place(below), at_place(above)), 0.5);
   else  // whole places: their value, also beside an infinity
-    result = e.where(e.binary("Equal", below, above), at(below),
-                     e.add(at(below), e.mul(e.sub(at(above), at(below)), e.sub(place, below))));
+    result = e.where(e.binary("Equal", below, above), at_place(below),
+                     e.add(at_place(below), e.mul(e.sub(at_place(above), at_place(below)), e.sub(place, below))));
   const TensorId is_none = wanted.skips_nan ? e.with_scalar("Equal", count, 0) : e.with_scalar("Greater", nan_count, 0);
   return e.where(is_none, e.add_scalar("nan", kNan, type), result);
 }

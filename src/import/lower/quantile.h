@@ -16,4 +16,13 @@ struct Quantile {
 // The quantiles along the axis, which keeps one place per share.
 Result<ir::TensorId> quantiles(Emitter& e, const Quantile& wanted);
 
+// Elements and where they lie along the axis, which keeps one place.
+struct Ranked {
+  ir::TensorId value, place;
+};
+// The element with `n` smaller ones along the axis.
+Ranked nth_smallest(Emitter& e, ir::TensorId x, int64_t axis, int64_t n);
+// The lower median of the elements that are numbers; not a number where there are none. `count` elements lie along the axis.
+Ranked median_of_numbers(Emitter& e, ir::TensorId x, int64_t axis, int64_t count);
+
 }  // namespace orknn::importer

@@ -93,6 +93,8 @@ constexpr OldWords kOldWords[] = {
     {"top_k_v2", "topk", "X K|=k", "Out Indices"},
     {"top_k", "topk", "X K|=k", "Out Indices"},
     {"argsort", "argsort", "X", "Out Indices"},
+    {"kthvalue", "kthvalue", "X", "Out Indices"},
+    {"nanmedian", "nanmedian", "X =axis", "Out MedianIndex"},
     {"size", "numel", "Input"},
     // shapes
     {"reshape2", "reshape", "X Shape|ShapeTensor|=shape"},

@@ -1,5 +1,6 @@
 // Reductions, places of extremes, orders, running sums.
 #include "import/lower/cumulative.h"
+#include "import/lower/quantile.h"
 #include "import/paddle/layer.h"
 
 namespace orknn::importer::paddle {
@@ -62,6 +63,35 @@ Result<std::vector<TensorId>> argsort(Layer& l, TensorId x) {
   return l.emit_all("TopK", {x, l.add_ints("k", {dims[static_cast<size_t>(axis)]})},
                     {{"axis", axis}, {"largest", int64_t{l.flag("descending", false)}}, {"sorted", int64_t{1}}}, 2);
 }
+Result<std::vector<TensorId>> kthvalue(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const int64_t axis, l.axis(l.integer("axis", -1), x));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to sort it"));
+  const int64_t k = l.integer("k", 1);
+  if (k < 1 || k > dims[static_cast<size_t>(axis)]) return invalid_model("kthvalue asks for an element that is not there");
+  const Ranked found = nth_smallest(l, x, axis, k - 1);
+  if (l.flag("keepdim", false)) return std::vector{found.value, found.place};
+  return std::vector{l.squeeze(found.value, {axis}), l.squeeze(found.place, {axis})};
+}
+
+// Along one axis or of all elements: the mean of both where two lie in the middle, or the smaller one. `nanmedian` counts numbers
+// only.
+template <bool SkipsNan>
+Result<TensorId> median(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(const std::vector<int64_t> axes, reduced_axes(l, x));
+  ORKNN_TRY_ASSIGN(const int64_t rank, l.need_rank(x, "to find its median"));
+  const bool is_flat = axes.size() == static_cast<size_t>(rank) && rank != 1;
+  if (!is_flat && axes.size() != 1) return unsupported("a median along several axes").expected("one axis, or all");
+  const int64_t axis = is_flat ? 0 : axes[0];
+  const TensorId values = is_flat ? l.reshape(x, {-1}) : x;
+  const DType type = is_float(l.dtype_of(x)) ? l.dtype_of(x) : DType::Float32;
+  ORKNN_TRY_ASSIGN(const TensorId y, quantiles(l, {.x = l.cast(values, type),
+                                                   .share = l.add_scalar("half", 0.5, type),
+                                                   .axis = axis,
+                                                   .interpolation = l.text("mode", "avg") == "min" ? "lower" : "midpoint",
+                                                   .skips_nan = SkipsNan}));
+  if (!l.flag("keepdim", false)) return l.squeeze(y, {axis});
+  return is_flat ? l.reshape(y, std::vector<int64_t>(static_cast<size_t>(rank), 1)) : y;
+}
 }  // namespace
 
 std::span<const Row> reduction_rows() {
@@ -83,6 +113,9 @@ std::span<const Row> reduction_rows() {
       {"cumprod", running<"CumProd">},
       {"topk", topk},
       {"argsort", argsort},
+      {"kthvalue", kthvalue},
+      {"median", median<false>},
+      {"nanmedian", median<true>},
       {"numel", same<"Size">},
   };
   return rows;

@@ -2,6 +2,7 @@
 #include <limits>
 #include <numeric>
 
+#include "import/lower/quantile.h"
 #include "import/pytorch/operators.h"
 
 namespace orknn::importer::pytorch {
@@ -337,12 +338,9 @@ Result<ValuesAndPlaces> kthvalue(Call& c) {
   ORKNN_TRY_ASSIGN(const int64_t axis, c.axis());
   const int64_t k = c.integer("k");
   if (c.rank() == 0 || k < 1 || k > c.dims()[axis]) return invalid_model("kthvalue asks for an element that is not there");
-  ValuesAndPlaces results = top(c, axis, k, false);
-  for (TensorId& x : results) {
-    x = c.slice(x, axis, k - 1, k);
-    if (!c.flag("keepdim")) x = c.squeeze(x, {axis});
-  }
-  return results;
+  const Ranked found = nth_smallest(c, c.tensor("self"), axis, k - 1);
+  if (c.flag("keepdim")) return ValuesAndPlaces{found.value, found.place};
+  return ValuesAndPlaces{c.squeeze(found.value, {axis}), c.squeeze(found.place, {axis})};
 }
 // How many boundaries lie below each value.
 TensorId bucketize(Call& c) {

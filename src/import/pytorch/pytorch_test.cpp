@@ -281,6 +281,20 @@ TEST(ImportPytorch, AValueThatIsNoNumberDecidesQuantiles) {
   EXPECT_EQ(y[1], (Numbers{2, 5}));
 }
 
+TEST(ImportPytorch, MediansOfNumbers) {
+  const auto y = run(forward("    v, i, = torch.nanmedian(x, 1, True)\n    w, j, = torch.kthvalue(x, 2, 0)\n    return "
+                             "(torch.nanmedian(x), v, i, w, j)\n"),
+                     {2, 4}, {5, NAN, 3, 1, 4, 2, 8, 6});
+  EXPECT_EQ(y[0], (Numbers{4}));
+  EXPECT_EQ(y[1], (Numbers{3, 4}));  // the smaller one of both in the middle
+  EXPECT_EQ(y[2], (Numbers{2, 0}));
+  EXPECT_EQ(y[3][0], 5);
+  EXPECT_EQ(y[3][3], 6);
+  EXPECT_EQ(y[4][0], 0);
+  const auto none = run(forward("    v, i, = torch.nanmedian(x, 1)\n    return v\n"), {1, 2}, {NAN, NAN});
+  EXPECT_TRUE(std::isnan(none[0][0]));
+}
+
 TEST(ImportPytorch, QuantizedPicturesMayLackTheBatch) {
   using namespace pickle;
   const std::string weight = tensor("FloatStorage", "0", 1, 0, {1, 1, 1, 1}, {1, 1, 1, 1});

@@ -91,21 +91,18 @@ Result<std::vector<TensorId>> aminmax(Call& c, TensorId x) {
   ORKNN_TRY_ASSIGN(const Along a, along(c));
   return std::vector<TensorId>{reduced(c, "ReduceMin", x, a), reduced(c, "ReduceMax", x, a)};
 }
-// The lower median, as PyTorch defines it: the value, and along an axis its position too.
+// The lower median, as PyTorch defines it: the value, and along an axis its position too. `nanmedian` counts numbers only.
 Result<Value> median(Call& c) {
   const bool all = !c.has("dim");
   const TensorId x = all ? c.reshape(c.tensor("self"), {-1}) : c.tensor("self");
   ORKNN_TRY_ASSIGN(const int64_t axis, all ? Result<int64_t>(int64_t{0}) : c.axis());
   const auto dims = c.dims_of(x);
   if (!dims || dims->empty() || (*dims)[axis] == 0) return unsupported("the median of nothing is not defined");
-  const int64_t middle = ((*dims)[axis] - 1) / 2;
-  auto sorted = c.emit_all("TopK", {x, c.add_ints("k", {middle + 1})},
-                           {{"axis", axis}, {"largest", int64_t{0}}, {"sorted", int64_t{1}}}, 2);
-  for (TensorId& id : sorted) {
-    id = c.slice(id, axis, middle, middle + 1);
-    if (all || !c.flag("keepdim")) id = c.squeeze(id, {axis});
-  }
-  return all ? c.made(sorted[0]) : c.made(sorted);
+  const int64_t count = (*dims)[axis];
+  const bool skips_nan = c.op() == "nanmedian" && is_float(c.dtype_of(x));
+  Ranked found = skips_nan ? median_of_numbers(c, x, axis, count) : nth_smallest(c, x, axis, (count - 1) / 2);
+  if (all || !c.flag("keepdim")) found = {c.squeeze(found.value, {axis}), c.squeeze(found.place, {axis})};
+  return all ? c.made(found.value) : c.made(std::vector{found.value, found.place});
 }
 
 // Several shares come first in the result.
@@ -352,7 +349,7 @@ std::span<const Row> reduction_rows() {
       {"argmax(Tensor self, int? dim=None, bool keepdim=False)", arg_extreme<"ArgMax">},
       {"argmin(Tensor self, int? dim=None, bool keepdim=False)", arg_extreme<"ArgMin">},
       {"aminmax(Tensor self, *, int? dim=None, bool keepdim=False)", aminmax},
-      {"median(Tensor self, int? dim=None, bool keepdim=False)", median},
+      {"median|nanmedian(Tensor self, int? dim=None, bool keepdim=False)", median},
       {"quantile|nanquantile(Tensor self, operand q, int? dim=None, bool keepdim=False, *, str interpolation='linear')",
        quantile},
       {"any(Tensor self)", truth<"ReduceMax">},

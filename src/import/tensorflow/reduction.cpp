@@ -1,5 +1,6 @@
 // Reductions, running sums, extremes and sums by segment.
 #include "import/lower/cumulative.h"
+#include "import/lower/quantile.h"
 #include "import/lower/segments.h"
 #include "import/tensorflow/layer.h"
 
@@ -49,6 +50,17 @@ Result<std::vector<TensorId>> top_k(Layer& l, TensorId x) {
   return std::vector{results[0], l.cast(results[1], l.dtype_or("index_type", DType::Int32))};
 }
 
+// The element of each row with n smaller ones, or n greater ones.
+Result<TensorId> nth_element(Layer& l, TensorId x) {
+  ORKNN_TRY_ASSIGN(int64_t n, l.integer(1, "to know which element is wanted"));
+  ORKNN_TRY_ASSIGN(const Dims dims, l.need_dims(x, "to sort its rows"));
+  if (dims.empty() || n < 0 || n >= dims.back())
+    return invalid_model("an element is asked for that is not there").found(std::to_string(n) + " of " + ir::to_string(dims));
+  if (l.bool_or("reverse", false)) n = dims.back() - 1 - n;
+  const auto axis = static_cast<int64_t>(dims.size()) - 1;
+  return l.squeeze(nth_smallest(l, x, axis, n).value, {axis});
+}
+
 // True for the k best of each row; ties at the border all count, so ranks decide.
 Result<TensorId> in_top_k(Layer& l, TensorId predictions, TensorId targets) {
   ORKNN_TRY_ASSIGN(const TensorId k, k_of(l, 2, DType::Int32));
@@ -84,6 +96,7 @@ std::span<const Row> reduction_rows() {
       {"Cumprod", running<"CumProd">},
       {"TopK|TopKV2", top_k},
       {"InTopK|InTopKV2", in_top_k},
+      {"NthElement", nth_element},
       {"SegmentSum", segments<Combination::Sum>},
       {"SegmentMean", segments<Combination::Mean>},
       {"SegmentProd", segments<Combination::Product>},

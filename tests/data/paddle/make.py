@@ -296,6 +296,22 @@ class Branches(nn.Layer):
         return a, b, c
 
 
+def order_statistics(x):
+    numbers = paddle.log(x)  # negative values have none
+    return (
+        *paddle.kthvalue(x, 2, axis=1),
+        *paddle.kthvalue(x, 3, axis=0),
+        paddle.nanmedian(numbers),
+        paddle.nanmedian(numbers, axis=1, keepdim=True),
+        paddle.nanmedian(numbers, axis=0),
+        paddle.median(x, axis=1),
+        paddle.quantile(x, 0.3, axis=1),
+        paddle.lgamma(x),
+        paddle.digamma(x + 2),
+        paddle.erfinv(x),
+    )
+
+
 def repeated(x, count):
     """A loop whose number of rounds depends on an input."""
     start = paddle.zeros([1], "int32")
@@ -616,6 +632,7 @@ NETWORKS = {
     "plane_padding": (PlanePadding, [x4]),
     "branches": (Branches, [x4, np.array([0.5], np.float32)]),
     "repeated": (lambda: Function(repeated), [x4, np.array([3], np.int32)]),
+    "order_statistics": (lambda: Function(order_statistics), [floats(3, 6, low=-0.5)]),
 }
 
 
