@@ -45,6 +45,17 @@ def test_unknown_layers_are_reported_at_once(tmp_path, capfd):
     assert "'Flutten' is not supported" in error and "'MixPooling2D' is not supported" in error
 
 
+def test_unknown_functions_are_named(tmp_path, capfd):
+    bytes_ = (MODELS / "operations.h5").read_bytes()
+    changed = bytes_.replace(b'"class_name": "Absolute"', b'"class_name": "Absolate"')
+    assert changed != bytes_
+    (tmp_path / "m.h5").write_bytes(changed)
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_keras(tmp_path / "m.h5") == -1
+    assert "the function 'Absolate' is not supported" in capfd.readouterr().err
+
+
 def test_weights_alone_are_no_model(tmp_path, capfd):
     rknn = RKNN()
     rknn.config(target_platform="rk3588")

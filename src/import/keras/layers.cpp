@@ -4,8 +4,10 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numbers>
 #include <numeric>
 
+#include "import/keras/operations.h"
 #include "import/keras/sequences.h"
 
 namespace orknn::importer::keras {
@@ -19,15 +21,6 @@ Tensor one_input(GraphWriter& g, const char* op, const Tensor& x) { return g.lik
 
 Tensor clipped(GraphWriter& g, const Tensor& x, double low, double high) {
   return g.like("Minimum", {g.like("Maximum", {x, g.scalar(static_cast<float>(low))}), g.scalar(static_cast<float>(high))});
-}
-
-Tensor softmax(GraphWriter& g, const Tensor& x, int64_t axis) {
-  if (axis < 0) axis += x.rank;
-  if (axis == x.rank - 1) return one_input(g, "Softmax", x);
-  std::vector<int64_t> swapped(static_cast<size_t>(x.rank));
-  std::iota(swapped.begin(), swapped.end(), 0);
-  std::swap(swapped[static_cast<size_t>(axis)], swapped.back());
-  return g.like("Transpose", {one_input(g, "Softmax", g.like("Transpose", {x, g.ints(swapped)})), g.ints(swapped)});
 }
 
 Tensor leaky(GraphWriter& g, const Tensor& x, double slope) {
@@ -47,6 +40,23 @@ Tensor gelu(GraphWriter& g, const Tensor& x) {
   return g.like("Mul", {g.like("Mul", {x, g.scalar(0.5F)}), g.like("AddV2", {erf, g.scalar(1)})});
 }
 
+// x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2.
+Tensor gelu_by_tanh(GraphWriter& g, const Tensor& x) {
+  const Tensor cube = g.like("Mul", {g.like("Mul", {x, x}), g.like("Mul", {x, g.scalar(0.044715F)})});
+  const Tensor inner = g.like("Mul", {g.like("AddV2", {x, cube}), g.scalar(static_cast<float>(std::sqrt(2 / std::numbers::pi)))});
+  return g.like("Mul", {g.like("Mul", {x, g.scalar(0.5F)}), g.like("AddV2", {one_input(g, "Tanh", inner), g.scalar(1)})});
+}
+}  // namespace
+
+Tensor softmax(GraphWriter& g, const Tensor& x, int64_t axis) {
+  if (axis < 0) axis += x.rank;
+  if (axis == x.rank - 1) return one_input(g, "Softmax", x);
+  std::vector<int64_t> swapped(static_cast<size_t>(x.rank));
+  std::iota(swapped.begin(), swapped.end(), 0);
+  std::swap(swapped[static_cast<size_t>(axis)], swapped.back());
+  return g.like("Transpose", {one_input(g, "Softmax", g.like("Transpose", {x, g.ints(swapped)})), g.ints(swapped)});
+}
+
 Result<Tensor> activated(LayerCall& call, const Tensor& x, const Json& activation) {
   GraphWriter& g = call.graph;
   // An activation is a name, or a layer of its own.
@@ -62,12 +72,14 @@ Result<Tensor> activated(LayerCall& call, const Tensor& x, const Json& activatio
   if (name == "swish" || name == "silu") return g.like("Mul", {x, one_input(g, "Sigmoid", x)});
   if (name == "mish") return g.like("Mul", {x, one_input(g, "Tanh", one_input(g, "Softplus", x))});
   if (name == "gelu") return gelu(g, x);
+  if (name == "gelu_tanh") return gelu_by_tanh(g, x);
   if (name == "leaky_relu") return leaky(g, x, 0.2);
   if (name == "hard_sigmoid") return hard_sigmoid(g, x, call.generation >= 3);
   if (name == "hard_silu" || name == "hard_swish") return g.like("Mul", {x, hard_sigmoid(g, x, true)});
   return unsupported("the activation '" + name + "' is not supported");
 }
 
+namespace {
 Result<Tensor> with_bias_and_activation(LayerCall& call, Tensor x, size_t bias_index) {
   if (call.config["use_bias"].flag(true)) {
     ORKNN_TRY_ASSIGN(const Weight bias, call.weight(bias_index));
@@ -83,8 +95,11 @@ Result<Tensor> leaky_layer(LayerCall& call) {
   return leaky(call.graph, call.input(), slope.number(call.config["alpha"].number(0.3)));
 }
 Result<Tensor> elu_layer(LayerCall& call) {
-  if (call.config["alpha"].number(1) != 1) return unsupported("ELU with another alpha than 1 is not supported");
-  return one_input(call.graph, "Elu", call.input());
+  GraphWriter& g = call.graph;
+  const double alpha = call.config["alpha"].number(1);
+  if (alpha == 1) return one_input(g, "Elu", call.input());
+  const Tensor negative = one_input(g, "Expm1", g.like("Minimum", {call.input(), g.scalar(0)}));
+  return g.like("AddV2", {one_input(g, "Relu", call.input()), g.like("Mul", {negative, g.scalar(static_cast<float>(alpha))})});
 }
 Result<Tensor> softmax_layer(LayerCall& call) {
   const Json& axis = call.config["axis"];
@@ -271,23 +286,78 @@ Result<Tensor> batch_normalization(LayerCall& call) {
   return g.like("AddV2", {g.like("Mul", {call.input(), along(g, factor, axis, rank)}), along(g, offset, axis, rank)});
 }
 
-Result<Tensor> layer_normalization(LayerCall& call) {
+// Mean 0 and variance 1 along the axes.
+Tensor standardized(LayerCall& call, const Tensor& x, const std::vector<int64_t>& along_axes) {
   GraphWriter& g = call.graph;
-  ORKNN_TRY_ASSIGN(const int64_t axis, axis_of(call));
-  const Tensor x = call.input(), axes = g.ints({axis});
+  const Tensor axes = g.ints(along_axes);
   const Attributes keep = Attributes().flag("keep_dims", true);
   const Tensor mean = g.like("Mean", {x, axes}, keep);
   const Tensor variance = g.like("Mean", {g.like("SquaredDifference", {x, mean}), axes}, keep);
   const float epsilon = static_cast<float>(call.config["epsilon"].number(1e-3));
-  Tensor y = g.like("Mul", {g.like("Sub", {x, mean}), g.like("Rsqrt", {g.like("AddV2", {variance, g.scalar(epsilon)})})});
+  return g.like("Mul", {g.like("Sub", {x, mean}), g.like("Rsqrt", {g.like("AddV2", {variance, g.scalar(epsilon)})})});
+}
+
+// With the factors and offsets that the layer learned, if it did.
+Result<Tensor> scaled_and_shifted(LayerCall& call, Tensor y, int64_t axis) {
+  GraphWriter& g = call.graph;
   size_t next = 0;
   if (call.config["scale"].flag(true)) {
     ORKNN_TRY_ASSIGN(const Weight gamma, call.weight(next++));
-    y = g.like("Mul", {y, along(g, gamma.values, axis, x.rank)});
+    y = g.like("Mul", {y, along(g, gamma.values, axis, y.rank)});
   }
   if (!call.config["center"].flag(true)) return y;
   ORKNN_TRY_ASSIGN(const Weight beta, call.weight(next));
-  return g.like("AddV2", {y, along(g, beta.values, axis, x.rank)});
+  return g.like("AddV2", {y, along(g, beta.values, axis, y.rank)});
+}
+
+Result<Tensor> layer_normalization(LayerCall& call) {
+  ORKNN_TRY_ASSIGN(const int64_t axis, axis_of(call));
+  return scaled_and_shifted(call, standardized(call, call.input(), {axis}), axis);
+}
+
+// Mean and variance of each group of channels; as many groups as channels where it states none.
+Result<Tensor> group_normalization(LayerCall& call) {
+  GraphWriter& g = call.graph;
+  ORKNN_TRY_ASSIGN(const int64_t axis, axis_of(call));
+  const Tensor x = call.input();
+  if (axis != x.rank - 1 || x.rank < 2) return unsupported("GroupNormalization needs channels last");
+  const int64_t groups = call.config["groups"].integer(32);
+  const Tensor extents = g.node("Shape", {x}, 1, Attributes().type("out_type", kTfInt64));
+  const Tensor rest = g.node("StridedSlice", {extents, g.ints({0}), g.ints({axis}), g.ints({1})}, 1);
+  const Tensor parts = g.ints(groups > 0 ? std::vector<int64_t>{groups, -1} : std::vector<int64_t>{-1, 1});
+  const Tensor shape = g.node("ConcatV2", {rest, parts, g.integer(0)}, 1, Attributes().integer("N", 2));
+  const Tensor grouped = g.node("Reshape", {x, shape}, x.rank + 1);
+  std::vector<int64_t> axes;
+  for (int64_t i = 1; i < axis; ++i) axes.push_back(i);
+  axes.push_back(axis + 1);
+  return scaled_and_shifted(call, g.node("Reshape", {standardized(call, grouped, axes), extents}, x.rank), axis);
+}
+
+Result<Tensor> rms_normalization(LayerCall& call) {
+  GraphWriter& g = call.graph;
+  ORKNN_TRY_ASSIGN(const int64_t axis, axis_of(call));
+  const Tensor x = call.input();
+  const Tensor mean = g.like("Mean", {g.like("Mul", {x, x}), g.ints({axis})}, Attributes().flag("keep_dims", true));
+  const Tensor size = g.like("AddV2", {mean, g.scalar(static_cast<float>(call.config["epsilon"].number(1e-6)))});
+  ORKNN_TRY_ASSIGN(const Weight scale, call.weight(0));
+  return g.like("Mul", {g.like("Mul", {x, g.like("Rsqrt", {size})}), along(g, scale.values, axis, x.rank)});
+}
+
+// Vectors of length 1. What is too short for that stays short: Keras 2 and 3 draw the line at different lengths.
+Result<Tensor> unit_normalization(LayerCall& call) {
+  GraphWriter& g = call.graph;
+  std::vector<int64_t> axes = call.config["axis"].integers();
+  if (axes.empty()) axes = {-1};
+  const Tensor x = call.input();
+  const Tensor sum = g.like("Sum", {g.like("Mul", {x, x}), g.ints(axes)}, Attributes().flag("keep_dims", true));
+  const Tensor least = g.scalar(call.generation >= 3 ? 1e-24F : 1e-12F);
+  return g.like("Mul", {x, g.like("Rsqrt", {g.like("Maximum", {sum, least})})});
+}
+
+// Of ConvNeXt: a factor for each channel.
+Result<Tensor> layer_scale(LayerCall& call) {
+  ORKNN_TRY_ASSIGN(const Weight factors, call.weight(0));
+  return call.graph.like("Mul", {call.input(), call.graph.floats(factors)});
 }
 
 // (x - mean) / sqrt(variance), from the configuration or from weights.
@@ -515,9 +585,11 @@ const std::map<std::string, Lower, std::less<>>& layer_rows() {
       {"GlobalAveragePooling2D", global_average},
       {"GlobalMaxPooling1D", global_max},
       {"GlobalMaxPooling2D", global_max},
+      {"GroupNormalization", group_normalization},
       {"Identity", identity},
       {"LSTM", recurrent},
       {"LayerNormalization", layer_normalization},
+      {"LayerScale", layer_scale},
       {"LeakyReLU", leaky_layer},
       {"MaxPooling1D", max_pool1d},
       {"MaxPooling2D", max_pool2d},
@@ -528,6 +600,7 @@ const std::map<std::string, Lower, std::less<>>& layer_rows() {
       {"Normalization", normalization},
       {"PReLU", prelu_layer},
       {"Permute", permute},
+      {"RMSNormalization", rms_normalization},
       {"ReLU", relu_layer},
       {"RepeatVector", repeat_vector},
       {"Rescaling", rescaling},
@@ -540,6 +613,7 @@ const std::map<std::string, Lower, std::less<>>& layer_rows() {
       {"SpatialDropout2D", identity},
       {"Subtract", subtract},
       {"TimeDistributed", time_distributed},
+      {"UnitNormalization", unit_normalization},
       {"UpSampling2D", upsampling},
       {"ZeroPadding1D", zero_padding1d},
       {"ZeroPadding2D", zero_padding},
@@ -556,13 +630,16 @@ Result<Weight> LayerCall::weight(size_t index, std::string_view below) const {
   return found->second[index];
 }
 
-bool is_known_layer(const std::string& class_name) { return layer_rows().count(class_name) > 0; }
+bool is_known_layer(const Json& layer) {
+  const std::string kind = layer["class_name"].string();
+  return is_operation(layer) ? is_known_operation(kind) : layer_rows().count(kind) > 0;
+}
 
 Result<Tensor> lower_layer(LayerCall& call) {
   const std::string kind = call.layer["class_name"].string();
   if (call.inputs.empty()) return invalid_model("the layer has no input").node(call.path, kind);
   call.graph.begin_layer(call.path);
-  auto result = layer_rows().at(kind)(call);
+  auto result = is_operation(call.layer) ? lower_operation(call) : layer_rows().at(kind)(call);
   if (!result) return Status(result.status()).node(call.path, kind);
   return result;
 }

@@ -18,6 +18,7 @@ struct LayerCall {
   std::vector<Tensor> inputs;
   int64_t batch = 1;   // samples of the model's inputs
   int generation = 3;  // of Keras
+  Json arguments;      // of the call, where the file states them (Keras 3): "args" and "kwargs"
 
   const Tensor& input() const { return inputs.front(); }
   // The weight that the layer made in place `index`.
@@ -25,7 +26,12 @@ struct LayerCall {
   bool channels_last() const { return config["data_format"].string("channels_last") != "channels_first"; }
 };
 
-bool is_known_layer(const std::string& class_name);
+bool is_known_layer(const Json& layer);
 Result<Tensor> lower_layer(LayerCall& call);
+
+// Shared with functions of the same meaning.
+Tensor softmax(GraphWriter& g, const Tensor& x, int64_t axis);
+// By name, or by the description of a layer.
+Result<Tensor> activated(LayerCall& call, const Tensor& x, const Json& activation);
 
 }  // namespace orknn::importer::keras

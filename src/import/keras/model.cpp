@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "import/keras/layers.h"
+#include "import/keras/operations.h"
 
 namespace orknn::importer::keras {
 namespace {
@@ -61,8 +61,9 @@ void add_unknown(const Json& model, int depth, Status& problems) {
     const std::string kind = layer["class_name"].string();
     if (is_model(layer) && depth < kMaxNestedModels)
       add_unknown(layer, depth + 1, problems);
-    else if (kind != "InputLayer" && !is_known_layer(kind))
-      problems.also(unsupported("the layer '" + kind + "' is not supported").node(name_of(layer), kind));
+    else if (kind != "InputLayer" && !is_known_layer(layer))
+      problems.also(unsupported((is_operation(layer) ? "the function '" : "the layer '") + kind + "' is not supported")
+                        .node(name_of(layer), kind));
   }
 }
 
@@ -112,10 +113,12 @@ class ModelWriter {
   }
 
   // One call of a layer or of a model in a model.
-  Result<std::vector<Tensor>> write_call(const Json& layer, const std::string& prefix, std::vector<Tensor> inputs, int depth) {
+  Result<std::vector<Tensor>> write_call(const Json& layer, const std::string& prefix, std::vector<Tensor> inputs, int depth,
+                                         const Json& arguments = {}) {
     const std::string path = prefix + name_of(layer);
     if (is_model(layer)) return write_model(layer, path + "/", inputs, depth + 1);
-    LayerCall call{graph_, layer, layer["config"], path, model_.weights, std::move(inputs), batch_, model_.generation()};
+    LayerCall call{graph_,   layer, layer["config"], path, model_.weights, std::move(inputs), batch_, model_.generation(),
+                   arguments};
     ORKNN_TRY_ASSIGN(Tensor result, lower_layer(call));
     layers_.emplace(path, result.name);
     return std::vector{std::move(result)};
@@ -199,7 +202,7 @@ class ModelWriter {
     struct Waiting {
       const Json* layer;
       std::string name;
-      size_t call;
+      size_t call, place;  // its number, and where it stands in the list
       std::vector<Reference> inputs;
     };
     std::vector<Waiting> waiting;
@@ -208,7 +211,7 @@ class ModelWriter {
       const auto list = calls_of(layer);
       const size_t first = first_call(layer);
       for (size_t i = 0; i < list.size(); ++i)
-        if (!calls.count({name, first + i})) waiting.push_back({&layer, name, first + i, list[i]});
+        if (!calls.count({name, first + i})) waiting.push_back({&layer, name, first + i, i, list[i]});
     }
     while (!waiting.empty()) {
       std::vector<Waiting> later;
@@ -221,7 +224,8 @@ class ModelWriter {
           later.push_back(std::move(w));
           continue;
         }
-        ORKNN_TRY_ASSIGN(std::vector<Tensor> outputs, write_call(*w.layer, prefix, std::move(inputs), depth));
+        const Json& arguments = (*w.layer)["inbound_nodes"].items[w.place];
+        ORKNN_TRY_ASSIGN(std::vector<Tensor> outputs, write_call(*w.layer, prefix, std::move(inputs), depth, arguments));
         calls[{w.name, w.call}] = std::move(outputs);
       }
       // What is still waiting is not connected with the inputs: nothing the outputs need, or they report it.

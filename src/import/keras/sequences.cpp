@@ -130,7 +130,7 @@ Result<Tensor> time_distributed(LayerCall& call) {
   GraphWriter& g = call.graph;
   const Json& layer = call.config["layer"];
   const std::string kind = layer["class_name"].string();
-  if (is_model(layer) || !is_known_layer(kind) || is_recurrent(kind) || kind == "Bidirectional" || kind == "TimeDistributed")
+  if (is_model(layer) || !is_known_layer(layer) || is_recurrent(kind) || kind == "Bidirectional" || kind == "TimeDistributed")
     return unsupported("TimeDistributed around '" + kind + "' is not supported");
   const auto extents = [&](const Tensor& t) { return g.node("Shape", {t}, 1, Attributes().type("out_type", kTfInt64)); };
   const auto part = [&](const Tensor& list, int64_t begin, int64_t end) {

@@ -120,15 +120,58 @@ def frames():
     return keras.Model(i, layers.GRU(5)(layers.TimeDistributed(layers.Dense(6))(x)))
 
 
+def normalizations():
+    i = picture(6, 6, 8)
+    x = layers.GroupNormalization(4)(i)
+    y = layers.GroupNormalization(-1, center=False)(i)
+    z = layers.UnitNormalization(axis=[1, 3])(layers.ELU(0.5)(i))
+    outputs = [x, y, z, layers.UnitNormalization()(x)]
+    if not OLD:
+        outputs.append(layers.RMSNormalization()(z))
+    return keras.Model(i, outputs)
+
+
+def scaled():
+    """Blocks of ConvNeXt, whose class of layers is not one of keras.layers."""
+    from keras.src.applications.convnext import LayerScale
+
+    i = picture(6, 6, 4)
+    x = layers.Dense(4)(layers.LayerNormalization(epsilon=1e-6)(layers.DepthwiseConv2D(3, padding="same")(i)))
+    return keras.Model(i, layers.Add()([i, LayerScale(0.3, 4)(x)]))
+
+
+def operations():
+    """Functions of tensors and numbers between layers."""
+    ops = keras.ops
+    i = picture(4, 6, 3)
+    whole = keras.Input((5,), dtype="int32", name="places")
+    x = ops.relu(i * 2.0 - 1.0) / (1.5 + ops.abs(i)) ** 2
+    centred = i - ops.mean(i, axis=(1, 2), keepdims=True)
+    rows = ops.reshape(ops.transpose(x, (0, 3, 1, 2)), (-1, 3, 24))
+    product = ops.matmul(rows, ops.swapaxes(rows, 1, 2))
+    parts = centred[:, 1:3, ::2, None, 0] - x[..., -1][:, :2, ::2, None]
+    joined = ops.concatenate([rows, ops.stack([rows, rows], axis=1)[:, 1]], axis=-1)
+    chosen = ops.where(x > 0.2, ops.sqrt(ops.maximum(x, 0.0)), ops.exp(-i))
+    functions = ops.gelu(i) + ops.gelu(i, approximate=False) + ops.silu(i) + ops.softmax(i, axis=1) + ops.log_softmax(i)
+    numbers = ops.cast(whole * 2 + 1, "float32") + ops.expand_dims(ops.sum(ops.clip(i, -0.5, 0.5), axis=(1, 2, 3)), 1)
+    places = ops.argmax(x, axis=-1) + ops.take(ops.cast(whole, "int32"), 2, axis=1)[:, None, None] // 2
+    return keras.Model([i, whole], [centred, product, parts, joined, chosen, functions, numbers, places])
+
+
+NORMALIZATIONS = (layers.BatchNormalization, layers.LayerNormalization, layers.GroupNormalization, layers.PReLU)
+NORMALIZATIONS += () if OLD else (layers.RMSNormalization,)
+
+
 def spread_statistics(model):
     """Moving statistics and factors of their own: those of a new layer change nothing."""
     random = np.random.default_rng(3)
     for layer in model._flatten_layers():
-        if isinstance(layer, (layers.BatchNormalization, layers.LayerNormalization, layers.PReLU)):
+        if isinstance(layer, NORMALIZATIONS):
             layer.set_weights([random.uniform(0.5, 1.5, w.shape).astype("float32") for w in layer.get_weights()])
 
 
-models = [convolutions, classifier, branches, sequence, nested, recurrent, attention, frames]
+models = [convolutions, classifier, branches, sequence, nested, recurrent, attention, frames, normalizations]
+models += [] if OLD else [scaled, operations]
 wanted = sys.argv[3:] if OLD else sys.argv[2:]  # names of models; none: all
 for make in (m for m in models if not wanted or m.__name__ in wanted):
     model, name = make(), ("old_" if OLD else "") + make.__name__
