@@ -56,6 +56,14 @@ def test_unknown_functions_are_named(tmp_path, capfd):
     assert "the function 'Absolate' is not supported" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["first_state.keras", "old_first_state.keras"])
+def test_layers_with_more_inputs_than_we_read_are_refused(name, capfd):
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_keras(MODELS / "refused" / name) == -1
+    assert "more than one tensor is given to the layer" in capfd.readouterr().err
+
+
 def test_weights_alone_are_no_model(tmp_path, capfd):
     rknn = RKNN()
     rknn.config(target_platform="rk3588")

@@ -6,6 +6,7 @@
 #include <map>
 #include <numbers>
 #include <numeric>
+#include <set>
 
 #include "import/keras/operations.h"
 #include "import/keras/sequences.h"
@@ -632,12 +633,16 @@ Result<Weight> LayerCall::weight(size_t index, std::string_view below) const {
 
 bool is_known_layer(const Json& layer) {
   const std::string kind = layer["class_name"].string();
-  return is_operation(layer) ? is_known_operation(kind) : layer_rows().count(kind) > 0;
+  return is_operation(layer) ? is_known_operation(layer) : layer_rows().count(kind) > 0;
 }
 
 Result<Tensor> lower_layer(LayerCall& call) {
   const std::string kind = call.layer["class_name"].string();
   if (call.inputs.empty()) return invalid_model("the layer has no input").node(call.path, kind);
+  static const std::set<std::string, std::less<>> joining{
+      "Add", "Average", "Concatenate", "Maximum", "Minimum", "MultiHeadAttention", "Multiply", "Subtract"};
+  if (call.inputs.size() > 1 && !is_operation(call.layer) && !joining.count(kind))  // a first state, a mask
+    return unsupported("more than one tensor is given to the layer").node(call.path, kind);
   call.graph.begin_layer(call.path);
   auto result = is_operation(call.layer) ? lower_operation(call) : layer_rows().at(kind)(call);
   if (!result) return Status(result.status()).node(call.path, kind);

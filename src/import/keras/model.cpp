@@ -16,20 +16,20 @@ struct Reference {
   size_t call = 0, output = 0;
 };
 
-bool is_reference(const Json& value) {
-  return value.kind == Json::Kind::List && value.items.size() >= 3 && value.items[0].kind == Json::Kind::Text &&
-         value.items[1].kind == Json::Kind::Scalar;
-}
-
 Reference reference_of(const Json& value) {
   const auto number = [&](size_t i) { return static_cast<size_t>(std::max<int64_t>(value.items[i].integer(0), 0)); };
   return {value.items[0].text, number(1), number(2)};
 }
 
-// References in lists of any depth (Keras 2), in tensors of arguments (Keras 3), or alone.
+// References in lists of any depth (Keras 2, whose last item holds named arguments), in tensors of arguments (Keras 3), or alone.
 void add_references(const Json& value, int depth, std::vector<Reference>& to) {
   if (depth > kMaxNestedModels) return;
-  if (is_reference(value)) return to.push_back(reference_of(value));
+  if (is_reference(value)) {
+    to.push_back(reference_of(value));
+    if (value.items.size() > 3)
+      for (const auto& [name, named] : value.items[3].entries) add_references(named, depth + 1, to);
+    return;
+  }
   if (value["class_name"].string() == "__keras_tensor__") return add_references(value["config"]["keras_history"], depth + 1, to);
   for (const Json& item : value.items) add_references(item, depth + 1, to);
 }
@@ -37,7 +37,8 @@ void add_references(const Json& value, int depth, std::vector<Reference>& to) {
 // The references of each call of a layer.
 std::vector<std::vector<Reference>> calls_of(const Json& layer) {
   std::vector<std::vector<Reference>> calls;
-  for (const Json& call : layer["inbound_nodes"].items) {
+  for (const Json& stated : layer["inbound_nodes"].items) {
+    const Json call = call_of(layer, stated);
     std::vector<Reference> inputs;
     if (call.kind == Json::Kind::Map) {
       add_references(call["args"], 0, inputs);
@@ -62,7 +63,8 @@ void add_unknown(const Json& model, int depth, Status& problems) {
     if (is_model(layer) && depth < kMaxNestedModels)
       add_unknown(layer, depth + 1, problems);
     else if (kind != "InputLayer" && !is_known_layer(layer))
-      problems.also(unsupported((is_operation(layer) ? "the function '" : "the layer '") + kind + "' is not supported")
+      problems.also(unsupported(is_operation(layer) ? "the function '" + operation_name(layer) + "' is not supported"
+                                                    : "the layer '" + kind + "' is not supported")
                         .node(name_of(layer), kind));
   }
 }
@@ -224,7 +226,7 @@ class ModelWriter {
           later.push_back(std::move(w));
           continue;
         }
-        const Json& arguments = (*w.layer)["inbound_nodes"].items[w.place];
+        const Json arguments = call_of(*w.layer, (*w.layer)["inbound_nodes"].items[w.place]);
         ORKNN_TRY_ASSIGN(std::vector<Tensor> outputs, write_call(*w.layer, prefix, std::move(inputs), depth, arguments));
         calls[{w.name, w.call}] = std::move(outputs);
       }

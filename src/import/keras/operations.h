@@ -6,9 +6,15 @@
 
 namespace orknn::importer::keras {
 
+// A tensor as Keras 2 states it, ["layer", 0, 0], with named arguments of the call after it.
+bool is_reference(const Json& value);
 // Whether a description is that of a function, not of the layer of the same name.
 bool is_operation(const Json& layer);
-bool is_known_operation(const std::string& class_name);
+bool is_known_operation(const Json& layer);
+// What it is called in reports.
+std::string operation_name(const Json& layer);
+// A call as Keras 3 states it: "args" and "kwargs". Those of Keras 2's functions are brought into this form.
+Json call_of(const Json& layer, const Json& call);
 Result<Tensor> lower_operation(LayerCall& call);
 
 }  // namespace orknn::importer::keras

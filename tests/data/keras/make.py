@@ -162,6 +162,28 @@ NORMALIZATIONS = (layers.BatchNormalization, layers.LayerNormalization, layers.G
 NORMALIZATIONS += () if OLD else (layers.RMSNormalization,)
 
 
+def functions():
+    """Functions of TensorFlow between layers of Keras 2."""
+    import tensorflow as tf
+
+    i = picture(4, 6, 3)
+    x = tf.nn.relu(i * 2.0 - 1.0) / (1.5 + tf.abs(i))
+    centred = i - tf.reduce_mean(i, axis=[1, 2], keepdims=True)
+    rows = tf.reshape(tf.transpose(x, [0, 3, 1, 2]), [-1, 3, 24])
+    product = tf.matmul(rows, rows, transpose_b=True)
+    parts = centred[:, 1:3, ::2, tf.newaxis, 0]
+    joined = tf.concat([rows, tf.stack([rows, rows], 1)[:, 1]], axis=-1)
+    larger = tf.image.resize(tf.pad(i, [[0, 0], [1, 2], [0, 1], [0, 0]]), [8, 12])
+    sums = tf.squeeze(tf.expand_dims(tf.reduce_sum(tf.clip_by_value(i, -0.5, 0.5), axis=[1, 2]), 1), 1)
+    activations = tf.nn.softmax(i, axis=1) + tf.exp(-i) ** 2 + tf.maximum(i, 0.3) + tf.nn.leaky_relu(i, alpha=0.1) + tf.nn.gelu(i)
+    chosen = tf.cast(i > 0.1, tf.float32) * tf.sqrt(tf.square(i))
+    deep = tf.nn.depth_to_space(tf.tile(i, [1, 1, 1, 4]), 2)
+    memory = layers.Dense(8)(rows)
+    attended = layers.MultiHeadAttention(2, 4)(rows, value=memory)
+    outputs = [x, product, parts, joined, larger, sums, activations, chosen, deep, tf.argmax(i, -1), attended]
+    return keras.Model(i, outputs)
+
+
 def spread_statistics(model):
     """Moving statistics and factors of their own: those of a new layer change nothing."""
     random = np.random.default_rng(3)
@@ -171,7 +193,7 @@ def spread_statistics(model):
 
 
 models = [convolutions, classifier, branches, sequence, nested, recurrent, attention, frames, normalizations]
-models += [] if OLD else [scaled, operations]
+models += [functions] if OLD else [scaled, operations]
 wanted = sys.argv[3:] if OLD else sys.argv[2:]  # names of models; none: all
 for make in (m for m in models if not wanted or m.__name__ in wanted):
     model, name = make(), ("old_" if OLD else "") + make.__name__
@@ -189,3 +211,7 @@ for make in (m for m in models if not wanted or m.__name__ in wanted):
     arrays = {f"input_{i}": v for i, v in enumerate(inputs)}
     arrays.update({f"output_{i}": keras.ops.convert_to_numpy(v) if not OLD else np.asarray(v) for i, v in enumerate(outputs)})
     np.savez(FOLDER / f"{name}.npz", **arrays)
+if not wanted:  # a layer with more inputs than we read
+    steps, first = keras.Input((3, 2), name="steps"), [keras.Input((2,), name="h"), keras.Input((2,), name="c")]
+    model = keras.Model([steps, *first], layers.LSTM(2)(steps, initial_state=first))
+    model.save(FOLDER / "refused" / f"{'old_' if OLD else ''}first_state.keras")
