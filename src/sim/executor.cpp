@@ -262,7 +262,7 @@ struct Executor::State {
     v.dtype = facts.dtype;
     v.dims = facts.dims;
     const Buffer& b = plan.program->buffers[index_of(t)];
-    const int64_t bytes = blocked_bytes(facts.dims);
+    const int64_t bytes = blocked_bytes(facts.dtype, facts.dims);
     if (b.place == Buffer::Place::Arena && b.bytes >= static_cast<uint64_t>(bytes)) {
       v.data = activations + b.offset;
     } else {
@@ -356,7 +356,7 @@ Status Executor::State::gather_inputs(const Plan::Step& step, bool all_in_rows) 
     TensorView v = view(t);
     const Form form = plan.forms[index_of(t)];
     if (form != (all_in_rows ? Form::Rows : step.input_form(i))) {
-      const auto bytes = static_cast<size_t>(std::max<int64_t>(blocked_bytes(v.dims), 1));
+      const auto bytes = static_cast<size_t>(std::max<int64_t>(blocked_bytes(v.dtype, v.dims), 1));
       if (!converted_inputs[i].reserve(bytes)) return out_of_memory("an operand in another form", bytes);
       if (form == Form::Rows)
         kernels::to_blocks(v, converted_inputs[i].data(), *pool);
@@ -412,7 +412,7 @@ Status Executor::State::run_kernel(Plan::Step& step) {
     }
     ORKNN_TRY_ASSIGN(MutableTensorView out, bind(n.outputs[i], facts.dtype, facts.dims));
     if (facts.form == Form::Blocked) {
-      const auto bytes = static_cast<size_t>(blocked_bytes(facts.dims));
+      const auto bytes = static_cast<size_t>(blocked_bytes(facts.dtype, facts.dims));
       if (!converted_outputs[i].reserve(bytes)) return out_of_memory("a result in another form", bytes);
       out.data = converted_outputs[i].data();
     }

@@ -29,9 +29,10 @@ bool accepts_concat(const KernelQuery& q) { return q.node.op == "Concat" && divi
 bool accepts_split(const KernelQuery& q) { return q.node.op == "Split" && divides_channels(q, q.outputs, q.inputs[0]); }
 
 // Copies between `whole` and a part whose first block is `first`.
-void copy_part(const std::byte* from, std::byte* to, std::span<const int64_t> part, std::span<const int64_t> whole, int64_t first,
-               bool joins, ThreadPool& pool) {
-  const int64_t plane = whole[2] * whole[3] * kBlock, bytes = blocks_of(part[1]) * plane;
+void copy_part(const std::byte* from, std::byte* to, DType dtype, std::span<const int64_t> part, std::span<const int64_t> whole,
+               int64_t first, bool joins, ThreadPool& pool) {
+  const int64_t plane = whole[2] * whole[3] * kBlock * static_cast<int64_t>(dtype_bytes(dtype)),
+                bytes = blocks_of(part[1]) * plane;
   for (int64_t image = 0; image < whole[0]; ++image) {
     const int64_t of_whole = (image * blocks_of(whole[1]) + first) * plane, of_part = image * bytes;
     const std::byte* source = from + (joins ? of_part : of_whole);
@@ -45,8 +46,8 @@ void copy_part(const std::byte* from, std::byte* to, std::span<const int64_t> pa
 Status run_concat(KernelContext& c, const KernelState*) {
   int64_t first = 0;
   for (const ir::TensorView& x : c.inputs) {
-    copy_part(static_cast<const std::byte*>(x.data), static_cast<std::byte*>(c.outputs[0].data), x.dims, c.outputs[0].dims, first,
-              true, c.pool);
+    copy_part(static_cast<const std::byte*>(x.data), static_cast<std::byte*>(c.outputs[0].data), x.dtype, x.dims,
+              c.outputs[0].dims, first, true, c.pool);
     first += blocks_of(x.dims[1]);
   }
   return {};
@@ -55,8 +56,8 @@ Status run_concat(KernelContext& c, const KernelState*) {
 Status run_split(KernelContext& c, const KernelState*) {
   int64_t first = 0;
   for (const ir::MutableTensorView& y : c.outputs) {
-    copy_part(static_cast<const std::byte*>(c.inputs[0].data), static_cast<std::byte*>(y.data), y.dims, c.inputs[0].dims, first,
-              false, c.pool);
+    copy_part(static_cast<const std::byte*>(c.inputs[0].data), static_cast<std::byte*>(y.data), y.dtype, y.dims, c.inputs[0].dims,
+              first, false, c.pool);
     first += blocks_of(y.dims[1]);
   }
   return {};
@@ -77,7 +78,8 @@ Status run_nearest(KernelContext& c, const KernelState* state) {
   const NearestPixels& s = static_cast<const NearestState*>(state)->pixels;
   const ir::TensorView& x = c.inputs[0];
   const ir::MutableTensorView& y = c.outputs[0];
-  const int64_t width = y.dims[3] * kBlock, in_width = x.dims[3] * kBlock, rows = blocked_bytes(y.dims) / width;
+  const int64_t pixel = kBlock * static_cast<int64_t>(dtype_bytes(y.dtype)), width = y.dims[3] * pixel,
+                in_width = x.dims[3] * pixel, rows = blocked_bytes(y.dtype, y.dims) / width;
   c.pool.parallel_for(rows, std::max<int64_t>(1, kGrain / width), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t plane = row / y.dims[2], at = row % y.dims[2];
@@ -88,7 +90,7 @@ Status run_nearest(KernelContext& c, const KernelState* state) {
         continue;
       }
       for (size_t i = 0; i < s.columns.size(); ++i)
-        std::memcpy(to + static_cast<int64_t>(i) * kBlock, from + s.columns[i] * kBlock, kBlock);
+        std::memcpy(to + static_cast<int64_t>(i) * pixel, from + s.columns[i] * pixel, static_cast<size_t>(pixel));
     }
   });
   return {};

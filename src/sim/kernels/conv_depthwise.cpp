@@ -1,7 +1,6 @@
 // Depthwise convolution of many channels: sixteen planes at a time become pixels, in bands that fit the cache, and their results
 // become planes again.
 #include <algorithm>
-#include <cstring>
 
 #include "sim/kernels/support/product.h"
 #include "sim/kernels/support/window.h"
@@ -35,7 +34,7 @@ Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadP
   s->window = *depthwise_window(q);
   const Window& v = s->window;
   s->tail = *TailPlan::create(q, {1, 2});
-  s->pitch = v.padded() ? (v.out[2] - 1) * v.stride[2] + (v.kernel[2] - 1) * v.dilation[2] + 1 : v.in[2];
+  s->pitch = v.padded() ? padded_columns(v) : v.in[2];
   for (int64_t y = 0; y < v.kernel[1]; ++y)
     for (int64_t x = 0; x < v.kernel[2]; ++x)
       s->offsets.push_back((y * v.dilation[1] * s->pitch + x * v.dilation[2]) * kLaneChannels);
@@ -76,26 +75,6 @@ Band choose_band(const State& s, bool half) {
   return b;
 }
 
-// Padded rows [first, first + rows) of pixels, from the rows of the input that begin with `begin`.
-void pad_pixels(const State& s, const float* raw, int64_t begin, int64_t first, int64_t rows, float* to) {
-  const Window& w = s.window;
-  const int64_t left = std::min(w.pad_begin[2], s.pitch), inside = std::clamp<int64_t>(s.pitch - left, 0, w.in[2]);
-  const auto zero = [](float* at, int64_t pixels) {
-    std::memset(at, 0, static_cast<size_t>(pixels * kLaneChannels) * sizeof(float));
-  };
-  for (int64_t r = 0; r < rows; ++r, to += s.pitch * kLaneChannels) {
-    const int64_t y = first + r - w.pad_begin[1];
-    if (y < 0 || y >= w.in[1]) {
-      zero(to, s.pitch);
-      continue;
-    }
-    zero(to, left);
-    std::memcpy(to + left * kLaneChannels, raw + (y - begin) * w.in[2] * kLaneChannels,
-                static_cast<size_t>(inside * kLaneChannels) * sizeof(float));
-    zero(to + (left + inside) * kLaneChannels, s.pitch - left - inside);
-  }
-}
-
 Status run(KernelContext& c, const KernelState* state) {
   const State& s = *static_cast<const State*>(state);
   const Window& w = s.window;
@@ -125,7 +104,7 @@ Status run(KernelContext& c, const KernelState* state) {
     f.to_pixels(
         static_cast<const std::byte*>(c.inputs[0].data) + ((n * channels + channel) * w.in_size() + begin * w.in[2]) * element,
         storage, w.in_size(), some, (end - begin) * w.in[2], raw);
-    if (w.padded()) pad_pixels(s, raw, begin, first, in_rows, padded);
+    if (w.padded()) pad_pixels(w, raw, begin, kLaneChannels, s.pitch, first, in_rows, padded);
     DepthwisePixels d;
     d.x = w.padded() ? padded : raw;
     d.row_step = w.stride[1] * s.pitch * kLaneChannels;

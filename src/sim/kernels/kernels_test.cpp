@@ -12,7 +12,7 @@
 #include "ops/eval.h"
 #include "poisoned_context.h"
 #include "sim/kernel.h"
-#include "sim/kernels/support/cpu.h"
+#include "sim/kernels/support/blocked.h"
 
 namespace orknn::sim {
 namespace {
@@ -38,7 +38,8 @@ struct Case {
   std::vector<Argument> inputs;
   ir::Attributes attributes = {};
   std::vector<ir::TailStep> tail = {};
-  std::string kernel;  // expected name; empty = any
+  std::string kernel;   // expected name; empty = any
+  std::string blocked;  // the same of the kernel for maps in blocks; empty = any or none
   double low = -2, high = 2;
   double tolerance = 1e-5;  // of the largest magnitude, float32
   int32_t outputs = 1;
@@ -68,6 +69,91 @@ void compare(const TensorData& expected, const TensorData& found, double toleran
   }
 }
 
+// The operands in the forms that the query names. What blocks hold after the last channel is not a number.
+std::vector<TensorData> in_forms(const KernelQuery& query, const std::vector<TensorData>& inputs, ThreadPool& pool) {
+  std::vector<TensorData> result = inputs;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (query.inputs[i].form == Form::Rows) continue;
+    const Dims& dims = inputs[i].dims();
+    result[i] = TensorData::allocate(DType::Float32, {blocked_bytes(dims)});
+    auto* blocks = static_cast<float*>(result[i].mutable_data());
+    kernels::to_blocks(inputs[i].view(), blocks, pool);
+    const int64_t count = blocks_of(dims[1]), area = dims[2] * dims[3];
+    for (int64_t image = 0; image < dims[0]; ++image)
+      for (int64_t channel = dims[1]; channel < count * kBlock; ++channel)
+        for (int64_t pixel = 0; pixel < area; ++pixel)
+          blocks[((image * count + channel / kBlock) * area + pixel) * kBlock + channel % kBlock] =
+              std::numeric_limits<float>::quiet_NaN();
+  }
+  return result;
+}
+
+// A kernel in every form: results near the expected ones, the same for any number of threads and, where floats are to be
+// reproducible, those of `reproduced` (which are made if there are none).
+void agree(const Kernel& kernel, const KernelQuery& query, const std::vector<TensorData>& inputs,
+           const std::vector<TensorData>& expected, double tolerance, const std::string& name,
+           std::vector<TensorData>& reproduced) {
+  const auto compute = [&](int threads, const std::string& what) {
+    ThreadPool pool(threads);
+    std::unique_ptr<const KernelState> state;
+    if (kernel.prepare) {
+      auto prepared = kernel.prepare(query, pool);
+      EXPECT_TRUE(prepared) << what;
+      state = std::move(*prepared);
+    }
+    const std::vector<TensorData> operands = in_forms(query, inputs, pool);
+    std::vector<ir::TensorView> views;
+    for (size_t i = 0; i < inputs.size(); ++i) views.push_back({inputs[i].dtype(), inputs[i].dims(), operands[i].data()});
+    std::vector<TensorData> memory, results;
+    std::vector<ir::MutableTensorView> out;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const TensorData& reference = expected[i];
+      const int64_t bytes = query.outputs[i].form == Form::Blocked ? blocked_bytes(reference.dtype(), reference.dims())
+                                                                   : static_cast<int64_t>(reference.bytes());
+      memory.push_back(TensorData::allocate(DType::UInt8, {bytes}));
+      if (bytes) std::memset(memory.back().mutable_data(), 0x7e, memory.back().bytes());
+    }
+    for (size_t i = 0; i < expected.size(); ++i)
+      out.push_back({expected[i].dtype(), expected[i].dims(), memory[i].mutable_data()});
+    tests::PoisonedContext context(query.node, query.def, views, out, pool);
+    const Status status = kernel.run(context, state.get());
+    EXPECT_TRUE(status) << what << status.to_string();
+    for (size_t i = 0; i < expected.size(); ++i) {
+      results.push_back(TensorData::allocate(expected[i].dtype(), expected[i].dims()));
+      TensorData& rows = results.back();
+      if (query.outputs[i].form == Form::Blocked)
+        kernels::from_blocks(memory[i].data(), {rows.dtype(), rows.dims(), rows.mutable_data()}, pool);
+      else if (rows.bytes())
+        std::memcpy(rows.mutable_data(), memory[i].data(), rows.bytes());
+    }
+    return results;
+  };
+  const kernels::Isa before = kernels::current_isa();
+  for (kernels::Isa isa : kernels::available_isas()) {
+    kernels::set_current_isa(isa);
+    const std::string form =
+        name + " " + std::string(dtype_name(expected[0].dtype())) + " " + std::string(kernels::isa_name(isa));
+    std::vector<TensorData> first;
+    for (int threads : {1, 2, 3}) {
+      const std::string what = form + " " + std::to_string(threads) + " threads";
+      std::vector<TensorData> results = compute(threads, what);
+      for (size_t i = 0; i < results.size(); ++i) {
+        if (threads == 1)
+          compare(expected[i], results[i], tolerance, what);
+        else
+          EXPECT_TRUE(ir::identical(first[i].view(), results[i].view())) << what;
+      }
+      if (threads == 1) first = std::move(results);
+    }
+    const kernels::ReproducibleFloats floats(true);
+    std::vector<TensorData> again = compute(2, form + " reproducible");
+    for (size_t i = 0; i < reproduced.size(); ++i)
+      EXPECT_TRUE(ir::identical(reproduced[i].view(), again[i].view())) << form << " is not reproducible";
+    if (reproduced.empty()) reproduced = std::move(again);
+  }
+  kernels::set_current_isa(before);
+}
+
 void check(const Case& c, DType dtype) {
   std::mt19937 random(7);
   Node node;
@@ -95,52 +181,25 @@ void check(const Case& c, DType dtype) {
   if (!c.kernel.empty()) {
     EXPECT_EQ(kernel->name, c.kernel) << c.name;
   }
-  const auto compute = [&](int threads, const std::string& what) {
-    ThreadPool pool(threads);
-    std::unique_ptr<const KernelState> state;
-    if (kernel->prepare) {
-      auto prepared = kernel->prepare(query, pool);
-      EXPECT_TRUE(prepared) << what;
-      state = std::move(*prepared);
+  std::vector<TensorData> reproduced;
+  ASSERT_NO_FATAL_FAILURE(agree(*kernel, query, inputs, *expected, c.tolerance, c.name, reproduced));
+  // Maps in blocks; pictures may also be in rows.
+  const auto is_map = [](const OperandFacts& o) { return o.exists() && !o.constant && can_be_blocked(o.dtype, o.dims); };
+  if (!std::ranges::all_of(outputs, is_map)) return;
+  for (OperandFacts& o : outputs) o.form = Form::Blocked;
+  for (const bool first_in_rows : {true, false}) {
+    for (size_t i = first_in_rows ? 1 : 0; i < facts.size(); ++i)
+      if (is_map(facts[i])) facts[i].form = Form::Blocked;
+    const Kernel* blocked = find_kernel(query);
+    if (!first_in_rows && !c.blocked.empty()) {
+      ASSERT_NE(blocked, nullptr) << c.name << ": no kernel of blocks accepts it";
+      EXPECT_EQ(blocked->name, c.blocked) << c.name;
     }
-    std::vector<ir::TensorView> views;
-    for (const TensorData& t : inputs) views.push_back(t.view());
-    std::vector<TensorData> results;
-    std::vector<ir::MutableTensorView> out;
-    for (const TensorData& reference : *expected) {
-      results.push_back(TensorData::allocate(reference.dtype(), reference.dims()));
-      if (results.back().bytes()) std::memset(results.back().mutable_data(), 0x7e, results.back().bytes());
-    }
-    for (TensorData& result : results) out.push_back({result.dtype(), result.dims(), result.mutable_data()});
-    tests::PoisonedContext context(node, def, views, out, pool);
-    const Status status = kernel->run(context, state.get());
-    EXPECT_TRUE(status) << what << status.to_string();
-    return results;
-  };
-  const kernels::Isa before = kernels::current_isa();
-  std::vector<TensorData> reproduced;  // in the first form
-  for (kernels::Isa isa : kernels::available_isas()) {
-    kernels::set_current_isa(isa);
-    const std::string form = c.name + " " + std::string(dtype_name(dtype)) + " " + std::string(kernels::isa_name(isa));
-    std::vector<TensorData> first;
-    for (int threads : {1, 2, 3}) {
-      const std::string what = form + " " + std::to_string(threads) + " threads";
-      std::vector<TensorData> results = compute(threads, what);
-      for (size_t i = 0; i < results.size(); ++i) {
-        if (threads == 1)
-          compare((*expected)[i], results[i], c.tolerance, what);
-        else
-          EXPECT_TRUE(ir::identical(first[i].view(), results[i].view())) << what;
-      }
-      if (threads == 1) first = std::move(results);
-    }
-    const kernels::ReproducibleFloats floats(true);
-    std::vector<TensorData> again = compute(2, form + " reproducible");
-    for (size_t i = 0; i < reproduced.size(); ++i)
-      EXPECT_TRUE(ir::identical(reproduced[i].view(), again[i].view())) << form << " differs from the portable form";
-    if (reproduced.empty()) reproduced = std::move(again);
+    if (!blocked) continue;
+    // Where floats are to be reproducible they are those of rows.
+    ASSERT_NO_FATAL_FAILURE(
+        agree(*blocked, query, inputs, *expected, c.tolerance, c.name + " " + std::string(blocked->name), reproduced));
   }
-  kernels::set_current_isa(before);
 }
 
 using Tail = std::vector<ir::TailStep>;
@@ -585,6 +644,107 @@ TEST(Kernels, AgreeWithReference) {
       check(c, dtype);
       if (HasFatalFailure()) return;
     }
+}
+
+// Maps in blocks: channels that fill their blocks and others, all remainders of tiles, tails with operands of every kind.
+std::vector<Case> map_cases() {
+  std::vector<Case> all;
+  const auto conv = [&](std::string name, Dims x, Dims w, ir::Attributes attributes, std::string blocked = "blocked_float_conv") {
+    const bool depthwise = w[1] == 1 && x[1] > 1;
+    if (depthwise) attributes.set("group", x[1]);
+    Case c = convolution(std::move(name), std::move(x), std::move(w), std::move(attributes), true,
+                         depthwise ? "conv_depthwise_channels" : "conv_gemm");
+    c.blocked = std::move(blocked);
+    all.push_back(c);
+  };
+  const auto pads = [](int64_t n) { return list({n, n, n, n}); };
+  conv("pointwise", {2, 20, 9, 11}, {40, 20, 1, 1}, {});
+  conv("pointwise_large", {1, 33, 40, 41}, {16, 33, 1, 1}, {});
+  conv("pointwise_stride", {1, 32, 15, 14}, {24, 32, 1, 1}, {{"strides", list({2, 2})}});
+  conv("one_pixel", {1, 48, 1, 1}, {5, 48, 1, 1}, {});
+  conv("picture", {1, 3, 33, 31}, {24, 3, 3, 3}, {{"strides", list({2, 2})}, {"pads", pads(1)}});
+  conv("stride", {2, 17, 15, 18}, {35, 17, 3, 3}, {{"strides", list({2, 2})}, {"pads", pads(1)}});
+  conv("stride_three", {1, 16, 16, 20}, {16, 16, 3, 2}, {{"strides", list({3, 3})}, {"pads", list({0, 1, 2, 1})}});
+  conv("five", {1, 16, 9, 10}, {18, 16, 5, 5}, {{"pads", pads(2)}});
+  conv("dilated", {1, 16, 12, 13}, {16, 16, 3, 3}, {{"pads", pads(2)}, {"dilations", list({2, 2})}});
+  conv("bands", {1, 16, 90, 110}, {16, 16, 3, 3}, {{"pads", pads(2)}, {"dilations", list({2, 2})}});
+  // By tiles.
+  for (int64_t size = 8; size < 14; ++size)
+    conv("tiles" + std::to_string(size), {1, 32, size, 21 - size}, {32, 32, 3, 3}, {{"pads", pads(1)}}, "blocked_float_3x3");
+  conv("tiles_partial", {2, 23, 16, 15}, {41, 23, 3, 3}, {{"pads", pads(1)}}, "blocked_float_3x3");
+  conv("tiles_unpadded", {1, 32, 18, 17}, {16, 32, 3, 3}, {}, "blocked_float_3x3");
+  conv("tiles_far_padding", {1, 32, 11, 12}, {16, 32, 3, 3}, {{"pads", list({3, 6, 5, 2})}}, "blocked_float_3x3");
+  conv("tiles_many", {1, 16, 70, 66}, {16, 16, 3, 3}, {{"pads", pads(1)}}, "blocked_float_3x3");
+  conv("tiles_deep", {1, 256, 14, 14}, {32, 256, 3, 3}, {{"pads", pads(1)}}, "blocked_float_3x3");
+  conv("tiles_infinite", {1, 32, 16, 15}, {32, 32, 3, 3}, {{"pads", pads(1)}}, "blocked_float_3x3");
+  all.back().inputs[0].values.assign(static_cast<size_t>(32 * 16 * 15), 0.25);
+  all.back().inputs[0].values[1234] = std::numeric_limits<double>::infinity();
+  all.back().inputs[0].values[4321] = std::numeric_limits<double>::quiet_NaN();
+  conv("tiles_huge", {1, 32, 16, 15}, {32, 32, 3, 3}, {{"pads", pads(1)}}, "blocked_float_3x3");
+  all.back().inputs[0].values.assign(static_cast<size_t>(32 * 16 * 15), 1e36);
+  // Channel by channel.
+  conv("depthwise", {2, 40, 14, 15}, {40, 1, 3, 3}, {{"pads", pads(1)}}, "blocked_float_depthwise");
+  conv("depthwise_stride", {1, 24, 21, 19}, {24, 1, 5, 5}, {{"pads", pads(2)}, {"strides", list({2, 2})}},
+       "blocked_float_depthwise");
+  conv("depthwise_unpadded", {1, 16, 60, 70}, {16, 1, 3, 3}, {}, "blocked_float_depthwise");
+  // Tails.
+  const std::vector<std::pair<Tail, std::vector<Argument>>> tails = {
+      {{{.op = "Relu"}}, {}},
+      {{{.op = "Clip", .attributes = {{"min", 0.0}, {"max", 6.0}}}, {.op = "Swish"}}, {}},
+      {{{.op = "Add", .operand = 3}, {.op = "Relu"}}, {{{2, 24, 10, 9}}}},
+      {{{.op = "Add", .operand = 3}, {.op = "Mul", .operand = 4}, {.op = "Sub", .operand = 5, .operand_first = true}},
+       {weight({24, 1, 1}), weight({1}), {{1, 24, 10, 9}}}},
+      {{{.op = "Mul", .operand = 3}, {.op = "HardSwish"}, {.op = "Add", .operand = 4}}, {{{2, 24, 1, 1}}, {{1, 1, 1, 1}}}},
+  };
+  for (const auto& [tail, operands] : tails) {
+    conv("tail", {2, 24, 10, 9}, {24, 24, 1, 1}, {});
+    conv("tail", {2, 24, 10, 9}, {24, 24, 3, 3}, {{"pads", pads(1)}}, "blocked_float_3x3");
+    conv("tail", {2, 24, 10, 9}, {24, 1, 3, 3}, {{"pads", pads(1)}}, "blocked_float_depthwise");
+    for (size_t i = all.size() - 3; i < all.size(); ++i) {
+      all[i].tail = tail;
+      for (const Argument& a : operands) all[i].inputs.push_back(a);
+    }
+  }
+  // Other layers.
+  const auto other = [&](std::string op, std::vector<Argument> inputs, ir::Attributes attributes, std::string blocked) {
+    all.push_back({.name = "map_" + op, .op = op, .inputs = std::move(inputs), .attributes = std::move(attributes)});
+    all.back().blocked = std::move(blocked);
+  };
+  const Argument map{{2, 40, 13, 10}};
+  other("Sigmoid", {map}, {}, "blocked_float_elements");
+  other("Add", {map, map}, {}, "blocked_float_elements");
+  other("Sub", {{{2, 40, 1, 1}}, map}, {}, "blocked_float_elements");
+  other("Mul", {map, {{1, 40, 1, 1}}}, {}, "blocked_float_elements");
+  other("Div", {map, weight({1})}, {}, "blocked_float_elements");
+  all.back().tail = {{.op = "Add", .operand = 2}, {.op = "Tanh"}};
+  all.back().inputs.push_back(map);
+  other("GlobalAveragePool", {map}, {}, "blocked_float_mean");
+  other("ReduceMean", {map, ints({-1, 2})}, {}, "blocked_float_mean");
+  other("GlobalAveragePool", {{{1, 16, 70, 60}}}, {}, "blocked_float_mean");
+  for (const char* op : {"MaxPool", "AveragePool"}) {
+    other(op, {map}, {{"kernel_shape", list({3, 3})}, {"strides", list({2, 2})}, {"pads", pads(1)}}, "blocked_float_pool");
+    other(op, {map}, {{"kernel_shape", list({5, 5})}, {"pads", pads(2)}}, "blocked_float_pool");
+    other(op, {map}, {{"kernel_shape", list({2, 3})}, {"strides", list({2, 2})}, {"ceil_mode", int64_t{1}}},
+          "blocked_float_pool");
+    other(op, {map}, {{"kernel_shape", list({3, 2})}, {"dilations", list({2, 3})}}, "blocked_float_pool");
+  }
+  other("AveragePool", {map},
+        {{"kernel_shape", list({3, 3})},
+         {"pads", list({1, 0, 1, 1})},
+         {"strides", list({2, 2})},
+         {"count_include_pad", int64_t{1}}},
+        "blocked_float_pool");
+  other("Concat", {{{2, 16, 5, 6}}, {{2, 32, 5, 6}}, {{2, 7, 5, 6}}}, {{"axis", int64_t{1}}}, "blocked_concat");
+  other("Resize", {{{2, 20, 5, 6}}, none(), {{4}, true, {1, 1, 2, 2}, DType::Float32}}, {{"mode", std::string("nearest")}},
+        "blocked_nearest");
+  return all;
+}
+
+TEST(Kernels, MapsInBlocksAgreeWithReference) {
+  for (const Case& c : map_cases()) {
+    check(c, DType::Float32);
+    if (HasFatalFailure()) return;
+  }
 }
 
 // Sums midway between two floats and below the normal ones are what a product and a sum rounded apart get wrong.

@@ -5,7 +5,7 @@
 
 namespace orknn::sim::kernels {
 namespace {
-constexpr int64_t kGrain = 1 << 15;  // bytes per piece of work
+constexpr int64_t kGrain = 1 << 15;  // elements per piece of work
 
 uint8_t flip_of(DType dtype) { return dtype == DType::Int8 ? 0x80 : 0; }
 
@@ -22,6 +22,15 @@ void for_each_part(std::span<const int64_t> dims, ThreadPool& pool, Body&& body)
 
 void to_blocks(const ir::TensorView& rows, void* blocks, ThreadPool& pool) {
   const int64_t area = rows.dims[2] * rows.dims[3], count = blocks_of(rows.dims[1]);
+  if (rows.dtype == DType::Float32) {
+    const Forms& f = forms();
+    for_each_part(rows.dims, pool, [&](int64_t plane, int64_t first, int64_t pixels) {
+      const int64_t channel = plane % count * kBlock, at = plane / count * rows.dims[1] + channel;
+      f.to_pixels(rows.as<float>() + at * area + first, Storage::Float, area, std::min(kBlock, rows.dims[1] - channel), pixels,
+                  static_cast<float*>(blocks) + (plane * area + first) * kBlock);
+    });
+    return;
+  }
   const auto* x = static_cast<const uint8_t*>(rows.data);
   auto* y = static_cast<uint8_t*>(blocks);
   for_each_part(rows.dims, pool, [&](int64_t plane, int64_t first, int64_t pixels) {
@@ -33,6 +42,15 @@ void to_blocks(const ir::TensorView& rows, void* blocks, ThreadPool& pool) {
 
 void from_blocks(const void* blocks, const ir::MutableTensorView& rows, ThreadPool& pool) {
   const int64_t area = rows.dims[2] * rows.dims[3], count = blocks_of(rows.dims[1]);
+  if (rows.dtype == DType::Float32) {
+    const Forms& f = forms();
+    for_each_part(rows.dims, pool, [&](int64_t plane, int64_t first, int64_t pixels) {
+      const int64_t channel = plane % count * kBlock, at = plane / count * rows.dims[1] + channel;
+      f.from_pixels(static_cast<const float*>(blocks) + (plane * area + first) * kBlock, std::min(kBlock, rows.dims[1] - channel),
+                    pixels, rows.as<float>() + at * area + first, area);
+    });
+    return;
+  }
   const auto* x = static_cast<const uint8_t*>(blocks);
   auto* y = static_cast<uint8_t*>(rows.data);
   for_each_part(rows.dims, pool, [&](int64_t plane, int64_t first, int64_t pixels) {

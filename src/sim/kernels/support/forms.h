@@ -185,6 +185,47 @@ struct DepthwisePixels {
   float low = 0, high = 0;
   float* y = nullptr;  // rows follow each other
 };
+// Rows of results of a convolution, as pixels of `blocks` blocks of kLaneChannels channels. For tap t, result (r, c) reads input
+// channel k at x[r * row_step + c * pixel_step + offsets[t] + k / lanes * block_step + k % lanes]. Sums start with the bias and
+// run over taps, for each of them over channels.
+struct ConvPixels {
+  const float* x = nullptr;
+  int64_t lanes = kLaneChannels;  // neighbouring channels
+  int64_t channels = 0, block_step = 0, pixel_step = 0, row_step = 0;
+  const int64_t* offsets = nullptr;
+  int64_t taps = 0;
+  const float* weights = nullptr;  // [block][tap][channel][kLaneChannels]
+  int64_t weights_step = 0;        // floats from one block to the next
+  const float* bias = nullptr;     // [block][kLaneChannels]; nullptr = 0
+  int64_t blocks = 0, rows = 0, columns = 0;
+  bool clamp = false;
+  float low = 0, high = 0;
+  float* y = nullptr;
+  int64_t y_block_step = 0, y_row_step = 0;
+};
+// Winograd's F(4x4, 3x3): a tile of 6x6 pixels becomes 36 values, `point_step` floats apart, whose products with transformed
+// weights become a tile of 4x4 results.
+constexpr int64_t kFloatTile = 4, kFloatTileReads = kFloatTile + 2, kFloatTilePoints = kFloatTileReads * kFloatTileReads;
+// The points at which the polynomials are evaluated, besides 0 and infinity: four times smaller errors than with 1 and 2.
+constexpr double kNearPoint = 0.75, kFarPoint = 1.5;
+struct TileResult {
+  const float* x = nullptr;
+  int64_t point_step = 0;
+  const float* bias = nullptr;  // [kLaneChannels]
+  bool clamp = false;
+  float low = 0, high = 0;
+  float* y = nullptr;
+  int64_t y_row_step = 0, rows = 0, columns = 0;  // at most kFloatTile each
+};
+// Windows over pixels of kLaneChannels channels: the rows and columns of the plane that one result reads.
+struct PoolPixel {
+  const float* x = nullptr;
+  int64_t row_step = 0, column_step = 0, rows = 0, columns = 0;
+  bool average = false;  // the sum divided by `count`; else the maximum
+  bool begins = true;    // the window's first position is inside the plane; else the maximum starts with -infinity
+  float count = 1;
+  float* y = nullptr;
+};
 // One row of results; result c reads x[offsets[t] + c].
 struct PoolRow {
   const float* x = nullptr;
@@ -251,6 +292,14 @@ struct Forms {
   void (*to_pixels)(const void* x, Storage storage, int64_t plane, int64_t channels, int64_t count, float* y);
   void (*from_pixels)(const float* x, int64_t channels, int64_t count, float* y, int64_t plane);
   void (*depthwise_pixels)(const DepthwisePixels& rows);
+  void (*conv_pixels)(const ConvPixels& rows);
+  // The pixels of a tile, `row_step` floats from row to row.
+  void (*tile_points)(const float* x, int64_t row_step, float* y, int64_t point_step);
+  // False when a result is not finite.
+  bool (*tile_results)(const TileResult& tile);
+  void (*pool_pixel)(const PoolPixel& window);
+  // y[c] = sum of `count` pixels of kLaneChannels channels.
+  void (*sum_pixels)(const float* x, int64_t count, float* y);
 };
 
 // The table of a form that isa_available().

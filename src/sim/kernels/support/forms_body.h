@@ -1,6 +1,7 @@
 // Everything of one form, gathered into its table. Included once by each forms_*.cpp.
 #pragma once
 
+#include "sim/kernels/support/blocks_simd.h"
 #include "sim/kernels/support/channels_simd.h"
 #include "sim/kernels/support/gemm_simd.h"
 #include "sim/kernels/support/plane_simd.h"
@@ -35,6 +36,11 @@ const Forms kForms = {
     .to_pixels = to_pixels,
     .from_pixels = from_pixels,
     .depthwise_pixels = depthwise_pixels,
+    .conv_pixels = conv_pixels,
+    .tile_points = tile_points,
+    .tile_results = tile_results,
+    .pool_pixel = pool_pixel,
+    .sum_pixels = sum_pixels,
 };
 
 }  // namespace orknn::sim::kernels::ORKNN_FORM

@@ -115,17 +115,20 @@ static void apply_steps(float* values, int64_t row_stride, int64_t rows, int64_t
         for (float *p = values + r * row_stride, *end = p + columns; p != end; ++p) *p = s.call(*p, s.a, s.b);
       continue;
     }
-    if (!takes_operand(s.fn)) {
-      with_unary(s.fn, s.a, s.b, [&](auto f) { map_block(values, row_stride, rows, columns, f); });
-      continue;
-    }
     const int64_t offset = batch * s.batch_stride + row * s.row_stride + column * s.column_stride;
     const bool dense = s.column_stride != 0;
+    // Rows without gaps between them, here and in the operand, are one.
+    const bool joined = row_stride == columns && (!takes_operand(s.fn) || s.row_stride == (dense ? columns : 0));
+    const int64_t lines = joined ? 1 : rows, length = joined ? rows * columns : columns;
+    if (!takes_operand(s.fn)) {
+      with_unary(s.fn, s.a, s.b, [&](auto f) { map_block(values, row_stride, lines, length, f); });
+      continue;
+    }
     with_binary(s.fn, [&](auto f) {
       if (s.storage == Storage::Half)
-        map_block2(values, row_stride, rows, columns, static_cast<const Half*>(s.operand) + offset, s.row_stride, dense, f);
+        map_block2(values, row_stride, lines, length, static_cast<const Half*>(s.operand) + offset, s.row_stride, dense, f);
       else
-        map_block2(values, row_stride, rows, columns, static_cast<const float*>(s.operand) + offset, s.row_stride, dense, f);
+        map_block2(values, row_stride, lines, length, static_cast<const float*>(s.operand) + offset, s.row_stride, dense, f);
     });
   }
 }

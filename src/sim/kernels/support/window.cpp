@@ -1,5 +1,8 @@
 #include "sim/kernels/support/window.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "sim/kernels/support/tail.h"
 
 namespace orknn::sim::kernels {
@@ -57,6 +60,22 @@ PlaneLayout plane_layout(const Window& w) {
       layout.offsets.push_back(y * w.dilation[1] * layout.row_size + column % stride * layout.phase_size + column / stride);
     }
   return layout;
+}
+
+void pad_pixels(const Window& w, const float* plane, int64_t begin, int64_t lanes, int64_t pitch, int64_t first, int64_t rows,
+                float* to) {
+  const int64_t left = std::min(w.pad_begin[2], pitch), inside = std::clamp<int64_t>(pitch - left, 0, w.in[2]);
+  const auto zero = [&](float* at, int64_t pixels) { std::memset(at, 0, static_cast<size_t>(pixels * lanes) * sizeof(float)); };
+  for (int64_t r = 0; r < rows; ++r, to += pitch * lanes) {
+    const int64_t y = first + r - w.pad_begin[1];
+    if (y < 0 || y >= w.in[1]) {
+      zero(to, pitch);
+      continue;
+    }
+    zero(to, left);
+    std::memcpy(to + left * lanes, plane + (y - begin) * w.in[2] * lanes, static_cast<size_t>(inside * lanes) * sizeof(float));
+    zero(to + (left + inside) * lanes, pitch - left - inside);
+  }
 }
 
 }  // namespace orknn::sim::kernels

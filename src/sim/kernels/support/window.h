@@ -58,4 +58,11 @@ inline int64_t padded_rows(const Window& w, int64_t out_rows) {
   return (out_rows - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilation[1] + 1;
 }
 
+// Columns of a padded row that a row of output reads.
+inline int64_t padded_columns(const Window& w) { return (w.out[2] - 1) * w.stride[2] + (w.kernel[2] - 1) * w.dilation[2] + 1; }
+// Copies padded rows [first, first + rows) of a plane of pixels, `lanes` floats each, `pitch` pixels per row; `plane` begins with
+// row `begin`.
+void pad_pixels(const Window& window, const float* plane, int64_t begin, int64_t lanes, int64_t pitch, int64_t first,
+                int64_t rows, float* to);
+
 }  // namespace orknn::sim::kernels

@@ -1,0 +1,110 @@
+// Depthwise convolution of float maps in blocks.
+#include <algorithm>
+
+#include "sim/kernels/support/float_maps.h"
+
+namespace orknn::sim {
+namespace {
+using namespace kernels;
+
+constexpr int64_t kBandBytes = 64 << 10;  // of padded pixels
+constexpr int64_t kFewChannels = 8;       // fewer than these leave most lanes empty
+
+struct State : KernelState {
+  Window window;
+  int64_t channels = 0, blocks = 0;
+  int64_t pitch = 0;             // pixels from row to row
+  std::vector<int64_t> offsets;  // per tap, in floats
+  AlignedFloats weights;         // [block][tap][kBlock]
+  AlignedFloats bias;            // [block][kBlock]
+  BlockedSteps tail;
+};
+
+bool accepts(const KernelQuery& q) {
+  const std::optional<Window> w = depthwise_window(q);
+  if (!w || !in_blocks(q.inputs[0]) || !in_blocks(q.outputs[0]) || q.inputs[0].dtype != DType::Float32 ||
+      q.outputs[0].dims[1] != q.inputs[0].dims[1] || q.inputs[0].dims[1] < kFewChannels)
+    return false;
+  // A window far larger than the plane would need a buffer out of proportion to the data.
+  return w->fits_int32() && !w->cuts_input() && w->kernel[2] * w->dilation[2] <= 2 * (w->in[2] + 16) &&
+         padded_rows(*w, 1) <= 2 * (w->in[1] + 16) && BlockedSteps::of_tail(q);
+}
+
+Result<std::unique_ptr<const KernelState>> prepare(const KernelQuery& q, ThreadPool&) {
+  auto s = std::make_unique<State>();
+  s->window = *depthwise_window(q);
+  s->tail = std::move(*BlockedSteps::of_tail(q));
+  const Window& v = s->window;
+  s->channels = q.outputs[0].dims[1];
+  s->blocks = blocks_of(s->channels);
+  s->pitch = v.padded() ? padded_columns(v) : v.in[2];
+  for (int64_t y = 0; y < v.kernel[1]; ++y)
+    for (int64_t x = 0; x < v.kernel[2]; ++x) s->offsets.push_back((y * v.dilation[1] * s->pitch + x * v.dilation[2]) * kBlock);
+  const int64_t taps = v.taps(), lanes = s->blocks * kBlock;
+  if (!s->weights.allocate(lanes * taps) || !s->bias.allocate(lanes)) return out_of_scratch(lanes * (taps + 1) * 4);
+  std::fill_n(s->weights.data(), lanes * taps, 0.0f);
+  std::fill_n(s->bias.data(), lanes, 0.0f);
+  const ir::TensorData w = ir::convert(q.inputs[1].constant->view(), DType::Float32);
+  for (int64_t c = 0; c < s->channels; ++c)
+    for (int64_t t = 0; t < taps; ++t)
+      s->weights.data()[(c / kBlock * taps + t) * kBlock + c % kBlock] = w.as<float>()[c * taps + t];
+  if (q.node.has_input(2)) {
+    const ir::TensorData b = ir::convert(q.inputs[2].constant->view(), DType::Float32);
+    std::copy_n(b.as<float>(), s->channels, s->bias.data());
+  }
+  return std::unique_ptr<const KernelState>(std::move(s));
+}
+
+Status run(KernelContext& c, const KernelState* state) {
+  const State& s = *static_cast<const State*>(state);
+  const Window& w = s.window;
+  const Forms& f = forms();
+  const int64_t fitting = kBandBytes / (s.pitch * kBlock * 4) - (w.kernel[1] - 1) * w.dilation[1];
+  int64_t band = std::clamp<int64_t>(fitting / w.stride[1], std::min<int64_t>(4, w.out[1]), w.out[1]);
+  band = divide_up(w.out[1], divide_up(w.out[1], band));
+  const int64_t bands = divide_up(w.out[1], band);
+  const int64_t copy_size = w.padded() ? padded_rows(w, band) * s.pitch * kBlock : 0, bytes = c.pool.threads() * copy_size * 4;
+  auto* scratch = reinterpret_cast<float*>(c.scratch(static_cast<size_t>(bytes)));
+  if (!scratch) return out_of_scratch(bytes);
+
+  for_each_job(c.pool, c.outputs[0].dims[0] * s.blocks * bands, [&](int64_t job, int64_t worker) {
+    const int64_t plane = job / bands, image = plane / s.blocks, block = plane % s.blocks, row = job % bands * band,
+                  rows = std::min(band, w.out[1] - row);
+    const float* x = c.inputs[0].as<float>() + plane * w.in_size() * kBlock;
+    StepList steps = s.tail.bind(c.inputs, image);
+    const Clamp clamp = take_clamp(steps);
+    DepthwisePixels d;
+    if (w.padded()) {
+      float* copy = scratch + worker * copy_size;
+      pad_pixels(w, x, 0, kBlock, s.pitch, row * w.stride[1], padded_rows(w, rows), copy);
+      d.x = copy;
+    } else {
+      d.x = x + row * w.stride[1] * s.pitch * kBlock;
+    }
+    d.row_step = w.stride[1] * s.pitch * kBlock;
+    d.column_step = w.stride[2] * kBlock;
+    d.offsets = s.offsets.data();
+    d.taps = w.taps();
+    d.weights = s.weights.data() + block * d.taps * kBlock;
+    d.bias = s.bias.data() + block * kBlock;
+    d.rows = rows;
+    d.columns = w.out[2];
+    d.clamp = clamp.active;
+    d.low = clamp.low;
+    d.high = clamp.high;
+    d.y = c.outputs[0].as<float>() + (plane * w.out_size() + row * w.out[2]) * kBlock;
+    f.depthwise_pixels(d);
+    if (!steps.empty())
+      f.apply_steps(d.y, kBlock, rows * w.out[2], kBlock, steps.data(), static_cast<int64_t>(steps.size()), block, row * w.out[2],
+                    0);
+  });
+  return {};
+}
+}  // namespace
+
+std::span<const Kernel> float_depthwise() {
+  static const Kernel kernels[] = {{"blocked_float_depthwise", accepts, prepare, run, Blocks::Begin}};
+  return kernels;
+}
+
+}  // namespace orknn::sim
