@@ -11,8 +11,9 @@ namespace orknn::sim {
 namespace {
 using namespace kernels;
 
-constexpr int64_t kPointBytes = 512 << 10;  // of the transformed pixels that all weights pass by, per thread
-constexpr int64_t kRunTiles = 42;           // whose sums stay in the cache; whole products of every form
+constexpr int64_t kPointBytes = 512 << 10;                    // of the transformed pixels that all weights pass by, per thread
+constexpr int64_t kRunTiles = 42;                             // whose sums stay in the cache; whole products of every form
+constexpr int64_t kTilesOfBytes = 40, kChannelsOfBytes = 32;  // from which on this is faster than sums of bytes
 constexpr int64_t kTapCount = 9;
 constexpr int64_t kLargestSum = int64_t{1} << 25;  // that tile_output gets right
 constexpr int64_t kPixelWords = kBlock;
@@ -34,12 +35,14 @@ struct State : KernelState {
   std::vector<IntConvert> converters;
 };
 
-// Where bytes are multiplied four at a time, direct sums are as fast. Few results per tile, or few tiles for weights that are
-// four times as many, are not worth it.
+// Few results per tile are not worth it, nor are few tiles for weights that are four times as many as words, eight times as
+// bytes. Where bytes are multiplied four at a time, what is left to win must also pay for the transforms, whose share falls with
+// the channels.
 bool pays(const BlockedConv& c) {
   const Window& v = c.window;
   const int64_t tiles = divide_up(v.out[1], int64_t{kTileResults}) * divide_up(v.out[2], int64_t{kTileResults});
-  return c.dot == Dot::Words && tiles >= 4 && v.out_size() >= 8 * tiles && c.channels >= kBlock && c.outputs >= kBlock;
+  if (tiles < 4 || v.out_size() < 8 * tiles || c.channels < kBlock || c.outputs < kBlock) return false;
+  return c.dot == Dot::Words || (tiles >= kTilesOfBytes && std::min(c.channels, c.outputs) >= kChannelsOfBytes);
 }
 
 bool accepts(const KernelQuery& q) {

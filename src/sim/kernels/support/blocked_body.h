@@ -81,6 +81,59 @@ ORKNN_SIMD void convert_by_stages(const IntConvert& p, const int32_t* sums, int6
                    : convert_pixels<kEmit, false, false>(p, sums, pixels, addend, y, lower);
 }
 
+// The converter of the common case, with sums that are still in registers: what all pixels of a block share.
+struct Direct {
+  F32 scale[kParts], start, add_scale, margin;
+  Bytes least, most;
+  __attribute__((always_inline)) explicit Direct(const IntConvert& p)
+      : start(all_float(p.start)),
+        add_scale(all_float(p.add_scale)),
+        margin(all_float(p.blocked_margin)),
+        least(all_bytes(p.low)),
+        most(all_bytes(p.high)) {
+    ORKNN_UNROLL for (int j = 0; j < kParts; ++j) scale[j] = load_float(p.scale + j * kLanes);
+  }
+};
+
+// Four vectors of sums: the pixels from `y` on, of which `bytes` are there. Where floats cannot decide, the sums go to `doubtful`
+// and the result is false. A call here would take the registers of the other sums, so that comes later (settle).
+ORKNN_SIMD bool convert_directly(const Direct& to, const I32 (&total)[4], int64_t bytes, const uint8_t* addend, uint8_t* y,
+                                 int32_t* doubtful) {
+  I32 value[4];
+  F32 worst;
+  ORKNN_UNROLL for (int j = 0; j < 4; ++j) {
+    F32 x = multiply_add(to_float(total[j]), to.scale[j % kParts], to.start);
+    if (addend) {
+      const int64_t from = j * kLanes < bytes ? j * kLanes : bytes - kLanes;
+      x = multiply_add(to_float(widen_whole(addend + from)), to.add_scale, x);
+    }
+    const F32 distance = round_to(x, value[j]);
+    worst = j == 0 ? distance : largest(worst, distance);
+  }
+  store_bytes(y, clamp_bytes(pack(value[0], value[1], value[2], value[3], Int::Unsigned8), to.least, to.most, Int::Unsigned8),
+              bytes);
+  if (__builtin_expect(!any_above(worst, to.margin), 1)) return true;
+  ORKNN_UNROLL for (int j = 0; j < 4; ++j) store32(doubtful + j * kLanes, total[j]);
+  return false;
+}
+
+// Groups of pixels of one block, of which a bit says that convert_directly could not decide.
+__attribute__((noinline, cold)) static void settle(const IntConvert& p, const int32_t* doubtful, uint32_t groups, int64_t pixels,
+                                                   const uint8_t* addend, uint8_t* y) {
+  constexpr int64_t kTogether = 4 / kParts;
+  for (int64_t first = 0; groups != 0; groups >>= 1, first += kTogether) {
+    if ((groups & 1) == 0) continue;
+    const int64_t count = pixels - first < kTogether ? pixels - first : kTogether;
+    convert_by_stages<Emit::Bytes>(p, doubtful + first * kBlock, count, addend ? addend + first * kBlock : nullptr,
+                                   y + first * kBlock);
+  }
+}
+
+// Whether convert_directly can be used.
+ORKNN_SIMD bool converts_directly(const IntConvert& to, bool is_float_enough) {
+  return is_float_enough && !to.table && !to.slope_factor;
+}
+
 #if defined(ORKNN_INT_VNNI)
 // Tables of bytes as IntConvert::steps has them, sixty-four indices at a time.
 __attribute__((target("avx512vbmi"))) static inline __m512i entry_of(const uint8_t* table, __m512i index) {
@@ -236,8 +289,7 @@ static void blocked_product(const BlockedProduct& p) {
 }
 
 template <Dot kDot, int kPixels>
-ORKNN_SIMD void sum_depthwise(const BlockedDepthwise& p, const int32_t* x, int32_t* sums) {
-  I32 sum[kPixels][kParts];
+ORKNN_SIMD void sum_depthwise(const BlockedDepthwise& p, const int32_t* x, I32 (&sum)[kPixels][kParts]) {
   ORKNN_UNROLL for (int j = 0; j < kParts; ++j) {
     const I32 bias = load32(p.to->bias + j * kLanes);
     ORKNN_UNROLL for (int i = 0; i < kPixels; ++i) sum[i][j] = bias;
@@ -250,15 +302,39 @@ ORKNN_SIMD void sum_depthwise(const BlockedDepthwise& p, const int32_t* x, int32
           dot<kDot>(sum[i][j], weight, load32(from + i * kBlock + j * kLanes));
     }
   }
-  ORKNN_UNROLL for (int i = 0; i < kPixels; ++i) ORKNN_UNROLL for (int j = 0; j < kParts; ++j)
-      store32(sums + i * kBlock + j * kLanes, sum[i][j]);
 }
 
 template <Dot kDot>
 ORKNN_SIMD void depthwise_of(const BlockedDepthwise& p) {
-  constexpr int kTogether = kParts == 1 ? 8 : kParts == 2 ? 4 : 2;  // pixels
+  constexpr int kPixels = kParts == 1 ? 8 : kParts == 2 ? 4 : 2;
+  I32 sum[kPixels][kParts];
+#if !defined(ORKNN_INT_PORTABLE)
+  if (converts_directly(*p.to, p.is_float_enough)) {
+    constexpr int kTogether = 4 / kParts;
+    const Direct direct(*p.to);
+    for (int64_t row = 0; row < p.rows; ++row)
+      for (int64_t at = 0; at < p.columns; at += kPixels) {
+        sum_depthwise<kDot, kPixels>(p, p.x + row * p.row_stride + at * kBlock, sum);
+        const int64_t pixels = p.columns - at < kPixels ? p.columns - at : kPixels, place = (row * p.columns + at) * kBlock;
+        const uint8_t* const addend = p.addend ? p.addend + place : nullptr;
+        alignas(64) int32_t doubtful[kPixels * kBlock];
+        uint32_t groups = 0;
+        ORKNN_UNROLL for (int i = 0; i < kPixels; i += kTogether) {
+          if (i >= pixels) break;
+          I32 total[4];
+          ORKNN_UNROLL for (int j = 0; j < 4; ++j) total[j] = sum[i + j / kParts][j % kParts];
+          const int64_t count = pixels - i < kTogether ? pixels - i : kTogether;
+          if (!convert_directly(direct, total, count * kBlock, addend ? addend + i * kBlock : nullptr, p.y + place + i * kBlock,
+                                doubtful + i * kBlock))
+            groups |= 1u << (i / kTogether);
+        }
+        if (__builtin_expect(groups != 0, 0)) settle(*p.to, doubtful, groups, pixels, addend, p.y + place);
+      }
+    return;
+  }
+#endif
   constexpr int64_t kChunk = 64;
-  alignas(64) int32_t sums[(kChunk + kTogether) * kBlock];
+  alignas(64) int32_t sums[(kChunk + kPixels) * kBlock];
   int64_t held = 0, done = 0;
   const auto convert = [&] {
     blocked_convert(*p.to, p.is_float_enough, sums, held, p.addend ? p.addend + done * kBlock : nullptr, p.y + done * kBlock);
@@ -267,9 +343,11 @@ ORKNN_SIMD void depthwise_of(const BlockedDepthwise& p) {
   };
   for (int64_t row = 0; row < p.rows; ++row) {
     for (int64_t at = 0; at < p.columns;) {
-      if (held + kTogether > kChunk) convert();
-      sum_depthwise<kDot, kTogether>(p, p.x + row * p.row_stride + at * kBlock, sums + held * kBlock);
-      const int64_t count = p.columns - at < kTogether ? p.columns - at : kTogether;
+      if (held + kPixels > kChunk) convert();
+      sum_depthwise<kDot, kPixels>(p, p.x + row * p.row_stride + at * kBlock, sum);
+      ORKNN_UNROLL for (int i = 0; i < kPixels; ++i) ORKNN_UNROLL for (int j = 0; j < kParts; ++j)
+          store32(sums + (held + i) * kBlock + j * kLanes, sum[i][j]);
+      const int64_t count = p.columns - at < kPixels ? p.columns - at : kPixels;
       at += count;
       held += count;
     }
