@@ -17,6 +17,7 @@ struct Board::Model {
   std::unique_ptr<runtime::Session> prototype;  // never runs; contexts are made from it and share its weights
   std::string name, platform;
   std::shared_ptr<const std::vector<std::byte>> bytes;
+  Room room;
   uint64_t last_use = 0;
   std::weak_ptr<const void> use;  // alive while a client has a context
   std::shared_ptr<const void> take_use() {
@@ -31,30 +32,45 @@ Board::Board(const platform::Platform& chip, std::string name, Limits limits, st
 Board::~Board() = default;
 
 bool Board::has_room(uint64_t bytes) const {
-  uint64_t held = 0;
-  for (const auto& [digest, model] : models_) held += model->bytes->size();
-  return models_.size() < limits_.models && bytes <= limits_.model_bytes && held <= limits_.model_bytes - bytes;
+  return reserved_models_ < limits_.models && bytes <= limits_.model_bytes && reserved_bytes_ <= limits_.model_bytes - bytes;
 }
 
-// Models without users go, the one that was used longest ago first.
-void Board::make_room(uint64_t bytes) {
+struct Board::Reservation {
+  Board& board;
+  uint64_t bytes;
+  bool is_made = false;
+  Reservation(Board& b, uint64_t n) : board(b), bytes(n) {}
+  ~Reservation() {
+    if (!is_made) return;
+    const std::lock_guard lock(board.mutex_);
+    board.reserved_bytes_ -= bytes;
+    --board.reserved_models_;
+  }
+};
+
+Result<Board::Room> Board::reserve(uint64_t bytes) {
+  auto room = std::make_shared<Reservation>(*this, bytes);
+  std::unique_lock lock(mutex_);
   while (!has_room(bytes)) {
+    // Models without users go, the one that was used longest ago first.
     auto oldest = models_.end();
     for (auto m = models_.begin(); m != models_.end(); ++m)
       if (m->second->use.expired() && (oldest == models_.end() || m->second->last_use < oldest->second->last_use)) oldest = m;
-    if (oldest == models_.end()) return;
+    if (oldest == models_.end())
+      return Status::error(Code::OutOfMemory, "the server has no room for a model of " + std::to_string(bytes) + " bytes")
+          .expected("at most " + std::to_string(limits_.models) + " models of " + std::to_string(limits_.model_bytes) +
+                    " bytes together")
+          .hint("release models that are no longer needed, or start the server with a larger --max-model-mb");
+    std::shared_ptr<Model> gone = std::move(oldest->second);
     models_.erase(oldest);
+    lock.unlock();
+    gone.reset();  // gives its room back, for which it needs the lock
+    lock.lock();
   }
-}
-
-Status Board::admit(uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
-  make_room(bytes);
-  if (has_room(bytes)) return {};
-  return Status::error(Code::OutOfMemory, "the server has no room for a model of " + std::to_string(bytes) + " bytes")
-      .expected("at most " + std::to_string(limits_.models) + " models of " + std::to_string(limits_.model_bytes) +
-                " bytes together")
-      .hint("release models that are no longer needed, or start the server with a larger --max-model-mb");
+  room->is_made = true;
+  reserved_bytes_ += bytes;
+  ++reserved_models_;
+  return Room(std::move(room));
 }
 
 Result<std::unique_ptr<BoardContext>> Board::context_of(const std::shared_ptr<Model>& model) {
@@ -83,9 +99,10 @@ Result<std::unique_ptr<BoardContext>> Board::open(const Digest& digest) {
   return context_of(model);
 }
 
-Result<std::unique_ptr<BoardContext>> Board::add(const Digest& digest, std::vector<std::byte> bytes) {
+Result<std::unique_ptr<BoardContext>> Board::add(const Digest& digest, std::vector<std::byte> bytes, Room room) {
   if (blake2b(bytes) != digest) return invalid_argument("the model that arrived is not the one that was offered");
   auto model = std::make_shared<Model>();
+  model->room = std::move(room);
   model->bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
   ORKNN_TRY_ASSIGN(model->prototype, runtime::Session::open(*model->bytes, model->bytes));
   model->name = model->prototype->model().name;
@@ -97,12 +114,12 @@ Result<std::unique_ptr<BoardContext>> Board::add(const Digest& digest, std::vect
         .found(model->platform);
   runtime::load_plugins(*model->prototype);
   runtime::report_loading(*model->prototype, {.level = runtime::environment_log_level(0)});
+  std::shared_ptr<Model> kept;  // another client may have brought the same one meanwhile
   {
     const std::lock_guard lock(mutex_);
-    const auto [place, is_new] = models_.try_emplace(digest, model);
-    model = place->second;  // another client may have brought the same one meanwhile
+    kept = models_.try_emplace(digest, model).first->second;
   }
-  return context_of(model);
+  return context_of(kept);
 }
 
 Result<std::shared_ptr<const MappedFile>> Board::read_file(const std::string& path) const {

@@ -85,12 +85,14 @@ class Board {
   const std::string& name() const { return name_; }
   const Limits& limits() const { return limits_; }
 
-  // Whether a model of this size could be taken now; models without users give way.
-  Status admit(uint64_t bytes);
+  // Keeps room for a model of this size, which is on its way; models without users give way. The room is free again with the last
+  // copy of what is returned.
+  using Room = std::shared_ptr<const void>;
+  Result<Room> reserve(uint64_t bytes);
   // A context of a model that is here; nullptr when it is not.
   Result<std::unique_ptr<BoardContext>> open(const Digest& digest);
-  // The same with its bytes, which are kept. They must be what the digest says.
-  Result<std::unique_ptr<BoardContext>> add(const Digest& digest, std::vector<std::byte> bytes);
+  // The same with its bytes, which are kept in room that was reserved for them. They must be what the digest says.
+  Result<std::unique_ptr<BoardContext>> add(const Digest& digest, std::vector<std::byte> bytes, Room room);
   // A file below the folder of models.
   Result<std::shared_ptr<const MappedFile>> read_file(const std::string& path) const;
 
@@ -103,17 +105,19 @@ class Board {
  private:
   friend class BoardContext;
   struct Model;
+  struct Reservation;
   Result<std::unique_ptr<BoardContext>> context_of(const std::shared_ptr<Model>& model);
   bool has_room(uint64_t bytes) const;
-  void make_room(uint64_t bytes);
 
   const platform::Platform& chip_;
   const std::string name_;
   const Limits limits_;
   const std::string folder_;
   mutable std::mutex mutex_;
-  std::map<Digest, std::shared_ptr<Model>> models_;
-  uint64_t uses_ = 0;  // counts openings: which model was used last
+  uint64_t reserved_bytes_ = 0;  // of all models, on their way or here
+  size_t reserved_models_ = 0;
+  std::map<Digest, std::shared_ptr<Model>> models_;  // after the counts, which models change when they end
+  uint64_t uses_ = 0;                                // counts openings: which model was used last
   std::atomic<uint64_t> runs_{0}, stopped_{0}, busy_microseconds_{0};
 };
 

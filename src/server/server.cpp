@@ -1,5 +1,6 @@
 #include "server/server.h"
 
+#include <new>
 #include <system_error>
 
 #include "base/log.h"
@@ -53,7 +54,12 @@ void Server::listen(remote::ListeningSocket& socket) {
   while (!is_ending_) {
     std::optional<remote::Socket> client = socket.accept(kPeriod);
     remove_finished();
-    if (client) admit(std::move(*client));
+    if (!client) continue;
+    try {
+      admit(std::move(*client));
+    } catch (const std::bad_alloc&) {  // as if there were too many clients
+      ++refused_;
+    }
   }
 }
 
@@ -80,7 +86,15 @@ void Server::admit(remote::Socket socket) {
   clients_.push_back(std::make_unique<Client>(std::move(socket), board_, key_));
   Client& client = *clients_.back();
   try {
-    client.thread = std::thread([this, &client] { serve(client); });
+    client.thread = std::thread([this, &client] {
+      try {
+        serve(client);
+      } catch (const std::bad_alloc&) {  // this client's connection ends, the others go on
+        client.socket.shut_down();
+        client.session.close();
+      }
+      client.is_finished = true;
+    });
     ++accepted_;
   } catch (const std::system_error&) {  // no more threads: as if there were too many clients
     clients_.pop_back();
@@ -146,7 +160,6 @@ void Server::serve(Client& client) {
   log(LogLevel::Info, "rknn_server", (client.session.client().empty() ? "a client" : client.session.client()) + " is gone" + why);
   client.socket.shut_down();
   client.session.close();
-  client.is_finished = true;
 }
 
 std::vector<ClientFacts> Server::clients() const {

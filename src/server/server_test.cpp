@@ -2,6 +2,7 @@
 #include "server/server.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <random>
 #include <thread>
@@ -155,6 +156,40 @@ TEST(Server, ModelsWithoutUsersGiveWay) {
   EXPECT_EQ(running.board.models().size(), 2u);
 }
 
+TEST(Server, ModelsOnTheirWayTakeRoom) {
+  Board board(chip(), "small", {.model_bytes = 1000, .models = 2});
+  auto first = board.reserve(600);
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(board.reserve(600)) << "both were promised the same room";
+  auto second = board.reserve(400);
+  ASSERT_TRUE(second);
+  EXPECT_FALSE(board.reserve(0)) << "too many";
+  *first = nullptr;
+  EXPECT_TRUE(board.reserve(600));
+
+  // A session that ends gives its room back.
+  const auto offered = [&](Session& session, uint64_t bytes) {
+    FrameWriter writer;
+    std::vector<std::byte> stream, out;
+    writer.write(Type::Hello, Hello{kProtocolVersion, {}}.encode(), stream);
+    writer.write(Type::Login, Login{"test"}.encode(), stream);
+    writer.write(Type::Offer, Offer{{}, bytes}.encode(), stream);
+    EXPECT_TRUE(session.receive(stream, out));
+  };
+  {
+    Session session(board, {});
+    offered(session, 600);
+    EXPECT_FALSE(board.reserve(600));
+    session.close();
+    EXPECT_TRUE(board.reserve(600));
+  }
+  {
+    Session session(board, {});
+    offered(session, 600);
+  }
+  EXPECT_TRUE(board.reserve(600));
+}
+
 TEST(Server, TooManyClientsAreSentAway) {
   const Running running({.clients = 2});
   auto a = running.connect(), b = running.connect();
@@ -235,7 +270,7 @@ TEST(Server, ARunEndsWhenItsClientIsGone) {
   Running running;
   const auto model = format::write_rknn_to_memory(chain_model(4000, 1 << 20));
   ASSERT_TRUE(model);
-  ASSERT_TRUE(running.board.add(blake2b(*model), *model));
+  ASSERT_TRUE(running.board.add(blake2b(*model), *model, *running.board.reserve(model->size())));
   const ir::TensorData x = ir::TensorData::zeros(DType::Float32, {1 << 20});
   const Deadline until = Clock::now() + std::chrono::seconds(60);
   {
@@ -311,13 +346,39 @@ TEST(Server, ValuesForLayersAreLimited) {
   EXPECT_EQ(replies, (std::vector<Type>{Type::Welcome, Type::Ready, ok, ok, ok, ok, ok, Type::Problem, ok, ok}));
 }
 
+// Few bytes can describe much memory: the same place of shared memory again and again.
+TEST(Server, InputsAreCopiedUpToTheSizeOfAMessage) {
+  constexpr uint64_t kMemory = 1 << 16;
+  Board board(chip(), "test", {.message_bytes = kMemory});
+  Session session(board, {});
+  const auto model = format::write_rknn_to_memory(chain_model(1, 8));
+  ASSERT_TRUE(model);
+  ASSERT_TRUE(board.add(blake2b(*model), *model, *board.reserve(model->size())));
+  auto memory = SharedMemory::create(kMemory);
+  ASSERT_TRUE(memory);
+  session.attach(Descriptor(::dup(memory->fd())));
+  const ir::Dims dims = {kMemory / 4};
+  const ir::TensorView place{DType::Float32, dims, memory->bytes().data()};
+  const std::vector<ir::TensorView> places(300, place);
+  FrameWriter writer;
+  std::vector<std::byte> stream, out;
+  writer.write(Type::Hello, Hello{kProtocolVersion, {}}.encode(), stream);
+  writer.write(Type::Login, Login{"test"}.encode(), stream);
+  writer.write(Type::Offer, Offer{blake2b(*model), model->size()}.encode(), stream);
+  writer.write(Type::Share, Share{kMemory}.encode(), stream);
+  writer.write(Type::Run, Run::encode({}, places, std::vector<uint64_t>(places.size(), 0)), stream);
+  EXPECT_TRUE(session.receive(stream, out));
+  const std::string_view text(reinterpret_cast<const char*>(out.data()), out.size());
+  EXPECT_NE(text.find("larger than one message"), std::string_view::npos);
+}
+
 // A client that sends many requests and takes no reply gets no more made for it.
 TEST(Server, RepliesDoNotPileUp) {
   Board board(chip(), "test", {});
   Session session(board, {});
   const auto bytes = format::write_rknn_to_memory(chain_model(1, 1 << 16));
   ASSERT_TRUE(bytes);
-  ASSERT_TRUE(board.add(blake2b(*bytes), *bytes));
+  ASSERT_TRUE(board.add(blake2b(*bytes), *bytes, *board.reserve(bytes->size())));
   const ir::TensorData x = ir::TensorData::zeros(DType::Float32, {1 << 16});
   const std::vector<std::byte> stream = client_bytes(*bytes, x.view(), 50);
   std::vector<std::byte> out;

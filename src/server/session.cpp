@@ -33,6 +33,7 @@ void Session::close() {
   context_.reset();
   shared_ = {};
   parts_ = {};
+  room_ = nullptr;
   inputs_.clear();
   amendments_.clear();
 }
@@ -133,7 +134,7 @@ Status Session::offer(const Offer& offer) {
     return use(std::move(context));
   }
   if (offer.bytes == 0) return invalid_argument("the model is empty");
-  ORKNN_TRY(board_.admit(offer.bytes));
+  ORKNN_TRY_ASSIGN(room_, board_.reserve(offer.bytes));
   offer_ = offer;
   parts_.clear();
   state_ = State::Receiving;
@@ -145,7 +146,8 @@ Status Session::part(std::span<const std::byte> bytes) {
   parts_.insert(parts_.end(), bytes.begin(), bytes.end());
   if (parts_.size() < offer_.bytes) return {};
   state_ = State::LoggedIn;
-  ORKNN_TRY_ASSIGN(std::unique_ptr<BoardContext> context, board_.add(offer_.digest, std::exchange(parts_, {})));
+  ORKNN_TRY_ASSIGN(std::unique_ptr<BoardContext> context,
+                   board_.add(offer_.digest, std::exchange(parts_, {}), std::exchange(room_, nullptr)));
   return use(std::move(context));
 }
 
@@ -178,7 +180,11 @@ Result<std::vector<ir::TensorView>> Session::inputs_of(const Tensors& tensors, s
   const std::span<const std::byte> from = tensors.shared ? std::span<const std::byte>(shared_.bytes()) : payload;
   inputs_.clear();
   std::vector<ir::TensorView> views;
+  uint64_t copied = 0;  // places may overlap: many small descriptions of one large memory
   for (const TensorPlace& place : tensors.places) {
+    if (place.bytes > board_.limits().message_bytes - copied)
+      return invalid_argument("the inputs are together larger than one message may be");
+    copied += place.bytes;
     if (place.offset > from.size() || place.bytes > from.size() - place.offset)
       return invalid_argument("an input lies outside of the memory that was shared");
     // A copy: it is aligned, and the client cannot change it while kernels read it.

@@ -81,6 +81,7 @@ class Session {
   remote::Descriptor descriptor_;
   remote::SharedMemory shared_;
   remote::Offer offer_;
+  Board::Room room_;  // for what was offered
   std::vector<std::byte> parts_;
   std::unique_ptr<BoardContext> context_;
   std::map<uint32_t, ir::TensorData> amendments_;  // for traces
