@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "import/onnx/layer.h"
 #include "import_onnx.h"
 
 namespace orknn {
@@ -22,6 +23,42 @@ Message one_node(int64_t opset, const Message& n, const std::vector<std::vector<
   for (size_t i = 0; i < inputs.size(); ++i) parts.inputs.push_back(value_info(names[i], kFloat, inputs[i]));
   for (const std::string& o : outputs) parts.outputs.push_back(value_info_without_shape(o, kFloat));
   return model(graph(parts), opset, opset < 9 ? 3 : 8);
+}
+
+// --- rows
+
+// A node with `count` inputs of which one may be absent.
+Status add_bare_node(std::string_view op, int64_t version, size_t count, size_t absent, const std::optional<ir::Shape>& shape) {
+  ir::Graph g;
+  ir::Node n;
+  n.op = op;
+  n.name = "n";
+  for (size_t i = 0; i < count; ++i) {
+    n.inputs.push_back(i == absent ? ir::TensorId{} : g.add_tensor("x" + std::to_string(i), DType::Float32, shape));
+    if (n.inputs.back()) g.inputs().push_back(n.inputs.back());
+  }
+  n.outputs.push_back(g.add_tensor("y"));
+  importer::onnx::Layer layer(g, ops::builtin_ops(), std::move(n), version);
+  return importer::onnx::add(layer);
+}
+
+// Nothing has looked at a node before its row does: whatever it lacks, the row answers.
+TEST(OnnxRows, SurviveMissingInputsAndAttributes) {
+  using namespace importer::onnx;
+  size_t tried = 0, refused = 0;
+  for (const std::span<const Row> rows : {version_rows(), microsoft_rows(), microsoft_attention_rows(), linear_attention_rows()})
+    for (const Row& row : rows)
+      row.for_each_name([&](std::string_view op) {
+        const int64_t version = row.limits.since > 0 ? row.limits.since : std::min<int64_t>(row.limits.below - 1, 30);
+        for (size_t count = 0; count <= 6; ++count)
+          for (size_t absent = 0; absent <= count; ++absent)
+            for (const auto& shape : {std::optional<ir::Shape>(), std::optional<ir::Shape>({1, 4, 4})}) {
+              ++tried;
+              refused += !add_bare_node(op, version, count, absent, shape);
+            }
+      });
+  EXPECT_GT(tried, 4000u);
+  EXPECT_GT(refused, tried / 10);
 }
 
 // --- old opsets

@@ -261,9 +261,10 @@ TensorId optional_has_element(Layer& l) { return l.add_constant("present", Tenso
 
 // Opset 18 scaled per group, newer ones per channel: every value is repeated for the channels of its group.
 Status group_normalization(Layer& l) {
+  ORKNN_TRY(l.need_inputs({0}));
   const Shape* x = l.shape(0);
   const int64_t groups = l.node.attributes.int_or("num_groups", 0);
-  if (!x || x->size() < 2 || !(*x)[1].is_known()) return l.not_known(l.node.inputs[0], "the number of channels must be known");
+  if (!x || x->size() < 2 || !(*x)[1].is_known()) return l.not_known(l.input(0), "the number of channels must be known");
   const int64_t channels = (*x)[1].value();
   if (groups < 1 || channels % groups != 0)
     return shape_mismatch("channels cannot be divided into groups")

@@ -73,14 +73,14 @@ Result<Vectorizer> make_vectorizer(const NodeReader& c) {
 
 Status infer(InferContext& c) {
   ORKNN_TRY(require_integer(c, 0, "tokens"));
-  ORKNN_TRY_ASSIGN(const int64_t outputs, output_count(c));
+  ORKNN_TRY_ASSIGN(const Vectorizer v, make_vectorizer(c));
   const Shape* x = c.shape(0);
   if (!x) {
     c.set_output(0, DType::Float32, std::nullopt);
     return {};
   }
   if (x->empty() || x->size() > 2) return shape_mismatch("tokens must be one sequence or a batch of them").found(to_string(*x));
-  c.set_output(0, DType::Float32, x->size() == 1 ? Shape{outputs} : Shape{(*x)[0], outputs});
+  c.set_output(0, DType::Float32, x->size() == 1 ? Shape{v.outputs} : Shape{(*x)[0], v.outputs});
   return {};
 }
 

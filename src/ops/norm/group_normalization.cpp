@@ -25,13 +25,23 @@ Status infer(InferContext& c) {
   return {};
 }
 
+Status check_groups(int64_t groups, int64_t channels) {
+  if (groups >= 1 && channels % groups == 0) return {};
+  return invalid_model("num_groups is out of range")
+      .expected("a divisor of " + std::to_string(channels))
+      .found(std::to_string(groups));
+}
+
+Status infer_group(InferContext& c) {
+  ORKNN_TRY(infer(c));
+  const Shape* x = c.shape(0);
+  return x && (*x)[1].is_known() ? check_groups(c.get_int("num_groups"), (*x)[1].value()) : Status();
+}
+
 Status run(RunContext& c, int64_t groups) {
   const TensorView x = c.input(0);
   const int64_t batch = x.dims[0], channels = x.dims[1], inner = element_count(x.dims.subspan(2));
-  if (groups < 1 || channels % groups != 0)
-    return invalid_model("num_groups is out of range")
-        .expected("a divisor of " + std::to_string(channels))
-        .found(std::to_string(groups));
+  ORKNN_TRY(check_groups(groups, channels));
   ORKNN_TRY_ASSIGN(const std::vector<double> scale, channel_values(c.input(1), channels, "scale"));
   ORKNN_TRY_ASSIGN(const std::vector<double> bias, channel_values(c.input(2), channels, "bias"));
   const double epsilon = c.get_float("epsilon");
@@ -75,7 +85,7 @@ std::span<const OpDef> group_normalization() {
        .summary = "normalization of groups of channels of each image",
        .inputs = {3, 3},
        .attributes = {attr_float("epsilon", 1e-5), required(attr_int("num_groups")), attr_int("stash_type", 1)},
-       .infer = infer,
+       .infer = infer_group,
        .run = run_group,
        .quant = QuantRule::Compute,
        .engine = Engine::Norm,

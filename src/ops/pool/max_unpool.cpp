@@ -32,10 +32,12 @@ Status infer(InferContext& c) {
     ORKNN_TRY(require_shape(c, 2, "output_shape", {static_cast<int64_t>(c.shape(0)->size())}));
   }
   std::optional<Shape> shape;
-  if (c.has_input(2)) {
-    if (const auto extents = c.content(2)) shape = Shape(extents->begin(), extents->end());
-  } else if (c.shape(0)) {
+  if (c.shape(0)) {
     ORKNN_TRY_ASSIGN(shape, unpooled_shape(c, *c.shape(0)));
+  }
+  if (c.has_input(2)) {
+    const auto extents = c.content(2);
+    shape = extents ? std::optional<Shape>(Shape(extents->begin(), extents->end())) : std::nullopt;
   }
   c.set_output(0, c.dtype(0), std::move(shape));
   return {};
