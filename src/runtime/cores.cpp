@@ -126,9 +126,9 @@ std::optional<CoreLease> CoreLease::take(const platform::Platform& chip, const C
   lease.mask_ = waiter.mask ? waiter.mask : board.lowest_free(board.busy);
   board.busy |= lease.mask_;
   lease.board_ = &board;
-  lease.pool_ = &board.pool_of(lease.mask_);
-  if (board.first) board.changed.notify_all();
   ++leases_of_thread;
+  if (board.first) board.changed.notify_all();
+  lease.pool_ = &board.pool_of(lease.mask_);  // may throw: by then everything is as the lease's end expects it
   return lease;
 }
 

@@ -95,17 +95,19 @@ Status stop_trace() {
   Trace& t = trace();
   std::vector<Event> events;
   std::string path;
+  TraceTime start;
   {
     const std::lock_guard lock(t.mutex);
     if (!t.active) return invalid_argument("no trace is under way").hint("start one first");
     t.active = false;
     events = std::move(t.events);
     path = t.path;
+    start = t.start;  // the next trace may begin while this one is written
   }
   return write_file_atomically(path, [&](FileWriter& out) -> Status {
     ORKNN_TRY(out.write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" + process_name(kCallsProcess, "C API") + ",\n" +
                         process_name(kCoresProcess, "simulated NPU cores")));
-    for (const Event& e : events) ORKNN_TRY(out.write(",\n" + line_of(e, t.start)));
+    for (const Event& e : events) ORKNN_TRY(out.write(",\n" + line_of(e, start)));
     return out.write("\n]}\n");
   });
 }
