@@ -170,8 +170,9 @@ Status Device::send_model() {
 }
 
 Status Device::upload(std::span<const std::byte> bytes) {
-  for (size_t at = 0; at < bytes.size(); at += kPartBytes)
-    ORKNN_TRY(send(Type::Part, bytes.subspan(at, std::min(kPartBytes, bytes.size() - at)), deadline()));
+  const auto part = static_cast<size_t>(std::clamp<uint64_t>(facts_.max_message_bytes, 1, kPartBytes));
+  for (size_t at = 0; at < bytes.size(); at += part)
+    ORKNN_TRY(send(Type::Part, bytes.subspan(at, std::min(part, bytes.size() - at)), deadline()));
   return {};
 }
 

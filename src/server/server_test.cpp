@@ -99,6 +99,18 @@ TEST(Server, ResultsAreThoseOfThisProcess) {
       }
 }
 
+TEST(Server, ModelsLargerThanAMessageComeInParts) {
+  for (const bool sealed : {false, true}) {
+    const Running running({.message_bytes = 2048}, sealed ? test_key() : SharedKey{});
+    const format::Model model = chain_model(100, 16);
+    ASSERT_GT(format::write_rknn_to_memory(model)->size(), 3 * 2048u);
+    auto here = make_session(model, 1), there = make_session(model, 1);
+    const Status s = there->use_device(std::move(*running.connect()));
+    ASSERT_TRUE(s) << s.to_string();
+    expect_same(results(*there), results(*here));
+  }
+}
+
 TEST(Server, MeasuresTheModel) {
   const Running running;
   auto session = make_session(chain_model(4, 64), 1);
