@@ -61,6 +61,8 @@ Status infer_tile(InferContext& c) {
     if (repeats[i].is_known() && repeats[i].value() < 0)
       return invalid_model("negative repeat count").found(repeats[i].to_string());
     out.push_back((*x)[i] * repeats[i]);
+    if (repeats[i].is_known() && (*x)[i].is_known() && !out.back().is_known())  // more than a number can tell
+      return invalid_model("illegal repeat count").found(repeats[i].to_string());
   }
   c.set_output(0, c.dtype(0), std::move(out));
   const auto content = small_content(c, 0);
