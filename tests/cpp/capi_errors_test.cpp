@@ -316,7 +316,8 @@ TEST(CApiErrors, NoShapesChosen) {
   ASSERT_TRUE(builder);
   ASSERT_TRUE(builder->load_model({std::string(ORKNN_SOURCE_DIR) + "/examples/models/shapes.onnx"}));
   ASSERT_TRUE(builder->build());
-  TestContext context(*format::write_rknn_to_memory(*builder->built()->model));
+  const std::vector<std::byte> model = *format::write_rknn_to_memory(*builder->built()->model);
+  TestContext context(model);
   rknn_tensor_attr attr = context.attr(RKNN_QUERY_CURRENT_INPUT_ATTR), wrong = attr;
   wrong.dims[1] = 33;
   rknn_tensor_attr bound = attr;
@@ -336,6 +337,13 @@ TEST(CApiErrors, NoShapesChosen) {
                    {"bind", RKNN_ERR_FAIL, [&] { return rknn_set_io_mem(context, memory, &bound); }},
                    {"run", RKNN_ERR_FAIL, [&] { return rknn_run(context, nullptr); }},
                    {"duplicate", RKNN_ERR_FAIL, [&] { return rknn_dup_context(&from, &to); }},
+                   {"share weights", RKNN_ERR_MODEL_INVALID,
+                    [&] {
+                      rknn_init_extend extend{};
+                      extend.ctx = context;
+                      return rknn_init(&to, const_cast<std::byte*>(model.data()), static_cast<uint32_t>(model.size()),
+                                       RKNN_FLAG_SHARE_WEIGHT_MEM, &extend);
+                    }},
                    {"no such shape", RKNN_ERR_FAIL, [&] { return rknn_set_input_shapes(context, 1, &wrong); }}},
                   [] {});
   // Zero copy under two shapes, in memory that is large enough for the larger one.
