@@ -64,6 +64,17 @@ def test_layers_with_more_inputs_than_we_read_are_refused(name, capfd):
     assert "more than one tensor is given to the layer" in capfd.readouterr().err
 
 
+def test_axes_outside_of_the_tensor_are_refused(tmp_path, capfd):
+    bytes_ = (MODELS / "sequence.h5").read_bytes()
+    changed = bytes_.replace(b'"axis": 1', b'"axis": 9')
+    assert changed != bytes_
+    (tmp_path / "m.h5").write_bytes(changed)
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_keras(tmp_path / "m.h5") == -1
+    assert "the axis is outside of the tensor" in capfd.readouterr().err
+
+
 def test_weights_alone_are_no_model(tmp_path, capfd):
     rknn = RKNN()
     rknn.config(target_platform="rk3588")

@@ -55,7 +55,7 @@ TEST(KerasJson, ReadsATree) {
 TEST(KerasMutation, DamageDoesNoHarm) {
   std::mt19937 random(13);
   tests::Tally tally;
-  const char* names[] = {"nested.h5", "nested.keras", "old_classifier.h5", "classifier.h5"};
+  const char* names[] = {"nested.h5", "nested.keras", "old_classifier.h5", "classifier.h5", "operations.h5", "old_functions.h5"};
   std::vector<std::string> good;
   for (const char* name : names) good.push_back(content(name));
   for (int i = 0; i < tests::mutation_count(4000) / 10; ++i) {

@@ -49,8 +49,9 @@ Tensor gelu_by_tanh(GraphWriter& g, const Tensor& x) {
 }
 }  // namespace
 
-Tensor softmax(GraphWriter& g, const Tensor& x, int64_t axis) {
+Result<Tensor> softmax(GraphWriter& g, const Tensor& x, int64_t axis) {
   if (axis < 0) axis += x.rank;
+  if (axis < 0 || axis >= x.rank) return invalid_model("the axis is outside of the tensor").found(std::to_string(axis));
   if (axis == x.rank - 1) return one_input(g, "Softmax", x);
   std::vector<int64_t> swapped(static_cast<size_t>(x.rank));
   std::iota(swapped.begin(), swapped.end(), 0);

@@ -30,7 +30,7 @@ bool is_known_layer(const Json& layer);
 Result<Tensor> lower_layer(LayerCall& call);
 
 // Shared with functions of the same meaning.
-Tensor softmax(GraphWriter& g, const Tensor& x, int64_t axis);
+Result<Tensor> softmax(GraphWriter& g, const Tensor& x, int64_t axis);
 // By name, or by the description of a layer.
 Result<Tensor> activated(LayerCall& call, const Tensor& x, const Json& activation);
 
