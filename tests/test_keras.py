@@ -64,6 +64,18 @@ def test_layers_with_more_inputs_than_we_read_are_refused(name, capfd):
     assert "more than one tensor is given to the layer" in capfd.readouterr().err
 
 
+def test_masks_are_warned_of(tmp_path, capfd):
+    bytes_ = (MODELS / "sequence.h5").read_bytes()
+    changed = bytes_.replace(b'"mask_zero": false', b'"mask_zero": true ')
+    assert changed != bytes_
+    (tmp_path / "m.h5").write_bytes(changed)
+    for path in (tmp_path / "m.h5", MODELS / "sequence.h5"):
+        rknn = RKNN()
+        rknn.config(target_platform="rk3588")
+        assert rknn.load_keras(path) == 0
+        assert ("masks (mask_zero)" in capfd.readouterr().err) == (path.parent == tmp_path)
+
+
 def test_axes_outside_of_the_tensor_are_refused(tmp_path, capfd):
     bytes_ = (MODELS / "sequence.h5").read_bytes()
     changed = bytes_.replace(b'"axis": 1', b'"axis": 9')

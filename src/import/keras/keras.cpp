@@ -79,6 +79,7 @@ Result<Imported> load(const Source& source, const ImportOptions& given, const ir
   tensorflow::Lowering lowering(graph, bytes, ops);
   ORKNN_TRY_ASSIGN(result.graph, lowering.run(options));
   result.source.warnings = lowering.warnings();
+  result.source.warnings.insert(result.source.warnings.end(), written.warnings.begin(), written.warnings.end());
   return result;
 }
 

@@ -69,6 +69,21 @@ void add_unknown(const Json& model, int depth, Status& problems) {
   }
 }
 
+// Masks that layers give to those after them, which are not computed.
+struct Masks {
+  std::vector<std::string> made_by;
+  bool are_used = false;
+};
+void find_masks(const Json& model, int depth, Masks& found) {
+  static const std::set<std::string, std::less<>> users{
+      "LSTM", "GRU", "SimpleRNN", "Bidirectional", "GlobalAveragePooling1D", "TimeDistributed", "MultiHeadAttention"};
+  for (const Json& layer : layers_of(model)) {
+    if (is_model(layer) && depth < kMaxNestedModels) find_masks(layer, depth + 1, found);
+    if (layer["config"]["mask_zero"].flag(false)) found.made_by.push_back(name_of(layer));
+    found.are_used |= users.count(layer["class_name"].string()) > 0;
+  }
+}
+
 class ModelWriter {
  public:
   explicit ModelWriter(const Model& model) : model_(model) {}
@@ -87,6 +102,13 @@ class ModelWriter {
           std::count_if(outputs.begin(), outputs.end(), [&](const Tensor& t) { return t.name == outputs[i].name; }) == 1)
         result.outputs[i] = outputs[i].name;
     result.layers = std::move(layers_);
+    Masks masks;
+    find_masks(model_.description, 0, masks);
+    for (const std::string& name : masks.made_by)
+      if (masks.are_used)
+        result.warnings.push_back(
+            "The zeros that '" + name +
+            "' masks (mask_zero) are read like other steps, results differ for sequences that end with them");
     ORKNN_TRY_ASSIGN(result.bytes, graph_.finish());
     return result;
   }

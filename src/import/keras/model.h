@@ -21,6 +21,7 @@ struct TfGraph {
   std::vector<std::byte> bytes;               // a GraphDef
   std::vector<std::string> outputs;           // tensors, in the order of the model
   std::map<std::string, std::string> layers;  // the tensor that each layer's first call gives
+  std::vector<std::string> warnings;          // what the graph leaves out
 };
 
 // Reports every layer that is not supported at once.
