@@ -32,9 +32,9 @@ struct LutLoad {
   bool store(uint32_t value, DecodedTask& task) {
     if (!writing) return value == 0;
     std::vector<int16_t>& table = second ? task.lut_lo : task.lut_le;
-    if (address >= kLutEntries || value > 0xffff) return false;
-    table.resize(kLutEntries);
-    table[address++] = static_cast<int16_t>(value);
+    if (address != table.size() || address >= kLutEntries || value > 0xffff) return false;
+    table.push_back(static_cast<int16_t>(value));
+    ++address;
     return true;
   }
 };

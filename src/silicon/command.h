@@ -51,7 +51,7 @@ struct DecodedTask {
   Registers registers;
   uint32_t enable = 0;
   uint32_t next_address = 0, next_amount = 0;
-  std::vector<int16_t> lut_le, lut_lo;  // as far as the stream loads them
+  std::vector<int16_t> lut_le, lut_lo;  // as far as the stream loads them, from the first entry on
 };
 // Checks words one by one: known targets and registers, the tail. What values mean together is the lint's matter.
 Result<DecodedTask> decode_task(std::span<const uint64_t> words);

@@ -10,15 +10,6 @@ namespace orknn::silicon {
 namespace {
 using namespace field;
 
-// Every register of these blocks, zero: what a task does not write keeps the value of an earlier one.
-Registers cleared(std::initializer_list<Block> blocks) {
-  Registers r;
-  for (const RegisterInfo& info : all_registers())
-    for (const Block b : blocks)
-      if (info.block == b) r.set(info.offset, 0);
-  return r;
-}
-
 bool is_half(const ConvLayer& layer) { return layer.in == Precision::Half; }
 
 int64_t row_entries(const ConvLayer& l) { return ceil_divide(l.width * l.stored_channels() * bytes_of(l.in), kEntryBytes); }
@@ -144,7 +135,7 @@ void set_stages(Registers& r, const ConvLayer& l) {
     r.set(DPU_DATA_FORMAT_BS_NEGATIVE_SHIFT, l.channel_shift);
   }
   r.set(reg::DPU_BN_CFG, kStageOff);
-  const bool relu_here = l.relu && !l.element_wise;
+  const bool relu_here = l.relu && (!l.element_wise || l.relu_first);
   if (relu_here || l.slope) {
     r.set(DPU_BN_CFG_BYPASS, 0);
     r.set(DPU_BN_CFG_RELU_BYPASS, !relu_here);
@@ -182,7 +173,7 @@ void set_element_wise(Registers& r, const ConvLayer& l, const Band& b, uint32_t 
     return;
   }
   r.set(reg::DPU_EW_CFG, operation_word(l));
-  if (l.relu) {
+  if (l.relu && !l.relu_first) {
     r.set(DPU_EW_CFG_RELU_BYPASS, 0);
     r.set(DPU_EW_CFG_RELUX_EN, l.ceiling.has_value());
     r.set(DPU_EW_RELUX_CMP_VALUE_VALUE, l.ceiling.value_or(0));
@@ -404,6 +395,8 @@ Result<Stream> pool_stream(const PoolLayer& l, uint32_t input, uint32_t output) 
   for (const int64_t pad : {right, bottom}) ORKNN_TRY(out_of_range("the padding", pad, 0, 7));
   const bool average = l.method == PoolTask::Method::Average, half = l.precision == Precision::Half;
   const bool padded = w.left + w.top + right + bottom > 0;
+  if (average && half && (w.width == 1 || w.height == 1))
+    return unsupported("the reciprocal of a float16 window's side of one is no float16 number");
   const int64_t plane = l.out_width * l.out_height * kAtomBytes;
   Registers r = cleared({Block::Ppu, Block::PpuRdma});
   r.set(reg::PPU_S_POINTER, 0xe);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "silicon/chip_model.h"
@@ -48,8 +49,10 @@ struct ConvLayer {
   std::vector<int32_t> channel_multipliers;  // int16 each; none = one scale for all
   int64_t channel_shift = 0;
   std::optional<Slope> slope;
-  bool relu = false;               // after the element-wise operation where there is one
-  std::optional<int64_t> ceiling;  // of the ReLU, in accumulator units (after the channel's multiplier)
+  bool relu = false;        // after the element-wise operation where there is one, unless:
+  bool relu_first = false;  // before it
+  // Of the ReLU, in accumulator units (after the channel's multiplier); bits of a float32 number for Half.
+  std::optional<int64_t> ceiling;
   std::optional<ElementWise> element_wise;
   Grouping grouping = Grouping::Whole;
 
@@ -91,6 +94,21 @@ struct PoolLayer {
   Cube output() const { return {out_height, out_width, channels, precision}; }
 };
 Result<Stream> pool_stream(const PoolLayer& layer, uint32_t input, uint32_t output);
+
+// A function of one float16 number by the two tables of the DPU, on elements that lie one after the other.
+struct TableLayer {
+  int64_t elements = 0;                      // a multiple of 8
+  std::vector<uint16_t> low, high;           // entries at indices -16384, -16352 ... 0 and 0, 32 ... 16384
+  float index_scale = 0;                     // index of a number: times this, which is a float16 number
+  int64_t offset = 0, exponent = 15;         // result: (entry + offset) / 2^exponent
+  int64_t slope_scale = 0, slope_shift = 0;  // of the line below the first entry: scale / 2^shift per index
+};
+// One stream per piece that a task may have, each with its tables.
+Result<std::vector<Stream>> table_streams(const TableLayer& layer, uint32_t input, uint32_t output);
+// sigmoid, hard_sigmoid or tanh; nothing for other names.
+std::optional<TableLayer> table_of_function(std::string_view function, int64_t elements);
+// What such a table stands for.
+double value_of_function(std::string_view function, double x);
 
 // SCALE and SHIFT of a float32 factor the way the known generators split it: 15 bits, the lost ones counted as one more; an
 // operand's scale without that.

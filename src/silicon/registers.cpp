@@ -46,4 +46,12 @@ void Registers::set(Field f, int64_t value) {
   set(f.offset, (get(f.offset) & ~f.mask()) | bits);
 }
 
+Registers cleared(std::initializer_list<Block> blocks, std::initializer_list<uint16_t> except) {
+  Registers r;
+  for (const RegisterInfo& info : all_registers())
+    for (const Block b : blocks)
+      if (info.block == b && std::ranges::find(except, info.offset) == except.end()) r.set(info.offset, 0);
+  return r;
+}
+
 }  // namespace orknn::silicon

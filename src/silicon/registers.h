@@ -4,6 +4,7 @@
 #include <array>
 #include <bitset>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -80,5 +81,8 @@ class Registers {
   std::array<uint32_t, kWindow / 4> values_{};
   std::bitset<kWindow / 4> written_;
 };
+
+// Every register of these blocks but some, zero: what a task does not write keeps the value of an earlier one.
+Registers cleared(std::initializer_list<Block> blocks, std::initializer_list<uint16_t> except = {});
 
 }  // namespace orknn::silicon

@@ -1,5 +1,6 @@
 #include "silicon/self_check.h"
 
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <optional>
@@ -16,7 +17,7 @@ using namespace examples;
 
 struct Family {
   std::string_view name;
-  std::variant<ConvLayer, PoolLayer> layer;
+  std::variant<ConvLayer, PoolLayer, TableLayer> layer;
   uint64_t checksum = 0;  // of the expected result
 };
 
@@ -30,6 +31,14 @@ ConvLayer half(ConvLayer l, Precision out = Precision::Half) {
   l.out = out;
   l.has_bias = false;
   l.in_zero_point = l.out_zero_point = 0;
+  return l;
+}
+ConvLayer with_float_bias(ConvLayer l) {
+  l.has_bias = true;
+  return l;
+}
+ConvLayer combined(ConvLayer l, ElementWise::Operation operation) {
+  l.element_wise = ElementWise{.operation = operation};
   return l;
 }
 PoolLayer pool(PoolTask::Method method, int64_t size, int64_t channels, Window2d w, Precision precision = Precision::Int8) {
@@ -99,6 +108,19 @@ const std::vector<Family>& families() {
       {"float16 convolution to float32", half(conv(12, 12, 32, 32, kSame3), Precision::Float), 0xc0798a19d453c97c},
       {"float16 depthwise", half(depthwise(conv(14, 14, 64, 64, kSame3))), 0xd5f60455799dbcce},
       {"float16 maxima", pool(Method::Max, 14, 32, kHalves, Precision::Half), 0x3d52104b9dc24c13},
+      {"float16 bias", with_float_bias(half(conv(14, 14, 32, 48, kSame3))), 0x70d42a2d94f2e9bd},
+      {"float16 bias, ReLU with a ceiling",
+       with(with_float_bias(half(conv(14, 14, 32, 48))),
+            [](ConvLayer& l) {
+              l.relu = true;
+              l.ceiling = std::bit_cast<int32_t>(6.0f);
+            }),
+       0xd3c9359dc5f97cb2},
+      {"float16 addition after a convolution", combined(half(conv(14, 14, 64, 64)), ElementWise::Operation::Add),
+       0x2baf75e0630565c7},
+      {"float16 product of two tensors", combined(half(conv(14, 14, 64, 64)), ElementWise::Operation::Multiply),
+       0x8b76cdc7a10a63d2},
+      {"float16 sigmoid by a table", *table_of_function("sigmoid", 1024), 0x43b6b2291008e067},
   };
   return all;
 }
@@ -158,6 +180,11 @@ Prepared prepare(const Family& family, uint32_t seed) {
     lay_out(p.input.bytes(), p.output.bytes(), 0);
     return p;
   }
+  if (const auto* table = std::get_if<TableLayer>(&family.layer)) {
+    p.input = p.output = {1, table->elements / 8, 8, Precision::Half};
+    lay_out(p.input.bytes(), p.output.bytes(), 0);
+    return p;
+  }
   const auto& l = std::get<ConvLayer>(family.layer);
   p.input = l.input();
   p.output = l.output();
@@ -170,7 +197,9 @@ Prepared prepare(const Family& family, uint32_t seed) {
   const int64_t taps = l.window.height * l.window.width * l.channels * (l.depthwise ? 1 : l.kernels);
   const std::vector<std::byte> weights = numbers.elements(l.in, taps);
   std::vector<int32_t> bias;
-  for (int64_t k = 0; l.has_bias && k < l.kernels; ++k) bias.push_back(numbers.next() * 40);
+  for (int64_t k = 0; l.has_bias && k < l.kernels; ++k)
+    bias.push_back(l.in == Precision::Half ? std::bit_cast<int32_t>(static_cast<float>(numbers.next()) / 8)
+                                           : numbers.next() * 40);
   p.operands = pack_operands(l, weights.data(), bias);
   p.bias_at = aligned_up(static_cast<int64_t>(p.operands.weights.size()));
   return p;
@@ -182,6 +211,8 @@ Result<std::vector<Stream>> streams_of(const Family& family, const Prepared& p, 
     ORKNN_TRY_ASSIGN(Stream stream, pool_stream(*pooling, features, at(features, p.output_at)));
     return std::vector<Stream>{std::move(stream)};
   }
+  if (const auto* table = std::get_if<TableLayer>(&family.layer))
+    return table_streams(*table, features, at(features, p.output_at));
   const ConvAddresses addresses{features, operands, p.operands.bias.empty() ? 0 : at(operands, p.bias_at),
                                 at(features, p.output_at), p.has_operand ? at(features, p.operand_at) : 0};
   return conv_streams(std::get<ConvLayer>(family.layer), addresses);
@@ -202,7 +233,7 @@ Result<Outcome> run_family(const Family& family, const Prepared& p, Unit& unit) 
   std::ranges::copy(p.operands.weights, operands.bytes.begin());
   std::ranges::copy(p.operands.bias, operands.bytes.begin() + static_cast<ptrdiff_t>(p.bias_at));
   ORKNN_TRY_ASSIGN(std::vector<Stream> streams, streams_of(family, p, features.address, operands.address));
-  constexpr uint64_t kStreamBytes = 2048;  // more than a task of these families has
+  constexpr uint64_t kStreamBytes = 16384;  // more than a task of these families has
   ORKNN_TRY_ASSIGN(const UnitBuffer commands, unit.allocate(BufferUse::Commands, streams.size() * kStreamBytes));
   std::vector<UnitTask> tasks;
   for (size_t i = 0; i < streams.size(); ++i) {

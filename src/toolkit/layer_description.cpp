@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/files.h"
+#include "base/half.h"
 #include "data/npy.h"
 
 namespace orknn::toolkit {
@@ -63,8 +64,22 @@ int64_t bytes_in_memory(const FolderLayer& layer, size_t i) {
   return bytes;
 }
 
+std::vector<uint16_t> table_ramp(int64_t elements) {
+  constexpr double kReach = 6.25;  // inside of the tables
+  std::vector<uint16_t> ramp;
+  for (int64_t i = 0; i < elements; ++i)
+    ramp.push_back(
+        float_to_half(static_cast<float>((2.0 * (static_cast<double>(i) + 0.5) / static_cast<double>(elements) - 1) * kReach)));
+  return ramp;
+}
+
 Status load_tensor(const std::string& folder, const FolderTensor& t, std::vector<std::byte>& memory) {
   if (static_cast<int64_t>(memory.size()) < t.cube.bytes()) return bad_layer("the buffer of tensor " + t.id + " is too small");
+  if (std::error_code ignored; t.is_flat && !std::filesystem::exists(std::filesystem::path(folder) / t.file, ignored)) {
+    const std::vector<uint16_t> ramp = table_ramp(t.count());
+    std::memcpy(memory.data(), ramp.data(), ramp.size() * sizeof(uint16_t));
+    return {};
+  }
   ORKNN_TRY_ASSIGN(const ir::TensorData value, read_array(folder, t.file, dtype_of_precision(t.cube.precision), t.count()));
   pack_cube(t.cube, t.order, value.data(), memory, t.cube.precision == Precision::Int8 ? t.zero_point : 0);
   return {};
@@ -326,6 +341,7 @@ class SingleReader {
   Status run() {
     const std::string kind = j_.at("kind").get<std::string>();
     if (kind == "pool") return read_pool();
+    if (kind == "lut") return read_table();
     if (kind == "conv" || kind == "depthwise" || kind == "matmul" || kind == "fully_connected")
       return read_conv(kind == "depthwise");
     return unsupported("layer.json: there is no recipe for the layer '" + kind + "'");
@@ -390,6 +406,24 @@ class SingleReader {
     FolderStep step;
     step.output = 1;
     step.layer = l;
+    layer_.steps.push_back(std::move(step));
+    return {};
+  }
+  // Elements one after the other: pixels of eight channels.
+  Status read_table() {
+    const auto function = j_.at("function").get<std::string>();
+    const int64_t elements = extent(j_, "elements");
+    if (j_.value("dtype", "f16") != "f16") return unsupported("layer.json: tables have a recipe for f16 only");
+    const std::optional<TableLayer> table = table_of_function(function, elements);
+    if (!table) return unsupported("layer.json: there is no table for the function '" + function + "'");
+    for (const char* name : {"input", "output"}) {
+      add_tensor(name, {1, elements / 8, 8, Precision::Half});
+      layer_.tensors.back().order = TensorOrder::Hwc;
+      layer_.tensors.back().is_flat = true;
+    }
+    FolderStep step;
+    step.output = 1;
+    step.layer = *table;
     layer_.steps.push_back(std::move(step));
     return {};
   }

@@ -19,13 +19,14 @@ struct FolderTensor {
   silicon::Cube cube;
   silicon::TensorOrder order = silicon::TensorOrder::Hwc;
   int64_t zero_point = 0;
+  bool is_flat = false;  // elements one after the other, without axes
 
   int64_t count() const { return cube.height * cube.width * cube.channels; }
 };
 
 struct FolderStep {
   size_t op = 0;  // its number in layer.json
-  std::variant<silicon::ConvLayer, silicon::PoolLayer> layer;
+  std::variant<silicon::ConvLayer, silicon::PoolLayer, silicon::TableLayer> layer;
   size_t input = 0, output = 0;  // positions in FolderLayer::tensors
   std::optional<size_t> operand;
   ir::TensorData weights;  // as pack_operands wants them
@@ -56,7 +57,8 @@ std::string file_name(const nlohmann::ordered_json& name);
 int64_t extent(const nlohmann::ordered_json& json, const char* key);
 // Bytes of tensor `i` in device memory: steps may read or write more than its cube.
 int64_t bytes_in_memory(const FolderLayer& layer, size_t i);
-// Puts the folder's values of a tensor into its cube.
+// Puts the folder's values of a tensor into its cube; without a file a function's input is a ramp over its tables.
 Status load_tensor(const std::string& folder, const FolderTensor& tensor, std::vector<std::byte>& memory);
+std::vector<uint16_t> table_ramp(int64_t elements);
 
 }  // namespace orknn::toolkit

@@ -112,6 +112,8 @@ class Emitter {
       if (const auto* conv = std::get_if<ConvLayer>(&s.layer)) {
         const uint32_t operand = s.operand ? tensors_[*s.operand].address : 0;
         ORKNN_TRY_ASSIGN(placed.streams, conv_streams(*conv, {in, placed.weights, placed.bias, out, operand}));
+      } else if (const auto* table = std::get_if<TableLayer>(&s.layer)) {
+        ORKNN_TRY_ASSIGN(placed.streams, table_streams(*table, in, out));
       } else {
         ORKNN_TRY_ASSIGN(Stream stream, pool_stream(std::get<PoolLayer>(s.layer), in, out));
         placed.streams.push_back(std::move(stream));
@@ -143,8 +145,9 @@ class Emitter {
 
   Result<ir::TensorData> value_of(size_t tensor) const {
     const FolderTensor& t = layer_.tensors[tensor];
-    const ir::Dims dims = t.order == TensorOrder::Hwc ? ir::Dims{t.cube.height, t.cube.width, t.cube.channels}
-                                                      : ir::Dims{t.cube.channels, t.cube.height, t.cube.width};
+    const ir::Dims dims = t.is_flat                     ? ir::Dims{t.count()}
+                          : t.order == TensorOrder::Hwc ? ir::Dims{t.cube.height, t.cube.width, t.cube.channels}
+                                                        : ir::Dims{t.cube.channels, t.cube.height, t.cube.width};
     ir::TensorData value = ir::TensorData::allocate(dtype_of_precision(t.cube.precision), dims);
     unpack_cube(t.cube, t.order, tensors_[tensor].bytes, value.mutable_data());
     return value;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/half.h"
 #include "silicon/chip_model.h"
 #include "toolkit/layer_description.h"
 #include "toolkit/layer_folder.h"
@@ -157,6 +158,15 @@ class StoredLayer {
     const DType dtype = dtype_of_precision(t.cube.precision);
     if (static_cast<int64_t>(buffer_of(t).bytes.size()) < t.cube.bytes())
       return bad_layer("the buffer of tensor " + t.id + " is too small");
+    ir::TensorData value = ir::TensorData::allocate(dtype, {count});
+    unpack_cube(t.cube, t.order, buffer_of(t).bytes, value.mutable_data());
+    const std::vector<double> a = ir::to_doubles(value.view());
+    if (t.is_flat && !fs::exists(fs::path(folder_) / t.file)) {
+      // A row of float16 numbers up to one, and what a table with so few entries leaves out.
+      constexpr double kTableError = 0x1p-10;
+      count_differences(a, function_on_ramp(count), kTableError, result);
+      return {};
+    }
     ir::TensorData expected;
     if (t.file.ends_with(".bin")) {
       ORKNN_TRY_ASSIGN(const std::vector<std::byte> cube, read_bytes(fs::path(folder_) / t.file));
@@ -166,16 +176,23 @@ class StoredLayer {
     } else {
       ORKNN_TRY_ASSIGN(expected, read_array(folder_, t.file, dtype, count));
     }
-    ir::TensorData value = ir::TensorData::allocate(dtype, {count});
-    unpack_cube(t.cube, t.order, buffer_of(t).bytes, value.mutable_data());
-    const std::vector<double> a = ir::to_doubles(value.view()), b = ir::to_doubles(expected.view());
-    result.elements += count;
+    count_differences(a, ir::to_doubles(expected.view()), tolerance, result);
+    return {};
+  }
+  static void count_differences(const std::vector<double>& a, const std::vector<double>& b, double tolerance, StoredRun& result) {
+    result.elements += static_cast<int64_t>(a.size());
     for (size_t i = 0; i < a.size(); ++i) {
       const double difference = std::abs(a[i] - b[i]);
       result.largest = std::max(result.largest, difference);
       result.different += !(difference <= tolerance);
     }
-    return {};
+  }
+  // The described function of the ramp that stands for a missing input.
+  std::vector<double> function_on_ramp(int64_t count) const {
+    const auto name = json_.at("layer").at("function").get<std::string>();
+    std::vector<double> values;
+    for (const uint16_t x : table_ramp(count)) values.push_back(value_of_function(name, half_to_float(x)));
+    return values;
   }
 
   std::string folder_;
