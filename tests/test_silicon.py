@@ -8,8 +8,8 @@ import pytest
 
 
 @pytest.fixture
-def network(tmp_path, make_onnx, openrknn):
-    """A small int8 network with every kind of layer that has a recipe, on pictures that are not square."""
+def source(tmp_path, make_onnx):
+    """A small network with every kind of layer that has a recipe, on pictures that are not square, and a list of samples."""
     rng = np.random.default_rng(5)
     weights = {
         "w0": rng.standard_normal((24, 3, 3, 3), np.float32) * 0.3,
@@ -41,9 +41,25 @@ def network(tmp_path, make_onnx, openrknn):
         samples.append(tmp_path / f"sample_{i}.npy")
         np.save(samples[-1], rng.standard_normal((1, 3, 37, 50)).astype(np.float32))
     (tmp_path / "list.txt").write_text("\n".join(map(str, samples)))
+    return model, samples[0]
+
+
+@pytest.fixture
+def network(tmp_path, source, openrknn):
+    """The network in int8."""
+    model, sample = source
     done = openrknn("quantize", model, "--dataset", tmp_path / "list.txt", "-o", tmp_path / "net.rknn", "-t", "rk3588")
     assert done.returncode == 0, done.stderr
-    return tmp_path / "net.rknn", samples[0]
+    return tmp_path / "net.rknn", sample
+
+
+@pytest.fixture
+def float_network(tmp_path, source, openrknn):
+    """The network in float16."""
+    model, sample = source
+    done = openrknn("convert", model, "-o", tmp_path / "float.rknn", "-t", "rk3588", "--registers")
+    assert done.returncode == 0, done.stderr
+    return tmp_path / "float.rknn", sample
 
 
 def test_streams_give_every_tensor_of_the_simulator(network, openrknn):
@@ -75,6 +91,94 @@ def test_info_says_what_runs_as_streams_and_why_not(network, openrknn):
         assert layer["tasks"] > 0 or layer["reason"], layer
     text = openrknn("info", model).stdout
     assert "Command streams" in text and "not run on a board" in text
+
+
+def test_float16_streams_give_the_simulator_up_to_the_order_of_additions(tmp_path, float_network, openrknn):
+    model, sample = float_network
+    done = openrknn("run", model, "--input", sample, "--verify", "--json")
+    assert done.returncode == 0, done.stderr + done.stdout
+    result = json.loads(done.stdout)
+    assert result["different"] == 0 and result["tensors"] >= 8 and "layers" not in result
+    streams = json.loads(openrknn("info", model, "--json").stdout)["streams"]
+    assert streams["mac_share"] > 0.99 and streams["stored_bytes"] > 0
+    outputs = {}
+    for engine in ("simulator", "registers"):
+        (tmp_path / engine).mkdir()
+        done = openrknn("run", model, "--input", sample, "--engine", engine, "--out", tmp_path / engine)
+        assert done.returncode == 0, done.stderr
+        outputs[engine] = np.load(tmp_path / engine / "output_0.npy")
+    np.testing.assert_allclose(outputs["registers"], outputs["simulator"], rtol=0.01, atol=0.01)
+
+
+def small_networks():
+    """Families of layers: nodes, shape of x, shape of y, constants."""
+    rng = np.random.default_rng(8)
+
+    def numbers(*dims):
+        return rng.standard_normal(dims, np.float32) * np.float32(0.3)
+
+    same = {"pads": [1, 1, 1, 1]}
+    constants = {"w0": numbers(64, 5, 3, 3), "w1": numbers(24, 32, 1, 1), "w2": numbers(24, 32, 1, 1)}
+    constants |= {name: np.array([value]) for name, value in (("zero", 0), ("half", 32), ("all", 64), ("one", 1))}
+    slices = [
+        ("Conv", ["x", "w0"], ["c"], same),
+        ("Slice", ["c", "zero", "half", "one"], ["left"], {}),
+        ("Slice", ["c", "half", "all", "one"], ["right"], {}),
+        ("Conv", ["left", "w1"], ["a"], {}),
+        ("Conv", ["right", "w2"], ["b"], {}),
+        ("Add", ["a", "b"], ["y"], {}),
+    ]
+    yield "slices", slices, [1, 5, 13, 22], [1, 24, 13, 22], constants
+    groups = [("Conv", ["x", "w"], ["c"], {"group": 4, **same}), ("Relu", ["c"], ["y"], {})]
+    yield "groups", groups, [1, 24, 10, 12], [1, 40, 10, 12], {"w": numbers(40, 6, 3, 3)}
+    rows = [("MatMul", ["x", "w"], ["m"], {}), ("Add", ["m", "b"], ["y"], {})]
+    yield "rows", rows, [1, 7, 48], [1, 7, 70], {"w": numbers(48, 70), "b": numbers(70)}
+    join = [
+        ("Conv", ["x", "w0"], ["a"], {}),
+        ("Relu", ["a"], ["left"], {}),
+        ("Conv", ["x", "w1"], ["b"], {}),
+        ("Relu", ["b"], ["right"], {}),
+        ("Concat", ["left", "right"], ["k"], {"axis": 1}),
+        ("Conv", ["k", "w2"], ["y"], same),
+    ]
+    constants = {"w0": numbers(32, 16, 1, 1), "w1": numbers(40, 16, 1, 1), "w2": numbers(9, 72, 3, 3)}
+    yield "join", join, [1, 16, 9, 31], [1, 9, 9, 31], constants
+
+
+@pytest.mark.parametrize(
+    "name, nodes, x, y, constants", list(small_networks()), ids=lambda value: value if isinstance(value, str) else ""
+)
+@pytest.mark.parametrize("precision", ["int8", "float16"])
+def test_families_of_layers_run_as_streams(tmp_path, make_onnx, openrknn, precision, name, nodes, x, y, constants):
+    model = make_onnx(nodes, {"x": ("float32", x)}, {"y": ("float32", y)}, constants)
+    sample = tmp_path / "sample.npy"
+    np.save(sample, np.random.default_rng(2).standard_normal(x).astype(np.float32))
+    (tmp_path / "list.txt").write_text(str(sample))
+    how = ("quantize", model, "--dataset", tmp_path / "list.txt") if precision == "int8" else ("convert", model)
+    done = openrknn(*how, "-o", tmp_path / "m.rknn", "-t", "rk3588", "--registers")
+    assert done.returncode == 0, done.stderr
+    done = openrknn("run", tmp_path / "m.rknn", "--input", sample, "--verify", "--json")
+    assert done.returncode == 0 and json.loads(done.stdout)["different"] == 0, done.stderr
+    streams = json.loads(openrknn("info", tmp_path / "m.rknn", "--json").stdout)["streams"]
+    assert streams["mac_share"] == 1
+    moves = [layer for layer in streams["layers"] if layer["type"] in ("Slice", "Concat")]
+    assert all("needs no task" in layer["reason"] for layer in moves) and len(moves) == (
+        2 if name == "slices" else name == "join"
+    )
+
+
+def test_engines_are_compared_layer_by_layer(tmp_path, network, float_network, openrknn):
+    for model in (network[0], float_network[0]):
+        done = openrknn("compare", model, "--engines", "--dataset", tmp_path / "list.txt", "--json")
+        assert done.returncode == 0, done.stderr
+        result = json.loads(done.stdout)
+        assert result["different"] == 0
+        assert sum(layer["stream"] for layer in result["layers"]) >= 6
+        assert all(layer["beyond"] == 0 for layer in result["layers"])
+    text = openrknn("compare", network[0], "--engines", "--dataset", tmp_path / "list.txt").stdout
+    assert "stream" in text and "0 differ" in text
+    wrong = openrknn("compare", network[0], network[0], "--engines", "--dataset", tmp_path / "list.txt")
+    assert wrong.returncode == 1 and "--engines" in wrong.stderr
 
 
 def test_the_engine_is_chosen_by_the_environment(network, openrknn):
@@ -111,10 +215,10 @@ def test_emit_writes_a_folder_that_executes(tmp_path, root, openrknn):
 
 def test_files_hold_streams_when_asked(network, tmp_path, openrknn):
     model, sample = network
-    source = next(tmp_path.rglob("*.onnx"))
+    onnx = next(tmp_path.rglob("*.onnx"))
     for name in ("one.rknn", "two.rknn"):
         options = ("--dataset", tmp_path / "list.txt", "-t", "rk3588", "--registers")
-        done = openrknn("quantize", source, "-o", tmp_path / name, *options)
+        done = openrknn("quantize", onnx, "-o", tmp_path / name, *options)
         assert done.returncode == 0, done.stderr
     stored = (tmp_path / "one.rknn").read_bytes()
     assert stored == (tmp_path / "two.rknn").read_bytes() and len(stored) > len(model.read_bytes())
@@ -123,7 +227,7 @@ def test_files_hold_streams_when_asked(network, tmp_path, openrknn):
     assert streams["stored_bytes"] >= streams["stream_bytes"] + streams["packed_bytes"]
     done = openrknn("run", tmp_path / "one.rknn", "--input", sample, "--verify", "--json")
     assert done.returncode == 0 and json.loads(done.stdout)["different"] == 0, done.stderr
-    refused = openrknn("quantize", source, "-o", tmp_path / "m.rknn", *options, "--remove-weight")
+    refused = openrknn("quantize", onnx, "-o", tmp_path / "m.rknn", *options, "--remove-weight")
     assert refused.returncode == 1 and "remove_weight" in refused.stderr
 
 

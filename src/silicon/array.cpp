@@ -154,32 +154,52 @@ void run_depthwise(const ConvTask& c, const Dpu& dpu, const std::byte* features,
   });
 }
 
+// Weights of 16 kernels as sums.h wants them.
+std::vector<float> load_half_group(const ConvTask& c, const uint16_t* weights, int64_t first) {
+  const KernelShape shape = c.kernel();
+  std::vector<float> group;
+  group.reserve(static_cast<size_t>(shape.taps() * c.channels * kHalfLanes));
+  for (int64_t slice = 0; slice < c.channels; slice += kHalfSlice)
+    for (int64_t tap = 0; tap < shape.taps(); ++tap)
+      for (int64_t channel = slice; channel < std::min(slice + kHalfSlice, c.channels); ++channel)
+        for (int64_t k = first; k < first + kHalfLanes; ++k)
+          group.push_back(k < c.kernels ? half_to_float(weights[weight_offset(shape, k, tap, channel)]) : 0.0f);
+  return group;
+}
+
 // float16: products of 32 channels are summed exactly and rounded once, such sums are added in float in the order of the weights.
 void run_half(const ConvTask& c, const Dpu& dpu, const std::byte* features, const uint16_t* weights, ThreadPool& pool) {
   const Field2d<float> f = load_features<float>(c, features, pool);
   const std::vector<int64_t> taps = tap_offsets(c, f);
-  const KernelShape shape = c.kernel();
-  const int64_t slice = c.depthwise ? 1 : weight_groups(c.precision).channels;
-  const int64_t channels = dpu.task().real_channels;
-  pool.parallel_for(channels, 1, [&](int64_t begin, int64_t end) {
-    std::vector<float> kernel;
-    for (int64_t k = begin; k < end; ++k) {
-      kernel.clear();  // in the order of use: slices, taps, channels
-      const int64_t first_channel = c.depthwise ? k : 0, last_channel = c.depthwise ? k + 1 : c.channels;
-      for (int64_t from = first_channel; from < last_channel; from += slice)
-        for (int64_t tap = 0; tap < shape.taps(); ++tap)
-          for (int64_t channel = from; channel < std::min(from + slice, last_channel); ++channel)
-            kernel.push_back(half_to_float(weights[weight_offset(shape, c.depthwise ? 0 : k, tap, channel)]));
+  const int64_t channels = dpu.task().real_channels, groups = ceil_divide(channels, kHalfLanes);
+  pool.parallel_for(groups, 1, [&](int64_t begin, int64_t end) {
+    float sums[kHalfLanes];
+    for (int64_t g = begin; g < end; ++g) {
+      const std::vector<float> group = load_half_group(c, weights, g * kHalfLanes);
+      const int64_t used = std::min(kHalfLanes, channels - g * kHalfLanes);
       for (int64_t pixel = 0; pixel < c.out_width * c.out_height; ++pixel) {
         const float* window = f.at(pixel / c.out_width * c.stride_y, pixel % c.out_width * c.stride_x);
-        const float* w = kernel.data();
+        half_window({window, taps, c.channels, group.data()}, sums);
+        for (int64_t k = 0; k < used; ++k) dpu.write(sums[k], g * kHalfLanes + k, pixel);
+      }
+    }
+  });
+}
+
+// A product of two float16 numbers is a float: the taps are added in float.
+void run_half_depthwise(const ConvTask& c, const Dpu& dpu, const std::byte* features, const uint16_t* weights, ThreadPool& pool) {
+  const Field2d<float> f = load_features<float>(c, features, pool);
+  const std::vector<int64_t> taps = tap_offsets(c, f);
+  const KernelShape shape = c.kernel();
+  pool.parallel_for(dpu.task().real_channels, 1, [&](int64_t begin, int64_t end) {
+    std::vector<float> kernel(taps.size());
+    for (int64_t k = begin; k < end; ++k) {
+      for (size_t tap = 0; tap < taps.size(); ++tap)
+        kernel[tap] = half_to_float(weights[weight_offset(shape, 0, static_cast<int64_t>(tap), k)]);
+      for (int64_t pixel = 0; pixel < c.out_width * c.out_height; ++pixel) {
+        const float* window = f.at(pixel / c.out_width * c.stride_y, pixel % c.out_width * c.stride_x) + k;
         float sum = 0;
-        for (int64_t from = first_channel; from < last_channel; from += slice)
-          for (const int64_t tap : taps) {
-            const int64_t count = std::min(slice, last_channel - from);
-            sum += exact_product(window + tap + from, w, count);
-            w += count;
-          }
+        for (size_t tap = 0; tap < taps.size(); ++tap) sum += window[taps[tap]] * kernel[tap];
         dpu.write(sum, k, pixel);
       }
     }
@@ -193,7 +213,7 @@ Status run_convolution(const DecodedTask& task, const DeviceMemory& memory, Thre
   ORKNN_TRY_ASSIGN(const std::byte* features, memory.at(c.features, static_cast<uint64_t>(c.feature_bytes()), "the input"));
   ORKNN_TRY_ASSIGN(const std::byte* weights, memory.at(c.weights, static_cast<uint64_t>(c.kernel().bytes()), "the weights"));
   if (c.precision == Precision::Half)
-    run_half(c, dpu, features, reinterpret_cast<const uint16_t*>(weights), pool);
+    (c.depthwise ? run_half_depthwise : run_half)(c, dpu, features, reinterpret_cast<const uint16_t*>(weights), pool);
   else if (c.depthwise)
     run_depthwise(c, dpu, features, reinterpret_cast<const int8_t*>(weights), pool);
   else

@@ -149,6 +149,7 @@ void Dpu::write(float v, int64_t channel, int64_t pixel) const {
     v = d_.ew_multiplies ? v * b : d_.ew_algorithm == 0 ? std::max(v, b) : d_.ew_algorithm == 1 ? std::min(v, b) : v + b;
   }
   if (d_.ew_relu && v < 0) v = 0;
+  if (d_.ew_ceiling_on) v = std::min(v, std::bit_cast<float>(static_cast<int32_t>(d_.ew_ceiling)));
   if (d_.lookup)
     v = (std::rint(look_up(v)) + static_cast<float>(d_.out_offset)) * std::ldexp(1.0f, -static_cast<int>(d_.minus_exponent));
   if (d_.out == Precision::Float) {

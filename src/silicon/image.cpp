@@ -5,6 +5,7 @@
 
 #include "format/bytes.h"
 #include "ir/index_of.h"
+#include "ops/support/movement_plans.h"
 #include "silicon/lower.h"
 
 namespace orknn::silicon {
@@ -13,6 +14,11 @@ using namespace ir;
 
 constexpr uint64_t kAlignment = 64;
 uint64_t aligned_up(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// No layer programs more than whole groups of depthwise channels.
+uint64_t most_bytes(const Cube& c) {
+  return static_cast<uint64_t>(Cube{c.height, c.width, round_up(c.channels, 64), c.precision}.bytes());
+}
 
 bool same_form(const Cube& a, TensorOrder a_order, const Cube& b, TensorOrder b_order) {
   return a_order == b_order && a.height == b.height && a.width == b.width && a.channels == b.channels;
@@ -48,10 +54,10 @@ class ImageMaker {
   PlacedCube* cube_of(TensorId t) { return cube_of_[index_of(t)] < 0 ? nullptr : &image_.cubes[position_of(t)]; }
   size_t position_of(TensorId t) const { return static_cast<size_t>(cube_of_[index_of(t)]); }
 
-  PlacedCube& reserve(TensorId t, const Cube& cube, TensorOrder order, uint64_t bytes) {
+  PlacedCube& reserve(TensorId t, const Cube& cube, TensorOrder order, uint64_t bytes, int64_t rows = 0) {
     if (cube_of_[index_of(t)] < 0) {
       cube_of_[index_of(t)] = static_cast<int32_t>(image_.cubes.size());
-      image_.cubes.push_back({.tensor = t, .cube = cube, .order = order});
+      image_.cubes.push_back({.tensor = t, .cube = cube, .order = order, .rows = rows});
     }
     PlacedCube& c = image_.cubes[position_of(t)];
     c.bytes = std::max(c.bytes, bytes);
@@ -62,7 +68,7 @@ class ImageMaker {
   void claim(LoweredNode& l) {
     const auto* conv = std::get_if<ConvLayer>(&l.layer);
     for (const LoweredTensor* t : {&l.input, &l.output, &l.operand}) {
-      if (!t->tensor || (l.host && t == &l.output)) continue;
+      if (!t->tensor || (l.ends_on_host() && t == &l.output)) continue;
       const PlacedCube* c = cube_of(t->tensor);
       if (!c || same_form(c->cube, c->order, t->cube, t->order)) continue;
       l.reason = "tensor '" + program_.graph.tensor(t->tensor).name + "' has another layout in memory";
@@ -70,28 +76,36 @@ class ImageMaker {
     }
     const auto bytes_of_cube = [](const LoweredTensor& t) { return static_cast<uint64_t>(t.cube.bytes()); };
     PlacedCube& input = reserve(l.input.tensor, l.input.cube, l.input.order,
-                                conv ? static_cast<uint64_t>(conv->input_bytes()) : bytes_of_cube(l.input));
+                                conv ? static_cast<uint64_t>(conv->input_bytes()) : bytes_of_cube(l.input), l.input.rows);
     if (conv) input.fill = static_cast<int8_t>(conv->in_zero_point);
-    if (!l.host)
+    if (!l.ends_on_host())
       reserve(l.output.tensor, l.output.cube, l.output.order,
-              conv ? static_cast<uint64_t>(conv->output_bytes()) : bytes_of_cube(l.output));
-    if (l.operand.tensor) reserve(l.operand.tensor, l.operand.cube, l.operand.order, bytes_of_cube(l.operand));
+              conv ? static_cast<uint64_t>(conv->output_bytes()) : bytes_of_cube(l.output), l.output.rows);
+    if (l.operand.tensor) reserve(l.operand.tensor, l.operand.cube, l.operand.order, bytes_of_cube(l.operand), l.operand.rows);
   }
 
   // --- concatenation and slices by addressing ---------------------------------------------------------------------------------
 
-  std::optional<Cube> int8_picture(TensorId t) const {
+  std::optional<Cube> picture(TensorId t) const {
     const Tensor& tensor = program_.graph.tensor(t);
     const std::optional<Dims> d = tensor.shape ? to_dims(*tensor.shape) : std::nullopt;
-    if (tensor.dtype != DType::Int8 || !d || d->size() != 4 || (*d)[0] != 1 || element_count(*d) == 0) return std::nullopt;
-    return Cube{(*d)[2], (*d)[3], (*d)[1], Precision::Int8};
+    if (tensor.dtype != DType::Int8 && tensor.dtype != DType::Float16) return std::nullopt;
+    if (!d || d->size() != 4 || (*d)[0] != 1 || element_count(*d) == 0) return std::nullopt;
+    return Cube{(*d)[2], (*d)[3], (*d)[1], tensor.dtype == DType::Int8 ? Precision::Int8 : Precision::Half};
   }
-  // Whether the tensor may lie inside of another one's cube: it is no part yet and nothing writes or reads more than its planes.
-  bool can_be_part(TensorId t, const Cube& cube) {
+  // Whether the tensor may lie inside of another one's cube: it is no part yet and nothing writes or reads more than its planes,
+  // unless it is the last part and the other cube may grow by so much.
+  bool can_be_part(TensorId t, const Cube& cube, const Cube& outer, int64_t first_channel, bool may_grow) {
     if (program_.graph.constant(t)) return false;
     const PlacedCube* c = cube_of(t);
-    return !c || (c->inside < 0 && same_form(c->cube, c->order, cube, TensorOrder::Chw) &&
-                  c->bytes == static_cast<uint64_t>(cube.bytes()));
+    if (!c) return true;
+    if (c->inside >= 0 || !same_form(c->cube, c->order, cube, TensorOrder::Chw)) return false;
+    if (c->bytes == static_cast<uint64_t>(cube.bytes())) return true;
+    return may_grow && first_channel + cube.channels == outer.channels &&
+           part_offset(outer, first_channel) + c->bytes <= most_bytes(outer);
+  }
+  static uint64_t part_offset(const Cube& outer, int64_t first_channel) {
+    return static_cast<uint64_t>(first_channel / outer.lanes() * outer.plane_bytes());
   }
   struct Part {
     TensorId tensor;
@@ -100,15 +114,18 @@ class ImageMaker {
   };
   // Puts parts into the planes of `whole`. False where that is not possible, and nothing has changed.
   bool put_inside(TensorId whole, const std::vector<Part>& parts) {
-    const std::optional<Cube> outer = int8_picture(whole);
+    const std::optional<Cube> outer = picture(whole);
     if (!outer || program_.graph.constant(whole)) return false;
     if (const PlacedCube* c = cube_of(whole); c && !same_form(c->cube, c->order, *outer, TensorOrder::Chw)) return false;
     bool used = cube_of(whole) != nullptr;
+    const bool may_grow = !used || cube_of(whole)->inside < 0;
     std::vector<TensorId> seen;
     for (const Part& p : parts) {
       const bool whole_planes = p.first_channel % outer->lanes() == 0 &&
                                 (p.cube.channels % outer->lanes() == 0 || p.first_channel + p.cube.channels == outer->channels);
-      if (!whole_planes || !can_be_part(p.tensor, p.cube) || std::ranges::find(seen, p.tensor) != seen.end()) return false;
+      if (!whole_planes || !can_be_part(p.tensor, p.cube, *outer, p.first_channel, may_grow) ||
+          std::ranges::find(seen, p.tensor) != seen.end())
+        return false;
       seen.push_back(p.tensor);
       used = used || cube_of(p.tensor);
     }
@@ -117,7 +134,10 @@ class ImageMaker {
     for (const Part& p : parts) {
       PlacedCube& c = reserve(p.tensor, p.cube, TensorOrder::Chw, static_cast<uint64_t>(p.cube.bytes()));
       c.inside = static_cast<int32_t>(position_of(whole));
-      c.offset = static_cast<uint64_t>(p.first_channel / outer->lanes() * outer->plane_bytes());
+      c.offset = part_offset(*outer, p.first_channel);
+      const uint64_t end = c.offset + c.bytes;
+      PlacedCube& around = *cube_of(whole);
+      around.bytes = std::max(around.bytes, end);
     }
     return true;
   }
@@ -127,10 +147,14 @@ class ImageMaker {
     const OpDef* def = ops_.find(n.op);
     if (!def || !n.tail.empty()) return;
     const NodeReader attributes(n, *def);
+    if (n.op == "Concat" || n.op == "Split" || n.op == "Slice")
+      lowered_[step].reason = "its parts are no planes that a layer can write or read alone";
     if (n.op == "Concat" && is_channel_axis(attributes.get_int("axis")))
       join(step);
     else if (n.op == "Split" && is_channel_axis(attributes.get_int("axis")))
-      cut(step);
+      cut(step, 0);
+    else if (n.op == "Slice")
+      slice(step);
   }
   static bool is_channel_axis(int64_t axis) { return axis == 1 || axis == -3; }
 
@@ -139,7 +163,7 @@ class ImageMaker {
     std::vector<Part> parts;
     int64_t channel = 0;
     for (const TensorId t : n.inputs) {
-      const std::optional<Cube> cube = t ? int8_picture(t) : std::nullopt;
+      const std::optional<Cube> cube = t ? picture(t) : std::nullopt;
       if (!cube) return;
       parts.push_back({t, *cube, channel});
       channel += cube->channels;
@@ -151,12 +175,12 @@ class ImageMaker {
     s.output = static_cast<int32_t>(position_of(n.output()));
   }
 
-  void cut(size_t step) {
+  // The channels from `channel` on become the outputs, one after the other.
+  void cut(size_t step, int64_t channel) {
     const Node& n = node(step);
     std::vector<Part> parts;
-    int64_t channel = 0;
     for (const TensorId t : n.outputs) {
-      const std::optional<Cube> cube = t ? int8_picture(t) : std::nullopt;
+      const std::optional<Cube> cube = t ? picture(t) : std::nullopt;
       if (!cube) return;
       parts.push_back({t, *cube, channel});
       channel += cube->channels;
@@ -167,15 +191,34 @@ class ImageMaker {
     s.inputs.push_back(static_cast<int32_t>(position_of(n.input(0))));
   }
 
+  // A range of channels, every one of them and all of their pixels.
+  void slice(size_t step) {
+    const Node& n = node(step);
+    const auto ints = [&](size_t input, std::vector<int64_t> otherwise) -> std::optional<std::vector<int64_t>> {
+      if (!n.has_input(input)) return otherwise;
+      const TensorData* value = program_.graph.constant(n.input(input));
+      return value ? std::optional(to_ints(value->view())) : std::nullopt;
+    };
+    const std::optional<Cube> whole = picture(n.input(0)), part = picture(n.output());
+    const auto starts = ints(1, {}), ends = ints(2, {});
+    if (!whole || !part || !starts || !ends) return;
+    const auto axes = ints(3, ops::first_axes(starts->size())), steps = ints(4, std::vector<int64_t>(starts->size(), 1));
+    if (!axes || !steps || std::ranges::any_of(*steps, [](int64_t s) { return s != 1; })) return;
+    if (part->height != whole->height || part->width != whole->width) return;
+    const auto plan = ops::plan_slice(*to_dims(*program_.graph.tensor(n.input(0)).shape), *starts, *ends, *axes, *steps);
+    if (plan) cut(step, plan->offset / (whole->height * whole->width));
+  }
+
   // --- places -----------------------------------------------------------------------------------------------------------------
 
   void place_features() {
     for (size_t i = 0; i < lowered_.size(); ++i)
-      if (lowered_[i].has_streams() && lowered_[i].host) {
+      if (lowered_[i].has_streams() && lowered_[i].ends_on_host()) {
         const auto& layer = std::get<ConvLayer>(lowered_[i].layer);
         image_.steps[i].output = static_cast<int32_t>(image_.cubes.size());
         image_.cubes.push_back({.cube = lowered_[i].output.cube,
                                 .order = lowered_[i].output.order,
+                                .rows = lowered_[i].output.rows,
                                 .bytes = static_cast<uint64_t>(layer.output_bytes())});
       }
     for (PlacedCube& c : image_.cubes)
@@ -230,11 +273,12 @@ class ImageMaker {
     }
     s.reason = l.reason;
     if (!l.has_streams()) return {};
-    s.kind = l.host ? ImageStep::Kind::Sums : ImageStep::Kind::Streams;
+    s.kind = l.ends_on_host() ? ImageStep::Kind::Sums : ImageStep::Kind::Streams;
     if (l.host) s.reason = "the CPU converts its sums with a function table";
+    if (l.tail_on_host) s.reason = "the CPU applies what is fused with it to float32 results";
     s.inputs.push_back(static_cast<int32_t>(position_of(l.input.tensor)));
     if (l.operand.tensor) s.inputs.push_back(static_cast<int32_t>(position_of(l.operand.tensor)));
-    if (!l.host) s.output = static_cast<int32_t>(position_of(l.output.tensor));
+    if (!l.ends_on_host()) s.output = static_cast<int32_t>(position_of(l.output.tensor));
     const auto out = static_cast<uint32_t>(Image::kFeatureBase + image_.cubes[static_cast<size_t>(s.output)].offset);
     std::vector<Stream> streams;
     if (const auto* conv = std::get_if<ConvLayer>(&l.layer)) {
@@ -280,8 +324,8 @@ std::optional<BufferUse> addressed_by(uint16_t offset) {
 // --- the stored form
 // ------------------------------------------------------------------------------------------------------------
 
-constexpr uint32_t kImageVersion = 1;
-constexpr size_t kCubeBytes = 51, kTaskBytes = 12, kStepBytes = 69;  // the least that one takes
+constexpr uint32_t kImageVersion = 2;
+constexpr size_t kCubeBytes = 59, kTaskBytes = 12, kStepBytes = 69;  // the least that one takes
 
 Status damaged(const char* what) { return invalid_model(std::string("the stored command streams are damaged: ") + what); }
 
@@ -307,11 +351,11 @@ Status check_memory(const Image& image, const format::Program& program) {
   for (size_t i = 0; i < image.steps.size(); ++i) {
     const ImageStep& s = image.steps[i];
     if (s.kind != ImageStep::Kind::Sums) continue;
-    const Cube& c = image.cubes[static_cast<size_t>(s.output)].cube;
+    const PlacedCube& c = image.cubes[static_cast<size_t>(s.output)];
     const Tensor& out = program.graph.tensor(program.graph.node(program.tasks[i].node).output());
     const std::optional<Dims> dims = out.shape ? to_dims(*out.shape) : std::nullopt;
-    if (!dims || dtype_bytes(out.dtype) != 1 || element_count(*dims) != c.height * c.width * c.channels)
-      return damaged("the sums of a layer do not fit its result");
+    const bool fits = c.cube.precision == Precision::Float ? out.dtype == DType::Float16 : dtype_bytes(out.dtype) == 1;
+    if (!dims || !fits || element_count(*dims) != c.elements()) return damaged("the sums of a layer do not fit its result");
     has_layer[static_cast<size_t>(s.output)] = true;
   }
   for (size_t i = 0; i < image.cubes.size(); ++i)
@@ -325,14 +369,13 @@ Status check_cube(const PlacedCube& c, const Image& image, const format::Program
   for (const int64_t extent : {c.cube.height, c.cube.width, c.cube.channels})
     if (extent < 1 || extent > kMost) return damaged("a cube");
   if (c.cube.precision > Precision::Float || c.order > TensorOrder::Chw) return damaged("a cube");
+  if (c.rows < 0 || c.rows > c.cube.height) return damaged("a cube");
   if (c.cube.height * c.cube.width > kMost * 1024 || c.cube.height * c.cube.width * c.cube.planes() > INT32_MAX)
     return damaged("a cube");
   if (c.offset % kAtomBytes != 0 || !is_inside(c.offset, c.bytes, image.feature_bytes) ||
       static_cast<uint64_t>(c.cube.bytes()) > c.bytes)
     return damaged("a cube is outside of its buffer");
-  // No layer programs more than whole groups of depthwise channels.
-  const Cube most{c.cube.height, c.cube.width, round_up(c.cube.channels, 64), c.cube.precision};
-  if (c.bytes > static_cast<uint64_t>(most.bytes())) return damaged("a cube takes more than its tensor");
+  if (c.bytes > most_bytes(c.cube)) return damaged("a cube takes more than its tensor");
   if (c.inside >= static_cast<int32_t>(image.cubes.size())) return damaged("a cube");
   if (c.inside >= 0) {
     const PlacedCube& outer = image.cubes[static_cast<size_t>(c.inside)];
@@ -342,8 +385,7 @@ Status check_cube(const PlacedCube& c, const Image& image, const format::Program
   if (c.tensor.index < 0 || index_of(c.tensor) >= program.graph.tensor_count()) return damaged("a cube has no tensor");
   const Tensor& t = program.graph.tensor(c.tensor);
   const std::optional<Dims> dims = t.shape ? to_dims(*t.shape) : std::nullopt;
-  if (!dims || t.dtype != dtype_of_precision(c.cube.precision) ||
-      element_count(*dims) != c.cube.height * c.cube.width * c.cube.channels)
+  if (!dims || t.dtype != dtype_of_precision(c.cube.precision) || element_count(*dims) != c.elements())
     return damaged("a cube does not fit its tensor");
   return {};
 }
@@ -371,8 +413,9 @@ Status check_step(const ImageStep& s, const Node& n, const Image& image) {
   if (s.output < 0) return damaged("a layer has no result");
   const PlacedCube& out = image.cubes[static_cast<size_t>(s.output)];
   if (s.kind == ImageStep::Kind::Sums)
-    return !out.tensor && out.cube.precision == Precision::Int32 &&
-                   s.host_bias.bytes == static_cast<uint64_t>(out.cube.channels) * sizeof(int32_t)
+    return !out.tensor && ((out.cube.precision == Precision::Float && s.host_bias.bytes == 0) ||
+                           (out.cube.precision == Precision::Int32 &&
+                            s.host_bias.bytes == static_cast<uint64_t>(out.cube.channels) * sizeof(int32_t)))
                ? Status()
                : damaged("the sums of a layer");
   return out.tensor == n.output() ? Status() : damaged("a layer writes what it does not have");
@@ -390,6 +433,7 @@ std::vector<std::byte> encode_image(const Image& image) {
   for (const PlacedCube& c : image.cubes) {
     out.put(c.tensor.index);
     for (const int64_t extent : {c.cube.height, c.cube.width, c.cube.channels}) out.put(static_cast<uint64_t>(extent));
+    out.put(c.rows);
     out.put(c.cube.precision);
     out.put(c.order);
     out.put(c.offset);
@@ -429,6 +473,7 @@ Result<Image> decode_image(std::span<const std::byte> bytes, std::shared_ptr<con
     c.tensor = TensorId{in.get<int32_t>()};
     for (int64_t* extent : {&c.cube.height, &c.cube.width, &c.cube.channels})
       *extent = static_cast<int64_t>(std::min<uint64_t>(in.get<uint64_t>(), INT32_MAX));
+    c.rows = in.get<int64_t>();
     c.cube.precision = in.get<Precision>();
     c.order = in.get<TensorOrder>();
     c.offset = in.get<uint64_t>();

@@ -19,10 +19,13 @@ struct PlacedCube {
   ir::TensorId tensor;  // none for sums that the CPU finishes
   Cube cube;
   TensorOrder order = TensorOrder::Chw;
+  int64_t rows = 0;                // of the tensor where the cube has more; 0 = as many
   uint64_t offset = 0, bytes = 0;  // more than the cube where a layer programs more channels
   int8_t fill = 0;                 // of lanes without a channel
   // Position of the cube that this one is a part of, planes of a concatenation or of what is sliced; -1 for none.
   int32_t inside = -1;
+
+  int64_t elements() const { return (rows ? rows : cube.height) * cube.width * cube.channels; }  // of the tensor
 };
 
 // Bytes of the buffer of operands.
@@ -39,7 +42,7 @@ struct ImageStep {
   enum class Kind : uint8_t {
     Cpu,
     Streams,
-    Sums,    // streams compute plain sums, the CPU converts them
+    Sums,    // streams compute int32 sums or float32 results, the CPU converts them
     Places,  // the result lies where it belongs as soon as its inputs do
   };
   Kind kind = Kind::Cpu;

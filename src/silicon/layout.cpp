@@ -6,8 +6,8 @@
 
 namespace orknn::silicon {
 namespace {
-int64_t plain_offset(const Cube& cube, TensorOrder order, int64_t channel, int64_t pixel) {
-  return order == TensorOrder::Hwc ? pixel * cube.channels + channel : channel * cube.height * cube.width + pixel;
+int64_t plain_offset(const Cube& cube, TensorOrder order, int64_t pixels, int64_t channel, int64_t pixel) {
+  return order == TensorOrder::Hwc ? pixel * cube.channels + channel : channel * pixels + pixel;
 }
 
 // Calls f with a value of an unsigned type as wide as an element.
@@ -34,33 +34,33 @@ DType dtype_of_precision(Precision p) {
   return DType::Undefined;
 }
 
-void pack_cube(const Cube& cube, TensorOrder order, const void* tensor, std::span<std::byte> to, int64_t fill) {
+void pack_cube(const Cube& cube, TensorOrder order, const void* tensor, std::span<std::byte> to, int64_t fill, int64_t rows) {
   ORKNN_ASSERT(static_cast<int64_t>(to.size()) >= cube.bytes(), "the buffer holds the cube");
   visit_width(bytes_of(cube.precision), [&](auto tag) {
     using T = decltype(tag);
     const T* from = static_cast<const T*>(tensor);
-    const int64_t lanes = cube.lanes(), pixels = cube.height * cube.width;
+    const int64_t lanes = cube.lanes(), pixels = (rows ? rows : cube.height) * cube.width;
     for (int64_t plane = 0; plane < cube.planes(); ++plane) {
       T* out = reinterpret_cast<T*>(to.data() + plane * cube.plane_bytes());
       const int64_t used = std::min(lanes, cube.channels - plane * lanes);
       for (int64_t pixel = 0; pixel < pixels; ++pixel, out += lanes)
         for (int64_t lane = 0; lane < lanes; ++lane)
-          out[lane] = lane < used ? from[plain_offset(cube, order, plane * lanes + lane, pixel)] : static_cast<T>(fill);
+          out[lane] = lane < used ? from[plain_offset(cube, order, pixels, plane * lanes + lane, pixel)] : static_cast<T>(fill);
     }
   });
 }
 
-void unpack_cube(const Cube& cube, TensorOrder order, std::span<const std::byte> from, void* tensor) {
+void unpack_cube(const Cube& cube, TensorOrder order, std::span<const std::byte> from, void* tensor, int64_t rows) {
   ORKNN_ASSERT(static_cast<int64_t>(from.size()) >= cube.bytes(), "the buffer holds the cube");
   visit_width(bytes_of(cube.precision), [&](auto tag) {
     using T = decltype(tag);
     T* to = static_cast<T*>(tensor);
-    const int64_t lanes = cube.lanes(), pixels = cube.height * cube.width;
+    const int64_t lanes = cube.lanes(), pixels = (rows ? rows : cube.height) * cube.width;
     for (int64_t plane = 0; plane < cube.planes(); ++plane) {
       const T* in = reinterpret_cast<const T*>(from.data() + plane * cube.plane_bytes());
       const int64_t used = std::min(lanes, cube.channels - plane * lanes);
       for (int64_t pixel = 0; pixel < pixels; ++pixel, in += lanes)
-        for (int64_t lane = 0; lane < used; ++lane) to[plain_offset(cube, order, plane * lanes + lane, pixel)] = in[lane];
+        for (int64_t lane = 0; lane < used; ++lane) to[plain_offset(cube, order, pixels, plane * lanes + lane, pixel)] = in[lane];
     }
   });
 }

@@ -38,8 +38,9 @@ struct Cube {
 // Order of a plain tensor's axes.
 enum class TensorOrder : uint8_t { Hwc, Chw };
 // Between a plain tensor (elements of the cube's precision) and a cube. Lanes without a channel get `fill`, an element's bytes.
-void pack_cube(const Cube& cube, TensorOrder order, const void* tensor, std::span<std::byte> to, int64_t fill);
-void unpack_cube(const Cube& cube, TensorOrder order, std::span<const std::byte> from, void* tensor);
+// `rows`: of the tensor where the cube has more, which are left alone; 0 = as many.
+void pack_cube(const Cube& cube, TensorOrder order, const void* tensor, std::span<std::byte> to, int64_t fill, int64_t rows = 0);
+void unpack_cube(const Cube& cube, TensorOrder order, std::span<const std::byte> from, void* tensor, int64_t rows = 0);
 
 // How many kernels stand together in packed weights, and how many input channels.
 struct WeightGroups {

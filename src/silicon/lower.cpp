@@ -8,37 +8,97 @@
 #include <optional>
 
 #include "ops/support/convolution.h"
-#include "ops/support/matrix.h"
 #include "ops/support/pooling.h"
 #include "ops/support/requantize.h"
+#include "silicon/lowering.h"
 
 namespace orknn::silicon {
-namespace {
 using namespace ir;
 
-// What a node's lowering works on; `refuse` gives the reason to the caller.
-struct Lowering {
-  const format::Program& program;
-  const Node& node;
-  NodeReader attributes;
-  LoweredNode result;
+Window2d window_of(const ops::Window& w) {
+  return {.height = w.kernel[0],
+          .width = w.kernel[1],
+          .stride_y = w.strides[0],
+          .stride_x = w.strides[1],
+          .dilation_y = w.dilations[0],
+          .dilation_x = w.dilations[1],
+          .top = w.pads_begin[0],
+          .bottom = w.pads_end[0],
+          .left = w.pads_begin[1],
+          .right = w.pads_end[1]};
+}
 
-  const Graph& graph() const { return program.graph; }
-  DType dtype(size_t input) const { return graph().tensor(node.input(input)).dtype; }
-  std::optional<Dims> dims(TensorId t) const {
-    const auto& shape = graph().tensor(t).shape;
-    return shape ? to_dims(*shape) : std::nullopt;
+bool set_cubes(Lowering& l, Precision precision) {
+  const std::optional<Dims> in = l.dims(l.node.input(0)), out = l.dims(l.node.output());
+  const auto is_picture = [](const std::optional<Dims>& d) { return d && d->size() == 4 && (*d)[0] == 1; };
+  if (!is_picture(in) || !is_picture(out)) return l.refuse("its data is no single picture");
+  const auto cube = [&](const Dims& d) { return Cube{d[2], d[3], d[1], precision}; };
+  l.result.input = {l.node.input(0), cube(*in), TensorOrder::Chw};
+  l.result.output = {l.node.output(), cube(*out), TensorOrder::Chw};
+  return true;
+}
+
+bool set_rows(Lowering& l, int64_t depth, int64_t columns, Precision precision) {
+  const std::optional<Dims> in = l.dims(l.node.input(0)), out = l.dims(l.node.output());
+  if (!in || in->empty() || !out || depth < 1) return l.refuse("its matrices have no recipe");
+  const int64_t rows = element_count(*in) / depth;
+  if (in->back() != depth || element_count(*out) != rows * columns) return l.refuse("its matrices have no recipe");
+  if (rows < 1) return l.refuse("its matrices have no elements");
+  // Other numbers of rows than multiples of four come out wrong on boards; more are computed.
+  const int64_t whole = rows == 1 ? 1 : round_up(rows, 4);
+  l.result.input = {l.node.input(0), {whole, 1, depth, precision}, TensorOrder::Hwc, whole == rows ? 0 : rows};
+  l.result.output = {l.node.output(), {whole, 1, columns, precision}, TensorOrder::Hwc, whole == rows ? 0 : rows};
+  return true;
+}
+
+ConvLayer mean_layer(const Lowering& l, const Window2d& window) {
+  ConvLayer layer;
+  set_pictures(l.result, layer);
+  layer.kernels = layer.channels;
+  layer.depthwise = true;
+  layer.window = window;
+  return layer;
+}
+
+std::optional<ConvForm> conv_form(Lowering& l, const Dims& weights) {
+  const auto shape = ops::conv_shape(l.attributes, *l.dims(l.node.input(0)), weights);
+  if (!shape || shape->window.rank() != 2) {
+    l.refuse("it is no convolution of two axes");
+    return std::nullopt;
   }
-  const TensorData* constant(size_t input) const { return node.has_input(input) ? graph().constant(node.input(input)) : nullptr; }
-  bool refuse(std::string why) {
-    result.reason = std::move(why);
-    return false;
-  }
-};
+  ConvForm form;
+  set_pictures(l.result, form.layer);
+  form.layer.kernels = shape->output_channels;
+  form.layer.window = window_of(shape->window);
+  form.layer.depthwise = shape->groups > 1 && shape->groups == shape->input_channels && shape->groups == shape->output_channels;
+  form.groups = form.layer.depthwise ? 1 : shape->groups;
+  return form;
+}
 
-bool is_picture(const std::optional<Dims>& dims) { return dims && dims->size() == 4 && (*dims)[0] == 1; }
+bool accept(Lowering& l, const ConvLayer& layer) {
+  const auto streams = conv_streams(layer, {});
+  if (!streams) return l.refuse(streams.status().message());
+  l.result.layer = layer;
+  return true;
+}
 
-Cube picture_cube(const Dims& d) { return {d[2], d[3], d[1], Precision::Int8}; }
+bool lower_pool(Lowering& l, PoolTask::Method method, Precision precision, int64_t zero_point) {
+  if (!set_cubes(l, precision)) return false;
+  const auto shape = ops::pool_shape(l.attributes, *l.dims(l.node.input(0)));
+  if (!shape) return l.refuse("its window has no recipe");
+  PoolLayer layer;
+  layer.method = method;
+  layer.precision = precision;
+  layer.zero_point = zero_point;
+  set_pictures(l.result, layer);
+  layer.window = window_of(shape->window);
+  const auto stream = pool_stream(layer, 0, 0);
+  if (!stream) return l.refuse(stream.status().message());
+  l.result.layer = layer;
+  return true;
+}
+
+namespace {
 
 // Results of every accumulator above `ceiling` are those of `high`.
 std::optional<int64_t> ceiling_for(const ops::OutputStage& s) {
@@ -118,59 +178,6 @@ bool has_int8_operands(Lowering& l) {
   return true;
 }
 
-// [kernels][channels][taps] to [kernels][taps][channels]; depthwise [channels][1][taps] to [taps][channels].
-std::vector<int8_t> rearranged(const int8_t* from, int64_t kernels, int64_t channels, int64_t taps, bool depthwise) {
-  std::vector<int8_t> to(static_cast<size_t>(kernels * (depthwise ? 1 : channels) * taps));
-  if (depthwise) {
-    for (int64_t c = 0; c < kernels; ++c)
-      for (int64_t t = 0; t < taps; ++t) to[static_cast<size_t>(t * kernels + c)] = from[c * taps + t];
-    return to;
-  }
-  for (int64_t k = 0; k < kernels; ++k)
-    for (int64_t c = 0; c < channels; ++c)
-      for (int64_t t = 0; t < taps; ++t)
-        to[static_cast<size_t>((k * taps + t) * channels + c)] = from[(k * channels + c) * taps + t];
-  return to;
-}
-
-Window2d window_of(const ops::Window& w) {
-  return {.height = w.kernel[0],
-          .width = w.kernel[1],
-          .stride_y = w.strides[0],
-          .stride_x = w.strides[1],
-          .dilation_y = w.dilations[0],
-          .dilation_x = w.dilations[1],
-          .top = w.pads_begin[0],
-          .bottom = w.pads_end[0],
-          .left = w.pads_begin[1],
-          .right = w.pads_end[1]};
-}
-
-// The geometry of a layer between the cubes that the result already names.
-template <class Layer>
-void set_pictures(const LoweredNode& result, Layer& layer) {
-  layer.height = result.input.cube.height;
-  layer.width = result.input.cube.width;
-  layer.channels = result.input.cube.channels;
-  layer.out_height = result.output.cube.height;
-  layer.out_width = result.output.cube.width;
-}
-bool set_cubes(Lowering& l) {
-  const std::optional<Dims> in = l.dims(l.node.input(0)), out = l.dims(l.node.output());
-  if (!is_picture(in) || !is_picture(out)) return l.refuse("its data is no single picture");
-  l.result.input = {l.node.input(0), picture_cube(*in), TensorOrder::Chw};
-  l.result.output = {l.node.output(), picture_cube(*out), TensorOrder::Chw};
-  return true;
-}
-
-// Tries the recipe, so that its limits become the reason.
-bool accept(Lowering& l, const ConvLayer& layer) {
-  const auto streams = conv_streams(layer, {});
-  if (!streams) return l.refuse(streams.status().message());
-  l.result.layer = layer;
-  return true;
-}
-
 // The stages of a product: on the unit, or after plain sums on the CPU where there is a table.
 bool finish_product(Lowering& l, const ops::OutputStage& stage, ConvLayer layer, const std::vector<int8_t>& weights) {
   const std::vector<int32_t> bias = bias_of(l, layer.kernels);
@@ -196,42 +203,28 @@ bool finish_product(Lowering& l, const ops::OutputStage& stage, ConvLayer layer,
 }
 
 bool lower_conv(Lowering& l) {
-  if (!has_int8_operands(l) || !set_cubes(l)) return false;
+  if (!has_int8_operands(l) || !set_cubes(l, Precision::Int8)) return false;
   const TensorData* weights = l.constant(1);
   if (!weights) return l.refuse("its weights are computed");
-  const auto shape = ops::conv_shape(l.attributes, *l.dims(l.node.input(0)), weights->dims());
-  if (!shape || shape->window.rank() != 2) return l.refuse("it is no convolution of two axes");
-  ConvLayer layer;
-  set_pictures(l.result, layer);
-  layer.kernels = shape->output_channels;
-  layer.window = window_of(shape->window);
-  layer.depthwise = shape->groups > 1;
-  if (layer.depthwise && (shape->groups != shape->input_channels || shape->groups != shape->output_channels))
-    return l.refuse("groups that are neither one nor one per channel have no proven recipe");
-  if (shape->groups == 1 && shape->input_channels == 1 && shape->output_channels == 1) layer.depthwise = false;
+  std::optional<ConvForm> form = conv_form(l, weights->dims());
+  if (!form) return false;
+  ConvLayer& layer = form->layer;
   const auto zero = ops::read_zero_point(l.attributes, "x_zero_point");
   const std::optional<int64_t> weight_zero = single_zero_point(l.attributes.get_ints("w_zero_point"));
   const auto stage = read_stage(l, 4, ops::product_limits(DType::Int8, DType::Int8, layer.kernels));
   if (!zero || !weight_zero || !stage) return l.refuse("its zero points or scales have no recipe");
   layer.in_zero_point = *zero;
   layer.weight_zero_point = *weight_zero;
-  const int64_t taps = layer.window.height * layer.window.width;
-  const auto packed = rearranged(weights->as<int8_t>(), layer.kernels, layer.channels, taps, layer.depthwise);
-  return finish_product(l, *stage, layer, packed);
+  return finish_product(l, *stage, layer,
+                        rearranged(weights->as<int8_t>(), layer, form->groups, static_cast<int8_t>(*weight_zero)));
 }
 
-// Rows of the left matrix are pixels of a picture one column wide.
 bool lower_matmul(Lowering& l) {
   if (!has_int8_operands(l)) return false;
   const TensorData* weights = l.constant(1);
-  const std::optional<Dims> in = l.dims(l.node.input(0)), out = l.dims(l.node.output());
-  if (!weights || weights->dims().size() != 2 || !in || in->empty() || !out)
-    return l.refuse("its right matrix is computed or not a single one");
-  const int64_t depth = weights->dims()[0], columns = weights->dims()[1], rows = element_count(*in) / std::max<int64_t>(depth, 1);
-  if (in->back() != depth || element_count(*out) != rows * columns) return l.refuse("its matrices have no recipe");
-  if (rows != 1 && rows % 4 != 0) return l.refuse("rows that are no multiple of four come out wrong on boards");
-  l.result.input = {l.node.input(0), {rows, 1, depth, Precision::Int8}, TensorOrder::Hwc};
-  l.result.output = {l.node.output(), {rows, 1, columns, Precision::Int8}, TensorOrder::Hwc};
+  if (!weights || weights->dims().size() != 2) return l.refuse("its right matrix is computed or not a single one");
+  const int64_t depth = weights->dims()[0], columns = weights->dims()[1];
+  if (!set_rows(l, depth, columns, Precision::Int8)) return false;
   ConvLayer layer;
   set_pictures(l.result, layer);
   layer.kernels = columns;
@@ -249,7 +242,7 @@ bool lower_matmul(Lowering& l) {
 
 // A 1x1 convolution by a diagonal carries the first operand, the second is added to its sums.
 bool lower_add(Lowering& l) {
-  if (!has_int8_operands(l) || !set_cubes(l)) return false;
+  if (!has_int8_operands(l) || !set_cubes(l, Precision::Int8)) return false;
   if (l.constant(0) || l.constant(1) || l.dims(l.node.input(1)) != l.dims(l.node.input(0)) ||
       l.dims(l.node.output()) != l.dims(l.node.input(0)))
     return l.refuse("its operands differ in shape or are constants");
@@ -272,36 +265,7 @@ bool lower_add(Lowering& l) {
   return true;
 }
 
-bool lower_pool(Lowering& l, PoolTask::Method method, int64_t zero_point) {
-  if (!set_cubes(l)) return false;
-  const auto shape = ops::pool_shape(l.attributes, *l.dims(l.node.input(0)));
-  if (!shape) return l.refuse("its window has no recipe");
-  PoolLayer layer;
-  layer.method = method;
-  layer.zero_point = zero_point;
-  set_pictures(l.result, layer);
-  layer.window = window_of(shape->window);
-  const auto stream = pool_stream(layer, 0, 0);
-  if (!stream) return l.refuse(stream.status().message());
-  l.result.layer = layer;
-  return true;
-}
-
-bool lower_max_pool(Lowering& l) {
-  if (l.dtype(0) != DType::Int8) return l.refuse("its data is not int8");
-  if (l.node.outputs.size() > 1 && l.node.output(1)) return l.refuse("positions of maxima have no recipe");
-  return lower_pool(l, PoolTask::Method::Max, 0);
-}
-
 // A mean with a scale of its own: a depthwise convolution by ones.
-ConvLayer mean_layer(const Lowering& l, const Window2d& window) {
-  ConvLayer layer;
-  set_pictures(l.result, layer);
-  layer.kernels = layer.channels;
-  layer.depthwise = true;
-  layer.window = window;
-  return layer;
-}
 bool accept_mean(Lowering& l, const ConvLayer& layer) {
   if (!accept(l, layer)) return false;
   const std::vector<int8_t> ones(static_cast<size_t>(layer.window.height * layer.window.width * layer.channels), 1);
@@ -338,7 +302,7 @@ bool lower_byte_mean(Lowering& l, const Window2d& window) {
 }
 
 bool lower_average_pool(Lowering& l) {
-  if (l.dtype(0) != DType::Int8 || !set_cubes(l)) return l.refuse("its data is no single picture of int8");
+  if (l.dtype(0) != DType::Int8 || !set_cubes(l, Precision::Int8)) return l.refuse("its data is no single picture of int8");
   const auto shape = ops::pool_shape(l.attributes, *l.dims(l.node.input(0)));
   const auto zero = ops::read_zero_point(l.attributes, "x_zero_point");
   if (!shape || !zero || shape->window.rank() != 2) return l.refuse("its window has no recipe");
@@ -348,7 +312,7 @@ bool lower_average_pool(Lowering& l) {
   if (l.attributes.get_int("same_scale") != 0) {
     if (lower_byte_mean(l, window)) return true;
     l.result.reason.clear();
-    return lower_pool(l, PoolTask::Method::Average, *zero);
+    return lower_pool(l, PoolTask::Method::Average, Precision::Int8, *zero);
   }
   const int64_t taps = window.height * window.width;
   auto stage = read_stage(l, 1, {.multipliers = taps, .max_factor = int64_t{1} << 30});
@@ -360,7 +324,7 @@ bool lower_average_pool(Lowering& l) {
 }
 
 bool lower_reduce_mean(Lowering& l) {
-  if (l.dtype(0) != DType::Int8 || !set_cubes(l)) return l.refuse("its data is no single picture of int8");
+  if (l.dtype(0) != DType::Int8 || !set_cubes(l, Precision::Int8)) return l.refuse("its data is no single picture of int8");
   if (l.attributes.get_int("first_axis") != 2 || l.attributes.get_int("end_axis") != 4)
     return l.refuse("other axes than rows and columns have no recipe");
   const auto zero = ops::read_zero_point(l.attributes, "x_zero_point");
@@ -370,7 +334,12 @@ bool lower_reduce_mean(Lowering& l) {
   return lower_mean(l, {.height = in.height, .width = in.width}, *zero, *stage);
 }
 
-using Lower = bool (*)(Lowering&);
+bool lower_max_pool(Lowering& l) {
+  if (l.dtype(0) != DType::Int8) return l.refuse("its data is not int8");
+  if (l.node.outputs.size() > 1 && l.node.output(1)) return l.refuse("positions of maxima have no recipe");
+  return lower_pool(l, PoolTask::Method::Max, Precision::Int8, 0);
+}
+
 const std::map<std::string_view, Lower>& lowerings() {
   static const std::map<std::string_view, Lower> table{{"int:Conv", lower_conv},
                                                        {"int:MatMul", lower_matmul},
@@ -396,17 +365,19 @@ Result<ops::OutputStage> host_stage(const format::Program& program, const Node& 
 LoweredNode lower(const format::Program& program, const Node& node, const OpSet& ops) {
   LoweredNode none;
   const OpDef* def = ops.find(node.op);
+  const bool half = !node.inputs.empty() && node.inputs[0] && program.graph.tensor(node.inputs[0]).dtype == DType::Float16;
   const auto at = lowerings().find(node.op);
-  if (!def || at == lowerings().end()) {
+  const Lower lowering = half ? half_lowering(node.op) : at == lowerings().end() ? nullptr : at->second;
+  if (!def || !lowering) {
     none.reason = "there is no recipe for " + node.op;
     return none;
   }
-  if (!node.tail.empty()) {
+  if (!half && !node.tail.empty()) {
     none.reason = "what is fused with it has no recipe";
     return none;
   }
   Lowering l{program, node, NodeReader(node, *def), {}};
-  if (!at->second(l) && l.result.reason.empty()) l.result.reason = "there is no recipe";
+  if (!lowering(l) && l.result.reason.empty()) l.result.reason = "there is no recipe";
   return std::move(l.result);
 }
 

@@ -18,9 +18,10 @@ struct LoweredTensor {
   ir::TensorId tensor;
   Cube cube;
   TensorOrder order = TensorOrder::Chw;
+  int64_t rows = 0;  // of the tensor where the cube has more; 0 = as many
 };
 
-// What the CPU makes of the sums that streams compute.
+// What the CPU makes of the int32 sums that streams compute.
 struct HostStages {
   ops::OutputStage stage;
   std::vector<int32_t> bias;  // with the input's zero point taken off
@@ -33,8 +34,11 @@ struct LoweredNode {
   ConvOperands operands;                 // packed, of a ConvLayer
   // Of a layer that ends in a function table: the streams compute plain sums, the CPU converts them.
   std::optional<HostStages> host;
+  // Of a float16 layer: the streams compute float32 results, the CPU applies what is fused with the layer and rounds.
+  bool tail_on_host = false;
 
   bool has_streams() const { return reason.empty(); }
+  bool ends_on_host() const { return host || tail_on_host; }
 };
 // Programs come from files that the executor has checked. Never an error: what cannot be lowered has a reason.
 LoweredNode lower(const format::Program& program, const ir::Node& node, const ir::OpSet& ops);

@@ -118,7 +118,7 @@ struct Network::State {
         on_unit[i] = false;
         layers[i] = {.macs = layers[i].macs, .reason = "this driver never reports the end of pooling tasks"};
       }
-    if (s.kind == ImageStep::Kind::Sums) {
+    if (s.kind == ImageStep::Kind::Sums && image.cubes[static_cast<size_t>(s.output)].cube.precision == Precision::Int32) {
       ORKNN_TRY_ASSIGN(host_stages[i], host_stage(program, node(i), ops));
     }
     return {};
@@ -192,7 +192,7 @@ struct Network::State {
       if (!c || !v.cube_is_valid) return invalid_model("tensor '" + program.graph.tensor(t).name + "' has no value");
       ORKNN_TRY(submit());
       TensorData dense = TensorData::allocate(program.graph.tensor(t).dtype, *to_dims(*program.graph.tensor(t).shape));
-      unpack_cube(c->cube, c->order, memory_of(*c), dense.mutable_data());
+      unpack_cube(c->cube, c->order, memory_of(*c), dense.mutable_data(), c->rows);
       v.plain = std::move(dense);
     }
     return &v.plain;
@@ -205,7 +205,7 @@ struct Network::State {
     ORKNN_TRY(submit());
     const std::span<std::byte> memory = memory_of(c);
     std::memset(memory.data(), c.fill, memory.size());
-    pack_cube(c.cube, c.order, dense->data(), memory, c.fill);
+    pack_cube(c.cube, c.order, dense->data(), memory, c.fill, c.rows);
     v.cube_is_valid = true;
     return {};
   }
@@ -226,11 +226,12 @@ struct Network::State {
   Status finish_on_cpu(size_t i, ThreadPool& pool) {
     const ImageStep& s = image.steps[i];
     const PlacedCube& c = image.cubes[static_cast<size_t>(s.output)];
-    const ops::OutputStage& stage = *host_stages[i];
     ORKNN_TRY(submit());
-    const int64_t pixels = c.cube.height * c.cube.width, count = pixels * c.cube.channels;
+    if (c.cube.precision == Precision::Float) return apply_tail(node(i), c, pool);
+    const ops::OutputStage& stage = *host_stages[i];
+    const int64_t count = c.elements(), pixels = count / c.cube.channels;
     std::vector<int32_t> sums(static_cast<size_t>(count)), bias(static_cast<size_t>(c.cube.channels));
-    unpack_cube(c.cube, c.order, memory_of(c), sums.data());
+    unpack_cube(c.cube, c.order, memory_of(c), sums.data(), c.rows);
     std::memcpy(bias.data(), image.operands.data() + s.host_bias.offset, s.host_bias.bytes);
     const Tensor& tensor = program.graph.tensor(node(i).output());
     TensorData dense = TensorData::allocate(tensor.dtype, *to_dims(*tensor.shape));
@@ -244,6 +245,29 @@ struct Network::State {
       }
     });
     values[index_of(node(i).output())] = {std::move(dense), false};
+    return {};
+  }
+  // float32 results in device memory get what is fused with the layer and are rounded once.
+  Status apply_tail(const Node& n, const PlacedCube& c, ThreadPool& pool) {
+    const Tensor& tensor = program.graph.tensor(n.output());
+    Node tail;
+    tail.op = "Identity";
+    tail.name = n.name;
+    tail.inputs = {n.output()};
+    tail.outputs = n.outputs;
+    tail.tail = n.tail;
+    const auto own = static_cast<int32_t>(n.own_input_count());
+    for (TailStep& step : tail.tail)
+      if (step.operand >= 0) step.operand += 1 - own;
+    std::vector<TensorData> inputs{TensorData::allocate(DType::Float32, *to_dims(*tensor.shape))};
+    unpack_cube(c.cube, c.order, memory_of(c), inputs[0].mutable_data(), c.rows);
+    for (size_t k = static_cast<size_t>(own); k < n.inputs.size(); ++k) {
+      ORKNN_TRY_ASSIGN(const TensorData* operand, plain(n.inputs[k]));
+      tail.inputs.push_back(n.inputs[k]);
+      inputs.push_back(*operand);
+    }
+    ORKNN_TRY_ASSIGN(const std::vector<TensorData> results, ops::eval_node(tail, ops, inputs, pool));
+    values[index_of(n.output())] = {convert(results[0].view(), tensor.dtype), false};
     return {};
   }
   Status run_on_cpu(const Node& n, ThreadPool& pool) {
@@ -278,11 +302,12 @@ struct Network::State {
     }
     return {};
   }
-  // The plain tensor changes, so the cube has to be made anew.
+  // Where the plain tensor changes, the cube has to be made anew.
   void amend(TensorId t, const Hooks& hooks) {
     Value& v = values[index_of(t)];
+    const TensorData before = convert(v.plain.view(), v.plain.dtype());
     hooks.amend(t, {v.plain.dtype(), v.plain.dims(), v.plain.mutable_data()});
-    v.cube_is_valid = false;
+    if (v.plain.bytes() > 0 && std::memcmp(before.data(), v.plain.data(), v.plain.bytes()) != 0) v.cube_is_valid = false;
   }
 };
 

@@ -1,5 +1,6 @@
 #include "silicon/sums.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -59,6 +60,34 @@ double to_odd(double high, double rest) {
   if (rest == 0 || (std::bit_cast<uint64_t>(high) & 1)) return high;
   return std::nextafter(high, rest > 0 ? INFINITY : -INFINITY);
 }
+
+// Errors of additions are kept in a second sum. Both are exact: products have 22 bits from 2^-48 on, at most 32 are added.
+[[gnu::always_inline]] inline void half_window_body(const HalfWindow& window, float* sums) {
+  for (int64_t k = 0; k < kHalfLanes; ++k) sums[k] = 0;
+  const float* w = window.weights;
+  for (int64_t slice = 0; slice < window.channels; slice += kHalfSlice) {
+    const int64_t count = std::min(kHalfSlice, window.channels - slice);
+    for (const int64_t tap : window.taps) {
+      double sum[kHalfLanes] = {}, rest[kHalfLanes] = {};
+      const float* x = window.first + tap + slice;
+      for (int64_t c = 0; c < count; ++c, w += kHalfLanes) {
+        const double value = x[c];
+        for (int64_t k = 0; k < kHalfLanes; ++k) {
+          const double product = value * static_cast<double>(w[k]), next = sum[k] + product, part = next - sum[k];
+          rest[k] += (sum[k] - (next - part)) + (product - part);
+          sum[k] = next;
+        }
+      }
+      for (int64_t k = 0; k < kHalfLanes; ++k) {
+        const double high = sum[k] + rest[k], low = rest[k] - (high - sum[k]);
+        sums[k] += static_cast<float>(std::isfinite(sum[k]) ? to_odd(high, low) : sum[k]);
+      }
+    }
+  }
+}
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) void half_window_avx2(const HalfWindow& window, float* sums) { half_window_body(window, sums); }
+#endif
 }  // namespace
 
 void product_row(const ProductRow& row, int64_t windows, int32_t* sums) {
@@ -73,16 +102,11 @@ void product_row(const ProductRow& row, int64_t windows, int32_t* sums) {
   windows_plain(row, row.first, windows, sums);
 }
 
-float exact_product(const float* a, const float* b, int64_t count) {
-  double sum = 0, rest = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const double product = static_cast<double>(a[i]) * b[i];  // exact: 22 bits
-    const double next = sum + product, part = next - sum;
-    rest += (sum - (next - part)) + (product - part);
-    sum = next;
-  }
-  const double high = sum + rest, low = rest - (high - sum);
-  return static_cast<float>(to_odd(high, low));
+void half_window(const HalfWindow& window, float* sums) {
+#if defined(__x86_64__)
+  if (has_avx2()) return half_window_avx2(window, sums);
+#endif
+  half_window_body(window, sums);
 }
 
 }  // namespace orknn::silicon

@@ -19,7 +19,18 @@ struct ProductRow {
 // sums[window][kernel], 32 bits that wrap. Operands are bytes.
 void product_row(const ProductRow& row, int64_t windows, int32_t* sums);
 
-// Sum of products of float16 numbers, exact before it is rounded to float. At most 32 of them.
-float exact_product(const float* a, const float* b, int64_t count);
+inline constexpr int64_t kHalfLanes = 16;  // kernels of float16 that are computed together
+inline constexpr int64_t kHalfSlice = 32;  // channels whose products are summed exactly before they are rounded
+
+// A window of float16 numbers and the weights of kHalfLanes kernels, [slice][tap][channel of the slice][kernel].
+struct HalfWindow {
+  const float* first = nullptr;   // first pixel
+  std::span<const int64_t> taps;  // offset of each pixel, in elements
+  int64_t channels = 0;
+  const float* weights = nullptr;
+};
+// Products of a slice at one tap are summed exactly and rounded to float; such sums are added in float, in the order of the
+// weights.
+void half_window(const HalfWindow& window, float* sums);
 
 }  // namespace orknn::silicon

@@ -22,18 +22,7 @@ using Outputs = std::vector<ir::TensorData>;
 
 Result<Outputs> run(runtime::Session& session, const std::vector<ir::TensorData>& values,
                     const std::vector<data::ModelInput>& described) {
-  if (values.size() != session.inputs().size())
-    return invalid_argument("the models have different numbers of inputs")
-        .expected(std::to_string(values.size()))
-        .found(std::to_string(session.inputs().size()));
-  for (size_t i = 0; i < values.size(); ++i) {
-    runtime::InputData data;
-    data.dtype = values[i].dtype();
-    data.data = values[i].data();
-    data.bytes = values[i].bytes();
-    data.layout = described[i].layout;
-    ORKNN_TRY(session.set_input(i, data));
-  }
+  ORKNN_TRY(feed_sample(session, values, described));
   ORKNN_TRY(session.run());
   Outputs outputs;
   for (size_t i = 0; i < session.outputs().size(); ++i) outputs.push_back(session.output(i));
@@ -106,6 +95,23 @@ Result<Comparison> compare(runtime::Session& a, const std::vector<data::Dataset>
   return result;
 }
 }  // namespace
+
+Status feed_sample(runtime::Session& session, const std::vector<ir::TensorData>& values,
+                   const std::vector<data::ModelInput>& described) {
+  if (values.size() != session.inputs().size())
+    return invalid_argument("the models have different numbers of inputs")
+        .expected(std::to_string(values.size()))
+        .found(std::to_string(session.inputs().size()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    runtime::InputData data;
+    data.dtype = values[i].dtype();
+    data.data = values[i].data();
+    data.bytes = values[i].bytes();
+    data.layout = described[i].layout;
+    ORKNN_TRY(session.set_input(i, data));
+  }
+  return {};
+}
 
 Result<std::vector<data::Dataset>> open_pictures(const std::string& folder_or_list, const std::vector<runtime::PortInfo>& ports,
                                                  bool swap_red_blue) {

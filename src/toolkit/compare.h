@@ -30,6 +30,10 @@ struct Comparison {
 Result<std::vector<data::Dataset>> open_pictures(const std::string& folder_or_list, const std::vector<runtime::PortInfo>& inputs,
                                                  bool swap_red_blue);
 
+// Gives a session the values of a sample of a dataset with these inputs.
+Status feed_sample(runtime::Session& session, const std::vector<ir::TensorData>& values,
+                   const std::vector<data::ModelInput>& described);
+
 // Runs both on every sample; their outputs must have the same number of elements.
 Result<Comparison> compare_models(runtime::Session& a, runtime::Session& b, const std::vector<data::Dataset>& samples,
                                   const Progress& progress = {});

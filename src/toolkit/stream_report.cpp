@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "ops/eval.h"
@@ -66,32 +64,6 @@ std::string streams_text(const StreamReport& report, size_t width) {
              s.share() * 100, s.tasks, bytes_text(s.stream_bytes), bytes_text(s.packed_bytes)) +
          (report.stored_bytes ? fmt::format("the file holds them: {}\n", bytes_text(report.stored_bytes))
                               : std::string("the file does not hold them, they are made when a session begins\n"));
-}
-
-Result<EngineComparison> compare_engines(const std::shared_ptr<const format::Model>& model, ThreadPool& pool,
-                                         const std::function<Status(runtime::Session&)>& feed) {
-  ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> simulator, runtime::Session::open(model, &pool));
-  ORKNN_TRY_ASSIGN(const std::unique_ptr<runtime::Session> registers, runtime::Session::open(model, &pool));
-  simulator->use_simulator();
-  ORKNN_TRY(registers->use_registers());
-  ORKNN_TRY(feed(*simulator));
-  ORKNN_TRY(feed(*registers));
-  std::map<int32_t, std::vector<std::byte>> expected;
-  sim::RunHooks hooks;
-  hooks.observe = [&](ir::TensorId t, const ir::TensorView& v) {
-    const auto* from = static_cast<const std::byte*>(v.data);
-    expected[t.index].assign(from, from + v.bytes());
-  };
-  ORKNN_TRY(simulator->run(hooks));
-  EngineComparison result;
-  hooks.observe = [&](ir::TensorId t, const ir::TensorView& v) {
-    const std::vector<std::byte>& other = expected[t.index];
-    ++result.tensors;
-    if (other.size() == v.bytes() && (other.empty() || std::memcmp(other.data(), v.data, v.bytes()) == 0)) return;
-    if (result.different++ == 0) result.first_different = registers->program().graph.tensor(t).name;
-  };
-  ORKNN_TRY(registers->run(hooks));
-  return result;
 }
 
 }  // namespace orknn::toolkit

@@ -16,8 +16,8 @@
 #include "data/picture.h"
 #include "runtime/custom_op_plugins.h"
 #include "terminal.h"
+#include "toolkit/engine_comparison.h"
 #include "toolkit/report.h"
-#include "toolkit/stream_report.h"
 #include "toolkit/table.h"
 
 namespace orknn::cli {
@@ -133,16 +133,15 @@ Status feed(runtime::Session& session, const RunOptions& o) {
 Status verify(const std::shared_ptr<const format::Model>& model, ThreadPool& pool, const RunOptions& o) {
   ORKNN_TRY_ASSIGN(const toolkit::EngineComparison result,
                    toolkit::compare_engines(model, pool, [&](runtime::Session& session) { return feed(session, o); }));
-  if (o.json)
-    print_json({{"model", o.model},
-                {"tensors", result.tensors},
-                {"different", result.different},
-                {"first_different", result.first_different}});
-  else
-    print(fmt::format("{} tensors, {} differ from the simulator's\n", result.tensors, result.different));
-  if (result.different == 0) return {};
-  return Status::error(Code::Fail,
-                       "the command streams give other values than the simulator, first '" + result.first_different + "'");
+  if (o.json) {
+    nlohmann::ordered_json j{{"model", o.model}};
+    j.update(toolkit::to_json(result));
+    if (!o.layers) j.erase("layers");
+    print_json(j);
+  } else {
+    print(toolkit::engine_comparison_text(result, o.layers, output_width()));
+  }
+  return toolkit::status_of(result);
 }
 
 Status run(const RunOptions& o) {
@@ -238,7 +237,8 @@ Action add_run(CLI::App& app) {
   one_of(command->add_option("--engine", o->engine,
                              "simulator, or registers: command streams on the model of the chip (default: ORKNN_ENGINE)"),
          {"simulator", "registers"});
-  command->add_flag("--verify", o->verify, "run on both engines and compare every tensor bit for bit");
+  command->add_flag("--verify", o->verify,
+                    "run on both engines and compare every tensor: integers bit for bit, floats up to the order of additions");
   command->add_flag("--layers", o->layers, "show the time of every layer");
   o->source.add_to(*command);
   command->add_flag("--json", o->json, "print JSON");
