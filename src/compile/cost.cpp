@@ -113,9 +113,11 @@ double timing_cycles(const platform::Platform& p, const Window& w, DType type, u
     return out ? packed_cycles(p, number(macs) / number(out) * number(pad(out, kPackedOutputs)) * upsampled, type) : 0;
   }
   if (group > 1 && group == in && group == out) return pixels * number(mul({taps, ceil_div(out, u(p.depthwise_array))}));
+  // Channels lie in blocks, so that groups narrower than the array share a pass, with zeros where one does not read the other.
   const uint64_t in_per_group = std::max<uint64_t>(in / group, 1), out_per_group = std::max<uint64_t>(out / group, 1);
-  const uint64_t passes = std::max(mul({taps, ceil_div(in_per_group, array.in)}), array.least_passes);
-  return pixels * number(mul({group, ceil_div(out_per_group, array.out), passes}));
+  const uint64_t together = std::clamp<uint64_t>(array.in / in_per_group, 1, group);
+  const uint64_t passes = std::max(mul({taps, ceil_div(in_per_group * together, array.in)}), array.least_passes);
+  return pixels * number(mul({ceil_div(group, together), ceil_div(mul({out_per_group, together}), array.out), passes}));
 }
 
 double mat_mul_cycles(const platform::Platform& p, uint64_t batch, uint64_t m, uint64_t k, uint64_t n, DType type) {

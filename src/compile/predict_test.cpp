@@ -305,6 +305,23 @@ TEST(Predict, ReductionsOfTheShader) {
             64 * 20 * 20);
 }
 
+// Narrow groups lie side by side in the array: as many of them as fit share a pass, and none costs more than a dense kernel.
+TEST(Predict, NarrowGroupsShareThePassesOfTheArray) {
+  const platform::Platform& chip = *platform::find("rk3588");
+  const auto cycles = [&](int group, int out) {
+    const std::string outs = std::to_string(out);
+    const format::Program program = program_of(("graph \"g\" (%x: int8[1,64,40,40]) -> (%y) {\n  %w: int8[" + outs + "," +
+                                                std::to_string(64 / group) + ",3,3] = const splat 1\n  %y: int8[1," + outs +
+                                                ",38,38] = Conv(%x, %w) {group = " + std::to_string(group) + "}\n}")
+                                                   .c_str());
+    return cost_of(program, program.tasks[0], chip, ops::builtin_ops()).steps[0].cycles;
+  };
+  const double dense = cycles(1, 64);
+  EXPECT_EQ(cycles(2, 64), dense / 2);
+  for (int group : {4, 8, 16, 32}) EXPECT_EQ(cycles(group, 64), cycles(2, 64)) << group;
+  for (int group : {2, 8, 32}) EXPECT_LE(cycles(group, 128), cycles(1, 128)) << group;
+}
+
 // With few rows every weight is used once, and nothing is left to do while the next ones arrive.
 TEST(Predict, FewFloatRowsWaitForTheirWeights) {
   const platform::Platform& chip = *platform::find("rk3588");
