@@ -1,6 +1,7 @@
+#include "import/wire/reader.h"
+
 #include <gtest/gtest.h>
 
-#include "import/wire/reader.h"
 #include "onnx_writer.h"
 
 namespace orknn::importer::wire {

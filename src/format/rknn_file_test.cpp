@@ -1,4 +1,6 @@
 // .rknn files: what is written is read back exactly, and nothing that was changed on the way is accepted.
+#include "format/rknn_file.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -8,7 +10,6 @@
 
 #include "base/files.h"
 #include "format/container.h"
-#include "format/rknn_file.h"
 #include "format_sample.h"
 #include "ir/packed.h"
 #include "ir/text.h"

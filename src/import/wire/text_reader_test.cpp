@@ -1,10 +1,10 @@
 // The protobuf text format: every way to write a field, the lines named in errors, and the bytes a schema turns it into.
+#include "import/wire/text_reader.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
-
-#include "import/wire/text_reader.h"
 
 namespace orknn::importer::wire {
 namespace {

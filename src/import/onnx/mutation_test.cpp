@@ -1,10 +1,11 @@
 // Damaged ONNX files: whatever the bytes say, the importer returns a graph or a Status, in bounded memory. The mutations
 // are the same on every run; ORKNN_MUTATIONS sets how many there are.
+#include "mutation.h"
+
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include "import_samples.h"
-#include "mutation.h"
 
 namespace orknn {
 namespace {
